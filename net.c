@@ -1,0 +1,368 @@
+/* net.c - struct redlock_io for POSIX: sockets, poll(), clock, entropy, names. The only file of the
+   library with system headers. Firmware without POSIX leaves it out and brings its own table.
+
+   SPDX-FileCopyrightText: the redlock authors
+   SPDX-License-Identifier: MIT */
+#ifndef _POSIX_C_SOURCE
+#define _POSIX_C_SOURCE 200809L /* before any system header */
+#endif
+#if defined(__APPLE__) && !defined(_DARWIN_C_SOURCE)
+#define _DARWIN_C_SOURCE /* SO_NOSIGPIPE */
+#endif
+
+#include "redlock.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <net/if.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+#ifdef __linux__
+#include <sys/random.h>
+#endif
+
+#ifndef MSG_NOSIGNAL
+#define MSG_NOSIGNAL 0 /* then SO_NOSIGPIPE does it */
+#endif
+
+/* ---- Addresses ------------------------------------------------------------------------------ */
+
+union net_address {
+    struct sockaddr any;
+    struct sockaddr_in v4;
+    struct sockaddr_in6 v6;
+    struct sockaddr_un local;
+};
+
+static const char net_local_prefix[] = "unix:";
+
+/* Copies `size` bytes and a NUL; 0 when they do not fit. */
+static int net_copy(char *to, size_t room, const char *from, size_t size)
+{
+    if (size >= room)
+        return 0;
+    memcpy(to, from, size);
+    to[size] = '\0';
+    return 1;
+}
+
+/* Splits "host:port" or "[v6]:port". The port, or 0 when it has no such form. */
+static uint16_t net_split(const char *address, char *host, size_t room)
+{
+    const char *start = address, *end = strrchr(address, ':'), *digit;
+    unsigned long port = 0;
+
+    if (end == NULL)
+        return 0;
+    for (digit = end + 1; *digit >= '0' && *digit <= '9' && port <= 65535; digit++)
+        port = port * 10 + (unsigned long)(*digit - '0');
+    if (*digit != '\0' || port > 65535)
+        return 0;
+    if (*start == '[' && end > start && end[-1] == ']') {
+        start++;
+        end--;
+    }
+    return end > start && net_copy(host, room, start, (size_t)(end - start)) ? (uint16_t)port : 0;
+}
+
+/* "fe80::1%eth0": the part behind % says by which interface. */
+static int net_parse_v6(char *host, struct sockaddr_in6 *out)
+{
+    char *scope = strchr(host, '%');
+
+    if (scope != NULL) {
+        *scope++ = '\0';
+        out->sin6_scope_id = if_nametoindex(scope);
+        if (out->sin6_scope_id == 0)
+            return 0;
+    }
+    return inet_pton(AF_INET6, host, &out->sin6_addr) == 1;
+}
+
+/* Parses a node's address: numbers only, so that nothing has to be looked up. Its size, or 0. */
+static socklen_t net_parse(const char *address, union net_address *out)
+{
+    char host[INET6_ADDRSTRLEN + 20]; /* and the name of an interface */
+    uint16_t port;
+
+    memset(out, 0, sizeof *out);
+    if (strncmp(address, net_local_prefix, sizeof net_local_prefix - 1) == 0) {
+        const char *path = address + sizeof net_local_prefix - 1;
+        size_t size = strlen(path);
+        out->local.sun_family = AF_UNIX;
+        if (size == 0 || !net_copy(out->local.sun_path, sizeof out->local.sun_path, path, size))
+            return 0;
+        return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + size + 1);
+    }
+    if ((port = net_split(address, host, sizeof host)) == 0)
+        return 0;
+    if (inet_pton(AF_INET, host, &out->v4.sin_addr) == 1) {
+        out->v4.sin_family = AF_INET;
+        out->v4.sin_port = htons(port);
+        return sizeof out->v4;
+    }
+    memset(out, 0, sizeof *out);
+    if (!net_parse_v6(host, &out->v6))
+        return 0;
+    out->v6.sin6_family = AF_INET6;
+    out->v6.sin6_port = htons(port);
+    return sizeof out->v6;
+}
+
+int redlock_resolve(const char *name, char *text, size_t size)
+{
+    struct addrinfo hints, *found;
+    const char *port = strrchr(name, ':');
+    char host[96];
+    size_t used;
+    int failed, v6;
+
+    if (strncmp(name, net_local_prefix, sizeof net_local_prefix - 1) == 0)
+        return net_copy(text, size, name, strlen(name)) ? 0 : -1;
+    if (net_split(name, host, sizeof host) == 0 || size < 4)
+        return -1;
+    memset(&hints, 0, sizeof hints);
+    hints.ai_socktype = SOCK_STREAM;
+    if ((failed = getaddrinfo(host, NULL, &hints, &found)) != 0)
+        return failed;
+    v6 = found->ai_family == AF_INET6;
+    text[0] = '[';
+    failed = getnameinfo(found->ai_addr, found->ai_addrlen, text + v6, (socklen_t)size - 1, NULL, 0,
+                         NI_NUMERICHOST);
+    freeaddrinfo(found);
+    if (failed != 0)
+        return failed == EAI_OVERFLOW ? -1 : failed;
+    used = strlen(text);
+    if (v6)
+        used += (size_t)net_copy(text + used, size - used, "]", 1);
+    return net_copy(text + used, size - used, port, strlen(port)) ? 0 : -1;
+}
+
+/* ---- Sockets -------------------------------------------------------------------------------- */
+
+static int net_fd(const struct redlock_node *node)
+{
+    return (int)node->handle;
+}
+
+/* A non-blocking socket that no child process inherits, sends at once, and raises no signal. */
+static int net_socket(int family)
+{
+    int on = 1;
+#if defined(SOCK_NONBLOCK) && defined(SOCK_CLOEXEC)
+    int fd = socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+
+    if (fd < 0)
+        return -1;
+#else
+    int fd = socket(family, SOCK_STREAM, 0);
+
+    if (fd < 0)
+        return -1;
+    (void)fcntl(fd, F_SETFD, FD_CLOEXEC);
+    if (fcntl(fd, F_SETFL, O_NONBLOCK) != 0) {
+        (void)close(fd);
+        return -1;
+    }
+#endif
+    if (family != AF_UNIX) /* without it only slower */
+        (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+#ifdef SO_NOSIGPIPE
+    (void)setsockopt(fd, SOL_SOCKET, SO_NOSIGPIPE, &on, sizeof on);
+#endif
+    return fd;
+}
+
+static int net_dial(void *context, struct redlock_node *node)
+{
+    union net_address to;
+    socklen_t size = net_parse(node->address, &to);
+    int fd;
+
+    (void)context;
+    if (size == 0) {
+        redlock_trouble(node, "not a numeric address", node->address);
+        return -1;
+    }
+    if ((fd = net_socket(to.any.sa_family)) < 0) {
+        redlock_trouble(node, "socket", strerror(errno));
+        return -1;
+    }
+    /* EINTR leaves the connection under way like EINPROGRESS does. A unix socket whose queue is
+       full says EAGAIN and is not under way at all: an immediate failure, as a refusal is. */
+    if (connect(fd, &to.any, size) != 0 && errno != EINPROGRESS && errno != EINTR) {
+        redlock_trouble(node, "connect", strerror(errno));
+        (void)close(fd);
+        return -1;
+    }
+    node->handle = fd;
+    return 0;
+}
+
+static int net_ready(void *context, struct redlock_node *node)
+{
+    union {
+        struct sockaddr any;
+        struct sockaddr_in6
+            v6; /* a longer one, of a unix socket, is cut off: only its family counts */
+    } peer, own;
+    socklen_t peer_size = sizeof peer, own_size = sizeof own, size = sizeof(int);
+    int error = 0;
+
+    (void)context;
+    if (getsockopt(net_fd(node), SOL_SOCKET, SO_ERROR, &error, &size) != 0)
+        error = errno;
+    if (error == 0 && getpeername(net_fd(node), &peer.any, &peer_size) != 0) {
+        if (errno == ENOTCONN)
+            return 0;
+        error = errno;
+    }
+    if (error != 0) {
+        redlock_trouble(node, "connect", strerror(error));
+        return -1;
+    }
+    /* TCP may connect a socket to itself when its own port happens to be the one that it dials. */
+    if (peer.any.sa_family != AF_UNIX && getsockname(net_fd(node), &own.any, &own_size) == 0 &&
+        own_size == peer_size && memcmp(&own, &peer, own_size) == 0) {
+        redlock_trouble(node, "connect", "nobody listens: connected to itself");
+        return -1;
+    }
+    return 1;
+}
+
+static int net_would_block(int error)
+{
+    return error == EAGAIN || error == EWOULDBLOCK || error == EINTR;
+}
+
+static int net_transmit(void *context, struct redlock_node *node, const void *bytes, size_t size)
+{
+    ssize_t moved = send(net_fd(node), bytes, size, MSG_NOSIGNAL);
+
+    (void)context;
+    if (moved >= 0)
+        return (int)moved;
+    if (net_would_block(errno))
+        return 0;
+    redlock_trouble(node, "send", strerror(errno));
+    return -1;
+}
+
+static int net_receive(void *context, struct redlock_node *node, void *bytes, size_t size)
+{
+    ssize_t moved = recv(net_fd(node), bytes, size, 0);
+
+    (void)context;
+    if (moved > 0)
+        return (int)moved;
+    if (moved < 0 && net_would_block(errno))
+        return 0;
+    redlock_trouble(node, "receive", moved == 0 ? "closed by the server" : strerror(errno));
+    return -1;
+}
+
+static void net_shut(void *context, struct redlock_node *node)
+{
+    (void)context;
+    (void)close(net_fd(node)); /* not again after EINTR: the descriptor may be another's by then */
+    node->handle = -1;
+}
+
+/* ---- Time, entropy, waiting ----------------------------------------------------------------- */
+
+/* CLOCK_BOOTTIME where there is one: CLOCK_MONOTONIC stands still while the machine sleeps, and a
+   device that wakes up past its ttl would believe that it still holds the lock. */
+static uint64_t net_now_us(void *context)
+{
+    struct timespec now = {0, 0};
+
+    (void)context;
+#ifdef CLOCK_BOOTTIME
+    if (clock_gettime(CLOCK_BOOTTIME, &now) != 0)
+#endif
+        (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
+}
+
+/* For kernels without getrandom. */
+static int net_device_entropy(uint8_t *bytes, size_t size)
+{
+    int fd = open("/dev/urandom", O_RDONLY | O_CLOEXEC);
+    ssize_t got = 1;
+
+    if (fd < 0)
+        return -1;
+    while (size > 0 && got > 0) {
+        got = read(fd, bytes, size);
+        if (got < 0 && errno == EINTR)
+            got = 1; /* nothing was read: once more */
+        else if (got > 0) {
+            bytes += got;
+            size -= (size_t)got;
+        }
+    }
+    (void)close(fd);
+    return size == 0 ? 0 : -1;
+}
+
+static int net_entropy(void *context, void *bytes, size_t size)
+{
+    (void)context;
+#ifdef __linux__
+    /* up to 256 bytes come whole or not at all; at boot it may not be ready yet */
+    if (getrandom(bytes, size, GRND_NONBLOCK) == (ssize_t)size)
+        return 0;
+    if (errno != ENOSYS)
+        return -1;
+#endif
+    return net_device_entropy((uint8_t *)bytes, size);
+}
+
+/* Milliseconds for poll(), rounded up: waking before the time is up would only spin. */
+static int net_poll_ms(uint64_t timeout_us)
+{
+    if (timeout_us == REDLOCK_NEVER)
+        return -1;
+    return timeout_us > 60000000 ? 60000 : (int)((timeout_us + 999) / 1000);
+}
+
+static void net_wait(void *context, struct redlock_node *nodes, unsigned count, uint64_t timeout_us,
+                     uint8_t *events)
+{
+    struct pollfd fds[REDLOCK_NODES_MAX];
+    unsigned i;
+    int ready;
+
+    (void)context;
+    for (i = 0; i < count; i++) {
+        fds[i].fd = events[i] != 0 ? net_fd(&nodes[i]) : -1;
+        fds[i].events = (short)((events[i] & REDLOCK_READABLE ? POLLIN : 0) |
+                                (events[i] & REDLOCK_WRITABLE ? POLLOUT : 0));
+        fds[i].revents = 0;
+    }
+    ready = poll(fds, (nfds_t)count, net_poll_ms(timeout_us));
+    for (i = 0; i < count; i++) {
+        short got = ready > 0 ? fds[i].revents : 0;
+        unsigned bad = (got & (POLLERR | POLLHUP | POLLNVAL)) != 0;
+        events[i] = (uint8_t)((got & POLLIN || bad ? REDLOCK_READABLE : 0) |
+                              (got & POLLOUT || bad ? REDLOCK_WRITABLE : 0));
+    }
+}
+
+const struct redlock_io *redlock_posix(void)
+{
+    static const struct redlock_io posix = {net_dial,    net_ready, net_transmit,
+                                            net_receive, net_shut,  net_now_us,
+                                            net_entropy, net_wait,  NULL};
+
+    return &posix;
+}

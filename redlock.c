@@ -1,0 +1,1389 @@
+/* redlock.c - the lock: votes, quorum, validity, retry, extend, release. No I/O: everything from
+   outside comes in through redlock_event (bytes) and redlock_tick (time), see redlock.h.
+
+   The rules. Sources: [Redlock], see redlock.h; the rest was found by running real servers and by
+   model checking. Code and tests cite them by number. Numbers that are left out here belong to
+   things that the library does not do yet.
+
+   R1  T1 is read before the first byte of an attempt is queued. Every attempt has a new random
+       token, and its SET is sent once only: a late grant of attempt 1 never counts for attempt 2.
+   R2  The same command goes to all nodes at once. Votes are bit masks.
+   R3  Decide at the earliest reply that decides. A quorum granted and ttl - (now - T1) - drift > 0:
+       held. A quorum out of reach: lost. `now` is read after the replies were read, so a process
+       that slept in between sees the truth.
+   R4  A lost attempt sends the release to every node that was sent the SET, whatever it answered,
+       at once. It is the engine's obligation, not the caller's, and outlasts a full buffer.
+   R5  It goes down the same connection, after the SET, so it can't overtake it. An answer that is
+       not wanted any more keeps its place and is dropped when it comes. A node that answers what
+       was not asked is disconnected. A connection that owes an answer for stall_ms is closed and
+       dialled again after a growing, random pause; during it, the node is an immediate "failed".
+   R6  A lost attempt ends when it is lost, not when its time is up, and is tried again after a
+       random, growing pause; a split vote is tried again quickly.
+   R8  An extension counts only what members confirm: nodes whose grant arrived while the lock was
+       valid, or that confirmed an earlier, successful extension. A failed one leaves the old
+       validity standing. None shortens. So a success proves, without any clock, that nobody else
+       had the lock up to the start of the round.
+   R10 The number of extensions is limited.
+   R11 A release goes to all nodes, also to those that never answered.
+   R15 Nothing waits without a bound: node_timeout_ms for an answer, wait_ms for a holder.
+
+   A lock goes through these states; the library holds a pointer to it in all but the first two:
+
+       IDLE ------ acquire --> START --> ASK --> HELD -- extend --> EXTEND --> HELD, or IDLE if lost
+        ^                        ^        |        `--- release --> RELEASE --> OWING --> IDLE
+        |                        |        v lost, cancelled
+        `--- failed ---<- PAUSE -'-<-- OWING <-- UNDO
+
+   SPDX-FileCopyrightText: the redlock authors
+   SPDX-License-Identifier: MIT */
+#include "redlock.h"
+
+#include <string.h>
+
+enum rl_state {
+    RL_IDLE,
+    RL_HELD,
+    RL_START,
+    RL_ASK,
+    RL_UNDO,
+    RL_OWING,
+    RL_PAUSE,
+    RL_EXTEND,
+    RL_RELEASE
+};
+
+enum rl_command { RL_SET, RL_PEXPIRE, RL_DELETE };
+
+/* Lists that a lock may stand in; 0: none. TURN: to be stepped in this tick. BLOCKED: some node had
+   no room or no connection yet. WAIT: for an answer or its time. DONE: for redlock_next_done. */
+enum rl_list { RL_NOWHERE, RL_TURN, RL_BLOCKED, RL_WAIT, RL_DONE };
+
+enum {
+    RL_TTL_MIN_MS = 10,
+    RL_TTL_MAX_MS = 0x7fffffff,
+    RL_QUICK_MAX = 5,        /* quick retries in a row */
+    RL_REDIAL_MIN_MS = 50,   /* first pause after a failed dial; doubles */
+    RL_REDIAL_MAX_MS = 1600, /* longest, before jitter of half of it to both sides */
+    RL_READS_MAX = 32,       /* receives per event: a chatty node must not hold the loop */
+    RL_TOKEN_HEX = 40
+};
+
+#define RL_MS_US ((uint64_t)1000)
+
+/* Answers 1 when the key was ours and is deleted, 0 when there is none, else the token of whoever
+   has it: that tells a split vote from a holder. */
+static const char rl_delete_script[] =
+    "local v=redis.call('get',KEYS[1])"
+    "if v==ARGV[1]then return redis.call('del',KEYS[1])end return v or 0";
+static const char rl_pexpire_script[] =
+    "return redis.call('get',KEYS[1])==ARGV[1]and redis.call('pexpire',KEYS[1],ARGV[2])or 0";
+
+#if REDLOCK_NODES_MAX < 1 || REDLOCK_NODES_MAX > 16
+#error "REDLOCK_NODES_MAX must be 1..16: one bit each in redlock_mask"
+#endif
+#if REDLOCK_POOL_MAX < 20 || REDLOCK_POOL_MAX > 255
+#error "REDLOCK_POOL_MAX must be 20..255: a token, and 8 bits"
+#endif
+#if REDLOCK_LABEL_MAX > 255 || REDLOCK_KEY_MAX > 65535
+#error "a label has at most 255 bytes, a key 65535"
+#endif
+
+/* 70: what stands around script, key, token and ttl on the wire, with the longest of numbers. */
+enum {
+    RL_LONGEST = 70 + sizeof rl_delete_script + REDLOCK_KEY_MAX + RL_TOKEN_HEX + REDLOCK_LABEL_MAX
+};
+typedef char rl_out_holds_the_longest_command[RESP_OUT_MAX >= RL_LONGEST ? 1 : -1];
+
+/* ---- Small things --------------------------------------------------------------------------- */
+
+static unsigned rl_bits(unsigned mask)
+{
+    unsigned n = 0;
+
+    for (; mask != 0; mask &= mask - 1)
+        n++;
+    return n;
+}
+
+static redlock_mask rl_bit(unsigned i)
+{
+    return (redlock_mask)(1U << i);
+}
+
+static redlock_mask rl_all(const struct redlock *c)
+{
+    return (redlock_mask)((1UL << c->priv.count) - 1);
+}
+
+static void rl_set(redlock_mask *mask, unsigned bits)
+{
+    *mask = (redlock_mask)(*mask | bits);
+}
+
+static void rl_clear(redlock_mask *mask, unsigned bits)
+{
+    *mask = (redlock_mask)(*mask & ~bits);
+}
+
+/* Allowance for clocks: ttl * ppm, plus 2 ms because servers count whole milliseconds. 32-bit
+   divisions only: 64-bit ones are a library call on small machines. */
+static uint64_t rl_drift_us(const struct redlock *c, uint32_t ttl_ms)
+{
+    uint32_t ppm = c->priv.settings.drift_ppm;
+
+    return (uint64_t)(ttl_ms / 1000) * ppm + ttl_ms % 1000 * ppm / 1000 + 1 + 2 * RL_MS_US;
+}
+
+/* When a lock that was asked for at T1 = started_us ends for its holder. */
+static uint64_t rl_valid_until(const struct redlock *c, const struct redlock_lock *op)
+{
+    return op->priv.started_us + op->ttl_ms * RL_MS_US - rl_drift_us(c, op->ttl_ms);
+}
+
+/* When the answers to what is asked `now` come too late. A quarter of the ttl at most: waiting for
+   about as long as the ttl leaves nothing to win, and livelocks. R15 */
+static uint64_t rl_answers_due(const struct redlock *c, const struct redlock_lock *op, uint64_t now)
+{
+    uint32_t quarter_ms = op->ttl_ms / 4, most_ms = c->priv.settings.node_timeout_ms;
+
+    return now + (quarter_ms < most_ms ? quarter_ms : most_ms) * RL_MS_US;
+}
+
+/* Moves a lock to the end of a list, or off all. */
+static void rl_move(struct redlock *c, struct redlock_lock *op, uint8_t where)
+{
+    struct redlock_lock *next = op->priv.next, *prev = op->priv.prev;
+
+    if (op->priv.list != RL_NOWHERE) {
+        struct redlock_list *from = &c->priv.list[op->priv.list - 1];
+        *(prev != NULL ? &prev->priv.next : &from->first) = next;
+        *(next != NULL ? &next->priv.prev : &from->last) = prev;
+    }
+    op->priv.list = where;
+    op->priv.next = op->priv.prev = NULL;
+    if (where != RL_NOWHERE) {
+        struct redlock_list *to = &c->priv.list[where - 1];
+        op->priv.prev = to->last;
+        *(to->last != NULL ? &to->last->priv.next : &to->first) = op;
+        to->last = op;
+    }
+}
+
+/* Something happened to it that the next tick must look at. */
+static void rl_touch(struct redlock *c, struct redlock_lock *op)
+{
+    if (op->priv.list != RL_DONE && op->priv.list != RL_TURN)
+        rl_move(c, op, RL_TURN);
+}
+
+static struct redlock_lock *rl_first(const struct redlock *c, uint8_t list)
+{
+    return c->priv.list[list - 1].first;
+}
+
+/* Random bytes, drawn from the system many at a time: a system call for each token would show. */
+static int rl_random(struct redlock *c, void *out, size_t size)
+{
+    if (c->priv.pool_used + size > sizeof c->priv.pool) {
+        if (c->priv.io->entropy(c->priv.io->context, c->priv.pool, sizeof c->priv.pool) != 0)
+            return -1;
+        c->priv.pool_used = 0;
+    }
+    memcpy(out, c->priv.pool + c->priv.pool_used, size);
+    c->priv.pool_used = (uint8_t)(c->priv.pool_used + size);
+    return 0;
+}
+
+/* 0 <= result < range; without entropy the middle, as a pause is better than none. */
+static uint32_t rl_random_below(struct redlock *c, uint32_t range)
+{
+    uint32_t random;
+
+    if (rl_random(c, &random, sizeof random) != 0)
+        random = 0x80000000U;
+    return (uint32_t)((uint64_t)random * range >> 32);
+}
+
+/* ---- Trouble -------------------------------------------------------------------------------- */
+
+/* Appends what fits. Printable characters only: the words may be a hostile server's. */
+static void rl_append(char *text, const char *more)
+{
+    size_t used = strlen(text);
+
+    for (; *more != '\0' && used < REDLOCK_TROUBLE_MAX; more++)
+        text[used++] = (char)(*more >= ' ' && *more <= '~' ? *more : '?');
+    text[used] = '\0';
+}
+
+void redlock_trouble(struct redlock_node *node, const char *what, const char *why)
+{
+    if (node->trouble[0] != '\0')
+        return;
+    rl_append(node->trouble, what);
+    if (why != NULL) {
+        rl_append(node->trouble, ": ");
+        rl_append(node->trouble, why);
+    }
+}
+
+/* The server's own words, without the arguments that it may repeat: the token is among them. */
+static void rl_server_trouble(struct redlock_node *node, const char *what, struct resp_item *item)
+{
+    char *arguments = strstr(item->text, ", with args");
+
+    if (arguments != NULL)
+        *arguments = '\0';
+    node->trouble[0] = '\0';
+    redlock_trouble(node, what, item->text);
+}
+
+/* ---- Commands ------------------------------------------------------------------------------- */
+
+static void rl_put_token(struct resp_writer *w, const struct redlock_lock *op)
+{
+    static const char digits[] = "0123456789abcdef";
+    char hex[RL_TOKEN_HEX];
+    unsigned i;
+
+    for (i = 0; i < sizeof op->token; i++) {
+        hex[2 * i] = digits[op->token[i] >> 4];
+        hex[2 * i + 1] = digits[op->token[i] & 15];
+    }
+    resp_put_joined(w, hex, op->label_only ? 0 : sizeof hex, op->label, op->label_size);
+}
+
+static void rl_put_command(struct resp_writer *w, const struct redlock_lock *op, uint8_t command)
+{
+    if (command == RL_SET) {
+        resp_put_command(w, 6);
+        resp_put_text(w, "SET");
+        resp_put_bytes(w, op->key, op->key_size);
+        rl_put_token(w, op);
+        resp_put_text(w, "NX");
+        resp_put_text(w, "PX");
+    } else {
+        resp_put_command(w, command == RL_PEXPIRE ? 6 : 5);
+        resp_put_text(w, "EVAL");
+        resp_put_text(w, command == RL_PEXPIRE ? rl_pexpire_script : rl_delete_script);
+        resp_put_text(w, "1");
+        resp_put_bytes(w, op->key, op->key_size);
+        rl_put_token(w, op);
+    }
+    if (command != RL_DELETE)
+        resp_put_number(w, op->ttl_ms);
+}
+
+static uint8_t rl_command_of(const struct redlock_lock *op)
+{
+    switch (op->priv.state) {
+    case RL_ASK:
+        return RL_SET;
+    case RL_EXTEND:
+        return RL_PEXPIRE;
+    default:
+        return RL_DELETE;
+    }
+}
+
+/* ---- Nodes ---------------------------------------------------------------------------------- */
+
+/* `op` will not get the answer to `command` that it waits for. What may be sent twice is, once;
+   a SET never. R1 */
+static void rl_unanswered(struct redlock *c, struct redlock_node *node, struct redlock_lock *op,
+                          uint8_t command)
+{
+    unsigned bit = rl_bit(node->priv.index);
+
+    if (command == RL_SET && op->priv.state != RL_ASK) {
+        rl_clear(&op->priv.unheard, bit);
+        return;
+    }
+    rl_clear(&op->priv.waits, bit);
+    if (command != RL_SET && node->priv.useful && !(op->priv.broken & bit))
+        rl_set(&op->priv.todo, bit);
+    else
+        rl_set(&op->failed, bit);
+    if (node->priv.useful)
+        rl_set(&op->priv.broken, bit);
+    rl_touch(c, op);
+}
+
+/* Hangs up. A connection that had worked may be dialled again at once: servers close idle ones.
+   Any other waits out a pause, which the next tick fixes. R5 */
+static void rl_node_failed(struct redlock *c, struct redlock_node *node, const char *why)
+{
+    struct resp_pipe *pipe = &node->priv.pipe;
+    struct resp_place place;
+
+    redlock_trouble(node, why, NULL);
+    c->priv.io->shut(c->priv.io->context, node);
+    while (resp_pipe_abandon(pipe, &place))
+        if (place.owner != NULL)
+            rl_unanswered(c, node, (struct redlock_lock *)place.owner, place.tag);
+    memset(pipe, 0, sizeof *pipe);
+    node->state = node->priv.useful ? REDLOCK_NODE_IDLE : REDLOCK_NODE_DOWN;
+    node->priv.mark_us = 0;
+}
+
+/* Closes it although it had worked: what is wrong with it would not be mended by dialling. */
+static void rl_node_given_up(struct redlock *c, struct redlock_node *node, const char *why)
+{
+    node->priv.useful = 0;
+    rl_node_failed(c, node, why);
+}
+
+static void rl_node_connected(struct redlock *c, struct redlock_node *node)
+{
+    int up = c->priv.io->ready(c->priv.io->context, node);
+
+    if (up > 0) {
+        node->state = REDLOCK_NODE_READY;
+        node->priv.mark_us = c->priv.now_us;
+    } else if (up < 0) {
+        rl_node_failed(c, node, "no connection");
+    }
+}
+
+/* For a node that is about to be used: dials it if that is due. */
+static void rl_node_wanted(struct redlock *c, struct redlock_node *node)
+{
+    uint64_t now = c->priv.now_us;
+
+    if (node->state == REDLOCK_NODE_DOWN && (node->priv.mark_us == 0 || now < node->priv.mark_us))
+        return;
+    if (node->state != REDLOCK_NODE_IDLE && node->state != REDLOCK_NODE_DOWN)
+        return;
+    node->priv.useful = node->priv.replied = 0;
+    if (c->priv.io->dial(c->priv.io->context, node) != 0) {
+        redlock_trouble(node, "can't dial", NULL);
+        node->state = REDLOCK_NODE_DOWN;
+        node->priv.mark_us = 0;
+        return;
+    }
+    node->state = REDLOCK_NODE_DIALLING;
+    node->priv.mark_us = now;
+    rl_node_connected(c, node);
+}
+
+static void rl_transmit(struct redlock *c, struct redlock_node *node)
+{
+    size_t size;
+    const uint8_t *bytes = resp_pipe_unsent(&node->priv.pipe, &size);
+    int moved;
+
+    if (node->state != REDLOCK_NODE_READY || size == 0)
+        return;
+    moved = c->priv.io->transmit(c->priv.io->context, node, bytes, size);
+    if (moved < 0)
+        rl_node_failed(c, node, "connection lost");
+    else
+        resp_pipe_sent(&node->priv.pipe, (size_t)moved);
+}
+
+/* Queues a command of `op` on a node; 0 when there is no room. */
+static int rl_queue(struct redlock *c, struct redlock_node *node, struct redlock_lock *op,
+                    uint8_t command, struct redlock_lock *owner)
+{
+    struct resp_writer w = resp_pipe_begin(&node->priv.pipe);
+
+    rl_put_command(&w, op, command);
+    if (w.overflow) { /* make room, once */
+        rl_transmit(c, node);
+        if (node->state != REDLOCK_NODE_READY)
+            return 0;
+        w = resp_pipe_begin(&node->priv.pipe);
+        rl_put_command(&w, op, command);
+    }
+    if (!resp_pipe_waits(&node->priv.pipe))
+        node->priv.mark_us = c->priv.now_us;
+    return resp_pipe_commit(&node->priv.pipe, &w, owner, command);
+}
+
+/* Queues the present command of `op` where it is still to be queued and can be. R2 */
+static void rl_queue_all(struct redlock *c, struct redlock_lock *op)
+{
+    unsigned i;
+
+    for (i = 0; i < c->priv.count && op->priv.todo != 0; i++) {
+        struct redlock_node *node = &c->priv.nodes[i];
+        redlock_mask bit = rl_bit(i);
+
+        if (!(op->priv.todo & bit))
+            continue;
+        rl_node_wanted(c, node);
+        if (node->state == REDLOCK_NODE_DOWN) {
+            rl_clear(&op->priv.todo, bit);
+            if (op->priv.state != RL_UNDO)
+                rl_set(&op->failed, bit);
+        } else if (node->state == REDLOCK_NODE_READY) {
+            if (!rl_queue(c, node, op, rl_command_of(op), op)) {
+                rl_set(&c->priv.full, bit);
+                continue;
+            }
+            rl_clear(&op->priv.todo, bit);
+            rl_set(&op->priv.waits, bit);
+            if (op->priv.state == RL_ASK)
+                rl_set(&op->priv.asked, bit);
+        }
+    }
+}
+
+/* `op` no longer waits for answers to `command`. R5 */
+static void rl_drop(struct redlock *c, struct redlock_lock *op, redlock_mask mask, uint8_t command)
+{
+    unsigned i;
+
+    for (i = 0; i < c->priv.count; i++)
+        if (mask & rl_bit(i))
+            resp_pipe_drop(&c->priv.nodes[i].priv.pipe, op, command);
+}
+
+/* The votes that did not come in time: they failed, and the nodes are told why. */
+static void rl_too_slow(struct redlock *c, struct redlock_lock *op)
+{
+    redlock_mask late = (redlock_mask)(op->priv.todo | op->priv.waits);
+    unsigned i;
+
+    for (i = 0; i < c->priv.count; i++)
+        if (late & rl_bit(i))
+            redlock_trouble(&c->priv.nodes[i],
+                            c->priv.nodes[i].state == REDLOCK_NODE_DIALLING
+                                ? "no connection within node_timeout_ms"
+                                : "no answer within node_timeout_ms",
+                            NULL);
+    rl_set(&op->failed, late);
+}
+
+/* ---- Steps of a lock ------------------------------------------------------------------------ */
+
+static void rl_enter(struct redlock_lock *op, uint8_t state)
+{
+    op->priv.state = state;
+    op->priv.due_us = 0; /* not begun */
+}
+
+/* The operation is over; the lock stays in `state`, RL_IDLE or RL_HELD. */
+static void rl_finish(struct redlock *c, struct redlock_lock *op, enum redlock_status status,
+                      uint8_t state)
+{
+    rl_enter(op, state);
+    op->status = status;
+    rl_move(c, op, RL_DONE);
+}
+
+/* A new command to all nodes, a new count of votes. */
+static void rl_begin_round(struct redlock *c, struct redlock_lock *op, uint64_t now)
+{
+    op->priv.started_us = now;
+    op->priv.todo = rl_all(c);
+    op->priv.waits = op->priv.broken = op->priv.denied = 0;
+    op->granted = op->refused = op->failed = 0;
+    op->priv.due_us = rl_answers_due(c, op, now);
+    memset(op->priv.holder, 0, sizeof op->priv.holder);
+}
+
+static void rl_step_start(struct redlock *c, struct redlock_lock *op, uint64_t now)
+{
+    if (op->priv.outcome == REDLOCK_CANCELLED) {
+        rl_finish(c, op, REDLOCK_CANCELLED, RL_IDLE);
+        return;
+    }
+    if (op->priv.attempts == 0 && op->priv.due_us == 0 && op->priv.until_us != 0)
+        op->priv.until_us += now; /* it held the time to wait */
+    op->priv.due_us = REDLOCK_NEVER;
+    if (rl_bits(rl_all(c) & ~(unsigned)c->priv.full) < c->priv.quorum)
+        return; /* it would lose for want of room in our buffers */
+    if (!op->label_only && rl_random(c, op->token, sizeof op->token) != 0) {
+        rl_finish(c, op, REDLOCK_NO_ENTROPY, RL_IDLE);
+        return;
+    }
+    op->priv.attempts = (uint16_t)(op->priv.attempts + (op->priv.attempts < UINT16_MAX));
+    op->priv.outcome = REDLOCK_PENDING;
+    op->priv.asked = op->priv.unheard = op->priv.late = op->members = 0;
+    rl_begin_round(c, op, now); /* R1: `now` was read before anything was queued */
+    op->priv.state = RL_ASK;
+}
+
+/* Ends the count of an attempt that was lost, or cancelled. R4 */
+static void rl_lose(struct redlock *c, struct redlock_lock *op, enum redlock_status outcome)
+{
+    rl_drop(c, op, op->priv.waits, RL_SET);
+    op->priv.todo = op->priv.asked;
+    op->priv.waits = 0;
+    op->priv.outcome = (int8_t)outcome;
+    rl_enter(op, RL_UNDO);
+}
+
+static void rl_step_ask(struct redlock *c, struct redlock_lock *op, uint64_t now)
+{
+    rl_queue_all(c, op);
+    if (op->priv.outcome == REDLOCK_CANCELLED) {
+        rl_lose(c, op, REDLOCK_CANCELLED);
+    } else if (rl_bits(op->granted) >= c->priv.quorum) {
+        if (now >= rl_valid_until(c, op)) {
+            rl_lose(c, op, REDLOCK_TOO_LATE);
+            return;
+        }
+        op->valid_until_us = rl_valid_until(c, op);
+        op->members = op->granted;
+        op->extended = 0;
+        op->priv.unheard = op->priv.waits;
+        op->priv.waits = op->priv.todo = 0;
+        rl_finish(c, op, REDLOCK_OK, RL_HELD);
+    } else if (rl_bits(rl_all(c) & ~(unsigned)(op->refused | op->failed)) < c->priv.quorum) {
+        rl_lose(c, op, REDLOCK_PENDING);
+    } else if (now >= op->priv.due_us) {
+        rl_too_slow(c, op);
+        rl_lose(c, op, REDLOCK_PENDING);
+    }
+}
+
+/* How many nodes the one who has most of them has. */
+static unsigned rl_largest_holding(const struct redlock *c, const struct redlock_lock *op)
+{
+    unsigned i, j, most = 0;
+
+    for (i = 0; i < c->priv.count; i++) {
+        unsigned same = 0;
+        for (j = 0; j < c->priv.count && op->priv.holder[i] != 0; j++)
+            same += op->priv.holder[j] == op->priv.holder[i];
+        most = same > most ? same : most;
+    }
+    return most;
+}
+
+/* Why an attempt was lost; REDLOCK_PENDING while the answers to its undoing may still tell. */
+static enum redlock_status rl_outcome(const struct redlock *c, const struct redlock_lock *op,
+                                      int in_time)
+{
+    unsigned quorum = c->priv.quorum;
+
+    if (rl_bits(op->refused) >= quorum) {
+        unsigned same = rl_largest_holding(c, op);
+        unsigned untold = rl_bits(op->refused & (op->priv.todo | op->priv.waits));
+        if (same >= quorum)
+            return REDLOCK_HELD;
+        if (same + untold + rl_bits(op->refused & op->failed) < quorum)
+            return REDLOCK_SPLIT;
+        return untold > 0 && in_time ? REDLOCK_PENDING : REDLOCK_HELD;
+    }
+    if (rl_bits((unsigned)(op->granted | op->refused)) >= quorum)
+        return REDLOCK_SPLIT;
+    return rl_bits(op->priv.denied) > c->priv.count - quorum ? REDLOCK_DENIED : REDLOCK_UNREACHABLE;
+}
+
+static void rl_step_undo(struct redlock *c, struct redlock_lock *op, uint64_t now)
+{
+    if (op->priv.due_us == 0)
+        op->priv.due_us = rl_answers_due(c, op, now);
+    rl_queue_all(c, op);
+    if (op->priv.outcome == REDLOCK_PENDING)
+        op->priv.outcome = (int8_t)rl_outcome(c, op, now < op->priv.due_us);
+    if (op->priv.outcome != REDLOCK_PENDING)
+        rl_enter(op, RL_OWING);
+}
+
+/* The longest pause of a quick retry: a few round trips, more each time, so that clients that
+   collided are drawn apart. */
+static uint32_t rl_quick_us(const struct redlock *c, const struct redlock_lock *op)
+{
+    uint32_t most = c->priv.settings.node_timeout_ms * 500U, rtt = 250;
+    unsigned i;
+
+    for (i = 0; i < c->priv.count; i++)
+        if (c->priv.nodes[i].rtt_us > rtt)
+            rtt = c->priv.nodes[i].rtt_us;
+    rtt = rtt < most ? rtt << (1 + op->priv.quick) : most;
+    return rtt < most ? rtt : most;
+}
+
+static uint32_t rl_pause_us(struct redlock *c, struct redlock_lock *op)
+{
+    const struct redlock_settings *s = &c->priv.settings;
+    uint32_t delay_us = op->priv.pause_ms * 1000U;
+    uint32_t jitter_us = op->priv.pause_ms * (s->retry_jitter_pct * 10U);
+    uint32_t grown_ms = op->priv.pause_ms + op->priv.pause_ms * s->retry_growth_pct / 100U;
+
+    if (s->retry_growth_pct > 0 && grown_ms == op->priv.pause_ms)
+        grown_ms++;
+    op->priv.pause_ms = grown_ms < s->retry_delay_max_ms ? grown_ms : s->retry_delay_max_ms;
+    return delay_us - jitter_us + rl_random_below(c, 2 * jitter_us + 1);
+}
+
+/* An attempt has ended with `outcome`, nothing is owed any more: ends the operation, or tries
+   again. R6 */
+static void rl_retry(struct redlock *c, struct redlock_lock *op, uint64_t now)
+{
+    enum redlock_status outcome = (enum redlock_status)op->priv.outcome;
+    int others = outcome == REDLOCK_HELD || outcome == REDLOCK_SPLIT;
+    int again = others || outcome == REDLOCK_UNREACHABLE || outcome == REDLOCK_TOO_LATE;
+    int quick = outcome == REDLOCK_SPLIT || (outcome == REDLOCK_UNREACHABLE && op->priv.broken);
+    uint64_t pause_us;
+
+    if (!again || op->label_only || op->priv.attempts > c->priv.settings.retries) {
+        rl_finish(c, op, outcome, RL_IDLE);
+        return;
+    }
+    if (op->priv.until_us != 0 && now >= op->priv.until_us) {
+        rl_finish(c, op, others ? REDLOCK_TIMEOUT : outcome, RL_IDLE);
+        return;
+    }
+    if (quick && op->priv.quick < RL_QUICK_MAX) {
+        pause_us = rl_random_below(c, rl_quick_us(c, op));
+        op->priv.quick++;
+    } else if (op->priv.until_us == 0) {
+        rl_finish(c, op, outcome, RL_IDLE);
+        return;
+    } else {
+        pause_us = rl_pause_us(c, op);
+        op->priv.quick = 0;
+    }
+    if (op->priv.until_us != 0 && pause_us > op->priv.until_us - now)
+        pause_us = op->priv.until_us - now; /* the last attempt is made when the wait ends */
+    op->priv.state = RL_PAUSE;
+    op->priv.due_us = now + pause_us;
+}
+
+/* Decided, but some nodes are still owed the release: it is queued without an owner, so that it
+   needs no place, and on a connection that is not up yet, where it will be the first to go. A node
+   that does not even take bytes is given up. R4 */
+static void rl_step_owing(struct redlock *c, struct redlock_lock *op, uint64_t now)
+{
+    unsigned i;
+
+    if (op->priv.due_us == 0) {
+        op->priv.due_us = rl_answers_due(c, op, now);
+        rl_drop(c, op, op->priv.waits, RL_DELETE);
+        op->priv.waits = 0;
+    }
+    for (i = 0; i < c->priv.count && op->priv.todo != 0; i++) {
+        struct redlock_node *node = &c->priv.nodes[i];
+
+        if (!(op->priv.todo & rl_bit(i)))
+            continue;
+        rl_node_wanted(c, node);
+        if (node->state != REDLOCK_NODE_DOWN && !rl_queue(c, node, op, RL_DELETE, NULL)) {
+            if (now < op->priv.due_us)
+                continue;
+            if (node->state == REDLOCK_NODE_READY)
+                rl_node_given_up(c, node, "takes no bytes");
+        }
+        rl_clear(&op->priv.todo, rl_bit(i));
+    }
+    if (op->priv.todo != 0)
+        return;
+    if (op->priv.outcome != REDLOCK_UNCONFIRMED)
+        op->priv.asked = 0;
+    rl_retry(c, op, now);
+}
+
+static void rl_step_pause(struct redlock *c, struct redlock_lock *op, uint64_t now)
+{
+    (void)c;
+    if (now >= op->priv.due_us || op->priv.outcome == REDLOCK_CANCELLED)
+        rl_enter(op, RL_START);
+}
+
+/* Grants that came after the decision count as well, if the lock is still valid. R8 */
+static void rl_merge_late_grants(struct redlock_lock *op, uint64_t now)
+{
+    if (now < op->valid_until_us)
+        rl_set(&op->members, op->priv.late);
+    op->priv.late = 0;
+}
+
+/* The extension is over. What said that it is not ours there is no member any more. */
+static void rl_end_extension(struct redlock *c, struct redlock_lock *op, enum redlock_status status)
+{
+    rl_drop(c, op, op->priv.waits, RL_PEXPIRE);
+    op->priv.waits = op->priv.todo = 0;
+    rl_clear(&op->members, op->refused);
+    if (status == REDLOCK_LOST)
+        op->valid_until_us = 0;
+    rl_finish(c, op, status, status == REDLOCK_LOST ? RL_IDLE : RL_HELD);
+}
+
+static void rl_step_extend(struct redlock *c, struct redlock_lock *op, uint64_t now)
+{
+    rl_merge_late_grants(op, now);
+    if (op->priv.due_us == 0) {
+        rl_begin_round(c, op, now);
+        if (now < op->valid_until_us && op->priv.due_us > op->valid_until_us)
+            op->priv.due_us = op->valid_until_us;
+        if (rl_valid_until(c, op) < op->valid_until_us) { /* it would end sooner. R8 */
+            op->priv.todo = 0;
+            rl_end_extension(c, op, REDLOCK_BAD_ARGUMENT);
+            return;
+        }
+    }
+    rl_queue_all(c, op);
+    if (op->priv.outcome == REDLOCK_CANCELLED) {
+        rl_end_extension(c, op, REDLOCK_CANCELLED);
+    } else if (rl_bits(op->granted & op->members) >= c->priv.quorum) {
+        if (now >= rl_valid_until(c, op)) {
+            rl_end_extension(c, op, REDLOCK_TOO_LATE);
+            return;
+        }
+        op->valid_until_us = rl_valid_until(c, op);
+        rl_set(&op->members, op->granted); /* these count from the next round on */
+        op->extended++;
+        rl_end_extension(c, op, REDLOCK_OK);
+    } else if (rl_bits(op->members & ~(unsigned)op->refused) < c->priv.quorum) {
+        rl_end_extension(c, op, REDLOCK_LOST);
+    } else if (rl_bits(op->members & ~(unsigned)(op->refused | op->failed)) < c->priv.quorum) {
+        rl_end_extension(c, op, REDLOCK_UNREACHABLE);
+    } else if (now >= op->priv.due_us) {
+        rl_too_slow(c, op);
+        rl_end_extension(c, op, REDLOCK_UNREACHABLE);
+    }
+}
+
+/* What a release has come to; REDLOCK_PENDING while answers may still tell. */
+static enum redlock_status rl_released(const struct redlock *c, const struct redlock_lock *op,
+                                       int in_time)
+{
+    unsigned quorum = c->priv.quorum;
+    int pending = in_time && (op->priv.todo | op->priv.waits) != 0;
+    int answered = rl_bits((unsigned)(op->granted | op->refused)) >= quorum;
+
+    if (rl_bits(op->granted) >= quorum)
+        return REDLOCK_OK;
+    if (!answered)
+        return pending ? REDLOCK_PENDING : REDLOCK_UNCONFIRMED;
+    if (rl_bits(op->members & ~(unsigned)op->refused) < quorum)
+        return rl_largest_holding(c, op) > 0 ? REDLOCK_LOST : REDLOCK_GONE;
+    return pending ? REDLOCK_PENDING : REDLOCK_OK;
+}
+
+static void rl_step_release(struct redlock *c, struct redlock_lock *op, uint64_t now)
+{
+    if (op->priv.due_us == 0) {
+        rl_begin_round(c, op, now);
+        op->priv.due_us = now + op->priv.until_us; /* it held the time to wait */
+    }
+    rl_queue_all(c, op); /* R11 */
+    if (op->priv.outcome != REDLOCK_CANCELLED)
+        op->priv.outcome = (int8_t)rl_released(c, op, now < op->priv.due_us);
+    if (op->priv.outcome == REDLOCK_PENDING)
+        return;
+    if (op->priv.outcome == REDLOCK_UNCONFIRMED && op->priv.until_us > 0)
+        rl_too_slow(c, op);
+    rl_enter(op, RL_OWING);
+}
+
+static void rl_step(struct redlock *c, struct redlock_lock *op, uint64_t now)
+{
+    switch ((enum rl_state)op->priv.state) {
+    case RL_START:
+        rl_step_start(c, op, now);
+        break;
+    case RL_ASK:
+        rl_step_ask(c, op, now);
+        break;
+    case RL_UNDO:
+        rl_step_undo(c, op, now);
+        break;
+    case RL_OWING:
+        rl_step_owing(c, op, now);
+        break;
+    case RL_PAUSE:
+        rl_step_pause(c, op, now);
+        break;
+    case RL_EXTEND:
+        rl_step_extend(c, op, now);
+        break;
+    case RL_RELEASE:
+        rl_step_release(c, op, now);
+        break;
+    case RL_HELD:
+        rl_merge_late_grants(op, now);
+        break;
+    case RL_IDLE:
+        break;
+    }
+}
+
+/* Steps a lock until it has to wait for something, and puts it where it will be found then. */
+static void rl_turn(struct redlock *c, struct redlock_lock *op, uint64_t now)
+{
+    uint8_t state;
+
+    do {
+        state = op->priv.state;
+        rl_step(c, op, now);
+    } while (op->priv.state != state && op->priv.list == RL_TURN);
+    if (op->priv.list == RL_DONE)
+        return;
+    if (op->priv.state == RL_HELD) {
+        rl_move(c, op, RL_NOWHERE);
+        return;
+    }
+    rl_move(c, op, op->priv.todo != 0 || op->priv.state == RL_START ? RL_BLOCKED : RL_WAIT);
+    if (op->priv.due_us < c->priv.due_us)
+        c->priv.due_us = op->priv.due_us;
+}
+
+/* ---- Answers -------------------------------------------------------------------------------- */
+
+/* A short name for a token: enough to see whether two nodes name the same. Never 0. */
+static uint16_t rl_hash(const struct resp_item *item)
+{
+    uint32_t hash = 2166136261U ^ item->size; /* FNV-1a */
+    unsigned i;
+
+    for (i = 0; i < item->text_used; i++)
+        hash = (hash ^ (uint8_t)item->text[i]) * 16777619U;
+    hash = (hash >> 16) ^ (hash & 0xffff);
+    return (uint16_t)(hash != 0 ? hash : 1);
+}
+
+/* An error that will not go away by itself: who we are, or what the server is. */
+static int rl_is_denial(const struct resp_item *item)
+{
+    static const char *const prefixes[] = {"NOAUTH", "NOPERM", "WRONGPASS", "DENIED", "READONLY"};
+    unsigned i;
+
+    for (i = 0; i < sizeof prefixes / sizeof *prefixes; i++)
+        if (strncmp(item->text, prefixes[i], strlen(prefixes[i])) == 0)
+            return 1;
+    return 0;
+}
+
+enum rl_vote { RL_YES, RL_NO, RL_ERROR, RL_NONSENSE };
+
+/* What an answer to `command` means. */
+static enum rl_vote rl_vote_of(uint8_t command, const struct resp_item *item)
+{
+    if (item->kind == RESP_ERROR)
+        return RL_ERROR;
+    if (command == RL_SET) {
+        if (item->kind == RESP_STATUS && item->text_used == 2 && memcmp(item->text, "OK", 2) == 0)
+            return RL_YES;
+        return item->kind == RESP_NIL ? RL_NO : RL_NONSENSE;
+    }
+    if (item->kind == RESP_INTEGER && (item->integer == 0 || item->integer == 1))
+        return item->integer == 1 ? RL_YES : RL_NO;
+    return command == RL_DELETE && item->kind == RESP_STRING ? RL_NO : RL_NONSENSE;
+}
+
+/* Counts a vote. The answers to an undoing are not votes: they only tell who has the lock. */
+static void rl_count_vote(struct redlock_lock *op, unsigned i, enum rl_vote vote,
+                          const struct resp_item *item)
+{
+    redlock_mask bit = rl_bit(i);
+
+    rl_clear(&op->priv.waits, bit);
+    if (item->kind == RESP_STRING)
+        op->priv.holder[i] = rl_hash(item);
+    if (vote == RL_ERROR) {
+        rl_set(&op->failed, bit);
+        if (rl_is_denial(item))
+            rl_set(&op->priv.denied, bit);
+    } else if (op->priv.state != RL_UNDO) {
+        rl_set(vote == RL_YES ? &op->granted : &op->refused, bit);
+    }
+}
+
+/* A reply has come. 0: it can't be the answer to what was asked. */
+static int rl_answered(struct redlock *c, struct redlock_node *node, const struct resp_place *who)
+{
+    struct resp_item *item = &node->priv.pipe.reader.item;
+    struct redlock_lock *op = (struct redlock_lock *)who->owner;
+    enum rl_vote vote = rl_vote_of(who->tag, item);
+
+    if (vote == RL_NONSENSE)
+        return 0;
+    node->priv.useful = node->priv.replied = 1;
+    node->priv.pause_ms = 0;
+    if (vote == RL_ERROR)
+        rl_server_trouble(node, "answered", item);
+    else
+        node->trouble[0] = '\0';
+    if (op == NULL)
+        return 1;
+    if (who->tag == RL_SET && op->priv.state != RL_ASK) { /* the lock is held: a late grant. R8 */
+        rl_clear(&op->priv.unheard, rl_bit(node->priv.index));
+        if (vote == RL_YES)
+            rl_set(&op->priv.late, rl_bit(node->priv.index));
+    } else {
+        rl_count_vote(op, node->priv.index, vote, item);
+    }
+    rl_touch(c, op);
+    return 1;
+}
+
+/* Takes the replies in `bytes`. R5: what was not asked ends the connection. */
+static void rl_take(struct redlock *c, struct redlock_node *node, const uint8_t *bytes, size_t size)
+{
+    const uint8_t *end = bytes + size;
+    struct resp_pipe *pipe = &node->priv.pipe;
+    struct resp_place who;
+
+    while (bytes != end) {
+        enum resp_event event = resp_pipe_read(pipe, &bytes, end, &who);
+
+        if (event == RESP_MORE)
+            break;
+        if (event == RESP_REPLY && who.count > 0 && rl_answered(c, node, &who))
+            continue;
+        if (who.owner != NULL)
+            rl_unanswered(c, node, (struct redlock_lock *)who.owner, who.tag);
+        if (pipe->reader.item.kind == RESP_ERROR && event == RESP_BAD)
+            rl_server_trouble(node, "said unasked", &pipe->reader.item);
+        rl_node_given_up(c, node,
+                         event == RESP_BAD ? "does not speak RESP" : "wrong kind of answer");
+        return;
+    }
+}
+
+static void rl_receive(struct redlock *c, struct redlock_node *node)
+{
+    uint8_t bytes[96];
+    unsigned rounds;
+
+    for (rounds = 0; rounds < RL_READS_MAX && node->state == REDLOCK_NODE_READY; rounds++) {
+        int moved = c->priv.io->receive(c->priv.io->context, node, bytes, sizeof bytes);
+
+        if (moved < 0)
+            rl_node_failed(c, node, "connection lost");
+        else if (moved > 0)
+            rl_take(c, node, bytes, (size_t)moved);
+        if (moved < (int)sizeof bytes)
+            return;
+    }
+}
+
+/* ---- Set up --------------------------------------------------------------------------------- */
+
+struct rl_setting {
+    const char *name;
+    uint32_t least, most, usual;
+    int may_be_zero;
+};
+
+/* In the order of struct redlock_settings, which is all uint32_t. */
+static const struct rl_setting rl_settings[] = {
+    {"quorum", 1, 16, 0, 0},
+    {"node_timeout_ms", 1, 60000, 50, 0},
+    {"stall_ms", 1, 600000, 1000, 0},
+    {"retries", 1, 0xfffffffe, 0xfffffffe, 1},
+    {"retry_delay_ms", 1, 600000, 100, 1},
+    {"retry_jitter_pct", 1, 100, 50, 1},
+    {"retry_growth_pct", 1, 1000, 50, 1},
+    {"retry_delay_max_ms", 1, 600000, 1000, 0},
+    {"drift_ppm", 1, 500000, 10000, 1},
+    {"extend_max", 1, 65535, 100, 1},
+};
+
+typedef char
+    rl_every_setting_has_a_range[sizeof(struct redlock_settings) ==
+                                         sizeof rl_settings / sizeof *rl_settings * sizeof(uint32_t)
+                                     ? 1
+                                     : -1];
+
+/* Checks each setting and puts the default where there is a 0. The name of a bad one, or NULL. */
+static const char *rl_complete(struct redlock_settings *settings, unsigned count)
+{
+    uint32_t values[sizeof rl_settings / sizeof *rl_settings];
+    unsigned i;
+
+    memcpy(values, settings, sizeof values);
+    for (i = 0; i < sizeof rl_settings / sizeof *rl_settings; i++) {
+        const struct rl_setting *s = &rl_settings[i];
+        if (values[i] == 0)
+            values[i] = i == 0 ? count / 2 + 1 : s->usual;
+        else if (values[i] == REDLOCK_ZERO && s->may_be_zero)
+            values[i] = 0;
+        else if (values[i] < s->least || values[i] > s->most)
+            return s->name;
+    }
+    memcpy(settings, values, sizeof values);
+    return settings->quorum < count / 2 + 1 || settings->quorum > count ? "quorum" : NULL;
+}
+
+/* What is wrong with the address of nodes[i], or NULL. */
+static const char *rl_bad_address(const struct redlock_node *nodes, unsigned i)
+{
+    unsigned j;
+
+    if (nodes[i].address == NULL || nodes[i].address[0] == '\0')
+        return "no address";
+    for (j = 0; j < i; j++)
+        if (strcmp(nodes[i].address, nodes[j].address) == 0)
+            return "same address as another node";
+    return NULL;
+}
+
+enum redlock_status redlock_init(struct redlock *client, const struct redlock_io *io,
+                                 struct redlock_node *nodes, unsigned count,
+                                 const struct redlock_settings *settings)
+{
+    const char *bad;
+    unsigned i;
+
+    if (client == NULL || io == NULL || nodes == NULL || count < 1 || count > REDLOCK_NODES_MAX)
+        return REDLOCK_BAD_ARGUMENT;
+    memset(client, 0, sizeof *client);
+    for (i = 0; i < count; i++) {
+        struct redlock_node *node = &nodes[i];
+        node->state = REDLOCK_NODE_IDLE;
+        node->rtt_us = 0;
+        node->trouble[0] = '\0';
+        node->handle = -1;
+        memset(&node->priv, 0, sizeof node->priv);
+        node->priv.index = (uint8_t)i;
+    }
+    for (i = 0; i < count; i++)
+        if ((bad = rl_bad_address(nodes, i)) != NULL) {
+            redlock_trouble(&nodes[i], bad, NULL);
+            return REDLOCK_BAD_ARGUMENT;
+        }
+    if (settings != NULL)
+        client->priv.settings = *settings;
+    if ((bad = rl_complete(&client->priv.settings, count)) != NULL) {
+        redlock_trouble(&nodes[0], "setting out of range", bad);
+        return REDLOCK_BAD_ARGUMENT;
+    }
+    client->priv.io = io;
+    client->priv.nodes = nodes;
+    client->priv.count = (uint8_t)count;
+    client->priv.quorum = (uint8_t)client->priv.settings.quorum;
+    client->priv.pool_used = sizeof client->priv.pool;
+    client->priv.due_us = REDLOCK_NEVER;
+    return REDLOCK_OK;
+}
+
+void redlock_deinit(struct redlock *client)
+{
+    struct redlock_lock *op;
+    uint8_t list;
+    unsigned i;
+
+    if (client == NULL || client->priv.nodes == NULL)
+        return;
+    for (list = RL_TURN; list <= RL_DONE; list++)
+        while ((op = rl_first(client, list)) != NULL) {
+            if (op->status == REDLOCK_PENDING)
+                op->status = REDLOCK_CANCELLED;
+            rl_move(client, op, RL_NOWHERE);
+        }
+    for (i = 0; i < client->priv.count; i++) {
+        struct redlock_node *node = &client->priv.nodes[i];
+        if (node->state == REDLOCK_NODE_DIALLING || node->state == REDLOCK_NODE_READY)
+            client->priv.io->shut(client->priv.io->context, node);
+        node->state = REDLOCK_NODE_IDLE;
+    }
+    memset(client, 0, sizeof *client);
+}
+
+void redlock_lock_init(struct redlock_lock *lock, const void *key, size_t key_size, uint32_t ttl_ms)
+{
+    memset(lock, 0, sizeof *lock);
+    lock->key = key;
+    lock->key_size = (uint16_t)(key_size <= UINT16_MAX ? key_size : 0); /* 0 is refused later */
+    lock->ttl_ms = ttl_ms;
+}
+
+/* ---- Event-driven calls --------------------------------------------------------------------- */
+
+/* What a caller can get wrong; REDLOCK_PENDING if nothing. */
+static enum redlock_status rl_check(const struct redlock *c, const struct redlock_lock *op)
+{
+    if (c == NULL || c->priv.nodes == NULL || op == NULL)
+        return REDLOCK_BAD_ARGUMENT;
+    if (op->status == REDLOCK_PENDING || op->priv.list == RL_DONE)
+        return REDLOCK_BAD_ARGUMENT; /* in use */
+    if (op->key == NULL || op->key_size < 1 || op->key_size > REDLOCK_KEY_MAX)
+        return REDLOCK_BAD_ARGUMENT;
+    if (op->label_size > REDLOCK_LABEL_MAX || (op->label == NULL && op->label_size > 0) ||
+        (op->label_only && op->label_size == 0))
+        return REDLOCK_BAD_ARGUMENT;
+    if (op->ttl_ms < RL_TTL_MIN_MS || op->ttl_ms > RL_TTL_MAX_MS ||
+        rl_drift_us(c, op->ttl_ms) >= op->ttl_ms * RL_MS_US)
+        return REDLOCK_BAD_ARGUMENT;
+    return REDLOCK_PENDING;
+}
+
+/* Hands the lock to the library, which begins with `state` in the next tick. */
+static enum redlock_status rl_begin(struct redlock *c, struct redlock_lock *op, uint8_t state,
+                                    uint32_t wait_ms)
+{
+    op->status = REDLOCK_PENDING;
+    op->priv.outcome = REDLOCK_PENDING;
+    op->priv.until_us = wait_ms * RL_MS_US; /* from now on; the first step reads the clock */
+    rl_enter(op, state);
+    rl_touch(c, op);
+    return REDLOCK_PENDING;
+}
+
+enum redlock_status redlock_acquire_start(struct redlock *client, struct redlock_lock *lock,
+                                          uint32_t wait_ms)
+{
+    if (rl_check(client, lock) != REDLOCK_PENDING || lock->priv.state == RL_HELD)
+        return REDLOCK_BAD_ARGUMENT;
+    lock->valid_until_us = 0;
+    lock->priv.attempts = 0;
+    lock->priv.quick = 0;
+    lock->priv.pause_ms = client->priv.settings.retry_delay_ms;
+    return rl_begin(client, lock, RL_START, wait_ms);
+}
+
+enum redlock_status redlock_extend_start(struct redlock *client, struct redlock_lock *lock)
+{
+    if (rl_check(client, lock) != REDLOCK_PENDING)
+        return REDLOCK_BAD_ARGUMENT;
+    if (lock->priv.state != RL_HELD)
+        return REDLOCK_LOST;
+    if (lock->extended >= client->priv.settings.extend_max) /* R10 */
+        return REDLOCK_LIMIT;
+    return rl_begin(client, lock, RL_EXTEND, 0);
+}
+
+enum redlock_status redlock_release_start(struct redlock *client, struct redlock_lock *lock,
+                                          uint32_t wait_ms)
+{
+    if (rl_check(client, lock) != REDLOCK_PENDING)
+        return REDLOCK_BAD_ARGUMENT;
+    if (lock->priv.asked == 0)
+        return REDLOCK_GONE;
+    lock->valid_until_us = 0;
+    rl_drop(client, lock, lock->priv.unheard, RL_SET);
+    lock->priv.unheard = 0;
+    return rl_begin(client, lock, RL_RELEASE, wait_ms);
+}
+
+void redlock_cancel(struct redlock *client, struct redlock_lock *lock)
+{
+    if (client == NULL || lock == NULL || lock->status != REDLOCK_PENDING)
+        return;
+    lock->priv.outcome = REDLOCK_CANCELLED;
+    rl_touch(client, lock);
+}
+
+void redlock_forget(struct redlock *client, struct redlock_lock *lock)
+{
+    if (client == NULL || lock == NULL || lock->status == REDLOCK_PENDING)
+        return;
+    rl_drop(client, lock, lock->priv.unheard, RL_SET);
+    rl_move(client, lock, RL_NOWHERE);
+    lock->priv.state = RL_IDLE;
+    lock->priv.asked = 0;
+    lock->valid_until_us = 0;
+}
+
+unsigned redlock_interest(const struct redlock *client, unsigned i)
+{
+    const struct redlock_node *node = &client->priv.nodes[i];
+    size_t unsent;
+
+    if (node->state == REDLOCK_NODE_DIALLING)
+        return REDLOCK_WRITABLE;
+    if (node->state != REDLOCK_NODE_READY)
+        return 0;
+    resp_pipe_unsent(&node->priv.pipe, &unsent);
+    return unsent > 0 ? REDLOCK_READABLE | REDLOCK_WRITABLE : REDLOCK_READABLE;
+}
+
+void redlock_event(struct redlock *client, unsigned i, unsigned events)
+{
+    struct redlock_node *node = &client->priv.nodes[i];
+
+    if (node->state == REDLOCK_NODE_DIALLING)
+        rl_node_connected(client, node);
+    if (node->state == REDLOCK_NODE_READY && (events & REDLOCK_WRITABLE))
+        rl_transmit(client, node);
+    if (node->state == REDLOCK_NODE_READY && (events & REDLOCK_READABLE))
+        rl_receive(client, node);
+}
+
+/* A node's own time limits. */
+static void rl_node_tick(struct redlock *c, struct redlock_node *node, uint64_t now)
+{
+    uint64_t stall_us = c->priv.settings.stall_ms * RL_MS_US;
+    int waits = node->state == REDLOCK_NODE_DIALLING || resp_pipe_waits(&node->priv.pipe);
+
+    if (node->priv.replied) { /* the oldest reply that is due now has been so for at most as long */
+        uint32_t sample_us = (uint32_t)(now - node->priv.mark_us);
+        node->rtt_us =
+            node->rtt_us == 0 ? sample_us : node->rtt_us - node->rtt_us / 8 + sample_us / 8;
+        node->priv.replied = 0;
+        node->priv.mark_us = now;
+    } else if (waits && now - node->priv.mark_us > stall_us) {
+        rl_node_given_up(c, node,
+                         node->state == REDLOCK_NODE_DIALLING ? "no connection within stall_ms"
+                                                              : "no answer within stall_ms");
+    }
+    if (node->state == REDLOCK_NODE_DOWN && node->priv.mark_us == 0) {
+        uint32_t pause_ms = node->priv.pause_ms * 2;
+        if (pause_ms < RL_REDIAL_MIN_MS)
+            pause_ms = RL_REDIAL_MIN_MS;
+        if (pause_ms > RL_REDIAL_MAX_MS)
+            pause_ms = RL_REDIAL_MAX_MS;
+        node->priv.pause_ms = pause_ms;
+        node->priv.mark_us = now + pause_ms * 500U + rl_random_below(c, pause_ms * 1000U);
+    }
+}
+
+/* Puts into TURN what has to be looked at now: all that was blocked, and all whose time is up. */
+static void rl_wake(struct redlock *c, uint64_t now)
+{
+    struct redlock_lock *op, *next;
+
+    while ((op = rl_first(c, RL_BLOCKED)) != NULL)
+        rl_move(c, op, RL_TURN);
+    if (now < c->priv.due_us)
+        return;
+    c->priv.due_us = REDLOCK_NEVER;
+    for (op = rl_first(c, RL_WAIT); op != NULL; op = next) {
+        next = op->priv.next;
+        if (op->priv.due_us <= now)
+            rl_move(c, op, RL_TURN);
+        else if (op->priv.due_us < c->priv.due_us)
+            c->priv.due_us = op->priv.due_us;
+    }
+}
+
+uint64_t redlock_tick(struct redlock *client)
+{
+    uint64_t now = client->priv.io->now_us(client->priv.io->context);
+    uint64_t due, stall_us = client->priv.settings.stall_ms * RL_MS_US;
+    struct redlock_lock *op;
+    unsigned i;
+
+    if (now < client->priv.now_us) /* a clock that steps back is not followed */
+        now = client->priv.now_us;
+    client->priv.now_us = now;
+    client->priv.full = 0;
+    for (i = 0; i < client->priv.count; i++)
+        rl_node_tick(client, &client->priv.nodes[i], now);
+    rl_wake(client, now);
+    while ((op = rl_first(client, RL_TURN)) != NULL)
+        rl_turn(client, op, now);
+    due = client->priv.due_us;
+    for (i = 0; i < client->priv.count; i++) {
+        struct redlock_node *node = &client->priv.nodes[i];
+        rl_transmit(client, node);
+        if ((node->state == REDLOCK_NODE_DIALLING || resp_pipe_waits(&node->priv.pipe)) &&
+            node->priv.mark_us + stall_us + 1 < due)
+            due = node->priv.mark_us + stall_us + 1;
+    }
+    if (rl_first(client, RL_TURN) != NULL) /* a connection broke while sending */
+        return 0;
+    return due == REDLOCK_NEVER ? due : due > now ? due - now : 0;
+}
+
+struct redlock_lock *redlock_next_done(struct redlock *client)
+{
+    struct redlock_lock *op = rl_first(client, RL_DONE);
+
+    if (op != NULL)
+        rl_move(client, op, RL_NOWHERE);
+    return op;
+}
+
+/* ---- Blocking calls ------------------------------------------------------------------------- */
+
+/* A loop over the event-driven calls, and an example of one. `started` is what the start said. */
+static enum redlock_status run_until_done(struct redlock *client, struct redlock_lock *lock,
+                                          enum redlock_status started)
+{
+    const struct redlock_io *io;
+    uint8_t events[REDLOCK_NODES_MAX];
+    unsigned i;
+
+    if (started != REDLOCK_PENDING)
+        return started;
+    io = client->priv.io;
+    for (;;) {
+        uint64_t wait_us = redlock_tick(client);
+        if (lock->status != REDLOCK_PENDING)
+            break;
+        for (i = 0; i < client->priv.count; i++)
+            events[i] = (uint8_t)redlock_interest(client, i);
+        io->wait(io->context, client->priv.nodes, client->priv.count, wait_us, events);
+        for (i = 0; i < client->priv.count; i++)
+            if (events[i] != 0)
+                redlock_event(client, i, events[i]);
+    }
+    rl_move(client, lock, RL_NOWHERE);
+    return lock->status;
+}
+
+enum redlock_status redlock_acquire(struct redlock *client, struct redlock_lock *lock,
+                                    uint32_t wait_ms)
+{
+    return run_until_done(client, lock, redlock_acquire_start(client, lock, wait_ms));
+}
+
+enum redlock_status redlock_extend(struct redlock *client, struct redlock_lock *lock)
+{
+    return run_until_done(client, lock, redlock_extend_start(client, lock));
+}
+
+enum redlock_status redlock_release(struct redlock *client, struct redlock_lock *lock,
+                                    uint32_t wait_ms)
+{
+    return run_until_done(client, lock, redlock_release_start(client, lock, wait_ms));
+}
+
+/* ---- Information ---------------------------------------------------------------------------- */
+
+uint32_t redlock_remaining_ms(const struct redlock *client, const struct redlock_lock *lock)
+{
+    uint64_t now, left;
+    uint32_t coarse;
+
+    if (client == NULL || client->priv.nodes == NULL || lock == NULL)
+        return 0;
+    now = client->priv.io->now_us(client->priv.io->context);
+    if (now >= lock->valid_until_us)
+        return 0;
+    left = lock->valid_until_us - now;
+    if (left < (uint64_t)1 << 32)
+        return (uint32_t)left / 1000U;
+    coarse = (uint32_t)(left >> 10); /* rounds down, and divides in 32 bits */
+    return coarse + coarse / 125U * 3U;
+}
+
+uint32_t redlock_version(void)
+{
+    return REDLOCK_VERSION_NUMBER;
+}
+
+const char *redlock_strerror(int status)
+{
+    switch ((enum redlock_status)status) { /* no default: a missing text does not compile */
+    case REDLOCK_PENDING:
+        return "in progress";
+    case REDLOCK_OK:
+        return "done";
+    case REDLOCK_HELD:
+        return "held by another";
+    case REDLOCK_SPLIT:
+        return "split vote: several asked at once and nobody got a majority";
+    case REDLOCK_UNREACHABLE:
+        return "no quorum: not enough nodes answer";
+    case REDLOCK_DENIED:
+        return "no quorum: not enough nodes permit it";
+    case REDLOCK_TOO_LATE:
+        return "granted, but its time was used up by then";
+    case REDLOCK_TIMEOUT:
+        return "waited, and others had it all the time";
+    case REDLOCK_LOST:
+        return "not ours any more";
+    case REDLOCK_GONE:
+        return "had ended before it was released";
+    case REDLOCK_UNCONFIRMED:
+        return "release not confirmed by a quorum: it ends with its ttl at the latest";
+    case REDLOCK_LIMIT:
+        return "extended as often as allowed";
+    case REDLOCK_CANCELLED:
+        return "cancelled";
+    case REDLOCK_BAD_ARGUMENT:
+        return "bad argument";
+    case REDLOCK_NO_ENTROPY:
+        return "no random bytes to be had";
+    }
+    return "unknown status";
+}

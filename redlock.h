@@ -1,0 +1,383 @@
+/* redlock.h - one lock over N independent Redis servers, held by whoever a majority says holds it.
+
+       struct redlock_node nodes[3] = {{0}, {0}, {0}};
+       struct redlock client;
+       struct redlock_lock lock;
+
+       nodes[0].address = "10.0.0.1:6379";  ... nodes[1], nodes[2]
+       redlock_init(&client, redlock_posix(), nodes, 3, NULL);
+       redlock_lock_init(&lock, "pump/7", 6, 30000);
+       if (redlock_acquire(&client, &lock, 5000) == REDLOCK_OK) {
+           ... work, for at most redlock_remaining_ms(&client, &lock) ...
+           redlock_release(&client, &lock, 100);
+       }
+       redlock_deinit(&client);
+
+   What it promises: mutual exclusion while clocks run at nearly one rate; a crashed holder's lock
+   ends by itself after its ttl; it works while a majority of the nodes does. What it does not: keep
+   a process that sleeps past its ttl from believing that it holds the lock, or keep the promise
+   when a node forgets its keys before their ttl (a restart without fsync, eviction, FLUSHALL).
+   Source of the rules: "Distributed Locks with Redis", redis.io/docs; below [Redlock]. "R4" is rule
+   4 in the head of redlock.c; every rule has a test that is named after it.
+
+   Memory: all of it is the caller's; nothing is allocated. Every struct may be on a stack, static,
+   or inside a struct of yours. A client and its nodes must not move between init and deinit. A lock
+   must not move from a start until it is over: failed, released, or forgotten. So each acquire that
+   returned REDLOCK_OK is followed by one redlock_release or redlock_forget.
+   Threads: a client with its nodes and locks belongs to one thread at a time. Several clients are
+   independent. After fork() only one of the two processes may go on using it.
+   Time: durations are milliseconds in uint32_t, names end in _ms; moments are microseconds of a
+   monotonic clock in uint64_t, names end in _us, and never wrap.
+   Re-entrancy: no call runs code of yours except the table struct redlock_io.
+
+   SPDX-FileCopyrightText: the redlock authors
+   SPDX-License-Identifier: MIT */
+#ifndef REDLOCK_H
+#define REDLOCK_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "resp.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define REDLOCK_VERSION_MAJOR 0 /* may break callers */
+#define REDLOCK_VERSION_MINOR 1 /* adds, never breaks */
+#define REDLOCK_VERSION_PATCH 0 /* mends */
+#define REDLOCK_VERSION "0.1.0"
+#define REDLOCK_VERSION_NUMBER 1000 /* 1000000 * major + 1000 * minor + patch */
+
+#ifndef REDLOCK_API
+#define REDLOCK_API /* "static" when the amalgamated file is included into one of yours */
+#endif
+
+/* Limits, fixed at compile time: the same for every file of a program. */
+#ifndef REDLOCK_NODES_MAX
+#define REDLOCK_NODES_MAX 9 /* nodes of a client, 1..16. RAM: 2 bytes each, per lock */
+#endif
+#ifndef REDLOCK_KEY_MAX
+#define REDLOCK_KEY_MAX 64 /* bytes of a key. RESP_OUT_MAX must hold the longest command with it */
+#endif
+#ifndef REDLOCK_LABEL_MAX
+#define REDLOCK_LABEL_MAX 24 /* bytes of a label. RESP_OUT_MAX must hold it too */
+#endif
+#ifndef REDLOCK_TROUBLE_MAX
+#define REDLOCK_TROUBLE_MAX 79 /* bytes of a node's last trouble in words. RAM: 1 each, per node */
+#endif
+#ifndef REDLOCK_POOL_MAX
+#define REDLOCK_POOL_MAX 240 /* random bytes drawn at once, 20..255. RAM: 1 each, per client */
+#endif
+
+/* ---- Results -------------------------------------------------------------------------------- */
+
+/* 0 is success, positive is "not yet", negative is failure. Values never change meaning; new ones
+   may be added, so a switch needs a default. What a person should read is redlock_strerror and the
+   `trouble` of the nodes. */
+enum redlock_status {
+    REDLOCK_PENDING = 1,        /* in progress */
+    REDLOCK_OK = 0,             /* done */
+    REDLOCK_HELD = -1,          /* someone else holds it. Wait, or do without */
+    REDLOCK_SPLIT = -2,         /* several asked at once and nobody got a majority. Ask again */
+    REDLOCK_UNREACHABLE = -3,   /* no majority of nodes answers. See the nodes' trouble */
+    REDLOCK_DENIED = -4,        /* no majority of nodes permits it: password, ACL, read-only */
+    REDLOCK_TOO_LATE = -5,      /* a majority granted it, but the ttl was used up by then. R3 */
+    REDLOCK_TIMEOUT = -6,       /* wait_ms is over and others had it all that time */
+    REDLOCK_LOST = -7,          /* not ours any more: ended, or taken. Stop what it protected */
+    REDLOCK_GONE = -8,          /* release: it had ended before, and nobody else has it */
+    REDLOCK_UNCONFIRMED = -9,   /* release: no majority confirmed it. It ends with its ttl */
+    REDLOCK_LIMIT = -10,        /* extended `extend_max` times already. R10 */
+    REDLOCK_CANCELLED = -11,    /* redlock_cancel, redlock_deinit */
+    REDLOCK_BAD_ARGUMENT = -12, /* refused before any byte was sent; nothing changed */
+    REDLOCK_NO_ENTROPY = -13    /* no random bytes for a token: never locked without */
+};
+
+/* A constant English sentence of at most 79 bytes, for any int. Any thread. Never NULL. */
+REDLOCK_API const char *redlock_strerror(int status);
+
+/* REDLOCK_VERSION_NUMBER of the compiled library: unlike the header's when the two were mixed. */
+REDLOCK_API uint32_t redlock_version(void);
+
+/* ---- Nodes ---------------------------------------------------------------------------------- */
+
+enum redlock_node_state {
+    REDLOCK_NODE_IDLE = 0, /* no connection, dialled when next needed */
+    REDLOCK_NODE_DIALLING, /* connection asked for, not up yet */
+    REDLOCK_NODE_READY,    /* up */
+    REDLOCK_NODE_DOWN      /* failed; not dialled before a growing, jittered pause is over. R5 */
+};
+
+struct redlock_node {
+    /* You set these, before redlock_init; the string must live until redlock_deinit. */
+    const char *address; /* "10.0.0.1:6379", "[fe80::1]:6379", "unix:/run/redis.sock". Numbers, no
+                            names: redlock_resolve is for those. The meaning is the io's */
+    void *user_data;     /* yours, untouched */
+
+    /* You read these. */
+    enum redlock_node_state state;
+    uint32_t rtt_us;                       /* smoothed round trip. 0: none measured yet */
+    char trouble[REDLOCK_TROUBLE_MAX + 1]; /* first failure since it last worked, with the server's
+                                              own words, without line ends. "": none */
+
+    /* The io's: whatever it needs to find the connection again. */
+    intptr_t handle; /* descriptor; -1: none */
+    void *link;      /* e.g. a TLS session */
+
+    struct {
+        struct resp_pipe pipe;
+        uint64_t mark_us; /* DIALLING, READY: its wait began then. DOWN: the next dial */
+        uint32_t pause_ms;
+        uint8_t index, useful, replied;
+    } priv;
+};
+
+/* ---- The system below ----------------------------------------------------------------------- */
+
+/* Everything that the library asks of a platform: redlock.c and resp.c call nothing else but mem*
+   and str*. net.c is this table for POSIX; firmware brings its own and leaves net.c out. None of
+   these may block, except `wait`; none may call the library. Member names avoid what lwIP, libc and
+   large-file headers define as macros. */
+struct redlock_io {
+    /* Starts a connection to node->address and sets node->handle. 0, or -1 with node->trouble. */
+    int (*dial)(void *context, struct redlock_node *node);
+    /* 1: up. 0: not yet. -1: failed, node->trouble says why. Asked at each event until it is 1. */
+    int (*ready)(void *context, struct redlock_node *node);
+    /* Move up to `size` bytes, size > 0. >0: so many were moved. 0: none now, an event will tell.
+       -1: the connection is gone, node->trouble says why; so does `receive` at the stream's end.
+       Fewer than `size` from `receive` means that there are no more now. */
+    int (*transmit)(void *context, struct redlock_node *node, const void *bytes, size_t size);
+    int (*receive)(void *context, struct redlock_node *node, void *bytes, size_t size);
+    /* Closes and sets node->handle to -1. Called once for each `dial` that returned 0. */
+    void (*shut)(void *context, struct redlock_node *node);
+    /* Microseconds, monotonic, running while the machine sleeps. Not the wall clock. */
+    uint64_t (*now_us)(void *context);
+    /* Fills with unpredictable bytes. 0, or -1: then nothing is locked. */
+    int (*entropy)(void *context, void *bytes, size_t size);
+    /* Sleeps until a node is ready or timeout_us (or REDLOCK_NEVER) has passed; may return early.
+       events[i]: in, what to wait for on node i (bits of redlock_interest); out, what is ready.
+       NULL where the blocking calls are not used. */
+    void (*wait)(void *context, struct redlock_node *nodes, unsigned count, uint64_t timeout_us,
+                 uint8_t *events);
+    void *context; /* passed to each */
+};
+
+/* For authors of such a table: sets node->trouble to "what: why" unless an earlier trouble stands
+   there; `why` may be NULL. */
+REDLOCK_API void redlock_trouble(struct redlock_node *node, const char *what, const char *why);
+
+/* The table for POSIX, in net.c: non-blocking close-on-exec sockets, poll(), TCP_NODELAY, no
+   SIGPIPE, CLOCK_BOOTTIME where there is one, getrandom. Constant; any thread. */
+REDLOCK_API const struct redlock_io *redlock_posix(void);
+
+/* Looks up "host:port" or "[v6]:port" and writes a numeric address for node->address to `text`; a
+   unix: address is copied. 0; -1 when `name` has no such form, is longer than 95 bytes, or `text`
+   is too small; or the EAI_ code of getaddrinfo. Blocks as long as getaddrinfo does, maybe minutes: never called on your
+   behalf. In net.c. */
+REDLOCK_API int redlock_resolve(const char *name, char *text, size_t size);
+
+/* ---- Settings ------------------------------------------------------------------------------- */
+
+#define REDLOCK_ZERO 0xffffffffu /* in a setting: really 0, since 0 means "the default" */
+
+/* Clear it all and set what you need; 0 is the default everywhere, also for fields of later
+   versions. Copied by redlock_init. */
+struct redlock_settings {
+    /* Votes needed, N/2+1..N; default N/2+1. More withstands lying nodes, survives fewer dead. */
+    uint32_t quorum;
+    /* Longest wait for one node's connection and answer within one attempt, 1..60000, and never
+       longer than a quarter of the ttl; default 50. Higher costs time when a majority hangs; lower
+       loses votes of slow nodes. R15 */
+    uint32_t node_timeout_ms;
+    /* A connection that owes an answer, or a dial that takes, longer than this is given up, 1 ..
+       600000; default 1000. Lower dials more often; higher notices a hung node later. R5 */
+    uint32_t stall_ms;
+    /* Attempts after the first, 1 and up; REDLOCK_ZERO: none, also not after a split vote; default:
+       as many as fit into the call's wait_ms. R6 */
+    uint32_t retries;
+    /* Pause before the first retry, 1..600000, REDLOCK_ZERO: none; default 100. Lower hands over
+       sooner and asks the servers oftener: each attempt costs each of them two commands. R6 */
+    uint32_t retry_delay_ms;
+    /* The pause is random within this much of it, to both sides, 1..100 percent, REDLOCK_ZERO:
+       none; default 50. Without any, clients that start together collide for ever. R6 */
+    uint32_t retry_jitter_pct;
+    /* Each pause is longer than the one before by this much, 1..1000 percent, REDLOCK_ZERO: none;
+       default 50. R6 */
+    uint32_t retry_growth_pct;
+    /* But never longer than this before jitter, 1..600000; default 1000. R6 */
+    uint32_t retry_delay_max_ms;
+    /* Allowance for clocks that do not run alike, in parts per million of the ttl, plus 2 ms for
+       the servers' rounding. 1..500000, REDLOCK_ZERO: none; default 10000, the 1 percent of
+       [Redlock]. R3 */
+    uint32_t drift_ppm;
+    /* Extensions per acquire, 1..65535, REDLOCK_ZERO: none; default 100. [Redlock] asks for a
+       limit, or a holder that never ends is never noticed. R10 */
+    uint32_t extend_max;
+};
+
+/* ---- Client and lock ------------------------------------------------------------------------ */
+
+typedef uint16_t redlock_mask; /* bit i: node i */
+
+struct redlock_lock {
+    /* You set these, with redlock_lock_init or by hand, and leave them alone while status is
+       REDLOCK_PENDING. Key and label must live as long as the lock. */
+    const void *key;    /* any bytes, also NULs; the same name on every node */
+    uint16_t key_size;  /* 1..REDLOCK_KEY_MAX */
+    uint8_t label_size; /* 0..REDLOCK_LABEL_MAX */
+    uint8_t label_only; /* 1: the label alone is the token. It must be yours alone and used for
+                            one acquire only, which so makes one attempt. R1 */
+    const void *label;  /* any bytes, shown to others: follows the random part of the token */
+    uint32_t ttl_ms;    /* 10..0x7fffffff, more than the drift. How long it lasts without an
+                            extension, also after a crash */
+    void *user_data;    /* yours, untouched */
+
+    /* You read these. */
+    enum redlock_status status; /* of the last operation */
+    uint8_t token[20];          /* who holds it; random, new at each attempt; hex on the wire. R1 */
+    uint64_t valid_until_us;    /* on the io's clock, drift taken off; 0: not held. R3 */
+    redlock_mask granted;       /* nodes that said yes: set, extended, deleted */
+    redlock_mask refused;       /* nodes that said no: someone else has it, or it is not there */
+    redlock_mask failed;        /* nodes that did not say, or not in time: see their trouble */
+    redlock_mask members;       /* nodes that hold the lock for us: only these can confirm it. R8 */
+    uint16_t extended;          /* how often, since the acquire */
+
+    struct {
+        struct redlock_lock *next, *prev;
+        uint64_t started_us;        /* T1. R1 */
+        uint64_t due_us;            /* of what `state` waits for */
+        uint64_t until_us;          /* end of the caller's wait */
+        uint32_t pause_ms;          /* before the next attempt */
+        redlock_mask todo;          /* nodes that the present command must still be queued on */
+        redlock_mask waits;         /* nodes whose answer to it is due */
+        redlock_mask broken;        /* nodes whose connection broke under it */
+        redlock_mask denied;        /* nodes that failed for lack of permission */
+        redlock_mask asked;         /* nodes that may have our key: they are owed a release. R4 */
+        redlock_mask unheard, late; /* held: nodes whose SET is not answered, was granted since */
+        uint16_t holder[REDLOCK_NODES_MAX]; /* who has it there, hashed; 0: not known */
+        uint16_t attempts;
+        int8_t outcome; /* redlock_status, once decided */
+        uint8_t state, list, quick;
+    } priv;
+};
+
+struct redlock_list {
+    struct redlock_lock *first, *last;
+};
+
+struct redlock {
+    struct {
+        const struct redlock_io *io;
+        struct redlock_node *nodes;
+        struct redlock_settings settings;
+        struct redlock_list list[4];
+        uint64_t now_us;   /* latest reading */
+        uint64_t due_us;   /* earliest of the locks in progress; never later than it */
+        redlock_mask full; /* nodes that had no room in this turn */
+        uint8_t count, quorum, pool_used;
+        uint8_t pool[REDLOCK_POOL_MAX];
+    } priv;
+};
+
+/* Sets up a client over `count` nodes, 1..REDLOCK_NODES_MAX, odd is best. Nothing is dialled yet.
+   `io` and `nodes` are borrowed until redlock_deinit; `settings` is copied, NULL: all defaults.
+   REDLOCK_OK or REDLOCK_BAD_ARGUMENT: the trouble of nodes[0] names a setting that is out of range,
+   that of another node its address. An address may stand there once only: a server that votes twice
+   makes a false majority, and the same server under two addresses is not noticed. */
+REDLOCK_API enum redlock_status redlock_init(struct redlock *client, const struct redlock_io *io,
+                                             struct redlock_node *nodes, unsigned count,
+                                             const struct redlock_settings *settings);
+
+/* Hangs up everywhere. Never blocks, never sends: held locks end with their ttl. Locks in progress
+   become REDLOCK_CANCELLED. All memory is yours again. Twice is harmless. */
+REDLOCK_API void redlock_deinit(struct redlock *client);
+
+/* Clears a lock and sets key and ttl. Not for a lock that is held or in progress. */
+REDLOCK_API void redlock_lock_init(struct redlock_lock *lock, const void *key, size_t key_size,
+                                   uint32_t ttl_ms);
+
+/* Time left for which it is safe to act as the holder; 0 when not held or nothing is left. Drift is
+   already taken off. Reads the clock, asks nobody. Ask right before the act, and again after
+   anything slow. */
+REDLOCK_API uint32_t redlock_remaining_ms(const struct redlock *client,
+                                          const struct redlock_lock *lock);
+
+/* Lets go of a held lock without a word to the servers: it ends with its ttl, its memory is yours.
+   For a holder that ends, or hands key and token to another process. On a lock in progress it does
+   nothing: redlock_cancel is for those. */
+REDLOCK_API void redlock_forget(struct redlock *client, struct redlock_lock *lock);
+
+/* ---- Blocking calls ------------------------------------------------------------------------- */
+
+/* Takes the lock. wait_ms is how long to wait for a holder; 0: don't, though a split vote, and an
+   idle connection that turned out dead, are tried again at once, up to 5 times.
+   REDLOCK_OK, _HELD, _SPLIT, _UNREACHABLE, _DENIED, _TOO_LATE, _TIMEOUT, _NO_ENTROPY or
+   _BAD_ARGUMENT. _TIMEOUT only when others had it; nodes that cannot be reached keep their own code
+   also at the end of wait_ms. Whatever was set on the way to a failure is undone. Blocks wait_ms +
+   3 * node_timeout_ms at most; with 0, 15 * node_timeout_ms, reached only by nodes that hang one
+   after the other. [Redlock], "The Redlock algorithm", steps 1 to 5; R1 to R6. */
+REDLOCK_API enum redlock_status redlock_acquire(struct redlock *client, struct redlock_lock *lock,
+                                                uint32_t wait_ms);
+
+/* Holds it for ttl_ms from now; ttl_ms may be another than before, but never so that the lock would
+   end sooner. REDLOCK_OK; REDLOCK_LOST: so many members do not have it any more that it can't be
+   ours; REDLOCK_UNREACHABLE: not confirmed, the old validity still stands, try again; _LIMIT;
+   _BAD_ARGUMENT. Blocks node_timeout_ms at most. [Redlock], "Making the algorithm more reliable:
+   extending the lock"; R8, R10. */
+REDLOCK_API enum redlock_status redlock_extend(struct redlock *client, struct redlock_lock *lock);
+
+/* Gives it back, everywhere, if it is still ours there. REDLOCK_OK: released, a majority confirmed.
+   REDLOCK_GONE: it had ended before. REDLOCK_LOST: it had ended before, and another has it.
+   REDLOCK_UNCONFIRMED: not known within wait_ms; it was sent wherever there is a connection, and
+   ends with its ttl at the latest. Blocks wait_ms + node_timeout_ms at most; with 0 the answers are
+   not waited for. In every case the lock is not held afterwards, and its memory is yours; may be
+   called again after REDLOCK_UNCONFIRMED. [Redlock], "Correct implementation with a single
+   instance"; R11. */
+REDLOCK_API enum redlock_status redlock_release(struct redlock *client, struct redlock_lock *lock,
+                                                uint32_t wait_ms);
+
+/* ---- Event-driven calls --------------------------------------------------------------------- */
+
+/* The same three, started: REDLOCK_PENDING, or why not. They only write into memory. The lock is
+   the library's until redlock_next_done returns it. Any number at once; each lock once. The
+   blocking calls are these and the loop that you would write (run_until_done in redlock.c). */
+REDLOCK_API enum redlock_status redlock_acquire_start(struct redlock *client,
+                                                      struct redlock_lock *lock, uint32_t wait_ms);
+REDLOCK_API enum redlock_status redlock_extend_start(struct redlock *client,
+                                                     struct redlock_lock *lock);
+REDLOCK_API enum redlock_status redlock_release_start(struct redlock *client,
+                                                      struct redlock_lock *lock, uint32_t wait_ms);
+
+/* Asks for an early end. redlock_next_done returns the lock as usual, with REDLOCK_CANCELLED, once
+   the releases that it owes are queued: node_timeout_ms at most. A cancelled acquire is undone, a
+   cancelled extension leaves the old validity standing, a cancelled release was sent. No effect on
+   a lock that is not in progress. R4 */
+REDLOCK_API void redlock_cancel(struct redlock *client, struct redlock_lock *lock);
+
+enum { REDLOCK_READABLE = 1, REDLOCK_WRITABLE = 2 }; /* bits of events */
+
+/* Which events of node i to watch on nodes[i].handle; 0: none, and the handle may be -1. Ask again
+   after every redlock_tick. */
+REDLOCK_API unsigned redlock_interest(const struct redlock *client, unsigned i);
+
+/* Node i is ready for `events`; errors and hang-ups count as both. Takes what there is, bounded,
+   and decides nothing: call it for every ready node, then redlock_tick once. An event that was
+   not asked for is harmless. */
+REDLOCK_API void redlock_event(struct redlock *client, unsigned i, unsigned events);
+
+#define REDLOCK_NEVER (~(uint64_t)0)
+
+/* Counts votes, decides, sends, dials, gives up what is late; bounded work per node and lock.
+   Returns the microseconds until it must be called again. 0: at once. REDLOCK_NEVER: not before an
+   event or a start. Sooner and oftener is harmless. */
+REDLOCK_API uint64_t redlock_tick(struct redlock *client);
+
+/* One lock whose operation has ended since, in the order of ending; NULL: no more. Its status says
+   how; what it may do next is said at the blocking call of the same name. */
+REDLOCK_API struct redlock_lock *redlock_next_done(struct redlock *client);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

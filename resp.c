@@ -1,0 +1,430 @@
+/* resp.c - see resp.h. Called by redlock.c only; calls mem* and str* only.
+
+   SPDX-FileCopyrightText: the redlock authors
+   SPDX-License-Identifier: MIT */
+#include "resp.h"
+
+#include <string.h>
+
+#if RESP_TEXT_MAX < 15 || RESP_TEXT_MAX > 255
+#error "RESP_TEXT_MAX must be 15..255"
+#endif
+#if RESP_DEPTH_MAX < 1 || RESP_DEPTH_MAX > 8
+#error "RESP_DEPTH_MAX must be 1..8: one bit each in `attributes`"
+#endif
+#if RESP_PIPELINE_MAX < 2 || RESP_PIPELINE_MAX > 255
+#error "RESP_PIPELINE_MAX must be 2..255: one place is kept for commands without an owner"
+#endif
+#if RESP_OUT_MAX > 65535
+#error "RESP_OUT_MAX must fit 16 bits"
+#endif
+
+/* ---- Encoder -------------------------------------------------------------------------------- */
+
+static void resp_put_raw(struct resp_writer *w, const void *data, size_t size)
+{
+    if (w->overflow || size > w->size - w->used) {
+        w->overflow = 1;
+        return;
+    }
+    if (size > 0) /* memcpy must not see NULL, not even for nothing */
+        memcpy(w->bytes + w->used, data, size);
+    w->used += size;
+}
+
+/* Writes `number` in decimal so that it ends before `end`; returns where it begins. 10 bytes hold
+   any number. */
+static uint8_t *resp_decimal(uint8_t *end, uint32_t number)
+{
+    do {
+        *--end = (uint8_t)('0' + number % 10);
+        number /= 10;
+    } while (number > 0);
+    return end;
+}
+
+/* "<type><number>\r\n", in one piece so that an overflow leaves no half of it. */
+static void resp_put_head(struct resp_writer *w, char type, uint32_t number)
+{
+    uint8_t text[13];
+    uint8_t *start = resp_decimal(text + 11, number);
+
+    *--start = (uint8_t)type;
+    text[11] = '\r';
+    text[12] = '\n';
+    resp_put_raw(w, start, (size_t)(text + 13 - start));
+}
+
+void resp_put_command(struct resp_writer *w, unsigned words)
+{
+    resp_put_head(w, '*', words);
+}
+
+void resp_put_joined(struct resp_writer *w, const void *head, size_t head_size, const void *tail,
+                     size_t tail_size)
+{
+    size_t before = w->used;
+
+    resp_put_head(w, '$', (uint32_t)(head_size + tail_size));
+    resp_put_raw(w, head, head_size);
+    resp_put_raw(w, tail, tail_size);
+    resp_put_raw(w, "\r\n", 2);
+    if (w->overflow)
+        w->used = before;
+}
+
+void resp_put_bytes(struct resp_writer *w, const void *data, size_t size)
+{
+    resp_put_joined(w, data, size, NULL, 0);
+}
+
+void resp_put_text(struct resp_writer *w, const char *text)
+{
+    resp_put_bytes(w, text, strlen(text));
+}
+
+void resp_put_number(struct resp_writer *w, uint32_t number)
+{
+    uint8_t text[10];
+    uint8_t *start = resp_decimal(text + sizeof text, number);
+
+    resp_put_bytes(w, start, (size_t)(text + sizeof text - start));
+}
+
+/* ---- Decoder -------------------------------------------------------------------------------- */
+
+enum resp_state {
+    RESP_AT_TYPE,      /* the first byte of an item */
+    RESP_AT_LINE,      /* text up to CR */
+    RESP_AT_INTEGER,   /* digits up to CR: a value or a length */
+    RESP_AT_LINE_FEED, /* after the CR of a line */
+    RESP_AT_BYTES,     /* inside a string of known length */
+    RESP_AT_BYTES_CR,  /* the CR after it */
+    RESP_AT_BYTES_LF,
+    RESP_AT_FAILED
+};
+
+static void resp_keep(struct resp_item *item, const uint8_t *bytes, size_t size)
+{
+    size_t room = RESP_TEXT_MAX - (size_t)item->text_used;
+
+    if (size > room)
+        size = room;
+    memcpy(item->text + item->text_used, bytes, size);
+    item->text_used = (uint8_t)(item->text_used + size);
+    item->text[item->text_used] = '\0';
+}
+
+/* What is known from the type byte alone; RESP_AT_FAILED for a byte that is none. */
+static uint8_t resp_begin_item(struct resp_reader *r, uint8_t type)
+{
+    static const char types[] = "+-:$*_#,(!=%~>|";
+    static const uint8_t kinds[] = {RESP_STATUS,   RESP_ERROR, RESP_INTEGER, RESP_STRING,
+                                    RESP_SEQUENCE, RESP_NIL,   RESP_BOOLEAN, RESP_NUMBER,
+                                    RESP_NUMBER,   RESP_ERROR, RESP_STRING,  RESP_MAP,
+                                    RESP_SEQUENCE, RESP_PUSH,  RESP_MAP};
+    const char *found = type != '\0' ? strchr(types, type) : NULL;
+    uint8_t pushed = r->priv.level > 0 ? r->item.pushed : 0;
+
+    if (found == NULL)
+        return RESP_AT_FAILED;
+    memset(&r->item, 0, sizeof r->item);
+    r->item.kind = (enum resp_kind)kinds[found - types];
+    r->item.depth = r->priv.level;
+    r->item.pushed = pushed;
+    if (r->item.kind == RESP_PUSH) {
+        r->item.pushed = 1;
+        if (r->priv.level > 0) /* [RESP]: pushes stand between replies, never inside one */
+            return RESP_AT_FAILED;
+    }
+    r->priv.type = type;
+    r->priv.sign = r->priv.digits = 0;
+    r->priv.left = 0;
+    return strchr("+-_#,(", type) != NULL ? RESP_AT_LINE : RESP_AT_INTEGER;
+}
+
+/* One digit or sign of -?(0|[1-9][0-9]*), kept negative in item.integer because the smallest
+   number has no positive twin. 0 when it is not of that form, or too large. */
+static int resp_digit(struct resp_reader *r, uint8_t byte)
+{
+    int64_t *number = &r->item.integer;
+    int digit = byte - '0';
+
+    if (byte == '-' && r->priv.digits == 0 && r->priv.sign == 0) {
+        r->priv.sign = 1;
+        return 1;
+    }
+    if (digit < 0 || digit > 9 || (r->priv.digits > 0 && *number == 0))
+        return 0;
+    if (*number < INT64_MIN / 10 || (*number == INT64_MIN / 10 && digit > 8))
+        return 0;
+    *number = *number * 10 - digit;
+    r->priv.digits = 1;
+    return 1;
+}
+
+/* At the CR behind a number: gives it its sign. 0 when there is none, or "-0", or too large. */
+static int resp_end_number(struct resp_reader *r)
+{
+    if (r->priv.digits == 0 || (r->priv.sign && r->item.integer == 0))
+        return 0;
+    if (!r->priv.sign) {
+        if (r->item.integer == INT64_MIN)
+            return 0;
+        r->item.integer = -r->item.integer;
+    }
+    return 1;
+}
+
+/* An item is complete: goes up all levels that it completes. */
+static enum resp_event resp_end_item(struct resp_reader *r)
+{
+    int hidden = r->priv.attributes != 0;
+
+    r->priv.state = RESP_AT_TYPE;
+    while (r->priv.level > 0 && --r->priv.due[r->priv.level - 1] == 0) {
+        unsigned bit = 1U << --r->priv.level;
+        if (r->priv.attributes & bit) { /* what it stood before is still to come */
+            r->priv.attributes = (uint8_t)(r->priv.attributes & ~bit);
+            return RESP_MORE;
+        }
+    }
+    if (hidden)
+        return RESP_MORE;
+    return r->priv.level == 0 ? RESP_REPLY : RESP_ITEM;
+}
+
+/* A length was read: of a string, or of something with elements. */
+static enum resp_event resp_begin_body(struct resp_reader *r)
+{
+    int64_t length = r->item.integer;
+    uint8_t type = r->priv.type;
+
+    r->item.integer = 0;
+    if (length == -1 && (type == '$' || type == '*')) {
+        r->item.kind = RESP_NIL;
+        return resp_end_item(r);
+    }
+    if (length < 0 || length > (r->item.kind == RESP_MAP ? RESP_SIZE_MAX / 2 : RESP_SIZE_MAX))
+        return RESP_BAD;
+    r->item.size = (uint32_t)length;
+    if (r->item.kind == RESP_STRING || r->item.kind == RESP_ERROR) {
+        r->priv.left = r->item.size;
+        r->priv.state = length > 0 ? RESP_AT_BYTES : RESP_AT_BYTES_CR;
+        return RESP_MORE;
+    }
+    if (r->item.kind == RESP_MAP)
+        r->item.size *= 2;
+    if (r->item.size == 0) {
+        if (type != '|')
+            return resp_end_item(r);
+        r->priv.state = RESP_AT_TYPE;
+        return RESP_MORE;
+    }
+    if (r->priv.level == RESP_DEPTH_MAX)
+        return RESP_BAD;
+    if (type == '|')
+        r->priv.attributes = (uint8_t)(r->priv.attributes | 1U << r->priv.level);
+    r->priv.due[r->priv.level++] = r->item.size;
+    r->priv.state = RESP_AT_TYPE;
+    return r->priv.attributes ? RESP_MORE : RESP_ITEM;
+}
+
+/* A line is complete, its LF was read. */
+static enum resp_event resp_end_line(struct resp_reader *r)
+{
+    struct resp_item *item = &r->item;
+
+    switch (r->priv.type) {
+    case '_':
+        return item->size == 0 ? resp_end_item(r) : RESP_BAD;
+    case '#':
+        if (item->size != 1 || (item->text[0] != 't' && item->text[0] != 'f'))
+            return RESP_BAD;
+        item->integer = item->text[0] == 't';
+        return resp_end_item(r);
+    case '+':
+    case '-':
+    case ',':
+    case '(':
+    case ':':
+        return resp_end_item(r);
+    default:
+        return resp_begin_body(r);
+    }
+}
+
+/* As much of a string as is there. */
+static const uint8_t *resp_take_bytes(struct resp_reader *r, const uint8_t *at, const uint8_t *end)
+{
+    size_t size = (size_t)(end - at);
+
+    if (size > r->priv.left)
+        size = r->priv.left;
+    resp_keep(&r->item, at, size);
+    r->priv.left -= (uint32_t)size;
+    if (r->priv.left == 0)
+        r->priv.state = RESP_AT_BYTES_CR;
+    return at + size;
+}
+
+/* One byte, in any state but RESP_AT_BYTES. */
+static enum resp_event resp_step(struct resp_reader *r, uint8_t byte)
+{
+    switch ((enum resp_state)r->priv.state) {
+    case RESP_AT_TYPE:
+        r->priv.state = resp_begin_item(r, byte);
+        return r->priv.state == RESP_AT_FAILED ? RESP_BAD : RESP_MORE;
+    case RESP_AT_LINE:
+        if (byte == '\r') {
+            r->priv.state = RESP_AT_LINE_FEED;
+            return RESP_MORE;
+        }
+        if (byte == '\n' || r->item.size == RESP_SIZE_MAX)
+            return RESP_BAD;
+        r->item.size++;
+        resp_keep(&r->item, &byte, 1);
+        return RESP_MORE;
+    case RESP_AT_INTEGER:
+        if (byte != '\r')
+            return resp_digit(r, byte) ? RESP_MORE : RESP_BAD;
+        r->priv.state = RESP_AT_LINE_FEED;
+        return resp_end_number(r) ? RESP_MORE : RESP_BAD;
+    case RESP_AT_LINE_FEED:
+        return byte == '\n' ? resp_end_line(r) : RESP_BAD;
+    case RESP_AT_BYTES_CR:
+        r->priv.state = RESP_AT_BYTES_LF;
+        return byte == '\r' ? RESP_MORE : RESP_BAD;
+    case RESP_AT_BYTES_LF:
+        return byte == '\n' ? resp_end_item(r) : RESP_BAD;
+    case RESP_AT_BYTES:
+    case RESP_AT_FAILED:
+        break;
+    }
+    return RESP_BAD;
+}
+
+enum resp_event resp_read(struct resp_reader *reader, const uint8_t **cursor, const uint8_t *end)
+{
+    const uint8_t *at = *cursor;
+    enum resp_event event = reader->priv.state == RESP_AT_FAILED ? RESP_BAD : RESP_MORE;
+
+    while (event == RESP_MORE && at != end) {
+        if (reader->priv.state == RESP_AT_BYTES)
+            at = resp_take_bytes(reader, at, end);
+        else
+            event = resp_step(reader, *at++);
+    }
+    if (event == RESP_BAD)
+        reader->priv.state = RESP_AT_FAILED;
+    *cursor = at;
+    return event;
+}
+
+/* ---- One pipelined connection --------------------------------------------------------------- */
+
+static struct resp_place *resp_place_at(struct resp_pipe *pipe, unsigned nth)
+{
+    unsigned at = pipe->priv.first + nth;
+
+    return &pipe->priv.place[at < RESP_PIPELINE_MAX ? at : at - RESP_PIPELINE_MAX];
+}
+
+struct resp_writer resp_pipe_begin(struct resp_pipe *pipe)
+{
+    struct resp_writer w = {NULL, 0, 0, 0};
+
+    if (pipe->priv.out_first > 0) { /* close the gap that sending left */
+        pipe->priv.out_used = (uint16_t)(pipe->priv.out_used - pipe->priv.out_first);
+        memmove(pipe->priv.out, pipe->priv.out + pipe->priv.out_first, pipe->priv.out_used);
+        pipe->priv.out_first = 0;
+    }
+    w.bytes = pipe->priv.out + pipe->priv.out_used;
+    w.size = RESP_OUT_MAX - (size_t)pipe->priv.out_used;
+    return w;
+}
+
+/* Finds a place at the end of the queue. The last one is kept for commands without an owner: these
+   can share it, so they never have to wait. */
+static struct resp_place *resp_new_place(struct resp_pipe *pipe, const void *owner)
+{
+    unsigned count = pipe->priv.count;
+    struct resp_place *last = count > 0 ? resp_place_at(pipe, count - 1) : NULL;
+
+    if (owner == NULL && last != NULL && last->owner == NULL && last->count < UINT16_MAX)
+        return last;
+    if (count == RESP_PIPELINE_MAX || (owner != NULL && count == RESP_PIPELINE_MAX - 1))
+        return NULL;
+    pipe->priv.count++;
+    last = resp_place_at(pipe, count);
+    last->count = 0;
+    return last;
+}
+
+int resp_pipe_commit(struct resp_pipe *pipe, const struct resp_writer *w, void *owner, uint8_t tag)
+{
+    struct resp_place *place = w->overflow ? NULL : resp_new_place(pipe, owner);
+
+    if (place == NULL)
+        return 0;
+    place->owner = owner;
+    place->tag = tag;
+    place->count++;
+    pipe->priv.out_used = (uint16_t)(pipe->priv.out_used + w->used);
+    return 1;
+}
+
+const uint8_t *resp_pipe_unsent(const struct resp_pipe *pipe, size_t *size)
+{
+    *size = (size_t)(pipe->priv.out_used - pipe->priv.out_first);
+    return pipe->priv.out + pipe->priv.out_first;
+}
+
+void resp_pipe_sent(struct resp_pipe *pipe, size_t size)
+{
+    pipe->priv.out_first = (uint16_t)(pipe->priv.out_first + size);
+}
+
+int resp_pipe_abandon(struct resp_pipe *pipe, struct resp_place *who)
+{
+    struct resp_place *oldest = resp_place_at(pipe, 0);
+
+    if (pipe->priv.count == 0)
+        return 0;
+    *who = *oldest;
+    if (--oldest->count == 0) {
+        unsigned next = pipe->priv.first + 1U;
+        pipe->priv.first = (uint8_t)(next < RESP_PIPELINE_MAX ? next : 0);
+        pipe->priv.count--;
+    }
+    return 1;
+}
+
+enum resp_event resp_pipe_read(struct resp_pipe *pipe, const uint8_t **cursor, const uint8_t *end,
+                               struct resp_place *who)
+{
+    enum resp_event event = resp_read(&pipe->reader, cursor, end);
+
+    memset(who, 0, sizeof *who);
+    if (event == RESP_REPLY && !pipe->reader.item.pushed && !resp_pipe_abandon(pipe, who)) {
+        pipe->reader.priv.state = RESP_AT_FAILED;
+        return RESP_BAD;
+    }
+    return event;
+}
+
+void resp_pipe_drop(struct resp_pipe *pipe, const void *owner, uint8_t tag)
+{
+    unsigned i;
+
+    for (i = 0; i < pipe->priv.count; i++) {
+        struct resp_place *place = resp_place_at(pipe, i);
+        if (place->owner == owner && place->tag == tag)
+            place->owner = NULL;
+    }
+}
+
+int resp_pipe_waits(const struct resp_pipe *pipe)
+{
+    return pipe->priv.count > 0;
+}

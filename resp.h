@@ -1,0 +1,168 @@
+/* resp.h - RESP, the Redis wire protocol: encoder, streaming decoder, one pipelined connection.
+
+   Sans I/O: bytes enter and leave through memory that the caller names. No allocation, no clock,
+   no system call, no global. RESP2 and RESP3. Nothing here knows what a lock is.
+   Source of the format: "Redis serialization protocol specification", redis.io/docs; below [RESP].
+   Threads: one object, one thread at a time; different objects are independent.
+
+   SPDX-FileCopyrightText: the redlock authors
+   SPDX-License-Identifier: MIT */
+#ifndef RESP_H
+#define RESP_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#ifndef RESP_API
+#define RESP_API /* "static" when the amalgamated file is included into one of yours */
+#endif
+
+/* Limits, fixed at compile time: the same for every file of a program. RAM is per connection. */
+#ifndef RESP_TEXT_MAX
+#define RESP_TEXT_MAX 47 /* bytes kept of a string or an error text, 15..255. RAM: 1 byte each */
+#endif
+#ifndef RESP_DEPTH_MAX
+#define RESP_DEPTH_MAX 4 /* nesting of arrays and maps, 1..8. RAM: 4 bytes each */
+#endif
+#ifndef RESP_PIPELINE_MAX
+#define RESP_PIPELINE_MAX 8 /* replies due at once, 2..255. RAM: one pointer and 3 bytes each */
+#endif
+#ifndef RESP_OUT_MAX
+#define RESP_OUT_MAX 328 /* bytes waiting to be sent, up to 65535. RAM: 1 byte each */
+#endif
+#ifndef RESP_SIZE_MAX
+#define RESP_SIZE_MAX 1048576 /* a longer string, or more elements, than this is not believed */
+#endif
+
+/* ---- Encoder -------------------------------------------------------------------------------- */
+
+/* Where encoded bytes go: set the first two fields, clear the rest. Overflow is sticky: a put that
+   does not fit writes nothing and sets the flag, and so do all puts after it. So a caller encodes a
+   whole command and looks once, at the end. */
+struct resp_writer {
+    uint8_t *bytes; /* the caller's memory, borrowed while encoding */
+    size_t size;    /* its size in bytes */
+    size_t used;    /* bytes written, at most size */
+    int overflow;   /* 1: something did not fit, the content is not a whole command */
+};
+
+RESP_API void resp_put_command(struct resp_writer *w, unsigned words); /* then `words` puts */
+RESP_API void resp_put_bytes(struct resp_writer *w, const void *data, size_t size);
+RESP_API void resp_put_text(struct resp_writer *w, const char *text);  /* up to the first NUL */
+RESP_API void resp_put_number(struct resp_writer *w, uint32_t number); /* in decimal */
+/* One word made of two pieces; a piece of size 0 may be NULL. */
+RESP_API void resp_put_joined(struct resp_writer *w, const void *head, size_t head_size,
+                              const void *tail, size_t tail_size);
+
+/* ---- Decoder -------------------------------------------------------------------------------- */
+
+enum resp_kind { /* [RESP], table of types. First byte on the wire; what `item` then holds */
+                 RESP_STATUS,   /* +       text */
+                 RESP_ERROR,    /* - !     text */
+                 RESP_INTEGER,  /* :       integer */
+                 RESP_STRING,   /* $ =     size, text */
+                 RESP_NIL,      /* _       nothing; in RESP2 $-1 and *-1 */
+                 RESP_BOOLEAN,  /* #       integer, 0 or 1 */
+                 RESP_NUMBER,   /* , (     text: floats and big numbers are not computed with */
+                 RESP_SEQUENCE, /* * ~     size = elements that follow */
+                 RESP_MAP,      /* %       size = elements that follow, twice the number of pairs */
+                 RESP_PUSH /* >       size = elements that follow. Attributes (|) are read and dropped */
+};
+
+struct resp_item {
+    enum resp_kind kind;
+    uint8_t depth;     /* 0: the reply itself, 1: an element of it, ... */
+    uint8_t text_used; /* valid bytes of text, at most RESP_TEXT_MAX */
+    uint8_t pushed;    /* 1: part of a push, not of a reply */
+    uint32_t size;     /* full length in bytes on the wire; text is its beginning */
+    int64_t integer;
+    char text[RESP_TEXT_MAX + 1]; /* NUL-terminated, but may hold NULs: trust text_used */
+};
+
+enum resp_event {
+    RESP_BAD = -1, /* not RESP, or beyond a limit: nothing after it can be trusted, close */
+    RESP_MORE = 0, /* every byte was taken, the reply goes on */
+    RESP_ITEM = 1, /* `item` is one part of a reply that goes on */
+    RESP_REPLY = 2 /* `item` is the last part: the reply is complete */
+};
+
+/* A decoder's whole state; all zero is the state at the start of a stream. Constant memory: a
+   string of any length streams through, its first RESP_TEXT_MAX bytes are kept. */
+struct resp_reader {
+    struct resp_item item; /* you read it after RESP_ITEM or RESP_REPLY; gone at the next call */
+    struct {
+        uint32_t due[RESP_DEPTH_MAX]; /* elements still to come, per level */
+        uint32_t left;                /* bytes of a string still to come */
+        uint8_t state, type, level, sign, digits;
+        uint8_t attributes; /* bit per level: it is an attribute, to be dropped */
+    } priv;
+};
+
+/* Takes bytes from *cursor, at most up to `end` and at most one item, and moves *cursor past them.
+   Call again while *cursor != end. Work is linear in the bytes taken, however they are cut up.
+   RESP_BAD is final: every later call returns it and takes nothing. */
+RESP_API enum resp_event resp_read(struct resp_reader *reader, const uint8_t **cursor,
+                                   const uint8_t *end);
+
+/* ---- One pipelined connection --------------------------------------------------------------- */
+
+/* A place in the queue of replies due. Neighbours without an owner share one, so that a command
+   whose answer nobody wants always finds a place. */
+struct resp_place {
+    void *owner;    /* NULL: the reply is read and dropped */
+    uint16_t count; /* replies; above 1 only without an owner */
+    uint8_t tag;    /* the owner's own mark */
+};
+
+/* The commands that wait to be sent, and who waits for which reply. A server answers in the order
+   in which it was asked ([RESP], request-response model): a reply belongs to the oldest place, a
+   push to nobody. All zero is the state for a fresh connection. */
+struct resp_pipe {
+    struct resp_reader reader;
+    struct {
+        struct resp_place place[RESP_PIPELINE_MAX];
+        uint8_t first, count;
+        uint16_t out_first, out_used;
+        uint8_t out[RESP_OUT_MAX];
+    } priv;
+};
+
+/* Starts a command: returns a writer over the free space, borrowed until the commit. */
+RESP_API struct resp_writer resp_pipe_begin(struct resp_pipe *pipe);
+
+/* Queues what was written as one command whose reply goes to `owner`, with `tag` on it; an owner of
+   NULL drops the reply. Returns 1; or 0 when the bytes or the reply found no room, the pipe being
+   as it was before the begin: try again when something was sent or answered. Without an owner only
+   the bytes need room. */
+RESP_API int resp_pipe_commit(struct resp_pipe *pipe, const struct resp_writer *w, void *owner,
+                              uint8_t tag);
+
+/* The bytes to send next, *size of them (0: none), valid until the next call on this pipe; and then
+   how many of them were sent. */
+RESP_API const uint8_t *resp_pipe_unsent(const struct resp_pipe *pipe, size_t *size);
+RESP_API void resp_pipe_sent(struct resp_pipe *pipe, size_t size);
+
+/* Takes the next reply that is due off the queue, without an answer: the connection is gone. 1, or
+   0 when none is due. */
+RESP_API int resp_pipe_abandon(struct resp_pipe *pipe, struct resp_place *who);
+
+/* As resp_read. At RESP_REPLY *who is who asked, with a count of 0 for a push. A reply that nobody
+   asked for is RESP_BAD, with `item` holding it. */
+RESP_API enum resp_event resp_pipe_read(struct resp_pipe *pipe, const uint8_t **cursor,
+                                        const uint8_t *end, struct resp_place *who);
+
+/* `owner` no longer waits for replies with this tag. They keep their places, are read and dropped;
+   its memory is the caller's again at once. */
+RESP_API void resp_pipe_drop(struct resp_pipe *pipe, const void *owner, uint8_t tag);
+
+/* 1: replies are due. */
+RESP_API int resp_pipe_waits(const struct resp_pipe *pipe);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,53 @@
+#!/bin/sh
+# deps.sh - installs what demo, tests, size table and bench need and this machine lacks. Says what it
+# does before it does it. Debian and its kin; elsewhere it says what is missing.
+#
+# SPDX-FileCopyrightText: the redlock authors
+# SPDX-License-Identifier: MIT
+set -eu
+
+# command:package that brings it
+needed='redis-server:redis-server redis-cli:redis-tools prove:perl valgrind:valgrind clang:clang
+clang-format:clang-format gcov:gcc strace:strace arm-none-eabi-gcc:gcc-arm-none-eabi
+arm-linux-gnueabihf-gcc:gcc-arm-linux-gnueabihf g++:g++'
+
+missing=
+for pair in $needed; do
+    command -v "${pair%%:*}" >/dev/null 2>&1 || missing="$missing ${pair#*:}"
+done
+# headers and run-time libraries, which no command shows
+for pair in /usr/lib/arm-none-eabi/newlib:libnewlib-arm-none-eabi \
+    /usr/arm-linux-gnueabihf/include/stdio.h:libc6-dev-armhf-cross; do
+    [ -e "${pair%%:*}" ] || missing="$missing ${pair#*:}"
+done
+if command -v clang >/dev/null 2>&1; then # without the run-time library -fsanitize does not link
+    echo 'int main(void) { return 0; }' | clang -fsanitize=address -x c - -o /dev/null 2>/dev/null ||
+        missing="$missing libclang-rt-14-dev"
+else
+    missing="$missing libclang-rt-14-dev"
+fi
+[ -n "$missing" ] || exit 0
+
+sudo=
+if [ "$(id -u)" -ne 0 ]; then
+    sudo=sudo
+    command -v sudo >/dev/null 2>&1 || sudo=none
+fi
+if ! command -v apt-get >/dev/null 2>&1 || [ $sudo = none ]; then
+    echo "deps: missing:$missing" >&2
+    echo "deps: no apt-get here, or no right to use it. Please install these (Debian's names) and try again." >&2
+    exit 1
+fi
+echo "deps: installing through apt-get:$missing"
+echo "deps: (redis-server's package may start its own server on port 6379; nothing here uses that one)"
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+run() {
+    $sudo env DEBIAN_FRONTEND=noninteractive apt-get -q "$@" >"$log" 2>&1 && return
+    echo "deps: apt-get $1 failed:" >&2
+    tail -n 15 "$log" >&2
+    exit 1
+}
+run update
+# shellcheck disable=SC2086 # a list of words
+run install -y --no-install-recommends $missing

@@ -1,0 +1,441 @@
+/* fake.c - see fake.h.
+
+   SPDX-FileCopyrightText: the redlock authors
+   SPDX-License-Identifier: MIT */
+#include "fake.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct fake_node fake_nodes[FAKE_NODES];
+struct fake_command fake_log[FAKE_LOG];
+unsigned fake_logged;
+uint64_t fake_now_us, fake_transmit_us, fake_sleep_us;
+int fake_no_entropy;
+unsigned fake_waits;
+
+static uint32_t fake_seed;
+
+static void fake_fail(const char *what)
+{
+    printf("Bail out! fake server: %s\n", what);
+    exit(1);
+}
+
+/* ---- A server: keys, and three commands ----------------------------------------------------- */
+
+const struct fake_key *fake_find(int node, const void *key, unsigned size)
+{
+    struct fake_key *keys = fake_nodes[node].keys;
+    int i;
+
+    for (i = 0; i < FAKE_KEYS; i++) {
+        if (keys[i].key_size > 0 && keys[i].until_us <= fake_now_us)
+            keys[i].key_size = 0;
+        if (keys[i].key_size == size && memcmp(keys[i].key, key, size) == 0)
+            return &keys[i];
+    }
+    return NULL;
+}
+
+static void fake_store(int node, const void *key, unsigned key_size, const void *value,
+                       unsigned value_size, uint32_t ttl_ms)
+{
+    struct fake_key *keys = fake_nodes[node].keys;
+    int i;
+
+    for (i = 0; i < FAKE_KEYS; i++)
+        if (keys[i].key_size == 0 || keys[i].until_us <= fake_now_us)
+            break;
+    if (i == FAKE_KEYS || key_size > sizeof keys->key || value_size > sizeof keys->value)
+        fake_fail("no room for a key");
+    memcpy(keys[i].key, key, key_size);
+    memcpy(keys[i].value, value, value_size);
+    keys[i].key_size = key_size;
+    keys[i].value_size = value_size;
+    keys[i].until_us = fake_now_us + ttl_ms * (uint64_t)1000;
+}
+
+void fake_put(int node, const char *key, const char *value, uint32_t ttl_ms)
+{
+    fake_store(node, key, (unsigned)strlen(key), value, (unsigned)strlen(value), ttl_ms);
+}
+
+unsigned fake_keys_left(void)
+{
+    unsigned left = 0;
+    int node, i;
+
+    for (node = 0; node < FAKE_NODES; node++)
+        for (i = 0; i < FAKE_KEYS && !fake_nodes[node].hung; i++)
+            left += fake_nodes[node].keys[i].key_size > 0 &&
+                    fake_nodes[node].keys[i].until_us > fake_now_us;
+    return left;
+}
+
+static void fake_say(int node, const char *bytes, unsigned size)
+{
+    struct fake_node *n = &fake_nodes[node];
+
+    if (n->out_used + size > FAKE_BYTES)
+        fake_fail("a client that does not read");
+    memcpy(n->out + n->out_used, bytes, size);
+    n->out_used += size;
+    n->ready_us = fake_now_us + n->delay_us;
+}
+
+struct fake_word {
+    const char *bytes;
+    unsigned size;
+};
+
+static int fake_same(const struct fake_key *found, struct fake_word token)
+{
+    return found->value_size == token.size && memcmp(found->value, token.bytes, token.size) == 0;
+}
+
+/* What a server of ours answers; the same as redis-server, see fake_test.c. */
+static void fake_run(int node, const struct fake_command *command, struct fake_word key,
+                     struct fake_word token)
+{
+    struct fake_key *found = (struct fake_key *)(uintptr_t)fake_find(node, key.bytes, key.size);
+    char reply[200];
+
+    if (command->kind == 'S') {
+        if (found == NULL)
+            fake_store(node, key.bytes, key.size, token.bytes, token.size, command->ttl_ms);
+        strcpy(reply, found == NULL ? "+OK\r\n" : "$-1\r\n");
+    } else if (found != NULL && fake_same(found, token)) {
+        if (command->kind == 'D')
+            found->key_size = 0;
+        else
+            found->until_us = fake_now_us + command->ttl_ms * (uint64_t)1000;
+        strcpy(reply, ":1\r\n");
+    } else if (command->kind == 'D' && found != NULL) {
+        unsigned used = (unsigned)sprintf(reply, "$%u\r\n", found->value_size);
+        memcpy(reply + used, found->value, found->value_size);
+        memcpy(reply + used + found->value_size, "\r\n", 3);
+        fake_say(node, reply, used + found->value_size + 2);
+        return;
+    } else {
+        strcpy(reply, ":0\r\n");
+    }
+    if (command->kind != 'S' || !fake_nodes[node].deaf_to_set)
+        fake_say(node, reply, (unsigned)strlen(reply));
+}
+
+static int fake_number(const char **at, const char *end, char type, unsigned *number)
+{
+    const char *p = *at;
+
+    if (p == end)
+        return 0;
+    if (*p++ != type)
+        fake_fail("not a command");
+    for (*number = 0; p != end && *p != '\r'; p++)
+        *number = *number * 10 + (unsigned)(*p - '0');
+    if (end - p < 2)
+        return 0;
+    *at = p + 2;
+    return 1;
+}
+
+/* Splits one command into words; 0 when it is not whole yet. */
+static unsigned fake_words(const char *at, const char *end, struct fake_word *words, unsigned *used)
+{
+    const char *start = at;
+    unsigned count, i;
+
+    if (!fake_number(&at, end, '*', &count))
+        return 0;
+    if (count > 8)
+        fake_fail("a command of many words");
+    for (i = 0; i < count; i++) {
+        if (!fake_number(&at, end, '$', &words[i].size))
+            return 0;
+        if ((size_t)(end - at) < words[i].size + 2)
+            return 0;
+        words[i].bytes = at;
+        at += words[i].size + 2;
+    }
+    *used = (unsigned)(at - start);
+    return count;
+}
+
+static char fake_kind(const struct fake_word *words, unsigned count)
+{
+    if (count == 6 && memcmp(words[0].bytes, "SET", 3) == 0)
+        return 'S';
+    if ((count == 5 || count == 6) && memcmp(words[0].bytes, "EVAL", 4) == 0)
+        return count == 6 ? 'E' : 'D';
+    fake_fail("a command that it does not know");
+    return '?';
+}
+
+static void fake_copy(char *to, size_t room, struct fake_word word)
+{
+    size_t size = word.size < room - 1 ? word.size : room - 1;
+
+    memcpy(to, word.bytes, size);
+    to[size] = '\0';
+}
+
+/* Runs the whole commands among the bytes that came. */
+static void fake_serve(int node)
+{
+    struct fake_node *n = &fake_nodes[node];
+    struct fake_word words[8];
+    unsigned count, used;
+
+    while (n->connected && !n->hung &&
+           (count = fake_words(n->in, n->in + n->in_used, words, &used)) > 0) {
+        struct fake_command *command = &fake_log[fake_logged];
+        struct fake_word key = words[fake_kind(words, count) == 'S' ? 1 : 3];
+        struct fake_word token = words[fake_kind(words, count) == 'S' ? 2 : 4];
+
+        if (++fake_logged == FAKE_LOG)
+            fake_fail("too many commands");
+        command->at_us = fake_now_us;
+        command->node = node;
+        command->epoch = n->epoch;
+        command->kind = fake_kind(words, count);
+        fake_copy(command->key, sizeof command->key, key);
+        fake_copy(command->token, sizeof command->token, token);
+        command->ttl_ms = count == 6 ? (uint32_t)strtoul(words[5].bytes, NULL, 10) : 0;
+        if (n->says == NULL)
+            fake_run(node, command, key, token);
+        else if (n->says[0] == '\0')
+            fake_break(node);
+        else
+            fake_say(node, n->says, (unsigned)strlen(n->says));
+        if (n->says_once)
+            n->says = NULL;
+        if (n->in_used >= used) { /* not when it hung up */
+            memmove(n->in, n->in + used, n->in_used - used);
+            n->in_used -= used;
+        }
+    }
+}
+
+void fake_break(int node)
+{
+    fake_nodes[node].connected = 0;
+    fake_nodes[node].in_used = 0;
+}
+
+void fake_resume(int node)
+{
+    fake_nodes[node].hung = 0;
+    fake_serve(node);
+}
+
+unsigned fake_count(int node, char kind)
+{
+    unsigned i, count = 0;
+
+    for (i = 0; i < fake_logged; i++)
+        count += (node < 0 || fake_log[i].node == node) && fake_log[i].kind == kind;
+    return count;
+}
+
+/* ---- The io table --------------------------------------------------------------------------- */
+
+static int fake_dial(void *context, struct redlock_node *node)
+{
+    int i = atoi(node->address);
+    struct fake_node *n = &fake_nodes[i];
+
+    (void)context;
+    n->dials++;
+    if (n->refuses) {
+        redlock_trouble(node, "connect", "refused");
+        return -1;
+    }
+    n->epoch++;
+    n->connected = 1;
+    n->in_used = n->out_first = n->out_used = 0;
+    node->handle = i;
+    if (n->greets != NULL)
+        fake_say(i, n->greets, (unsigned)strlen(n->greets));
+    return 0;
+}
+
+static int fake_ready(void *context, struct redlock_node *node)
+{
+    (void)context;
+    return !fake_nodes[node->handle].never_up;
+}
+
+static int fake_transmit(void *context, struct redlock_node *node, const void *bytes, size_t size)
+{
+    struct fake_node *n = &fake_nodes[node->handle];
+
+    (void)context;
+    fake_now_us += fake_transmit_us;
+    if (!n->connected) {
+        redlock_trouble(node, "send", "broken pipe");
+        return -1;
+    }
+    if (n->full)
+        return 0;
+    if (n->drip)
+        size = 1;
+    if (n->in_used + size > FAKE_BYTES)
+        fake_fail("too many bytes");
+    memcpy(n->in + n->in_used, bytes, size);
+    n->in_used += (unsigned)size;
+    fake_serve((int)node->handle);
+    return (int)size;
+}
+
+static int fake_readable(const struct fake_node *n)
+{
+    return !n->connected || (n->out_first < n->out_used && n->ready_us <= fake_now_us);
+}
+
+static int fake_receive(void *context, struct redlock_node *node, void *bytes, size_t size)
+{
+    struct fake_node *n = &fake_nodes[node->handle];
+    unsigned left = n->out_used - n->out_first;
+
+    (void)context;
+    if (left > 0 && n->ready_us <= fake_now_us) {
+        if (n->drip)
+            size = 1;
+        size = size < left ? size : left;
+        memcpy(bytes, n->out + n->out_first, size);
+        n->out_first += (unsigned)size;
+        return (int)size;
+    }
+    if (n->connected)
+        return 0;
+    redlock_trouble(node, "receive", "closed by the server");
+    return -1;
+}
+
+static void fake_shut(void *context, struct redlock_node *node)
+{
+    (void)context;
+    if (node->handle < 0)
+        fake_fail("shut twice");
+    fake_nodes[node->handle].connected = 0;
+    if (!fake_nodes[node->handle].hung) /* a stopped server still runs what it was sent */
+        fake_nodes[node->handle].in_used = 0;
+    node->handle = -1;
+}
+
+static uint64_t fake_clock(void *context)
+{
+    (void)context;
+    return fake_now_us;
+}
+
+static int fake_entropy(void *context, void *bytes, size_t size)
+{
+    uint8_t *to = (uint8_t *)bytes;
+
+    (void)context;
+    if (fake_no_entropy)
+        return -1;
+    while (size-- > 0) {
+        fake_seed = fake_seed * 1664525U + 1013904223U;
+        *to++ = (uint8_t)(fake_seed >> 24);
+    }
+    return 0;
+}
+
+/* When something will happen by itself on a node that is waited for. */
+static uint64_t fake_next_us(const struct fake_node *n, unsigned wanted)
+{
+    if ((wanted & REDLOCK_WRITABLE) && !n->full && !n->never_up)
+        return fake_now_us;
+    if (!n->connected)
+        return fake_now_us;
+    return n->out_first < n->out_used ? n->ready_us : REDLOCK_NEVER;
+}
+
+static void fake_wait(void *context, struct redlock_node *nodes, unsigned count,
+                      uint64_t timeout_us, uint8_t *events)
+{
+    uint64_t until = timeout_us == REDLOCK_NEVER ? REDLOCK_NEVER : fake_now_us + timeout_us;
+    unsigned i;
+
+    (void)context;
+    if (++fake_waits > 1000000)
+        fake_fail("a loop without end");
+    for (i = 0; i < count; i++)
+        if (events[i] != 0 && fake_next_us(&fake_nodes[nodes[i].handle], events[i]) < until)
+            until = fake_next_us(&fake_nodes[nodes[i].handle], events[i]);
+    if (until == REDLOCK_NEVER)
+        fake_fail("it would wait for ever");
+    if (until > fake_now_us)
+        fake_now_us = until;
+    fake_now_us += fake_sleep_us;
+    fake_sleep_us = 0;
+    for (i = 0; i < count; i++) {
+        unsigned wanted = events[i], got = 0;
+        const struct fake_node *n = wanted != 0 ? &fake_nodes[nodes[i].handle] : NULL;
+
+        if (n != NULL && (wanted & REDLOCK_READABLE) && fake_readable(n))
+            got |= REDLOCK_READABLE;
+        if (n != NULL && (wanted & REDLOCK_WRITABLE) && !n->full && !n->never_up)
+            got |= REDLOCK_WRITABLE;
+        events[i] = (uint8_t)got;
+    }
+}
+
+const struct redlock_io *fake_io(void)
+{
+    static const struct redlock_io io = {fake_dial,    fake_ready, fake_transmit,
+                                         fake_receive, fake_shut,  fake_clock,
+                                         fake_entropy, fake_wait,  NULL};
+    return &io;
+}
+
+void fake_begin(struct redlock *client, struct redlock_node *nodes, unsigned count,
+                const struct redlock_settings *settings)
+{
+    static const char *const names[FAKE_NODES] = {"0", "1", "2",  "3",  "4",  "5",  "6",  "7",
+                                                  "8", "9", "10", "11", "12", "13", "14", "15"};
+    unsigned i;
+
+    for (i = 0; i < FAKE_NODES; i++) {
+        struct fake_node *n = &fake_nodes[i];
+        memset(n, 0, sizeof *n);
+        n->delay_us = 1000;
+    }
+    fake_logged = 0;
+    fake_now_us = (uint64_t)1 << 40;
+    fake_transmit_us = fake_sleep_us = 0;
+    fake_no_entropy = 0;
+    fake_waits = 0;
+    fake_seed = 1;
+    memset(nodes, 0, count * sizeof *nodes);
+    for (i = 0; i < count; i++)
+        nodes[i].address = names[i];
+    if (redlock_init(client, fake_io(), nodes, count, settings) != REDLOCK_OK)
+        fake_fail("init");
+}
+
+void fake_pass(struct redlock *client, uint64_t us)
+{
+    uint64_t end = fake_now_us + us;
+    uint8_t events[REDLOCK_NODES_MAX];
+    unsigned i;
+
+    for (;;) {
+        uint64_t wait_us = redlock_tick(client);
+
+        if (fake_now_us >= end)
+            return;
+        if (wait_us > end - fake_now_us)
+            wait_us = end - fake_now_us;
+        for (i = 0; i < client->priv.count; i++)
+            events[i] = (uint8_t)redlock_interest(client, i);
+        fake_wait(NULL, client->priv.nodes, client->priv.count, wait_us, events);
+        for (i = 0; i < client->priv.count; i++)
+            if (events[i] != 0)
+                redlock_event(client, i, events[i]);
+    }
+}

@@ -1,0 +1,1220 @@
+/* lock_test.c - the lock's rules, one by one, on servers and a clock that the test commands. "r04" is
+   rule 4 in the head of redlock.c. "T19" is a way in which another Redlock client was seen to fail.
+
+   SPDX-FileCopyrightText: the redlock authors
+   SPDX-License-Identifier: MIT */
+#include "fake.h"
+#include "tap.h"
+
+#include <string.h>
+
+enum { MS = 1000 };
+
+static struct redlock client;
+static struct redlock_node nodes[REDLOCK_NODES_MAX];
+static struct redlock_lock lock;
+static struct redlock_settings settings;
+
+/* `count` fresh servers, `settings`, and a lock "k" of 10 s. */
+static void begin(unsigned count)
+{
+    fake_begin(&client, nodes, count, &settings);
+    redlock_lock_init(&lock, "k", 1, 10000);
+}
+
+static void begin_with_defaults(unsigned count)
+{
+    memset(&settings, 0, sizeof settings);
+    begin(count);
+}
+
+/* Somebody else holds "k" on the nodes from..to. */
+static void held_by(const char *who, int from, int to)
+{
+    for (; from <= to; from++)
+        fake_put(from, "k", who, 60000);
+}
+
+static int acquire(uint32_t wait_ms)
+{
+    return (int)redlock_acquire(&client, &lock, wait_ms);
+}
+
+static int extend(void)
+{
+    return (int)redlock_extend(&client, &lock);
+}
+
+static int release(uint32_t wait_ms)
+{
+    return (int)redlock_release(&client, &lock, wait_ms);
+}
+
+static unsigned votes(redlock_mask mask)
+{
+    unsigned n = 0;
+
+    for (; mask != 0; mask = (redlock_mask)(mask & (mask - 1)))
+        n++;
+    return n;
+}
+
+/* Microseconds since `start`. */
+static long since(uint64_t start)
+{
+    return (long)(fake_now_us - start);
+}
+
+/* Connects to all nodes, so that what follows is not about dialling. */
+static void warm_up(void)
+{
+    acquire(0);
+    release(1000);
+    fake_pass(&client, 20 * MS);
+    fake_logged = 0;
+}
+
+/* ---- R1 ------------------------------------------------------------------------------------- */
+
+static void r01_new_token_for_every_attempt(void)
+{
+    unsigned i, j, same = 0, sets;
+
+    begin_with_defaults(5);
+    held_by("other", 0, 4);
+    is_int(acquire(3000), REDLOCK_TIMEOUT, "r01: waits in vain");
+    sets = fake_count(0, 'S');
+    ok(sets > 3, "r01: %u attempts", sets);
+    for (i = 0; i < fake_logged; i++)
+        for (j = 0; j < i; j++)
+            same += fake_log[i].kind == 'S' && fake_log[j].kind == 'S' &&
+                    fake_log[i].node == fake_log[j].node &&
+                    strcmp(fake_log[i].token, fake_log[j].token) == 0;
+    is_int((int)same, 0, "r01: no token is sent to a node twice");
+    for (i = 0, same = 0; i < fake_logged; i++)
+        same += fake_log[i].kind == 'S' && fake_log[i].ttl_ms != 10000;
+    is_int((int)same, 0, "T11: the ttl is the same on every retry");
+}
+
+static void r01_a_set_is_never_sent_again(void)
+{
+    begin_with_defaults(3);
+    warm_up();
+    fake_nodes[1].says = ""; /* takes the SET, hangs up instead of answering */
+    fake_nodes[1].says_once = 1;
+    fake_nodes[2].delay_us = 30 * MS;
+    is_int(acquire(0), REDLOCK_OK, "r01: two of three grant, one connection breaks");
+    fake_pass(&client, 200 * MS);
+    is_int((int)fake_count(1, 'S'), 1, "r01: the SET on the broken connection is not repeated");
+}
+
+static void r01_t1_is_read_before_the_first_byte(void)
+{
+    uint64_t start;
+
+    begin_with_defaults(5);
+    warm_up();
+    fake_transmit_us = 100 * MS;
+    start = fake_now_us;
+    is_int(acquire(0), REDLOCK_OK, "r01: slow transmit");
+    is_int((int)(lock.valid_until_us - start), 10000 * MS - 100 * MS - 2 * MS - 1,
+           "r01: validity counts from before the first byte left");
+}
+
+/* ---- R2, R3 --------------------------------------------------------------------------------- */
+
+static void r02_all_nodes_at_once(void)
+{
+    unsigned i, others = 0;
+
+    begin_with_defaults(5);
+    warm_up();
+    acquire(0);
+    is_int((int)fake_logged, 5, "r02: five commands");
+    for (i = 0; i < 5; i++)
+        others += fake_log[i].at_us != fake_log[0].at_us || fake_log[i].kind != 'S' ||
+                  strcmp(fake_log[i].token, fake_log[0].token) != 0;
+    is_int((int)others, 0, "r02: the same SET, without waiting for one another");
+}
+
+static void r03_decides_at_the_quorum(void)
+{
+    uint64_t start;
+    unsigned i;
+
+    begin_with_defaults(5);
+    warm_up();
+    for (i = 0; i < 5; i++)
+        fake_nodes[i].delay_us = (i + 1) * 10 * MS;
+    start = fake_now_us;
+    is_int(acquire(0), REDLOCK_OK, "r03: held");
+    is_int((int)since(start), 30 * MS, "r03: at the third grant");
+    is_int(lock.granted, 7, "r03: with the three votes");
+}
+
+/* Validity is T1 + ttl - drift: 10000 - 100 - 2 ms. The replies come in time by a hair, or not. */
+static void r03_validity_must_be_positive(void)
+{
+    static const struct {
+        uint64_t late_us;
+        int status;
+    } cases[] = {{9897999, REDLOCK_OK - 1 + 1}, {9898000, REDLOCK_TOO_LATE}};
+    unsigned i;
+
+    for (i = 0; i < 2; i++) {
+        begin_with_defaults(3);
+        warm_up();
+        fake_sleep_us = cases[i].late_us - 1 - 1000;
+        is_int(acquire(0), cases[i].status, "r03 T2 T18: asleep for %lu us of the ttl",
+               (unsigned long)cases[i].late_us);
+        is_int((int)redlock_remaining_ms(&client, &lock), 0, "r03: nothing left");
+        if (cases[i].status != REDLOCK_OK)
+            is_int((int)fake_keys_left(), 0, "r03 T19: what came too late is undone");
+    }
+}
+
+static void r03_drift_has_a_floor(void)
+{
+    uint64_t start;
+
+    begin_with_defaults(1);
+    lock.ttl_ms = 10;
+    fake_nodes[0].delay_us = 0;
+    start = fake_now_us;
+    is_int(acquire(0), REDLOCK_OK, "r03 T17: ttl of 10 ms");
+    is_int((int)(lock.valid_until_us - start), 10 * MS - 100 - 2 * MS - 1,
+           "r03 T17: drift is 1 percent and 2 ms");
+    release(0);
+    settings.drift_ppm = REDLOCK_ZERO;
+    begin(1);
+    start = fake_now_us;
+    acquire(0);
+    is_int((int)(lock.valid_until_us - start), 9998 * MS - 1, "r03: without a ratio 2 ms are left");
+}
+
+static void r03_quorum(void)
+{
+    static const struct {
+        unsigned count, quorum, free;
+        int status;
+    } cases[] = {
+        {1, 0, 1, REDLOCK_OK},    {2, 0, 2, REDLOCK_OK},    {2, 0, 1, REDLOCK_SPLIT},
+        {3, 0, 2, REDLOCK_OK},    {3, 0, 1, REDLOCK_HELD},  {4, 0, 3, REDLOCK_OK},
+        {4, 0, 2, REDLOCK_SPLIT}, {5, 0, 3, REDLOCK_OK},    {5, 0, 2, REDLOCK_HELD},
+        {9, 0, 5, REDLOCK_OK},    {9, 0, 4, REDLOCK_HELD},  {5, 4, 4, REDLOCK_OK},
+        {5, 4, 3, REDLOCK_SPLIT}, {5, 5, 4, REDLOCK_SPLIT}, {5, 5, 5, REDLOCK_OK},
+    };
+    unsigned i;
+
+    for (i = 0; i < sizeof cases / sizeof *cases; i++) {
+        memset(&settings, 0, sizeof settings);
+        settings.quorum = cases[i].quorum;
+        begin(cases[i].count);
+        held_by("other", (int)cases[i].free, (int)cases[i].count - 1);
+        is_int(acquire(0), cases[i].status, "r03 T1 T5: %u of %u nodes free, quorum %u",
+               cases[i].free, cases[i].count, cases[i].quorum);
+        release(100);
+        is_int((int)fake_keys_left(), (int)(cases[i].count - cases[i].free),
+               "r03 T1: no key of ours is left");
+    }
+}
+
+/* ---- R4, R5 --------------------------------------------------------------------------------- */
+
+/* Every SET is followed by a release of the same token down the same connection. */
+static int each_set_is_undone(int but)
+{
+    unsigned i, j;
+
+    for (i = 0; i < fake_logged; i++) {
+        if (fake_log[i].kind != 'S' || fake_log[i].node == but)
+            continue;
+        for (j = i + 1; j < fake_logged; j++)
+            if (fake_log[j].kind == 'D' && fake_log[j].node == fake_log[i].node &&
+                fake_log[j].epoch == fake_log[i].epoch &&
+                strcmp(fake_log[j].token, fake_log[i].token) == 0)
+                break;
+        if (j == fake_logged)
+            return 0;
+    }
+    return 1;
+}
+
+static void r04_release_goes_to_every_asked_node(void)
+{
+    memset(&settings, 0, sizeof settings);
+    settings.retries = REDLOCK_ZERO;
+    begin(5);
+    warm_up();
+    held_by("other", 1, 2); /* 0: granted. 1, 2: refused. 3: an error. 4: hangs */
+    fake_nodes[3].says = "-LOADING Redis is loading the dataset in memory\r\n";
+    fake_nodes[4].hung = 1;
+    is_int(acquire(0), REDLOCK_SPLIT, "r04: one grant, two refusals, an error, a hung node");
+    is_int(lock.granted << 8 | lock.refused, 0x106, "r04: the votes");
+    is_int(lock.failed, 0x8, "r04: the failure");
+    ok(strstr(nodes[3].trouble, "LOADING") != NULL, "r04: and why: %s", nodes[3].trouble);
+    fake_resume(4);
+    is_int((int)fake_keys_left(), 2, "r04 T6 T37: no key of ours is left, also where it hung");
+    is_int((int)fake_count(-1, 'D'), 5, "r04: the release went to all five");
+    ok(each_set_is_undone(-1), "r05 T7: each after its SET, down the same connection");
+}
+
+static void r04_release_outlasts_a_full_buffer(void)
+{
+    begin_with_defaults(3);
+    warm_up();
+    held_by("other", 1, 2);
+    fake_nodes[0].full = 1; /* the SET for node 0 stays in our buffer */
+    redlock_acquire_start(&client, &lock, 0);
+    fake_pass(&client, 0);
+    fake_pass(&client, 10 * MS);
+    is_int(lock.status, REDLOCK_HELD, "r04: decided without the node that takes no bytes");
+    fake_nodes[0].full = 0;
+    fake_pass(&client, 10 * MS);
+    is_int((int)fake_count(0, 'S'), 1, "r04: then the SET goes");
+    is_int((int)fake_count(0, 'D'), 1, "r04: and the release after it");
+    is_int((int)fake_keys_left(), 2, "r04: no key of ours is left");
+}
+
+/* More releases are owed to it than our buffer holds: it is given up, so that none of the SETs that
+   wait in the buffer can ever run. */
+static void r04_a_node_that_takes_no_bytes_is_given_up(void)
+{
+    struct redlock_lock more[8];
+    unsigned i;
+
+    begin_with_defaults(3);
+    warm_up();
+    held_by("other", 1, 2);
+    fake_nodes[0].full = 1;
+    for (i = 0; i < 8; i++) {
+        redlock_lock_init(&more[i], "k", 1, 10000);
+        redlock_acquire_start(&client, &more[i], 0);
+    }
+    fake_pass(&client, 400 * MS);
+    for (i = 0; i < 8; i++)
+        ok(more[i].status == REDLOCK_HELD, "r04 r15: full buffer, lock %u: %s", i,
+           redlock_strerror(more[i].status));
+    fake_nodes[0].full = 0;
+    fake_pass(&client, 3000 * MS);
+    is_int((int)fake_keys_left(), 2, "r04: and no key of ours is left");
+}
+
+static void r04_t8_cancel_undoes(void)
+{
+    begin_with_defaults(3);
+    warm_up();
+    fake_nodes[1].delay_us = fake_nodes[2].delay_us = 40 * MS;
+    redlock_acquire_start(&client, &lock, 5000);
+    fake_pass(&client, 5 * MS);
+    is_int(lock.granted, 1, "r04 T8: one of three has granted");
+    redlock_cancel(&client, &lock);
+    redlock_tick(&client);
+    ok(redlock_next_done(&client) == &lock, "r04 T8: cancelled at once");
+    is_int(lock.status, REDLOCK_CANCELLED, "r04 T8: and says so");
+    is_int((int)fake_count(-1, 'D'), 3, "r04 T8: released on all three");
+    fake_pass(&client, 100 * MS);
+    is_int((int)fake_keys_left(), 0, "r04 T8: no key is left");
+    redlock_cancel(&client, &lock);
+    is_int(lock.status, REDLOCK_CANCELLED, "cancel of what is over does nothing");
+}
+
+static void r04_cancel_in_every_state(void)
+{
+    unsigned us;
+
+    for (us = 0; us < 400; us += 7) {
+        begin_with_defaults(3);
+        held_by("other", 0, 1);
+        redlock_acquire_start(&client, &lock, 5000);
+        fake_pass(&client, us * MS);
+        redlock_cancel(&client, &lock);
+        fake_pass(&client, 60 * MS);
+        if (lock.status != REDLOCK_CANCELLED || fake_keys_left() != 2 ||
+            redlock_next_done(&client) != &lock)
+            break;
+    }
+    ok(us >= 400, "r04: cancelled at any moment of a wait, nothing is left (%u ms)", us);
+}
+
+static void r05_unwanted_answers_are_dropped(void)
+{
+    memset(&settings, 0, sizeof settings);
+    settings.retries = REDLOCK_ZERO;
+    begin(3);
+    warm_up();
+    held_by("other", 1, 2);
+    fake_nodes[0].delay_us = 80 * MS; /* its grant comes long after the attempt is lost */
+    is_int(acquire(0), REDLOCK_HELD, "r05: lost before the slow grant came");
+    fake_nodes[1].keys[0].key_size = 0; /* the other one has gone from node 1 */
+    fake_nodes[2].delay_us = 200 * MS;
+    redlock_acquire_start(&client, &lock, 0);
+    fake_pass(&client, 45 * MS);
+    is_int(lock.granted, 2, "r05: the late grant of attempt 1 is no vote for attempt 2");
+    fake_pass(&client, 300 * MS);
+    is_int((int)fake_keys_left(), 1, "r05: no key of ours is left");
+}
+
+/* What must end a connection, with the words that the user then reads. */
+static void r05_nonsense_disconnects(void)
+{
+    static const struct {
+        const char *says, *trouble;
+    } cases[] = {
+        {"HTTP/1.1 400 Bad Request\r\n\r\n", "does not speak RESP"},
+        {"$99999999999999999999\r\n", "does not speak RESP"},
+        {"$1073741824\r\n", "does not speak RESP"},
+        {"*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n", "wrong kind of answer"},
+        {"*100000\r\n", "wrong kind of answer"},
+        {":1\r\n", "wrong kind of answer"},
+        {"+QUEUED\r\n", "wrong kind of answer"},
+        {"$2\r\nOK\r\n", "wrong kind of answer"},
+        {"+OK\r\n+OK\r\n+OK\r\n", "does not speak RESP"},
+        {"+OK\r\n-ERR unasked\r\n-ERR unasked\r\n", "said unasked: ERR unasked"},
+        {">2\r\n+invalidate\r\n*0\r\n", "wrong kind of answer"},
+        {"", "closed by the server"},
+    };
+    unsigned i;
+
+    for (i = 0; i < sizeof cases / sizeof *cases; i++) {
+        memset(&settings, 0, sizeof settings);
+        begin(3);
+        warm_up();
+        fake_nodes[0].says = cases[i].says;
+        fake_nodes[0].delay_us = 0;
+        is_int(acquire(0), REDLOCK_OK, "r05: the others decide");
+        fake_pass(&client, 5 * MS);
+        ok(strstr(nodes[0].trouble, cases[i].trouble) != NULL, "r05: \"%.12s\": %s", cases[i].says,
+           nodes[0].trouble);
+        ok(nodes[0].state != REDLOCK_NODE_READY, "r05: and is disconnected");
+    }
+}
+
+static void r05_unasked_greeting_disconnects(void)
+{
+    begin_with_defaults(3);
+    fake_nodes[0].greets = "-ERR max number of clients reached\r\n";
+    fake_nodes[0].delay_us = 0;
+    fake_nodes[0].hung = 1;
+    is_int(acquire(0), REDLOCK_OK, "r05: the others decide");
+    ok(strstr(nodes[0].trouble, "max number of clients") != NULL, "r05: %s", nodes[0].trouble);
+}
+
+static void r05_one_byte_at_a_time(void)
+{
+    unsigned i;
+
+    begin_with_defaults(5);
+    for (i = 0; i < 5; i++)
+        fake_nodes[i].drip = 1;
+    is_int(acquire(0), REDLOCK_OK, "r05: one byte per packet: acquire");
+    is_int(extend(), REDLOCK_OK, "r05: extend");
+    is_int(release(100), REDLOCK_OK, "r05: release");
+    fake_pass(&client, 10 * MS);
+    is_int((int)fake_keys_left(), 0, "r05: nothing left");
+}
+
+static void r05_stalled_connection(void)
+{
+    uint64_t start;
+    int dials, i;
+
+    begin_with_defaults(3);
+    warm_up();
+    fake_nodes[2].hung = 1;
+    acquire(0);
+    fake_pass(&client, 900 * MS);
+    is_int(nodes[2].state, REDLOCK_NODE_READY, "r05: an answer is due for 0.9 s");
+    fake_pass(&client, 150 * MS);
+    is_int(nodes[2].state, REDLOCK_NODE_DOWN, "r05: for more than stall_ms: closed");
+    ok(strstr(nodes[2].trouble, "no answer") != NULL, "r05: %s", nodes[2].trouble);
+    fake_nodes[1].refuses = fake_nodes[2].refuses = 1;
+    release(10);
+    fake_break(1);
+    start = fake_now_us;
+    is_int(acquire(0), REDLOCK_UNREACHABLE, "r05: two of three are down");
+    ok(since(start) < 40 * MS, "r05: which is known without waiting (%ld us)", since(start));
+    fake_pass(&client, 10000 * MS);
+    dials = fake_nodes[2].dials;
+    for (i = 0; i < 1000; i++) { /* asked again and again for 10 s */
+        acquire(0);
+        fake_pass(&client, 10 * MS);
+    }
+    dials = fake_nodes[2].dials - dials;
+    ok(dials >= 4 && dials <= 20, "r05: a refused node is dialled with pauses: %d times", dials);
+    fake_nodes[1].refuses = fake_nodes[2].refuses = fake_nodes[2].hung = 0;
+    is_int(acquire(5000), REDLOCK_OK, "r05: and works again when it is back");
+}
+
+/* ---- R6 ------------------------------------------------------------------------------------- */
+
+static void r06_a_lost_attempt_ends_when_it_is_lost(void)
+{
+    uint64_t start;
+
+    begin_with_defaults(5);
+    warm_up();
+    held_by("other", 0, 2);
+    fake_nodes[3].hung = fake_nodes[4].hung = 1;
+    start = fake_now_us;
+    is_int(acquire(0), REDLOCK_HELD, "r06: held by another on three, two hang");
+    ok(since(start) <= 3 * MS, "r06: known after two round trips, %ld us", since(start));
+}
+
+static void r06_number_of_attempts(void)
+{
+    memset(&settings, 0, sizeof settings);
+    settings.retries = REDLOCK_ZERO;
+    begin(3);
+    held_by("other", 0, 2);
+    is_int(acquire(60000), REDLOCK_HELD, "r06 T12: no retries: held");
+    is_int((int)fake_count(0, 'S'), 1, "r06 T12: one attempt");
+    held_by("second", 0, 0);
+    begin(3);
+    held_by("a", 0, 0);
+    held_by("b", 1, 1);
+    held_by("c", 2, 2);
+    is_int(acquire(0), REDLOCK_SPLIT, "r06: no retries: split");
+    is_int((int)fake_count(0, 'S'), 1, "r06 T12: also after a split vote");
+    settings.retries = 3;
+    begin(3);
+    held_by("other", 0, 2);
+    is_int(acquire(60000), REDLOCK_HELD, "r06: three retries");
+    is_int((int)fake_count(0, 'S'), 4, "r06: four attempts");
+    begin_with_defaults(3);
+    held_by("other", 0, 2);
+    is_int(acquire(0), REDLOCK_HELD, "r06: do not wait");
+    is_int((int)fake_count(0, 'S'), 1, "r06: for a holder");
+}
+
+/* The pauses between attempts: 100 ms, growing by half, up to 1 s, each within half of it. */
+static void r06_pauses_are_random_and_grow(void)
+{
+    uint64_t last = 0, shortest = REDLOCK_NEVER, longest = 0;
+    unsigned i, expected = 100, wrong = 0, seen = 0;
+
+    begin_with_defaults(1);
+    held_by("other", 0, 0);
+    is_int(acquire(20000), REDLOCK_TIMEOUT, "r06: wait of 20 s is over");
+    for (i = 0; i < fake_logged; i++) {
+        uint64_t pause = fake_log[i].at_us - last;
+        if (fake_log[i].kind != 'S')
+            continue;
+        if (last != 0 && fake_log[i].at_us - fake_log[0].at_us < 19000 * MS) {
+            pause -= 2000; /* two round trips */
+            wrong += pause < expected * 500 || pause > expected * 1500;
+            shortest = pause * 100 / expected < shortest ? pause * 100 / expected : shortest;
+            longest = pause * 100 / expected > longest ? pause * 100 / expected : longest;
+            expected = expected + expected / 2 < 1000 ? expected + expected / 2 : 1000;
+            seen++;
+        }
+        last = fake_log[i].at_us;
+    }
+    ok(wrong == 0 && seen > 10, "r06: %u pauses, all within half of what is expected", seen);
+    ok(longest > shortest + 40000, "r06: and not all alike");
+    ok(last >= fake_log[0].at_us + 19990 * MS, "r06: the last attempt is made when the wait ends");
+}
+
+static void r06_two_clients_pause_differently(void)
+{
+    uint8_t first[20];
+
+    begin_with_defaults(1);
+    acquire(0);
+    memcpy(first, lock.token, sizeof first);
+    release(10);
+    acquire(0);
+    ok(memcmp(first, lock.token, sizeof first) != 0, "T16: every token is another");
+}
+
+static void r06_split_is_tried_again_quickly(void)
+{
+    uint64_t start;
+
+    begin_with_defaults(5);
+    warm_up();
+    fake_put(0, "k", "a", 5);
+    fake_put(1, "k", "b", 5);
+    fake_put(2, "k", "c", 5);
+    start = fake_now_us;
+    is_int(acquire(0), REDLOCK_OK, "r06: a split vote that dissolves within 5 ms");
+    ok(fake_count(0, 'S') > 1 && since(start) < 40 * MS, "r06: %u quick attempts, %ld us",
+       fake_count(0, 'S'), since(start));
+}
+
+static void r06_results_are_distinct(void)
+{
+    begin_with_defaults(5);
+    held_by("one", 0, 4);
+    is_int(acquire(0), REDLOCK_HELD, "r06: one holder on all nodes");
+    begin(5);
+    held_by("one", 0, 1);
+    held_by("two", 2, 3);
+    held_by("three", 4, 4);
+    is_int(acquire(0), REDLOCK_SPLIT, "r06: refused by all, but no one has a quorum: split");
+    begin(5);
+    held_by("one", 0, 2);
+    held_by("two", 3, 4);
+    is_int(acquire(0), REDLOCK_HELD, "r06: one of two has a quorum: held");
+    begin(3);
+    fake_nodes[0].says = fake_nodes[1].says = "-NOPERM this user has no permissions\r\n";
+    is_int(acquire(60000), REDLOCK_DENIED, "r06: permission denied, not waited for");
+    ok(strstr(nodes[0].trouble, "NOPERM") != NULL, "r06: in the server's words: %s",
+       nodes[0].trouble);
+    begin(3);
+    fake_nodes[0].refuses = fake_nodes[1].refuses = 1;
+    is_int(acquire(0), REDLOCK_UNREACHABLE, "r06: two of three refuse the connection");
+    ok(strstr(nodes[1].trouble, "refused") != NULL, "r06: %s", nodes[1].trouble);
+    is_int(acquire(500), REDLOCK_UNREACHABLE, "r06: also at the end of the wait: not _TIMEOUT");
+    begin(3);
+    held_by("one", 0, 2);
+    is_int(acquire(500), REDLOCK_TIMEOUT, "r06: a holder for all of the wait");
+}
+
+static void r06_wait_gets_it_when_it_is_free(void)
+{
+    uint64_t start;
+
+    begin_with_defaults(5);
+    fake_put(0, "k", "other", 700);
+    fake_put(1, "k", "other", 700);
+    fake_put(2, "k", "other", 700);
+    start = fake_now_us;
+    is_int(acquire(5000), REDLOCK_OK, "r06: waits for the holder's ttl to pass");
+    ok(since(start) >= 700 * MS && since(start) < 1400 * MS, "r06: after %ld us", since(start));
+}
+
+/* T13: connections that the server closed between two calls. */
+static void r06_dead_connections_are_replaced(void)
+{
+    int i;
+
+    begin_with_defaults(3);
+    warm_up();
+    for (i = 0; i < 3; i++)
+        fake_break(i);
+    is_int(acquire(0), REDLOCK_OK, "T13: all idle connections were dead: dialled again, and held");
+    for (i = 0; i < 3; i++)
+        fake_break(i);
+    is_int(extend(), REDLOCK_OK, "T13: the same for an extension");
+    for (i = 0; i < 3; i++)
+        fake_break(i);
+    is_int(release(100), REDLOCK_OK, "T13 T40: and for a release");
+    fake_pass(&client, 10 * MS);
+    is_int((int)fake_keys_left(), 0, "T13: nothing left");
+}
+
+/* ---- R8, R10 -------------------------------------------------------------------------------- */
+
+static void r08_extension_moves_validity(void)
+{
+    uint64_t before;
+
+    begin_with_defaults(5);
+    acquire(0);
+    before = lock.valid_until_us;
+    fake_pass(&client, 4000 * MS);
+    is_int(extend(), REDLOCK_OK, "r08: extended");
+    ok(lock.valid_until_us - before >= 4000 * MS && lock.valid_until_us - before < 4010 * MS,
+       "r08: by the time that had passed");
+    is_int(lock.extended, 1, "r08: counted");
+    is_int((int)votes(lock.members), 5, "r08: all five are members");
+    fake_transmit_us = 200 * MS;
+    before = fake_now_us;
+    extend();
+    is_int((int)(lock.valid_until_us - before), 10000 * MS - 102 * MS - 1,
+           "r08: from before the first byte of the extension");
+}
+
+/* Two nodes run the SET after the lock has ended: they hold our key, but prove nothing. */
+static void r08_only_members_count(void)
+{
+    begin_with_defaults(5);
+    warm_up();
+    lock.ttl_ms = 500;
+    fake_nodes[3].delay_us = fake_nodes[4].delay_us = 600 * MS;
+    is_int(acquire(0), REDLOCK_OK, "r08: three grant in time");
+    fake_pass(&client, 610 * MS); /* the two others after the end */
+    is_int((int)votes(lock.members), 3, "r08: who granted after the end is no member");
+    fake_nodes[3].delay_us = fake_nodes[4].delay_us = 1000;
+    fake_put(0, "k", (const char *)fake_log[0].token, 5000);
+    fake_put(3, "k", (const char *)fake_log[0].token, 5000);
+    fake_put(4, "k", (const char *)fake_log[0].token, 5000);
+    is_int(extend(), REDLOCK_LOST, "r08: our key on three nodes, one of them a member: lost");
+    is_int((int)redlock_remaining_ms(&client, &lock), 0, "r08: and over");
+}
+
+static void r08_late_grants_make_members(void)
+{
+    begin_with_defaults(5);
+    warm_up();
+    fake_nodes[3].delay_us = fake_nodes[4].delay_us = 20 * MS;
+    acquire(0);
+    is_int((int)votes(lock.members), 3, "r08: three members at the decision");
+    fake_pass(&client, 30 * MS);
+    is_int((int)votes(lock.members), 5, "r08: the late grants make five");
+    fake_nodes[0].hung = fake_nodes[1].hung = 1;
+    is_int(extend(), REDLOCK_OK, "r08: so two of the first three may hang");
+}
+
+static void r08_confirmed_nodes_count_from_the_next_round(void)
+{
+    begin_with_defaults(5);
+    warm_up();
+    fake_nodes[3].deaf_to_set = fake_nodes[4].deaf_to_set = 1;
+    fake_nodes[3].says = fake_nodes[4].says = NULL;
+    acquire(0);
+    fake_break(3);
+    fake_break(4);
+    fake_pass(&client, 10 * MS);
+    fake_nodes[3].deaf_to_set = fake_nodes[4].deaf_to_set = 0;
+    is_int((int)votes(lock.members), 3, "r08: two SETs were run and never answered");
+    fake_nodes[0].delay_us = fake_nodes[1].delay_us = fake_nodes[2].delay_us = 5 * MS;
+    is_int(extend(), REDLOCK_OK, "r08: extended by the members");
+    is_int((int)votes(lock.members), 5, "r08: the others confirmed it, and are members now");
+    fake_nodes[0].hung = fake_nodes[1].hung = 1;
+    is_int(extend(), REDLOCK_OK, "r08: and count in the next round");
+}
+
+static void r08_failed_extension_changes_nothing(void)
+{
+    uint64_t before, start;
+    unsigned i;
+
+    begin_with_defaults(5);
+    acquire(0);
+    fake_pass(&client, 10 * MS);
+    before = lock.valid_until_us;
+    for (i = 0; i < 3; i++)
+        fake_nodes[i].hung = 1;
+    start = fake_now_us;
+    is_int(extend(), REDLOCK_UNREACHABLE, "r08 T23: three of five hang");
+    is_int((int)since(start), 50 * MS, "r15 T33: known after node_timeout_ms");
+    ok(lock.valid_until_us == before, "r08 T23: the old validity stands");
+    is_int((int)fake_count(-1, 'D'), 0, "r08 T23: nothing is undone");
+    for (i = 0; i < 3; i++)
+        fake_resume((int)i);
+    is_int(extend(), REDLOCK_OK, "r08 T23: and the next one works");
+}
+
+static void r08_extension_never_shortens(void)
+{
+    begin_with_defaults(3);
+    lock.ttl_ms = 60000;
+    acquire(0);
+    fake_pass(&client, 10 * MS);
+    lock.ttl_ms = 1000;
+    is_int(extend(), REDLOCK_BAD_ARGUMENT, "r08 T31: 60 s to 1 s is refused");
+    is_int((int)fake_count(-1, 'E'), 0, "r08 T31: nothing was sent");
+    ok(redlock_remaining_ms(&client, &lock) > 59000, "r08 T31: the 60 s stand");
+    fake_pass(&client, 59000 * MS);
+    lock.ttl_ms = 5000;
+    is_int(extend(), REDLOCK_OK, "r08: 5 s more when 1 s is left is no shortening");
+}
+
+static void r08_compares(void)
+{
+    unsigned i;
+
+    begin_with_defaults(3);
+    is_int(extend(), REDLOCK_LOST, "r08 T20: extension of what was never acquired");
+    is_int((int)fake_logged, 0, "r08 T20: asks nobody");
+    acquire(0);
+    fake_pass(&client, 10 * MS);
+    for (i = 0; i < 2; i++)
+        fake_nodes[i].keys[0].key_size = 0;
+    held_by("other", 0, 1);
+    is_int(extend(), REDLOCK_LOST, "r08 T22: another has it on two of three");
+    is_int((int)redlock_remaining_ms(&client, &lock), 0, "r08: it is over at once");
+    ok(memcmp(fake_find(0, "k", 1)->value, "other", 5) == 0,
+       "r08 T21: and the other's is untouched");
+    is_int(release(100), REDLOCK_LOST, "r11: a release says that another has it");
+    is_int((int)fake_keys_left(), 2, "r11: and takes away only what was ours");
+}
+
+static void r08_extension_that_comes_too_late(void)
+{
+    begin_with_defaults(3);
+    warm_up();
+    acquire(0);
+    fake_pass(&client, 10 * MS);
+    fake_sleep_us = 9900 * MS;
+    is_int(extend(), REDLOCK_TOO_LATE, "r08: the process slept through the new validity");
+    is_int((int)redlock_remaining_ms(&client, &lock), 0, "r08: nothing is left of the old one");
+}
+
+static void r08_no_longer_than_what_is_left(void)
+{
+    uint64_t start;
+
+    begin_with_defaults(3);
+    acquire(0);
+    fake_pass(&client, 10 * MS);
+    fake_nodes[0].hung = fake_nodes[1].hung = 1;
+    fake_pass(&client, lock.valid_until_us - fake_now_us - 10 * MS);
+    start = fake_now_us;
+    is_int(extend(), REDLOCK_UNREACHABLE, "r15 T33: 10 ms are left, two of three hang");
+    ok(since(start) <= 10 * MS, "r15 T33: it took %ld us", since(start));
+}
+
+static void r10_number_of_extensions_is_limited(void)
+{
+    unsigned i, done = 0;
+
+    memset(&settings, 0, sizeof settings);
+    settings.extend_max = 3;
+    begin(3);
+    acquire(0);
+    for (i = 0; i < 3; i++)
+        done += extend() == REDLOCK_OK;
+    fake_logged = 0;
+    is_int((int)done, 3, "r10: three extensions");
+    is_int(extend(), REDLOCK_LIMIT, "r10: and no fourth");
+    is_int((int)fake_logged, 0, "r10: asks nobody");
+    ok(redlock_remaining_ms(&client, &lock) > 9000, "r10: what is left is left");
+    release(10);
+    is_int(acquire(0), REDLOCK_OK, "r10: acquired anew");
+    is_int(extend(), REDLOCK_OK, "r10: it counts from none");
+    settings.extend_max = REDLOCK_ZERO;
+    begin(3);
+    acquire(0);
+    is_int(extend(), REDLOCK_LIMIT, "r10: REDLOCK_ZERO: none at all");
+}
+
+/* ---- R11, R15 ------------------------------------------------------------------------------- */
+
+static void r11_release_goes_to_all_nodes(void)
+{
+    begin_with_defaults(5);
+    warm_up();
+    fake_nodes[4].hung = 1;
+    acquire(0);
+    is_int(release(1000), REDLOCK_OK, "r11: released while one hangs");
+    fake_resume(4);
+    is_int((int)fake_count(4, 'D'), 1, "r11 T6: it went to the one that never answered too");
+    is_int((int)fake_keys_left(), 0, "r11 T6: no key is left");
+    ok(each_set_is_undone(-1), "r05: behind each SET");
+}
+
+static void r11_outcomes(void)
+{
+    int i;
+
+    begin_with_defaults(3);
+    is_int(release(100), REDLOCK_GONE, "r11: never acquired");
+    acquire(0);
+    is_int(release(100), REDLOCK_OK, "r11: released");
+    is_int(release(100), REDLOCK_GONE, "r11: twice");
+    is_int((int)redlock_remaining_ms(&client, &lock), 0, "r11: nothing is left");
+    acquire(0);
+    fake_pass(&client, 11000 * MS);
+    is_int(release(100), REDLOCK_GONE, "r11: ended by its ttl");
+    acquire(0);
+    fake_pass(&client, 11000 * MS);
+    held_by("other", 0, 2);
+    is_int(release(100), REDLOCK_LOST, "r11: ended, and another has it");
+    is_int((int)fake_keys_left(), 3, "r11: which stays");
+    begin(3);
+    acquire(0);
+    fake_pass(&client, 10 * MS);
+    for (i = 0; i < 2; i++)
+        fake_nodes[i].hung = 1;
+    is_int(release(70), REDLOCK_UNCONFIRMED, "r11: two of three hang");
+    for (i = 0; i < 2; i++)
+        fake_resume(i);
+    is_int(release(100), REDLOCK_GONE, "r11 T40: may be repeated");
+}
+
+static void r11_a_dead_member_is_no_loss(void)
+{
+    begin_with_defaults(5);
+    warm_up();
+    fake_nodes[3].refuses = fake_nodes[4].refuses = 1;
+    fake_break(3);
+    fake_break(4);
+    is_int(acquire(0), REDLOCK_OK, "r11: three of five");
+    fake_nodes[3].refuses = fake_nodes[4].refuses = 0;
+    fake_pass(&client, 3000 * MS);
+    fake_nodes[0].refuses = 1;
+    fake_break(0);
+    is_int(release(1000), REDLOCK_OK, "r11: two deleted, two have none, one dead: released");
+}
+
+static void r11_not_waited_for(void)
+{
+    uint64_t start;
+
+    begin_with_defaults(3);
+    acquire(0);
+    start = fake_now_us;
+    is_int(release(0), REDLOCK_UNCONFIRMED, "r11: sent, the answers are not waited for");
+    is_int((int)since(start), 0, "r11: in no time");
+    is_int((int)fake_count(-1, 'D'), 3, "r11: the bytes have left");
+    is_int((int)fake_keys_left(), 0, "r11: and done their work");
+}
+
+static void r15_everything_is_bounded(void)
+{
+    uint64_t start;
+    unsigned i;
+
+    begin_with_defaults(5);
+    for (i = 0; i < 3; i++)
+        fake_nodes[i].hung = 1;
+    start = fake_now_us;
+    is_int(acquire(0), REDLOCK_UNREACHABLE, "r15 T14: three of five hang");
+    is_int((int)since(start), 50 * MS, "r15: for node_timeout_ms");
+    start = fake_now_us;
+    is_int(acquire(500), REDLOCK_UNREACHABLE, "r15: and with a wait");
+    ok(since(start) <= (500 + 150) * MS, "r15: wait_ms + 3 * node_timeout_ms at most: %ld us",
+       since(start));
+    begin(5);
+    for (i = 0; i < 3; i++)
+        fake_nodes[i].never_up = 1;
+    start = fake_now_us;
+    is_int(acquire(0), REDLOCK_UNREACHABLE, "r15: three connections never come up");
+    is_int((int)since(start), 50 * MS, "r15: for node_timeout_ms");
+    ok(strstr(nodes[0].trouble, "no connection") != NULL, "r15: %s", nodes[0].trouble);
+    fake_pass(&client, 1100 * MS);
+    is_int(nodes[0].state, REDLOCK_NODE_DOWN, "r15: given up after stall_ms");
+    begin(3);
+    acquire(0);
+    for (i = 0; i < 3; i++)
+        fake_nodes[i].hung = 1;
+    start = fake_now_us;
+    is_int(release(80), REDLOCK_UNCONFIRMED, "r15: all hang at release");
+    is_int((int)since(start), 80 * MS, "r15: for wait_ms");
+}
+
+static void r15_a_short_ttl_is_not_waited_out(void)
+{
+    uint64_t start;
+
+    begin_with_defaults(3);
+    lock.ttl_ms = 100;
+    fake_nodes[0].hung = fake_nodes[1].hung = 1;
+    start = fake_now_us;
+    acquire(0);
+    is_int((int)since(start), 25 * MS, "r15: a quarter of the ttl at most");
+}
+
+/* ---- Arguments, memory, many at once -------------------------------------------------------- */
+
+static void bad_arguments_reach_nobody(void)
+{
+    struct redlock_lock bad;
+    struct redlock zero;
+
+    begin_with_defaults(3);
+    memset(&zero, 0, sizeof zero);
+    is_int(acquire(0), REDLOCK_OK, "a lock in use:");
+    fake_pass(&client, 5 * MS);
+    fake_logged = 0;
+    is_int(acquire(0), REDLOCK_BAD_ARGUMENT, "T32: acquired twice");
+    redlock_release_start(&client, &lock, 0);
+    is_int((int)redlock_acquire(&client, &lock, 0), REDLOCK_BAD_ARGUMENT, "acquired in progress");
+    is_int((int)redlock_extend(&client, &lock), REDLOCK_BAD_ARGUMENT, "extended in progress");
+    is_int((int)redlock_release(&client, &lock, 0), REDLOCK_BAD_ARGUMENT, "released in progress");
+    begin_with_defaults(3);
+#define REFUSED(what, change)                                                                      \
+    redlock_lock_init(&bad, "k", 1, 1000);                                                         \
+    change;                                                                                        \
+    is_int((int)redlock_acquire(&client, &bad, 0), REDLOCK_BAD_ARGUMENT, what)
+    REFUSED("no key", bad.key = NULL);
+    REFUSED("empty key", bad.key_size = 0);
+    REFUSED("long key", bad.key_size = REDLOCK_KEY_MAX + 1);
+    REFUSED("very long key", redlock_lock_init(&bad, "k", 65537, 1000));
+    REFUSED("ttl 0", bad.ttl_ms = 0);
+    REFUSED("ttl of 9 ms", bad.ttl_ms = 9);
+    REFUSED("ttl of 2^31 ms", bad.ttl_ms = 0x80000000U);
+    REFUSED("label without bytes", bad.label_size = 3);
+    REFUSED("long label", bad.label_size = REDLOCK_LABEL_MAX + 1; bad.label = "x");
+    REFUSED("no token at all", bad.label_only = 1);
+    is_int((int)redlock_acquire(&client, NULL, 0), REDLOCK_BAD_ARGUMENT, "no lock");
+    is_int((int)redlock_acquire(NULL, &bad, 0), REDLOCK_BAD_ARGUMENT, "no client");
+    is_int((int)redlock_acquire(&zero, &bad, 0), REDLOCK_BAD_ARGUMENT, "a client without init");
+    is_int((int)redlock_remaining_ms(NULL, NULL), 0, "remaining of nothing");
+    redlock_cancel(&client, NULL);
+    redlock_forget(&client, NULL);
+    redlock_deinit(NULL);
+    redlock_deinit(&zero);
+    is_int((int)fake_logged, 0, "nothing was sent");
+    is_int(fake_nodes[0].dials, 0, "nobody was dialled");
+}
+
+static void bad_drift(void)
+{
+    memset(&settings, 0, sizeof settings);
+    settings.drift_ppm = 500000;
+    begin(3);
+    lock.ttl_ms = 10;
+    is_int(acquire(0), REDLOCK_OK, "ttl 10 ms, drift 7 ms");
+    redlock_forget(&client, &lock);
+    memset(&settings, 0, sizeof settings);
+}
+
+static void bad_settings(void)
+{
+    static const struct {
+        struct redlock_settings settings;
+        const char *name;
+    } cases[] = {
+        {{2, 0, 0, 0, 0, 0, 0, 0, 0, 0}, "quorum"},
+        {{6, 0, 0, 0, 0, 0, 0, 0, 0, 0}, "quorum"},
+        {{REDLOCK_ZERO, 0, 0, 0, 0, 0, 0, 0, 0, 0}, "quorum"},
+        {{0, 60001, 0, 0, 0, 0, 0, 0, 0, 0}, "node_timeout_ms"},
+        {{0, 0, 600001, 0, 0, 0, 0, 0, 0, 0}, "stall_ms"},
+        {{0, 0, 0, 0, 600001, 0, 0, 0, 0, 0}, "retry_delay_ms"},
+        {{0, 0, 0, 0, 0, 101, 0, 0, 0, 0}, "retry_jitter_pct"},
+        {{0, 0, 0, 0, 0, 0, 1001, 0, 0, 0}, "retry_growth_pct"},
+        {{0, 0, 0, 0, 0, 0, 0, 600001, 0, 0}, "retry_delay_max_ms"},
+        {{0, 0, 0, 0, 0, 0, 0, 0, 500001, 0}, "drift_ppm"},
+        {{0, 0, 0, 0, 0, 0, 0, 0, 0, 65536}, "extend_max"},
+    };
+    unsigned i;
+
+    begin_with_defaults(5);
+    redlock_deinit(&client);
+    for (i = 0; i < sizeof cases / sizeof *cases; i++) {
+        is_int((int)redlock_init(&client, fake_io(), nodes, 5, &cases[i].settings),
+               REDLOCK_BAD_ARGUMENT, "setting out of range: %s", cases[i].name);
+        ok(strstr(nodes[0].trouble, cases[i].name) != NULL, "and named: %s", nodes[0].trouble);
+    }
+    is_int((int)redlock_init(&client, fake_io(), nodes, 0, NULL), REDLOCK_BAD_ARGUMENT, "no nodes");
+    is_int((int)redlock_init(&client, fake_io(), nodes, REDLOCK_NODES_MAX + 1, NULL),
+           REDLOCK_BAD_ARGUMENT, "too many nodes");
+    is_int((int)redlock_init(&client, NULL, nodes, 3, NULL), REDLOCK_BAD_ARGUMENT, "no io");
+    is_int((int)redlock_init(NULL, fake_io(), nodes, 3, NULL), REDLOCK_BAD_ARGUMENT, "no client");
+    is_int((int)redlock_init(&client, fake_io(), NULL, 3, NULL), REDLOCK_BAD_ARGUMENT,
+           "NULL nodes");
+    nodes[2].address = nodes[1].address;
+    is_int((int)redlock_init(&client, fake_io(), nodes, 3, NULL), REDLOCK_BAD_ARGUMENT,
+           "one address twice");
+    ok(strstr(nodes[2].trouble, "same address") != NULL, "and named: %s", nodes[2].trouble);
+    nodes[2].address = NULL;
+    is_int((int)redlock_init(&client, fake_io(), nodes, 3, NULL), REDLOCK_BAD_ARGUMENT,
+           "no address");
+}
+
+static void tokens_of_the_caller(void)
+{
+    begin_with_defaults(3);
+    lock.label = "\r\nhost\0 7";
+    lock.label_size = 9;
+    is_int(acquire(0), REDLOCK_OK, "a label with CR LF NUL");
+    ok(fake_find(0, "k", 1)->value_size == 49 &&
+           memcmp(fake_find(0, "k", 1)->value + 40, "\r\nhost\0 7", 9) == 0,
+       "follows the random part");
+    is_int(extend(), REDLOCK_OK, "is compared by extend");
+    is_int(release(100), REDLOCK_OK, "and by release");
+    lock.label_only = 1;
+    is_int(acquire(0), REDLOCK_OK, "a token of the caller's alone");
+    ok(fake_find(0, "k", 1)->value_size == 9, "is the whole value");
+    release(100);
+    held_by("other", 0, 2);
+    fake_logged = 0;
+    is_int(acquire(5000), REDLOCK_HELD, "and good for one attempt");
+    is_int((int)fake_count(0, 'S'), 1, "r01: only");
+}
+
+static void binary_keys(void)
+{
+    begin_with_defaults(3);
+    redlock_lock_init(&lock, "a\0b\r\nDEL x", 10, 10000);
+    is_int(acquire(0), REDLOCK_OK, "a key with NUL CR LF");
+    ok(fake_find(1, "a\0b\r\nDEL x", 10) != NULL, "is one key");
+    is_int(release(100), REDLOCK_OK, "and released");
+    is_int((int)fake_keys_left(), 0, "nothing left");
+}
+
+static void no_entropy_no_lock(void)
+{
+    begin_with_defaults(3);
+    fake_no_entropy = 1;
+    is_int(acquire(1000), REDLOCK_NO_ENTROPY, "no random bytes");
+    is_int((int)fake_logged, 0, "nothing was sent");
+    fake_no_entropy = 0;
+    is_int(acquire(1000), REDLOCK_OK, "works again");
+}
+
+static void clock_that_steps_back(void)
+{
+    begin_with_defaults(3);
+    acquire(0);
+    fake_pass(&client, 1000 * MS);
+    fake_now_us -= 5000 * (uint64_t)MS;
+    redlock_tick(&client);
+    is_int(extend(), REDLOCK_OK, "a clock that steps back does no harm");
+    ok(lock.valid_until_us <= fake_now_us + 15000 * (uint64_t)MS, "nor does it prolong for long");
+    redlock_forget(&client, &lock);
+}
+
+/* More locks than places: all get their turn. */
+static void many_at_once(void)
+{
+    enum { MANY = 60 };
+    static struct redlock_lock many[MANY];
+    static char names[MANY][8];
+    unsigned i, held = 0, done = 0;
+
+    begin_with_defaults(5);
+    for (i = 0; i < MANY; i++) {
+        names[i][0] = 'k';
+        names[i][1] = (char)('0' + i / 10);
+        names[i][2] = (char)('0' + i % 10);
+        redlock_lock_init(&many[i], names[i], 3, 10000);
+        redlock_acquire_start(&client, &many[i], 0);
+    }
+    fake_pass(&client, 200 * MS);
+    for (i = 0; i < MANY; i++)
+        held += many[i].status == REDLOCK_OK;
+    while (redlock_next_done(&client) != NULL)
+        done++;
+    is_int((int)held, MANY, "%d locks at once: all held", MANY);
+    is_int((int)done, MANY, "and all reported, once each");
+    for (i = 0; i < MANY; i++)
+        redlock_release_start(&client, &many[i], 1000);
+    fake_pass(&client, 200 * MS);
+    for (i = 0, held = 0; i < MANY; i++)
+        held += many[i].status == REDLOCK_OK;
+    is_int((int)held, MANY, "and all released");
+    is_int((int)fake_keys_left(), 0, "nothing left");
+}
+
+static void many_with_a_hung_node(void)
+{
+    enum { MANY = 60 };
+    static struct redlock_lock many[MANY];
+    unsigned i, held = 0;
+
+    begin_with_defaults(5);
+    warm_up();
+    fake_nodes[4].hung = 1;
+    for (i = 0; i < MANY; i++) {
+        redlock_lock_init(&many[i], &nodes[0].priv.index + i, 1, 10000);
+        many[i].key = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ" + i;
+        redlock_acquire_start(&client, &many[i], 0);
+    }
+    fake_pass(&client, 40 * MS);
+    for (i = 0; i < MANY; i++)
+        held += many[i].status == REDLOCK_OK;
+    is_int((int)held, MANY, "r05: a hung node, whose places are used up, stops nobody");
+}
+
+static void over_is_over(void)
+{
+    struct redlock_lock *gone = &lock;
+
+    begin_with_defaults(3);
+    fake_nodes[2].delay_us = 30 * MS;
+    acquire(0);
+    redlock_forget(&client, &lock);
+    memset(gone, 0xaa,
+           sizeof *gone); /* its memory is the caller's: the late grant must not touch it */
+    fake_pass(&client, 100 * MS);
+    ok(((unsigned char *)gone)[sizeof *gone - 1] == 0xaa && gone->granted == 0xaaaa,
+       "r05: a forgotten lock is not written to");
+    begin(3);
+    fake_nodes[2].delay_us = 30 * MS;
+    acquire(0);
+    release(100);
+    memset(gone, 0xaa, sizeof *gone);
+    fake_pass(&client, 100 * MS);
+    ok(gone->granted == 0xaaaa, "r05: nor a released one");
+    begin(3);
+    redlock_acquire_start(&client, &lock, 1000);
+    redlock_tick(&client);
+    redlock_deinit(&client);
+    is_int(lock.status, REDLOCK_CANCELLED, "deinit cancels what is in progress");
+    is_int(nodes[0].handle == -1, 1, "and hangs up");
+    redlock_deinit(&client);
+}
+
+static void texts(void)
+{
+    int status;
+
+    for (status = 2; status > -20; status--) {
+        const char *text = redlock_strerror(status);
+        if (text == NULL || strlen(text) < 4 || strlen(text) > 79)
+            break;
+    }
+    is_int(status, -20, "a text for every status");
+    ok(strcmp(redlock_strerror(REDLOCK_HELD), redlock_strerror(REDLOCK_SPLIT)) != 0,
+       "each its own");
+    is_int((int)redlock_version(), REDLOCK_VERSION_NUMBER, "version");
+}
+
+static void no_token_in_trouble(void)
+{
+    begin_with_defaults(3);
+    fake_nodes[0].says = "-ERR unknown command 'EVAL', with args beginning with: 'x' '1' 'k'\r\n";
+    acquire(0);
+    fake_pass(&client, 10 * MS);
+    ok(strstr(nodes[0].trouble, "unknown command") != NULL &&
+           strstr(nodes[0].trouble, "beginning") == NULL,
+       "what a server repeats of our words is left out: %s", nodes[0].trouble);
+    fake_nodes[1].says = "-ERR \033[31m\001 red\r\n";
+    release(100);
+    ok(strstr(nodes[1].trouble, "?[31m? red") != NULL, "nor do control bytes get through: %s",
+       nodes[1].trouble);
+}
+
+int main(void)
+{
+    r01_new_token_for_every_attempt();
+    r01_a_set_is_never_sent_again();
+    r01_t1_is_read_before_the_first_byte();
+    r02_all_nodes_at_once();
+    r03_decides_at_the_quorum();
+    r03_validity_must_be_positive();
+    r03_drift_has_a_floor();
+    r03_quorum();
+    r04_release_goes_to_every_asked_node();
+    r04_release_outlasts_a_full_buffer();
+    r04_a_node_that_takes_no_bytes_is_given_up();
+    r04_t8_cancel_undoes();
+    r04_cancel_in_every_state();
+    r05_unwanted_answers_are_dropped();
+    r05_nonsense_disconnects();
+    r05_unasked_greeting_disconnects();
+    r05_one_byte_at_a_time();
+    r05_stalled_connection();
+    r06_a_lost_attempt_ends_when_it_is_lost();
+    r06_number_of_attempts();
+    r06_pauses_are_random_and_grow();
+    r06_two_clients_pause_differently();
+    r06_split_is_tried_again_quickly();
+    r06_results_are_distinct();
+    r06_wait_gets_it_when_it_is_free();
+    r06_dead_connections_are_replaced();
+    r08_extension_moves_validity();
+    r08_only_members_count();
+    r08_late_grants_make_members();
+    r08_confirmed_nodes_count_from_the_next_round();
+    r08_failed_extension_changes_nothing();
+    r08_extension_never_shortens();
+    r08_compares();
+    r08_extension_that_comes_too_late();
+    r08_no_longer_than_what_is_left();
+    r10_number_of_extensions_is_limited();
+    r11_release_goes_to_all_nodes();
+    r11_outcomes();
+    r11_a_dead_member_is_no_loss();
+    r11_not_waited_for();
+    r15_everything_is_bounded();
+    r15_a_short_ttl_is_not_waited_out();
+    bad_arguments_reach_nobody();
+    bad_drift();
+    bad_settings();
+    tokens_of_the_caller();
+    binary_keys();
+    no_entropy_no_lock();
+    clock_that_steps_back();
+    many_at_once();
+    many_with_a_hung_node();
+    over_is_over();
+    texts();
+    no_token_in_trouble();
+    return done_testing();
+}

@@ -1,0 +1,84 @@
+#!/bin/sh
+# mutants.sh BUILD_DIR - takes the rules of redlock.c out, one at a time, and sees lock_test fail.
+# A rule that can go without a test noticing is a rule without a test.
+#
+# Each line of the table: rule | perl substitution on redlock.c | what is taken out
+#
+# SPDX-FileCopyrightText: the redlock authors
+# SPDX-License-Identifier: MIT
+set -u
+build=${1:?folder for the builds}/mutants
+mkdir -p "$build"
+
+table() {
+    cat <<'END'
+R1|s/rl_random\(c, op->token, sizeof op->token\) != 0/op->priv.attempts < 2 && $&/|a new token for every attempt
+R1|s/if \(command != RL_SET && node->priv.useful/if (node->priv.useful/|a SET is not sent again
+R1|s/(op->members = op->granted;)/op->priv.started_us = now; op->valid_until_us = rl_valid_until(c, op); $1/|T1 is before the first byte
+R2|s/(rl_bits\(op->granted\) >= c->priv.quorum\) \{)/op->priv.waits == 0 && $1/|not one after the other: the quorum is enough
+R3|s/if \(now >= rl_valid_until\(c, op\)\) \{\n\s+rl_lose/if (0) {rl_lose/|validity above 0
+R3|s/now >= (rl_valid_until\(c, op\)\) \{\n\s+rl_lose)/now > $1/|validity of 0 is not above 0
+R3|s/ \+ 1 \+ 2 \* RL_MS_US;/ + 1;/|2 ms of drift
+R3|s/ttl_ms % 1000 \* ppm \/ 1000/0/|drift of a ttl below a second
+R3|s/\(uint64_t\)\(ttl_ms \/ 1000\) \* ppm \+/0 +/|drift of the ttl
+R3|s/i == 0 \? count \/ 2 \+ 1/i == 0 ? (count + 1) \/ 2/|quorum above the half
+R4|s/op->priv.todo = op->priv.asked;/op->priv.todo = op->granted;/|release to all asked, not only to those that granted
+R4|s/op->priv.todo = op->priv.asked;/op->priv.todo = 0;/|undoing
+R4|s/rl_queue\(c, node, op, RL_DELETE, NULL\)/0 \&\& $&/|the release that outlasts a full buffer
+R4|s/(if \(node->state == REDLOCK_NODE_READY\))(\s+rl_node_given_up\(c, node, "takes)/if (0)$2/|a node that takes no bytes is given up
+R4|s/rl_lose\(c, op, REDLOCK_CANCELLED\);/rl_finish(c, op, REDLOCK_CANCELLED, RL_IDLE);/|undoing of what was cancelled
+R5|s/rl_drop\(c, op, op->priv.waits, RL_SET\);//|late answers are not votes
+R5|s/resp_pipe_abandon\(pipe, &place\)/0 \&\& $&/|those who wait on a broken connection are told
+R5|s/(event == RESP_REPLY && who.count > 0 && )rl_answered\(c, node, &who\)/$1(rl_answered(c, node, \&who), 1)/|nonsense disconnects
+R5|s/if \(waits && now - node->priv.mark_us > stall_us\)/if (0)/|the stall
+R5|s/node->state == REDLOCK_NODE_DOWN && \(node->priv.mark_us == 0 \|\| now < node->priv.mark_us\)/0/|the pause before dialling
+R5|s/(&& rl_bits\()/$1/;s/rl_drop\(client, lock, lock->priv.unheard, RL_SET\);\n    rl_move/rl_move/|a forgotten lock is not written to
+R6|s/(else if \(rl_bits\(rl_all\(c\) & ~\(unsigned\)\(op->refused \| op->failed\)\) < )c->priv.quorum/${1}0/|lost when it is lost
+R6|s/op->priv.attempts > c->priv.settings.retries/0/|the number of retries
+R6|s/2 \* jitter_us \+ 1/1/|jitter
+R6|s/op->priv.pause_ms = grown_ms < s->retry_delay_max_ms/op->priv.pause_ms = 0/|growth of the pauses
+R6|s/if \(quick && op->priv.quick < RL_QUICK_MAX\)/if (0)/|quick retries
+R6|s/if \(same >= quorum\)\s+return REDLOCK_HELD;/return REDLOCK_HELD;/|a split vote told from a holder
+R6|s/pause_us = op->priv.until_us - now;/;/|the last attempt when the wait ends
+R8|s/rl_bits\(op->granted & op->members\) >= c/rl_bits(op->granted) >= c/|only members count
+R8|s/if \(now < op->valid_until_us\)\s+rl_set\(&op->members, op->priv.late\);/rl_set(\&op->members, op->priv.late);/|late grants only while it is valid
+R8|s/rl_set\(&op->members, op->priv.late\);/;/|late grants make members
+R8|s/rl_set\(&op->members, op->granted\);/;/|confirmed nodes become members
+R8|s/if \(now >= rl_valid_until\(c, op\)\) \{\n\s+rl_end_ext/if (0) {rl_end_ext/|new validity above 0
+R8|s/rl_valid_until\(c, op\) < op->valid_until_us/0/|no shortening
+R8|s/(op->valid_until_us = rl_valid_until\(c, op\);\n\s+rl_set)/op->priv.started_us = now; $1/|T1 of the extension is before its first byte
+R8|s/rl_bits\(op->members & ~\(unsigned\)op->refused\) < c->priv.quorum\) \{/0) {/|loss when members say so
+R8|s/if \(lock->priv.state != RL_HELD\)\s+return REDLOCK_LOST;//|no extension of what is not held
+R10|s/if \(lock->extended >= [^)]*\)[^;]*;//|the limit of extensions
+R11|s/rl_queue_all\(c, op\); \/\* R11 \*\//op->priv.todo \&= op->granted; $&/|release to all nodes
+R11|s/if \(rl_bits\(op->members & ~\(unsigned\)op->refused\) < quorum\)/if (0)/|released told from gone
+R11|s/rl_largest_holding\(c, op\) > 0 \? REDLOCK_LOST/0 ? REDLOCK_LOST/|gone told from taken by another
+R15|s/\} else if \(now >= op->priv.due_us\) \{\n\s+rl_too_slow\(c, op\);\n\s+rl_lose/} else if (0) {rl_lose/|the bound of an attempt
+R15|s/quarter_ms < most_ms \? quarter_ms : most_ms/most_ms/|a quarter of the ttl
+R15|s/op->priv.due_us = op->valid_until_us;/;/|no longer than what is left
+END
+}
+
+survived=0 total=0
+table >"$build/table"
+while IFS= read -r line; do
+    rule=${line%%|*} what=${line##*|}
+    edit=${line#*|}; edit=${edit%|*}
+    total=$((total + 1))
+    perl -0pe "$edit" redlock.c >"$build/redlock.c"
+    if cmp -s redlock.c "$build/redlock.c"; then
+        verdict="NOT FOUND in redlock.c: mend the table"
+    elif ! ${CC:-cc} -std=c99 -D_POSIX_C_SOURCE=200809L -O1 -w -I. -Itest "$build/redlock.c" resp.c \
+        test/fake.c test/lock_test.c -o "$build/lock_test" 2>"$build/errors"; then
+        verdict="DOES NOT COMPILE: mend the table"
+    elif timeout 60 "$build/lock_test" >"$build/output" 2>&1; then
+        verdict="SURVIVED"
+    else
+        verdict=
+    fi
+    [ -z "$verdict" ] || survived=$((survived + 1))
+    printf '%s %d - %s without: %s%s\n' "$([ -z "$verdict" ] && echo ok || echo 'not ok')" \
+        "$total" "$rule" "$what" "${verdict:+ ($verdict)}"
+done <"$build/table"
+echo "1..$total"
+[ "$survived" -eq 0 ]
