@@ -10,7 +10,11 @@
 
 static unsigned tap_checks, tap_failures;
 
-static int tap_line(int good, const char *file, int line, const char *format, va_list arguments)
+#if defined(__GNUC__)
+__attribute__((format(printf, 4, 0)))
+#endif
+static int
+tap_line(int good, const char *file, int line, const char *format, va_list arguments)
 {
     printf("%sok %u - ", good ? "" : "not ", ++tap_checks);
     vprintf(format, arguments);

@@ -1,0 +1,213 @@
+/* demo.c - the lock at work on five real redis-servers, as a timeline. `make demo` runs it. It uses
+   the library as any program would; only starting and killing servers is test/servers.c.
+
+   SPDX-FileCopyrightText: the redlock authors
+   SPDX-License-Identifier: MIT */
+#include "redlock.h"
+#include "servers.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+enum { NODES = 5 };
+
+struct side { /* one who wants the lock */
+    const char *name;
+    struct redlock_node nodes[NODES];
+    struct redlock client;
+    struct redlock_lock lock;
+};
+
+static struct server servers[NODES];
+static struct side a = {.name = "A"}, b = {.name = "B"};
+static double began_ms;
+static int surprises;
+
+static double clock_ms(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec * 1000 + (double)now.tv_nsec / 1e6;
+}
+
+#if defined(__GNUC__)
+__attribute__((format(printf, 1, 2)))
+#endif
+static void
+say(const char *format, ...)
+{
+    va_list arguments;
+
+    printf("%9.1f ms  ", clock_ms() - began_ms);
+    va_start(arguments, format);
+    vprintf(format, arguments);
+    va_end(arguments);
+    printf("\n");
+    fflush(stdout);
+}
+
+static void heading(const char *text)
+{
+    printf("\n%s\n", text);
+}
+
+/* A demonstration that goes wrong must not look as if it went well. */
+static void expect(int as_it_should_be)
+{
+    if (as_it_should_be)
+        return;
+    surprises++;
+    say("UNEXPECTED: this is not what should have happened");
+}
+
+static void votes(const struct side *side)
+{
+    int i;
+
+    for (i = 0; i < NODES; i++) {
+        const char *vote = side->lock.granted >> i & 1   ? "granted"
+                           : side->lock.refused >> i & 1 ? "refused"
+                           : side->lock.failed >> i & 1  ? "failed"
+                                                         : "not needed any more";
+        say("    node %d  %-20s  %s%s%s", i + 1, side->nodes[i].address, vote,
+            side->lock.failed >> i & 1 ? ": " : "",
+            side->lock.failed >> i & 1 ? side->nodes[i].trouble : "");
+    }
+}
+
+/* The lock is wanted for ttl_ms; says what came of it. */
+static enum redlock_status acquire(struct side *side, uint32_t ttl_ms, uint32_t wait_ms)
+{
+    enum redlock_status status;
+    double start = clock_ms();
+
+    redlock_lock_init(&side->lock, "demo", 4, ttl_ms);
+    status = redlock_acquire(&side->client, &side->lock, wait_ms);
+    if (status == REDLOCK_OK)
+        say("%s holds the lock after %.1f ms, and may rely on it for %lu ms", side->name,
+            clock_ms() - start, (unsigned long)redlock_remaining_ms(&side->client, &side->lock));
+    else
+        say("%s does not get it: %s (%.1f ms)", side->name, redlock_strerror(status),
+            clock_ms() - start);
+    return status;
+}
+
+static enum redlock_status release(struct side *side)
+{
+    enum redlock_status status = redlock_release(&side->client, &side->lock, 200);
+
+    say("%s releases: %s", side->name,
+        status == REDLOCK_OK ? "released" : redlock_strerror(status));
+    return status;
+}
+
+static void set_up(struct side *side)
+{
+    int i;
+
+    for (i = 0; i < NODES; i++)
+        side->nodes[i].address = servers[i].address;
+    expect(redlock_init(&side->client, redlock_posix(), side->nodes, NODES, NULL) == REDLOCK_OK);
+}
+
+/* One turn of an event loop: waits at most `most_us`, lets the client work. */
+static void turn(struct side *side, uint64_t most_us)
+{
+    uint8_t events[NODES];
+    uint64_t wait_us = redlock_tick(&side->client);
+    unsigned i;
+
+    for (i = 0; i < NODES; i++)
+        events[i] = (uint8_t)redlock_interest(&side->client, i);
+    redlock_posix()->wait(NULL, side->nodes, NODES, wait_us < most_us ? wait_us : most_us, events);
+    for (i = 0; i < NODES; i++)
+        if (events[i] != 0)
+            redlock_event(&side->client, i, events[i]);
+    redlock_tick(&side->client);
+}
+
+static void hand_over(void)
+{
+    double start = clock_ms(), freed = 0;
+
+    heading("A extends. B waits. A releases, B gets it");
+    expect(redlock_extend(&a.client, &a.lock) == REDLOCK_OK);
+    say("A extends: may rely on it for %lu ms from now",
+        (unsigned long)redlock_remaining_ms(&a.client, &a.lock));
+    redlock_lock_init(&b.lock, "demo", 4, 10000);
+    redlock_acquire_start(&b.client, &b.lock, 5000);
+    say("B waits, for 5 s at most");
+    while (b.lock.status == REDLOCK_PENDING && clock_ms() - start < 6000) {
+        turn(&b, 10000);
+        if (freed == 0 && clock_ms() - start > 400) {
+            expect(release(&a) == REDLOCK_OK);
+            freed = clock_ms();
+        }
+    }
+    expect(redlock_next_done(&b.client) == &b.lock && b.lock.status == REDLOCK_OK);
+    say("B holds the lock, %.1f ms after A's release", clock_ms() - freed);
+    expect(release(&b) == REDLOCK_OK);
+}
+
+static void kill_node(int i)
+{
+    server_kill(&servers[i]);
+    say("node %d (%s) is killed", i + 1, servers[i].address);
+}
+
+static void failures(void)
+{
+    int i;
+
+    heading("Two of five servers die: nothing happens");
+    kill_node(0);
+    kill_node(1);
+    expect(acquire(&a, 5000, 0) == REDLOCK_OK);
+    votes(&a);
+    expect(release(&a) == REDLOCK_OK);
+    heading("A third dies: no quorum, and no lock");
+    kill_node(2);
+    expect(acquire(&a, 5000, 0) == REDLOCK_UNREACHABLE);
+    votes(&a);
+    heading("They come back");
+    for (i = 0; i < 3; i++)
+        server_restart(&servers[i]);
+    say("nodes 1, 2 and 3 are up again");
+    expect(acquire(&a, 5000, 4000) == REDLOCK_OK);
+    votes(&a);
+    expect(release(&a) == REDLOCK_OK);
+}
+
+int main(void)
+{
+    int i;
+
+    printf("starting five redis-servers ...\n");
+    servers_start(servers, NODES, NULL);
+    began_ms = clock_ms();
+    for (i = 0; i < NODES; i++)
+        say("node %d is %s", i + 1, servers[i].address);
+    set_up(&a);
+    set_up(&b);
+    heading("A takes the lock for 10 s. B asks for it and does not want to wait");
+    expect(acquire(&a, 10000, 0) == REDLOCK_OK);
+    votes(&a);
+    expect(acquire(&b, 10000, 0) == REDLOCK_HELD);
+    votes(&b);
+    hand_over();
+    failures();
+    heading("A takes it for 1.5 s and crashes. B waits");
+    expect(acquire(&a, 1500, 0) == REDLOCK_OK);
+    redlock_deinit(&a.client);
+    say("A is gone, without a release");
+    expect(acquire(&b, 10000, 5000) == REDLOCK_OK);
+    expect(release(&b) == REDLOCK_OK);
+    redlock_deinit(&b.client);
+    servers_stop();
+    printf("\n%s\n", surprises == 0 ? "All as it should be; all servers are stopped."
+                                    : "NOT as it should be: see UNEXPECTED above.");
+    return surprises != 0;
+}

@@ -1,0 +1,41 @@
+/* servers.h - real redis-server processes for tests, demo and bench: on free loopback ports, in one
+   temporary folder, ended by pid, also when the program is interrupted or killed.
+
+   SPDX-FileCopyrightText: the redlock authors
+   SPDX-License-Identifier: MIT */
+#ifndef SERVERS_H
+#define SERVERS_H
+
+#include <stddef.h>
+#include <sys/types.h>
+
+enum { SERVERS_MAX = 16 };
+
+struct server {
+    char address[32]; /* "127.0.0.1:port" */
+    char local[120];  /* "unix:/path" of the same server */
+    int port;
+    pid_t pid; /* 0: not running */
+    int fd;    /* of server_ask; -1: none */
+};
+
+/* Starts `count` servers and waits until each answers; each of `options` is one word of redis-server's
+   command line, NULL ends it (NULL: none). Exits with a message when that fails. Once per program. */
+void servers_start(struct server *servers, unsigned count, const char *const *options);
+void servers_stop(void); /* all of them, and their folder. Runs at exit by itself */
+
+void server_kill(struct server *server);    /* SIGKILL: a crash */
+void server_restart(struct server *server); /* on the same port, without its keys */
+void server_pause(struct server *server);   /* SIGSTOP: hangs */
+void server_resume(struct server *server);
+
+/* A client that is not the library: sends words as one command (the list ends with NULL) and writes
+   the reply to `reply` as text: arrays joined by blanks, nil as "(nil)". Gives up after 10 s. Returns
+   `reply`. */
+const char *server_ask(struct server *server, char *reply, size_t size, ...);
+
+/* Milliseconds of a monotonic clock, and a sleep. */
+long now_ms(void);
+void sleep_ms(long ms);
+
+#endif
