@@ -1,0 +1,455 @@
+/* server_test.c - the library against real redis-servers that die, hang, forget, refuse. Names as in
+   lock_test.c. No check depends on how fast this machine is: where time matters it is waited for.
+
+   SPDX-FileCopyrightText: the redlock authors
+   SPDX-License-Identifier: MIT */
+#include "redlock.h"
+#include "servers.h"
+#include "tap.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { NODES = 5 };
+
+struct side {
+    struct redlock_node nodes[NODES];
+    struct redlock client;
+    struct redlock_lock lock;
+};
+
+static struct server servers[NODES];
+static char text[8192];
+
+/* These machines may be busy: what must be answered has a second for it. */
+static const struct redlock_settings patient = {0, 1000, 5000, 0, 0, 0, 0, 0, 0, 0};
+static const struct redlock_settings hasty = {0, 100, 400, 0, 0, 0, 0, 0, 0, 0};
+
+static void begin(struct side *side, unsigned count, const struct redlock_settings *settings)
+{
+    unsigned i;
+
+    memset(side, 0, sizeof *side);
+    for (i = 0; i < count; i++)
+        side->nodes[i].address = servers[i].address;
+    if (redlock_init(&side->client, redlock_posix(), side->nodes, count, settings) != REDLOCK_OK)
+        ok(0, "init");
+    redlock_lock_init(&side->lock, "key", 3, 20000);
+}
+
+static void end(struct side *side)
+{
+    unsigned i;
+
+    redlock_deinit(&side->client);
+    for (i = 0; i < NODES; i++)
+        server_ask(&servers[i], text, sizeof text, "FLUSHALL", NULL);
+}
+
+static int acquire(struct side *side, uint32_t wait_ms)
+{
+    return (int)redlock_acquire(&side->client, &side->lock, wait_ms);
+}
+
+static int release(struct side *side)
+{
+    return (int)redlock_release(&side->client, &side->lock, 5000);
+}
+
+/* What node i has under "key". */
+static const char *value(unsigned i)
+{
+    return server_ask(&servers[i], text, sizeof text, "GET", "key", NULL);
+}
+
+static unsigned keys_left(void)
+{
+    unsigned i, left = 0;
+
+    for (i = 0; i < NODES; i++)
+        left += strcmp(server_ask(&servers[i], text, sizeof text, "DBSIZE", NULL), "0") != 0;
+    return left;
+}
+
+/* Waits, 10 s at most, until no server has a key: late releases may still be on their way. */
+static unsigned keys_left_at_last(void)
+{
+    long until = now_ms() + 10000;
+
+    while (keys_left() > 0 && now_ms() < until)
+        sleep_ms(5);
+    return keys_left();
+}
+
+static void on_the_wire(void)
+{
+    struct side a, b;
+    unsigned i;
+    long pttl;
+
+    begin(&a, 5, &patient);
+    begin(&b, 5, &patient);
+    is_int(acquire(&a, 0), REDLOCK_OK, "acquired");
+    ok(redlock_remaining_ms(&a.client, &a.lock) <= 19798, "validity is below ttl - drift");
+    is_int(acquire(&b, 0), REDLOCK_HELD, "another is refused");
+    is_int((int)redlock_extend(&a.client, &a.lock), REDLOCK_OK, "extended");
+    for (i = 0; i < 3; i++)
+        ok(strlen(value(i)) == 40 && strspn(text, "0123456789abcdef") == 40,
+           "the value is 40 hex digits: %s", text);
+    pttl = strtol(server_ask(&servers[0], text, sizeof text, "PTTL", "key", NULL), NULL, 10);
+    ok(pttl > 0 && pttl <= 20000, "it has a ttl in milliseconds: %ld", pttl);
+    is_int((int)redlock_extend(&b.client, &b.lock), REDLOCK_LOST, "T20: the refused can't extend");
+    is_int(release(&b), REDLOCK_GONE, "nor release");
+    is_int(release(&a), REDLOCK_OK, "released");
+    is_int((int)keys_left_at_last(), 0, "no key is left");
+    is_int(acquire(&b, 0), REDLOCK_OK, "the other gets it now");
+    redlock_deinit(&a.client);
+    end(&b);
+}
+
+/* A client that is not ours does the same with SET NX PX: both exclude one another. */
+static void another_library(void)
+{
+    struct side a;
+    unsigned i;
+
+    begin(&a, 5, &patient);
+    for (i = 0; i < 3; i++)
+        server_ask(&servers[i], text, sizeof text, "SET", "key", "theirs", "NX", "PX", "60000",
+                   NULL);
+    is_int(acquire(&a, 0), REDLOCK_HELD, "held by another library");
+    ok(strcmp(value(0), "theirs") == 0, "whose key stays: %s", text);
+    for (i = 0; i < 3; i++)
+        server_ask(&servers[i], text, sizeof text, "DEL", "key", NULL);
+    is_int((int)keys_left_at_last(), 0, "r04 T6 T37: nothing of ours is left by the attempt");
+    is_int(acquire(&a, 5000), REDLOCK_OK, "free: acquired");
+    for (i = 0; i < 3; i++)
+        server_ask(&servers[i], text, sizeof text, "SET", "key", "theirs", NULL);
+    is_int((int)redlock_extend(&a.client, &a.lock), REDLOCK_LOST, "r08 T21 T22: stolen: lost");
+    is_int(release(&a), REDLOCK_LOST, "r11: and a release says so");
+    ok(strcmp(value(1), "theirs") == 0, "T21: the thief's key is untouched: %s", text);
+    end(&a);
+}
+
+static void dead_servers(void)
+{
+    struct side a;
+    unsigned i;
+
+    begin(&a, 5, &patient);
+    server_kill(&servers[0]);
+    server_kill(&servers[1]);
+    is_int(acquire(&a, 0), REDLOCK_OK, "T4 T5: two of five dead, exactly three grant");
+    is_int(a.lock.granted, 0x1c, "by their votes");
+    is_int((int)redlock_extend(&a.client, &a.lock), REDLOCK_OK, "extended");
+    is_int(release(&a), REDLOCK_OK, "released");
+    server_kill(&servers[2]);
+    is_int(acquire(&a, 0), REDLOCK_UNREACHABLE, "three of five dead: no quorum");
+    ok(a.nodes[0].trouble[0] != '\0' && a.nodes[1].trouble[0] != '\0' &&
+           a.nodes[2].trouble[0] != '\0',
+       "each with its reason: %s", a.nodes[0].trouble);
+    for (i = 0; i < 3; i++)
+        server_restart(&servers[i]);
+    is_int(acquire(&a, 20000), REDLOCK_OK, "T13: works again once they are back");
+    is_int(release(&a), REDLOCK_OK, "released");
+    is_int((int)keys_left_at_last(), 0, "no key is left");
+    end(&a);
+}
+
+static void hung_servers(void)
+{
+    struct side a;
+    unsigned i;
+    long start;
+
+    begin(&a, 5, &hasty);
+    is_int(acquire(&a, 0), REDLOCK_OK, "all well");
+    is_int(release(&a), REDLOCK_OK, "released");
+    server_pause(&servers[0]);
+    server_pause(&servers[1]);
+    is_int(acquire(&a, 0), REDLOCK_OK, "T14: two of five hang: no matter");
+    is_int(release(&a), REDLOCK_OK, "released");
+    server_pause(&servers[2]);
+    start = now_ms();
+    is_int(acquire(&a, 0), REDLOCK_UNREACHABLE, "r15: three hang: no quorum");
+    ok(now_ms() - start < 10000, "r15: within its bound, not for ever");
+    for (i = 0; i < 3; i++)
+        server_resume(&servers[i]);
+    is_int((int)keys_left_at_last(), 0, "r04 r05 T6 T7: when they go on, no key of ours stays");
+    is_int(acquire(&a, 20000), REDLOCK_OK, "and all is well again");
+    is_int(release(&a), REDLOCK_OK, "released");
+    end(&a);
+}
+
+static void connections_that_break(void)
+{
+    struct side a;
+    unsigned i;
+
+    begin(&a, 5, &patient);
+    is_int(acquire(&a, 0), REDLOCK_OK, "connected");
+    for (i = 0; i < 5; i++)
+        server_ask(&servers[i], text, sizeof text, "CLIENT", "KILL", "TYPE", "normal", "SKIPME",
+                   "yes", NULL);
+    is_int((int)redlock_extend(&a.client, &a.lock), REDLOCK_OK, "T13: CLIENT KILL, then extend");
+    for (i = 0; i < 5; i++)
+        server_ask(&servers[i], text, sizeof text, "CLIENT", "KILL", "TYPE", "normal", "SKIPME",
+                   "yes", NULL);
+    is_int(release(&a), REDLOCK_OK, "T13 T40: CLIENT KILL, then release");
+    for (i = 0; i < 5; i++)
+        server_ask(&servers[i], text, sizeof text, "CLIENT", "KILL", "TYPE", "normal", "SKIPME",
+                   "yes", NULL);
+    is_int(acquire(&a, 0), REDLOCK_OK, "T13: CLIENT KILL, then acquire, without waiting");
+    for (i = 0; i < 5; i++)
+        server_ask(&servers[i], text, sizeof text, "SCRIPT", "FLUSH", NULL);
+    is_int((int)redlock_extend(&a.client, &a.lock), REDLOCK_OK, "T38: SCRIPT FLUSH, then extend");
+    is_int(release(&a), REDLOCK_OK, "T38: and release");
+    is_int((int)keys_left_at_last(), 0, "no key is left");
+    end(&a);
+}
+
+static void servers_that_refuse(void)
+{
+    struct side a;
+    unsigned i;
+
+    begin(&a, 3, &patient);
+    for (i = 0; i < 2; i++)
+        server_ask(&servers[i], text, sizeof text, "ACL", "SETUSER", "default", "-set", NULL);
+    is_int(acquire(&a, 60000), REDLOCK_DENIED,
+           "r06: no permission on two of three: not waited for");
+    ok(strstr(a.nodes[0].trouble, "NOPERM") != NULL, "in the server's words: %s",
+       a.nodes[0].trouble);
+    for (i = 0; i < 2; i++)
+        server_ask(&servers[i], text, sizeof text, "ACL", "SETUSER", "default", "+@all", NULL);
+    for (i = 0; i < 3; i++)
+        server_ask(&servers[i], text, sizeof text, "RPUSH", "key", "not a lock", NULL);
+    is_int(acquire(&a, 0), REDLOCK_HELD, "a list of that name: taken");
+    ok(strstr(a.nodes[0].trouble, "WRONGTYPE") != NULL, "and says why: %s", a.nodes[0].trouble);
+    ok(strcmp(server_ask(&servers[0], text, sizeof text, "LLEN", "key", NULL), "1") == 0,
+       "the list is untouched");
+    server_ask(&servers[2], text, sizeof text, "DEL", "key", NULL);
+    for (i = 0; i < 2; i++) {
+        server_ask(&servers[i], text, sizeof text, "DEL", "key", NULL);
+        server_ask(&servers[i], text, sizeof text, "REPLICAOF", "127.0.0.1", "1", NULL);
+    }
+    is_int(acquire(&a, 60000), REDLOCK_DENIED, "r06: two of three are replicas");
+    ok(strstr(a.nodes[1].trouble, "READONLY") != NULL, "and says so: %s", a.nodes[1].trouble);
+    for (i = 0; i < 2; i++)
+        server_ask(&servers[i], text, sizeof text, "REPLICAOF", "NO", "ONE", NULL);
+    end(&a);
+}
+
+static void other_addresses(void)
+{
+    struct side a;
+    unsigned i;
+
+    begin(&a, 3, &patient);
+    for (i = 0; i < 3; i++)
+        a.nodes[i].address = servers[i].local;
+    is_int(acquire(&a, 0), REDLOCK_OK, "over unix sockets");
+    is_int((int)redlock_extend(&a.client, &a.lock), REDLOCK_OK, "extended");
+    is_int(release(&a), REDLOCK_OK, "released");
+    is_int((int)keys_left_at_last(), 0, "no key is left");
+    end(&a);
+}
+
+static void an_expired_lock(void)
+{
+    struct side a, b;
+
+    begin(&a, 3, &patient);
+    begin(&b, 3, &patient);
+    a.lock.ttl_ms = 300;
+    while (acquire(&a, 0) == REDLOCK_TOO_LATE) /* a busy machine */
+        continue;
+    is_int(a.lock.status, REDLOCK_OK, "a lock of 300 ms");
+    is_int(acquire(&b, 20000), REDLOCK_OK, "no deadlock: another gets it when the ttl has passed");
+    is_int((int)redlock_remaining_ms(&a.client, &a.lock), 0, "and nothing was left for the first");
+    is_int((int)redlock_extend(&a.client, &a.lock), REDLOCK_LOST, "T22: who can't extend it");
+    is_int(release(&a), REDLOCK_LOST, "nor release");
+    is_int(release(&b), REDLOCK_OK, "the other's");
+    redlock_deinit(&a.client);
+    end(&b);
+}
+
+/* Children that ask for the lock in the same moment, again and again: a file that only one may have
+   open exclusively is the judge. */
+static void contend(const char *path, int rounds)
+{
+    struct side a;
+    char name[160];
+    int won = 0, failed = 0, tries;
+
+    snprintf(name, sizeof name, "%s.inside", path);
+    begin(&a, 5, &patient);
+    for (tries = 0; won < rounds && tries < 100 * rounds; tries++) {
+        FILE *inside;
+        if (acquire(&a, 10000) != REDLOCK_OK)
+            continue;
+        inside = fopen(name, "wx"); /* fails if it exists: somebody else is inside */
+        failed += inside == NULL && redlock_remaining_ms(&a.client, &a.lock) > 0;
+        if (inside != NULL) {
+            fclose(inside);
+            remove(name);
+        }
+        won++;
+        redlock_release(&a.client, &a.lock, 5000);
+    }
+    _exit(failed > 0 ? 1 : won == rounds ? 0 : 2);
+}
+
+static void many_processes(void)
+{
+    enum { CHILDREN = 4, ROUNDS = 25 };
+    char path[] = "/tmp/redlock-test-XXXXXX";
+    struct side unused;
+    pid_t children[CHILDREN];
+    int i, status, bad = 0, fd = mkstemp(path);
+
+    for (i = 0; i < CHILDREN; i++) {
+        fflush(stdout);
+        children[i] = fork();
+        if (children[i] == 0)
+            contend(path, ROUNDS);
+    }
+    for (i = 0; i < CHILDREN; i++)
+        bad += waitpid(children[i], &status, 0) != children[i] || status != 0;
+    is_int(bad, 0, "%d processes, %d turns each: never two inside, all get their turns", CHILDREN,
+           ROUNDS);
+    is_int((int)keys_left_at_last(), 0, "no key is left");
+    close(fd);
+    remove(path);
+    begin(&unused, 1, NULL);
+    end(&unused);
+}
+
+/* Several who do not want to wait, in the same moment: one of them gets it. */
+static void nobody_waits_one_wins(void)
+{
+    enum { SIDES = 8, ROUNDS = 10 };
+    static struct side sides[SIDES];
+    struct redlock_io io = *redlock_posix();
+    int round, i, wrong = 0, winners = 0;
+
+    for (i = 0; i < SIDES; i++)
+        begin(&sides[i], 5, &patient);
+    for (round = 0; round < ROUNDS; round++) {
+        int pending = SIDES, holders = 0;
+        for (i = 0; i < SIDES; i++)
+            redlock_acquire_start(&sides[i].client, &sides[i].lock, 0);
+        while (pending > 0) {
+            for (i = 0; i < SIDES; i++) {
+                uint8_t events[NODES];
+                unsigned n;
+                redlock_tick(&sides[i].client);
+                for (n = 0; n < NODES; n++)
+                    events[n] = (uint8_t)redlock_interest(&sides[i].client, n);
+                io.wait(NULL, sides[i].nodes, NODES, 0, events);
+                for (n = 0; n < NODES; n++)
+                    redlock_event(&sides[i].client, n, events[n]);
+                redlock_tick(&sides[i].client);
+                pending -= redlock_next_done(&sides[i].client) != NULL;
+            }
+        }
+        for (i = 0; i < SIDES; i++)
+            holders += sides[i].lock.status == REDLOCK_OK;
+        wrong += holders > 1;
+        winners += holders;
+        for (i = 0; i < SIDES; i++)
+            if (sides[i].lock.status == REDLOCK_OK)
+                release(&sides[i]);
+        keys_left_at_last();
+    }
+    is_int(wrong, 0, "r06: %d at once, %d rounds: never two holders", SIDES, ROUNDS);
+    ok(winners >= ROUNDS - 1, "r06: and somebody got it in %d of them", winners);
+    for (i = 0; i < SIDES; i++)
+        end(&sides[i]);
+}
+
+static void many_locks_in_flight(void)
+{
+    enum { MANY = 100 };
+    static struct redlock_lock locks[MANY];
+    static char names[MANY][8];
+    struct redlock_io io = *redlock_posix();
+    struct side a;
+    struct redlock_lock *lock;
+    int i, held = 0, released = 0;
+    long until = now_ms() + 60000;
+
+    begin(&a, 5, &patient);
+    for (i = 0; i < MANY; i++) {
+        snprintf(names[i], sizeof names[i], "k%d", i);
+        redlock_lock_init(&locks[i], names[i], strlen(names[i]), 60000);
+        redlock_acquire_start(&a.client, &locks[i], 0);
+    }
+    while (released < MANY && now_ms() < until) {
+        uint8_t events[NODES];
+        uint64_t wait_us = redlock_tick(&a.client);
+        unsigned n;
+
+        while ((lock = redlock_next_done(&a.client)) != NULL) {
+            if (lock->status != REDLOCK_OK)
+                until = 0;
+            else if (lock->valid_until_us != 0 && ++held > 0)
+                redlock_release_start(&a.client, lock, 10000);
+            else
+                released++;
+        }
+        for (n = 0; n < NODES; n++)
+            events[n] = (uint8_t)redlock_interest(&a.client, n);
+        io.wait(NULL, a.nodes, NODES, wait_us < 100000 ? wait_us : 100000, events);
+        for (n = 0; n < NODES; n++)
+            redlock_event(&a.client, n, events[n]);
+    }
+    is_int(held, MANY, "%d locks at once over the same connections: all held", MANY);
+    is_int(released, MANY, "and released");
+    is_int((int)keys_left_at_last(), 0, "no key is left");
+    end(&a);
+}
+
+/* T16: two processes that start alike have other tokens. */
+static void tokens_of_two_processes(void)
+{
+    struct side a;
+    char first[64] = "", second[64];
+
+    begin(&a, 1, &patient);
+    fflush(stdout);
+    if (fork() == 0) {
+        acquire(&a, 0);
+        redlock_deinit(&a.client);
+        _exit(0);
+    }
+    wait(NULL);
+    snprintf(first, sizeof first, "%.40s", value(0));
+    server_ask(&servers[0], text, sizeof text, "DEL", "key", NULL);
+    acquire(&a, 0);
+    snprintf(second, sizeof second, "%.40s", value(0));
+    ok(strlen(first) == 40 && strlen(second) == 40 && strcmp(first, second) != 0,
+       "T16: tokens of parent and child: %s %s", first, second);
+    release(&a);
+    end(&a);
+}
+
+int main(void)
+{
+    servers_start(servers, NODES, NULL);
+    on_the_wire();
+    another_library();
+    dead_servers();
+    hung_servers();
+    connections_that_break();
+    servers_that_refuse();
+    other_addresses();
+    an_expired_lock();
+    many_processes();
+    nobody_waits_one_wins();
+    many_locks_in_flight();
+    tokens_of_two_processes();
+    return done_testing();
+}
