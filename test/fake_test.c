@@ -1,0 +1,117 @@
+/* fake_test.c - the fake servers of fake.c against redis-server: the same commands, as the library
+   encodes them, to both; the same bytes must come back. Needs real servers.
+
+   SPDX-FileCopyrightText: the redlock authors
+   SPDX-License-Identifier: MIT */
+#include "fake.h"
+#include "servers.h"
+#include "tap.h"
+
+#include <string.h>
+
+/* An io that passes on to the POSIX one and keeps what goes over the wire of its one node. */
+static char heard[2][65536];
+static size_t heard_size[2];
+static const struct redlock_io *below[2];
+
+static int keep(int which, struct redlock_node *node, void *bytes, size_t size)
+{
+    int moved = below[which]->receive(NULL, node, bytes, size);
+
+    if (moved > 0 && heard_size[which] + (size_t)moved <= sizeof heard[which]) {
+        memcpy(heard[which] + heard_size[which], bytes, (size_t)moved);
+        heard_size[which] += (size_t)moved;
+    }
+    return moved;
+}
+
+static int receive_real(void *context, struct redlock_node *node, void *bytes, size_t size)
+{
+    (void)context;
+    return keep(0, node, bytes, size);
+}
+
+static int receive_fake(void *context, struct redlock_node *node, void *bytes, size_t size)
+{
+    (void)context;
+    return keep(1, node, bytes, size);
+}
+
+/* Both sides draw the same tokens. */
+static uint32_t seed;
+
+static int same_entropy(void *context, void *bytes, size_t size)
+{
+    uint8_t *to = bytes;
+
+    (void)context;
+    while (size-- > 0) {
+        seed = seed * 1664525U + 1013904223U;
+        *to++ = (uint8_t)(seed >> 24);
+    }
+    return 0;
+}
+
+/* A few hundred operations of three rivals on one node, drawn from `start`; their results in `log`. */
+static void run(struct redlock_io *io, const char *address, uint32_t start, char *log)
+{
+    static const struct redlock_settings settings = {0, 20000, 60000, REDLOCK_ZERO, 0, 0, 0,
+                                                     0, 0,     0};
+    struct redlock_node nodes[3];
+    struct redlock clients[3];
+    struct redlock_lock locks[3];
+    uint32_t draw = start;
+    int i;
+
+    memset(nodes, 0, sizeof nodes);
+    seed = start;
+    for (i = 0; i < 3; i++) {
+        nodes[i].address = address;
+        redlock_init(&clients[i], io, &nodes[i], 1, &settings);
+        redlock_lock_init(&locks[i], "a\0\r\nb", 5, 86400000);
+    }
+    for (i = 0; i < 300; i++) {
+        int who = (int)((draw >> 16) % 3), what = (int)((draw >> 8) % 3), status;
+        draw = draw * 1664525U + 1013904223U;
+        if (what == 0)
+            status = (int)redlock_acquire(&clients[who], &locks[who], 0);
+        else if (what == 1)
+            status = (int)redlock_extend(&clients[who], &locks[who]);
+        else
+            status = (int)redlock_release(&clients[who], &locks[who], 20000);
+        *log++ = (char)('a' - status);
+    }
+    *log = '\0';
+    for (i = 0; i < 3; i++) {
+        redlock_release(&clients[i], &locks[i], 20000);
+        redlock_deinit(&clients[i]);
+    }
+}
+
+int main(void)
+{
+    static struct server server;
+    static struct redlock unused;
+    static struct redlock_node unused_node;
+    struct redlock_io real = *redlock_posix(), fake = *fake_io();
+    char logs[2][301];
+    uint32_t start;
+
+    servers_start(&server, 1, NULL);
+    below[0] = redlock_posix();
+    below[1] = fake_io();
+    real.receive = receive_real;
+    fake.receive = receive_fake;
+    real.entropy = fake.entropy = same_entropy;
+    for (start = 1; start <= 20; start++) {
+        heard_size[0] = heard_size[1] = 0;
+        fake_begin(&unused, &unused_node, 1, NULL);
+        run(&real, server.address, start, logs[0]);
+        run(&fake, "0", start, logs[1]);
+        ok(strcmp(logs[0], logs[1]) == 0, "seed %u: the same results", (unsigned)start);
+        ok(heard_size[0] > 500 && heard_size[0] == heard_size[1] &&
+               memcmp(heard[0], heard[1], heard_size[0]) == 0,
+           "seed %u: the same %lu bytes", (unsigned)start, (unsigned long)heard_size[0]);
+    }
+    return done_testing();
+}
