@@ -11,9 +11,12 @@ WARN = -std=c99 -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion
 POSIX = -D_POSIX_C_SOURCE=200809L
 SAN = -fsanitize=address,undefined -fno-sanitize-recover=all
 CFLAGS = -O2 -g
-LARGE = -DRESP_OUT_MAX=16384 -DRESP_PIPELINE_MAX=255
+LARGE = -DRESP_OUT_MAX=16384 -DRESP_PIPELINE_MAX=255 -DREDLOCK_NODES_MAX=16
+# For tests: the tightest queues. For the size table: what a small device would choose.
+TIGHT = -DRESP_PIPELINE_MAX=4 -DRESP_DEPTH_MAX=2 -DREDLOCK_POOL_MAX=20 -DRESP_OUT_MAX=300
 
-.PHONY: all help deps demo test unit server amalgamation mutants coverage size bench bench-quick style clean
+.PHONY: all help deps demo test amalgamation mutants coverage size bench style clean test-build \
+        test-examples test-valgrind $(VARIANTS:%=test-%)
 .DELETE_ON_ERROR:
 
 all: $(B)/libredlock.a ## build the static library (the default)
@@ -49,43 +52,77 @@ $(ONE): $(LIB) $(HEADERS) test/amalgamate.awk
 	awk -f test/amalgamate.awk net.c resp.c redlock.c > $@
 
 # ---- Tests ----------------------------------------------------------------------------------
-# A variant is a compiler, its flags, and the library's sources; each runs the same programs.
+# A variant is a compiler with its flags and the library's sources; each runs the same programs.
 
-PROGRAMS = lock_test
-HELPERS = test/fake.c
-VARIANTS = gcc clang gcc-san clang-san all small large
+PROGRAMS = resp_test lock_test fake_test net_test server_test
+HELPERS = test/fake.c test/servers.c
+VARIANTS = gcc clang gcc-san clang-san single small large
 
 CC-gcc = gcc
 CC-clang = clang
 CC-gcc-san = gcc $(SAN)
 CC-clang-san = clang $(SAN)
-CC-all = gcc
-CC-small = gcc -DRESP_PIPELINE_MAX=4 -DRESP_TEXT_MAX=24 -DRESP_DEPTH_MAX=2 -DREDLOCK_POOL_MAX=20
-CC-large = gcc $(LARGE) -DREDLOCK_NODES_MAX=16
-SOURCES = $(LIB)
-$(B)/all/%: SOURCES = $(ONE)
-$(B)/all/%: LIBDIR = $(B)/single
-LIBDIR = .
+CC-single = gcc
+CC-small = gcc $(TIGHT)
+CC-large = gcc $(LARGE)
+LIB-single = $(ONE)
 
 define variant
-$(B)/$(1)/%: test/%.c $(HELPERS) test/tap.h test/fake.h $(LIB) $(HEADERS) | $(ONE)
+$(B)/$(1)/%: test/%.c $(HELPERS) $(wildcard test/*.h) $(LIB) $(HEADERS) $(ONE) Makefile
 	@mkdir -p $$(@D)
-	$$(CC-$(1)) -O1 -g $(WARN) $(POSIX) -I$$(LIBDIR) -Itest $$< $(HELPERS) $$(SOURCES) -o $$@
-test-$(1): $$(PROGRAMS:%=$(B)/$(1)/%)
-	@echo "# $(1): $$(CC-$(1))"
+	$$(CC-$(1)) -O1 -g $(WARN) $(POSIX) $(if $(LIB-$(1)),-I$(B)/single) -I. -Itest $$< $(HELPERS) $(or $(LIB-$(1)),$(LIB)) -o $$@
+test-$(1): $(PROGRAMS:%=$(B)/$(1)/%)
 	prove -e '' $$^
 endef
 $(foreach v,$(VARIANTS),$(eval $(call variant,$(v))))
 
-# The real servers make valgrind's work slow; the programs wait for answers, not for time.
-VALGRIND = valgrind -q --error-exitcode=9 --leak-check=full --show-leak-kinds=all --track-fds=yes \
-           --trace-children=no --child-silent-after-fork=yes
 test-valgrind: $(PROGRAMS:%=$(B)/gcc/%)
-	@echo "# valgrind: memory, leaks, open descriptors"
 	prove -e 'test/valgrind.sh' $^
 
-test: deps ## build and run all tests: gcc, clang, sanitizers, valgrind, amalgamation, limits
-	@test/all.sh $(MAKE)
+# The public header as C++, from the oldest; the examples as they are shown.
+test-build: $(LIB) $(HEADERS)
+	@mkdir -p $(B)/examples
+	for std in c++98 c++11 c++17 c++20; do \
+	    echo '#include "redlock.h"' | g++ -std=$$std -Wall -Wextra -Wpedantic -Werror -I. -x c++ -c - -o $(B)/header.o || exit 1; \
+	done
+	for std in c99 c11 c17; do \
+	    gcc -std=$$std $(filter-out -std=c99,$(WARN)) -Wstack-usage=256 -O2 -c redlock.c -o $(B)/header.o || exit 1; \
+	done
+	gcc $(WARN) -I. examples/lock.c $(LIB) -o $(B)/examples/lock
+	gcc $(WARN) $(POSIX) -I. examples/epoll.c $(LIB) -o $(B)/examples/epoll
+
+test: deps ## build and run all tests: two compilers, sanitizers, valgrind, single file, limits
+	@MAKE='$(MAKE)' test/all.sh $(VARIANTS:%=test-%) test-valgrind test-build test-examples mutants style
+
+test-examples: test-build $(B)/demo
+	test/examples.sh $(B)
 
 mutants: ## take out one rule at a time and see the tests fail
-	test/mutants.sh $(B)
+	prove -e 'sh' test/mutants.sh :: $(B)
+
+$(B)/demo: examples/demo.c test/servers.c test/servers.h $(LIB) $(HEADERS)
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS) $(WARN) $(POSIX) -I. -Itest $< test/servers.c $(LIB) -o $@
+
+demo: deps ## five real servers, and the lock at work on them
+	@$(MAKE) -s $(B)/demo
+	@$(B)/demo
+
+coverage: deps ## lines of the library that the tests run
+	@test/coverage.sh $(B)
+
+style: ## formatting, the length of functions and headers, duplicate names
+	@test/style.sh
+
+# ---- Figures --------------------------------------------------------------------------------
+
+size: deps ## text, data, stack, structs and symbols for three machines, against their limits
+	@test/size.sh $(B)
+
+$(B)/bench $(B)/bench-large: bench/bench.c test/servers.c test/servers.h $(LIB) $(HEADERS)
+	@mkdir -p $(@D)
+	$(CC) -O2 -g $(WARN) $(POSIX) $(if $(findstring large,$@),$(LARGE)) -I. -Itest $< test/servers.c $(LIB) -o $@
+
+bench: deps ## the library against the floor, in one run: latency, throughput, system calls
+	@$(MAKE) -s $(B)/bench $(B)/bench-large
+	@$(B)/bench && $(B)/bench-large && bench/syscalls.sh $(B)

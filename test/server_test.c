@@ -383,7 +383,7 @@ static void many_locks_in_flight(void)
 
     begin(&a, 5, &patient);
     for (i = 0; i < MANY; i++) {
-        snprintf(names[i], sizeof names[i], "k%d", i);
+        snprintf(names[i], sizeof names[i], "k%02u", (unsigned)i % 100);
         redlock_lock_init(&locks[i], names[i], strlen(names[i]), 60000);
         redlock_acquire_start(&a.client, &locks[i], 0);
     }

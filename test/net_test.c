@@ -1,0 +1,371 @@
+/* net_test.c - net.c: addresses, names, descriptors, and servers on real sockets that are none.
+
+   SPDX-FileCopyrightText: the redlock authors
+   SPDX-License-Identifier: MIT */
+#include "redlock.h"
+#include "servers.h"
+#include "tap.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static struct server servers[3];
+static struct redlock_node nodes[3];
+static struct redlock client;
+static struct redlock_lock lock;
+static const struct redlock_settings patient = {0, 2000, 5000, 0, 0, 0, 0, 0, 0, 0};
+
+/* Nodes 1 and 2 are real servers, node 0 is `address`. */
+static void begin(const char *address)
+{
+    memset(nodes, 0, sizeof nodes);
+    nodes[0].address = address;
+    nodes[1].address = servers[0].address;
+    nodes[2].address = servers[1].address;
+    if (redlock_init(&client, redlock_posix(), nodes, 3, &patient) != REDLOCK_OK)
+        ok(0, "init");
+    redlock_lock_init(&lock, "key", 3, 20000);
+}
+
+/* ---- A server that is none ------------------------------------------------------------------ */
+
+struct hostile {
+    const char *says; /* after each piece that it receives; NULL: nothing */
+    int greets;       /* says it at once, unasked */
+    int closes;       /* and hangs up */
+    int drips;        /* byte by byte */
+};
+
+static void hostile_say(int fd, const struct hostile *how)
+{
+    size_t i, size = how->says != NULL ? strlen(how->says) : 0;
+
+    for (i = 0; i < size; i += how->drips ? 1 : size) {
+        if (send(fd, how->says + i, how->drips ? 1 : size, MSG_NOSIGNAL) <= 0)
+            return;
+        if (how->drips)
+            sleep_ms(1);
+    }
+}
+
+static void hostile_serve(int listener, const struct hostile *how)
+{
+    char bytes[4096];
+    int fd;
+
+    alarm(120); /* whatever happens to the test */
+    while ((fd = accept(listener, NULL, NULL)) >= 0) {
+        if (how->greets)
+            hostile_say(fd, how);
+        while (recv(fd, bytes, sizeof bytes, 0) > 0) {
+            if (!how->greets)
+                hostile_say(fd, how);
+            if (how->closes)
+                break;
+        }
+        close(fd);
+    }
+    _exit(0);
+}
+
+static int listen_on(char *address, size_t size)
+{
+    struct sockaddr_in own;
+    socklen_t length = sizeof own;
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+
+    memset(&own, 0, sizeof own);
+    own.sin_family = AF_INET;
+    own.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    if (fd < 0 || bind(fd, (struct sockaddr *)(void *)&own, sizeof own) != 0 ||
+        listen(fd, 8) != 0 || getsockname(fd, (struct sockaddr *)(void *)&own, &length) != 0)
+        exit(1);
+    snprintf(address, size, "127.0.0.1:%d", ntohs(own.sin_port));
+    return fd;
+}
+
+static pid_t hostile_start(const struct hostile *how, char *address, size_t size)
+{
+    int fd = listen_on(address, size);
+    pid_t child;
+
+    fflush(stdout);
+    child = fork();
+    if (child == 0)
+        hostile_serve(fd, how);
+    close(fd);
+    return child;
+}
+
+/* Serves the client until node 0 has been found out, 20 s at most. */
+static void until_trouble(void)
+{
+    const struct redlock_io *io = redlock_posix();
+    long until = now_ms() + 20000;
+    uint8_t events[3];
+    unsigned i;
+
+    while ((nodes[0].trouble[0] == '\0' || nodes[0].state == REDLOCK_NODE_READY) &&
+           now_ms() < until) {
+        uint64_t wait_us = redlock_tick(&client);
+        for (i = 0; i < 3; i++)
+            events[i] = (uint8_t)redlock_interest(&client, i);
+        io->wait(NULL, nodes, 3, wait_us < 20000 ? wait_us : 20000, events);
+        for (i = 0; i < 3; i++)
+            redlock_event(&client, i, events[i]);
+    }
+}
+
+static void hostile_servers(void)
+{
+    static const struct {
+        struct hostile how;
+        const char *trouble;
+    } cases[] = {
+        {{"HTTP/1.1 400 Bad Request\r\n\r\n", 0, 1, 0}, "does not speak RESP"},
+        {{"$99999999999\r\n", 0, 0, 0}, "does not speak RESP"},
+        {{"*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n", 0, 0, 0}, "wrong kind of answer"},
+        {{":7\r\n", 0, 0, 0}, "wrong kind of answer"},
+        {{"+O", 0, 1, 0}, "closed by the server"},
+        {{NULL, 0, 1, 0}, "closed by the server"},
+        {{"+OK\r\n+OK\r\n+OK\r\n", 0, 0, 0}, ""}, /* unasked, or wrong for what was asked since */
+        {{"-ERR max number of clients reached\r\n", 1, 0, 0}, "max number of clients"},
+        {{"$5\r\nhello", 0, 0, 1}, "wrong kind of answer"},
+    };
+    unsigned i;
+
+    for (i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char address[40];
+        pid_t child = hostile_start(&cases[i].how, address, sizeof address);
+        begin(address);
+        is_int((int)redlock_acquire(&client, &lock, 5000), REDLOCK_OK,
+               "hostile %u: the others decide", i);
+        redlock_extend(&client, &lock);
+        if (strncmp(cases[i].trouble, "wrong kind", 10) == 0 && cases[i].how.drips)
+            kill(child, SIGTERM); /* half a reply for ever: a hang, then a loss */
+        until_trouble();
+        ok(nodes[0].trouble[0] != '\0' &&
+               (cases[i].how.drips || strstr(nodes[0].trouble, cases[i].trouble) != NULL),
+           "hostile %u: found out: %s", i, nodes[0].trouble);
+        is_int((int)redlock_release(&client, &lock, 5000), REDLOCK_OK, "hostile %u: released", i);
+        redlock_deinit(&client);
+        kill(child, SIGKILL);
+        waitpid(child, NULL, 0);
+    }
+}
+
+static void honest_but_slow(void)
+{
+    static const struct hostile how = {"+OK\r\n", 0, 0, 1};
+    char address[40];
+    pid_t child = hostile_start(&how, address, sizeof address);
+
+    begin(address);
+    server_pause(&servers[1]);
+    is_int((int)redlock_acquire(&client, &lock, 0), REDLOCK_OK,
+           "one byte per packet is a vote too");
+    is_int(lock.granted & 1, 1, "and was needed");
+    server_resume(&servers[1]);
+    redlock_release(&client, &lock, 5000);
+    redlock_deinit(&client);
+    kill(child, SIGKILL);
+    waitpid(child, NULL, 0);
+}
+
+/* ---- Addresses and names -------------------------------------------------------------------- */
+
+static void bad_addresses(void)
+{
+    static const char *const bad[] = {"localhost:6379",
+                                      "127.0.0.1",
+                                      "127.0.0.1:",
+                                      "127.0.0.1:0",
+                                      "127.0.0.1:65536",
+                                      "127.0.0.1:99999999999999999999",
+                                      "127.0.0.1:x",
+                                      "127.0.0.1:6379x",
+                                      ":6379",
+                                      "[::1]",
+                                      "[::1]x:1",
+                                      "[]:1",
+                                      "unix:",
+                                      "256.1.1.1:1",
+                                      "[fe80::1%nosuchcard]:1",
+                                      "[12345::1]:1",
+                                      "1.2.3.4.5.6.7.8.9.10.11.12.13.14.15.16.17.18.19.20.21.22:1"};
+    char path[200] = "unix:/";
+    unsigned i;
+
+    memset(path + 6, 'a', sizeof path - 7);
+    path[sizeof path - 1] = '\0';
+    for (i = 0; i <= sizeof bad / sizeof *bad; i++) {
+        const char *address = i < sizeof bad / sizeof *bad ? bad[i] : path;
+        begin(address);
+        is_int((int)redlock_acquire(&client, &lock, 0), REDLOCK_OK, "\"%.30s\": the others decide",
+               address);
+        ok(strstr(nodes[0].trouble, "not a numeric address") != NULL, "and it is named: %s",
+           nodes[0].trouble);
+        redlock_release(&client, &lock, 5000);
+        redlock_deinit(&client);
+    }
+}
+
+static void good_addresses(void)
+{
+    char address[40];
+    int port = servers[0].port;
+
+    snprintf(address, sizeof address, "[::1]:%d", port);
+    begin(address); /* the servers listen on 127.0.0.1 only: refused, or no IPv6 here, but parsed */
+    redlock_acquire(&client, &lock, 0);
+    ok(strstr(nodes[0].trouble, "connect") != NULL || strstr(nodes[0].trouble, "socket") != NULL,
+       "an IPv6 address is dialled: %s", nodes[0].trouble);
+    redlock_release(&client, &lock, 5000);
+    redlock_deinit(&client);
+    begin("unix:/nonexistent/redis.sock");
+    redlock_acquire(&client, &lock, 0);
+    ok(strstr(nodes[0].trouble, "No such file") != NULL, "a unix path is dialled: %s",
+       nodes[0].trouble);
+    redlock_release(&client, &lock, 5000);
+    redlock_deinit(&client);
+}
+
+static void names(void)
+{
+    char text[64];
+
+    is_int(redlock_resolve("127.0.0.1:7001", text, sizeof text), 0, "numbers are resolved");
+    ok(strcmp(text, "127.0.0.1:7001") == 0, "to themselves: %s", text);
+    is_int(redlock_resolve("[::1]:7001", text, sizeof text), 0, "of IPv6 too");
+    ok(strcmp(text, "[::1]:7001") == 0, "with brackets: %s", text);
+    is_int(redlock_resolve("unix:/a/b", text, sizeof text), 0, "a unix path");
+    ok(strcmp(text, "unix:/a/b") == 0, "stays as it is: %s", text);
+    is_int(redlock_resolve("localhost:7001", text, sizeof text), 0, "localhost");
+    ok(strcmp(text, "127.0.0.1:7001") == 0 || strcmp(text, "[::1]:7001") == 0, "is %s", text);
+    is_int(redlock_resolve("localhost", text, sizeof text), -1, "no port");
+    is_int(redlock_resolve("localhost:http", text, sizeof text), -1, "a port by name");
+    is_int(redlock_resolve("127.0.0.1:7001", text, 14), -1, "too small a buffer");
+    is_int(redlock_resolve("127.0.0.1:7001", text, 3), -1, "far too small");
+    is_int(redlock_resolve("unix:/a/b", text, 9), -1, "too small for a path");
+}
+
+/* ---- Descriptors and signals ---------------------------------------------------------------- */
+
+static int open_descriptors(void)
+{
+    int fd, count = 0;
+
+    for (fd = 0; fd < 1024; fd++)
+        count += fcntl(fd, F_GETFD) >= 0;
+    return count;
+}
+
+static void descriptors(void)
+{
+    int before = open_descriptors(), inherited = 0, fd;
+
+    begin(servers[2].local);
+    redlock_acquire(&client, &lock, 0);
+    for (fd = 0; fd < 3; fd++)
+        if (nodes[fd].handle >= 0)
+            inherited += !(fcntl((int)nodes[fd].handle, F_GETFD) & FD_CLOEXEC);
+    is_int(inherited, 0, "no descriptor is inherited by a child process");
+    redlock_release(&client, &lock, 5000);
+    redlock_deinit(&client);
+    is_int(open_descriptors(), before, "all are closed");
+}
+
+static void no_descriptors(void)
+{
+    struct rlimit limit, old;
+    int i;
+
+    begin("127.0.0.1:1");
+    getrlimit(RLIMIT_NOFILE, &old);
+    limit = old;
+    limit.rlim_cur = 0; /* none at all any more */
+    setrlimit(RLIMIT_NOFILE, &limit);
+    is_int((int)redlock_acquire(&client, &lock, 0), REDLOCK_UNREACHABLE, "no descriptors left");
+    setrlimit(RLIMIT_NOFILE, &old);
+    for (i = 0; i < 3; i++)
+        ok(strstr(nodes[i].trouble, "socket") != NULL, "node %d says why: %s", i, nodes[i].trouble);
+    is_int((int)redlock_acquire(&client, &lock, 10000), REDLOCK_OK,
+           "and works when there are again");
+    redlock_release(&client, &lock, 5000);
+    redlock_deinit(&client);
+}
+
+static void high_descriptors(void)
+{
+    struct rlimit limit;
+    int fd, high;
+
+    getrlimit(RLIMIT_NOFILE, &limit);
+    high = limit.rlim_cur > 2100 ? 2000 : (int)limit.rlim_cur - 100;
+    begin("127.0.0.1:1");
+    redlock_acquire(&client, &lock, 0);
+    for (fd = 1; fd < 3; fd++) { /* as in a program with thousands of files */
+        int moved = fcntl((int)nodes[fd].handle, F_DUPFD_CLOEXEC, high);
+        close((int)nodes[fd].handle);
+        nodes[fd].handle = moved;
+    }
+    is_int((int)redlock_extend(&client, &lock), REDLOCK_OK, "descriptor %d: poll, not select",
+           (int)nodes[2].handle);
+    is_int((int)redlock_release(&client, &lock, 5000), REDLOCK_OK, "released");
+    redlock_deinit(&client);
+}
+
+static void on_alarm(int number)
+{
+    (void)number;
+}
+
+/* Interrupted a thousand times a second, and no harm done; SIGPIPE would have ended us. */
+static void signals(void)
+{
+    struct itimerval often = {{0, 1000}, {0, 1000}}, never = {{0, 0}, {0, 0}};
+    struct sigaction action;
+    int i, good = 0;
+
+    signal(SIGPIPE, SIG_DFL);
+    memset(&action, 0, sizeof action);
+    action.sa_handler = on_alarm; /* without SA_RESTART */
+    sigaction(SIGALRM, &action, NULL);
+    begin(servers[2].local);
+    setitimer(ITIMER_REAL, &often, NULL);
+    for (i = 0; i < 100; i++) {
+        int j;
+        good += redlock_acquire(&client, &lock, 0) == REDLOCK_OK;
+        good += redlock_release(&client, &lock, 5000) == REDLOCK_OK;
+        for (j = 0; j < 3 && i % 10 == 0; j++)
+            shutdown((int)nodes[j].handle, SHUT_RDWR); /* then writes meet a broken pipe */
+    }
+    setitimer(ITIMER_REAL, &never, NULL);
+    is_int(good, 200, "EINTR and SIGPIPE: 100 locks taken and released all the same");
+    redlock_deinit(&client);
+}
+
+int main(void)
+{
+    servers_start(servers, 3, NULL);
+    names();
+    bad_addresses();
+    good_addresses();
+    hostile_servers();
+    honest_but_slow();
+    descriptors();
+    no_descriptors();
+    high_descriptors();
+    signals();
+    return done_testing();
+}

@@ -1,0 +1,19 @@
+#!/bin/sh
+# valgrind.sh PROGRAM - runs it under memcheck. Any error or leak fails it, and any descriptor that it
+# opened and left open; those that it inherited are not its own.
+#
+# SPDX-FileCopyrightText: the redlock authors
+# SPDX-License-Identifier: MIT
+report=$(mktemp)
+trap 'rm -f "$report"' EXIT
+valgrind -q --error-exitcode=99 --leak-check=full --show-leak-kinds=all --track-fds=yes \
+    --child-silent-after-fork=yes --log-file="$report" "$@"
+status=$?
+awk '{ sub(/^==[0-9]+== ?/, "") }
+    /^ *$/ || /^FILE DESCRIPTORS/ { next }
+    /^Open / { open = $0; next }
+    /inherited from parent/ { open = ""; next }
+    open != "" { if (open !~ /descriptor [012]:/) { print "# left open: " open; left = 1 } open = "" }
+    { print "# " $0 }
+    END { exit left }' "$report" >&2 || status=98
+exit $status
