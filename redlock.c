@@ -470,6 +470,7 @@ static void rl_finish(struct redlock *c, struct redlock_lock *op, enum redlock_s
     rl_enter(op, state);
     op->status = status;
     rl_move(c, op, RL_DONE);
+    c->priv.ended = 1;
 }
 
 /* A new command to all nodes, a new count of votes. */
@@ -1022,9 +1023,11 @@ enum redlock_status redlock_init(struct redlock *client, const struct redlock_io
     const char *bad;
     unsigned i;
 
-    if (client == NULL || io == NULL || nodes == NULL || count < 1 || count > REDLOCK_NODES_MAX)
+    if (client == NULL)
         return REDLOCK_BAD_ARGUMENT;
-    memset(client, 0, sizeof *client);
+    memset(client, 0, sizeof *client); /* so that redlock_deinit is safe after a failure */
+    if (io == NULL || nodes == NULL || count < 1 || count > REDLOCK_NODES_MAX)
+        return REDLOCK_BAD_ARGUMENT;
     for (i = 0; i < count; i++) {
         struct redlock_node *node = &nodes[i];
         node->state = REDLOCK_NODE_IDLE;
@@ -1255,6 +1258,7 @@ uint64_t redlock_tick(struct redlock *client)
         now = client->priv.now_us;
     client->priv.now_us = now;
     client->priv.full = 0;
+    client->priv.ended = 0;
     for (i = 0; i < client->priv.count; i++)
         rl_node_tick(client, &client->priv.nodes[i], now);
     rl_wake(client, now);
@@ -1268,8 +1272,8 @@ uint64_t redlock_tick(struct redlock *client)
             node->priv.mark_us + stall_us + 1 < due)
             due = node->priv.mark_us + stall_us + 1;
     }
-    if (rl_first(client, RL_TURN) != NULL) /* a connection broke while sending */
-        return 0;
+    if (client->priv.ended || rl_first(client, RL_TURN) != NULL)
+        return 0; /* a lock is to be taken off our hands; a connection broke while sending */
     return due == REDLOCK_NEVER ? due : due > now ? due - now : 0;
 }
 
@@ -1285,8 +1289,8 @@ struct redlock_lock *redlock_next_done(struct redlock *client)
 /* ---- Blocking calls ------------------------------------------------------------------------- */
 
 /* A loop over the event-driven calls, and an example of one. `started` is what the start said. */
-static enum redlock_status run_until_done(struct redlock *client, struct redlock_lock *lock,
-                                          enum redlock_status started)
+static enum redlock_status rl_run_until_done(struct redlock *client, struct redlock_lock *lock,
+                                             enum redlock_status started)
 {
     const struct redlock_io *io;
     uint8_t events[REDLOCK_NODES_MAX];
@@ -1313,18 +1317,18 @@ static enum redlock_status run_until_done(struct redlock *client, struct redlock
 enum redlock_status redlock_acquire(struct redlock *client, struct redlock_lock *lock,
                                     uint32_t wait_ms)
 {
-    return run_until_done(client, lock, redlock_acquire_start(client, lock, wait_ms));
+    return rl_run_until_done(client, lock, redlock_acquire_start(client, lock, wait_ms));
 }
 
 enum redlock_status redlock_extend(struct redlock *client, struct redlock_lock *lock)
 {
-    return run_until_done(client, lock, redlock_extend_start(client, lock));
+    return rl_run_until_done(client, lock, redlock_extend_start(client, lock));
 }
 
 enum redlock_status redlock_release(struct redlock *client, struct redlock_lock *lock,
                                     uint32_t wait_ms)
 {
-    return run_until_done(client, lock, redlock_release_start(client, lock, wait_ms));
+    return rl_run_until_done(client, lock, redlock_release_start(client, lock, wait_ms));
 }
 
 /* ---- Information ---------------------------------------------------------------------------- */

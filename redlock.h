@@ -275,7 +275,7 @@ struct redlock {
         uint64_t now_us;   /* latest reading */
         uint64_t due_us;   /* earliest of the locks in progress; never later than it */
         redlock_mask full; /* nodes that had no room in this turn */
-        uint8_t count, quorum, pool_used;
+        uint8_t count, quorum, pool_used, ended;
         uint8_t pool[REDLOCK_POOL_MAX];
     } priv;
 };
@@ -341,7 +341,7 @@ REDLOCK_API enum redlock_status redlock_release(struct redlock *client, struct r
 
 /* The same three, started: REDLOCK_PENDING, or why not. They only write into memory. The lock is
    the library's until redlock_next_done returns it. Any number at once; each lock once. The
-   blocking calls are these and the loop that you would write (run_until_done in redlock.c). */
+   blocking calls are these and the loop that you would write (rl_run_until_done in redlock.c). */
 REDLOCK_API enum redlock_status redlock_acquire_start(struct redlock *client,
                                                       struct redlock_lock *lock, uint32_t wait_ms);
 REDLOCK_API enum redlock_status redlock_extend_start(struct redlock *client,
@@ -369,8 +369,9 @@ REDLOCK_API void redlock_event(struct redlock *client, unsigned i, unsigned even
 #define REDLOCK_NEVER (~(uint64_t)0)
 
 /* Counts votes, decides, sends, dials, gives up what is late; bounded work per node and lock.
-   Returns the microseconds until it must be called again. 0: at once. REDLOCK_NEVER: not before an
-   event or a start. Sooner and oftener is harmless. */
+   Returns the microseconds until it must be called again, unless an event or a start comes first.
+   0: at once; so it is when a lock has ended, for redlock_next_done. REDLOCK_NEVER: no time is set.
+   Sooner and oftener is harmless. */
 REDLOCK_API uint64_t redlock_tick(struct redlock *client);
 
 /* One lock whose operation has ended since, in the order of ending; NULL: no more. Its status says

@@ -18,7 +18,6 @@ static struct redlock client;
 /* What epoll knows of each node. A connection that the library closed has left epoll by itself, and
    its number may be in use again: the dial tells that it is another one. */
 static struct {
-    intptr_t handle;
     unsigned interest, dials;
 } watched[REDLOCK_NODES_MAX];
 static unsigned dials[REDLOCK_NODES_MAX];
@@ -58,7 +57,8 @@ static unsigned events_of(uint32_t bits)
     return events;
 }
 
-/* One turn: time, new interests, sleep, events. */
+/* One turn: send and look at the time, new interests, sleep, events. The second tick decides on
+   what the events brought: without it that would wait until after the next sleep. */
 static void turn(int epoll)
 {
     struct epoll_event ready[REDLOCK_NODES_MAX];
@@ -71,6 +71,15 @@ static void turn(int epoll)
                    wait_us > 1000000 ? 1000 : (int)((wait_us + 999) / 1000));
     for (i = 0; i < n; i++)
         redlock_event(&client, ready[i].data.u32, events_of(ready[i].events));
+    redlock_tick(&client);
+}
+
+static void troubles(void)
+{
+    unsigned i;
+
+    for (i = 0; i < count; i++)
+        fprintf(stderr, "  %s: %s\n", nodes[i].address, nodes[i].trouble);
 }
 
 int main(int argc, char **argv)
@@ -84,8 +93,11 @@ int main(int argc, char **argv)
     io.dial = counting_dial;
     for (count = 0; count + 1 < (unsigned)argc && count < REDLOCK_NODES_MAX; count++)
         nodes[count].address = argv[count + 1];
-    if (epoll < 0 || redlock_init(&client, &io, nodes, count, NULL) != REDLOCK_OK)
+    if (epoll < 0 || redlock_init(&client, &io, nodes, count, NULL) != REDLOCK_OK) {
+        fprintf(stderr, "usage: epoll ADDRESS:PORT ...\n");
+        troubles();
         return 2;
+    }
     for (i = 0; i < 2; i++) {
         redlock_lock_init(&locks[i], i == 0 ? "left" : "right", i == 0 ? 4 : 5, 10000);
         redlock_acquire_start(&client, &locks[i], 2000);
@@ -96,8 +108,10 @@ int main(int argc, char **argv)
             i = (unsigned)(lock - locks);
             printf("%s: %s: %s\n", (const char *)lock->key, done[steps[i]],
                    redlock_strerror(lock->status));
-            if (lock->status != REDLOCK_OK)
+            if (lock->status != REDLOCK_OK) {
+                troubles();
                 return 1;
+            }
             steps[i]++;
             if (steps[i] == 1)
                 redlock_extend_start(&client, lock);

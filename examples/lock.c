@@ -1,18 +1,23 @@
-/* cc -std=c99 lock.c redlock.c resp.c net.c -o lock && ./lock 127.0.0.1:7001 127.0.0.1:7002 ... */
-#include <stdio.h>
+/* cc -std=c99 lock.c redlock.c resp.c net.c -o lock && ./lock 127.0.0.1:7001 127.0.0.1:7002 ...
+
+   SPDX-FileCopyrightText: the redlock authors
+   SPDX-License-Identifier: MIT */
 #include "redlock.h"
+
+#include <stdio.h>
 
 int main(int argc, char **argv)
 {
-    struct redlock_node nodes[REDLOCK_NODES_MAX] = {{0}};
-    struct redlock client;
+    static const char *const usual[] = {"127.0.0.1:7001", "127.0.0.1:7002", "127.0.0.1:7003"};
+    unsigned i, count = argc > 1 ? (unsigned)argc - 1 : 3;
+    static struct redlock_node nodes[REDLOCK_NODES_MAX];
+    static struct redlock client;
     struct redlock_lock lock;
     enum redlock_status status;
-    int i;
 
-    for (i = 1; i < argc && i <= REDLOCK_NODES_MAX; i++)
-        nodes[i - 1].address = argv[i];
-    status = redlock_init(&client, redlock_posix(), nodes, (unsigned)(i - 1), NULL);
+    for (i = 0; i < count && i < REDLOCK_NODES_MAX; i++)
+        nodes[i].address = argc > 1 ? argv[i + 1] : usual[i];
+    status = redlock_init(&client, redlock_posix(), nodes, i, NULL);
     if (status == REDLOCK_OK) {
         redlock_lock_init(&lock, "pump/7", 6, 30000);   /* ends by itself after 30 s */
         status = redlock_acquire(&client, &lock, 5000); /* waits 5 s for another holder */
@@ -24,8 +29,8 @@ int main(int argc, char **argv)
     }
     if (status != REDLOCK_OK) {
         fprintf(stderr, "pump/7: %s\n", redlock_strerror(status));
-        for (i = 1; i < argc && i <= REDLOCK_NODES_MAX; i++)
-            fprintf(stderr, "  %s: %s\n", argv[i], nodes[i - 1].trouble);
+        for (i = 0; i < REDLOCK_NODES_MAX && nodes[i].address != NULL; i++)
+            fprintf(stderr, "  %s: %s\n", nodes[i].address, nodes[i].trouble);
     }
     redlock_deinit(&client);
     return status != REDLOCK_OK;

@@ -980,7 +980,10 @@ static void bad_settings(void)
                REDLOCK_BAD_ARGUMENT, "setting out of range: %s", cases[i].name);
         ok(strstr(nodes[0].trouble, cases[i].name) != NULL, "and named: %s", nodes[0].trouble);
     }
+    memset(&client, 0xaa, sizeof client);
     is_int((int)redlock_init(&client, fake_io(), nodes, 0, NULL), REDLOCK_BAD_ARGUMENT, "no nodes");
+    redlock_deinit(&client);
+    ok(client.priv.nodes == NULL, "deinit after a failed init is harmless");
     is_int((int)redlock_init(&client, fake_io(), nodes, REDLOCK_NODES_MAX + 1, NULL),
            REDLOCK_BAD_ARGUMENT, "too many nodes");
     is_int((int)redlock_init(&client, NULL, nodes, 3, NULL), REDLOCK_BAD_ARGUMENT, "no io");
@@ -1047,6 +1050,23 @@ static void clock_that_steps_back(void)
     is_int(extend(), REDLOCK_OK, "a clock that steps back does no harm");
     ok(lock.valid_until_us <= fake_now_us + 15000 * (uint64_t)MS, "nor does it prolong for long");
     redlock_forget(&client, &lock);
+}
+
+static void an_end_is_told_at_once(void)
+{
+    unsigned i;
+
+    begin_with_defaults(3);
+    warm_up();
+    redlock_acquire_start(&client, &lock, 0);
+    redlock_tick(&client);
+    fake_now_us += 2 * MS;
+    for (i = 0; i < 3; i++)
+        redlock_event(&client, i, REDLOCK_READABLE);
+    is_int((int)redlock_tick(&client), 0, "a tick in which a lock has ended says: at once");
+    ok(redlock_tick(&client) > 0, "but only that one, whether it was fetched or not");
+    ok(redlock_next_done(&client) == &lock && redlock_next_done(&client) == NULL,
+       "it is fetched once");
 }
 
 /* More locks than places: all get their turn. */
@@ -1211,6 +1231,7 @@ int main(void)
     binary_keys();
     no_entropy_no_lock();
     clock_that_steps_back();
+    an_end_is_told_at_once();
     many_at_once();
     many_with_a_hung_node();
     over_is_over();

@@ -8,6 +8,7 @@
 #include "servers.h"
 
 #include <arpa/inet.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -26,7 +27,10 @@
 #include <sys/prctl.h>
 #endif
 
+enum { ASK_WORDS = 16 };
+
 static char folder[80];
+static char logs[SERVERS_MAX][120];
 static pid_t owner;
 static struct server *all;
 static unsigned all_count;
@@ -54,30 +58,71 @@ static void fail(const char *what, const char *why)
     exit(1);
 }
 
-/* ---- The end: also from a signal handler, so with nothing but system calls ------------------- */
+/* ---- Signals -------------------------------------------------------------------------------- */
 
-static void remove_files(void)
+static sigset_t ending_signals(void)
 {
-    char path[120];
-    unsigned i;
+    sigset_t set;
 
-    if (folder[0] == '\0')
-        return;
-    for (i = 0; i < all_count; i++) {
-        unlink(all[i].local + 5);
-        snprintf(path, sizeof path, "%s/%u.log", folder, i);
-        unlink(path);
-    }
-    rmdir(folder);
-    folder[0] = '\0';
+    sigemptyset(&set);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGHUP);
+    return set;
 }
 
-void servers_stop(void)
+/* Around whatever makes a pid and its `pid` field differ: the handler trusts the field. */
+static sigset_t hold_signals(void)
+{
+    sigset_t set = ending_signals(), before;
+
+    sigprocmask(SIG_BLOCK, &set, &before);
+    return before;
+}
+
+static void allow_signals(sigset_t before)
+{
+    sigprocmask(SIG_SETMASK, &before, NULL);
+}
+
+/* ---- The end -------------------------------------------------------------------------------- */
+
+/* What the servers were told to make. Also from a signal handler: nothing but system calls. */
+static void remove_known(void)
 {
     unsigned i;
 
-    if (getpid() != owner) /* a child of the test that exits */
-        return;
+    for (i = 0; i < all_count; i++) {
+        unlink(all[i].local + 5);
+        unlink(logs[i]);
+    }
+    rmdir(folder);
+}
+
+/* And what they made besides, say with --appendonly. Links are removed, not followed. */
+static void remove_tree(const char *path, int depth)
+{
+    DIR *list = opendir(path);
+    struct dirent *entry;
+    char inner[512];
+
+    while (list != NULL && (entry = readdir(list)) != NULL) {
+        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0 ||
+            snprintf(inner, sizeof inner, "%s/%s", path, entry->d_name) >= (int)sizeof inner)
+            continue;
+        if (unlink(inner) != 0 && depth > 0)
+            remove_tree(inner, depth - 1);
+    }
+    if (list != NULL)
+        closedir(list);
+    rmdir(path);
+}
+
+/* Only system calls here: it also runs in a signal handler. */
+static void end_servers(void)
+{
+    unsigned i;
+
     for (i = 0; i < all_count; i++)
         if (all[i].pid > 0)
             kill(all[i].pid, SIGKILL);
@@ -89,24 +134,42 @@ void servers_stop(void)
         all[i].pid = 0;
         all[i].fd = -1;
     }
-    remove_files();
+    remove_known();
+}
+
+void servers_stop(void)
+{
+    sigset_t before;
+
+    if (getpid() != owner || folder[0] == '\0') /* a child of the test that exits; or: twice */
+        return;
+    before = hold_signals();
+    end_servers();
+    remove_tree(folder, 4);
     all_count = 0;
+    folder[0] = '\0';
+    allow_signals(before);
 }
 
 static void on_signal(int number)
 {
-    servers_stop();
+    if (getpid() == owner && folder[0] != '\0')
+        end_servers();
     signal(number, SIG_DFL);
     raise(number);
 }
 
+/* None of them while another one is handled. */
 static void catch_signals(void)
 {
-    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
-    unsigned i;
+    struct sigaction action;
 
-    for (i = 0; i < sizeof numbers / sizeof *numbers; i++)
-        signal(numbers[i], on_signal);
+    memset(&action, 0, sizeof action);
+    action.sa_handler = on_signal;
+    action.sa_mask = ending_signals();
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+    sigaction(SIGHUP, &action, NULL);
 }
 
 /* ---- Starting ------------------------------------------------------------------------------- */
@@ -133,14 +196,13 @@ static void become_server(const struct server *server)
     const char *words[40] = {"redis-server",    "--bind", "127.0.0.1",  "--save",  "",
                              "--appendonly",    "no",     "--loglevel", "warning", "--unixsocket",
                              server->local + 5, "--dir",  folder,       "--port"};
-    char port[12], log[120];
+    char port[12];
     unsigned used = 14, i;
 
     snprintf(port, sizeof port, "%d", server->port);
-    snprintf(log, sizeof log, "%s/%u.log", folder, (unsigned)(server - all));
     words[used++] = port;
     words[used++] = "--logfile";
-    words[used++] = log;
+    words[used++] = logs[server - all];
     for (i = 0; more_options != NULL && more_options[i] != NULL && used < 39; i++)
         words[used++] = more_options[i];
 #ifdef __linux__
@@ -149,32 +211,52 @@ static void become_server(const struct server *server)
         _exit(1);
 #endif
     execvp(words[0], (char *const *)(void *)words);
-    fprintf(stderr, "redis-server: %s (make deps installs it)\n", strerror(errno));
-    _exit(127);
+    _exit(errno == ENOENT ? 127 : 126);
 }
 
 static void spawn(struct server *server)
 {
+    sigset_t before = hold_signals();
+
     fflush(stdout);
+    unlink(server->local + 5); /* a killed server's */
     server->pid = fork();
+    if (server->pid == 0) {
+        allow_signals(before);
+        become_server(server);
+    }
+    allow_signals(before);
     if (server->pid < 0)
         fail("fork", strerror(errno));
-    if (server->pid == 0)
-        become_server(server);
 }
 
-/* Waits until it answers. 0 when it has ended, or does not within 20 s. */
+/* Has it ended by itself? Without the program there is no use in another try. */
+static int ended(struct server *server)
+{
+    sigset_t before = hold_signals();
+    int status = 0, over = waitpid(server->pid, &status, WNOHANG) == server->pid;
+
+    if (over)
+        server->pid = 0;
+    allow_signals(before);
+    if (over && WIFEXITED(status) && WEXITSTATUS(status) == 127)
+        fail("redis-server not found", "run make deps");
+    return over;
+}
+
+/* Waits until it answers. 0 when it has ended, or does not within 20 s. That a stranger answers who
+   was faster to take the port is ruled out by the unix socket: a server makes it in our folder once
+   it has the port. */
 static int comes_up(struct server *server)
 {
     char reply[64];
     long end = now_ms() + 20000;
 
     while (now_ms() < end) {
-        if (waitpid(server->pid, NULL, WNOHANG) == server->pid) {
-            server->pid = 0;
+        if (ended(server))
             return 0;
-        }
-        if (strcmp(server_ask(server, reply, sizeof reply, "PING", NULL), "PONG") == 0)
+        if (access(server->local + 5, F_OK) == 0 &&
+            strcmp(server_ask(server, reply, sizeof reply, "PING", NULL), "PONG") == 0)
             return 1;
         sleep_ms(5);
     }
@@ -190,11 +272,11 @@ static void start(struct server *server, unsigned index)
         server->port = free_port();
         snprintf(server->address, sizeof server->address, "127.0.0.1:%d", server->port);
         snprintf(server->local, sizeof server->local, "unix:%s/%u.sock", folder, index);
+        snprintf(logs[index], sizeof logs[index], "%s/%u.log", folder, index);
         spawn(server);
         if (comes_up(server))
             return;
-        if (server->pid > 0)
-            server_kill(server);
+        server_kill(server);
     }
     fail("redis-server", "does not come up");
 }
@@ -204,7 +286,11 @@ void servers_start(struct server *servers, unsigned count, const char *const *op
     const char *parent = getenv("TMPDIR");
     unsigned i;
 
-    snprintf(folder, sizeof folder, "%.40s/redlock-XXXXXX", parent != NULL ? parent : "/tmp");
+    if (count > SERVERS_MAX)
+        fail("servers_start", "too many");
+    if (parent == NULL || strlen(parent) > 60) /* a unix socket's path has to be short */
+        parent = "/tmp";
+    snprintf(folder, sizeof folder, "%.60s/redlock-XXXXXX", parent);
     if (mkdtemp(folder) == NULL)
         fail(folder, strerror(errno));
     owner = getpid();
@@ -229,32 +315,45 @@ static void hang_up(struct server *server)
 
 void server_kill(struct server *server)
 {
-    kill(server->pid, SIGKILL);
-    waitpid(server->pid, NULL, 0);
+    sigset_t before = hold_signals();
+
+    if (server->pid > 0) { /* kill(0) would be this program and its whole process group */
+        kill(server->pid, SIGKILL);
+        waitpid(server->pid, NULL, 0);
+    }
     server->pid = 0;
     hang_up(server);
+    allow_signals(before);
 }
 
 void server_restart(struct server *server)
 {
-    if (server->pid > 0)
+    int tries;
+
+    for (tries = 0; tries < 20; tries++) { /* a connection may have the port for a moment */
         server_kill(server);
-    spawn(server);
-    if (!comes_up(server))
-        fail(server->address, "does not come up again");
+        spawn(server);
+        if (comes_up(server))
+            return;
+        sleep_ms(100);
+    }
+    fail(server->address, "does not come up again");
 }
 
 void server_pause(struct server *server)
 {
     int status;
 
+    if (server->pid <= 0)
+        return;
     kill(server->pid, SIGSTOP);
     waitpid(server->pid, &status, WUNTRACED); /* until it has stopped */
 }
 
 void server_resume(struct server *server)
 {
-    kill(server->pid, SIGCONT);
+    if (server->pid > 0)
+        kill(server->pid, SIGCONT);
 }
 
 /* ---- The other client ----------------------------------------------------------------------- */
@@ -328,31 +427,56 @@ static int next_reply(int fd, char *reply, size_t size)
     return 1;
 }
 
-const char *server_ask(struct server *server, char *reply, size_t size, ...)
+/* Writes the command; its size, or 0 when it is too long. */
+static size_t encode(char *command, size_t room, unsigned count, const void *const *words,
+                     const size_t *sizes)
+{
+    size_t used = (size_t)snprintf(command, room, "*%u\r\n", count);
+    unsigned i;
+
+    for (i = 0; i < count; i++) {
+        if (used + sizes[i] + 32 > room)
+            return 0;
+        used += (size_t)snprintf(command + used, room - used, "$%zu\r\n", sizes[i]);
+        memcpy(command + used, words[i], sizes[i]);
+        memcpy(command + used + sizes[i], "\r\n", 2);
+        used += sizes[i] + 2;
+    }
+    return used;
+}
+
+const char *server_ask_binary(struct server *server, char *reply, size_t size, unsigned count,
+                              const void *const *words, const size_t *sizes)
 {
     char command[4096];
-    const char *word;
-    unsigned words = 0;
-    size_t used;
-    va_list list;
+    size_t used = encode(command, sizeof command, count, words, sizes);
 
-    va_start(list, size);
-    while (va_arg(list, const char *) != NULL)
-        words++;
-    va_end(list);
-    used = (size_t)snprintf(command, sizeof command, "*%u\r\n", words);
-    va_start(list, size);
-    while ((word = va_arg(list, const char *)) != NULL && used < sizeof command)
-        used += (size_t)snprintf(command + used, sizeof command - used, "$%zu\r\n%s\r\n",
-                                 strlen(word), word);
-    va_end(list);
-    reply[0] = '\0';
-    if (used >= sizeof command)
+    if (used == 0)
         fail("server_ask", "command too long");
+    reply[0] = '\0';
     if (!connected(server) || send(server->fd, command, used, MSG_NOSIGNAL) != (ssize_t)used ||
         !next_reply(server->fd, reply, size)) {
         hang_up(server);
         snprintf(reply, size, "(no answer)");
     }
     return reply;
+}
+
+const char *server_ask(struct server *server, char *reply, size_t size, ...)
+{
+    const void *words[ASK_WORDS];
+    size_t sizes[ASK_WORDS];
+    const char *word;
+    unsigned count = 0;
+    va_list list;
+
+    va_start(list, size);
+    while ((word = va_arg(list, const char *)) != NULL) {
+        if (count == ASK_WORDS)
+            fail("server_ask", "too many words");
+        words[count] = word;
+        sizes[count++] = strlen(word);
+    }
+    va_end(list);
+    return server_ask_binary(server, reply, size, count, words, sizes);
 }

@@ -34,6 +34,10 @@ void server_resume(struct server *server);
    `reply`. */
 const char *server_ask(struct server *server, char *reply, size_t size, ...);
 
+/* The same with `count` words, at most 16, of given sizes: they may hold any bytes. */
+const char *server_ask_binary(struct server *server, char *reply, size_t size, unsigned count,
+                              const void *const *words, const size_t *sizes);
+
 /* Milliseconds of a monotonic clock, and a sleep. */
 long now_ms(void);
 void sleep_ms(long ms);

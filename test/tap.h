@@ -54,6 +54,7 @@ tap_is(long got, long expected, const char *file, int line, const char *format, 
     va_end(arguments);
     if (got != expected)
         printf("# got %ld, expected %ld\n", got, expected);
+    fflush(stdout);
     return got == expected;
 }
 
@@ -65,6 +66,7 @@ tap_is(long got, long expected, const char *file, int line, const char *format, 
 static inline void skip(const char *why)
 {
     printf("ok %u # SKIP %s\n", ++tap_checks, why);
+    fflush(stdout);
 }
 
 /* Prints the plan; the exit status of the program: a test of nothing has failed. */

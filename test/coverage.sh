@@ -1,0 +1,30 @@
+#!/bin/sh
+# coverage.sh BUILD_DIR - which lines of the library the tests run. Fails below 90 percent.
+#
+# SPDX-FileCopyrightText: the redlock authors
+# SPDX-License-Identifier: MIT
+set -eu
+build=$1/coverage
+rm -rf "$build"
+mkdir -p "$build"
+for file in redlock resp net; do
+    gcc -std=c99 -O0 -g --coverage -I. -c $file.c -o "$build/$file.o"
+done
+for test in resp_test lock_test fake_test net_test server_test; do
+    gcc -std=c99 -D_POSIX_C_SOURCE=200809L --coverage -I. -Itest test/$test.c test/fake.c test/servers.c \
+        "$build"/redlock.o "$build"/resp.o "$build"/net.o -o "$build/$test"
+    "$build/$test" >"$build/$test.tap" || { grep '^not ok' "$build/$test.tap"; exit 1; }
+done
+for file in redlock resp net; do
+    gcov -b -o "$build" "$file.c" 2>/dev/null | awk -v file="$file.c" '
+        $0 == "File \x27" file "\x27" { mine = 1 }
+        mine && /^Lines/ { sub(/.*:/, ""); lines = $0 }
+        mine && /^Taken/ { sub(/.*:/, ""); printf "%-10s lines %-18s branches taken %s\n", file, lines, $0; mine = 0 }'
+    mv "$file.c.gcov" "$build/"
+done
+rm -f ./*.gcov
+echo 'lines not run:'
+grep -H '#####:' "$build"/redlock.c.gcov "$build"/resp.c.gcov "$build"/net.c.gcov |
+    sed "s|$build/||; s/\.gcov: *#####: */:/; s/: */:/2" || true
+awk '/#####:/ { no++ } /^ *[0-9]+\*?:/ { yes++ } END { printf "all: %.1f %% of lines\n", 100 * yes / (yes + no); exit yes < 9 * no }' \
+    "$build"/redlock.c.gcov "$build"/resp.c.gcov "$build"/net.c.gcov

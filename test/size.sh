@@ -1,0 +1,69 @@
+#!/bin/sh
+# size.sh BUILD_DIR - what the library costs: text, data, bss, the largest stack frame, the structs; for
+# three machines, compiled only. Then the gates: the core may use no libc function but mem* and str*, may
+# have nothing in data or bss, and must keep the limits below.
+#
+# SPDX-FileCopyrightText: the redlock authors
+# SPDX-License-Identifier: MIT
+set -eu
+build=$1/size
+mkdir -p "$build"
+flags='-std=c99 -Os -ffunction-sections -fdata-sections -fno-asynchronous-unwind-tables -fno-pie -DNDEBUG'
+m4='arm-none-eabi-gcc -mcpu=cortex-m4 -mthumb'
+small='-DRESP_PIPELINE_MAX=3 -DRESP_TEXT_MAX=15 -DRESP_DEPTH_MAX=2 -DREDLOCK_POOL_MAX=20
+ -DREDLOCK_NODES_MAX=5 -DREDLOCK_KEY_MAX=16 -DREDLOCK_LABEL_MAX=0 -DREDLOCK_TROUBLE_MAX=23 -DRESP_OUT_MAX=230'
+status=0
+
+gate() { # WHAT VALUE LIMIT
+    if [ "$2" -le "$3" ]; then
+        printf '  %-58s %6d <= %d\n' "$1" "$2" "$3"
+    else
+        printf '  %-58s %6d >  %d  MISSED\n' "$1" "$2" "$3"
+        status=1
+    fi
+}
+text() { # FILE.o ...
+    size "$@" | awk 'NR > 1 { n += $1 } END { print n }'
+}
+struct() { # COMPILER STRUCT
+    printf '#include "redlock.h"\nchar size_of[sizeof(struct %s)];\n' "$2" >"$build/size.c"
+    $1 -I. -c "$build/size.c" -o "$build/size.o"
+    nm -S "$build/size.o" | awk '$4 == "size_of" { print $2 }' | xargs -I{} printf '%d' 0x{}
+}
+row() { # NAME COMPILER FILES
+    rm -f "$build"/*.o "$build"/*.su
+    for file in $3; do
+        $2 $flags -fstack-usage -c "$file.c" -o "$build/$file.o"
+    done
+    size "$build"/*.o | awk -v name="$1" -v frame="$(cat "$build"/*.su | awk '{ if ($2 > n) n = $2 } END { print n }')" '
+        NR > 1 { t += $1; d += $2; b += $3 } END { printf "%-34s %6d %5d %5d  %5d", name, t, d, b, frame }'
+    printf '  %5d %5d %5d\n' "$(struct "$2" redlock_node)" "$(struct "$2" redlock_lock)" "$(struct "$2" redlock)"
+}
+
+echo 'at -Os                               text  data   bss  frame   node  lock client (bytes)'
+row 'x86-64, core' gcc 'redlock resp'
+row 'x86-64, with net.c' gcc 'redlock resp net'
+x64=$(text "$build"/*.o)
+row '32-bit Arm Linux, core' arm-linux-gnueabihf-gcc 'redlock resp'
+row '32-bit Arm Linux, with net.c' arm-linux-gnueabihf-gcc 'redlock resp net'
+row 'Cortex-M4, core, small limits' "$m4 $small" 'redlock resp'
+row 'Cortex-M4, core' "$m4" 'redlock resp'
+m4_text=$(text "$build"/*.o)
+frame=$(cat "$build"/*.su | awk '{ if ($2 > n) n = $2 } END { print n }')
+
+echo
+echo 'libc functions that the core uses on Cortex-M4:'
+nm -u "$build"/redlock.o "$build"/resp.o | awk '/ U / && $2 !~ /^(resp|redlock)_/ { print $2 }' | sort -u | tr '\n' ' '
+echo
+echo 'Gates:'
+foreign=$(nm -u "$build"/redlock.o "$build"/resp.o | awk '/ U / && $2 !~ /^(resp_|redlock_|mem|str)/' | wc -l)
+gate 'functions of others but mem*, str*' "$foreign" 0
+gate 'symbols in data or bss' "$(nm "$build"/redlock.o "$build"/resp.o | grep -c ' [dDbBcC] ' || true)" 0
+gate 'core on Cortex-M4, text' "$m4_text" 8192
+gate 'whole library on x86-64, text' "$x64" 10240
+gate 'node on Cortex-M4' "$(struct "$m4" redlock_node)" 640
+gate 'node on Cortex-M4, small limits' "$(struct "$m4 $small" redlock_node)" 320
+gate 'lock on Cortex-M4' "$(struct "$m4" redlock_lock)" 128
+gate 'largest stack frame on Cortex-M4' "$frame" 256
+[ $status -eq 0 ] || echo 'Targets are missed: see the lines marked so, and README, "Figures".'
+exit 0
