@@ -73,8 +73,7 @@ enum {
 /* Answers 1 when the key was ours and is deleted, 0 when there is none, else the token of whoever
    has it: that tells a split vote from a holder. */
 static const char rl_delete_script[] =
-    "local v=redis.call('get',KEYS[1])"
-    "if v==ARGV[1]then return redis.call('del',KEYS[1])end return v or 0";
+    "local v=redis.call('get',KEYS[1])return v==ARGV[1]and redis.call('del',KEYS[1])or v or 0";
 static const char rl_pexpire_script[] =
     "return redis.call('get',KEYS[1])==ARGV[1]and redis.call('pexpire',KEYS[1],ARGV[2])or 0";
 
@@ -88,9 +87,12 @@ static const char rl_pexpire_script[] =
 #error "a label has at most 255 bytes, a key 65535"
 #endif
 
-/* 70: what stands around script, key, token and ttl on the wire, with the longest of numbers. */
+/* What stands on the wire around script, key and token: 48 bytes; 17 more for the ttl. */
 enum {
-    RL_LONGEST = 70 + sizeof rl_delete_script + REDLOCK_KEY_MAX + RL_TOKEN_HEX + REDLOCK_LABEL_MAX
+    RL_LONGEST_DELETE = 48 + sizeof rl_delete_script,
+    RL_LONGEST_PEXPIRE = 65 + sizeof rl_pexpire_script,
+    RL_LONGEST = (RL_LONGEST_DELETE > RL_LONGEST_PEXPIRE ? RL_LONGEST_DELETE : RL_LONGEST_PEXPIRE) +
+                 REDLOCK_KEY_MAX + RL_TOKEN_HEX + REDLOCK_LABEL_MAX
 };
 typedef char rl_out_holds_the_longest_command[RESP_OUT_MAX >= RL_LONGEST ? 1 : -1];
 
@@ -295,10 +297,8 @@ static void rl_unanswered(struct redlock *c, struct redlock_node *node, struct r
 {
     unsigned bit = rl_bit(node->priv.index);
 
-    if (command == RL_SET && op->priv.state != RL_ASK) {
-        rl_clear(&op->priv.unheard, bit);
-        return;
-    }
+    if (command == RL_SET && op->priv.state != RL_ASK)
+        return; /* held without it */
     rl_clear(&op->priv.waits, bit);
     if (command != RL_SET && node->priv.useful && !(op->priv.broken & bit))
         rl_set(&op->priv.todo, bit);
@@ -439,6 +439,12 @@ static void rl_drop(struct redlock *c, struct redlock_lock *op, redlock_mask mas
             resp_pipe_drop(&c->priv.nodes[i].priv.pipe, op, command);
 }
 
+/* A held lock is given back: grants that still come make no members any more. */
+static void rl_drop_late(struct redlock *c, struct redlock_lock *op)
+{
+    rl_drop(c, op, (redlock_mask)(op->priv.asked & ~(op->members | op->priv.late)), RL_SET);
+}
+
 /* The votes that did not come in time: they failed, and the nodes are told why. */
 static void rl_too_slow(struct redlock *c, struct redlock_lock *op)
 {
@@ -499,9 +505,9 @@ static void rl_step_start(struct redlock *c, struct redlock_lock *op, uint64_t n
         rl_finish(c, op, REDLOCK_NO_ENTROPY, RL_IDLE);
         return;
     }
-    op->priv.attempts = (uint16_t)(op->priv.attempts + (op->priv.attempts < UINT16_MAX));
+    op->priv.attempts = (uint8_t)(op->priv.attempts + (op->priv.attempts < UINT8_MAX));
     op->priv.outcome = REDLOCK_PENDING;
-    op->priv.asked = op->priv.unheard = op->priv.late = op->members = 0;
+    op->priv.asked = op->priv.late = op->members = 0;
     rl_begin_round(c, op, now); /* R1: `now` was read before anything was queued */
     op->priv.state = RL_ASK;
 }
@@ -529,7 +535,6 @@ static void rl_step_ask(struct redlock *c, struct redlock_lock *op, uint64_t now
         op->valid_until_us = rl_valid_until(c, op);
         op->members = op->granted;
         op->extended = 0;
-        op->priv.unheard = op->priv.waits;
         op->priv.waits = op->priv.todo = 0;
         rl_finish(c, op, REDLOCK_OK, RL_HELD);
     } else if (rl_bits(rl_all(c) & ~(unsigned)(op->refused | op->failed)) < c->priv.quorum) {
@@ -599,17 +604,19 @@ static uint32_t rl_quick_us(const struct redlock *c, const struct redlock_lock *
     return rtt < most ? rtt : most;
 }
 
-static uint32_t rl_pause_us(struct redlock *c, struct redlock_lock *op)
+/* The pause before a retry for which somebody else has to let go. */
+static uint32_t rl_pause_us(struct redlock *c, const struct redlock_lock *op)
 {
     const struct redlock_settings *s = &c->priv.settings;
-    uint32_t delay_us = op->priv.pause_ms * 1000U;
-    uint32_t jitter_us = op->priv.pause_ms * (s->retry_jitter_pct * 10U);
-    uint32_t grown_ms = op->priv.pause_ms + op->priv.pause_ms * s->retry_growth_pct / 100U;
+    uint32_t pause_ms = s->retry_delay_ms, jitter_us;
+    unsigned i;
 
-    if (s->retry_growth_pct > 0 && grown_ms == op->priv.pause_ms)
-        grown_ms++;
-    op->priv.pause_ms = grown_ms < s->retry_delay_max_ms ? grown_ms : s->retry_delay_max_ms;
-    return delay_us - jitter_us + rl_random_below(c, 2 * jitter_us + 1);
+    for (i = 0; i < op->priv.slow && pause_ms < s->retry_delay_max_ms; i++)
+        pause_ms += (pause_ms * s->retry_growth_pct + 99) / 100U;
+    if (pause_ms > s->retry_delay_max_ms)
+        pause_ms = s->retry_delay_max_ms;
+    jitter_us = pause_ms * (s->retry_jitter_pct * 10U);
+    return pause_ms * 1000U - jitter_us + rl_random_below(c, 2 * jitter_us + 1);
 }
 
 /* An attempt has ended with `outcome`, nothing is owed any more: ends the operation, or tries
@@ -638,6 +645,7 @@ static void rl_retry(struct redlock *c, struct redlock_lock *op, uint64_t now)
         return;
     } else {
         pause_us = rl_pause_us(c, op);
+        op->priv.slow = (uint8_t)(op->priv.slow + (op->priv.slow < UINT8_MAX));
         op->priv.quick = 0;
     }
     if (op->priv.until_us != 0 && pause_us > op->priv.until_us - now)
@@ -700,8 +708,10 @@ static void rl_end_extension(struct redlock *c, struct redlock_lock *op, enum re
     rl_drop(c, op, op->priv.waits, RL_PEXPIRE);
     op->priv.waits = op->priv.todo = 0;
     rl_clear(&op->members, op->refused);
-    if (status == REDLOCK_LOST)
+    if (status == REDLOCK_LOST) {
         op->valid_until_us = 0;
+        rl_drop_late(c, op);
+    }
     rl_finish(c, op, status, status == REDLOCK_LOST ? RL_IDLE : RL_HELD);
 }
 
@@ -904,7 +914,6 @@ static int rl_answered(struct redlock *c, struct redlock_node *node, const struc
     if (op == NULL)
         return 1;
     if (who->tag == RL_SET && op->priv.state != RL_ASK) { /* the lock is held: a late grant. R8 */
-        rl_clear(&op->priv.unheard, rl_bit(node->priv.index));
         if (vote == RL_YES)
             rl_set(&op->priv.late, rl_bit(node->priv.index));
     } else {
@@ -957,25 +966,18 @@ static void rl_receive(struct redlock *c, struct redlock_node *node)
 
 /* ---- Set up --------------------------------------------------------------------------------- */
 
-struct rl_setting {
-    const char *name;
-    uint32_t least, most, usual;
-    int may_be_zero;
+/* In the order of struct redlock_settings, which is all uint32_t. REDLOCK_ZERO is none of `most`. */
+static const struct rl_setting {
+    uint32_t most, usual;
+} rl_settings[] = {
+    {16, 0},   {60000, 50}, {600000, 1000}, {254, UINT8_MAX}, {600000, 100},
+    {100, 50}, {1000, 50},  {600000, 1000}, {500000, 10000},  {65535, 100},
 };
 
-/* In the order of struct redlock_settings, which is all uint32_t. */
-static const struct rl_setting rl_settings[] = {
-    {"quorum", 1, 16, 0, 0},
-    {"node_timeout_ms", 1, 60000, 50, 0},
-    {"stall_ms", 1, 600000, 1000, 0},
-    {"retries", 1, 0xfffffffe, 0xfffffffe, 1},
-    {"retry_delay_ms", 1, 600000, 100, 1},
-    {"retry_jitter_pct", 1, 100, 50, 1},
-    {"retry_growth_pct", 1, 1000, 50, 1},
-    {"retry_delay_max_ms", 1, 600000, 1000, 0},
-    {"drift_ppm", 1, 500000, 10000, 1},
-    {"extend_max", 1, 65535, 100, 1},
-};
+/* Their names, one after the other; a star before those that may be REDLOCK_ZERO. */
+static const char rl_setting_names[] =
+    "quorum\0node_timeout_ms\0stall_ms\0*retries\0*retry_delay_ms\0*retry_jitter_pct\0"
+    "*retry_growth_pct\0retry_delay_max_ms\0*drift_ppm\0*extend_max";
 
 typedef char
     rl_every_setting_has_a_range[sizeof(struct redlock_settings) ==
@@ -987,20 +989,20 @@ typedef char
 static const char *rl_complete(struct redlock_settings *settings, unsigned count)
 {
     uint32_t values[sizeof rl_settings / sizeof *rl_settings];
+    const char *name = rl_setting_names;
     unsigned i;
 
     memcpy(values, settings, sizeof values);
-    for (i = 0; i < sizeof rl_settings / sizeof *rl_settings; i++) {
-        const struct rl_setting *s = &rl_settings[i];
+    for (i = 0; i < sizeof rl_settings / sizeof *rl_settings; i++, name += strlen(name) + 1) {
         if (values[i] == 0)
-            values[i] = i == 0 ? count / 2 + 1 : s->usual;
-        else if (values[i] == REDLOCK_ZERO && s->may_be_zero)
+            values[i] = i == 0 ? count / 2 + 1 : rl_settings[i].usual;
+        else if (values[i] == REDLOCK_ZERO && *name == '*')
             values[i] = 0;
-        else if (values[i] < s->least || values[i] > s->most)
-            return s->name;
+        else if (values[i] > rl_settings[i].most)
+            return name + (*name == '*');
     }
     memcpy(settings, values, sizeof values);
-    return settings->quorum < count / 2 + 1 || settings->quorum > count ? "quorum" : NULL;
+    return settings->quorum < count / 2 + 1 || settings->quorum > count ? rl_setting_names : NULL;
 }
 
 /* What is wrong with the address of nodes[i], or NULL. */
@@ -1127,8 +1129,7 @@ enum redlock_status redlock_acquire_start(struct redlock *client, struct redlock
         return REDLOCK_BAD_ARGUMENT;
     lock->valid_until_us = 0;
     lock->priv.attempts = 0;
-    lock->priv.quick = 0;
-    lock->priv.pause_ms = client->priv.settings.retry_delay_ms;
+    lock->priv.quick = lock->priv.slow = 0;
     return rl_begin(client, lock, RL_START, wait_ms);
 }
 
@@ -1151,8 +1152,7 @@ enum redlock_status redlock_release_start(struct redlock *client, struct redlock
     if (lock->priv.asked == 0)
         return REDLOCK_GONE;
     lock->valid_until_us = 0;
-    rl_drop(client, lock, lock->priv.unheard, RL_SET);
-    lock->priv.unheard = 0;
+    rl_drop_late(client, lock);
     return rl_begin(client, lock, RL_RELEASE, wait_ms);
 }
 
@@ -1168,7 +1168,7 @@ void redlock_forget(struct redlock *client, struct redlock_lock *lock)
 {
     if (client == NULL || lock == NULL || lock->status == REDLOCK_PENDING)
         return;
-    rl_drop(client, lock, lock->priv.unheard, RL_SET);
+    rl_drop_late(client, lock);
     rl_move(client, lock, RL_NOWHERE);
     lock->priv.state = RL_IDLE;
     lock->priv.asked = 0;

@@ -56,7 +56,7 @@ extern "C" {
 
 /* Limits, fixed at compile time: the same for every file of a program. */
 #ifndef REDLOCK_NODES_MAX
-#define REDLOCK_NODES_MAX 9 /* nodes of a client, 1..16. RAM: 2 bytes each, per lock */
+#define REDLOCK_NODES_MAX 7 /* nodes of a client, 1..16. RAM: 2 bytes each, per lock */
 #endif
 #ifndef REDLOCK_KEY_MAX
 #define REDLOCK_KEY_MAX 64 /* bytes of a key. RESP_OUT_MAX must hold the longest command with it */
@@ -193,7 +193,7 @@ struct redlock_settings {
     /* A connection that owes an answer, or a dial that takes, longer than this is given up, 1 ..
        600000; default 1000. Lower dials more often; higher notices a hung node later. R5 */
     uint32_t stall_ms;
-    /* Attempts after the first, 1 and up; REDLOCK_ZERO: none, also not after a split vote; default:
+    /* Attempts after the first, 1..254; REDLOCK_ZERO: none, also not after a split vote; default:
        as many as fit into the call's wait_ms. R6 */
     uint32_t retries;
     /* Pause before the first retry, 1..600000, REDLOCK_ZERO: none; default 100. Lower hands over
@@ -236,29 +236,28 @@ struct redlock_lock {
     /* You read these. */
     enum redlock_status status; /* of the last operation */
     uint8_t token[20];          /* who holds it; random, new at each attempt; hex on the wire. R1 */
-    uint64_t valid_until_us;    /* on the io's clock, drift taken off; 0: not held. R3 */
     redlock_mask granted;       /* nodes that said yes: set, extended, deleted */
     redlock_mask refused;       /* nodes that said no: someone else has it, or it is not there */
     redlock_mask failed;        /* nodes that did not say, or not in time: see their trouble */
     redlock_mask members;       /* nodes that hold the lock for us: only these can confirm it. R8 */
     uint16_t extended;          /* how often, since the acquire */
+    uint64_t valid_until_us;    /* on the io's clock, drift taken off; 0: not held. R3 */
 
     struct {
+        uint64_t started_us; /* T1. R1 */
+        uint64_t due_us;     /* of what `state` waits for */
+        uint64_t until_us;   /* end of the caller's wait */
         struct redlock_lock *next, *prev;
-        uint64_t started_us;        /* T1. R1 */
-        uint64_t due_us;            /* of what `state` waits for */
-        uint64_t until_us;          /* end of the caller's wait */
-        uint32_t pause_ms;          /* before the next attempt */
-        redlock_mask todo;          /* nodes that the present command must still be queued on */
-        redlock_mask waits;         /* nodes whose answer to it is due */
-        redlock_mask broken;        /* nodes whose connection broke under it */
-        redlock_mask denied;        /* nodes that failed for lack of permission */
-        redlock_mask asked;         /* nodes that may have our key: they are owed a release. R4 */
-        redlock_mask unheard, late; /* held: nodes whose SET is not answered, was granted since */
+        redlock_mask todo;   /* nodes that the present command must still be queued on */
+        redlock_mask waits;  /* nodes whose answer to it is due */
+        redlock_mask broken; /* nodes whose connection broke under it */
+        redlock_mask denied; /* nodes that failed for lack of permission */
+        redlock_mask asked;  /* nodes that may have our key: they are owed a release. R4 */
+        redlock_mask late;   /* nodes that granted it after it was decided */
         uint16_t holder[REDLOCK_NODES_MAX]; /* who has it there, hashed; 0: not known */
-        uint16_t attempts;
-        int8_t outcome; /* redlock_status, once decided */
-        uint8_t state, list, quick;
+        int8_t outcome;                     /* redlock_status, once decided */
+        uint8_t state, list;
+        uint8_t attempts, quick, slow; /* so far; retries of either kind */
     } priv;
 };
 
@@ -315,7 +314,7 @@ REDLOCK_API void redlock_forget(struct redlock *client, struct redlock_lock *loc
    REDLOCK_OK, _HELD, _SPLIT, _UNREACHABLE, _DENIED, _TOO_LATE, _TIMEOUT, _NO_ENTROPY or
    _BAD_ARGUMENT. _TIMEOUT only when others had it; nodes that cannot be reached keep their own code
    also at the end of wait_ms. Whatever was set on the way to a failure is undone. Blocks wait_ms +
-   3 * node_timeout_ms at most; with 0, 15 * node_timeout_ms, reached only by nodes that hang one
+   3 * node_timeout_ms at most; with 0, 20 * node_timeout_ms, reached only by nodes that hang one
    after the other. [Redlock], "The Redlock algorithm", steps 1 to 5; R1 to R6. */
 REDLOCK_API enum redlock_status redlock_acquire(struct redlock *client, struct redlock_lock *lock,
                                                 uint32_t wait_ms);

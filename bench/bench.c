@@ -84,8 +84,7 @@ static void floor_connect(void)
 static void floor_encode(void)
 {
     static const char script[] =
-        "local v=redis.call('get',KEYS[1])"
-        "if v==ARGV[1]then return redis.call('del',KEYS[1])end return v or 0";
+        "local v=redis.call('get',KEYS[1])return v==ARGV[1]and redis.call('del',KEYS[1])or v or 0";
     static const char token[] = "0123456789abcdef0123456789abcdef01234567";
     int i;
 

@@ -32,11 +32,13 @@ R5|s/resp_pipe_abandon\(pipe, &place\)/0 \&\& $&/|those who wait on a broken con
 R5|s/(event == RESP_REPLY && who.count > 0 && )rl_answered\(c, node, &who\)/$1(rl_answered(c, node, \&who), 1)/|nonsense disconnects
 R5|s/if \(waits && now - node->priv.mark_us > stall_us\)/if (0)/|the stall
 R5|s/node->state == REDLOCK_NODE_DOWN && \(node->priv.mark_us == 0 \|\| now < node->priv.mark_us\)/0/|the pause before dialling
-R5|s/(&& rl_bits\()/$1/;s/rl_drop\(client, lock, lock->priv.unheard, RL_SET\);\n    rl_move/rl_move/|a forgotten lock is not written to
+R5|s/rl_drop_late\(client, lock\);\n    rl_move/rl_move/|a forgotten lock is not written to
+R5|s/op->valid_until_us = 0;\s+rl_drop_late\(c, op\);/op->valid_until_us = 0;/|a lost lock leaves no votes behind
 R6|s/(else if \(rl_bits\(rl_all\(c\) & ~\(unsigned\)\(op->refused \| op->failed\)\) < )c->priv.quorum/${1}0/|lost when it is lost
 R6|s/op->priv.attempts > c->priv.settings.retries/0/|the number of retries
 R6|s/2 \* jitter_us \+ 1/1/|jitter
-R6|s/op->priv.pause_ms = grown_ms < s->retry_delay_max_ms/op->priv.pause_ms = 0/|growth of the pauses
+R6|s/i < op->priv.slow && pause_ms/0 \&\& pause_ms/|growth of the pauses
+R6|s/pause_ms = s->retry_delay_max_ms;/;/|the longest pause
 R6|s/if \(quick && op->priv.quick < RL_QUICK_MAX\)/if (0)/|quick retries
 R6|s/if \(same >= quorum\)\s+return REDLOCK_HELD;/return REDLOCK_HELD;/|a split vote told from a holder
 R6|s/pause_us = op->priv.until_us - now;/;/|the last attempt when the wait ends

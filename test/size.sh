@@ -11,7 +11,7 @@ mkdir -p "$build"
 flags='-std=c99 -Os -ffunction-sections -fdata-sections -fno-asynchronous-unwind-tables -fno-pie -DNDEBUG'
 m4='arm-none-eabi-gcc -mcpu=cortex-m4 -mthumb'
 small='-DRESP_PIPELINE_MAX=3 -DRESP_TEXT_MAX=15 -DRESP_DEPTH_MAX=2 -DREDLOCK_POOL_MAX=20
- -DREDLOCK_NODES_MAX=5 -DREDLOCK_KEY_MAX=16 -DREDLOCK_LABEL_MAX=0 -DREDLOCK_TROUBLE_MAX=23 -DRESP_OUT_MAX=230'
+ -DREDLOCK_NODES_MAX=5 -DREDLOCK_KEY_MAX=16 -DREDLOCK_LABEL_MAX=0 -DREDLOCK_TROUBLE_MAX=23 -DRESP_OUT_MAX=212'
 status=0
 
 gate() { # WHAT VALUE LIMIT
