@@ -508,7 +508,7 @@ static void r06_pauses_are_random_and_grow(void)
             wrong += pause < expected * 500 || pause > expected * 1500;
             shortest = pause * 100 / expected < shortest ? pause * 100 / expected : shortest;
             longest = pause * 100 / expected > longest ? pause * 100 / expected : longest;
-            expected = expected + expected / 2 < 1000 ? expected + expected / 2 : 1000;
+            expected = expected + (expected + 1) / 2 < 1000 ? expected + (expected + 1) / 2 : 1000;
             seen++;
         }
         last = fake_log[i].at_us;
