@@ -105,7 +105,7 @@ static void r01_a_set_is_never_sent_again(void)
     fake_nodes[2].delay_us = 30 * MS;
     is_int(acquire(0), REDLOCK_OK, "r01: two of three grant, one connection breaks");
     fake_pass(&client, 200 * MS);
-    is_int((int)fake_count(1, 'S'), 1, "r01: the SET on the broken connection is not repeated");
+    is_int((int)fake_count(1, 'S'), 1, "r01 T41: the SET on the broken connection is not repeated");
 }
 
 static void r01_t1_is_read_before_the_first_byte(void)
@@ -1041,6 +1041,20 @@ static void tokens_of_the_caller(void)
     is_int((int)fake_count(0, 'S'), 1, "r01: only");
 }
 
+static void two_names_two_locks(void)
+{
+    struct redlock_lock other;
+
+    begin_with_defaults(3);
+    redlock_lock_init(&other, "k2", 2, 10000);
+    is_int(acquire(0), REDLOCK_OK, "T15: one name");
+    is_int((int)redlock_acquire(&client, &other, 0), REDLOCK_OK,
+           "T15: another name, at the same time");
+    is_int(release(100), REDLOCK_OK, "T15: released");
+    ok(redlock_remaining_ms(&client, &other) > 9000, "T15: which does not touch the other");
+    redlock_release(&client, &other, 100);
+}
+
 static void binary_keys(void)
 {
     begin_with_defaults(3);
@@ -1250,6 +1264,7 @@ int main(void)
     bad_drift();
     bad_settings();
     tokens_of_the_caller();
+    two_names_two_locks();
     binary_keys();
     no_entropy_no_lock();
     clock_that_steps_back();
