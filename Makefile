@@ -15,7 +15,7 @@ LARGE = -DRESP_OUT_MAX=16384 -DRESP_PIPELINE_MAX=255 -DREDLOCK_NODES_MAX=16
 # For tests: the tightest queues. For the size table: what a small device would choose.
 TIGHT = -DRESP_PIPELINE_MAX=4 -DRESP_DEPTH_MAX=2 -DREDLOCK_POOL_MAX=20 -DRESP_OUT_MAX=300
 
-.PHONY: all help deps demo test amalgamation mutants coverage size bench style clean test-build \
+.PHONY: all help deps deps-demo deps-test deps-figures demo test amalgamation mutants coverage size bench style clean test-build \
         test-examples test-valgrind $(VARIANTS:%=test-%)
 .DELETE_ON_ERROR:
 
@@ -24,9 +24,12 @@ all: $(B)/libredlock.a ## build the static library (the default)
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-# Targets that need more than a compiler call it first; it does nothing where all is there.
+# Targets that need more than a compiler call it first, for their part; it does nothing where all is
+# there.
 deps: ## install what demo, test, size and bench need (Debian and its kin; asks apt-get)
 	@test/deps.sh
+deps-demo deps-test deps-figures:
+	@test/deps.sh $(@:deps-%=%)
 
 clean: ## remove all that was built
 	rm -rf $(B)
@@ -91,7 +94,7 @@ test-build: $(LIB) $(HEADERS)
 	gcc $(WARN) -I. examples/lock.c $(LIB) -o $(B)/examples/lock
 	gcc $(WARN) $(POSIX) -I. examples/epoll.c $(LIB) -o $(B)/examples/epoll
 
-test: deps ## build and run all tests: two compilers, sanitizers, valgrind, single file, limits
+test: deps-test ## build and run all tests: two compilers, sanitizers, valgrind, single file, limits
 	@MAKE='$(MAKE)' test/all.sh $(VARIANTS:%=test-%) test-valgrind test-build test-examples mutants style
 
 test-examples: test-build $(B)/demo
@@ -104,11 +107,11 @@ $(B)/demo: examples/demo.c test/servers.c test/servers.h $(LIB) $(HEADERS)
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) $(WARN) $(POSIX) -I. -Itest $< test/servers.c $(LIB) -o $@
 
-demo: deps ## five real servers, and the lock at work on them
+demo: deps-demo ## five real servers, and the lock at work on them
 	@$(MAKE) -s $(B)/demo
 	@$(B)/demo
 
-coverage: deps ## lines of the library that the tests run
+coverage: deps-test ## lines of the library that the tests run
 	@test/coverage.sh $(B)
 
 style: ## formatting, the length of functions and headers, duplicate names
@@ -116,13 +119,13 @@ style: ## formatting, the length of functions and headers, duplicate names
 
 # ---- Figures --------------------------------------------------------------------------------
 
-size: deps ## text, data, stack, structs and symbols for three machines, against their limits
+size: deps-figures ## text, data, stack, structs and symbols for three machines, against their limits
 	@test/size.sh $(B)
 
 $(B)/bench $(B)/bench-large: bench/bench.c test/servers.c test/servers.h $(LIB) $(HEADERS)
 	@mkdir -p $(@D)
 	$(CC) -O2 -g $(WARN) $(POSIX) $(if $(findstring large,$@),$(LARGE)) -I. -Itest $< test/servers.c $(LIB) -o $@
 
-bench: deps ## the library against the floor, in one run: latency, throughput, system calls
+bench: deps-figures ## the library against the floor, in one run: latency, throughput, system calls
 	@$(MAKE) -s $(B)/bench $(B)/bench-large
 	@$(B)/bench && $(B)/bench-large && bench/syscalls.sh $(B)

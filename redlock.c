@@ -418,7 +418,10 @@ static void rl_queue_all(struct redlock *c, struct redlock_lock *op)
                 rl_set(&op->failed, bit);
         } else if (node->state == REDLOCK_NODE_READY) {
             if (!rl_queue(c, node, op, rl_command_of(op), op)) {
-                rl_set(&c->priv.full, bit);
+                if (node->state == REDLOCK_NODE_READY)
+                    rl_set(&c->priv.full, bit);
+                else
+                    i--; /* it broke while room was made: look at it again */
                 continue;
             }
             rl_clear(&op->priv.todo, bit);
@@ -937,12 +940,12 @@ static void rl_take(struct redlock *c, struct redlock_node *node, const uint8_t 
             break;
         if (event == RESP_REPLY && who.count > 0 && rl_answered(c, node, &who))
             continue;
+        node->priv.useful = 0; /* dialling would not mend it */
         if (who.owner != NULL)
             rl_unanswered(c, node, (struct redlock_lock *)who.owner, who.tag);
         if (pipe->reader.item.kind == RESP_ERROR && event == RESP_BAD)
             rl_server_trouble(node, "said unasked", &pipe->reader.item);
-        rl_node_given_up(c, node,
-                         event == RESP_BAD ? "does not speak RESP" : "wrong kind of answer");
+        rl_node_failed(c, node, event == RESP_BAD ? "does not speak RESP" : "wrong kind of answer");
         return;
     }
 }

@@ -1,31 +1,40 @@
 #!/bin/sh
-# deps.sh - installs what demo, tests, size table and bench need and this machine lacks. Says what it
-# does before it does it. Debian and its kin; elsewhere it says what is missing.
+# deps.sh [demo|test|figures] - installs what the demo, the tests, or the size table and bench need and
+# this machine lacks; without a word, all. Says what it does before it does it. Debian and its kin;
+# elsewhere it says what is missing.
 #
 # SPDX-FileCopyrightText: the redlock authors
 # SPDX-License-Identifier: MIT
 set -eu
 
 # command:package that brings it
-needed='redis-server:redis-server redis-cli:redis-tools prove:perl valgrind:valgrind clang:clang
-clang-format:clang-format gcov:gcc strace:strace arm-none-eabi-gcc:gcc-arm-none-eabi
-arm-linux-gnueabihf-gcc:gcc-arm-linux-gnueabihf g++:g++'
+demo='redis-server:redis-server'
+test='redis-cli:redis-tools prove:perl valgrind:valgrind clang:clang clang-format:clang-format g++:g++
+ pgrep:procps'
+figures='strace:strace valgrind:valgrind arm-none-eabi-gcc:gcc-arm-none-eabi
+ arm-linux-gnueabihf-gcc:gcc-arm-linux-gnueabihf'
+case ${1:-all} in
+demo) needed=$demo ;;
+test) needed="$demo $test" ;;
+figures) needed="$demo $figures" ;;
+*) needed="$demo $test $figures" ;;
+esac
 
 missing=
 for pair in $needed; do
     command -v "${pair%%:*}" >/dev/null 2>&1 || missing="$missing ${pair#*:}"
 done
 # headers and run-time libraries, which no command shows
-for pair in /usr/lib/arm-none-eabi/newlib:libnewlib-arm-none-eabi \
-    /usr/arm-linux-gnueabihf/include/stdio.h:libc6-dev-armhf-cross; do
-    [ -e "${pair%%:*}" ] || missing="$missing ${pair#*:}"
-done
-if command -v clang >/dev/null 2>&1; then # without the run-time library -fsanitize does not link
+case $needed in *arm-*)
+    for pair in /usr/lib/arm-none-eabi/newlib:libnewlib-arm-none-eabi \
+        /usr/arm-linux-gnueabihf/include/stdio.h:libc6-dev-armhf-cross; do
+        [ -e "${pair%%:*}" ] || missing="$missing ${pair#*:}"
+    done ;;
+esac
+case $needed in *clang:*) # without its run-time library -fsanitize does not link
     echo 'int main(void) { return 0; }' | clang -fsanitize=address -x c - -o /dev/null 2>/dev/null ||
-        missing="$missing libclang-rt-14-dev"
-else
-    missing="$missing libclang-rt-14-dev"
-fi
+        missing="$missing libclang-rt-14-dev" ;;
+esac
 [ -n "$missing" ] || exit 0
 
 sudo=
@@ -33,7 +42,7 @@ if [ "$(id -u)" -ne 0 ]; then
     sudo=sudo
     command -v sudo >/dev/null 2>&1 || sudo=none
 fi
-if ! command -v apt-get >/dev/null 2>&1 || [ $sudo = none ]; then
+if ! command -v apt-get >/dev/null 2>&1 || [ "$sudo" = none ]; then
     echo "deps: missing:$missing" >&2
     echo "deps: no apt-get here, or no right to use it. Please install these (Debian's names) and try again." >&2
     exit 1

@@ -1156,6 +1156,28 @@ static void many_with_a_hung_node(void)
     is_int((int)held, MANY, "r05: a hung node, whose places are used up, stops nobody");
 }
 
+/* The server had closed the connection; we find out while making room for more commands. */
+static void many_on_a_dead_connection(void)
+{
+    enum { MANY = 40 };
+    static struct redlock_lock many[MANY];
+    static const char names[] = "0123456789abcdefghijklmnopqrstuvwxyzABCD";
+    unsigned i, held = 0;
+
+    begin_with_defaults(3);
+    warm_up();
+    for (i = 0; i < 3; i++)
+        fake_break((int)i);
+    for (i = 0; i < MANY; i++) {
+        redlock_lock_init(&many[i], &names[i], 1, 10000);
+        redlock_acquire_start(&client, &many[i], 0);
+    }
+    fake_pass(&client, 40 * MS);
+    for (i = 0; i < MANY; i++)
+        held += many[i].status == REDLOCK_OK;
+    is_int((int)held, MANY, "T13: %d locks on connections that were dead: all held", MANY);
+}
+
 static void over_is_over(void)
 {
     struct redlock_lock *gone = &lock;
@@ -1271,6 +1293,7 @@ int main(void)
     an_end_is_told_at_once();
     many_at_once();
     many_with_a_hung_node();
+    many_on_a_dead_connection();
     over_is_over();
     texts();
     no_token_in_trouble();
