@@ -195,8 +195,8 @@ static void hung_servers(void)
     end(&a);
 }
 
-/* Serves a client that wants nothing until its connections are up and all bytes have left, 10 s at
-   most: the release for a node whose connection had just broken goes then. */
+/* Serves a client that wants nothing until its connections are up, all bytes have left and all answers
+   have come, 10 s at most: the release for a node whose connection had just broken goes then. */
 static void settle(struct side *side)
 {
     long until = now_ms() + 10000;
@@ -208,7 +208,8 @@ static void settle(struct side *side)
         redlock_tick(&side->client);
         for (n = 0, busy = 0; n < NODES; n++) {
             events[n] = (uint8_t)redlock_interest(&side->client, n);
-            busy += (events[n] & REDLOCK_WRITABLE) != 0;
+            busy +=
+                (events[n] & REDLOCK_WRITABLE) != 0 || resp_pipe_waits(&side->nodes[n].priv.pipe);
         }
         redlock_posix()->wait(NULL, side->nodes, NODES, 10000, events);
         for (n = 0; n < NODES; n++)
@@ -228,6 +229,9 @@ static void connections_that_break(void)
         server_ask(&servers[i], text, sizeof text, "CLIENT", "KILL", "TYPE", "normal", "SKIPME",
                    "yes", NULL);
     is_int((int)redlock_extend(&a.client, &a.lock), REDLOCK_OK, "T13: CLIENT KILL, then extend");
+    settle(&a);
+    is_int((int)redlock_extend(&a.client, &a.lock), REDLOCK_OK, "and again");
+    settle(&a); /* a connection that breaks before its first answer is not dialled again at once */
     for (i = 0; i < 5; i++)
         server_ask(&servers[i], text, sizeof text, "CLIENT", "KILL", "TYPE", "normal", "SKIPME",
                    "yes", NULL);
