@@ -29,7 +29,8 @@ extern "C" {
 #define RESP_DEPTH_MAX 4 /* nesting of arrays and maps, 1..8. RAM: 4 bytes each */
 #endif
 #ifndef RESP_PIPELINE_MAX
-#define RESP_PIPELINE_MAX 8 /* replies due at once, 2..255. RAM: one pointer and 3 bytes each */
+#define RESP_PIPELINE_MAX                                                                          \
+    8 /* replies due at once, 2..255, one not for owners. RAM: one pointer and 3 bytes each */
 #endif
 #ifndef RESP_OUT_MAX
 #define RESP_OUT_MAX 320 /* bytes waiting to be sent, up to 65535. RAM: 1 byte each */
@@ -137,7 +138,7 @@ RESP_API struct resp_writer resp_pipe_begin(struct resp_pipe *pipe);
 /* Queues what was written as one command whose reply goes to `owner`, with `tag` on it; an owner of
    NULL drops the reply. Returns 1; or 0 when the bytes or the reply found no room, the pipe being
    as it was before the begin: try again when something was sent or answered. Without an owner only
-   the bytes need room. */
+   the bytes need room (up to 65535 in a row). */
 RESP_API int resp_pipe_commit(struct resp_pipe *pipe, const struct resp_writer *w, void *owner,
                               uint8_t tag);
 

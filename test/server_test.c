@@ -225,6 +225,7 @@ static void connections_that_break(void)
 
     begin(&a, 5, &patient);
     is_int(acquire(&a, 0), REDLOCK_OK, "connected");
+    settle(&a);
     for (i = 0; i < 5; i++)
         server_ask(&servers[i], text, sizeof text, "CLIENT", "KILL", "TYPE", "normal", "SKIPME",
                    "yes", NULL);
