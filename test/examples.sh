@@ -37,10 +37,11 @@ grep -q 'no quorum' "$folder/out" && grep -q 'No such file' "$folder/out" || fai
 grep -q UNEXPECTED "$folder/out" && fail "demo: $(cat "$folder/out")"
 # Interrupted in the middle: its servers and its folder must be gone.
 mkdir "$folder/tmp"
-TMPDIR=$folder/tmp "$build/demo" >"$folder/out" 2>&1 &
+: >"$folder/interrupted" # a file of its own: the other one still tells of the first run
+TMPDIR=$folder/tmp "$build/demo" >"$folder/interrupted" 2>&1 &
 demo=$!
 tries=0
-until grep -q 'B waits' "$folder/out"; do
+until grep -q 'B waits' "$folder/interrupted"; do
     tries=$((tries + 1))
     [ $tries -lt 400 ] || fail "demo does not start"
     sleep 0.05
