@@ -345,13 +345,15 @@ struct resp_writer resp_pipe_begin(struct resp_pipe *pipe)
 }
 
 /* Finds a place at the end of the queue. The last one is kept for commands without an owner: these
-   can share it, so they never have to wait. */
-static struct resp_place *resp_new_place(struct resp_pipe *pipe, const void *owner)
+   can share it, so they never have to wait. Not across tags: what a tag asked for is what its
+   answer is checked against. */
+static struct resp_place *resp_new_place(struct resp_pipe *pipe, const void *owner, uint8_t tag)
 {
     unsigned count = pipe->priv.count;
     struct resp_place *last = count > 0 ? resp_place_at(pipe, count - 1) : NULL;
 
-    if (owner == NULL && last != NULL && last->owner == NULL && last->count < UINT16_MAX)
+    if (owner == NULL && last != NULL && last->owner == NULL && last->tag == tag &&
+        last->count < UINT16_MAX)
         return last;
     if (count == RESP_PIPELINE_MAX || (owner != NULL && count == RESP_PIPELINE_MAX - 1))
         return NULL;
@@ -363,7 +365,7 @@ static struct resp_place *resp_new_place(struct resp_pipe *pipe, const void *own
 
 int resp_pipe_commit(struct resp_pipe *pipe, const struct resp_writer *w, void *owner, uint8_t tag)
 {
-    struct resp_place *place = w->overflow ? NULL : resp_new_place(pipe, owner);
+    struct resp_place *place = w->overflow ? NULL : resp_new_place(pipe, owner, tag);
 
     if (place == NULL)
         return 0;

@@ -111,12 +111,12 @@ RESP_API enum resp_event resp_read(struct resp_reader *reader, const uint8_t **c
 
 /* ---- One pipelined connection --------------------------------------------------------------- */
 
-/* A place in the queue of replies due. Neighbours without an owner share one, so that a command
-   whose answer nobody wants always finds a place. */
+/* A place in the queue of replies due. Neighbours without an owner and of one tag share it, so that
+   a command whose answer nobody wants always finds a place. */
 struct resp_place {
     void *owner;    /* NULL: the reply is read and dropped */
     uint16_t count; /* replies; above 1 only without an owner */
-    uint8_t tag;    /* the owner's own mark */
+    uint8_t tag;    /* the asker's mark, kept without an owner too: what was asked */
 };
 
 /* The commands that wait to be sent, and who waits for which reply. A server answers in the order
@@ -137,8 +137,8 @@ RESP_API struct resp_writer resp_pipe_begin(struct resp_pipe *pipe);
 
 /* Queues what was written as one command whose reply goes to `owner`, with `tag` on it; an owner of
    NULL drops the reply. Returns 1; or 0 when the bytes or the reply found no room, the pipe being
-   as it was before the begin: try again when something was sent or answered. Without an owner only
-   the bytes need room (up to 65535 in a row). */
+   as it was before the begin: try again when something was sent or answered. Without an owner, and
+   with the one tag that all of these carry, only the bytes need room (up to 65535 in a row). */
 RESP_API int resp_pipe_commit(struct resp_pipe *pipe, const struct resp_writer *w, void *owner,
                               uint8_t tag);
 

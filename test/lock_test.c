@@ -358,6 +358,30 @@ static void r05_unwanted_answers_are_dropped(void)
     is_int((int)fake_keys_left(), 1, "r05: no key of ours is left");
 }
 
+/* The queue of a slow node is full: the release of what was cancelled shares the place that is kept
+   for such, but not with the SET before it, whose answer is another. */
+static void r05_a_full_queue_keeps_answers_apart(void)
+{
+    struct redlock_lock many[RESP_PIPELINE_MAX - 1];
+    unsigned i;
+
+    begin_with_defaults(1);
+    warm_up();
+    fake_nodes[0].hung = 1;
+    for (i = 0; i < RESP_PIPELINE_MAX - 1; i++) {
+        redlock_lock_init(&many[i], &"abcdefghijklmnopqrstuvwxyz"[i % 26], 1, 10000);
+        redlock_acquire_start(&client, &many[i], 1000);
+        fake_pass(&client, 0);
+    }
+    redlock_cancel(&client, &many[i - 1]);
+    fake_pass(&client, 60 * MS);
+    fake_resume(0);
+    fake_pass(&client, 100 * MS);
+    ok(nodes[0].state == REDLOCK_NODE_READY && fake_nodes[0].dials == 1,
+       "r05: the connection lives on: %s", nodes[0].trouble);
+    redlock_deinit(&client);
+}
+
 /* What must end a connection, with the words that the user then reads. */
 static void r05_nonsense_disconnects(void)
 {
@@ -1253,6 +1277,7 @@ int main(void)
     r04_t8_cancel_undoes();
     r04_cancel_in_every_state();
     r05_unwanted_answers_are_dropped();
+    r05_a_full_queue_keeps_answers_apart();
     r05_nonsense_disconnects();
     r05_unasked_greeting_disconnects();
     r05_one_byte_at_a_time();

@@ -822,13 +822,13 @@ static enum resp_event answer(const char *bytes)
 static int replied_to(const char *bytes, const void *owner, uint8_t tag)
 {
     return answer(bytes) == RESP_REPLY && who.count > 0 && who.owner == owner &&
-           (owner == NULL || who.tag == tag);
+           who.tag == tag;
 }
 
 static int abandoned(const void *owner, uint8_t tag)
 {
     return resp_pipe_abandon(&line, &who) == 1 && who.owner == owner &&
-           (owner == NULL || who.tag == tag);
+           who.tag == tag;
 }
 
 /* Whether a user could tell the two apart: bytes to send, and replies due. */
@@ -905,17 +905,23 @@ static void dropping(void)
     resp_pipe_drop(&line, &b, 2);
     resp_pipe_drop(&line, &a, 3);
     resp_pipe_drop(&line, &a, 1);
-    ok(replied_to("+1\r\n", NULL, 0), "dropped: owner and tag");
+    ok(replied_to("+1\r\n", NULL, 1), "dropped: owner and tag");
     ok(replied_to("+2\r\n", &a, 2), "not another tag");
     ok(replied_to("+3\r\n", &b, 1), "not another owner");
 
     ok(ask(&a, 1) && ask(&b, 1) && ask(&a, 1), "three more");
     is_int(answer("*2\r\n:1\r\n"), RESP_ITEM, "an answer has begun");
     resp_pipe_drop(&line, &a, 1);
-    ok(replied_to(":2\r\n", NULL, 0), "dropped while it arrives");
+    ok(replied_to(":2\r\n", NULL, 1), "dropped while it arrives");
     ok(replied_to("+2\r\n", &b, 1), "between two of the same tag");
-    ok(replied_to("+3\r\n", NULL, 0), "all of a tag are dropped");
+    ok(replied_to("+3\r\n", NULL, 1), "all of a tag are dropped");
     is_int(resp_pipe_waits(&line), 0, "they kept their places");
+
+    ok(ask(&a, 1), "one more");
+    resp_pipe_drop(&line, &a, 1);
+    ok(ask(NULL, 2), "and behind it one that never had an owner");
+    ok(replied_to("+1\r\n", NULL, 1), "the dropped one keeps its tag");
+    ok(replied_to("+2\r\n", NULL, 2), "as does the other");
 }
 
 static void abandoning(void)
@@ -1043,8 +1049,7 @@ static void model_answered(void)
 
 static int model_is_first(void)
 {
-    return who.count > 0 && who.owner == model.due[0].owner &&
-           (who.owner == NULL || who.tag == model.due[0].tag);
+    return who.count > 0 && who.owner == model.due[0].owner && who.tag == model.due[0].tag;
 }
 
 static void encode_echo(struct resp_writer *w, unsigned long step)
@@ -1058,7 +1063,7 @@ static void encode_echo(struct resp_writer *w, unsigned long step)
    owner is taken, and one with an owner while there are fewer replies due than places. */
 static int model_ask(unsigned long step, void *owner)
 {
-    uint8_t bytes[64], tag = (uint8_t)roll(3);
+    uint8_t bytes[64], tag = (uint8_t)(owner != NULL ? roll(3) : 0);
     struct resp_writer mine = {NULL, 0, 0, 0}, w = resp_pipe_begin(&line);
     uint32_t same = seed;
     int fits, taken;
