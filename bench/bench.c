@@ -2,11 +2,17 @@
    turns, because machines differ from minute to minute; what counts is the ratio.
 
    The floor writes ready-made commands to all nodes, polls, and reads until a quorum has answered;
-   twice, for the acquire and for the release. It has no tokens, no time limits, no votes.
+   twice, for the acquire and for the release. It has no tokens, no time limits, no votes. Its bytes
+   are those that the library sent for a key of the same length.
+   System calls are counted from within the timed runs, the library's through a struct redlock_io
+   that passes them on: under strace a client is so slow that nearly all answers are there at the
+   first poll.
 
-   bench                       starts five servers and prints the table
-   bench --only KIND N ADDR... one kind (floor, library) N times on these nodes, for strace and callgrind
-   bench --serve               starts five servers, prints their addresses, waits for the end of stdin
+   bench [--rounds N] [--pairs N]                 starts five servers and prints the tables
+   bench --only KIND --pairs N --nodes A,B,C,D,E  one kind (floor, library) on these nodes, for
+                                                  strace and callgrind
+   bench --serve                                  starts five servers, prints their addresses with
+                                                  commas, waits for the end of stdin
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
@@ -27,42 +33,34 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { NODES = 5, QUORUM = 3, ROUNDS = 15, PAIRS = 1000, MOST = 256 };
+enum { NODES = 5, QUORUM = 3, MOST = 256, ROUNDS_MAX = 1000, PAIRS_MAX = 1000000, COMMAND = 400 };
+enum { FLOOR, LIBRARY, KINDS };
+enum { POLLS, SENDS, RECEIVES, RANDOMS, CALLS };
 
-static struct server servers[NODES];
+static const char *const kind_names[KINDS] = {"floor", "library"};
+static const int flights[] = {1, 8, 64, 256};
+enum { FLIGHTS = sizeof flights / sizeof *flights };
+
 static const char *addresses[NODES];
-
-static double now_us(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec * 1e6 + (double)now.tv_nsec / 1e3;
-}
-
-static double cpu_us(void)
-{
-    struct rusage used;
-
-    getrusage(RUSAGE_SELF, &used);
-    return (double)(used.ru_utime.tv_sec + used.ru_stime.tv_sec) * 1e6 +
-           (double)(used.ru_utime.tv_usec + used.ru_stime.tv_usec);
-}
+static long rounds = 15, pairs = 2000;
+static long calls[KINDS][CALLS];
+static long dials; /* the library's: more than NODES says that it hung up on servers that work */
 
 static void check(int good, const char *what)
 {
     if (good)
         return;
-    fprintf(stderr, "bench: %s: %s\n", what, strerror(errno));
+    fprintf(stderr, "bench: %s%s%s\n", what, errno != 0 ? ": " : "",
+            errno != 0 ? strerror(errno) : "");
     exit(1);
 }
 
 /* ---- The floor ------------------------------------------------------------------------------ */
 
 static int floor_fd[NODES];
-static long floor_due[NODES];           /* replies still to come */
-static char floor_bytes[2][MOST * 400]; /* SETs, releases */
-static size_t floor_size[2][MOST + 1];  /* of the first n of them */
+static long floor_due[NODES];               /* replies still to come, late ones among them */
+static char floor_bytes[2][MOST * COMMAND]; /* SETs, releases, one after the other */
+static size_t floor_size[2];                /* of one of them */
 
 static void floor_connect(void)
 {
@@ -81,85 +79,152 @@ static void floor_connect(void)
     }
 }
 
-static void floor_encode(void)
+/* One write; more only when a node that lags behind the quorum has filled its socket. */
+static void floor_send(int fd, const char *bytes, size_t size)
 {
-    static const char script[] =
-        "local v=redis.call('get',KEYS[1])return v==ARGV[1]and redis.call('del',KEYS[1])or v or 0";
-    static const char token[] = "0123456789abcdef0123456789abcdef01234567";
-    int i;
-
-    for (i = 0; i < MOST; i++) {
-        char *set = floor_bytes[0] + floor_size[0][i], *release = floor_bytes[1] + floor_size[1][i];
-        floor_size[0][i + 1] =
-            floor_size[0][i] + (size_t)sprintf(set,
-                                               "*6\r\n$3\r\nSET\r\n$8\r\nfloor%03d\r\n$40\r\n%s\r\n"
-                                               "$2\r\nNX\r\n$2\r\nPX\r\n$5\r\n30000\r\n",
-                                               i, token);
-        floor_size[1][i + 1] =
-            floor_size[1][i] + (size_t)sprintf(release,
-                                               "*5\r\n$4\r\nEVAL\r\n$%d\r\n%s\r\n$1\r\n1\r\n"
-                                               "$8\r\nfloor%03d\r\n$40\r\n%s\r\n",
-                                               (int)strlen(script), script, i, token);
+    for (;;) {
+        struct pollfd room = {0, POLLOUT, 0};
+        ssize_t moved = send(fd, bytes, size, MSG_NOSIGNAL);
+        calls[FLOOR][SENDS]++;
+        check(moved >= 0 || errno == EAGAIN, "send");
+        bytes += moved > 0 ? moved : 0;
+        size -= moved > 0 ? (size_t)moved : 0;
+        if (size == 0)
+            return;
+        room.fd = fd;
+        calls[FLOOR][POLLS]++;
+        check(poll(&room, 1, 5000) > 0, "a node takes no bytes");
     }
+}
+
+/* Reads what there is; returns whether the node has answered everything by that. */
+static int floor_receive(int i)
+{
+    char bytes[4096];
+    int wrong = 0;
+    ssize_t k, got = recv(floor_fd[i], bytes, sizeof bytes, 0);
+
+    calls[FLOOR][RECEIVES]++;
+    check(got > 0, "a node hung up");
+    for (k = 0; k < got; k++) { /* +OK and :1, a line each; anything else is no lock */
+        floor_due[i] -= bytes[k] == '\n';
+        wrong |= bytes[k] == '-' || bytes[k] == '$' || bytes[k] == '0';
+    }
+    check(!wrong, "the floor's lock was refused");
+    return floor_due[i] == 0;
 }
 
 /* Writes n commands to each node, reads until a quorum has answered them all. */
 static void floor_phase(int which, int n)
 {
     struct pollfd fds[NODES];
-    char bytes[4096];
     int i, answered = 0;
 
     for (i = 0; i < NODES; i++) {
-        size_t size = floor_size[which][n];
-        check(send(floor_fd[i], floor_bytes[which], size, 0) == (ssize_t)size, "send");
+        floor_send(floor_fd[i], floor_bytes[which], floor_size[which] * (size_t)n);
         floor_due[i] += n;
         fds[i].fd = floor_fd[i];
         fds[i].events = POLLIN;
     }
     while (answered < QUORUM) {
-        check(poll(fds, NODES, 5000) > 0, "poll");
-        for (i = 0; i < NODES; i++) {
-            ssize_t got = fds[i].revents != 0 ? recv(floor_fd[i], bytes, sizeof bytes, 0) : 0;
-            ssize_t k;
-            for (k = 0; k < got; k++) /* +OK and :1: a line each */
-                floor_due[i] -= bytes[k] == '\n';
-            answered += got > 0 && floor_due[i] == 0;
-        }
+        calls[FLOOR][POLLS]++;
+        check(poll(fds, NODES, 5000) > 0, "no quorum answers");
+        for (i = 0; i < NODES; i++)
+            if (fds[i].revents != 0)
+                answered += floor_receive(i);
     }
 }
 
-static void floor_pair(void)
+static void floor_run(int n, long total)
 {
-    floor_phase(0, 1);
-    floor_phase(1, 1);
+    for (; total > 0; total -= n) {
+        floor_phase(0, n);
+        floor_phase(1, n);
+    }
+}
+
+/* ---- What the library asks of the system ---------------------------------------------------- */
+
+static struct redlock_node nodes[NODES];
+static struct redlock_io watched; /* redlock_posix(), but counting, and keeping what is sent */
+static int kept = 2;              /* which of floor_bytes: 0, 1; 2: none */
+
+static int watch_transmit(void *context, struct redlock_node *node, const void *bytes, size_t size)
+{
+    int moved = redlock_posix()->transmit(context, node, bytes, size);
+
+    calls[LIBRARY][SENDS]++;
+    if (kept < 2 && node == &nodes[0] && moved > 0 && (size_t)moved <= COMMAND) {
+        memcpy(floor_bytes[kept], bytes, (size_t)moved);
+        floor_size[kept] = (size_t)moved;
+    }
+    return moved;
+}
+
+static int watch_dial(void *context, struct redlock_node *node)
+{
+    dials++;
+    return redlock_posix()->dial(context, node);
+}
+
+static int watch_receive(void *context, struct redlock_node *node, void *bytes, size_t size)
+{
+    calls[LIBRARY][RECEIVES]++;
+    return redlock_posix()->receive(context, node, bytes, size);
+}
+
+static int watch_entropy(void *context, void *bytes, size_t size)
+{
+    calls[LIBRARY][RANDOMS]++;
+    return redlock_posix()->entropy(context, bytes, size);
+}
+
+static void watch_wait(void *context, struct redlock_node *list, unsigned count, uint64_t wait_us,
+                       uint8_t *events)
+{
+    calls[LIBRARY][POLLS]++;
+    redlock_posix()->wait(context, list, count, wait_us, events);
+}
+
+static void watch(void)
+{
+    watched = *redlock_posix();
+    watched.dial = watch_dial;
+    watched.transmit = watch_transmit;
+    watched.receive = watch_receive;
+    watched.entropy = watch_entropy;
+    watched.wait = watch_wait;
 }
 
 /* ---- The library ---------------------------------------------------------------------------- */
 
-static struct redlock_node nodes[NODES];
 static struct redlock client;
 static struct redlock_lock locks[MOST];
-static char names[MOST][8];
+static char names[MOST][16];
+static const struct redlock_settings patient = {0, 1000, 5000, 0, 0, 0, 0, 0, 0, 0};
 
 static void library_connect(void)
 {
-    static const struct redlock_settings settings = {0, 1000, 5000, 0, 0, 0, 0, 0, 0, 0};
     int i;
 
+    watch();
     for (i = 0; i < NODES; i++)
         nodes[i].address = addresses[i];
-    check(redlock_init(&client, redlock_posix(), nodes, NODES, &settings) == REDLOCK_OK, "init");
+    check(redlock_init(&client, &watched, nodes, NODES, &patient) == REDLOCK_OK, "init");
     for (i = 0; i < MOST; i++) {
-        snprintf(names[i], sizeof names[i], "lock%03u", (unsigned)i % 1000);
-        redlock_lock_init(&locks[i], names[i], 7, 30000);
+        snprintf(names[i], sizeof names[i], "redlo%03d", i);
+        redlock_lock_init(&locks[i], names[i], 8, 30000);
     }
 }
 
-static void library_pair(void)
+static void library_one(long total)
 {
-    check(redlock_acquire(&client, &locks[0], 0) == REDLOCK_OK, "acquire");
-    check(redlock_release(&client, &locks[0], 5000) == REDLOCK_OK, "release");
+    for (; total > 0; total--) {
+        enum redlock_status status = redlock_acquire(&client, &locks[0], 0);
+        check(status == REDLOCK_OK, redlock_strerror(status));
+        status = redlock_release(&client, &locks[0], 5000);
+        check(status == REDLOCK_OK, redlock_strerror(status));
+    }
 }
 
 static void library_sleep(uint64_t wait_us)
@@ -169,14 +234,15 @@ static void library_sleep(uint64_t wait_us)
 
     for (i = 0; i < NODES; i++)
         events[i] = (uint8_t)redlock_interest(&client, i);
-    redlock_posix()->wait(NULL, nodes, NODES, wait_us < 1000000 ? wait_us : 1000000, events);
+    watched.wait(NULL, nodes, NODES, wait_us < 1000000 ? wait_us : 1000000, events);
     for (i = 0; i < NODES; i++)
         if (events[i] != 0)
             redlock_event(&client, i, events[i]);
 }
 
-/* `total` pairs with n locks in flight: each is acquired again as soon as it is released. */
-static void library_many(int n, long total)
+/* `total` pairs with n locks in flight: each is acquired again as soon as it is released. It ends:
+   each operation is over within its wait of 5 s, and one that failed ends the program. */
+static void library_run(int n, long total)
 {
     long done = 0, started;
 
@@ -198,7 +264,83 @@ static void library_many(int n, long total)
     }
 }
 
-/* ---- The table ------------------------------------------------------------------------------ */
+/* Makes the floor's commands of the library's, for MOST keys of its own. */
+static void floor_copy(void)
+{
+    int which, i;
+
+    library_one(1); /* after it the connections are up */
+    kept = 0;
+    check(redlock_acquire(&client, &locks[0], 0) == REDLOCK_OK, "acquire");
+    kept = 1;
+    check(redlock_release(&client, &locks[0], 5000) == REDLOCK_OK, "release");
+    kept = 2;
+    for (which = 0; which < 2; which++) {
+        char *first = floor_bytes[which], name[16];
+        size_t size = floor_size[which], k = 0;
+        check(size > 0, "the first node was sent nothing");
+        while (k + 8 < size && memcmp(first + k, names[0], 8) != 0)
+            k++;
+        check(k + 8 < size, "the key is not in the command");
+        for (i = MOST - 1; i >= 0; i--) { /* the pattern itself last */
+            snprintf(name, sizeof name, "floor%03d", i);
+            memmove(first + (size_t)i * size, first, size);
+            memcpy(first + (size_t)i * size + k, name, 8);
+        }
+    }
+}
+
+/* ---- Measuring ------------------------------------------------------------------------------ */
+
+struct spent {
+    double wall_us, user_us, system_us;
+};
+
+struct series {
+    struct spent sum;
+    double rate[ROUNDS_MAX]; /* pairs per second, in each round */
+    double pairs, calls[CALLS];
+};
+
+static struct series one[KINDS], many[KINDS][FLIGHTS];
+static double *taken[KINDS]; /* microseconds of each pair */
+static double ratios[ROUNDS_MAX];
+
+static double now_us(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec * 1e6 + (double)now.tv_nsec / 1e3;
+}
+
+/* Begins or ends a run. */
+static struct spent spent_now(void)
+{
+    struct rusage used;
+    struct spent now;
+
+    getrusage(RUSAGE_SELF, &used);
+    now.user_us = (double)used.ru_utime.tv_sec * 1e6 + (double)used.ru_utime.tv_usec;
+    now.system_us = (double)used.ru_stime.tv_sec * 1e6 + (double)used.ru_stime.tv_usec;
+    now.wall_us = now_us();
+    return now;
+}
+
+static void add(struct series *to, long round, struct spent before, long count)
+{
+    struct spent now = spent_now();
+    int i;
+
+    to->sum.wall_us += now.wall_us - before.wall_us;
+    to->sum.user_us += now.user_us - before.user_us;
+    to->sum.system_us += now.system_us - before.system_us;
+    to->rate[round] = (double)count / (now.wall_us - before.wall_us) * 1e6;
+    to->pairs += (double)count;
+    for (i = 0; i < CALLS; i++) /* of its own kind: the other stood still meanwhile */
+        to->calls[i] += (double)(calls[FLOOR][i] + calls[LIBRARY][i]);
+    memset(calls, 0, sizeof calls);
+}
 
 static int by_size(const void *a, const void *b)
 {
@@ -207,126 +349,245 @@ static int by_size(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-static double quantile(double *values, size_t count, double q)
+static double quantile(double *values, long count, double q)
 {
-    qsort(values, count, sizeof *values, by_size);
+    qsort(values, (size_t)count, sizeof *values, by_size);
     return values[(size_t)((double)(count - 1) * q)];
 }
 
-static void latency(void)
+/* Median over the rounds of the rates of `a`, over those of `b` in the same round if not NULL. */
+static double median_rate(const struct series *a, const struct series *b)
 {
-    static double taken[2][ROUNDS * PAIRS], ratios[ROUNDS];
-    static const char *const kinds[] = {"floor", "library"};
-    double cpu[2] = {0, 0}, p50[2], p99[2];
-    int round, kind, i;
+    double each[ROUNDS_MAX];
+    long i;
 
-    for (round = 0; round < ROUNDS; round++) {
-        for (kind = 0; kind < 2; kind++) {
-            double *mine = taken[(kind + round) % 2] + round * PAIRS, cpu_before = cpu_us();
-            for (i = 0; i < PAIRS; i++) {
-                double start = now_us();
-                if ((kind + round) % 2 == 0)
-                    floor_pair();
-                else
-                    library_pair();
-                mine[i] = now_us() - start;
-            }
-            cpu[(kind + round) % 2] += cpu_us() - cpu_before;
-        }
-        ratios[round] = quantile(taken[1] + round * PAIRS, PAIRS, 0.5) /
-                        quantile(taken[0] + round * PAIRS, PAIRS, 0.5);
-    }
-    printf("\nOne lock at a time, acquire + release, %d nodes, microseconds\n", NODES);
-    printf("              p50      p99   client CPU\n");
-    for (kind = 0; kind < 2; kind++) {
-        p50[kind] = quantile(taken[kind], ROUNDS * PAIRS, 0.5);
-        p99[kind] = quantile(taken[kind], ROUNDS * PAIRS, 0.99);
-        printf("%-8s %8.1f %8.1f     %8.1f\n", kinds[kind], p50[kind], p99[kind],
-               cpu[kind] / ROUNDS / PAIRS);
-    }
-    printf(
-        "ratio of the medians %.3f, median of the %d rounds' ratios %.3f (target: at most 1.10)\n",
-        p50[1] / p50[0], ROUNDS, quantile(ratios, ROUNDS, 0.5));
+    for (i = 0; i < rounds; i++)
+        each[i] = a->rate[i] / (b != NULL ? b->rate[i] : 1);
+    return quantile(each, rounds, 0.5);
 }
 
-static void throughput(void)
+static void round_of_one(long round)
 {
-    static const int flights[] = {1, 8, 64, 256};
-    enum { FLIGHTS = sizeof flights / sizeof *flights, REPEATS = 5 };
-    double library[FLIGHTS][REPEATS], floor_rate[FLIGHTS][REPEATS], one = 0;
-    int repeat, f, i;
+    long turn, i;
 
-    for (repeat = 0; repeat < REPEATS; repeat++)
-        for (f = 0; f < FLIGHTS; f++) {
-            int n = flights[f], phases = (n == 1 ? 3000 : 20000) / n;
+    for (turn = 0; turn < KINDS; turn++) {
+        int kind = (turn + round) % KINDS == 0 ? FLOOR : LIBRARY;
+        double *mine = taken[kind] + round * pairs;
+        struct spent before = spent_now();
+        for (i = 0; i < pairs; i++) {
             double start = now_us();
-            library_many(n, (long)phases * n);
-            library[f][repeat] = phases * n / (now_us() - start) * 1e6;
-            start = now_us();
-            for (i = 0; i < phases; i++) {
-                floor_phase(0, n);
-                floor_phase(1, n);
-            }
-            floor_rate[f][repeat] = phases * n / (now_us() - start) * 1e6;
+            if (kind == FLOOR)
+                floor_run(1, 1);
+            else
+                library_one(1);
+            mine[i] = now_us() - start;
         }
-    printf("\nMany locks in flight on one thread, pairs per second (medians of %d)\n", REPEATS);
-    printf("in flight   library     floor   library/floor   library/one in flight\n");
+        add(&one[kind], round, before, pairs);
+    }
+    ratios[round] = quantile(taken[LIBRARY] + round * pairs, pairs, 0.5) /
+                    quantile(taken[FLOOR] + round * pairs, pairs, 0.5);
+}
+
+static void round_of_many(long round)
+{
+    int f, turn;
+
+    for (f = 0; f < FLIGHTS; f++)
+        for (turn = 0; turn < KINDS; turn++) {
+            int kind = (turn + round) % KINDS == 0 ? FLOOR : LIBRARY, n = flights[f];
+            long count = ((n == 1 ? pairs : 2 * pairs) + n - 1) / n * n;
+            struct spent before = spent_now();
+            if (kind == FLOOR)
+                floor_run(n, count);
+            else
+                library_run(n, count);
+            add(&many[kind][f], round, before, count);
+        }
+}
+
+/* ---- The tables ----------------------------------------------------------------------------- */
+
+static void print_one(void)
+{
+    double p50[KINDS], p99[KINDS];
+    int kind;
+
+    printf("\nOne lock at a time, acquire + release, %d nodes, %ld rounds of %ld pairs\n", NODES,
+           rounds, pairs);
+    printf("            p50 us   p99 us   pairs/s   client CPU us per pair: user, system\n");
+    for (kind = 0; kind < KINDS; kind++) {
+        struct series *s = &one[kind];
+        p50[kind] = quantile(taken[kind], rounds * pairs, 0.5);
+        p99[kind] = quantile(taken[kind], rounds * pairs, 0.99);
+        printf("%-8s  %8.1f %8.1f  %8.0f   %8.1f %8.1f\n", kind_names[kind], p50[kind], p99[kind],
+               s->pairs / s->sum.wall_us * 1e6, s->sum.user_us / s->pairs,
+               s->sum.system_us / s->pairs);
+    }
+    printf("library/floor: medians %.3f, median of the rounds' ratios %.3f, target <= 1.10; "
+           "p99 %.3f\n",
+           p50[LIBRARY] / p50[FLOOR], quantile(ratios, rounds, 0.5), p99[LIBRARY] / p99[FLOOR]);
+}
+
+static double calls_of(const struct series *s)
+{
+    return (s->calls[POLLS] + s->calls[SENDS] + s->calls[RECEIVES] + s->calls[RANDOMS]) / s->pairs;
+}
+
+static void print_many(void)
+{
+    int f;
+
+    printf("\nMany locks in flight on one thread, pairs/s: medians of the rounds\n");
+    printf("in flight   library     floor  library/floor  library/1 in flight"
+           "  per pair, library, floor: CPU us, calls\n");
     for (f = 0; f < FLIGHTS; f++) {
-        double mine = quantile(library[f], REPEATS, 0.5),
-               least = quantile(floor_rate[f], REPEATS, 0.5);
-        one = f == 0 ? mine : one;
-        printf("%9d %9.0f %9.0f   %8.2f        %8.1f%s\n", flights[f], mine, least, mine / least,
-               mine / one, flights[f] == 64 ? "  (target: at least 5)" : "");
+        const struct series *mine = &many[LIBRARY][f], *least = &many[FLOOR][f];
+        printf("%9d %9.0f %9.0f      %8.2f             %8.1f           %7.1f %7.1f %7.2f %7.2f%s\n",
+               flights[f], median_rate(mine, NULL), median_rate(least, NULL),
+               median_rate(mine, least), median_rate(mine, &many[LIBRARY][0]),
+               (mine->sum.user_us + mine->sum.system_us) / mine->pairs,
+               (least->sum.user_us + least->sum.system_us) / least->pairs, calls_of(mine),
+               calls_of(least), flights[f] == 64 ? "  target >= 5" : "");
     }
 }
 
-static int only(int argc, char **argv)
+/* A node that is as many answers behind as its queue has places, or is not connected, is not asked
+   by the library: that saves it calls, but by doing less. The floor always asks all. */
+static void print_calls(void)
 {
-    long pairs = strtol(argv[3], NULL, 10), i;
-    int is_floor = strcmp(argv[2], "floor") == 0;
+    double all[KINDS] = {0, 0}, unasked;
+    int kind, i;
 
-    check(argc == 4 + NODES, "--only needs a kind, a number and five addresses");
+    printf("\nSystem calls per pair in the runs of one lock at a time\n");
+    printf("             all    poll    send    recv  getrandom\n");
+    for (kind = 0; kind < KINDS; kind++) {
+        double each[CALLS];
+        for (i = 0; i < CALLS; i++) {
+            each[i] = one[kind].calls[i] / one[kind].pairs;
+            all[kind] += each[i];
+        }
+        printf("%-8s %7.3f %7.3f %7.3f %7.3f    %7.3f\n", kind_names[kind], all[kind], each[POLLS],
+               each[SENDS], each[RECEIVES], each[RANDOMS]);
+    }
+    unasked = 2 * NODES - one[LIBRARY].calls[SENDS] / one[LIBRARY].pairs;
+    printf("library - floor: %+.3f, target <= 0; not sent by the library, as the node lagged or "
+           "was down: %.3f commands per pair\n",
+           all[LIBRARY] - all[FLOOR], unasked > 0 ? unasked : 0);
+    printf("at equal work at least %+.3f\n",
+           all[LIBRARY] - all[FLOOR] + (unasked > 0 ? unasked : 0));
+}
+
+/* ---- The program ---------------------------------------------------------------------------- */
+
+static void compare(void)
+{
+    long round;
+    int kind;
+
+    for (kind = 0; kind < KINDS; kind++) {
+        taken[kind] = (double *)calloc((size_t)(rounds * pairs), sizeof **taken);
+        check(taken[kind] != NULL, "memory");
+    }
+    printf("limits: %d bytes to send and %d replies due per node (node: %lu bytes)\n", RESP_OUT_MAX,
+           RESP_PIPELINE_MAX, (unsigned long)sizeof(struct redlock_node));
+    memset(calls, 0, sizeof calls); /* of setting up */
+    for (round = 0; round < rounds; round++) {
+        round_of_one(round);
+        round_of_many(round);
+    }
+    print_one();
+    print_many();
+    print_calls();
+    printf("connections that the library made in all: %ld, expected %d\n", dials, NODES);
+    free(taken[FLOOR]);
+    free(taken[LIBRARY]);
+}
+
+static void serve(void)
+{
+    int i;
+
     for (i = 0; i < NODES; i++)
-        addresses[i] = argv[4 + i];
-    floor_encode();
-    if (is_floor)
-        floor_connect();
-    else
-        library_connect();
-    for (i = 0; i < pairs; i++)
-        if (is_floor)
-            floor_pair();
+        printf("%s%s", addresses[i], i < NODES - 1 ? "," : "\n");
+    fflush(stdout);
+    while (getchar() != EOF)
+        continue;
+}
+
+static long number(const char *text, long most)
+{
+    char *end;
+    long value = strtol(text, &end, 10);
+
+    errno = 0; /* of no help here */
+    check(end != text && *end == '\0' && value >= 1 && value <= most, "a number is out of range");
+    return value;
+}
+
+/* Cuts "A,B,C,D,E" into the addresses. */
+static void take_nodes(char *list)
+{
+    int i;
+
+    for (i = 0; i < NODES; i++) {
+        addresses[i] = strtok(i == 0 ? list : NULL, ",");
+        check(addresses[i] != NULL && strchr(addresses[i], ':') != NULL, "needs five addresses");
+    }
+}
+
+static const char *options(int argc, char **argv)
+{
+    const char *mode = "";
+    int i;
+
+    for (i = 1; i < argc; i++) {
+        const char *name = argv[i];
+        if (strcmp(name, "--serve") == 0) {
+            mode = name;
+            continue;
+        }
+        check(++i < argc, "an option lacks its value");
+        if (strcmp(name, "--rounds") == 0)
+            rounds = number(argv[i], ROUNDS_MAX);
+        else if (strcmp(name, "--pairs") == 0)
+            pairs = number(argv[i], PAIRS_MAX);
+        else if (strcmp(name, "--nodes") == 0)
+            take_nodes(argv[i]);
         else
-            library_pair();
-    return 0;
+            check(strcmp(name, "--only") == 0, "see the head of bench.c for the options");
+        if (strcmp(name, "--only") == 0)
+            mode = argv[i];
+    }
+    return mode;
 }
 
 int main(int argc, char **argv)
 {
-    int i;
+    static struct server servers[NODES];
+    const char *mode = options(argc, argv);
+    int i, is_floor = strcmp(mode, kind_names[FLOOR]) == 0;
+    int is_library = strcmp(mode, kind_names[LIBRARY]) == 0;
 
-    if (argc > 3 && strcmp(argv[1], "--only") == 0)
-        return only(argc, argv);
-    servers_start(servers, NODES, NULL);
+    check(*mode == '\0' || *mode == '-' || is_floor || is_library, "--only floor or library");
+    if (addresses[0] == NULL)
+        servers_start(servers, NODES, NULL);
     for (i = 0; i < NODES; i++)
-        addresses[i] = servers[i].address;
-    if (argc > 1 && strcmp(argv[1], "--serve") == 0) {
-        for (i = 0; i < NODES; i++)
-            printf("%s%s", addresses[i], i < NODES - 1 ? " " : "\n");
-        fflush(stdout);
-        while (getchar() != EOF)
-            continue;
+        addresses[i] = addresses[i] != NULL ? addresses[i] : servers[i].address;
+    if (*mode == '-') {
+        serve();
         return 0;
     }
-    printf("limits: %d bytes to send and %d replies due per node (node: %lu bytes)\n", RESP_OUT_MAX,
-           RESP_PIPELINE_MAX, (unsigned long)sizeof(struct redlock_node));
-    floor_encode();
-    floor_connect();
     library_connect();
-    floor_pair();
-    library_pair();
-    if (RESP_PIPELINE_MAX < 100) /* the limits do not matter for one lock at a time */
-        latency();
-    throughput();
+    floor_copy();
+    floor_connect();
+    if (is_floor)
+        floor_run(1, pairs);
+    else if (is_library)
+        library_one(pairs);
+    else
+        compare();
+    if (is_floor || is_library)
+        printf("%ld pairs\n", pairs);
+    redlock_deinit(&client);
     return 0;
 }

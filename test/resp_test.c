@@ -821,14 +821,12 @@ static enum resp_event answer(const char *bytes)
 
 static int replied_to(const char *bytes, const void *owner, uint8_t tag)
 {
-    return answer(bytes) == RESP_REPLY && who.count > 0 && who.owner == owner &&
-           who.tag == tag;
+    return answer(bytes) == RESP_REPLY && who.count > 0 && who.owner == owner && who.tag == tag;
 }
 
 static int abandoned(const void *owner, uint8_t tag)
 {
-    return resp_pipe_abandon(&line, &who) == 1 && who.owner == owner &&
-           who.tag == tag;
+    return resp_pipe_abandon(&line, &who) == 1 && who.owner == owner && who.tag == tag;
 }
 
 /* Whether a user could tell the two apart: bytes to send, and replies due. */
