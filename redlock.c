@@ -136,19 +136,25 @@ static uint64_t rl_drift_us(const struct redlock *c, uint32_t ttl_ms)
     return (uint64_t)(ttl_ms / 1000) * ppm + ttl_ms % 1000 * ppm / 1000 + 1 + 2 * RL_MS_US;
 }
 
+/* As of the last reading of the clock. */
+static int rl_past(const struct redlock *c, uint64_t moment_us)
+{
+    return c->priv.now_us >= moment_us;
+}
+
 /* When a lock that was asked for at T1 = started_us ends for its holder. */
 static uint64_t rl_valid_until(const struct redlock *c, const struct redlock_lock *op)
 {
     return op->priv.started_us + op->ttl_ms * RL_MS_US - rl_drift_us(c, op->ttl_ms);
 }
 
-/* When the answers to what is asked `now` come too late. A quarter of the ttl at most: waiting for
+/* When the answers to what is asked now come too late. A quarter of the ttl at most: waiting for
    about as long as the ttl leaves nothing to win, and livelocks. R15 */
-static uint64_t rl_answers_due(const struct redlock *c, const struct redlock_lock *op, uint64_t now)
+static uint64_t rl_answers_due(const struct redlock *c, const struct redlock_lock *op)
 {
     uint32_t quarter_ms = op->ttl_ms / 4, most_ms = c->priv.settings.node_timeout_ms;
 
-    return now + (quarter_ms < most_ms ? quarter_ms : most_ms) * RL_MS_US;
+    return c->priv.now_us + (quarter_ms < most_ms ? quarter_ms : most_ms) * RL_MS_US;
 }
 
 /* Moves a lock to the end of a list, or off all. */
@@ -483,24 +489,24 @@ static void rl_finish(struct redlock *c, struct redlock_lock *op, enum redlock_s
 }
 
 /* A new command to all nodes, a new count of votes. */
-static void rl_begin_round(struct redlock *c, struct redlock_lock *op, uint64_t now)
+static void rl_begin_round(struct redlock *c, struct redlock_lock *op)
 {
-    op->priv.started_us = now;
+    op->priv.started_us = c->priv.now_us;
     op->priv.todo = rl_all(c);
     op->priv.waits = op->priv.broken = op->priv.denied = 0;
     op->granted = op->refused = op->failed = 0;
-    op->priv.due_us = rl_answers_due(c, op, now);
+    op->priv.due_us = rl_answers_due(c, op);
     memset(op->priv.holder, 0, sizeof op->priv.holder);
 }
 
-static void rl_step_start(struct redlock *c, struct redlock_lock *op, uint64_t now)
+static void rl_step_start(struct redlock *c, struct redlock_lock *op)
 {
     if (op->priv.outcome == REDLOCK_CANCELLED) {
         rl_finish(c, op, REDLOCK_CANCELLED, RL_IDLE);
         return;
     }
     if (op->priv.attempts == 0 && op->priv.due_us == 0 && op->priv.until_us != 0)
-        op->priv.until_us += now; /* it held the time to wait */
+        op->priv.until_us += c->priv.now_us; /* it held the time to wait */
     op->priv.due_us = REDLOCK_NEVER;
     if (rl_bits(rl_all(c) & ~(unsigned)c->priv.full) < c->priv.quorum)
         return; /* it would lose for want of room in our buffers */
@@ -511,7 +517,7 @@ static void rl_step_start(struct redlock *c, struct redlock_lock *op, uint64_t n
     op->priv.attempts = (uint8_t)(op->priv.attempts + (op->priv.attempts < UINT8_MAX));
     op->priv.outcome = REDLOCK_PENDING;
     op->priv.asked = op->priv.late = op->members = 0;
-    rl_begin_round(c, op, now); /* R1: `now` was read before anything was queued */
+    rl_begin_round(c, op); /* R1: the clock was read before anything was queued */
     op->priv.state = RL_ASK;
 }
 
@@ -525,13 +531,13 @@ static void rl_lose(struct redlock *c, struct redlock_lock *op, enum redlock_sta
     rl_enter(op, RL_UNDO);
 }
 
-static void rl_step_ask(struct redlock *c, struct redlock_lock *op, uint64_t now)
+static void rl_step_ask(struct redlock *c, struct redlock_lock *op)
 {
     rl_queue_all(c, op);
     if (op->priv.outcome == REDLOCK_CANCELLED) {
         rl_lose(c, op, REDLOCK_CANCELLED);
     } else if (rl_bits(op->granted) >= c->priv.quorum) {
-        if (now >= rl_valid_until(c, op)) {
+        if (rl_past(c, rl_valid_until(c, op))) {
             rl_lose(c, op, REDLOCK_TOO_LATE);
             return;
         }
@@ -542,7 +548,7 @@ static void rl_step_ask(struct redlock *c, struct redlock_lock *op, uint64_t now
         rl_finish(c, op, REDLOCK_OK, RL_HELD);
     } else if (rl_bits(rl_all(c) & ~(unsigned)(op->refused | op->failed)) < c->priv.quorum) {
         rl_lose(c, op, REDLOCK_PENDING);
-    } else if (now >= op->priv.due_us) {
+    } else if (rl_past(c, op->priv.due_us)) {
         rl_too_slow(c, op);
         rl_lose(c, op, REDLOCK_PENDING);
     }
@@ -582,13 +588,13 @@ static enum redlock_status rl_outcome(const struct redlock *c, const struct redl
     return rl_bits(op->priv.denied) > c->priv.count - quorum ? REDLOCK_DENIED : REDLOCK_UNREACHABLE;
 }
 
-static void rl_step_undo(struct redlock *c, struct redlock_lock *op, uint64_t now)
+static void rl_step_undo(struct redlock *c, struct redlock_lock *op)
 {
     if (op->priv.due_us == 0)
-        op->priv.due_us = rl_answers_due(c, op, now);
+        op->priv.due_us = rl_answers_due(c, op);
     rl_queue_all(c, op);
     if (op->priv.outcome == REDLOCK_PENDING)
-        op->priv.outcome = (int8_t)rl_outcome(c, op, now < op->priv.due_us);
+        op->priv.outcome = (int8_t)rl_outcome(c, op, !rl_past(c, op->priv.due_us));
     if (op->priv.outcome != REDLOCK_PENDING)
         rl_enter(op, RL_OWING);
 }
@@ -624,7 +630,7 @@ static uint32_t rl_pause_us(struct redlock *c, const struct redlock_lock *op)
 
 /* An attempt has ended with `outcome`, nothing is owed any more: ends the operation, or tries
    again. R6 */
-static void rl_retry(struct redlock *c, struct redlock_lock *op, uint64_t now)
+static void rl_retry(struct redlock *c, struct redlock_lock *op)
 {
     enum redlock_status outcome = (enum redlock_status)op->priv.outcome;
     int others = outcome == REDLOCK_HELD || outcome == REDLOCK_SPLIT;
@@ -636,7 +642,7 @@ static void rl_retry(struct redlock *c, struct redlock_lock *op, uint64_t now)
         rl_finish(c, op, outcome, RL_IDLE);
         return;
     }
-    if (op->priv.until_us != 0 && now >= op->priv.until_us) {
+    if (op->priv.until_us != 0 && rl_past(c, op->priv.until_us)) {
         rl_finish(c, op, others ? REDLOCK_TIMEOUT : outcome, RL_IDLE);
         return;
     }
@@ -651,21 +657,22 @@ static void rl_retry(struct redlock *c, struct redlock_lock *op, uint64_t now)
         op->priv.slow = (uint8_t)(op->priv.slow + (op->priv.slow < UINT8_MAX));
         op->priv.quick = 0;
     }
-    if (op->priv.until_us != 0 && pause_us > op->priv.until_us - now)
-        pause_us = op->priv.until_us - now; /* the last attempt is made when the wait ends */
+    if (op->priv.until_us != 0 && pause_us > op->priv.until_us - c->priv.now_us)
+        pause_us =
+            op->priv.until_us - c->priv.now_us; /* the last attempt is made when the wait ends */
     op->priv.state = RL_PAUSE;
-    op->priv.due_us = now + pause_us;
+    op->priv.due_us = c->priv.now_us + pause_us;
 }
 
 /* Decided, but some nodes are still owed the release: it is queued without an owner, so that it
    needs no place, and on a connection that is not up yet, where it will be the first to go. A node
    that does not even take bytes is given up. R4 */
-static void rl_step_owing(struct redlock *c, struct redlock_lock *op, uint64_t now)
+static void rl_step_owing(struct redlock *c, struct redlock_lock *op)
 {
     unsigned i;
 
     if (op->priv.due_us == 0) {
-        op->priv.due_us = rl_answers_due(c, op, now);
+        op->priv.due_us = rl_answers_due(c, op);
         rl_drop(c, op, op->priv.waits, RL_DELETE);
         op->priv.waits = 0;
     }
@@ -676,7 +683,7 @@ static void rl_step_owing(struct redlock *c, struct redlock_lock *op, uint64_t n
             continue;
         rl_node_wanted(c, node);
         if (node->state != REDLOCK_NODE_DOWN && !rl_queue(c, node, op, RL_DELETE, NULL)) {
-            if (now < op->priv.due_us)
+            if (!rl_past(c, op->priv.due_us))
                 continue;
             if (node->state == REDLOCK_NODE_READY)
                 rl_node_given_up(c, node, "takes no bytes");
@@ -687,20 +694,19 @@ static void rl_step_owing(struct redlock *c, struct redlock_lock *op, uint64_t n
         return;
     if (op->priv.outcome != REDLOCK_UNCONFIRMED)
         op->priv.asked = 0;
-    rl_retry(c, op, now);
+    rl_retry(c, op);
 }
 
-static void rl_step_pause(struct redlock *c, struct redlock_lock *op, uint64_t now)
+static void rl_step_pause(struct redlock *c, struct redlock_lock *op)
 {
-    (void)c;
-    if (now >= op->priv.due_us || op->priv.outcome == REDLOCK_CANCELLED)
+    if (rl_past(c, op->priv.due_us) || op->priv.outcome == REDLOCK_CANCELLED)
         rl_enter(op, RL_START);
 }
 
 /* Grants that came after the decision count as well, if the lock is still valid. R8 */
-static void rl_merge_late_grants(struct redlock_lock *op, uint64_t now)
+static void rl_merge_late_grants(const struct redlock *c, struct redlock_lock *op)
 {
-    if (now < op->valid_until_us)
+    if (!rl_past(c, op->valid_until_us))
         rl_set(&op->members, op->priv.late);
     op->priv.late = 0;
 }
@@ -718,12 +724,12 @@ static void rl_end_extension(struct redlock *c, struct redlock_lock *op, enum re
     rl_finish(c, op, status, status == REDLOCK_LOST ? RL_IDLE : RL_HELD);
 }
 
-static void rl_step_extend(struct redlock *c, struct redlock_lock *op, uint64_t now)
+static void rl_step_extend(struct redlock *c, struct redlock_lock *op)
 {
-    rl_merge_late_grants(op, now);
+    rl_merge_late_grants(c, op);
     if (op->priv.due_us == 0) {
-        rl_begin_round(c, op, now);
-        if (now < op->valid_until_us && op->priv.due_us > op->valid_until_us)
+        rl_begin_round(c, op);
+        if (!rl_past(c, op->valid_until_us) && op->priv.due_us > op->valid_until_us)
             op->priv.due_us = op->valid_until_us;
         if (rl_valid_until(c, op) < op->valid_until_us) { /* it would end sooner. R8 */
             op->priv.todo = 0;
@@ -735,7 +741,7 @@ static void rl_step_extend(struct redlock *c, struct redlock_lock *op, uint64_t 
     if (op->priv.outcome == REDLOCK_CANCELLED) {
         rl_end_extension(c, op, REDLOCK_CANCELLED);
     } else if (rl_bits(op->granted & op->members) >= c->priv.quorum) {
-        if (now >= rl_valid_until(c, op)) {
+        if (rl_past(c, rl_valid_until(c, op))) {
             rl_end_extension(c, op, REDLOCK_TOO_LATE);
             return;
         }
@@ -747,7 +753,7 @@ static void rl_step_extend(struct redlock *c, struct redlock_lock *op, uint64_t 
         rl_end_extension(c, op, REDLOCK_LOST);
     } else if (rl_bits(op->members & ~(unsigned)(op->refused | op->failed)) < c->priv.quorum) {
         rl_end_extension(c, op, REDLOCK_UNREACHABLE);
-    } else if (now >= op->priv.due_us) {
+    } else if (rl_past(c, op->priv.due_us)) {
         rl_too_slow(c, op);
         rl_end_extension(c, op, REDLOCK_UNREACHABLE);
     }
@@ -770,15 +776,15 @@ static enum redlock_status rl_released(const struct redlock *c, const struct red
     return pending ? REDLOCK_PENDING : REDLOCK_OK;
 }
 
-static void rl_step_release(struct redlock *c, struct redlock_lock *op, uint64_t now)
+static void rl_step_release(struct redlock *c, struct redlock_lock *op)
 {
     if (op->priv.due_us == 0) {
-        rl_begin_round(c, op, now);
-        op->priv.due_us = now + op->priv.until_us; /* it held the time to wait */
+        rl_begin_round(c, op);
+        op->priv.due_us = c->priv.now_us + op->priv.until_us; /* it held the time to wait */
     }
     rl_queue_all(c, op); /* R11 */
     if (op->priv.outcome != REDLOCK_CANCELLED)
-        op->priv.outcome = (int8_t)rl_released(c, op, now < op->priv.due_us);
+        op->priv.outcome = (int8_t)rl_released(c, op, !rl_past(c, op->priv.due_us));
     if (op->priv.outcome == REDLOCK_PENDING)
         return;
     if (op->priv.outcome == REDLOCK_UNCONFIRMED && op->priv.until_us > 0)
@@ -786,32 +792,32 @@ static void rl_step_release(struct redlock *c, struct redlock_lock *op, uint64_t
     rl_enter(op, RL_OWING);
 }
 
-static void rl_step(struct redlock *c, struct redlock_lock *op, uint64_t now)
+static void rl_step(struct redlock *c, struct redlock_lock *op)
 {
     switch ((enum rl_state)op->priv.state) {
     case RL_START:
-        rl_step_start(c, op, now);
+        rl_step_start(c, op);
         break;
     case RL_ASK:
-        rl_step_ask(c, op, now);
+        rl_step_ask(c, op);
         break;
     case RL_UNDO:
-        rl_step_undo(c, op, now);
+        rl_step_undo(c, op);
         break;
     case RL_OWING:
-        rl_step_owing(c, op, now);
+        rl_step_owing(c, op);
         break;
     case RL_PAUSE:
-        rl_step_pause(c, op, now);
+        rl_step_pause(c, op);
         break;
     case RL_EXTEND:
-        rl_step_extend(c, op, now);
+        rl_step_extend(c, op);
         break;
     case RL_RELEASE:
-        rl_step_release(c, op, now);
+        rl_step_release(c, op);
         break;
     case RL_HELD:
-        rl_merge_late_grants(op, now);
+        rl_merge_late_grants(c, op);
         break;
     case RL_IDLE:
         break;
@@ -819,13 +825,13 @@ static void rl_step(struct redlock *c, struct redlock_lock *op, uint64_t now)
 }
 
 /* Steps a lock until it has to wait for something, and puts it where it will be found then. */
-static void rl_turn(struct redlock *c, struct redlock_lock *op, uint64_t now)
+static void rl_turn(struct redlock *c, struct redlock_lock *op)
 {
     uint8_t state;
 
     do {
         state = op->priv.state;
-        rl_step(c, op, now);
+        rl_step(c, op);
     } while (op->priv.state != state && op->priv.list == RL_TURN);
     if (op->priv.list == RL_DONE)
         return;
@@ -1204,8 +1210,9 @@ void redlock_event(struct redlock *client, unsigned i, unsigned events)
 }
 
 /* A node's own time limits. */
-static void rl_node_tick(struct redlock *c, struct redlock_node *node, uint64_t now)
+static void rl_node_tick(struct redlock *c, struct redlock_node *node)
 {
+    uint64_t now = c->priv.now_us;
     uint64_t stall_us = c->priv.settings.stall_ms * RL_MS_US;
     int waits = node->state == REDLOCK_NODE_DIALLING || resp_pipe_waits(&node->priv.pipe);
 
@@ -1232,8 +1239,9 @@ static void rl_node_tick(struct redlock *c, struct redlock_node *node, uint64_t 
 }
 
 /* Puts into TURN what has to be looked at now: all that was blocked, and all whose time is up. */
-static void rl_wake(struct redlock *c, uint64_t now)
+static void rl_wake(struct redlock *c)
 {
+    uint64_t now = c->priv.now_us;
     struct redlock_lock *op, *next;
 
     while ((op = rl_first(c, RL_BLOCKED)) != NULL)
@@ -1263,10 +1271,10 @@ uint64_t redlock_tick(struct redlock *client)
     client->priv.full = 0;
     client->priv.ended = 0;
     for (i = 0; i < client->priv.count; i++)
-        rl_node_tick(client, &client->priv.nodes[i], now);
-    rl_wake(client, now);
+        rl_node_tick(client, &client->priv.nodes[i]);
+    rl_wake(client);
     while ((op = rl_first(client, RL_TURN)) != NULL)
-        rl_turn(client, op, now);
+        rl_turn(client, op);
     due = client->priv.due_us;
     for (i = 0; i < client->priv.count; i++) {
         struct redlock_node *node = &client->priv.nodes[i];

@@ -14,10 +14,10 @@ table() {
     cat <<'END'
 R1|s/rl_random\(c, op->token, sizeof op->token\) != 0/op->priv.attempts < 2 && $&/|a new token for every attempt
 R1|s/if \(command != RL_SET && node->priv.useful/if (node->priv.useful/|a SET is not sent again
-R1|s/(op->members = op->granted;)/op->priv.started_us = now; op->valid_until_us = rl_valid_until(c, op); $1/|T1 is before the first byte
+R1|s/(op->members = op->granted;)/op->priv.started_us = c->priv.now_us; op->valid_until_us = rl_valid_until(c, op); $1/|T1 is before the first byte
 R2|s/(rl_bits\(op->granted\) >= c->priv.quorum\) \{)/op->priv.waits == 0 && $1/|not one after the other: the quorum is enough
-R3|s/if \(now >= rl_valid_until\(c, op\)\) \{\n\s+rl_lose/if (0) {rl_lose/|validity above 0
-R3|s/now >= (rl_valid_until\(c, op\)\) \{\n\s+rl_lose)/now > $1/|validity of 0 is not above 0
+R3|s/if \(rl_past\(c, rl_valid_until\(c, op\)\)\) \{\n\s+rl_lose/if (0) {rl_lose/|validity above 0
+R3|s/rl_past\(c, rl_valid_until\(c, op\)\)(\) \{\n\s+rl_lose)/c->priv.now_us > rl_valid_until(c, op)$1/|validity of 0 is not above 0
 R3|s/ \+ 1 \+ 2 \* RL_MS_US;/ + 1;/|2 ms of drift
 R3|s/ttl_ms % 1000 \* ppm \/ 1000/0/|drift of a ttl below a second
 R3|s/\(uint64_t\)\(ttl_ms \/ 1000\) \* ppm \+/0 +/|drift of the ttl
@@ -41,21 +41,21 @@ R6|s/i < op->priv.slow && pause_ms/0 \&\& pause_ms/|growth of the pauses
 R6|s/pause_ms = s->retry_delay_max_ms;/;/|the longest pause
 R6|s/if \(quick && op->priv.quick < RL_QUICK_MAX\)/if (0)/|quick retries
 R6|s/if \(same >= quorum\)\s+return REDLOCK_HELD;/return REDLOCK_HELD;/|a split vote told from a holder
-R6|s/pause_us = op->priv.until_us - now;/;/|the last attempt when the wait ends
+R6|s/pause_us = op->priv.until_us - c->priv.now_us;/;/|the last attempt when the wait ends
 R8|s/rl_bits\(op->granted & op->members\) >= c/rl_bits(op->granted) >= c/|only members count
-R8|s/if \(now < op->valid_until_us\)\s+rl_set\(&op->members, op->priv.late\);/rl_set(\&op->members, op->priv.late);/|late grants only while it is valid
+R8|s/if \(!rl_past\(c, op->valid_until_us\)\)\s+rl_set\(&op->members, op->priv.late\);/rl_set(\&op->members, op->priv.late);/|late grants only while it is valid
 R8|s/rl_set\(&op->members, op->priv.late\);/;/|late grants make members
 R8|s/rl_set\(&op->members, op->granted\);/;/|confirmed nodes become members
-R8|s/if \(now >= rl_valid_until\(c, op\)\) \{\n\s+rl_end_ext/if (0) {rl_end_ext/|new validity above 0
+R8|s/if \(rl_past\(c, rl_valid_until\(c, op\)\)\) \{\n\s+rl_end_ext/if (0) {rl_end_ext/|new validity above 0
 R8|s/rl_valid_until\(c, op\) < op->valid_until_us/0/|no shortening
-R8|s/(op->valid_until_us = rl_valid_until\(c, op\);\n\s+rl_set)/op->priv.started_us = now; $1/|T1 of the extension is before its first byte
+R8|s/(op->valid_until_us = rl_valid_until\(c, op\);\n\s+rl_set)/op->priv.started_us = c->priv.now_us; $1/|T1 of the extension is before its first byte
 R8|s/rl_bits\(op->members & ~\(unsigned\)op->refused\) < c->priv.quorum\) \{/0) {/|loss when members say so
 R8|s/if \(lock->priv.state != RL_HELD\)\s+return REDLOCK_LOST;//|no extension of what is not held
 R10|s/if \(lock->extended >= [^)]*\)[^;]*;//|the limit of extensions
 R11|s/rl_queue_all\(c, op\); \/\* R11 \*\//op->priv.todo \&= op->granted; $&/|release to all nodes
 R11|s/if \(rl_bits\(op->members & ~\(unsigned\)op->refused\) < quorum\)/if (0)/|released told from gone
 R11|s/rl_largest_holding\(c, op\) > 0 \? REDLOCK_LOST/0 ? REDLOCK_LOST/|gone told from taken by another
-R15|s/\} else if \(now >= op->priv.due_us\) \{\n\s+rl_too_slow\(c, op\);\n\s+rl_lose/} else if (0) {rl_lose/|the bound of an attempt
+R15|s/\} else if \(rl_past\(c, op->priv.due_us\)\) \{\n\s+rl_too_slow\(c, op\);\n\s+rl_lose/} else if (0) {rl_lose/|the bound of an attempt
 R15|s/quarter_ms < most_ms \? quarter_ms : most_ms/most_ms/|a quarter of the ttl
 R15|s/op->priv.due_us = op->valid_until_us;/;/|no longer than what is left
 END
