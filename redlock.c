@@ -23,8 +23,18 @@
        valid, or that confirmed an earlier, successful extension. A failed one leaves the old
        validity standing. None shortens. So a success proves, without any clock, that nobody else
        had the lock up to the start of the round.
+   R9  Healing: where the key is gone an extension sets it again, unless the validity is over. Such a
+       node does not count in that round; it does from the next one on, if that round succeeds. So a
+       lock outlives the restart of its nodes, one after the other.
    R10 The number of extensions is limited.
    R11 A release goes to all nodes, also to those that never answered.
+   R12 Every connection begins with a greeting: HELLO 3 with user and password, or where that is not
+       known AUTH; then SELECT. Nothing else is sent before it, and nothing counts before all of it
+       is answered. What the permissions deny and is not needed is done without.
+   R13 A server that stands in the list twice votes once: each is asked which run of which server it
+       is, and the second that says the same is not used.
+   R14 longest_ttl_ms: a server that may have forgotten its keys is sent everything but does not
+       vote, until the longest lock that it may have forgotten is over.
    R15 Nothing waits without a bound: node_timeout_ms for an answer, wait_ms for a holder.
 
    A lock goes through these states; the library holds a pointer to it in all but the first two:
@@ -52,7 +62,17 @@ enum rl_state {
     RL_RELEASE
 };
 
-enum rl_command { RL_SET, RL_PEXPIRE, RL_DELETE };
+/* Those of a lock; those of a greeting, in their order. */
+enum rl_command {
+    RL_SET,
+    RL_PEXPIRE,
+    RL_DELETE,
+    RL_HELLO,
+    RL_AUTH,
+    RL_SELECT,
+    RL_INFO,
+    RL_GREETED
+};
 
 /* Lists that a lock may stand in; 0: none. TURN: to be stepped in this tick. BLOCKED: some node had
    no room or no connection yet. WAIT: for an answer or its time. DONE: for redlock_next_done. */
@@ -74,8 +94,15 @@ enum {
    has it: that tells a split vote from a holder. */
 static const char rl_delete_script[] =
     "local v=redis.call('get',KEYS[1])return v==ARGV[1]and redis.call('del',KEYS[1])or v or 0";
+/* Answers 1 when the key is ours and was extended, 2 when it was gone and is set again, else 0. A
+   third argument forbids to set it. PEXPIRE works when memory is used up, where SET does not. R9 */
 static const char rl_pexpire_script[] =
-    "return redis.call('get',KEYS[1])==ARGV[1]and redis.call('pexpire',KEYS[1],ARGV[2])or 0";
+    "local c,k,t=redis.call,KEYS[1],ARGV[2]local v=c('get',k)return v==ARGV[1]and c('pexpire',k,t)"
+    "or(v or ARGV[3])and 0 or c('set',k,ARGV[1],'px',t)and 2";
+/* Answers which run of which server it is, and its age in seconds. R13, R14 */
+static const char rl_info_script[] =
+    "local i=redis.call('info','server')return{i:match'run_id:(%w+)',i:match'uptime_in_seconds:("
+    "%-?%d+)'}";
 
 #if REDLOCK_NODES_MAX < 1 || REDLOCK_NODES_MAX > 16
 #error "REDLOCK_NODES_MAX must be 1..16: one bit each in redlock_mask"
@@ -87,13 +114,15 @@ static const char rl_pexpire_script[] =
 #error "a label has at most 255 bytes, a key 65535"
 #endif
 
-/* What stands on the wire around script, key and token: 48 bytes; 17 more for the ttl. */
+/* What stands on the wire around script, key and token: 48 bytes; 17 more for the ttl, 7 for "1". */
 enum {
     RL_LONGEST_DELETE = 48 + sizeof rl_delete_script,
-    RL_LONGEST_PEXPIRE = 65 + sizeof rl_pexpire_script,
+    RL_LONGEST_PEXPIRE = 72 + sizeof rl_pexpire_script,
     RL_LONGEST = (RL_LONGEST_DELETE > RL_LONGEST_PEXPIRE ? RL_LONGEST_DELETE : RL_LONGEST_PEXPIRE) +
                  REDLOCK_KEY_MAX + RL_TOKEN_HEX + REDLOCK_LABEL_MAX
 };
+typedef char rl_no_release_is_shorter_than_a_greeting
+    [sizeof rl_info_script <= sizeof rl_delete_script + 12 ? 1 : -1];
 typedef char rl_out_holds_the_longest_command[RESP_OUT_MAX >= RL_LONGEST ? 1 : -1];
 
 /* ---- Small things --------------------------------------------------------------------------- */
@@ -263,6 +292,8 @@ static void rl_put_token(struct resp_writer *w, const struct redlock_lock *op)
 
 static void rl_put_command(struct resp_writer *w, const struct redlock_lock *op, uint8_t command)
 {
+    int heals = op->priv.started_us < op->valid_until_us; /* R9 */
+
     if (command == RL_SET) {
         resp_put_command(w, 6);
         resp_put_text(w, "SET");
@@ -271,7 +302,7 @@ static void rl_put_command(struct resp_writer *w, const struct redlock_lock *op,
         resp_put_text(w, "NX");
         resp_put_text(w, "PX");
     } else {
-        resp_put_command(w, command == RL_PEXPIRE ? 6 : 5);
+        resp_put_command(w, command == RL_DELETE ? 5 : heals ? 6 : 7);
         resp_put_text(w, "EVAL");
         resp_put_text(w, command == RL_PEXPIRE ? rl_pexpire_script : rl_delete_script);
         resp_put_text(w, "1");
@@ -280,6 +311,62 @@ static void rl_put_command(struct resp_writer *w, const struct redlock_lock *op,
     }
     if (command != RL_DELETE)
         resp_put_number(w, op->ttl_ms);
+    if (command == RL_PEXPIRE && !heals)
+        resp_put_text(w, "1");
+}
+
+static void rl_put_greeting(struct resp_writer *w, const struct redlock_node *node, uint8_t command)
+{
+    int secret = node->password != NULL;
+
+    if (command == RL_HELLO) {
+        resp_put_command(w, secret ? 5 : 2);
+        resp_put_text(w, "HELLO");
+        resp_put_text(w, "3");
+    } else if (command == RL_AUTH) {
+        resp_put_command(w, node->user != NULL ? 3 : 2);
+    } else if (command == RL_SELECT) {
+        resp_put_command(w, 2);
+        resp_put_text(w, "SELECT");
+        resp_put_number(w, node->database);
+    } else {
+        resp_put_command(w, 3);
+        resp_put_text(w, "EVAL");
+        resp_put_text(w, rl_info_script);
+        resp_put_text(w, "0");
+    }
+    if (command <= RL_AUTH && secret) {
+        resp_put_text(w, "AUTH");
+        if (command == RL_HELLO || node->user != NULL)
+            resp_put_text(w, node->user != NULL ? node->user : "default");
+        resp_put_text(w, node->password);
+    }
+}
+
+/* Whether a greeting of this node has this command in it. */
+static int rl_is_greeted_with(const struct redlock_node *node, uint8_t command)
+{
+    if (command == RL_HELLO)
+        return !node->priv.plain;
+    if (command == RL_AUTH)
+        return node->priv.plain && node->password != NULL;
+    return command == RL_INFO || node->database > 0;
+}
+
+/* Queues as much of the greeting as there is room for, before anything else is. Where the rest has to
+   wait no command of a lock finds room either: all are longer. So none overtakes it. R12 */
+static void rl_greet(struct redlock_node *node)
+{
+    for (; node->priv.greeted < RL_GREETED; node->priv.greeted++) {
+        struct resp_writer w = resp_pipe_begin(&node->priv.pipe);
+
+        if (!rl_is_greeted_with(node, node->priv.greeted))
+            continue;
+        rl_put_greeting(&w, node, node->priv.greeted);
+        if (!resp_pipe_commit(&node->priv.pipe, &w, NULL, node->priv.greeted))
+            return;
+        node->priv.greets++;
+    }
 }
 
 static uint8_t rl_command_of(const struct redlock_lock *op)
@@ -295,6 +382,11 @@ static uint8_t rl_command_of(const struct redlock_lock *op)
 }
 
 /* ---- Nodes ---------------------------------------------------------------------------------- */
+
+static int rl_is_up(const struct redlock_node *node)
+{
+    return node->state == REDLOCK_NODE_READY || node->state == REDLOCK_NODE_GREETING;
+}
 
 /* `op` will not get the answer to `command` that it waits for. What may be sent twice is, once;
    a SET never. R1 */
@@ -329,7 +421,7 @@ static void rl_node_failed(struct redlock *c, struct redlock_node *node, const c
             rl_unanswered(c, node, (struct redlock_lock *)place.owner, place.tag);
     memset(pipe, 0, sizeof *pipe);
     node->state = node->priv.useful ? REDLOCK_NODE_IDLE : REDLOCK_NODE_DOWN;
-    node->priv.mark_us = 0;
+    node->priv.mark_us = node->priv.replied = 0;
 }
 
 /* Closes it although it had worked: what is wrong with it would not be mended by dialling. */
@@ -339,12 +431,20 @@ static void rl_node_given_up(struct redlock *c, struct redlock_node *node, const
     rl_node_failed(c, node, why);
 }
 
+/* The same, and nothing but another set-up will mend it. */
+static void rl_node_denied(struct redlock *c, struct redlock_node *node, const char *why)
+{
+    node->priv.denied = 1;
+    node->trouble[0] = '\0';
+    rl_node_given_up(c, node, why);
+}
+
 static void rl_node_connected(struct redlock *c, struct redlock_node *node)
 {
     int up = c->priv.io->ready(c->priv.io->context, node);
 
     if (up > 0) {
-        node->state = REDLOCK_NODE_READY;
+        node->state = REDLOCK_NODE_GREETING;
         node->priv.mark_us = c->priv.now_us;
     } else if (up < 0) {
         rl_node_failed(c, node, "no connection");
@@ -360,7 +460,10 @@ static void rl_node_wanted(struct redlock *c, struct redlock_node *node)
         return;
     if (node->state != REDLOCK_NODE_IDLE && node->state != REDLOCK_NODE_DOWN)
         return;
-    node->priv.useful = node->priv.replied = 0;
+    node->priv.useful = node->priv.replied = node->priv.denied = 0;
+    node->priv.greeted = RL_HELLO;
+    node->priv.greets = node->priv.heard = 0;
+    node->priv.run = node->priv.age_s = 0;
     if (c->priv.io->dial(c->priv.io->context, node) != 0) {
         redlock_trouble(node, "can't dial", NULL);
         node->state = REDLOCK_NODE_DOWN;
@@ -369,6 +472,7 @@ static void rl_node_wanted(struct redlock *c, struct redlock_node *node)
     }
     node->state = REDLOCK_NODE_DIALLING;
     node->priv.mark_us = now;
+    rl_greet(node);
     rl_node_connected(c, node);
 }
 
@@ -378,7 +482,7 @@ static void rl_transmit(struct redlock *c, struct redlock_node *node)
     const uint8_t *bytes = resp_pipe_unsent(&node->priv.pipe, &size);
     int moved;
 
-    if (node->state != REDLOCK_NODE_READY || size == 0)
+    if (!rl_is_up(node) || size == 0)
         return;
     moved = c->priv.io->transmit(c->priv.io->context, node, bytes, size);
     if (moved < 0)
@@ -396,7 +500,7 @@ static int rl_queue(struct redlock *c, struct redlock_node *node, struct redlock
     rl_put_command(&w, op, command);
     if (w.overflow) { /* make room, once */
         rl_transmit(c, node);
-        if (node->state != REDLOCK_NODE_READY)
+        if (!rl_is_up(node))
             return 0;
         w = resp_pipe_begin(&node->priv.pipe);
         rl_put_command(&w, op, command);
@@ -404,6 +508,29 @@ static int rl_queue(struct redlock *c, struct redlock_node *node, struct redlock
     if (!resp_pipe_waits(&node->priv.pipe))
         node->priv.mark_us = c->priv.now_us;
     return resp_pipe_commit(&node->priv.pipe, &w, owner, command);
+}
+
+/* Queues the present command of `op` on a node that is up; 0 when there is no room. A node that has
+   no vote is sent it without waiting for its word, which from then on is in doubt: it may have
+   forgotten the lock. R14 */
+static int rl_queue_vote(struct redlock *c, struct redlock_node *node, struct redlock_lock *op)
+{
+    redlock_mask bit = rl_bit(node->priv.index);
+    uint8_t command = rl_command_of(op);
+    int mute = command != RL_DELETE && !rl_past(c, node->priv.votes_us);
+
+    if (!rl_queue(c, node, op, command, op))
+        return 0;
+    if (mute) {
+        resp_pipe_drop(&node->priv.pipe, op, command);
+        redlock_trouble(node, "may have forgotten locks: no vote yet", NULL);
+        rl_set(&op->priv.mute, bit);
+    }
+    rl_clear(&op->priv.todo, bit);
+    rl_set(mute ? &op->failed : &op->priv.waits, bit);
+    if (command == RL_SET)
+        rl_set(&op->priv.asked, bit);
+    return 1;
 }
 
 /* Queues the present command of `op` where it is still to be queued and can be. R2 */
@@ -418,22 +545,17 @@ static void rl_queue_all(struct redlock *c, struct redlock_lock *op)
         if (!(op->priv.todo & bit))
             continue;
         rl_node_wanted(c, node);
-        if (node->state == REDLOCK_NODE_DOWN) {
+        if (node->state == REDLOCK_NODE_READY && !rl_queue_vote(c, node, op)) {
+            if (node->state == REDLOCK_NODE_READY)
+                rl_set(&c->priv.full, bit);
+            else
+                i--; /* it broke while room was made: look at it again */
+        } else if (node->state == REDLOCK_NODE_DOWN) {
             rl_clear(&op->priv.todo, bit);
             if (op->priv.state != RL_UNDO)
                 rl_set(&op->failed, bit);
-        } else if (node->state == REDLOCK_NODE_READY) {
-            if (!rl_queue(c, node, op, rl_command_of(op), op)) {
-                if (node->state == REDLOCK_NODE_READY)
-                    rl_set(&c->priv.full, bit);
-                else
-                    i--; /* it broke while room was made: look at it again */
-                continue;
-            }
-            rl_clear(&op->priv.todo, bit);
-            rl_set(&op->priv.waits, bit);
-            if (op->priv.state == RL_ASK)
-                rl_set(&op->priv.asked, bit);
+            if (node->priv.denied)
+                rl_set(&op->priv.denied, bit);
         }
     }
 }
@@ -494,7 +616,7 @@ static void rl_begin_round(struct redlock *c, struct redlock_lock *op)
     op->priv.started_us = c->priv.now_us;
     op->priv.todo = rl_all(c);
     op->priv.waits = op->priv.broken = op->priv.denied = 0;
-    op->granted = op->refused = op->failed = 0;
+    op->granted = op->refused = op->failed = op->priv.healed = 0;
     op->priv.due_us = rl_answers_due(c, op);
     memset(op->priv.holder, 0, sizeof op->priv.holder);
 }
@@ -516,7 +638,7 @@ static void rl_step_start(struct redlock *c, struct redlock_lock *op)
     }
     op->priv.attempts = (uint8_t)(op->priv.attempts + (op->priv.attempts < UINT8_MAX));
     op->priv.outcome = REDLOCK_PENDING;
-    op->priv.asked = op->priv.late = op->members = 0;
+    op->priv.asked = op->priv.late = op->priv.mute = op->members = 0;
     rl_begin_round(c, op); /* R1: the clock was read before anything was queued */
     op->priv.state = RL_ASK;
 }
@@ -685,14 +807,14 @@ static void rl_step_owing(struct redlock *c, struct redlock_lock *op)
         if (node->state != REDLOCK_NODE_DOWN && !rl_queue(c, node, op, RL_DELETE, NULL)) {
             if (!rl_past(c, op->priv.due_us))
                 continue;
-            if (node->state == REDLOCK_NODE_READY)
+            if (rl_is_up(node))
                 rl_node_given_up(c, node, "takes no bytes");
         }
         rl_clear(&op->priv.todo, rl_bit(i));
     }
     if (op->priv.todo != 0)
         return;
-    if (op->priv.outcome != REDLOCK_UNCONFIRMED)
+    if (op->priv.outcome != REDLOCK_UNCONFIRMED && op->priv.outcome != REDLOCK_LOST)
         op->priv.asked = 0;
     rl_retry(c, op);
 }
@@ -711,21 +833,34 @@ static void rl_merge_late_grants(const struct redlock *c, struct redlock_lock *o
     op->priv.late = 0;
 }
 
-/* The extension is over. What said that it is not ours there is no member any more. */
+/* The extension is over. What said that it is not ours there is no member any more; what was healed
+   is one again, if this round proved that nobody else had the lock. R8, R9 */
 static void rl_end_extension(struct redlock *c, struct redlock_lock *op, enum redlock_status status)
 {
     rl_drop(c, op, op->priv.waits, RL_PEXPIRE);
     op->priv.waits = op->priv.todo = 0;
-    rl_clear(&op->members, op->refused);
-    if (status == REDLOCK_LOST) {
+    rl_clear(&op->members, op->refused | op->priv.healed);
+    if (status == REDLOCK_OK) {
+        op->valid_until_us = rl_valid_until(c, op);
+        rl_set(&op->members,
+               op->granted | op->priv.healed); /* these count from the next round on */
+        rl_clear(&op->priv.mute, op->granted | op->priv.healed);
+        op->extended++;
+    } else if (status == REDLOCK_LOST) { /* what it still has, or healed, is in others' way */
         op->valid_until_us = 0;
         rl_drop_late(c, op);
+        op->priv.todo = rl_all(c);
+        op->priv.outcome = REDLOCK_LOST;
+        rl_enter(op, RL_OWING);
+        return;
     }
-    rl_finish(c, op, status, status == REDLOCK_LOST ? RL_IDLE : RL_HELD);
+    rl_finish(c, op, status, RL_HELD);
 }
 
 static void rl_step_extend(struct redlock *c, struct redlock_lock *op)
 {
+    redlock_mask no = 0;
+
     rl_merge_late_grants(c, op);
     if (op->priv.due_us == 0) {
         rl_begin_round(c, op);
@@ -738,20 +873,15 @@ static void rl_step_extend(struct redlock *c, struct redlock_lock *op)
         }
     }
     rl_queue_all(c, op);
+    rl_set(&no, op->refused | op->priv.healed);
     if (op->priv.outcome == REDLOCK_CANCELLED) {
         rl_end_extension(c, op, REDLOCK_CANCELLED);
-    } else if (rl_bits(op->granted & op->members) >= c->priv.quorum) {
-        if (rl_past(c, rl_valid_until(c, op))) {
-            rl_end_extension(c, op, REDLOCK_TOO_LATE);
-            return;
-        }
-        op->valid_until_us = rl_valid_until(c, op);
-        rl_set(&op->members, op->granted); /* these count from the next round on */
-        op->extended++;
-        rl_end_extension(c, op, REDLOCK_OK);
-    } else if (rl_bits(op->members & ~(unsigned)op->refused) < c->priv.quorum) {
+    } else if (rl_bits(op->granted & op->members & ~(unsigned)op->priv.mute) >= c->priv.quorum) {
+        rl_end_extension(c, op, rl_past(c, rl_valid_until(c, op)) ? REDLOCK_TOO_LATE : REDLOCK_OK);
+    } else if (rl_bits(op->members & ~(unsigned)no) < c->priv.quorum) {
         rl_end_extension(c, op, REDLOCK_LOST);
-    } else if (rl_bits(op->members & ~(unsigned)(op->refused | op->failed)) < c->priv.quorum) {
+    } else if (rl_bits(op->members & ~(unsigned)(no | op->failed | op->priv.mute)) <
+               c->priv.quorum) {
         rl_end_extension(c, op, REDLOCK_UNREACHABLE);
     } else if (rl_past(c, op->priv.due_us)) {
         rl_too_slow(c, op);
@@ -846,31 +976,32 @@ static void rl_turn(struct redlock *c, struct redlock_lock *op)
 
 /* ---- Answers -------------------------------------------------------------------------------- */
 
-/* A short name for a token: enough to see whether two nodes name the same. Never 0. */
-static uint16_t rl_hash(const struct resp_item *item)
+/* A short name for some text. Never 0. */
+static uint32_t rl_hash(const struct resp_item *item)
 {
     uint32_t hash = 2166136261U ^ item->size; /* FNV-1a */
     unsigned i;
 
     for (i = 0; i < item->text_used; i++)
         hash = (hash ^ (uint8_t)item->text[i]) * 16777619U;
-    hash = (hash >> 16) ^ (hash & 0xffff);
-    return (uint16_t)(hash != 0 ? hash : 1);
+    return hash != 0 ? hash : 1;
 }
 
-/* An error that will not go away by itself: who we are, or what the server is. */
+/* An error that will not go away by itself: who we are, or what the server is, or what the key is.
+   Others will: LOADING BUSY OOM MISCONF TRYAGAIN CLUSTERDOWN MASTERDOWN NOREPLICAS. */
 static int rl_is_denial(const struct resp_item *item)
 {
-    static const char *const prefixes[] = {"NOAUTH", "NOPERM", "WRONGPASS", "DENIED", "READONLY"};
-    unsigned i;
+    static const char prefixes[] = "NOAUTH\0NOPERM\0WRONGPASS\0DENIED\0READONLY\0WRONGTYPE\0MOVED\0"
+                                   "ASK\0";
+    const char *prefix = prefixes;
 
-    for (i = 0; i < sizeof prefixes / sizeof *prefixes; i++)
-        if (strncmp(item->text, prefixes[i], strlen(prefixes[i])) == 0)
+    for (; *prefix != '\0'; prefix += strlen(prefix) + 1)
+        if (strncmp(item->text, prefix, strlen(prefix)) == 0)
             return 1;
     return 0;
 }
 
-enum rl_vote { RL_YES, RL_NO, RL_ERROR, RL_NONSENSE };
+enum rl_vote { RL_YES, RL_NO, RL_HEALED, RL_ERROR, RL_NONSENSE };
 
 /* What an answer to `command` means. */
 static enum rl_vote rl_vote_of(uint8_t command, const struct resp_item *item)
@@ -884,6 +1015,8 @@ static enum rl_vote rl_vote_of(uint8_t command, const struct resp_item *item)
     }
     if (item->kind == RESP_INTEGER && (item->integer == 0 || item->integer == 1))
         return item->integer == 1 ? RL_YES : RL_NO;
+    if (item->kind == RESP_INTEGER && item->integer == 2 && command == RL_PEXPIRE)
+        return RL_HEALED;
     return command == RL_DELETE && item->kind == RESP_STRING ? RL_NO : RL_NONSENSE;
 }
 
@@ -895,13 +1028,16 @@ static void rl_count_vote(struct redlock_lock *op, unsigned i, enum rl_vote vote
 
     rl_clear(&op->priv.waits, bit);
     if (item->kind == RESP_STRING)
-        op->priv.holder[i] = rl_hash(item);
+        op->priv.holder[i] = (uint8_t)(rl_hash(item) % 255 + 1);
     if (vote == RL_ERROR) {
         rl_set(&op->failed, bit);
         if (rl_is_denial(item))
             rl_set(&op->priv.denied, bit);
     } else if (op->priv.state != RL_UNDO) {
-        rl_set(vote == RL_YES ? &op->granted : &op->refused, bit);
+        rl_set(vote == RL_YES  ? &op->granted
+               : vote == RL_NO ? &op->refused
+                               : &op->priv.healed,
+               bit);
     }
 }
 
@@ -918,7 +1054,7 @@ static int rl_answered(struct redlock *c, struct redlock_node *node, const struc
     node->priv.pause_ms = 0;
     if (vote == RL_ERROR)
         rl_server_trouble(node, "answered", item);
-    else
+    else if (rl_past(c, node->priv.votes_us))
         node->trouble[0] = '\0';
     if (op == NULL)
         return 1;
@@ -932,6 +1068,90 @@ static int rl_answered(struct redlock *c, struct redlock_node *node, const struc
     return 1;
 }
 
+/* Part of an answer to HELLO: a list of names and values. R12 */
+static void rl_hear_hello(struct redlock *c, struct redlock_node *node,
+                          const struct resp_item *item)
+{
+    enum { NAME, ROLE, MODE };
+    int other = item->kind != RESP_STRING || item->depth != 1;
+
+    if (node->priv.heard == ROLE && !other && strcmp(item->text, "master") != 0)
+        rl_node_denied(c, node, "is a replica");
+    else if (node->priv.heard == MODE && !other && strcmp(item->text, "sentinel") == 0)
+        rl_node_denied(c, node, "is a sentinel");
+    else
+        node->priv.heard = (uint8_t)(other                             ? NAME
+                                     : strcmp(item->text, "role") == 0 ? ROLE
+                                     : strcmp(item->text, "mode") == 0 ? MODE
+                                                                       : NAME);
+}
+
+/* Seconds; 0 for what is no number, or below. */
+static uint32_t rl_seconds(const char *text)
+{
+    uint32_t seconds = 0;
+
+    for (; *text >= '0' && *text <= '9' && seconds < 100000000; text++)
+        seconds = seconds * 10 + (uint32_t)(*text - '0');
+    return seconds;
+}
+
+/* Part of an answer to rl_info_script: the run, the age. */
+static void rl_hear_info(struct redlock *c, struct redlock_node *node, const struct resp_item *item)
+{
+    unsigned i;
+
+    if (item->kind != RESP_STRING)
+        return;
+    if (node->priv.heard++ > 0) {
+        node->priv.age_s = rl_seconds(item->text);
+        return;
+    }
+    node->priv.run = rl_hash(item);
+    for (i = 0; i < c->priv.count; i++) /* R13 */
+        if (i != node->priv.index && rl_is_up(&c->priv.nodes[i]) &&
+            c->priv.nodes[i].priv.run == node->priv.run) {
+            rl_node_denied(c, node, "is the same server as another node");
+            return;
+        }
+}
+
+/* A server before version 6, or one that speaks RESP2 only. */
+static int rl_is_unknown(const struct resp_item *item)
+{
+    return strncmp(item->text, "NOPROTO", 7) == 0 || strstr(item->text, "unknown command") != NULL;
+}
+
+/* Part of an answer to the greeting, or the last. R12 */
+static void rl_greeting_answered(struct redlock *c, struct redlock_node *node, uint8_t command,
+                                 int last)
+{
+    struct resp_item *item = &node->priv.pipe.reader.item;
+
+    if (command == RL_HELLO && item->kind == RESP_ERROR && rl_is_unknown(item)) {
+        node->priv.plain = 1;
+        if (node->password != NULL) { /* it must come first: dial again, at once */
+            node->priv.useful = 1;
+            rl_node_failed(c, node, "");
+        }
+    } else if (item->kind == RESP_ERROR && command != RL_INFO) {
+        rl_server_trouble(node, "answered", item);
+        node->priv.denied = (uint8_t)rl_is_denial(item);
+        rl_node_given_up(c, node, "");
+    }
+    if (!rl_is_up(node))
+        return;
+    if (command == RL_HELLO)
+        rl_hear_hello(c, node, item);
+    else if (command == RL_INFO)
+        rl_hear_info(c, node, item);
+    if (last && rl_is_up(node)) {
+        node->priv.heard = 0;
+        node->priv.greets--;
+        node->priv.replied = 1;
+    }
+}
+
 /* Takes the replies in `bytes`. R5: what was not asked ends the connection. */
 static void rl_take(struct redlock *c, struct redlock_node *node, const uint8_t *bytes, size_t size)
 {
@@ -939,20 +1159,25 @@ static void rl_take(struct redlock *c, struct redlock_node *node, const uint8_t 
     struct resp_pipe *pipe = &node->priv.pipe;
     struct resp_place who;
 
-    while (bytes != end) {
+    while (bytes != end && rl_is_up(node)) {
         enum resp_event event = resp_pipe_read(pipe, &bytes, end, &who);
 
         if (event == RESP_MORE)
             break;
-        if (event == RESP_REPLY && who.count > 0 && rl_answered(c, node, &who))
+        if (event != RESP_BAD && pipe->reader.item.pushed)
+            continue;
+        if (event != RESP_BAD && who.tag > RL_DELETE) {
+            rl_greeting_answered(c, node, who.tag, event == RESP_REPLY);
+            continue;
+        }
+        if (event == RESP_REPLY && rl_answered(c, node, &who))
             continue;
         node->priv.useful = 0; /* dialling would not mend it */
-        if (who.owner != NULL)
+        if (event == RESP_REPLY && who.owner != NULL)
             rl_unanswered(c, node, (struct redlock_lock *)who.owner, who.tag);
         if (pipe->reader.item.kind == RESP_ERROR && event == RESP_BAD)
             rl_server_trouble(node, "said unasked", &pipe->reader.item);
         rl_node_failed(c, node, event == RESP_BAD ? "does not speak RESP" : "wrong kind of answer");
-        return;
     }
 }
 
@@ -961,7 +1186,7 @@ static void rl_receive(struct redlock *c, struct redlock_node *node)
     uint8_t bytes[96];
     unsigned rounds;
 
-    for (rounds = 0; rounds < RL_READS_MAX && node->state == REDLOCK_NODE_READY; rounds++) {
+    for (rounds = 0; rounds < RL_READS_MAX && rl_is_up(node); rounds++) {
         int moved = c->priv.io->receive(c->priv.io->context, node, bytes, sizeof bytes);
 
         if (moved < 0)
@@ -979,14 +1204,14 @@ static void rl_receive(struct redlock *c, struct redlock_node *node)
 static const struct rl_setting {
     uint32_t most, usual;
 } rl_settings[] = {
-    {16, 0},   {60000, 50}, {600000, 1000}, {254, UINT8_MAX}, {600000, 100},
-    {100, 50}, {1000, 50},  {600000, 1000}, {500000, 10000},  {65535, 100},
+    {16, 0},    {60000, 50},    {600000, 1000},  {254, UINT8_MAX}, {600000, 100},      {100, 50},
+    {1000, 50}, {600000, 1000}, {500000, 10000}, {65535, 100},     {RL_TTL_MAX_MS, 0},
 };
 
 /* Their names, one after the other; a star before those that may be REDLOCK_ZERO. */
 static const char rl_setting_names[] =
     "quorum\0node_timeout_ms\0stall_ms\0*retries\0*retry_delay_ms\0*retry_jitter_pct\0"
-    "*retry_growth_pct\0retry_delay_max_ms\0*drift_ppm\0*extend_max";
+    "*retry_growth_pct\0retry_delay_max_ms\0*drift_ppm\0*extend_max\0longest_ttl_ms";
 
 typedef char
     rl_every_setting_has_a_range[sizeof(struct redlock_settings) ==
@@ -1014,10 +1239,17 @@ static const char *rl_complete(struct redlock_settings *settings, unsigned count
     return settings->quorum < count / 2 + 1 || settings->quorum > count ? rl_setting_names : NULL;
 }
 
-/* What is wrong with the address of nodes[i], or NULL. */
-static const char *rl_bad_address(const struct redlock_node *nodes, unsigned i)
+/* What is wrong with nodes[i], or NULL. */
+static const char *rl_bad_node(struct redlock_node *nodes, unsigned i)
 {
+    struct resp_writer w = resp_pipe_begin(&nodes[i].priv.pipe);
     unsigned j;
+
+    rl_put_greeting(&w, &nodes[i], RL_HELLO);
+    if (w.overflow)
+        return "user and password are too long for RESP_OUT_MAX";
+    if (nodes[i].user != NULL && nodes[i].password == NULL)
+        return "a user without a password";
 
     if (nodes[i].address == NULL || nodes[i].address[0] == '\0')
         return "no address";
@@ -1049,7 +1281,7 @@ enum redlock_status redlock_init(struct redlock *client, const struct redlock_io
         node->priv.index = (uint8_t)i;
     }
     for (i = 0; i < count; i++)
-        if ((bad = rl_bad_address(nodes, i)) != NULL) {
+        if ((bad = rl_bad_node(nodes, i)) != NULL) {
             redlock_trouble(&nodes[i], bad, NULL);
             return REDLOCK_BAD_ARGUMENT;
         }
@@ -1084,7 +1316,7 @@ void redlock_deinit(struct redlock *client)
         }
     for (i = 0; i < client->priv.count; i++) {
         struct redlock_node *node = &client->priv.nodes[i];
-        if (node->state == REDLOCK_NODE_DIALLING || node->state == REDLOCK_NODE_READY)
+        if (node->state == REDLOCK_NODE_DIALLING || rl_is_up(node))
             client->priv.io->shut(client->priv.io->context, node);
         node->state = REDLOCK_NODE_IDLE;
     }
@@ -1116,6 +1348,8 @@ static enum redlock_status rl_check(const struct redlock *c, const struct redloc
     if (op->ttl_ms < RL_TTL_MIN_MS || op->ttl_ms > RL_TTL_MAX_MS ||
         rl_drift_us(c, op->ttl_ms) >= op->ttl_ms * RL_MS_US)
         return REDLOCK_BAD_ARGUMENT;
+    if (c->priv.settings.longest_ttl_ms != 0 && op->ttl_ms > c->priv.settings.longest_ttl_ms)
+        return REDLOCK_BAD_ARGUMENT; /* R14 rests on it */
     return REDLOCK_PENDING;
 }
 
@@ -1191,7 +1425,7 @@ unsigned redlock_interest(const struct redlock *client, unsigned i)
 
     if (node->state == REDLOCK_NODE_DIALLING)
         return REDLOCK_WRITABLE;
-    if (node->state != REDLOCK_NODE_READY)
+    if (!rl_is_up(node))
         return 0;
     resp_pipe_unsent(&node->priv.pipe, &unsent);
     return unsent > 0 ? REDLOCK_READABLE | REDLOCK_WRITABLE : REDLOCK_READABLE;
@@ -1203,10 +1437,24 @@ void redlock_event(struct redlock *client, unsigned i, unsigned events)
 
     if (node->state == REDLOCK_NODE_DIALLING)
         rl_node_connected(client, node);
-    if (node->state == REDLOCK_NODE_READY && (events & REDLOCK_WRITABLE))
+    if (events & REDLOCK_WRITABLE)
         rl_transmit(client, node);
-    if (node->state == REDLOCK_NODE_READY && (events & REDLOCK_READABLE))
+    if (rl_is_up(node) && (events & REDLOCK_READABLE))
         rl_receive(client, node);
+}
+
+/* The greeting is over: from when on what is sent to the node counts as a vote. An age of n seconds
+   may be little more than n - 1, and a second is for the process before this one to be gone. R14 */
+static void rl_node_greeted(struct redlock *c, struct redlock_node *node)
+{
+    uint32_t longest_ms = c->priv.settings.longest_ttl_ms;
+    uint64_t age_us = node->priv.age_s * (uint64_t)1000000, wait_us;
+
+    wait_us = longest_ms * RL_MS_US + rl_drift_us(c, longest_ms) + 2000000;
+    node->state = REDLOCK_NODE_READY;
+    node->priv.votes_us = c->priv.now_us;
+    if (longest_ms > 0 && wait_us > age_us)
+        node->priv.votes_us += wait_us - age_us;
 }
 
 /* A node's own time limits. */
@@ -1226,6 +1474,11 @@ static void rl_node_tick(struct redlock *c, struct redlock_node *node)
         rl_node_given_up(c, node,
                          node->state == REDLOCK_NODE_DIALLING ? "no connection within stall_ms"
                                                               : "no answer within stall_ms");
+    }
+    if (node->state == REDLOCK_NODE_GREETING) {
+        rl_greet(node);
+        if (node->priv.greeted == RL_GREETED && node->priv.greets == 0)
+            rl_node_greeted(c, node);
     }
     if (node->state == REDLOCK_NODE_DOWN && node->priv.mark_us == 0) {
         uint32_t pause_ms = node->priv.pause_ms * 2;

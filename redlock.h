@@ -105,15 +105,19 @@ REDLOCK_API uint32_t redlock_version(void);
 enum redlock_node_state {
     REDLOCK_NODE_IDLE = 0, /* no connection, dialled when next needed */
     REDLOCK_NODE_DIALLING, /* connection asked for, not up yet */
+    REDLOCK_NODE_GREETING, /* up, but HELLO, AUTH, SELECT are not all answered. R12 */
     REDLOCK_NODE_READY,    /* up */
     REDLOCK_NODE_DOWN      /* failed; not dialled before a growing, jittered pause is over. R5 */
 };
 
 struct redlock_node {
-    /* You set these, before redlock_init; the string must live until redlock_deinit. */
-    const char *address; /* "10.0.0.1:6379", "[fe80::1]:6379", "unix:/run/redis.sock". Numbers, no
-                            names: redlock_resolve is for those. The meaning is the io's */
-    void *user_data;     /* yours, untouched */
+    /* You set these, before redlock_init; the strings must live until redlock_deinit. */
+    const char *address;  /* "10.0.0.1:6379", "[fe80::1]:6379", "unix:/run/redis.sock". Numbers, no
+                             names: redlock_resolve is for those. The meaning is the io's */
+    const char *user;     /* ACL user, Redis 6. NULL: "default" */
+    const char *password; /* any bytes but NUL; never in a trouble. NULL: none */
+    uint32_t database;    /* 0, the first, needs no permission; others need SELECT */
+    void *user_data;      /* yours, untouched */
 
     /* You read these. */
     enum redlock_node_state state;
@@ -127,9 +131,17 @@ struct redlock_node {
 
     struct {
         struct resp_pipe pipe;
-        uint64_t mark_us; /* DIALLING, READY: its wait began then. DOWN: the next dial */
+        uint64_t mark_us;  /* its wait began then. DOWN: the next dial */
+        uint64_t votes_us; /* what is sent before does not count. R14 */
         uint32_t pause_ms;
+        uint32_t run;    /* which run of which server, hashed; 0: not known. R13 */
+        uint32_t age_s;  /* of that run, as the server said */
+        uint8_t greeted; /* how far the greeting was queued, a command */
+        uint8_t greets;  /* its answers that are due */
+        uint8_t heard;   /* of the answer that is coming: which part is next */
         uint8_t index, useful, replied;
+        uint8_t plain;  /* it knows no HELLO: RESP2 */
+        uint8_t denied; /* what is wrong with it will not mend itself */
     } priv;
 };
 
@@ -214,6 +226,11 @@ struct redlock_settings {
     /* Extensions per acquire, 1..65535, REDLOCK_ZERO: none; default 100. [Redlock] asks for a
        limit, or a holder that never ends is never noticed. R10 */
     uint32_t extend_max;
+    /* The longest ttl that any client of these servers uses, 1..0x7fffffff; default 0: off. A server
+       that may have forgotten its keys in a crash gets no vote until that time has passed: so one
+       that has just started, or where INFO is not permitted, one that has just been connected. For
+       servers without fsync at every write. [Redlock], "delayed restarts"; R14 */
+    uint32_t longest_ttl_ms;
 };
 
 /* ---- Client and lock ------------------------------------------------------------------------ */
@@ -254,8 +271,10 @@ struct redlock_lock {
         redlock_mask denied; /* nodes that failed for lack of permission */
         redlock_mask asked;  /* nodes that may have our key: they are owed a release. R4 */
         redlock_mask late;   /* nodes that granted it after it was decided */
-        uint16_t holder[REDLOCK_NODES_MAX]; /* who has it there, hashed; 0: not known */
-        int8_t outcome;                     /* redlock_status, once decided */
+        redlock_mask mute;   /* nodes that had no vote and may have forgotten it. R14 */
+        redlock_mask healed; /* nodes where it was gone and this round set it again. R9 */
+        uint8_t holder[REDLOCK_NODES_MAX]; /* who has it there, hashed; 0: not known */
+        int8_t outcome;                    /* redlock_status, once decided */
         uint8_t state, list;
         uint8_t attempts, quick, slow; /* so far; retries of either kind */
     } priv;

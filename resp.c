@@ -408,10 +408,15 @@ enum resp_event resp_pipe_read(struct resp_pipe *pipe, const uint8_t **cursor, c
     enum resp_event event = resp_read(&pipe->reader, cursor, end);
 
     memset(who, 0, sizeof *who);
-    if (event == RESP_REPLY && !pipe->reader.item.pushed && !resp_pipe_abandon(pipe, who)) {
+    if (event <= RESP_MORE || pipe->reader.item.pushed)
+        return event;
+    if (pipe->priv.count == 0) {
         pipe->reader.priv.state = RESP_AT_FAILED;
         return RESP_BAD;
     }
+    *who = *resp_place_at(pipe, 0);
+    if (event == RESP_REPLY)
+        resp_pipe_abandon(pipe, who);
     return event;
 }
 

@@ -33,7 +33,7 @@ extern "C" {
     8 /* replies due at once, 2..255, one not for owners. RAM: one pointer and 3 bytes each */
 #endif
 #ifndef RESP_OUT_MAX
-#define RESP_OUT_MAX 320 /* bytes waiting to be sent, up to 65535. RAM: 1 byte each */
+#define RESP_OUT_MAX 352 /* bytes waiting to be sent, up to 65535. RAM: 1 byte each */
 #endif
 #ifndef RESP_SIZE_MAX
 #define RESP_SIZE_MAX 1048576 /* a longer string, or more elements, than this is not believed */
@@ -151,8 +151,8 @@ RESP_API void resp_pipe_sent(struct resp_pipe *pipe, size_t size);
    0 when none is due. */
 RESP_API int resp_pipe_abandon(struct resp_pipe *pipe, struct resp_place *who);
 
-/* As resp_read. At RESP_REPLY *who is who asked, with a count of 0 for a push. A reply that nobody
-   asked for is RESP_BAD, with `item` holding it. */
+/* As resp_read. At RESP_ITEM and RESP_REPLY *who is who asked, with a count of 0 for a push; at
+   RESP_REPLY its place is given up. What nobody asked for is RESP_BAD, with `item` holding it. */
 RESP_API enum resp_event resp_pipe_read(struct resp_pipe *pipe, const uint8_t **cursor,
                                         const uint8_t *end, struct resp_place *who);
 

@@ -201,7 +201,7 @@ static void watch(void)
 static struct redlock client;
 static struct redlock_lock locks[MOST];
 static char names[MOST][16];
-static const struct redlock_settings patient = {0, 1000, 5000, 0, 0, 0, 0, 0, 0, 0};
+static const struct redlock_settings patient = {.node_timeout_ms = 1000, .stall_ms = 5000};
 
 static void library_connect(void)
 {

@@ -105,13 +105,16 @@ static void fake_run(int node, const struct fake_command *command, struct fake_w
     if (command->kind == 'S') {
         if (found == NULL)
             fake_store(node, key.bytes, key.size, token.bytes, token.size, command->ttl_ms);
-        strcpy(reply, found == NULL ? "+OK\r\n" : "$-1\r\n");
+        strcpy(reply, found == NULL ? "+OK\r\n" : fake_nodes[node].resp3 ? "_\r\n" : "$-1\r\n");
     } else if (found != NULL && fake_same(found, token)) {
         if (command->kind == 'D')
             found->key_size = 0;
         else
             found->until_us = fake_now_us + command->ttl_ms * (uint64_t)1000;
         strcpy(reply, ":1\r\n");
+    } else if (command->kind == 'E' && found == NULL && command->heals) {
+        fake_store(node, key.bytes, key.size, token.bytes, token.size, command->ttl_ms);
+        strcpy(reply, ":2\r\n");
     } else if (command->kind == 'D' && found != NULL) {
         unsigned used = (unsigned)sprintf(reply, "$%u\r\n", found->value_size);
         memcpy(reply + used, found->value, found->value_size);
@@ -123,6 +126,46 @@ static void fake_run(int node, const struct fake_command *command, struct fake_w
     }
     if (command->kind != 'S' || !fake_nodes[node].deaf_to_set)
         fake_say(node, reply, (unsigned)strlen(reply));
+}
+
+/* The answers of redis-server 7.0 to a greeting, as far as the library looks at them. */
+static void fake_run_greeting(int node, char kind, const struct fake_word *words, unsigned count)
+{
+    struct fake_node *n = &fake_nodes[node];
+    char reply[300] = "+OK\r\n", run[8], age[16];
+    const struct fake_word *last = &words[count - 1];
+    int secret = kind == 'A' || (kind == 'H' && count == 5);
+    int right = n->password == NULL || (secret && last->size == strlen(n->password) &&
+                                        memcmp(last->bytes, n->password, last->size) == 0);
+
+    sprintf(run, "%05d", n->run != 0 ? n->run : 90000 + node);
+    sprintf(age, "%d", n->age_s);
+    if (kind == 'H' && n->hello != NULL) {
+        fake_say(node, n->hello, (unsigned)strlen(n->hello));
+        return;
+    }
+    if (kind == 'H' && n->old)
+        sprintf(reply, "-ERR unknown command `HELLO`, with args beginning with: `3`, %.*s\r\n",
+                (int)last->size, last->bytes);
+    else if (secret && !right)
+        strcpy(reply, "-WRONGPASS invalid username-password pair or user is disabled.\r\n");
+    else if (!n->known && !right)
+        strcpy(reply, "-NOAUTH Authentication required.\r\n");
+    else if (kind == 'H')
+        strcpy(reply, "%7\r\n$6\r\nserver\r\n$5\r\nredis\r\n$7\r\nversion\r\n$6\r\n7.0.15\r\n"
+                      "$5\r\nproto\r\n:3\r\n$2\r\nid\r\n:3\r\n$4\r\nmode\r\n$10\r\nstandalone\r\n"
+                      "$4\r\nrole\r\n$6\r\nmaster\r\n$7\r\nmodules\r\n*0\r\n");
+    else if (kind == 'I' && n->no_info)
+        strcpy(reply,
+               "-ERR The user executing the script can't run this command or subcommand\r\n");
+    else if (kind == 'I')
+        sprintf(reply, "*2\r\n$%u\r\n%s\r\n$%u\r\n%s\r\n", (unsigned)strlen(run), run,
+                (unsigned)strlen(age), age);
+    else if (kind == 'L')
+        n->database = atoi(last->bytes);
+    n->known |= reply[0] != '-' && (secret || right);
+    n->resp3 |= kind == 'H' && reply[0] == '%';
+    fake_say(node, reply, (unsigned)strlen(reply));
 }
 
 static int fake_number(const char **at, const char *end, char type, unsigned *number)
@@ -165,10 +208,22 @@ static unsigned fake_words(const char *at, const char *end, struct fake_word *wo
 
 static char fake_kind(const struct fake_word *words, unsigned count)
 {
+    static const struct {
+        const char *name;
+        char kind;
+    } greetings[] = {{"HELLO", 'H'}, {"AUTH", 'A'}, {"SELECT", 'L'}};
+    unsigned i;
+
+    for (i = 0; i < 3; i++)
+        if (words[0].size == strlen(greetings[i].name) &&
+            memcmp(words[0].bytes, greetings[i].name, words[0].size) == 0)
+            return greetings[i].kind;
+    if (count == 3 && memcmp(words[0].bytes, "EVAL", 4) == 0)
+        return 'I';
     if (count == 6 && memcmp(words[0].bytes, "SET", 3) == 0)
         return 'S';
-    if ((count == 5 || count == 6) && memcmp(words[0].bytes, "EVAL", 4) == 0)
-        return count == 6 ? 'E' : 'D';
+    if (count >= 5 && count <= 7 && memcmp(words[0].bytes, "EVAL", 4) == 0)
+        return count == 5 ? 'D' : 'E';
     fake_fail("a command that it does not know");
     return '?';
 }
@@ -181,6 +236,40 @@ static void fake_copy(char *to, size_t room, struct fake_word word)
     to[size] = '\0';
 }
 
+/* Notes a command of a lock and runs it, or says what the test wants instead. */
+static void fake_obey(int node, char kind, const struct fake_word *words, unsigned count)
+{
+    struct fake_node *n = &fake_nodes[node];
+    struct fake_command *command = &fake_log[fake_logged];
+    const struct fake_word *key = &words[kind == 'S' ? 1 : 3];
+
+    if (++fake_logged == FAKE_LOG)
+        fake_fail("too many commands");
+    memset(command, 0, sizeof *command);
+    command->at_us = fake_now_us;
+    command->node = node;
+    command->epoch = n->epoch;
+    command->kind = kind;
+    if (strchr("SED", kind) == NULL) {
+        fake_run_greeting(node, kind, words, count);
+        return;
+    }
+    fake_copy(command->key, sizeof command->key, key[0]);
+    fake_copy(command->token, sizeof command->token, key[1]);
+    command->ttl_ms = count >= 6 ? (uint32_t)strtoul(words[5].bytes, NULL, 10) : 0;
+    command->heals = kind == 'E' && count == 6;
+    if (n->password != NULL && !n->known)
+        fake_fail("a command before the greeting");
+    if (n->says == NULL)
+        fake_run(node, command, key[0], key[1]);
+    else if (n->says[0] == '\0')
+        fake_break(node);
+    else
+        fake_say(node, n->says, (unsigned)strlen(n->says));
+    if (n->says_once)
+        n->says = NULL;
+}
+
 /* Runs the whole commands among the bytes that came. */
 static void fake_serve(int node)
 {
@@ -190,27 +279,7 @@ static void fake_serve(int node)
 
     while (n->connected && !n->hung &&
            (count = fake_words(n->in, n->in + n->in_used, words, &used)) > 0) {
-        struct fake_command *command = &fake_log[fake_logged];
-        struct fake_word key = words[fake_kind(words, count) == 'S' ? 1 : 3];
-        struct fake_word token = words[fake_kind(words, count) == 'S' ? 2 : 4];
-
-        if (++fake_logged == FAKE_LOG)
-            fake_fail("too many commands");
-        command->at_us = fake_now_us;
-        command->node = node;
-        command->epoch = n->epoch;
-        command->kind = fake_kind(words, count);
-        fake_copy(command->key, sizeof command->key, key);
-        fake_copy(command->token, sizeof command->token, token);
-        command->ttl_ms = count == 6 ? (uint32_t)strtoul(words[5].bytes, NULL, 10) : 0;
-        if (n->says == NULL)
-            fake_run(node, command, key, token);
-        else if (n->says[0] == '\0')
-            fake_break(node);
-        else
-            fake_say(node, n->says, (unsigned)strlen(n->says));
-        if (n->says_once)
-            n->says = NULL;
+        fake_obey(node, fake_kind(words, count), words, count);
         if (n->in_used >= used) { /* not when it hung up */
             memmove(n->in, n->in + used, n->in_used - used);
             n->in_used -= used;
@@ -255,6 +324,7 @@ static int fake_dial(void *context, struct redlock_node *node)
     n->epoch++;
     n->connected = 1;
     n->in_used = n->out_first = n->out_used = 0;
+    n->resp3 = n->known = n->database = 0;
     node->handle = i;
     if (n->greets != NULL)
         fake_say(i, n->greets, (unsigned)strlen(n->greets));

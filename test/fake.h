@@ -29,10 +29,16 @@ struct fake_node {
     const char *says;   /* instead of every reply; "": hangs up instead */
     int says_once;      /* `says` only for the next command */
     const char *greets; /* said on connecting, unasked */
+    const char *hello;  /* its answer to HELLO instead of its own */
+    const char *password;
+    int old;        /* knows no HELLO */
+    int no_info;    /* INFO is not permitted */
+    int run, age_s; /* of the server; run 0: one of its own */
 
     /* And may look at these. */
     struct fake_key keys[FAKE_KEYS];
     int connected, dials, epoch;
+    int resp3, known, database; /* of the connection */
 
     /* Bytes under way: to the server, and back, where `ready_us` says from when on. */
     char in[FAKE_BYTES], out[FAKE_BYTES];
@@ -43,10 +49,10 @@ struct fake_node {
 struct fake_command {
     uint64_t at_us;
     int node, epoch; /* epoch: which connection */
-    char kind;       /* 'S'et, 'E'xtend, 'D'elete */
+    char kind;       /* 'S'et, 'E'xtend, 'D'elete; 'H'ello, 'A'uth, se'L'ect, 'I'nfo */
     char key[80], token[128];
     uint32_t ttl_ms;
-    int executed; /* 0: only sent, to a hung node */
+    int heals; /* an extension that may set the key again */
 };
 
 extern struct fake_node fake_nodes[FAKE_NODES];

@@ -365,6 +365,8 @@ static void r05_a_full_queue_keeps_answers_apart(void)
     struct redlock_lock many[RESP_PIPELINE_MAX - 1];
     unsigned i;
 
+    if (RESP_PIPELINE_MAX > 100)
+        return; /* more than a fake server can hold */
     begin_with_defaults(1);
     warm_up();
     fake_nodes[0].hung = 1;
@@ -398,7 +400,6 @@ static void r05_nonsense_disconnects(void)
         {"$2\r\nOK\r\n", "wrong kind of answer"},
         {"+OK\r\n+OK\r\n+OK\r\n", "does not speak RESP"},
         {"+OK\r\n-ERR unasked\r\n-ERR unasked\r\n", "said unasked: ERR unasked"},
-        {">2\r\n+invalidate\r\n*0\r\n", "wrong kind of answer"},
         {"", "closed by the server"},
     };
     unsigned i;
@@ -415,6 +416,18 @@ static void r05_nonsense_disconnects(void)
            nodes[0].trouble);
         ok(nodes[0].state != REDLOCK_NODE_READY, "r05: and is disconnected");
     }
+}
+
+/* A push is no answer, whatever it says. */
+static void r05_a_push_is_no_answer(void)
+{
+    begin_with_defaults(3);
+    warm_up();
+    fake_nodes[0].says = ">2\r\n+invalidate\r\n*0\r\n";
+    is_int(acquire(0), REDLOCK_OK, "r05: the others decide");
+    fake_pass(&client, 5 * MS);
+    is_int(nodes[0].state, REDLOCK_NODE_READY, "r05: a push ends no connection");
+    is_int(lock.granted & 1, 0, "r05: nor is it a vote");
 }
 
 static void r05_unasked_greeting_disconnects(void)
@@ -762,6 +775,8 @@ static void r08_compares(void)
 /* The first SET is still unanswered on a hung node when the lock is lost and acquired anew. */
 static void r05_a_lost_lock_leaves_no_votes(void)
 {
+    unsigned i;
+
     begin_with_defaults(3);
     warm_up();
     fake_nodes[2].hung = 1;
@@ -771,10 +786,15 @@ static void r05_a_lost_lock_leaves_no_votes(void)
     is_int(extend(), REDLOCK_LOST, "r05: lost");
     redlock_acquire_start(&client, &lock, 0);
     redlock_tick(&client);
-    fake_resume(2); /* answers OK to the first SET, nil to the second */
-    fake_pass(&client, 2 * MS);
-    is_int(lock.granted, 1, "r05: the grant of the lost lock is no vote for the new one");
+    fake_nodes[2].drip = 1;
+    fake_resume(2); /* answers OK to the first SET, and to what came after it */
+    fake_now_us += MS;
+    for (i = 0; i < 5; i++)
+        redlock_event(&client, 2, REDLOCK_READABLE);
+    redlock_tick(&client);
+    is_int(lock.granted & 4, 0, "r05: the grant of the lost lock is no vote for the new one");
     fake_pass(&client, 100 * MS);
+    is_int(lock.status, REDLOCK_OK, "r05: the answer to the new SET is");
 }
 
 static void r08_extension_that_comes_too_late(void)
@@ -824,6 +844,302 @@ static void r10_number_of_extensions_is_limited(void)
     begin(3);
     acquire(0);
     is_int(extend(), REDLOCK_LIMIT, "r10: REDLOCK_ZERO: none at all");
+}
+
+/* ---- R9 ------------------------------------------------------------------------------------- */
+
+/* Node i restarts without its keys. */
+static void forget_all(int i)
+{
+    memset(fake_nodes[i].keys, 0, sizeof fake_nodes[i].keys);
+    fake_break(i);
+}
+
+static void r09_an_extension_heals(void)
+{
+    int i, round, lost = 0;
+
+    begin_with_defaults(5);
+    acquire(0);
+    for (round = 0; round < 4; round++)
+        for (i = 0; i < 5; i++) {
+            forget_all(i);
+            fake_pass(&client, 1000 * MS);
+            lost += extend() != REDLOCK_OK;
+            fake_pass(&client, 20 * MS);
+            lost += extend() != REDLOCK_OK;
+            fake_pass(&client, 20 * MS);
+            lost += fake_find(i, "k", 1) == NULL || votes(lock.members) != 5;
+        }
+    is_int(lost, 0, "r09: five nodes forget it, one after the other, four times: still held");
+    is_int((int)fake_count(-1, 'S'), 5, "r09: without a new SET");
+    release(100);
+    fake_pass(&client, 10 * MS);
+    is_int((int)fake_keys_left(), 0, "r09: and healed keys are released with the others");
+}
+
+static void r09_healed_nodes_do_not_count_at_once(void)
+{
+    begin_with_defaults(5);
+    acquire(0);
+    fake_pass(&client, 10 * MS);
+    is_int((int)votes(lock.members), 5, "r09: five members");
+    forget_all(0);
+    forget_all(1);
+    forget_all(2);
+    is_int(extend(), REDLOCK_LOST, "r09: three forgot it: another may have had it meanwhile");
+    fake_pass(&client, 10 * MS);
+    is_int((int)fake_keys_left(), 0, "r09: what was healed and what was left is cleared away");
+    begin_with_defaults(3);
+    acquire(0);
+    fake_pass(&client, 10 * MS);
+    forget_all(0);
+    fake_nodes[1].hung = 1;
+    is_int(extend(), REDLOCK_UNREACHABLE, "r09: one forgot it, one hangs");
+    is_int((int)votes(lock.members), 2, "r09: what was healed in vain is no member");
+    fake_resume(1);
+    fake_nodes[2].hung = 1;
+    is_int(extend(), REDLOCK_UNREACHABLE, "r09: nor does it count in the next round");
+    fake_resume(2);
+    fake_nodes[0].delay_us = 0;
+    fake_nodes[2].delay_us = 2 * MS;
+    is_int(extend(), REDLOCK_OK, "r09: but a round of two old members makes it one");
+    is_int((int)votes(lock.members), 3, "r09: of three");
+    fake_nodes[1].hung = 1;
+    is_int(extend(), REDLOCK_OK, "r09: and then it counts");
+}
+
+static void r09_a_healed_node_counts_in_the_next_round(void)
+{
+    begin_with_defaults(3);
+    acquire(0);
+    fake_pass(&client, 10 * MS);
+    fake_nodes[2].delay_us = 2 * MS;
+    forget_all(0);
+    fake_nodes[0].delay_us = 100;
+    is_int(extend(), REDLOCK_OK, "r09: two members confirm it, the third is healed");
+    fake_nodes[1].hung = 1;
+    is_int(extend(), REDLOCK_OK, "r09: and counts in the next round, instead of one that hangs");
+}
+
+static void r09_no_healing_after_the_end(void)
+{
+    begin_with_defaults(3);
+    acquire(0);
+    fake_pass(&client, 9950 * MS); /* drift: it is over for us, not for the servers */
+    is_int((int)redlock_remaining_ms(&client, &lock), 0, "r09: over");
+    forget_all(0);
+    is_int(extend(), REDLOCK_OK, "r08: two members still have it: nobody else had it meanwhile");
+    fake_pass(&client, 5 * MS);
+    ok(fake_find(0, "k", 1) == NULL, "r09: but what had forgotten it is not set again");
+}
+
+/* ---- R12 to R14 ----------------------------------------------------------------------------- */
+
+static void r12_greeting(void)
+{
+    unsigned i, first = 0;
+
+    begin_with_defaults(3);
+    for (i = 0; i < 3; i++) {
+        nodes[i].password = fake_nodes[i].password = "secret\r\n$1";
+        nodes[i].database = 7;
+    }
+    fake_nodes[1].old = 1;
+    fake_nodes[1].delay_us = 2 * MS;
+    is_int(acquire(0), REDLOCK_OK, "r12: HELLO, AUTH and SELECT, and then the lock");
+    is_int((int)votes(lock.members), 2, "r12: by the two that know HELLO");
+    fake_pass(&client, 20 * MS);
+    is_int(extend(), REDLOCK_OK, "r12: extended");
+    fake_pass(&client, 20 * MS);
+    is_int(fake_nodes[1].dials, 2, "r12: an old server is dialled again, for AUTH to come first");
+    is_int(fake_nodes[0].database + fake_nodes[1].database + fake_nodes[2].database, 21,
+           "r12: all in database 7");
+    for (i = 0; i < fake_logged && fake_log[i].kind != 'S'; i++)
+        first += fake_log[i].node == 0 && strchr("HLI", fake_log[i].kind) != NULL;
+    is_int((int)first, 3, "r12: the whole greeting is there before a SET");
+    fake_break(1);
+    extend();
+    fake_pass(&client, 20 * MS);
+    is_int(fake_nodes[1].dials, 3, "r12: it is remembered what it does not know");
+}
+
+static void r12_wrong_password(void)
+{
+    unsigned i;
+
+    begin_with_defaults(3);
+    for (i = 0; i < 3; i++)
+        fake_nodes[i].password = "right";
+    nodes[0].password = "wrong-secret";
+    fake_nodes[2].old = 1;
+    nodes[2].password = "wrong-secret";
+    is_int(acquire(60000), REDLOCK_DENIED, "r12: wrong or no password: denied, not waited for");
+    fake_pass(&client, 10 * MS);
+    acquire(0);
+    ok(strstr(nodes[0].trouble, "WRONGPASS") != NULL, "r12: %s", nodes[0].trouble);
+    ok(strstr(nodes[1].trouble, "NOAUTH") != NULL, "r12: %s", nodes[1].trouble);
+    ok(strstr(nodes[2].trouble, "WRONGPASS") != NULL, "r12: old: %s", nodes[2].trouble);
+    for (i = 0; i < 3; i++)
+        ok(strstr(nodes[i].trouble, "secret") == NULL, "r12: no trouble has the password in it");
+    is_int((int)fake_count(-1, 'S'), 0, "r12: and nothing was asked for");
+}
+
+static void r12_a_server_without_a_password_to_give(void)
+{
+    begin_with_defaults(1);
+    fake_nodes[0].old = 1;
+    is_int(acquire(0), REDLOCK_OK, "r12: an old server that wants no password");
+    is_int(fake_nodes[0].dials, 1, "r12: is not dialled again");
+}
+
+static void r12_not_a_node(void)
+{
+    static const struct {
+        const char *hello, *trouble;
+    } cases[] = {
+        {"%2\r\n$4\r\nmode\r\n$10\r\nstandalone\r\n$4\r\nrole\r\n$7\r\nreplica\r\n", "replica"},
+        {"*4\r\n$4\r\nrole\r\n$5\r\nslave\r\n$4\r\nmode\r\n$10\r\nstandalone\r\n", "replica"},
+        {"%1\r\n$4\r\nmode\r\n$8\r\nsentinel\r\n", "sentinel"},
+        {"-DENIED Redis is running in protected mode\r\n", "DENIED"},
+    };
+    unsigned i;
+
+    for (i = 0; i < sizeof cases / sizeof *cases; i++) {
+        begin_with_defaults(1);
+        fake_nodes[0].hello = cases[i].hello;
+        is_int(acquire(0), REDLOCK_DENIED, "r12: not a node");
+        ok(strstr(nodes[0].trouble, cases[i].trouble) != NULL, "r12: %s", nodes[0].trouble);
+    }
+    begin_with_defaults(1); /* names and values in other places mean nothing */
+    fake_nodes[0].hello = "%2\r\n$7\r\nmodules\r\n*2\r\n$4\r\nmode\r\n$8\r\nsentinel\r\n"
+                          "$4\r\nrole\r\n$6\r\nmaster\r\n";
+    is_int(acquire(0), REDLOCK_OK, "r12: what a module is called does not matter");
+    begin_with_defaults(1);
+    fake_nodes[0].hello = "-LOADING Redis is loading the dataset in memory\r\n";
+    is_int(acquire(0), REDLOCK_UNREACHABLE, "r12: loading is no denial");
+    fake_nodes[0].hello = NULL;
+    fake_pass(&client, 200 * MS);
+    is_int(acquire(0), REDLOCK_OK, "r12: and passes");
+}
+
+static void r12_bad_nodes_are_refused(void)
+{
+    static char secret[RESP_OUT_MAX];
+
+    begin_with_defaults(3);
+    memset(secret, 'x', sizeof secret - 1);
+    nodes[1].password = secret;
+    is_int(redlock_init(&client, fake_io(), nodes, 3, NULL), REDLOCK_BAD_ARGUMENT,
+           "r12: a password that is too long");
+    ok(strstr(nodes[1].trouble, "too long") != NULL, "r12: %s", nodes[1].trouble);
+    nodes[1].password = NULL;
+    nodes[2].user = "me";
+    is_int(redlock_init(&client, fake_io(), nodes, 3, NULL), REDLOCK_BAD_ARGUMENT,
+           "r12: a user without a password");
+    ok(strstr(nodes[2].trouble, "without a password") != NULL, "r12: %s", nodes[2].trouble);
+}
+
+static void r13_one_server_one_vote(void)
+{
+    begin_with_defaults(3);
+    fake_nodes[0].run = fake_nodes[1].run = fake_nodes[2].run = 12345;
+    is_int(acquire(0), REDLOCK_DENIED, "r13: one server listed three times is no quorum");
+    ok(strstr(nodes[2].trouble, "same server") != NULL, "r13: and says so: %s", nodes[2].trouble);
+    begin_with_defaults(3);
+    fake_nodes[0].run = fake_nodes[2].run = 12345;
+    is_int(acquire(0), REDLOCK_OK, "r13: listed twice, and another: two votes of three");
+    fake_pass(&client, 10 * MS);
+    is_int((int)votes(lock.members), 2, "r13: not three");
+    is_int(fake_nodes[2].dials, 1,
+           "r05: what failed after an answer is not dialled at once either");
+    begin_with_defaults(3);
+    fake_nodes[0].run = fake_nodes[2].run = 12345;
+    fake_nodes[0].no_info = fake_nodes[2].no_info = 1;
+    acquire(0);
+    fake_pass(&client, 10 * MS);
+    is_int((int)votes(lock.members), 3, "r13: where INFO is not permitted it can't be seen");
+}
+
+static void r14_a_restarted_server_does_not_vote(void)
+{
+    unsigned i;
+
+    memset(&settings, 0, sizeof settings);
+    settings.longest_ttl_ms = 20000;
+    begin(3);
+    for (i = 0; i < 3; i++)
+        fake_nodes[i].age_s = 100;
+    is_int(acquire(0), REDLOCK_OK, "r14: old servers vote");
+    release(100);
+    fake_pass(&client, 10 * MS);
+    forget_all(0);
+    fake_nodes[0].age_s = 0;
+    held_by("other", 1, 1);
+    is_int(acquire(0), REDLOCK_SPLIT, "r14: the restarted one does not, though it says yes");
+    ok(strstr(nodes[0].trouble, "forgotten") != NULL, "r14: and why: %s", nodes[0].trouble);
+    fake_pass(&client, 30 * MS);
+    is_int((int)fake_keys_left(), 1, "r14: what it was asked for is undone there too");
+    fake_pass(&client, 22050 * MS);
+    is_int(acquire(0), REDLOCK_SPLIT, "r14: not before 20 s, drift and 2 s have passed");
+    fake_pass(&client, 200 * MS);
+    is_int(acquire(0), REDLOCK_OK, "r14: then it votes again");
+    release(100);
+    lock.ttl_ms = 20001;
+    is_int(acquire(0), REDLOCK_BAD_ARGUMENT, "r14: a longer ttl than the longest is refused");
+}
+
+/* An age of n seconds may be little more than n - 1, and the process before may end a second late. */
+static void r14_the_age_that_a_server_says(void)
+{
+    static const struct {
+        int age_s, no_info, votes;
+    } cases[] = {{22, 0, 0}, {23, 0, 1}, {-3598, 0, 0}, {1000, 1, 0}};
+    unsigned i;
+
+    for (i = 0; i < sizeof cases / sizeof *cases; i++) {
+        memset(&settings, 0, sizeof settings);
+        settings.longest_ttl_ms = 20000;
+        begin(1);
+        fake_nodes[0].age_s = cases[i].age_s;
+        fake_nodes[0].no_info = cases[i].no_info;
+        is_int(acquire(0) == REDLOCK_OK, cases[i].votes, "r14: age %d s%s", cases[i].age_s,
+               cases[i].no_info ? ", but INFO is not permitted" : "");
+        release(0);
+        fake_pass(&client, 22300 * MS);
+        is_int(acquire(0), REDLOCK_OK, "r14: a connection that lasts proves it");
+    }
+}
+
+static void r14_extensions_too(void)
+{
+    unsigned i;
+
+    memset(&settings, 0, sizeof settings);
+    settings.longest_ttl_ms = 10000;
+    begin(3);
+    for (i = 0; i < 3; i++)
+        fake_nodes[i].age_s = 100;
+    acquire(0);
+    fake_pass(&client, 10 * MS);
+    fake_nodes[0].age_s = 0;
+    fake_break(0); /* it kept its keys, but who knows */
+    fake_nodes[1].hung = 1;
+    is_int(extend(), REDLOCK_UNREACHABLE, "r14: a restarted member confirms nothing");
+    is_int((int)votes(lock.members), 3, "r14: that is no loss");
+    fake_resume(1);
+    for (i = 0; i < 2; i++) {
+        is_int(extend(), REDLOCK_OK, "r14: the others do");
+        fake_pass(&client, 7000 * MS);
+    }
+    fake_nodes[1].hung = 1;
+    is_int(extend(), REDLOCK_UNREACHABLE, "r14: it has a vote again, but its word is in doubt");
+    fake_resume(1);
+    is_int(extend(), REDLOCK_OK, "r14: the others confirm it");
+    fake_pass(&client, 10 * MS);
+    is_int(extend(), REDLOCK_OK, "r14: once more, with its answer in time");
+    fake_nodes[1].hung = 1;
+    is_int(extend(), REDLOCK_OK, "r14: and counts again after a round without doubt");
 }
 
 /* ---- R11, R15 ------------------------------------------------------------------------------- */
@@ -1004,17 +1320,17 @@ static void bad_settings(void)
         struct redlock_settings settings;
         const char *name;
     } cases[] = {
-        {{2, 0, 0, 0, 0, 0, 0, 0, 0, 0}, "quorum"},
-        {{6, 0, 0, 0, 0, 0, 0, 0, 0, 0}, "quorum"},
-        {{REDLOCK_ZERO, 0, 0, 0, 0, 0, 0, 0, 0, 0}, "quorum"},
-        {{0, 60001, 0, 0, 0, 0, 0, 0, 0, 0}, "node_timeout_ms"},
-        {{0, 0, 600001, 0, 0, 0, 0, 0, 0, 0}, "stall_ms"},
-        {{0, 0, 0, 0, 600001, 0, 0, 0, 0, 0}, "retry_delay_ms"},
-        {{0, 0, 0, 0, 0, 101, 0, 0, 0, 0}, "retry_jitter_pct"},
-        {{0, 0, 0, 0, 0, 0, 1001, 0, 0, 0}, "retry_growth_pct"},
-        {{0, 0, 0, 0, 0, 0, 0, 600001, 0, 0}, "retry_delay_max_ms"},
-        {{0, 0, 0, 0, 0, 0, 0, 0, 500001, 0}, "drift_ppm"},
-        {{0, 0, 0, 0, 0, 0, 0, 0, 0, 65536}, "extend_max"},
+        {{.quorum = 2}, "quorum"},
+        {{.quorum = 6}, "quorum"},
+        {{.quorum = REDLOCK_ZERO}, "quorum"},
+        {{.node_timeout_ms = 60001}, "node_timeout_ms"},
+        {{.stall_ms = 600001}, "stall_ms"},
+        {{.retry_delay_ms = 600001}, "retry_delay_ms"},
+        {{.retry_jitter_pct = 101}, "retry_jitter_pct"},
+        {{.retry_growth_pct = 1001}, "retry_growth_pct"},
+        {{.retry_delay_max_ms = 600001}, "retry_delay_max_ms"},
+        {{.drift_ppm = 500001}, "drift_ppm"},
+        {{.extend_max = 65536}, "extend_max"},
     };
     unsigned i;
 
@@ -1207,6 +1523,7 @@ static void over_is_over(void)
     struct redlock_lock *gone = &lock;
 
     begin_with_defaults(3);
+    warm_up();
     fake_nodes[2].delay_us = 30 * MS;
     acquire(0);
     redlock_forget(&client, &lock);
@@ -1216,6 +1533,7 @@ static void over_is_over(void)
     ok(((unsigned char *)gone)[sizeof *gone - 1] == 0xaa && gone->granted == 0xaaaa,
        "r05: a forgotten lock is not written to");
     begin(3);
+    warm_up();
     fake_nodes[2].delay_us = 30 * MS;
     acquire(0);
     release(100);
@@ -1279,6 +1597,7 @@ int main(void)
     r05_unwanted_answers_are_dropped();
     r05_a_full_queue_keeps_answers_apart();
     r05_nonsense_disconnects();
+    r05_a_push_is_no_answer();
     r05_unasked_greeting_disconnects();
     r05_one_byte_at_a_time();
     r05_stalled_connection();
@@ -1300,7 +1619,20 @@ int main(void)
     r05_a_lost_lock_leaves_no_votes();
     r08_extension_that_comes_too_late();
     r08_no_longer_than_what_is_left();
+    r09_an_extension_heals();
+    r09_healed_nodes_do_not_count_at_once();
+    r09_a_healed_node_counts_in_the_next_round();
+    r09_no_healing_after_the_end();
     r10_number_of_extensions_is_limited();
+    r12_greeting();
+    r12_wrong_password();
+    r12_a_server_without_a_password_to_give();
+    r12_not_a_node();
+    r12_bad_nodes_are_refused();
+    r13_one_server_one_vote();
+    r14_a_restarted_server_does_not_vote();
+    r14_the_age_that_a_server_says();
+    r14_extensions_too();
     r11_release_goes_to_all_nodes();
     r11_outcomes();
     r11_a_dead_member_is_no_loss();

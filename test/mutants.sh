@@ -25,11 +25,11 @@ R3|s/i == 0 \? count \/ 2 \+ 1/i == 0 ? (count + 1) \/ 2/|quorum above the half
 R4|s/op->priv.todo = op->priv.asked;/op->priv.todo = op->granted;/|release to all asked, not only to those that granted
 R4|s/op->priv.todo = op->priv.asked;/op->priv.todo = 0;/|undoing
 R4|s/rl_queue\(c, node, op, RL_DELETE, NULL\)/0 \&\& $&/|the release that outlasts a full buffer
-R4|s/(if \(node->state == REDLOCK_NODE_READY\))(\s+rl_node_given_up\(c, node, "takes)/if (0)$2/|a node that takes no bytes is given up
+R4|s/(if \(rl_is_up\(node\)\))(\s+rl_node_given_up\(c, node, "takes)/if (0)$2/|a node that takes no bytes is given up
 R4|s/rl_lose\(c, op, REDLOCK_CANCELLED\);/rl_finish(c, op, REDLOCK_CANCELLED, RL_IDLE);/|undoing of what was cancelled
 R5|s/rl_drop\(c, op, op->priv.waits, RL_SET\);//|late answers are not votes
 R5|s/resp_pipe_abandon\(pipe, &place\)/0 \&\& $&/|those who wait on a broken connection are told
-R5|s/(event == RESP_REPLY && who.count > 0 && )rl_answered\(c, node, &who\)/$1(rl_answered(c, node, \&who), 1)/|nonsense disconnects
+R5|s/(event == RESP_REPLY && )rl_answered\(c, node, &who\)/$1(rl_answered(c, node, \&who), 1)/|nonsense disconnects
 R5|s/if \(waits && now - node->priv.mark_us > stall_us\)/if (0)/|the stall
 R5|s/node->state == REDLOCK_NODE_DOWN && \(node->priv.mark_us == 0 \|\| now < node->priv.mark_us\)/0/|the pause before dialling
 R5|s/rl_drop_late\(client, lock\);\n    rl_move/rl_move/|a forgotten lock is not written to
@@ -41,16 +41,34 @@ R6|s/i < op->priv.slow && pause_ms/0 \&\& pause_ms/|growth of the pauses
 R6|s/pause_ms = s->retry_delay_max_ms;/;/|the longest pause
 R6|s/if \(quick && op->priv.quick < RL_QUICK_MAX\)/if (0)/|quick retries
 R6|s/if \(same >= quorum\)\s+return REDLOCK_HELD;/return REDLOCK_HELD;/|a split vote told from a holder
-R6|s/pause_us = op->priv.until_us - c->priv.now_us;/;/|the last attempt when the wait ends
-R8|s/rl_bits\(op->granted & op->members\) >= c/rl_bits(op->granted) >= c/|only members count
+R6|s/pause_us =\s+op->priv.until_us - c->priv.now_us;/;/|the last attempt when the wait ends
+R8|s/op->granted & op->members & ~/op->granted \& ~/|only members count
 R8|s/if \(!rl_past\(c, op->valid_until_us\)\)\s+rl_set\(&op->members, op->priv.late\);/rl_set(\&op->members, op->priv.late);/|late grants only while it is valid
 R8|s/rl_set\(&op->members, op->priv.late\);/;/|late grants make members
-R8|s/rl_set\(&op->members, op->granted\);/;/|confirmed nodes become members
-R8|s/if \(rl_past\(c, rl_valid_until\(c, op\)\)\) \{\n\s+rl_end_ext/if (0) {rl_end_ext/|new validity above 0
+R8|s/op->granted \| (op->priv.healed\); \/\* these)/$1/|confirmed nodes become members
+R8|s/rl_past\(c, rl_valid_until\(c, op\)\) \? REDLOCK_TOO_LATE/0 ? REDLOCK_TOO_LATE/|new validity above 0
 R8|s/rl_valid_until\(c, op\) < op->valid_until_us/0/|no shortening
 R8|s/(op->valid_until_us = rl_valid_until\(c, op\);\n\s+rl_set)/op->priv.started_us = c->priv.now_us; $1/|T1 of the extension is before its first byte
-R8|s/rl_bits\(op->members & ~\(unsigned\)op->refused\) < c->priv.quorum\) \{/0) {/|loss when members say so
+R8|s/rl_bits\(op->members & ~\(unsigned\)no\) < c->priv.quorum\) \{/0) {/|loss when members say so
 R8|s/if \(lock->priv.state != RL_HELD\)\s+return REDLOCK_LOST;//|no extension of what is not held
+R9|s/(int heals = )[^;]*;/${1}0;/|healing
+R9|s/(int heals = )[^;]*;/${1}1;/|no healing when the validity is over
+R9|s/rl_set\(&no, op->refused \| op->priv.healed\)/rl_set(\&no, op->refused); rl_set(\&op->granted, op->priv.healed)/|healed nodes do not count at once
+R9|s/op->granted \| op->priv.healed\); \/\* these/op->granted); \/* these/|healed nodes count from the next round
+R9|s/(rl_clear\(&op->members, op->refused) \| op->priv.healed\)/$1)/|what was healed is no member before a round has succeeded
+R9|s/op->priv.todo = rl_all\(c\);\n(\s+op->priv.outcome = REDLOCK_LOST)/op->priv.todo = 0;\n$1/|a lost lock is cleared away
+R12|s/node->priv.greeted == RL_GREETED && node->priv.greets == 0/1/|nothing counts before the greeting is answered
+R12|s/if \(node->password != NULL\) \{ \/\*/if (0) { \/*/|AUTH where HELLO is not known
+R12|s/(node->priv.heard == ROLE && !other && )/0 \&\& $1/|a replica is no node
+R12|s/(node->priv.heard == MODE && !other && )/0 \&\& $1/|a sentinel is no node
+R12|s/if \(node->priv.denied\)/if (0)/|a node that denies is not one that does not answer
+R13|s/c->priv.nodes\[i\].priv.run == node->priv.run/0/|one server, one vote
+R14|s/rl_past\(c, node->priv.votes_us\)/1/|a server that may have forgotten does not vote
+R14|s/ \+ 2000000;/;/|the second that an age may be wrong by, and one more
+R14|s/wait_us > age_us/0/|the age of the server
+R14|s/op->granted & op->members & ~\(unsigned\)op->priv.mute/op->granted \& op->members/|its word is in doubt until a round has succeeded
+R14|s/rl_clear\(&op->priv.mute, /0 \& (/|and no longer
+R14|s/op->ttl_ms > c->priv.settings.longest_ttl_ms/0/|no ttl longer than the longest
 R10|s/if \(lock->extended >= [^)]*\)[^;]*;//|the limit of extensions
 R11|s/rl_queue_all\(c, op\); \/\* R11 \*\//op->priv.todo \&= op->granted; $&/|release to all nodes
 R11|s/if \(rl_bits\(op->members & ~\(unsigned\)op->refused\) < quorum\)/if (0)/|released told from gone

@@ -23,7 +23,7 @@ static struct server servers[3];
 static struct redlock_node nodes[3];
 static struct redlock client;
 static struct redlock_lock lock;
-static const struct redlock_settings patient = {0, 2000, 5000, 0, 0, 0, 0, 0, 0, 0};
+static const struct redlock_settings patient = {.node_timeout_ms = 2000, .stall_ms = 5000};
 
 /* Nodes 1 and 2 are real servers, node 0 is `address`. */
 static void begin(const char *address)

@@ -24,8 +24,8 @@ static struct server servers[NODES];
 static char text[8192];
 
 /* These machines may be busy: what must be answered has a second for it. */
-static const struct redlock_settings patient = {0, 1000, 5000, 0, 0, 0, 0, 0, 0, 0};
-static const struct redlock_settings hasty = {0, 100, 400, 0, 0, 0, 0, 0, 0, 0};
+static const struct redlock_settings patient = {.node_timeout_ms = 1000, .stall_ms = 5000};
+static const struct redlock_settings hasty = {.node_timeout_ms = 100, .stall_ms = 400};
 
 static void begin(struct side *side, unsigned count, const struct redlock_settings *settings)
 {
