@@ -1122,12 +1122,24 @@ static int rl_is_unknown(const struct resp_item *item)
     return strncmp(item->text, "NOPROTO", 7) == 0 || strstr(item->text, "unknown command") != NULL;
 }
 
-/* Part of an answer to the greeting, or the last. R12 */
-static void rl_greeting_answered(struct redlock *c, struct redlock_node *node, uint8_t command,
-                                 int last)
+/* Whether an item can be part of an answer to this command. */
+static int rl_fits_greeting(uint8_t command, const struct resp_item *item)
+{
+    int list = item->kind == RESP_MAP || item->kind == RESP_SEQUENCE;
+
+    if (command == RL_HELLO || command == RL_INFO)
+        return item->depth > 0 || list || item->kind == RESP_ERROR;
+    return item->kind == RESP_STATUS || item->kind == RESP_ERROR;
+}
+
+/* Part of an answer to the greeting, or the last. 0: it can't be. R12 */
+static int rl_greeting_answered(struct redlock *c, struct redlock_node *node, uint8_t command,
+                                int last)
 {
     struct resp_item *item = &node->priv.pipe.reader.item;
 
+    if (!rl_fits_greeting(command, item))
+        return 0;
     if (command == RL_HELLO && item->kind == RESP_ERROR && rl_is_unknown(item)) {
         node->priv.plain = 1;
         if (node->password != NULL) { /* it must come first: dial again, at once */
@@ -1140,7 +1152,7 @@ static void rl_greeting_answered(struct redlock *c, struct redlock_node *node, u
         rl_node_given_up(c, node, "");
     }
     if (!rl_is_up(node))
-        return;
+        return 1;
     if (command == RL_HELLO)
         rl_hear_hello(c, node, item);
     else if (command == RL_INFO)
@@ -1150,6 +1162,7 @@ static void rl_greeting_answered(struct redlock *c, struct redlock_node *node, u
         node->priv.greets--;
         node->priv.replied = 1;
     }
+    return 1;
 }
 
 /* Takes the replies in `bytes`. R5: what was not asked ends the connection. */
@@ -1167,11 +1180,11 @@ static void rl_take(struct redlock *c, struct redlock_node *node, const uint8_t 
         if (event != RESP_BAD && pipe->reader.item.pushed)
             continue;
         if (event != RESP_BAD && who.tag > RL_DELETE) {
-            rl_greeting_answered(c, node, who.tag, event == RESP_REPLY);
+            if (rl_greeting_answered(c, node, who.tag, event == RESP_REPLY))
+                continue;
+        } else if (event == RESP_REPLY && rl_answered(c, node, &who)) {
             continue;
         }
-        if (event == RESP_REPLY && rl_answered(c, node, &who))
-            continue;
         node->priv.useful = 0; /* dialling would not mend it */
         if (event == RESP_REPLY && who.owner != NULL)
             rl_unanswered(c, node, (struct redlock_lock *)who.owner, who.tag);
