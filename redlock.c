@@ -19,6 +19,11 @@
        dialled again after a growing, random pause; during it, the node is an immediate "failed".
    R6  A lost attempt ends when it is lost, not when its time is up, and is tried again after a
        random, growing pause; a split vote is tried again quickly.
+   R7  Wake-up: undoing a lost attempt reads the key, and the connection has asked the server to tell
+       when a key that it has read changes (CLIENT TRACKING). When so many nodes have told that the
+       lock may be free on a quorum, the pause ends within a few round trips, at random. This is a
+       hint, never a vote; without it the pause just takes its time. Of several that wait for one
+       lock in one client the first alone is woken: it asks for all.
    R8  An extension counts only what members confirm: nodes whose grant arrived while the lock was
        valid, or that confirmed an earlier, successful extension. A failed one leaves the old
        validity standing. None shortens. So a success proves, without any clock, that nobody else
@@ -26,7 +31,8 @@
    R9  Healing: where the key is gone an extension sets it again, unless the validity is over. Such a
        node does not count in that round; it does from the next one on, if that round succeeds. So a
        lock outlives the restart of its nodes, one after the other.
-   R10 The number of extensions is limited.
+   R10 The number of extensions is limited. Automatic ones come a third of the ttl after the last, and
+       are tried again after any failure until the validity is over: that, not a failure, is the loss.
    R11 A release goes to all nodes, also to those that never answered.
    R12 Every connection begins with a greeting: HELLO 3 with user and password, or where that is not
        known AUTH; then SELECT. Nothing else is sent before it, and nothing counts before all of it
@@ -39,8 +45,9 @@
 
    A lock goes through these states; the library holds a pointer to it in all but the first two:
 
-       IDLE ------ acquire --> START --> ASK --> HELD -- extend --> EXTEND --> HELD, or IDLE if lost
-        ^                        ^        |        `--- release --> RELEASE --> OWING --> IDLE
+       IDLE ------ acquire --> START --> ASK --> HELD -- extend --> EXTEND --> HELD
+        ^                        ^        |       |  `-- keep --> KEEP <-> EXTEND
+        |                        |        |       `--- release, loss --> RELEASE --> OWING --> IDLE
         |                        |        v lost, cancelled
         `--- failed ---<- PAUSE -'-<-- OWING <-- UNDO
 
@@ -59,6 +66,7 @@ enum rl_state {
     RL_OWING,
     RL_PAUSE,
     RL_EXTEND,
+    RL_KEEP,
     RL_RELEASE
 };
 
@@ -70,13 +78,16 @@ enum rl_command {
     RL_HELLO,
     RL_AUTH,
     RL_SELECT,
+    RL_TRACK,
     RL_INFO,
     RL_GREETED
 };
 
 /* Lists that a lock may stand in; 0: none. TURN: to be stepped in this tick. BLOCKED: some node had
-   no room or no connection yet. WAIT: for an answer or its time. DONE: for redlock_next_done. */
-enum rl_list { RL_NOWHERE, RL_TURN, RL_BLOCKED, RL_WAIT, RL_DONE };
+   no room or no connection yet. WAIT: for an answer or its time. KEPT: the same, for the next of the
+   automatic extensions. DONE: for redlock_next_done. WAIT and KEPT are in the order of time: two lists,
+   as the times in each mostly come in that order by themselves. */
+enum rl_list { RL_NOWHERE, RL_TURN, RL_BLOCKED, RL_WAIT, RL_KEPT, RL_DONE };
 
 enum {
     RL_TTL_MIN_MS = 10,
@@ -186,24 +197,32 @@ static uint64_t rl_answers_due(const struct redlock *c, const struct redlock_loc
     return c->priv.now_us + (quarter_ms < most_ms ? quarter_ms : most_ms) * RL_MS_US;
 }
 
-/* Moves a lock to the end of a list, or off all. */
+/* Moves a lock to the end of a list, or in WAIT and KEPT to its place, or off all. */
 static void rl_move(struct redlock *c, struct redlock_lock *op, uint8_t where)
 {
     struct redlock_lock *next = op->priv.next, *prev = op->priv.prev;
+    struct redlock_list *list = &c->priv.list[op->priv.list - (op->priv.list != RL_NOWHERE)];
 
     if (op->priv.list != RL_NOWHERE) {
-        struct redlock_list *from = &c->priv.list[op->priv.list - 1];
-        *(prev != NULL ? &prev->priv.next : &from->first) = next;
-        *(next != NULL ? &next->priv.prev : &from->last) = prev;
+        *(prev != NULL ? &prev->priv.next : &list->first) = next;
+        *(next != NULL ? &next->priv.prev : &list->last) = prev;
     }
     op->priv.list = where;
     op->priv.next = op->priv.prev = NULL;
-    if (where != RL_NOWHERE) {
-        struct redlock_list *to = &c->priv.list[where - 1];
-        op->priv.prev = to->last;
-        *(to->last != NULL ? &to->last->priv.next : &to->first) = op;
-        to->last = op;
+    if (where == RL_NOWHERE)
+        return;
+    list = &c->priv.list[where - 1];
+    next = NULL;
+    prev = list->last;
+    while ((where == RL_WAIT || where == RL_KEPT) && prev != NULL &&
+           prev->priv.due_us > op->priv.due_us) {
+        next = prev;
+        prev = prev->priv.prev;
     }
+    op->priv.next = next;
+    op->priv.prev = prev;
+    *(prev != NULL ? &prev->priv.next : &list->first) = op;
+    *(next != NULL ? &next->priv.prev : &list->last) = op;
 }
 
 /* Something happened to it that the next tick must look at. */
@@ -329,6 +348,12 @@ static void rl_put_greeting(struct resp_writer *w, const struct redlock_node *no
         resp_put_command(w, 2);
         resp_put_text(w, "SELECT");
         resp_put_number(w, node->database);
+    } else if (command == RL_TRACK) {
+        resp_put_command(w, 4);
+        resp_put_text(w, "CLIENT");
+        resp_put_text(w, "TRACKING");
+        resp_put_text(w, "ON");
+        resp_put_text(w, "NOLOOP");
     } else {
         resp_put_command(w, 3);
         resp_put_text(w, "EVAL");
@@ -348,6 +373,8 @@ static int rl_is_greeted_with(const struct redlock_node *node, uint8_t command)
 {
     if (command == RL_HELLO)
         return !node->priv.plain;
+    if (command == RL_TRACK)
+        return REDLOCK_WAKE_UP && !node->priv.plain;
     if (command == RL_AUTH)
         return node->priv.plain && node->password != NULL;
     return command == RL_INFO || node->database > 0;
@@ -638,7 +665,7 @@ static void rl_step_start(struct redlock *c, struct redlock_lock *op)
     }
     op->priv.attempts = (uint8_t)(op->priv.attempts + (op->priv.attempts < UINT8_MAX));
     op->priv.outcome = REDLOCK_PENDING;
-    op->priv.asked = op->priv.late = op->priv.mute = op->members = 0;
+    op->priv.asked = op->priv.late = op->priv.mute = op->priv.free = op->members = 0;
     rl_begin_round(c, op); /* R1: the clock was read before anything was queued */
     op->priv.state = RL_ASK;
 }
@@ -750,6 +777,27 @@ static uint32_t rl_pause_us(struct redlock *c, const struct redlock_lock *op)
     return pause_ms * 1000U - jitter_us + rl_random_below(c, 2 * jitter_us + 1);
 }
 
+/* Nodes of this mask say that the lock with this key may be free, of which `known` bytes are known. If
+   they are enough now, one that pauses for it is woken; the next has to be told anew. R7 */
+static void rl_hint(struct redlock *c, unsigned mask, const void *key, size_t key_size,
+                    size_t known)
+{
+    struct redlock_lock *op, *next, *woken = NULL;
+
+    for (op = rl_first(c, RL_WAIT); op != NULL; op = next) {
+        next = op->priv.next;
+        if (op->key_size != key_size || memcmp(op->key, key, known) != 0)
+            continue;
+        rl_set(&op->priv.free, mask);
+        if (woken != NULL) {
+            op->priv.free = 0;
+        } else if (op->priv.state == RL_PAUSE && rl_bits(op->priv.free) >= c->priv.quorum) {
+            woken = op;
+            rl_touch(c, op);
+        }
+    }
+}
+
 /* An attempt has ended with `outcome`, nothing is owed any more: ends the operation, or tries
    again. R6 */
 static void rl_retry(struct redlock *c, struct redlock_lock *op)
@@ -793,8 +841,8 @@ static void rl_step_owing(struct redlock *c, struct redlock_lock *op)
 {
     unsigned i;
 
-    if (op->priv.due_us == 0) {
-        op->priv.due_us = rl_answers_due(c, op);
+    if (op->priv.due_us == 0) { /* a loss is told at once */
+        op->priv.due_us = op->priv.outcome == REDLOCK_LOST ? c->priv.now_us : rl_answers_due(c, op);
         rl_drop(c, op, op->priv.waits, RL_DELETE);
         op->priv.waits = 0;
     }
@@ -821,6 +869,11 @@ static void rl_step_owing(struct redlock *c, struct redlock_lock *op)
 
 static void rl_step_pause(struct redlock *c, struct redlock_lock *op)
 {
+    if (rl_bits(op->priv.free) >= c->priv.quorum) { /* R7 */
+        uint64_t soon_us = c->priv.now_us + rl_random_below(c, rl_quick_us(c, op));
+        op->priv.due_us = soon_us < op->priv.due_us ? soon_us : op->priv.due_us;
+        op->priv.free = 0;
+    }
     if (rl_past(c, op->priv.due_us) || op->priv.outcome == REDLOCK_CANCELLED)
         rl_enter(op, RL_START);
 }
@@ -831,6 +884,24 @@ static void rl_merge_late_grants(const struct redlock *c, struct redlock_lock *o
     if (!rl_past(c, op->valid_until_us))
         rl_set(&op->members, op->priv.late);
     op->priv.late = 0;
+}
+
+/* It is not ours any more. What it still has on some nodes, or was healed there, is in others' way. */
+static void rl_lost(struct redlock *c, struct redlock_lock *op)
+{
+    op->valid_until_us = 0;
+    rl_drop_late(c, op);
+    op->priv.todo = rl_all(c);
+    op->priv.waits = 0;
+    op->priv.outcome = REDLOCK_LOST;
+    rl_enter(op, RL_OWING);
+}
+
+/* Sets the time of the next automatic extension, or that of the loss if it is sooner. R10 */
+static void rl_keep_until(struct redlock_lock *op, uint64_t moment_us)
+{
+    op->priv.state = RL_KEEP;
+    op->priv.due_us = moment_us < op->valid_until_us ? moment_us : op->valid_until_us;
 }
 
 /* The extension is over. What said that it is not ours there is no member any more; what was healed
@@ -846,15 +917,22 @@ static void rl_end_extension(struct redlock *c, struct redlock_lock *op, enum re
                op->granted | op->priv.healed); /* these count from the next round on */
         rl_clear(&op->priv.mute, op->granted | op->priv.healed);
         op->extended++;
-    } else if (status == REDLOCK_LOST) { /* what it still has, or healed, is in others' way */
-        op->valid_until_us = 0;
-        rl_drop_late(c, op);
-        op->priv.todo = rl_all(c);
-        op->priv.outcome = REDLOCK_LOST;
-        rl_enter(op, RL_OWING);
-        return;
     }
-    rl_finish(c, op, status, RL_HELD);
+    if (status == REDLOCK_LOST) {
+        rl_lost(c, op);
+    } else if (op->priv.keeps == 0 || status == REDLOCK_BAD_ARGUMENT ||
+               status == REDLOCK_CANCELLED) {
+        rl_finish(c, op, status, RL_HELD);
+    } else if (status == REDLOCK_OK) {
+        op->priv.keeps--;
+        op->priv.slow = 0;
+        rl_keep_until(op, op->priv.started_us + op->ttl_ms / 3 * RL_MS_US);
+    } else { /* as often as three times in the time that is left, if the settings are slower */
+        uint64_t left_us = op->valid_until_us - c->priv.now_us;
+        uint32_t pause_us = rl_pause_us(c, op);
+        op->priv.slow = (uint8_t)(op->priv.slow + (op->priv.slow < UINT8_MAX));
+        rl_keep_until(op, c->priv.now_us + (pause_us < left_us / 4 ? pause_us : left_us / 4));
+    }
 }
 
 static void rl_step_extend(struct redlock *c, struct redlock_lock *op)
@@ -889,6 +967,19 @@ static void rl_step_extend(struct redlock *c, struct redlock_lock *op)
     }
 }
 
+static void rl_step_keep(struct redlock *c, struct redlock_lock *op)
+{
+    rl_merge_late_grants(c, op);
+    if (op->priv.outcome == REDLOCK_CANCELLED)
+        rl_finish(c, op, REDLOCK_CANCELLED, RL_HELD);
+    else if (rl_past(c, op->valid_until_us))
+        rl_lost(c, op);
+    else if (rl_past(c, op->priv.due_us) && op->priv.keeps == 1)
+        rl_finish(c, op, REDLOCK_LIMIT, RL_HELD);
+    else if (rl_past(c, op->priv.due_us))
+        rl_enter(op, RL_EXTEND);
+}
+
 /* What a release has come to; REDLOCK_PENDING while answers may still tell. */
 static enum redlock_status rl_released(const struct redlock *c, const struct redlock_lock *op,
                                        int in_time)
@@ -919,6 +1010,8 @@ static void rl_step_release(struct redlock *c, struct redlock_lock *op)
         return;
     if (op->priv.outcome == REDLOCK_UNCONFIRMED && op->priv.until_us > 0)
         rl_too_slow(c, op);
+    if (op->priv.outcome == REDLOCK_OK) /* the servers do not tell who has done it. R7 */
+        rl_hint(c, rl_all(c), op->key, op->key_size, op->key_size);
     rl_enter(op, RL_OWING);
 }
 
@@ -942,6 +1035,9 @@ static void rl_step(struct redlock *c, struct redlock_lock *op)
         break;
     case RL_EXTEND:
         rl_step_extend(c, op);
+        break;
+    case RL_KEEP:
+        rl_step_keep(c, op);
         break;
     case RL_RELEASE:
         rl_step_release(c, op);
@@ -969,9 +1065,10 @@ static void rl_turn(struct redlock *c, struct redlock_lock *op)
         rl_move(c, op, RL_NOWHERE);
         return;
     }
-    rl_move(c, op, op->priv.todo != 0 || op->priv.state == RL_START ? RL_BLOCKED : RL_WAIT);
-    if (op->priv.due_us < c->priv.due_us)
-        c->priv.due_us = op->priv.due_us;
+    rl_move(c, op,
+            op->priv.todo != 0 || op->priv.state == RL_START ? RL_BLOCKED
+            : op->priv.state == RL_KEEP                      ? RL_KEPT
+                                                             : RL_WAIT);
 }
 
 /* ---- Answers -------------------------------------------------------------------------------- */
@@ -1038,6 +1135,8 @@ static void rl_count_vote(struct redlock_lock *op, unsigned i, enum rl_vote vote
                : vote == RL_NO ? &op->refused
                                : &op->priv.healed,
                bit);
+    } else if (item->kind == RESP_INTEGER) {
+        rl_set(&op->priv.free, bit);
     }
 }
 
@@ -1146,7 +1245,7 @@ static int rl_greeting_answered(struct redlock *c, struct redlock_node *node, ui
             node->priv.useful = 1;
             rl_node_failed(c, node, "");
         }
-    } else if (item->kind == RESP_ERROR && command != RL_INFO) {
+    } else if (item->kind == RESP_ERROR && command < RL_TRACK) {
         rl_server_trouble(node, "answered", item);
         node->priv.denied = (uint8_t)rl_is_denial(item);
         rl_node_given_up(c, node, "");
@@ -1165,6 +1264,14 @@ static int rl_greeting_answered(struct redlock *c, struct redlock_node *node, ui
     return 1;
 }
 
+/* Part of a push: "invalidate", and a list of keys. R7 */
+static void rl_pushed(struct redlock *c, const struct redlock_node *node,
+                      const struct resp_item *item)
+{
+    if (REDLOCK_WAKE_UP && item->kind == RESP_STRING && item->depth == 2)
+        rl_hint(c, rl_bit(node->priv.index), item->text, item->size, item->text_used);
+}
+
 /* Takes the replies in `bytes`. R5: what was not asked ends the connection. */
 static void rl_take(struct redlock *c, struct redlock_node *node, const uint8_t *bytes, size_t size)
 {
@@ -1177,8 +1284,10 @@ static void rl_take(struct redlock *c, struct redlock_node *node, const uint8_t 
 
         if (event == RESP_MORE)
             break;
-        if (event != RESP_BAD && pipe->reader.item.pushed)
+        if (event != RESP_BAD && pipe->reader.item.pushed) {
+            rl_pushed(c, node, &pipe->reader.item);
             continue;
+        }
         if (event != RESP_BAD && who.tag > RL_DELETE) {
             if (rl_greeting_answered(c, node, who.tag, event == RESP_REPLY))
                 continue;
@@ -1309,7 +1418,6 @@ enum redlock_status redlock_init(struct redlock *client, const struct redlock_io
     client->priv.count = (uint8_t)count;
     client->priv.quorum = (uint8_t)client->priv.settings.quorum;
     client->priv.pool_used = sizeof client->priv.pool;
-    client->priv.due_us = REDLOCK_NEVER;
     return REDLOCK_OK;
 }
 
@@ -1351,7 +1459,7 @@ static enum redlock_status rl_check(const struct redlock *c, const struct redloc
 {
     if (c == NULL || c->priv.nodes == NULL || op == NULL)
         return REDLOCK_BAD_ARGUMENT;
-    if (op->status == REDLOCK_PENDING || op->priv.list == RL_DONE)
+    if ((op->status == REDLOCK_PENDING && op->priv.keeps == 0) || op->priv.list == RL_DONE)
         return REDLOCK_BAD_ARGUMENT; /* in use */
     if (op->key == NULL || op->key_size < 1 || op->key_size > REDLOCK_KEY_MAX)
         return REDLOCK_BAD_ARGUMENT;
@@ -1372,6 +1480,7 @@ static enum redlock_status rl_begin(struct redlock *c, struct redlock_lock *op, 
 {
     op->status = REDLOCK_PENDING;
     op->priv.outcome = REDLOCK_PENDING;
+    op->priv.keeps = 0;
     op->priv.until_us = wait_ms * RL_MS_US; /* from now on; the first step reads the clock */
     rl_enter(op, state);
     rl_touch(c, op);
@@ -1381,7 +1490,8 @@ static enum redlock_status rl_begin(struct redlock *c, struct redlock_lock *op, 
 enum redlock_status redlock_acquire_start(struct redlock *client, struct redlock_lock *lock,
                                           uint32_t wait_ms)
 {
-    if (rl_check(client, lock) != REDLOCK_PENDING || lock->priv.state == RL_HELD)
+    if (rl_check(client, lock) != REDLOCK_PENDING || lock->status == REDLOCK_PENDING ||
+        lock->priv.state == RL_HELD)
         return REDLOCK_BAD_ARGUMENT;
     lock->valid_until_us = 0;
     lock->priv.attempts = 0;
@@ -1391,13 +1501,28 @@ enum redlock_status redlock_acquire_start(struct redlock *client, struct redlock
 
 enum redlock_status redlock_extend_start(struct redlock *client, struct redlock_lock *lock)
 {
-    if (rl_check(client, lock) != REDLOCK_PENDING)
+    if (rl_check(client, lock) != REDLOCK_PENDING || lock->status == REDLOCK_PENDING)
         return REDLOCK_BAD_ARGUMENT;
     if (lock->priv.state != RL_HELD)
         return REDLOCK_LOST;
     if (lock->extended >= client->priv.settings.extend_max) /* R10 */
         return REDLOCK_LIMIT;
     return rl_begin(client, lock, RL_EXTEND, 0);
+}
+
+enum redlock_status redlock_keep_start(struct redlock *client, struct redlock_lock *lock,
+                                       unsigned extensions)
+{
+    if (rl_check(client, lock) != REDLOCK_PENDING || lock->status == REDLOCK_PENDING ||
+        extensions < 1 || extensions >= UINT16_MAX)
+        return REDLOCK_BAD_ARGUMENT;
+    if (lock->priv.state != RL_HELD)
+        return REDLOCK_LOST;
+    rl_begin(client, lock, RL_KEEP, 0);
+    lock->priv.keeps = (uint16_t)(extensions + 1);
+    lock->priv.slow = 0;
+    rl_keep_until(lock, lock->priv.started_us + lock->ttl_ms / 3 * RL_MS_US);
+    return REDLOCK_PENDING;
 }
 
 enum redlock_status redlock_release_start(struct redlock *client, struct redlock_lock *lock,
@@ -1408,6 +1533,7 @@ enum redlock_status redlock_release_start(struct redlock *client, struct redlock
     if (lock->priv.asked == 0)
         return REDLOCK_GONE;
     lock->valid_until_us = 0;
+    rl_drop(client, lock, lock->priv.waits, RL_PEXPIRE); /* of an automatic extension */
     rl_drop_late(client, lock);
     return rl_begin(client, lock, RL_RELEASE, wait_ms);
 }
@@ -1507,21 +1633,29 @@ static void rl_node_tick(struct redlock *c, struct redlock_node *node)
 /* Puts into TURN what has to be looked at now: all that was blocked, and all whose time is up. */
 static void rl_wake(struct redlock *c)
 {
-    uint64_t now = c->priv.now_us;
-    struct redlock_lock *op, *next;
+    struct redlock_lock *op;
+    uint8_t list;
 
     while ((op = rl_first(c, RL_BLOCKED)) != NULL)
         rl_move(c, op, RL_TURN);
-    if (now < c->priv.due_us)
-        return;
-    c->priv.due_us = REDLOCK_NEVER;
-    for (op = rl_first(c, RL_WAIT); op != NULL; op = next) {
-        next = op->priv.next;
-        if (op->priv.due_us <= now)
+    for (list = RL_WAIT; list <= RL_KEPT; list++)
+        while ((op = rl_first(c, list)) != NULL && rl_past(c, op->priv.due_us))
             rl_move(c, op, RL_TURN);
-        else if (op->priv.due_us < c->priv.due_us)
-            c->priv.due_us = op->priv.due_us;
+}
+
+/* The earliest time for which some lock waits. */
+static uint64_t rl_next_due(const struct redlock *c)
+{
+    uint64_t due_us = REDLOCK_NEVER;
+    uint8_t list;
+
+    for (list = RL_BLOCKED; list <= RL_KEPT; list++) {
+        const struct redlock_lock *op = rl_first(c, list);
+        for (; op != NULL; op = list == RL_BLOCKED ? op->priv.next : NULL)
+            if (op->priv.due_us < due_us)
+                due_us = op->priv.due_us;
     }
+    return due_us;
 }
 
 uint64_t redlock_tick(struct redlock *client)
@@ -1541,7 +1675,7 @@ uint64_t redlock_tick(struct redlock *client)
     rl_wake(client);
     while ((op = rl_first(client, RL_TURN)) != NULL)
         rl_turn(client, op);
-    due = client->priv.due_us;
+    due = rl_next_due(client);
     for (i = 0; i < client->priv.count; i++) {
         struct redlock_node *node = &client->priv.nodes[i];
         rl_transmit(client, node);

@@ -67,6 +67,9 @@ extern "C" {
 #ifndef REDLOCK_TROUBLE_MAX
 #define REDLOCK_TROUBLE_MAX 79 /* bytes of a node's last trouble in words. RAM: 1 each, per node */
 #endif
+#ifndef REDLOCK_WAKE_UP
+#define REDLOCK_WAKE_UP 1 /* 0: leaves rule R7 out. Who waits for a lock sleeps out its pause */
+#endif
 #ifndef REDLOCK_POOL_MAX
 #define REDLOCK_POOL_MAX 240 /* random bytes drawn at once, 20..255. RAM: 1 each, per client */
 #endif
@@ -272,11 +275,13 @@ struct redlock_lock {
         redlock_mask asked;  /* nodes that may have our key: they are owed a release. R4 */
         redlock_mask late;   /* nodes that granted it after it was decided */
         redlock_mask mute;   /* nodes that had no vote and may have forgotten it. R14 */
+        redlock_mask free;   /* nodes where it may be free for us. R7 */
         redlock_mask healed; /* nodes where it was gone and this round set it again. R9 */
         uint8_t holder[REDLOCK_NODES_MAX]; /* who has it there, hashed; 0: not known */
         int8_t outcome;                    /* redlock_status, once decided */
         uint8_t state, list;
         uint8_t attempts, quick, slow; /* so far; retries of either kind */
+        uint16_t keeps; /* automatic extensions still allowed, and 1; 0: none asked for. R10 */
     } priv;
 };
 
@@ -289,9 +294,8 @@ struct redlock {
         const struct redlock_io *io;
         struct redlock_node *nodes;
         struct redlock_settings settings;
-        struct redlock_list list[4];
+        struct redlock_list list[5];
         uint64_t now_us;   /* latest reading */
-        uint64_t due_us;   /* earliest of the locks in progress; never later than it */
         redlock_mask full; /* nodes that had no room in this turn */
         uint8_t count, quorum, pool_used, ended;
         uint8_t pool[REDLOCK_POOL_MAX];
@@ -367,6 +371,17 @@ REDLOCK_API enum redlock_status redlock_extend_start(struct redlock *client,
                                                      struct redlock_lock *lock);
 REDLOCK_API enum redlock_status redlock_release_start(struct redlock *client,
                                                       struct redlock_lock *lock, uint32_t wait_ms);
+
+/* Extends a held lock by itself, a third of its ttl after the last time, up to `extensions` times,
+   1..65534: your bound on how long a holder that hangs can keep it. The lock stays in progress, and
+   redlock_next_done returns it when that ends: with REDLOCK_LOST, at the latest when its validity
+   is over, also when no node answers; REDLOCK_LIMIT when the next extension would be one too many: it
+   is still held, about two thirds of the ttl are left; REDLOCK_CANCELLED: held as before. An
+   extension that fails for any reason but that it is lost is tried again until then. A release may
+   be started at any time and ends it, before a byte leaves. REDLOCK_PENDING; REDLOCK_LOST: not held;
+   REDLOCK_BAD_ARGUMENT. R10 */
+REDLOCK_API enum redlock_status redlock_keep_start(struct redlock *client,
+                                                   struct redlock_lock *lock, unsigned extensions);
 
 /* Asks for an early end. redlock_next_done returns the lock as usual, with REDLOCK_CANCELLED, once
    the releases that it owes are queued: node_timeout_ms at most. A cancelled acquire is undone, a

@@ -85,6 +85,42 @@ static void fake_say(int node, const char *bytes, unsigned size)
     n->ready_us = fake_now_us + n->delay_us;
 }
 
+void fake_delete(int node, const char *key)
+{
+    struct fake_node *n = &fake_nodes[node];
+    struct fake_key *found =
+        (struct fake_key *)(uintptr_t)fake_find(node, key, (unsigned)strlen(key));
+    char push[160];
+    int i;
+
+    if (found == NULL)
+        return;
+    found->key_size = 0;
+    for (i = 0; i < 4; i++)
+        if (n->tracked[i].key_size == strlen(key) &&
+            memcmp(n->tracked[i].key, key, strlen(key)) == 0) {
+            fake_say(node, push,
+                     (unsigned)sprintf(push, ">2\r\n$10\r\ninvalidate\r\n*1\r\n$%u\r\n%s\r\n",
+                                       (unsigned)strlen(key), key));
+            n->tracked[i].key_size = 0;
+            return;
+        }
+}
+
+/* The connection has read it, and is told when it changes. */
+static void fake_track(int node, const struct fake_key *key)
+{
+    struct fake_key *tracked = fake_nodes[node].tracked;
+    int i, to = -1;
+
+    for (i = 0; i < 4; i++)
+        if (tracked[i].key_size == 0 || (tracked[i].key_size == key->key_size &&
+                                         memcmp(tracked[i].key, key->key, key->key_size) == 0))
+            to = i;
+    if (to >= 0)
+        tracked[to] = *key;
+}
+
 struct fake_word {
     const char *bytes;
     unsigned size;
@@ -102,6 +138,8 @@ static void fake_run(int node, const struct fake_command *command, struct fake_w
     struct fake_key *found = (struct fake_key *)(uintptr_t)fake_find(node, key.bytes, key.size);
     char reply[200];
 
+    if (command->kind == 'D' && fake_nodes[node].tracking && found != NULL)
+        fake_track(node, found);
     if (command->kind == 'S') {
         if (found == NULL)
             fake_store(node, key.bytes, key.size, token.bytes, token.size, command->ttl_ms);
@@ -155,6 +193,11 @@ static void fake_run_greeting(int node, char kind, const struct fake_word *words
         strcpy(reply, "%7\r\n$6\r\nserver\r\n$5\r\nredis\r\n$7\r\nversion\r\n$6\r\n7.0.15\r\n"
                       "$5\r\nproto\r\n:3\r\n$2\r\nid\r\n:3\r\n$4\r\nmode\r\n$10\r\nstandalone\r\n"
                       "$4\r\nrole\r\n$6\r\nmaster\r\n$7\r\nmodules\r\n*0\r\n");
+    else if (kind == 'T' && n->no_pushes)
+        strcpy(reply,
+               "-NOPERM this user has no permissions to run the 'client|tracking' command\r\n");
+    else if (kind == 'T')
+        n->tracking = 1;
     else if (kind == 'I' && n->no_info)
         strcpy(reply,
                "-ERR The user executing the script can't run this command or subcommand\r\n");
@@ -211,10 +254,10 @@ static char fake_kind(const struct fake_word *words, unsigned count)
     static const struct {
         const char *name;
         char kind;
-    } greetings[] = {{"HELLO", 'H'}, {"AUTH", 'A'}, {"SELECT", 'L'}};
+    } greetings[] = {{"HELLO", 'H'}, {"AUTH", 'A'}, {"SELECT", 'L'}, {"CLIENT", 'T'}};
     unsigned i;
 
-    for (i = 0; i < 3; i++)
+    for (i = 0; i < 4; i++)
         if (words[0].size == strlen(greetings[i].name) &&
             memcmp(words[0].bytes, greetings[i].name, words[0].size) == 0)
             return greetings[i].kind;
@@ -324,7 +367,8 @@ static int fake_dial(void *context, struct redlock_node *node)
     n->epoch++;
     n->connected = 1;
     n->in_used = n->out_first = n->out_used = 0;
-    n->resp3 = n->known = n->database = 0;
+    n->resp3 = n->known = n->database = n->tracking = 0;
+    memset(n->tracked, 0, sizeof n->tracked);
     node->handle = i;
     if (n->greets != NULL)
         fake_say(i, n->greets, (unsigned)strlen(n->greets));

@@ -33,12 +33,14 @@ struct fake_node {
     const char *password;
     int old;        /* knows no HELLO */
     int no_info;    /* INFO is not permitted */
+    int no_pushes;  /* CLIENT TRACKING is not permitted */
     int run, age_s; /* of the server; run 0: one of its own */
 
     /* And may look at these. */
     struct fake_key keys[FAKE_KEYS];
     int connected, dials, epoch;
-    int resp3, known, database; /* of the connection */
+    int resp3, known, database, tracking; /* of the connection */
+    struct fake_key tracked[4];           /* that it has read, by name only */
 
     /* Bytes under way: to the server, and back, where `ready_us` says from when on. */
     char in[FAKE_BYTES], out[FAKE_BYTES];
@@ -49,7 +51,7 @@ struct fake_node {
 struct fake_command {
     uint64_t at_us;
     int node, epoch; /* epoch: which connection */
-    char kind;       /* 'S'et, 'E'xtend, 'D'elete; 'H'ello, 'A'uth, se'L'ect, 'I'nfo */
+    char kind;       /* 'S'et, 'E'xtend, 'D'elete; 'H'ello, 'A'uth, se'L'ect, 'T'racking, 'I'nfo */
     char key[80], token[128];
     uint32_t ttl_ms;
     int heals; /* an extension that may set the key again */
@@ -72,6 +74,7 @@ const struct redlock_io *fake_io(void);
 void fake_put(int node, const char *key, const char *value, uint32_t ttl_ms);
 const struct fake_key *fake_find(int node, const void *key, unsigned size);
 unsigned fake_keys_left(void);                       /* on all nodes that are not hung */
+void fake_delete(int node, const char *key);         /* by another client; told where tracked */
 void fake_break(int node);                           /* the server closes its connection */
 void fake_resume(int node);                          /* ends `hung`: runs what was sent */
 unsigned fake_count(int node, char kind);            /* commands logged; node -1: all nodes */

@@ -644,6 +644,152 @@ static void r06_dead_connections_are_replaced(void)
     is_int((int)fake_keys_left(), 0, "T13: nothing left");
 }
 
+/* ---- R7 ------------------------------------------------------------------------------------- */
+
+/* `count` nodes on which another has "k", and a lock that waits for it and pauses for seconds. */
+static void begin_waiting(unsigned count)
+{
+    memset(&settings, 0, sizeof settings);
+    settings.retry_delay_ms = settings.retry_delay_max_ms = 5000;
+    begin(count);
+    held_by("other", 0, (int)count - 1);
+    redlock_acquire_start(&client, &lock, 60000);
+    fake_pass(&client, 100 * MS);
+}
+
+static void r07_pushes_end_the_pause(void)
+{
+    int i;
+
+    begin_waiting(5);
+    is_int((int)fake_count(0, 'S'), 1, "r07: one attempt, and a pause of seconds");
+    fake_delete(0, "k");
+    fake_delete(1, "k");
+    fake_pass(&client, 100 * MS);
+    is_int((int)fake_count(0, 'S'), 1, "r07: two of five free: it goes on waiting");
+    fake_delete(2, "k");
+    fake_pass(&client, 10 * MS);
+    is_int(lock.status, REDLOCK_OK, "r07: three of five free: it has the lock within milliseconds");
+    is_int((int)fake_count(0, 'S'), 2, "r07: with one more attempt");
+    begin_waiting(3);
+    for (i = 0; i < 3; i++) {
+        fake_delete(i, "k");
+        held_by("another", i, i);
+    }
+    fake_pass(&client, 100 * MS);
+    is_int(lock.status, REDLOCK_PENDING, "r07: a push is a hint: another was faster");
+    is_int((int)fake_count(0, 'S'), 2, "r07: after one attempt more it goes on waiting");
+    for (i = 0; i < 3; i++)
+        fake_delete(i, "k");
+    fake_pass(&client, 10 * MS);
+    is_int(lock.status, REDLOCK_OK, "r07: and is woken again");
+}
+
+static void r07_wakes_at_random_moments(void)
+{
+    static struct redlock_lock draws;
+    uint64_t at[20];
+    unsigned n, i, j, same = 0;
+
+    for (n = 0; n < 20; n++) {
+        begin_waiting(3);
+        redlock_lock_init(&draws, "x", 1, 999);
+        for (i = 0; i < n; i++) {
+            redlock_acquire(&client, &draws, 0);
+            redlock_release(&client, &draws, 100);
+        }
+        fake_logged = 0;
+        for (i = 0; i < 3; i++)
+            fake_delete((int)i, "k");
+        at[n] = fake_now_us;
+        fake_pass(&client, 10 * MS);
+        at[n] = fake_logged > 0 ? fake_log[0].at_us - at[n] : 0;
+        for (j = 0; j < n; j++)
+            same += at[j] / 100 == at[n] / 100;
+    }
+    ok(same < 60, "r07: those that are woken do not ask all at one moment (%u pairs of 190)", same);
+}
+
+static void r07_without_pushes(void)
+{
+    unsigned i;
+
+    memset(&settings, 0, sizeof settings);
+    begin(3);
+    for (i = 0; i < 3; i++)
+        fake_nodes[i].no_pushes = 1;
+    held_by("other", 0, 2);
+    redlock_acquire_start(&client, &lock, 60000);
+    fake_pass(&client, 10 * MS);
+    for (i = 0; i < 3; i++)
+        fake_delete((int)i, "k");
+    fake_pass(&client, 30 * MS);
+    is_int(lock.status, REDLOCK_PENDING, "r07: no permission for CLIENT TRACKING: not told");
+    fake_pass(&client, 200 * MS);
+    is_int(lock.status, REDLOCK_OK, "r07: and got after the pause");
+}
+
+static void r07_other_keys(void)
+{
+    char key[64];
+    int i;
+
+    begin_waiting(3);
+    for (i = 0; i < 3; i++) {
+        fake_nodes[i].tracked[1].key[0] = 'l'; /* it once read that one */
+        fake_nodes[i].tracked[1].key_size = 1;
+        fake_put(i, "l", "x", 60000);
+        fake_delete(i, "l");
+    }
+    fake_pass(&client, 100 * MS);
+    is_int((int)fake_count(0, 'S'), 1, "r07: another key is no reason to wake up");
+    memset(key, 'k', 63); /* the reader keeps less than that of a string */
+    key[63] = '\0';
+    memset(&settings, 0, sizeof settings);
+    settings.retry_delay_ms = settings.retry_delay_max_ms = 5000;
+    begin(3);
+    for (i = 0; i < 3; i++)
+        fake_put(i, key, "other", 60000);
+    redlock_lock_init(&lock, key, 63, 10000);
+    redlock_acquire_start(&client, &lock, 60000);
+    fake_pass(&client, 100 * MS);
+    for (i = 0; i < 3; i++)
+        fake_delete(i, key);
+    fake_pass(&client, 10 * MS);
+    is_int(lock.status, REDLOCK_OK, "r07: a long key is");
+}
+
+/* Five that wait for one lock in one client: one of them is woken, the next when that one lets go. */
+static void r07_one_is_woken(void)
+{
+    struct redlock_lock more[5];
+    unsigned i, held, turn, wrong = 0;
+
+    begin_waiting(3);
+    redlock_cancel(&client, &lock);
+    for (i = 0; i < 5; i++) {
+        redlock_lock_init(&more[i], "k", 1, 10000);
+        redlock_acquire_start(&client, &more[i], 60000);
+    }
+    fake_pass(&client, 100 * MS);
+    fake_logged = 0;
+    for (i = 0; i < 3; i++)
+        fake_delete((int)i, "k");
+    for (turn = 0; turn < 5; turn++) {
+        fake_pass(&client, 10 * MS);
+        while (redlock_next_done(&client) != NULL)
+            continue;
+        for (i = 0, held = 0; i < 5; i++)
+            if (redlock_remaining_ms(&client, &more[i]) > 0) {
+                held++;
+                redlock_release_start(&client, &more[i], 100);
+            }
+        wrong += held != 1;
+    }
+    is_int((int)wrong, 0, "r07: five in one client get it in turn, at once after one another");
+    is_int((int)fake_count(0, 'S'), 5, "r07: with one attempt each");
+}
+
 /* ---- R8, R10 -------------------------------------------------------------------------------- */
 
 static void r08_extension_moves_validity(void)
@@ -932,6 +1078,203 @@ static void r09_no_healing_after_the_end(void)
     is_int(extend(), REDLOCK_OK, "r08: two members still have it: nobody else had it meanwhile");
     fake_pass(&client, 5 * MS);
     ok(fake_find(0, "k", 1) == NULL, "r09: but what had forgotten it is not set again");
+}
+
+/* ---- R10: automatic extension --------------------------------------------------------------- */
+
+static void begin_kept(unsigned count, unsigned extensions)
+{
+    begin_with_defaults(count);
+    lock.ttl_ms = 3000;
+    acquire(0);
+    fake_pass(&client, 10 * MS);
+    redlock_next_done(&client);
+    is_int(redlock_keep_start(&client, &lock, extensions), REDLOCK_PENDING, "r10: kept");
+}
+
+static void r10_kept_by_itself(void)
+{
+    unsigned i, gaps = 0;
+
+    begin_kept(5, 1000);
+    for (i = 0; i < 1000; i++) {
+        fake_pass(&client, 100 * MS);
+        gaps += redlock_remaining_ms(&client, &lock) < 1900;
+    }
+    is_int((int)gaps, 0, "r10: 100 s: two thirds of 3 s are always left");
+    is_int(lock.status, REDLOCK_PENDING, "r10: in progress");
+    ok(lock.extended >= 99 && lock.extended <= 101, "r10: extended each second: %u", lock.extended);
+    redlock_release_start(&client, &lock, 1000);
+    is_int((int)redlock_remaining_ms(&client, &lock), 0, "r10: released: not held from then on");
+    fake_logged = 0;
+    fake_pass(&client, 5000 * MS);
+    is_int((int)fake_count(-1, 'E'), 0, "r10: no extension after the release was started");
+    is_int(lock.status, REDLOCK_OK, "r10: released");
+    is_int((int)fake_keys_left(), 0, "r10: everywhere");
+}
+
+static void r10_kept_up_to_a_limit(void)
+{
+    begin_kept(3, 4);
+    fake_pass(&client, 4900 * MS);
+    is_int(lock.status, REDLOCK_PENDING, "r10: four extensions");
+    fake_pass(&client, 200 * MS);
+    is_int(lock.status, REDLOCK_LIMIT, "r10: the limit is told when a fifth would be due");
+    ok(redlock_next_done(&client) == &lock, "r10: as the end of an operation");
+    ok(redlock_remaining_ms(&client, &lock) > 1800, "r10: and the lock is still held: %lu ms",
+       (unsigned long)redlock_remaining_ms(&client, &lock));
+    is_int(extend(), REDLOCK_OK, "r10: it can be extended by hand");
+    is_int(release(100), REDLOCK_OK, "r10: and released");
+}
+
+static void r10_loss_is_told_by_the_clock(void)
+{
+    uint64_t until;
+    unsigned i;
+
+    begin_kept(5, 1000);
+    fake_pass(&client, 1500 * MS);
+    until = lock.valid_until_us;
+    for (i = 0; i < 5; i++)
+        fake_nodes[i].hung = 1;
+    fake_pass(&client, until - fake_now_us - 1 * MS);
+    is_int(lock.status, REDLOCK_PENDING, "r10: all hang: not lost before the validity is over");
+    ok(fake_count(-1, 'E') == 0 || lock.extended == 1, "r10: though extensions failed");
+    fake_pass(&client, 1 * MS);
+    is_int(lock.status, REDLOCK_LOST, "r10: lost when it is over, to the millisecond");
+    ok(fake_now_us <= until + 1, "r10: not later");
+    is_int((int)redlock_remaining_ms(&client, &lock), 0, "r10: nothing is left");
+}
+
+static void r10_kept_through_failures(void)
+{
+    static const char *const says[] = {
+        "-OOM command not allowed when used memory > 'maxmemory'.\r\n",
+        "-LOADING Redis is loading the dataset in memory\r\n",
+        "-BUSY Redis is busy running a script.\r\n",
+        "-MISCONF Redis is configured to save RDB snapshots\r\n",
+        "-TRYAGAIN x\r\n",
+        "-CLUSTERDOWN x\r\n",
+        "-MASTERDOWN x\r\n",
+        "-NOREPLICAS x\r\n",
+        "-NOPERM x\r\n",
+        "-READONLY x\r\n",
+        "-ERR whatever\r\n",
+        "+nonsense\r\n",
+        "",
+    };
+    unsigned n, i;
+
+    for (n = 0; n < sizeof says / sizeof *says; n++) {
+        begin_kept(3, 1000);
+        for (i = 0; i < 3; i++)
+            fake_nodes[i].says = says[n];
+        fake_pass(&client, 2500 * MS);
+        is_int(lock.status, REDLOCK_PENDING, "r10: \"%.12s\" is no loss", says[n]);
+        for (i = 0; i < 3; i++)
+            fake_nodes[i].says = NULL;
+        fake_pass(&client, 2500 * MS);
+        ok(lock.status == REDLOCK_PENDING && redlock_remaining_ms(&client, &lock) > 1500,
+           "r10: and it is kept once that is over");
+    }
+}
+
+static void r10_lost_to_another(void)
+{
+    int i;
+
+    begin_kept(3, 1000);
+    for (i = 0; i < 2; i++) {
+        fake_delete(i, "k");
+        held_by("other", i, i);
+    }
+    fake_pass(&client, 1200 * MS);
+    is_int(lock.status, REDLOCK_LOST, "r10 T27: taken by another: lost at the next extension");
+    fake_logged = 0;
+    fake_pass(&client, 5000 * MS);
+    is_int((int)fake_count(-1, 'E'), 0, "r10 T27: and not extended any more");
+    ok(fake_find(0, "k", 1) != NULL && fake_find(2, "k", 1) == NULL,
+       "r10: the other's key stays, what was ours is cleared away");
+}
+
+static void r10_release_and_cancel_at_any_moment(void)
+{
+    unsigned us, wrong = 0;
+
+    for (us = 0; us < 2200; us += 13) {
+        begin_with_defaults(3);
+        lock.ttl_ms = 3000;
+        fake_nodes[1].delay_us = 20 * MS;
+        acquire(0);
+        redlock_keep_start(&client, &lock, 100);
+        fake_pass(&client, us * MS);
+        redlock_cancel(&client, &lock);
+        redlock_tick(&client);
+        wrong += lock.status != REDLOCK_CANCELLED || redlock_next_done(&client) != &lock ||
+                 redlock_remaining_ms(&client, &lock) == 0;
+        redlock_keep_start(&client, &lock, 100);
+        fake_pass(&client, us * MS);
+        wrong += redlock_release_start(&client, &lock, 100) != REDLOCK_PENDING;
+        fake_pass(&client, 100 * MS);
+        wrong += lock.status != REDLOCK_OK || fake_keys_left() != 0;
+    }
+    is_int((int)wrong, 0, "r10: cancelled and released at any moment");
+}
+
+/* The answers to an extension that is under way are not taken for those to the release. */
+static void r10_release_while_extending(void)
+{
+    int i;
+
+    begin_kept(3, 100);
+    for (i = 0; i < 3; i++)
+        fake_nodes[i].delay_us = 40 * MS;
+    fake_logged = 0;
+    while (fake_count(-1, 'E') < 3)
+        fake_pass(&client, 10 * MS);
+    for (i = 0; i < 3; i++) {
+        fake_delete(i, "k");
+        held_by("other", i, i);
+    }
+    redlock_release_start(&client, &lock, 1000);
+    fake_pass(&client, 200 * MS);
+    is_int(lock.status, REDLOCK_LOST, "r10: extended, taken, released: the release says the truth");
+}
+
+static void r10_one_rate(void)
+{
+    unsigned i;
+
+    begin_with_defaults(3);
+    lock.ttl_ms = 3000;
+    for (i = 0; i < 200; i++) {
+        acquire(0);
+        redlock_keep_start(&client, &lock, 1000);
+        fake_pass(&client, 10 * MS);
+        redlock_release_start(&client, &lock, 100);
+        fake_pass(&client, 10 * MS);
+        redlock_next_done(&client);
+    }
+    acquire(0);
+    redlock_keep_start(&client, &lock, 1000);
+    fake_logged = 0;
+    fake_pass(&client, 9990 * MS);
+    is_int((int)fake_count(0, 'E'), 9, "r10 T26: locked 200 times before: still one each second");
+}
+
+static void r10_bad_keeps(void)
+{
+    begin_with_defaults(3);
+    is_int(redlock_keep_start(&client, &lock, 1), REDLOCK_LOST, "r10: what is not held");
+    acquire(0);
+    is_int(redlock_keep_start(&client, &lock, 0), REDLOCK_BAD_ARGUMENT, "r10: no extensions");
+    is_int(redlock_keep_start(&client, &lock, 65535), REDLOCK_BAD_ARGUMENT, "r10: too many");
+    is_int(redlock_keep_start(&client, &lock, 65534), REDLOCK_PENDING, "r10: the most");
+    is_int(redlock_keep_start(&client, &lock, 1), REDLOCK_BAD_ARGUMENT, "r10: kept already");
+    is_int(redlock_extend_start(&client, &lock), REDLOCK_BAD_ARGUMENT, "r10: extended by itself");
+    is_int(redlock_acquire_start(&client, &lock, 0), REDLOCK_BAD_ARGUMENT, "r10: acquired");
+    redlock_forget(&client, &lock);
+    is_int(lock.status, REDLOCK_PENDING, "r10: a kept lock is not forgotten");
 }
 
 /* ---- R12 to R14 ----------------------------------------------------------------------------- */
@@ -1609,6 +1952,11 @@ int main(void)
     r06_results_are_distinct();
     r06_wait_gets_it_when_it_is_free();
     r06_dead_connections_are_replaced();
+    r07_pushes_end_the_pause();
+    r07_wakes_at_random_moments();
+    r07_without_pushes();
+    r07_other_keys();
+    r07_one_is_woken();
     r08_extension_moves_validity();
     r08_only_members_count();
     r08_late_grants_make_members();
@@ -1624,6 +1972,15 @@ int main(void)
     r09_a_healed_node_counts_in_the_next_round();
     r09_no_healing_after_the_end();
     r10_number_of_extensions_is_limited();
+    r10_kept_by_itself();
+    r10_kept_up_to_a_limit();
+    r10_loss_is_told_by_the_clock();
+    r10_kept_through_failures();
+    r10_lost_to_another();
+    r10_release_and_cancel_at_any_moment();
+    r10_release_while_extending();
+    r10_one_rate();
+    r10_bad_keeps();
     r12_greeting();
     r12_wrong_password();
     r12_a_server_without_a_password_to_give();

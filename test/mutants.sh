@@ -42,6 +42,12 @@ R6|s/pause_ms = s->retry_delay_max_ms;/;/|the longest pause
 R6|s/if \(quick && op->priv.quick < RL_QUICK_MAX\)/if (0)/|quick retries
 R6|s/if \(same >= quorum\)\s+return REDLOCK_HELD;/return REDLOCK_HELD;/|a split vote told from a holder
 R6|s/pause_us =\s+op->priv.until_us - c->priv.now_us;/;/|the last attempt when the wait ends
+R7|s/rl_bits\(op->priv.free\) >= c->priv.quorum\) \{ \/\* R7/0) { \/* R7/|waking up
+R7|s/(op->priv.state == RL_PAUSE && rl_bits\(op->priv.free\) >= )c->priv.quorum/${1}1/; s/rl_bits\(op->priv.free\) >= c->priv.quorum\) \{ \/\* R7/op->priv.free) { \/* R7/|waking up for less than a quorum
+R7|s/rl_random_below\(c, rl_quick_us\(c, op\)\);\s+op->priv.due_us = soon/0; op->priv.due_us = soon/|at random
+R7|s/if \(woken != NULL\) \{/if (0) {/|one of several
+R7|s/if \(op->priv.outcome == REDLOCK_OK\) \/\*/if (0) \/*/|waking up for what the client itself releases
+R7|s/op->key_size != key_size \|\| memcmp\(op->key, key, known\) != 0/0/|only for the key that it waits for
 R8|s/op->granted & op->members & ~/op->granted \& ~/|only members count
 R8|s/if \(!rl_past\(c, op->valid_until_us\)\)\s+rl_set\(&op->members, op->priv.late\);/rl_set(\&op->members, op->priv.late);/|late grants only while it is valid
 R8|s/rl_set\(&op->members, op->priv.late\);/;/|late grants make members
@@ -56,7 +62,7 @@ R9|s/(int heals = )[^;]*;/${1}1;/|no healing when the validity is over
 R9|s/rl_set\(&no, op->refused \| op->priv.healed\)/rl_set(\&no, op->refused); rl_set(\&op->granted, op->priv.healed)/|healed nodes do not count at once
 R9|s/op->granted \| op->priv.healed\); \/\* these/op->granted); \/* these/|healed nodes count from the next round
 R9|s/(rl_clear\(&op->members, op->refused) \| op->priv.healed\)/$1)/|what was healed is no member before a round has succeeded
-R9|s/op->priv.todo = rl_all\(c\);\n(\s+op->priv.outcome = REDLOCK_LOST)/op->priv.todo = 0;\n$1/|a lost lock is cleared away
+R9|s/op->priv.todo = rl_all\(c\);(\s+op->priv.waits = 0;\s+op->priv.outcome = REDLOCK_LOST)/op->priv.todo = 0;$1/|a lost lock is cleared away
 R12|s/node->priv.greeted == RL_GREETED && node->priv.greets == 0/1/|nothing counts before the greeting is answered
 R12|s/if \(node->password != NULL\) \{ \/\*/if (0) { \/*/|AUTH where HELLO is not known
 R12|s/(node->priv.heard == ROLE && !other && )/0 \&\& $1/|a replica is no node
@@ -70,6 +76,12 @@ R14|s/op->granted & op->members & ~\(unsigned\)op->priv.mute/op->granted \& op->
 R14|s/rl_clear\(&op->priv.mute, /0 \& (/|and no longer
 R14|s/op->ttl_ms > c->priv.settings.longest_ttl_ms/0/|no ttl longer than the longest
 R10|s/if \(lock->extended >= [^)]*\)[^;]*;//|the limit of extensions
+R10|s/rl_past\(c, op->priv.due_us\) && op->priv.keeps == 1/0/|the limit of automatic extensions
+R10|s/op->ttl_ms \/ 3/op->ttl_ms/|an extension at a third of the ttl
+R10|s/else if \(rl_past\(c, op->valid_until_us\)\)\s+rl_lost/else if (0) rl_lost/|the loss when the validity is over
+R10|s/rl_drop\(client, lock, lock->priv.waits, RL_PEXPIRE\);//|a release ends the automatic extension
+R10|s/if \(op->priv.keeps == 0 \|\| status == REDLOCK_BAD/if (status != REDLOCK_OK || op->priv.keeps == 0 || status == REDLOCK_BAD/|an automatic extension that failed is tried again
+R10|s/pause_us < left_us \/ 4 \? pause_us : left_us \/ 4/left_us/|tried again in time
 R11|s/rl_queue_all\(c, op\); \/\* R11 \*\//op->priv.todo \&= op->granted; $&/|release to all nodes
 R11|s/if \(rl_bits\(op->members & ~\(unsigned\)op->refused\) < quorum\)/if (0)/|released told from gone
 R11|s/rl_largest_holding\(c, op\) > 0 \? REDLOCK_LOST/0 ? REDLOCK_LOST/|gone told from taken by another
