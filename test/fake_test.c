@@ -52,43 +52,42 @@ static int same_entropy(void *context, void *bytes, size_t size)
     return 0;
 }
 
-/* A few hundred operations of three rivals on one node, drawn from `start`; their results in `log`. */
+/* A few hundred operations of three rivals on one connection, drawn from `start`; their results in
+   `log`. */
 static void run(int which, struct redlock_io *io, const char *address, uint32_t start, char *log)
 {
     static const struct redlock_settings settings = {
         .node_timeout_ms = 20000, .stall_ms = 60000, .retries = REDLOCK_ZERO};
-    struct redlock_node nodes[3];
-    struct redlock clients[3];
+    struct redlock_node node;
+    struct redlock client;
     struct redlock_lock locks[3];
     uint32_t draw = start;
     int i;
 
-    memset(nodes, 0, sizeof nodes);
+    memset(&node, 0, sizeof node);
     seed = start;
-    for (i = 0; i < 3; i++) {
-        nodes[i].address = address;
-        redlock_init(&clients[i], io, &nodes[i], 1, &settings);
+    node.address = address;
+    redlock_init(&client, io, &node, 1, &settings);
+    for (i = 0; i < 3; i++)
         redlock_lock_init(&locks[i], "a\0\r\nb", 5, 86400000);
-        redlock_acquire(&clients[i], &locks[i], 0);
-        redlock_release(&clients[i], &locks[i], 20000);
-    }
-    heard_size[which] = 0; /* greetings name the server, and differ */
+    redlock_acquire(&client, &locks[0], 0);
+    redlock_release(&client, &locks[0], 20000);
+    heard_size[which] = 0; /* the greeting names the server, and differs */
     for (i = 0; i < 300; i++) {
         int who = (int)((draw >> 16) % 3), what = (int)((draw >> 8) % 3), status;
         draw = draw * 1664525U + 1013904223U;
         if (what == 0)
-            status = (int)redlock_acquire(&clients[who], &locks[who], 0);
+            status = (int)redlock_acquire(&client, &locks[who], 0);
         else if (what == 1)
-            status = (int)redlock_extend(&clients[who], &locks[who]);
+            status = (int)redlock_extend(&client, &locks[who]);
         else
-            status = (int)redlock_release(&clients[who], &locks[who], 20000);
+            status = (int)redlock_release(&client, &locks[who], 20000);
         *log++ = (char)('a' - status);
     }
     *log = '\0';
     for (i = 0; i < 3; i++)
-        redlock_release(&clients[i], &locks[i], 20000);
-    for (i = 0; i < 3; i++) /* a fake server has one connection, whoever hangs up */
-        redlock_deinit(&clients[i]);
+        redlock_release(&client, &locks[i], 20000);
+    redlock_deinit(&client);
 }
 
 int main(void)
