@@ -6,6 +6,9 @@
 #ifndef _POSIX_C_SOURCE
 #define _POSIX_C_SOURCE 200809L /* before any system header */
 #endif
+#if defined(__linux__) && !defined(_GNU_SOURCE)
+#define _GNU_SOURCE /* ppoll */
+#endif
 #if defined(__APPLE__) && !defined(_DARWIN_C_SOURCE)
 #define _DARWIN_C_SOURCE /* SO_NOSIGPIPE */
 #endif
@@ -327,12 +330,20 @@ static int net_entropy(void *context, void *bytes, size_t size)
     return net_device_entropy((uint8_t *)bytes, size);
 }
 
-/* Milliseconds for poll(), rounded up: waking before the time is up would only spin. */
-static int net_poll_ms(uint64_t timeout_us)
+/* poll(), but where there is ppoll in microseconds: who is woken asks again within less than one of
+   poll's milliseconds. Rounded up: waking before the time is up would only spin. */
+static int net_poll(struct pollfd *fds, unsigned count, uint64_t timeout_us)
 {
-    if (timeout_us == REDLOCK_NEVER)
-        return -1;
-    return timeout_us > 60000000 ? 60000 : (int)((timeout_us + 999) / 1000);
+    uint64_t most_us = 60000000, us = timeout_us < most_us ? timeout_us : most_us;
+
+#ifdef __linux__
+    struct timespec time;
+    time.tv_sec = (time_t)(us / 1000000);
+    time.tv_nsec = (long)(us % 1000000) * 1000;
+    return ppoll(fds, (nfds_t)count, timeout_us == REDLOCK_NEVER ? NULL : &time, NULL);
+#else
+    return poll(fds, (nfds_t)count, timeout_us == REDLOCK_NEVER ? -1 : (int)((us + 999) / 1000));
+#endif
 }
 
 static void net_wait(void *context, struct redlock_node *nodes, unsigned count, uint64_t timeout_us,
@@ -349,7 +360,7 @@ static void net_wait(void *context, struct redlock_node *nodes, unsigned count, 
                                 (events[i] & REDLOCK_WRITABLE ? POLLOUT : 0));
         fds[i].revents = 0;
     }
-    ready = poll(fds, (nfds_t)count, net_poll_ms(timeout_us));
+    ready = net_poll(fds, count, timeout_us);
     for (i = 0; i < count; i++) {
         short got = ready > 0 ? fds[i].revents : 0;
         unsigned bad = (got & (POLLERR | POLLHUP | POLLNVAL)) != 0;

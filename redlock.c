@@ -93,6 +93,7 @@ enum {
     RL_TTL_MIN_MS = 10,
     RL_TTL_MAX_MS = 0x7fffffff,
     RL_QUICK_MAX = 5,        /* quick retries in a row */
+    RL_WOKEN_MAX = 6,        /* how often those who were woken in vain draw further apart. R7 */
     RL_REDIAL_MIN_MS = 50,   /* first pause after a failed dial; doubles */
     RL_REDIAL_MAX_MS = 1600, /* longest, before jitter of half of it to both sides */
     RL_READS_MAX = 32,       /* receives per event: a chatty node must not hold the loop */
@@ -748,18 +749,35 @@ static void rl_step_undo(struct redlock *c, struct redlock_lock *op)
         rl_enter(op, RL_OWING);
 }
 
-/* The longest pause of a quick retry: a few round trips, more each time, so that clients that
-   collided are drawn apart. */
-static uint32_t rl_quick_us(const struct redlock *c, const struct redlock_lock *op)
+/* How long a decision takes: the round trip to the slowest node of the fastest quorum. The others may
+   look slower than they are, as nobody waits for their answers. */
+static uint32_t rl_decision_us(const struct redlock *c)
 {
-    uint32_t most = c->priv.settings.node_timeout_ms * 500U, rtt = 250;
-    unsigned i;
+    uint32_t least = UINT32_MAX;
+    unsigned i, j;
 
-    for (i = 0; i < c->priv.count; i++)
-        if (c->priv.nodes[i].rtt_us > rtt)
-            rtt = c->priv.nodes[i].rtt_us;
-    rtt = rtt < most ? rtt << (1 + op->priv.quick) : most;
-    return rtt < most ? rtt : most;
+    for (i = 0; i < c->priv.count; i++) {
+        uint32_t rtt = c->priv.nodes[i].rtt_us;
+        unsigned faster = 0;
+        for (j = 0; j < c->priv.count; j++)
+            faster += c->priv.nodes[j].rtt_us <= rtt;
+        if (faster >= c->priv.quorum && rtt < least)
+            least = rtt;
+    }
+    return least;
+}
+
+/* The longest pause of a quick retry: a few round trips, twice as many each time, so that clients that
+   collided are drawn apart. */
+static uint32_t rl_quick_us(const struct redlock *c, unsigned times)
+{
+    uint32_t most = c->priv.settings.node_timeout_ms * 500U, us = rl_decision_us(c);
+
+    if (us < 250)
+        us = 250;
+    for (; times > 0 && us < most; times--)
+        us *= 2;
+    return us < most ? us : most;
 }
 
 /* The pause before a retry for which somebody else has to let go. */
@@ -783,19 +801,21 @@ static void rl_hint(struct redlock *c, unsigned mask, const void *key, size_t ke
                     size_t known)
 {
     struct redlock_lock *op, *next, *woken = NULL;
+    uint8_t list;
 
-    for (op = rl_first(c, RL_WAIT); op != NULL; op = next) {
-        next = op->priv.next;
-        if (op->key_size != key_size || memcmp(op->key, key, known) != 0)
-            continue;
-        rl_set(&op->priv.free, mask);
-        if (woken != NULL) {
-            op->priv.free = 0;
-        } else if (op->priv.state == RL_PAUSE && rl_bits(op->priv.free) >= c->priv.quorum) {
-            woken = op;
-            rl_touch(c, op);
+    for (list = RL_TURN; list <= RL_WAIT; list++)
+        for (op = rl_first(c, list); op != NULL; op = next) {
+            next = op->priv.next;
+            if (op->key_size != key_size || memcmp(op->key, key, known) != 0)
+                continue;
+            rl_set(&op->priv.free, mask);
+            if (woken != NULL) {
+                op->priv.free = 0;
+            } else if (op->priv.state == RL_PAUSE && rl_bits(op->priv.free) >= c->priv.quorum) {
+                woken = op;
+                rl_touch(c, op);
+            }
         }
-    }
 }
 
 /* An attempt has ended with `outcome`, nothing is owed any more: ends the operation, or tries
@@ -817,7 +837,7 @@ static void rl_retry(struct redlock *c, struct redlock_lock *op)
         return;
     }
     if (quick && op->priv.quick < RL_QUICK_MAX) {
-        pause_us = rl_random_below(c, rl_quick_us(c, op));
+        pause_us = rl_random_below(c, rl_quick_us(c, op->priv.quick + 1U));
         op->priv.quick++;
     } else if (op->priv.until_us == 0) {
         rl_finish(c, op, outcome, RL_IDLE);
@@ -870,7 +890,8 @@ static void rl_step_owing(struct redlock *c, struct redlock_lock *op)
 static void rl_step_pause(struct redlock *c, struct redlock_lock *op)
 {
     if (rl_bits(op->priv.free) >= c->priv.quorum) { /* R7 */
-        uint64_t soon_us = c->priv.now_us + rl_random_below(c, rl_quick_us(c, op));
+        uint64_t soon_us = c->priv.now_us + rl_random_below(c, rl_quick_us(c, op->priv.woken));
+        op->priv.woken = (uint8_t)(op->priv.woken + (op->priv.woken < RL_WOKEN_MAX));
         op->priv.due_us = soon_us < op->priv.due_us ? soon_us : op->priv.due_us;
         op->priv.free = 0;
     }
@@ -1495,7 +1516,7 @@ enum redlock_status redlock_acquire_start(struct redlock *client, struct redlock
         return REDLOCK_BAD_ARGUMENT;
     lock->valid_until_us = 0;
     lock->priv.attempts = 0;
-    lock->priv.quick = lock->priv.slow = 0;
+    lock->priv.quick = lock->priv.slow = lock->priv.woken = 0;
     return rl_begin(client, lock, RL_START, wait_ms);
 }
 

@@ -280,7 +280,7 @@ struct redlock_lock {
         uint8_t holder[REDLOCK_NODES_MAX]; /* who has it there, hashed; 0: not known */
         int8_t outcome;                    /* redlock_status, once decided */
         uint8_t state, list;
-        uint8_t attempts, quick, slow; /* so far; retries of either kind */
+        uint8_t attempts, quick, slow, woken; /* so far; retries of each kind */
         uint16_t keeps; /* automatic extensions still allowed, and 1; 0: none asked for. R10 */
     } priv;
 };

@@ -44,7 +44,7 @@ R6|s/if \(same >= quorum\)\s+return REDLOCK_HELD;/return REDLOCK_HELD;/|a split 
 R6|s/pause_us =\s+op->priv.until_us - c->priv.now_us;/;/|the last attempt when the wait ends
 R7|s/rl_bits\(op->priv.free\) >= c->priv.quorum\) \{ \/\* R7/0) { \/* R7/|waking up
 R7|s/(op->priv.state == RL_PAUSE && rl_bits\(op->priv.free\) >= )c->priv.quorum/${1}1/; s/rl_bits\(op->priv.free\) >= c->priv.quorum\) \{ \/\* R7/op->priv.free) { \/* R7/|waking up for less than a quorum
-R7|s/rl_random_below\(c, rl_quick_us\(c, op\)\);\s+op->priv.due_us = soon/0; op->priv.due_us = soon/|at random
+R7|s/rl_random_below\(c, rl_quick_us\(c, op->priv.woken\)\)/0/|at random
 R7|s/if \(woken != NULL\) \{/if (0) {/|one of several
 R7|s/if \(op->priv.outcome == REDLOCK_OK\) \/\*/if (0) \/*/|waking up for what the client itself releases
 R7|s/op->key_size != key_size \|\| memcmp\(op->key, key, known\) != 0/0/|only for the key that it waits for
