@@ -12,8 +12,9 @@ POSIX = -D_POSIX_C_SOURCE=200809L
 SAN = -fsanitize=address,undefined -fno-sanitize-recover=all
 CFLAGS = -O2 -g
 LARGE = -DRESP_OUT_MAX=16384 -DRESP_PIPELINE_MAX=255 -DREDLOCK_NODES_MAX=16
-# For tests: the tightest queues. For the size table: what a small device would choose.
-TIGHT = -DRESP_PIPELINE_MAX=4 -DRESP_DEPTH_MAX=2 -DREDLOCK_POOL_MAX=20 -DRESP_OUT_MAX=300
+# For tests: the tightest queues; and what can be left out left out.
+TIGHT = -DRESP_PIPELINE_MAX=4 -DRESP_DEPTH_MAX=2 -DREDLOCK_POOL_MAX=20 -DRESP_OUT_MAX=603
+LEAN = -DREDLOCK_FENCING=0 -DREDLOCK_SEVERAL_KEYS=0 -DREDLOCK_WAKE_UP=0 -DRESP_OUT_MAX=349
 
 .PHONY: all help deps deps-demo deps-test deps-figures demo test amalgamation mutants coverage size bench style clean test-build \
         test-examples test-valgrind $(VARIANTS:%=test-%)
@@ -59,7 +60,7 @@ $(ONE): $(LIB) $(HEADERS) test/amalgamate.awk
 
 PROGRAMS = resp_test lock_test chaos_test fake_test net_test server_test
 HELPERS = test/fake.c test/servers.c
-VARIANTS = gcc clang gcc-san clang-san single small large
+VARIANTS = gcc clang gcc-san clang-san single small large lean
 
 CC-gcc = gcc
 CC-clang = clang
@@ -68,6 +69,7 @@ CC-clang-san = clang $(SAN)
 CC-single = gcc
 CC-small = gcc $(TIGHT)
 CC-large = gcc $(LARGE)
+CC-lean = gcc $(LEAN)
 LIB-single = $(ONE)
 
 define variant

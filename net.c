@@ -23,6 +23,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <pthread.h>
 #include <stddef.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -296,6 +297,38 @@ static uint64_t net_now_us(void *context)
     return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
 }
 
+static uint64_t net_wall_us(void *context)
+{
+    struct timespec now = {0, 0};
+
+    (void)context;
+    (void)clock_gettime(CLOCK_REALTIME, &now);
+    return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
+}
+
+/* How many forks this process is away from the first. The only variable of the library: asking the system
+   who we are would be two system calls more for each lock. */
+static uint32_t net_forks;
+
+static void net_forked(void)
+{
+    net_forks++;
+}
+
+static void net_watch_forks(void)
+{
+    (void)pthread_atfork(NULL, NULL, net_forked);
+}
+
+static uint32_t net_process(void *context)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+    (void)context;
+    (void)pthread_once(&once, net_watch_forks);
+    return net_forks;
+}
+
 /* For kernels without getrandom. */
 static int net_device_entropy(uint8_t *bytes, size_t size)
 {
@@ -371,9 +404,9 @@ static void net_wait(void *context, struct redlock_node *nodes, unsigned count, 
 
 const struct redlock_io *redlock_posix(void)
 {
-    static const struct redlock_io posix = {net_dial,    net_ready, net_transmit,
-                                            net_receive, net_shut,  net_now_us,
-                                            net_entropy, net_wait,  NULL};
+    static const struct redlock_io posix = {net_dial, net_ready,   net_transmit, net_receive,
+                                            net_shut, net_now_us,  net_entropy,  net_wait,
+                                            NULL,     net_wall_us, net_process};
 
     return &posix;
 }

@@ -41,6 +41,10 @@
        is, and the second that says the same is not used.
    R14 longest_ttl_ms: a server that may have forgotten its keys is sent everything but does not
        vote, until the longest lock that it may have forgotten is over.
+   R16 Fencing: each node counts the grants of a lock, in a key of its own that stays. The fencing
+       token is one count on which a quorum agrees. Where their counts differ the largest is proposed
+       to all; a node whose count is larger by then does not agree, and its count is proposed next.
+       So no two acquisitions get one token, and a later one gets a larger, without any clock.
    R15 Nothing waits without a bound: node_timeout_ms for an answer, wait_ms for a holder.
 
    A lock goes through these states; the library holds a pointer to it in all but the first two:
@@ -62,6 +66,7 @@ enum rl_state {
     RL_HELD,
     RL_START,
     RL_ASK,
+    RL_RAISE,
     RL_UNDO,
     RL_OWING,
     RL_PAUSE,
@@ -70,9 +75,13 @@ enum rl_state {
     RL_RELEASE
 };
 
-/* Those of a lock; those of a greeting, in their order. */
+/* Those of a lock: three that take it (one key; several; one with a fencing token), and what is done
+   with it then. Those of a greeting, in their order. */
 enum rl_command {
     RL_SET,
+    RL_TAKE,
+    RL_FENCE,
+    RL_TERM,
     RL_PEXPIRE,
     RL_DELETE,
     RL_HELLO,
@@ -92,6 +101,7 @@ enum rl_list { RL_NOWHERE, RL_TURN, RL_BLOCKED, RL_WAIT, RL_KEPT, RL_DONE };
 enum {
     RL_TTL_MIN_MS = 10,
     RL_TTL_MAX_MS = 0x7fffffff,
+    RL_RAISES_MAX = 4,       /* rounds to agree on a fencing token. R16 */
     RL_QUICK_MAX = 5,        /* quick retries in a row */
     RL_WOKEN_MAX = 6,        /* how often those who were woken in vain draw further apart. R7 */
     RL_REDIAL_MIN_MS = 50,   /* first pause after a failed dial; doubles */
@@ -101,16 +111,53 @@ enum {
 };
 
 #define RL_MS_US ((uint64_t)1000)
+#define RL_FENCE_MAX ((int64_t)1 << 53) /* from here on Lua does not count exactly */
 
 /* Answers 1 when the key was ours and is deleted, 0 when there is none, else the token of whoever
    has it: that tells a split vote from a holder. */
 static const char rl_delete_script[] =
     "local v=redis.call('get',KEYS[1])return v==ARGV[1]and redis.call('del',KEYS[1])or v or 0";
-/* Answers 1 when the key is ours and was extended, 2 when it was gone and is set again, else 0. A
-   third argument forbids to set it. PEXPIRE works when memory is used up, where SET does not. R9 */
+#if REDLOCK_SEVERAL_KEYS
+/* The same for all keys; 1 when all were ours. */
+static const char rl_delete_all_script[] =
+    "local r=1 for _,k in ipairs(KEYS)do local v=redis.call('get',k)if v==ARGV[1]then "
+    "redis.call('del',k)elseif v or r==1 then r=v or 0 end end return r";
+/* Takes all keys, or none: 1 or 0. */
+static const char rl_take_script[] =
+    "for _,k in ipairs(KEYS)do if redis.call('exists',k)==1 then return 0 end end for _,k in "
+    "ipairs(KEYS)do redis.call('set',k,ARGV[1],'px',ARGV[2])end return 1";
+/* Answers 1 when the keys are ours and were extended, 2 when some were gone and are set again, else 0.
+   A third argument forbids to set them. PEXPIRE works when memory is used up, where SET does not. R9 */
+static const char rl_pexpire_script[] =
+    "local c,h=redis.call,1 for _,k in ipairs(KEYS)do local v=c('get',k)if not v and not ARGV[3]"
+    "then h=2 elseif v~=ARGV[1]then return 0 end end for _,k in ipairs(KEYS)do if c('pexpire',k,"
+    "ARGV[2])==0 then c('set',k,ARGV[1],'px',ARGV[2])end end return h";
+#else
 static const char rl_pexpire_script[] =
     "local c,k,t=redis.call,KEYS[1],ARGV[2]local v=c('get',k)return v==ARGV[1]and c('pexpire',k,t)"
     "or(v or ARGV[3])and 0 or c('set',k,ARGV[1],'px',t)and 2";
+#define rl_delete_all_script rl_delete_script
+#define rl_take_script rl_delete_script /* never sent */
+#endif
+#if REDLOCK_FENCING
+/* Takes the key and counts it: -1 when somebody has it, else the count, at least the proposal, which
+   comes in two halves of 32 bits. Lua counts in doubles: exact below 2^53, but written as 1e+15. */
+static const char rl_fence_script[] =
+    "local c,k,f=redis.call,KEYS[1],KEYS[2]if c('exists',k)==1 then return-1 end local n,p=c('incr'"
+    ",f),ARGV[3]*2^32+ARGV[4]if n<p then n=p c('set',f,string.format('%.0f',p))end if n>=2^53 then "
+    "return redis.error_reply('ERR fencing token too large')end c('set',k,ARGV[1],'px',ARGV[2])"
+    "return n";
+/* Raises the count to what is proposed if the key is ours, and answers what it is then; else -1. */
+static const char rl_term_script[] =
+    "local c,k,f=redis.call,KEYS[2],ARGV[2]*2^32+ARGV[3]if c('get',KEYS[1])~=ARGV[1]then return-1 "
+    "end local n=tonumber(c('get',k)or 0)if n<f then n=f c('set',k,string.format('%.0f',f))end "
+    "return n";
+static const char rl_fence_suffix[] = ":fence";
+#else
+#define rl_fence_script rl_delete_script /* never sent */
+#define rl_term_script rl_delete_script
+#define rl_fence_suffix ""
+#endif
 /* Answers which run of which server it is, and its age in seconds. R13, R14 */
 static const char rl_info_script[] =
     "local i=redis.call('info','server')return{i:match'run_id:(%w+)',i:match'uptime_in_seconds:("
@@ -126,11 +173,17 @@ static const char rl_info_script[] =
 #error "a label has at most 255 bytes, a key 65535"
 #endif
 
-/* What stands on the wire around script, key and token: 48 bytes; 17 more for the ttl, 7 for "1". */
+/* What stands on the wire around script, keys and token: 48 bytes; 17 more for the ttl, 7 for "1"; for a
+   fencing token 26, and 11 with suffix and length of its key. Several keys count as one: see rl_check. */
 enum {
-    RL_LONGEST_DELETE = 48 + sizeof rl_delete_script,
+    RL_LONGEST_DELETE = 48 + sizeof rl_delete_all_script,
     RL_LONGEST_PEXPIRE = 72 + sizeof rl_pexpire_script,
-    RL_LONGEST = (RL_LONGEST_DELETE > RL_LONGEST_PEXPIRE ? RL_LONGEST_DELETE : RL_LONGEST_PEXPIRE) +
+    RL_LONGEST_FENCE =
+        48 + 17 + 2 * 17 + 18 + sizeof rl_fence_suffix + sizeof rl_fence_script + REDLOCK_KEY_MAX,
+    RL_LONGEST_LOCK =
+        RL_LONGEST_DELETE > RL_LONGEST_PEXPIRE ? RL_LONGEST_DELETE : RL_LONGEST_PEXPIRE,
+    RL_LONGEST = (REDLOCK_FENCING && RL_LONGEST_FENCE > RL_LONGEST_LOCK ? RL_LONGEST_FENCE
+                                                                        : RL_LONGEST_LOCK) +
                  REDLOCK_KEY_MAX + RL_TOKEN_HEX + REDLOCK_LABEL_MAX
 };
 typedef char rl_no_release_is_shorter_than_a_greeting
@@ -310,6 +363,55 @@ static void rl_put_token(struct resp_writer *w, const struct redlock_lock *op)
     resp_put_joined(w, hex, op->label_only ? 0 : sizeof hex, op->label, op->label_size);
 }
 
+/* Whether a command takes the lock: then it is never sent twice. R1 */
+static int rl_takes(uint8_t command)
+{
+    return command <= RL_FENCE;
+}
+
+static uint8_t rl_taking(const struct redlock_lock *op)
+{
+    if (REDLOCK_FENCING && op->fenced)
+        return RL_FENCE;
+    return REDLOCK_SEVERAL_KEYS && op->more_keys > 0 ? RL_TAKE : RL_SET;
+}
+
+static const char *rl_script_of(const struct redlock_lock *op, uint8_t command)
+{
+    switch (command) {
+    case RL_TAKE:
+        return rl_take_script;
+    case RL_FENCE:
+        return rl_fence_script;
+    case RL_TERM:
+        return rl_term_script;
+    case RL_PEXPIRE:
+        return rl_pexpire_script;
+    default:
+        return op->more_keys > 0 ? rl_delete_all_script : rl_delete_script;
+    }
+}
+
+/* EVAL and its keys: those of the lock, or its own and that of its count. Of `words` words in all,
+   with one key. */
+static void rl_put_eval(struct resp_writer *w, const struct redlock_lock *op, uint8_t command,
+                        unsigned words)
+{
+    int counts = command == RL_FENCE || command == RL_TERM;
+    unsigned more = counts ? 1U : op->more_keys, i;
+
+    resp_put_command(w, words + more);
+    resp_put_text(w, "EVAL");
+    resp_put_text(w, rl_script_of(op, command));
+    resp_put_number(w, 1 + more);
+    resp_put_bytes(w, op->key, op->key_size);
+    if (counts)
+        resp_put_joined(w, op->key, op->key_size, rl_fence_suffix, sizeof rl_fence_suffix - 1);
+    for (i = 0; !counts && i < more; i++)
+        resp_put_bytes(w, op->more[i].bytes, op->more[i].size);
+    rl_put_token(w, op);
+}
+
 static void rl_put_command(struct resp_writer *w, const struct redlock_lock *op, uint8_t command)
 {
     int heals = op->priv.started_us < op->valid_until_us; /* R9 */
@@ -322,17 +424,17 @@ static void rl_put_command(struct resp_writer *w, const struct redlock_lock *op,
         resp_put_text(w, "NX");
         resp_put_text(w, "PX");
     } else {
-        resp_put_command(w, command == RL_DELETE ? 5 : heals ? 6 : 7);
-        resp_put_text(w, "EVAL");
-        resp_put_text(w, command == RL_PEXPIRE ? rl_pexpire_script : rl_delete_script);
-        resp_put_text(w, "1");
-        resp_put_bytes(w, op->key, op->key_size);
-        rl_put_token(w, op);
+        static const uint8_t words[] = {0, 6, 8, 7, 6, 5};
+        rl_put_eval(w, op, command, words[command] + (command == RL_PEXPIRE && !heals ? 1U : 0U));
     }
-    if (command != RL_DELETE)
+    if (command != RL_DELETE && command != RL_TERM)
         resp_put_number(w, op->ttl_ms);
     if (command == RL_PEXPIRE && !heals)
         resp_put_text(w, "1");
+    if (command == RL_FENCE || command == RL_TERM) {
+        resp_put_number(w, (uint32_t)(op->fence >> 32));
+        resp_put_number(w, (uint32_t)op->fence);
+    }
 }
 
 static void rl_put_greeting(struct resp_writer *w, const struct redlock_node *node, uint8_t command)
@@ -401,7 +503,9 @@ static uint8_t rl_command_of(const struct redlock_lock *op)
 {
     switch (op->priv.state) {
     case RL_ASK:
-        return RL_SET;
+        return rl_taking(op);
+    case RL_RAISE:
+        return RL_TERM;
     case RL_EXTEND:
         return RL_PEXPIRE;
     default:
@@ -423,10 +527,10 @@ static void rl_unanswered(struct redlock *c, struct redlock_node *node, struct r
 {
     unsigned bit = rl_bit(node->priv.index);
 
-    if (command == RL_SET && op->priv.state != RL_ASK)
-        return; /* held without it */
+    if (rl_takes(command) && op->priv.state != RL_ASK)
+        return; /* decided without it */
     rl_clear(&op->priv.waits, bit);
-    if (command != RL_SET && node->priv.useful && !(op->priv.broken & bit))
+    if (!rl_takes(command) && node->priv.useful && !(op->priv.broken & bit))
         rl_set(&op->priv.todo, bit);
     else
         rl_set(&op->failed, bit);
@@ -556,7 +660,7 @@ static int rl_queue_vote(struct redlock *c, struct redlock_node *node, struct re
     }
     rl_clear(&op->priv.todo, bit);
     rl_set(mute ? &op->failed : &op->priv.waits, bit);
-    if (command == RL_SET)
+    if (rl_takes(command))
         rl_set(&op->priv.asked, bit);
     return 1;
 }
@@ -601,7 +705,7 @@ static void rl_drop(struct redlock *c, struct redlock_lock *op, redlock_mask mas
 /* A held lock is given back: grants that still come make no members any more. */
 static void rl_drop_late(struct redlock *c, struct redlock_lock *op)
 {
-    rl_drop(c, op, (redlock_mask)(op->priv.asked & ~(op->members | op->priv.late)), RL_SET);
+    rl_drop(c, op, (redlock_mask)(op->priv.asked & ~(op->members | op->priv.late)), rl_taking(op));
 }
 
 /* The votes that did not come in time: they failed, and the nodes are told why. */
@@ -644,7 +748,7 @@ static void rl_begin_round(struct redlock *c, struct redlock_lock *op)
     op->priv.started_us = c->priv.now_us;
     op->priv.todo = rl_all(c);
     op->priv.waits = op->priv.broken = op->priv.denied = 0;
-    op->granted = op->refused = op->failed = op->priv.healed = 0;
+    op->granted = op->refused = op->failed = op->priv.healed = op->priv.agreed = 0;
     op->priv.due_us = rl_answers_due(c, op);
     memset(op->priv.holder, 0, sizeof op->priv.holder);
 }
@@ -667,6 +771,10 @@ static void rl_step_start(struct redlock *c, struct redlock_lock *op)
     op->priv.attempts = (uint8_t)(op->priv.attempts + (op->priv.attempts < UINT8_MAX));
     op->priv.outcome = REDLOCK_PENDING;
     op->priv.asked = op->priv.late = op->priv.mute = op->priv.free = op->members = 0;
+    op->priv.raises = 0;
+    op->fence = 0;
+    if (REDLOCK_FENCING && op->fenced && c->priv.io->wall_us != NULL)
+        op->fence = c->priv.io->wall_us(c->priv.io->context);
     rl_begin_round(c, op); /* R1: the clock was read before anything was queued */
     op->priv.state = RL_ASK;
 }
@@ -674,28 +782,58 @@ static void rl_step_start(struct redlock *c, struct redlock_lock *op)
 /* Ends the count of an attempt that was lost, or cancelled. R4 */
 static void rl_lose(struct redlock *c, struct redlock_lock *op, enum redlock_status outcome)
 {
-    rl_drop(c, op, op->priv.waits, RL_SET);
+    rl_drop(c, op, op->priv.waits, RL_TERM);
+    rl_drop_late(c, op);
+    op->members = 0;
     op->priv.todo = op->priv.asked;
     op->priv.waits = 0;
     op->priv.outcome = (int8_t)outcome;
     rl_enter(op, RL_UNDO);
 }
 
+/* A quorum has granted it, and agrees on its fencing token if it has one. R3 */
+static void rl_hold(struct redlock *c, struct redlock_lock *op)
+{
+    if (rl_past(c, rl_valid_until(c, op))) {
+        rl_lose(c, op, REDLOCK_TOO_LATE);
+        return;
+    }
+    op->valid_until_us = rl_valid_until(c, op);
+    rl_set(&op->members, op->granted);
+    op->extended = 0;
+    rl_drop(c, op, op->priv.waits, RL_TERM);
+    op->priv.waits = op->priv.todo = 0;
+    rl_finish(c, op, REDLOCK_OK, RL_HELD);
+}
+
+/* Proposes the largest count to all nodes. R16 */
+static void rl_raise(struct redlock *c, struct redlock_lock *op)
+{
+    if (op->priv.raises == RL_RAISES_MAX) {
+        rl_lose(c, op, REDLOCK_PENDING);
+        return;
+    }
+    rl_drop(c, op, op->priv.waits, RL_TERM);
+    rl_set(&op->members, op->granted); /* if it comes to that */
+    op->granted = op->refused = op->failed = op->priv.agreed = op->priv.waits = 0;
+    op->priv.todo = rl_all(c);
+    op->priv.due_us = rl_answers_due(c, op);
+    op->priv.raises++;
+    op->priv.state = RL_RAISE;
+    rl_queue_all(c, op);
+}
+
+/* Of ASK and of RAISE. Without a fencing token who grants it agrees as well. */
 static void rl_step_ask(struct redlock *c, struct redlock_lock *op)
 {
     rl_queue_all(c, op);
     if (op->priv.outcome == REDLOCK_CANCELLED) {
         rl_lose(c, op, REDLOCK_CANCELLED);
-    } else if (rl_bits(op->granted) >= c->priv.quorum) {
-        if (rl_past(c, rl_valid_until(c, op))) {
-            rl_lose(c, op, REDLOCK_TOO_LATE);
-            return;
-        }
-        op->valid_until_us = rl_valid_until(c, op);
-        op->members = op->granted;
-        op->extended = 0;
-        op->priv.waits = op->priv.todo = 0;
-        rl_finish(c, op, REDLOCK_OK, RL_HELD);
+    } else if (rl_bits(op->priv.agreed) >= c->priv.quorum) {
+        rl_hold(c, op);
+    } else if (op->priv.state == RL_ASK ? rl_bits(op->granted) >= c->priv.quorum
+                                        : op->granted != op->priv.agreed) {
+        rl_raise(c, op);
     } else if (rl_bits(rl_all(c) & ~(unsigned)(op->refused | op->failed)) < c->priv.quorum) {
         rl_lose(c, op, REDLOCK_PENDING);
     } else if (rl_past(c, op->priv.due_us)) {
@@ -1043,6 +1181,7 @@ static void rl_step(struct redlock *c, struct redlock_lock *op)
         rl_step_start(c, op);
         break;
     case RL_ASK:
+    case RL_RAISE:
         rl_step_ask(c, op);
         break;
     case RL_UNDO:
@@ -1131,6 +1270,12 @@ static enum rl_vote rl_vote_of(uint8_t command, const struct resp_item *item)
             return RL_YES;
         return item->kind == RESP_NIL ? RL_NO : RL_NONSENSE;
     }
+    if (command == RL_FENCE || command == RL_TERM) {
+        if (item->kind != RESP_INTEGER || item->integer < -1 || item->integer == 0 ||
+            item->integer >= RL_FENCE_MAX)
+            return RL_NONSENSE;
+        return item->integer > 0 ? RL_YES : RL_NO;
+    }
     if (item->kind == RESP_INTEGER && (item->integer == 0 || item->integer == 1))
         return item->integer == 1 ? RL_YES : RL_NO;
     if (item->kind == RESP_INTEGER && item->integer == 2 && command == RL_PEXPIRE)
@@ -1138,13 +1283,40 @@ static enum rl_vote rl_vote_of(uint8_t command, const struct resp_item *item)
     return command == RL_DELETE && item->kind == RESP_STRING ? RL_NO : RL_NONSENSE;
 }
 
+/* Tells the caller who has it, as far as there is room. */
+static void rl_note_holder(const struct redlock_lock *op, const struct resp_item *item)
+{
+    size_t size = item->text_used < op->holder_size ? item->text_used : op->holder_size - 1U;
+
+    if (op->holder_size == 0)
+        return;
+    memcpy(op->holder, item->text, size);
+    op->holder[size] = '\0';
+}
+
+/* The node counts this grant as the `count`th: it agrees if no node has a larger count. R16 */
+static void rl_count_agreement(struct redlock_lock *op, redlock_mask bit, uint64_t count)
+{
+    if (count > op->fence) {
+        op->fence = count;
+        op->priv.agreed = 0;
+    }
+    if (count == op->fence)
+        rl_set(&op->priv.agreed, bit);
+}
+
 /* Counts a vote. The answers to an undoing are not votes: they only tell who has the lock. */
 static void rl_count_vote(struct redlock_lock *op, unsigned i, enum rl_vote vote,
                           const struct resp_item *item)
 {
+    int asked = op->priv.state == RL_ASK || op->priv.state == RL_RAISE;
     redlock_mask bit = rl_bit(i);
 
     rl_clear(&op->priv.waits, bit);
+    if (asked && vote == RL_YES)
+        rl_count_agreement(op, bit, op->fenced ? (uint64_t)item->integer : 0);
+    if (item->kind == RESP_STRING)
+        rl_note_holder(op, item);
     if (item->kind == RESP_STRING)
         op->priv.holder[i] = (uint8_t)(rl_hash(item) % 255 + 1);
     if (vote == RL_ERROR) {
@@ -1178,7 +1350,7 @@ static int rl_answered(struct redlock *c, struct redlock_node *node, const struc
         node->trouble[0] = '\0';
     if (op == NULL)
         return 1;
-    if (who->tag == RL_SET && op->priv.state != RL_ASK) { /* the lock is held: a late grant. R8 */
+    if (rl_takes(who->tag) && op->priv.state != RL_ASK) { /* it is decided: a late grant. R8 */
         if (vote == RL_YES)
             rl_set(&op->priv.late, rl_bit(node->priv.index));
     } else {
@@ -1435,6 +1607,7 @@ enum redlock_status redlock_init(struct redlock *client, const struct redlock_io
         return REDLOCK_BAD_ARGUMENT;
     }
     client->priv.io = io;
+    client->priv.process = io->process != NULL ? io->process(io->context) : 0;
     client->priv.nodes = nodes;
     client->priv.count = (uint8_t)count;
     client->priv.quorum = (uint8_t)client->priv.settings.quorum;
@@ -1475,14 +1648,32 @@ void redlock_lock_init(struct redlock_lock *lock, const void *key, size_t key_si
 
 /* ---- Event-driven calls --------------------------------------------------------------------- */
 
+static uint32_t rl_process(const struct redlock_io *io)
+{
+    return io->process != NULL ? io->process(io->context) : 0;
+}
+
 /* What a caller can get wrong; REDLOCK_PENDING if nothing. */
 static enum redlock_status rl_check(const struct redlock *c, const struct redlock_lock *op)
 {
+    size_t size;
+    unsigned i;
+
     if (c == NULL || c->priv.nodes == NULL || op == NULL)
         return REDLOCK_BAD_ARGUMENT;
+    if (rl_process(c->priv.io) != c->priv.process)
+        return REDLOCK_FORKED;
     if ((op->status == REDLOCK_PENDING && op->priv.keeps == 0) || op->priv.list == RL_DONE)
         return REDLOCK_BAD_ARGUMENT; /* in use */
-    if (op->key == NULL || op->key_size < 1 || op->key_size > REDLOCK_KEY_MAX)
+    if (op->key == NULL || op->key_size < 1)
+        return REDLOCK_BAD_ARGUMENT;
+    size = op->key_size;
+    if (op->more_keys > 0 && op->more == NULL)
+        return REDLOCK_BAD_ARGUMENT;
+    for (i = 0; i < op->more_keys; i++)
+        size += op->more[i].size + 10U; /* and what stands around it */
+    if (size > REDLOCK_KEY_MAX || (op->more_keys > 0 && (!REDLOCK_SEVERAL_KEYS || op->fenced)) ||
+        (op->fenced && !REDLOCK_FENCING))
         return REDLOCK_BAD_ARGUMENT;
     if (op->label_size > REDLOCK_LABEL_MAX || (op->label == NULL && op->label_size > 0) ||
         (op->label_only && op->label_size == 0))
@@ -1511,8 +1702,11 @@ static enum redlock_status rl_begin(struct redlock *c, struct redlock_lock *op, 
 enum redlock_status redlock_acquire_start(struct redlock *client, struct redlock_lock *lock,
                                           uint32_t wait_ms)
 {
-    if (rl_check(client, lock) != REDLOCK_PENDING || lock->status == REDLOCK_PENDING ||
-        lock->priv.state == RL_HELD)
+    enum redlock_status status = rl_check(client, lock);
+
+    if (status != REDLOCK_PENDING)
+        return status;
+    if (lock->status == REDLOCK_PENDING || lock->priv.state == RL_HELD)
         return REDLOCK_BAD_ARGUMENT;
     lock->valid_until_us = 0;
     lock->priv.attempts = 0;
@@ -1522,7 +1716,11 @@ enum redlock_status redlock_acquire_start(struct redlock *client, struct redlock
 
 enum redlock_status redlock_extend_start(struct redlock *client, struct redlock_lock *lock)
 {
-    if (rl_check(client, lock) != REDLOCK_PENDING || lock->status == REDLOCK_PENDING)
+    enum redlock_status status = rl_check(client, lock);
+
+    if (status != REDLOCK_PENDING)
+        return status;
+    if (lock->status == REDLOCK_PENDING)
         return REDLOCK_BAD_ARGUMENT;
     if (lock->priv.state != RL_HELD)
         return REDLOCK_LOST;
@@ -1534,8 +1732,11 @@ enum redlock_status redlock_extend_start(struct redlock *client, struct redlock_
 enum redlock_status redlock_keep_start(struct redlock *client, struct redlock_lock *lock,
                                        unsigned extensions)
 {
-    if (rl_check(client, lock) != REDLOCK_PENDING || lock->status == REDLOCK_PENDING ||
-        extensions < 1 || extensions >= UINT16_MAX)
+    enum redlock_status status = rl_check(client, lock);
+
+    if (status != REDLOCK_PENDING)
+        return status;
+    if (lock->status == REDLOCK_PENDING || extensions < 1 || extensions >= UINT16_MAX)
         return REDLOCK_BAD_ARGUMENT;
     if (lock->priv.state != RL_HELD)
         return REDLOCK_LOST;
@@ -1549,14 +1750,35 @@ enum redlock_status redlock_keep_start(struct redlock *client, struct redlock_lo
 enum redlock_status redlock_release_start(struct redlock *client, struct redlock_lock *lock,
                                           uint32_t wait_ms)
 {
-    if (rl_check(client, lock) != REDLOCK_PENDING)
-        return REDLOCK_BAD_ARGUMENT;
+    enum redlock_status status = rl_check(client, lock);
+
+    if (status != REDLOCK_PENDING)
+        return status;
     if (lock->priv.asked == 0)
         return REDLOCK_GONE;
     lock->valid_until_us = 0;
     rl_drop(client, lock, lock->priv.waits, RL_PEXPIRE); /* of an automatic extension */
     rl_drop_late(client, lock);
     return rl_begin(client, lock, RL_RELEASE, wait_ms);
+}
+
+enum redlock_status redlock_adopt(struct redlock *client, struct redlock_lock *lock,
+                                  uint32_t remaining_ms)
+{
+    enum redlock_status status = rl_check(client, lock);
+
+    if (status != REDLOCK_PENDING)
+        return status;
+    if (lock->status == REDLOCK_PENDING || lock->priv.state == RL_HELD ||
+        (lock->members & ~rl_all(client)) != 0 || rl_bits(lock->members) < client->priv.quorum)
+        return REDLOCK_BAD_ARGUMENT;
+    memset(&lock->priv, 0, sizeof lock->priv);
+    lock->priv.asked = rl_all(client);
+    lock->priv.state = RL_HELD;
+    lock->priv.started_us = client->priv.io->now_us(client->priv.io->context);
+    lock->valid_until_us = lock->priv.started_us + remaining_ms * RL_MS_US;
+    lock->extended = 0;
+    return lock->status = REDLOCK_OK;
 }
 
 void redlock_cancel(struct redlock *client, struct redlock_lock *lock)
@@ -1820,6 +2042,8 @@ const char *redlock_strerror(int status)
         return "bad argument";
     case REDLOCK_NO_ENTROPY:
         return "no random bytes to be had";
+    case REDLOCK_FORKED:
+        return "the client belongs to the process that made it, before a fork";
     }
     return "unknown status";
 }

@@ -25,7 +25,7 @@
    must not move from a start until it is over: failed, released, or forgotten. So each acquire that
    returned REDLOCK_OK is followed by one redlock_release or redlock_forget.
    Threads: a client with its nodes and locks belongs to one thread at a time. Several clients are
-   independent. After fork() only one of the two processes may go on using it.
+   independent. After fork() the child may only call redlock_deinit; the rest is REDLOCK_FORKED.
    Time: durations are milliseconds in uint32_t, names end in _ms; moments are microseconds of a
    monotonic clock in uint64_t, names end in _us, and never wrap.
    Re-entrancy: no call runs code of yours except the table struct redlock_io.
@@ -70,6 +70,14 @@ extern "C" {
 #ifndef REDLOCK_WAKE_UP
 #define REDLOCK_WAKE_UP 1 /* 0: leaves rule R7 out. Who waits for a lock sleeps out its pause */
 #endif
+#ifndef REDLOCK_FENCING
+#define REDLOCK_FENCING                                                                            \
+    1 /* 0: leaves rule R16 out. With it RESP_OUT_MAX must hold 200 bytes more */
+#endif
+#ifndef REDLOCK_SEVERAL_KEYS
+#define REDLOCK_SEVERAL_KEYS                                                                       \
+    1 /* 0: a lock has one key. Else RESP_OUT_MAX must hold 100 bytes more */
+#endif
 #ifndef REDLOCK_POOL_MAX
 #define REDLOCK_POOL_MAX 240 /* random bytes drawn at once, 20..255. RAM: 1 each, per client */
 #endif
@@ -94,7 +102,8 @@ enum redlock_status {
     REDLOCK_LIMIT = -10,        /* extended `extend_max` times already. R10 */
     REDLOCK_CANCELLED = -11,    /* redlock_cancel, redlock_deinit */
     REDLOCK_BAD_ARGUMENT = -12, /* refused before any byte was sent; nothing changed */
-    REDLOCK_NO_ENTROPY = -13    /* no random bytes for a token: never locked without */
+    REDLOCK_NO_ENTROPY = -13,   /* no random bytes for a token: never locked without */
+    REDLOCK_FORKED = -14        /* the client is the parent's: make one of your own */
 };
 
 /* A constant English sentence of at most 79 bytes, for any int. Any thread. Never NULL. */
@@ -176,6 +185,11 @@ struct redlock_io {
     void (*wait)(void *context, struct redlock_node *nodes, unsigned count, uint64_t timeout_us,
                  uint8_t *events);
     void *context; /* passed to each */
+    /* May be NULL. Microseconds since 1970 by the wall clock: proposed as fencing tokens, so that these
+       grow even when a node has lost its count. Decides nothing. R16 */
+    uint64_t (*wall_us)(void *context);
+    /* May be NULL. A number that is another one in a child process. */
+    uint32_t (*process)(void *context);
 };
 
 /* For authors of such a table: sets node->trouble to "what: why" unless an earlier trouble stands
@@ -240,6 +254,11 @@ struct redlock_settings {
 
 typedef uint16_t redlock_mask; /* bit i: node i */
 
+struct redlock_key {
+    const void *bytes;
+    uint16_t size;
+};
+
 struct redlock_lock {
     /* You set these, with redlock_lock_init or by hand, and leave them alone while status is
        REDLOCK_PENDING. Key and label must live as long as the lock. */
@@ -252,8 +271,20 @@ struct redlock_lock {
     uint32_t ttl_ms;    /* 10..0x7fffffff, more than the drift. How long it lasts without an
                             extension, also after a crash */
     void *user_data;    /* yours, untouched */
+    const struct redlock_key
+        *more;           /* further keys: taken, extended, released with the first, on each
+                                       node all or none. All with 10 bytes more for each of these:
+                                       up to REDLOCK_KEY_MAX. Must live as long as the lock */
+    uint8_t more_keys;   /* how many; 0: none */
+    uint8_t fenced;      /* 1: with a fencing token. Not with more keys. R16 */
+    uint8_t holder_size; /* of this memory of yours, which a refused acquire fills with */
+    char *holder;        /* the beginning of a holder's token, and a NUL. 0: none */
 
     /* You read these. */
+    uint64_t
+        fence; /* held: a number that is larger than that of every acquisition of this key which
+                       was complete before this one began, and that no other has. The resource that
+                       the lock protects must refuse a smaller one than it has seen. 0: none. R16 */
     enum redlock_status status; /* of the last operation */
     uint8_t token[20];          /* who holds it; random, new at each attempt; hex on the wire. R1 */
     redlock_mask granted;       /* nodes that said yes: set, extended, deleted */
@@ -275,11 +306,13 @@ struct redlock_lock {
         redlock_mask asked;  /* nodes that may have our key: they are owed a release. R4 */
         redlock_mask late;   /* nodes that granted it after it was decided */
         redlock_mask mute;   /* nodes that had no vote and may have forgotten it. R14 */
+        redlock_mask agreed; /* nodes whose count is `fence`; without one, that granted it. R16 */
         redlock_mask free;   /* nodes where it may be free for us. R7 */
         redlock_mask healed; /* nodes where it was gone and this round set it again. R9 */
         uint8_t holder[REDLOCK_NODES_MAX]; /* who has it there, hashed; 0: not known */
         int8_t outcome;                    /* redlock_status, once decided */
         uint8_t state, list;
+        uint8_t raises;                       /* rounds to agree on a fencing token */
         uint8_t attempts, quick, slow, woken; /* so far; retries of each kind */
         uint16_t keeps; /* automatic extensions still allowed, and 1; 0: none asked for. R10 */
     } priv;
@@ -296,6 +329,7 @@ struct redlock {
         struct redlock_settings settings;
         struct redlock_list list[5];
         uint64_t now_us;   /* latest reading */
+        uint32_t process;  /* that made it */
         redlock_mask full; /* nodes that had no room in this turn */
         uint8_t count, quorum, pool_used, ended;
         uint8_t pool[REDLOCK_POOL_MAX];
@@ -382,6 +416,13 @@ REDLOCK_API enum redlock_status redlock_release_start(struct redlock *client,
    REDLOCK_BAD_ARGUMENT. R10 */
 REDLOCK_API enum redlock_status redlock_keep_start(struct redlock *client,
                                                    struct redlock_lock *lock, unsigned extensions);
+
+/* Takes over a lock that another client holds, maybe in another process: set key, ttl, token (label) and
+   `members` as they are there, and here the time that was left there, less what handing it over took;
+   0: only to release it. Nobody is asked. The other then calls redlock_forget. Afterwards it is held
+   as after an acquire, fence included if you set it. REDLOCK_OK or REDLOCK_BAD_ARGUMENT. */
+REDLOCK_API enum redlock_status redlock_adopt(struct redlock *client, struct redlock_lock *lock,
+                                              uint32_t remaining_ms);
 
 /* Asks for an early end. redlock_next_done returns the lock as usual, with REDLOCK_CANCELLED, once
    the releases that it owes are queued: node_timeout_ms at most. A cancelled acquire is undone, a

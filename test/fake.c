@@ -11,7 +11,8 @@
 struct fake_node fake_nodes[FAKE_NODES];
 struct fake_command fake_log[FAKE_LOG];
 unsigned fake_logged;
-uint64_t fake_now_us, fake_transmit_us, fake_sleep_us;
+uint64_t fake_now_us, fake_wall_us, fake_transmit_us, fake_sleep_us;
+uint32_t fake_forks;
 int fake_no_entropy;
 unsigned fake_waits;
 
@@ -39,8 +40,8 @@ const struct fake_key *fake_find(int node, const void *key, unsigned size)
     return NULL;
 }
 
-static void fake_store(int node, const void *key, unsigned key_size, const void *value,
-                       unsigned value_size, uint32_t ttl_ms)
+static struct fake_key *fake_store(int node, const void *key, unsigned key_size, const void *value,
+                                   unsigned value_size, uint32_t ttl_ms)
 {
     struct fake_key *keys = fake_nodes[node].keys;
     int i;
@@ -55,6 +56,7 @@ static void fake_store(int node, const void *key, unsigned key_size, const void 
     keys[i].key_size = key_size;
     keys[i].value_size = value_size;
     keys[i].until_us = fake_now_us + ttl_ms * (uint64_t)1000;
+    return &keys[i];
 }
 
 void fake_put(int node, const char *key, const char *value, uint32_t ttl_ms)
@@ -70,7 +72,8 @@ unsigned fake_keys_left(void)
     for (node = 0; node < FAKE_NODES; node++)
         for (i = 0; i < FAKE_KEYS && !fake_nodes[node].hung; i++)
             left += fake_nodes[node].keys[i].key_size > 0 &&
-                    fake_nodes[node].keys[i].until_us > fake_now_us;
+                    fake_nodes[node].keys[i].until_us > fake_now_us &&
+                    fake_nodes[node].keys[i].until_us != UINT64_MAX; /* fencing counts stay */
     return left;
 }
 
@@ -131,37 +134,118 @@ static int fake_same(const struct fake_key *found, struct fake_word token)
     return found->value_size == token.size && memcmp(found->value, token.bytes, token.size) == 0;
 }
 
-/* What a server of ours answers; the same as redis-server, see fake_test.c. */
-static void fake_run(int node, const struct fake_command *command, struct fake_word key,
-                     struct fake_word token)
-{
-    struct fake_key *found = (struct fake_key *)(uintptr_t)fake_find(node, key.bytes, key.size);
-    char reply[200];
+/* A command of a lock, taken apart. */
+struct fake_call {
+    const struct fake_word *keys, *arguments; /* the first argument is the token */
+    unsigned key_count, argument_count;
+};
 
-    if (command->kind == 'D' && fake_nodes[node].tracking && found != NULL)
-        fake_track(node, found);
-    if (command->kind == 'S') {
+static struct fake_key *fake_found(int node, struct fake_word key)
+{
+    return (struct fake_key *)(uintptr_t)fake_find(node, key.bytes, key.size);
+}
+
+static uint64_t fake_decimal(const char *digits, unsigned size)
+{
+    uint64_t number = 0;
+
+    for (; size > 0; size--)
+        number = number * 10 + (uint64_t)(*digits++ - '0');
+    return number;
+}
+
+/* The two scripts of a fencing token. */
+static long long fake_run_fence(int node, const struct fake_command *command,
+                                const struct fake_call *call)
+{
+    struct fake_word token = call->arguments[0], high = call->arguments[call->argument_count - 2],
+                     low = call->arguments[call->argument_count - 1];
+    struct fake_key *found = fake_found(node, call->keys[0]);
+    struct fake_key *counter = fake_found(node, call->keys[1]);
+    uint64_t count = counter != NULL ? fake_decimal(counter->value, counter->value_size) : 0;
+    uint64_t proposal = fake_decimal(high.bytes, high.size) * ((uint64_t)1 << 32) +
+                        fake_decimal(low.bytes, low.size);
+    char digits[24];
+
+    if (command->kind == 'F' ? found != NULL : found == NULL || !fake_same(found, token))
+        return -1;
+    if (command->kind == 'F')
+        count++;
+    if (count < proposal)
+        count = proposal;
+    if (counter != NULL)
+        counter->key_size = 0;
+    sprintf(digits, "%llu", (unsigned long long)count);
+    fake_store(node, call->keys[1].bytes, call->keys[1].size, digits, (unsigned)strlen(digits), 0)
+        ->until_us = UINT64_MAX;
+    if (command->kind == 'F')
+        fake_store(node, call->keys[0].bytes, call->keys[0].size, token.bytes, token.size,
+                   command->ttl_ms);
+    return (long long)count;
+}
+
+/* Taking and extending, of one key or several: 1 or 2, or 0. */
+static int fake_run_all(int node, const struct fake_command *command, const struct fake_call *call)
+{
+    struct fake_word token = call->arguments[0];
+    unsigned i;
+    int answer = 1;
+
+    for (i = 0; i < call->key_count; i++) {
+        const struct fake_key *found = fake_found(node, call->keys[i]);
+        if (found != NULL && (command->kind != 'E' || !fake_same(found, token)))
+            return 0;
+        if (found == NULL && command->kind == 'E' && !command->heals)
+            return 0;
+        if (found == NULL && command->kind == 'E')
+            answer = 2;
+    }
+    for (i = 0; i < call->key_count; i++) {
+        struct fake_key *found = fake_found(node, call->keys[i]);
         if (found == NULL)
-            fake_store(node, key.bytes, key.size, token.bytes, token.size, command->ttl_ms);
-        strcpy(reply, found == NULL ? "+OK\r\n" : fake_nodes[node].resp3 ? "_\r\n" : "$-1\r\n");
-    } else if (found != NULL && fake_same(found, token)) {
-        if (command->kind == 'D')
-            found->key_size = 0;
+            fake_store(node, call->keys[i].bytes, call->keys[i].size, token.bytes, token.size,
+                       command->ttl_ms);
         else
             found->until_us = fake_now_us + command->ttl_ms * (uint64_t)1000;
-        strcpy(reply, ":1\r\n");
-    } else if (command->kind == 'E' && found == NULL && command->heals) {
-        fake_store(node, key.bytes, key.size, token.bytes, token.size, command->ttl_ms);
-        strcpy(reply, ":2\r\n");
-    } else if (command->kind == 'D' && found != NULL) {
-        unsigned used = (unsigned)sprintf(reply, "$%u\r\n", found->value_size);
-        memcpy(reply + used, found->value, found->value_size);
-        memcpy(reply + used + found->value_size, "\r\n", 3);
-        fake_say(node, reply, used + found->value_size + 2);
-        return;
-    } else {
-        strcpy(reply, ":0\r\n");
     }
+    return answer;
+}
+
+/* The reply to a release. */
+static void fake_run_delete(int node, const struct fake_call *call, char *reply)
+{
+    unsigned i;
+
+    strcpy(reply, ":1\r\n");
+    for (i = 0; i < call->key_count; i++) {
+        struct fake_key *found = fake_found(node, call->keys[i]);
+        if (found != NULL && fake_nodes[node].tracking)
+            fake_track(node, found);
+        if (found != NULL && fake_same(found, call->arguments[0]))
+            found->key_size = 0;
+        else if (found != NULL)
+            sprintf(reply, "$%u\r\n%.*s\r\n", found->value_size, (int)found->value_size,
+                    found->value);
+        else if (reply[1] == '1' && reply[0] == ':')
+            strcpy(reply, ":0\r\n");
+    }
+}
+
+/* What a server of ours answers; the same as redis-server, see fake_test.c. */
+static void fake_run(int node, const struct fake_command *command, const struct fake_call *call)
+{
+    char reply[200];
+
+    if (command->kind == 'D')
+        fake_run_delete(node, call, reply);
+    else if (command->kind == 'F' || command->kind == 'R')
+        sprintf(reply, ":%lld\r\n", fake_run_fence(node, command, call));
+    else if (command->kind != 'S')
+        sprintf(reply, ":%d\r\n", fake_run_all(node, command, call));
+    else if (fake_run_all(node, command, call) == 1)
+        strcpy(reply, "+OK\r\n");
+    else
+        strcpy(reply, fake_nodes[node].resp3 ? "_\r\n" : "$-1\r\n");
     if (command->kind != 'S' || !fake_nodes[node].deaf_to_set)
         fake_say(node, reply, (unsigned)strlen(reply));
 }
@@ -235,7 +319,7 @@ static unsigned fake_words(const char *at, const char *end, struct fake_word *wo
 
     if (!fake_number(&at, end, '*', &count))
         return 0;
-    if (count > 8)
+    if (count > 16)
         fake_fail("a command of many words");
     for (i = 0; i < count; i++) {
         if (!fake_number(&at, end, '$', &words[i].size))
@@ -249,24 +333,39 @@ static unsigned fake_words(const char *at, const char *end, struct fake_word *wo
     return count;
 }
 
+static int fake_has(struct fake_word word, const char *part)
+{
+    unsigned i, size = (unsigned)strlen(part);
+
+    for (i = 0; i + size <= word.size; i++)
+        if (memcmp(word.bytes + i, part, size) == 0)
+            return 1;
+    return 0;
+}
+
 static char fake_kind(const struct fake_word *words, unsigned count)
 {
     static const struct {
         const char *name;
         char kind;
     } greetings[] = {{"HELLO", 'H'}, {"AUTH", 'A'}, {"SELECT", 'L'}, {"CLIENT", 'T'}};
+    static const struct {
+        const char *part;
+        char kind;
+    } scripts[] = {{"'info'", 'I'},    {"'incr'", 'F'}, {"n=tonumber(", 'R'},
+                   {"'pexpire'", 'E'}, {"'del'", 'D'},  {"'exists'", 'M'}};
     unsigned i;
 
     for (i = 0; i < 4; i++)
         if (words[0].size == strlen(greetings[i].name) &&
             memcmp(words[0].bytes, greetings[i].name, words[0].size) == 0)
             return greetings[i].kind;
-    if (count == 3 && memcmp(words[0].bytes, "EVAL", 4) == 0)
-        return 'I';
     if (count == 6 && memcmp(words[0].bytes, "SET", 3) == 0)
         return 'S';
-    if (count >= 5 && count <= 7 && memcmp(words[0].bytes, "EVAL", 4) == 0)
-        return count == 5 ? 'D' : 'E';
+    for (i = 0; i < sizeof scripts / sizeof *scripts && count >= 3; i++)
+        if (words[0].size == 4 && memcmp(words[0].bytes, "EVAL", 4) == 0 &&
+            fake_has(words[1], scripts[i].part))
+            return scripts[i].kind;
     fake_fail("a command that it does not know");
     return '?';
 }
@@ -284,7 +383,7 @@ static void fake_obey(int node, char kind, const struct fake_word *words, unsign
 {
     struct fake_node *n = &fake_nodes[node];
     struct fake_command *command = &fake_log[fake_logged];
-    const struct fake_word *key = &words[kind == 'S' ? 1 : 3];
+    struct fake_call call;
 
     if (++fake_logged == FAKE_LOG)
         fake_fail("too many commands");
@@ -293,18 +392,25 @@ static void fake_obey(int node, char kind, const struct fake_word *words, unsign
     command->node = node;
     command->epoch = n->epoch;
     command->kind = kind;
-    if (strchr("SED", kind) == NULL) {
+    if (strchr("SMFRED", kind) == NULL) {
         fake_run_greeting(node, kind, words, count);
         return;
     }
-    fake_copy(command->key, sizeof command->key, key[0]);
-    fake_copy(command->token, sizeof command->token, key[1]);
-    command->ttl_ms = count >= 6 ? (uint32_t)strtoul(words[5].bytes, NULL, 10) : 0;
-    command->heals = kind == 'E' && count == 6;
+    call.keys = &words[kind == 'S' ? 1 : 3];
+    call.key_count = kind == 'S' ? 1 : (unsigned)fake_decimal(words[2].bytes, words[2].size);
+    call.arguments = call.keys + call.key_count;
+    call.argument_count = count - (kind == 'S' ? 1 : 3) - call.key_count;
+    fake_copy(command->key, sizeof command->key, call.keys[0]);
+    fake_copy(command->token, sizeof command->token, call.arguments[0]);
+    command->heals = kind == 'E' && call.argument_count == 2;
+    if (strchr("MFE", kind) != NULL)
+        command->ttl_ms = (uint32_t)fake_decimal(call.arguments[1].bytes, call.arguments[1].size);
+    if (kind == 'S')
+        command->ttl_ms = (uint32_t)fake_decimal(words[5].bytes, words[5].size);
     if (n->password != NULL && !n->known)
         fake_fail("a command before the greeting");
     if (n->says == NULL)
-        fake_run(node, command, key[0], key[1]);
+        fake_run(node, command, &call);
     else if (n->says[0] == '\0')
         fake_break(node);
     else
@@ -317,7 +423,7 @@ static void fake_obey(int node, char kind, const struct fake_word *words, unsign
 static void fake_serve(int node)
 {
     struct fake_node *n = &fake_nodes[node];
-    struct fake_word words[8];
+    struct fake_word words[16];
     unsigned count, used;
 
     while (n->connected && !n->hung &&
@@ -445,6 +551,18 @@ static uint64_t fake_clock(void *context)
     return fake_now_us;
 }
 
+static uint64_t fake_wall(void *context)
+{
+    (void)context;
+    return fake_wall_us;
+}
+
+static uint32_t fake_process(void *context)
+{
+    (void)context;
+    return fake_forks;
+}
+
 static int fake_entropy(void *context, void *bytes, size_t size)
 {
     uint8_t *to = (uint8_t *)bytes;
@@ -501,9 +619,10 @@ static void fake_wait(void *context, struct redlock_node *nodes, unsigned count,
 
 const struct redlock_io *fake_io(void)
 {
-    static const struct redlock_io io = {fake_dial,    fake_ready, fake_transmit,
-                                         fake_receive, fake_shut,  fake_clock,
-                                         fake_entropy, fake_wait,  NULL};
+    static const struct redlock_io io = {fake_dial, fake_ready, fake_transmit, fake_receive,
+                                         fake_shut, fake_clock, fake_entropy,  fake_wait,
+                                         NULL,      fake_wall,  fake_process};
+
     return &io;
 }
 
@@ -523,6 +642,8 @@ void fake_begin(struct redlock *client, struct redlock_node *nodes, unsigned cou
     fake_now_us = (uint64_t)1 << 40;
     fake_transmit_us = fake_sleep_us = 0;
     fake_no_entropy = 0;
+    fake_wall_us = (uint64_t)1 << 50;
+    fake_forks = 0;
     fake_waits = 0;
     fake_seed = 1;
     memset(nodes, 0, count * sizeof *nodes);

@@ -51,7 +51,8 @@ struct fake_node {
 struct fake_command {
     uint64_t at_us;
     int node, epoch; /* epoch: which connection */
-    char kind;       /* 'S'et, 'E'xtend, 'D'elete; 'H'ello, 'A'uth, se'L'ect, 'T'racking, 'I'nfo */
+    char
+        kind; /* 'S'et, 'M'any keys, 'F'ence, 'R'aise, 'E'xtend, 'D'elete; 'H'ello, 'A'uth, se'L'ect, 'T'racking, 'I'nfo */
     char key[80], token[128];
     uint32_t ttl_ms;
     int heals; /* an extension that may set the key again */
@@ -61,6 +62,8 @@ extern struct fake_node fake_nodes[FAKE_NODES];
 extern struct fake_command fake_log[FAKE_LOG]; /* in the order of sending, whole commands */
 extern unsigned fake_logged;
 extern uint64_t fake_now_us;
+extern uint64_t fake_wall_us; /* stands still */
+extern uint32_t fake_forks;
 extern uint64_t fake_transmit_us; /* a transmit takes so long */
 extern uint64_t fake_sleep_us;    /* the process is stopped so long in the next wait */
 extern int fake_no_entropy;

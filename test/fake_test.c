@@ -53,9 +53,10 @@ static int same_entropy(void *context, void *bytes, size_t size)
 }
 
 /* A few hundred operations of three rivals on one connection, drawn from `start`; their results in
-   `log`. */
+   `log`. One wants a fencing token, one several keys. */
 static void run(int which, struct redlock_io *io, const char *address, uint32_t start, char *log)
 {
+    static const struct redlock_key more[] = {{"l", 1}, {"m", 1}};
     static const struct redlock_settings settings = {
         .node_timeout_ms = 20000, .stall_ms = 60000, .retries = REDLOCK_ZERO};
     struct redlock_node node;
@@ -72,6 +73,9 @@ static void run(int which, struct redlock_io *io, const char *address, uint32_t 
         redlock_lock_init(&locks[i], "a\0\r\nb", 5, 86400000);
     redlock_acquire(&client, &locks[0], 0);
     redlock_release(&client, &locks[0], 20000);
+    locks[1].fenced = 1;
+    locks[2].more = more;
+    locks[2].more_keys = 2;
     heard_size[which] = 0; /* the greeting names the server, and differs */
     for (i = 0; i < 300; i++) {
         int who = (int)((draw >> 16) % 3), what = (int)((draw >> 8) % 3), status;
@@ -90,13 +94,20 @@ static void run(int which, struct redlock_io *io, const char *address, uint32_t 
     redlock_deinit(&client);
 }
 
+/* Proposals for fencing tokens, below and above what the servers count. */
+static uint64_t same_wall(void *context)
+{
+    (void)context;
+    return seed & 1 ? (uint64_t)1 << 50 | seed : 3;
+}
+
 int main(void)
 {
     static struct server server;
     static struct redlock unused;
     static struct redlock_node unused_node;
     struct redlock_io real = *redlock_posix(), fake = *fake_io();
-    char logs[2][301];
+    char logs[2][301], text[64];
     uint32_t start;
 
     servers_start(&server, 1, NULL);
@@ -105,8 +116,10 @@ int main(void)
     real.receive = receive_real;
     fake.receive = receive_fake;
     real.entropy = fake.entropy = same_entropy;
+    real.wall_us = fake.wall_us = same_wall;
     for (start = 1; start <= 20; start++) {
         fake_begin(&unused, &unused_node, 1, NULL);
+        server_ask(&server, text, sizeof text, "FLUSHALL", NULL);
         run(0, &real, server.address, start, logs[0]);
         run(1, &fake, "0", start, logs[1]);
         ok(strcmp(logs[0], logs[1]) == 0, "seed %u: the same results", (unsigned)start);

@@ -1485,6 +1485,317 @@ static void r14_extensions_too(void)
     is_int(extend(), REDLOCK_OK, "r14: and counts again after a round without doubt");
 }
 
+/* ---- R16 ------------------------------------------------------------------------------------ */
+
+static void begin_fenced(unsigned count)
+{
+    begin_with_defaults(count);
+    lock.fenced = 1;
+}
+
+/* Sets the count of "k" on node i. */
+static void count_is(int i, const char *digits)
+{
+    fake_delete(i, "k:fence");
+    fake_put(i, "k:fence", digits, 0x7fffffff);
+}
+
+static void r16_one_round_trip(void)
+{
+    uint64_t first, start;
+
+    begin_fenced(5);
+    is_int(acquire(0), REDLOCK_OK, "r16: fenced");
+    ok(lock.fence == fake_wall_us, "r16: the token is what was proposed: the wall clock");
+    is_int((int)(fake_count(-1, 'S') + fake_count(-1, 'R')), 0, "r16: in one round");
+    first = lock.fence;
+    release(100);
+    fake_pass(&client, 10 * MS);
+    start = fake_now_us;
+    is_int(acquire(0), REDLOCK_OK, "r16: again, with a wall clock that stands still");
+    is_int((int)since(start), 1 * MS, "r16: in one round trip");
+    ok(lock.fence == first + 1, "r16: the next token is larger");
+    is_int(extend(), REDLOCK_OK, "r16: extended");
+    ok(lock.fence == first + 1, "r16: an extension keeps the token");
+    release(100);
+    fake_wall_us -= 1000000;
+    is_int(acquire(0), REDLOCK_OK, "r16: with a wall clock that went back");
+    ok(lock.fence == first + 2, "r16: it still grows");
+}
+
+static void r16_agrees_on_the_largest(void)
+{
+    begin_fenced(5);
+    fake_wall_us = 1;
+    warm_up();
+    count_is(0, "10");
+    count_is(1, "20");
+    count_is(2, "30");
+    is_int(acquire(0), REDLOCK_OK, "r16: five nodes, four counts");
+    ok(lock.fence == 31, "r16: the largest: %lu", (unsigned long)lock.fence);
+    fake_pass(&client, 10 * MS);
+    is_int((int)fake_count(-1, 'R'), 5, "r16: after a second round, on all");
+    is_int((int)votes(lock.members), 5, "r16: and all are members");
+    release(100);
+    acquire(0);
+    ok(lock.fence == 32, "r16: then all count alike");
+    is_int((int)fake_count(-1, 'R'), 5, "r16: and one round is enough");
+}
+
+/* A node whose count has risen meanwhile does not agree, though the key is ours there. Otherwise two
+   could get one token: another was refused everywhere else, and had it there for a moment. */
+static void r16_a_higher_count_does_not_agree(void)
+{
+    begin_fenced(3);
+    fake_wall_us = 1;
+    warm_up();
+    count_is(0, "10");
+    count_is(1, "20");
+    fake_nodes[2].hung = 1;
+    redlock_acquire_start(&client, &lock, 0);
+    fake_pass(&client, 500); /* 11 and 21 are on their way */
+    count_is(1, "40");
+    fake_pass(&client, 20 * MS);
+    is_int(lock.status, REDLOCK_OK, "r16: two of three, and one's count rises meanwhile");
+    ok(lock.fence == 40, "r16: agreed on in a third round: %lu", (unsigned long)lock.fence);
+    is_int((int)fake_count(0, 'R'), 2, "r16: which is the second that raises");
+}
+
+static void r16_raising_has_an_end(void)
+{
+    unsigned i;
+    char digits[12];
+
+    memset(&settings, 0, sizeof settings);
+    settings.retries = REDLOCK_ZERO;
+    begin(3);
+    lock.fenced = 1;
+    fake_wall_us = 1;
+    warm_up();
+    fake_nodes[2].hung = 1;
+    count_is(0, "10");
+    redlock_acquire_start(&client, &lock, 0);
+    count_is(1, "15");
+    for (i = 20; i < 400 && lock.status == REDLOCK_PENDING; i++) {
+        fake_pass(&client, 200);
+        sprintf(digits, "%u0", i);
+        count_is(i & 1, digits);
+    }
+    ok(lock.status != REDLOCK_PENDING && lock.status != REDLOCK_OK,
+       "r16: counts that always rise end the attempt: %s", redlock_strerror(lock.status));
+    ok(fake_count(0, 'R') <= 4, "r16: after %u rounds", fake_count(0, 'R'));
+    fake_resume(2);
+    fake_pass(&client, 100 * MS);
+    is_int((int)fake_keys_left() - 2, 0, "r16: and only the counts that the test set are left");
+}
+
+static void r16_refused(void)
+{
+    static const char *const says[] = {":0\r\n", ":-2\r\n", ":9007199254740992\r\n", "+OK\r\n"};
+    unsigned i;
+
+    begin_fenced(5);
+    held_by("other", 0, 2);
+    is_int(acquire(0), REDLOCK_HELD, "r16: held by another");
+    fake_pass(&client, 10 * MS);
+    is_int((int)fake_keys_left(), 3, "r16: undone");
+    for (i = 0; i < 4; i++) {
+        begin_fenced(3);
+        warm_up();
+        fake_nodes[0].says = says[i];
+        is_int(acquire(0), REDLOCK_OK, "r16: the others decide");
+        fake_pass(&client, 5 * MS);
+        ok(nodes[0].state != REDLOCK_NODE_READY, "r16: %.8s is no count", says[i]);
+    }
+    lock.more_keys = 1;
+    redlock_forget(&client, &lock);
+    is_int(acquire(0), REDLOCK_BAD_ARGUMENT, "r16: not with several keys");
+}
+
+/* Two clients' attempts in every order that a few hundred random delays give, and keys that vanish
+   between the rounds: what is acquired later has the larger token, and no two are the same. */
+static void r16_order(void)
+{
+    uint64_t last = 0, all[400];
+    unsigned i, j, taken = 0, wrong = 0, twice = 0;
+    uint32_t dice = 7;
+
+    begin_fenced(3);
+    fake_wall_us = 1;
+    for (i = 0; i < 400; i++) {
+        for (j = 0; j < 3; j++) {
+            dice = dice * 1664525U + 1013904223U;
+            fake_nodes[j].delay_us = 500 + (dice >> 20);
+            if (dice >> 30 == 0) {
+                fake_nodes[j].hung = !fake_nodes[j].hung;
+                fake_resume((int)j);
+            }
+            fake_nodes[j].hung = dice >> 29 == 1;
+        }
+        if (acquire(0) == REDLOCK_OK) {
+            wrong += lock.fence <= last;
+            last = lock.fence;
+            for (j = 0; j < taken; j++)
+                twice += all[j] == last;
+            all[taken++] = last;
+            fake_pass(&client, dice >> 18 & 2047);
+            for (j = 0; j < 3 && dice >> 31; j++) /* it ends by itself on some nodes */
+                fake_delete((int)j, "k");
+        }
+        release(100);
+    }
+    ok(taken > 200, "r16: %u acquisitions with nodes that come and go", taken);
+    is_int((int)(wrong + twice), 0, "r16: each with a larger token than those before it");
+}
+
+/* ---- Several keys, adoption, holder, fork --------------------------------------------------- */
+
+static void several_keys(void)
+{
+    static const struct redlock_key more[] = {{"l", 1}, {"m", 1}};
+    static const struct redlock_key long_one[] = {{"0123456789012345678901234567890123456789"
+                                                   "0123456789012345678901234567890123456789",
+                                                   REDLOCK_KEY_MAX}};
+    unsigned i, n;
+
+    begin_with_defaults(3);
+    lock.more = more;
+    lock.more_keys = 2;
+    is_int(acquire(0), REDLOCK_OK, "several keys: all free");
+    fake_pass(&client, 10 * MS);
+    is_int((int)fake_keys_left(), 9, "several keys: on every node all three");
+    fake_pass(&client, 5000 * MS);
+    is_int(extend(), REDLOCK_OK, "several keys: extended");
+    fake_pass(&client, 6000 * MS);
+    is_int((int)fake_keys_left(), 9, "several keys: all of them");
+    fake_delete(0, "l");
+    is_int(extend(), REDLOCK_OK, "several keys: one is gone on one node: healed");
+    fake_pass(&client, 10 * MS);
+    is_int((int)fake_keys_left(), 9, "several keys: all are there again");
+    is_int(release(100), REDLOCK_OK, "several keys: released");
+    fake_pass(&client, 10 * MS);
+    is_int((int)fake_keys_left(), 0, "several keys: all of them");
+    for (n = 0; n < 3; n++) {
+        begin_with_defaults(3);
+        lock.more = more;
+        lock.more_keys = 2;
+        for (i = 0; i < 2; i++)
+            fake_put((int)i, n == 0 ? "k" : n == 1 ? "l" : "m", "other", 60000);
+        is_int(acquire(0), REDLOCK_HELD, "several keys: another has one of them on two nodes");
+        fake_pass(&client, 10 * MS);
+        is_int((int)fake_keys_left(), 2, "several keys: none of ours is left");
+    }
+    begin_with_defaults(3);
+    acquire(0);
+    fake_pass(&client, 10 * MS);
+    lock.more = more;
+    lock.more_keys = 1;
+    is_int(release(100), REDLOCK_GONE, "several keys: one that was never there is told");
+    fake_pass(&client, 10 * MS);
+    is_int((int)fake_keys_left(), 0, "several keys: and the rest is released");
+    lock.more = long_one;
+    is_int(acquire(0), REDLOCK_BAD_ARGUMENT, "several keys: too long together");
+}
+
+/* As long as the limits allow: with the smallest RESP_OUT_MAX that compiles this is to the byte. */
+static void longest_commands(void)
+{
+    static char key[REDLOCK_KEY_MAX], label[REDLOCK_LABEL_MAX + 1];
+    struct redlock_key more;
+    int kind;
+
+    memset(key, 'k', sizeof key);
+    memset(label, 'l', sizeof label);
+    for (kind = 0; kind < 3; kind++) {
+        begin_with_defaults(3);
+        redlock_lock_init(&lock, key, sizeof key, 0x7fffffff);
+        lock.label = label;
+        lock.label_size = REDLOCK_LABEL_MAX;
+        if (kind == 1)
+            lock.fenced = REDLOCK_FENCING;
+        if (kind == 2 && REDLOCK_SEVERAL_KEYS && REDLOCK_KEY_MAX > 22) {
+            lock.key_size = sizeof key - 21;
+            more.bytes = label;
+            more.size = 11;
+            lock.more = &more;
+            lock.more_keys = 1;
+        }
+        fake_wall_us = ((uint64_t)1 << 53) - 10;
+        is_int(acquire(0), REDLOCK_OK, "longest commands: acquire");
+        fake_pass(&client, 10 * MS);
+        is_int(extend(), REDLOCK_OK, "longest commands: extend");
+        is_int(release(100), REDLOCK_OK, "longest commands: release");
+    }
+}
+
+/* What one client holds another takes over. */
+static void adoption(void)
+{
+    static struct redlock second;
+    static struct redlock_node second_nodes[3];
+    struct redlock_lock mine, theirs;
+    unsigned i;
+
+    begin_with_defaults(3);
+    acquire(0);
+    fake_pass(&client, 10 * MS);
+    mine = lock;
+    redlock_forget(&client, &lock);
+    redlock_deinit(&client);
+    memset(second_nodes, 0, sizeof second_nodes);
+    for (i = 0; i < 3; i++)
+        second_nodes[i].address = nodes[i].address;
+    redlock_init(&second, fake_io(), second_nodes, 3, NULL);
+    redlock_lock_init(&theirs, "k", 1, 10000);
+    is_int((int)redlock_adopt(&second, &theirs, 5000), REDLOCK_BAD_ARGUMENT, "adopt: no members");
+    memcpy(theirs.token, mine.token, sizeof theirs.token);
+    theirs.members = mine.members;
+    is_int((int)redlock_adopt(&second, &theirs, 5000), REDLOCK_OK, "adopt: token and members");
+    is_int((int)redlock_remaining_ms(&second, &theirs), 5000, "adopt: for what was left");
+    is_int((int)redlock_extend(&second, &theirs), REDLOCK_OK, "adopt: extended");
+    ok(redlock_remaining_ms(&second, &theirs) > 9800, "adopt: by its ttl");
+    is_int((int)redlock_adopt(&second, &theirs, 1), REDLOCK_BAD_ARGUMENT, "adopt: held already");
+    is_int((int)redlock_release(&second, &theirs, 100), REDLOCK_OK, "adopt: and released");
+    fake_pass(&second, 10 * MS);
+    is_int((int)fake_keys_left(), 0, "adopt: nothing is left");
+    theirs.token[0] ^= 1;
+    held_by("other", 0, 2);
+    is_int((int)redlock_adopt(&second, &theirs, 5000), REDLOCK_OK, "adopt: a wrong token");
+    is_int((int)redlock_extend(&second, &theirs), REDLOCK_LOST, "adopt: is found out");
+    is_int((int)fake_keys_left(), 3, "adopt: and changes nothing");
+    redlock_deinit(&second);
+}
+
+static void who_holds_it(void)
+{
+    char holder[16] = "?", longer[64] = "?";
+
+    begin_with_defaults(3);
+    held_by("0123456789abcdef-host7", 0, 2);
+    is_int(acquire(0), REDLOCK_HELD, "holder: refused");
+    lock.holder = holder;
+    lock.holder_size = sizeof holder;
+    is_int(acquire(0), REDLOCK_HELD, "holder: refused, and asked who has it");
+    ok(strcmp(holder, "0123456789abcde") == 0, "holder: as much as there is room for: %s", holder);
+    lock.holder = longer;
+    lock.holder_size = sizeof longer;
+    acquire(0);
+    ok(strcmp(longer, "0123456789abcdef-host7") == 0, "holder: all of it: %s", longer);
+}
+
+static void forks(void)
+{
+    begin_with_defaults(3);
+    acquire(0);
+    fake_forks++;
+    is_int((int)redlock_extend_start(&client, &lock), REDLOCK_FORKED, "fork: no extension");
+    is_int((int)redlock_release_start(&client, &lock, 0), REDLOCK_FORKED, "fork: no release");
+    is_int((int)redlock_keep_start(&client, &lock, 1), REDLOCK_FORKED, "fork: no keeping");
+    is_int(acquire(0), REDLOCK_FORKED, "fork: no acquire");
+    is_int((int)fake_count(-1, 'D'), 0, "fork: not a byte");
+    redlock_deinit(&client);
+}
+
 /* ---- R11, R15 ------------------------------------------------------------------------------- */
 
 static void r11_release_goes_to_all_nodes(void)
@@ -1952,11 +2263,15 @@ int main(void)
     r06_results_are_distinct();
     r06_wait_gets_it_when_it_is_free();
     r06_dead_connections_are_replaced();
-    r07_pushes_end_the_pause();
-    r07_wakes_at_random_moments();
+    if (REDLOCK_WAKE_UP) {
+        r07_pushes_end_the_pause();
+        r07_wakes_at_random_moments();
+    }
     r07_without_pushes();
-    r07_other_keys();
-    r07_one_is_woken();
+    if (REDLOCK_WAKE_UP) {
+        r07_other_keys();
+        r07_one_is_woken();
+    }
     r08_extension_moves_validity();
     r08_only_members_count();
     r08_late_grants_make_members();
@@ -1990,6 +2305,20 @@ int main(void)
     r14_a_restarted_server_does_not_vote();
     r14_the_age_that_a_server_says();
     r14_extensions_too();
+    if (REDLOCK_FENCING) {
+        r16_one_round_trip();
+        r16_agrees_on_the_largest();
+        r16_a_higher_count_does_not_agree();
+        r16_raising_has_an_end();
+        r16_refused();
+        r16_order();
+    }
+    if (REDLOCK_SEVERAL_KEYS)
+        several_keys();
+    longest_commands();
+    adoption();
+    who_holds_it();
+    forks();
     r11_release_goes_to_all_nodes();
     r11_outcomes();
     r11_a_dead_member_is_no_loss();

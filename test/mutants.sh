@@ -13,9 +13,9 @@ mkdir -p "$build"
 table() {
     cat <<'END'
 R1|s/rl_random\(c, op->token, sizeof op->token\) != 0/op->priv.attempts < 2 && $&/|a new token for every attempt
-R1|s/if \(command != RL_SET && node->priv.useful/if (node->priv.useful/|a SET is not sent again
-R1|s/(op->members = op->granted;)/op->priv.started_us = c->priv.now_us; op->valid_until_us = rl_valid_until(c, op); $1/|T1 is before the first byte
-R2|s/(rl_bits\(op->granted\) >= c->priv.quorum\) \{)/op->priv.waits == 0 && $1/|not one after the other: the quorum is enough
+R1|s/if \(!rl_takes\(command\) && node->priv.useful/if (node->priv.useful/|a SET is not sent again
+R1|s/(rl_set\(&op->members, op->granted\);\s+op->extended = 0)/op->priv.started_us = c->priv.now_us; op->valid_until_us = rl_valid_until(c, op); $1/|T1 is before the first byte
+R2|s/(rl_bits\(op->priv.agreed\) >= c->priv.quorum\) \{)/op->priv.waits == 0 \&\& $1/|not one after the other: the quorum is enough
 R3|s/if \(rl_past\(c, rl_valid_until\(c, op\)\)\) \{\n\s+rl_lose/if (0) {rl_lose/|validity above 0
 R3|s/rl_past\(c, rl_valid_until\(c, op\)\)(\) \{\n\s+rl_lose)/c->priv.now_us > rl_valid_until(c, op)$1/|validity of 0 is not above 0
 R3|s/ \+ 1 \+ 2 \* RL_MS_US;/ + 1;/|2 ms of drift
@@ -27,7 +27,7 @@ R4|s/op->priv.todo = op->priv.asked;/op->priv.todo = 0;/|undoing
 R4|s/rl_queue\(c, node, op, RL_DELETE, NULL\)/0 \&\& $&/|the release that outlasts a full buffer
 R4|s/(if \(rl_is_up\(node\)\))(\s+rl_node_given_up\(c, node, "takes)/if (0)$2/|a node that takes no bytes is given up
 R4|s/rl_lose\(c, op, REDLOCK_CANCELLED\);/rl_finish(c, op, REDLOCK_CANCELLED, RL_IDLE);/|undoing of what was cancelled
-R5|s/rl_drop\(c, op, op->priv.waits, RL_SET\);//|late answers are not votes
+R5|s/rl_drop\(c, op, op->priv.waits, RL_TERM\);\s+rl_drop_late\(c, op\);\s+op->members = 0;//|late answers are not votes
 R5|s/resp_pipe_abandon\(pipe, &place\)/0 \&\& $&/|those who wait on a broken connection are told
 R5|s/(event == RESP_REPLY && )rl_answered\(c, node, &who\)/$1(rl_answered(c, node, \&who), 1)/|nonsense disconnects
 R5|s/if \(waits && now - node->priv.mark_us > stall_us\)/if (0)/|the stall
@@ -85,6 +85,13 @@ R10|s/pause_us < left_us \/ 4 \? pause_us : left_us \/ 4/left_us/|tried again in
 R11|s/rl_queue_all\(c, op\); \/\* R11 \*\//op->priv.todo \&= op->granted; $&/|release to all nodes
 R11|s/if \(rl_bits\(op->members & ~\(unsigned\)op->refused\) < quorum\)/if (0)/|released told from gone
 R11|s/rl_largest_holding\(c, op\) > 0 \? REDLOCK_LOST/0 ? REDLOCK_LOST/|gone told from taken by another
+R16|s/op->priv.state == RL_ASK \? rl_bits\(op->granted\) >= c->priv.quorum\s+: op->granted != op->priv.agreed/0/|the second round
+R16|s/(if \(count > op->fence\) \{\s+op->fence = count;)\s+op->priv.agreed = 0;/$1/|a higher count does not agree
+R16|s/if \(count == op->fence\)//|a lower count does not agree
+R16|s/op->priv.raises == RL_RAISES_MAX/0/|the end of raising
+R16|s/op->priv.state = RL_RAISE;\s+rl_queue_all\(c, op\);/op->priv.state = RL_RAISE;/|raising at once
+R16|s/item->integer >= RL_FENCE_MAX/0/|the largest count that is exact
+R16|s/(op->fence = )c->priv.io->wall_us\(c->priv.io->context\)/${1}0/|the proposal
 R15|s/\} else if \(rl_past\(c, op->priv.due_us\)\) \{\n\s+rl_too_slow\(c, op\);\n\s+rl_lose/} else if (0) {rl_lose/|the bound of an attempt
 R15|s/quarter_ms < most_ms \? quarter_ms : most_ms/most_ms/|a quarter of the ttl
 R15|s/op->priv.due_us = op->valid_until_us;/;/|no longer than what is left
