@@ -456,23 +456,28 @@ static void many_locks_in_flight(void)
     end(&a);
 }
 
-/* T16: two processes that start alike have other tokens. */
-static void tokens_of_two_processes(void)
+/* T16: two processes that start alike have other tokens; and a child can't use its parent's client. */
+static void a_forked_process(void)
 {
-    struct side a;
+    struct side a, b;
     char first[64] = "", second[64];
+    int status = -1;
 
     begin(&a, 1, &patient);
     fflush(stdout);
     if (fork() == 0) {
-        acquire(&a, 0);
+        int forked = acquire(&a, 0);
+        begin(&b, 1, &patient);
+        acquire(&b, 0);
+        redlock_deinit(&b.client);
         redlock_deinit(&a.client);
-        _exit(0);
+        _exit(forked == REDLOCK_FORKED ? 0 : 1);
     }
-    wait(NULL);
+    wait(&status);
+    is_int(status, 0, "fork: the child is told that the client is its parent's");
     snprintf(first, sizeof first, "%.40s", value(0));
     server_ask(&servers[0], text, sizeof text, "DEL", "key", NULL);
-    acquire(&a, 0);
+    is_int(acquire(&a, 0), REDLOCK_OK, "fork: who goes on using it");
     snprintf(second, sizeof second, "%.40s", value(0));
     ok(strlen(first) == 40 && strlen(second) == 40 && strcmp(first, second) != 0,
        "T16: tokens of parent and child: %s %s", first, second);
@@ -494,6 +499,6 @@ int main(void)
     many_processes();
     nobody_waits_one_wins();
     many_locks_in_flight();
-    tokens_of_two_processes();
+    a_forked_process();
     return done_testing();
 }
