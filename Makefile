@@ -58,7 +58,7 @@ $(ONE): $(LIB) $(HEADERS) test/amalgamate.awk
 # ---- Tests ----------------------------------------------------------------------------------
 # A variant is a compiler with its flags and the library's sources; each runs the same programs.
 
-PROGRAMS = resp_test lock_test chaos_test fake_test net_test server_test
+PROGRAMS = resp_test lock_test chaos_test fake_test net_test server_test node_test
 HELPERS = test/fake.c test/servers.c
 VARIANTS = gcc clang gcc-san clang-san single small large lean
 

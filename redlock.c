@@ -655,6 +655,7 @@ static int rl_queue_vote(struct redlock *c, struct redlock_node *node, struct re
         return 0;
     if (mute) {
         resp_pipe_drop(&node->priv.pipe, op, command);
+        node->trouble[0] = '\0';
         redlock_trouble(node, "may have forgotten locks: no vote yet", NULL);
         rl_set(&op->priv.mute, bit);
     }
@@ -1248,8 +1249,9 @@ static uint32_t rl_hash(const struct resp_item *item)
    Others will: LOADING BUSY OOM MISCONF TRYAGAIN CLUSTERDOWN MASTERDOWN NOREPLICAS. */
 static int rl_is_denial(const struct resp_item *item)
 {
-    static const char prefixes[] = "NOAUTH\0NOPERM\0WRONGPASS\0DENIED\0READONLY\0WRONGTYPE\0MOVED\0"
-                                   "ASK\0";
+    static const char prefixes[] =
+        "NOAUTH\0NOPERM\0WRONGPASS\0DENIED\0READONLY\0WRONGTYPE\0MOVED\0"
+        "ASK\0ERR The user executing\0"; /* the last: Redis 7.0, in scripts */
     const char *prefix = prefixes;
 
     for (; *prefix != '\0'; prefix += strlen(prefix) + 1)
@@ -1346,8 +1348,8 @@ static int rl_answered(struct redlock *c, struct redlock_node *node, const struc
     node->priv.pause_ms = 0;
     if (vote == RL_ERROR)
         rl_server_trouble(node, "answered", item);
-    else if (rl_past(c, node->priv.votes_us))
-        node->trouble[0] = '\0';
+    else if (who->tag != RL_DELETE && rl_past(c, node->priv.votes_us))
+        node->trouble[0] = '\0'; /* an undoing says nothing of what went wrong before it */
     if (op == NULL)
         return 1;
     if (rl_takes(who->tag) && op->priv.state != RL_ASK) { /* it is decided: a late grant. R8 */

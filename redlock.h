@@ -134,7 +134,7 @@ struct redlock_node {
     /* You read these. */
     enum redlock_node_state state;
     uint32_t rtt_us;                       /* smoothed round trip. 0: none measured yet */
-    char trouble[REDLOCK_TROUBLE_MAX + 1]; /* first failure since it last worked, with the server's
+    char trouble[REDLOCK_TROUBLE_MAX + 1]; /* first failure since it last voted, with the server's
                                               own words, without line ends. "": none */
 
     /* The io's: whatever it needs to find the connection again. */

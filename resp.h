@@ -23,7 +23,7 @@ extern "C" {
 
 /* Limits, fixed at compile time: the same for every file of a program. RAM is per connection. */
 #ifndef RESP_TEXT_MAX
-#define RESP_TEXT_MAX 47 /* bytes kept of a string or an error text, 15..255. RAM: 1 byte each */
+#define RESP_TEXT_MAX 63 /* bytes kept of a string or an error text, 15..255. RAM: 1 byte each */
 #endif
 #ifndef RESP_DEPTH_MAX
 #define RESP_DEPTH_MAX 4 /* nesting of arrays and maps, 1..8. RAM: 4 bytes each */

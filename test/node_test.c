@@ -1,0 +1,538 @@
+/* node_test.c - real redis-servers as people have them: passwords, permissions, databases, one server in
+   two places, restarts without data, no memory; and what lasts: wake-up, automatic extension, healing,
+   fencing tokens. Names as in lock_test.c. Where time matters it is waited for.
+
+   SPDX-FileCopyrightText: the redlock authors
+   SPDX-License-Identifier: MIT */
+#include "redlock.h"
+#include "servers.h"
+#include "tap.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { NODES = 5 };
+
+struct side {
+    struct redlock_node nodes[NODES];
+    struct redlock client;
+    struct redlock_lock lock;
+    unsigned count;
+};
+
+static struct server servers[NODES];
+static char text[8192];
+static const struct redlock_settings patient = {.node_timeout_ms = 1000, .stall_ms = 5000};
+
+/* A client of `count` servers and a lock "redlock:key" of 20 s, not set up yet. */
+static void prepare(struct side *side, unsigned count)
+{
+    unsigned i;
+
+    memset(side, 0, sizeof *side);
+    side->count = count;
+    for (i = 0; i < count; i++)
+        side->nodes[i].address = servers[i].address;
+    redlock_lock_init(&side->lock, "redlock:key", 11, 20000);
+}
+
+static void set_up(struct side *side, const struct redlock_settings *settings)
+{
+    if (redlock_init(&side->client, redlock_posix(), side->nodes, side->count, settings) !=
+        REDLOCK_OK)
+        ok(0, "init: %s", side->nodes[0].trouble);
+}
+
+static void begin(struct side *side, unsigned count)
+{
+    prepare(side, count);
+    set_up(side, &patient);
+}
+
+static int acquire(struct side *side, uint32_t wait_ms)
+{
+    return (int)redlock_acquire(&side->client, &side->lock, wait_ms);
+}
+
+static int release(struct side *side)
+{
+    return (int)redlock_release(&side->client, &side->lock, 5000);
+}
+
+/* One command to the servers from..to; the last reply is in `text`. */
+static void tell(unsigned from, unsigned to, const char *a, const char *b, const char *c,
+                 const char *d)
+{
+    for (; from <= to; from++)
+        server_ask(&servers[from], text, sizeof text, a, b, c, d, NULL);
+}
+
+static void end(struct side *side)
+{
+    redlock_deinit(&side->client);
+    tell(0, NODES - 1, "FLUSHALL", NULL, NULL, NULL);
+}
+
+static unsigned keys_left(void)
+{
+    unsigned i, left = 0;
+
+    for (i = 0; i < NODES; i++) {
+        tell(i, i, "DBSIZE", NULL, NULL, NULL);
+        left += strcmp(text, "0") != 0;
+    }
+    return left;
+}
+
+/* Waits, 10 s at most, until no server has a key: late releases may still be on their way. */
+static unsigned keys_left_at_last(void)
+{
+    long until = now_ms() + 10000;
+
+    while (keys_left() > 0 && now_ms() < until)
+        sleep_ms(5);
+    return keys_left();
+}
+
+/* Serves a client for a while, or until its lock is not in progress any more. */
+static void serve(struct side *side, long ms)
+{
+    long until = now_ms() + ms;
+    uint8_t events[NODES];
+    unsigned n;
+
+    while (now_ms() < until) {
+        uint64_t wait_us = redlock_tick(&side->client);
+        if (redlock_next_done(&side->client) != NULL)
+            return;
+        for (n = 0; n < side->count; n++)
+            events[n] = (uint8_t)redlock_interest(&side->client, n);
+        redlock_posix()->wait(NULL, side->nodes, side->count, wait_us < 5000 ? wait_us : 5000,
+                              events);
+        for (n = 0; n < side->count; n++)
+            if (events[n] != 0)
+                redlock_event(&side->client, n, events[n]);
+    }
+}
+
+static int is_held(const struct side *side)
+{
+    return redlock_remaining_ms(&side->client, &side->lock) > 0;
+}
+
+/* Acquires with these credentials on three servers; what comes of it. */
+static int try_as(struct side *side, const char *user, const char *password, uint32_t database)
+{
+    unsigned i;
+    int status;
+
+    prepare(side, 3);
+    for (i = 0; i < 3; i++) {
+        side->nodes[i].user = user;
+        side->nodes[i].password = password;
+        side->nodes[i].database = database;
+    }
+    set_up(side, &patient);
+    status = acquire(side, 0);
+    serve(side, 20);
+    return status;
+}
+
+/* ---- R12 ------------------------------------------------------------------------------------ */
+
+static void passwords(void)
+{
+    struct side a;
+    unsigned i;
+
+    tell(0, 2, "CONFIG", "SET", "requirepass", "right secret\r\n$1");
+    is_int(try_as(&a, NULL, "right secret\r\n$1", 0), REDLOCK_OK, "r12: a password");
+    is_int(release(&a), REDLOCK_OK, "r12: released");
+    end(&a);
+    is_int(try_as(&a, "default", "right secret\r\n$1", 0), REDLOCK_OK, "r12: user and password");
+    release(&a);
+    end(&a);
+    is_int(try_as(&a, NULL, "wrong secret", 0), REDLOCK_DENIED, "r12: a wrong password");
+    for (i = 0; i < 3; i++)
+        ok(strstr(a.nodes[i].trouble, "WRONGPASS") != NULL &&
+               strstr(a.nodes[i].trouble, "secret") == NULL,
+           "r12: node %u: %s", i, a.nodes[i].trouble);
+    end(&a);
+    is_int(try_as(&a, NULL, NULL, 0), REDLOCK_DENIED, "r12: no password");
+    ok(strstr(a.nodes[0].trouble, "NOAUTH") != NULL, "r12: %s", a.nodes[0].trouble);
+    end(&a);
+    tell(0, 2, "CONFIG", "SET", "requirepass", "");
+}
+
+/* The permissions that the README names, and each of them taken away. */
+static void permissions(void)
+{
+    static const char *const needed[] = {"set", "get", "del", "pexpire", "eval"};
+    struct side a;
+    unsigned i, n;
+    char minus[16];
+
+    for (i = 0; i < 3; i++)
+        server_ask(&servers[i], text, sizeof text, "ACL", "SETUSER", "locker", "reset", "on",
+                   ">secret", "~redlock:*", "+set", "+get", "+del", "+pexpire", "+eval", NULL);
+    is_int(try_as(&a, "locker", "secret", 0), REDLOCK_OK, "r12: the least permissions: acquire");
+    is_int((int)redlock_extend(&a.client, &a.lock), REDLOCK_OK, "r12: extend");
+    is_int(release(&a), REDLOCK_OK, "r12: release");
+    end(&a);
+    is_int(try_as(&a, "locker", "secret", 3), REDLOCK_DENIED, "r12: another database needs more");
+    ok(strstr(a.nodes[0].trouble, "NOPERM") != NULL, "r12: %s", a.nodes[0].trouble);
+    end(&a);
+    for (n = 0; n < sizeof needed / sizeof *needed; n++) {
+        int status;
+        snprintf(minus, sizeof minus, "-%s", needed[n]);
+        tell(0, 2, "ACL", "SETUSER", "locker", minus);
+        status = try_as(&a, "locker", "secret", 0);
+        if (status == REDLOCK_OK)
+            redlock_extend(&a.client, &a.lock);
+        if (status == REDLOCK_OK && strstr(a.nodes[0].trouble, "ermission") == NULL)
+            release(&a);
+        ok(strstr(a.nodes[0].trouble, "ermission") != NULL ||
+               strstr(a.nodes[0].trouble, "can't run") != NULL,
+           "r12: without %s: %s", needed[n], a.nodes[0].trouble);
+        end(&a);
+        minus[0] = '+';
+        tell(0, 2, "ACL", "SETUSER", "locker", minus);
+    }
+    tell(0, 2, "ACL", "DELUSER", "locker", NULL);
+}
+
+static void databases(void)
+{
+    struct side a;
+
+    is_int(try_as(&a, NULL, NULL, 9), REDLOCK_OK, "r12: database 9");
+    tell(0, 0, "INFO", "keyspace", NULL, NULL);
+    ok(strstr(text, "db9:keys=1") != NULL && strstr(text, "db0:") == NULL, "r12: holds the key");
+    is_int(release(&a), REDLOCK_OK, "r12: released there");
+    end(&a);
+    is_int(try_as(&a, NULL, NULL, 4000000), REDLOCK_UNREACHABLE, "r12: no such database");
+    ok(strstr(a.nodes[0].trouble, "DB index") != NULL, "r12: %s", a.nodes[0].trouble);
+    is_int((int)keys_left(), 0, "r12: and nothing was set in another");
+    end(&a);
+}
+
+static void not_a_node(void)
+{
+    struct side a;
+
+    tell(0, 1, "REPLICAOF", "127.0.0.1", "1", NULL);
+    is_int(try_as(&a, NULL, NULL, 0), REDLOCK_DENIED, "r12: two of three are replicas");
+    ok(strstr(a.nodes[0].trouble, "replica") != NULL, "r12: %s", a.nodes[0].trouble);
+    tell(0, 1, "REPLICAOF", "NO", "ONE", NULL);
+    end(&a);
+}
+
+/* ---- R13, R14 ------------------------------------------------------------------------------- */
+
+static void one_server_in_two_places(void)
+{
+    struct side a;
+
+    prepare(&a, 3);
+    a.nodes[1].address = servers[0].local;
+    a.nodes[2].address = servers[0].address;
+    a.nodes[2].database = 1;
+    ok(redlock_init(&a.client, redlock_posix(), a.nodes, 3, &patient) != REDLOCK_OK,
+       "r13: an address that stands there twice");
+    a.nodes[2].address = servers[1].address;
+    a.nodes[2].database = 0;
+    set_up(&a, &patient);
+    is_int(acquire(&a, 0), REDLOCK_OK, "r13: one server by port and by path, and another");
+    serve(&a, 50);
+    ok(a.lock.members == 5 || a.lock.members == 6, "r13: have two votes: %x", a.lock.members);
+    release(&a);
+    server_kill(&servers[1]);
+    acquire(&a, 0);
+    ok(a.lock.status == REDLOCK_UNREACHABLE || a.lock.status == REDLOCK_DENIED,
+       "r13: one server alone is no quorum of three: %s", redlock_strerror(a.lock.status));
+    ok(strstr(a.nodes[0].trouble, "same server") != NULL ||
+           strstr(a.nodes[1].trouble, "same server") != NULL,
+       "r13: and why: %s", a.nodes[1].trouble);
+    server_restart(&servers[1]);
+    end(&a);
+}
+
+/* A holds it on nodes 0 and 1 only, node 1 crashes and forgets it. Can B have it on 1 and 2? */
+static int second_holder(const struct redlock_settings *settings)
+{
+    struct side a, b;
+    long until = now_ms() + 60000;
+    int both;
+
+    prepare(&a, 3);
+    prepare(&b, 3);
+    set_up(&a, settings);
+    set_up(&b, settings);
+    a.lock.ttl_ms = b.lock.ttl_ms = settings->longest_ttl_ms != 0 ? settings->longest_ttl_ms : 8000;
+    while (settings->longest_ttl_ms != 0 && now_ms() < until && /* servers that are old enough */
+           (acquire(&a, 0) != REDLOCK_OK || release(&a) != REDLOCK_OK ||
+            acquire(&b, 0) != REDLOCK_OK || release(&b) != REDLOCK_OK))
+        sleep_ms(50);
+    keys_left_at_last();
+    tell(2, 2, "SET", "redlock:key", "in the way", NULL);
+    if (acquire(&a, 5000) != REDLOCK_OK)
+        ok(0, "r14: two of three");
+    tell(2, 2, "DEL", "redlock:key", NULL, NULL);
+    server_kill(&servers[1]);
+    server_restart(&servers[1]);
+    acquire(&b, 500);
+    both = is_held(&a) && is_held(&b);
+    redlock_deinit(&a.client);
+    end(&b);
+    return both;
+}
+
+static void a_crash_that_forgets(void)
+{
+    struct redlock_settings guarded = patient;
+    struct side a;
+    long until = now_ms() + 60000;
+
+    is_int(second_holder(&patient), 1, "r14: without the guard a crash lets a second one in");
+    guarded.longest_ttl_ms = 3000;
+    is_int(second_holder(&guarded), 0, "r14: with it not");
+    prepare(&a, 3);
+    set_up(&a, &guarded);
+    a.lock.ttl_ms = 2000;
+    server_kill(&servers[0]);
+    server_kill(&servers[1]);
+    server_restart(&servers[0]);
+    server_restart(&servers[1]);
+    is_int(acquire(&a, 0), REDLOCK_UNREACHABLE, "r14: two of three have just started");
+    ok(strstr(a.nodes[0].trouble, "forgotten") != NULL, "r14: %s", a.nodes[0].trouble);
+    while (acquire(&a, 0) != REDLOCK_OK && now_ms() < until)
+        sleep_ms(50);
+    is_int(a.lock.status, REDLOCK_OK, "r14: some time later they have a vote again");
+    release(&a);
+    end(&a);
+}
+
+/* ---- R7, R9, R10 ---------------------------------------------------------------------------- */
+
+/* The holder is another library: it compares and deletes, and knows of no waiters. */
+static void woken_by_another_library(void)
+{
+    static const char script[] = "if redis.call('get',KEYS[1])==ARGV[1] then return "
+                                 "redis.call('del',KEYS[1]) end return 0";
+    struct redlock_settings slow = patient;
+    struct side a;
+    unsigned i, attempts;
+
+    slow.retry_delay_ms = slow.retry_delay_max_ms = 600000;
+    prepare(&a, 5);
+    set_up(&a, &slow);
+    for (i = 0; i < 5; i++)
+        server_ask(&servers[i], text, sizeof text, "SET", "redlock:key", "theirs", "PX", "60000",
+                   NULL);
+    redlock_acquire_start(&a.client, &a.lock, 60000);
+    serve(&a, 300);
+    attempts = a.lock.priv.attempts;
+    is_int(a.lock.status, REDLOCK_PENDING, "r07: it waits, for minutes if need be");
+    for (i = 0; i < 5; i++)
+        server_ask(&servers[i], text, sizeof text, "EVAL", script, "1", "redlock:key", "theirs",
+                   NULL);
+    serve(&a, 20000);
+    is_int(a.lock.status, REDLOCK_OK, "r07: and is woken by a release of another library");
+    is_int((int)(a.lock.priv.attempts - attempts), 1, "r07: with one attempt");
+    release(&a);
+    for (i = 0; i < 5; i++)
+        server_ask(&servers[i], text, sizeof text, "SET", "redlock:key", "crashed", "PX", "700",
+                   NULL);
+    redlock_acquire_start(&a.client, &a.lock, 60000);
+    serve(&a, 20000);
+    is_int(a.lock.status, REDLOCK_OK, "r07: and when a crashed holder's lock expires");
+    release(&a);
+    end(&a);
+}
+
+/* Five servers without data on disk restart, one after the other, twice. */
+static void kept_through_restarts(void)
+{
+    struct side a, b;
+    unsigned round, i, gaps = 0, stolen = 0, few = 0;
+
+    begin(&a, 5);
+    begin(&b, 5);
+    is_int(acquire(&a, 0), REDLOCK_OK, "r09: held");
+    a.lock.ttl_ms = 20000;
+    redlock_keep_start(&a.client, &a.lock, 60000);
+    for (round = 0; round < 2; round++)
+        for (i = 0; i < 5; i++) {
+            long until = now_ms() + 20000;
+            server_kill(&servers[i]);
+            server_restart(&servers[i]);
+            /* bring the next extension forward rather than wait for it: twice, as what is healed
+               counts in the round after */
+            do {
+                redlock_cancel(&a.client, &a.lock);
+                serve(&a, 5);
+                redlock_extend(&a.client, &a.lock);
+                redlock_keep_start(&a.client, &a.lock, 60000);
+                serve(&a, 20);
+                gaps += !is_held(&a);
+                stolen += acquire(&b, 0) == REDLOCK_OK;
+            } while (a.lock.members != 31 && now_ms() < until);
+            few += a.lock.members != 31;
+        }
+    is_int((int)gaps, 0, "r09: held all the time");
+    is_int((int)stolen, 0, "r09: and nobody else ever got it");
+    is_int((int)few, 0, "r09: on all five nodes in the end of each turn");
+    is_int(a.lock.status, REDLOCK_PENDING, "r10: still kept");
+    is_int(release(&a), REDLOCK_OK, "r09: released");
+    is_int((int)keys_left_at_last(), 0, "r09: no key is left");
+    redlock_deinit(&b.client);
+    end(&a);
+}
+
+static void lost_when_all_hang(void)
+{
+    struct side a;
+    unsigned i;
+
+    begin(&a, 3);
+    a.lock.ttl_ms = 3000;
+    is_int(acquire(&a, 5000), REDLOCK_OK, "r10: a lock of 3 s");
+    redlock_keep_start(&a.client, &a.lock, 1000);
+    serve(&a, 3500);
+    is_int(a.lock.status, REDLOCK_PENDING, "r10: is kept for longer");
+    for (i = 0; i < 3; i++)
+        server_pause(&servers[i]);
+    serve(&a, 60000);
+    is_int(a.lock.status, REDLOCK_LOST, "r10: all servers hang: lost");
+    ok(!is_held(&a), "r10: and not held");
+    for (i = 0; i < 3; i++)
+        server_resume(&servers[i]);
+    is_int((int)keys_left_at_last(), 0, "r10: no key is left");
+    end(&a);
+}
+
+static void no_memory(void)
+{
+    struct side a, b;
+
+    begin(&a, 3);
+    begin(&b, 3);
+    is_int(acquire(&a, 0), REDLOCK_OK, "T35: held");
+    serve(&a, 50);
+    tell(0, 2, "CONFIG", "SET", "maxmemory", "1");
+    b.lock.key = "redlock:other";
+    b.lock.key_size = 13;
+    is_int(acquire(&b, 0), REDLOCK_UNREACHABLE, "T35: no memory: no new lock");
+    ok(strstr(b.nodes[0].trouble, "OOM") != NULL, "T35: %s", b.nodes[0].trouble);
+    is_int((int)redlock_extend(&a.client, &a.lock), REDLOCK_OK,
+           "T35: but what is held is extended");
+    is_int(release(&a), REDLOCK_OK, "T35: and released");
+    tell(0, 2, "CONFIG", "SET", "maxmemory", "0");
+    redlock_deinit(&b.client);
+    end(&a);
+}
+
+/* ---- R16 ------------------------------------------------------------------------------------ */
+
+/* Counts that differ, keys that vanish: tokens must grow with every acquisition that begins after the last
+   one was complete. */
+static void fencing(void)
+{
+    static const char *const counts[] = {"10", "3000", "200", "77", "9"};
+    struct redlock_io io = *redlock_posix();
+    struct side a, b;
+    uint64_t last;
+    unsigned i, wrong = 0, raised = 0;
+
+    io.wall_us = NULL; /* so that the counts decide alone */
+    prepare(&a, 5);
+    prepare(&b, 5);
+    redlock_init(&a.client, &io, a.nodes, 5, &patient);
+    set_up(&b, &patient);
+    a.lock.fenced = b.lock.fenced = 1;
+    for (i = 0; i < 5; i++)
+        tell(i, i, "SET", "redlock:key:fence", counts[i], NULL);
+    is_int(acquire(&a, 0), REDLOCK_OK, "r16: five servers that count differently");
+    last = a.lock.fence;
+    ok(last >= 201 && last <= 3001, "r16: a token of at least the quorum's largest: %lu",
+       (unsigned long)last);
+    for (i = 0; i < 60; i++) {
+        serve(&a, 5);
+        tell(i % 5, i % 5, "DEL", "redlock:key", NULL, NULL); /* it is gone there by itself */
+        tell((i + 1) % 5, (i + 1) % 5, "INCR", "redlock:key:fence", NULL, NULL);
+        tell((i + 2) % 5, (i + 2) % 5, "INCR", "redlock:key:fence", NULL, NULL);
+        release(&a);
+        if (acquire(&a, 5000) != REDLOCK_OK)
+            wrong++;
+        wrong += a.lock.fence <= last;
+        raised += a.lock.priv.raises > 0;
+        last = a.lock.fence;
+    }
+    is_int((int)wrong, 0, "r16: sixty acquisitions, each with a larger token");
+    ok(raised > 5, "r16: %u of them after a second round", raised);
+    release(&a);
+    is_int(acquire(&b, 5000), REDLOCK_OK, "r16: a client whose wall clock proposes");
+    ok(b.lock.fence > 1700000000000000, "r16: jumps to the time: %lu", (unsigned long)b.lock.fence);
+    last = b.lock.fence;
+    release(&b);
+    is_int(acquire(&a, 5000), REDLOCK_OK, "r16: after which who proposes nothing");
+    ok(a.lock.fence > last, "r16: goes on from there: %lu", (unsigned long)a.lock.fence);
+    tell(0, 0, "GET", "redlock:key:fence", NULL, NULL);
+    ok(strspn(text, "0123456789") == strlen(text), "r16: the count is written as digits: %s", text);
+    release(&a);
+    for (i = 0; i < 5; i++)
+        tell(i, i, "SET", "redlock:key:fence", "9007199254740990", NULL);
+    is_int(acquire(&a, 5000), REDLOCK_OK, "r16: the last token that Lua can count");
+    release(&a);
+    is_int(acquire(&a, 0), REDLOCK_UNREACHABLE, "r16: and no more after it");
+    ok(strstr(a.nodes[0].trouble, "fencing token too large") != NULL, "r16: %s",
+       a.nodes[0].trouble);
+    redlock_deinit(&b.client);
+    end(&a);
+}
+
+static void several_keys(void)
+{
+    static const struct redlock_key more[] = {{"redlock:b", 9}, {"redlock:c", 9}};
+    struct side a, b;
+
+    begin(&a, 3);
+    begin(&b, 3);
+    a.lock.more = more;
+    a.lock.more_keys = 2;
+    is_int(acquire(&a, 0), REDLOCK_OK, "several keys: all of them");
+    b.lock.key = "redlock:c";
+    b.lock.key_size = 9;
+    is_int(acquire(&b, 0), REDLOCK_HELD, "several keys: one of them is refused to another");
+    is_int((int)redlock_extend(&a.client, &a.lock), REDLOCK_OK, "several keys: extended");
+    is_int(release(&a), REDLOCK_OK, "several keys: released");
+    is_int((int)keys_left_at_last(), 0, "several keys: all of them");
+    is_int(acquire(&b, 5000), REDLOCK_OK, "several keys: one of them is another's now");
+    is_int(acquire(&a, 0), REDLOCK_HELD, "several keys: so all are refused");
+    tell(0, 2, "EXISTS", "redlock:key", "redlock:b", NULL);
+    ok(strcmp(text, "0") == 0, "several keys: and none is taken");
+    release(&b);
+    redlock_deinit(&b.client);
+    end(&a);
+}
+
+int main(void)
+{
+    servers_start(servers, NODES, NULL);
+    passwords();
+    permissions();
+    databases();
+    not_a_node();
+    one_server_in_two_places();
+    a_crash_that_forgets();
+    if (REDLOCK_WAKE_UP)
+        woken_by_another_library();
+    kept_through_restarts();
+    lost_when_all_hang();
+    no_memory();
+    if (REDLOCK_FENCING)
+        fencing();
+    if (REDLOCK_SEVERAL_KEYS)
+        several_keys();
+    return done_testing();
+}
