@@ -128,6 +128,10 @@ $(B)/bench $(B)/bench-large: bench/bench.c test/servers.c test/servers.h $(LIB) 
 	@mkdir -p $(@D)
 	$(CC) -O2 -g $(WARN) $(POSIX) $(if $(findstring large,$@),$(LARGE)) -I. -Itest $< test/servers.c $(LIB) -o $@
 
-bench: deps-figures ## the library against the floor, in one run: latency, throughput, system calls
-	@$(MAKE) -s $(B)/bench $(B)/bench-large
-	@$(B)/bench && $(B)/bench-large && bench/syscalls.sh $(B)
+$(B)/handover: bench/handover.c test/servers.c test/servers.h $(LIB) $(HEADERS)
+	@mkdir -p $(@D)
+	$(CC) -O2 -g $(WARN) $(POSIX) -I. -Itest $< test/servers.c $(LIB) -o $@
+
+bench: deps-figures ## the library against the floor: latency, throughput, system calls; hand-over
+	@$(MAKE) -s $(B)/bench $(B)/bench-large $(B)/handover
+	@$(B)/bench && $(B)/bench-large && $(B)/handover 1 8 32 && bench/syscalls.sh $(B)

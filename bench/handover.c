@@ -1,0 +1,150 @@
+/* handover.c - how long a contended lock takes from the release of one holder to the acquire of the next:
+   processes that each hold it for a few milliseconds, over five servers of our own. Nobody is in two
+   places: each waits for the lock, works, lets go, and rests a moment before it asks again.
+
+   handover [--turns N] WAITERS...   for each number of waiters a line
+
+   SPDX-FileCopyrightText: the redlock authors
+   SPDX-License-Identifier: MIT */
+#define _DEFAULT_SOURCE
+#include "redlock.h"
+#include "servers.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { NODES = 5, MOST = 256, TURNS_MAX = 100000, WORK_MS = 8, REST_MS = 5 };
+
+static struct shared {
+    double released_us, took_us[TURNS_MAX], longest_us[MOST];
+    long turns, inside, overlaps, attempts, wins[MOST];
+} * shared; /* written by whoever holds the lock, or each its own place */
+
+static struct server servers[NODES];
+static long wanted = 400;
+
+static double now_us(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec * 1e6 + (double)now.tv_nsec / 1e3;
+}
+
+/* One of them: asks until enough turns were had in all. */
+static void contend(int me)
+{
+    static const struct redlock_settings patient = {.node_timeout_ms = 1000, .stall_ms = 5000};
+    struct redlock_node nodes[NODES];
+    struct redlock client;
+    struct redlock_lock lock;
+    double asked_us;
+    int i;
+
+    memset(nodes, 0, sizeof nodes);
+    for (i = 0; i < NODES; i++)
+        nodes[i].address = servers[i].address;
+    redlock_init(&client, redlock_posix(), nodes, NODES, &patient);
+    redlock_lock_init(&lock, "handover", 8, 10000);
+    asked_us = now_us();
+    while (shared->turns < wanted) {
+        double got_us;
+        if (redlock_acquire(&client, &lock, 20000) != REDLOCK_OK)
+            continue;
+        got_us = now_us();
+        shared->overlaps += shared->inside != 0;
+        shared->inside = 1;
+        if (shared->turns < wanted)
+            shared->took_us[shared->turns++] = got_us - shared->released_us;
+        shared->attempts += lock.priv.attempts;
+        shared->wins[me]++;
+        if (got_us - asked_us > shared->longest_us[me])
+            shared->longest_us[me] = got_us - asked_us;
+        sleep_ms(WORK_MS);
+        shared->inside = 0;
+        shared->released_us = now_us();
+        redlock_release(&client, &lock, 1000);
+        sleep_ms(REST_MS);
+        asked_us = now_us();
+    }
+    redlock_deinit(&client);
+    _exit(0);
+}
+
+static int by_size(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+
+    return x < y ? -1 : x > y;
+}
+
+static void print_line(int waiters)
+{
+    long few = shared->wins[0], many = 0, n = shared->turns - 1;
+    double longest_us = 0, *took = shared->took_us + 1; /* nobody released it before the first */
+    int i;
+
+    for (i = 0; i <= waiters; i++) {
+        few = shared->wins[i] < few ? shared->wins[i] : few;
+        many = shared->wins[i] > many ? shared->wins[i] : many;
+        longest_us = shared->longest_us[i] > longest_us ? shared->longest_us[i] : longest_us;
+    }
+    qsort(took, (size_t)n, sizeof *took, by_size);
+    printf("%7d  %7.0f %7.0f %7.0f  %17.1f  %6ld..%-6ld  %12.0f  %8ld\n", waiters, took[n / 2],
+           took[n * 9 / 10], took[n * 99 / 100], (double)shared->attempts / (double)shared->turns,
+           few, many, longest_us / 1000, shared->overlaps);
+    fflush(stdout);
+}
+
+/* One holder and so many who wait. */
+static void run(int waiters)
+{
+    pid_t children[MOST];
+    int i;
+
+    memset(shared, 0, sizeof *shared);
+    for (i = 0; i <= waiters; i++)
+        if ((children[i] = fork()) == 0)
+            contend(i);
+    for (i = 0; i <= waiters; i++)
+        if (children[i] > 0)
+            waitpid(children[i], NULL, 0);
+    print_line(waiters);
+}
+
+int main(int argc, char **argv)
+{
+    int i, first = 1;
+
+    if (argc > 2 && strcmp(argv[1], "--turns") == 0) {
+        wanted = strtol(argv[2], NULL, 10);
+        first = 3;
+    }
+    if (first >= argc || wanted < 10 || wanted > TURNS_MAX) {
+        fprintf(stderr, "usage: handover [--turns 10..%d] WAITERS...\n", TURNS_MAX);
+        return 2;
+    }
+    servers_start(servers, NODES, NULL);
+    shared = (struct shared *)mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE,
+                                   MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (shared == (struct shared *)MAP_FAILED)
+        return 1;
+    printf("\nHand-over of one lock, %d nodes, %ld turns: from a release to the next acquire\n",
+           NODES, wanted);
+    printf("waiters   p50 us  p90 us  p99 us  attempts per turn  turns for each  longest wait ms"
+           "  overlaps\n");
+    for (i = first; i < argc; i++) {
+        long waiters = strtol(argv[i], NULL, 10);
+        if (waiters < 1 || waiters >= MOST) {
+            fprintf(stderr, "handover: 1 to %d waiters\n", MOST - 1);
+            return 2;
+        }
+        run((int)waiters);
+    }
+    return 0;
+}
