@@ -1,6 +1,6 @@
 #!/bin/sh
-# deps.sh [demo|test|figures] - installs what the demo, the tests, or the size table and bench need and
-# this machine lacks; without a word, all. Says what it does before it does it. Debian and its kin;
+# deps.sh [demo|test|model|figures] - installs what the demo, the tests, the models, or the size table and
+# bench need and this machine lacks; without a word, all. Says what it does before it does it. Debian and its kin;
 # elsewhere it says what is missing.
 #
 # SPDX-FileCopyrightText: the redlock authors
@@ -11,13 +11,15 @@ set -eu
 demo='redis-server:redis-server'
 test='redis-cli:redis-tools prove:perl valgrind:valgrind clang:clang clang-format:clang-format g++:g++
  pgrep:procps'
+model='spin:spin prove:perl'
 figures='strace:strace valgrind:valgrind arm-none-eabi-gcc:gcc-arm-none-eabi
  arm-linux-gnueabihf-gcc:gcc-arm-linux-gnueabihf'
 case ${1:-all} in
 demo) needed=$demo ;;
 test) needed="$demo $test" ;;
+model) needed=$model ;;
 figures) needed="$demo $figures" ;;
-*) needed="$demo $test $figures" ;;
+*) needed="$demo $test $model $figures" ;;
 esac
 
 missing=
