@@ -5,7 +5,7 @@
 
 B = build
 LIB = redlock.c resp.c net.c
-HEADERS = redlock.h resp.h
+HEADERS = redlock.h resp.h url.h
 WARN = -std=c99 -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wcast-qual \
        -Wcast-align -Wstrict-prototypes -Wmissing-prototypes -Wundef -Wvla -Wformat=2 -Werror
 POSIX = -D_POSIX_C_SOURCE=200809L
@@ -41,7 +41,7 @@ $(B)/%.o: %.c $(HEADERS)
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) $(WARN) -Wstack-usage=256 -c $< -o $@
 
-$(B)/libredlock.a: $(B)/redlock.o $(B)/resp.o $(B)/net.o
+$(B)/libredlock.a: $(B)/redlock.o $(B)/resp.o $(B)/net.o $(B)/url.o
 	rm -f $@
 	$(AR) rcsD $@ $^
 
@@ -58,8 +58,8 @@ $(ONE): $(LIB) $(HEADERS) test/amalgamate.awk
 # ---- Tests ----------------------------------------------------------------------------------
 # A variant is a compiler with its flags and the library's sources; each runs the same programs.
 
-PROGRAMS = resp_test lock_test chaos_test fake_test net_test server_test node_test
-HELPERS = test/fake.c test/servers.c
+PROGRAMS = resp_test lock_test chaos_test fake_test net_test server_test node_test url_test
+HELPERS = test/fake.c test/servers.c url.c
 VARIANTS = gcc clang gcc-san clang-san single small large lean
 
 CC-gcc = gcc
@@ -88,7 +88,7 @@ test-valgrind: $(PROGRAMS:%=$(B)/gcc/%)
 test-build: $(LIB) $(HEADERS)
 	@mkdir -p $(B)/examples
 	for std in c++98 c++11 c++17 c++20; do \
-	    echo '#include "redlock.h"' | g++ -std=$$std -Wall -Wextra -Wpedantic -Werror -I. -x c++ -c - -o $(B)/header.o || exit 1; \
+	    printf '#include "redlock.h"\n#include "url.h"\n' | g++ -std=$$std -Wall -Wextra -Wpedantic -Werror -I. -x c++ -c - -o $(B)/header.o || exit 1; \
 	done
 	for std in c99 c11 c17; do \
 	    gcc -std=$$std $(filter-out -std=c99,$(WARN)) -Wstack-usage=256 -O2 -c redlock.c -o $(B)/header.o || exit 1; \

@@ -7,15 +7,15 @@ set -eu
 build=$1/coverage
 rm -rf "$build"
 mkdir -p "$build"
-for file in redlock resp net; do
+for file in redlock resp net url; do
     gcc -std=c99 -O0 -g --coverage -I. -c $file.c -o "$build/$file.o"
 done
-for test in resp_test lock_test chaos_test fake_test net_test server_test node_test; do
+for test in resp_test lock_test chaos_test fake_test net_test server_test node_test url_test; do
     gcc -std=c99 -D_POSIX_C_SOURCE=200809L --coverage -I. -Itest test/$test.c test/fake.c test/servers.c \
-        "$build"/redlock.o "$build"/resp.o "$build"/net.o -o "$build/$test"
+        "$build"/redlock.o "$build"/resp.o "$build"/net.o "$build"/url.o -o "$build/$test"
     "$build/$test" >"$build/$test.tap" || { grep '^not ok' "$build/$test.tap"; exit 1; }
 done
-for file in redlock resp net; do
+for file in redlock resp net url; do
     gcov -b -o "$build" "$file.c" 2>/dev/null | awk -v file="$file.c" '
         $0 == "File \x27" file "\x27" { mine = 1 }
         mine && /^Lines/ { sub(/.*:/, ""); lines = $0 }
@@ -24,7 +24,7 @@ for file in redlock resp net; do
 done
 rm -f ./*.gcov
 echo 'lines not run:'
-grep -H '#####:' "$build"/redlock.c.gcov "$build"/resp.c.gcov "$build"/net.c.gcov |
+grep -H '#####:' "$build"/redlock.c.gcov "$build"/resp.c.gcov "$build"/net.c.gcov "$build"/url.c.gcov |
     sed "s|$build/||; s/\.gcov: *#####: */:/; s/: */:/2" || true
 awk '/#####:/ { no++ } /^ *[0-9]+\*?:/ { yes++ } END { printf "all: %.1f %% of lines\n", 100 * yes / (yes + no); exit yes < 9 * no }' \
-    "$build"/redlock.c.gcov "$build"/resp.c.gcov "$build"/net.c.gcov
+    "$build"/redlock.c.gcov "$build"/resp.c.gcov "$build"/net.c.gcov "$build"/url.c.gcov

@@ -17,9 +17,9 @@ clang-format --dry-run --Werror ./*.[ch] test/*.[ch] examples/*.c bench/*.c || c
 long=$(awk 'FNR == 1 { start = 0 } /^{/ { start = FNR } /^}/ && start { if (FNR - start > 70) print FILENAME ":" start; start = 0 }' ./*.c)
 [ -z "$long" ] || complain "functions above 70 lines: $long"
 
-twice=$(sed -n 's/^static [^=(]*[ *]\([a-z_0-9]*\)(.*/\1/p' redlock.c resp.c net.c | sort | uniq -d)
+twice=$(sed -n 's/^static [^=(]*[ *]\([a-z_0-9]*\)(.*/\1/p' redlock.c resp.c net.c url.c | sort | uniq -d)
 [ -z "$twice" ] || complain "one name in two files: $twice"
-foreign=$(sed -n 's/^static [^=(]*[ *]\([a-z_0-9]*\)(.*/\1/p' redlock.c resp.c net.c | grep -v -e '^rl_' -e '^resp_' -e '^net_' || true)
+foreign=$(sed -n 's/^static [^=(]*[ *]\([a-z_0-9]*\)(.*/\1/p' redlock.c resp.c net.c url.c | grep -v -e '^rl_' -e '^resp_' -e '^net_' -e '^url_' || true)
 [ -z "$foreign" ] || complain "statics without the prefix of their file: $foreign"
 
 for rule in $(sed -n 's/^   R\([0-9]*\) .*/\1/p' redlock.c); do

@@ -6,14 +6,14 @@
  *
  * N nodes, C acquisition attempts. Each attempt has its own token (id+1) except with SAMETOK.
  * Total asynchrony. State-space reductions, each exact for the two safety properties checked:
- *   R1 a key may vanish at ANY step (expiry, release, DEL, clock jump), and an absent key is
+ *   S1 a key may vanish at ANY step (expiry, release, DEL, clock jump), and an absent key is
  *      observable only as "SET NX succeeds" / "ack fails"; so SET simply may replace any owner at
  *      any step, and "free" needs no state;
- *   R2 a refused SET, a lost message, a refused ack have no effect on a node = never executed;
- *   R3 giving up = never taking another step; messages of a stalled attempt may still execute late;
- *   R4 attempts are symmetric: attempt c starts after attempt c-1 has STARTED (not finished);
- *   R5 nodes are symmetric: initial counters are generated in ascending order;
- *   R6 dead variables are zeroed.
+ *   S2 a refused SET, a lost message, a refused ack have no effect on a node = never executed;
+ *   S3 giving up = never taking another step; messages of a stalled attempt may still execute late;
+ *   S4 attempts are symmetric: attempt c starts after attempt c-1 has STARTED (not finished);
+ *   S5 nodes are symmetric: initial counters are generated in ascending order;
+ *   S6 dead variables are zeroed.
  *
  * Checked when attempt c succeeds with fencing token f:
  *   (D) distinct : no other successful attempt has the same f

@@ -1,6 +1,6 @@
 #!/bin/sh
 # model.sh BUILD_DIR [full] - checks the models with spin: what must hold does, over all states; and each
-# rule that is taken out is missed. TAP. `full` adds the runs of millions of states (some minutes, 4 GB).
+# rule that is taken out is missed. TAP. `full` adds the runs of millions of states (some minutes, 6 GB).
 #
 # A line of the table: what is expected | model | variant | what it shows. Expected: "holds", or the
 # assertion that must fail.
@@ -66,7 +66,7 @@ while IFS='|' read -r expected model variant what; do
     verdict="did not run"
     # shellcheck disable=SC2086 # a list of words
     if (cd "$folder" && spin $variant -a "$here/$model.pml" >spin.out 2>&1 &&
-        gcc -O2 -w -DSAFETY -DCOLLAPSE -DMEMLIM=4000 -o pan pan.c 2>gcc.out &&
+        gcc -O2 -w -DSAFETY -DCOLLAPSE -DMEMLIM=6000 -o pan pan.c 2>gcc.out &&
         timeout 1800 ./pan -m200000 >pan.out 2>&1); then
         states=$(sed -n 's/^ *\([0-9.e+]*\) states, stored.*/\1/p' "$folder/pan.out")
         failed=$(sed -n 's/^pan:1: assertion violated //p' "$folder/pan.out" | head -n 1)
