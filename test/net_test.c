@@ -46,8 +46,12 @@ struct hostile {
     int drips;        /* byte by byte */
 };
 
-/* To HELLO 3 and to the question which server it is. */
+/* To HELLO 3, to CLIENT TRACKING, and to the question which server it is. */
+#if REDLOCK_WAKE_UP
+static const struct hostile polite = {"%1\r\n$4\r\nrole\r\n$6\r\nmaster\r\n+OK\r\n*0\r\n", 0, 0, 0};
+#else
 static const struct hostile polite = {"%1\r\n$4\r\nrole\r\n$6\r\nmaster\r\n*0\r\n", 0, 0, 0};
+#endif
 
 static void hostile_say(int fd, const struct hostile *how)
 {
