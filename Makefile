@@ -16,7 +16,7 @@ LARGE = -DRESP_OUT_MAX=16384 -DRESP_PIPELINE_MAX=255 -DREDLOCK_NODES_MAX=16
 TIGHT = -DRESP_PIPELINE_MAX=4 -DRESP_DEPTH_MAX=2 -DREDLOCK_POOL_MAX=20 -DRESP_OUT_MAX=603
 LEAN = -DREDLOCK_FENCING=0 -DREDLOCK_SEVERAL_KEYS=0 -DREDLOCK_WAKE_UP=0 -DRESP_OUT_MAX=349
 
-.PHONY: all help deps deps-demo deps-test deps-model deps-figures demo test amalgamation mutants model coverage size bench style clean test-build \
+.PHONY: all help deps deps-demo deps-test deps-model deps-interop deps-figures demo test amalgamation mutants model interop coverage size bench style clean test-build \
         test-examples test-valgrind $(VARIANTS:%=test-%)
 .DELETE_ON_ERROR:
 
@@ -29,7 +29,7 @@ help: ## list the targets
 # there.
 deps: ## install what demo, test, size and bench need (Debian and its kin; asks apt-get)
 	@test/deps.sh
-deps-demo deps-test deps-model deps-figures:
+deps-demo deps-test deps-model deps-interop deps-figures:
 	@test/deps.sh $(@:deps-%=%)
 
 clean: ## remove all that was built
@@ -115,6 +115,9 @@ demo: deps-demo ## five real servers, and the lock at work on them
 
 model: deps-model ## check the models of the rules with spin (test/model/model.sh build full: all of it)
 	prove -e 'sh' test/model/model.sh :: $(B)
+
+interop: deps-interop ## our library and node-redlock (through npm) on the same lock
+	prove -e 'sh' test/interop/interop.sh :: $(B)
 
 coverage: deps-test ## lines of the library that the tests run
 	@test/coverage.sh $(B)

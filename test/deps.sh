@@ -1,5 +1,5 @@
 #!/bin/sh
-# deps.sh [demo|test|model|figures] - installs what the demo, the tests, the models, or the size table and
+# deps.sh [demo|test|model|interop|figures] - installs what the demo, the tests, the models, or the size table and
 # bench need and this machine lacks; without a word, all. Says what it does before it does it. Debian and its kin;
 # elsewhere it says what is missing.
 #
@@ -12,14 +12,16 @@ demo='redis-server:redis-server'
 test='redis-cli:redis-tools prove:perl valgrind:valgrind clang:clang clang-format:clang-format g++:g++
  pgrep:procps'
 model='spin:spin prove:perl'
+interop='node:nodejs npm:npm prove:perl'
 figures='strace:strace valgrind:valgrind arm-none-eabi-gcc:gcc-arm-none-eabi
  arm-linux-gnueabihf-gcc:gcc-arm-linux-gnueabihf'
 case ${1:-all} in
 demo) needed=$demo ;;
 test) needed="$demo $test" ;;
 model) needed=$model ;;
+interop) needed="$demo $interop" ;;
 figures) needed="$demo $figures" ;;
-*) needed="$demo $test $model $figures" ;;
+*) needed="$demo $test $model $interop $figures" ;;
 esac
 
 missing=
