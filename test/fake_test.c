@@ -73,9 +73,9 @@ static void run(int which, struct redlock_io *io, const char *address, uint32_t 
         redlock_lock_init(&locks[i], "a\0\r\nb", 5, 86400000);
     redlock_acquire(&client, &locks[0], 0);
     redlock_release(&client, &locks[0], 20000);
-    locks[1].fenced = 1;
+    locks[1].fenced = REDLOCK_FENCING;
     locks[2].more = more;
-    locks[2].more_keys = 2;
+    locks[2].more_keys = REDLOCK_SEVERAL_KEYS ? 2 : 0;
     heard_size[which] = 0; /* the greeting names the server, and differs */
     for (i = 0; i < 300; i++) {
         int who = (int)((draw >> 16) % 3), what = (int)((draw >> 8) % 3), status;
