@@ -93,6 +93,29 @@ static unsigned keys_left_at_last(void)
     return keys_left();
 }
 
+/* Serves a client that wants nothing until its connections are up, all bytes have left and all answers
+   have come, 10 s at most: the release for a node whose connection had just broken goes then. */
+static void settle(struct side *side)
+{
+    long until = now_ms() + 10000;
+    unsigned n, busy = 1;
+
+    while (busy > 0 && now_ms() < until) {
+        uint8_t events[NODES];
+
+        redlock_tick(&side->client);
+        for (n = 0, busy = 0; n < NODES; n++) {
+            events[n] = (uint8_t)redlock_interest(&side->client, n);
+            busy +=
+                (events[n] & REDLOCK_WRITABLE) != 0 || resp_pipe_waits(&side->nodes[n].priv.pipe);
+        }
+        redlock_posix()->wait(NULL, side->nodes, NODES, 10000, events);
+        for (n = 0; n < NODES; n++)
+            if (events[n] != 0)
+                redlock_event(&side->client, n, events[n]);
+    }
+}
+
 static void on_the_wire(void)
 {
     struct side a, b;
@@ -101,6 +124,10 @@ static void on_the_wire(void)
 
     begin(&a, 5, &patient);
     begin(&b, 5, &patient);
+    acquire(&a, 0); /* so that all connections are up */
+    settle(&a);
+    release(&a);
+    settle(&a);
     is_int(acquire(&a, 0), REDLOCK_OK, "acquired");
     ok(redlock_remaining_ms(&a.client, &a.lock) <= 19798, "validity is below ttl - drift");
     is_int(acquire(&b, 0), REDLOCK_HELD, "another is refused");
@@ -195,29 +222,6 @@ static void hung_servers(void)
     end(&a);
 }
 
-/* Serves a client that wants nothing until its connections are up, all bytes have left and all answers
-   have come, 10 s at most: the release for a node whose connection had just broken goes then. */
-static void settle(struct side *side)
-{
-    long until = now_ms() + 10000;
-    unsigned n, busy = 1;
-
-    while (busy > 0 && now_ms() < until) {
-        uint8_t events[NODES];
-
-        redlock_tick(&side->client);
-        for (n = 0, busy = 0; n < NODES; n++) {
-            events[n] = (uint8_t)redlock_interest(&side->client, n);
-            busy +=
-                (events[n] & REDLOCK_WRITABLE) != 0 || resp_pipe_waits(&side->nodes[n].priv.pipe);
-        }
-        redlock_posix()->wait(NULL, side->nodes, NODES, 10000, events);
-        for (n = 0; n < NODES; n++)
-            if (events[n] != 0)
-                redlock_event(&side->client, n, events[n]);
-    }
-}
-
 static void connections_that_break(void)
 {
     struct side a;
@@ -268,6 +272,7 @@ static void servers_that_refuse(void)
     for (i = 0; i < 3; i++)
         server_ask(&servers[i], text, sizeof text, "RPUSH", "key", "not a lock", NULL);
     is_int(acquire(&a, 0), REDLOCK_HELD, "a list of that name: taken");
+    settle(&a);
     ok(strstr(a.nodes[0].trouble, "WRONGTYPE") != NULL, "and says why: %s", a.nodes[0].trouble);
     ok(strcmp(server_ask(&servers[0], text, sizeof text, "LLEN", "key", NULL), "1") == 0,
        "the list is untouched");
