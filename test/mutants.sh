@@ -8,7 +8,6 @@
 # SPDX-License-Identifier: MIT
 set -u
 build=${1:?folder for the builds}/mutants
-mkdir -p "$build"
 
 table() {
     cat <<'END'
@@ -98,26 +97,41 @@ R15|s/op->priv.due_us = op->valid_until_us;/;/|no longer than what is left
 END
 }
 
-survived=0 total=0
-table >"$build/table"
-while IFS= read -r line; do
+# Tries the mutant NUMBER of this LINE, in a folder of its own.
+try() {
+    mine=$build/$1 line=$2
     rule=${line%%|*} what=${line##*|}
     edit=${line#*|}; edit=${edit%|*}
-    total=$((total + 1))
-    perl -0pe "$edit" redlock.c >"$build/redlock.c"
-    if cmp -s redlock.c "$build/redlock.c"; then
+    mkdir -p "$mine"
+    perl -0pe "$edit" redlock.c >"$mine/redlock.c"
+    if cmp -s redlock.c "$mine/redlock.c"; then
         verdict="NOT FOUND in redlock.c: mend the table"
-    elif ! ${CC:-cc} -std=c99 -D_POSIX_C_SOURCE=200809L -O1 -w -I. -Itest "$build/redlock.c" resp.c \
-        test/fake.c test/lock_test.c -o "$build/lock_test" 2>"$build/errors"; then
+    elif ! ${CC:-cc} -std=c99 -D_POSIX_C_SOURCE=200809L -O1 -w -I. -Itest "$mine/redlock.c" resp.c \
+        test/fake.c test/lock_test.c -o "$mine/lock_test" 2>"$mine/errors"; then
         verdict="DOES NOT COMPILE: mend the table"
-    elif timeout 60 "$build/lock_test" >"$build/output" 2>&1; then
+    elif timeout 30 "$mine/lock_test" >"$mine/output" 2>&1; then
         verdict="SURVIVED"
     else
         verdict=
     fi
-    [ -z "$verdict" ] || survived=$((survived + 1))
     printf '%s %d - %s without: %s%s\n' "$([ -z "$verdict" ] && echo ok || echo 'not ok')" \
-        "$total" "$rule" "$what" "${verdict:+ ($verdict)}"
+        "$1" "$rule" "$what" "${verdict:+ ($verdict)}" >"$mine/verdict"
+}
+
+rm -rf "$build"
+mkdir -p "$build"
+table >"$build/table"
+total=0
+while IFS= read -r line; do
+    total=$((total + 1))
+    try $total "$line" &
+    [ $((total % 3)) -ne 0 ] || wait # three at a time
 done <"$build/table"
+wait
+number=0
+while [ $number -lt $total ]; do
+    number=$((number + 1))
+    cat "$build/$number/verdict"
+done
 echo "1..$total"
-[ "$survived" -eq 0 ]
+! grep -q '^not ok' "$build"/*/verdict
