@@ -934,6 +934,19 @@ static uint32_t rl_pause_us(struct redlock *c, const struct redlock_lock *op)
     return pause_ms * 1000U - jitter_us + rl_random_below(c, 2 * jitter_us + 1);
 }
 
+/* Whether it wants this key, of which `known` bytes are known. */
+static int rl_has_key(const struct redlock_lock *op, const void *key, size_t key_size, size_t known)
+{
+    unsigned i;
+
+    if (op->key_size == key_size && memcmp(op->key, key, known) == 0)
+        return 1;
+    for (i = 0; i < op->more_keys; i++)
+        if (op->more[i].size == key_size && memcmp(op->more[i].bytes, key, known) == 0)
+            return 1;
+    return 0;
+}
+
 /* Nodes of this mask say that the lock with this key may be free, of which `known` bytes are known. If
    they are enough now, one that pauses for it is woken; the next has to be told anew. R7 */
 static void rl_hint(struct redlock *c, unsigned mask, const void *key, size_t key_size,
@@ -945,7 +958,7 @@ static void rl_hint(struct redlock *c, unsigned mask, const void *key, size_t ke
     for (list = RL_TURN; list <= RL_WAIT; list++)
         for (op = rl_first(c, list); op != NULL; op = next) {
             next = op->priv.next;
-            if (op->key_size != key_size || memcmp(op->key, key, known) != 0)
+            if (!rl_has_key(op, key, key_size, known))
                 continue;
             rl_set(&op->priv.free, mask);
             if (woken != NULL) {
@@ -1159,6 +1172,8 @@ static enum redlock_status rl_released(const struct redlock *c, const struct red
 
 static void rl_step_release(struct redlock *c, struct redlock_lock *op)
 {
+    unsigned i;
+
     if (op->priv.due_us == 0) {
         rl_begin_round(c, op);
         op->priv.due_us = c->priv.now_us + op->priv.until_us; /* it held the time to wait */
@@ -1170,8 +1185,11 @@ static void rl_step_release(struct redlock *c, struct redlock_lock *op)
         return;
     if (op->priv.outcome == REDLOCK_UNCONFIRMED && op->priv.until_us > 0)
         rl_too_slow(c, op);
-    if (op->priv.outcome == REDLOCK_OK) /* the servers do not tell who has done it. R7 */
-        rl_hint(c, rl_all(c), op->key, op->key_size, op->key_size);
+    for (i = 0; i <= op->more_keys && op->priv.outcome == REDLOCK_OK;
+         i++) /* as they do not tell us. R7 */
+        rl_hint(c, rl_all(c), i > 0 ? op->more[i - 1].bytes : op->key,
+                i > 0 ? op->more[i - 1].size : op->key_size,
+                i > 0 ? op->more[i - 1].size : op->key_size);
     rl_enter(op, RL_OWING);
 }
 

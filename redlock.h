@@ -71,12 +71,10 @@ extern "C" {
 #define REDLOCK_WAKE_UP 1 /* 0: leaves rule R7 out. Who waits for a lock sleeps out its pause */
 #endif
 #ifndef REDLOCK_FENCING
-#define REDLOCK_FENCING                                                                            \
-    1 /* 0: leaves rule R16 out. With it RESP_OUT_MAX must hold 200 bytes more */
+#define REDLOCK_FENCING 1 /* 0: leaves rule R16 out. RESP_OUT_MAX can be 254 smaller then */
 #endif
 #ifndef REDLOCK_SEVERAL_KEYS
-#define REDLOCK_SEVERAL_KEYS                                                                       \
-    1 /* 0: a lock has one key. Else RESP_OUT_MAX must hold 100 bytes more */
+#define REDLOCK_SEVERAL_KEYS 1 /* 0: a lock has one key */
 #endif
 #ifndef REDLOCK_POOL_MAX
 #define REDLOCK_POOL_MAX 240 /* random bytes drawn at once, 20..255. RAM: 1 each, per client */
@@ -261,30 +259,27 @@ struct redlock_key {
 
 struct redlock_lock {
     /* You set these, with redlock_lock_init or by hand, and leave them alone while status is
-       REDLOCK_PENDING. Key and label must live as long as the lock. */
-    const void *key;    /* any bytes, also NULs; the same name on every node */
-    uint16_t key_size;  /* 1..REDLOCK_KEY_MAX */
-    uint8_t label_size; /* 0..REDLOCK_LABEL_MAX */
-    uint8_t label_only; /* 1: the label alone is the token. It must be yours alone and used for
-                            one acquire only, which so makes one attempt. R1 */
-    const void *label;  /* any bytes, shown to others: follows the random part of the token */
-    uint32_t ttl_ms;    /* 10..0x7fffffff, more than the drift. How long it lasts without an
-                            extension, also after a crash */
-    void *user_data;    /* yours, untouched */
-    const struct redlock_key
-        *more;           /* further keys: taken, extended, released with the first, on each
-                                       node all or none. All with 10 bytes more for each of these:
-                                       up to REDLOCK_KEY_MAX. Must live as long as the lock */
-    uint8_t more_keys;   /* how many; 0: none */
+       REDLOCK_PENDING. Keys and label must live as long as the lock. */
+    const void *key;   /* any bytes, also NULs; the same name on every node */
+    const void *label; /* any bytes, shown to others: follows the random part of the token */
+    const struct redlock_key *more; /* further keys, taken, extended and released with the first: on
+                                       each node all or none. All keys, with 10 bytes more for each of
+                                       these: REDLOCK_KEY_MAX at most */
+    char *holder;    /* of yours: the beginning of the holder's token, and a NUL, after a refusal */
+    void *user_data; /* yours, untouched */
+    uint32_t ttl_ms; /* 10..0x7fffffff, more than the drift: its life without an extension */
+    uint16_t key_size;   /* 1..REDLOCK_KEY_MAX */
+    uint8_t label_size;  /* 0..REDLOCK_LABEL_MAX */
+    uint8_t label_only;  /* 1: the label alone is the token, and yours alone: for one attempt. R1 */
+    uint8_t more_keys;   /* how many `more` are; 0: none */
+    uint8_t holder_size; /* bytes at `holder`; 0: none */
     uint8_t fenced;      /* 1: with a fencing token. Not with more keys. R16 */
-    uint8_t holder_size; /* of this memory of yours, which a refused acquire fills with */
-    char *holder;        /* the beginning of a holder's token, and a NUL. 0: none */
 
     /* You read these. */
     uint64_t
-        fence; /* held: a number that is larger than that of every acquisition of this key which
-                       was complete before this one began, and that no other has. The resource that
-                       the lock protects must refuse a smaller one than it has seen. 0: none. R16 */
+        fence; /* the fencing token: larger than that of every acquisition of this key which was
+                       complete before this one began, and nobody else's. The resource must refuse
+                       what is smaller than the largest that it has seen. 0: none. R16 */
     enum redlock_status status; /* of the last operation */
     uint8_t token[20];          /* who holds it; random, new at each attempt; hex on the wire. R1 */
     redlock_mask granted;       /* nodes that said yes: set, extended, deleted */

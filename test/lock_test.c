@@ -1695,6 +1695,21 @@ static void several_keys(void)
     is_int((int)fake_keys_left(), 0, "several keys: and the rest is released");
     lock.more = long_one;
     is_int(acquire(0), REDLOCK_BAD_ARGUMENT, "several keys: too long together");
+    if (!REDLOCK_WAKE_UP)
+        return;
+    memset(&settings, 0, sizeof settings);
+    settings.retry_delay_ms = settings.retry_delay_max_ms = 5000;
+    begin(3);
+    for (i = 0; i < 3; i++)
+        fake_put((int)i, "m", "other", 60000);
+    lock.more = more;
+    lock.more_keys = 2;
+    redlock_acquire_start(&client, &lock, 60000);
+    fake_pass(&client, 100 * MS);
+    for (i = 0; i < 3; i++)
+        fake_delete((int)i, "m");
+    fake_pass(&client, 10 * MS);
+    is_int(lock.status, REDLOCK_OK, "r07: woken when any of several keys goes");
 }
 
 /* As long as the limits allow: with the smallest RESP_OUT_MAX that compiles this is to the byte. */

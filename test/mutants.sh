@@ -45,8 +45,8 @@ R7|s/rl_bits\(op->priv.free\) >= c->priv.quorum\) \{ \/\* R7/0) { \/* R7/|waking
 R7|s/(op->priv.state == RL_PAUSE && rl_bits\(op->priv.free\) >= )c->priv.quorum/${1}1/; s/rl_bits\(op->priv.free\) >= c->priv.quorum\) \{ \/\* R7/op->priv.free) { \/* R7/|waking up for less than a quorum
 R7|s/rl_random_below\(c, rl_quick_us\(c, op->priv.woken\)\)/0/|at random
 R7|s/if \(woken != NULL\) \{/if (0) {/|one of several
-R7|s/if \(op->priv.outcome == REDLOCK_OK\) \/\*/if (0) \/*/|waking up for what the client itself releases
-R7|s/op->key_size != key_size \|\| memcmp\(op->key, key, known\) != 0/0/|only for the key that it waits for
+R7|s/i <= op->more_keys && op->priv.outcome == REDLOCK_OK/0/|waking up for what the client itself releases
+R7|s/if \(!rl_has_key\(op, key, key_size, known\)\)/if (0)/|only for the key that it waits for
 R8|s/op->granted & op->members & ~/op->granted \& ~/|only members count
 R8|s/if \(!rl_past\(c, op->valid_until_us\)\)\s+rl_set\(&op->members, op->priv.late\);/rl_set(\&op->members, op->priv.late);/|late grants only while it is valid
 R8|s/rl_set\(&op->members, op->priv.late\);/;/|late grants make members
