@@ -17,7 +17,7 @@ TIGHT = -DRESP_PIPELINE_MAX=4 -DRESP_DEPTH_MAX=2 -DREDLOCK_POOL_MAX=20 -DRESP_OU
 LEAN = -DREDLOCK_FENCING=0 -DREDLOCK_SEVERAL_KEYS=0 -DREDLOCK_WAKE_UP=0 -DRESP_OUT_MAX=349
 
 .PHONY: all help deps deps-demo deps-test deps-model deps-interop deps-figures demo test amalgamation mutants model interop coverage size bench style clean test-build \
-        test-examples test-valgrind $(VARIANTS:%=test-%)
+        test-examples test-threads test-valgrind $(VARIANTS:%=test-%)
 .DELETE_ON_ERROR:
 
 all: $(B)/libredlock.a ## build the static library (the default)
@@ -84,6 +84,11 @@ $(foreach v,$(VARIANTS),$(eval $(call variant,$(v))))
 test-valgrind: $(PROGRAMS:%=$(B)/gcc/%)
 	prove -e 'test/valgrind.sh' $^
 
+test-threads: test/thread_test.c test/servers.c $(LIB) $(HEADERS)
+	@mkdir -p $(B)/threads
+	gcc -fsanitize=thread -O1 -g $(WARN) $(POSIX) -pthread -I. -Itest $< test/servers.c $(LIB) -o $(B)/threads/thread_test
+	prove -e '' $(B)/threads/thread_test
+
 # The public header as C++, from the oldest; the examples as they are shown.
 test-build: $(LIB) $(HEADERS)
 	@mkdir -p $(B)/examples
@@ -97,7 +102,7 @@ test-build: $(LIB) $(HEADERS)
 	gcc $(WARN) $(POSIX) -I. examples/epoll.c $(LIB) -o $(B)/examples/epoll
 
 test: deps-test ## build and run all tests: two compilers, sanitizers, valgrind, single file, limits
-	@MAKE='$(MAKE)' test/all.sh $(VARIANTS:%=test-%) test-valgrind test-build test-examples mutants model style
+	@MAKE='$(MAKE)' test/all.sh $(VARIANTS:%=test-%) test-valgrind test-threads test-build test-examples mutants model style
 
 test-examples: test-build $(B)/demo
 	test/examples.sh $(B)
