@@ -2,8 +2,7 @@
    outside comes in through redlock_event (bytes) and redlock_tick (time), see redlock.h.
 
    The rules. Sources: [Redlock], see redlock.h; the rest was found by running real servers and by
-   model checking. Code and tests cite them by number. Numbers that are left out here belong to
-   things that the library does not do yet.
+   model checking (test/model). Code and tests cite them by number.
 
    R1  T1 is read before the first byte of an attempt is queued. Every attempt has a new random
        token, and its SET is sent once only: a late grant of attempt 1 never counts for attempt 2.
@@ -41,19 +40,21 @@
        is, and the second that says the same is not used.
    R14 longest_ttl_ms: a server that may have forgotten its keys is sent everything but does not
        vote, until the longest lock that it may have forgotten is over.
+   R15 Nothing waits without a bound: node_timeout_ms for an answer, wait_ms for a holder.
    R16 Fencing: each node counts the grants of a lock, in a key of its own that stays. The fencing
        token is one count on which a quorum agrees. Where their counts differ the largest is proposed
        to all; a node whose count is larger by then does not agree, and its count is proposed next.
        So no two acquisitions get one token, and a later one gets a larger, without any clock.
-   R15 Nothing waits without a bound: node_timeout_ms for an answer, wait_ms for a holder.
 
    A lock goes through these states; the library holds a pointer to it in all but the first two:
 
        IDLE ------ acquire --> START --> ASK --> HELD -- extend --> EXTEND --> HELD
-        ^                        ^        |       |  `-- keep --> KEEP <-> EXTEND
-        |                        |        |       `--- release, loss --> RELEASE --> OWING --> IDLE
+        ^                        ^        |\      ^ |`-- keep --> KEEP <-> EXTEND
+        |                        |        | RAISE-' `-- release --> RELEASE --> OWING --> IDLE
         |                        |        v lost, cancelled
         `--- failed ---<- PAUSE -'-<-- OWING <-- UNDO
+
+   A loss, in EXTEND or KEEP, ends by way of OWING too.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
