@@ -1105,7 +1105,8 @@ static void rl_end_extension(struct redlock *c, struct redlock_lock *op, enum re
         uint64_t left_us = op->valid_until_us - c->priv.now_us;
         uint32_t pause_us = rl_pause_us(c, op);
         op->priv.slow = (uint8_t)(op->priv.slow + (op->priv.slow < UINT8_MAX));
-        rl_keep_until(op, c->priv.now_us + (pause_us < left_us / 4 ? pause_us : left_us / 4));
+        rl_keep_until(op, c->priv.now_us + RL_MS_US + /* else it could fail for ever in one tick */
+                              (pause_us < left_us / 4 ? pause_us : left_us / 4));
     }
 }
 

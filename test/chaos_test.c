@@ -60,13 +60,16 @@ static void a_fault(void)
 
 static void an_operation(void)
 {
-    unsigned i = roll(LOCKS), what = roll(6);
+    unsigned i = roll(LOCKS), what = roll(8);
     struct redlock_lock *lock = &locks[i];
     enum redlock_status status = REDLOCK_OK;
 
     if (lock->status == REDLOCK_PENDING) {
         if (what == 0)
             redlock_cancel(&client, lock);
+        if (what == 1 && lock->priv.keeps > 0 &&
+            redlock_release_start(&client, lock, 100) == REDLOCK_PENDING)
+            began_us[i] = fake_now_us;
         return;
     }
     if (what < 3)
@@ -75,7 +78,9 @@ static void an_operation(void)
         status = redlock_extend_start(&client, lock);
     else if (what == 4)
         status = redlock_release_start(&client, lock, roll(2) * 200);
-    else if (roll(8) == 0)
+    else if (what == 5)
+        status = redlock_keep_start(&client, lock, 1 + roll(5));
+    else if (roll(16) == 0)
         redlock_forget(&client, lock);
     if (status == REDLOCK_PENDING)
         began_us[i] = fake_now_us;
@@ -99,9 +104,12 @@ static const char *broken_promise(void)
         unsigned mine = 0;
         char hex[48];
 
-        if (locks[i].status == REDLOCK_PENDING && fake_now_us > began_us[i] + 3000 * MS)
+        int kept = locks[i].status == REDLOCK_PENDING && locks[i].priv.keeps > 0;
+        if (locks[i].status == REDLOCK_PENDING &&
+            fake_now_us > began_us[i] + (kept ? 6 * TTL_MS : 3000) * MS)
             return "an operation that does not end";
-        if (locks[i].status == REDLOCK_PENDING || redlock_remaining_ms(&client, &locks[i]) == 0)
+        if ((locks[i].status == REDLOCK_PENDING && !kept) ||
+            redlock_remaining_ms(&client, &locks[i]) == 0)
             continue;
         token_of(&locks[i], hex);
         for (n = 0; n < count; n++) {
@@ -141,6 +149,8 @@ static const char *nobody_gets_it(void)
     unsigned i;
 
     heal();
+    for (i = 0; i < LOCKS; i++)
+        redlock_cancel(&client, &locks[i]);
     fake_pass(&client, 4000 * MS);
     collect();
     for (i = 0; i < LOCKS; i++) {
@@ -164,8 +174,10 @@ static const char *history(uint32_t seed)
     dice = seed * 2654435769U + 1;
     count = 1 + roll(REDLOCK_NODES_MAX < 5 ? REDLOCK_NODES_MAX : 5);
     fake_begin(&client, nodes, count, NULL);
-    for (i = 0; i < LOCKS; i++)
+    for (i = 0; i < LOCKS; i++) {
         redlock_lock_init(&locks[i], &names[i], 1, TTL_MS);
+        locks[i].fenced = REDLOCK_FENCING && i < 2;
+    }
     for (i = 0; i < STEPS && broken == NULL; i++) {
         if (roll(3) == 0)
             a_fault();

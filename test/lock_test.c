@@ -1179,6 +1179,32 @@ static void r10_kept_through_failures(void)
     }
 }
 
+/* Extensions that fail at once, without a pause between them and up to the last microsecond. */
+static void r10_failing_at_once_is_no_loop(void)
+{
+    uint64_t until;
+    unsigned i;
+
+    memset(&settings, 0, sizeof settings);
+    settings.retry_delay_ms = REDLOCK_ZERO;
+    begin(3);
+    acquire(0);
+    fake_pass(&client, 10 * MS);
+    redlock_next_done(&client);
+    redlock_keep_start(&client, &lock, 1000);
+    for (i = 0; i < 3; i++) {
+        fake_nodes[i].refuses = 1;
+        fake_break((int)i);
+    }
+    until = lock.valid_until_us;
+    fake_waits = 0;
+    fake_pass(&client, until - fake_now_us - 1);
+    is_int(lock.status, REDLOCK_PENDING, "r10: all refuse: not lost before the validity is over");
+    ok(fake_waits < 20000, "r10: and it is no loop without a pause: %u waits", fake_waits);
+    fake_pass(&client, 2);
+    is_int(lock.status, REDLOCK_LOST, "r10: lost when it is over");
+}
+
 static void r10_lost_to_another(void)
 {
     int i;
@@ -2306,6 +2332,7 @@ int main(void)
     r10_kept_up_to_a_limit();
     r10_loss_is_told_by_the_clock();
     r10_kept_through_failures();
+    r10_failing_at_once_is_no_loop();
     r10_lost_to_another();
     r10_release_and_cancel_at_any_moment();
     r10_release_while_extending();
