@@ -15,8 +15,9 @@
 
    What it promises: mutual exclusion while clocks run at nearly one rate; a crashed holder's lock
    ends by itself after its ttl; it works while a majority of the nodes does. What it does not: keep
-   a process that sleeps past its ttl from believing that it holds the lock, or keep the promise
-   when a node forgets its keys before their ttl (a restart without fsync, eviction, FLUSHALL).
+   a process that sleeps past its ttl from believing that it holds the lock: let the resource check
+   the fencing token (`fence`) where that matters; or keep the promise when a node forgets its keys
+   before their ttl (eviction, FLUSHALL; a restart without fsync, unless longest_ttl_ms is set).
    Source of the rules: "Distributed Locks with Redis", redis.io/docs; below [Redlock]. "R4" is rule
    4 in the head of redlock.c; every rule has a test that is named after it.
 
@@ -335,7 +336,8 @@ struct redlock {
    `io` and `nodes` are borrowed until redlock_deinit; `settings` is copied, NULL: all defaults.
    REDLOCK_OK or REDLOCK_BAD_ARGUMENT: the trouble of nodes[0] names a setting that is out of range,
    that of another node its address. An address may stand there once only: a server that votes twice
-   makes a false majority, and the same server under two addresses is not noticed. */
+   makes a false majority. Under two addresses it is noticed when it is connected, where INFO is
+   permitted. R13 */
 REDLOCK_API enum redlock_status redlock_init(struct redlock *client, const struct redlock_io *io,
                                              struct redlock_node *nodes, unsigned count,
                                              const struct redlock_settings *settings);
@@ -367,15 +369,16 @@ REDLOCK_API void redlock_forget(struct redlock *client, struct redlock_lock *loc
    _BAD_ARGUMENT. _TIMEOUT only when others had it; nodes that cannot be reached keep their own code
    also at the end of wait_ms. Whatever was set on the way to a failure is undone. Blocks wait_ms +
    3 * node_timeout_ms at most; with 0, 20 * node_timeout_ms, reached only by nodes that hang one
-   after the other. [Redlock], "The Redlock algorithm", steps 1 to 5; R1 to R6. */
+   after the other; with a fencing token 4 times node_timeout_ms more for each attempt, if the nodes'
+   counts differ. [Redlock], "The Redlock algorithm", steps 1 to 5; R1 to R7, R16. */
 REDLOCK_API enum redlock_status redlock_acquire(struct redlock *client, struct redlock_lock *lock,
                                                 uint32_t wait_ms);
 
-/* Holds it for ttl_ms from now; ttl_ms may be another than before, but never so that the lock would
-   end sooner. REDLOCK_OK; REDLOCK_LOST: so many members do not have it any more that it can't be
+/* Holds it for ttl_ms from now, and sets it again on nodes that have lost it (`members` tells on which
+   nodes it is); ttl_ms may be another than before, but never so that the lock would end sooner. REDLOCK_OK; REDLOCK_LOST: so many members do not have it any more that it can't be
    ours; REDLOCK_UNREACHABLE: not confirmed, the old validity still stands, try again; _LIMIT;
    _BAD_ARGUMENT. Blocks node_timeout_ms at most. [Redlock], "Making the algorithm more reliable:
-   extending the lock"; R8, R10. */
+   extending the lock"; R8 to R10. */
 REDLOCK_API enum redlock_status redlock_extend(struct redlock *client, struct redlock_lock *lock);
 
 /* Gives it back, everywhere, if it is still ours there. REDLOCK_OK: released, a majority confirmed.
