@@ -199,10 +199,10 @@ REDLOCK_API void redlock_trouble(struct redlock_node *node, const char *what, co
    SIGPIPE, CLOCK_BOOTTIME where there is one, getrandom. Constant; any thread. */
 REDLOCK_API const struct redlock_io *redlock_posix(void);
 
-/* Looks up "host:port" or "[v6]:port" and writes a numeric address for node->address to `text`; a
-   unix: address is copied. 0; -1 when `name` has no such form, is longer than 95 bytes, or `text`
-   is too small; or the EAI_ code of getaddrinfo. Blocks as long as getaddrinfo does, maybe minutes: never called on your
-   behalf. In net.c. */
+/* Looks up "host:port" or "[v6]:port" and writes a numeric address for node->address to `text`;
+   a unix: address is copied. 0; -1 when `name` has no such form, is longer than 95 bytes, or
+   `text` is too small; or the EAI_ code of getaddrinfo. Blocks as long as getaddrinfo does,
+   maybe minutes: never called on your behalf. In net.c. */
 REDLOCK_API int redlock_resolve(const char *name, char *text, size_t size);
 
 /* ---- Settings ------------------------------------------------------------------------------- */
@@ -363,30 +363,32 @@ REDLOCK_API void redlock_forget(struct redlock *client, struct redlock_lock *loc
 
 /* ---- Blocking calls ------------------------------------------------------------------------- */
 
-/* Takes the lock. wait_ms is how long to wait for a holder; 0: don't, though a split vote, and an
-   idle connection that turned out dead, are tried again at once, up to 5 times.
-   REDLOCK_OK, _HELD, _SPLIT, _UNREACHABLE, _DENIED, _TOO_LATE, _TIMEOUT, _NO_ENTROPY or
-   _BAD_ARGUMENT. _TIMEOUT only when others had it; nodes that cannot be reached keep their own code
-   also at the end of wait_ms. Whatever was set on the way to a failure is undone. Blocks wait_ms +
-   3 * node_timeout_ms at most; with 0, 20 * node_timeout_ms, reached only by nodes that hang one
-   after the other; with a fencing token 4 times node_timeout_ms more for each attempt, if the nodes'
-   counts differ. [Redlock], "The Redlock algorithm", steps 1 to 5; R1 to R7, R16. */
+/* Takes the lock. wait_ms is how long to wait for a holder; 0: don't, though a split vote, and
+   an idle connection that turned out dead, are tried again at once, up to 5 times. REDLOCK_OK,
+   _HELD, _SPLIT, _UNREACHABLE, _DENIED, _TOO_LATE, _TIMEOUT, _NO_ENTROPY or _BAD_ARGUMENT.
+   _TIMEOUT only when others had it; nodes that cannot be reached keep their own code also at the
+   end of wait_ms. Whatever was set on the way to a failure is undone. Blocks wait_ms + 3 *
+   node_timeout_ms at most; with 0, 20 * node_timeout_ms, reached only by nodes that hang one
+   after the other; with a fencing token 4 times node_timeout_ms more for each attempt, if the
+   nodes' counts differ. [Redlock], "The Redlock algorithm", steps 1 to 5; R1 to R7, R16. */
 REDLOCK_API enum redlock_status redlock_acquire(struct redlock *client, struct redlock_lock *lock,
                                                 uint32_t wait_ms);
 
-/* Holds it for ttl_ms from now, and sets it again on nodes that have lost it (`members` tells on which
-   nodes it is); ttl_ms may be another than before, but never so that the lock would end sooner. REDLOCK_OK; REDLOCK_LOST: so many members do not have it any more that it can't be
+/* Holds it for ttl_ms from now, and sets it again on nodes that have lost it (`members` tells on
+   which nodes it is); ttl_ms may be another than before, but never so that the lock would end
+   sooner. REDLOCK_OK; REDLOCK_LOST: so many members do not have it any more that it can't be
    ours; REDLOCK_UNREACHABLE: not confirmed, the old validity still stands, try again; _LIMIT;
    _BAD_ARGUMENT. Blocks node_timeout_ms at most. [Redlock], "Making the algorithm more reliable:
    extending the lock"; R8 to R10. */
 REDLOCK_API enum redlock_status redlock_extend(struct redlock *client, struct redlock_lock *lock);
 
-/* Gives it back, everywhere, if it is still ours there. REDLOCK_OK: released, a majority confirmed.
-   REDLOCK_GONE: it had ended before. REDLOCK_LOST: it had ended before, and another has it.
-   REDLOCK_UNCONFIRMED: not known within wait_ms; it was sent wherever there is a connection, and
-   ends with its ttl at the latest. Blocks wait_ms + node_timeout_ms at most; with 0 the answers are
-   not waited for. A node of the minority whose connection had just broken is sent the release by
-   your next call or event, so a program that ends here may leave it a key for its ttl. In every case the lock is not held afterwards, and its memory is yours; may be
+/* Gives it back, everywhere, if it is still ours there. REDLOCK_OK: released, a majority
+   confirmed. REDLOCK_GONE: it had ended before. REDLOCK_LOST: it had ended before, and another
+   has it. REDLOCK_UNCONFIRMED: not known within wait_ms; it was sent wherever there is a
+   connection, and ends with its ttl at the latest. Blocks wait_ms + node_timeout_ms at most;
+   with 0 the answers are not waited for. A node of the minority whose connection had just broken
+   is sent the release by your next call or event, so a program that ends here may leave it a key
+   for its ttl. In every case the lock is not held afterwards, and its memory is yours; may be
    called again after REDLOCK_UNCONFIRMED. [Redlock], "Correct implementation with a single
    instance"; R11. */
 REDLOCK_API enum redlock_status redlock_release(struct redlock *client, struct redlock_lock *lock,
@@ -404,21 +406,22 @@ REDLOCK_API enum redlock_status redlock_extend_start(struct redlock *client,
 REDLOCK_API enum redlock_status redlock_release_start(struct redlock *client,
                                                       struct redlock_lock *lock, uint32_t wait_ms);
 
-/* Extends a held lock by itself, a third of its ttl after the last time, up to `extensions` times,
-   1..65534: your bound on how long a holder that hangs can keep it. The lock stays in progress, and
-   redlock_next_done returns it when that ends: with REDLOCK_LOST, at the latest when its validity
-   is over, also when no node answers; REDLOCK_LIMIT when the next extension would be one too many: it
-   is still held, about two thirds of the ttl are left; REDLOCK_CANCELLED: held as before. An
-   extension that fails for any reason but that it is lost is tried again until then. A release may
-   be started at any time and ends it, before a byte leaves. REDLOCK_PENDING; REDLOCK_LOST: not held;
-   REDLOCK_BAD_ARGUMENT. R10 */
+/* Extends a held lock by itself, a third of its ttl after the last time, up to `extensions`
+   times, 1..65534: your bound on how long a holder that hangs can keep it. The lock stays in
+   progress, and redlock_next_done returns it when that ends: with REDLOCK_LOST, at the latest
+   when its validity is over, also when no node answers; REDLOCK_LIMIT when the next extension
+   would be one too many: it is still held, about two thirds of the ttl are left;
+   REDLOCK_CANCELLED: held as before. An extension that fails for any reason but that it is lost
+   is tried again until then. A release may be started at any time and ends it, before a byte
+   leaves. REDLOCK_PENDING; REDLOCK_LOST: not held; REDLOCK_BAD_ARGUMENT. R10 */
 REDLOCK_API enum redlock_status redlock_keep_start(struct redlock *client,
                                                    struct redlock_lock *lock, unsigned extensions);
 
-/* Takes over a lock that another client holds, maybe in another process: set key, ttl, token (label) and
-   `members` as they are there, and here the time that was left there, less what handing it over took;
-   0: only to release it. Nobody is asked. The other then calls redlock_forget. Afterwards it is held
-   as after an acquire, fence included if you set it. REDLOCK_OK or REDLOCK_BAD_ARGUMENT. */
+/* Takes over a lock that another client holds, maybe in another process: set key, ttl, token
+   (label) and `members` as they are there, and here the time that was left there, less what
+   handing it over took; 0: only to release it. Nobody is asked. The other then calls
+   redlock_forget. Afterwards it is held as after an acquire, fence included if you set it.
+   REDLOCK_OK or REDLOCK_BAD_ARGUMENT. */
 REDLOCK_API enum redlock_status redlock_adopt(struct redlock *client, struct redlock_lock *lock,
                                               uint32_t remaining_ms);
 

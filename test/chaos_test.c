@@ -106,7 +106,7 @@ static const char *broken_promise(void)
 
         int kept = locks[i].status == REDLOCK_PENDING && locks[i].priv.keeps > 0;
         if (locks[i].status == REDLOCK_PENDING &&
-            fake_now_us > began_us[i] + (kept ? 6 * TTL_MS : 3000) * MS)
+            fake_now_us > began_us[i] + (uint64_t)(kept ? 6 * TTL_MS : 3000) * MS)
             return "an operation that does not end";
         if ((locks[i].status == REDLOCK_PENDING && !kept) ||
             redlock_remaining_ms(&client, &locks[i]) == 0)
