@@ -23,9 +23,9 @@ struct side {
 static struct server servers[NODES];
 static char text[8192];
 
-/* These machines may be busy: what must be answered has a second for it. */
-static const struct redlock_settings patient = {.node_timeout_ms = 1000, .stall_ms = 5000};
-static const struct redlock_settings hasty = {.node_timeout_ms = 100, .stall_ms = 400};
+/* These machines may stand still for seconds: what must be answered has time for it. */
+static const struct redlock_settings patient = {.node_timeout_ms = 8000, .stall_ms = 15000};
+static const struct redlock_settings hasty = {.node_timeout_ms = 100, .stall_ms = 4000};
 
 static void begin(struct side *side, unsigned count, const struct redlock_settings *settings)
 {
@@ -204,16 +204,16 @@ static void hung_servers(void)
     long start;
 
     begin(&a, 5, &hasty);
-    is_int(acquire(&a, 0), REDLOCK_OK, "all well");
+    is_int(acquire(&a, 20000), REDLOCK_OK, "all well");
     is_int(release(&a), REDLOCK_OK, "released");
     server_pause(&servers[0]);
     server_pause(&servers[1]);
-    is_int(acquire(&a, 0), REDLOCK_OK, "T14: two of five hang: no matter");
+    is_int(acquire(&a, 20000), REDLOCK_OK, "T14: two of five hang: no matter");
     is_int(release(&a), REDLOCK_OK, "released");
     server_pause(&servers[2]);
     start = now_ms();
     is_int(acquire(&a, 0), REDLOCK_UNREACHABLE, "r15: three hang: no quorum");
-    ok(now_ms() - start < 10000, "r15: within its bound, not for ever");
+    ok(now_ms() - start < 20000, "r15: within its bound, not for ever");
     for (i = 0; i < 3; i++)
         server_resume(&servers[i]);
     is_int((int)keys_left_at_last(), 0, "r04 r05 T6 T7: when they go on, no key of ours stays");
@@ -272,7 +272,11 @@ static void servers_that_refuse(void)
     for (i = 0; i < 3; i++)
         server_ask(&servers[i], text, sizeof text, "RPUSH", "key", "not a lock", NULL);
     is_int(acquire(&a, 0), REDLOCK_HELD, "a list of that name: taken");
-    settle(&a);
+    for (i = 0; i < 1000 && strstr(a.nodes[0].trouble, "WRONGTYPE") == NULL; i++) {
+        acquire(&a, 0); /* two others decided, before this one was connected again */
+        settle(&a);
+        sleep_ms(5);
+    }
     ok(strstr(a.nodes[0].trouble, "WRONGTYPE") != NULL, "and says why: %s", a.nodes[0].trouble);
     ok(strcmp(server_ask(&servers[0], text, sizeof text, "LLEN", "key", NULL), "1") == 0,
        "the list is untouched");

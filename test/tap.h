@@ -16,14 +16,15 @@ __attribute__((format(printf, 4, 0)))
 static int
 tap_line(int good, const char *file, int line, const char *format, va_list arguments)
 {
-    printf("%sok %u - ", good ? "" : "not ", ++tap_checks);
-    vprintf(format, arguments);
-    printf("\n");
-    if (!good) {
-        tap_failures++;
-        printf("# %s:%d\n", file, line);
-    }
+    char name[300];
+
+    vsnprintf(name, sizeof name, format, arguments);
+    printf("%sok %u - %s\n", good ? "" : "not ", ++tap_checks, name);
     fflush(stdout);
+    if (!good) { /* `prove` hides what goes to stdout */
+        tap_failures++;
+        fprintf(stderr, "# failed: %u - %s\n# %s:%d\n", tap_checks, name, file, line);
+    }
     return good;
 }
 
@@ -53,8 +54,7 @@ tap_is(long got, long expected, const char *file, int line, const char *format, 
     tap_line(got == expected, file, line, format, arguments);
     va_end(arguments);
     if (got != expected)
-        printf("# got %ld, expected %ld\n", got, expected);
-    fflush(stdout);
+        fprintf(stderr, "# got %ld, expected %ld\n", got, expected);
     return got == expected;
 }
 
