@@ -65,8 +65,8 @@ static struct url_text url_until(struct url_text *text, char c)
     return part;
 }
 
-/* All of `text`, %xx decoded, and a NUL, behind what stands in `to` already. */
-static const char *url_decode(struct url_text *text, char *to)
+/* All of `text`, %xx decoded, and a NUL, behind what stands in `to` already. No byte below `least`. */
+static const char *url_decode(struct url_text *text, char *to, int least)
 {
     size_t used = strlen(to);
 
@@ -76,9 +76,9 @@ static const char *url_decode(struct url_text *text, char *to)
             if (text->end - text->at < 3 || url_hex(text->at[1]) < 0 || url_hex(text->at[2]) < 0)
                 return "two hexadecimal digits must follow %";
             c = url_hex(text->at[1]) * 16 + url_hex(text->at[2]);
-            if (c == 0)
-                return "%00 can't be part of it";
         }
+        if (c < least || (c == 127 && least > 1))
+            return "a control character can't be part of it";
         if (used == REDLOCK_URL_MAX)
             return "too long";
         to[used++] = (char)c;
@@ -112,7 +112,7 @@ static void url_put(char *address, char c)
     size_t used = strlen(address);
 
     if (used < REDLOCK_URL_MAX) {
-        address[used] = url_lower(c);
+        address[used] = c;
         address[used + 1] = '\0';
     }
 }
@@ -127,10 +127,10 @@ static const char *url_user(struct url_text text, const char **wrong, struct red
     if (text.at == text.end)
         return "a name alone before @: write user:password@, or :password@ without a user";
     text.at++;
-    trouble = url_decode(&user, url->user);
+    trouble = url_decode(&user, url->user, 1);
     *wrong = user.at;
     if (trouble == NULL) {
-        trouble = url_decode(&text, url->password);
+        trouble = url_decode(&text, url->password, 1);
         *wrong = text.at;
     }
     if (trouble == NULL && url->password[0] == '\0')
@@ -138,31 +138,58 @@ static const char *url_user(struct url_text text, const char **wrong, struct red
     return trouble;
 }
 
-/* "host", "host:port", "[v6]", "[v6]:port" */
-static const char *url_host(struct url_text *text, struct redlock_url *url)
+/* "[v6]" or "[v6%interface]", where a URL writes %25 for the %. */
+static const char *url_v6(struct url_text *text, struct redlock_url *url, int in_url)
 {
-    int v6 = text->at < text->end && *text->at == '[';
+    const char *start = ++text->at;
+    unsigned colons = 0;
+
+    url_put(url->address, '[');
+    for (;
+         text->at < text->end && (url_hex(*text->at) >= 0 || *text->at == ':' || *text->at == '.');
+         text->at++) {
+        colons += *text->at == ':';
+        url_put(url->address, url_lower(*text->at));
+    }
+    if (colons < 2) {
+        text->at = start;
+        return "not an IPv6 address";
+    }
+    if (text->at < text->end && *text->at == '%') {
+        if (!in_url || !url_take(text, "%25"))
+            text->at++;
+        url_put(url->address, '%');
+        for (start = text->at; text->at < text->end && url_of_host(*text->at); text->at++)
+            url_put(url->address, *text->at); /* Linux tells upper from lower case there */
+        if (text->at == start)
+            return "no interface behind the %";
+    }
+    if (text->at == text->end)
+        return "] is missing";
+    if (*text->at++ != ']') {
+        text->at--;
+        return "not a character of an IPv6 address";
+    }
+    url_put(url->address, ']');
+    return NULL;
+}
+
+/* "host", "host:port", "[v6]", "[v6]:port" */
+static const char *url_host(struct url_text *text, struct redlock_url *url, int in_url)
+{
     struct url_text digits;
     uint32_t port = 6379, scale;
-    const char *start = text->at += v6;
+    const char *start = text->at, *trouble;
 
-    if (v6)
-        url_put(url->address, '[');
-    for (; text->at < text->end &&
-           (url_of_host(*text->at) || (v6 && (*text->at == ':' || *text->at == '%')));
-         text->at++) {
-        url_put(url->address, *text->at);
-        if (*text->at == '%' && url_take(text, "%25"))
-            text->at--; /* the % of an interface, as a URL must write it */
+    if (text->at < text->end && *text->at == '[') {
+        if ((trouble = url_v6(text, url, in_url)) != NULL)
+            return trouble;
+    } else {
+        for (; text->at < text->end && url_of_host(*text->at); text->at++)
+            url_put(url->address, url_lower(*text->at));
     }
     if (text->at == start)
         return "no host";
-    if (v6 && (text->at == text->end || *text->at != ']'))
-        return "] is missing";
-    if (v6) {
-        url_put(url->address, ']');
-        text->at++;
-    }
     if (text->at < text->end) {
         if (*text->at != ':')
             return "not a character of a host";
@@ -198,6 +225,10 @@ static const char *url_options(struct url_text *text, struct redlock_url *url, i
             }
             trouble = url_number(&option, 0, 0x7fffffff, &url->database);
         } else if (url_take(&option, "timeout=")) {
+            if (url->timeout_ms != 0) {
+                text->at = start;
+                return "the timeout is said twice";
+            }
             trouble = url_number(&option, 1, 600000, &url->timeout_ms);
         } else {
             trouble = "not an option: db, database, virtual_host, timeout are";
@@ -220,8 +251,13 @@ static char url_scheme(struct url_text *text, struct redlock_url *url)
     if (url_take(text, "redis://") || url_take(text, "valkey://"))
         return 't';
     if (url_take(text, "unix://") || url_take(text, "redis+unix://") ||
-        url_take(text, "redis+socket://") || url_take(text, "redis-socket://"))
+        url_take(text, "redis+socket://") || url_take(text, "redis-socket://") ||
+        (text->at < text->end && *text->at == '/'))
         return 'u';
+    if (url_take(text, "unix:/")) { /* as we write it ourselves */
+        text->at--;
+        return 'u';
+    }
     return 0;
 }
 
@@ -247,11 +283,11 @@ static const char *url_rest(struct url_text *text, char scheme, struct redlock_u
     part = rest;
     if (scheme == 'u') {
         memcpy(url->address, "unix:", 6);
-        trouble = part.at < part.end && *part.at == '/' ? url_decode(&part, url->address)
+        trouble = part.at < part.end && *part.at == '/' ? url_decode(&part, url->address, ' ')
                                                         : "an absolute path must follow";
     } else {
         part = url_until(&rest, '/');
-        trouble = url_host(&part, url);
+        trouble = url_host(&part, url, 1);
     }
     text->at = part.at;
     if (trouble != NULL)
@@ -295,13 +331,10 @@ const char *redlock_url_next(const char **at, struct redlock_url *url)
         continue;
     if (scheme != 0) {
         trouble = url_rest(&text, scheme, url);
-    } else if (*text.at == '/') {
-        memcpy(url->address, "unix:", 6);
-        trouble = url_decode(&text, url->address);
     } else if (colon + 2 < text.end) {
         trouble = "not a scheme: redis, rediss, valkey, valkeys, unix are";
     } else {
-        trouble = url_host(&text, url);
+        trouble = url_host(&text, url, 0);
     }
     *at = trouble != NULL ? text.at : text.end;
     if (trouble != NULL)

@@ -3,12 +3,14 @@
 
    A list of nodes is a text: NODE, separated by commas, blanks or line ends.
 
-       NODE = host | host:port | v4 | v4:port | [v6] | [v6]:port | /path/of.sock | URL
+       NODE = host | host:port | v4 | v4:port | [v6] | [v6]:port | URL
+            | /path/of.sock [?options] | unix:/path/of.sock [?options]
        URL  = redis|rediss|valkey|valkeys :// [user:password@] host [:port] [/database] [?options]
             | unix|redis+unix|redis+socket|redis-socket :// [user:password@] /path [?options]
        options = db=N or database=N or virtual_host=N, timeout=MILLISECONDS, joined by &
 
-   Schemes and hosts in upper case are the same. `:password@` is a password without a user. `x@` is
+   Schemes and hosts in upper case are the same; a v6 may name an interface, [fe80::1%eth0], whose % is %25
+   in a URL. `:password@` is a password without a user. `x@` is
    refused: some clients read it as a user, some as a password. The user ends at the first colon, both
    at the last @ before the first slash, so an @ in a password needs no escape; a comma, a blank, a slash
    do: %2C, %20, %2F. A plus is a plus. Sources: RFC 3986; the "redis" scheme in IANA's registry; for what
