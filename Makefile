@@ -16,7 +16,7 @@ LARGE = -DRESP_OUT_MAX=16384 -DRESP_PIPELINE_MAX=255 -DREDLOCK_NODES_MAX=16
 TIGHT = -DRESP_PIPELINE_MAX=4 -DRESP_DEPTH_MAX=2 -DREDLOCK_POOL_MAX=20 -DRESP_OUT_MAX=603
 LEAN = -DREDLOCK_FENCING=0 -DREDLOCK_SEVERAL_KEYS=0 -DREDLOCK_WAKE_UP=0 -DRESP_OUT_MAX=349
 
-.PHONY: all help deps deps-demo deps-test deps-model deps-interop deps-figures demo test amalgamation mutants model interop coverage size bench style clean test-build \
+.PHONY: all help deps deps-demo deps-test deps-model deps-interop deps-figures demo test amalgamation mutants model interop coverage size bench style sim clean test-build \
         test-examples test-threads test-valgrind $(VARIANTS:%=test-%)
 .DELETE_ON_ERROR:
 
@@ -58,8 +58,8 @@ $(ONE): $(LIB) $(HEADERS) test/amalgamate.awk
 # ---- Tests ----------------------------------------------------------------------------------
 # A variant is a compiler with its flags and the library's sources; each runs the same programs.
 
-PROGRAMS = resp_test lock_test chaos_test fake_test net_test server_test node_test url_test
-HELPERS = test/fake.c test/servers.c url.c
+PROGRAMS = resp_test lock_test sim fake_test net_test server_test node_test url_test
+HELPERS = test/fake.c test/mini.c test/servers.c url.c
 VARIANTS = gcc clang gcc-san clang-san single small large lean
 
 CC-gcc = gcc
@@ -102,12 +102,20 @@ test-build: $(LIB) $(HEADERS)
 	gcc $(WARN) $(POSIX) -I. examples/epoll.c $(LIB) -o $(B)/examples/epoll
 
 test: deps-test ## build and run all tests: two compilers, sanitizers, valgrind, single file, limits
-	@MAKE='$(MAKE)' test/all.sh $(VARIANTS:%=test-%) test-valgrind test-threads test-build test-examples mutants model style
+	@MAKE='$(MAKE)' test/all.sh $(VARIANTS:%=test-%) test-valgrind test-threads test-build test-examples sim mutants model style
 
 test-examples: test-build $(B)/demo
 	test/examples.sh $(B)
 
-mutants: ## take out one rule at a time and see the tests fail
+SEEDS = 20000
+$(B)/sim: test/sim.c test/mini.c test/mini.h test/tap.h redlock.c resp.c $(HEADERS)
+	@mkdir -p $(@D)
+	$(CC) -O2 -g $(WARN) $(POSIX) -I. -Itest $< test/mini.c redlock.c resp.c -o $@
+
+sim: $(B)/sim ## SEEDS=n random histories of several clients and servers with faults; FIRST=n is the first seed
+	prove -v -e '' $< :: $(or $(FIRST),1) $(SEEDS)
+
+mutants: ## take out one rule at a time and see lock_test fail; and which of them the simulator sees
 	prove -e 'sh' test/mutants.sh :: $(B)
 
 $(B)/demo: examples/demo.c test/servers.c test/servers.h $(LIB) $(HEADERS)

@@ -22,7 +22,8 @@
        when a key that it has read changes (CLIENT TRACKING). When so many nodes have told that the
        lock may be free on a quorum, the pause ends within a few round trips, at random. This is a
        hint, never a vote; without it the pause just takes its time. Of several that wait for one
-       lock in one client the first alone is woken: it asks for all.
+       lock in one client the first alone is woken: it asks for all. Only who failed because others
+       had it is woken: who failed for want of voters would be woken by another such one's undoing.
    R8  An extension counts only what members confirm: nodes whose grant arrived while the lock was
        valid, or that confirmed an earlier, successful extension. A failed one leaves the old
        validity standing. None shortens. So a success proves, without any clock, that nobody else
@@ -104,6 +105,7 @@ enum {
     RL_TTL_MAX_MS = 0x7fffffff,
     RL_RAISES_MAX = 4,       /* rounds to agree on a fencing token. R16 */
     RL_QUICK_MAX = 5,        /* quick retries in a row */
+    RL_DIALS_MAX = 0x7000,   /* no connection outlives so many later ones */
     RL_WOKEN_MAX = 6,        /* how often those who were woken in vain draw further apart. R7 */
     RL_REDIAL_MIN_MS = 50,   /* first pause after a failed dial; doubles */
     RL_REDIAL_MAX_MS = 1600, /* longest, before jitter of half of it to both sides */
@@ -413,10 +415,17 @@ static void rl_put_eval(struct resp_writer *w, const struct redlock_lock *op, ui
     rl_put_token(w, op);
 }
 
-static void rl_put_command(struct resp_writer *w, const struct redlock_lock *op, uint8_t command)
+/* Whether an extension may set the key again on a node: not on one whose word counts, or it could run
+   when the lock is over and others have had it, and the node would swear that it was ours. R9 */
+static int rl_heals(const struct redlock_lock *op, uint8_t command, unsigned bit)
 {
-    int heals = op->priv.started_us < op->valid_until_us; /* R9 */
+    return command == RL_PEXPIRE && op->priv.started_us < op->valid_until_us &&
+           !(op->members & bit);
+}
 
+static void rl_put_command(struct resp_writer *w, const struct redlock_lock *op, uint8_t command,
+                           int heals)
+{
     if (command == RL_SET) {
         resp_put_command(w, 6);
         resp_put_text(w, "SET");
@@ -531,6 +540,8 @@ static void rl_unanswered(struct redlock *c, struct redlock_node *node, struct r
     if (rl_takes(command) && op->priv.state != RL_ASK)
         return; /* decided without it */
     rl_clear(&op->priv.waits, bit);
+    if (command == RL_PEXPIRE && op->priv.state != RL_EXTEND)
+        return; /* so is this */
     if (!rl_takes(command) && node->priv.useful && !(op->priv.broken & bit))
         rl_set(&op->priv.todo, bit);
     else
@@ -597,6 +608,9 @@ static void rl_node_wanted(struct redlock *c, struct redlock_node *node)
     node->priv.greeted = RL_HELLO;
     node->priv.greets = node->priv.heard = 0;
     node->priv.run = node->priv.age_s = 0;
+    node->priv.dials++;
+    if ((uint16_t)(node->priv.dials - node->priv.fresh) > RL_DIALS_MAX)
+        node->priv.fresh++;
     if (c->priv.io->dial(c->priv.io->context, node) != 0) {
         redlock_trouble(node, "can't dial", NULL);
         node->state = REDLOCK_NODE_DOWN;
@@ -629,14 +643,15 @@ static int rl_queue(struct redlock *c, struct redlock_node *node, struct redlock
                     uint8_t command, struct redlock_lock *owner)
 {
     struct resp_writer w = resp_pipe_begin(&node->priv.pipe);
+    int heals = rl_heals(op, command, rl_bit(node->priv.index));
 
-    rl_put_command(&w, op, command);
+    rl_put_command(&w, op, command, heals);
     if (w.overflow) { /* make room, once */
         rl_transmit(c, node);
         if (!rl_is_up(node))
             return 0;
         w = resp_pipe_begin(&node->priv.pipe);
-        rl_put_command(&w, op, command);
+        rl_put_command(&w, op, command, heals);
     }
     if (!resp_pipe_waits(&node->priv.pipe))
         node->priv.mark_us = c->priv.now_us;
@@ -648,12 +663,17 @@ static int rl_queue(struct redlock *c, struct redlock_node *node, struct redlock
    forgotten the lock. R14 */
 static int rl_queue_vote(struct redlock *c, struct redlock_node *node, struct redlock_lock *op)
 {
-    redlock_mask bit = rl_bit(node->priv.index);
+    unsigned i = node->priv.index;
+    redlock_mask bit = rl_bit(i);
     uint8_t command = rl_command_of(op);
     int mute = command != RL_DELETE && !rl_past(c, node->priv.votes_us);
 
     if (!rl_queue(c, node, op, command, op))
         return 0;
+    if (rl_heals(op, command, bit) && !(op->priv.doubt & bit)) {
+        rl_set(&op->priv.doubt, bit);
+        op->priv.doubted[i] = node->priv.dials;
+    }
     if (mute) {
         resp_pipe_drop(&node->priv.pipe, op, command);
         node->trouble[0] = '\0';
@@ -704,10 +724,11 @@ static void rl_drop(struct redlock *c, struct redlock_lock *op, redlock_mask mas
             resp_pipe_drop(&c->priv.nodes[i].priv.pipe, op, command);
 }
 
-/* A held lock is given back: grants that still come make no members any more. */
+/* A held lock is given back: what is answered late makes no members any more. */
 static void rl_drop_late(struct redlock *c, struct redlock_lock *op)
 {
     rl_drop(c, op, (redlock_mask)(op->priv.asked & ~(op->members | op->priv.late)), rl_taking(op));
+    rl_drop(c, op, op->priv.waits, RL_PEXPIRE);
 }
 
 /* The votes that did not come in time: they failed, and the nodes are told why. */
@@ -747,6 +768,7 @@ static void rl_finish(struct redlock *c, struct redlock_lock *op, enum redlock_s
 /* A new command to all nodes, a new count of votes. */
 static void rl_begin_round(struct redlock *c, struct redlock_lock *op)
 {
+    rl_drop(c, op, op->priv.waits, RL_PEXPIRE); /* late ones of the round before */
     op->priv.started_us = c->priv.now_us;
     op->priv.todo = rl_all(c);
     op->priv.waits = op->priv.broken = op->priv.denied = 0;
@@ -773,6 +795,7 @@ static void rl_step_start(struct redlock *c, struct redlock_lock *op)
     op->priv.attempts = (uint8_t)(op->priv.attempts + (op->priv.attempts < UINT8_MAX));
     op->priv.outcome = REDLOCK_PENDING;
     op->priv.asked = op->priv.late = op->priv.mute = op->priv.free = op->members = 0;
+    op->priv.doubt = 0;
     op->priv.raises = 0;
     op->fence = 0;
     if (REDLOCK_FENCING && op->fenced && c->priv.io->wall_us != NULL)
@@ -862,19 +885,21 @@ static unsigned rl_largest_holding(const struct redlock *c, const struct redlock
 static enum redlock_status rl_outcome(const struct redlock *c, const struct redlock_lock *op,
                                       int in_time)
 {
-    unsigned quorum = c->priv.quorum;
+    unsigned quorum = c->priv.quorum, same = rl_largest_holding(c, op), untold;
+    redlock_mask others = op->refused;
 
-    if (rl_bits(op->refused) >= quorum) {
-        unsigned same = rl_largest_holding(c, op);
-        unsigned untold = rl_bits(op->refused & (op->priv.todo | op->priv.waits));
-        if (same >= quorum)
-            return REDLOCK_HELD;
+    if (rl_bits(op->refused) < quorum) /* with an even number of nodes it is lost before that */
+        others = (redlock_mask)(op->priv.asked & ~(unsigned)op->granted);
+    untold = rl_bits(others & (op->priv.todo | op->priv.waits));
+    if (same >= quorum)
+        return REDLOCK_HELD;
+    if (rl_bits((unsigned)(op->granted | op->refused)) >= quorum) {
         if (same + untold + rl_bits(op->refused & op->failed) < quorum)
             return REDLOCK_SPLIT;
-        return untold > 0 && in_time ? REDLOCK_PENDING : REDLOCK_HELD;
+        if (untold > 0 && in_time)
+            return REDLOCK_PENDING;
+        return rl_bits(op->refused) >= quorum ? REDLOCK_HELD : REDLOCK_SPLIT;
     }
-    if (rl_bits((unsigned)(op->granted | op->refused)) >= quorum)
-        return REDLOCK_SPLIT;
     return rl_bits(op->priv.denied) > c->priv.count - quorum ? REDLOCK_DENIED : REDLOCK_UNREACHABLE;
 }
 
@@ -948,6 +973,18 @@ static int rl_has_key(const struct redlock_lock *op, const void *key, size_t key
     return 0;
 }
 
+static int rl_others_had_it(const struct redlock_lock *op)
+{
+    return op->priv.outcome == REDLOCK_HELD || op->priv.outcome == REDLOCK_SPLIT;
+}
+
+/* Enough nodes say so, and that others had it is why the last attempt failed. For want of voters those
+   who wait would only wake one another with their releases. R7 */
+static int rl_may_be_free(const struct redlock *c, const struct redlock_lock *op)
+{
+    return rl_bits(op->priv.free) >= c->priv.quorum && rl_others_had_it(op);
+}
+
 /* Nodes of this mask say that the lock with this key may be free, of which `known` bytes are known. If
    they are enough now, one that pauses for it is woken; the next has to be told anew. R7 */
 static void rl_hint(struct redlock *c, unsigned mask, const void *key, size_t key_size,
@@ -964,7 +1001,7 @@ static void rl_hint(struct redlock *c, unsigned mask, const void *key, size_t ke
             rl_set(&op->priv.free, mask);
             if (woken != NULL) {
                 op->priv.free = 0;
-            } else if (op->priv.state == RL_PAUSE && rl_bits(op->priv.free) >= c->priv.quorum) {
+            } else if (op->priv.state == RL_PAUSE && rl_may_be_free(c, op)) {
                 woken = op;
                 rl_touch(c, op);
             }
@@ -976,7 +1013,7 @@ static void rl_hint(struct redlock *c, unsigned mask, const void *key, size_t ke
 static void rl_retry(struct redlock *c, struct redlock_lock *op)
 {
     enum redlock_status outcome = (enum redlock_status)op->priv.outcome;
-    int others = outcome == REDLOCK_HELD || outcome == REDLOCK_SPLIT;
+    int others = rl_others_had_it(op);
     int again = others || outcome == REDLOCK_UNREACHABLE || outcome == REDLOCK_TOO_LATE;
     int quick = outcome == REDLOCK_SPLIT || (outcome == REDLOCK_UNREACHABLE && op->priv.broken);
     uint64_t pause_us;
@@ -1042,7 +1079,7 @@ static void rl_step_owing(struct redlock *c, struct redlock_lock *op)
 
 static void rl_step_pause(struct redlock *c, struct redlock_lock *op)
 {
-    if (rl_bits(op->priv.free) >= c->priv.quorum) { /* R7 */
+    if (rl_may_be_free(c, op)) { /* R7 */
         uint64_t soon_us = c->priv.now_us + rl_random_below(c, rl_quick_us(c, op->priv.woken));
         op->priv.woken = (uint8_t)(op->priv.woken + (op->priv.woken < RL_WOKEN_MAX));
         op->priv.due_us = soon_us < op->priv.due_us ? soon_us : op->priv.due_us;
@@ -1078,17 +1115,18 @@ static void rl_keep_until(struct redlock_lock *op, uint64_t moment_us)
     op->priv.due_us = moment_us < op->valid_until_us ? moment_us : op->valid_until_us;
 }
 
-/* The extension is over. What said that it is not ours there is no member any more; what was healed
-   is one again, if this round proved that nobody else had the lock. R8, R9 */
+/* The extension is over. Who confirmed or healed it is a member from the next round on, if this one
+   proved that nobody else had the lock, and unless a healing that was never answered may still be on its
+   way there. R8, R9 */
 static void rl_end_extension(struct redlock *c, struct redlock_lock *op, enum redlock_status status)
 {
-    rl_drop(c, op, op->priv.waits, RL_PEXPIRE);
-    op->priv.waits = op->priv.todo = 0;
-    rl_clear(&op->members, op->refused | op->priv.healed);
-    if (status == REDLOCK_OK) {
+    op->priv.todo = 0;
+    if (status != REDLOCK_OK) {
+        rl_drop(c, op, op->priv.waits, RL_PEXPIRE);
+        op->priv.waits = 0;
+    } else { /* whose answers that come late are heard */
         op->valid_until_us = rl_valid_until(c, op);
-        rl_set(&op->members,
-               op->granted | op->priv.healed); /* these count from the next round on */
+        rl_set(&op->members, (op->granted | op->priv.healed) & ~(unsigned)op->priv.doubt);
         rl_clear(&op->priv.mute, op->granted | op->priv.healed);
         op->extended++;
     }
@@ -1112,8 +1150,6 @@ static void rl_end_extension(struct redlock *c, struct redlock_lock *op, enum re
 
 static void rl_step_extend(struct redlock *c, struct redlock_lock *op)
 {
-    redlock_mask no = 0;
-
     rl_merge_late_grants(c, op);
     if (op->priv.due_us == 0) {
         rl_begin_round(c, op);
@@ -1126,15 +1162,13 @@ static void rl_step_extend(struct redlock *c, struct redlock_lock *op)
         }
     }
     rl_queue_all(c, op);
-    rl_set(&no, op->refused | op->priv.healed);
     if (op->priv.outcome == REDLOCK_CANCELLED) {
         rl_end_extension(c, op, REDLOCK_CANCELLED);
     } else if (rl_bits(op->granted & op->members & ~(unsigned)op->priv.mute) >= c->priv.quorum) {
         rl_end_extension(c, op, rl_past(c, rl_valid_until(c, op)) ? REDLOCK_TOO_LATE : REDLOCK_OK);
-    } else if (rl_bits(op->members & ~(unsigned)no) < c->priv.quorum) {
+    } else if (rl_bits(op->members) < c->priv.quorum) {
         rl_end_extension(c, op, REDLOCK_LOST);
-    } else if (rl_bits(op->members & ~(unsigned)(no | op->failed | op->priv.mute)) <
-               c->priv.quorum) {
+    } else if (rl_bits(op->members & ~(unsigned)(op->failed | op->priv.mute)) < c->priv.quorum) {
         rl_end_extension(c, op, REDLOCK_UNREACHABLE);
     } else if (rl_past(c, op->priv.due_us)) {
         rl_too_slow(c, op);
@@ -1345,6 +1379,9 @@ static void rl_count_vote(struct redlock_lock *op, unsigned i, enum rl_vote vote
         rl_set(&op->failed, bit);
         if (rl_is_denial(item))
             rl_set(&op->priv.denied, bit);
+    } else if (op->priv.state == RL_EXTEND && vote == RL_NO && (op->members & bit)) {
+        rl_clear(&op->members, bit); /* gone there: its word counts no more, */
+        rl_set(rl_heals(op, RL_PEXPIRE, bit) ? &op->priv.todo : &op->refused, bit); /* so heal it */
     } else if (op->priv.state != RL_UNDO) {
         rl_set(vote == RL_YES  ? &op->granted
                : vote == RL_NO ? &op->refused
@@ -1353,6 +1390,37 @@ static void rl_count_vote(struct redlock_lock *op, unsigned i, enum rl_vote vote
     } else if (item->kind == RESP_INTEGER) {
         rl_set(&op->priv.free, bit);
     }
+}
+
+/* An answer has come. Has all been run that was sent on that connection of the node, if it ever will be? Yes
+   if it is this one, as answers come in order; or if the server is another process now. R9 */
+static int rl_is_over(const struct redlock_node *node, uint16_t dial)
+{
+    uint16_t since = (uint16_t)(node->priv.dials - dial);
+
+    return since == 0 || since > (uint16_t)(node->priv.dials - node->priv.fresh);
+}
+
+/* An answer to an extension, and whether its round is over: if so, it had succeeded, and the slower nodes
+   may still become members or cease to be while it is valid. R8 */
+static void rl_extended(struct redlock_node *node, struct redlock_lock *op, enum rl_vote vote)
+{
+    unsigned i = node->priv.index;
+    redlock_mask bit = rl_bit(i);
+
+    if (rl_is_over(node, op->priv.doubted[i]))
+        rl_clear(&op->priv.doubt, bit);
+    if (vote == RL_NO)
+        rl_clear(&op->priv.late, bit); /* it had been granted, maybe, but that is past */
+    if (op->priv.state == RL_EXTEND) {
+        rl_count_vote(op, i, vote, &node->priv.pipe.reader.item);
+        return;
+    }
+    rl_clear(&op->priv.waits, bit);
+    if (vote == RL_NO)
+        rl_clear(&op->members, bit);
+    else if (vote != RL_ERROR && !(op->priv.doubt & bit))
+        rl_set(&op->priv.late, bit);
 }
 
 /* A reply has come. 0: it can't be the answer to what was asked. */
@@ -1375,6 +1443,8 @@ static int rl_answered(struct redlock *c, struct redlock_node *node, const struc
     if (rl_takes(who->tag) && op->priv.state != RL_ASK) { /* it is decided: a late grant. R8 */
         if (vote == RL_YES)
             rl_set(&op->priv.late, rl_bit(node->priv.index));
+    } else if (who->tag == RL_PEXPIRE) {
+        rl_extended(node, op, vote);
     } else {
         rl_count_vote(op, node->priv.index, vote, item);
     }
@@ -1422,6 +1492,9 @@ static void rl_hear_info(struct redlock *c, struct redlock_node *node, const str
         return;
     }
     node->priv.run = rl_hash(item);
+    if (node->priv.last_run != 0 && node->priv.last_run != node->priv.run)
+        node->priv.fresh = node->priv.dials;
+    node->priv.last_run = node->priv.run;
     for (i = 0; i < c->priv.count; i++) /* R13 */
         if (i != node->priv.index && rl_is_up(&c->priv.nodes[i]) &&
             c->priv.nodes[i].priv.run == node->priv.run) {
@@ -1779,7 +1852,6 @@ enum redlock_status redlock_release_start(struct redlock *client, struct redlock
     if (lock->priv.asked == 0)
         return REDLOCK_GONE;
     lock->valid_until_us = 0;
-    rl_drop(client, lock, lock->priv.waits, RL_PEXPIRE); /* of an automatic extension */
     rl_drop_late(client, lock);
     return rl_begin(client, lock, RL_RELEASE, wait_ms);
 }

@@ -145,11 +145,14 @@ struct redlock_node {
         uint64_t mark_us;  /* its wait began then. DOWN: the next dial */
         uint64_t votes_us; /* what is sent before does not count. R14 */
         uint32_t pause_ms;
-        uint32_t run;    /* which run of which server, hashed; 0: not known. R13 */
-        uint32_t age_s;  /* of that run, as the server said */
-        uint8_t greeted; /* how far the greeting was queued, a command */
-        uint8_t greets;  /* its answers that are due */
-        uint8_t heard;   /* of the answer that is coming: which part is next */
+        uint32_t run;      /* which run of which server, hashed; 0: not known. R13 */
+        uint32_t age_s;    /* of that run, as the server said */
+        uint8_t greeted;   /* how far the greeting was queued, a command */
+        uint8_t greets;    /* its answers that are due */
+        uint8_t heard;     /* of the answer that is coming: which part is next */
+        uint32_t last_run; /* what `run` was on the connection before, or is */
+        uint16_t dials;    /* which connection it is, */
+        uint16_t fresh;    /* and which was the first to this run of the server */
         uint8_t index, useful, replied;
         uint8_t plain;  /* it knows no HELLO: RESP2 */
         uint8_t denied; /* what is wrong with it will not mend itself */
@@ -305,8 +308,10 @@ struct redlock_lock {
         redlock_mask agreed; /* nodes whose count is `fence`; without one, that granted it. R16 */
         redlock_mask free;   /* nodes where it may be free for us. R7 */
         redlock_mask healed; /* nodes where it was gone and this round set it again. R9 */
-        uint8_t holder[REDLOCK_NODES_MAX]; /* who has it there, hashed; 0: not known */
-        int8_t outcome;                    /* redlock_status, once decided */
+        redlock_mask doubt;  /* nodes that may still set it again, */
+        uint16_t doubted[REDLOCK_NODES_MAX]; /* since which of their connections. R9 */
+        uint8_t holder[REDLOCK_NODES_MAX];   /* who has it there, hashed; 0: not known */
+        int8_t outcome;                      /* redlock_status, once decided */
         uint8_t state, list;
         uint8_t raises;                       /* rounds to agree on a fencing token */
         uint8_t attempts, quick, slow, woken; /* so far; retries of each kind */

@@ -26,6 +26,6 @@ done
 echo
 echo "What ran:"
 printf '%s' "$summary"
-echo "$checks checks in all; programs: resp_test lock_test chaos_test fake_test net_test server_test node_test url_test thread_test"
+echo "$checks checks in all; programs: resp_test lock_test sim fake_test net_test server_test node_test url_test thread_test"
 echo "$passed passed, $failed failed"
 [ "$failed" -eq 0 ] && [ "$checks" -gt 0 ]

@@ -1,0 +1,368 @@
+/* mini.c - see mini.h.
+
+   SPDX-FileCopyrightText: the redlock authors
+   SPDX-License-Identifier: MIT */
+#include "mini.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void mini_fail(const char *what)
+{
+    printf("Bail out! a server: %s\n", what);
+    exit(1);
+}
+
+static int mini_same(const void *a, unsigned a_size, const void *b, unsigned b_size)
+{
+    return a_size == b_size && memcmp(a, b, a_size) == 0;
+}
+
+/* ---- Keys ----------------------------------------------------------------------------------- */
+
+struct mini_key *mini_find(struct mini_server *server, const void *name, unsigned size)
+{
+    unsigned i;
+
+    for (i = 0; i < server->used; i++) {
+        struct mini_key *key = &server->keys[i];
+        if (key->name.size > 0 && key->until_us <= server->now_us)
+            key->name.size = 0;
+        if (mini_same(key->name.bytes, key->name.size, name, size))
+            return key;
+    }
+    return NULL;
+}
+
+struct mini_key *mini_store(struct mini_server *server, struct mini_word name,
+                            struct mini_word value, uint64_t until_us)
+{
+    struct mini_key *key = mini_find(server, name.bytes, name.size);
+    unsigned i;
+
+    for (i = 0; key == NULL && i < MINI_KEYS; i++)
+        if (server->keys[i].name.size == 0 || i >= server->used)
+            key = &server->keys[i];
+    if (key == NULL || name.size > sizeof key->name.bytes || value.size > sizeof key->value) {
+        mini_fail("no room for a key");
+        return NULL;
+    }
+    if (key == &server->keys[server->used])
+        server->used++;
+    memcpy(key->name.bytes, name.bytes, name.size);
+    memcpy(key->value, value.bytes, value.size);
+    key->name.size = name.size;
+    key->value_size = value.size;
+    key->until_us = until_us;
+    return key;
+}
+
+static struct mini_key *mini_found(struct mini_server *server, struct mini_word name)
+{
+    return mini_find(server, name.bytes, name.size);
+}
+
+static int mini_owns(const struct mini_key *key, struct mini_word token)
+{
+    return mini_same(key->value, key->value_size, token.bytes, token.size);
+}
+
+/* The session has read it, and is told when it changes. */
+static void mini_track(struct mini_session *session, struct mini_word name)
+{
+    struct mini_name *tracked = session->tracked;
+    int i, to = -1;
+
+    for (i = 0; i < MINI_TRACKED; i++)
+        if (tracked[i].size == 0 ||
+            mini_same(tracked[i].bytes, tracked[i].size, name.bytes, name.size))
+            to = i;
+    if (to < 0)
+        return;
+    memcpy(tracked[to].bytes, name.bytes, name.size);
+    tracked[to].size = name.size;
+}
+
+unsigned mini_told(struct mini_session *session, struct mini_word name, char push[MINI_REPLY])
+{
+    int i;
+
+    for (i = 0; i < MINI_TRACKED; i++)
+        if (mini_same(session->tracked[i].bytes, session->tracked[i].size, name.bytes, name.size)) {
+            session->tracked[i].size = 0;
+            return (unsigned)sprintf(push, ">2\r\n$10\r\ninvalidate\r\n*1\r\n$%u\r\n%.*s\r\n",
+                                     name.size, (int)name.size, name.bytes);
+        }
+    return 0;
+}
+
+/* ---- Commands of a lock --------------------------------------------------------------------- */
+
+static uint64_t mini_decimal(struct mini_word digits)
+{
+    uint64_t number = 0;
+
+    for (; digits.size > 0; digits.size--)
+        number = number * 10 + (uint64_t)(*digits.bytes++ - '0');
+    return number;
+}
+
+static uint64_t mini_end_us(const struct mini_server *server, const struct mini_command *command)
+{
+    return server->now_us + command->ttl_ms * (uint64_t)1000;
+}
+
+/* The two scripts of a fencing token. */
+static long long mini_run_fence(struct mini_server *server, struct mini_command *command)
+{
+    const struct mini_word *last = &command->arguments[command->argument_count];
+    struct mini_key *found = mini_found(server, command->keys[0]);
+    struct mini_key *counter = mini_found(server, command->keys[1]);
+    struct mini_word digits;
+    char text[24];
+    uint64_t count = 0,
+             proposal = mini_decimal(last[-2]) * ((uint64_t)1 << 32) + mini_decimal(last[-1]);
+
+    if (command->kind == 'F' ? found != NULL
+                             : found == NULL || !mini_owns(found, command->arguments[0]))
+        return -1;
+    if (counter != NULL) {
+        digits.bytes = counter->value;
+        digits.size = counter->value_size;
+        count = mini_decimal(digits);
+    }
+    if (command->kind == 'F')
+        count++;
+    if (count < proposal)
+        count = proposal;
+    digits.bytes = text;
+    digits.size = (unsigned)sprintf(text, "%llu", (unsigned long long)count);
+    mini_store(server, command->keys[1], digits, UINT64_MAX);
+    if (command->kind == 'F')
+        mini_store(server, command->keys[0], command->arguments[0], mini_end_us(server, command));
+    command->changed |= command->kind == 'F';
+    return (long long)count;
+}
+
+/* Taking and extending, of one key or several: 1 or 2, or 0. */
+static int mini_run_all(struct mini_server *server, struct mini_command *command)
+{
+    struct mini_word token = command->arguments[0];
+    unsigned i;
+    int answer = 1;
+
+    for (i = 0; i < command->key_count; i++) {
+        const struct mini_key *found = mini_found(server, command->keys[i]);
+        if (found != NULL && (command->kind != 'E' || !mini_owns(found, token)))
+            return 0;
+        if (found == NULL && command->kind == 'E' && !command->heals)
+            return 0;
+        if (found == NULL && command->kind == 'E')
+            answer = 2;
+    }
+    for (i = 0; i < command->key_count; i++) {
+        mini_store(server, command->keys[i], token, mini_end_us(server, command));
+        command->changed = (uint16_t)(command->changed | 1U << i);
+    }
+    return answer;
+}
+
+/* The reply to a release. */
+static void mini_run_delete(struct mini_server *server, struct mini_session *session,
+                            struct mini_command *command, char *reply)
+{
+    unsigned i;
+
+    strcpy(reply, ":1\r\n");
+    for (i = 0; i < command->key_count; i++) {
+        struct mini_key *found = mini_found(server, command->keys[i]);
+        if (found != NULL && session->tracking)
+            mini_track(session, command->keys[i]);
+        if (found != NULL && mini_owns(found, command->arguments[0])) {
+            found->name.size = 0;
+            command->changed = (uint16_t)(command->changed | 1U << i);
+        } else if (found != NULL) {
+            sprintf(reply, "$%u\r\n%.*s\r\n", found->value_size, (int)found->value_size,
+                    found->value);
+        } else if (reply[1] == '1' && reply[0] == ':') {
+            strcpy(reply, ":0\r\n");
+        }
+    }
+}
+
+/* ---- The greeting --------------------------------------------------------------------------- */
+
+/* As far as the library looks at the answers. */
+static void mini_greet(struct mini_server *server, struct mini_session *session,
+                       const struct mini_command *command, char *reply)
+{
+    char run[8], age[16], kind = command->kind;
+    const struct mini_word *last = &command->words[command->count - 1];
+    int secret = kind == 'A' || (kind == 'H' && command->count == 5);
+    int right =
+        server->password == NULL || (secret && mini_same(last->bytes, last->size, server->password,
+                                                         (unsigned)strlen(server->password)));
+
+    sprintf(run, "%05u", server->run % 100000);
+    sprintf(age, "%d", server->age_s);
+    strcpy(reply, "+OK\r\n");
+    if (kind == 'H' && server->hello != NULL) {
+        strcpy(reply, server->hello);
+        return;
+    }
+    if (kind == 'H' && server->old)
+        sprintf(reply, "-ERR unknown command `HELLO`, with args beginning with: `3`, %.*s\r\n",
+                (int)last->size, last->bytes);
+    else if (secret && !right)
+        strcpy(reply, "-WRONGPASS invalid username-password pair or user is disabled.\r\n");
+    else if (!session->known && !right)
+        strcpy(reply, "-NOAUTH Authentication required.\r\n");
+    else if (kind == 'H')
+        strcpy(reply, "%7\r\n$6\r\nserver\r\n$5\r\nredis\r\n$7\r\nversion\r\n$6\r\n7.0.15\r\n"
+                      "$5\r\nproto\r\n:3\r\n$2\r\nid\r\n:3\r\n$4\r\nmode\r\n$10\r\nstandalone\r\n"
+                      "$4\r\nrole\r\n$6\r\nmaster\r\n$7\r\nmodules\r\n*0\r\n");
+    else if (kind == 'T' && server->no_pushes)
+        strcpy(reply,
+               "-NOPERM this user has no permissions to run the 'client|tracking' command\r\n");
+    else if (kind == 'T')
+        session->tracking = 1;
+    else if (kind == 'I' && server->no_info)
+        strcpy(reply,
+               "-ERR The user executing the script can't run this command or subcommand\r\n");
+    else if (kind == 'I')
+        sprintf(reply, "*2\r\n$%u\r\n%s\r\n$%u\r\n%s\r\n", (unsigned)strlen(run), run,
+                (unsigned)strlen(age), age);
+    else if (kind == 'L')
+        session->database = (int)mini_decimal(*last);
+    session->known |= reply[0] != '-' && (secret || right);
+    session->resp3 |= kind == 'H' && reply[0] == '%';
+}
+
+unsigned mini_run(struct mini_server *server, struct mini_session *session,
+                  struct mini_command *command, char reply[MINI_REPLY])
+{
+    if (!mini_is_of_a_lock(command))
+        mini_greet(server, session, command, reply);
+    else if (server->password != NULL && !session->known)
+        mini_fail("a command before the greeting");
+    else if (command->kind == 'D')
+        mini_run_delete(server, session, command, reply);
+    else if (command->kind == 'F' || command->kind == 'R')
+        sprintf(reply, ":%lld\r\n", mini_run_fence(server, command));
+    else if (command->kind != 'S')
+        sprintf(reply, ":%d\r\n", mini_run_all(server, command));
+    else if (mini_run_all(server, command) == 1)
+        strcpy(reply, "+OK\r\n");
+    else
+        strcpy(reply, session->resp3 ? "_\r\n" : "$-1\r\n");
+    return (unsigned)strlen(reply);
+}
+
+/* ---- Reading -------------------------------------------------------------------------------- */
+
+static int mini_number(const char **at, const char *end, char type, unsigned *number)
+{
+    const char *p = *at;
+
+    if (p == end)
+        return 0;
+    if (*p++ != type)
+        mini_fail("not a command");
+    for (*number = 0; p != end && *p != '\r'; p++)
+        *number = *number * 10 + (unsigned)(*p - '0');
+    if (end - p < 2)
+        return 0;
+    *at = p + 2;
+    return 1;
+}
+
+/* Splits one command into words; 0 when it is not whole yet. */
+static unsigned mini_words(const char *at, const char *end, struct mini_word *words, unsigned *used)
+{
+    const char *start = at;
+    unsigned count, i;
+
+    if (!mini_number(&at, end, '*', &count))
+        return 0;
+    if (count > 16)
+        mini_fail("a command of many words");
+    for (i = 0; i < count; i++) {
+        if (!mini_number(&at, end, '$', &words[i].size))
+            return 0;
+        if ((size_t)(end - at) < words[i].size + 2)
+            return 0;
+        words[i].bytes = at;
+        at += words[i].size + 2;
+    }
+    *used = (unsigned)(at - start);
+    return count;
+}
+
+static int mini_has(struct mini_word word, const char *part)
+{
+    unsigned i, size = (unsigned)strlen(part);
+
+    for (i = 0; i + size <= word.size; i++)
+        if (memcmp(word.bytes + i, part, size) == 0)
+            return 1;
+    return 0;
+}
+
+static char mini_kind(const struct mini_word *words, unsigned count)
+{
+    static const struct {
+        const char *name;
+        char kind;
+    } greetings[] = {{"HELLO", 'H'}, {"AUTH", 'A'}, {"SELECT", 'L'}, {"CLIENT", 'T'}};
+    static const struct {
+        const char *part;
+        char kind;
+    } scripts[] = {{"'info'", 'I'},    {"'incr'", 'F'}, {"n=tonumber(", 'R'},
+                   {"'pexpire'", 'E'}, {"'del'", 'D'},  {"'exists'", 'M'}};
+    unsigned i;
+
+    for (i = 0; i < 4; i++)
+        if (words[0].size == strlen(greetings[i].name) &&
+            memcmp(words[0].bytes, greetings[i].name, words[0].size) == 0)
+            return greetings[i].kind;
+    if (count == 6 && memcmp(words[0].bytes, "SET", 3) == 0)
+        return 'S';
+    for (i = 0; i < sizeof scripts / sizeof *scripts && count >= 3; i++)
+        if (words[0].size == 4 && memcmp(words[0].bytes, "EVAL", 4) == 0 &&
+            mini_has(words[1], scripts[i].part))
+            return scripts[i].kind;
+    mini_fail("a command that it does not know");
+    return '?';
+}
+
+int mini_is_of_a_lock(const struct mini_command *command)
+{
+    return strchr("SMFRED", command->kind) != NULL;
+}
+
+unsigned mini_read(const char *bytes, unsigned size, struct mini_command *command)
+{
+    const struct mini_word *words = command->words;
+    unsigned used, keys;
+
+    command->count = mini_words(bytes, bytes + size, command->words, &used);
+    if (command->count == 0)
+        return 0;
+    command->kind = mini_kind(words, command->count);
+    command->changed = command->heals = 0;
+    command->ttl_ms = 0;
+    if (!mini_is_of_a_lock(command))
+        return used;
+    keys = command->kind == 'S' ? 1 : 3;
+    command->keys = &words[keys];
+    command->key_count = keys == 1 ? 1 : (unsigned)mini_decimal(words[2]);
+    command->arguments = command->keys + command->key_count;
+    command->argument_count = command->count - keys - command->key_count;
+    command->heals = command->kind == 'E' && command->argument_count == 2;
+    if (strchr("MFE", command->kind) != NULL)
+        command->ttl_ms = (uint32_t)mini_decimal(command->arguments[1]);
+    if (command->kind == 'S')
+        command->ttl_ms = (uint32_t)mini_decimal(words[5]);
+    return used;
+}
