@@ -16,7 +16,7 @@ LARGE = -DRESP_OUT_MAX=16384 -DRESP_PIPELINE_MAX=255 -DREDLOCK_NODES_MAX=16
 TIGHT = -DRESP_PIPELINE_MAX=4 -DRESP_DEPTH_MAX=2 -DREDLOCK_POOL_MAX=20 -DRESP_OUT_MAX=603
 LEAN = -DREDLOCK_FENCING=0 -DREDLOCK_SEVERAL_KEYS=0 -DREDLOCK_WAKE_UP=0 -DRESP_OUT_MAX=349
 
-.PHONY: all help deps deps-demo deps-test deps-model deps-interop deps-figures demo test amalgamation mutants model interop coverage size bench style sim clean test-build \
+.PHONY: all help deps deps-demo deps-test deps-model deps-interop deps-figures demo test amalgamation mutants model interop coverage size bench style sim fuzz clean test-build \
         test-examples test-threads test-valgrind $(VARIANTS:%=test-%)
 .DELETE_ON_ERROR:
 
@@ -114,6 +114,10 @@ $(B)/sim: test/sim.c test/mini.c test/mini.h test/tap.h redlock.c resp.c $(HEADE
 
 sim: $(B)/sim ## SEEDS=n random histories of several clients and servers with faults; FIRST=n is the first seed
 	prove -v -e '' $< :: $(or $(FIRST),1) $(SEEDS)
+
+SECONDS = 60
+fuzz: deps-test ## SECONDS=n of libFuzzer for each: decoder, addresses, the whole client
+	prove -v -e 'sh' test/fuzz/fuzz.sh :: $(B) $(SECONDS)
 
 mutants: ## take out one rule at a time and see lock_test fail; and which of them the simulator sees
 	prove -e 'sh' test/mutants.sh :: $(B)
