@@ -351,7 +351,8 @@ unsigned mini_read(const char *bytes, unsigned size, struct mini_command *comman
         return 0;
     command->kind = mini_kind(words, command->count);
     command->changed = command->heals = 0;
-    command->ttl_ms = 0;
+    command->ttl_ms = command->key_count = command->argument_count = 0;
+    command->keys = command->arguments = NULL;
     if (!mini_is_of_a_lock(command))
         return used;
     keys = command->kind == 'S' ? 1 : 3;
