@@ -102,7 +102,7 @@ test-build: $(LIB) $(HEADERS)
 	gcc $(WARN) $(POSIX) -I. examples/epoll.c $(LIB) -o $(B)/examples/epoll
 
 test: deps-test ## build and run all tests: two compilers, sanitizers, valgrind, single file, limits
-	@MAKE='$(MAKE)' test/all.sh $(VARIANTS:%=test-%) test-valgrind test-threads test-build test-examples sim mutants model style
+	@MAKE='$(MAKE)' PROGRAMS='$(PROGRAMS) thread_test' test/all.sh $(VARIANTS:%=test-%) test-valgrind test-threads test-build test-examples sim mutants model style
 
 test-examples: test-build $(B)/demo
 	test/examples.sh $(B)
@@ -112,14 +112,14 @@ $(B)/sim: test/sim.c test/mini.c test/mini.h test/tap.h redlock.c resp.c $(HEADE
 	@mkdir -p $(@D)
 	$(CC) -O2 -g $(WARN) $(POSIX) -I. -Itest $< test/mini.c redlock.c resp.c -o $@
 
-sim: $(B)/sim ## SEEDS=n random histories of several clients and servers with faults; FIRST=n is the first seed
-	prove -v -e '' $< :: $(or $(FIRST),1) $(SEEDS)
+sim: deps-test $(B)/sim ## SEEDS=n random histories of several clients and servers with faults; FIRST=n is the first seed
+	prove -v -e '' $(B)/sim :: $(or $(FIRST),1) $(SEEDS)
 
 SECONDS = 60
 fuzz: deps-test ## SECONDS=n of libFuzzer for each: decoder, addresses, the whole client
 	prove -v -e 'sh' test/fuzz/fuzz.sh :: $(B) $(SECONDS)
 
-mutants: ## take out one rule at a time and see lock_test fail; and which of them the simulator sees
+mutants: deps-test ## take out one rule at a time and see lock_test fail; and which of them the simulator sees
 	prove -e 'sh' test/mutants.sh :: $(B)
 
 $(B)/demo: examples/demo.c test/servers.c test/servers.h $(LIB) $(HEADERS)
@@ -137,7 +137,7 @@ interop: deps-interop ## our library and node-redlock (through npm) on the same 
 	prove -e 'sh' test/interop/interop.sh :: $(B)
 
 coverage: deps-test ## lines of the library that the tests run
-	@test/coverage.sh $(B)
+	@test/coverage.sh $(B) $(PROGRAMS)
 
 style: ## formatting, the length of functions and headers, duplicate names
 	@test/style.sh

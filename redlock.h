@@ -147,12 +147,12 @@ struct redlock_node {
         uint32_t pause_ms;
         uint32_t run;      /* which run of which server, hashed; 0: not known. R13 */
         uint32_t age_s;    /* of that run, as the server said */
-        uint8_t greeted;   /* how far the greeting was queued, a command */
-        uint8_t greets;    /* its answers that are due */
-        uint8_t heard;     /* of the answer that is coming: which part is next */
         uint32_t last_run; /* what `run` was on the connection before, or is */
         uint16_t dials;    /* which connection it is, */
         uint16_t fresh;    /* and which was the first to this run of the server */
+        uint8_t greeted;   /* how far the greeting was queued, a command */
+        uint8_t greets;    /* its answers that are due */
+        uint8_t heard;     /* of the answer that is coming: which part is next */
         uint8_t index, useful, replied;
         uint8_t plain;  /* it knows no HELLO: RESP2 */
         uint8_t denied; /* what is wrong with it will not mend itself */

@@ -1,5 +1,5 @@
 #!/bin/sh
-# all.sh TARGET ... - makes each target, one after the other, and says at the end what ran. Fails if one
+# PROGRAMS=... all.sh TARGET ... - makes each target, one after the other, and says at the end what ran. Fails if one
 # of them fails, or if no check was made. The output of each is shown when it has failed.
 #
 # SPDX-FileCopyrightText: the redlock authors
@@ -26,6 +26,6 @@ done
 echo
 echo "What ran:"
 printf '%s' "$summary"
-echo "$checks checks in all; programs: resp_test lock_test sim fake_test net_test server_test node_test url_test thread_test"
+echo "$checks checks in all; programs: $PROGRAMS"
 echo "$passed passed, $failed failed"
 [ "$failed" -eq 0 ] && [ "$checks" -gt 0 ]

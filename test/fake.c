@@ -48,15 +48,11 @@ void fake_put(int node, const char *key, const char *value, uint32_t ttl_ms)
 
 unsigned fake_keys_left(void)
 {
-    unsigned left = 0, i;
+    unsigned left = 0;
     int node;
 
-    for (node = 0; node < FAKE_NODES; node++) {
-        const struct mini_server *server = fake_server(node);
-        for (i = 0; i < server->used && !fake_nodes[node].hung; i++)
-            left += server->keys[i].name.size > 0 && server->keys[i].until_us > fake_now_us &&
-                    server->keys[i].until_us != UINT64_MAX; /* fencing counts stay */
-    }
+    for (node = 0; node < FAKE_NODES; node++)
+        left += fake_nodes[node].hung ? 0 : mini_keys_left(fake_server(node));
     return left;
 }
 

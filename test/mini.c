@@ -10,7 +10,7 @@
 
 void mini_fail(const char *what)
 {
-    printf("Bail out! a server: %s\n", what);
+    printf("Bail out! %s\n", what);
     exit(1);
 }
 
@@ -66,6 +66,16 @@ static struct mini_key *mini_found(struct mini_server *server, struct mini_word 
 static int mini_owns(const struct mini_key *key, struct mini_word token)
 {
     return mini_same(key->value, key->value_size, token.bytes, token.size);
+}
+
+unsigned mini_keys_left(const struct mini_server *server)
+{
+    unsigned i, left = 0;
+
+    for (i = 0; i < server->used; i++)
+        left += server->keys[i].name.size > 0 && server->keys[i].until_us > server->now_us &&
+                server->keys[i].until_us != UINT64_MAX;
+    return left;
 }
 
 /* The session has read it, and is told when it changes. */

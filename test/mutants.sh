@@ -108,12 +108,9 @@ R15|s/op->priv.due_us = op->valid_until_us;/;/|no longer than what is left
 END
 }
 
-# build NAME TEST SOURCE ... - the program TEST with a mutant's redlock.c
-build() {
-    program=$1
-    shift
-    ${CC:-cc} -std=c99 -D_POSIX_C_SOURCE=200809L -O1 -w -I. -Itest "$mine/redlock.c" resp.c test/mini.c "$@" \
-        -o "$mine/$program" 2>"$mine/errors"
+# compile SOURCE OBJECT
+compile() {
+    ${CC:-cc} -std=c99 -D_POSIX_C_SOURCE=200809L -O1 -w -I. -Itest -c "$1" -o "$2"
 }
 
 # Tries the mutant NUMBER of this LINE, in a folder of its own. The simulator need not see it: what
@@ -126,7 +123,10 @@ try() {
     perl -0pe "$edit" redlock.c >"$mine/redlock.c"
     if cmp -s redlock.c "$mine/redlock.c"; then
         verdict="NOT FOUND in redlock.c: mend the table"
-    elif ! build lock_test test/fake.c test/lock_test.c || ! build sim test/sim.c; then
+    elif ! compile "$mine/redlock.c" "$mine/redlock.o" 2>"$mine/errors" ||
+        ! ${CC:-cc} "$mine/redlock.o" "$folder"/resp.o "$folder"/mini.o "$folder"/fake.o "$folder"/lock_test.o \
+            -o "$mine/lock_test" ||
+        ! ${CC:-cc} "$mine/redlock.o" "$folder"/resp.o "$folder"/mini.o "$folder"/sim.o -o "$mine/sim"; then
         verdict="DOES NOT COMPILE: mend the table"
     elif timeout 30 "$mine/lock_test" >"$mine/output" 2>&1; then
         verdict="SURVIVED"
@@ -142,6 +142,10 @@ try() {
 rm -rf "$folder"
 mkdir -p "$folder"
 table >"$folder/table"
+for source in resp.c test/mini.c test/fake.c test/lock_test.c test/sim.c; do
+    object=${source##*/}
+    compile $source "$folder/${object%.c}.o" || exit 1
+done
 total=0
 while IFS= read -r line; do
     total=$((total + 1))

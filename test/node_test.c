@@ -6,6 +6,7 @@
    SPDX-License-Identifier: MIT */
 #include "redlock.h"
 #include "servers.h"
+#include "side.h"
 #include "tap.h"
 
 #include <stdlib.h>
@@ -74,66 +75,6 @@ static void end(struct side *side)
     tell(0, NODES - 1, "FLUSHALL", NULL, NULL, NULL);
 }
 
-static unsigned keys_left(void)
-{
-    unsigned i, left = 0;
-
-    for (i = 0; i < NODES; i++) {
-        tell(i, i, "DBSIZE", NULL, NULL, NULL);
-        left += strcmp(text, "0") != 0;
-    }
-    return left;
-}
-
-/* Waits, 10 s at most, until no server has a key: late releases may still be on their way. */
-static unsigned keys_left_at_last(void)
-{
-    long until = now_ms() + 10000;
-
-    while (keys_left() > 0 && now_ms() < until)
-        sleep_ms(5);
-    return keys_left();
-}
-
-/* Serves a client for a while, or until its lock is not in progress any more. */
-static void serve(struct side *side, long ms)
-{
-    long until = now_ms() + ms;
-    uint8_t events[NODES];
-    unsigned n;
-
-    while (now_ms() < until) {
-        uint64_t wait_us = redlock_tick(&side->client);
-        if (redlock_next_done(&side->client) != NULL)
-            return;
-        for (n = 0; n < side->count; n++)
-            events[n] = (uint8_t)redlock_interest(&side->client, n);
-        redlock_posix()->wait(NULL, side->nodes, side->count, wait_us < 5000 ? wait_us : 5000,
-                              events);
-        for (n = 0; n < side->count; n++)
-            if (events[n] != 0)
-                redlock_event(&side->client, n, events[n]);
-    }
-}
-
-/* Serves a client until every node has answered all or has failed, 10 s at most: what is decided without
-   the slowest says nothing of it yet. */
-static void settle(struct side *side)
-{
-    long until = now_ms() + 10000;
-    unsigned n, busy = 1;
-
-    while (busy > 0 && now_ms() < until) {
-        serve(side, 2);
-        for (n = 0, busy = 0; n < side->count; n++) {
-            const struct redlock_node *node = &side->nodes[n];
-            busy += node->state == REDLOCK_NODE_DIALLING || node->state == REDLOCK_NODE_GREETING ||
-                    resp_pipe_waits(&node->priv.pipe) ||
-                    (redlock_interest(&side->client, n) & REDLOCK_WRITABLE) != 0;
-        }
-    }
-}
-
 static int is_held(const struct side *side)
 {
     return redlock_remaining_ms(&side->client, &side->lock) > 0;
@@ -147,9 +88,9 @@ static void meet_all(struct side *side)
 
     redlock_lock_init(&other, "redlock:other", 13, 20000);
     redlock_acquire(&side->client, &other, 0);
-    settle(side);
+    settle(&side->client);
     redlock_release(&side->client, &other, 5000);
-    settle(side);
+    settle(&side->client);
     redlock_forget(&side->client, &other);
 }
 
@@ -168,7 +109,7 @@ static int try_as(struct side *side, const char *user, const char *password, uin
     set_up(side, &patient);
     meet_all(side);
     status = acquire(side, 0);
-    settle(side);
+    settle(&side->client);
     return status;
 }
 
@@ -223,10 +164,10 @@ static void permissions(void)
         status = try_as(&a, "locker", "secret", 0);
         if (status == REDLOCK_OK)
             redlock_extend(&a.client, &a.lock);
-        settle(&a);
+        settle(&a.client);
         if (status == REDLOCK_OK && strstr(a.nodes[0].trouble, "ermission") == NULL)
             release(&a);
-        settle(&a);
+        settle(&a.client);
         ok(strstr(a.nodes[0].trouble, "ermission") != NULL ||
                strstr(a.nodes[0].trouble, "can't run") != NULL,
            "r12: without %s: %s", needed[n], a.nodes[0].trouble);
@@ -248,7 +189,7 @@ static void databases(void)
     end(&a);
     is_int(try_as(&a, NULL, NULL, 4000000), REDLOCK_UNREACHABLE, "r12: no such database");
     ok(strstr(a.nodes[0].trouble, "DB index") != NULL, "r12: %s", a.nodes[0].trouble);
-    is_int((int)keys_left(), 0, "r12: and nothing was set in another");
+    is_int((int)servers_keys_left(), 0, "r12: and nothing was set in another");
     end(&a);
 }
 
@@ -279,7 +220,7 @@ static void one_server_in_two_places(void)
     a.nodes[2].database = 0;
     set_up(&a, &patient);
     is_int(acquire(&a, 0), REDLOCK_OK, "r13: one server by port and by path, and another");
-    settle(&a);
+    settle(&a.client);
     ok(a.lock.members == 5 || a.lock.members == 6, "r13: have two votes: %x", a.lock.members);
     release(&a);
     server_kill(&servers[1]);
@@ -309,7 +250,7 @@ static int second_holder(const struct redlock_settings *settings)
            (acquire(&a, 0) != REDLOCK_OK || release(&a) != REDLOCK_OK ||
             acquire(&b, 0) != REDLOCK_OK || release(&b) != REDLOCK_OK))
         sleep_ms(50);
-    keys_left_at_last();
+    servers_keys_left_at_last();
     tell(2, 2, "SET", "redlock:key", "in the way", NULL);
     if (acquire(&a, 5000) != REDLOCK_OK)
         ok(0, "r14: two of three");
@@ -341,7 +282,7 @@ static void a_crash_that_forgets(void)
     set_up(&a, &guarded);
     meet_all(&a);
     is_int(acquire(&a, 0), REDLOCK_UNREACHABLE, "r14: who has just started has no vote");
-    settle(&a);
+    settle(&a.client);
     ok(strstr(a.nodes[0].trouble, "forgotten") != NULL, "r14: %s", a.nodes[0].trouble);
     end(&a);
     prepare(&a, 3);
@@ -372,13 +313,13 @@ static void woken_by_another_library(void)
         server_ask(&servers[i], text, sizeof text, "SET", "redlock:key", "theirs", "PX", "60000",
                    NULL);
     redlock_acquire_start(&a.client, &a.lock, 60000);
-    serve(&a, 300);
+    serve(&a.client, 300);
     attempts = a.lock.priv.attempts;
     is_int(a.lock.status, REDLOCK_PENDING, "r07: it waits, for minutes if need be");
     for (i = 0; i < 5; i++)
         server_ask(&servers[i], text, sizeof text, "EVAL", script, "1", "redlock:key", "theirs",
                    NULL);
-    serve(&a, 20000);
+    serve(&a.client, 20000);
     is_int(a.lock.status, REDLOCK_OK, "r07: and is woken by a release of another library");
     is_int((int)(a.lock.priv.attempts - attempts), 1, "r07: with one attempt");
     release(&a);
@@ -386,7 +327,7 @@ static void woken_by_another_library(void)
         server_ask(&servers[i], text, sizeof text, "SET", "redlock:key", "crashed", "PX", "700",
                    NULL);
     redlock_acquire_start(&a.client, &a.lock, 60000);
-    serve(&a, 20000);
+    serve(&a.client, 20000);
     is_int(a.lock.status, REDLOCK_OK, "r07: and when a crashed holder's lock expires");
     release(&a);
     end(&a);
@@ -412,10 +353,10 @@ static void kept_through_restarts(void)
                counts in the round after */
             do {
                 redlock_cancel(&a.client, &a.lock);
-                serve(&a, 5);
+                serve(&a.client, 5);
                 redlock_extend(&a.client, &a.lock);
                 redlock_keep_start(&a.client, &a.lock, 60000);
-                serve(&a, 20);
+                serve(&a.client, 20);
                 gaps += !is_held(&a);
                 stolen += acquire(&b, 0) == REDLOCK_OK;
             } while (a.lock.members != 31 && now_ms() < until);
@@ -426,7 +367,7 @@ static void kept_through_restarts(void)
     is_int((int)few, 0, "r09: on all five nodes in the end of each turn");
     is_int(a.lock.status, REDLOCK_PENDING, "r10: still kept");
     is_int(release(&a), REDLOCK_OK, "r09: released");
-    is_int((int)keys_left_at_last(), 0, "r09: no key is left");
+    is_int((int)servers_keys_left_at_last(), 0, "r09: no key is left");
     redlock_deinit(&b.client);
     end(&a);
 }
@@ -441,7 +382,7 @@ static void lost_when_all_hang(void)
     for (tries = 0; tries < 5; tries++) { /* it is lost, rightly, when the machine stands still */
         acquire(&a, 20000);
         redlock_keep_start(&a.client, &a.lock, 1000);
-        serve(&a, 3500);
+        serve(&a.client, 3500);
         if (a.lock.status == REDLOCK_PENDING)
             break;
         release(&a);
@@ -449,12 +390,12 @@ static void lost_when_all_hang(void)
     is_int(a.lock.status, REDLOCK_PENDING, "r10: a lock of 3 s is kept for longer");
     for (i = 0; i < 3; i++)
         server_pause(&servers[i]);
-    serve(&a, 60000);
+    serve(&a.client, 60000);
     is_int(a.lock.status, REDLOCK_LOST, "r10: all servers hang: lost");
     ok(!is_held(&a), "r10: and not held");
     for (i = 0; i < 3; i++)
         server_resume(&servers[i]);
-    is_int((int)keys_left_at_last(), 0, "r10: no key is left");
+    is_int((int)servers_keys_left_at_last(), 0, "r10: no key is left");
     end(&a);
 }
 
@@ -466,12 +407,12 @@ static void no_memory(void)
     begin(&b, 3);
     meet_all(&b);
     is_int(acquire(&a, 0), REDLOCK_OK, "T35: held");
-    settle(&a);
+    settle(&a.client);
     tell(0, 2, "CONFIG", "SET", "maxmemory", "1");
     b.lock.key = "redlock:other";
     b.lock.key_size = 13;
     is_int(acquire(&b, 0), REDLOCK_UNREACHABLE, "T35: no memory: no new lock");
-    settle(&b);
+    settle(&b.client);
     ok(strstr(b.nodes[0].trouble, "OOM") != NULL, "T35: %s", b.nodes[0].trouble);
     is_int((int)redlock_extend(&a.client, &a.lock), REDLOCK_OK,
            "T35: but what is held is extended");
@@ -506,7 +447,7 @@ static void fencing(void)
     ok(last >= 201 && last <= 3001, "r16: a token of at least the quorum's largest: %lu",
        (unsigned long)last);
     for (i = 0; i < 60; i++) {
-        serve(&a, 5);
+        serve(&a.client, 5);
         tell(i % 5, i % 5, "DEL", "redlock:key", NULL, NULL); /* it is gone there by itself */
         tell((i + 1) % 5, (i + 1) % 5, "INCR", "redlock:key:fence", NULL, NULL);
         tell((i + 2) % 5, (i + 2) % 5, "INCR", "redlock:key:fence", NULL, NULL);
@@ -534,7 +475,7 @@ static void fencing(void)
     is_int(acquire(&a, 5000), REDLOCK_OK, "r16: the last token that Lua can count");
     release(&a);
     is_int(acquire(&a, 0), REDLOCK_UNREACHABLE, "r16: and no more after it");
-    settle(&a);
+    settle(&a.client);
     ok(strstr(a.nodes[0].trouble, "fencing token too large") != NULL, "r16: %s",
        a.nodes[0].trouble);
     redlock_deinit(&b.client);
@@ -556,7 +497,7 @@ static void several_keys(void)
     is_int(acquire(&b, 0), REDLOCK_HELD, "several keys: one of them is refused to another");
     is_int((int)redlock_extend(&a.client, &a.lock), REDLOCK_OK, "several keys: extended");
     is_int(release(&a), REDLOCK_OK, "several keys: released");
-    is_int((int)keys_left_at_last(), 0, "several keys: all of them");
+    is_int((int)servers_keys_left_at_last(), 0, "several keys: all of them");
     is_int(acquire(&b, 5000), REDLOCK_OK, "several keys: one of them is another's now");
     is_int(acquire(&a, 0), REDLOCK_HELD, "several keys: so all are refused");
     tell(0, 2, "EXISTS", "redlock:key", "redlock:b", NULL);

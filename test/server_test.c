@@ -5,6 +5,7 @@
    SPDX-License-Identifier: MIT */
 #include "redlock.h"
 #include "servers.h"
+#include "side.h"
 #include "tap.h"
 
 #include <stdlib.h>
@@ -74,48 +75,6 @@ static const char *value_at_last(unsigned i)
     return text;
 }
 
-static unsigned keys_left(void)
-{
-    unsigned i, left = 0;
-
-    for (i = 0; i < NODES; i++)
-        left += strcmp(server_ask(&servers[i], text, sizeof text, "DBSIZE", NULL), "0") != 0;
-    return left;
-}
-
-/* Waits, 10 s at most, until no server has a key: late releases may still be on their way. */
-static unsigned keys_left_at_last(void)
-{
-    long until = now_ms() + 10000;
-
-    while (keys_left() > 0 && now_ms() < until)
-        sleep_ms(5);
-    return keys_left();
-}
-
-/* Serves a client that wants nothing until its connections are up, all bytes have left and all answers
-   have come, 10 s at most: the release for a node whose connection had just broken goes then. */
-static void settle(struct side *side)
-{
-    long until = now_ms() + 10000;
-    unsigned n, busy = 1;
-
-    while (busy > 0 && now_ms() < until) {
-        uint8_t events[NODES];
-
-        redlock_tick(&side->client);
-        for (n = 0, busy = 0; n < NODES; n++) {
-            events[n] = (uint8_t)redlock_interest(&side->client, n);
-            busy +=
-                (events[n] & REDLOCK_WRITABLE) != 0 || resp_pipe_waits(&side->nodes[n].priv.pipe);
-        }
-        redlock_posix()->wait(NULL, side->nodes, NODES, 10000, events);
-        for (n = 0; n < NODES; n++)
-            if (events[n] != 0)
-                redlock_event(&side->client, n, events[n]);
-    }
-}
-
 static void on_the_wire(void)
 {
     struct side a, b;
@@ -125,9 +84,9 @@ static void on_the_wire(void)
     begin(&a, 5, &patient);
     begin(&b, 5, &patient);
     acquire(&a, 0); /* so that all connections are up */
-    settle(&a);
+    settle(&a.client);
     release(&a);
-    settle(&a);
+    settle(&a.client);
     is_int(acquire(&a, 0), REDLOCK_OK, "acquired");
     ok(redlock_remaining_ms(&a.client, &a.lock) <= 19798, "validity is below ttl - drift");
     is_int(acquire(&b, 0), REDLOCK_HELD, "another is refused");
@@ -140,10 +99,10 @@ static void on_the_wire(void)
     is_int((int)redlock_extend(&b.client, &b.lock), REDLOCK_LOST, "T20: the refused can't extend");
     is_int(release(&b), REDLOCK_GONE, "nor release");
     is_int(release(&a), REDLOCK_OK, "released");
-    is_int((int)keys_left_at_last(), 0, "no key is left");
+    is_int((int)servers_keys_left_at_last(), 0, "no key is left");
     is_int(acquire(&b, 20000), REDLOCK_OK, "the other gets it now");
     is_int(release(&b), REDLOCK_OK, "and releases it");
-    is_int((int)keys_left_at_last(), 0, "no key is left");
+    is_int((int)servers_keys_left_at_last(), 0, "no key is left");
     redlock_deinit(&a.client);
     end(&b);
 }
@@ -162,7 +121,8 @@ static void another_library(void)
     ok(strcmp(value(0), "theirs") == 0, "whose key stays: %s", text);
     for (i = 0; i < 3; i++)
         server_ask(&servers[i], text, sizeof text, "DEL", "key", NULL);
-    is_int((int)keys_left_at_last(), 0, "r04 T6 T37: nothing of ours is left by the attempt");
+    is_int((int)servers_keys_left_at_last(), 0,
+           "r04 T6 T37: nothing of ours is left by the attempt");
     is_int(acquire(&a, 5000), REDLOCK_OK, "free: acquired");
     for (i = 0; i < 3; i++)
         server_ask(&servers[i], text, sizeof text, "SET", "key", "theirs", NULL);
@@ -195,7 +155,7 @@ static void dead_servers(void)
         server_restart(&servers[i]);
     is_int(acquire(&a, 20000), REDLOCK_OK, "T13: works again once they are back");
     is_int(release(&a), REDLOCK_OK, "released");
-    is_int((int)keys_left_at_last(), 0, "no key is left");
+    is_int((int)servers_keys_left_at_last(), 0, "no key is left");
     end(&a);
 }
 
@@ -218,7 +178,8 @@ static void hung_servers(void)
     ok(now_ms() - start < 20000, "r15: within its bound, not for ever");
     for (i = 0; i < 3; i++)
         server_resume(&servers[i]);
-    is_int((int)keys_left_at_last(), 0, "r04 r05 T6 T7: when they go on, no key of ours stays");
+    is_int((int)servers_keys_left_at_last(), 0,
+           "r04 r05 T6 T7: when they go on, no key of ours stays");
     is_int(acquire(&a, 20000), REDLOCK_OK, "and all is well again");
     is_int(release(&a), REDLOCK_OK, "released");
     end(&a);
@@ -231,19 +192,20 @@ static void connections_that_break(void)
 
     begin(&a, 5, &patient);
     is_int(acquire(&a, 0), REDLOCK_OK, "connected");
-    settle(&a);
+    settle(&a.client);
     for (i = 0; i < 5; i++)
         server_ask(&servers[i], text, sizeof text, "CLIENT", "KILL", "TYPE", "normal", "SKIPME",
                    "yes", NULL);
     is_int((int)redlock_extend(&a.client, &a.lock), REDLOCK_OK, "T13: CLIENT KILL, then extend");
-    settle(&a);
+    settle(&a.client);
     is_int((int)redlock_extend(&a.client, &a.lock), REDLOCK_OK, "and again");
-    settle(&a); /* a connection that breaks before its first answer is not dialled again at once */
+    settle(
+        &a.client); /* a connection that breaks before its first answer is not dialled again at once */
     for (i = 0; i < 5; i++)
         server_ask(&servers[i], text, sizeof text, "CLIENT", "KILL", "TYPE", "normal", "SKIPME",
                    "yes", NULL);
     is_int(release(&a), REDLOCK_OK, "T13 T40: CLIENT KILL, then release");
-    settle(&a);
+    settle(&a.client);
     for (i = 0; i < 5; i++)
         server_ask(&servers[i], text, sizeof text, "CLIENT", "KILL", "TYPE", "normal", "SKIPME",
                    "yes", NULL);
@@ -252,8 +214,8 @@ static void connections_that_break(void)
         server_ask(&servers[i], text, sizeof text, "SCRIPT", "FLUSH", NULL);
     is_int((int)redlock_extend(&a.client, &a.lock), REDLOCK_OK, "T38: SCRIPT FLUSH, then extend");
     is_int(release(&a), REDLOCK_OK, "T38: and release");
-    settle(&a);
-    is_int((int)keys_left_at_last(), 0, "no key is left");
+    settle(&a.client);
+    is_int((int)servers_keys_left_at_last(), 0, "no key is left");
     end(&a);
 }
 
@@ -276,7 +238,7 @@ static void servers_that_refuse(void)
     is_int(acquire(&a, 0), REDLOCK_HELD, "a list of that name: taken");
     for (i = 0; i < 1000 && strstr(a.nodes[0].trouble, "WRONGTYPE") == NULL; i++) {
         acquire(&a, 0); /* two others decided, before this one was connected again */
-        settle(&a);
+        settle(&a.client);
         sleep_ms(5);
     }
     ok(strstr(a.nodes[0].trouble, "WRONGTYPE") != NULL, "and says why: %s", a.nodes[0].trouble);
@@ -305,7 +267,7 @@ static void other_addresses(void)
     is_int(acquire(&a, 0), REDLOCK_OK, "over unix sockets");
     is_int((int)redlock_extend(&a.client, &a.lock), REDLOCK_OK, "extended");
     is_int(release(&a), REDLOCK_OK, "released");
-    is_int((int)keys_left_at_last(), 0, "no key is left");
+    is_int((int)servers_keys_left_at_last(), 0, "no key is left");
     end(&a);
 }
 
@@ -372,7 +334,7 @@ static void many_processes(void)
         bad += waitpid(children[i], &status, 0) != children[i] || status != 0;
     is_int(bad, 0, "%d processes, %d turns each: never two inside, all get their turns", CHILDREN,
            ROUNDS);
-    is_int((int)keys_left_at_last(), 0, "no key is left");
+    is_int((int)servers_keys_left_at_last(), 0, "no key is left");
     close(fd);
     remove(path);
     begin(&unused, 1, NULL);
@@ -415,7 +377,7 @@ static void nobody_waits_one_wins(void)
         for (i = 0; i < SIDES; i++)
             if (sides[i].lock.status == REDLOCK_OK)
                 release(&sides[i]);
-        keys_left_at_last();
+        servers_keys_left_at_last();
     }
     is_int(wrong, 0, "r06: %d at once, %d rounds: never two holders", SIDES, ROUNDS);
     ok(winners >= ROUNDS / 2, "r06: and somebody got it in %d of them", winners);
@@ -463,7 +425,7 @@ static void many_locks_in_flight(void)
     }
     is_int(held, MANY, "%d locks at once over the same connections: all held", MANY);
     is_int(released, MANY, "and released");
-    is_int((int)keys_left_at_last(), 0, "no key is left");
+    is_int((int)servers_keys_left_at_last(), 0, "no key is left");
     end(&a);
 }
 

@@ -480,3 +480,22 @@ const char *server_ask(struct server *server, char *reply, size_t size, ...)
     va_end(list);
     return server_ask_binary(server, reply, size, count, words, sizes);
 }
+
+unsigned servers_keys_left(void)
+{
+    char text[32];
+    unsigned i, left = 0;
+
+    for (i = 0; i < all_count; i++)
+        left += strcmp(server_ask(&all[i], text, sizeof text, "DBSIZE", NULL), "0") != 0;
+    return left;
+}
+
+unsigned servers_keys_left_at_last(void)
+{
+    long until = now_ms() + 10000;
+
+    while (servers_keys_left() > 0 && now_ms() < until)
+        sleep_ms(5);
+    return servers_keys_left();
+}

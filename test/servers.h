@@ -38,6 +38,11 @@ const char *server_ask(struct server *server, char *reply, size_t size, ...);
 const char *server_ask_binary(struct server *server, char *reply, size_t size, unsigned count,
                               const void *const *words, const size_t *sizes);
 
+/* How many servers have any key; and how many still have once none has, or after 10 s: late releases may be
+   on their way. */
+unsigned servers_keys_left(void);
+unsigned servers_keys_left_at_last(void);
+
 /* Milliseconds of a monotonic clock, and a sleep. */
 long now_ms(void);
 void sleep_ms(long ms);

@@ -26,7 +26,8 @@ enum {
     LOCKS = 3, /* of a client */
     SLOTS =
         3, /* connections of a client to a server: one, and old ones whose bytes are under way */
-    LINKS = CLIENTS * SERVERS * SLOTS,
+    SERVER_LINKS = CLIENTS * SLOTS,
+    LINKS = SERVERS * SERVER_LINKS,
     ROOM = 20000,
     PARTS = 400,
     WINS = 4000,
@@ -142,14 +143,22 @@ static unsigned on; /* bit f: this history has fault f */
 static int calm, guarded, tracing;
 static uint32_t ttl_ms, node_timeout_ms;
 static const char *broken; /* the promise that was */
-static unsigned stale_servers,
-    stale_clients; /* bit i: when it next runs must be worked out again */
+/* Bit i: when it next runs, which is in next_us, must be worked out again. */
+static unsigned stale_servers, stale_clients;
 static uint64_t next_us[2][CLIENTS > SERVERS ? CLIENTS : SERVERS];
 static unsigned long faults_seen[FAULTS], outcomes[4][STATUSES], events_seen, wins_seen,
     extensions_seen;
 
 static const char *const key_names[2] = {"k0", "k1"};
 static const struct redlock_key second_key = {"k1", 2};
+
+static const char operations[] = "aerk";
+static const char *const operation_names[] = {"acquire", "extend", "release", "keep"};
+
+static void count_outcome(char what, int status)
+{
+    outcomes[strchr(operations, what) - operations][-status]++;
+}
 
 static unsigned roll(unsigned sides)
 {
@@ -203,9 +212,9 @@ static void violated(const char *promise)
 
 /* ---- Clocks --------------------------------------------------------------------------------- */
 
-static uint64_t local_us(uint64_t true_us, uint64_t base_us, int64_t ppm)
+static uint64_t local_us(uint64_t moment_us, uint64_t base_us, int64_t ppm)
 {
-    return (uint64_t)((int64_t)(base_us + true_us) + (int64_t)true_us * ppm / 1000000);
+    return (uint64_t)((int64_t)(base_us + moment_us) + (int64_t)moment_us * ppm / 1000000);
 }
 
 /* The last true moment at which a client's clock shows at most this. */
@@ -316,6 +325,12 @@ static void link_cut(struct link *link)
     flow_cut(&link->back);
 }
 
+/* All connections of a server, 0 <= i < SERVER_LINKS, also those that are not in use. */
+static struct link *link_of(int server, unsigned i)
+{
+    return &links[(i / SLOTS * SERVERS + (unsigned)server) * SLOTS + i % SLOTS];
+}
+
 static int in_hole(const struct link *link)
 {
     return clients[link->client].hole[link->server];
@@ -326,12 +341,11 @@ static int in_hole(const struct link *link)
 static void tell(const struct link *changer, int server, struct mini_word name)
 {
     char push[MINI_REPLY];
-    int i;
+    unsigned i, size;
 
-    for (i = 0; i < LINKS; i++) {
-        struct link *link = &links[i];
-        unsigned size;
-        if (link == changer || !link->served || link->server != server)
+    for (i = 0; i < SERVER_LINKS; i++) {
+        struct link *link = link_of(server, i);
+        if (link == changer || !link->served)
             continue;
         size = mini_told(&link->session, name, push);
         if (size > 0 && !strikes(DEAF, 2))
@@ -346,6 +360,11 @@ static struct machine *at_its_time(int server)
     m->mini.now_us = server_us(m);
     m->mini.age_s = (int)(m->mini.now_us / SECOND - m->started_us / SECOND);
     return m;
+}
+
+static uint64_t next_sweep_us(void)
+{
+    return now_us + (10 + roll(100)) * MS;
 }
 
 /* Removes what has expired, or any key: `all`. */
@@ -368,7 +387,7 @@ static void sweep(int server, int all)
         tell(NULL, server, name);
         key->name.size = 0;
     }
-    m->sweep_us = stay ? now_us + (10 + roll(100)) * MS : REDLOCK_NEVER;
+    m->sweep_us = stay ? next_sweep_us() : REDLOCK_NEVER;
 }
 
 static void obey(struct link *link, struct mini_command *command)
@@ -398,7 +417,7 @@ static void obey(struct link *link, struct mini_command *command)
          reply);
     say(link, reply, size, now_us);
     if (m->sweep_us == REDLOCK_NEVER && command->changed)
-        m->sweep_us = now_us + (10 + roll(100)) * MS;
+        m->sweep_us = next_sweep_us();
     for (i = 0; i < command->key_count && mini_is_of_a_lock(command); i++)
         if (command->changed >> i & 1)
             tell(link, link->server, command->keys[i]);
@@ -426,9 +445,8 @@ static void crash(int server, int forgets)
     struct machine *m = &machines[server];
     unsigned i;
 
-    for (i = 0; i < LINKS; i++)
-        if (links[i].server == server)
-            link_cut(&links[i]);
+    for (i = 0; i < SERVER_LINKS; i++)
+        link_cut(link_of(server, i));
     for (i = 0; forgets && i < m->mini.used; i++)
         if (m->mini.keys[i].until_us != UINT64_MAX)
             m->mini.keys[i].name.size = 0;
@@ -454,15 +472,14 @@ static uint64_t server_next_us(int server)
 {
     const struct machine *m = &machines[server];
     uint64_t next = m->sweep_us;
-    int i;
+    unsigned i;
 
     if (m->away_until_us > 0)
         return m->away_until_us;
-    for (i = server * SLOTS; i < LINKS; i++) {
-        if (i % (SERVERS * SLOTS) / SLOTS != server)
-            i += (SERVERS - 1) * SLOTS; /* the next client's */
-        if (i < LINKS && links[i].served && !in_hole(&links[i]) && links[i].to.next_us < next)
-            next = links[i].to.next_us;
+    for (i = 0; i < SERVER_LINKS; i++) {
+        const struct link *link = link_of(server, i);
+        if (link->served && !in_hole(link) && link->to.next_us < next)
+            next = link->to.next_us;
     }
     return next;
 }
@@ -470,13 +487,13 @@ static uint64_t server_next_us(int server)
 static void server_runs(int server)
 {
     struct machine *m = &machines[server];
-    unsigned i, first = roll(LINKS); /* after a pause: no order between connections */
+    unsigned i, first = roll(SERVER_LINKS); /* after a pause: no order between connections */
 
     if (m->away_until_us > 0)
         come_back(server);
-    for (i = 0; i < LINKS; i++) {
-        struct link *link = &links[(first + i) % LINKS];
-        if (link->server == server && link->served && !in_hole(link) && link->to.next_us <= now_us)
+    for (i = 0; i < SERVER_LINKS; i++) {
+        struct link *link = link_of(server, (first + i) % SERVER_LINKS);
+        if (link->served && !in_hole(link) && link->to.next_us <= now_us)
             serve_link(link);
     }
     if (m->sweep_us <= now_us)
@@ -495,29 +512,43 @@ static int number_of(const struct client *c)
     return (int)(c - clients);
 }
 
+/* Its process is where the world is, or ahead of it if it is busy. */
+static void catch_up(struct client *c)
+{
+    if (c->here_us < now_us)
+        c->here_us = now_us;
+}
+
+static void stop(struct client *c)
+{
+    uint64_t pause_us = roll(2 * ttl_ms) * MS;
+
+    c->here_us += pause_us;
+    c->paused_us += pause_us;
+    note("client %d is stopped", number_of(c));
+}
+
 /* Every call takes a moment; sometimes the process is stopped in the middle of it. */
 static void a_moment(struct client *c)
 {
     c->here_us += roll(4);
-    if (strikes(PAUSE, 2000)) {
-        uint64_t pause_us = roll(2 * ttl_ms) * MS;
-        c->here_us += pause_us;
-        c->paused_us += pause_us;
-        note("client %d is stopped within a call", number_of(c));
-    }
+    if (strikes(PAUSE, 2000))
+        stop(c);
 }
 
 static int sim_dial(void *context, struct redlock_node *node)
 {
     struct client *c = self(context);
     int server = atoi(node->address);
-    int first = (number_of(c) * SERVERS + server) * SLOTS, i;
-    struct link *link = NULL;
+    unsigned i;
+    struct link *link = NULL, *slot;
 
     a_moment(c);
-    for (i = 0; i < SLOTS; i++)
-        if (!links[first + i].open && (link == NULL || !links[first + i].served))
-            link = &links[first + i]; /* if none is free, an old one's bytes are lost */
+    for (i = 0; i < SLOTS; i++) {
+        slot = link_of(server, (unsigned)number_of(c) * SLOTS + i);
+        if (!slot->open && (link == NULL || !slot->served))
+            link = slot; /* if none is free, an old one's bytes are lost */
+    }
     if (link == NULL) {
         violated("a connection that was not closed");
         return -1;
@@ -676,7 +707,7 @@ static void check_holders(const struct client *c)
         const struct redlock_lock *lock = &c->locks[i];
         if (held_until_us(c, lock) <= c->here_us)
             continue;
-        if (!(on >> FORGET & 1) && c->here_us == now_us && nodes_that_have(lock) < quorum)
+        if (!(on >> FORGET & 1) && nodes_that_have(lock) < quorum)
             violated("a holder without a quorum");
         for (j = 0; j < client_count; j++)
             for (k = 0; k < LOCKS; k++) {
@@ -696,8 +727,10 @@ static void check_win(const struct client *c, const struct redlock_lock *lock,
     unsigned i;
 
     wins_seen++;
-    if (win_count == WINS)
+    if (win_count == WINS) {
+        violated("more locks got than there is room for");
         return;
+    }
     win->key = ((const char *)lock->key)[1] - '0';
     win->began_us = wish->began_us;
     win->done_us = c->here_us;
@@ -753,7 +786,7 @@ static void collect(struct client *c)
         int status = (int)lock->status;
         note("client %d lock %d %c: %s", number_of(c), (int)(lock - c->locks), wish->what,
              redlock_strerror(status));
-        outcomes[strchr("aerk", wish->what) - "aerk"][-status]++;
+        count_outcome(wish->what, status);
         if (wish->what == 'a' && status == REDLOCK_OK) {
             check_win(c, lock, wish);
             wish->won_us = c->here_us;
@@ -769,8 +802,7 @@ static void client_runs(struct client *c)
     uint64_t wait_us;
     unsigned n, turns = 0;
 
-    if (c->here_us < now_us)
-        c->here_us = now_us;
+    catch_up(c);
     for (n = 0; n < server_count; n++) {
         unsigned wanted = redlock_interest(&c->redlock, n);
         if (wanted != 0)
@@ -881,7 +913,7 @@ static int start(struct client *c, unsigned i, char what, uint32_t wait_ms)
     if (status == REDLOCK_PENDING)
         wish->what = what;
     else
-        outcomes[strchr("aerk", what) - "aerk"][-(int)status]++;
+        count_outcome(what, (int)status);
     return (int)status;
 }
 
@@ -915,12 +947,8 @@ static void fault_of_a_client(struct client *c)
 {
     unsigned i;
 
-    if (strikes(PAUSE, 12)) {
-        uint64_t pause_us = roll(2 * ttl_ms) * MS;
-        c->here_us = (c->here_us > now_us ? c->here_us : now_us) + pause_us;
-        c->paused_us += pause_us;
-        note("client %d is stopped", number_of(c));
-    }
+    if (strikes(PAUSE, 12))
+        stop(c);
     if (strikes(DEATH, 60)) {
         redlock_deinit(&c->redlock);
         for (i = 0; i < server_count; i++)
@@ -1026,7 +1054,7 @@ static int step(uint64_t end_us)
     } else {
         struct client *c = &clients[who - SERVERS];
         if (c->action_us <= now_us) {
-            c->here_us = c->here_us > now_us ? c->here_us : now_us;
+            catch_up(c);
             c->action_us = now_us + 1 + roll(ttl_ms) * MS / 2;
             act(c);
         }
@@ -1057,7 +1085,7 @@ static int at_once(struct client *c, unsigned i, char what, uint32_t wait_ms)
     unsigned steps = 0;
     int status;
 
-    c->here_us = c->here_us > now_us ? c->here_us : now_us;
+    catch_up(c);
     status = start(c, i, what, wait_ms);
     if (status != REDLOCK_PENDING)
         return status;
@@ -1076,14 +1104,10 @@ static void expect(int got, int expected, const char *promise)
 
 static unsigned keys_left(void)
 {
-    unsigned n, i, left = 0;
+    unsigned n, left = 0;
 
-    for (n = 0; n < server_count; n++) {
-        const struct mini_server *mini = &at_its_time((int)n)->mini;
-        for (i = 0; i < mini->used; i++)
-            left += mini->keys[i].name.size > 0 && mini->keys[i].until_us > mini->now_us &&
-                    mini->keys[i].until_us != UINT64_MAX;
-    }
+    for (n = 0; n < server_count; n++)
+        left += mini_keys_left(&at_its_time((int)n)->mini);
     return left;
 }
 
@@ -1139,7 +1163,7 @@ static void draw(uint32_t seed)
     memset(machines, 0, sizeof machines);
     memset(clients, 0, sizeof clients);
     for (i = 0; i < LINKS; i++)
-        links[i].open = links[i].served = links[i].server = 0;
+        links[i].open = links[i].served = 0;
     win_count = 0;
     broken = NULL;
     calm = 0;
@@ -1228,7 +1252,6 @@ static const char *history(uint32_t seed)
 
 static void print_table(void)
 {
-    static const char *const operations[] = {"acquire", "extend", "release", "keep"};
     unsigned i, k;
 
     printf("# %lu events, %lu locks got, %lu extensions\n", events_seen, wins_seen,
@@ -1238,7 +1261,7 @@ static void print_table(void)
     for (k = 0; k < 4; k++)
         for (i = 0; i < STATUSES; i++)
             if (outcomes[k][i] > 0)
-                printf("# %10lu  %s: %s\n", outcomes[k][i], operations[k],
+                printf("# %10lu  %s: %s\n", outcomes[k][i], operation_names[k],
                        redlock_strerror(-(int)i));
 }
 

@@ -148,19 +148,23 @@ static void act(struct redlock *client, struct redlock_lock *lock)
     }
 }
 
-/* As a loop does: not for ever within one moment, and nothing is held without a quorum's word. */
-static void serve(struct redlock *client, const struct redlock_lock *locks)
+/* As a loop does: not for ever within one moment. What has been got or extended is so by a quorum's word. */
+static void serve(struct redlock *client)
 {
-    unsigned turns = 0;
-    int i;
+    const struct redlock_lock *lock;
+    unsigned turns = 0, i, granted;
 
     while (redlock_tick(client) == 0)
-        if (redlock_next_done(client) == NULL && ++turns > 1000)
+        if (++turns > 1000)
             abort();
-    for (i = 0; i < LOCKS; i++)
-        if (locks[i].status == REDLOCK_OK &&
-            redlock_remaining_ms(client, &locks[i]) > locks[i].ttl_ms)
-            abort();
+        else
+            while ((lock = redlock_next_done(client)) != NULL) {
+                for (i = granted = 0; i < NODES; i++)
+                    granted += lock->granted >> i & 1U;
+                if (lock->status == REDLOCK_OK && lock->valid_until_us != 0 &&
+                    (granted < NODES / 2 + 1 || redlock_remaining_ms(client, lock) > lock->ttl_ms))
+                    abort();
+            }
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -210,7 +214,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         } else {
             blocked = (int)(what % 3);
         }
-        serve(&client, locks);
+        serve(&client);
     }
     redlock_deinit(&client);
     if (open_count != 0)
