@@ -17,7 +17,7 @@ TIGHT = -DRESP_PIPELINE_MAX=4 -DRESP_DEPTH_MAX=2 -DREDLOCK_POOL_MAX=20 -DRESP_OU
 LEAN = -DREDLOCK_FENCING=0 -DREDLOCK_SEVERAL_KEYS=0 -DREDLOCK_WAKE_UP=0 -DRESP_OUT_MAX=349
 
 .PHONY: all help deps deps-demo deps-test deps-model deps-interop deps-figures demo test amalgamation mutants model interop coverage size bench style sim fuzz clean test-build \
-        test-examples test-threads test-valgrind $(VARIANTS:%=test-%)
+        test-examples test-threads test-torture test-valgrind $(VARIANTS:%=test-%)
 .DELETE_ON_ERROR:
 
 all: $(B)/libredlock.a ## build the static library (the default)
@@ -89,6 +89,16 @@ test-threads: test/thread_test.c test/servers.c $(LIB) $(HEADERS)
 	gcc -fsanitize=thread -O1 -g $(WARN) $(POSIX) -pthread -I. -Itest $< test/servers.c $(LIB) -o $(B)/threads/thread_test
 	prove -e '' $(B)/threads/thread_test
 
+# The linker puts the test's functions in the place of these.
+TORTURED = socket setsockopt connect getsockopt getpeername getsockname send recv close ppoll clock_gettime \
+           getrandom open read getaddrinfo getnameinfo pthread_atfork
+WRAPS = $(TORTURED:%=-Wl,--wrap=%)
+
+test-torture: test/torture_test.c test/side.h test/servers.c $(LIB) $(HEADERS)
+	@mkdir -p $(B)/torture
+	gcc $(SAN) -O1 -g $(WARN) $(POSIX) -I. -Itest $< test/servers.c $(LIB) $(WRAPS) -o $(B)/torture/torture_test
+	prove -e '' $(B)/torture/torture_test
+
 # The public header as C++, from the oldest; the examples as they are shown.
 test-build: $(LIB) $(HEADERS)
 	@mkdir -p $(B)/examples
@@ -102,7 +112,7 @@ test-build: $(LIB) $(HEADERS)
 	gcc $(WARN) $(POSIX) -I. examples/epoll.c $(LIB) -o $(B)/examples/epoll
 
 test: deps-test ## build and run all tests: two compilers, sanitizers, valgrind, single file, limits
-	@MAKE='$(MAKE)' PROGRAMS='$(PROGRAMS) thread_test' test/all.sh $(VARIANTS:%=test-%) test-valgrind test-threads test-build test-examples sim mutants model style
+	@MAKE='$(MAKE)' PROGRAMS='$(PROGRAMS) thread_test torture_test' test/all.sh $(VARIANTS:%=test-%) test-valgrind test-threads test-torture test-build test-examples sim mutants model style
 
 test-examples: test-build $(B)/demo
 	test/examples.sh $(B)
@@ -137,7 +147,7 @@ interop: deps-interop ## our library and node-redlock (through npm) on the same 
 	prove -e 'sh' test/interop/interop.sh :: $(B)
 
 coverage: deps-test ## lines of the library that the tests run
-	@test/coverage.sh $(B) $(PROGRAMS)
+	@WRAPS='$(WRAPS)' test/coverage.sh $(B) $(PROGRAMS) torture_test
 
 style: ## formatting, the length of functions and headers, duplicate names
 	@test/style.sh

@@ -306,9 +306,10 @@ static uint64_t net_wall_us(void *context)
     return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
 }
 
-/* How many forks this process is away from the first. The only variable of the library: asking the system
-   who we are would be two system calls more for each lock. */
+/* How many forks this process is away from the first; the only variables of the library. Asking the system
+   who we are would be two system calls more for each lock, and is done only where forks can't be counted. */
 static uint32_t net_forks;
+static int net_counts_forks;
 
 static void net_forked(void)
 {
@@ -317,7 +318,7 @@ static void net_forked(void)
 
 static void net_watch_forks(void)
 {
-    (void)pthread_atfork(NULL, NULL, net_forked);
+    net_counts_forks = pthread_atfork(NULL, NULL, net_forked) == 0;
 }
 
 static uint32_t net_process(void *context)
@@ -326,24 +327,24 @@ static uint32_t net_process(void *context)
 
     (void)context;
     (void)pthread_once(&once, net_watch_forks);
-    return net_forks;
+    return net_counts_forks ? net_forks : (uint32_t)getpid();
 }
 
-/* For kernels without getrandom. */
+/* For kernels without getrandom, and sandboxes that forbid it. */
 static int net_device_entropy(uint8_t *bytes, size_t size)
 {
     int fd = open("/dev/urandom", O_RDONLY | O_CLOEXEC);
-    ssize_t got = 1;
+    unsigned tries;
 
     if (fd < 0)
         return -1;
-    while (size > 0 && got > 0) {
-        got = read(fd, bytes, size);
-        if (got < 0 && errno == EINTR)
-            got = 1; /* nothing was read: once more */
-        else if (got > 0) {
+    for (tries = 0; size > 0 && tries < 1000; tries++) {
+        ssize_t got = read(fd, bytes, size);
+        if (got > 0) {
             bytes += got;
             size -= (size_t)got;
+        } else if (got == 0 || errno != EINTR) {
+            break;
         }
     }
     (void)close(fd);
@@ -354,10 +355,12 @@ static int net_entropy(void *context, void *bytes, size_t size)
 {
     (void)context;
 #ifdef __linux__
-    /* up to 256 bytes come whole or not at all; at boot it may not be ready yet */
-    if (getrandom(bytes, size, GRND_NONBLOCK) == (ssize_t)size)
+    /* up to 256 bytes come whole or not at all; at boot it may not be ready yet, and the device would give
+       bytes that can be guessed */
+    ssize_t got = getrandom(bytes, size, GRND_NONBLOCK);
+    if (got == (ssize_t)size)
         return 0;
-    if (errno != ENOSYS)
+    if (got < 0 && errno == EAGAIN)
         return -1;
 #endif
     return net_device_entropy((uint8_t *)bytes, size);

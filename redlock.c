@@ -1258,9 +1258,8 @@ static void rl_step(struct redlock *c, struct redlock_lock *op)
         rl_step_release(c, op);
         break;
     case RL_HELD:
+    case RL_IDLE: /* is never stepped: it stands in no list */
         rl_merge_late_grants(c, op);
-        break;
-    case RL_IDLE:
         break;
     }
 }
@@ -1432,7 +1431,7 @@ static int rl_answered(struct redlock *c, struct redlock_node *node, const struc
 
     if (vote == RL_NONSENSE)
         return 0;
-    node->priv.useful = node->priv.replied = 1;
+    node->priv.replied = 1;
     node->priv.pause_ms = 0;
     if (vote == RL_ERROR)
         rl_server_trouble(node, "answered", item);
@@ -1928,6 +1927,7 @@ static void rl_node_greeted(struct redlock *c, struct redlock_node *node)
 
     wait_us = longest_ms * RL_MS_US + rl_drift_us(c, longest_ms) + 2000000;
     node->state = REDLOCK_NODE_READY;
+    node->priv.useful = 1;
     node->priv.votes_us = c->priv.now_us;
     if (longest_ms > 0 && wait_us > age_us)
         node->priv.votes_us += wait_us - age_us;

@@ -295,13 +295,12 @@ static enum resp_event resp_step(struct resp_reader *r, uint8_t byte)
     case RESP_AT_BYTES_CR:
         r->priv.state = RESP_AT_BYTES_LF;
         return byte == '\r' ? RESP_MORE : RESP_BAD;
-    case RESP_AT_BYTES_LF:
-        return byte == '\n' ? resp_end_item(r) : RESP_BAD;
-    case RESP_AT_BYTES:
+    case RESP_AT_BYTES: /* not here: resp_read takes bytes at once, and stays where it failed */
     case RESP_AT_FAILED:
+    case RESP_AT_BYTES_LF:
         break;
     }
-    return RESP_BAD;
+    return r->priv.state == RESP_AT_BYTES_LF && byte == '\n' ? resp_end_item(r) : RESP_BAD;
 }
 
 enum resp_event resp_read(struct resp_reader *reader, const uint8_t **cursor, const uint8_t *end)

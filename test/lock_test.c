@@ -262,6 +262,20 @@ static void r04_release_goes_to_every_asked_node(void)
     ok(each_set_is_undone(-1), "r05 T7: each after its SET, down the same connection");
 }
 
+/* Its connection broke before it had answered any SET, but not before it was greeted: it is dialled again
+   at once for what it is owed, and the key does not stay for its ttl. */
+static void r04_release_after_the_first_answer_is_lost(void)
+{
+    begin_with_defaults(3);
+    fake_nodes[0].deaf_to_set = 1;
+    is_int(acquire(0), REDLOCK_OK, "r04: held by two, the third's first answer is due");
+    fake_pass(&client, 5 * MS);
+    fake_break(0);
+    is_int(release(100), REDLOCK_OK, "r04: and released");
+    fake_pass(&client, 5 * MS);
+    is_int((int)fake_keys_left(), 0, "r04: also where the connection broke");
+}
+
 static void r04_release_outlasts_a_full_buffer(void)
 {
     begin_with_defaults(3);
@@ -1103,9 +1117,9 @@ static void r09_nothing_comes_back_from_the_dead(void)
    proves nothing, unless it is on the same connection, where one answer comes after the other. */
 static void r09_a_healing_without_an_answer(void)
 {
-    int breaks; /* 1: the connection, 2: the server, and another process comes */
+    int breaks; /* 1: the connection; 2: the server, and another process comes; 3: many connections */
 
-    for (breaks = 0; breaks < 3; breaks++) {
+    for (breaks = 0; breaks < 4; breaks++) {
         memset(&settings, 0, sizeof settings);
         settings.stall_ms = 600000;
         begin(3);
@@ -1123,13 +1137,18 @@ static void r09_a_healing_without_an_answer(void)
             fake_nodes[2].server.run = 777;
         fake_resume(2);
         fake_pass(&client, 100 * MS);
+        if (breaks == 3) { /* as they are then */
+            nodes[2].priv.dials = 0x7001;
+            nodes[2].priv.fresh = 1;
+        }
         is_int(extend(), REDLOCK_OK, "r09: extended");
         fake_pass(&client, 10 * MS);
         is_int(extend(), REDLOCK_OK, "r09: and again");
         is_int(lock.members, breaks == 1 ? 3 : 7, "r09: %s",
                breaks == 0   ? "the third has answered all: it is a member"
                : breaks == 1 ? "the third's connection broke: it is none"
-                             : "the third is another process now: it is a member");
+               : breaks == 2 ? "the third is another process now: it is a member"
+                             : "28,672 connections later it is a member");
         release(100);
     }
 }
@@ -1498,6 +1517,29 @@ static void r12_greeting(void)
     extend();
     fake_pass(&client, 20 * MS);
     is_int(fake_nodes[1].dials, 3, "r12: it is remembered what it does not know");
+}
+
+/* HELLO fills the buffer: the rest of the greeting follows it, before any command of a lock. */
+static void r12_a_greeting_in_pieces(void)
+{
+    static char secret[RESP_OUT_MAX];
+    unsigned i, room;
+
+    for (room = RESP_OUT_MAX - 1; room > 0; room--) { /* the longest that fits */
+        memset(secret, 'x', room);
+        secret[room] = '\0';
+        begin_with_defaults(3);
+        for (i = 0; i < 3; i++)
+            nodes[i].password = fake_nodes[i].server.password = secret;
+        if (redlock_init(&client, fake_io(), nodes, 3, NULL) == REDLOCK_OK)
+            break;
+    }
+    is_int(acquire(0), REDLOCK_OK, "r12: with a password of %u bytes", room);
+    for (i = 0; i < fake_logged && fake_log[i].kind != 'S'; i++)
+        continue;
+    ok(fake_count(-1, 'I') == 3 && fake_count(-1, 'H') == 3 && i > 5,
+       "r12: greeted in full, then asked");
+    is_int(release(100), REDLOCK_OK, "r12: and released");
 }
 
 static void r12_wrong_password(void)
@@ -1956,6 +1998,7 @@ static void adoption(void)
     redlock_init(&second, fake_io(), second_nodes, 3, NULL);
     redlock_lock_init(&theirs, "k", 1, 10000);
     is_int((int)redlock_adopt(&second, &theirs, 5000), REDLOCK_BAD_ARGUMENT, "adopt: no members");
+    is_int((int)redlock_adopt(&second, NULL, 5000), REDLOCK_BAD_ARGUMENT, "adopt: nothing");
     memcpy(theirs.token, mine.token, sizeof theirs.token);
     theirs.members = mine.members;
     is_int((int)redlock_adopt(&second, &theirs, 5000), REDLOCK_OK, "adopt: token and members");
@@ -2269,12 +2312,46 @@ static void binary_keys(void)
 
 static void no_entropy_no_lock(void)
 {
+    unsigned times = 0;
+
     begin_with_defaults(3);
     fake_no_entropy = 1;
     is_int(acquire(1000), REDLOCK_NO_ENTROPY, "no random bytes");
     is_int((int)fake_logged, 0, "nothing was sent");
     fake_no_entropy = 0;
     is_int(acquire(1000), REDLOCK_OK, "works again");
+    begin_with_defaults(3);
+    for (; times < REDLOCK_POOL_MAX / 20 - 1; times++) { /* one more token, and the pool is empty */
+        acquire(0);
+        release(100);
+    }
+    held_by("other", 0, 1);
+    redlock_acquire_start(&client, &lock, 60000);
+    redlock_tick(&client);
+    fake_no_entropy = 1;
+    for (times = 0; times < 40 && redlock_next_done(&client) == NULL; times++)
+        fake_pass(&client, 1000 * MS);
+    fake_no_entropy = 0;
+    is_int(lock.status, REDLOCK_NO_ENTROPY,
+           "no random bytes later on: tried again without, but not locked");
+    is_int((int)fake_keys_left(), 2, "and nothing of ours is left");
+}
+
+/* 2,147,483,647 ms are more than 32 bits of microseconds. */
+static void remaining_of_the_longest_ttl(void)
+{
+    uint32_t left;
+
+    begin_with_defaults(3);
+    redlock_lock_init(&lock, "k", 1, 0x7fffffff);
+    is_int(acquire(0), REDLOCK_OK, "24 days");
+    left = redlock_remaining_ms(&client, &lock);
+    ok(left <= (lock.valid_until_us - fake_now_us) / 1000 && left > 2125000000U,
+       "remaining: rounded down, but little: %lu ms", (unsigned long)left);
+    fake_pass(&client, (uint64_t)86400000 * MS);
+    is_int((long)(left - redlock_remaining_ms(&client, &lock)) / 1000, 86400,
+           "a day less a day later");
+    release(100);
 }
 
 static void clock_that_steps_back(void)
@@ -2452,6 +2529,7 @@ int main(void)
     r03_drift_has_a_floor();
     r03_quorum();
     r04_release_goes_to_every_asked_node();
+    r04_release_after_the_first_answer_is_lost();
     r04_release_outlasts_a_full_buffer();
     r04_a_node_that_takes_no_bytes_is_given_up();
     r04_t8_cancel_undoes();
@@ -2513,6 +2591,7 @@ int main(void)
     r10_one_rate();
     r10_bad_keeps();
     r12_greeting();
+    r12_a_greeting_in_pieces();
     r12_wrong_password();
     r12_a_server_without_a_password_to_give();
     r12_not_a_node();
@@ -2548,6 +2627,7 @@ int main(void)
     two_names_two_locks();
     binary_keys();
     no_entropy_no_lock();
+    remaining_of_the_longest_ttl();
     clock_that_steps_back();
     an_end_is_told_at_once();
     many_at_once();

@@ -444,7 +444,7 @@ static void a_forked_process(void)
         acquire(&b, 0);
         redlock_deinit(&b.client);
         redlock_deinit(&a.client);
-        _exit(forked == REDLOCK_FORKED ? 0 : 1);
+        exit(forked == REDLOCK_FORKED ? 0 : 1);
     }
     wait(&status);
     is_int(status, 0, "fork: the child is told that the client is its parent's");

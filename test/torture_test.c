@@ -1,0 +1,580 @@
+/* torture_test.c - each system call that net.c makes fails, in turn, in each way that it can: once, and
+   from then on. A lock is taken, extended and released meanwhile on real servers; whatever the client then
+   says must be true, nothing may hang, crash or stay open, and afterwards it works again.
+
+   The linker puts these functions in the place of the real ones (--wrap, see Makefile).
+
+   SPDX-FileCopyrightText: the redlock authors
+   SPDX-License-Identifier: MIT */
+#define _GNU_SOURCE /* ppoll */
+#include "redlock.h"
+#include "servers.h"
+#include "side.h"
+#include "tap.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <net/if.h>
+#include <netdb.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+/* ---- How a call fails ----------------------------------------------------------------------- */
+
+enum call {
+    SOCKET,
+    SETSOCKOPT,
+    CONNECT,
+    GETSOCKOPT,
+    GETPEERNAME,
+    GETSOCKNAME,
+    SEND,
+    RECV,
+    CLOSE,
+    PPOLL,
+    GETTIME,
+    GETRANDOM,
+    OPEN,
+    READ,
+    GETADDRINFO,
+    GETNAMEINFO,
+    ATFORK,
+    CALLS
+};
+
+static const char *const call_names[CALLS] = {
+    "socket", "setsockopt", "connect",     "getsockopt",  "getpeername",   "getsockname",
+    "send",   "recv",       "close",       "ppoll",       "clock_gettime", "getrandom",
+    "open",   "read",       "getaddrinfo", "getnameinfo", "pthread_atfork"};
+
+/* What the caller gets instead of -1 and an errno. */
+enum { SHORT = 10000, HALF, NOTHING, IT_SAYS_SO, ALL_BAD };
+
+/* What may come of it, if it strikes once. */
+enum cost {
+    NO_VOTE,
+    NO_HARM,
+    NO_LOCK
+}; /* of one node; no connection is lost; for want of a token */
+
+struct way {
+    enum call call;
+    int error; /* an errno, or one of these */
+    int done;  /* the call is made all the same: the kernel did it, and says otherwise */
+    enum cost cost;
+};
+
+/* The only one after which, even if it strikes once, something is waited for that never comes. */
+static const struct way lost_packet = {CONNECT, EINPROGRESS, 0, NO_VOTE};
+
+static const struct way ways[] = {
+    {SOCKET, EMFILE, 0, NO_VOTE},
+    {SOCKET, ENFILE, 0, NO_VOTE},
+    {SOCKET, ENOBUFS, 0, NO_VOTE},
+    {SOCKET, ENOMEM, 0, NO_VOTE},
+    {SOCKET, EACCES, 0, NO_VOTE},
+    {SOCKET, EAFNOSUPPORT, 0, NO_VOTE},
+    {SOCKET, EPROTONOSUPPORT, 0, NO_VOTE},
+    {SOCKET, EINVAL, 0, NO_VOTE},
+    {SETSOCKOPT, ENOPROTOOPT, 0, NO_HARM},
+    {SETSOCKOPT, EINVAL, 0, NO_HARM},
+    {SETSOCKOPT, ENOMEM, 0, NO_HARM},
+    {CONNECT, ECONNREFUSED, 0, NO_VOTE},
+    {CONNECT, ETIMEDOUT, 0, NO_VOTE},
+    {CONNECT, ENETUNREACH, 0, NO_VOTE},
+    {CONNECT, EHOSTUNREACH, 0, NO_VOTE},
+    {CONNECT, EADDRNOTAVAIL, 0, NO_VOTE},
+    {CONNECT, EACCES, 0, NO_VOTE},
+    {CONNECT, EPERM, 0, NO_VOTE},
+    {CONNECT, EAGAIN, 0, NO_VOTE},
+    {CONNECT, EALREADY, 0, NO_VOTE},
+    {CONNECT, ENOENT, 0, NO_VOTE},
+    {CONNECT, EINTR, 1, NO_HARM},
+    {CONNECT, EINPROGRESS, 1, NO_HARM},
+    {GETSOCKOPT, ENOBUFS, 0, NO_VOTE},
+    {GETSOCKOPT, EINVAL, 0, NO_VOTE},
+    {GETSOCKOPT, IT_SAYS_SO, 0, NO_VOTE}, /* SO_ERROR is ECONNREFUSED */
+    {GETPEERNAME, ENOTCONN, 0, NO_HARM},
+    {GETPEERNAME, ENOBUFS, 0, NO_VOTE},
+    {GETPEERNAME, EINVAL, 0, NO_VOTE},
+    {GETSOCKNAME, ENOBUFS, 0, NO_HARM},
+    {GETSOCKNAME, IT_SAYS_SO, 0, NO_VOTE}, /* the peer's name: connected to itself */
+    {SEND, EAGAIN, 0, NO_HARM},
+    {SEND, EINTR, 0, NO_HARM},
+    {SEND, EPIPE, 0, NO_VOTE},
+    {SEND, ECONNRESET, 0, NO_VOTE},
+    {SEND, ECONNRESET, 1, NO_VOTE},
+    {SEND, ENOBUFS, 0, NO_VOTE},
+    {SEND, ENOMEM, 0, NO_VOTE},
+    {SEND, ETIMEDOUT, 0, NO_VOTE},
+    {SEND, EACCES, 0, NO_VOTE},
+    {SEND, SHORT, 1, NO_HARM},
+    {SEND, HALF, 1, NO_HARM},
+    {SEND, NOTHING, 0, NO_HARM},
+    {RECV, EAGAIN, 0, NO_HARM},
+    {RECV, EINTR, 0, NO_HARM},
+    {RECV, ECONNRESET, 0, NO_VOTE},
+    {RECV, ECONNRESET, 1, NO_VOTE},
+    {RECV, ETIMEDOUT, 0, NO_VOTE},
+    {RECV, ENOMEM, 0, NO_VOTE},
+    {RECV, ENOTCONN, 0, NO_VOTE},
+    {RECV, SHORT, 1, NO_HARM},
+    {RECV, HALF, 1, NO_HARM},
+    {RECV, NOTHING, 0, NO_VOTE}, /* the end of the stream */
+    {CLOSE, EINTR, 1, NO_HARM},
+    {CLOSE, EIO, 1, NO_HARM},
+    {PPOLL, EINTR, 0, NO_HARM},
+    {PPOLL, ENOMEM, 0, NO_HARM},
+    {PPOLL, EINVAL, 0, NO_HARM},
+    {PPOLL, NOTHING, 0, NO_HARM},    /* time is up, too early */
+    {PPOLL, IT_SAYS_SO, 0, NO_HARM}, /* something is ready: nothing */
+    {PPOLL, ALL_BAD, 0, NO_HARM},    /* everything is ready, with every error: not one */
+    {GETTIME, EINVAL, 0, NO_HARM},
+    {GETRANDOM, EAGAIN, 0, NO_LOCK},
+    {GETRANDOM, EINTR, 0, NO_HARM},
+    {GETRANDOM, ENOSYS, 0, NO_HARM},
+    {GETRANDOM, EPERM, 0, NO_HARM}, /* a sandbox that does not know it */
+    {GETRANDOM, SHORT, 1, NO_HARM},
+    {OPEN, EMFILE, 0, NO_LOCK},
+    {OPEN, ENFILE, 0, NO_LOCK},
+    {OPEN, ENOENT, 0, NO_LOCK},
+    {OPEN, EACCES, 0, NO_LOCK},
+    {OPEN, EINTR, 0, NO_LOCK},
+    {READ, EINTR, 0, NO_HARM},
+    {READ, EIO, 0, NO_LOCK},
+    {READ, EAGAIN, 0, NO_LOCK},
+    {READ, SHORT, 1, NO_HARM},
+    {READ, NOTHING, 0, NO_LOCK},
+};
+enum { WAYS = sizeof ways / sizeof *ways };
+
+static struct {
+    int armed;             /* only the library's calls fail, not those of the test */
+    int old;               /* a kernel without getrandom */
+    const struct way *way; /* NULL: none, calls are only counted */
+    unsigned nth;          /* of the calls, from 1 */
+    int forever;           /* and all after it */
+    unsigned made[CALLS], struck;
+} plan;
+
+/* Whether this call fails now. Sets errno. */
+static int fails(enum call call)
+{
+    unsigned made;
+
+    if (!plan.armed)
+        return 0;
+    if (call == GETRANDOM && plan.old) {
+        errno = ENOSYS;
+        return 1;
+    }
+    made = ++plan.made[call];
+    if (plan.way == NULL || plan.way->call != call ||
+        (plan.forever ? made < plan.nth : made != plan.nth))
+        return 0;
+    plan.struck++;
+    errno = plan.way->error < SHORT ? plan.way->error : 0;
+    return 1;
+}
+
+/* How much of `size` is moved when it is cut short. */
+static size_t part(size_t size)
+{
+    return plan.way->error == SHORT ? 1 : (size + 1) / 2;
+}
+
+#define WRAPPED(type, name, ...)                                                                   \
+    type __real_##name(__VA_ARGS__);                                                               \
+    type __wrap_##name(__VA_ARGS__);                                                               \
+    type __wrap_##name(__VA_ARGS__)
+
+WRAPPED(int, socket, int family, int type, int protocol)
+{
+    return fails(SOCKET) ? -1 : __real_socket(family, type, protocol);
+}
+
+WRAPPED(int, setsockopt, int fd, int level, int name, const void *value, socklen_t size)
+{
+    return fails(SETSOCKOPT) ? -1 : __real_setsockopt(fd, level, name, value, size);
+}
+
+WRAPPED(int, connect, int fd, const struct sockaddr *to, socklen_t size)
+{
+    if (!fails(CONNECT))
+        return __real_connect(fd, to, size);
+    if (plan.way->done)
+        (void)__real_connect(fd, to, size);
+    errno = plan.way->error;
+    return -1;
+}
+
+WRAPPED(int, getsockopt, int fd, int level, int name, void *value, socklen_t *size)
+{
+    int refused = ECONNREFUSED;
+
+    if (!fails(GETSOCKOPT))
+        return __real_getsockopt(fd, level, name, value, size);
+    if (plan.way->error != IT_SAYS_SO)
+        return -1;
+    memcpy(value, &refused, sizeof refused);
+    return 0;
+}
+
+WRAPPED(int, getpeername, int fd, struct sockaddr *name, socklen_t *size)
+{
+    return fails(GETPEERNAME) ? -1 : __real_getpeername(fd, name, size);
+}
+
+WRAPPED(int, getsockname, int fd, struct sockaddr *name, socklen_t *size)
+{
+    if (!fails(GETSOCKNAME))
+        return __real_getsockname(fd, name, size);
+    return plan.way->error == IT_SAYS_SO ? __real_getpeername(fd, name, size) : -1;
+}
+
+WRAPPED(ssize_t, send, int fd, const void *bytes, size_t size, int flags)
+{
+    if (!fails(SEND))
+        return __real_send(fd, bytes, size, flags);
+    if (plan.way->error >= SHORT)
+        return plan.way->done ? __real_send(fd, bytes, part(size), flags) : 0;
+    if (plan.way->done)
+        (void)__real_send(fd, bytes, size, flags);
+    errno = plan.way->error;
+    return -1;
+}
+
+WRAPPED(ssize_t, recv, int fd, void *bytes, size_t size, int flags)
+{
+    if (!fails(RECV))
+        return __real_recv(fd, bytes, size, flags);
+    if (plan.way->error >= SHORT)
+        return plan.way->done ? __real_recv(fd, bytes, part(size), flags) : 0;
+    if (plan.way->done)
+        (void)__real_recv(fd, bytes, size, flags);
+    errno = plan.way->error;
+    return -1;
+}
+
+WRAPPED(int, close, int fd)
+{
+    int result = __real_close(fd);
+
+    return fails(CLOSE) ? -1 : result;
+}
+
+WRAPPED(int, ppoll, struct pollfd *fds, nfds_t count, const struct timespec *timeout,
+        const sigset_t *mask)
+{
+    nfds_t i;
+
+    if (!fails(PPOLL))
+        return __real_ppoll(fds, count, timeout, mask);
+    for (i = 0; i < count; i++)
+        fds[i].revents = (short)(plan.way->error == ALL_BAD && fds[i].fd >= 0
+                                     ? POLLIN | POLLOUT | POLLERR | POLLHUP | POLLNVAL
+                                     : 0);
+    return plan.way->error < SHORT ? -1 : plan.way->error == NOTHING ? 0 : (int)count;
+}
+
+/* Only the clock that a kernel may not have: the others never fail. */
+WRAPPED(int, clock_gettime, clockid_t clock, struct timespec *now)
+{
+    return clock == CLOCK_BOOTTIME && fails(GETTIME) ? -1 : __real_clock_gettime(clock, now);
+}
+
+WRAPPED(ssize_t, getrandom, void *bytes, size_t size, unsigned flags)
+{
+    if (!fails(GETRANDOM))
+        return __real_getrandom(bytes, size, flags);
+    return !plan.old && plan.way->error == SHORT ? __real_getrandom(bytes, 1, flags) : -1;
+}
+
+WRAPPED(int, open, const char *path, int flags, ...)
+{
+    return fails(OPEN) ? -1 : __real_open(path, flags, 0);
+}
+
+WRAPPED(ssize_t, read, int fd, void *bytes, size_t size)
+{
+    if (!fails(READ))
+        return __real_read(fd, bytes, size);
+    return plan.way->error < SHORT      ? -1
+           : plan.way->error == NOTHING ? 0
+                                        : __real_read(fd, bytes, 1);
+}
+
+WRAPPED(int, getaddrinfo, const char *host, const char *port, const struct addrinfo *hints,
+        struct addrinfo **found)
+{
+    return fails(GETADDRINFO) ? plan.way->error : __real_getaddrinfo(host, port, hints, found);
+}
+
+WRAPPED(int, getnameinfo, const struct sockaddr *name, socklen_t size, char *host,
+        socklen_t host_size, char *port, socklen_t port_size, int flags)
+{
+    return fails(GETNAMEINFO)
+               ? plan.way->error
+               : __real_getnameinfo(name, size, host, host_size, port, port_size, flags);
+}
+
+WRAPPED(int, pthread_atfork, void (*before)(void), void (*parent)(void), void (*child)(void))
+{
+    return fails(ATFORK) ? plan.way->error : __real_pthread_atfork(before, parent, child);
+}
+
+/* ---- A life of a client --------------------------------------------------------------------- */
+
+enum { NODES = 3, WAIT_MS = 30 };
+
+static struct server servers[NODES];
+static char text[200];
+static const char *complaint; /* what was not as it must be */
+
+static void complain(const char *what)
+{
+    if (complaint == NULL)
+        complaint = what;
+}
+
+static int open_descriptors(void)
+{
+    int fd, count = 0;
+
+    for (fd = 0; fd < 64; fd++)
+        count += fcntl(fd, F_GETFD) >= 0;
+    return count;
+}
+
+/* On how many servers the lock's key is ours. */
+static unsigned owned(const struct redlock_lock *lock)
+{
+    char mine[2 * sizeof lock->token + 1];
+    unsigned i, count = 0;
+
+    for (i = 0; i < sizeof lock->token; i++)
+        snprintf(mine + 2 * i, 3, "%02x", lock->token[i]);
+    for (i = 0; i < NODES; i++)
+        count += strcmp(server_ask(&servers[i], text, sizeof text, "GET", "key", NULL), mine) == 0;
+    return count;
+}
+
+/* A call of the library's, for no longer than it says. */
+static int timed(enum redlock_status (*call)(struct redlock *, struct redlock_lock *, uint32_t),
+                 struct redlock *client, struct redlock_lock *lock)
+{
+    long began = now_ms();
+    int status;
+
+    plan.armed = 1;
+    status = (int)call(client, lock, WAIT_MS);
+    plan.armed = 0;
+    if (now_ms() - began > 20000)
+        complain("a call took far too long");
+    return status;
+}
+
+static enum redlock_status extend(struct redlock *client, struct redlock_lock *lock, uint32_t none)
+{
+    (void)none;
+    return redlock_extend(client, lock);
+}
+
+/* Says what is wrong with that node, if anything is. */
+static int all_are_well(const struct redlock_node *nodes)
+{
+    unsigned i;
+
+    for (i = 0; i < NODES; i++)
+        if (nodes[i].trouble[0] != '\0')
+            return 0;
+    return 1;
+}
+
+static void hold_it(struct redlock *client, struct redlock_lock *lock)
+{
+    int status;
+
+    if (redlock_remaining_ms(client, lock) == 0)
+        complain("acquired, and no time left");
+    if (owned(lock) < 2)
+        complain("acquired without a majority");
+    status = timed(extend, client, lock);
+    if (status == REDLOCK_OK && owned(lock) < 2)
+        complain("extended without a majority");
+    if (status == REDLOCK_LOST)
+        complain("lost, though nobody took it");
+    status = timed(redlock_release, client, lock);
+    if (status == REDLOCK_OK && owned(lock) > 1)
+        complain("released, but a majority has it");
+    if (status != REDLOCK_OK && status != REDLOCK_UNCONFIRMED)
+        complain("released, it says, but it was held");
+    if (lock->valid_until_us != 0)
+        complain("held after the release");
+}
+
+/* Whether the acquire succeeded. The fault ends before the client is used once more. `once`: it strikes one
+   node once, and no time limit matters. */
+static int live(struct redlock *client, struct redlock_node *nodes, int once)
+{
+    struct redlock_lock lock;
+    int status, got, i;
+
+    redlock_lock_init(&lock, "key", 3, 30000);
+    status = timed(redlock_acquire, client, &lock);
+    got = status == REDLOCK_OK;
+    if (got)
+        hold_it(client, &lock);
+    else if (status == REDLOCK_UNREACHABLE && all_are_well(nodes))
+        complain("unreachable, and no node says why");
+    else if (status != REDLOCK_UNREACHABLE && status != REDLOCK_NO_ENTROPY)
+        complain(redlock_strerror(status));
+    settle(client);
+    for (i = 0; i < NODES && once; i++)
+        if (plan.way->cost == NO_HARM &&
+            (nodes[i].priv.dials != 1 || nodes[i].state != REDLOCK_NODE_READY))
+            complain("a connection was lost");
+    if (once && plan.struck > 0 && got != (plan.way->cost != NO_LOCK))
+        complain(got ? "locked without a random token" : "not locked");
+    plan.way = NULL;
+    if (once && servers_keys_left_at_last() > 0)
+        complain("a key was left");
+    redlock_lock_init(&lock, "another", 7, 30000);
+    if (redlock_acquire(client, &lock, 20000) != REDLOCK_OK)
+        complain("it does not work again");
+    else
+        redlock_release(client, &lock, 20000);
+    return got;
+}
+
+/* A fault, from a new client's first byte to its last. Whether it struck. */
+static int try(const struct way *way, unsigned nth, int forever, int *got)
+{
+    static const struct redlock_settings hasty = {
+        .node_timeout_ms = 30, .stall_ms = 60, .retry_delay_ms = 10, .retry_delay_max_ms = 10};
+    static const struct redlock_settings patient = {.node_timeout_ms = 8000, .stall_ms = 15000};
+    int waits_in_vain = forever || way == &lost_packet;
+    struct redlock_node nodes[NODES];
+    struct redlock client;
+    int before = open_descriptors(), i;
+
+    memset(nodes, 0, sizeof nodes);
+    memset(plan.made, 0, sizeof plan.made);
+    for (i = 0; i < NODES; i++)
+        nodes[i].address = i == 2 ? servers[i].local : servers[i].address;
+    plan.way = way;
+    plan.nth = nth;
+    plan.forever = forever;
+    plan.struck = 0;
+    complaint = NULL;
+    redlock_init(&client, redlock_posix(), nodes, NODES, waits_in_vain ? &hasty : &patient);
+    *got = live(&client, nodes, !waits_in_vain);
+    plan.way = way->call == CLOSE ? way : NULL;
+    plan.armed = 1;
+    redlock_deinit(&client);
+    plan.armed = 0;
+    if (open_descriptors() != before)
+        complain("a descriptor stays open");
+    for (i = 0; i < NODES; i++)
+        server_ask(&servers[i], text, sizeof text, "FLUSHALL", NULL);
+    return plan.struck > 0;
+}
+
+static const char *describe(const struct way *way)
+{
+    static const char *const words[] = {"one byte", "half", "0", "a lie", "all errors"};
+
+    return way->error >= SHORT ? words[way->error - SHORT] : strerror(way->error);
+}
+
+/* This way, at each call in turn until one is not reached any more: `most` at the most. */
+static void torture(const struct way *way, unsigned most)
+{
+    unsigned nth, struck = 0, got = 0, tries = 0;
+    int forever, acquired;
+
+    plan.old = way->call == OPEN || way->call == READ;
+    for (forever = 0; forever < 2; forever++)
+        for (nth = 1; nth <= most; nth++) {
+            int hit = try(way, nth, forever, &acquired);
+            if (complaint != NULL)
+                ok(0, "%s: %s, at call %u%s: %s", call_names[way->call], describe(way), nth,
+                   forever ? " and all after it" : "", complaint);
+            if (!hit)
+                break;
+            tries++;
+            struck += plan.struck;
+            got += acquired != 0;
+        }
+    plan.old = 0;
+    ok(struck > 0, "%s: %s%s: struck %u times in %u lives, %u locks got", call_names[way->call],
+       describe(way), way->done ? ", and done" : "", struck, tries, got);
+}
+
+/* ---- Outside of a life ------------------------------------------------------------------------ */
+
+static void names(void)
+{
+    static const struct way failures[] = {
+        {GETADDRINFO, EAI_AGAIN, 0, NO_VOTE},  {GETADDRINFO, EAI_FAIL, 0, NO_VOTE},
+        {GETADDRINFO, EAI_MEMORY, 0, NO_VOTE}, {GETADDRINFO, EAI_NONAME, 0, NO_VOTE},
+        {GETADDRINFO, EAI_SYSTEM, 0, NO_VOTE}, {GETNAMEINFO, EAI_AGAIN, 0, NO_VOTE},
+        {GETNAMEINFO, EAI_MEMORY, 0, NO_VOTE}, {GETNAMEINFO, EAI_OVERFLOW, 0, NO_VOTE},
+    };
+    unsigned i;
+
+    for (i = 0; i < sizeof failures / sizeof *failures; i++) {
+        int status;
+        memset(plan.made, 0, sizeof plan.made);
+        plan.way = &failures[i];
+        plan.nth = 1;
+        plan.armed = 1;
+        status = redlock_resolve("127.0.0.1:7001", text, sizeof text);
+        plan.armed = 0;
+        is_int(status, failures[i].error == EAI_OVERFLOW ? -1 : failures[i].error, "%s: %s",
+               call_names[failures[i].call], gai_strerror(failures[i].error));
+    }
+}
+
+/* Where a fork can't be noticed when it happens, the process is asked for its number. */
+static void forks(void)
+{
+    static const struct way failure = {ATFORK, ENOMEM, 0, NO_VOTE};
+    const struct redlock_io *io = redlock_posix();
+    pid_t child;
+    uint32_t parent;
+    int status;
+
+    plan.way = &failure;
+    plan.nth = 1;
+    plan.armed = 1;
+    parent = io->process(io->context);
+    plan.armed = 0;
+    is_int((long)plan.made[ATFORK], 1, "pthread_atfork fails");
+    is_int((long)io->process(io->context), (long)parent, "a process is the same as before");
+    child = fork();
+    if (child == 0)
+        _exit(io->process(io->context) == parent);
+    ok(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0,
+       "and another one in a child");
+}
+
+int main(int count, char **words)
+{
+    unsigned most = count > 1 ? (unsigned)atoi(words[1]) : 6, i;
+
+    forks();
+    names();
+    servers_start(servers, NODES, NULL);
+    for (i = 0; i < WAYS; i++)
+        torture(&ways[i], most);
+    torture(&lost_packet, most);
+    return done_testing();
+}
