@@ -16,7 +16,7 @@ LARGE = -DRESP_OUT_MAX=16384 -DRESP_PIPELINE_MAX=255 -DREDLOCK_NODES_MAX=16
 TIGHT = -DRESP_PIPELINE_MAX=4 -DRESP_DEPTH_MAX=2 -DREDLOCK_POOL_MAX=20 -DRESP_OUT_MAX=603
 LEAN = -DREDLOCK_FENCING=0 -DREDLOCK_SEVERAL_KEYS=0 -DREDLOCK_WAKE_UP=0 -DRESP_OUT_MAX=349
 
-.PHONY: all help deps deps-demo deps-test deps-model deps-interop deps-figures demo test amalgamation mutants model interop coverage size bench style sim fuzz clean test-build \
+.PHONY: all help deps deps-demo deps-test deps-model deps-interop deps-figures demo test amalgamation mutants model interop coverage size bench style analyze sim fuzz clean test-build \
         test-examples test-threads test-torture test-valgrind $(VARIANTS:%=test-%)
 .DELETE_ON_ERROR:
 
@@ -112,7 +112,7 @@ test-build: $(LIB) $(HEADERS)
 	gcc $(WARN) $(POSIX) -I. examples/epoll.c $(LIB) -o $(B)/examples/epoll
 
 test: deps-test ## build and run all tests: two compilers, sanitizers, valgrind, single file, limits
-	@MAKE='$(MAKE)' PROGRAMS='$(PROGRAMS) thread_test torture_test' test/all.sh $(VARIANTS:%=test-%) test-valgrind test-threads test-torture test-build test-examples sim mutants model style
+	@MAKE='$(MAKE)' PROGRAMS='$(PROGRAMS) thread_test torture_test' test/all.sh $(VARIANTS:%=test-%) test-valgrind test-threads test-torture test-build test-examples sim fuzz mutants model analyze style
 
 test-examples: test-build $(B)/demo
 	test/examples.sh $(B)
@@ -125,7 +125,7 @@ $(B)/sim: test/sim.c test/mini.c test/mini.h test/tap.h redlock.c resp.c $(HEADE
 sim: deps-test $(B)/sim ## SEEDS=n random histories of several clients and servers with faults; FIRST=n is the first seed
 	prove -v -e '' $(B)/sim :: $(or $(FIRST),1) $(SEEDS)
 
-SECONDS = 60
+SECONDS = 8
 fuzz: deps-test ## SECONDS=n of libFuzzer for each: decoder, addresses, the whole client
 	prove -v -e 'sh' test/fuzz/fuzz.sh :: $(B) $(SECONDS)
 
@@ -148,6 +148,9 @@ interop: deps-interop ## our library and node-redlock (through npm) on the same 
 
 coverage: deps-test ## lines of the library that the tests run
 	@WRAPS='$(WRAPS)' test/coverage.sh $(B) $(PROGRAMS) torture_test
+
+analyze: deps-test ## gcc -fanalyzer, clang-tidy, scan-build and cppcheck: no findings
+	prove -e 'sh' test/analyze.sh :: $(B)
 
 style: ## formatting, the length of functions and headers, duplicate names
 	@test/style.sh

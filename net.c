@@ -223,6 +223,7 @@ static int net_ready(void *context, struct redlock_node *node)
     int error = 0;
 
     (void)context;
+    memset(&peer, 0, sizeof peer);
     if (getsockopt(net_fd(node), SOL_SOCKET, SO_ERROR, &error, &size) != 0)
         error = errno;
     if (error == 0 && getpeername(net_fd(node), &peer.any, &peer_size) != 0) {

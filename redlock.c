@@ -289,7 +289,7 @@ static void rl_touch(struct redlock *c, struct redlock_lock *op)
         rl_move(c, op, RL_TURN);
 }
 
-static struct redlock_lock *rl_first(const struct redlock *c, uint8_t list)
+static struct redlock_lock *rl_first(const struct redlock *c, unsigned list)
 {
     return c->priv.list[list - 1].first;
 }
@@ -991,7 +991,7 @@ static void rl_hint(struct redlock *c, unsigned mask, const void *key, size_t ke
                     size_t known)
 {
     struct redlock_lock *op, *next, *woken = NULL;
-    uint8_t list;
+    unsigned list;
 
     for (list = RL_TURN; list <= RL_WAIT; list++)
         for (op = rl_first(c, list); op != NULL; op = next) {
@@ -1307,7 +1307,7 @@ static int rl_is_denial(const struct resp_item *item)
         "ASK\0ERR The user executing\0"; /* the last: Redis 7.0, in scripts */
     const char *prefix = prefixes;
 
-    for (; *prefix != '\0'; prefix += strlen(prefix) + 1)
+    for (; prefix < prefixes + sizeof prefixes - 1; prefix += strlen(prefix) + 1)
         if (strncmp(item->text, prefix, strlen(prefix)) == 0)
             return 1;
     return 0;
@@ -1712,8 +1712,7 @@ enum redlock_status redlock_init(struct redlock *client, const struct redlock_io
 void redlock_deinit(struct redlock *client)
 {
     struct redlock_lock *op;
-    uint8_t list;
-    unsigned i;
+    unsigned list, i;
 
     if (client == NULL || client->priv.nodes == NULL)
         return;
@@ -1971,7 +1970,7 @@ static void rl_node_tick(struct redlock *c, struct redlock_node *node)
 static void rl_wake(struct redlock *c)
 {
     struct redlock_lock *op;
-    uint8_t list;
+    unsigned list;
 
     while ((op = rl_first(c, RL_BLOCKED)) != NULL)
         rl_move(c, op, RL_TURN);
@@ -1984,7 +1983,7 @@ static void rl_wake(struct redlock *c)
 static uint64_t rl_next_due(const struct redlock *c)
 {
     uint64_t due_us = REDLOCK_NEVER;
-    uint8_t list;
+    unsigned list;
 
     for (list = RL_BLOCKED; list <= RL_KEPT; list++) {
         const struct redlock_lock *op = rl_first(c, list);

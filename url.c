@@ -303,7 +303,6 @@ static const char *url_rest(struct url_text *text, char scheme, struct redlock_u
     if (at < text->end && *at == '#')
         return "a fragment (#) has no meaning here";
     text->at += at < text->end;
-    part = *text;
     part = url_until(text, '#');
     if (text->at < text->end)
         return "a fragment (#) has no meaning here";

@@ -10,7 +10,7 @@ set -eu
 # command:package that brings it
 demo='redis-server:redis-server'
 test='redis-cli:redis-tools prove:perl valgrind:valgrind clang:clang clang-format:clang-format g++:g++
- pgrep:procps'
+ pgrep:procps clang-tidy:clang-tidy scan-build:clang-tools cppcheck:cppcheck'
 model='spin:spin prove:perl'
 interop='node:nodejs npm:npm prove:perl'
 figures='strace:strace valgrind:valgrind arm-none-eabi-gcc:gcc-arm-none-eabi
