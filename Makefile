@@ -16,7 +16,7 @@ LARGE = -DRESP_OUT_MAX=16384 -DRESP_PIPELINE_MAX=255 -DREDLOCK_NODES_MAX=16
 TIGHT = -DRESP_PIPELINE_MAX=4 -DRESP_DEPTH_MAX=2 -DREDLOCK_POOL_MAX=20 -DRESP_OUT_MAX=603
 LEAN = -DREDLOCK_FENCING=0 -DREDLOCK_SEVERAL_KEYS=0 -DREDLOCK_WAKE_UP=0 -DRESP_OUT_MAX=349
 
-.PHONY: all help deps deps-demo deps-test deps-model deps-interop deps-figures demo test amalgamation mutants model interop coverage size bench style analyze sim fuzz clean test-build \
+.PHONY: all help deps deps-demo deps-test deps-model deps-interop deps-figures deps-machines demo test amalgamation mutants model interop machines coverage size bench style analyze sim fuzz clean test-build \
         test-examples test-threads test-torture test-valgrind $(VARIANTS:%=test-%)
 .DELETE_ON_ERROR:
 
@@ -29,7 +29,7 @@ help: ## list the targets
 # there.
 deps: ## install what demo, test, size and bench need (Debian and its kin; asks apt-get)
 	@test/deps.sh
-deps-demo deps-test deps-model deps-interop deps-figures:
+deps-demo deps-test deps-model deps-interop deps-figures deps-machines:
 	@test/deps.sh $(@:deps-%=%)
 
 clean: ## remove all that was built
@@ -145,6 +145,10 @@ model: deps-model ## check the models of the rules with spin (test/model/model.s
 
 interop: deps-interop ## our library and node-redlock (through npm) on the same lock
 	prove -e 'sh' test/interop/interop.sh :: $(B)
+
+MACHINES = arm mips powerpc s390x i386 musl cortex-m4
+machines: deps-machines ## MACHINES="..." the tests on other machines, by qemu: 32 bits, big-endian, musl, Cortex-M4
+	sh test/machines.sh $(B) $(MACHINES)
 
 coverage: deps-test ## lines of the library that the tests run
 	@WRAPS='$(WRAPS)' test/coverage.sh $(B) $(PROGRAMS) torture_test

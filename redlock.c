@@ -33,6 +33,7 @@
        lock outlives the restart of its nodes, one after the other.
    R10 The number of extensions is limited. Automatic ones come a third of the ttl after the last, and
        are tried again after any failure until the validity is over: that, not a failure, is the loss.
+       No pause before a dial is waited out for which it would be too late then.
    R11 A release goes to all nodes, also to those that never answered.
    R12 Every connection begins with a greeting: HELLO 3 with user and password, or where that is not
        known AUTH; then SELECT. Nothing else is sent before it, and nothing counts before all of it
@@ -595,12 +596,12 @@ static void rl_node_connected(struct redlock *c, struct redlock_node *node)
     }
 }
 
-/* For a node that is about to be used: dials it if that is due. */
-static void rl_node_wanted(struct redlock *c, struct redlock_node *node)
+/* For a node that is about to be used: dials it if that is due, or would be too late then. */
+static void rl_node_wanted(struct redlock *c, struct redlock_node *node, uint64_t too_late_us)
 {
-    uint64_t now = c->priv.now_us;
+    uint64_t now = c->priv.now_us, due_us = node->priv.mark_us;
 
-    if (node->state == REDLOCK_NODE_DOWN && (node->priv.mark_us == 0 || now < node->priv.mark_us))
+    if (node->state == REDLOCK_NODE_DOWN && (due_us == 0 || (now < due_us && due_us < too_late_us)))
         return;
     if (node->state != REDLOCK_NODE_IDLE && node->state != REDLOCK_NODE_DOWN)
         return;
@@ -698,7 +699,7 @@ static void rl_queue_all(struct redlock *c, struct redlock_lock *op)
 
         if (!(op->priv.todo & bit))
             continue;
-        rl_node_wanted(c, node);
+        rl_node_wanted(c, node, op->priv.state == RL_EXTEND ? op->valid_until_us : REDLOCK_NEVER);
         if (node->state == REDLOCK_NODE_READY && !rl_queue_vote(c, node, op)) {
             if (node->state == REDLOCK_NODE_READY)
                 rl_set(&c->priv.full, bit);
@@ -1061,7 +1062,7 @@ static void rl_step_owing(struct redlock *c, struct redlock_lock *op)
 
         if (!(op->priv.todo & rl_bit(i)))
             continue;
-        rl_node_wanted(c, node);
+        rl_node_wanted(c, node, REDLOCK_NEVER);
         if (node->state != REDLOCK_NODE_DOWN && !rl_queue(c, node, op, RL_DELETE, NULL)) {
             if (!rl_past(c, op->priv.due_us))
                 continue;

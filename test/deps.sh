@@ -1,5 +1,5 @@
 #!/bin/sh
-# deps.sh [demo|test|model|interop|figures] - installs what the demo, the tests, the models, or the size table and
+# deps.sh [demo|test|model|interop|figures|machines] - installs what the demo, the tests, the models, or the size table and
 # bench need and this machine lacks; without a word, all. Says what it does before it does it. Debian and its kin;
 # elsewhere it says what is missing.
 #
@@ -15,13 +15,17 @@ model='spin:spin prove:perl'
 interop='node:nodejs npm:npm prove:perl'
 figures='strace:strace valgrind:valgrind arm-none-eabi-gcc:gcc-arm-none-eabi
  arm-linux-gnueabihf-gcc:gcc-arm-linux-gnueabihf'
+machines='qemu-s390x-static:qemu-user-static qemu-system-arm:qemu-system-arm arm-none-eabi-gcc:gcc-arm-none-eabi
+ arm-linux-gnueabihf-gcc:gcc-arm-linux-gnueabihf mips-linux-gnu-gcc:gcc-mips-linux-gnu
+ powerpc-linux-gnu-gcc:gcc-powerpc-linux-gnu s390x-linux-gnu-gcc:gcc-s390x-linux-gnu musl-gcc:musl-tools prove:perl'
 case ${1:-all} in
 demo) needed=$demo ;;
 test) needed="$demo $test" ;;
 model) needed=$model ;;
 interop) needed="$demo $interop" ;;
 figures) needed="$demo $figures" ;;
-*) needed="$demo $test $model $interop $figures" ;;
+machines) needed="$demo $machines" ;;
+*) needed="$demo $test $model $interop $figures $machines" ;;
 esac
 
 missing=
@@ -32,6 +36,15 @@ done
 case $needed in *arm-*)
     for pair in /usr/lib/arm-none-eabi/newlib:libnewlib-arm-none-eabi \
         /usr/arm-linux-gnueabihf/include/stdio.h:libc6-dev-armhf-cross; do
+        [ -e "${pair%%:*}" ] || missing="$missing ${pair#*:}"
+    done ;;
+esac
+case $needed in *qemu-*) # not gcc-multilib, which would drive the cross compilers out
+    for pair in /usr/lib/picolibc/arm-none-eabi:picolibc-arm-none-eabi \
+        /usr/mips-linux-gnu/include/stdio.h:libc6-dev-mips-cross \
+        /usr/powerpc-linux-gnu/include/stdio.h:libc6-dev-powerpc-cross \
+        /usr/s390x-linux-gnu/include/stdio.h:libc6-dev-s390x-cross \
+        /usr/lib32/libc.a:libc6-dev-i386 /usr/lib/gcc/x86_64-linux-gnu/12/32/libgcc.a:gcc-12-multilib; do
         [ -e "${pair%%:*}" ] || missing="$missing ${pair#*:}"
     done ;;
 esac

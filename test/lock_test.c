@@ -1364,6 +1364,26 @@ static void r10_kept_through_failures(void)
     }
 }
 
+/* The growing pauses between dials end before the lock does. */
+static void r10_kept_though_nodes_come_back_late(void)
+{
+    unsigned n, i, kept = 0;
+
+    for (n = 0; n < 50; n++) {
+        begin_kept(3, 1000);
+        for (i = 0; i < 3; i++) {
+            fake_nodes[i].refuses = 1;
+            fake_break((int)i);
+        }
+        fake_pass(&client, (2300 + n * 10) * MS);
+        for (i = 0; i < 3; i++)
+            fake_nodes[i].refuses = 0;
+        fake_pass(&client, 2500 * MS);
+        kept += lock.status == REDLOCK_PENDING;
+    }
+    is_int((int)kept, 50, "r10 r05: kept when nodes come back 150 to 640 ms before its end");
+}
+
 /* Extensions that fail at once, without a pause between them and up to the last microsecond. */
 static void r10_failing_at_once_is_no_loop(void)
 {
@@ -2584,6 +2604,7 @@ int main(void)
     r10_kept_up_to_a_limit();
     r10_loss_is_told_by_the_clock();
     r10_kept_through_failures();
+    r10_kept_though_nodes_come_back_late();
     r10_failing_at_once_is_no_loop();
     r10_lost_to_another();
     r10_release_and_cancel_at_any_moment();
