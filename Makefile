@@ -16,7 +16,7 @@ LARGE = -DRESP_OUT_MAX=16384 -DRESP_PIPELINE_MAX=255 -DREDLOCK_NODES_MAX=16
 TIGHT = -DRESP_PIPELINE_MAX=4 -DRESP_DEPTH_MAX=2 -DREDLOCK_POOL_MAX=20 -DRESP_OUT_MAX=603
 LEAN = -DREDLOCK_FENCING=0 -DREDLOCK_SEVERAL_KEYS=0 -DREDLOCK_WAKE_UP=0 -DRESP_OUT_MAX=349
 
-.PHONY: all help deps deps-demo deps-test deps-model deps-interop deps-figures deps-machines demo test amalgamation mutants model interop machines coverage size bench style analyze sim fuzz clean test-build \
+.PHONY: all help deps deps-demo deps-test deps-model deps-interop deps-figures deps-machines demo test amalgamation mutants model interop machines coverage size bench style analyze sim soak fuzz clean test-build \
         test-examples test-threads test-torture test-valgrind $(VARIANTS:%=test-%)
 .DELETE_ON_ERROR:
 
@@ -99,6 +99,16 @@ test-torture: test/torture_test.c test/side.h test/servers.c $(LIB) $(HEADERS)
 	gcc $(SAN) -O1 -g $(WARN) $(POSIX) -I. -Itest $< test/servers.c $(LIB) $(WRAPS) -o $(B)/torture/torture_test
 	prove -e '' $(B)/torture/torture_test
 
+MINUTES = 2
+$(B)/soak/soak: test/soak.c test/proxy.c test/proxy.h test/servers.c test/servers.h test/clock_shim.c test/clock_shim.h \
+                test/tap.h $(LIB) $(HEADERS)
+	@mkdir -p $(@D)
+	gcc -shared -fPIC -O2 $(WARN) -Itest test/clock_shim.c -o $(@D)/clock_shim.so
+	gcc -O2 -g $(WARN) $(POSIX) -I. -Itest $< test/proxy.c test/servers.c $(LIB) -o $@
+
+soak: deps-test $(B)/soak/soak ## MINUTES=n of processes that contend while servers, network and clocks are upset
+	prove -v -e '' $(B)/soak/soak :: $(MINUTES) $(B)/soak/clock_shim.so
+
 # The public header as C++, from the oldest; the examples as they are shown.
 test-build: $(LIB) $(HEADERS)
 	@mkdir -p $(B)/examples
@@ -112,7 +122,7 @@ test-build: $(LIB) $(HEADERS)
 	gcc $(WARN) $(POSIX) -I. examples/epoll.c $(LIB) -o $(B)/examples/epoll
 
 test: deps-test ## build and run all tests: two compilers, sanitizers, valgrind, single file, limits
-	@MAKE='$(MAKE)' PROGRAMS='$(PROGRAMS) thread_test torture_test' test/all.sh $(VARIANTS:%=test-%) test-valgrind test-threads test-torture test-build test-examples sim fuzz mutants model analyze style
+	@MAKE='$(MAKE)' PROGRAMS='$(PROGRAMS) thread_test torture_test' test/all.sh $(VARIANTS:%=test-%) test-valgrind test-threads test-torture test-build test-examples sim soak fuzz mutants model analyze style
 
 test-examples: test-build $(B)/demo
 	test/examples.sh $(B)

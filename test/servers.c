@@ -196,13 +196,16 @@ static void become_server(const struct server *server)
     const char *words[40] = {"redis-server",    "--bind", "127.0.0.1",  "--save",  "",
                              "--appendonly",    "no",     "--loglevel", "warning", "--unixsocket",
                              server->local + 5, "--dir",  folder,       "--port"};
-    char port[12];
+    char port[12], log_of_keys[12];
     unsigned used = 14, i;
 
     snprintf(port, sizeof port, "%d", server->port);
+    snprintf(log_of_keys, sizeof log_of_keys, "%d.aof", (int)(server - all));
     words[used++] = port;
     words[used++] = "--logfile";
     words[used++] = logs[server - all];
+    words[used++] = "--appendfilename"; /* they share the folder */
+    words[used++] = log_of_keys;
     for (i = 0; more_options != NULL && more_options[i] != NULL && used < 39; i++)
         words[used++] = more_options[i];
 #ifdef __linux__

@@ -20,13 +20,14 @@ struct server {
 };
 
 /* Starts `count` servers and waits until each answers; each of `options` is one word of redis-server's
-   command line, NULL ends it (NULL: none). Exits with a message when that fails. Once per program. */
+   command line, NULL ends it (NULL: none). Exits with a message when that fails. Again only after servers_stop. */
 void servers_start(struct server *servers, unsigned count, const char *const *options);
 void servers_stop(void); /* all of them, and their folder. Runs at exit by itself */
 
-void server_kill(struct server *server);    /* SIGKILL: a crash */
-void server_restart(struct server *server); /* on the same port, without its keys */
-void server_pause(struct server *server);   /* SIGSTOP: hangs */
+void server_kill(struct server *server); /* SIGKILL: a crash */
+void server_restart(
+    struct server *server); /* on the same port; with its keys if it has --appendonly */
+void server_pause(struct server *server); /* SIGSTOP: hangs */
 void server_resume(struct server *server);
 
 /* A client that is not the library: sends words as one command (the list ends with NULL) and writes

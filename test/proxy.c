@@ -1,0 +1,238 @@
+/* proxy.c - see proxy.h.
+
+   SPDX-FileCopyrightText: the redlock authors
+   SPDX-License-Identifier: MIT */
+#ifdef __linux__
+#define _GNU_SOURCE /* prctl, accept4 */
+#endif
+#include "proxy.h"
+#include "servers.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#ifdef __linux__
+#include <sys/prctl.h>
+#endif
+
+enum { TUNNELS = 400, PROXIES = 16, PIECE = 4096 };
+
+/* One direction of a connection. */
+struct flow {
+    char bytes[PIECE];
+    size_t used;
+    long due_ms; /* not handed on before */
+    int ended;   /* no more will come */
+};
+
+struct tunnel {
+    int fd[2]; /* the client's, the server's; -1: this place is free */
+    int proxy;
+    struct flow flow[2]; /* from fd[0], from fd[1] */
+};
+
+static struct tunnel tunnels[TUNNELS];
+static struct proxy *all;
+static unsigned all_count;
+
+static void close_tunnel(struct tunnel *t, int reset)
+{
+    struct linger now = {1, 0};
+    int side;
+
+    for (side = 0; side < 2; side++) {
+        if (reset)
+            setsockopt(t->fd[side], SOL_SOCKET, SO_LINGER, &now, sizeof now);
+        close(t->fd[side]);
+        t->fd[side] = -1;
+    }
+}
+
+static struct sockaddr_in loopback(int port)
+{
+    struct sockaddr_in address;
+
+    memset(&address, 0, sizeof address);
+    address.sin_family = AF_INET;
+    address.sin_port = htons((uint16_t)port);
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    return address;
+}
+
+static void set_non_blocking(int fd)
+{
+    fcntl(fd, F_SETFL, O_NONBLOCK);
+    fcntl(fd, F_SETFD, FD_CLOEXEC);
+}
+
+/* A new client. What becomes of the way to the server is seen when bytes go there. */
+static void take_client(int proxy)
+{
+    struct sockaddr_in to = loopback(all[proxy].to);
+    int client = accept(all[proxy].listener, NULL, NULL), i;
+
+    if (client < 0)
+        return;
+    for (i = 0; i < TUNNELS - 1 && tunnels[i].fd[0] >= 0; i++)
+        continue;
+    if (tunnels[i].fd[0] >= 0)
+        close_tunnel(&tunnels[i], 1); /* there are too many: one is lost */
+    memset(&tunnels[i], 0, sizeof tunnels[i]);
+    tunnels[i].proxy = proxy;
+    tunnels[i].fd[0] = client;
+    tunnels[i].fd[1] = socket(AF_INET, SOCK_STREAM, 0);
+    set_non_blocking(client);
+    set_non_blocking(tunnels[i].fd[1]);
+    (void)connect(tunnels[i].fd[1], (struct sockaddr *)(void *)&to, sizeof to);
+}
+
+/* Takes what has come from one side. */
+static void fill(struct tunnel *t, int side, int mode)
+{
+    struct flow *flow = &t->flow[side];
+    ssize_t got = recv(t->fd[side], flow->bytes, sizeof flow->bytes, 0);
+
+    if (got > 0) {
+        flow->used = (size_t)got;
+        flow->due_ms = now_ms() + (mode == PROXY_DELAY ? 5 + rand() % 56 : 0);
+    } else if (got == 0) {
+        flow->ended = 1;
+    } else if (errno != EAGAIN && errno != EINTR && errno != ENOTCONN) {
+        close_tunnel(t, 1);
+    }
+}
+
+/* Hands on what is due to the other side. */
+static void drain(struct tunnel *t, int side, int mode)
+{
+    struct flow *flow = &t->flow[side];
+    size_t size = flow->used;
+    ssize_t moved;
+
+    if (mode == PROXY_DRIP)
+        size = 1;
+    if (mode == PROXY_CUT)
+        size = (size + 1) / 2;
+    moved = send(t->fd[!side], flow->bytes, size, MSG_NOSIGNAL);
+    if (moved > 0) {
+        flow->used -= (size_t)moved;
+        memmove(flow->bytes, flow->bytes + moved, flow->used);
+        flow->due_ms = now_ms() + (mode == PROXY_DRIP);
+        if (mode == PROXY_CUT)
+            close_tunnel(t, 0);
+    } else if (moved < 0 && errno != EAGAIN && errno != EINTR && errno != ENOTCONN) {
+        close_tunnel(t, 1);
+    }
+}
+
+static void serve_tunnel(struct tunnel *t)
+{
+    int mode = all[t->proxy].mode, side;
+
+    if (mode == PROXY_RESET)
+        close_tunnel(t, 1);
+    for (side = 0; side < 2 && mode != PROXY_HOLE && t->fd[0] >= 0; side++) {
+        struct flow *flow = &t->flow[side];
+        if (flow->used == 0 && !flow->ended)
+            fill(t, side, mode);
+        if (t->fd[0] >= 0 && flow->used > 0 && flow->due_ms <= now_ms())
+            drain(t, side, mode);
+        if (t->fd[0] >= 0 && flow->used == 0 && flow->ended)
+            close_tunnel(t, 0);
+    }
+}
+
+/* Sleeps until something may have to be done, 2 ms at most while bytes wait here for their time or for room. */
+static void sleep_a_while(void)
+{
+    static struct pollfd fds[PROXIES + 2 * TUNNELS];
+    nfds_t used = 0;
+    int wait_ms = 20, i, side;
+
+    for (i = 0; i < (int)all_count; i++) {
+        fds[used].fd = all[i].listener;
+        fds[used++].events = POLLIN;
+    }
+    for (i = 0; i < TUNNELS; i++)
+        for (side = 0; side < 2 && tunnels[i].fd[0] >= 0; side++) {
+            if (tunnels[i].flow[side].used > 0) {
+                wait_ms = 2;
+            } else if (all[tunnels[i].proxy].mode != PROXY_HOLE) {
+                fds[used].fd = tunnels[i].fd[side];
+                fds[used++].events = POLLIN;
+            }
+        }
+    (void)poll(fds, used, wait_ms);
+    for (i = 0; i < (int)all_count; i++)
+        if (fds[i].revents != 0)
+            take_client(i);
+}
+
+static void run(void)
+{
+    int i;
+
+    srand(1);
+    for (i = 0; i < TUNNELS; i++)
+        tunnels[i].fd[0] = tunnels[i].fd[1] = -1;
+    for (;;) {
+        sleep_a_while();
+        for (i = 0; i < TUNNELS; i++)
+            if (tunnels[i].fd[0] >= 0)
+                serve_tunnel(&tunnels[i]);
+    }
+}
+
+static void open_proxy(struct proxy *proxy)
+{
+    struct sockaddr_in own = loopback(0);
+    socklen_t size = sizeof own;
+
+    proxy->listener = socket(AF_INET, SOCK_STREAM, 0);
+    if (proxy->listener < 0 ||
+        bind(proxy->listener, (struct sockaddr *)(void *)&own, sizeof own) != 0 ||
+        listen(proxy->listener, 64) != 0 ||
+        getsockname(proxy->listener, (struct sockaddr *)(void *)&own, &size) != 0) {
+        perror("proxy");
+        exit(1);
+    }
+    set_non_blocking(proxy->listener);
+    snprintf(proxy->address, sizeof proxy->address, "127.0.0.1:%d", ntohs(own.sin_port));
+}
+
+pid_t proxies_start(struct proxy *proxies, unsigned count)
+{
+    pid_t parent = getpid(), child;
+    unsigned i;
+
+    all = proxies;
+    all_count = count < PROXIES ? count : PROXIES;
+    for (i = 0; i < all_count; i++)
+        open_proxy(&proxies[i]);
+    fflush(stdout);
+    child = fork();
+    if (child == 0) {
+        signal(SIGTERM, SIG_DFL);
+#ifdef __linux__
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+#endif
+        if (getppid() != parent)
+            _exit(1);
+        run();
+    }
+    for (i = 0; i < all_count; i++)
+        close(proxies[i].listener);
+    if (child < 0) {
+        perror("proxy");
+        exit(1);
+    }
+    return child;
+}

@@ -1,0 +1,586 @@
+/* soak.c MINUTES CLOCK_SHIM - processes that contend for two locks for a while, on five real redis-servers behind a
+   bad network: servers are killed, stopped, restarted, told to hang up or to wait; so are the clients. A judge,
+   which is no Redis client, is told who was inside when.
+
+   For half of the time the servers forget their keys when they are killed, and `longest_ttl_ms` is set: never two
+   inside at once. For the other half they keep them, but wall clocks jump, theirs and the clients': then nothing
+   but fencing tokens can help, and these are never the same and never out of order.
+
+   SPDX-FileCopyrightText: the redlock authors
+   SPDX-License-Identifier: MIT */
+#ifdef __linux__
+#define _GNU_SOURCE /* prctl */
+#endif
+#include "clock_shim.h"
+#include "proxy.h"
+#include "redlock.h"
+#include "servers.h"
+#include "tap.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#ifdef __linux__
+#include <sys/prctl.h>
+#endif
+
+enum { NODES = 5, WORKERS = 6, KEYS = 2, TTL_MS = 1500, INTERVALS = 4000000 };
+
+enum fault {
+    DELAY = PROXY_DELAY, /* of a server */
+    DRIP,
+    HOLE,
+    RESET,
+    CUT,
+    KILL,
+    STOP,
+    HANG_UP, /* CLIENT KILL */
+    WAIT,    /* CLIENT PAUSE */
+    JUMP,    /* of its wall clock, forward or back */
+    KILL_CLIENT,
+    STOP_CLIENT,
+    JUMP_CLIENT,
+    FAULTS
+};
+
+static const char *const fault_names[FAULTS] = {"",
+                                                "server: delay",
+                                                "server: drip",
+                                                "server: black hole",
+                                                "server: reset",
+                                                "server: cut",
+                                                "server: kill -9",
+                                                "server: SIGSTOP",
+                                                "server: CLIENT KILL",
+                                                "server: CLIENT PAUSE",
+                                                "server: wall clock jumps",
+                                                "client: kill -9",
+                                                "client: SIGSTOP",
+                                                "client: wall clock jumps"};
+
+/* What all processes share: a file without a name. */
+struct shared {
+    struct clock_shift
+        clocks[CLOCK_SHIFTS]; /* first: the shim reads it there. Servers, then workers */
+    struct proxy proxies[NODES];
+    volatile int stop;
+    volatile unsigned wins[WORKERS];
+    unsigned statuses[-REDLOCK_FORKED + 1]; /* of acquires; a count may be lost when two count */
+    unsigned long overlaps, disorders, doubles, intervals; /* what the judge found */
+};
+
+static struct shared *shared;
+static const char *program, *shared_path;
+static uint32_t dice = 1;
+
+static unsigned roll(unsigned sides)
+{
+    dice ^= dice << 13;
+    dice ^= dice >> 17;
+    dice ^= dice << 5;
+    return (dice >> 8) % sides;
+}
+
+static void die(const char *what)
+{
+    printf("Bail out! %s: %s\n", what, strerror(errno));
+    exit(1);
+}
+
+/* Never alive without the parent, whatever becomes of it. */
+static void end_with(pid_t parent)
+{
+#ifdef __linux__
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+#endif
+    if (getppid() != parent)
+        _exit(1);
+}
+
+static void map_shared(const char *path)
+{
+    int fd = open(path, O_RDWR | O_CLOEXEC);
+
+    shared =
+        fd < 0 ? MAP_FAILED : mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (shared == MAP_FAILED)
+        die(path);
+    close(fd);
+}
+
+/* ---- A worker ------------------------------------------------------------------------------- */
+
+/* One holding, by the one clock that all processes of this machine have. */
+struct interval {
+    int key, worker;
+    uint64_t began_us; /* the acquire */
+    uint64_t from_us;  /* it was over */
+    uint64_t to_us;    /* the release began, or the validity ended before that */
+    uint64_t fence;
+};
+
+/* Tells the judge, in one piece. Once on entering, up to the validity's end, as a client that is killed stays
+   inside for so long; then again for each change. */
+static void report(int judge, const struct interval *interval)
+{
+    if (write(judge, interval, sizeof *interval) != (ssize_t)sizeof *interval)
+        _exit(4);
+}
+
+static void hold(struct redlock *client, struct redlock_lock *lock, struct interval *interval,
+                 int judge)
+{
+    const struct redlock_io *io = redlock_posix();
+    unsigned turns = roll(5) == 0 ? roll(60) : roll(3);
+    uint64_t now;
+
+    interval->from_us = io->now_us(NULL);
+    interval->to_us = lock->valid_until_us;
+    interval->fence = lock->fence;
+    if (redlock_remaining_ms(client, lock) == 0)
+        return;
+    report(judge, interval);
+    for (; turns > 0 && redlock_remaining_ms(client, lock) > 0; turns--) {
+        sleep_ms((long)roll(20));
+        if (roll(2) && redlock_extend(client, lock) == REDLOCK_OK) {
+            interval->to_us = lock->valid_until_us;
+            report(judge, interval);
+        }
+    }
+    now = io->now_us(NULL);
+    if (now < interval->to_us) {
+        interval->to_us = now;
+        report(judge, interval);
+    }
+}
+
+static int worker(int number, int judge, int volatile_servers)
+{
+    struct redlock_settings settings = {.longest_ttl_ms = volatile_servers ? TTL_MS : 0};
+    struct redlock_node nodes[NODES];
+    struct redlock client;
+    int i;
+
+    dice = (uint32_t)getpid() * 2654435761U + 1;
+    memset(nodes, 0, sizeof nodes);
+    for (i = 0; i < NODES; i++)
+        nodes[i].address = shared->proxies[i].address;
+    if (redlock_init(&client, redlock_posix(), nodes, NODES, &settings) != REDLOCK_OK)
+        return 5;
+    while (!shared->stop) {
+        static const char *const keys[KEYS] = {"soak:0", "soak:1"};
+        struct redlock_lock lock;
+        struct interval interval;
+        int status;
+
+        memset(&interval, 0, sizeof interval);
+        interval.key = (int)roll(KEYS);
+        interval.worker = number;
+        redlock_lock_init(&lock, keys[interval.key], 6, TTL_MS);
+        lock.fenced = 1;
+        interval.began_us = redlock_posix()->now_us(NULL);
+        status = (int)redlock_acquire(&client, &lock, roll(3000));
+        shared->statuses[-status]++;
+        if (status == REDLOCK_OK) {
+            hold(&client, &lock, &interval, judge);
+            shared->wins[number]++;
+            redlock_release(&client, &lock, roll(200));
+        }
+    }
+    redlock_deinit(&client);
+    return 0;
+}
+
+/* ---- The judge ------------------------------------------------------------------------------ */
+
+static int by_from(const void *a, const void *b)
+{
+    const struct interval *x = (const struct interval *)a, *y = (const struct interval *)b;
+
+    if (x->key != y->key)
+        return x->key < y->key ? -1 : 1;
+    return x->from_us < y->from_us ? -1 : x->from_us > y->from_us;
+}
+
+static int by_fence(const void *a, const void *b)
+{
+    const struct interval *x = (const struct interval *)a, *y = (const struct interval *)b;
+
+    if (x->key != y->key)
+        return x->key < y->key ? -1 : 1;
+    return x->fence < y->fence ? -1 : x->fence > y->fence;
+}
+
+static void show(const char *what, const struct interval *a, const struct interval *b)
+{
+    fprintf(stderr,
+            "# %s: key %d: worker %d from %llu to %llu us, token %llu; worker %d asked at %llu, "
+            "from %llu to %llu us, token %llu\n",
+            what, a->key, a->worker, (unsigned long long)a->from_us, (unsigned long long)a->to_us,
+            (unsigned long long)a->fence, b->worker, (unsigned long long)b->began_us,
+            (unsigned long long)b->from_us, (unsigned long long)b->to_us,
+            (unsigned long long)b->fence);
+}
+
+static void judge_all(struct interval *all, size_t count)
+{
+    const struct interval *longest = NULL;
+    size_t i;
+
+    qsort(all, count, sizeof *all, by_from);
+    for (i = 0; i < count; i++) {
+        if (longest != NULL && longest->key == all[i].key && all[i].from_us < longest->to_us) {
+            if (shared->overlaps++ < 5)
+                show("inside together", longest, &all[i]);
+        }
+        if (longest == NULL || longest->key != all[i].key || all[i].to_us > longest->to_us)
+            longest = &all[i];
+    }
+    /* Smaller tokens first: none of them may have begun after one with a larger token was complete. */
+    qsort(all, count, sizeof *all, by_fence);
+    longest = NULL; /* of those with larger tokens, the one that was complete first */
+    for (i = count; i-- > 0;) {
+        if (longest != NULL && longest->key == all[i].key && longest->from_us < all[i].began_us) {
+            if (shared->disorders++ < 5)
+                show("token out of order", longest, &all[i]);
+        }
+        if (i + 1 < count && all[i].key == all[i + 1].key && all[i].fence == all[i + 1].fence)
+            shared->doubles++;
+        if (longest == NULL || longest->key != all[i].key || all[i].from_us < longest->from_us)
+            longest = &all[i];
+    }
+    shared->intervals = count;
+}
+
+/* Reads what the workers report until the last has ended. A later report of the same holding replaces the
+   earlier one, which is among the last few. */
+static void judge(int reports)
+{
+    struct interval *all = malloc(INTERVALS * sizeof *all), one;
+    size_t count = 0, i;
+
+    if (all == NULL)
+        die("judge");
+    while (read(reports, &one, sizeof one) == (ssize_t)sizeof one) {
+        for (i = count; i > 0 && i + 1000 > count; i--)
+            if (all[i - 1].worker == one.worker && all[i - 1].from_us == one.from_us)
+                break;
+        if (i == 0 || i + 1000 <= count) {
+            if (count == INTERVALS)
+                die("judge: too many holdings for its memory");
+            i = ++count;
+        }
+        all[i - 1] = one;
+    }
+    judge_all(all, count);
+    free(all);
+    _exit(0);
+}
+
+/* ---- Chaos ---------------------------------------------------------------------------------- */
+
+static struct server servers[NODES];
+static pid_t workers[WORKERS], judging, bad_network;
+static int to_judge;
+static unsigned faults[FAULTS];
+static struct {
+    enum fault fault; /* 0: none */
+    long until_ms;
+} trouble[NODES + WORKERS];
+static unsigned deaths; /* of workers, by themselves */
+static char text[200];
+
+static void start_worker(int number, int volatile_servers)
+{
+    char words[3][16];
+    pid_t parent = getpid(), child;
+
+    snprintf(words[0], sizeof words[0], "%d", number);
+    snprintf(words[1], sizeof words[1], "%d", to_judge);
+    snprintf(words[2], sizeof words[2], "%d", volatile_servers);
+    fflush(stdout);
+    child = fork();
+    if (child < 0)
+        die("fork");
+    if (child == 0) {
+        end_with(parent);
+        fcntl(to_judge, F_SETFD, 0);
+        execl(program, program, "worker", shared_path, words[0], words[1], words[2], (char *)NULL);
+        _exit(6);
+    }
+    workers[number] = child;
+    shared->clocks[NODES + number].us = 0;
+    shared->clocks[NODES + number].pid = child;
+}
+
+/* Those who have ended by themselves. */
+static void look_after_workers(int volatile_servers)
+{
+    int i, status;
+
+    for (i = 0; i < WORKERS; i++)
+        if (waitpid(workers[i], &status, WNOHANG) == workers[i]) {
+            fprintf(stderr, "# worker %d: status %x\n", i, (unsigned)status);
+            deaths++;
+            start_worker(i, volatile_servers);
+        }
+}
+
+static void begin_server_fault(int i, enum fault fault)
+{
+    static const int jumps_ms[] = {-1000, -200, 200, 1000, 5000};
+
+    if (fault <= (enum fault)PROXY_CUT)
+        shared->proxies[i].mode = (int)fault;
+    else if (fault == KILL)
+        server_kill(&servers[i]);
+    else if (fault == STOP)
+        server_pause(&servers[i]);
+    else if (fault == HANG_UP)
+        server_ask(&servers[i], text, sizeof text, "CLIENT", "KILL", "TYPE", "normal", "SKIPME",
+                   "yes", NULL);
+    else if (fault == WAIT)
+        server_ask(&servers[i], text, sizeof text, "CLIENT", "PAUSE", "400", "ALL", NULL);
+    else
+        shared->clocks[i].us += jumps_ms[roll(5)] * 1000;
+}
+
+static void begin_client_fault(int i, enum fault fault, int volatile_servers)
+{
+    if (fault == STOP_CLIENT) {
+        kill(workers[i], SIGSTOP);
+    } else if (fault == JUMP_CLIENT) {
+        shared->clocks[NODES + i].us += ((int)roll(4001) - 2000) * 1000;
+    } else {
+        kill(workers[i], SIGKILL);
+        waitpid(workers[i], NULL, 0);
+        start_worker(i, volatile_servers);
+    }
+}
+
+static void mend(int i)
+{
+    enum fault fault = trouble[i].fault;
+
+    trouble[i].fault = (enum fault)0;
+    if (i >= NODES) {
+        kill(workers[i - NODES], SIGCONT);
+        return;
+    }
+    shared->proxies[i].mode = PROXY_PASS;
+    if (fault == STOP)
+        server_resume(&servers[i]);
+    if (fault == KILL) {
+        server_restart(&servers[i]);
+        shared->clocks[i].pid = servers[i].pid;
+    }
+}
+
+static void begin_trouble(int i, enum fault fault)
+{
+    faults[fault]++;
+    trouble[i].fault = fault;
+    trouble[i].until_ms = now_ms() + 50 + (long)roll(roll(4) == 0 ? 2 * TTL_MS : 400);
+}
+
+/* A fault for somebody who has none. Most of the time a majority of the servers is left in peace, so that there
+   is something to see: a server that has just been restarted without its keys is not, for it has no vote. */
+static void strike(int volatile_servers, const long *voteless_until_ms)
+{
+    long now = now_ms();
+    int i = (int)roll(NODES + WORKERS), n, upset = 0;
+    enum fault fault;
+
+    for (n = 0; n < NODES; n++)
+        upset += trouble[n].fault != 0 || voteless_until_ms[n] > now;
+    if (trouble[i].fault != 0 || (i < NODES ? upset >= 2 && roll(30) > 0 : roll(6) > 0))
+        return;
+    fault = (enum fault)(i < NODES ? 1 + roll(volatile_servers ? KILL_CLIENT - 2 : KILL_CLIENT - 1)
+                                   : KILL_CLIENT + roll(volatile_servers ? 2 : 3));
+    if (i >= NODES) {
+        begin_client_fault(i - NODES, fault, volatile_servers);
+        begin_trouble(i, fault);
+        return;
+    }
+    if (upset == 0 && roll(2)) { /* what is asked most of the library: two forget at once */
+        begin_server_fault((i + 1) % NODES, KILL);
+        begin_trouble((i + 1) % NODES, KILL);
+        fault = KILL;
+    }
+    begin_server_fault(i, fault);
+    begin_trouble(i, fault);
+}
+
+static void upset_all(long ms, int volatile_servers)
+{
+    long voteless_until_ms[NODES] = {0}, until = now_ms() + ms, next = now_ms();
+    int i;
+
+    while (now_ms() < until) {
+        long now = now_ms();
+        for (i = 0; i < NODES + WORKERS; i++)
+            if (trouble[i].fault != 0 && trouble[i].until_ms <= now) {
+                if (trouble[i].fault == KILL && volatile_servers)
+                    voteless_until_ms[i] = now + TTL_MS + 2500;
+                mend(i);
+            }
+        if (now >= next) {
+            strike(volatile_servers, voteless_until_ms);
+            next = now + (long)roll(80);
+        }
+        look_after_workers(volatile_servers);
+        sleep_ms(5);
+    }
+    for (i = 0; i < NODES + WORKERS; i++)
+        if (trouble[i].fault != 0)
+            mend(i);
+}
+
+/* ---- One half ------------------------------------------------------------------------------- */
+
+/* How many workers get a lock within `ms`. */
+static int winners(long ms)
+{
+    unsigned before[WORKERS];
+    long until = now_ms() + ms;
+    int i, count = 0;
+
+    for (i = 0; i < WORKERS; i++)
+        before[i] = shared->wins[i];
+    for (; count < WORKERS && now_ms() < until; sleep_ms(20))
+        for (i = count = 0; i < WORKERS; i++)
+            count += shared->wins[i] != before[i];
+    return count;
+}
+
+static void start_all(int volatile_servers)
+{
+    static const char *const keeps[] = {"--appendonly", "yes", "--appendfsync", "always", NULL};
+    pid_t parent = getpid();
+    int ends[2], i;
+
+    memset(shared, 0, sizeof *shared);
+    memset(faults, 0, sizeof faults);
+    memset(trouble, 0, sizeof trouble);
+    deaths = 0;
+    servers_start(servers, NODES, volatile_servers ? NULL : keeps);
+    for (i = 0; i < NODES; i++) {
+        shared->proxies[i].to = servers[i].port;
+        shared->clocks[i].pid = servers[i].pid;
+    }
+    bad_network = proxies_start(shared->proxies, NODES);
+    if (pipe(ends) != 0)
+        die("pipe");
+    fflush(stdout);
+    judging = fork();
+    if (judging == 0) {
+        end_with(parent);
+        close(ends[1]);
+        judge(ends[0]);
+    }
+    close(ends[0]);
+    to_judge = ends[1];
+    fcntl(to_judge, F_SETFD, FD_CLOEXEC); /* not for the servers */
+    for (i = 0; i < WORKERS; i++)
+        start_worker(i, volatile_servers);
+}
+
+/* How many workers do not end by themselves, as they should. */
+static int stop_workers(void)
+{
+    int i, bad = 0, status;
+    long until = now_ms() + 20000;
+
+    shared->stop = 1;
+    for (i = 0; i < WORKERS; i++) {
+        while (waitpid(workers[i], &status, WNOHANG) == 0 && now_ms() < until)
+            sleep_ms(10);
+        if (waitpid(workers[i], &status, WNOHANG) == 0) {
+            kill(workers[i], SIGKILL);
+            waitpid(workers[i], &status, 0);
+        }
+        bad += status != 0;
+    }
+    return bad;
+}
+
+static int locks_left(void)
+{
+    int i, left = 0;
+
+    for (i = 0; i < NODES; i++) {
+        server_ask(&servers[i], text, sizeof text, "EXISTS", "soak:0", "soak:1", NULL);
+        left += strcmp(text, "0") != 0;
+    }
+    return left;
+}
+
+static void half(long ms, int volatile_servers)
+{
+    int i, status;
+    long until;
+
+    start_all(volatile_servers);
+    is_int(winners(60000), WORKERS, "before the faults every client gets a lock");
+    upset_all(ms, volatile_servers);
+    is_int(winners(60000), WORKERS, "and after them");
+    is_int((long)deaths, 0, "none died by itself");
+    is_int(stop_workers(), 0, "all end when they are told to");
+    close(to_judge);
+    ok(waitpid(judging, &status, 0) == judging && status == 0, "the judge has done his work");
+    until = now_ms() + 20000; /* a killed client's locks end with their ttl */
+    while (locks_left() > 0 && now_ms() < until)
+        sleep_ms(100);
+    is_int(locks_left(), 0, "no lock is left");
+    ok(shared->intervals > 50, "%lu holdings", shared->intervals);
+    if (volatile_servers)
+        is_int((long)shared->overlaps, 0, "never two inside at once");
+    else
+        printf("# %lu times two inside at once, as wall clocks jumped\n", shared->overlaps);
+    is_int((long)shared->disorders, 0, "no fencing token out of order");
+    if (!volatile_servers)
+        is_int((long)shared->doubles, 0, "no fencing token twice");
+    for (i = 1; i < FAULTS; i++)
+        printf("# %6u  %s\n", faults[i], fault_names[i]);
+    for (i = 0; i <= -REDLOCK_FORKED; i++)
+        if (shared->statuses[i] > 0)
+            printf("# %6u  acquire: %s\n", shared->statuses[i], redlock_strerror(-i));
+    kill(bad_network, SIGKILL);
+    waitpid(bad_network, NULL, 0);
+    servers_stop();
+}
+
+int main(int count, char **words)
+{
+    char path[] = "/tmp/redlock-soak-XXXXXX", inherited[32];
+    int fd;
+    double minutes;
+
+    if (count == 6 && strcmp(words[1], "worker") == 0) {
+        map_shared(words[2]);
+        return worker(atoi(words[3]), atoi(words[4]), atoi(words[5]));
+    }
+    minutes = count == 3 ? atof(words[1]) : 0;
+    if (minutes <= 0) {
+        fprintf(stderr, "usage: soak MINUTES CLOCK_SHIM\n");
+        return 2;
+    }
+    fd = mkstemp(path);
+    if (fd < 0 || unlink(path) != 0 || ftruncate(fd, sizeof *shared) != 0)
+        die(path);
+    snprintf(inherited, sizeof inherited, "/proc/self/fd/%d", fd);
+    program = words[0];
+    shared_path = inherited;
+    map_shared(inherited);
+    setenv("REDLOCK_CLOCKS", inherited, 1); /* for the servers and workers to come */
+    setenv("LD_PRELOAD", words[2], 1);
+    signal(SIGPIPE, SIG_IGN);
+    half((long)(minutes * 30000), 1);
+    half((long)(minutes * 30000), 0);
+    return done_testing();
+}
