@@ -17,7 +17,7 @@ TIGHT = -DRESP_PIPELINE_MAX=4 -DRESP_DEPTH_MAX=2 -DREDLOCK_POOL_MAX=20 -DRESP_OU
 LEAN = -DREDLOCK_FENCING=0 -DREDLOCK_SEVERAL_KEYS=0 -DREDLOCK_WAKE_UP=0 -DRESP_OUT_MAX=349
 
 .PHONY: all help deps deps-demo deps-test deps-model deps-interop deps-figures deps-machines demo test amalgamation mutants model interop machines coverage size bench style analyze sim soak fuzz clean test-build \
-        test-examples test-threads test-torture test-valgrind $(VARIANTS:%=test-%)
+        test-examples test-threads test-torture test-partition test-valgrind $(VARIANTS:%=test-%)
 .DELETE_ON_ERROR:
 
 all: $(B)/libredlock.a ## build the static library (the default)
@@ -99,6 +99,11 @@ test-torture: test/torture_test.c test/side.h test/servers.c $(LIB) $(HEADERS)
 	gcc $(SAN) -O1 -g $(WARN) $(POSIX) -I. -Itest $< test/servers.c $(LIB) $(WRAPS) -o $(B)/torture/torture_test
 	prove -e '' $(B)/torture/torture_test
 
+test-partition: test/partition_test.c test/side.h test/servers.c $(LIB) $(HEADERS)
+	@mkdir -p $(B)/partition
+	gcc -O1 -g $(WARN) $(POSIX) -I. -Itest $< test/servers.c $(LIB) -o $(B)/partition/partition_test
+	prove -e 'sh test/partition.sh' $(B)/partition/partition_test
+
 MINUTES = 2
 $(B)/soak/soak: test/soak.c test/proxy.c test/proxy.h test/servers.c test/servers.h test/clock_shim.c test/clock_shim.h \
                 test/tap.h $(LIB) $(HEADERS)
@@ -122,7 +127,7 @@ test-build: $(LIB) $(HEADERS)
 	gcc $(WARN) $(POSIX) -I. examples/epoll.c $(LIB) -o $(B)/examples/epoll
 
 test: deps-test ## build and run all tests: two compilers, sanitizers, valgrind, single file, limits
-	@MAKE='$(MAKE)' PROGRAMS='$(PROGRAMS) thread_test torture_test' test/all.sh $(VARIANTS:%=test-%) test-valgrind test-threads test-torture test-build test-examples sim soak fuzz mutants model analyze style
+	@MAKE='$(MAKE)' PROGRAMS='$(PROGRAMS) thread_test torture_test partition_test' test/all.sh $(VARIANTS:%=test-%) test-valgrind test-threads test-torture test-partition test-build test-examples sim soak fuzz mutants model analyze style
 
 test-examples: test-build $(B)/demo
 	test/examples.sh $(B)
@@ -135,7 +140,7 @@ $(B)/sim: test/sim.c test/mini.c test/mini.h test/tap.h redlock.c resp.c $(HEADE
 sim: deps-test $(B)/sim ## SEEDS=n random histories of several clients and servers with faults; FIRST=n is the first seed
 	prove -v -e '' $(B)/sim :: $(or $(FIRST),1) $(SEEDS)
 
-SECONDS = 8
+SECONDS = 5
 fuzz: deps-test ## SECONDS=n of libFuzzer for each: decoder, addresses, the whole client
 	prove -v -e 'sh' test/fuzz/fuzz.sh :: $(B) $(SECONDS)
 

@@ -7,7 +7,7 @@
 set -u
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
-passed=0 failed=0 checks=0 summary=
+passed=0 failed=0 skipped=0 checks=0 summary=
 for target in "$@"; do
     start=$(date +%s)
     if ${MAKE:-make} -s "$target" >"$log" 2>&1; then
@@ -15,6 +15,10 @@ for target in "$@"; do
     else
         verdict=FAILED failed=$((failed + 1))
         cat "$log"
+    fi
+    if grep -q '^[^ ]* \.* skipped: ' "$log" && [ $verdict = passed ]; then
+        verdict=SKIPPED passed=$((passed - 1)) skipped=$((skipped + 1))
+        sed -n 's/^[^ ]* \.* skipped: /# not run here: /p' "$log"
     fi
     count=$(sed -n 's/^Files=[0-9]*, Tests=\([0-9]*\),.*/\1/p' "$log" | awk '{ n += $1 } END { print n + 0 }')
     checks=$((checks + count))
@@ -27,5 +31,5 @@ echo
 echo "What ran:"
 printf '%s' "$summary"
 echo "$checks checks in all; programs: $PROGRAMS"
-echo "$passed passed, $failed failed"
+echo "$passed passed, $failed failed, $skipped skipped"
 [ "$failed" -eq 0 ] && [ "$checks" -gt 0 ]

@@ -6,11 +6,13 @@
 # SPDX-FileCopyrightText: the redlock authors
 # SPDX-License-Identifier: MIT
 set -eu
+PATH=$PATH:/usr/sbin:/sbin # not in everybody's
 
 # command:package that brings it
 demo='redis-server:redis-server'
 test='redis-cli:redis-tools prove:perl valgrind:valgrind clang:clang clang-format:clang-format g++:g++
- pgrep:procps clang-tidy:clang-tidy scan-build:clang-tools cppcheck:cppcheck'
+ pgrep:procps clang-tidy:clang-tidy scan-build:clang-tools cppcheck:cppcheck
+ nft:nftables ip:iproute2'
 model='spin:spin prove:perl'
 interop='node:nodejs npm:npm prove:perl'
 figures='strace:strace valgrind:valgrind arm-none-eabi-gcc:gcc-arm-none-eabi

@@ -1,0 +1,186 @@
+/* partition_test.c - packets that are dropped or refused by a packet filter, in a network namespace of the test's
+   own (partition.sh makes it): what no proxy can do, connections that are up and dead, and dials without an answer.
+
+   SPDX-FileCopyrightText: the redlock authors
+   SPDX-License-Identifier: MIT */
+#include "redlock.h"
+#include "servers.h"
+#include "side.h"
+#include "tap.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { NODES = 5 };
+
+static struct server servers[NODES];
+static const struct redlock_settings settings = {.node_timeout_ms = 200, .stall_ms = 400};
+
+struct side {
+    struct redlock_node nodes[NODES];
+    struct redlock client;
+    struct redlock_lock lock;
+};
+
+/* `local`: over unix sockets, which no packet filter sees. */
+static void begin(struct side *side, int local, uint32_t ttl_ms)
+{
+    int i;
+
+    memset(side, 0, sizeof *side);
+    for (i = 0; i < NODES; i++)
+        side->nodes[i].address = local ? servers[i].local : servers[i].address;
+    if (redlock_init(&side->client, redlock_posix(), side->nodes, NODES, &settings) != REDLOCK_OK)
+        exit(1);
+    redlock_lock_init(&side->lock, "key", 3, ttl_ms);
+}
+
+static void shell(const char *command)
+{
+    if (system(command) != 0) {
+        printf("Bail out! %s\n", command);
+        exit(1);
+    }
+}
+
+/* All that goes to the first `count` servers meets this verdict. */
+static void cut(int count, const char *verdict)
+{
+    char command[200];
+    int i;
+
+    for (i = 0; i < count; i++) {
+        snprintf(command, sizeof command, "nft add rule ip redlock input tcp dport %d %s",
+                 servers[i].port, verdict);
+        shell(command);
+        if (strcmp(verdict, "drop") != 0)
+            continue; /* else the refusal itself would be dropped */
+        snprintf(command, sizeof command, "nft add rule ip redlock input tcp sport %d drop",
+                 servers[i].port);
+        shell(command);
+    }
+}
+
+static void heal(void)
+{
+    shell("nft flush chain ip redlock input");
+}
+
+static int acquire(struct side *side, uint32_t wait_ms)
+{
+    return (int)redlock_acquire(&side->client, &side->lock, wait_ms);
+}
+
+/* Whether the first `count` nodes say what is wrong with them, in one of these words. */
+static int all_say(const struct side *side, int count, const char *words, const char *or_words)
+{
+    int i, said = 0;
+
+    for (i = 0; i < count; i++)
+        said += strstr(side->nodes[i].trouble, words) != NULL ||
+                strstr(side->nodes[i].trouble, or_words) != NULL;
+    return said == count;
+}
+
+static void take_and_give(struct side *side, const char *what)
+{
+    is_int(acquire(side, 0), REDLOCK_OK, "%s: acquired", what);
+    is_int((int)redlock_extend(&side->client, &side->lock), REDLOCK_OK, "%s: extended", what);
+    is_int((int)redlock_release(&side->client, &side->lock, 5000), REDLOCK_OK, "%s: released",
+           what);
+}
+
+static void verdicts(void)
+{
+    static const struct {
+        const char *verdict, *trouble[2]; /* of a dial; of a connection that was up */
+    } cases[] = {
+        {"drop", {"within", "within"}},
+        {"reject with tcp reset", {"refused", "reset"}},
+        {"reject with icmp type host-unreachable", {"No route", "within"}},
+    };
+    struct side a;
+    unsigned n;
+    int up; /* the connections, when it happens */
+
+    for (n = 0; n < sizeof cases / sizeof *cases; n++)
+        for (up = 0; up < 2; up++) {
+            begin(&a, 0, 20000);
+            if (up) {
+                take_and_give(&a, "whole");
+                settle(&a.client);
+            }
+            cut(2, cases[n].verdict);
+            take_and_give(&a, cases[n].verdict);
+            heal();
+            redlock_deinit(&a.client);
+            begin(&a, 0, 20000);
+            if (up) {
+                take_and_give(&a, "whole");
+                settle(&a.client);
+            }
+            cut(3, cases[n].verdict);
+            is_int(acquire(&a, 0), REDLOCK_UNREACHABLE, "%s: no quorum", cases[n].verdict);
+            acquire(&a, 1500); /* those that were up are found out, and dialled */
+            ok(all_say(&a, 3, cases[n].trouble[0], cases[n].trouble[up]),
+               "and the nodes say why: %s", a.nodes[2].trouble);
+            heal();
+            is_int(acquire(&a, 30000), REDLOCK_OK, "healed: acquired");
+            is_int((int)redlock_release(&a.client, &a.lock, 5000), REDLOCK_OK, "and released");
+            settle(&a.client);
+            redlock_deinit(&a.client);
+        }
+}
+
+/* The holder is cut off, with a lock that is extended by itself; another is not, and waits for it. */
+static void the_holder_is_cut_off(void)
+{
+    struct side a, b;
+    long until = now_ms() + 30000;
+    uint64_t end_us;
+    int early = 0;
+
+    begin(&a, 0, 2000);
+    begin(&b, 1, 2000);
+    is_int(acquire(&a, 0), REDLOCK_OK, "the holder");
+    is_int((int)redlock_keep_start(&a.client, &a.lock, 1000), REDLOCK_PENDING, "keeps it");
+    until = now_ms() + 3000;
+    while (now_ms() < until)
+        serve(&a.client, 20);
+    ok(redlock_remaining_ms(&a.client, &a.lock) > 0, "for longer than its ttl");
+    cut(NODES, "drop");
+    end_us = a.lock.valid_until_us;
+    redlock_acquire_start(&b.client, &b.lock, 30000);
+    until = now_ms() + 30000;
+    while ((a.lock.status == REDLOCK_PENDING || b.lock.status == REDLOCK_PENDING) &&
+           now_ms() < until) {
+        serve(&a.client, 5);
+        end_us = a.lock.valid_until_us > end_us ? a.lock.valid_until_us : end_us;
+        serve(&b.client, 5);
+        early += b.lock.status == REDLOCK_OK && redlock_remaining_ms(&a.client, &a.lock) > 0;
+    }
+    is_int((int)a.lock.status, REDLOCK_LOST, "cut off: it is told");
+    is_int((int)b.lock.status, REDLOCK_OK, "and the other gets it");
+    is_int(early, 0, "not while anything was left for the first");
+    ok(redlock_posix()->now_us(NULL) >= end_us, "its time was over");
+    heal();
+    until = now_ms() + 30000; /* until the pauses between dials are over */
+    while (redlock_release(&a.client, &a.lock, 5000) == REDLOCK_UNCONFIRMED && now_ms() < until)
+        sleep_ms(20);
+    is_int((int)a.lock.status, REDLOCK_LOST, "the first one's release harms nobody");
+    is_int((int)redlock_extend(&b.client, &b.lock), REDLOCK_OK, "the second has it");
+    is_int((int)redlock_release(&b.client, &b.lock, 5000), REDLOCK_OK, "and gives it back");
+    settle(&a.client);
+    settle(&b.client);
+    redlock_deinit(&a.client);
+    redlock_deinit(&b.client);
+    is_int((int)servers_keys_left_at_last(), 0, "no key is left");
+}
+
+int main(void)
+{
+    servers_start(servers, NODES, NULL);
+    verdicts();
+    the_holder_is_cut_off();
+    return done_testing();
+}
