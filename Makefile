@@ -60,12 +60,13 @@ $(ONE): $(LIB) $(HEADERS) test/amalgamate.awk
 
 PROGRAMS = resp_test lock_test sim fake_test net_test server_test node_test url_test
 HELPERS = test/fake.c test/mini.c test/servers.c url.c
-VARIANTS = gcc clang gcc-san clang-san single small large lean
+VARIANTS = gcc clang gcc-san clang-san clang-msan single small large lean
 
 CC-gcc = gcc
 CC-clang = clang
 CC-gcc-san = gcc $(SAN)
 CC-clang-san = clang $(SAN)
+CC-clang-msan = clang -fsanitize=memory -fno-sanitize-recover=all
 CC-single = gcc
 CC-small = gcc $(TIGHT)
 CC-large = gcc $(LARGE)
@@ -77,12 +78,12 @@ $(B)/$(1)/%: test/%.c $(HELPERS) $(wildcard test/*.h) $(LIB) $(HEADERS) $(ONE) M
 	@mkdir -p $$(@D)
 	$$(CC-$(1)) -O1 -g $(WARN) $(POSIX) $(if $(LIB-$(1)),-I$(B)/single) -I. -Itest $$< $(HELPERS) $(or $(LIB-$(1)),$(LIB)) -o $$@
 test-$(1): $(PROGRAMS:%=$(B)/$(1)/%)
-	prove -e '' $$^
+	prove -j 4 -e '' $$^
 endef
 $(foreach v,$(VARIANTS),$(eval $(call variant,$(v))))
 
 test-valgrind: $(PROGRAMS:%=$(B)/gcc/%)
-	prove -e 'test/valgrind.sh' $^
+	prove -j 4 -e 'test/valgrind.sh' $^
 
 test-threads: test/thread_test.c test/servers.c $(LIB) $(HEADERS)
 	@mkdir -p $(B)/threads

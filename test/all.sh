@@ -10,7 +10,7 @@ trap 'rm -f "$log"' EXIT
 passed=0 failed=0 skipped=0 checks=0 summary=
 for target in "$@"; do
     start=$(date +%s)
-    if ${MAKE:-make} -s "$target" >"$log" 2>&1; then
+    if ${MAKE:-make} -s -j 2 "$target" >"$log" 2>&1; then
         verdict=passed passed=$((passed + 1))
     else
         verdict=FAILED failed=$((failed + 1))
