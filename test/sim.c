@@ -1137,6 +1137,27 @@ static void all_is_well(void)
         violated("a key that is left");
 }
 
+/* As many servers crash or hang as may. The others are enough, at the first attempt. */
+static void a_majority_is_well(void)
+{
+    unsigned i, first = roll(server_count);
+
+    pass((2 * ttl_ms + 4000) * MS); /* connections are up: until the last has its vote. R14 */
+    for (i = 0; i < server_count - quorum; i++) {
+        int server = (int)((first + i) % server_count);
+        if (roll(2))
+            crash(server, 1);
+        machines[server].away_until_us = REDLOCK_NEVER;
+    }
+    for (i = 0; i < client_count && broken == NULL; i++) {
+        unsigned k = roll(LOCKS);
+        expect(at_once(&clients[i], k, 'a', 0), REDLOCK_OK, "a majority that gives no lock");
+        expect(at_once(&clients[i], k, 'e', 0), REDLOCK_OK, "a majority that extends no lock");
+        expect(at_once(&clients[i], k, 'r', 5000), REDLOCK_OK, "a majority that releases no lock");
+        pass(20 * MS);
+    }
+}
+
 static void let_go(void)
 {
     unsigned i, k;
@@ -1240,6 +1261,8 @@ static const char *history(uint32_t seed)
         pass((2 * ttl_ms + 4000) * MS);
     if (broken == NULL)
         all_is_well();
+    if (broken == NULL)
+        a_majority_is_well();
     for (i = 0; i < client_count; i++)
         redlock_deinit(&clients[i].redlock);
     for (i = 0; i < LINKS && broken == NULL; i++)
