@@ -16,6 +16,7 @@
 #include "redlock.h"
 #include "tap.h"
 
+#include <limits.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -140,7 +141,8 @@ static unsigned win_count, client_count, server_count, quorum;
 static uint64_t now_us, digest;
 static uint32_t dice, entropy;
 static unsigned on; /* bit f: this history has fault f */
-static int calm, guarded, tracing;
+static int calm, guarded;
+static unsigned long event, broken_at, trace_from = ULONG_MAX; /* events of this history */
 static uint32_t ttl_ms, node_timeout_ms;
 static const char *broken; /* the promise that was */
 /* Bit i: when it next runs, which is in next_us, must be worked out again. */
@@ -191,22 +193,28 @@ static void
 note(const char *format, ...)
 {
     va_list arguments;
+    char text[400];
+    unsigned i;
 
     digest = (digest ^ now_us ^ (uint64_t)dice << 32 ^ entropy) * 1099511628211U;
     events_seen++;
-    if (!tracing)
+    if (++event < trace_from)
         return;
-    printf("# %10.3f ms  ", (double)now_us / 1000);
     va_start(arguments, format);
-    vprintf(format, arguments);
+    vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
-    printf("\n");
+    for (i = 0; text[i] != '\0'; i++)
+        if (text[i] == '\r' || text[i] == '\n')
+            text[i] = ' ';
+    fprintf(stderr, "# %10.3f ms  %s\n", (double)now_us / 1000, text);
 }
 
 static void violated(const char *promise)
 {
-    if (broken == NULL)
+    if (broken == NULL) {
         broken = promise;
+        broken_at = event;
+    }
     note("VIOLATED: %s", promise);
 }
 
@@ -1188,6 +1196,7 @@ static void draw(uint32_t seed)
     for (i = 0; i < LINKS; i++)
         links[i].open = links[i].served = 0;
     win_count = 0;
+    event = 0;
     broken = NULL;
     calm = 0;
     digest = 14695981039346656037U;
@@ -1297,7 +1306,7 @@ int main(int argc, char **argv)
     unsigned wrong = 0, kinds = 0, i;
 
     if (argc > 2 && strcmp(argv[2], "trace") == 0) {
-        tracing = 1;
+        trace_from = 0;
         count = 1;
     }
     for (seed = first; seed < first + count && wrong < 5; seed++) {
@@ -1307,8 +1316,13 @@ int main(int argc, char **argv)
             ok(0, "seed %lu: %s (sim %lu trace)", (unsigned long)seed, promise,
                (unsigned long)seed);
             wrong++;
+            if (trace_from > 0) { /* the end of it */
+                trace_from = broken_at < 40 ? 0 : broken_at - 40;
+                history(seed);
+                trace_from = ULONG_MAX;
+            }
         }
-        if (seed - first < 20 && !tracing) {
+        if (seed - first < 20 && trace_from > 0) {
             history(seed);
             if (digest != same)
                 ok(0, "seed %lu: another history the second time", (unsigned long)seed);
