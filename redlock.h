@@ -133,8 +133,8 @@ struct redlock_node {
     /* You read these. */
     enum redlock_node_state state;
     uint32_t rtt_us;                       /* smoothed round trip. 0: none measured yet */
-    char trouble[REDLOCK_TROUBLE_MAX + 1]; /* first failure since it last voted, with the server's
-                                              own words, without line ends. "": none */
+    char trouble[REDLOCK_TROUBLE_MAX + 1]; /* since it last voted: what the server said last, without
+                                              line ends; or else the first failure. "": none */
 
     /* The io's: whatever it needs to find the connection again. */
     intptr_t handle; /* descriptor; -1: none */

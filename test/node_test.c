@@ -11,6 +11,9 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 enum { NODES = 5 };
 
@@ -422,6 +425,150 @@ static void no_memory(void)
     end(&a);
 }
 
+/* A lock that is held on three servers, one of which can't do this any more; then another lock there, and
+   the same when two of them can't. Ends with the lock released. */
+static void in_trouble(const char *what, const char *trouble, void (*begin_it)(unsigned),
+                       void (*end_it)(unsigned))
+{
+    struct side a, b;
+
+    begin(&a, 3);
+    begin(&b, 3);
+    b.lock.key = "redlock:other";
+    b.lock.key_size = 13;
+    meet_all(&a);
+    meet_all(&b);
+    is_int(acquire(&a, 0), REDLOCK_OK, "%s: held before", what);
+    settle(&a.client);
+    begin_it(0);
+    meet_all(&b);
+    is_int(acquire(&b, 0), REDLOCK_OK, "%s: two others are enough", what);
+    settle(&b.client);
+    ok(strstr(b.nodes[0].trouble, trouble) != NULL, "%s: the first says why not: %s", what,
+       b.nodes[0].trouble);
+    is_int(release(&b), REDLOCK_OK, "%s: released", what);
+    begin_it(1);
+    is_int(acquire(&b, 0), REDLOCK_UNREACHABLE, "%s: one of three is not", what);
+    is_int((int)redlock_extend(&a.client, &a.lock), REDLOCK_UNREACHABLE, "%s: an extension", what);
+    ok(redlock_remaining_ms(&a.client, &a.lock) > 0, "%s: what was held is held", what);
+    is_int(release(&a), REDLOCK_UNCONFIRMED, "%s: a release", what);
+    end_it(0);
+    end_it(1);
+    is_int(acquire(&b, 30000), REDLOCK_OK, "%s: when it is over all is well", what);
+    release(&a); /* once more, where it was not confirmed */
+    release(&b);
+    settle(&a.client);
+    settle(&b.client);
+    is_int((int)servers_keys_left_at_last(), 0, "%s: no key is left", what);
+    redlock_deinit(&b.client);
+    end(&a);
+}
+
+/* Where its snapshots go: a name in its folder. */
+static const char *snapshot_of(unsigned i)
+{
+    static char path[300];
+
+    tell(i, i, "CONFIG", "GET", "dir", NULL);
+    snprintf(path, sizeof path, "%.200s/%u.rdb", text + strlen("dir "), i);
+    return path;
+}
+
+/* Its last snapshot has failed: a folder is where the file should be. */
+static void cant_save(unsigned i)
+{
+    long until = now_ms() + 10000;
+
+    mkdir(snapshot_of(i), 0700);
+    tell(i, i, "CONFIG", "SET", "save", "3600 1");
+    for (; now_ms() < until && strstr(text, "rdb_last_bgsave_status:err") == NULL; sleep_ms(5)) {
+        tell(i, i, "BGSAVE", NULL, NULL, NULL);
+        tell(i, i, "INFO", "persistence", NULL, NULL);
+    }
+}
+
+static void can_save(unsigned i)
+{
+    tell(i, i, "CONFIG", "SET", "save", "");
+    rmdir(snapshot_of(i));
+}
+
+/* It runs a script that does not end. Children start it: they wait for its answer. */
+static pid_t waiting[NODES];
+
+static void run_endless_script(unsigned i)
+{
+    long until = now_ms() + 10000;
+
+    tell(i, i, "CONFIG", "SET", "lua-time-limit", "5");
+    fflush(stdout);
+    waiting[i] = fork();
+    if (waiting[i] == 0) {
+        servers[i].fd = -1; /* a connection of its own */
+        tell(i, i, "EVAL", "while true do end", "0", NULL);
+        _exit(0);
+    }
+    for (text[0] = '\0'; now_ms() < until && strstr(text, "BUSY") == NULL; sleep_ms(5))
+        tell(i, i, "GET", "redlock:key", NULL, NULL);
+}
+
+static void end_endless_script(unsigned i)
+{
+    tell(i, i, "SCRIPT", "KILL", NULL, NULL);
+    waitpid(waiting[i], NULL, 0);
+}
+
+/* It is started again and has many keys to load. */
+static void load(unsigned i)
+{
+    static const char *const slowly[] = {"--key-load-delay", "5000",
+                                         "--loading-process-events-interval-bytes", "1024", NULL};
+
+    tell(i, i, "EVAL", "for i=1,4000 do redis.call('set','x'..i,'y')end", "0", NULL);
+    tell(i, i, "SAVE", NULL, NULL, NULL);
+    servers[i].options = slowly;
+    server_restart(&servers[i]);
+    servers[i].options = NULL;
+}
+
+static void end_load(unsigned i)
+{
+    long until = now_ms() + 30000;
+
+    tell(i, i, "CONFIG", "SET", "key-load-delay", "0");
+    for (text[0] = '\0'; now_ms() < until && strcmp(text, "PONG") != 0; sleep_ms(5))
+        tell(i, i, "PING", NULL, NULL, NULL);
+    tell(i, i, "EVAL", "for i=1,4000 do redis.call('del','x'..i)end", "0", NULL);
+    unlink(snapshot_of(i));
+}
+
+/* It is a member of a cluster that nobody has set up. */
+static void join_a_cluster(unsigned i)
+{
+    static char port[12], file[12];
+    static const char *const alone[] = {
+        "--cluster-enabled", "yes", "--cluster-port", port, "--cluster-config-file", file, NULL};
+
+    snprintf(port, sizeof port, "%d", servers[i].port + (servers[i].port > 40000 ? -15000 : 15000));
+    snprintf(file, sizeof file, "%u.conf", i);
+    servers[i].options = alone;
+    server_restart(&servers[i]);
+    servers[i].options = NULL;
+}
+
+static void leave_the_cluster(unsigned i)
+{
+    server_restart(&servers[i]);
+}
+
+static void troubles(void)
+{
+    in_trouble("snapshots fail", "MISCONF", cant_save, can_save);
+    in_trouble("an endless script", "BUSY", run_endless_script, end_endless_script);
+    in_trouble("loading", "LOADING", load, end_load);
+    in_trouble("no cluster yet", "CLUSTERDOWN", join_a_cluster, leave_the_cluster);
+}
+
 /* ---- R16 ------------------------------------------------------------------------------------ */
 
 /* Counts that differ, keys that vanish: tokens must grow with every acquisition that begins after the last
@@ -521,6 +668,7 @@ int main(void)
     kept_through_restarts();
     lost_when_all_hang();
     no_memory();
+    troubles();
     if (REDLOCK_FENCING)
         fencing();
     if (REDLOCK_SEVERAL_KEYS)

@@ -196,18 +196,23 @@ static void become_server(const struct server *server)
     const char *words[40] = {"redis-server",    "--bind", "127.0.0.1",  "--save",  "",
                              "--appendonly",    "no",     "--loglevel", "warning", "--unixsocket",
                              server->local + 5, "--dir",  folder,       "--port"};
-    char port[12], log_of_keys[12];
+    char port[12], log_of_keys[12], snapshot[12];
     unsigned used = 14, i;
 
     snprintf(port, sizeof port, "%d", server->port);
     snprintf(log_of_keys, sizeof log_of_keys, "%d.aof", (int)(server - all));
+    snprintf(snapshot, sizeof snapshot, "%d.rdb", (int)(server - all));
     words[used++] = port;
     words[used++] = "--logfile";
     words[used++] = logs[server - all];
     words[used++] = "--appendfilename"; /* they share the folder */
     words[used++] = log_of_keys;
+    words[used++] = "--dbfilename";
+    words[used++] = snapshot;
     for (i = 0; more_options != NULL && more_options[i] != NULL && used < 39; i++)
         words[used++] = more_options[i];
+    for (i = 0; server->options != NULL && server->options[i] != NULL && used < 39; i++)
+        words[used++] = server->options[i];
 #ifdef __linux__
     prctl(PR_SET_PDEATHSIG, SIGKILL); /* not even kill -9 of the test leaves servers behind */
     if (getppid() != owner)
@@ -247,7 +252,7 @@ static int ended(struct server *server)
     return over;
 }
 
-/* Waits until it answers. 0 when it has ended, or does not within 20 s. That a stranger answers who
+/* Waits until it answers, if only that it is loading its keys. 0 when it has ended, or does not within 20 s. That a stranger answers who
    was faster to take the port is ruled out by the unix socket: a server makes it in our folder once
    it has the port. */
 static int comes_up(struct server *server)
@@ -259,7 +264,8 @@ static int comes_up(struct server *server)
         if (ended(server))
             return 0;
         if (access(server->local + 5, F_OK) == 0 &&
-            strcmp(server_ask(server, reply, sizeof reply, "PING", NULL), "PONG") == 0)
+            (strcmp(server_ask(server, reply, sizeof reply, "PING", NULL), "PONG") == 0 ||
+             strncmp(reply, "-LOADING", 8) == 0))
             return 1;
         sleep_ms(5);
     }

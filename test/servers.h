@@ -15,8 +15,9 @@ struct server {
     char address[32]; /* "127.0.0.1:port" */
     char local[120];  /* "unix:/path" of the same server */
     int port;
-    pid_t pid; /* 0: not running */
-    int fd;    /* of server_ask; -1: none */
+    pid_t pid;                  /* 0: not running */
+    int fd;                     /* of server_ask; -1: none */
+    const char *const *options; /* more of them for this one, from its next start on; NULL: none */
 };
 
 /* Starts `count` servers and waits until each answers; each of `options` is one word of redis-server's
