@@ -16,8 +16,8 @@ LARGE = -DRESP_OUT_MAX=16384 -DRESP_PIPELINE_MAX=255 -DREDLOCK_NODES_MAX=16
 TIGHT = -DRESP_PIPELINE_MAX=4 -DRESP_DEPTH_MAX=2 -DREDLOCK_POOL_MAX=20 -DRESP_OUT_MAX=603
 LEAN = -DREDLOCK_FENCING=0 -DREDLOCK_SEVERAL_KEYS=0 -DREDLOCK_WAKE_UP=0 -DRESP_OUT_MAX=349
 
-.PHONY: all help deps deps-demo deps-test deps-model deps-interop deps-figures deps-machines demo test amalgamation mutants model interop machines coverage size bench style analyze sim soak fuzz clean test-build \
-        test-examples test-threads test-torture test-partition test-valgrind $(VARIANTS:%=test-%)
+.PHONY: all help deps deps-demo deps-test deps-model deps-interop deps-figures deps-machines deps-vendor demo test shared install dist amalgamation mutants model interop machines coverage size bench style analyze sim soak fuzz clean test-build \
+        test-examples test-threads test-torture test-partition test-cpp test-vendor test-valgrind $(VARIANTS:%=test-%)
 .DELETE_ON_ERROR:
 
 all: $(B)/libredlock.a ## build the static library (the default)
@@ -29,7 +29,7 @@ help: ## list the targets
 # there.
 deps: ## install what demo, test, size and bench need (Debian and its kin; asks apt-get)
 	@test/deps.sh
-deps-demo deps-test deps-model deps-interop deps-figures deps-machines:
+deps-demo deps-test deps-model deps-interop deps-figures deps-machines deps-vendor:
 	@test/deps.sh $(@:deps-%=%)
 
 clean: ## remove all that was built
@@ -45,6 +45,29 @@ $(B)/libredlock.a: $(B)/redlock.o $(B)/resp.o $(B)/net.o $(B)/url.o
 	rm -f $@
 	$(AR) rcsD $@ $^
 
+VERSION := $(shell sed -n 's/^\#define REDLOCK_VERSION "\(.*\)"/\1/p' redlock.h)
+SONAME = libredlock.so.$(firstword $(subst ., ,$(VERSION)))
+SHARED = $(B)/libredlock.so.$(VERSION)
+
+shared: $(SHARED) ## build the shared library
+$(SHARED): $(LIB) url.c $(HEADERS)
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS) $(WARN) -fPIC -shared -Wl,-soname,$(SONAME) $(LIB) url.c -o $@ -pthread
+
+PREFIX = /usr/local
+LIBDIR = $(PREFIX)/lib
+
+install: $(B)/libredlock.a $(SHARED) ## PREFIX=, LIBDIR=, DESTDIR=: both libraries, headers, pkg-config
+	install -d $(DESTDIR)$(PREFIX)/include/redlock $(DESTDIR)$(LIBDIR)/pkgconfig
+	install -m 644 redlock.h resp.h url.h redlock.hpp $(DESTDIR)$(PREFIX)/include/redlock
+	install -m 644 $(B)/libredlock.a $(DESTDIR)$(LIBDIR)
+	install -m 755 $(SHARED) $(DESTDIR)$(LIBDIR)
+	ln -sf $(notdir $(SHARED)) $(DESTDIR)$(LIBDIR)/$(SONAME)
+	ln -sf $(SONAME) $(DESTDIR)$(LIBDIR)/libredlock.so
+	printf '%s\n' 'Name: redlock' 'Description: Redlock distributed lock over Redis' 'Version: $(VERSION)' \
+	    'Cflags: -I$(PREFIX)/include/redlock' 'Libs: -L$(LIBDIR) -lredlock' 'Libs.private: -pthread' \
+	    > $(DESTDIR)$(LIBDIR)/pkgconfig/redlock.pc
+
 # One file that compiles alone beside its redlock.h. net.c comes first: it sets the feature macros,
 # which must happen before any system header is seen.
 ONE = $(B)/single/redlock_all.c
@@ -54,6 +77,16 @@ $(ONE): $(LIB) $(HEADERS) test/amalgamate.awk
 	@mkdir -p $(@D)
 	awk -f test/amalgamate.awk redlock.h > $(@D)/redlock.h
 	awk -f test/amalgamate.awk net.c resp.c redlock.c > $@
+
+# The same bytes each time. In it the single file, under single/.
+DIST = redlock-$(VERSION)
+dist: $(ONE) ## a tarball with all sources and the single file, in build
+	rm -rf $(B)/$(DIST)
+	mkdir -p $(B)/$(DIST)/single
+	cp -R LICENSE README.md CHANGELOG.md Makefile CMakeLists.txt meson.build .clang-format .ci $(wildcard *.c *.h *.hpp) \
+	    bench examples test $(B)/$(DIST)
+	cp $(ONE) $(B)/single/redlock.h $(B)/$(DIST)/single
+	tar --sort=name --mtime=@0 --owner=0 --group=0 --numeric-owner --mode=go-w -C $(B) -c $(DIST) | gzip -n > $(B)/$(DIST).tar.gz
 
 # ---- Tests ----------------------------------------------------------------------------------
 # A variant is a compiler with its flags and the library's sources; each runs the same programs.
@@ -128,7 +161,22 @@ test-build: $(LIB) $(HEADERS)
 	gcc $(WARN) $(POSIX) -I. examples/epoll.c $(LIB) -o $(B)/examples/epoll
 
 test: deps-test ## build and run all tests: two compilers, sanitizers, valgrind, single file, limits
-	@MAKE='$(MAKE)' PROGRAMS='$(PROGRAMS) thread_test torture_test partition_test' test/all.sh $(VARIANTS:%=test-%) test-valgrind test-threads test-torture test-partition test-build test-examples sim soak fuzz mutants model analyze style
+	@MAKE='$(MAKE)' PROGRAMS='$(PROGRAMS) thread_test torture_test partition_test hpp_test soak' test/all.sh $(VARIANTS:%=test-%) test-valgrind test-threads test-torture test-partition test-build test-cpp test-vendor test-examples sim soak fuzz mutants model analyze style
+
+# redlock.hpp by two compilers, from C++11 on.
+test-cpp: test/hpp_test.cpp redlock.hpp test/servers.c $(LIB) $(HEADERS)
+	@mkdir -p $(B)/cpp
+	for file in $(LIB:%.c=%) test/servers; do \
+	    gcc $(SAN) -O1 -g $(WARN) $(POSIX) -I. -Itest -c $$file.c -o $(B)/cpp/$${file##*/}.o || exit 1; \
+	done
+	for one in 'g++ -std=c++11' 'g++ -std=c++14' 'g++ -std=c++17' 'g++ -std=c++20' 'clang++ -std=c++11' 'clang++ -std=c++20'; do \
+	    $$one -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror -I. -Itest -c test/hpp_test.cpp -o $(B)/cpp/hpp_test.o || exit 1; \
+	done
+	g++ $(SAN) -g -std=c++11 -I. -Itest test/hpp_test.cpp $(LIB:%.c=$(B)/cpp/%.o) $(B)/cpp/servers.o -o $(B)/cpp/hpp_test
+	prove -e '' $(B)/cpp/hpp_test
+
+test-vendor: deps-vendor $(ONE) dist ## the library as others build it: single file, install, CMake, Meson
+	prove -e 'sh' test/vendor.sh :: $(B)
 
 test-examples: test-build $(B)/demo
 	test/examples.sh $(B)

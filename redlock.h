@@ -39,6 +39,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#ifndef REDLOCK_API
+#define REDLOCK_API /* "static" when the amalgamated file is included into one of yours */
+#endif
+#ifndef RESP_API
+#define RESP_API REDLOCK_API
+#endif
+
 #include "resp.h"
 
 #ifdef __cplusplus
@@ -50,10 +57,6 @@ extern "C" {
 #define REDLOCK_VERSION_PATCH 0 /* mends */
 #define REDLOCK_VERSION "0.1.0"
 #define REDLOCK_VERSION_NUMBER 1000 /* 1000000 * major + 1000 * minor + patch */
-
-#ifndef REDLOCK_API
-#define REDLOCK_API /* "static" when the amalgamated file is included into one of yours */
-#endif
 
 /* Limits, fixed at compile time: the same for every file of a program. */
 #ifndef REDLOCK_NODES_MAX
@@ -132,8 +135,9 @@ struct redlock_node {
 
     /* You read these. */
     enum redlock_node_state state;
-    uint32_t rtt_us;                       /* smoothed round trip. 0: none measured yet */
-    char trouble[REDLOCK_TROUBLE_MAX + 1]; /* since it last voted: what the server said last, without
+    uint32_t rtt_us; /* smoothed round trip. 0: none measured yet */
+    char
+        trouble[REDLOCK_TROUBLE_MAX + 1]; /* since it last voted: what the server said last, without
                                               line ends; or else the first failure. "": none */
 
     /* The io's: whatever it needs to find the connection again. */

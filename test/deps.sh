@@ -1,5 +1,5 @@
 #!/bin/sh
-# deps.sh [demo|test|model|interop|figures|machines] - installs what the demo, the tests, the models, or the size table and
+# deps.sh [demo|test|model|interop|figures|machines|vendor] - installs what the demo, the tests, the models, or the size table and
 # bench need and this machine lacks; without a word, all. Says what it does before it does it. Debian and its kin;
 # elsewhere it says what is missing.
 #
@@ -20,6 +20,7 @@ figures='strace:strace valgrind:valgrind arm-none-eabi-gcc:gcc-arm-none-eabi
 machines='qemu-s390x-static:qemu-user-static qemu-system-arm:qemu-system-arm arm-none-eabi-gcc:gcc-arm-none-eabi
  arm-linux-gnueabihf-gcc:gcc-arm-linux-gnueabihf mips-linux-gnu-gcc:gcc-mips-linux-gnu
  powerpc-linux-gnu-gcc:gcc-powerpc-linux-gnu s390x-linux-gnu-gcc:gcc-s390x-linux-gnu musl-gcc:musl-tools prove:perl'
+vendor='clang:clang g++:g++ tcc:tcc musl-gcc:musl-tools cmake:cmake meson:meson pkg-config:pkg-config prove:perl'
 case ${1:-all} in
 demo) needed=$demo ;;
 test) needed="$demo $test" ;;
@@ -27,7 +28,8 @@ model) needed=$model ;;
 interop) needed="$demo $interop" ;;
 figures) needed="$demo $figures" ;;
 machines) needed="$demo $machines" ;;
-*) needed="$demo $test $model $interop $figures $machines" ;;
+vendor) needed=$vendor ;;
+*) needed="$demo $test $model $interop $figures $machines $vendor" ;;
 esac
 
 missing=

@@ -1,0 +1,209 @@
+/* redlock.hpp - redlock.h for C++11 and later: a client and a mutex that clean up after themselves.
+
+       redlock_cpp::client client({"10.0.0.1:6379", "10.0.0.2:6379", "10.0.0.3:6379"});
+       redlock_cpp::mutex pump(client, "pump/7", std::chrono::seconds(30));
+
+       std::unique_lock<redlock_cpp::mutex> lock(pump, std::chrono::seconds(5));
+       if (lock)
+           ... work, for at most pump.remaining() ...
+
+   The mutex is Lockable and TimedLockable, and unlike std::mutex it ends by itself after its ttl: ask remaining()
+   before each act. No destructor throws. Threads: a client with its mutexes belongs to one thread at a time, so a
+   mutex keeps other processes out, not other threads; a client for each thread does both.
+   Units, rules and errors are those of redlock.h; what is missing here is called there, with get().
+
+   SPDX-FileCopyrightText: the redlock authors
+   SPDX-License-Identifier: MIT */
+#ifndef REDLOCK_HPP
+#define REDLOCK_HPP
+
+#include <chrono>
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "redlock.h"
+
+namespace redlock_cpp
+{ /* `redlock` is a struct */
+
+/* what() is redlock_strerror's sentence, and the first node's trouble that there is. */
+class error : public std::runtime_error
+{
+  public:
+    error(redlock_status status, const std::string &what)
+        : std::runtime_error(what), status_(status)
+    {
+    }
+    redlock_status status() const noexcept
+    {
+        return status_;
+    }
+
+  private:
+    redlock_status status_;
+};
+
+/* The nodes, and what it takes to talk to them. Stays where it is: not copied, not moved. */
+class client
+{
+  public:
+    /* Numeric addresses, see redlock_resolve. Throws error for what redlock_init refuses. */
+    explicit client(std::vector<std::string> addresses,
+                    const redlock_settings &settings = redlock_settings(),
+                    const redlock_io *io = redlock_posix())
+        : addresses_(std::move(addresses)), nodes_(addresses_.size())
+    {
+        for (std::size_t i = 0; i < nodes_.size(); i++)
+            nodes_[i].address = addresses_[i].c_str();
+        check(redlock_init(&client_, io, nodes_.data(), static_cast<unsigned>(nodes_.size()),
+                           &settings));
+    }
+    ~client()
+    {
+        redlock_deinit(&client_);
+    }
+    client(const client &) = delete;
+    client &operator=(const client &) = delete;
+
+    ::redlock *get() noexcept
+    {
+        return &client_;
+    }
+    const std::vector<redlock_node> &nodes() const noexcept
+    {
+        return nodes_;
+    }
+
+    void check(redlock_status status) const
+    {
+        if (status == REDLOCK_OK)
+            return;
+        std::string what = redlock_strerror(status);
+        for (const redlock_node &node : nodes_)
+            if (node.trouble[0] != '\0') {
+                what += ": " + std::string(node.address != nullptr ? node.address : "") + ": " +
+                        node.trouble;
+                break;
+            }
+        throw error(status, what);
+    }
+
+  private:
+    std::vector<std::string> addresses_;
+    std::vector<redlock_node> nodes_;
+    ::redlock client_;
+};
+
+/* One lock by name. The client must outlive it. Stays where it is. */
+class mutex
+{
+  public:
+    mutex(client &client, std::string key, std::chrono::milliseconds ttl, bool fenced = false)
+        : client_(client), key_(std::move(key))
+    {
+        redlock_lock_init(&lock_, key_.data(), key_.size(), to_ms(ttl));
+        lock_.fenced = fenced;
+    }
+    ~mutex()
+    {
+        unlock();
+    }
+    mutex(const mutex &) = delete;
+    mutex &operator=(const mutex &) = delete;
+
+    /* Waits as long as others have it. Throws error when that is not the reason: no majority answers, or permits it. */
+    void lock()
+    {
+        while (!try_lock_for(std::chrono::minutes(1)))
+            if (status() != REDLOCK_TIMEOUT && status() != REDLOCK_HELD &&
+                status() != REDLOCK_SPLIT)
+                client_.check(status());
+    }
+
+    /* false: see status(). Throws error for what is no answer: bad arguments, no entropy, a fork. */
+    bool try_lock()
+    {
+        return acquire(0);
+    }
+
+    template <class Rep, class Period>
+    bool try_lock_for(const std::chrono::duration<Rep, Period> &wait)
+    {
+        return acquire(to_ms(wait));
+    }
+
+    template <class Clock, class Duration>
+    bool try_lock_until(const std::chrono::time_point<Clock, Duration> &moment)
+    {
+        return try_lock_for(moment - Clock::now());
+    }
+
+    /* Gives it back, waiting up to 100 ms for the servers to confirm. Not held: nothing. */
+    void unlock() noexcept
+    {
+        if (held_)
+            redlock_release(client_.get(), &lock_, 100);
+        held_ = false;
+    }
+
+    /* For its ttl from now; false: see status(). */
+    bool extend() noexcept
+    {
+        return redlock_extend(client_.get(), &lock_) == REDLOCK_OK;
+    }
+
+    std::chrono::milliseconds remaining() const noexcept
+    {
+        return std::chrono::milliseconds(redlock_remaining_ms(client_.get(), &lock_));
+    }
+
+    std::uint64_t fence() const noexcept
+    {
+        return lock_.fence;
+    } /* 0: none */
+    redlock_status status() const noexcept
+    {
+        return lock_.status;
+    }
+    redlock_lock *get() noexcept
+    {
+        return &lock_;
+    }
+
+  private:
+    /* Rounded up, and no more than there is. */
+    template <class Rep, class Period>
+    static std::uint32_t to_ms(const std::chrono::duration<Rep, Period> &time)
+    {
+        std::chrono::milliseconds ms = std::chrono::duration_cast<std::chrono::milliseconds>(time);
+
+        if (ms < time)
+            ++ms;
+        return ms.count() < 0            ? 0
+               : ms.count() > 0x7fffffff ? 0x7fffffff
+                                         : static_cast<std::uint32_t>(ms.count());
+    }
+
+    bool acquire(std::uint32_t wait_ms)
+    {
+        redlock_status status = redlock_acquire(client_.get(), &lock_, wait_ms);
+
+        if (status == REDLOCK_BAD_ARGUMENT || status == REDLOCK_NO_ENTROPY ||
+            status == REDLOCK_FORKED)
+            client_.check(status); /* also when it is held already, and stays so */
+        held_ = status == REDLOCK_OK;
+        return held_;
+    }
+
+    client &client_;
+    std::string key_;
+    redlock_lock lock_;
+    bool held_ = false;
+};
+
+} // namespace redlock_cpp
+
+#endif

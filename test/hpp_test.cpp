@@ -1,0 +1,140 @@
+/* hpp_test.cpp - redlock.hpp on real servers, as the standard library uses a mutex.
+
+   SPDX-FileCopyrightText: the redlock authors
+   SPDX-License-Identifier: MIT */
+#include "redlock.hpp"
+
+#include <cstring>
+#include <mutex>
+#include <type_traits>
+
+extern "C" {
+#include "servers.h"
+}
+#include "tap.h"
+
+using redlock_cpp::client;
+using redlock_cpp::error;
+using redlock_cpp::mutex;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+static server servers[3];
+
+static std::vector<std::string> addresses()
+{
+    return {servers[0].address, servers[1].address, servers[2].address};
+}
+
+static redlock_settings patient()
+{
+    redlock_settings settings = redlock_settings();
+
+    settings.node_timeout_ms = 8000;
+    settings.stall_ms = 15000;
+    return settings;
+}
+
+static_assert(!std::is_copy_constructible<client>::value &&
+                  !std::is_move_constructible<client>::value,
+              "stays");
+static_assert(!std::is_copy_constructible<mutex>::value &&
+                  !std::is_move_constructible<mutex>::value,
+              "stays");
+static_assert(std::is_nothrow_destructible<client>::value &&
+                  std::is_nothrow_destructible<mutex>::value,
+              "quiet");
+
+static void as_a_mutex()
+{
+    client mine(addresses(), patient()), yours(addresses(), patient());
+    mutex a(mine, "key", seconds(20)), b(yours, "key", seconds(20)),
+        other(yours, "other", seconds(20));
+    {
+        std::lock_guard<mutex> guard(a);
+        ok(a.remaining() > seconds(10), "lock_guard holds it");
+        ok(!std::unique_lock<mutex>(b, std::try_to_lock), "who tries does not get it");
+        ok(b.status() == REDLOCK_HELD, "and knows why");
+        ok(!std::unique_lock<mutex>(b, milliseconds(50)), "nor who waits a moment");
+        ok(b.status() == REDLOCK_TIMEOUT, "and knows why");
+        ok(a.extend() && a.remaining() > seconds(15), "it is extended");
+        bool refused = false;
+        try {
+            a.lock();
+        } catch (const error &e) {
+            refused = e.status() == REDLOCK_BAD_ARGUMENT;
+        }
+        ok(refused, "it is not recursive");
+        ok(a.remaining() > milliseconds(0), "and held all the same");
+    }
+    ok(a.remaining() == milliseconds(0), "the guard has given it back");
+    {
+        std::unique_lock<mutex> lock(b, std::chrono::steady_clock::now() + seconds(20));
+        ok(lock.owns_lock(), "another gets it in time");
+        std::unique_lock<mutex> moved(std::move(lock));
+        ok(!lock.owns_lock() && moved.owns_lock(), "the right to it can be moved");
+    }
+    {
+        std::lock(a, other);
+        ok(a.remaining() > milliseconds(0) && other.remaining() > milliseconds(0),
+           "std::lock takes two");
+        a.unlock();
+        other.unlock();
+    }
+    {
+        mutex forgotten(mine, "key", seconds(20));
+        forgotten.lock();
+    }
+    ok(b.try_lock_for(seconds(20)), "a mutex that ends gives its lock back");
+    b.unlock();
+    b.unlock();
+    ok(b.status() == REDLOCK_OK, "unlocking twice is harmless");
+}
+
+static void tokens()
+{
+    client mine(addresses(), patient());
+    mutex a(mine, "fenced", seconds(20), true);
+
+    a.lock();
+    std::uint64_t first = a.fence();
+    a.unlock();
+    a.lock();
+    ok(first > 0 && a.fence() > first, "fencing tokens grow");
+}
+
+static void what_goes_wrong()
+{
+    bool thrown = false;
+    try {
+        client none({"127.0.0.1:1", "127.0.0.1:1"});
+    } catch (const error &e) {
+        thrown =
+            e.status() == REDLOCK_BAD_ARGUMENT && std::strstr(e.what(), "same address") != nullptr;
+    }
+    ok(thrown, "an address twice");
+    client nobody({"127.0.0.1:1"});
+    mutex a(nobody, "key", seconds(1)), bad(nobody, "", seconds(1));
+    ok(!a.try_lock() && a.status() == REDLOCK_UNREACHABLE, "nobody there: not locked");
+    thrown = false;
+    try {
+        bad.try_lock();
+    } catch (const std::exception &) {
+        thrown = true;
+    }
+    ok(thrown, "an empty key is an error");
+}
+
+int main()
+{
+    servers_start(servers, 3, nullptr);
+    as_a_mutex();
+    tokens();
+    what_goes_wrong();
+    for (server &one : servers) {
+        char left[40];
+        server_ask(&one, left, sizeof left, "EXISTS", "key", "other", "fenced", nullptr);
+        ok(std::strcmp(left, "0") == 0, "no lock is left");
+    }
+    return done_testing();
+}

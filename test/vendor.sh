@@ -1,0 +1,170 @@
+#!/bin/sh
+# vendor.sh BUILD_DIR - the library as others take it into their programs: the single file with other compilers, as C++,
+# static, twice in one program; installed; from the tarball with CMake and Meson. As TAP.
+#
+# SPDX-FileCopyrightText: the redlock authors
+# SPDX-License-Identifier: MIT
+set -u
+here=$(pwd)
+build=$here/$1
+work=$build/vendor
+version=$(sed -n 's/^#define REDLOCK_VERSION "\(.*\)"/\1/p' redlock.h)
+number=0
+failed=0
+rm -rf "$work"
+mkdir -p "$work/one"
+cp "$build/single/redlock_all.c" "$build/single/redlock.h" "$work/one"
+
+# check NAME COMMAND ... - ok if it succeeds; what it prints is shown if not
+check() {
+    number=$((number + 1))
+    title=$1
+    shift
+    if "$@" >"$work/log" 2>&1; then
+        echo "ok $number - $title"
+    else
+        echo "not ok $number - $title"
+        sed 's/^/# /' "$work/log" | tail -n 20
+        failed=1
+    fi
+}
+
+# A consumer: exit status 0 if the library that it was linked with is of this version and works at all.
+cat >"$work/app.c" <<'END'
+#include <redlock.h>
+int main(void)
+{
+    struct redlock_node node = {0};
+    struct redlock client;
+    struct redlock_lock lock;
+    int wrong;
+
+    node.address = "127.0.0.1:1";
+    wrong = redlock_version() != REDLOCK_VERSION_NUMBER || redlock_init(&client, redlock_posix(), &node, 1, NULL) != REDLOCK_OK;
+    redlock_lock_init(&lock, "key", 3, 1000);
+    wrong = wrong || redlock_acquire(&client, &lock, 0) != REDLOCK_UNREACHABLE;
+    redlock_deinit(&client);
+    return wrong;
+}
+END
+
+# ---- The single file ----
+
+cd "$work/one" || exit 1
+for compiler in gcc clang; do
+    for std in c99 c11 gnu17 c2x; do
+        check "$compiler -std=$std" $compiler -std=$std -O2 -Wall -Wextra -Wpedantic -Werror -c redlock_all.c -o one.o
+    done
+done
+check tcc tcc -c redlock_all.c -o one.o
+check musl musl-gcc -std=c99 -O2 -Wall -Wextra -Werror -c redlock_all.c -o one.o
+for std in c++11 c++17 c++20; do
+    check "as $std" g++ -std=$std -x c++ -Wall -Wextra -c redlock_all.c -o one.o
+    check "as $std, clang" clang++ -std=$std -x c++ -Wall -Wextra -Wno-deprecated -c redlock_all.c -o one.o
+done
+check "with app.c" gcc -std=c99 -I. "$work/app.c" redlock_all.c -o app
+check "and it runs" ./app
+exported() { # names of ours alone
+    gcc -c redlock_all.c -o one.o && ! nm -g --defined-only one.o | awk '{ print $3 }' | grep -v '^redlock_\|^resp_'
+}
+check "exports redlock_ and resp_ only" exported
+
+for name in a b; do
+    cat >$name.c <<END
+#define REDLOCK_API static
+#include "redlock_all.c"
+int use_$name(void);
+int use_$name(void)
+{
+    struct redlock client;
+    return (int)redlock_init(&client, redlock_posix(), NULL, 0, NULL);
+}
+END
+done
+echo 'int use_a(void); int use_b(void); int main(void) { return use_a() != use_b(); }' >twice.c
+check "static, twice in one program" gcc -std=c99 -Wall -Wno-unused-function -Werror a.c b.c twice.c -o twice
+check "and it runs" ./twice
+nothing() { ! nm -g --defined-only twice | grep 'redlock_\|resp_'; }
+check "and exports nothing" nothing
+for name in a b; do
+    sed "s/#define REDLOCK_API static/__attribute__((visibility(\"default\"))) int use_$name(void);/; s/redlock_all.c/redlock.h/" \
+        $name.c >hidden_$name.c
+    check "hidden in a shared library" gcc -fPIC -shared -fvisibility=hidden hidden_$name.c redlock_all.c -o libhidden_$name.so
+    only() { nm -D --defined-only libhidden_$name.so | awk '{ print $3 }' | grep -qx "use_$name" &&
+        ! nm -D --defined-only libhidden_$name.so | grep 'redlock_\|resp_'; }
+    check "which exports its own names only" only
+done
+check "two of them in one program" gcc twice.c ./libhidden_a.so ./libhidden_b.so -o twice
+check "and it runs" ./twice
+cd "$here" || exit 1
+
+# ---- The tarball ----
+
+again() {
+    cp "$build/redlock-$version.tar.gz" "$work/first.tar.gz" && ${MAKE:-make} -s dist B="$1" &&
+        cmp "$work/first.tar.gz" "$1/redlock-$version.tar.gz"
+}
+check "the tarball comes out the same, byte for byte" again "$(mktemp -d "$work/XXXXXX")"
+tar -C "$work" -xzf "$build/redlock-$version.tar.gz"
+source=$work/redlock-$version
+check "its Makefile builds" ${MAKE:-make} -s -C "$source" B=out
+check "and installs" ${MAKE:-make} -s -C "$source" B=out install PREFIX="$work/prefix"
+package() {
+    PKG_CONFIG_PATH=$1 gcc "$work/app.c" $(PKG_CONFIG_PATH=$1 pkg-config --cflags --libs redlock) -o "$work/app" &&
+        LD_LIBRARY_PATH=$2 "$work/app" && readelf -d "$work/app" | grep -q 'libredlock.so.0'
+}
+check "found with pkg-config, linked with the shared library" package "$work/prefix/lib/pkgconfig" "$work/prefix/lib"
+archive() {
+    gcc "$work/app.c" -I"$work/prefix/include/redlock" "$work/prefix/lib/libredlock.a" -pthread -o "$work/app" && "$work/app"
+}
+check "and with the static one" archive
+
+# ---- CMake ----
+
+# cmake_with NAME LINE [OPTION ...]
+cmake_with() {
+    mkdir -p "$work/$1"
+    printf 'cmake_minimum_required(VERSION 3.14)\nproject(app C)\n%s\nadd_executable(app %s)\ntarget_link_libraries(app redlock::redlock)\n' \
+        "$2" "$work/app.c" >"$work/$1/CMakeLists.txt"
+    folder=$work/$1
+    shift 2
+    cmake -S "$folder" -B "$folder/out" "$@" && cmake --build "$folder/out" && "$folder/out/app"
+}
+check "CMake: add_subdirectory" cmake_with add "add_subdirectory($source redlock)"
+check "CMake: FetchContent" cmake_with fetch "include(FetchContent)
+FetchContent_Declare(redlock URL file://$build/redlock-$version.tar.gz)
+FetchContent_MakeAvailable(redlock)"
+cmake_install() {
+    cmake -S "$source" -B "$work/cmake" -DCMAKE_INSTALL_PREFIX="$work/cmake-prefix" && cmake --build "$work/cmake" &&
+        cmake --install "$work/cmake"
+}
+check "CMake: install" cmake_install
+check "CMake: find_package" cmake_with find "find_package(redlock ${version%.*} REQUIRED)" -DCMAKE_PREFIX_PATH="$work/cmake-prefix"
+cross() {
+    cmake -S "$source" -B "$work/shared" -DBUILD_SHARED_LIBS=ON && cmake --build "$work/shared" &&
+        readelf -d "$work/shared/libredlock.so" | grep -q 'libredlock.so.0'
+}
+check "CMake: a shared library with a soname" cross
+
+# ---- Meson ----
+
+mkdir -p "$work/meson/subprojects"
+cp -R "$source" "$work/meson/subprojects/redlock"
+cp "$work/app.c" "$work/meson"
+cat >"$work/meson/meson.build" <<'END'
+project('app', 'c')
+executable('app', 'app.c', dependencies: dependency('redlock', fallback: ['redlock', 'redlock_dep']))
+END
+meson_build() {
+    meson setup "$work/meson/out" "$work/meson" --wrap-mode=nodownload && meson compile -C "$work/meson/out" &&
+        "$work/meson/out/app"
+}
+check "Meson: a subproject" meson_build
+check "Meson: of the same version" grep -q "version: '$version'" meson.build
+meson_install() {
+    meson setup "$work/meson-own" "$source" --prefix="$work/meson-prefix" --libdir=lib && meson install -C "$work/meson-own"
+}
+check "Meson: install" meson_install
+check "Meson: found with pkg-config" package "$work/meson-prefix/lib/pkgconfig" "$work/meson-prefix/lib"
+echo "1..$number"
+exit $failed
