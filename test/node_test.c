@@ -196,6 +196,28 @@ static void databases(void)
     end(&a);
 }
 
+/* Makes two servers sentinels, or servers again. A sentinel wants a file that it can write. */
+static void sentinels(int they_are)
+{
+    static char files[2][300];
+    unsigned i;
+
+    for (i = 0; i < 2; i++) {
+        const char *const options[] = {files[i], "--sentinel", NULL};
+        FILE *file;
+        if (they_are) {
+            tell(i, i, "CONFIG", "GET", "dir", NULL);
+            snprintf(files[i], sizeof files[i], "%.200s/%u.sentinel", text + strlen("dir "), i);
+            file = fopen(files[i], "w");
+            if (file != NULL)
+                fclose(file);
+            servers[i].options = options;
+        }
+        server_restart(&servers[i]);
+        servers[i].options = NULL;
+    }
+}
+
 static void not_a_node(void)
 {
     struct side a;
@@ -205,6 +227,11 @@ static void not_a_node(void)
     ok(strstr(a.nodes[0].trouble, "replica") != NULL, "r12: %s", a.nodes[0].trouble);
     tell(0, 1, "REPLICAOF", "NO", "ONE", NULL);
     end(&a);
+    sentinels(1);
+    is_int(try_as(&a, NULL, NULL, 0), REDLOCK_DENIED, "r12: two of three are sentinels");
+    ok(strstr(a.nodes[0].trouble, "sentinel") != NULL, "r12: %s", a.nodes[0].trouble);
+    redlock_deinit(&a.client);
+    sentinels(0);
 }
 
 /* ---- R13, R14 ------------------------------------------------------------------------------- */

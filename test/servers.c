@@ -27,7 +27,7 @@
 #include <sys/prctl.h>
 #endif
 
-enum { ASK_WORDS = 16 };
+enum { ASK_WORDS = 16, WORDS = 48 };
 
 static char folder[80];
 static char logs[SERVERS_MAX][120];
@@ -190,29 +190,51 @@ static int free_port(void)
     return ntohs(address.sin_port);
 }
 
+/* Appends words, which NULL ends; how many there are then. */
+static unsigned add(const char **words, unsigned used, const char *const *more)
+{
+    while (more != NULL && *more != NULL && used < WORDS - 1)
+        words[used++] = *more++;
+    return used;
+}
+
 /* In the child: becomes a redis-server. */
 static void become_server(const struct server *server)
 {
-    const char *words[40] = {"redis-server",    "--bind", "127.0.0.1",  "--save",  "",
-                             "--appendonly",    "no",     "--loglevel", "warning", "--unixsocket",
-                             server->local + 5, "--dir",  folder,       "--port"};
     char port[12], log_of_keys[12], snapshot[12];
-    unsigned used = 14, i;
+    const char *const file =
+        server->options != NULL && server->options[0][0] == '/' ? server->options[0] : NULL;
+    const char *const first[] = {"redis-server", file, NULL};
+    const char *const usual[] = {"--bind",
+                                 "127.0.0.1",
+                                 "--save",
+                                 "",
+                                 "--appendonly",
+                                 "no",
+                                 "--loglevel",
+                                 "warning",
+                                 "--unixsocket",
+                                 server->local + 5,
+                                 "--dir",
+                                 folder,
+                                 "--port",
+                                 port,
+                                 "--logfile",
+                                 logs[server - all],
+                                 "--appendfilename",
+                                 log_of_keys, /* they share the folder */
+                                 "--dbfilename",
+                                 snapshot,
+                                 NULL};
+    const char *words[WORDS] = {NULL};
+    unsigned used = add(words, 0, first);
 
     snprintf(port, sizeof port, "%d", server->port);
     snprintf(log_of_keys, sizeof log_of_keys, "%d.aof", (int)(server - all));
     snprintf(snapshot, sizeof snapshot, "%d.rdb", (int)(server - all));
-    words[used++] = port;
-    words[used++] = "--logfile";
-    words[used++] = logs[server - all];
-    words[used++] = "--appendfilename"; /* they share the folder */
-    words[used++] = log_of_keys;
-    words[used++] = "--dbfilename";
-    words[used++] = snapshot;
-    for (i = 0; more_options != NULL && more_options[i] != NULL && used < 39; i++)
-        words[used++] = more_options[i];
-    for (i = 0; server->options != NULL && server->options[i] != NULL && used < 39; i++)
-        words[used++] = server->options[i];
+    used = add(words, used, usual);
+    used = add(words, used, more_options);
+    add(words, used, file != NULL ? server->options + 1 : server->options);
 #ifdef __linux__
     prctl(PR_SET_PDEATHSIG, SIGKILL); /* not even kill -9 of the test leaves servers behind */
     if (getppid() != owner)

@@ -15,9 +15,11 @@ struct server {
     char address[32]; /* "127.0.0.1:port" */
     char local[120];  /* "unix:/path" of the same server */
     int port;
-    pid_t pid;                  /* 0: not running */
-    int fd;                     /* of server_ask; -1: none */
-    const char *const *options; /* more of them for this one, from its next start on; NULL: none */
+    pid_t pid; /* 0: not running */
+    int fd;    /* of server_ask; -1: none */
+    const char *const
+        *options; /* more of them for this one, from its next start on; the first may be a
+                                   configuration file, by its full path. NULL: none */
 };
 
 /* Starts `count` servers and waits until each answers; each of `options` is one word of redis-server's
