@@ -1432,7 +1432,7 @@ static int rl_answered(struct redlock *c, struct redlock_node *node, const struc
 
     if (vote == RL_NONSENSE)
         return 0;
-    node->priv.replied = 1;
+    node->priv.useful = node->priv.replied = 1;
     node->priv.pause_ms = 0;
     if (vote == RL_ERROR)
         rl_server_trouble(node, "answered", item);
@@ -1927,7 +1927,11 @@ static void rl_node_greeted(struct redlock *c, struct redlock_node *node)
 
     wait_us = longest_ms * RL_MS_US + rl_drift_us(c, longest_ms) + 2000000;
     node->state = REDLOCK_NODE_READY;
-    node->priv.useful = 1;
+    if (node->priv.pause_ms ==
+        0) { /* if it breaks now it is dialled again at once, but once only */
+        node->priv.useful = 1;
+        node->priv.pause_ms = 1;
+    }
     node->priv.votes_us = c->priv.now_us;
     if (longest_ms > 0 && wait_us > age_us)
         node->priv.votes_us += wait_us - age_us;

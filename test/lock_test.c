@@ -276,6 +276,29 @@ static void r04_release_after_the_first_answer_is_lost(void)
     is_int((int)fake_keys_left(), 0, "r04: also where the connection broke");
 }
 
+/* A server that greets and then hangs up is not dialled for each attempt: once more, then after pauses. */
+static void r05_greetings_alone_are_no_use(void)
+{
+    unsigned i;
+
+    begin_with_defaults(3);
+    fake_nodes[0].says = "";
+    for (i = 0; i < 100; i++) {
+        acquire(0);
+        fake_pass(&client, 10 * MS);
+        release(100);
+        fake_pass(&client, 10 * MS);
+    }
+    ok(fake_nodes[0].dials > 4 && fake_nodes[0].dials < 12, "r05: dialled %d times in 2 s",
+       fake_nodes[0].dials);
+    fake_nodes[0].says = NULL;
+    fake_pass(&client, 3000 * MS);
+    acquire(0);
+    fake_pass(&client, 10 * MS);
+    is_int(lock.members, 7, "r05: and works when it does");
+    release(100);
+}
+
 static void r04_release_outlasts_a_full_buffer(void)
 {
     begin_with_defaults(3);
@@ -2551,6 +2574,7 @@ int main(void)
     r04_release_goes_to_every_asked_node();
     r04_release_after_the_first_answer_is_lost();
     r04_release_outlasts_a_full_buffer();
+    r05_greetings_alone_are_no_use();
     r04_a_node_that_takes_no_bytes_is_given_up();
     r04_t8_cancel_undoes();
     r04_cancel_in_every_state();

@@ -84,6 +84,7 @@ R14|s/wait_us > age_us/0/|the age of the server
 R14|s/op->granted & op->members & ~\(unsigned\)op->priv.mute/op->granted \& op->members/|its word is in doubt until a round has succeeded
 R14|s/rl_clear\(&op->priv.mute, /0 \& (/|and no longer
 R14|s/op->ttl_ms > c->priv.settings.longest_ttl_ms/0/|no ttl longer than the longest
+R5|s/if \(node->priv.pause_ms == 0\) \{/if (1) {/|a server that only greets is dialled at once but once
 R10|s/if \(lock->extended >= [^)]*\)[^;]*;//|the limit of extensions
 R10|s/rl_past\(c, op->priv.due_us\) && op->priv.keeps == 1/0/|the limit of automatic extensions
 R10|s/op->ttl_ms \/ 3/op->ttl_ms/|an extension at a third of the ttl
