@@ -1927,8 +1927,7 @@ static void rl_node_greeted(struct redlock *c, struct redlock_node *node)
 
     wait_us = longest_ms * RL_MS_US + rl_drift_us(c, longest_ms) + 2000000;
     node->state = REDLOCK_NODE_READY;
-    if (node->priv.pause_ms ==
-        0) { /* if it breaks now it is dialled again at once, but once only */
+    if (node->priv.pause_ms == 0) { /* breaks it now, it is dialled at once, but once only. R5 */
         node->priv.useful = 1;
         node->priv.pause_ms = 1;
     }

@@ -31,7 +31,8 @@ R5|s/rl_drop\(c, op, op->priv.waits, RL_TERM\);\s+rl_drop_late\(c, op\);\s+op->m
 R5|s/resp_pipe_abandon\(pipe, &place\)/0 \&\& $&/|those who wait on a broken connection are told
 R5|s/(event == RESP_REPLY && )rl_answered\(c, node, &who\)/$1(rl_answered(c, node, \&who), 1)/|nonsense disconnects
 R5|s/if \(waits && now - node->priv.mark_us > stall_us\)/if (0)/|the stall
-R5|s/node->state == REDLOCK_NODE_DOWN && \(node->priv.mark_us == 0 \|\| now < node->priv.mark_us\)/0/|the pause before dialling
+R5|s/if \(node->priv.pause_ms == 0\) \{/if (1) {/|a server that only greets is dialled at once but once
+R5|s/node->state == REDLOCK_NODE_DOWN && \(due_us == 0 \|\| \([^)]*\)\)/0/|the pause before dialling
 R5|s/rl_drop_late\(client, lock\);\n    rl_move/rl_move/|a forgotten lock is not written to
 R5|s/op->valid_until_us = 0;\s+rl_drop_late\(c, op\);/op->valid_until_us = 0;/|a lost lock leaves no votes behind
 R6|s/(else if \(rl_bits\(rl_all\(c\) & ~\(unsigned\)\(op->refused \| op->failed\)\) < )c->priv.quorum/${1}0/|lost when it is lost
@@ -84,7 +85,6 @@ R14|s/wait_us > age_us/0/|the age of the server
 R14|s/op->granted & op->members & ~\(unsigned\)op->priv.mute/op->granted \& op->members/|its word is in doubt until a round has succeeded
 R14|s/rl_clear\(&op->priv.mute, /0 \& (/|and no longer
 R14|s/op->ttl_ms > c->priv.settings.longest_ttl_ms/0/|no ttl longer than the longest
-R5|s/if \(node->priv.pause_ms == 0\) \{/if (1) {/|a server that only greets is dialled at once but once
 R10|s/if \(lock->extended >= [^)]*\)[^;]*;//|the limit of extensions
 R10|s/rl_past\(c, op->priv.due_us\) && op->priv.keeps == 1/0/|the limit of automatic extensions
 R10|s/op->ttl_ms \/ 3/op->ttl_ms/|an extension at a third of the ttl

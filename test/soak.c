@@ -400,7 +400,7 @@ static void strike(int volatile_servers, const long *voteless_until_ms)
         upset += trouble[n].fault != 0 || voteless_until_ms[n] > now;
     if (trouble[i].fault != 0 || (i < NODES ? upset >= 2 && roll(30) > 0 : roll(6) > 0))
         return;
-    fault = (enum fault)(i < NODES ? 1 + roll(volatile_servers ? KILL_CLIENT - 2 : KILL_CLIENT - 1)
+    fault = (enum fault)(i < NODES ? 1 + roll(volatile_servers ? JUMP - 1 : JUMP)
                                    : KILL_CLIENT + roll(volatile_servers ? 2 : 3));
     if (i >= NODES) {
         begin_client_fault(i - NODES, fault, volatile_servers);
