@@ -14,7 +14,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <net/if.h>
 #include <netdb.h>
 #include <poll.h>
 #include <signal.h>
@@ -59,10 +58,10 @@ enum { SHORT = 10000, HALF, NOTHING, IT_SAYS_SO, ALL_BAD };
 
 /* What may come of it, if it strikes once. */
 enum cost {
-    NO_VOTE,
-    NO_HARM,
-    NO_LOCK
-}; /* of one node; no connection is lost; for want of a token */
+    NO_VOTE, /* of one node */
+    NO_HARM, /* not even a connection is lost */
+    NO_LOCK  /* for want of a random token */
+};
 
 struct way {
     enum call call;
@@ -387,7 +386,7 @@ static enum redlock_status extend(struct redlock *client, struct redlock_lock *l
     return redlock_extend(client, lock);
 }
 
-/* Says what is wrong with that node, if anything is. */
+/* None says that anything is wrong with it. */
 static int all_are_well(const struct redlock_node *nodes)
 {
     unsigned i;
