@@ -2364,7 +2364,8 @@ static void no_entropy_no_lock(void)
     fake_no_entropy = 0;
     is_int(acquire(1000), REDLOCK_OK, "works again");
     begin_with_defaults(3);
-    for (; times < REDLOCK_POOL_MAX / 20 - 1; times++) { /* one more token, and the pool is empty */
+    for (; (times + 2) * 20 <= REDLOCK_POOL_MAX;
+         times++) { /* one more token, and the pool is empty */
         acquire(0);
         release(100);
     }
