@@ -181,7 +181,7 @@ test-vendor: deps-vendor $(ONE) dist ## the library as others build it: single f
 test-examples: test-build $(B)/demo
 	test/examples.sh $(B)
 
-SEEDS = 20000
+SEEDS = 10000
 $(B)/sim: test/sim.c test/mini.c test/mini.h test/tap.h redlock.c resp.c $(HEADERS)
 	@mkdir -p $(@D)
 	$(CC) -O2 -g $(WARN) $(POSIX) -I. -Itest $< test/mini.c redlock.c resp.c -o $@
