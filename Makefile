@@ -176,7 +176,7 @@ test-cpp: test/hpp_test.cpp redlock.hpp test/servers.c $(LIB) $(HEADERS)
 	prove -e '' $(B)/cpp/hpp_test
 
 test-vendor: deps-vendor $(ONE) dist ## the library as others build it: single file, install, CMake, Meson
-	prove -e 'sh' test/vendor.sh :: $(B)
+	prove -e 'sh' test/vendor.sh :: $(B) $(VERSION)
 
 test-examples: test-build $(B)/demo
 	test/examples.sh $(B)

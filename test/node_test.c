@@ -192,7 +192,7 @@ static void databases(void)
     end(&a);
     is_int(try_as(&a, NULL, NULL, 4000000), REDLOCK_UNREACHABLE, "r12: no such database");
     ok(strstr(a.nodes[0].trouble, "DB index") != NULL, "r12: %s", a.nodes[0].trouble);
-    is_int((int)servers_keys_left(), 0, "r12: and nothing was set in another");
+    is_int((int)servers_keys_left("*", 0), 0, "r12: and nothing was set in another");
     end(&a);
 }
 
@@ -280,7 +280,7 @@ static int second_holder(const struct redlock_settings *settings)
            (acquire(&a, 0) != REDLOCK_OK || release(&a) != REDLOCK_OK ||
             acquire(&b, 0) != REDLOCK_OK || release(&b) != REDLOCK_OK))
         sleep_ms(50);
-    servers_keys_left_at_last();
+    servers_keys_left("*", 10000);
     tell(2, 2, "SET", "redlock:key", "in the way", NULL);
     if (acquire(&a, 5000) != REDLOCK_OK)
         ok(0, "r14: two of three");
@@ -397,7 +397,7 @@ static void kept_through_restarts(void)
     is_int((int)few, 0, "r09: on all five nodes in the end of each turn");
     is_int(a.lock.status, REDLOCK_PENDING, "r10: still kept");
     is_int(release(&a), REDLOCK_OK, "r09: released");
-    is_int((int)servers_keys_left_at_last(), 0, "r09: no key is left");
+    is_int((int)servers_keys_left("*", 10000), 0, "r09: no key is left");
     redlock_deinit(&b.client);
     end(&a);
 }
@@ -425,7 +425,7 @@ static void lost_when_all_hang(void)
     ok(!is_held(&a), "r10: and not held");
     for (i = 0; i < 3; i++)
         server_resume(&servers[i]);
-    is_int((int)servers_keys_left_at_last(), 0, "r10: no key is left");
+    is_int((int)servers_keys_left("*", 10000), 0, "r10: no key is left");
     end(&a);
 }
 
@@ -486,7 +486,7 @@ static void in_trouble(const char *what, const char *trouble, void (*begin_it)(u
     release(&b);
     settle(&a.client);
     settle(&b.client);
-    is_int((int)servers_keys_left_at_last(), 0, "%s: no key is left", what);
+    is_int((int)servers_keys_left("*", 10000), 0, "%s: no key is left", what);
     redlock_deinit(&b.client);
     end(&a);
 }
@@ -671,7 +671,7 @@ static void several_keys(void)
     is_int(acquire(&b, 0), REDLOCK_HELD, "several keys: one of them is refused to another");
     is_int((int)redlock_extend(&a.client, &a.lock), REDLOCK_OK, "several keys: extended");
     is_int(release(&a), REDLOCK_OK, "several keys: released");
-    is_int((int)servers_keys_left_at_last(), 0, "several keys: all of them");
+    is_int((int)servers_keys_left("*", 10000), 0, "several keys: all of them");
     is_int(acquire(&b, 5000), REDLOCK_OK, "several keys: one of them is another's now");
     is_int(acquire(&a, 0), REDLOCK_HELD, "several keys: so all are refused");
     tell(0, 2, "EXISTS", "redlock:key", "redlock:b", NULL);

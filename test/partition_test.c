@@ -93,6 +93,21 @@ static void take_and_give(struct side *side, const char *what)
            what);
 }
 
+/* A client with a key of its own, its connections up or not, and then so many servers are cut off. */
+static void begin_and_cut(struct side *side, int up, int count, const char *verdict)
+{
+    static unsigned parts;
+    char key[20];
+
+    snprintf(key, sizeof key, "cut%u", ++parts);
+    begin(side, 0, key, 20000);
+    if (up) {
+        take_and_give(side, "whole");
+        settle(&side->client);
+    }
+    cut(count, verdict);
+}
+
 static void verdicts(void)
 {
     static const struct {
@@ -104,28 +119,15 @@ static void verdicts(void)
     };
     struct side a;
     unsigned n;
-    char key[20];
     int up; /* the connections, when it happens */
 
     for (n = 0; n < sizeof cases / sizeof *cases; n++)
         for (up = 0; up < 2; up++) {
-            snprintf(key, sizeof key, "two%u%d", n, up);
-            begin(&a, 0, key, 20000);
-            if (up) {
-                take_and_give(&a, "whole");
-                settle(&a.client);
-            }
-            cut(2, cases[n].verdict);
+            begin_and_cut(&a, up, 2, cases[n].verdict);
             take_and_give(&a, cases[n].verdict);
             heal();
             redlock_deinit(&a.client);
-            snprintf(key, sizeof key, "three%u%d", n, up);
-            begin(&a, 0, key, 20000);
-            if (up) {
-                take_and_give(&a, "whole");
-                settle(&a.client);
-            }
-            cut(3, cases[n].verdict);
+            begin_and_cut(&a, up, 3, cases[n].verdict);
             is_int(acquire(&a, 0), REDLOCK_UNREACHABLE, "%s: no quorum", cases[n].verdict);
             acquire(&a, 1500); /* those that were up are found out, and dialled */
             ok(all_say(&a, 3, cases[n].trouble[0], cases[n].trouble[up]),
@@ -138,22 +140,11 @@ static void verdicts(void)
         }
 }
 
-static int kept_keys(void)
-{
-    char text[20];
-    int i, count = 0;
-
-    for (i = 0; i < NODES; i++)
-        count +=
-            strcmp(server_ask(&servers[i], text, sizeof text, "EXISTS", "kept", NULL), "0") != 0;
-    return count;
-}
-
 /* The holder is cut off, with a lock that is extended by itself; another is not, and waits for it. */
 static void the_holder_is_cut_off(void)
 {
     struct side a, b;
-    long until = now_ms() + 30000;
+    long until;
     uint64_t end_us;
     int early = 0;
 
@@ -191,11 +182,8 @@ static void the_holder_is_cut_off(void)
     settle(&b.client);
     redlock_deinit(&a.client);
     redlock_deinit(&b.client);
-    until = now_ms() +
-            20000; /* what was under way when it was cut may arrive now, and ends with its ttl */
-    while (kept_keys() > 0 && now_ms() < until)
-        sleep_ms(20);
-    is_int(kept_keys(), 0, "no key is left");
+    /* What was under way when it was cut may arrive now, and ends with its ttl. */
+    is_int((int)servers_keys_left("kept", 20000), 0, "no key is left");
 }
 
 int main(void)

@@ -2,9 +2,6 @@
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
-#ifdef __linux__
-#define _GNU_SOURCE /* prctl, accept4 */
-#endif
 #include "proxy.h"
 #include "servers.h"
 
@@ -19,9 +16,6 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
-#ifdef __linux__
-#include <sys/prctl.h>
-#endif
 
 enum { TUNNELS = 400, PROXIES = 16, PIECE = 4096 };
 
@@ -56,17 +50,6 @@ static void close_tunnel(struct tunnel *t, int reset)
     }
 }
 
-static struct sockaddr_in loopback(int port)
-{
-    struct sockaddr_in address;
-
-    memset(&address, 0, sizeof address);
-    address.sin_family = AF_INET;
-    address.sin_port = htons((uint16_t)port);
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    return address;
-}
-
 static void set_non_blocking(int fd)
 {
     fcntl(fd, F_SETFL, O_NONBLOCK);
@@ -76,7 +59,7 @@ static void set_non_blocking(int fd)
 /* A new client. What becomes of the way to the server is seen when bytes go there. */
 static void take_client(int proxy)
 {
-    struct sockaddr_in to = loopback(all[proxy].to);
+    struct sockaddr_in to;
     int client = accept(all[proxy].listener, NULL, NULL), i;
 
     if (client < 0)
@@ -91,6 +74,10 @@ static void take_client(int proxy)
     tunnels[i].fd[1] = socket(AF_INET, SOCK_STREAM, 0);
     set_non_blocking(client);
     set_non_blocking(tunnels[i].fd[1]);
+    memset(&to, 0, sizeof to);
+    to.sin_family = AF_INET;
+    to.sin_port = htons((uint16_t)all[proxy].to);
+    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     (void)connect(tunnels[i].fd[1], (struct sockaddr *)(void *)&to, sizeof to);
 }
 
@@ -191,23 +178,6 @@ static void run(void)
     }
 }
 
-static void open_proxy(struct proxy *proxy)
-{
-    struct sockaddr_in own = loopback(0);
-    socklen_t size = sizeof own;
-
-    proxy->listener = socket(AF_INET, SOCK_STREAM, 0);
-    if (proxy->listener < 0 ||
-        bind(proxy->listener, (struct sockaddr *)(void *)&own, sizeof own) != 0 ||
-        listen(proxy->listener, 64) != 0 ||
-        getsockname(proxy->listener, (struct sockaddr *)(void *)&own, &size) != 0) {
-        perror("proxy");
-        exit(1);
-    }
-    set_non_blocking(proxy->listener);
-    snprintf(proxy->address, sizeof proxy->address, "127.0.0.1:%d", ntohs(own.sin_port));
-}
-
 pid_t proxies_start(struct proxy *proxies, unsigned count)
 {
     pid_t parent = getpid(), child;
@@ -216,16 +186,13 @@ pid_t proxies_start(struct proxy *proxies, unsigned count)
     all = proxies;
     all_count = count < PROXIES ? count : PROXIES;
     for (i = 0; i < all_count; i++)
-        open_proxy(&proxies[i]);
+        set_non_blocking(proxies[i].listener =
+                             listen_on(proxies[i].address, sizeof proxies[i].address));
     fflush(stdout);
     child = fork();
     if (child == 0) {
         signal(SIGTERM, SIG_DFL);
-#ifdef __linux__
-        prctl(PR_SET_PDEATHSIG, SIGKILL);
-#endif
-        if (getppid() != parent)
-            _exit(1);
+        end_with(parent);
         run();
     }
     for (i = 0; i < all_count; i++)

@@ -58,6 +58,24 @@ static void fail(const char *what, const char *why)
     exit(1);
 }
 
+void end_with(pid_t parent)
+{
+#ifdef __linux__
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* not even kill -9 of the test leaves anything behind */
+#endif
+    if (getppid() != parent)
+        _exit(1);
+}
+
+int open_descriptors(void)
+{
+    int fd, count = 0;
+
+    for (fd = 0; fd < 1024; fd++)
+        count += fcntl(fd, F_GETFD) >= 0;
+    return count;
+}
+
 /* ---- Signals -------------------------------------------------------------------------------- */
 
 static sigset_t ending_signals(void)
@@ -174,20 +192,20 @@ static void catch_signals(void)
 
 /* ---- Starting ------------------------------------------------------------------------------- */
 
-static int free_port(void)
+int listen_on(char *address, size_t size)
 {
-    struct sockaddr_in address;
-    socklen_t size = sizeof address;
+    struct sockaddr_in own;
+    socklen_t length = sizeof own;
     int fd = socket(AF_INET, SOCK_STREAM, 0);
 
-    memset(&address, 0, sizeof address);
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    if (fd < 0 || bind(fd, (struct sockaddr *)(void *)&address, sizeof address) != 0 ||
-        getsockname(fd, (struct sockaddr *)(void *)&address, &size) != 0)
+    memset(&own, 0, sizeof own);
+    own.sin_family = AF_INET;
+    own.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    if (fd < 0 || bind(fd, (struct sockaddr *)(void *)&own, sizeof own) != 0 ||
+        listen(fd, 64) != 0 || getsockname(fd, (struct sockaddr *)(void *)&own, &length) != 0)
         fail("no free port", strerror(errno));
-    close(fd);
-    return ntohs(address.sin_port);
+    snprintf(address, size, "127.0.0.1:%d", ntohs(own.sin_port));
+    return fd;
 }
 
 /* Appends words, which NULL ends; how many there are then. */
@@ -235,11 +253,7 @@ static void become_server(const struct server *server)
     used = add(words, used, usual);
     used = add(words, used, more_options);
     add(words, used, file != NULL ? server->options + 1 : server->options);
-#ifdef __linux__
-    prctl(PR_SET_PDEATHSIG, SIGKILL); /* not even kill -9 of the test leaves servers behind */
-    if (getppid() != owner)
-        _exit(1);
-#endif
+    end_with(owner);
     execvp(words[0], (char *const *)(void *)words);
     _exit(errno == ENOENT ? 127 : 126);
 }
@@ -300,8 +314,8 @@ static void start(struct server *server, unsigned index)
 
     for (tries = 0; tries < 5; tries++) { /* somebody else may take the port meanwhile */
         server->fd = -1;
-        server->port = free_port();
-        snprintf(server->address, sizeof server->address, "127.0.0.1:%d", server->port);
+        close(listen_on(server->address, sizeof server->address));
+        server->port = atoi(strchr(server->address, ':') + 1);
         snprintf(server->local, sizeof server->local, "unix:%s/%u.sock", folder, index);
         snprintf(logs[index], sizeof logs[index], "%s/%u.log", folder, index);
         spawn(server);
@@ -512,21 +526,18 @@ const char *server_ask(struct server *server, char *reply, size_t size, ...)
     return server_ask_binary(server, reply, size, count, words, sizes);
 }
 
-unsigned servers_keys_left(void)
+unsigned servers_keys_left(const char *pattern, long wait_ms)
 {
-    char text[32];
-    unsigned i, left = 0;
+    long until = now_ms() + wait_ms;
+    char reply[64];
+    unsigned i, left;
 
-    for (i = 0; i < all_count; i++)
-        left += strcmp(server_ask(&all[i], text, sizeof text, "DBSIZE", NULL), "0") != 0;
-    return left;
-}
-
-unsigned servers_keys_left_at_last(void)
-{
-    long until = now_ms() + 10000;
-
-    while (servers_keys_left() > 0 && now_ms() < until)
-        sleep_ms(5);
-    return servers_keys_left();
+    for (;; sleep_ms(5)) {
+        for (i = left = 0; i < all_count; i++)
+            left += strcmp(server_ask(&all[i], reply, sizeof reply, "EVAL",
+                                      "return#redis.call('keys',ARGV[1])", "0", pattern, NULL),
+                           "0") != 0;
+        if (left == 0 || now_ms() >= until)
+            return left;
+    }
 }

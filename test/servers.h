@@ -42,10 +42,19 @@ const char *server_ask(struct server *server, char *reply, size_t size, ...);
 const char *server_ask_binary(struct server *server, char *reply, size_t size, unsigned count,
                               const void *const *words, const size_t *sizes);
 
-/* How many servers have any key; and how many still have once none has, or after 10 s: late releases may be
-   on their way. */
-unsigned servers_keys_left(void);
-unsigned servers_keys_left_at_last(void);
+/* How many servers have a key of this name, in which * and ? stand for any: once none has, or after wait_ms, as
+   late releases may be on their way. A server that does not say counts as well. */
+unsigned servers_keys_left(const char *pattern, long wait_ms);
+
+/* Opens a port on loopback, any that is free, and writes "127.0.0.1:port". The descriptor. Exits with a message
+   when that fails. */
+int listen_on(char *address, size_t size);
+
+/* In a child: it ends with its parent, however that ends; now if it has. */
+void end_with(pid_t parent);
+
+/* Of this process. */
+int open_descriptors(void);
 
 /* Milliseconds of a monotonic clock, and a sleep. */
 long now_ms(void);

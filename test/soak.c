@@ -8,9 +8,6 @@
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
-#ifdef __linux__
-#define _GNU_SOURCE /* prctl */
-#endif
 #include "clock_shim.h"
 #include "proxy.h"
 #include "redlock.h"
@@ -25,9 +22,6 @@
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#ifdef __linux__
-#include <sys/prctl.h>
-#endif
 
 enum { NODES = 5, WORKERS = 6, KEYS = 2, TTL_MS = 1500, INTERVALS = 4000000 };
 
@@ -65,8 +59,8 @@ static const char *const fault_names[FAULTS] = {"",
 
 /* What all processes share: a file without a name. */
 struct shared {
-    struct clock_shift
-        clocks[CLOCK_SHIFTS]; /* first: the shim reads it there. Servers, then workers */
+    /* First, as the shim reads them there. Servers, then workers. */
+    struct clock_shift clocks[CLOCK_SHIFTS];
     struct proxy proxies[NODES];
     volatile int stop;
     volatile unsigned wins[WORKERS];
@@ -90,16 +84,6 @@ static void die(const char *what)
 {
     printf("Bail out! %s: %s\n", what, strerror(errno));
     exit(1);
-}
-
-/* Never alive without the parent, whatever becomes of it. */
-static void end_with(pid_t parent)
-{
-#ifdef __linux__
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-#endif
-    if (getppid() != parent)
-        _exit(1);
 }
 
 static void map_shared(const char *path)
@@ -257,25 +241,22 @@ static void judge_all(struct interval *all, size_t count)
     shared->intervals = count;
 }
 
-/* Reads what the workers report until the last has ended. A later report of the same holding replaces the
-   earlier one, which is among the last few. */
+/* Reads what the workers report until the last has ended. What a worker says again of its last holding replaces
+   what it has said before. */
 static void judge(int reports)
 {
-    struct interval *all = malloc(INTERVALS * sizeof *all), one;
-    size_t count = 0, i;
+    struct interval *all = malloc(INTERVALS * sizeof *all), one, *last[WORKERS] = {NULL};
+    size_t count = 0;
 
     if (all == NULL)
         die("judge");
     while (read(reports, &one, sizeof one) == (ssize_t)sizeof one) {
-        for (i = count; i > 0 && i + 1000 > count; i--)
-            if (all[i - 1].worker == one.worker && all[i - 1].from_us == one.from_us)
-                break;
-        if (i == 0 || i + 1000 <= count) {
+        if (last[one.worker] == NULL || last[one.worker]->from_us != one.from_us) {
             if (count == INTERVALS)
                 die("judge: too many holdings for its memory");
-            i = ++count;
+            last[one.worker] = &all[count++];
         }
-        all[i - 1] = one;
+        *last[one.worker] = one;
     }
     judge_all(all, count);
     free(all);
@@ -509,21 +490,9 @@ static int stop_workers(void)
     return bad;
 }
 
-static int locks_left(void)
-{
-    int i, left = 0;
-
-    for (i = 0; i < NODES; i++) {
-        server_ask(&servers[i], text, sizeof text, "EXISTS", "soak:0", "soak:1", NULL);
-        left += strcmp(text, "0") != 0;
-    }
-    return left;
-}
-
 static void half(long ms, int volatile_servers)
 {
     int i, status;
-    long until;
 
     start_all(volatile_servers);
     is_int(winners(60000), WORKERS, "before the faults every client gets a lock");
@@ -533,10 +502,7 @@ static void half(long ms, int volatile_servers)
     is_int(stop_workers(), 0, "all end when they are told to");
     close(to_judge);
     ok(waitpid(judging, &status, 0) == judging && status == 0, "the judge has done his work");
-    until = now_ms() + 20000; /* a killed client's locks end with their ttl */
-    while (locks_left() > 0 && now_ms() < until)
-        sleep_ms(100);
-    is_int(locks_left(), 0, "no lock is left");
+    is_int((int)servers_keys_left("soak:?", 20000), 0, "no lock is left");
     ok(shared->intervals > 50, "%lu holdings", shared->intervals);
     if (volatile_servers)
         is_int((long)shared->overlaps, 0, "never two inside at once");

@@ -1,5 +1,5 @@
 #!/bin/sh
-# vendor.sh BUILD_DIR - the library as others take it into their programs: the single file with other compilers, as C++,
+# vendor.sh BUILD_DIR VERSION - the library as others take it into their programs: the single file with other compilers, as C++,
 # static, twice in one program; installed; from the tarball with CMake and Meson. As TAP.
 #
 # SPDX-FileCopyrightText: the redlock authors
@@ -8,7 +8,7 @@ set -u
 here=$(pwd)
 build=$here/$1
 work=$build/vendor
-version=$(sed -n 's/^#define REDLOCK_VERSION "\(.*\)"/\1/p' redlock.h)
+version=$2
 number=0
 failed=0
 rm -rf "$work"
