@@ -14,9 +14,9 @@ CFLAGS = -O2 -g
 LARGE = -DRESP_OUT_MAX=16384 -DRESP_PIPELINE_MAX=255 -DREDLOCK_NODES_MAX=16
 # For tests: the tightest queues; and what can be left out left out.
 TIGHT = -DRESP_PIPELINE_MAX=4 -DRESP_DEPTH_MAX=2 -DREDLOCK_POOL_MAX=20 -DRESP_OUT_MAX=603
-LEAN = -DREDLOCK_FENCING=0 -DREDLOCK_SEVERAL_KEYS=0 -DREDLOCK_WAKE_UP=0 -DRESP_OUT_MAX=349
+LEAN = -DREDLOCK_FENCING=0 -DREDLOCK_SEVERAL_KEYS=0 -DREDLOCK_WAKE_UP=0 -DREDLOCK_NATIVE=0 -DRESP_OUT_MAX=349
 
-.PHONY: all help deps deps-demo deps-test deps-model deps-interop deps-figures deps-machines deps-vendor demo test shared install dist amalgamation mutants model interop machines coverage size bench style analyze sim soak fuzz clean test-build \
+.PHONY: all help deps deps-demo deps-test deps-model deps-interop deps-figures deps-machines deps-vendor demo test shared install dist amalgamation mutants model interop machines coverage size bench style analyze sim soak fuzz clean test-build test-servers bench-servers \
         test-examples test-threads test-torture test-partition test-cpp test-vendor test-valgrind $(VARIANTS:%=test-%)
 .DELETE_ON_ERROR:
 
@@ -214,6 +214,10 @@ MACHINES = arm mips powerpc s390x i386 musl cortex-m4
 machines: deps-machines ## MACHINES="..." the tests on other machines, by qemu: 32 bits, big-endian, musl, Cortex-M4
 	sh test/machines.sh $(B) $(MACHINES)
 
+SERVERS =
+test-servers: deps-test $(addprefix $(B)/gcc/,server_test node_test net_test fake_test) ## SERVERS="..." the tests with other servers: Redis 6.0 to 8.6, Valkey 8 and 9
+	@test/versions.sh $(B) test $(SERVERS)
+
 coverage: deps-test ## lines of the library that the tests run
 	@WRAPS='$(WRAPS)' test/coverage.sh $(B) $(PROGRAMS) torture_test
 
@@ -228,13 +232,16 @@ style: ## formatting, the length of functions and headers, duplicate names
 size: deps-figures ## text, data, stack, structs and symbols for three machines, against their limits
 	@test/size.sh $(B)
 
-$(B)/bench $(B)/bench-large: bench/bench.c test/servers.c test/servers.h $(LIB) $(HEADERS)
+$(B)/bench $(B)/bench-large $(B)/bench-script: bench/bench.c test/servers.c test/servers.h $(LIB) $(HEADERS)
 	@mkdir -p $(@D)
-	$(CC) -O2 -g $(WARN) $(POSIX) $(if $(findstring large,$@),$(LARGE)) -I. -Itest $< test/servers.c $(LIB) -o $@
+	$(CC) -O2 -g $(WARN) $(POSIX) $(if $(findstring -,$(@F)),$(LARGE)) $(if $(findstring script,$@),-DREDLOCK_NATIVE=0) -I. -Itest $< test/servers.c $(LIB) -o $@
 
 $(B)/handover: bench/handover.c test/servers.c test/servers.h $(LIB) $(HEADERS)
 	@mkdir -p $(@D)
 	$(CC) -O2 -g $(WARN) $(POSIX) -I. -Itest $< test/servers.c $(LIB) -o $@
+
+bench-servers: deps-test $(B)/bench-large $(B)/bench-script ## SERVERS="..." releases by script and by the server's own command
+	@test/versions.sh $(B) bench $(SERVERS)
 
 bench: deps-figures ## the library against the floor: latency, throughput, system calls; hand-over
 	@$(MAKE) -s $(B)/bench $(B)/bench-large $(B)/handover

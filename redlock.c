@@ -34,7 +34,10 @@
    R10 The number of extensions is limited. Automatic ones come a third of the ttl after the last, and
        are tried again after any failure until the validity is over: that, not a failure, is the loss.
        No pause before a dial is waited out for which it would be too late then.
-   R11 A release goes to all nodes, also to those that never answered.
+   R11 A release goes to all nodes, also to those that never answered. Where the server has a command of
+       its own that compares and deletes, DELIFEQ or DELEX, it is that instead of the script. Each
+       connection finds out for itself, by sending one behind a script that has deleted the key already.
+       Whatever it answers but "deleted", the script is sent after it and has the last word.
    R12 Every connection begins with a greeting: HELLO 3 with user and password, or where that is not
        known AUTH; then SELECT. Nothing else is sent before it, and nothing counts before all of it
        is answered. What the permissions deny and is not needed is done without.
@@ -87,6 +90,8 @@ enum rl_command {
     RL_TERM,
     RL_PEXPIRE,
     RL_DELETE,
+    RL_DELIFEQ, /* the same without a script: Valkey 9.0, */
+    RL_DELEX,   /* Redis 8.4. R11 */
     RL_HELLO,
     RL_AUTH,
     RL_SELECT,
@@ -95,11 +100,16 @@ enum rl_command {
     RL_GREETED
 };
 
+#define RL_IS_NATIVE(command) (REDLOCK_NATIVE && (command) > RL_DELETE)
+
 /* Lists that a lock may stand in; 0: none. TURN: to be stepped in this tick. BLOCKED: some node had
    no room or no connection yet. WAIT: for an answer or its time. KEPT: the same, for the next of the
    automatic extensions. DONE: for redlock_next_done. WAIT and KEPT are in the order of time: two lists,
    as the times in each mostly come in that order by themselves. */
 enum rl_list { RL_NOWHERE, RL_TURN, RL_BLOCKED, RL_WAIT, RL_KEPT, RL_DONE };
+
+/* Of a server's own command that releases. R11 */
+enum rl_native { RL_UNTRIED, RL_ON_TRIAL, RL_KNOWN };
 
 enum {
     RL_TTL_MIN_MS = 10,
@@ -110,7 +120,8 @@ enum {
     RL_WOKEN_MAX = 6,        /* how often those who were woken in vain draw further apart. R7 */
     RL_REDIAL_MIN_MS = 50,   /* first pause after a failed dial; doubles */
     RL_REDIAL_MAX_MS = 1600, /* longest, before jitter of half of it to both sides */
-    RL_READS_MAX = 32,       /* receives per event: a chatty node must not hold the loop */
+    RL_LAST_DELETE = REDLOCK_NATIVE ? RL_DELEX : RL_DELETE,
+    RL_READS_MAX = 32, /* receives per event: a chatty node must not hold the loop */
     RL_TOKEN_HEX = 40
 };
 
@@ -118,9 +129,10 @@ enum {
 #define RL_FENCE_MAX ((int64_t)1 << 53) /* from here on Lua does not count exactly */
 
 /* Answers 1 when the key was ours and is deleted, 0 when there is none, else the token of whoever
-   has it: that tells a split vote from a holder. */
+   has it: that tells a split vote from a holder. Or the error: before Redis 7.0 `call` would hide it in
+   a long text. */
 static const char rl_delete_script[] =
-    "local v=redis.call('get',KEYS[1])return v==ARGV[1]and redis.call('del',KEYS[1])or v or 0";
+    "local c=redis.pcall local v=c('get',KEYS[1])return v==ARGV[1]and c('del',KEYS[1])or v or 0";
 #if REDLOCK_SEVERAL_KEYS
 /* The same for all keys; 1 when all were ours. */
 static const char rl_delete_all_script[] =
@@ -427,18 +439,23 @@ static int rl_heals(const struct redlock_lock *op, uint8_t command, unsigned bit
 static void rl_put_command(struct resp_writer *w, const struct redlock_lock *op, uint8_t command,
                            int heals)
 {
-    if (command == RL_SET) {
-        resp_put_command(w, 6);
-        resp_put_text(w, "SET");
+    static const uint8_t words[] = {6, 6, 8, 7, 6, 5, 3, 4};
+
+    if (command == RL_SET || RL_IS_NATIVE(command)) {
+        resp_put_command(w, words[command]);
+        resp_put_text(w, command == RL_SET ? "SET" : command == RL_DELEX ? "DELEX" : "DELIFEQ");
         resp_put_bytes(w, op->key, op->key_size);
+        if (command == RL_DELEX) /* without it another's lock would be deleted */
+            resp_put_text(w, "IFEQ");
         rl_put_token(w, op);
-        resp_put_text(w, "NX");
-        resp_put_text(w, "PX");
+        if (command == RL_SET) {
+            resp_put_text(w, "NX");
+            resp_put_text(w, "PX");
+        }
     } else {
-        static const uint8_t words[] = {0, 6, 8, 7, 6, 5};
         rl_put_eval(w, op, command, words[command] + (command == RL_PEXPIRE && !heals ? 1U : 0U));
     }
-    if (command != RL_DELETE && command != RL_TERM)
+    if (command < RL_DELETE && command != RL_TERM)
         resp_put_number(w, op->ttl_ms);
     if (command == RL_PEXPIRE && !heals)
         resp_put_text(w, "1");
@@ -607,6 +624,8 @@ static void rl_node_wanted(struct redlock *c, struct redlock_node *node, uint64_
         return;
     node->priv.useful = node->priv.replied = node->priv.denied = 0;
     node->priv.greeted = RL_HELLO;
+    node->priv.native = RL_DELIFEQ;
+    node->priv.native_is = RL_UNTRIED;
     node->priv.greets = node->priv.heard = 0;
     node->priv.run = node->priv.age_s = 0;
     node->priv.dials++;
@@ -659,6 +678,28 @@ static int rl_queue(struct redlock *c, struct redlock_node *node, struct redlock
     return resp_pipe_commit(&node->priv.pipe, &w, owner, command);
 }
 
+/* The command that `op` is to be sent to a node now. The server's own does not do for several keys; nor to
+   undo an attempt, where the script also tells who has the lock; nor a second time. R11 */
+static uint8_t rl_command_for(const struct redlock_node *node, const struct redlock_lock *op)
+{
+    if (REDLOCK_NATIVE && op->priv.state == RL_RELEASE && node->priv.native_is == RL_KNOWN &&
+        op->more_keys == 0 && !(op->priv.broken & rl_bit(node->priv.index)))
+        return node->priv.native;
+    return rl_command_of(op);
+}
+
+/* Tries the server's own command, behind the script, if there is room. R11 */
+static void rl_try_native(struct redlock *c, struct redlock_node *node, struct redlock_lock *op)
+{
+    uint8_t command = node->priv.native;
+
+    if (node->priv.native_is == RL_UNTRIED && command <= RL_DELEX &&
+        rl_queue(c, node, op, command, op)) {
+        resp_pipe_drop(&node->priv.pipe, op, command);
+        node->priv.native_is = RL_ON_TRIAL;
+    }
+}
+
 /* Queues the present command of `op` on a node that is up; 0 when there is no room. A node that has
    no vote is sent it without waiting for its word, which from then on is in doubt: it may have
    forgotten the lock. R14 */
@@ -666,11 +707,13 @@ static int rl_queue_vote(struct redlock *c, struct redlock_node *node, struct re
 {
     unsigned i = node->priv.index;
     redlock_mask bit = rl_bit(i);
-    uint8_t command = rl_command_of(op);
-    int mute = command != RL_DELETE && !rl_past(c, node->priv.votes_us);
+    uint8_t command = rl_command_for(node, op);
+    int mute = command < RL_DELETE && !rl_past(c, node->priv.votes_us);
 
     if (!rl_queue(c, node, op, command, op))
         return 0;
+    if (REDLOCK_NATIVE && command == RL_DELETE)
+        rl_try_native(c, node, op);
     if (rl_heals(op, command, bit) && !(op->priv.doubt & bit)) {
         rl_set(&op->priv.doubt, bit);
         op->priv.doubted[i] = node->priv.dials;
@@ -1050,11 +1093,13 @@ static void rl_retry(struct redlock *c, struct redlock_lock *op)
    that does not even take bytes is given up. R4 */
 static void rl_step_owing(struct redlock *c, struct redlock_lock *op)
 {
+    uint8_t command;
     unsigned i;
 
     if (op->priv.due_us == 0) { /* a loss is told at once */
         op->priv.due_us = op->priv.outcome == REDLOCK_LOST ? c->priv.now_us : rl_answers_due(c, op);
-        rl_drop(c, op, op->priv.waits, RL_DELETE);
+        for (command = RL_DELETE; command <= RL_LAST_DELETE; command++)
+            rl_drop(c, op, op->priv.waits, command);
         op->priv.waits = 0;
     }
     for (i = 0; i < c->priv.count && op->priv.todo != 0; i++) {
@@ -1423,6 +1468,13 @@ static void rl_extended(struct redlock_node *node, struct redlock_lock *op, enum
         rl_set(&op->priv.late, bit);
 }
 
+/* The server's own command was answered: the next one is tried, if it does not know this one. R11 */
+static void rl_learn_native(struct redlock_node *node, uint8_t command, int known)
+{
+    node->priv.native = (uint8_t)(command + !known);
+    node->priv.native_is = known ? RL_KNOWN : RL_UNTRIED;
+}
+
 /* A reply has come. 0: it can't be the answer to what was asked. */
 static int rl_answered(struct redlock *c, struct redlock_node *node, const struct resp_place *who)
 {
@@ -1434,9 +1486,17 @@ static int rl_answered(struct redlock *c, struct redlock_node *node, const struc
         return 0;
     node->priv.useful = node->priv.replied = 1;
     node->priv.pause_ms = 0;
+    if (RL_IS_NATIVE(who->tag)) {
+        rl_learn_native(node, who->tag, vote != RL_ERROR);
+        if (vote != RL_YES) {
+            if (op != NULL) /* the script will say why not */
+                rl_unanswered(c, node, op, who->tag);
+            return 1;
+        }
+    }
     if (vote == RL_ERROR)
         rl_server_trouble(node, "answered", item);
-    else if (who->tag != RL_DELETE && rl_past(c, node->priv.votes_us))
+    else if (who->tag < RL_DELETE && rl_past(c, node->priv.votes_us))
         node->trouble[0] = '\0'; /* an undoing says nothing of what went wrong before it */
     if (op == NULL)
         return 1;
@@ -1576,7 +1636,7 @@ static void rl_take(struct redlock *c, struct redlock_node *node, const uint8_t 
             rl_pushed(c, node, &pipe->reader.item);
             continue;
         }
-        if (event != RESP_BAD && who.tag > RL_DELETE) {
+        if (event != RESP_BAD && who.tag >= RL_HELLO) {
             if (rl_greeting_answered(c, node, who.tag, event == RESP_REPLY))
                 continue;
         } else if (event == RESP_REPLY && rl_answered(c, node, &who)) {

@@ -126,9 +126,9 @@ static uint8_t resp_begin_item(struct resp_reader *r, uint8_t type)
     const char *found = type != '\0' ? strchr(types, type) : NULL;
     uint8_t pushed = r->priv.level > 0 ? r->item.pushed : 0;
 
+    memset(&r->item, 0, sizeof r->item); /* also if this is none: the one before is over */
     if (found == NULL)
         return RESP_AT_FAILED;
-    memset(&r->item, 0, sizeof r->item);
     r->item.kind = (enum resp_kind)kinds[found - types];
     r->item.depth = r->priv.level;
     r->item.pushed = pushed;

@@ -9,8 +9,9 @@
    first poll.
 
    bench [--rounds N] [--pairs N]                 starts five servers and prints the tables
-   bench --only KIND --pairs N --nodes A,B,C,D,E  one kind (floor, library) on these nodes, for
-                                                  strace and callgrind
+   bench --only KIND --pairs N --nodes A,B,C,D,E [--flight N]
+                                                  one kind (floor, library) on these nodes, for
+                                                  strace and callgrind; N locks in flight
    bench --serve                                  starts five servers, prints their addresses with
                                                   commas, waits for the end of stdin
 
@@ -42,7 +43,7 @@ static const int flights[] = {1, 8, 64, 256};
 enum { FLIGHTS = sizeof flights / sizeof *flights };
 
 static const char *addresses[NODES];
-static long rounds = 15, pairs = 2000;
+static long rounds = 15, pairs = 2000, flight = 1;
 static long calls[KINDS][CALLS];
 static long dials; /* the library's: more than NODES says that it hung up on servers that work */
 
@@ -269,7 +270,7 @@ static void floor_copy(void)
 {
     int which, i;
 
-    library_one(1); /* after it the connections are up */
+    library_one(20); /* the connections are up, and each knows how its server releases */
     kept = 0;
     check(redlock_acquire(&client, &locks[0], 0) == REDLOCK_OK, "acquire");
     kept = 1;
@@ -551,6 +552,8 @@ static const char *options(int argc, char **argv)
             rounds = number(argv[i], ROUNDS_MAX);
         else if (strcmp(name, "--pairs") == 0)
             pairs = number(argv[i], PAIRS_MAX);
+        else if (strcmp(name, "--flight") == 0)
+            flight = number(argv[i], MOST);
         else if (strcmp(name, "--nodes") == 0)
             take_nodes(argv[i]);
         else
@@ -565,6 +568,7 @@ int main(int argc, char **argv)
 {
     static struct server servers[NODES];
     const char *mode = options(argc, argv);
+    double start_us;
     int i, is_floor = strcmp(mode, kind_names[FLOOR]) == 0;
     int is_library = strcmp(mode, kind_names[LIBRARY]) == 0;
 
@@ -580,14 +584,17 @@ int main(int argc, char **argv)
     library_connect();
     floor_copy();
     floor_connect();
+    start_us = now_us();
     if (is_floor)
-        floor_run(1, pairs);
-    else if (is_library)
+        floor_run((int)flight, pairs);
+    else if (is_library && flight == 1)
         library_one(pairs);
+    else if (is_library)
+        library_run((int)flight, pairs);
     else
         compare();
     if (is_floor || is_library)
-        printf("%ld pairs\n", pairs);
+        printf("%ld pairs, %.0f in a second\n", pairs, (double)pairs * 1e6 / (now_us() - start_us));
     redlock_deinit(&client);
     return 0;
 }

@@ -6,7 +6,7 @@
 # SPDX-License-Identifier: MIT
 folder=$1/analyze
 files='redlock.c resp.c net.c url.c'
-lean='-DREDLOCK_FENCING=0 -DREDLOCK_SEVERAL_KEYS=0 -DREDLOCK_WAKE_UP=0'
+lean='-DREDLOCK_FENCING=0 -DREDLOCK_SEVERAL_KEYS=0 -DREDLOCK_WAKE_UP=0 -DREDLOCK_NATIVE=0'
 number=0
 failed=0
 mkdir -p "$folder"

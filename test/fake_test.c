@@ -1,5 +1,5 @@
 /* fake_test.c - the fake servers of fake.c against redis-server: the same commands, as the library
-   encodes them, to both; the same bytes must come back. Needs real servers.
+   encodes them, to both; the same bytes must come back. Needs real servers, of Redis 7.0 or later.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
@@ -94,6 +94,13 @@ static void run(int which, struct redlock_io *io, const char *address, uint32_t 
     redlock_deinit(&client);
 }
 
+static int knows(struct server *server, const char *command)
+{
+    char text[64];
+
+    return strstr(server_ask(server, text, sizeof text, command, NULL), "unknown") == NULL;
+}
+
 /* Proposals for fencing tokens, below and above what the servers count. */
 static uint64_t same_wall(void *context)
 {
@@ -109,8 +116,10 @@ int main(void)
     struct redlock_io real = *redlock_posix(), fake = *fake_io();
     char logs[2][301], text[64];
     uint32_t start;
+    int native;
 
     servers_start(&server, 1, NULL);
+    native = (knows(&server, "DELIFEQ") ? 1 : 0) + (knows(&server, "DELEX") ? 2 : 0);
     below[0] = redlock_posix();
     below[1] = fake_io();
     real.receive = receive_real;
@@ -119,6 +128,7 @@ int main(void)
     real.wall_us = fake.wall_us = same_wall;
     for (start = 1; start <= 20; start++) {
         fake_begin(&unused, &unused_node, 1, NULL);
+        fake_nodes[0].server.native = native;
         server_ask(&server, text, sizeof text, "FLUSHALL", NULL);
         run(0, &real, server.address, start, logs[0]);
         run(1, &fake, "0", start, logs[1]);

@@ -2105,11 +2105,21 @@ static void r11_release_goes_to_all_nodes(void)
     ok(each_set_is_undone(-1), "r05: behind each SET");
 }
 
-static void r11_outcomes(void)
+/* Servers that know a command of their own which releases: 1 DELIFEQ, 2 DELEX. */
+static void begin_native(unsigned count, int native)
+{
+    unsigned i;
+
+    begin_with_defaults(count);
+    for (i = 0; i < count; i++)
+        fake_nodes[i].server.native = native;
+}
+
+static void r11_outcomes(int native)
 {
     int i;
 
-    begin_with_defaults(3);
+    begin_native(3, native);
     is_int(release(100), REDLOCK_GONE, "r11: never acquired");
     acquire(0);
     is_int(release(100), REDLOCK_OK, "r11: released");
@@ -2123,7 +2133,7 @@ static void r11_outcomes(void)
     held_by("other", 0, 2);
     is_int(release(100), REDLOCK_LOST, "r11: ended, and another has it");
     is_int((int)fake_keys_left(), 3, "r11: which stays");
-    begin(3);
+    begin_native(3, native);
     acquire(0);
     fake_pass(&client, 10 * MS);
     for (i = 0; i < 2; i++)
@@ -2161,6 +2171,137 @@ static void r11_not_waited_for(void)
     is_int((int)fake_count(-1, 'D'), 3, "r11: the bytes have left");
     is_int((int)fake_keys_left(), 0, "r11: and done their work");
 }
+
+static void take_and_give(unsigned times)
+{
+    for (; times > 0; times--) {
+        is_int(acquire(0), REDLOCK_OK, "r11: acquired");
+        is_int(release(1000), REDLOCK_OK, "r11: released");
+        fake_pass(&client, 20 * MS);
+    }
+    is_int((int)fake_keys_left(), 0, "r11: no key is left");
+}
+
+static void r11_own_commands_are_found_out(void)
+{
+    static const struct {
+        int native, denied;
+        unsigned scripts, natives; /* to each server, in four rounds */
+    } cases[] = {{0, 0, 4, 2}, {1, 0, 1, 4}, {2, 0, 2, 4}, {3, 0, 1, 4}, {3, 1, 4, 2}};
+    unsigned i, n;
+
+    for (n = 0; n < sizeof cases / sizeof *cases; n++) {
+        unsigned wrong = 0;
+        begin_native(3, cases[n].native);
+        for (i = 0; i < 3; i++)
+            fake_nodes[i].server.no_native = cases[n].denied;
+        take_and_give(4);
+        for (i = 0; i < 3; i++)
+            wrong += fake_count((int)i, 'D') != cases[n].scripts ||
+                     fake_count((int)i, 'N') != cases[n].natives || nodes[i].trouble[0] != '\0' ||
+                     fake_nodes[i].dials != 1;
+        is_int((int)wrong, 0, "r11: %d%s: %u scripts and %u others in four rounds, no trouble",
+               cases[n].native, cases[n].denied ? ", denied" : "", cases[n].scripts,
+               cases[n].natives);
+        for (i = 0; i < 3; i++)
+            fake_break((int)i);
+        fake_pass(&client, 20 * MS);
+        take_and_give(1);
+        is_int((int)fake_count(0, 'D'), (int)cases[n].scripts + 1,
+               "r11: and again on the next connection");
+    }
+}
+
+/* The command is gone, in mid-connection: behind a proxy, or the right to it was taken back. */
+static void r11_own_commands_that_are_gone(void)
+{
+    unsigned i, denied, others = 0;
+
+    for (denied = 0; denied < 2; denied++) {
+        begin_native(5, 2);
+        take_and_give(3);
+        acquire(0);
+        for (i = 0; i < 5; i++) {
+            fake_nodes[i].server.native = denied ? 2 : 0;
+            fake_nodes[i].server.no_native = (int)denied;
+        }
+        fake_logged = 0;
+        is_int(release(1000), REDLOCK_OK, "r11 T39: unknown from now on: released all the same");
+        is_int((int)fake_keys_left(), 0, "r11 T39: everywhere");
+        fake_pass(&client, 20 * MS);
+        for (i = 0; i < 5; i++)
+            others += fake_count((int)i, 'N') != 1 || fake_count((int)i, 'D') != 1 ||
+                      nodes[i].trouble[0] != '\0' || fake_nodes[i].dials != 1;
+        is_int((int)others, 0, "r11: by script, and without a word of it, as the token is in it");
+        fake_logged = 0;
+        take_and_give(1);
+        is_int((int)fake_count(-1, 'N'), 0, "r11: nor is it tried again");
+    }
+}
+
+static void r11_own_commands_are_tried_once(void)
+{
+    struct redlock_lock locks[2];
+    unsigned i;
+
+    begin_native(3, 0);
+    for (i = 0; i < 2; i++) {
+        redlock_lock_init(&locks[i], "ab" + i, 1, 10000);
+        redlock_acquire(&client, &locks[i], 0);
+    }
+    for (i = 0; i < 2; i++)
+        redlock_release_start(&client, &locks[i], 1000);
+    redlock_tick(&client);
+    is_int((int)fake_count(-1, 'D'), 6, "r11: two releases under way");
+    is_int((int)fake_count(-1, 'N'), 3, "r11: one try with them");
+}
+
+static void r11_own_commands_say_less(void)
+{
+    begin_native(3, 1);
+    take_and_give(1);
+    held_by("other", 0, 2);
+    fake_logged = 0;
+    is_int(acquire(0), REDLOCK_HELD, "r11: an attempt is undone by script");
+    is_int((int)fake_count(-1, 'N'), 0, "r11: which tells who has it");
+    begin_native(3, 1);
+    take_and_give(1);
+    acquire(0);
+    fake_nodes[1].says = fake_nodes[2].says = "";
+    fake_nodes[1].says_once = fake_nodes[2].says_once = 1;
+    is_int(release(1000), REDLOCK_OK, "r11: two connections break under it: sent again");
+    is_int((int)fake_keys_left(), 0, "r11: and done");
+    begin_native(3, 1);
+    take_and_give(1);
+    acquire(0);
+    fake_nodes[1].says = "+OK\r\n";
+    is_int(release(1000), REDLOCK_OK, "r11: one answers nonsense to it");
+    fake_pass(&client, 5 * MS);
+    ok(strcmp(nodes[1].trouble, "wrong kind of answer") == 0, "r11: and is told so: %s",
+       nodes[1].trouble);
+    begin_native(3, 1);
+    take_and_give(1);
+    acquire(0);
+    is_int(release(0), REDLOCK_UNCONFIRMED, "r11: not waited for");
+    is_int((int)fake_keys_left(), 0, "r11: but sent");
+    fake_pass(&client, 20 * MS);
+    is_int(nodes[0].state, REDLOCK_NODE_READY, "r11: and its answer is read and dropped");
+}
+
+#if REDLOCK_SEVERAL_KEYS
+static void r11_own_commands_know_one_key(void)
+{
+    static const struct redlock_key more = {"k2", 2};
+
+    begin_native(3, 3);
+    take_and_give(3);
+    lock.more = &more;
+    lock.more_keys = 1;
+    fake_logged = 0;
+    take_and_give(2);
+    is_int((int)fake_count(-1, 'N'), 0, "r11: several keys are released by script");
+}
+#endif
 
 static void r15_everything_is_bounded(void)
 {
@@ -2661,9 +2802,19 @@ int main(void)
     who_holds_it();
     forks();
     r11_release_goes_to_all_nodes();
-    r11_outcomes();
+    r11_outcomes(0);
+    r11_outcomes(1);
     r11_a_dead_member_is_no_loss();
     r11_not_waited_for();
+    if (REDLOCK_NATIVE) {
+        r11_own_commands_are_found_out();
+        r11_own_commands_that_are_gone();
+        r11_own_commands_are_tried_once();
+        r11_own_commands_say_less();
+#if REDLOCK_SEVERAL_KEYS
+        r11_own_commands_know_one_key();
+#endif
+    }
     r15_everything_is_bounded();
     r15_a_short_ttl_is_not_waited_out();
     bad_arguments_reach_nobody();

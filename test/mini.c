@@ -201,6 +201,32 @@ static void mini_run_delete(struct mini_server *server, struct mini_session *ses
     }
 }
 
+/* The same by a command of the server's own, if it has it. */
+static void mini_run_native(struct mini_server *server, struct mini_command *command, char *reply)
+{
+    int delex = command->words[0].size == 5;
+    struct mini_word key = command->keys[0], token = command->arguments[0];
+    struct mini_key *found = mini_found(server, key);
+    char *line_end;
+
+    if (!(server->native & (delex ? 2 : 1)))
+        sprintf(reply, "-ERR unknown command '%s', with args beginning with: '%.*s' %s'%.*s' \r\n",
+                delex ? "DELEX" : "DELIFEQ", (int)key.size, key.bytes, delex ? "'IFEQ' " : "",
+                (int)token.size, token.bytes);
+    else if (server->no_native)
+        sprintf(reply, "-NOPERM this user has no permissions to run the '%s' command\r\n",
+                delex ? "delex" : "delifeq");
+    else if (found == NULL || !mini_owns(found, token))
+        strcpy(reply, ":0\r\n");
+    else {
+        found->name.size = 0;
+        command->changed = 1;
+        strcpy(reply, ":1\r\n");
+    }
+    while (reply[0] == '-' && (line_end = strpbrk(reply, "\r\n"))[2] != '\0')
+        *line_end = ' '; /* one line, whatever is in the arguments */
+}
+
 /* ---- The greeting --------------------------------------------------------------------------- */
 
 /* As far as the library looks at the answers. */
@@ -258,6 +284,8 @@ unsigned mini_run(struct mini_server *server, struct mini_session *session,
         mini_fail("a command before the greeting");
     else if (command->kind == 'D')
         mini_run_delete(server, session, command, reply);
+    else if (command->kind == 'N')
+        mini_run_native(server, command, reply);
     else if (command->kind == 'F' || command->kind == 'R')
         sprintf(reply, ":%lld\r\n", mini_run_fence(server, command));
     else if (command->kind != 'S')
@@ -338,6 +366,11 @@ static char mini_kind(const struct mini_word *words, unsigned count)
             return greetings[i].kind;
     if (count == 6 && memcmp(words[0].bytes, "SET", 3) == 0)
         return 'S';
+    if (count == 3 && words[0].size == 7 && memcmp(words[0].bytes, "DELIFEQ", 7) == 0)
+        return 'N';
+    if (count == 4 && words[0].size == 5 && memcmp(words[0].bytes, "DELEX", 5) == 0 &&
+        words[2].size == 4 && memcmp(words[2].bytes, "IFEQ", 4) == 0)
+        return 'N';
     for (i = 0; i < sizeof scripts / sizeof *scripts && count >= 3; i++)
         if (words[0].size == 4 && memcmp(words[0].bytes, "EVAL", 4) == 0 &&
             mini_has(words[1], scripts[i].part))
@@ -348,7 +381,7 @@ static char mini_kind(const struct mini_word *words, unsigned count)
 
 int mini_is_of_a_lock(const struct mini_command *command)
 {
-    return strchr("SMFRED", command->kind) != NULL;
+    return strchr("SMFREDN", command->kind) != NULL;
 }
 
 unsigned mini_read(const char *bytes, unsigned size, struct mini_command *command)
@@ -365,11 +398,13 @@ unsigned mini_read(const char *bytes, unsigned size, struct mini_command *comman
     command->keys = command->arguments = NULL;
     if (!mini_is_of_a_lock(command))
         return used;
-    keys = command->kind == 'S' ? 1 : 3;
+    keys = strchr("SN", command->kind) != NULL ? 1 : 3;
     command->keys = &words[keys];
     command->key_count = keys == 1 ? 1 : (unsigned)mini_decimal(words[2]);
     command->arguments = command->keys + command->key_count;
     command->argument_count = command->count - keys - command->key_count;
+    if (command->kind == 'N') /* the last word: there may be an IFEQ before it */
+        command->arguments = &words[command->count - 1];
     command->heals = command->kind == 'E' && command->argument_count == 2;
     if (strchr("MFE", command->kind) != NULL)
         command->ttl_ms = (uint32_t)mini_decimal(command->arguments[1]);

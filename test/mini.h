@@ -38,6 +38,8 @@ struct mini_server {
     int old;           /* knows no HELLO */
     int no_info;       /* INFO is not permitted */
     int no_pushes;     /* CLIENT TRACKING is not permitted */
+    int native;        /* knows: 0 neither, 1 DELIFEQ, 2 DELEX, 3 both */
+    int no_native;     /* but they are not permitted */
 };
 
 /* What a server knows of a connection. */
@@ -47,7 +49,7 @@ struct mini_session {
 };
 
 struct mini_command {
-    /* 'S'et, 'M'any keys, 'F'ence, 'R'aise, 'E'xtend, 'D'elete; 'H'ello, 'A'uth, se'L'ect, 'T'racking,
+    /* 'S'et, 'M'any keys, 'F'ence, 'R'aise, 'E'xtend, 'D'elete, 'N'atively too; 'H'ello, 'A'uth, se'L'ect, 'T'racking,
        'I'nfo */
     char kind;
     uint8_t heals;    /* an extension that may set the key again */

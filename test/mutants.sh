@@ -96,6 +96,14 @@ R10|s/now < due_us && due_us < too_late_us/now < due_us/|a dial before it is too
 R10|s/c->priv.now_us \+ RL_MS_US \+ \/\*/c->priv.now_us + \/*/|a pause after an extension that failed at once
 R11|s/rl_queue_all\(c, op\); \/\* R11 \*\//op->priv.todo \&= op->granted; $&/|release to all nodes
 R11|s/if \(rl_bits\(op->members & ~\(unsigned\)op->refused\) < quorum\)/if (0)/|released told from gone
+R11|s/if \(vote != RL_YES\) \{\n/if (0) {\n/|the script has the last word
+R11|s/(op->priv.state == RL_RELEASE) && (node->priv.native_is)/$2/|undoing is the script's
+R11|s/op->more_keys == 0 && !\(op->priv.broken & rl_bit\(node->priv.index\)\)/!(op->priv.broken \& rl_bit(node->priv.index))/|one key only by the server's own command
+R11|s/op->more_keys == 0 && !\(op->priv.broken & rl_bit\(node->priv.index\)\)/op->more_keys == 0/|the server's own command once only
+R11|s/known \? RL_KNOWN : RL_UNTRIED/RL_KNOWN/|what is not known is not used
+R11|s/resp_put_text\(w, "IFEQ"\);/;/|never deleted without the condition
+R11|s/node->priv.native_is = RL_ON_TRIAL;/;/|tried once
+R11|s/node->priv.native = RL_DELIFEQ;//|each connection finds out for itself
 R11|s/rl_largest_holding\(c, op\) > 0 \? REDLOCK_LOST/0 ? REDLOCK_LOST/|gone told from taken by another
 R16|s/op->priv.state == RL_ASK \? rl_bits\(op->granted\) >= c->priv.quorum\s+: op->granted != op->priv.agreed/0/|the second round
 R16|s/(if \(count > op->fence\) \{\s+op->fence = count;)\s+op->priv.agreed = 0;/$1/|a higher count does not agree

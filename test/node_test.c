@@ -172,7 +172,8 @@ static void permissions(void)
             release(&a);
         settle(&a.client);
         ok(strstr(a.nodes[0].trouble, "ermission") != NULL ||
-               strstr(a.nodes[0].trouble, "can't run") != NULL,
+               strstr(a.nodes[0].trouble, "can't run") != NULL ||
+               strstr(a.nodes[0].trouble, "Error running script") != NULL, /* before Redis 7.0 */
            "r12: without %s: %s", needed[n], a.nodes[0].trouble);
         end(&a);
         minus[0] = '+';
@@ -371,7 +372,9 @@ static void kept_through_restarts(void)
 
     begin(&a, 5);
     begin(&b, 5);
+    meet_all(&a);
     is_int(acquire(&a, 0), REDLOCK_OK, "r09: held");
+    settle(&a.client); /* on all five: on three only the first restart would be the end of it */
     a.lock.ttl_ms = 20000;
     redlock_keep_start(&a.client, &a.lock, 60000);
     for (round = 0; round < 2; round++)
@@ -588,12 +591,24 @@ static void leave_the_cluster(unsigned i)
     server_restart(&servers[i]);
 }
 
+static int has_option(const char *option)
+{
+    tell(0, 0, "CONFIG", "GET", option, NULL);
+    return text[0] != '\0';
+}
+
 static void troubles(void)
 {
     in_trouble("snapshots fail", "MISCONF", cant_save, can_save);
     in_trouble("an endless script", "BUSY", run_endless_script, end_endless_script);
-    in_trouble("loading", "LOADING", load, end_load);
-    in_trouble("no cluster yet", "CLUSTERDOWN", join_a_cluster, leave_the_cluster);
+    if (has_option("loading-process-events-interval-bytes"))
+        in_trouble("loading", "LOADING", load, end_load);
+    else
+        skip("loading: before Redis 7.0 it can't be made slow enough");
+    if (has_option("cluster-port"))
+        in_trouble("no cluster yet", "CLUSTERDOWN", join_a_cluster, leave_the_cluster);
+    else
+        skip("no cluster yet: before Redis 7.0 its second port can't be chosen");
 }
 
 /* ---- R16 ------------------------------------------------------------------------------------ */

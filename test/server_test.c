@@ -256,6 +256,63 @@ static void servers_that_refuse(void)
     end(&a);
 }
 
+/* How often server 0 has run a command. */
+static long calls_of(const char *command)
+{
+    server_ask(&servers[0], text, sizeof text, "EVAL",
+               "return redis.call('info','commandstats'):match('cmdstat_'..ARGV[1]..':calls=(%d+)')"
+               "or'0'",
+               "0", command, NULL);
+    return atol(text);
+}
+
+static int knows(const char *command)
+{
+    server_ask(&servers[0], text, sizeof text, command, NULL);
+    return strstr(text, "unknown command") == NULL;
+}
+
+/* DELIFEQ and DELEX, where the server has them; and where the right to them is taken back. */
+static void own_commands(void)
+{
+    enum { ROUNDS = 20 };
+    int i, known = knows("DELIFEQ") || knows("DELEX"), bad = 0;
+    struct side a;
+
+    begin(&a, 5, &patient);
+    server_ask(&servers[0], text, sizeof text, "CONFIG", "RESETSTAT", NULL);
+    for (i = 0; i < ROUNDS; i++) {
+        bad += acquire(&a, 20000) != REDLOCK_OK;
+        bad += release(&a) != REDLOCK_OK;
+        settle(&a.client);
+    }
+    is_int(bad, 0, "r11: %d rounds", ROUNDS);
+    ok(known ? calls_of("delifeq") + calls_of("delex") >= ROUNDS - 2 && calls_of("eval") < 10
+             : calls_of("eval") > ROUNDS,
+       "r11: released by %s", known ? "the server's own command" : "script");
+    acquire(&a, 20000);
+    settle(&a.client);
+    for (i = 0; i < 5; i++) {
+        server_ask(&servers[i], text, sizeof text, "ACL", "SETUSER", "default", "-delifeq", NULL);
+        server_ask(&servers[i], text, sizeof text, "ACL", "SETUSER", "default", "-delex", NULL);
+    }
+    is_int(release(&a), REDLOCK_OK, "r11: the right to it is taken back: released all the same");
+    settle(&a.client);
+    ok(servers_keys_left("key", 0) <= 2, "r11: where the answer was waited for");
+    for (i = 0; i < 5; i++)
+        bad += a.nodes[i].trouble[0] != '\0';
+    is_int(bad, 0, "r11: without a word of it");
+    for (i = 0; i < 5; i++) {
+        server_ask(&servers[i], text, sizeof text, "DEL", "key", NULL);
+        server_ask(&servers[i], text, sizeof text, "ACL", "SETUSER", "default", "+@all", NULL);
+    }
+    is_int(acquire(&a, 20000), REDLOCK_OK, "r11: and goes on");
+    is_int(release(&a), REDLOCK_OK, "r11: by script");
+    settle(&a.client);
+    is_int((int)servers_keys_left("*", 10000), 0, "no key is left");
+    end(&a);
+}
+
 static void other_addresses(void)
 {
     struct side a;
@@ -467,6 +524,7 @@ int main(void)
     hung_servers();
     connections_that_break();
     servers_that_refuse();
+    own_commands();
     other_addresses();
     an_expired_lock();
     many_processes();

@@ -46,12 +46,12 @@ enum fault {
     FULL,   /* a connection takes no bytes for a while */
     SLOW,
     NONSENSE,
-    PAUSE,  /* a client's process stops, between two calls or in one */
-    DEATH,  /* and is gone, with all that it held */
-    DRIP,   /* bytes come one by one */
-    DEAF,   /* pushes come late or never */
-    RATES,  /* clocks run at different rates */
-    OLD,    /* servers without HELLO, without pushes, without INFO */
+    PAUSE, /* a client's process stops, between two calls or in one */
+    DEATH, /* and is gone, with all that it held */
+    DRIP,  /* bytes come one by one */
+    DEAF,  /* pushes come late or never */
+    RATES, /* clocks run at different rates */
+    OLD, /* servers without HELLO, pushes, INFO, or whose own commands for a release come and go */
     VANISH, /* keys are gone before their time; from here on: beyond what is assumed */
     JUMP,   /* clocks of servers */
     WALL,   /* wall clocks of clients */
@@ -142,6 +142,7 @@ static uint64_t now_us, digest;
 static uint32_t dice, entropy;
 static unsigned on; /* bit f: this history has fault f */
 static int calm, guarded;
+static int swapped; /* a server has other commands than before, on the same connections */
 static unsigned long event, broken_at, trace_from = ULONG_MAX; /* events of this history */
 static uint32_t ttl_ms, node_timeout_ms;
 static const char *broken; /* the promise that was */
@@ -996,6 +997,10 @@ static void fault_of_a_server(int server)
         if (strikes(SLOW, 6))
             m->delay_us = roll(2) * roll(2 * node_timeout_ms) * MS;
         m->nonsense |= has(NONSENSE) && roll(6) == 0;
+        if (strikes(OLD, 12)) {
+            m->mini.native = (int)roll(4);
+            swapped = 1;
+        }
         if (strikes(VANISH, 6))
             sweep(server, 1);
         if (strikes(JUMP, 10))
@@ -1143,6 +1148,8 @@ static void all_is_well(void)
         expect(at_once(c, k, 'r', 5000), REDLOCK_GONE, "gone, but that is not said");
         pass(20 * MS);
     }
+    if (swapped) /* who was not waited for may not have known the command any more: the ttl is left */
+        pass((2 * ttl_ms + 100) * MS);
     if (keys_left() > 0)
         violated("a key that is left");
 }
@@ -1198,7 +1205,7 @@ static void draw(uint32_t seed)
     win_count = 0;
     event = 0;
     broken = NULL;
-    calm = 0;
+    calm = swapped = 0;
     digest = 14695981039346656037U;
     now_us = SECOND;
     dice = seed * 2654435769U + 1;
@@ -1229,6 +1236,7 @@ static void set_up(void)
         m->mini.old = has(OLD) && roll(3) == 0;
         m->mini.no_pushes = has(OLD) && roll(3) == 0;
         m->mini.no_info = has(OLD) && roll(3) == 0;
+        m->mini.native = (int)roll(4);
         m->started_us = server_us(m) - 1000 * SECOND;
         m->sweep_us = now_us + roll(100) * MS;
         faults_seen[OLD] += (unsigned)(m->mini.old + m->mini.no_pushes + m->mini.no_info);

@@ -1,0 +1,107 @@
+#!/bin/sh
+# versions.sh BUILD_DIR test|bench [NAME ...] - the tests that talk to real servers, or the bench of releases, with
+# other servers than this machine's own. Each is a package of some Debian release; with all that it needs it is
+# unpacked under BUILD_DIR/versions, and nothing is installed. The last line says which could not be had.
+#
+# SPDX-FileCopyrightText: the redlock authors
+# SPDX-License-Identifier: MIT
+set -u
+build=$1 what=$2
+shift 2
+folder=$(pwd)/$build/versions
+
+# name:Debian release:package:another release that it needs packages of
+table='redis-6.0:bullseye:redis-server:
+redis-7.0:bookworm:redis-server:
+redis-8.0:trixie:redis-server:
+redis-8.6:experimental:redis-server:sid
+valkey-8.1:trixie:valkey-server:
+valkey-9:sid:valkey-server:'
+[ $# -gt 0 ] || set -- $(echo "$table" | cut -d: -f1)
+
+# Unpacks a server and writes a redis-server that runs it with its own libraries. APT gets lists and a state of its
+# own, of the mirror that this machine uses, and checks signatures as ever.
+get() { # NAME RELEASE PACKAGE OTHER
+    home=$folder/$1
+    [ ! -x "$home/bin/redis-server" ] || return 0
+    rm -rf "$home"
+    mkdir -p "$home/lists/partial" "$home/cache/archives/partial" "$home/root" "$home/bin"
+    mirror=$(apt-get indextargets --format '$(REPO_URI) $(COMPONENT) $(LABEL)' 'Created-By: Packages' |
+        sed -n 's/ main Debian$//p' | head -n 1)
+    [ -n "$mirror" ] || { echo "apt-get knows no Debian mirror; try apt-get update"; return 1; }
+    for release in $2 ${4-}; do
+        echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $mirror $release main"
+    done >"$home/sources"
+    : >"$home/status"
+    options="-q -o Dir::Etc::sourcelist=$home/sources -o Dir::Etc::sourceparts=/dev/null
+        -o Dir::Etc::preferencesparts=/dev/null -o Dir::State::lists=$home/lists -o Dir::State::status=$home/status
+        -o Dir::Cache=$home/cache -o Debug::NoLocking=1 -o APT::Sandbox::User= -o APT::Install-Recommends=0"
+    # shellcheck disable=SC2086 # a list of words
+    apt-get $options update && apt-get $options -y --download-only -t "$2" install "$3" || return 1
+    for package in "$home"/cache/archives/*.deb; do
+        dpkg-deb -x "$package" "$home/root" || return 1
+    done
+    rm -rf "$home/cache" "$home/lists"
+    loader=$(find "$home/root" -name 'ld-linux*.so*' | head -n 1)
+    libraries=$(find "$home/root" -name 'lib*.so*' -exec dirname {} \; | sort -u | tr '\n' ':')
+    printf '#!/bin/sh\nexec %s --library-path %s %s/root/usr/bin/%s "$@"\n' \
+        "$loader" "$libraries" "$home" "$3" >"$home/redis-server"
+    chmod +x "$home/redis-server"
+    "$home/redis-server" --version && mv "$home/redis-server" "$home/bin"
+}
+
+test_it() { # NAME
+    # the simulated servers speak as 7.0 does, and later ones
+    programs=$(echo server_test node_test net_test; [ "$1" = redis-6.0 ] || echo fake_test)
+    # shellcheck disable=SC2046 # a list of words
+    PATH="$folder/$1/bin:$PATH" prove --directives -e '' $(printf "$build/gcc/%s " $programs)
+}
+
+# Pairs per second of 64 locks in flight, by script only and with the server's own command, in turns.
+bench_it() { # NAME
+    mkfifo "$folder/end"
+    : >"$folder/nodes"
+    PATH="$folder/$1/bin:$PATH" "$build/bench-large" --serve <"$folder/end" >"$folder/nodes" &
+    exec 3>"$folder/end"
+    tries=0
+    until grep -q : "$folder/nodes" || [ $tries -gt 200 ]; do
+        tries=$((tries + 1))
+        sleep 0.05
+    done
+    for round in 1 2 3 4 5 6 7 8 9; do
+        for kind in large script; do
+            "$build/bench-$kind" --only library --flight 64 --pairs 40000 --nodes "$(cat "$folder/nodes")" |
+                sed "s/.*, \([0-9]*\) in a second/$kind \1/"
+        done
+    done | sort -k1,1 -k2,2n | awk -v name="$1" '
+        { n[$1]++; rate[$1, n[$1]] = $2 }
+        END { if (n["large"] != 9 || n["script"] != 9) exit 1
+              printf "%-12s %8d %8d   %.2f\n", name, rate["script", 5], rate["large", 5],
+                     rate["large", 5] / rate["script", 5] }'
+    verdict=$?
+    exec 3>&-
+    wait
+    rm -f "$folder/end" "$folder/nodes"
+    return $verdict
+}
+
+mkdir -p "$folder"
+passed=0 failed='' missing=''
+[ "$what" = test ] || echo 'pairs/s, 64 in flight: by script, with its own command where it has one, ratio (medians of 9)'
+for name in "$@"; do
+    row=$(echo "$table" | grep "^$name:") || { echo "versions.sh: no such server: $name" >&2; exit 2; }
+    # shellcheck disable=SC2046 # a list of words
+    if ! get $(echo "$row" | tr : ' ') >"$folder/log" 2>&1; then
+        missing="$missing $name"
+        sed 's/^/# /' "$folder/log" | tail -n 5
+        continue
+    fi
+    [ "$what" = bench ] || echo "$name: $("$folder/$name/bin/redis-server" --version)"
+    if "${what}_it" "$name"; then
+        passed=$((passed + 1))
+    else
+        failed="$failed $name"
+    fi
+done
+echo "servers: $passed passed; failed:${failed:- none}; not to be had, so not run:${missing:- none}"
+[ -z "$failed" ] && [ $passed -gt 0 ]
