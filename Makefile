@@ -16,7 +16,7 @@ LARGE = -DRESP_OUT_MAX=16384 -DRESP_PIPELINE_MAX=255 -DREDLOCK_NODES_MAX=16
 TIGHT = -DRESP_PIPELINE_MAX=4 -DRESP_DEPTH_MAX=2 -DREDLOCK_POOL_MAX=20 -DRESP_OUT_MAX=603
 LEAN = -DREDLOCK_FENCING=0 -DREDLOCK_SEVERAL_KEYS=0 -DREDLOCK_WAKE_UP=0 -DREDLOCK_NATIVE=0 -DRESP_OUT_MAX=349
 
-.PHONY: all help deps deps-demo deps-test deps-model deps-interop deps-figures deps-machines deps-vendor demo test shared install dist amalgamation mutants model interop machines coverage size bench style analyze sim soak fuzz clean test-build test-servers bench-servers \
+.PHONY: all help deps deps-demo deps-test deps-model deps-interop deps-figures deps-bench deps-machines deps-vendor demo test shared install dist amalgamation mutants model interop machines coverage size bench style analyze sim soak fuzz clean test-build test-servers bench-servers bench-quick \
         test-examples test-threads test-torture test-partition test-cpp test-vendor test-valgrind $(VARIANTS:%=test-%)
 .DELETE_ON_ERROR:
 
@@ -29,7 +29,7 @@ help: ## list the targets
 # there.
 deps: ## install what demo, test, size and bench need (Debian and its kin; asks apt-get)
 	@test/deps.sh
-deps-demo deps-test deps-model deps-interop deps-figures deps-machines deps-vendor:
+deps-demo deps-test deps-model deps-interop deps-figures deps-bench deps-machines deps-vendor:
 	@test/deps.sh $(@:deps-%=%)
 
 clean: ## remove all that was built
@@ -232,17 +232,25 @@ style: ## formatting, the length of functions and headers, duplicate names
 size: deps-figures ## text, data, stack, structs and symbols for three machines, against their limits
 	@test/size.sh $(B)
 
-$(B)/bench $(B)/bench-large $(B)/bench-script: bench/bench.c test/servers.c test/servers.h $(LIB) $(HEADERS)
+$(B)/bench $(B)/bench-large $(B)/bench-script: bench/bench.c bench/figures.h test/servers.c test/servers.h $(LIB) $(HEADERS)
 	@mkdir -p $(@D)
 	$(CC) -O2 -g $(WARN) $(POSIX) $(if $(findstring -,$(@F)),$(LARGE)) $(if $(findstring script,$@),-DREDLOCK_NATIVE=0) -I. -Itest $< test/servers.c $(LIB) -o $@
 
-$(B)/handover: bench/handover.c test/servers.c test/servers.h $(LIB) $(HEADERS)
+$(B)/handover: bench/handover.c bench/figures.h test/servers.c test/servers.h $(LIB) $(HEADERS)
 	@mkdir -p $(@D)
 	$(CC) -O2 -g $(WARN) $(POSIX) -I. -Itest $< test/servers.c $(LIB) -o $@
 
 bench-servers: deps-test $(B)/bench-large $(B)/bench-script ## SERVERS="..." releases by script and by the server's own command
 	@test/versions.sh $(B) bench $(SERVERS)
 
-bench: deps-figures ## the library against the floor: latency, throughput, system calls; hand-over
-	@$(MAKE) -s $(B)/bench $(B)/bench-large $(B)/handover
-	@$(B)/bench && $(B)/bench-large && $(B)/handover 1 8 32 && bench/syscalls.sh $(B)
+$(B)/conditions: bench/conditions.c bench/figures.h test/servers.c test/servers.h $(LIB) $(HEADERS)
+	@mkdir -p $(@D)
+	$(CC) -O2 -g $(WARN) $(POSIX) $(LARGE) -I. -Itest $< test/servers.c $(LIB) -o $@
+
+$(B)/wide: bench/wide.c bench/figures.h test/mini.c test/mini.h redlock.c resp.c $(HEADERS)
+	@mkdir -p $(@D)
+	$(CC) -O2 -g $(WARN) $(POSIX) -I. -Itest $< test/mini.c redlock.c resp.c -o $@
+
+bench bench-quick: deps-bench ## the library against a floor, against other locks, with servers in trouble, over distances
+	@$(MAKE) -s $(B)/bench $(B)/bench-large $(B)/handover $(B)/conditions $(B)/wide
+	@bench/bench.sh $(B) $(if $(findstring quick,$@),quick,full)

@@ -120,8 +120,7 @@ enum {
     RL_WOKEN_MAX = 6,        /* how often those who were woken in vain draw further apart. R7 */
     RL_REDIAL_MIN_MS = 50,   /* first pause after a failed dial; doubles */
     RL_REDIAL_MAX_MS = 1600, /* longest, before jitter of half of it to both sides */
-    RL_LAST_DELETE = REDLOCK_NATIVE ? RL_DELEX : RL_DELETE,
-    RL_READS_MAX = 32, /* receives per event: a chatty node must not hold the loop */
+    RL_READS_MAX = 32,       /* receives per event: a chatty node must not hold the loop */
     RL_TOKEN_HEX = 40
 };
 
@@ -658,24 +657,49 @@ static void rl_transmit(struct redlock *c, struct redlock_node *node)
         resp_pipe_sent(&node->priv.pipe, (size_t)moved);
 }
 
-/* Queues a command of `op` on a node; 0 when there is no room. */
-static int rl_queue(struct redlock *c, struct redlock_node *node, struct redlock_lock *op,
-                    uint8_t command, struct redlock_lock *owner)
+/* A command as it was queued on the node before: most nodes are sent the same. */
+struct rl_same {
+    const uint8_t *bytes; /* in that node's queue; NULL: none yet */
+    size_t size;
+    uint8_t command, heals;
+};
+
+static struct resp_writer rl_encode(struct redlock_node *node, const struct redlock_lock *op,
+                                    uint8_t command, const struct rl_same *same)
 {
     struct resp_writer w = resp_pipe_begin(&node->priv.pipe);
     int heals = rl_heals(op, command, rl_bit(node->priv.index));
 
-    rl_put_command(&w, op, command, heals);
+    if (same->bytes != NULL && same->command == command && same->heals == heals)
+        resp_put_again(&w, same->bytes, same->size);
+    else
+        rl_put_command(&w, op, command, heals);
+    return w;
+}
+
+/* Queues a command of `op` on a node; 0 when there is no room. */
+static int rl_queue(struct redlock *c, struct redlock_node *node, struct redlock_lock *op,
+                    uint8_t command, struct redlock_lock *owner, struct rl_same *same)
+{
+    struct resp_writer w = rl_encode(node, op, command, same);
+    int idle;
+
     if (w.overflow) { /* make room, once */
         rl_transmit(c, node);
-        if (!rl_is_up(node))
-            return 0;
-        w = resp_pipe_begin(&node->priv.pipe);
-        rl_put_command(&w, op, command, heals);
+        if (rl_is_up(node))
+            w = rl_encode(node, op, command, same);
     }
-    if (!resp_pipe_waits(&node->priv.pipe))
+    same->bytes = NULL; /* which may have been sent */
+    idle = !resp_pipe_waits(&node->priv.pipe);
+    if (!resp_pipe_commit(&node->priv.pipe, &w, owner, command))
+        return 0;
+    if (idle)
         node->priv.mark_us = c->priv.now_us;
-    return resp_pipe_commit(&node->priv.pipe, &w, owner, command);
+    same->bytes = w.bytes;
+    same->size = w.used;
+    same->heals = (uint8_t)rl_heals(op, command, rl_bit(node->priv.index));
+    same->command = command;
+    return 1;
 }
 
 /* The command that `op` is to be sent to a node now. The server's own does not do for several keys; nor to
@@ -689,13 +713,14 @@ static uint8_t rl_command_for(const struct redlock_node *node, const struct redl
 }
 
 /* Tries the server's own command, behind the script, if there is room. R11 */
-static void rl_try_native(struct redlock *c, struct redlock_node *node, struct redlock_lock *op)
+static void rl_try_native(struct redlock *c, struct redlock_node *node, struct redlock_lock *op,
+                          struct rl_same *same)
 {
     uint8_t command = node->priv.native;
 
     if (node->priv.native_is == RL_UNTRIED && command <= RL_DELEX &&
-        rl_queue(c, node, op, command, op)) {
-        resp_pipe_drop(&node->priv.pipe, op, command);
+        rl_queue(c, node, op, command, op, same)) {
+        resp_pipe_drop(&node->priv.pipe, op, command, command);
         node->priv.native_is = RL_ON_TRIAL;
     }
 }
@@ -703,23 +728,24 @@ static void rl_try_native(struct redlock *c, struct redlock_node *node, struct r
 /* Queues the present command of `op` on a node that is up; 0 when there is no room. A node that has
    no vote is sent it without waiting for its word, which from then on is in doubt: it may have
    forgotten the lock. R14 */
-static int rl_queue_vote(struct redlock *c, struct redlock_node *node, struct redlock_lock *op)
+static int rl_queue_vote(struct redlock *c, struct redlock_node *node, struct redlock_lock *op,
+                         struct rl_same *same)
 {
     unsigned i = node->priv.index;
     redlock_mask bit = rl_bit(i);
     uint8_t command = rl_command_for(node, op);
     int mute = command < RL_DELETE && !rl_past(c, node->priv.votes_us);
 
-    if (!rl_queue(c, node, op, command, op))
+    if (!rl_queue(c, node, op, command, op, same))
         return 0;
     if (REDLOCK_NATIVE && command == RL_DELETE)
-        rl_try_native(c, node, op);
+        rl_try_native(c, node, op, same);
     if (rl_heals(op, command, bit) && !(op->priv.doubt & bit)) {
         rl_set(&op->priv.doubt, bit);
         op->priv.doubted[i] = node->priv.dials;
     }
     if (mute) {
-        resp_pipe_drop(&node->priv.pipe, op, command);
+        resp_pipe_drop(&node->priv.pipe, op, command, command);
         node->trouble[0] = '\0';
         redlock_trouble(node, "may have forgotten locks: no vote yet", NULL);
         rl_set(&op->priv.mute, bit);
@@ -734,16 +760,17 @@ static int rl_queue_vote(struct redlock *c, struct redlock_node *node, struct re
 /* Queues the present command of `op` where it is still to be queued and can be. R2 */
 static void rl_queue_all(struct redlock *c, struct redlock_lock *op)
 {
+    struct rl_same same = {NULL, 0, 0, 0};
     unsigned i;
 
     for (i = 0; i < c->priv.count && op->priv.todo != 0; i++) {
         struct redlock_node *node = &c->priv.nodes[i];
         redlock_mask bit = rl_bit(i);
 
-        if (!(op->priv.todo & bit))
+        if (!(op->priv.todo & bit) || (c->priv.full & bit))
             continue;
         rl_node_wanted(c, node, op->priv.state == RL_EXTEND ? op->valid_until_us : REDLOCK_NEVER);
-        if (node->state == REDLOCK_NODE_READY && !rl_queue_vote(c, node, op)) {
+        if (node->state == REDLOCK_NODE_READY && !rl_queue_vote(c, node, op, &same)) {
             if (node->state == REDLOCK_NODE_READY)
                 rl_set(&c->priv.full, bit);
             else
@@ -758,21 +785,23 @@ static void rl_queue_all(struct redlock *c, struct redlock_lock *op)
     }
 }
 
-/* `op` no longer waits for answers to `command`. R5 */
-static void rl_drop(struct redlock *c, struct redlock_lock *op, redlock_mask mask, uint8_t command)
+/* `op` no longer waits for answers to the commands first..last. R5 */
+static void rl_drop(struct redlock *c, struct redlock_lock *op, redlock_mask mask, uint8_t first,
+                    uint8_t last)
 {
     unsigned i;
 
     for (i = 0; i < c->priv.count; i++)
         if (mask & rl_bit(i))
-            resp_pipe_drop(&c->priv.nodes[i].priv.pipe, op, command);
+            resp_pipe_drop(&c->priv.nodes[i].priv.pipe, op, first, last);
 }
 
-/* A held lock is given back: what is answered late makes no members any more. */
+/* A lock is given back, or was lost: what is answered late makes no members any more. */
 static void rl_drop_late(struct redlock *c, struct redlock_lock *op)
 {
-    rl_drop(c, op, (redlock_mask)(op->priv.asked & ~(op->members | op->priv.late)), rl_taking(op));
-    rl_drop(c, op, op->priv.waits, RL_PEXPIRE);
+    rl_drop(c, op, (redlock_mask)(op->priv.asked & ~(op->members | op->priv.late)), RL_SET,
+            RL_FENCE);
+    rl_drop(c, op, op->priv.waits, RL_TERM, RL_PEXPIRE);
 }
 
 /* The votes that did not come in time: they failed, and the nodes are told why. */
@@ -799,11 +828,19 @@ static void rl_enter(struct redlock_lock *op, uint8_t state)
     op->priv.due_us = 0; /* not begun */
 }
 
+/* Who waits for others to let go is counted: hints are of use to nobody else. R7 */
+static void rl_set_waiting(struct redlock *c, struct redlock_lock *op, uint8_t waiting)
+{
+    c->priv.waiting += (uint32_t)waiting - op->priv.waiting;
+    op->priv.waiting = waiting;
+}
+
 /* The operation is over; the lock stays in `state`, RL_IDLE or RL_HELD. */
 static void rl_finish(struct redlock *c, struct redlock_lock *op, enum redlock_status status,
                       uint8_t state)
 {
     rl_enter(op, state);
+    rl_set_waiting(c, op, 0);
     op->status = status;
     rl_move(c, op, RL_DONE);
     c->priv.ended = 1;
@@ -812,7 +849,7 @@ static void rl_finish(struct redlock *c, struct redlock_lock *op, enum redlock_s
 /* A new command to all nodes, a new count of votes. */
 static void rl_begin_round(struct redlock *c, struct redlock_lock *op)
 {
-    rl_drop(c, op, op->priv.waits, RL_PEXPIRE); /* late ones of the round before */
+    rl_drop(c, op, op->priv.waits, RL_PEXPIRE, RL_PEXPIRE); /* late ones of the round before */
     op->priv.started_us = c->priv.now_us;
     op->priv.todo = rl_all(c);
     op->priv.waits = op->priv.broken = op->priv.denied = 0;
@@ -851,9 +888,9 @@ static void rl_step_start(struct redlock *c, struct redlock_lock *op)
 /* Ends the count of an attempt that was lost, or cancelled. R4 */
 static void rl_lose(struct redlock *c, struct redlock_lock *op, enum redlock_status outcome)
 {
-    rl_drop(c, op, op->priv.waits, RL_TERM);
     rl_drop_late(c, op);
     op->members = 0;
+    rl_set_waiting(c, op, 1);
     op->priv.todo = op->priv.asked;
     op->priv.waits = 0;
     op->priv.outcome = (int8_t)outcome;
@@ -870,7 +907,8 @@ static void rl_hold(struct redlock *c, struct redlock_lock *op)
     op->valid_until_us = rl_valid_until(c, op);
     rl_set(&op->members, op->granted);
     op->extended = 0;
-    rl_drop(c, op, op->priv.waits, RL_TERM);
+    if (op->priv.raises > 0)
+        rl_drop(c, op, op->priv.waits, RL_TERM, RL_TERM);
     op->priv.waits = op->priv.todo = 0;
     rl_finish(c, op, REDLOCK_OK, RL_HELD);
 }
@@ -882,7 +920,7 @@ static void rl_raise(struct redlock *c, struct redlock_lock *op)
         rl_lose(c, op, REDLOCK_PENDING);
         return;
     }
-    rl_drop(c, op, op->priv.waits, RL_TERM);
+    rl_drop(c, op, op->priv.waits, RL_TERM, RL_TERM);
     rl_set(&op->members, op->granted); /* if it comes to that */
     op->granted = op->refused = op->failed = op->priv.agreed = op->priv.waits = 0;
     op->priv.todo = rl_all(c);
@@ -1037,6 +1075,8 @@ static void rl_hint(struct redlock *c, unsigned mask, const void *key, size_t ke
     struct redlock_lock *op, *next, *woken = NULL;
     unsigned list;
 
+    if (c->priv.waiting == 0)
+        return;
     for (list = RL_TURN; list <= RL_WAIT; list++)
         for (op = rl_first(c, list); op != NULL; op = next) {
             next = op->priv.next;
@@ -1093,13 +1133,12 @@ static void rl_retry(struct redlock *c, struct redlock_lock *op)
    that does not even take bytes is given up. R4 */
 static void rl_step_owing(struct redlock *c, struct redlock_lock *op)
 {
-    uint8_t command;
+    struct rl_same same = {NULL, 0, 0, 0};
     unsigned i;
 
     if (op->priv.due_us == 0) { /* a loss is told at once */
         op->priv.due_us = op->priv.outcome == REDLOCK_LOST ? c->priv.now_us : rl_answers_due(c, op);
-        for (command = RL_DELETE; command <= RL_LAST_DELETE; command++)
-            rl_drop(c, op, op->priv.waits, command);
+        rl_drop(c, op, op->priv.waits, RL_DELETE, RL_DELEX);
         op->priv.waits = 0;
     }
     for (i = 0; i < c->priv.count && op->priv.todo != 0; i++) {
@@ -1108,7 +1147,7 @@ static void rl_step_owing(struct redlock *c, struct redlock_lock *op)
         if (!(op->priv.todo & rl_bit(i)))
             continue;
         rl_node_wanted(c, node, REDLOCK_NEVER);
-        if (node->state != REDLOCK_NODE_DOWN && !rl_queue(c, node, op, RL_DELETE, NULL)) {
+        if (node->state != REDLOCK_NODE_DOWN && !rl_queue(c, node, op, RL_DELETE, NULL, &same)) {
             if (!rl_past(c, op->priv.due_us))
                 continue;
             if (rl_is_up(node))
@@ -1131,8 +1170,10 @@ static void rl_step_pause(struct redlock *c, struct redlock_lock *op)
         op->priv.due_us = soon_us < op->priv.due_us ? soon_us : op->priv.due_us;
         op->priv.free = 0;
     }
-    if (rl_past(c, op->priv.due_us) || op->priv.outcome == REDLOCK_CANCELLED)
+    if (rl_past(c, op->priv.due_us) || op->priv.outcome == REDLOCK_CANCELLED) {
+        rl_set_waiting(c, op, 0);
         rl_enter(op, RL_START);
+    }
 }
 
 /* Grants that came after the decision count as well, if the lock is still valid. R8 */
@@ -1168,7 +1209,7 @@ static void rl_end_extension(struct redlock *c, struct redlock_lock *op, enum re
 {
     op->priv.todo = 0;
     if (status != REDLOCK_OK) {
-        rl_drop(c, op, op->priv.waits, RL_PEXPIRE);
+        rl_drop(c, op, op->priv.waits, RL_PEXPIRE, RL_PEXPIRE);
         op->priv.waits = 0;
     } else { /* whose answers that come late are heard */
         op->valid_until_us = rl_valid_until(c, op);

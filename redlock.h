@@ -323,6 +323,7 @@ struct redlock_lock {
         uint8_t holder[REDLOCK_NODES_MAX];   /* who has it there, hashed; 0: not known */
         int8_t outcome;                      /* redlock_status, once decided */
         uint8_t state, list;
+        uint8_t waiting;                      /* 1: was refused, and will ask again. R7 */
         uint8_t raises;                       /* rounds to agree on a fencing token */
         uint8_t attempts, quick, slow, woken; /* so far; retries of each kind */
         uint16_t keeps; /* automatic extensions still allowed, and 1; 0: none asked for. R10 */
@@ -341,6 +342,7 @@ struct redlock {
         struct redlock_list list[5];
         uint64_t now_us;   /* latest reading */
         uint32_t process;  /* that made it */
+        uint32_t waiting;  /* how many of its locks were refused and will ask again. R7 */
         redlock_mask full; /* nodes that had no room in this turn */
         uint8_t count, quorum, pool_used, ended;
         uint8_t pool[REDLOCK_POOL_MAX];

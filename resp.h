@@ -55,6 +55,8 @@ RESP_API void resp_put_command(struct resp_writer *w, unsigned words); /* then `
 RESP_API void resp_put_bytes(struct resp_writer *w, const void *data, size_t size);
 RESP_API void resp_put_text(struct resp_writer *w, const char *text);  /* up to the first NUL */
 RESP_API void resp_put_number(struct resp_writer *w, uint32_t number); /* in decimal */
+/* Bytes that were encoded before, as they are: a command that another connection was sent too. */
+RESP_API void resp_put_again(struct resp_writer *w, const void *bytes, size_t size);
 /* One word made of two pieces; a piece of size 0 may be NULL. */
 RESP_API void resp_put_joined(struct resp_writer *w, const void *head, size_t head_size,
                               const void *tail, size_t tail_size);
@@ -156,9 +158,10 @@ RESP_API int resp_pipe_abandon(struct resp_pipe *pipe, struct resp_place *who);
 RESP_API enum resp_event resp_pipe_read(struct resp_pipe *pipe, const uint8_t **cursor,
                                         const uint8_t *end, struct resp_place *who);
 
-/* `owner` no longer waits for replies with this tag. They keep their places, are read and dropped;
-   its memory is the caller's again at once. */
-RESP_API void resp_pipe_drop(struct resp_pipe *pipe, const void *owner, uint8_t tag);
+/* `owner` no longer waits for replies with the tags first..last. They keep their places, are read and
+   dropped; its memory is the caller's again at once. */
+RESP_API void resp_pipe_drop(struct resp_pipe *pipe, const void *owner, uint8_t first,
+                             uint8_t last);
 
 /* 1: replies are due. */
 RESP_API int resp_pipe_waits(const struct resp_pipe *pipe);

@@ -8,7 +8,8 @@
    that passes them on: under strace a client is so slow that nearly all answers are there at the
    first poll.
 
-   bench [--rounds N] [--pairs N]                 starts five servers and prints the tables
+   bench [--rounds N] [--pairs N] [--count N] [--unix]
+                                                  starts five servers, or N, and prints the tables
    bench --only KIND --pairs N --nodes A,B,C,D,E [--flight N]
                                                   one kind (floor, library) on these nodes, for
                                                   strace and callgrind; N locks in flight
@@ -17,6 +18,7 @@
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
+#include "figures.h"
 #include "redlock.h"
 #include "servers.h"
 
@@ -26,23 +28,22 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <time.h>
+#include <sys/un.h>
 #include <unistd.h>
 
-enum { NODES = 5, QUORUM = 3, MOST = 256, ROUNDS_MAX = 1000, PAIRS_MAX = 1000000, COMMAND = 400 };
+enum { NODES = 5, MOST = 1000, ROUNDS_MAX = 1000, PAIRS_MAX = 1000000, COMMAND = 400 };
 enum { FLOOR, LIBRARY, KINDS };
 enum { POLLS, SENDS, RECEIVES, RANDOMS, CALLS };
 
 static const char *const kind_names[KINDS] = {"floor", "library"};
-static const int flights[] = {1, 8, 64, 256};
+static const int flights[] = {1, 8, 64, 256, 1000};
 enum { FLIGHTS = sizeof flights / sizeof *flights };
 
 static const char *addresses[NODES];
+static int node_count = NODES, by_path;
 static long rounds = 15, pairs = 2000, flight = 1;
 static long calls[KINDS][CALLS];
 static long dials; /* the library's: more than NODES says that it hung up on servers that work */
@@ -63,24 +64,38 @@ static long floor_due[NODES];               /* replies still to come, late ones 
 static char floor_bytes[2][MOST * COMMAND]; /* SETs, releases, one after the other */
 static size_t floor_size[2];                /* of one of them */
 
-static void floor_connect(void)
+static int floor_dial(const char *address)
 {
-    int i, on = 1;
+    struct sockaddr_un path;
+    struct sockaddr_in to;
+    int fd, on = 1, is_path = strncmp(address, "unix:", 5) == 0;
 
-    for (i = 0; i < NODES; i++) {
-        struct sockaddr_in to;
-        memset(&to, 0, sizeof to);
+    memset(&path, 0, sizeof path);
+    memset(&to, 0, sizeof to);
+    fd = socket(is_path ? AF_UNIX : AF_INET, SOCK_STREAM, 0);
+    if (is_path) {
+        path.sun_family = AF_UNIX;
+        strncpy(path.sun_path, address + 5, sizeof path.sun_path - 1);
+        check(connect(fd, (struct sockaddr *)(void *)&path, sizeof path) == 0, "connect");
+    } else {
         to.sin_family = AF_INET;
-        to.sin_port = htons((uint16_t)atoi(strrchr(addresses[i], ':') + 1));
+        to.sin_port = htons((uint16_t)atoi(strrchr(address, ':') + 1));
         to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-        floor_fd[i] = socket(AF_INET, SOCK_STREAM, 0);
-        check(connect(floor_fd[i], (struct sockaddr *)(void *)&to, sizeof to) == 0, "connect");
-        setsockopt(floor_fd[i], IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-        fcntl(floor_fd[i], F_SETFL, O_NONBLOCK);
+        check(connect(fd, (struct sockaddr *)(void *)&to, sizeof to) == 0, "connect");
+        setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     }
+    fcntl(fd, F_SETFL, O_NONBLOCK);
+    return fd;
 }
 
-/* One write; more only when a node that lags behind the quorum has filled its socket. */
+static void floor_connect(void)
+{
+    int i;
+
+    for (i = 0; i < node_count; i++)
+        floor_fd[i] = floor_dial(addresses[i]);
+}
+
 static void floor_send(int fd, const char *bytes, size_t size)
 {
     for (;;) {
@@ -121,16 +136,16 @@ static void floor_phase(int which, int n)
     struct pollfd fds[NODES];
     int i, answered = 0;
 
-    for (i = 0; i < NODES; i++) {
+    for (i = 0; i < node_count; i++) {
         floor_send(floor_fd[i], floor_bytes[which], floor_size[which] * (size_t)n);
         floor_due[i] += n;
         fds[i].fd = floor_fd[i];
         fds[i].events = POLLIN;
     }
-    while (answered < QUORUM) {
+    while (answered <= node_count / 2) {
         calls[FLOOR][POLLS]++;
-        check(poll(fds, NODES, 5000) > 0, "no quorum answers");
-        for (i = 0; i < NODES; i++)
+        check(poll(fds, (nfds_t)node_count, 5000) > 0, "no quorum answers");
+        for (i = 0; i < node_count; i++)
             if (fds[i].revents != 0)
                 answered += floor_receive(i);
     }
@@ -209,9 +224,10 @@ static void library_connect(void)
     int i;
 
     watch();
-    for (i = 0; i < NODES; i++)
+    for (i = 0; i < node_count; i++)
         nodes[i].address = addresses[i];
-    check(redlock_init(&client, &watched, nodes, NODES, &patient) == REDLOCK_OK, "init");
+    check(redlock_init(&client, &watched, nodes, (unsigned)node_count, &patient) == REDLOCK_OK,
+          "init");
     for (i = 0; i < MOST; i++) {
         snprintf(names[i], sizeof names[i], "redlo%03d", i);
         redlock_lock_init(&locks[i], names[i], 8, 30000);
@@ -231,12 +247,12 @@ static void library_one(long total)
 static void library_sleep(uint64_t wait_us)
 {
     uint8_t events[NODES];
-    unsigned i;
+    unsigned i, all = (unsigned)node_count;
 
-    for (i = 0; i < NODES; i++)
+    for (i = 0; i < all; i++)
         events[i] = (uint8_t)redlock_interest(&client, i);
-    watched.wait(NULL, nodes, NODES, wait_us < 1000000 ? wait_us : 1000000, events);
-    for (i = 0; i < NODES; i++)
+    watched.wait(NULL, nodes, (unsigned)node_count, wait_us < 1000000 ? wait_us : 1000000, events);
+    for (i = 0; i < all; i++)
         if (events[i] != 0)
             redlock_event(&client, i, events[i]);
 }
@@ -270,7 +286,11 @@ static void floor_copy(void)
 {
     int which, i;
 
-    library_one(20); /* the connections are up, and each knows how its server releases */
+    for (i = 0; i < 4;
+         i++) { /* the connections are up, and each has found out how its server releases */
+        library_one(2);
+        sleep_ms(50);
+    }
     kept = 0;
     check(redlock_acquire(&client, &locks[0], 0) == REDLOCK_OK, "acquire");
     kept = 1;
@@ -307,14 +327,6 @@ static struct series one[KINDS], many[KINDS][FLIGHTS];
 static double *taken[KINDS]; /* microseconds of each pair */
 static double ratios[ROUNDS_MAX];
 
-static double now_us(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec * 1e6 + (double)now.tv_nsec / 1e3;
-}
-
 /* Begins or ends a run. */
 static struct spent spent_now(void)
 {
@@ -341,19 +353,6 @@ static void add(struct series *to, long round, struct spent before, long count)
     for (i = 0; i < CALLS; i++) /* of its own kind: the other stood still meanwhile */
         to->calls[i] += (double)(calls[FLOOR][i] + calls[LIBRARY][i]);
     memset(calls, 0, sizeof calls);
-}
-
-static int by_size(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-
-    return x < y ? -1 : x > y;
-}
-
-static double quantile(double *values, long count, double q)
-{
-    qsort(values, (size_t)count, sizeof *values, by_size);
-    return values[(size_t)((double)(count - 1) * q)];
 }
 
 /* Median over the rounds of the rates of `a`, over those of `b` in the same round if not NULL. */
@@ -410,11 +409,12 @@ static void round_of_many(long round)
 
 static void print_one(void)
 {
+    const char *way = by_path ? "unix" : "TCP";
     double p50[KINDS], p99[KINDS];
     int kind;
 
-    printf("\nOne lock at a time, acquire + release, %d nodes, %ld rounds of %ld pairs\n", NODES,
-           rounds, pairs);
+    printf("\nOne lock at a time, acquire + release, %d nodes, %s, %ld rounds of %ld pairs\n",
+           node_count, way, rounds, pairs);
     printf("            p50 us   p99 us   pairs/s   client CPU us per pair: user, system\n");
     for (kind = 0; kind < KINDS; kind++) {
         struct series *s = &one[kind];
@@ -423,8 +423,12 @@ static void print_one(void)
         printf("%-8s  %8.1f %8.1f  %8.0f   %8.1f %8.1f\n", kind_names[kind], p50[kind], p99[kind],
                s->pairs / s->sum.wall_us * 1e6, s->sum.user_us / s->pairs,
                s->sum.system_us / s->pairs);
+        figure(way, kind_names[kind], node_count, "p50_us", p50[kind]);
+        figure(way, kind_names[kind], node_count, "p99_us", p99[kind]);
+        figure(way, kind_names[kind], node_count, "cpu_us",
+               (s->sum.user_us + s->sum.system_us) / s->pairs);
     }
-    printf("library/floor: medians %.3f, median of the rounds' ratios %.3f, target <= 1.10; "
+    printf("library/floor: medians %.3f, median of the rounds' ratios %.3f, target <= 1.05; "
            "p99 %.3f\n",
            p50[LIBRARY] / p50[FLOOR], quantile(ratios, rounds, 0.5), p99[LIBRARY] / p99[FLOOR]);
 }
@@ -448,7 +452,11 @@ static void print_many(void)
                median_rate(mine, least), median_rate(mine, &many[LIBRARY][0]),
                (mine->sum.user_us + mine->sum.system_us) / mine->pairs,
                (least->sum.user_us + least->sum.system_us) / least->pairs, calls_of(mine),
-               calls_of(least), flights[f] == 64 ? "  target >= 5" : "");
+               calls_of(least), flights[f] == 64 ? "  target >= 0.9 of the floor" : "");
+        figure(RESP_OUT_MAX > 1000 ? "flight" : "flight-default", "library", flights[f],
+               "pairs_per_s", median_rate(mine, NULL));
+        figure(RESP_OUT_MAX > 1000 ? "flight" : "flight-default", "floor", flights[f],
+               "pairs_per_s", median_rate(least, NULL));
     }
 }
 
@@ -470,7 +478,7 @@ static void print_calls(void)
         printf("%-8s %7.3f %7.3f %7.3f %7.3f    %7.3f\n", kind_names[kind], all[kind], each[POLLS],
                each[SENDS], each[RECEIVES], each[RANDOMS]);
     }
-    unasked = 2 * NODES - one[LIBRARY].calls[SENDS] / one[LIBRARY].pairs;
+    unasked = 2 * node_count - one[LIBRARY].calls[SENDS] / one[LIBRARY].pairs;
     printf("library - floor: %+.3f, target <= 0; not sent by the library, as the node lagged or "
            "was down: %.3f commands per pair\n",
            all[LIBRARY] - all[FLOOR], unasked > 0 ? unasked : 0);
@@ -499,7 +507,7 @@ static void compare(void)
     print_one();
     print_many();
     print_calls();
-    printf("connections that the library made in all: %ld, expected %d\n", dials, NODES);
+    printf("connections that the library made in all: %ld, expected %d\n", dials, node_count);
     free(taken[FLOOR]);
     free(taken[LIBRARY]);
 }
@@ -508,8 +516,8 @@ static void serve(void)
 {
     int i;
 
-    for (i = 0; i < NODES; i++)
-        printf("%s%s", addresses[i], i < NODES - 1 ? "," : "\n");
+    for (i = 0; i < node_count; i++)
+        printf("%s%s", addresses[i], i < node_count - 1 ? "," : "\n");
     fflush(stdout);
     while (getchar() != EOF)
         continue;
@@ -530,7 +538,7 @@ static void take_nodes(char *list)
 {
     int i;
 
-    for (i = 0; i < NODES; i++) {
+    for (i = 0; i < node_count; i++) {
         addresses[i] = strtok(i == 0 ? list : NULL, ",");
         check(addresses[i] != NULL && strchr(addresses[i], ':') != NULL, "needs five addresses");
     }
@@ -543,15 +551,18 @@ static const char *options(int argc, char **argv)
 
     for (i = 1; i < argc; i++) {
         const char *name = argv[i];
-        if (strcmp(name, "--serve") == 0) {
+        by_path |= strcmp(name, "--unix") == 0;
+        if (strcmp(name, "--serve") == 0)
             mode = name;
+        if (strcmp(name, "--serve") == 0 || strcmp(name, "--unix") == 0)
             continue;
-        }
         check(++i < argc, "an option lacks its value");
         if (strcmp(name, "--rounds") == 0)
             rounds = number(argv[i], ROUNDS_MAX);
         else if (strcmp(name, "--pairs") == 0)
             pairs = number(argv[i], PAIRS_MAX);
+        else if (strcmp(name, "--count") == 0)
+            node_count = (int)number(argv[i], NODES);
         else if (strcmp(name, "--flight") == 0)
             flight = number(argv[i], MOST);
         else if (strcmp(name, "--nodes") == 0)
@@ -574,9 +585,10 @@ int main(int argc, char **argv)
 
     check(*mode == '\0' || *mode == '-' || is_floor || is_library, "--only floor or library");
     if (addresses[0] == NULL)
-        servers_start(servers, NODES, NULL);
-    for (i = 0; i < NODES; i++)
-        addresses[i] = addresses[i] != NULL ? addresses[i] : servers[i].address;
+        servers_start(servers, (unsigned)node_count, NULL);
+    for (i = 0; i < node_count; i++)
+        if (addresses[i] == NULL)
+            addresses[i] = by_path ? servers[i].local : servers[i].address;
     if (*mode == '-') {
         serve();
         return 0;

@@ -7,15 +7,13 @@
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
 #define _DEFAULT_SOURCE
+#include "figures.h"
 #include "redlock.h"
 #include "servers.h"
 
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { NODES = 5, MOST = 256, TURNS_MAX = 100000, WORK_MS = 8, REST_MS = 5 };
@@ -27,14 +25,6 @@ static struct shared {
 
 static struct server servers[NODES];
 static long wanted = 400;
-
-static double now_us(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec * 1e6 + (double)now.tv_nsec / 1e3;
-}
 
 /* One of them: asks until enough turns were had in all. */
 static void contend(int me)
@@ -76,13 +66,6 @@ static void contend(int me)
     _exit(0);
 }
 
-static int by_size(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-
-    return x < y ? -1 : x > y;
-}
-
 static void print_line(int waiters)
 {
     long few = shared->wins[0], many = 0, n = shared->turns - 1;
@@ -98,6 +81,10 @@ static void print_line(int waiters)
     printf("%7d  %7.0f %7.0f %7.0f  %17.1f  %6ld..%-6ld  %12.0f  %8ld\n", waiters, took[n / 2],
            took[n * 9 / 10], took[n * 99 / 100], (double)shared->attempts / (double)shared->turns,
            few, many, longest_us / 1000, shared->overlaps);
+    figure("handover", "redlock", waiters, "p50_us", took[n / 2]);
+    figure("handover", "redlock", waiters, "p99_us", took[n * 99 / 100]);
+    figure("handover", "redlock", waiters, "attempts",
+           (double)shared->attempts / (double)shared->turns);
     fflush(stdout);
 }
 

@@ -1,6 +1,6 @@
 #!/bin/sh
-# deps.sh [demo|test|model|interop|figures|machines|vendor] - installs what the demo, the tests, the models, or the size table and
-# bench need and this machine lacks; without a word, all. Says what it does before it does it. Debian and its kin;
+# deps.sh [demo|test|model|interop|figures|bench|machines|vendor] - installs what the demo, the tests, the models, the size
+# table or the bench need and this machine lacks; without a word, all. Says what it does before it does it. Debian and its kin;
 # elsewhere it says what is missing.
 #
 # SPDX-FileCopyrightText: the redlock authors
@@ -15,6 +15,7 @@ test='redis-cli:redis-tools prove:perl valgrind:valgrind clang:clang clang-forma
  nft:nftables ip:iproute2'
 model='spin:spin prove:perl'
 interop='node:nodejs npm:npm prove:perl'
+bench='strace:strace valgrind:valgrind gnuplot:gnuplot-nox etcd:etcd-server node:nodejs npm:npm python3:python3'
 figures='strace:strace valgrind:valgrind arm-none-eabi-gcc:gcc-arm-none-eabi
  arm-linux-gnueabihf-gcc:gcc-arm-linux-gnueabihf'
 machines='qemu-s390x-static:qemu-user-static qemu-system-arm:qemu-system-arm arm-none-eabi-gcc:gcc-arm-none-eabi
@@ -27,9 +28,10 @@ test) needed="$demo $test" ;;
 model) needed=$model ;;
 interop) needed="$demo $interop" ;;
 figures) needed="$demo $figures" ;;
+bench) needed="$demo $bench" ;;
 machines) needed="$demo $machines" ;;
 vendor) needed=$vendor ;;
-*) needed="$demo $test $model $interop $figures $machines $vendor" ;;
+*) needed="$demo $test $model $interop $figures $bench $machines $vendor" ;;
 esac
 
 missing=
@@ -40,6 +42,11 @@ done
 case $needed in *arm-*)
     for pair in /usr/lib/arm-none-eabi/newlib:libnewlib-arm-none-eabi \
         /usr/arm-linux-gnueabihf/include/stdio.h:libc6-dev-armhf-cross; do
+        [ -e "${pair%%:*}" ] || missing="$missing ${pair#*:}"
+    done ;;
+esac
+case $needed in *etcd:*)
+    for pair in /usr/include/hiredis/hiredis.h:libhiredis-dev /usr/lib/python3/dist-packages/redis:python3-redis; do
         [ -e "${pair%%:*}" ] || missing="$missing ${pair#*:}"
     done ;;
 esac

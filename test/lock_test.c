@@ -2256,6 +2256,33 @@ static void r11_own_commands_are_tried_once(void)
     is_int((int)fake_count(-1, 'N'), 3, "r11: one try with them");
 }
 
+/* There is room for the release, but not for the try behind it, although a byte was sent to make some: what
+   the next node is sent is whole all the same. */
+static void r02_room_that_is_made(void)
+{
+    static char key[64];
+    struct redlock_lock locks[2];
+    unsigned i;
+
+    begin_native(3, 0);
+    memset(key, 'a', sizeof key);
+    lock.key = key;
+    lock.key_size = 64;
+    is_int(acquire(0), REDLOCK_OK, "r02: held");
+    fake_pass(&client, 20 * MS);
+    fake_nodes[0].drip = 1;
+    for (i = 0; i < 2; i++) {
+        redlock_lock_init(&locks[i], key, 62 + i, 10000);
+        redlock_acquire_start(&client, &locks[i], 0);
+    }
+    redlock_release_start(&client, &lock, 1000);
+    fake_pass(&client, 20 * MS);
+    is_int(lock.status, REDLOCK_OK, "r02: released while one takes byte by byte");
+    fake_nodes[0].drip = 0;
+    fake_pass(&client, 20 * MS);
+    is_int((int)fake_count(-1, 'D'), 3, "r02: on all three");
+}
+
 static void r11_own_commands_say_less(void)
 {
     begin_native(3, 1);
@@ -2810,6 +2837,7 @@ int main(void)
         r11_own_commands_are_found_out();
         r11_own_commands_that_are_gone();
         r11_own_commands_are_tried_once();
+        r02_room_that_is_made();
         r11_own_commands_say_less();
 #if REDLOCK_SEVERAL_KEYS
         r11_own_commands_know_one_key();

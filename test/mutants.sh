@@ -16,6 +16,7 @@ R1|s/rl_random\(c, op->token, sizeof op->token\) != 0/op->priv.attempts < 2 && $
 R1|s/if \(!rl_takes\(command\) && node->priv.useful/if (node->priv.useful/|a SET is not sent again
 R1|s/(rl_set\(&op->members, op->granted\);\s+op->extended = 0)/op->priv.started_us = c->priv.now_us; op->valid_until_us = rl_valid_until(c, op); $1/|T1 is before the first byte
 R2|s/(rl_bits\(op->priv.agreed\) >= c->priv.quorum\) \{)/op->priv.waits == 0 \&\& $1/|not one after the other: the quorum is enough
+R2|s/same->bytes = NULL;/;/|what has left a queue is not copied out of it
 R3|s/if \(rl_past\(c, rl_valid_until\(c, op\)\)\) \{\n\s+rl_lose/if (0) {rl_lose/|validity above 0
 R3|s/rl_past\(c, rl_valid_until\(c, op\)\)(\) \{\n\s+rl_lose)/c->priv.now_us > rl_valid_until(c, op)$1/|validity of 0 is not above 0
 R3|s/ \+ 1 \+ 2 \* RL_MS_US;/ + 1;/|2 ms of drift
@@ -24,10 +25,10 @@ R3|s/\(uint64_t\)\(ttl_ms \/ 1000\) \* ppm \+/0 +/|drift of the ttl
 R3|s/i == 0 \? count \/ 2 \+ 1/i == 0 ? (count + 1) \/ 2/|quorum above the half
 R4|s/op->priv.todo = op->priv.asked;/op->priv.todo = op->granted;/|release to all asked, not only to those that granted
 R4|s/op->priv.todo = op->priv.asked;/op->priv.todo = 0;/|undoing
-R4|s/rl_queue\(c, node, op, RL_DELETE, NULL\)/0 \&\& $&/|the release that outlasts a full buffer
+R4|s/rl_queue\(c, node, op, RL_DELETE, NULL, &same\)/0 \&\& $&/|the release that outlasts a full buffer
 R4|s/(if \(rl_is_up\(node\)\))(\s+rl_node_given_up\(c, node, "takes)/if (0)$2/|a node that takes no bytes is given up
 R4|s/rl_lose\(c, op, REDLOCK_CANCELLED\);/rl_finish(c, op, REDLOCK_CANCELLED, RL_IDLE);/|undoing of what was cancelled
-R5|s/rl_drop\(c, op, op->priv.waits, RL_TERM\);\s+rl_drop_late\(c, op\);\s+op->members = 0;//|late answers are not votes
+R5|s/rl_drop_late\(c, op\);\s+op->members = 0;//|late answers are not votes
 R5|s/resp_pipe_abandon\(pipe, &place\)/0 \&\& $&/|those who wait on a broken connection are told
 R5|s/(event == RESP_REPLY && )rl_answered\(c, node, &who\)/$1(rl_answered(c, node, \&who), 1)/|nonsense disconnects
 R5|s/if \(waits && now - node->priv.mark_us > stall_us\)/if (0)/|the stall
@@ -89,7 +90,7 @@ R10|s/if \(lock->extended >= [^)]*\)[^;]*;//|the limit of extensions
 R10|s/rl_past\(c, op->priv.due_us\) && op->priv.keeps == 1/0/|the limit of automatic extensions
 R10|s/op->ttl_ms \/ 3/op->ttl_ms/|an extension at a third of the ttl
 R10|s/else if \(rl_past\(c, op->valid_until_us\)\)\s+rl_lost/else if (0) rl_lost/|the loss when the validity is over
-R10|s/rl_drop\(c, op, op->priv.waits, RL_PEXPIRE\);\n\}/}/|a release ends the automatic extension
+R10|s/rl_drop\(c, op, op->priv.waits, RL_TERM, RL_PEXPIRE\);\n\}/}/|a release ends the automatic extension
 R10|s/if \(op->priv.keeps == 0 \|\| status == REDLOCK_BAD/if (status != REDLOCK_OK || op->priv.keeps == 0 || status == REDLOCK_BAD/|an automatic extension that failed is tried again
 R10|s/pause_us < left_us \/ 4 \? pause_us : left_us \/ 4/left_us/|tried again in time
 R10|s/now < due_us && due_us < too_late_us/now < due_us/|a dial before it is too late

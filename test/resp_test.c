@@ -922,23 +922,23 @@ static void dropping(void)
 
     memset(&line, 0, sizeof line);
     ok(ask(&a, 1) && ask(&a, 2) && ask(&b, 1), "three commands");
-    resp_pipe_drop(&line, &b, 2);
-    resp_pipe_drop(&line, &a, 3);
-    resp_pipe_drop(&line, &a, 1);
+    resp_pipe_drop(&line, &b, 2, 2);
+    resp_pipe_drop(&line, &a, 3, 3);
+    resp_pipe_drop(&line, &a, 1, 1);
     ok(replied_to("+1\r\n", NULL, 1), "dropped: owner and tag");
     ok(replied_to("+2\r\n", &a, 2), "not another tag");
     ok(replied_to("+3\r\n", &b, 1), "not another owner");
 
     ok(ask(&a, 1) && ask(&b, 1) && ask(&a, 1), "three more");
     is_int(answer("*2\r\n:1\r\n"), RESP_ITEM, "an answer has begun");
-    resp_pipe_drop(&line, &a, 1);
+    resp_pipe_drop(&line, &a, 1, 1);
     ok(replied_to(":2\r\n", NULL, 1), "dropped while it arrives");
     ok(replied_to("+2\r\n", &b, 1), "between two of the same tag");
     ok(replied_to("+3\r\n", NULL, 1), "all of a tag are dropped");
     is_int(resp_pipe_waits(&line), 0, "they kept their places");
 
     ok(ask(&a, 1), "one more");
-    resp_pipe_drop(&line, &a, 1);
+    resp_pipe_drop(&line, &a, 1, 1);
     ok(ask(NULL, 2), "and behind it one that never had an owner");
     ok(replied_to("+1\r\n", NULL, 1), "the dropped one keeps its tag");
     ok(replied_to("+2\r\n", NULL, 2), "as does the other");
@@ -1151,7 +1151,7 @@ static void model_drop(const void *owner)
     uint8_t tag = (uint8_t)roll(3);
     unsigned i;
 
-    resp_pipe_drop(&line, owner, tag);
+    resp_pipe_drop(&line, owner, tag, tag);
     for (i = 0; i < model.count; i++)
         if (model.due[i].owner == owner && model.due[i].tag == tag)
             model.due[i].owner = NULL;

@@ -1,0 +1,197 @@
+/* conditions.c - what an acquire costs when servers hang or refuse, and what an operation costs when a
+   program holds many locks. Medians; the ratios are to the same thing measured right before.
+
+   conditions [QUICK]    QUICK: a tenth of the rounds
+
+   SPDX-FileCopyrightText: the redlock authors
+   SPDX-License-Identifier: MIT */
+#define _DEFAULT_SOURCE
+#include "figures.h"
+#include "redlock.h"
+#include "servers.h"
+
+#include <string.h>
+#include <sys/resource.h>
+
+enum { NODES = 5, HELD_MAX = 10000, SAMPLES = 3000 };
+
+static struct server servers[NODES];
+static struct redlock_node nodes[NODES];
+static struct redlock client;
+static struct redlock_lock probe, held[HELD_MAX];
+static char names[HELD_MAX][16];
+static double acquires_us[SAMPLES], pairs_us[SAMPLES];
+static long samples = SAMPLES, failures;
+
+static void begin(const struct redlock_settings *settings)
+{
+    int i;
+
+    for (i = 0; i < NODES; i++)
+        nodes[i].address = servers[i].address;
+    redlock_init(&client, redlock_posix(), nodes, NODES, settings);
+    redlock_lock_init(&probe, "probe", 5, 30000);
+}
+
+static void serve(double ms)
+{
+    double until = now_us() + ms * 1000;
+    uint8_t events[NODES];
+    unsigned i;
+
+    while (now_us() < until) {
+        uint64_t wait_us = redlock_tick(&client);
+        while (redlock_next_done(&client) != NULL)
+            continue;
+        for (i = 0; i < NODES; i++)
+            events[i] = (uint8_t)redlock_interest(&client, i);
+        redlock_posix()->wait(NULL, nodes, NODES, wait_us < 10000 ? wait_us : 10000, events);
+        for (i = 0; i < NODES; i++)
+            if (events[i] != 0)
+                redlock_event(&client, i, events[i]);
+    }
+}
+
+/* The median acquire; the slowest of the first hundred in *slowest_us. */
+static double acquire_us(double *slowest_us)
+{
+    long i;
+
+    *slowest_us = 0;
+    for (i = 0; i < samples; i++) {
+        double start = now_us();
+        failures += redlock_acquire(&client, &probe, 0) != REDLOCK_OK;
+        acquires_us[i] = now_us() - start;
+        redlock_release(&client, &probe, 1000);
+        pairs_us[i] = now_us() - start;
+        if (i < 100 && acquires_us[i] > *slowest_us)
+            *slowest_us = acquires_us[i];
+    }
+    return quantile(acquires_us, samples, 0.5);
+}
+
+static void hang(int count)
+{
+    for (; count > 0; count--)
+        server_pause(&servers[NODES - count]);
+}
+
+static void faults(void)
+{
+    static const struct redlock_settings usual = {.node_timeout_ms = 50};
+    static const char *const what[] = {"one hung", "one refuses", "two hung", "one of each"};
+    double healthy, slowest, first, now;
+    int i;
+
+    printf("\nAcquire with servers in trouble, 5 nodes, defaults, %ld in each: median us\n",
+           samples);
+    printf("              all well   in trouble   ratio   slowest of the first 100   no lock\n");
+    for (i = 0; i < 4; i++) {
+        begin(&usual);
+        acquire_us(&slowest); /* connected */
+        healthy = acquire_us(&slowest);
+        failures = 0;
+        if (i != 1)
+            hang(i == 2 ? 2 : 1);
+        if (i & 1)
+            server_kill(&servers[0]);
+        acquire_us(&first);
+        now = acquire_us(&slowest);
+        printf("%-12s  %8.1f     %8.1f   %5.2f   %12.1f               %8ld\n", what[i], healthy,
+               now, now / healthy, first, failures);
+        figure("faults", what[i], 5, "ratio", now / healthy);
+        figure("faults", what[i], 5, "first_us", first);
+        server_resume(&servers[NODES - 1]);
+        server_resume(&servers[NODES - 2]);
+        if (i & 1)
+            server_restart(&servers[0]);
+        redlock_deinit(&client);
+    }
+}
+
+static double cpu_us(void)
+{
+    struct rusage used;
+
+    getrusage(RUSAGE_SELF, &used);
+    return ((double)used.ru_utime.tv_sec + (double)used.ru_stime.tv_sec) * 1e6 +
+           (double)used.ru_utime.tv_usec + (double)used.ru_stime.tv_usec;
+}
+
+static long extensions(int count)
+{
+    long sum = 0;
+    int i;
+
+    for (i = 0; i < count; i++)
+        sum += held[i].extended;
+    return sum;
+}
+
+/* So many locks are held and extended by themselves: what a pair costs beside them, and what each of their
+   extensions costs. */
+static void many_held(void)
+{
+    static const struct redlock_settings patient = {.node_timeout_ms = 2000, .stall_ms = 10000};
+    static const int counts[] = {1, 10, 100, 1000, HELD_MAX};
+    double first = 0;
+    int n, i;
+
+    printf("\nLocks that are held and extended by themselves, ttl 3 s\n");
+    printf("    held   pair beside them, CPU us   ratio   extension, CPU us   lost\n");
+    for (n = 0; n < 5; n++) {
+        double before, slowest, pair, each;
+        long extended, lost = 0;
+        begin(&patient);
+        for (i = 0; i < counts[n]; i++) {
+            snprintf(names[i], sizeof names[i], "held%05d", i);
+            redlock_lock_init(&held[i], names[i], 9, 600000);
+            if (redlock_acquire(&client, &held[i], 1000) == REDLOCK_OK)
+                redlock_keep_start(&client, &held[i], 60000);
+        }
+        acquire_us(&slowest);
+        before = cpu_us();
+        acquire_us(&slowest);
+        pair = (cpu_us() - before) / (double)samples;
+        first = n == 0 ? pair : first;
+        for (i = 0; i < counts[n]; i++) { /* extended from now on, every second */
+            redlock_cancel(&client, &held[i]);
+            held[i].ttl_ms = 600000;
+        }
+        serve(50);
+        for (i = 0; i < counts[n]; i++) {
+            redlock_release(&client, &held[i], 1000);
+            redlock_lock_init(&held[i], names[i], 9, 3000);
+            if (redlock_acquire(&client, &held[i], 1000) == REDLOCK_OK)
+                redlock_keep_start(&client, &held[i], 60000);
+        }
+        serve(1500);
+        extended = extensions(counts[n]);
+        before = cpu_us();
+        serve(samples == SAMPLES ? 6000 : 2000);
+        each = cpu_us() - before;
+        extended = extensions(counts[n]) - extended;
+        for (i = 0; i < counts[n]; i++)
+            lost += redlock_remaining_ms(&client, &held[i]) == 0;
+        printf("%8d   %24.1f   %5.2f   %17.1f   %4ld\n", counts[n], pair, pair / first,
+               each / (double)(extended > 0 ? extended : 1), lost);
+        figure("held", "pair", counts[n], "cpu_us", pair);
+        figure("held", "extension", counts[n], "cpu_us",
+               each / (double)(extended > 0 ? extended : 1));
+        redlock_deinit(&client);
+        for (i = 0; i < NODES; i++) {
+            char reply[64];
+            server_ask(&servers[i], reply, sizeof reply, "FLUSHALL", NULL);
+        }
+    }
+}
+
+int main(int argc, char **argv)
+{
+    (void)argv;
+    samples = argc > 1 ? SAMPLES / 10 : SAMPLES;
+    servers_start(servers, NODES, NULL);
+    faults();
+    many_held();
+    return 0;
+}
