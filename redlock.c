@@ -367,15 +367,7 @@ static void rl_server_trouble(struct redlock_node *node, const char *what, struc
 
 static void rl_put_token(struct resp_writer *w, const struct redlock_lock *op)
 {
-    static const char digits[] = "0123456789abcdef";
-    char hex[RL_TOKEN_HEX];
-    unsigned i;
-
-    for (i = 0; i < sizeof op->token; i++) {
-        hex[2 * i] = digits[op->token[i] >> 4];
-        hex[2 * i + 1] = digits[op->token[i] & 15];
-    }
-    resp_put_joined(w, hex, op->label_only ? 0 : sizeof hex, op->label, op->label_size);
+    resp_put_hex(w, op->token, op->label_only ? 0 : sizeof op->token, op->label, op->label_size);
 }
 
 /* Whether a command takes the lock: then it is never sent twice. R1 */
@@ -659,47 +651,39 @@ static void rl_transmit(struct redlock *c, struct redlock_node *node)
 
 /* A command as it was queued on the node before: most nodes are sent the same. */
 struct rl_same {
-    const uint8_t *bytes; /* in that node's queue; NULL: none yet */
-    size_t size;
+    struct resp_writer w; /* what was written, in that node's queue. NULL: nothing */
     uint8_t command, heals;
 };
-
-static struct resp_writer rl_encode(struct redlock_node *node, const struct redlock_lock *op,
-                                    uint8_t command, const struct rl_same *same)
-{
-    struct resp_writer w = resp_pipe_begin(&node->priv.pipe);
-    int heals = rl_heals(op, command, rl_bit(node->priv.index));
-
-    if (same->bytes != NULL && same->command == command && same->heals == heals)
-        resp_put_again(&w, same->bytes, same->size);
-    else
-        rl_put_command(&w, op, command, heals);
-    return w;
-}
 
 /* Queues a command of `op` on a node; 0 when there is no room. */
 static int rl_queue(struct redlock *c, struct redlock_node *node, struct redlock_lock *op,
                     uint8_t command, struct redlock_lock *owner, struct rl_same *same)
 {
-    struct resp_writer w = rl_encode(node, op, command, same);
-    int idle;
+    uint8_t heals = (uint8_t)rl_heals(op, command, rl_bit(node->priv.index));
+    const uint8_t *bytes = same->command == command && same->heals == heals ? same->w.bytes : NULL;
+    size_t size = same->w.used;
+    int tries, queued;
 
-    if (w.overflow) { /* make room, once */
-        rl_transmit(c, node);
-        if (rl_is_up(node))
-            w = rl_encode(node, op, command, same);
+    for (tries = 0;; tries++) {
+        same->w = resp_pipe_begin(&node->priv.pipe);
+        if (bytes != NULL)
+            resp_put_again(&same->w, bytes, size);
+        else
+            rl_put_command(&same->w, op, command, heals);
+        if (!same->w.overflow || tries > 0)
+            break;
+        rl_transmit(c, node); /* makes room, once */
+        if (!rl_is_up(node))
+            break;
     }
-    same->bytes = NULL; /* which may have been sent */
-    idle = !resp_pipe_waits(&node->priv.pipe);
-    if (!resp_pipe_commit(&node->priv.pipe, &w, owner, command))
-        return 0;
-    if (idle)
-        node->priv.mark_us = c->priv.now_us;
-    same->bytes = w.bytes;
-    same->size = w.used;
-    same->heals = (uint8_t)rl_heals(op, command, rl_bit(node->priv.index));
     same->command = command;
-    return 1;
+    same->heals = heals;
+    if (!resp_pipe_waits(&node->priv.pipe) && !same->w.overflow)
+        node->priv.mark_us = c->priv.now_us;
+    queued = resp_pipe_commit(&node->priv.pipe, &same->w, owner, command);
+    if (!queued)
+        same->w.bytes = NULL; /* nor what was there before: it may have been sent */
+    return queued;
 }
 
 /* The command that `op` is to be sent to a node now. The server's own does not do for several keys; nor to
@@ -760,7 +744,7 @@ static int rl_queue_vote(struct redlock *c, struct redlock_node *node, struct re
 /* Queues the present command of `op` where it is still to be queued and can be. R2 */
 static void rl_queue_all(struct redlock *c, struct redlock_lock *op)
 {
-    struct rl_same same = {NULL, 0, 0, 0};
+    struct rl_same same = {{NULL, 0, 0, 0}, 0, 0};
     unsigned i;
 
     for (i = 0; i < c->priv.count && op->priv.todo != 0; i++) {
@@ -1133,7 +1117,7 @@ static void rl_retry(struct redlock *c, struct redlock_lock *op)
    that does not even take bytes is given up. R4 */
 static void rl_step_owing(struct redlock *c, struct redlock_lock *op)
 {
-    struct rl_same same = {NULL, 0, 0, 0};
+    struct rl_same same = {{NULL, 0, 0, 0}, 0, 0};
     unsigned i;
 
     if (op->priv.due_us == 0) { /* a loss is told at once */

@@ -73,6 +73,25 @@ void resp_put_joined(struct resp_writer *w, const void *head, size_t head_size, 
         w->used = before;
 }
 
+void resp_put_hex(struct resp_writer *w, const uint8_t *bytes, size_t size, const void *tail,
+                  size_t tail_size)
+{
+    static const char digits[] = "0123456789abcdef";
+    size_t before = w->used, i;
+
+    resp_put_head(w, '$', (uint32_t)(2 * size + tail_size));
+    if (2 * size > w->size - w->used)
+        w->overflow = 1;
+    for (i = 0; i < size && !w->overflow; i++) {
+        w->bytes[w->used++] = (uint8_t)digits[bytes[i] >> 4];
+        w->bytes[w->used++] = (uint8_t)digits[bytes[i] & 15];
+    }
+    resp_put_again(w, tail, tail_size);
+    resp_put_again(w, "\r\n", 2);
+    if (w->overflow)
+        w->used = before;
+}
+
 void resp_put_bytes(struct resp_writer *w, const void *data, size_t size)
 {
     resp_put_joined(w, data, size, NULL, 0);

@@ -60,6 +60,9 @@ RESP_API void resp_put_again(struct resp_writer *w, const void *bytes, size_t si
 /* One word made of two pieces; a piece of size 0 may be NULL. */
 RESP_API void resp_put_joined(struct resp_writer *w, const void *head, size_t head_size,
                               const void *tail, size_t tail_size);
+/* The same, the first of them as two hex digits for each byte. */
+RESP_API void resp_put_hex(struct resp_writer *w, const uint8_t *bytes, size_t size,
+                           const void *tail, size_t tail_size);
 
 /* ---- Decoder -------------------------------------------------------------------------------- */
 

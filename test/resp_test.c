@@ -688,6 +688,9 @@ static const struct {
     {BYTES("$10\r\n4294967295\r\n")},
     {BYTES("$4\r\na\0\r\n\r\n")},
     {BYTES("$0\r\n\r\n")},
+    {BYTES("$11\r\n00ff1a tail\r\n")},
+    {BYTES("$0\r\n\r\n")},
+    {BYTES("$2\r\nOK\r\n")},
     {BYTES("$13\r\nhead and tail\r\n")},
 };
 
@@ -722,6 +725,15 @@ static void put_nth(struct resp_writer *w, unsigned nth)
         break;
     case 8:
         resp_put_joined(w, NULL, 0, NULL, 0);
+        break;
+    case 9:
+        resp_put_hex(w, (const uint8_t *)"\0\xff\x1a", 3, " tail", 5);
+        break;
+    case 10:
+        resp_put_hex(w, NULL, 0, NULL, 0);
+        break;
+    case 11:
+        resp_put_again(w, "$2\r\nOK\r\n", 8);
         break;
     default:
         resp_put_joined(w, "head ", 5, "and tail", 8);
