@@ -120,7 +120,9 @@ enum {
     RL_WOKEN_MAX = 6,        /* how often those who were woken in vain draw further apart. R7 */
     RL_REDIAL_MIN_MS = 50,   /* first pause after a failed dial; doubles */
     RL_REDIAL_MAX_MS = 1600, /* longest, before jitter of half of it to both sides */
-    RL_READS_MAX = 32,       /* receives per event: a chatty node must not hold the loop */
+    RL_READ =
+        RESP_OUT_MAX < 2048 ? 96 : 2048, /* bytes at once: of stack, so few on small machines */
+    RL_READS_MAX = 32, /* receives per event: a chatty node must not hold the loop */
     RL_TOKEN_HEX = 40
 };
 
@@ -1678,7 +1680,7 @@ static void rl_take(struct redlock *c, struct redlock_node *node, const uint8_t 
 
 static void rl_receive(struct redlock *c, struct redlock_node *node)
 {
-    uint8_t bytes[96];
+    uint8_t bytes[RL_READ];
     unsigned rounds;
 
     for (rounds = 0; rounds < RL_READS_MAX && rl_is_up(node); rounds++) {

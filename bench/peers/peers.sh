@@ -1,6 +1,6 @@
 #!/bin/sh
 # peers.sh BUILD_DIR [ROUNDS] - the library and other locks at the same work, in turns, on the same servers: five
-# redis-servers (redis-py uses one of them), and etcd with one member and with three, which keep their data on
+# redis-servers (redis-py uses one of them, as ours-1 does), and etcd with one member and with three, which keep their data on
 # disk as they always do. What can't be had here is left out, and said.
 #
 # Each program is called as PROGRAM MODE NUMBER default|best ADDRESS..., where MODE is
@@ -34,7 +34,7 @@ cc='gcc -std=c99 -O2 -g -D_POSIX_C_SOURCE=200809L -I. -Ibench'
 mkdir -p "$build/peers"
 $cc bench/peers/ours.c redlock.c resp.c net.c -o "$build/peers/ours" || exit 1
 $cc -DRESP_OUT_MAX=16384 -DRESP_PIPELINE_MAX=255 bench/peers/ours.c redlock.c resp.c net.c -o "$build/peers/ours-large" || exit 1
-peers='ours hiredis node redis-py etcd etcd-3' missing=
+peers='ours ours-1 hiredis node redis-py etcd etcd-3' missing=
 leave_out() { # PEER WHY
     peers=$(echo " $peers " | sed "s/ $1 / /")
     missing="$missing
@@ -86,6 +86,7 @@ run() { # PEER MODE NUMBER SETTING
     # shellcheck disable=SC2086 # a list of words
     case $1 in
     ours) timeout 120 "$build/peers/ours" "$2" "$3" "$4" $nodes ;;
+    ours-1) timeout 120 "$build/peers/ours" "$2" "$3" "$4" ${nodes%% *} ;;
     ours-large) timeout 120 "$build/peers/ours-large" "$2" "$3" "$4" $nodes ;;
     hiredis) timeout 120 "$build/peers/hiredis" "$2" "$3" "$4" $nodes ;;
     node) timeout 120 node "$build/interop/node.js" "$2" "$3" "$4" $nodes ;;
