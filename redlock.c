@@ -1006,8 +1006,8 @@ static uint32_t rl_quick_us(const struct redlock *c, unsigned times)
 {
     uint32_t most = c->priv.settings.node_timeout_ms * 500U, us = rl_decision_us(c);
 
-    if (us < 250)
-        us = 250;
+    if (us < 100)
+        us = 100;
     for (; times > 0 && us < most; times--)
         us *= 2;
     return us < most ? us : most;
