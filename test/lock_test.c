@@ -1,5 +1,7 @@
 /* lock_test.c - the lock's rules, one by one, on servers and a clock that the test commands. "r04" is
-   rule 4 in the head of redlock.c. "T19" is a way in which another Redlock client was seen to fail.
+   rule 4 in the head of redlock.c. "T19" is a way in which another Redlock client was seen to fail. What can't
+   happen here has no test: T42 and T44, as the time left is asked of the own clock, not of the servers; T48
+   and T49, as there are no semaphores and no locks for readers; T50, as nothing wraps the caller's work.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
@@ -135,6 +137,22 @@ static void r02_all_nodes_at_once(void)
         others += fake_log[i].at_us != fake_log[0].at_us || fake_log[i].kind != 'S' ||
                   strcmp(fake_log[i].token, fake_log[0].token) != 0;
     is_int((int)others, 0, "r02: the same SET, without waiting for one another");
+}
+
+static void r03_wall_clocks_decide_nothing(void)
+{
+    static const uint64_t clocks[] = {0, (uint64_t)1 << 50, ((uint64_t)1 << 50) + 10000000};
+    unsigned i;
+
+    for (i = 0; i < 3; i++) {
+        begin_with_defaults(3);
+        fake_wall_us = clocks[i];
+        is_int(acquire(0), REDLOCK_OK, "r03 T10: whatever the time is here");
+        ok(fake_find(0, "k", 1)->until_us == fake_log[fake_logged - 1].at_us + 10000 * MS,
+           "r03 T10: the key lives for its ttl, by the server's clock");
+        fake_wall_us += (uint64_t)3600000 * MS;
+        ok(redlock_remaining_ms(&client, &lock) > 9800, "r03 T10: and is held for as long here");
+    }
 }
 
 static void r03_decides_at_the_quorum(void)
@@ -628,7 +646,7 @@ static void r06_results_are_distinct(void)
     held_by("one", 0, 1);
     held_by("two", 2, 3);
     held_by("three", 4, 4);
-    is_int(acquire(0), REDLOCK_SPLIT, "r06: refused by all, but no one has a quorum: split");
+    is_int(acquire(0), REDLOCK_SPLIT, "r06 T45: refused by all, but no one has a quorum: split");
     begin(5);
     held_by("one", 0, 2);
     held_by("two", 3, 4);
@@ -1022,7 +1040,7 @@ static void r08_extension_that_comes_too_late(void)
     acquire(0);
     fake_pass(&client, 10 * MS);
     fake_sleep_us = 9900 * MS;
-    is_int(extend(), REDLOCK_TOO_LATE, "r08: the process slept through the new validity");
+    is_int(extend(), REDLOCK_TOO_LATE, "r08 T34: the process slept through the new validity");
     is_int((int)redlock_remaining_ms(&client, &lock), 0, "r08: nothing is left of the old one");
 }
 
@@ -1352,6 +1370,45 @@ static void r10_loss_is_told_by_the_clock(void)
     is_int(lock.status, REDLOCK_LOST, "r10: lost when it is over, to the millisecond");
     ok(fake_now_us <= until + 1, "r10: not later");
     is_int((int)redlock_remaining_ms(&client, &lock), 0, "r10: nothing is left");
+}
+
+/* However the caller wants his acquires to be repeated. */
+static void r10_loss_whatever_the_retries(void)
+{
+    static const uint32_t retries[] = {REDLOCK_ZERO, 1, 254};
+    unsigned i, n;
+
+    for (n = 0; n < 3; n++) {
+        memset(&settings, 0, sizeof settings);
+        settings.retries = retries[n];
+        begin(3);
+        acquire(0);
+        redlock_keep_start(&client, &lock, 1000);
+        fake_pass(&client, 15000 * MS);
+        ok(lock.status == REDLOCK_PENDING && lock.extended >= 4, "r10 T25: extended %u times",
+           lock.extended);
+        for (i = 0; i < 3; i++)
+            fake_nodes[i].hung = 1;
+        fake_pass(&client, 10000 * MS);
+        is_int(lock.status, REDLOCK_LOST, "r10 T25: and its loss is told");
+    }
+}
+
+/* An old handle of the same key is released: the newer one goes on. */
+static void r10_two_of_one_key(void)
+{
+    struct redlock_lock old;
+
+    begin_with_defaults(3);
+    redlock_lock_init(&old, "k", 1, 10000);
+    redlock_acquire(&client, &old, 0);
+    fake_pass(&client, 11000 * MS); /* its time is over */
+    acquire(0);
+    redlock_keep_start(&client, &lock, 1000);
+    is_int((int)redlock_release(&client, &old, 100), REDLOCK_LOST, "r10 T29: a stale handle");
+    fake_pass(&client, 20000 * MS);
+    ok(lock.status == REDLOCK_PENDING && lock.extended >= 5,
+       "r10 T29: the newer one was extended %u times since", lock.extended);
 }
 
 static void r10_kept_through_failures(void)
@@ -1795,6 +1852,7 @@ static void r16_one_round_trip(void)
     ok(lock.fence == first + 1, "r16: the next token is larger");
     is_int(extend(), REDLOCK_OK, "r16: extended");
     ok(lock.fence == first + 1, "r16: an extension keeps the token");
+    ok(fake_find(0, "k:fence", 7)->until_us == UINT64_MAX, "r16 T47: and the count has no ttl");
     release(100);
     fake_wall_us -= 1000000;
     is_int(acquire(0), REDLOCK_OK, "r16: with a wall clock that went back");
@@ -2401,7 +2459,7 @@ static void bad_arguments_reach_nobody(void)
     REFUSED("empty key", bad.key_size = 0);
     REFUSED("long key", bad.key_size = REDLOCK_KEY_MAX + 1);
     REFUSED("very long key", redlock_lock_init(&bad, "k", 65537, 1000));
-    REFUSED("ttl 0", bad.ttl_ms = 0);
+    REFUSED("T53: ttl 0", bad.ttl_ms = 0);
     REFUSED("ttl of 9 ms", bad.ttl_ms = 9);
     REFUSED("ttl of 2^31 ms", bad.ttl_ms = 0x80000000U);
     REFUSED("label without bytes", bad.label_size = 3);
@@ -2454,7 +2512,7 @@ static void bad_settings(void)
     redlock_deinit(&client);
     for (i = 0; i < sizeof cases / sizeof *cases; i++) {
         is_int((int)redlock_init(&client, fake_io(), nodes, 5, &cases[i].settings),
-               REDLOCK_BAD_ARGUMENT, "setting out of range: %s", cases[i].name);
+               REDLOCK_BAD_ARGUMENT, "T52: setting out of range: %s", cases[i].name);
         ok(strstr(nodes[0].trouble, cases[i].name) != NULL, "and named: %s", nodes[0].trouble);
     }
     memset(&client, 0xaa, sizeof client);
@@ -2736,6 +2794,7 @@ int main(void)
     r01_a_set_is_never_sent_again();
     r01_t1_is_read_before_the_first_byte();
     r02_all_nodes_at_once();
+    r03_wall_clocks_decide_nothing();
     r03_decides_at_the_quorum();
     r03_validity_must_be_positive();
     r03_drift_has_a_floor();
@@ -2796,6 +2855,8 @@ int main(void)
     r10_kept_by_itself();
     r10_kept_up_to_a_limit();
     r10_loss_is_told_by_the_clock();
+    r10_loss_whatever_the_retries();
+    r10_two_of_one_key();
     r10_kept_through_failures();
     r10_kept_though_nodes_come_back_late();
     r10_failing_at_once_is_no_loop();
