@@ -1044,6 +1044,26 @@ static void r08_extension_that_comes_too_late(void)
     is_int((int)redlock_remaining_ms(&client, &lock), 0, "r08: nothing is left of the old one");
 }
 
+static void r08_a_cancelled_extension(void)
+{
+    uint64_t valid_until_us;
+
+    begin_with_defaults(3);
+    warm_up();
+    acquire(0);
+    fake_pass(&client, 1000 * MS);
+    valid_until_us = lock.valid_until_us;
+    is_int((int)redlock_extend_start(&client, &lock), REDLOCK_PENDING, "r08: an extension");
+    redlock_tick(&client); /* it is sent */
+    redlock_cancel(&client, &lock);
+    fake_pass(&client, 20 * MS);
+    is_int(lock.status, REDLOCK_CANCELLED, "r08: cancelled before it was answered");
+    ok(redlock_next_done(&client) == &lock, "r08: and is told so");
+    ok(lock.valid_until_us == valid_until_us && votes(lock.members) == 3,
+       "r08: the old validity stands, the answers are dropped");
+    is_int(extend(), REDLOCK_OK, "r08: and it can be extended");
+}
+
 static void r08_no_longer_than_what_is_left(void)
 {
     uint64_t start;
@@ -2841,6 +2861,7 @@ int main(void)
     r08_compares();
     r05_a_lost_lock_leaves_no_votes();
     r08_extension_that_comes_too_late();
+    r08_a_cancelled_extension();
     r08_no_longer_than_what_is_left();
     r09_an_extension_heals();
     r09_healed_nodes_do_not_count_at_once();
