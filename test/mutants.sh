@@ -16,7 +16,7 @@ R1|s/rl_random\(c, op->token, sizeof op->token\) != 0/op->priv.attempts < 2 && $
 R1|s/if \(!rl_takes\(command\) && node->priv.useful/if (node->priv.useful/|a SET is not sent again
 R1|s/(rl_set\(&op->members, op->granted\);\s+op->extended = 0)/op->priv.started_us = c->priv.now_us; op->valid_until_us = rl_valid_until(c, op); $1/|T1 is before the first byte
 R2|s/(rl_bits\(op->priv.agreed\) >= c->priv.quorum\) \{)/op->priv.waits == 0 \&\& $1/|not one after the other: the quorum is enough
-R2|s/same->bytes = NULL;/;/|what has left a queue is not copied out of it
+R2|s/same->w.bytes = NULL;/;/|what has left a queue is not copied out of it
 R3|s/if \(rl_past\(c, rl_valid_until\(c, op\)\)\) \{\n\s+rl_lose/if (0) {rl_lose/|validity above 0
 R3|s/rl_past\(c, rl_valid_until\(c, op\)\)(\) \{\n\s+rl_lose)/c->priv.now_us > rl_valid_until(c, op)$1/|validity of 0 is not above 0
 R3|s/ \+ 1 \+ 2 \* RL_MS_US;/ + 1;/|2 ms of drift
