@@ -37,7 +37,9 @@
    R11 A release goes to all nodes, also to those that never answered. Where the server has a command of
        its own that compares and deletes, DELIFEQ or DELEX, it is that instead of the script. Each
        connection finds out for itself, by sending one behind a script that has deleted the key already.
-       Whatever it answers but "deleted", the script is sent after it and has the last word.
+       Whatever it answers but "deleted", the script is sent after it and has the last word; unless the
+       release is decided by then: should the server have lost its command meanwhile, on the same
+       connection, a key stays there for its ttl.
    R12 Every connection begins with a greeting: HELLO 3 with user and password, or where that is not
        known AUTH; then SELECT. Nothing else is sent before it, and nothing counts before all of it
        is answered. What the permissions deny and is not needed is done without.

@@ -2324,7 +2324,7 @@ static void r11_own_commands_are_tried_once(void)
 
     begin_native(3, 0);
     for (i = 0; i < 2; i++) {
-        redlock_lock_init(&locks[i], "ab" + i, 1, 10000);
+        redlock_lock_init(&locks[i], &"ab"[i], 1, 10000);
         redlock_acquire(&client, &locks[i], 0);
     }
     for (i = 0; i < 2; i++)
