@@ -21,14 +21,14 @@
 
 /* ---- Encoder -------------------------------------------------------------------------------- */
 
-void resp_put_again(struct resp_writer *w, const void *data, size_t size)
+void resp_put_again(struct resp_writer *w, const void *bytes, size_t size)
 {
     if (w->overflow || size > w->size - w->used) {
         w->overflow = 1;
         return;
     }
     if (size > 0) /* memcpy must not see NULL, not even for nothing */
-        memcpy(w->bytes + w->used, data, size);
+        memcpy(w->bytes + w->used, bytes, size);
     w->used += size;
 }
 
