@@ -17,7 +17,7 @@ TIGHT = -DRESP_PIPELINE_MAX=4 -DRESP_DEPTH_MAX=2 -DREDLOCK_POOL_MAX=20 -DRESP_OU
 LEAN = -DREDLOCK_FENCING=0 -DREDLOCK_SEVERAL_KEYS=0 -DREDLOCK_WAKE_UP=0 -DREDLOCK_NATIVE=0 -DRESP_OUT_MAX=349
 
 .PHONY: all help deps deps-demo deps-test deps-model deps-interop deps-figures deps-bench deps-machines deps-vendor demo test shared install dist amalgamation mutants model interop machines coverage size bench style analyze sim soak fuzz clean test-build test-servers bench-servers bench-quick \
-        test-examples test-threads test-torture test-partition test-cpp test-vendor test-valgrind $(VARIANTS:%=test-%)
+        test-examples test-short test-threads test-torture test-partition test-cpp test-vendor test-valgrind $(VARIANTS:%=test-%)
 .DELETE_ON_ERROR:
 
 all: $(B)/libredlock.a ## build the static library (the default)
@@ -118,6 +118,12 @@ $(foreach v,$(VARIANTS),$(eval $(call variant,$(v))))
 test-valgrind: $(PROGRAMS:%=$(B)/gcc/%)
 	prove -j 4 -e 'test/valgrind.sh' $^
 
+# The shortest memory for what servers say.
+test-short: test/lock_test.c test/fake.c test/mini.c $(LIB) $(HEADERS)
+	@mkdir -p $(B)/short
+	gcc $(SAN) -DRESP_TEXT_MAX=15 -O1 -g $(WARN) $(POSIX) -I. -Itest $< test/fake.c test/mini.c redlock.c resp.c -o $(B)/short/lock_test
+	prove -e '' $(B)/short/lock_test
+
 test-threads: test/thread_test.c test/servers.c $(LIB) $(HEADERS)
 	@mkdir -p $(B)/threads
 	gcc -fsanitize=thread -O1 -g $(WARN) $(POSIX) -pthread -I. -Itest $< test/servers.c $(LIB) -o $(B)/threads/thread_test
@@ -161,7 +167,7 @@ test-build: $(LIB) $(HEADERS)
 	gcc $(WARN) $(POSIX) -I. examples/epoll.c $(LIB) -o $(B)/examples/epoll
 
 test: deps-test ## build and run all tests: two compilers, sanitizers, valgrind, single file, limits
-	@MAKE='$(MAKE)' PROGRAMS='$(PROGRAMS) thread_test torture_test partition_test hpp_test soak' test/all.sh $(VARIANTS:%=test-%) test-valgrind test-threads test-torture test-partition test-build test-cpp test-vendor test-examples sim soak fuzz mutants model analyze style
+	@MAKE='$(MAKE)' PROGRAMS='$(PROGRAMS) thread_test torture_test partition_test hpp_test soak' test/all.sh $(VARIANTS:%=test-%) test-short test-valgrind test-threads test-torture test-partition test-build test-cpp test-vendor test-examples sim soak fuzz mutants model analyze style
 
 # redlock.hpp by two compilers, from C++11 on.
 test-cpp: test/hpp_test.cpp redlock.hpp test/servers.c $(LIB) $(HEADERS)
@@ -251,6 +257,8 @@ $(B)/wide: bench/wide.c bench/figures.h test/mini.c test/mini.h redlock.c resp.c
 	@mkdir -p $(@D)
 	$(CC) -O2 -g $(WARN) $(POSIX) -I. -Itest $< test/mini.c redlock.c resp.c -o $@
 
-bench bench-quick: deps-bench ## the library against a floor, against other locks, with servers in trouble, over distances
+bench: ## the library against a floor, against other locks, with servers in trouble, over distances
+bench-quick: ## the same in a minute, without the other locks
+bench bench-quick: deps-bench
 	@$(MAKE) -s $(B)/bench $(B)/bench-large $(B)/handover $(B)/conditions $(B)/wide
 	@bench/bench.sh $(B) $(if $(findstring quick,$@),quick,full)

@@ -1595,7 +1595,8 @@ static void rl_hear_info(struct redlock *c, struct redlock_node *node, const str
 /* A server before version 6, or one that speaks RESP2 only. */
 static int rl_is_unknown(const struct resp_item *item)
 {
-    return strncmp(item->text, "NOPROTO", 7) == 0 || strstr(item->text, "unknown command") != NULL;
+    return strncmp(item->text, "NOPROTO", 7) == 0 || /* of a text that may be no longer than that */
+           strncmp(item->text, "ERR unknown com", 15) == 0;
 }
 
 /* Whether an item can be part of an answer to this command. */

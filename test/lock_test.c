@@ -492,7 +492,7 @@ static void r05_unasked_greeting_disconnects(void)
     fake_nodes[0].delay_us = 0;
     fake_nodes[0].hung = 1;
     is_int(acquire(0), REDLOCK_OK, "r05: the others decide");
-    ok(strstr(nodes[0].trouble, "max number of clients") != NULL, "r05: %s", nodes[0].trouble);
+    ok(strstr(nodes[0].trouble, "ERR max number") != NULL, "r05: %s", nodes[0].trouble);
 }
 
 static void r05_one_byte_at_a_time(void)
@@ -1671,6 +1671,7 @@ static void r12_wrong_password(void)
         fake_nodes[i].server.password = "right";
     nodes[0].password = "wrong-secret";
     fake_nodes[2].server.old = 1;
+    nodes[2].user = "somebody"; /* goes into its AUTH, as the password does */
     nodes[2].password = "wrong-secret";
     is_int(acquire(60000), REDLOCK_DENIED, "r12: wrong or no password: denied, not waited for");
     fake_pass(&client, 10 * MS);
@@ -2152,7 +2153,8 @@ static void who_holds_it(void)
     lock.holder = longer;
     lock.holder_size = sizeof longer;
     acquire(0);
-    ok(strcmp(longer, "0123456789abcdef-host7") == 0, "holder: all of it: %s", longer);
+    ok(strncmp(longer, "0123456789abcdef-host7", RESP_TEXT_MAX) == 0,
+       "holder: all of it, or of what is kept of an answer: %s", longer);
 }
 
 static void forks(void)
@@ -2489,8 +2491,12 @@ static void bad_arguments_reach_nobody(void)
     is_int((int)redlock_acquire(NULL, &bad, 0), REDLOCK_BAD_ARGUMENT, "no client");
     is_int((int)redlock_acquire(&zero, &bad, 0), REDLOCK_BAD_ARGUMENT, "a client without init");
     is_int((int)redlock_remaining_ms(NULL, NULL), 0, "remaining of nothing");
+    is_int((int)redlock_remaining_ms(&client, NULL), 0, "of no lock");
+    is_int((int)redlock_remaining_ms(&zero, &bad), 0, "with a client without init");
     redlock_cancel(&client, NULL);
+    redlock_cancel(NULL, &bad);
     redlock_forget(&client, NULL);
+    redlock_forget(NULL, &bad);
     redlock_deinit(NULL);
     redlock_deinit(&zero);
     is_int((int)fake_logged, 0, "nothing was sent");
@@ -2799,12 +2805,12 @@ static void no_token_in_trouble(void)
     fake_nodes[0].says = "-ERR unknown command 'EVAL', with args beginning with: 'x' '1' 'k'\r\n";
     acquire(0);
     fake_pass(&client, 10 * MS);
-    ok(strstr(nodes[0].trouble, "unknown command") != NULL &&
+    ok(strstr(nodes[0].trouble, "unknown com") != NULL &&
            strstr(nodes[0].trouble, "beginning") == NULL,
        "what a server repeats of our words is left out: %s", nodes[0].trouble);
-    fake_nodes[1].says = "-ERR \033[31m\001 red\r\n";
+    fake_nodes[1].says = "-ERR \033[31m\001\377 red\r\n";
     release(100);
-    ok(strstr(nodes[1].trouble, "?[31m? red") != NULL, "nor do control bytes get through: %s",
+    ok(strstr(nodes[1].trouble, "?[31m?? red") != NULL, "nor do control bytes get through: %s",
        nodes[1].trouble);
 }
 
