@@ -219,7 +219,7 @@ static unsigned add(const char **words, unsigned used, const char *const *more)
 /* In the child: becomes a redis-server. */
 static void become_server(const struct server *server)
 {
-    char port[12], log_of_keys[12], snapshot[12];
+    char port[12], log_of_keys[16], snapshot[16];
     const char *const file =
         server->options != NULL && server->options[0][0] == '/' ? server->options[0] : NULL;
     const char *const first[] = {"redis-server", file, NULL};
