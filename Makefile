@@ -249,7 +249,7 @@ $(B)/handover: bench/handover.c bench/figures.h test/servers.c test/servers.h $(
 bench-servers: deps-test $(B)/bench-large $(B)/bench-script ## SERVERS="..." releases by script and by the server's own command
 	@test/versions.sh $(B) bench $(SERVERS)
 
-$(B)/conditions: bench/conditions.c bench/figures.h test/servers.c test/servers.h $(LIB) $(HEADERS)
+$(B)/conditions: bench/conditions.c bench/figures.h test/side.h test/servers.c test/servers.h $(LIB) $(HEADERS)
 	@mkdir -p $(@D)
 	$(CC) -O2 -g $(WARN) $(POSIX) $(LARGE) -I. -Itest $< test/servers.c $(LIB) -o $@
 

@@ -671,7 +671,7 @@ static int rl_queue(struct redlock *c, struct redlock_node *node, struct redlock
     for (tries = 0;; tries++) {
         same->w = resp_pipe_begin(&node->priv.pipe);
         if (bytes != NULL)
-            resp_put_again(&same->w, bytes, size);
+            resp_put_raw(&same->w, bytes, size);
         else
             rl_put_command(&same->w, op, command, heals);
         if (!same->w.overflow || tries > 0)

@@ -21,7 +21,7 @@
 
 /* ---- Encoder -------------------------------------------------------------------------------- */
 
-void resp_put_again(struct resp_writer *w, const void *bytes, size_t size)
+void resp_put_raw(struct resp_writer *w, const void *bytes, size_t size)
 {
     if (w->overflow || size > w->size - w->used) {
         w->overflow = 1;
@@ -52,7 +52,7 @@ static void resp_put_head(struct resp_writer *w, char type, uint32_t number)
     *--start = (uint8_t)type;
     text[11] = '\r';
     text[12] = '\n';
-    resp_put_again(w, start, (size_t)(text + 13 - start));
+    resp_put_raw(w, start, (size_t)(text + 13 - start));
 }
 
 void resp_put_command(struct resp_writer *w, unsigned words)
@@ -66,9 +66,9 @@ void resp_put_joined(struct resp_writer *w, const void *head, size_t head_size, 
     size_t before = w->used;
 
     resp_put_head(w, '$', (uint32_t)(head_size + tail_size));
-    resp_put_again(w, head, head_size);
-    resp_put_again(w, tail, tail_size);
-    resp_put_again(w, "\r\n", 2);
+    resp_put_raw(w, head, head_size);
+    resp_put_raw(w, tail, tail_size);
+    resp_put_raw(w, "\r\n", 2);
     if (w->overflow)
         w->used = before;
 }
@@ -86,8 +86,8 @@ void resp_put_hex(struct resp_writer *w, const uint8_t *bytes, size_t size, cons
         w->bytes[w->used++] = (uint8_t)digits[bytes[i] >> 4];
         w->bytes[w->used++] = (uint8_t)digits[bytes[i] & 15];
     }
-    resp_put_again(w, tail, tail_size);
-    resp_put_again(w, "\r\n", 2);
+    resp_put_raw(w, tail, tail_size);
+    resp_put_raw(w, "\r\n", 2);
     if (w->overflow)
         w->used = before;
 }

@@ -55,8 +55,8 @@ RESP_API void resp_put_command(struct resp_writer *w, unsigned words); /* then `
 RESP_API void resp_put_bytes(struct resp_writer *w, const void *data, size_t size);
 RESP_API void resp_put_text(struct resp_writer *w, const char *text);  /* up to the first NUL */
 RESP_API void resp_put_number(struct resp_writer *w, uint32_t number); /* in decimal */
-/* Bytes that were encoded before, as they are: a command that another connection was sent too. */
-RESP_API void resp_put_again(struct resp_writer *w, const void *bytes, size_t size);
+/* Bytes as they are: encoded before, as when another connection was sent the same command. */
+RESP_API void resp_put_raw(struct resp_writer *w, const void *bytes, size_t size);
 /* One word made of two pieces; a piece of size 0 may be NULL. */
 RESP_API void resp_put_joined(struct resp_writer *w, const void *head, size_t head_size,
                               const void *tail, size_t tail_size);

@@ -9,6 +9,7 @@
 #include "figures.h"
 #include "redlock.h"
 #include "servers.h"
+#include "side.h"
 
 #include <string.h>
 #include <sys/resource.h>
@@ -31,25 +32,6 @@ static void begin(const struct redlock_settings *settings)
         nodes[i].address = servers[i].address;
     redlock_init(&client, redlock_posix(), nodes, NODES, settings);
     redlock_lock_init(&probe, "probe", 5, 30000);
-}
-
-static void serve(double ms)
-{
-    double until = now_us() + ms * 1000;
-    uint8_t events[NODES];
-    unsigned i;
-
-    while (now_us() < until) {
-        uint64_t wait_us = redlock_tick(&client);
-        while (redlock_next_done(&client) != NULL)
-            continue;
-        for (i = 0; i < NODES; i++)
-            events[i] = (uint8_t)redlock_interest(&client, i);
-        redlock_posix()->wait(NULL, nodes, NODES, wait_us < 10000 ? wait_us : 10000, events);
-        for (i = 0; i < NODES; i++)
-            if (events[i] != 0)
-                redlock_event(&client, i, events[i]);
-    }
 }
 
 /* The median acquire; the slowest of the first hundred in *slowest_us. */
@@ -128,6 +110,26 @@ static long extensions(int count)
     return sum;
 }
 
+static void hold(int count, uint32_t ttl_ms)
+{
+    int i;
+
+    for (i = 0; i < count; i++) {
+        redlock_lock_init(&held[i], names[i], 9, ttl_ms);
+        if (redlock_acquire(&client, &held[i], 1000) == REDLOCK_OK)
+            redlock_keep_start(&client, &held[i], 60000);
+    }
+}
+
+/* Also when a lock is lost meanwhile. */
+static void pass(long ms)
+{
+    long until = now_ms() + ms;
+
+    while (now_ms() < until)
+        serve(&client, until - now_ms());
+}
+
 /* So many locks are held and extended by themselves: what a pair costs beside them, and what each of their
    extensions costs. */
 static void many_held(void)
@@ -143,32 +145,21 @@ static void many_held(void)
         double before, slowest, pair, each;
         long extended, lost = 0;
         begin(&patient);
-        for (i = 0; i < counts[n]; i++) {
+        for (i = 0; i < counts[n]; i++)
             snprintf(names[i], sizeof names[i], "held%05d", i);
-            redlock_lock_init(&held[i], names[i], 9, 600000);
-            if (redlock_acquire(&client, &held[i], 1000) == REDLOCK_OK)
-                redlock_keep_start(&client, &held[i], 60000);
-        }
+        hold(counts[n], 600000); /* none of them is extended meanwhile */
         acquire_us(&slowest);
         before = cpu_us();
         acquire_us(&slowest);
         pair = (cpu_us() - before) / (double)samples;
         first = n == 0 ? pair : first;
-        for (i = 0; i < counts[n]; i++) { /* extended from now on, every second */
-            redlock_cancel(&client, &held[i]);
-            held[i].ttl_ms = 600000;
-        }
-        serve(50);
-        for (i = 0; i < counts[n]; i++) {
+        for (i = 0; i < counts[n]; i++)
             redlock_release(&client, &held[i], 1000);
-            redlock_lock_init(&held[i], names[i], 9, 3000);
-            if (redlock_acquire(&client, &held[i], 1000) == REDLOCK_OK)
-                redlock_keep_start(&client, &held[i], 60000);
-        }
-        serve(1500);
+        hold(counts[n], 3000); /* now each is, every second */
+        pass(1500);
         extended = extensions(counts[n]);
         before = cpu_us();
-        serve(samples == SAMPLES ? 6000 : 2000);
+        pass(samples == SAMPLES ? 6000 : 2000);
         each = cpu_us() - before;
         extended = extensions(counts[n]) - extended;
         for (i = 0; i < counts[n]; i++)

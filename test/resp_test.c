@@ -733,7 +733,7 @@ static void put_nth(struct resp_writer *w, unsigned nth)
         resp_put_hex(w, NULL, 0, NULL, 0);
         break;
     case 11:
-        resp_put_again(w, "$2\r\nOK\r\n", 8);
+        resp_put_raw(w, "$2\r\nOK\r\n", 8);
         break;
     default:
         resp_put_joined(w, "head ", 5, "and tail", 8);
