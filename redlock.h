@@ -81,8 +81,7 @@ extern "C" {
 #define REDLOCK_SEVERAL_KEYS 1 /* 0: a lock has one key */
 #endif
 #ifndef REDLOCK_NATIVE
-#define REDLOCK_NATIVE                                                                             \
-    1 /* 0: releases by script only, also where the server has DELIFEQ or DELEX. R11 */
+#define REDLOCK_NATIVE 1 /* 0: releases by script only, never by DELIFEQ or DELEX. R11 */
 #endif
 #ifndef REDLOCK_POOL_MAX
 #define REDLOCK_POOL_MAX 240 /* random bytes drawn at once, 20..255. RAM: 1 each, per client */
@@ -162,10 +161,10 @@ struct redlock_node {
         uint8_t greets;    /* its answers that are due */
         uint8_t heard;     /* of the answer that is coming: which part is next */
         uint8_t index, useful, replied;
-        uint8_t native,
-            native_is;  /* its own command that releases, and what is known of that. R11 */
-        uint8_t plain;  /* it knows no HELLO: RESP2 */
-        uint8_t denied; /* what is wrong with it will not mend itself */
+        uint8_t native;    /* its own command that releases, */
+        uint8_t native_is; /* and what is known of that. R11 */
+        uint8_t plain;     /* it knows no HELLO: RESP2 */
+        uint8_t denied;    /* what is wrong with it will not mend itself */
     } priv;
 };
 

@@ -33,7 +33,9 @@ extern "C" {
     8 /* replies due at once, 2..255, one not for owners. RAM: one pointer and 3 bytes each */
 #endif
 #ifndef RESP_OUT_MAX
-#define RESP_OUT_MAX 608 /* bytes waiting to be sent, up to 65535. RAM: 1 byte each */
+/* Bytes waiting to be sent, up to 65535. RAM: 1 byte each; from 2048 on 2 KB of stack too, as reads are larger
+   then. */
+#define RESP_OUT_MAX 608
 #endif
 #ifndef RESP_SIZE_MAX
 #define RESP_SIZE_MAX 1048576 /* a longer string, or more elements, than this is not believed */
