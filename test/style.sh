@@ -11,10 +11,10 @@ complain() {
     status=1
 }
 
-clang-format --dry-run --Werror ./*.[ch] ./*.hpp test/*.[ch] test/*.cpp examples/*.c bench/*.[ch] bench/peers/*.c || complain "run clang-format"
+clang-format --dry-run --Werror ./*.[ch] ./*.hpp test/*.[ch] test/*.cpp examples/*.c cli/*.[ch] bench/*.[ch] bench/peers/*.c || complain "run clang-format"
 
 # A function begins at a "{" in the first column and ends at a "}" there.
-long=$(awk 'FNR == 1 { start = 0 } /^{/ { start = FNR } /^}/ && start { if (FNR - start > 70) print FILENAME ":" start; start = 0 }' ./*.c)
+long=$(awk 'FNR == 1 { start = 0 } /^{/ { start = FNR } /^}/ && start { if (FNR - start > 70) print FILENAME ":" start; start = 0 }' ./*.c cli/*.c)
 [ -z "$long" ] || complain "functions above 70 lines: $long"
 
 twice=$(sed -n 's/^static [^=(]*[ *]\([a-z_0-9]*\)(.*/\1/p' redlock.c resp.c net.c url.c | sort | uniq -d)

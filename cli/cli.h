@@ -1,0 +1,166 @@
+/* cli.h - what the files of redlock(1) share: options, messages, exit statuses, a session with the nodes.
+
+   SPDX-FileCopyrightText: the redlock authors
+   SPDX-License-Identifier: MIT */
+#ifndef CLI_H
+#define CLI_H
+
+#include "redlock.h"
+#include "url.h"
+
+#include <stdio.h>
+
+/* Exit statuses: sysexits.h where there is one that fits; below 126, which belong to the shell. */
+enum {
+    EXIT_USAGE = 64,
+    EXIT_UNAVAILABLE = 69, /* no quorum answers: nothing is known */
+    EXIT_BUG = 70,
+    EXIT_SYSTEM = 71, /* no process, pipe or memory */
+    EXIT_HELD = 75,   /* another has the lock. -E says another number */
+    EXIT_DENIED = 77, /* a quorum refuses who we are */
+    EXIT_CONFIG = 78, /* no nodes, bad address, file that others may read */
+    EXIT_LOST = 79    /* the lock is not ours (any more) */
+};
+
+#define FOREVER_MS (-1L) /* of a duration: not limited, or not said */
+
+/* A node as it was written, and as the library wants it. */
+struct target {
+    struct redlock_url url; /* url.address is what we print: it holds no secret */
+    char address[108];      /* numeric, or unix: */
+};
+
+/* All options of all verbs; which verb knows which stands in main.c. Durations in milliseconds. */
+struct options {
+    const char *config, *auth_file, *prefix, *id, *label, *signal, *on_lost;
+    char *nodes; /* all lists, one behind the other */
+    long node_timeout_ms, wait_ms, ttl_ms, kill_after_ms, min_hold_ms, max_hold_ms;
+    long unavailable_ms, duration_ms, clock_window_ms;
+    long conflict_status, status_fd, count, clients;
+    int verbose, quiet, json, log_levels, askpass, no_auth_warning, insecure;
+    int nonblock, no_renew, keep, foreground, new_group, no_guard, anonymous, preserve_status;
+    int fence, clear_env, shell, force, yes;
+    int read_only, require_durable, strict, nagios, prometheus; /* check */
+    int contend, csv;                                           /* bench */
+};
+extern struct options options;
+
+/* The nodes, once nodes_load has read them. */
+extern struct target targets[REDLOCK_NODES_MAX];
+extern unsigned target_count;
+
+/* Reads addresses and passwords and looks up names, and sets options.node_timeout_ms if it was not said;
+   exits with 78 and a message if they can't be used. In nodes.c. */
+void nodes_load(void);
+/* One line of the configuration file after the other goes to `add`: 0, or -1 if it knows no such key.
+   In nodes.c. */
+void config_load(const char *path, int must_be,
+                 int (*add)(const char *key, const char *value, const char *where));
+
+/* ---- Text, in text.c ---- */
+
+enum level { LOG_ERROR = 3, LOG_WARNING = 4, LOG_NOTICE = 5, LOG_DEBUG = 7 }; /* as syslog counts */
+
+/* "redlock: ..." on stderr; notices not with -q, debug only with -v. */
+void say(enum level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* The same as an error, and the end. */
+void die(int status, const char *format, ...) __attribute__((format(printf, 2, 3), noreturn));
+
+/* A line for --status-fd. Never waits: who does not read misses it. */
+void event(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* "1.5", "250ms", "2m", "1h", "1d" in milliseconds; bare numbers are seconds. -1 if it is none. */
+long parse_duration(const char *text);
+/* All digits, at most `most`; -1 if not. */
+long parse_number(const char *text, long most);
+
+/* `size` bytes as a JSON string with its quotes; what is not UTF-8 becomes U+FFFD. */
+void json_string(FILE *out, const char *bytes, size_t size);
+/* The text, in which what is not a letter, a digit or one of -_.~ becomes %XX; cut where `room` ends. */
+void percent_encode(char *out, size_t room, const char *text);
+/* In place. Broken escapes stay. */
+void percent_decode(char *text);
+
+/* ---- A session: client, nodes and one lock, in session.c ---- */
+
+enum { ID_TEXT = 9, VALUE_MAX = REDLOCK_LABEL_MAX };
+
+struct session {
+    struct redlock_node nodes[REDLOCK_NODES_MAX];
+    struct redlock client;
+    struct redlock_lock lock;
+    char key[REDLOCK_KEY_MAX + 1];
+    char value[VALUE_MAX + 1];  /* what stands at the key if we hold it */
+    char holder[VALUE_MAX + 1]; /* what stands there if another does, as far as it was seen */
+};
+
+/* The key of the lock of this name. */
+void key_of(char key[REDLOCK_KEY_MAX + 1], const char *name);
+
+/* A client of all targets, and its lock on prefix + name with this ttl. Exits if that is impossible. */
+void session_open(struct session *session, const char *name, long ttl_ms);
+void session_close(struct session *session);
+
+/* Who we are, for people: the label of the token, "" with --anonymous. */
+void session_sign(struct session *session);
+/* The lock is the one that `value` stands for, wherever it was taken. */
+void session_adopt(struct session *session, const char *value, size_t size, long remaining_ms);
+
+/* Blocks the signals that turn() listens to and says what becomes of them. Before anything else. */
+void signals_begin(void);
+/* Undoes it: for a child before exec. */
+void signals_restore(void);
+
+/* One turn of the loop: sends, sleeps until an event, a signal, `until_us`, or what the library waits
+   for; receives. */
+void turn(struct session *session, uint64_t until_us);
+/* Signals that arrived since it was last asked, from the lowest: one at a time; 0: none. *by_terminal: the
+   kernel sent it to the whole foreground group. */
+int next_signal(int *by_terminal);
+/* 1: a signal has arrived that asks us to end, as long as no child runs. It stays. */
+int is_asked_to_end(void);
+/* Ends as that signal would have ended us. */
+void end_by_signal(void) __attribute__((noreturn));
+
+uint64_t now_us(void);
+
+/* Takes the lock as the options say (-n, -w, --unavailable-timeout). REDLOCK_CANCELLED: we are asked
+   to end. */
+enum redlock_status take(struct session *session, const char *name);
+/* The exit status for this outcome, after a message on stderr that names what and why. */
+int explain(const struct session *session, const char *name, enum redlock_status status);
+/* Why each node did not do it, one line for each. */
+void say_troubles(const struct session *session, enum level level);
+
+/* ---- What stands at a key, in status.c ---- */
+
+/* What a value tells about its holder; "" where it tells nothing. Points into itself. */
+struct holder {
+    char host[80], label[80];
+    long pid;
+    long long since_ms; /* since 1970; 0: not known */
+};
+
+/* 8 hex digits for a value of any kind: names it without being the right to release it. */
+void id_of(char id[ID_TEXT], const char *value, size_t size);
+/* 1 if the value is one of ours that says who it is. */
+int parse_holder(struct holder *holder, const char *value);
+/* "host/pid (label)", or "id 1234abcd". */
+void describe_holder(char *out, size_t room, const char *value, size_t size);
+/* Asks the nodes for the lock's holder: milliseconds left as a quorum sees it; 0: not held; -1: not known. */
+long holder_remaining_ms(const char *key, char *value, size_t room);
+
+/* Looks on all nodes for a value of this id; 1: found, 0: not there, -1: not known, as too few answer. */
+int find_by_id(const char *key, const char *id, char *value, size_t *size);
+
+/* ---- Verbs: each returns the exit status ---- */
+
+int verb_run(int count, char **words);
+int verb_acquire(int count, char **words);
+int verb_extend(int count, char **words);
+int verb_release(int count, char **words);
+int verb_status(int count, char **words);
+int verb_check(int count, char **words);
+int verb_bench(int count, char **words);
+
+#endif

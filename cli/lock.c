@@ -1,0 +1,237 @@
+/* lock.c - redlock acquire, extend, release: one operation each, the token goes from one to the next.
+
+   SPDX-FileCopyrightText: the redlock authors
+   SPDX-License-Identifier: MIT */
+#include "cli.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static struct session session;
+
+enum { TTL_MIN_MS = 100 };
+
+/* The ttl, which has no default here: nobody renews. */
+static long needed_ttl(const char *verb)
+{
+    if (options.ttl_ms < 0)
+        die(EXIT_USAGE, "%s: -t TTL is needed, as nobody renews it", verb);
+    if (options.ttl_ms < TTL_MIN_MS)
+        die(EXIT_USAGE, "%s: -t: at least %d ms", verb, (int)TTL_MIN_MS);
+    return options.ttl_ms;
+}
+
+static unsigned confirmed(const struct redlock_lock *lock)
+{
+    unsigned mask = lock->granted, n = 0;
+
+    for (; mask != 0; mask &= mask - 1)
+        n++;
+    return n;
+}
+
+static void json_begin(const char *verb, const char *name)
+{
+    printf("{\"schema\":1,\"verb\":\"%s\",\"name\":", verb);
+    json_string(stdout, name, strlen(name));
+}
+
+static const char *error_name(int status)
+{
+    switch (status) {
+    case EXIT_LOST:
+        return "lost";
+    case EXIT_DENIED:
+        return "denied";
+    case EXIT_UNAVAILABLE:
+        return "unavailable";
+    case EXIT_SYSTEM:
+        return "system";
+    default:
+        return "bug";
+    }
+}
+
+/* The end of each verb: the object of --json, and that it was written at all. */
+static int finish(const char *verb, const char *name, enum redlock_status status)
+{
+    const struct redlock_lock *lock = &session.lock;
+    int result = explain(&session, name, status);
+
+    if (options.json) {
+        json_begin(verb, name);
+        if (status == REDLOCK_OK && strcmp(verb, "release") != 0) {
+            char id[ID_TEXT];
+            id_of(id, session.value, strlen(session.value));
+            printf(",\"token\":");
+            json_string(stdout, session.value, strlen(session.value));
+            printf(",\"id\":\"%s\",\"validity_ms\":%lu", id,
+                   (unsigned long)redlock_remaining_ms(&session.client, lock));
+            if (lock->fence != 0)
+                printf(",\"fence\":%llu", (unsigned long long)lock->fence);
+        }
+        if (status != REDLOCK_OK) {
+            int waited = status == REDLOCK_TIMEOUT && options.wait_ms > 0;
+            int held = status == REDLOCK_HELD || status == REDLOCK_TIMEOUT;
+            printf(",\"error\":\"%s\"", waited                    ? "timeout"
+                                        : held                    ? "held"
+                                        : status == REDLOCK_SPLIT ? "split"
+                                                                  : error_name(result));
+            if (held && session.holder[0] != '\0') {
+                char who[VALUE_MAX + 1];
+                describe_holder(who, sizeof who, session.holder, strlen(session.holder));
+                printf(",\"holder\":");
+                json_string(stdout, who, strlen(who));
+            }
+        }
+        printf(",\"ok\":%u,\"nodes\":%u}\n", confirmed(lock), target_count);
+    }
+    session_close(&session);
+    if (fflush(stdout) != 0 || ferror(stdout))
+        die(EXIT_SYSTEM, "can't write the result");
+    return result;
+}
+
+/* In single quotes, for a shell. */
+static void shell_quote(const char *text)
+{
+    putchar('\'');
+    for (; *text != '\0'; text++)
+        if (*text == '\'')
+            fputs("'\\''", stdout);
+        else
+            putchar(*text);
+    putchar('\'');
+}
+
+int verb_acquire(int count, char **words)
+{
+    enum redlock_status status;
+
+    if (count != 1)
+        die(EXIT_USAGE, "acquire: one NAME");
+    needed_ttl("acquire");
+    nodes_load();
+    session_open(&session, words[0], options.ttl_ms);
+    session_sign(&session);
+    status = take(&session, words[0]);
+    if (is_asked_to_end()) {
+        if (status == REDLOCK_OK)
+            redlock_release(&session.client, &session.lock, (uint32_t)options.node_timeout_ms);
+        session_close(&session);
+        end_by_signal();
+    }
+    if (status == REDLOCK_OK && options.shell) {
+        printf("REDLOCK_NAME=");
+        shell_quote(words[0]);
+        printf(" REDLOCK_TOKEN=");
+        shell_quote(session.value);
+        printf(" REDLOCK_VALIDITY_MS=%lu",
+               (unsigned long)redlock_remaining_ms(&session.client, &session.lock));
+        if (options.fence)
+            printf(" REDLOCK_FENCE=%llu", (unsigned long long)session.lock.fence);
+        printf("\n");
+    } else if (status == REDLOCK_OK && !options.json) {
+        printf("%s\n", session.value);
+    }
+    return finish("acquire", words[0], status);
+}
+
+/* The token: a word, "-" for a line of stdin, or the environment. */
+static void read_token(const char *verb, int count, char **words)
+{
+    const char *said = count == 2 ? words[1] : getenv("REDLOCK_TOKEN");
+
+    if (count < 1 || count > 2)
+        die(EXIT_USAGE, "%s: NAME and TOKEN", verb);
+    if (said != NULL && strcmp(said, "-") == 0) {
+        if (fgets(session.value, sizeof session.value, stdin) == NULL)
+            die(EXIT_USAGE, "%s: no token on stdin", verb);
+        session.value[strcspn(session.value, "\r\n")] = '\0';
+    } else if (said == NULL || strlen(said) >= sizeof session.value) {
+        die(EXIT_USAGE,
+            said == NULL ? "%s: which TOKEN? (or -, or REDLOCK_TOKEN)" : "%s: too long a TOKEN",
+            verb);
+    } else {
+        strcpy(session.value, said);
+    }
+    if (session.value[0] == '\0')
+        die(EXIT_USAGE, "%s: an empty TOKEN", verb);
+}
+
+int verb_extend(int count, char **words)
+{
+    enum redlock_status status;
+    long ttl_ms = needed_ttl("extend");
+
+    read_token("extend", count, words);
+    nodes_load();
+    session_open(&session, words[0], ttl_ms);
+    /* what is left of the old ttl only the nodes know; it decides nothing here */
+    session_adopt(&session, session.value, strlen(session.value), ttl_ms / 2);
+    status = redlock_extend(&session.client, &session.lock);
+    if (status == REDLOCK_OK && !options.json)
+        printf("%lu\n", (unsigned long)redlock_remaining_ms(&session.client, &session.lock));
+    if (status == REDLOCK_UNREACHABLE)
+        say(LOG_ERROR, "%s: not extended by a quorum; it ends when it would have ended", words[0]);
+    return finish("extend", words[0], status);
+}
+
+/* An operator's "y", or --yes. */
+static int is_sure(const char *name, const char *value)
+{
+    char who[VALUE_MAX + 1], line[8] = "";
+
+    if (options.yes)
+        return 1;
+    if (!isatty(STDIN_FILENO))
+        die(EXIT_USAGE, "release --force: say --yes where nobody can be asked");
+    describe_holder(who, sizeof who, value, strlen(value));
+    fprintf(stderr, "%s is held by %s, which is not stopped by this. Release it? [y/N] ", name,
+            who);
+    return fgets(line, sizeof line, stdin) != NULL && (line[0] == 'y' || line[0] == 'Y');
+}
+
+/* The value that --id names, as it stands at the key now. */
+static size_t find_forced(int count, char **words)
+{
+    char key[REDLOCK_KEY_MAX + 1];
+    size_t size = 0;
+    int found;
+
+    if (count != 1 || options.id == NULL)
+        die(EXIT_USAGE, "release --force: --id ID NAME; redlock status tells the ID");
+    nodes_load();
+    key_of(key, words[0]);
+    found = find_by_id(key, options.id, session.value, &size);
+    if (found < 0)
+        die(EXIT_UNAVAILABLE, "%s: no quorum of nodes answers", words[0]);
+    if (found == 0)
+        die(EXIT_LOST, "%s: nobody holds it with the id %s", words[0], options.id);
+    if (!is_sure(words[0], session.value))
+        die(EXIT_HELD, "%s: not released", words[0]);
+    return size;
+}
+
+int verb_release(int count, char **words)
+{
+    enum redlock_status status;
+    size_t size;
+
+    if (options.force) {
+        size = find_forced(count, words);
+    } else {
+        read_token("release", count, words);
+        size = strlen(session.value);
+        nodes_load();
+    }
+    session_open(&session, words[0], 30000);
+    session_adopt(&session, session.value, size, 0);
+    status = redlock_release(&session.client, &session.lock, (uint32_t)options.node_timeout_ms * 2);
+    if (status == REDLOCK_UNCONFIRMED)
+        say(LOG_ERROR, "%s: it ends with its ttl at the latest", words[0]);
+    if (status == REDLOCK_OK && options.force)
+        say(LOG_NOTICE, "%s: released; the program that held it was not stopped", words[0]);
+    return finish("release", words[0], status);
+}

@@ -1,0 +1,309 @@
+/* main.c - redlock(1): verbs and options. An option is one line of a table, whether it comes from the
+   command line, the environment or the configuration file; what comes first in this order counts.
+
+   SPDX-FileCopyrightText: the redlock authors
+   SPDX-License-Identifier: MIT */
+#include "cli.h"
+
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <unistd.h>
+
+enum {
+    RUN = 1,
+    ACQUIRE = 2,
+    EXTEND = 4,
+    RELEASE = 8,
+    STATUS = 16,
+    CHECK = 32,
+    BENCH = 64,
+    ALL = 127
+};
+
+static const struct verb {
+    const char *name;
+    int bit;
+    int (*function)(int count, char **words);
+    const char *usage, *does;
+} verbs[] = {
+    {"run", RUN, verb_run, "[options] NAME COMMAND [ARG]... | NAME -c 'SHELL COMMAND'",
+     "hold the lock while a command runs"},
+    {"acquire", ACQUIRE, verb_acquire, "-t TTL [options] NAME", "take it and print its token"},
+    {"extend", EXTEND, verb_extend, "-t TTL [options] NAME [TOKEN|-]", "hold it for longer"},
+    {"release", RELEASE, verb_release, "[options] NAME [TOKEN|-] | --force --id ID NAME",
+     "give it back"},
+    {"status", STATUS, verb_status, "[options] NAME", "say who holds it"},
+};
+enum { VERBS = sizeof verbs / sizeof *verbs };
+
+struct options options = {
+    .prefix = "redlock:",
+    .node_timeout_ms = FOREVER_MS,
+    .wait_ms = FOREVER_MS,
+    .ttl_ms = FOREVER_MS,
+    .kill_after_ms = FOREVER_MS,
+    .max_hold_ms = FOREVER_MS,
+    .unavailable_ms = 10000,
+    .duration_ms = FOREVER_MS,
+    .clock_window_ms = 5000,
+    .conflict_status = EXIT_HELD,
+    .status_fd = -1,
+    .count = -1,
+    .clients = 1,
+    .signal = "TERM",
+    .on_lost = "term",
+};
+
+enum kind { FLAG, TEXT, LIST, DURATION, NUMBER };
+
+/* Letters stand for themselves; what has none is told by its place in the table. */
+static struct option_spec {
+    const char *name;
+    char letter;
+    int verbs;
+    enum kind kind;
+    void *value;
+    long most; /* of a number */
+    const char *environment;
+    int said; /* 1: on the command line, 2: in the environment, 3: in the file */
+} specs[] = {
+    {"nodes", 'N', ALL, LIST, &options.nodes, 0, "REDLOCK_NODES", 0},
+    {"config", 0, ALL, TEXT, &options.config, 0, "REDLOCK_CONFIG", 0},
+    {"auth-file", 0, ALL, TEXT, &options.auth_file, 0, "REDLOCK_AUTH_FILE", 0},
+    {"askpass", 0, ALL, FLAG, &options.askpass, 0, NULL, 0},
+    {"no-auth-warning", 0, ALL, FLAG, &options.no_auth_warning, 0, NULL, 0},
+    {"prefix", 0, ALL, TEXT, &options.prefix, 0, "REDLOCK_PREFIX", 0},
+    {"node-timeout", 0, ALL, DURATION, &options.node_timeout_ms, 0, "REDLOCK_NODE_TIMEOUT", 0},
+    {"verbose", 'v', ALL, FLAG, &options.verbose, 0, "REDLOCK_VERBOSE", 0},
+    {"quiet", 'q', ALL, FLAG, &options.quiet, 0, NULL, 0},
+    {"log-prefix", 0, ALL, FLAG, &options.log_levels, 0, NULL, 0},
+    {"json", 0, ALL & ~RUN, FLAG, &options.json, 0, NULL, 0},
+    {"ttl", 't', RUN | ACQUIRE | EXTEND | CHECK | BENCH, DURATION, &options.ttl_ms, 0, NULL, 0},
+    {"nonblock", 'n', RUN | ACQUIRE, FLAG, &options.nonblock, 0, NULL, 0},
+    {"wait", 'w', RUN | ACQUIRE, DURATION, &options.wait_ms, 0, NULL, 0},
+    {"conflict-exit-code", 'E', RUN | ACQUIRE, NUMBER, &options.conflict_status, 255, NULL, 0},
+    {"unavailable-timeout", 0, RUN | ACQUIRE, DURATION, &options.unavailable_ms, 0, NULL, 0},
+    {"label", 'l', RUN | ACQUIRE, TEXT, &options.label, 0, NULL, 0},
+    {"anonymous", 0, RUN | ACQUIRE, FLAG, &options.anonymous, 0, NULL, 0},
+    {"fence", 0, RUN | ACQUIRE, FLAG, &options.fence, 0, NULL, 0},
+    {"sh", 0, ACQUIRE, FLAG, &options.shell, 0, NULL, 0},
+    {"kill-after", 'k', RUN, DURATION, &options.kill_after_ms, 0, NULL, 0},
+    {"signal", 's', RUN, TEXT, &options.signal, 0, NULL, 0},
+    {"on-lost", 0, RUN, TEXT, &options.on_lost, 0, NULL, 0},
+    {"no-renew", 0, RUN, FLAG, &options.no_renew, 0, NULL, 0},
+    {"max-hold", 0, RUN, DURATION, &options.max_hold_ms, 0, NULL, 0},
+    {"min-hold", 0, RUN, DURATION, &options.min_hold_ms, 0, NULL, 0},
+    {"keep", 0, RUN, FLAG, &options.keep, 0, NULL, 0},
+    {"foreground", 0, RUN, FLAG, &options.foreground, 0, NULL, 0},
+    {"new-group", 0, RUN, FLAG, &options.new_group, 0, NULL, 0},
+    {"no-guard", 0, RUN, FLAG, &options.no_guard, 0, NULL, 0},
+    {"status-fd", 0, RUN, NUMBER, &options.status_fd, 65535, NULL, 0},
+    {"preserve-status", 0, RUN, FLAG, &options.preserve_status, 0, NULL, 0},
+    {"clear-env", 0, RUN, FLAG, &options.clear_env, 0, NULL, 0},
+    {"force", 0, RELEASE, FLAG, &options.force, 0, NULL, 0},
+    {"id", 0, RELEASE, TEXT, &options.id, 0, NULL, 0},
+    {"yes", 0, RELEASE, FLAG, &options.yes, 0, NULL, 0},
+    {"read-only", 0, CHECK, FLAG, &options.read_only, 0, NULL, 0},
+    {"require-durable", 0, CHECK, FLAG, &options.require_durable, 0, NULL, 0},
+    {"strict", 0, CHECK, FLAG, &options.strict, 0, NULL, 0},
+    {"nagios", 0, CHECK, FLAG, &options.nagios, 0, NULL, 0},
+    {"prometheus", 0, CHECK, FLAG, &options.prometheus, 0, NULL, 0},
+    {"clock-window", 0, CHECK, DURATION, &options.clock_window_ms, 0, NULL, 0},
+    {"count", 'n', BENCH, NUMBER, &options.count, 100000000, NULL, 0},
+    {"duration", 'd', BENCH, DURATION, &options.duration_ms, 0, NULL, 0},
+    {"clients", 'c', BENCH, NUMBER, &options.clients, 1000, NULL, 0},
+    {"contend", 0, BENCH, FLAG, &options.contend, 0, NULL, 0},
+    {"csv", 0, BENCH, FLAG, &options.csv, 0, NULL, 0},
+};
+enum { SPECS = sizeof specs / sizeof *specs };
+
+static void add_to_list(char **list, const char *more)
+{
+    size_t used = *list != NULL ? strlen(*list) : 0;
+    char *longer = realloc(*list, used + strlen(more) + 2);
+
+    if (longer == NULL)
+        die(EXIT_SYSTEM, "no memory");
+    longer[used] = ' ';
+    strcpy(longer + used + (used > 0), more);
+    *list = longer;
+}
+
+/* What a flag says in environment or file: "0", "no", "" are no. */
+static int is_yes(const char *value)
+{
+    return value[0] != '\0' && strcmp(value, "0") != 0 && strcasecmp(value, "no") != 0;
+}
+
+/* NULL, or what is wrong with the value. */
+static const char *set(struct option_spec *spec, const char *value, int source)
+{
+    long number = 0;
+
+    if (spec->said != 0 && spec->said < source)
+        return NULL;
+    spec->said = source;
+    switch (spec->kind) {
+    case FLAG:
+        *(int *)spec->value = value == NULL || is_yes(value);
+        break;
+    case TEXT:
+        *(const char **)spec->value = strdup(value);
+        break;
+    case LIST:
+        add_to_list(spec->value, value);
+        break;
+    case DURATION:
+        *(long *)spec->value = number = parse_duration(value);
+        return number < 0 ? "not a duration, as 1.5, 250ms, 2m, 1h" : NULL;
+    case NUMBER:
+        *(long *)spec->value = number = parse_number(value, spec->most);
+        return number < 0 ? "not a number, or too large" : NULL;
+    }
+    return NULL;
+}
+
+static int take_from_file(const char *key, const char *value, const char *where)
+{
+    const char *wrong;
+    unsigned i;
+
+    for (i = 0; i < SPECS; i++)
+        if (specs[i].verbs == ALL && specs[i].kind != FLAG &&
+            strcmp(specs[i].name, strcmp(key, "node") == 0 ? "nodes" : key) == 0) {
+            if ((wrong = set(&specs[i], value, 3)) != NULL)
+                die(EXIT_CONFIG, "%s: %s: %s", where, key, wrong);
+            return 0;
+        }
+    return -1;
+}
+
+static void take_from_environment(void)
+{
+    const char *value, *wrong;
+    unsigned i;
+
+    for (i = 0; i < SPECS; i++)
+        if (specs[i].environment != NULL && (value = getenv(specs[i].environment)) != NULL &&
+            value[0] != '\0' && (wrong = set(&specs[i], value, 2)) != NULL)
+            die(EXIT_CONFIG, "%s: %s", specs[i].environment, wrong);
+}
+
+static void usage(FILE *out)
+{
+    int i;
+
+    for (i = 0; i < VERBS; i++)
+        fprintf(out, "%s redlock %-8s%s\n", i == 0 ? "usage:" : "      ", verbs[i].name,
+                verbs[i].usage);
+    fputs("       redlock help | version\n\n", out);
+    for (i = 0; i < VERBS; i++)
+        fprintf(out, "  %-9s%s\n", verbs[i].name, verbs[i].does);
+    fputs("\nNodes: -N host1,host2,host3, REDLOCK_NODES, or \"node = ...\" in /etc/redlock.conf.\n"
+          "Every option and exit status: man redlock.\n",
+          out);
+}
+
+/* For getopt_long: what this verb knows. `at` says which option an entry stands for. */
+static void describe(const struct verb *verb, struct option *longs, char *letters)
+{
+    unsigned i, n = 0;
+
+    *letters++ = verb->bit == RUN ? '+' : '-'; /* of a command's words none is ours */
+    *letters++ = ':';
+    for (i = 0; i < SPECS; i++) {
+        if ((specs[i].verbs & verb->bit) == 0)
+            continue;
+        longs[n].name = specs[i].name;
+        longs[n].has_arg = specs[i].kind == FLAG ? no_argument : required_argument;
+        longs[n++].val = (int)(256 + i);
+        if (specs[i].letter != 0) {
+            *letters++ = specs[i].letter;
+            if (specs[i].kind != FLAG)
+                *letters++ = ':';
+        }
+    }
+    *letters = '\0';
+}
+
+static struct option_spec *find_letter(const struct verb *verb, int letter)
+{
+    unsigned i;
+
+    for (i = 0; i < SPECS; i++)
+        if (specs[i].letter == letter && (specs[i].verbs & verb->bit) != 0)
+            return &specs[i];
+    return NULL;
+}
+
+/* A password in it was to be seen by all until now. */
+static void blot_out(char *argument)
+{
+    if (strchr(argument, '@') == NULL)
+        return;
+    memset(argument, '*', strlen(argument));
+    if (!options.no_auth_warning)
+        say(LOG_WARNING, "a password on the command line may have been seen: better in "
+                         "REDLOCK_NODES or a file");
+}
+
+/* Takes the options and returns how many words are left; these are moved to the front. */
+static int parse(const struct verb *verb, int count, char **words)
+{
+    struct option longs[SPECS + 1] = {{0}};
+    char letters[2 * SPECS + 3];
+    int c, left = 0;
+
+    describe(verb, longs, letters);
+    opterr = 0;
+    while ((c = getopt_long(count, words, letters, longs, NULL)) != -1) {
+        struct option_spec *spec = c >= 256 ? &specs[c - 256] : find_letter(verb, c);
+        const char *wrong;
+        if (c == 1) {
+            words[left++] = optarg;
+            continue;
+        }
+        if (spec == NULL && c == ':')
+            die(EXIT_USAGE, "%s: an argument is missing", words[optind - 1]);
+        if (spec == NULL)
+            die(EXIT_USAGE, "%s: no such option of %s: see redlock help", words[optind - 1],
+                verb->name);
+        if ((wrong = set(spec, optarg, 1)) != NULL)
+            die(EXIT_USAGE, "--%s %s: %s", spec->name, optarg, wrong);
+        if (spec->kind == LIST)
+            blot_out(optarg);
+    }
+    while (optind < count)
+        words[left++] = words[optind++];
+    return left;
+}
+
+int main(int count, char **words)
+{
+    const char *name = count > 1 ? words[1] : "";
+    int i;
+
+    options.log_levels = getenv("JOURNAL_STREAM") != NULL;
+    if (strcmp(name, "help") == 0 || strcmp(name, "--help") == 0) {
+        usage(stdout);
+        return fflush(stdout) == 0 ? 0 : EXIT_SYSTEM;
+    }
+    if (strcmp(name, "version") == 0 || strcmp(name, "--version") == 0)
+        return printf("redlock %s\n", REDLOCK_VERSION) > 0 ? 0 : EXIT_SYSTEM;
+    for (i = 0; i < VERBS; i++)
+        if (strcmp(name, verbs[i].name) == 0)
+            break;
+    if (i == VERBS) {
+        usage(stderr);
+        return EXIT_USAGE;
+    }
+    signals_begin();
+    words++; /* the verb is what getopt takes for the program's name */
+    count = parse(&verbs[i], count - 1, words);
+    take_from_environment();
+    config_load(options.config != NULL ? options.config : "/etc/redlock.conf",
+                options.config != NULL, take_from_file);
+    return verbs[i].function(count, words);
+}

@@ -1,0 +1,193 @@
+/* nodes.c - the nodes: from options, environment or a file, with their passwords; and the files themselves.
+
+   SPDX-FileCopyrightText: the redlock authors
+   SPDX-License-Identifier: MIT */
+#include "cli.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <netdb.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <termios.h>
+#include <unistd.h>
+#ifdef __linux__
+#include <sys/prctl.h>
+#endif
+
+struct target targets[REDLOCK_NODES_MAX];
+unsigned target_count;
+
+/* Reads lines of a file without blanks at both ends; 0 at its end. */
+static int next_line(FILE *file, char *line, int room, unsigned *number)
+{
+    size_t size;
+
+    if (fgets(line, room, file) == NULL)
+        return 0;
+    ++*number;
+    for (size = strlen(line); size > 0 && isspace((unsigned char)line[size - 1]); size--)
+        line[size - 1] = '\0';
+    size = strspn(line, " \t");
+    memmove(line, line + size, strlen(line + size) + 1);
+    return 1;
+}
+
+void config_load(const char *path, int must_be,
+                 int (*add)(const char *key, const char *value, const char *where))
+{
+    char line[4096], where[300];
+    FILE *file = fopen(path, "re");
+    unsigned number = 0;
+
+    if (file == NULL) {
+        if (must_be || errno != ENOENT)
+            die(EXIT_CONFIG, "%s: %s", path, strerror(errno));
+        return;
+    }
+    while (next_line(file, line, sizeof line, &number)) {
+        char *value = strchr(line, '='), *end;
+        snprintf(where, sizeof where, "%.250s: line %u", path, number);
+        if (line[0] == '\0' || line[0] == '#')
+            continue;
+        if (value == NULL || value == line)
+            die(EXIT_CONFIG, "%s: not of the form key = value", where);
+        for (end = value; end > line && isspace((unsigned char)end[-1]); end--)
+            continue;
+        *end = '\0';
+        value++;
+        if (add(line, value + strspn(value, " \t"), where) != 0)
+            die(EXIT_CONFIG, "%s: no such key: %s", where, line);
+    }
+    fclose(file);
+}
+
+/* The file's one line: "password" or "user:password". */
+static void read_auth_file(const char *path, char *line, int room)
+{
+    FILE *file = fopen(path, "re");
+    struct stat status;
+    unsigned number = 0;
+
+    if (file == NULL || fstat(fileno(file), &status) != 0)
+        die(EXIT_CONFIG, "%s: %s", path, strerror(errno));
+    if (!S_ISREG(status.st_mode) || (status.st_mode & (S_IRWXG | S_IRWXO)) != 0)
+        die(EXIT_CONFIG, "%s: others may read it, so nothing in it is a secret: chmod 600", path);
+    if (!next_line(file, line, room, &number) || line[0] == '\0')
+        die(EXIT_CONFIG, "%s: no password in it", path);
+    fclose(file);
+}
+
+/* From the terminal, unseen. */
+static void ask_for_password(char *line, int room)
+{
+    FILE *terminal = fopen("/dev/tty", "r+e");
+    struct termios before, unseen;
+    unsigned number = 0;
+    int got;
+
+    if (terminal == NULL || tcgetattr(fileno(terminal), &before) != 0)
+        die(EXIT_CONFIG, "--askpass: no terminal");
+    unseen = before;
+    unseen.c_lflag &= ~(tcflag_t)ECHO;
+    tcsetattr(fileno(terminal), TCSAFLUSH, &unseen);
+    fputs("Password of the nodes: ", terminal);
+    fflush(terminal);
+    got = next_line(terminal, line, room, &number);
+    tcsetattr(fileno(terminal), TCSAFLUSH, &before);
+    fputc('\n', terminal);
+    fclose(terminal);
+    if (!got || line[0] == '\0')
+        die(EXIT_CONFIG, "--askpass: no password");
+}
+
+/* The password for nodes whose address has none: "" if there is none. `line` may be "user:password". */
+static void find_password(char *line, int room)
+{
+    const char *said = getenv("REDISCLI_AUTH");
+
+    line[0] = '\0';
+    if (options.askpass)
+        ask_for_password(line, room);
+    else if (options.auth_file != NULL)
+        read_auth_file(options.auth_file, line, room);
+    else if (said != NULL)
+        snprintf(line, (size_t)room, ":%s", said);
+}
+
+static void give_password(struct redlock_url *url, const char *line)
+{
+    const char *colon = strchr(line, ':'), *password = colon != NULL ? colon + 1 : line;
+    size_t user = colon != NULL ? (size_t)(colon - line) : 0;
+
+    if (line[0] == '\0' || url->password[0] != '\0')
+        return;
+    if (user >= sizeof url->user || strlen(password) >= sizeof url->password)
+        die(EXIT_CONFIG, "user or password is too long");
+    memcpy(url->user, line, user);
+    url->user[user] = '\0';
+    strcpy(url->password, password);
+}
+
+/* Nobody but root is to read our memory from now on. */
+static void hide_memory(void)
+{
+#ifdef __linux__
+    prctl(PR_SET_DUMPABLE, 0);
+#endif
+}
+
+static void look_up(struct target *target)
+{
+    int failed = redlock_resolve(target->url.address, target->address, sizeof target->address);
+
+    if (failed != 0)
+        die(EXIT_CONFIG, "%s: %s", target->url.address,
+            failed == -1 ? "too long an address" : gai_strerror(failed));
+}
+
+void nodes_load(void)
+{
+    const char *at = options.nodes, *wrong;
+    struct redlock_url url;
+    char line[2 * REDLOCK_URL_MAX + 2];
+    uint32_t longest_ms = 0;
+    unsigned i;
+
+    if (at == NULL)
+        die(EXIT_CONFIG, "no nodes: name them by -N, REDLOCK_NODES, or \"node = ...\" in "
+                         "/etc/redlock.conf");
+    find_password(line, sizeof line);
+    for (;;) {
+        if ((wrong = redlock_url_next(&at, &url)) != NULL)
+            die(EXIT_CONFIG, "node %u, column %ld of the list: %s", target_count + 1,
+                (long)(at - options.nodes) + 1, wrong);
+        if (url.address[0] == '\0')
+            break;
+        if (target_count == REDLOCK_NODES_MAX)
+            die(EXIT_CONFIG, "more than %d nodes", REDLOCK_NODES_MAX);
+        if (url.tls)
+            die(EXIT_CONFIG, "%s: TLS is not built in: reach it through stunnel, or a unix socket",
+                url.address);
+        give_password(&url, line);
+        if (url.password[0] != '\0')
+            hide_memory();
+        targets[target_count].url = url;
+        look_up(&targets[target_count]);
+        for (i = 0; i < target_count; i++)
+            if (strcmp(targets[i].address, targets[target_count].address) == 0)
+                die(EXIT_CONFIG, "%s and %s are the same node: it would vote twice",
+                    targets[i].url.address, url.address);
+        if (url.timeout_ms > longest_ms)
+            longest_ms = url.timeout_ms;
+        target_count++;
+    }
+    if (target_count == 0)
+        die(EXIT_CONFIG, "no nodes in the list");
+    if (options.node_timeout_ms < 0)
+        options.node_timeout_ms = longest_ms > 0 ? (long)longest_ms : 250;
+    if (options.node_timeout_ms < 1 || options.node_timeout_ms > 60000)
+        die(EXIT_CONFIG, "--node-timeout: 1ms to 60s");
+    memset(line, 0, sizeof line);
+}

@@ -1,0 +1,500 @@
+/* run.c - redlock run: holds a lock while a command runs, and sees to it that the command has ended before
+   the lock does.
+
+   The lock is safe to rely on until its deadline D, which each renewal moves. If no renewal has come by
+   D - kill_after, the command gets SIGTERM, and SIGKILL at D. A second process, the guard, knows D and kills
+   at D too, or at once when we die: so neither a killed nor a stopped supervisor leaves a command running
+   without the lock. Who leaves the process group (setsid) escapes both.
+
+   SPDX-FileCopyrightText: the redlock authors
+   SPDX-License-Identifier: MIT */
+#include "cli.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#ifdef __linux__
+#include <sys/prctl.h>
+#endif
+
+enum { TTL_DEFAULT_MS = 30000, TTL_MIN_MS = 1000, GUARD_DONE = 0 };
+
+static struct session session;
+
+/* What we look after. */
+static struct {
+    const char *name;
+    char held_name[3 * REDLOCK_KEY_MAX + 1]; /* the same without colons */
+    pid_t child, guard;                      /* 0: there is none */
+    int guard_fd;
+    int own_group;                             /* the command has a process group of its own */
+    enum { RUNNING, STOPPING, STOPPED } phase; /* STOPPED: all is done that can be */
+    int lost;             /* 1: the lock was, or was about to be: exit status 79 */
+    uint64_t acquired_us; /* T1 of the acquisition */
+    uint64_t deadline_us; /* D */
+    uint64_t kill_us;     /* when STOPPING turns to KILLED */
+    uint64_t warn_us;     /* a renewal is missed then */
+    unsigned renewals;    /* as many as we know of */
+} run;
+
+/* ---- Options ---- */
+
+static const struct {
+    const char *name;
+    int number;
+} signals[] = {{"HUP", SIGHUP},   {"INT", SIGINT},   {"QUIT", SIGQUIT}, {"TERM", SIGTERM},
+               {"USR1", SIGUSR1}, {"USR2", SIGUSR2}, {"KILL", SIGKILL}};
+
+static int stop_signal;
+static enum { ON_LOST_TERM, ON_LOST_KILL, ON_LOST_NONE } on_lost;
+
+static void check_options(void)
+{
+    const char *signal = options.signal;
+    size_t i;
+
+    if (options.ttl_ms < 0)
+        options.ttl_ms = TTL_DEFAULT_MS;
+    if (options.ttl_ms < TTL_MIN_MS)
+        die(EXIT_USAGE, "--ttl: at least 1 s, as renewing takes time");
+    if (options.kill_after_ms > options.ttl_ms / 3)
+        die(EXIT_USAGE, "--kill-after: at most a third of the ttl, which it is taken from");
+    if (options.kill_after_ms < 0)
+        options.kill_after_ms = options.ttl_ms / 6 < 5000 ? options.ttl_ms / 6 : 5000;
+    if (options.foreground && options.new_group)
+        die(EXIT_USAGE, "--foreground or --new-group?");
+    if (strncasecmp(signal, "SIG", 3) == 0)
+        signal += 3;
+    for (i = 0; i < sizeof signals / sizeof *signals; i++)
+        if (strcasecmp(signal, signals[i].name) == 0)
+            stop_signal = signals[i].number;
+    if (stop_signal == 0)
+        die(EXIT_USAGE, "--signal: HUP, INT, QUIT, TERM, USR1, USR2 or KILL");
+    if (strcmp(options.on_lost, "term") != 0 && strcmp(options.on_lost, "kill") != 0 &&
+        strcmp(options.on_lost, "none") != 0)
+        die(EXIT_USAGE, "--on-lost: term, kill or none");
+    on_lost = options.on_lost[0] == 't'   ? ON_LOST_TERM
+              : options.on_lost[0] == 'k' ? ON_LOST_KILL
+                                          : ON_LOST_NONE;
+    if (options.status_fd >= 0 && fcntl((int)options.status_fd, F_SETFD, FD_CLOEXEC) != 0)
+        die(EXIT_USAGE, "--status-fd %ld: %s", options.status_fd, strerror(errno));
+    if (options.ttl_ms < options.node_timeout_ms * 10)
+        say(LOG_WARNING,
+            "--node-timeout is more than a tenth of the ttl: one hung node costs much");
+}
+
+/* Among the locks of those that called us: waiting for it would be waiting for ourselves. */
+static int is_held_above(void)
+{
+    const char *list = getenv("REDLOCK_HELD");
+
+    while (list != NULL && *list != '\0') {
+        size_t part = strcspn(list, ":");
+        if (part == strlen(run.held_name) && memcmp(list, run.held_name, part) == 0)
+            return 1;
+        list += part + (list[part] == ':');
+    }
+    return 0;
+}
+
+/* ---- The command ---- */
+
+static void set_number(const char *name, unsigned long long number)
+{
+    char text[24];
+
+    snprintf(text, sizeof text, "%llu", number);
+    setenv(name, text, 1);
+}
+
+static void set_environment(void)
+{
+    const char *above = getenv("REDLOCK_HELD");
+    char id[ID_TEXT], held[4096];
+
+    id_of(id, session.value, strlen(session.value));
+    setenv("REDLOCK_NAME", run.name, 1);
+    setenv("REDLOCK_TOKEN", session.value, 1);
+    setenv("REDLOCK_ID", id, 1);
+    set_number("REDLOCK_TTL_MS", session.lock.ttl_ms);
+    set_number("REDLOCK_HOLDER_PID", (unsigned long long)getppid());
+    if (options.fence)
+        set_number("REDLOCK_FENCE", session.lock.fence);
+    snprintf(held, sizeof held, "%s%s%s", above != NULL ? above : "",
+             above != NULL && *above != '\0' ? ":" : "", run.held_name);
+    setenv("REDLOCK_HELD", held, 1);
+    if (options.clear_env) {
+        unsetenv("REDLOCK_NODES");
+        unsetenv("REDLOCK_AUTH_FILE");
+        unsetenv("REDISCLI_AUTH");
+    }
+}
+
+/* The child's part: waits for the word to go, then becomes the command. */
+static void become(char **command, int go, pid_t parent)
+{
+    char byte;
+
+    if (run.own_group)
+        setpgid(0, 0);
+#ifdef __linux__
+    if (on_lost != ON_LOST_NONE)
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+#endif
+    if (read(go, &byte, 1) != 1 || getppid() != parent)
+        _exit(
+            EXIT_SYSTEM); /* we are not to run, or the parent died before it could take us along */
+    set_environment();
+    signals_restore();
+    execvp(command[0], command);
+    say(LOG_ERROR, "%s: %s", command[0], strerror(errno));
+    _exit(errno == ENOENT ? 127 : 126);
+}
+
+static void kill_command(int number)
+{
+    if (kill(run.own_group ? -run.child : run.child, number) != 0 && errno != ESRCH)
+        say(LOG_ERROR, "can't signal the command: %s", strerror(errno));
+}
+
+/* ---- The guard ---- */
+
+static void tell_guard(uint64_t word)
+{
+    if (run.guard != 0 && write(run.guard_fd, &word, sizeof word) != sizeof word &&
+        errno == EPIPE) {
+        say(LOG_WARNING, "the guard process is gone");
+        run.guard = 0;
+    }
+}
+
+/* Sleeps on a pipe that we alone hold the other end of: words that come through are deadlines, its end is
+   our death. */
+static void stand_guard(int line)
+{
+    struct pollfd fd = {line, POLLIN, 0};
+    uint64_t deadline_us = run.deadline_us;
+    sigset_t all;
+
+    sigfillset(&all);
+    sigprocmask(SIG_SETMASK, &all, NULL);
+    setpgid(0, 0);
+    redlock_deinit(&session.client);
+    close(STDIN_FILENO);
+    close(STDOUT_FILENO);
+    for (;;) {
+        uint64_t now = now_us(), left_ms = deadline_us > now ? (deadline_us - now + 999) / 1000 : 0;
+        int ready = poll(&fd, 1, left_ms > 60000 ? 60000 : (int)left_ms);
+        if (ready > 0) {
+            uint64_t word;
+            ssize_t size = read(line, &word, sizeof word);
+            if (size != sizeof word) {
+                kill_command(SIGKILL);
+                say(LOG_ERROR, "%s: the supervisor is gone: the command was killed", run.name);
+                _exit(0);
+            }
+            if (word == GUARD_DONE)
+                _exit(0);
+            deadline_us = word;
+        } else if (now_us() >= deadline_us) {
+            kill_command(SIGKILL);
+            say(LOG_ERROR, "%s: the supervisor hangs: the command was killed", run.name);
+            _exit(0);
+        }
+    }
+}
+
+/* ---- Start ---- */
+
+/* Starts the command, which waits, then the guard; then the command goes, if nothing has asked us to end by
+   then. -1: the system denies it; 0: the command does not go, it ends by itself; 1: it goes. */
+static int start(char **command)
+{
+    pid_t parent = getpid();
+    int go[2], line[2], goes;
+
+    run.own_group = !options.foreground && (options.new_group || !isatty(STDIN_FILENO) ||
+                                            tcgetpgrp(STDIN_FILENO) != getpgrp());
+    if (pipe2(go, O_CLOEXEC) != 0 || pipe2(line, O_CLOEXEC) != 0 || (run.child = fork()) < 0)
+        return -1;
+    if (run.child == 0) {
+        close(go[1]);
+        close(line[1]);
+        become(command, go[0], parent);
+    }
+    close(go[0]);
+    if (run.own_group)
+        setpgid(run.child, run.child);
+    if (!options.no_guard && on_lost != ON_LOST_NONE && (run.guard = fork()) < 0)
+        return -1; /* with us the pipe ends, and so the child */
+    if (run.guard == 0 && !options.no_guard && on_lost != ON_LOST_NONE) {
+        close(go[1]);
+        close(line[1]);
+        stand_guard(line[0]);
+    }
+    close(line[0]);
+    run.guard_fd = line[1];
+    goes = is_asked_to_end() ? 0 : write(go[1], "", 1) == 1 ? 1 : -1;
+    close(go[1]);
+    return goes;
+}
+
+/* ---- While it runs ---- */
+
+static uint64_t end_us(void)
+{
+    uint64_t most_us = options.max_hold_ms < 0
+                           ? UINT64_MAX
+                           : run.acquired_us + (uint64_t)options.max_hold_ms * 1000;
+
+    return run.deadline_us < most_us ? run.deadline_us : most_us;
+}
+
+static uint64_t stop_us(void)
+{
+    uint64_t margin_us = (uint64_t)options.kill_after_ms * 1000, end = end_us();
+
+    return end > margin_us ? end - margin_us : 0;
+}
+
+/* The deadline has moved. */
+static void renewed(void)
+{
+    run.deadline_us = session.lock.valid_until_us;
+    run.warn_us = options.no_renew ? UINT64_MAX /* else it is renewed every third of the ttl */
+                                   : now_us() + (uint64_t)session.lock.ttl_ms * 400;
+    tell_guard(end_us());
+}
+
+/* From here on the command is to end, by kill_us at the latest. That is final: a renewal which comes now
+   would not bring back what the signal has begun. */
+static void stop(uint64_t kill_us, const char *why)
+{
+    run.lost = 1;
+    event("lost");
+    say(LOG_ERROR, "%s: %s%s", run.name, why,
+        on_lost == ON_LOST_NONE ? "; the command goes on" : ": the command is stopped");
+    run.phase = on_lost == ON_LOST_NONE ? STOPPED : STOPPING;
+    run.kill_us = kill_us;
+    redlock_cancel(&session.client, &session.lock);
+    if (on_lost == ON_LOST_TERM)
+        kill_command(stop_signal);
+}
+
+/* What has become of the lock since the last turn. */
+static void look_at_lock(uint64_t now)
+{
+    struct redlock_lock *lock = &session.lock;
+    int ended = redlock_next_done(&session.client) != NULL;
+
+    if (run.phase != RUNNING)
+        return;
+    if (lock->extended != run.renewals) {
+        run.renewals = lock->extended;
+        renewed();
+        event("renewed %lu", (unsigned long)redlock_remaining_ms(&session.client, lock));
+    }
+    if (ended && lock->status == REDLOCK_LIMIT) { /* the library wants to hear that we are alive */
+        redlock_keep_start(&session.client, lock, UINT16_MAX - 1);
+    } else if (ended && now < stop_us()) {
+        uint64_t soon = now + (uint64_t)options.kill_after_ms * 1000;
+        stop(soon < end_us() ? soon : end_us(), redlock_strerror(lock->status));
+    } else if (now >= stop_us()) {
+        stop(end_us(), end_us() < run.deadline_us ? "--max-hold is over" : "not renewed in time");
+    }
+    if (run.phase == RUNNING && now >= run.warn_us) {
+        unsigned votes = lock->granted, n = 0;
+        for (; votes != 0; votes &= votes - 1)
+            n++;
+        event("renew-failed %u/%u", n, target_count);
+        say(LOG_WARNING, "%s: renewing fails, on %u of %u nodes it works; %ld s left", run.name, n,
+            target_count, (long)((run.deadline_us - now) / 1000000));
+        say_troubles(&session, LOG_WARNING);
+        run.warn_us = now + (uint64_t)lock->ttl_ms * 200;
+    }
+}
+
+/* Passes signals on. What the terminal sends has gone to the command too, if that is in our group. */
+static void forward_signals(void)
+{
+    int number, by_terminal;
+
+    while ((number = next_signal(&by_terminal)) != 0) {
+        if (number == SIGCHLD || (by_terminal && !run.own_group))
+            continue;
+        if (!run.own_group && (number == SIGCONT || number == SIGTSTP || number == SIGWINCH))
+            continue;
+        kill_command(number);
+    }
+}
+
+/* Waits for the command's end. It stays a zombie, so that its number is no other's yet. */
+static siginfo_t supervise(void)
+{
+    siginfo_t end = {0};
+
+    for (;;) {
+        uint64_t now = now_us(); /* before all else: we may have slept for long */
+        look_at_lock(now);
+        if (run.phase == STOPPING && now >= run.kill_us) {
+            kill_command(SIGKILL);
+            run.phase = STOPPED;
+        }
+        forward_signals();
+        if (waitid(P_PID, (id_t)run.child, &end, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+            end.si_pid == run.child)
+            return end;
+        turn(&session, run.phase == RUNNING    ? (stop_us() < run.warn_us ? stop_us() : run.warn_us)
+                       : run.phase == STOPPING ? run.kill_us
+                                               : now + 1000000);
+    }
+}
+
+/* ---- The end ---- */
+
+/* Leaves the key there for the rest of --min-hold, be that longer or shorter than what it has. */
+static void leave_for(uint64_t rest_us)
+{
+    struct redlock_lock *lock = &session.lock;
+
+    redlock_forget(&session.client, lock);
+    lock->ttl_ms = (uint32_t)((rest_us + 999) / 1000);
+    if (redlock_adopt(&session.client, lock, lock->ttl_ms / 2) != REDLOCK_OK ||
+        redlock_extend(&session.client, lock) != REDLOCK_OK) {
+        say(LOG_WARNING, "%s: --min-hold: not confirmed by a quorum", run.name);
+        say_troubles(&session, LOG_WARNING);
+    }
+    redlock_forget(&session.client, lock);
+}
+
+static void let_go(void)
+{
+    uint64_t now = now_us(), hold_us = run.acquired_us + (uint64_t)options.min_hold_ms * 1000;
+    struct redlock_lock *lock = &session.lock;
+    enum redlock_status status;
+    unsigned mask, n = 0;
+
+    if (lock->status == REDLOCK_PENDING) /* the renewing ends, whatever else follows */
+        redlock_cancel(&session.client, lock);
+    while (lock->status == REDLOCK_PENDING)
+        turn(&session, now + 1000);
+    redlock_next_done(&session.client);
+    if (options.keep) {
+        redlock_forget(&session.client, lock);
+        return;
+    }
+    if (options.min_hold_ms > 0 && hold_us > now + 50000 && !run.lost) {
+        leave_for(hold_us - now);
+        return;
+    }
+    status = redlock_release(&session.client, lock, (uint32_t)options.node_timeout_ms * 2);
+    for (mask = lock->granted; mask != 0; mask &= mask - 1)
+        n++;
+    event("released %u/%u", n, target_count);
+    if (status != REDLOCK_OK && !run.lost) {
+        say(LOG_WARNING, "%s: %s", run.name, redlock_strerror(status));
+        say_troubles(&session, LOG_WARNING);
+    }
+}
+
+static int status_of(const siginfo_t *end)
+{
+    return end->si_code == CLD_EXITED ? end->si_status : 128 + end->si_status;
+}
+
+/* NAME COMMAND..., NAME -- COMMAND..., or NAME -c 'SHELL COMMAND'. */
+static char **command_of(int count, char **words)
+{
+    static char shell[] = "/bin/sh", dash_c[] = "-c";
+    static char *by_shell[4] = {shell, dash_c, NULL, NULL};
+
+    if (count >= 2 && (strcmp(words[1], "-c") == 0 || strcmp(words[1], "--command") == 0)) {
+        if (count != 3)
+            die(EXIT_USAGE, "run: -c takes one word, in quotes");
+        by_shell[2] = words[2];
+        return by_shell;
+    }
+    words++;
+    if (count >= 2 && strcmp(words[0], "--") == 0)
+        words++;
+    if (count < 2 || words[0] == NULL)
+        die(EXIT_USAGE, "run: NAME and COMMAND");
+    return words;
+}
+
+/* Ends what never began, as the signal would have ended us that asked for it. */
+static void withdraw(void)
+{
+    tell_guard(GUARD_DONE);
+    if (run.child > 0)
+        waitpid(run.child, NULL, 0);
+    redlock_release(&session.client, &session.lock, (uint32_t)options.node_timeout_ms * 2);
+    session_close(&session);
+    end_by_signal();
+}
+
+static void begin_hold(void)
+{
+    char id[ID_TEXT];
+
+    run.acquired_us = now_us();
+    run.deadline_us = session.lock.valid_until_us;
+    id_of(id, session.value, strlen(session.value));
+    event("acquired %s %lu", id,
+          (unsigned long)redlock_remaining_ms(&session.client, &session.lock));
+}
+
+int verb_run(int count, char **words)
+{
+    char **command = command_of(count, words);
+    enum redlock_status status;
+    siginfo_t end;
+    int goes;
+
+    run.name = words[0];
+    percent_encode(run.held_name, sizeof run.held_name, run.name);
+    if (is_held_above())
+        die(EXIT_USAGE, "%s is held by a program that called this one: it would wait for itself",
+            run.name);
+    nodes_load();
+    check_options();
+    if (options.label == NULL)
+        options.label =
+            strrchr(command[0], '/') != NULL ? strrchr(command[0], '/') + 1 : command[0];
+    session_open(&session, run.name, options.ttl_ms);
+    session_sign(&session);
+    status = take(&session, run.name);
+    if (is_asked_to_end())
+        withdraw();
+    if (status != REDLOCK_OK) {
+        session_close(&session);
+        return explain(&session, run.name, status);
+    }
+    begin_hold();
+    goes = start(command);
+    if (goes == 0)
+        withdraw();
+    if (goes < 0) {
+        say(LOG_ERROR, "can't start the command: %s", strerror(errno));
+        redlock_release(&session.client, &session.lock, (uint32_t)options.node_timeout_ms);
+        return EXIT_SYSTEM;
+    }
+    renewed();
+    if (!options.no_renew)
+        redlock_keep_start(&session.client, &session.lock, UINT16_MAX - 1);
+    end = supervise();
+    event("exit %d", status_of(&end));
+    if (run.phase != RUNNING && on_lost != ON_LOST_NONE && run.own_group)
+        kill_command(SIGKILL); /* those of its group that did not end with it */
+    tell_guard(GUARD_DONE);
+    waitpid(run.child, NULL, 0);
+    let_go();
+    session_close(&session);
+    return run.lost && !options.preserve_status ? EXIT_LOST : status_of(&end);
+}

@@ -1,0 +1,368 @@
+/* session.c - a client with one lock, driven by one loop that sockets and signals wake; how the lock is
+   waited for, and what is said meanwhile.
+
+   SPDX-FileCopyrightText: the redlock authors
+   SPDX-License-Identifier: MIT */
+#include "cli.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+/* ---- Signals ---- */
+
+/* Those that we do something about. They are blocked but while turn() sleeps, so nothing happens between
+   two statements. */
+static const int heard[] = {SIGHUP,  SIGINT,  SIGQUIT,  SIGTERM, SIGUSR1,
+                            SIGUSR2, SIGCHLD, SIGWINCH, SIGCONT, SIGTSTP};
+enum { HEARD = sizeof heard / sizeof *heard };
+
+static volatile sig_atomic_t arrived[HEARD], from_terminal[HEARD];
+static struct sigaction inherited[HEARD], inherited_pipe;
+static sigset_t inherited_mask, sleeping_mask;
+
+static unsigned place_of(int number)
+{
+    unsigned i = 0;
+
+    while (i < HEARD - 1 && heard[i] != number)
+        i++;
+    return i;
+}
+
+static void note(int number, siginfo_t *info, void *context)
+{
+    (void)context;
+    arrived[place_of(number)] = 1;
+    from_terminal[place_of(number)] = info->si_code > 0; /* by the kernel */
+}
+
+void signals_begin(void)
+{
+    struct sigaction action = {0};
+    sigset_t mask;
+    unsigned i;
+
+    sigemptyset(&mask);
+    for (i = 0; i < HEARD; i++)
+        sigaddset(&mask, heard[i]);
+    sigprocmask(SIG_BLOCK, &mask, &inherited_mask);
+    sleeping_mask = inherited_mask;
+    action.sa_sigaction = note;
+    action.sa_flags = SA_SIGINFO;
+    for (i = 0; i < HEARD; i++) {
+        sigaction(heard[i], NULL, &inherited[i]);
+        sigdelset(&sleeping_mask, heard[i]);
+        /* nohup and `&` mean that their programs are not to hear of HUP and INT */
+        if (inherited[i].sa_handler != SIG_IGN || heard[i] == SIGCHLD)
+            sigaction(heard[i], &action, NULL);
+    }
+    action.sa_handler = SIG_IGN;
+    action.sa_flags = 0;
+    sigaction(SIGPIPE, &action, &inherited_pipe);
+}
+
+void signals_restore(void)
+{
+    unsigned i;
+
+    for (i = 0; i < HEARD; i++)
+        if (heard[i] !=
+            SIGCHLD) /* who ignores that can't wait for children: the default is meant */
+            sigaction(heard[i], &inherited[i], NULL);
+    signal(SIGCHLD, SIG_DFL);
+    sigaction(SIGPIPE, &inherited_pipe, NULL);
+    sigprocmask(SIG_SETMASK, &inherited_mask, NULL);
+}
+
+int next_signal(int *by_terminal)
+{
+    unsigned i;
+
+    for (i = 0; i < HEARD; i++)
+        if (arrived[i]) {
+            arrived[i] = 0;
+            *by_terminal = from_terminal[i];
+            return heard[i];
+        }
+    return 0;
+}
+
+static int ending_signal(void)
+{
+    unsigned i;
+
+    for (i = 0; i < HEARD && heard[i] != SIGUSR1; i++)
+        if (arrived[i])
+            return heard[i];
+    return 0;
+}
+
+int is_asked_to_end(void)
+{
+    struct pollfd none;
+
+    ppoll(&none, 0, &(struct timespec){0, 0}, &sleeping_mask); /* lets them in */
+    return ending_signal() != 0;
+}
+
+void end_by_signal(void)
+{
+    int number = ending_signal();
+    sigset_t mask;
+
+    signal(number, SIG_DFL);
+    sigemptyset(&mask);
+    sigaddset(&mask, number);
+    raise(number);
+    sigprocmask(SIG_UNBLOCK, &mask, NULL);
+    _exit(128 + number);
+}
+
+/* ---- The loop ---- */
+
+uint64_t now_us(void)
+{
+    return redlock_posix()->now_us(NULL);
+}
+
+void turn(struct session *session, uint64_t until_us)
+{
+    struct redlock *client = &session->client;
+    uint64_t wait_us = redlock_tick(client), now = now_us();
+    struct pollfd fds[REDLOCK_NODES_MAX];
+    struct timespec time;
+    unsigned i;
+    int ready;
+
+    if (until_us <= now)
+        wait_us = 0;
+    else if (until_us - now < wait_us)
+        wait_us = until_us - now;
+    if (wait_us > 60000000)
+        wait_us = 60000000;
+    for (i = 0; i < target_count; i++) {
+        unsigned interest = redlock_interest(client, i);
+        fds[i].fd = interest != 0 ? (int)session->nodes[i].handle : -1;
+        fds[i].events = (short)((interest & REDLOCK_READABLE ? POLLIN : 0) |
+                                (interest & REDLOCK_WRITABLE ? POLLOUT : 0));
+        fds[i].revents = 0;
+    }
+    time.tv_sec = (time_t)(wait_us / 1000000);
+    time.tv_nsec = (long)(wait_us % 1000000) * 1000;
+    ready = ppoll(fds, target_count, &time, &sleeping_mask);
+    for (i = 0; ready > 0 && i < target_count; i++)
+        if (fds[i].revents != 0)
+            redlock_event(client, i,
+                          (fds[i].revents & ~POLLOUT ? (unsigned)REDLOCK_READABLE : 0) |
+                              (fds[i].revents & ~POLLIN ? (unsigned)REDLOCK_WRITABLE : 0));
+    redlock_tick(client);
+}
+
+/* ---- The session ---- */
+
+void key_of(char key[REDLOCK_KEY_MAX + 1], const char *name)
+{
+    if (name[0] == '\0')
+        die(EXIT_USAGE, "the name of a lock is empty");
+    if (snprintf(key, REDLOCK_KEY_MAX + 1, "%s%s", options.prefix, name) > REDLOCK_KEY_MAX)
+        die(EXIT_USAGE, "the name of a lock, with its prefix, has at most %d bytes",
+            REDLOCK_KEY_MAX);
+}
+
+void session_open(struct session *session, const char *name, long ttl_ms)
+{
+    struct redlock_settings settings = {0};
+    unsigned i;
+
+    key_of(session->key, name);
+    for (i = 0; i < target_count; i++) {
+        const struct redlock_url *url = &targets[i].url;
+        session->nodes[i].address = targets[i].address;
+        session->nodes[i].user = url->user[0] != '\0' ? url->user : NULL;
+        session->nodes[i].password = url->password[0] != '\0' ? url->password : NULL;
+        session->nodes[i].database = url->database;
+    }
+    settings.node_timeout_ms = (uint32_t)options.node_timeout_ms;
+    settings.stall_ms = settings.node_timeout_ms * 4;
+    if (redlock_init(&session->client, redlock_posix(), session->nodes, target_count, &settings) !=
+        REDLOCK_OK) {
+        say_troubles(session, LOG_ERROR);
+        die(EXIT_CONFIG, "these nodes can't be used");
+    }
+    redlock_lock_init(&session->lock, session->key, strlen(session->key), (uint32_t)ttl_ms);
+    session->lock.holder = session->holder;
+    session->lock.holder_size = sizeof session->holder - 1;
+    session->lock.fenced = (uint8_t)options.fence;
+}
+
+void session_close(struct session *session)
+{
+    redlock_deinit(&session->client);
+}
+
+void session_sign(struct session *session)
+{
+    static char label[120];
+    char host[65] = "?", name[70], text[70];
+    struct timespec now;
+
+    if (options.anonymous)
+        return;
+    gethostname(host, sizeof host - 1);
+    percent_encode(name, 49, host);
+    percent_encode(text, 41, options.label != NULL ? options.label : "");
+    clock_gettime(CLOCK_REALTIME, &now);
+    session->lock.label_size =
+        (uint8_t)snprintf(label, sizeof label, ":%s:%ld:%lld:%s", name, (long)getpid(),
+                          (long long)now.tv_sec * 1000 + now.tv_nsec / 1000000, text);
+    session->lock.label = label;
+}
+
+void session_adopt(struct session *session, const char *value, size_t size, long remaining_ms)
+{
+    if (size == 0 || size > REDLOCK_LABEL_MAX)
+        die(EXIT_USAGE, "a token has 1 to %d bytes", REDLOCK_LABEL_MAX);
+    session->lock.label = value;
+    session->lock.label_size = (uint8_t)size;
+    session->lock.label_only = 1;
+    session->lock.members = (redlock_mask)((1UL << target_count) - 1);
+    if (redlock_adopt(&session->client, &session->lock, (uint32_t)remaining_ms) != REDLOCK_OK)
+        die(EXIT_USAGE, "--ttl is out of range");
+}
+
+/* ---- Taking ---- */
+
+void say_troubles(const struct session *session, enum level level)
+{
+    unsigned i;
+
+    for (i = 0; i < target_count; i++)
+        if (session->nodes[i].trouble[0] != '\0')
+            say(level, "  %s: %s", targets[i].url.address, session->nodes[i].trouble);
+}
+
+/* What a person who waits wants to know. */
+static void say_waiting(const struct session *session, const char *name)
+{
+    char value[VALUE_MAX + 1], who[VALUE_MAX + 1];
+    long left_ms = holder_remaining_ms(session->key, value, sizeof value);
+
+    if (left_ms > 0)
+        describe_holder(who, sizeof who, value, strlen(value));
+    else
+        describe_holder(who, sizeof who, session->holder, strlen(session->holder));
+    if (left_ms > 0)
+        say(LOG_NOTICE, "waiting for %s, held by %s, %ld s left", name, who,
+            (left_ms + 999) / 1000);
+    else
+        say(LOG_NOTICE, "waiting for %s%s%s", name, session->holder[0] != '\0' ? ", held by " : "",
+            session->holder[0] != '\0' ? who : "");
+}
+
+static int quorum_answered(const struct redlock_lock *lock)
+{
+    unsigned votes = lock->granted | lock->refused, n = 0;
+
+    for (; votes != 0; votes &= votes - 1)
+        n++;
+    return n > target_count / 2;
+}
+
+/* Waits until the lock is not in progress any more; or gives up, because of a signal or because no quorum
+   has answered for long. */
+static void wait_for(struct session *session, const char *name)
+{
+    int notices = options.verbose || (!options.quiet && isatty(STDERR_FILENO));
+    uint64_t now = now_us(), answered = now, notice = now + 1000000;
+    struct redlock_lock *lock = &session->lock;
+    int cancelled = 0;
+
+    while (lock->status == REDLOCK_PENDING) {
+        uint64_t until = notices ? notice : now + 1000000;
+        turn(session, until);
+        now = now_us();
+        if (quorum_answered(lock))
+            answered = now;
+        if (!cancelled &&
+            (ending_signal() != 0 || (options.unavailable_ms > 0 &&
+                                      now - answered > (uint64_t)options.unavailable_ms * 1000))) {
+            redlock_cancel(&session->client, lock);
+            cancelled = 1;
+        }
+        if (notices && !cancelled && now >= notice) {
+            say_waiting(session, name);
+            notice = now + 30000000;
+        }
+    }
+    redlock_next_done(&session->client);
+}
+
+enum redlock_status take(struct session *session, const char *name)
+{
+    struct redlock_lock *lock = &session->lock;
+    long wait_ms = options.nonblock ? 0 : options.wait_ms;
+
+    do { /* for ever is longer than the library counts */
+        lock->status = redlock_acquire_start(&session->client, lock,
+                                             wait_ms < 0 ? 0x7fffffff : (uint32_t)wait_ms);
+        wait_for(session, name);
+    } while (wait_ms < 0 && lock->status == REDLOCK_TIMEOUT);
+    if (lock->status == REDLOCK_CANCELLED && ending_signal() == 0) {
+        /* no quorum for too long: one attempt more says why, for the exit status */
+        lock->status = redlock_acquire_start(&session->client, lock, 0);
+        wait_for(session, name);
+    }
+    if (lock->status == REDLOCK_OK) {
+        unsigned i;
+        for (i = 0; i < sizeof lock->token; i++)
+            sprintf(session->value + 2 * i, "%02x", lock->token[i]);
+        if (lock->label_size > 0)
+            memcpy(session->value + 40, lock->label, lock->label_size);
+        session->value[40 + lock->label_size] = '\0';
+    }
+    return lock->status;
+}
+
+int explain(const struct session *session, const char *name, enum redlock_status status)
+{
+    char who[VALUE_MAX + 1] = "";
+
+    switch (status) {
+    case REDLOCK_OK:
+        return 0;
+    case REDLOCK_HELD:
+    case REDLOCK_TIMEOUT:
+    case REDLOCK_SPLIT:
+        if (session->holder[0] != '\0' && status != REDLOCK_SPLIT)
+            describe_holder(who, sizeof who, session->holder, strlen(session->holder));
+        say(LOG_NOTICE, "%s: %s%s%s", name, redlock_strerror(status), who[0] != '\0' ? ": " : "",
+            who);
+        return (int)options.conflict_status;
+    case REDLOCK_LOST:
+    case REDLOCK_GONE:
+    case REDLOCK_LIMIT:
+        say(LOG_ERROR, "%s: %s", name, redlock_strerror(status));
+        return EXIT_LOST;
+    case REDLOCK_UNREACHABLE:
+    case REDLOCK_UNCONFIRMED:
+    case REDLOCK_TOO_LATE:
+        say(LOG_ERROR, "%s: %s", name, redlock_strerror(status));
+        say_troubles(session, LOG_ERROR);
+        return EXIT_UNAVAILABLE;
+    case REDLOCK_DENIED:
+        say(LOG_ERROR, "%s: %s", name, redlock_strerror(status));
+        say_troubles(session, LOG_ERROR);
+        return EXIT_DENIED;
+    case REDLOCK_NO_ENTROPY:
+        say(LOG_ERROR, "%s", redlock_strerror(status));
+        return EXIT_SYSTEM;
+    default:
+        say(LOG_ERROR, "%s: %s", name, redlock_strerror(status));
+        return EXIT_BUG;
+    }
+}

@@ -1,0 +1,324 @@
+/* status.c - who holds a lock: redlock status, release --force, and what a value tells about its holder.
+
+   SPDX-FileCopyrightText: the redlock authors
+   SPDX-License-Identifier: MIT */
+#include "talk.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+/* ---- Values ---- */
+
+void id_of(char id[ID_TEXT], const char *value, size_t size)
+{
+    uint32_t hash = 2166136261U; /* FNV-1a */
+    size_t i;
+
+    for (i = 0; i < size; i++)
+        hash = (hash ^ (uint8_t)value[i]) * 16777619U;
+    snprintf(id, ID_TEXT, "%08lx", (unsigned long)hash);
+}
+
+/* The next part of `*at` up to a colon or the end, decoded. 0: there is none. */
+static int next_part(const char **at, char *part, size_t room)
+{
+    size_t size;
+
+    if (**at != ':')
+        return 0;
+    ++*at;
+    size = strcspn(*at, ":");
+    snprintf(part, room, "%.*s", (int)size, *at);
+    percent_decode(part);
+    *at += size;
+    return 1;
+}
+
+int parse_holder(struct holder *holder, const char *value)
+{
+    char number[24];
+
+    memset(holder, 0, sizeof *holder);
+    if (strspn(value, "0123456789abcdef") != 40)
+        return 0;
+    value += 40;
+    if (!next_part(&value, holder->host, sizeof holder->host) ||
+        !next_part(&value, number, sizeof number))
+        return 0;
+    holder->pid = strtol(number, NULL, 10);
+    if (!next_part(&value, number, sizeof number))
+        return 0;
+    holder->since_ms = strtoll(number, NULL, 10);
+    return next_part(&value, holder->label, sizeof holder->label);
+}
+
+/* For a terminal: what a stranger put into a value must not drive it. */
+static void defuse(char *text)
+{
+    for (; *text != '\0'; text++)
+        if ((unsigned char)*text < 0x20 || *text == 0x7f)
+            *text = '?';
+}
+
+void describe_holder(char *out, size_t room, const char *value, size_t size)
+{
+    struct holder holder;
+    char id[ID_TEXT];
+
+    id_of(id, value, size);
+    if (!parse_holder(&holder, value))
+        snprintf(out, room, "id %s", id);
+    else if (holder.label[0] != '\0')
+        snprintf(out, room, "%s/%ld (%s)", holder.host, holder.pid, holder.label);
+    else
+        snprintf(out, room, "%s/%ld", holder.host, holder.pid);
+    defuse(out);
+}
+
+/* ---- Asking ---- */
+
+/* What one node says. */
+struct view {
+    enum { ABSENT, PRESENT, FAILED } kind;
+    char value[VALUE_MAX + 1];
+    size_t size;  /* of the whole value */
+    long left_ms; /* -1: without end */
+    int same;     /* as what most have */
+};
+
+/* What all say, and what it comes to. */
+struct picture {
+    struct view view[REDLOCK_NODES_MAX];
+    char trouble[REDLOCK_NODES_MAX][REDLOCK_TROUBLE_MAX + 1];
+    unsigned answers, best, holding; /* nodes that answered; one that has what most have; so many */
+    long left_ms;                    /* as a quorum sees it */
+    enum { UNKNOWN, FREE, HELD } state;
+};
+
+static struct talk talks[REDLOCK_NODES_MAX];
+
+static int longest_first(const void *a, const void *b)
+{
+    long left = *(const long *)a, right = *(const long *)b;
+
+    return left < right ? 1 : left > right ? -1 : 0;
+}
+
+static int equal(const struct view *a, const struct view *b)
+{
+    return a->kind == PRESENT && b->kind == PRESENT && a->size == b->size &&
+           memcmp(a->value, b->value, a->size < VALUE_MAX ? a->size : VALUE_MAX) == 0;
+}
+
+/* Held: a quorum has one value; for as long as the quorum-th of them says. */
+static void conclude(struct picture *picture)
+{
+    unsigned i, n, same, quorum = target_count / 2 + 1;
+    long left[REDLOCK_NODES_MAX];
+
+    for (i = 0; i < target_count; i++) {
+        picture->answers += picture->view[i].kind != FAILED;
+        for (n = same = 0; n < target_count; n++)
+            same += (unsigned)equal(&picture->view[i], &picture->view[n]);
+        if (same > picture->holding) {
+            picture->holding = same;
+            picture->best = i;
+        }
+    }
+    for (i = n = 0; i < target_count; i++) {
+        struct view *view = &picture->view[i];
+        view->same = equal(view, &picture->view[picture->best]);
+        if (view->same)
+            left[n++] = view->left_ms < 0 ? 0x7fffffff : view->left_ms;
+    }
+    qsort(left, n, sizeof *left, longest_first);
+    if (picture->holding >= quorum) {
+        picture->state = HELD;
+        picture->left_ms = left[quorum - 1];
+    } else if (picture->answers >= quorum &&
+               picture->holding + (target_count - picture->answers) < quorum) {
+        picture->state = FREE;
+    } /* else it depends on those that do not answer */
+}
+
+static void look_at(const char *key, struct picture *picture)
+{
+    const char *get[2] = {"GET", key}, *pttl[2] = {"PTTL", key};
+    uint32_t timeout_ms = (uint32_t)options.node_timeout_ms;
+    unsigned i;
+
+    memset(picture, 0, sizeof *picture);
+    talks_open(talks, target_count, timeout_ms);
+    talks_ask(talks, target_count, timeout_ms, 2, get);
+    for (i = 0; i < target_count; i++) {
+        struct view *view = &picture->view[i];
+        const struct talk_item *answer = &talks[i].item[0];
+        view->kind = FAILED;
+        if (talks[i].items == 0)
+            continue;
+        if (answer->kind == RESP_ERROR)
+            redlock_trouble(&talks[i].node, answer->text, NULL);
+        view->kind = answer->kind == RESP_STRING ? PRESENT
+                     : answer->kind == RESP_NIL  ? ABSENT
+                                                 : FAILED;
+        view->size = answer->size;
+        if (view->kind == PRESENT)
+            memcpy(view->value, answer->text, answer->size < VALUE_MAX ? answer->size : VALUE_MAX);
+    }
+    talks_ask(talks, target_count, timeout_ms, 2, pttl);
+    for (i = 0; i < target_count; i++) {
+        const struct talk_item *answer = &talks[i].item[0];
+        struct view *view = &picture->view[i];
+        if (talks[i].items > 0 && answer->kind == RESP_INTEGER && answer->integer != -2)
+            view->left_ms = (long)answer->integer;
+        else if (talks[i].items > 0 && answer->kind == RESP_INTEGER)
+            view->kind = ABSENT; /* it ended in between */
+        memcpy(picture->trouble[i], talks[i].node.trouble, sizeof picture->trouble[i]);
+    }
+    talks_close(talks, target_count);
+    conclude(picture);
+}
+
+long holder_remaining_ms(const char *key, char *value, size_t room)
+{
+    struct picture picture;
+
+    look_at(key, &picture);
+    snprintf(value, room, "%s", picture.view[picture.best].value);
+    return picture.state == HELD ? picture.left_ms : picture.state == FREE ? 0 : -1;
+}
+
+int find_by_id(const char *key, const char *id, char *value, size_t *size)
+{
+    struct picture picture;
+    char other[ID_TEXT];
+    unsigned i;
+
+    look_at(key, &picture);
+    for (i = 0; i < target_count; i++) {
+        const struct view *view = &picture.view[i];
+        if (view->kind != PRESENT || view->size > VALUE_MAX)
+            continue;
+        id_of(other, view->value, view->size);
+        if (strcmp(id, other) != 0)
+            continue;
+        memcpy(value, view->value, view->size + 1);
+        *size = view->size;
+        return 1;
+    }
+    return picture.state == UNKNOWN ? -1 : 0;
+}
+
+/* ---- redlock status ---- */
+
+static const char *const state_names[] = {"unknown", "free", "held"};
+
+/* "22.4 s left". */
+static const char *left(char text[32], long ms)
+{
+    if (ms >= 0x7fffffff || ms < 0)
+        snprintf(text, 32, "without end");
+    else
+        snprintf(text, 32, "%ld.%ld s", ms / 1000, ms % 1000 / 100);
+    return text;
+}
+
+static void print_text(const char *name, const struct picture *picture)
+{
+    const struct view *best = &picture->view[picture->best];
+    struct holder holder;
+    char id[ID_TEXT], who[VALUE_MAX + 1], since[32], text[32];
+    unsigned i;
+
+    printf("%s: %s", name, state_names[picture->state]);
+    if (picture->state == HELD) {
+        id_of(id, best->value, best->size);
+        printf("  id %s", id);
+        if (parse_holder(&holder, best->value)) {
+            time_t seconds = (time_t)(holder.since_ms / 1000);
+            describe_holder(who, sizeof who, best->value, best->size);
+            strftime(since, sizeof since, "%Y-%m-%d %H:%M:%SZ", gmtime(&seconds));
+            printf("  by %s  since %s", who, since);
+        }
+        printf("  %s left", left(text, picture->left_ms));
+    }
+    printf("  %u/%u nodes\n", picture->state == HELD ? picture->holding : picture->answers,
+           target_count);
+    for (i = 0; i < target_count; i++) {
+        const struct view *view = &picture->view[i];
+        printf("  %-24s ", targets[i].url.address);
+        id_of(id, view->value, view->size);
+        if (view->kind == FAILED)
+            printf("error    %s\n", picture->trouble[i]);
+        else if (view->kind == ABSENT)
+            printf("absent\n");
+        else if (view->same && picture->state == HELD)
+            printf("same     %s\n", left(text, view->left_ms));
+        else
+            printf("other    %s  id %s\n", left(text, view->left_ms), id);
+    }
+}
+
+static void print_json(const char *name, const struct picture *picture)
+{
+    const struct view *best = &picture->view[picture->best];
+    struct holder holder;
+    char id[ID_TEXT];
+    unsigned i;
+
+    printf("{\"schema\":1,\"verb\":\"status\",\"name\":");
+    json_string(stdout, name, strlen(name));
+    printf(",\"state\":\"%s\",\"quorum\":%u,\"nodes\":%u", state_names[picture->state],
+           target_count / 2 + 1, target_count);
+    if (picture->state == HELD) {
+        id_of(id, best->value, best->size);
+        printf(",\"id\":\"%s\",\"remaining_ms\":%ld", id, picture->left_ms);
+        if (parse_holder(&holder, best->value)) {
+            printf(",\"holder\":{\"host\":");
+            json_string(stdout, holder.host, strlen(holder.host));
+            printf(",\"pid\":%ld,\"label\":", holder.pid);
+            json_string(stdout, holder.label, strlen(holder.label));
+            printf(",\"since_ms\":%lld}", holder.since_ms);
+        }
+    }
+    printf(",\"node\":[");
+    for (i = 0; i < target_count; i++) {
+        const struct view *view = &picture->view[i];
+        printf("%s{\"url\":", i > 0 ? "," : "");
+        json_string(stdout, targets[i].url.address, strlen(targets[i].url.address));
+        printf(",\"value\":\"%s\"", view->kind == FAILED                   ? "error"
+                                    : view->kind == ABSENT                 ? "absent"
+                                    : view->same && picture->state == HELD ? "same"
+                                                                           : "other");
+        if (view->kind == PRESENT) {
+            id_of(id, view->value, view->size);
+            printf(",\"id\":\"%s\",\"pttl_ms\":%ld", id, view->left_ms);
+        } else if (view->kind == FAILED) {
+            printf(",\"error\":");
+            json_string(stdout, picture->trouble[i], strlen(picture->trouble[i]));
+        }
+        printf("}");
+    }
+    printf("]}\n");
+}
+
+int verb_status(int count, char **words)
+{
+    struct picture picture;
+    char key[REDLOCK_KEY_MAX + 1];
+
+    if (count != 1)
+        die(EXIT_USAGE, "status: one NAME");
+    nodes_load();
+    key_of(key, words[0]);
+    look_at(key, &picture);
+    if (options.json)
+        print_json(words[0], &picture);
+    else
+        print_text(words[0], &picture);
+    if (fflush(stdout) != 0)
+        die(EXIT_SYSTEM, "can't write the result");
+    return picture.state == HELD ? 0 : picture.state == FREE ? 1 : EXIT_UNAVAILABLE;
+}

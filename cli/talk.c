@@ -1,0 +1,248 @@
+/* talk.c - see talk.h. The decoder keeps only the beginning of a string, but tells where it ended; the
+   bytes of an answer stay where they were received, so the whole string stands before that.
+
+   SPDX-FileCopyrightText: the redlock authors
+   SPDX-License-Identifier: MIT */
+#include "talk.h"
+
+#include <poll.h>
+#include <stdarg.h>
+#include <string.h>
+
+enum { WORDS_MAX = 16 };
+
+static void hang_up(struct talk *talk, const char *why)
+{
+    redlock_trouble(&talk->node, why, NULL);
+    redlock_posix()->shut(NULL, &talk->node);
+    talk->state = TALK_CLOSED;
+    talk->items = 0;
+}
+
+/* One part of an answer. Behind a text come two bytes of the protocol, which make room for a NUL. */
+static void take_item(struct talk *talk, const struct resp_item *from, uint8_t *behind)
+{
+    struct talk_item *to = &talk->item[talk->items++];
+
+    to->kind = from->kind;
+    to->depth = from->depth;
+    to->size = from->size;
+    to->integer = from->integer;
+    to->text = "";
+    if (from->kind == RESP_STATUS || from->kind == RESP_ERROR || from->kind == RESP_STRING) {
+        behind[-2] = '\0';
+        to->text = (const char *)behind - 2 - from->size;
+    }
+}
+
+/* Reads what has arrived. */
+static void receive(struct talk *talk)
+{
+    int got = redlock_posix()->receive(NULL, &talk->node, talk->bytes + talk->used,
+                                       sizeof talk->bytes - talk->used);
+
+    talk->used += got > 0 ? (size_t)got : 0;
+    while (talk->state == TALK_WAITS && talk->done < talk->used) {
+        const uint8_t *cursor = talk->bytes + talk->done;
+        enum resp_event event = resp_read(&talk->reader, &cursor, talk->bytes + talk->used);
+        talk->done = (size_t)(cursor - talk->bytes);
+        if (event == RESP_BAD || (event != RESP_MORE && talk->items == TALK_ITEMS)) {
+            hang_up(talk, "does not speak the Redis protocol");
+            return;
+        }
+        if (event != RESP_MORE)
+            take_item(talk, &talk->reader.item, talk->bytes + talk->done);
+        if (event == RESP_REPLY) {
+            talk->state = TALK_RESTS;
+            talk->rtt_us = now_us() - talk->sent_us;
+        }
+    }
+    if (got < 0)
+        hang_up(talk, "closed by the server");
+    else if (talk->state == TALK_WAITS && talk->used == sizeof talk->bytes)
+        hang_up(talk, "its answer is too long");
+}
+
+static void transmit(struct talk *talk)
+{
+    int sent = redlock_posix()->transmit(NULL, &talk->node, talk->bytes + talk->done,
+                                         talk->used - talk->done);
+
+    if (sent < 0) {
+        hang_up(talk, "closed by the server");
+        return;
+    }
+    talk->done += (size_t)sent;
+    if (talk->done == talk->used) { /* from here on the bytes are the answer's */
+        talk->used = talk->done = 0;
+        talk->state = TALK_WAITS;
+    }
+}
+
+static void happen(struct talk *talk)
+{
+    int ready;
+
+    if (talk->state == TALK_DIALS) {
+        ready = redlock_posix()->ready(NULL, &talk->node);
+        if (ready > 0)
+            talk->state = TALK_RESTS;
+        else if (ready < 0)
+            hang_up(talk, "no connection");
+    } else if (talk->state == TALK_SENDS) {
+        transmit(talk);
+    } else {
+        receive(talk);
+    }
+}
+
+/* Until each is connected, or has sent its question and got its answer; or the time is over. */
+static void serve(struct talk *talks, unsigned count, uint32_t timeout_ms)
+{
+    uint64_t until = now_us() + (uint64_t)timeout_ms * 1000, now;
+    struct pollfd fds[REDLOCK_NODES_MAX];
+    struct talk *busy[REDLOCK_NODES_MAX];
+    unsigned i, n;
+
+    for (;;) {
+        now = now_us();
+        for (i = n = 0; i < count; i++) {
+            if (talks[i].state == TALK_CLOSED || talks[i].state == TALK_RESTS)
+                continue;
+            if (now >= until) {
+                hang_up(&talks[i], talks[i].state == TALK_DIALS ? "no connection in time"
+                                                                : "no answer in time");
+                continue;
+            }
+            fds[n].fd = (int)talks[i].node.handle;
+            fds[n].events = talks[i].state == TALK_WAITS ? POLLIN : POLLOUT;
+            fds[n].revents = 0;
+            busy[n++] = &talks[i];
+        }
+        if (n == 0)
+            return;
+        poll(fds, n, (int)((until - now + 999) / 1000));
+        for (i = 0; i < n; i++)
+            if (fds[i].revents != 0)
+                happen(busy[i]);
+    }
+}
+
+static void ask(struct talk *talk, unsigned words, const char *const *word)
+{
+    struct resp_writer writer = {0};
+    unsigned i;
+
+    if (talk->state == TALK_CLOSED)
+        return;
+    talk->items = 0;
+    writer.bytes = talk->bytes;
+    writer.size = sizeof talk->bytes;
+    resp_put_command(&writer, words);
+    for (i = 0; i < words; i++)
+        resp_put_text(&writer, word[i]);
+    talk->used = writer.used;
+    talk->done = 0;
+    talk->state = TALK_SENDS;
+    talk->sent_us = now_us();
+}
+
+void talks_ask(struct talk *talks, unsigned count, uint32_t timeout_ms, unsigned words,
+               const char *const *word)
+{
+    unsigned i;
+
+    for (i = 0; i < count; i++)
+        ask(&talks[i], words, word);
+    serve(talks, count, timeout_ms);
+}
+
+int talk_ask(struct talk *talk, uint32_t timeout_ms, const char *first, ...)
+{
+    const char *word[WORDS_MAX];
+    unsigned words = 0;
+    va_list more;
+
+    va_start(more, first);
+    for (; first != NULL && words < WORDS_MAX; first = va_arg(more, const char *))
+        word[words++] = first;
+    va_end(more);
+    talks_ask(talk, 1, timeout_ms, words, word);
+    return talk->items > 0 && talk->item[0].kind != RESP_ERROR;
+}
+
+/* Closes who has answered with an error: it is not to be talked to. */
+static void must_be_fine(struct talk *talks, unsigned count)
+{
+    unsigned i;
+
+    for (i = 0; i < count; i++)
+        if (talk_is_error(&talks[i], ""))
+            hang_up(&talks[i], talks[i].item[0].text);
+}
+
+void talks_open(struct talk *talks, unsigned count, uint32_t timeout_ms)
+{
+    const struct redlock_io *io = redlock_posix();
+    char database[12];
+    unsigned i;
+
+    for (i = 0; i < count; i++) {
+        memset(&talks[i], 0, offsetof(struct talk, item));
+        talks[i].node.address = targets[i].address;
+        talks[i].node.handle = -1;
+        talks[i].state = io->dial(NULL, &talks[i].node) == 0 ? TALK_DIALS : TALK_CLOSED;
+    }
+    serve(talks, count, timeout_ms);
+    for (i = 0; i < count; i++) {
+        const struct redlock_url *url = &targets[i].url;
+        const char *auth[3];
+        auth[0] = "AUTH";
+        auth[1] = url->user[0] != '\0' ? url->user : url->password;
+        auth[2] = url->password;
+        if (url->password[0] != '\0')
+            ask(&talks[i], url->user[0] != '\0' ? 3 : 2, auth);
+    }
+    serve(talks, count, timeout_ms);
+    must_be_fine(talks, count);
+    for (i = 0; i < count; i++) {
+        const char *select[2] = {"SELECT", database};
+        snprintf(database, sizeof database, "%lu", (unsigned long)targets[i].url.database);
+        if (targets[i].url.database != 0)
+            ask(&talks[i], 2, select);
+    }
+    serve(talks, count, timeout_ms);
+    must_be_fine(talks, count);
+}
+
+void talks_close(struct talk *talks, unsigned count)
+{
+    unsigned i;
+
+    for (i = 0; i < count; i++)
+        if (talks[i].state != TALK_CLOSED) {
+            redlock_posix()->shut(NULL, &talks[i].node);
+            talks[i].state = TALK_CLOSED;
+        }
+}
+
+int talk_field(const struct talk *talk, const char *field, char *value, size_t room)
+{
+    size_t size = strlen(field);
+    const char *at = talk->items > 0 ? talk->item[0].text : "";
+
+    while (*at != '\0' && (strncmp(at, field, size) != 0 || at[size] != ':')) {
+        at += strcspn(at, "\n");
+        at += *at == '\n';
+    }
+    if (*at == '\0')
+        return 0;
+    snprintf(value, room, "%.*s", (int)strcspn(at + size + 1, "\r\n"), at + size + 1);
+    return 1;
+}
+
+int talk_is_error(const struct talk *talk, const char *prefix)
+{
+    return talk->items > 0 && talk->item[0].kind == RESP_ERROR &&
+           strncmp(talk->item[0].text, prefix, strlen(prefix)) == 0;
+}

@@ -1,0 +1,64 @@
+/* talk.h - plain conversations with the nodes, for what is no lock: status, check, bench. All nodes at once,
+   every wait bounded.
+
+   SPDX-FileCopyrightText: the redlock authors
+   SPDX-License-Identifier: MIT */
+#ifndef TALK_H
+#define TALK_H
+
+#include "cli.h"
+
+enum {
+    TALK_BYTES = 65536, /* of an answer */
+    TALK_ITEMS = 256    /* of an answer: a map of n pairs has 1 + 2n */
+};
+
+/* One part of an answer. Strings, statuses and errors have text, whole and ended by a NUL that is not
+   counted; it stands in the talk and is gone with the next question. */
+struct talk_item {
+    enum resp_kind kind;
+    uint8_t depth; /* 0: the answer itself */
+    const char *text;
+    size_t size; /* of the text; of a sequence or map: its elements */
+    long long integer;
+};
+
+enum talk_state {
+    TALK_CLOSED, /* node.trouble says why */
+    TALK_DIALS,
+    TALK_SENDS,
+    TALK_WAITS, /* for an answer */
+    TALK_RESTS
+};
+
+struct talk {
+    struct redlock_node node; /* address, credentials, trouble: what the io needs */
+    struct resp_reader reader;
+    enum talk_state state;
+    uint64_t sent_us, rtt_us; /* of the last question: how long its answer took */
+    size_t used, done;        /* of the bytes: how many there are, and were sent or read */
+    unsigned items;           /* of the last answer; 0: there is none */
+    struct talk_item item[TALK_ITEMS];
+    uint8_t bytes[TALK_BYTES]; /* first the question, then the answer */
+};
+
+/* Connects to targets 0 .. count - 1 at the same time: dials, then AUTH where there is a password, and
+   SELECT where there is a database. timeout_ms is for each of these. What failed is TALK_CLOSED and has a
+   trouble: "connection refused", "timeout", or the server's own words. */
+void talks_open(struct talk *talks, unsigned count, uint32_t timeout_ms);
+void talks_close(struct talk *talks, unsigned count);
+
+/* Sends the same words to all that are not closed and waits for all answers, timeout_ms at most; who has
+   not answered by then is closed. An error is an answer: item[0].kind == RESP_ERROR. */
+void talks_ask(struct talk *talks, unsigned count, uint32_t timeout_ms, unsigned words,
+               const char *const *word);
+/* One node, words up to a NULL. 1: item[0] is the answer and no error. */
+int talk_ask(struct talk *talk, uint32_t timeout_ms, const char *first, ...);
+
+/* The value of `field:` in the text of an answer as INFO gives it, up to the line's end, copied; 0 if it
+   is not there. */
+int talk_field(const struct talk *talk, const char *field, char *value, size_t room);
+/* 1: the answer is an error that begins with `prefix`. */
+int talk_is_error(const struct talk *talk, const char *prefix);
+
+#endif

@@ -1,0 +1,166 @@
+/* text.c - messages, durations, numbers, JSON and names with escapes.
+
+   SPDX-FileCopyrightText: the redlock authors
+   SPDX-License-Identifier: MIT */
+#include "cli.h"
+
+#include <ctype.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* One write for each line: others may write there too. */
+static void say_list(enum level level, const char *format, va_list arguments)
+{
+    char line[1024], prefix[8] = "";
+    int size;
+
+    if (options.log_levels)
+        snprintf(prefix, sizeof prefix, "<%d>", (int)level);
+    size = snprintf(line, sizeof line, "%sredlock: ", prefix);
+    vsnprintf(line + size, sizeof line - (size_t)size - 1, format, arguments);
+    fprintf(stderr, "%s\n", line);
+}
+
+void say(enum level level, const char *format, ...)
+{
+    va_list arguments;
+
+    if (options.quiet ? level > LOG_WARNING : level == LOG_DEBUG && !options.verbose)
+        return;
+    va_start(arguments, format);
+    say_list(level, format, arguments);
+    va_end(arguments);
+}
+
+void die(int status, const char *format, ...)
+{
+    va_list arguments;
+
+    va_start(arguments, format);
+    say_list(LOG_ERROR, format, arguments);
+    va_end(arguments);
+    exit(status);
+}
+
+void event(const char *format, ...)
+{
+    struct pollfd fd = {(int)options.status_fd, POLLOUT, 0};
+    char line[1024];
+    va_list arguments;
+    int size;
+
+    if (options.status_fd < 0 || poll(&fd, 1, 0) != 1 || (fd.revents & POLLOUT) == 0)
+        return;
+    va_start(arguments, format);
+    size = vsnprintf(line, sizeof line - 1, format, arguments);
+    va_end(arguments);
+    if (size > (int)sizeof line - 2)
+        size = (int)sizeof line - 2;
+    line[size] = '\n';
+    if (write(fd.fd, line, (size_t)size + 1) < 0)
+        options.status_fd = -1; /* nobody reads it any more */
+}
+
+long parse_duration(const char *text)
+{
+    static const struct {
+        const char *name;
+        double ms;
+    } units[] = {{"ms", 1}, {"s", 1e3}, {"m", 60e3}, {"h", 3600e3}, {"d", 86400e3}, {"", 1e3}};
+    char *unit;
+    double value;
+    size_t i;
+
+    if (!isdigit((unsigned char)*text) && *text != '.') /* strtod takes "-1", "inf", " 1" */
+        return -1;
+    value = strtod(text, &unit);
+    for (i = 0; i < sizeof units / sizeof *units; i++)
+        if (strcmp(unit, units[i].name) == 0) {
+            value = value * units[i].ms + 0.5;
+            return value <= 0x7fffffff ? (long)value : -1;
+        }
+    return -1;
+}
+
+long parse_number(const char *text, long most)
+{
+    long value = 0;
+
+    if (*text == '\0')
+        return -1;
+    for (; isdigit((unsigned char)*text) && value <= most; text++)
+        value = value * 10 + (*text - '0');
+    return *text == '\0' && value <= most ? value : -1;
+}
+
+/* How long the UTF-8 character is that begins here; 0: there is none. RFC 3629. */
+static size_t utf8_size(const unsigned char *at, size_t left)
+{
+    size_t size = *at < 0x80   ? 1
+                  : *at < 0xc2 ? 0
+                  : *at < 0xe0 ? 2
+                  : *at < 0xf0 ? 3
+                  : *at < 0xf5 ? 4
+                               : 0;
+    size_t i;
+
+    if (size > left)
+        return 0;
+    for (i = 1; i < size; i++)
+        if ((at[i] & 0xc0) != 0x80)
+            return 0;
+    if ((*at == 0xe0 && at[1] < 0xa0) || (*at == 0xed && at[1] > 0x9f) ||
+        (*at == 0xf0 && at[1] < 0x90) || (*at == 0xf4 && at[1] > 0x8f))
+        return 0; /* too long a form, a surrogate, beyond U+10FFFF */
+    return size;
+}
+
+void json_string(FILE *out, const char *bytes, size_t size)
+{
+    const unsigned char *at = (const unsigned char *)bytes, *end = at + size;
+
+    putc('"', out);
+    while (at < end) {
+        size_t n = utf8_size(at, (size_t)(end - at));
+        if (n == 0)
+            fputs("\\ufffd", out);
+        else if (*at == '"' || *at == '\\')
+            fprintf(out, "\\%c", *at);
+        else if (*at < 0x20 || *at == 0x7f)
+            fprintf(out, "\\u%04x", *at);
+        else
+            fwrite(at, 1, n, out);
+        at += n > 0 ? n : 1;
+    }
+    putc('"', out);
+}
+
+void percent_encode(char *out, size_t room, const char *text)
+{
+    size_t used = 0;
+
+    for (; *text != '\0' && used + 4 <= room; text++)
+        if (isalnum((unsigned char)*text) || strchr("-_.~", *text) != NULL)
+            out[used++] = *text;
+        else
+            used += (size_t)sprintf(out + used, "%%%02X", (unsigned char)*text);
+    out[used] = '\0';
+}
+
+void percent_decode(char *text)
+{
+    char *to = text, digits[3] = "";
+
+    for (; *text != '\0'; text++)
+        if (*text == '%' && isxdigit((unsigned char)text[1]) && isxdigit((unsigned char)text[2])) {
+            memcpy(digits, text + 1, 2);
+            *to++ = (char)strtol(digits, NULL, 16);
+            text += 2;
+        } else {
+            *to++ = *text;
+        }
+    *to = '\0';
+}
