@@ -12,7 +12,8 @@
 #include <unistd.h>
 
 /* One write for each line: others may write there too. */
-static void say_list(enum level level, const char *format, va_list arguments)
+static void __attribute__((format(printf, 2, 0)))
+say_list(enum level level, const char *format, va_list arguments)
 {
     char line[1024], prefix[8] = "";
     int size;

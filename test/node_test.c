@@ -276,7 +276,8 @@ static int second_holder(const struct redlock_settings *settings)
     prepare(&b, 3);
     set_up(&a, settings);
     set_up(&b, settings);
-    a.lock.ttl_ms = b.lock.ttl_ms = settings->longest_ttl_ms != 0 ? settings->longest_ttl_ms : 20000;
+    a.lock.ttl_ms = b.lock.ttl_ms =
+        settings->longest_ttl_ms != 0 ? settings->longest_ttl_ms : 20000;
     while (settings->longest_ttl_ms != 0 && now_ms() < until && /* servers that are old enough */
            (acquire(&a, 0) != REDLOCK_OK || release(&a) != REDLOCK_OK ||
             acquire(&b, 0) != REDLOCK_OK || release(&b) != REDLOCK_OK))
