@@ -1,35 +1,44 @@
 #!/bin/sh
-# PROGRAMS=... all.sh TARGET ... - makes each target, one after the other, and says at the end what ran. Fails if one
-# of them fails, or if no check was made. The output of each is shown when it has failed.
+# PROGRAMS=... all.sh TARGET ... - makes each target, two at a time, as most of a test is waiting; says at the end what
+# ran. Fails if one of them fails, or if no check was made. The output of each is shown when it has failed.
 #
 # SPDX-FileCopyrightText: the redlock authors
 # SPDX-License-Identifier: MIT
 set -u
-log=$(mktemp)
-trap 'rm -f "$log"' EXIT
-passed=0 failed=0 skipped=0 checks=0 summary=
-for target in "$@"; do
-    start=$(date +%s)
-    if ${MAKE:-make} -s -j 2 "$target" >"$log" 2>&1; then
-        verdict=passed passed=$((passed + 1))
-    else
-        verdict=FAILED failed=$((failed + 1))
-        cat "$log"
-    fi
+
+# one FOLDER TARGET - leaves there "VERDICT CHECKS" and says so.
+one() {
+    start=$(date +%s) log=$1/$2.log verdict=passed
+    ${MAKE:-make} -s -j 2 "$2" >"$log" 2>&1 || verdict=FAILED
     if grep -q '^[^ ]* \.* skipped: ' "$log" && [ $verdict = passed ]; then
-        verdict=SKIPPED passed=$((passed - 1)) skipped=$((skipped + 1))
-        sed -n 's/^[^ ]* \.* skipped: /# not run here: /p' "$log"
+        verdict=SKIPPED
     fi
-    count=$(sed -n 's/^Files=[0-9]*, Tests=\([0-9]*\),.*/\1/p' "$log" | awk '{ n += $1 } END { print n + 0 }')
-    checks=$((checks + count))
-    line=$(printf '%-16s %s  %5d checks  %3d s' "$target" "$verdict" "$count" $(($(date +%s) - start)))
-    echo "$line"
-    summary="$summary$line
-"
-done
+    checks=$(sed -n 's/^Files=[0-9]*, Tests=\([0-9]*\),.*/\1/p' "$log" | awk '{ n += $1 } END { print n + 0 }')
+    # in one write: the other lane prints too
+    { [ $verdict != FAILED ] || cat "$log"
+      [ $verdict != SKIPPED ] || sed -n 's/^[^ ]* \.* skipped: /# not run here: /p' "$log"
+      printf '%-16s %s  %5d checks  %3d s\n' "$2" "$verdict" "$checks" $(($(date +%s) - start)) | tee "$1/$2"
+    } >"$log.shown" 2>&1
+    cat "$log.shown"
+}
+
+if [ "$1" = one ]; then
+    one "$2" "$3"
+    exit 0 # what became of it stands in the folder
+fi
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+start=$(date +%s)
+printf '%s\n' "$@" | xargs -n 1 -P 2 "$0" one "$folder"
 echo
 echo "What ran:"
-printf '%s' "$summary"
-echo "$checks checks in all; programs: $PROGRAMS"
-echo "$passed passed, $failed failed, $skipped skipped"
-[ "$failed" -eq 0 ] && [ "$checks" -gt 0 ]
+for target in "$@"; do
+    cat "$folder/$target" 2>/dev/null || echo "$target FAILED 0 checks: it said nothing"
+done | tee "$folder/all"
+awk -v programs="$PROGRAMS" -v seconds=$(($(date +%s) - start)) '
+    { checks += $3; count[$2]++ }
+    END {
+        print checks " checks in all, " seconds " s; programs: " programs
+        print count["passed"] + 0 " passed, " count["FAILED"] + 0 " failed, " count["SKIPPED"] + 0 " skipped"
+        exit count["FAILED"] > 0 || checks == 0
+    }' "$folder/all"
