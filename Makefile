@@ -16,7 +16,7 @@ LARGE = -DRESP_OUT_MAX=16384 -DRESP_PIPELINE_MAX=255 -DREDLOCK_NODES_MAX=16
 TIGHT = -DRESP_PIPELINE_MAX=4 -DRESP_DEPTH_MAX=2 -DREDLOCK_POOL_MAX=20 -DRESP_OUT_MAX=603
 LEAN = -DREDLOCK_FENCING=0 -DREDLOCK_SEVERAL_KEYS=0 -DREDLOCK_WAKE_UP=0 -DREDLOCK_NATIVE=0 -DRESP_OUT_MAX=349
 
-.PHONY: all cli help deps deps-demo deps-test deps-model deps-interop deps-figures deps-bench deps-machines deps-vendor demo test shared install dist amalgamation mutants model interop machines coverage size bench style analyze sim soak fuzz clean test-build test-servers bench-servers bench-quick \
+.PHONY: all cli servers help deps deps-demo deps-test deps-model deps-interop deps-figures deps-bench deps-machines deps-vendor demo test shared install dist amalgamation mutants model interop machines coverage size bench style analyze sim soak fuzz clean test-build test-servers bench-servers bench-quick \
         test-examples test-short test-threads test-torture test-partition test-cpp test-vendor test-valgrind $(VARIANTS:%=test-%)
 .DELETE_ON_ERROR:
 
@@ -65,6 +65,10 @@ cli: $(B)/redlock ## build the program redlock(1)
 $(B)/redlock: $(CLI) $(wildcard cli/*.h) $(HEADERS)
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) $(WARN) $(CLI_FLAGS) -I. $(CLI) -o $@
+
+PORT = 7001
+servers: deps-demo ## PORT=n: five servers to play with, on this port and those after it, until Ctrl-C
+	@test/five.sh $(PORT)
 
 PREFIX = /usr/local
 LIBDIR = $(PREFIX)/lib

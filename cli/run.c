@@ -148,8 +148,7 @@ static void become(char **command, int go, pid_t parent)
         prctl(PR_SET_PDEATHSIG, SIGKILL);
 #endif
     if (read(go, &byte, 1) != 1 || getppid() != parent)
-        _exit(
-            EXIT_SYSTEM); /* we are not to run, or the parent died before it could take us along */
+        _exit(EXIT_SYSTEM); /* not to run; or the parent died before it could take us along */
     set_environment();
     signals_restore();
     execvp(command[0], command);
@@ -165,13 +164,14 @@ static void kill_command(int number)
 
 /* ---- The guard ---- */
 
+/* Never waits: a guard that was stopped reads all of it, to the last word, when it goes on. */
 static void tell_guard(uint64_t word)
 {
-    if (run.guard != 0 && write(run.guard_fd, &word, sizeof word) != sizeof word &&
-        errno == EPIPE) {
+    if (run.guard == 0 || write(run.guard_fd, &word, sizeof word) == sizeof word || errno != EPIPE)
+        return;
+    run.guard = 0;
+    if (word != GUARD_DONE)
         say(LOG_WARNING, "the guard process is gone");
-        run.guard = 0;
-    }
 }
 
 /* Sleeps on a pipe that we alone hold the other end of: words that come through are deadlines, its end is
@@ -239,6 +239,7 @@ static int start(char **command)
         stand_guard(line[0]);
     }
     close(line[0]);
+    fcntl(line[1], F_SETFL, O_NONBLOCK);
     run.guard_fd = line[1];
     goes = is_asked_to_end() ? 0 : write(go[1], "", 1) == 1 ? 1 : -1;
     close(go[1]);
