@@ -50,6 +50,9 @@ case $needed in *etcd:*)
         [ -e "${pair%%:*}" ] || missing="$missing ${pair#*:}"
     done ;;
 esac
+case $needed in *tcc:*)
+    [ -e /usr/include/x86_64-linux-gnu/gnu/stubs-32.h ] || missing="$missing libc6-dev-i386" ;;
+esac
 case $needed in *qemu-*) # not gcc-multilib, which would drive the cross compilers out
     for pair in /usr/lib/picolibc/arm-none-eabi:picolibc-arm-none-eabi \
         /usr/mips-linux-gnu/include/stdio.h:libc6-dev-mips-cross \
