@@ -57,7 +57,7 @@ for compiler in gcc clang; do
     done
 done
 check tcc tcc -c redlock_all.c -o one.o
-check "32 bits" gcc -m32 -std=c99 -O2 -Wall -Wextra -Wpedantic -Werror -c redlock_all.c -o one.o
+check "32 bits" gcc -m32 -isystem /usr/include/x86_64-linux-gnu -std=c99 -O2 -Wall -Wextra -Wpedantic -Werror -c redlock_all.c -o one.o
 check musl musl-gcc -std=c99 -O2 -Wall -Wextra -Werror -c redlock_all.c -o one.o
 for std in c++11 c++17 c++20; do
     check "as $std" g++ -std=$std -x c++ -Wall -Wextra -c redlock_all.c -o one.o
