@@ -247,8 +247,8 @@ style: ## formatting, the length of functions and headers, duplicate names
 
 # ---- Figures --------------------------------------------------------------------------------
 
-size: deps-figures ## text, data, stack, structs and symbols for three machines, against their limits
-	@test/size.sh $(B)
+size: deps-figures ## text, data, stack, structs for three machines, against limits and the last release; RECORD=yes
+	@test/size.sh $(B) $(RECORD)
 
 $(B)/bench $(B)/bench-large $(B)/bench-script: bench/bench.c bench/figures.h test/servers.c test/servers.h $(LIB) $(HEADERS)
 	@mkdir -p $(@D)

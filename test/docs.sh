@@ -32,8 +32,8 @@ count=$(echo "$functions" | wc -l)
 missing=
 for function in $functions; do
     mandoc -T ascii "$man/$function.3" 2>/dev/null | sed "s/.$(printf '\b')//g" >"$build/page"
-    sed -n '/^NAME/,/^SYNOPSIS/p' "$build/page" | grep -q "[ ,]$function[ ,]" &&
-        sed -n '/^SYNOPSIS/,/^DESCRIPTION/p' "$build/page" | grep -q "^ *$function(" &&
+    sed -n '/^NAME/,/^SYNOPSIS/p' "$build/page" | grep -q "[ ,]${function}[ ,]" &&
+        sed -n '/^SYNOPSIS/,/^DESCRIPTION/p' "$build/page" | grep -q "^ *${function}(" &&
         [ "$(sed -n '/^DESCRIPTION/,/^[RS]/p' "$build/page" | wc -l)" -gt 3 ] || missing="$missing $function"
     sed '1,/^SYNOPSIS/d; /^DESCRIPTION/,$d' "$build/page"
 done >"$build/synopses.c"
