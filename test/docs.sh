@@ -80,9 +80,11 @@ ${MAKE:-make} -pnq 2>/dev/null | sed -n 's/^\([a-z][a-z-]*\):.*/\1/p' | sort -u 
 check 'make targets that are named are there' "$(named '`make [a-z-]+[ `]' | while read -r text _ name; do
     grep -qx -e "${name%\`}" "$build/targets" || echo "$text: make $name"
 done)"
-check 'tests that are named are there' "$(named '`[rt][0-9]+_[a-z_0-9]*`' | while read -r text name; do
-    grep -rqw "$name" test --include='*_test.c' || echo "$text: $name"
-done)"
+check 'tests, functions, settings that are named are there' "$(named '`[a-z]+[0-9]*_[a-z_0-9]*[a-z0-9]`' | sort -u |
+    while read -r text name; do
+        grep -rqwF -e "$name" --include='*.[ch]' --include='*.?pp' --include='*.sh' --include=Makefile ./*.* Makefile test examples bench ||
+            echo "$text: $name"
+    done)"
 version=$(sed -n 's/^#define REDLOCK_VERSION "\(.*\)"/\1/p' redlock.h)
 check 'one version everywhere' "$(
     [ "$(sed -n 's/^## \([0-9.]*\),.*/\1/p' CHANGELOG.md | head -n 1)" = "$version" ] || echo CHANGELOG.md
