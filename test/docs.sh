@@ -72,8 +72,8 @@ missing=$(named '\\]\\([^)# ]*[)#]' | sed 's/ (/ /' | while read -r text name; d
 done)
 check 'links lead to files' "$missing"
 missing=$(named '`[a-z][a-z_0-9/.-]*(\.(c|h|hpp|cpp|md|sh|awk|pml|svg)|/)`' | while read -r text name; do
-    [ -e "$name" ] || [ -e "$(dirname "$text")/$name" ] || [ -e "test/$name" ] || [ "${name#build/}" != "$name" ] ||
-        echo "$text: $name"
+    [ -e "$name" ] || [ -e "$(dirname "$text")/$name" ] || [ "${name#build/}" != "$name" ] ||
+        [ -n "$(find . -name "$name" ! -path './build/*')" ] || echo "$text: $name"
 done)
 check 'files that are named are there' "$missing"
 ${MAKE:-make} -pnq 2>/dev/null | sed -n 's/^\([a-z][a-z-]*\):.*/\1/p' | sort -u >"$build/targets"
