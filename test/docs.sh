@@ -89,6 +89,7 @@ version=$(sed -n 's/^#define REDLOCK_VERSION "\(.*\)"/\1/p' redlock.h)
 check 'one version everywhere' "$(
     [ "$(sed -n 's/^## \([0-9.]*\),.*/\1/p' CHANGELOG.md | head -n 1)" = "$version" ] || echo CHANGELOG.md
     grep -q "version: '$version'" meson.build || echo meson.build
+    grep -q "\"version\": \"$version\"" docs/platforms.md || echo docs/platforms.md
     [ "$(echo "$version" | awk -F . '{ print 1000000 * $1 + 1000 * $2 + $3 }')" = \
         "$(sed -n 's/^#define REDLOCK_VERSION_NUMBER \([0-9]*\).*/\1/p' redlock.h)" ] || echo REDLOCK_VERSION_NUMBER
 )"
