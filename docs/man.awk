@@ -194,7 +194,7 @@ function put(s) {
 }
 
 # A paragraph, each sentence on a line of its own, so that the blanks behind them are set alike.
-function paragraph(s,    n, i, sentences) {
+function paragraph(s) {
     s = marked(trim(s))
     gsub(/e\.g\. /, "e.g.\\ ", s)
     while (match(s, /[^ .][.!?][)"]* /)) {
@@ -264,7 +264,7 @@ function end_page(its_name,    i, n, best, other) {
 function in_short(i,    s) {
     s = trim(above[i])
     if (s == "") {
-        while (kind[i] != "section") i--
+        while (kind[i] != "section" && i > 1) i--
         s = name[i]
     }
     if (match(s, /; |\. /)) s = substr(s, 1, RSTART - 1)
