@@ -16,7 +16,7 @@ LARGE = -DRESP_OUT_MAX=16384 -DRESP_PIPELINE_MAX=255 -DREDLOCK_NODES_MAX=16
 TIGHT = -DRESP_PIPELINE_MAX=4 -DRESP_DEPTH_MAX=2 -DREDLOCK_POOL_MAX=20 -DRESP_OUT_MAX=603
 LEAN = -DREDLOCK_FENCING=0 -DREDLOCK_SEVERAL_KEYS=0 -DREDLOCK_WAKE_UP=0 -DREDLOCK_NATIVE=0 -DRESP_OUT_MAX=349
 
-.PHONY: all cli servers help deps deps-demo deps-test deps-model deps-interop deps-figures deps-bench deps-machines deps-vendor demo test shared install dist amalgamation mutants model interop machines coverage size bench style analyze sim soak fuzz clean test-build test-servers bench-servers bench-quick \
+.PHONY: all cli servers help deps deps-demo deps-test deps-model deps-interop deps-figures deps-bench deps-machines deps-vendor demo test shared install dist amalgamation mutants model interop machines coverage size bench style analyze sim soak fuzz clean test-build test-servers bench-servers bench-quick man test-docs \
         test-examples test-short test-threads test-torture test-partition test-cpp test-vendor test-valgrind $(VARIANTS:%=test-%)
 .DELETE_ON_ERROR:
 
@@ -70,11 +70,20 @@ PORT = 7001
 servers: deps-demo ## PORT=n: five servers to play with, on this port and those after it, until Ctrl-C
 	@test/five.sh $(PORT)
 
+MAN = $(B)/man/man3
+man: $(MAN)/redlock.3 ## generate the man pages from the headers; man -M build/man redlock
+$(MAN)/redlock.3: $(HEADERS) docs/man.awk
+	rm -rf $(MAN)
+	mkdir -p $(MAN)
+	awk -v folder=$(MAN) -f docs/man.awk $(HEADERS)
+
 PREFIX = /usr/local
 LIBDIR = $(PREFIX)/lib
+MANDIR = $(PREFIX)/share/man
 
-install: $(B)/libredlock.a $(SHARED) ## PREFIX=, LIBDIR=, DESTDIR=: both libraries, headers, pkg-config
-	install -d $(DESTDIR)$(PREFIX)/include/redlock $(DESTDIR)$(LIBDIR)/pkgconfig
+install: $(B)/libredlock.a $(SHARED) man ## PREFIX=, LIBDIR=, MANDIR=, DESTDIR=: both libraries, headers, man pages, pkg-config
+	install -d $(DESTDIR)$(PREFIX)/include/redlock $(DESTDIR)$(LIBDIR)/pkgconfig $(DESTDIR)$(MANDIR)/man3
+	cp -RP $(MAN)/. $(DESTDIR)$(MANDIR)/man3
 	install -m 644 redlock.h resp.h url.h redlock.hpp $(DESTDIR)$(PREFIX)/include/redlock
 	install -m 644 $(B)/libredlock.a $(DESTDIR)$(LIBDIR)
 	install -m 755 $(SHARED) $(DESTDIR)$(LIBDIR)
@@ -99,8 +108,8 @@ DIST = redlock-$(VERSION)
 dist: $(ONE) ## a tarball with all sources and the single file, in build
 	rm -rf $(B)/$(DIST)
 	mkdir -p $(B)/$(DIST)/single
-	cp -R LICENSE README.md CHANGELOG.md Makefile CMakeLists.txt meson.build .clang-format .ci $(wildcard *.c *.h *.hpp) \
-	    bench examples test $(B)/$(DIST)
+	cp -R LICENSE $(wildcard *.md) Makefile CMakeLists.txt meson.build .clang-format .ci $(wildcard *.c *.h *.hpp) \
+	    bench docs examples test $(B)/$(DIST)
 	cp $(ONE) $(B)/single/redlock.h $(B)/$(DIST)/single
 	tar --sort=name --mtime=@0 --owner=0 --group=0 --numeric-owner --mode=go-w -C $(B) -c $(DIST) | gzip -n > $(B)/$(DIST).tar.gz
 
@@ -187,7 +196,7 @@ test: $(ONE) $(B)/libredlock.a $(B)/redlock ## build and run all tests: two comp
 	@for part in test model vendor; do test/deps.sh $$part || exit 1; done
 	@MAKE='$(MAKE)' PROGRAMS='$(PROGRAMS) thread_test torture_test partition_test hpp_test soak' test/all.sh \
 	    test-gcc soak mutants model $(filter-out test-gcc,$(VARIANTS:%=test-%)) test-short test-valgrind test-threads test-torture \
-	    test-partition test-cpp test-vendor test-examples sim fuzz analyze style
+	    test-partition test-cpp test-vendor test-examples test-docs sim fuzz analyze style
 
 # redlock.hpp by two compilers, from C++11 on.
 test-cpp: test/hpp_test.cpp redlock.hpp test/servers.c $(LIB) $(HEADERS)
@@ -203,6 +212,9 @@ test-cpp: test/hpp_test.cpp redlock.hpp test/servers.c $(LIB) $(HEADERS)
 
 test-vendor: deps-vendor $(ONE) dist ## the library as others build it: single file, install, CMake, Meson
 	prove -e 'sh' test/vendor.sh :: $(B) $(VERSION)
+
+test-docs: man ## a man page for each function, that compiles; what the texts name is there
+	prove -e 'sh' test/docs.sh :: $(B)
 
 test-examples: test-build $(B)/demo
 	test/examples.sh $(B)
@@ -255,8 +267,8 @@ style: ## formatting, the length of functions and headers, duplicate names
 
 # ---- Figures --------------------------------------------------------------------------------
 
-size: deps-figures ## text, data, stack, structs and symbols for three machines, against their limits
-	@test/size.sh $(B)
+size: deps-figures ## text, data, stack, structs for three machines, against limits and the last release; RECORD=yes
+	@test/size.sh $(B) $(RECORD)
 
 $(B)/bench $(B)/bench-large $(B)/bench-script: bench/bench.c bench/figures.h test/servers.c test/servers.h $(LIB) $(HEADERS)
 	@mkdir -p $(@D)

@@ -12,7 +12,7 @@ PATH=$PATH:/usr/sbin:/sbin # not in everybody's
 demo='redis-server:redis-server'
 test='redis-cli:redis-tools prove:perl valgrind:valgrind clang:clang clang-format:clang-format g++:g++
  pgrep:procps clang-tidy:clang-tidy scan-build:clang-tools cppcheck:cppcheck
- nft:nftables ip:iproute2'
+ nft:nftables ip:iproute2 mandoc:mandoc'
 model='spin:spin prove:perl'
 interop='node:nodejs npm:npm prove:perl'
 bench='strace:strace valgrind:valgrind gnuplot:gnuplot-nox etcd:etcd-server node:nodejs npm:npm python3:python3'

@@ -1,7 +1,11 @@
 #!/bin/sh
-# size.sh BUILD_DIR - what the library costs: text, data, bss, the largest stack frame, the structs; for
-# three machines, compiled only. Then the gates: the core may use no libc function but mem* and str*, may
-# have nothing in data or bss, and must keep the limits below.
+# size.sh BUILD_DIR [RECORD] - what the library costs: text, data, bss, the largest stack frame, the structs; for
+# three machines, compiled only; and behind each figure how much more that is than in the last release, as recorded in
+# docs/sizes.md. Then the gates: the core may use no libc function but mem* and str*, may have nothing in data or bss,
+# and must keep the limits below.
+#
+# Fails if some text is more than 5 % larger than recorded: make it smaller, or with a second word record what it is
+# now, as rows of REDLOCK_VERSION in place of those that this version may have already.
 #
 # SPDX-FileCopyrightText: the redlock authors
 # SPDX-License-Identifier: MIT
@@ -36,12 +40,27 @@ row() { # NAME COMPILER FILES
     for file in $3; do
         $2 $flags -fstack-usage -fcallgraph-info=su -c "$file.c" -o "$build/$file.o"
     done
-    size "$build"/*.o | awk -v name="$1" -v frame="$(cat "$build"/*.su | awk '{ if ($2 > n) n = $2 } END { print n }')" '
-        NR > 1 { t += $1; d += $2; b += $3 } END { printf "%-34s %6d %5d %5d  %5d", name, t, d, b, frame }'
-    printf '  %5d %5d %5d\n' "$(struct "$2" redlock_node)" "$(struct "$2" redlock_lock)" "$(struct "$2" redlock)"
+    figures="$(size "$build"/*.o | awk 'NR > 1 { t += $1; d += $2; b += $3 } END { print t, d, b }') \
+$(cat "$build"/*.su | awk '{ if ($2 > n) n = $2 } END { print n }') \
+$(struct "$2" redlock_node) $(struct "$2" redlock_lock) $(struct "$2" redlock)"
+    echo "| $version | $1 | $(echo "$figures" | sed 's/ / | /g') |" >>"$build/rows"
+    recorded=$(awk -F ' *[|] *' -v name="$1" '$3 == name { $1 = $2 = $3 = ""; last = $0 } END { print last }' $record)
+    [ -n "$recorded" ] || echo "$1: not in $record" >>"$build/grown"
+    echo "$figures $recorded" | awk -v name="$1" '{
+        printf "%-30s", name
+        for (i = 1; i <= 7; i++) printf("%7d %-6s", $i, NF > 7 && $i != $(i + 7) ? sprintf("%+d", $i - $(i + 7)) : "")
+        print ""
+        exit NF > 7 && $1 > 1.05 * $8
+    }' || echo "$1: its text has grown by more than 5 %" >>"$build/grown"
 }
 
-echo 'at -Os                               text  data   bss  frame   node  lock client (bytes)'
+record=docs/sizes.md
+version=$(sed -n 's/^#define REDLOCK_VERSION "\(.*\)"/\1/p' redlock.h)
+: >"$build/rows"
+: >"$build/grown"
+printf '%-30s' 'bytes at -Os, and what is new'
+printf '%7s       ' text data bss frame node lock client
+echo
 row 'x86-64, core' gcc 'redlock resp'
 row 'x86-64, with net.c' gcc 'redlock resp net'
 x64=$(text "$build"/*.o)
@@ -88,4 +107,14 @@ gate 'lock on Cortex-M4' "$(struct "$m4" redlock_lock)" 128
 gate 'largest stack frame on Cortex-M4' "$frame" 256
 gate 'deepest chain of calls on Cortex-M4' "${chain%% *}" 512
 [ $status -eq 0 ] || echo 'Targets are missed: see the lines marked so, and README, "Figures".'
+if [ -n "${2:-}" ]; then
+    grep -v "^| $version |" $record >"$build/record" # rows of other releases, and the head
+    cat "$build/rows" >>"$build/record"
+    cp "$build/record" $record
+    echo "Recorded in $record as $version."
+elif [ -s "$build/grown" ]; then
+    echo "GROWN since the last record in $record (make size RECORD=yes makes a new one):"
+    cat "$build/grown"
+    exit 1
+fi
 exit 0
