@@ -206,8 +206,8 @@ static void expect_end(const struct run *run, int status)
     if (run->valgrind)
         good &= ok(strstr(output(run), "FILE DESCRIPTORS: 3 open (3 std)") != NULL,
                    "%s: no descriptor left open", run->name);
-    else /* usual are 10, in 8 seconds */
-        good &= ok(run->cpu_ms < 150, "%s: sleeps when there is nothing to do (%ld ms of CPU)",
+    else /* usual are 4, in some 10 seconds */
+        good &= ok(run->cpu_ms < 100, "%s: sleeps when there is nothing to do (%ld ms of CPU)",
                    run->name, run->cpu_ms);
     if (!good)
         fprintf(stderr, "# it said:\n%s\n", output(run));
@@ -220,6 +220,10 @@ static void server_killed_and_restarted(const char *folder)
 
     start_all(folder);
     expect_all_well("acquire", "held", "at first");
+    /* It hangs for longer than an extension is away: then it is killed with bytes that it has not read, and the
+       connections are reset rather than closed. */
+    server_pause(&servers[1]);
+    sleep_ms(2000);
     server_kill(&servers[1]);
     expect_all_well("keep", "2 of 3 nodes are connected", "without one of them");
     server_restart(&servers[1]);

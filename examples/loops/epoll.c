@@ -115,8 +115,8 @@ static void detach(struct adapter *adapter)
 
 int main(int argc, char **argv)
 {
-    static struct adapter adapter;
-    static struct app app;
+    struct adapter adapter;
+    struct app app;
     struct epoll_event ready[16];
     int i, n, epoll = epoll_create1(EPOLL_CLOEXEC);
 

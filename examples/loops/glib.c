@@ -2,9 +2,9 @@
    cc -I. examples/loops/glib.c examples/loops/app.c redlock.c resp.c net.c $(pkg-config --cflags --libs glib-2.0)
    ./a.out demo 10 127.0.0.1:7001 127.0.0.1:7002 127.0.0.1:7003
 
-   Traps of GLib: to change what is watched wakes the loop up, so it would spin if that were done each time. Locks are
-   handed out in dispatch, as from prepare no loop may be run (a dialog, say). A tag must be removed before its
-   descriptor is closed. The sleep is in whole milliseconds, of which 0 would spin: round up.
+   Traps of GLib: to change what is watched wakes the loop up, so it would spin if that were done each time. A descriptor
+   must be taken out before it is closed. Locks are handed out in dispatch, as from prepare nobody may run the loop
+   (for a dialog, say). The sleep is in whole milliseconds, of which 0 would spin: round up.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
@@ -13,20 +13,22 @@
 #include <glib.h>
 #include <string.h>
 
+struct source {
+    GSource base; /* GLib's memory */
+    struct adapter *adapter;
+};
+
 struct adapter {
     struct redlock client;
     struct redlock_node *nodes;
     unsigned count;
     void (*done)(struct redlock_lock *lock); /* gets each lock whose operation has ended */
     struct redlock_io io;                    /* redlock_posix with `shut` replaced */
-    struct source {
-        GSource base;
-        struct adapter *adapter;
-    } * source;
+    struct source *source;
     struct watch {
         struct adapter *adapter;
         gpointer tag; /* NULL: no connection, or not watched yet */
-        unsigned interest;
+        GIOCondition events;
     } watches[REDLOCK_NODES_MAX];
 };
 
@@ -41,24 +43,19 @@ static void shut(void *context, struct redlock_node *node)
     redlock_posix()->shut(context, node);
 }
 
-static GIOCondition condition(unsigned interest)
-{
-    return (GIOCondition)(G_IO_ERR | G_IO_HUP | ((interest & REDLOCK_READABLE) ? G_IO_IN : 0) |
-                          ((interest & REDLOCK_WRITABLE) ? G_IO_OUT : 0));
-}
-
 static void watch_node(struct adapter *adapter, unsigned i)
 {
     unsigned interest = redlock_interest(&adapter->client, i);
     struct watch *watch = &adapter->watches[i];
     GSource *source = &adapter->source->base;
+    GIOCondition events = (GIOCondition)(((interest & REDLOCK_READABLE) ? G_IO_IN : 0) |
+                                         ((interest & REDLOCK_WRITABLE) ? G_IO_OUT : 0));
 
-    if (watch->tag == NULL && interest != 0)
-        watch->tag =
-            g_source_add_unix_fd(source, (int)adapter->nodes[i].handle, condition(interest));
-    else if (watch->tag != NULL && interest != watch->interest)
-        g_source_modify_unix_fd(source, watch->tag, condition(interest));
-    watch->interest = interest;
+    if (watch->tag == NULL && events != 0)
+        watch->tag = g_source_add_unix_fd(source, (int)adapter->nodes[i].handle, events);
+    else if (watch->tag != NULL && events != watch->events)
+        g_source_modify_unix_fd(source, watch->tag, events);
+    watch->events = events;
 }
 
 /* Before each sleep, so after any starts and events: lets the library decide and send. TRUE: don't sleep. */
@@ -135,8 +132,8 @@ static void detach(struct adapter *adapter)
 
 int main(int argc, char **argv)
 {
-    static struct adapter adapter;
-    static struct app app;
+    struct adapter adapter;
+    struct app app;
     GMainContext *loop;
 
     if (!app_arguments(&app, argc, argv))

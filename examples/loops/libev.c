@@ -133,8 +133,8 @@ static void detach(struct adapter *adapter)
 
 int main(int argc, char **argv)
 {
-    static struct adapter adapter;
-    static struct app app;
+    struct adapter adapter;
+    struct app app;
     struct ev_loop *loop = ev_loop_new(EVFLAG_AUTO);
 
     if (loop == NULL || !app_arguments(&app, argc, argv))

@@ -2,9 +2,9 @@
    cc -I. examples/loops/libevent.c examples/loops/app.c redlock.c resp.c net.c $(pkg-config --cflags --libs libevent_core)
    ./a.out demo 10 127.0.0.1:7001 127.0.0.1:7002 127.0.0.1:7003
 
-   Traps of libevent: an event must be freed or deleted before its descriptor is closed, and its kind can't be changed
-   while it is added: it is made anew. There is no hook before the sleep, so one event of our own does what is to be done
-   after starts and events: made active it comes last in the batch. A one-shot timer is off once it has come.
+   Traps of libevent: an event must be freed or deleted before its descriptor is closed, and what it waits for can't be
+   changed while it is added: it is made anew. There is no hook before the sleep, so one event of our own does what is
+   to be done after starts and events: made active it comes last in the batch. A timer that has come is off.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
@@ -125,7 +125,8 @@ static enum redlock_status attach(struct adapter *adapter, struct event_base *lo
         adapter->watches[i].adapter = adapter;
         nodes[i].user_data = &adapter->watches[i];
     }
-    adapter->turn = evtimer_new(loop, turn, adapter);
+    if ((adapter->turn = evtimer_new(loop, turn, adapter)) == NULL)
+        return REDLOCK_BAD_ARGUMENT;
     wake(adapter);
     return redlock_init(&adapter->client, &adapter->io, nodes, count, NULL);
 }
@@ -133,13 +134,14 @@ static enum redlock_status attach(struct adapter *adapter, struct event_base *lo
 static void detach(struct adapter *adapter)
 {
     redlock_deinit(&adapter->client); /* shuts all connections */
-    event_free(adapter->turn);
+    if (adapter->turn != NULL)
+        event_free(adapter->turn);
 }
 
 int main(int argc, char **argv)
 {
-    static struct adapter adapter;
-    static struct app app;
+    struct adapter adapter;
+    struct app app;
     struct event_base *loop = event_base_new();
 
     if (loop == NULL || !app_arguments(&app, argc, argv))

@@ -147,8 +147,8 @@ static void detach(struct adapter *adapter)
 
 int main(int argc, char **argv)
 {
-    static struct adapter adapter;
-    static struct app app;
+    struct adapter adapter;
+    struct app app;
     uv_loop_t loop;
 
     if (uv_loop_init(&loop) != 0 || !app_arguments(&app, argc, argv))

@@ -3,9 +3,10 @@
    ./a.out demo 10 127.0.0.1:7001 127.0.0.1:7002 127.0.0.1:7003
 
    Traps of sd-event: a source must be let go before its descriptor is closed, and a descriptor can be in one source
-   only. Timers are one-shot, so switched on again each time, and up to 250 ms late unless told to be accurate: 1, as 0
-   means 250 ms. A callback that returns less than 0 is switched off. Of all that is ready one source is called in each turn,
-   who waited longest first: so one of our own, switched on by the others, comes after the batch.
+   only. Timers are one-shot, so they are switched on again each time, and up to 250 ms late unless told to be accurate:
+   to 1 us, as 0 means 250 ms. A callback that returns less than 0 is switched off. Each turn calls one source only, of
+   those that are ready the one that has waited longest: so one of our own, switched on by the others, comes after the
+   batch.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
@@ -139,8 +140,8 @@ static void detach(struct adapter *adapter)
 
 int main(int argc, char **argv)
 {
-    static struct adapter adapter;
-    static struct app app;
+    struct adapter adapter;
+    struct app app;
     sd_event *loop;
 
     if (sd_event_new(&loop) < 0 || !app_arguments(&app, argc, argv))
