@@ -1,5 +1,5 @@
 #!/bin/sh
-# deps.sh [demo|test|model|interop|figures|bench|machines|vendor] - installs what the demo, the tests, the models, the size
+# deps.sh [demo|test|model|interop|figures|bench|machines|vendor|loops] - installs what the demo, the tests, the models, the size
 # table or the bench need and this machine lacks; without a word, all. Says what it does before it does it. Debian and its kin;
 # elsewhere it says what is missing.
 #
@@ -22,6 +22,10 @@ machines='qemu-s390x-static:qemu-user-static qemu-system-arm:qemu-system-arm arm
  arm-linux-gnueabihf-gcc:gcc-arm-linux-gnueabihf mips-linux-gnu-gcc:gcc-mips-linux-gnu
  powerpc-linux-gnu-gcc:gcc-powerpc-linux-gnu s390x-linux-gnu-gcc:gcc-s390x-linux-gnu musl-gcc:musl-tools prove:perl'
 vendor='clang:clang g++:g++ tcc:tcc musl-gcc:musl-tools cmake:cmake meson:meson pkg-config:pkg-config prove:perl'
+# headers by their paths
+loops='prove:perl valgrind:valgrind pkg-config:pkg-config /usr/include/uv.h:libuv1-dev /usr/include/ev.h:libev-dev
+ /usr/include/event2/event.h:libevent-dev /usr/include/glib-2.0/glib.h:libglib2.0-dev
+ /usr/include/systemd/sd-event.h:libsystemd-dev'
 case ${1:-all} in
 demo) needed=$demo ;;
 test) needed="$demo $test" ;;
@@ -31,12 +35,16 @@ figures) needed="$demo $figures" ;;
 bench) needed="$demo $bench" ;;
 machines) needed="$demo $machines" ;;
 vendor) needed=$vendor ;;
-*) needed="$demo $test $model $interop $figures $bench $machines $vendor" ;;
+loops) needed="$demo $loops" ;;
+*) needed="$demo $test $model $interop $figures $bench $machines $vendor $loops" ;;
 esac
 
 missing=
 for pair in $needed; do
-    command -v "${pair%%:*}" >/dev/null 2>&1 || missing="$missing ${pair#*:}"
+    case $pair in
+    /*) [ -e "${pair%%:*}" ] ;;
+    *) command -v "${pair%%:*}" >/dev/null 2>&1 ;;
+    esac || missing="$missing ${pair#*:}"
 done
 # headers and run-time libraries, which no command shows
 case $needed in *arm-*)
