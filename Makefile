@@ -16,8 +16,8 @@ LARGE = -DRESP_OUT_MAX=16384 -DRESP_PIPELINE_MAX=255 -DREDLOCK_NODES_MAX=16
 TIGHT = -DRESP_PIPELINE_MAX=4 -DRESP_DEPTH_MAX=2 -DREDLOCK_POOL_MAX=20 -DRESP_OUT_MAX=603
 LEAN = -DREDLOCK_FENCING=0 -DREDLOCK_SEVERAL_KEYS=0 -DREDLOCK_WAKE_UP=0 -DREDLOCK_NATIVE=0 -DRESP_OUT_MAX=349
 
-.PHONY: all help deps deps-demo deps-test deps-model deps-interop deps-figures deps-bench deps-machines deps-vendor demo test shared install dist amalgamation mutants model interop machines coverage size bench style analyze sim soak fuzz clean test-build test-servers bench-servers bench-quick \
-        test-examples test-short test-threads test-torture test-partition test-cpp test-vendor test-valgrind $(VARIANTS:%=test-%)
+.PHONY: all help deps deps-demo deps-test deps-model deps-interop deps-figures deps-bench deps-machines deps-board deps-vendor demo test shared install dist amalgamation mutants model interop machines coverage size bench style analyze sim soak fuzz clean test-build test-servers bench-servers bench-quick \
+        test-examples test-short test-threads test-torture test-partition test-cpp test-vendor test-board board test-valgrind $(VARIANTS:%=test-%)
 .DELETE_ON_ERROR:
 
 all: $(B)/libredlock.a ## build the static library (the default)
@@ -29,7 +29,7 @@ help: ## list the targets
 # there.
 deps: ## install what demo, test, size and bench need (Debian and its kin; asks apt-get)
 	@test/deps.sh
-deps-demo deps-test deps-model deps-interop deps-figures deps-bench deps-machines deps-vendor:
+deps-demo deps-test deps-model deps-interop deps-figures deps-bench deps-machines deps-board deps-vendor:
 	@test/deps.sh $(@:deps-%=%)
 
 clean: ## remove all that was built
@@ -167,7 +167,7 @@ test-build: $(LIB) $(HEADERS)
 	gcc $(WARN) $(POSIX) -I. examples/epoll.c $(LIB) -o $(B)/examples/epoll
 
 test: deps-test ## build and run all tests: two compilers, sanitizers, valgrind, single file, limits
-	@MAKE='$(MAKE)' PROGRAMS='$(PROGRAMS) thread_test torture_test partition_test hpp_test soak' test/all.sh $(VARIANTS:%=test-%) test-short test-valgrind test-threads test-torture test-partition test-build test-cpp test-vendor test-examples sim soak fuzz mutants model analyze style
+	@MAKE='$(MAKE)' PROGRAMS='$(PROGRAMS) thread_test torture_test partition_test hpp_test soak' test/all.sh $(VARIANTS:%=test-%) test-short test-valgrind test-threads test-torture test-partition test-build test-cpp test-vendor test-examples test-board sim soak fuzz mutants model analyze style
 
 # redlock.hpp by two compilers, from C++11 on.
 test-cpp: test/hpp_test.cpp redlock.hpp test/servers.c $(LIB) $(HEADERS)
@@ -186,6 +186,13 @@ test-vendor: deps-vendor $(ONE) dist ## the library as others build it: single f
 
 test-examples: test-build $(B)/demo
 	test/examples.sh $(B)
+
+# The firmware of examples/cortex-m, and what each call costs there.
+board test-board: export WARN := $(WARN)
+board: deps-board ## firmware on an emulated Cortex-M4 with real servers: flash, RAM, stack and instructions of each call
+	@sh test/board.sh $(B)
+test-board: deps-board
+	prove -e sh test/board.sh :: $(B)
 
 SEEDS = 10000
 $(B)/sim: test/sim.c test/mini.c test/mini.h test/tap.h redlock.c resp.c $(HEADERS)

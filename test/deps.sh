@@ -1,5 +1,5 @@
 #!/bin/sh
-# deps.sh [demo|test|model|interop|figures|bench|machines|vendor] - installs what the demo, the tests, the models, the size
+# deps.sh [demo|test|model|interop|figures|bench|machines|board|vendor] - installs what the demo, the tests, the models, the size
 # table or the bench need and this machine lacks; without a word, all. Says what it does before it does it. Debian and its kin;
 # elsewhere it says what is missing.
 #
@@ -21,6 +21,7 @@ figures='strace:strace valgrind:valgrind arm-none-eabi-gcc:gcc-arm-none-eabi
 machines='qemu-s390x-static:qemu-user-static qemu-system-arm:qemu-system-arm arm-none-eabi-gcc:gcc-arm-none-eabi
  arm-linux-gnueabihf-gcc:gcc-arm-linux-gnueabihf mips-linux-gnu-gcc:gcc-mips-linux-gnu
  powerpc-linux-gnu-gcc:gcc-powerpc-linux-gnu s390x-linux-gnu-gcc:gcc-s390x-linux-gnu musl-gcc:musl-tools prove:perl'
+board='redis-cli:redis-tools qemu-system-arm:qemu-system-arm arm-none-eabi-gcc:gcc-arm-none-eabi prove:perl'
 vendor='clang:clang g++:g++ tcc:tcc musl-gcc:musl-tools cmake:cmake meson:meson pkg-config:pkg-config prove:perl'
 case ${1:-all} in
 demo) needed=$demo ;;
@@ -30,8 +31,9 @@ interop) needed="$demo $interop" ;;
 figures) needed="$demo $figures" ;;
 bench) needed="$demo $bench" ;;
 machines) needed="$demo $machines" ;;
+board) needed="$demo $board" ;;
 vendor) needed=$vendor ;;
-*) needed="$demo $test $model $interop $figures $bench $machines $vendor" ;;
+*) needed="$demo $test $model $interop $figures $bench $machines $board $vendor" ;;
 esac
 
 missing=
@@ -39,7 +41,7 @@ for pair in $needed; do
     command -v "${pair%%:*}" >/dev/null 2>&1 || missing="$missing ${pair#*:}"
 done
 # headers and run-time libraries, which no command shows
-case $needed in *arm-*)
+case $needed in *arm-linux*)
     for pair in /usr/lib/arm-none-eabi/newlib:libnewlib-arm-none-eabi \
         /usr/arm-linux-gnueabihf/include/stdio.h:libc6-dev-armhf-cross; do
         [ -e "${pair%%:*}" ] || missing="$missing ${pair#*:}"
@@ -50,9 +52,11 @@ case $needed in *etcd:*)
         [ -e "${pair%%:*}" ] || missing="$missing ${pair#*:}"
     done ;;
 esac
-case $needed in *qemu-*) # not gcc-multilib, which would drive the cross compilers out
-    for pair in /usr/lib/picolibc/arm-none-eabi:picolibc-arm-none-eabi \
-        /usr/mips-linux-gnu/include/stdio.h:libc6-dev-mips-cross \
+case $needed in *qemu-system*)
+    [ -e /usr/lib/picolibc/arm-none-eabi ] || missing="$missing picolibc-arm-none-eabi" ;;
+esac
+case $needed in *qemu-s390x*) # not gcc-multilib, which would drive the cross compilers out
+    for pair in /usr/mips-linux-gnu/include/stdio.h:libc6-dev-mips-cross \
         /usr/powerpc-linux-gnu/include/stdio.h:libc6-dev-powerpc-cross \
         /usr/s390x-linux-gnu/include/stdio.h:libc6-dev-s390x-cross \
         /usr/lib32/libc.a:libc6-dev-i386 /usr/lib/gcc/x86_64-linux-gnu/12/32/libgcc.a:gcc-12-multilib; do
