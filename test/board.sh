@@ -195,13 +195,13 @@ check 'the deepest stack of a call' at_most "$deepest" 512
 
 struct() { # HEADER STRUCT
     printf '#include "%s"\n#include "redlock.h"\nchar size_of[sizeof(struct %s)];\n' "$1" "$2" >"$folder/size.c"
-    arm-none-eabi-gcc -mcpu=cortex-m4 -mthumb -I. -I"$example" -c "$folder/size.c" -o "$folder/size.o"
+    arm-none-eabi-gcc --specs=picolibc.specs -mcpu=cortex-m4 -mthumb -I. -I"$example" -c "$folder/size.c" -o "$folder/size.o"
     printf '%d' "0x$(arm-none-eabi-nm -S "$folder/size.o" | awk '$4 == "size_of" { print $2 }')"
 }
 text() { # HEADER - of the core, whose longest command must have room
     sed '/define RESP_OUT_MAX/d' "$1" >"$folder/text.h"
     for file in redlock resp; do
-        arm-none-eabi-gcc -std=c99 -mcpu=cortex-m4 -mthumb -Os -include "$folder/text.h" -c $file.c -o "$folder/$file.o"
+        arm-none-eabi-gcc --specs=picolibc.specs -std=c99 -mcpu=cortex-m4 -mthumb -Os -include "$folder/text.h" -c $file.c -o "$folder/$file.o"
     done
     arm-none-eabi-size "$folder/redlock.o" "$folder/resp.o" | awk 'NR > 1 { n += $1 } END { print n }'
 }

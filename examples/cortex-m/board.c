@@ -38,52 +38,28 @@ static void tick(void)
     /* its work is to end a sleep */
 }
 
-/* As the hardware wants it: the stack, sixteen of the processor's own, then the board's. Those of the UARTs are 0 to 5
-   and 18 to 21. */
-typedef void (*vector)(void);
+/* As the processor wants it: the stack, the exceptions from number 1 on, the board's interrupts from number 16 on. One that
+   is missing here ends in a fault, as does every fault that has no vector of its own. */
+enum { RESET = 0, NMI = 1, HARD_FAULT = 2, SYSTICK = 14, UART0 = 15, UART3 = 15 + 18 };
+
 __attribute__((section(".vectors"), used)) static const struct {
     uint32_t *stack;
-    vector handlers[15 + 32];
-} vectors = {
-    board_stack_top,
-    {reset,
-     fault,
-     fault,
-     fault,
-     fault,
-     fault,
-     NULL,
-     NULL,
-     NULL,
-     NULL,
-     fault,
-     NULL,
-     NULL,
-     fault,
-     tick,
-     /* 0: */ lines_interrupt,
-     lines_interrupt,
-     lines_interrupt,
-     lines_interrupt,
-     lines_interrupt,
-     lines_interrupt,
-     fault,
-     fault,
-     fault,
-     fault,
-     fault,
-     fault,
-     fault,
-     fault,
-     fault,
-     fault,
-     fault,
-     fault,
-     /* 18: */ lines_interrupt,
-     lines_interrupt,
-     lines_interrupt,
-     lines_interrupt},
-};
+    void (*handlers[15 + 32])(void);
+} vectors = {board_stack_top,
+             {[RESET] = reset,
+              [NMI] = fault,
+              [HARD_FAULT] = fault,
+              [SYSTICK] = tick,
+              [UART0] = lines_interrupt, /* received, then sent */
+              [UART0 + 1] = lines_interrupt,
+              [UART0 + 2] = lines_interrupt, /* UART1 */
+              [UART0 + 3] = lines_interrupt,
+              [UART0 + 4] = lines_interrupt, /* UART2 */
+              [UART0 + 5] = lines_interrupt,
+              [UART3] = lines_interrupt,
+              [UART3 + 1] = lines_interrupt,
+              [UART3 + 2] = lines_interrupt, /* UART4 */
+              [UART3 + 3] = lines_interrupt}};
 
 /* ---- Time ----------------------------------------------------------------------------------- */
 
