@@ -13,7 +13,7 @@ failed=0
 pids=
 folder=$(mktemp -d)
 trap 'for pid in $pids; do kill -CONT $pid; kill $pid; done 2>/dev/null; wait; rm -rf "$folder"' EXIT
-trap 'exit 1' HUP INT TERM
+trap 'exit 1' HUP INT PIPE TERM
 mkdir -p "$build"
 
 # check TITLE COMMAND ... - ok if it succeeds
