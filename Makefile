@@ -193,10 +193,10 @@ test-build: $(LIB) $(HEADERS)
 # Long ones first; what two of them need is there before, as two are made at a time.
 TESTS = test-gcc soak mutants model $(filter-out test-gcc,$(VARIANTS:%=test-%)) \
         test-short test-valgrind test-threads test-torture test-partition \
-        test-cpp test-vendor test-examples test-loops test-docs \
+        test-cpp test-vendor test-examples test-loops test-board test-docs \
         sim fuzz analyze style
 test: ## build and run all tests: two compilers, sanitizers, valgrind, single file, limits
-	@for part in test model vendor loops; do test/deps.sh $$part || exit 1; done
+	@test/deps.sh test model vendor loops board
 	@$(MAKE) -s $(ONE) $(B)/libredlock.a $(B)/redlock
 	@MAKE='$(MAKE)' PROGRAMS='$(PROGRAMS) thread_test torture_test partition_test hpp_test soak' test/all.sh $(TESTS)
 
@@ -239,6 +239,13 @@ $(B)/loops/loops_test: test/loops_test.c test/servers.c test/servers.h test/tap.
 test-loops: deps-loops ## the examples for event loops: a server killed and restarted under each, also under valgrind
 	@$(MAKE) -s $(LOOPS:%=$(B)/loops/%) $(B)/loops/loops_test
 	prove -e '' $(B)/loops/loops_test :: $(B)/loops
+
+# The firmware of examples/cortex-m, and what each call costs there.
+board test-board: export WARN := $(WARN)
+board: deps-board ## firmware on an emulated Cortex-M4 with real servers: flash, RAM, stack and instructions of each call
+	@sh test/board.sh $(B)
+test-board: deps-board
+	prove -e sh test/board.sh :: $(B)
 
 SEEDS = 10000
 $(B)/sim: test/sim.c test/mini.c test/mini.h test/tap.h redlock.c resp.c $(HEADERS)
