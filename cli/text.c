@@ -71,13 +71,12 @@ long parse_duration(const char *text)
         const char *name;
         double ms;
     } units[] = {{"ms", 1}, {"s", 1e3}, {"m", 60e3}, {"h", 3600e3}, {"d", 86400e3}, {"", 1e3}};
+    size_t i, digits = strspn(text, "0123456789.");
     char *unit;
-    double value;
-    size_t i;
+    double value = strtod(text, &unit);
 
-    if (!isdigit((unsigned char)*text) && *text != '.') /* strtod takes "-1", "inf", " 1" */
+    if (digits == 0 || unit != text + digits) /* strtod takes "-1", "inf", " 1", "0x1", "1e1" */
         return -1;
-    value = strtod(text, &unit);
     for (i = 0; i < sizeof units / sizeof *units; i++)
         if (strcmp(unit, units[i].name) == 0) {
             value = value * units[i].ms + 0.5;
