@@ -82,7 +82,8 @@ static void check_options(void)
     on_lost = options.on_lost[0] == 't'   ? ON_LOST_TERM
               : options.on_lost[0] == 'k' ? ON_LOST_KILL
                                           : ON_LOST_NONE;
-    if (options.status_fd >= 0 && fcntl((int)options.status_fd, F_SETFD, FD_CLOEXEC) != 0)
+    if (options.status_fd >= 0 && /* 0 to 2 are the command's as well */
+        fcntl((int)options.status_fd, F_SETFD, options.status_fd > 2 ? FD_CLOEXEC : 0) != 0)
         die(EXIT_USAGE, "--status-fd %ld: %s", options.status_fd, strerror(errno));
     if (options.ttl_ms < options.node_timeout_ms * 10)
         say(LOG_WARNING,
@@ -140,6 +141,7 @@ static void set_environment(void)
 static void become(char **command, int go, pid_t parent)
 {
     char byte;
+    int status;
 
     if (run.own_group)
         setpgid(0, 0);
@@ -152,8 +154,9 @@ static void become(char **command, int go, pid_t parent)
     set_environment();
     signals_restore();
     execvp(command[0], command);
+    status = errno == ENOENT ? 127 : 126;
     say(LOG_ERROR, "%s: %s", command[0], strerror(errno));
-    _exit(errno == ENOENT ? 127 : 126);
+    _exit(status);
 }
 
 static void kill_command(int number)
@@ -204,7 +207,8 @@ static void stand_guard(int line)
             deadline_us = word;
         } else if (now_us() >= deadline_us) {
             kill_command(SIGKILL);
-            say(LOG_ERROR, "%s: the supervisor hangs: the command was killed", run.name);
+            if (poll(&fd, 1, 1000) == 0) /* else it was at it too */
+                say(LOG_ERROR, "%s: the supervisor hangs: the command was killed", run.name);
             _exit(0);
         }
     }
@@ -282,7 +286,7 @@ static void stop(uint64_t kill_us, const char *why)
     say(LOG_ERROR, "%s: %s%s", run.name, why,
         on_lost == ON_LOST_NONE ? "; the command goes on" : ": the command is stopped");
     run.phase = on_lost == ON_LOST_NONE ? STOPPED : STOPPING;
-    run.kill_us = kill_us;
+    run.kill_us = on_lost == ON_LOST_KILL ? 0 : kill_us;
     redlock_cancel(&session.client, &session.lock);
     if (on_lost == ON_LOST_TERM)
         kill_command(stop_signal);
@@ -384,7 +388,7 @@ static void let_go(void)
     if (lock->status == REDLOCK_PENDING) /* the renewing ends, whatever else follows */
         redlock_cancel(&session.client, lock);
     while (lock->status == REDLOCK_PENDING)
-        turn(&session, now + 1000);
+        turn(&session, UINT64_MAX);
     redlock_next_done(&session.client);
     if (options.keep) {
         redlock_forget(&session.client, lock);
@@ -484,6 +488,7 @@ int verb_run(int count, char **words)
     if (goes < 0) {
         say(LOG_ERROR, "can't start the command: %s", strerror(errno));
         redlock_release(&session.client, &session.lock, (uint32_t)options.node_timeout_ms);
+        session_close(&session);
         return EXIT_SYSTEM;
     }
     renewed();
