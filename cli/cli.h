@@ -99,6 +99,7 @@ void key_of(char key[REDLOCK_KEY_MAX + 1], const char *name);
 
 /* A client of all targets, and its lock on prefix + name with this ttl. Exits if that is impossible. */
 void session_open(struct session *session, const char *name, long ttl_ms);
+/* What is still to be sent is sent, for node_timeout_ms at most. */
 void session_close(struct session *session);
 
 /* Who we are, for people: the label of the token, "" with --anonymous. */
@@ -106,8 +107,6 @@ void session_sign(struct session *session);
 /* The lock is the one that `value` stands for, wherever it was taken. */
 void session_adopt(struct session *session, const char *value, size_t size, long remaining_ms);
 
-/* Blocks the signals that turn() listens to and says what becomes of them. Before anything else. */
-void signals_begin(void);
 /* Undoes it: for a child before exec. */
 void signals_restore(void);
 

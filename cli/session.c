@@ -41,12 +41,16 @@ static void note(int number, siginfo_t *info, void *context)
     from_terminal[place_of(number)] = info->si_code > 0; /* by the kernel */
 }
 
-void signals_begin(void)
+/* Blocks those that turn() listens to and says what becomes of them. */
+static void signals_begin(void)
 {
+    static int begun;
     struct sigaction action = {0};
     sigset_t mask;
     unsigned i;
 
+    if (begun++)
+        return;
     sigemptyset(&mask);
     for (i = 0; i < HEARD; i++)
         sigaddset(&mask, heard[i]);
@@ -179,6 +183,7 @@ void session_open(struct session *session, const char *name, long ttl_ms)
     struct redlock_settings settings = {0};
     unsigned i;
 
+    signals_begin(); /* not before: a name that is looked up, a question or a password may take for ever */
     key_of(session->key, name);
     for (i = 0; i < target_count; i++) {
         const struct redlock_url *url = &targets[i].url;
@@ -200,8 +205,24 @@ void session_open(struct session *session, const char *name, long ttl_ms)
     session->lock.fenced = (uint8_t)options.fence;
 }
 
+/* What was decided without the slowest node may still have to go there. */
+static int has_to_send(const struct session *session)
+{
+    unsigned i, n = 0;
+
+    for (i = 0; i < target_count; i++)
+        n += session->nodes[i].state == REDLOCK_NODE_DIALLING ||
+             session->nodes[i].state == REDLOCK_NODE_GREETING ||
+             (redlock_interest(&session->client, i) & REDLOCK_WRITABLE) != 0;
+    return n > 0;
+}
+
 void session_close(struct session *session)
 {
+    uint64_t until_us = now_us() + (uint64_t)options.node_timeout_ms * 1000;
+
+    while (has_to_send(session) && now_us() < until_us)
+        turn(session, until_us);
     redlock_deinit(&session->client);
 }
 
@@ -284,9 +305,10 @@ static void wait_for(struct session *session, const char *name)
 
     while (lock->status == REDLOCK_PENDING) {
         uint64_t until = notices ? notice : now + 1000000;
+        int did = quorum_answered(lock); /* until a new attempt begins */
         turn(session, until);
         now = now_us();
-        if (quorum_answered(lock))
+        if (did || quorum_answered(lock))
             answered = now;
         if (!cancelled &&
             (ending_signal() != 0 || (options.unavailable_ms > 0 &&
