@@ -164,6 +164,15 @@ test-torture: test/torture_test.c test/side.h test/servers.c $(LIB) $(HEADERS)
 	gcc $(SAN) -O1 -g $(WARN) $(POSIX) -I. -Itest $< test/servers.c $(LIB) $(WRAPS) -o $(B)/torture/torture_test
 	prove -e '' $(B)/torture/torture_test
 
+# Each scenario is a program's run to prove: they take turns at waiting. REDLOCK=path is another program.
+$(B)/cli/cli_test: test/cli_test.c test/program.c test/program.h test/fork_shim.c test/servers.c test/servers.h test/tap.h
+	@mkdir -p $(@D)
+	gcc -shared -fPIC -O1 $(WARN) test/fork_shim.c -o $(@D)/fork_shim.so
+	gcc -O1 -g $(WARN) $(POSIX) -Itest $< test/program.c test/servers.c -o $@
+
+test-cli: $(B)/cli/cli_test $(B)/redlock
+	prove -j 6 -e $< $$($<)
+
 test-partition: test/partition_test.c test/side.h test/servers.c $(LIB) $(HEADERS)
 	@mkdir -p $(B)/partition
 	gcc -O1 -g $(WARN) $(POSIX) -I. -Itest $< test/servers.c $(LIB) -o $(B)/partition/partition_test
@@ -198,7 +207,7 @@ TESTS = test-gcc soak mutants model $(filter-out test-gcc,$(VARIANTS:%=test-%)) 
 test: ## build and run all tests: two compilers, sanitizers, valgrind, single file, limits
 	@test/deps.sh test model vendor loops board
 	@$(MAKE) -s $(ONE) $(B)/libredlock.a $(B)/redlock
-	@MAKE='$(MAKE)' PROGRAMS='$(PROGRAMS) thread_test torture_test partition_test hpp_test soak' test/all.sh $(TESTS)
+	@MAKE='$(MAKE)' PROGRAMS='$(PROGRAMS) thread_test torture_test partition_test hpp_test cli_test soak' test/all.sh $(TESTS)
 
 # redlock.hpp by two compilers, from C++11 on.
 test-cpp: test/hpp_test.cpp redlock.hpp test/servers.c $(LIB) $(HEADERS)
