@@ -110,6 +110,9 @@ void session_adopt(struct session *session, const char *value, size_t size, long
 /* Undoes it: for a child before exec. */
 void signals_restore(void);
 
+/* One that turn() is not to hear of any more: it does what it did before. */
+void signals_give_back(int number);
+
 /* One turn of the loop: sends, sleeps until an event, a signal, `until_us`, or what the library waits
    for; receives. */
 void turn(struct session *session, uint64_t until_us);

@@ -225,6 +225,9 @@ static int start(char **command)
 
     run.own_group = !options.foreground && (options.new_group || !isatty(STDIN_FILENO) ||
                                             tcgetpgrp(STDIN_FILENO) != getpgrp());
+    if (!run.own_group) /* Ctrl-Z stops both of us, or the shell would not get its terminal back. If it takes
+                           too long, the guard ends the command */
+        signals_give_back(SIGTSTP);
     if (pipe2(go, O_CLOEXEC) != 0 || pipe2(line, O_CLOEXEC) != 0 || (run.child = fork()) < 0)
         return -1;
     if (run.child == 0) {

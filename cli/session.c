@@ -83,6 +83,16 @@ void signals_restore(void)
     sigprocmask(SIG_SETMASK, &inherited_mask, NULL);
 }
 
+void signals_give_back(int number)
+{
+    sigset_t mask;
+
+    sigaction(number, &inherited[place_of(number)], NULL);
+    sigemptyset(&mask);
+    sigaddset(&mask, number);
+    sigprocmask(SIG_UNBLOCK, &mask, NULL);
+}
+
 int next_signal(int *by_terminal)
 {
     unsigned i;
