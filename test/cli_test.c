@@ -123,6 +123,13 @@ static long longest(const char *key)
     return most;
 }
 
+/* Never to 0, which is our whole group. */
+static void signal_to(pid_t pid, int number)
+{
+    if (pid > 0)
+        kill(pid, number);
+}
+
 static void no_key_left(const char *when)
 {
     is_int(servers_keys_left("redlock:*", 3000), 0, "no key is left %s", when);
@@ -189,7 +196,7 @@ static struct beat *map_beat(const char *path)
 }
 
 /* beat FILE [polite] [CHILD'S FILE]: lives until it is told to stop, a minute at most; a polite one also ends
-   at SIGTERM. */
+   at SIGTERM, its child never. */
 static int be_a_command(char **words)
 {
     const int signals[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGWINCH, SIGCONT};
@@ -198,8 +205,10 @@ static int be_a_command(char **words)
     size_t i;
 
     beat = map_beat(words[0]);
-    if (words[1] != NULL && words[1 + polite] != NULL && fork() == 0)
+    if (words[1] != NULL && words[1 + polite] != NULL && fork() == 0) {
         beat = map_beat(words[1 + polite]);
+        polite = 0;
+    }
     for (i = 0; i < sizeof signals / sizeof *signals; i++)
         signal(signals[i], hear);
     beat->pid = getpid();
@@ -483,8 +492,8 @@ static void callers(void)
     setup.before = odd_caller; /* as nohup does */
     run = start("run", "x", self, "beat", beat_path("a"), "polite", NULL);
     beats(a);
-    kill(run.pid, SIGHUP);
-    kill(run.pid, SIGUSR2);
+    signal_to(run.pid, SIGHUP);
+    signal_to(run.pid, SIGUSR2);
     sleep_ms(300);
     ok(a->heard[SIGHUP] == 0 && !has_ended(run), "an ignored HUP reaches nobody");
     a->stop = 1;
@@ -672,8 +681,8 @@ static void term_while_waiting(void)
     acquire = start("acquire", "-t", "60", "x", NULL);
     sleep_ms(700);
     for (i = 0; i < 4; i++)
-        kill(run[i].pid, signals[i]);
-    kill(acquire.pid, SIGTERM);
+        signal_to(run[i].pid, signals[i]);
+    signal_to(acquire.pid, SIGTERM);
     for (i = 0; i < 4; i++) {
         is_int(ends(&run[i]), -signals[i], "waiting, it dies by signal %d as its caller sees",
                signals[i]);
@@ -699,20 +708,20 @@ static void signals_while_running(void)
     run = start("run", "-t", "4", "x", self, "beat", beat_path("a"), beat_path("b"), NULL);
     ok(beats(a) && beats(b), "a command and its child");
     for (i = 0; i < sizeof signals / sizeof *signals; i++) {
-        kill(run.pid, signals[i]);
+        signal_to(run.pid, signals[i]);
         ok(until(a->heard[signals[i]] == 1, WAIT_MS), "signal %d reaches the command", signals[i]);
         ok(until(b->heard[signals[i]] == 1, WAIT_MS), "and its child");
     }
-    kill(run.pid, SIGTERM);
+    signal_to(run.pid, SIGTERM);
     ok(until(a->heard[SIGTERM] == 2, WAIT_MS), "a second SIGTERM");
     sleep_ms(5000); /* longer than the ttl */
     ok(!has_ended(run) && on_all("redlock:x"), "the lock is held until the command ends");
     a->stop = b->stop = 1;
     is_int(ends(&run), 5, "its own status");
     no_key_left("then");
-    run = start("run", "x", "sleep", "60", NULL);
-    on_most("redlock:x");
-    kill(run.pid, SIGTERM);
+    run = start("run", "x", "-c", "echo up; sleep 60", NULL);
+    writes(run, 'o', "up");
+    signal_to(run.pid, SIGTERM);
     is_int(ends(&run), 128 + SIGTERM, "a command that dies by it: 143");
     no_key_left("then");
 }
@@ -789,7 +798,7 @@ static void nodes_hang(void)
     ok(now_us() - paused_us > 1000000, "not before D - k");
     ok(now_us() - paused_us < 6000000, "nor after D (%lld ms)", (now_us() - paused_us) / 1000);
     ok(until(b[0]->heard[SIGUSR1] && b[1]->heard[SIGUSR1], WAIT_MS), "-s USR1 is another signal");
-    kill(guarded.pid, SIGSTOP);
+    signal_to(guarded.pid, SIGSTOP);
     while (now_us() - paused_us < 6100000) /* the keys have ended */
         sleep_ms(10);
     resume_all();
@@ -801,7 +810,7 @@ static void nodes_hang(void)
     ok(!a[0]->heard[SIGUSR1] && !b[0]->heard[SIGTERM], "each heard its own signal only");
     ok(!lives(a[0]->pid) && !lives(a[1]->pid) && !lives(b[0]->pid) && !lives(b[1]->pid),
        "nobody is left");
-    kill(guarded.pid, SIGCONT);
+    signal_to(guarded.pid, SIGCONT);
     is_int(ends(&guarded), 79, "it wakes up: 79");
     ok(strstr(wrote(bare, 's'), "lost\n") && strstr(wrote(bare, 's'), "renew-failed 0/3"),
        "events: %s", "renew-failed, lost");
@@ -824,9 +833,9 @@ static void supervisor_dies(void)
     both = start_deaf("both", c, "-l", "");
     unguarded = start_deaf("unguarded", d, "-l", "");
     waits = start("run", "stopped", self, "beat", beat_path("e"), NULL);
-    kill(stopped.pid, SIGSTOP);
+    signal_to(stopped.pid, SIGSTOP);
     begin = now_us();
-    kill(killed.pid, SIGKILL);
+    signal_to(killed.pid, SIGKILL);
     ok(until(!lives(a[0]->pid) && !lives(a[1]->pid), 4000), "kill -9: all are gone (%lld ms)",
        (now_us() - begin) / 1000);
     is_int(ends(&killed), -SIGKILL, "killed");
@@ -835,15 +844,15 @@ static void supervisor_dies(void)
 
     guard = child_of(both.pid, c[0]->pid);
     ok(guard != 0, "there is a guard");
-    kill(guard, SIGKILL);
+    signal_to(guard, SIGKILL);
     ok(until(!lives(guard), WAIT_MS), "it is killed");
-    kill(both.pid, SIGKILL);
+    signal_to(both.pid, SIGKILL);
     ok(until(!lives(c[0]->pid), 4000), "kill -9 of guard and redlock: the command is gone");
     is_int(ends(&both), -SIGKILL, "killed");
-    kill(c[1]->pid, SIGKILL);
+    signal_to(c[1]->pid, SIGKILL);
 
     guard = child_of(unguarded.pid, d[0]->pid);
-    kill(guard, SIGKILL);
+    signal_to(guard, SIGKILL);
     ok(writes(unguarded, 'e', "the guard process is gone"), "without its guard");
     ok(!has_ended(unguarded) && lives(d[0]->pid), "the command goes on");
     d[0]->stop = d[1]->stop = 1;
@@ -851,7 +860,7 @@ static void supervisor_dies(void)
 
     never_both("kill -STOP", b, e);
     ok(!lives(b[0]->pid) && !lives(b[1]->pid), "nobody is left");
-    kill(stopped.pid, SIGCONT);
+    signal_to(stopped.pid, SIGCONT);
     is_int(ends(&stopped), 79, "it wakes up: 79");
     ok(on_all("redlock:stopped"), "and leaves the other's lock alone");
     e->stop = 1;
@@ -913,13 +922,16 @@ static void keys_vanish(void)
 static void limits(void)
 {
     struct beat *a = map_beat(beat_path("a")), *b = map_beat(beat_path("b")),
-                *c = map_beat(beat_path("c")), *d = map_beat(beat_path("d"));
-    struct program most, once, none, hard, kept, renewed;
+                *c = map_beat(beat_path("c")), *d = map_beat(beat_path("d")),
+                *e = map_beat(beat_path("e")), *f = map_beat(beat_path("f"));
+    struct program group, most, once, none, hard, kept, renewed;
     long begin = now_ms();
 
     nodes(3);
     renewed = start("run", "--status-fd", "3", "-t", "1", "renewed", "sleep", "5", NULL);
     most = start("run", "--max-hold", "3", "-k", "1", "most", self, "beat", beat_path("a"), NULL);
+    group = start("run", "--max-hold", "3", "-k", "2", "group", self, "beat", beat_path("e"),
+                  "polite", beat_path("f"), NULL);
     once = start("run", "--status-fd", "3", "--no-renew", "-t", "3", "once", self, "beat",
                  beat_path("b"), "polite", NULL);
     none = start("run", "--on-lost", "none", "-t", "3", "none", self, "beat", beat_path("c"), NULL);
@@ -927,7 +939,7 @@ static void limits(void)
                  "beat", beat_path("d"), NULL);
     kept = start("run", "--preserve-status", "-t", "3", "kept", "-c",
                  "trap 'exit 9' TERM; while :; do sleep .1; done", NULL);
-    ok(beats(a) && beats(b) && beats(c) && beats(d), "all run");
+    ok(beats(a) && beats(b) && beats(c) && beats(d) && beats(e) && beats(f), "all run");
     on_most("redlock:kept");
     ask_all("DEL", "redlock:none");
     ask_all("DEL", "redlock:hard");
@@ -942,6 +954,8 @@ static void limits(void)
     ok(a->term_us != 0, "SIGTERM came first");
     is_int(count_of(wrote(most, 'e'), "\n"), 1, "it says so once, and nothing else");
     is_int(with_key("redlock:most"), 0, "its lock is released, long before the ttl is over");
+    is_int(ends(&group), 79, "a command that ends at SIGTERM");
+    ok(until(!lives(f->pid), 1000), "takes along what is left of its group");
     is_int(ends(&once), 79, "--no-renew");
     ok(b->term_us != 0 && count_of(wrote(once, 's'), "renewed") == 0, "one ttl is all it gets");
     is_int(ends(&kept), 9, "--preserve-status");
@@ -1251,7 +1265,7 @@ static void status(void)
     ok(strstr(wrote(last, 'o'), "x: unknown") && strstr(wrote(last, 'o'), " error "), "unknown");
     server_restart(&servers[1]);
     is_int(redlock("status", "x", NULL), 1, "one has it, one another, one nothing: 1");
-    kill(run.pid, SIGTERM);
+    signal_to(run.pid, SIGTERM);
     ends(&run);
     ask_all("FLUSHALL");
     ask_all("SET", "redlock:x", "no end");
@@ -1515,7 +1529,7 @@ static void no_servers(void)
     is_int(redlock("release", "-N", silent, "x", "token", NULL), 69, "release");
     for (i = 0; i < 3; i++) {
         close(fd[i]);
-        kill(pids[i], SIGKILL);
+        signal_to(pids[i], SIGKILL);
         waitpid(pids[i], NULL, 0);
     }
     no_key_left("on the good ones");
@@ -1631,7 +1645,7 @@ static void type(int terminal, const char *keys)
 static void terminals(void)
 {
     struct beat *a = map_beat(beat_path("a")), *b = map_beat(beat_path("b")),
-                *c = map_beat(beat_path("c"));
+                *c = map_beat(beat_path("c")), *d = map_beat(beat_path("d"));
     struct program run, quiet;
     int terminal;
 
@@ -1642,7 +1656,7 @@ static void terminals(void)
     ok(until(a->heard[SIGINT] > 0, WAIT_MS), "Ctrl-C reaches the command");
     type(terminal, "\034");
     ok(until(a->heard[SIGQUIT] > 0, WAIT_MS), "Ctrl-\\ too");
-    kill(run.pid, SIGINT);
+    signal_to(run.pid, SIGINT);
     ok(until(a->heard[SIGINT] > 1, WAIT_MS), "a kill of redlock is passed on");
     sleep_ms(300);
     ok(a->heard[SIGINT] == 2 && a->heard[SIGQUIT] == 1, "each once");
@@ -1659,6 +1673,22 @@ static void terminals(void)
     ok(until(b->heard[SIGINT] == 1, WAIT_MS), "Ctrl-C is passed on");
     b->stop = 1;
     is_int(ends(&run), 5, "and it ends with its status");
+    close(terminal);
+
+    setenv("COMMAND", program, 1);
+    setenv("SELF", self, 1);
+    setenv("BEAT", beat_path("d"), 1);
+    setup.instead = "sh";
+    run = start_on_terminal(&terminal, "-im", NULL);
+    type(terminal, "$COMMAND run x $SELF beat $BEAT; echo got $?\n");
+    ok(beats(d), "in an interactive shell");
+    type(terminal, "\032");
+    ok(strstr(screen(terminal, "Stopped"), "Stopped") != NULL, "Ctrl-Z stops it");
+    d->stop = 1;
+    type(terminal, "fg; echo got $?\n");
+    ok(strstr(screen(terminal, "got 5"), "got 5") != NULL, "and it can go on");
+    type(terminal, "exit\n");
+    is_int(ends(&run), 0, "the shell");
     close(terminal);
 
     run = start("run", "--foreground", "x", self, "beat", beat_path("c"), NULL);
@@ -1789,7 +1819,7 @@ static int strays(void)
     for (i = 0; i < node_count; i++)
         server_kill(&servers[i]);
     for (count = 0; count < 9 && !until((pid = child_of(getpid(), 0)) == 0, 3000); count++)
-        kill(pid, SIGKILL);
+        signal_to(pid, SIGKILL);
     return count;
 }
 

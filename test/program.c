@@ -21,6 +21,7 @@ enum { WORDS = 40, TEXT = 65536 };
 
 struct program_setup setup;
 struct program last;
+long wait_ms = 20000;
 static const char *program_path;
 static char folder[80];
 static int started;
@@ -141,6 +142,13 @@ struct program start_on_terminal(int *terminal, const char *word, ...)
     program = start_list(terminal, word, more);
     va_end(more);
     return program;
+}
+
+int waited(int happened, long ms)
+{
+    if (!happened && ms >= wait_ms)
+        wait_ms = 1000;
+    return happened;
 }
 
 int has_ended(struct program program)

@@ -9,7 +9,11 @@
 #include <signal.h>
 #include <sys/types.h>
 
-enum { TOO_LONG = 1000, WAIT_MS = 20000 };
+enum { TOO_LONG = 1000 };
+
+/* How long to wait for what should happen at once, on a slow machine; short once it was in vain. */
+extern long wait_ms;
+#define WAIT_MS wait_ms
 
 struct program {
     pid_t pid;
@@ -48,13 +52,15 @@ int writes(struct program program, char stream, const char *text);
 /* How often it stands there. */
 int count_of(const char *text, const char *part);
 
+int waited(int happened, long ms);
+
 /* Waits until a condition is true: 0 if it is not within ms. */
 #define until(condition, ms)                                                                       \
     __extension__({                                                                                \
         long until_end = now_ms() + (ms);                                                          \
         while (!(condition) && now_ms() < until_end)                                               \
             sleep_ms(2);                                                                           \
-        (condition) != 0;                                                                          \
+        waited((condition) != 0, (ms));                                                            \
     })
 
 /* A process whose parent is `parent` and which is not `except`; 0: none. Zombies don't count. */
