@@ -57,6 +57,7 @@ static enum { ON_LOST_TERM, ON_LOST_KILL, ON_LOST_NONE } on_lost;
 static void check_options(void)
 {
     const char *signal = options.signal;
+    long shortest_ms;
     size_t i;
 
     if (options.ttl_ms < 0)
@@ -65,8 +66,13 @@ static void check_options(void)
         die(EXIT_USAGE, "--ttl: at least 1 s, as renewing takes time");
     if (options.kill_after_ms > options.ttl_ms / 3)
         die(EXIT_USAGE, "--kill-after: at most a third of the ttl, which it is taken from");
+    if (options.max_hold_ms >= 0 && options.kill_after_ms > options.max_hold_ms)
+        die(EXIT_USAGE, "--kill-after: at most --max-hold, which it is taken from");
+    shortest_ms = options.max_hold_ms >= 0 && options.max_hold_ms < options.ttl_ms
+                      ? options.max_hold_ms
+                      : options.ttl_ms;
     if (options.kill_after_ms < 0)
-        options.kill_after_ms = options.ttl_ms / 6 < 5000 ? options.ttl_ms / 6 : 5000;
+        options.kill_after_ms = shortest_ms / 6 < 5000 ? shortest_ms / 6 : 5000;
     if (options.foreground && options.new_group)
         die(EXIT_USAGE, "--foreground or --new-group?");
     if (strncasecmp(signal, "SIG", 3) == 0)
