@@ -99,7 +99,6 @@ void key_of(char key[REDLOCK_KEY_MAX + 1], const char *name);
 
 /* A client of all targets, and its lock on prefix + name with this ttl. Exits if that is impossible. */
 void session_open(struct session *session, const char *name, long ttl_ms);
-/* What is still to be sent is sent, for node_timeout_ms at most. */
 void session_close(struct session *session);
 
 /* Who we are, for people: the label of the token, "" with --anonymous. */

@@ -215,24 +215,8 @@ void session_open(struct session *session, const char *name, long ttl_ms)
     session->lock.fenced = (uint8_t)options.fence;
 }
 
-/* What was decided without the slowest node may still have to go there. */
-static int has_to_send(const struct session *session)
-{
-    unsigned i, n = 0;
-
-    for (i = 0; i < target_count; i++)
-        n += session->nodes[i].state == REDLOCK_NODE_DIALLING ||
-             session->nodes[i].state == REDLOCK_NODE_GREETING ||
-             (redlock_interest(&session->client, i) & REDLOCK_WRITABLE) != 0;
-    return n > 0;
-}
-
 void session_close(struct session *session)
 {
-    uint64_t until_us = now_us() + (uint64_t)options.node_timeout_ms * 1000;
-
-    while (has_to_send(session) && now_us() < until_us)
-        turn(session, until_us);
     redlock_deinit(&session->client);
 }
 
