@@ -319,6 +319,11 @@ static void options(void)
     for (i = 0; i < sizeof good / sizeof *good; i++)
         is_int(redlock("run", good[i][0], good[i][1], "x", "true", NULL), 0, "%s '%s'", good[i][0],
                good[i][1]);
+    is_int(redlock("run", "--max-hold", "30", "x", "-c", "sleep .3; exit 4", NULL), 4,
+           "--max-hold: the default of -k leaves time");
+    is_int(redlock("run", "--max-hold", "2", "x", "-c", "sleep .3; exit 4", NULL), 4,
+           "also a short one");
+    is_int(redlock("run", "--max-hold", "2", "-k", "3", "x", "true", NULL), 64, "-k above it");
     is_int(redlock("run", "--foreground", "--new-group", "x", "true", NULL), 64, "both groups");
     is_int(redlock("status", "-n", "x", NULL), 64, "-n is no option of status");
     is_int(redlock("run", "--json", "x", "true", NULL), 64, "--json is none of run");
@@ -744,6 +749,12 @@ static void fork_fails(void)
         is_text(wrote(last, 'o'), "", "the command never begins");
         no_key_left("then");
     }
+    setenv("LD_PRELOAD", shim, 1);
+    setenv("REDLOCK_FORK", "exec", 1);
+    is_int(redlock("run", "-t", "60", "x", "-c", "echo ran", NULL), 143, "just before exec");
+    unsetenv("LD_PRELOAD");
+    is_text(wrote(last, 'o'), "", "it ends what would become the command");
+    no_key_left("then");
 }
 
 /* ---- The lock's end ---- */
@@ -1056,11 +1067,6 @@ static void two_hundred(void)
 
 static int pipe_ends[2];
 
-static void give_pipe(void)
-{
-    dup2(pipe_ends[1], 3);
-}
-
 static void status_fd(void)
 {
     struct program run;
@@ -1085,11 +1091,11 @@ static void status_fd(void)
         size += (int)sizeof junk;
     fcntl(pipe_ends[1], F_SETFL, 0);
     ok(size > 0, "a pipe that is full");
-    setup.before = give_pipe;
+    setup.events = pipe_ends[1];
     run = start("run", "-t", "1", "--status-fd", "3", "x", "sleep", "3", NULL);
     is_int(ends(&run), 0, "that nobody reads does not stop the renewals");
     close(pipe_ends[0]);
-    setup.before = give_pipe;
+    setup.events = pipe_ends[1];
     run = start("run", "-t", "1", "--status-fd", "3", "x", "-c", "sleep 2; exit 2", NULL);
     is_int(ends(&run), 2, "nor does one whose reader is gone");
     close(pipe_ends[1]);

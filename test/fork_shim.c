@@ -1,5 +1,5 @@
 /* fork_shim.c - preloaded into a program, it makes its nth fork fail, or lets SIGTERM arrive just before it:
-   REDLOCK_FORK=fail1, fail2, term1, term2.
+   REDLOCK_FORK=fail1, fail2, term1, term2; exec: before execvp.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/types.h>
+#include <unistd.h>
 
 pid_t fork(void)
 {
@@ -27,4 +28,16 @@ pid_t fork(void)
         raise(SIGTERM);
     }
     return real();
+}
+
+int execvp(const char *file, char *const words[])
+{
+    const char *what = getenv("REDLOCK_FORK");
+    int (*real)(const char *, char *const[]);
+    void *found = dlsym(RTLD_NEXT, "execvp");
+
+    memcpy(&real, &found, sizeof real);
+    if (what != NULL && strcmp(what, "exec") == 0)
+        raise(SIGTERM);
+    return real(file, words);
 }

@@ -87,7 +87,7 @@ static void become(const char **words, int number, int on_terminal)
         put_at(2, number, 'e', 0);
     }
     if (has_events)
-        put_at(3, number, 's', 0);
+        put_at(3, number, 's', setup.events);
     for (fd = has_events ? 4 : 3; fd < 256; fd++)
         close(fd);
     signal(SIGINT, SIG_DFL); /* the servers' owner catches these */

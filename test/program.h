@@ -26,9 +26,9 @@ const char *programs_folder(void);
 
 /* What the next one gets: set to 0 again by each start. */
 extern struct program_setup {
-    int input, output;    /* descriptors; 0: /dev/null, and a file */
-    void (*before)(void); /* runs in the child just before exec */
-    const char *instead;  /* this program */
+    int input, output, events; /* descriptors; 0: /dev/null, and files */
+    void (*before)(void);      /* runs in the child just before exec */
+    const char *instead;       /* this program */
 } setup;
 
 /* Words end with NULL. Descriptor 3 is open only if a word is "--status-fd". */
