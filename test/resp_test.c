@@ -743,7 +743,7 @@ static void put_nth(struct resp_writer *w, unsigned nth)
 /* All puts into `size` bytes that end at the edge. Returns what is wrong, NULL for nothing. */
 static const char *encode_into(size_t size)
 {
-    struct resp_writer w = {NULL, 0, 0, 0};
+    struct resp_writer w = {0};
     uint8_t *bytes = edge - size;
     size_t expected = 0;
     unsigned i;
@@ -789,7 +789,7 @@ static void encoder(void)
 /* The flag alone stops every put, be there room or not. */
 static void overflow_is_sticky(void)
 {
-    struct resp_writer w = {NULL, 0, 0, 0};
+    struct resp_writer w = {0};
     uint8_t bytes[200];
     size_t i, touched = 0;
     unsigned nth;
@@ -807,7 +807,7 @@ static void overflow_is_sticky(void)
 
 static void word_counts(void)
 {
-    struct resp_writer w = {NULL, 0, 0, 0};
+    struct resp_writer w = {0};
     uint8_t bytes[64];
 
     w.bytes = bytes;
@@ -1096,7 +1096,7 @@ static void encode_echo(struct resp_writer *w, unsigned long step)
 static int model_ask(unsigned long step, void *owner)
 {
     uint8_t bytes[64], tag = (uint8_t)(owner != NULL ? roll(3) : 0);
-    struct resp_writer mine = {NULL, 0, 0, 0}, w = resp_pipe_begin(&line);
+    struct resp_writer mine = {0}, w = resp_pipe_begin(&line);
     uint32_t same = seed;
     int fits, taken;
 
