@@ -885,6 +885,32 @@ static int same_pipe(const struct resp_pipe *one, const struct resp_pipe *two)
     }
 }
 
+/* Two commands that were written as one: queued as one, answered one by one. */
+static void several_as_one(void)
+{
+    struct resp_writer w;
+    unsigned rounds;
+    int a;
+
+    memset(&line, 0, sizeof line);
+    for (rounds = 0; rounds < RESP_PIPELINE_MAX - 1; rounds++) {
+        w = resp_pipe_begin(&line);
+        resp_put_command(&w, 1);
+        resp_put_text(&w, "A");
+        resp_put_command(&w, 1);
+        resp_put_text(&w, "B");
+        is_int(resp_pipe_commit(&line, &w, rounds < 2 ? &a : NULL, 7), 1, "two commands");
+        drain();
+    }
+    ok(replied_to("+1\r\n", &a, 7) && who.count == 2, "the first answer, of two");
+    ok(replied_to("*1\r\n:1\r\n", &a, 7) && who.count == 1, "the second");
+    ok(abandoned(&a, 7) && who.count == 2 && abandoned(&a, 7) && who.count == 1,
+       "the same without answers");
+    for (rounds = 2 * (RESP_PIPELINE_MAX - 3); rounds > 0; rounds--)
+        ok(replied_to("+1\r\n", NULL, 7) && who.count == rounds, "without an owner: %u", rounds);
+    is_int(resp_pipe_waits(&line), 0, "that was all");
+}
+
 static void replies_by_place(void)
 {
     int a, b;
@@ -1226,6 +1252,7 @@ int main(void)
     word_counts();
     if (RESP_PIPELINE_MAX >= 4 && RESP_OUT_MAX >= 128) { /* what these need */
         replies_by_place();
+        several_as_one();
         dropping();
         abandoning();
         places();
