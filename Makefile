@@ -16,8 +16,8 @@ LARGE = -DRESP_OUT_MAX=16384 -DRESP_PIPELINE_MAX=255 -DREDLOCK_NODES_MAX=16
 TIGHT = -DRESP_PIPELINE_MAX=4 -DRESP_DEPTH_MAX=2 -DREDLOCK_POOL_MAX=20 -DRESP_OUT_MAX=603
 LEAN = -DREDLOCK_FENCING=0 -DREDLOCK_SEVERAL_KEYS=0 -DREDLOCK_WAKE_UP=0 -DREDLOCK_NATIVE=0 -DRESP_OUT_MAX=349
 
-.PHONY: all help deps deps-demo deps-test deps-model deps-interop deps-figures deps-bench deps-machines deps-vendor demo test shared install dist amalgamation mutants model interop machines coverage size bench style analyze sim soak fuzz clean test-build test-servers bench-servers bench-quick \
-        test-examples test-short test-threads test-torture test-partition test-cpp test-vendor test-valgrind $(VARIANTS:%=test-%)
+.PHONY: all help deps deps-demo deps-test deps-model deps-interop deps-figures deps-bench deps-machines deps-vendor deps-transports demo test shared install dist amalgamation mutants model interop machines coverage size bench style analyze sim soak fuzz clean test-build test-servers bench-servers bench-quick \
+        test-examples test-short test-threads test-torture test-partition test-tls test-cpp test-vendor test-valgrind $(VARIANTS:%=test-%)
 .DELETE_ON_ERROR:
 
 all: $(B)/libredlock.a ## build the static library (the default)
@@ -29,7 +29,7 @@ help: ## list the targets
 # there.
 deps: ## install what demo, test, size and bench need (Debian and its kin; asks apt-get)
 	@test/deps.sh
-deps-demo deps-test deps-model deps-interop deps-figures deps-bench deps-machines deps-vendor:
+deps-demo deps-test deps-model deps-interop deps-figures deps-bench deps-machines deps-vendor deps-transports:
 	@test/deps.sh $(@:deps-%=%)
 
 clean: ## remove all that was built
@@ -144,6 +144,14 @@ test-partition: test/partition_test.c test/side.h test/servers.c $(LIB) $(HEADER
 	gcc -O1 -g $(WARN) $(POSIX) -I. -Itest $< test/servers.c $(LIB) -o $(B)/partition/partition_test
 	prove -e 'sh test/partition.sh' $(B)/partition/partition_test
 
+# The transports in examples/.
+test-tls: deps-transports test/tls_test.c test/servers.c $(wildcard examples/tls/*) $(LIB) $(HEADERS) ## TLS with mbedTLS, on real servers
+	@mkdir -p $(B)/tls
+	gcc $(SAN) -O1 -g $(WARN) $(POSIX) -I. -Itest -Iexamples/tls test/tls_test.c test/servers.c examples/tls/redlock_tls.c $(LIB) \
+	    -Wl,--wrap=send,--wrap=recv -lmbedtls -lmbedx509 -lmbedcrypto -o $(B)/tls/tls_test
+	gcc $(SAN) -O1 -g $(WARN) -I. examples/tls/*.c $(LIB) -lmbedtls -lmbedx509 -lmbedcrypto -o $(B)/tls/lock
+	prove -e 'sh test/tls.sh' $(B)/tls/tls_test :: $(B)/tls/lock
+
 MINUTES = 2
 $(B)/soak/soak: test/soak.c test/proxy.c test/proxy.h test/servers.c test/servers.h test/clock_shim.c test/clock_shim.h \
                 test/tap.h $(LIB) $(HEADERS)
@@ -167,7 +175,7 @@ test-build: $(LIB) $(HEADERS)
 	gcc $(WARN) $(POSIX) -I. examples/epoll.c $(LIB) -o $(B)/examples/epoll
 
 test: deps-test ## build and run all tests: two compilers, sanitizers, valgrind, single file, limits
-	@MAKE='$(MAKE)' PROGRAMS='$(PROGRAMS) thread_test torture_test partition_test hpp_test soak' test/all.sh $(VARIANTS:%=test-%) test-short test-valgrind test-threads test-torture test-partition test-build test-cpp test-vendor test-examples sim soak fuzz mutants model analyze style
+	@MAKE='$(MAKE)' PROGRAMS='$(PROGRAMS) thread_test torture_test partition_test tls_test hpp_test soak' test/all.sh $(VARIANTS:%=test-%) test-short test-valgrind test-threads test-torture test-partition test-tls test-build test-cpp test-vendor test-examples sim soak fuzz mutants model analyze style
 
 # redlock.hpp by two compilers, from C++11 on.
 test-cpp: test/hpp_test.cpp redlock.hpp test/servers.c $(LIB) $(HEADERS)
