@@ -17,7 +17,7 @@ TIGHT = -DRESP_PIPELINE_MAX=4 -DRESP_DEPTH_MAX=2 -DREDLOCK_POOL_MAX=20 -DRESP_OU
 LEAN = -DREDLOCK_FENCING=0 -DREDLOCK_SEVERAL_KEYS=0 -DREDLOCK_WAKE_UP=0 -DREDLOCK_NATIVE=0 -DRESP_OUT_MAX=349
 
 .PHONY: all help deps deps-demo deps-test deps-model deps-interop deps-figures deps-bench deps-machines deps-vendor deps-transports demo test shared install dist amalgamation mutants model interop machines coverage size bench style analyze sim soak fuzz clean test-build test-servers bench-servers bench-quick \
-        test-examples test-short test-threads test-torture test-partition test-tls test-cpp test-vendor test-valgrind $(VARIANTS:%=test-%)
+        test-examples test-short test-threads test-torture test-partition test-tls test-lwip test-cpp test-vendor test-valgrind $(VARIANTS:%=test-%)
 .DELETE_ON_ERROR:
 
 all: $(B)/libredlock.a ## build the static library (the default)
@@ -152,6 +152,20 @@ test-tls: deps-transports test/tls_test.c test/servers.c $(wildcard examples/tls
 	gcc $(SAN) -O1 -g $(WARN) -I. examples/tls/*.c $(LIB) -lmbedtls -lmbedx509 -lmbedcrypto -o $(B)/tls/lock
 	prove -e 'sh test/tls.sh' $(B)/tls/tls_test :: $(B)/tls/lock
 
+# On a tap device and through libslirp. First as firmware compiles it: with lwIP's own constants and macros.
+LWIP = -I. -Itest -Iexamples/lwip -isystem /usr/include/lwip
+test-lwip: deps-transports test/lwip_test.c test/slirpif.c test/servers.c $(wildcard examples/lwip/*) $(LIB) $(HEADERS) ## lwIP, on real servers
+	@mkdir -p $(B)/lwip/firmware/arch
+	@printf '#define LWIP_PROVIDE_ERRNO 1\n#define SYS_LIGHTWEIGHT_PROT 0\n' > $(B)/lwip/firmware/lwipopts.h
+	@printf 'typedef void *sys_sem_t, *sys_mbox_t, *sys_mutex_t, *sys_thread_t;\n' > $(B)/lwip/firmware/arch/sys_arch.h
+	@: > $(B)/lwip/firmware/arch/cc.h
+	gcc $(WARN) -I. -isystem $(B)/lwip/firmware -isystem /usr/include/lwip -c examples/lwip/redlock_lwip.c -o $(B)/lwip/firmware/redlock_lwip.o
+	gcc $(SAN) -O1 -g $(WARN) $(POSIX) $(LWIP) test/lwip_test.c test/slirpif.c test/servers.c examples/lwip/redlock_lwip.c redlock.c resp.c \
+	    -Wl,--wrap=sys_now -llwip -lslirp -lpthread -o $(B)/lwip/lwip_test
+	gcc $(SAN) -O1 -g $(WARN) $(POSIX) $(LWIP) examples/lwip/*.c redlock.c resp.c -llwip -lpthread -o $(B)/lwip/lock
+	prove -e 'sh test/lwip.sh' $(B)/lwip/lwip_test :: slirp
+	prove -e 'sh test/lwip.sh' $(B)/lwip/lwip_test :: tap $(B)/lwip/lock
+
 MINUTES = 2
 $(B)/soak/soak: test/soak.c test/proxy.c test/proxy.h test/servers.c test/servers.h test/clock_shim.c test/clock_shim.h \
                 test/tap.h $(LIB) $(HEADERS)
@@ -175,7 +189,7 @@ test-build: $(LIB) $(HEADERS)
 	gcc $(WARN) $(POSIX) -I. examples/epoll.c $(LIB) -o $(B)/examples/epoll
 
 test: deps-test ## build and run all tests: two compilers, sanitizers, valgrind, single file, limits
-	@MAKE='$(MAKE)' PROGRAMS='$(PROGRAMS) thread_test torture_test partition_test tls_test hpp_test soak' test/all.sh $(VARIANTS:%=test-%) test-short test-valgrind test-threads test-torture test-partition test-tls test-build test-cpp test-vendor test-examples sim soak fuzz mutants model analyze style
+	@MAKE='$(MAKE)' PROGRAMS='$(PROGRAMS) thread_test torture_test partition_test tls_test lwip_test hpp_test soak' test/all.sh $(VARIANTS:%=test-%) test-short test-valgrind test-threads test-torture test-partition test-tls test-lwip test-build test-cpp test-vendor test-examples sim soak fuzz mutants model analyze style
 
 # redlock.hpp by two compilers, from C++11 on.
 test-cpp: test/hpp_test.cpp redlock.hpp test/servers.c $(LIB) $(HEADERS)

@@ -53,7 +53,8 @@ case $needed in *etcd:*)
     done ;;
 esac
 case $needed in *openssl:*)
-    for pair in /usr/include/mbedtls/ssl.h:libmbedtls-dev /usr/include/lwip/lwipopts.h:liblwip-dev; do
+    for pair in /usr/include/mbedtls/ssl.h:libmbedtls-dev /usr/include/lwip/lwipopts.h:liblwip-dev \
+        /usr/include/slirp/libslirp.h:libslirp-dev; do
         [ -e "${pair%%:*}" ] || missing="$missing ${pair#*:}"
     done ;;
 esac

@@ -59,7 +59,7 @@ int main(int argc, char **argv)
     status = redlock_init(&client, &tls.io, nodes, count, &settings);
     if (status == REDLOCK_OK) {
         redlock_lock_init(&lock, "pump/7", 6, 30000);
-        status = redlock_acquire(&client, &lock, 5000);
+        status = redlock_acquire(&client, &lock, 2000);
     }
     report("acquire", status);
     if (status == REDLOCK_OK) {
