@@ -145,9 +145,10 @@ static int tls_ready(void *context, struct redlock_node *node)
         s->connected = 1;
     }
     code = mbedtls_ssl_handshake(&s->ssl);
-    if (code == MBEDTLS_ERR_NET_SEND_FAILED && first) {
+    if ((code == MBEDTLS_ERR_NET_SEND_FAILED || code == MBEDTLS_ERR_SSL_CONN_EOF) && first) {
         node->trouble[0] = '\0'; /* "broken pipe" */
-        redlock_trouble(node, "tls", "hung up on us: it may want a certificate, or another one");
+        redlock_trouble(node, "tls",
+                        "hung up in the handshake: no TLS there, or it wants another certificate");
     }
     if (code != 0 && !tls_wants_more(code))
         return tls_fail(node, code);
