@@ -111,12 +111,6 @@ static void begin(unsigned count, const char *authorities, const char *certifica
     redlock_lock_init(&lock, "tls", 3, 60000);
 }
 
-static void end(void)
-{
-    redlock_deinit(&client);
-    redlock_tls_free(&tls);
-}
-
 /* Fresh nodes over TLS. */
 static void reset_nodes(void)
 {
@@ -165,6 +159,14 @@ static void drain(void)
             busy += nodes[i].state == REDLOCK_NODE_DIALLING ||
                     nodes[i].state == REDLOCK_NODE_GREETING || resp_pipe_waits(&nodes[i].priv.pipe);
     }
+}
+
+/* What is not sent yet to the slowest server would be sent no more. */
+static void end(void)
+{
+    drain();
+    redlock_deinit(&client);
+    redlock_tls_free(&tls);
 }
 
 /* Until each node has been tried and was heard to the end: most of them are enough for a lock. */

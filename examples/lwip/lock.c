@@ -74,18 +74,18 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: PRECONFIGURED_TAPIF=tap0 lock ADDRESS:PORT ...\n");
         return 2;
     }
-    settings.node_timeout_ms = 500; /* the first segment may be lost while ARP asks */
+    settings.node_timeout_ms = 5000; /* the first segment may be lost while ARP asks */
     redlock_lwip_init(&stack, entropy);
     began_us = stack.io.now_us(&stack);
     status = redlock_init(&client, &stack.io, nodes, count, &settings);
     if (status == REDLOCK_OK) {
         redlock_lock_init(&lock, "pump/7", 6, 30000);
-        status = redlock_acquire(&client, &lock, 5000);
+        status = redlock_acquire(&client, &lock, 0);
     }
     report("acquire", status);
     if (status == REDLOCK_OK) {
         report("extend", redlock_extend(&client, &lock));
-        status = redlock_release(&client, &lock, 500);
+        status = redlock_release(&client, &lock, 5000);
         report("release", status);
     }
     redlock_deinit(&client);

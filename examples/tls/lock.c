@@ -54,17 +54,17 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: lock CA.pem[,CERTIFICATE.pem,KEY] ADDRESS:PORT[=NAME] ...\n");
         return 2;
     }
-    settings.node_timeout_ms = 500; /* the first acquire waits for handshakes */
+    settings.node_timeout_ms = 5000; /* the first acquire waits for handshakes */
     began_us = tls.io.now_us(NULL);
     status = redlock_init(&client, &tls.io, nodes, count, &settings);
     if (status == REDLOCK_OK) {
         redlock_lock_init(&lock, "pump/7", 6, 30000);
-        status = redlock_acquire(&client, &lock, 2000);
+        status = redlock_acquire(&client, &lock, 0);
     }
     report("acquire", status);
     if (status == REDLOCK_OK) {
         report("extend", redlock_extend(&client, &lock));
-        status = redlock_release(&client, &lock, 500);
+        status = redlock_release(&client, &lock, 5000);
         report("release", status);
     }
     redlock_deinit(&client);
