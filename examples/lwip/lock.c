@@ -74,6 +74,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: PRECONFIGURED_TAPIF=tap0 lock ADDRESS:PORT ...\n");
         return 2;
     }
+    settings.stall_ms = 5000;
     settings.node_timeout_ms = 5000; /* the first segment may be lost while ARP asks */
     redlock_lwip_init(&stack, entropy);
     began_us = stack.io.now_us(&stack);

@@ -54,6 +54,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: lock CA.pem[,CERTIFICATE.pem,KEY] ADDRESS:PORT[=NAME] ...\n");
         return 2;
     }
+    settings.stall_ms = 5000;
     settings.node_timeout_ms = 5000; /* the first acquire waits for handshakes */
     began_us = tls.io.now_us(NULL);
     status = redlock_init(&client, &tls.io, nodes, count, &settings);

@@ -183,7 +183,7 @@ static int tls_receive(void *context, struct redlock_node *node, void *bytes, si
 {
     struct redlock_tls_session *s = tls_of(node);
     size_t got = 0;
-    int code = s->failed;
+    int code;
 
     (void)context;
     while (s->failed == 0 && got < size) {

@@ -13,9 +13,10 @@
    certificate must be signed by the CA and be for the number in nodes[i].address ("10.0.0.1"), or, if
    nodes[i].user_data is a string, for that name ("redis-1.example"); unix: addresses need one.
 
-   A handshake is two round trips and some milliseconds of computing (seconds on a small device), within `dial` to
-   `ready`. Nodes whose handshake takes longer than node_timeout_ms have no vote in that attempt, and those that
-   take longer than stall_ms never connect: set both for your slowest machine.
+   A handshake is two round trips and some milliseconds of computing (seconds on a small device), which blocks, within
+   `ready`; those of all nodes come one after the other. Nodes that take longer than node_timeout_ms have no vote in
+   that attempt, and those that take longer than stall_ms never connect: set both for all handshakes of your slowest
+   machine.
 
    One struct redlock_tls is for one client. mbedTLS allocates some 40 KB for each connection.
 
