@@ -169,6 +169,28 @@ test-partition: test/partition_test.c test/side.h test/servers.c $(LIB) $(HEADER
 	gcc -O1 -g $(WARN) $(POSIX) -I. -Itest $< test/servers.c $(LIB) -o $(B)/partition/partition_test
 	prove -e 'sh test/partition.sh' $(B)/partition/partition_test
 
+# The transports in examples/.
+test-tls: deps-transports test/tls_test.c test/servers.c $(wildcard examples/tls/*) $(LIB) $(HEADERS) ## TLS with mbedTLS, on real servers
+	@mkdir -p $(B)/tls
+	gcc $(SAN) -O1 -g $(WARN) $(POSIX) -I. -Itest -Iexamples/tls test/tls_test.c test/servers.c examples/tls/redlock_tls.c $(LIB) \
+	    -Wl,--wrap=send,--wrap=recv -lmbedtls -lmbedx509 -lmbedcrypto -o $(B)/tls/tls_test
+	gcc $(SAN) -O1 -g $(WARN) -I. examples/tls/*.c $(LIB) -lmbedtls -lmbedx509 -lmbedcrypto -o $(B)/tls/lock
+	prove -e 'sh test/tls.sh' $(B)/tls/tls_test :: $(B)/tls/lock
+
+# On a tap device and through libslirp. First as firmware compiles it: with lwIP's own constants and macros.
+LWIP = -I. -Itest -Iexamples/lwip -isystem /usr/include/lwip
+test-lwip: deps-transports test/lwip_test.c test/slirpif.c test/servers.c $(wildcard examples/lwip/*) $(LIB) $(HEADERS) ## lwIP, on real servers
+	@mkdir -p $(B)/lwip/firmware/arch
+	@printf '#define LWIP_PROVIDE_ERRNO 1\n#define SYS_LIGHTWEIGHT_PROT 0\n' > $(B)/lwip/firmware/lwipopts.h
+	@printf 'typedef void *sys_sem_t, *sys_mbox_t, *sys_mutex_t, *sys_thread_t;\n' > $(B)/lwip/firmware/arch/sys_arch.h
+	@: > $(B)/lwip/firmware/arch/cc.h
+	gcc $(WARN) -I. -isystem $(B)/lwip/firmware -isystem /usr/include/lwip -c examples/lwip/redlock_lwip.c -o $(B)/lwip/firmware/redlock_lwip.o
+	gcc $(SAN) -O1 -g $(WARN) $(POSIX) $(LWIP) test/lwip_test.c test/slirpif.c test/servers.c examples/lwip/redlock_lwip.c redlock.c resp.c \
+	    -Wl,--wrap=sys_now -llwip -lslirp -lpthread -o $(B)/lwip/lwip_test
+	gcc $(SAN) -O1 -g $(WARN) $(POSIX) $(LWIP) examples/lwip/*.c redlock.c resp.c -llwip -lpthread -o $(B)/lwip/lock
+	prove -e 'sh test/lwip.sh' $(B)/lwip/lwip_test :: slirp
+	prove -e 'sh test/lwip.sh' $(B)/lwip/lwip_test :: tap $(B)/lwip/lock
+
 MINUTES = 2
 $(B)/soak/soak: test/soak.c test/proxy.c test/proxy.h test/servers.c test/servers.h test/clock_shim.c test/clock_shim.h \
                 test/tap.h $(LIB) $(HEADERS)
@@ -193,12 +215,12 @@ test-build: $(LIB) $(HEADERS)
 # Long ones first; what two of them need is there before, as two are made at a time.
 TESTS = test-gcc soak mutants model $(filter-out test-gcc,$(VARIANTS:%=test-%)) \
         test-short test-valgrind test-threads test-torture test-partition \
-        test-cpp test-vendor test-examples test-loops test-board test-docs \
+        test-tls test-lwip test-cpp test-vendor test-examples test-loops test-board test-docs \
         sim fuzz analyze style
 test: ## build and run all tests: two compilers, sanitizers, valgrind, single file, limits
-	@test/deps.sh test model vendor loops board
+	@test/deps.sh test model vendor loops board transports
 	@$(MAKE) -s $(ONE) $(B)/libredlock.a $(B)/redlock
-	@MAKE='$(MAKE)' PROGRAMS='$(PROGRAMS) thread_test torture_test partition_test hpp_test soak' test/all.sh $(TESTS)
+	@MAKE='$(MAKE)' PROGRAMS='$(PROGRAMS) thread_test torture_test partition_test tls_test lwip_test loops_test hpp_test soak' test/all.sh $(TESTS)
 
 # redlock.hpp by two compilers, from C++11 on.
 test-cpp: test/hpp_test.cpp redlock.hpp test/servers.c $(LIB) $(HEADERS)
