@@ -35,6 +35,8 @@ static const struct verb {
     {"release", RELEASE, verb_release, "[options] NAME [TOKEN|-] | --force --id ID NAME",
      "give it back"},
     {"status", STATUS, verb_status, "[options] NAME", "say who holds it"},
+    {"bench", BENCH, verb_bench, "[-n COUNT] [-d TIME] [-c CLIENTS] [--contend] [options]",
+     "measure what locking takes"},
 };
 enum { VERBS = sizeof verbs / sizeof *verbs };
 
