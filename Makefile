@@ -29,7 +29,7 @@ help: ## list the targets
 # there.
 deps: ## install what demo, test, size and bench need (Debian and its kin; asks apt-get)
 	@test/deps.sh
-deps-demo deps-test deps-model deps-interop deps-figures deps-bench deps-machines deps-vendor:
+deps-demo deps-test deps-model deps-interop deps-figures deps-bench deps-machines deps-vendor deps-cli:
 	@test/deps.sh $(@:deps-%=%)
 
 clean: ## remove all that was built
@@ -66,6 +66,13 @@ $(B)/redlock: $(CLI) $(wildcard cli/*.h) $(HEADERS)
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) $(WARN) $(CLI_FLAGS) -I. $(CLI) -o $@
 
+.PHONY: deps-cli cli-static cli-figures test-cli-docs test-cli-bench
+# Small, and without any library of the system it runs on.
+STATIC = musl-gcc -static -s -Os -ffunction-sections -fdata-sections -fno-asynchronous-unwind-tables -Wl,--gc-sections -Wl,-z,noseparate-code
+cli-static: deps-cli $(B)/redlock-static ## the same, static, with musl
+$(B)/redlock-static: $(CLI) $(wildcard cli/*.h) $(HEADERS)
+	@mkdir -p $(@D)
+	$(STATIC) $(WARN) $(CLI_FLAGS) -I. $(CLI) -o $@
 PORT = 7001
 servers: deps-demo ## PORT=n: five servers to play with, on this port and those after it, until Ctrl-C
 	@test/five.sh $(PORT)
@@ -288,6 +295,15 @@ $(B)/conditions: bench/conditions.c bench/figures.h test/side.h test/servers.c t
 $(B)/wide: bench/wide.c bench/figures.h test/mini.c test/mini.h redlock.c resp.c $(HEADERS)
 	@mkdir -p $(@D)
 	$(CC) -O2 -g $(WARN) $(POSIX) -I. -Itest $< test/mini.c redlock.c resp.c -o $@
+
+$(B)/figures-cli: bench/cli.c bench/figures.h test/servers.c test/servers.h
+	@mkdir -p $(@D)
+	$(CC) -O2 -g $(WARN) $(POSIX) -Itest $< test/servers.c -o $@
+
+cli-figures: deps-cli ## what the program costs: start to lock, memory, size; dynamic and static
+	@$(MAKE) -s $(B)/redlock $(B)/redlock-static $(B)/figures-cli
+	@strip -o $(B)/redlock-stripped $(B)/redlock
+	@$(B)/figures-cli $(B)/redlock-stripped $(B)/redlock-static
 
 bench: ## the library against a floor, against other locks, with servers in trouble, over distances
 bench-quick: ## the same in a minute, without the other locks

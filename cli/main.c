@@ -279,6 +279,7 @@ static int parse(const struct verb *verb, int count, char **words)
     }
     while (optind < count)
         words[left++] = words[optind++];
+    words[left] = NULL; /* a command ends there */
     return left;
 }
 

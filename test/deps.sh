@@ -1,7 +1,7 @@
 #!/bin/sh
-# deps.sh [demo|test|model|interop|figures|bench|machines|vendor] - installs what the demo, the tests, the models, the size
-# table or the bench need and this machine lacks; without a word, all. Says what it does before it does it. Debian and its kin;
-# elsewhere it says what is missing.
+# deps.sh [demo|test|model|interop|figures|bench|machines|vendor|cli] - installs what the demo, the tests, the models, the size
+# table, the bench or the program's own tests need and this machine lacks; without a word, all. Says what it does before it
+# does it. Debian and its kin; elsewhere it says what is missing.
 #
 # SPDX-FileCopyrightText: the redlock authors
 # SPDX-License-Identifier: MIT
@@ -22,6 +22,7 @@ machines='qemu-s390x-static:qemu-user-static qemu-system-arm:qemu-system-arm arm
  arm-linux-gnueabihf-gcc:gcc-arm-linux-gnueabihf mips-linux-gnu-gcc:gcc-mips-linux-gnu
  powerpc-linux-gnu-gcc:gcc-powerpc-linux-gnu s390x-linux-gnu-gcc:gcc-s390x-linux-gnu musl-gcc:musl-tools prove:perl'
 vendor='clang:clang g++:g++ tcc:tcc musl-gcc:musl-tools cmake:cmake meson:meson pkg-config:pkg-config prove:perl'
+cli='redis-cli:redis-tools musl-gcc:musl-tools mandoc:mandoc groff:groff-base systemd-analyze:systemd bash:bash prove:perl'
 case ${1:-all} in
 demo) needed=$demo ;;
 test) needed="$demo $test" ;;
@@ -31,7 +32,8 @@ figures) needed="$demo $figures" ;;
 bench) needed="$demo $bench" ;;
 machines) needed="$demo $machines" ;;
 vendor) needed=$vendor ;;
-*) needed="$demo $test $model $interop $figures $bench $machines $vendor" ;;
+cli) needed="$demo $cli" ;;
+*) needed="$demo $test $model $interop $figures $bench $machines $vendor $cli" ;;
 esac
 
 missing=
