@@ -199,11 +199,11 @@ test-build: $(LIB) $(HEADERS)
 	gcc $(WARN) $(POSIX) -I. examples/epoll.c $(LIB) -o $(B)/examples/epoll
 
 # Long ones first; what two of them need is there before, as two are made at a time.
-test: $(ONE) $(B)/libredlock.a $(B)/redlock ## build and run all tests: two compilers, sanitizers, valgrind, single file, limits
-	@for part in test model vendor; do test/deps.sh $$part || exit 1; done
+test: $(ONE) $(B)/libredlock.a $(B)/redlock $(B)/redlock-static ## build and run all tests: two compilers, sanitizers, valgrind, single file, limits
+	@for part in test model vendor cli; do test/deps.sh $$part || exit 1; done
 	@MAKE='$(MAKE)' PROGRAMS='$(PROGRAMS) thread_test torture_test partition_test hpp_test soak' test/all.sh \
 	    test-gcc soak mutants model $(filter-out test-gcc,$(VARIANTS:%=test-%)) test-short test-valgrind test-threads test-torture \
-	    test-partition test-cpp test-vendor test-examples test-docs sim fuzz analyze style
+	    test-partition test-cpp test-vendor test-examples test-docs test-cli-docs test-cli-bench sim fuzz analyze style
 
 # redlock.hpp by two compilers, from C++11 on.
 test-cpp: test/hpp_test.cpp redlock.hpp test/servers.c $(LIB) $(HEADERS)
@@ -222,6 +222,9 @@ test-vendor: deps-vendor $(ONE) dist ## the library as others build it: single f
 
 test-docs: man ## a man page for each function, that compiles; what the texts name is there
 	prove -e 'sh' test/docs.sh :: $(B)
+
+test-cli-docs: deps-cli $(B)/redlock
+	prove -e sh test/cli_docs.sh :: $(B)
 
 test-examples: test-build $(B)/demo
 	test/examples.sh $(B)
