@@ -199,7 +199,7 @@ test-build: $(LIB) $(HEADERS)
 	gcc $(WARN) $(POSIX) -I. examples/epoll.c $(LIB) -o $(B)/examples/epoll
 
 # Long ones first; what two of them need is there before, as two are made at a time.
-test: $(ONE) $(B)/libredlock.a $(B)/redlock $(B)/redlock-static ## build and run all tests: two compilers, sanitizers, valgrind, single file, limits
+test: $(ONE) $(B)/libredlock.a $(B)/redlock ## build and run all tests: two compilers, sanitizers, valgrind, single file, limits
 	@for part in test model vendor cli; do test/deps.sh $$part || exit 1; done
 	@MAKE='$(MAKE)' PROGRAMS='$(PROGRAMS) thread_test torture_test partition_test hpp_test soak' test/all.sh \
 	    test-gcc soak mutants model $(filter-out test-gcc,$(VARIANTS:%=test-%)) test-short test-valgrind test-threads test-torture \
@@ -225,6 +225,14 @@ test-docs: man ## a man page for each function, that compiles; what the texts na
 
 test-cli-docs: deps-cli $(B)/redlock
 	prove -e sh test/cli_docs.sh :: $(B)
+
+$(B)/histogram_test: test/histogram_test.c test/tap.h $(CLI) $(wildcard cli/*.h) $(HEADERS)
+	@mkdir -p $(@D)
+	gcc $(SAN) -O1 -g $(WARN) $(CLI_FLAGS) -I. -Itest $< $(filter-out cli/bench.c cli/main.c,$(CLI)) -o $@
+
+test-cli-bench: deps-cli $(B)/redlock $(B)/redlock-static $(B)/histogram_test
+	prove -e '' $(B)/histogram_test
+	prove -e sh test/cli_bench.sh :: $(B)/redlock $(B)/redlock-static
 
 test-examples: test-build $(B)/demo
 	test/examples.sh $(B)

@@ -109,7 +109,7 @@ static void measure_nodes(long duration_ms)
     uint32_t timeout_ms = (uint32_t)options.node_timeout_ms;
     uint64_t begin_us = now_us(), until = begin_us + (uint64_t)duration_ms * 200, median;
     char name[sizeof bench.name + 8], key[REDLOCK_KEY_MAX + 1];
-    const char *set[5] = {"SET", key, "1", "PX", "10000"}, *del[2] = {"DEL", key};
+    const char *set[5] = {"SET", key, "1", "PX", "1000"}, *del[2] = {"DEL", key};
     unsigned i, n;
 
     snprintf(name, sizeof name, "%snode", bench.name);
