@@ -88,7 +88,13 @@ PREFIX = /usr/local
 LIBDIR = $(PREFIX)/lib
 MANDIR = $(PREFIX)/share/man
 
-install: $(B)/libredlock.a $(SHARED) man ## PREFIX=, LIBDIR=, MANDIR=, DESTDIR=: both libraries, headers, man pages, pkg-config
+COMPLETIONS = $(PREFIX)/share/bash-completion/completions
+
+install: $(B)/libredlock.a $(SHARED) $(B)/redlock man ## PREFIX=, LIBDIR=, MANDIR=, DESTDIR=: libraries, headers, pkg-config, program, man pages
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(MANDIR)/man1 $(DESTDIR)$(COMPLETIONS)
+	install -m 755 $(B)/redlock $(DESTDIR)$(PREFIX)/bin
+	install -m 644 cli/redlock.1 $(DESTDIR)$(MANDIR)/man1
+	install -m 644 cli/redlock.bash $(DESTDIR)$(COMPLETIONS)/redlock
 	install -d $(DESTDIR)$(PREFIX)/include/redlock $(DESTDIR)$(LIBDIR)/pkgconfig $(DESTDIR)$(MANDIR)/man3
 	cp -RP $(MAN)/. $(DESTDIR)$(MANDIR)/man3
 	install -m 644 redlock.h resp.h url.h redlock.hpp $(DESTDIR)$(PREFIX)/include/redlock
@@ -116,7 +122,7 @@ dist: $(ONE) ## a tarball with all sources and the single file, in build
 	rm -rf $(B)/$(DIST)
 	mkdir -p $(B)/$(DIST)/single
 	cp -R LICENSE $(wildcard *.md) Makefile CMakeLists.txt meson.build .clang-format .ci $(wildcard *.c *.h *.hpp) \
-	    bench docs examples test $(B)/$(DIST)
+	    bench cli docs examples test $(B)/$(DIST)
 	cp $(ONE) $(B)/single/redlock.h $(B)/$(DIST)/single
 	tar --sort=name --mtime=@0 --owner=0 --group=0 --numeric-owner --mode=go-w -C $(B) -c $(DIST) | gzip -n > $(B)/$(DIST).tar.gz
 
