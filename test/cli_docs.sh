@@ -51,8 +51,10 @@ awk '/^[A-Z]/ { inside = $0 != "NOTES" } inside' "$folder/page" >"$folder/body" 
 sed -n '/option_spec {/,/^};/p' cli/main.c >"$folder/specs"
 sed -n 's/^    {"\([a-z-]*\)", .*/--\1/p' "$folder/specs" >"$folder/options"
 sed -n "s/^    {\"\([a-z-]*\)\", '\(.\)'.*/-\2 --\1/p" "$folder/specs" >"$folder/pairs"
+sed -n 's/^ \{7\}-\(.*, -\)\{0,1\}\(-[a-z-]*\).*/-\2/p' "$folder/body" >"$folder/named"
+check 'all options are described, and no other' same "$folder/options" "$folder/named"
 grep -o -e '--[a-z][a-z-]*' "$folder/body" >"$folder/named"
-check 'all options are in it, and no other' same "$folder/options" "$folder/named"
+check 'nor is another named' same "$folder/options" "$folder/named"
 sed -n 's/^  *\(-[A-Za-z]\)[A-Z ]*, \(--[a-z-]*\).*/\1 \2/p' "$folder/body" >"$folder/named"
 check 'each with its letter' same "$folder/pairs" "$folder/named"
 (cut -d ' ' -f 1 "$folder/pairs" && echo -c) >"$folder/letters"
@@ -154,27 +156,27 @@ COMP_CWORD=$(($# - 1))
 _redlock redlock "${COMP_WORDS[COMP_CWORD]}" "${COMP_WORDS[COMP_CWORD - 1]}"
 printf '%s\n' "${COMPREPLY[@]}"
 END
-# offers WANT WORD ... - exactly these, in any order
+# offers WANT WORD ... - exactly these, joined by |
 offers() {
     want=$1
     shift
-    bash "$folder/complete" "$@" | sort -u | tr '\n' ' ' >"$folder/offered"
+    bash "$folder/complete" "$@" | sort -u | tr '\n' '|' >"$folder/offered"
     echo "offered: $(cat "$folder/offered")"
-    [ "$(cat "$folder/offered")" = "$want " ]
+    [ "$(cat "$folder/offered")" = "$want|" ]
 }
 has_letters() {
     bash "$folder/complete" redlock bench - | grep -x -e '-[A-Za-z]' | sort | tr -d '\n' | grep -qx -e '-N-c-d-n-q-t-v'
 }
-check 'verbs' offers 'release run' redlock r
+check 'verbs' offers 'release|run' redlock r
 check 'options of a verb' offers '--wait' redlock acquire --w
 check 'and not those of another' offers '' redlock status --w
 check 'letters too' has_letters
 check 'behind an option that takes a word no option' offers '' redlock run --wait -
 check 'but what it takes' offers 'kill' redlock run --on-lost k
-check 'files' offers "$folder/units" redlock status --config "$folder/un"
-mkdir "$folder/two words"
+check 'files' offers "$folder/page" redlock status --config "$folder/pag"
+touch "$folder/two words"
 check 'with blanks too' offers "$folder/two words" redlock status --config "$folder/two"
 check 'a command behind the name' offers 'systemd-analyze' redlock run -n -w 5 name systemd-analyz
-check 'and its words are files' offers "$folder/units" redlock run name ls -l "$folder/un"
+check 'and its words are files' offers "$folder/page" redlock run name ls -l "$folder/pag"
 echo "1..$number"
 exit $failed
