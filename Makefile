@@ -13,11 +13,11 @@ SAN = -fsanitize=address,undefined -fno-sanitize-recover=all
 CFLAGS = -O2 -g
 LARGE = -DRESP_OUT_MAX=16384 -DRESP_PIPELINE_MAX=255 -DREDLOCK_NODES_MAX=16
 # For tests: the tightest queues; and what can be left out left out.
-TIGHT = -DRESP_PIPELINE_MAX=4 -DRESP_DEPTH_MAX=2 -DREDLOCK_POOL_MAX=20 -DRESP_OUT_MAX=603
-LEAN = -DREDLOCK_FENCING=0 -DREDLOCK_SEVERAL_KEYS=0 -DREDLOCK_WAKE_UP=0 -DREDLOCK_NATIVE=0 -DRESP_OUT_MAX=349
+TIGHT = -DRESP_PIPELINE_MAX=4 -DRESP_DEPTH_MAX=2 -DREDLOCK_POOL_MAX=20 -DRESP_OUT_MAX=645
+LEAN = -DREDLOCK_FENCING=0 -DREDLOCK_SEVERAL_KEYS=0 -DREDLOCK_WAKE_UP=0 -DREDLOCK_NATIVE=0 -DREDLOCK_DURABLE=0 -DRESP_OUT_MAX=349
 
-.PHONY: all cli servers help deps deps-demo deps-test deps-model deps-interop deps-figures deps-bench deps-machines deps-vendor demo test shared install dist amalgamation mutants model interop machines coverage size bench style analyze sim soak fuzz clean test-build test-servers bench-servers bench-quick man test-docs \
-        test-examples test-short test-threads test-torture test-partition test-cpp test-vendor test-valgrind $(VARIANTS:%=test-%)
+# Nothing of what stands before a colon here is a file, but for what is in build.
+.PHONY: $(shell sed -n 's/^\([a-z][a-z -]*\):.*/\1/p' $(firstword $(MAKEFILE_LIST))) $(VARIANTS:%=test-%)
 .DELETE_ON_ERROR:
 
 all: $(B)/libredlock.a ## build the static library (the default)
@@ -29,8 +29,8 @@ help: ## list the targets
 # there.
 deps: ## install what demo, test, size and bench need (Debian and its kin; asks apt-get)
 	@test/deps.sh
-deps-demo deps-test deps-model deps-interop deps-figures deps-bench deps-machines deps-vendor deps-cli:
-	@test/deps.sh $(@:deps-%=%)
+deps-%:
+	@test/deps.sh $*
 
 clean: ## remove all that was built
 	rm -rf $(B)
@@ -66,7 +66,7 @@ $(B)/redlock: $(CLI) $(wildcard cli/*.h) $(HEADERS)
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) $(WARN) $(CLI_FLAGS) -I. $(CLI) -o $@
 
-.PHONY: deps-cli cli-static cli-figures test-cli-docs test-cli-bench
+.PHONY: cli-static cli-figures test-cli-docs test-cli-bench
 # Small, and without any library of the system it runs on.
 STATIC = musl-gcc -static -s -Os -ffunction-sections -fdata-sections -fno-asynchronous-unwind-tables -Wl,--gc-sections -Wl,-z,noseparate-code
 cli-static: deps-cli $(B)/redlock-static ## the same, static, with musl
@@ -202,14 +202,16 @@ test-build: $(LIB) $(HEADERS)
 	    gcc -std=$$std $(filter-out -std=c99,$(WARN)) -Wstack-usage=256 -O2 -c redlock.c -o $(B)/header.o || exit 1; \
 	done
 	gcc $(WARN) -I. examples/lock.c $(LIB) -o $(B)/examples/lock
-	gcc $(WARN) $(POSIX) -I. examples/epoll.c $(LIB) -o $(B)/examples/epoll
 
 # Long ones first; what two of them need is there before, as two are made at a time.
-test: $(ONE) $(B)/libredlock.a $(B)/redlock ## build and run all tests: two compilers, sanitizers, valgrind, single file, limits
-	@for part in test model vendor cli; do test/deps.sh $$part || exit 1; done
-	@MAKE='$(MAKE)' PROGRAMS='$(PROGRAMS) thread_test torture_test partition_test hpp_test soak' test/all.sh \
-	    test-gcc soak mutants model $(filter-out test-gcc,$(VARIANTS:%=test-%)) test-short test-valgrind test-threads test-torture \
-	    test-partition test-cpp test-vendor test-examples test-docs test-cli-docs test-cli-bench sim fuzz analyze style
+TESTS = test-gcc soak mutants model $(filter-out test-gcc,$(VARIANTS:%=test-%)) \
+        test-short test-valgrind test-threads test-torture test-partition \
+        test-cpp test-vendor test-examples test-loops test-board test-docs test-cli-docs test-cli-bench \
+        sim fuzz analyze style
+test: ## build and run all tests: two compilers, sanitizers, valgrind, single file, limits
+	@test/deps.sh test model vendor loops board cli
+	@$(MAKE) -s $(ONE) $(B)/libredlock.a $(B)/redlock
+	@MAKE='$(MAKE)' PROGRAMS='$(PROGRAMS) thread_test torture_test partition_test hpp_test soak' test/all.sh $(TESTS)
 
 # redlock.hpp by two compilers, from C++11 on.
 test-cpp: test/hpp_test.cpp redlock.hpp test/servers.c $(LIB) $(HEADERS)
@@ -242,6 +244,32 @@ test-cli-bench: deps-cli $(B)/redlock $(B)/redlock-static $(B)/histogram_test
 
 test-examples: test-build $(B)/demo
 	test/examples.sh $(B)
+
+LOOPS = epoll libuv libev libevent glib sd_event
+LOOP-libuv = $$(pkg-config --cflags --libs libuv)
+LOOP-libev = -lev
+LOOP-libevent = $$(pkg-config --cflags --libs libevent_core)
+LOOP-glib = $$(pkg-config --cflags --libs glib-2.0)
+LOOP-sd_event = $$(pkg-config --cflags --libs libsystemd)
+
+$(B)/loops/%: examples/loops/%.c examples/loops/app.c examples/loops/app.h $(LIB) $(HEADERS)
+	@mkdir -p $(@D)
+	gcc $(CFLAGS) $(WARN) $(POSIX) -I. $< examples/loops/app.c $(LIB) -o $@ $(LOOP-$*)
+
+$(B)/loops/loops_test: test/loops_test.c test/servers.c test/servers.h test/tap.h
+	@mkdir -p $(@D)
+	gcc $(CFLAGS) $(WARN) $(POSIX) -Itest $< test/servers.c -o $@
+
+test-loops: deps-loops ## the examples for event loops: a server killed and restarted under each, also under valgrind
+	@$(MAKE) -s $(LOOPS:%=$(B)/loops/%) $(B)/loops/loops_test
+	prove -e '' $(B)/loops/loops_test :: $(B)/loops
+
+# The firmware of examples/cortex-m, and what each call costs there.
+board test-board: export WARN := $(WARN)
+board: deps-board ## firmware on an emulated Cortex-M4 with real servers: flash, RAM, stack and instructions of each call
+	@sh test/board.sh $(B)
+test-board: deps-board
+	prove -e sh test/board.sh :: $(B)
 
 SEEDS = 10000
 $(B)/sim: test/sim.c test/mini.c test/mini.h test/tap.h redlock.c resp.c $(HEADERS)

@@ -92,7 +92,7 @@ static double measure_start(const char *program)
            "%.2f\n",
            quantile(lock_us, RUNS, 0.5) / 1e3, quantile(lock_us, RUNS, 0.99) / 1e3,
            quantile(end_us, RUNS, 0.5) / 1e3);
-    return lock_us[RUNS / 2];
+    return quantile(lock_us, RUNS, 0.5);
 }
 
 /* A line of /proc/PID/status: kilobytes. 0: there is none. */

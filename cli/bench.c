@@ -190,10 +190,10 @@ static void acquired(struct client *client, enum redlock_status status)
         measured(client, ACQUIRE_TIME, client->cycle_us);
         bench.twice += (unsigned long)is_held();
         bench.settled = 1;
-        if (options.contend)
+        if (options.contend && !bench.ending)
             client->step = HOLDS; /* until all others have been refused */
         else
-            begin(client, EXTENDS);
+            begin(client, bench.ending ? RELEASES : EXTENDS);
     } else if (options.contend && status == REDLOCK_HELD) {
         measured(client, REFUSED_TIME, client->cycle_us);
     } else if (!options.contend || status != REDLOCK_SPLIT) {

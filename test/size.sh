@@ -14,9 +14,8 @@ build=$1/size
 mkdir -p "$build"
 flags='-std=c99 -Os -ffunction-sections -fdata-sections -fno-asynchronous-unwind-tables -fno-pie -DNDEBUG'
 m4='arm-none-eabi-gcc -mcpu=cortex-m4 -mthumb'
-lean='-DREDLOCK_FENCING=0 -DREDLOCK_SEVERAL_KEYS=0 -DREDLOCK_WAKE_UP=0 -DREDLOCK_NATIVE=0 -DRESP_OUT_MAX=349'
-small="$lean -URESP_OUT_MAX -DRESP_PIPELINE_MAX=3 -DRESP_TEXT_MAX=15 -DRESP_DEPTH_MAX=2 -DREDLOCK_POOL_MAX=20
- -DREDLOCK_NODES_MAX=5 -DREDLOCK_KEY_MAX=16 -DREDLOCK_LABEL_MAX=0 -DREDLOCK_TROUBLE_MAX=23 -DRESP_OUT_MAX=277"
+lean='-DREDLOCK_FENCING=0 -DREDLOCK_SEVERAL_KEYS=0 -DREDLOCK_WAKE_UP=0 -DREDLOCK_NATIVE=0 -DREDLOCK_DURABLE=0 -DRESP_OUT_MAX=349'
+small='-include examples/cortex-m/small.h'
 status=0
 
 gate() { # WHAT VALUE LIMIT

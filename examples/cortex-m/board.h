@@ -1,0 +1,40 @@
+/* board.h - all that the example knows of its board: Arm's MPS2 with the AN386 image, a Cortex-M4 at 25 MHz with five
+   UARTs, as qemu has it. For another board write another board.c and board.ld, and the registers in lines.c.
+
+   SPDX-FileCopyrightText: the redlock authors
+   SPDX-License-Identifier: MIT */
+#ifndef BOARD_H
+#define BOARD_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define BOARD_REGISTER(address) (*(volatile uint32_t *)(uintptr_t)(address))
+
+enum { BOARD_MHZ = 25 };
+
+/* Ticks of the processor's clock, 32 bits: over after 171 s. */
+uint32_t board_ticks(void);
+
+/* Microseconds since the reset. To be asked once in 171 s at least, as the loop does; not by interrupts. */
+uint64_t board_now_us(void);
+
+/* Sleeps until an interrupt, or for `us`, less if that is long. Call it with interrupts off: one that is pending by then
+   ends the sleep, and runs when they are on again. So nothing is missed between looking for work and going to sleep. */
+void board_sleep(uint64_t us);
+void board_interrupts_off(void);
+void board_interrupts_on(void);
+
+/* Unpredictable bytes. 0, or -1. */
+int board_random(void *bytes, size_t size);
+
+/* To the debugger, and the end, with an exit status for qemu. */
+void board_print(const char *text);
+void board_print_number(uint32_t number);
+void board_end(int failed);
+
+/* The stack: paint what is free of it, then ask how many bytes below `top` were written since. */
+void board_stack_paint(void);
+uint32_t board_stack_used(const void *top);
+
+#endif

@@ -1,0 +1,148 @@
+/* glib.c - redlock in a GLib loop. All above main is the adapter: copy it. Build and run, from the top:
+   cc -I. examples/loops/glib.c examples/loops/app.c redlock.c resp.c net.c $(pkg-config --cflags --libs glib-2.0)
+   ./a.out demo 10 127.0.0.1:7001 127.0.0.1:7002 127.0.0.1:7003
+
+   Traps of GLib: to change what is watched wakes the loop up, so it would spin if that were done each time. A descriptor
+   must be taken out before it is closed. Locks are handed out in dispatch, as from prepare nobody may run the loop
+   (for a dialog, say). The sleep is in whole milliseconds, of which 0 would spin: round up.
+
+   SPDX-FileCopyrightText: the redlock authors
+   SPDX-License-Identifier: MIT */
+#include "app.h"
+
+#include <glib.h>
+#include <string.h>
+
+struct source {
+    GSource base; /* GLib's memory */
+    struct adapter *adapter;
+};
+
+struct adapter {
+    struct redlock client;
+    struct redlock_node *nodes;
+    unsigned count;
+    void (*done)(struct redlock_lock *lock); /* gets each lock whose operation has ended */
+    struct redlock_io io;                    /* redlock_posix with `shut` replaced */
+    struct source *source;
+    struct watch {
+        struct adapter *adapter;
+        gpointer tag; /* NULL: no connection, or not watched yet */
+        GIOCondition events;
+    } watches[REDLOCK_NODES_MAX];
+};
+
+/* The library is about to close a connection: its number may be in use again at once. */
+static void shut(void *context, struct redlock_node *node)
+{
+    struct watch *watch = (struct watch *)node->user_data;
+
+    if (watch->tag != NULL)
+        g_source_remove_unix_fd(&watch->adapter->source->base, watch->tag);
+    watch->tag = NULL;
+    redlock_posix()->shut(context, node);
+}
+
+static void watch_node(struct adapter *adapter, unsigned i)
+{
+    unsigned interest = redlock_interest(&adapter->client, i);
+    struct watch *watch = &adapter->watches[i];
+    GSource *source = &adapter->source->base;
+    GIOCondition events = (GIOCondition)(((interest & REDLOCK_READABLE) ? G_IO_IN : 0) |
+                                         ((interest & REDLOCK_WRITABLE) ? G_IO_OUT : 0));
+
+    if (watch->tag == NULL && events != 0)
+        watch->tag = g_source_add_unix_fd(source, (int)adapter->nodes[i].handle, events);
+    else if (watch->tag != NULL && events != watch->events)
+        g_source_modify_unix_fd(source, watch->tag, events);
+    watch->events = events;
+}
+
+/* Before each sleep, so after any starts and events: lets the library decide and send. TRUE: don't sleep. */
+static gboolean before_sleep(GSource *source, gint *wait_ms)
+{
+    struct adapter *adapter = ((struct source *)source)->adapter;
+    uint64_t wait_us = redlock_tick(&adapter->client);
+    unsigned i;
+
+    for (i = 0; i < adapter->count; i++)
+        watch_node(adapter, i);
+    if (wait_us == REDLOCK_NEVER)
+        *wait_ms = -1;
+    else
+        *wait_ms = wait_us < 60000000 ? (gint)((wait_us + 999) / 1000) : 60000;
+    return wait_us == 0;
+}
+
+/* A descriptor is ready (GLib looks at them by itself), or before_sleep had a lock to be handed out. */
+static gboolean dispatch(GSource *source, GSourceFunc unused, gpointer context)
+{
+    struct adapter *adapter = ((struct source *)source)->adapter;
+    struct redlock_lock *lock;
+    unsigned i;
+
+    (void)unused;
+    (void)context;
+    for (i = 0; i < adapter->count; i++) {
+        gpointer tag = adapter->watches[i].tag;
+        GIOCondition ready = tag != NULL ? g_source_query_unix_fd(source, tag) : (GIOCondition)0;
+        unsigned events = 0;
+        if (ready & (G_IO_IN | G_IO_ERR | G_IO_HUP))
+            events |= REDLOCK_READABLE;
+        if (ready & (G_IO_OUT | G_IO_ERR | G_IO_HUP))
+            events |= REDLOCK_WRITABLE;
+        if (events != 0)
+            redlock_event(&adapter->client, i, events);
+    }
+    while ((lock = redlock_next_done(&adapter->client)) != NULL)
+        adapter->done(lock);
+    return G_SOURCE_CONTINUE;
+}
+
+/* redlock_init, with settings of yours. The adapter must not move until detach; it uses user_data of the nodes. */
+static enum redlock_status attach(struct adapter *adapter, GMainContext *loop,
+                                  struct redlock_node *nodes, unsigned count,
+                                  void (*done)(struct redlock_lock *lock))
+{
+    static GSourceFuncs functions = {before_sleep, NULL, dispatch, NULL, NULL, NULL};
+    unsigned i;
+
+    memset(adapter, 0, sizeof *adapter);
+    adapter->nodes = nodes;
+    adapter->count = count;
+    adapter->done = done;
+    adapter->io = *redlock_posix();
+    adapter->io.shut = shut;
+    for (i = 0; i < count && i < REDLOCK_NODES_MAX; i++) {
+        adapter->watches[i].adapter = adapter;
+        nodes[i].user_data = &adapter->watches[i];
+    }
+    adapter->source = (struct source *)g_source_new(&functions, sizeof *adapter->source);
+    adapter->source->adapter = adapter;
+    g_source_attach(&adapter->source->base, loop);
+    return redlock_init(&adapter->client, &adapter->io, nodes, count, NULL);
+}
+
+static void detach(struct adapter *adapter)
+{
+    redlock_deinit(&adapter->client); /* shuts all connections */
+    g_source_destroy(&adapter->source->base);
+    g_source_unref(&adapter->source->base);
+}
+
+int main(int argc, char **argv)
+{
+    struct adapter adapter;
+    struct app app;
+    GMainContext *loop;
+
+    if (!app_arguments(&app, argc, argv))
+        return 2;
+    loop = g_main_context_new();
+    app_start(&app, &adapter.client, attach(&adapter, loop, app.nodes, app.count, app_done));
+    while (app.busy > 0)
+        g_main_context_iteration(loop, TRUE);
+    detach(&adapter);
+    g_main_context_unref(loop);
+    return app.status;
+}

@@ -1,0 +1,148 @@
+/* libev.c - redlock in a libev loop. All above main is the adapter: copy it. Build and run, from the top:
+   cc -I. examples/loops/libev.c examples/loops/app.c redlock.c resp.c net.c -lev
+   ./a.out demo 10 127.0.0.1:7001 127.0.0.1:7002 127.0.0.1:7003
+
+   Traps of libev: a watcher must be stopped before its descriptor is closed, and again before it is set to other
+   events. Timers count from the loop's own time, which stands still from when the loop woke up: ask for it anew. They
+   are doubles, in seconds.
+
+   SPDX-FileCopyrightText: the redlock authors
+   SPDX-License-Identifier: MIT */
+#include "app.h"
+
+#include <ev.h>
+#include <string.h>
+
+struct adapter {
+    struct redlock client;
+    struct redlock_node *nodes;
+    unsigned count;
+    void (*done)(struct redlock_lock *lock); /* gets each lock whose operation has ended */
+    struct redlock_io io;                    /* redlock_posix with `shut` replaced */
+    struct ev_loop *loop;
+    ev_prepare prepare;
+    ev_timer timer;
+    struct watch {
+        struct adapter *adapter;
+        ev_io io;
+        unsigned interest; /* that it is set to; 0: stopped */
+    } watches[REDLOCK_NODES_MAX];
+};
+
+/* The library is about to close a connection: its number may be in use again at once. */
+static void shut(void *context, struct redlock_node *node)
+{
+    struct watch *watch = (struct watch *)node->user_data;
+
+    ev_io_stop(watch->adapter->loop, &watch->io);
+    watch->interest = 0;
+    redlock_posix()->shut(context, node);
+}
+
+static void on_ready(struct ev_loop *loop, ev_io *io, int ready)
+{
+    struct watch *watch = (struct watch *)io->data;
+    unsigned events = 0;
+
+    (void)loop;
+    if (ready & EV_READ)
+        events |= REDLOCK_READABLE;
+    if (ready & EV_WRITE)
+        events |= REDLOCK_WRITABLE;
+    redlock_event(&watch->adapter->client, (unsigned)(watch - watch->adapter->watches), events);
+}
+
+static void watch_node(struct adapter *adapter, unsigned i)
+{
+    unsigned interest = redlock_interest(&adapter->client, i);
+    struct watch *watch = &adapter->watches[i];
+
+    if (interest == watch->interest)
+        return;
+    ev_io_stop(adapter->loop, &watch->io);
+    ev_io_set(&watch->io, (int)adapter->nodes[i].handle,
+              ((interest & REDLOCK_READABLE) ? EV_READ : 0) |
+                  ((interest & REDLOCK_WRITABLE) ? EV_WRITE : 0));
+    ev_io_start(adapter->loop, &watch->io);
+    watch->interest = interest;
+}
+
+static void on_timer(struct ev_loop *loop, ev_timer *timer, int ready)
+{
+    (void)loop; /* it is awake, and comes to before_sleep */
+    (void)timer;
+    (void)ready;
+}
+
+/* Before each sleep, so after any starts and events: lets the library decide and send, hands out what has ended. */
+static void before_sleep(struct ev_loop *loop, ev_prepare *prepare, int ready)
+{
+    struct adapter *adapter = (struct adapter *)prepare->data;
+    uint64_t wait_us = redlock_tick(&adapter->client);
+    struct redlock_lock *lock;
+    unsigned i;
+
+    (void)ready;
+    while ((lock = redlock_next_done(&adapter->client)) != NULL) {
+        adapter->done(lock);
+        wait_us = 0; /* it may have started something */
+    }
+    for (i = 0; i < adapter->count; i++)
+        watch_node(adapter, i);
+    ev_timer_stop(loop, &adapter->timer);
+    if (wait_us == REDLOCK_NEVER)
+        return;
+    ev_now_update(loop);
+    ev_timer_set(&adapter->timer, (double)wait_us / 1e6, 0.);
+    ev_timer_start(loop, &adapter->timer);
+}
+
+/* redlock_init, with settings of yours. The adapter must not move until detach; it uses user_data of the nodes. */
+static enum redlock_status attach(struct adapter *adapter, struct ev_loop *loop,
+                                  struct redlock_node *nodes, unsigned count,
+                                  void (*done)(struct redlock_lock *lock))
+{
+    unsigned i;
+
+    memset(adapter, 0, sizeof *adapter);
+    adapter->loop = loop;
+    adapter->nodes = nodes;
+    adapter->count = count;
+    adapter->done = done;
+    adapter->io = *redlock_posix();
+    adapter->io.shut = shut;
+    for (i = 0; i < count && i < REDLOCK_NODES_MAX; i++) {
+        adapter->watches[i].adapter = adapter;
+        nodes[i].user_data = &adapter->watches[i];
+        ev_init(&adapter->watches[i].io, on_ready);
+        adapter->watches[i].io.data = &adapter->watches[i];
+    }
+    ev_timer_init(&adapter->timer, on_timer, 0., 0.);
+    ev_prepare_init(&adapter->prepare, before_sleep);
+    adapter->prepare.data = adapter;
+    ev_prepare_start(loop, &adapter->prepare);
+    return redlock_init(&adapter->client, &adapter->io, nodes, count, NULL);
+}
+
+static void detach(struct adapter *adapter)
+{
+    redlock_deinit(&adapter->client); /* shuts all connections */
+    ev_prepare_stop(adapter->loop, &adapter->prepare);
+    ev_timer_stop(adapter->loop, &adapter->timer);
+}
+
+int main(int argc, char **argv)
+{
+    struct adapter adapter;
+    struct app app;
+    struct ev_loop *loop = ev_loop_new(EVFLAG_AUTO);
+
+    if (loop == NULL || !app_arguments(&app, argc, argv))
+        return 2;
+    app_start(&app, &adapter.client, attach(&adapter, loop, app.nodes, app.count, app_done));
+    while (app.busy > 0)
+        ev_run(loop, EVRUN_ONCE);
+    detach(&adapter);
+    ev_loop_destroy(loop);
+    return app.status;
+}

@@ -1,0 +1,163 @@
+/* libuv.c - redlock in a libuv loop. All above main is the adapter: copy it. Build and run, from the top:
+   cc -I. examples/loops/libuv.c examples/loops/app.c redlock.c resp.c net.c $(pkg-config --cflags --libs libuv)
+   ./a.out demo 10 127.0.0.1:7001 127.0.0.1:7002 127.0.0.1:7003
+
+   Traps of libuv: uv_close is asynchronous, the memory of a handle is the loop's until it has called back; and a poll
+   handle belongs to one descriptor. So each connection has one of its own, from malloc, and the callback frees it.
+   A connection that fails is reported as an error, and libuv has stopped to watch it by then. Timers are whole
+   milliseconds, of which 0 would spin: round up.
+
+   SPDX-FileCopyrightText: the redlock authors
+   SPDX-License-Identifier: MIT */
+#include "app.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <uv.h>
+
+struct adapter {
+    struct redlock client;
+    struct redlock_node *nodes;
+    unsigned count;
+    void (*done)(struct redlock_lock *lock); /* gets each lock whose operation has ended */
+    struct redlock_io io;                    /* redlock_posix with `shut` replaced */
+    uv_loop_t *loop;
+    uv_prepare_t prepare;
+    uv_timer_t timer;
+    struct watch {
+        struct adapter *adapter;
+        uv_poll_t *poll; /* NULL: no connection, or not watched yet */
+        unsigned interest;
+    } watches[REDLOCK_NODES_MAX];
+};
+
+static void free_handle(uv_handle_t *handle)
+{
+    free(handle);
+}
+
+/* The library is about to close a connection: its number may be in use again at once. */
+static void shut(void *context, struct redlock_node *node)
+{
+    struct watch *watch = (struct watch *)node->user_data;
+
+    if (watch->poll != NULL)
+        uv_close((uv_handle_t *)watch->poll, free_handle); /* stops it at once, too */
+    watch->poll = NULL;
+    redlock_posix()->shut(context, node);
+}
+
+static void on_ready(uv_poll_t *poll, int status, int ready)
+{
+    struct watch *watch = (struct watch *)poll->data;
+    unsigned events = 0;
+
+    if (status < 0)
+        watch->interest = 0; /* libuv watches it no more */
+    if (status < 0 || ready & UV_READABLE)
+        events |= REDLOCK_READABLE;
+    if (status < 0 || ready & UV_WRITABLE)
+        events |= REDLOCK_WRITABLE;
+    redlock_event(&watch->adapter->client, (unsigned)(watch - watch->adapter->watches), events);
+}
+
+static void watch_node(struct adapter *adapter, unsigned i)
+{
+    unsigned interest = redlock_interest(&adapter->client, i);
+    struct watch *watch = &adapter->watches[i];
+
+    if (interest != 0 && watch->poll == NULL) {
+        if ((watch->poll = (uv_poll_t *)malloc(sizeof *watch->poll)) == NULL)
+            return;
+        if (uv_poll_init(adapter->loop, watch->poll, (int)adapter->nodes[i].handle) != 0) {
+            free(watch->poll);
+            watch->poll = NULL;
+            return;
+        }
+        watch->poll->data = watch;
+        watch->interest = 0;
+    }
+    if (watch->poll == NULL || interest == watch->interest)
+        return;
+    watch->interest = interest;
+    uv_poll_start(watch->poll,
+                  ((interest & REDLOCK_READABLE) ? UV_READABLE : 0) |
+                      ((interest & REDLOCK_WRITABLE) ? UV_WRITABLE : 0),
+                  on_ready);
+}
+
+static void on_timer(uv_timer_t *timer)
+{
+    (void)timer; /* the loop is awake, and comes to before_sleep */
+}
+
+/* Before each sleep, so after any starts and events: lets the library decide and send, hands out what has ended. */
+static void before_sleep(uv_prepare_t *prepare)
+{
+    struct adapter *adapter = (struct adapter *)prepare->data;
+    uint64_t wait_us = redlock_tick(&adapter->client);
+    struct redlock_lock *lock;
+    unsigned i;
+
+    while ((lock = redlock_next_done(&adapter->client)) != NULL) {
+        adapter->done(lock);
+        wait_us = 0; /* it may have started something */
+    }
+    for (i = 0; i < adapter->count; i++)
+        watch_node(adapter, i);
+    uv_update_time(adapter->loop); /* or it would count from when the loop woke up */
+    if (wait_us == REDLOCK_NEVER)
+        uv_timer_stop(&adapter->timer);
+    else
+        uv_timer_start(&adapter->timer, on_timer, (wait_us + 999) / 1000, 0);
+}
+
+/* redlock_init, with settings of yours. The adapter must not move until detach; it uses user_data of the nodes. */
+static enum redlock_status attach(struct adapter *adapter, uv_loop_t *loop,
+                                  struct redlock_node *nodes, unsigned count,
+                                  void (*done)(struct redlock_lock *lock))
+{
+    unsigned i;
+
+    memset(adapter, 0, sizeof *adapter);
+    adapter->loop = loop;
+    adapter->nodes = nodes;
+    adapter->count = count;
+    adapter->done = done;
+    adapter->io = *redlock_posix();
+    adapter->io.shut = shut;
+    for (i = 0; i < count && i < REDLOCK_NODES_MAX; i++) {
+        adapter->watches[i].adapter = adapter;
+        nodes[i].user_data = &adapter->watches[i];
+    }
+    uv_timer_init(loop, &adapter->timer);
+    uv_prepare_init(loop, &adapter->prepare);
+    adapter->prepare.data = adapter;
+    uv_prepare_start(&adapter->prepare, before_sleep);
+    return redlock_init(&adapter->client, &adapter->io, nodes, count, NULL);
+}
+
+/* The adapter's memory is yours again after the next turn of the loop. */
+static void detach(struct adapter *adapter)
+{
+    redlock_deinit(&adapter->client); /* shuts all connections */
+    uv_close((uv_handle_t *)&adapter->prepare, NULL);
+    uv_close((uv_handle_t *)&adapter->timer, NULL);
+}
+
+int main(int argc, char **argv)
+{
+    struct adapter adapter;
+    struct app app;
+    uv_loop_t loop;
+
+    if (uv_loop_init(&loop) != 0 || !app_arguments(&app, argc, argv))
+        return 2;
+    app_start(&app, &adapter.client, attach(&adapter, &loop, app.nodes, app.count, app_done));
+    while (app.busy > 0)
+        uv_run(&loop, UV_RUN_ONCE);
+    detach(&adapter);
+    uv_run(&loop, UV_RUN_DEFAULT); /* what was closed calls back */
+    uv_loop_close(&loop);
+    return app.status;
+}

@@ -1,0 +1,234 @@
+#!/bin/sh
+# WARN=... board.sh BUILD_DIR - builds the firmware of examples/cortex-m as its README says, runs it on an emulated Cortex-M4
+# whose five UARTs end in five real servers, one of which hangs for a while; measures flash, RAM, stack and instructions, and
+# compares them with what README.md and small.h there say. As TAP, the figures as its comments.
+#
+# SPDX-FileCopyrightText: the redlock authors
+# SPDX-License-Identifier: MIT
+set -u
+build=$1/board
+example=examples/cortex-m
+number=0
+failed=0
+pids=
+folder=$(mktemp -d)
+trap 'for pid in $pids; do kill -CONT $pid; kill $pid; done 2>/dev/null; wait; rm -rf "$folder"' EXIT
+trap 'exit 1' HUP INT PIPE TERM
+mkdir -p "$build"
+
+# check TITLE COMMAND ... - ok if it succeeds
+check() {
+    number=$((number + 1))
+    title=$1
+    shift
+    if "$@" >"$folder/log" 2>&1; then
+        echo "ok $number - $title"
+    else
+        echo "not ok $number - $title"
+        echo "# failed: $title" >&2
+        sed 's/^/# /' "$folder/log" | tail -n 20 >&2
+        failed=1
+    fi
+}
+at_most() { # VALUE LIMIT
+    echo "$1, at most $2"
+    [ "$1" -le "$2" ]
+}
+equal() { # VALUE STATED - RAM, which is what the structs are
+    echo "it is $1, stated is $2"
+    [ "$1" -eq "$2" ]
+}
+near() { # VALUE STATED - flash and stack, which compilers change: within a tenth, or 8
+    echo "it is $1, stated is $2"
+    awk -v is="$1" -v stated="$2" 'BEGIN { d = is - stated; exit !(stated != "" && d * d <= 64 + stated * stated / 100) }'
+}
+# Of the README's tables: stated ROW COLUMN - its text, without commas
+stated() {
+    awk -F ' *[|] *' -v row="$1" -v column="$2" '$2 == row { gsub(",", "", $(column + 2)); print $(column + 2); exit }' "$example/README.md"
+}
+
+# ---- Building ----
+
+command=$(sed -n '/^    arm-none-eabi-gcc/,/[^\\]$/s/\\*$//p' "$example/README.md" | tr '\n' ' ')
+compile="${command%%"$example/*.c"*} ${WARN:-}"
+# shellcheck disable=SC2086 # lists of words
+build_all() {
+    $compile "$example"/*.c redlock.c resp.c -o "$build/pump.elf" &&
+        # what stays when the library is not there
+        $compile "$example"/*.c -Wl,--unresolved-symbols=ignore-all -o "$build/without.elf" &&
+        $compile -I"$example" -Itest --oslib=semihost -Wl,--defsym=STACK=3K test/board_test.c test/mini.c "$example/board.c" \
+            "$example/lines.c" redlock.c resp.c -o "$build/board_test.elf"
+}
+check "the README's command" build_all
+[ $failed -eq 0 ] || { echo "1..$number"; exit 1; }
+
+# emulate PROGRAM OPTION ...
+emulate() {
+    program=$1
+    shift
+    exec timeout 120 qemu-system-arm -M mps2-an386 -display none -monitor none -semihosting-config enable=on,target=native \
+        -kernel "$build/$program.elf" "$@" </dev/null 2>&1
+}
+emulate board_test -serial none -icount shift=6 >"$folder/figures" & # alone in its machine: the same each time
+measuring=$!
+pids=$measuring
+
+# ---- The firmware on real servers ----
+
+lines=
+for n in 0 1 2 3 4; do
+    redis-server --port 0 --unixsocket "$folder/$n" --save '' --dir "$folder" --logfile "$folder/log.$n" &
+    pids="$pids $!"
+    last=$!
+    lines="$lines -chardev socket,id=line$n,path=$folder/$n -serial chardev:line$n"
+done
+ask() { # SERVER WORD ...
+    server=$1
+    shift
+    redis-cli -s "$folder/$server" "$@" 2>&1
+}
+# until COMMAND ... - succeeds as soon as that does, within half a minute
+until_so() {
+    tries=0
+    until "$@" >/dev/null 2>&1; do
+        tries=$((tries + 1))
+        [ $tries -lt 300 ] || return 1
+        sleep 0.1
+    done
+}
+all_answer() { [ "$(for n in 0 1 2 3 4; do ask $n ping; done | grep -c PONG)" -eq 5 ]; }
+keys_left() { for n in 0 1 2 3 4; do ask $n exists pump/7; done | grep -c '^1$'; }
+said() { cat "$folder/said"; grep -q "$1" "$folder/said"; }
+
+check 'five servers' until_so all_answer
+run_firmware() { # one server hangs for a while once it has the lock
+    # shellcheck disable=SC2086 # a list of words
+    emulate pump $lines >"$folder/said" &
+    firmware=$!
+    pids="$pids $firmware"
+    until_so said '^ours for '
+    keys=$(keys_left)
+    kill -STOP $last
+    until_so said 'uart4: no answer'
+    kill -CONT $last
+    wait $firmware
+    status=$?
+}
+for run in 1 2 3; do # on a machine that stands still for seconds it is lost, rightly
+    run_firmware
+    grep -q '^not ours any more' "$folder/said" || break
+done
+check 'it gets the lock' said '^ours for '
+check 'a majority of the servers has it' at_most 3 "$keys"
+check 'it tells of a server that hangs' said 'uart4: no answer'
+check "it ends well, the $run. time" at_most $status 0
+check 'it has kept the lock for twice its ttl' at_most 6 "$(grep -c '^extended, for ' "$folder/said")"
+check 'it has given it back' said '^released'
+none_left() { [ "$(keys_left)" -eq 0 ]; }
+check 'nobody has it any more, on the one that hung when its ttl is over' until_so none_left
+greetings=$(ask 4 info commandstats | sed -n 's/^cmdstat_hello:calls=\([0-9]*\).*/\1/p')
+check 'the server that hung was greeted again, on the same line' at_most 2 "${greetings:-0}"
+used=$(sed -n 's/^released; bytes of stack used: //p' "$folder/said")
+sed 's/^/# /' "$folder/said"
+
+# ---- Flash and RAM ----
+
+flash() { arm-none-eabi-size "$build/$1.elf" | awk 'NR == 2 { print $1 + $2 }'; }
+ram() { arm-none-eabi-size "$build/$1.elf" | awk 'NR == 2 { print $2 + $3 }'; }
+bytes_of() { # SYMBOL ...
+    for symbol in "$@"; do printf '%d\n' "0x$(arm-none-eabi-nm -S "$build/pump.elf" | awk -v name="$symbol" '$4 == name { print $2 }')"; done |
+        awk '{ n += $1 } END { print n }'
+}
+figure() { # ROW KIND VALUE
+    printf '# %-57s %-6s %6d\n' "$1" "$2" "$3"
+    case $2 in
+    flash) check "$1: flash" near "$3" "$(stated "$1" 1)" ;;
+    *) check "$1: RAM" equal "$3" "$(stated "$1" 2)" ;;
+    esac
+}
+figure 'the firmware' flash "$(flash pump)"
+figure 'of that the library, and what it calls of libc' flash $(($(flash pump) - $(flash without)))
+figure 'the firmware' RAM "$(ram pump)"
+figure 'of that the client, five nodes, a lock' RAM "$(bytes_of client nodes lock)"
+figure 'the five lines' RAM "$(bytes_of lines)"
+figure 'the stack' RAM $((0x$(arm-none-eabi-nm "$build/pump.elf" | awk '/board_stack_top/ { print $1 }') - 0x20000000))
+check 'of that used' at_most "${used:-9999}" "$(stated 'of that used, interrupts included, at most' 2)"
+
+# ---- Each call ----
+
+wait $measuring
+check 'it was measured' at_most $? 0
+sed 's/^/# /' "$folder/figures"
+# 1,000 + 12,000 N + ...: the four numbers of the tick's bound, the two of the event's
+# shellcheck disable=SC2046 # two lists of words
+set -- $(stated '`redlock_tick`' 1 | tr -dc '0-9 ') $(stated '`redlock_event`' 1 | tr -dc '0-9 ') 0 0 0 0 0 0
+bounds=$*
+within() { # KIND - and the largest bound for what was measured is at most twice as large as that
+    awk -v kind="$1" -v bounds="$bounds" '
+        BEGIN { split(bounds, b, " ") }
+        $1 == kind {
+            bound = kind == "tick" ? b[1] + b[2] * $2 + b[3] * $3 + b[4] * $2 * $3 : b[5] + b[6] * $2
+            is = kind == "tick" ? $4 : $3
+            print $0 ": at most " bound
+            if (is * 1.1 > bound) above = 1
+            if (is * 2 >= bound) close_to = 1
+            n++
+        }
+        END { exit !(n > 5 && !above && close_to) }' "$folder/figures"
+}
+check 'a tick takes a tenth less instructions than its bound, and not much less' within tick
+check 'so does an event' within event
+example_of_a_tick() { # in both texts
+    bound=$(echo "$bounds" | awk '{ print $1 + $2 * 5 + $3 + $4 * 5 }')
+    for text in README.md "$example/README.md"; do
+        tr -d ',' <"$text" | grep -q "a tick takes $bound instructions at most" || { echo "$bound: not in $text"; return 1; }
+    done
+    grep -q "and $(stated '`redlock_tick`' 2) bytes of stack" README.md
+}
+check 'with five nodes and one lock it takes what the texts say' example_of_a_tick
+deepest=0
+for call in tick event init acquire_start keep_start extend_start release_start cancel next_done remaining_ms interest; do
+    stack=$(awk -v call="redlock_$call" '$1 == "stack" && $2 == call { print $3 }' "$folder/figures")
+    took=$(awk -v call="redlock_$call" '$1 == "other" && $2 == call { print $3 }' "$folder/figures")
+    row="\`redlock_$call\`"
+    [ -n "$(stated "$row" 2)" ] || row='any other'
+    case $row in
+    'any other') check "redlock_$call: stack" at_most "${stack:-9999}" "$(stated "$row" 2)" ;;
+    *) check "redlock_$call: stack" near "${stack:-0}" "$(stated "$row" 2)" ;;
+    esac
+    [ -z "$took" ] || check "redlock_$call: instructions" at_most "$took" "$(stated "$row" 1)"
+    [ "${stack:-9999}" -le $deepest ] || deepest=${stack:-9999}
+done
+check 'the deepest stack of a call' at_most "$deepest" 512
+
+# ---- What small.h saves ----
+
+struct() { # HEADER STRUCT
+    printf '#include "%s"\n#include "redlock.h"\nchar size_of[sizeof(struct %s)];\n' "$1" "$2" >"$folder/size.c"
+    arm-none-eabi-gcc --specs=picolibc.specs -mcpu=cortex-m4 -mthumb -I. -I"$example" -c "$folder/size.c" -o "$folder/size.o"
+    printf '%d' "0x$(arm-none-eabi-nm -S "$folder/size.o" | awk '$4 == "size_of" { print $2 }')"
+}
+text() { # HEADER - of the core, whose longest command must have room
+    sed '/define RESP_OUT_MAX/d' "$1" >"$folder/text.h"
+    for file in redlock resp; do
+        arm-none-eabi-gcc --specs=picolibc.specs -std=c99 -mcpu=cortex-m4 -mthumb -Os -include "$folder/text.h" -c $file.c -o "$folder/$file.o"
+    done
+    arm-none-eabi-size "$folder/redlock.o" "$folder/resp.o" | awk 'NR > 1 { n += $1 } END { print n }'
+}
+measured() { # KIND HEADER
+    case $1 in flash) text "$2" ;; client) struct "$2" redlock ;; *) struct "$2" "redlock_$1" ;; esac
+}
+for kind in flash node lock client; do
+    small=$(measured $kind "$example/small.h")
+    for macro in $(sed -n "s/^#define \([A-Z_]*\) .*[ .*]$kind [0-9]* \*.*/\1/p" "$example/small.h"); do
+        sed "/define $macro /d" "$example/small.h" >"$folder/one.h"
+        saves=$(($(measured $kind "$folder/one.h") - small))
+        [ $kind = flash ] && compare=near || compare=equal
+        check "$macro: $kind" $compare $saves "$(sed -n "s/^#define $macro .*$kind \([0-9]*\) .*/\1/p" "$example/small.h")"
+        printf '# %-58s %-6s %5d\n' "$macro saves" $kind $saves
+    done
+done
+check "what small.h says of its macros" at_most 9 "$(grep -cE '^#define .*(flash|node|lock|client) [0-9]+ \*/' "$example/small.h")"
+
+echo "1..$number"
+exit $failed
