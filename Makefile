@@ -66,7 +66,6 @@ $(B)/redlock: $(CLI) $(wildcard cli/*.h) $(HEADERS)
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) $(WARN) $(CLI_FLAGS) -I. $(CLI) -o $@
 
-.PHONY: cli-static cli-figures test-cli-docs test-cli-bench
 # Small, and without any library of the system it runs on.
 STATIC = musl-gcc -static -s -Os -ffunction-sections -fdata-sections -fno-asynchronous-unwind-tables -Wl,--gc-sections -Wl,-z,noseparate-code
 cli-static: deps-cli $(B)/redlock-static ## the same, static, with musl
