@@ -66,6 +66,12 @@ $(B)/redlock: $(CLI) $(wildcard cli/*.h) $(HEADERS)
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) $(WARN) $(CLI_FLAGS) -I. $(CLI) -o $@
 
+# Small, and without any library of the system it runs on.
+STATIC = musl-gcc -static -s -Os -ffunction-sections -fdata-sections -fno-asynchronous-unwind-tables -Wl,--gc-sections -Wl,-z,noseparate-code
+cli-static: deps-cli $(B)/redlock-static ## the same, static, with musl
+$(B)/redlock-static: $(CLI) $(wildcard cli/*.h) $(HEADERS)
+	@mkdir -p $(@D)
+	$(STATIC) $(WARN) $(CLI_FLAGS) -I. $(CLI) -o $@
 PORT = 7001
 servers: deps-demo ## PORT=n: five servers to play with, on this port and those after it, until Ctrl-C
 	@test/five.sh $(PORT)
@@ -81,7 +87,13 @@ PREFIX = /usr/local
 LIBDIR = $(PREFIX)/lib
 MANDIR = $(PREFIX)/share/man
 
-install: $(B)/libredlock.a $(SHARED) man ## PREFIX=, LIBDIR=, MANDIR=, DESTDIR=: both libraries, headers, man pages, pkg-config
+COMPLETIONS = $(PREFIX)/share/bash-completion/completions
+
+install: $(B)/libredlock.a $(SHARED) $(B)/redlock man ## PREFIX=, LIBDIR=, MANDIR=, DESTDIR=: libraries, headers, pkg-config, program, man pages
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(MANDIR)/man1 $(DESTDIR)$(COMPLETIONS)
+	install -m 755 $(B)/redlock $(DESTDIR)$(PREFIX)/bin
+	install -m 644 cli/redlock.1 $(DESTDIR)$(MANDIR)/man1
+	install -m 644 cli/redlock.bash $(DESTDIR)$(COMPLETIONS)/redlock
 	install -d $(DESTDIR)$(PREFIX)/include/redlock $(DESTDIR)$(LIBDIR)/pkgconfig $(DESTDIR)$(MANDIR)/man3
 	cp -RP $(MAN)/. $(DESTDIR)$(MANDIR)/man3
 	install -m 644 redlock.h resp.h url.h redlock.hpp $(DESTDIR)$(PREFIX)/include/redlock
@@ -109,7 +121,7 @@ dist: $(ONE) ## a tarball with all sources and the single file, in build
 	rm -rf $(B)/$(DIST)
 	mkdir -p $(B)/$(DIST)/single
 	cp -R LICENSE $(wildcard *.md) Makefile CMakeLists.txt meson.build .clang-format .ci $(wildcard *.c *.h *.hpp) \
-	    bench docs examples test $(B)/$(DIST)
+	    bench cli docs examples test $(B)/$(DIST)
 	cp $(ONE) $(B)/single/redlock.h $(B)/$(DIST)/single
 	tar --sort=name --mtime=@0 --owner=0 --group=0 --numeric-owner --mode=go-w -C $(B) -c $(DIST) | gzip -n > $(B)/$(DIST).tar.gz
 
@@ -215,10 +227,10 @@ test-build: $(LIB) $(HEADERS)
 # Long ones first; what two of them need is there before, as two are made at a time.
 TESTS = test-gcc soak mutants model $(filter-out test-gcc,$(VARIANTS:%=test-%)) \
         test-short test-valgrind test-threads test-torture test-partition \
-        test-tls test-lwip test-cpp test-vendor test-examples test-loops test-board test-docs \
+        test-tls test-lwip test-cpp test-vendor test-examples test-loops test-board test-docs test-cli-docs test-cli-bench \
         sim fuzz analyze style
 test: ## build and run all tests: two compilers, sanitizers, valgrind, single file, limits
-	@test/deps.sh test model vendor loops board transports
+	@test/deps.sh test model vendor loops board transports cli
 	@$(MAKE) -s $(ONE) $(B)/libredlock.a $(B)/redlock
 	@MAKE='$(MAKE)' PROGRAMS='$(PROGRAMS) thread_test torture_test partition_test tls_test lwip_test loops_test hpp_test soak' test/all.sh $(TESTS)
 
@@ -239,6 +251,17 @@ test-vendor: deps-vendor $(ONE) dist ## the library as others build it: single f
 
 test-docs: man ## a man page for each function, that compiles; what the texts name is there
 	prove -e 'sh' test/docs.sh :: $(B)
+
+test-cli-docs: deps-cli $(B)/redlock
+	prove -e sh test/cli_docs.sh :: $(B)
+
+$(B)/histogram_test: test/histogram_test.c test/tap.h $(CLI) $(wildcard cli/*.h) $(HEADERS)
+	@mkdir -p $(@D)
+	gcc $(SAN) -O1 -g $(WARN) $(CLI_FLAGS) -I. -Itest $< $(filter-out cli/bench.c cli/main.c,$(CLI)) -o $@
+
+test-cli-bench: deps-cli $(B)/redlock $(B)/redlock-static $(B)/histogram_test
+	prove -e '' $(B)/histogram_test
+	prove -e sh test/cli_bench.sh :: $(B)/redlock $(B)/redlock-static
 
 test-examples: test-build $(B)/demo
 	test/examples.sh $(B)
@@ -338,6 +361,15 @@ $(B)/conditions: bench/conditions.c bench/figures.h test/side.h test/servers.c t
 $(B)/wide: bench/wide.c bench/figures.h test/mini.c test/mini.h redlock.c resp.c $(HEADERS)
 	@mkdir -p $(@D)
 	$(CC) -O2 -g $(WARN) $(POSIX) -I. -Itest $< test/mini.c redlock.c resp.c -o $@
+
+$(B)/figures-cli: bench/cli.c bench/figures.h test/servers.c test/servers.h
+	@mkdir -p $(@D)
+	$(CC) -O2 -g $(WARN) $(POSIX) -Itest $< test/servers.c -o $@
+
+cli-figures: deps-cli ## what the program costs: start to lock, memory, size; dynamic and static
+	@$(MAKE) -s $(B)/redlock $(B)/redlock-static $(B)/figures-cli
+	@strip -o $(B)/redlock-stripped $(B)/redlock
+	@$(B)/figures-cli $(B)/redlock-stripped $(B)/redlock-static
 
 bench: ## the library against a floor, against other locks, with servers in trouble, over distances
 bench-quick: ## the same in a minute, without the other locks

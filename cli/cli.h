@@ -8,6 +8,7 @@
 #include "redlock.h"
 #include "url.h"
 
+#include <poll.h>
 #include <stdio.h>
 
 /* Exit statuses: sysexits.h where there is one that fits; below 126, which belong to the shell. */
@@ -114,6 +115,12 @@ void signals_restore(void);
 /* One turn of the loop: sends, sleeps until an event, a signal, `until_us`, or what the library waits
    for; receives. */
 void turn(struct session *session, uint64_t until_us);
+/* Its parts, for several sessions at once. What is to be looked at goes into target_count of fds; returns
+   for how long, in microseconds. */
+uint64_t session_watch(struct session *session, struct pollfd *fds);
+/* Sleeps; signals come in here alone. fds[].revents say what is ready. */
+void sleep_on(struct pollfd *fds, unsigned count, uint64_t wait_us, uint64_t until_us);
+void session_serve(struct session *session, const struct pollfd *fds);
 /* Signals that arrived since it was last asked, from the lowest: one at a time; 0: none. *by_terminal: the
    kernel sent it to the whole foreground group. */
 int next_signal(int *by_terminal);

@@ -71,15 +71,18 @@ long parse_duration(const char *text)
         const char *name;
         double ms;
     } units[] = {{"ms", 1}, {"s", 1e3}, {"m", 60e3}, {"h", 3600e3}, {"d", 86400e3}, {"", 1e3}};
-    char *unit;
-    double value;
+    double value = 0, place = 1;
     size_t i;
 
-    if (!isdigit((unsigned char)*text) && *text != '.') /* strtod takes "-1", "inf", " 1" */
+    if (!isdigit((unsigned char)text[0]) && !(text[0] == '.' && isdigit((unsigned char)text[1])))
         return -1;
-    value = strtod(text, &unit);
+    for (; isdigit((unsigned char)*text); text++)
+        value = value * 10 + (*text - '0');
+    if (*text == '.')
+        for (text++; isdigit((unsigned char)*text); text++)
+            value += (*text - '0') * (place /= 10);
     for (i = 0; i < sizeof units / sizeof *units; i++)
-        if (strcmp(unit, units[i].name) == 0) {
+        if (strcmp(text, units[i].name) == 0) {
             value = value * units[i].ms + 0.5;
             return value <= 0x7fffffff ? (long)value : -1;
         }

@@ -34,7 +34,8 @@ loops='demo prove:perl valgrind:valgrind pkg-config:pkg-config /usr/include/uv.h
  /usr/include/systemd/sd-event.h:libsystemd-dev'
 transports='demo prove:perl openssl:openssl ip:iproute2 /usr/include/mbedtls/ssl.h:libmbedtls-dev
  /usr/include/lwip/lwipopts.h:liblwip-dev /usr/include/slirp/libslirp.h:libslirp-dev'
-parts='demo test model interop bench figures board machines vendor loops transports'
+cli='demo musl-gcc:musl-tools mandoc:mandoc groff:groff-base systemd-analyze:systemd bash:bash prove:perl'
+parts='demo test model interop bench figures board machines vendor loops transports cli'
 
 missing=
 look_for() { # ITEM ...

@@ -119,6 +119,14 @@ archive() {
     gcc "$work/app.c" -I"$work/prefix/include/redlock" "$work/prefix/lib/libredlock.a" -pthread -o "$work/app" && "$work/app"
 }
 check "and with the static one" archive
+program() { # asks a node that is not there; its man page says the same version; bash completes its verbs
+    "$work/prefix/bin/redlock" version | grep -qx "redlock $version" &&
+        grep -q "\"redlock $version\"" "$work/prefix/share/man/man1/redlock.1" || return 1
+    "$work/prefix/bin/redlock" status -N 127.0.0.1:1 name
+    [ $? -eq 69 ] && PATH=$work/prefix/bin:$PATH bash -c '. "$1"; COMP_WORDS=(redlock ru) COMP_CWORD=1
+        _redlock redlock ru redlock && [ "${COMPREPLY[*]}" = run ]' - "$work/prefix/share/bash-completion/completions/redlock"
+}
+check "the program, its man page, its completion" program
 
 # ---- CMake ----
 
