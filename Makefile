@@ -17,7 +17,7 @@ TIGHT = -DRESP_PIPELINE_MAX=4 -DRESP_DEPTH_MAX=2 -DREDLOCK_POOL_MAX=20 -DRESP_OU
 LEAN = -DREDLOCK_FENCING=0 -DREDLOCK_SEVERAL_KEYS=0 -DREDLOCK_WAKE_UP=0 -DREDLOCK_NATIVE=0 -DRESP_OUT_MAX=349
 
 .PHONY: all cli help deps deps-demo deps-test deps-model deps-interop deps-figures deps-bench deps-machines deps-vendor demo test shared install dist amalgamation mutants model interop machines coverage size bench style analyze sim soak fuzz clean test-build test-servers bench-servers bench-quick \
-        test-examples test-short test-threads test-torture test-partition test-cpp test-vendor test-valgrind $(VARIANTS:%=test-%)
+        test-examples test-short test-threads test-torture test-partition test-cpp test-check test-vendor test-valgrind $(VARIANTS:%=test-%)
 .DELETE_ON_ERROR:
 
 all: $(B)/libredlock.a ## build the static library (the default)
@@ -179,7 +179,7 @@ test-build: $(LIB) $(HEADERS)
 	gcc $(WARN) $(POSIX) -I. examples/epoll.c $(LIB) -o $(B)/examples/epoll
 
 test: deps-test ## build and run all tests: two compilers, sanitizers, valgrind, single file, limits
-	@MAKE='$(MAKE)' PROGRAMS='$(PROGRAMS) thread_test torture_test partition_test hpp_test soak' test/all.sh $(VARIANTS:%=test-%) test-short test-valgrind test-threads test-torture test-partition test-build test-cpp test-vendor test-examples sim soak fuzz mutants model analyze style
+	@MAKE='$(MAKE)' PROGRAMS='$(PROGRAMS) thread_test torture_test partition_test hpp_test check_test soak' test/all.sh $(VARIANTS:%=test-%) test-short test-valgrind test-threads test-torture test-partition test-build test-cpp test-check test-vendor test-examples sim soak fuzz mutants model analyze style
 
 # redlock.hpp by two compilers, from C++11 on.
 test-cpp: test/hpp_test.cpp redlock.hpp test/servers.c $(LIB) $(HEADERS)
@@ -192,6 +192,11 @@ test-cpp: test/hpp_test.cpp redlock.hpp test/servers.c $(LIB) $(HEADERS)
 	done
 	g++ $(SAN) -g -std=c++11 -I. -Itest test/hpp_test.cpp $(LIB:%.c=$(B)/cpp/%.o) $(B)/cpp/servers.o -o $(B)/cpp/hpp_test
 	prove -e '' $(B)/cpp/hpp_test
+
+# redlock check on real servers, each thing wrong with them in turn.
+test-check: $(B)/redlock test/check_test.c test/servers.c test/servers.h test/tap.h
+	gcc -O1 -g $(WARN) $(POSIX) -Itest test/check_test.c test/servers.c -o $(B)/check_test
+	prove -e 'sh test/own_network.sh' $(B)/check_test :: $(B)/redlock
 
 test-vendor: deps-vendor $(ONE) dist ## the library as others build it: single file, install, CMake, Meson
 	prove -e 'sh' test/vendor.sh :: $(B) $(VERSION)

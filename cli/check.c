@@ -21,6 +21,7 @@ const char *const setting_names[SETTINGS] = {"appendfsync", "no-appendfsync-on-r
 
 enum {
     WORDS = 8,
+    PATIENCE = 4, /* times the node's timeout */
     READINGS = 20,
     STAGE_US = 5000000 /* of something that is done many times: then it was enough */
 };
@@ -47,8 +48,8 @@ static int ends_all(const struct talk *talk)
            talk_is_error(talk, "ERR max number of clients");
 }
 
-/* Asks all nodes, words up to a NULL. The answers are in the talks, and the errors in the exams. After the
-   connection is up a node has as long as the library gives it before it dials anew. */
+/* Asks all nodes, words up to a NULL. The answers are in the talks, and the errors in the exams. A node
+   that has said hello in time has as long then as the library gives it before it dials anew. */
 static void ask(enum question question, const char *first, ...)
 {
     const char *word[WORDS] = {NULL}, *next;
@@ -65,7 +66,8 @@ static void ask(enum question question, const char *first, ...)
             own[w] = word[w] == own_key ? keys[i] : word[w];
         talk_send(&talks[i], words, own);
     }
-    talks_wait(talks, target_count, (uint32_t)options.node_timeout_ms * 4);
+    talks_wait(talks, target_count,
+               (uint32_t)options.node_timeout_ms * (question == ASK_HELLO ? 1 : PATIENCE));
     for (i = 0; i < target_count; i++) {
         char *refusal = exams[i].refusal[question];
         if (talks[i].items == 0)
@@ -222,7 +224,7 @@ static void draw_keys(void)
     char name[48] = "check:";
     unsigned i, n;
 
-    probe_ms = 6 * 4 * options.node_timeout_ms; /* questions, and how long each may take */
+    probe_ms = 6 * PATIENCE * options.node_timeout_ms; /* 6 questions */
     probe_ms = probe_ms > 2000 ? probe_ms : 2000;
     snprintf(probe_text, sizeof probe_text, "%ld", probe_ms);
     for (i = 0; i <= target_count; i++) {
@@ -398,6 +400,30 @@ static void examine(void)
     }
 }
 
+/* Appends to a name, which has room. */
+static void append(char *name, const char *mark, unsigned long number)
+{
+    sprintf(name + strlen(name), "%s%lu", mark, number);
+}
+
+/* Each by another name: monitoring can't have one series twice. */
+static void name_nodes(void)
+{
+    unsigned i, n;
+
+    for (i = 0; i < target_count; i++) {
+        const struct redlock_url *url = &targets[i].url;
+        exams[i].target = &targets[i];
+        strcpy(exams[i].name, url->address);
+        if (url->database != 0)
+            append(exams[i].name, "/", url->database);
+        for (n = 0; n < i && strcmp(exams[n].name, exams[i].name) != 0; n++)
+            continue;
+        if (n < i)
+            append(exams[i].name, "#", i + 1);
+    }
+}
+
 static struct verdict_of_all sum_up(void)
 {
     struct verdict_of_all all = {0, 0};
@@ -423,7 +449,6 @@ static struct verdict_of_all sum_up(void)
 int verb_check(int count, char **words)
 {
     struct verdict_of_all all;
-    unsigned i;
 
     (void)words;
     if (count != 0)
@@ -434,14 +459,7 @@ int verb_check(int count, char **words)
         options.ttl_ms = 30000;
     nodes_read();
     signals_restore(); /* nothing has to be put in order: the keys end by themselves */
-    for (i = 0; i < target_count; i++) {
-        const struct redlock_url *url = &targets[i].url;
-        exams[i].target = &targets[i];
-        size_t size = (size_t)snprintf(exams[i].name, sizeof exams[i].name, "%s", url->address);
-        if (url->database != 0)
-            snprintf(exams[i].name + size, sizeof exams[i].name - size, "/%lu",
-                     (unsigned long)url->database);
-    }
+    name_nodes();
     draw_keys();
     examine();
     judge_all();

@@ -52,21 +52,24 @@ static int knows_setting(struct finding *finding, const struct exam *exam, enum 
 }
 
 /* A field of INFO; "", or -1, if it is not there. */
-static const char *text_of(const char *info, const char *field)
-{
-    static char value[128];
+struct field {
+    char text[128];
+};
 
-    value[0] = '\0';
+static struct field field_of(const char *info, const char *name)
+{
+    struct field field = {""};
+
     if (info != NULL)
-        talk_field(info, field, value, sizeof value);
-    return value;
+        talk_field(info, name, field.text, sizeof field.text);
+    return field;
 }
 
-static long long number_of(const char *info, const char *field)
+static long long number_of(const char *info, const char *name)
 {
-    const char *value = text_of(info, field);
+    const struct field field = field_of(info, name);
 
-    return value[0] != '\0' ? strtoll(value, NULL, 10) : -1;
+    return field.text[0] != '\0' ? strtoll(field.text, NULL, 10) : -1;
 }
 
 static int begins(const char *text, const char *with)
@@ -165,12 +168,11 @@ static void judge_role(struct finding *finding, const struct exam *exam)
 
 static int same_server(const struct exam *a, const struct exam *b)
 {
-    char run[64];
+    const struct field one = field_of(a->info, "run_id"), other = field_of(b->info, "run_id");
 
     if (strcmp(a->target->address, b->target->address) == 0)
         return a->target->trouble == NULL;
-    snprintf(run, sizeof run, "%s", text_of(a->info, "run_id"));
-    return run[0] != '\0' && strcmp(run, text_of(b->info, "run_id")) == 0;
+    return one.text[0] != '\0' && strcmp(one.text, other.text) == 0;
 }
 
 /* Addresses but for their ports; all unix sockets are on one machine. */
@@ -206,20 +208,19 @@ static void judge_distinct(struct finding *finding, const struct exam *exam)
 
 static void judge_pair(struct finding *finding, const struct exam *exam)
 {
+    const struct field mine = field_of(exam->info, "master_replid");
+    const struct field before = field_of(exam->info, "master_replid2");
     const struct exam *other;
-    char mine[64], before[64];
 
     if (!knows(finding, exam, ASK_INFO))
         return;
-    snprintf(mine, sizeof mine, "%s", text_of(exam->info, "master_replid"));
-    snprintf(before, sizeof before, "%s", text_of(exam->info, "master_replid2"));
     for (other = exams; other < exams + target_count; other++) {
-        const char *theirs = text_of(other->info, "master_replid");
-        if (other == exam || theirs[0] == '\0' || same_server(exam, other))
+        const struct field theirs = field_of(other->info, "master_replid");
+        if (other == exam || theirs.text[0] == '\0' || same_server(exam, other))
             continue;
-        if (strcmp(mine, theirs) == 0)
+        if (strcmp(mine.text, theirs.text) == 0)
             finds(finding, UNSAFE, "one data set with %s", other->name);
-        else if (strcmp(before, theirs) == 0)
+        else if (strcmp(before.text, theirs.text) == 0)
             finds(finding, WARN, "was a replica of %s", other->name);
     }
 }
@@ -301,17 +302,24 @@ static void judge_durable(struct finding *finding, const struct exam *exam)
         finding->verdict = UNSAFE;
 }
 
+static int failed(const struct exam *exam, const char *status)
+{
+    const struct field field = field_of(exam->info, status);
+
+    return strcmp(field.text, "err") == 0;
+}
+
 static void judge_disk(struct finding *finding, const struct exam *exam)
 {
     if (!knows(finding, exam, ASK_INFO))
         return;
-    if (strcmp(text_of(exam->info, "aof_last_write_status"), "err") == 0)
+    if (failed(exam, "aof_last_write_status"))
         finds(finding, FAIL, "the AOF can't be written");
-    else if (strcmp(text_of(exam->info, "rdb_last_bgsave_status"), "err") == 0) {
+    else if (failed(exam, "rdb_last_bgsave_status")) {
         int may_matter =
             (exam->settings & (1U << SETTING_SAVE)) == 0 || exam->setting[SETTING_SAVE][0] != '\0';
         finds(finding, may_matter ? FAIL : WARN, "the last snapshot failed");
-    } else if (strcmp(text_of(exam->info, "aof_last_bgrewrite_status"), "err") == 0)
+    } else if (failed(exam, "aof_last_bgrewrite_status"))
         finds(finding, WARN, "the last rewrite of the AOF failed");
 }
 
@@ -338,12 +346,12 @@ static void judge_eviction(struct finding *finding, const struct exam *exam)
 {
     long long most = number_of(exam->info, "maxmemory");
     long long used = number_of(exam->info, "used_memory");
-    const char *policy = text_of(exam->info, "maxmemory_policy");
+    const struct field policy = field_of(exam->info, "maxmemory_policy");
 
     if (!knows(finding, exam, ASK_INFO))
         return;
-    if (most > 0 && strcmp(policy, "noeviction") != 0)
-        finds(finding, UNSAFE, "%s at %lld MB; evicted: %lld", policy, most >> 20,
+    if (most > 0 && strcmp(policy.text, "noeviction") != 0)
+        finds(finding, UNSAFE, "%s at %lld MB; evicted: %lld", policy.text, most >> 20,
               number_of(exam->info, "evicted_keys"));
     else if (most > 0 && used > most / 10 * 8)
         finds(finding, WARN, "%lld of %lld MB used: new locks are refused soon", used >> 20,
@@ -354,13 +362,13 @@ static void judge_eviction(struct finding *finding, const struct exam *exam)
 
 static void judge_replicas(struct finding *finding, const struct exam *exam)
 {
-    const char *failover = text_of(exam->info, "master_failover_state");
+    const struct field failover = field_of(exam->info, "master_failover_state");
     long long replicas;
 
     if (!knows(finding, exam, ASK_INFO))
         return;
-    if (failover[0] != '\0' && strcmp(failover, "no-failover") != 0) {
-        finds(finding, UNSAFE, "%s", failover);
+    if (failover.text[0] != '\0' && strcmp(failover.text, "no-failover") != 0) {
+        finds(finding, UNSAFE, "%s", failover.text);
         return;
     }
     replicas = number_of(exam->info, "connected_slaves");
@@ -477,7 +485,8 @@ static void judge_room(struct finding *finding, const struct exam *exam)
 /* A number out of "cmdstat_keys:calls=1,usec=2,usec_per_call=2.00". */
 static long long stat_of(const struct exam *exam, const char *command, const char *name)
 {
-    const char *at = strstr(text_of(exam->stats, command), name);
+    const struct field stat = field_of(exam->stats, command);
+    const char *at = strstr(stat.text, name);
 
     return at != NULL ? strtoll(at + strlen(name), NULL, 10) : 0;
 }

@@ -98,7 +98,8 @@ static void happen(struct talk *talk)
     }
 }
 
-/* Until each is connected, or has sent its question and got its answer; or the time is over. */
+/* Until each is connected, or has sent its question and got its answer; or the time is over. What is there by
+   then is taken even if it is we who come late. */
 void talks_wait(struct talk *talks, unsigned count, uint32_t timeout_ms)
 {
     uint64_t until = now_us() + (uint64_t)timeout_ms * 1000, now;
@@ -107,15 +108,9 @@ void talks_wait(struct talk *talks, unsigned count, uint32_t timeout_ms)
     unsigned i, n;
 
     for (;;) {
-        now = now_us();
         for (i = n = 0; i < count; i++) {
             if (talks[i].state == TALK_CLOSED || talks[i].state == TALK_RESTS)
                 continue;
-            if (now >= until) {
-                talk_hang_up(&talks[i], talks[i].state == TALK_DIALS ? "no connection in time"
-                                                                     : "no answer in time");
-                continue;
-            }
             fds[n].fd = (int)talks[i].node.handle;
             fds[n].events = talks[i].state == TALK_WAITS ? POLLIN : POLLOUT;
             fds[n].revents = 0;
@@ -123,10 +118,14 @@ void talks_wait(struct talk *talks, unsigned count, uint32_t timeout_ms)
         }
         if (n == 0)
             return;
-        poll(fds, n, (int)((until - now + 999) / 1000));
+        now = now_us();
+        poll(fds, n, now < until ? (int)((until - now + 999) / 1000) : 0);
         for (i = 0; i < n; i++)
             if (fds[i].revents != 0)
                 happen(busy[i]);
+            else if (now >= until)
+                talk_hang_up(busy[i], busy[i]->state == TALK_DIALS ? "no connection in time"
+                                                                   : "no answer in time");
     }
 }
 
