@@ -479,7 +479,9 @@ static void judge_room(struct finding *finding, const struct exam *exam)
     if (!knows(finding, exam, ASK_INFO))
         return;
     finds(finding, rejected > 0 || (most > 0 && clients * 10 >= most * 8) ? WARN : PASS,
-          "%lld of %lld, rejected: %lld", clients, most, rejected > 0 ? rejected : 0);
+          "%lld of %lld, rejected: %lld", clients, most, rejected);
+    if (most < 0 && rejected <= 0) /* before 6.2 it does not tell the most */
+        finds(finding, PASS, "%lld", clients);
 }
 
 /* A number out of "cmdstat_keys:calls=1,usec=2,usec_per_call=2.00". */

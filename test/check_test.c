@@ -207,8 +207,8 @@ static const char *name_in(char path[200], const char *name)
 
 static void start_all(void)
 {
-    static const char *const cluster[] = {"--cluster-enabled", "yes", "--cluster-config-file",
-                                          "cluster.conf", NULL};
+    static char bus[12]; /* else 10000 above, which there may not be */
+    static const char *const cluster[] = {"--cluster-enabled", "yes", "--cluster-port", bus, NULL};
     static const char *const renamed[] = {"--rename-command", "CONFIG", "", NULL};
     static const char *const plain[] = {"--appendonly", "no", NULL};
     static const char *sentinel[] = {NULL, "--sentinel", NULL};
@@ -230,6 +230,7 @@ static void start_all(void)
     fclose(fopen(file, "w"));
     adrift[3] = name_in(folder, "adrift");
     mkdir(folder, 0700);
+    snprintf(bus, sizeof bus, "%d", servers[CLUSTER].port - 10000);
     servers[PLAIN].options = servers[OTHER].options = plain;
     servers[ADRIFT].options = adrift;
     servers[CLUSTER].options = cluster;
