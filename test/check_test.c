@@ -681,7 +681,7 @@ static void c13_disk(void)
     set(ADRIFT, "save", "3600 1");
     check(with(at(ADRIFT)), "--read-only --ttl 0.1");
     also("snapshot failed", 1, 13, "fail", "snapshot");
-    check(with(at(ADRIFT)), "--ttl 1");
+    check(with(at(ADRIFT)), "--ttl 3");
     also("writes are refused", 1, 9, "fail", "MISCONF");
     check_liar((struct lie){.info = "aof_last_write_status:err\r\n"}, quick);
     only("AOF can't be written", 1, 13, "fail", "can't be written");
@@ -728,9 +728,9 @@ static void c20_latency(void)
     check_liar((struct lie){.slow_ms = 700}, "--node-timeout 2");
     only("slow", 1, 20, "warn", "SET: p99 ");
     check_liar((struct lie){.slow_ms = 700}, "--node-timeout 2 --ttl 5");
-    only("slow for so short a ttl", 1, 20, "fail", "SET: p99 ");
+    also("slow for so short a ttl", 1, 20, "fail", "SET: p99 ");
     check_liar((struct lie){.slow_ms = 1100}, "--node-timeout 1");
-    only("slower than its time", 1, 20, "fail", "SET: p99 ");
+    also("slower than its time", 1, 20, "fail", "SET: p99 ");
     check_liar((struct lie){.word = "\r\nSET\r\n", .answer = "-ERR no\r\n"}, "");
     ok(has(20, "pass", "") && has(20, "skip", "ERR no"), "no latency of what is refused");
 }
@@ -990,6 +990,8 @@ int main(int words, char **word)
     program = words > 1 ? word[1] : "build/redlock";
     network = getenv("REDLOCK_OWN_NETWORK");
     signal(SIGPIPE, SIG_IGN);
+    if (access("/dev/shm", W_OK) == 0)
+        setenv("TMPDIR", "/dev/shm", 0); /* no busy disk, which would be found slow */
     start_all();
     name_in(record, "record");
     for (i = 0; i < sizeof parts / sizeof *parts; i++) {
