@@ -815,6 +815,10 @@ static void c25_idle(void)
     set(0, "timeout", "10");
     check(three(), quick);
     only("connections end", 1, 25, "warn", "timeout 10");
+    set(0, "timeout", "1");
+    check(three(), "--read-only --clock-window 3");
+    only("connections end soon", 1, 25, "warn", "timeout 1");
+    ask(0, "PING", NULL, NULL, NULL); /* ours has ended too: this dials anew */
     set(0, "timeout", "11");
     check(three(), quick);
     is_int(status, 0, "connections live for more than a third of the ttl");
