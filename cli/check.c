@@ -137,7 +137,7 @@ static long long delayed_fsyncs(const char *info)
     char value[24] = "0";
 
     talk_field(info, "aof_delayed_fsync", value, sizeof value);
-    return strtoll(value, NULL, 10);
+    return count_of(value);
 }
 
 static void ask_info(void)
@@ -210,8 +210,8 @@ static void read_clocks(unsigned which)
                 continue;
             best->rtt_us = talk->rtt_us;
             best->at_us = talk->sent_us + talk->rtt_us / 2;
-            best->ahead_us = strtoll(talk->item[1].text, NULL, 10) * 1000000 +
-                             strtoll(talk->item[2].text, NULL, 10) - (long long)best->at_us;
+            best->ahead_us = count_of(talk->item[1].text) * 1000000 + count_of(talk->item[2].text) -
+                             (long long)best->at_us;
             best->ahead_wall_us = best->ahead_us - wall_us;
         }
     }

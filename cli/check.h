@@ -104,6 +104,8 @@ struct verdict_of_all {
     int status;      /* 0, EXIT_WARNING, EXIT_CRITICAL */
 };
 
+/* The number that a text begins with, as far as it can be computed with: 0 to 4 * 10^12. In judge.c. */
+long long count_of(const char *text);
 /* Microseconds that `percent` of the SETs took at most; 0: there were none. In judge.c. */
 uint32_t percentile(const struct exam *exam, unsigned percent);
 

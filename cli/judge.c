@@ -69,12 +69,20 @@ static long long number_of(const char *info, const char *name)
 {
     const struct field field = field_of(info, name);
 
-    return field.text[0] != '\0' ? strtoll(field.text, NULL, 10) : -1;
+    return field.text[0] != '\0' ? count_of(field.text) : -1;
 }
 
 static int begins(const char *text, const char *with)
 {
     return strncmp(text, with, strlen(with)) == 0;
+}
+
+long long count_of(const char *text)
+{
+    const long long most = 4000000000000;
+    long long count = strtoll(text, NULL, 10);
+
+    return count < 0 ? 0 : count < most ? count : most;
 }
 
 uint32_t percentile(const struct exam *exam, unsigned percent)
@@ -260,7 +268,7 @@ static void judge_version(struct finding *finding, const struct exam *exam)
 {
     unsigned major = 0, minor = 0, patch = 0;
 
-    if (sscanf(exam->version, "%u.%u.%u", &major, &minor, &patch) < 2) {
+    if (sscanf(exam->version, "%4u.%4u.%4u", &major, &minor, &patch) < 2) {
         if (knows(finding, exam, ASK_INFO))
             finds(finding, SKIPPED, "it does not tell");
         return;
@@ -422,21 +430,22 @@ static void judge_rate(struct finding *finding, const struct exam *exam)
 {
     const struct reading *first = &exam->clock[0], *last = &exam->clock[1];
     long long moved_us = last->ahead_us - first->ahead_us;
-    /* what it has moved at least, and per cent of the time that passed */
+    /* what it has moved at least */
     long long sure_us = size_of(moved_us) - (long long)(first->rtt_us + last->rtt_us) / 2;
-    double percent = 100.0 * (double)sure_us / (double)(last->at_us - first->at_us);
+    double window_us = (double)(last->at_us - first->at_us), percent;
 
     if (!knows(finding, exam, ASK_TIME))
         return;
-    if (last->at_us == 0 || first->at_us == 0)
+    if (last->at_us == 0 || first->at_us == 0) {
         finds(finding, SKIPPED, "watched for no time");
-    else if (percent > 1)
-        finds(finding, UNSAFE, "moved by %+.3f s in %.1f s", seconds(moved_us),
-              seconds((long long)(last->at_us - first->at_us)));
-    else
-        finds(finding, percent > 0.1 || sure_us > 100000 ? WARN : PASS,
-              "moved by %+.4f s in %.1f s", seconds(moved_us),
-              seconds((long long)(last->at_us - first->at_us)));
+        return;
+    }
+    percent = 100.0 * (double)sure_us / window_us;
+    finds(finding,
+          percent > 1                         ? UNSAFE
+          : percent > 0.1 || sure_us > 100000 ? WARN
+                                              : PASS,
+          "moved by %+.4f s in %.1f s", seconds(moved_us), window_us / 1e6);
 }
 
 static void judge_latency(struct finding *finding, const struct exam *exam)
@@ -490,7 +499,7 @@ static long long stat_of(const struct exam *exam, const char *command, const cha
     const struct field stat = field_of(exam->stats, command);
     const char *at = strstr(stat.text, name);
 
-    return at != NULL ? strtoll(at + strlen(name), NULL, 10) : 0;
+    return at != NULL ? count_of(at + strlen(name)) : 0;
 }
 
 /* Keys of all databases: "db0:keys=1,expires=0,avg_ttl=0". */
@@ -502,7 +511,7 @@ static long long keys_of(const char *info)
     while (at != NULL && (at = strstr(at, "\ndb")) != NULL) {
         at++;
         if (begins(at + 2 + strspn(at + 2, "0123456789"), ":keys="))
-            keys += strtoll(strchr(at, '=') + 1, NULL, 10);
+            keys += count_of(strchr(at, '=') + 1);
     }
     return keys;
 }
