@@ -333,7 +333,6 @@ static void watch_expiry(void)
             exams[i].born_us = talks[i].sent_us;
             exams[i].set_us = talks[i].sent_us + talks[i].rtt_us;
         }
-    sleep_until(start_us + EXPIRY_MS * 800);
     while (watching && now_us() - start_us < EXPIRY_MS * 3000) {
         ask(ASK_GET, "GET", own_key, NULL);
         watching = 0;
@@ -347,7 +346,7 @@ static void watch_expiry(void)
                 exam->alive_us = talks[i].sent_us;
             watching |= exam->gone_us == 0;
         }
-        sleep_until(now_us() + 3000);
+        sleep_until(now_us() + 5000);
     }
 }
 

@@ -74,9 +74,9 @@ struct exam {
     int accepts;                            /* it has taken a SET */
     char problem[REDLOCK_TROUBLE_MAX + 40]; /* the first thing that a lock needs and that failed */
     int lies;                               /* and that was a false yes */
-    uint64_t born_us, set_us, alive_us,
-        gone_us;             /* of a key of EXPIRY_MS: SET sent, answered; last GET that
-                                                    found it sent; first that did not answered. 0: never */
+    /* Of a key of EXPIRY_MS: its SET sent and answered; the last GET that found it, sent; the first that did
+       not, answered. 0: never. */
+    uint64_t born_us, set_us, alive_us, gone_us;
     uint32_t rtt_us[ROUNDS]; /* of SETs, the shortest first */
     unsigned rtts;
     struct reading clock[2]; /* at both ends of the window */

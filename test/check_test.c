@@ -713,7 +713,7 @@ static void c15_eviction(void)
 
 static void c18_c19_clock(void)
 {
-    check_liar((struct lie){.ahead_ms = -2500}, quick);
+    check_liar((struct lie){.ahead_ms = -2550}, quick);
     only("its clock is behind", 1, 18, "warn", "-2.5");
     check_liar((struct lie){.rate = 0.1}, "--read-only --clock-window 0.5");
     only("its clock is fast", 2, 19, "unsafe", "moved by +0.");
