@@ -35,6 +35,7 @@ static const struct verb {
     {"release", RELEASE, verb_release, "[options] NAME [TOKEN|-] | --force --id ID NAME",
      "give it back"},
     {"status", STATUS, verb_status, "[options] NAME", "say who holds it"},
+    {"check", CHECK, verb_check, "[options]", "look for what makes locks on these nodes unsafe"},
     {"bench", BENCH, verb_bench, "[-n COUNT] [-d TIME] [-c CLIENTS] [--contend] [options]",
      "measure what locking takes"},
 };
@@ -332,6 +333,8 @@ int main(int count, char **words)
         usage(stderr);
         return EXIT_USAGE;
     }
+    if (verb->bit == CHECK)
+        options.failure = EXIT_UNKNOWN;
     signals_begin();
     words++; /* the verb is what getopt takes for the program's name */
     count = parse(verb, count - 1, words);

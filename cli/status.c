@@ -54,14 +54,6 @@ int parse_holder(struct holder *holder, const char *value)
     return next_part(&value, holder->label, sizeof holder->label);
 }
 
-/* For a terminal: what a stranger put into a value must not drive it. */
-static void defuse(char *text)
-{
-    for (; *text != '\0'; text++)
-        if ((unsigned char)*text < 0x20 || *text == 0x7f)
-            *text = '?';
-}
-
 void describe_holder(char *out, size_t room, const char *value, size_t size)
 {
     struct holder holder;

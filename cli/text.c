@@ -43,7 +43,7 @@ void die(int status, const char *format, ...)
     va_start(arguments, format);
     say_list(LOG_ERROR, format, arguments);
     va_end(arguments);
-    exit(status);
+    exit(options.failure != 0 ? options.failure : status);
 }
 
 void event(const char *format, ...)
@@ -167,4 +167,11 @@ void percent_decode(char *text)
             *to++ = *text;
         }
     *to = '\0';
+}
+
+void defuse(char *text)
+{
+    for (; *text != '\0'; text++)
+        if ((unsigned char)*text < 0x20 || *text == 0x7f)
+            *text = '?';
 }
