@@ -8,28 +8,13 @@
 set -u
 build=$1/board
 example=examples/cortex-m
-number=0
-failed=0
+. test/tap.sh
 pids=
 folder=$(mktemp -d)
 trap 'for pid in $pids; do kill -CONT $pid; kill $pid; done 2>/dev/null; wait; rm -rf "$folder"' EXIT
 trap 'exit 1' HUP INT PIPE TERM
 mkdir -p "$build"
 
-# check TITLE COMMAND ... - ok if it succeeds
-check() {
-    number=$((number + 1))
-    title=$1
-    shift
-    if "$@" >"$folder/log" 2>&1; then
-        echo "ok $number - $title"
-    else
-        echo "not ok $number - $title"
-        echo "# failed: $title" >&2
-        sed 's/^/# /' "$folder/log" | tail -n 20 >&2
-        failed=1
-    fi
-}
 at_most() { # VALUE LIMIT
     echo "$1, at most $2"
     [ "$1" -le "$2" ]
@@ -60,7 +45,7 @@ build_all() {
             "$example/lines.c" redlock.c resp.c -o "$build/board_test.elf"
 }
 check "the README's command" build_all
-[ $failed -eq 0 ] || { echo "1..$number"; exit 1; }
+[ $failed -eq 0 ] || done_testing
 
 # emulate PROGRAM OPTION ...
 emulate() {
@@ -230,5 +215,4 @@ for kind in flash node lock client; do
 done
 check "what small.h says of its macros" at_most 9 "$(grep -cE '^#define .*(flash|node|lock|client) [0-9]+ \*/' "$example/small.h")"
 
-echo "1..$number"
-exit $failed
+done_testing

@@ -8,22 +8,9 @@ set -u
 folder=$(mktemp -d)
 pids=
 trap 'kill -CONT $pids; kill $pids; wait; rm -rf "$folder"' EXIT 2>/dev/null
-number=0
-failed=0
+. test/tap.sh
 unset REDLOCK_CONFIG REDLOCK_PREFIX REDLOCK_HELD REDLOCK_TOKEN REDISCLI_AUTH
 
-check() { # TITLE COMMAND ... - ok if it succeeds; what it prints is shown if not
-    number=$((number + 1))
-    title=$1
-    shift
-    if "$@" >"$folder/log" 2>&1; then
-        echo "ok $number - $title"
-    else
-        echo "not ok $number - $title"
-        sed 's/^/# /' "$folder/log" | tail -n 20
-        failed=1
-    fi
-}
 # ends STATUS COMMAND ... - within half a minute, with this status
 ends() {
     want=$1
@@ -149,5 +136,4 @@ for program in "$@"; do
     check 'each verb, nodes by name' all_verbs
     check 'a name that nobody has' ends 78 "$program" status -N no.such.invalid tour
 done
-echo "1..$number"
-exit $failed
+done_testing

@@ -11,22 +11,8 @@ PATH=$(cd "$1" && pwd):$PATH # for the examples, which say "redlock"
 folder=$(mktemp -d)
 pids= nodes=
 trap 'kill $pids 2>/dev/null; wait; rm -rf "$folder"' EXIT
-number=0
-failed=0
+. test/tap.sh
 
-# check TITLE COMMAND ... - ok if it succeeds; what it prints is shown if not
-check() {
-    number=$((number + 1))
-    title=$1
-    shift
-    if "$@" >"$folder/log" 2>&1; then
-        echo "ok $number - $title"
-    else
-        echo "not ok $number - $title"
-        sed 's/^/# /' "$folder/log" | tail -n 20
-        failed=1
-    fi
-}
 silent() { # succeeds if the command prints nothing
     [ -z "$("$@" 2>&1 | tee /dev/stderr)" ]
 }
@@ -178,5 +164,4 @@ touch "$folder/two words"
 check 'with blanks too' offers "$folder/two words" redlock status --config "$folder/two"
 check 'a command behind the name' offers 'systemd-analyze' redlock run -n -w 5 name systemd-analyz
 check 'and its words are files' offers "$folder/page" redlock run name ls -l "$folder/pag"
-echo "1..$number"
-exit $failed
+done_testing
