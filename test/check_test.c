@@ -520,6 +520,9 @@ static void c07_distinct(void)
     check(with(at(1)), quick);
     only("one address twice", 2, 7, "unsafe", "the same server as 127.0.0.2");
     ok(strstr(output, "#3\"") != NULL, "its second name is another one");
+    snprintf(node, sizeof node, "127.0.1.1:1,%s,127.0.1.1:1", at(1));
+    check(node, quick);
+    also("one address twice, and nobody there", 2, 7, "unsafe", "the same server as 127.0.1.1:1");
     snprintf(node, sizeof node, "127.0.0.1:%d", servers[1].port);
     check(with(node), quick);
     only("one server, two addresses", 2, 7, "unsafe", "the same server as 127.0.0.2");
@@ -649,6 +652,8 @@ static void c12_c14_restart(void)
     check(with(at(RENAMED)), "--read-only --ttl 0.1");
     ok(status == 0 && has(12, "skip", "no such command there: config"),
        "no CONFIG: skipped, and no warning");
+    check_liar((struct lie){.word = "\r\nappendfsync\r\n", .answer = "*0\r\n"}, quick);
+    ok(status == 0 && has(12, "skip", "it has no setting appendfsync"), "no such setting: skipped");
     check(with(at(RENAMED)), "--read-only --require-durable");
     also("no CONFIG, but it must be durable", 2, 12, "unsafe", "no such command");
     server_restart(&servers[PLAIN]);
@@ -781,7 +786,7 @@ static void c23_shared(void)
 
 static void c24_exposure(void)
 {
-    char node[200];
+    char node[200], named[200], reply[100];
 
     if (network == NULL) {
         skip("no network of our own here: no address but loopback");
@@ -800,6 +805,11 @@ static void c24_exposure(void)
     check(with(node), quick);
     only("user default", 1, 24, "warn", "user default");
     ask(0, "AUTH", PASSWORD, NULL, NULL);
+    server_ask(&servers[0], reply, sizeof reply, "ACL", "SETUSER", "named", "on", ">" PASSWORD,
+               "~*", "+@all", NULL);
+    snprintf(named, sizeof named, "redis://named:%s@10.11.12.13:%d", PASSWORD, servers[0].port);
+    check(with(named), quick);
+    is_int(status, 0, "a user of our own");
     ask(0, "ACL", "SETUSER", "default", "-config");
     check(with(node), "--read-only --ttl 0.1");
     is_int(status, 0, "user default, who may not do everything");
@@ -905,6 +915,7 @@ static int all_lines_are(const char *pattern)
 
 static void forms(void)
 {
+    struct lie lie = {.word = "\r\nSET\r\n", .answer = "-ERR it's 5|6\r\n"};
     char nodes[300], command[300];
 
     run(three(), "--clock-window 0");
@@ -929,6 +940,11 @@ static void forms(void)
                          "[|] usable=2;3:;2:;0;3"
                          "( '[^'=]+'=-?[0-9.]+(ms|s)(;-?[0-9.]*:?[0-9.]*)*)+$"),
        "nagios: a line, and numbers");
+    run(with(start_liar(&lie)), "--clock-window 0 --nagios");
+    kill(liar, SIGKILL);
+    waitpid(liar, NULL, 0);
+    ok(strstr(output, "ERR it?s 5?6") != NULL && count("|") == 1,
+       "nagios: no server begins the numbers");
     snprintf(nodes, sizeof nodes, "%s,%s,%s", at(0), at(1), at(1));
     run(nodes, "--clock-window 0 --prometheus");
     ok(status == 2 && count("\nredlock_node_up{") == 3 &&
