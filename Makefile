@@ -13,8 +13,8 @@ SAN = -fsanitize=address,undefined -fno-sanitize-recover=all
 CFLAGS = -O2 -g
 LARGE = -DRESP_OUT_MAX=16384 -DRESP_PIPELINE_MAX=255 -DREDLOCK_NODES_MAX=16
 # For tests: the tightest queues; and what can be left out left out.
-TIGHT = -DRESP_PIPELINE_MAX=4 -DRESP_DEPTH_MAX=2 -DREDLOCK_POOL_MAX=20 -DRESP_OUT_MAX=603
-LEAN = -DREDLOCK_FENCING=0 -DREDLOCK_SEVERAL_KEYS=0 -DREDLOCK_WAKE_UP=0 -DREDLOCK_NATIVE=0 -DRESP_OUT_MAX=349
+TIGHT = -DRESP_PIPELINE_MAX=4 -DRESP_DEPTH_MAX=2 -DREDLOCK_POOL_MAX=20 -DRESP_OUT_MAX=645
+LEAN = -DREDLOCK_FENCING=0 -DREDLOCK_SEVERAL_KEYS=0 -DREDLOCK_WAKE_UP=0 -DREDLOCK_NATIVE=0 -DREDLOCK_DURABLE=0 -DRESP_OUT_MAX=349
 
 # Nothing of what stands before a colon here is a file, but for what is in build.
 .PHONY: $(shell sed -n 's/^\([a-z][a-z -]*\):.*/\1/p' $(firstword $(MAKEFILE_LIST))) $(VARIANTS:%=test-%)
@@ -66,6 +66,12 @@ $(B)/redlock: $(CLI) $(wildcard cli/*.h) $(HEADERS)
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) $(WARN) $(CLI_FLAGS) -I. $(CLI) -o $@
 
+# Small, and without any library of the system it runs on.
+STATIC = musl-gcc -static -s -Os -ffunction-sections -fdata-sections -fno-asynchronous-unwind-tables -Wl,--gc-sections -Wl,-z,noseparate-code
+cli-static: deps-cli $(B)/redlock-static ## the same, static, with musl
+$(B)/redlock-static: $(CLI) $(wildcard cli/*.h) $(HEADERS)
+	@mkdir -p $(@D)
+	$(STATIC) $(WARN) $(CLI_FLAGS) -I. $(CLI) -o $@
 PORT = 7001
 servers: deps-demo ## PORT=n: five servers to play with, on this port and those after it, until Ctrl-C
 	@test/five.sh $(PORT)
@@ -81,7 +87,13 @@ PREFIX = /usr/local
 LIBDIR = $(PREFIX)/lib
 MANDIR = $(PREFIX)/share/man
 
-install: $(B)/libredlock.a $(SHARED) man ## PREFIX=, LIBDIR=, MANDIR=, DESTDIR=: both libraries, headers, man pages, pkg-config
+COMPLETIONS = $(PREFIX)/share/bash-completion/completions
+
+install: $(B)/libredlock.a $(SHARED) $(B)/redlock man ## PREFIX=, LIBDIR=, MANDIR=, DESTDIR=: libraries, headers, pkg-config, program, man pages
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(MANDIR)/man1 $(DESTDIR)$(COMPLETIONS)
+	install -m 755 $(B)/redlock $(DESTDIR)$(PREFIX)/bin
+	install -m 644 cli/redlock.1 $(DESTDIR)$(MANDIR)/man1
+	install -m 644 cli/redlock.bash $(DESTDIR)$(COMPLETIONS)/redlock
 	install -d $(DESTDIR)$(PREFIX)/include/redlock $(DESTDIR)$(LIBDIR)/pkgconfig $(DESTDIR)$(MANDIR)/man3
 	cp -RP $(MAN)/. $(DESTDIR)$(MANDIR)/man3
 	install -m 644 redlock.h resp.h url.h redlock.hpp $(DESTDIR)$(PREFIX)/include/redlock
@@ -109,7 +121,7 @@ dist: $(ONE) ## a tarball with all sources and the single file, in build
 	rm -rf $(B)/$(DIST)
 	mkdir -p $(B)/$(DIST)/single
 	cp -R LICENSE $(wildcard *.md) Makefile CMakeLists.txt meson.build .clang-format .ci $(wildcard *.c *.h *.hpp) \
-	    bench docs examples test $(B)/$(DIST)
+	    bench cli docs examples test $(B)/$(DIST)
 	cp $(ONE) $(B)/single/redlock.h $(B)/$(DIST)/single
 	tar --sort=name --mtime=@0 --owner=0 --group=0 --numeric-owner --mode=go-w -C $(B) -c $(DIST) | gzip -n > $(B)/$(DIST).tar.gz
 
@@ -183,6 +195,28 @@ test-partition: test/partition_test.c test/side.h test/servers.c $(LIB) $(HEADER
 	gcc -O1 -g $(WARN) $(POSIX) -I. -Itest $< test/servers.c $(LIB) -o $(B)/partition/partition_test
 	prove -e 'sh test/partition.sh' $(B)/partition/partition_test
 
+# The transports in examples/.
+test-tls: deps-transports test/tls_test.c test/servers.c $(wildcard examples/tls/*) $(LIB) $(HEADERS) ## TLS with mbedTLS, on real servers
+	@mkdir -p $(B)/tls
+	gcc $(SAN) -O1 -g $(WARN) $(POSIX) -I. -Itest -Iexamples/tls test/tls_test.c test/servers.c examples/tls/redlock_tls.c $(LIB) \
+	    -Wl,--wrap=send,--wrap=recv -lmbedtls -lmbedx509 -lmbedcrypto -o $(B)/tls/tls_test
+	gcc $(SAN) -O1 -g $(WARN) -I. examples/tls/*.c $(LIB) -lmbedtls -lmbedx509 -lmbedcrypto -o $(B)/tls/lock
+	prove -e 'sh test/tls.sh' $(B)/tls/tls_test :: $(B)/tls/lock
+
+# On a tap device and through libslirp. First as firmware compiles it: with lwIP's own constants and macros.
+LWIP = -I. -Itest -Iexamples/lwip -isystem /usr/include/lwip
+test-lwip: deps-transports test/lwip_test.c test/slirpif.c test/servers.c $(wildcard examples/lwip/*) $(LIB) $(HEADERS) ## lwIP, on real servers
+	@mkdir -p $(B)/lwip/firmware/arch
+	@printf '#define LWIP_PROVIDE_ERRNO 1\n#define SYS_LIGHTWEIGHT_PROT 0\n' > $(B)/lwip/firmware/lwipopts.h
+	@printf 'typedef void *sys_sem_t, *sys_mbox_t, *sys_mutex_t, *sys_thread_t;\n' > $(B)/lwip/firmware/arch/sys_arch.h
+	@: > $(B)/lwip/firmware/arch/cc.h
+	gcc $(WARN) -I. -isystem $(B)/lwip/firmware -isystem /usr/include/lwip -c examples/lwip/redlock_lwip.c -o $(B)/lwip/firmware/redlock_lwip.o
+	gcc $(SAN) -O1 -g $(WARN) $(POSIX) $(LWIP) test/lwip_test.c test/slirpif.c test/servers.c examples/lwip/redlock_lwip.c redlock.c resp.c \
+	    -Wl,--wrap=sys_now -llwip -lslirp -lpthread -o $(B)/lwip/lwip_test
+	gcc $(SAN) -O1 -g $(WARN) $(POSIX) $(LWIP) examples/lwip/*.c redlock.c resp.c -llwip -lpthread -o $(B)/lwip/lock
+	prove -e 'sh test/lwip.sh' $(B)/lwip/lwip_test :: slirp
+	prove -e 'sh test/lwip.sh' $(B)/lwip/lwip_test :: tap $(B)/lwip/lock
+
 MINUTES = 2
 $(B)/soak/soak: test/soak.c test/proxy.c test/proxy.h test/servers.c test/servers.h test/clock_shim.c test/clock_shim.h \
                 test/tap.h $(LIB) $(HEADERS)
@@ -207,12 +241,12 @@ test-build: $(LIB) $(HEADERS)
 # Long ones first; what two of them need is there before, as two are made at a time.
 TESTS = test-gcc soak mutants model $(filter-out test-gcc,$(VARIANTS:%=test-%)) \
         test-short test-valgrind test-threads test-torture test-partition \
-        test-cli test-cpp test-vendor test-examples test-loops test-board test-docs \
+        test-tls test-lwip test-cli test-cpp test-vendor test-examples test-loops test-board test-docs test-check test-cli-docs test-cli-bench \
         sim fuzz analyze style
 test: ## build and run all tests: two compilers, sanitizers, valgrind, single file, limits
-	@test/deps.sh test model vendor loops board
+	@test/deps.sh test model vendor loops board transports cli
 	@$(MAKE) -s $(ONE) $(B)/libredlock.a $(B)/redlock
-	@MAKE='$(MAKE)' PROGRAMS='$(PROGRAMS) thread_test torture_test partition_test hpp_test cli_test soak' test/all.sh $(TESTS)
+	@MAKE='$(MAKE)' PROGRAMS='$(PROGRAMS) thread_test torture_test partition_test tls_test lwip_test loops_test hpp_test check_test cli_test soak' test/all.sh $(TESTS)
 
 # redlock.hpp by two compilers, from C++11 on.
 test-cpp: test/hpp_test.cpp redlock.hpp test/servers.c $(LIB) $(HEADERS)
@@ -226,11 +260,27 @@ test-cpp: test/hpp_test.cpp redlock.hpp test/servers.c $(LIB) $(HEADERS)
 	g++ $(SAN) -g -std=c++11 -I. -Itest test/hpp_test.cpp $(LIB:%.c=$(B)/cpp/%.o) $(B)/cpp/servers.o -o $(B)/cpp/hpp_test
 	prove -e '' $(B)/cpp/hpp_test
 
+# redlock check on real servers, each thing wrong with them in turn.
+test-check: $(B)/redlock test/check_test.c test/servers.c test/servers.h test/tap.h
+	gcc -O1 -g $(WARN) $(POSIX) -Itest test/check_test.c test/servers.c -o $(B)/check_test
+	prove -e 'sh test/own_network.sh' $(B)/check_test :: $(B)/redlock
+
 test-vendor: deps-vendor $(ONE) dist ## the library as others build it: single file, install, CMake, Meson
 	prove -e 'sh' test/vendor.sh :: $(B) $(VERSION)
 
 test-docs: man ## a man page for each function, that compiles; what the texts name is there
 	prove -e 'sh' test/docs.sh :: $(B)
+
+test-cli-docs: deps-cli $(B)/redlock
+	prove -e sh test/cli_docs.sh :: $(B)
+
+$(B)/histogram_test: test/histogram_test.c test/tap.h $(CLI) $(wildcard cli/*.h) $(HEADERS)
+	@mkdir -p $(@D)
+	gcc $(SAN) -O1 -g $(WARN) $(CLI_FLAGS) -I. -Itest $< $(filter-out cli/bench.c cli/main.c,$(CLI)) -o $@
+
+test-cli-bench: deps-cli $(B)/redlock $(B)/redlock-static $(B)/histogram_test
+	prove -e '' $(B)/histogram_test
+	prove -e sh test/cli_bench.sh :: $(B)/redlock $(B)/redlock-static
 
 test-examples: test-build $(B)/demo
 	test/examples.sh $(B)
@@ -330,6 +380,15 @@ $(B)/conditions: bench/conditions.c bench/figures.h test/side.h test/servers.c t
 $(B)/wide: bench/wide.c bench/figures.h test/mini.c test/mini.h redlock.c resp.c $(HEADERS)
 	@mkdir -p $(@D)
 	$(CC) -O2 -g $(WARN) $(POSIX) -I. -Itest $< test/mini.c redlock.c resp.c -o $@
+
+$(B)/figures-cli: bench/cli.c bench/figures.h test/servers.c test/servers.h
+	@mkdir -p $(@D)
+	$(CC) -O2 -g $(WARN) $(POSIX) -Itest $< test/servers.c -o $@
+
+cli-figures: deps-cli ## what the program costs: start to lock, memory, size; dynamic and static
+	@$(MAKE) -s $(B)/redlock $(B)/redlock-static $(B)/figures-cli
+	@strip -o $(B)/redlock-stripped $(B)/redlock
+	@$(B)/figures-cli $(B)/redlock-stripped $(B)/redlock-static
 
 bench: ## the library against a floor, against other locks, with servers in trouble, over distances
 bench-quick: ## the same in a minute, without the other locks

@@ -52,6 +52,8 @@
        token is one count on which a quorum agrees. Where their counts differ the largest is proposed
        to all; a node whose count is larger by then does not agree, and its count is proposed next.
        So no two acquisitions get one token, and a later one gets a larger, without any clock.
+   R17 durable: every command that takes or extends is followed by a WAITAOF, and a yes counts only when
+       that has said that the node has it on its disk. Both are queued as one or not at all.
 
    A lock goes through these states; the library holds a pointer to it in all but the first two:
 
@@ -101,6 +103,10 @@ enum rl_command {
     RL_INFO,
     RL_GREETED
 };
+
+/* What is due next, `count` replies from the end of such pairs, is the answer to a WAITAOF. R17 */
+#define RL_IS_DURABLE(c) (REDLOCK_DURABLE && (c)->priv.settings.durable != 0)
+#define RL_IS_SYNC(c, who) (RL_IS_DURABLE(c) && (who)->tag < RL_DELETE && (who)->count % 2 == 1)
 
 #define RL_IS_NATIVE(command) (REDLOCK_NATIVE && (command) > RL_DELETE)
 
@@ -203,7 +209,7 @@ enum {
         RL_LONGEST_DELETE > RL_LONGEST_PEXPIRE ? RL_LONGEST_DELETE : RL_LONGEST_PEXPIRE,
     RL_LONGEST = (REDLOCK_FENCING && RL_LONGEST_FENCE > RL_LONGEST_LOCK ? RL_LONGEST_FENCE
                                                                         : RL_LONGEST_LOCK) +
-                 REDLOCK_KEY_MAX + RL_TOKEN_HEX + REDLOCK_LABEL_MAX
+                 REDLOCK_KEY_MAX + RL_TOKEN_HEX + REDLOCK_LABEL_MAX + (REDLOCK_DURABLE ? 42 : 0)
 };
 typedef char rl_no_release_is_shorter_than_a_greeting
     [sizeof rl_info_script <= sizeof rl_delete_script + 12 ? 1 : -1];
@@ -263,11 +269,16 @@ static uint64_t rl_valid_until(const struct redlock *c, const struct redlock_loc
 
 /* When the answers to what is asked now come too late. A quarter of the ttl at most: waiting for
    about as long as the ttl leaves nothing to win, and livelocks. R15 */
-static uint64_t rl_answers_due(const struct redlock *c, const struct redlock_lock *op)
+static uint32_t rl_patience_ms(const struct redlock *c, const struct redlock_lock *op)
 {
     uint32_t quarter_ms = op->ttl_ms / 4, most_ms = c->priv.settings.node_timeout_ms;
 
-    return c->priv.now_us + (quarter_ms < most_ms ? quarter_ms : most_ms) * RL_MS_US;
+    return quarter_ms < most_ms ? quarter_ms : most_ms;
+}
+
+static uint64_t rl_answers_due(const struct redlock *c, const struct redlock_lock *op)
+{
+    return c->priv.now_us + rl_patience_ms(c, op) * RL_MS_US;
 }
 
 /* Moves a lock to the end of a list, or in WAIT and KEPT to its place, or off all. */
@@ -460,6 +471,16 @@ static void rl_put_command(struct resp_writer *w, const struct redlock_lock *op,
     }
 }
 
+/* Asks whether what was written before is on the server's own disk, which may take so long. R17 */
+static void rl_put_sync(struct resp_writer *w, uint32_t most_ms)
+{
+    resp_put_command(w, 4);
+    resp_put_text(w, "WAITAOF");
+    resp_put_text(w, "1");
+    resp_put_text(w, "0");
+    resp_put_number(w, most_ms);
+}
+
 static void rl_put_greeting(struct resp_writer *w, const struct redlock_node *node, uint8_t command)
 {
     int secret = node->password != NULL;
@@ -574,7 +595,7 @@ static void rl_node_failed(struct redlock *c, struct redlock_node *node, const c
     redlock_trouble(node, why, NULL);
     c->priv.io->shut(c->priv.io->context, node);
     while (resp_pipe_abandon(pipe, &place))
-        if (place.owner != NULL)
+        if (place.owner != NULL && place.count == 1) /* once, also if a WAITAOF belongs to it */
             rl_unanswered(c, node, (struct redlock_lock *)place.owner, place.tag);
     memset(pipe, 0, sizeof *pipe);
     node->state = node->priv.useful ? REDLOCK_NODE_IDLE : REDLOCK_NODE_DOWN;
@@ -617,7 +638,7 @@ static void rl_node_wanted(struct redlock *c, struct redlock_node *node, uint64_
         return;
     if (node->state != REDLOCK_NODE_IDLE && node->state != REDLOCK_NODE_DOWN)
         return;
-    node->priv.useful = node->priv.replied = node->priv.denied = 0;
+    node->priv.useful = node->priv.replied = node->priv.denied = node->priv.unsure = 0;
     node->priv.greeted = RL_HELLO;
     node->priv.native = RL_DELIFEQ;
     node->priv.native_is = RL_UNTRIED;
@@ -670,10 +691,14 @@ static int rl_queue(struct redlock *c, struct redlock_node *node, struct redlock
 
     for (tries = 0;; tries++) {
         same->w = resp_pipe_begin(&node->priv.pipe);
-        if (bytes != NULL)
+        if (bytes != NULL) {
             resp_put_raw(&same->w, bytes, size);
-        else
+            same->w.commands = 1U + (RL_IS_DURABLE(c) && command < RL_DELETE);
+        } else {
             rl_put_command(&same->w, op, command, heals);
+            if (RL_IS_DURABLE(c) && command < RL_DELETE)
+                rl_put_sync(&same->w, rl_patience_ms(c, op));
+        }
         if (!same->w.overflow || tries > 0)
             break;
         rl_transmit(c, node); /* makes room, once */
@@ -748,7 +773,7 @@ static int rl_queue_vote(struct redlock *c, struct redlock_node *node, struct re
 /* Queues the present command of `op` where it is still to be queued and can be. R2 */
 static void rl_queue_all(struct redlock *c, struct redlock_lock *op)
 {
-    struct rl_same same = {{NULL, 0, 0, 0}, 0, 0};
+    struct rl_same same = {{NULL, 0, 0, 0, 0}, 0, 0};
     unsigned i;
 
     for (i = 0; i < c->priv.count && op->priv.todo != 0; i++) {
@@ -1121,7 +1146,7 @@ static void rl_retry(struct redlock *c, struct redlock_lock *op)
    that does not even take bytes is given up. R4 */
 static void rl_step_owing(struct redlock *c, struct redlock_lock *op)
 {
-    struct rl_same same = {{NULL, 0, 0, 0}, 0, 0};
+    struct rl_same same = {{NULL, 0, 0, 0, 0}, 0, 0};
     unsigned i;
 
     if (op->priv.due_us == 0) { /* a loss is told at once */
@@ -1504,6 +1529,53 @@ static void rl_learn_native(struct redlock_node *node, uint8_t command, int know
     node->priv.native_is = known ? RL_KNOWN : RL_UNTRIED;
 }
 
+/* A vote counts, for what it was asked for. */
+static void rl_voted(struct redlock *c, struct redlock_node *node, const struct resp_place *who,
+                     enum rl_vote vote)
+{
+    struct redlock_lock *op = (struct redlock_lock *)who->owner;
+
+    if (rl_takes(who->tag) && op->priv.state != RL_ASK) { /* it is decided: a late grant. R8 */
+        if (vote == RL_YES)
+            rl_set(&op->priv.late, rl_bit(node->priv.index));
+    } else if (who->tag == RL_PEXPIRE) {
+        rl_extended(node, op, vote);
+    } else {
+        rl_count_vote(op, node->priv.index, vote, &node->priv.pipe.reader.item);
+    }
+    rl_touch(c, op);
+}
+
+/* Part of an answer to WAITAOF, or the last: a list of two numbers, for the server itself and for its
+   replicas. 0: it can't be. R17 */
+static int rl_synced(struct redlock *c, struct redlock_node *node, const struct resp_place *who,
+                     int last)
+{
+    struct resp_item *item = &node->priv.pipe.reader.item;
+    enum rl_vote vote = RL_ERROR;
+
+    if (item->kind != RESP_ERROR && item->kind != (item->depth == 0 ? RESP_SEQUENCE : RESP_INTEGER))
+        return 0;
+    if (!last) {
+        node->priv.synced = item->depth > 0 && item->integer > 0;
+        return 1;
+    }
+    if (node->priv.unsure == 0 || who->owner == NULL) {
+        node->priv.unsure = 0;
+        return 1;
+    }
+    if (item->kind == RESP_ERROR)
+        rl_server_trouble(node, "answered", item);
+    else if (!node->priv.synced)
+        redlock_trouble(node, "not on its disk in time", NULL);
+    else
+        vote = (enum rl_vote)(node->priv.unsure - 1);
+    item->integer = node->priv.counted;
+    node->priv.unsure = 0;
+    rl_voted(c, node, who, vote);
+    return 1;
+}
+
 /* A reply has come. 0: it can't be the answer to what was asked. */
 static int rl_answered(struct redlock *c, struct redlock_node *node, const struct resp_place *who)
 {
@@ -1529,15 +1601,13 @@ static int rl_answered(struct redlock *c, struct redlock_node *node, const struc
         node->trouble[0] = '\0'; /* an undoing says nothing of what went wrong before it */
     if (op == NULL)
         return 1;
-    if (rl_takes(who->tag) && op->priv.state != RL_ASK) { /* it is decided: a late grant. R8 */
-        if (vote == RL_YES)
-            rl_set(&op->priv.late, rl_bit(node->priv.index));
-    } else if (who->tag == RL_PEXPIRE) {
-        rl_extended(node, op, vote);
+    if (RL_IS_DURABLE(c) && who->tag < RL_DELETE && (vote == RL_YES || vote == RL_HEALED)) {
+        node->priv.unsure = (uint8_t)(vote + 1);
+        node->priv.synced = 0;
+        node->priv.counted = item->integer;
     } else {
-        rl_count_vote(op, node->priv.index, vote, item);
+        rl_voted(c, node, who, vote);
     }
-    rl_touch(c, op);
     return 1;
 }
 
@@ -1669,6 +1739,9 @@ static void rl_take(struct redlock *c, struct redlock_node *node, const uint8_t 
         if (event != RESP_BAD && who.tag >= RL_HELLO) {
             if (rl_greeting_answered(c, node, who.tag, event == RESP_REPLY))
                 continue;
+        } else if (event != RESP_BAD && RL_IS_SYNC(c, &who)) {
+            if (rl_synced(c, node, &who, event == RESP_REPLY))
+                continue;
         } else if (event == RESP_REPLY && rl_answered(c, node, &who)) {
             continue;
         }
@@ -1704,14 +1777,15 @@ static void rl_receive(struct redlock *c, struct redlock_node *node)
 static const struct rl_setting {
     uint32_t most, usual;
 } rl_settings[] = {
-    {16, 0},    {60000, 50},    {600000, 1000},  {254, UINT8_MAX}, {600000, 100},      {100, 50},
-    {1000, 50}, {600000, 1000}, {500000, 10000}, {65535, 100},     {RL_TTL_MAX_MS, 0},
+    {16, 0},         {60000, 50},  {600000, 1000},     {254, UINT8_MAX},
+    {600000, 100},   {100, 50},    {1000, 50},         {600000, 1000},
+    {500000, 10000}, {65535, 100}, {RL_TTL_MAX_MS, 0}, {REDLOCK_DURABLE, 0},
 };
 
 /* Their names, one after the other; a star before those that may be REDLOCK_ZERO. */
 static const char rl_setting_names[] =
     "quorum\0node_timeout_ms\0stall_ms\0*retries\0*retry_delay_ms\0*retry_jitter_pct\0"
-    "*retry_growth_pct\0retry_delay_max_ms\0*drift_ppm\0*extend_max\0longest_ttl_ms";
+    "*retry_growth_pct\0retry_delay_max_ms\0*drift_ppm\0*extend_max\0longest_ttl_ms\0durable";
 
 typedef char
     rl_every_setting_has_a_range[sizeof(struct redlock_settings) ==

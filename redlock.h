@@ -83,6 +83,9 @@ extern "C" {
 #ifndef REDLOCK_NATIVE
 #define REDLOCK_NATIVE 1 /* 0: releases by script only, never by DELIFEQ or DELEX. R11 */
 #endif
+#ifndef REDLOCK_DURABLE
+#define REDLOCK_DURABLE 1 /* 0: leaves rule R17 out. RESP_OUT_MAX can be 42 smaller then */
+#endif
 #ifndef REDLOCK_POOL_MAX
 #define REDLOCK_POOL_MAX 240 /* random bytes drawn at once, 20..255. RAM: 1 each, per client */
 #endif
@@ -164,6 +167,9 @@ struct redlock_node {
         uint8_t native;    /* its own command that releases, */
         uint8_t native_is; /* and what is known of that. R11 */
         uint8_t plain;     /* it knows no HELLO: RESP2 */
+        uint8_t unsure;    /* a vote that may not be on its disk, and 1; 0: none. R17 */
+        uint8_t synced;    /* what it says of that */
+        int64_t counted;   /* which count of a fencing token it is */
         uint8_t denied;    /* what is wrong with it will not mend itself */
     } priv;
 };
@@ -259,6 +265,10 @@ struct redlock_settings {
        that has just started, or where INFO is not permitted, one that has just been connected. For
        servers without fsync at every write. [Redlock], "delayed restarts"; R14 */
     uint32_t longest_ttl_ms;
+    /* 1: a node's vote counts only once it has it on its disk, as it says in answer to WAITAOF: Redis and
+       Valkey from 7.2 on, with an append-only file. With `appendfsync always` that takes no time; with
+       `everysec` up to two seconds, so node_timeout_ms must be longer. Default 0: off. R17 */
+    uint32_t durable;
 };
 
 /* ---- Client and lock ------------------------------------------------------------------------ */
@@ -400,13 +410,13 @@ REDLOCK_API enum redlock_status redlock_extend(struct redlock *client, struct re
 
 /* Gives it back, everywhere, if it is still ours there. REDLOCK_OK: released, a majority
    confirmed. REDLOCK_GONE: it had ended before. REDLOCK_LOST: it had ended before, and another
-   has it. REDLOCK_UNCONFIRMED: no majority answered within wait_ms, or can be reached now;
-   it was sent wherever there is a connection, and ends with its ttl at the latest. Blocks wait_ms + node_timeout_ms at most;
-   with 0 the answers are not waited for. A node of the minority whose connection had just broken
-   is sent the release by your next call or event, so a program that ends here may leave it a key
-   for its ttl. In every case the lock is not held afterwards, and its memory is yours; may be
-   called again after REDLOCK_UNCONFIRMED. [Redlock], "Correct implementation with a single
-   instance"; R11. */
+   has it. REDLOCK_UNCONFIRMED: no majority answered within wait_ms, or can be reached now; it was
+   sent wherever there is a connection, and ends with its ttl at the latest. Blocks wait_ms +
+   node_timeout_ms at most; with 0 the answers are not waited for. A node of the minority whose
+   connection had just broken, or is not up yet, is sent the release by your next call or event, so
+   a program that ends here may leave it a key for its ttl. In every case the lock is not held
+   afterwards, and its memory is yours; may be called again after REDLOCK_UNCONFIRMED. [Redlock],
+   "Correct implementation with a single instance"; R11. */
 REDLOCK_API enum redlock_status redlock_release(struct redlock *client, struct redlock_lock *lock,
                                                 uint32_t wait_ms);
 

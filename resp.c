@@ -58,6 +58,7 @@ static void resp_put_head(struct resp_writer *w, char type, uint32_t number)
 void resp_put_command(struct resp_writer *w, unsigned words)
 {
     resp_put_head(w, '*', words);
+    w->commands++;
 }
 
 void resp_put_joined(struct resp_writer *w, const void *head, size_t head_size, const void *tail,
@@ -107,7 +108,7 @@ void resp_put_number(struct resp_writer *w, uint32_t number)
     uint8_t text[10];
     uint8_t *start = resp_decimal(text + sizeof text, number);
 
-    resp_put_bytes(w, start, (size_t)(text + sizeof text - start));
+    resp_put_joined(w, start, (size_t)(text + sizeof text - start), NULL, 0);
 }
 
 /* ---- Decoder -------------------------------------------------------------------------------- */
@@ -350,7 +351,7 @@ static struct resp_place *resp_place_at(struct resp_pipe *pipe, unsigned nth)
 
 struct resp_writer resp_pipe_begin(struct resp_pipe *pipe)
 {
-    struct resp_writer w = {NULL, 0, 0, 0};
+    struct resp_writer w = {NULL, 0, 0, 0, 0};
 
     if (pipe->priv.out_first > 0) { /* close the gap that sending left */
         pipe->priv.out_used = (uint16_t)(pipe->priv.out_used - pipe->priv.out_first);
@@ -365,13 +366,14 @@ struct resp_writer resp_pipe_begin(struct resp_pipe *pipe)
 /* Finds a place at the end of the queue. The last one is kept for commands without an owner: these
    can share it, so they never have to wait. Not across tags: what a tag asked for is what its
    answer is checked against. */
-static struct resp_place *resp_new_place(struct resp_pipe *pipe, const void *owner, uint8_t tag)
+static struct resp_place *resp_new_place(struct resp_pipe *pipe, const void *owner, uint8_t tag,
+                                         unsigned replies)
 {
     unsigned count = pipe->priv.count;
     struct resp_place *last = count > 0 ? resp_place_at(pipe, count - 1) : NULL;
 
     if (owner == NULL && last != NULL && last->owner == NULL && last->tag == tag &&
-        last->count < UINT16_MAX)
+        last->count + replies <= UINT16_MAX)
         return last;
     if (count == RESP_PIPELINE_MAX || (owner != NULL && count == RESP_PIPELINE_MAX - 1))
         return NULL;
@@ -383,13 +385,13 @@ static struct resp_place *resp_new_place(struct resp_pipe *pipe, const void *own
 
 int resp_pipe_commit(struct resp_pipe *pipe, const struct resp_writer *w, void *owner, uint8_t tag)
 {
-    struct resp_place *place = w->overflow ? NULL : resp_new_place(pipe, owner, tag);
+    struct resp_place *place = w->overflow ? NULL : resp_new_place(pipe, owner, tag, w->commands);
 
     if (place == NULL)
         return 0;
     place->owner = owner;
     place->tag = tag;
-    place->count++;
+    place->count = (uint16_t)(place->count + w->commands);
     pipe->priv.out_used = (uint16_t)(pipe->priv.out_used + w->used);
     return 1;
 }

@@ -35,7 +35,7 @@ extern "C" {
 #ifndef RESP_OUT_MAX
 /* Bytes waiting to be sent, up to 65535. RAM: 1 byte each; from 2048 on 2 KB of stack too, as reads are larger
    then. */
-#define RESP_OUT_MAX 608
+#define RESP_OUT_MAX 656
 #endif
 #ifndef RESP_SIZE_MAX
 #define RESP_SIZE_MAX 1048576 /* a longer string, or more elements, than this is not believed */
@@ -47,10 +47,11 @@ extern "C" {
    does not fit writes nothing and sets the flag, and so do all puts after it. So a caller encodes a
    whole command and looks once, at the end. */
 struct resp_writer {
-    uint8_t *bytes; /* the caller's memory, borrowed while encoding */
-    size_t size;    /* its size in bytes */
-    size_t used;    /* bytes written, at most size */
-    int overflow;   /* 1: something did not fit, the content is not a whole command */
+    uint8_t *bytes;    /* the caller's memory, borrowed while encoding */
+    size_t size;       /* its size in bytes */
+    size_t used;       /* bytes written, at most size */
+    int overflow;      /* 1: something did not fit, the content is not a whole command */
+    unsigned commands; /* how many were begun: so many replies are due */
 };
 
 RESP_API void resp_put_command(struct resp_writer *w, unsigned words); /* then `words` puts */
@@ -122,7 +123,7 @@ RESP_API enum resp_event resp_read(struct resp_reader *reader, const uint8_t **c
    a command whose answer nobody wants always finds a place. */
 struct resp_place {
     void *owner;    /* NULL: the reply is read and dropped */
-    uint16_t count; /* replies; above 1 only without an owner */
+    uint16_t count; /* replies that are due, this one among them */
     uint8_t tag;    /* the asker's mark, kept without an owner too: what was asked */
 };
 
@@ -142,8 +143,8 @@ struct resp_pipe {
 /* Starts a command: returns a writer over the free space, borrowed until the commit. */
 RESP_API struct resp_writer resp_pipe_begin(struct resp_pipe *pipe);
 
-/* Queues what was written as one command whose reply goes to `owner`, with `tag` on it; an owner of
-   NULL drops the reply. Returns 1; or 0 when the bytes or the reply found no room, the pipe being
+/* Queues what was written, a command or several, whose replies go to `owner`, with `tag` on each; an
+   owner of NULL drops them. Returns 1; or 0 when the bytes or the reply found no room, the pipe being
    as it was before the begin: try again when something was sent or answered. Without an owner, and
    with the one tag that all of these carry, only the bytes need room (up to 65535 in a row). */
 RESP_API int resp_pipe_commit(struct resp_pipe *pipe, const struct resp_writer *w, void *owner,

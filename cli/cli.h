@@ -8,6 +8,7 @@
 #include "redlock.h"
 #include "url.h"
 
+#include <poll.h>
 #include <stdio.h>
 
 /* Exit statuses: sysexits.h where there is one that fits; below 126, which belong to the shell. */
@@ -19,7 +20,12 @@ enum {
     EXIT_HELD = 75,   /* another has the lock. -E says another number */
     EXIT_DENIED = 77, /* a quorum refuses who we are */
     EXIT_CONFIG = 78, /* no nodes, bad address, file that others may read */
-    EXIT_LOST = 79    /* the lock is not ours (any more) */
+    EXIT_LOST = 79,   /* the lock is not ours (any more) */
+
+    /* redlock check, as monitoring wants it */
+    EXIT_WARNING = 1,
+    EXIT_CRITICAL = 2,
+    EXIT_UNKNOWN = 3
 };
 
 #define FOREVER_MS (-1L) /* of a duration: not limited, or not said */
@@ -28,6 +34,7 @@ enum {
 struct target {
     struct redlock_url url; /* url.address is what we print: it holds no secret */
     char address[108];      /* numeric, or unix: */
+    const char *trouble;    /* why there is no such address; NULL: there is */
 };
 
 /* All options of all verbs; which verb knows which stands in main.c. Durations in milliseconds. */
@@ -42,6 +49,7 @@ struct options {
     int fence, clear_env, shell, force, yes;
     int read_only, require_durable, strict, nagios, prometheus; /* check */
     int contend, csv;                                           /* bench */
+    int failure; /* what die() ends with, whatever it is told; 0: what it is told */
 };
 extern struct options options;
 
@@ -52,6 +60,8 @@ extern unsigned target_count;
 /* Reads addresses and passwords and looks up names, and sets options.node_timeout_ms if it was not said;
    exits with 78 and a message if they can't be used. In nodes.c. */
 void nodes_load(void);
+/* The same for who looks at nodes that can't be used: names that are not known, one node twice. */
+void nodes_read(void);
 /* One line of the configuration file after the other goes to `add`: 0, or -1 if it knows no such key.
    In nodes.c. */
 void config_load(const char *path, int must_be,
@@ -80,6 +90,8 @@ void json_string(FILE *out, const char *bytes, size_t size);
 void percent_encode(char *out, size_t room, const char *text);
 /* In place. Broken escapes stay. */
 void percent_decode(char *text);
+/* In place, for a terminal: what strangers wrote must not drive it. */
+void defuse(char *text);
 
 /* ---- A session: client, nodes and one lock, in session.c ---- */
 
@@ -115,6 +127,12 @@ void signals_give_back(int number);
 /* One turn of the loop: sends, sleeps until an event, a signal, `until_us`, or what the library waits
    for; receives. */
 void turn(struct session *session, uint64_t until_us);
+/* Its parts, for several sessions at once. What is to be looked at goes into target_count of fds; returns
+   for how long, in microseconds. */
+uint64_t session_watch(struct session *session, struct pollfd *fds);
+/* Sleeps; signals come in here alone. fds[].revents say what is ready. */
+void sleep_on(struct pollfd *fds, unsigned count, uint64_t wait_us, uint64_t until_us);
+void session_serve(struct session *session, const struct pollfd *fds);
 /* Signals that arrived since it was last asked, from the lowest: one at a time; 0: none. *by_terminal: the
    kernel sent it to the whole foreground group. */
 int next_signal(int *by_terminal);

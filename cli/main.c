@@ -36,6 +36,9 @@ static const struct verb {
     {"release", RELEASE, verb_release, "[options] NAME [TOKEN|-] | --force --id ID NAME",
      "give it back"},
     {"status", STATUS, verb_status, "[options] NAME", "say who holds it"},
+    {"check", CHECK, verb_check, "[options]", "look for what makes locks on these nodes unsafe"},
+    {"bench", BENCH, verb_bench, "[-n COUNT] [-d TIME] [-c CLIENTS] [--contend] [options]",
+     "measure what locking takes"},
 };
 enum { VERBS = sizeof verbs / sizeof *verbs };
 
@@ -207,6 +210,35 @@ static void usage(FILE *out)
           out);
 }
 
+static const struct verb *find_verb(const char *name)
+{
+    int i;
+
+    for (i = 0; i < VERBS; i++)
+        if (strcmp(name, verbs[i].name) == 0)
+            return &verbs[i];
+    return NULL;
+}
+
+/* For completion: the verbs, or the options of one, with an "=" where a word follows. */
+static int list(const char *name)
+{
+    const struct verb *verb = name != NULL ? find_verb(name) : NULL;
+    unsigned i;
+
+    for (i = 0; i < VERBS && name == NULL; i++)
+        printf("%s\n", verbs[i].name);
+    for (i = 0; i < SPECS && verb != NULL; i++) {
+        const char *end = specs[i].kind == FLAG ? "" : "=";
+        if ((specs[i].verbs & verb->bit) == 0)
+            continue;
+        if (specs[i].letter != 0)
+            printf("-%c%s\n", specs[i].letter, end);
+        printf("--%s%s\n", specs[i].name, end);
+    }
+    return name == NULL || verb != NULL ? 0 : EXIT_USAGE;
+}
+
 /* For getopt_long: what this verb knows. `at` says which option an entry stands for. */
 static void describe(const struct verb *verb, struct option *longs, char *letters)
 {
@@ -280,7 +312,7 @@ static int parse(const struct verb *verb, int count, char **words)
     }
     while (optind < count)
         words[left++] = words[optind++];
-    words[left] = NULL;
+    words[left] = NULL; /* a command ends there */
     return left;
 }
 
@@ -300,29 +332,32 @@ static void fill_gaps(void)
 int main(int count, char **words)
 {
     const char *name = count > 1 ? words[1] : "";
-    int i;
+    const struct verb *verb = find_verb(name);
 
     fill_gaps();
     options.log_levels = getenv("JOURNAL_STREAM") != NULL;
     if (strcmp(name, "help") == 0 || strcmp(name, "--help") == 0) {
-        usage(stdout);
-        return fflush(stdout) == 0 ? 0 : EXIT_SYSTEM;
+        int result = 0;
+        if (count > 2 && strcmp(words[2], "--options") == 0)
+            result = list(words[3]);
+        else
+            usage(stdout);
+        return fflush(stdout) == 0 ? result : EXIT_SYSTEM;
     }
     if (strcmp(name, "version") == 0 || strcmp(name, "--version") == 0) {
         printf("redlock %s\n", REDLOCK_VERSION);
         return fflush(stdout) == 0 ? 0 : EXIT_SYSTEM;
     }
-    for (i = 0; i < VERBS; i++)
-        if (strcmp(name, verbs[i].name) == 0)
-            break;
-    if (i == VERBS) {
+    if (verb == NULL) {
         usage(stderr);
         return EXIT_USAGE;
     }
+    if (verb->bit == CHECK)
+        options.failure = EXIT_UNKNOWN;
     words++; /* the verb is what getopt takes for the program's name */
-    count = parse(&verbs[i], count - 1, words);
+    count = parse(verb, count - 1, words);
     take_from_environment();
     config_load(options.config != NULL ? options.config : "/etc/redlock.conf",
                 options.config != NULL, take_from_file);
-    return verbs[i].function(count, words);
+    return verb->function(count, words);
 }

@@ -158,17 +158,30 @@ static void look_up(struct target *target)
     int failed = redlock_resolve(target->url.address, target->address, sizeof target->address);
 
     if (failed != 0)
-        die(EXIT_CONFIG, "%s: %s", target->url.address,
-            failed == -1 ? "too long an address" : gai_strerror(failed));
+        target->trouble = failed == -1 ? "too long an address" : gai_strerror(failed);
 }
 
 void nodes_load(void)
+{
+    unsigned i, n;
+
+    nodes_read();
+    for (i = 0; i < target_count; i++) {
+        if (targets[i].trouble != NULL)
+            die(EXIT_CONFIG, "%s: %s", targets[i].url.address, targets[i].trouble);
+        for (n = 0; n < i; n++)
+            if (strcmp(targets[n].address, targets[i].address) == 0)
+                die(EXIT_CONFIG, "%s and %s are the same node: it would vote twice",
+                    targets[n].url.address, targets[i].url.address);
+    }
+}
+
+void nodes_read(void)
 {
     const char *at = options.nodes, *wrong;
     struct redlock_url url;
     char line[2 * REDLOCK_URL_MAX + 2];
     uint32_t longest_ms = 0;
-    unsigned i;
 
     if (at == NULL)
         die(EXIT_CONFIG, "no nodes: name them by -N, REDLOCK_NODES, or \"node = ...\" in "
@@ -190,10 +203,6 @@ void nodes_load(void)
             hide_memory();
         targets[target_count].url = url;
         look_up(&targets[target_count]);
-        for (i = 0; i < target_count; i++)
-            if (strcmp(targets[i].address, targets[target_count].address) == 0)
-                die(EXIT_CONFIG, "%s and %s are the same node: it would vote twice",
-                    targets[i].url.address, url.address);
         if (url.timeout_ms > longest_ms)
             longest_ms = url.timeout_ms;
         target_count++;

@@ -144,14 +144,37 @@ uint64_t now_us(void)
     return redlock_posix()->now_us(NULL);
 }
 
-void turn(struct session *session, uint64_t until_us)
+uint64_t session_watch(struct session *session, struct pollfd *fds)
 {
-    struct redlock *client = &session->client;
-    uint64_t wait_us = redlock_tick(client), now = now_us();
-    struct pollfd fds[REDLOCK_NODES_MAX];
-    struct timespec time;
+    uint64_t wait_us = redlock_tick(&session->client);
     unsigned i;
-    int ready;
+
+    for (i = 0; i < target_count; i++) {
+        unsigned interest = redlock_interest(&session->client, i);
+        fds[i].fd = interest != 0 ? (int)session->nodes[i].handle : -1;
+        fds[i].events = (short)((interest & REDLOCK_READABLE ? POLLIN : 0) |
+                                (interest & REDLOCK_WRITABLE ? POLLOUT : 0));
+        fds[i].revents = 0;
+    }
+    return wait_us;
+}
+
+void session_serve(struct session *session, const struct pollfd *fds)
+{
+    unsigned i;
+
+    for (i = 0; i < target_count; i++)
+        if (fds[i].revents != 0)
+            redlock_event(&session->client, i,
+                          (fds[i].revents & ~POLLOUT ? (unsigned)REDLOCK_READABLE : 0) |
+                              (fds[i].revents & ~POLLIN ? (unsigned)REDLOCK_WRITABLE : 0));
+    redlock_tick(&session->client);
+}
+
+void sleep_on(struct pollfd *fds, unsigned count, uint64_t wait_us, uint64_t until_us)
+{
+    uint64_t now = now_us();
+    struct timespec time;
 
     if (until_us <= now)
         wait_us = 0;
@@ -159,22 +182,18 @@ void turn(struct session *session, uint64_t until_us)
         wait_us = until_us - now;
     if (wait_us > 60000000)
         wait_us = 60000000;
-    for (i = 0; i < target_count; i++) {
-        unsigned interest = redlock_interest(client, i);
-        fds[i].fd = interest != 0 ? (int)session->nodes[i].handle : -1;
-        fds[i].events = (short)((interest & REDLOCK_READABLE ? POLLIN : 0) |
-                                (interest & REDLOCK_WRITABLE ? POLLOUT : 0));
-        fds[i].revents = 0;
-    }
     time.tv_sec = (time_t)(wait_us / 1000000);
     time.tv_nsec = (long)(wait_us % 1000000) * 1000;
-    ready = ppoll(fds, target_count, &time, &sleeping_mask);
-    for (i = 0; ready > 0 && i < target_count; i++)
-        if (fds[i].revents != 0)
-            redlock_event(client, i,
-                          (fds[i].revents & ~POLLOUT ? (unsigned)REDLOCK_READABLE : 0) |
-                              (fds[i].revents & ~POLLIN ? (unsigned)REDLOCK_WRITABLE : 0));
-    redlock_tick(client);
+    ppoll(fds, count, &time, &sleeping_mask);
+}
+
+void turn(struct session *session, uint64_t until_us)
+{
+    struct pollfd fds[REDLOCK_NODES_MAX];
+    uint64_t wait_us = session_watch(session, fds);
+
+    sleep_on(fds, target_count, wait_us, until_us);
+    session_serve(session, fds);
 }
 
 /* ---- The session ---- */

@@ -54,14 +54,6 @@ int parse_holder(struct holder *holder, const char *value)
     return next_part(&value, holder->label, sizeof holder->label);
 }
 
-/* For a terminal: what a stranger put into a value must not drive it. */
-static void defuse(char *text)
-{
-    for (; *text != '\0'; text++)
-        if ((unsigned char)*text < 0x20 || *text == 0x7f)
-            *text = '?';
-}
-
 void describe_holder(char *out, size_t room, const char *value, size_t size)
 {
     struct holder holder;
@@ -236,7 +228,7 @@ static void print_text(const char *name, const struct picture *picture)
 {
     const struct view *best = &picture->view[picture->best];
     struct holder holder;
-    char who[VALUE_MAX + 1], since[32], text[32];
+    char who[VALUE_MAX + 1], text[32];
     unsigned i;
 
     printf("%s: %s", name, state_names[picture->state]);
@@ -244,9 +236,10 @@ static void print_text(const char *name, const struct picture *picture)
         printf("  id %s", best->id);
         if (parse_holder(&holder, best->value)) {
             time_t seconds = (time_t)(holder.since_ms / 1000);
+            const struct tm *since = gmtime(&seconds); /* strftime costs a static build 8 KB */
             describe_holder(who, sizeof who, best->value, best->size);
-            strftime(since, sizeof since, "%Y-%m-%d %H:%M:%SZ", gmtime(&seconds));
-            printf("  by %s  since %s", who, since);
+            printf("  by %s  since %d-%02d-%02d %02d:%02d:%02dZ", who, since->tm_year + 1900,
+                   since->tm_mon + 1, since->tm_mday, since->tm_hour, since->tm_min, since->tm_sec);
         }
         printf("  %s", left(text, picture->left_ms));
     }

@@ -11,7 +11,7 @@
 
 enum { WORDS_MAX = 16 };
 
-static void hang_up(struct talk *talk, const char *why)
+void talk_hang_up(struct talk *talk, const char *why)
 {
     redlock_trouble(&talk->node, why, NULL);
     redlock_posix()->shut(NULL, &talk->node);
@@ -30,8 +30,11 @@ static void take_item(struct talk *talk, const struct resp_item *from, uint8_t *
     to->integer = from->integer;
     to->text = "";
     if (from->kind == RESP_STATUS || from->kind == RESP_ERROR || from->kind == RESP_STRING) {
+        char *text = (char *)behind - 2 - from->size, *arguments;
         behind[-2] = '\0';
-        to->text = (const char *)behind - 2 - from->size;
+        if (from->kind == RESP_ERROR && (arguments = strstr(text, ", with args")) != NULL)
+            *arguments = '\0'; /* it repeats what it was sent, passwords too */
+        to->text = text;
     }
 }
 
@@ -47,7 +50,7 @@ static void receive(struct talk *talk)
         enum resp_event event = resp_read(&talk->reader, &cursor, talk->bytes + talk->used);
         talk->done = (size_t)(cursor - talk->bytes);
         if (event == RESP_BAD || (event != RESP_MORE && talk->items == TALK_ITEMS)) {
-            hang_up(talk, "does not speak the Redis protocol");
+            talk_hang_up(talk, "does not speak the Redis protocol");
             return;
         }
         if (event != RESP_MORE)
@@ -58,9 +61,9 @@ static void receive(struct talk *talk)
         }
     }
     if (got < 0)
-        hang_up(talk, "closed by the server");
+        talk_hang_up(talk, "closed by the server");
     else if (talk->state == TALK_WAITS && talk->used == sizeof talk->bytes)
-        hang_up(talk, "its answer is too long");
+        talk_hang_up(talk, "its answer is too long");
 }
 
 static void transmit(struct talk *talk)
@@ -68,11 +71,10 @@ static void transmit(struct talk *talk)
     int sent = redlock_posix()->transmit(NULL, &talk->node, talk->bytes + talk->done,
                                          talk->used - talk->done);
 
-    if (sent < 0) {
-        hang_up(talk, "closed by the server");
-        return;
-    }
-    talk->done += (size_t)sent;
+    if (sent < 0)
+        talk->node.trouble[0] =
+            '\0'; /* it may have said why before it closed: what is read tells */
+    talk->done += sent < 0 ? talk->used - talk->done : (size_t)sent;
     if (talk->done == talk->used) { /* from here on the bytes are the answer's */
         talk->used = talk->done = 0;
         talk->state = TALK_WAITS;
@@ -88,7 +90,7 @@ static void happen(struct talk *talk)
         if (ready > 0)
             talk->state = TALK_RESTS;
         else if (ready < 0)
-            hang_up(talk, "no connection");
+            talk_hang_up(talk, "no connection");
     } else if (talk->state == TALK_SENDS) {
         transmit(talk);
     } else {
@@ -96,8 +98,9 @@ static void happen(struct talk *talk)
     }
 }
 
-/* Until each is connected, or has sent its question and got its answer; or the time is over. */
-static void serve(struct talk *talks, unsigned count, uint32_t timeout_ms)
+/* Until each is connected, or has sent its question and got its answer; or the time is over. What is there by
+   then is taken even if it is we who come late. */
+void talks_wait(struct talk *talks, unsigned count, uint32_t timeout_ms)
 {
     uint64_t until = now_us() + (uint64_t)timeout_ms * 1000, now;
     struct pollfd fds[REDLOCK_NODES_MAX];
@@ -105,15 +108,9 @@ static void serve(struct talk *talks, unsigned count, uint32_t timeout_ms)
     unsigned i, n;
 
     for (;;) {
-        now = now_us();
         for (i = n = 0; i < count; i++) {
             if (talks[i].state == TALK_CLOSED || talks[i].state == TALK_RESTS)
                 continue;
-            if (now >= until) {
-                hang_up(&talks[i], talks[i].state == TALK_DIALS ? "no connection in time"
-                                                                : "no answer in time");
-                continue;
-            }
             fds[n].fd = (int)talks[i].node.handle;
             fds[n].events = talks[i].state == TALK_WAITS ? POLLIN : POLLOUT;
             fds[n].revents = 0;
@@ -121,14 +118,18 @@ static void serve(struct talk *talks, unsigned count, uint32_t timeout_ms)
         }
         if (n == 0)
             return;
-        poll(fds, n, (int)((until - now + 999) / 1000));
+        now = now_us();
+        poll(fds, n, now < until ? (int)((until - now + 999) / 1000) : 0);
         for (i = 0; i < n; i++)
             if (fds[i].revents != 0)
                 happen(busy[i]);
+            else if (now >= until)
+                talk_hang_up(busy[i], busy[i]->state == TALK_DIALS ? "no connection in time"
+                                                                   : "no answer in time");
     }
 }
 
-static void ask(struct talk *talk, unsigned words, const char *const *word)
+void talk_send(struct talk *talk, unsigned words, const char *const *word)
 {
     struct resp_writer writer = {0};
     unsigned i;
@@ -153,8 +154,8 @@ void talks_ask(struct talk *talks, unsigned count, uint32_t timeout_ms, unsigned
     unsigned i;
 
     for (i = 0; i < count; i++)
-        ask(&talks[i], words, word);
-    serve(talks, count, timeout_ms);
+        talk_send(&talks[i], words, word);
+    talks_wait(talks, count, timeout_ms);
 }
 
 int talk_ask(struct talk *talk, uint32_t timeout_ms, const char *first, ...)
@@ -172,13 +173,15 @@ int talk_ask(struct talk *talk, uint32_t timeout_ms, const char *first, ...)
 }
 
 /* Closes who has answered with an error: it is not to be talked to. */
-static void must_be_fine(struct talk *talks, unsigned count)
+static void must_be_fine(struct talk *talks, unsigned count, const char *question)
 {
     unsigned i;
 
     for (i = 0; i < count; i++)
-        if (talk_is_error(&talks[i], ""))
-            hang_up(&talks[i], talks[i].item[0].text);
+        if (talk_is_error(&talks[i], "")) {
+            talks[i].refused = question;
+            talk_hang_up(&talks[i], talks[i].item[0].text);
+        }
 }
 
 void talks_open(struct talk *talks, unsigned count, uint32_t timeout_ms)
@@ -191,9 +194,11 @@ void talks_open(struct talk *talks, unsigned count, uint32_t timeout_ms)
         memset(&talks[i], 0, offsetof(struct talk, item));
         talks[i].node.address = targets[i].address;
         talks[i].node.handle = -1;
+        if (targets[i].trouble != NULL)
+            redlock_trouble(&talks[i].node, "its name is not known", targets[i].trouble);
         talks[i].state = io->dial(NULL, &talks[i].node) == 0 ? TALK_DIALS : TALK_CLOSED;
     }
-    serve(talks, count, timeout_ms);
+    talks_wait(talks, count, timeout_ms);
     for (i = 0; i < count; i++) {
         const struct redlock_url *url = &targets[i].url;
         const char *auth[3];
@@ -201,18 +206,18 @@ void talks_open(struct talk *talks, unsigned count, uint32_t timeout_ms)
         auth[1] = url->user[0] != '\0' ? url->user : url->password;
         auth[2] = url->password;
         if (url->password[0] != '\0')
-            ask(&talks[i], url->user[0] != '\0' ? 3 : 2, auth);
+            talk_send(&talks[i], url->user[0] != '\0' ? 3 : 2, auth);
     }
-    serve(talks, count, timeout_ms);
-    must_be_fine(talks, count);
+    talks_wait(talks, count, timeout_ms);
+    must_be_fine(talks, count, "AUTH");
     for (i = 0; i < count; i++) {
         const char *select[2] = {"SELECT", database};
         snprintf(database, sizeof database, "%lu", (unsigned long)targets[i].url.database);
         if (targets[i].url.database != 0)
-            ask(&talks[i], 2, select);
+            talk_send(&talks[i], 2, select);
     }
-    serve(talks, count, timeout_ms);
-    must_be_fine(talks, count);
+    talks_wait(talks, count, timeout_ms);
+    must_be_fine(talks, count, "SELECT");
 }
 
 void talks_close(struct talk *talks, unsigned count)
@@ -226,10 +231,10 @@ void talks_close(struct talk *talks, unsigned count)
         }
 }
 
-int talk_field(const struct talk *talk, const char *field, char *value, size_t room)
+int talk_field(const char *info, const char *field, char *value, size_t room)
 {
     size_t size = strlen(field);
-    const char *at = talk->items > 0 ? talk->item[0].text : "";
+    const char *at = info;
 
     while (*at != '\0' && (strncmp(at, field, size) != 0 || at[size] != ':')) {
         at += strcspn(at, "\n");

@@ -35,6 +35,7 @@ struct talk {
     struct redlock_node node; /* address, credentials, trouble: what the io needs */
     struct resp_reader reader;
     enum talk_state state;
+    const char *refused;      /* by talks_open: "AUTH", "SELECT"; NULL: neither */
     uint64_t sent_us, rtt_us; /* of the last question: how long its answer took */
     size_t used, done;        /* of the bytes: how many there are, and were sent or read */
     unsigned items;           /* of the last answer; 0: there is none */
@@ -47,17 +48,21 @@ struct talk {
    trouble: "connection refused", "timeout", or the server's own words. */
 void talks_open(struct talk *talks, unsigned count, uint32_t timeout_ms);
 void talks_close(struct talk *talks, unsigned count);
+/* Ends one of them, with this trouble if it has none. */
+void talk_hang_up(struct talk *talk, const char *why);
 
 /* Sends the same words to all that are not closed and waits for all answers, timeout_ms at most; who has
    not answered by then is closed. An error is an answer: item[0].kind == RESP_ERROR. */
 void talks_ask(struct talk *talks, unsigned count, uint32_t timeout_ms, unsigned words,
                const char *const *word);
+/* The two halves of it, for questions that differ: one for a node, then the answers of all. */
+void talk_send(struct talk *talk, unsigned words, const char *const *word);
+void talks_wait(struct talk *talks, unsigned count, uint32_t timeout_ms);
 /* One node, words up to a NULL. 1: item[0] is the answer and no error. */
 int talk_ask(struct talk *talk, uint32_t timeout_ms, const char *first, ...);
 
-/* The value of `field:` in the text of an answer as INFO gives it, up to the line's end, copied; 0 if it
-   is not there. */
-int talk_field(const struct talk *talk, const char *field, char *value, size_t room);
+/* The value of `field:` in the text of INFO, up to the line's end, copied; 0 if it is not there. */
+int talk_field(const char *info, const char *field, char *value, size_t room);
 /* 1: the answer is an error that begins with `prefix`. */
 int talk_is_error(const struct talk *talk, const char *prefix);
 

@@ -43,7 +43,7 @@ void die(int status, const char *format, ...)
     va_start(arguments, format);
     say_list(LOG_ERROR, format, arguments);
     va_end(arguments);
-    exit(status);
+    exit(options.failure != 0 ? options.failure : status);
 }
 
 void event(const char *format, ...)
@@ -71,14 +71,18 @@ long parse_duration(const char *text)
         const char *name;
         double ms;
     } units[] = {{"ms", 1}, {"s", 1e3}, {"m", 60e3}, {"h", 3600e3}, {"d", 86400e3}, {"", 1e3}};
-    size_t i, digits = strspn(text, "0123456789.");
-    char *unit;
-    double value = strtod(text, &unit);
+    double value = 0, place = 1;
+    size_t i;
 
-    if (digits == 0 || unit != text + digits) /* strtod takes "-1", "inf", " 1", "0x1", "1e1" */
+    if (!isdigit((unsigned char)text[0]) && !(text[0] == '.' && isdigit((unsigned char)text[1])))
         return -1;
+    for (; isdigit((unsigned char)*text); text++)
+        value = value * 10 + (*text - '0');
+    if (*text == '.')
+        for (text++; isdigit((unsigned char)*text); text++)
+            value += (*text - '0') * (place /= 10);
     for (i = 0; i < sizeof units / sizeof *units; i++)
-        if (strcmp(unit, units[i].name) == 0) {
+        if (strcmp(text, units[i].name) == 0) {
             value = value * units[i].ms + 0.5;
             return value <= 0x7fffffff ? (long)value : -1;
         }
@@ -163,4 +167,11 @@ void percent_decode(char *text)
             *to++ = *text;
         }
     *to = '\0';
+}
+
+void defuse(char *text)
+{
+    for (; *text != '\0'; text++)
+        if ((unsigned char)*text < 0x20 || *text == 0x7f)
+            *text = '?';
 }

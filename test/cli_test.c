@@ -1419,7 +1419,8 @@ static void passwords(void)
     snprintf(list, sizeof list, "%s", list_of(3, "redis://me:" SECRET "@"));
     run = start("run", "-v", "-N", list, "x", self, "beat", beat_path("a"), NULL);
     ok(beats(a), "by -N");
-    is_int(on_a_command_line(SECRET), 0, "it is on no command line");
+    snprintf(list, sizeof list, SECRET "@%s", servers[0].address); /* nobody else has that */
+    is_int(on_a_command_line(list), 0, "it is on no command line");
     ok(strstr(wrote(run, 'e'), "may have been seen") != NULL, "a warning");
     a->stop = 1;
     is_int(ends(&run), 5, "it works");

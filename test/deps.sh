@@ -32,7 +32,10 @@ vendor='clang:clang g++:g++ tcc:tcc musl-gcc:musl-tools cmake:cmake meson:meson 
 loops='demo prove:perl valgrind:valgrind pkg-config:pkg-config /usr/include/uv.h:libuv1-dev /usr/include/ev.h:libev-dev
  /usr/include/event2/event.h:libevent-dev /usr/include/glib-2.0/glib.h:libglib2.0-dev
  /usr/include/systemd/sd-event.h:libsystemd-dev'
-parts='demo test model interop bench figures board machines vendor loops'
+transports='demo prove:perl openssl:openssl ip:iproute2 /usr/include/mbedtls/ssl.h:libmbedtls-dev
+ /usr/include/lwip/lwipopts.h:liblwip-dev /usr/include/slirp/libslirp.h:libslirp-dev'
+cli='demo musl-gcc:musl-tools mandoc:mandoc groff:groff-base systemd-analyze:systemd bash:bash prove:perl'
+parts='demo test model interop bench figures board machines vendor loops transports cli'
 
 missing=
 look_for() { # ITEM ...

@@ -57,8 +57,12 @@ static int same_entropy(void *context, void *bytes, size_t size)
 static void run(int which, struct redlock_io *io, const char *address, uint32_t start, char *log)
 {
     static const struct redlock_key more[] = {{"l", 1}, {"m", 1}};
-    static const struct redlock_settings settings = {
-        .node_timeout_ms = 20000, .stall_ms = 60000, .retries = REDLOCK_ZERO};
+    const struct redlock_settings settings = {
+        .node_timeout_ms = 20000,
+        .stall_ms = 60000,
+        .retries = REDLOCK_ZERO,
+        .durable = REDLOCK_DURABLE && start % 4 == 0,
+    };
     struct redlock_node node;
     struct redlock client;
     struct redlock_lock locks[3];
@@ -101,6 +105,25 @@ static int knows(struct server *server, const char *command)
     return strstr(server_ask(server, text, sizeof text, command, NULL), "unknown") == NULL;
 }
 
+/* What the server answers to WAITAOF, with an append-only file if it knows that. */
+static const char *synced_by(struct server *server)
+{
+    char text[8192] = "";
+    long until = now_ms() + 20000;
+
+    if (!knows(server, "WAITAOF"))
+        return NULL;
+    server_ask(server, text, sizeof text, "CONFIG", "SET", "appendfsync", "always", NULL);
+    server_ask(server, text, sizeof text, "CONFIG", "SET", "appendonly", "yes", NULL);
+    while (now_ms() < until) { /* until the file is there */
+        server_ask(server, text, sizeof text, "SET", "x", "y", NULL);
+        server_ask(server, text, sizeof text, "WAITAOF", "1", "0", "1000", NULL);
+        if (strcmp(text, "1 0") == 0)
+            break;
+    }
+    return "*2\r\n:1\r\n:0\r\n";
+}
+
 /* Proposals for fencing tokens, below and above what the servers count. */
 static uint64_t same_wall(void *context)
 {
@@ -115,11 +138,13 @@ int main(void)
     static struct redlock_node unused_node;
     struct redlock_io real = *redlock_posix(), fake = *fake_io();
     char logs[2][301], text[64];
+    const char *synced;
     uint32_t start;
     int native;
 
     servers_start(&server, 1, NULL);
     native = (knows(&server, "DELIFEQ") ? 1 : 0) + (knows(&server, "DELEX") ? 2 : 0);
+    synced = synced_by(&server);
     below[0] = redlock_posix();
     below[1] = fake_io();
     real.receive = receive_real;
@@ -129,6 +154,7 @@ int main(void)
     for (start = 1; start <= 20; start++) {
         fake_begin(&unused, &unused_node, 1, NULL);
         fake_nodes[0].server.native = native;
+        fake_nodes[0].server.synced = synced;
         server_ask(&server, text, sizeof text, "FLUSHALL", NULL);
         run(0, &real, server.address, start, logs[0]);
         run(1, &fake, "0", start, logs[1]);

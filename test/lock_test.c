@@ -2005,6 +2005,257 @@ static void r16_order(void)
     is_int((int)(wrong + twice), 0, "r16: each with a larger token than those before it");
 }
 
+/* ---- R17 ------------------------------------------------------------------------------------ */
+
+static const char on_disk[] = "*2\r\n:1\r\n:0\r\n", not_in_time[] = "*2\r\n:0\r\n:7\r\n";
+
+/* Votes are durable, and the servers from..to answer so when asked for it; the others have it on disk. */
+static void begin_durable(unsigned count, int from, int to, const char *says)
+{
+    int i;
+
+    memset(&settings, 0, sizeof settings);
+    settings.durable = 1;
+    begin(count);
+    for (i = 0; i < (int)count; i++)
+        fake_nodes[i].server.synced = i >= from && i <= to ? says : on_disk;
+}
+
+static void r17_counts_what_is_on_disk(void)
+{
+    begin_durable(5, 1, 0, NULL);
+    is_int(acquire(0), REDLOCK_OK, "r17: acquired");
+    fake_pass(&client, 20 * MS);
+    is_int((int)fake_count(-1, 'W'), 5, "r17: each was asked whether it has it on disk");
+    is_int(extend(), REDLOCK_OK, "r17: extended");
+    is_int(votes(lock.members), 5, "r17: late ones are members, too");
+    fake_pass(&client, 20 * MS);
+    is_int((int)fake_count(-1, 'W'), 10, "r17: asked again");
+    is_int(release(1000), REDLOCK_OK, "r17: released");
+    fake_pass(&client, 20 * MS);
+    is_int((int)fake_count(-1, 'W'), 10, "r17: for which it is not asked");
+    is_int((int)fake_keys_left(), 0, "r17: no key is left");
+    held_by("other", 0, 2);
+    is_int(acquire(0), REDLOCK_HELD, "r17: a refusal needs no disk");
+    is_int((int)fake_keys_left(), 3, "r17: and is undone");
+}
+
+static void r17_and_nothing_else(void)
+{
+    static const struct {
+        const char *says, *trouble;
+        int talks; /* on the same connection from then on, so that the key is soon gone */
+    } cases[] = {
+        {not_in_time, "not on its disk in time", 1},
+        {NULL, "unknown com", 1},
+        {"-ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled.\r\n",
+         "ERR WAITAOF can", 1},
+        {"*1\r\n:1\r\n", "not on its disk in time", 1},
+        {"*0\r\n", "not on its disk in time", 1},
+        {"", "no answer within", 0},
+        {"+OK\r\n", "wrong kind of answer", 0},
+        {":1\r\n", "wrong kind of answer", 0},
+        {"*2\r\n+1\r\n+1\r\n", "wrong kind of answer", 0},
+    };
+    unsigned i;
+
+    for (i = 0; i < sizeof cases / sizeof *cases; i++) {
+        begin_durable(5, 0, 2, cases[i].says);
+        is_int(acquire(0), REDLOCK_UNREACHABLE, "r17: three of five say: %.30s",
+               cases[i].says != NULL ? cases[i].says : "what is that?");
+        ok(strstr(nodes[1].trouble, cases[i].trouble) != NULL, "r17: %s", nodes[1].trouble);
+        fake_pass(&client, 2000 * MS);
+        if (cases[i].talks)
+            is_int((int)fake_keys_left(), 0, "r17: and it is undone");
+        begin_durable(5, 0, 1, cases[i].says);
+        is_int(acquire(0), REDLOCK_OK, "r17: two of them do no harm");
+        is_int(votes(lock.members), 3, "r17: and are no members");
+        is_int(extend(), REDLOCK_OK, "r17: nor when it is extended");
+        is_int(votes(lock.members), 3, "r17: again no members");
+        is_int(release(1000), REDLOCK_OK, "r17: released");
+        fake_pass(&client, 2000 * MS);
+        if (cases[i].talks)
+            is_int((int)fake_keys_left(), 0, "r17: everywhere");
+    }
+}
+
+/* A member of before that has not extended it on its disk does not confirm the extension. */
+static void r17_extensions(void)
+{
+    unsigned i;
+
+    begin_durable(3, 1, 0, NULL);
+    warm_up();
+    acquire(0);
+    fake_pass(&client, 20 * MS);
+    for (i = 0; i < 2; i++) /* no answer, or an empty one, is none as the last was */
+        fake_nodes[i].server.synced = i == 0 ? not_in_time : "*0\r\n";
+    is_int(extend(), REDLOCK_UNREACHABLE, "r17: one of three has the extension on disk");
+    ok(redlock_remaining_ms(&client, &lock) > 9000, "r17: the old validity stands");
+    for (i = 0; i < 2; i++)
+        fake_nodes[i].server.synced = on_disk;
+    is_int(extend(), REDLOCK_OK, "r17: all of them");
+    fake_delete(0, "k");
+    fake_nodes[0].server.synced = not_in_time;
+    is_int(extend(), REDLOCK_OK, "r17: two of them, and one is healed");
+    fake_pass(&client, 20 * MS);
+    is_int((int)(lock.members & 1), 0, "r17: not to its disk, so it is no member");
+    fake_nodes[0].server.synced = on_disk;
+    extend();
+    fake_pass(&client, 20 * MS);
+    extend();
+    is_int((int)(lock.members & 1), 1, "r17: later it is");
+}
+
+/* Answers whose locks are gone: none is written to. */
+static void r17_answers_that_come_late(void)
+{
+    struct redlock_lock other, was;
+    unsigned i, round;
+
+    for (round = 0; round < 2; round++) {
+        begin_durable(3, 1, 0, NULL);
+        warm_up();
+        for (i = 0; i < 3; i++) {
+            fake_nodes[i].delay_us = 20 * MS;
+            fake_nodes[i].server.synced = round == 0 ? on_disk : "";
+        }
+        redlock_lock_init(&other, "o", 1, 10000);
+        redlock_acquire_start(&client, &other, 0);
+        fake_pass(&client, (round == 0 ? 1 : 22) * MS); /* before any; between the two */
+        redlock_cancel(&client, &other);
+        while (redlock_next_done(&client) == NULL)
+            fake_pass(&client, 1 * MS);
+        memset(&other, 0xaa, sizeof other);
+        was = other;
+        for (i = 0; i < 3 && round == 1; i++)
+            fake_break((int)i);
+        fake_pass(&client, 200 * MS);
+        ok(memcmp(&was, &other, sizeof was) == 0, "r17: a lock that is gone is not touched");
+        is_int((int)fake_keys_left(), 0, "r17: nor left");
+        for (i = 0; i < 3; i++) {
+            fake_nodes[i].delay_us = 0;
+            fake_nodes[i].server.synced = on_disk;
+        }
+        is_int(acquire(0), REDLOCK_OK, "r17: answers and questions still belong together");
+        is_int(release(1000), REDLOCK_OK, "r17: released");
+    }
+}
+
+/* The lock is given up between the two answers. */
+static void r17_half_an_answer(void)
+{
+    unsigned i, byte;
+
+    begin_durable(3, 1, 0, NULL);
+    warm_up();
+    for (i = 0; i < 3; i++)
+        fake_nodes[i].delay_us = 5 * MS;
+    redlock_acquire_start(&client, &lock, 0);
+    fake_pass(&client, 1 * MS);
+    fake_now_us += 10 * MS;
+    for (i = 0; i < 3; i++) {
+        fake_nodes[i].drip = 1;
+        for (byte = 0; byte < 7; byte++) /* +OK, and the beginning of the next */
+            redlock_event(&client, i, REDLOCK_READABLE);
+        fake_nodes[i].drip = 0;
+    }
+    redlock_tick(&client);
+    is_int((int)lock.status, REDLOCK_PENDING, "r17: three grants are no lock yet");
+    is_int((int)lock.granted, 0, "r17: nor are they told as such");
+    redlock_cancel(&client, &lock);
+    fake_pass(&client, 100 * MS);
+    is_int((int)fake_keys_left(), 0, "r17: cancelled between two answers");
+    ok(fake_nodes[0].dials == 1 && fake_nodes[1].dials == 1, "r17: on the same connections");
+}
+
+static void r17_connections_that_break(void)
+{
+    unsigned i;
+
+    begin_durable(3, 0, 0, "");
+    warm_up();
+    is_int(acquire(0), REDLOCK_OK, "r17: acquired, one WAITAOF is open");
+    fake_break(0);
+    fake_nodes[0].server.synced = on_disk;
+    fake_pass(&client, 20 * MS);
+    is_int(extend(), REDLOCK_OK, "r17: extended");
+    fake_pass(&client, 200 * MS);
+    extend();
+    is_int(votes(lock.members), 3, "r17: the one that broke is a member in the end");
+    fake_nodes[1].server.synced = fake_nodes[2].server.synced = "";
+    redlock_extend_start(&client, &lock);
+    fake_pass(&client, 5 * MS);
+    fake_break(1);
+    fake_break(2);
+    fake_nodes[1].server.synced = fake_nodes[2].server.synced = on_disk;
+    fake_pass(&client, 20 * MS);
+    ok(redlock_next_done(&client) == &lock && lock.status == REDLOCK_OK,
+       "r17: an extension is sent again where it broke: %s", redlock_strerror(lock.status));
+    for (i = 0; i < 3; i++)
+        fake_nodes[i].delay_us = 20 * MS;
+    redlock_extend_start(&client, &lock);
+    fake_pass(&client, 5 * MS);
+    fake_break(0);
+    fake_break(1);
+    fake_pass(&client, 100 * MS);
+    ok(redlock_next_done(&client) == &lock && lock.status == REDLOCK_OK,
+       "r17: and where it broke before any answer: %s", redlock_strerror(lock.status));
+    is_int(release(1000), REDLOCK_OK, "r17: released");
+    fake_pass(&client, 200 * MS);
+    is_int((int)fake_keys_left(), 0, "r17: no key is left");
+}
+
+/* A grant that was to be confirmed when the connection broke is not confirmed by the next connection. */
+static void r17_not_another_connections_answer(void)
+{
+    int i;
+
+    begin_durable(3, 0, 2, "");
+    warm_up();
+    acquire(0);
+    for (i = 0; i < 3; i++) {
+        fake_break(i);
+        fake_nodes[i].server.synced = on_disk;
+    }
+    fake_pass(&client, 20000 * MS);
+    held_by("other", 0, 2);
+    is_int(acquire(0), REDLOCK_HELD, "r17: refused, whatever the last connection had granted");
+}
+
+static void r17_many_keys_and_tokens(void)
+{
+    static const struct redlock_key more[] = {{"m", 1}};
+    uint64_t last;
+    int i;
+
+    begin_durable(5, 0, 0, not_in_time);
+    lock.more = more;
+    lock.more_keys = 1;
+    if (REDLOCK_SEVERAL_KEYS) {
+        is_int(acquire(0), REDLOCK_OK, "r17: several keys");
+        is_int((int)(lock.members & 1), 0, "r17: but where they are not on disk");
+        is_int(release(1000), REDLOCK_OK, "r17: released");
+    }
+    if (!REDLOCK_FENCING)
+        return;
+    lock.more_keys = 0;
+    lock.fenced = 1;
+    fake_wall_us = 0;
+    for (i = 0; i < 5; i++)
+        fake_put(i, "k:fence", i % 2 ? "7" : "90", 0x7fffffff);
+    is_int(acquire(0), REDLOCK_OK, "r17: with a fencing token");
+    ok(lock.fence >= 8, "r17: %lu", (unsigned long)lock.fence);
+    last = lock.fence;
+    is_int(release(1000), REDLOCK_OK, "r17: released");
+    fake_pass(&client, 20 * MS);
+    is_int(acquire(0), REDLOCK_OK, "r17: and another");
+    ok(lock.fence > last, "r17: which is larger: %lu", (unsigned long)lock.fence);
+    is_int(release(1000), REDLOCK_OK, "r17: released");
+    fake_pass(&client, 20 * MS);
+    is_int((int)fake_keys_left(), 0, "r17: no key is left");
+}
+
 /* ---- Several keys, adoption, holder, fork --------------------------------------------------- */
 
 static void several_keys(void)
@@ -2531,6 +2782,7 @@ static void bad_settings(void)
         {{.retry_delay_max_ms = 600001}, "retry_delay_max_ms"},
         {{.drift_ppm = 500001}, "drift_ppm"},
         {{.extend_max = 65536}, "extend_max"},
+        {{.durable = 2}, "durable"},
     };
     unsigned i;
 
@@ -2935,6 +3187,16 @@ int main(void)
     r15_a_short_ttl_is_not_waited_out();
     bad_arguments_reach_nobody();
     bad_drift();
+    if (REDLOCK_DURABLE) {
+        r17_counts_what_is_on_disk();
+        r17_and_nothing_else();
+        r17_extensions();
+        r17_answers_that_come_late();
+        r17_half_an_answer();
+        r17_connections_that_break();
+        r17_not_another_connections_answer();
+        r17_many_keys_and_tokens();
+    }
     bad_settings();
     tokens_of_the_caller();
     two_names_two_locks();

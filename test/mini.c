@@ -278,7 +278,13 @@ static void mini_greet(struct mini_server *server, struct mini_session *session,
 unsigned mini_run(struct mini_server *server, struct mini_session *session,
                   struct mini_command *command, char reply[MINI_REPLY])
 {
-    if (!mini_is_of_a_lock(command))
+    if (command->kind == 'W' && server->synced != NULL)
+        strcpy(reply, server->synced);
+    else if (command->kind == 'W')
+        sprintf(reply,
+                "-ERR unknown command 'WAITAOF', with args beginning with: '1' '0' '%.*s' \r\n",
+                (int)command->words[3].size, command->words[3].bytes);
+    else if (!mini_is_of_a_lock(command))
         mini_greet(server, session, command, reply);
     else if (server->password != NULL && !session->known)
         mini_fail("a command before the greeting");
@@ -352,7 +358,7 @@ static char mini_kind(const struct mini_word *words, unsigned count)
     static const struct {
         const char *name;
         char kind;
-    } greetings[] = {{"HELLO", 'H'}, {"AUTH", 'A'}, {"SELECT", 'L'}, {"CLIENT", 'T'}};
+    } names[] = {{"HELLO", 'H'}, {"AUTH", 'A'}, {"SELECT", 'L'}, {"CLIENT", 'T'}, {"WAITAOF", 'W'}};
     static const struct {
         const char *part;
         char kind;
@@ -360,10 +366,10 @@ static char mini_kind(const struct mini_word *words, unsigned count)
                    {"'pexpire'", 'E'}, {"'del'", 'D'},  {"'exists'", 'M'}};
     unsigned i;
 
-    for (i = 0; i < 4; i++)
-        if (words[0].size == strlen(greetings[i].name) &&
-            memcmp(words[0].bytes, greetings[i].name, words[0].size) == 0)
-            return greetings[i].kind;
+    for (i = 0; i < 5; i++)
+        if (words[0].size == strlen(names[i].name) &&
+            memcmp(words[0].bytes, names[i].name, words[0].size) == 0)
+            return names[i].kind;
     if (count == 6 && memcmp(words[0].bytes, "SET", 3) == 0)
         return 'S';
     if (count == 3 && words[0].size == 7 && memcmp(words[0].bytes, "DELIFEQ", 7) == 0)

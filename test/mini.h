@@ -32,14 +32,15 @@ struct mini_server {
     struct mini_key keys[MINI_KEYS];
     unsigned used; /* of them, free ones between them included */
     const char *password;
-    const char *hello; /* its answer to HELLO instead of its own */
-    unsigned run;      /* what INFO says of the process */
-    int age_s;         /* and its age, which may be negative */
-    int old;           /* knows no HELLO */
-    int no_info;       /* INFO is not permitted */
-    int no_pushes;     /* CLIENT TRACKING is not permitted */
-    int native;        /* knows: 0 neither, 1 DELIFEQ, 2 DELEX, 3 both */
-    int no_native;     /* but they are not permitted */
+    const char *hello;  /* its answer to HELLO instead of its own */
+    unsigned run;       /* what INFO says of the process */
+    int age_s;          /* and its age, which may be negative */
+    int old;            /* knows no HELLO */
+    int no_info;        /* INFO is not permitted */
+    int no_pushes;      /* CLIENT TRACKING is not permitted */
+    int native;         /* knows: 0 neither, 1 DELIFEQ, 2 DELEX, 3 both */
+    int no_native;      /* but they are not permitted */
+    const char *synced; /* its answer to WAITAOF; "": none; NULL: it does not know that */
 };
 
 /* What a server knows of a connection. */
@@ -50,7 +51,7 @@ struct mini_session {
 
 struct mini_command {
     /* 'S'et, 'M'any keys, 'F'ence, 'R'aise, 'E'xtend, 'D'elete, 'N'atively too; 'H'ello, 'A'uth, se'L'ect, 'T'racking,
-       'I'nfo */
+       'I'nfo; 'W'aitaof */
     char kind;
     uint8_t heals;    /* an extension that may set the key again */
     uint16_t changed; /* bit i: it changed keys[i] */

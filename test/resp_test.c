@@ -743,7 +743,7 @@ static void put_nth(struct resp_writer *w, unsigned nth)
 /* All puts into `size` bytes that end at the edge. Returns what is wrong, NULL for nothing. */
 static const char *encode_into(size_t size)
 {
-    struct resp_writer w = {NULL, 0, 0, 0};
+    struct resp_writer w = {0};
     uint8_t *bytes = edge - size;
     size_t expected = 0;
     unsigned i;
@@ -789,7 +789,7 @@ static void encoder(void)
 /* The flag alone stops every put, be there room or not. */
 static void overflow_is_sticky(void)
 {
-    struct resp_writer w = {NULL, 0, 0, 0};
+    struct resp_writer w = {0};
     uint8_t bytes[200];
     size_t i, touched = 0;
     unsigned nth;
@@ -807,7 +807,7 @@ static void overflow_is_sticky(void)
 
 static void word_counts(void)
 {
-    struct resp_writer w = {NULL, 0, 0, 0};
+    struct resp_writer w = {0};
     uint8_t bytes[64];
 
     w.bytes = bytes;
@@ -883,6 +883,32 @@ static int same_pipe(const struct resp_pipe *one, const struct resp_pipe *two)
         if (x.owner != y.owner || x.tag != y.tag)
             return 0;
     }
+}
+
+/* Two commands that were written as one: queued as one, answered one by one. */
+static void several_as_one(void)
+{
+    struct resp_writer w;
+    unsigned rounds;
+    int a;
+
+    memset(&line, 0, sizeof line);
+    for (rounds = 0; rounds < RESP_PIPELINE_MAX - 1; rounds++) {
+        w = resp_pipe_begin(&line);
+        resp_put_command(&w, 1);
+        resp_put_text(&w, "A");
+        resp_put_command(&w, 1);
+        resp_put_text(&w, "B");
+        is_int(resp_pipe_commit(&line, &w, rounds < 2 ? &a : NULL, 7), 1, "two commands");
+        drain();
+    }
+    ok(replied_to("+1\r\n", &a, 7) && who.count == 2, "the first answer, of two");
+    ok(replied_to("*1\r\n:1\r\n", &a, 7) && who.count == 1, "the second");
+    ok(abandoned(&a, 7) && who.count == 2 && abandoned(&a, 7) && who.count == 1,
+       "the same without answers");
+    for (rounds = 2 * (RESP_PIPELINE_MAX - 3); rounds > 0; rounds--)
+        ok(replied_to("+1\r\n", NULL, 7) && who.count == rounds, "without an owner: %u", rounds);
+    is_int(resp_pipe_waits(&line), 0, "that was all");
 }
 
 static void replies_by_place(void)
@@ -1096,7 +1122,7 @@ static void encode_echo(struct resp_writer *w, unsigned long step)
 static int model_ask(unsigned long step, void *owner)
 {
     uint8_t bytes[64], tag = (uint8_t)(owner != NULL ? roll(3) : 0);
-    struct resp_writer mine = {NULL, 0, 0, 0}, w = resp_pipe_begin(&line);
+    struct resp_writer mine = {0}, w = resp_pipe_begin(&line);
     uint32_t same = seed;
     int fits, taken;
 
@@ -1226,6 +1252,7 @@ int main(void)
     word_counts();
     if (RESP_PIPELINE_MAX >= 4 && RESP_OUT_MAX >= 128) { /* what these need */
         replies_by_place();
+        several_as_one();
         dropping();
         abandoning();
         places();

@@ -93,6 +93,7 @@ struct link {
 
 struct machine {
     struct mini_server mini;
+    struct mini_key disk[MINI_KEYS]; /* its keys, as they were when it last wrote them there */
     int64_t ppm, step_us;
     uint64_t base_us, started_us; /* on its clock */
     uint64_t sweep_us;            /* when it next looks for expired keys */
@@ -142,7 +143,10 @@ static uint64_t now_us, digest;
 static uint32_t dice, entropy;
 static unsigned on; /* bit f: this history has fault f */
 static int calm, guarded;
-static int swapped; /* a server has other commands than before, on the same connections */
+static int
+    durable; /* votes are: then servers forget what they have not written, and no guard is needed */
+static int swapped;   /* a server has other commands than before, on the same connections */
+static int returning; /* what had been deleted was there again after a crash */
 static unsigned long event, broken_at, trace_from = ULONG_MAX; /* events of this history */
 static uint32_t ttl_ms, node_timeout_ms;
 static const char *broken; /* the promise that was */
@@ -420,6 +424,11 @@ static void obey(struct link *link, struct mini_command *command)
             return;
         }
     }
+    if (durable) {
+        m->mini.synced = !calm && roll(8) == 0 ? "*2\r\n:0\r\n:0\r\n" : "*2\r\n:1\r\n:0\r\n";
+        if (command->kind == 'W' && m->mini.synced[5] == '1')
+            memcpy(m->disk, m->mini.keys, sizeof m->disk);
+    }
     size = mini_run(&m->mini, &link->session, command, reply);
     note("server %d: client %d %c %.8s: %.*s", link->server, link->client, command->kind,
          mini_is_of_a_lock(command) ? command->arguments[0].bytes : "        ", (int)size - 2,
@@ -457,8 +466,11 @@ static void crash(int server, int forgets)
     for (i = 0; i < SERVER_LINKS; i++)
         link_cut(link_of(server, i));
     for (i = 0; forgets && i < m->mini.used; i++)
-        if (m->mini.keys[i].until_us != UINT64_MAX)
+        if (durable)
+            m->mini.keys[i] = m->disk[i];
+        else if (m->mini.keys[i].until_us != UINT64_MAX)
             m->mini.keys[i].name.size = 0;
+    returning |= forgets && durable;
     m->down = 1;
     note("server %d crashes%s", server, forgets ? " and forgets" : "");
 }
@@ -877,6 +889,7 @@ static void begin_client(struct client *c)
     settings.node_timeout_ms = node_timeout_ms;
     settings.stall_ms = 4 * node_timeout_ms;
     settings.longest_ttl_ms = guarded ? ttl_ms : 0;
+    settings.durable = (uint32_t)durable;
     settings.retry_delay_ms = 1 + node_timeout_ms;
     for (i = 0; i < server_count; i++) {
         c->nodes[i].address = addresses[i];
@@ -1130,7 +1143,7 @@ static unsigned keys_left(void)
 static void all_is_well(void)
 {
     /* who was not waited for may not have known the command any more: then the key ends with its ttl */
-    uint64_t released_us = swapped ? (2 * ttl_ms + 100) * MS : 20 * MS;
+    uint64_t released_us = swapped || returning ? (2 * ttl_ms + 100) * MS : 20 * MS;
     unsigned i;
 
     for (i = 0; i < client_count && broken == NULL; i++) {
@@ -1205,7 +1218,7 @@ static void draw(uint32_t seed)
     win_count = 0;
     event = 0;
     broken = NULL;
-    calm = swapped = 0;
+    calm = swapped = returning = 0;
     digest = 14695981039346656037U;
     now_us = SECOND;
     dice = seed * 2654435769U + 1;
@@ -1221,7 +1234,8 @@ static void draw(uint32_t seed)
     quorum = server_count / 2 + 1;
     ttl_ms = 100 + roll(4) * 300 + roll(100);
     node_timeout_ms = 5 + roll(30);
-    guarded = (on >> FORGET & 1) != 0;
+    durable = REDLOCK_DURABLE && roll(3) == 0;
+    guarded = (on >> FORGET & 1) != 0 && !durable;
 }
 
 static void set_up(void)

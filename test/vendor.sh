@@ -7,30 +7,15 @@
 set -u
 here=$(pwd)
 build=$here/$1
-work=$build/vendor
+folder=$build/vendor
 version=$2
-number=0
-failed=0
-rm -rf "$work"
-mkdir -p "$work/one"
-cp "$build/single/redlock_all.c" "$build/single/redlock.h" "$work/one"
-
-# check NAME COMMAND ... - ok if it succeeds; what it prints is shown if not
-check() {
-    number=$((number + 1))
-    title=$1
-    shift
-    if "$@" >"$work/log" 2>&1; then
-        echo "ok $number - $title"
-    else
-        echo "not ok $number - $title"
-        sed 's/^/# /' "$work/log" | tail -n 20
-        failed=1
-    fi
-}
+. test/tap.sh
+rm -rf "$folder"
+mkdir -p "$folder/one"
+cp "$build/single/redlock_all.c" "$build/single/redlock.h" "$folder/one"
 
 # A consumer: exit status 0 if the library that it was linked with is of this version and works at all.
-cat >"$work/app.c" <<'END'
+cat >"$folder/app.c" <<'END'
 #include <redlock.h>
 int main(void)
 {
@@ -50,7 +35,7 @@ END
 
 # ---- The single file ----
 
-cd "$work/one" || exit 1
+cd "$folder/one" || exit 1
 for compiler in gcc clang; do
     for std in c99 c11 gnu17 c2x; do
         check "$compiler -std=$std" $compiler -std=$std -O2 -Wall -Wextra -Wpedantic -Werror -c redlock_all.c -o one.o
@@ -63,7 +48,7 @@ for std in c++11 c++17 c++20; do
     check "as $std" g++ -std=$std -x c++ -Wall -Wextra -c redlock_all.c -o one.o
     check "as $std, clang" clang++ -std=$std -x c++ -Wall -Wextra -Wno-deprecated -c redlock_all.c -o one.o
 done
-check "with app.c" gcc -std=c99 -I. "$work/app.c" redlock_all.c -o app
+check "with app.c" gcc -std=c99 -I. "$folder/app.c" redlock_all.c -o app
 check "and it runs" ./app
 exported() { # names of ours alone
     gcc -c redlock_all.c -o one.o && ! nm -g --defined-only one.o | awk '{ print $3 }' | grep -v '^redlock_\|^resp_'
@@ -102,70 +87,77 @@ cd "$here" || exit 1
 # ---- The tarball ----
 
 again() {
-    cp "$build/redlock-$version.tar.gz" "$work/first.tar.gz" && ${MAKE:-make} -s dist B="$1" &&
-        cmp "$work/first.tar.gz" "$1/redlock-$version.tar.gz"
+    cp "$build/redlock-$version.tar.gz" "$folder/first.tar.gz" && ${MAKE:-make} -s dist B="$1" &&
+        cmp "$folder/first.tar.gz" "$1/redlock-$version.tar.gz"
 }
-check "the tarball comes out the same, byte for byte" again "$(mktemp -d "$work/XXXXXX")"
-tar -C "$work" -xzf "$build/redlock-$version.tar.gz"
-source=$work/redlock-$version
+check "the tarball comes out the same, byte for byte" again "$(mktemp -d "$folder/XXXXXX")"
+tar -C "$folder" -xzf "$build/redlock-$version.tar.gz"
+source=$folder/redlock-$version
 check "its Makefile builds" ${MAKE:-make} -s -C "$source" B=out
-check "and installs" ${MAKE:-make} -s -C "$source" B=out install PREFIX="$work/prefix"
+check "and installs" ${MAKE:-make} -s -C "$source" B=out install PREFIX="$folder/prefix"
 package() {
-    PKG_CONFIG_PATH=$1 gcc "$work/app.c" $(PKG_CONFIG_PATH=$1 pkg-config --cflags --libs redlock) -o "$work/app" &&
-        LD_LIBRARY_PATH=$2 "$work/app" && readelf -d "$work/app" | grep -q 'libredlock.so.0'
+    PKG_CONFIG_PATH=$1 gcc "$folder/app.c" $(PKG_CONFIG_PATH=$1 pkg-config --cflags --libs redlock) -o "$folder/app" &&
+        LD_LIBRARY_PATH=$2 "$folder/app" && readelf -d "$folder/app" | grep -q 'libredlock.so.0'
 }
-check "found with pkg-config, linked with the shared library" package "$work/prefix/lib/pkgconfig" "$work/prefix/lib"
+check "found with pkg-config, linked with the shared library" package "$folder/prefix/lib/pkgconfig" "$folder/prefix/lib"
 archive() {
-    gcc "$work/app.c" -I"$work/prefix/include/redlock" "$work/prefix/lib/libredlock.a" -pthread -o "$work/app" && "$work/app"
+    gcc "$folder/app.c" -I"$folder/prefix/include/redlock" "$folder/prefix/lib/libredlock.a" -pthread -o "$folder/app" && "$folder/app"
 }
 check "and with the static one" archive
+program() { # asks a node that is not there; its man page says the same version; bash completes its verbs
+    "$folder/prefix/bin/redlock" version | grep -qx "redlock $version" &&
+        grep -q "\"redlock $version\"" "$folder/prefix/share/man/man1/redlock.1" || return 1
+    "$folder/prefix/bin/redlock" status -N 127.0.0.1:1 name
+    [ $? -eq 69 ] && PATH=$folder/prefix/bin:$PATH bash -c '. "$1"; COMP_WORDS=(redlock ru) COMP_CWORD=1
+        _redlock redlock ru redlock && [ "${COMPREPLY[*]}" = run ]' - "$folder/prefix/share/bash-completion/completions/redlock"
+}
+check "the program, its man page, its completion" program
 
 # ---- CMake ----
 
 # cmake_with NAME LINE [OPTION ...]
 cmake_with() {
-    mkdir -p "$work/$1"
+    mkdir -p "$folder/$1"
     printf 'cmake_minimum_required(VERSION 3.14)\nproject(app C)\n%s\nadd_executable(app %s)\ntarget_link_libraries(app redlock::redlock)\n' \
-        "$2" "$work/app.c" >"$work/$1/CMakeLists.txt"
-    folder=$work/$1
+        "$2" "$folder/app.c" >"$folder/$1/CMakeLists.txt"
+    consumer=$folder/$1
     shift 2
-    cmake -S "$folder" -B "$folder/out" "$@" && cmake --build "$folder/out" && "$folder/out/app"
+    cmake -S "$consumer" -B "$consumer/out" "$@" && cmake --build "$consumer/out" && "$consumer/out/app"
 }
 check "CMake: add_subdirectory" cmake_with add "add_subdirectory($source redlock)"
 check "CMake: FetchContent" cmake_with fetch "include(FetchContent)
 FetchContent_Declare(redlock URL file://$build/redlock-$version.tar.gz)
 FetchContent_MakeAvailable(redlock)"
 cmake_install() {
-    cmake -S "$source" -B "$work/cmake" -DCMAKE_INSTALL_PREFIX="$work/cmake-prefix" && cmake --build "$work/cmake" &&
-        cmake --install "$work/cmake"
+    cmake -S "$source" -B "$folder/cmake" -DCMAKE_INSTALL_PREFIX="$folder/cmake-prefix" && cmake --build "$folder/cmake" &&
+        cmake --install "$folder/cmake"
 }
 check "CMake: install" cmake_install
-check "CMake: find_package" cmake_with find "find_package(redlock ${version%.*} REQUIRED)" -DCMAKE_PREFIX_PATH="$work/cmake-prefix"
+check "CMake: find_package" cmake_with find "find_package(redlock ${version%.*} REQUIRED)" -DCMAKE_PREFIX_PATH="$folder/cmake-prefix"
 cross() {
-    cmake -S "$source" -B "$work/shared" -DBUILD_SHARED_LIBS=ON && cmake --build "$work/shared" &&
-        readelf -d "$work/shared/libredlock.so" | grep -q 'libredlock.so.0'
+    cmake -S "$source" -B "$folder/shared" -DBUILD_SHARED_LIBS=ON && cmake --build "$folder/shared" &&
+        readelf -d "$folder/shared/libredlock.so" | grep -q 'libredlock.so.0'
 }
 check "CMake: a shared library with a soname" cross
 
 # ---- Meson ----
 
-mkdir -p "$work/meson/subprojects"
-cp -R "$source" "$work/meson/subprojects/redlock"
-cp "$work/app.c" "$work/meson"
-cat >"$work/meson/meson.build" <<'END'
+mkdir -p "$folder/meson/subprojects"
+cp -R "$source" "$folder/meson/subprojects/redlock"
+cp "$folder/app.c" "$folder/meson"
+cat >"$folder/meson/meson.build" <<'END'
 project('app', 'c')
 executable('app', 'app.c', dependencies: dependency('redlock', fallback: ['redlock', 'redlock_dep']))
 END
 meson_build() {
-    meson setup "$work/meson/out" "$work/meson" --wrap-mode=nodownload && meson compile -C "$work/meson/out" &&
-        "$work/meson/out/app"
+    meson setup "$folder/meson/out" "$folder/meson" --wrap-mode=nodownload && meson compile -C "$folder/meson/out" &&
+        "$folder/meson/out/app"
 }
 check "Meson: a subproject" meson_build
 check "Meson: of the same version" grep -q "version: '$version'" meson.build
 meson_install() {
-    meson setup "$work/meson-own" "$source" --prefix="$work/meson-prefix" --libdir=lib && meson install -C "$work/meson-own"
+    meson setup "$folder/meson-own" "$source" --prefix="$folder/meson-prefix" --libdir=lib && meson install -C "$folder/meson-own"
 }
 check "Meson: install" meson_install
-check "Meson: found with pkg-config" package "$work/meson-prefix/lib/pkgconfig" "$work/meson-prefix/lib"
-echo "1..$number"
-exit $failed
+check "Meson: found with pkg-config" package "$folder/meson-prefix/lib/pkgconfig" "$folder/meson-prefix/lib"
+done_testing

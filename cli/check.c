@@ -1,0 +1,485 @@
+/* check.c - redlock check: asks all nodes at the same time, in the same order, for all that can be known. A
+   node that hangs, dies or denies is asked no more, or for less; each wait is bounded.
+
+   SPDX-FileCopyrightText: the redlock authors
+   SPDX-License-Identifier: MIT */
+#include "check.h"
+#include "talk.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+struct exam exams[REDLOCK_NODES_MAX];
+static struct talk talks[REDLOCK_NODES_MAX];
+/* A key for each node, and one that is tried on all: who has it already is listed twice. */
+static char keys[REDLOCK_NODES_MAX + 1][REDLOCK_KEY_MAX + 1];
+
+const char *const setting_names[SETTINGS] = {"appendfsync", "no-appendfsync-on-rewrite", "save",
+                                             "min-replicas-to-write", "timeout"};
+
+enum {
+    WORDS = 8,
+    PATIENCE = 4, /* times the node's timeout */
+    READINGS = 20,
+    STAGE_US = 5000000 /* of something that is done many times: then it was enough */
+};
+
+static const char release_script[] =
+    "if redis.call('get',KEYS[1])==ARGV[1]then return redis.call('del',KEYS[1])end return 0";
+static const char extend_script[] =
+    "if redis.call('get',KEYS[1])==ARGV[1]then return redis.call('pexpire',KEYS[1],ARGV[2])end "
+    "return 0";
+static const char token[] = "redlock check", wrong_token[] = "of another";
+/* The life of our keys, should we be killed: no slow node may make those on the others end before. */
+static long probe_ms;
+static char probe_text[24];
+static uint64_t keys_end_us;
+
+/* ---- Asking ---- */
+
+/* In a question: the node's own key. */
+static const char own_key[] = "";
+
+/* Errors after which there is no use in talking on. */
+static int ends_all(const struct talk *talk)
+{
+    return talk_is_error(talk, "NOAUTH") || talk_is_error(talk, "DENIED") ||
+           talk_is_error(talk, "ERR max number of clients");
+}
+
+/* Asks all nodes, words up to a NULL. The answers are in the talks, and the errors in the exams. A node
+   that has said hello in time has as long then as the library gives it before it dials anew. */
+static void ask(enum question question, const char *first, ...)
+{
+    const char *word[WORDS] = {NULL}, *next;
+    unsigned i, w, words = 0;
+    va_list more;
+
+    va_start(more, first);
+    for (next = first; next != NULL && words < WORDS; next = va_arg(more, const char *))
+        word[words++] = next;
+    va_end(more);
+    for (i = 0; i < target_count; i++) {
+        const char *own[WORDS];
+        for (w = 0; w < words; w++)
+            own[w] = word[w] == own_key ? keys[i] : word[w];
+        talk_send(&talks[i], words, own);
+    }
+    talks_wait(talks, target_count,
+               (uint32_t)options.node_timeout_ms * (question == ASK_HELLO ? 1 : PATIENCE));
+    for (i = 0; i < target_count; i++) {
+        char *refusal = exams[i].refusal[question];
+        if (talks[i].items == 0)
+            continue;
+        if (!talk_is_error(&talks[i], ""))
+            exams[i].answered |= 1U << question;
+        else if (refusal[0] == '\0')
+            snprintf(refusal, sizeof exams[i].refusal[0], "%s", talks[i].item[0].text);
+        if (ends_all(&talks[i]))
+            talk_hang_up(&talks[i], talks[i].item[0].text);
+    }
+}
+
+/* What node i has answered, if it has, and no error. */
+static const struct talk_item *answer_of(unsigned i)
+{
+    return talks[i].items > 0 && !talk_is_error(&talks[i], "") ? talks[i].item : NULL;
+}
+
+static int is_integer(unsigned i, long long least, long long most)
+{
+    const struct talk_item *answer = answer_of(i);
+
+    return answer != NULL && answer->kind == RESP_INTEGER && answer->integer >= least &&
+           answer->integer <= most;
+}
+
+static int is_kind(unsigned i, enum resp_kind kind)
+{
+    return answer_of(i) != NULL && answer_of(i)->kind == kind;
+}
+
+/* ---- What it is ---- */
+
+/* The value that follows this name in the answer, a map or a flat list. */
+static void take_pair(unsigned i, const char *name, char *value, size_t room)
+{
+    const struct talk_item *item = talks[i].item;
+    unsigned n;
+
+    for (n = 1; n + 1 < talks[i].items; n++)
+        if (item[n].depth == 1 && strcmp(item[n].text, name) == 0) {
+            snprintf(value, room, "%s", item[n + 1].text);
+            return;
+        }
+}
+
+static void ask_hello(void)
+{
+    unsigned i;
+
+    ask(ASK_HELLO, "HELLO", "2", NULL);
+    for (i = 0; i < target_count; i++) {
+        struct exam *exam = &exams[i];
+        if (answer_of(i) == NULL)
+            continue;
+        take_pair(i, "server", exam->server, sizeof exam->server);
+        take_pair(i, "version", exam->version, sizeof exam->version);
+        take_pair(i, "mode", exam->mode, sizeof exam->mode);
+        take_pair(i, "role", exam->role, sizeof exam->role);
+    }
+}
+
+static long long delayed_fsyncs(const char *info)
+{
+    char value[24] = "0";
+
+    talk_field(info, "aof_delayed_fsync", value, sizeof value);
+    return count_of(value);
+}
+
+static void ask_info(void)
+{
+    unsigned i;
+
+    ask(ASK_INFO, "INFO", NULL);
+    for (i = 0; i < target_count; i++) {
+        struct exam *exam = &exams[i];
+        if (!is_kind(i, RESP_STRING))
+            continue;
+        exam->info = strdup(answer_of(i)->text);
+        if (exam->info == NULL)
+            die(EXIT_SYSTEM, "no memory");
+        exam->delayed_fsyncs = -delayed_fsyncs(exam->info);
+        if (exam->version[0] == '\0') {
+            talk_field(exam->info, "redis_version", exam->version, sizeof exam->version);
+            talk_field(exam->info, "redis_mode", exam->mode, sizeof exam->mode);
+            talk_field(exam->info, "role", exam->role, sizeof exam->role);
+        }
+    }
+    ask(ASK_INFO, "INFO", "commandstats", NULL);
+    for (i = 0; i < target_count; i++)
+        if (is_kind(i, RESP_STRING))
+            exams[i].stats = strdup(answer_of(i)->text);
+}
+
+static void ask_info_again(void)
+{
+    unsigned i;
+
+    ask(ASK_INFO, "INFO", "persistence", NULL);
+    for (i = 0; i < target_count; i++)
+        exams[i].delayed_fsyncs = is_kind(i, RESP_STRING)
+                                      ? exams[i].delayed_fsyncs + delayed_fsyncs(answer_of(i)->text)
+                                      : 0;
+}
+
+static void ask_settings(void)
+{
+    unsigned i, n;
+
+    for (n = 0; n < SETTINGS; n++) {
+        ask(ASK_CONFIG, "CONFIG", "GET", setting_names[n], NULL);
+        for (i = 0; i < target_count; i++)
+            if (answer_of(i) != NULL && talks[i].items == 3) {
+                snprintf(exams[i].setting[n], sizeof exams[i].setting[n], "%s",
+                         talks[i].item[2].text);
+                exams[i].settings |= 1U << n;
+            }
+    }
+}
+
+/* The best of several readings of their clocks: that with the shortest way. */
+static void read_clocks(unsigned which)
+{
+    const struct redlock_io *io = redlock_posix();
+    uint64_t start_us = now_us();
+    unsigned i, round;
+
+    for (round = 0; round < READINGS && now_us() - start_us < STAGE_US; round++) {
+        long long wall_us;
+        ask(ASK_TIME, "TIME", NULL);
+        wall_us = (long long)io->wall_us(NULL) - (long long)now_us();
+        for (i = 0; i < target_count; i++) {
+            struct reading *best = &exams[i].clock[which];
+            const struct talk *talk = &talks[i];
+            if (answer_of(i) == NULL || talk->items != 3 ||
+                (best->at_us != 0 && best->rtt_us <= talk->rtt_us))
+                continue;
+            best->rtt_us = talk->rtt_us;
+            best->at_us = talk->sent_us + talk->rtt_us / 2;
+            best->ahead_us = count_of(talk->item[1].text) * 1000000 + count_of(talk->item[2].text) -
+                             (long long)best->at_us;
+            best->ahead_wall_us = best->ahead_us - wall_us;
+        }
+    }
+}
+
+/* ---- What a lock needs ---- */
+
+static void draw_keys(void)
+{
+    uint8_t random[16];
+    char name[48] = "check:";
+    unsigned i, n;
+
+    probe_ms = 6 * PATIENCE * options.node_timeout_ms; /* 6 questions */
+    probe_ms = probe_ms > 2000 ? probe_ms : 2000;
+    snprintf(probe_text, sizeof probe_text, "%ld", probe_ms);
+    for (i = 0; i <= target_count; i++) {
+        if (redlock_posix()->entropy(NULL, random, sizeof random) != 0)
+            die(EXIT_SYSTEM, "no random bytes");
+        for (n = 0; n < sizeof random; n++)
+            sprintf(name + 6 + 2 * n, "%02x", random[n]);
+        key_of(keys[i], name);
+    }
+}
+
+/* A key that nobody has is set on all nodes at once: where it is there already, it came by another address. */
+static void look_for_twins(void)
+{
+    const char *shared = keys[target_count];
+    unsigned i;
+
+    ask(ASK_SET, "SET", shared, token, "NX", "PX", probe_text, NULL);
+    for (i = 0; i < target_count; i++) {
+        exams[i].twin = is_kind(i, RESP_NIL);
+        exams[i].accepts = is_kind(i, RESP_STATUS);
+    }
+    ask(ASK_EVAL, "EVAL", release_script, "1", shared, token, NULL);
+}
+
+/* The answer of each node is what a lock needs, or that is its problem. After keys_end_us nothing is proven: a
+   key may have ended while we, or another node, slept. */
+static void must_be(const char *what, int (*is)(unsigned i))
+{
+    int late = now_us() >= keys_end_us;
+    unsigned i;
+
+    for (i = 0; i < target_count; i++) {
+        struct exam *exam = &exams[i];
+        if (exam->problem[0] != '\0' || talks[i].items == 0 || is(i) ||
+            (late && answer_of(i) != NULL))
+            continue;
+        exam->lies = answer_of(i) != NULL;
+        snprintf(exam->problem, sizeof exam->problem, "%s: %s", what,
+                 exam->lies ? "not what was asked for" : talks[i].item[0].text);
+    }
+}
+
+static int is_ok(unsigned i)
+{
+    return is_kind(i, RESP_STATUS);
+}
+
+static int is_nil(unsigned i)
+{
+    return is_kind(i, RESP_NIL);
+}
+
+static int is_0(unsigned i)
+{
+    return is_integer(i, 0, 0);
+}
+
+static int is_1(unsigned i)
+{
+    return is_integer(i, 1, 1);
+}
+
+/* It may not be permitted: a lock does without. */
+static int is_left(unsigned i)
+{
+    return answer_of(i) == NULL || is_integer(i, 1, probe_ms);
+}
+
+static void try_a_lock(void)
+{
+    keys_end_us = now_us() + (uint64_t)probe_ms * 1000;
+    ask(ASK_SET, "SET", own_key, token, "NX", "PX", probe_text, NULL);
+    must_be("SET NX PX", is_ok);
+    ask(ASK_SET, "SET", own_key, wrong_token, "NX", "PX", probe_text, NULL);
+    must_be("SET NX PX of what is held", is_nil);
+    ask(ASK_PTTL, "PTTL", own_key, NULL);
+    must_be("PTTL", is_left);
+    ask(ASK_EVAL, "EVAL", extend_script, "1", own_key, token, probe_text, NULL);
+    must_be("extension", is_1);
+    ask(ASK_EVAL, "EVAL", release_script, "1", own_key, wrong_token, NULL);
+    must_be("release by another", is_0);
+    ask(ASK_EVAL, "EVAL", release_script, "1", own_key, token, NULL);
+    must_be("release", is_1);
+}
+
+static void sleep_until(uint64_t until_us)
+{
+    uint64_t now = now_us(), left_us = until_us > now ? until_us - now : 0;
+    struct timespec time = {(time_t)(left_us / 1000000), (long)(left_us % 1000000) * 1000};
+
+    nanosleep(&time, NULL);
+}
+
+/* When a key of EXPIRY_MS ends, by our clock; three times as long is late enough. */
+static void watch_expiry(void)
+{
+    uint64_t start_us = now_us();
+    int watching = 1;
+    unsigned i;
+
+    ask(ASK_SET, "SET", own_key, token, "PX", "300", NULL);
+    for (i = 0; i < target_count; i++)
+        if (is_kind(i, RESP_STATUS)) {
+            exams[i].born_us = talks[i].sent_us;
+            exams[i].set_us = talks[i].sent_us + talks[i].rtt_us;
+        }
+    while (watching && now_us() - start_us < EXPIRY_MS * 3000) {
+        ask(ASK_GET, "GET", own_key, NULL);
+        watching = 0;
+        for (i = 0; i < target_count; i++) {
+            struct exam *exam = &exams[i];
+            if (exam->born_us == 0 || exam->gone_us != 0 || answer_of(i) == NULL)
+                continue;
+            if (is_kind(i, RESP_NIL))
+                exam->gone_us = talks[i].sent_us + talks[i].rtt_us;
+            else
+                exam->alive_us = talks[i].sent_us;
+            watching |= exam->gone_us == 0;
+        }
+        sleep_until(now_us() + 5000);
+    }
+}
+
+static int shorter(const void *a, const void *b)
+{
+    uint32_t left = *(const uint32_t *)a, right = *(const uint32_t *)b;
+
+    return left < right ? -1 : left > right;
+}
+
+static void measure_latency(void)
+{
+    uint64_t start_us = now_us();
+    unsigned i, round;
+
+    for (round = 0; round < ROUNDS && now_us() - start_us < STAGE_US; round++) {
+        ask(ASK_SET, "SET", own_key, token, "PX", probe_text, NULL);
+        for (i = 0; i < target_count; i++)
+            if (is_ok(i))
+                exams[i].rtt_us[exams[i].rtts++] = (uint32_t)talks[i].rtt_us;
+    }
+    for (i = 0; i < target_count; i++)
+        qsort(exams[i].rtt_us, exams[i].rtts, sizeof(uint32_t), shorter);
+    ask(ASK_EVAL, "EVAL", release_script, "1", own_key, token, NULL);
+}
+
+/* ---- The verb ---- */
+
+/* Says something now and then: a server may close connections that don't. */
+static void wait_until(uint64_t until_us)
+{
+    uint64_t now;
+
+    while ((now = now_us()) < until_us) {
+        sleep_until(now + 500000 < until_us ? now + 500000 : until_us);
+        ask(ASK_TIME, "TIME", NULL);
+    }
+}
+
+static void examine(void)
+{
+    uint64_t start_us;
+    unsigned i;
+
+    talks_open(talks, target_count, (uint32_t)options.node_timeout_ms);
+    ask_hello();
+    start_us = now_us();
+    read_clocks(0);
+    ask_info(); /* before the probe, which would be seen in it */
+    if (!options.read_only) {
+        look_for_twins();
+        try_a_lock();
+        watch_expiry();
+        measure_latency();
+    }
+    ask_settings();
+    if (options.clock_window_ms > 0) {
+        wait_until(start_us + (uint64_t)options.clock_window_ms * 1000);
+        read_clocks(1);
+    }
+    ask_info_again();
+    talks_close(talks, target_count);
+    for (i = 0; i < target_count; i++) {
+        memcpy(exams[i].trouble, talks[i].node.trouble, sizeof exams[i].trouble);
+        exams[i].refused = talks[i].refused;
+    }
+}
+
+/* Appends to a name, which has room. */
+static void append(char *name, const char *mark, unsigned long number)
+{
+    sprintf(name + strlen(name), "%s%lu", mark, number);
+}
+
+/* Each by another name: monitoring can't have one series twice. */
+static void name_nodes(void)
+{
+    unsigned i, n;
+
+    for (i = 0; i < target_count; i++) {
+        const struct redlock_url *url = &targets[i].url;
+        exams[i].target = &targets[i];
+        strcpy(exams[i].name, url->address);
+        if (url->database != 0)
+            append(exams[i].name, "/", url->database);
+        for (n = 0; n < i && strcmp(exams[n].name, exams[i].name) != 0; n++)
+            continue;
+        if (n < i)
+            append(exams[i].name, "#", i + 1);
+    }
+}
+
+static struct verdict_of_all sum_up(void)
+{
+    struct verdict_of_all all = {0, 0};
+    enum verdict worst_of_all = PASS;
+    unsigned i, n;
+
+    for (i = 0; i < target_count; i++) {
+        enum verdict worst = PASS;
+        for (n = 0; n < CHECKS; n++)
+            if (exams[i].finding[n].verdict > worst)
+                worst = exams[i].finding[n].verdict;
+        all.usable += worst < FAIL;
+        worst_of_all = worst > worst_of_all ? worst : worst_of_all;
+    }
+    if (worst_of_all == UNSAFE || all.usable < target_count / 2 + 1 ||
+        (options.strict && worst_of_all >= WARN))
+        all.status = EXIT_CRITICAL;
+    else if (worst_of_all >= WARN)
+        all.status = EXIT_WARNING;
+    return all;
+}
+
+int verb_check(int count, char **words)
+{
+    struct verdict_of_all all;
+
+    (void)words;
+    if (count != 0)
+        die(EXIT_USAGE, "check: no words, but options");
+    if (options.json + options.nagios + options.prometheus > 1)
+        die(EXIT_USAGE, "check: one of --json, --nagios, --prometheus");
+    if (options.ttl_ms < 0)
+        options.ttl_ms = 30000;
+    nodes_read();
+    name_nodes();
+    draw_keys();
+    examine();
+    judge_all();
+    all = sum_up();
+    report(&all);
+    if (fflush(stdout) != 0 || ferror(stdout))
+        die(EXIT_SYSTEM, "can't write the result");
+    return all.status;
+}

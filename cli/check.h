@@ -1,0 +1,115 @@
+/* check.h - redlock check: what is learnt of each node (check.c), what is wrong with it (judge.c), and how
+   that is said (report.c).
+
+   SPDX-FileCopyrightText: the redlock authors
+   SPDX-License-Identifier: MIT */
+#ifndef CHECK_H
+#define CHECK_H
+
+#include "cli.h"
+
+/* What a node is asked; each may be denied, and what needs it is skipped then. Names are in judge.c. */
+enum question {
+    ASK_HELLO,
+    ASK_TIME,
+    ASK_SET,
+    ASK_GET,
+    ASK_PTTL,
+    ASK_EVAL,
+    ASK_INFO,
+    ASK_CONFIG,
+    QUESTIONS
+};
+
+/* Settings that INFO does not tell. */
+enum setting {
+    SETTING_FSYNC,
+    SETTING_NO_FSYNC,
+    SETTING_SAVE,
+    SETTING_REPLICAS,
+    SETTING_TIMEOUT,
+    SETTINGS
+};
+extern const char *const setting_names[SETTINGS]; /* in check.c */
+
+/* A finding's verdict; the larger the worse. */
+enum verdict {
+    SKIPPED = -1,
+    PASS,
+    WARN,
+    FAIL,  /* it refuses, or is away: costs availability only */
+    UNSAFE /* it votes, but its vote may be false: one can be enough for two holders */
+};
+
+struct finding {
+    enum verdict verdict;
+    char value[200]; /* what was seen */
+};
+
+/* Its wall clock: the best of several readings. */
+struct reading {
+    uint64_t at_us, rtt_us;  /* by our monotonic clock; at_us 0: none */
+    long long ahead_us;      /* of our monotonic clock, */
+    long long ahead_wall_us; /* of our wall clock; both within rtt_us / 2 */
+};
+
+enum { CHECKS = 25, ROUNDS = 100 };
+
+/* What was learnt of one node, and found. */
+struct exam {
+    const struct target *target;
+    char name[REDLOCK_URL_MAX + 20];       /* address and database, for people */
+    char trouble[REDLOCK_TROUBLE_MAX + 1]; /* why the conversation ended early; "": it did not */
+    const char *refused;                   /* "AUTH", "SELECT": that ended it */
+    unsigned answered;                     /* bit q: question q */
+    char refusal[QUESTIONS][REDLOCK_TROUBLE_MAX + 1]; /* the first error; "": none */
+
+    char server[16], version[24], mode[16], role[16]; /* HELLO, or else INFO; "": not known */
+    char *info, *stats;                               /* INFO, INFO commandstats; or NULL */
+    long long delayed_fsyncs;                         /* more of them while we looked */
+    char setting[SETTINGS][64];
+    unsigned settings; /* bit s: setting s is known */
+
+    int twin;                               /* the key that was set on all was there already */
+    int accepts;                            /* it has taken a SET */
+    char problem[REDLOCK_TROUBLE_MAX + 40]; /* the first thing that a lock needs and that failed */
+    int lies;                               /* and that was a false yes */
+    /* Of a key of EXPIRY_MS: its SET sent and answered; the last GET that found it, sent; the first that did
+       not, answered. 0: never. */
+    uint64_t born_us, set_us, alive_us, gone_us;
+    uint32_t rtt_us[ROUNDS]; /* of SETs, the shortest first */
+    unsigned rtts;
+    struct reading clock[2]; /* at both ends of the window */
+
+    struct finding finding[CHECKS];
+};
+enum { EXPIRY_MS = 300 };
+
+extern struct exam exams[REDLOCK_NODES_MAX]; /* of the targets; in check.c */
+
+/* Judges all nodes, one after the other: then exams[].finding tells. The first check is about their number:
+   the same finding on all. */
+void judge_all(void);
+
+struct check {
+    const char *name;
+    void (*judge)(struct finding *finding, const struct exam *exam);
+    const char *why, *fix; /* why it matters for locks; what to do about it */
+};
+extern const struct check checks[CHECKS]; /* in judge.c. People count from 1 */
+
+/* What it comes to. */
+struct verdict_of_all {
+    unsigned usable; /* nodes without a failure */
+    int status;      /* 0, EXIT_WARNING, EXIT_CRITICAL */
+};
+
+/* The number that a text begins with, as far as it can be computed with: 0 to 4 * 10^12. In judge.c. */
+long long count_of(const char *text);
+/* Microseconds that `percent` of the SETs took at most; 0: there were none. In judge.c. */
+uint32_t percentile(const struct exam *exam, unsigned percent);
+
+/* Says it in the form that the options ask for. */
+void report(const struct verdict_of_all *all);
+
+#endif

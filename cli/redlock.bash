@@ -1,0 +1,38 @@
+# redlock.bash - completion for bash: verbs, and the options of each, as the program itself lists them
+# (redlock help --options [VERB]; those that take a word end with "=").
+#
+# SPDX-FileCopyrightText: the redlock authors
+# SPDX-License-Identifier: MIT
+_redlock()
+{
+    local program=$1 word=$2 before=$3 verb=${COMP_WORDS[1]} options i
+    COMPREPLY=()
+    if [ "$COMP_CWORD" -eq 1 ]; then
+        mapfile -t COMPREPLY < <(compgen -W "$("$program" help --options 2>/dev/null)" -- "$word")
+        return
+    fi
+    options=$("$program" help --options "$verb" 2>/dev/null) || return
+    if [ "$verb" = run ]; then # NAME, and then a command with options of its own
+        for ((i = 2; i < COMP_CWORD; i++)); do
+            if [[ ${COMP_WORDS[i]} != -* ]]; then
+                if ((i + 1 == COMP_CWORD)); then
+                    mapfile -t COMPREPLY < <(compgen -c -- "$word")
+                else
+                    mapfile -t COMPREPLY < <(compgen -f -- "$word")
+                fi
+                return
+            fi
+            [[ $'\n'$options$'\n' == *$'\n'"${COMP_WORDS[i]}="$'\n'* ]] && ((i++))
+        done
+    fi
+    if [[ $'\n'$options$'\n' == *$'\n'"$before="$'\n'* ]]; then # the word that an option takes
+        case $before in
+            --config | --auth-file) mapfile -t COMPREPLY < <(compgen -f -- "$word") ;;
+            --on-lost) mapfile -t COMPREPLY < <(compgen -W 'term kill none' -- "$word") ;;
+            -s | --signal) mapfile -t COMPREPLY < <(compgen -W 'HUP INT QUIT TERM USR1 USR2 KILL' -- "$word") ;;
+        esac
+        return
+    fi
+    [[ $word == -* ]] && mapfile -t COMPREPLY < <(compgen -W "${options//=/}" -- "$word")
+}
+complete -o filenames -F _redlock redlock

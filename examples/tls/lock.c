@@ -1,0 +1,74 @@
+/* lock.c - acquire, extend and release over TLS, with times.
+   Build: cc -std=c99 lock.c redlock_tls.c redlock.c resp.c net.c -lmbedtls -lmbedx509 -lmbedcrypto -o lock
+   Run: ./lock ca.pem 10.0.0.1:6380 10.0.0.2:6380=redis-2.example ...
+   With a certificate of our own: ./lock ca.pem,client.pem,client.key 10.0.0.1:6380 ...
+
+   SPDX-FileCopyrightText: the redlock authors
+   SPDX-License-Identifier: MIT */
+#include "redlock_tls.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static struct redlock_node nodes[REDLOCK_NODES_MAX];
+static struct redlock client;
+static struct redlock_tls tls;
+
+static uint64_t began_us;
+
+static void report(const char *what, enum redlock_status status)
+{
+    uint64_t now_us = tls.io.now_us(NULL);
+    unsigned i;
+
+    printf("%s: %s, %.1f ms\n", what, redlock_strerror(status), (double)(now_us - began_us) / 1000);
+    for (i = 0; i < REDLOCK_NODES_MAX && nodes[i].address != NULL; i++)
+        if (nodes[i].trouble[0] != '\0')
+            printf("  %s: %s\n", nodes[i].address, nodes[i].trouble);
+    began_us = tls.io.now_us(NULL);
+}
+
+/* Cuts `text` at `mark`. What is behind it, or NULL. */
+static char *split(char *text, char mark)
+{
+    char *rest = text != NULL ? strchr(text, mark) : NULL;
+
+    if (rest != NULL)
+        *rest++ = '\0';
+    return rest;
+}
+
+int main(int argc, char **argv)
+{
+    struct redlock_settings settings = {0};
+    struct redlock_lock lock;
+    enum redlock_status status;
+    char *certificate = argc > 1 ? split(argv[1], ',') : NULL, *key = split(certificate, ',');
+    unsigned count;
+
+    for (count = 0; count + 2 < (unsigned)argc && count < REDLOCK_NODES_MAX; count++) {
+        nodes[count].address = argv[count + 2];
+        nodes[count].user_data = split(argv[count + 2], '=');
+    }
+    if (count == 0 || redlock_tls_init(&tls, argv[1], certificate, key) != 0) {
+        fprintf(stderr, "usage: lock CA.pem[,CERTIFICATE.pem,KEY] ADDRESS:PORT[=NAME] ...\n");
+        return 2;
+    }
+    settings.stall_ms = 5000;
+    settings.node_timeout_ms = 5000; /* the first acquire waits for handshakes */
+    began_us = tls.io.now_us(NULL);
+    status = redlock_init(&client, &tls.io, nodes, count, &settings);
+    if (status == REDLOCK_OK) {
+        redlock_lock_init(&lock, "pump/7", 6, 30000);
+        status = redlock_acquire(&client, &lock, 0);
+    }
+    report("acquire", status);
+    if (status == REDLOCK_OK) {
+        report("extend", redlock_extend(&client, &lock));
+        status = redlock_release(&client, &lock, 5000);
+        report("release", status);
+    }
+    redlock_deinit(&client);
+    redlock_tls_free(&tls);
+    return status != REDLOCK_OK;
+}

@@ -1,0 +1,293 @@
+/* redlock_tls.c - see redlock_tls.h. Link with -lmbedtls -lmbedx509 -lmbedcrypto.
+
+   SPDX-FileCopyrightText: the redlock authors
+   SPDX-License-Identifier: MIT */
+#include "redlock_tls.h"
+
+#include <arpa/inet.h>
+#include <string.h>
+
+#include <mbedtls/error.h>
+#include <mbedtls/net_sockets.h>
+
+static struct redlock_tls_session *tls_of(const struct redlock_node *node)
+{
+    return (struct redlock_tls_session *)node->link;
+}
+
+/* ---- What mbedTLS asks for ------------------------------------------------------------------ */
+
+static int tls_send(void *context, const unsigned char *bytes, size_t size)
+{
+    int moved = redlock_posix()->transmit(NULL, (struct redlock_node *)context, bytes, size);
+
+    return moved > 0    ? moved
+           : moved == 0 ? MBEDTLS_ERR_SSL_WANT_WRITE
+                        : MBEDTLS_ERR_NET_SEND_FAILED;
+}
+
+static int tls_recv(void *context, unsigned char *bytes, size_t size)
+{
+    int moved = redlock_posix()->receive(NULL, (struct redlock_node *)context, bytes, size);
+
+    return moved > 0 ? moved : moved == 0 ? MBEDTLS_ERR_SSL_WANT_READ : MBEDTLS_ERR_SSL_CONN_EOF;
+}
+
+/* The kernel's, not a generator in this process, which would go on alike in a child after fork. */
+static int tls_random(void *context, unsigned char *bytes, size_t size)
+{
+    (void)context;
+    return redlock_posix()->entropy(NULL, bytes, size) == 0 ? 0 : MBEDTLS_ERR_SSL_INTERNAL_ERROR;
+}
+
+/* mbedTLS compares names; of numbers (SAN "IP:10.0.0.1") version 2.28 knows nothing. */
+static int tls_check_number(void *context, mbedtls_x509_crt *certificate, int depth,
+                            uint32_t *flags)
+{
+    const struct redlock_tls_session *s = (const struct redlock_tls_session *)context;
+    const mbedtls_x509_sequence *name = &certificate->subject_alt_names;
+
+    if (depth != 0 || s->ip_size == 0)
+        return 0;
+    for (; name != NULL; name = name->next)
+        if ((name->buf.tag & MBEDTLS_ASN1_TAG_VALUE_MASK) == MBEDTLS_X509_SAN_IP_ADDRESS &&
+            name->buf.len == s->ip_size && memcmp(name->buf.p, s->ip, s->ip_size) == 0)
+            return 0;
+    *flags |= MBEDTLS_X509_BADCERT_CN_MISMATCH;
+    return 0;
+}
+
+/* ---- Sessions ------------------------------------------------------------------------------- */
+
+/* The end of a session, in words. Sockets have said theirs already, and the first trouble stands. */
+static int tls_fail(struct redlock_node *node, int code)
+{
+    struct redlock_tls_session *s = tls_of(node);
+    char why[256];
+
+    s->failed = code;
+    if (code == MBEDTLS_ERR_X509_CERT_VERIFY_FAILED) { /* a line for each thing that is wrong */
+        mbedtls_x509_crt_verify_info(why, sizeof why, "", mbedtls_ssl_get_verify_result(&s->ssl));
+        why[strcspn(why, "\n")] = '\0';
+    } else {
+        mbedtls_strerror(code, why, sizeof why);
+    }
+    redlock_trouble(node, "tls", why);
+    return -1;
+}
+
+static int tls_wants_more(int code)
+{
+    return code == MBEDTLS_ERR_SSL_WANT_READ || code == MBEDTLS_ERR_SSL_WANT_WRITE;
+}
+
+/* Whom the certificate must be for. Numbers are not sent to the server as its name (RFC 6066). */
+static int tls_expect(struct redlock_tls_session *s, const struct redlock_node *node)
+{
+    const char *name = node->user_data != NULL ? (const char *)node->user_data : node->address;
+    char host[256];
+    size_t size = strlen(name);
+
+    if (node->user_data == NULL) { /* "10.0.0.1:6379", "[fe80::1%eth0]:6379" */
+        int v6 = *name == '[';
+        name += v6;
+        size = strcspn(name, v6 ? "%]" : ":");
+    }
+    if (size == 0 || size >= sizeof host)
+        return MBEDTLS_ERR_SSL_BAD_INPUT_DATA;
+    memcpy(host, name, size);
+    host[size] = '\0';
+    s->ip_size = inet_pton(AF_INET, host, s->ip) == 1    ? 4
+                 : inet_pton(AF_INET6, host, s->ip) == 1 ? 16
+                                                         : 0;
+    return s->ip_size > 0 ? 0 : mbedtls_ssl_set_hostname(&s->ssl, host);
+}
+
+static int tls_dial(void *context, struct redlock_node *node)
+{
+    struct redlock_tls *tls = (struct redlock_tls *)context;
+    struct redlock_tls_session *s = tls->sessions;
+    int code;
+
+    if (redlock_posix()->dial(NULL, node) != 0)
+        return -1;
+    while (s->used) /* as many as a client has nodes */
+        s++;
+    memset(s, 0, sizeof *s);
+    s->used = 1;
+    s->handshake = REDLOCK_WRITABLE;
+    s->process = redlock_posix()->process(NULL);
+    node->link = s;
+    mbedtls_ssl_init(&s->ssl);
+    code = mbedtls_ssl_setup(&s->ssl, &tls->config);
+    if (code == 0)
+        code = tls_expect(s, node);
+    if (code != 0) {
+        (void)tls_fail(node, code);
+        tls->io.shut(context, node);
+        return -1;
+    }
+    mbedtls_ssl_set_verify(&s->ssl, tls_check_number, s);
+    mbedtls_ssl_set_bio(&s->ssl, node, tls_send, tls_recv, NULL);
+    return 0;
+}
+
+static int tls_ready(void *context, struct redlock_node *node)
+{
+    struct redlock_tls_session *s = tls_of(node);
+    int code, first = node->trouble[0] == '\0';
+
+    (void)context;
+    if (!s->connected) {
+        int up = redlock_posix()->ready(NULL, node);
+        if (up <= 0)
+            return up;
+        s->connected = 1;
+    }
+    code = mbedtls_ssl_handshake(&s->ssl);
+    if ((code == MBEDTLS_ERR_NET_SEND_FAILED || code == MBEDTLS_ERR_SSL_CONN_EOF) && first) {
+        node->trouble[0] = '\0'; /* "broken pipe" */
+        redlock_trouble(node, "tls",
+                        "hung up in the handshake: no TLS there, or it wants another certificate");
+    }
+    if (code != 0 && !tls_wants_more(code))
+        return tls_fail(node, code);
+    s->handshake = code == MBEDTLS_ERR_SSL_WANT_READ    ? REDLOCK_READABLE
+                   : code == MBEDTLS_ERR_SSL_WANT_WRITE ? REDLOCK_WRITABLE
+                                                        : 0;
+    return code == 0;
+}
+
+/* mbedTLS encrypts what it is given and keeps what the socket did not take; told that this would block, one
+   must come again with the same bytes. By then the library may have more of them: without `offered` mbedTLS
+   would say that it had sent those too, and they would be lost. */
+static int tls_transmit(void *context, struct redlock_node *node, const void *bytes, size_t size)
+{
+    struct redlock_tls_session *s = tls_of(node);
+    int code;
+
+    (void)context;
+    if (s->failed != 0)
+        return tls_fail(node, s->failed);
+    if (s->offered > 0)
+        size = s->offered;
+    code = mbedtls_ssl_write(&s->ssl, (const unsigned char *)bytes, size);
+    s->offered = tls_wants_more(code) ? size : 0;
+    if (tls_wants_more(code))
+        return 0;
+    return code >= 0 ? code : tls_fail(node, code);
+}
+
+/* One read gives bytes of one record at most: fewer than `size` are not all, as they are with a socket. */
+static int tls_receive(void *context, struct redlock_node *node, void *bytes, size_t size)
+{
+    struct redlock_tls_session *s = tls_of(node);
+    size_t got = 0;
+    int code;
+
+    (void)context;
+    while (s->failed == 0 && got < size) {
+        code = mbedtls_ssl_read(&s->ssl, (unsigned char *)bytes + got, size - got);
+        if (tls_wants_more(code))
+            return (int)got;
+        if (code > 0)
+            got += (size_t)code;
+        else
+            s->failed = code != 0 ? code : MBEDTLS_ERR_SSL_CONN_EOF;
+    }
+    return got > 0 ? (int)got
+                   : tls_fail(node, s->failed); /* what came before the end comes first */
+}
+
+/* A child process that lets go of its parent's client must not end the parent's session. */
+static void tls_shut(void *context, struct redlock_node *node)
+{
+    struct redlock_tls_session *s = tls_of(node);
+
+    (void)context;
+    if (s->handshake == 0 && s->failed == 0 && s->process == redlock_posix()->process(NULL))
+        (void)mbedtls_ssl_close_notify(&s->ssl); /* if there is room for it: not waited for */
+    mbedtls_ssl_free(&s->ssl);
+    s->used = 0;
+    node->link = NULL;
+    redlock_posix()->shut(NULL, node);
+}
+
+/* ---- Waiting -------------------------------------------------------------------------------- */
+
+unsigned redlock_tls_interest(const struct redlock_node *node, unsigned interest)
+{
+    return interest != 0 && tls_of(node)->handshake != 0 ? tls_of(node)->handshake : interest;
+}
+
+int redlock_tls_pending(const struct redlock_node *node)
+{
+    const struct redlock_tls_session *s = tls_of(node);
+
+    return s != NULL && s->handshake == 0 &&
+           (s->failed != 0 || mbedtls_ssl_check_pending(&s->ssl) != 0);
+}
+
+static void tls_wait(void *context, struct redlock_node *nodes, unsigned count, uint64_t timeout_us,
+                     uint8_t *events)
+{
+    unsigned i;
+
+    (void)context;
+    for (i = 0; i < count; i++) {
+        events[i] = (uint8_t)redlock_tls_interest(&nodes[i], events[i]);
+        if (redlock_tls_pending(&nodes[i]))
+            timeout_us = 0;
+    }
+    redlock_posix()->wait(NULL, nodes, count, timeout_us, events);
+    for (i = 0; i < count; i++)
+        if (redlock_tls_pending(&nodes[i]))
+            events[i] |= REDLOCK_READABLE;
+}
+
+/* ---- Set up --------------------------------------------------------------------------------- */
+
+int redlock_tls_init(struct redlock_tls *tls, const char *authorities_file,
+                     const char *certificate_file, const char *key_file)
+{
+    int code;
+
+    memset(tls, 0, sizeof *tls);
+    mbedtls_ssl_config_init(&tls->config);
+    mbedtls_x509_crt_init(&tls->authorities);
+    mbedtls_x509_crt_init(&tls->certificate);
+    mbedtls_pk_init(&tls->key);
+    tls->io = *redlock_posix();
+    tls->io.dial = tls_dial;
+    tls->io.ready = tls_ready;
+    tls->io.transmit = tls_transmit;
+    tls->io.receive = tls_receive;
+    tls->io.shut = tls_shut;
+    tls->io.wait = tls_wait;
+    tls->io.context = tls;
+
+    code = mbedtls_ssl_config_defaults(&tls->config, MBEDTLS_SSL_IS_CLIENT,
+                                       MBEDTLS_SSL_TRANSPORT_STREAM, MBEDTLS_SSL_PRESET_DEFAULT);
+    if (code == 0) /* without files, on firmware: mbedtls_x509_crt_parse and mbedtls_pk_parse_key */
+        code = mbedtls_x509_crt_parse_file(&tls->authorities, authorities_file);
+    if (code == 0 && certificate_file != NULL)
+        code = mbedtls_x509_crt_parse_file(&tls->certificate, certificate_file);
+    if (code == 0 && certificate_file != NULL)
+        code = mbedtls_pk_parse_keyfile(&tls->key, key_file, NULL);
+    if (code == 0 && certificate_file != NULL)
+        code = mbedtls_ssl_conf_own_cert(&tls->config, &tls->certificate, &tls->key);
+    mbedtls_ssl_conf_ca_chain(&tls->config, &tls->authorities, NULL);
+    mbedtls_ssl_conf_authmode(&tls->config, MBEDTLS_SSL_VERIFY_REQUIRED);
+    mbedtls_ssl_conf_min_version(&tls->config, MBEDTLS_SSL_MAJOR_VERSION_3,
+                                 MBEDTLS_SSL_MINOR_VERSION_3); /* TLS 1.2 */
+    mbedtls_ssl_conf_rng(&tls->config, tls_random, NULL);
+    return code;
+}
+
+void redlock_tls_free(struct redlock_tls *tls)
+{
+    mbedtls_ssl_config_free(&tls->config);
+    mbedtls_x509_crt_free(&tls->authorities);
+    mbedtls_x509_crt_free(&tls->certificate);
+    mbedtls_pk_free(&tls->key);
+}

@@ -1,0 +1,68 @@
+/* redlock_tls.h - struct redlock_io over TLS: mbedTLS on top of redlock_posix(). Two files to copy. Written for
+   mbedTLS 2.28 (TLS 1.2).
+
+       struct redlock_tls tls;
+
+       if (redlock_tls_init(&tls, "ca.pem", NULL, NULL) == 0)
+           redlock_init(&client, &tls.io, nodes, 3, &settings);
+       ...
+       redlock_deinit(&client);
+       redlock_tls_free(&tls);
+
+   A server that can't prove who it is gets no vote; nodes[i].trouble says what is wrong with its certificate. The
+   certificate must be signed by the CA and be for the number in nodes[i].address ("10.0.0.1"), or, if
+   nodes[i].user_data is a string, for that name ("redis-1.example"); unix: addresses need one.
+
+   A handshake is two round trips and some milliseconds of computing (seconds on a small device), which blocks, within
+   `ready`; those of all nodes come one after the other. Nodes that take longer than node_timeout_ms have no vote in
+   that attempt, and those that take longer than stall_ms never connect: set both for all handshakes of your slowest
+   machine.
+
+   One struct redlock_tls is for one client. mbedTLS allocates some 40 KB for each connection.
+
+   SPDX-FileCopyrightText: the redlock authors
+   SPDX-License-Identifier: MIT */
+#ifndef REDLOCK_TLS_H
+#define REDLOCK_TLS_H
+
+#include "redlock.h"
+
+#include <mbedtls/ssl.h>
+
+/* A connection: node->link points to it. */
+struct redlock_tls_session {
+    mbedtls_ssl_context ssl;
+    size_t offered;   /* size of a write that mbedTLS has begun; 0: none */
+    uint32_t process; /* that dialled */
+    int failed;       /* mbedTLS's code; 0: none. The session must not be used any more */
+    uint8_t ip[16];   /* the number that the certificate must be for, */
+    uint8_t ip_size;  /* 4 or 16 bytes; 0: it must be for a name */
+    uint8_t connected;
+    uint8_t handshake; /* the events that it waits for; 0: it is over */
+    uint8_t used;
+};
+
+struct redlock_tls {
+    struct redlock_io io; /* for redlock_init */
+    mbedtls_ssl_config config;
+    mbedtls_x509_crt authorities, certificate;
+    mbedtls_pk_context key;
+    struct redlock_tls_session sessions[REDLOCK_NODES_MAX];
+};
+
+/* Reads the certificates (PEM): of the CA, and if servers ask clients for one, our own with its key, or
+   NULL. 0, or mbedTLS's error code, for mbedtls_strerror. redlock_tls_free in either case. */
+int redlock_tls_init(struct redlock_tls *tls, const char *authorities_file,
+                     const char *certificate_file, const char *key_file);
+void redlock_tls_free(struct redlock_tls *tls);
+
+/* For an event loop of your own; the blocking calls do without. A session may wait for another event than the
+   library: watch for this, where `interest` is what redlock_interest says. A handshake that waits for the
+   server's bytes would otherwise be asked without end, as the socket can be written to. */
+unsigned redlock_tls_interest(const struct redlock_node *node, unsigned interest);
+
+/* 1: it holds bytes of which the socket knows nothing any more. Give redlock_event REDLOCK_READABLE for this
+   node, and don't sleep before. */
+int redlock_tls_pending(const struct redlock_node *node);
+
+#endif

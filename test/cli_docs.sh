@@ -1,0 +1,167 @@
+#!/bin/sh
+# cli_docs.sh BUILD_DIR - what comes with the program: the man page names all that there is and nothing else, as taken
+# from the sources; its examples and those in cli/examples work on real servers; completion. As TAP.
+#
+# SPDX-FileCopyrightText: the redlock authors
+# SPDX-License-Identifier: MIT
+set -u
+LC_ALL=C.UTF-8
+export LC_ALL
+PATH=$(cd "$1" && pwd):$PATH # for the examples, which say "redlock"
+folder=$(mktemp -d)
+pids= nodes=
+trap 'kill $pids 2>/dev/null; wait; rm -rf "$folder"' EXIT
+. test/tap.sh
+
+silent() { # succeeds if the command prints nothing
+    [ -z "$("$@" 2>&1 | tee /dev/stderr)" ]
+}
+# same FILE FILE - the words of both are the same, and there are some
+same() {
+    sort -u "$1" >"$folder/left"
+    sort -u "$2" >"$folder/right"
+    [ -s "$folder/left" ] && diff "$folder/left" "$folder/right"
+}
+
+# ---- The man page ----
+
+check 'mandoc has no complaint' silent mandoc -T lint -W warning cli/redlock.1
+check 'nor has groff' silent sh -c 'groff -man -ww -T utf8 -z cli/redlock.1'
+check 'it is of this version' grep -q "\"redlock $(sed -n 's/.*REDLOCK_VERSION "\(.*\)"/\1/p' redlock.h)\"" cli/redlock.1
+mandoc -T utf8 -O width=1000 cli/redlock.1 | sed 's/.'"$(printf '\b')"'//g' >"$folder/page"
+section() { # NAME - from its heading to the next one
+    awk -v name="$1" '/^[A-Z]/ { inside = $0 == name } inside' "$folder/page"
+}
+awk '/^[A-Z]/ { inside = $0 != "NOTES" } inside' "$folder/page" >"$folder/body" # the notes tell what there is not
+
+sed -n '/option_spec {/,/^};/p' cli/main.c >"$folder/specs"
+sed -n 's/^    {"\([a-z-]*\)", .*/--\1/p' "$folder/specs" >"$folder/options"
+sed -n "s/^    {\"\([a-z-]*\)\", '\(.\)'.*/-\2 --\1/p" "$folder/specs" >"$folder/pairs"
+sed -n 's/^ \{7\}-\(.*, -\)\{0,1\}\(-[a-z-]*\).*/-\2/p' "$folder/body" >"$folder/named"
+check 'all options are described, and no other' same "$folder/options" "$folder/named"
+grep -o -e '--[a-z][a-z-]*' "$folder/body" >"$folder/named"
+check 'nor is another named' same "$folder/options" "$folder/named"
+sed -n 's/^  *\(-[A-Za-z]\)[A-Z ]*, \(--[a-z-]*\).*/\1 \2/p' "$folder/body" >"$folder/named"
+check 'each with its letter' same "$folder/pairs" "$folder/named"
+(cut -d ' ' -f 1 "$folder/pairs" && echo -c) >"$folder/letters"
+grep -o -e '[[ ]-[A-Za-z]\b' "$folder/body" | tr -d '[ ' >"$folder/named"
+check 'and no other letter' same "$folder/letters" "$folder/named"
+sed -n 's/^    {"\([a-z]*\)", [A-Z]*, verb_.*/\1/p' cli/main.c >"$folder/verbs"
+section DESCRIPTION | sed -n 's/^ \{7\}\([a-z]*\)\( .*\)\{0,1\}$/\1/p' >"$folder/named"
+unknown() { ! sort -u "$folder/verbs" | grep -vxFf "$folder/named" && [ -s "$folder/verbs" ]; }
+check 'all verbs' unknown
+
+(sed -n 's/^ *EXIT_[A-Z]* = \([0-9]*\).*/\1/p' cli/cli.h && printf '0\n1\n126\n127\n') >"$folder/statuses"
+section 'EXIT STATUS' | sed -n 's/^ \{7\}\([0-9]*\)\(, \([0-9]*\)\)\{0,1\}\( .*\)\{0,1\}$/\1 \3/p' | tr ' ' '\n' | grep . >"$folder/named"
+# those of check stand in a sentence
+section 'EXIT STATUS' | sed -n 's/^ *check ends with \([0-9, ]*\)or \([0-9]\):.*/\1 \2/p' | tr -s ', ' '\n' >>"$folder/named"
+grep -q EXIT_UNKNOWN cli/cli.h || printf '2\n3\n' >>"$folder/statuses"
+check 'all exit statuses, and no other' same "$folder/statuses" "$folder/named"
+grep -oh '[("]REDLOCK_[A-Z_]*"\|"REDISCLI_AUTH"\|"JOURNAL_STREAM"' cli/*.c | tr -d '("' >"$folder/variables"
+section ENVIRONMENT | grep -o '[A-Z]*_[A-Z_]*' >"$folder/named"
+check 'all variables of the environment, and no other' same "$folder/variables" "$folder/named"
+sed -n 's/.* event("\([a-z-]*\).*/\1/p' cli/*.c >"$folder/events"
+section EVENTS | sed -n 's/^ \{7\}\([a-z-][a-z-]*\)\( .*\)\{0,1\}$/\1/p' >"$folder/named"
+check 'all events, and no other' same "$folder/events" "$folder/named"
+
+# ---- Examples ----
+
+for n in 1 2 3; do
+    redis-server --port 0 --unixsocket "$folder/$n.sock" --save '' --dir "$folder" --logfile "$folder/$n.log" &
+    pids="$pids $!"
+    nodes="$nodes$folder/$n.sock,"
+done
+export REDLOCK_NODES="$nodes"
+unset REDLOCK_CONFIG REDLOCK_PREFIX REDLOCK_HELD REDLOCK_NAME
+tries=0
+until redlock acquire -t 1 -n --node-timeout 100ms ready >/dev/null 2>&1; do
+    tries=$((tries + 1))
+    [ $tries -lt 100 ] || { echo "Bail out! redis-server does not come up"; exit 1; }
+    sleep 0.1
+done
+
+# All lines that call a verb with its options alone: "redlock run ... NAME COMMAND", without what stands before and behind.
+for file in cli/examples/* "$folder/page"; do
+    [ "$file" != "$folder/page" ] || { section EXAMPLES >"$folder/examples"; file=$folder/examples; }
+    grep -v '^#' "$file" | grep -o 'redlock \(run\|acquire\|extend\|release\|status\|check\|bench\) .*'
+done | sort -u >"$folder/calls"
+known() { # each option in them is one of its verb
+    while read -r _ verb words; do
+        grep -qx "$verb" "$folder/verbs" || continue # of another branch
+        redlock help --options "$verb" >"$folder/theirs"
+        for word in $words; do
+            case $word in
+            -[a-zA-Z] | --[a-z]*) grep -qx -e "$word=\{0,1\}" "$folder/theirs" || { echo "$verb $word"; return 1; } ;;
+            esac
+        done
+    done <"$folder/calls"
+    [ "$(wc -l <"$folder/calls")" -gt 10 ]
+}
+check 'their options are those of their verbs' known
+runs() { # what runs an absolute path runs true instead, and ends well
+    grep '^redlock run .* [./][^ ]*$' "$folder/calls" >"$folder/runs"
+    [ "$(wc -l <"$folder/runs")" -ge 4 ] || return 1
+    while read -r line; do
+        echo "$line"
+        sh -c "${line% *} true" || return 1
+    done <"$folder/runs"
+}
+check 'what they run under a lock runs' runs
+script() {
+    { echo 'step1() { redlock status deploy; }; step2() { step1; }'
+        section EXAMPLES | sed -n '/token=/,/step2/p'; } >"$folder/script"
+    sh "$folder/script" | tee /dev/stderr | grep -c 'deploy: held' | grep -qx 2 && ! redlock status deploy
+}
+check 'the lock for several commands is held during both, and not after' script
+itself() {
+    { section EXAMPLES | sed -n '/REDLOCK_NAME/p'; echo 'echo "$REDLOCK_NAME $1"'; } >"$folder/itself"
+    chmod +x "$folder/itself"
+    sed -i '1i #!/bin/sh' "$folder/itself"
+    "$folder/itself" word | grep -qx 'nightly word'
+}
+check 'the script that wants itself run' itself
+
+mkdir "$folder/units"
+for unit in cli/examples/*.service cli/examples/*.timer; do # what they run is not here
+    sed "s,/usr/bin/redlock,$(command -v redlock),; s,/usr/bin/collectord,/bin/true," "$unit" >"$folder/units/${unit##*/}"
+done
+check 'systemd has nothing against the units' silent systemd-analyze verify --man=no "$folder"/units/*
+cron() { # five fields of a time, a user, a command; or a variable
+    grep -v '^#' cli/examples/redlock.cron | grep -vE '^([0-9*/,-]+ +){5}[a-z]+ +redlock run |^[A-Z_]+=[^ ]+$' && return 1
+    grep -q ' redlock run ' cli/examples/redlock.cron
+}
+check 'cron can read its line' cron
+
+# ---- Completion ----
+
+cat >"$folder/complete" <<'END'
+# complete WORD ... - what bash would offer for the last one
+. cli/redlock.bash
+COMP_WORDS=("$@")
+COMP_CWORD=$(($# - 1))
+_redlock redlock "${COMP_WORDS[COMP_CWORD]}" "${COMP_WORDS[COMP_CWORD - 1]}"
+printf '%s\n' "${COMPREPLY[@]}"
+END
+# offers WANT WORD ... - exactly these, joined by |
+offers() {
+    want=$1
+    shift
+    bash "$folder/complete" "$@" | sort -u | tr '\n' '|' >"$folder/offered"
+    echo "offered: $(cat "$folder/offered")"
+    [ "$(cat "$folder/offered")" = "$want|" ]
+}
+has_letters() {
+    bash "$folder/complete" redlock bench - | grep -x -e '-[A-Za-z]' | sort | tr -d '\n' | grep -qx -e '-N-c-d-n-q-t-v'
+}
+check 'verbs' offers 'release|run' redlock r
+check 'options of a verb' offers '--wait' redlock acquire --w
+check 'and not those of another' offers '' redlock status --w
+check 'letters too' has_letters
+check 'behind an option that takes a word no option' offers '' redlock run --wait -
+check 'but what it takes' offers 'kill' redlock run --on-lost k
+check 'files' offers "$folder/page" redlock status --config "$folder/pag"
+touch "$folder/two words"
+check 'with blanks too' offers "$folder/two words" redlock status --config "$folder/two"
+check 'a command behind the name' offers 'systemd-analyze' redlock run -n -w 5 name systemd-analyz
+check 'and its words are files' offers "$folder/page" redlock run name ls -l "$folder/pag"
+done_testing

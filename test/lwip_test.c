@@ -1,0 +1,376 @@
+/* lwip_test.c tap PROGRAM, or slirp - examples/lwip against real servers, through a tap device, with PROGRAM
+   (examples/lwip/lock), and through libslirp, which needs no rights. Run by lwip.sh.
+
+   The linker puts the function here in the place of sys_now (--wrap, see Makefile).
+
+   SPDX-FileCopyrightText: the redlock authors
+   SPDX-License-Identifier: MIT */
+#include "redlock_lwip.h"
+#include "servers.h"
+#include "slirpif.h"
+#include "tap.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "lwip/sockets.h"
+#include "lwip/sys.h"
+#include "lwip/tcpip.h"
+#include "netif/tapif.h"
+
+enum { NODES = 3, ALL = 7, PAIRS = 200 };
+
+/* How this machine is seen from lwIP's network. */
+struct way {
+    const char *own, *host, *nobody; /* addresses */
+    err_t (*init)(struct netif *netif);
+};
+
+static const struct way ways[] = {{"192.168.77.2", "192.168.77.1", "192.168.77.99", tapif_init},
+                                  {"10.0.2.15", "10.0.2.2", "10.0.2.99", slirpif_init}};
+
+static const struct redlock_settings patient = {
+    .node_timeout_ms = 10000, .stall_ms = 20000, .extend_max = 65535};
+static const struct way *way;
+static struct server servers[NODES];
+static char addresses[NODES][32];
+static struct redlock_node nodes[NODES];
+static struct redlock client;
+static struct redlock_lwip stack;
+static struct redlock_lock lock;
+static unsigned waits;
+
+u32_t __real_sys_now(void);
+u32_t __wrap_sys_now(void);
+
+/* Begins again after a second. */
+u32_t __wrap_sys_now(void)
+{
+    static u32_t offset;
+
+    if (offset == 0)
+        offset = 0xffffffffU - 1000 - __real_sys_now();
+    return __real_sys_now() + offset;
+}
+
+static int entropy(void *context, void *bytes, size_t size)
+{
+    (void)context;
+    return getrandom(bytes, size, 0) == (ssize_t)size ? 0 : -1;
+}
+
+static int start_network(void)
+{
+    static struct netif netif;
+    ip4_addr_t own, mask, host;
+    int up;
+
+    IP4_ADDR(&mask, 255, 255, 255, 0);
+    ip4addr_aton(way->own, &own);
+    ip4addr_aton(way->host, &host);
+    tcpip_init(NULL, NULL);
+    LOCK_TCPIP_CORE();
+    up = netif_add(&netif, &own, &mask, &host, NULL, way->init, tcpip_input) != NULL;
+    if (up) {
+        netif_set_default(&netif);
+        netif_set_up(&netif);
+    }
+    UNLOCK_TCPIP_CORE();
+    return up;
+}
+
+static void counting_wait(void *context, struct redlock_node *its, unsigned count,
+                          uint64_t timeout_us, uint8_t *events)
+{
+    static void (*wait)(void *, struct redlock_node *, unsigned, uint64_t, uint8_t *);
+
+    if (its == NULL) { /* set up */
+        wait = stack.io.wait;
+        stack.io.wait = counting_wait;
+        return;
+    }
+    waits++;
+    wait(context, its, count, timeout_us, events);
+}
+
+static void begin(const struct redlock_settings *settings)
+{
+    redlock_lwip_init(&stack, entropy);
+    counting_wait(NULL, NULL, 0, 0, NULL);
+    waits = 0;
+    if (redlock_init(&client, &stack.io, nodes, NODES, settings) != REDLOCK_OK)
+        exit(1);
+    redlock_lock_init(&lock, "lwip", 4, 60000);
+}
+
+/* Until all answers have come, 20 s at most: what is not sent yet to the slowest server would be sent no more. */
+static void end(void)
+{
+    long until = now_ms() + 20000;
+    uint8_t events[NODES];
+    unsigned i, busy = 1;
+
+    while (busy > 0 && now_ms() < until) {
+        redlock_tick(&client);
+        for (i = 0, busy = 0; i < NODES; i++) {
+            events[i] = (uint8_t)redlock_interest(&client, i);
+            busy += (unsigned)resp_pipe_waits(&nodes[i].priv.pipe);
+        }
+        stack.io.wait(stack.io.context, nodes, NODES, 5000, events);
+        for (i = 0; i < NODES; i++)
+            if (events[i] != 0)
+                redlock_event(&client, i, events[i]);
+    }
+    redlock_deinit(&client);
+}
+
+static void reset_nodes(void)
+{
+    unsigned i;
+
+    memset(nodes, 0, sizeof nodes);
+    for (i = 0; i < NODES; i++)
+        nodes[i].address = addresses[i];
+}
+
+/* Until all servers have it: an acquire is over when most of them do. */
+static void extend_everywhere(void)
+{
+    long until = now_ms() + 20000;
+
+    while (redlock_extend(&client, &lock) == REDLOCK_OK && lock.members != ALL && now_ms() < until)
+        sleep_ms(5);
+}
+
+/* The others are enough, and what is wrong with node 0 may be seen later. */
+static void extend_until_noticed(void)
+{
+    long until = now_ms() + 20000;
+
+    while (nodes[0].trouble[0] == '\0' && now_ms() < until) {
+        redlock_extend(&client, &lock);
+        sleep_ms(5);
+    }
+}
+
+/* The descriptor that the next socket gets: lwIP gives the smallest that is free. */
+static int next_socket(void)
+{
+    int fd = lwip_socket(AF_INET, SOCK_STREAM, 0);
+
+    lwip_close(fd);
+    return fd;
+}
+
+/* A connection that is asked for. */
+static int dial(const char *host, int port)
+{
+    struct sockaddr_in to;
+    int on = 1, fd = lwip_socket(AF_INET, SOCK_STREAM, 0);
+
+    memset(&to, 0, sizeof to);
+    to.sin_family = AF_INET;
+    to.sin_port = htons((uint16_t)port);
+    lwip_inet_pton(AF_INET, host, &to.sin_addr);
+    lwip_ioctl(fd, (long)FIONBIO, &on);
+    is_int(lwip_connect(fd, (struct sockaddr *)(void *)&to, sizeof to), -1,
+           "connect does not block");
+    is_int(errno, EINPROGRESS, "it is under way");
+    return fd;
+}
+
+/* ---- Tests ---------------------------------------------------------------------------------- */
+
+static void takes_turns(void)
+{
+    char reply[64];
+    long start = now_ms();
+    int i, good = 0;
+
+    begin(&patient);
+    is_int(redlock_acquire(&client, &lock, 0), REDLOCK_OK, "acquire");
+    printf("# in %ld ms\n", now_ms() - start);
+    extend_everywhere();
+    is_int(lock.members, ALL, "extended on all servers");
+    for (i = 0; i < NODES; i++)
+        good += strlen(server_ask(&servers[i], reply, sizeof reply, "GET", "lwip", NULL)) == 40;
+    is_int(good, NODES, "all have the token");
+    is_int(redlock_release(&client, &lock, 10000), REDLOCK_OK, "release");
+    is_int((long)servers_keys_left("lwip", 10000), 0, "no key is left");
+    start = now_ms();
+    for (i = good = 0; i < PAIRS; i++)
+        good += redlock_acquire(&client, &lock, 0) == REDLOCK_OK &&
+                redlock_release(&client, &lock, 10000) == REDLOCK_OK;
+    printf("# %d pairs: %ld ms\n", PAIRS, now_ms() - start);
+    is_int(good, PAIRS, "%d times acquire and release", PAIRS);
+    end();
+}
+
+static void killed_and_restarted(void)
+{
+    int i;
+
+    begin(&patient);
+    is_int(redlock_acquire(&client, &lock, 0), REDLOCK_OK, "acquire");
+    for (i = 0; i < 3; i++) {
+        extend_everywhere();
+        server_kill(&servers[0]);
+        is_int(redlock_extend(&client, &lock), REDLOCK_OK, "a server is killed: extend");
+        extend_until_noticed();
+        ok(nodes[0].trouble[0] != '\0', "  %s", nodes[0].trouble);
+        sleep_ms(200);
+        is_int(redlock_extend(&client, &lock), REDLOCK_OK, "it refuses connections: extend");
+        server_restart(&servers[0]);
+        extend_everywhere();
+        is_int(lock.members, ALL, "it is back: an extension sets the key there again");
+    }
+    is_int(redlock_release(&client, &lock, 10000), REDLOCK_OK, "release");
+    end();
+    is_int((long)servers_keys_left("lwip", 10000), 0, "no key is left");
+}
+
+static void refused(void)
+{
+    server_kill(&servers[0]);
+    reset_nodes();
+    begin(&patient);
+    redlock_acquire(&client, &lock, 0);
+    is_int(redlock_extend(&client, &lock), REDLOCK_OK,
+           "a server was never there: the others are enough");
+    extend_until_noticed();
+    ok(strncmp(nodes[0].trouble, "connect: ", 9) == 0, "  %s", nodes[0].trouble);
+    redlock_release(&client, &lock, 10000);
+    end();
+    server_restart(&servers[0]);
+}
+
+static void nobody_answers(void)
+{
+    static const struct redlock_settings quick = {.node_timeout_ms = 300, .stall_ms = 1000};
+    char address[32];
+    long start = now_ms();
+
+    snprintf(address, sizeof address, "%s:6379", way->nobody);
+    nodes[0].address = address;
+    nodes[1].address = "not a number";
+    nodes[2].address = "1.2.3.4:65536";
+    begin(&quick);
+    is_int(redlock_acquire(&client, &lock, 2000), REDLOCK_UNREACHABLE, "nobody answers");
+    ok(now_ms() - start < 10000 && nodes[0].trouble[0] != '\0', "  in %ld ms: %s", now_ms() - start,
+       nodes[0].trouble);
+    ok(strstr(nodes[1].trouble, "not an IPv4 address") != NULL, "  %s", nodes[1].trouble);
+    ok(strstr(nodes[2].trouble, "not an IPv4 address") != NULL, "  %s", nodes[2].trouble);
+    ok(waits < 200, "without a busy loop: %u waits", waits);
+    end();
+    reset_nodes();
+}
+
+static void hangs(void)
+{
+    begin(&patient);
+    redlock_acquire(&client, &lock, 0);
+    extend_everywhere();
+    server_pause(&servers[0]);
+    is_int(redlock_extend(&client, &lock), REDLOCK_OK, "a server hangs: extend");
+    server_resume(&servers[0]);
+    is_int(redlock_release(&client, &lock, 10000), REDLOCK_OK, "release");
+    end();
+    is_int((long)servers_keys_left("lwip", 10000), 0, "no key is left");
+}
+
+static void large_answers(void)
+{
+    char reply[64];
+    unsigned i;
+
+    begin(&patient);
+    for (i = 0; i < NODES; i++)
+        server_ask(&servers[i], reply, sizeof reply, "EVAL",
+                   "return redis.call('set',KEYS[1],string.rep('x',200000))", "1", "lwip", NULL);
+    is_int(redlock_acquire(&client, &lock, 0), REDLOCK_HELD, "answers of 200,000 bytes");
+    for (i = 0; i < NODES; i++)
+        server_ask(&servers[i], reply, sizeof reply, "DEL", "lwip", NULL);
+    is_int(redlock_acquire(&client, &lock, 0), REDLOCK_OK, "and then the lock is ours");
+    is_int(redlock_release(&client, &lock, 10000), REDLOCK_OK, "and released");
+    end();
+}
+
+/* sys_now starts again while a lock is held. */
+static void clock_wraps(void)
+{
+    uint64_t before_us, after_us;
+    u32_t first = __wrap_sys_now();
+
+    begin(&patient);
+    before_us = stack.io.now_us(&stack);
+    is_int(redlock_acquire(&client, &lock, 0), REDLOCK_OK, "acquire");
+    sleep_ms(1200);
+    after_us = stack.io.now_us(&stack);
+    ok(__wrap_sys_now() < first, "sys_now begins again");
+    ok(after_us - before_us >= 1100000 && after_us - before_us < 60000000, "the clock runs on");
+    ok(redlock_remaining_ms(&client, &lock) < 59000, "the lock grows older");
+    is_int(redlock_extend(&client, &lock), REDLOCK_OK, "extend");
+    is_int(redlock_release(&client, &lock, 10000), REDLOCK_OK, "release");
+    end();
+}
+
+/* What redlock_lwip.c says of lwIP. Where it is so no more, its comments are to be changed. */
+static void ways_of_lwip(void)
+{
+    struct pollfd fds[2] = {{-1, POLLOUT, 0}, {-1, 0, 0}};
+    struct sockaddr_in peer;
+    socklen_t size = sizeof peer;
+    long start = now_ms();
+    int error = 0, fd;
+
+    is_int(lwip_poll(fds, 2, 50), 0, "poll of no socket");
+    ok(now_ms() - start >= 40, "sleeps");
+    fd = dial(way->nobody, 6379);
+    is_int(lwip_getpeername(fd, (struct sockaddr *)(void *)&peer, &size), 0,
+           "getpeername knows the peer already");
+    fds[0].fd = fd;
+    is_int(lwip_poll(fds, 1, 50), 0, "poll does not say that it can be written to");
+    lwip_close(fd);
+    server_kill(&servers[0]);
+    fds[0].fd = fd = dial(way->host, servers[0].port);
+    is_int(lwip_poll(fds, 1, 10000), 1, "a refusal is an event");
+    size = sizeof error;
+    lwip_getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size);
+    is_int(error, ECONNRESET, "and is ECONNRESET");
+    lwip_close(fd);
+    server_restart(&servers[0]);
+}
+
+int main(int argc, char **argv)
+{
+    const char *const options[] = {"--bind",           "127.0.0.1", "192.168.77.1",
+                                   "--protected-mode", "no",        NULL};
+    char command[300];
+    int first, i;
+
+    way = &ways[argc != 3];
+    servers_start(servers, NODES, argc == 3 ? options : NULL);
+    for (i = 0; i < NODES; i++)
+        snprintf(addresses[i], sizeof addresses[i], "%s:%d", way->host, servers[i].port);
+    if (argc == 3) { /* before this process takes the device */
+        snprintf(command, sizeof command, "%s %s %s %s", argv[2], addresses[0], addresses[1],
+                 addresses[2]);
+        is_int(system(command), 0, "the program");
+    }
+    if (!start_network())
+        return 1;
+    reset_nodes();
+    first = next_socket();
+    clock_wraps(); /* first: it does so once */
+    takes_turns();
+    killed_and_restarted();
+    refused();
+    nobody_answers();
+    hangs();
+    large_answers();
+    ways_of_lwip();
+    is_int(next_socket(), first, "no socket is left open");
+    return done_testing();
+}

@@ -1,0 +1,545 @@
+/* tls_test.c - examples/tls against real servers that speak TLS; servers that can't prove who they are; bytes that
+   come one at a time. Run by tls.sh: its arguments are examples/tls/lock and a folder of certificates. The servers have
+   a plain port besides, where the test asks what is true.
+
+   The linker puts the functions here in the place of send and recv (--wrap, see Makefile).
+
+   SPDX-FileCopyrightText: the redlock authors
+   SPDX-License-Identifier: MIT */
+#include "redlock_tls.h"
+#include "servers.h"
+#include "tap.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { NODES = 3, ALL = 7, PAIRS = 1000, LOCKS = 4 };
+
+/* ---- Servers -------------------------------------------------------------------------------- */
+
+static struct server servers[NODES];
+static const char *folder;
+static struct {
+    char address[32], certificate[120], key[120], authorities[120];
+    const char *options[11];
+} over_tls[NODES];
+
+/* Starts server i anew, with this certificate. `clients`: must they have one, "yes" or "no"? */
+static void serve_tls(unsigned i, const char *certificate, const char *clients)
+{
+    const char *options[] = {"--tls-port",
+                             strchr(over_tls[i].address, ':') + 1,
+                             "--tls-cert-file",
+                             over_tls[i].certificate,
+                             "--tls-key-file",
+                             over_tls[i].key,
+                             "--tls-ca-cert-file",
+                             over_tls[i].authorities,
+                             "--tls-auth-clients",
+                             clients,
+                             NULL};
+
+    snprintf(over_tls[i].certificate, sizeof over_tls[i].certificate, "%s/%s.pem", folder,
+             certificate);
+    snprintf(over_tls[i].key, sizeof over_tls[i].key, "%s/%s.key", folder, certificate);
+    snprintf(over_tls[i].authorities, sizeof over_tls[i].authorities, "%s/ca.pem", folder);
+    memcpy(over_tls[i].options, options, sizeof options);
+    servers[i].options = over_tls[i].options;
+    server_restart(&servers[i]);
+}
+
+/* ---- The client ----------------------------------------------------------------------------- */
+
+/* Time enough for handshakes on a machine that is busy, under valgrind. */
+static const struct redlock_settings patient = {
+    .node_timeout_ms = 10000, .stall_ms = 20000, .extend_max = 65535};
+static struct redlock_tls tls;
+static struct redlock_node nodes[NODES];
+static struct redlock client;
+static struct redlock_lock lock;
+static unsigned dials, waits;
+
+static int counting_dial(void *context, struct redlock_node *node)
+{
+    static int (*dial)(void *, struct redlock_node *);
+
+    if (node == NULL) { /* set up */
+        dial = tls.io.dial;
+        tls.io.dial = counting_dial;
+        return 0;
+    }
+    dials++;
+    return dial(context, node);
+}
+
+static void counting_wait(void *context, struct redlock_node *its, unsigned count,
+                          uint64_t timeout_us, uint8_t *events)
+{
+    static void (*wait)(void *, struct redlock_node *, unsigned, uint64_t, uint8_t *);
+
+    if (its == NULL) { /* set up */
+        wait = tls.io.wait;
+        tls.io.wait = counting_wait;
+        return;
+    }
+    waits++;
+    wait(context, its, count, timeout_us, events);
+}
+
+/* A client that trusts this CA, and has this certificate or none. The nodes stay as they are. */
+static void begin(unsigned count, const char *authorities, const char *certificate,
+                  const struct redlock_settings *settings)
+{
+    char trusted[120], own[120], key[120];
+
+    snprintf(trusted, sizeof trusted, "%s/%s.pem", folder, authorities);
+    snprintf(own, sizeof own, "%s/%s.pem", folder, certificate != NULL ? certificate : "");
+    snprintf(key, sizeof key, "%s/%s.key", folder, certificate != NULL ? certificate : "");
+    if (redlock_tls_init(&tls, trusted, certificate != NULL ? own : NULL, key) != 0)
+        exit(1);
+    counting_dial(NULL, NULL);
+    counting_wait(NULL, NULL, 0, 0, NULL);
+    dials = waits = 0;
+    if (redlock_init(&client, &tls.io, nodes, count, settings) != REDLOCK_OK)
+        exit(1);
+    redlock_lock_init(&lock, "tls", 3, 60000);
+}
+
+/* Fresh nodes over TLS. */
+static void reset_nodes(void)
+{
+    unsigned i;
+
+    memset(nodes, 0, sizeof nodes);
+    for (i = 0; i < NODES; i++)
+        nodes[i].address = over_tls[i].address;
+}
+
+/* One turn of an event loop as an application has it. */
+static void turn(void)
+{
+    struct pollfd fds[NODES];
+    uint64_t wait_us = redlock_tick(&client);
+    int pending[NODES], i, timeout_ms = wait_us < 5000 ? (int)((wait_us + 999) / 1000) : 5;
+
+    for (i = 0; i < (int)client.priv.count; i++) {
+        unsigned want = redlock_interest(&client, (unsigned)i);
+        if (want != 0)
+            want = redlock_tls_interest(&nodes[i], want);
+        fds[i].fd = want != 0 ? (int)nodes[i].handle : -1;
+        fds[i].events = (short)((want & REDLOCK_READABLE ? POLLIN : 0) |
+                                (want & REDLOCK_WRITABLE ? POLLOUT : 0));
+        pending[i] = redlock_tls_pending(&nodes[i]);
+        if (pending[i])
+            timeout_ms = 0;
+    }
+    if (poll(fds, client.priv.count, timeout_ms) < 0)
+        return;
+    for (i = 0; i < (int)client.priv.count; i++)
+        if (fds[i].revents != 0 || pending[i])
+            redlock_event(&client, (unsigned)i, REDLOCK_READABLE | REDLOCK_WRITABLE);
+    redlock_tick(&client);
+}
+
+/* Until its connections are up and all answers have come, 20 s at most. */
+static void drain(void)
+{
+    long until = now_ms() + 20000;
+    unsigned i, busy = 1;
+
+    while (busy > 0 && now_ms() < until) {
+        turn();
+        for (i = 0, busy = 0; i < client.priv.count; i++)
+            busy += nodes[i].state == REDLOCK_NODE_DIALLING ||
+                    nodes[i].state == REDLOCK_NODE_GREETING || resp_pipe_waits(&nodes[i].priv.pipe);
+    }
+}
+
+/* What is not sent yet to the slowest server would be sent no more. */
+static void end(void)
+{
+    drain();
+    redlock_deinit(&client);
+    redlock_tls_free(&tls);
+}
+
+/* Until each node has been tried and was heard to the end: most of them are enough for a lock. */
+static void settle(void)
+{
+    static struct redlock_lock other;
+
+    drain(); /* a connection that has ended is seen, */
+    redlock_lock_init(&other, "settle", 6, 60000);
+    redlock_acquire(&client, &other, 0); /* and dialled anew */
+    redlock_release(&client, &other, 10000);
+    drain();
+}
+
+/* Until all servers have it: an acquire is over when most of them do, maybe before the last handshake. */
+static void extend_everywhere(void)
+{
+    long until = now_ms() + 20000;
+
+    while (redlock_extend(&client, &lock) == REDLOCK_OK && lock.members != ALL && now_ms() < until)
+        sleep_ms(5);
+}
+
+/* ---- A network that is not kind ------------------------------------------------------------- */
+
+static enum { KIND, CRUMBS, FLIP } network;
+static unsigned flips_after;
+static int last_type = -1; /* of the last record that was begun: 21 is an alert */
+
+ssize_t __real_send(int fd, const void *bytes, size_t size, int flags);
+ssize_t __wrap_send(int fd, const void *bytes, size_t size, int flags);
+ssize_t __real_recv(int fd, void *bytes, size_t size, int flags);
+ssize_t __wrap_recv(int fd, void *bytes, size_t size, int flags);
+
+/* Crumbs: one byte at a time, and none each other time. */
+ssize_t __wrap_send(int fd, const void *bytes, size_t size, int flags)
+{
+    static unsigned calls;
+
+    if (network == CRUMBS && calls++ % 2 == 0) {
+        errno = EAGAIN;
+        return -1;
+    }
+    if (network == KIND)
+        last_type = *(const unsigned char *)bytes;
+    return __real_send(fd, bytes, network == CRUMBS ? 1 : size, flags);
+}
+
+/* Flip: one bit of a record to come is another. Records come as 5 bytes of head, and the rest. */
+ssize_t __wrap_recv(int fd, void *bytes, size_t size, int flags)
+{
+    ssize_t got = __real_recv(fd, bytes, network == CRUMBS ? 1 : size, flags);
+
+    if (network == FLIP && got > 5 && --flips_after == 0) {
+        ((unsigned char *)bytes)[got - 1] ^= 1;
+        network = KIND;
+    }
+    return got;
+}
+
+/* ---- Tests ---------------------------------------------------------------------------------- */
+
+static void takes_turns(void)
+{
+    char reply[64];
+    long start;
+    int i, good = 0;
+
+    begin(NODES, "ca", NULL, &patient);
+    nodes[1].user_data = "redis.example";
+    start = now_ms();
+    is_int(redlock_acquire(&client, &lock, 0), REDLOCK_OK, "acquire");
+    printf("# with handshakes: %ld ms\n", now_ms() - start);
+    extend_everywhere();
+    is_int(lock.members, ALL, "extended on all servers");
+    for (i = 0; i < NODES; i++)
+        good += strlen(server_ask(&servers[i], reply, sizeof reply, "GET", "tls", NULL)) == 40;
+    is_int(good, NODES, "all have the token");
+    is_int(redlock_release(&client, &lock, 10000), REDLOCK_OK, "release");
+    is_int((long)servers_keys_left("tls", 10000), 0, "no key is left");
+    settle();
+    start = now_ms();
+    for (i = good = 0; i < PAIRS; i++)
+        good += redlock_acquire(&client, &lock, 0) == REDLOCK_OK &&
+                redlock_release(&client, &lock, 10000) == REDLOCK_OK;
+    printf("# %d pairs: %ld ms\n", PAIRS, now_ms() - start);
+    is_int(good, PAIRS, "%d times acquire and release", PAIRS);
+    is_int(dials, NODES, "on one connection for each server");
+    last_type = -1;
+    end();
+    is_int(last_type, 21, "the end of a session is said to the server");
+    nodes[1].user_data = NULL;
+}
+
+/* Node 0 alone is wrong, then all are. `words` stand in its trouble. */
+static void refuses(const char *what, const char *words)
+{
+    begin(NODES, "ca", NULL, &patient);
+    redlock_acquire(&client, &lock, 0);
+    settle();
+    redlock_release(&client, &lock, 10000);
+    is_int(redlock_acquire(&client, &lock, 0), REDLOCK_OK, "%s: the others are enough", what);
+    is_int(lock.granted & 1, 0, "%s: has no vote", what);
+    ok(strstr(nodes[0].trouble, words) != NULL, "%s: %s", what, nodes[0].trouble);
+    redlock_release(&client, &lock, 10000);
+    end();
+    begin(1, "ca", NULL, &patient);
+    is_int(redlock_acquire(&client, &lock, 0), REDLOCK_UNREACHABLE, "%s: alone is no quorum", what);
+    end();
+    is_int((long)servers_keys_left("tls", 10000), 0, "%s: no key is left", what);
+}
+
+static void certificates(void)
+{
+    static char wrong_name[] = "redi.example", wrong_number[] = "127.0.0.9";
+
+    is_int(redlock_tls_init(&tls, "/nonexistent", NULL, NULL) != 0, 1,
+           "without a CA it does not begin");
+    redlock_tls_free(&tls);
+    serve_tls(0, "stranger", "no");
+    refuses("another CA", "tls: The certificate is not correctly signed by the trusted CA");
+    serve_tls(0, "expired", "no");
+    refuses("an expired certificate", "tls: The certificate validity has expired");
+    serve_tls(0, "elsewhere", "no");
+    refuses("a certificate for another number",
+            "tls: The certificate Common Name (CN) does not match");
+    serve_tls(0, "server", "no");
+    nodes[0].user_data = wrong_name;
+    refuses("a certificate for another name",
+            "tls: The certificate Common Name (CN) does not match");
+    nodes[0].user_data = wrong_number;
+    refuses("another number than asked for",
+            "tls: The certificate Common Name (CN) does not match");
+    nodes[0].user_data = NULL;
+}
+
+static void client_certificates(void)
+{
+    unsigned i;
+
+    for (i = 0; i < NODES; i++)
+        serve_tls(i, "server", "yes");
+    begin(NODES, "ca", NULL, &patient);
+    is_int(redlock_acquire(&client, &lock, 0), REDLOCK_UNREACHABLE,
+           "servers want a certificate: none");
+    settle();
+    ok(strstr(nodes[0].trouble, "tls: ") != NULL, "  %s", nodes[0].trouble);
+    end();
+    begin(NODES, "ca", "other-client", &patient);
+    is_int(redlock_acquire(&client, &lock, 0), REDLOCK_UNREACHABLE, "one that they don't trust");
+    end();
+    begin(NODES, "ca", "client", &patient);
+    is_int(redlock_acquire(&client, &lock, 0), REDLOCK_OK, "the right one");
+    is_int(redlock_release(&client, &lock, 10000), REDLOCK_OK, "and released");
+    end();
+    for (i = 0; i < NODES; i++)
+        serve_tls(i, "server", "no");
+}
+
+/* One side speaks TLS, the other does not. */
+static void mixed_up(void)
+{
+    static const struct redlock_settings quick = {.node_timeout_ms = 500, .stall_ms = 1000};
+    long start = now_ms();
+
+    nodes[0].address = servers[0].address;
+    begin(1, "ca", NULL, &quick);
+    is_int(redlock_acquire(&client, &lock, 0), REDLOCK_UNREACHABLE,
+           "TLS to a server that has none");
+    ok(now_ms() - start < 5000, "  in %ld ms: %s", now_ms() - start, nodes[0].trouble);
+    end();
+    reset_nodes();
+    start = now_ms();
+    if (redlock_init(&client, redlock_posix(), nodes, 1, &quick) != REDLOCK_OK)
+        exit(1);
+    is_int(redlock_acquire(&client, &lock, 0), REDLOCK_UNREACHABLE,
+           "no TLS to a server that has it");
+    ok(now_ms() - start < 5000 && nodes[0].trouble[0] != '\0', "  in %ld ms: %s", now_ms() - start,
+       nodes[0].trouble);
+    redlock_deinit(&client);
+}
+
+static void killed_and_restarted(void)
+{
+    begin(NODES, "ca", NULL, &patient);
+    settle();
+    is_int(redlock_acquire(&client, &lock, 0), REDLOCK_OK, "acquire");
+    extend_everywhere();
+    server_kill(&servers[0]);
+    is_int(redlock_extend(&client, &lock), REDLOCK_OK, "a server is killed: extend");
+    settle();
+    ok(nodes[0].trouble[0] != '\0', "  %s", nodes[0].trouble);
+    server_restart(&servers[0]);
+    extend_everywhere();
+    is_int(lock.members, ALL, "it is back: an extension sets the key there again");
+    is_int(redlock_release(&client, &lock, 10000), REDLOCK_OK, "release");
+    end();
+    is_int((long)servers_keys_left("tls", 10000), 0, "no key is left");
+}
+
+static void listens_and_says_nothing(void)
+{
+    static const struct redlock_settings quick = {.node_timeout_ms = 300, .stall_ms = 2000};
+    char addresses[NODES][32];
+    int listeners[NODES], i;
+    clock_t start;
+
+    for (i = 0; i < NODES; i++) {
+        listeners[i] = listen_on(addresses[i], sizeof addresses[i]);
+        nodes[i].address = addresses[i];
+    }
+    begin(NODES, "ca", NULL, &quick);
+    start = clock();
+    is_int(redlock_acquire(&client, &lock, 0), REDLOCK_UNREACHABLE,
+           "no server answers the handshake");
+    printf("# CPU: %.1f ms\n", (double)(clock() - start) * 1000 / CLOCKS_PER_SEC);
+    ok(waits < 100, "without a busy loop: %u waits", waits);
+    end();
+    for (i = 0; i < NODES; i++)
+        close(listeners[i]);
+    reset_nodes();
+}
+
+/* What every server has as the lock's holder from now on. 0: nothing. */
+static void set_holder(const char *size)
+{
+    char reply[64];
+    unsigned i;
+
+    for (i = 0; i < NODES; i++)
+        server_ask(&servers[i], reply, sizeof reply, "EVAL",
+                   "redis.call('set',KEYS[1],string.rep('x',ARGV[1]))"
+                   "return ARGV[1]=='0' and redis.call('del',KEYS[1])",
+                   "1", "tls", size, NULL);
+}
+
+/* What is decrypted already makes no event of the socket. */
+static void large_answers(void)
+{
+    char holder[20];
+
+    begin(NODES, "ca", NULL, &patient);
+    set_holder("200000");
+    lock.holder = holder;
+    lock.holder_size = sizeof holder;
+    is_int(redlock_acquire(&client, &lock, 0), REDLOCK_HELD,
+           "answers of 200,000 bytes, in many records");
+    ok(strcmp(holder, "xxxxxxxxxxxxxxxxxxx") == 0, "the holder is %s", holder);
+    set_holder("0");
+    is_int(redlock_acquire(&client, &lock, 0), REDLOCK_OK, "and then the lock is ours");
+    is_int(redlock_release(&client, &lock, 10000), REDLOCK_OK, "and released");
+    is_int(dials, NODES, "on the same connections");
+    end();
+}
+
+/* Each lock is started while the bytes of those before it are still to be sent. */
+static void crumbs(void)
+{
+    static struct redlock_lock locks[LOCKS];
+    static const char *const names[LOCKS] = {"tls/0", "tls/1", "tls/2", "tls/3"};
+    long until = now_ms() + 30000;
+    struct redlock_lock *done;
+    unsigned steps, i, good = 0, left = 0;
+
+    begin(NODES, "ca", NULL, &patient);
+    network = CRUMBS;
+    for (i = 0; i < LOCKS; i++)
+        redlock_lock_init(&locks[i], names[i], 5, 60000);
+    for (steps = 0; steps < 20; steps++) {
+        for (i = 0; i < LOCKS; i++, left++) {
+            if (steps % 2 == 0)
+                redlock_acquire_start(&client, &locks[i], 0);
+            else
+                redlock_release_start(&client, &locks[i], 10000);
+            turn();
+        }
+        while (left > 0 && now_ms() < until) {
+            turn();
+            for (; (done = redlock_next_done(&client)) != NULL; left--)
+                good += done->status == REDLOCK_OK;
+        }
+    }
+    network = KIND;
+    is_int((long)good, 20 * LOCKS,
+           "a byte at a time: %d locks at once, ten times acquired and released", LOCKS);
+    is_int(dials, NODES, "on one connection for each server");
+    end();
+    is_int((long)servers_keys_left("tls*", 10000), 0, "no key is left");
+}
+
+static void flipped(void)
+{
+    begin(NODES, "ca", NULL, &patient);
+    settle();
+    network = FLIP;
+    flips_after = 1;
+    is_int(redlock_acquire(&client, &lock, 0), REDLOCK_OK,
+           "a record is changed on its way: acquire");
+    settle();
+    is_int(dials, NODES + 1, "that connection is not used any more");
+    redlock_release(&client, &lock, 10000);
+    settle();
+    set_holder("200000");
+    network = FLIP;
+    flips_after = 5;
+    is_int(redlock_acquire(&client, &lock, 0), REDLOCK_HELD, "one amidst many is changed");
+    settle();
+    is_int(dials, NODES + 2, "that connection is not used any more");
+    set_holder("0");
+    end();
+}
+
+static void forked(void)
+{
+    int status = -1;
+    pid_t child;
+
+    begin(NODES, "ca", NULL, &patient);
+    settle();
+    is_int(redlock_acquire(&client, &lock, 0), REDLOCK_OK, "acquire");
+    fflush(stdout);
+    child = fork();
+    if (child == 0) {
+        redlock_deinit(&client);
+        _exit(0);
+    }
+    waitpid(child, &status, 0);
+    is_int(status, 0, "a child lets go of its parent's client");
+    is_int(redlock_extend(&client, &lock), REDLOCK_OK, "the parent goes on");
+    is_int(dials, NODES, "on the same connections");
+    redlock_release(&client, &lock, 10000);
+    end();
+}
+
+static int program(const char *path, const char *authorities)
+{
+    char command[400];
+
+    snprintf(command, sizeof command, "%s %s/%s.pem %s %s=redis.example %s", path, folder,
+             authorities, over_tls[0].address, over_tls[1].address, over_tls[2].address);
+    return system(command); /* what it prints is a comment to `prove` */
+}
+
+int main(int argc, char **argv)
+{
+    char reply[16];
+    int descriptors, i;
+
+    if (argc != 3)
+        return 2;
+    folder = argv[2];
+    servers_start(servers, NODES, NULL);
+    for (i = 0; i < NODES; i++) {
+        close(listen_on(over_tls[i].address, sizeof over_tls[i].address));
+        serve_tls((unsigned)i, "server", "no");
+    }
+    reset_nodes();
+    servers_keys_left("none", 0); /* the connections for server_ask */
+    descriptors = open_descriptors();
+    takes_turns();
+    is_int(program(argv[1], "ca"), 0, "the program");
+    ok(program(argv[1], "other-ca") != 0, "and with a wrong CA it fails");
+    certificates();
+    client_certificates();
+    mixed_up();
+    killed_and_restarted();
+    listens_and_says_nothing();
+    large_answers();
+    crumbs();
+    flipped();
+    forked();
+    for (i = 0; i < NODES; i++) /* the test's own connections are open, as they were then */
+        server_ask(&servers[i], reply, sizeof reply, "PING", NULL);
+    is_int(open_descriptors(), descriptors, "no descriptor is left open");
+    return done_testing();
+}
