@@ -176,6 +176,20 @@ test-torture: test/torture_test.c test/side.h test/servers.c $(LIB) $(HEADERS)
 	gcc $(SAN) -O1 -g $(WARN) $(POSIX) -I. -Itest $< test/servers.c $(LIB) $(WRAPS) -o $(B)/torture/torture_test
 	prove -e '' $(B)/torture/torture_test
 
+# Each scenario is a test to prove: most of them is waiting. Then all again with sanitizers.
+$(B)/cli/redlock-san: $(CLI) $(wildcard cli/*.h) $(HEADERS)
+	@mkdir -p $(@D)
+	gcc $(SAN) -O1 -g $(WARN) $(CLI_FLAGS) -I. $(CLI) -o $@
+
+$(B)/cli/cli_test: test/cli_test.c test/program.c test/program.h test/fork_shim.c test/servers.c test/servers.h test/tap.h
+	@mkdir -p $(@D)
+	gcc -shared -fPIC -O1 $(WARN) test/fork_shim.c -o $(@D)/fork_shim.so
+	gcc -O1 -g $(WARN) $(POSIX) -Itest $< test/program.c test/servers.c -o $@
+
+test-cli: $(B)/cli/cli_test $(B)/redlock $(B)/cli/redlock-san
+	prove -j 6 -e $< $$($<)
+	REDLOCK=$(B)/cli/redlock-san prove -j 6 -e $< $$($<)
+
 test-partition: test/partition_test.c test/side.h test/servers.c $(LIB) $(HEADERS)
 	@mkdir -p $(B)/partition
 	gcc -O1 -g $(WARN) $(POSIX) -I. -Itest $< test/servers.c $(LIB) -o $(B)/partition/partition_test
@@ -227,12 +241,12 @@ test-build: $(LIB) $(HEADERS)
 # Long ones first; what two of them need is there before, as two are made at a time.
 TESTS = test-gcc soak mutants model $(filter-out test-gcc,$(VARIANTS:%=test-%)) \
         test-short test-valgrind test-threads test-torture test-partition \
-        test-tls test-lwip test-cpp test-vendor test-examples test-loops test-board test-docs test-check test-cli-docs test-cli-bench \
+        test-tls test-lwip test-cli test-cpp test-vendor test-examples test-loops test-board test-docs test-check test-cli-docs test-cli-bench \
         sim fuzz analyze style
 test: ## build and run all tests: two compilers, sanitizers, valgrind, single file, limits
 	@test/deps.sh test model vendor loops board transports cli
 	@$(MAKE) -s $(ONE) $(B)/libredlock.a $(B)/redlock
-	@MAKE='$(MAKE)' PROGRAMS='$(PROGRAMS) thread_test torture_test partition_test tls_test lwip_test loops_test hpp_test check_test soak' test/all.sh $(TESTS)
+	@MAKE='$(MAKE)' PROGRAMS='$(PROGRAMS) thread_test torture_test partition_test tls_test lwip_test loops_test hpp_test check_test cli_test soak' test/all.sh $(TESTS)
 
 # redlock.hpp by two compilers, from C++11 on.
 test-cpp: test/hpp_test.cpp redlock.hpp test/servers.c $(LIB) $(HEADERS)

@@ -473,7 +473,6 @@ int verb_check(int count, char **words)
     if (options.ttl_ms < 0)
         options.ttl_ms = 30000;
     nodes_read();
-    signals_restore(); /* nothing has to be put in order: the keys end by themselves */
     name_nodes();
     draw_keys();
     examine();

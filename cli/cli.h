@@ -118,10 +118,11 @@ void session_sign(struct session *session);
 /* The lock is the one that `value` stands for, wherever it was taken. */
 void session_adopt(struct session *session, const char *value, size_t size, long remaining_ms);
 
-/* Blocks the signals that turn() listens to and says what becomes of them. Before anything else. */
-void signals_begin(void);
 /* Undoes it: for a child before exec. */
 void signals_restore(void);
+
+/* One that turn() is not to hear of any more: it does what it did before. */
+void signals_give_back(int number);
 
 /* One turn of the loop: sends, sleeps until an event, a signal, `until_us`, or what the library waits
    for; receives. */

@@ -87,9 +87,13 @@ static int finish(const char *verb, const char *name, enum redlock_status status
         }
         printf(",\"ok\":%u,\"nodes\":%u}\n", confirmed(lock), target_count);
     }
-    session_close(&session);
-    if (fflush(stdout) != 0 || ferror(stdout))
+    if (fflush(stdout) != 0 || ferror(stdout)) {
+        if (status == REDLOCK_OK && strcmp(verb, "acquire") == 0) /* nobody knows the token */
+            redlock_release(&session.client, &session.lock, (uint32_t)options.node_timeout_ms * 2);
+        session_close(&session);
         die(EXIT_SYSTEM, "can't write the result");
+    }
+    session_close(&session);
     return result;
 }
 

@@ -5,6 +5,7 @@
    SPDX-License-Identifier: MIT */
 #include "cli.h"
 
+#include <fcntl.h>
 #include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
@@ -281,7 +282,7 @@ static void blot_out(char *argument)
                          "REDLOCK_NODES or a file");
 }
 
-/* Takes the options and returns how many words are left; these are moved to the front. */
+/* Takes the options and returns how many words are left; these are moved to the front, and NULL ends them. */
 static int parse(const struct verb *verb, int count, char **words)
 {
     struct option longs[SPECS + 1] = {{0}};
@@ -299,9 +300,11 @@ static int parse(const struct verb *verb, int count, char **words)
         }
         if (spec == NULL && c == ':')
             die(EXIT_USAGE, "%s: an argument is missing", words[optind - 1]);
-        if (spec == NULL)
-            die(EXIT_USAGE, "%s: no such option of %s: see redlock help", words[optind - 1],
-                verb->name);
+        if (spec == NULL && optopt > 0 && optopt < 256)
+            die(EXIT_USAGE, "-%c: no such option of %s: see redlock help", optopt, verb->name);
+        if (spec == NULL) /* without what follows "=", which may be a password */
+            die(EXIT_USAGE, "%.*s: no such option of %s: see redlock help",
+                (int)strcspn(words[optind - 1], "="), words[optind - 1], verb->name);
         if ((wrong = set(spec, optarg, 1)) != NULL)
             die(EXIT_USAGE, "--%s %s: %s", spec->name, optarg, wrong);
         if (spec->kind == LIST)
@@ -313,11 +316,25 @@ static int parse(const struct verb *verb, int count, char **words)
     return left;
 }
 
+/* Where 0, 1 or 2 is closed a connection would become that, and what we say would go to a node. For the
+   command they stay closed; and what we print must fail. */
+static void fill_gaps(void)
+{
+    int fd;
+
+    do
+        fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    while (fd >= 0 && fd <= 2);
+    if (fd > 2)
+        close(fd);
+}
+
 int main(int count, char **words)
 {
     const char *name = count > 1 ? words[1] : "";
     const struct verb *verb = find_verb(name);
 
+    fill_gaps();
     options.log_levels = getenv("JOURNAL_STREAM") != NULL;
     if (strcmp(name, "help") == 0 || strcmp(name, "--help") == 0) {
         int result = 0;
@@ -327,15 +344,16 @@ int main(int count, char **words)
             usage(stdout);
         return fflush(stdout) == 0 ? result : EXIT_SYSTEM;
     }
-    if (strcmp(name, "version") == 0 || strcmp(name, "--version") == 0)
-        return printf("redlock %s\n", REDLOCK_VERSION) > 0 ? 0 : EXIT_SYSTEM;
+    if (strcmp(name, "version") == 0 || strcmp(name, "--version") == 0) {
+        printf("redlock %s\n", REDLOCK_VERSION);
+        return fflush(stdout) == 0 ? 0 : EXIT_SYSTEM;
+    }
     if (verb == NULL) {
         usage(stderr);
         return EXIT_USAGE;
     }
     if (verb->bit == CHECK)
         options.failure = EXIT_UNKNOWN;
-    signals_begin();
     words++; /* the verb is what getopt takes for the program's name */
     count = parse(verb, count - 1, words);
     take_from_environment();

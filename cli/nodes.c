@@ -34,6 +34,21 @@ static int next_line(FILE *file, char *line, int room, unsigned *number)
     return 1;
 }
 
+/* A password in it is no secret. Who is not root may get a file of root's through his group: so systemd hands
+   out credentials. */
+static void must_be_private(FILE *file, const char *path)
+{
+    struct stat status;
+    mode_t others = S_IRWXG | S_IRWXO;
+
+    if (fstat(fileno(file), &status) != 0)
+        die(EXIT_CONFIG, "%s: %s", path, strerror(errno));
+    if (status.st_uid == 0 && geteuid() != 0)
+        others = S_IWGRP | S_IRWXO;
+    if (!S_ISREG(status.st_mode) || (status.st_mode & others) != 0)
+        die(EXIT_CONFIG, "%s: others may read it, so nothing in it is a secret: chmod 600", path);
+}
+
 void config_load(const char *path, int must_be,
                  int (*add)(const char *key, const char *value, const char *where))
 {
@@ -57,6 +72,8 @@ void config_load(const char *path, int must_be,
             continue;
         *end = '\0';
         value++;
+        if (strchr(value, '@') != NULL)
+            must_be_private(file, path);
         if (add(line, value + strspn(value, " \t"), where) != 0)
             die(EXIT_CONFIG, "%s: no such key: %s", where, line);
     }
@@ -67,13 +84,11 @@ void config_load(const char *path, int must_be,
 static void read_auth_file(const char *path, char *line, int room)
 {
     FILE *file = fopen(path, "re");
-    struct stat status;
     unsigned number = 0;
 
-    if (file == NULL || fstat(fileno(file), &status) != 0)
+    if (file == NULL)
         die(EXIT_CONFIG, "%s: %s", path, strerror(errno));
-    if (!S_ISREG(status.st_mode) || (status.st_mode & (S_IRWXG | S_IRWXO)) != 0)
-        die(EXIT_CONFIG, "%s: others may read it, so nothing in it is a secret: chmod 600", path);
+    must_be_private(file, path);
     if (!next_line(file, line, room, &number) || line[0] == '\0')
         die(EXIT_CONFIG, "%s: no password in it", path);
     fclose(file);

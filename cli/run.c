@@ -57,6 +57,7 @@ static enum { ON_LOST_TERM, ON_LOST_KILL, ON_LOST_NONE } on_lost;
 static void check_options(void)
 {
     const char *signal = options.signal;
+    long shortest_ms;
     size_t i;
 
     if (options.ttl_ms < 0)
@@ -65,8 +66,13 @@ static void check_options(void)
         die(EXIT_USAGE, "--ttl: at least 1 s, as renewing takes time");
     if (options.kill_after_ms > options.ttl_ms / 3)
         die(EXIT_USAGE, "--kill-after: at most a third of the ttl, which it is taken from");
+    if (options.max_hold_ms >= 0 && options.kill_after_ms > options.max_hold_ms)
+        die(EXIT_USAGE, "--kill-after: at most --max-hold, which it is taken from");
+    shortest_ms = options.max_hold_ms >= 0 && options.max_hold_ms < options.ttl_ms
+                      ? options.max_hold_ms
+                      : options.ttl_ms;
     if (options.kill_after_ms < 0)
-        options.kill_after_ms = options.ttl_ms / 6 < 5000 ? options.ttl_ms / 6 : 5000;
+        options.kill_after_ms = shortest_ms / 6 < 5000 ? shortest_ms / 6 : 5000;
     if (options.foreground && options.new_group)
         die(EXIT_USAGE, "--foreground or --new-group?");
     if (strncasecmp(signal, "SIG", 3) == 0)
@@ -82,7 +88,8 @@ static void check_options(void)
     on_lost = options.on_lost[0] == 't'   ? ON_LOST_TERM
               : options.on_lost[0] == 'k' ? ON_LOST_KILL
                                           : ON_LOST_NONE;
-    if (options.status_fd >= 0 && fcntl((int)options.status_fd, F_SETFD, FD_CLOEXEC) != 0)
+    if (options.status_fd >= 0 && /* 0 to 2 are the command's as well */
+        fcntl((int)options.status_fd, F_SETFD, options.status_fd > 2 ? FD_CLOEXEC : 0) != 0)
         die(EXIT_USAGE, "--status-fd %ld: %s", options.status_fd, strerror(errno));
     if (options.ttl_ms < options.node_timeout_ms * 10)
         say(LOG_WARNING,
@@ -140,6 +147,7 @@ static void set_environment(void)
 static void become(char **command, int go, pid_t parent)
 {
     char byte;
+    int status;
 
     if (run.own_group)
         setpgid(0, 0);
@@ -152,8 +160,9 @@ static void become(char **command, int go, pid_t parent)
     set_environment();
     signals_restore();
     execvp(command[0], command);
+    status = errno == ENOENT ? 127 : 126;
     say(LOG_ERROR, "%s: %s", command[0], strerror(errno));
-    _exit(errno == ENOENT ? 127 : 126);
+    _exit(status);
 }
 
 static void kill_command(int number)
@@ -204,7 +213,8 @@ static void stand_guard(int line)
             deadline_us = word;
         } else if (now_us() >= deadline_us) {
             kill_command(SIGKILL);
-            say(LOG_ERROR, "%s: the supervisor hangs: the command was killed", run.name);
+            if (poll(&fd, 1, 1000) == 0) /* else it was at it too */
+                say(LOG_ERROR, "%s: the supervisor hangs: the command was killed", run.name);
             _exit(0);
         }
     }
@@ -221,6 +231,9 @@ static int start(char **command)
 
     run.own_group = !options.foreground && (options.new_group || !isatty(STDIN_FILENO) ||
                                             tcgetpgrp(STDIN_FILENO) != getpgrp());
+    if (!run.own_group) /* Ctrl-Z stops both of us, or the shell would not get its terminal back. If it takes
+                           too long, the guard ends the command */
+        signals_give_back(SIGTSTP);
     if (pipe2(go, O_CLOEXEC) != 0 || pipe2(line, O_CLOEXEC) != 0 || (run.child = fork()) < 0)
         return -1;
     if (run.child == 0) {
@@ -282,7 +295,7 @@ static void stop(uint64_t kill_us, const char *why)
     say(LOG_ERROR, "%s: %s%s", run.name, why,
         on_lost == ON_LOST_NONE ? "; the command goes on" : ": the command is stopped");
     run.phase = on_lost == ON_LOST_NONE ? STOPPED : STOPPING;
-    run.kill_us = kill_us;
+    run.kill_us = on_lost == ON_LOST_KILL ? 0 : kill_us;
     redlock_cancel(&session.client, &session.lock);
     if (on_lost == ON_LOST_TERM)
         kill_command(stop_signal);
@@ -384,7 +397,7 @@ static void let_go(void)
     if (lock->status == REDLOCK_PENDING) /* the renewing ends, whatever else follows */
         redlock_cancel(&session.client, lock);
     while (lock->status == REDLOCK_PENDING)
-        turn(&session, now + 1000);
+        turn(&session, UINT64_MAX);
     redlock_next_done(&session.client);
     if (options.keep) {
         redlock_forget(&session.client, lock);
@@ -484,6 +497,7 @@ int verb_run(int count, char **words)
     if (goes < 0) {
         say(LOG_ERROR, "can't start the command: %s", strerror(errno));
         redlock_release(&session.client, &session.lock, (uint32_t)options.node_timeout_ms);
+        session_close(&session);
         return EXIT_SYSTEM;
     }
     renewed();

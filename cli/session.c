@@ -41,12 +41,16 @@ static void note(int number, siginfo_t *info, void *context)
     from_terminal[place_of(number)] = info->si_code > 0; /* by the kernel */
 }
 
-void signals_begin(void)
+/* Blocks those that turn() listens to and says what becomes of them. */
+static void signals_begin(void)
 {
+    static int begun;
     struct sigaction action = {0};
     sigset_t mask;
     unsigned i;
 
+    if (begun++)
+        return;
     sigemptyset(&mask);
     for (i = 0; i < HEARD; i++)
         sigaddset(&mask, heard[i]);
@@ -77,6 +81,16 @@ void signals_restore(void)
     signal(SIGCHLD, SIG_DFL);
     sigaction(SIGPIPE, &inherited_pipe, NULL);
     sigprocmask(SIG_SETMASK, &inherited_mask, NULL);
+}
+
+void signals_give_back(int number)
+{
+    sigset_t mask;
+
+    sigaction(number, &inherited[place_of(number)], NULL);
+    sigemptyset(&mask);
+    sigaddset(&mask, number);
+    sigprocmask(SIG_UNBLOCK, &mask, NULL);
 }
 
 int next_signal(int *by_terminal)
@@ -198,6 +212,7 @@ void session_open(struct session *session, const char *name, long ttl_ms)
     struct redlock_settings settings = {0};
     unsigned i;
 
+    signals_begin(); /* not before: a name that is looked up, a question or a password may take for ever */
     key_of(session->key, name);
     for (i = 0; i < target_count; i++) {
         const struct redlock_url *url = &targets[i].url;
@@ -303,9 +318,10 @@ static void wait_for(struct session *session, const char *name)
 
     while (lock->status == REDLOCK_PENDING) {
         uint64_t until = notices ? notice : now + 1000000;
+        int did = quorum_answered(lock); /* until a new attempt begins */
         turn(session, until);
         now = now_us();
-        if (quorum_answered(lock))
+        if (did || quorum_answered(lock))
             answered = now;
         if (!cancelled &&
             (ending_signal() != 0 || (options.unavailable_ms > 0 &&

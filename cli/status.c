@@ -71,13 +71,16 @@ void describe_holder(char *out, size_t room, const char *value, size_t size)
 
 /* ---- Asking ---- */
 
+enum { NO_END = -1, NOT_TOLD = -2 };
+
 /* What one node says. */
 struct view {
     enum { ABSENT, PRESENT, FAILED } kind;
     char value[VALUE_MAX + 1];
-    size_t size;  /* of the whole value */
-    long left_ms; /* -1: without end */
-    int same;     /* as what most have */
+    char id[ID_TEXT]; /* of the whole value, */
+    size_t size;      /* as this is */
+    long left_ms;     /* or one of these two: */
+    int same;         /* as what most have */
 };
 
 /* What all say, and what it comes to. */
@@ -123,7 +126,7 @@ static void conclude(struct picture *picture)
         struct view *view = &picture->view[i];
         view->same = equal(view, &picture->view[picture->best]);
         if (view->same)
-            left[n++] = view->left_ms < 0 ? 0x7fffffff : view->left_ms;
+            left[n++] = view->left_ms == NO_END ? 0x7fffffff : view->left_ms;
     }
     qsort(left, n, sizeof *left, longest_first);
     if (picture->holding >= quorum) {
@@ -156,8 +159,10 @@ static void look_at(const char *key, struct picture *picture)
                      : answer->kind == RESP_NIL  ? ABSENT
                                                  : FAILED;
         view->size = answer->size;
-        if (view->kind == PRESENT)
+        if (view->kind == PRESENT) {
             memcpy(view->value, answer->text, answer->size < VALUE_MAX ? answer->size : VALUE_MAX);
+            id_of(view->id, answer->text, answer->size);
+        }
     }
     talks_ask(talks, target_count, timeout_ms, 2, pttl);
     for (i = 0; i < target_count; i++) {
@@ -167,6 +172,8 @@ static void look_at(const char *key, struct picture *picture)
             view->left_ms = (long)answer->integer;
         else if (talks[i].items > 0 && answer->kind == RESP_INTEGER)
             view->kind = ABSENT; /* it ended in between */
+        else
+            view->left_ms = NOT_TOLD;
         memcpy(picture->trouble[i], talks[i].node.trouble, sizeof picture->trouble[i]);
     }
     talks_close(talks, target_count);
@@ -185,7 +192,6 @@ long holder_remaining_ms(const char *key, char *value, size_t room)
 int find_by_id(const char *key, const char *id, char *value, size_t *size)
 {
     struct picture picture;
-    char other[ID_TEXT];
     unsigned i;
 
     look_at(key, &picture);
@@ -193,8 +199,7 @@ int find_by_id(const char *key, const char *id, char *value, size_t *size)
         const struct view *view = &picture.view[i];
         if (view->kind != PRESENT || view->size > VALUE_MAX)
             continue;
-        id_of(other, view->value, view->size);
-        if (strcmp(id, other) != 0)
+        if (strcmp(id, view->id) != 0)
             continue;
         memcpy(value, view->value, view->size + 1);
         *size = view->size;
@@ -210,10 +215,12 @@ static const char *const state_names[] = {"unknown", "free", "held"};
 /* "22.4 s left". */
 static const char *left(char text[32], long ms)
 {
-    if (ms >= 0x7fffffff || ms < 0)
+    if (ms >= 0x7fffffff || ms == NO_END)
         snprintf(text, 32, "without end");
+    else if (ms == NOT_TOLD)
+        snprintf(text, 32, "it is not told how long");
     else
-        snprintf(text, 32, "%ld.%ld s", ms / 1000, ms % 1000 / 100);
+        snprintf(text, 32, "%ld.%ld s left", ms / 1000, ms % 1000 / 100);
     return text;
 }
 
@@ -221,13 +228,12 @@ static void print_text(const char *name, const struct picture *picture)
 {
     const struct view *best = &picture->view[picture->best];
     struct holder holder;
-    char id[ID_TEXT], who[VALUE_MAX + 1], text[32];
+    char who[VALUE_MAX + 1], text[32];
     unsigned i;
 
     printf("%s: %s", name, state_names[picture->state]);
     if (picture->state == HELD) {
-        id_of(id, best->value, best->size);
-        printf("  id %s", id);
+        printf("  id %s", best->id);
         if (parse_holder(&holder, best->value)) {
             time_t seconds = (time_t)(holder.since_ms / 1000);
             const struct tm *since = gmtime(&seconds); /* strftime costs a static build 8 KB */
@@ -235,14 +241,13 @@ static void print_text(const char *name, const struct picture *picture)
             printf("  by %s  since %d-%02d-%02d %02d:%02d:%02dZ", who, since->tm_year + 1900,
                    since->tm_mon + 1, since->tm_mday, since->tm_hour, since->tm_min, since->tm_sec);
         }
-        printf("  %s left", left(text, picture->left_ms));
+        printf("  %s", left(text, picture->left_ms));
     }
     printf("  %u/%u nodes\n", picture->state == HELD ? picture->holding : picture->answers,
            target_count);
     for (i = 0; i < target_count; i++) {
         const struct view *view = &picture->view[i];
         printf("  %-24s ", targets[i].url.address);
-        id_of(id, view->value, view->size);
         if (view->kind == FAILED)
             printf("error    %s\n", picture->trouble[i]);
         else if (view->kind == ABSENT)
@@ -250,7 +255,7 @@ static void print_text(const char *name, const struct picture *picture)
         else if (view->same && picture->state == HELD)
             printf("same     %s\n", left(text, view->left_ms));
         else
-            printf("other    %s  id %s\n", left(text, view->left_ms), id);
+            printf("other    %s  id %s\n", left(text, view->left_ms), view->id);
     }
 }
 
@@ -258,7 +263,6 @@ static void print_json(const char *name, const struct picture *picture)
 {
     const struct view *best = &picture->view[picture->best];
     struct holder holder;
-    char id[ID_TEXT];
     unsigned i;
 
     printf("{\"schema\":1,\"verb\":\"status\",\"name\":");
@@ -266,8 +270,7 @@ static void print_json(const char *name, const struct picture *picture)
     printf(",\"state\":\"%s\",\"quorum\":%u,\"nodes\":%u", state_names[picture->state],
            target_count / 2 + 1, target_count);
     if (picture->state == HELD) {
-        id_of(id, best->value, best->size);
-        printf(",\"id\":\"%s\",\"remaining_ms\":%ld", id, picture->left_ms);
+        printf(",\"id\":\"%s\",\"remaining_ms\":%ld", best->id, picture->left_ms);
         if (parse_holder(&holder, best->value)) {
             printf(",\"holder\":{\"host\":");
             json_string(stdout, holder.host, strlen(holder.host));
@@ -286,8 +289,7 @@ static void print_json(const char *name, const struct picture *picture)
                                     : view->same && picture->state == HELD ? "same"
                                                                            : "other");
         if (view->kind == PRESENT) {
-            id_of(id, view->value, view->size);
-            printf(",\"id\":\"%s\",\"pttl_ms\":%ld", id, view->left_ms);
+            printf(",\"id\":\"%s\",\"pttl_ms\":%ld", view->id, view->left_ms);
         } else if (view->kind == FAILED) {
             printf(",\"error\":");
             json_string(stdout, picture->trouble[i], strlen(picture->trouble[i]));

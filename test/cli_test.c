@@ -1,0 +1,1860 @@
+/* cli_test.c - redlock(1) as its users meet it: the program that REDLOCK names (build/redlock) on real servers.
+   cli_test SCENARIO runs one of them; without a word it lists all, for `prove -j`. What must never happen (two
+   holders, a key or a process left behind, a password shown) is checked to the microsecond; what takes time may
+   take seconds more, as machines stall.
+
+   SPDX-FileCopyrightText: the redlock authors
+   SPDX-License-Identifier: MIT */
+#define _GNU_SOURCE /* pipe2, prctl */
+#include "program.h"
+#include "servers.h"
+#include "tap.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { NODES = 5 };
+
+/* Every password here contains it, and no program may ever print it. */
+#define SECRET "hunter2"
+
+static struct server servers[NODES];
+static unsigned node_count;
+static const char *self, *program;
+static char reply[4096];
+
+static long long now_us(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (long long)now.tv_sec * 1000000 + now.tv_nsec / 1000;
+}
+
+/* ---- Nodes ---- */
+
+/* A list of addresses, with what stands before each of them. */
+static const char *list_of(unsigned count, const char *before)
+{
+    static char list[1024];
+    unsigned i;
+
+    list[0] = '\0';
+    for (i = 0; i < count; i++)
+        snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s%s", i > 0 ? "," : "",
+                 before, servers[i].address);
+    return list;
+}
+
+/* Starts them, and our programs find them. */
+static void nodes(unsigned count)
+{
+    node_count = count;
+    servers_start(servers, count, NULL);
+    setenv("REDLOCK_NODES", list_of(count, ""), 1);
+}
+
+#define ask(n, ...) server_ask(&servers[n], reply, sizeof reply, __VA_ARGS__, NULL)
+#define ask_all(...)                                                                               \
+    do {                                                                                           \
+        unsigned ask_n;                                                                            \
+        for (ask_n = 0; ask_n < node_count; ask_n++)                                               \
+            ask(ask_n, __VA_ARGS__);                                                               \
+    } while (0)
+
+/* On how many nodes this key has this value. */
+static int with_value(const char *key, const char *value)
+{
+    unsigned i;
+    int count = 0;
+
+    for (i = 0; i < node_count; i++)
+        count += strcmp(ask(i, "GET", key), value) == 0;
+    return count;
+}
+
+static int with_key(const char *key)
+{
+    unsigned i;
+    int count = 0;
+
+    for (i = 0; i < node_count; i++)
+        count += strcmp(ask(i, "EXISTS", key), "1") == 0;
+    return count;
+}
+
+/* The slowest may be about to take it in. */
+static int on_most(const char *key)
+{
+    return until(with_key(key) > (int)node_count / 2, 3000);
+}
+
+static int on_all(const char *key)
+{
+    return until(with_key(key) == (int)node_count, WAIT_MS);
+}
+
+static long pttl(unsigned n, const char *key)
+{
+    return strtol(ask(n, "PTTL", key), NULL, 10);
+}
+
+/* On the node that has it longest. */
+static long longest(const char *key)
+{
+    unsigned i;
+    long most = -2;
+
+    for (i = 0; i < node_count; i++)
+        if (pttl(i, key) > most)
+            most = strtol(reply, NULL, 10);
+    return most;
+}
+
+/* Never to 0, which is our whole group. */
+static void signal_to(pid_t pid, int number)
+{
+    if (pid > 0)
+        kill(pid, number);
+}
+
+static void no_key_left(const char *when)
+{
+    is_int(servers_keys_left("redlock:*", 3000), 0, "no key is left %s", when);
+}
+
+static void pause_all(void)
+{
+    unsigned i;
+
+    for (i = 0; i < node_count; i++)
+        server_pause(&servers[i]);
+}
+
+static void resume_all(void)
+{
+    unsigned i;
+
+    for (i = 0; i < node_count; i++)
+        server_resume(&servers[i]);
+}
+
+/* ---- A command that tells what becomes of it ---- */
+
+/* In a file that both sides map. */
+struct beat {
+    volatile pid_t pid;
+    volatile long long first_us, last_us; /* it lived then */
+    volatile int heard[65];               /* signals, how many */
+    volatile long long term_us;           /* when it heard the first SIGTERM */
+    volatile int stop;                    /* ends then, with 5 */
+};
+
+static struct beat *beat;
+
+static void hear(int number)
+{
+    beat->heard[number]++;
+    if (number == SIGTERM && beat->term_us == 0)
+        beat->term_us = now_us();
+}
+
+static const char *beat_path(const char *name)
+{
+    static char path[4][120];
+    static unsigned turn;
+    char *to = path[turn++ % 4];
+
+    snprintf(to, sizeof *path, "%s/%s", programs_folder(), name);
+    return to;
+}
+
+static struct beat *map_beat(const char *path)
+{
+    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    struct beat *map;
+
+    if (fd < 0 || ftruncate(fd, sizeof *map) != 0)
+        exit(1);
+    map = mmap(NULL, sizeof *map, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    close(fd);
+    if (map == MAP_FAILED)
+        exit(1);
+    return map;
+}
+
+/* beat FILE [polite] [CHILD'S FILE]: lives until it is told to stop, a minute at most; a polite one also ends
+   at SIGTERM, its child never. */
+static int be_a_command(char **words)
+{
+    const int signals[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGWINCH, SIGCONT};
+    long long end = now_us() + 60000000;
+    int polite = words[1] != NULL && strcmp(words[1], "polite") == 0;
+    size_t i;
+
+    beat = map_beat(words[0]);
+    if (words[1] != NULL && words[1 + polite] != NULL && fork() == 0) {
+        beat = map_beat(words[1 + polite]);
+        polite = 0;
+    }
+    for (i = 0; i < sizeof signals / sizeof *signals; i++)
+        signal(signals[i], hear);
+    beat->pid = getpid();
+    beat->first_us = now_us();
+    while (now_us() < end && !beat->stop && !(polite && beat->heard[SIGTERM])) {
+        struct timespec pause = {0, 2000000};
+        beat->last_us = now_us();
+        nanosleep(&pause, NULL);
+    }
+    return 5;
+}
+
+static int beats(const struct beat *of)
+{
+    return until(of->first_us != 0, WAIT_MS);
+}
+
+/* ---- Exit statuses and what the command gets ---- */
+
+static void close_stderr(void)
+{
+    close(2);
+}
+
+static void exit_statuses(void)
+{
+    nodes(3);
+    is_int(redlock("run", "x", "true", NULL), 0, "0");
+    is_int(redlock("run", "x", "sh", "-c", "exit 7", NULL), 7, "the command's status");
+    is_int(redlock("run", "x", "-c", "exit 255", NULL), 255, "up to 255");
+    is_int(redlock("run", "x", "-c", "kill -SEGV $$", NULL), 139, "128 + its signal");
+    is_int(redlock("run", "x", "-c", "kill -KILL $$", NULL), 137, "also KILL");
+    is_int(redlock("run", "x", "no-such-command", NULL), 127, "not found");
+    ok(strstr(wrote(last, 'e'), "redlock: no-such-command: ") != NULL, "and it says so");
+    setup.before = close_stderr;
+    is_int(redlock("run", "x", "no-such-command", NULL), 127, "not found, without stderr");
+    is_int(redlock("run", "x", "/etc/passwd", NULL), 126, "not executable");
+    is_int(redlock("run", "x", "/", NULL), 126, "a directory");
+    no_key_left("after these");
+}
+
+static void is_text(const char *got, const char *expected, const char *what)
+{
+    if (!ok(strcmp(got, expected) == 0, "%s", what))
+        fprintf(stderr, "# got \"%s\", expected \"%s\"\n", got, expected);
+}
+
+static void words(void)
+{
+    nodes(3);
+    redlock("run", "x", "echo", "a", "b", NULL);
+    is_text(wrote(last, 'o'), "a b\n", "the command's words, and no others");
+    redlock("run", "-n", "-t", "9", "x", "echo", "-x", "--y", "-n", "--", "z", NULL);
+    is_text(wrote(last, 'o'), "-x --y -n -- z\n", "options behind the command are the command's");
+    redlock("run", "-n", "x", "--", "echo", "a", NULL);
+    is_text(wrote(last, 'o'), "a\n", "NAME -- COMMAND");
+    redlock("run", "-n", "--", "x", "echo", "a", NULL);
+    is_text(wrote(last, 'o'), "a\n", "-- NAME COMMAND");
+    redlock("run", "-n", "x", "echo", "", "a  b", NULL);
+    is_text(wrote(last, 'o'), " a  b\n", "empty words and blanks");
+    redlock("run", "-n", "x", "-c", "echo $((1 + 1)) 'a  b'", NULL);
+    is_text(wrote(last, 'o'), "2 a  b\n", "-c");
+    redlock("run", "-n", "x", "--command", "echo c", NULL);
+    is_text(wrote(last, 'o'), "c\n", "--command");
+    is_int(redlock("run", "x", "-c", "echo", "a", NULL), 64, "-c takes one word");
+    is_int(redlock("run", "x", "-c", NULL), 64, "-c alone");
+    is_int(redlock("run", "x", "--", NULL), 64, "no command behind --");
+    is_int(redlock("run", "x", NULL), 64, "no command");
+    is_int(redlock("run", NULL), 64, "no name");
+    is_int(redlock("run", "", "true", NULL), 64, "an empty name");
+    is_int(redlock("status", NULL), 64, "status of nothing");
+    is_int(redlock("status", "x", "y", NULL), 64, "status of two");
+    is_int(redlock("acquire", "-t", "9", NULL), 64, "acquire nothing");
+    is_int(redlock("acquire", "-t", "9", "x", "y", NULL), 64, "acquire two");
+    is_int(redlock("acquire", "x", NULL), 64, "acquire without -t");
+    is_int(redlock("extend", "x", "token", NULL), 64, "extend without -t");
+    is_int(redlock("release", "x", NULL), 64, "release without a token");
+    is_int(redlock("release", "x", "", NULL), 64, "an empty token");
+    is_int(redlock("nonsense", NULL), 64, "no such verb");
+    is_int(redlock(NULL), 64, "no verb");
+    no_key_left("after these");
+}
+
+static void options(void)
+{
+    static const char *const bad[][2] = {
+        {"-w", "x"},        {"-w", "-1"},      {"-w", "1x"},          {"-w", ""},
+        {"-w", "1 s"},      {"-w", "inf"},     {"-w", "nan"},         {"-w", "99999999999999d"},
+        {"-w", "."},        {"-w", "0x10"},    {"-w", "1e3"},         {"-t", ".5"},
+        {"-t", "0"},        {"-k", "11"},      {"-E", "256"},         {"-E", "-1"},
+        {"-E", "x"},        {"-E", ""},        {"-s", "NOSUCH"},      {"-s", "STOP"},
+        {"--on-lost", "x"}, {"--on-lost", ""}, {"--status-fd", "77"}, {"--status-fd", "x"},
+        {"--nosuch", "x"},  {"-z", "x"}};
+    static const char *const good[][2] = {
+        {"-w", ".007"},      {"-w", "250ms"},      {"-w", "2m"},       {"-w", "1h"},   {"-w", "1d"},
+        {"-w", "0"},         {"-t", "1"},          {"-k", "10"},       {"-k", "0"},    {"-E", "0"},
+        {"-E", "255"},       {"-s", "INT"},        {"-s", "SIGUSR1"},  {"-s", "term"}, {"-l", ""},
+        {"-l", "a b\n\"%:"}, {"--max-hold", "60"}, {"--min-hold", "0"}};
+    size_t i;
+
+    nodes(3);
+    for (i = 0; i < sizeof bad / sizeof *bad; i++) {
+        is_int(redlock("run", bad[i][0], bad[i][1], "x", "echo", "ran", NULL), 64, "%s '%s'",
+               bad[i][0], bad[i][1]);
+        ok(strncmp(wrote(last, 'e'), "redlock: ", 9) == 0 && *wrote(last, 'o') == '\0',
+           "it says why, and nothing runs");
+    }
+    for (i = 0; i < sizeof good / sizeof *good; i++)
+        is_int(redlock("run", good[i][0], good[i][1], "x", "true", NULL), 0, "%s '%s'", good[i][0],
+               good[i][1]);
+    is_int(redlock("run", "--max-hold", "30", "x", "-c", "sleep .3; exit 4", NULL), 4,
+           "--max-hold: the default of -k leaves time");
+    is_int(redlock("run", "--max-hold", "2", "x", "-c", "sleep .3; exit 4", NULL), 4,
+           "also a short one");
+    is_int(redlock("run", "--max-hold", "2", "-k", "3", "x", "true", NULL), 64, "-k above it");
+    is_int(redlock("run", "--foreground", "--new-group", "x", "true", NULL), 64, "both groups");
+    is_int(redlock("status", "-n", "x", NULL), 64, "-n is no option of status");
+    is_int(redlock("run", "--json", "x", "true", NULL), 64, "--json is none of run");
+    is_int(redlock("run", "-w", NULL), 64, "an option without its argument");
+    is_int(redlock("acquire", "-t", "50ms", "x", NULL), 64, "too short a ttl");
+    is_int(redlock("status", "x", "-v", NULL), 1, "status: options behind the name");
+    is_int(redlock("version", NULL), 0, "version");
+    is_int(redlock("help", NULL), 0, "help");
+    ok(strncmp(wrote(last, 'o'), "usage:", 6) == 0, "on stdout");
+    no_key_left("after these");
+}
+
+static void names(void)
+{
+    static const char *const odd[] = {"a b",  "a\nb",     "a\tb\"c'", "a:b", "a%3Ab", "*",
+                                      "{x}y", "\xff\xfe", "--",       "é",   "../x",  "a@b"};
+    char key[400], longest[256];
+    size_t i;
+
+    nodes(3);
+    for (i = 0; i < sizeof odd / sizeof *odd; i++) {
+        snprintf(key, sizeof key, "redlock:%s", odd[i]);
+        is_int(redlock("acquire", "-t", "60", "--", odd[i], NULL), 0, "a name: '%s'", odd[i]);
+        ok(on_most(key), "its key is the prefix and the name");
+        is_int(redlock("status", "--", odd[i], NULL), 0, "status finds it");
+    }
+    ask_all("FLUSHALL");
+    memset(longest, 'n', sizeof longest);
+    longest[255 - 8] = '\0';
+    is_int(redlock("run", longest, "true", NULL), 0, "the longest name");
+    is_int(redlock("status", longest, NULL), 1, "status of it");
+    longest[255 - 8] = 'n';
+    longest[255 - 8 + 1] = '\0';
+    is_int(redlock("run", longest, "true", NULL), 64, "a byte more");
+    is_int(redlock("status", longest, NULL), 64, "status of that");
+    is_int(redlock("run", "--prefix", "", "bare", "-c", "exit 4", NULL), 4, "no prefix");
+    setenv("REDLOCK_PREFIX", "app:", 1);
+    redlock("acquire", "-t", "60", "x", NULL);
+    ok(on_most("app:x"), "REDLOCK_PREFIX");
+    redlock("acquire", "-t", "60", "--prefix", "b:", "x", NULL);
+    ok(on_most("b:x"), "--prefix goes before it");
+}
+
+static void environment(void)
+{
+    struct program run;
+    char expected[64];
+
+    nodes(3);
+    setenv("REDISCLI_AUTH", "", 1);
+    setenv("P", program, 1);
+    run = start("run", "-t", "20", "a:b", "-c",
+                "echo $REDLOCK_NAME $REDLOCK_TTL_MS $PPID $REDLOCK_HOLDER_PID $REDLOCK_HELD;"
+                "\"$P\" status \"$REDLOCK_NAME\" | grep -c \"id $REDLOCK_ID \";"
+                "\"$P\" extend -t 60 a:b >/dev/null && echo extended; exit 3",
+                NULL);
+    is_int(ends(&run), 3, "a command that asks for its own lock");
+    snprintf(expected, sizeof expected, "a:b 20000 %d %d a%%3Ab\n1\nextended\n", run.pid, run.pid);
+    is_text(wrote(run, 'o'), expected, "REDLOCK_NAME, _TTL_MS, _HOLDER_PID, _HELD, _ID, _TOKEN");
+    is_int(
+        redlock("run", "x", "-c", "test -n \"$REDLOCK_NODES\" && test -z \"$REDLOCK_FENCE\"", NULL),
+        0, "the nodes are passed on, and no fencing token is made up");
+    is_int(redlock("run", "--clear-env", "x", "-c",
+                   "test -z \"${REDLOCK_NODES+y}${REDISCLI_AUTH+y}${REDLOCK_AUTH_FILE+y}\"", NULL),
+           0, "--clear-env");
+    is_int(redlock("run", "x", "-c", "\"$P\" release x", NULL), 0,
+           "the command may release it itself");
+    is_int(redlock("run", "selfie", "-c",
+                   "[ \"$REDLOCK_NAME\" = selfie ] || exec \"$P\" run -n selfie false; exit 9",
+                   NULL),
+           9, "flock's idiom");
+    no_key_left("after these");
+}
+
+static void nested(void)
+{
+    static const char *const names[] = {"x", "a:b", "a%3Ab", "%", ":", "a b"};
+    size_t i;
+
+    nodes(3);
+    setenv("P", program, 1);
+    for (i = 0; i < sizeof names / sizeof *names; i++) {
+        setenv("N", names[i], 1);
+        is_int(redlock("run", names[i], "-c", "\"$P\" run \"$N\" true", NULL), 64, "%s within %s",
+               names[i], names[i]);
+        is_int(redlock("run", "outer", "-c",
+                       "\"$P\" run \"$N\" -- \"$P\" run other -- \"$P\" run \"$N\" true", NULL),
+               64, "%s two below", names[i]);
+    }
+    is_int(redlock("run", "a:b", "-c", "\"$P\" run a%3Ab -- \"$P\" run a true", NULL), 0,
+           "others that only look alike");
+    is_int(redlock("run", "xy", "-c", "\"$P\" run x -- \"$P\" run y true", NULL), 0,
+           "parts of a name are others");
+    no_key_left("after these");
+}
+
+/* ---- What the caller has set ---- */
+
+static void odd_caller(void)
+{
+    sigset_t set;
+
+    signal(SIGCHLD, SIG_IGN);
+    signal(SIGPIPE, SIG_IGN);
+    signal(SIGHUP, SIG_IGN);
+    signal(SIGUSR2, SIG_IGN);
+    sigemptyset(&set);
+    sigaddset(&set, SIGUSR1);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGRTMIN);
+    sigprocmask(SIG_BLOCK, &set, NULL);
+}
+
+static void close_all(void)
+{
+    close(0);
+    close(1);
+    close(2);
+}
+
+static unsigned long long mask_of(const char *text, const char *name)
+{
+    const char *at = strstr(text, name);
+
+    return at != NULL ? strtoull(at + strlen(name), NULL, 16) : 1;
+}
+
+static void one_caller(void (*caller)(void), const char *what)
+{
+    const char *look = "/proc/self/status";
+    struct program direct, below;
+    unsigned long long child = 1ULL << (SIGCHLD - 1);
+
+    setup.before = caller;
+    setup.instead = "grep";
+    direct = start("^Sig", look, NULL);
+    is_int(ends(&direct), 0, "%s, directly", what);
+    setup.before = caller;
+    below = start("run", "x", "grep", "^Sig", look, NULL);
+    is_int(ends(&below), 0, "%s, below redlock", what);
+    ok(mask_of(wrote(below, 'o'), "SigBlk:") == mask_of(wrote(direct, 'o'), "SigBlk:"),
+       "%s: the same are blocked", what);
+    ok(mask_of(wrote(below, 'o'), "SigIgn:") == (mask_of(wrote(direct, 'o'), "SigIgn:") & ~child),
+       "%s: the same are ignored, but for SIGCHLD", what);
+}
+
+/* How many of a process's first descriptors are connections. */
+static int sockets_among(pid_t pid, int most)
+{
+    char path[64], what[64];
+    int fd, count = 0;
+
+    for (fd = 0; fd < most; fd++) {
+        snprintf(path, sizeof path, "/proc/%ld/fd/%d", (long)pid, fd);
+        count += readlink(path, what, sizeof what) > 7 && memcmp(what, "socket:", 7) == 0;
+    }
+    return count;
+}
+
+static void callers(void)
+{
+    struct beat *a = map_beat(beat_path("a"));
+    struct program run;
+    int fd[2];
+
+    nodes(3);
+    one_caller(NULL, "a common caller");
+    one_caller(odd_caller, "one that ignores and blocks");
+    setup.before = odd_caller;
+    is_int(redlock("run", "x", "-c", "exit 7", NULL), 7, "its command's status");
+    setup.before = odd_caller; /* as nohup does */
+    run = start("run", "x", self, "beat", beat_path("a"), "polite", NULL);
+    beats(a);
+    signal_to(run.pid, SIGHUP);
+    signal_to(run.pid, SIGUSR2);
+    sleep_ms(300);
+    ok(a->heard[SIGHUP] == 0 && !has_ended(run), "an ignored HUP reaches nobody");
+    a->stop = 1;
+    is_int(ends(&run), 5, "and harms nobody");
+
+    pipe2(fd, O_CLOEXEC);
+    ok(write(fd[1], "by stdin", 8) == 8, "stdin");
+    close(fd[1]);
+    setup.input = fd[0];
+    redlock("run", "x", "cat", NULL);
+    is_text(wrote(last, 'o'), "by stdin", "stdin is the command's");
+    close(fd[0]);
+    redlock("run", "--status-fd", "3", "x", "-c", "ls /proc/$$/fd", NULL);
+    is_text(wrote(last, 'o'), "0\n1\n2\n", "it has no descriptor of ours");
+    redlock("run", "--status-fd", "2", "x", "-c", "echo here >&2", NULL);
+    ok(strstr(wrote(last, 'e'), "here\n") && strstr(wrote(last, 'e'), "acquired"),
+       "--status-fd 2: the command keeps its stderr");
+    setup.before = close_all;
+    is_int(redlock("run", "x", "-c", "test ! -e /proc/$$/fd/2 && exit 6", NULL), 6,
+           "a caller that has closed 0, 1, 2: the command too finds them closed");
+    setup.before = close_all;
+    a->stop = 0;
+    a->first_us = 0;
+    run = start("run", "x", self, "beat", beat_path("a"), NULL);
+    beats(a);
+    is_int(sockets_among(run.pid, 3), 0, "what it says goes to no node");
+    a->stop = 1;
+    is_int(ends(&run), 5, "its status");
+    no_key_left("after these");
+}
+
+/* ---- Conflicts ---- */
+
+static void conflicts(void)
+{
+    long begin;
+
+    nodes(3);
+    ask_all("SET", "redlock:x", "another's");
+    begin = now_ms();
+    is_int(redlock("run", "-n", "x", "echo", "ran", NULL), 75, "-n: held");
+    ok(strstr(wrote(last, 'e'), "redlock: x: held by another: id ") != NULL, "says by whom");
+    ok(*wrote(last, 'o') == '\0', "and does not run");
+    is_int(redlock("run", "-w", "0", "x", "true", NULL), 75, "-w 0 is -n");
+    is_int(redlock("run", "-n", "-E", "0", "x", "true", NULL), 0, "-E 0");
+    is_int(redlock("run", "-n", "-E", "255", "x", "true", NULL), 255, "-E 255");
+    is_int(redlock("run", "-n", "-q", "x", "true", NULL), 75, "-q");
+    is_text(wrote(last, 'e'), "", "is silent");
+    ok(now_ms() - begin < 10000, "none of them waits");
+    begin = now_ms();
+    is_int(redlock("run", "-w", ".4", "x", "true", NULL), 75, "-w .4");
+    ok(now_ms() - begin >= 400, "waits 0.4 s (%ld ms)", now_ms() - begin);
+    ok(now_ms() - begin < 5000, "and not much longer");
+    begin = now_ms();
+    is_int(redlock("acquire", "-t", "9", "-w", "400ms", "x", NULL), 75, "acquire -w");
+    ok(now_ms() - begin >= 400, "waits too");
+    is_int(redlock("acquire", "-t", "9", "-n", "-E", "3", "x", NULL), 3, "acquire -E");
+    is_text(wrote(last, 'o'), "", "prints no token");
+    is_int(with_value("redlock:x", "another's"), 3, "the other's value stands");
+    ask_all("PEXPIRE", "redlock:x", "1500");
+    is_int(redlock("run", "x", "-c", "exit 4", NULL), 4, "who waits gets it when it ends");
+    ask(0, "SET", "redlock:x", "one");
+    ask(1, "SET", "redlock:x", "two");
+    is_int(redlock("run", "-n", "x", "true", NULL), 75, "a vote that stays split");
+    ask_all("DEL", "redlock:x");
+    no_key_left("after these");
+}
+
+static void two_of_three_down(void)
+{
+    long begin = now_ms();
+    unsigned i;
+
+    nodes(3);
+    server_kill(&servers[1]);
+    server_kill(&servers[2]);
+    setenv("REDLOCK_NODE_TIMEOUT", ".25", 1);
+    is_int(redlock("run", "-n", "x", "echo", "ran", NULL), 69, "refused: 69");
+    ok(strstr(wrote(last, 'e'), servers[1].address) && strstr(wrote(last, 'e'), servers[2].address),
+       "says which");
+    ok(*wrote(last, 'o') == '\0', "does not run");
+    is_text(ask(0, "KEYS", "*"), "", "no partial key");
+    is_int(redlock("acquire", "-n", "-t", "9", "x", NULL), 69, "acquire");
+    is_int(redlock("extend", "-t", "9", "x", "token", NULL), 69, "extend");
+    is_int(redlock("release", "x", "token", NULL), 69, "release");
+    is_int(redlock("release", "--force", "--yes", "--id", "00000000", "x", NULL), 69, "force");
+    is_int(redlock("status", "x", NULL), 69, "status");
+    for (i = 1; i < 3; i++) {
+        server_restart(&servers[i]);
+        server_pause(&servers[i]);
+    }
+    is_int(redlock("run", "-n", "x", "echo", "ran", NULL), 69, "hung: 69");
+    is_text(ask(0, "KEYS", "*"), "", "no partial key");
+    is_int(redlock("status", "x", NULL), 69, "status");
+    is_int(redlock("acquire", "-n", "-t", "9", "x", NULL), 69, "acquire");
+    is_int(redlock("extend", "-t", "9", "x", "token", NULL), 69, "extend");
+    is_int(redlock("release", "x", "token", NULL), 69, "release");
+    ok(now_ms() - begin < 30000, "all that in bounded time (%ld ms)", now_ms() - begin);
+    resume_all();
+    no_key_left("on those that were hung");
+}
+
+static void unavailable(void)
+{
+    struct program run;
+    long begin;
+
+    nodes(3);
+    setenv("REDLOCK_NODE_TIMEOUT", ".2", 1);
+    server_kill(&servers[1]);
+    server_kill(&servers[2]);
+    begin = now_ms();
+    is_int(redlock("run", "--unavailable-timeout", "1", "x", "true", NULL), 69,
+           "--unavailable-timeout 1");
+    ok(now_ms() - begin >= 1000, "after 1 s (%ld ms)", now_ms() - begin);
+    begin = now_ms();
+    is_int(redlock("run", "-w", "1.5", "--unavailable-timeout", "0", "x", "true", NULL), 69,
+           "-w with no quorum");
+    ok(now_ms() - begin >= 1500, "waits as long (%ld ms)", now_ms() - begin);
+    is_text(ask(0, "KEYS", "redlock:*"), "", "no partial key");
+    run = start("run", "--unavailable-timeout", "0", "x", "-c", "exit 4", NULL);
+    sleep_ms(1500);
+    ok(!has_ended(run), "0: waits for ever");
+    server_restart(&servers[1]);
+    is_int(ends(&run), 4, "and gets it when they are back");
+    server_restart(&servers[2]);
+    ask_all("SET", "redlock:x", "another's");
+    run = start("run", "--unavailable-timeout", "2", "x", "-c", "exit 4", NULL);
+    sleep_ms(4000);
+    ok(!has_ended(run), "a quorum that says no is one that answers");
+    ask_all("DEL", "redlock:x");
+    is_int(ends(&run), 4, "it is waited for");
+    no_key_left("after these");
+}
+
+static long long start_at_us;
+
+static void wait_for_the_others(void)
+{
+    struct timespec at = {start_at_us / 1000000, start_at_us % 1000000 * 1000};
+
+    clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL);
+}
+
+static void thirty(void)
+{
+    enum { CROWD = 30, ROUNDS = 15 };
+    struct program crowd[CROWD];
+    int round, i, winners, losers, right = 0;
+
+    nodes(5);
+    setenv("REDLOCK_NODE_TIMEOUT", "2", 1);
+    for (round = 0; round < ROUNDS; round++) {
+        start_at_us = now_us() + 100000;
+        for (i = 0; i < CROWD; i++) {
+            setup.before = wait_for_the_others;
+            crowd[i] = start("run", "-n", "--min-hold", "60", "x", "true", NULL);
+        }
+        for (i = winners = losers = 0; i < CROWD; i++) {
+            int status = ends(&crowd[i]);
+            winners += status == 0;
+            losers += status == 75;
+        }
+        right += winners == 1 && losers == CROWD - 1;
+        if (winners != 1 || losers != CROWD - 1)
+            fprintf(stderr, "# round %d: %d winners, %d losers\n", round, winners, losers);
+        ask_all("FLUSHALL");
+    }
+    is_int(right, ROUNDS, "%d at the same instant: one winner, the others 75, each time", CROWD);
+}
+
+/* ---- Signals ---- */
+
+static void term_while_waiting(void)
+{
+    static const int signals[] = {SIGTERM, SIGINT, SIGHUP, SIGQUIT};
+    struct program run[4], acquire;
+    size_t i;
+
+    nodes(3);
+    ask(0, "SET", "redlock:x", "another's"); /* on the third each attempt gets a vote */
+    ask(1, "SET", "redlock:x", "another's");
+    for (i = 0; i < 4; i++)
+        run[i] = start("run", "x", "echo", "ran", NULL);
+    acquire = start("acquire", "-t", "60", "x", NULL);
+    sleep_ms(700);
+    for (i = 0; i < 4; i++)
+        signal_to(run[i].pid, signals[i]);
+    signal_to(acquire.pid, SIGTERM);
+    for (i = 0; i < 4; i++) {
+        is_int(ends(&run[i]), -signals[i], "waiting, it dies by signal %d as its caller sees",
+               signals[i]);
+        is_text(wrote(run[i], 'o'), "", "and runs nothing");
+    }
+    is_int(ends(&acquire), -SIGTERM, "so does acquire");
+    is_text(wrote(acquire, 'o'), "", "and prints nothing");
+    is_int(with_value("redlock:x", "another's"), 2, "the other's values stand");
+    ask(0, "DEL", "redlock:x");
+    ask(1, "DEL", "redlock:x");
+    no_key_left("of those that waited");
+}
+
+static void signals_while_running(void)
+{
+    static const int signals[] = {SIGTERM, SIGHUP,  SIGQUIT,  SIGINT,
+                                  SIGUSR1, SIGUSR2, SIGWINCH, SIGCONT};
+    struct beat *a = map_beat(beat_path("a")), *b = map_beat(beat_path("b"));
+    struct program run;
+    size_t i;
+
+    nodes(3);
+    run = start("run", "-t", "4", "x", self, "beat", beat_path("a"), beat_path("b"), NULL);
+    ok(beats(a) && beats(b), "a command and its child");
+    for (i = 0; i < sizeof signals / sizeof *signals; i++) {
+        signal_to(run.pid, signals[i]);
+        ok(until(a->heard[signals[i]] == 1, WAIT_MS), "signal %d reaches the command", signals[i]);
+        ok(until(b->heard[signals[i]] == 1, WAIT_MS), "and its child");
+    }
+    signal_to(run.pid, SIGTERM);
+    ok(until(a->heard[SIGTERM] == 2, WAIT_MS), "a second SIGTERM");
+    sleep_ms(5000); /* longer than the ttl */
+    ok(!has_ended(run) && on_all("redlock:x"), "the lock is held until the command ends");
+    a->stop = b->stop = 1;
+    is_int(ends(&run), 5, "its own status");
+    no_key_left("then");
+    run = start("run", "x", "-c", "echo up; sleep 60", NULL);
+    writes(run, 'o', "up");
+    signal_to(run.pid, SIGTERM);
+    is_int(ends(&run), 128 + SIGTERM, "a command that dies by it: 143");
+    no_key_left("then");
+}
+
+static void fork_fails(void)
+{
+    static const char *const moments[] = {"term1", "term2", "fail1", "fail2"};
+    char shim[300];
+    size_t i;
+
+    nodes(3);
+    snprintf(shim, sizeof shim, "%.*s/fork_shim.so", (int)(strrchr(self, '/') - self), self);
+    setenv("ASAN_OPTIONS", "verify_asan_link_order=0", 0);
+    for (i = 0; i < 4; i++) {
+        setenv("LD_PRELOAD", shim, 1);
+        setenv("REDLOCK_FORK", moments[i], 1);
+        is_int(redlock("run", "-t", "60", "x", "-c", "echo ran", NULL),
+               moments[i][0] == 't' ? -SIGTERM : 71, "at fork %c: %.4s", moments[i][4], moments[i]);
+        unsetenv("LD_PRELOAD");
+        is_text(wrote(last, 'o'), "", "the command never begins");
+        no_key_left("then");
+    }
+    setenv("LD_PRELOAD", shim, 1);
+    setenv("REDLOCK_FORK", "exec", 1);
+    is_int(redlock("run", "-t", "60", "x", "-c", "echo ran", NULL), 143, "just before exec");
+    unsetenv("LD_PRELOAD");
+    is_text(wrote(last, 'o'), "", "it ends what would become the command");
+    no_key_left("then");
+}
+
+/* ---- The lock's end ---- */
+
+/* Starts a command that hears all and heeds nothing, with a child like it, under `x`. */
+static struct program start_deaf(const char *name, struct beat *maps[2], const char *option,
+                                 const char *value)
+{
+    char first[40], second[40];
+    struct program run;
+
+    snprintf(first, sizeof first, "%s.1", name);
+    snprintf(second, sizeof second, "%s.2", name);
+    maps[0] = map_beat(beat_path(first));
+    maps[1] = map_beat(beat_path(second));
+    run = start("run", "--status-fd", "3", "-t", "6", "-k", "2", option, value, name, self, "beat",
+                beat_path(first), beat_path(second), NULL);
+    ok(beats(maps[0]) && beats(maps[1]), "%s: two processes", name);
+    return run;
+}
+
+/* The second client's first moment came after the last of the first one's processes. */
+static void never_both(const char *what, struct beat *const first[2], const struct beat *second)
+{
+    long long end = first[0]->last_us > first[1]->last_us ? first[0]->last_us : first[1]->last_us;
+
+    ok(beats(second), "%s: another gets the lock", what);
+    ok(second->first_us > end, "%s: when the first was gone, %lld ms before", what,
+       (second->first_us - end) / 1000);
+}
+
+/* When a quorum hangs, the command hears SIGTERM at D - 2 s and is killed at D: by redlock, or if that is
+   stopped, by the guard. */
+static void nodes_hang(void)
+{
+    struct beat *a[2], *b[2], *c = map_beat(beat_path("c")), *d = map_beat(beat_path("d"));
+    struct program bare, guarded, waits[2];
+    long long paused_us;
+
+    nodes(3);
+    setenv("REDLOCK_NODE_TIMEOUT", ".3", 1);
+    bare = start_deaf("x", a, "--no-guard", "--new-group");
+    guarded = start_deaf("y", b, "-s", "USR1");
+    waits[0] = start("run", "-t", "3", "--unavailable-timeout", "0", "x", self, "beat",
+                     beat_path("c"), NULL);
+    waits[1] = start("run", "-t", "3", "--unavailable-timeout", "0", "y", self, "beat",
+                     beat_path("d"), NULL);
+    ok(writes(bare, 's', "renewed") && writes(guarded, 's', "renewed"), "it is renewed");
+    pause_all();
+    paused_us = now_us();
+    ok(until(a[0]->heard[SIGTERM] && a[1]->heard[SIGTERM], WAIT_MS), "both hear SIGTERM");
+    ok(now_us() - paused_us > 1000000, "not before D - k");
+    ok(now_us() - paused_us < 6000000, "nor after D (%lld ms)", (now_us() - paused_us) / 1000);
+    ok(until(b[0]->heard[SIGUSR1] && b[1]->heard[SIGUSR1], WAIT_MS), "-s USR1 is another signal");
+    signal_to(guarded.pid, SIGSTOP);
+    while (now_us() - paused_us < 6100000) /* the keys have ended */
+        sleep_ms(10);
+    resume_all();
+    is_int(ends(&bare), 79, "without a guard: 79");
+    never_both("without a guard", a, c);
+    ok(a[0]->last_us - a[0]->term_us > 500000, "it had its time to end (%lld ms)",
+       (a[0]->last_us - a[0]->term_us) / 1000);
+    never_both("stopped", b, d);
+    ok(!a[0]->heard[SIGUSR1] && !b[0]->heard[SIGTERM], "each heard its own signal only");
+    ok(!lives(a[0]->pid) && !lives(a[1]->pid) && !lives(b[0]->pid) && !lives(b[1]->pid),
+       "nobody is left");
+    signal_to(guarded.pid, SIGCONT);
+    is_int(ends(&guarded), 79, "it wakes up: 79");
+    ok(strstr(wrote(bare, 's'), "lost\n") && strstr(wrote(bare, 's'), "renew-failed 0/3"),
+       "events: %s", "renew-failed, lost");
+    c->stop = d->stop = 1;
+    is_int(ends(&waits[0]), 5, "the others end well");
+    is_int(ends(&waits[1]), 5, "both of them");
+    no_key_left("then");
+}
+
+static void supervisor_dies(void)
+{
+    struct beat *a[2], *b[2], *c[2], *d[2], *e = map_beat(beat_path("e"));
+    struct program killed, stopped, both, unguarded, waits;
+    long long begin;
+    pid_t guard;
+
+    nodes(3);
+    killed = start_deaf("killed", a, "-l", "");
+    stopped = start_deaf("stopped", b, "-l", "");
+    both = start_deaf("both", c, "-l", "");
+    unguarded = start_deaf("unguarded", d, "-l", "");
+    waits = start("run", "stopped", self, "beat", beat_path("e"), NULL);
+    signal_to(stopped.pid, SIGSTOP);
+    begin = now_us();
+    signal_to(killed.pid, SIGKILL);
+    ok(until(!lives(a[0]->pid) && !lives(a[1]->pid), 4000), "kill -9: all are gone (%lld ms)",
+       (now_us() - begin) / 1000);
+    is_int(ends(&killed), -SIGKILL, "killed");
+    ok(on_most("redlock:killed"), "its lock is left to end");
+    ok(writes(killed, 'e', "was killed"), "the guard says why");
+
+    guard = child_of(both.pid, c[0]->pid);
+    ok(guard != 0, "there is a guard");
+    signal_to(guard, SIGKILL);
+    ok(until(!lives(guard), WAIT_MS), "it is killed");
+    signal_to(both.pid, SIGKILL);
+    ok(until(!lives(c[0]->pid), 4000), "kill -9 of guard and redlock: the command is gone");
+    is_int(ends(&both), -SIGKILL, "killed");
+    signal_to(c[1]->pid, SIGKILL);
+
+    guard = child_of(unguarded.pid, d[0]->pid);
+    signal_to(guard, SIGKILL);
+    ok(writes(unguarded, 'e', "the guard process is gone"), "without its guard");
+    ok(!has_ended(unguarded) && lives(d[0]->pid), "the command goes on");
+    d[0]->stop = d[1]->stop = 1;
+    is_int(ends(&unguarded), 5, "to its end");
+
+    never_both("kill -STOP", b, e);
+    ok(!lives(b[0]->pid) && !lives(b[1]->pid), "nobody is left");
+    signal_to(stopped.pid, SIGCONT);
+    is_int(ends(&stopped), 79, "it wakes up: 79");
+    ok(on_all("redlock:stopped"), "and leaves the other's lock alone");
+    e->stop = 1;
+    is_int(ends(&waits), 5, "which is released by its holder");
+    ask_all("FLUSHALL");
+}
+
+/* A majority forgets, has another's value; nodes restart, two at a time. */
+static void await_renewal(struct program run)
+{
+    int before = count_of(wrote(run, 's'), "renewed");
+
+    ok(until(count_of(wrote(run, 's'), "renewed") > before, WAIT_MS), "it is renewed");
+}
+
+static void keys_vanish(void)
+{
+    struct beat *a[2], *b[2], *c[2];
+    struct program flushed, stolen, healed;
+    unsigned i;
+    int heals;
+
+    nodes(5);
+    healed = start_deaf("healed", c, "-l", "");
+    await_renewal(healed);
+    await_renewal(healed); /* now all count */
+    server_restart(&servers[0]);
+    server_restart(&servers[1]);
+    heals = on_all("redlock:healed");
+    await_renewal(healed);
+    ok(heals, "two nodes that have forgotten the lock get it again");
+    server_restart(&servers[2]);
+    server_restart(&servers[3]);
+    heals = on_all("redlock:healed");
+    ok(heals && !has_ended(healed), "and then two others");
+    c[0]->stop = c[1]->stop = 1;
+    is_int(ends(&healed), 5, "the command heard nothing of it");
+
+    stolen = start_deaf("stolen", b, "-l", "");
+    flushed = start_deaf("flushed", a, "-l", "");
+    await_renewal(flushed);
+    await_renewal(flushed); /* not while the next one is under way */
+    for (i = 0; i < 3; i++)
+        ask(i, "DEL", "redlock:flushed");
+    for (i = 0; i < 3; i++)
+        ask(i, "SET", "redlock:stolen", "another's");
+    ok(until(b[0]->heard[SIGTERM] && b[1]->heard[SIGTERM], 4500), "a majority has another's: TERM");
+    is_int(ends(&stolen), 79, "79");
+    is_int(with_value("redlock:stolen", "another's"), 3, "which is left alone");
+    ok(b[0]->last_us - b[0]->term_us < 3500000, "killed k later");
+    ok(until(a[0]->heard[SIGTERM] && a[1]->heard[SIGTERM], 4500), "a majority forgets: TERM");
+    is_int(ends(&flushed), 79, "79");
+    ok(!lives(a[0]->pid) && !lives(a[1]->pid), "nobody is left");
+    ok(strstr(wrote(flushed, 's'), "lost\n") != NULL, "event: lost");
+    ask_all("DEL", "redlock:stolen");
+    no_key_left("then");
+}
+
+static void limits(void)
+{
+    struct beat *a = map_beat(beat_path("a")), *b = map_beat(beat_path("b")),
+                *c = map_beat(beat_path("c")), *d = map_beat(beat_path("d")),
+                *e = map_beat(beat_path("e")), *f = map_beat(beat_path("f"));
+    struct program group, most, once, none, hard, kept, renewed;
+    long begin = now_ms();
+
+    nodes(3);
+    renewed = start("run", "--status-fd", "3", "-t", "1", "renewed", "sleep", "5", NULL);
+    most = start("run", "--max-hold", "3", "-k", "1", "most", self, "beat", beat_path("a"), NULL);
+    group = start("run", "--max-hold", "3", "-k", "2", "group", self, "beat", beat_path("e"),
+                  "polite", beat_path("f"), NULL);
+    once = start("run", "--status-fd", "3", "--no-renew", "-t", "3", "once", self, "beat",
+                 beat_path("b"), "polite", NULL);
+    none = start("run", "--on-lost", "none", "-t", "3", "none", self, "beat", beat_path("c"), NULL);
+    hard = start("run", "--status-fd", "3", "--on-lost", "kill", "-t", "9", "-k", "3", "hard", self,
+                 "beat", beat_path("d"), NULL);
+    kept = start("run", "--preserve-status", "-t", "3", "kept", "-c",
+                 "trap 'exit 9' TERM; while :; do sleep .1; done", NULL);
+    ok(beats(a) && beats(b) && beats(c) && beats(d) && beats(e) && beats(f), "all run");
+    on_most("redlock:kept");
+    ask_all("DEL", "redlock:none");
+    ask_all("DEL", "redlock:hard");
+    ask_all("DEL", "redlock:kept");
+    ok(writes(hard, 's', "lost\n"), "--on-lost kill");
+    ok(until(has_ended(hard), 2500), "does not wait for -k");
+    is_int(ends(&hard), 79, "79");
+    ok(!d->heard[SIGTERM], "and no SIGTERM comes first");
+    is_int(ends(&most), 79, "--max-hold");
+    ok(now_ms() - begin >= 3000 - 1 && now_ms() - begin < 8000, "after that time (%ld ms)",
+       now_ms() - begin);
+    ok(a->term_us != 0, "SIGTERM came first");
+    is_int(count_of(wrote(most, 'e'), "\n"), 1, "it says so once, and nothing else");
+    is_int(with_key("redlock:most"), 0, "its lock is released, long before the ttl is over");
+    is_int(ends(&group), 79, "a command that ends at SIGTERM");
+    ok(until(!lives(f->pid), 1000), "takes along what is left of its group");
+    is_int(ends(&once), 79, "--no-renew");
+    ok(b->term_us != 0 && count_of(wrote(once, 's'), "renewed") == 0, "one ttl is all it gets");
+    is_int(ends(&kept), 9, "--preserve-status");
+    ok(writes(none, 'e', "the command goes on"), "--on-lost none: says so");
+    sleep_ms(3500);
+    ok(!has_ended(none) && !c->heard[SIGTERM], "and lets it run on");
+    c->stop = 1;
+    is_int(ends(&none), 79, "its status is 79");
+    is_int(ends(&renewed), 0, "a ttl of 1 s for 5 s");
+    ok(count_of(wrote(renewed, 's'), "\nrenewed ") >= 8, "renewed often: %d",
+       count_of(wrote(renewed, 's'), "\nrenewed "));
+    no_key_left("then");
+}
+
+/* ---- The end of a run ---- */
+
+/* The key stays until `hold_ms` after the run began to hold it, on every node that has it. */
+static void stays(const char *key, long hold_ms, long begin_ms)
+{
+    unsigned i;
+
+    ok(on_most(key), "%s is there", key);
+    for (i = 0; i < node_count; i++) {
+        long left = pttl(i, key), passed = now_ms() - begin_ms;
+        ok(left == -2 || (left <= hold_ms && left >= hold_ms - passed - 10),
+           "%s stays until %ld ms: %ld left", key, hold_ms, left);
+    }
+}
+
+static void min_hold(void)
+{
+    long begin = now_ms();
+
+    nodes(5);
+    is_int(redlock("run", "-n", "--min-hold", "20", "x", "-c", "exit 3", NULL), 3,
+           "--min-hold below the ttl");
+    stays("redlock:x", 20000, begin);
+    begin = now_ms();
+    is_int(redlock("run", "-n", "-t", "3", "--min-hold", "50", "y", "true", NULL), 0, "above it");
+    stays("redlock:y", 50000, begin);
+    is_int(redlock("run", "-n", "y", "true", NULL), 75, "nobody else gets it");
+    begin = now_ms();
+    is_int(redlock("run", "-n", "-t", "40", "--keep", "z", "true", NULL), 0, "--keep");
+    stays("redlock:z", 40000, begin);
+    ask_all("FLUSHALL");
+    is_int(redlock("run", "-n", "--min-hold", ".2", "x", "sleep", "1", NULL), 0,
+           "shorter than it runs");
+    is_int(redlock("run", "-n", "--min-hold", "20", "x", "no-such-command", NULL), 127,
+           "a command that can't begin");
+    begin = now_ms() - 20000;
+    ask_all("DEL", "redlock:x");
+    no_key_left("then");
+}
+
+static void nodes_down_at_the_end(void)
+{
+    struct beat *a = map_beat(beat_path("a")), *b = map_beat(beat_path("b")),
+                *c = map_beat(beat_path("c"));
+    struct program plain, held, killed;
+    long begin;
+
+    nodes(3);
+    setenv("REDLOCK_NODE_TIMEOUT", ".25", 1);
+    plain = start("run", "x", self, "beat", beat_path("a"), NULL);
+    held = start("run", "--min-hold", "60", "y", self, "beat", beat_path("b"), NULL);
+    killed = start("run", "z", self, "beat", beat_path("c"), NULL);
+    ok(beats(a) && beats(b) && beats(c), "three run");
+    pause_all();
+    a->stop = b->stop = 1;
+    begin = now_ms();
+    is_int(ends(&plain), 5, "all nodes hang: the command's status");
+    is_int(ends(&held), 5, "also with --min-hold");
+    ok(now_ms() - begin < 5000, "soon (%ld ms)", now_ms() - begin);
+    ok(strstr(wrote(plain, 'e'), "redlock: x: ") && strstr(wrote(held, 'e'), "redlock: y: "),
+       "says what is wrong");
+    resume_all();
+    server_kill(&servers[0]);
+    server_kill(&servers[1]);
+    server_kill(&servers[2]);
+    c->stop = 1;
+    begin = now_ms();
+    is_int(ends(&killed), 5, "all nodes are gone: the command's status");
+    ok(now_ms() - begin < 5000, "soon (%ld ms)", now_ms() - begin);
+}
+
+static void two_hundred(void)
+{
+    int i, good = 0;
+
+    nodes(3);
+    for (i = 0; i < 200; i++)
+        good += redlock("run", "-n", "x", "true", NULL) == 0;
+    is_int(good, 200, "two hundred runs, one after the other");
+    no_key_left("then");
+}
+
+/* ---- Events ---- */
+
+static int pipe_ends[2];
+
+static void status_fd(void)
+{
+    struct program run;
+    const char *text, *at;
+    static char junk[4096];
+    int size = 0;
+
+    nodes(3);
+    is_int(redlock("run", "-t", "1", "--status-fd", "3", "x", "-c", "sleep 1.5; exit 3", NULL), 3,
+           "--status-fd");
+    text = wrote(last, 's');
+    ok(strncmp(text, "acquired ", 9) == 0 && strspn(text + 9, "0123456789abcdef") == 8,
+       "acquired, with its id");
+    at = strstr(text, "\nrenewed ");
+    ok(at != NULL && atoi(at + 9) > 500 && atoi(at + 9) < 1000, "renewed, what is left");
+    at = strstr(text, "\nexit 3\n");
+    ok(at != NULL && strncmp(at, "\nexit 3\nreleased ", 17) == 0, "exit, released");
+
+    if (pipe2(pipe_ends, O_CLOEXEC) == 0)
+        fcntl(pipe_ends[1], F_SETFL, O_NONBLOCK);
+    while (write(pipe_ends[1], junk, sizeof junk) > 0)
+        size += (int)sizeof junk;
+    fcntl(pipe_ends[1], F_SETFL, 0);
+    ok(size > 0, "a pipe that is full");
+    setup.events = pipe_ends[1];
+    run = start("run", "-t", "1", "--status-fd", "3", "x", "sleep", "3", NULL);
+    is_int(ends(&run), 0, "that nobody reads does not stop the renewals");
+    close(pipe_ends[0]);
+    setup.events = pipe_ends[1];
+    run = start("run", "-t", "1", "--status-fd", "3", "x", "-c", "sleep 2; exit 2", NULL);
+    is_int(ends(&run), 2, "nor does one whose reader is gone");
+    close(pipe_ends[1]);
+    no_key_left("then");
+}
+
+static void fence(void)
+{
+    unsigned long long before = 0, now;
+    int i;
+
+    nodes(3);
+    for (i = 0; i < 6; i++) {
+        if (i == 4)
+            ask(1, "FLUSHALL");
+        if (i % 2 == 0)
+            is_int(redlock("run", "--fence", "x", "-c", "echo $REDLOCK_FENCE", NULL), 0, "--fence");
+        else
+            is_int(redlock("run", "--fence", "x", "printenv", "REDLOCK_FENCE", NULL), 0, "--fence");
+        now = strtoull(wrote(last, 'o'), NULL, 10);
+        ok(now > before, "grows: %llu", now);
+        before = now;
+    }
+    redlock("acquire", "-t", "9", "--fence", "--json", "x", NULL);
+    ok(strstr(wrote(last, 'o'), "\"fence\":") != NULL, "acquire --json has it");
+    ask_all("DEL", "redlock:x");
+    redlock("acquire", "-t", "9", "--fence", "--sh", "x", NULL);
+    ok(strstr(wrote(last, 'o'), " REDLOCK_FENCE=") != NULL, "so has --sh");
+}
+
+/* ---- Tokens ---- */
+
+/* The first line that it wrote, to be passed on. */
+static char *line_of(struct program from, char line[300])
+{
+    snprintf(line, 300, "%.*s", (int)strcspn(wrote(from, 'o'), "\n"), wrote(from, 'o'));
+    return line;
+}
+
+static void tokens(void)
+{
+    char token[300], value[300], *most;
+
+    nodes(3);
+    is_int(redlock("acquire", "-t", "60", "-l", "a:b c", "x", NULL), 0, "acquire");
+    line_of(last, token);
+    ok(strspn(token, "0123456789abcdef") == 40 && strstr(token, ":a%3Ab%20c") != NULL,
+       "prints the token: %s", token);
+    ok(on_most("redlock:x") && with_value("redlock:x", token) == with_key("redlock:x"),
+       "which is the value");
+    is_int(redlock("extend", "-t", "100", "x", token, NULL), 0, "extend");
+    ok(atol(wrote(last, 'o')) <= longest("redlock:x") + 100 && atol(wrote(last, 'o')) > 90000 &&
+           longest("redlock:x") > 90000,
+       "prints what is left");
+    is_int(redlock("extend", "-t", "30", "x", token, NULL), 0, "to a shorter time");
+    ok(atol(wrote(last, 'o')) < longest("redlock:x") + 100, "what it prints is no more than that");
+
+    snprintf(value, sizeof value, "%s", token);
+    value[3] = value[3] == '0' ? '1' : '0';
+    is_int(redlock("extend", "-t", "300", "x", value, NULL), 79, "extend with another token");
+    is_int(redlock("release", "x", value, NULL), 79, "release with another token");
+    is_int(redlock("release", "x", "f", NULL), 79, "or a short one");
+    ok(with_value("redlock:x", token) > 1, "the value is untouched");
+    ok(longest("redlock:x") < 101000, "so is its time");
+    memset(value, 'a', sizeof value);
+    value[250] = '\0';
+    is_int(redlock("release", "x", value, NULL), 79, "the longest token");
+    value[250] = 'a';
+    value[251] = '\0';
+    is_int(redlock("release", "x", value, NULL), 64, "too long a token");
+    setenv("REDLOCK_TOKEN", token, 1);
+    is_int(redlock("extend", "-t", "30", "x", NULL), 0, "REDLOCK_TOKEN");
+    unsetenv("REDLOCK_TOKEN");
+    is_int(redlock("release", "x", token, NULL), 0, "release");
+    no_key_left("then");
+    is_int(redlock("release", "x", token, NULL), 79, "release again: it is gone");
+    is_int(redlock("extend", "-t", "60", "x", token, NULL), 79, "extend what has ended");
+    no_key_left("by extending what has ended");
+
+    redlock("acquire", "-t", "60", "--anonymous", "x", NULL);
+    line_of(last, token);
+    is_int((long)strlen(token), 40, "--anonymous: the random part alone");
+    if (pipe2(pipe_ends, O_CLOEXEC) == 0)
+        dprintf(pipe_ends[1], "%s\n", token);
+    close(pipe_ends[1]);
+    setup.input = pipe_ends[0];
+    is_int(redlock("release", "x", "-", NULL), 0, "a token by stdin");
+    close(pipe_ends[0]);
+    is_int(redlock("release", "x", "-", NULL), 64, "none there");
+
+    is_int(redlock("acquire", "-t", "60", "--sh", "it's x", NULL), 0, "acquire --sh");
+    setenv("SAID", wrote(last, 'o'), 1);
+    setup.instead = "sh";
+    redlock("-c", "eval \"$SAID\"; echo \"$REDLOCK_NAME $REDLOCK_VALIDITY_MS $REDLOCK_TOKEN\"",
+            NULL);
+    line_of(last, token);
+    ok(strncmp(token, "it's x ", 7) == 0, "is for a shell's eval: %s", token);
+    ok(strtol(token + 7, &most, 10) > 50000 && with_value("redlock:it's x", most + 1) > 1,
+       "with validity and token");
+    ask(0, "DEL", "redlock:it's x");
+    ask(1, "DEL", "redlock:it's x");
+    is_int(redlock("extend", "-t", "60", "it's x", most + 1, NULL), 79,
+           "a minority still has it: it is lost");
+    is_int(with_key("redlock:it's x") <= 1, 1, "and extending does not bring it back");
+}
+
+/* The id that status tells. */
+static void id_of(const char *name, char id[9])
+{
+    const char *at;
+
+    redlock("status", "--json", name, NULL);
+    at = strstr(wrote(last, 'o'), "\"id\":\"");
+    snprintf(id, 9, "%.8s", at != NULL ? at + 6 : "");
+}
+
+static void force(void)
+{
+    char id[9], other[9], token[300];
+    static const char *const values[] = {"opaque", "0123456789abcdef", "a:b:c", "\xff\x01"};
+    size_t i;
+
+    nodes(3);
+    redlock("acquire", "-t", "60", "x", NULL);
+    line_of(last, token);
+    id_of("x", id);
+    snprintf(other, sizeof other, "%s", id);
+    other[7] = other[7] == '0' ? '1' : '0';
+    is_int(redlock("release", "--force", "--yes", "--id", other, "x", NULL), 79, "a wrong id");
+    is_int(redlock("release", "--force", "--yes", "--id", "", "x", NULL), 79, "an empty one");
+    is_int(redlock("release", "--force", "--yes", "x", NULL), 64, "none");
+    is_int(redlock("release", "--force", "--id", id, "x", NULL), 64, "without --yes or a terminal");
+    ok(with_value("redlock:x", token) > 1, "all refused");
+    is_int(redlock("release", "--force", "--yes", "--id", id, "x", NULL), 0, "the right id");
+    no_key_left("then");
+    redlock("acquire", "-t", "60", "x", NULL);
+    line_of(last, token);
+    is_int(redlock("release", "--force", "--yes", "--id", id, "x", NULL), 79,
+           "a new holder's lock");
+    ok(with_value("redlock:x", token) > 1, "stays");
+    for (i = 0; i < sizeof values / sizeof *values; i++) {
+        ask_all("SET", "redlock:x", values[i]);
+        id_of("x", id);
+        is_int((long)strlen(id), 8, "an opaque value has an id");
+        is_int(redlock("release", "--force", "--yes", "--id", id, "x", NULL), 0, "and is released");
+        no_key_left("then");
+    }
+}
+
+static void status(void)
+{
+    static char huge[3500];
+    struct program run;
+    char token[300];
+
+    nodes(3);
+    is_int(redlock("status", "x", NULL), 1, "nobody: 1");
+    ok(strncmp(wrote(last, 'o'), "x: free", 7) == 0, "free");
+    run = start("run", "-t", "60", "-l", "my\nlabel\x1b[1m", "x", "sleep", "60", NULL);
+    on_most("redlock:x");
+    is_int(redlock("status", "x", NULL), 0, "held: 0");
+    snprintf(token, sizeof token, "/%d (my?label?[1m)  since 2", run.pid);
+    ok(strstr(wrote(last, 'o'), token) != NULL, "by whom, without control characters");
+    ok(count_of(wrote(last, 'o'), " same ") > 1, "on a majority");
+    ask(0, "GET", "redlock:x");
+    ok(strstr(wrote(last, 'o'), reply) == NULL && strstr(wrote(last, 'o'), "0 left") == NULL,
+       "the token is not shown");
+    snprintf(token, 41, "%.40s", reply);
+    ok(strstr(wrote(last, 'o'), token) == NULL, "nor the random part of it");
+    ask(0, "SET", "redlock:x", "other");
+    server_kill(&servers[1]);
+    is_int(redlock("status", "x", NULL), 69, "one has it, one another, one is down: 69");
+    ok(strstr(wrote(last, 'o'), "x: unknown") && strstr(wrote(last, 'o'), " error "), "unknown");
+    server_restart(&servers[1]);
+    is_int(redlock("status", "x", NULL), 1, "one has it, one another, one nothing: 1");
+    signal_to(run.pid, SIGTERM);
+    ends(&run);
+    ask_all("FLUSHALL");
+    ask_all("SET", "redlock:x", "no end");
+    is_int(redlock("status", "x", NULL), 0, "a key without a ttl");
+    ok(strstr(wrote(last, 'o'), "without end left") == NULL &&
+           strstr(wrote(last, 'o'), "without end") != NULL,
+       "says so");
+    memset(huge, 'v', sizeof huge - 1);
+    ask_all("SET", "redlock:x", huge);
+    is_int(redlock("status", "x", NULL), 0, "a huge value");
+    is_int(redlock("run", "-n", "x", "true", NULL), 75, "holds it too");
+    ask_all("DEL", "redlock:x");
+    ask_all("LPUSH", "redlock:x", "a", "b");
+    is_int(redlock("status", "x", NULL), 69, "a list");
+    redlock("run", "-n", "x", "echo", "ran", NULL);
+    is_text(wrote(last, 'o'), "", "is nothing to run under");
+    ask_all("DEL", "redlock:x");
+    no_key_left("then");
+}
+
+/* ---- Nodes ---- */
+
+static void is_config_error(const char *list, const char *what, const char *column)
+{
+    is_int(redlock("run", "-N", list, "x", "true", NULL), 78, "%s: 78", what);
+    ok(strstr(wrote(last, 'e'), column) != NULL, "says '%s'", column);
+}
+
+static const char *write_file(const char *name, mode_t mode, const char *text)
+{
+    static char path[4][120];
+    static unsigned turn;
+    char *to = path[turn++ % 4];
+    int fd;
+
+    snprintf(to, sizeof *path, "%s/%s.secret", programs_folder(), name);
+    unlink(to);
+    fd = open(to, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    dprintf(fd, "%s", text);
+    fchmod(fd, mode);
+    close(fd);
+    return to;
+}
+
+static void node_lists(void)
+{
+    char list[300], file[600];
+
+    nodes(3);
+    is_config_error("redis://:" SECRET "@127.0.0.1,redis://h:99999", "a bad port",
+                    "node 2, column ");
+    is_config_error("redis://u:" SECRET "@h:port", "a word as port", "column 21");
+    is_config_error("http://u:" SECRET "@h", "a scheme of others", "node 1, column 1 of");
+    is_config_error("rediss://:" SECRET "@h", "TLS", "stunnel");
+    is_config_error("valkeys://h", "TLS", "h:6379");
+    is_config_error("redis://" SECRET "@h", "x@", "user:password@");
+    is_config_error("redis://:" SECRET "@h/1?db=2", "two databases", "twice");
+    is_config_error("redis://:" SECRET "@h/abc", "a word as database", "column");
+    is_config_error("redis://:%zz" SECRET "@h", "a broken escape", "%");
+    is_config_error("", "an empty list", "no nodes");
+    is_config_error(" , ,", "nothing in the list", "no nodes");
+    is_config_error("no-such-host.invalid", "a name nobody knows", "no-such-host.invalid");
+    snprintf(list, sizeof list, "redis://u:" SECRET "@127.0.0.1:%d,LOCALHOST:%d", servers[0].port,
+             servers[0].port);
+    is_config_error(list, "the same node under two names", "the same node");
+    snprintf(list, sizeof list, "127.0.0.1:%d/0", servers[0].port);
+    is_config_error(list, "a path without a scheme", "column");
+    is_int(redlock("run", "--node=redis://:" SECRET "@h", "x", "true", NULL), 64, "half an option");
+    is_int(redlock("run", "--nodez=redis://:" SECRET "@h", "x", "true", NULL), 64, "a wrong one");
+    is_int(redlock("status", "x", "--quiet=redis://:" SECRET "@h", NULL), 64,
+           "a value for what takes none");
+    unsetenv("REDLOCK_NODES");
+    is_int(redlock("run", "x", "true", NULL), 78, "no nodes: 78");
+
+    snprintf(list, sizeof list, "redis://%.31s/0 unix://%.119s?timeout=900, localhost:%d",
+             servers[0].address, servers[1].local + 5, servers[2].port);
+    is_int(redlock("run", "-v", "-N", list, "x", "-c", "exit 3", NULL), 3,
+           "several forms of address");
+    is_int(redlock("acquire", "-t", "60", "-N", servers[0].address, "-N", servers[1].local,
+                   "--nodes", servers[2].address, "y", NULL),
+           0, "-N again and again");
+    ok(on_most("redlock:y"), "adds nodes");
+    ask_all("FLUSHALL");
+
+    snprintf(file, sizeof file,
+             "# ours\n\n  node = %s\nnode=%s\n\tnode =\t%s  \nprefix = p:\nnode-timeout = 2\n",
+             servers[0].address, servers[1].address, servers[2].local);
+    is_int(redlock("acquire", "-t", "60", "--config", write_file("c", 0644, file), "y", NULL), 0,
+           "a configuration file");
+    ok(on_most("p:y"), "nodes and prefix are in it");
+    setenv("REDLOCK_CONFIG", write_file("c", 0644, file), 1);
+    is_int(redlock("status", "y", NULL), 0, "REDLOCK_CONFIG");
+    is_int(redlock("status", "--config", "/nonexistent", "y", NULL), 78, "none there: 78");
+    is_int(redlock("status", "--config", write_file("c", 0600, "nodess = a\n"), "y", NULL), 78,
+           "no such key: 78");
+    ok(strstr(wrote(last, 'e'), "line 1") != NULL, "names the line");
+    is_int(redlock("status", "--config", write_file("c", 0600, "node\n"), "y", NULL), 78,
+           "no value");
+    is_int(redlock("status", "--config", write_file("c", 0600, "node-timeout = x\n"), "y", NULL),
+           78, "no duration");
+}
+
+/* ---- Secrets ---- */
+
+/* What all processes show of their command lines. */
+static int on_a_command_line(const char *word)
+{
+    DIR *list = opendir("/proc");
+    struct dirent *entry;
+    char path[300], text[4096];
+    int found = 0;
+
+    while (list != NULL && (entry = readdir(list)) != NULL) {
+        ssize_t size = 0;
+        int fd;
+        snprintf(path, sizeof path, "/proc/%.20s/cmdline", entry->d_name);
+        if (entry->d_name[0] < '1' || entry->d_name[0] > '9' || (fd = open(path, O_RDONLY)) < 0)
+            continue;
+        size = read(fd, text, sizeof text);
+        close(fd);
+        found += size > 0 && memmem(text, (size_t)size, word, strlen(word)) != NULL;
+    }
+    if (list != NULL)
+        closedir(list);
+    return found;
+}
+
+static void passwords(void)
+{
+    struct beat *a = map_beat(beat_path("a"));
+    struct program run;
+    char list[1024];
+    const char *path;
+
+    nodes(3);
+    ask_all("ACL", "SETUSER", "me", "on", ">" SECRET, "~*", "+@all");
+    ask_all("ACL", "SETUSER", "default", ">" SECRET "d", "resetpass", ">" SECRET "d");
+    ask_all("AUTH", SECRET "d");
+    is_int(redlock("run", "x", "true", NULL), 77, "without a password: 77");
+    ok(strstr(wrote(last, 'e'), "NOAUTH") != NULL, "says so");
+    is_int(redlock("run", "-n", "-N", list_of(3, "redis://:" SECRET "x@"), "x", "true", NULL), 77,
+           "a wrong one: 77");
+    is_int(redlock("run", "-N", list_of(3, "redis://me:" SECRET "x@"), "x", "true", NULL), 77,
+           "a wrong one of a user, waiting: 77");
+    snprintf(list, sizeof list, "%s", list_of(3, "redis://me:" SECRET "@"));
+    run = start("run", "-v", "-N", list, "x", self, "beat", beat_path("a"), NULL);
+    ok(beats(a), "by -N");
+    snprintf(list, sizeof list, SECRET "@%s", servers[0].address); /* nobody else has that */
+    is_int(on_a_command_line(list), 0, "it is on no command line");
+    ok(strstr(wrote(run, 'e'), "may have been seen") != NULL, "a warning");
+    a->stop = 1;
+    is_int(ends(&run), 5, "it works");
+    snprintf(list, sizeof list, "--nodes=%s", list_of(3, "redis://me:" SECRET "@"));
+    is_int(redlock("run", "--no-auth-warning", list, "x", "true", NULL), 0, "by --nodes=");
+    is_text(wrote(last, 'e'), "", "--no-auth-warning");
+    setenv("REDISCLI_AUTH", SECRET "d", 1);
+    is_int(redlock("run", "-v", "x", "true", NULL), 0, "REDISCLI_AUTH");
+    is_int(redlock("status", "--json", "x", NULL), 1, "status too");
+    unsetenv("REDISCLI_AUTH");
+    path = write_file("auth", 0600, "me:" SECRET "\n");
+    is_int(redlock("run", "-v", "--auth-file", path, "x", "true", NULL), 0,
+           "user:password in a file");
+    is_int(redlock("acquire", "--json", "-t", "9", "--auth-file", path, "y", NULL), 0, "acquire");
+    setenv("REDLOCK_AUTH_FILE", write_file("auth2", 0400, SECRET "d\n"), 1);
+    is_int(redlock("run", "-v", "x", "true", NULL), 0, "a password in a file: REDLOCK_AUTH_FILE");
+    unsetenv("REDLOCK_AUTH_FILE");
+    is_int(redlock("run", "--auth-file", write_file("auth", 0640, SECRET "d\n"), "x", "true", NULL),
+           78, "that the group may read: 78");
+    is_int(redlock("run", "--auth-file", write_file("auth", 0604, SECRET "d\n"), "x", "true", NULL),
+           78, "that others may read: 78");
+    is_int(redlock("run", "--auth-file", write_file("auth", 0600, "\n"), "x", "true", NULL), 78,
+           "an empty file");
+    is_int(redlock("run", "--auth-file", "/nonexistent", "x", "true", NULL), 78, "none");
+    snprintf(list, sizeof list, "node = %.900s\n", list_of(3, "redis://me:" SECRET "@"));
+    is_int(redlock("run", "-v", "--config", write_file("c", 0600, list), "x", "true", NULL), 77,
+           "the environment goes before a file");
+    unsetenv("REDLOCK_NODES");
+    is_int(redlock("run", "-v", "--config", write_file("c", 0600, list), "x", "true", NULL), 0,
+           "in the configuration file");
+    is_int(redlock("run", "--config", write_file("c", 0644, list), "x", "true", NULL), 78,
+           "which others may read: 78");
+    ask_all("DEL", "redlock:y");
+    no_key_left("then");
+}
+
+static void least_rights(void)
+{
+    struct program run, waits;
+
+    nodes(3);
+    ask_all("ACL", "SETUSER", "locker", "reset", "on", ">" SECRET, "~redlock:*", "+set", "+get",
+            "+del", "+pexpire", "+eval", "+evalsha");
+    ask_all("ACL", "SETUSER", "reader", "reset", "on", ">" SECRET, "~redlock:*", "+get");
+    ask_all("ACL", "SETUSER", "elsewhere", "reset", "on", ">" SECRET, "~app:*", "+@all");
+    setenv("REDLOCK_NODES", list_of(3, "redis://locker:" SECRET "@"), 1);
+    run = start("run", "--status-fd", "3", "-t", "2", "x", "-c", "sleep 3; exit 3", NULL);
+    on_most("redlock:x");
+    waits = start("run", "-v", "x", "-c", "exit 4", NULL);
+    is_int(redlock("run", "-n", "x", "true", NULL), 75, "with seven commands: -n");
+    is_int(ends(&run), 3, "run");
+    ok(count_of(wrote(run, 's'), "\nrenewed ") >= 2, "renews");
+    is_int(ends(&waits), 4, "waits");
+    is_int(redlock("run", "-t", "2", "--min-hold", "1", "x", "true", NULL), 0, "--min-hold");
+    is_int(redlock("run", "x", "true", NULL), 0, "and then again");
+    no_key_left("then");
+    is_int(redlock("acquire", "-t", "9", "x", NULL), 0, "held");
+    redlock("status", "x", NULL);
+    ok(strstr(wrote(last, 'o'), "0.0 s left") == NULL, "status without PTTL makes up no time");
+    is_int(redlock("run", "-n", "-N", list_of(3, "redis://reader:" SECRET "@"), "y", "true", NULL),
+           77, "no right to SET: 77");
+    is_int(redlock("run", "-N", list_of(3, "redis://elsewhere:" SECRET "@"), "y", "true", NULL), 77,
+           "no right to the key, waiting: 77");
+    ok(strstr(wrote(last, 'e'), "NOPERM") != NULL, "says so");
+    ask_all("DEL", "redlock:x");
+}
+
+/* ---- Servers that are none ---- */
+
+/* A process that accepts and says what a server of another kind would; it ends with us. */
+static int babbles(char *address, size_t size, const char *what, size_t bytes)
+{
+    int fd = listen_on(address, size);
+    pid_t parent = getpid(), pid = fork();
+
+    if (pid == 0) {
+        end_with(parent);
+        for (;;) {
+            int client = accept(fd, NULL, NULL);
+            if (client >= 0 && write(client, what, bytes) < 0)
+                close(client);
+        }
+    }
+    close(fd);
+    return pid;
+}
+
+static void no_servers(void)
+{
+    static const char alert[] = "\x15\x03\x03\x00\x02\x02\x46", http[] = "HTTP/1.1 400 No\r\n\r\n";
+    char address[8][32], silent[300], babble[300], one[300];
+    int i, fd[3], pids[3];
+    long begin = now_ms();
+
+    nodes(2);
+    setenv("REDLOCK_NODE_TIMEOUT", ".25", 1);
+    for (i = 0; i < 3; i++) {
+        fd[i] = listen_on(address[i], sizeof *address);
+        pids[i] = babbles(address[3 + i], sizeof *address, i < 2 ? alert : http,
+                          i < 2 ? sizeof alert - 1 : sizeof http - 1);
+    }
+    snprintf(silent, sizeof silent, "%s,%s,%s", address[0], address[1], address[2]);
+    snprintf(babble, sizeof babble, "%s,%s,%s", address[3], address[4], address[5]);
+    snprintf(one, sizeof one, "%s,%s,%s", list_of(2, ""), address[0], address[3]);
+    is_int(redlock("run", "-N", silent, "-n", "x", "true", NULL), 69, "who accepts and is silent");
+    is_int(redlock("status", "-N", silent, "x", NULL), 69, "status of these");
+    is_int(redlock("run", "-N", babble, "-n", "x", "true", NULL), 69, "who speaks TLS or HTTP");
+    is_int(redlock("status", "-N", babble, "x", NULL), 69, "status of these");
+    ok(now_ms() - begin < 25000, "in bounded time (%ld ms)", now_ms() - begin);
+    is_int(redlock("run", "-N", one, "-n", "x", "true", NULL), 69, "two of four are no quorum");
+    *strrchr(one, ',') = '\0';
+    is_int(redlock("run", "-N", one, "-n", "x", "-c", "exit 3", NULL), 3, "two of three are");
+    is_int(redlock("release", "-N", silent, "x", "token", NULL), 69, "release");
+    for (i = 0; i < 3; i++) {
+        close(fd[i]);
+        signal_to(pids[i], SIGKILL);
+        waitpid(pids[i], NULL, 0);
+    }
+    no_key_left("on the good ones");
+}
+
+/* ---- What it prints ---- */
+
+static int is_json(struct program from, const char *has)
+{
+    setenv("SAID", wrote(from, 'o'), 1);
+    setup.instead = "perl";
+    redlock("-MJSON::PP", "-e", "print JSON::PP->new->canonical->encode(decode_json($ENV{SAID}))",
+            NULL);
+    if (strstr(wrote(last, 'o'), has) == NULL)
+        fprintf(stderr, "# %s\n# is %s\n", getenv("SAID"), wrote(last, 'o'));
+    return strstr(wrote(last, 'o'), has) != NULL && count_of(wrote(from, 'o'), "\n") == 1;
+}
+
+#define is_object(has, ...)                                                                        \
+    do {                                                                                           \
+        redlock(__VA_ARGS__, NULL);                                                                \
+        ok(is_json(last, has), "one object of JSON, with %s", has);                                \
+    } while (0)
+
+static void json(void)
+{
+    static const char name[] = "a\"\\\n\x01\xff\xc3\xa9";
+    char token[300];
+
+    nodes(3);
+    is_object("\"verb\":\"acquire\"", "acquire", "--json", "-t", "9", name);
+    is_object("\"error\":\"held\"", "acquire", "--json", "-n", "-t", "9", name);
+    is_object("\"error\":\"timeout\"", "acquire", "--json", "-w", ".1", "-t", "9", name);
+    is_object("\"holder\":", "acquire", "--json", "-w", ".1", "-t", "9", name);
+    is_object("\"state\":\"held\"", "status", "--json", name);
+    is_object("\"error\":\"lost\"", "extend", "--json", "-t", "9", name, "t\"\xff");
+    is_object("\"error\":\"lost\"", "release", "--json", name, "t\"\xff");
+    ask_all("FLUSHALL");
+    redlock("acquire", "-t", "60", "x", NULL);
+    line_of(last, token);
+    is_object(token, "extend", "--json", "-t", "9", "x", token);
+    is_object("\"verb\":\"release\"", "release", "--json", "x", token);
+    is_object("\"state\":\"free\"", "status", "--json", name);
+    ask_all("SET", "redlock:x", "v\"\\\xff");
+    is_object("\"remaining_ms\":", "status", "--json", "x");
+    server_kill(&servers[0]);
+    server_kill(&servers[1]);
+    is_object("\"error\":\"unavailable\"", "acquire", "--json", "-n", "-t", "9", "x");
+    is_object("\"error\":\"unavailable\"", "release", "--json", "x", "t");
+    is_object("\"state\":\"unknown\"", "status", "--json", "x");
+}
+
+static void close_stdout(void)
+{
+    close(1);
+}
+
+static void no_place_to_print(void)
+{
+    int full = open("/dev/full", O_WRONLY | O_CLOEXEC);
+
+    nodes(3);
+    setup.output = full;
+    is_int(redlock("acquire", "-t", "60", "x", NULL), 71, "acquire to a full disk: 71");
+    no_key_left("whose token nobody has");
+    setup.output = full;
+    is_int(redlock("acquire", "--json", "-t", "60", "x", NULL), 71, "acquire --json");
+    no_key_left("whose token nobody has");
+    setup.before = close_stdout;
+    is_int(redlock("acquire", "-t", "60", "x", NULL), 71, "acquire without stdout: 71");
+    no_key_left("whose token nobody has");
+    setup.output = full;
+    is_int(redlock("status", "x", NULL), 71, "status");
+    setup.output = full;
+    is_int(redlock("help", NULL), 71, "help");
+    setup.output = full;
+    is_int(redlock("version", NULL), 71, "version");
+    setup.output = full;
+    is_int(redlock("run", "x", "-c", "exit 3", NULL), 3, "run prints nothing there");
+    close(full);
+}
+
+/* ---- Terminals ---- */
+
+/* What comes from a terminal until `part` is there. */
+static const char *screen(int terminal, const char *part)
+{
+    static char text[8192];
+    struct pollfd fd = {terminal, POLLIN, 0};
+    long end = now_ms() + WAIT_MS;
+    size_t used = 0;
+    ssize_t size;
+
+    do {
+        text[used] = '\0';
+        if (strstr(text, part) != NULL)
+            break;
+        size = poll(&fd, 1, 100) > 0 ? read(terminal, text + used, sizeof text - 1 - used) : 0;
+        used += size > 0 ? (size_t)size : 0;
+        if (size < 0)
+            break;
+    } while (now_ms() < end);
+    text[used] = '\0';
+    return text;
+}
+
+static void type(int terminal, const char *keys)
+{
+    if (write(terminal, keys, strlen(keys)) < 0)
+        perror("terminal");
+}
+
+static void terminals(void)
+{
+    struct beat *a = map_beat(beat_path("a")), *b = map_beat(beat_path("b")),
+                *c = map_beat(beat_path("c")), *d = map_beat(beat_path("d"));
+    struct program run, quiet;
+    int terminal;
+
+    nodes(3);
+    run = start_on_terminal(&terminal, "run", "x", self, "beat", beat_path("a"), NULL);
+    ok(beats(a), "in the foreground of a terminal");
+    type(terminal, "\003");
+    ok(until(a->heard[SIGINT] > 0, WAIT_MS), "Ctrl-C reaches the command");
+    type(terminal, "\034");
+    ok(until(a->heard[SIGQUIT] > 0, WAIT_MS), "Ctrl-\\ too");
+    signal_to(run.pid, SIGINT);
+    ok(until(a->heard[SIGINT] > 1, WAIT_MS), "a kill of redlock is passed on");
+    sleep_ms(300);
+    ok(a->heard[SIGINT] == 2 && a->heard[SIGQUIT] == 1, "each once");
+    ok(getpgid(a->pid) == run.pid, "it is in redlock's group");
+    a->stop = 1;
+    is_int(ends(&run), 5, "and it ends with its status");
+    close(terminal);
+
+    run =
+        start_on_terminal(&terminal, "run", "--new-group", "x", self, "beat", beat_path("b"), NULL);
+    ok(beats(b), "--new-group");
+    ok(getpgid(b->pid) == b->pid, "is a group of its own");
+    type(terminal, "\003");
+    ok(until(b->heard[SIGINT] == 1, WAIT_MS), "Ctrl-C is passed on");
+    b->stop = 1;
+    is_int(ends(&run), 5, "and it ends with its status");
+    close(terminal);
+
+    setenv("COMMAND", program, 1);
+    setenv("SELF", self, 1);
+    setenv("BEAT", beat_path("d"), 1);
+    setup.instead = "sh";
+    run = start_on_terminal(&terminal, "-im", NULL);
+    type(terminal, "$COMMAND run x $SELF beat $BEAT; echo got $?\n");
+    ok(beats(d), "in an interactive shell");
+    type(terminal, "\032");
+    ok(strstr(screen(terminal, "Stopped"), "Stopped") != NULL, "Ctrl-Z stops it");
+    d->stop = 1;
+    type(terminal, "fg; echo got $?\n");
+    ok(strstr(screen(terminal, "got 5"), "got 5") != NULL, "and it can go on");
+    type(terminal, "exit\n");
+    is_int(ends(&run), 0, "the shell");
+    close(terminal);
+
+    run = start("run", "--foreground", "x", self, "beat", beat_path("c"), NULL);
+    ok(beats(c) && getpgid(c->pid) == getpgid(run.pid), "--foreground without a terminal");
+    quiet = start("run", "-w", "3", "x", "true", NULL);
+    is_int(redlock("run", "-v", "-w", "2", "x", "true", NULL), 75, "-v");
+    ok(strstr(wrote(last, 'e'), "waiting for x, held by ") != NULL, "says whom it waits for");
+    is_int(ends(&quiet), 75, "without");
+    is_int(count_of(wrote(quiet, 'e'), "\n"), 1, "it says nothing but that it failed");
+    run = start_on_terminal(&terminal, "run", "x", "true", NULL);
+    ok(strstr(screen(terminal, " s left"), "waiting for x, held by ") != NULL, "on a terminal too");
+    type(terminal, "\003");
+    is_int(ends(&run), -SIGINT, "Ctrl-C ends the wait");
+    close(terminal);
+    c->stop = 1;
+    no_key_left("then");
+}
+
+static void prompts(void)
+{
+    struct program run;
+    char id[9], token[300];
+    int terminal;
+
+    nodes(3);
+    redlock("acquire", "-t", "60", "-l", "job", "x", NULL);
+    line_of(last, token);
+    id_of("x", id);
+    run = start_on_terminal(&terminal, "release", "--force", "--id", id, "x", NULL);
+    ok(strstr(screen(terminal, "[y/N]"), "(job)") != NULL, "it asks, and says whose lock it is");
+    type(terminal, "n\n");
+    is_int(ends(&run), 75, "n");
+    close(terminal);
+    run = start_on_terminal(&terminal, "release", "--force", "--id", id, "x", NULL);
+    screen(terminal, "[y/N]");
+    type(terminal, "\003");
+    is_int(ends(&run), -SIGINT, "Ctrl-C at the question");
+    close(terminal);
+    run = start_on_terminal(&terminal, "release", "x", "-", NULL);
+    sleep_ms(300);
+    type(terminal, "\003");
+    is_int(ends(&run), -SIGINT, "Ctrl-C where a token is read");
+    close(terminal);
+    ok(with_value("redlock:x", token) > 1, "it is still held");
+    run = start_on_terminal(&terminal, "release", "--force", "--id", id, "x", NULL);
+    screen(terminal, "[y/N]");
+    type(terminal, "y\n");
+    is_int(ends(&run), 0, "y");
+    close(terminal);
+    no_key_left("then");
+
+    ask_all("CONFIG", "SET", "requirepass", SECRET);
+    run = start_on_terminal(&terminal, "run", "--askpass", "x", "-c", "exit 3", NULL);
+    screen(terminal, "Password");
+    type(terminal, SECRET "\n");
+    is_int(ends(&run), 3, "--askpass");
+    ok(strstr(screen(terminal, SECRET), SECRET) == NULL, "shows nothing of it");
+    close(terminal);
+    run = start_on_terminal(&terminal, "run", "--askpass", "x", "true", NULL);
+    screen(terminal, "Password");
+    type(terminal, "\003");
+    is_int(ends(&run), -SIGINT, "Ctrl-C at the password");
+    close(terminal);
+    is_int(redlock("run", "--askpass", "x", "true", NULL), 78, "without a terminal: 78");
+}
+
+/* ---- All of them ---- */
+
+static const struct scenario {
+    const char *name;
+    void (*run)(void);
+} scenarios[] = {
+    /* those that take long first */
+    {"thirty", thirty},
+    {"limits", limits},
+    {"keys_vanish", keys_vanish},
+    {"nodes_hang", nodes_hang},
+    {"supervisor_dies", supervisor_dies},
+    {"signals_while_running", signals_while_running},
+    {"two_of_three_down", two_of_three_down},
+    {"unavailable", unavailable},
+    {"status_fd", status_fd},
+    {"terminals", terminals},
+    {"least_rights", least_rights},
+    {"no_servers", no_servers},
+    {"callers", callers},
+    {"two_hundred", two_hundred},
+    {"nodes_down_at_the_end", nodes_down_at_the_end},
+    {"exit_statuses", exit_statuses},
+    {"words", words},
+    {"options", options},
+    {"names", names},
+    {"environment", environment},
+    {"nested", nested},
+    {"conflicts", conflicts},
+    {"term_while_waiting", term_while_waiting},
+    {"fork_fails", fork_fails},
+    {"min_hold", min_hold},
+    {"fence", fence},
+    {"tokens", tokens},
+    {"force", force},
+    {"status", status},
+    {"node_lists", node_lists},
+    {"passwords", passwords},
+    {"json", json},
+    {"no_place_to_print", no_place_to_print},
+    {"prompts", prompts},
+};
+enum { SCENARIOS = sizeof scenarios / sizeof *scenarios };
+
+/* Nothing that was printed has a password in it; files named .secret are our own. */
+static int shown(const char *word)
+{
+    char command[300];
+
+    snprintf(command, sizeof command, "! grep -rl --exclude='*.secret' %s %s >&2", word,
+             programs_folder());
+    return system(command) != 0;
+}
+
+/* Who is left below us and is no server: orphans come to us. */
+static int strays(void)
+{
+    unsigned i;
+    int count;
+    pid_t pid;
+
+    for (i = 0; i < node_count; i++)
+        server_kill(&servers[i]);
+    for (count = 0; count < 9 && !until((pid = child_of(getpid(), 0)) == 0, 3000); count++)
+        signal_to(pid, SIGKILL);
+    return count;
+}
+
+int main(int count, char **arguments)
+{
+    size_t i;
+
+    self = arguments[0];
+    if (count > 2 && strcmp(arguments[1], "beat") == 0)
+        return be_a_command(arguments + 2);
+    for (i = 0; i < SCENARIOS && count < 2; i++)
+        printf("%s\n", scenarios[i].name);
+    if (count < 2)
+        return 0;
+    program = getenv("REDLOCK") != NULL ? getenv("REDLOCK") : "build/redlock";
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+    programs_begin(program);
+    setenv("REDLOCK_NODE_TIMEOUT", "1", 1);
+    setenv("REDLOCK_CONFIG", "/dev/null", 1);
+    unsetenv("JOURNAL_STREAM");
+    for (i = 0; i < SCENARIOS && strcmp(scenarios[i].name, arguments[1]) != 0; i++)
+        continue;
+    if (i == SCENARIOS) {
+        fprintf(stderr, "cli_test: no such scenario: %s\n", arguments[1]);
+        return 1;
+    }
+    scenarios[i].run();
+    is_int(shown(SECRET), 0, "no password was shown");
+    is_int(strays(), 0, "no process is left");
+    return done_testing();
+}

@@ -1,0 +1,254 @@
+/* program.c - see program.h.
+
+   SPDX-FileCopyrightText: the redlock authors
+   SPDX-License-Identifier: MIT */
+#define _GNU_SOURCE /* forkpty */
+#include "program.h"
+#include "servers.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pty.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { WORDS = 40, TEXT = 65536 };
+
+struct program_setup setup;
+struct program last;
+long wait_ms = 20000;
+static const char *program_path;
+static char folder[80];
+static int started;
+
+static void remove_files(void)
+{
+    DIR *list = opendir(folder);
+    struct dirent *entry;
+
+    while (list != NULL && (entry = readdir(list)) != NULL)
+        unlinkat(dirfd(list), entry->d_name, 0);
+    if (list != NULL)
+        closedir(list);
+    rmdir(folder);
+}
+
+void programs_begin(const char *path)
+{
+    program_path = path;
+    snprintf(folder, sizeof folder, "/tmp/redlock-cli-XXXXXX");
+    if (mkdtemp(folder) == NULL) {
+        perror(folder);
+        exit(1);
+    }
+    atexit(remove_files);
+}
+
+const char *programs_folder(void)
+{
+    return folder;
+}
+
+static void file_of(char path[100], int number, char stream)
+{
+    snprintf(path, 100, "%s/%d.%c", folder, number, stream);
+}
+
+/* To this descriptor a file of ours, or what `given` is. */
+static void put_at(int fd, int number, char stream, int given)
+{
+    char path[100];
+
+    file_of(path, number, stream);
+    if (given == 0)
+        given = open(stream == 'i' ? "/dev/null" : path,
+                     stream == 'i' ? O_RDONLY : O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    if (given != fd)
+        dup2(given, fd);
+    else
+        fcntl(fd, F_SETFD, 0);
+}
+
+static void become(const char **words, int number, int on_terminal)
+{
+    sigset_t none;
+    int fd, has_events = 0, i;
+
+    for (i = 0; words[i] != NULL; i++)
+        has_events |= strcmp(words[i], "--status-fd") == 0;
+    if (!on_terminal) {
+        put_at(0, number, 'i', setup.input);
+        put_at(1, number, 'o', setup.output);
+        put_at(2, number, 'e', 0);
+    }
+    if (has_events)
+        put_at(3, number, 's', setup.events);
+    for (fd = has_events ? 4 : 3; fd < 256; fd++)
+        close(fd);
+    signal(SIGINT, SIG_DFL); /* the servers' owner catches these */
+    signal(SIGTERM, SIG_DFL);
+    signal(SIGHUP, SIG_DFL);
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    if (setup.before != NULL)
+        setup.before();
+    execvp(words[0], (char *const *)(void *)words);
+    perror(words[0]);
+    _exit(125);
+}
+
+static struct program start_list(int *terminal, const char *word, va_list more)
+{
+    struct program program = {0, ++started};
+    const char *words[WORDS] = {setup.instead != NULL ? setup.instead : program_path, word};
+    unsigned count = 2;
+
+    while (word != NULL && (words[count++] = va_arg(more, const char *)) != NULL && count < WORDS)
+        continue;
+    fflush(stdout);
+    program.pid = terminal != NULL ? forkpty(terminal, NULL, NULL, NULL) : fork();
+    if (program.pid == 0)
+        become(words, program.number, terminal != NULL);
+    if (program.pid < 0) {
+        perror("fork");
+        exit(1);
+    }
+    memset(&setup, 0, sizeof setup);
+    return program;
+}
+
+struct program start(const char *word, ...)
+{
+    struct program program;
+    va_list more;
+
+    va_start(more, word);
+    program = start_list(NULL, word, more);
+    va_end(more);
+    return program;
+}
+
+struct program start_on_terminal(int *terminal, const char *word, ...)
+{
+    struct program program;
+    va_list more;
+
+    va_start(more, word);
+    program = start_list(terminal, word, more);
+    va_end(more);
+    return program;
+}
+
+int waited(int happened, long ms)
+{
+    if (!happened && ms >= wait_ms)
+        wait_ms = 1000;
+    return happened;
+}
+
+int has_ended(struct program program)
+{
+    siginfo_t info = {0};
+
+    return waitid(P_PID, (id_t)program.pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+           info.si_pid == program.pid;
+}
+
+int ends(struct program *program)
+{
+    int status = 0, over = until(has_ended(*program), WAIT_MS);
+
+    if (!over)
+        kill(program->pid, SIGKILL);
+    if (waitpid(program->pid, &status, 0) != program->pid || !over)
+        return TOO_LONG;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+}
+
+int redlock(const char *word, ...)
+{
+    va_list more;
+
+    va_start(more, word);
+    last = start_list(NULL, word, more);
+    va_end(more);
+    return ends(&last);
+}
+
+const char *wrote(struct program program, char stream)
+{
+    static char text[4][TEXT];
+    static unsigned turn;
+    char path[100], *to = text[turn++ % 4];
+    ssize_t size;
+    int fd;
+
+    file_of(path, program.number, stream);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    size = fd >= 0 ? read(fd, to, TEXT - 1) : 0;
+    if (fd >= 0)
+        close(fd);
+    to[size > 0 ? size : 0] = '\0';
+    return to;
+}
+
+int writes(struct program program, char stream, const char *text)
+{
+    return until(strstr(wrote(program, stream), text) != NULL, WAIT_MS);
+}
+
+int count_of(const char *text, const char *part)
+{
+    int count = 0;
+
+    while ((text = strstr(text, part)) != NULL) {
+        count++;
+        text += strlen(part);
+    }
+    return count;
+}
+
+/* Its parent; 0: there is no such process, or it is a zombie. */
+static pid_t parent_of(const char *pid)
+{
+    char path[64], text[512] = "", *end;
+    int fd, parent = 0;
+    char state = 'Z';
+
+    snprintf(path, sizeof path, "/proc/%.20s/stat", pid);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return 0;
+    if (read(fd, text, sizeof text - 1) > 0 && (end = strrchr(text, ')')) != NULL)
+        sscanf(end + 1, " %c %d", &state, &parent);
+    close(fd);
+    return state == 'Z' || state == 'X' ? 0 : parent;
+}
+
+int lives(pid_t pid)
+{
+    char text[24];
+
+    snprintf(text, sizeof text, "%ld", (long)pid);
+    return parent_of(text) != 0;
+}
+
+pid_t child_of(pid_t parent, pid_t except)
+{
+    DIR *list = opendir("/proc");
+    struct dirent *entry;
+    pid_t found = 0;
+
+    while (list != NULL && found == 0 && (entry = readdir(list)) != NULL)
+        if (entry->d_name[0] >= '1' && entry->d_name[0] <= '9' &&
+            parent_of(entry->d_name) == parent && atoi(entry->d_name) != except)
+            found = atoi(entry->d_name);
+    if (list != NULL)
+        closedir(list);
+    return found;
+}
