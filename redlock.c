@@ -16,8 +16,8 @@
        not wanted any more keeps its place and is dropped when it comes. A node that answers what
        was not asked is disconnected. A connection that owes an answer for stall_ms is closed and
        dialled again after a growing, random pause; during it, the node is an immediate "failed".
-   R6  A lost attempt ends when it is lost, not when its time is up, and is tried again after a
-       random, growing pause; a split vote is tried again quickly.
+   R6  A lost attempt ends when it is lost and it is known why, not when its time is up, and is tried
+       again after a random, growing pause; a split vote is tried again quickly.
    R7  Wake-up: undoing a lost attempt reads the key, and the connection has asked the server to tell
        when a key that it has read changes (CLIENT TRACKING). When so many nodes have told that the
        lock may be free on a quorum, the pause ends within a few round trips, at random. This is a
@@ -943,6 +943,13 @@ static void rl_raise(struct redlock *c, struct redlock_lock *op)
     rl_queue_all(c, op);
 }
 
+/* A quorum has answered, or no other node will: is it another's, or can't they be reached? R6 */
+static int rl_is_told_why(const struct redlock *c, const struct redlock_lock *op)
+{
+    return rl_bits((unsigned)(op->granted | op->refused)) >= c->priv.quorum ||
+           (op->priv.todo | op->priv.waits) == 0;
+}
+
 /* Of ASK and of RAISE. Without a fencing token who grants it agrees as well. */
 static void rl_step_ask(struct redlock *c, struct redlock_lock *op)
 {
@@ -954,10 +961,11 @@ static void rl_step_ask(struct redlock *c, struct redlock_lock *op)
     } else if (op->priv.state == RL_ASK ? rl_bits(op->granted) >= c->priv.quorum
                                         : op->granted != op->priv.agreed) {
         rl_raise(c, op);
-    } else if (rl_bits(rl_all(c) & ~(unsigned)(op->refused | op->failed)) < c->priv.quorum) {
-        rl_lose(c, op, REDLOCK_PENDING);
     } else if (rl_past(c, op->priv.due_us)) {
         rl_too_slow(c, op);
+        rl_lose(c, op, REDLOCK_PENDING);
+    } else if (rl_bits(rl_all(c) & ~(unsigned)(op->refused | op->failed)) < c->priv.quorum &&
+               rl_is_told_why(c, op)) {
         rl_lose(c, op, REDLOCK_PENDING);
     }
 }

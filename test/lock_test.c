@@ -666,6 +666,33 @@ static void r06_results_are_distinct(void)
     is_int(acquire(500), REDLOCK_TIMEOUT, "r06: a holder for all of the wait");
 }
 
+/* Two of three can't grant it: one of them because another has it, one because it is not there. Whether
+   another has it on a quorum is the third's to say. */
+static void r06_lost_but_not_known_why(void)
+{
+    unsigned slow, warm;
+
+    for (warm = 0; warm < 2; warm++)
+        for (slow = 0; slow < 2; slow++) {
+            begin_with_defaults(3);
+            if (warm)
+                warm_up();
+            else
+                fake_nodes[2].refuses = 1;
+            fake_break(2);
+            fake_nodes[2].refuses = 1;
+            held_by("other", 0, 1);
+            fake_nodes[slow].delay_us = 5 * MS;
+            is_int(acquire(0), REDLOCK_HELD, "r06: two of three say who has it");
+            is_int((int)fake_keys_left(), 2, "r06: and nothing is left of us");
+            is_int(acquire(200), REDLOCK_TIMEOUT, "r06: for all of the wait");
+            fake_delete((int)slow, "k");
+            is_int(acquire(0), REDLOCK_SPLIT, "r06: each of two has another");
+            fake_nodes[slow].hung = 1;
+            is_int(acquire(0), REDLOCK_UNREACHABLE, "r06: one of three is no quorum");
+        }
+}
+
 static void r06_wait_gets_it_when_it_is_free(void)
 {
     uint64_t start;
@@ -3097,6 +3124,7 @@ int main(void)
     r06_two_clients_pause_differently();
     r06_split_is_tried_again_quickly();
     r06_results_are_distinct();
+    r06_lost_but_not_known_why();
     r06_wait_gets_it_when_it_is_free();
     r06_dead_connections_are_replaced();
     r06_even_nodes_tell_a_holder_too();
