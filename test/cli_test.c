@@ -1063,6 +1063,36 @@ static void two_hundred(void)
     no_key_left("then");
 }
 
+/* An acquire ends when a majority has the lock, but not before the others could take it. */
+static void everywhere(void)
+{
+    char name[12], key[24];
+    int i, good = 0;
+
+    nodes(3);
+    for (i = 0; i < 60; i++) {
+        snprintf(name, sizeof name, "k%d", i);
+        snprintf(key, sizeof key, "redlock:%s", name);
+        good += redlock("acquire", "-t", "60", "--node-timeout", "20", name, NULL) == 0 &&
+                with_key(key) == 3;
+    }
+    is_int(good, 60, "acquired sixty times on each of three nodes");
+}
+
+/* Another has it on two of three nodes, and the third is away: which of these is faster does not matter. */
+static void held_on_what_there_is(void)
+{
+    int i, good = 0;
+
+    nodes(3);
+    ask(0, "SET", "redlock:x", "another's");
+    ask(1, "SET", "redlock:x", "another's");
+    server_kill(&servers[2]);
+    for (i = 0; i < 60; i++)
+        good += redlock("run", "-n", "x", "true", NULL) == 75;
+    is_int(good, 60, "held by another, and so it is said sixty times");
+}
+
 /* ---- Events ---- */
 
 static int pipe_ends[2];
@@ -1783,6 +1813,8 @@ static const struct scenario {
     {"no_servers", no_servers},
     {"callers", callers},
     {"two_hundred", two_hundred},
+    {"everywhere", everywhere},
+    {"held_on_what_there_is", held_on_what_there_is},
     {"nodes_down_at_the_end", nodes_down_at_the_end},
     {"exit_statuses", exit_statuses},
     {"words", words},
