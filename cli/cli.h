@@ -142,6 +142,7 @@ int is_asked_to_end(void);
 void end_by_signal(void) __attribute__((noreturn));
 
 uint64_t now_us(void);
+unsigned count_nodes(redlock_mask mask);
 
 /* Takes the lock as the options say (-n, -w, --unavailable-timeout). REDLOCK_CANCELLED: we are asked
    to end. */
@@ -164,6 +165,8 @@ struct holder {
 void id_of(char id[ID_TEXT], const char *value, size_t size);
 /* 1 if the value is one of ours that says who it is. */
 int parse_holder(struct holder *holder, const char *value);
+/* A member of a JSON object, with the comma before it; nothing if the value does not say who it is. */
+void json_holder(const char *value);
 /* "host/pid (label)", or "id 1234abcd". */
 void describe_holder(char *out, size_t room, const char *value, size_t size);
 /* Asks the nodes for the lock's holder: milliseconds left as a quorum sees it; 0: not held; -1: not known. */

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 static struct session session;
+static uint64_t began_us; /* the verb did */
 
 enum { TTL_MIN_MS = 100 };
 
@@ -20,15 +21,6 @@ static long needed_ttl(const char *verb)
     if (options.ttl_ms < TTL_MIN_MS)
         die(EXIT_USAGE, "%s: -t: at least %d ms", verb, (int)TTL_MIN_MS);
     return options.ttl_ms;
-}
-
-static unsigned confirmed(const struct redlock_lock *lock)
-{
-    unsigned mask = lock->granted, n = 0;
-
-    for (; mask != 0; mask &= mask - 1)
-        n++;
-    return n;
 }
 
 static void json_begin(const char *verb, const char *name)
@@ -53,39 +45,45 @@ static const char *error_name(int status)
     }
 }
 
+static void json_hold(void)
+{
+    char id[ID_TEXT];
+
+    id_of(id, session.value, strlen(session.value));
+    printf(",\"token\":");
+    json_string(stdout, session.value, strlen(session.value));
+    printf(",\"id\":\"%s\",\"validity_ms\":%lu", id,
+           (unsigned long)redlock_remaining_ms(&session.client, &session.lock));
+    if (session.lock.fence != 0)
+        printf(",\"fence\":%llu", (unsigned long long)session.lock.fence);
+}
+
+static void json_failure(enum redlock_status status, int result)
+{
+    int held = status == REDLOCK_HELD || status == REDLOCK_TIMEOUT;
+
+    printf(",\"error\":\"%s\"", status == REDLOCK_TIMEOUT && options.wait_ms > 0 ? "timeout"
+                                : held                                           ? "held"
+                                : status == REDLOCK_SPLIT                        ? "split"
+                                                          : error_name(result));
+    if (held)
+        json_holder(session.holder);
+}
+
 /* The end of each verb: the object of --json, and that it was written at all. */
 static int finish(const char *verb, const char *name, enum redlock_status status)
 {
-    const struct redlock_lock *lock = &session.lock;
     int result = explain(&session, name, status);
 
     if (options.json) {
         json_begin(verb, name);
-        if (status == REDLOCK_OK && strcmp(verb, "release") != 0) {
-            char id[ID_TEXT];
-            id_of(id, session.value, strlen(session.value));
-            printf(",\"token\":");
-            json_string(stdout, session.value, strlen(session.value));
-            printf(",\"id\":\"%s\",\"validity_ms\":%lu", id,
-                   (unsigned long)redlock_remaining_ms(&session.client, lock));
-            if (lock->fence != 0)
-                printf(",\"fence\":%llu", (unsigned long long)lock->fence);
-        }
-        if (status != REDLOCK_OK) {
-            int waited = status == REDLOCK_TIMEOUT && options.wait_ms > 0;
-            int held = status == REDLOCK_HELD || status == REDLOCK_TIMEOUT;
-            printf(",\"error\":\"%s\"", waited                    ? "timeout"
-                                        : held                    ? "held"
-                                        : status == REDLOCK_SPLIT ? "split"
-                                                                  : error_name(result));
-            if (held && session.holder[0] != '\0') {
-                char who[VALUE_MAX + 1];
-                describe_holder(who, sizeof who, session.holder, strlen(session.holder));
-                printf(",\"holder\":");
-                json_string(stdout, who, strlen(who));
-            }
-        }
-        printf(",\"ok\":%u,\"nodes\":%u}\n", confirmed(lock), target_count);
+        if (status == REDLOCK_OK && strcmp(verb, "release") != 0)
+            json_hold();
+        else if (status != REDLOCK_OK)
+            json_failure(status, result);
+        printf(",\"elapsed_ms\":%llu,\"ok\":%u,\"nodes\":%u}\n",
+               (unsigned long long)(now_us() - began_us) / 1000, count_nodes(session.lock.granted),
+               target_count);
     }
     if (fflush(stdout) != 0 || ferror(stdout)) {
         if (status == REDLOCK_OK && strcmp(verb, "acquire") == 0) /* nobody knows the token */
@@ -132,6 +130,7 @@ int verb_acquire(int count, char **words)
 {
     enum redlock_status status;
 
+    began_us = now_us();
     if (count != 1)
         die(EXIT_USAGE, "acquire: one NAME");
     needed_ttl("acquire");
@@ -190,6 +189,7 @@ int verb_extend(int count, char **words)
     enum redlock_status status;
     long ttl_ms = needed_ttl("extend");
 
+    began_us = now_us();
     read_token("extend", count, words);
     nodes_load();
     session_open(&session, words[0], ttl_ms);
@@ -244,6 +244,7 @@ int verb_release(int count, char **words)
     enum redlock_status status;
     size_t size;
 
+    began_us = now_us();
     if (options.force) {
         size = find_forced(count, words);
     } else {

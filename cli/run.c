@@ -323,9 +323,7 @@ static void look_at_lock(uint64_t now)
         stop(end_us(), end_us() < run.deadline_us ? "--max-hold is over" : "not renewed in time");
     }
     if (run.phase == RUNNING && now >= run.warn_us) {
-        unsigned votes = lock->granted, n = 0;
-        for (; votes != 0; votes &= votes - 1)
-            n++;
+        unsigned n = count_nodes(lock->granted);
         event("renew-failed %u/%u", n, target_count);
         say(LOG_WARNING, "%s: renewing fails, on %u of %u nodes it works; %ld s left", run.name, n,
             target_count, (long)((run.deadline_us - now) / 1000000));
@@ -392,7 +390,6 @@ static void let_go(void)
     uint64_t now = now_us(), hold_us = run.acquired_us + (uint64_t)options.min_hold_ms * 1000;
     struct redlock_lock *lock = &session.lock;
     enum redlock_status status;
-    unsigned mask, n = 0;
 
     if (lock->status == REDLOCK_PENDING) /* the renewing ends, whatever else follows */
         redlock_cancel(&session.client, lock);
@@ -408,9 +405,7 @@ static void let_go(void)
         return;
     }
     status = redlock_release(&session.client, lock, (uint32_t)options.node_timeout_ms * 2);
-    for (mask = lock->granted; mask != 0; mask &= mask - 1)
-        n++;
-    event("released %u/%u", n, target_count);
+    event("released %u/%u", count_nodes(lock->granted), target_count);
     if (status != REDLOCK_OK && !run.lost) {
         say(LOG_WARNING, "%s: %s", run.name, redlock_strerror(status));
         say_troubles(&session, LOG_WARNING);

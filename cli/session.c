@@ -139,6 +139,15 @@ void end_by_signal(void)
 
 /* ---- The loop ---- */
 
+unsigned count_nodes(redlock_mask mask)
+{
+    unsigned n = 0, bits = mask;
+
+    for (; bits != 0; bits &= bits - 1)
+        n++;
+    return n;
+}
+
 uint64_t now_us(void)
 {
     return redlock_posix()->now_us(NULL);
@@ -280,38 +289,45 @@ void say_troubles(const struct session *session, enum level level)
             say(level, "  %s: %s", targets[i].url.address, session->nodes[i].trouble);
 }
 
-/* What a person who waits wants to know. */
+/* A person is to see what is waited for; a pipe is not. */
+static int is_watched(void)
+{
+    return options.verbose || (!options.quiet && isatty(STDERR_FILENO));
+}
+
+/* Who has it, and for how long. */
 static void say_waiting(const struct session *session, const char *name)
 {
-    char value[VALUE_MAX + 1], who[VALUE_MAX + 1];
+    char value[VALUE_MAX + 1], who[VALUE_MAX + 1], id[ID_TEXT], left[40] = "";
     long left_ms = holder_remaining_ms(session->key, value, sizeof value);
 
+    if (left_ms <= 0)
+        memcpy(value, session->holder, sizeof value);
+    if (value[0] == '\0') {
+        event("waiting");
+        if (is_watched())
+            say(LOG_NOTICE, "waiting for %s", name);
+        return;
+    }
+    describe_holder(who, sizeof who, value, strlen(value));
+    id_of(id, value, strlen(value));
     if (left_ms > 0)
-        describe_holder(who, sizeof who, value, strlen(value));
-    else
-        describe_holder(who, sizeof who, session->holder, strlen(session->holder));
-    if (left_ms > 0)
-        say(LOG_NOTICE, "waiting for %s, held by %s, %ld s left", name, who,
-            (left_ms + 999) / 1000);
-    else
-        say(LOG_NOTICE, "waiting for %s%s%s", name, session->holder[0] != '\0' ? ", held by " : "",
-            session->holder[0] != '\0' ? who : "");
+        snprintf(left, sizeof left, ", %ld s left", (left_ms + 999) / 1000);
+    event("waiting held %s %ld %s", id, left_ms > 0 ? left_ms : -1, who);
+    if (is_watched())
+        say(LOG_NOTICE, "waiting for %s, held by %s%s", name, who, left);
 }
 
 static int quorum_answered(const struct redlock_lock *lock)
 {
-    unsigned votes = lock->granted | lock->refused, n = 0;
-
-    for (; votes != 0; votes &= votes - 1)
-        n++;
-    return n > target_count / 2;
+    return count_nodes(lock->granted | lock->refused) > target_count / 2;
 }
 
 /* Waits until the lock is not in progress any more; or gives up, because of a signal or because no quorum
    has answered for long. */
 static void wait_for(struct session *session, const char *name)
 {
-    int notices = options.verbose || (!options.quiet && isatty(STDERR_FILENO));
+    int notices = options.status_fd >= 0 || is_watched();
     uint64_t now = now_us(), answered = now, notice = now + 1000000;
     struct redlock_lock *lock = &session->lock;
     int cancelled = 0;

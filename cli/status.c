@@ -54,6 +54,19 @@ int parse_holder(struct holder *holder, const char *value)
     return next_part(&value, holder->label, sizeof holder->label);
 }
 
+void json_holder(const char *value)
+{
+    struct holder holder;
+
+    if (!parse_holder(&holder, value))
+        return;
+    printf(",\"holder\":{\"host\":");
+    json_string(stdout, holder.host, strlen(holder.host));
+    printf(",\"pid\":%ld,\"label\":", holder.pid);
+    json_string(stdout, holder.label, strlen(holder.label));
+    printf(",\"since_ms\":%lld}", holder.since_ms);
+}
+
 void describe_holder(char *out, size_t room, const char *value, size_t size)
 {
     struct holder holder;
@@ -262,7 +275,6 @@ static void print_text(const char *name, const struct picture *picture)
 static void print_json(const char *name, const struct picture *picture)
 {
     const struct view *best = &picture->view[picture->best];
-    struct holder holder;
     unsigned i;
 
     printf("{\"schema\":1,\"verb\":\"status\",\"name\":");
@@ -271,13 +283,7 @@ static void print_json(const char *name, const struct picture *picture)
            target_count / 2 + 1, target_count);
     if (picture->state == HELD) {
         printf(",\"id\":\"%s\",\"remaining_ms\":%ld", best->id, picture->left_ms);
-        if (parse_holder(&holder, best->value)) {
-            printf(",\"holder\":{\"host\":");
-            json_string(stdout, holder.host, strlen(holder.host));
-            printf(",\"pid\":%ld,\"label\":", holder.pid);
-            json_string(stdout, holder.label, strlen(holder.label));
-            printf(",\"since_ms\":%lld}", holder.since_ms);
-        }
+        json_holder(best->value);
     }
     printf(",\"node\":[");
     for (i = 0; i < target_count; i++) {

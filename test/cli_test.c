@@ -1105,6 +1105,13 @@ static void status_fd(void)
     int size = 0;
 
     nodes(3);
+    ask_all("SET", "redlock:x", "another's", "PX", "20000");
+    run = start("run", "--status-fd", "3", "x", "true", NULL);
+    ok(writes(run, 's', "waiting held ") && writes(run, 's', " id "),
+       "it waits, and says for whom");
+    is_int((int)wrote(run, 'e')[0], 0, "and nothing on stderr, which is no terminal");
+    ask_all("DEL", "redlock:x");
+    is_int(ends(&run), 0, "until it is free");
     is_int(redlock("run", "-t", "1", "--status-fd", "3", "x", "-c", "sleep 1.5; exit 3", NULL), 3,
            "--status-fd");
     text = wrote(last, 's');
