@@ -122,13 +122,34 @@ static socklen_t net_parse(const char *address, union net_address *out)
     return sizeof out->v6;
 }
 
+/* Writes "10.0.0.1", or "[fe80::1%eth0]". 0, or -1 when there is no room, or no such interface any more. */
+static int net_print(const union net_address *address, char *text, size_t size)
+{
+    char end[IF_NAMESIZE + 2] = "%";
+    size_t used;
+
+    if (address->any.sa_family == AF_INET)
+        return inet_ntop(AF_INET, &address->v4.sin_addr, text, (socklen_t)size) != NULL ? 0 : -1;
+    text[0] = '[';
+    if (inet_ntop(AF_INET6, &address->v6.sin6_addr, text + 1, (socklen_t)size - 1) == NULL)
+        return -1;
+    if (address->v6.sin6_scope_id == 0)
+        end[0] = '\0';
+    else if (if_indextoname(address->v6.sin6_scope_id, end + 1) == NULL)
+        return -1;
+    strcat(end, "]");
+    used = strlen(text);
+    return net_copy(text + used, size - used, end, strlen(end)) ? 0 : -1;
+}
+
 int redlock_resolve(const char *name, char *text, size_t size)
 {
     struct addrinfo hints, *found;
     const char *port = strrchr(name, ':');
+    union net_address first;
     char host[96];
     size_t used;
-    int failed, v6;
+    int failed;
 
     if (strncmp(name, net_local_prefix, sizeof net_local_prefix - 1) == 0)
         return net_copy(text, size, name, strlen(name)) ? 0 : -1;
@@ -138,16 +159,11 @@ int redlock_resolve(const char *name, char *text, size_t size)
     hints.ai_socktype = SOCK_STREAM;
     if ((failed = getaddrinfo(host, NULL, &hints, &found)) != 0)
         return failed;
-    v6 = found->ai_family == AF_INET6;
-    text[0] = '[';
-    failed = getnameinfo(found->ai_addr, found->ai_addrlen, text + v6, (socklen_t)size - 1, NULL, 0,
-                         NI_NUMERICHOST);
+    memcpy(&first, found->ai_addr, found->ai_addrlen);
     freeaddrinfo(found);
-    if (failed != 0)
-        return failed == EAI_OVERFLOW ? -1 : failed;
+    if (net_print(&first, text, size) != 0)
+        return -1;
     used = strlen(text);
-    if (v6)
-        used += (size_t)net_copy(text + used, size - used, "]", 1);
     return net_copy(text + used, size - used, port, strlen(port)) ? 0 : -1;
 }
 

@@ -479,7 +479,7 @@ int verb_check(int count, char **words)
     judge_all();
     all = sum_up();
     report(&all);
-    if (fflush(stdout) != 0 || ferror(stdout))
+    if (!is_written())
         die(EXIT_SYSTEM, "can't write the result");
     return all.status;
 }

@@ -76,6 +76,9 @@ void say(enum level level, const char *format, ...) __attribute__((format(printf
 /* The same as an error, and the end. */
 void die(int status, const char *format, ...) __attribute__((format(printf, 2, 3), noreturn));
 
+/* 1: all that was printed to stdout has been written. */
+int is_written(void);
+
 /* A line for --status-fd. Never waits: who does not read misses it. */
 void event(const char *format, ...) __attribute__((format(printf, 1, 2)));
 

@@ -85,7 +85,7 @@ static int finish(const char *verb, const char *name, enum redlock_status status
                (unsigned long long)(now_us() - began_us) / 1000, count_nodes(session.lock.granted),
                target_count);
     }
-    if (fflush(stdout) != 0 || ferror(stdout)) {
+    if (!is_written()) {
         if (status == REDLOCK_OK && strcmp(verb, "acquire") == 0) /* nobody knows the token */
             redlock_release(&session.client, &session.lock, (uint32_t)options.node_timeout_ms * 2);
         session_close(&session);

@@ -154,7 +154,8 @@ static const char *set(struct option_spec *spec, const char *value, int source)
         *(int *)spec->value = value == NULL || is_yes(value);
         break;
     case TEXT:
-        *(const char **)spec->value = strdup(value);
+        if ((*(const char **)spec->value = strdup(value)) == NULL)
+            die(EXIT_SYSTEM, "no memory");
         break;
     case LIST:
         add_to_list(spec->value, value);
@@ -342,11 +343,11 @@ int main(int count, char **words)
             result = list(words[3]);
         else
             usage(stdout);
-        return fflush(stdout) == 0 ? result : EXIT_SYSTEM;
+        return is_written() ? result : EXIT_SYSTEM;
     }
     if (strcmp(name, "version") == 0 || strcmp(name, "--version") == 0) {
         printf("redlock %s\n", REDLOCK_VERSION);
-        return fflush(stdout) == 0 ? 0 : EXIT_SYSTEM;
+        return is_written() ? 0 : EXIT_SYSTEM;
     }
     if (verb == NULL) {
         usage(stderr);

@@ -319,7 +319,7 @@ int verb_status(int count, char **words)
         print_json(words[0], &picture);
     else
         print_text(words[0], &picture);
-    if (fflush(stdout) != 0)
+    if (!is_written())
         die(EXIT_SYSTEM, "can't write the result");
     return picture.state == HELD ? 0 : picture.state == FREE ? 1 : EXIT_UNAVAILABLE;
 }

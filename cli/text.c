@@ -46,6 +46,12 @@ void die(int status, const char *format, ...)
     exit(options.failure != 0 ? options.failure : status);
 }
 
+int is_written(void)
+{
+    return fflush(stdout) == 0 &&
+           !ferror(stdout); /* an error may be from before, with nothing left to write */
+}
+
 void event(const char *format, ...)
 {
     struct pollfd fd = {(int)options.status_fd, POLLOUT, 0};

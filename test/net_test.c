@@ -248,6 +248,10 @@ static void names(void)
     ok(strcmp(text, "127.0.0.1:7001") == 0, "to themselves: %s", text);
     is_int(redlock_resolve("[::1]:7001", text, sizeof text), 0, "of IPv6 too");
     ok(strcmp(text, "[::1]:7001") == 0, "with brackets: %s", text);
+    is_int(redlock_resolve("[fe80::1%lo]:7001", text, sizeof text), 0, "and behind an interface");
+    ok(strcmp(text, "[fe80::1%lo]:7001") == 0, "with its name: %s", text);
+    is_int(redlock_resolve("[fe80::1%lo]:7001", text, 12), -1, "which is too long");
+    is_int(redlock_resolve("[fe80::1%lo]:7001", text, 6), -1, "all of which is");
     is_int(redlock_resolve("unix:/a/b", text, sizeof text), 0, "a unix path");
     ok(strcmp(text, "unix:/a/b") == 0, "stays as it is: %s", text);
     is_int(redlock_resolve("localhost:7001", text, sizeof text), 0, "localhost");

@@ -37,7 +37,7 @@ END
 
 cd "$folder/one" || exit 1
 for compiler in gcc clang; do
-    for std in c99 c11 gnu17 c2x; do
+    for std in c99 c11 c17 gnu17 c2x; do
         check "$compiler -std=$std" $compiler -std=$std -O2 -Wall -Wextra -Wpedantic -Werror -c redlock_all.c -o one.o
     done
 done
