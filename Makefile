@@ -186,10 +186,11 @@ $(B)/cli/cli_test: test/cli_test.c test/program.c test/program.h test/fork_shim.
 	gcc -shared -fPIC -O1 $(WARN) test/fork_shim.c -o $(@D)/fork_shim.so
 	gcc -O1 -g $(WARN) $(POSIX) -Itest $< test/program.c test/servers.c -o $@
 
-test-cli: $(B)/cli/cli_test $(B)/redlock $(B)/cli/redlock-san $(B)/redlock-static
-	prove -j 6 -e $< $$($<)
-	REDLOCK=$(B)/cli/redlock-san prove -j 6 -e $< $$($<)
-	REDLOCK=$(B)/redlock-static prove -j 6 -e $< $$($< | grep -v fork_fails) # which no library can be put before
+test-cli: deps-cli ## the program on real servers: plain, with sanitizers, static
+	@$(MAKE) -s $(B)/cli/cli_test $(B)/redlock $(B)/cli/redlock-san $(B)/redlock-static
+	prove -j 6 -e $(B)/cli/cli_test $$($(B)/cli/cli_test)
+	REDLOCK=$(B)/cli/redlock-san prove -j 6 -e $(B)/cli/cli_test $$($(B)/cli/cli_test)
+	REDLOCK=$(B)/redlock-static prove -j 6 -e $(B)/cli/cli_test $$($(B)/cli/cli_test | grep -v fork_fails) # no preload there
 
 test-partition: test/partition_test.c test/side.h test/servers.c $(LIB) $(HEADERS)
 	@mkdir -p $(B)/partition

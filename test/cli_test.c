@@ -645,7 +645,7 @@ static void wait_for_the_others(void)
 
 static void thirty(void)
 {
-    enum { CROWD = 30, ROUNDS = 15 };
+    enum { CROWD = 30, ROUNDS = 50 };
     struct program crowd[CROWD];
     int round, i, winners, losers, right = 0;
 
