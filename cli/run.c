@@ -291,14 +291,14 @@ static void renewed(void)
 static void stop(uint64_t kill_us, const char *why)
 {
     run.lost = 1;
-    event("lost");
-    say(LOG_ERROR, "%s: %s%s", run.name, why,
-        on_lost == ON_LOST_NONE ? "; the command goes on" : ": the command is stopped");
     run.phase = on_lost == ON_LOST_NONE ? STOPPED : STOPPING;
     run.kill_us = on_lost == ON_LOST_KILL ? 0 : kill_us;
     redlock_cancel(&session.client, &session.lock);
     if (on_lost == ON_LOST_TERM)
-        kill_command(stop_signal);
+        kill_command(stop_signal); /* before a word of it: who reads stderr may be slow */
+    event("lost");
+    say(LOG_ERROR, "%s: %s%s", run.name, why,
+        on_lost == ON_LOST_NONE ? "; the command goes on" : ": the command is stopped");
 }
 
 /* What has become of the lock since the last turn. */
