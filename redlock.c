@@ -172,10 +172,11 @@ static const char rl_fence_script[] =
     ",f),ARGV[3]*2^32+ARGV[4]if n<p then n=p c('set',f,string.format('%.0f',p))end if n>=2^53 then "
     "return redis.error_reply('ERR fencing token too large')end c('set',k,ARGV[1],'px',ARGV[2])"
     "return n";
-/* Raises the count to what is proposed if the key is ours, and answers what it is then; else -1. */
+/* Raises the count to what is proposed if the key is ours, and answers what it is then; else -1. It writes also what
+   stands there already: WAITAOF tells of the last write of its own connection, and that may have been another's. R17 */
 static const char rl_term_script[] =
     "local c,k,f=redis.call,KEYS[2],ARGV[2]*2^32+ARGV[3]if c('get',KEYS[1])~=ARGV[1]then return-1 "
-    "end local n=tonumber(c('get',k)or 0)if n<f then n=f c('set',k,string.format('%.0f',f))end "
+    "end local n=tonumber(c('get',k)or 0)if n<=f then n=f c('set',k,string.format('%.0f',f))end "
     "return n";
 static const char rl_fence_suffix[] = ":fence";
 #else
@@ -638,7 +639,7 @@ static void rl_node_wanted(struct redlock *c, struct redlock_node *node, uint64_
         return;
     if (node->state != REDLOCK_NODE_IDLE && node->state != REDLOCK_NODE_DOWN)
         return;
-    node->priv.useful = node->priv.replied = node->priv.denied = node->priv.unsure = 0;
+    node->priv.useful = node->priv.replied = node->priv.denied = 0;
     node->priv.greeted = RL_HELLO;
     node->priv.native = RL_DELIFEQ;
     node->priv.native_is = RL_UNTRIED;
@@ -1568,18 +1569,16 @@ static int rl_synced(struct redlock *c, struct redlock_node *node, const struct 
         node->priv.synced = item->depth > 0 && item->integer > 0;
         return 1;
     }
-    if (node->priv.unsure == 0 || who->owner == NULL) {
-        node->priv.unsure = 0;
+    node->priv.mark_us = c->priv.now_us; /* from now on it owes the next answer */
+    if (who->owner == NULL)
         return 1;
-    }
     if (item->kind == RESP_ERROR)
         rl_server_trouble(node, "answered", item);
     else if (!node->priv.synced)
         redlock_trouble(node, "not on its disk in time", NULL);
     else
-        vote = (enum rl_vote)(node->priv.unsure - 1);
+        vote = (enum rl_vote)node->priv.unsure;
     item->integer = node->priv.counted;
-    node->priv.unsure = 0;
     rl_voted(c, node, who, vote);
     return 1;
 }
@@ -1610,10 +1609,13 @@ static int rl_answered(struct redlock *c, struct redlock_node *node, const struc
     if (op == NULL)
         return 1;
     if (RL_IS_DURABLE(c) && who->tag < RL_DELETE && (vote == RL_YES || vote == RL_HEALED)) {
-        node->priv.unsure = (uint8_t)(vote + 1);
+        node->priv.unsure = (uint8_t)vote;
         node->priv.synced = 0;
         node->priv.counted = item->integer;
     } else {
+        /* What WAITAOF will say of it is of no interest, and who asked may be gone by then. */
+        if (RL_IS_DURABLE(c) && who->tag < RL_DELETE)
+            resp_pipe_drop(&node->priv.pipe, op, who->tag, who->tag);
         rl_voted(c, node, who, vote);
     }
     return 1;
@@ -1817,6 +1819,8 @@ static const char *rl_complete(struct redlock_settings *settings, unsigned count
         else if (values[i] > rl_settings[i].most)
             return name + (*name == '*');
     }
+    if (settings->stall_ms == 0 && values[2] < 2 * values[1])
+        values[2] = 2 * values[1]; /* or it would be shorter than node_timeout_ms */
     memcpy(settings, values, sizeof values);
     return settings->quorum < count / 2 + 1 || settings->quorum > count ? rl_setting_names : NULL;
 }

@@ -167,7 +167,7 @@ struct redlock_node {
         uint8_t native;    /* its own command that releases, */
         uint8_t native_is; /* and what is known of that. R11 */
         uint8_t plain;     /* it knows no HELLO: RESP2 */
-        uint8_t unsure;    /* a vote that may not be on its disk, and 1; 0: none. R17 */
+        uint8_t unsure;    /* a vote that may not be on its disk. R17 */
         uint8_t synced;    /* what it says of that */
         int64_t counted;   /* which count of a fencing token it is */
         uint8_t denied;    /* what is wrong with it will not mend itself */
@@ -237,7 +237,8 @@ struct redlock_settings {
        loses votes of slow nodes. R15 */
     uint32_t node_timeout_ms;
     /* A connection that owes an answer, or a dial that takes, longer than this is given up, 1 ..
-       600000; default 1000. Lower dials more often; higher notices a hung node later. R5 */
+       600000; default 1000, or twice node_timeout_ms if that is longer. Lower dials more often; higher
+       notices a hung node later. R5 */
     uint32_t stall_ms;
     /* Attempts after the first, 1..254; REDLOCK_ZERO: none, also not after a split vote; default:
        as many as fit into the call's wait_ms. R6 */
@@ -266,8 +267,10 @@ struct redlock_settings {
        servers without fsync at every write. [Redlock], "delayed restarts"; R14 */
     uint32_t longest_ttl_ms;
     /* 1: a node's vote counts only once it has it on its disk, as it says in answer to WAITAOF: Redis and
-       Valkey from 7.2 on, with an append-only file. With `appendfsync always` that takes no time; with
-       `everysec` up to two seconds, so node_timeout_ms must be longer. Default 0: off. R17 */
+       Valkey from 7.2 on, with an append-only file and `appendfsync always`. With `everysec` each vote
+       takes up to two seconds, so node_timeout_ms must be longer and the ttl four times that; and as a
+       server runs nothing behind a WAITAOF, one client gets about one vote of it in a second.
+       Default 0: off. R17 */
     uint32_t durable;
 };
 

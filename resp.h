@@ -30,7 +30,7 @@ extern "C" {
 #endif
 #ifndef RESP_PIPELINE_MAX
 #define RESP_PIPELINE_MAX                                                                          \
-    8 /* replies due at once, 2..255, one not for owners. RAM: one pointer and 3 bytes each */
+    8 /* commands unanswered at once, 2..255, one not for owners. RAM: one pointer and 3 bytes each */
 #endif
 #ifndef RESP_OUT_MAX
 /* Bytes waiting to be sent, up to 65535. RAM: 1 byte each; from 2048 on 2 KB of stack too, as reads are larger

@@ -71,6 +71,9 @@ void config_load(const char *path, int must_be,
 
 enum level { LOG_ERROR = 3, LOG_WARNING = 4, LOG_NOTICE = 5, LOG_DEBUG = 7 }; /* as syslog counts */
 
+/* 0: whoever reads stderr is not waited for. So it is while a lock is held: it must be renewed. */
+extern int may_wait;
+
 /* "redlock: ..." on stderr; notices not with -q, debug only with -v. */
 void say(enum level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* The same as an error, and the end. */

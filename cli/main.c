@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum {
@@ -162,7 +163,7 @@ static const char *set(struct option_spec *spec, const char *value, int source)
         break;
     case DURATION:
         *(long *)spec->value = number = parse_duration(value);
-        return number < 0 ? "not a duration, as 1.5, 250ms, 2m, 1h" : NULL;
+        return number < 0 ? "not a duration, as 1.5, 250ms, 2m, 1h; 24 days at most" : NULL;
     case NUMBER:
         *(long *)spec->value = number = parse_number(value, spec->most);
         return number < 0 ? "not a number, or too large" : NULL;
@@ -330,13 +331,26 @@ static void fill_gaps(void)
         close(fd);
 }
 
+/* 1: systemd's journal reads stderr, as $JOURNAL_STREAM says in numbers. systemd.exec(5). */
+static int is_journal(void)
+{
+    const char *said = getenv("JOURNAL_STREAM");
+    struct stat status;
+    char is[50];
+
+    if (said == NULL || fstat(STDERR_FILENO, &status) != 0)
+        return 0;
+    snprintf(is, sizeof is, "%lu:%lu", (unsigned long)status.st_dev, (unsigned long)status.st_ino);
+    return strcmp(said, is) == 0;
+}
+
 int main(int count, char **words)
 {
     const char *name = count > 1 ? words[1] : "";
     const struct verb *verb = find_verb(name);
 
     fill_gaps();
-    options.log_levels = getenv("JOURNAL_STREAM") != NULL;
+    options.log_levels = is_journal();
     if (strcmp(name, "help") == 0 || strcmp(name, "--help") == 0) {
         int result = 0;
         if (count > 2 && strcmp(words[2], "--options") == 0)
@@ -352,6 +366,10 @@ int main(int count, char **words)
     if (verb == NULL) {
         usage(stderr);
         return EXIT_USAGE;
+    }
+    if (count > 2 && (strcmp(words[2], "--help") == 0 || strcmp(words[2], "-h") == 0)) {
+        usage(stdout);
+        return is_written() ? 0 : EXIT_SYSTEM;
     }
     if (verb->bit == CHECK)
         options.failure = EXIT_UNKNOWN;

@@ -7,6 +7,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <netdb.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -27,6 +28,8 @@ static int next_line(FILE *file, char *line, int room, unsigned *number)
     if (fgets(line, room, file) == NULL)
         return 0;
     ++*number;
+    if (strchr(line, '\n') == NULL && !feof(file))
+        die(EXIT_CONFIG, "line %u is longer than %d bytes", *number, room - 2);
     for (size = strlen(line); size > 0 && isspace((unsigned char)line[size - 1]); size--)
         line[size - 1] = '\0';
     size = strspn(line, " \t");
@@ -94,23 +97,40 @@ static void read_auth_file(const char *path, char *line, int room)
     fclose(file);
 }
 
+static volatile sig_atomic_t interrupted; /* by this signal */
+
+static void interrupt(int number)
+{
+    interrupted = number;
+}
+
 /* From the terminal, unseen. */
 static void ask_for_password(char *line, int room)
 {
     FILE *terminal = fopen("/dev/tty", "r+e");
+    static const int ending[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+    struct sigaction action = {0}, were[4];
     struct termios before, unseen;
-    unsigned number = 0;
+    unsigned number = 0, i;
     int got;
+
+    action.sa_handler = interrupt; /* and what waits is not begun again: no SA_RESTART */
 
     if (terminal == NULL || tcgetattr(fileno(terminal), &before) != 0)
         die(EXIT_CONFIG, "--askpass: no terminal");
     unseen = before;
     unseen.c_lflag &= ~(tcflag_t)ECHO;
+    for (i = 0; i < 4; i++)
+        sigaction(ending[i], &action, &were[i]);
     tcsetattr(fileno(terminal), TCSAFLUSH, &unseen);
     fputs("Password of the nodes: ", terminal);
     fflush(terminal);
     got = next_line(terminal, line, room, &number);
     tcsetattr(fileno(terminal), TCSAFLUSH, &before);
+    for (i = 0; i < 4; i++)
+        sigaction(ending[i], &were[i], NULL);
+    if (interrupted != 0)
+        raise(interrupted);
     fputc('\n', terminal);
     fclose(terminal);
     if (!got || line[0] == '\0')

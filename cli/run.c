@@ -21,6 +21,8 @@
 #include <unistd.h>
 #ifdef __linux__
 #include <sys/prctl.h>
+#include <sys/timerfd.h>
+#include <time.h>
 #endif
 
 enum { TTL_DEFAULT_MS = 30000, TTL_MIN_MS = 1000, GUARD_DONE = 0 };
@@ -73,6 +75,8 @@ static void check_options(void)
                       : options.ttl_ms;
     if (options.kill_after_ms < 0)
         options.kill_after_ms = shortest_ms / 6 < 5000 ? shortest_ms / 6 : 5000;
+    if (options.max_hold_ms >= 0 && strcmp(options.on_lost, "none") == 0)
+        die(EXIT_USAGE, "--max-hold ends the command, --on-lost none lets it go on: which?");
     if (options.foreground && options.new_group)
         die(EXIT_USAGE, "--foreground or --new-group?");
     if (strncasecmp(signal, "SIG", 3) == 0)
@@ -133,6 +137,8 @@ static void set_environment(void)
     set_number("REDLOCK_HOLDER_PID", (unsigned long long)getppid());
     if (options.fence)
         set_number("REDLOCK_FENCE", session.lock.fence);
+    else
+        unsetenv("REDLOCK_FENCE"); /* another lock's, of who called us */
     snprintf(held, sizeof held, "%s%s%s", above != NULL ? above : "",
              above != NULL && *above != '\0' ? ":" : "", run.held_name);
     setenv("REDLOCK_HELD", held, 1);
@@ -165,56 +171,90 @@ static void become(char **command, int go, pid_t parent)
     _exit(status);
 }
 
-static void kill_command(int number)
+/* 0: it can't be; that it is gone is no error. */
+static int kill_command(int number)
 {
-    if (kill(run.own_group ? -run.child : run.child, number) != 0 && errno != ESRCH)
-        say(LOG_ERROR, "can't signal the command: %s", strerror(errno));
+    if (kill(run.own_group ? -run.child : run.child, number) == 0 || errno == ESRCH)
+        return 1;
+    say(LOG_ERROR, "can't signal the command: %s", strerror(errno));
+    return 0;
 }
 
 /* ---- The guard ---- */
 
-/* Never waits: a guard that was stopped reads all of it, to the last word, when it goes on. */
+/* Never waits: a guard that was stopped reads all of it, to the last word, when it goes on. If there is no room
+   for that word, it must not go on. */
 static void tell_guard(uint64_t word)
 {
-    if (run.guard == 0 || write(run.guard_fd, &word, sizeof word) == sizeof word || errno != EPIPE)
+    if (run.guard == 0 || write(run.guard_fd, &word, sizeof word) == sizeof word)
+        return;
+    if (errno == EAGAIN && word == GUARD_DONE)
+        kill(run.guard, SIGKILL);
+    if (errno != EPIPE)
         return;
     run.guard = 0;
-    if (word != GUARD_DONE)
+    if (run.phase == RUNNING && word != GUARD_DONE)
         say(LOG_WARNING, "the guard process is gone");
+}
+
+/* A descriptor that becomes readable at a moment of our clock, which runs on while the machine sleeps: a timeout
+   of poll() does not, and would come that much too late. -1: there is no such thing here. */
+static int open_alarm(void)
+{
+#ifdef __linux__
+    return timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC);
+#else
+    return -1;
+#endif
+}
+
+static void set_alarm(int fd, uint64_t moment_us)
+{
+#ifdef __linux__
+    struct itimerspec moment = {{0, 0}, {0, 0}};
+
+    moment.it_value.tv_sec = (time_t)(moment_us / 1000000);
+    moment.it_value.tv_nsec = (long)(moment_us % 1000000) * 1000 + 1; /* 0 would mean never */
+    timerfd_settime(fd, TFD_TIMER_ABSTIME, &moment, NULL);
+#else
+    (void)fd;
+    (void)moment_us;
+#endif
 }
 
 /* Sleeps on a pipe that we alone hold the other end of: words that come through are deadlines, its end is
    our death. */
 static void stand_guard(int line)
 {
-    struct pollfd fd = {line, POLLIN, 0};
-    uint64_t deadline_us = run.deadline_us;
+    struct pollfd fds[2] = {{line, POLLIN, 0}, {-1, POLLIN, 0}};
+    uint64_t deadline_us = run.deadline_us, word;
     sigset_t all;
+    int fd;
 
     sigfillset(&all);
     sigprocmask(SIG_SETMASK, &all, NULL);
     setpgid(0, 0);
-    redlock_deinit(&session.client);
-    close(STDIN_FILENO);
-    close(STDOUT_FILENO);
+    for (fd = 0; fd < 1024; fd++) /* who waits for their end is not to wait for us */
+        if (fd != line && fd != STDERR_FILENO)
+            close(fd);
+    fds[1].fd = open_alarm();
     for (;;) {
         uint64_t now = now_us(), left_ms = deadline_us > now ? (deadline_us - now + 999) / 1000 : 0;
-        int ready = poll(&fd, 1, left_ms > 60000 ? 60000 : (int)left_ms);
-        if (ready > 0) {
-            uint64_t word;
-            ssize_t size = read(line, &word, sizeof word);
-            if (size != sizeof word) {
-                kill_command(SIGKILL);
-                say(LOG_ERROR, "%s: the supervisor is gone: the command was killed", run.name);
+        set_alarm(fds[1].fd, deadline_us);
+        poll(fds, 2, left_ms > 60000 ? 60000 : (int)left_ms);
+        if (fds[0].revents != 0) {
+            if (read(line, &word, sizeof word) != sizeof word) {
+                if (kill_command(SIGKILL))
+                    say(LOG_ERROR, "%s: the supervisor is gone: the command was killed", run.name);
                 _exit(0);
             }
             if (word == GUARD_DONE)
                 _exit(0);
             deadline_us = word;
         } else if (now_us() >= deadline_us) {
-            kill_command(SIGKILL);
-            if (poll(&fd, 1, 1000) == 0) /* else it was at it too */
-                say(LOG_ERROR, "%s: the supervisor hangs: the command was killed", run.name);
+            int killed = kill_command(SIGKILL);
+            if (poll(fds, 1, 1000) == 0 && killed) /* else it was at it too */
+                say(LOG_ERROR, "%s: the supervisor hangs, the time is over: killed", run.name);
             _exit(0);
         }
     }
@@ -294,8 +334,11 @@ static void stop(uint64_t kill_us, const char *why)
     run.phase = on_lost == ON_LOST_NONE ? STOPPED : STOPPING;
     run.kill_us = on_lost == ON_LOST_KILL ? 0 : kill_us;
     redlock_cancel(&session.client, &session.lock);
-    if (on_lost == ON_LOST_TERM)
-        kill_command(stop_signal); /* before a word of it: who reads stderr may be slow */
+    tell_guard(kill_us);
+    if (on_lost == ON_LOST_TERM) { /* before a word of it: who reads stderr may be slow */
+        kill_command(stop_signal);
+        kill_command(SIGCONT); /* one that is stopped would not hear it */
+    }
     event("lost");
     say(LOG_ERROR, "%s: %s%s", run.name, why,
         on_lost == ON_LOST_NONE ? "; the command goes on" : ": the command is stopped");
@@ -343,7 +386,16 @@ static void forward_signals(void)
         if (!run.own_group && (number == SIGCONT || number == SIGTSTP || number == SIGWINCH))
             continue;
         kill_command(number);
+        if (run.own_group &&
+            (number == SIGHUP || number == SIGINT || number == SIGQUIT || number == SIGTERM))
+            kill_command(SIGCONT);
     }
+}
+
+static int has_ended(siginfo_t *end)
+{
+    return waitid(P_PID, (id_t)run.child, end, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+           end->si_pid == run.child;
 }
 
 /* Waits for the command's end. It stays a zombie, so that its number is no other's yet. */
@@ -353,14 +405,15 @@ static siginfo_t supervise(void)
 
     for (;;) {
         uint64_t now = now_us(); /* before all else: we may have slept for long */
+        if (run.guard != 0 && has_ended(&end) && end.si_code == CLD_EXITED)
+            return end; /* by itself, so in time: else the guard would have killed it */
         look_at_lock(now);
         if (run.phase == STOPPING && now >= run.kill_us) {
             kill_command(SIGKILL);
             run.phase = STOPPED;
         }
         forward_signals();
-        if (waitid(P_PID, (id_t)run.child, &end, WEXITED | WNOHANG | WNOWAIT) == 0 &&
-            end.si_pid == run.child)
+        if (has_ended(&end))
             return end;
         turn(&session, run.phase == RUNNING    ? (stop_us() < run.warn_us ? stop_us() : run.warn_us)
                        : run.phase == STOPPING ? run.kill_us
@@ -369,6 +422,16 @@ static siginfo_t supervise(void)
 }
 
 /* ---- The end ---- */
+
+/* The command has ended, as it was told to; the others of its group have until it is time. A zombie counts as one,
+   so the command's own is taken away first. */
+static void end_group(void)
+{
+    waitpid(run.child, NULL, 0);
+    while (kill(-run.child, 0) == 0 && now_us() < run.kill_us)
+        poll(NULL, 0, 20);
+    kill_command(SIGKILL);
+}
 
 /* Leaves the key there for the rest of --min-hold, be that longer or shorter than what it has. */
 static void leave_for(uint64_t rest_us)
@@ -452,6 +515,7 @@ static void begin_hold(void)
 {
     char id[ID_TEXT];
 
+    may_wait = 0;
     run.acquired_us = now_us();
     run.deadline_us = session.lock.valid_until_us;
     id_of(id, session.value, strlen(session.value));
@@ -462,12 +526,14 @@ static void begin_hold(void)
 int verb_run(int count, char **words)
 {
     char **command = command_of(count, words);
+    char key[REDLOCK_KEY_MAX + 1];
     enum redlock_status status;
     siginfo_t end;
     int goes;
 
     run.name = words[0];
-    percent_encode(run.held_name, sizeof run.held_name, run.name);
+    key_of(key, run.name);
+    percent_encode(run.held_name, sizeof run.held_name, key);
     if (is_held_above())
         die(EXIT_USAGE, "%s is held by a program that called this one: it would wait for itself",
             run.name);
@@ -500,8 +566,8 @@ int verb_run(int count, char **words)
         redlock_keep_start(&session.client, &session.lock, UINT16_MAX - 1);
     end = supervise();
     event("exit %d", status_of(&end));
-    if (run.phase != RUNNING && on_lost != ON_LOST_NONE && run.own_group)
-        kill_command(SIGKILL); /* those of its group that did not end with it */
+    if (run.phase == STOPPING && run.own_group && on_lost != ON_LOST_NONE)
+        end_group();
     tell_guard(GUARD_DONE);
     waitpid(run.child, NULL, 0);
     let_go();

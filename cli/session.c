@@ -54,8 +54,10 @@ static void signals_begin(void)
     sigemptyset(&mask);
     for (i = 0; i < HEARD; i++)
         sigaddset(&mask, heard[i]);
+    sigaddset(&mask, SIGTTOU); /* who tells of a lock must not be stopped for it */
     sigprocmask(SIG_BLOCK, &mask, &inherited_mask);
     sleeping_mask = inherited_mask;
+    sigaddset(&sleeping_mask, SIGTTOU);
     action.sa_sigaction = note;
     action.sa_flags = SA_SIGINFO;
     for (i = 0; i < HEARD; i++) {
@@ -391,8 +393,8 @@ int explain(const struct session *session, const char *name, enum redlock_status
     case REDLOCK_SPLIT:
         if (session->holder[0] != '\0' && status != REDLOCK_SPLIT)
             describe_holder(who, sizeof who, session->holder, strlen(session->holder));
-        say(LOG_NOTICE, "%s: %s%s%s", name, redlock_strerror(status), who[0] != '\0' ? ": " : "",
-            who);
+        say(options.conflict_status == 0 ? LOG_DEBUG : LOG_NOTICE, "%s: %s%s%s", name,
+            redlock_strerror(status), who[0] != '\0' ? ": " : "", who);
         return (int)options.conflict_status;
     case REDLOCK_LOST:
     case REDLOCK_GONE:

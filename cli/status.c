@@ -51,6 +51,9 @@ int parse_holder(struct holder *holder, const char *value)
     if (!next_part(&value, number, sizeof number))
         return 0;
     holder->since_ms = strtoll(number, NULL, 10);
+    if (holder->pid < 1 || holder->since_ms < 0 ||
+        holder->since_ms > 253402300799999) /* year 9999 */
+        return 0;
     return next_part(&value, holder->label, sizeof holder->label);
 }
 
@@ -151,10 +154,11 @@ static void conclude(struct picture *picture)
     } /* else it depends on those that do not answer */
 }
 
-static void look_at(const char *key, struct picture *picture)
+static void look_at(const char *key, struct picture *picture, long most_ms)
 {
     const char *get[2] = {"GET", key}, *pttl[2] = {"PTTL", key};
-    uint32_t timeout_ms = (uint32_t)options.node_timeout_ms;
+    uint32_t timeout_ms =
+        (uint32_t)(options.node_timeout_ms < most_ms ? options.node_timeout_ms : most_ms);
     unsigned i;
 
     memset(picture, 0, sizeof *picture);
@@ -197,7 +201,7 @@ long holder_remaining_ms(const char *key, char *value, size_t room)
 {
     struct picture picture;
 
-    look_at(key, &picture);
+    look_at(key, &picture, 100); /* who waits for a lock has better to do */
     snprintf(value, room, "%s", picture.view[picture.best].value);
     return picture.state == HELD ? picture.left_ms : picture.state == FREE ? 0 : -1;
 }
@@ -207,7 +211,7 @@ int find_by_id(const char *key, const char *id, char *value, size_t *size)
     struct picture picture;
     unsigned i;
 
-    look_at(key, &picture);
+    look_at(key, &picture, options.node_timeout_ms);
     for (i = 0; i < target_count; i++) {
         const struct view *view = &picture.view[i];
         if (view->kind != PRESENT || view->size > VALUE_MAX)
@@ -314,7 +318,7 @@ int verb_status(int count, char **words)
         die(EXIT_USAGE, "status: one NAME");
     nodes_load();
     key_of(key, words[0]);
-    look_at(key, &picture);
+    look_at(key, &picture, options.node_timeout_ms);
     if (options.json)
         print_json(words[0], &picture);
     else

@@ -11,10 +11,13 @@
 #include <string.h>
 #include <unistd.h>
 
-/* One write for each line: others may write there too. */
+int may_wait = 1;
+
+/* One write for each line: others may write there too. While a lock is held a line is lost rather than waited for. */
 static void __attribute__((format(printf, 2, 0)))
 say_list(enum level level, const char *format, va_list arguments)
 {
+    struct pollfd fd = {STDERR_FILENO, POLLOUT, 0};
     char line[1024], prefix[8] = "";
     int size;
 
@@ -22,6 +25,8 @@ say_list(enum level level, const char *format, va_list arguments)
         snprintf(prefix, sizeof prefix, "<%d>", (int)level);
     size = snprintf(line, sizeof line, "%sredlock: ", prefix);
     vsnprintf(line + size, sizeof line - (size_t)size - 1, format, arguments);
+    if (!may_wait && (poll(&fd, 1, 0) != 1 || (fd.revents & POLLOUT) == 0))
+        return;
     fprintf(stderr, "%s\n", line);
 }
 
@@ -89,6 +94,8 @@ long parse_duration(const char *text)
             value += (*text - '0') * (place /= 10);
     for (i = 0; i < sizeof units / sizeof *units; i++)
         if (strcmp(text, units[i].name) == 0) {
+            if (value * units[i].ms > 0 && value * units[i].ms < 1)
+                return 1; /* not 0, which has a meaning of its own */
             value = value * units[i].ms + 0.5;
             return value <= 0x7fffffff ? (long)value : -1;
         }
@@ -178,6 +185,6 @@ void percent_decode(char *text)
 void defuse(char *text)
 {
     for (; *text != '\0'; text++)
-        if ((unsigned char)*text < 0x20 || *text == 0x7f)
-            *text = '?';
+        if ((unsigned char)*text < 0x20 || (unsigned char)*text >= 0x7f)
+            *text = '?'; /* of what is beyond ASCII some drives a terminal, too */
 }

@@ -381,7 +381,8 @@ static void environment(void)
                 "\"$P\" extend -t 60 a:b >/dev/null && echo extended; exit 3",
                 NULL);
     is_int(ends(&run), 3, "a command that asks for its own lock");
-    snprintf(expected, sizeof expected, "a:b 20000 %d %d a%%3Ab\n1\nextended\n", run.pid, run.pid);
+    snprintf(expected, sizeof expected, "a:b 20000 %d %d redlock%%3Aa%%3Ab\n1\nextended\n", run.pid,
+             run.pid);
     is_text(wrote(run, 'o'), expected, "REDLOCK_NAME, _TTL_MS, _HOLDER_PID, _HELD, _ID, _TOKEN");
     is_int(
         redlock("run", "x", "-c", "test -n \"$REDLOCK_NODES\" && test -z \"$REDLOCK_FENCE\"", NULL),
@@ -714,8 +715,8 @@ static void signals_while_running(void)
     ok(beats(a) && beats(b), "a command and its child");
     for (i = 0; i < sizeof signals / sizeof *signals; i++) {
         signal_to(run.pid, signals[i]);
-        ok(until(a->heard[signals[i]] == 1, WAIT_MS), "signal %d reaches the command", signals[i]);
-        ok(until(b->heard[signals[i]] == 1, WAIT_MS), "and its child");
+        ok(until(a->heard[signals[i]] >= 1, WAIT_MS), "signal %d reaches the command", signals[i]);
+        ok(until(b->heard[signals[i]] >= 1, WAIT_MS), "and its child");
     }
     signal_to(run.pid, SIGTERM);
     ok(until(a->heard[SIGTERM] == 2, WAIT_MS), "a second SIGTERM");

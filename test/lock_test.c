@@ -2055,7 +2055,7 @@ static void r17_counts_what_is_on_disk(void)
     fake_pass(&client, 20 * MS);
     is_int((int)fake_count(-1, 'W'), 5, "r17: each was asked whether it has it on disk");
     is_int(extend(), REDLOCK_OK, "r17: extended");
-    is_int(votes(lock.members), 5, "r17: late ones are members, too");
+    is_int((int)votes(lock.members), 5, "r17: late ones are members, too");
     fake_pass(&client, 20 * MS);
     is_int((int)fake_count(-1, 'W'), 10, "r17: asked again");
     is_int(release(1000), REDLOCK_OK, "r17: released");
@@ -2096,9 +2096,9 @@ static void r17_and_nothing_else(void)
             is_int((int)fake_keys_left(), 0, "r17: and it is undone");
         begin_durable(5, 0, 1, cases[i].says);
         is_int(acquire(0), REDLOCK_OK, "r17: two of them do no harm");
-        is_int(votes(lock.members), 3, "r17: and are no members");
+        is_int((int)votes(lock.members), 3, "r17: and are no members");
         is_int(extend(), REDLOCK_OK, "r17: nor when it is extended");
-        is_int(votes(lock.members), 3, "r17: again no members");
+        is_int((int)votes(lock.members), 3, "r17: again no members");
         is_int(release(1000), REDLOCK_OK, "r17: released");
         fake_pass(&client, 2000 * MS);
         if (cases[i].talks)
@@ -2209,7 +2209,7 @@ static void r17_connections_that_break(void)
     is_int(extend(), REDLOCK_OK, "r17: extended");
     fake_pass(&client, 200 * MS);
     extend();
-    is_int(votes(lock.members), 3, "r17: the one that broke is a member in the end");
+    is_int((int)votes(lock.members), 3, "r17: the one that broke is a member in the end");
     fake_nodes[1].server.synced = fake_nodes[2].server.synced = "";
     redlock_extend_start(&client, &lock);
     fake_pass(&client, 5 * MS);
@@ -2248,6 +2248,62 @@ static void r17_not_another_connections_answer(void)
     fake_pass(&client, 20000 * MS);
     held_by("other", 0, 2);
     is_int(acquire(0), REDLOCK_HELD, "r17: refused, whatever the last connection had granted");
+}
+
+/* Nodes 3 and 4 say no to an extension, or have no memory, and are silent then. The lock is over and its memory
+   is given back when their connections break. */
+static void r17_a_no_is_final(void)
+{
+    struct redlock_lock other, was;
+    int round, i;
+
+    for (round = 0; round < 2; round++) {
+        begin_durable(5, 1, 0, NULL);
+        warm_up();
+        redlock_lock_init(&other, "o", 1, 10000);
+        for (i = 3; i < 5 && round == 0; i++)
+            fake_put(i, "o", "another", 60000);
+        is_int((int)redlock_acquire(&client, &other, 0), REDLOCK_OK, "r17: acquired");
+        fake_pass(&client, 20 * MS);
+        for (i = 3; i < 5; i++) {
+            fake_nodes[i].server.synced = "";
+            fake_nodes[i].says = round == 0 ? NULL : "-OOM no\r\n";
+        }
+        is_int((int)redlock_extend(&client, &other), REDLOCK_OK, "r17: three of five extend it");
+        fake_pass(&client, 5 * MS);
+        for (i = 3; i < 5; i++)
+            fake_nodes[i].hung = 1;
+        is_int((int)redlock_release(&client, &other, 100), REDLOCK_OK, "r17: released");
+        memset(&other, 0xaa, sizeof other);
+        was = other;
+        for (i = 3; i < 5; i++) {
+            fake_nodes[i].hung = 0;
+            fake_break(i);
+        }
+        fake_pass(&client, 200 * MS);
+        ok(memcmp(&was, &other, sizeof was) == 0, "r17: nobody writes to what is no lock any more");
+    }
+}
+
+/* WAITAOF takes up to two seconds where the file is written once a second: no stall. */
+static void r17_a_slow_disk_is_no_stall(void)
+{
+    int i;
+
+    memset(&settings, 0, sizeof settings);
+    settings.durable = 1;
+    settings.node_timeout_ms = 2500;
+    begin(3);
+    for (i = 0; i < 3; i++)
+        fake_nodes[i].server.synced = on_disk;
+    warm_up();
+    for (i = 0; i < 3; i++)
+        fake_nodes[i].server.synced = "";
+    redlock_acquire_start(&client, &lock, 0);
+    fake_pass(&client, 2400 * MS);
+    is_int((int)lock.status, REDLOCK_PENDING, "r17: waits as long as node_timeout_ms says");
+    fake_pass(&client, 3000 * MS);
+    is_int((int)fake_keys_left(), 0, "r17: and undoes it on the same connections");
 }
 
 static void r17_many_keys_and_tokens(void)
@@ -3223,6 +3279,8 @@ int main(void)
         r17_half_an_answer();
         r17_connections_that_break();
         r17_not_another_connections_answer();
+        r17_a_no_is_final();
+        r17_a_slow_disk_is_no_stall();
         r17_many_keys_and_tokens();
     }
     bad_settings();

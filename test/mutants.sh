@@ -116,12 +116,13 @@ R16|s/item->integer >= RL_FENCE_MAX/0/|the largest count that is exact
 R16|s/(op->fence = )c->priv.io->wall_us\(c->priv.io->context\)/${1}0/|the proposal
 R17|s/else if \(!node->priv.synced\)/else if (0)/|a vote counts when it is on disk
 R17|s/item->depth > 0 && item->integer > 0/item->depth > 0/|0 servers have it on disk
-R17|s/(node->priv.unsure = \(uint8_t\)\(vote \+ 1\);)\s+node->priv.synced = 0;/$1/|what was synced before is not this
-R17|s/ = node->priv.unsure = 0;\n    node->priv.greeted/ = 0;\n    node->priv.greeted/|no vote of another connection is confirmed
-R17|s/node->priv.unsure == 0 \|\| who->owner == NULL/node->priv.unsure == 0/|no vote for a lock that is gone
+R17|s/(node->priv.unsure = \(uint8_t\)vote;)\s+node->priv.synced = 0;/$1/|what was synced before is not this
+R17|s/if \(who->owner == NULL\)\n\s+return 1;(?=\n\s+if \(item)//|no vote for a lock that is gone
 R17|s/(who->tag < )RL_DELETE( && \(vote == RL_YES \|\| vote == RL_HEALED)/$1RL_PEXPIRE$2/|extensions are to be on disk too
 R17|s/\(vote == RL_YES \|\| vote == RL_HEALED\)/(vote == RL_YES)/|healings too
 R17|s/item->integer = node->priv.counted;//|the count of a fencing token
+R17|s/if \(RL_IS_DURABLE\(c\) &&\s+who->tag < RL_DELETE\)(?!\s+&&)/if (0)/|nobody waits for the second half of a no
+R17|s/settings->stall_ms == 0 && values/0 \&\& values/|a stall is longer than the wait for an answer
 R17|s/place.owner != NULL && place.count == 1/place.owner != NULL/|a pair of answers is lost once
 R15|s/\} else if \(rl_past\(c, op->priv.due_us\)\) \{\n\s+rl_too_slow\(c, op\);\n\s+rl_lose/} else if (0) {rl_lose/|the bound of an attempt
 R15|s/quarter_ms < most_ms \? quarter_ms : most_ms/most_ms/|a quarter of the ttl

@@ -709,6 +709,35 @@ static void fencing(void)
     end(&a);
 }
 
+/* Which count a node has is written when it is agreed to, also if it stood there: only so WAITAOF can tell whether it
+   is on disk. */
+static void fencing_writes(void)
+{
+    static const char *const counts[] = {"90", "7", "50"};
+    struct redlock_io io = *redlock_posix();
+    struct side a;
+    long before;
+    unsigned i;
+
+    io.wall_us = NULL;
+    prepare(&a, 3);
+    redlock_init(&a.client, &io, a.nodes, 3, &patient);
+    meet_all(&a);
+    a.lock.fenced = 1;
+    for (i = 0; i < 3; i++)
+        tell(i, i, "SET", "redlock:key:fence", counts[i], NULL);
+    tell(0, 0, "INFO", "persistence", NULL, NULL);
+    before = atol(strstr(text, "changes_since_last_save:") + 24);
+    is_int(acquire(&a, 0), REDLOCK_OK, "r17: the first of three has the largest count");
+    settle(&a.client);
+    ok(a.lock.fence == 91 && a.lock.priv.raises > 0, "r17: the others are raised to it");
+    tell(0, 0, "INFO", "persistence", NULL, NULL);
+    is_int(atol(strstr(text, "changes_since_last_save:") + 24) - before, 3,
+           "r17: which wrote the count, the key, and the count again");
+    release(&a);
+    end(&a);
+}
+
 static void several_keys(void)
 {
     static const struct redlock_key more[] = {{"redlock:b", 9}, {"redlock:c", 9}};
@@ -751,8 +780,10 @@ int main(void)
     troubles();
     if (REDLOCK_DURABLE)
         durable();
-    if (REDLOCK_FENCING)
+    if (REDLOCK_FENCING) {
         fencing();
+        fencing_writes();
+    }
     if (REDLOCK_SEVERAL_KEYS)
         several_keys();
     return done_testing();
