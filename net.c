@@ -146,7 +146,6 @@ int redlock_resolve(const char *name, char *text, size_t size)
 {
     struct addrinfo hints, *found;
     const char *port = strrchr(name, ':');
-    union net_address first;
     char host[96];
     size_t used;
     int failed;
@@ -159,10 +158,10 @@ int redlock_resolve(const char *name, char *text, size_t size)
     hints.ai_socktype = SOCK_STREAM;
     if ((failed = getaddrinfo(host, NULL, &hints, &found)) != 0)
         return failed;
-    memcpy(&first, found->ai_addr, found->ai_addrlen);
+    failed = net_print((const union net_address *)(const void *)found->ai_addr, text, size);
     freeaddrinfo(found);
-    if (net_print(&first, text, size) != 0)
-        return -1;
+    if (failed != 0)
+        return failed;
     used = strlen(text);
     return net_copy(text + used, size - used, port, strlen(port)) ? 0 : -1;
 }
