@@ -127,8 +127,8 @@ for unit in cli/examples/*.service cli/examples/*.timer; do # what they run is n
 done
 check 'systemd has nothing against the units' silent systemd-analyze verify --man=no "$folder"/units/*
 cron() { # five fields of a time, a user, a command; or a variable
-    grep -v '^#' cli/examples/redlock.cron | grep -vE '^([0-9*/,-]+ +){5}[a-z]+ +redlock run |^[A-Z_]+=[^ ]+$' && return 1
-    grep -q ' redlock run ' cli/examples/redlock.cron
+    grep -v '^#' cli/examples/redlock.cron | grep -vE '^([0-9*/,-]+ +){5}[a-z]+ +/[a-z/]+/redlock run |^[A-Z_]+=[^ ]+$' && return 1
+    grep -q '/redlock run ' cli/examples/redlock.cron
 }
 check 'cron can read its line' cron
 
