@@ -545,6 +545,7 @@ static void conflicts(void)
     ok(*wrote(last, 'o') == '\0', "and does not run");
     is_int(redlock("run", "-w", "0", "x", "true", NULL), 75, "-w 0 is -n");
     is_int(redlock("run", "-n", "-E", "0", "x", "true", NULL), 0, "-E 0");
+    is_text(wrote(last, 'e'), "", "of which cron has nothing to mail");
     is_int(redlock("run", "-n", "-E", "255", "x", "true", NULL), 255, "-E 255");
     is_int(redlock("run", "-n", "-q", "x", "true", NULL), 75, "-q");
     is_text(wrote(last, 'e'), "", "is silent");
@@ -1094,6 +1095,60 @@ static void held_on_what_there_is(void)
     is_int(good, 60, "held by another, and so it is said sixty times");
 }
 
+/* stderr is a pipe that is full, and whose other end nobody reads. */
+static void fill_stderr(void)
+{
+    static const char junk[4096];
+    int full[2];
+
+    if (pipe(full) != 0)
+        return;
+    fcntl(full[1], F_SETFL, O_NONBLOCK);
+    while (write(full[1], junk, sizeof junk) > 0 || write(full[1], junk, 1) > 0)
+        continue;
+    fcntl(full[1], F_SETFL, 0);
+    dup2(full[1], 2);
+}
+
+static void nobody_listens(void)
+{
+    struct program run;
+
+    nodes(3);
+    setup.before = fill_stderr;
+    run = start("run", "-t", "3", "-k", "1", "--node-timeout", "0.2", "x", "sleep", "60", NULL);
+    ok(on_most("redlock:x"), "held, with a full pipe for stderr");
+    pause_all();
+    is_int(ends(&run), 79, "its command is ended in time, and so is redlock");
+    resume_all();
+}
+
+static void stopped_command(void)
+{
+    struct program run;
+
+    nodes(3);
+    run = start("run", "x", "-c", "echo up; kill -STOP $$", NULL);
+    ok(writes(run, 'o', "up"), "a command that stops itself");
+    sleep_ms(100);
+    signal_to(run.pid, SIGTERM);
+    is_int(ends(&run), 143, "hears SIGTERM all the same");
+    no_key_left("then");
+}
+
+static void group_has_time(void)
+{
+    nodes(3);
+    is_int(
+        redlock(
+            "run", "-t", "9", "--max-hold", "4", "-k", "3", "x", "-c",
+            "sh -c 'trap \"sleep 0.4; echo cleaned; exit\" TERM; while :; do sleep 0.05; done'; :",
+            NULL),
+        79, "--max-hold is over");
+    ok(strstr(wrote(last, 'o'), "cleaned") != NULL,
+       "the command is gone at once, what it had started cleans up");
+}
+
 /* ---- Events ---- */
 
 static int pipe_ends[2];
@@ -1292,10 +1347,10 @@ static void status(void)
     nodes(3);
     is_int(redlock("status", "x", NULL), 1, "nobody: 1");
     ok(strncmp(wrote(last, 'o'), "x: free", 7) == 0, "free");
-    run = start("run", "-t", "60", "-l", "my\nlabel\x1b[1m", "x", "sleep", "60", NULL);
+    run = start("run", "-t", "60", "-l", "my\nlabel\x1b[1m\xc2\x9b", "x", "sleep", "60", NULL);
     on_most("redlock:x");
     is_int(redlock("status", "x", NULL), 0, "held: 0");
-    snprintf(token, sizeof token, "/%d (my?label?[1m)  since 2", run.pid);
+    snprintf(token, sizeof token, "/%d (my?label?[1m?\?)  since 2", run.pid);
     ok(strstr(wrote(last, 'o'), token) != NULL, "by whom, without control characters");
     ok(count_of(wrote(last, 'o'), " same ") > 1, "on a majority");
     ask(0, "GET", "redlock:x");
@@ -1821,6 +1876,9 @@ static const struct scenario {
     {"no_servers", no_servers},
     {"callers", callers},
     {"two_hundred", two_hundred},
+    {"nobody_listens", nobody_listens},
+    {"stopped_command", stopped_command},
+    {"group_has_time", group_has_time},
     {"everywhere", everywhere},
     {"held_on_what_there_is", held_on_what_there_is},
     {"nodes_down_at_the_end", nodes_down_at_the_end},
