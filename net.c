@@ -122,24 +122,29 @@ static socklen_t net_parse(const char *address, union net_address *out)
     return sizeof out->v6;
 }
 
+/* 0 when it does not fit. */
+static int net_append(char *text, size_t room, const char *more)
+{
+    size_t used = strlen(text);
+
+    return net_copy(text + used, room - used, more, strlen(more));
+}
+
 /* Writes "10.0.0.1", or "[fe80::1%eth0]". 0, or -1 when there is no room, or no such interface any more. */
 static int net_print(const union net_address *address, char *text, size_t size)
 {
-    char end[IF_NAMESIZE + 2] = "%";
-    size_t used;
+    char scope[IF_NAMESIZE];
 
     if (address->any.sa_family == AF_INET)
         return inet_ntop(AF_INET, &address->v4.sin_addr, text, (socklen_t)size) != NULL ? 0 : -1;
     text[0] = '[';
     if (inet_ntop(AF_INET6, &address->v6.sin6_addr, text + 1, (socklen_t)size - 1) == NULL)
         return -1;
-    if (address->v6.sin6_scope_id == 0)
-        end[0] = '\0';
-    else if (if_indextoname(address->v6.sin6_scope_id, end + 1) == NULL)
+    if (address->v6.sin6_scope_id != 0 &&
+        (if_indextoname(address->v6.sin6_scope_id, scope) == NULL || !net_append(text, size, "%") ||
+         !net_append(text, size, scope)))
         return -1;
-    strcat(end, "]");
-    used = strlen(text);
-    return net_copy(text + used, size - used, end, strlen(end)) ? 0 : -1;
+    return net_append(text, size, "]") ? 0 : -1;
 }
 
 int redlock_resolve(const char *name, char *text, size_t size)
@@ -147,7 +152,6 @@ int redlock_resolve(const char *name, char *text, size_t size)
     struct addrinfo hints, *found;
     const char *port = strrchr(name, ':');
     char host[96];
-    size_t used;
     int failed;
 
     if (strncmp(name, net_local_prefix, sizeof net_local_prefix - 1) == 0)
@@ -162,8 +166,7 @@ int redlock_resolve(const char *name, char *text, size_t size)
     freeaddrinfo(found);
     if (failed != 0)
         return failed;
-    used = strlen(text);
-    return net_copy(text + used, size - used, port, strlen(port)) ? 0 : -1;
+    return net_append(text, size, port) ? 0 : -1;
 }
 
 /* ---- Sockets -------------------------------------------------------------------------------- */
