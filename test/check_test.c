@@ -207,8 +207,8 @@ static const char *name_in(char path[200], const char *name)
 
 static void start_all(void)
 {
-    static char bus[12]; /* else 10000 above, which there may not be */
-    static const char *const cluster[] = {"--cluster-enabled", "yes", "--cluster-port", bus, NULL};
+    static char bus[32]; /* else 10000 above, which there may not be */
+    static const char *cluster[] = {"--cluster-enabled", "yes", "--cluster-port", NULL, NULL};
     static const char *const renamed[] = {"--rename-command", "CONFIG", "", NULL};
     static const char *const plain[] = {"--appendonly", "no", NULL};
     static const char *sentinel[] = {NULL, "--sentinel", NULL};
@@ -230,7 +230,8 @@ static void start_all(void)
     fclose(fopen(file, "w"));
     adrift[3] = name_in(folder, "adrift");
     mkdir(folder, 0700);
-    snprintf(bus, sizeof bus, "%d", servers[CLUSTER].port - 10000);
+    hold_port(bus, sizeof bus);
+    cluster[3] = strchr(bus, ':') + 1;
     servers[PLAIN].options = servers[OTHER].options = plain;
     servers[ADRIFT].options = adrift;
     servers[CLUSTER].options = cluster;

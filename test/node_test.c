@@ -573,14 +573,18 @@ static void end_load(unsigned i)
     unlink(snapshot_of(i));
 }
 
-/* It is a member of a cluster that nobody has set up. */
+/* It is a member of a cluster that nobody has set up. Its second port, else 10000 above the first, which there
+   may not be: */
+static int bus;
+
 static void join_a_cluster(unsigned i)
 {
-    static char port[12], file[12];
-    static const char *const alone[] = {
-        "--cluster-enabled", "yes", "--cluster-port", port, "--cluster-config-file", file, NULL};
+    static char address[32], file[12];
+    static const char *alone[] = {
+        "--cluster-enabled", "yes", "--cluster-config-file", file, "--cluster-port", NULL, NULL};
 
-    snprintf(port, sizeof port, "%d", servers[i].port + (servers[i].port > 40000 ? -15000 : 15000));
+    bus = hold_port(address, sizeof address);
+    alone[5] = strchr(address, ':') + 1;
     snprintf(file, sizeof file, "%u.conf", i);
     servers[i].options = alone;
     server_restart(&servers[i]);
@@ -590,6 +594,7 @@ static void join_a_cluster(unsigned i)
 static void leave_the_cluster(unsigned i)
 {
     server_restart(&servers[i]);
+    close(bus);
 }
 
 static int has_option(const char *option)

@@ -149,8 +149,10 @@ static void end_servers(void)
             waitpid(all[i].pid, NULL, 0);
         if (all[i].fd >= 0)
             close(all[i].fd);
+        if (all[i].held >= 0)
+            close(all[i].held);
         all[i].pid = 0;
-        all[i].fd = -1;
+        all[i].fd = all[i].held = -1;
     }
     remove_known();
 }
@@ -192,19 +194,30 @@ static void catch_signals(void)
 
 /* ---- Starting ------------------------------------------------------------------------------- */
 
-int listen_on(char *address, size_t size)
+int hold_port(char *address, size_t size)
 {
     struct sockaddr_in own;
     socklen_t length = sizeof own;
-    int fd = socket(AF_INET, SOCK_STREAM, 0);
+    int yes = 1, fd = socket(AF_INET, SOCK_STREAM, 0);
 
     memset(&own, 0, sizeof own);
     own.sin_family = AF_INET;
     own.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    if (fd < 0 || bind(fd, (struct sockaddr *)(void *)&own, sizeof own) != 0 ||
-        listen(fd, 64) != 0 || getsockname(fd, (struct sockaddr *)(void *)&own, &length) != 0)
+    if (fd < 0 || fcntl(fd, F_SETFD, FD_CLOEXEC) != 0 ||
+        setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes) != 0 ||
+        bind(fd, (struct sockaddr *)(void *)&own, sizeof own) != 0 ||
+        getsockname(fd, (struct sockaddr *)(void *)&own, &length) != 0)
         fail("no free port", strerror(errno));
     snprintf(address, size, "127.0.0.1:%d", ntohs(own.sin_port));
+    return fd;
+}
+
+int listen_on(char *address, size_t size)
+{
+    int fd = hold_port(address, size);
+
+    if (listen(fd, 64) != 0)
+        fail(address, strerror(errno));
     return fd;
 }
 
@@ -288,9 +301,8 @@ static int ended(struct server *server)
     return over;
 }
 
-/* Waits until it answers, if only that it is loading its keys. 0 when it has ended, or does not within 20 s. That a stranger answers who
-   was faster to take the port is ruled out by the unix socket: a server makes it in our folder once
-   it has the port. */
+/* Waits until it answers, if only that it is loading its keys. 0 when it has ended, or does not within
+   20 s. */
 static int comes_up(struct server *server)
 {
     char reply[64];
@@ -299,9 +311,8 @@ static int comes_up(struct server *server)
     while (now_ms() < end) {
         if (ended(server))
             return 0;
-        if (access(server->local + 5, F_OK) == 0 &&
-            (strcmp(server_ask(server, reply, sizeof reply, "PING", NULL), "PONG") == 0 ||
-             strncmp(reply, "-LOADING", 8) == 0))
+        if (strcmp(server_ask(server, reply, sizeof reply, "PING", NULL), "PONG") == 0 ||
+            strncmp(reply, "-LOADING", 8) == 0)
             return 1;
         sleep_ms(5);
     }
@@ -310,20 +321,14 @@ static int comes_up(struct server *server)
 
 static void start(struct server *server, unsigned index)
 {
-    int tries;
-
-    for (tries = 0; tries < 5; tries++) { /* somebody else may take the port meanwhile */
-        server->fd = -1;
-        close(listen_on(server->address, sizeof server->address));
-        server->port = atoi(strchr(server->address, ':') + 1);
-        snprintf(server->local, sizeof server->local, "unix:%s/%u.sock", folder, index);
-        snprintf(logs[index], sizeof logs[index], "%s/%u.log", folder, index);
-        spawn(server);
-        if (comes_up(server))
-            return;
-        server_kill(server);
-    }
-    fail("redis-server", "does not come up");
+    server->fd = server->held = -1;
+    server->held = hold_port(server->address, sizeof server->address);
+    server->port = atoi(strchr(server->address, ':') + 1);
+    snprintf(server->local, sizeof server->local, "unix:%s/%u.sock", folder, index);
+    snprintf(logs[index], sizeof logs[index], "%s/%u.log", folder, index);
+    spawn(server);
+    if (!comes_up(server))
+        fail(server->address, "does not come up");
 }
 
 void servers_start(struct server *servers, unsigned count, const char *const *options)
@@ -373,16 +378,10 @@ void server_kill(struct server *server)
 
 void server_restart(struct server *server)
 {
-    int tries;
-
-    for (tries = 0; tries < 20; tries++) { /* a connection may have the port for a moment */
-        server_kill(server);
-        spawn(server);
-        if (comes_up(server))
-            return;
-        sleep_ms(100);
-    }
-    fail(server->address, "does not come up again");
+    server_kill(server);
+    spawn(server);
+    if (!comes_up(server))
+        fail(server->address, "does not come up again");
 }
 
 void server_pause(struct server *server)

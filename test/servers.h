@@ -17,6 +17,7 @@ struct server {
     int port;
     pid_t pid; /* 0: not running */
     int fd;    /* of server_ask; -1: none */
+    int held;  /* its port is, also while it is not running */
     const char *const
         *options; /* more of them for this one, from its next start on; the first may be a
                                    configuration file, by its full path. NULL: none */
@@ -45,6 +46,11 @@ const char *server_ask_binary(struct server *server, char *reply, size_t size, u
 /* How many servers have a key of this name, in which * and ? stand for any: once none has, or after wait_ms, as
    late releases may be on their way. A server that does not say counts as well. */
 unsigned servers_keys_left(const char *pattern, long wait_ms);
+
+/* Takes a port on loopback, any that is free, and writes "127.0.0.1:port". Until the descriptor is closed nobody
+   gets it by chance, as another program's own end of a connection, say; a server may still be told to listen
+   there. Exits with a message when that fails. */
+int hold_port(char *address, size_t size);
 
 /* Opens a port on loopback, any that is free, and writes "127.0.0.1:port". The descriptor. Exits with a message
    when that fails. */

@@ -520,7 +520,7 @@ int main(int argc, char **argv)
     folder = argv[2];
     servers_start(servers, NODES, NULL);
     for (i = 0; i < NODES; i++) {
-        close(listen_on(over_tls[i].address, sizeof over_tls[i].address));
+        hold_port(over_tls[i].address, sizeof over_tls[i].address);
         serve_tls((unsigned)i, "server", "no");
     }
     reset_nodes();
