@@ -104,9 +104,9 @@ enum rl_command {
     RL_GREETED
 };
 
-/* What is due next, `count` replies from the end of such pairs, is the answer to a WAITAOF. R17 */
-#define RL_IS_DURABLE(c) (REDLOCK_DURABLE && (c)->priv.settings.durable != 0)
-#define RL_IS_SYNC(c, who) (RL_IS_DURABLE(c) && (who)->tag < RL_DELETE && (who)->count % 2 == 1)
+/* A WAITAOF follows this command. R17 */
+#define RL_IS_PAIR(c, command)                                                                     \
+    (REDLOCK_DURABLE && (c)->priv.settings.durable != 0 && (command) < RL_DELETE)
 
 #define RL_IS_NATIVE(command) (REDLOCK_NATIVE && (command) > RL_DELETE)
 
@@ -268,8 +268,8 @@ static uint64_t rl_valid_until(const struct redlock *c, const struct redlock_loc
     return op->priv.started_us + op->ttl_ms * RL_MS_US - rl_drift_us(c, op->ttl_ms);
 }
 
-/* When the answers to what is asked now come too late. A quarter of the ttl at most: waiting for
-   about as long as the ttl leaves nothing to win, and livelocks. R15 */
+/* How long an answer is waited for. A quarter of the ttl at most: waiting for about as long as the
+   ttl leaves nothing to win, and livelocks. R15 */
 static uint32_t rl_patience_ms(const struct redlock *c, const struct redlock_lock *op)
 {
     uint32_t quarter_ms = op->ttl_ms / 4, most_ms = c->priv.settings.node_timeout_ms;
@@ -277,6 +277,7 @@ static uint32_t rl_patience_ms(const struct redlock *c, const struct redlock_loc
     return quarter_ms < most_ms ? quarter_ms : most_ms;
 }
 
+/* When the answers to what is asked now come too late. */
 static uint64_t rl_answers_due(const struct redlock *c, const struct redlock_lock *op)
 {
     return c->priv.now_us + rl_patience_ms(c, op) * RL_MS_US;
@@ -694,10 +695,10 @@ static int rl_queue(struct redlock *c, struct redlock_node *node, struct redlock
         same->w = resp_pipe_begin(&node->priv.pipe);
         if (bytes != NULL) {
             resp_put_raw(&same->w, bytes, size);
-            same->w.commands = 1U + (RL_IS_DURABLE(c) && command < RL_DELETE);
+            same->w.commands = 1U + RL_IS_PAIR(c, command);
         } else {
             rl_put_command(&same->w, op, command, heals);
-            if (RL_IS_DURABLE(c) && command < RL_DELETE)
+            if (RL_IS_PAIR(c, command))
                 rl_put_sync(&same->w, rl_patience_ms(c, op));
         }
         if (!same->w.overflow || tries > 0)
@@ -1608,13 +1609,13 @@ static int rl_answered(struct redlock *c, struct redlock_node *node, const struc
         node->trouble[0] = '\0'; /* an undoing says nothing of what went wrong before it */
     if (op == NULL)
         return 1;
-    if (RL_IS_DURABLE(c) && who->tag < RL_DELETE && (vote == RL_YES || vote == RL_HEALED)) {
+    if (RL_IS_PAIR(c, who->tag) && (vote == RL_YES || vote == RL_HEALED)) {
         node->priv.unsure = (uint8_t)vote;
         node->priv.synced = 0;
         node->priv.counted = item->integer;
     } else {
         /* What WAITAOF will say of it is of no interest, and who asked may be gone by then. */
-        if (RL_IS_DURABLE(c) && who->tag < RL_DELETE)
+        if (RL_IS_PAIR(c, who->tag))
             resp_pipe_drop(&node->priv.pipe, op, who->tag, who->tag);
         rl_voted(c, node, who, vote);
     }
@@ -1749,7 +1750,8 @@ static void rl_take(struct redlock *c, struct redlock_node *node, const uint8_t 
         if (event != RESP_BAD && who.tag >= RL_HELLO) {
             if (rl_greeting_answered(c, node, who.tag, event == RESP_REPLY))
                 continue;
-        } else if (event != RESP_BAD && RL_IS_SYNC(c, &who)) {
+        } else if (event != RESP_BAD && RL_IS_PAIR(c, who.tag) &&
+                   who.count % 2 == 1) { /* its second */
             if (rl_synced(c, node, &who, event == RESP_REPLY))
                 continue;
         } else if (event == RESP_REPLY && rl_answered(c, node, &who)) {

@@ -154,6 +154,7 @@ struct redlock_node {
         struct resp_pipe pipe;
         uint64_t mark_us;  /* its wait began then. DOWN: the next dial */
         uint64_t votes_us; /* what is sent before does not count. R14 */
+        int64_t counted;   /* which count of a fencing token `unsure` is. R17 */
         uint32_t pause_ms;
         uint32_t run;      /* which run of which server, hashed; 0: not known. R13 */
         uint32_t age_s;    /* of that run, as the server said */
@@ -169,7 +170,6 @@ struct redlock_node {
         uint8_t plain;     /* it knows no HELLO: RESP2 */
         uint8_t unsure;    /* a vote that may not be on its disk. R17 */
         uint8_t synced;    /* what it says of that */
-        int64_t counted;   /* which count of a fencing token it is */
         uint8_t denied;    /* what is wrong with it will not mend itself */
     } priv;
 };

@@ -118,10 +118,10 @@ R17|s/else if \(!node->priv.synced\)/else if (0)/|a vote counts when it is on di
 R17|s/item->depth > 0 && item->integer > 0/item->depth > 0/|0 servers have it on disk
 R17|s/(node->priv.unsure = \(uint8_t\)vote;)\s+node->priv.synced = 0;/$1/|what was synced before is not this
 R17|s/if \(who->owner == NULL\)\n\s+return 1;(?=\n\s+if \(item)//|no vote for a lock that is gone
-R17|s/(who->tag < )RL_DELETE( && \(vote == RL_YES \|\| vote == RL_HEALED)/$1RL_PEXPIRE$2/|extensions are to be on disk too
+R17|s/(RL_IS_PAIR\(c, who->tag\) && )(\(vote == RL_YES)/$1who->tag < RL_PEXPIRE \&\& $2/|extensions are to be on disk too
 R17|s/\(vote == RL_YES \|\| vote == RL_HEALED\)/(vote == RL_YES)/|healings too
 R17|s/item->integer = node->priv.counted;//|the count of a fencing token
-R17|s/if \(RL_IS_DURABLE\(c\) &&\s+who->tag < RL_DELETE\)(?!\s+&&)/if (0)/|nobody waits for the second half of a no
+R17|s/if \(RL_IS_PAIR\(c, who->tag\)\)/if (0)/|nobody waits for the second half of a no
 R17|s/settings->stall_ms == 0 && values/0 \&\& values/|a stall is longer than the wait for an answer
 R17|s/place.owner != NULL && place.count == 1/place.owner != NULL/|a pair of answers is lost once
 R15|s/\} else if \(rl_past\(c, op->priv.due_us\)\) \{\n\s+rl_too_slow\(c, op\);\n\s+rl_lose/} else if (0) {rl_lose/|the bound of an attempt
