@@ -575,7 +575,7 @@ static void end_load(unsigned i)
 
 /* It is a member of a cluster that nobody has set up. Its second port, else 10000 above the first, which there
    may not be: */
-static int bus;
+static int bus[3];
 
 static void join_a_cluster(unsigned i)
 {
@@ -583,7 +583,7 @@ static void join_a_cluster(unsigned i)
     static const char *alone[] = {
         "--cluster-enabled", "yes", "--cluster-config-file", file, "--cluster-port", NULL, NULL};
 
-    bus = hold_port(address, sizeof address);
+    bus[i] = hold_port(address, sizeof address);
     alone[5] = strchr(address, ':') + 1;
     snprintf(file, sizeof file, "%u.conf", i);
     servers[i].options = alone;
@@ -594,7 +594,7 @@ static void join_a_cluster(unsigned i)
 static void leave_the_cluster(unsigned i)
 {
     server_restart(&servers[i]);
-    close(bus);
+    close(bus[i]);
 }
 
 static int has_option(const char *option)
