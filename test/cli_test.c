@@ -1756,6 +1756,7 @@ static void terminals(void)
     ok(until(a->heard[SIGINT] > 0, WAIT_MS), "Ctrl-C reaches the command");
     type(terminal, "\034");
     ok(until(a->heard[SIGQUIT] > 0, WAIT_MS), "Ctrl-\\ too");
+    ok(until(heard_signals(run.pid), WAIT_MS), "and redlock");
     signal_to(run.pid, SIGINT);
     ok(until(a->heard[SIGINT] > 1, WAIT_MS), "a kill of redlock is passed on");
     sleep_ms(300);

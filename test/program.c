@@ -146,7 +146,7 @@ struct program start_on_terminal(int *terminal, const char *word, ...)
 int waited(int happened, long ms)
 {
     if (!happened && ms >= wait_ms)
-        wait_ms = 1000;
+        wait_ms = 5000;
     return happened;
 }
 
@@ -235,6 +235,21 @@ int lives(pid_t pid)
 
     snprintf(text, sizeof text, "%ld", (long)pid);
     return parent_of(text) != 0;
+}
+
+int heard_signals(pid_t pid)
+{
+    char path[64], text[4096] = "", *pending;
+    int fd;
+
+    snprintf(path, sizeof path, "/proc/%ld/status", (long)pid);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0 || read(fd, text, sizeof text - 1) <= 0)
+        perror(path);
+    if (fd >= 0)
+        close(fd);
+    pending = strstr(text, "ShdPnd:");
+    return pending != NULL && strtoull(pending + 7, NULL, 16) == 0;
 }
 
 pid_t child_of(pid_t parent, pid_t except)
