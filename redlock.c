@@ -96,6 +96,7 @@ enum rl_command {
     RL_DELETE,
     RL_DELIFEQ, /* the same without a script: Valkey 9.0, */
     RL_DELEX,   /* Redis 8.4. R11 */
+    RL_PTTL,    /* how long another has it */
     RL_HELLO,
     RL_AUTH,
     RL_SELECT,
@@ -108,7 +109,7 @@ enum rl_command {
 #define RL_IS_PAIR(c, command)                                                                     \
     (REDLOCK_DURABLE && (c)->priv.settings.durable != 0 && (command) < RL_DELETE)
 
-#define RL_IS_NATIVE(command) (REDLOCK_NATIVE && (command) > RL_DELETE)
+#define RL_IS_NATIVE(command) (REDLOCK_NATIVE && (command) > RL_DELETE && (command) < RL_PTTL)
 
 /* Lists that a lock may stand in; 0: none. TURN: to be stepped in this tick. BLOCKED: some node had
    no room or no connection yet. WAIT: for an answer or its time. KEPT: the same, for the next of the
@@ -449,7 +450,11 @@ static void rl_put_command(struct resp_writer *w, const struct redlock_lock *op,
 {
     static const uint8_t words[] = {6, 6, 8, 7, 6, 5, 3, 4};
 
-    if (command == RL_SET || RL_IS_NATIVE(command)) {
+    if (command == RL_PTTL) {
+        resp_put_command(w, 2);
+        resp_put_text(w, "PTTL");
+        resp_put_bytes(w, op->key, op->key_size);
+    } else if (command == RL_SET || RL_IS_NATIVE(command)) {
         resp_put_command(w, words[command]);
         resp_put_text(w, command == RL_SET ? "SET" : command == RL_DELEX ? "DELEX" : "DELIFEQ");
         resp_put_bytes(w, op->key, op->key_size);
@@ -573,7 +578,7 @@ static void rl_unanswered(struct redlock *c, struct redlock_node *node, struct r
 {
     unsigned bit = rl_bit(node->priv.index);
 
-    if (rl_takes(command) && op->priv.state != RL_ASK)
+    if (command == RL_PTTL || (rl_takes(command) && op->priv.state != RL_ASK))
         return; /* decided without it */
     rl_clear(&op->priv.waits, bit);
     if (command == RL_PEXPIRE && op->priv.state != RL_EXTEND)
@@ -733,7 +738,7 @@ static void rl_try_native(struct redlock *c, struct redlock_node *node, struct r
 {
     uint8_t command = node->priv.native;
 
-    if (node->priv.native_is == RL_UNTRIED && command <= RL_DELEX &&
+    if (REDLOCK_NATIVE && node->priv.native_is == RL_UNTRIED && command <= RL_DELEX &&
         rl_queue(c, node, op, command, op, same)) {
         resp_pipe_drop(&node->priv.pipe, op, command, command);
         node->priv.native_is = RL_ON_TRIAL;
@@ -753,8 +758,11 @@ static int rl_queue_vote(struct redlock *c, struct redlock_node *node, struct re
 
     if (!rl_queue(c, node, op, command, op, same))
         return 0;
-    if (REDLOCK_NATIVE && command == RL_DELETE)
+    if (command == RL_DELETE) { /* as much of this as there is room for */
+        if (op->priv.state == RL_UNDO && op->holder_size > 0)
+            rl_queue(c, node, op, RL_PTTL, op, same);
         rl_try_native(c, node, op, same);
+    }
     if (rl_heals(op, command, bit) && !(op->priv.doubt & bit)) {
         rl_set(&op->priv.doubt, bit);
         op->priv.doubted[i] = node->priv.dials;
@@ -908,6 +916,7 @@ static void rl_lose(struct redlock *c, struct redlock_lock *op, enum redlock_sta
     rl_set_waiting(c, op, 1);
     op->priv.todo = op->priv.asked;
     op->priv.waits = 0;
+    op->holder_until_us = 0;
     op->priv.outcome = (int8_t)outcome;
     rl_enter(op, RL_UNDO);
 }
@@ -1161,7 +1170,7 @@ static void rl_step_owing(struct redlock *c, struct redlock_lock *op)
 
     if (op->priv.due_us == 0) { /* a loss is told at once */
         op->priv.due_us = op->priv.outcome == REDLOCK_LOST ? c->priv.now_us : rl_answers_due(c, op);
-        rl_drop(c, op, op->priv.waits, RL_DELETE, RL_DELEX);
+        rl_drop(c, op, rl_all(c), RL_DELETE, RL_PTTL);
         op->priv.waits = 0;
     }
     for (i = 0; i < c->priv.count && op->priv.todo != 0; i++) {
@@ -1430,6 +1439,8 @@ static enum rl_vote rl_vote_of(uint8_t command, const struct resp_item *item)
 {
     if (item->kind == RESP_ERROR)
         return RL_ERROR;
+    if (command == RL_PTTL)
+        return item->kind == RESP_INTEGER ? RL_YES : RL_NONSENSE;
     if (command == RL_SET) {
         if (item->kind == RESP_STATUS && item->text_used == 2 && memcmp(item->text, "OK", 2) == 0)
             return RL_YES;
@@ -1457,6 +1468,17 @@ static void rl_note_holder(const struct redlock_lock *op, const struct resp_item
         return;
     memcpy(op->holder, item->text, size);
     op->holder[size] = '\0';
+}
+
+/* And for how long: the longest that a node says, in milliseconds; below 0 that it has no end, or is gone. */
+static void rl_note_pttl(const struct redlock *c, struct redlock_lock *op, int64_t left_ms)
+{
+    uint64_t until_us = REDLOCK_NEVER;
+
+    if (left_ms >= 0)
+        until_us = c->priv.now_us + (uint64_t)left_ms * RL_MS_US;
+    if (left_ms >= -1 && until_us > op->holder_until_us)
+        op->holder_until_us = until_us;
 }
 
 /* The node counts this grant as the `count`th: it agrees if no node has a larger count. R16 */
@@ -1595,6 +1617,11 @@ static int rl_answered(struct redlock *c, struct redlock_node *node, const struc
         return 0;
     node->priv.useful = node->priv.replied = 1;
     node->priv.pause_ms = 0;
+    if (who->tag == RL_PTTL) {
+        if (op != NULL && vote == RL_YES)
+            rl_note_pttl(c, op, item->integer);
+        return 1;
+    }
     if (RL_IS_NATIVE(who->tag)) {
         rl_learn_native(node, who->tag, vote != RL_ERROR);
         if (vote != RL_YES) {
@@ -1980,7 +2007,7 @@ enum redlock_status redlock_acquire_start(struct redlock *client, struct redlock
         return status;
     if (lock->status == REDLOCK_PENDING || lock->priv.state == RL_HELD)
         return REDLOCK_BAD_ARGUMENT;
-    lock->valid_until_us = 0;
+    lock->valid_until_us = lock->holder_until_us = 0;
     lock->priv.attempts = 0;
     lock->priv.quick = lock->priv.slow = lock->priv.woken = 0;
     return rl_begin(client, lock, RL_START, wait_ms);

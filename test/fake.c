@@ -43,7 +43,7 @@ const struct mini_key *fake_find(int node, const void *key, unsigned size)
 void fake_put(int node, const char *key, const char *value, uint32_t ttl_ms)
 {
     mini_store(fake_server(node), fake_text(key), fake_text(value),
-               fake_now_us + ttl_ms * (uint64_t)1000);
+               ttl_ms == 0 ? UINT64_MAX : fake_now_us + ttl_ms * (uint64_t)1000);
 }
 
 unsigned fake_keys_left(void)

@@ -60,7 +60,7 @@ void fake_begin(struct redlock *client, struct redlock_node *nodes, unsigned cou
                 const struct redlock_settings *settings);
 const struct redlock_io *fake_io(void);
 
-void fake_put(int node, const char *key, const char *value, uint32_t ttl_ms);
+void fake_put(int node, const char *key, const char *value, uint32_t ttl_ms); /* 0: without end */
 const struct mini_key *fake_find(int node, const void *key, unsigned size);
 unsigned fake_keys_left(void);                       /* on all nodes that are not hung */
 void fake_delete(int node, const char *key);         /* by another client; told where tracked */

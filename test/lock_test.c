@@ -2491,6 +2491,63 @@ static void who_holds_it(void)
        "holder: all of it, or of what is kept of an answer: %s", longer);
 }
 
+static void for_how_long(void)
+{
+    static const uint32_t ttls_ms[] = {3000, 7000, 5000};
+    char holder[16];
+    uint64_t left_us;
+    int i;
+
+    begin_with_defaults(3);
+    for (i = 0; i < 3; i++)
+        fake_put(i, "k", "somebody", ttls_ms[i]);
+    is_int(acquire(0), REDLOCK_HELD, "holder: refused");
+    ok(lock.holder_until_us == 0 && fake_count(-1, 'P') == 0, "holder: nobody asked for how long");
+    lock.holder = holder;
+    lock.holder_size = sizeof holder;
+    is_int(acquire(0), REDLOCK_HELD, "holder: refused, and asked for how long");
+    left_us = lock.holder_until_us - fake_now_us;
+    ok(left_us <= 7000 * MS && left_us > 6900 * MS, "holder: the longest that a node says: %lu us",
+       (unsigned long)left_us);
+    is_int((int)fake_count(-1, 'P'), 3, "holder: in the same round trip");
+    fake_put(1, "k", "somebody", 0);
+    acquire(0);
+    ok(lock.holder_until_us == REDLOCK_NEVER, "holder: without end");
+    for (i = 0; i < 3; i++)
+        fake_delete(i, "k");
+    is_int(acquire(0), REDLOCK_OK, "holder: nobody");
+    ok(lock.holder_until_us == 0, "holder: for no time");
+    is_int(release(1000), REDLOCK_OK, "holder: released");
+    for (i = 0; i < 3; i++) {
+        fake_put(i, "k", "somebody", 5000);
+        fake_nodes[i].server.no_pttl = 1;
+    }
+    is_int(acquire(0), REDLOCK_HELD, "holder: refused, where PTTL is not permitted");
+    ok(lock.holder_until_us == 0 && strncmp(holder, "somebody", RESP_TEXT_MAX) == 0 &&
+           nodes[0].trouble[0] == '\0',
+       "holder: who it is is told, and no trouble made of the rest");
+}
+
+/* An answer that comes when the caller has taken its lock back. */
+static void for_how_long_too_late(void)
+{
+    static const struct redlock_lock nothing;
+    char holder[16];
+
+    begin_with_defaults(3);
+    held_by("somebody", 0, 2);
+    acquire(0);
+    fake_pass(&client, 10 * MS);
+    fake_nodes[2].delay_us = 20 * MS;
+    lock.holder = holder;
+    lock.holder_size = sizeof holder;
+    is_int(acquire(0), REDLOCK_HELD, "holder: two of three say so");
+    lock = nothing;
+    fake_pass(&client, 100 * MS);
+    is_int((int)fake_count(2, 'P'), 1, "holder: the third was asked too");
+    ok(lock.holder_until_us == 0, "holder: its answer finds nobody");
+}
+
 static void forks(void)
 {
     begin_with_defaults(3);
@@ -3251,6 +3308,8 @@ int main(void)
     longest_commands();
     adoption();
     who_holds_it();
+    for_how_long();
+    for_how_long_too_late();
     forks();
     r11_release_goes_to_all_nodes();
     r11_outcomes(0);

@@ -275,6 +275,21 @@ static void mini_greet(struct mini_server *server, struct mini_session *session,
     session->resp3 |= kind == 'H' && reply[0] == '%';
 }
 
+static void mini_run_pttl(struct mini_server *server, const struct mini_command *command,
+                          char *reply)
+{
+    const struct mini_key *found = mini_found(server, command->keys[0]);
+
+    if (server->no_pttl)
+        strcpy(reply, "-NOPERM this user has no permissions to run the 'pttl' command\r\n");
+    else if (found == NULL)
+        strcpy(reply, ":-2\r\n");
+    else if (found->until_us == UINT64_MAX)
+        strcpy(reply, ":-1\r\n");
+    else
+        sprintf(reply, ":%lu\r\n", (unsigned long)((found->until_us - server->now_us) / 1000));
+}
+
 unsigned mini_run(struct mini_server *server, struct mini_session *session,
                   struct mini_command *command, char reply[MINI_REPLY])
 {
@@ -292,6 +307,8 @@ unsigned mini_run(struct mini_server *server, struct mini_session *session,
         mini_run_delete(server, session, command, reply);
     else if (command->kind == 'N')
         mini_run_native(server, command, reply);
+    else if (command->kind == 'P')
+        mini_run_pttl(server, command, reply);
     else if (command->kind == 'F' || command->kind == 'R')
         sprintf(reply, ":%lld\r\n", mini_run_fence(server, command));
     else if (command->kind != 'S')
@@ -372,6 +389,8 @@ static char mini_kind(const struct mini_word *words, unsigned count)
             return names[i].kind;
     if (count == 6 && memcmp(words[0].bytes, "SET", 3) == 0)
         return 'S';
+    if (count == 2 && words[0].size == 4 && memcmp(words[0].bytes, "PTTL", 4) == 0)
+        return 'P';
     if (count == 3 && words[0].size == 7 && memcmp(words[0].bytes, "DELIFEQ", 7) == 0)
         return 'N';
     if (count == 4 && words[0].size == 5 && memcmp(words[0].bytes, "DELEX", 5) == 0 &&
@@ -387,7 +406,7 @@ static char mini_kind(const struct mini_word *words, unsigned count)
 
 int mini_is_of_a_lock(const struct mini_command *command)
 {
-    return strchr("SMFREDN", command->kind) != NULL;
+    return strchr("SMFREDNP", command->kind) != NULL;
 }
 
 unsigned mini_read(const char *bytes, unsigned size, struct mini_command *command)
@@ -404,12 +423,13 @@ unsigned mini_read(const char *bytes, unsigned size, struct mini_command *comman
     command->keys = command->arguments = NULL;
     if (!mini_is_of_a_lock(command))
         return used;
-    keys = strchr("SN", command->kind) != NULL ? 1 : 3;
+    keys = strchr("SNP", command->kind) != NULL ? 1 : 3;
     command->keys = &words[keys];
     command->key_count = keys == 1 ? 1 : (unsigned)mini_decimal(words[2]);
     command->arguments = command->keys + command->key_count;
     command->argument_count = command->count - keys - command->key_count;
-    if (command->kind == 'N') /* the last word: there may be an IFEQ before it */
+    if (strchr("NP", command->kind) !=
+        NULL) /* the last word: there may be an IFEQ before it, or nothing */
         command->arguments = &words[command->count - 1];
     command->heals = command->kind == 'E' && command->argument_count == 2;
     if (strchr("MFE", command->kind) != NULL)

@@ -38,6 +38,7 @@ struct mini_server {
     int old;            /* knows no HELLO */
     int no_info;        /* INFO is not permitted */
     int no_pushes;      /* CLIENT TRACKING is not permitted */
+    int no_pttl;        /* PTTL is not permitted */
     int native;         /* knows: 0 neither, 1 DELIFEQ, 2 DELEX, 3 both */
     int no_native;      /* but they are not permitted */
     const char *synced; /* its answer to WAITAOF; "": none; NULL: it does not know that */
@@ -50,14 +51,14 @@ struct mini_session {
 };
 
 struct mini_command {
-    /* 'S'et, 'M'any keys, 'F'ence, 'R'aise, 'E'xtend, 'D'elete, 'N'atively too; 'H'ello, 'A'uth, se'L'ect, 'T'racking,
+    /* 'S'et, 'M'any keys, 'F'ence, 'R'aise, 'E'xtend, 'D'elete, 'N'atively too, 'P'ttl; 'H'ello, 'A'uth, se'L'ect, 'T'racking,
        'I'nfo; 'W'aitaof */
     char kind;
     uint8_t heals;    /* an extension that may set the key again */
     uint16_t changed; /* bit i: it changed keys[i] */
     uint32_t ttl_ms;
     unsigned key_count, argument_count, count;
-    const struct mini_word *keys, *arguments; /* the first argument is the token */
+    const struct mini_word *keys, *arguments; /* the first argument is the token, but to PTTL */
     struct mini_word words[MINI_WORDS];
 };
 

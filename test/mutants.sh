@@ -36,6 +36,7 @@ R5|s/if \(node->priv.pause_ms == 0\) \{/if (1) {/|a server that only greets is d
 R5|s/node->state == REDLOCK_NODE_DOWN && \(due_us == 0 \|\| \([^)]*\)\)/0/|the pause before dialling
 R5|s/rl_drop_late\(client, lock\);\n    rl_move/rl_move/|a forgotten lock is not written to
 R5|s/op->valid_until_us = 0;\s+rl_drop_late\(c, op\);/op->valid_until_us = 0;/|a lost lock leaves no votes behind
+R5|s/rl_drop\(c, op, rl_all\(c\), RL_DELETE, RL_PTTL\)/rl_drop(c, op, rl_all(c), RL_DELETE, RL_DELEX)/|nor is one that has ended
 R6|s/(else if \(rl_bits\(rl_all\(c\) & ~\(unsigned\)\(op->refused \| op->failed\)\) < )c->priv.quorum/${1}0/|lost when it is lost
 R6|s/ &&\s+rl_is_told_why\(c, op\)//|and when it is known why
 R6|s/op->priv.attempts > c->priv.settings.retries/0/|the number of retries

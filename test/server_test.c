@@ -111,13 +111,21 @@ static void on_the_wire(void)
 static void another_library(void)
 {
     struct side a;
+    char holder[8];
+    uint64_t now_us;
     unsigned i;
 
     begin(&a, 5, &patient);
     for (i = 0; i < 3; i++)
         server_ask(&servers[i], text, sizeof text, "SET", "key", "theirs", "NX", "PX", "60000",
                    NULL);
+    a.lock.holder = holder;
+    a.lock.holder_size = sizeof holder;
+    now_us = redlock_posix()->now_us(NULL);
     is_int(acquire(&a, 0), REDLOCK_HELD, "held by another library");
+    ok(strcmp(holder, "theirs") == 0, "by %s", holder);
+    ok(a.lock.holder_until_us > now_us && a.lock.holder_until_us < now_us + 61000000, "for %ld ms",
+       (long)(int64_t)(a.lock.holder_until_us - now_us) / 1000);
     ok(strcmp(value(0), "theirs") == 0, "whose key stays: %s", text);
     for (i = 0; i < 3; i++)
         server_ask(&servers[i], text, sizeof text, "DEL", "key", NULL);

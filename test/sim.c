@@ -117,6 +117,7 @@ struct client {
     struct redlock_node nodes[SERVERS];
     struct redlock_lock locks[LOCKS];
     struct wish wishes[LOCKS];
+    char holder[8];
     struct redlock_io io;
     int64_t ppm, wall_step_us;
     uint64_t base_us;
@@ -414,7 +415,8 @@ static void obey(struct link *link, struct mini_command *command)
     if (m->sweep_us != REDLOCK_NEVER)
         sweep(link->server, 0); /* an expired key is noticed when it is looked at */
     if (mini_is_of_a_lock(command)) {
-        if (command->arguments[0].size != 40 || command->keys[0].size != 2)
+        if ((command->arguments[0].size != 40 && command->kind != 'P') ||
+            command->keys[0].size != 2)
             violated("a command of nobody's lock");
         if (m->nonsense && strikes(NONSENSE, 1)) {
             m->nonsense = 0;
@@ -431,8 +433,9 @@ static void obey(struct link *link, struct mini_command *command)
     }
     size = mini_run(&m->mini, &link->session, command, reply);
     note("server %d: client %d %c %.8s: %.*s", link->server, link->client, command->kind,
-         mini_is_of_a_lock(command) ? command->arguments[0].bytes : "        ", (int)size - 2,
-         reply);
+         mini_is_of_a_lock(command) && command->kind != 'P' ? command->arguments[0].bytes
+                                                            : "        ",
+         (int)size - 2, reply);
     say(link, reply, size, now_us);
     if (m->sweep_us == REDLOCK_NEVER && command->changed)
         m->sweep_us = next_sweep_us();
@@ -900,6 +903,10 @@ static void begin_client(struct client *c)
     for (i = 0; i < LOCKS; i++) {
         unsigned key = roll(2);
         redlock_lock_init(&c->locks[i], key_names[key], 2, ttl_ms);
+        if (roll(4) == 0) {
+            c->locks[i].holder = c->holder;
+            c->locks[i].holder_size = sizeof c->holder;
+        }
         c->wishes[i].what = ' ';
         if (REDLOCK_FENCING && roll(2) == 0) {
             c->locks[i].fenced = 1;
