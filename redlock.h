@@ -314,7 +314,8 @@ struct redlock_lock {
     redlock_mask members;       /* nodes that hold the lock for us: only these can confirm it. R8 */
     uint16_t extended;          /* how often, since the acquire */
     uint64_t valid_until_us;    /* on the io's clock, drift taken off; 0: not held. R3 */
-    uint64_t holder_until_us;   /* on the same clock, when `holder` will lose it: the latest that a node
+    uint64_t
+        holder_until_us; /* on the same clock, when `holder` will lose it: the latest that a node
                                    says, of the first key. REDLOCK_NEVER: no end; 0: not known, or you
                                    have not set `holder` */
 
