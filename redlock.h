@@ -141,10 +141,9 @@ struct redlock_node {
 
     /* You read these. */
     enum redlock_node_state state;
-    uint32_t rtt_us; /* smoothed round trip. 0: none measured yet */
-    char
-        trouble[REDLOCK_TROUBLE_MAX + 1]; /* since it last voted: what the server said last, without
-                                              line ends; or else the first failure. "": none */
+    uint32_t rtt_us;                       /* smoothed round trip. 0: none measured yet */
+    char trouble[REDLOCK_TROUBLE_MAX + 1]; /* since it last voted: what the server said last,
+                                              without line ends; or else the first failure. "": none */
 
     /* The io's: whatever it needs to find the connection again. */
     intptr_t handle; /* descriptor; -1: none */
@@ -302,10 +301,9 @@ struct redlock_lock {
     uint8_t fenced;      /* 1: with a fencing token. Not with more keys. R16 */
 
     /* You read these. */
-    uint64_t
-        fence; /* the fencing token: larger than that of every acquisition of this key which was
-                       complete before this one began, and nobody else's. The resource must refuse
-                       what is smaller than the largest that it has seen. 0: none. R16 */
+    uint64_t fence; /* the fencing token: larger than that of every acquisition of this key which
+                       was complete before this one began, and nobody else's. The resource must
+                       refuse what is smaller than the largest that it has seen. 0: none. R16 */
     enum redlock_status status; /* of the last operation */
     uint8_t token[20];          /* who holds it; random, new at each attempt; hex on the wire. R1 */
     redlock_mask granted;       /* nodes that said yes: set, extended, deleted */
@@ -314,10 +312,9 @@ struct redlock_lock {
     redlock_mask members;       /* nodes that hold the lock for us: only these can confirm it. R8 */
     uint16_t extended;          /* how often, since the acquire */
     uint64_t valid_until_us;    /* on the io's clock, drift taken off; 0: not held. R3 */
-    uint64_t
-        holder_until_us; /* on the same clock, when `holder` will lose it: the latest that a node
-                                   says, of the first key. REDLOCK_NEVER: no end; 0: not known, or you
-                                   have not set `holder` */
+    uint64_t holder_until_us;   /* on that clock, when `holder` will lose it, of the first key: the
+                                   latest that a node says. REDLOCK_NEVER: no end; 0: not known, or
+                                   you have not set `holder` */
 
     struct {
         uint64_t started_us; /* T1. R1 */

@@ -18,9 +18,9 @@ struct server {
     pid_t pid; /* 0: not running */
     int fd;    /* of server_ask; -1: none */
     int held;  /* its port is, also while it is not running */
-    const char *const
-        *options; /* more of them for this one, from its next start on; the first may be a
-                                   configuration file, by its full path. NULL: none */
+    /* More of them for this one, from its next start on; the first may be a configuration file, by its full
+       path. NULL: none */
+    const char *const *options;
 };
 
 /* Starts `count` servers and waits until each answers; each of `options` is one word of redis-server's
@@ -28,10 +28,9 @@ struct server {
 void servers_start(struct server *servers, unsigned count, const char *const *options);
 void servers_stop(void); /* all of them, and their folder. Runs at exit by itself */
 
-void server_kill(struct server *server); /* SIGKILL: a crash */
-void server_restart(
-    struct server *server); /* on the same port; with its keys if it has --appendonly */
-void server_pause(struct server *server); /* SIGSTOP: hangs */
+void server_kill(struct server *server);    /* SIGKILL: a crash */
+void server_restart(struct server *server); /* same port; with its keys if it has --appendonly */
+void server_pause(struct server *server);   /* SIGSTOP: hangs */
 void server_resume(struct server *server);
 
 /* A client that is not the library: sends words as one command (the list ends with NULL) and writes
