@@ -54,6 +54,10 @@
        So no two acquisitions get one token, and a later one gets a larger, without any clock.
    R17 durable: every command that takes or extends is followed by a WAITAOF, and a yes counts only when
        that has said that the node has it on its disk. Both are queued as one or not at all.
+   R18 R14 for locks with a fencing token is stricter, as their script can look for itself: on each server
+       a marker names the run in which it was set. Where it is missing (FLUSHALL), or names another run
+       (a restart, a failover, a copy), the server may have forgotten locks: it is set anew, and
+       grants nothing until longest_ttl_ms are over.
 
    A lock goes through these states; the library holds a pointer to it in all but the first two:
 
@@ -132,6 +136,7 @@ enum {
     RL_READ =
         RESP_OUT_MAX < 2048 ? 96 : 2048, /* bytes at once: of stack, so few on small machines */
     RL_READS_MAX = 32, /* receives per event: a chatty node must not hold the loop */
+    RL_RUN_MAX = 15,   /* bytes of the name of a run that count: all builds keep so many */
     RL_TOKEN_HEX = 40
 };
 
@@ -185,6 +190,17 @@ static const char rl_fence_suffix[] = ":fence";
 #define rl_term_script rl_delete_script
 #define rl_fence_suffix ""
 #endif
+#if REDLOCK_MARKER
+/* Comes before rl_fence_script: -2 while the server may have forgotten locks. A second time is over when the time to live
+   of the marker is 31 years again: so one key is enough, and what is lost is lost as a whole. R18 */
+static const char rl_marker_script[] =
+    "local c,m=redis.call,KEYS[3]if c('get',m)~=ARGV[5]then c('set',m,ARGV[5],'px',1e12+ARGV[6])"
+    "end if c('pttl',m)>1e12 then return-2 end ";
+static const char rl_marker[] = "redlock::run";
+#else
+#define rl_marker_script ""
+#define rl_marker ""
+#endif
 /* Answers which run of which server it is, and its age in seconds. R13, R14 */
 static const char rl_info_script[] =
     "local i=redis.call('info','server')return{i:match'run_id:(%w+)',i:match'uptime_in_seconds:("
@@ -201,12 +217,15 @@ static const char rl_info_script[] =
 #endif
 
 /* What stands on the wire around script, keys and token: 48 bytes; 17 more for the ttl, 7 for "1"; for a
-   fencing token 26, and 11 with suffix and length of its key. Several keys count as one: see rl_check. */
+   fencing token 26, and 11 with suffix and length of its key; for a marker 7, and twice 17. Several keys count as
+   one: see rl_check. */
 enum {
     RL_LONGEST_DELETE = 48 + sizeof rl_delete_all_script,
     RL_LONGEST_PEXPIRE = 72 + sizeof rl_pexpire_script,
-    RL_LONGEST_FENCE =
-        48 + 17 + 2 * 17 + 18 + sizeof rl_fence_suffix + sizeof rl_fence_script + REDLOCK_KEY_MAX,
+    RL_LONGEST_MARKER =
+        REDLOCK_MARKER ? 5 + 2 * 17 + sizeof rl_marker + sizeof rl_marker_script : 0,
+    RL_LONGEST_FENCE = 48 + 17 + 2 * 17 + 18 + sizeof rl_fence_suffix + sizeof rl_fence_script +
+                       REDLOCK_KEY_MAX + RL_LONGEST_MARKER,
     RL_LONGEST_LOCK =
         RL_LONGEST_DELETE > RL_LONGEST_PEXPIRE ? RL_LONGEST_DELETE : RL_LONGEST_PEXPIRE,
     RL_LONGEST = (REDLOCK_FENCING && RL_LONGEST_FENCE > RL_LONGEST_LOCK ? RL_LONGEST_FENCE
@@ -381,6 +400,12 @@ static void rl_server_trouble(struct redlock_node *node, const char *what, struc
     redlock_trouble(node, what, item->text);
 }
 
+static void rl_may_have_forgotten(struct redlock_node *node)
+{
+    node->trouble[0] = '\0';
+    redlock_trouble(node, "may have forgotten locks: no vote yet", NULL);
+}
+
 /* ---- Commands ------------------------------------------------------------------------------- */
 
 static void rl_put_token(struct resp_writer *w, const struct redlock_lock *op)
@@ -417,21 +442,25 @@ static const char *rl_script_of(const struct redlock_lock *op, uint8_t command)
     }
 }
 
-/* EVAL and its keys: those of the lock, or its own and that of its count. Of `words` words in all,
-   with one key. */
+/* EVAL and its keys: those of the lock, or its own and that of its count, and the marker. Of `words` words in
+   all, with one key. */
 static void rl_put_eval(struct resp_writer *w, const struct redlock_lock *op, uint8_t command,
-                        unsigned words)
+                        unsigned words, unsigned marked)
 {
     int counts = command == RL_FENCE || command == RL_TERM;
     unsigned more = counts ? 1U : op->more_keys, i;
+    const char *script = rl_script_of(op, command);
 
-    resp_put_command(w, words + more);
+    resp_put_command(w, words + more + 3 * marked);
     resp_put_text(w, "EVAL");
-    resp_put_text(w, rl_script_of(op, command));
-    resp_put_number(w, 1 + more);
+    resp_put_joined(w, rl_marker_script, marked ? sizeof rl_marker_script - 1 : 0, script,
+                    strlen(script));
+    resp_put_number(w, 1 + more + marked);
     resp_put_bytes(w, op->key, op->key_size);
     if (counts)
         resp_put_joined(w, op->key, op->key_size, rl_fence_suffix, sizeof rl_fence_suffix - 1);
+    if (marked)
+        resp_put_text(w, rl_marker);
     for (i = 0; !counts && i < more; i++)
         resp_put_bytes(w, op->more[i].bytes, op->more[i].size);
     rl_put_token(w, op);
@@ -445,8 +474,9 @@ static int rl_heals(const struct redlock_lock *op, uint8_t command, unsigned bit
            !(op->members & bit);
 }
 
+/* `run`: the node's, if its marker is looked at; else 0. */
 static void rl_put_command(struct resp_writer *w, const struct redlock_lock *op, uint8_t command,
-                           int heals)
+                           int heals, uint32_t run)
 {
     static const uint8_t words[] = {6, 6, 8, 7, 6, 5, 3, 4};
 
@@ -466,7 +496,8 @@ static void rl_put_command(struct resp_writer *w, const struct redlock_lock *op,
             resp_put_text(w, "PX");
         }
     } else {
-        rl_put_eval(w, op, command, words[command] + (command == RL_PEXPIRE && !heals ? 1U : 0U));
+        rl_put_eval(w, op, command, words[command] + (command == RL_PEXPIRE && !heals ? 1U : 0U),
+                    run != 0);
     }
     if (command < RL_DELETE && command != RL_TERM)
         resp_put_number(w, op->ttl_ms);
@@ -684,6 +715,7 @@ static void rl_transmit(struct redlock *c, struct redlock_node *node)
 /* A command as it was queued on the node before: most nodes are sent the same. */
 struct rl_same {
     struct resp_writer w; /* what was written, in that node's queue. NULL: nothing */
+    uint32_t run;
     uint8_t command, heals;
 };
 
@@ -692,7 +724,10 @@ static int rl_queue(struct redlock *c, struct redlock_node *node, struct redlock
                     uint8_t command, struct redlock_lock *owner, struct rl_same *same)
 {
     uint8_t heals = (uint8_t)rl_heals(op, command, rl_bit(node->priv.index));
-    const uint8_t *bytes = same->command == command && same->heals == heals ? same->w.bytes : NULL;
+    uint32_t longest_ms = command == RL_FENCE ? c->priv.settings.longest_ttl_ms : 0;
+    uint32_t run = REDLOCK_MARKER && longest_ms != 0 ? node->priv.run : 0; /* R18 */
+    const uint8_t *bytes =
+        same->command == command && same->heals == heals && same->run == run ? same->w.bytes : NULL;
     size_t size = same->w.used;
     int tries, queued;
 
@@ -702,7 +737,11 @@ static int rl_queue(struct redlock *c, struct redlock_node *node, struct redlock
             resp_put_raw(&same->w, bytes, size);
             same->w.commands = 1U + RL_IS_PAIR(c, command);
         } else {
-            rl_put_command(&same->w, op, command, heals);
+            rl_put_command(&same->w, op, command, heals, run);
+            if (run != 0) {
+                resp_put_number(&same->w, run);
+                resp_put_number(&same->w, longest_ms);
+            }
             if (RL_IS_PAIR(c, command))
                 rl_put_sync(&same->w, rl_patience_ms(c, op));
         }
@@ -714,6 +753,7 @@ static int rl_queue(struct redlock *c, struct redlock_node *node, struct redlock
     }
     same->command = command;
     same->heals = heals;
+    same->run = run;
     if (!resp_pipe_waits(&node->priv.pipe) && !same->w.overflow)
         node->priv.mark_us = c->priv.now_us;
     queued = resp_pipe_commit(&node->priv.pipe, &same->w, owner, command);
@@ -769,8 +809,7 @@ static int rl_queue_vote(struct redlock *c, struct redlock_node *node, struct re
     }
     if (mute) {
         resp_pipe_drop(&node->priv.pipe, op, command, command);
-        node->trouble[0] = '\0';
-        redlock_trouble(node, "may have forgotten locks: no vote yet", NULL);
+        rl_may_have_forgotten(node);
         rl_set(&op->priv.mute, bit);
     }
     rl_clear(&op->priv.todo, bit);
@@ -783,7 +822,7 @@ static int rl_queue_vote(struct redlock *c, struct redlock_node *node, struct re
 /* Queues the present command of `op` where it is still to be queued and can be. R2 */
 static void rl_queue_all(struct redlock *c, struct redlock_lock *op)
 {
-    struct rl_same same = {{NULL, 0, 0, 0, 0}, 0, 0};
+    struct rl_same same = {{NULL, 0, 0, 0, 0}, 0, 0, 0};
     unsigned i;
 
     for (i = 0; i < c->priv.count && op->priv.todo != 0; i++) {
@@ -1165,7 +1204,7 @@ static void rl_retry(struct redlock *c, struct redlock_lock *op)
    that does not even take bytes is given up. R4 */
 static void rl_step_owing(struct redlock *c, struct redlock_lock *op)
 {
-    struct rl_same same = {{NULL, 0, 0, 0, 0}, 0, 0};
+    struct rl_same same = {{NULL, 0, 0, 0, 0}, 0, 0, 0};
     unsigned i;
 
     if (op->priv.due_us == 0) { /* a loss is told at once */
@@ -1406,13 +1445,13 @@ static void rl_turn(struct redlock *c, struct redlock_lock *op)
 
 /* ---- Answers -------------------------------------------------------------------------------- */
 
-/* A short name for some text. Never 0. */
-static uint32_t rl_hash(const struct resp_item *item)
+/* A short name for some text, of which at most so many bytes count. Never 0. */
+static uint32_t rl_hash(const struct resp_item *item, unsigned most)
 {
     uint32_t hash = 2166136261U ^ item->size; /* FNV-1a */
     unsigned i;
 
-    for (i = 0; i < item->text_used; i++)
+    for (i = 0; i < item->text_used && i < most; i++)
         hash = (hash ^ (uint8_t)item->text[i]) * 16777619U;
     return hash != 0 ? hash : 1;
 }
@@ -1447,10 +1486,10 @@ static enum rl_vote rl_vote_of(uint8_t command, const struct resp_item *item)
         return item->kind == RESP_NIL ? RL_NO : RL_NONSENSE;
     }
     if (command == RL_FENCE || command == RL_TERM) {
-        if (item->kind != RESP_INTEGER || item->integer < -1 || item->integer == 0 ||
+        if (item->kind != RESP_INTEGER || item->integer < -2 || item->integer == 0 ||
             item->integer >= RL_FENCE_MAX)
             return RL_NONSENSE;
-        return item->integer > 0 ? RL_YES : RL_NO;
+        return item->integer > 0 ? RL_YES : item->integer == -1 ? RL_NO : RL_ERROR;
     }
     if (item->kind == RESP_INTEGER && (item->integer == 0 || item->integer == 1))
         return item->integer == 1 ? RL_YES : RL_NO;
@@ -1505,7 +1544,7 @@ static void rl_count_vote(struct redlock_lock *op, unsigned i, enum rl_vote vote
     if (item->kind == RESP_STRING)
         rl_note_holder(op, item);
     if (item->kind == RESP_STRING)
-        op->priv.holder[i] = (uint8_t)(rl_hash(item) % 255 + 1);
+        op->priv.holder[i] = (uint8_t)(rl_hash(item, RESP_TEXT_MAX) % 255 + 1);
     if (vote == RL_ERROR) {
         rl_set(&op->failed, bit);
         if (rl_is_denial(item))
@@ -1630,7 +1669,9 @@ static int rl_answered(struct redlock *c, struct redlock_node *node, const struc
             return 1;
         }
     }
-    if (vote == RL_ERROR)
+    if (vote == RL_ERROR && item->kind == RESP_INTEGER)
+        rl_may_have_forgotten(node);
+    else if (vote == RL_ERROR)
         rl_server_trouble(node, "answered", item);
     else if (who->tag < RL_DELETE && rl_past(c, node->priv.votes_us))
         node->trouble[0] = '\0'; /* an undoing says nothing of what went wrong before it */
@@ -1688,7 +1729,7 @@ static void rl_hear_info(struct redlock *c, struct redlock_node *node, const str
         node->priv.age_s = rl_seconds(item->text);
         return;
     }
-    node->priv.run = rl_hash(item);
+    node->priv.run = rl_hash(item, RL_RUN_MAX);
     if (node->priv.last_run != 0 && node->priv.last_run != node->priv.run)
         node->priv.fresh = node->priv.dials;
     node->priv.last_run = node->priv.run;

@@ -17,7 +17,7 @@
    ends by itself after its ttl; it works while a majority of the nodes does. What it does not: keep
    a process that sleeps past its ttl from believing that it holds the lock: let the resource check
    the fencing token (`fence`) where that matters; or keep the promise when a node forgets its keys
-   before their ttl (eviction, FLUSHALL; a restart without fsync, unless longest_ttl_ms is set).
+   before their ttl (eviction; FLUSHALL, or a restart without fsync, unless longest_ttl_ms is set).
    Source of the rules: "Distributed Locks with Redis", redis.io/docs; below [Redlock]. "R4" is rule
    4 in the head of redlock.c; every rule has a test that is named after it.
 
@@ -75,7 +75,10 @@ extern "C" {
 #define REDLOCK_WAKE_UP 1 /* 0: leaves rule R7 out. Who waits for a lock sleeps out its pause */
 #endif
 #ifndef REDLOCK_FENCING
-#define REDLOCK_FENCING 1 /* 0: leaves rule R16 out. RESP_OUT_MAX can be 254 smaller then */
+#define REDLOCK_FENCING 1 /* 0: leaves rule R16 out. RESP_OUT_MAX can be 342 smaller then */
+#endif
+#ifndef REDLOCK_MARKER
+#define REDLOCK_MARKER REDLOCK_FENCING /* 0: leaves R18 out. RESP_OUT_MAX can be 186 smaller then */
 #endif
 #ifndef REDLOCK_SEVERAL_KEYS
 #define REDLOCK_SEVERAL_KEYS 1 /* 0: a lock has one key */
@@ -263,7 +266,10 @@ struct redlock_settings {
     /* The longest ttl that any client of these servers uses, 1..0x7fffffff; default 0: off. A server
        that may have forgotten its keys in a crash gets no vote until that time has passed: so one
        that has just started, or where INFO is not permitted, one that has just been connected. For
-       servers without fsync at every write. [Redlock], "delayed restarts"; R14 */
+       servers without fsync at every write. [Redlock], "delayed restarts"; R14. Locks with a fencing token
+       also see FLUSHALL, a failover and the keys of another server, by a key "redlock::run" on each
+       server that must be theirs to write; a server that has none yet has its first vote after that
+       time. R18 */
     uint32_t longest_ttl_ms;
     /* 1: a node's vote counts only once it has it on its disk, as it says in answer to WAITAOF: Redis and
        Valkey from 7.2 on, with an append-only file and `appendfsync always`. With `everysec` each vote

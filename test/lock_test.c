@@ -338,6 +338,7 @@ static void r04_release_outlasts_a_full_buffer(void)
    wait in the buffer can ever run. */
 static void r04_a_node_that_takes_no_bytes_is_given_up(void)
 {
+    static const char label[REDLOCK_LABEL_MAX]; /* so that fewer find room */
     struct redlock_lock more[8];
     unsigned i;
 
@@ -347,6 +348,8 @@ static void r04_a_node_that_takes_no_bytes_is_given_up(void)
     fake_nodes[0].full = 1;
     for (i = 0; i < 8; i++) {
         redlock_lock_init(&more[i], "k", 1, 10000);
+        more[i].label = label;
+        more[i].label_size = sizeof label;
         redlock_acquire_start(&client, &more[i], 0);
     }
     fake_pass(&client, 400 * MS);
@@ -1876,6 +1879,92 @@ static void begin_fenced(unsigned count)
     lock.fenced = 1;
 }
 
+/* ---- R18 ------------------------------------------------------------------------------------ */
+
+/* Servers that have run for long, but may have forgotten all the same. */
+static void begin_marked(unsigned count)
+{
+    unsigned i;
+
+    memset(&settings, 0, sizeof settings);
+    settings.longest_ttl_ms = 20000;
+    begin(count);
+    lock.fenced = 1;
+    for (i = 0; i < count; i++)
+        fake_nodes[i].server.age_s = 1000;
+}
+
+static const struct mini_key *marker(int node)
+{
+    return fake_find(node, "redlock::run", 12);
+}
+
+static void r18_no_vote_without_a_marker(void)
+{
+    int i;
+
+    begin_marked(3);
+    is_int(acquire(0), REDLOCK_UNREACHABLE, "r18: servers that were never marked do not vote");
+    ok(strcmp(nodes[0].trouble, "may have forgotten locks: no vote yet") == 0, "r18: and why: %s",
+       nodes[0].trouble);
+    is_int((int)fake_keys_left(), 0, "r18: nor do they take a key");
+    fake_pass(&client, 19900 * MS);
+    is_int(acquire(0), REDLOCK_UNREACHABLE, "r18: not before 20 s have passed");
+    fake_pass(&client, 200 * MS);
+    is_int(acquire(0), REDLOCK_OK, "r18: then they do");
+    fake_pass(&client, 10 * MS);
+    is_int((int)votes(lock.members), 3, "r18: all of them");
+    for (i = 0; i < 3; i++)
+        ok(marker(i) != NULL, "r18: marked");
+    is_int(release(100), REDLOCK_OK, "r18: released");
+
+    begin_fenced(3);
+    is_int(acquire(0), REDLOCK_OK, "r18: only with longest_ttl_ms");
+    ok(marker(0) == NULL, "r18: else nothing is marked");
+}
+
+/* The connection stays, and so does the age of the server. */
+static void r18_all_keys_are_gone(void)
+{
+    struct mini_word name = {"redlock::run", 12}, other = {"4711", 4};
+    int i;
+
+    begin_marked(3);
+    acquire(0);
+    fake_pass(&client, 20100 * MS);
+    for (i = 0; i < 2; i++) {
+        if (i == 0)
+            fake_nodes[0].server.used = 0;
+        else
+            mini_store(&fake_nodes[0].server, name, other, marker(0)->until_us);
+        held_by("other", 1, 1);
+        is_int(acquire(0), REDLOCK_SPLIT, "r18: %s: it has no vote",
+               i == 0 ? "all is gone" : "what it has is another's");
+        ok(strstr(nodes[0].trouble, "forgotten") != NULL, "r18: and why: %s", nodes[0].trouble);
+        fake_pass(&client, 20100 * MS);
+        is_int(acquire(0), REDLOCK_OK, "r18: 20 s later it has");
+        is_int(release(100), REDLOCK_OK, "r18: released");
+        fake_delete(1, "k");
+    }
+    is_int(fake_nodes[0].dials, 1, "r18: on the same connection");
+    fake_nodes[0].refuses = 1;
+    fake_break(0);
+    fake_pass(&client, 10 * MS);
+    is_int(acquire(0), REDLOCK_OK, "r18: each marker names the run of its own server");
+}
+
+static void r18_where_info_is_denied(void)
+{
+    begin_marked(3);
+    fake_nodes[1].server.no_info = 1;
+    acquire(0);
+    fake_pass(&client, 22300 * MS);
+    is_int(acquire(0), REDLOCK_OK, "r18: without INFO r14 alone is left");
+    fake_pass(&client, 10 * MS);
+    is_int((int)votes(lock.members), 3, "r18: on that server");
+    ok(marker(1) == NULL && marker(2) != NULL, "r18: which is not marked");
+}
+
 /* Sets the count of "k" on node i. */
 static void count_is(int i, const char *digits)
 {
@@ -1975,7 +2064,7 @@ static void r16_raising_has_an_end(void)
 
 static void r16_refused(void)
 {
-    static const char *const says[] = {":0\r\n", ":-2\r\n", ":9007199254740992\r\n", "+OK\r\n"};
+    static const char *const says[] = {":0\r\n", ":-3\r\n", ":9007199254740992\r\n", "+OK\r\n"};
     unsigned i;
 
     begin_fenced(5);
@@ -3295,6 +3384,11 @@ int main(void)
     r14_a_restarted_server_does_not_vote();
     r14_the_age_that_a_server_says();
     r14_extensions_too();
+    if (REDLOCK_FENCING && REDLOCK_MARKER) {
+        r18_no_vote_without_a_marker();
+        r18_all_keys_are_gone();
+        r18_where_info_is_denied();
+    }
     if (REDLOCK_FENCING) {
         r16_one_round_trip();
         r16_agrees_on_the_largest();

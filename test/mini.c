@@ -74,7 +74,7 @@ unsigned mini_keys_left(const struct mini_server *server)
 
     for (i = 0; i < server->used; i++)
         left += server->keys[i].name.size > 0 && server->keys[i].until_us > server->now_us &&
-                server->keys[i].until_us != UINT64_MAX;
+                server->keys[i].until_us - server->now_us < MINI_YEARS_US / 2;
     return left;
 }
 
@@ -123,17 +123,32 @@ static uint64_t mini_end_us(const struct mini_server *server, const struct mini_
     return server->now_us + command->ttl_ms * (uint64_t)1000;
 }
 
+/* What the marker says of the run of the server. */
+static int mini_may_have_forgotten(struct mini_server *server, const struct mini_command *command)
+{
+    struct mini_word name = command->keys[2], run = command->arguments[4];
+    const struct mini_key *marker = mini_found(server, name);
+
+    if (marker == NULL || !mini_owns(marker, run))
+        marker =
+            mini_store(server, name, run,
+                       server->now_us + MINI_YEARS_US + mini_decimal(command->arguments[5]) * 1000);
+    return (marker->until_us - server->now_us) / 1000 > MINI_YEARS_US / 1000;
+}
+
 /* The two scripts of a fencing token. */
 static long long mini_run_fence(struct mini_server *server, struct mini_command *command)
 {
-    const struct mini_word *last = &command->arguments[command->argument_count];
+    const struct mini_word *halves = &command->arguments[command->kind == 'F' ? 2 : 1];
     struct mini_key *found = mini_found(server, command->keys[0]);
     struct mini_key *counter = mini_found(server, command->keys[1]);
     struct mini_word digits;
     char text[24];
     uint64_t count = 0,
-             proposal = mini_decimal(last[-2]) * ((uint64_t)1 << 32) + mini_decimal(last[-1]);
+             proposal = mini_decimal(halves[0]) * ((uint64_t)1 << 32) + mini_decimal(halves[1]);
 
+    if (command->key_count == 3 && mini_may_have_forgotten(server, command))
+        return -2;
     if (command->kind == 'F' ? found != NULL
                              : found == NULL || !mini_owns(found, command->arguments[0]))
         return -1;

@@ -81,7 +81,8 @@ struct mini_key *mini_find(struct mini_server *server, const void *name, unsigne
 struct mini_key *mini_store(struct mini_server *server, struct mini_word name,
                             struct mini_word value, uint64_t until_us);
 
-/* How many are there, but for fencing counts, which stay for ever. */
+/* How many are there, but for fencing counts, which stay for ever, and the marker, which stays for years. */
+#define MINI_YEARS_US 1000000000000000U
 unsigned mini_keys_left(const struct mini_server *server);
 
 /* The push to a session that tracks the key, which it does no longer; 0: it does not. */

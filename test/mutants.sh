@@ -125,6 +125,10 @@ R17|s/item->integer = node->priv.counted;//|the count of a fencing token
 R17|s/if \(RL_IS_PAIR\(c, who->tag\)\)/if (0)/|nobody waits for the second half of a no
 R17|s/settings->stall_ms == 0 && values/0 \&\& values/|a stall is longer than the wait for an answer
 R17|s/place.owner != NULL && place.count == 1/place.owner != NULL/|a pair of answers is lost once
+R18|s/ && same->run == run//|each node's marker names its own run
+R18|s/item->integer == -1 \? RL_NO : RL_ERROR/RL_NO/|who may have forgotten does not say that another has it
+R18|s/longest_ms != 0 \? node->priv.run : 0; \/\* R18/0 ? 1 : 0; \/* R18/|the marker is looked at
+R18|s/if \(vote == RL_ERROR && item->kind == RESP_INTEGER\)/if (0)/|it is said why there is no vote
 R15|s/\} else if \(rl_past\(c, op->priv.due_us\)\) \{\n\s+rl_too_slow\(c, op\);\n\s+rl_lose/} else if (0) {rl_lose/|the bound of an attempt
 R15|s/quarter_ms < most_ms \? quarter_ms : most_ms/most_ms/|a quarter of the ttl
 R15|s/op->priv.due_us = op->valid_until_us;/;/|no longer than what is left

@@ -265,35 +265,66 @@ static void one_server_in_two_places(void)
     end(&a);
 }
 
-/* A holds it on nodes 0 and 1 only, node 1 crashes and forgets it. Can B have it on 1 and 2? */
-static int second_holder(const struct redlock_settings *settings)
+/* Ways of a server to forget its keys. */
+static void crash(void)
 {
+    server_kill(&servers[1]);
+    server_restart(&servers[1]);
+}
+
+static void flush(void)
+{
+    tell(1, 1, "FLUSHALL", NULL, NULL, NULL);
+}
+
+/* What it has now was another server's: a failover, a copy. */
+static void replace(void)
+{
+    flush();
+    tell(1, 1, "SET", "redlock::run", "4711", NULL);
+}
+
+/* A holds it on nodes 0 and 1 only, node 1 forgets it. Can B have it on 1 and 2? */
+static int second_holder(uint32_t longest_ttl_ms, uint8_t fenced, void (*forget)(void))
+{
+    struct redlock_settings settings = patient;
     struct side a, b;
     long until = now_ms() + 60000;
     int both;
 
+    settings.longest_ttl_ms = longest_ttl_ms;
     prepare(&a, 3);
     prepare(&b, 3);
-    set_up(&a, settings);
-    set_up(&b, settings);
-    a.lock.ttl_ms = b.lock.ttl_ms =
-        settings->longest_ttl_ms != 0 ? settings->longest_ttl_ms : 20000;
-    while (settings->longest_ttl_ms != 0 && now_ms() < until && /* servers that are old enough */
+    set_up(&a, &settings);
+    set_up(&b, &settings);
+    a.lock.ttl_ms = b.lock.ttl_ms = longest_ttl_ms != 0 ? longest_ttl_ms : 20000;
+    a.lock.fenced = b.lock.fenced = fenced;
+    while (longest_ttl_ms != 0 && now_ms() < until && /* servers that are old enough */
            (acquire(&a, 0) != REDLOCK_OK || release(&a) != REDLOCK_OK ||
             acquire(&b, 0) != REDLOCK_OK || release(&b) != REDLOCK_OK))
         sleep_ms(50);
-    servers_keys_left("*", 10000);
+    servers_keys_left("redlock:key", 10000);
     tell(2, 2, "SET", "redlock:key", "in the way", NULL);
     if (acquire(&a, 30000) != REDLOCK_OK) /* once server 1 is old enough */
         ok(0, "r14: two of three: %s", a.nodes[1].trouble);
     tell(2, 2, "DEL", "redlock:key", NULL, NULL);
-    server_kill(&servers[1]);
-    server_restart(&servers[1]);
+    forget();
     acquire(&b, a.lock.ttl_ms / 2);
     both = is_held(&a) && is_held(&b);
     redlock_deinit(&a.client);
     end(&b);
     return both;
+}
+
+static void r18_whatever_makes_it_forget(void)
+{
+    if (!REDLOCK_FENCING || !REDLOCK_MARKER)
+        return;
+    ok(second_holder(3000, 0, flush) || second_holder(3000, 0, flush), /* it takes luck with time */
+       "r14: FLUSHALL is not seen by the age of a server");
+    is_int(second_holder(3000, 1, flush), 0, "r18: but by the marker of fenced locks");
+    is_int(second_holder(3000, 1, replace), 0, "r18: so are keys of another server");
+    is_int(second_holder(3000, 1, crash), 0, "r18: and a crash");
 }
 
 static void a_crash_that_forgets(void)
@@ -302,9 +333,8 @@ static void a_crash_that_forgets(void)
     struct side a;
     long until = now_ms() + 60000;
 
-    is_int(second_holder(&patient), 1, "r14: without the guard a crash lets a second one in");
-    guarded.longest_ttl_ms = 3000;
-    is_int(second_holder(&guarded), 0, "r14: with it not");
+    is_int(second_holder(0, 0, crash), 1, "r14: without the guard a crash lets a second one in");
+    is_int(second_holder(3000, 0, crash), 0, "r14: with it not");
     server_kill(&servers[0]);
     server_kill(&servers[1]);
     server_restart(&servers[0]);
@@ -777,6 +807,7 @@ int main(void)
     not_a_node();
     one_server_in_two_places();
     a_crash_that_forgets();
+    r18_whatever_makes_it_forget();
     if (REDLOCK_WAKE_UP)
         woken_by_another_library();
     kept_through_restarts();

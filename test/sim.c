@@ -52,6 +52,7 @@ enum fault {
     DEAF,  /* pushes come late or never */
     RATES, /* clocks run at different rates */
     OLD, /* servers without HELLO, pushes, INFO, or whose own commands for a release come and go */
+    FLUSH,  /* all keys of a server are gone, its connections and its age are not */
     VANISH, /* keys are gone before their time; from here on: beyond what is assumed */
     JUMP,   /* clocks of servers */
     WALL,   /* wall clocks of clients */
@@ -59,11 +60,11 @@ enum fault {
 };
 
 static const char *const fault_names[FAULTS] = {
-    "servers hung",      "servers crashed",  "servers forgot",  "connections cut",
-    "partitions",        "full connections", "slow servers",    "nonsense said",
-    "clients paused",    "clients died",     "bytes that drip", "pushes lost or late",
-    "clocks' rates",     "old servers",      "keys vanished",   "server clocks jumped",
-    "wall clocks jumped"};
+    "servers hung",         "servers crashed",   "servers forgot",  "connections cut",
+    "partitions",           "full connections",  "slow servers",    "nonsense said",
+    "clients paused",       "clients died",      "bytes that drip", "pushes lost or late",
+    "clocks' rates",        "old servers",       "servers flushed", "keys vanished",
+    "server clocks jumped", "wall clocks jumped"};
 
 /* ---- What there is -------------------------------------------------------------------------- */
 
@@ -144,8 +145,9 @@ static uint64_t now_us, digest;
 static uint32_t dice, entropy;
 static unsigned on; /* bit f: this history has fault f */
 static int calm, guarded;
+static int marked; /* guarded, and all locks are fenced: then servers may also be flushed. R18 */
 static int
-    durable; /* votes are: then servers forget what they have not written, and no guard is needed */
+    durable; /* votes are: then servers forget what is not on their disk; no guard is needed */
 static int swapped;   /* a server has other commands than before, on the same connections */
 static int returning; /* what had been deleted was there again after a crash */
 static unsigned long event, broken_at, trace_from = ULONG_MAX; /* events of this history */
@@ -381,8 +383,10 @@ static uint64_t next_sweep_us(void)
     return now_us + (10 + roll(100)) * MS;
 }
 
-/* Removes what has expired, or any key: `all`. */
-static void sweep(int server, int all)
+/* Removes keys: those that have expired; all that do some day; all. */
+enum { EXPIRED, EXPIRING, ALL };
+
+static void sweep(int server, int which)
 {
     struct machine *m = at_its_time(server);
     unsigned i, stay = 0;
@@ -392,9 +396,9 @@ static void sweep(int server, int all)
         struct mini_word name;
         name.bytes = key->name.bytes;
         name.size = key->name.size;
-        if (key->name.size == 0 || key->until_us == UINT64_MAX)
+        if (key->name.size == 0 || (key->until_us == UINT64_MAX && which != ALL))
             continue;
-        if (key->until_us > m->mini.now_us && !all) {
+        if (key->until_us > m->mini.now_us && which == EXPIRED) {
             stay = 1;
             continue;
         }
@@ -413,7 +417,7 @@ static void obey(struct link *link, struct mini_command *command)
     unsigned size, i;
 
     if (m->sweep_us != REDLOCK_NEVER)
-        sweep(link->server, 0); /* an expired key is noticed when it is looked at */
+        sweep(link->server, EXPIRED); /* an expired key is noticed when it is looked at */
     if (mini_is_of_a_lock(command)) {
         if ((command->arguments[0].size != 40 && command->kind != 'P') ||
             command->keys[0].size != 2)
@@ -521,7 +525,7 @@ static void server_runs(int server)
             serve_link(link);
     }
     if (m->sweep_us <= now_us)
-        sweep(server, 0);
+        sweep(server, EXPIRED);
 }
 
 /* ---- The io table of a client --------------------------------------------------------------- */
@@ -731,7 +735,7 @@ static void check_holders(const struct client *c)
         const struct redlock_lock *lock = &c->locks[i];
         if (held_until_us(c, lock) <= c->here_us)
             continue;
-        if (!(on >> FORGET & 1) && nodes_that_have(lock) < quorum)
+        if (!(on >> FORGET & 1) && !marked && nodes_that_have(lock) < quorum)
             violated("a holder without a quorum");
         for (j = 0; j < client_count; j++)
             for (k = 0; k < LOCKS; k++) {
@@ -908,7 +912,7 @@ static void begin_client(struct client *c)
             c->locks[i].holder_size = sizeof c->holder;
         }
         c->wishes[i].what = ' ';
-        if (REDLOCK_FENCING && roll(2) == 0) {
+        if (marked || (REDLOCK_FENCING && roll(2) == 0)) {
             c->locks[i].fenced = 1;
         } else if (REDLOCK_SEVERAL_KEYS && key == 0 && roll(3) == 0) {
             c->locks[i].more = &second_key;
@@ -1021,8 +1025,12 @@ static void fault_of_a_server(int server)
             m->mini.native = (int)roll(4);
             swapped = 1;
         }
+        if (strikes(FLUSH, 6)) {
+            sweep(server, ALL);
+            note("server %d is flushed", server);
+        }
         if (strikes(VANISH, 6))
-            sweep(server, 1);
+            sweep(server, EXPIRING);
         if (strikes(JUMP, 10))
             m->step_us += (int64_t)roll(4 * ttl_ms) * 1000 - (int64_t)ttl_ms * 2000;
         return;
@@ -1179,6 +1187,11 @@ static void a_majority_is_well(void)
 {
     unsigned i, first = roll(server_count);
 
+    for (i = 0; i < client_count * LOCKS && broken == NULL && guarded; i++)
+        if (clients[i / LOCKS].locks[i % LOCKS].fenced) { /* all servers are marked. R18 */
+            at_once(&clients[i / LOCKS], i % LOCKS, 'a', 5000);
+            at_once(&clients[i / LOCKS], i % LOCKS, 'r', 5000);
+        }
     pass((2 * ttl_ms + 4000) * MS); /* connections are up: until the last has its vote. R14 */
     for (i = 0; i < server_count - quorum; i++) {
         int server = (int)((first + i) % server_count);
@@ -1232,17 +1245,20 @@ static void draw(uint32_t seed)
     for (i = 0; i < 8; i++)
         roll(2);
     entropy = dice;
-    on = ((roll(1 << 14) | (roll(2) == 0 ? 1 << RATES : 0)) & roll(1 << 14)) |
-         (roll(3) == 0 ? 1U << roll(14) : 0);
+    on = ((roll(1 << VANISH) | (roll(2) == 0 ? 1 << RATES : 0)) & roll(1 << VANISH)) |
+         (roll(3) == 0 ? 1U << roll(VANISH) : 0);
+    if (!REDLOCK_MARKER || seed % 4 == 0)
+        on &= ~(1U << FLUSH);
     if (seed % 4 == 0)
         on |= (1 + roll(7)) << VANISH;
+    marked = on >> FLUSH & 1;
     server_count = 1 + roll(SERVERS);
     client_count = 1 + roll(CLIENTS);
     quorum = server_count / 2 + 1;
     ttl_ms = 100 + roll(4) * 300 + roll(100);
     node_timeout_ms = 5 + roll(30);
-    durable = REDLOCK_DURABLE && roll(3) == 0;
-    guarded = (on >> FORGET & 1) != 0 && !durable;
+    durable = REDLOCK_DURABLE && roll(3) == 0 && !marked;
+    guarded = marked || ((on >> FORGET & 1) != 0 && !durable);
 }
 
 static void set_up(void)
@@ -1256,7 +1272,7 @@ static void set_up(void)
         m->mini.run = 1000 * (i + 1);
         m->mini.old = has(OLD) && roll(3) == 0;
         m->mini.no_pushes = has(OLD) && roll(3) == 0;
-        m->mini.no_info = has(OLD) && roll(3) == 0;
+        m->mini.no_info = has(OLD) && roll(3) == 0 && !marked;
         m->mini.native = (int)roll(4);
         m->started_us = server_us(m) - 1000 * SECOND;
         m->sweep_us = now_us + roll(100) * MS;
@@ -1296,7 +1312,7 @@ static const char *history(uint32_t seed)
         let_go();
     for (i = 0; i < server_count; i++) /* after a jump it may be any time until they expire */
         if (on >> JUMP & 1)
-            sweep((int)i, 1);
+            sweep((int)i, EXPIRING);
     if (broken == NULL)
         pass((2 * ttl_ms + 4000) * MS);
     if (broken == NULL)
