@@ -174,7 +174,7 @@ int parse_holder(struct holder *holder, const char *value);
 /* A member of a JSON object, with the comma before it; nothing if the value does not say who it is. */
 void json_holder(const char *value);
 /* "host/pid (label)", or "id 1234abcd". */
-void describe_holder(char *out, size_t room, const char *value, size_t size);
+void describe_holder(char *out, size_t room, const char *value);
 /* Asks the nodes for the lock's holder: milliseconds left as a quorum sees it; 0: not held; -1: not known. */
 long holder_remaining_ms(const char *key, char *value, size_t room);
 

@@ -212,7 +212,7 @@ static int is_sure(const char *name, const char *value)
         return 1;
     if (!isatty(STDIN_FILENO))
         die(EXIT_USAGE, "release --force: say --yes where nobody can be asked");
-    describe_holder(who, sizeof who, value, strlen(value));
+    describe_holder(who, sizeof who, value);
     fprintf(stderr, "%s is held by %s, which is not stopped by this. Release it? [y/N] ", name,
             who);
     return fgets(line, sizeof line, stdin) != NULL && (line[0] == 'y' || line[0] == 'Y');

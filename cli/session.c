@@ -311,7 +311,7 @@ static void say_waiting(const struct session *session, const char *name)
             say(LOG_NOTICE, "waiting for %s", name);
         return;
     }
-    describe_holder(who, sizeof who, value, strlen(value));
+    describe_holder(who, sizeof who, value);
     id_of(id, value, strlen(value));
     if (left_ms > 0)
         snprintf(left, sizeof left, ", %ld s left", (left_ms + 999) / 1000);
@@ -392,7 +392,7 @@ int explain(const struct session *session, const char *name, enum redlock_status
     case REDLOCK_TIMEOUT:
     case REDLOCK_SPLIT:
         if (session->holder[0] != '\0' && status != REDLOCK_SPLIT)
-            describe_holder(who, sizeof who, session->holder, strlen(session->holder));
+            describe_holder(who, sizeof who, session->holder);
         say(options.conflict_status == 0 ? LOG_DEBUG : LOG_NOTICE, "%s: %s%s%s", name,
             redlock_strerror(status), who[0] != '\0' ? ": " : "", who);
         return (int)options.conflict_status;

@@ -70,12 +70,12 @@ void json_holder(const char *value)
     printf(",\"since_ms\":%lld}", holder.since_ms);
 }
 
-void describe_holder(char *out, size_t room, const char *value, size_t size)
+void describe_holder(char *out, size_t room, const char *value)
 {
     struct holder holder;
     char id[ID_TEXT];
 
-    id_of(id, value, size);
+    id_of(id, value, strlen(value));
     if (!parse_holder(&holder, value))
         snprintf(out, room, "id %s", id);
     else if (holder.label[0] != '\0')
@@ -254,7 +254,7 @@ static void print_text(const char *name, const struct picture *picture)
         if (parse_holder(&holder, best->value)) {
             time_t seconds = (time_t)(holder.since_ms / 1000);
             const struct tm *since = gmtime(&seconds); /* strftime costs a static build 8 KB */
-            describe_holder(who, sizeof who, best->value, best->size);
+            describe_holder(who, sizeof who, best->value);
             printf("  by %s  since %d-%02d-%02d %02d:%02d:%02dZ", who, since->tm_year + 1900,
                    since->tm_mon + 1, since->tm_mday, since->tm_hour, since->tm_min, since->tm_sec);
         }

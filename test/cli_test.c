@@ -1376,6 +1376,10 @@ static void status(void)
     ask_all("SET", "redlock:x", huge);
     is_int(redlock("status", "x", NULL), 0, "a huge value");
     is_int(redlock("run", "-n", "x", "true", NULL), 75, "holds it too");
+    ask_all("SET", "redlock:x", "0123456789012345678901234567890123456789:host:7:1:job");
+    ask_all("SETRANGE", "redlock:x", "60000", ".");
+    is_int(redlock("status", "x", NULL), 0, "a huge value of our own form");
+    ok(strstr(wrote(last, 'o'), "by host/7 (job)") != NULL, "names its holder");
     ask_all("DEL", "redlock:x");
     ask_all("LPUSH", "redlock:x", "a", "b");
     is_int(redlock("status", "x", NULL), 69, "a list");
