@@ -22,6 +22,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <termios.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -1814,6 +1815,7 @@ static void terminals(void)
 static void prompts(void)
 {
     struct program run;
+    struct termios shown;
     char id[9], token[300];
     int terminal;
 
@@ -1855,6 +1857,7 @@ static void prompts(void)
     screen(terminal, "Password");
     type(terminal, "\003");
     is_int(ends(&run), -SIGINT, "Ctrl-C at the password");
+    ok(tcgetattr(terminal, &shown) == 0 && (shown.c_lflag & ECHO) != 0, "what is typed is shown");
     close(terminal);
     is_int(redlock("run", "--askpass", "x", "true", NULL), 78, "without a terminal: 78");
 }
