@@ -453,8 +453,7 @@ static struct verdict_of_all sum_up(void)
         all.usable += worst < FAIL;
         worst_of_all = worst > worst_of_all ? worst : worst_of_all;
     }
-    if (worst_of_all == UNSAFE || all.usable < target_count / 2 + 1 ||
-        (options.strict && worst_of_all >= WARN))
+    if (worst_of_all == UNSAFE || all.usable < quorum() || (options.strict && worst_of_all >= WARN))
         all.status = EXIT_CRITICAL;
     else if (worst_of_all >= WARN)
         all.status = EXIT_WARNING;

@@ -56,6 +56,7 @@ extern struct options options;
 /* The nodes, once nodes_load has read them. */
 extern struct target targets[REDLOCK_NODES_MAX];
 extern unsigned target_count;
+unsigned quorum(void); /* so many of them a lock needs */
 
 /* Reads addresses and passwords and looks up names, and sets options.node_timeout_ms if it was not said;
    exits with 78 and a message if they can't be used. In nodes.c. */

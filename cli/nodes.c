@@ -20,6 +20,11 @@
 struct target targets[REDLOCK_NODES_MAX];
 unsigned target_count;
 
+unsigned quorum(void)
+{
+    return target_count / 2 + 1;
+}
+
 /* Reads lines of a file without blanks at both ends; 0 at its end. */
 static int next_line(FILE *file, char *line, int room, unsigned *number)
 {

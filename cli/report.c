@@ -69,7 +69,7 @@ static void print_text(const struct verdict_of_all *all)
     unsigned i;
 
     printf("REDLOCK %s  %u node%s, quorum %u, %u usable\n", status_names[all->status], target_count,
-           target_count > 1 ? "s" : "", target_count / 2 + 1, all->usable);
+           target_count > 1 ? "s" : "", quorum(), all->usable);
     if (options.quiet)
         return;
     print_verdict(&exams[0], 0);
@@ -107,7 +107,7 @@ static void print_json(const struct verdict_of_all *all)
 
     printf("{\"schema\":1,\"verb\":\"check\",\"status\":\"%s\",\"nodes\":%u,\"quorum\":%u,"
            "\"usable\":%u}\n",
-           status_names[all->status], target_count, target_count / 2 + 1, all->usable);
+           status_names[all->status], target_count, quorum(), all->usable);
     print_json_check(&exams[0], 0, 1);
     for (i = 0; i < target_count; i++) {
         const struct exam *exam = &exams[i];
@@ -150,8 +150,7 @@ static void print_nagios(const struct verdict_of_all *all)
     printf("REDLOCK %s - %u of %u nodes usable", status_names[all->status], all->usable,
            target_count);
     print_worst();
-    printf(" | usable=%u;%u:;%u:;0;%u", all->usable, target_count, target_count / 2 + 1,
-           target_count);
+    printf(" | usable=%u;%u:;%u:;0;%u", all->usable, target_count, quorum(), target_count);
     for (i = 0; i < target_count; i++) {
         if (exams[i].rtts > 0)
             printf(" 'p99 %s'=%.3fms;%.1f;%ld;0", exams[i].name, ms(percentile(&exams[i], 99)),
@@ -189,7 +188,7 @@ static void print_prometheus(const struct verdict_of_all *all)
     print_metric("nodes_usable", "Nodes without a failure");
     printf("redlock_nodes_usable %u\n", all->usable);
     print_metric("quorum", "Nodes that a lock needs");
-    printf("redlock_quorum %u\n", target_count / 2 + 1);
+    printf("redlock_quorum %u\n", quorum());
     print_metric("node_up", "1: the node was asked all there is to ask");
     for (i = 0; i < target_count; i++) {
         print_label("node_up", &exams[i]);

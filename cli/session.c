@@ -322,7 +322,7 @@ static void say_waiting(const struct session *session, const char *name)
 
 static int quorum_answered(const struct redlock_lock *lock)
 {
-    return count_nodes(lock->granted | lock->refused) > target_count / 2;
+    return count_nodes(lock->granted | lock->refused) >= quorum();
 }
 
 /* Waits until the lock is not in progress any more; or gives up, because of a signal or because no quorum

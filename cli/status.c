@@ -126,7 +126,7 @@ static int equal(const struct view *a, const struct view *b)
 /* Held: a quorum has one value; for as long as the quorum-th of them says. */
 static void conclude(struct picture *picture)
 {
-    unsigned i, n, same, quorum = target_count / 2 + 1;
+    unsigned i, n, same;
     long left[REDLOCK_NODES_MAX];
 
     for (i = 0; i < target_count; i++) {
@@ -145,11 +145,11 @@ static void conclude(struct picture *picture)
             left[n++] = view->left_ms == NO_END ? 0x7fffffff : view->left_ms;
     }
     qsort(left, n, sizeof *left, longest_first);
-    if (picture->holding >= quorum) {
+    if (picture->holding >= quorum()) {
         picture->state = HELD;
-        picture->left_ms = left[quorum - 1];
-    } else if (picture->answers >= quorum &&
-               picture->holding + (target_count - picture->answers) < quorum) {
+        picture->left_ms = left[quorum() - 1];
+    } else if (picture->answers >= quorum() &&
+               picture->holding + (target_count - picture->answers) < quorum()) {
         picture->state = FREE;
     } /* else it depends on those that do not answer */
 }
@@ -283,8 +283,8 @@ static void print_json(const char *name, const struct picture *picture)
 
     printf("{\"schema\":1,\"verb\":\"status\",\"name\":");
     json_string(stdout, name, strlen(name));
-    printf(",\"state\":\"%s\",\"quorum\":%u,\"nodes\":%u", state_names[picture->state],
-           target_count / 2 + 1, target_count);
+    printf(",\"state\":\"%s\",\"quorum\":%u,\"nodes\":%u", state_names[picture->state], quorum(),
+           target_count);
     if (picture->state == HELD) {
         printf(",\"id\":\"%s\",\"remaining_ms\":%ld", best->id, picture->left_ms);
         json_holder(best->value);
