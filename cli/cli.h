@@ -44,7 +44,7 @@ struct options {
     long node_timeout_ms, wait_ms, ttl_ms, kill_after_ms, min_hold_ms, max_hold_ms;
     long unavailable_ms, duration_ms, clock_window_ms;
     long conflict_status, status_fd, count, clients;
-    int verbose, quiet, json, log_levels, askpass, no_auth_warning, insecure;
+    int verbose, quiet, json, log_levels, askpass, no_auth_warning;
     int nonblock, no_renew, keep, foreground, new_group, no_guard, anonymous, preserve_status;
     int fence, clear_env, shell, force, yes;
     int read_only, require_durable, strict, nagios, prometheus; /* check */
@@ -140,8 +140,8 @@ uint64_t session_watch(struct session *session, struct pollfd *fds);
 /* Sleeps; signals come in here alone. fds[].revents say what is ready. */
 void sleep_on(struct pollfd *fds, unsigned count, uint64_t wait_us, uint64_t until_us);
 void session_serve(struct session *session, const struct pollfd *fds);
-/* Signals that arrived since it was last asked, from the lowest: one at a time; 0: none. *by_terminal: the
-   kernel sent it to the whole foreground group. */
+/* One of the signals that have arrived, which is forgotten then; 0: none has. *by_terminal: the kernel sent
+   it to the whole foreground group. */
 int next_signal(int *by_terminal);
 /* 1: a signal has arrived that asks us to end, as long as no child runs. It stays. */
 int is_asked_to_end(void);
@@ -161,17 +161,8 @@ void say_troubles(const struct session *session, enum level level);
 
 /* ---- What stands at a key, in status.c ---- */
 
-/* What a value tells about its holder; "" where it tells nothing. Points into itself. */
-struct holder {
-    char host[80], label[80];
-    long pid;
-    long long since_ms; /* since 1970; 0: not known */
-};
-
 /* 8 hex digits for a value of any kind: names it without being the right to release it. */
 void id_of(char id[ID_TEXT], const char *value, size_t size);
-/* 1 if the value is one of ours that says who it is. */
-int parse_holder(struct holder *holder, const char *value);
 /* A member of a JSON object, with the comma before it; nothing if the value does not say who it is. */
 void json_holder(const char *value);
 /* "host/pid (label)", or "id 1234abcd". */

@@ -32,7 +32,7 @@ static struct session session;
 /* What we look after. */
 static struct {
     const char *name;
-    char held_name[3 * REDLOCK_KEY_MAX + 1]; /* the same without colons */
+    char held_name[3 * REDLOCK_KEY_MAX + 1]; /* its key in REDLOCK_HELD, percent-encoded */
     pid_t child, guard;                      /* 0: there is none */
     int guard_fd;
     int own_group;                             /* the command has a process group of its own */
@@ -40,7 +40,7 @@ static struct {
     int lost;             /* 1: the lock was, or was about to be: exit status 79 */
     uint64_t acquired_us; /* T1 of the acquisition */
     uint64_t deadline_us; /* D */
-    uint64_t kill_us;     /* when STOPPING turns to KILLED */
+    uint64_t kill_us;     /* when STOPPING turns to STOPPED, by SIGKILL */
     uint64_t warn_us;     /* a renewal is missed then */
     unsigned renewals;    /* as many as we know of */
 } run;

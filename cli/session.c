@@ -5,10 +5,8 @@
    SPDX-License-Identifier: MIT */
 #include "cli.h"
 
-#include <errno.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -77,10 +75,8 @@ void signals_restore(void)
     unsigned i;
 
     for (i = 0; i < HEARD; i++)
-        if (heard[i] !=
-            SIGCHLD) /* who ignores that can't wait for children: the default is meant */
-            sigaction(heard[i], &inherited[i], NULL);
-    signal(SIGCHLD, SIG_DFL);
+        sigaction(heard[i], &inherited[i], NULL);
+    signal(SIGCHLD, SIG_DFL); /* whoever ignores it can't wait for children: that is never meant */
     sigaction(SIGPIPE, &inherited_pipe, NULL);
     sigprocmask(SIG_SETMASK, &inherited_mask, NULL);
 }

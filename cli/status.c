@@ -7,9 +7,15 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 /* ---- Values ---- */
+
+/* What a value of ours tells about its holder. */
+struct holder {
+    char host[80], label[80];
+    long pid;
+    long long since_ms; /* since 1970 */
+};
 
 void id_of(char id[ID_TEXT], const char *value, size_t size)
 {
@@ -36,7 +42,8 @@ static int next_part(const char **at, char *part, size_t room)
     return 1;
 }
 
-int parse_holder(struct holder *holder, const char *value)
+/* 1 if the value is one of ours that says who it is. */
+static int parse_holder(struct holder *holder, const char *value)
 {
     char number[24];
 

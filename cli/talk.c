@@ -6,10 +6,7 @@
 #include "talk.h"
 
 #include <poll.h>
-#include <stdarg.h>
 #include <string.h>
-
-enum { WORDS_MAX = 16 };
 
 void talk_hang_up(struct talk *talk, const char *why)
 {
@@ -71,9 +68,8 @@ static void transmit(struct talk *talk)
     int sent = redlock_posix()->transmit(NULL, &talk->node, talk->bytes + talk->done,
                                          talk->used - talk->done);
 
-    if (sent < 0)
-        talk->node.trouble[0] =
-            '\0'; /* it may have said why before it closed: what is read tells */
+    if (sent < 0) /* it may have said why before it closed: what is read tells */
+        talk->node.trouble[0] = '\0';
     talk->done += sent < 0 ? talk->used - talk->done : (size_t)sent;
     if (talk->done == talk->used) { /* from here on the bytes are the answer's */
         talk->used = talk->done = 0;
@@ -156,20 +152,6 @@ void talks_ask(struct talk *talks, unsigned count, uint32_t timeout_ms, unsigned
     for (i = 0; i < count; i++)
         talk_send(&talks[i], words, word);
     talks_wait(talks, count, timeout_ms);
-}
-
-int talk_ask(struct talk *talk, uint32_t timeout_ms, const char *first, ...)
-{
-    const char *word[WORDS_MAX];
-    unsigned words = 0;
-    va_list more;
-
-    va_start(more, first);
-    for (; first != NULL && words < WORDS_MAX; first = va_arg(more, const char *))
-        word[words++] = first;
-    va_end(more);
-    talks_ask(talk, 1, timeout_ms, words, word);
-    return talk->items > 0 && talk->item[0].kind != RESP_ERROR;
 }
 
 /* Closes who has answered with an error: it is not to be talked to. */

@@ -58,8 +58,6 @@ void talks_ask(struct talk *talks, unsigned count, uint32_t timeout_ms, unsigned
 /* The two halves of it, for questions that differ: one for a node, then the answers of all. */
 void talk_send(struct talk *talk, unsigned words, const char *const *word);
 void talks_wait(struct talk *talks, unsigned count, uint32_t timeout_ms);
-/* One node, words up to a NULL. 1: item[0] is the answer and no error. */
-int talk_ask(struct talk *talk, uint32_t timeout_ms, const char *first, ...);
 
 /* The value of `field:` in the text of INFO, up to the line's end, copied; 0 if it is not there. */
 int talk_field(const char *info, const char *field, char *value, size_t room);

@@ -53,8 +53,8 @@ void die(int status, const char *format, ...)
 
 int is_written(void)
 {
-    return fflush(stdout) == 0 &&
-           !ferror(stdout); /* an error may be from before, with nothing left to write */
+    /* an error may be from before, with nothing left to write */
+    return fflush(stdout) == 0 && !ferror(stdout);
 }
 
 void event(const char *format, ...)
