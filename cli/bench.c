@@ -529,9 +529,9 @@ static void print_json(void)
 {
     unsigned i;
 
-    printf("{\"schema\":1,\"verb\":\"bench\",\"nodes\":%u,\"clients\":%u,\"ttl_ms\":%ld,"
-           "\"seconds\":%.3f,"
-           "\"cycles\":%lu,\"failed\":%lu",
+    json_begin("bench");
+    printf(",\"nodes\":%u,\"clients\":%u,\"ttl_ms\":%ld,\"seconds\":%.3f,\"cycles\":%lu,"
+           "\"failed\":%lu",
            target_count, bench.client_count, options.ttl_ms, bench.seconds, bench.cycles,
            bench.failed);
     if (options.contend) {
@@ -548,7 +548,7 @@ static void print_json(void)
     printf(",\"node\":[");
     for (i = 0; i < target_count; i++) {
         printf("%s{\"url\":", i > 0 ? "," : "");
-        json_string(stdout, targets[i].url.address, strlen(targets[i].url.address));
+        json_string(targets[i].url.address);
         printf(",");
         print_json_times(&bench.node[i]);
     }

@@ -91,8 +91,12 @@ long parse_duration(const char *text);
 /* All digits, at most `most`; -1 if not. */
 long parse_number(const char *text, long most);
 
-/* `size` bytes as a JSON string with its quotes; what is not UTF-8 becomes U+FFFD. */
-void json_string(FILE *out, const char *bytes, size_t size);
+/* JSON goes to stdout. The beginning of each object that is a verb's result: the members that all of them have. */
+void json_begin(const char *verb);
+/* A text with its quotes; what is not UTF-8 becomes U+FFFD. */
+void json_string(const char *text);
+/* The same as a member of an object, but not the first: with a comma before it. */
+void json_member(const char *name, const char *text);
 /* The text, in which what is not a letter, a digit or one of -_.~ becomes %XX; cut where `room` ends. */
 void percent_encode(char *out, size_t room, const char *text);
 /* In place. Broken escapes stay. */

@@ -23,12 +23,6 @@ static long needed_ttl(const char *verb)
     return options.ttl_ms;
 }
 
-static void json_begin(const char *verb, const char *name)
-{
-    printf("{\"schema\":1,\"verb\":\"%s\",\"name\":", verb);
-    json_string(stdout, name, strlen(name));
-}
-
 static const char *error_name(int status)
 {
     switch (status) {
@@ -50,8 +44,7 @@ static void json_hold(void)
     char id[ID_TEXT];
 
     id_of(id, session.value, strlen(session.value));
-    printf(",\"token\":");
-    json_string(stdout, session.value, strlen(session.value));
+    json_member("token", session.value);
     printf(",\"id\":\"%s\",\"validity_ms\":%lu", id,
            (unsigned long)redlock_remaining_ms(&session.client, &session.lock));
     if (session.lock.fence != 0)
@@ -76,7 +69,8 @@ static int finish(const char *verb, const char *name, enum redlock_status status
     int result = explain(&session, name, status);
 
     if (options.json) {
-        json_begin(verb, name);
+        json_begin(verb);
+        json_member("name", name);
         if (status == REDLOCK_OK && strcmp(verb, "release") != 0)
             json_hold();
         else if (status != REDLOCK_OK)

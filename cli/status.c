@@ -71,9 +71,9 @@ void json_holder(const char *value)
     if (!parse_holder(&holder, value))
         return;
     printf(",\"holder\":{\"host\":");
-    json_string(stdout, holder.host, strlen(holder.host));
-    printf(",\"pid\":%ld,\"label\":", holder.pid);
-    json_string(stdout, holder.label, strlen(holder.label));
+    json_string(holder.host);
+    printf(",\"pid\":%ld", holder.pid);
+    json_member("label", holder.label);
     printf(",\"since_ms\":%lld}", holder.since_ms);
 }
 
@@ -288,8 +288,8 @@ static void print_json(const char *name, const struct picture *picture)
     const struct view *best = &picture->view[picture->best];
     unsigned i;
 
-    printf("{\"schema\":1,\"verb\":\"status\",\"name\":");
-    json_string(stdout, name, strlen(name));
+    json_begin("status");
+    json_member("name", name);
     printf(",\"state\":\"%s\",\"quorum\":%u,\"nodes\":%u", state_names[picture->state], quorum(),
            target_count);
     if (picture->state == HELD) {
@@ -300,17 +300,15 @@ static void print_json(const char *name, const struct picture *picture)
     for (i = 0; i < target_count; i++) {
         const struct view *view = &picture->view[i];
         printf("%s{\"url\":", i > 0 ? "," : "");
-        json_string(stdout, targets[i].url.address, strlen(targets[i].url.address));
+        json_string(targets[i].url.address);
         printf(",\"value\":\"%s\"", view->kind == FAILED                   ? "error"
                                     : view->kind == ABSENT                 ? "absent"
                                     : view->same && picture->state == HELD ? "same"
                                                                            : "other");
-        if (view->kind == PRESENT) {
+        if (view->kind == PRESENT)
             printf(",\"id\":\"%s\",\"pttl_ms\":%ld", view->id, view->left_ms);
-        } else if (view->kind == FAILED) {
-            printf(",\"error\":");
-            json_string(stdout, picture->trouble[i], strlen(picture->trouble[i]));
-        }
+        else if (view->kind == FAILED)
+            json_member("error", picture->trouble[i]);
         printf("}");
     }
     printf("]}\n");

@@ -135,24 +135,35 @@ static size_t utf8_size(const unsigned char *at, size_t left)
     return size;
 }
 
-void json_string(FILE *out, const char *bytes, size_t size)
+void json_begin(const char *verb)
 {
-    const unsigned char *at = (const unsigned char *)bytes, *end = at + size;
+    printf("{\"schema\":1,\"verb\":\"%s\"", verb);
+}
 
-    putc('"', out);
+void json_string(const char *text)
+{
+    const unsigned char *at = (const unsigned char *)text, *end = at + strlen(text);
+
+    putchar('"');
     while (at < end) {
         size_t n = utf8_size(at, (size_t)(end - at));
         if (n == 0)
-            fputs("\\ufffd", out);
+            printf("\\ufffd");
         else if (*at == '"' || *at == '\\')
-            fprintf(out, "\\%c", *at);
+            printf("\\%c", *at);
         else if (*at < 0x20 || *at == 0x7f)
-            fprintf(out, "\\u%04x", *at);
+            printf("\\u%04x", *at);
         else
-            fwrite(at, 1, n, out);
+            fwrite(at, 1, n, stdout);
         at += n > 0 ? n : 1;
     }
-    putc('"', out);
+    putchar('"');
+}
+
+void json_member(const char *name, const char *text)
+{
+    printf(",\"%s\":", name);
+    json_string(text);
 }
 
 void percent_encode(char *out, size_t room, const char *text)
