@@ -368,13 +368,11 @@ static void measure(void)
 
 static void set_up(void)
 {
-    uint8_t random[4];
+    char random[9];
     unsigned i;
 
-    if (redlock_posix()->entropy(NULL, random, sizeof random) != 0)
-        die(EXIT_SYSTEM, "no random bytes");
-    snprintf(bench.name, sizeof bench.name, "bench:%02x%02x%02x%02x:", random[0], random[1],
-             random[2], random[3]);
+    put_random(random, 4);
+    snprintf(bench.name, sizeof bench.name, "bench:%s:", random);
     bench.client_count = (unsigned)options.clients;
     bench.session_count = options.contend ? bench.client_count : 1;
     if ((long)(bench.session_count * target_count) > sysconf(_SC_OPEN_MAX) - 32)

@@ -221,18 +221,15 @@ static void read_clocks(unsigned which)
 
 static void draw_keys(void)
 {
-    uint8_t random[16];
-    char name[48] = "check:";
-    unsigned i, n;
+    char random[33], name[48];
+    unsigned i;
 
     probe_ms = 6 * PATIENCE * options.node_timeout_ms; /* 6 questions */
     probe_ms = probe_ms > 2000 ? probe_ms : 2000;
     snprintf(probe_text, sizeof probe_text, "%ld", probe_ms);
     for (i = 0; i <= target_count; i++) {
-        if (redlock_posix()->entropy(NULL, random, sizeof random) != 0)
-            die(EXIT_SYSTEM, "no random bytes");
-        for (n = 0; n < sizeof random; n++)
-            sprintf(name + 6 + 2 * n, "%02x", random[n]);
+        put_random(random, 16);
+        snprintf(name, sizeof name, "check:%s", random);
         key_of(keys[i], name);
     }
 }

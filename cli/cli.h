@@ -91,6 +91,11 @@ long parse_duration(const char *text);
 /* All digits, at most `most`; -1 if not. */
 long parse_number(const char *text, long most);
 
+/* Two digits for each byte, and a NUL. */
+void put_hex(char *out, const uint8_t *bytes, size_t size);
+/* So of `size` random bytes, 16 at most, for a name that nobody else has. */
+void put_random(char *out, size_t size);
+
 /* JSON goes to stdout. The beginning of each object that is a verb's result: the members that all of them have. */
 void json_begin(const char *verb);
 /* A text with its quotes; what is not UTF-8 becomes U+FFFD. */
@@ -106,7 +111,11 @@ void defuse(char *text);
 
 /* ---- A session: client, nodes and one lock, in session.c ---- */
 
-enum { ID_TEXT = 9, VALUE_MAX = REDLOCK_LABEL_MAX };
+enum {
+    ID_TEXT = 9,
+    TOKEN_DIGITS = 40, /* what a value of ours begins with; the label follows */
+    VALUE_MAX = REDLOCK_LABEL_MAX
+};
 
 struct session {
     struct redlock_node nodes[REDLOCK_NODES_MAX];

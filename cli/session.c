@@ -367,12 +367,10 @@ enum redlock_status take(struct session *session, const char *name)
         wait_for(session, name);
     }
     if (lock->status == REDLOCK_OK) {
-        unsigned i;
-        for (i = 0; i < sizeof lock->token; i++)
-            sprintf(session->value + 2 * i, "%02x", lock->token[i]);
+        put_hex(session->value, lock->token, sizeof lock->token);
         if (lock->label_size > 0)
-            memcpy(session->value + 40, lock->label, lock->label_size);
-        session->value[40 + lock->label_size] = '\0';
+            memcpy(session->value + TOKEN_DIGITS, lock->label, lock->label_size);
+        session->value[TOKEN_DIGITS + lock->label_size] = '\0';
     }
     return lock->status;
 }

@@ -48,9 +48,9 @@ static int parse_holder(struct holder *holder, const char *value)
     char number[24];
 
     memset(holder, 0, sizeof *holder);
-    if (strspn(value, "0123456789abcdef") != 40)
+    if (strspn(value, "0123456789abcdef") != TOKEN_DIGITS)
         return 0;
-    value += 40;
+    value += TOKEN_DIGITS;
     if (!next_part(&value, holder->host, sizeof holder->host) ||
         !next_part(&value, number, sizeof number))
         return 0;

@@ -113,6 +113,23 @@ long parse_number(const char *text, long most)
     return *text == '\0' && value <= most ? value : -1;
 }
 
+void put_hex(char *out, const uint8_t *bytes, size_t size)
+{
+    size_t i;
+
+    for (i = 0; i < size; i++)
+        sprintf(out + 2 * i, "%02x", bytes[i]);
+}
+
+void put_random(char *out, size_t size)
+{
+    uint8_t bytes[16];
+
+    if (redlock_posix()->entropy(NULL, bytes, size) != 0)
+        die(EXIT_SYSTEM, "no random bytes");
+    put_hex(out, bytes, size);
+}
+
 /* How long the UTF-8 character is that begins here; 0: there is none. RFC 3629. */
 static size_t utf8_size(const unsigned char *at, size_t left)
 {
