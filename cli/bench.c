@@ -105,7 +105,6 @@ static struct {
    of the time; nodes that hang leave at their first timeout. */
 static void measure_nodes(long duration_ms)
 {
-    static struct talk talks[REDLOCK_NODES_MAX];
     uint32_t timeout_ms = (uint32_t)options.node_timeout_ms;
     uint64_t begin_us = now_us(), until = begin_us + (uint64_t)duration_ms * 200, median;
     char name[sizeof bench.name + 8], key[REDLOCK_KEY_MAX + 1];
@@ -114,16 +113,16 @@ static void measure_nodes(long duration_ms)
 
     snprintf(name, sizeof name, "%snode", bench.name);
     key_of(key, name);
-    talks_open(talks, target_count, timeout_ms);
+    talks_open(timeout_ms);
     for (n = 0; n <= 1000 && now_us() < until && !is_asked_to_end(); n++) {
-        talks_ask(talks, target_count, timeout_ms, 5, set);
+        talks_ask(timeout_ms, 5, set);
         for (i = 0; i < target_count; i++)
             if (talks[i].items > 0 && talks[i].item[0].kind == RESP_STATUS && n > 0)
                 record(&bench.node[i], talks[i].rtt_us);
     }
     bench.node_seconds = (double)(now_us() - begin_us) / 1e6;
-    talks_ask(talks, target_count, timeout_ms, 2, del);
-    talks_close(talks, target_count);
+    talks_ask(timeout_ms, 2, del);
+    talks_close();
     for (i = 0; i < target_count; i++)
         if ((median = quantile(&bench.node[i], 500)) > bench.spread_us)
             bench.spread_us = median;

@@ -12,7 +12,6 @@
 #include <time.h>
 
 struct exam exams[REDLOCK_NODES_MAX];
-static struct talk talks[REDLOCK_NODES_MAX];
 /* A key for each node, and one that is tried on all: who has it already is listed twice. */
 static char keys[REDLOCK_NODES_MAX + 1][REDLOCK_KEY_MAX + 1];
 
@@ -67,8 +66,7 @@ static void ask(enum question question, const char *first, ...)
             own[w] = word[w] == own_key ? keys[i] : word[w];
         talk_send(&talks[i], words, own);
     }
-    talks_wait(talks, target_count,
-               (uint32_t)options.node_timeout_ms * (question == ASK_HELLO ? 1 : PATIENCE));
+    talks_wait((uint32_t)options.node_timeout_ms * (question == ASK_HELLO ? 1 : PATIENCE));
     for (i = 0; i < target_count; i++) {
         char *refusal = exams[i].refusal[question];
         if (talks[i].items == 0)
@@ -388,7 +386,7 @@ static void examine(void)
     uint64_t start_us;
     unsigned i;
 
-    talks_open(talks, target_count, (uint32_t)options.node_timeout_ms);
+    talks_open((uint32_t)options.node_timeout_ms);
     ask_hello();
     start_us = now_us();
     read_clocks(0);
@@ -405,7 +403,7 @@ static void examine(void)
         read_clocks(1);
     }
     ask_info_again();
-    talks_close(talks, target_count);
+    talks_close();
     for (i = 0; i < target_count; i++) {
         memcpy(exams[i].trouble, talks[i].node.trouble, sizeof exams[i].trouble);
         exams[i].refused = talks[i].refused;

@@ -115,8 +115,6 @@ struct picture {
     enum { UNKNOWN, FREE, HELD } state;
 };
 
-static struct talk talks[REDLOCK_NODES_MAX];
-
 static int longest_first(const void *a, const void *b)
 {
     long left = *(const long *)a, right = *(const long *)b;
@@ -169,8 +167,8 @@ static void look_at(const char *key, struct picture *picture, long most_ms)
     unsigned i;
 
     memset(picture, 0, sizeof *picture);
-    talks_open(talks, target_count, timeout_ms);
-    talks_ask(talks, target_count, timeout_ms, 2, get);
+    talks_open(timeout_ms);
+    talks_ask(timeout_ms, 2, get);
     for (i = 0; i < target_count; i++) {
         struct view *view = &picture->view[i];
         const struct talk_item *answer = &talks[i].item[0];
@@ -188,7 +186,7 @@ static void look_at(const char *key, struct picture *picture, long most_ms)
             id_of(view->id, answer->text, answer->size);
         }
     }
-    talks_ask(talks, target_count, timeout_ms, 2, pttl);
+    talks_ask(timeout_ms, 2, pttl);
     for (i = 0; i < target_count; i++) {
         const struct talk_item *answer = &talks[i].item[0];
         struct view *view = &picture->view[i];
@@ -200,7 +198,7 @@ static void look_at(const char *key, struct picture *picture, long most_ms)
             view->left_ms = NOT_TOLD;
         memcpy(picture->trouble[i], talks[i].node.trouble, sizeof picture->trouble[i]);
     }
-    talks_close(talks, target_count);
+    talks_close();
     conclude(picture);
 }
 
