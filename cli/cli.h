@@ -169,6 +169,8 @@ unsigned count_nodes(redlock_mask mask);
 enum redlock_status take(struct session *session, const char *name);
 /* The exit status for this outcome, after a message on stderr that names what and why. */
 int explain(const struct session *session, const char *name, enum redlock_status status);
+/* The word for it in JSON. */
+const char *error_name(enum redlock_status status);
 /* Why each node did not do it, one line for each. */
 void say_troubles(const struct session *session, enum level level);
 

@@ -23,22 +23,6 @@ static long needed_ttl(const char *verb)
     return options.ttl_ms;
 }
 
-static const char *error_name(int status)
-{
-    switch (status) {
-    case EXIT_LOST:
-        return "lost";
-    case EXIT_DENIED:
-        return "denied";
-    case EXIT_UNAVAILABLE:
-        return "unavailable";
-    case EXIT_SYSTEM:
-        return "system";
-    default:
-        return "bug";
-    }
-}
-
 static void json_hold(void)
 {
     char id[ID_TEXT];
@@ -51,18 +35,6 @@ static void json_hold(void)
         printf(",\"fence\":%llu", (unsigned long long)session.lock.fence);
 }
 
-static void json_failure(enum redlock_status status, int result)
-{
-    int held = status == REDLOCK_HELD || status == REDLOCK_TIMEOUT;
-
-    printf(",\"error\":\"%s\"", status == REDLOCK_TIMEOUT && options.wait_ms > 0 ? "timeout"
-                                : held                                           ? "held"
-                                : status == REDLOCK_SPLIT                        ? "split"
-                                                          : error_name(result));
-    if (held)
-        json_holder(session.holder);
-}
-
 /* The end of each verb: the object of --json, and that it was written at all. */
 static int finish(const char *verb, const char *name, enum redlock_status status)
 {
@@ -71,10 +43,12 @@ static int finish(const char *verb, const char *name, enum redlock_status status
     if (options.json) {
         json_begin(verb);
         json_member("name", name);
-        if (status == REDLOCK_OK && strcmp(verb, "release") != 0)
+        if (status != REDLOCK_OK)
+            json_member("error", error_name(status));
+        else if (strcmp(verb, "release") != 0)
             json_hold();
-        else if (status != REDLOCK_OK)
-            json_failure(status, result);
+        if (status == REDLOCK_HELD || status == REDLOCK_TIMEOUT)
+            json_holder(session.holder);
         printf(",\"elapsed_ms\":%llu,\"ok\":%u,\"nodes\":%u}\n",
                (unsigned long long)(now_us() - began_us) / 1000, count_nodes(session.lock.granted),
                target_count);

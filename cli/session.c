@@ -375,41 +375,59 @@ enum redlock_status take(struct session *session, const char *name)
     return lock->status;
 }
 
+/* What the library's answers come to here: exit status, and the word for it in JSON. */
+static const struct outcome {
+    enum redlock_status status;
+    int result;
+    const char *error;
+} outcomes[] = {
+    {REDLOCK_HELD, EXIT_HELD, "held"},
+    {REDLOCK_TIMEOUT, EXIT_HELD, "timeout"},
+    {REDLOCK_SPLIT, EXIT_HELD, "split"},
+    {REDLOCK_LOST, EXIT_LOST, "lost"},
+    {REDLOCK_GONE, EXIT_LOST, "lost"},
+    {REDLOCK_LIMIT, EXIT_LOST, "lost"},
+    {REDLOCK_UNREACHABLE, EXIT_UNAVAILABLE, "unavailable"},
+    {REDLOCK_UNCONFIRMED, EXIT_UNAVAILABLE, "unavailable"},
+    {REDLOCK_TOO_LATE, EXIT_UNAVAILABLE, "unavailable"},
+    {REDLOCK_DENIED, EXIT_DENIED, "denied"},
+    {REDLOCK_NO_ENTROPY, EXIT_SYSTEM, "system"},
+    {REDLOCK_BAD_ARGUMENT, EXIT_BUG, "bug"}, /* and all others */
+};
+
+static const struct outcome *outcome_of(enum redlock_status status)
+{
+    size_t i = 0;
+
+    while (i < sizeof outcomes / sizeof *outcomes - 1 && outcomes[i].status != status)
+        i++;
+    return &outcomes[i];
+}
+
+const char *error_name(enum redlock_status status)
+{
+    return outcome_of(status)->error;
+}
+
 int explain(const struct session *session, const char *name, enum redlock_status status)
 {
+    int result = outcome_of(status)->result;
     char who[VALUE_MAX + 1] = "";
 
-    switch (status) {
-    case REDLOCK_OK:
+    if (status == REDLOCK_OK)
         return 0;
-    case REDLOCK_HELD:
-    case REDLOCK_TIMEOUT:
-    case REDLOCK_SPLIT:
+    if (result == EXIT_HELD) {
         if (session->holder[0] != '\0' && status != REDLOCK_SPLIT)
             describe_holder(who, sizeof who, session->holder);
         say(options.conflict_status == 0 ? LOG_DEBUG : LOG_NOTICE, "%s: %s%s%s", name,
             redlock_strerror(status), who[0] != '\0' ? ": " : "", who);
         return (int)options.conflict_status;
-    case REDLOCK_LOST:
-    case REDLOCK_GONE:
-    case REDLOCK_LIMIT:
-        say(LOG_ERROR, "%s: %s", name, redlock_strerror(status));
-        return EXIT_LOST;
-    case REDLOCK_UNREACHABLE:
-    case REDLOCK_UNCONFIRMED:
-    case REDLOCK_TOO_LATE:
-        say(LOG_ERROR, "%s: %s", name, redlock_strerror(status));
-        say_troubles(session, LOG_ERROR);
-        return EXIT_UNAVAILABLE;
-    case REDLOCK_DENIED:
-        say(LOG_ERROR, "%s: %s", name, redlock_strerror(status));
-        say_troubles(session, LOG_ERROR);
-        return EXIT_DENIED;
-    case REDLOCK_NO_ENTROPY:
-        say(LOG_ERROR, "%s", redlock_strerror(status));
-        return EXIT_SYSTEM;
-    default:
-        say(LOG_ERROR, "%s: %s", name, redlock_strerror(status));
-        return EXIT_BUG;
     }
+    if (result == EXIT_SYSTEM) /* it is not about this lock */
+        say(LOG_ERROR, "%s", redlock_strerror(status));
+    else
+        say(LOG_ERROR, "%s: %s", name, redlock_strerror(status));
+    if (result == EXIT_UNAVAILABLE || result == EXIT_DENIED)
+        say_troubles(session, LOG_ERROR);
+    return result;
 }
