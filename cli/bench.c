@@ -61,12 +61,7 @@ enum { ACQUIRE_TIME, REFUSED_TIME, EXTEND_TIME, RELEASE_TIME, CYCLE_TIME, PHASES
 /* Of REFUSED_TIME only --contend has any, of EXTEND_TIME all but that. */
 static const char *const phase_names[PHASES] = {"acquire", "refused", "extend", "release", "cycle"};
 
-enum {
-    COUNT_DEFAULT = 1000,
-    DURATION_DEFAULT_MS = 10000,
-    TTL_DEFAULT_MS = 30000,
-    PAUSE_US = 100000
-};
+enum { COUNT_DEFAULT = 1000, DURATION_DEFAULT_MS = 10000, PAUSE_US = 100000 };
 
 enum step { RESTS, ACQUIRES, HOLDS, EXTENDS, RELEASES };
 
@@ -382,7 +377,7 @@ static void set_up(void)
     if (bench.sessions == NULL || bench.clients == NULL || bench.fds == NULL)
         die(EXIT_SYSTEM, "no memory");
     for (i = 0; i < bench.session_count; i++)
-        session_open(&bench.sessions[i], bench.name, options.ttl_ms);
+        session_open(&bench.sessions[i], bench.name);
     for (i = 0; i < bench.client_count; i++) {
         struct client *client = &bench.clients[i];
         char name[sizeof bench.name + 12];
@@ -562,10 +557,8 @@ int verb_bench(int count, char **words)
     (void)words;
     if (count != 0)
         die(EXIT_USAGE, "bench: options only");
-    if (options.count == 0 || options.clients == 0 || (options.ttl_ms >= 0 && options.ttl_ms < 100))
-        die(EXIT_USAGE, "bench: at least 1 cycle, 1 client, a ttl of 100 ms");
-    if (options.ttl_ms < 0)
-        options.ttl_ms = TTL_DEFAULT_MS;
+    if (options.count == 0 || options.clients == 0 || options.ttl_ms < TTL_MIN_MS)
+        die(EXIT_USAGE, "bench: at least 1 cycle, 1 client, a ttl of %d ms", (int)TTL_MIN_MS);
     nodes_load();
     set_up();
     /* of count and duration the one that was not said does not limit */

@@ -464,8 +464,6 @@ int verb_check(int count, char **words)
         die(EXIT_USAGE, "check: no words, but options");
     if (options.json + options.nagios + options.prometheus > 1)
         die(EXIT_USAGE, "check: one of --json, --nagios, --prometheus");
-    if (options.ttl_ms < 0)
-        options.ttl_ms = 30000;
     nodes_read();
     name_nodes();
     draw_keys();

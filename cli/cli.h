@@ -29,6 +29,7 @@ enum {
 };
 
 #define FOREVER_MS (-1L) /* of a duration: not limited, or not said */
+enum { TTL_DEFAULT_MS = 30000, TTL_MIN_MS = 100 };
 
 /* A node as it was written, and as the library wants it. */
 struct target {
@@ -129,14 +130,14 @@ struct session {
 /* The key of the lock of this name. */
 void key_of(char key[REDLOCK_KEY_MAX + 1], const char *name);
 
-/* A client of all targets, and its lock on prefix + name with this ttl. Exits if that is impossible. */
-void session_open(struct session *session, const char *name, long ttl_ms);
+/* A client of all targets, and its lock on prefix + name. Exits if that is impossible. */
+void session_open(struct session *session, const char *name);
 void session_close(struct session *session);
 
 /* Who we are, for people: the label of the token, "" with --anonymous. */
 void session_sign(struct session *session);
-/* The lock is the one that `value` stands for, wherever it was taken. */
-void session_adopt(struct session *session, const char *value, size_t size, long remaining_ms);
+/* The lock is the one that session->value, of this size, stands for, wherever it was taken. */
+void session_adopt(struct session *session, size_t size, long remaining_ms);
 
 /* Undoes it: for a child before exec. */
 void signals_restore(void);

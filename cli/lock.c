@@ -11,16 +11,13 @@
 static struct session session;
 static uint64_t began_us; /* the verb did */
 
-enum { TTL_MIN_MS = 100 };
-
-/* The ttl, which has no default here: nobody renews. */
-static long needed_ttl(const char *verb)
+/* The ttl has no default here: nobody renews. */
+static void must_have_ttl(const char *verb)
 {
     if (options.ttl_ms < 0)
         die(EXIT_USAGE, "%s: -t TTL is needed, as nobody renews it", verb);
     if (options.ttl_ms < TTL_MIN_MS)
         die(EXIT_USAGE, "%s: -t: at least %d ms", verb, (int)TTL_MIN_MS);
-    return options.ttl_ms;
 }
 
 static void json_hold(void)
@@ -101,9 +98,9 @@ int verb_acquire(int count, char **words)
     began_us = now_us();
     if (count != 1)
         die(EXIT_USAGE, "acquire: one NAME");
-    needed_ttl("acquire");
+    must_have_ttl("acquire");
     nodes_load();
-    session_open(&session, words[0], options.ttl_ms);
+    session_open(&session, words[0]);
     session_sign(&session);
     status = take(&session, words[0]);
     if (status == REDLOCK_OK && session.lock.granted != (1UL << target_count) - 1)
@@ -155,14 +152,14 @@ static void read_token(const char *verb, int count, char **words)
 int verb_extend(int count, char **words)
 {
     enum redlock_status status;
-    long ttl_ms = needed_ttl("extend");
 
+    must_have_ttl("extend");
     began_us = now_us();
     read_token("extend", count, words);
     nodes_load();
-    session_open(&session, words[0], ttl_ms);
+    session_open(&session, words[0]);
     /* what is left of the old ttl only the nodes know; it decides nothing here */
-    session_adopt(&session, session.value, strlen(session.value), ttl_ms / 2);
+    session_adopt(&session, strlen(session.value), options.ttl_ms / 2);
     status = redlock_extend(&session.client, &session.lock);
     if (status == REDLOCK_OK && !options.json)
         printf("%lu\n", (unsigned long)redlock_remaining_ms(&session.client, &session.lock));
@@ -220,8 +217,8 @@ int verb_release(int count, char **words)
         size = strlen(session.value);
         nodes_load();
     }
-    session_open(&session, words[0], 30000);
-    session_adopt(&session, session.value, size, 0);
+    session_open(&session, words[0]);
+    session_adopt(&session, size, 0);
     status = redlock_release(&session.client, &session.lock, (uint32_t)options.node_timeout_ms * 2);
     if (status == REDLOCK_UNCONFIRMED)
         say(LOG_ERROR, "%s: it ends with its ttl at the latest", words[0]);

@@ -378,5 +378,7 @@ int main(int count, char **words)
     take_from_environment();
     config_load(options.config != NULL ? options.config : "/etc/redlock.conf",
                 options.config != NULL, take_from_file);
+    if (options.ttl_ms < 0 && verb->bit != ACQUIRE && verb->bit != EXTEND)
+        options.ttl_ms = TTL_DEFAULT_MS;
     return verb->function(count, words);
 }

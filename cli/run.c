@@ -25,7 +25,10 @@
 #include <time.h>
 #endif
 
-enum { TTL_DEFAULT_MS = 30000, TTL_MIN_MS = 1000, GUARD_DONE = 0 };
+enum {
+    RENEWED_TTL_MIN_MS = 1000,
+    GUARD_DONE = 0 /* to the guard, in place of a deadline */
+};
 
 static struct session session;
 
@@ -62,9 +65,7 @@ static void check_options(void)
     long shortest_ms;
     size_t i;
 
-    if (options.ttl_ms < 0)
-        options.ttl_ms = TTL_DEFAULT_MS;
-    if (options.ttl_ms < TTL_MIN_MS)
+    if (options.ttl_ms < RENEWED_TTL_MIN_MS)
         die(EXIT_USAGE, "--ttl: at least 1 s, as renewing takes time");
     if (options.kill_after_ms > options.ttl_ms / 3)
         die(EXIT_USAGE, "--kill-after: at most a third of the ttl, which it is taken from");
@@ -542,7 +543,7 @@ int verb_run(int count, char **words)
     if (options.label == NULL)
         options.label =
             strrchr(command[0], '/') != NULL ? strrchr(command[0], '/') + 1 : command[0];
-    session_open(&session, run.name, options.ttl_ms);
+    session_open(&session, run.name);
     session_sign(&session);
     status = take(&session, run.name);
     if (is_asked_to_end())

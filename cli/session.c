@@ -214,7 +214,7 @@ void key_of(char key[REDLOCK_KEY_MAX + 1], const char *name)
             REDLOCK_KEY_MAX);
 }
 
-void session_open(struct session *session, const char *name, long ttl_ms)
+void session_open(struct session *session, const char *name)
 {
     struct redlock_settings settings = {0};
     unsigned i;
@@ -235,7 +235,7 @@ void session_open(struct session *session, const char *name, long ttl_ms)
         say_troubles(session, LOG_ERROR);
         die(EXIT_CONFIG, "these nodes can't be used");
     }
-    redlock_lock_init(&session->lock, session->key, strlen(session->key), (uint32_t)ttl_ms);
+    redlock_lock_init(&session->lock, session->key, strlen(session->key), (uint32_t)options.ttl_ms);
     session->lock.holder = session->holder;
     session->lock.holder_size = sizeof session->holder - 1;
     session->lock.fenced = (uint8_t)options.fence;
@@ -264,11 +264,11 @@ void session_sign(struct session *session)
     session->lock.label = label;
 }
 
-void session_adopt(struct session *session, const char *value, size_t size, long remaining_ms)
+void session_adopt(struct session *session, size_t size, long remaining_ms)
 {
     if (size == 0 || size > REDLOCK_LABEL_MAX)
         die(EXIT_USAGE, "a token has 1 to %d bytes", REDLOCK_LABEL_MAX);
-    session->lock.label = value;
+    session->lock.label = session->value;
     session->lock.label_size = (uint8_t)size;
     session->lock.label_only = 1;
     session->lock.members = (redlock_mask)((1UL << target_count) - 1);
