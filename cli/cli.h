@@ -138,6 +138,7 @@ void session_close(struct session *session);
 void session_sign(struct session *session);
 /* The lock is the one that session->value, of this size, stands for, wherever it was taken. */
 void session_adopt(struct session *session, size_t size, long remaining_ms);
+enum redlock_status session_release(struct session *session);
 
 /* Undoes it: for a child before exec. */
 void signals_restore(void);

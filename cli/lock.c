@@ -52,7 +52,7 @@ static int finish(const char *verb, const char *name, enum redlock_status status
     }
     if (!is_written()) {
         if (status == REDLOCK_OK && strcmp(verb, "acquire") == 0) /* nobody knows the token */
-            redlock_release(&session.client, &session.lock, (uint32_t)options.node_timeout_ms * 2);
+            session_release(&session);
         session_close(&session);
         die(EXIT_SYSTEM, "can't write the result");
     }
@@ -107,7 +107,7 @@ int verb_acquire(int count, char **words)
         status = ask_the_others();
     if (is_asked_to_end()) {
         if (status == REDLOCK_OK)
-            redlock_release(&session.client, &session.lock, (uint32_t)options.node_timeout_ms);
+            session_release(&session);
         session_close(&session);
         end_by_signal();
     }
@@ -219,7 +219,7 @@ int verb_release(int count, char **words)
     }
     session_open(&session, words[0]);
     session_adopt(&session, size, 0);
-    status = redlock_release(&session.client, &session.lock, (uint32_t)options.node_timeout_ms * 2);
+    status = session_release(&session);
     if (status == REDLOCK_UNCONFIRMED)
         say(LOG_ERROR, "%s: it ends with its ttl at the latest", words[0]);
     if (status == REDLOCK_OK && options.force)

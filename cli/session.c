@@ -276,6 +276,11 @@ void session_adopt(struct session *session, size_t size, long remaining_ms)
         die(EXIT_USAGE, "--ttl is out of range");
 }
 
+enum redlock_status session_release(struct session *session)
+{
+    return redlock_release(&session->client, &session->lock, (uint32_t)options.node_timeout_ms * 2);
+}
+
 /* ---- Taking ---- */
 
 void say_troubles(const struct session *session, enum level level)
