@@ -158,7 +158,9 @@ void session_serve(struct session *session, const struct pollfd *fds);
 /* One of the signals that have arrived, which is forgotten then; 0: none has. *by_terminal: the kernel sent
    it to the whole foreground group. */
 int next_signal(int *by_terminal);
-/* 1: a signal has arrived that asks us to end, as long as no child runs. It stays. */
+/* 1: this signal asks a program to end. */
+int is_ending(int number);
+/* 1: such a one has arrived, for us as long as no child runs. It stays. */
 int is_asked_to_end(void);
 /* Ends as that signal would have ended us. */
 void end_by_signal(void) __attribute__((noreturn));

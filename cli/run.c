@@ -388,8 +388,7 @@ static void forward_signals(void)
         if (!run.own_group && (number == SIGCONT || number == SIGTSTP || number == SIGWINCH))
             continue;
         kill_command(number);
-        if (run.own_group &&
-            (number == SIGHUP || number == SIGINT || number == SIGQUIT || number == SIGTERM))
+        if (run.own_group && is_ending(number))
             kill_command(SIGCONT);
     }
 }

@@ -104,12 +104,17 @@ int next_signal(int *by_terminal)
     return 0;
 }
 
+int is_ending(int number)
+{
+    return number == SIGHUP || number == SIGINT || number == SIGQUIT || number == SIGTERM;
+}
+
 static int ending_signal(void)
 {
     unsigned i;
 
-    for (i = 0; i < HEARD && heard[i] != SIGUSR1; i++)
-        if (arrived[i])
+    for (i = 0; i < HEARD; i++)
+        if (arrived[i] && is_ending(heard[i]))
             return heard[i];
     return 0;
 }
