@@ -572,8 +572,7 @@ int verb_bench(int count, char **words)
     measure_nodes(duration_ms);
     measure();
     (options.json ? print_json : options.csv ? print_csv : print_text)();
-    if (!is_written())
-        die(EXIT_SYSTEM, "can't write the result");
+    must_be_written();
     if (bench.failed > 0)
         result = explain(bench.clients[0].session, bench.clients[0].key, bench.why);
     for (i = 0; i < bench.session_count; i++)

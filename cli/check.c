@@ -99,6 +99,16 @@ static int is_kind(unsigned i, enum resp_kind kind)
     return answer_of(i) != NULL && answer_of(i)->kind == kind;
 }
 
+static int is_ok(unsigned i)
+{
+    return is_kind(i, RESP_STATUS);
+}
+
+static int is_nil(unsigned i)
+{
+    return is_kind(i, RESP_NIL);
+}
+
 /* ---- What it is ---- */
 
 /* The value that follows this name in the answer, a map or a flat list. */
@@ -240,8 +250,8 @@ static void look_for_twins(void)
 
     ask(ASK_SET, "SET", shared, token, "NX", "PX", probe_text, NULL);
     for (i = 0; i < target_count; i++) {
-        exams[i].twin = is_kind(i, RESP_NIL);
-        exams[i].accepts = is_kind(i, RESP_STATUS);
+        exams[i].twin = is_nil(i);
+        exams[i].accepts = is_ok(i);
     }
     ask(ASK_EVAL, "EVAL", release_script, "1", shared, token, NULL);
 }
@@ -262,16 +272,6 @@ static void must_be(const char *what, int (*is)(unsigned i))
         snprintf(exam->problem, sizeof exam->problem, "%s: %s", what,
                  exam->lies ? "not what was asked for" : talks[i].item[0].text);
     }
-}
-
-static int is_ok(unsigned i)
-{
-    return is_kind(i, RESP_STATUS);
-}
-
-static int is_nil(unsigned i)
-{
-    return is_kind(i, RESP_NIL);
 }
 
 static int is_0(unsigned i)
@@ -319,12 +319,14 @@ static void sleep_until(uint64_t until_us)
 static void watch_expiry(void)
 {
     uint64_t start_us = now_us();
+    char expiry[12];
     int watching = 1;
     unsigned i;
 
-    ask(ASK_SET, "SET", own_key, token, "PX", "300", NULL);
+    snprintf(expiry, sizeof expiry, "%d", EXPIRY_MS);
+    ask(ASK_SET, "SET", own_key, token, "PX", expiry, NULL);
     for (i = 0; i < target_count; i++)
-        if (is_kind(i, RESP_STATUS)) {
+        if (is_ok(i)) {
             exams[i].born_us = talks[i].sent_us;
             exams[i].set_us = talks[i].sent_us + talks[i].rtt_us;
         }
@@ -335,7 +337,7 @@ static void watch_expiry(void)
             struct exam *exam = &exams[i];
             if (exam->born_us == 0 || exam->gone_us != 0 || answer_of(i) == NULL)
                 continue;
-            if (is_kind(i, RESP_NIL))
+            if (is_nil(i))
                 exam->gone_us = talks[i].sent_us + talks[i].rtt_us;
             else
                 exam->alive_us = talks[i].sent_us;
@@ -471,7 +473,6 @@ int verb_check(int count, char **words)
     judge_all();
     all = sum_up();
     report(&all);
-    if (!is_written())
-        die(EXIT_SYSTEM, "can't write the result");
+    must_be_written();
     return all.status;
 }

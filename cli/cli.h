@@ -83,6 +83,8 @@ void die(int status, const char *format, ...) __attribute__((format(printf, 2, 3
 
 /* 1: all that was printed to stdout has been written. */
 int is_written(void);
+/* Or it is the end. */
+void must_be_written(void);
 
 /* A line for --status-fd. Never waits: who does not read misses it. */
 void event(const char *format, ...) __attribute__((format(printf, 1, 2)));

@@ -50,13 +50,10 @@ static int finish(const char *verb, const char *name, enum redlock_status status
                (unsigned long long)(now_us() - began_us) / 1000, count_nodes(session.lock.granted),
                target_count);
     }
-    if (!is_written()) {
-        if (status == REDLOCK_OK && strcmp(verb, "acquire") == 0) /* nobody knows the token */
-            session_release(&session);
-        session_close(&session);
-        die(EXIT_SYSTEM, "can't write the result");
-    }
+    if (!is_written() && status == REDLOCK_OK && strcmp(verb, "acquire") == 0)
+        session_release(&session); /* nobody knows the token */
     session_close(&session);
+    must_be_written();
     return result;
 }
 
@@ -103,7 +100,7 @@ int verb_acquire(int count, char **words)
     session_open(&session, words[0]);
     session_sign(&session);
     status = take(&session, words[0]);
-    if (status == REDLOCK_OK && session.lock.granted != (1UL << target_count) - 1)
+    if (status == REDLOCK_OK && count_nodes(session.lock.granted) < target_count)
         status = ask_the_others();
     if (is_asked_to_end()) {
         if (status == REDLOCK_OK)

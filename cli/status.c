@@ -190,12 +190,12 @@ static void look_at(const char *key, struct picture *picture, long most_ms)
     for (i = 0; i < target_count; i++) {
         const struct talk_item *answer = &talks[i].item[0];
         struct view *view = &picture->view[i];
-        if (talks[i].items > 0 && answer->kind == RESP_INTEGER && answer->integer != -2)
-            view->left_ms = (long)answer->integer;
-        else if (talks[i].items > 0 && answer->kind == RESP_INTEGER)
+        if (talks[i].items == 0 || answer->kind != RESP_INTEGER)
+            view->left_ms = NOT_TOLD;
+        else if (answer->integer == -2)
             view->kind = ABSENT; /* it ended in between */
         else
-            view->left_ms = NOT_TOLD;
+            view->left_ms = (long)answer->integer;
         memcpy(picture->trouble[i], talks[i].node.trouble, sizeof picture->trouble[i]);
     }
     talks_close();
@@ -219,13 +219,11 @@ int find_by_id(const char *key, const char *id, char *value, size_t *size)
     look_at(key, &picture, options.node_timeout_ms);
     for (i = 0; i < target_count; i++) {
         const struct view *view = &picture.view[i];
-        if (view->kind != PRESENT || view->size > VALUE_MAX)
-            continue;
-        if (strcmp(id, view->id) != 0)
-            continue;
-        memcpy(value, view->value, view->size + 1);
-        *size = view->size;
-        return 1;
+        if (view->kind == PRESENT && view->size <= VALUE_MAX && strcmp(id, view->id) == 0) {
+            memcpy(value, view->value, view->size + 1);
+            *size = view->size;
+            return 1;
+        }
     }
     return picture.state == UNKNOWN ? -1 : 0;
 }
@@ -326,7 +324,6 @@ int verb_status(int count, char **words)
         print_json(words[0], &picture);
     else
         print_text(words[0], &picture);
-    if (!is_written())
-        die(EXIT_SYSTEM, "can't write the result");
+    must_be_written();
     return picture.state == HELD ? 0 : picture.state == FREE ? 1 : EXIT_UNAVAILABLE;
 }

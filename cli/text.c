@@ -57,6 +57,12 @@ int is_written(void)
     return fflush(stdout) == 0 && !ferror(stdout);
 }
 
+void must_be_written(void)
+{
+    if (!is_written())
+        die(EXIT_SYSTEM, "can't write the result");
+}
+
 void event(const char *format, ...)
 {
     struct pollfd fd = {(int)options.status_fd, POLLOUT, 0};
