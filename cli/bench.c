@@ -392,6 +392,11 @@ static void set_up(void)
 
 /* ---- Results ---- */
 
+static double ms(uint64_t us)
+{
+    return (double)us / 1e3;
+}
+
 static double per_second(const struct histogram *histogram, double seconds)
 {
     return seconds > 0 ? (double)histogram->count / seconds : 0;
@@ -406,11 +411,11 @@ static void print_row(const char *name, const struct histogram *histogram)
 
     if (histogram->count == 0)
         return;
-    printf("%-26s %8lu %9.3f %9.3f", name, (unsigned long)histogram->count,
-           (double)histogram->min_us / 1e3, mean_us(histogram) / 1e3);
+    printf("%-26s %8lu %9.3f %9.3f", name, (unsigned long)histogram->count, ms(histogram->min_us),
+           mean_us(histogram) / 1e3);
     for (i = 0; i < QUANTILES; i++)
-        printf(" %9.3f", (double)quantile(histogram, permilles[i]) / 1e3);
-    printf(" %9.3f\n", (double)histogram->max_us / 1e3);
+        printf(" %9.3f", ms(quantile(histogram, permilles[i])));
+    printf(" %9.3f\n", ms(histogram->max_us));
 }
 
 /* What the slowest node asks for, twice; not below what the library takes if nothing is said, as some seconds do
@@ -486,19 +491,17 @@ static void print_csv_row(const char *name, const struct histogram *histogram, d
     if (histogram->count == 0)
         return;
     printf("\"%s\",\"%.2f\",\"%.3f\",\"%.3f\",\"%.3f\",\"%.3f\",\"%.3f\",\"%.3f\"\n", name,
-           per_second(histogram, seconds), mean_us(histogram) / 1e3,
-           (double)histogram->min_us / 1e3, (double)quantile(histogram, 500) / 1e3,
-           (double)quantile(histogram, 950) / 1e3, (double)quantile(histogram, 990) / 1e3,
-           (double)histogram->max_us / 1e3);
+           per_second(histogram, seconds), mean_us(histogram) / 1e3, ms(histogram->min_us),
+           ms(quantile(histogram, 500)), ms(quantile(histogram, 950)), ms(quantile(histogram, 990)),
+           ms(histogram->max_us));
 }
 
 static void print_csv(void)
 {
     unsigned i;
 
-    printf("\"test\",\"rps\",\"avg_latency_ms\",\"min_latency_ms\",\"p50_latency_ms\",\"p95_"
-           "latency_ms\","
-           "\"p99_latency_ms\",\"max_latency_ms\"\n");
+    printf("\"test\",\"rps\",\"avg_latency_ms\",\"min_latency_ms\",\"p50_latency_ms\","
+           "\"p95_latency_ms\",\"p99_latency_ms\",\"max_latency_ms\"\n");
     for (i = 0; i < PHASES; i++)
         print_csv_row(phase_names[i], &bench.phase[i], bench.seconds);
     for (i = 0; i < target_count; i++)
@@ -511,10 +514,10 @@ static void print_json_times(const struct histogram *histogram)
     unsigned i;
 
     printf("\"count\":%lu,\"min_ms\":%.3f,\"avg_ms\":%.3f", (unsigned long)histogram->count,
-           (double)histogram->min_us / 1e3, mean_us(histogram) / 1e3);
+           ms(histogram->min_us), mean_us(histogram) / 1e3);
     for (i = 0; i < QUANTILES; i++)
-        printf(",\"%s_ms\":%.3f", names[i], (double)quantile(histogram, permilles[i]) / 1e3);
-    printf(",\"max_ms\":%.3f}", (double)histogram->max_us / 1e3);
+        printf(",\"%s_ms\":%.3f", names[i], ms(quantile(histogram, permilles[i])));
+    printf(",\"max_ms\":%.3f}", ms(histogram->max_us));
 }
 
 static void print_json(void)
