@@ -142,30 +142,15 @@ void session_sign(struct session *session);
 void session_adopt(struct session *session, size_t size, long remaining_ms);
 enum redlock_status session_release(struct session *session);
 
-/* Undoes it: for a child before exec. */
-void signals_restore(void);
-
-/* One that turn() is not to hear of any more: it does what it did before. */
-void signals_give_back(int number);
-
 /* One turn of the loop: sends, sleeps until an event, a signal, `until_us`, or what the library waits
    for; receives. */
 void turn(struct session *session, uint64_t until_us);
 /* Its parts, for several sessions at once. What is to be looked at goes into target_count of fds; returns
    for how long, in microseconds. */
 uint64_t session_watch(struct session *session, struct pollfd *fds);
-/* Sleeps; signals come in here alone. fds[].revents say what is ready. */
+/* Sleeps. fds[].revents say what is ready. */
 void sleep_on(struct pollfd *fds, unsigned count, uint64_t wait_us, uint64_t until_us);
 void session_serve(struct session *session, const struct pollfd *fds);
-/* One of the signals that have arrived, which is forgotten then; 0: none has. *by_terminal: the kernel sent
-   it to the whole foreground group. */
-int next_signal(int *by_terminal);
-/* 1: this signal asks a program to end. */
-int is_ending(int number);
-/* 1: such a one has arrived, for us as long as no child runs. It stays. */
-int is_asked_to_end(void);
-/* Ends as that signal would have ended us. */
-void end_by_signal(void) __attribute__((noreturn));
 
 uint64_t now_us(void);
 unsigned count_nodes(redlock_mask mask);
@@ -179,6 +164,22 @@ int explain(const struct session *session, const char *name, enum redlock_status
 const char *error_name(enum redlock_status status);
 /* Why each node did not do it, one line for each. */
 void say_troubles(const struct session *session, enum level level);
+
+/* ---- Signals, in session.c. From session_open on sleep_on and is_asked_to_end let them in, nothing else ---- */
+
+/* One of the signals that have arrived, which is forgotten then; 0: none has. *by_terminal: the kernel sent
+   it to the whole foreground group. */
+int next_signal(int *by_terminal);
+/* 1: this signal asks a program to end. */
+int is_ending(int number);
+/* 1: such a one has arrived; it is meant for us as long as no child runs. It stays. */
+int is_asked_to_end(void);
+/* Ends as that signal would have ended us. */
+void end_by_signal(void) __attribute__((noreturn));
+/* One that we are not to hear of any more: it does what it did before. */
+void signals_give_back(int number);
+/* So do all of them: for a child before exec. */
+void signals_restore(void);
 
 /* ---- What stands at a key, in status.c ---- */
 

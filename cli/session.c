@@ -13,8 +13,8 @@
 
 /* ---- Signals ---- */
 
-/* Those that we do something about. They are blocked but while turn() sleeps, so nothing happens between
-   two statements. */
+/* Those that we do something about. They are blocked but in sleep_on and is_asked_to_end, so nothing happens
+   between two statements. */
 static const int heard[] = {SIGHUP,  SIGINT,  SIGQUIT,  SIGTERM, SIGUSR1,
                             SIGUSR2, SIGCHLD, SIGWINCH, SIGCONT, SIGTSTP};
 enum { HEARD = sizeof heard / sizeof *heard };
@@ -39,7 +39,7 @@ static void note(int number, siginfo_t *info, void *context)
     from_terminal[place_of(number)] = info->si_code > 0; /* by the kernel */
 }
 
-/* Blocks those that turn() listens to and says what becomes of them. */
+/* Blocks them and says what becomes of them. */
 static void signals_begin(void)
 {
     static int begun;
