@@ -1,4 +1,4 @@
-/* text.c - messages, durations, numbers, JSON and names with escapes.
+/* text.c - messages, durations, numbers, hex digits, JSON and names with escapes.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
