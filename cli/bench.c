@@ -61,12 +61,7 @@ enum { ACQUIRE_TIME, REFUSED_TIME, EXTEND_TIME, RELEASE_TIME, CYCLE_TIME, PHASES
 /* Of REFUSED_TIME only --contend has any, of EXTEND_TIME all but that. */
 static const char *const phase_names[PHASES] = {"acquire", "refused", "extend", "release", "cycle"};
 
-enum {
-    COUNT_DEFAULT = 1000,
-    DURATION_DEFAULT_MS = 10000,
-    TTL_DEFAULT_MS = 30000,
-    PAUSE_US = 100000
-};
+enum { COUNT_DEFAULT = 1000, DURATION_DEFAULT_MS = 10000, PAUSE_US = 100000 };
 
 enum step { RESTS, ACQUIRES, HOLDS, EXTENDS, RELEASES };
 
@@ -105,7 +100,6 @@ static struct {
    of the time; nodes that hang leave at their first timeout. */
 static void measure_nodes(long duration_ms)
 {
-    static struct talk talks[REDLOCK_NODES_MAX];
     uint32_t timeout_ms = (uint32_t)options.node_timeout_ms;
     uint64_t begin_us = now_us(), until = begin_us + (uint64_t)duration_ms * 200, median;
     char name[sizeof bench.name + 8], key[REDLOCK_KEY_MAX + 1];
@@ -114,16 +108,16 @@ static void measure_nodes(long duration_ms)
 
     snprintf(name, sizeof name, "%snode", bench.name);
     key_of(key, name);
-    talks_open(talks, target_count, timeout_ms);
+    talks_open(timeout_ms);
     for (n = 0; n <= 1000 && now_us() < until && !is_asked_to_end(); n++) {
-        talks_ask(talks, target_count, timeout_ms, 5, set);
+        talks_ask(timeout_ms, 5, set);
         for (i = 0; i < target_count; i++)
             if (talks[i].items > 0 && talks[i].item[0].kind == RESP_STATUS && n > 0)
                 record(&bench.node[i], talks[i].rtt_us);
     }
     bench.node_seconds = (double)(now_us() - begin_us) / 1e6;
-    talks_ask(talks, target_count, timeout_ms, 2, del);
-    talks_close(talks, target_count);
+    talks_ask(timeout_ms, 2, del);
+    talks_close();
     for (i = 0; i < target_count; i++)
         if ((median = quantile(&bench.node[i], 500)) > bench.spread_us)
             bench.spread_us = median;
@@ -368,13 +362,11 @@ static void measure(void)
 
 static void set_up(void)
 {
-    uint8_t random[4];
+    char random[9];
     unsigned i;
 
-    if (redlock_posix()->entropy(NULL, random, sizeof random) != 0)
-        die(EXIT_SYSTEM, "no random bytes");
-    snprintf(bench.name, sizeof bench.name, "bench:%02x%02x%02x%02x:", random[0], random[1],
-             random[2], random[3]);
+    put_random(random, 4);
+    snprintf(bench.name, sizeof bench.name, "bench:%s:", random);
     bench.client_count = (unsigned)options.clients;
     bench.session_count = options.contend ? bench.client_count : 1;
     if ((long)(bench.session_count * target_count) > sysconf(_SC_OPEN_MAX) - 32)
@@ -385,7 +377,7 @@ static void set_up(void)
     if (bench.sessions == NULL || bench.clients == NULL || bench.fds == NULL)
         die(EXIT_SYSTEM, "no memory");
     for (i = 0; i < bench.session_count; i++)
-        session_open(&bench.sessions[i], bench.name, options.ttl_ms);
+        session_open(&bench.sessions[i], bench.name);
     for (i = 0; i < bench.client_count; i++) {
         struct client *client = &bench.clients[i];
         char name[sizeof bench.name + 12];
@@ -399,6 +391,11 @@ static void set_up(void)
 }
 
 /* ---- Results ---- */
+
+static double ms(uint64_t us)
+{
+    return (double)us / 1e3;
+}
 
 static double per_second(const struct histogram *histogram, double seconds)
 {
@@ -414,11 +411,11 @@ static void print_row(const char *name, const struct histogram *histogram)
 
     if (histogram->count == 0)
         return;
-    printf("%-26s %8lu %9.3f %9.3f", name, (unsigned long)histogram->count,
-           (double)histogram->min_us / 1e3, mean_us(histogram) / 1e3);
+    printf("%-26s %8lu %9.3f %9.3f", name, (unsigned long)histogram->count, ms(histogram->min_us),
+           mean_us(histogram) / 1e3);
     for (i = 0; i < QUANTILES; i++)
-        printf(" %9.3f", (double)quantile(histogram, permilles[i]) / 1e3);
-    printf(" %9.3f\n", (double)histogram->max_us / 1e3);
+        printf(" %9.3f", ms(quantile(histogram, permilles[i])));
+    printf(" %9.3f\n", ms(histogram->max_us));
 }
 
 /* What the slowest node asks for, twice; not below what the library takes if nothing is said, as some seconds do
@@ -494,19 +491,17 @@ static void print_csv_row(const char *name, const struct histogram *histogram, d
     if (histogram->count == 0)
         return;
     printf("\"%s\",\"%.2f\",\"%.3f\",\"%.3f\",\"%.3f\",\"%.3f\",\"%.3f\",\"%.3f\"\n", name,
-           per_second(histogram, seconds), mean_us(histogram) / 1e3,
-           (double)histogram->min_us / 1e3, (double)quantile(histogram, 500) / 1e3,
-           (double)quantile(histogram, 950) / 1e3, (double)quantile(histogram, 990) / 1e3,
-           (double)histogram->max_us / 1e3);
+           per_second(histogram, seconds), mean_us(histogram) / 1e3, ms(histogram->min_us),
+           ms(quantile(histogram, 500)), ms(quantile(histogram, 950)), ms(quantile(histogram, 990)),
+           ms(histogram->max_us));
 }
 
 static void print_csv(void)
 {
     unsigned i;
 
-    printf("\"test\",\"rps\",\"avg_latency_ms\",\"min_latency_ms\",\"p50_latency_ms\",\"p95_"
-           "latency_ms\","
-           "\"p99_latency_ms\",\"max_latency_ms\"\n");
+    printf("\"test\",\"rps\",\"avg_latency_ms\",\"min_latency_ms\",\"p50_latency_ms\","
+           "\"p95_latency_ms\",\"p99_latency_ms\",\"max_latency_ms\"\n");
     for (i = 0; i < PHASES; i++)
         print_csv_row(phase_names[i], &bench.phase[i], bench.seconds);
     for (i = 0; i < target_count; i++)
@@ -519,19 +514,19 @@ static void print_json_times(const struct histogram *histogram)
     unsigned i;
 
     printf("\"count\":%lu,\"min_ms\":%.3f,\"avg_ms\":%.3f", (unsigned long)histogram->count,
-           (double)histogram->min_us / 1e3, mean_us(histogram) / 1e3);
+           ms(histogram->min_us), mean_us(histogram) / 1e3);
     for (i = 0; i < QUANTILES; i++)
-        printf(",\"%s_ms\":%.3f", names[i], (double)quantile(histogram, permilles[i]) / 1e3);
-    printf(",\"max_ms\":%.3f}", (double)histogram->max_us / 1e3);
+        printf(",\"%s_ms\":%.3f", names[i], ms(quantile(histogram, permilles[i])));
+    printf(",\"max_ms\":%.3f}", ms(histogram->max_us));
 }
 
 static void print_json(void)
 {
     unsigned i;
 
-    printf("{\"schema\":1,\"verb\":\"bench\",\"nodes\":%u,\"clients\":%u,\"ttl_ms\":%ld,"
-           "\"seconds\":%.3f,"
-           "\"cycles\":%lu,\"failed\":%lu",
+    json_begin("bench");
+    printf(",\"nodes\":%u,\"clients\":%u,\"ttl_ms\":%ld,\"seconds\":%.3f,\"cycles\":%lu,"
+           "\"failed\":%lu",
            target_count, bench.client_count, options.ttl_ms, bench.seconds, bench.cycles,
            bench.failed);
     if (options.contend) {
@@ -548,7 +543,7 @@ static void print_json(void)
     printf(",\"node\":[");
     for (i = 0; i < target_count; i++) {
         printf("%s{\"url\":", i > 0 ? "," : "");
-        json_string(stdout, targets[i].url.address, strlen(targets[i].url.address));
+        json_string(targets[i].url.address);
         printf(",");
         print_json_times(&bench.node[i]);
     }
@@ -565,10 +560,8 @@ int verb_bench(int count, char **words)
     (void)words;
     if (count != 0)
         die(EXIT_USAGE, "bench: options only");
-    if (options.count == 0 || options.clients == 0 || (options.ttl_ms >= 0 && options.ttl_ms < 100))
-        die(EXIT_USAGE, "bench: at least 1 cycle, 1 client, a ttl of 100 ms");
-    if (options.ttl_ms < 0)
-        options.ttl_ms = TTL_DEFAULT_MS;
+    if (options.count == 0 || options.clients == 0 || options.ttl_ms < TTL_MIN_MS)
+        die(EXIT_USAGE, "bench: at least 1 cycle, 1 client, a ttl of %d ms", (int)TTL_MIN_MS);
     nodes_load();
     set_up();
     /* of count and duration the one that was not said does not limit */
@@ -582,8 +575,7 @@ int verb_bench(int count, char **words)
     measure_nodes(duration_ms);
     measure();
     (options.json ? print_json : options.csv ? print_csv : print_text)();
-    if (!is_written())
-        die(EXIT_SYSTEM, "can't write the result");
+    must_be_written();
     if (bench.failed > 0)
         result = explain(bench.clients[0].session, bench.clients[0].key, bench.why);
     for (i = 0; i < bench.session_count; i++)

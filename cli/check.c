@@ -12,7 +12,6 @@
 #include <time.h>
 
 struct exam exams[REDLOCK_NODES_MAX];
-static struct talk talks[REDLOCK_NODES_MAX];
 /* A key for each node, and one that is tried on all: who has it already is listed twice. */
 static char keys[REDLOCK_NODES_MAX + 1][REDLOCK_KEY_MAX + 1];
 
@@ -67,8 +66,7 @@ static void ask(enum question question, const char *first, ...)
             own[w] = word[w] == own_key ? keys[i] : word[w];
         talk_send(&talks[i], words, own);
     }
-    talks_wait(talks, target_count,
-               (uint32_t)options.node_timeout_ms * (question == ASK_HELLO ? 1 : PATIENCE));
+    talks_wait((uint32_t)options.node_timeout_ms * (question == ASK_HELLO ? 1 : PATIENCE));
     for (i = 0; i < target_count; i++) {
         char *refusal = exams[i].refusal[question];
         if (talks[i].items == 0)
@@ -99,6 +97,16 @@ static int is_integer(unsigned i, long long least, long long most)
 static int is_kind(unsigned i, enum resp_kind kind)
 {
     return answer_of(i) != NULL && answer_of(i)->kind == kind;
+}
+
+static int is_ok(unsigned i)
+{
+    return is_kind(i, RESP_STATUS);
+}
+
+static int is_nil(unsigned i)
+{
+    return is_kind(i, RESP_NIL);
 }
 
 /* ---- What it is ---- */
@@ -221,18 +229,15 @@ static void read_clocks(unsigned which)
 
 static void draw_keys(void)
 {
-    uint8_t random[16];
-    char name[48] = "check:";
-    unsigned i, n;
+    char random[33], name[48];
+    unsigned i;
 
     probe_ms = 6 * PATIENCE * options.node_timeout_ms; /* 6 questions */
     probe_ms = probe_ms > 2000 ? probe_ms : 2000;
     snprintf(probe_text, sizeof probe_text, "%ld", probe_ms);
     for (i = 0; i <= target_count; i++) {
-        if (redlock_posix()->entropy(NULL, random, sizeof random) != 0)
-            die(EXIT_SYSTEM, "no random bytes");
-        for (n = 0; n < sizeof random; n++)
-            sprintf(name + 6 + 2 * n, "%02x", random[n]);
+        put_random(random, 16);
+        snprintf(name, sizeof name, "check:%s", random);
         key_of(keys[i], name);
     }
 }
@@ -245,8 +250,8 @@ static void look_for_twins(void)
 
     ask(ASK_SET, "SET", shared, token, "NX", "PX", probe_text, NULL);
     for (i = 0; i < target_count; i++) {
-        exams[i].twin = is_kind(i, RESP_NIL);
-        exams[i].accepts = is_kind(i, RESP_STATUS);
+        exams[i].twin = is_nil(i);
+        exams[i].accepts = is_ok(i);
     }
     ask(ASK_EVAL, "EVAL", release_script, "1", shared, token, NULL);
 }
@@ -267,16 +272,6 @@ static void must_be(const char *what, int (*is)(unsigned i))
         snprintf(exam->problem, sizeof exam->problem, "%s: %s", what,
                  exam->lies ? "not what was asked for" : talks[i].item[0].text);
     }
-}
-
-static int is_ok(unsigned i)
-{
-    return is_kind(i, RESP_STATUS);
-}
-
-static int is_nil(unsigned i)
-{
-    return is_kind(i, RESP_NIL);
 }
 
 static int is_0(unsigned i)
@@ -324,12 +319,14 @@ static void sleep_until(uint64_t until_us)
 static void watch_expiry(void)
 {
     uint64_t start_us = now_us();
+    char expiry[12];
     int watching = 1;
     unsigned i;
 
-    ask(ASK_SET, "SET", own_key, token, "PX", "300", NULL);
+    snprintf(expiry, sizeof expiry, "%d", EXPIRY_MS);
+    ask(ASK_SET, "SET", own_key, token, "PX", expiry, NULL);
     for (i = 0; i < target_count; i++)
-        if (is_kind(i, RESP_STATUS)) {
+        if (is_ok(i)) {
             exams[i].born_us = talks[i].sent_us;
             exams[i].set_us = talks[i].sent_us + talks[i].rtt_us;
         }
@@ -340,7 +337,7 @@ static void watch_expiry(void)
             struct exam *exam = &exams[i];
             if (exam->born_us == 0 || exam->gone_us != 0 || answer_of(i) == NULL)
                 continue;
-            if (is_kind(i, RESP_NIL))
+            if (is_nil(i))
                 exam->gone_us = talks[i].sent_us + talks[i].rtt_us;
             else
                 exam->alive_us = talks[i].sent_us;
@@ -391,7 +388,7 @@ static void examine(void)
     uint64_t start_us;
     unsigned i;
 
-    talks_open(talks, target_count, (uint32_t)options.node_timeout_ms);
+    talks_open((uint32_t)options.node_timeout_ms);
     ask_hello();
     start_us = now_us();
     read_clocks(0);
@@ -408,7 +405,7 @@ static void examine(void)
         read_clocks(1);
     }
     ask_info_again();
-    talks_close(talks, target_count);
+    talks_close();
     for (i = 0; i < target_count; i++) {
         memcpy(exams[i].trouble, talks[i].node.trouble, sizeof exams[i].trouble);
         exams[i].refused = talks[i].refused;
@@ -453,8 +450,7 @@ static struct verdict_of_all sum_up(void)
         all.usable += worst < FAIL;
         worst_of_all = worst > worst_of_all ? worst : worst_of_all;
     }
-    if (worst_of_all == UNSAFE || all.usable < target_count / 2 + 1 ||
-        (options.strict && worst_of_all >= WARN))
+    if (worst_of_all == UNSAFE || all.usable < quorum() || (options.strict && worst_of_all >= WARN))
         all.status = EXIT_CRITICAL;
     else if (worst_of_all >= WARN)
         all.status = EXIT_WARNING;
@@ -470,8 +466,6 @@ int verb_check(int count, char **words)
         die(EXIT_USAGE, "check: no words, but options");
     if (options.json + options.nagios + options.prometheus > 1)
         die(EXIT_USAGE, "check: one of --json, --nagios, --prometheus");
-    if (options.ttl_ms < 0)
-        options.ttl_ms = 30000;
     nodes_read();
     name_nodes();
     draw_keys();
@@ -479,7 +473,6 @@ int verb_check(int count, char **words)
     judge_all();
     all = sum_up();
     report(&all);
-    if (!is_written())
-        die(EXIT_SYSTEM, "can't write the result");
+    must_be_written();
     return all.status;
 }

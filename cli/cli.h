@@ -29,6 +29,7 @@ enum {
 };
 
 #define FOREVER_MS (-1L) /* of a duration: not limited, or not said */
+enum { TTL_DEFAULT_MS = 30000, TTL_MIN_MS = 100 };
 
 /* A node as it was written, and as the library wants it. */
 struct target {
@@ -44,7 +45,7 @@ struct options {
     long node_timeout_ms, wait_ms, ttl_ms, kill_after_ms, min_hold_ms, max_hold_ms;
     long unavailable_ms, duration_ms, clock_window_ms;
     long conflict_status, status_fd, count, clients;
-    int verbose, quiet, json, log_levels, askpass, no_auth_warning, insecure;
+    int verbose, quiet, json, log_levels, askpass, no_auth_warning;
     int nonblock, no_renew, keep, foreground, new_group, no_guard, anonymous, preserve_status;
     int fence, clear_env, shell, force, yes;
     int read_only, require_durable, strict, nagios, prometheus; /* check */
@@ -56,6 +57,7 @@ extern struct options options;
 /* The nodes, once nodes_load has read them. */
 extern struct target targets[REDLOCK_NODES_MAX];
 extern unsigned target_count;
+unsigned quorum(void); /* so many of them a lock needs */
 
 /* Reads addresses and passwords and looks up names, and sets options.node_timeout_ms if it was not said;
    exits with 78 and a message if they can't be used. In nodes.c. */
@@ -81,6 +83,8 @@ void die(int status, const char *format, ...) __attribute__((format(printf, 2, 3
 
 /* 1: all that was printed to stdout has been written. */
 int is_written(void);
+/* Or it is the end. */
+void must_be_written(void);
 
 /* A line for --status-fd. Never waits: who does not read misses it. */
 void event(const char *format, ...) __attribute__((format(printf, 1, 2)));
@@ -90,8 +94,17 @@ long parse_duration(const char *text);
 /* All digits, at most `most`; -1 if not. */
 long parse_number(const char *text, long most);
 
-/* `size` bytes as a JSON string with its quotes; what is not UTF-8 becomes U+FFFD. */
-void json_string(FILE *out, const char *bytes, size_t size);
+/* Two digits for each byte, and a NUL. */
+void put_hex(char *out, const uint8_t *bytes, size_t size);
+/* So of `size` random bytes, 16 at most, for a name that nobody else has. */
+void put_random(char *out, size_t size);
+
+/* JSON goes to stdout. The beginning of each object that is a verb's result: the members that all of them have. */
+void json_begin(const char *verb);
+/* A text with its quotes; what is not UTF-8 becomes U+FFFD. */
+void json_string(const char *text);
+/* The same as a member of an object, but not the first: with a comma before it. */
+void json_member(const char *name, const char *text);
 /* The text, in which what is not a letter, a digit or one of -_.~ becomes %XX; cut where `room` ends. */
 void percent_encode(char *out, size_t room, const char *text);
 /* In place. Broken escapes stay. */
@@ -101,7 +114,11 @@ void defuse(char *text);
 
 /* ---- A session: client, nodes and one lock, in session.c ---- */
 
-enum { ID_TEXT = 9, VALUE_MAX = REDLOCK_LABEL_MAX };
+enum {
+    ID_TEXT = 9,
+    TOKEN_DIGITS = 40, /* what a value of ours begins with; the label follows */
+    VALUE_MAX = REDLOCK_LABEL_MAX
+};
 
 struct session {
     struct redlock_node nodes[REDLOCK_NODES_MAX];
@@ -115,20 +132,15 @@ struct session {
 /* The key of the lock of this name. */
 void key_of(char key[REDLOCK_KEY_MAX + 1], const char *name);
 
-/* A client of all targets, and its lock on prefix + name with this ttl. Exits if that is impossible. */
-void session_open(struct session *session, const char *name, long ttl_ms);
+/* A client of all targets, and its lock on prefix + name. Exits if that is impossible. */
+void session_open(struct session *session, const char *name);
 void session_close(struct session *session);
 
 /* Who we are, for people: the label of the token, "" with --anonymous. */
 void session_sign(struct session *session);
-/* The lock is the one that `value` stands for, wherever it was taken. */
-void session_adopt(struct session *session, const char *value, size_t size, long remaining_ms);
-
-/* Undoes it: for a child before exec. */
-void signals_restore(void);
-
-/* One that turn() is not to hear of any more: it does what it did before. */
-void signals_give_back(int number);
+/* The lock is the one that session->value, of this size, stands for, wherever it was taken. */
+void session_adopt(struct session *session, size_t size, long remaining_ms);
+enum redlock_status session_release(struct session *session);
 
 /* One turn of the loop: sends, sleeps until an event, a signal, `until_us`, or what the library waits
    for; receives. */
@@ -136,16 +148,9 @@ void turn(struct session *session, uint64_t until_us);
 /* Its parts, for several sessions at once. What is to be looked at goes into target_count of fds; returns
    for how long, in microseconds. */
 uint64_t session_watch(struct session *session, struct pollfd *fds);
-/* Sleeps; signals come in here alone. fds[].revents say what is ready. */
+/* Sleeps. fds[].revents say what is ready. */
 void sleep_on(struct pollfd *fds, unsigned count, uint64_t wait_us, uint64_t until_us);
 void session_serve(struct session *session, const struct pollfd *fds);
-/* Signals that arrived since it was last asked, from the lowest: one at a time; 0: none. *by_terminal: the
-   kernel sent it to the whole foreground group. */
-int next_signal(int *by_terminal);
-/* 1: a signal has arrived that asks us to end, as long as no child runs. It stays. */
-int is_asked_to_end(void);
-/* Ends as that signal would have ended us. */
-void end_by_signal(void) __attribute__((noreturn));
 
 uint64_t now_us(void);
 unsigned count_nodes(redlock_mask mask);
@@ -155,26 +160,35 @@ unsigned count_nodes(redlock_mask mask);
 enum redlock_status take(struct session *session, const char *name);
 /* The exit status for this outcome, after a message on stderr that names what and why. */
 int explain(const struct session *session, const char *name, enum redlock_status status);
+/* The word for it in JSON. */
+const char *error_name(enum redlock_status status);
 /* Why each node did not do it, one line for each. */
 void say_troubles(const struct session *session, enum level level);
 
-/* ---- What stands at a key, in status.c ---- */
+/* ---- Signals, in session.c. From session_open on sleep_on and is_asked_to_end let them in, nothing else ---- */
 
-/* What a value tells about its holder; "" where it tells nothing. Points into itself. */
-struct holder {
-    char host[80], label[80];
-    long pid;
-    long long since_ms; /* since 1970; 0: not known */
-};
+/* One of the signals that have arrived, which is forgotten then; 0: none has. *by_terminal: the kernel sent
+   it to the whole foreground group. */
+int next_signal(int *by_terminal);
+/* 1: this signal asks a program to end. */
+int is_ending(int number);
+/* 1: such a one has arrived; it is meant for us as long as no child runs. It stays. */
+int is_asked_to_end(void);
+/* Ends as that signal would have ended us. */
+void end_by_signal(void) __attribute__((noreturn));
+/* One that we are not to hear of any more: it does what it did before. */
+void signals_give_back(int number);
+/* So do all of them: for a child before exec. */
+void signals_restore(void);
+
+/* ---- What stands at a key, in status.c ---- */
 
 /* 8 hex digits for a value of any kind: names it without being the right to release it. */
 void id_of(char id[ID_TEXT], const char *value, size_t size);
-/* 1 if the value is one of ours that says who it is. */
-int parse_holder(struct holder *holder, const char *value);
 /* A member of a JSON object, with the comma before it; nothing if the value does not say who it is. */
 void json_holder(const char *value);
 /* "host/pid (label)", or "id 1234abcd". */
-void describe_holder(char *out, size_t room, const char *value, size_t size);
+void describe_holder(char *out, size_t room, const char *value);
 /* Asks the nodes for the lock's holder: milliseconds left as a quorum sees it; 0: not held; -1: not known. */
 long holder_remaining_ms(const char *key, char *value, size_t room);
 

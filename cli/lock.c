@@ -11,38 +11,13 @@
 static struct session session;
 static uint64_t began_us; /* the verb did */
 
-enum { TTL_MIN_MS = 100 };
-
-/* The ttl, which has no default here: nobody renews. */
-static long needed_ttl(const char *verb)
+/* The ttl has no default here: nobody renews. */
+static void must_have_ttl(const char *verb)
 {
     if (options.ttl_ms < 0)
         die(EXIT_USAGE, "%s: -t TTL is needed, as nobody renews it", verb);
     if (options.ttl_ms < TTL_MIN_MS)
         die(EXIT_USAGE, "%s: -t: at least %d ms", verb, (int)TTL_MIN_MS);
-    return options.ttl_ms;
-}
-
-static void json_begin(const char *verb, const char *name)
-{
-    printf("{\"schema\":1,\"verb\":\"%s\",\"name\":", verb);
-    json_string(stdout, name, strlen(name));
-}
-
-static const char *error_name(int status)
-{
-    switch (status) {
-    case EXIT_LOST:
-        return "lost";
-    case EXIT_DENIED:
-        return "denied";
-    case EXIT_UNAVAILABLE:
-        return "unavailable";
-    case EXIT_SYSTEM:
-        return "system";
-    default:
-        return "bug";
-    }
 }
 
 static void json_hold(void)
@@ -50,24 +25,11 @@ static void json_hold(void)
     char id[ID_TEXT];
 
     id_of(id, session.value, strlen(session.value));
-    printf(",\"token\":");
-    json_string(stdout, session.value, strlen(session.value));
+    json_member("token", session.value);
     printf(",\"id\":\"%s\",\"validity_ms\":%lu", id,
            (unsigned long)redlock_remaining_ms(&session.client, &session.lock));
     if (session.lock.fence != 0)
         printf(",\"fence\":%llu", (unsigned long long)session.lock.fence);
-}
-
-static void json_failure(enum redlock_status status, int result)
-{
-    int held = status == REDLOCK_HELD || status == REDLOCK_TIMEOUT;
-
-    printf(",\"error\":\"%s\"", status == REDLOCK_TIMEOUT && options.wait_ms > 0 ? "timeout"
-                                : held                                           ? "held"
-                                : status == REDLOCK_SPLIT                        ? "split"
-                                                          : error_name(result));
-    if (held)
-        json_holder(session.holder);
 }
 
 /* The end of each verb: the object of --json, and that it was written at all. */
@@ -76,22 +38,22 @@ static int finish(const char *verb, const char *name, enum redlock_status status
     int result = explain(&session, name, status);
 
     if (options.json) {
-        json_begin(verb, name);
-        if (status == REDLOCK_OK && strcmp(verb, "release") != 0)
+        json_begin(verb);
+        json_member("name", name);
+        if (status != REDLOCK_OK)
+            json_member("error", error_name(status));
+        else if (strcmp(verb, "release") != 0)
             json_hold();
-        else if (status != REDLOCK_OK)
-            json_failure(status, result);
+        if (status == REDLOCK_HELD || status == REDLOCK_TIMEOUT)
+            json_holder(session.holder);
         printf(",\"elapsed_ms\":%llu,\"ok\":%u,\"nodes\":%u}\n",
                (unsigned long long)(now_us() - began_us) / 1000, count_nodes(session.lock.granted),
                target_count);
     }
-    if (!is_written()) {
-        if (status == REDLOCK_OK && strcmp(verb, "acquire") == 0) /* nobody knows the token */
-            redlock_release(&session.client, &session.lock, (uint32_t)options.node_timeout_ms * 2);
-        session_close(&session);
-        die(EXIT_SYSTEM, "can't write the result");
-    }
+    if (!is_written() && status == REDLOCK_OK && strcmp(verb, "acquire") == 0)
+        session_release(&session); /* nobody knows the token */
     session_close(&session);
+    must_be_written();
     return result;
 }
 
@@ -133,16 +95,16 @@ int verb_acquire(int count, char **words)
     began_us = now_us();
     if (count != 1)
         die(EXIT_USAGE, "acquire: one NAME");
-    needed_ttl("acquire");
+    must_have_ttl("acquire");
     nodes_load();
-    session_open(&session, words[0], options.ttl_ms);
+    session_open(&session, words[0]);
     session_sign(&session);
     status = take(&session, words[0]);
-    if (status == REDLOCK_OK && session.lock.granted != (1UL << target_count) - 1)
+    if (status == REDLOCK_OK && count_nodes(session.lock.granted) < target_count)
         status = ask_the_others();
     if (is_asked_to_end()) {
         if (status == REDLOCK_OK)
-            redlock_release(&session.client, &session.lock, (uint32_t)options.node_timeout_ms);
+            session_release(&session);
         session_close(&session);
         end_by_signal();
     }
@@ -187,14 +149,14 @@ static void read_token(const char *verb, int count, char **words)
 int verb_extend(int count, char **words)
 {
     enum redlock_status status;
-    long ttl_ms = needed_ttl("extend");
 
+    must_have_ttl("extend");
     began_us = now_us();
     read_token("extend", count, words);
     nodes_load();
-    session_open(&session, words[0], ttl_ms);
+    session_open(&session, words[0]);
     /* what is left of the old ttl only the nodes know; it decides nothing here */
-    session_adopt(&session, session.value, strlen(session.value), ttl_ms / 2);
+    session_adopt(&session, strlen(session.value), options.ttl_ms / 2);
     status = redlock_extend(&session.client, &session.lock);
     if (status == REDLOCK_OK && !options.json)
         printf("%lu\n", (unsigned long)redlock_remaining_ms(&session.client, &session.lock));
@@ -212,7 +174,7 @@ static int is_sure(const char *name, const char *value)
         return 1;
     if (!isatty(STDIN_FILENO))
         die(EXIT_USAGE, "release --force: say --yes where nobody can be asked");
-    describe_holder(who, sizeof who, value, strlen(value));
+    describe_holder(who, sizeof who, value);
     fprintf(stderr, "%s is held by %s, which is not stopped by this. Release it? [y/N] ", name,
             who);
     return fgets(line, sizeof line, stdin) != NULL && (line[0] == 'y' || line[0] == 'Y');
@@ -252,9 +214,9 @@ int verb_release(int count, char **words)
         size = strlen(session.value);
         nodes_load();
     }
-    session_open(&session, words[0], 30000);
-    session_adopt(&session, session.value, size, 0);
-    status = redlock_release(&session.client, &session.lock, (uint32_t)options.node_timeout_ms * 2);
+    session_open(&session, words[0]);
+    session_adopt(&session, size, 0);
+    status = session_release(&session);
     if (status == REDLOCK_UNCONFIRMED)
         say(LOG_ERROR, "%s: it ends with its ttl at the latest", words[0]);
     if (status == REDLOCK_OK && options.force)

@@ -344,39 +344,43 @@ static int is_journal(void)
     return strcmp(said, is) == 0;
 }
 
-int main(int count, char **words)
+static int is_one_of(const char *word, const char *one, const char *other)
 {
-    const char *name = count > 1 ? words[1] : "";
-    const struct verb *verb = find_verb(name);
+    return strcmp(word, one) == 0 || strcmp(word, other) == 0;
+}
 
-    fill_gaps();
-    options.log_levels = is_journal();
-    if (strcmp(name, "help") == 0 || strcmp(name, "--help") == 0) {
-        int result = 0;
-        if (count > 2 && strcmp(words[2], "--options") == 0)
-            result = list(words[3]);
-        else
-            usage(stdout);
-        return is_written() ? result : EXIT_SYSTEM;
-    }
-    if (strcmp(name, "version") == 0 || strcmp(name, "--version") == 0) {
-        printf("redlock %s\n", REDLOCK_VERSION);
-        return is_written() ? 0 : EXIT_SYSTEM;
-    }
-    if (verb == NULL) {
-        usage(stderr);
-        return EXIT_USAGE;
-    }
-    if (count > 2 && (strcmp(words[2], "--help") == 0 || strcmp(words[2], "-h") == 0)) {
-        usage(stdout);
-        return is_written() ? 0 : EXIT_SYSTEM;
-    }
+static int do_verb(const struct verb *verb, int count, char **words)
+{
     if (verb->bit == CHECK)
         options.failure = EXIT_UNKNOWN;
-    words++; /* the verb is what getopt takes for the program's name */
-    count = parse(verb, count - 1, words);
+    count = parse(verb, count, words);
     take_from_environment();
     config_load(options.config != NULL ? options.config : "/etc/redlock.conf",
                 options.config != NULL, take_from_file);
+    if (options.ttl_ms < 0 && verb->bit != ACQUIRE && verb->bit != EXTEND)
+        options.ttl_ms = TTL_DEFAULT_MS;
     return verb->function(count, words);
+}
+
+int main(int count, char **words)
+{
+    const char *name = count > 1 ? words[1] : "", *next = count > 2 ? words[2] : "";
+    const struct verb *verb = find_verb(name);
+    int result = 0;
+
+    fill_gaps();
+    options.log_levels = is_journal();
+    if (verb != NULL && !is_one_of(next, "--help", "-h"))
+        return do_verb(verb, count - 1, words + 1); /* the verb is what getopt takes for our name */
+    if (is_one_of(name, "version", "--version")) {
+        printf("redlock %s\n", REDLOCK_VERSION);
+    } else if (is_one_of(name, "help", "--help") && strcmp(next, "--options") == 0) {
+        result = list(words[3]);
+    } else if (verb != NULL || is_one_of(name, "help", "--help")) {
+        usage(stdout);
+    } else {
+        usage(stderr);
+        result = EXIT_USAGE;
+    }
+    return is_written() ? result : EXIT_SYSTEM;
 }

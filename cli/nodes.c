@@ -20,6 +20,11 @@
 struct target targets[REDLOCK_NODES_MAX];
 unsigned target_count;
 
+unsigned quorum(void)
+{
+    return target_count / 2 + 1;
+}
+
 /* Reads lines of a file without blanks at both ends; 0 at its end. */
 static int next_line(FILE *file, char *line, int room, unsigned *number)
 {
@@ -97,42 +102,49 @@ static void read_auth_file(const char *path, char *line, int room)
     fclose(file);
 }
 
-static volatile sig_atomic_t interrupted; /* by this signal */
+static struct {
+    int fd;
+    struct termios before;
+} terminal;
 
-static void interrupt(int number)
+/* A signal at the question: shows again what is typed, and is then what it would have been. */
+static void put_back(int number)
 {
-    interrupted = number;
+    tcsetattr(terminal.fd, TCSAFLUSH, &terminal.before);
+    raise(number);
 }
 
 /* From the terminal, unseen. */
 static void ask_for_password(char *line, int room)
 {
-    FILE *terminal = fopen("/dev/tty", "r+e");
     static const int ending[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM};
-    struct sigaction action = {0}, were[4];
-    struct termios before, unseen;
+    enum { ENDING = sizeof ending / sizeof *ending };
+    FILE *file = fopen("/dev/tty", "r+e");
+    struct sigaction action = {0}, were[ENDING];
+    struct termios unseen;
     unsigned number = 0, i;
     int got;
 
-    action.sa_handler = interrupt; /* and what waits is not begun again: no SA_RESTART */
-
-    if (terminal == NULL || tcgetattr(fileno(terminal), &before) != 0)
+    if (file == NULL || tcgetattr(terminal.fd = fileno(file), &terminal.before) != 0)
         die(EXIT_CONFIG, "--askpass: no terminal");
-    unseen = before;
+    unseen = terminal.before;
     unseen.c_lflag &= ~(tcflag_t)ECHO;
-    for (i = 0; i < 4; i++)
-        sigaction(ending[i], &action, &were[i]);
-    tcsetattr(fileno(terminal), TCSAFLUSH, &unseen);
-    fputs("Password of the nodes: ", terminal);
-    fflush(terminal);
-    got = next_line(terminal, line, room, &number);
-    tcsetattr(fileno(terminal), TCSAFLUSH, &before);
-    for (i = 0; i < 4; i++)
+    action.sa_handler = put_back;
+    action.sa_flags = (int)SA_RESETHAND; /* so that raise() ends us */
+    for (i = 0; i < ENDING; i++) {
+        sigaction(ending[i], NULL, &were[i]);
+        if (were[i].sa_handler != SIG_IGN)
+            sigaction(ending[i], &action, NULL);
+    }
+    tcsetattr(terminal.fd, TCSAFLUSH, &unseen);
+    fputs("Password of the nodes: ", file);
+    fflush(file);
+    got = next_line(file, line, room, &number);
+    tcsetattr(terminal.fd, TCSAFLUSH, &terminal.before);
+    for (i = 0; i < ENDING; i++)
         sigaction(ending[i], &were[i], NULL);
-    if (interrupted != 0)
-        raise(interrupted);
-    fputc('\n', terminal);
-    fclose(terminal);
+    fputc('\n', file);
+    fclose(file);
     if (!got || line[0] == '\0')
         die(EXIT_CONFIG, "--askpass: no password");
 }

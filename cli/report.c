@@ -69,7 +69,7 @@ static void print_text(const struct verdict_of_all *all)
     unsigned i;
 
     printf("REDLOCK %s  %u node%s, quorum %u, %u usable\n", status_names[all->status], target_count,
-           target_count > 1 ? "s" : "", target_count / 2 + 1, all->usable);
+           target_count > 1 ? "s" : "", quorum(), all->usable);
     if (options.quiet)
         return;
     print_verdict(&exams[0], 0);
@@ -79,25 +79,19 @@ static void print_text(const struct verdict_of_all *all)
 
 /* ---- JSON: a line for all, one for each node, one for each check of it ---- */
 
-static void put_string(const char *name, const char *text)
-{
-    printf(",\"%s\":", name);
-    json_string(stdout, text, strlen(text));
-}
-
 static void print_json_check(const struct exam *exam, unsigned n, int of_all)
 {
     printf("{\"node\":");
     if (of_all)
         printf("null");
     else
-        json_string(stdout, exam->name, strlen(exam->name));
-    put_string("check", checks[n].name);
+        json_string(exam->name);
+    json_member("check", checks[n].name);
     printf(",\"id\":%u", n + 1);
-    put_string("result", name_of(&exam->finding[n]));
-    put_string("value", exam->finding[n].value);
-    put_string("why", checks[n].why);
-    put_string("fix", checks[n].fix);
+    json_member("result", name_of(&exam->finding[n]));
+    json_member("value", exam->finding[n].value);
+    json_member("why", checks[n].why);
+    json_member("fix", checks[n].fix);
     printf("}\n");
 }
 
@@ -105,17 +99,17 @@ static void print_json(const struct verdict_of_all *all)
 {
     unsigned i, n;
 
-    printf("{\"schema\":1,\"verb\":\"check\",\"status\":\"%s\",\"nodes\":%u,\"quorum\":%u,"
-           "\"usable\":%u}\n",
-           status_names[all->status], target_count, target_count / 2 + 1, all->usable);
+    json_begin("check");
+    json_member("status", status_names[all->status]);
+    printf(",\"nodes\":%u,\"quorum\":%u,\"usable\":%u}\n", target_count, quorum(), all->usable);
     print_json_check(&exams[0], 0, 1);
     for (i = 0; i < target_count; i++) {
         const struct exam *exam = &exams[i];
         printf("{\"node\":");
-        json_string(stdout, exam->name, strlen(exam->name));
-        put_string("server", exam->server);
-        put_string("version", exam->version);
-        put_string("role", exam->role);
+        json_string(exam->name);
+        json_member("server", exam->server);
+        json_member("version", exam->version);
+        json_member("role", exam->role);
         if (exam->rtts > 0)
             printf(",\"p50_ms\":%.3f,\"p99_ms\":%.3f", ms(percentile(exam, 50)),
                    ms(percentile(exam, 99)));
@@ -150,8 +144,7 @@ static void print_nagios(const struct verdict_of_all *all)
     printf("REDLOCK %s - %u of %u nodes usable", status_names[all->status], all->usable,
            target_count);
     print_worst();
-    printf(" | usable=%u;%u:;%u:;0;%u", all->usable, target_count, target_count / 2 + 1,
-           target_count);
+    printf(" | usable=%u;%u:;%u:;0;%u", all->usable, target_count, quorum(), target_count);
     for (i = 0; i < target_count; i++) {
         if (exams[i].rtts > 0)
             printf(" 'p99 %s'=%.3fms;%.1f;%ld;0", exams[i].name, ms(percentile(&exams[i], 99)),
@@ -189,7 +182,7 @@ static void print_prometheus(const struct verdict_of_all *all)
     print_metric("nodes_usable", "Nodes without a failure");
     printf("redlock_nodes_usable %u\n", all->usable);
     print_metric("quorum", "Nodes that a lock needs");
-    printf("redlock_quorum %u\n", target_count / 2 + 1);
+    printf("redlock_quorum %u\n", quorum());
     print_metric("node_up", "1: the node was asked all there is to ask");
     for (i = 0; i < target_count; i++) {
         print_label("node_up", &exams[i]);

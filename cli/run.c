@@ -25,14 +25,17 @@
 #include <time.h>
 #endif
 
-enum { TTL_DEFAULT_MS = 30000, TTL_MIN_MS = 1000, GUARD_DONE = 0 };
+enum {
+    RENEWED_TTL_MIN_MS = 1000,
+    GUARD_DONE = 0 /* to the guard, in place of a deadline */
+};
 
 static struct session session;
 
 /* What we look after. */
 static struct {
     const char *name;
-    char held_name[3 * REDLOCK_KEY_MAX + 1]; /* the same without colons */
+    char held_name[3 * REDLOCK_KEY_MAX + 1]; /* its key in REDLOCK_HELD, percent-encoded */
     pid_t child, guard;                      /* 0: there is none */
     int guard_fd;
     int own_group;                             /* the command has a process group of its own */
@@ -40,7 +43,7 @@ static struct {
     int lost;             /* 1: the lock was, or was about to be: exit status 79 */
     uint64_t acquired_us; /* T1 of the acquisition */
     uint64_t deadline_us; /* D */
-    uint64_t kill_us;     /* when STOPPING turns to KILLED */
+    uint64_t kill_us;     /* when STOPPING turns to STOPPED, by SIGKILL */
     uint64_t warn_us;     /* a renewal is missed then */
     unsigned renewals;    /* as many as we know of */
 } run;
@@ -54,7 +57,8 @@ static const struct {
                {"USR1", SIGUSR1}, {"USR2", SIGUSR2}, {"KILL", SIGKILL}};
 
 static int stop_signal;
-static enum { ON_LOST_TERM, ON_LOST_KILL, ON_LOST_NONE } on_lost;
+static const char *const on_lost_names[] = {"term", "kill", "none"};
+static enum { ON_LOST_TERM, ON_LOST_KILL, ON_LOST_NONE, ON_LOST_UNKNOWN } on_lost;
 
 static void check_options(void)
 {
@@ -62,9 +66,7 @@ static void check_options(void)
     long shortest_ms;
     size_t i;
 
-    if (options.ttl_ms < 0)
-        options.ttl_ms = TTL_DEFAULT_MS;
-    if (options.ttl_ms < TTL_MIN_MS)
+    if (options.ttl_ms < RENEWED_TTL_MIN_MS)
         die(EXIT_USAGE, "--ttl: at least 1 s, as renewing takes time");
     if (options.kill_after_ms > options.ttl_ms / 3)
         die(EXIT_USAGE, "--kill-after: at most a third of the ttl, which it is taken from");
@@ -75,7 +77,9 @@ static void check_options(void)
                       : options.ttl_ms;
     if (options.kill_after_ms < 0)
         options.kill_after_ms = shortest_ms / 6 < 5000 ? shortest_ms / 6 : 5000;
-    if (options.max_hold_ms >= 0 && strcmp(options.on_lost, "none") == 0)
+    while (on_lost < ON_LOST_UNKNOWN && strcmp(options.on_lost, on_lost_names[on_lost]) != 0)
+        on_lost++;
+    if (options.max_hold_ms >= 0 && on_lost == ON_LOST_NONE)
         die(EXIT_USAGE, "--max-hold ends the command, --on-lost none lets it go on: which?");
     if (options.foreground && options.new_group)
         die(EXIT_USAGE, "--foreground or --new-group?");
@@ -86,12 +90,8 @@ static void check_options(void)
             stop_signal = signals[i].number;
     if (stop_signal == 0)
         die(EXIT_USAGE, "--signal: HUP, INT, QUIT, TERM, USR1, USR2 or KILL");
-    if (strcmp(options.on_lost, "term") != 0 && strcmp(options.on_lost, "kill") != 0 &&
-        strcmp(options.on_lost, "none") != 0)
+    if (on_lost == ON_LOST_UNKNOWN)
         die(EXIT_USAGE, "--on-lost: term, kill or none");
-    on_lost = options.on_lost[0] == 't'   ? ON_LOST_TERM
-              : options.on_lost[0] == 'k' ? ON_LOST_KILL
-                                          : ON_LOST_NONE;
     if (options.status_fd >= 0 && /* 0 to 2 are the command's as well */
         fcntl((int)options.status_fd, F_SETFD, options.status_fd > 2 ? FD_CLOEXEC : 0) != 0)
         die(EXIT_USAGE, "--status-fd %ld: %s", options.status_fd, strerror(errno));
@@ -267,12 +267,14 @@ static void stand_guard(int line)
 static int start(char **command)
 {
     pid_t parent = getpid();
+    int guarded = !options.no_guard && on_lost != ON_LOST_NONE;
     int go[2], line[2], goes;
 
     run.own_group = !options.foreground && (options.new_group || !isatty(STDIN_FILENO) ||
                                             tcgetpgrp(STDIN_FILENO) != getpgrp());
-    if (!run.own_group) /* Ctrl-Z stops both of us, or the shell would not get its terminal back. If it takes
-                           too long, the guard ends the command */
+    /* Ctrl-Z stops both of us, or the shell would not get its terminal back. If it takes too long, the guard
+       ends the command. */
+    if (!run.own_group)
         signals_give_back(SIGTSTP);
     if (pipe2(go, O_CLOEXEC) != 0 || pipe2(line, O_CLOEXEC) != 0 || (run.child = fork()) < 0)
         return -1;
@@ -284,9 +286,9 @@ static int start(char **command)
     close(go[0]);
     if (run.own_group)
         setpgid(run.child, run.child);
-    if (!options.no_guard && on_lost != ON_LOST_NONE && (run.guard = fork()) < 0)
+    if (guarded && (run.guard = fork()) < 0)
         return -1; /* with us the pipe ends, and so the child */
-    if (run.guard == 0 && !options.no_guard && on_lost != ON_LOST_NONE) {
+    if (guarded && run.guard == 0) {
         close(go[1]);
         close(line[1]);
         stand_guard(line[0]);
@@ -386,8 +388,7 @@ static void forward_signals(void)
         if (!run.own_group && (number == SIGCONT || number == SIGTSTP || number == SIGWINCH))
             continue;
         kill_command(number);
-        if (run.own_group &&
-            (number == SIGHUP || number == SIGINT || number == SIGQUIT || number == SIGTERM))
+        if (run.own_group && is_ending(number))
             kill_command(SIGCONT);
     }
 }
@@ -405,7 +406,8 @@ static siginfo_t supervise(void)
 
     for (;;) {
         uint64_t now = now_us(); /* before all else: we may have slept for long */
-        if (run.guard != 0 && has_ended(&end) && end.si_code == CLD_EXITED)
+        int ended = has_ended(&end);
+        if (ended && run.guard != 0 && end.si_code == CLD_EXITED)
             return end; /* by itself, so in time: else the guard would have killed it */
         look_at_lock(now);
         if (run.phase == STOPPING && now >= run.kill_us) {
@@ -413,7 +415,7 @@ static siginfo_t supervise(void)
             run.phase = STOPPED;
         }
         forward_signals();
-        if (has_ended(&end))
+        if (ended)
             return end;
         turn(&session, run.phase == RUNNING    ? (stop_us() < run.warn_us ? stop_us() : run.warn_us)
                        : run.phase == STOPPING ? run.kill_us
@@ -467,7 +469,7 @@ static void let_go(void)
         leave_for(hold_us - now);
         return;
     }
-    status = redlock_release(&session.client, lock, (uint32_t)options.node_timeout_ms * 2);
+    status = session_release(&session);
     event("released %u/%u", count_nodes(lock->granted), target_count);
     if (status != REDLOCK_OK && !run.lost) {
         say(LOG_WARNING, "%s: %s", run.name, redlock_strerror(status));
@@ -506,7 +508,7 @@ static void withdraw(void)
     tell_guard(GUARD_DONE);
     if (run.child > 0)
         waitpid(run.child, NULL, 0);
-    redlock_release(&session.client, &session.lock, (uint32_t)options.node_timeout_ms * 2);
+    session_release(&session);
     session_close(&session);
     end_by_signal();
 }
@@ -542,7 +544,7 @@ int verb_run(int count, char **words)
     if (options.label == NULL)
         options.label =
             strrchr(command[0], '/') != NULL ? strrchr(command[0], '/') + 1 : command[0];
-    session_open(&session, run.name, options.ttl_ms);
+    session_open(&session, run.name);
     session_sign(&session);
     status = take(&session, run.name);
     if (is_asked_to_end())
@@ -557,7 +559,7 @@ int verb_run(int count, char **words)
         withdraw();
     if (goes < 0) {
         say(LOG_ERROR, "can't start the command: %s", strerror(errno));
-        redlock_release(&session.client, &session.lock, (uint32_t)options.node_timeout_ms);
+        session_release(&session);
         session_close(&session);
         return EXIT_SYSTEM;
     }
@@ -566,7 +568,7 @@ int verb_run(int count, char **words)
         redlock_keep_start(&session.client, &session.lock, UINT16_MAX - 1);
     end = supervise();
     event("exit %d", status_of(&end));
-    if (run.phase == STOPPING && run.own_group && on_lost != ON_LOST_NONE)
+    if (run.phase == STOPPING && run.own_group)
         end_group();
     tell_guard(GUARD_DONE);
     waitpid(run.child, NULL, 0);

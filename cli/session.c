@@ -5,18 +5,16 @@
    SPDX-License-Identifier: MIT */
 #include "cli.h"
 
-#include <errno.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
 /* ---- Signals ---- */
 
-/* Those that we do something about. They are blocked but while turn() sleeps, so nothing happens between
-   two statements. */
+/* Those that we do something about. They are blocked but in sleep_on and is_asked_to_end, so nothing happens
+   between two statements. */
 static const int heard[] = {SIGHUP,  SIGINT,  SIGQUIT,  SIGTERM, SIGUSR1,
                             SIGUSR2, SIGCHLD, SIGWINCH, SIGCONT, SIGTSTP};
 enum { HEARD = sizeof heard / sizeof *heard };
@@ -41,7 +39,7 @@ static void note(int number, siginfo_t *info, void *context)
     from_terminal[place_of(number)] = info->si_code > 0; /* by the kernel */
 }
 
-/* Blocks those that turn() listens to and says what becomes of them. */
+/* Blocks them and says what becomes of them. */
 static void signals_begin(void)
 {
     static int begun;
@@ -77,10 +75,8 @@ void signals_restore(void)
     unsigned i;
 
     for (i = 0; i < HEARD; i++)
-        if (heard[i] !=
-            SIGCHLD) /* who ignores that can't wait for children: the default is meant */
-            sigaction(heard[i], &inherited[i], NULL);
-    signal(SIGCHLD, SIG_DFL);
+        sigaction(heard[i], &inherited[i], NULL);
+    signal(SIGCHLD, SIG_DFL); /* whoever ignores it can't wait for children: that is never meant */
     sigaction(SIGPIPE, &inherited_pipe, NULL);
     sigprocmask(SIG_SETMASK, &inherited_mask, NULL);
 }
@@ -108,12 +104,17 @@ int next_signal(int *by_terminal)
     return 0;
 }
 
+int is_ending(int number)
+{
+    return number == SIGHUP || number == SIGINT || number == SIGQUIT || number == SIGTERM;
+}
+
 static int ending_signal(void)
 {
     unsigned i;
 
-    for (i = 0; i < HEARD && heard[i] != SIGUSR1; i++)
-        if (arrived[i])
+    for (i = 0; i < HEARD; i++)
+        if (arrived[i] && is_ending(heard[i]))
             return heard[i];
     return 0;
 }
@@ -218,7 +219,7 @@ void key_of(char key[REDLOCK_KEY_MAX + 1], const char *name)
             REDLOCK_KEY_MAX);
 }
 
-void session_open(struct session *session, const char *name, long ttl_ms)
+void session_open(struct session *session, const char *name)
 {
     struct redlock_settings settings = {0};
     unsigned i;
@@ -239,7 +240,7 @@ void session_open(struct session *session, const char *name, long ttl_ms)
         say_troubles(session, LOG_ERROR);
         die(EXIT_CONFIG, "these nodes can't be used");
     }
-    redlock_lock_init(&session->lock, session->key, strlen(session->key), (uint32_t)ttl_ms);
+    redlock_lock_init(&session->lock, session->key, strlen(session->key), (uint32_t)options.ttl_ms);
     session->lock.holder = session->holder;
     session->lock.holder_size = sizeof session->holder - 1;
     session->lock.fenced = (uint8_t)options.fence;
@@ -268,16 +269,21 @@ void session_sign(struct session *session)
     session->lock.label = label;
 }
 
-void session_adopt(struct session *session, const char *value, size_t size, long remaining_ms)
+void session_adopt(struct session *session, size_t size, long remaining_ms)
 {
     if (size == 0 || size > REDLOCK_LABEL_MAX)
         die(EXIT_USAGE, "a token has 1 to %d bytes", REDLOCK_LABEL_MAX);
-    session->lock.label = value;
+    session->lock.label = session->value;
     session->lock.label_size = (uint8_t)size;
     session->lock.label_only = 1;
     session->lock.members = (redlock_mask)((1UL << target_count) - 1);
     if (redlock_adopt(&session->client, &session->lock, (uint32_t)remaining_ms) != REDLOCK_OK)
         die(EXIT_USAGE, "--ttl is out of range");
+}
+
+enum redlock_status session_release(struct session *session)
+{
+    return redlock_release(&session->client, &session->lock, (uint32_t)options.node_timeout_ms * 2);
 }
 
 /* ---- Taking ---- */
@@ -311,7 +317,7 @@ static void say_waiting(const struct session *session, const char *name)
             say(LOG_NOTICE, "waiting for %s", name);
         return;
     }
-    describe_holder(who, sizeof who, value, strlen(value));
+    describe_holder(who, sizeof who, value);
     id_of(id, value, strlen(value));
     if (left_ms > 0)
         snprintf(left, sizeof left, ", %ld s left", (left_ms + 999) / 1000);
@@ -322,7 +328,7 @@ static void say_waiting(const struct session *session, const char *name)
 
 static int quorum_answered(const struct redlock_lock *lock)
 {
-    return count_nodes(lock->granted | lock->refused) > target_count / 2;
+    return count_nodes(lock->granted | lock->refused) >= quorum();
 }
 
 /* Waits until the lock is not in progress any more; or gives up, because of a signal or because no quorum
@@ -371,51 +377,67 @@ enum redlock_status take(struct session *session, const char *name)
         wait_for(session, name);
     }
     if (lock->status == REDLOCK_OK) {
-        unsigned i;
-        for (i = 0; i < sizeof lock->token; i++)
-            sprintf(session->value + 2 * i, "%02x", lock->token[i]);
+        put_hex(session->value, lock->token, sizeof lock->token);
         if (lock->label_size > 0)
-            memcpy(session->value + 40, lock->label, lock->label_size);
-        session->value[40 + lock->label_size] = '\0';
+            memcpy(session->value + TOKEN_DIGITS, lock->label, lock->label_size);
+        session->value[TOKEN_DIGITS + lock->label_size] = '\0';
     }
     return lock->status;
 }
 
+/* What the library's answers come to here: exit status, and the word for it in JSON. */
+static const struct outcome {
+    enum redlock_status status;
+    int result;
+    const char *error;
+} outcomes[] = {
+    {REDLOCK_HELD, EXIT_HELD, "held"},
+    {REDLOCK_TIMEOUT, EXIT_HELD, "timeout"},
+    {REDLOCK_SPLIT, EXIT_HELD, "split"},
+    {REDLOCK_LOST, EXIT_LOST, "lost"},
+    {REDLOCK_GONE, EXIT_LOST, "lost"},
+    {REDLOCK_LIMIT, EXIT_LOST, "lost"},
+    {REDLOCK_UNREACHABLE, EXIT_UNAVAILABLE, "unavailable"},
+    {REDLOCK_UNCONFIRMED, EXIT_UNAVAILABLE, "unavailable"},
+    {REDLOCK_TOO_LATE, EXIT_UNAVAILABLE, "unavailable"},
+    {REDLOCK_DENIED, EXIT_DENIED, "denied"},
+    {REDLOCK_NO_ENTROPY, EXIT_SYSTEM, "system"},
+    {REDLOCK_BAD_ARGUMENT, EXIT_BUG, "bug"}, /* and all others */
+};
+
+static const struct outcome *outcome_of(enum redlock_status status)
+{
+    size_t i = 0;
+
+    while (i < sizeof outcomes / sizeof *outcomes - 1 && outcomes[i].status != status)
+        i++;
+    return &outcomes[i];
+}
+
+const char *error_name(enum redlock_status status)
+{
+    return outcome_of(status)->error;
+}
+
 int explain(const struct session *session, const char *name, enum redlock_status status)
 {
+    int result = outcome_of(status)->result;
     char who[VALUE_MAX + 1] = "";
 
-    switch (status) {
-    case REDLOCK_OK:
+    if (status == REDLOCK_OK)
         return 0;
-    case REDLOCK_HELD:
-    case REDLOCK_TIMEOUT:
-    case REDLOCK_SPLIT:
+    if (result == EXIT_HELD) {
         if (session->holder[0] != '\0' && status != REDLOCK_SPLIT)
-            describe_holder(who, sizeof who, session->holder, strlen(session->holder));
+            describe_holder(who, sizeof who, session->holder);
         say(options.conflict_status == 0 ? LOG_DEBUG : LOG_NOTICE, "%s: %s%s%s", name,
             redlock_strerror(status), who[0] != '\0' ? ": " : "", who);
         return (int)options.conflict_status;
-    case REDLOCK_LOST:
-    case REDLOCK_GONE:
-    case REDLOCK_LIMIT:
-        say(LOG_ERROR, "%s: %s", name, redlock_strerror(status));
-        return EXIT_LOST;
-    case REDLOCK_UNREACHABLE:
-    case REDLOCK_UNCONFIRMED:
-    case REDLOCK_TOO_LATE:
-        say(LOG_ERROR, "%s: %s", name, redlock_strerror(status));
-        say_troubles(session, LOG_ERROR);
-        return EXIT_UNAVAILABLE;
-    case REDLOCK_DENIED:
-        say(LOG_ERROR, "%s: %s", name, redlock_strerror(status));
-        say_troubles(session, LOG_ERROR);
-        return EXIT_DENIED;
-    case REDLOCK_NO_ENTROPY:
-        say(LOG_ERROR, "%s", redlock_strerror(status));
-        return EXIT_SYSTEM;
-    default:
-        say(LOG_ERROR, "%s: %s", name, redlock_strerror(status));
-        return EXIT_BUG;
     }
+    if (result == EXIT_SYSTEM) /* it is not about this lock */
+        say(LOG_ERROR, "%s", redlock_strerror(status));
+    else
+        say(LOG_ERROR, "%s: %s", name, redlock_strerror(status));
+    if (result == EXIT_UNAVAILABLE || result == EXIT_DENIED)
+        say_troubles(session, LOG_ERROR);
+    return result;
 }

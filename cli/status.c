@@ -7,9 +7,15 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 /* ---- Values ---- */
+
+/* What a value of ours tells about its holder. */
+struct holder {
+    char host[80], label[80];
+    long pid;
+    long long since_ms; /* since 1970 */
+};
 
 void id_of(char id[ID_TEXT], const char *value, size_t size)
 {
@@ -36,14 +42,15 @@ static int next_part(const char **at, char *part, size_t room)
     return 1;
 }
 
-int parse_holder(struct holder *holder, const char *value)
+/* 1 if the value is one of ours that says who it is. */
+static int parse_holder(struct holder *holder, const char *value)
 {
     char number[24];
 
     memset(holder, 0, sizeof *holder);
-    if (strspn(value, "0123456789abcdef") != 40)
+    if (strspn(value, "0123456789abcdef") != TOKEN_DIGITS)
         return 0;
-    value += 40;
+    value += TOKEN_DIGITS;
     if (!next_part(&value, holder->host, sizeof holder->host) ||
         !next_part(&value, number, sizeof number))
         return 0;
@@ -64,18 +71,18 @@ void json_holder(const char *value)
     if (!parse_holder(&holder, value))
         return;
     printf(",\"holder\":{\"host\":");
-    json_string(stdout, holder.host, strlen(holder.host));
-    printf(",\"pid\":%ld,\"label\":", holder.pid);
-    json_string(stdout, holder.label, strlen(holder.label));
+    json_string(holder.host);
+    printf(",\"pid\":%ld", holder.pid);
+    json_member("label", holder.label);
     printf(",\"since_ms\":%lld}", holder.since_ms);
 }
 
-void describe_holder(char *out, size_t room, const char *value, size_t size)
+void describe_holder(char *out, size_t room, const char *value)
 {
     struct holder holder;
     char id[ID_TEXT];
 
-    id_of(id, value, size);
+    id_of(id, value, strlen(value));
     if (!parse_holder(&holder, value))
         snprintf(out, room, "id %s", id);
     else if (holder.label[0] != '\0')
@@ -108,8 +115,6 @@ struct picture {
     enum { UNKNOWN, FREE, HELD } state;
 };
 
-static struct talk talks[REDLOCK_NODES_MAX];
-
 static int longest_first(const void *a, const void *b)
 {
     long left = *(const long *)a, right = *(const long *)b;
@@ -126,7 +131,7 @@ static int equal(const struct view *a, const struct view *b)
 /* Held: a quorum has one value; for as long as the quorum-th of them says. */
 static void conclude(struct picture *picture)
 {
-    unsigned i, n, same, quorum = target_count / 2 + 1;
+    unsigned i, n, same;
     long left[REDLOCK_NODES_MAX];
 
     for (i = 0; i < target_count; i++) {
@@ -145,11 +150,11 @@ static void conclude(struct picture *picture)
             left[n++] = view->left_ms == NO_END ? 0x7fffffff : view->left_ms;
     }
     qsort(left, n, sizeof *left, longest_first);
-    if (picture->holding >= quorum) {
+    if (picture->holding >= quorum()) {
         picture->state = HELD;
-        picture->left_ms = left[quorum - 1];
-    } else if (picture->answers >= quorum &&
-               picture->holding + (target_count - picture->answers) < quorum) {
+        picture->left_ms = left[quorum() - 1];
+    } else if (picture->answers >= quorum() &&
+               picture->holding + (target_count - picture->answers) < quorum()) {
         picture->state = FREE;
     } /* else it depends on those that do not answer */
 }
@@ -162,8 +167,8 @@ static void look_at(const char *key, struct picture *picture, long most_ms)
     unsigned i;
 
     memset(picture, 0, sizeof *picture);
-    talks_open(talks, target_count, timeout_ms);
-    talks_ask(talks, target_count, timeout_ms, 2, get);
+    talks_open(timeout_ms);
+    talks_ask(timeout_ms, 2, get);
     for (i = 0; i < target_count; i++) {
         struct view *view = &picture->view[i];
         const struct talk_item *answer = &talks[i].item[0];
@@ -181,19 +186,19 @@ static void look_at(const char *key, struct picture *picture, long most_ms)
             id_of(view->id, answer->text, answer->size);
         }
     }
-    talks_ask(talks, target_count, timeout_ms, 2, pttl);
+    talks_ask(timeout_ms, 2, pttl);
     for (i = 0; i < target_count; i++) {
         const struct talk_item *answer = &talks[i].item[0];
         struct view *view = &picture->view[i];
-        if (talks[i].items > 0 && answer->kind == RESP_INTEGER && answer->integer != -2)
-            view->left_ms = (long)answer->integer;
-        else if (talks[i].items > 0 && answer->kind == RESP_INTEGER)
+        if (talks[i].items == 0 || answer->kind != RESP_INTEGER)
+            view->left_ms = NOT_TOLD;
+        else if (answer->integer == -2)
             view->kind = ABSENT; /* it ended in between */
         else
-            view->left_ms = NOT_TOLD;
+            view->left_ms = (long)answer->integer;
         memcpy(picture->trouble[i], talks[i].node.trouble, sizeof picture->trouble[i]);
     }
-    talks_close(talks, target_count);
+    talks_close();
     conclude(picture);
 }
 
@@ -214,13 +219,11 @@ int find_by_id(const char *key, const char *id, char *value, size_t *size)
     look_at(key, &picture, options.node_timeout_ms);
     for (i = 0; i < target_count; i++) {
         const struct view *view = &picture.view[i];
-        if (view->kind != PRESENT || view->size > VALUE_MAX)
-            continue;
-        if (strcmp(id, view->id) != 0)
-            continue;
-        memcpy(value, view->value, view->size + 1);
-        *size = view->size;
-        return 1;
+        if (view->kind == PRESENT && view->size <= VALUE_MAX && strcmp(id, view->id) == 0) {
+            memcpy(value, view->value, view->size + 1);
+            *size = view->size;
+            return 1;
+        }
     }
     return picture.state == UNKNOWN ? -1 : 0;
 }
@@ -254,7 +257,7 @@ static void print_text(const char *name, const struct picture *picture)
         if (parse_holder(&holder, best->value)) {
             time_t seconds = (time_t)(holder.since_ms / 1000);
             const struct tm *since = gmtime(&seconds); /* strftime costs a static build 8 KB */
-            describe_holder(who, sizeof who, best->value, best->size);
+            describe_holder(who, sizeof who, best->value);
             printf("  by %s  since %d-%02d-%02d %02d:%02d:%02dZ", who, since->tm_year + 1900,
                    since->tm_mon + 1, since->tm_mday, since->tm_hour, since->tm_min, since->tm_sec);
         }
@@ -281,10 +284,10 @@ static void print_json(const char *name, const struct picture *picture)
     const struct view *best = &picture->view[picture->best];
     unsigned i;
 
-    printf("{\"schema\":1,\"verb\":\"status\",\"name\":");
-    json_string(stdout, name, strlen(name));
-    printf(",\"state\":\"%s\",\"quorum\":%u,\"nodes\":%u", state_names[picture->state],
-           target_count / 2 + 1, target_count);
+    json_begin("status");
+    json_member("name", name);
+    printf(",\"state\":\"%s\",\"quorum\":%u,\"nodes\":%u", state_names[picture->state], quorum(),
+           target_count);
     if (picture->state == HELD) {
         printf(",\"id\":\"%s\",\"remaining_ms\":%ld", best->id, picture->left_ms);
         json_holder(best->value);
@@ -293,17 +296,15 @@ static void print_json(const char *name, const struct picture *picture)
     for (i = 0; i < target_count; i++) {
         const struct view *view = &picture->view[i];
         printf("%s{\"url\":", i > 0 ? "," : "");
-        json_string(stdout, targets[i].url.address, strlen(targets[i].url.address));
+        json_string(targets[i].url.address);
         printf(",\"value\":\"%s\"", view->kind == FAILED                   ? "error"
                                     : view->kind == ABSENT                 ? "absent"
                                     : view->same && picture->state == HELD ? "same"
                                                                            : "other");
-        if (view->kind == PRESENT) {
+        if (view->kind == PRESENT)
             printf(",\"id\":\"%s\",\"pttl_ms\":%ld", view->id, view->left_ms);
-        } else if (view->kind == FAILED) {
-            printf(",\"error\":");
-            json_string(stdout, picture->trouble[i], strlen(picture->trouble[i]));
-        }
+        else if (view->kind == FAILED)
+            json_member("error", picture->trouble[i]);
         printf("}");
     }
     printf("]}\n");
@@ -323,7 +324,6 @@ int verb_status(int count, char **words)
         print_json(words[0], &picture);
     else
         print_text(words[0], &picture);
-    if (!is_written())
-        die(EXIT_SYSTEM, "can't write the result");
+    must_be_written();
     return picture.state == HELD ? 0 : picture.state == FREE ? 1 : EXIT_UNAVAILABLE;
 }

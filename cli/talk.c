@@ -6,10 +6,9 @@
 #include "talk.h"
 
 #include <poll.h>
-#include <stdarg.h>
 #include <string.h>
 
-enum { WORDS_MAX = 16 };
+struct talk talks[REDLOCK_NODES_MAX];
 
 void talk_hang_up(struct talk *talk, const char *why)
 {
@@ -71,9 +70,8 @@ static void transmit(struct talk *talk)
     int sent = redlock_posix()->transmit(NULL, &talk->node, talk->bytes + talk->done,
                                          talk->used - talk->done);
 
-    if (sent < 0)
-        talk->node.trouble[0] =
-            '\0'; /* it may have said why before it closed: what is read tells */
+    if (sent < 0) /* it may have said why before it closed: what is read tells */
+        talk->node.trouble[0] = '\0';
     talk->done += sent < 0 ? talk->used - talk->done : (size_t)sent;
     if (talk->done == talk->used) { /* from here on the bytes are the answer's */
         talk->used = talk->done = 0;
@@ -100,7 +98,7 @@ static void happen(struct talk *talk)
 
 /* Until each is connected, or has sent its question and got its answer; or the time is over. What is there by
    then is taken even if it is we who come late. */
-void talks_wait(struct talk *talks, unsigned count, uint32_t timeout_ms)
+void talks_wait(uint32_t timeout_ms)
 {
     uint64_t until = now_us() + (uint64_t)timeout_ms * 1000, now;
     struct pollfd fds[REDLOCK_NODES_MAX];
@@ -108,7 +106,7 @@ void talks_wait(struct talk *talks, unsigned count, uint32_t timeout_ms)
     unsigned i, n;
 
     for (;;) {
-        for (i = n = 0; i < count; i++) {
+        for (i = n = 0; i < target_count; i++) {
             if (talks[i].state == TALK_CLOSED || talks[i].state == TALK_RESTS)
                 continue;
             fds[n].fd = (int)talks[i].node.handle;
@@ -148,49 +146,34 @@ void talk_send(struct talk *talk, unsigned words, const char *const *word)
     talk->sent_us = now_us();
 }
 
-void talks_ask(struct talk *talks, unsigned count, uint32_t timeout_ms, unsigned words,
-               const char *const *word)
+void talks_ask(uint32_t timeout_ms, unsigned words, const char *const *word)
 {
     unsigned i;
 
-    for (i = 0; i < count; i++)
+    for (i = 0; i < target_count; i++)
         talk_send(&talks[i], words, word);
-    talks_wait(talks, count, timeout_ms);
-}
-
-int talk_ask(struct talk *talk, uint32_t timeout_ms, const char *first, ...)
-{
-    const char *word[WORDS_MAX];
-    unsigned words = 0;
-    va_list more;
-
-    va_start(more, first);
-    for (; first != NULL && words < WORDS_MAX; first = va_arg(more, const char *))
-        word[words++] = first;
-    va_end(more);
-    talks_ask(talk, 1, timeout_ms, words, word);
-    return talk->items > 0 && talk->item[0].kind != RESP_ERROR;
+    talks_wait(timeout_ms);
 }
 
 /* Closes who has answered with an error: it is not to be talked to. */
-static void must_be_fine(struct talk *talks, unsigned count, const char *question)
+static void must_be_fine(const char *question)
 {
     unsigned i;
 
-    for (i = 0; i < count; i++)
+    for (i = 0; i < target_count; i++)
         if (talk_is_error(&talks[i], "")) {
             talks[i].refused = question;
             talk_hang_up(&talks[i], talks[i].item[0].text);
         }
 }
 
-void talks_open(struct talk *talks, unsigned count, uint32_t timeout_ms)
+void talks_open(uint32_t timeout_ms)
 {
     const struct redlock_io *io = redlock_posix();
     char database[12];
     unsigned i;
 
-    for (i = 0; i < count; i++) {
+    for (i = 0; i < target_count; i++) {
         memset(&talks[i], 0, offsetof(struct talk, item));
         talks[i].node.address = targets[i].address;
         talks[i].node.handle = -1;
@@ -198,8 +181,8 @@ void talks_open(struct talk *talks, unsigned count, uint32_t timeout_ms)
             redlock_trouble(&talks[i].node, "its name is not known", targets[i].trouble);
         talks[i].state = io->dial(NULL, &talks[i].node) == 0 ? TALK_DIALS : TALK_CLOSED;
     }
-    talks_wait(talks, count, timeout_ms);
-    for (i = 0; i < count; i++) {
+    talks_wait(timeout_ms);
+    for (i = 0; i < target_count; i++) {
         const struct redlock_url *url = &targets[i].url;
         const char *auth[3];
         auth[0] = "AUTH";
@@ -208,23 +191,23 @@ void talks_open(struct talk *talks, unsigned count, uint32_t timeout_ms)
         if (url->password[0] != '\0')
             talk_send(&talks[i], url->user[0] != '\0' ? 3 : 2, auth);
     }
-    talks_wait(talks, count, timeout_ms);
-    must_be_fine(talks, count, "AUTH");
-    for (i = 0; i < count; i++) {
+    talks_wait(timeout_ms);
+    must_be_fine("AUTH");
+    for (i = 0; i < target_count; i++) {
         const char *select[2] = {"SELECT", database};
         snprintf(database, sizeof database, "%lu", (unsigned long)targets[i].url.database);
         if (targets[i].url.database != 0)
             talk_send(&talks[i], 2, select);
     }
-    talks_wait(talks, count, timeout_ms);
-    must_be_fine(talks, count, "SELECT");
+    talks_wait(timeout_ms);
+    must_be_fine("SELECT");
 }
 
-void talks_close(struct talk *talks, unsigned count)
+void talks_close(void)
 {
     unsigned i;
 
-    for (i = 0; i < count; i++)
+    for (i = 0; i < target_count; i++)
         if (talks[i].state != TALK_CLOSED) {
             redlock_posix()->shut(NULL, &talks[i].node);
             talks[i].state = TALK_CLOSED;

@@ -43,23 +43,23 @@ struct talk {
     uint8_t bytes[TALK_BYTES]; /* first the question, then the answer */
 };
 
-/* Connects to targets 0 .. count - 1 at the same time: dials, then AUTH where there is a password, and
-   SELECT where there is a database. timeout_ms is for each of these. What failed is TALK_CLOSED and has a
-   trouble: "connection refused", "timeout", or the server's own words. */
-void talks_open(struct talk *talks, unsigned count, uint32_t timeout_ms);
-void talks_close(struct talk *talks, unsigned count);
+/* One with each target. */
+extern struct talk talks[REDLOCK_NODES_MAX];
+
+/* Connects to all at the same time: dials, then AUTH where there is a password, and SELECT where there is a
+   database. timeout_ms is for each of these. What failed is TALK_CLOSED and has a trouble: "connection
+   refused", "timeout", or the server's own words. */
+void talks_open(uint32_t timeout_ms);
+void talks_close(void);
 /* Ends one of them, with this trouble if it has none. */
 void talk_hang_up(struct talk *talk, const char *why);
 
 /* Sends the same words to all that are not closed and waits for all answers, timeout_ms at most; who has
    not answered by then is closed. An error is an answer: item[0].kind == RESP_ERROR. */
-void talks_ask(struct talk *talks, unsigned count, uint32_t timeout_ms, unsigned words,
-               const char *const *word);
+void talks_ask(uint32_t timeout_ms, unsigned words, const char *const *word);
 /* The two halves of it, for questions that differ: one for a node, then the answers of all. */
 void talk_send(struct talk *talk, unsigned words, const char *const *word);
-void talks_wait(struct talk *talks, unsigned count, uint32_t timeout_ms);
-/* One node, words up to a NULL. 1: item[0] is the answer and no error. */
-int talk_ask(struct talk *talk, uint32_t timeout_ms, const char *first, ...);
+void talks_wait(uint32_t timeout_ms);
 
 /* The value of `field:` in the text of INFO, up to the line's end, copied; 0 if it is not there. */
 int talk_field(const char *info, const char *field, char *value, size_t room);

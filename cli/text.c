@@ -1,4 +1,4 @@
-/* text.c - messages, durations, numbers, JSON and names with escapes.
+/* text.c - messages, durations, numbers, hex digits, JSON and names with escapes.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
@@ -53,8 +53,14 @@ void die(int status, const char *format, ...)
 
 int is_written(void)
 {
-    return fflush(stdout) == 0 &&
-           !ferror(stdout); /* an error may be from before, with nothing left to write */
+    /* an error may be from before, with nothing left to write */
+    return fflush(stdout) == 0 && !ferror(stdout);
+}
+
+void must_be_written(void)
+{
+    if (!is_written())
+        die(EXIT_SYSTEM, "can't write the result");
 }
 
 void event(const char *format, ...)
@@ -113,6 +119,23 @@ long parse_number(const char *text, long most)
     return *text == '\0' && value <= most ? value : -1;
 }
 
+void put_hex(char *out, const uint8_t *bytes, size_t size)
+{
+    size_t i;
+
+    for (i = 0; i < size; i++)
+        sprintf(out + 2 * i, "%02x", bytes[i]);
+}
+
+void put_random(char *out, size_t size)
+{
+    uint8_t bytes[16];
+
+    if (redlock_posix()->entropy(NULL, bytes, size) != 0)
+        die(EXIT_SYSTEM, "no random bytes");
+    put_hex(out, bytes, size);
+}
+
 /* How long the UTF-8 character is that begins here; 0: there is none. RFC 3629. */
 static size_t utf8_size(const unsigned char *at, size_t left)
 {
@@ -135,24 +158,35 @@ static size_t utf8_size(const unsigned char *at, size_t left)
     return size;
 }
 
-void json_string(FILE *out, const char *bytes, size_t size)
+void json_begin(const char *verb)
 {
-    const unsigned char *at = (const unsigned char *)bytes, *end = at + size;
+    printf("{\"schema\":1,\"verb\":\"%s\"", verb);
+}
 
-    putc('"', out);
+void json_string(const char *text)
+{
+    const unsigned char *at = (const unsigned char *)text, *end = at + strlen(text);
+
+    putchar('"');
     while (at < end) {
         size_t n = utf8_size(at, (size_t)(end - at));
         if (n == 0)
-            fputs("\\ufffd", out);
+            printf("\\ufffd");
         else if (*at == '"' || *at == '\\')
-            fprintf(out, "\\%c", *at);
+            printf("\\%c", *at);
         else if (*at < 0x20 || *at == 0x7f)
-            fprintf(out, "\\u%04x", *at);
+            printf("\\u%04x", *at);
         else
-            fwrite(at, 1, n, out);
+            fwrite(at, 1, n, stdout);
         at += n > 0 ? n : 1;
     }
-    putc('"', out);
+    putchar('"');
+}
+
+void json_member(const char *name, const char *text)
+{
+    printf(",\"%s\":", name);
+    json_string(text);
 }
 
 void percent_encode(char *out, size_t room, const char *text)

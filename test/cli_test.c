@@ -22,6 +22,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <termios.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -1376,6 +1377,10 @@ static void status(void)
     ask_all("SET", "redlock:x", huge);
     is_int(redlock("status", "x", NULL), 0, "a huge value");
     is_int(redlock("run", "-n", "x", "true", NULL), 75, "holds it too");
+    ask_all("SET", "redlock:x", "0123456789012345678901234567890123456789:host:7:1:job");
+    ask_all("SETRANGE", "redlock:x", "60000", ".");
+    is_int(redlock("status", "x", NULL), 0, "a huge value of our own form");
+    ok(strstr(wrote(last, 'o'), "by host/7 (job)") != NULL, "names its holder");
     ask_all("DEL", "redlock:x");
     ask_all("LPUSH", "redlock:x", "a", "b");
     is_int(redlock("status", "x", NULL), 69, "a list");
@@ -1811,6 +1816,7 @@ static void terminals(void)
 static void prompts(void)
 {
     struct program run;
+    struct termios shown;
     char id[9], token[300];
     int terminal;
 
@@ -1852,6 +1858,7 @@ static void prompts(void)
     screen(terminal, "Password");
     type(terminal, "\003");
     is_int(ends(&run), -SIGINT, "Ctrl-C at the password");
+    ok(tcgetattr(terminal, &shown) == 0 && (shown.c_lflag & ECHO) != 0, "what is typed is shown");
     close(terminal);
     is_int(redlock("run", "--askpass", "x", "true", NULL), 78, "without a terminal: 78");
 }
