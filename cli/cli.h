@@ -189,9 +189,6 @@ void id_of(char id[ID_TEXT], const char *value, size_t size);
 void json_holder(const char *value);
 /* "host/pid (label)", or "id 1234abcd". */
 void describe_holder(char *out, size_t room, const char *value);
-/* Asks the nodes for the lock's holder: milliseconds left as a quorum sees it; 0: not held; -1: not known. */
-long holder_remaining_ms(const char *key, char *value, size_t room);
-
 /* Looks on all nodes for a value of this id; 1: found, 0: not there, -1: not known, as too few answer. */
 int find_by_id(const char *key, const char *id, char *value, size_t *size);
 

@@ -303,25 +303,31 @@ static int is_watched(void)
     return options.verbose || (!options.quiet && isatty(STDERR_FILENO));
 }
 
+/* How long the holder has it still; -1: not known, or without end. */
+static long holder_remaining_ms(const struct session *session)
+{
+    uint64_t until_us = session->lock.holder_until_us, now = now_us();
+
+    return until_us == REDLOCK_NEVER || until_us <= now ? -1 : (long)((until_us - now) / 1000);
+}
+
 /* Who has it, and for how long. */
 static void say_waiting(const struct session *session, const char *name)
 {
-    char value[VALUE_MAX + 1], who[VALUE_MAX + 1], id[ID_TEXT], left[40] = "";
-    long left_ms = holder_remaining_ms(session->key, value, sizeof value);
+    char who[VALUE_MAX + 1], id[ID_TEXT], left[40] = "";
+    long left_ms = holder_remaining_ms(session);
 
-    if (left_ms <= 0)
-        memcpy(value, session->holder, sizeof value);
-    if (value[0] == '\0') {
+    if (session->holder[0] == '\0') {
         event("waiting");
         if (is_watched())
             say(LOG_NOTICE, "waiting for %s", name);
         return;
     }
-    describe_holder(who, sizeof who, value);
-    id_of(id, value, strlen(value));
-    if (left_ms > 0)
+    describe_holder(who, sizeof who, session->holder);
+    id_of(id, session->holder, strlen(session->holder));
+    if (left_ms >= 0)
         snprintf(left, sizeof left, ", %ld s left", (left_ms + 999) / 1000);
-    event("waiting held %s %ld %s", id, left_ms > 0 ? left_ms : -1, who);
+    event("waiting held %s %ld %s", id, left_ms, who);
     if (is_watched())
         say(LOG_NOTICE, "waiting for %s, held by %s%s", name, who, left);
 }

@@ -159,11 +159,10 @@ static void conclude(struct picture *picture)
     } /* else it depends on those that do not answer */
 }
 
-static void look_at(const char *key, struct picture *picture, long most_ms)
+static void look_at(const char *key, struct picture *picture)
 {
     const char *get[2] = {"GET", key}, *pttl[2] = {"PTTL", key};
-    uint32_t timeout_ms =
-        (uint32_t)(options.node_timeout_ms < most_ms ? options.node_timeout_ms : most_ms);
+    uint32_t timeout_ms = (uint32_t)options.node_timeout_ms;
     unsigned i;
 
     memset(picture, 0, sizeof *picture);
@@ -202,21 +201,12 @@ static void look_at(const char *key, struct picture *picture, long most_ms)
     conclude(picture);
 }
 
-long holder_remaining_ms(const char *key, char *value, size_t room)
-{
-    struct picture picture;
-
-    look_at(key, &picture, 100); /* who waits for a lock has better to do */
-    snprintf(value, room, "%s", picture.view[picture.best].value);
-    return picture.state == HELD ? picture.left_ms : picture.state == FREE ? 0 : -1;
-}
-
 int find_by_id(const char *key, const char *id, char *value, size_t *size)
 {
     struct picture picture;
     unsigned i;
 
-    look_at(key, &picture, options.node_timeout_ms);
+    look_at(key, &picture);
     for (i = 0; i < target_count; i++) {
         const struct view *view = &picture.view[i];
         if (view->kind == PRESENT && view->size <= VALUE_MAX && strcmp(id, view->id) == 0) {
@@ -319,7 +309,7 @@ int verb_status(int count, char **words)
         die(EXIT_USAGE, "status: one NAME");
     nodes_load();
     key_of(key, words[0]);
-    look_at(key, &picture, options.node_timeout_ms);
+    look_at(key, &picture);
     if (options.json)
         print_json(words[0], &picture);
     else
