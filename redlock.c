@@ -56,8 +56,8 @@
        that has said that the node has it on its disk. Both are queued as one or not at all.
    R18 R14 for locks with a fencing token is stricter, as their script can look for itself: on each server
        a marker names the run in which it was set. Where it is missing (FLUSHALL), or names another run
-       (a restart, a failover, a copy), the server may have forgotten locks: it is set anew, and
-       grants nothing until longest_ttl_ms are over.
+       (a restart, a failover, a copy), the server may have forgotten locks: it is set anew, and the server
+       grants nothing, nor is healed, until longest_ttl_ms are over.
 
    A lock goes through these states; the library holds a pointer to it in all but the first two:
 
@@ -191,11 +191,12 @@ static const char rl_fence_suffix[] = ":fence";
 #define rl_fence_suffix ""
 #endif
 #if REDLOCK_MARKER
-/* Comes before rl_fence_script: -2 while the server may have forgotten locks. A second time is over when the time to live
-   of the marker is 31 years again: so one key is enough, and what is lost is lost as a whole. R18 */
+/* Comes before a script that sets keys: -2 while the server may have forgotten locks. It takes its own key, run and
+   longest ttl off the end. The quarantine is over when the marker has no more than 31 years to live: so one key is
+   enough, and what is lost is lost as a whole. R18 */
 static const char rl_marker_script[] =
-    "local c,m=redis.call,KEYS[3]if c('get',m)~=ARGV[5]then c('set',m,ARGV[5],'px',1e12+ARGV[6])"
-    "end if c('pttl',m)>1e12 then return-2 end ";
+    "local c,t,m=redis.call,table.remove,table.remove(KEYS)local l,r=t(ARGV),t(ARGV)if c('get',m)~="
+    "r then c('set',m,r,'px',1e12+l)end if c('pttl',m)>1e12 then return-2 end ";
 static const char rl_marker[] = "redlock::run";
 #else
 #define rl_marker_script ""
@@ -217,7 +218,7 @@ static const char rl_info_script[] =
 #endif
 
 /* What stands on the wire around script, keys and token: 48 bytes; 17 more for the ttl, 7 for "1"; for a
-   fencing token 26, and 11 with suffix and length of its key; for a marker 7, and twice 17. Several keys count as
+   fencing token 26, and 11 with suffix and length of its key; for a marker 5, and twice 17. Several keys count as
    one: see rl_check. */
 enum {
     RL_LONGEST_DELETE = 48 + sizeof rl_delete_all_script,
@@ -459,10 +460,10 @@ static void rl_put_eval(struct resp_writer *w, const struct redlock_lock *op, ui
     resp_put_bytes(w, op->key, op->key_size);
     if (counts)
         resp_put_joined(w, op->key, op->key_size, rl_fence_suffix, sizeof rl_fence_suffix - 1);
-    if (marked)
-        resp_put_text(w, rl_marker);
     for (i = 0; !counts && i < more; i++)
         resp_put_bytes(w, op->more[i].bytes, op->more[i].size);
+    if (marked)
+        resp_put_text(w, rl_marker);
     rl_put_token(w, op);
 }
 
@@ -724,7 +725,8 @@ static int rl_queue(struct redlock *c, struct redlock_node *node, struct redlock
                     uint8_t command, struct redlock_lock *owner, struct rl_same *same)
 {
     uint8_t heals = (uint8_t)rl_heals(op, command, rl_bit(node->priv.index));
-    uint32_t longest_ms = command == RL_FENCE ? c->priv.settings.longest_ttl_ms : 0;
+    int sets = command == RL_FENCE || (heals && op->fenced);
+    uint32_t longest_ms = sets ? c->priv.settings.longest_ttl_ms : 0;
     uint32_t run = REDLOCK_MARKER && longest_ms != 0 ? node->priv.run : 0; /* R18 */
     const uint8_t *bytes =
         same->command == command && same->heals == heals && same->run == run ? same->w.bytes : NULL;
@@ -1478,6 +1480,9 @@ static enum rl_vote rl_vote_of(uint8_t command, const struct resp_item *item)
 {
     if (item->kind == RESP_ERROR)
         return RL_ERROR;
+    if (item->kind == RESP_INTEGER && item->integer == -2 &&
+        (command == RL_FENCE || command == RL_PEXPIRE)) /* R18 */
+        return RL_ERROR;
     if (command == RL_PTTL)
         return item->kind == RESP_INTEGER ? RL_YES : RL_NONSENSE;
     if (command == RL_SET) {
@@ -1486,10 +1491,10 @@ static enum rl_vote rl_vote_of(uint8_t command, const struct resp_item *item)
         return item->kind == RESP_NIL ? RL_NO : RL_NONSENSE;
     }
     if (command == RL_FENCE || command == RL_TERM) {
-        if (item->kind != RESP_INTEGER || item->integer < -2 || item->integer == 0 ||
+        if (item->kind != RESP_INTEGER || item->integer < -1 || item->integer == 0 ||
             item->integer >= RL_FENCE_MAX)
             return RL_NONSENSE;
-        return item->integer > 0 ? RL_YES : item->integer == -1 ? RL_NO : RL_ERROR;
+        return item->integer > 0 ? RL_YES : RL_NO;
     }
     if (item->kind == RESP_INTEGER && (item->integer == 0 || item->integer == 1))
         return item->integer == 1 ? RL_YES : RL_NO;

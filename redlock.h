@@ -75,10 +75,10 @@ extern "C" {
 #define REDLOCK_WAKE_UP 1 /* 0: leaves rule R7 out. Who waits for a lock sleeps out its pause */
 #endif
 #ifndef REDLOCK_FENCING
-#define REDLOCK_FENCING 1 /* 0: leaves rule R16 out. RESP_OUT_MAX can be 342 smaller then */
+#define REDLOCK_FENCING 1 /* 0: leaves rule R16 out. RESP_OUT_MAX can be 376 smaller then */
 #endif
 #ifndef REDLOCK_MARKER
-#define REDLOCK_MARKER REDLOCK_FENCING /* 0: leaves R18 out. RESP_OUT_MAX can be 186 smaller then */
+#define REDLOCK_MARKER REDLOCK_FENCING /* 0: leaves R18 out. RESP_OUT_MAX can be 220 smaller then */
 #endif
 #ifndef REDLOCK_SEVERAL_KEYS
 #define REDLOCK_SEVERAL_KEYS 1 /* 0: a lock has one key */

@@ -1953,6 +1953,35 @@ static void r18_all_keys_are_gone(void)
     is_int(acquire(0), REDLOCK_OK, "r18: each marker names the run of its own server");
 }
 
+/* A vote that the server gave to another may be forgotten too: if it were healed, it would have two. */
+static void r18_no_healing_either(void)
+{
+    begin_marked(3);
+    acquire(0);
+    fake_pass(&client, 20100 * MS);
+    is_int(acquire(0), REDLOCK_OK, "r18: held");
+    fake_pass(&client, 10 * MS);
+    fake_nodes[0].server.used = 0;
+    is_int(extend(), REDLOCK_OK, "r18: extended by two");
+    fake_pass(&client, 10 * MS);
+    is_int((int)votes(lock.members), 2, "r18: the third does not count");
+    ok(fake_find(0, "k", 1) == NULL && marker(0) != NULL, "r18: it is marked, not healed");
+    ok(strstr(nodes[0].trouble, "forgotten") != NULL, "r18: %s", nodes[0].trouble);
+    fake_pass(&client, 9000 * MS);
+    is_int(extend(), REDLOCK_OK, "r18: extended once more");
+    fake_pass(&client, 9000 * MS);
+    is_int(extend(), REDLOCK_OK, "r18: nor yet after 18 s");
+    fake_pass(&client, 2100 * MS);
+    ok(fake_find(0, "k", 1) == NULL, "r18: not healed");
+    is_int(extend(), REDLOCK_OK, "r18: after 20 s");
+    fake_pass(&client, 10 * MS);
+    ok(fake_find(0, "k", 1) != NULL, "r18: it is");
+    is_int(extend(), REDLOCK_OK, "r18: and once more");
+    fake_pass(&client, 10 * MS);
+    fake_nodes[1].hung = 1;
+    is_int(extend(), REDLOCK_OK, "r18: then it counts");
+}
+
 static void r18_where_info_is_denied(void)
 {
     begin_marked(3);
@@ -3387,6 +3416,7 @@ int main(void)
     if (REDLOCK_FENCING && REDLOCK_MARKER) {
         r18_no_vote_without_a_marker();
         r18_all_keys_are_gone();
+        r18_no_healing_either();
         r18_where_info_is_denied();
     }
     if (REDLOCK_FENCING) {

@@ -126,13 +126,13 @@ static uint64_t mini_end_us(const struct mini_server *server, const struct mini_
 /* What the marker says of the run of the server. */
 static int mini_may_have_forgotten(struct mini_server *server, const struct mini_command *command)
 {
-    struct mini_word name = command->keys[2], run = command->arguments[4];
+    struct mini_word name = command->keys[command->key_count];
+    const struct mini_word *run = &command->arguments[command->argument_count];
     const struct mini_key *marker = mini_found(server, name);
 
-    if (marker == NULL || !mini_owns(marker, run))
-        marker =
-            mini_store(server, name, run,
-                       server->now_us + MINI_YEARS_US + mini_decimal(command->arguments[5]) * 1000);
+    if (marker == NULL || !mini_owns(marker, run[0]))
+        marker = mini_store(server, name, run[0],
+                            server->now_us + MINI_YEARS_US + mini_decimal(run[1]) * 1000);
     return (marker->until_us - server->now_us) / 1000 > MINI_YEARS_US / 1000;
 }
 
@@ -146,9 +146,6 @@ static long long mini_run_fence(struct mini_server *server, struct mini_command 
     char text[24];
     uint64_t count = 0,
              proposal = mini_decimal(halves[0]) * ((uint64_t)1 << 32) + mini_decimal(halves[1]);
-
-    if (command->key_count == 3 && mini_may_have_forgotten(server, command))
-        return -2;
     if (command->kind == 'F' ? found != NULL
                              : found == NULL || !mini_owns(found, command->arguments[0]))
         return -1;
@@ -324,6 +321,8 @@ unsigned mini_run(struct mini_server *server, struct mini_session *session,
         mini_run_native(server, command, reply);
     else if (command->kind == 'P')
         mini_run_pttl(server, command, reply);
+    else if (command->marked && mini_may_have_forgotten(server, command))
+        strcpy(reply, ":-2\r\n");
     else if (command->kind == 'F' || command->kind == 'R')
         sprintf(reply, ":%lld\r\n", mini_run_fence(server, command));
     else if (command->kind != 'S')
@@ -433,7 +432,7 @@ unsigned mini_read(const char *bytes, unsigned size, struct mini_command *comman
     if (command->count == 0)
         return 0;
     command->kind = mini_kind(words, command->count);
-    command->changed = command->heals = 0;
+    command->changed = command->heals = command->marked = 0;
     command->ttl_ms = command->key_count = command->argument_count = 0;
     command->keys = command->arguments = NULL;
     if (!mini_is_of_a_lock(command))
@@ -446,6 +445,11 @@ unsigned mini_read(const char *bytes, unsigned size, struct mini_command *comman
     if (strchr("NP", command->kind) !=
         NULL) /* the last word: there may be an IFEQ before it, or nothing */
         command->arguments = &words[command->count - 1];
+    if (keys == 3 && mini_has(words[1], "1e12")) {
+        command->marked = 1;
+        command->key_count--;
+        command->argument_count -= 2;
+    }
     command->heals = command->kind == 'E' && command->argument_count == 2;
     if (strchr("MFE", command->kind) != NULL)
         command->ttl_ms = (uint32_t)mini_decimal(command->arguments[1]);

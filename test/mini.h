@@ -55,6 +55,7 @@ struct mini_command {
        'I'nfo; 'W'aitaof */
     char kind;
     uint8_t heals;    /* an extension that may set the key again */
+    uint8_t marked;   /* looks at the marker keys[key_count], with two arguments more */
     uint16_t changed; /* bit i: it changed keys[i] */
     uint32_t ttl_ms;
     unsigned key_count, argument_count, count;

@@ -126,7 +126,7 @@ R17|s/if \(RL_IS_PAIR\(c, who->tag\)\)/if (0)/|nobody waits for the second half 
 R17|s/settings->stall_ms == 0 && values/0 \&\& values/|a stall is longer than the wait for an answer
 R17|s/place.owner != NULL && place.count == 1/place.owner != NULL/|a pair of answers is lost once
 R18|s/ && same->run == run//|each node's marker names its own run
-R18|s/item->integer == -1 \? RL_NO : RL_ERROR/RL_NO/|who may have forgotten does not say that another has it
+R18|s/ \|\| \(heals && op->fenced\)//|nor is it healed
 R18|s/longest_ms != 0 \? node->priv.run : 0; \/\* R18/0 ? 1 : 0; \/* R18/|the marker is looked at
 R18|s/if \(vote == RL_ERROR && item->kind == RESP_INTEGER\)/if (0)/|it is said why there is no vote
 R15|s/\} else if \(rl_past\(c, op->priv.due_us\)\) \{\n\s+rl_too_slow\(c, op\);\n\s+rl_lose/} else if (0) {rl_lose/|the bound of an attempt

@@ -318,6 +318,10 @@ static int second_holder(uint32_t longest_ttl_ms, uint8_t fenced, void (*forget)
 
 static void r18_whatever_makes_it_forget(void)
 {
+    struct redlock_settings settings = patient;
+    struct side a;
+    long until = now_ms() + 90000;
+
     if (!REDLOCK_FENCING || !REDLOCK_MARKER)
         return;
     ok(second_holder(3000, 0, flush) || second_holder(3000, 0, flush), /* it takes luck with time */
@@ -325,6 +329,26 @@ static void r18_whatever_makes_it_forget(void)
     is_int(second_holder(3000, 1, flush), 0, "r18: but by the marker of fenced locks");
     is_int(second_holder(3000, 1, replace), 0, "r18: so are keys of another server");
     is_int(second_holder(3000, 1, crash), 0, "r18: and a crash");
+    settings.longest_ttl_ms = 5000;
+    prepare(&a, 3);
+    set_up(&a, &settings);
+    a.lock.ttl_ms = 5000;
+    a.lock.fenced = 1;
+    is_int(acquire(&a, 60000), REDLOCK_OK, "r18: held");
+    settle(&a.client);
+    flush();
+    is_int((int)redlock_extend(&a.client, &a.lock), REDLOCK_OK, "r18: extended by two");
+    settle(&a.client);
+    tell(1, 1, "EXISTS", "redlock:key", NULL, NULL);
+    ok(strcmp(text, "0") == 0, "r18: not healed where all was gone");
+    while (a.lock.members != 7 && a.lock.status == REDLOCK_OK && now_ms() < until) {
+        sleep_ms(300);
+        redlock_extend(&a.client, &a.lock);
+        settle(&a.client);
+    }
+    is_int(a.lock.members, 7, "r18: but in the end");
+    is_int(release(&a), REDLOCK_OK, "r18: released");
+    end(&a);
 }
 
 static void a_crash_that_forgets(void)

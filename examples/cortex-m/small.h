@@ -10,8 +10,8 @@
 /* What this firmware does without. */
 #define REDLOCK_FENCING 0      /* flash 753 */
 #define REDLOCK_SEVERAL_KEYS 0 /* flash 440 */
-#define REDLOCK_WAKE_UP 0      /* flash 40 */
-#define REDLOCK_NATIVE 0       /* flash 195 */
+#define REDLOCK_WAKE_UP 0      /* flash 52 */
+#define REDLOCK_NATIVE 0       /* flash 271 */
 #define REDLOCK_DURABLE 0      /* flash 308 */
 
 /* Its sizes. */
@@ -25,6 +25,6 @@
 /* What the longest command that is left needs, an extension. Each byte of key or label is one of it too. */
 #define REDLOCK_KEY_MAX 16
 #define REDLOCK_LABEL_MAX 0
-#define RESP_OUT_MAX 277 /* node 552 */
+#define RESP_OUT_MAX 277 /* node 600 */
 
 #endif

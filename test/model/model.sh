@@ -20,6 +20,7 @@ holds|redlock|-DN=4 -DC=2 -DT=3|R3: four nodes
 holds|redlock|-DC=2 -DEXT|R8: with extensions
 holds|redlock|-DC=2 -DEXT -DLATEXT|R8: also after the validity is over
 holds|redlock|-DC=2 -DK=1 -DQUAR=4|R14: a crash that forgets, and its guard
+holds|redlock|-DC=2 -DK=1 -DQUAR=4 -DMARK|R18: a server that is flushed and runs on, and its marker
 holds|redlock|-DC=2 -DT=3 -DEXT -DHEAL|R9: extensions that heal
 holds|fence|-DC=2|R16: two attempts, three nodes, keys and messages lost at any moment
 holds|fence|-DN=4 -DC=2 -DINIT=1|R16: four nodes
@@ -33,6 +34,8 @@ v[k]==0|redlock|-DC=3 -DT=3 -DBLINDDEL|without: the compare in a release
 v[k]==0|redlock|-DC=2 -DEXT -DBLINDEXT|without: the compare in an extension
 v[k]==0|redlock|-DC=2 -DK=1|without: the guard after a crash
 v[k]==0|redlock|-DC=2 -DK=1 -DQUAR=2|without: a guard that is long enough
+v[k]==0|redlock|-DC=3 -DT=3 -DK=1 -DQUAR=1 -DMARK|without: a quarantine that is long enough
+v[k]==0|redlock|-DC=2 -DT=3 -DEXT -DHEAL -DK=1 -DQUAR=3 -DMARK -DBLINDHEAL|without: the marker looked at by who heals
 v[k]==0|redlock|-DN=4 -DC=2 -DQSZ=2|without: a quorum above the half
 lost[c]|redlock|-DC=2 -DEXT -DRECREATE|without: healed nodes not counting at once
 lost[c]|redlock|-DC=2 -DEXT -DLATEXT -DANYMEMBER|without: only members counting
@@ -50,6 +53,8 @@ holds|redlock|-DC=2 -DEXT -DLATEXT -DHEAL|R9: extensions that heal, also late on
 holds|redlock|-DC=2 -DK=2 -DQUAR=4|R14: two crashes
 holds|redlock|-DC=2 -DT=3 -DEXT -DLATEXT -DK=1 -DQUAR=3|R14: a crash, and extensions
 holds|redlock|-DC=2 -DT=3 -DEXT -DHEAL -DK=1 -DQUAR=4|R9, R14: a crash, and extensions that heal
+holds|redlock|-DC=3 -DT=3 -DK=1 -DQUAR=3 -DMARK|R18: three clients
+holds|redlock|-DC=2 -DT=3 -DEXT -DHEAL -DK=1 -DQUAR=3 -DMARK|R9, R18: a flush, and extensions that heal
 aft[k]|fence|-DC=2 -DEXTCHK -DDUP|R1, without: a SET sent once only
 holds|fence|-DC=3|R16: three attempts
 holds|fence|-DN=5 -DC=2|R16: five nodes

@@ -1,4 +1,4 @@
-/* redlock.pml - rules R1, R3, R8, R9 and R14 of redlock.c: exclusion in discrete time with bounded drift. Run
+/* redlock.pml - rules R1, R3, R8, R9, R14 and R18 of redlock.c: exclusion in discrete time with bounded drift. Run
  * by model.sh, where the variants stand that are run and what is expected of each.
  *
  * SPDX-FileCopyrightText: the redlock authors
@@ -15,7 +15,9 @@
  *   HEAL: an extend round also SET NX's the token on nodes where the key is gone; such a node does
  *   not count in that round, but counts in later rounds.
  * Crash: up to K node crashes, the node restarts empty. QUAR>0: for QUAR ticks after the restart its
- *   votes are not counted (uptime/marker rule).
+ *   votes are not counted (R14).
+ * MARK: the server is flushed and runs on, which nobody sees. The first SET that comes then finds no marker, sets
+ *   it, and for QUAR ticks no SET is granted, and nothing healed (R18).
  *
  * Checked:
  *   (M) no two attempts have v > 0 at the same time
@@ -53,6 +55,9 @@
 byte owner[N]; byte r[N];
 #if QUAR > 0
 byte quar[N];
+#endif
+#ifdef MARK
+bit  gone[N];          /* the marker is */
 #endif
 byte ph[C];            /* 0 idle 1 acquiring 2 holding 3 extending 4 over */
 byte e[C];             /* ticks since the round began (saturates at T) */
@@ -104,7 +109,7 @@ inline hold(c, left) {
     od; k = 0
 }
 
-#if QUAR > 0
+#if QUAR > 0 && !defined(MARK)
 #define COUNTED(n) (quar[n] == 0)
 #else
 #define COUNTED(n) (1)
@@ -115,7 +120,21 @@ inline hold(c, left) {
 #else
 #define SETONCE(c,n) (!sx[X(c,n)])
 #endif
-#define SETOPT(n) :: atomic { (ph[c] == 1 || ph[c] == 2) && SETONCE(c,n) && owner[n] == 0 -> \
+#ifdef MARK
+#define GRANTS(n) (!gone[n] && quar[n] == 0)
+#define MARKOPT(n) :: atomic { (ph[c] == 1 || ph[c] == 2) && SETONCE(c,n) && gone[n] -> \
+        sx[X(c,n)] = 1; gone[n] = 0; quar[n] = QUAR }
+#ifdef BLINDHEAL
+#define HEALS(n) (1)
+#else
+#define HEALS(n) GRANTS(n)
+#endif
+#else
+#define GRANTS(n) (1)
+#define HEALS(n) (1)
+#define MARKOPT(n)
+#endif
+#define SETOPT(n) :: atomic { (ph[c] == 1 || ph[c] == 2) && SETONCE(c,n) && owner[n] == 0 && GRANTS(n) -> \
         sx[X(c,n)] = 1; owner[n] = c+1; r[n] = T; \
         if :: ph[c] == 1 && COUNTED(n) -> cnt[X(c,n)] = 1 :: else -> skip fi; \
         if :: ph[c] == 1 || v[c] > 0 -> mem[X(c,n)] = 1 :: else -> mem[X(c,n)] = 0 fi }
@@ -132,7 +151,7 @@ inline hold(c, left) {
 #define EXTOPT(n) :: atomic { ph[c] == 3 && !ex[X(c,n)] && EXTG(n) -> \
         ex[X(c,n)] = 1; r[n] = T; if :: COUNTED(n) && MEM(c,n) -> cnt[X(c,n)] = 1 :: else -> skip fi }
 #ifdef HEAL
-#define HEALOPT(n) :: atomic { ph[c] == 3 && !ex[X(c,n)] && owner[n] == 0 -> \
+#define HEALOPT(n) :: atomic { ph[c] == 3 && !ex[X(c,n)] && owner[n] == 0 && HEALS(n) -> \
         ex[X(c,n)] = 1; owner[n] = c+1; r[n] = T; mem[X(c,n)] = 0; hp[X(c,n)] = 1 }
 #else
 #ifdef RECREATE
@@ -147,7 +166,7 @@ inline hold(c, left) {
 #else
 #define RELOPT(n) :: atomic { ph[c] == 4 && owner[n] == c+1 -> owner[n] = 0; r[n] = 0 }
 #endif
-#define NODE(n) SETOPT(n) EXTOPT(n) HEALOPT(n) RELOPT(n)
+#define NODE(n) SETOPT(n) MARKOPT(n) EXTOPT(n) HEALOPT(n) RELOPT(n)
 
 proctype Client(byte c) {
     byte k, g;
@@ -235,7 +254,9 @@ end:
     :: atomic { crashes < K ->
         n = 0; do :: n < N-1 -> n++ :: break od;
         crashes++; owner[n] = 0; r[n] = 0;
-#if QUAR > 0
+#ifdef MARK
+        gone[n] = 1;
+#elif QUAR > 0
         quar[n] = QUAR;
 #endif
         n = 0 }
