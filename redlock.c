@@ -713,54 +713,54 @@ static void rl_transmit(struct redlock *c, struct redlock_node *node)
         resp_pipe_sent(&node->priv.pipe, (size_t)moved);
 }
 
-/* A command as it was queued on the node before: most nodes are sent the same. */
-struct rl_same {
-    struct resp_writer w; /* what was written, in that node's queue. NULL: nothing */
-    uint32_t run;
-    uint8_t command, heals;
-};
+/* A server that may have forgotten locks must not be given one. R18 */
+static int rl_looks_at_marker(const struct redlock *c, const struct redlock_lock *op,
+                              uint8_t command, uint8_t heals)
+{
+    return REDLOCK_MARKER && c->priv.settings.longest_ttl_ms != 0 &&
+           (command == RL_FENCE || (heals && op->fenced));
+}
 
-/* Queues a command of `op` on a node; 0 when there is no room. */
+/* Queues a command of `op` on a node; 0 when there is no room. Most nodes are sent the same as the node
+   before: it is copied out of that one's queue. */
 static int rl_queue(struct redlock *c, struct redlock_node *node, struct redlock_lock *op,
-                    uint8_t command, struct redlock_lock *owner, struct rl_same *same)
+                    uint8_t command, struct redlock_lock *owner)
 {
     uint8_t heals = (uint8_t)rl_heals(op, command, rl_bit(node->priv.index));
-    int sets = command == RL_FENCE || (heals && op->fenced);
-    uint32_t longest_ms = sets ? c->priv.settings.longest_ttl_ms : 0;
-    uint32_t run = REDLOCK_MARKER && longest_ms != 0 ? node->priv.run : 0; /* R18 */
-    const uint8_t *bytes =
-        same->command == command && same->heals == heals && same->run == run ? same->w.bytes : NULL;
-    size_t size = same->w.used;
+    uint32_t run = rl_looks_at_marker(c, op, command, heals) ? node->priv.run : 0;
+    struct resp_writer *w = &c->priv.same.w;
+    int is_same = c->priv.same.command == command && c->priv.same.heals == heals && run == 0;
+    const uint8_t *bytes = is_same ? w->bytes : NULL;
+    size_t size = w->used;
     int tries, queued;
 
     for (tries = 0;; tries++) {
-        same->w = resp_pipe_begin(&node->priv.pipe);
+        *w = resp_pipe_begin(&node->priv.pipe);
         if (bytes != NULL) {
-            resp_put_raw(&same->w, bytes, size);
-            same->w.commands = 1U + RL_IS_PAIR(c, command);
+            resp_put_raw(w, bytes, size);
+            w->commands = 1U + RL_IS_PAIR(c, command);
         } else {
-            rl_put_command(&same->w, op, command, heals, run);
+            rl_put_command(w, op, command, heals, run);
             if (run != 0) {
-                resp_put_number(&same->w, run);
-                resp_put_number(&same->w, longest_ms);
+                resp_put_number(w, run);
+                resp_put_number(w, c->priv.settings.longest_ttl_ms);
             }
             if (RL_IS_PAIR(c, command))
-                rl_put_sync(&same->w, rl_patience_ms(c, op));
+                rl_put_sync(w, rl_patience_ms(c, op));
         }
-        if (!same->w.overflow || tries > 0)
+        if (!w->overflow || tries > 0)
             break;
         rl_transmit(c, node); /* makes room, once */
         if (!rl_is_up(node))
             break;
     }
-    same->command = command;
-    same->heals = heals;
-    same->run = run;
-    if (!resp_pipe_waits(&node->priv.pipe) && !same->w.overflow)
+    c->priv.same.command = command;
+    c->priv.same.heals = heals;
+    if (!resp_pipe_waits(&node->priv.pipe) && !w->overflow)
         node->priv.mark_us = c->priv.now_us;
-    queued = resp_pipe_commit(&node->priv.pipe, &same->w, owner, command);
-    if (!queued)
-        same->w.bytes = NULL; /* nor what was there before: it may have been sent */
+    queued = resp_pipe_commit(&node->priv.pipe, w, owner, command);
+    if (!queued || run != 0)
+        w->bytes = NULL; /* it may have been sent; or is for this node only */
     return queued;
 }
 
@@ -775,13 +775,12 @@ static uint8_t rl_command_for(const struct redlock_node *node, const struct redl
 }
 
 /* Tries the server's own command, behind the script, if there is room. R11 */
-static void rl_try_native(struct redlock *c, struct redlock_node *node, struct redlock_lock *op,
-                          struct rl_same *same)
+static void rl_try_native(struct redlock *c, struct redlock_node *node, struct redlock_lock *op)
 {
     uint8_t command = node->priv.native;
 
     if (REDLOCK_NATIVE && node->priv.native_is == RL_UNTRIED && command <= RL_DELEX &&
-        rl_queue(c, node, op, command, op, same)) {
+        rl_queue(c, node, op, command, op)) {
         resp_pipe_drop(&node->priv.pipe, op, command, command);
         node->priv.native_is = RL_ON_TRIAL;
     }
@@ -790,20 +789,19 @@ static void rl_try_native(struct redlock *c, struct redlock_node *node, struct r
 /* Queues the present command of `op` on a node that is up; 0 when there is no room. A node that has
    no vote is sent it without waiting for its word, which from then on is in doubt: it may have
    forgotten the lock. R14 */
-static int rl_queue_vote(struct redlock *c, struct redlock_node *node, struct redlock_lock *op,
-                         struct rl_same *same)
+static int rl_queue_vote(struct redlock *c, struct redlock_node *node, struct redlock_lock *op)
 {
     unsigned i = node->priv.index;
     redlock_mask bit = rl_bit(i);
     uint8_t command = rl_command_for(node, op);
     int mute = command < RL_DELETE && !rl_past(c, node->priv.votes_us);
 
-    if (!rl_queue(c, node, op, command, op, same))
+    if (!rl_queue(c, node, op, command, op))
         return 0;
     if (command == RL_DELETE) { /* as much of this as there is room for */
         if (op->priv.state == RL_UNDO && op->holder_size > 0)
-            rl_queue(c, node, op, RL_PTTL, op, same);
-        rl_try_native(c, node, op, same);
+            rl_queue(c, node, op, RL_PTTL, op);
+        rl_try_native(c, node, op);
     }
     if (rl_heals(op, command, bit) && !(op->priv.doubt & bit)) {
         rl_set(&op->priv.doubt, bit);
@@ -824,9 +822,9 @@ static int rl_queue_vote(struct redlock *c, struct redlock_node *node, struct re
 /* Queues the present command of `op` where it is still to be queued and can be. R2 */
 static void rl_queue_all(struct redlock *c, struct redlock_lock *op)
 {
-    struct rl_same same = {{NULL, 0, 0, 0, 0}, 0, 0, 0};
     unsigned i;
 
+    c->priv.same.w.bytes = NULL;
     for (i = 0; i < c->priv.count && op->priv.todo != 0; i++) {
         struct redlock_node *node = &c->priv.nodes[i];
         redlock_mask bit = rl_bit(i);
@@ -834,7 +832,7 @@ static void rl_queue_all(struct redlock *c, struct redlock_lock *op)
         if (!(op->priv.todo & bit) || (c->priv.full & bit))
             continue;
         rl_node_wanted(c, node, op->priv.state == RL_EXTEND ? op->valid_until_us : REDLOCK_NEVER);
-        if (node->state == REDLOCK_NODE_READY && !rl_queue_vote(c, node, op, &same)) {
+        if (node->state == REDLOCK_NODE_READY && !rl_queue_vote(c, node, op)) {
             if (node->state == REDLOCK_NODE_READY)
                 rl_set(&c->priv.full, bit);
             else
@@ -1206,7 +1204,6 @@ static void rl_retry(struct redlock *c, struct redlock_lock *op)
    that does not even take bytes is given up. R4 */
 static void rl_step_owing(struct redlock *c, struct redlock_lock *op)
 {
-    struct rl_same same = {{NULL, 0, 0, 0, 0}, 0, 0, 0};
     unsigned i;
 
     if (op->priv.due_us == 0) { /* a loss is told at once */
@@ -1214,13 +1211,14 @@ static void rl_step_owing(struct redlock *c, struct redlock_lock *op)
         rl_drop(c, op, rl_all(c), RL_DELETE, RL_PTTL);
         op->priv.waits = 0;
     }
+    c->priv.same.w.bytes = NULL;
     for (i = 0; i < c->priv.count && op->priv.todo != 0; i++) {
         struct redlock_node *node = &c->priv.nodes[i];
 
         if (!(op->priv.todo & rl_bit(i)))
             continue;
         rl_node_wanted(c, node, REDLOCK_NEVER);
-        if (node->state != REDLOCK_NODE_DOWN && !rl_queue(c, node, op, RL_DELETE, NULL, &same)) {
+        if (node->state != REDLOCK_NODE_DOWN && !rl_queue(c, node, op, RL_DELETE, NULL)) {
             if (!rl_past(c, op->priv.due_us))
                 continue;
             if (rl_is_up(node))

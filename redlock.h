@@ -359,6 +359,10 @@ struct redlock {
         struct redlock_node *nodes;
         struct redlock_settings settings;
         struct redlock_list list[5];
+        struct {
+            struct resp_writer w; /* in the queue of a node. bytes NULL: nothing is there */
+            uint8_t command, heals;
+        } same;            /* what was queued last, for the next node */
         uint64_t now_us;   /* latest reading */
         uint32_t process;  /* that made it */
         uint32_t waiting;  /* how many of its locks were refused and will ask again. R7 */

@@ -16,7 +16,7 @@ R1|s/rl_random\(c, op->token, sizeof op->token\) != 0/op->priv.attempts < 2 && $
 R1|s/if \(!rl_takes\(command\) && node->priv.useful/if (node->priv.useful/|a SET is not sent again
 R1|s/(rl_set\(&op->members, op->granted\);\s+op->extended = 0)/op->priv.started_us = c->priv.now_us; op->valid_until_us = rl_valid_until(c, op); $1/|T1 is before the first byte
 R2|s/(rl_bits\(op->priv.agreed\) >= c->priv.quorum\) \{)/op->priv.waits == 0 \&\& $1/|not one after the other: the quorum is enough
-R2|s/same->w.bytes = NULL;/;/|what has left a queue is not copied out of it
+R2|s/ w->bytes = NULL; \/\*/; \/*/|what has left a queue is not copied out of it
 R3|s/if \(rl_past\(c, rl_valid_until\(c, op\)\)\) \{\n\s+rl_lose/if (0) {rl_lose/|validity above 0
 R3|s/rl_past\(c, rl_valid_until\(c, op\)\)(\) \{\n\s+rl_lose)/c->priv.now_us > rl_valid_until(c, op)$1/|validity of 0 is not above 0
 R3|s/ \+ 1 \+ 2 \* RL_MS_US;/ + 1;/|2 ms of drift
@@ -125,9 +125,9 @@ R17|s/item->integer = node->priv.counted;//|the count of a fencing token
 R17|s/if \(RL_IS_PAIR\(c, who->tag\)\)/if (0)/|nobody waits for the second half of a no
 R17|s/settings->stall_ms == 0 && values/0 \&\& values/|a stall is longer than the wait for an answer
 R17|s/place.owner != NULL && place.count == 1/place.owner != NULL/|a pair of answers is lost once
-R18|s/ && same->run == run//|each node's marker names its own run
+R18|s/ && run == 0;/;/; s/ \|\| run != 0\)/)/|each node's marker names its own run
 R18|s/ \|\| \(heals && op->fenced\)//|nor is it healed
-R18|s/longest_ms != 0 \? node->priv.run : 0; \/\* R18/0 ? 1 : 0; \/* R18/|the marker is looked at
+R18|s/return REDLOCK_MARKER &&/return 0 \&\&/|the marker is looked at
 R18|s/if \(vote == RL_ERROR && item->kind == RESP_INTEGER\)/if (0)/|it is said why there is no vote
 R15|s/\} else if \(rl_past\(c, op->priv.due_us\)\) \{\n\s+rl_too_slow\(c, op\);\n\s+rl_lose/} else if (0) {rl_lose/|the bound of an attempt
 R15|s/quarter_ms < most_ms \? quarter_ms : most_ms/most_ms/|a quarter of the ttl
