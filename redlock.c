@@ -15,7 +15,8 @@
    R5  It goes down the same connection, after the SET, so it can't overtake it. An answer that is
        not wanted any more keeps its place and is dropped when it comes. A node that answers what
        was not asked is disconnected. A connection that owes an answer for stall_ms is closed and
-       dialled again after a growing, random pause; during it, the node is an immediate "failed".
+       dialled again after a growing, random pause; during it, the node is an immediate "failed". What has
+       come while the caller did something else is heard first.
    R6  A lost attempt ends when it is lost and it is known why, not when its time is up, and is tried
        again after a random, growing pause; a split vote is tried again quickly.
    R7  Wake-up: undoing a lost attempt reads the key, and the connection has asked the server to tell
@@ -2185,12 +2186,18 @@ static void rl_node_greeted(struct redlock *c, struct redlock_node *node)
         node->priv.votes_us += wait_us - age_us;
 }
 
+/* When a node owes an answer, or a connection, for too long; REDLOCK_NEVER: it owes none. R5 */
+static uint64_t rl_node_due(const struct redlock *c, const struct redlock_node *node)
+{
+    if (node->state != REDLOCK_NODE_DIALLING && !resp_pipe_waits(&node->priv.pipe))
+        return REDLOCK_NEVER;
+    return node->priv.mark_us + c->priv.settings.stall_ms * RL_MS_US + 1;
+}
+
 /* A node's own time limits. */
 static void rl_node_tick(struct redlock *c, struct redlock_node *node)
 {
     uint64_t now = c->priv.now_us;
-    uint64_t stall_us = c->priv.settings.stall_ms * RL_MS_US;
-    int waits = node->state == REDLOCK_NODE_DIALLING || resp_pipe_waits(&node->priv.pipe);
 
     if (node->priv.replied) { /* the oldest reply that is due now has been so for at most as long */
         uint32_t sample_us = (uint32_t)(now - node->priv.mark_us);
@@ -2198,7 +2205,7 @@ static void rl_node_tick(struct redlock *c, struct redlock_node *node)
             node->rtt_us == 0 ? sample_us : node->rtt_us - node->rtt_us / 8 + sample_us / 8;
         node->priv.replied = 0;
         node->priv.mark_us = now;
-    } else if (waits && now - node->priv.mark_us > stall_us) {
+    } else if (rl_past(c, rl_node_due(c, node))) {
         rl_node_given_up(c, node,
                          node->state == REDLOCK_NODE_DIALLING ? "no connection within stall_ms"
                                                               : "no answer within stall_ms");
@@ -2247,16 +2254,27 @@ static uint64_t rl_next_due(const struct redlock *c)
     return due_us;
 }
 
+/* A clock that steps back is not followed. */
+static void rl_read_clock(struct redlock *c)
+{
+    uint64_t now = c->priv.io->now_us(c->priv.io->context);
+
+    if (now > c->priv.now_us)
+        c->priv.now_us = now;
+}
+
 uint64_t redlock_tick(struct redlock *client)
 {
-    uint64_t now = client->priv.io->now_us(client->priv.io->context);
-    uint64_t due, stall_us = client->priv.settings.stall_ms * RL_MS_US;
+    uint64_t due;
     struct redlock_lock *op;
     unsigned i;
 
-    if (now < client->priv.now_us) /* a clock that steps back is not followed */
-        now = client->priv.now_us;
-    client->priv.now_us = now;
+    rl_read_clock(client);
+    for (i = 0; i < client->priv.count; i++)
+        if (rl_past(client, rl_node_due(client, &client->priv.nodes[i]))) {
+            redlock_event(client, i, REDLOCK_READABLE); /* maybe nobody has listened. R5 */
+            rl_read_clock(client);
+        }
     client->priv.full = 0;
     client->priv.ended = 0;
     for (i = 0; i < client->priv.count; i++)
@@ -2268,13 +2286,12 @@ uint64_t redlock_tick(struct redlock *client)
     for (i = 0; i < client->priv.count; i++) {
         struct redlock_node *node = &client->priv.nodes[i];
         rl_transmit(client, node);
-        if ((node->state == REDLOCK_NODE_DIALLING || resp_pipe_waits(&node->priv.pipe)) &&
-            node->priv.mark_us + stall_us + 1 < due)
-            due = node->priv.mark_us + stall_us + 1;
+        if (rl_node_due(client, node) < due)
+            due = rl_node_due(client, node);
     }
     if (client->priv.ended || rl_first(client, RL_TURN) != NULL)
         return 0; /* a lock is to be taken off our hands; a connection broke while sending */
-    return due == REDLOCK_NEVER ? due : due > now ? due - now : 0;
+    return due == REDLOCK_NEVER ? due : rl_past(client, due) ? 0 : due - client->priv.now_us;
 }
 
 struct redlock_lock *redlock_next_done(struct redlock *client)

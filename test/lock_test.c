@@ -544,6 +544,27 @@ static void r05_stalled_connection(void)
     is_int(acquire(5000), REDLOCK_OK, "r05: and works again when it is back");
 }
 
+/* A caller that works for longer than stall_ms hears late what came in time. */
+static void r05_who_does_not_listen_sees_no_stall(void)
+{
+    begin_with_defaults(3);
+    warm_up();
+    fake_nodes[2].delay_us = 20 * MS;
+    is_int(acquire(0), REDLOCK_OK, "r05: two decide, the third's answer is due");
+    fake_now_us += 1500 * MS;
+    is_int(release(100), REDLOCK_OK, "r05: released 1.5 s later");
+    fake_pass(&client, 50 * MS);
+    is_int(fake_nodes[2].dials, 1, "r05: the third's connection stays: %s", nodes[2].trouble);
+    is_int((int)fake_keys_left(), 0, "r05: and no key");
+    is_int(acquire(0), REDLOCK_OK, "r05: once more");
+    fake_break(2);
+    fake_now_us += 1500 * MS;
+    is_int(release(100), REDLOCK_OK, "r05: when it broke meanwhile");
+    fake_pass(&client, 50 * MS);
+    ok(strstr(nodes[2].trouble, "stall_ms") == NULL, "r05: it is said that it did: %s",
+       nodes[2].trouble);
+}
+
 /* ---- R6 ------------------------------------------------------------------------------------- */
 
 static void r06_a_lost_attempt_ends_when_it_is_lost(void)
@@ -3349,6 +3370,7 @@ int main(void)
     r05_unasked_greeting_disconnects();
     r05_one_byte_at_a_time();
     r05_stalled_connection();
+    r05_who_does_not_listen_sees_no_stall();
     r06_a_lost_attempt_ends_when_it_is_lost();
     r06_number_of_attempts();
     r06_pauses_are_random_and_grow();

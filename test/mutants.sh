@@ -31,7 +31,8 @@ R4|s/rl_lose\(c, op, REDLOCK_CANCELLED\);/rl_finish(c, op, REDLOCK_CANCELLED, RL
 R5|s/rl_drop_late\(c, op\);\s+op->members = 0;//|late answers are not votes
 R5|s/resp_pipe_abandon\(pipe, &place\)/0 \&\& $&/|those who wait on a broken connection are told
 R5|s/(event == RESP_REPLY && )rl_answered\(c, node, &who\)/$1(rl_answered(c, node, \&who), 1)/|nonsense disconnects
-R5|s/if \(waits && now - node->priv.mark_us > stall_us\)/if (0)/|the stall
+R5|s/else if \(rl_past\(c, rl_node_due\(c, node\)\)\)/else if (0)/|the stall
+R5|s/redlock_event\(client, i, REDLOCK_READABLE\); \/\*/; \/*/|what came while nobody listened is no stall
 R5|s/if \(node->priv.pause_ms == 0\) \{/if (1) {/|a server that only greets is dialled at once but once
 R5|s/node->state == REDLOCK_NODE_DOWN && \(due_us == 0 \|\| \([^)]*\)\)/0/|the pause before dialling
 R5|s/rl_drop_late\(client, lock\);\n    rl_move/rl_move/|a forgotten lock is not written to
