@@ -30,12 +30,8 @@ json() {
     perl -MJSON::PP -e 'local $/; my $j = decode_json(<STDIN>); exit !do { '"$condition"' }' <"$folder/json"
 }
 
-hold_ports 3
-REDLOCK_NODES=''
-for port in $ports; do
-    start_server "$port" --port "$port"
-    REDLOCK_NODES=${REDLOCK_NODES:+$REDLOCK_NODES,}localhost:$port
-done
+start_nodes 3
+REDLOCK_NODES=$(echo "$nodes" | sed 's/127.0.0.1/localhost/g')
 export REDLOCK_NODES
 
 # On no server, after 10 s at the latest: late releases arrive, and what was written for round trips has a ttl of 1. That of
@@ -56,7 +52,7 @@ text() {
 }
 csv() {
     ends 0 "$program" bench -n 50 --csv >"$folder/csv" &&
-        redis-benchmark -s "$folder/${ports%% *}.sock" -n 10 -t get --csv >"$folder/theirs" &&
+        redis-benchmark -s "$folder/$port.sock" -n 10 -t get --csv >"$folder/theirs" &&
         cat "$folder/csv" "$folder/theirs" &&
         [ "$(head -n 1 "$folder/csv")" = "$(grep '^"test"' "$folder/theirs")" ] &&
         [ "$(grep -cE '^"[a-z0-9:]+"(,"[0-9]+\.[0-9]+"){7}$' "$folder/csv")" -eq 7 ]

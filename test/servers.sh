@@ -36,7 +36,7 @@ start_server() {
     name=$1
     shift
     tied redis-server --bind 127.0.0.1 --port 0 --unixsocket "$folder/$name.sock" --save '' --dir "$folder" \
-        --logfile "$folder/$name.log" "$@" 3>&- &
+        --logfile "$folder/$name.log" "$@" &
     server=$!
     servers="$servers $server"
     until_so answers "$name" $server && [ "$(ask "$name" ping)" = PONG ] && return
@@ -50,6 +50,7 @@ answers() { # NAME PID - or has ended
 # hold_ports COUNT - so many ports of loopback, in $ports. While the script runs nobody gets one by chance, as another
 # program's own end of a connection, say; a server may still be told to listen there. See hold_port in servers.h.
 hold_ports() {
+    rm -f "$folder/ports"
     tied perl -MIO::Socket::INET -e '
         push @held, IO::Socket::INET->new(LocalAddr => "127.0.0.1", ReuseAddr => 1) || die "no free port: $!\n" for 1 .. shift;
         open my $file, ">", shift or die $!;
@@ -58,6 +59,16 @@ hold_ports() {
         sleep' "$1" "$folder/ports" >/dev/null &
     until_so grep -q . "$folder/ports" || exit 1
     ports=$(cat "$folder/ports")
+}
+
+# start_nodes COUNT - so many servers with a port, after which each is named; their addresses with commas in $nodes.
+start_nodes() {
+    hold_ports "$1"
+    nodes=''
+    for port in $ports; do
+        start_server "$port" --port "$port"
+        nodes=$nodes${nodes:+,}127.0.0.1:$port
+    done
 }
 
 stop_servers() {
