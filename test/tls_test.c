@@ -413,7 +413,7 @@ static void crumbs(void)
 {
     static struct redlock_lock locks[LOCKS];
     static const char *const names[LOCKS] = {"tls/0", "tls/1", "tls/2", "tls/3"};
-    long until = now_ms() + 30000;
+    long until = now_ms() + 120000;
     struct redlock_lock *done;
     unsigned steps, i, good = 0, left = 0;
 
