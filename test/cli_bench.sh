@@ -17,7 +17,7 @@ thrice() { "$@" || "$@" || "$@"; }
 ends() {
     want=$1
     shift
-    timeout -k 1 60 "$@"
+    timeout --foreground -k 1 60 "$@"
     got=$?
     [ $got -eq "$want" ] || { echo "status $got, not $want"; return 1; }
 }

@@ -88,7 +88,7 @@ show() { # TABLE PEER UNIT NUMBERS-FILE
 
 # ---- The tables
 
-for round in $(seq "$rounds"); do
+for _ in $(seq "$rounds"); do
     for peer in $peers; do
         run "$peer" pairs 400 default >>"$folder/pairs.$peer"
     done
@@ -98,7 +98,7 @@ for peer in $peers; do
     show peers "$peer" us "$folder/pairs.$peer"
 done
 
-for round in $(seq "$rounds"); do
+for _ in $(seq "$rounds"); do
     for peer in ours ours-large node; do
         case " ours-large $peers " in *" $peer "*) run "$peer" flight 8000 best >>"$folder/flight.$peer" ;; esac
     done
@@ -109,7 +109,7 @@ for peer in ours ours-large node; do
 done
 
 printf '\nHand-over between 4 processes   p50 us       p99 us    turns   in %d s\n' $((rounds * 2))
-for round in $(seq "$rounds"); do
+for _ in $(seq "$rounds"); do
     for setting in default best; do
         for peer in $peers; do
             [ "$setting" = default ] || [ "$peer" = hiredis ] || [ "$peer" = node ] || [ "$peer" = redis-py ] || continue
