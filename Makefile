@@ -199,7 +199,7 @@ test-partition: test/partition_test.c test/side.h test/servers.c $(LIB) $(HEADER
 	prove -e 'sh test/partition.sh' $(B)/partition/partition_test
 
 # The transports in examples/.
-test-tls: deps-transports test/tls_test.c test/servers.c $(wildcard examples/tls/*) $(LIB) $(HEADERS) ## TLS with mbedTLS, on real servers
+test-tls: deps-transports test/tls_test.c test/side.h test/servers.c $(wildcard examples/tls/*) $(LIB) $(HEADERS) ## TLS with mbedTLS, on real servers
 	@mkdir -p $(B)/tls
 	gcc $(SAN) -O1 -g $(WARN) $(POSIX) -I. -Itest -Iexamples/tls test/tls_test.c test/servers.c examples/tls/redlock_tls.c $(LIB) \
 	    -Wl,--wrap=send,--wrap=recv -lmbedtls -lmbedx509 -lmbedcrypto -o $(B)/tls/tls_test
@@ -208,7 +208,7 @@ test-tls: deps-transports test/tls_test.c test/servers.c $(wildcard examples/tls
 
 # On a tap device and through libslirp. First as firmware compiles it: with lwIP's own constants and macros.
 LWIP = -I. -Itest -Iexamples/lwip -isystem /usr/include/lwip
-test-lwip: deps-transports test/lwip_test.c test/slirpif.c test/servers.c $(wildcard examples/lwip/*) $(LIB) $(HEADERS) ## lwIP, on real servers
+test-lwip: deps-transports test/lwip_test.c test/slirpif.c test/side.h test/servers.c $(wildcard examples/lwip/*) $(LIB) $(HEADERS) ## lwIP, on real servers
 	@mkdir -p $(B)/lwip/firmware/arch
 	@printf '#define LWIP_PROVIDE_ERRNO 1\n#define SYS_LIGHTWEIGHT_PROT 0\n' > $(B)/lwip/firmware/lwipopts.h
 	@printf 'typedef void *sys_sem_t, *sys_mbox_t, *sys_mutex_t, *sys_thread_t;\n' > $(B)/lwip/firmware/arch/sys_arch.h

@@ -13,8 +13,6 @@
    bench --only KIND --pairs N --nodes A,B,C,D,E [--flight N]
                                                   one kind (floor, library) on these nodes, for
                                                   strace and callgrind; N locks in flight
-   bench --serve                                  starts five servers, prints their addresses with
-                                                  commas, waits for the end of stdin
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
@@ -512,17 +510,6 @@ static void compare(void)
     free(taken[LIBRARY]);
 }
 
-static void serve(void)
-{
-    int i;
-
-    for (i = 0; i < node_count; i++)
-        printf("%s%s", addresses[i], i < node_count - 1 ? "," : "\n");
-    fflush(stdout);
-    while (getchar() != EOF)
-        continue;
-}
-
 static long number(const char *text, long most)
 {
     char *end;
@@ -551,11 +538,10 @@ static const char *options(int argc, char **argv)
 
     for (i = 1; i < argc; i++) {
         const char *name = argv[i];
-        by_path |= strcmp(name, "--unix") == 0;
-        if (strcmp(name, "--serve") == 0)
-            mode = name;
-        if (strcmp(name, "--serve") == 0 || strcmp(name, "--unix") == 0)
+        if (strcmp(name, "--unix") == 0) {
+            by_path = 1;
             continue;
+        }
         check(++i < argc, "an option lacks its value");
         if (strcmp(name, "--rounds") == 0)
             rounds = number(argv[i], ROUNDS_MAX);
@@ -583,16 +569,12 @@ int main(int argc, char **argv)
     int i, is_floor = strcmp(mode, kind_names[FLOOR]) == 0;
     int is_library = strcmp(mode, kind_names[LIBRARY]) == 0;
 
-    check(*mode == '\0' || *mode == '-' || is_floor || is_library, "--only floor or library");
+    check(*mode == '\0' || is_floor || is_library, "--only floor or library");
     if (addresses[0] == NULL)
         servers_start(servers, (unsigned)node_count, NULL);
     for (i = 0; i < node_count; i++)
         if (addresses[i] == NULL)
             addresses[i] = by_path ? servers[i].local : servers[i].address;
-    if (*mode == '-') {
-        serve();
-        return 0;
-    }
     library_connect();
     floor_copy();
     floor_connect();

@@ -8,19 +8,8 @@
 # SPDX-License-Identifier: MIT
 set -eu
 build=$1 short=${2:-200} long=${3:-2200}
-folder=$(mktemp -d)
-mkfifo "$folder/stdin"
-timeout 900 "$build/bench" --serve <"$folder/stdin" >"$folder/nodes" &
-exec 3>"$folder/stdin"
-trap 'exec 3>&-; wait; rm -rf "$folder"' EXIT
-trap 'exit 1' INT TERM HUP
-tries=0
-until grep -q : "$folder/nodes"; do
-    tries=$((tries + 1))
-    [ $tries -lt 400 ] || { echo "bench: no servers" >&2; exit 1; }
-    sleep 0.05
-done
-nodes=$(cat "$folder/nodes")
+. test/servers.sh
+start_nodes 5
 
 only() { # KIND PAIRS
     echo "$build/bench --only $1 --pairs $2 --nodes $nodes"

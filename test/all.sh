@@ -28,6 +28,7 @@ if [ "$1" = one ]; then
 fi
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
+trap 'exit 1' HUP INT PIPE # at a TERM it would wait for what it runs
 start=$(date +%s)
 printf '%s\n' "$@" | xargs -n 1 -P 2 "$0" one "$folder"
 echo

@@ -8,9 +8,7 @@ set -u
 LC_ALL=C.UTF-8
 export LC_ALL
 PATH=$(cd "$1" && pwd):$PATH # for the examples, which say "redlock"
-folder=$(mktemp -d)
-pids= nodes=
-trap 'kill $pids 2>/dev/null; wait; rm -rf "$folder"' EXIT
+. test/servers.sh
 . test/tap.sh
 
 silent() { # succeeds if the command prints nothing
@@ -67,18 +65,11 @@ check 'all events, and no other' same "$folder/events" "$folder/named"
 # ---- Examples ----
 
 for n in 1 2 3; do
-    redis-server --port 0 --unixsocket "$folder/$n.sock" --save '' --dir "$folder" --logfile "$folder/$n.log" &
-    pids="$pids $!"
-    nodes="$nodes$folder/$n.sock,"
+    start_server $n
 done
-export REDLOCK_NODES="$nodes"
+export REDLOCK_NODES="$folder/1.sock,$folder/2.sock,$folder/3.sock"
+export REDLOCK_NODE_TIMEOUT=5s # a machine may stand still for a second
 unset REDLOCK_CONFIG REDLOCK_PREFIX REDLOCK_HELD REDLOCK_NAME
-tries=0
-until redlock acquire -t 1 -n --node-timeout 100ms ready >/dev/null 2>&1; do
-    tries=$((tries + 1))
-    [ $tries -lt 100 ] || { echo "Bail out! redis-server does not come up"; exit 1; }
-    sleep 0.1
-done
 
 # All lines that call a verb with its options alone: "redlock run ... NAME COMMAND", without what stands before and behind.
 for file in cli/examples/* "$folder/page"; do

@@ -69,6 +69,7 @@ echo "deps: installing through apt-get:$missing"
 echo "deps: (redis-server's package may start its own server on port 6379; nothing here uses that one)"
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
+trap 'exit 1' HUP INT PIPE TERM
 run() {
     $sudo env DEBIAN_FRONTEND=noninteractive apt-get -q "$@" >"$log" 2>&1 && return
     echo "deps: apt-get $1 failed:" >&2

@@ -237,7 +237,7 @@ static void server_killed_and_restarted(const char *folder)
         ok(says(&runs[i], "release", "done"), "%s: both are released", runs[i].name);
         expect_end(&runs[i], 0);
     }
-    is_int(servers_keys_left("*", 1000), 0, "no key is left");
+    is_int(servers_keys_left("*", 10000), 0, "no key is left");
 }
 
 static void all_servers_dead(const char *folder)

@@ -1,4 +1,4 @@
-/* side.h - the event loop of a test that talks to real servers.
+/* side.h - the event loop of a test that talks to real servers, over whatever the client has as its io.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
@@ -11,6 +11,7 @@
 /* Serves a client for a while, or until one of its locks is not in progress any more. */
 static inline void serve(struct redlock *client, long ms)
 {
+    const struct redlock_io *io = client->priv.io;
     long until = now_ms() + ms;
     uint8_t events[REDLOCK_NODES_MAX];
     unsigned n, count = client->priv.count;
@@ -21,20 +22,19 @@ static inline void serve(struct redlock *client, long ms)
             return;
         for (n = 0; n < count; n++)
             events[n] = (uint8_t)redlock_interest(client, n);
-        redlock_posix()->wait(NULL, client->priv.nodes, count, wait_us < 5000 ? wait_us : 5000,
-                              events);
+        io->wait(io->context, client->priv.nodes, count, wait_us < 5000 ? wait_us : 5000, events);
         for (n = 0; n < count; n++)
             if (events[n] != 0)
                 redlock_event(client, n, events[n]);
     }
 }
 
-/* Serves it until its connections are up, all bytes have left and all answers have come, 10 s at most: what
+/* Serves it until its connections are up, all bytes have left and all answers have come, 20 s at most: what
    is decided without the slowest node says nothing of it yet, and the release for a node whose connection
    had just broken goes then. */
 static inline void settle(struct redlock *client)
 {
-    long until = now_ms() + 10000;
+    long until = now_ms() + 20000;
     unsigned n, busy = 1;
 
     while (busy > 0 && now_ms() < until) {
@@ -43,6 +43,24 @@ static inline void settle(struct redlock *client)
             busy += resp_pipe_waits(&client->priv.nodes[n].priv.pipe) ||
                     (redlock_interest(client, n) & REDLOCK_WRITABLE) != 0;
     }
+}
+
+/* How often clients with this io have slept since count_waits: a loop that spins sleeps too often. */
+static unsigned waits;
+static void (*uncounted_wait)(void *, struct redlock_node *, unsigned, uint64_t, uint8_t *);
+
+static inline void counting_wait(void *context, struct redlock_node *nodes, unsigned count,
+                                 uint64_t timeout_us, uint8_t *events)
+{
+    waits++;
+    uncounted_wait(context, nodes, count, timeout_us, events);
+}
+
+static inline void count_waits(struct redlock_io *io)
+{
+    waits = 0;
+    uncounted_wait = io->wait;
+    io->wait = counting_wait;
 }
 
 #endif

@@ -1,4 +1,4 @@
-# tap.sh - for shell tests, which read it in (`.`): the Test Anything Protocol, for `prove`. It needs $folder, for a log.
+# tap.sh - for shell tests, which read it in (`.`): the Test Anything Protocol, for `prove`. It needs $folder, for a log: read in servers.sh before, or set it.
 #
 # SPDX-FileCopyrightText: the redlock authors
 # SPDX-License-Identifier: MIT

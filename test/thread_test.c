@@ -17,12 +17,12 @@ static int inside, together, turns; /* by atomic operations only: the lock is no
 
 static void *contend(void *unused)
 {
-    static const struct redlock_settings patient = {.node_timeout_ms = 2000, .stall_ms = 5000};
+    static const struct redlock_settings patient = {.node_timeout_ms = 5000, .stall_ms = 15000};
     struct redlock_node nodes[NODES];
     struct redlock client;
     struct redlock_lock lock;
     int i, won = 0;
-    long until = now_ms() + 60000;
+    long until = now_ms() + 120000;
 
     memset(nodes, 0, sizeof nodes);
     for (i = 0; i < NODES; i++)

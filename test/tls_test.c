@@ -7,7 +7,7 @@
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
 #include "redlock_tls.h"
-#include "servers.h"
+#include "side.h"
 #include "tap.h"
 
 #include <errno.h>
@@ -63,7 +63,7 @@ static struct redlock_tls tls;
 static struct redlock_node nodes[NODES];
 static struct redlock client;
 static struct redlock_lock lock;
-static unsigned dials, waits;
+static unsigned dials;
 
 static int counting_dial(void *context, struct redlock_node *node)
 {
@@ -78,20 +78,6 @@ static int counting_dial(void *context, struct redlock_node *node)
     return dial(context, node);
 }
 
-static void counting_wait(void *context, struct redlock_node *its, unsigned count,
-                          uint64_t timeout_us, uint8_t *events)
-{
-    static void (*wait)(void *, struct redlock_node *, unsigned, uint64_t, uint8_t *);
-
-    if (its == NULL) { /* set up */
-        wait = tls.io.wait;
-        tls.io.wait = counting_wait;
-        return;
-    }
-    waits++;
-    wait(context, its, count, timeout_us, events);
-}
-
 /* A client that trusts this CA, and has this certificate or none. The nodes stay as they are. */
 static void begin(unsigned count, const char *authorities, const char *certificate,
                   const struct redlock_settings *settings)
@@ -104,8 +90,8 @@ static void begin(unsigned count, const char *authorities, const char *certifica
     if (redlock_tls_init(&tls, trusted, certificate != NULL ? own : NULL, key) != 0)
         exit(1);
     counting_dial(NULL, NULL);
-    counting_wait(NULL, NULL, 0, 0, NULL);
-    dials = waits = 0;
+    count_waits(&tls.io);
+    dials = 0;
     if (redlock_init(&client, &tls.io, nodes, count, settings) != REDLOCK_OK)
         exit(1);
     redlock_lock_init(&lock, "tls", 3, 60000);
@@ -170,7 +156,7 @@ static void end(void)
 }
 
 /* Until each node has been tried and was heard to the end: most of them are enough for a lock. */
-static void settle(void)
+static void reconnect(void)
 {
     static struct redlock_lock other;
 
@@ -247,7 +233,7 @@ static void takes_turns(void)
     is_int(good, NODES, "all have the token");
     is_int(redlock_release(&client, &lock, 10000), REDLOCK_OK, "release");
     is_int((long)servers_keys_left("tls", 10000), 0, "no key is left");
-    settle();
+    reconnect();
     start = now_ms();
     for (i = good = 0; i < PAIRS; i++)
         good += redlock_acquire(&client, &lock, 0) == REDLOCK_OK &&
@@ -266,7 +252,7 @@ static void refuses(const char *what, const char *words)
 {
     begin(NODES, "ca", NULL, &patient);
     redlock_acquire(&client, &lock, 0);
-    settle();
+    reconnect();
     redlock_release(&client, &lock, 10000);
     is_int(redlock_acquire(&client, &lock, 0), REDLOCK_OK, "%s: the others are enough", what);
     is_int(lock.granted & 1, 0, "%s: has no vote", what);
@@ -312,7 +298,7 @@ static void client_certificates(void)
     begin(NODES, "ca", NULL, &patient);
     is_int(redlock_acquire(&client, &lock, 0), REDLOCK_UNREACHABLE,
            "servers want a certificate: none");
-    settle();
+    reconnect();
     ok(strstr(nodes[0].trouble, "tls: ") != NULL, "  %s", nodes[0].trouble);
     end();
     begin(NODES, "ca", "other-client", &patient);
@@ -352,12 +338,12 @@ static void mixed_up(void)
 static void killed_and_restarted(void)
 {
     begin(NODES, "ca", NULL, &patient);
-    settle();
+    reconnect();
     is_int(redlock_acquire(&client, &lock, 0), REDLOCK_OK, "acquire");
     extend_everywhere();
     server_kill(&servers[0]);
     is_int(redlock_extend(&client, &lock), REDLOCK_OK, "a server is killed: extend");
-    settle();
+    reconnect();
     ok(nodes[0].trouble[0] != '\0', "  %s", nodes[0].trouble);
     server_restart(&servers[0]);
     extend_everywhere();
@@ -427,7 +413,7 @@ static void crumbs(void)
 {
     static struct redlock_lock locks[LOCKS];
     static const char *const names[LOCKS] = {"tls/0", "tls/1", "tls/2", "tls/3"};
-    long until = now_ms() + 30000;
+    long until = now_ms() + 120000;
     struct redlock_lock *done;
     unsigned steps, i, good = 0, left = 0;
 
@@ -460,20 +446,20 @@ static void crumbs(void)
 static void flipped(void)
 {
     begin(NODES, "ca", NULL, &patient);
-    settle();
+    reconnect();
     network = FLIP;
     flips_after = 1;
     is_int(redlock_acquire(&client, &lock, 0), REDLOCK_OK,
            "a record is changed on its way: acquire");
-    settle();
+    reconnect();
     is_int(dials, NODES + 1, "that connection is not used any more");
     redlock_release(&client, &lock, 10000);
-    settle();
+    reconnect();
     set_holder("200000");
     network = FLIP;
     flips_after = 5;
     is_int(redlock_acquire(&client, &lock, 0), REDLOCK_HELD, "one amidst many is changed");
-    settle();
+    reconnect();
     is_int(dials, NODES + 2, "that connection is not used any more");
     set_holder("0");
     end();
@@ -485,7 +471,7 @@ static void forked(void)
     pid_t child;
 
     begin(NODES, "ca", NULL, &patient);
-    settle();
+    reconnect();
     is_int(redlock_acquire(&client, &lock, 0), REDLOCK_OK, "acquire");
     fflush(stdout);
     child = fork();

@@ -6,6 +6,7 @@
 # SPDX-License-Identifier: MIT
 report=$(mktemp)
 trap 'rm -f "$report"' EXIT
+trap 'exit 1' HUP INT PIPE # at a TERM it would wait for what it runs
 valgrind -q --error-exitcode=99 --leak-check=full --show-leak-kinds=all --track-fds=yes \
     --child-silent-after-fork=yes --log-file="$report" "$@"
 status=$?

@@ -8,7 +8,8 @@
 set -u
 build=$1 what=$2
 shift 2
-folder=$(pwd)/$build/versions
+unpacked=$(pwd)/$build/versions
+. test/servers.sh
 
 # name:Debian release:package:another release that it needs packages of
 table='redis-6.0:bullseye:redis-server:
@@ -22,7 +23,7 @@ valkey-9:sid:valkey-server:'
 # Unpacks a server and writes a redis-server that runs it with its own libraries. APT gets lists and a state of its
 # own, of the mirror that this machine uses, and checks signatures as ever.
 get() { # NAME RELEASE PACKAGE OTHER
-    home=$folder/$1
+    home=$unpacked/$1
     [ ! -x "$home/bin/redis-server" ] || return 0
     rm -rf "$home"
     mkdir -p "$home/lists/partial" "$home/cache/archives/partial" "$home/root" "$home/bin"
@@ -54,23 +55,17 @@ test_it() { # NAME
     # the simulated servers speak as 7.0 does, and later ones
     programs=$(echo server_test node_test net_test; [ "$1" = redis-6.0 ] || echo fake_test)
     # shellcheck disable=SC2046 # a list of words
-    PATH="$folder/$1/bin:$PATH" prove --directives -e '' $(printf "$build/gcc/%s " $programs)
+    PATH="$unpacked/$1/bin:$PATH" prove --directives -e '' $(printf "$build/gcc/%s " $programs)
 }
 
-# Pairs per second of 64 locks in flight, by script only and with the server's own command, in turns.
-bench_it() { # NAME
-    mkfifo "$folder/end"
-    : >"$folder/nodes"
-    PATH="$folder/$1/bin:$PATH" "$build/bench-large" --serve <"$folder/end" >"$folder/nodes" &
-    exec 3>"$folder/end"
-    tries=0
-    until grep -q : "$folder/nodes" || [ $tries -gt 200 ]; do
-        tries=$((tries + 1))
-        sleep 0.05
-    done
-    for round in 1 2 3 4 5 6 7 8 9; do
+# Pairs per second of 64 locks in flight, by script only and with the server's own command, in turns. In a shell of its own,
+# with which the servers end.
+bench_it() ( # NAME
+    PATH="$unpacked/$1/bin:$PATH"
+    start_nodes 5
+    for _ in 1 2 3 4 5 6 7 8 9; do
         for kind in large script; do
-            "$build/bench-$kind" --only library --flight 64 --pairs 40000 --nodes "$(cat "$folder/nodes")" |
+            "$build/bench-$kind" --only library --flight 64 --pairs 40000 --nodes "$nodes" |
                 sed "s/.*, \([0-9]*\) in a second/$kind \1/"
         done
     done | sort -k1,1 -k2,2n | awk -v name="$1" '
@@ -78,14 +73,9 @@ bench_it() { # NAME
         END { if (n["large"] != 9 || n["script"] != 9) exit 1
               printf "%-12s %8d %8d   %.2f\n", name, rate["script", 5], rate["large", 5],
                      rate["large", 5] / rate["script", 5] }'
-    verdict=$?
-    exec 3>&-
-    wait
-    rm -f "$folder/end" "$folder/nodes"
-    return $verdict
-}
+)
 
-mkdir -p "$folder"
+mkdir -p "$unpacked"
 passed=0 failed='' missing=''
 [ "$what" = test ] || echo 'pairs/s, 64 in flight: by script, with its own command where it has one, ratio (medians of 9)'
 for name in "$@"; do
@@ -96,7 +86,7 @@ for name in "$@"; do
         sed 's/^/# /' "$folder/log" | tail -n 5
         continue
     fi
-    [ "$what" = bench ] || echo "$name: $("$folder/$name/bin/redis-server" --version)"
+    [ "$what" = bench ] || echo "$name: $("$unpacked/$name/bin/redis-server" --version)"
     if "${what}_it" "$name"; then
         passed=$((passed + 1))
     else

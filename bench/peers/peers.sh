@@ -15,17 +15,7 @@
 set -u
 build=$1 rounds=${2:-5}
 here=$(dirname "$0")
-folder=$(mktemp -d)
-pids=
-finish() {
-    exec 3>&-
-    # shellcheck disable=SC2086 # a list of words
-    [ -z "$pids" ] || kill $pids 2>/dev/null
-    wait
-    rm -rf "$folder"
-}
-trap finish EXIT
-trap 'exit 1' INT TERM HUP
+. test/servers.sh
 figures=${FIGURES:-/dev/null}
 
 # ---- What there is
@@ -47,52 +37,43 @@ python=/usr/bin/python3 # Debian's, which has Debian's packages
 $python -c 'import redis' 2>/dev/null || leave_out redis-py 'no python3-redis'
 command -v etcd >/dev/null || { leave_out etcd 'no etcd-server'; leave_out etcd-3 'no etcd-server'; }
 
-mkfifo "$folder/stdin"
-timeout 900 "$build/bench" --serve <"$folder/stdin" >"$folder/nodes" &
-exec 3>"$folder/stdin"
+start_nodes 5
+redis_nodes=$(echo "$nodes" | tr ',' ' ')
 
-free_ports() { # COUNT
-    $python -c 'import socket,sys
-s=[socket.create_server(("127.0.0.1",0)) for _ in range(int(sys.argv[1]))]
-print(*[x.getsockname()[1] for x in s])' "$1"
-}
 members() { # NAME COUNT - starts them; the address of the first in NAME.address
-    # shellcheck disable=SC2046 # a list of words
-    set -- "$1" "$2" $(free_ports $((2 * $2)))
-    name=$1 count=$2
-    shift 2
-    cluster='' each=$*
+    name=$1 count=$2 cluster=''
+    hold_ports $((2 * count))
     for i in $(seq "$count"); do
-        cluster="$cluster,$name$i=http://127.0.0.1:$(echo "$each" | cut -d' ' -f$((2 * i)))"
+        cluster="$cluster,$name$i=http://127.0.0.1:$(echo "$ports" | cut -d' ' -f$((2 * i)))"
     done
     for i in $(seq "$count"); do
-        client=http://127.0.0.1:$(echo "$each" | cut -d' ' -f$((2 * i - 1)))
-        peer=http://127.0.0.1:$(echo "$each" | cut -d' ' -f$((2 * i)))
+        client=http://127.0.0.1:$(echo "$ports" | cut -d' ' -f$((2 * i - 1)))
+        peer=http://127.0.0.1:$(echo "$ports" | cut -d' ' -f$((2 * i)))
         [ "$i" -gt 1 ] || echo "${client#http://}" >"$folder/$name.address"
-        timeout 900 etcd --name "$name$i" --data-dir "$folder/$name$i" --log-level error --listen-client-urls "$client" \
+        tied etcd --name "$name$i" --data-dir "$folder/$name$i" --log-level error --listen-client-urls "$client" \
             --advertise-client-urls "$client" --listen-peer-urls "$peer" --initial-advertise-peer-urls "$peer" \
-            --initial-cluster "${cluster#,}" >"$folder/$name$i.log" 2>&1 3>&- &
-        pids="$pids $!"
+            --initial-cluster "${cluster#,}" >"$folder/$name$i.log" 2>&1 &
+        servers="$servers $!"
     done
+    until_so $python -c 'import sys, urllib.request; urllib.request.urlopen(sys.argv[1])' \
+        "http://$(cat "$folder/$name.address")/health" || leave_out "$name" 'it does not come up'
 }
 case $peers in *etcd*)
     members etcd 1
     members etcd-3 3 ;;
 esac
-sleep 5
 
 run() { # PEER MODE NUMBER SETTING
-    nodes=$(tr ',' ' ' <"$folder/nodes")
     # shellcheck disable=SC2086 # a list of words
     case $1 in
-    ours) timeout 120 "$build/peers/ours" "$2" "$3" "$4" $nodes ;;
-    ours-1) timeout 120 "$build/peers/ours" "$2" "$3" "$4" ${nodes%% *} ;;
-    ours-large) timeout 120 "$build/peers/ours-large" "$2" "$3" "$4" $nodes ;;
-    hiredis) timeout 120 "$build/peers/hiredis" "$2" "$3" "$4" $nodes ;;
-    node) timeout 120 node "$build/interop/node.js" "$2" "$3" "$4" $nodes ;;
-    redis-py) timeout 120 $python "$here/redis_py.py" "$2" "$3" "$4" ${nodes%% *} ;;
+    ours) timeout 120 "$build/peers/ours" "$2" "$3" "$4" $redis_nodes ;;
+    ours-1) timeout 120 "$build/peers/ours" "$2" "$3" "$4" ${redis_nodes%% *} ;;
+    ours-large) timeout 120 "$build/peers/ours-large" "$2" "$3" "$4" $redis_nodes ;;
+    hiredis) timeout 120 "$build/peers/hiredis" "$2" "$3" "$4" $redis_nodes ;;
+    node) timeout 120 node "$build/interop/node.js" "$2" "$3" "$4" $redis_nodes ;;
+    redis-py) timeout 120 $python "$here/redis_py.py" "$2" "$3" "$4" ${redis_nodes%% *} ;;
     etcd*) timeout 120 $python "$here/etcd.py" "$2" "$3" "$4" "$(cat "$folder/$1.address")" ;;
-    esac 3>&-
+    esac
 }
 quantiles() { # of the numbers on stdin: median and 99 %
     sort -n | awk '{ v[NR] = $1 } END { if (NR) print v[int((NR + 1) / 2)], v[int(NR * 0.99 + 0.5)], NR }'
@@ -107,7 +88,7 @@ show() { # TABLE PEER UNIT NUMBERS-FILE
 
 # ---- The tables
 
-for round in $(seq "$rounds"); do
+for _ in $(seq "$rounds"); do
     for peer in $peers; do
         run "$peer" pairs 400 default >>"$folder/pairs.$peer"
     done
@@ -117,7 +98,7 @@ for peer in $peers; do
     show peers "$peer" us "$folder/pairs.$peer"
 done
 
-for round in $(seq "$rounds"); do
+for _ in $(seq "$rounds"); do
     for peer in ours ours-large node; do
         case " ours-large $peers " in *" $peer "*) run "$peer" flight 8000 best >>"$folder/flight.$peer" ;; esac
     done
@@ -128,7 +109,7 @@ for peer in ours ours-large node; do
 done
 
 printf '\nHand-over between 4 processes   p50 us       p99 us    turns   in %d s\n' $((rounds * 2))
-for round in $(seq "$rounds"); do
+for _ in $(seq "$rounds"); do
     for setting in default best; do
         for peer in $peers; do
             [ "$setting" = default ] || [ "$peer" = hiredis ] || [ "$peer" = node ] || [ "$peer" = redis-py ] || continue
