@@ -753,7 +753,11 @@ static void c21_stalls(void)
 
 static void c22_clients(void)
 {
-    ask(0, "PING", NULL, NULL, NULL); /* our own connection is the one that stays */
+    long until = now_ms() + 20000;
+
+    while (now_ms() < until && /* our own connection is the one that stays */
+           strstr(ask(0, "INFO", "clients", NULL, NULL), "connected_clients:1\r") == NULL)
+        sleep_ms(20);
     set(0, "maxclients", "2");
     check(three(), quick);
     only("little room", 1, 22, "warn", "2 of 2");
@@ -823,11 +827,15 @@ static void c24_exposure(void)
 
 static void c25_idle(void)
 {
+    int tries = 0;
+
     set(0, "timeout", "10");
     check(three(), quick);
     only("connections end", 1, 25, "warn", "timeout 10");
     set(0, "timeout", "1");
-    check(three(), "--read-only --clock-window 3");
+    do /* if the machine stands still too long, it may find more */
+        check(three(), "--read-only --clock-window 3");
+    while (complaints() != 1 && ++tries < 3);
     only("connections end soon", 1, 25, "warn", "timeout 1");
     ask(0, "PING", NULL, NULL, NULL); /* ours has ended too: this dials anew */
     set(0, "timeout", "11");

@@ -99,7 +99,7 @@ static int with_key(const char *key)
 /* The slowest may be about to take it in. */
 static int on_most(const char *key)
 {
-    return until(with_key(key) > (int)node_count / 2, 3000);
+    return until(with_key(key) > (int)node_count / 2, WAIT_MS);
 }
 
 static int on_all(const char *key)
@@ -133,7 +133,7 @@ static void signal_to(pid_t pid, int number)
 
 static void no_key_left(const char *when)
 {
-    is_int(servers_keys_left("redlock:*", 3000), 0, "no key is left %s", when);
+    is_int(servers_keys_left("redlock:*", 6000), 0, "no key is left %s", when);
 }
 
 static void pause_all(void)
@@ -801,9 +801,9 @@ static void nodes_hang(void)
     setenv("REDLOCK_NODE_TIMEOUT", ".3", 1);
     bare = start_deaf("x", a, "--no-guard", "--new-group");
     guarded = start_deaf("y", b, "-s", "USR1");
-    waits[0] = start("run", "-t", "3", "--unavailable-timeout", "0", "x", self, "beat",
+    waits[0] = start("run", "-t", "9", "--unavailable-timeout", "0", "x", self, "beat",
                      beat_path("c"), NULL);
-    waits[1] = start("run", "-t", "3", "--unavailable-timeout", "0", "y", self, "beat",
+    waits[1] = start("run", "-t", "9", "--unavailable-timeout", "0", "y", self, "beat",
                      beat_path("d"), NULL);
     ok(writes(bare, 's', "renewed") && writes(guarded, 's', "renewed"), "it is renewed");
     pause_all();
@@ -924,7 +924,7 @@ static void keys_vanish(void)
     ok(until(b[0]->heard[SIGTERM] && b[1]->heard[SIGTERM], 4500), "a majority has another's: TERM");
     is_int(ends(&stolen), 79, "79");
     is_int(with_value("redlock:stolen", "another's"), 3, "which is left alone");
-    ok(b[0]->last_us - b[0]->term_us < 3500000, "killed k later");
+    ok(b[0]->last_us - b[0]->term_us < 6000000, "killed k later");
     ok(until(a[0]->heard[SIGTERM] && a[1]->heard[SIGTERM], 4500), "a majority forgets: TERM");
     is_int(ends(&flushed), 79, "79");
     ok(!lives(a[0]->pid) && !lives(a[1]->pid), "nobody is left");
@@ -942,15 +942,15 @@ static void limits(void)
     long begin = now_ms();
 
     nodes(3);
-    renewed = start("run", "--status-fd", "3", "-t", "1", "renewed", "sleep", "5", NULL);
+    renewed = start("run", "--status-fd", "3", "-t", "6", "renewed", "sleep", "9", NULL);
     most = start("run", "--max-hold", "3", "-k", "1", "most", self, "beat", beat_path("a"), NULL);
     group = start("run", "--max-hold", "3", "-k", "2", "group", self, "beat", beat_path("e"),
                   "polite", beat_path("f"), NULL);
     once = start("run", "--status-fd", "3", "--no-renew", "-t", "3", "once", self, "beat",
                  beat_path("b"), "polite", NULL);
     none = start("run", "--on-lost", "none", "-t", "3", "none", self, "beat", beat_path("c"), NULL);
-    hard = start("run", "--status-fd", "3", "--on-lost", "kill", "-t", "9", "-k", "3", "hard", self,
-                 "beat", beat_path("d"), NULL);
+    hard = start("run", "--status-fd", "3", "--on-lost", "kill", "-t", "15", "-k", "5", "hard",
+                 self, "beat", beat_path("d"), NULL);
     kept = start("run", "--preserve-status", "-t", "3", "kept", "-c",
                  "trap 'exit 9' TERM; while :; do sleep .1; done", NULL);
     ok(beats(a) && beats(b) && beats(c) && beats(d) && beats(e) && beats(f), "all run");
@@ -959,17 +959,17 @@ static void limits(void)
     ask_all("DEL", "redlock:hard");
     ask_all("DEL", "redlock:kept");
     ok(writes(hard, 's', "lost\n"), "--on-lost kill");
-    ok(until(has_ended(hard), 2500), "does not wait for -k");
+    ok(until(has_ended(hard), 4000), "does not wait for -k");
     is_int(ends(&hard), 79, "79");
     ok(!d->heard[SIGTERM], "and no SIGTERM comes first");
     is_int(ends(&most), 79, "--max-hold");
-    ok(now_ms() - begin >= 3000 - 1 && now_ms() - begin < 8000, "after that time (%ld ms)",
+    ok(now_ms() - begin >= 3000 - 1 && now_ms() - begin < 20000, "after that time (%ld ms)",
        now_ms() - begin);
     ok(a->term_us != 0, "SIGTERM came first");
     is_int(count_of(wrote(most, 'e'), "\n"), 1, "it says so once, and nothing else");
     is_int(with_key("redlock:most"), 0, "its lock is released, long before the ttl is over");
     is_int(ends(&group), 79, "a command that ends at SIGTERM");
-    ok(until(!lives(f->pid), 1000), "takes along what is left of its group");
+    ok(until(!lives(f->pid), WAIT_MS), "takes along what is left of its group");
     is_int(ends(&once), 79, "--no-renew");
     ok(b->term_us != 0 && count_of(wrote(once, 's'), "renewed") == 0, "one ttl is all it gets");
     is_int(ends(&kept), 9, "--preserve-status");
@@ -978,8 +978,8 @@ static void limits(void)
     ok(!has_ended(none) && !c->heard[SIGTERM], "and lets it run on");
     c->stop = 1;
     is_int(ends(&none), 79, "its status is 79");
-    is_int(ends(&renewed), 0, "a ttl of 1 s for 5 s");
-    ok(count_of(wrote(renewed, 's'), "\nrenewed ") >= 8, "renewed often: %d",
+    is_int(ends(&renewed), 0, "a ttl of 6 s for 9 s");
+    ok(count_of(wrote(renewed, 's'), "\nrenewed ") >= 2, "renewed: %d times",
        count_of(wrote(renewed, 's'), "\nrenewed "));
     no_key_left("then");
 }
@@ -1169,13 +1169,13 @@ static void status_fd(void)
     is_int((int)wrote(run, 'e')[0], 0, "and nothing on stderr, which is no terminal");
     ask_all("DEL", "redlock:x");
     is_int(ends(&run), 0, "until it is free");
-    is_int(redlock("run", "-t", "1", "--status-fd", "3", "x", "-c", "sleep 1.5; exit 3", NULL), 3,
+    is_int(redlock("run", "-t", "6", "--status-fd", "3", "x", "-c", "sleep 5; exit 3", NULL), 3,
            "--status-fd");
     text = wrote(last, 's');
     ok(strncmp(text, "acquired ", 9) == 0 && strspn(text + 9, "0123456789abcdef") == 8,
        "acquired, with its id");
     at = strstr(text, "\nrenewed ");
-    ok(at != NULL && atoi(at + 9) > 500 && atoi(at + 9) < 1000, "renewed, what is left");
+    ok(at != NULL && atoi(at + 9) > 2000 && atoi(at + 9) < 6000, "renewed, what is left");
     at = strstr(text, "\nexit 3\n");
     ok(at != NULL && strncmp(at, "\nexit 3\nreleased ", 17) == 0, "exit, released");
 
@@ -1186,11 +1186,11 @@ static void status_fd(void)
     fcntl(pipe_ends[1], F_SETFL, 0);
     ok(size > 0, "a pipe that is full");
     setup.events = pipe_ends[1];
-    run = start("run", "-t", "1", "--status-fd", "3", "x", "sleep", "3", NULL);
+    run = start("run", "-t", "6", "--status-fd", "3", "x", "sleep", "8", NULL);
     is_int(ends(&run), 0, "that nobody reads does not stop the renewals");
     close(pipe_ends[0]);
     setup.events = pipe_ends[1];
-    run = start("run", "-t", "1", "--status-fd", "3", "x", "-c", "sleep 2; exit 2", NULL);
+    run = start("run", "-t", "6", "--status-fd", "3", "x", "-c", "sleep 7; exit 2", NULL);
     is_int(ends(&run), 2, "nor does one whose reader is gone");
     close(pipe_ends[1]);
     no_key_left("then");
@@ -1565,14 +1565,14 @@ static void least_rights(void)
     ask_all("ACL", "SETUSER", "reader", "reset", "on", ">" SECRET, "~redlock:*", "+get");
     ask_all("ACL", "SETUSER", "elsewhere", "reset", "on", ">" SECRET, "~app:*", "+@all");
     setenv("REDLOCK_NODES", list_of(3, "redis://locker:" SECRET "@"), 1);
-    run = start("run", "--status-fd", "3", "-t", "2", "x", "-c", "sleep 3; exit 3", NULL);
+    run = start("run", "--status-fd", "3", "-t", "6", "x", "-c", "sleep 7; exit 3", NULL);
     on_most("redlock:x");
     waits = start("run", "-v", "x", "-c", "exit 4", NULL);
     is_int(redlock("run", "-n", "x", "true", NULL), 75, "with seven commands: -n");
     is_int(ends(&run), 3, "run");
     ok(count_of(wrote(run, 's'), "\nrenewed ") >= 2, "renews");
     is_int(ends(&waits), 4, "waits");
-    is_int(redlock("run", "-t", "2", "--min-hold", "1", "x", "true", NULL), 0, "--min-hold");
+    is_int(redlock("run", "-t", "6", "--min-hold", "1", "x", "true", NULL), 0, "--min-hold");
     is_int(redlock("run", "x", "true", NULL), 0, "and then again");
     no_key_left("then");
     is_int(redlock("acquire", "-t", "9", "x", NULL), 0, "held");
@@ -1950,7 +1950,7 @@ int main(int count, char **arguments)
     program = getenv("REDLOCK") != NULL ? getenv("REDLOCK") : "build/redlock";
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     programs_begin(program);
-    setenv("REDLOCK_NODE_TIMEOUT", "1", 1);
+    setenv("REDLOCK_NODE_TIMEOUT", "3", 1); /* a machine may stand still for a second */
     setenv("REDLOCK_CONFIG", "/dev/null", 1);
     unsetenv("JOURNAL_STREAM");
     for (i = 0; i < SCENARIOS && strcmp(scenarios[i].name, arguments[1]) != 0; i++)

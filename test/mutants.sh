@@ -156,7 +156,7 @@ try() {
             -o "$mine/lock_test" ||
         ! ${CC:-cc} "$mine/redlock.o" "$folder"/resp.o "$folder"/mini.o "$folder"/sim.o -o "$mine/sim"; then
         verdict="DOES NOT COMPILE: mend the table"
-    elif timeout 30 "$mine/lock_test" >"$mine/output" 2>&1; then
+    elif timeout 60 "$mine/lock_test" >"$mine/output" 2>&1; then
         verdict="SURVIVED"
     else
         verdict=
