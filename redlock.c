@@ -193,11 +193,14 @@ static const char rl_fence_suffix[] = ":fence";
 #endif
 #if REDLOCK_MARKER
 /* Comes before a script that sets keys: -2 while the server may have forgotten locks. It takes its own key, run and
-   longest ttl off the end. The quarantine is over when the marker has no more than 31 years to live: so one key is
-   enough, and what is lost is lost as a whole. R18 */
+   longest ttl off the end. How old the marker is is seen by its time to live, which is 31 years at first: so one key is
+   enough, what is lost is lost as a whole, and each client waits for its own longest ttl. A marker from the future is
+   set anew: the server's clock was set back. R18 */
 static const char rl_marker_script[] =
-    "local c,t,m=redis.call,table.remove,table.remove(KEYS)local l,r=t(ARGV),t(ARGV)if c('get',m)~="
-    "r then c('set',m,r,'px',1e12+l)end if c('pttl',m)>1e12 then return-2 end ";
+    "local c,t,m=redis.call,table.remove,table.remove(KEYS)local l,r=t(ARGV),t(ARGV)local "
+    "p=c('pttl'"
+    ",m)-1e12 if p>0 or c('get',m)~=r then p=0 c('set',m,r,'px',1e12)end if p>-l then return-2 "
+    "end ";
 static const char rl_marker[] = "redlock::run";
 #else
 #define rl_marker_script ""
@@ -743,7 +746,7 @@ static int rl_queue(struct redlock *c, struct redlock_node *node, struct redlock
         } else {
             rl_put_command(w, op, command, heals, run);
             if (run != 0) {
-                resp_put_number(w, run);
+                resp_put_number(w, run + node->database); /* which may change places: SWAPDB */
                 resp_put_number(w, c->priv.settings.longest_ttl_ms);
             }
             if (RL_IS_PAIR(c, command))
@@ -799,11 +802,6 @@ static int rl_queue_vote(struct redlock *c, struct redlock_node *node, struct re
 
     if (!rl_queue(c, node, op, command, op))
         return 0;
-    if (command == RL_DELETE) { /* as much of this as there is room for */
-        if (op->priv.state == RL_UNDO && op->holder_size > 0)
-            rl_queue(c, node, op, RL_PTTL, op);
-        rl_try_native(c, node, op);
-    }
     if (rl_heals(op, command, bit) && !(op->priv.doubt & bit)) {
         rl_set(&op->priv.doubt, bit);
         op->priv.doubted[i] = node->priv.dials;
@@ -817,6 +815,12 @@ static int rl_queue_vote(struct redlock *c, struct redlock_node *node, struct re
     rl_set(mute ? &op->failed : &op->priv.waits, bit);
     if (rl_takes(command))
         rl_set(&op->priv.asked, bit);
+    if (command == RL_DELETE) { /* last: making room for more may end the connection */
+        if (op->priv.state == RL_UNDO && op->holder_size > 0)
+            rl_queue(c, node, op, RL_PTTL, op);
+        if (rl_is_up(node))
+            rl_try_native(c, node, op);
+    }
     return 1;
 }
 
@@ -969,6 +973,7 @@ static void rl_hold(struct redlock *c, struct redlock_lock *op)
         return;
     }
     op->valid_until_us = rl_valid_until(c, op);
+    op->holder_until_us = 0;
     rl_set(&op->members, op->granted);
     op->extended = 0;
     if (op->priv.raises > 0)
@@ -1021,15 +1026,23 @@ static void rl_step_ask(struct redlock *c, struct redlock_lock *op)
     }
 }
 
+/* How many nodes the holder of node i has. */
+static unsigned rl_holding(const struct redlock *c, const struct redlock_lock *op, unsigned i)
+{
+    unsigned j, same = 0;
+
+    for (j = 0; j < c->priv.count && op->priv.holder[i] != 0; j++)
+        same += op->priv.holder[j] == op->priv.holder[i];
+    return same;
+}
+
 /* How many nodes the one who has most of them has. */
 static unsigned rl_largest_holding(const struct redlock *c, const struct redlock_lock *op)
 {
-    unsigned i, j, most = 0;
+    unsigned i, most = 0;
 
     for (i = 0; i < c->priv.count; i++) {
-        unsigned same = 0;
-        for (j = 0; j < c->priv.count && op->priv.holder[i] != 0; j++)
-            same += op->priv.holder[j] == op->priv.holder[i];
+        unsigned same = rl_holding(c, op, i);
         most = same > most ? same : most;
     }
     return most;
@@ -1463,7 +1476,7 @@ static int rl_is_denial(const struct resp_item *item)
 {
     static const char prefixes[] =
         "NOAUTH\0NOPERM\0WRONGPASS\0DENIED\0READONLY\0WRONGTYPE\0MOVED\0"
-        "ASK\0ERR The user executing\0"; /* the last: Redis 7.0, in scripts */
+        "ASK\0ERR The user executing\0ERR ACL failure\0"; /* the last two: in scripts */
     const char *prefix = prefixes;
 
     for (; prefix < prefixes + sizeof prefixes - 1; prefix += strlen(prefix) + 1)
@@ -1513,15 +1526,15 @@ static void rl_note_holder(const struct redlock_lock *op, const struct resp_item
     op->holder[size] = '\0';
 }
 
-/* And for how long: the longest that a node says, in milliseconds; below 0 that it has no end, or is gone. */
-static void rl_note_pttl(const struct redlock *c, struct redlock_lock *op, int64_t left_ms)
+/* And for how long, as node i says of the same holder, in milliseconds; below 0: without end, or gone. */
+static void rl_note_pttl(const struct redlock *c, struct redlock_lock *op, unsigned i,
+                         int64_t left_ms)
 {
-    uint64_t until_us = REDLOCK_NEVER;
-
-    if (left_ms >= 0)
-        until_us = c->priv.now_us + (uint64_t)left_ms * RL_MS_US;
-    if (left_ms >= -1 && until_us > op->holder_until_us)
-        op->holder_until_us = until_us;
+    if (left_ms < -1 || op->priv.holder[i] == 0 || rl_holding(c, op, i) < rl_largest_holding(c, op))
+        return;
+    op->holder_until_us = left_ms < 0 || left_ms >= RL_FENCE_MAX
+                              ? REDLOCK_NEVER
+                              : c->priv.now_us + (uint64_t)left_ms * RL_MS_US;
 }
 
 /* The node counts this grant as the `count`th: it agrees if no node has a larger count. R16 */
@@ -1536,8 +1549,8 @@ static void rl_count_agreement(struct redlock_lock *op, redlock_mask bit, uint64
 }
 
 /* Counts a vote. The answers to an undoing are not votes: they only tell who has the lock. */
-static void rl_count_vote(struct redlock_lock *op, unsigned i, enum rl_vote vote,
-                          const struct resp_item *item)
+static void rl_count_vote(const struct redlock *c, struct redlock_lock *op, unsigned i,
+                          enum rl_vote vote, const struct resp_item *item)
 {
     int asked = op->priv.state == RL_ASK || op->priv.state == RL_RAISE;
     redlock_mask bit = rl_bit(i);
@@ -1545,10 +1558,11 @@ static void rl_count_vote(struct redlock_lock *op, unsigned i, enum rl_vote vote
     rl_clear(&op->priv.waits, bit);
     if (asked && vote == RL_YES)
         rl_count_agreement(op, bit, op->fenced ? (uint64_t)item->integer : 0);
-    if (item->kind == RESP_STRING)
-        rl_note_holder(op, item);
-    if (item->kind == RESP_STRING)
+    if (item->kind == RESP_STRING) {
         op->priv.holder[i] = (uint8_t)(rl_hash(item, RESP_TEXT_MAX) % 255 + 1);
+        if (rl_holding(c, op, i) == rl_largest_holding(c, op))
+            rl_note_holder(op, item);
+    }
     if (vote == RL_ERROR) {
         rl_set(&op->failed, bit);
         if (rl_is_denial(item))
@@ -1577,7 +1591,8 @@ static int rl_is_over(const struct redlock_node *node, uint16_t dial)
 
 /* An answer to an extension, and whether its round is over: if so, it had succeeded, and the slower nodes
    may still become members or cease to be while it is valid. R8 */
-static void rl_extended(struct redlock_node *node, struct redlock_lock *op, enum rl_vote vote)
+static void rl_extended(const struct redlock *c, struct redlock_node *node, struct redlock_lock *op,
+                        enum rl_vote vote)
 {
     unsigned i = node->priv.index;
     redlock_mask bit = rl_bit(i);
@@ -1587,7 +1602,7 @@ static void rl_extended(struct redlock_node *node, struct redlock_lock *op, enum
     if (vote == RL_NO)
         rl_clear(&op->priv.late, bit); /* it had been granted, maybe, but that is past */
     if (op->priv.state == RL_EXTEND) {
-        rl_count_vote(op, i, vote, &node->priv.pipe.reader.item);
+        rl_count_vote(c, op, i, vote, &node->priv.pipe.reader.item);
         return;
     }
     rl_clear(&op->priv.waits, bit);
@@ -1614,9 +1629,9 @@ static void rl_voted(struct redlock *c, struct redlock_node *node, const struct 
         if (vote == RL_YES)
             rl_set(&op->priv.late, rl_bit(node->priv.index));
     } else if (who->tag == RL_PEXPIRE) {
-        rl_extended(node, op, vote);
+        rl_extended(c, node, op, vote);
     } else {
-        rl_count_vote(op, node->priv.index, vote, &node->priv.pipe.reader.item);
+        rl_count_vote(c, op, node->priv.index, vote, &node->priv.pipe.reader.item);
     }
     rl_touch(c, op);
 }
@@ -1662,7 +1677,7 @@ static int rl_answered(struct redlock *c, struct redlock_node *node, const struc
     node->priv.pause_ms = 0;
     if (who->tag == RL_PTTL) {
         if (op != NULL && vote == RL_YES)
-            rl_note_pttl(c, op, item->integer);
+            rl_note_pttl(c, op, node->priv.index, item->integer);
         return 1;
     }
     if (RL_IS_NATIVE(who->tag)) {
@@ -1752,6 +1767,12 @@ static int rl_is_unknown(const struct resp_item *item)
            strncmp(item->text, "ERR unknown com", 15) == 0;
 }
 
+/* It runs no scripts yet. Who it is is asked again when it does: R13, R14 and R18 rest on that. */
+static int rl_is_not_ready(const struct resp_item *item)
+{
+    return strncmp(item->text, "LOADING", 7) == 0 || strncmp(item->text, "BUSY", 4) == 0;
+}
+
 /* Whether an item can be part of an answer to this command. */
 static int rl_fits_greeting(uint8_t command, const struct resp_item *item)
 {
@@ -1776,7 +1797,8 @@ static int rl_greeting_answered(struct redlock *c, struct redlock_node *node, ui
             node->priv.useful = 1;
             rl_node_failed(c, node, "");
         }
-    } else if (item->kind == RESP_ERROR && command < RL_TRACK) {
+    } else if (item->kind == RESP_ERROR &&
+               (command < RL_TRACK || (command == RL_INFO && rl_is_not_ready(item)))) {
         rl_server_trouble(node, "answered", item);
         node->priv.denied = (uint8_t)rl_is_denial(item);
         rl_node_given_up(c, node, "");

@@ -75,10 +75,10 @@ extern "C" {
 #define REDLOCK_WAKE_UP 1 /* 0: leaves rule R7 out. Who waits for a lock sleeps out its pause */
 #endif
 #ifndef REDLOCK_FENCING
-#define REDLOCK_FENCING 1 /* 0: leaves rule R16 out. RESP_OUT_MAX can be 376 smaller then */
+#define REDLOCK_FENCING 1 /* 0: leaves rule R16 out. RESP_OUT_MAX can be 398 smaller then */
 #endif
 #ifndef REDLOCK_MARKER
-#define REDLOCK_MARKER REDLOCK_FENCING /* 0: leaves R18 out. RESP_OUT_MAX can be 220 smaller then */
+#define REDLOCK_MARKER REDLOCK_FENCING /* 0: leaves R18 out. RESP_OUT_MAX can be 242 smaller then */
 #endif
 #ifndef REDLOCK_SEVERAL_KEYS
 #define REDLOCK_SEVERAL_KEYS 1 /* 0: a lock has one key */
@@ -267,9 +267,9 @@ struct redlock_settings {
        that may have forgotten its keys in a crash gets no vote until that time has passed: so one
        that has just started, or where INFO is not permitted, one that has just been connected. For
        servers without fsync at every write. [Redlock], "delayed restarts"; R14. Locks with a fencing token
-       also see FLUSHALL, a failover and the keys of another server, by a key "redlock::run" on each
-       server that must be theirs to write; a server that has none yet has its first vote after that
-       time. R18 */
+       also see FLUSHALL, a failover and the keys of another server, where INFO is permitted, by a key
+       "redlock::run" on each server that must be theirs to write; a server that has none yet has its
+       first vote after that time. R18 */
     uint32_t longest_ttl_ms;
     /* 1: a node's vote counts only once it has it on its disk, as it says in answer to WAITAOF: Redis and
        Valkey from 7.2 on, with an append-only file and `appendfsync always`. With `everysec` each vote
@@ -296,10 +296,11 @@ struct redlock_lock {
     const struct redlock_key *more; /* further keys, taken, extended and released with the first: on
                                        each node all or none. All keys, with 10 bytes more for each of
                                        these: REDLOCK_KEY_MAX at most */
-    char *holder;    /* of yours: the beginning of the holder's token, and a NUL, after a refusal */
-    void *user_data; /* yours, untouched */
-    uint32_t ttl_ms; /* 10..0x7fffffff, more than the drift: its life without an extension */
-    uint16_t key_size;   /* 1..REDLOCK_KEY_MAX */
+    char *holder;      /* of yours: the beginning of the token of whoever has most nodes, and a NUL,
+                        after a refusal */
+    void *user_data;   /* yours, untouched */
+    uint32_t ttl_ms;   /* 10..0x7fffffff, more than the drift: its life without an extension */
+    uint16_t key_size; /* 1..REDLOCK_KEY_MAX */
     uint8_t label_size;  /* 0..REDLOCK_LABEL_MAX */
     uint8_t label_only;  /* 1: the label alone is the token, and yours alone: for one attempt. R1 */
     uint8_t more_keys;   /* how many `more` are; 0: none */
@@ -318,9 +319,9 @@ struct redlock_lock {
     redlock_mask members;       /* nodes that hold the lock for us: only these can confirm it. R8 */
     uint16_t extended;          /* how often, since the acquire */
     uint64_t valid_until_us;    /* on the io's clock, drift taken off; 0: not held. R3 */
-    uint64_t holder_until_us;   /* on that clock, when `holder` will lose it, of the first key: the
-                                   latest that a node says. REDLOCK_NEVER: no end; 0: not known, or
-                                   you have not set `holder` */
+    uint64_t holder_until_us;   /* on that clock, when `holder` will lose it, of the first key, as a
+                                   node says. REDLOCK_NEVER: no end; 0: not known, or you have not
+                                   set `holder` */
 
     struct {
         uint64_t started_us; /* T1. R1 */

@@ -131,6 +131,7 @@ static void ask_for_password(char *line, int room)
     unseen.c_lflag &= ~(tcflag_t)ECHO;
     action.sa_handler = put_back;
     action.sa_flags = (int)SA_RESETHAND; /* so that raise() ends us */
+    sigaddset(&action.sa_mask, SIGTTOU); /* in the background too */
     for (i = 0; i < ENDING; i++) {
         sigaction(ending[i], NULL, &were[i]);
         if (were[i].sa_handler != SIG_IGN)

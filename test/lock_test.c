@@ -2015,6 +2015,77 @@ static void r18_where_info_is_denied(void)
     ok(marker(1) == NULL && marker(2) != NULL, "r18: which is not marked");
 }
 
+/* All clients dial a server that has crashed as soon as it is back, and it is loading its file then. */
+static void r18_connected_while_it_loads(void)
+{
+    begin_marked(3);
+    fake_nodes[1].server.loading = 1;
+    fake_nodes[1].says = "-LOADING Redis is loading the dataset in memory\r\n";
+    acquire(0);
+    fake_pass(&client, 100 * MS);
+    fake_nodes[1].server.loading = 0;
+    fake_nodes[1].says = NULL;
+    acquire(0);
+    fake_pass(&client, 22300 * MS);
+    is_int(acquire(0), REDLOCK_OK, "r18: loaded, and old enough");
+    fake_pass(&client, 10 * MS);
+    ok(marker(1) != NULL, "r18: its marker is looked at");
+    release(100);
+    fake_nodes[1].server.used = 0; /* FLUSHALL */
+    held_by("other", 0, 0);
+    is_int(acquire(0), REDLOCK_SPLIT, "r18: and tells that it has forgotten");
+}
+
+/* 8 hours ahead when it was started, say. */
+static void r18_a_clock_that_is_set_back(void)
+{
+    begin_marked(3);
+    mini_store(&fake_nodes[0].server, (struct mini_word){"redlock::run", 12},
+               (struct mini_word){"1", 1}, UINT64_MAX);
+    acquire(0);
+    fake_pass(&client, 20100 * MS);
+    is_int(acquire(0), REDLOCK_OK, "r18: all are marked");
+    fake_pass(&client, 10 * MS);
+    is_int(release(100), REDLOCK_OK, "r18: released");
+    fake_nodes[0].server.keys[0].until_us += 28800000 * (uint64_t)1000;
+    held_by("other", 1, 1);
+    is_int(acquire(0), REDLOCK_SPLIT, "r18: the clock of one is set back: no vote");
+    fake_pass(&client, 20100 * MS);
+    is_int(acquire(0), REDLOCK_OK, "r18: for 20 s, not for 8 hours");
+}
+
+/* Another client of the same servers thinks of other locks. */
+static void r18_each_has_its_own_longest(void)
+{
+    static const uint32_t theirs_ms[] = {100, 0x7fffffff};
+    struct redlock_settings other_settings;
+    struct redlock_node others[3];
+    struct redlock_lock theirs;
+    struct redlock other;
+    int i, kind;
+
+    for (kind = 0; kind < 2; kind++) {
+        begin_marked(3);
+        memset(&other_settings, 0, sizeof other_settings);
+        memset(others, 0, sizeof others);
+        other_settings.longest_ttl_ms = theirs_ms[kind];
+        for (i = 0; i < 3; i++)
+            others[i].address = nodes[i].address;
+        redlock_init(&other, fake_io(), others, 3, &other_settings);
+        redlock_lock_init(&theirs, "t", 1, 100);
+        theirs.fenced = 1;
+        redlock_acquire(&other, &theirs, 0); /* it is the first, and marks all */
+        fake_pass(&other, 10 * MS);
+        redlock_deinit(&other);
+        acquire(0);
+        fake_pass(&client, 1000 * MS);
+        is_int(acquire(0), REDLOCK_UNREACHABLE, "r18: not before our 20 s are over, with %lu ms",
+               (unsigned long)theirs_ms[kind]);
+        fake_pass(&client, 20000 * MS);
+        is_int(acquire(0), REDLOCK_OK, "r18: then it has a vote");
+    }
+}
+
 /* Sets the count of "k" on node i. */
 static void count_is(int i, const char *digits)
 {
@@ -2542,21 +2613,28 @@ static void several_keys(void)
     is_int(lock.status, REDLOCK_OK, "r07: woken when any of several keys goes");
 }
 
-/* As long as the limits allow: with the smallest RESP_OUT_MAX that compiles this is to the byte. */
+/* As long as the limits allow: with the smallest RESP_OUT_MAX that compiles, to a few bytes. */
 static void longest_commands(void)
 {
     static char key[REDLOCK_KEY_MAX], label[REDLOCK_LABEL_MAX + 1];
     struct redlock_key more;
-    int kind;
+    int kind, i;
 
     memset(key, 'k', sizeof key);
     memset(label, 'l', sizeof label);
-    for (kind = 0; kind < 3; kind++) {
-        begin_with_defaults(3);
+    for (kind = 0; kind < 5; kind++) {
+        memset(&settings, 0, sizeof settings);
+        settings.longest_ttl_ms = kind >= 3 ? 0x7fffffff : 0;
+        settings.durable = kind == 4 ? REDLOCK_DURABLE : 0;
+        begin(3);
+        for (i = 0; i < 3; i++) {
+            fake_nodes[i].server.age_s = 100000000;
+            fake_nodes[i].server.synced = "*2\r\n:1\r\n:0\r\n";
+        }
         redlock_lock_init(&lock, key, sizeof key, 0x7fffffff);
         lock.label = label;
         lock.label_size = REDLOCK_LABEL_MAX;
-        if (kind == 1)
+        if (kind == 1 || kind >= 3)
             lock.fenced = REDLOCK_FENCING;
         if (kind == 2 && REDLOCK_SEVERAL_KEYS && REDLOCK_KEY_MAX > 22) {
             lock.key_size = sizeof key - 21;
@@ -2566,6 +2644,11 @@ static void longest_commands(void)
             lock.more_keys = 1;
         }
         fake_wall_us = ((uint64_t)1 << 53) - 10;
+        if (kind >= 3 && REDLOCK_MARKER) {
+            is_int(acquire(0), REDLOCK_UNREACHABLE, "longest commands: with a marker");
+            fake_pass(&client, 10 * MS);
+            fake_now_us += (uint64_t)0x7fffffff * MS;
+        }
         is_int(acquire(0), REDLOCK_OK, "longest commands: acquire");
         fake_pass(&client, 10 * MS);
         is_int(extend(), REDLOCK_OK, "longest commands: extend");
@@ -2632,32 +2715,39 @@ static void who_holds_it(void)
 
 static void for_how_long(void)
 {
-    static const uint32_t ttls_ms[] = {3000, 7000, 5000};
     char holder[16];
     uint64_t left_us;
     int i;
 
-    begin_with_defaults(3);
-    for (i = 0; i < 3; i++)
-        fake_put(i, "k", "somebody", ttls_ms[i]);
+    begin_with_defaults(5);
+    for (i = 0; i < 5; i++)
+        fake_put(i, "k", i == 1 ? "a key that is left" : "somebody", i == 1 ? 60000 : 7000);
     is_int(acquire(0), REDLOCK_HELD, "holder: refused");
     ok(lock.holder_until_us == 0 && fake_count(-1, 'P') == 0, "holder: nobody asked for how long");
     lock.holder = holder;
     lock.holder_size = sizeof holder;
-    is_int(acquire(0), REDLOCK_HELD, "holder: refused, and asked for how long");
-    left_us = lock.holder_until_us - fake_now_us;
-    ok(left_us <= 7000 * MS && left_us > 6900 * MS, "holder: the longest that a node says: %lu us",
-       (unsigned long)left_us);
-    is_int((int)fake_count(-1, 'P'), 3, "holder: in the same round trip");
-    fake_put(1, "k", "somebody", 0);
+    for (i = 0; i < 5; i++) {
+        fake_pass(&client, 20 * MS);
+        fake_logged = 0;
+        fake_nodes[i].delay_us = 5 * MS;
+        ok(acquire(0) != REDLOCK_OK, "holder: refused, and asked for how long");
+        left_us = lock.holder_until_us - fake_now_us;
+        ok(left_us <= 7000 * MS && left_us > 6500 * MS, "holder: as who has most nodes: %lu us",
+           (unsigned long)left_us);
+        ok(strncmp(holder, "somebody", RESP_TEXT_MAX) == 0, "holder: who is %s", holder);
+        ok(fake_count(-1, 'P') <= fake_count(-1, 'D'), "holder: once with each undoing");
+        fake_nodes[i].delay_us = 0;
+    }
+    for (i = 0; i < 5; i++)
+        fake_put(i, "k", "somebody", 0);
     acquire(0);
     ok(lock.holder_until_us == REDLOCK_NEVER, "holder: without end");
-    for (i = 0; i < 3; i++)
+    for (i = 0; i < 5; i++)
         fake_delete(i, "k");
     is_int(acquire(0), REDLOCK_OK, "holder: nobody");
     ok(lock.holder_until_us == 0, "holder: for no time");
     is_int(release(1000), REDLOCK_OK, "holder: released");
-    for (i = 0; i < 3; i++) {
+    for (i = 0; i < 5; i++) {
         fake_put(i, "k", "somebody", 5000);
         fake_nodes[i].server.no_pttl = 1;
     }
@@ -2685,6 +2775,90 @@ static void for_how_long_too_late(void)
     fake_pass(&client, 100 * MS);
     is_int((int)fake_count(2, 'P'), 1, "holder: the third was asked too");
     ok(lock.holder_until_us == 0, "holder: its answer finds nobody");
+}
+
+/* An undoing is queued, then room is made for what else goes with it, and there the connection turns out to be
+   broken. Keys of all sizes, so that each of the commands is the one that finds no room. */
+static void r04_a_connection_breaks_while_room_is_made(void)
+{
+    static struct redlock_lock many[4];
+    static char keys[4][REDLOCK_KEY_MAX];
+    char holder[8];
+    unsigned size, i, kept = 0, ungreeted = 0;
+
+    for (size = 2; size <= REDLOCK_KEY_MAX; size++) {
+        begin_with_defaults(3);
+        warm_up();
+        for (i = 0; i < 4; i++) {
+            memset(keys[i], 'a' + (int)i, size);
+            keys[i][size - 1] = '\0';
+            fake_put(1, keys[i], "somebody", 60000);
+            fake_put(2, keys[i], "somebody", 60000);
+            redlock_lock_init(&many[i], keys[i], size - 1, 10000);
+            many[i].holder = holder;
+            many[i].holder_size = sizeof holder;
+            redlock_acquire_start(&client, &many[i], 0);
+        }
+        redlock_tick(&client); /* node 0 grants, the others do not */
+        fake_now_us += 2 * MS;
+        for (i = 0; i < 3; i++)
+            redlock_event(&client, i, REDLOCK_READABLE);
+        fake_break(0);
+        fake_logged = 0;
+        fake_pass(&client, 3000 * MS);
+        for (i = 0; i < 4; i++)
+            kept += fake_find(0, keys[i], size - 1) != NULL;
+        for (i = 0; i < fake_logged && fake_log[i].node != 0; i++)
+            ;
+        ungreeted += i < fake_logged && fake_log[i].kind != 'H';
+    }
+    is_int((int)kept, 0, "r04: what was granted is undone on the next connection");
+    is_int((int)ungreeted, 0, "r12: which begins with a greeting");
+}
+
+/* The same with other locks' commands before it, on a connection that has not tried the server's own yet. */
+static void r12_nothing_is_queued_on_a_broken_connection(void)
+{
+    static struct redlock_lock many[6];
+    static char keys[6][REDLOCK_KEY_MAX];
+    char holder[8];
+    unsigned size, mine, i, ungreeted = 0;
+
+    for (size = 1; size < REDLOCK_KEY_MAX; size++)
+        for (mine = 1; mine < 20; mine++) {
+            begin_with_defaults(3);
+            for (i = 0; i < 6; i++) {
+                memset(keys[i], 'a' + (int)i, sizeof keys[i]);
+                redlock_lock_init(&many[i], keys[i], i == 0 ? mine : size, 10000);
+            }
+            for (i = 0; i < 3; i++) {
+                struct mini_word name, value = {"somebody", 8};
+                name.bytes = keys[0];
+                name.size = mine;
+                if (i > 0)
+                    mini_store(&fake_nodes[i].server, name, value, UINT64_MAX);
+            }
+            many[0].holder = holder;
+            many[0].holder_size = sizeof holder;
+            redlock_acquire_start(&client, &many[0], 0);
+            redlock_tick(&client);
+            fake_now_us += 2 * MS;
+            for (i = 0; i < 3; i++)
+                redlock_event(&client, i, REDLOCK_READABLE);
+            redlock_tick(&client); /* greeted: asked */
+            fake_now_us += 2 * MS;
+            for (i = 1; i < 6; i++)
+                redlock_acquire_start(&client, &many[i], 0);
+            for (i = 0; i < 3; i++)
+                redlock_event(&client, i, REDLOCK_READABLE);
+            fake_break(0);
+            fake_logged = 0;
+            fake_pass(&client, 3000 * MS);
+            for (i = 0; i < fake_logged && fake_log[i].node != 0; i++)
+                ;
+            ungreeted += i < fake_logged && fake_log[i].kind != 'H';
+        }
+    is_int((int)ungreeted, 0, "r12: each connection begins with a greeting");
 }
 
 static void forks(void)
@@ -3440,6 +3614,9 @@ int main(void)
         r18_all_keys_are_gone();
         r18_no_healing_either();
         r18_where_info_is_denied();
+        r18_connected_while_it_loads();
+        r18_each_has_its_own_longest();
+        r18_a_clock_that_is_set_back();
     }
     if (REDLOCK_FENCING) {
         r16_one_round_trip();
@@ -3456,6 +3633,8 @@ int main(void)
     who_holds_it();
     for_how_long();
     for_how_long_too_late();
+    r04_a_connection_breaks_while_room_is_made();
+    r12_nothing_is_queued_on_a_broken_connection();
     forks();
     r11_release_goes_to_all_nodes();
     r11_outcomes(0);

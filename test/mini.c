@@ -130,10 +130,10 @@ static int mini_may_have_forgotten(struct mini_server *server, const struct mini
     const struct mini_word *run = &command->arguments[command->argument_count];
     const struct mini_key *marker = mini_found(server, name);
 
-    if (marker == NULL || !mini_owns(marker, run[0]))
-        marker = mini_store(server, name, run[0],
-                            server->now_us + MINI_YEARS_US + mini_decimal(run[1]) * 1000);
-    return (marker->until_us - server->now_us) / 1000 > MINI_YEARS_US / 1000;
+    if (marker == NULL || !mini_owns(marker, run[0]) ||
+        marker->until_us - server->now_us > MINI_YEARS_US)
+        marker = mini_store(server, name, run[0], server->now_us + MINI_YEARS_US);
+    return (marker->until_us - server->now_us) / 1000 > MINI_YEARS_US / 1000 - mini_decimal(run[1]);
 }
 
 /* The two scripts of a fencing token. */
@@ -275,6 +275,8 @@ static void mini_greet(struct mini_server *server, struct mini_session *session,
                "-NOPERM this user has no permissions to run the 'client|tracking' command\r\n");
     else if (kind == 'T')
         session->tracking = 1;
+    else if (kind == 'I' && server->loading)
+        strcpy(reply, "-LOADING Redis is loading the dataset in memory\r\n");
     else if (kind == 'I' && server->no_info)
         strcpy(reply,
                "-ERR The user executing the script can't run this command or subcommand\r\n");

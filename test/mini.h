@@ -37,6 +37,7 @@ struct mini_server {
     int age_s;          /* and its age, which may be negative */
     int old;            /* knows no HELLO */
     int no_info;        /* INFO is not permitted */
+    int loading;        /* has just started: no scripts and no keys yet */
     int no_pushes;      /* CLIENT TRACKING is not permitted */
     int no_pttl;        /* PTTL is not permitted */
     int native;         /* knows: 0 neither, 1 DELIFEQ, 2 DELEX, 3 both */

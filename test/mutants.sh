@@ -28,6 +28,7 @@ R4|s/op->priv.todo = op->priv.asked;/op->priv.todo = 0;/|undoing
 R4|s/rl_queue\(c, node, op, RL_DELETE, NULL, &same\)/0 \&\& $&/|the release that outlasts a full buffer
 R4|s/(if \(rl_is_up\(node\)\))(\s+rl_node_given_up\(c, node, "takes)/if (0)$2/|a node that takes no bytes is given up
 R4|s/rl_lose\(c, op, REDLOCK_CANCELLED\);/rl_finish(c, op, REDLOCK_CANCELLED, RL_IDLE);/|undoing of what was cancelled
+R4|s/if \(rl_is_up\(node\)\)(\s+rl_try_native)/$1/|nothing is queued on a connection that broke
 R5|s/rl_drop_late\(c, op\);\s+op->members = 0;//|late answers are not votes
 R5|s/resp_pipe_abandon\(pipe, &place\)/0 \&\& $&/|those who wait on a broken connection are told
 R5|s/(event == RESP_REPLY && )rl_answered\(c, node, &who\)/$1(rl_answered(c, node, \&who), 1)/|nonsense disconnects
@@ -82,6 +83,7 @@ R12|s/if \(node->password != NULL\) \{ \/\*/if (0) { \/*/|AUTH where HELLO is no
 R12|s/(node->priv.heard == ROLE && !other && )/0 \&\& $1/|a replica is no node
 R12|s/(node->priv.heard == MODE && !other && )/0 \&\& $1/|a sentinel is no node
 R12|s/if \(node->priv.denied\)/if (0)/|a node that denies is not one that does not answer
+R12|s/ \|\| \(command == RL_INFO && rl_is_not_ready\(item\)\)//|who can't say yet who it is is asked again
 R13|s/c->priv.nodes\[i\].priv.run == node->priv.run/0/|one server, one vote
 R14|s/rl_past\(c, node->priv.votes_us\)/1/|a server that may have forgotten does not vote
 R14|s/ \+ 2000000;/;/|the second that an age may be wrong by, and one more

@@ -284,6 +284,36 @@ static void replace(void)
     tell(1, 1, "SET", "redlock::run", "4711", NULL);
 }
 
+/* Its keys change places with those of another database, whose own clients have marked that too. */
+static void swap(void)
+{
+    tell(1, 1, "SWAPDB", "0", "1", NULL);
+}
+
+/* Its clients have marked database 1 as well. */
+static void mark_another_database(void)
+{
+    struct redlock_settings settings = patient;
+    struct side c;
+    unsigned i;
+    long until = now_ms() + 60000;
+
+    settings.longest_ttl_ms = 3000;
+    prepare(&c, 3);
+    for (i = 0; i < 3; i++)
+        c.nodes[i].database = 1;
+    c.lock.ttl_ms = 3000;
+    c.lock.fenced = 1;
+    set_up(&c, &settings);
+    while (now_ms() < until && /* until server 1 has its vote there too */
+           (acquire(&c, 0) != REDLOCK_OK || (settle(&c.client), !(c.lock.members & 2)))) {
+        release(&c);
+        sleep_ms(50);
+    }
+    release(&c);
+    redlock_deinit(&c.client);
+}
+
 /* A holds it on nodes 0 and 1 only, node 1 forgets it. Can B have it on 1 and 2? */
 static int second_holder(uint32_t longest_ttl_ms, uint8_t fenced, void (*forget)(void))
 {
@@ -304,6 +334,8 @@ static int second_holder(uint32_t longest_ttl_ms, uint8_t fenced, void (*forget)
             acquire(&b, 0) != REDLOCK_OK || release(&b) != REDLOCK_OK))
         sleep_ms(50);
     servers_keys_left("redlock:key", 10000);
+    if (forget == swap)
+        mark_another_database();
     tell(2, 2, "SET", "redlock:key", "in the way", NULL);
     if (acquire(&a, 30000) != REDLOCK_OK) /* once server 1 is old enough */
         ok(0, "r14: two of three: %s", a.nodes[1].trouble);
@@ -329,6 +361,7 @@ static void r18_whatever_makes_it_forget(void)
     is_int(second_holder(3000, 1, flush), 0, "r18: but by the marker of fenced locks");
     is_int(second_holder(3000, 1, replace), 0, "r18: so are keys of another server");
     is_int(second_holder(3000, 1, crash), 0, "r18: and a crash");
+    is_int(second_holder(3000, 1, swap), 0, "r18: and a database that was swapped");
     settings.longest_ttl_ms = 5000;
     prepare(&a, 3);
     set_up(&a, &settings);
@@ -605,6 +638,35 @@ static void end_endless_script(unsigned i)
     waitpid(waiting[i], NULL, 0);
 }
 
+/* Dialled while it runs another script, it can't say who it is: it is asked again. */
+static void r18_connected_when_it_was_busy(void)
+{
+    struct redlock_settings settings = patient;
+    struct side a;
+    long until = now_ms() + 60000;
+
+    if (!REDLOCK_FENCING || !REDLOCK_MARKER)
+        return;
+    settings.longest_ttl_ms = 2000;
+    prepare(&a, 3);
+    set_up(&a, &settings);
+    a.lock.ttl_ms = 2000;
+    a.lock.fenced = 1;
+    run_endless_script(1);
+    acquire(&a, 0);
+    settle(&a.client);
+    ok(strstr(a.nodes[1].trouble, "BUSY") != NULL, "r18: %s", a.nodes[1].trouble);
+    end_endless_script(1);
+    for (text[0] = '\0'; strcmp(text, "1") != 0 && now_ms() < until; sleep_ms(50)) {
+        acquire(&a, 0);
+        settle(&a.client);
+        release(&a);
+        tell(1, 1, "EXISTS", "redlock::run", NULL, NULL);
+    }
+    ok(strcmp(text, "1") == 0, "r18: its marker is looked at, when it is not");
+    end(&a);
+}
+
 /* It is started again and has keys to load for longer than the test takes, 5 ms for each. */
 static void load(unsigned i)
 {
@@ -663,6 +725,7 @@ static void troubles(void)
 {
     in_trouble("snapshots fail", "MISCONF", cant_save, can_save);
     in_trouble("an endless script", "BUSY", run_endless_script, end_endless_script);
+    r18_connected_when_it_was_busy();
     if (has_option("loading-process-events-interval-bytes"))
         in_trouble("loading", "LOADING", load, end_load);
     else

@@ -25,6 +25,6 @@
 /* What the longest command that is left needs, an extension. Each byte of key or label is one of it too. */
 #define REDLOCK_KEY_MAX 16
 #define REDLOCK_LABEL_MAX 0
-#define RESP_OUT_MAX 277 /* node 600 */
+#define RESP_OUT_MAX 277 /* node 616 */
 
 #endif
