@@ -25,7 +25,7 @@ R3|s/\(uint64_t\)\(ttl_ms \/ 1000\) \* ppm \+/0 +/|drift of the ttl
 R3|s/i == 0 \? count \/ 2 \+ 1/i == 0 ? (count + 1) \/ 2/|quorum above the half
 R4|s/op->priv.todo = op->priv.asked;/op->priv.todo = op->granted;/|release to all asked, not only to those that granted
 R4|s/op->priv.todo = op->priv.asked;/op->priv.todo = 0;/|undoing
-R4|s/rl_queue\(c, node, op, RL_DELETE, NULL, &same\)/0 \&\& $&/|the release that outlasts a full buffer
+R4|s/rl_queue\(c, node, op, RL_DELETE, NULL\)/0 \&\& $&/|the release that outlasts a full buffer
 R4|s/(if \(rl_is_up\(node\)\))(\s+rl_node_given_up\(c, node, "takes)/if (0)$2/|a node that takes no bytes is given up
 R4|s/rl_lose\(c, op, REDLOCK_CANCELLED\);/rl_finish(c, op, REDLOCK_CANCELLED, RL_IDLE);/|undoing of what was cancelled
 R4|s/if \(rl_is_up\(node\)\)(\s+rl_try_native)/$1/|nothing is queued on a connection that broke
