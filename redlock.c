@@ -14,9 +14,9 @@
        at once. It is the engine's obligation, not the caller's, and outlasts a full buffer.
    R5  It goes down the same connection, after the SET, so it can't overtake it. An answer that is
        not wanted any more keeps its place and is dropped when it comes. A node that answers what
-       was not asked is disconnected. A connection that owes an answer for stall_ms is closed and
-       dialled again after a growing, random pause; during it, the node is an immediate "failed". What has
-       come while the caller did something else is heard first.
+       was not asked is disconnected. A connection that owes an answer for stall_ms, though all that
+       has come was read, is closed and dialled again after a growing, random pause; during it, the
+       node is an immediate "failed".
    R6  A lost attempt ends when it is lost and it is known why, not when its time is up, and is tried
        again after a random, growing pause; a split vote is tried again quickly.
    R7  Wake-up: undoing a lost attempt reads the key, and the connection has asked the server to tell
@@ -192,15 +192,14 @@ static const char rl_fence_suffix[] = ":fence";
 #define rl_fence_suffix ""
 #endif
 #if REDLOCK_MARKER
-/* Comes before a script that sets keys: -2 while the server may have forgotten locks. It takes its own key, run and
-   longest ttl off the end. How old the marker is is seen by its time to live, which is 31 years at first: so one key is
-   enough, what is lost is lost as a whole, and each client waits for its own longest ttl. A marker from the future is
-   set anew: the server's clock was set back. R18 */
+/* Comes before a script that sets keys: -2 while the server may have forgotten locks. It takes its own key,
+   run and longest ttl off the end. The age of the marker is seen by its time to live, which is 31 years at
+   first: so one key is enough, what is lost is lost as a whole, and each client waits for its own longest
+   ttl. A marker from the future is set anew: the server's clock was set back. R18 */
 static const char rl_marker_script[] =
-    "local c,t,m=redis.call,table.remove,table.remove(KEYS)local l,r=t(ARGV),t(ARGV)local "
-    "p=c('pttl'"
-    ",m)-1e12 if p>0 or c('get',m)~=r then p=0 c('set',m,r,'px',1e12)end if p>-l then return-2 "
-    "end ";
+    "local c,t,m=redis.call,table.remove,table.remove(KEYS)local l,r=t(ARGV),t(ARGV)local p=c("
+    "'pttl',m)-1e12 if p>0 or c('get',m)~=r then p=0 c('set',m,r,'px',1e12)end if p>-l then return"
+    "-2 end ";
 static const char rl_marker[] = "redlock::run";
 #else
 #define rl_marker_script ""
