@@ -97,6 +97,20 @@ static void meet_all(struct side *side)
     redlock_forget(&side->client, &other);
 }
 
+/* The same until all are connected again: who has failed is not dialled at once. */
+static void meet_all_again(struct side *side)
+{
+    long until = now_ms() + 30000;
+    unsigned i, up = 0;
+
+    while (up < side->client.priv.count && now_ms() < until) {
+        meet_all(side);
+        for (i = up = 0; i < side->client.priv.count; i++)
+            up += side->nodes[i].state == REDLOCK_NODE_READY;
+        sleep_ms(20);
+    }
+}
+
 /* Acquires with these credentials on three servers; what comes of it. */
 static int try_as(struct side *side, const char *user, const char *password, uint32_t database)
 {
@@ -575,6 +589,7 @@ static void in_trouble(const char *what, const char *trouble, void (*begin_it)(u
     end_it(0);
     end_it(1);
     is_int(acquire(&b, 30000), REDLOCK_OK, "%s: when it is over all is well", what);
+    meet_all_again(&a);
     release(&a); /* once more, where it was not confirmed */
     release(&b);
     settle(&a.client);
