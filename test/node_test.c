@@ -312,11 +312,11 @@ static void mark_another_database(void)
     unsigned i;
     long until = now_ms() + 60000;
 
-    settings.longest_ttl_ms = 3000;
+    settings.longest_ttl_ms = 1000;
     prepare(&c, 3);
     for (i = 0; i < 3; i++)
         c.nodes[i].database = 1;
-    c.lock.ttl_ms = 3000;
+    c.lock.ttl_ms = 1000;
     c.lock.fenced = 1;
     set_up(&c, &settings);
     while (now_ms() < until && /* until server 1 has its vote there too */
@@ -372,10 +372,10 @@ static void r18_whatever_makes_it_forget(void)
         return;
     ok(second_holder(3000, 0, flush) || second_holder(3000, 0, flush), /* it takes luck with time */
        "r14: FLUSHALL is not seen by the age of a server");
-    is_int(second_holder(3000, 1, flush), 0, "r18: but by the marker of fenced locks");
-    is_int(second_holder(3000, 1, replace), 0, "r18: so are keys of another server");
-    is_int(second_holder(3000, 1, crash), 0, "r18: and a crash");
-    is_int(second_holder(3000, 1, swap), 0, "r18: and a database that was swapped");
+    is_int(second_holder(1500, 1, flush), 0, "r18: but by the marker of fenced locks");
+    is_int(second_holder(1500, 1, replace), 0, "r18: so are keys of another server");
+    is_int(second_holder(1500, 1, crash), 0, "r18: and a crash");
+    is_int(second_holder(1500, 1, swap), 0, "r18: and a database that was swapped");
     settings.longest_ttl_ms = 5000;
     prepare(&a, 3);
     set_up(&a, &settings);

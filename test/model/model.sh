@@ -35,7 +35,6 @@ v[k]==0|redlock|-DC=2 -DEXT -DBLINDEXT|without: the compare in an extension
 v[k]==0|redlock|-DC=2 -DK=1|without: the guard after a crash
 v[k]==0|redlock|-DC=2 -DK=1 -DQUAR=2|without: a guard that is long enough
 v[k]==0|redlock|-DC=3 -DT=3 -DK=1 -DQUAR=1 -DMARK|without: a quarantine that is long enough
-v[k]==0|redlock|-DC=2 -DT=3 -DEXT -DHEAL -DK=1 -DQUAR=3 -DMARK -DBLINDHEAL|without: the marker looked at by who heals
 v[k]==0|redlock|-DN=4 -DC=2 -DQSZ=2|without: a quorum above the half
 lost[c]|redlock|-DC=2 -DEXT -DRECREATE|without: healed nodes not counting at once
 lost[c]|redlock|-DC=2 -DEXT -DLATEXT -DANYMEMBER|without: only members counting
@@ -55,6 +54,7 @@ holds|redlock|-DC=2 -DT=3 -DEXT -DLATEXT -DK=1 -DQUAR=3|R14: a crash, and extens
 holds|redlock|-DC=2 -DT=3 -DEXT -DHEAL -DK=1 -DQUAR=4|R9, R14: a crash, and extensions that heal
 holds|redlock|-DC=3 -DT=3 -DK=1 -DQUAR=3 -DMARK|R18: three clients
 holds|redlock|-DC=2 -DT=3 -DEXT -DHEAL -DK=1 -DQUAR=3 -DMARK|R9, R18: a flush, and extensions that heal
+v[k]==0|redlock|-DC=2 -DT=3 -DEXT -DHEAL -DK=1 -DQUAR=3 -DMARK -DBLINDHEAL|without: the marker looked at by who heals
 aft[k]|fence|-DC=2 -DEXTCHK -DDUP|R1, without: a SET sent once only
 holds|fence|-DC=3|R16: three attempts
 holds|fence|-DN=5 -DC=2|R16: five nodes
