@@ -455,7 +455,8 @@ static void woken_by_another_library(void)
                    NULL);
     serve(&a.client, 20000);
     is_int(a.lock.status, REDLOCK_OK, "r07: and is woken by a release of another library");
-    is_int((int)(a.lock.priv.attempts - attempts), 1, "r07: with one attempt");
+    ok(a.lock.priv.attempts - attempts <= 2, "r07: at the first attempt, or at a quick second: %u",
+       a.lock.priv.attempts - attempts);
     release(&a);
     for (i = 0; i < 5; i++)
         server_ask(&servers[i], text, sizeof text, "SET", "redlock:key", "crashed", "PX", "700",
