@@ -1047,6 +1047,12 @@ static unsigned rl_largest_holding(const struct redlock *c, const struct redlock
     return most;
 }
 
+/* Whether node i says who has it, and nobody is known to have more nodes. */
+static int rl_tells_holder(const struct redlock *c, const struct redlock_lock *op, unsigned i)
+{
+    return op->priv.holder[i] != 0 && rl_holding(c, op, i) == rl_largest_holding(c, op);
+}
+
 /* Why an attempt was lost; REDLOCK_PENDING while the answers to its undoing may still tell. */
 static enum redlock_status rl_outcome(const struct redlock *c, const struct redlock_lock *op,
                                       int in_time)
@@ -1529,7 +1535,7 @@ static void rl_note_holder(const struct redlock_lock *op, const struct resp_item
 static void rl_note_pttl(const struct redlock *c, struct redlock_lock *op, unsigned i,
                          int64_t left_ms)
 {
-    if (left_ms < -1 || op->priv.holder[i] == 0 || rl_holding(c, op, i) < rl_largest_holding(c, op))
+    if (left_ms < -1 || !rl_tells_holder(c, op, i))
         return;
     op->holder_until_us = left_ms < 0 || left_ms >= RL_FENCE_MAX
                               ? REDLOCK_NEVER
@@ -1559,7 +1565,7 @@ static void rl_count_vote(const struct redlock *c, struct redlock_lock *op, unsi
         rl_count_agreement(op, bit, op->fenced ? (uint64_t)item->integer : 0);
     if (item->kind == RESP_STRING) {
         op->priv.holder[i] = (uint8_t)(rl_hash(item, RESP_TEXT_MAX) % 255 + 1);
-        if (rl_holding(c, op, i) == rl_largest_holding(c, op))
+        if (rl_tells_holder(c, op, i))
             rl_note_holder(op, item);
     }
     if (vote == RL_ERROR) {
@@ -2207,6 +2213,15 @@ static void rl_node_greeted(struct redlock *c, struct redlock_node *node)
         node->priv.votes_us += wait_us - age_us;
 }
 
+/* A clock that steps back is not followed. */
+static void rl_read_clock(struct redlock *c)
+{
+    uint64_t now = c->priv.io->now_us(c->priv.io->context);
+
+    if (now > c->priv.now_us)
+        c->priv.now_us = now;
+}
+
 /* When a node owes an answer, or a connection, for too long; REDLOCK_NEVER: it owes none. R5 */
 static uint64_t rl_node_due(const struct redlock *c, const struct redlock_node *node)
 {
@@ -2218,18 +2233,23 @@ static uint64_t rl_node_due(const struct redlock *c, const struct redlock_node *
 /* A node's own time limits. */
 static void rl_node_tick(struct redlock *c, struct redlock_node *node)
 {
-    uint64_t now = c->priv.now_us;
+    uint64_t now;
 
+    if (!node->priv.replied && rl_past(c, rl_node_due(c, node))) {
+        redlock_event(c, node->priv.index, REDLOCK_READABLE); /* maybe nobody has listened. R5 */
+        rl_read_clock(c);
+        if (!node->priv.replied && rl_past(c, rl_node_due(c, node)))
+            rl_node_given_up(c, node,
+                             node->state == REDLOCK_NODE_DIALLING ? "no connection within stall_ms"
+                                                                  : "no answer within stall_ms");
+    }
+    now = c->priv.now_us;
     if (node->priv.replied) { /* the oldest reply that is due now has been so for at most as long */
         uint32_t sample_us = (uint32_t)(now - node->priv.mark_us);
         node->rtt_us =
             node->rtt_us == 0 ? sample_us : node->rtt_us - node->rtt_us / 8 + sample_us / 8;
         node->priv.replied = 0;
         node->priv.mark_us = now;
-    } else if (rl_past(c, rl_node_due(c, node))) {
-        rl_node_given_up(c, node,
-                         node->state == REDLOCK_NODE_DIALLING ? "no connection within stall_ms"
-                                                              : "no answer within stall_ms");
     }
     if (node->state == REDLOCK_NODE_GREETING) {
         rl_greet(node);
@@ -2275,15 +2295,6 @@ static uint64_t rl_next_due(const struct redlock *c)
     return due_us;
 }
 
-/* A clock that steps back is not followed. */
-static void rl_read_clock(struct redlock *c)
-{
-    uint64_t now = c->priv.io->now_us(c->priv.io->context);
-
-    if (now > c->priv.now_us)
-        c->priv.now_us = now;
-}
-
 uint64_t redlock_tick(struct redlock *client)
 {
     uint64_t due;
@@ -2291,11 +2302,6 @@ uint64_t redlock_tick(struct redlock *client)
     unsigned i;
 
     rl_read_clock(client);
-    for (i = 0; i < client->priv.count; i++)
-        if (rl_past(client, rl_node_due(client, &client->priv.nodes[i]))) {
-            redlock_event(client, i, REDLOCK_READABLE); /* maybe nobody has listened. R5 */
-            rl_read_clock(client);
-        }
     client->priv.full = 0;
     client->priv.ended = 0;
     for (i = 0; i < client->priv.count; i++)
@@ -2306,9 +2312,10 @@ uint64_t redlock_tick(struct redlock *client)
     due = rl_next_due(client);
     for (i = 0; i < client->priv.count; i++) {
         struct redlock_node *node = &client->priv.nodes[i];
+        uint64_t node_due;
         rl_transmit(client, node);
-        if (rl_node_due(client, node) < due)
-            due = rl_node_due(client, node);
+        node_due = rl_node_due(client, node);
+        due = node_due < due ? node_due : due;
     }
     if (client->priv.ended || rl_first(client, RL_TURN) != NULL)
         return 0; /* a lock is to be taken off our hands; a connection broke while sending */

@@ -266,10 +266,10 @@ struct redlock_settings {
     /* The longest ttl that any client of these servers uses, 1..0x7fffffff; default 0: off. A server
        that may have forgotten its keys in a crash gets no vote until that time has passed: so one
        that has just started, or where INFO is not permitted, one that has just been connected. For
-       servers without fsync at every write. [Redlock], "delayed restarts"; R14. Locks with a fencing token
-       also see FLUSHALL, a failover and the keys of another server, where INFO is permitted, by a key
-       "redlock::run" on each server that must be theirs to write; a server that has none yet has its
-       first vote after that time. R18 */
+       servers without fsync at every write. [Redlock], "delayed restarts"; R14. Locks with a fencing
+       token also see FLUSHALL, a failover and the keys of another server, where INFO is permitted, by
+       a key "redlock::run" on each server that must be theirs to write; a server that has none yet
+       has its first vote after that time. R18 */
     uint32_t longest_ttl_ms;
     /* 1: a node's vote counts only once it has it on its disk, as it says in answer to WAITAOF: Redis and
        Valkey from 7.2 on, with an append-only file and `appendfsync always`. With `everysec` each vote
@@ -296,11 +296,10 @@ struct redlock_lock {
     const struct redlock_key *more; /* further keys, taken, extended and released with the first: on
                                        each node all or none. All keys, with 10 bytes more for each of
                                        these: REDLOCK_KEY_MAX at most */
-    char *holder;      /* of yours: the beginning of the token of whoever has most nodes, and a NUL,
-                        after a refusal */
-    void *user_data;   /* yours, untouched */
-    uint32_t ttl_ms;   /* 10..0x7fffffff, more than the drift: its life without an extension */
-    uint16_t key_size; /* 1..REDLOCK_KEY_MAX */
+    char *holder;    /* of yours: on refusal the token of who has most nodes, cut off, and a NUL */
+    void *user_data; /* yours, untouched */
+    uint32_t ttl_ms; /* 10..0x7fffffff, more than the drift: its life without an extension */
+    uint16_t key_size;   /* 1..REDLOCK_KEY_MAX */
     uint8_t label_size;  /* 0..REDLOCK_LABEL_MAX */
     uint8_t label_only;  /* 1: the label alone is the token, and yours alone: for one attempt. R1 */
     uint8_t more_keys;   /* how many `more` are; 0: none */

@@ -146,6 +146,7 @@ static long long mini_run_fence(struct mini_server *server, struct mini_command 
     char text[24];
     uint64_t count = 0,
              proposal = mini_decimal(halves[0]) * ((uint64_t)1 << 32) + mini_decimal(halves[1]);
+
     if (command->kind == 'F' ? found != NULL
                              : found == NULL || !mini_owns(found, command->arguments[0]))
         return -1;
@@ -444,8 +445,8 @@ unsigned mini_read(const char *bytes, unsigned size, struct mini_command *comman
     command->key_count = keys == 1 ? 1 : (unsigned)mini_decimal(words[2]);
     command->arguments = command->keys + command->key_count;
     command->argument_count = command->count - keys - command->key_count;
-    if (strchr("NP", command->kind) !=
-        NULL) /* the last word: there may be an IFEQ before it, or nothing */
+    /* the last word: there may be an IFEQ before it, or nothing */
+    if (strchr("NP", command->kind) != NULL)
         command->arguments = &words[command->count - 1];
     if (keys == 3 && mini_has(words[1], "1e12")) {
         command->marked = 1;

@@ -10,6 +10,8 @@
 
 enum { MINI_KEYS = 64, MINI_TRACKED = 8, MINI_WORDS = 16, MINI_REPLY = 400 };
 
+#define MINI_YEARS_US 1000000000000000U /* a marker's time to live */
+
 struct mini_word {
     const char *bytes;
     unsigned size;
@@ -84,7 +86,6 @@ struct mini_key *mini_store(struct mini_server *server, struct mini_word name,
                             struct mini_word value, uint64_t until_us);
 
 /* How many are there, but for fencing counts, which stay for ever, and the marker, which stays for years. */
-#define MINI_YEARS_US 1000000000000000U
 unsigned mini_keys_left(const struct mini_server *server);
 
 /* The push to a session that tracks the key, which it does no longer; 0: it does not. */

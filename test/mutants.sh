@@ -32,8 +32,8 @@ R4|s/if \(rl_is_up\(node\)\)(\s+rl_try_native)/$1/|nothing is queued on a connec
 R5|s/rl_drop_late\(c, op\);\s+op->members = 0;//|late answers are not votes
 R5|s/resp_pipe_abandon\(pipe, &place\)/0 \&\& $&/|those who wait on a broken connection are told
 R5|s/(event == RESP_REPLY && )rl_answered\(c, node, &who\)/$1(rl_answered(c, node, \&who), 1)/|nonsense disconnects
-R5|s/else if \(rl_past\(c, rl_node_due\(c, node\)\)\)/else if (0)/|the stall
-R5|s/redlock_event\(client, i, REDLOCK_READABLE\); \/\*/; \/*/|what came while nobody listened is no stall
+R5|s/if \(!node->priv.replied && rl_past\(c, rl_node_due\(c, node\)\)\)(\s+rl_node_given_up)/if (0)$1/|the stall
+R5|s/redlock_event\(c, node->priv.index, REDLOCK_READABLE\); \/\*/; \/*/|what came while nobody listened is no stall
 R5|s/if \(node->priv.pause_ms == 0\) \{/if (1) {/|a server that only greets is dialled at once but once
 R5|s/node->state == REDLOCK_NODE_DOWN && \(due_us == 0 \|\| \([^)]*\)\)/0/|the pause before dialling
 R5|s/rl_drop_late\(client, lock\);\n    rl_move/rl_move/|a forgotten lock is not written to

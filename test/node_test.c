@@ -48,6 +48,23 @@ static void set_up(struct side *side, const struct redlock_settings *settings)
         ok(0, "init: %s", side->nodes[0].trouble);
 }
 
+/* Of three servers that may forget locks of this time to live, if it is not 0. */
+static void begin_guarded(struct side *side, uint32_t longest_ttl_ms, uint8_t fenced,
+                          uint32_t database)
+{
+    struct redlock_settings settings = patient;
+    unsigned i;
+
+    settings.longest_ttl_ms = longest_ttl_ms;
+    prepare(side, 3);
+    for (i = 0; i < 3; i++)
+        side->nodes[i].database = database;
+    if (longest_ttl_ms != 0)
+        side->lock.ttl_ms = longest_ttl_ms;
+    side->lock.fenced = fenced;
+    set_up(side, &settings);
+}
+
 static void begin(struct side *side, unsigned count)
 {
     prepare(side, count);
@@ -307,18 +324,10 @@ static void swap(void)
 /* Its clients have marked database 1 as well. */
 static void mark_another_database(void)
 {
-    struct redlock_settings settings = patient;
     struct side c;
-    unsigned i;
     long until = now_ms() + 60000;
 
-    settings.longest_ttl_ms = 1000;
-    prepare(&c, 3);
-    for (i = 0; i < 3; i++)
-        c.nodes[i].database = 1;
-    c.lock.ttl_ms = 1000;
-    c.lock.fenced = 1;
-    set_up(&c, &settings);
+    begin_guarded(&c, 1000, 1, 1);
     while (now_ms() < until && /* until server 1 has its vote there too */
            (acquire(&c, 0) != REDLOCK_OK || (settle(&c.client), !(c.lock.members & 2)))) {
         release(&c);
@@ -331,18 +340,12 @@ static void mark_another_database(void)
 /* A holds it on nodes 0 and 1 only, node 1 forgets it. Can B have it on 1 and 2? */
 static int second_holder(uint32_t longest_ttl_ms, uint8_t fenced, void (*forget)(void))
 {
-    struct redlock_settings settings = patient;
     struct side a, b;
     long until = now_ms() + 60000;
     int both;
 
-    settings.longest_ttl_ms = longest_ttl_ms;
-    prepare(&a, 3);
-    prepare(&b, 3);
-    set_up(&a, &settings);
-    set_up(&b, &settings);
-    a.lock.ttl_ms = b.lock.ttl_ms = longest_ttl_ms != 0 ? longest_ttl_ms : 20000;
-    a.lock.fenced = b.lock.fenced = fenced;
+    begin_guarded(&a, longest_ttl_ms, fenced, 0);
+    begin_guarded(&b, longest_ttl_ms, fenced, 0);
     while (longest_ttl_ms != 0 && now_ms() < until && /* servers that are old enough */
            (acquire(&a, 0) != REDLOCK_OK || release(&a) != REDLOCK_OK ||
             acquire(&b, 0) != REDLOCK_OK || release(&b) != REDLOCK_OK))
@@ -364,7 +367,6 @@ static int second_holder(uint32_t longest_ttl_ms, uint8_t fenced, void (*forget)
 
 static void r18_whatever_makes_it_forget(void)
 {
-    struct redlock_settings settings = patient;
     struct side a;
     long until = now_ms() + 90000;
 
@@ -376,11 +378,7 @@ static void r18_whatever_makes_it_forget(void)
     is_int(second_holder(1500, 1, replace), 0, "r18: so are keys of another server");
     is_int(second_holder(1500, 1, crash), 0, "r18: and a crash");
     is_int(second_holder(1500, 1, swap), 0, "r18: and a database that was swapped");
-    settings.longest_ttl_ms = 5000;
-    prepare(&a, 3);
-    set_up(&a, &settings);
-    a.lock.ttl_ms = 5000;
-    a.lock.fenced = 1;
+    begin_guarded(&a, 5000, 1, 0);
     is_int(acquire(&a, 60000), REDLOCK_OK, "r18: held");
     settle(&a.client);
     flush();
@@ -455,8 +453,7 @@ static void woken_by_another_library(void)
                    NULL);
     serve(&a.client, 20000);
     is_int(a.lock.status, REDLOCK_OK, "r07: and is woken by a release of another library");
-    ok(a.lock.priv.attempts - attempts <= 2, "r07: at the first attempt, or at a quick second: %u",
-       a.lock.priv.attempts - attempts);
+    is_int((int)(a.lock.priv.attempts - attempts), 1, "r07: with one attempt");
     release(&a);
     for (i = 0; i < 5; i++)
         server_ask(&servers[i], text, sizeof text, "SET", "redlock:key", "crashed", "PX", "700",
@@ -657,17 +654,12 @@ static void end_endless_script(unsigned i)
 /* Dialled while it runs another script, it can't say who it is: it is asked again. */
 static void r18_connected_when_it_was_busy(void)
 {
-    struct redlock_settings settings = patient;
     struct side a;
     long until = now_ms() + 60000;
 
     if (!REDLOCK_FENCING || !REDLOCK_MARKER)
         return;
-    settings.longest_ttl_ms = 2000;
-    prepare(&a, 3);
-    set_up(&a, &settings);
-    a.lock.ttl_ms = 2000;
-    a.lock.fenced = 1;
+    begin_guarded(&a, 2000, 1, 0);
     run_endless_script(1);
     acquire(&a, 0);
     settle(&a.client);

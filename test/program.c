@@ -212,20 +212,33 @@ int count_of(const char *text, const char *part)
     return count;
 }
 
+/* What the kernel says of a process, in this file of /proc; "" when there is no such process. */
+static const char *said_of(const char *pid, const char *file, char *text, size_t room)
+{
+    char path[64];
+    ssize_t size = 0;
+    int fd;
+
+    snprintf(path, sizeof path, "/proc/%.20s/%s", pid, file);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd >= 0) {
+        size = read(fd, text, room - 1);
+        close(fd);
+    }
+    text[size > 0 ? size : 0] = '\0';
+    return text;
+}
+
 /* Its parent; 0: there is no such process, or it is a zombie. */
 static pid_t parent_of(const char *pid)
 {
-    char path[64], text[512] = "", *end;
-    int fd, parent = 0;
+    char text[512];
+    const char *end = strrchr(said_of(pid, "stat", text, sizeof text), ')');
     char state = 'Z';
+    int parent = 0;
 
-    snprintf(path, sizeof path, "/proc/%.20s/stat", pid);
-    fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return 0;
-    if (read(fd, text, sizeof text - 1) > 0 && (end = strrchr(text, ')')) != NULL)
+    if (end != NULL)
         sscanf(end + 1, " %c %d", &state, &parent);
-    close(fd);
     return state == 'Z' || state == 'X' ? 0 : parent;
 }
 
@@ -239,16 +252,11 @@ int lives(pid_t pid)
 
 int heard_signals(pid_t pid)
 {
-    char path[64], text[4096] = "", *pending;
-    int fd;
+    char number[24], text[4096];
+    const char *pending;
 
-    snprintf(path, sizeof path, "/proc/%ld/status", (long)pid);
-    fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0 || read(fd, text, sizeof text - 1) <= 0)
-        perror(path);
-    if (fd >= 0)
-        close(fd);
-    pending = strstr(text, "ShdPnd:");
+    snprintf(number, sizeof number, "%ld", (long)pid);
+    pending = strstr(said_of(number, "status", text, sizeof text), "ShdPnd:");
     return pending != NULL && strtoull(pending + 7, NULL, 16) == 0;
 }
 

@@ -16,9 +16,9 @@ static inline void serve(struct redlock *client, long ms)
     uint8_t events[REDLOCK_NODES_MAX];
     unsigned n, count = client->priv.count;
 
-    while (now_ms() < until) {
+    for (;;) { /* what has come last is looked at, too, before it ends */
         uint64_t wait_us = redlock_tick(client);
-        if (redlock_next_done(client) != NULL)
+        if (redlock_next_done(client) != NULL || now_ms() >= until)
             return;
         for (n = 0; n < count; n++)
             events[n] = (uint8_t)redlock_interest(client, n);

@@ -145,9 +145,8 @@ static uint64_t now_us, digest;
 static uint32_t dice, entropy;
 static unsigned on; /* bit f: this history has fault f */
 static int calm, guarded;
-static int marked; /* guarded, and all locks are fenced: then servers may also be flushed. R18 */
-static int
-    durable; /* votes are: then servers forget what is not on their disk; no guard is needed */
+static int marked;    /* guarded, and all locks are fenced: servers may also be flushed. R18 */
+static int durable;   /* votes are: servers forget what is not on their disk. No guard is needed */
 static int swapped;   /* a server has other commands than before, on the same connections */
 static int returning; /* what had been deleted was there again after a crash */
 static unsigned long event, broken_at, trace_from = ULONG_MAX; /* events of this history */
@@ -413,14 +412,14 @@ static void obey(struct link *link, struct mini_command *command)
     static const char *const nonsense[] = {"+QUEUED\r\n", "-ERR no\r\n",  "$3\r\nabc\r\n",
                                            "?\r\n",       "-BUSY no\r\n", "*0\r\n"};
     struct machine *m = at_its_time(link->server);
+    int has_token = mini_is_of_a_lock(command) && command->kind != 'P';
     char reply[MINI_REPLY];
     unsigned size, i;
 
     if (m->sweep_us != REDLOCK_NEVER)
         sweep(link->server, EXPIRED); /* an expired key is noticed when it is looked at */
     if (mini_is_of_a_lock(command)) {
-        if ((command->arguments[0].size != 40 && command->kind != 'P') ||
-            command->keys[0].size != 2)
+        if ((has_token && command->arguments[0].size != 40) || command->keys[0].size != 2)
             violated("a command of nobody's lock");
         if (m->nonsense && strikes(NONSENSE, 1)) {
             m->nonsense = 0;
@@ -437,9 +436,7 @@ static void obey(struct link *link, struct mini_command *command)
     }
     size = mini_run(&m->mini, &link->session, command, reply);
     note("server %d: client %d %c %.8s: %.*s", link->server, link->client, command->kind,
-         mini_is_of_a_lock(command) && command->kind != 'P' ? command->arguments[0].bytes
-                                                            : "        ",
-         (int)size - 2, reply);
+         has_token ? command->arguments[0].bytes : "        ", (int)size - 2, reply);
     say(link, reply, size, now_us);
     if (m->sweep_us == REDLOCK_NEVER && command->changed)
         m->sweep_us = next_sweep_us();
