@@ -21,7 +21,8 @@
        again after a random, growing pause; a split vote is tried again quickly.
    R7  Wake-up: undoing a lost attempt reads the key, and the connection has asked the server to tell
        when a key that it has read changes (CLIENT TRACKING). When so many nodes have told that the
-       lock may be free on a quorum, the pause ends within a few round trips, at random. This is a
+       lock may be free on a quorum, the pause ends within a round trip, at random; or later, two times of
+       three, for who was woken in vain before: a crowd that asks as one gets in its own way. This is a
        hint, never a vote; without it the pause just takes its time. Of several that wait for one
        lock in one client the first alone is woken: it asks for all. Only who failed because others
        had it is woken: who failed for want of voters would be woken by another such one's undoing.
@@ -117,10 +118,14 @@ enum rl_command {
 #define RL_IS_NATIVE(command) (REDLOCK_NATIVE && (command) > RL_DELETE && (command) < RL_PTTL)
 
 /* Lists that a lock may stand in; 0: none. TURN: to be stepped in this tick. BLOCKED: some node had
-   no room or no connection yet. WAIT: for an answer or its time. KEPT: the same, for the next of the
-   automatic extensions. DONE: for redlock_next_done. WAIT and KEPT are in the order of time: two lists,
-   as the times in each mostly come in that order by themselves. */
-enum rl_list { RL_NOWHERE, RL_TURN, RL_BLOCKED, RL_WAIT, RL_KEPT, RL_DONE };
+   no room or no connection yet. LINE: to begin an attempt as soon as there is room. WAIT: for an answer
+   or its time. KEPT: the same, for the next of the automatic extensions. DONE: for redlock_next_done.
+   WAIT and KEPT are in the order of time: two lists, as the times in each mostly come in that order by
+   themselves. */
+enum rl_list { RL_NOWHERE, RL_TURN, RL_BLOCKED, RL_LINE, RL_WAIT, RL_KEPT, RL_DONE };
+
+/* Since the last tick: nothing; what nobody waits for any more; what was waited for. */
+enum rl_replied { RL_SILENT, RL_UNTIMED, RL_TIMED };
 
 /* Of a server's own command that releases. R11 */
 enum rl_native { RL_UNTRIED, RL_ON_TRIAL, RL_KNOWN };
@@ -131,7 +136,7 @@ enum {
     RL_RAISES_MAX = 4,       /* rounds to agree on a fencing token. R16 */
     RL_QUICK_MAX = 5,        /* quick retries in a row */
     RL_DIALS_MAX = 0x7000,   /* no connection outlives so many later ones */
-    RL_WOKEN_MAX = 6,        /* how often those who were woken in vain draw further apart. R7 */
+    RL_WOKEN_MAX = 9,        /* who was woken in vain stands back for up to 2^9 round trips. R7 */
     RL_REDIAL_MIN_MS = 50,   /* first pause after a failed dial; doubles */
     RL_REDIAL_MAX_MS = 1600, /* longest, before jitter of half of it to both sides */
     RL_READ =
@@ -933,8 +938,16 @@ static void rl_step_start(struct redlock *c, struct redlock_lock *op)
     if (op->priv.attempts == 0 && op->priv.due_us == 0 && op->priv.until_us != 0)
         op->priv.until_us += c->priv.now_us; /* it held the time to wait */
     op->priv.due_us = REDLOCK_NEVER;
-    if (rl_bits(rl_all(c) & ~(unsigned)c->priv.full) < c->priv.quorum)
-        return; /* it would lose for want of room in our buffers */
+}
+
+/* Without room in our buffers for a quorum an attempt would be lost. */
+static int rl_has_room(const struct redlock *c)
+{
+    return rl_bits(rl_all(c) & ~(unsigned)c->priv.full) >= c->priv.quorum;
+}
+
+static void rl_begin_attempt(struct redlock *c, struct redlock_lock *op)
+{
     if (!op->label_only && rl_random(c, op->token, sizeof op->token) != 0) {
         rl_finish(c, op, REDLOCK_NO_ENTROPY, RL_IDLE);
         return;
@@ -949,6 +962,7 @@ static void rl_step_start(struct redlock *c, struct redlock_lock *op)
         op->fence = c->priv.io->wall_us(c->priv.io->context);
     rl_begin_round(c, op); /* R1: the clock was read before anything was queued */
     op->priv.state = RL_ASK;
+    rl_move(c, op, RL_TURN);
 }
 
 /* Ends the count of an attempt that was lost, or cancelled. R4 */
@@ -1086,8 +1100,7 @@ static void rl_step_undo(struct redlock *c, struct redlock_lock *op)
         rl_enter(op, RL_OWING);
 }
 
-/* How long a decision takes: the round trip to the slowest node of the fastest quorum. The others may
-   look slower than they are, as nobody waits for their answers. */
+/* How long a decision takes: the round trip to the slowest node of the fastest quorum. */
 static uint32_t rl_decision_us(const struct redlock *c)
 {
     uint32_t least = UINT32_MAX;
@@ -1215,7 +1228,7 @@ static void rl_retry(struct redlock *c, struct redlock_lock *op)
         pause_us =
             op->priv.until_us - c->priv.now_us; /* the last attempt is made when the wait ends */
     op->priv.state = RL_PAUSE;
-    op->priv.due_us = c->priv.now_us + pause_us;
+    op->priv.due_us = c->priv.now_us + pause_us + 1; /* else it could fail for ever in one tick */
 }
 
 /* Decided, but some nodes are still owed the release: it is queued without an owner, so that it
@@ -1227,7 +1240,8 @@ static void rl_step_owing(struct redlock *c, struct redlock_lock *op)
 
     if (op->priv.due_us == 0) { /* a loss is told at once */
         op->priv.due_us = op->priv.outcome == REDLOCK_LOST ? c->priv.now_us : rl_answers_due(c, op);
-        rl_drop(c, op, rl_all(c), RL_DELETE, RL_PTTL);
+        /* nothing but PTTL is due where none is waited for */
+        rl_drop(c, op, op->holder_size > 0 ? rl_all(c) : op->priv.waits, RL_DELETE, RL_PTTL);
         op->priv.waits = 0;
     }
     c->priv.same.w.bytes = NULL;
@@ -1252,11 +1266,22 @@ static void rl_step_owing(struct redlock *c, struct redlock_lock *op)
     rl_retry(c, op);
 }
 
+/* How long one that is woken waits before it asks: less than a round trip. Were all of a crowd to ask they would
+   get in one another's way, so who has been woken in vain stands back two times of three, for longer and longer:
+   then a few ask at once, however many wait. R7 */
+static uint64_t rl_woken_us(struct redlock *c, const struct redlock_lock *op)
+{
+    unsigned back = rl_random_below(c, 3) > 0 ? op->priv.woken : 0U;
+
+    return (uint64_t)rl_random_below(c, rl_quick_us(c, 0)) * (1U << back);
+}
+
 static void rl_step_pause(struct redlock *c, struct redlock_lock *op)
 {
     if (rl_may_be_free(c, op)) { /* R7 */
-        uint64_t soon_us = c->priv.now_us + rl_random_below(c, rl_quick_us(c, op->priv.woken));
-        op->priv.woken = (uint8_t)(op->priv.woken + (op->priv.woken < RL_WOKEN_MAX));
+        uint64_t soon_us = c->priv.now_us + rl_woken_us(c, op);
+        op->priv.woken =
+            (uint8_t)(op->priv.woken + 2 < RL_WOKEN_MAX ? op->priv.woken + 2 : RL_WOKEN_MAX);
         op->priv.due_us = soon_us < op->priv.due_us ? soon_us : op->priv.due_us;
         op->priv.free = 0;
     }
@@ -1457,9 +1482,25 @@ static void rl_turn(struct redlock *c, struct redlock_lock *op)
         return;
     }
     rl_move(c, op,
-            op->priv.todo != 0 || op->priv.state == RL_START ? RL_BLOCKED
-            : op->priv.state == RL_KEEP                      ? RL_KEPT
-                                                             : RL_WAIT);
+            op->priv.state == RL_START  ? RL_LINE
+            : op->priv.todo != 0        ? RL_BLOCKED
+            : op->priv.state == RL_KEEP ? RL_KEPT
+                                        : RL_WAIT);
+}
+
+/* All that can be done now. What is under way, releases among it, comes before new attempts. */
+static void rl_turn_all(struct redlock *c)
+{
+    struct redlock_lock *op;
+
+    for (;;) {
+        if ((op = rl_first(c, RL_TURN)) != NULL)
+            rl_turn(c, op);
+        else if ((op = rl_first(c, RL_LINE)) != NULL && rl_has_room(c))
+            rl_begin_attempt(c, op);
+        else
+            return;
+    }
 }
 
 /* ---- Answers -------------------------------------------------------------------------------- */
@@ -1641,6 +1682,18 @@ static void rl_voted(struct redlock *c, struct redlock_node *node, const struct 
     rl_touch(c, op);
 }
 
+/* Only a reply that somebody waited for tells how long it took: any other may have lain here since long ago.
+   What comes behind such a one is measured from the last tick on. */
+static void rl_note_reply(const struct redlock *c, struct redlock_node *node, int awaited)
+{
+    if (awaited) {
+        node->priv.replied = RL_TIMED;
+    } else if (node->priv.replied != RL_TIMED) {
+        node->priv.replied = RL_UNTIMED;
+        node->priv.mark_us = c->priv.now_us;
+    }
+}
+
 /* Part of an answer to WAITAOF, or the last: a list of two numbers, for the server itself and for its
    replicas. 0: it can't be. R17 */
 static int rl_synced(struct redlock *c, struct redlock_node *node, const struct resp_place *who,
@@ -1655,7 +1708,7 @@ static int rl_synced(struct redlock *c, struct redlock_node *node, const struct 
         node->priv.synced = item->depth > 0 && item->integer > 0;
         return 1;
     }
-    node->priv.mark_us = c->priv.now_us; /* from now on it owes the next answer */
+    rl_note_reply(c, node, 0); /* a disk's time */
     if (who->owner == NULL)
         return 1;
     if (item->kind == RESP_ERROR)
@@ -1678,8 +1731,9 @@ static int rl_answered(struct redlock *c, struct redlock_node *node, const struc
 
     if (vote == RL_NONSENSE)
         return 0;
-    node->priv.useful = node->priv.replied = 1;
+    node->priv.useful = 1;
     node->priv.pause_ms = 0;
+    rl_note_reply(c, node, op != NULL && (op->priv.waits & rl_bit(node->priv.index)));
     if (who->tag == RL_PTTL) {
         if (op != NULL && vote == RL_YES)
             rl_note_pttl(c, op, node->priv.index, item->integer);
@@ -1817,7 +1871,7 @@ static int rl_greeting_answered(struct redlock *c, struct redlock_node *node, ui
     if (last && rl_is_up(node)) {
         node->priv.heard = 0;
         node->priv.greets--;
-        node->priv.replied = 1;
+        rl_note_reply(c, node, 0);
     }
     return 1;
 }
@@ -2245,10 +2299,10 @@ static void rl_node_tick(struct redlock *c, struct redlock_node *node)
     }
     now = c->priv.now_us;
     if (node->priv.replied) { /* the oldest reply that is due now has been so for at most as long */
-        uint32_t sample_us = (uint32_t)(now - node->priv.mark_us);
-        node->rtt_us =
-            node->rtt_us == 0 ? sample_us : node->rtt_us - node->rtt_us / 8 + sample_us / 8;
-        node->priv.replied = 0;
+        uint32_t sample_us = (uint32_t)(now - node->priv.mark_us), rtt_us = node->rtt_us;
+        if (node->priv.replied == RL_TIMED)
+            node->rtt_us = rtt_us == 0 ? sample_us : rtt_us - rtt_us / 8 + sample_us / 8;
+        node->priv.replied = RL_SILENT;
         node->priv.mark_us = now;
     }
     if (node->state == REDLOCK_NODE_GREETING) {
@@ -2298,7 +2352,6 @@ static uint64_t rl_next_due(const struct redlock *c)
 uint64_t redlock_tick(struct redlock *client)
 {
     uint64_t due;
-    struct redlock_lock *op;
     unsigned i;
 
     rl_read_clock(client);
@@ -2307,8 +2360,7 @@ uint64_t redlock_tick(struct redlock *client)
     for (i = 0; i < client->priv.count; i++)
         rl_node_tick(client, &client->priv.nodes[i]);
     rl_wake(client);
-    while ((op = rl_first(client, RL_TURN)) != NULL)
-        rl_turn(client, op);
+    rl_turn_all(client);
     due = rl_next_due(client);
     for (i = 0; i < client->priv.count; i++) {
         struct redlock_node *node = &client->priv.nodes[i];

@@ -144,7 +144,8 @@ struct redlock_node {
 
     /* You read these. */
     enum redlock_node_state state;
-    uint32_t rtt_us;                       /* smoothed round trip. 0: none measured yet */
+    uint32_t rtt_us;                       /* smoothed round trip, of what was waited for.
+                                              0: none measured yet */
     char trouble[REDLOCK_TROUBLE_MAX + 1]; /* since it last voted: what the server said last,
                                               without line ends; or else the first failure. "": none */
 
@@ -358,7 +359,7 @@ struct redlock {
         const struct redlock_io *io;
         struct redlock_node *nodes;
         struct redlock_settings settings;
-        struct redlock_list list[5];
+        struct redlock_list list[6];
         struct {
             struct resp_writer w; /* in the queue of a node. bytes NULL: nothing is there */
             uint8_t command, heals;

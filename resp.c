@@ -79,14 +79,17 @@ void resp_put_hex(struct resp_writer *w, const uint8_t *bytes, size_t size, cons
 {
     static const char digits[] = "0123456789abcdef";
     size_t before = w->used, i;
+    uint8_t *to;
 
     resp_put_head(w, '$', (uint32_t)(2 * size + tail_size));
     if (2 * size > w->size - w->used)
         w->overflow = 1;
+    to = w->bytes + w->used; /* a copy: w itself might change with each byte */
     for (i = 0; i < size && !w->overflow; i++) {
-        w->bytes[w->used++] = (uint8_t)digits[bytes[i] >> 4];
-        w->bytes[w->used++] = (uint8_t)digits[bytes[i] & 15];
+        *to++ = (uint8_t)digits[bytes[i] >> 4];
+        *to++ = (uint8_t)digits[bytes[i] & 15];
     }
+    w->used += 2 * i;
     resp_put_raw(w, tail, tail_size);
     resp_put_raw(w, "\r\n", 2);
     if (w->overflow)
@@ -138,11 +141,12 @@ static void resp_keep(struct resp_item *item, const uint8_t *bytes, size_t size)
 /* What is known from the type byte alone; RESP_AT_FAILED for a byte that is none. */
 static uint8_t resp_begin_item(struct resp_reader *r, uint8_t type)
 {
-    static const char types[] = "+-:$*_#,(!=%~>|";
-    static const uint8_t kinds[] = {RESP_STATUS,   RESP_ERROR, RESP_INTEGER, RESP_STRING,
-                                    RESP_SEQUENCE, RESP_NIL,   RESP_BOOLEAN, RESP_NUMBER,
-                                    RESP_NUMBER,   RESP_ERROR, RESP_STRING,  RESP_MAP,
-                                    RESP_SEQUENCE, RESP_PUSH,  RESP_MAP};
+    enum { LINES = 6 }; /* so many are lines of text, the others begin with a number */
+    static const char types[] = "+-_#,(:$*!=%~>|";
+    static const uint8_t kinds[] = {RESP_STATUS,   RESP_ERROR,  RESP_NIL,     RESP_BOOLEAN,
+                                    RESP_NUMBER,   RESP_NUMBER, RESP_INTEGER, RESP_STRING,
+                                    RESP_SEQUENCE, RESP_ERROR,  RESP_STRING,  RESP_MAP,
+                                    RESP_SEQUENCE, RESP_PUSH,   RESP_MAP};
     const char *found = type != '\0' ? strchr(types, type) : NULL;
     uint8_t pushed = r->priv.level > 0 ? r->item.pushed : 0;
 
@@ -160,7 +164,7 @@ static uint8_t resp_begin_item(struct resp_reader *r, uint8_t type)
     r->priv.type = type;
     r->priv.sign = r->priv.digits = 0;
     r->priv.left = 0;
-    return strchr("+-_#,(", type) != NULL ? RESP_AT_LINE : RESP_AT_INTEGER;
+    return found - types < LINES ? RESP_AT_LINE : RESP_AT_INTEGER;
 }
 
 /* One digit or sign of -?(0|[1-9][0-9]*), kept negative in item.integer because the smallest

@@ -30,6 +30,13 @@ static void begin_with_defaults(unsigned count)
     begin(count);
 }
 
+static void begin_without_pauses(unsigned count)
+{
+    memset(&settings, 0, sizeof settings);
+    settings.retry_delay_ms = REDLOCK_ZERO;
+    begin(count);
+}
+
 /* Somebody else holds "k" on the nodes from..to. */
 static void held_by(const char *who, int from, int to)
 {
@@ -442,6 +449,32 @@ static void r05_a_full_queue_keeps_answers_apart(void)
     redlock_deinit(&client);
 }
 
+/* More attempts than there is room for: who was first begins first, also when others come while it waits. */
+static void who_waits_for_room_is_in_line(void)
+{
+    static struct redlock_lock many[40];
+    static char keys[40][4];
+    unsigned i, begun = 0, in_line = 0;
+
+    begin_with_defaults(3);
+    warm_up();
+    fake_logged = 0;
+    for (i = 0; i < 40; i++) {
+        snprintf(keys[i], sizeof keys[i], "m%02u", i);
+        redlock_lock_init(&many[i], keys[i], 3, 10000);
+        redlock_acquire_start(&client, &many[i], 1000);
+        redlock_tick(&client);
+        if (i % 10 == 9)
+            fake_pass(&client, 100); /* some are answered, more come */
+    }
+    fake_pass(&client, 100 * MS);
+    for (i = 0; i < fake_logged; i++)
+        if (fake_log[i].node == 0 && fake_log[i].kind == 'S')
+            in_line += strcmp(fake_log[i].key, keys[begun++]) == 0;
+    is_int((int)begun, 40, "r02: all of 40 were asked for");
+    is_int((int)in_line, 40, "r02: in the order in which they were started");
+}
+
 /* What must end a connection, with the words that the user then reads. */
 static void r05_nonsense_disconnects(void)
 {
@@ -463,8 +496,7 @@ static void r05_nonsense_disconnects(void)
     unsigned i;
 
     for (i = 0; i < sizeof cases / sizeof *cases; i++) {
-        memset(&settings, 0, sizeof settings);
-        begin(3);
+        begin_with_defaults(3);
         warm_up();
         fake_nodes[0].says = cases[i].says;
         fake_nodes[0].delay_us = 0;
@@ -750,6 +782,45 @@ static void r06_dead_connections_are_replaced(void)
     is_int((int)fake_keys_left(), 0, "T13: nothing left");
 }
 
+/* Each attempt is lost at once, and tried again at once: that went round in one tick for ever. */
+static void r06_no_pause_still_ends(void)
+{
+    uint64_t start;
+    int i;
+
+    begin_without_pauses(3);
+    for (i = 0; i < 3; i++)
+        fake_nodes[i].refuses = 1;
+    start = fake_now_us;
+    is_int(acquire(5), REDLOCK_UNREACHABLE, "r06: no pause and no node: it ends");
+    ok(since(start) >= 5 * MS && since(start) < 6 * MS, "r06: with the wait, after %ld us",
+       since(start));
+}
+
+/* Pauses are multiples of the round trip: a node whose answer lies there until the next call has none longer
+   for that. */
+static void r06_round_trips_are_not_idle_time(void)
+{
+    int i;
+
+    begin_with_defaults(3);
+    for (i = 0; i < 3; i++)
+        fake_nodes[i].delay_us = i < 2 ? MS : 3 * MS;
+    for (i = 0; i < 20; i++) {
+        is_int(acquire(0), REDLOCK_OK, "r06: held by two of three");
+        fake_now_us += 500 * MS; /* the third answers meanwhile */
+        is_int(release(100), REDLOCK_OK, "r06: and released");
+        fake_now_us += 500 * MS;
+    }
+    for (i = 0; i < 2; i++)
+        is_int((int)nodes[i].rtt_us, (int)MS, "r06: node %d: its delay", i);
+    is_int((int)nodes[2].rtt_us, 0, "r06: node 2: nobody has waited for it");
+    fake_nodes[0].hung = 1;
+    is_int(acquire(0), REDLOCK_OK, "r06: now it is needed");
+    ok(nodes[2].rtt_us >= MS && nodes[2].rtt_us <= 3 * MS, "r06: and measured: %u us",
+       nodes[2].rtt_us);
+}
+
 /* ---- R7 ------------------------------------------------------------------------------------- */
 
 /* `count` nodes on which another has "k", and a lock that waits for it and pauses for seconds. */
@@ -767,8 +838,7 @@ static void begin_waiting(unsigned count)
    to its undoing tell that it is no split vote. Found by sim.c. */
 static void r06_even_nodes_tell_a_holder_too(void)
 {
-    memset(&settings, 0, sizeof settings);
-    begin(4);
+    begin_with_defaults(4);
     held_by("another", 1, 3);
     acquire(0);
     release(100);
@@ -851,12 +921,47 @@ static void r07_wakes_at_random_moments(void)
     ok(same < 60, "r07: those that are woken do not ask all at one moment (%u pairs of 190)", same);
 }
 
+/* The lock is gone from all nodes, and another's at once. Microseconds until the next attempt. */
+static long woken_in_vain(void)
+{
+    uint64_t start = fake_now_us;
+    int i;
+
+    fake_logged = 0;
+    for (i = 0; i < 3; i++) {
+        fake_delete(i, "k");
+        held_by("another", i, i);
+    }
+    fake_pass(&client, 700 * MS); /* above 512 round trips */
+    return fake_logged > 0 ? (long)(fake_log[0].at_us - start) : -1;
+}
+
+/* A crowd whose members all ask at each release would be in its own way. */
+static void r07_in_vain_stands_back(void)
+{
+    unsigned i, soon = 0, later = 0;
+    long first;
+
+    begin_waiting(3);
+    first = woken_in_vain();
+    ok(first >= 0 && first < 2 * (long)MS, "r07: woken for the first time: at once (%ld us)",
+       first);
+    for (i = 0; i < 5; i++)
+        woken_in_vain();
+    for (i = 0; i < 60; i++) {
+        long us = woken_in_vain();
+        soon += us >= 0 && us < 2 * (long)MS;
+        later += us >= 2 * (long)MS;
+    }
+    ok(soon >= 8 && later >= 20 && soon + later == 60,
+       "r07: often in vain: at once %u times, later %u, of 60", soon, later);
+}
+
 static void r07_without_pushes(void)
 {
     unsigned i;
 
-    memset(&settings, 0, sizeof settings);
-    begin(3);
+    begin_with_defaults(3);
     for (i = 0; i < 3; i++)
         fake_nodes[i].server.no_pushes = 1;
     held_by("other", 0, 2);
@@ -1179,8 +1284,7 @@ static void r08_answers_that_come_late(void)
 /* "Set" and "not yours any more" in one piece: the later word counts. */
 static void r08_a_late_grant_and_its_loss(void)
 {
-    memset(&settings, 0, sizeof settings);
-    begin(3);
+    begin_with_defaults(3);
     warm_up();
     fake_nodes[2].delay_us = 20 * MS;
     is_int(acquire(0), REDLOCK_OK, "r08: held on two of three, and on the third");
@@ -1541,9 +1645,7 @@ static void r10_failing_at_once_is_no_loop(void)
     uint64_t until;
     unsigned i;
 
-    memset(&settings, 0, sizeof settings);
-    settings.retry_delay_ms = REDLOCK_ZERO;
-    begin(3);
+    begin_without_pauses(3);
     acquire(0);
     fake_pass(&client, 10 * MS);
     redlock_next_done(&client);
@@ -2776,6 +2878,35 @@ static void for_how_long_too_late(void)
     ok(memcmp(&lock, &other_use, sizeof lock) == 0, "holder: its answer finds nobody");
 }
 
+/* It is told as another's, and taken back, when the third node has said who, but not for how long: bytes come
+   one at a time, and names have all lengths. */
+static void for_how_long_in_between(void)
+{
+    static const char name[] = "somebody-else-has-it";
+    struct redlock_lock other_use;
+    char holder[16];
+    unsigned touched = 0, between = 0;
+    int size, i;
+
+    memset(&other_use, 0xff, sizeof other_use);
+    for (size = 1; size < 20; size++) {
+        begin_with_defaults(3);
+        warm_up();
+        for (i = 0; i < 3; i++)
+            fake_put(i, "k", i < 2 ? name + size : "x", 60000);
+        fake_nodes[1].drip = fake_nodes[2].drip = 1;
+        lock.holder = holder;
+        lock.holder_size = sizeof holder;
+        acquire(0);
+        between += lock.refused == 7 && resp_pipe_waits(&nodes[2].priv.pipe);
+        lock = other_use;
+        fake_pass(&client, 100 * MS);
+        touched += memcmp(&lock, &other_use, sizeof lock) != 0;
+    }
+    is_int((int)touched, 0, "holder: whenever it comes, an answer finds nobody");
+    ok(between > 0, "holder: %u times after all was decided", between);
+}
+
 /* 2 ms later all that has come is heard. */
 static void hear_all(void)
 {
@@ -2831,36 +2962,35 @@ static void r04_a_connection_breaks_while_room_is_made(void)
     is_int((int)ungreeted, 0, "r12: which begins with a greeting");
 }
 
-/* The same with other locks' commands before it, on a connection that has not tried the server's own yet. */
+/* The same with extensions of other locks before it, on a connection that has not tried the server's own yet. */
 static void r12_nothing_is_queued_on_a_broken_connection(void)
 {
-    static struct redlock_lock many[6];
-    static char keys[6][REDLOCK_KEY_MAX];
+    static struct redlock_lock many[3];
+    static char keys[3][REDLOCK_KEY_MAX];
     char holder[8];
     unsigned size, mine, i, ungreeted = 0;
 
     for (size = 1; size < REDLOCK_KEY_MAX; size++)
         for (mine = 1; mine < 20; mine++) {
             begin_with_defaults(3);
-            for (i = 0; i < 6; i++) {
+            for (i = 0; i < 3; i++) {
                 memset(keys[i], 'a' + (int)i, sizeof keys[i]);
                 redlock_lock_init(&many[i], keys[i], i == 0 ? mine : size, 10000);
+                if (i > 0)
+                    redlock_acquire(&client, &many[i], 0);
             }
-            for (i = 0; i < 3; i++) {
+            for (i = 1; i < 3; i++) {
                 struct mini_word name, value = {"somebody", 8};
                 name.bytes = keys[0];
                 name.size = mine;
-                if (i > 0)
-                    mini_store(&fake_nodes[i].server, name, value, UINT64_MAX);
+                mini_store(&fake_nodes[i].server, name, value, UINT64_MAX);
             }
             many[0].holder = holder;
             many[0].holder_size = sizeof holder;
             redlock_acquire_start(&client, &many[0], 0);
             redlock_tick(&client);
-            hear_all();
-            redlock_tick(&client); /* greeted: asked */
-            for (i = 1; i < 6; i++)
-                redlock_acquire_start(&client, &many[i], 0);
+            for (i = 1; i < 3; i++)
+                redlock_extend_start(&client, &many[i]);
             hear_all();
             ungreeted += (unsigned)breaks_and_is_not_greeted();
         }
@@ -3545,6 +3675,7 @@ int main(void)
     r04_cancel_in_every_state();
     r05_unwanted_answers_are_dropped();
     r05_a_full_queue_keeps_answers_apart();
+    who_waits_for_room_is_in_line();
     r05_nonsense_disconnects();
     r05_a_push_is_no_answer();
     r05_unasked_greeting_disconnects();
@@ -3561,6 +3692,8 @@ int main(void)
     r06_wait_gets_it_when_it_is_free();
     r06_dead_connections_are_replaced();
     r06_even_nodes_tell_a_holder_too();
+    r06_round_trips_are_not_idle_time();
+    r06_no_pause_still_ends();
     if (REDLOCK_WAKE_UP) {
         r07_pushes_end_the_pause();
         r07_not_for_want_of_voters();
@@ -3569,6 +3702,7 @@ int main(void)
     r07_without_pushes();
     if (REDLOCK_WAKE_UP) {
         r07_other_keys();
+        r07_in_vain_stands_back();
         r07_one_is_woken();
     }
     r08_extension_moves_validity();
@@ -3639,6 +3773,7 @@ int main(void)
     who_holds_it();
     for_how_long();
     for_how_long_too_late();
+    for_how_long_in_between();
     r04_a_connection_breaks_while_room_is_made();
     r12_nothing_is_queued_on_a_broken_connection();
     forks();

@@ -38,7 +38,8 @@ R5|s/if \(node->priv.pause_ms == 0\) \{/if (1) {/|a server that only greets is d
 R5|s/node->state == REDLOCK_NODE_DOWN && \(due_us == 0 \|\| \([^)]*\)\)/0/|the pause before dialling
 R5|s/rl_drop_late\(client, lock\);\n    rl_move/rl_move/|a forgotten lock is not written to
 R5|s/op->valid_until_us = 0;\s+rl_drop_late\(c, op\);/op->valid_until_us = 0;/|a lost lock leaves no votes behind
-R5|s/rl_drop\(c, op, rl_all\(c\), RL_DELETE, RL_PTTL\)/rl_drop(c, op, rl_all(c), RL_DELETE, RL_DELEX)/|nor is one that has ended
+R5|s/op->priv.waits, RL_DELETE, RL_PTTL\)/0, RL_DELETE, RL_PTTL)/|nor is one that has ended
+R5|s/op->holder_size > 0 \? rl_all\(c\) : op->priv.waits, RL_DELETE/op->priv.waits, RL_DELETE/|nor what asks for how long
 R6|s/(else if \(rl_bits\(rl_all\(c\) & ~\(unsigned\)\(op->refused \| op->failed\)\) < )c->priv.quorum/${1}0/|lost when it is lost
 R6|s/ &&\s+rl_is_told_why\(c, op\)//|and when it is known why
 R6|s/op->priv.attempts > c->priv.settings.retries/0/|the number of retries
@@ -51,7 +52,9 @@ R6|s/pause_us =\s+op->priv.until_us - c->priv.now_us;/;/|the last attempt when t
 R7|s/rl_may_be_free\(c, op\)\) \{ \/\* R7/0) { \/* R7/|waking up
 R7|s/rl_bits\(op->priv.free\) >= c->priv.quorum && /op->priv.free != 0 \&\& /|waking up for less than a quorum
 R7|s/(op->priv.free\) >= c->priv.quorum) && rl_others_had_it\(op\)/$1/|no waking up for want of voters
-R7|s/rl_random_below\(c, rl_quick_us\(c, op->priv.woken\)\)/0/|at random
+R6|s/if \(awaited\)/if (1)/|round trips are of what was waited for
+R7|s/\(uint64_t\)rl_random_below\(c, rl_quick_us\(c, 0\)\)/(uint64_t)rl_quick_us(c, 0)/|at random
+R7|s/rl_random_below\(c, 3\) > 0 \? op->priv.woken : 0U/0/|who was woken in vain stands back
 R7|s/if \(woken != NULL\) \{/if (0) {/|one of several
 R7|s/i <= op->more_keys && op->priv.outcome == REDLOCK_OK/0/|waking up for what the client itself releases
 R7|s/if \(!rl_has_key\(op, key, key_size, known\)\)/if (0)/|only for the key that it waits for

@@ -11,8 +11,8 @@
 #define REDLOCK_FENCING 0      /* flash 829 */
 #define REDLOCK_SEVERAL_KEYS 0 /* flash 440 */
 #define REDLOCK_WAKE_UP 0      /* flash 76 */
-#define REDLOCK_NATIVE 0       /* flash 271 */
-#define REDLOCK_DURABLE 0      /* flash 308 */
+#define REDLOCK_NATIVE 0       /* flash 163 */
+#define REDLOCK_DURABLE 0      /* flash 232 */
 
 /* Its sizes. */
 #define REDLOCK_NODES_MAX 5
