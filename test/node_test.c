@@ -807,8 +807,8 @@ static void fencing(void)
         tell(i, i, "SET", "redlock:key:fence", counts[i], NULL);
     is_int(acquire(&a, 0), REDLOCK_OK, "r16: five servers that count differently");
     last = a.lock.fence;
-    ok(last >= 201 && last <= 3001, "r16: a token of at least the quorum's largest: %lu",
-       (unsigned long)last);
+    ok(last >= 78 && last <= 3001, "r16: a token above the counts of some three of them: %lu",
+       (unsigned long)last); /* 9, 10 and 77, if these were the first to answer */
     for (i = 0; i < 60; i++) {
         serve(&a.client, 5);
         tell(i % 5, i % 5, "DEL", "redlock:key", NULL, NULL); /* it is gone there by itself */
