@@ -1517,12 +1517,13 @@ static uint32_t rl_hash(const struct resp_item *item, unsigned most)
 }
 
 /* An error that will not go away by itself: who we are, or what the server is, or what the key is.
-   Others will: LOADING BUSY OOM MISCONF TRYAGAIN CLUSTERDOWN MASTERDOWN NOREPLICAS. */
+   Others will: LOADING BUSY OOM MISCONF TRYAGAIN CLUSTERDOWN MASTERDOWN NOREPLICAS. The last two
+   denials come from within a script; none is longer than RESP_TEXT_MAX may be. */
 static int rl_is_denial(const struct resp_item *item)
 {
     static const char prefixes[] =
         "NOAUTH\0NOPERM\0WRONGPASS\0DENIED\0READONLY\0WRONGTYPE\0MOVED\0"
-        "ASK\0ERR The user executing\0ERR ACL failure\0"; /* the last two: in scripts */
+        "ASK\0ERR The user ex\0ERR ACL failure\0";
     const char *prefix = prefixes;
 
     for (; prefix < prefixes + sizeof prefixes - 1; prefix += strlen(prefix) + 1)

@@ -722,6 +722,43 @@ static void r06_results_are_distinct(void)
     is_int(acquire(500), REDLOCK_TIMEOUT, "r06: a holder for all of the wait");
 }
 
+/* An error on a quorum: is it one that a wait may outlast? In the words of servers, some of them from within a
+   script. */
+static void r06_which_errors_pass(void)
+{
+    static const struct {
+        int outcome;
+        const char *says;
+    } cases[] = {
+        {REDLOCK_DENIED, "-NOAUTH Authentication required.\r\n"},
+        {REDLOCK_DENIED, "-NOPERM this user has no permissions\r\n"},
+        {REDLOCK_DENIED, "-WRONGPASS invalid username-password pair\r\n"},
+        {REDLOCK_DENIED, "-READONLY You can't write against a read only replica.\r\n"},
+        {REDLOCK_DENIED, "-WRONGTYPE Operation against a key\r\n"},
+        {REDLOCK_DENIED, "-MOVED 1234 127.0.0.1:6379\r\n"},
+        {REDLOCK_DENIED, "-ASK 1234 127.0.0.1:6379\r\n"},
+        {REDLOCK_DENIED, "-ERR The user executing the script can't run this command\r\n"},
+        {REDLOCK_DENIED, "-ERR ACL failure in script: No permissions\r\n"},
+        {REDLOCK_UNREACHABLE, "-LOADING Redis is loading the dataset in memory\r\n"},
+        {REDLOCK_UNREACHABLE, "-BUSY Redis is busy running a script.\r\n"},
+        {REDLOCK_UNREACHABLE, "-OOM command not allowed when used memory > 'maxmemory'.\r\n"},
+        {REDLOCK_UNREACHABLE, "-MISCONF Redis is configured to save RDB snapshots\r\n"},
+        {REDLOCK_UNREACHABLE, "-TRYAGAIN Multiple keys request during rehashing of slot\r\n"},
+        {REDLOCK_UNREACHABLE, "-CLUSTERDOWN Hash slot not served\r\n"},
+        {REDLOCK_UNREACHABLE, "-MASTERDOWN Link with MASTER is down\r\n"},
+        {REDLOCK_UNREACHABLE, "-NOREPLICAS Not enough good replicas to write.\r\n"},
+        {REDLOCK_UNREACHABLE, "-ERR something else\r\n"},
+    };
+    unsigned i;
+
+    for (i = 0; i < sizeof cases / sizeof *cases; i++) {
+        begin_with_defaults(3);
+        warm_up();
+        fake_nodes[0].says = fake_nodes[1].says = cases[i].says;
+        is_int(acquire(500), cases[i].outcome, "r06: %.12s", cases[i].says + 1);
+    }
+}
+
 /* Two of three can't grant it: one of them because another has it, one because it is not there. Whether
    another has it on a quorum is the third's to say. */
 static void r06_lost_but_not_known_why(void)
@@ -3283,6 +3320,37 @@ static void r15_everything_is_bounded(void)
     is_int((int)since(start), 80 * MS, "r15: for wait_ms");
 }
 
+static unsigned flooded;
+
+/* Node 0 says something that nobody asked for, and never ends. Or nearly so, or the test would not. */
+static int flood(void *context, struct redlock_node *node, void *bytes, size_t size)
+{
+    static const char push[] = ">1\r\n:1\r\n";
+    size_t i;
+
+    if (node != &nodes[0] || flooded >= 100 * 1000 * 1000)
+        return fake_io()->receive(context, node, bytes, size);
+    fake_now_us += 10;
+    for (i = 0; i < size; i++)
+        ((char *)bytes)[i] = push[flooded++ % (sizeof push - 1)];
+    return (int)size;
+}
+
+/* The loop belongs to all nodes, and to the caller. */
+static void r15_a_chatty_node_does_not_hold_the_loop(void)
+{
+    struct redlock_io io = *fake_io();
+
+    begin_with_defaults(3);
+    io.receive = flood;
+    is_int(redlock_init(&client, &io, nodes, 3, &settings), REDLOCK_OK, "r15: a node that talks");
+    flooded = 0;
+    is_int(acquire(0), REDLOCK_OK, "r15: the others are heard");
+    ok(flooded > 0 && flooded < 1000 * 1000, "r15: after %u bytes of it", flooded);
+    is_int(release(1000), REDLOCK_OK, "r15: also at the end");
+    redlock_deinit(&client);
+}
+
 static void r15_a_short_ttl_is_not_waited_out(void)
 {
     uint64_t start;
@@ -3688,6 +3756,7 @@ int main(void)
     r06_two_clients_pause_differently();
     r06_split_is_tried_again_quickly();
     r06_results_are_distinct();
+    r06_which_errors_pass();
     r06_lost_but_not_known_why();
     r06_wait_gets_it_when_it_is_free();
     r06_dead_connections_are_replaced();
@@ -3794,6 +3863,7 @@ int main(void)
     }
     r15_everything_is_bounded();
     r15_a_short_ttl_is_not_waited_out();
+    r15_a_chatty_node_does_not_hold_the_loop();
     bad_arguments_reach_nobody();
     bad_drift();
     if (REDLOCK_DURABLE) {

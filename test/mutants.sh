@@ -43,6 +43,7 @@ R5|s/op->holder_size > 0 \? rl_all\(c\) : op->priv.waits, RL_DELETE/op->priv.wai
 R6|s/(else if \(rl_bits\(rl_all\(c\) & ~\(unsigned\)\(op->refused \| op->failed\)\) < )c->priv.quorum/${1}0/|lost when it is lost
 R6|s/ &&\s+rl_is_told_why\(c, op\)//|and when it is known why
 R6|s/op->priv.attempts > c->priv.settings.retries/0/|the number of retries
+R6|s/ERR ACL failure\\0//|which error that no wait outlasts ends it
 R6|s/2 \* jitter_us \+ 1/1/|jitter
 R6|s/i < op->priv.slow && pause_ms/0 \&\& pause_ms/|growth of the pauses
 R6|s/pause_ms = s->retry_delay_max_ms;/;/|the longest pause
@@ -136,6 +137,7 @@ R18|s/ \|\| \(heals && op->fenced\)//|nor is it healed
 R18|s/return REDLOCK_MARKER &&/return 0 \&\&/|the marker is looked at
 R18|s/if \(vote == RL_ERROR && item->kind == RESP_INTEGER\)/if (0)/|it is said why there is no vote
 R15|s/\} else if \(rl_past\(c, op->priv.due_us\)\) \{\n\s+rl_too_slow\(c, op\);\n\s+rl_lose/} else if (0) {rl_lose/|the bound of an attempt
+R15|s/rounds < RL_READS_MAX/rounds < 100000000/|a node that talks without end
 R15|s/quarter_ms < most_ms \? quarter_ms : most_ms/most_ms/|a quarter of the ttl
 R15|s/op->priv.due_us = op->valid_until_us;/;/|no longer than what is left
 END
