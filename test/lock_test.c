@@ -854,8 +854,8 @@ static void r06_round_trips_are_not_idle_time(void)
     is_int((int)nodes[2].rtt_us, 0, "r06: node 2: nobody has waited for it");
     fake_nodes[0].hung = 1;
     is_int(acquire(0), REDLOCK_OK, "r06: now it is needed");
-    ok(nodes[2].rtt_us >= MS && nodes[2].rtt_us <= 3 * MS, "r06: and measured: %u us",
-       nodes[2].rtt_us);
+    ok(nodes[2].rtt_us >= MS && nodes[2].rtt_us <= 3 * MS, "r06: and measured: %lu us",
+       (unsigned long)nodes[2].rtt_us);
 }
 
 /* ---- R7 ------------------------------------------------------------------------------------- */
