@@ -71,7 +71,7 @@ static uint16_t net_split(const char *address, char *host, size_t room)
         port = port * 10 + (unsigned long)(*digit - '0');
     if (*digit != '\0' || port > 65535)
         return 0;
-    if (*start == '[' && end > start && end[-1] == ']') {
+    if (*start == '[' && end[-1] == ']') {
         start++;
         end--;
     }

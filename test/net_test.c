@@ -204,7 +204,8 @@ static void bad_addresses(void)
                                       "256.1.1.1:1",
                                       "[fe80::1%nosuchcard]:1",
                                       "[12345::1]:1",
-                                      "1.2.3.4.5.6.7.8.9.10.11.12.13.14.15.16.17.18.19.20.21.22:1"};
+                                      "[0000:0000:0000:0000:0000:0000:0000:0001%"
+                                      "a-card-with-a-name-that-is-longer-than-any]:1"};
     char path[200] = "unix:/";
     unsigned i;
 
@@ -222,19 +223,24 @@ static void bad_addresses(void)
     }
 }
 
+/* Our servers listen on 127.0.0.1 only: IPv6 is refused, or there is none here, but the address is taken. */
 static void good_addresses(void)
 {
+    static const char *const hosts[] = {"[::1]", "[::1%lo]"};
     char address[40];
-    int port = servers[0].port;
+    unsigned i;
 
-    snprintf(address, sizeof address, "[::1]:%d", port);
-    begin(address); /* the servers listen on 127.0.0.1 only: refused, or no IPv6 here, but parsed */
-    redlock_acquire(&client, &lock, 0);
-    serve_while(REDLOCK_NODE_DIALLING, REDLOCK_NODE_DIALLING);
-    ok(strstr(nodes[0].trouble, "connect") != NULL || strstr(nodes[0].trouble, "socket") != NULL,
-       "an IPv6 address is dialled: %s", nodes[0].trouble);
-    redlock_release(&client, &lock, 5000);
-    redlock_deinit(&client);
+    for (i = 0; i < sizeof hosts / sizeof *hosts; i++) {
+        snprintf(address, sizeof address, "%s:%d", hosts[i], servers[0].port);
+        begin(address);
+        redlock_acquire(&client, &lock, 0);
+        serve_while(REDLOCK_NODE_DIALLING, REDLOCK_NODE_DIALLING);
+        ok(strstr(nodes[0].trouble, "connect") != NULL ||
+               strstr(nodes[0].trouble, "socket") != NULL,
+           "an IPv6 address is dialled: %s", nodes[0].trouble);
+        redlock_release(&client, &lock, 5000);
+        redlock_deinit(&client);
+    }
     begin("unix:/nonexistent/redis.sock");
     redlock_acquire(&client, &lock, 0);
     ok(strstr(nodes[0].trouble, "No such file") != NULL, "a unix path is dialled: %s",
@@ -254,6 +260,7 @@ static void names(void)
     is_int(redlock_resolve("[fe80::1%lo]:7001", text, sizeof text), 0, "and behind an interface");
     ok(strcmp(text, "[fe80::1%lo]:7001") == 0, "with its name: %s", text);
     is_int(redlock_resolve("[fe80::1%lo]:7001", text, 12), -1, "which is too long");
+    is_int(redlock_resolve("[fe80::1%lo]:7001", text, 9), -1, "without which it just fits");
     is_int(redlock_resolve("[fe80::1%lo]:7001", text, 6), -1, "all of which is");
     is_int(redlock_resolve("unix:/a/b", text, sizeof text), 0, "a unix path");
     ok(strcmp(text, "unix:/a/b") == 0, "stays as it is: %s", text);
@@ -262,6 +269,7 @@ static void names(void)
     is_int(redlock_resolve("localhost", text, sizeof text), -1, "no port");
     is_int(redlock_resolve("localhost:http", text, sizeof text), -1, "a port by name");
     is_int(redlock_resolve("127.0.0.1:7001", text, 14), -1, "too small a buffer");
+    is_int(redlock_resolve("127.0.0.1:7001", text, 5), -1, "or none for the host alone");
     is_int(redlock_resolve("127.0.0.1:7001", text, 3), -1, "far too small");
     is_int(redlock_resolve("unix:/a/b", text, 9), -1, "too small for a path");
 }
