@@ -1521,9 +1521,8 @@ static uint32_t rl_hash(const struct resp_item *item, unsigned most)
    denials come from within a script; none is longer than RESP_TEXT_MAX may be. */
 static int rl_is_denial(const struct resp_item *item)
 {
-    static const char prefixes[] =
-        "NOAUTH\0NOPERM\0WRONGPASS\0DENIED\0READONLY\0WRONGTYPE\0MOVED\0"
-        "ASK\0ERR The user ex\0ERR ACL failure\0";
+    static const char prefixes[] = "NOAUTH\0NOPERM\0WRONGPASS\0DENIED\0READONLY\0WRONGTYPE\0MOVED\0"
+                                   "ASK\0ERR The user ex\0ERR ACL failure\0";
     const char *prefix = prefixes;
 
     for (; prefix < prefixes + sizeof prefixes - 1; prefix += strlen(prefix) + 1)
