@@ -19,9 +19,9 @@
        node is an immediate "failed".
    R6  A lost attempt ends when it is lost and it is known why, not when its time is up, and is tried
        again after a random, growing pause; a split vote is tried again quickly.
-   R7  Wake-up: undoing a lost attempt reads the key, and the connection has asked the server to tell
-       when a key that it has read changes (CLIENT TRACKING). When so many nodes have told that the
-       lock may be free on a quorum, the pause ends within a round trip, at random; or later, two times of
+   R7  Wake-up: undoing a lost attempt reads the key, and asks the server to tell when that changes
+       (CLIENT TRACKING, with OPTIN: to remember what every release and extension has read would cost
+       the servers a tenth of their time). When so many nodes have told that the lock may be free on a quorum, the pause ends within a round trip, at random; or later, two times of
        three, for who was woken in vain before: a crowd that asks as one gets in its own way. This is a
        hint, never a vote; without it the pause just takes its time. Of several that wait for one
        lock in one client the first alone is woken: it asks for all. Only who failed because others
@@ -102,6 +102,7 @@ enum rl_command {
     RL_DELETE,
     RL_DELIFEQ, /* the same without a script: Valkey 9.0, */
     RL_DELEX,   /* Redis 8.4. R11 */
+    RL_UNSET,   /* RL_DELETE, and the server will tell when the key changes. R7 */
     RL_PTTL,    /* how long another has it */
     RL_HELLO,
     RL_AUTH,
@@ -115,7 +116,10 @@ enum rl_command {
 #define RL_IS_PAIR(c, command)                                                                     \
     (REDLOCK_DURABLE && (c)->priv.settings.durable != 0 && (command) < RL_DELETE)
 
-#define RL_IS_NATIVE(command) (REDLOCK_NATIVE && (command) > RL_DELETE && (command) < RL_PTTL)
+/* A CLIENT CACHING comes before it. R7 */
+#define RL_IS_TOLD(command) (REDLOCK_WAKE_UP && (command) == RL_UNSET)
+
+#define RL_IS_NATIVE(command) (REDLOCK_NATIVE && (command) > RL_DELETE && (command) < RL_UNSET)
 
 /* Lists that a lock may stand in; 0: none. TURN: to be stepped in this tick. BLOCKED: some node had
    no room or no connection yet. LINE: to begin an attempt as soon as there is room. WAIT: for an answer
@@ -229,7 +233,7 @@ static const char rl_info_script[] =
    fencing token 26, and 11 with suffix and length of its key; for a marker 5, and twice 17. Several keys count as
    one: see rl_check. */
 enum {
-    RL_LONGEST_DELETE = 48 + sizeof rl_delete_all_script,
+    RL_LONGEST_DELETE = 48 + sizeof rl_delete_all_script + (REDLOCK_WAKE_UP ? 38 : 0),
     RL_LONGEST_PEXPIRE = 72 + sizeof rl_pexpire_script,
     RL_LONGEST_MARKER =
         REDLOCK_MARKER ? 5 + 2 * 17 + sizeof rl_marker + sizeof rl_marker_script : 0,
@@ -487,8 +491,14 @@ static int rl_heals(const struct redlock_lock *op, uint8_t command, unsigned bit
 static void rl_put_command(struct resp_writer *w, const struct redlock_lock *op, uint8_t command,
                            int heals, uint32_t run)
 {
-    static const uint8_t words[] = {6, 6, 8, 7, 6, 5, 3, 4};
+    static const uint8_t words[] = {6, 6, 8, 7, 6, 5, 3, 4, 5};
 
+    if (RL_IS_TOLD(command)) { /* of what the next command reads */
+        resp_put_command(w, 3);
+        resp_put_text(w, "CLIENT");
+        resp_put_text(w, "CACHING");
+        resp_put_text(w, "YES");
+    }
     if (command == RL_PTTL) {
         resp_put_command(w, 2);
         resp_put_text(w, "PTTL");
@@ -543,10 +553,11 @@ static void rl_put_greeting(struct resp_writer *w, const struct redlock_node *no
         resp_put_text(w, "SELECT");
         resp_put_number(w, node->database);
     } else if (command == RL_TRACK) {
-        resp_put_command(w, 4);
+        resp_put_command(w, 5);
         resp_put_text(w, "CLIENT");
         resp_put_text(w, "TRACKING");
         resp_put_text(w, "ON");
+        resp_put_text(w, "OPTIN");
         resp_put_text(w, "NOLOOP");
     } else {
         resp_put_command(w, 3);
@@ -689,7 +700,7 @@ static void rl_node_wanted(struct redlock *c, struct redlock_node *node, uint64_
     node->priv.greeted = RL_HELLO;
     node->priv.native = RL_DELIFEQ;
     node->priv.native_is = RL_UNTRIED;
-    node->priv.greets = node->priv.heard = 0;
+    node->priv.greets = node->priv.heard = node->priv.tells = 0;
     node->priv.run = node->priv.age_s = 0;
     node->priv.dials++;
     if ((uint16_t)(node->priv.dials - node->priv.fresh) > RL_DIALS_MAX)
@@ -746,7 +757,7 @@ static int rl_queue(struct redlock *c, struct redlock_node *node, struct redlock
         *w = resp_pipe_begin(&node->priv.pipe);
         if (bytes != NULL) {
             resp_put_raw(w, bytes, size);
-            w->commands = 1U + RL_IS_PAIR(c, command);
+            w->commands = 1U + (RL_IS_PAIR(c, command) || RL_IS_TOLD(command));
         } else {
             rl_put_command(w, op, command, heals, run);
             if (run != 0) {
@@ -779,6 +790,8 @@ static uint8_t rl_command_for(const struct redlock_node *node, const struct redl
     if (REDLOCK_NATIVE && op->priv.state == RL_RELEASE && node->priv.native_is == RL_KNOWN &&
         op->more_keys == 0 && !(op->priv.broken & rl_bit(node->priv.index)))
         return node->priv.native;
+    if (REDLOCK_WAKE_UP && op->priv.state == RL_UNDO && node->priv.tells)
+        return RL_UNSET;
     return rl_command_of(op);
 }
 
@@ -819,7 +832,8 @@ static int rl_queue_vote(struct redlock *c, struct redlock_node *node, struct re
     rl_set(mute ? &op->failed : &op->priv.waits, bit);
     if (rl_takes(command))
         rl_set(&op->priv.asked, bit);
-    if (command == RL_DELETE) { /* last: making room for more may end the connection */
+    if (command == RL_DELETE ||
+        RL_IS_TOLD(command)) { /* last: making room for more may end the connection */
         if (op->priv.state == RL_UNDO && op->holder_size > 0)
             rl_queue(c, node, op, RL_PTTL, op);
         if (rl_is_up(node))
@@ -1558,7 +1572,8 @@ static enum rl_vote rl_vote_of(uint8_t command, const struct resp_item *item)
         return item->integer == 1 ? RL_YES : RL_NO;
     if (item->kind == RESP_INTEGER && item->integer == 2 && command == RL_PEXPIRE)
         return RL_HEALED;
-    return command == RL_DELETE && item->kind == RESP_STRING ? RL_NO : RL_NONSENSE;
+    return (command == RL_DELETE || RL_IS_TOLD(command)) && item->kind == RESP_STRING ? RL_NO
+                                                                                      : RL_NONSENSE;
 }
 
 /* Tells the caller who has it, as far as there is room. */
@@ -1868,12 +1883,23 @@ static int rl_greeting_answered(struct redlock *c, struct redlock_node *node, ui
         rl_hear_hello(c, node, item);
     else if (command == RL_INFO)
         rl_hear_info(c, node, item);
+    else if (command == RL_TRACK)
+        node->priv.tells = item->kind == RESP_STATUS;
     if (last && rl_is_up(node)) {
         node->priv.heard = 0;
         node->priv.greets--;
         rl_note_reply(c, node, 0);
     }
     return 1;
+}
+
+/* The answer to CLIENT CACHING, which may be denied: then it is not asked again. 0: it can't be. R7 */
+static int rl_will_tell(struct redlock_node *node)
+{
+    const struct resp_item *item = &node->priv.pipe.reader.item;
+
+    node->priv.tells = item->kind != RESP_ERROR || !rl_is_denial(item);
+    return item->kind == RESP_STATUS || item->kind == RESP_ERROR;
 }
 
 /* Part of a push: "invalidate", and a list of keys. R7 */
@@ -1906,6 +1932,9 @@ static void rl_take(struct redlock *c, struct redlock_node *node, const uint8_t 
         } else if (event != RESP_BAD && RL_IS_PAIR(c, who.tag) &&
                    who.count % 2 == 1) { /* its second */
             if (rl_synced(c, node, &who, event == RESP_REPLY))
+                continue;
+        } else if (event == RESP_REPLY && RL_IS_TOLD(who.tag) && who.count % 2 == 0) {
+            if (rl_will_tell(node))
                 continue;
         } else if (event == RESP_REPLY && rl_answered(c, node, &who)) {
             continue;

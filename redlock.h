@@ -171,6 +171,7 @@ struct redlock_node {
         uint8_t native;    /* its own command that releases, */
         uint8_t native_is; /* and what is known of that. R11 */
         uint8_t plain;     /* it knows no HELLO: RESP2 */
+        uint8_t tells;     /* when a key changes, if it is asked to. R7 */
         uint8_t unsure;    /* a vote that may not be on its disk. R17 */
         uint8_t synced;    /* what it says of that */
         uint8_t denied;    /* what is wrong with it will not mend itself */

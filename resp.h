@@ -35,7 +35,7 @@ extern "C" {
 #ifndef RESP_OUT_MAX
 /* Bytes waiting to be sent, up to 65535. RAM: 1 byte each; from 2048 on 2 KB of stack too, as reads are larger
    then. */
-#define RESP_OUT_MAX 896
+#define RESP_OUT_MAX 888
 #endif
 #ifndef RESP_SIZE_MAX
 #define RESP_SIZE_MAX 1048576 /* a longer string, or more elements, than this is not believed */

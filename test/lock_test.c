@@ -1012,6 +1012,69 @@ static void r07_without_pushes(void)
     is_int(lock.status, REDLOCK_OK, "r07: and got after the pause");
 }
 
+/* "k" is gone from all nodes. Is who waits for it woken? */
+static int is_told(void)
+{
+    int i;
+
+    fake_logged = 0;
+    for (i = 0; i < 3; i++)
+        fake_delete(i, "k");
+    fake_pass(&client, 10 * MS);
+    return lock.status == REDLOCK_OK;
+}
+
+/* What they have read for anything else the servers need not remember. */
+static void r07_who_is_refused_asks_to_be_told(void)
+{
+    static const struct {
+        const char *says;
+        int told, asked_again;
+    } cases[] = {
+        {NULL, 1, 1},
+        {"-NOPERM this user has no permissions to run the 'client|caching' command\r\n", 0, 0},
+        {"-BUSY Redis is busy running a script.\r\n", 0, 1},
+    };
+    unsigned i, n;
+
+    begin_with_defaults(3);
+    acquire(0);
+    fake_pass(&client, 10 * MS);
+    extend();
+    release(100);
+    is_int((int)fake_count(-1, 'C'), 0, "r07: who gets it does not ask to be told");
+    for (i = 0; i < sizeof cases / sizeof *cases; i++) {
+        begin_with_defaults(3);
+        warm_up();
+        for (n = 0; n < 3; n++)
+            fake_nodes[n].server.caching = cases[i].says;
+        held_by("other", 0, 2);
+        redlock_acquire_start(&client, &lock, 60000);
+        fake_pass(&client, 10 * MS);
+        is_int((int)fake_count(-1, 'C'), 3, "r07: who is refused asks for it");
+        is_int(is_told(), cases[i].told, "r07: told, as answered: %.7s",
+               cases[i].says != NULL ? cases[i].says : "+OK");
+        fake_pass(&client, 2000 * MS);
+        is_int(lock.status, REDLOCK_OK, "r07: after a pause at the latest");
+        redlock_next_done(&client);
+        release(100);
+        held_by("other", 0, 2);
+        fake_logged = 0;
+        acquire(0);
+        fake_pass(&client, 10 * MS);
+        is_int((int)fake_count(-1, 'C'), cases[i].asked_again ? 3 : 0, "r07: asked again, if so");
+        is_int((int)fake_count(-1, 'D'), 3, "r07: and undone");
+    }
+    begin_with_defaults(3);
+    warm_up();
+    fake_nodes[0].server.caching = ":1\r\n";
+    held_by("other", 0, 2);
+    is_int(acquire(0), REDLOCK_HELD, "r07: to be told is not needed");
+    fake_pass(&client, 10 * MS);
+    ok(strstr(nodes[0].trouble, "wrong kind") != NULL, "r05: nonsense disconnects: %s",
+       nodes[0].trouble);
+}
+
 static void r07_other_keys(void)
 {
     char key[64];
@@ -3770,6 +3833,7 @@ int main(void)
     }
     r07_without_pushes();
     if (REDLOCK_WAKE_UP) {
+        r07_who_is_refused_asks_to_be_told();
         r07_other_keys();
         r07_in_vain_stands_back();
         r07_one_is_woken();

@@ -200,7 +200,7 @@ static void mini_run_delete(struct mini_server *server, struct mini_session *ses
     strcpy(reply, ":1\r\n");
     for (i = 0; i < command->key_count; i++) {
         struct mini_key *found = mini_found(server, command->keys[i]);
-        if (found != NULL && session->tracking)
+        if (found != NULL && session->caching)
             mini_track(session, command->keys[i]);
         if (found != NULL && mini_owns(found, command->arguments[0])) {
             found->name.size = 0;
@@ -275,7 +275,12 @@ static void mini_greet(struct mini_server *server, struct mini_session *session,
         strcpy(reply,
                "-NOPERM this user has no permissions to run the 'client|tracking' command\r\n");
     else if (kind == 'T')
-        session->tracking = 1;
+        session->tracking = mini_same(last[-1].bytes, last[-1].size, "OPTIN", 5);
+    else if (kind == 'C' && server->caching != NULL)
+        strcpy(reply, server->caching);
+    else if (kind == 'C' && !session->tracking)
+        strcpy(reply, "-ERR CLIENT CACHING can be called only when the client is in tracking mode "
+                      "with OPTIN or OPTOUT mode enabled\r\n");
     else if (kind == 'I' && server->loading)
         strcpy(reply, "-LOADING Redis is loading the dataset in memory\r\n");
     else if (kind == 'I' && server->no_info)
@@ -334,6 +339,7 @@ unsigned mini_run(struct mini_server *server, struct mini_session *session,
         strcpy(reply, "+OK\r\n");
     else
         strcpy(reply, session->resp3 ? "_\r\n" : "$-1\r\n");
+    session->caching = command->kind == 'C' && reply[0] == '+';
     return (unsigned)strlen(reply);
 }
 
@@ -435,6 +441,8 @@ unsigned mini_read(const char *bytes, unsigned size, struct mini_command *comman
     if (command->count == 0)
         return 0;
     command->kind = mini_kind(words, command->count);
+    if (command->kind == 'T' && command->count == 3)
+        command->kind = 'C';
     command->changed = command->heals = command->marked = 0;
     command->ttl_ms = command->key_count = command->argument_count = 0;
     command->keys = command->arguments = NULL;

@@ -34,28 +34,30 @@ struct mini_server {
     struct mini_key keys[MINI_KEYS];
     unsigned used; /* of them, free ones between them included */
     const char *password;
-    const char *hello;  /* its answer to HELLO instead of its own */
-    unsigned run;       /* what INFO says of the process */
-    int age_s;          /* and its age, which may be negative */
-    int old;            /* knows no HELLO */
-    int no_info;        /* INFO is not permitted */
-    int loading;        /* has just started: no scripts and no keys yet */
-    int no_pushes;      /* CLIENT TRACKING is not permitted */
-    int no_pttl;        /* PTTL is not permitted */
-    int native;         /* knows: 0 neither, 1 DELIFEQ, 2 DELEX, 3 both */
-    int no_native;      /* but they are not permitted */
-    const char *synced; /* its answer to WAITAOF; "": none; NULL: it does not know that */
+    const char *hello;   /* its answer to HELLO instead of its own */
+    unsigned run;        /* what INFO says of the process */
+    int age_s;           /* and its age, which may be negative */
+    int old;             /* knows no HELLO */
+    int no_info;         /* INFO is not permitted */
+    int loading;         /* has just started: no scripts and no keys yet */
+    int no_pushes;       /* CLIENT TRACKING is not permitted */
+    const char *caching; /* its answer to CLIENT CACHING instead of its own */
+    int no_pttl;         /* PTTL is not permitted */
+    int native;          /* knows: 0 neither, 1 DELIFEQ, 2 DELEX, 3 both */
+    int no_native;       /* but they are not permitted */
+    const char *synced;  /* its answer to WAITAOF; "": none; NULL: it does not know that */
 };
 
 /* What a server knows of a connection. */
 struct mini_session {
     int resp3, known, database, tracking;
+    int caching;                            /* what the next command reads is tracked */
     struct mini_name tracked[MINI_TRACKED]; /* has read them, and is told once when they change */
 };
 
 struct mini_command {
     /* 'S'et, 'M'any keys, 'F'ence, 'R'aise, 'E'xtend, 'D'elete, 'N'atively too, 'P'ttl; 'H'ello, 'A'uth, se'L'ect, 'T'racking,
-       'I'nfo; 'W'aitaof */
+       'C'aching, 'I'nfo; 'W'aitaof */
     char kind;
     uint8_t heals;    /* an extension that may set the key again */
     uint8_t marked;   /* looks at the marker keys[key_count], with two arguments more */

@@ -51,6 +51,8 @@ R6|s/if \(quick && op->priv.quick < RL_QUICK_MAX\)/if (0)/|quick retries
 R6|s/if \(same >= quorum\)\s+return REDLOCK_HELD;/return REDLOCK_HELD;/|a split vote told from a holder
 R6|s/pause_us =\s+op->priv.until_us - c->priv.now_us;/;/|the last attempt when the wait ends
 R7|s/rl_may_be_free\(c, op\)\) \{ \/\* R7/0) { \/* R7/|waking up
+R7|s/op->priv.state == RL_UNDO && node->priv.tells/0/|who is refused asks to be told
+R7|s/RL_UNDO && node->priv.tells/RL_UNDO/|but not where it is denied
 R7|s/rl_bits\(op->priv.free\) >= c->priv.quorum && /op->priv.free != 0 \&\& /|waking up for less than a quorum
 R7|s/(op->priv.free\) >= c->priv.quorum) && rl_others_had_it\(op\)/$1/|no waking up for want of voters
 R6|s/if \(awaited\)/if (1)/|round trips are of what was waited for

@@ -210,6 +210,16 @@ static void permissions(void)
         minus[0] = '+';
         tell(0, 2, "ACL", "SETUSER", "locker", minus);
     }
+    tell(0, 2, "SET", "redlock:key", "another", NULL);
+    for (n = 0; n < 2; n++) { /* the first alone tells nobody of anything. R7 */
+        tell(0, 2, "ACL", "SETUSER", "locker", n == 0 ? "+client|tracking" : "+client|caching");
+        is_int(try_as(&a, "locker", "secret", 0), REDLOCK_HELD, "r12: another has it");
+        settle(&a.client);
+        ok(a.nodes[0].state == REDLOCK_NODE_READY && a.nodes[0].priv.tells == n, "r12: %s",
+           n == 0 ? "told of nothing" : "and we will be told");
+        redlock_deinit(&a.client);
+    }
+    tell(0, 2, "DEL", "redlock:key", NULL, NULL);
     tell(0, 2, "ACL", "DELUSER", "locker", NULL);
 }
 

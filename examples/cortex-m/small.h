@@ -10,9 +10,9 @@
 /* What this firmware does without. */
 #define REDLOCK_FENCING 0      /* flash 829 */
 #define REDLOCK_SEVERAL_KEYS 0 /* flash 440 */
-#define REDLOCK_WAKE_UP 0      /* flash 76 */
+#define REDLOCK_WAKE_UP 0      /* flash 256 */
 #define REDLOCK_NATIVE 0       /* flash 163 */
-#define REDLOCK_DURABLE 0      /* flash 232 */
+#define REDLOCK_DURABLE 0      /* flash 340 */
 
 /* Its sizes. */
 #define REDLOCK_NODES_MAX 5
@@ -25,6 +25,6 @@
 /* What the longest command that is left needs, an extension. Each byte of key or label is one of it too. */
 #define REDLOCK_KEY_MAX 16
 #define REDLOCK_LABEL_MAX 0
-#define RESP_OUT_MAX 277 /* node 616 */
+#define RESP_OUT_MAX 277 /* node 608 */
 
 #endif
