@@ -37,8 +37,9 @@
        are tried again after any failure until the validity is over: that, not a failure, is the loss.
        No pause before a dial is waited out for which it would be too late then.
    R11 A release goes to all nodes, also to those that never answered. Where the server has a command of
-       its own that compares and deletes, DELIFEQ or DELEX, it is that instead of the script. Each
-       connection finds out for itself, by sending one behind a script that has deleted the key already.
+       its own that compares and deletes, DELIFEQ or DELEX, it is that instead of the script; else the script
+       by its name, EVALSHA, which saves the server to read and to hash it. Each connection finds
+       out for itself, by sending one behind a script that has deleted the key already.
        Whatever it answers but "deleted", the script is sent after it and has the last word; unless the
        release is decided by then: should the server have lost its command meanwhile, on the same
        connection, a key stays there for its ttl.
@@ -101,7 +102,8 @@ enum rl_command {
     RL_PEXPIRE,
     RL_DELETE,
     RL_DELIFEQ, /* the same without a script: Valkey 9.0, */
-    RL_DELEX,   /* Redis 8.4. R11 */
+    RL_DELEX,   /* Redis 8.4; */
+    RL_EVALSHA, /* or with the script that it has in its memory. R11 */
     RL_UNSET,   /* RL_DELETE, and the server will tell when the key changes. R7 */
     RL_PTTL,    /* how long another has it */
     RL_HELLO,
@@ -158,6 +160,8 @@ enum {
    a long text. */
 static const char rl_delete_script[] =
     "local c=redis.pcall local v=c('get',KEYS[1])return v==ARGV[1]and c('del',KEYS[1])or v or 0";
+/* Its name for EVALSHA: sha1sum of the text. */
+static const char rl_delete_sha1[] = "0eb3fb62d87859ed2ecec0a26c11df77628751da";
 #if REDLOCK_SEVERAL_KEYS
 /* The same for all keys; 1 when all were ours. */
 static const char rl_delete_all_script[] =
@@ -491,7 +495,7 @@ static int rl_heals(const struct redlock_lock *op, uint8_t command, unsigned bit
 static void rl_put_command(struct resp_writer *w, const struct redlock_lock *op, uint8_t command,
                            int heals, uint32_t run)
 {
-    static const uint8_t words[] = {6, 6, 8, 7, 6, 5, 3, 4, 5};
+    static const uint8_t words[] = {6, 6, 8, 7, 6, 5, 3, 4, 5, 5};
 
     if (RL_IS_TOLD(command)) { /* of what the next command reads */
         resp_put_command(w, 3);
@@ -505,7 +509,14 @@ static void rl_put_command(struct resp_writer *w, const struct redlock_lock *op,
         resp_put_bytes(w, op->key, op->key_size);
     } else if (command == RL_SET || RL_IS_NATIVE(command)) {
         resp_put_command(w, words[command]);
-        resp_put_text(w, command == RL_SET ? "SET" : command == RL_DELEX ? "DELEX" : "DELIFEQ");
+        resp_put_text(w, command == RL_SET       ? "SET"
+                         : command == RL_DELIFEQ ? "DELIFEQ"
+                         : command == RL_DELEX   ? "DELEX"
+                                                 : "EVALSHA");
+        if (command == RL_EVALSHA) {
+            resp_put_text(w, rl_delete_sha1);
+            resp_put_text(w, "1");
+        }
         resp_put_bytes(w, op->key, op->key_size);
         if (command == RL_DELEX) /* without it another's lock would be deleted */
             resp_put_text(w, "IFEQ");
@@ -800,8 +811,8 @@ static void rl_try_native(struct redlock *c, struct redlock_node *node, struct r
 {
     uint8_t command = node->priv.native;
 
-    if (REDLOCK_NATIVE && node->priv.native_is == RL_UNTRIED && command <= RL_DELEX &&
-        rl_queue(c, node, op, command, op)) {
+    if (REDLOCK_NATIVE && node->priv.native_is == RL_UNTRIED && command <= RL_EVALSHA &&
+        op->more_keys == 0 && rl_queue(c, node, op, command, op)) {
         resp_pipe_drop(&node->priv.pipe, op, command, command);
         node->priv.native_is = RL_ON_TRIAL;
     }
@@ -1572,8 +1583,10 @@ static enum rl_vote rl_vote_of(uint8_t command, const struct resp_item *item)
         return item->integer == 1 ? RL_YES : RL_NO;
     if (item->kind == RESP_INTEGER && item->integer == 2 && command == RL_PEXPIRE)
         return RL_HEALED;
-    return (command == RL_DELETE || RL_IS_TOLD(command)) && item->kind == RESP_STRING ? RL_NO
-                                                                                      : RL_NONSENSE;
+    if (item->kind == RESP_STRING &&
+        (command == RL_DELETE || command == RL_EVALSHA || RL_IS_TOLD(command)))
+        return RL_NO;
+    return RL_NONSENSE;
 }
 
 /* Tells the caller who has it, as far as there is room. */

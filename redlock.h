@@ -84,7 +84,7 @@ extern "C" {
 #define REDLOCK_SEVERAL_KEYS 1 /* 0: a lock has one key */
 #endif
 #ifndef REDLOCK_NATIVE
-#define REDLOCK_NATIVE 1 /* 0: releases by script only, never by DELIFEQ or DELEX. R11 */
+#define REDLOCK_NATIVE 1 /* 0: releases by EVAL only, never by DELIFEQ, DELEX, EVALSHA. R11 */
 #endif
 #ifndef REDLOCK_DURABLE
 #define REDLOCK_DURABLE 1 /* 0: leaves rule R17 out. RESP_OUT_MAX can be 42 smaller then */

@@ -3125,7 +3125,7 @@ static void r11_release_goes_to_all_nodes(void)
     ok(each_set_is_undone(-1), "r05: behind each SET");
 }
 
-/* Servers that know a command of their own which releases: 1 DELIFEQ, 2 DELEX. */
+/* Servers that know a command of their own which releases: 1 DELIFEQ, 2 DELEX, 4 EVALSHA. */
 static void begin_native(unsigned count, int native)
 {
     unsigned i;
@@ -3135,12 +3135,23 @@ static void begin_native(unsigned count, int native)
         fake_nodes[i].server.native = native;
 }
 
+static void take_and_give(unsigned times)
+{
+    for (; times > 0; times--) {
+        is_int(acquire(0), REDLOCK_OK, "r11: acquired");
+        is_int(release(1000), REDLOCK_OK, "r11: released");
+        fake_pass(&client, 20 * MS);
+    }
+    is_int((int)fake_keys_left(), 0, "r11: no key is left");
+}
+
 static void r11_outcomes(int native)
 {
     int i;
 
     begin_native(3, native);
     is_int(release(100), REDLOCK_GONE, "r11: never acquired");
+    take_and_give(3); /* and it is found out which commands there are */
     acquire(0);
     is_int(release(100), REDLOCK_OK, "r11: released");
     is_int(release(100), REDLOCK_GONE, "r11: twice");
@@ -3154,6 +3165,7 @@ static void r11_outcomes(int native)
     is_int(release(100), REDLOCK_LOST, "r11: ended, and another has it");
     is_int((int)fake_keys_left(), 3, "r11: which stays");
     begin_native(3, native);
+    take_and_give(3);
     acquire(0);
     fake_pass(&client, 10 * MS);
     for (i = 0; i < 2; i++)
@@ -3192,22 +3204,13 @@ static void r11_not_waited_for(void)
     is_int((int)fake_keys_left(), 0, "r11: and done their work");
 }
 
-static void take_and_give(unsigned times)
-{
-    for (; times > 0; times--) {
-        is_int(acquire(0), REDLOCK_OK, "r11: acquired");
-        is_int(release(1000), REDLOCK_OK, "r11: released");
-        fake_pass(&client, 20 * MS);
-    }
-    is_int((int)fake_keys_left(), 0, "r11: no key is left");
-}
-
 static void r11_own_commands_are_found_out(void)
 {
     static const struct {
         int native, denied;
         unsigned scripts, natives; /* to each server, in four rounds */
-    } cases[] = {{0, 0, 4, 2}, {1, 0, 1, 4}, {2, 0, 2, 4}, {3, 0, 1, 4}, {3, 1, 4, 2}};
+    } cases[] = {{0, 0, 4, 3}, {1, 0, 1, 4}, {2, 0, 2, 4}, {3, 0, 1, 4},
+                 {4, 0, 3, 4}, {7, 0, 1, 4}, {7, 1, 4, 3}};
     unsigned i, n;
 
     for (n = 0; n < sizeof cases / sizeof *cases; n++) {
@@ -3235,27 +3238,28 @@ static void r11_own_commands_are_found_out(void)
 /* The command is gone, in mid-connection: behind a proxy, or the right to it was taken back. */
 static void r11_own_commands_that_are_gone(void)
 {
-    unsigned i, denied, others = 0;
+    unsigned i, n, others = 0;
 
-    for (denied = 0; denied < 2; denied++) {
-        begin_native(5, 2);
-        take_and_give(3);
+    for (n = 0; n < 4; n++) {
+        int native = n < 2 ? 4 : 2, denied = n % 2;
+        begin_native(5, native);
+        take_and_give(4);
         acquire(0);
         for (i = 0; i < 5; i++) {
-            fake_nodes[i].server.native = denied ? 2 : 0;
-            fake_nodes[i].server.no_native = (int)denied;
+            fake_nodes[i].server.native = denied ? native : 0;
+            fake_nodes[i].server.no_native = denied;
         }
         fake_logged = 0;
         is_int(release(1000), REDLOCK_OK, "r11 T39: unknown from now on: released all the same");
         is_int((int)fake_keys_left(), 0, "r11 T39: everywhere");
         fake_pass(&client, 20 * MS);
         for (i = 0; i < 5; i++)
-            others += fake_count((int)i, 'N') != 1 || fake_count((int)i, 'D') != 1 ||
+            others += fake_count((int)i, 'N') != n / 2 + 1 || fake_count((int)i, 'D') != 1 ||
                       nodes[i].trouble[0] != '\0' || fake_nodes[i].dials != 1;
         is_int((int)others, 0, "r11: by script, and without a word of it, as the token is in it");
         fake_logged = 0;
         take_and_give(1);
-        is_int((int)fake_count(-1, 'N'), 0, "r11: nor is it tried again");
+        is_int((int)fake_count(-1, 'N'), 0, "r11: nor is any tried again");
     }
 }
 
@@ -3340,13 +3344,17 @@ static void r11_own_commands_know_one_key(void)
 {
     static const struct redlock_key more = {"k2", 2};
 
-    begin_native(3, 3);
-    take_and_give(3);
-    lock.more = &more;
-    lock.more_keys = 1;
-    fake_logged = 0;
-    take_and_give(2);
-    is_int((int)fake_count(-1, 'N'), 0, "r11: several keys are released by script");
+    unsigned n;
+
+    for (n = 0; n < 4; n++) {
+        begin_native(3, 7);
+        take_and_give(n);
+        lock.more = &more;
+        lock.more_keys = 1;
+        fake_logged = 0;
+        take_and_give(2);
+        is_int((int)fake_count(-1, 'N'), 0, "r11: several keys are released by script");
+    }
 }
 #endif
 
@@ -3913,6 +3921,7 @@ int main(void)
     r11_release_goes_to_all_nodes();
     r11_outcomes(0);
     r11_outcomes(1);
+    r11_outcomes(4);
     r11_a_dead_member_is_no_loss();
     r11_not_waited_for();
     if (REDLOCK_NATIVE) {

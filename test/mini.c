@@ -217,12 +217,21 @@ static void mini_run_delete(struct mini_server *server, struct mini_session *ses
 /* The same by a command of the server's own, if it has it. */
 static void mini_run_native(struct mini_server *server, struct mini_command *command, char *reply)
 {
-    int delex = command->words[0].size == 5;
+    int hash = command->count == 5, delex = command->words[0].size == 5;
     struct mini_word key = command->keys[0], token = command->arguments[0];
     struct mini_key *found = mini_found(server, key);
+    struct mini_session untold = {0};
     char *line_end;
 
-    if (!(server->native & (delex ? 2 : 1)))
+    if (hash && server->no_native)
+        strcpy(reply, "-NOPERM this user has no permissions to run the 'evalsha' command\r\n");
+    else if (hash &&
+             !(server->native & 4 && mini_same(command->words[1].bytes, command->words[1].size,
+                                               "0eb3fb62d87859ed2ecec0a26c11df77628751da", 40)))
+        strcpy(reply, "-NOSCRIPT No matching script. Please use EVAL.\r\n");
+    else if (hash)
+        mini_run_delete(server, &untold, command, reply);
+    else if (!(server->native & (delex ? 2 : 1)))
         sprintf(reply, "-ERR unknown command '%s', with args beginning with: '%.*s' %s'%.*s' \r\n",
                 delex ? "DELEX" : "DELIFEQ", (int)key.size, key.bytes, delex ? "'IFEQ' " : "",
                 (int)token.size, token.bytes);
@@ -419,6 +428,8 @@ static char mini_kind(const struct mini_word *words, unsigned count)
     if (count == 4 && words[0].size == 5 && memcmp(words[0].bytes, "DELEX", 5) == 0 &&
         words[2].size == 4 && memcmp(words[2].bytes, "IFEQ", 4) == 0)
         return 'N';
+    if (count == 5 && words[0].size == 7 && memcmp(words[0].bytes, "EVALSHA", 7) == 0)
+        return 'N';
     for (i = 0; i < sizeof scripts / sizeof *scripts && count >= 3; i++)
         if (words[0].size == 4 && memcmp(words[0].bytes, "EVAL", 4) == 0 &&
             mini_has(words[1], scripts[i].part))
@@ -448,7 +459,7 @@ unsigned mini_read(const char *bytes, unsigned size, struct mini_command *comman
     command->keys = command->arguments = NULL;
     if (!mini_is_of_a_lock(command))
         return used;
-    keys = strchr("SNP", command->kind) != NULL ? 1 : 3;
+    keys = strchr("SNP", command->kind) == NULL || command->count == 5 ? 3 : 1;
     command->keys = &words[keys];
     command->key_count = keys == 1 ? 1 : (unsigned)mini_decimal(words[2]);
     command->arguments = command->keys + command->key_count;

@@ -43,7 +43,7 @@ struct mini_server {
     int no_pushes;       /* CLIENT TRACKING is not permitted */
     const char *caching; /* its answer to CLIENT CACHING instead of its own */
     int no_pttl;         /* PTTL is not permitted */
-    int native;          /* knows: 0 neither, 1 DELIFEQ, 2 DELEX, 3 both */
+    int native;          /* knows: 1 DELIFEQ, 2 DELEX, 4 a script by its hash; or their sum */
     int no_native;       /* but they are not permitted */
     const char *synced;  /* its answer to WAITAOF; "": none; NULL: it does not know that */
 };

@@ -112,6 +112,8 @@ R11|s/if \(vote != RL_YES\) \{\n/if (0) {\n/|the script has the last word
 R11|s/(op->priv.state == RL_RELEASE) && (node->priv.native_is)/$2/|undoing is the script's
 R11|s/op->more_keys == 0 && !\(op->priv.broken & rl_bit\(node->priv.index\)\)/!(op->priv.broken \& rl_bit(node->priv.index))/|one key only by the server's own command
 R11|s/op->more_keys == 0 && !\(op->priv.broken & rl_bit\(node->priv.index\)\)/op->more_keys == 0/|the server's own command once only
+R11|s/op->more_keys == 0 && rl_queue/rl_queue/|nor is it tried with several keys
+R11|s/command == RL_DELETE \|\| command == RL_EVALSHA/command == RL_DELETE/|EVALSHA answers as the script does
 R11|s/known \? RL_KNOWN : RL_UNTRIED/RL_KNOWN/|what is not known is not used
 R11|s/resp_put_text\(w, "IFEQ"\);/;/|never deleted without the condition
 R11|s/node->priv.native_is = RL_ON_TRIAL;/;/|tried once

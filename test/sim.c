@@ -1019,7 +1019,7 @@ static void fault_of_a_server(int server)
             m->delay_us = roll(2) * roll(2 * node_timeout_ms) * MS;
         m->nonsense |= has(NONSENSE) && roll(6) == 0;
         if (strikes(OLD, 12)) {
-            m->mini.native = (int)roll(4);
+            m->mini.native = (int)roll(8);
             swapped = 1;
         }
         if (strikes(FLUSH, 6)) {
@@ -1270,7 +1270,7 @@ static void set_up(void)
         m->mini.old = has(OLD) && roll(3) == 0;
         m->mini.no_pushes = has(OLD) && roll(3) == 0;
         m->mini.no_info = has(OLD) && roll(3) == 0 && !marked;
-        m->mini.native = (int)roll(4);
+        m->mini.native = (int)roll(8);
         m->started_us = server_us(m) - 1000 * SECOND;
         m->sweep_us = now_us + roll(100) * MS;
         faults_seen[OLD] += (unsigned)(m->mini.old + m->mini.no_pushes + m->mini.no_info);
