@@ -1631,7 +1631,8 @@ static void no_servers(void)
     ok(now_ms() - begin < 25000, "in bounded time (%ld ms)", now_ms() - begin);
     is_int(redlock("run", "-N", one, "-n", "x", "true", NULL), 69, "two of four are no quorum");
     *strrchr(one, ',') = '\0';
-    is_int(redlock("run", "-N", one, "-n", "x", "-c", "exit 3", NULL), 3, "two of three are");
+    is_int(redlock("run", "--node-timeout", "3", "-N", one, "-n", "x", "-c", "exit 3", NULL), 3,
+           "two of three are");
     is_int(redlock("release", "-N", silent, "x", "token", NULL), 69, "release");
     for (i = 0; i < 3; i++) {
         close(fd[i]);
