@@ -1691,7 +1691,7 @@ static void json(void)
     char token[300];
 
     nodes(3);
-    is_object("\"verb\":\"acquire\"", "acquire", "--json", "-t", "9", name);
+    is_object("\"verb\":\"acquire\"", "acquire", "--json", "-t", "60", name);
     is_object("\"error\":\"held\"", "acquire", "--json", "-n", "-t", "9", name);
     is_object("\"error\":\"timeout\"", "acquire", "--json", "-w", ".1", "-t", "9", name);
     is_object("\"holder\":", "acquire", "--json", "-w", ".1", "-t", "9", name);
@@ -1825,8 +1825,8 @@ static void terminals(void)
 
     run = start("run", "--foreground", "x", self, "beat", beat_path("c"), NULL);
     ok(beats(c) && getpgid(c->pid) == getpgid(run.pid), "--foreground without a terminal");
-    quiet = start("run", "-w", "3", "x", "true", NULL);
-    is_int(redlock("run", "-v", "-w", "2", "x", "true", NULL), 75, "-v");
+    quiet = start("run", "-w", "6", "x", "true", NULL);
+    is_int(redlock("run", "-v", "-w", "5", "x", "true", NULL), 75, "-v");
     ok(strstr(wrote(last, 'e'), "waiting for x, held by ") != NULL, "says whom it waits for");
     is_int(ends(&quiet), 75, "without");
     is_int(count_of(wrote(quiet, 'e'), "\n"), 1, "it says nothing but that it failed");
@@ -1861,6 +1861,7 @@ static void prompts(void)
     is_int(ends(&run), -SIGINT, "Ctrl-C at the question");
     close(terminal);
     run = start_on_terminal(&terminal, "release", "x", "-", NULL);
+    until(tcgetpgrp(terminal) == run.pid, WAIT_MS); /* else Ctrl-C is for nobody */
     sleep_ms(300);
     type(terminal, "\003");
     is_int(ends(&run), -SIGINT, "Ctrl-C where a token is read");
