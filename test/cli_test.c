@@ -632,8 +632,9 @@ static void unavailable(void)
     is_int(ends(&run), 4, "and gets it when they are back");
     server_restart(&servers[2]);
     ask_all("SET", "redlock:x", "another's");
-    run = start("run", "--unavailable-timeout", "2", "x", "-c", "exit 4", NULL);
-    sleep_ms(4000);
+    run = start("run", "--node-timeout", "1.5", "--unavailable-timeout", "3", "x", "-c", "exit 4",
+                NULL); /* an answer after .2 s would be none */
+    sleep_ms(5000);
     ok(!has_ended(run), "a quorum that says no is one that answers");
     ask_all("DEL", "redlock:x");
     is_int(ends(&run), 4, "it is waited for");
