@@ -613,7 +613,6 @@ static void unavailable(void)
     long begin;
 
     nodes(3);
-    setenv("REDLOCK_NODE_TIMEOUT", ".2", 1);
     server_kill(&servers[1]);
     server_kill(&servers[2]);
     begin = now_ms();
@@ -632,8 +631,7 @@ static void unavailable(void)
     is_int(ends(&run), 4, "and gets it when they are back");
     server_restart(&servers[2]);
     ask_all("SET", "redlock:x", "another's");
-    run = start("run", "--node-timeout", "1.5", "--unavailable-timeout", "3", "x", "-c", "exit 4",
-                NULL); /* an answer after .2 s would be none */
+    run = start("run", "--unavailable-timeout", "3", "x", "-c", "exit 4", NULL);
     sleep_ms(5000);
     ok(!has_ended(run), "a quorum that says no is one that answers");
     ask_all("DEL", "redlock:x");
@@ -824,7 +822,7 @@ static void nodes_hang(void)
        (a[0]->term_us - paused_us) / 1000);
     ok(until(b[0]->heard[SIGUSR1] && b[1]->heard[SIGUSR1], WAIT_MS), "-s USR1 is another signal");
     signal_to(guarded.pid, SIGSTOP);
-    while (now_us() - paused_us < 6100000) /* the keys have ended */
+    while (now_us() - paused_us < 7500000) /* the keys have ended; who kills at D may come late */
         sleep_ms(10);
     resume_all();
     is_int(ends(&bare), 79, "without a guard: 79");
