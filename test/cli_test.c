@@ -1957,7 +1957,7 @@ static int strays(void)
 
     for (i = 0; i < node_count; i++)
         server_kill(&servers[i]);
-    for (count = 0; count < 9 && !until((pid = child_of(getpid(), 0)) == 0, 3000); count++)
+    for (count = 0; count < 9 && !until((pid = child_of(getpid(), 0)) == 0, 10000); count++)
         signal_to(pid, SIGKILL);
     return count;
 }
