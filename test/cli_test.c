@@ -955,15 +955,15 @@ static void limits(void)
 
     nodes(3);
     renewed = start("run", "--status-fd", "3", "-t", "6", "renewed", "sleep", "9", NULL);
-    most = start("run", "--max-hold", "5", "-k", "1", "most", self, "beat", beat_path("a"), NULL);
+    most = start("run", "--max-hold", "6", "-k", "2", "most", self, "beat", beat_path("a"), NULL);
     group = start("run", "--max-hold", "6", "-k", "2", "group", self, "beat", beat_path("e"),
                   "polite", beat_path("f"), NULL);
-    once = start("run", "--status-fd", "3", "--no-renew", "-t", "6", "once", self, "beat",
-                 beat_path("b"), "polite", NULL);
+    once = start("run", "--status-fd", "3", "--no-renew", "-t", "6", "-k", "2", "once", self,
+                 "beat", beat_path("b"), "polite", NULL);
     none = start("run", "--on-lost", "none", "-t", "3", "none", self, "beat", beat_path("c"), NULL);
     hard = start("run", "--status-fd", "3", "--on-lost", "kill", "-t", "15", "-k", "5", "hard",
                  self, "beat", beat_path("d"), NULL);
-    kept = start("run", "--preserve-status", "-t", "6", "kept", "-c",
+    kept = start("run", "--preserve-status", "-t", "6", "-k", "2", "kept", "-c",
                  "trap 'exit 9' TERM; echo up; while :; do sleep .1; done", NULL);
     ok(beats(a) && beats(b) && beats(c) && beats(d) && beats(e) && beats(f) &&
            writes(kept, 'o', "up"),
@@ -976,7 +976,7 @@ static void limits(void)
     is_int(ends(&hard), 79, "79");
     ok(!d->heard[SIGTERM], "and no SIGTERM comes first");
     is_int(ends(&most), 79, "--max-hold");
-    ok(now_ms() - begin >= 5000 - 1 && now_ms() - begin < 20000, "after that time (%ld ms)",
+    ok(now_ms() - begin >= 6000 - 1 && now_ms() - begin < 20000, "after that time (%ld ms)",
        now_ms() - begin);
     ok(a->term_us != 0, "SIGTERM came first");
     is_int(count_of(wrote(most, 'e'), "\n"), 1, "it says so once, and nothing else");
