@@ -56,9 +56,11 @@ $(SHARED): $(LIB) url.c $(HEADERS)
 
 # ---- The program ----------------------------------------------------------------------------
 
-# Long keys and tokens, many nodes; still below 2048 for RESP_OUT_MAX, which would cost stack. Without what it has no use for.
+# Long keys and tokens, many nodes; still below 2048 for RESP_OUT_MAX, which would cost stack. Without what it has no use
+# for: also of the servers' own commands, as a connection that releases once never gets beyond trying them.
 CLI_FLAGS = -D_GNU_SOURCE -DREDLOCK_NODES_MAX=16 -DREDLOCK_KEY_MAX=255 -DREDLOCK_LABEL_MAX=250 -DREDLOCK_TROUBLE_MAX=159 \
-            -DRESP_TEXT_MAX=255 -DRESP_OUT_MAX=2040 -DREDLOCK_SEVERAL_KEYS=0 -DREDLOCK_MARKER=0 -DREDLOCK_DURABLE=0
+            -DRESP_TEXT_MAX=255 -DRESP_OUT_MAX=2040 -DREDLOCK_SEVERAL_KEYS=0 -DREDLOCK_MARKER=0 -DREDLOCK_DURABLE=0 \
+            -DREDLOCK_NATIVE=0
 CLI = $(wildcard cli/*.c) url.c $(LIB)
 
 cli: $(B)/redlock ## build the program redlock(1)
