@@ -87,8 +87,10 @@ static void as_a_mutex()
     }
     ok(b.try_lock_for(seconds(20)), "a mutex that ends gives its lock back");
     b.unlock();
+    ok(b.status() == REDLOCK_OK || b.status() == REDLOCK_UNCONFIRMED, "unlocked"); // in 100 ms
+    redlock_status once = b.status();
     b.unlock();
-    ok(b.status() == REDLOCK_OK, "unlocking twice is harmless");
+    ok(b.status() == once, "unlocking twice is harmless");
 }
 
 static void tokens()

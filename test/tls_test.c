@@ -322,7 +322,7 @@ static void mixed_up(void)
     begin(1, "ca", NULL, &quick);
     is_int(redlock_acquire(&client, &lock, 0), REDLOCK_UNREACHABLE,
            "TLS to a server that has none");
-    ok(now_ms() - start < 5000, "  in %ld ms: %s", now_ms() - start, nodes[0].trouble);
+    ok(now_ms() - start < 20000, "  in %ld ms: %s", now_ms() - start, nodes[0].trouble);
     end();
     reset_nodes();
     start = now_ms();
@@ -330,7 +330,7 @@ static void mixed_up(void)
         exit(1);
     is_int(redlock_acquire(&client, &lock, 0), REDLOCK_UNREACHABLE,
            "no TLS to a server that has it");
-    ok(now_ms() - start < 5000 && nodes[0].trouble[0] != '\0', "  in %ld ms: %s", now_ms() - start,
+    ok(now_ms() - start < 20000 && nodes[0].trouble[0] != '\0', "  in %ld ms: %s", now_ms() - start,
        nodes[0].trouble);
     redlock_deinit(&client);
 }
