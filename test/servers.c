@@ -425,11 +425,26 @@ static int connected(struct server *server)
     return 0;
 }
 
+/* All of it. As there is a time limit, who was stopped and goes on (Ctrl-Z) is interrupted. */
+static int receive(int fd, char *bytes, size_t size)
+{
+    while (size > 0) {
+        ssize_t got = recv(fd, bytes, size, 0);
+        if (got == 0 || (got < 0 && errno != EINTR))
+            return 0;
+        if (got > 0) {
+            bytes += got;
+            size -= (size_t)got;
+        }
+    }
+    return 1;
+}
+
 static int next_line(int fd, char *line, size_t size)
 {
     size_t used = 0;
 
-    while (used + 1 < size && recv(fd, line + used, 1, 0) == 1)
+    while (used + 1 < size && receive(fd, line + used, 1))
         if (line[used++] == '\n' && used >= 2) {
             line[used - 2] = '\0';
             return 1;
@@ -459,8 +474,7 @@ static int next_reply(int fd, char *reply, size_t size)
         } else if (line[0] == '$' && length < 0) {
             append(reply, size, "(nil)");
         } else if (line[0] == '$') {
-            if (length + 3 > (long)sizeof line ||
-                recv(fd, line, (size_t)length + 2, MSG_WAITALL) != length + 2)
+            if (length + 3 > (long)sizeof line || !receive(fd, line, (size_t)length + 2))
                 return 0;
             line[length] = '\0';
             append(reply, size, line);
