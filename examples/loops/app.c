@@ -70,7 +70,7 @@ static void start(struct app *app, struct app_lock *one, const char *step)
 
     one->step = step;
     if (step == acquire)
-        status = redlock_acquire_start(app->client, &one->lock, 2000);
+        status = redlock_acquire_start(app->client, &one->lock, 6000);
     else if (step == keep)
         status = redlock_keep_start(app->client, &one->lock, 1);
     else
