@@ -1329,6 +1329,7 @@ static void rl_lost(struct redlock *c, struct redlock_lock *op)
 {
     op->valid_until_us = 0;
     rl_drop_late(c, op);
+    op->members = 0; /* or a release could say that it was ours until then */
     op->priv.todo = rl_all(c);
     op->priv.waits = 0;
     op->priv.outcome = REDLOCK_LOST;

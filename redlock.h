@@ -430,7 +430,8 @@ REDLOCK_API enum redlock_status redlock_extend(struct redlock *client, struct re
    sent wherever there is a connection, and ends with its ttl at the latest. Blocks wait_ms +
    node_timeout_ms at most; with 0 the answers are not waited for. A node of the minority whose
    connection had just broken, or is not up yet, is sent the release by your next call or event, so
-   a program that ends here may leave it a key for its ttl. In every case the lock is not held
+   a program that ends here may leave it a key for its ttl; so may one whose end resets a connection
+   with answers that nobody has read. In every case the lock is not held
    afterwards, and its memory is yours; may be called again after REDLOCK_UNCONFIRMED. [Redlock],
    "Correct implementation with a single instance"; R11. */
 REDLOCK_API enum redlock_status redlock_release(struct redlock *client, struct redlock_lock *lock,

@@ -1781,6 +1781,30 @@ static void r10_lost_to_another(void)
        "r10: the other's key stays, what was ours is cleared away");
 }
 
+/* Lost as no quorum could be asked, for its whole validity. A healing that was late has set it again on one node
+   since then: the end was before that all the same. */
+static void r10_lost_is_not_released(void)
+{
+    char mine[2 * sizeof lock.token + 1];
+    int i;
+
+    begin_kept(5, 1000);
+    for (i = 0; i < (int)sizeof lock.token; i++)
+        snprintf(mine + 2 * i, 3, "%02x", lock.token[i]);
+    for (i = 1; i < 3; i++)
+        fake_delete(i, "k");
+    for (i = 3; i < 5; i++) {
+        fake_nodes[i].refuses = 1;
+        fake_break(i);
+    }
+    fake_pass(&client, 20000 * MS);
+    is_int(lock.status, REDLOCK_LOST, "r10: one of five is left: lost");
+    redlock_next_done(&client);
+    fake_put(0, "k", mine, 10000);
+    is_int(release(100), REDLOCK_GONE, "r11: what was lost is not released, but gone");
+    is_int((int)fake_keys_left(), 0, "r11: and deleted where it was set again");
+}
+
 static void r10_release_and_cancel_at_any_moment(void)
 {
     unsigned us, wrong = 0;
@@ -3876,6 +3900,7 @@ int main(void)
     r10_kept_though_nodes_come_back_late();
     r10_failing_at_once_is_no_loop();
     r10_lost_to_another();
+    r10_lost_is_not_released();
     r10_release_and_cancel_at_any_moment();
     r10_release_while_extending();
     r10_one_rate();

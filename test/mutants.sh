@@ -105,6 +105,7 @@ R10|s/rl_drop\(c, op, op->priv.waits, RL_TERM, RL_PEXPIRE\);\n\}/}/|a release en
 R10|s/if \(op->priv.keeps == 0 \|\| status == REDLOCK_BAD/if (status != REDLOCK_OK || op->priv.keeps == 0 || status == REDLOCK_BAD/|an automatic extension that failed is tried again
 R10|s/pause_us < left_us \/ 4 \? pause_us : left_us \/ 4/left_us/|tried again in time
 R10|s/now < due_us && due_us < too_late_us/now < due_us/|a dial before it is too late
+R10|s/op->members = 0; \/\* or a release/;\/* or a release/|a lost lock was not ours until now
 R10|s/c->priv.now_us \+ RL_MS_US \+ \/\*/c->priv.now_us + \/*/|a pause after an extension that failed at once
 R11|s/rl_queue_all\(c, op\); \/\* R11 \*\//op->priv.todo \&= op->granted; $&/|release to all nodes
 R11|s/if \(rl_bits\(op->members & ~\(unsigned\)op->refused\) < quorum\)/if (0)/|released told from gone
