@@ -20,12 +20,13 @@
    R6  A lost attempt ends when it is lost and it is known why, not when its time is up, and is tried
        again after a random, growing pause; a split vote is tried again quickly.
    R7  Wake-up: undoing a lost attempt reads the key, and asks the server to tell when that changes
-       (CLIENT TRACKING, with OPTIN: to remember what every release and extension has read would cost
-       the servers a tenth of their time). When so many nodes have told that the lock may be free on a quorum, the pause ends within a round trip, at random; or later, two times of
-       three, for who was woken in vain before: a crowd that asks as one gets in its own way. This is a
-       hint, never a vote; without it the pause just takes its time. Of several that wait for one
-       lock in one client the first alone is woken: it asks for all. Only who failed because others
-       had it is woken: who failed for want of voters would be woken by another such one's undoing.
+       (CLIENT TRACKING, OPTIN: to remember what each release and extension has read would take a tenth
+       of the servers' time). When so many nodes have told that the lock may be free on a quorum, the
+       pause ends within a round trip, at random; or later, two times of three, for who was woken in vain
+       before: a crowd that asks as one gets in its own way. This is a hint, never a vote; without it the
+       pause just takes its time. Of several that wait for one lock in one client the first alone is
+       woken: it asks for all. Only who failed because others had it is woken: who failed for want of
+       voters would be woken by another such one's undoing.
    R8  An extension counts only what members confirm: nodes whose grant arrived while the lock was
        valid, or that confirmed an earlier, successful extension. A failed one leaves the old
        validity standing. None shortens. So a success proves, without any clock, that nobody else
@@ -843,8 +844,8 @@ static int rl_queue_vote(struct redlock *c, struct redlock_node *node, struct re
     rl_set(mute ? &op->failed : &op->priv.waits, bit);
     if (rl_takes(command))
         rl_set(&op->priv.asked, bit);
-    if (command == RL_DELETE ||
-        RL_IS_TOLD(command)) { /* last: making room for more may end the connection */
+    if (command == RL_DELETE || RL_IS_TOLD(command)) {
+        /* last: making room for more may end the connection */
         if (op->priv.state == RL_UNDO && op->holder_size > 0)
             rl_queue(c, node, op, RL_PTTL, op);
         if (rl_is_up(node))

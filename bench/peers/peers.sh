@@ -100,7 +100,7 @@ done
 
 for _ in $(seq "$rounds"); do
     for peer in ours ours-large node; do
-        case " ours-large $peers " in *" $peer "*) run "$peer" flight 8000 best >>"$folder/flight.$peer" ;; esac
+        case " ours-large $peers " in *" $peer "*) run "$peer" flight 40000 best >>"$folder/flight.$peer" ;; esac
     done
 done
 printf '\n64 in flight on one thread        pairs/s p50   (best of %d)     runs\n' "$rounds"
