@@ -188,24 +188,24 @@ static void honest_but_slow(void)
 
 static void bad_addresses(void)
 {
-    static const char *const bad[] = {"localhost:6379",
-                                      "127.0.0.1",
-                                      "127.0.0.1:",
-                                      "127.0.0.1:0",
-                                      "127.0.0.1:65536",
-                                      "127.0.0.1:99999999999999999999",
-                                      "127.0.0.1:x",
-                                      "127.0.0.1:6379x",
-                                      ":6379",
-                                      "[::1]",
-                                      "[::1]x:1",
-                                      "[]:1",
-                                      "unix:",
-                                      "256.1.1.1:1",
-                                      "[fe80::1%nosuchcard]:1",
-                                      "[12345::1]:1",
-                                      "[0000:0000:0000:0000:0000:0000:0000:0001%"
-                                      "a-card-with-a-name-that-is-longer-than-any]:1"};
+    static const char *const bad[] = {
+        "localhost:6379",
+        "127.0.0.1",
+        "127.0.0.1:",
+        "127.0.0.1:0",
+        "127.0.0.1:65536",
+        "127.0.0.1:99999999999999999999",
+        "127.0.0.1:x",
+        "127.0.0.1:6379x",
+        ":6379",
+        "[::1]",
+        "[::1]x:1",
+        "[]:1",
+        "unix:",
+        "256.1.1.1:1",
+        "[fe80::1%nosuchcard]:1",
+        "[12345::1]:1",
+        "[::1%a-card-with-a-name-that-is-longer-than-any-that-a-card-ever-had]:1"};
     char path[200] = "unix:/";
     unsigned i;
 
