@@ -3086,20 +3086,25 @@ static void r04_a_connection_breaks_while_room_is_made(void)
     is_int((int)ungreeted, 0, "r12: which begins with a greeting");
 }
 
-/* The same with extensions of other locks before it, on a connection that has not tried the server's own yet. */
+#if REDLOCK_SEVERAL_KEYS
+/* The same with releases of two other locks before it, on a connection that has not tried the server's own yet, as
+   these have several keys. With some sizes there is room for the undoing, but not for what follows it. */
 static void r12_nothing_is_queued_on_a_broken_connection(void)
 {
     static struct redlock_lock many[3];
     static char keys[3][REDLOCK_KEY_MAX];
+    static const struct redlock_key more[] = {{"x", 1}, {"y", 1}, {"z", 1}};
     char holder[8];
     unsigned size, mine, i, ungreeted = 0;
 
-    for (size = 1; size < REDLOCK_KEY_MAX; size++)
-        for (mine = 1; mine < 20; mine++) {
+    for (size = 1; size < REDLOCK_KEY_MAX - 14; size++)
+        for (mine = 1; mine < REDLOCK_KEY_MAX; mine++) {
             begin_with_defaults(3);
             for (i = 0; i < 3; i++) {
                 memset(keys[i], 'a' + (int)i, sizeof keys[i]);
                 redlock_lock_init(&many[i], keys[i], i == 0 ? mine : size, 10000);
+                many[i].more = &more[i];
+                many[i].more_keys = i > 0;
                 if (i > 0)
                     redlock_acquire(&client, &many[i], 0);
             }
@@ -3114,12 +3119,13 @@ static void r12_nothing_is_queued_on_a_broken_connection(void)
             redlock_acquire_start(&client, &many[0], 0);
             redlock_tick(&client);
             for (i = 1; i < 3; i++)
-                redlock_extend_start(&client, &many[i]);
+                redlock_release_start(&client, &many[i], 1000);
             hear_all();
             ungreeted += (unsigned)breaks_and_is_not_greeted();
         }
     is_int((int)ungreeted, 0, "r12: each connection begins with a greeting");
 }
+#endif
 
 static void forks(void)
 {
@@ -3941,7 +3947,9 @@ int main(void)
     for_how_long_too_late();
     for_how_long_in_between();
     r04_a_connection_breaks_while_room_is_made();
+#if REDLOCK_SEVERAL_KEYS
     r12_nothing_is_queued_on_a_broken_connection();
+#endif
     forks();
     r11_release_goes_to_all_nodes();
     r11_outcomes(0);
