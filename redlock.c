@@ -760,16 +760,16 @@ static int rl_queue(struct redlock *c, struct redlock_node *node, struct redlock
     uint8_t heals = (uint8_t)rl_heals(op, command, rl_bit(node->priv.index));
     uint32_t run = rl_looks_at_marker(c, op, command, heals) ? node->priv.run : 0;
     struct resp_writer *w = &c->priv.same.w;
-    int is_same = c->priv.same.command == command && c->priv.same.heals == heals && run == 0;
-    const uint8_t *bytes = is_same ? w->bytes : NULL;
-    size_t size = w->used;
+    const struct resp_writer before = *w;
+    int is_same = before.bytes != NULL && c->priv.same.command == command &&
+                  c->priv.same.heals == heals && run == 0;
     int tries, queued;
 
     for (tries = 0;; tries++) {
         *w = resp_pipe_begin(&node->priv.pipe);
-        if (bytes != NULL) {
-            resp_put_raw(w, bytes, size);
-            w->commands = 1U + (RL_IS_PAIR(c, command) || RL_IS_TOLD(command));
+        if (is_same) {
+            resp_put_raw(w, before.bytes, before.used);
+            w->commands = before.commands;
         } else {
             rl_put_command(w, op, command, heals, run);
             if (run != 0) {

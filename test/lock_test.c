@@ -44,6 +44,13 @@ static void held_by(const char *who, int from, int to)
         fake_put(from, "k", who, 60000);
 }
 
+/* "k" is gone from the nodes from..to. */
+static void deleted_on(int from, int to)
+{
+    for (; from <= to; from++)
+        fake_delete(from, "k");
+}
+
 static int acquire(uint32_t wait_ms)
 {
     return (int)redlock_acquire(&client, &lock, wait_ms);
@@ -907,8 +914,7 @@ static void r07_pushes_end_the_pause(void)
     fake_pass(&client, 100 * MS);
     is_int(lock.status, REDLOCK_PENDING, "r07: a push is a hint: another was faster");
     is_int((int)fake_count(0, 'S'), 2, "r07: after one attempt more it goes on waiting");
-    for (i = 0; i < 3; i++)
-        fake_delete(i, "k");
+    deleted_on(0, 2);
     fake_pass(&client, 10 * MS);
     is_int(lock.status, REDLOCK_OK, "r07: and is woken again");
 }
@@ -927,8 +933,7 @@ static void r07_not_for_want_of_voters(void)
     fake_pass(&client, 100 * MS);
     for (i = 0; i < 3; i++)
         held_by("another", i, i);
-    for (i = 0; i < 3; i++)
-        fake_delete(i, "k");
+    deleted_on(0, 2);
     fake_pass(&client, 100 * MS);
     is_int((int)fake_count(0, 'S'), 1, "r07: nobody votes: no attempt before its time");
 }
@@ -947,8 +952,7 @@ static void r07_wakes_at_random_moments(void)
             redlock_release(&client, &draws, 100);
         }
         fake_logged = 0;
-        for (i = 0; i < 3; i++)
-            fake_delete((int)i, "k");
+        deleted_on(0, 2);
         at[n] = fake_now_us;
         fake_pass(&client, 10 * MS);
         at[n] = fake_logged > 0 ? fake_log[0].at_us - at[n] : 0;
@@ -1004,8 +1008,7 @@ static void r07_without_pushes(void)
     held_by("other", 0, 2);
     redlock_acquire_start(&client, &lock, 60000);
     fake_pass(&client, 10 * MS);
-    for (i = 0; i < 3; i++)
-        fake_delete((int)i, "k");
+    deleted_on(0, 2);
     fake_pass(&client, 30 * MS);
     is_int(lock.status, REDLOCK_PENDING, "r07: no permission for CLIENT TRACKING: not told");
     fake_pass(&client, 200 * MS);
@@ -1015,11 +1018,7 @@ static void r07_without_pushes(void)
 /* "k" is gone from all nodes. Is who waits for it woken? */
 static int is_told(void)
 {
-    int i;
-
-    fake_logged = 0;
-    for (i = 0; i < 3; i++)
-        fake_delete(i, "k");
+    deleted_on(0, 2);
     fake_pass(&client, 10 * MS);
     return lock.status == REDLOCK_OK;
 }
@@ -1119,8 +1118,7 @@ static void r07_one_is_woken(void)
     }
     fake_pass(&client, 100 * MS);
     fake_logged = 0;
-    for (i = 0; i < 3; i++)
-        fake_delete((int)i, "k");
+    deleted_on(0, 2);
     for (turn = 0; turn < 5; turn++) {
         fake_pass(&client, 10 * MS);
         while (redlock_next_done(&client) != NULL)
@@ -1789,10 +1787,8 @@ static void r10_lost_is_not_released(void)
     int i;
 
     begin_kept(5, 1000);
-    for (i = 0; i < (int)sizeof lock.token; i++)
-        snprintf(mine + 2 * i, 3, "%02x", lock.token[i]);
-    for (i = 1; i < 3; i++)
-        fake_delete(i, "k");
+    snprintf(mine, sizeof mine, "%.40s", fake_find(0, "k", 1)->value);
+    deleted_on(1, 2);
     for (i = 3; i < 5; i++) {
         fake_nodes[i].refuses = 1;
         fake_break(i);
@@ -2966,8 +2962,7 @@ static void for_how_long(void)
         fake_put(i, "k", "somebody", 0);
     acquire(0);
     ok(lock.holder_until_us == REDLOCK_NEVER, "holder: without end");
-    for (i = 0; i < 5; i++)
-        fake_delete(i, "k");
+    deleted_on(0, 4);
     is_int(acquire(0), REDLOCK_OK, "holder: nobody");
     ok(lock.holder_until_us == 0, "holder: for no time");
     is_int(release(1000), REDLOCK_OK, "holder: released");

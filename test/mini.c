@@ -19,6 +19,11 @@ static int mini_same(const void *a, unsigned a_size, const void *b, unsigned b_s
     return a_size == b_size && memcmp(a, b, a_size) == 0;
 }
 
+static int mini_is(struct mini_word word, const char *text)
+{
+    return mini_same(word.bytes, word.size, text, (unsigned)strlen(text));
+}
+
 /* ---- Keys ----------------------------------------------------------------------------------- */
 
 struct mini_key *mini_find(struct mini_server *server, const void *name, unsigned size)
@@ -215,22 +220,21 @@ static void mini_run_delete(struct mini_server *server, struct mini_session *ses
 }
 
 /* The same by a command of the server's own, if it has it. */
-static void mini_run_native(struct mini_server *server, struct mini_command *command, char *reply)
+static void mini_run_native(struct mini_server *server, struct mini_session *session,
+                            struct mini_command *command, char *reply)
 {
     int hash = command->count == 5, delex = command->words[0].size == 5;
     struct mini_word key = command->keys[0], token = command->arguments[0];
     struct mini_key *found = mini_found(server, key);
-    struct mini_session untold = {0};
     char *line_end;
 
     if (hash && server->no_native)
         strcpy(reply, "-NOPERM this user has no permissions to run the 'evalsha' command\r\n");
-    else if (hash &&
-             !(server->native & 4 && mini_same(command->words[1].bytes, command->words[1].size,
-                                               "0eb3fb62d87859ed2ecec0a26c11df77628751da", 40)))
+    else if (hash && !(server->native & 4 &&
+                       mini_is(command->words[1], "0eb3fb62d87859ed2ecec0a26c11df77628751da")))
         strcpy(reply, "-NOSCRIPT No matching script. Please use EVAL.\r\n");
     else if (hash)
-        mini_run_delete(server, &untold, command, reply);
+        mini_run_delete(server, session, command, reply);
     else if (!(server->native & (delex ? 2 : 1)))
         sprintf(reply, "-ERR unknown command '%s', with args beginning with: '%.*s' %s'%.*s' \r\n",
                 delex ? "DELEX" : "DELIFEQ", (int)key.size, key.bytes, delex ? "'IFEQ' " : "",
@@ -258,9 +262,7 @@ static void mini_greet(struct mini_server *server, struct mini_session *session,
     char run[8], age[16], kind = command->kind;
     const struct mini_word *last = &command->words[command->count - 1];
     int secret = kind == 'A' || (kind == 'H' && command->count == 5);
-    int right =
-        server->password == NULL || (secret && mini_same(last->bytes, last->size, server->password,
-                                                         (unsigned)strlen(server->password)));
+    int right = server->password == NULL || (secret && mini_is(*last, server->password));
 
     sprintf(run, "%05u", server->run % 100000);
     sprintf(age, "%d", server->age_s);
@@ -284,7 +286,7 @@ static void mini_greet(struct mini_server *server, struct mini_session *session,
         strcpy(reply,
                "-NOPERM this user has no permissions to run the 'client|tracking' command\r\n");
     else if (kind == 'T')
-        session->tracking = mini_same(last[-1].bytes, last[-1].size, "OPTIN", 5);
+        session->tracking = mini_is(last[-1], "OPTIN");
     else if (kind == 'C' && server->caching != NULL)
         strcpy(reply, server->caching);
     else if (kind == 'C' && !session->tracking)
@@ -335,7 +337,7 @@ unsigned mini_run(struct mini_server *server, struct mini_session *session,
     else if (command->kind == 'D')
         mini_run_delete(server, session, command, reply);
     else if (command->kind == 'N')
-        mini_run_native(server, command, reply);
+        mini_run_native(server, session, command, reply);
     else if (command->kind == 'P')
         mini_run_pttl(server, command, reply);
     else if (command->marked && mini_may_have_forgotten(server, command))
@@ -415,24 +417,23 @@ static char mini_kind(const struct mini_word *words, unsigned count)
                    {"'pexpire'", 'E'}, {"'del'", 'D'},  {"'exists'", 'M'}};
     unsigned i;
 
+    if (count == 3 && mini_is(words[0], "CLIENT"))
+        return 'C';
     for (i = 0; i < 5; i++)
-        if (words[0].size == strlen(names[i].name) &&
-            memcmp(words[0].bytes, names[i].name, words[0].size) == 0)
+        if (mini_is(words[0], names[i].name))
             return names[i].kind;
-    if (count == 6 && memcmp(words[0].bytes, "SET", 3) == 0)
+    if (count == 6 && mini_is(words[0], "SET"))
         return 'S';
-    if (count == 2 && words[0].size == 4 && memcmp(words[0].bytes, "PTTL", 4) == 0)
+    if (count == 2 && mini_is(words[0], "PTTL"))
         return 'P';
-    if (count == 3 && words[0].size == 7 && memcmp(words[0].bytes, "DELIFEQ", 7) == 0)
+    if (count == 3 && mini_is(words[0], "DELIFEQ"))
         return 'N';
-    if (count == 4 && words[0].size == 5 && memcmp(words[0].bytes, "DELEX", 5) == 0 &&
-        words[2].size == 4 && memcmp(words[2].bytes, "IFEQ", 4) == 0)
+    if (count == 4 && mini_is(words[0], "DELEX") && mini_is(words[2], "IFEQ"))
         return 'N';
-    if (count == 5 && words[0].size == 7 && memcmp(words[0].bytes, "EVALSHA", 7) == 0)
+    if (count == 5 && mini_is(words[0], "EVALSHA"))
         return 'N';
     for (i = 0; i < sizeof scripts / sizeof *scripts && count >= 3; i++)
-        if (words[0].size == 4 && memcmp(words[0].bytes, "EVAL", 4) == 0 &&
-            mini_has(words[1], scripts[i].part))
+        if (mini_is(words[0], "EVAL") && mini_has(words[1], scripts[i].part))
             return scripts[i].kind;
     mini_fail("a command that it does not know");
     return '?';
@@ -452,8 +453,6 @@ unsigned mini_read(const char *bytes, unsigned size, struct mini_command *comman
     if (command->count == 0)
         return 0;
     command->kind = mini_kind(words, command->count);
-    if (command->kind == 'T' && command->count == 3)
-        command->kind = 'C';
     command->changed = command->heals = command->marked = 0;
     command->ttl_ms = command->key_count = command->argument_count = 0;
     command->keys = command->arguments = NULL;

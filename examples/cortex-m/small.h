@@ -10,7 +10,7 @@
 /* What this firmware does without. */
 #define REDLOCK_FENCING 0      /* flash 829 */
 #define REDLOCK_SEVERAL_KEYS 0 /* flash 440 */
-#define REDLOCK_WAKE_UP 0      /* flash 256 */
+#define REDLOCK_WAKE_UP 0      /* flash 228 */
 #define REDLOCK_NATIVE 0       /* flash 251 */
 #define REDLOCK_DURABLE 0      /* flash 340 */
 
