@@ -155,6 +155,9 @@ enum {
 
 #define RL_MS_US ((uint64_t)1000)
 #define RL_FENCE_MAX ((int64_t)1 << 53) /* from here on Lua does not count exactly */
+/* A wall clock from here on (the year 2112) is broken. It is not proposed: one such client would use the
+   fencing tokens of a lock up for all. R16 */
+#define RL_WALL_MAX_US ((uint64_t)1 << 52)
 
 /* Answers 1 when the key was ours and is deleted, 0 when there is none, else the token of whoever
    has it: that tells a split vote from a holder. Or the error: before Redis 7.0 `call` would hide it in
@@ -172,27 +175,32 @@ static const char rl_delete_all_script[] =
 static const char rl_take_script[] =
     "for _,k in ipairs(KEYS)do if redis.call('exists',k)==1 then return 0 end end for _,k in "
     "ipairs(KEYS)do redis.call('set',k,ARGV[1],'px',ARGV[2])end return 1";
-/* Answers 1 when the keys are ours and were extended, 2 when some were gone and are set again, else 0.
-   A third argument forbids to set them. PEXPIRE works when memory is used up, where SET does not. R9 */
+/* Extends. Returns 1: all keys are ours and were extended; 2: some were gone and were created again;
+   0: neither. A third argument forbids to create keys. Never shortens: this command may run late, after a
+   longer extension (R8). It writes in any case, because WAITAOF confirms only writes of its own
+   connection (R17). PEXPIRE works when the server is out of memory, SET does not. R9 */
 static const char rl_pexpire_script[] =
-    "local c,h=redis.call,1 for _,k in ipairs(KEYS)do local v=c('get',k)if not v and not ARGV[3]"
-    "then h=2 elseif v~=ARGV[1]then return 0 end end for _,k in ipairs(KEYS)do if c('pexpire',k,"
-    "ARGV[2])==0 then c('set',k,ARGV[1],'px',ARGV[2])end end return h";
+    "local c,t,h=redis.call,ARGV[2],1 for _,k in ipairs(KEYS)do local v=c('get',k)if not v and not "
+    "ARGV[3]then h=2 elseif v~=ARGV[1]then return 0 end end for _,k in ipairs(KEYS)do if "
+    "c('pexpire'"
+    ",k,math.max(t,c('pttl',k)))==0 then c('set',k,ARGV[1],'px',t)end end return h";
 #else
 static const char rl_pexpire_script[] =
-    "local c,k,t=redis.call,KEYS[1],ARGV[2]local v=c('get',k)return v==ARGV[1]and c('pexpire',k,t)"
-    "or(v or ARGV[3])and 0 or c('set',k,ARGV[1],'px',t)and 2";
+    "local c,k,t=redis.call,KEYS[1],ARGV[2]local v=c('get',k)return v==ARGV[1]and "
+    "c('pexpire',k,math."
+    "max(t,c('pttl',k)))or(v or ARGV[3])and 0 or c('set',k,ARGV[1],'px',t)and 2";
 #define rl_delete_all_script rl_delete_script
 #define rl_take_script rl_delete_script /* never sent */
 #endif
 #if REDLOCK_FENCING
-/* Takes the key and counts it: -1 when somebody has it, else the count, at least the proposal, which
-   comes in two halves of 32 bits. Lua counts in doubles: exact below 2^53, but written as 1e+15. */
+/* Takes the key and counts the grant. Returns -1 when the key exists, else the new count: at least the
+   proposal, which comes as two halves of 32 bits. Lua counts in doubles, which are exact below 2^53; a
+   larger count is refused before anything is stored. */
 static const char rl_fence_script[] =
-    "local c,k,f=redis.call,KEYS[1],KEYS[2]if c('exists',k)==1 then return-1 end local n,p=c('incr'"
-    ",f),ARGV[3]*2^32+ARGV[4]if n<p then n=p c('set',f,string.format('%.0f',p))end if n>=2^53 then "
-    "return redis.error_reply('ERR fencing token too large')end c('set',k,ARGV[1],'px',ARGV[2])"
-    "return n";
+    "local c,k,f=redis.call,KEYS[1],KEYS[2]if c('exists',k)==1 then return-1 end local n=math.max(("
+    "c('get',f)or 0)+1,ARGV[3]*2^32+ARGV[4])if n>=2^53 then return redis.error_reply('ERR fencing "
+    "token too large')end c('set',f,string.format('%.0f',n))c('set',k,ARGV[1],'px',ARGV[2])return "
+    "n";
 /* Raises the count to what is proposed if the key is ours, and answers what it is then; else -1. It writes also what
    stands there already: WAITAOF tells of the last write of its own connection, and that may have been another's. R17 */
 static const char rl_term_script[] =
@@ -227,6 +235,10 @@ static const char rl_info_script[] =
 #if REDLOCK_NODES_MAX < 1 || REDLOCK_NODES_MAX > 16
 #error "REDLOCK_NODES_MAX must be 1..16: one bit each in redlock_mask"
 #endif
+#if REDLOCK_MARKER && !REDLOCK_FENCING
+#error                                                                                             \
+    "REDLOCK_MARKER needs REDLOCK_FENCING: only the script of a fencing token looks at the marker"
+#endif
 #if REDLOCK_POOL_MAX < 20 || REDLOCK_POOL_MAX > 255
 #error "REDLOCK_POOL_MAX must be 20..255: a token, and 8 bits"
 #endif
@@ -250,8 +262,6 @@ enum {
                                                                         : RL_LONGEST_LOCK) +
                  REDLOCK_KEY_MAX + RL_TOKEN_HEX + REDLOCK_LABEL_MAX + (REDLOCK_DURABLE ? 42 : 0)
 };
-typedef char rl_no_release_is_shorter_than_a_greeting
-    [sizeof rl_info_script <= sizeof rl_delete_script + 12 ? 1 : -1];
 typedef char rl_out_holds_the_longest_command[RESP_OUT_MAX >= RL_LONGEST ? 1 : -1];
 
 /* ---- Small things --------------------------------------------------------------------------- */
@@ -407,13 +417,29 @@ void redlock_trouble(struct redlock_node *node, const char *what, const char *wh
     }
 }
 
-/* The server's own words, without the arguments that it may repeat: the token is among them. */
+/* Ends the text before the password, or before as much of it as the text has room for. */
+static void rl_hide_password(char *text, const char *password)
+{
+    size_t most = strlen(password);
+
+    for (; *text != '\0'; text++) {
+        size_t left = strlen(text);
+        if (strncmp(text, password, left < most ? left : most) == 0) {
+            *text = '\0';
+            return;
+        }
+    }
+}
+
+/* The server's own words, without what it may repeat of ours: tokens and passwords. */
 static void rl_server_trouble(struct redlock_node *node, const char *what, struct resp_item *item)
 {
     char *arguments = strstr(item->text, ", with args");
 
     if (arguments != NULL)
         *arguments = '\0';
+    if (node->password != NULL)
+        rl_hide_password(item->text, node->password);
     node->trouble[0] = '\0';
     redlock_trouble(node, what, item->text);
 }
@@ -597,8 +623,7 @@ static int rl_is_greeted_with(const struct redlock_node *node, uint8_t command)
     return command == RL_INFO || node->database > 0;
 }
 
-/* Queues as much of the greeting as there is room for, before anything else is. Where the rest has to
-   wait no command of a lock finds room either: all are longer. So none overtakes it. R12 */
+/* Queues as much of the handshake as there is room for. Nothing else is queued before all of it is. R12 */
 static void rl_greet(struct redlock_node *node)
 {
     for (; node->priv.greeted < RL_GREETED; node->priv.greeted++) {
@@ -765,6 +790,8 @@ static int rl_queue(struct redlock *c, struct redlock_node *node, struct redlock
                   c->priv.same.heals == heals && run == 0;
     int tries, queued;
 
+    if (node->priv.greeted != RL_GREETED)
+        return 0; /* R12 */
     for (tries = 0;; tries++) {
         *w = resp_pipe_begin(&node->priv.pipe);
         if (is_same) {
@@ -938,6 +965,8 @@ static void rl_finish(struct redlock *c, struct redlock_lock *op, enum redlock_s
 {
     rl_enter(op, state);
     rl_set_waiting(c, op, 0);
+    if (state == RL_IDLE)
+        op->fence = 0; /* it was a proposal, or is another's by now. R16 */
     op->status = status;
     rl_move(c, op, RL_DONE);
     c->priv.ended = 1;
@@ -986,6 +1015,8 @@ static void rl_begin_attempt(struct redlock *c, struct redlock_lock *op)
     op->fence = 0;
     if (REDLOCK_FENCING && op->fenced && c->priv.io->wall_us != NULL)
         op->fence = c->priv.io->wall_us(c->priv.io->context);
+    if (op->fence >= RL_WALL_MAX_US)
+        op->fence = 0;
     rl_begin_round(c, op); /* R1: the clock was read before anything was queued */
     op->priv.state = RL_ASK;
     rl_move(c, op, RL_TURN);
@@ -1197,7 +1228,8 @@ static int rl_may_be_free(const struct redlock *c, const struct redlock_lock *op
 }
 
 /* Nodes of this mask say that the lock with this key may be free, of which `known` bytes are known. If
-   they are enough now, one that pauses for it is woken; the next has to be told anew. R7 */
+   they are enough now, one that pauses for it is woken; others that need this key must be told anew. But
+   one that needs further keys may wait in vain, so it does not stand for the others. R7 */
 static void rl_hint(struct redlock *c, unsigned mask, const void *key, size_t key_size,
                     size_t known)
 {
@@ -1215,7 +1247,7 @@ static void rl_hint(struct redlock *c, unsigned mask, const void *key, size_t ke
             if (woken != NULL) {
                 op->priv.free = 0;
             } else if (op->priv.state == RL_PAUSE && rl_may_be_free(c, op)) {
-                woken = op;
+                woken = op->more_keys == 0 ? op : NULL;
                 rl_touch(c, op);
             }
         }
@@ -1344,6 +1376,16 @@ static void rl_keep_until(struct redlock_lock *op, uint64_t moment_us)
     op->priv.due_us = moment_us < op->valid_until_us ? moment_us : op->valid_until_us;
 }
 
+/* The next automatic extension is due when a third of the ttl has passed since the last success, or at
+   once if less than that is left. R10 */
+static uint64_t rl_keep_due(const struct redlock *c, const struct redlock_lock *op)
+{
+    uint64_t end_us = op->valid_until_us + rl_drift_us(c, op->ttl_ms);
+    uint64_t rest_us = (op->ttl_ms - op->ttl_ms / 3) * RL_MS_US;
+
+    return end_us > rest_us ? end_us - rest_us : 0;
+}
+
 /* The extension is over. Who confirmed or healed it is a member from the next round on, if this one
    proved that nobody else had the lock, and unless a healing that was never answered may still be on its
    way there. R8, R9 */
@@ -1353,21 +1395,21 @@ static void rl_end_extension(struct redlock *c, struct redlock_lock *op, enum re
     if (status != REDLOCK_OK) {
         rl_drop(c, op, op->priv.waits, RL_PEXPIRE, RL_PEXPIRE);
         op->priv.waits = 0;
-    } else { /* whose answers that come late are heard */
-        op->valid_until_us = rl_valid_until(c, op);
+    } else {                                            /* whose answers that come late are heard */
+        if (op->valid_until_us < rl_valid_until(c, op)) /* never shortened. R8 */
+            op->valid_until_us = rl_valid_until(c, op);
         rl_set(&op->members, (op->granted | op->priv.healed) & ~(unsigned)op->priv.doubt);
         rl_clear(&op->priv.mute, op->granted | op->priv.healed);
-        op->extended++;
+        op->extended = (uint16_t)(op->extended + (op->extended < UINT16_MAX));
     }
     if (status == REDLOCK_LOST) {
         rl_lost(c, op);
-    } else if (op->priv.keeps == 0 || status == REDLOCK_BAD_ARGUMENT ||
-               status == REDLOCK_CANCELLED) {
+    } else if (op->priv.keeps == 0 || status == REDLOCK_CANCELLED) {
         rl_finish(c, op, status, RL_HELD);
     } else if (status == REDLOCK_OK) {
         op->priv.keeps--;
         op->priv.slow = 0;
-        rl_keep_until(op, op->priv.started_us + op->ttl_ms / 3 * RL_MS_US);
+        rl_keep_until(op, rl_keep_due(c, op));
     } else { /* as often as three times in the time that is left, if the settings are slower */
         uint64_t left_us = op->valid_until_us - c->priv.now_us;
         uint32_t pause_us = rl_pause_us(c, op);
@@ -1384,17 +1426,13 @@ static void rl_step_extend(struct redlock *c, struct redlock_lock *op)
         rl_begin_round(c, op);
         if (!rl_past(c, op->valid_until_us) && op->priv.due_us > op->valid_until_us)
             op->priv.due_us = op->valid_until_us;
-        if (rl_valid_until(c, op) < op->valid_until_us) { /* it would end sooner. R8 */
-            op->priv.todo = 0;
-            rl_end_extension(c, op, REDLOCK_BAD_ARGUMENT);
-            return;
-        }
     }
     rl_queue_all(c, op);
     if (op->priv.outcome == REDLOCK_CANCELLED) {
         rl_end_extension(c, op, REDLOCK_CANCELLED);
     } else if (rl_bits(op->granted & op->members & ~(unsigned)op->priv.mute) >= c->priv.quorum) {
-        rl_end_extension(c, op, rl_past(c, rl_valid_until(c, op)) ? REDLOCK_TOO_LATE : REDLOCK_OK);
+        rl_end_extension(c, op,
+                         rl_past(c, rl_valid_until(c, op)) ? REDLOCK_UNREACHABLE : REDLOCK_OK);
     } else if (rl_bits(op->members) < c->priv.quorum) {
         rl_end_extension(c, op, REDLOCK_LOST);
     } else if (rl_bits(op->members & ~(unsigned)(op->failed | op->priv.mute)) < c->priv.quorum) {
@@ -1635,7 +1673,7 @@ static void rl_count_vote(const struct redlock *c, struct redlock_lock *op, unsi
     if (asked && vote == RL_YES)
         rl_count_agreement(op, bit, op->fenced ? (uint64_t)item->integer : 0);
     if (item->kind == RESP_STRING) {
-        op->priv.holder[i] = (uint8_t)(rl_hash(item, RESP_TEXT_MAX) % 255 + 1);
+        op->priv.holder[i] = (uint16_t)(rl_hash(item, RESP_TEXT_MAX) % UINT16_MAX + 1);
         if (rl_tells_holder(c, op, i))
             rl_note_holder(op, item);
     }
@@ -1841,9 +1879,9 @@ static void rl_hear_info(struct redlock *c, struct redlock_node *node, const str
     if (node->priv.last_run != 0 && node->priv.last_run != node->priv.run)
         node->priv.fresh = node->priv.dials;
     node->priv.last_run = node->priv.run;
-    for (i = 0; i < c->priv.count; i++) /* R13 */
-        if (i != node->priv.index && rl_is_up(&c->priv.nodes[i]) &&
-            c->priv.nodes[i].priv.run == node->priv.run) {
+    for (i = 0; i < c->priv.count; i++) /* R13: connected or not, its votes may still count */
+        if (i != node->priv.index && c->priv.nodes[i].priv.last_run == node->priv.run) {
+            node->priv.run = node->priv.last_run = 0; /* or each would exclude the other */
             rl_node_denied(c, node, "is the same server as another node");
             return;
         }
@@ -2096,7 +2134,10 @@ void redlock_deinit(struct redlock *client)
         while ((op = rl_first(client, list)) != NULL) {
             if (op->status == REDLOCK_PENDING)
                 op->status = REDLOCK_CANCELLED;
+            rl_set_waiting(client, op, 0);
             rl_move(client, op, RL_NOWHERE);
+            op->priv.state = RL_IDLE;
+            op->valid_until_us = 0;
         }
     for (i = 0; i < client->priv.count; i++) {
         struct redlock_node *node = &client->priv.nodes[i];
@@ -2122,6 +2163,20 @@ static uint32_t rl_process(const struct redlock_io *io)
     return io->process != NULL ? io->process(io->context) : 0;
 }
 
+/* Whether more[i] is one of the keys before it. */
+static int rl_is_key_before(const struct redlock_lock *op, unsigned i)
+{
+    const struct redlock_key *key = &op->more[i];
+    unsigned j;
+
+    if (key->size == op->key_size && memcmp(key->bytes, op->key, key->size) == 0)
+        return 1;
+    for (j = 0; j < i; j++)
+        if (key->size == op->more[j].size && memcmp(key->bytes, op->more[j].bytes, key->size) == 0)
+            return 1;
+    return 0;
+}
+
 /* What a caller can get wrong; REDLOCK_PENDING if nothing. */
 static enum redlock_status rl_check(const struct redlock *c, const struct redlock_lock *op)
 {
@@ -2139,8 +2194,11 @@ static enum redlock_status rl_check(const struct redlock *c, const struct redloc
     size = op->key_size;
     if (op->more_keys > 0 && op->more == NULL)
         return REDLOCK_BAD_ARGUMENT;
-    for (i = 0; i < op->more_keys; i++)
-        size += op->more[i].size + 10U; /* and what stands around it */
+    for (i = 0; i < op->more_keys; i++) {
+        if (rl_is_key_before(op, i))
+            return REDLOCK_BAD_ARGUMENT; /* the second would be refused, by our own */
+        size += op->more[i].size + 10U;  /* and what stands around it */
+    }
     if (size > REDLOCK_KEY_MAX || (op->more_keys > 0 && (!REDLOCK_SEVERAL_KEYS || op->fenced)) ||
         (op->fenced && !REDLOCK_FENCING))
         return REDLOCK_BAD_ARGUMENT;
@@ -2212,7 +2270,7 @@ enum redlock_status redlock_keep_start(struct redlock *client, struct redlock_lo
     rl_begin(client, lock, RL_KEEP, 0);
     lock->priv.keeps = (uint16_t)(extensions + 1);
     lock->priv.slow = 0;
-    rl_keep_until(lock, lock->priv.started_us + lock->ttl_ms / 3 * RL_MS_US);
+    rl_keep_until(lock, rl_keep_due(client, lock));
     return REDLOCK_PENDING;
 }
 
@@ -2238,7 +2296,8 @@ enum redlock_status redlock_adopt(struct redlock *client, struct redlock_lock *l
     if (status != REDLOCK_PENDING)
         return status;
     if (lock->status == REDLOCK_PENDING || lock->priv.state == RL_HELD ||
-        (lock->members & ~rl_all(client)) != 0 || rl_bits(lock->members) < client->priv.quorum)
+        (lock->members & ~rl_all(client)) != 0 || rl_bits(lock->members) < client->priv.quorum ||
+        remaining_ms > lock->ttl_ms)
         return REDLOCK_BAD_ARGUMENT;
     memset(&lock->priv, 0, sizeof lock->priv);
     lock->priv.asked = rl_all(client);

@@ -311,7 +311,8 @@ struct redlock_lock {
     /* You read these. */
     uint64_t fence; /* the fencing token: larger than that of every acquisition of this key which
                        was complete before this one began, and nobody else's. The resource must
-                       refuse what is smaller than the largest that it has seen. 0: none. R16 */
+                       refuse what is smaller than the largest that it has seen. Only while the lock is
+                       held; 0 after a failure. R16 */
     enum redlock_status status; /* of the last operation */
     uint8_t token[20];          /* who holds it; random, new at each attempt; hex on the wire. R1 */
     redlock_mask granted;       /* nodes that said yes: set, extended, deleted */
@@ -341,7 +342,7 @@ struct redlock_lock {
         redlock_mask healed; /* nodes where it was gone and this round set it again. R9 */
         redlock_mask doubt;  /* nodes that may still set it again, */
         uint16_t doubted[REDLOCK_NODES_MAX]; /* since which of their connections. R9 */
-        uint8_t holder[REDLOCK_NODES_MAX];   /* who has it there, hashed; 0: not known */
+        uint16_t holder[REDLOCK_NODES_MAX];  /* who has it there, hashed; 0: not known */
         int8_t outcome;                      /* redlock_status, once decided */
         uint8_t state, list;
         uint8_t waiting;                      /* 1: was refused, and will ask again. R7 */
@@ -417,9 +418,9 @@ REDLOCK_API enum redlock_status redlock_acquire(struct redlock *client, struct r
                                                 uint32_t wait_ms);
 
 /* Holds it for ttl_ms from now, and sets it again on nodes that have lost it (`members` tells on
-   which nodes it is); ttl_ms may be another than before, but never so that the lock would end
-   sooner. REDLOCK_OK; REDLOCK_LOST: so many members do not have it any more that it can't be
-   ours; REDLOCK_UNREACHABLE: not confirmed, the old validity still stands, try again; _LIMIT;
+   which nodes it is); ttl_ms may be another than before. Never shortens: if more than ttl_ms is left,
+   that stays. REDLOCK_OK; REDLOCK_LOST: so many members do not have it any more that it can't be
+   ours; REDLOCK_UNREACHABLE: not confirmed in time, the old validity still stands, try again; _LIMIT;
    _BAD_ARGUMENT. Blocks node_timeout_ms at most. [Redlock], "Making the algorithm more reliable:
    extending the lock"; R8 to R10. */
 REDLOCK_API enum redlock_status redlock_extend(struct redlock *client, struct redlock_lock *lock);
@@ -463,8 +464,8 @@ REDLOCK_API enum redlock_status redlock_keep_start(struct redlock *client,
 /* Takes over a lock that another client holds, maybe in another process: set key, ttl, token
    (label) and `members` as they are there, and here the time that was left there, less what
    handing it over took; 0: only to release it. Nobody is asked. The other then calls
-   redlock_forget. Afterwards it is held as after an acquire, fence included if you set it.
-   REDLOCK_OK or REDLOCK_BAD_ARGUMENT. */
+   redlock_forget. Afterwards it is held as after an acquire, fence included if you set it. More
+   time than the ttl is refused. REDLOCK_OK or REDLOCK_BAD_ARGUMENT. */
 REDLOCK_API enum redlock_status redlock_adopt(struct redlock *client, struct redlock_lock *lock,
                                               uint32_t remaining_ms);
 

@@ -141,7 +141,7 @@ static int mini_may_have_forgotten(struct mini_server *server, const struct mini
     return (marker->until_us - server->now_us) / 1000 > MINI_YEARS_US / 1000 - mini_decimal(run[1]);
 }
 
-/* The two scripts of a fencing token. */
+/* The two scripts of a fencing token; 0: the count would be too large. */
 static long long mini_run_fence(struct mini_server *server, struct mini_command *command)
 {
     const struct mini_word *halves = &command->arguments[command->kind == 'F' ? 2 : 1];
@@ -164,6 +164,8 @@ static long long mini_run_fence(struct mini_server *server, struct mini_command 
         count++;
     if (count < proposal)
         count = proposal;
+    if (count >= (uint64_t)1 << 53)
+        return 0;
     digits.bytes = text;
     digits.size = (unsigned)sprintf(text, "%llu", (unsigned long long)count);
     mini_store(server, command->keys[1], digits, UINT64_MAX);
@@ -190,7 +192,12 @@ static int mini_run_all(struct mini_server *server, struct mini_command *command
             answer = 2;
     }
     for (i = 0; i < command->key_count; i++) {
-        mini_store(server, command->keys[i], token, mini_end_us(server, command));
+        const struct mini_key *found = mini_found(server, command->keys[i]);
+        uint64_t end_us = mini_end_us(server, command);
+        if (command->kind == 'E' && found != NULL && found->until_us != UINT64_MAX &&
+            found->until_us > end_us)
+            end_us = found->until_us; /* never shortened */
+        mini_store(server, command->keys[i], token, end_us);
         command->changed = (uint16_t)(command->changed | 1U << i);
     }
     return answer;
@@ -321,6 +328,16 @@ static void mini_run_pttl(struct mini_server *server, const struct mini_command 
         sprintf(reply, ":%lu\r\n", (unsigned long)((found->until_us - server->now_us) / 1000));
 }
 
+static void mini_count(struct mini_server *server, struct mini_command *command, char *reply)
+{
+    long long count = mini_run_fence(server, command);
+
+    if (count == 0)
+        strcpy(reply, "-ERR fencing token too large\r\n");
+    else
+        sprintf(reply, ":%lld\r\n", count);
+}
+
 unsigned mini_run(struct mini_server *server, struct mini_session *session,
                   struct mini_command *command, char reply[MINI_REPLY])
 {
@@ -343,7 +360,7 @@ unsigned mini_run(struct mini_server *server, struct mini_session *session,
     else if (command->marked && mini_may_have_forgotten(server, command))
         strcpy(reply, ":-2\r\n");
     else if (command->kind == 'F' || command->kind == 'R')
-        sprintf(reply, ":%lld\r\n", mini_run_fence(server, command));
+        mini_count(server, command, reply);
     else if (command->kind != 'S')
         sprintf(reply, ":%d\r\n", mini_run_all(server, command));
     else if (mini_run_all(server, command) == 1)
@@ -413,8 +430,8 @@ static char mini_kind(const struct mini_word *words, unsigned count)
     static const struct {
         const char *part;
         char kind;
-    } scripts[] = {{"'info'", 'I'},    {"'incr'", 'F'}, {"n=tonumber(", 'R'},
-                   {"'pexpire'", 'E'}, {"'del'", 'D'},  {"'exists'", 'M'}};
+    } scripts[] = {{"'info'", 'I'},    {"'get',f)", 'F'}, {"n=tonumber(", 'R'},
+                   {"'pexpire'", 'E'}, {"'del'", 'D'},    {"'exists'", 'M'}};
     unsigned i;
 
     if (count == 3 && mini_is(words[0], "CLIENT"))

@@ -178,14 +178,15 @@ static void passwords(void)
 /* The permissions that the README names, and each of them taken away. */
 static void permissions(void)
 {
-    static const char *const needed[] = {"set", "get", "del", "pexpire", "eval"};
+    static const char *const needed[] = {"set", "get", "del", "pexpire", "pttl", "eval"};
     struct side a;
     unsigned i, n;
     char minus[16];
 
     for (i = 0; i < 3; i++)
         server_ask(&servers[i], text, sizeof text, "ACL", "SETUSER", "locker", "reset", "on",
-                   ">secret", "~redlock:*", "+set", "+get", "+del", "+pexpire", "+eval", NULL);
+                   ">secret", "~redlock:*", "+set", "+get", "+del", "+pexpire", "+pttl", "+eval",
+                   NULL);
     is_int(try_as(&a, "locker", "secret", 0), REDLOCK_OK, "r12: the least permissions: acquire");
     is_int((int)redlock_extend(&a.client, &a.lock), REDLOCK_OK, "r12: extend");
     is_int(release(&a), REDLOCK_OK, "r12: release");
