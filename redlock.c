@@ -31,7 +31,12 @@
        valid, or that confirmed an earlier, successful extension. A failed one leaves the old
        validity standing. None shortens. So a success proves, without any clock, that nobody else
        had the lock up to the start of the round.
-   R9  Healing: where the key is gone an extension sets it again, unless the validity is over. Such a
+   R8b Late commands. What was sent on a connection that is given up can still run at any later time: the
+       kernel repeats the data of closed sockets. Only commands that create the key do harm then, as none
+       shortens its life. So at most one of them is unanswered for each node and token, on whatever
+       connection; until then the node is asked, but not repaired. That it has run is proved by our token
+       there; that it never will, by another process of the server.
+   R9  Repair: where the key is gone an extension creates it again, unless the validity is over. Such a
        node does not count in that round; it does from the next one on, if that round succeeds. So a
        lock outlives the restart of its nodes, one after the other.
    R10 The number of extensions is limited. Automatic ones come a third of the ttl after the last, and
@@ -93,12 +98,15 @@ enum rl_state {
     RL_RELEASE
 };
 
-/* Those of a lock: three that take it (one key; several; one with a fencing token), and what is done
-   with it then. Those of a greeting, in their order. */
+/* Those of a lock: three that take it (one key; several; one with a fencing token), an extension that
+   may create the key again, the same whose round is over; and what is done with it then. Those of a
+   greeting, in their order. */
 enum rl_command {
     RL_SET,
     RL_TAKE,
     RL_FENCE,
+    RL_REPAIR,
+    RL_STALE,
     RL_TERM,
     RL_PEXPIRE,
     RL_DELETE,
@@ -142,7 +150,6 @@ enum {
     RL_TTL_MAX_MS = 0x7fffffff,
     RL_RAISES_MAX = 4,       /* rounds to agree on a fencing token. R16 */
     RL_QUICK_MAX = 5,        /* quick retries in a row */
-    RL_DIALS_MAX = 0x7000,   /* no connection outlives so many later ones */
     RL_WOKEN_MAX = 9,        /* who was woken in vain stands back for up to 2^9 round trips. R7 */
     RL_REDIAL_MIN_MS = 50,   /* first pause after a failed dial; doubles */
     RL_REDIAL_MAX_MS = 1600, /* longest, before jitter of half of it to both sides */
@@ -463,6 +470,12 @@ static int rl_takes(uint8_t command)
     return command <= RL_FENCE;
 }
 
+/* Whether a command creates the key: then it does harm when it runs late. R8b */
+static int rl_creates(uint8_t command)
+{
+    return command <= RL_STALE;
+}
+
 static uint8_t rl_taking(const struct redlock_lock *op)
 {
     if (REDLOCK_FENCING && op->fenced)
@@ -479,6 +492,7 @@ static const char *rl_script_of(const struct redlock_lock *op, uint8_t command)
         return rl_fence_script;
     case RL_TERM:
         return rl_term_script;
+    case RL_REPAIR:
     case RL_PEXPIRE:
         return rl_pexpire_script;
     default:
@@ -510,19 +524,11 @@ static void rl_put_eval(struct resp_writer *w, const struct redlock_lock *op, ui
     rl_put_token(w, op);
 }
 
-/* Whether an extension may set the key again on a node: not on one whose word counts, or it could run
-   when the lock is over and others have had it, and the node would swear that it was ours. R9 */
-static int rl_heals(const struct redlock_lock *op, uint8_t command, unsigned bit)
-{
-    return command == RL_PEXPIRE && op->priv.started_us < op->valid_until_us &&
-           !(op->members & bit);
-}
-
 /* `run`: the node's, if its marker is looked at; else 0. */
 static void rl_put_command(struct resp_writer *w, const struct redlock_lock *op, uint8_t command,
-                           int heals, uint32_t run)
+                           uint32_t run)
 {
-    static const uint8_t words[] = {6, 6, 8, 7, 6, 5, 3, 4, 5, 5};
+    static const uint8_t words[] = {6, 6, 8, 6, 0, 7, 7, 5, 3, 4, 5, 5};
 
     if (RL_IS_TOLD(command)) { /* of what the next command reads */
         resp_put_command(w, 3);
@@ -553,12 +559,11 @@ static void rl_put_command(struct resp_writer *w, const struct redlock_lock *op,
             resp_put_text(w, "PX");
         }
     } else {
-        rl_put_eval(w, op, command, words[command] + (command == RL_PEXPIRE && !heals ? 1U : 0U),
-                    run != 0);
+        rl_put_eval(w, op, command, words[command], run != 0);
     }
     if (command < RL_DELETE && command != RL_TERM)
         resp_put_number(w, op->ttl_ms);
-    if (command == RL_PEXPIRE && !heals)
+    if (command == RL_PEXPIRE)
         resp_put_text(w, "1");
     if (command == RL_FENCE || command == RL_TERM) {
         resp_put_number(w, (uint32_t)(op->fence >> 32));
@@ -638,7 +643,17 @@ static void rl_greet(struct redlock_node *node)
     }
 }
 
-static uint8_t rl_command_of(const struct redlock_lock *op)
+/* Whether an extension may create the key again on a node: not on a member, as it could run when the
+   lock is over and another client has had it, and the node would confirm the lock (R9); nor where a
+   command that creates it is unanswered (R8b). */
+static int rl_repairs(const struct redlock *c, const struct redlock_lock *op, unsigned bit)
+{
+    unsigned unanswered = op->priv.creating | (op->priv.suspect & (unsigned)c->priv.abandoned);
+
+    return op->priv.started_us < op->valid_until_us && !((op->members | unanswered) & bit);
+}
+
+static uint8_t rl_command_of(const struct redlock *c, const struct redlock_lock *op, unsigned bit)
 {
     switch (op->priv.state) {
     case RL_ASK:
@@ -646,7 +661,7 @@ static uint8_t rl_command_of(const struct redlock_lock *op)
     case RL_RAISE:
         return RL_TERM;
     case RL_EXTEND:
-        return RL_PEXPIRE;
+        return rl_repairs(c, op, bit) ? RL_REPAIR : RL_PEXPIRE;
     default:
         return RL_DELETE;
     }
@@ -666,10 +681,11 @@ static void rl_unanswered(struct redlock *c, struct redlock_node *node, struct r
 {
     unsigned bit = rl_bit(node->priv.index);
 
-    if (command == RL_PTTL || (rl_takes(command) && op->priv.state != RL_ASK))
+    if (command == RL_PTTL || command == RL_STALE ||
+        (rl_takes(command) && op->priv.state != RL_ASK))
         return; /* decided without it */
     rl_clear(&op->priv.waits, bit);
-    if (command == RL_PEXPIRE && op->priv.state != RL_EXTEND)
+    if ((command == RL_REPAIR || command == RL_PEXPIRE) && op->priv.state != RL_EXTEND)
         return; /* so is this */
     if (!rl_takes(command) && node->priv.useful && !(op->priv.broken & bit))
         rl_set(&op->priv.todo, bit);
@@ -678,6 +694,20 @@ static void rl_unanswered(struct redlock *c, struct redlock_node *node, struct r
     if (node->priv.useful)
         rl_set(&op->priv.broken, bit);
     rl_touch(c, op);
+}
+
+static void rl_left_unanswered(struct redlock *c, struct redlock_node *node,
+                               const struct resp_place *place)
+{
+    struct redlock_lock *op = (struct redlock_lock *)place->owner;
+    redlock_mask bit = rl_bit(node->priv.index);
+
+    if (rl_creates(place->tag)) {
+        rl_clear(&op->priv.creating, bit);
+        rl_set(&op->priv.suspect, bit);
+        rl_set(&c->priv.abandoned, bit);
+    }
+    rl_unanswered(c, node, op, place->tag);
 }
 
 /* Hangs up. A connection that had worked may be dialled again at once: servers close idle ones.
@@ -689,9 +719,10 @@ static void rl_node_failed(struct redlock *c, struct redlock_node *node, const c
 
     redlock_trouble(node, why, NULL);
     c->priv.io->shut(c->priv.io->context, node);
-    while (resp_pipe_abandon(pipe, &place))
+    while (resp_pipe_abandon(pipe, &place)) {
         if (place.owner != NULL && place.count == 1) /* once, also if a WAITAOF belongs to it */
-            rl_unanswered(c, node, (struct redlock_lock *)place.owner, place.tag);
+            rl_left_unanswered(c, node, &place);
+    }
     memset(pipe, 0, sizeof *pipe);
     node->state = node->priv.useful ? REDLOCK_NODE_IDLE : REDLOCK_NODE_DOWN;
     node->priv.mark_us = node->priv.replied = 0;
@@ -739,9 +770,6 @@ static void rl_node_wanted(struct redlock *c, struct redlock_node *node, uint64_
     node->priv.native_is = RL_UNTRIED;
     node->priv.greets = node->priv.heard = node->priv.tells = 0;
     node->priv.run = node->priv.age_s = 0;
-    node->priv.dials++;
-    if ((uint16_t)(node->priv.dials - node->priv.fresh) > RL_DIALS_MAX)
-        node->priv.fresh++;
     if (c->priv.io->dial(c->priv.io->context, node) != 0) {
         redlock_trouble(node, "can't dial", NULL);
         node->state = REDLOCK_NODE_DOWN;
@@ -771,10 +799,10 @@ static void rl_transmit(struct redlock *c, struct redlock_node *node)
 
 /* A server that may have forgotten locks must not be given one. R18 */
 static int rl_looks_at_marker(const struct redlock *c, const struct redlock_lock *op,
-                              uint8_t command, uint8_t heals)
+                              uint8_t command)
 {
     return REDLOCK_MARKER && c->priv.settings.longest_ttl_ms != 0 &&
-           (command == RL_FENCE || (heals && op->fenced));
+           (command == RL_FENCE || (command == RL_REPAIR && op->fenced));
 }
 
 /* Queues a command of `op` on a node; 0 when there is no room. Most nodes are sent the same as the node
@@ -782,12 +810,10 @@ static int rl_looks_at_marker(const struct redlock *c, const struct redlock_lock
 static int rl_queue(struct redlock *c, struct redlock_node *node, struct redlock_lock *op,
                     uint8_t command, struct redlock_lock *owner)
 {
-    uint8_t heals = (uint8_t)rl_heals(op, command, rl_bit(node->priv.index));
-    uint32_t run = rl_looks_at_marker(c, op, command, heals) ? node->priv.run : 0;
+    uint32_t run = rl_looks_at_marker(c, op, command) ? node->priv.run : 0;
     struct resp_writer *w = &c->priv.same.w;
     const struct resp_writer before = *w;
-    int is_same = before.bytes != NULL && c->priv.same.command == command &&
-                  c->priv.same.heals == heals && run == 0;
+    int is_same = before.bytes != NULL && c->priv.same.command == command && run == 0;
     int tries, queued;
 
     if (node->priv.greeted != RL_GREETED)
@@ -798,7 +824,7 @@ static int rl_queue(struct redlock *c, struct redlock_node *node, struct redlock
             resp_put_raw(w, before.bytes, before.used);
             w->commands = before.commands;
         } else {
-            rl_put_command(w, op, command, heals, run);
+            rl_put_command(w, op, command, run);
             if (run != 0) {
                 resp_put_number(w, run + node->database); /* which may change places: SWAPDB */
                 resp_put_number(w, c->priv.settings.longest_ttl_ms);
@@ -813,7 +839,6 @@ static int rl_queue(struct redlock *c, struct redlock_node *node, struct redlock
             break;
     }
     c->priv.same.command = command;
-    c->priv.same.heals = heals;
     if (!resp_pipe_waits(&node->priv.pipe) && !w->overflow)
         node->priv.mark_us = c->priv.now_us;
     queued = resp_pipe_commit(&node->priv.pipe, w, owner, command);
@@ -824,14 +849,15 @@ static int rl_queue(struct redlock *c, struct redlock_node *node, struct redlock
 
 /* The command that `op` is to be sent to a node now. The server's own does not do for several keys; nor to
    undo an attempt, where the script also tells who has the lock; nor a second time. R11 */
-static uint8_t rl_command_for(const struct redlock_node *node, const struct redlock_lock *op)
+static uint8_t rl_command_for(const struct redlock *c, const struct redlock_node *node,
+                              const struct redlock_lock *op)
 {
     if (REDLOCK_NATIVE && op->priv.state == RL_RELEASE && node->priv.native_is == RL_KNOWN &&
         op->more_keys == 0 && !(op->priv.broken & rl_bit(node->priv.index)))
         return node->priv.native;
     if (REDLOCK_WAKE_UP && op->priv.state == RL_UNDO && node->priv.tells)
         return RL_UNSET;
-    return rl_command_of(op);
+    return rl_command_of(c, op, rl_bit(node->priv.index));
 }
 
 /* Tries the server's own command, behind the script, if there is room. R11 */
@@ -851,24 +877,24 @@ static void rl_try_native(struct redlock *c, struct redlock_node *node, struct r
    forgotten the lock. R14 */
 static int rl_queue_vote(struct redlock *c, struct redlock_node *node, struct redlock_lock *op)
 {
-    unsigned i = node->priv.index;
-    redlock_mask bit = rl_bit(i);
-    uint8_t command = rl_command_for(node, op);
+    redlock_mask bit = rl_bit(node->priv.index);
+    uint8_t command = rl_command_for(c, node, op);
     int mute = command < RL_DELETE && !rl_past(c, node->priv.votes_us);
 
     if (!rl_queue(c, node, op, command, op))
         return 0;
-    if (rl_heals(op, command, bit) && !(op->priv.doubt & bit)) {
-        rl_set(&op->priv.doubt, bit);
-        op->priv.doubted[i] = node->priv.dials;
-    }
     if (mute) {
-        resp_pipe_drop(&node->priv.pipe, op, command, command);
+        if (rl_creates(command))
+            resp_pipe_retag(&node->priv.pipe, op, command, RL_STALE);
+        else
+            resp_pipe_drop(&node->priv.pipe, op, command, command);
         rl_may_have_forgotten(node);
         rl_set(&op->priv.mute, bit);
     }
     rl_clear(&op->priv.todo, bit);
     rl_set(mute ? &op->failed : &op->priv.waits, bit);
+    if (rl_creates(command))
+        rl_set(&op->priv.creating, bit);
     if (rl_takes(command))
         rl_set(&op->priv.asked, bit);
     if (command == RL_DELETE || RL_IS_TOLD(command)) {
@@ -920,12 +946,24 @@ static void rl_drop(struct redlock *c, struct redlock_lock *op, redlock_mask mas
             resp_pipe_drop(&c->priv.nodes[i].priv.pipe, op, first, last);
 }
 
-/* A lock is given back, or was lost: what is answered late makes no members any more. */
+/* The token is of no use any more: what is answered late makes no members. Those owe no such answer. */
 static void rl_drop_late(struct redlock *c, struct redlock_lock *op)
 {
-    rl_drop(c, op, (redlock_mask)(op->priv.asked & ~(op->members | op->priv.late)), RL_SET,
-            RL_FENCE);
+    rl_drop(c, op, (redlock_mask)(rl_all(c) & ~(op->members | op->priv.late)), RL_SET, RL_STALE);
     rl_drop(c, op, op->priv.waits, RL_TERM, RL_PEXPIRE);
+}
+
+/* A round of extensions is over. A repair that was not answered stays the lock's, as it creates the key: its
+   connection may break yet. R8b */
+static void rl_drop_extensions(struct redlock *c, struct redlock_lock *op)
+{
+    unsigned i;
+
+    rl_drop(c, op, op->priv.waits, RL_PEXPIRE, RL_PEXPIRE);
+    for (i = 0; i < c->priv.count; i++)
+        if (op->priv.waits & rl_bit(i))
+            resp_pipe_retag(&c->priv.nodes[i].priv.pipe, op, RL_REPAIR, RL_STALE);
+    op->priv.waits = 0;
 }
 
 /* The votes that did not come in time: they failed, and the nodes are told why. */
@@ -975,10 +1013,11 @@ static void rl_finish(struct redlock *c, struct redlock_lock *op, enum redlock_s
 /* A new command to all nodes, a new count of votes. */
 static void rl_begin_round(struct redlock *c, struct redlock_lock *op)
 {
-    rl_drop(c, op, op->priv.waits, RL_PEXPIRE, RL_PEXPIRE); /* late ones of the round before */
+    rl_drop_extensions(c, op); /* late ones of the round before */
+    rl_clear(&op->priv.suspect, ~(unsigned)c->priv.abandoned);
     op->priv.started_us = c->priv.now_us;
     op->priv.todo = rl_all(c);
-    op->priv.waits = op->priv.broken = op->priv.denied = 0;
+    op->priv.broken = op->priv.denied = 0;
     op->granted = op->refused = op->failed = op->priv.healed = op->priv.agreed = 0;
     op->priv.due_us = rl_answers_due(c, op);
     memset(op->priv.holder, 0, sizeof op->priv.holder);
@@ -1010,7 +1049,7 @@ static void rl_begin_attempt(struct redlock *c, struct redlock_lock *op)
     op->priv.attempts = (uint8_t)(op->priv.attempts + (op->priv.attempts < UINT8_MAX));
     op->priv.outcome = REDLOCK_PENDING;
     op->priv.asked = op->priv.late = op->priv.mute = op->priv.free = op->members = 0;
-    op->priv.doubt = 0;
+    op->priv.creating = op->priv.suspect = 0;
     op->priv.raises = 0;
     op->fence = 0;
     if (REDLOCK_FENCING && op->fenced && c->priv.io->wall_us != NULL)
@@ -1386,19 +1425,17 @@ static uint64_t rl_keep_due(const struct redlock *c, const struct redlock_lock *
     return end_us > rest_us ? end_us - rest_us : 0;
 }
 
-/* The extension is over. Who confirmed or healed it is a member from the next round on, if this one
-   proved that nobody else had the lock, and unless a healing that was never answered may still be on its
-   way there. R8, R9 */
+/* The extension is over. Nodes that confirmed or repaired it are members from the next round on, if this
+   one proved that nobody else had the lock. R8, R9 */
 static void rl_end_extension(struct redlock *c, struct redlock_lock *op, enum redlock_status status)
 {
     op->priv.todo = 0;
     if (status != REDLOCK_OK) {
-        rl_drop(c, op, op->priv.waits, RL_PEXPIRE, RL_PEXPIRE);
-        op->priv.waits = 0;
+        rl_drop_extensions(c, op);
     } else {                                            /* whose answers that come late are heard */
         if (op->valid_until_us < rl_valid_until(c, op)) /* never shortened. R8 */
             op->valid_until_us = rl_valid_until(c, op);
-        rl_set(&op->members, (op->granted | op->priv.healed) & ~(unsigned)op->priv.doubt);
+        rl_set(&op->members, op->granted | op->priv.healed);
         rl_clear(&op->priv.mute, op->granted | op->priv.healed);
         op->extended = (uint16_t)(op->extended + (op->extended < UINT16_MAX));
     }
@@ -1603,8 +1640,10 @@ static enum rl_vote rl_vote_of(uint8_t command, const struct resp_item *item)
 {
     if (item->kind == RESP_ERROR)
         return RL_ERROR;
+    if (command == RL_STALE)
+        return RL_NO;
     if (item->kind == RESP_INTEGER && item->integer == -2 &&
-        (command == RL_FENCE || command == RL_PEXPIRE)) /* R18 */
+        (command == RL_FENCE || command == RL_REPAIR)) /* R18 */
         return RL_ERROR;
     if (command == RL_PTTL)
         return item->kind == RESP_INTEGER ? RL_YES : RL_NONSENSE;
@@ -1621,7 +1660,7 @@ static enum rl_vote rl_vote_of(uint8_t command, const struct resp_item *item)
     }
     if (item->kind == RESP_INTEGER && (item->integer == 0 || item->integer == 1))
         return item->integer == 1 ? RL_YES : RL_NO;
-    if (item->kind == RESP_INTEGER && item->integer == 2 && command == RL_PEXPIRE)
+    if (item->kind == RESP_INTEGER && item->integer == 2 && command == RL_REPAIR)
         return RL_HEALED;
     if (item->kind == RESP_STRING &&
         (command == RL_DELETE || command == RL_EVALSHA || RL_IS_TOLD(command)))
@@ -1679,11 +1718,11 @@ static void rl_count_vote(const struct redlock *c, struct redlock_lock *op, unsi
     }
     if (vote == RL_ERROR) {
         rl_set(&op->failed, bit);
-        if (rl_is_denial(item))
+        if (item->kind == RESP_ERROR && rl_is_denial(item))
             rl_set(&op->priv.denied, bit);
     } else if (op->priv.state == RL_EXTEND && vote == RL_NO && (op->members & bit)) {
         rl_clear(&op->members, bit); /* gone there: its word counts no more, */
-        rl_set(rl_heals(op, RL_PEXPIRE, bit) ? &op->priv.todo : &op->refused, bit); /* so heal it */
+        rl_set(rl_repairs(c, op, bit) ? &op->priv.todo : &op->refused, bit); /* so repair it */
     } else if (op->priv.state != RL_UNDO) {
         rl_set(vote == RL_YES  ? &op->granted
                : vote == RL_NO ? &op->refused
@@ -1694,35 +1733,23 @@ static void rl_count_vote(const struct redlock *c, struct redlock_lock *op, unsi
     }
 }
 
-/* An answer has come. Has all been run that was sent on that connection of the node, if it ever will be? Yes
-   if it is this one, as answers come in order; or if the server is another process now. R9 */
-static int rl_is_over(const struct redlock_node *node, uint16_t dial)
-{
-    uint16_t since = (uint16_t)(node->priv.dials - dial);
-
-    return since == 0 || since > (uint16_t)(node->priv.dials - node->priv.fresh);
-}
-
 /* An answer to an extension, and whether its round is over: if so, it had succeeded, and the slower nodes
    may still become members or cease to be while it is valid. R8 */
 static void rl_extended(const struct redlock *c, struct redlock_node *node, struct redlock_lock *op,
                         enum rl_vote vote)
 {
-    unsigned i = node->priv.index;
-    redlock_mask bit = rl_bit(i);
+    redlock_mask bit = rl_bit(node->priv.index);
 
-    if (rl_is_over(node, op->priv.doubted[i]))
-        rl_clear(&op->priv.doubt, bit);
     if (vote == RL_NO)
         rl_clear(&op->priv.late, bit); /* it had been granted, maybe, but that is past */
     if (op->priv.state == RL_EXTEND) {
-        rl_count_vote(c, op, i, vote, &node->priv.pipe.reader.item);
+        rl_count_vote(c, op, node->priv.index, vote, &node->priv.pipe.reader.item);
         return;
     }
     rl_clear(&op->priv.waits, bit);
     if (vote == RL_NO)
         rl_clear(&op->members, bit);
-    else if (vote != RL_ERROR && !(op->priv.doubt & bit))
+    else if (vote != RL_ERROR)
         rl_set(&op->priv.late, bit);
 }
 
@@ -1739,10 +1766,18 @@ static void rl_voted(struct redlock *c, struct redlock_node *node, const struct 
 {
     struct redlock_lock *op = (struct redlock_lock *)who->owner;
 
+    redlock_mask bit = rl_bit(node->priv.index);
+
+    if (rl_creates(who->tag))
+        rl_clear(&op->priv.creating, bit);
+    else if (vote == RL_YES && who->tag < RL_DELETE)
+        rl_clear(&op->priv.suspect, bit); /* our token is there: what may create it has run. R8b */
+    if (who->tag == RL_STALE)
+        return;
     if (rl_takes(who->tag) && op->priv.state != RL_ASK) { /* it is decided: a late grant. R8 */
         if (vote == RL_YES)
-            rl_set(&op->priv.late, rl_bit(node->priv.index));
-    } else if (who->tag == RL_PEXPIRE) {
+            rl_set(&op->priv.late, bit);
+    } else if (who->tag == RL_REPAIR || who->tag == RL_PEXPIRE) {
         rl_extended(c, node, op, vote);
     } else {
         rl_count_vote(c, op, node->priv.index, vote, &node->priv.pipe.reader.item);
@@ -1877,7 +1912,7 @@ static void rl_hear_info(struct redlock *c, struct redlock_node *node, const str
     }
     node->priv.run = rl_hash(item, RL_RUN_MAX);
     if (node->priv.last_run != 0 && node->priv.last_run != node->priv.run)
-        node->priv.fresh = node->priv.dials;
+        rl_clear(&c->priv.abandoned, rl_bit(node->priv.index)); /* another process. R8b */
     node->priv.last_run = node->priv.run;
     for (i = 0; i < c->priv.count; i++) /* R13: connected or not, its votes may still count */
         if (i != node->priv.index && c->priv.nodes[i].priv.last_run == node->priv.run) {
@@ -1994,7 +2029,7 @@ static void rl_take(struct redlock *c, struct redlock_node *node, const uint8_t 
         }
         node->priv.useful = 0; /* dialling would not mend it */
         if (event == RESP_REPLY && who.owner != NULL)
-            rl_unanswered(c, node, (struct redlock_lock *)who.owner, who.tag);
+            rl_left_unanswered(c, node, &who);
         if (pipe->reader.item.kind == RESP_ERROR && event == RESP_BAD)
             rl_server_trouble(node, "said unasked", &pipe->reader.item);
         rl_node_failed(c, node, event == RESP_BAD ? "does not speak RESP" : "wrong kind of answer");
@@ -2301,6 +2336,9 @@ enum redlock_status redlock_adopt(struct redlock *client, struct redlock_lock *l
         return REDLOCK_BAD_ARGUMENT;
     memset(&lock->priv, 0, sizeof lock->priv);
     lock->priv.asked = rl_all(client);
+    /* what the other sent to these nodes may run later than our commands. R8b */
+    lock->priv.suspect = (redlock_mask)(rl_all(client) & ~lock->members);
+    rl_set(&client->priv.abandoned, lock->priv.suspect);
     lock->priv.state = RL_HELD;
     lock->priv.started_us = client->priv.io->now_us(client->priv.io->context);
     lock->valid_until_us = lock->priv.started_us + remaining_ms * RL_MS_US;

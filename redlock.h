@@ -162,8 +162,6 @@ struct redlock_node {
         uint32_t run;      /* which run of which server, hashed; 0: not known. R13 */
         uint32_t age_s;    /* of that run, as the server said */
         uint32_t last_run; /* what `run` was on the connection before, or is */
-        uint16_t dials;    /* which connection it is, */
-        uint16_t fresh;    /* and which was the first to this run of the server */
         uint8_t greeted;   /* how far the greeting was queued, a command */
         uint8_t greets;    /* its answers that are due */
         uint8_t heard;     /* of the answer that is coming: which part is next */
@@ -330,20 +328,21 @@ struct redlock_lock {
         uint64_t due_us;     /* of what `state` waits for */
         uint64_t until_us;   /* end of the caller's wait */
         struct redlock_lock *next, *prev;
-        redlock_mask todo;   /* nodes that the present command must still be queued on */
-        redlock_mask waits;  /* nodes whose answer to it is due */
-        redlock_mask broken; /* nodes whose connection broke under it */
-        redlock_mask denied; /* nodes that failed for lack of permission */
-        redlock_mask asked;  /* nodes that may have our key: they are owed a release. R4 */
-        redlock_mask late;   /* nodes that granted it after it was decided */
-        redlock_mask mute;   /* nodes that had no vote and may have forgotten it. R14 */
-        redlock_mask agreed; /* nodes whose count is `fence`; without one, that granted it. R16 */
-        redlock_mask free;   /* nodes where it may be free for us. R7 */
-        redlock_mask healed; /* nodes where it was gone and this round set it again. R9 */
-        redlock_mask doubt;  /* nodes that may still set it again, */
-        uint16_t doubted[REDLOCK_NODES_MAX]; /* since which of their connections. R9 */
-        uint16_t holder[REDLOCK_NODES_MAX];  /* who has it there, hashed; 0: not known */
-        int8_t outcome;                      /* redlock_status, once decided */
+        redlock_mask todo;     /* nodes that the present command must still be queued on */
+        redlock_mask waits;    /* nodes whose answer to it is due */
+        redlock_mask broken;   /* nodes whose connection broke under it */
+        redlock_mask denied;   /* nodes that failed for lack of permission */
+        redlock_mask asked;    /* nodes that may have our key: they are owed a release. R4 */
+        redlock_mask late;     /* nodes that granted it after it was decided */
+        redlock_mask mute;     /* nodes that had no vote and may have forgotten it. R14 */
+        redlock_mask agreed;   /* nodes whose count is `fence`; without one, that granted it. R16 */
+        redlock_mask free;     /* nodes where it may be free for us. R7 */
+        redlock_mask healed;   /* nodes where it was gone and this round set it again. R9 */
+        redlock_mask creating; /* nodes where a command that creates the key is unanswered: on the
+                                  present connection, */
+        redlock_mask suspect;  /* or on a former one, and may still run. R8b */
+        uint16_t holder[REDLOCK_NODES_MAX]; /* who has it there, hashed; 0: not known */
+        int8_t outcome;                     /* redlock_status, once decided */
         uint8_t state, list;
         uint8_t waiting;                      /* 1: was refused, and will ask again. R7 */
         uint8_t raises;                       /* rounds to agree on a fencing token */
@@ -364,12 +363,15 @@ struct redlock {
         struct redlock_list list[6];
         struct {
             struct resp_writer w; /* in the queue of a node. bytes NULL: nothing is there */
-            uint8_t command, heals;
+            uint8_t command;
         } same;            /* what was queued last, for the next node */
         uint64_t now_us;   /* latest reading */
         uint32_t process;  /* that made it */
         uint32_t waiting;  /* how many of its locks were refused and will ask again. R7 */
         redlock_mask full; /* nodes that had no room in this turn */
+        redlock_mask
+            abandoned; /* nodes with a command that creates a key unanswered on a connection
+                                   that was given up, while their present process ran. R8b */
         uint8_t count, quorum, pool_used, ended;
         uint8_t pool[REDLOCK_POOL_MAX];
     } priv;

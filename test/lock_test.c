@@ -1431,9 +1431,9 @@ static void r09_nothing_comes_back_from_the_dead(void)
    proves nothing, unless it is on the same connection, where one answer comes after the other. */
 static void r09_a_healing_without_an_answer(void)
 {
-    int breaks; /* 1: the connection; 2: the server, and another process comes; 3: many connections */
+    int breaks; /* 1: the connection; 2: the server, and another process comes */
 
-    for (breaks = 0; breaks < 4; breaks++) {
+    for (breaks = 0; breaks < 3; breaks++) {
         memset(&settings, 0, sizeof settings);
         settings.stall_ms = 600000;
         begin(3);
@@ -1451,18 +1451,13 @@ static void r09_a_healing_without_an_answer(void)
             fake_nodes[2].server.run = 777;
         fake_resume(2);
         fake_pass(&client, 100 * MS);
-        if (breaks == 3) { /* as they are then */
-            nodes[2].priv.dials = 0x7001;
-            nodes[2].priv.fresh = 1;
-        }
         is_int(extend(), REDLOCK_OK, "r09: extended");
         fake_pass(&client, 10 * MS);
         is_int(extend(), REDLOCK_OK, "r09: and again");
         is_int(lock.members, breaks == 1 ? 3 : 7, "r09: %s",
                breaks == 0   ? "the third has answered all: it is a member"
                : breaks == 1 ? "the third's connection broke: it is none"
-               : breaks == 2 ? "the third is another process now: it is a member"
-                             : "28,672 connections later it is a member");
+                             : "the third is another process now: it is a member");
         release(100);
     }
 }
