@@ -75,7 +75,7 @@ extern "C" {
 #define REDLOCK_WAKE_UP 1 /* 0: leaves rule R7 out. Who waits for a lock sleeps out its pause */
 #endif
 #ifndef REDLOCK_FENCING
-#define REDLOCK_FENCING 1 /* 0: leaves rule R16 out. RESP_OUT_MAX can be 398 smaller then */
+#define REDLOCK_FENCING 1 /* 0: leaves rule R16 out. RESP_OUT_MAX can be 379 smaller then */
 #endif
 #ifndef REDLOCK_MARKER
 #define REDLOCK_MARKER REDLOCK_FENCING /* 0: leaves R18 out. RESP_OUT_MAX can be 242 smaller then */
