@@ -323,12 +323,32 @@ static uint64_t rl_valid_until(const struct redlock *c, const struct redlock_loc
     return op->priv.started_us + op->ttl_ms * RL_MS_US - rl_drift_us(c, op->ttl_ms);
 }
 
-/* How long an answer is waited for. A quarter of the ttl at most: waiting for about as long as the
-   ttl leaves nothing to win, and livelocks. R15 */
+/* How long a decision takes: the round trip to the slowest node of the fastest quorum. */
+static uint32_t rl_decision_us(const struct redlock *c)
+{
+    uint32_t least = UINT32_MAX;
+    unsigned i, j;
+
+    for (i = 0; i < c->priv.count; i++) {
+        uint32_t rtt = c->priv.nodes[i].rtt_us;
+        unsigned faster = 0;
+        for (j = 0; j < c->priv.count; j++)
+            faster += c->priv.nodes[j].rtt_us <= rtt;
+        if (faster >= c->priv.quorum && rtt < least)
+            least = rtt;
+    }
+    return least;
+}
+
+/* How long an answer is waited for: node_timeout_ms, but at least three round trips, so that it works over any
+   distance. A quarter of the ttl at most: waiting for about as long as the ttl leaves nothing to win, and
+   livelocks. R15 */
 static uint32_t rl_patience_ms(const struct redlock *c, const struct redlock_lock *op)
 {
-    uint32_t quarter_ms = op->ttl_ms / 4, most_ms = c->priv.settings.node_timeout_ms;
+    uint32_t quarter_ms = op->ttl_ms / 4, most_ms = rl_decision_us(c) / 1000 * 3;
 
+    if (most_ms < c->priv.settings.node_timeout_ms)
+        most_ms = c->priv.settings.node_timeout_ms;
     return quarter_ms < most_ms ? quarter_ms : most_ms;
 }
 
@@ -376,6 +396,18 @@ static void rl_touch(struct redlock *c, struct redlock_lock *op)
 static struct redlock_lock *rl_first(const struct redlock *c, unsigned list)
 {
     return c->priv.list[list - 1].first;
+}
+
+/* Puts a lock away that is held: out of sight, unless some node is still to be sent it. R2 */
+static void rl_put_away(struct redlock *c, struct redlock_lock *op)
+{
+    if (op->priv.state != RL_HELD || op->priv.todo == 0) {
+        rl_move(c, op, RL_NOWHERE);
+        return;
+    }
+    op->priv.due_us = op->valid_until_us;
+    rl_set(&c->priv.wanted, op->priv.todo);
+    rl_move(c, op, RL_KEPT);
 }
 
 /* Random bytes, drawn from the system many at a time: a system call for each token would show. */
@@ -660,6 +692,11 @@ static uint8_t rl_command_of(const struct redlock *c, const struct redlock_lock 
         return rl_taking(op);
     case RL_RAISE:
         return RL_TERM;
+    case RL_HELD:
+    case RL_KEEP:
+        if (!(op->priv.asked & bit))
+            return rl_taking(op);
+        return rl_repairs(c, op, bit) ? RL_REPAIR : RL_PEXPIRE;
     case RL_EXTEND:
         return rl_repairs(c, op, bit) ? RL_REPAIR : RL_PEXPIRE;
     default:
@@ -724,7 +761,9 @@ static void rl_node_failed(struct redlock *c, struct redlock_node *node, const c
             rl_left_unanswered(c, node, &place);
     }
     memset(pipe, 0, sizeof *pipe);
+    rl_clear(&c->priv.full, rl_bit(node->priv.index));
     node->state = node->priv.useful ? REDLOCK_NODE_IDLE : REDLOCK_NODE_DOWN;
+    node->priv.failing = !node->priv.useful;
     node->priv.mark_us = node->priv.replied = 0;
 }
 
@@ -755,13 +794,37 @@ static void rl_node_connected(struct redlock *c, struct redlock_node *node)
     }
 }
 
+/* The nodes in this state, as a mask. */
+static unsigned rl_nodes_in(const struct redlock *c, enum redlock_node_state state)
+{
+    unsigned i, mask = 0;
+
+    for (i = 0; i < c->priv.count; i++)
+        if (c->priv.nodes[i].state == state)
+            mask |= rl_bit(i);
+    return mask;
+}
+
+/* When a node that is DOWN is dialled again: the pause is shorter if there is no quorum without it. R5 */
+static uint64_t rl_redial_us(const struct redlock *c, const struct redlock_node *node)
+{
+    uint32_t pause_us = node->priv.pause_us, soon_us = RL_REDIAL_MIN_MS * 1000U + pause_us / 32;
+
+    if (pause_us > soon_us && rl_bits(rl_nodes_in(c, REDLOCK_NODE_READY)) < c->priv.quorum)
+        pause_us = soon_us;
+    return node->priv.mark_us + pause_us;
+}
+
 /* For a node that is about to be used: dials it if that is due, or would be too late then. */
 static void rl_node_wanted(struct redlock *c, struct redlock_node *node, uint64_t too_late_us)
 {
-    uint64_t now = c->priv.now_us, due_us = node->priv.mark_us;
+    uint64_t now = c->priv.now_us;
 
-    if (node->state == REDLOCK_NODE_DOWN && (due_us == 0 || (now < due_us && due_us < too_late_us)))
-        return;
+    if (node->state == REDLOCK_NODE_DOWN) {
+        uint64_t due_us = rl_redial_us(c, node);
+        if (node->priv.mark_us == 0 || (now < due_us && due_us < too_late_us))
+            return;
+    }
     if (node->state != REDLOCK_NODE_IDLE && node->state != REDLOCK_NODE_DOWN)
         return;
     node->priv.useful = node->priv.replied = node->priv.denied = 0;
@@ -773,6 +836,7 @@ static void rl_node_wanted(struct redlock *c, struct redlock_node *node, uint64_
     if (c->priv.io->dial(c->priv.io->context, node) != 0) {
         redlock_trouble(node, "can't dial", NULL);
         node->state = REDLOCK_NODE_DOWN;
+        node->priv.failing = 1;
         node->priv.mark_us = 0;
         return;
     }
@@ -795,6 +859,8 @@ static void rl_transmit(struct redlock *c, struct redlock_node *node)
         rl_node_failed(c, node, "connection lost");
     else
         resp_pipe_sent(&node->priv.pipe, (size_t)moved);
+    if (moved > 0)
+        rl_clear(&c->priv.full, rl_bit(node->priv.index));
 }
 
 /* A server that may have forgotten locks must not be given one. R18 */
@@ -892,6 +958,7 @@ static int rl_queue_vote(struct redlock *c, struct redlock_node *node, struct re
         rl_set(&op->priv.mute, bit);
     }
     rl_clear(&op->priv.todo, bit);
+    rl_clear(&op->failed, bit);
     rl_set(mute ? &op->failed : &op->priv.waits, bit);
     if (rl_creates(command))
         rl_set(&op->priv.creating, bit);
@@ -905,6 +972,23 @@ static int rl_queue_vote(struct redlock *c, struct redlock_node *node, struct re
             rl_try_native(c, node, op);
     }
     return 1;
+}
+
+/* A node that has no connection counts as failed, also while it is dialled again: it may be hung, and accept
+   connections. A command that takes or extends the lock is sent when it is back; a release is not. R2, R5 */
+static void rl_is_away(struct redlock_lock *op, const struct redlock_node *node)
+{
+    redlock_mask bit = rl_bit(node->priv.index);
+    int down = node->state == REDLOCK_NODE_DOWN, asks = op->priv.state == RL_ASK;
+
+    if (node->state == REDLOCK_NODE_READY || !(down || (asks && node->priv.failing)))
+        return;
+    if (op->priv.state == RL_UNDO || op->priv.state == RL_RELEASE)
+        rl_clear(&op->priv.todo, bit);
+    if (op->priv.state != RL_UNDO)
+        rl_set(&op->failed, bit);
+    if (node->priv.denied)
+        rl_set(&op->priv.denied, bit);
 }
 
 /* Queues the present command of `op` where it is still to be queued and can be. R2 */
@@ -925,12 +1009,8 @@ static void rl_queue_all(struct redlock *c, struct redlock_lock *op)
                 rl_set(&c->priv.full, bit);
             else
                 i--; /* it broke while room was made: look at it again */
-        } else if (node->state == REDLOCK_NODE_DOWN) {
-            rl_clear(&op->priv.todo, bit);
-            if (op->priv.state != RL_UNDO)
-                rl_set(&op->failed, bit);
-            if (node->priv.denied)
-                rl_set(&op->priv.denied, bit);
+        } else {
+            rl_is_away(op, node);
         }
     }
 }
@@ -969,9 +1049,10 @@ static void rl_drop_extensions(struct redlock *c, struct redlock_lock *op)
 /* The votes that did not come in time: they failed, and the nodes are told why. */
 static void rl_too_slow(struct redlock *c, struct redlock_lock *op)
 {
-    redlock_mask late = (redlock_mask)(op->priv.todo | op->priv.waits);
+    redlock_mask late = (redlock_mask)((op->priv.todo | op->priv.waits) & ~op->failed);
     unsigned i;
 
+    c->priv.slow |= op->priv.waits != 0;
     for (i = 0; i < c->priv.count; i++)
         if (late & rl_bit(i))
             redlock_trouble(&c->priv.nodes[i],
@@ -1029,15 +1110,49 @@ static void rl_step_start(struct redlock *c, struct redlock_lock *op)
         rl_finish(c, op, REDLOCK_CANCELLED, RL_IDLE);
         return;
     }
-    if (op->priv.attempts == 0 && op->priv.due_us == 0 && op->priv.until_us != 0)
-        op->priv.until_us += c->priv.now_us; /* it held the time to wait */
+    if (op->priv.attempts == 0 && op->priv.due_us == 0) {
+        op->priv.started_us = c->priv.now_us;
+        if (op->priv.until_us != 0)
+            op->priv.until_us += c->priv.now_us; /* it held the time to wait */
+    }
+    if (op->priv.until_us != 0 && op->priv.until_us < c->priv.line_us)
+        c->priv.line_us = op->priv.until_us;
     op->priv.due_us = REDLOCK_NEVER;
 }
 
-/* Without room in our buffers for a quorum an attempt would be lost. */
-static int rl_has_room(const struct redlock *c)
+/* Until when an attempt waits for a connection that may come: not for one to a node that failed before. */
+static uint64_t rl_connecting_until(const struct redlock *c, const struct redlock_node *node)
 {
-    return rl_bits(rl_all(c) & ~(unsigned)c->priv.full) >= c->priv.quorum;
+    if (node->priv.failing ||
+        (node->state != REDLOCK_NODE_DIALLING && node->state != REDLOCK_NODE_GREETING))
+        return 0;
+    return node->priv.mark_us + c->priv.settings.node_timeout_ms * 2 * RL_MS_US;
+}
+
+/* Whether an attempt can begin. It waits for room, and for connections: then a new client gets the lock from
+   all nodes, and its validity is not used up by connecting. Without a quorum it begins, and fails, when no
+   connection is under way, and if it may wait, when each node was tried since. R2, R6 */
+static int rl_can_begin(struct redlock *c, const struct redlock_lock *op)
+{
+    unsigned i, ready = 0, coming = 0, hopeful = 0, untried = 0;
+
+    for (i = 0; i < c->priv.count; i++) {
+        struct redlock_node *node = &c->priv.nodes[i];
+
+        rl_node_wanted(c, node, REDLOCK_NEVER);
+        if (node->state == REDLOCK_NODE_READY)
+            ready |= rl_bit(i);
+        else if (node->state != REDLOCK_NODE_DOWN)
+            coming |= rl_bit(i);
+        else if (node->priv.mark_us != 0 && node->priv.mark_us < op->priv.started_us)
+            untried |= rl_bit(i);
+        hopeful += !rl_past(c, rl_connecting_until(c, node));
+    }
+    if (rl_bits(ready) >= c->priv.quorum)
+        return hopeful == 0 && rl_bits(ready & ~(unsigned)c->priv.full) >= c->priv.quorum;
+    if (coming != 0 && !rl_past(c, op->priv.started_us + c->priv.settings.stall_ms * RL_MS_US))
+        return 0;
+    return op->priv.until_us == 0 || rl_bits(ready | coming | untried) < c->priv.quorum;
 }
 
 static void rl_begin_attempt(struct redlock *c, struct redlock_lock *op)
@@ -1087,7 +1202,9 @@ static void rl_hold(struct redlock *c, struct redlock_lock *op)
     op->extended = 0;
     if (op->priv.raises > 0)
         rl_drop(c, op, op->priv.waits, RL_TERM, RL_TERM);
-    op->priv.waits = op->priv.todo = 0;
+    op->priv.waits = 0;
+    op->priv.todo = (redlock_mask)(rl_all(c) & ~op->priv.asked); /* they are owed it still. R2 */
+    c->priv.slow = 0;
     rl_finish(c, op, REDLOCK_OK, RL_HELD);
 }
 
@@ -1112,7 +1229,7 @@ static void rl_raise(struct redlock *c, struct redlock_lock *op)
 static int rl_is_told_why(const struct redlock *c, const struct redlock_lock *op)
 {
     return rl_bits((unsigned)(op->granted | op->refused)) >= c->priv.quorum ||
-           (op->priv.todo | op->priv.waits) == 0;
+           ((op->priv.todo | op->priv.waits) & ~(unsigned)op->failed) == 0;
 }
 
 /* Of ASK and of RAISE. Without a fencing token who grants it agrees as well. */
@@ -1194,23 +1311,6 @@ static void rl_step_undo(struct redlock *c, struct redlock_lock *op)
         op->priv.outcome = (int8_t)rl_outcome(c, op, !rl_past(c, op->priv.due_us));
     if (op->priv.outcome != REDLOCK_PENDING)
         rl_enter(op, RL_OWING);
-}
-
-/* How long a decision takes: the round trip to the slowest node of the fastest quorum. */
-static uint32_t rl_decision_us(const struct redlock *c)
-{
-    uint32_t least = UINT32_MAX;
-    unsigned i, j;
-
-    for (i = 0; i < c->priv.count; i++) {
-        uint32_t rtt = c->priv.nodes[i].rtt_us;
-        unsigned faster = 0;
-        for (j = 0; j < c->priv.count; j++)
-            faster += c->priv.nodes[j].rtt_us <= rtt;
-        if (faster >= c->priv.quorum && rtt < least)
-            least = rtt;
-    }
-    return least;
 }
 
 /* The longest pause of a quick retry: a few round trips, twice as many each time, so that clients that
@@ -1302,6 +1402,8 @@ static void rl_retry(struct redlock *c, struct redlock_lock *op)
     int quick = outcome == REDLOCK_SPLIT || (outcome == REDLOCK_UNREACHABLE && op->priv.broken);
     uint64_t pause_us;
 
+    if (others)
+        c->priv.slow = 0;
     if (!again || op->label_only || op->priv.attempts > c->priv.settings.retries) {
         rl_finish(c, op, outcome, RL_IDLE);
         return;
@@ -1429,14 +1531,15 @@ static uint64_t rl_keep_due(const struct redlock *c, const struct redlock_lock *
    one proved that nobody else had the lock. R8, R9 */
 static void rl_end_extension(struct redlock *c, struct redlock_lock *op, enum redlock_status status)
 {
-    op->priv.todo = 0;
     if (status != REDLOCK_OK) {
+        op->priv.todo = 0;
         rl_drop_extensions(c, op);
     } else {                                            /* whose answers that come late are heard */
         if (op->valid_until_us < rl_valid_until(c, op)) /* never shortened. R8 */
             op->valid_until_us = rl_valid_until(c, op);
         rl_set(&op->members, op->granted | op->priv.healed);
         rl_clear(&op->priv.mute, op->granted | op->priv.healed);
+        c->priv.slow = 0;
         op->extended = (uint16_t)(op->extended + (op->extended < UINT16_MAX));
     }
     if (status == REDLOCK_LOST) {
@@ -1480,9 +1583,18 @@ static void rl_step_extend(struct redlock *c, struct redlock_lock *op)
     }
 }
 
-static void rl_step_keep(struct redlock *c, struct redlock_lock *op)
+/* A held lock: late grants count, and nodes that are ready only now are sent it. R2 */
+static void rl_step_held(struct redlock *c, struct redlock_lock *op)
 {
     rl_merge_late_grants(c, op);
+    if (rl_past(c, op->valid_until_us))
+        op->priv.todo = 0;
+    rl_queue_all(c, op);
+}
+
+static void rl_step_keep(struct redlock *c, struct redlock_lock *op)
+{
+    rl_step_held(c, op);
     if (op->priv.outcome == REDLOCK_CANCELLED)
         rl_finish(c, op, REDLOCK_CANCELLED, RL_HELD);
     else if (rl_past(c, op->valid_until_us))
@@ -1562,8 +1674,9 @@ static void rl_step(struct redlock *c, struct redlock_lock *op)
         rl_step_release(c, op);
         break;
     case RL_HELD:
+        rl_step_held(c, op);
+        break;
     case RL_IDLE: /* is never stepped: it stands in no list */
-        rl_merge_late_grants(c, op);
         break;
     }
 }
@@ -1580,14 +1693,39 @@ static void rl_turn(struct redlock *c, struct redlock_lock *op)
     if (op->priv.list == RL_DONE)
         return;
     if (op->priv.state == RL_HELD) {
-        rl_move(c, op, RL_NOWHERE);
+        rl_put_away(c, op);
         return;
     }
+    if (op->priv.state == RL_KEEP)
+        rl_set(&c->priv.wanted, op->priv.todo);
     rl_move(c, op,
             op->priv.state == RL_START  ? RL_LINE
-            : op->priv.todo != 0        ? RL_BLOCKED
             : op->priv.state == RL_KEEP ? RL_KEPT
+            : op->priv.todo != 0        ? RL_BLOCKED
                                         : RL_WAIT);
+}
+
+/* A lock whose time to wait ends while it waits in line: for connections, or for room. R6 */
+static void rl_leave_line(struct redlock *c)
+{
+    int reachable = rl_bits(rl_nodes_in(c, REDLOCK_NODE_READY)) >= c->priv.quorum;
+    struct redlock_lock *op, *next;
+
+    if (!rl_past(c, c->priv.line_us))
+        return;
+    c->priv.line_us = REDLOCK_NEVER;
+    for (op = rl_first(c, RL_LINE); op != NULL; op = next) {
+        uint64_t until_us = op->priv.until_us;
+        next = op->priv.next;
+        if (until_us != 0 && rl_past(c, until_us))
+            rl_finish(c, op,
+                      rl_others_had_it(op) || (reachable && op->priv.attempts == 0)
+                          ? REDLOCK_TIMEOUT
+                          : REDLOCK_UNREACHABLE,
+                      RL_IDLE);
+        else if (until_us != 0 && until_us < c->priv.line_us)
+            c->priv.line_us = until_us;
+    }
 }
 
 /* All that can be done now. What is under way, releases among it, comes before new attempts. */
@@ -1598,11 +1736,12 @@ static void rl_turn_all(struct redlock *c)
     for (;;) {
         if ((op = rl_first(c, RL_TURN)) != NULL)
             rl_turn(c, op);
-        else if ((op = rl_first(c, RL_LINE)) != NULL && rl_has_room(c))
+        else if ((op = rl_first(c, RL_LINE)) != NULL && rl_can_begin(c, op))
             rl_begin_attempt(c, op);
-        else
-            return;
+        else if (rl_first(c, RL_TURN) == NULL)
+            break;
     }
+    rl_leave_line(c);
 }
 
 /* ---- Answers -------------------------------------------------------------------------------- */
@@ -1785,11 +1924,12 @@ static void rl_voted(struct redlock *c, struct redlock_node *node, const struct 
     rl_touch(c, op);
 }
 
-/* Only a reply that somebody waited for tells how long it took: any other may have lain here since long ago.
-   What comes behind such a one is measured from the last tick on. */
+/* Only a reply that is waited for tells how long it took: any other may have lain here since long ago, and what
+   comes behind it is measured from the last tick on. But when answers come too late, late ones tell how long to
+   wait. */
 static void rl_note_reply(const struct redlock *c, struct redlock_node *node, int awaited)
 {
-    if (awaited) {
+    if (awaited || c->priv.slow) {
         node->priv.replied = RL_TIMED;
     } else if (node->priv.replied != RL_TIMED) {
         node->priv.replied = RL_UNTIMED;
@@ -1836,6 +1976,7 @@ static int rl_answered(struct redlock *c, struct redlock_node *node, const struc
         return 0;
     node->priv.useful = 1;
     node->priv.pause_ms = 0;
+    rl_clear(&c->priv.full, rl_bit(node->priv.index));
     rl_note_reply(c, node, op != NULL && (op->priv.waits & rl_bit(node->priv.index)));
     if (who->tag == RL_PTTL) {
         if (op != NULL && vote == RL_YES)
@@ -1976,7 +2117,7 @@ static int rl_greeting_answered(struct redlock *c, struct redlock_node *node, ui
     if (last && rl_is_up(node)) {
         node->priv.heard = 0;
         node->priv.greets--;
-        rl_note_reply(c, node, 0);
+        rl_note_reply(c, node, node->rtt_us == 0); /* better than none */
     }
     return 1;
 }
@@ -2155,6 +2296,7 @@ enum redlock_status redlock_init(struct redlock *client, const struct redlock_io
     client->priv.count = (uint8_t)count;
     client->priv.quorum = (uint8_t)client->priv.settings.quorum;
     client->priv.pool_used = sizeof client->priv.pool;
+    client->priv.line_us = REDLOCK_NEVER;
     return REDLOCK_OK;
 }
 
@@ -2399,6 +2541,7 @@ static void rl_node_greeted(struct redlock *c, struct redlock_node *node)
 
     wait_us = longest_ms * RL_MS_US + rl_drift_us(c, longest_ms) + 2000000;
     node->state = REDLOCK_NODE_READY;
+    node->priv.failing = 0;
     if (node->priv.pause_ms == 0) { /* breaks it now, it is dialled at once, but once only. R5 */
         node->priv.useful = 1;
         node->priv.pause_ms = 1;
@@ -2425,6 +2568,18 @@ static uint64_t rl_node_due(const struct redlock *c, const struct redlock_node *
     return node->priv.mark_us + c->priv.settings.stall_ms * RL_MS_US + 1;
 }
 
+/* When something has to be done about a node. */
+static uint64_t rl_node_next(const struct redlock *c, const struct redlock_node *node)
+{
+    uint64_t due_us = rl_node_due(c, node), until_us = rl_connecting_until(c, node);
+    int in_line = rl_first(c, RL_LINE) != NULL;
+
+    if (node->state == REDLOCK_NODE_DOWN &&
+        (in_line || (c->priv.wanted & rl_bit(node->priv.index))))
+        return rl_redial_us(c, node);
+    return in_line && !rl_past(c, until_us) && until_us < due_us ? until_us : due_us;
+}
+
 /* A node's own time limits. */
 static void rl_node_tick(struct redlock *c, struct redlock_node *node)
 {
@@ -2441,8 +2596,10 @@ static void rl_node_tick(struct redlock *c, struct redlock_node *node)
     now = c->priv.now_us;
     if (node->priv.replied) { /* the oldest reply that is due now has been so for at most as long */
         uint32_t sample_us = (uint32_t)(now - node->priv.mark_us), rtt_us = node->rtt_us;
-        if (node->priv.replied == RL_TIMED)
-            node->rtt_us = rtt_us == 0 ? sample_us : rtt_us - rtt_us / 8 + sample_us / 8;
+        if (node->priv.replied == RL_TIMED && sample_us < c->priv.settings.stall_ms * RL_MS_US)
+            node->rtt_us = rtt_us == 0 || (c->priv.slow && sample_us > rtt_us)
+                               ? sample_us
+                               : rtt_us - rtt_us / 8 + sample_us / 8;
         node->priv.replied = RL_SILENT;
         node->priv.mark_us = now;
     }
@@ -2458,18 +2615,40 @@ static void rl_node_tick(struct redlock *c, struct redlock_node *node)
         if (pause_ms > RL_REDIAL_MAX_MS)
             pause_ms = RL_REDIAL_MAX_MS;
         node->priv.pause_ms = pause_ms;
-        node->priv.mark_us = now + pause_ms * 500U + rl_random_below(c, pause_ms * 1000U);
+        node->priv.pause_us = pause_ms * 500U + rl_random_below(c, pause_ms * 1000U);
+        node->priv.mark_us = now;
+    }
+    if (c->priv.wanted & rl_bit(node->priv.index))
+        rl_node_wanted(c, node, REDLOCK_NEVER);
+}
+
+/* Puts those of a list into TURN that can be sent to one of these nodes, or whose time is up. */
+static void rl_wake_blocked(struct redlock *c, unsigned list, unsigned nodes)
+{
+    struct redlock_lock *op, *next;
+
+    for (op = rl_first(c, list); op != NULL; op = next) {
+        next = op->priv.next;
+        if ((op->priv.todo & nodes) || rl_past(c, op->priv.due_us))
+            rl_move(c, op, RL_TURN);
     }
 }
 
-/* Puts into TURN what has to be looked at now: all that was blocked, and all whose time is up. */
+/* Puts into TURN what has to be looked at now. */
 static void rl_wake(struct redlock *c)
 {
+    unsigned nodes = rl_nodes_in(c, REDLOCK_NODE_READY) & ~(unsigned)c->priv.full;
     struct redlock_lock *op;
     unsigned list;
 
-    while ((op = rl_first(c, RL_BLOCKED)) != NULL)
-        rl_move(c, op, RL_TURN);
+    /* OWING needs no connection that is ready, and dials */
+    rl_wake_blocked(c, RL_BLOCKED, rl_all(c) & ~(unsigned)c->priv.full);
+    if (rl_first(c, RL_KEPT) == NULL)
+        c->priv.wanted = 0;
+    if (c->priv.wanted & nodes) {
+        rl_wake_blocked(c, RL_KEPT, nodes);
+        rl_clear(&c->priv.wanted, nodes);
+    }
     for (list = RL_WAIT; list <= RL_KEPT; list++)
         while ((op = rl_first(c, list)) != NULL && rl_past(c, op->priv.due_us))
             rl_move(c, op, RL_TURN);
@@ -2496,18 +2675,19 @@ uint64_t redlock_tick(struct redlock *client)
     unsigned i;
 
     rl_read_clock(client);
-    client->priv.full = 0;
     client->priv.ended = 0;
     for (i = 0; i < client->priv.count; i++)
         rl_node_tick(client, &client->priv.nodes[i]);
     rl_wake(client);
     rl_turn_all(client);
     due = rl_next_due(client);
+    if (rl_first(client, RL_LINE) != NULL && client->priv.line_us < due)
+        due = client->priv.line_us;
     for (i = 0; i < client->priv.count; i++) {
         struct redlock_node *node = &client->priv.nodes[i];
         uint64_t node_due;
         rl_transmit(client, node);
-        node_due = rl_node_due(client, node);
+        node_due = rl_node_next(client, node);
         due = node_due < due ? node_due : due;
     }
     if (client->priv.ended || rl_first(client, RL_TURN) != NULL)
@@ -2520,7 +2700,7 @@ struct redlock_lock *redlock_next_done(struct redlock *client)
     struct redlock_lock *op = rl_first(client, RL_DONE);
 
     if (op != NULL)
-        rl_move(client, op, RL_NOWHERE);
+        rl_put_away(client, op);
     return op;
 }
 
@@ -2548,7 +2728,7 @@ static enum redlock_status rl_run_until_done(struct redlock *client, struct redl
             if (events[i] != 0)
                 redlock_event(client, i, events[i]);
     }
-    rl_move(client, lock, RL_NOWHERE);
+    rl_put_away(client, lock);
     return lock->status;
 }
 

@@ -155,10 +155,11 @@ struct redlock_node {
 
     struct {
         struct resp_pipe pipe;
-        uint64_t mark_us;  /* its wait began then. DOWN: the next dial */
+        uint64_t mark_us;  /* its wait began then. DOWN: it failed then */
         uint64_t votes_us; /* what is sent before does not count. R14 */
         int64_t counted;   /* which count of a fencing token `unsure` is. R17 */
-        uint32_t pause_ms;
+        uint32_t pause_ms; /* before the next dial, in the mean, */
+        uint32_t pause_us; /* and as drawn. R5 */
         uint32_t run;      /* which run of which server, hashed; 0: not known. R13 */
         uint32_t age_s;    /* of that run, as the server said */
         uint32_t last_run; /* what `run` was on the connection before, or is */
@@ -173,6 +174,7 @@ struct redlock_node {
         uint8_t unsure;    /* a vote that may not be on its disk. R17 */
         uint8_t synced;    /* what it says of that */
         uint8_t denied;    /* what is wrong with it will not mend itself */
+        uint8_t failing;   /* its last connection failed, and no handshake was answered since. R5 */
     } priv;
 };
 
@@ -364,15 +366,18 @@ struct redlock {
         struct {
             struct resp_writer w; /* in the queue of a node. bytes NULL: nothing is there */
             uint8_t command;
-        } same;            /* what was queued last, for the next node */
-        uint64_t now_us;   /* latest reading */
-        uint32_t process;  /* that made it */
-        uint32_t waiting;  /* how many of its locks were refused and will ask again. R7 */
-        redlock_mask full; /* nodes that had no room in this turn */
+        } same;              /* what was queued last, for the next node */
+        uint64_t now_us;     /* latest reading */
+        uint64_t line_us;    /* no lock that waits in line gives up before */
+        uint32_t process;    /* that made it */
+        uint32_t waiting;    /* how many of its locks were refused and will ask again. R7 */
+        redlock_mask full;   /* nodes whose queue had no room, until some is made */
+        redlock_mask wanted; /* nodes that a held lock is still to be sent to. R2 */
         redlock_mask
             abandoned; /* nodes with a command that creates a key unanswered on a connection
                                    that was given up, while their present process ran. R8b */
         uint8_t count, quorum, pool_used, ended;
+        uint8_t slow; /* 1: the last round ended before its answers came. R15 */
         uint8_t pool[REDLOCK_POOL_MAX];
     } priv;
 };

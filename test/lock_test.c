@@ -219,6 +219,7 @@ static void r03_drift_has_a_floor(void)
     release(0);
     settings.drift_ppm = REDLOCK_ZERO;
     begin(1);
+    warm_up();
     start = fake_now_us;
     acquire(0);
     is_int((int)(lock.valid_until_us - start), 9998 * MS - 1, "r03: without a ratio 2 ms are left");
@@ -578,7 +579,17 @@ static void r05_stalled_connection(void)
         fake_pass(&client, 10 * MS);
     }
     dials = fake_nodes[2].dials - dials;
-    ok(dials >= 4 && dials <= 20, "r05: a refused node is dialled with pauses: %d times", dials);
+    ok(dials >= 70 && dials <= 140, "r05: without a quorum, ten times a second: %d", dials);
+    fake_nodes[1].refuses = 0;
+    fake_pass(&client, 10 * MS);
+    dials = fake_nodes[2].dials;
+    for (i = 0; i < 1000; i++) {
+        acquire(0);
+        fake_pass(&client, 10 * MS);
+        release(0);
+    }
+    dials = fake_nodes[2].dials - dials;
+    ok(dials >= 4 && dials <= 20, "r05: with one, a refused node has long pauses: %d dials", dials);
     fake_nodes[1].refuses = fake_nodes[2].refuses = fake_nodes[2].hung = 0;
     is_int(acquire(5000), REDLOCK_OK, "r05: and works again when it is back");
 }
@@ -858,10 +869,11 @@ static void r06_round_trips_are_not_idle_time(void)
     }
     for (i = 0; i < 2; i++)
         is_int((int)nodes[i].rtt_us, (int)MS, "r06: node %d: its delay", i);
-    is_int((int)nodes[2].rtt_us, 0, "r06: node 2: nobody has waited for it");
+    is_int((int)nodes[2].rtt_us, 3 * MS, "r06: node 2: measured by its handshake only");
+    fake_nodes[2].delay_us = MS;
     fake_nodes[0].hung = 1;
     is_int(acquire(0), REDLOCK_OK, "r06: now it is needed");
-    ok(nodes[2].rtt_us >= MS && nodes[2].rtt_us <= 3 * MS, "r06: and measured: %lu us",
+    ok(nodes[2].rtt_us >= MS && nodes[2].rtt_us < 3 * MS, "r06: and measured: %lu us",
        (unsigned long)nodes[2].rtt_us);
 }
 
@@ -3384,6 +3396,7 @@ static void r15_everything_is_bounded(void)
     unsigned i;
 
     begin_with_defaults(5);
+    warm_up();
     for (i = 0; i < 3; i++)
         fake_nodes[i].hung = 1;
     start = fake_now_us;
@@ -3398,10 +3411,12 @@ static void r15_everything_is_bounded(void)
         fake_nodes[i].never_up = 1;
     start = fake_now_us;
     is_int(acquire(0), REDLOCK_UNREACHABLE, "r15: three connections never come up");
-    is_int((int)since(start), 50 * MS, "r15: for node_timeout_ms");
+    is_int((int)since(start) / MS, 1001, "r15: for stall_ms");
     ok(strstr(nodes[0].trouble, "no connection") != NULL, "r15: %s", nodes[0].trouble);
-    fake_pass(&client, 1100 * MS);
-    is_int(nodes[0].state, REDLOCK_NODE_DOWN, "r15: given up after stall_ms");
+    is_int(nodes[0].state, REDLOCK_NODE_DOWN, "r15: then it is given up");
+    start = fake_now_us;
+    is_int(acquire(0), REDLOCK_UNREACHABLE, "r15: and asked again");
+    is_int((int)since(start), MS, "r15: they are known to be down");
     begin(3);
     acquire(0);
     for (i = 0; i < 3; i++)
@@ -3447,6 +3462,7 @@ static void r15_a_short_ttl_is_not_waited_out(void)
     uint64_t start;
 
     begin_with_defaults(3);
+    warm_up();
     lock.ttl_ms = 100;
     fake_nodes[0].hung = fake_nodes[1].hung = 1;
     start = fake_now_us;
@@ -3612,7 +3628,7 @@ static void no_entropy_no_lock(void)
     begin_with_defaults(3);
     fake_no_entropy = 1;
     is_int(acquire(1000), REDLOCK_NO_ENTROPY, "no random bytes");
-    is_int((int)fake_logged, 0, "nothing was sent");
+    is_int((int)fake_count(-1, 'S'), 0, "no lock was asked for");
     fake_no_entropy = 0;
     is_int(acquire(1000), REDLOCK_OK, "works again");
     begin_with_defaults(3);

@@ -927,7 +927,7 @@ static int start(struct client *c, unsigned i, char what, uint32_t wait_ms)
 
     wish->began_us = c->here_us;
     wish->paused_us = c->paused_us;
-    wish->allowed_us = (wait_ms + 30 * (uint64_t)node_timeout_ms) * MS;
+    wish->allowed_us = (wait_ms + 60 * (uint64_t)node_timeout_ms) * MS;
     if (lock->fenced)
         wish->allowed_us *= 4;
     if (what == 'a') {
