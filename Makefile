@@ -131,7 +131,7 @@ dist: $(ONE) ## a tarball with all sources and the single file, in build
 # ---- Tests ----------------------------------------------------------------------------------
 # A variant is a compiler with its flags and the library's sources; each runs the same programs.
 
-PROGRAMS = resp_test lock_test sim fake_test net_test server_test node_test url_test
+PROGRAMS = resp_test lock_test safety_test sim fake_test net_test server_test node_test url_test
 HELPERS = test/fake.c test/mini.c test/servers.c url.c
 VARIANTS = gcc clang gcc-san clang-san clang-msan single small large lean
 

@@ -15,8 +15,10 @@ uint64_t fake_now_us, fake_wall_us, fake_transmit_us, fake_sleep_us;
 uint32_t fake_forks;
 int fake_no_entropy;
 unsigned fake_waits;
+int fake_unlogged;
 
 static uint32_t fake_seed;
+static struct fake_held fake_held[FAKE_HELD]; /* in the order of their connections */
 
 /* ---- Servers -------------------------------------------------------------------------------- */
 
@@ -59,12 +61,42 @@ unsigned fake_keys_left(void)
 static void fake_say(int node, const char *bytes, unsigned size)
 {
     struct fake_node *n = &fake_nodes[node];
+    uint64_t ready_us = fake_now_us + n->delay_us;
 
     if (n->out_used + size > FAKE_BYTES)
         mini_fail("a client that does not read");
     memcpy(n->out + n->out_used, bytes, size);
     n->out_used += size;
-    n->ready_us = fake_now_us + n->delay_us;
+    /* A shorter delay than before is one of all that is under way. */
+    while (n->dues > 0 && (n->dues == FAKE_DUE || n->due[n->dues - 1].ready_us >= ready_us))
+        n->dues--;
+    n->due[n->dues].end = n->out_used;
+    n->due[n->dues++].ready_us = ready_us;
+}
+
+/* When the next byte is there. */
+static uint64_t fake_ready_us(const struct fake_node *n)
+{
+    return n->out_first < n->out_used ? n->due[0].ready_us : REDLOCK_NEVER;
+}
+
+/* How many bytes are there. */
+static unsigned fake_there(const struct fake_node *n)
+{
+    unsigned i, end = n->out_first;
+
+    for (i = 0; i < n->dues && n->due[i].ready_us <= fake_now_us; i++)
+        end = n->due[i].end;
+    return end - n->out_first;
+}
+
+static void fake_taken(struct fake_node *n, unsigned size)
+{
+    n->out_first += size;
+    while (n->dues > 0 && n->due[0].end <= n->out_first)
+        memmove(n->due, n->due + 1, --n->dues * sizeof *n->due);
+    if (n->out_first == n->out_used)
+        n->out_first = n->out_used = 0;
 }
 
 void fake_delete(int node, const char *key)
@@ -93,6 +125,8 @@ static void fake_note(int node, const struct mini_command *command)
 {
     struct fake_command *note = &fake_log[fake_logged];
 
+    if (fake_unlogged)
+        return;
     if (++fake_logged == FAKE_LOG)
         mini_fail("too many commands");
     memset(note, 0, sizeof *note);
@@ -152,6 +186,79 @@ void fake_break(int node)
     fake_nodes[node].in_used = 0;
 }
 
+void fake_hold(int node)
+{
+    struct fake_node *n = &fake_nodes[node];
+    unsigned i = 0;
+
+    if (!n->connected)
+        mini_fail("no connection to hold back");
+    while (i < FAKE_HELD && fake_held[i].used)
+        i++;
+    if (i == FAKE_HELD)
+        mini_fail("too many connections are held back");
+    n->held = &fake_held[i];
+    n->held->used = 1;
+    n->held->node = node;
+    n->held->epoch = n->epoch;
+    n->held->session = n->session;
+    n->held->in_used = 0;
+}
+
+/* Runs what is there of it; is the connection still up, its replies are said. */
+static unsigned fake_run_held(struct fake_held *held)
+{
+    struct fake_node *n = &fake_nodes[held->node];
+    struct mini_command command;
+    char reply[MINI_REPLY];
+    unsigned used, first = 0, ran = 0, size;
+    int epoch = n->epoch;
+
+    n->epoch = held->epoch;
+    while ((used = mini_read(held->in + first, held->in_used - first, &command)) > 0) {
+        fake_note(held->node, &command);
+        size = mini_run(fake_server(held->node), &held->session, &command, reply);
+        if (n->held == held)
+            fake_say(held->node, reply, size);
+        first += used;
+        ran++;
+    }
+    n->epoch = epoch;
+    if (n->held == held) {
+        n->session = held->session;
+        n->held = NULL;
+    }
+    held->used = 0;
+    return ran;
+}
+
+unsigned fake_arrive(int node)
+{
+    unsigned i, oldest = FAKE_HELD;
+
+    for (i = 0; i < FAKE_HELD; i++)
+        if (fake_held[i].used && fake_held[i].node == node &&
+            (oldest == FAKE_HELD || fake_held[i].epoch < fake_held[oldest].epoch))
+            oldest = i;
+    return oldest < FAKE_HELD ? fake_run_held(&fake_held[oldest]) : 0;
+}
+
+void fake_restart(int node)
+{
+    struct mini_server *server = &fake_nodes[node].server;
+    unsigned i;
+
+    fake_break(node);
+    for (i = 0; i < FAKE_HELD; i++)
+        if (fake_held[i].node == node)
+            fake_held[i].used = 0;
+    fake_nodes[node].held = NULL;
+    server->used = 0;
+    memset(server->keys, 0, sizeof server->keys);
+    server->run++;
+    server->age_s = 0;
+}
+
 void fake_resume(int node)
 {
     fake_nodes[node].hung = 0;
@@ -182,7 +289,9 @@ static int fake_dial(void *context, struct redlock_node *node)
     }
     n->epoch++;
     n->connected = 1;
-    n->in_used = n->out_first = n->out_used = 0;
+    n->in_used = n->out_first = n->out_used = n->dues = 0;
+    n->up_us = fake_now_us + n->connect_us;
+    n->held = NULL;
     memset(&n->session, 0, sizeof n->session);
     node->handle = i;
     if (n->greets != NULL)
@@ -190,10 +299,15 @@ static int fake_dial(void *context, struct redlock_node *node)
     return 0;
 }
 
+static int fake_is_up(const struct fake_node *n)
+{
+    return !n->never_up && n->up_us <= fake_now_us;
+}
+
 static int fake_ready(void *context, struct redlock_node *node)
 {
     (void)context;
-    return !fake_nodes[node->handle].never_up;
+    return fake_is_up(&fake_nodes[node->handle]);
 }
 
 static int fake_transmit(void *context, struct redlock_node *node, const void *bytes, size_t size)
@@ -210,6 +324,13 @@ static int fake_transmit(void *context, struct redlock_node *node, const void *b
         return 0;
     if (n->drip)
         size = 1;
+    if (n->held != NULL) {
+        if (n->held->in_used + size > sizeof n->held->in)
+            mini_fail("too many bytes held back");
+        memcpy(n->held->in + n->held->in_used, bytes, size);
+        n->held->in_used += (unsigned)size;
+        return (int)size;
+    }
     if (n->in_used + size > FAKE_BYTES)
         mini_fail("too many bytes");
     memcpy(n->in + n->in_used, bytes, size);
@@ -220,21 +341,21 @@ static int fake_transmit(void *context, struct redlock_node *node, const void *b
 
 static int fake_readable(const struct fake_node *n)
 {
-    return !n->connected || (n->out_first < n->out_used && n->ready_us <= fake_now_us);
+    return !n->connected || fake_ready_us(n) <= fake_now_us;
 }
 
 static int fake_receive(void *context, struct redlock_node *node, void *bytes, size_t size)
 {
     struct fake_node *n = &fake_nodes[node->handle];
-    unsigned left = n->out_used - n->out_first;
+    unsigned there = fake_there(n);
 
     (void)context;
-    if (left > 0 && n->ready_us <= fake_now_us) {
+    if (there > 0) {
         if (n->drip)
             size = 1;
-        size = size < left ? size : left;
+        size = size < there ? size : there;
         memcpy(bytes, n->out + n->out_first, size);
-        n->out_first += (unsigned)size;
+        fake_taken(n, (unsigned)size);
         return (int)size;
     }
     if (n->connected)
@@ -249,7 +370,8 @@ static void fake_shut(void *context, struct redlock_node *node)
     if (node->handle < 0)
         mini_fail("shut twice");
     fake_nodes[node->handle].connected = 0;
-    if (!fake_nodes[node->handle].hung) /* a stopped server still runs what it was sent */
+    fake_nodes[node->handle].held = NULL; /* it arrives all the same */
+    if (!fake_nodes[node->handle].hung)   /* a stopped server still runs what it was sent */
         fake_nodes[node->handle].in_used = 0;
     node->handle = -1;
 }
@@ -289,11 +411,11 @@ static int fake_entropy(void *context, void *bytes, size_t size)
 /* When something will happen by itself on a node that is waited for. */
 static uint64_t fake_next_us(const struct fake_node *n, unsigned wanted)
 {
-    if ((wanted & REDLOCK_WRITABLE) && !n->full && !n->never_up)
-        return fake_now_us;
     if (!n->connected)
         return fake_now_us;
-    return n->out_first < n->out_used ? n->ready_us : REDLOCK_NEVER;
+    if ((wanted & REDLOCK_WRITABLE) && !n->full && !n->never_up)
+        return n->up_us > fake_now_us ? n->up_us : fake_now_us;
+    return fake_ready_us(n);
 }
 
 static void fake_wait(void *context, struct redlock_node *nodes, unsigned count,
@@ -320,7 +442,7 @@ static void fake_wait(void *context, struct redlock_node *nodes, unsigned count,
 
         if (n != NULL && (wanted & REDLOCK_READABLE) && fake_readable(n))
             got |= REDLOCK_READABLE;
-        if (n != NULL && (wanted & REDLOCK_WRITABLE) && !n->full && !n->never_up)
+        if (n != NULL && (wanted & REDLOCK_WRITABLE) && !n->full && fake_is_up(n))
             got |= REDLOCK_WRITABLE;
         events[i] = (uint8_t)got;
     }
@@ -349,6 +471,8 @@ void fake_begin(struct redlock *client, struct redlock_node *nodes, unsigned cou
         n->server.run = 90000 + i;
     }
     fake_logged = 0;
+    fake_unlogged = 0;
+    memset(fake_held, 0, sizeof fake_held);
     fake_now_us = (uint64_t)1 << 40;
     fake_transmit_us = fake_sleep_us = 0;
     fake_no_entropy = 0;

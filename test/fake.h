@@ -9,30 +9,45 @@
 #include "mini.h"
 #include "redlock.h"
 
-enum { FAKE_NODES = 16, FAKE_BYTES = 65536, FAKE_LOG = 20000 };
+enum { FAKE_NODES = 16, FAKE_BYTES = 65536, FAKE_LOG = 20000, FAKE_DUE = 64, FAKE_HELD = 8 };
+
+/* What was sent on a connection whose packets are lost: it arrives when the test says so, also long after
+   the client has closed that connection. */
+struct fake_held {
+    int node, epoch, used; /* used 0: a free slot */
+    struct mini_session session;
+    char in[4096];
+    unsigned in_used;
+};
 
 struct fake_node {
     /* The test sets these. */
-    int refuses;        /* dial fails */
-    int never_up;       /* dial never ends */
-    int hung;           /* takes bytes, runs and says nothing */
-    int full;           /* takes no bytes */
-    int drip;           /* moves one byte per call, both ways */
-    int deaf_to_set;    /* runs a SET, but its reply never comes */
-    uint64_t delay_us;  /* from the arrival of a command to its reply */
-    const char *says;   /* instead of every reply; "": hangs up instead */
-    int says_once;      /* `says` only for the next command */
-    const char *greets; /* said on connecting, unasked */
+    int refuses;         /* dial fails */
+    int never_up;        /* dial never ends */
+    int hung;            /* takes bytes, runs and says nothing */
+    int full;            /* takes no bytes */
+    int drip;            /* moves one byte per call, both ways */
+    int deaf_to_set;     /* runs a SET, but its reply never comes */
+    uint64_t delay_us;   /* from the arrival of a command to its reply */
+    uint64_t connect_us; /* from the dial until the connection is up */
+    const char *says;    /* instead of every reply; "": hangs up instead */
+    int says_once;       /* `says` only for the next command */
+    const char *greets;  /* said on connecting, unasked */
     struct mini_server server;
 
     /* And may look at these. */
     int connected, dials, epoch;
     struct mini_session session;
 
-    /* Bytes under way: to the server, and back, where `ready_us` says from when on. */
+    /* Bytes under way: to the server, and back, where `due` says up to which byte and from when on. */
     char in[FAKE_BYTES], out[FAKE_BYTES];
-    unsigned in_used, out_first, out_used;
-    uint64_t ready_us;
+    unsigned in_used, out_first, out_used, dues;
+    struct {
+        unsigned end;
+        uint64_t ready_us;
+    } due[FAKE_DUE];
+    uint64_t up_us;         /* when the connection is up */
+    struct fake_held *held; /* where what is sent goes; NULL: to the server */
 };
 
 struct fake_command {
@@ -47,6 +62,7 @@ struct fake_command {
 extern struct fake_node fake_nodes[FAKE_NODES];
 extern struct fake_command fake_log[FAKE_LOG]; /* in the order of sending, whole commands */
 extern unsigned fake_logged;
+extern int fake_unlogged; /* nothing is logged */
 extern uint64_t fake_now_us;
 extern uint64_t fake_wall_us; /* stands still */
 extern uint32_t fake_forks;
@@ -62,10 +78,14 @@ const struct redlock_io *fake_io(void);
 
 void fake_put(int node, const char *key, const char *value, uint32_t ttl_ms); /* 0: without end */
 const struct mini_key *fake_find(int node, const void *key, unsigned size);
-unsigned fake_keys_left(void);                       /* on all nodes that are not hung */
-void fake_delete(int node, const char *key);         /* by another client; told where tracked */
-void fake_break(int node);                           /* the server closes its connection */
-void fake_resume(int node);                          /* ends `hung`: runs what was sent */
+unsigned fake_keys_left(void);               /* on all nodes that are not hung */
+void fake_delete(int node, const char *key); /* by another client; told where tracked */
+void fake_break(int node);                   /* the server closes its connection */
+void fake_resume(int node);                  /* ends `hung`: runs what was sent */
+void fake_hold(int node);       /* the packets of its present connection are lost from now on */
+unsigned fake_arrive(int node); /* they arrive, the oldest connection's first: how many
+                                                        commands were run */
+void fake_restart(int node);    /* another process, without any key */
 unsigned fake_count(int node, char kind);            /* commands logged; node -1: all nodes */
 void fake_pass(struct redlock *client, uint64_t us); /* serves the client for so long */
 

@@ -26,12 +26,17 @@ static int mini_is(struct mini_word word, const char *text)
 
 /* ---- Keys ----------------------------------------------------------------------------------- */
 
+static struct mini_key *mini_key_at(struct mini_server *server, unsigned i)
+{
+    return i < MINI_KEYS ? &server->keys[i] : &server->more[i - MINI_KEYS];
+}
+
 struct mini_key *mini_find(struct mini_server *server, const void *name, unsigned size)
 {
     unsigned i;
 
     for (i = 0; i < server->used; i++) {
-        struct mini_key *key = &server->keys[i];
+        struct mini_key *key = mini_key_at(server, i);
         if (key->name.size > 0 && key->until_us <= server->now_us)
             key->name.size = 0;
         if (mini_same(key->name.bytes, key->name.size, name, size))
@@ -46,15 +51,14 @@ struct mini_key *mini_store(struct mini_server *server, struct mini_word name,
     struct mini_key *key = mini_find(server, name.bytes, name.size);
     unsigned i;
 
-    for (i = 0; key == NULL && i < MINI_KEYS; i++)
-        if (server->keys[i].name.size == 0 || i >= server->used)
-            key = &server->keys[i];
+    for (i = 0; key == NULL && i < MINI_KEYS + server->more_room; i++)
+        if (i >= server->used || mini_key_at(server, i)->name.size == 0)
+            key = mini_key_at(server, i);
     if (key == NULL || name.size > sizeof key->name.bytes || value.size > sizeof key->value) {
         mini_fail("no room for a key");
         return NULL;
     }
-    if (key == &server->keys[server->used])
-        server->used++;
+    server->used += i > server->used;
     memcpy(key->name.bytes, name.bytes, name.size);
     memcpy(key->value, value.bytes, value.size);
     key->name.size = name.size;
@@ -77,9 +81,12 @@ unsigned mini_keys_left(const struct mini_server *server)
 {
     unsigned i, left = 0;
 
-    for (i = 0; i < server->used; i++)
-        left += server->keys[i].name.size > 0 && server->keys[i].until_us > server->now_us &&
-                server->keys[i].until_us - server->now_us < MINI_YEARS_US / 2;
+    for (i = 0; i < server->used; i++) {
+        const struct mini_key *key =
+            i < MINI_KEYS ? &server->keys[i] : &server->more[i - MINI_KEYS];
+        left += key->name.size > 0 && key->until_us > server->now_us &&
+                key->until_us - server->now_us < MINI_YEARS_US / 2;
+    }
     return left;
 }
 

@@ -32,7 +32,9 @@ struct mini_key {
 struct mini_server {
     uint64_t now_us; /* its clock: set it before each call */
     struct mini_key keys[MINI_KEYS];
-    unsigned used; /* of them, free ones between them included */
+    unsigned used;         /* of them, free ones between them included */
+    struct mini_key *more; /* more room for keys, the test's; NULL: none */
+    unsigned more_room;
     const char *password;
     const char *hello;   /* its answer to HELLO instead of its own */
     unsigned run;        /* what INFO says of the process */

@@ -1,0 +1,868 @@
+/* safety_test.c - what an independent review of the lock found, as a user would have met it: one test for each
+   case, on servers, a network and a clock that the test commands. "r08" is rule 8 in the head of redlock.c.
+
+   SPDX-FileCopyrightText: the redlock authors
+   SPDX-License-Identifier: MIT */
+#include "fake.h"
+#include "tap.h"
+
+#include <string.h>
+
+enum { MS = 1000, MANY = 3000 };
+
+static struct redlock client;
+static struct redlock_node nodes[REDLOCK_NODES_MAX];
+static struct redlock_lock lock;
+static struct redlock_settings settings;
+
+/* Of the tests with many locks: each with a key of its own. */
+static struct redlock_lock many[MANY];
+static char many_keys[MANY][8];
+static struct mini_key more_keys[3 * MANY];
+
+/* `count` fresh servers, `settings`, and a lock "k" of 10 s. */
+static void begin(unsigned count)
+{
+    fake_begin(&client, nodes, count, &settings);
+    redlock_lock_init(&lock, "k", 1, 10000);
+}
+
+static void begin_with_defaults(unsigned count)
+{
+    memset(&settings, 0, sizeof settings);
+    begin(count);
+}
+
+/* Somebody else holds "k" on the nodes from..to. */
+static void held_by(const char *who, int from, int to)
+{
+    for (; from <= to; from++)
+        fake_put(from, "k", who, 60000);
+}
+
+static int acquire(uint32_t wait_ms)
+{
+    return (int)redlock_acquire(&client, &lock, wait_ms);
+}
+
+static int extend(void)
+{
+    return (int)redlock_extend(&client, &lock);
+}
+
+static int release(uint32_t wait_ms)
+{
+    return (int)redlock_release(&client, &lock, wait_ms);
+}
+
+static long since(uint64_t start)
+{
+    return (long)(fake_now_us - start);
+}
+
+/* Connects to all nodes, so that what follows is not about connecting. */
+static void warm_up(void)
+{
+    acquire(0);
+    release(1000);
+    fake_pass(&client, 20 * MS);
+    fake_logged = 0;
+}
+
+/* Node i can't be connected to, also not on the connection that there is. */
+static void unreachable(int i)
+{
+    fake_nodes[i].refuses = 1;
+    fake_break(i);
+}
+
+/* A connection takes so long, an answer too. */
+static void distance(int i, uint64_t us)
+{
+    fake_nodes[i].connect_us = fake_nodes[i].delay_us = us;
+}
+
+/* 1: the key of `of` on node i has its token. */
+static int has_token(int i, const struct redlock_lock *of)
+{
+    const struct mini_key *key = fake_find(i, of->key, of->key_size);
+    char token[2 * sizeof of->token + 1];
+    unsigned n;
+
+    for (n = 0; n < sizeof of->token; n++)
+        sprintf(token + 2 * n, "%02x", of->token[n]);
+    return key != NULL && key->value_size >= 2 * sizeof of->token &&
+           memcmp(key->value, token, 2 * sizeof of->token) == 0;
+}
+
+static unsigned nodes_with(const struct redlock_lock *of)
+{
+    unsigned i, n = 0;
+
+    for (i = 0; i < client.priv.count; i++)
+        n += (unsigned)has_token((int)i, of);
+    return n;
+}
+
+/* On how many nodes another client would be given the lock now. */
+static unsigned nodes_free(void)
+{
+    unsigned i, n = 0;
+
+    for (i = 0; i < client.priv.count; i++)
+        n += fake_find((int)i, lock.key, lock.key_size) == NULL;
+    return n;
+}
+
+/* Lets time pass up to the end of the validity, and sees whether another could have got the lock before it. */
+static int others_are_kept_out(void)
+{
+    while (redlock_remaining_ms(&client, &lock) > 0) {
+        if (nodes_free() >= client.priv.quorum)
+            return 0;
+        fake_pass(&client, 5 * MS);
+    }
+    return 1;
+}
+
+/* The lock in some of its forms: one key; two keys; with a fencing token. 0: this build has it not. */
+static int make_kind(unsigned kind)
+{
+    static const struct redlock_key other_key = {"l", 1};
+
+    if (kind == 1 && (!REDLOCK_SEVERAL_KEYS || REDLOCK_KEY_MAX < 12))
+        return 0;
+    if (kind == 2 && !REDLOCK_FENCING)
+        return 0;
+    lock.more = kind == 1 ? &other_key : NULL;
+    lock.more_keys = kind == 1;
+    lock.fenced = kind == 2;
+    return 1;
+}
+
+static const char *const kind_names[] = {"one key", "two keys", "with a fencing token"};
+
+/* ---- Commands that arrive late: R8, R8b, R9 -------------------------------------------------- */
+
+/* An extension to 5 s is lost in the network together with its connection; the next one, to 60 s, succeeds. When the
+   network delivers the old one, the holder would have 60 s by its own account, and on that node 5 s: another
+   client gets the lock while the holder works. */
+static void r08_a_late_extension_does_not_shorten(unsigned kind)
+{
+    begin_with_defaults(3);
+    if (!make_kind(kind))
+        return;
+    lock.ttl_ms = 5000;
+    fake_nodes[2].refuses = 1;
+    is_int(acquire(0), REDLOCK_OK, "r08: %s: held on two of three", kind_names[kind]);
+    fake_pass(&client, 100 * MS);
+    fake_hold(1);
+    is_int(extend(), REDLOCK_UNREACHABLE, "r08: an extension to 5 s is under way to one of them");
+    fake_pass(&client, 1500 * MS);
+    lock.ttl_ms = 60000;
+    is_int(extend(), REDLOCK_OK, "r08: one to 60 s overtakes it on a new connection");
+    ok(redlock_remaining_ms(&client, &lock) > 59000, "r08: and is believed");
+    ok(fake_arrive(1) > 0, "r08: the first one arrives");
+    ok(others_are_kept_out(), "r08: nobody else can get the lock while it is valid");
+}
+
+/* Of several that are under way at once, from as many connections. */
+static void r08_late_extensions_of_several_ttls(void)
+{
+    static const uint32_t ttls[] = {20000, 13000, 30000};
+    unsigned i;
+
+    begin_with_defaults(3);
+    fake_nodes[2].refuses = 1;
+    is_int(acquire(0), REDLOCK_OK, "r08: held on two of three");
+    fake_pass(&client, 100 * MS);
+    for (i = 0; i < 3; i++) {
+        fake_hold(1);
+        lock.ttl_ms = ttls[i];
+        is_int(extend(), REDLOCK_UNREACHABLE, "r08: an extension is under way to one of them");
+        fake_pass(&client, 1500 * MS);
+        lock.ttl_ms = 12000;
+        is_int(extend(), REDLOCK_OK, "r08: the next one succeeds");
+    }
+    lock.ttl_ms = 60000;
+    is_int(extend(), REDLOCK_OK, "r08: extended to 60 s");
+    for (i = 0; i < 3; i++)
+        ok(fake_arrive(1) > 0, "r08: late extension %u arrives", i);
+    ok(others_are_kept_out(), "r08: nobody else can get the lock while it is valid");
+}
+
+/* A smaller ttl than what is left: nothing is taken away from the lock, neither here nor on the nodes. */
+static void r08_a_smaller_ttl_takes_nothing_away(void)
+{
+    uint64_t until_us;
+
+    begin_with_defaults(3);
+    lock.ttl_ms = 60000;
+    is_int(acquire(0), REDLOCK_OK, "r08: held for 60 s");
+    until_us = lock.valid_until_us;
+    lock.ttl_ms = 5000;
+    is_int(extend(), REDLOCK_OK, "r08: an extension to 5 s is no error");
+    ok(lock.valid_until_us == until_us, "r08: and takes nothing off the 60 s");
+    fake_pass(&client, 20 * MS);
+    ok(fake_find(0, "k", 1)->until_us >= until_us && fake_find(1, "k", 1)->until_us >= until_us &&
+           fake_find(2, "k", 1)->until_us >= until_us,
+       "r08: nor does any node");
+    is_int(release(100), REDLOCK_OK, "r08: released");
+}
+
+/* Nodes 0 and 2 lose the lock when its time is over, node 1 alone was still extended. Another client has it on 0
+   and 2 and gives it back. Then what was under way to node 2 sets our token there again. */
+static int extended_after_another_had_it(void)
+{
+    unsigned i, sent;
+
+    fake_pass(&client, 8000 * MS);
+    unreachable(0);
+    unreachable(2);
+    ok(extend() != REDLOCK_OK && has_token(1, &lock), "r08: extended on one node only");
+    fake_pass(&client, 2500 * MS);
+    fake_nodes[0].refuses = fake_nodes[2].refuses = 0;
+    is_int((int)redlock_remaining_ms(&client, &lock), 0, "r08: its time is over");
+    is_int((int)nodes_free(), 2, "r08: another client takes two nodes");
+    fake_put(0, "k", "other", 100);
+    fake_put(2, "k", "other", 100);
+    fake_pass(&client, 50 * MS);
+    fake_delete(0, "k");
+    fake_delete(2, "k");
+    for (i = sent = 0; i < 4; i++)
+        sent += fake_arrive(2);
+    ok(sent > 0 && has_token(2, &lock), "r08: a late command sets our token again");
+    return extend();
+}
+
+/* The SET of node 2 is lost in the network with its connection, an extension repairs the node and counts it from then
+   on. If it arrives after another client had the lock, an extension would say that we have held it all the time: a
+   reader of that success would work with data that somebody else has changed. */
+static void r08_a_late_set_is_no_proof(unsigned kind)
+{
+    begin_with_defaults(3);
+    if (!make_kind(kind))
+        return;
+    warm_up();
+    fake_hold(2);
+    is_int(acquire(0), REDLOCK_OK, "r08: %s: held on two of three, the SET of the third is lost",
+           kind_names[kind]);
+    fake_pass(&client, 1200 * MS);
+    is_int(extend(), REDLOCK_OK, "r08: extended, and repaired on a new connection");
+    fake_pass(&client, 3000 * MS);
+    extend();
+    fake_pass(&client, 20 * MS);
+    ok(extended_after_another_had_it() != REDLOCK_OK,
+       "r08: the extension does not say that it was ours all the time");
+}
+
+/* If the server of such a node is another process since, the late command is gone: then the node counts again, or a
+   lock would not outlive the restart of its nodes one after the other. A guard. */
+static void r08_a_new_process_has_no_late_commands(void)
+{
+    int i;
+
+    begin_with_defaults(3);
+    warm_up();
+    fake_hold(2);
+    is_int(acquire(0), REDLOCK_OK, "r08: the SET of the third node is lost");
+    fake_pass(&client, 1200 * MS);
+    fake_restart(2);
+    for (i = 0; i < 4; i++) {
+        is_int(extend(), REDLOCK_OK, "r08: extended");
+        fake_pass(&client, 700 * MS);
+    }
+    is_int(lock.members, 7, "r08: its node was restarted and repaired: a member");
+    fake_restart(0);
+    is_int(extend(), REDLOCK_OK, "r08: so another node may be restarted");
+    is_int(release(100), REDLOCK_OK, "r08: released");
+}
+
+/* Starts an extension, and once node 2 is connected the packets of that connection are lost. */
+static int extend_with_lost_repair(void)
+{
+    int n;
+
+    redlock_extend_start(&client, &lock);
+    fake_pass(&client, 0);
+    for (n = 0; n < 40 && !fake_nodes[2].connected; n++)
+        fake_pass(&client, 50);
+    fake_hold(2);
+    fake_pass(&client, 60 * MS);
+    ok(redlock_next_done(&client) == &lock, "r08: the extension has ended");
+    return lock.status;
+}
+
+/* Two repairs of node 2 are unanswered, on two connections, with a restart of the server between them; the third is
+   answered. The first can't run any more, the second can. */
+static void r09_every_unanswered_repair_is_remembered(void)
+{
+    unsigned i;
+
+    begin_with_defaults(3);
+    for (i = 0; i < 2; i++)
+        fake_nodes[i].delay_us = 3 * MS;
+    warm_up();
+    is_int(acquire(0), REDLOCK_OK, "r09: held");
+    fake_pass(&client, 20 * MS);
+    fake_delete(2, "k");
+    is_int(extend_with_lost_repair(), REDLOCK_OK, "r09: the key is gone, its repair is lost");
+    fake_pass(&client, 1200 * MS);
+    fake_restart(2);
+    is_int(extend_with_lost_repair(), REDLOCK_OK, "r09: restarted; another repair is lost");
+    fake_pass(&client, 1200 * MS);
+    is_int(extend(), REDLOCK_OK, "r09: the third is answered");
+    fake_pass(&client, 20 * MS);
+    ok(has_token(2, &lock), "r09: and the key is there");
+    extend();
+    fake_pass(&client, 20 * MS);
+    ok(extended_after_another_had_it() != REDLOCK_OK,
+       "r09: the repair that arrives late is not taken for the lock");
+}
+
+/* The same without a restart: the later of two unanswered repairs arrives. A guard. */
+static void r09_the_later_of_two_unanswered_repairs(void)
+{
+    begin_with_defaults(3);
+    fake_nodes[0].delay_us = fake_nodes[1].delay_us = 3 * MS;
+    warm_up();
+    is_int(acquire(0), REDLOCK_OK, "r09: held");
+    fake_pass(&client, 20 * MS);
+    fake_delete(2, "k");
+    is_int(extend_with_lost_repair(), REDLOCK_OK, "r09: the key is gone, its repair is lost");
+    fake_pass(&client, 1200 * MS);
+    is_int(extend_with_lost_repair(), REDLOCK_OK, "r09: the next one too");
+    fake_pass(&client, 1200 * MS);
+    is_int(extend(), REDLOCK_OK, "r09: the third is answered");
+    fake_pass(&client, 20 * MS);
+    extend();
+    fake_pass(&client, 20 * MS);
+    ok(extended_after_another_had_it() != REDLOCK_OK,
+       "r09: the repair that arrives late is not taken for the lock");
+}
+
+/* ---- The lock is on every healthy node: R2 --------------------------------------------------- */
+
+/* 0: whichever node restarts empty, another client could then have a quorum. */
+static int survives_an_empty_restart(const struct redlock_lock *of)
+{
+    return client.priv.count - nodes_with(of) + 1 < client.priv.quorum;
+}
+
+static int wait_for(struct redlock_lock *one, uint64_t us)
+{
+    uint64_t end_us = fake_now_us + us;
+    struct redlock_lock *done;
+
+    while (fake_now_us < end_us) {
+        fake_pass(&client, 500);
+        while ((done = redlock_next_done(&client)) != NULL)
+            if (done == one)
+                return (int)done->status;
+    }
+    return REDLOCK_PENDING;
+}
+
+/* A new client, of whose nodes some are a little farther away, has the lock on a bare quorum: one node that restarts
+   without its keys then lets a second client in. */
+static void r02_a_new_client_locks_every_node(unsigned count, unsigned near, uint64_t farther_us,
+                                              int blocking)
+{
+    unsigned i;
+    int status;
+
+    begin_with_defaults(count);
+    for (i = 0; i < count; i++)
+        distance((int)i, i < near ? 1 * MS : 1 * MS + farther_us);
+    if (blocking) {
+        status = acquire(0);
+    } else {
+        redlock_acquire_start(&client, &lock, 0);
+        status = wait_for(&lock, 1000 * MS);
+        fake_pass(&client, 100 * MS);
+    }
+    is_int(status, REDLOCK_OK, "r02: held: %u nodes, %u of them %d ms farther away, %s", count,
+           count - near, (int)(farther_us / MS), blocking ? "blocking" : "by events");
+    is_int((int)nodes_with(&lock), (int)count, "r02: on every node");
+    ok(survives_an_empty_restart(&lock), "r02: one that restarts empty lets nobody in");
+    if (blocking) {
+        fake_pass(&client, 100 * MS);
+        is_int(lock.members, (1 << count) - 1, "r02: and each is a member");
+    }
+}
+
+static void r02_a_new_client(void)
+{
+    static const uint64_t farther_us[] = {6 * MS, 20 * MS};
+    unsigned i;
+    int blocking;
+
+    for (i = 0; i < 2; i++)
+        for (blocking = 0; blocking < 2; blocking++) {
+            r02_a_new_client_locks_every_node(3, 2, farther_us[i], blocking);
+            r02_a_new_client_locks_every_node(5, 4, farther_us[i], blocking);
+            r02_a_new_client_locks_every_node(5, 3, farther_us[i], blocking);
+        }
+}
+
+/* Nodes that never answer are not waited for long. A guard. */
+static void r02_a_dead_node_costs_little(void)
+{
+    uint64_t start;
+
+    begin_with_defaults(3);
+    fake_nodes[2].never_up = 1;
+    start = fake_now_us;
+    is_int(acquire(0), REDLOCK_OK, "r02: a node that never connects");
+    ok(since(start) <= 250 * MS, "r02: is waited for once: %ld us", since(start));
+    release(100);
+    start = fake_now_us;
+    is_int(acquire(0), REDLOCK_OK, "r02: again");
+    ok(since(start) <= 10 * MS, "r02: and not again: %ld us", since(start));
+    begin_with_defaults(3);
+    fake_nodes[2].refuses = 1;
+    start = fake_now_us;
+    is_int(acquire(0), REDLOCK_OK, "r02: a node that refuses connections");
+    ok(since(start) <= 10 * MS, "r02: is not waited for at all: %ld us", since(start));
+}
+
+/* `count` locks with keys of their own, for one minute each, and room for so many keys on each node. */
+static void make_many(unsigned count)
+{
+    unsigned i;
+
+    fake_unlogged = 1;
+    for (i = 0; i < client.priv.count && (i + 1) * count <= 3 * MANY; i++) {
+        fake_nodes[i].server.more = &more_keys[i * count];
+        fake_nodes[i].server.more_room = count;
+    }
+    if (i < client.priv.count)
+        mini_fail("no room for so many keys");
+    memset(more_keys, 0, sizeof more_keys);
+    for (i = 0; i < count; i++) {
+        sprintf(many_keys[i], "k%04u", i);
+        redlock_lock_init(&many[i], many_keys[i], strlen(many_keys[i]), 60000);
+    }
+}
+
+/* Serves the client until `count` operations have ended, or so long; how many ended with REDLOCK_OK. */
+static unsigned serve_many(unsigned count, uint64_t us)
+{
+    uint64_t end_us = fake_now_us + us;
+    unsigned ended = 0, good = 0;
+    struct redlock_lock *done;
+
+    while (ended < count && fake_now_us < end_us) {
+        fake_pass(&client, 500);
+        while ((done = redlock_next_done(&client)) != NULL) {
+            good += done->status == REDLOCK_OK;
+            ended++;
+        }
+    }
+    return good;
+}
+
+/* As many as a busy process asks for at once: where the queue of a node was full when the others had decided, that node
+   is never asked, though it is healthy. */
+static void r02_many_at_once_are_on_every_node(unsigned count)
+{
+    unsigned i, everywhere = 0, safe = 0;
+
+    begin_with_defaults(5);
+    warm_up();
+    for (i = 0; i < 5; i++)
+        fake_nodes[i].delay_us = (1 + i) * 500;
+    make_many(count);
+    for (i = 0; i < count; i++)
+        redlock_acquire_start(&client, &many[i], 20000);
+    is_int((int)serve_many(count, 20000 * MS), (int)count, "r02: %u locks at once are all held",
+           count);
+    fake_pass(&client, 200 * MS);
+    for (i = 0; i < count; i++) {
+        everywhere += nodes_with(&many[i]) == 5;
+        safe += (unsigned)survives_an_empty_restart(&many[i]);
+    }
+    is_int((int)safe, (int)count, "r02: an empty restart of a node lets nobody into any of them");
+    is_int((int)everywhere, (int)count, "r02: each is on all five nodes");
+    redlock_deinit(&client);
+}
+
+/* A node that comes back while the lock is held is given the lock. Without, each holder of such a lock is one more
+   restart away from a second one. */
+static void r02_a_node_that_comes_back_is_given_the_lock(int how)
+{
+    static const char *const hows[] = {"refused", "did not connect", "took no bytes"};
+
+    begin_with_defaults(3);
+    if (how == 2)
+        warm_up();
+    fake_nodes[2].refuses = how == 0;
+    fake_nodes[2].never_up = how == 1;
+    fake_nodes[2].full = how == 2;
+    is_int(acquire(0), REDLOCK_OK, "r02: held on two of three, the third %s", hows[how]);
+    fake_pass(&client, 600 * MS);
+    fake_nodes[2].refuses = fake_nodes[2].never_up = fake_nodes[2].full = 0;
+    fake_pass(&client, 4000 * MS);
+    ok(has_token(2, &lock), "r02: when the third is back it is given the lock");
+    is_int(lock.members, 7, "r02: and is a member");
+    is_int((int)fake_count(2, 'S'), 1, "r02: by one SET");
+    fake_restart(0);
+    is_int(extend(), REDLOCK_OK, "r02: now another may restart empty");
+    is_int(release(100), REDLOCK_OK, "r02: released");
+    fake_pass(&client, 100 * MS);
+    is_int((int)fake_keys_left(), 0, "r02: on all nodes");
+}
+
+/* But not when the lock has ended meanwhile, in any way: that key would be in others' way. A guard. */
+static void r02_not_after_its_end(int how)
+{
+    static const char *const hows[] = {"expired", "was released", "was forgotten", "was lost"};
+
+    begin_with_defaults(3);
+    lock.ttl_ms = 2000;
+    fake_nodes[2].never_up = how < 2;
+    fake_nodes[2].refuses = how >= 2;
+    is_int(acquire(0), REDLOCK_OK, "r02: held on two of three");
+    fake_pass(&client, 300 * MS);
+    if (how == 1)
+        release(0);
+    if (how == 2)
+        redlock_forget(&client, &lock);
+    if (how == 3) {
+        fake_delete(0, "k");
+        fake_delete(1, "k");
+        held_by("other", 0, 1);
+        is_int(extend(), REDLOCK_LOST, "r02: another has it");
+    }
+    if (how == 0)
+        fake_pass(&client, 2000 * MS);
+    fake_nodes[2].refuses = fake_nodes[2].never_up = 0;
+    fake_pass(&client, 4000 * MS);
+    is_int((int)fake_count(2, 'S'), 0, "r02: it %s: the third node is not sent the SET any more",
+           hows[how]);
+}
+
+/* The release may be called at any moment of this. A guard. */
+static void r02_released_while_a_node_comes_back(void)
+{
+    unsigned us, left = 0;
+
+    for (us = 0; us < 6000; us += 100) {
+        begin_with_defaults(3);
+        distance(2, 1 * MS);
+        fake_nodes[2].never_up = 1;
+        acquire(0);
+        fake_pass(&client, 300 * MS);
+        fake_nodes[2].never_up = 0;
+        fake_pass(&client, us);
+        release(us % 200 ? 100 : 0);
+        fake_pass(&client, 4000 * MS);
+        left += fake_keys_left();
+    }
+    is_int((int)left, 0, "r02: released at any moment, no key is left");
+}
+
+/* ---- Automatic extensions: R10, R11 ---------------------------------------------------------- */
+
+/* Gives the lock to `second` with so much time left. */
+static void hand_over(struct redlock_lock *second, uint32_t remaining_ms)
+{
+    struct redlock_lock mine = lock;
+
+    redlock_forget(&client, &lock);
+    redlock_lock_init(second, "k", 1, mine.ttl_ms);
+    memcpy(second->token, mine.token, sizeof mine.token);
+    second->members = mine.members;
+    is_int((int)redlock_adopt(&client, second, remaining_ms), REDLOCK_OK,
+           "adopted with %lu ms left", (unsigned long)remaining_ms);
+}
+
+/* All servers are healthy, not one extension is sent, and then the lock is lost. */
+static void r10_adopted_with_little_left_is_extended_at_once(void)
+{
+    static const uint32_t left_ms[] = {500, 5000, 9900, 15000, 29000};
+    struct redlock_lock second;
+    unsigned i, at_once;
+
+    for (i = 0; i < 5; i++) {
+        begin_with_defaults(3);
+        lock.ttl_ms = 30000;
+        acquire(0);
+        fake_pass(&client, (29600 - left_ms[i]) * MS);
+        hand_over(&second, left_ms[i]);
+        fake_logged = 0;
+        redlock_keep_start(&client, &second, 1000);
+        fake_pass(&client, 20 * MS);
+        at_once = fake_count(-1, 'E');
+        ok(left_ms[i] > 10000 || at_once >= 3, "r10: %u extensions were sent at once", at_once);
+        fake_pass(&client, 35000 * MS);
+        is_int(second.status, REDLOCK_PENDING, "r10: it is held 35 s later");
+        ok(redlock_remaining_ms(&client, &second) > 15000, "r10: with %lu ms left",
+           (unsigned long)redlock_remaining_ms(&client, &second));
+    }
+}
+
+/* An extension by hand fails, since no node answers for a moment. Automatic ones are started then: the first must not
+   be later than the end of the lock. */
+static void r10_kept_after_a_failed_extension(void)
+{
+    int i;
+
+    begin_with_defaults(3);
+    lock.ttl_ms = 9000;
+    acquire(0);
+    fake_pass(&client, 7000 * MS);
+    for (i = 0; i < 3; i++)
+        fake_nodes[i].hung = 1;
+    is_int(extend(), REDLOCK_UNREACHABLE, "r10: an extension fails");
+    for (i = 0; i < 3; i++)
+        fake_resume(i);
+    fake_pass(&client, 20 * MS);
+    fake_logged = 0;
+    redlock_keep_start(&client, &lock, 1000);
+    fake_pass(&client, 20 * MS);
+    ok(fake_count(-1, 'E') >= 3, "r10: automatic ones begin at once");
+    fake_pass(&client, 20000 * MS);
+    is_int(lock.status, REDLOCK_PENDING, "r10: and it is held 20 s later");
+}
+
+/* A lock whose automatic extensions have ended in one of three ways, which redlock_next_done has not told yet. */
+static void begin_ended(enum redlock_status how)
+{
+    int i;
+
+    begin_with_defaults(3);
+    lock.ttl_ms = 3000;
+    is_int(acquire(0), REDLOCK_OK, "r11: held");
+    fake_pass(&client, 10 * MS);
+    redlock_keep_start(&client, &lock, how == REDLOCK_LIMIT ? 1 : 100);
+    if (how == REDLOCK_CANCELLED)
+        redlock_cancel(&client, &lock);
+    for (i = 0; how == REDLOCK_LOST && i < 3; i++) {
+        fake_delete(i, "k");
+        held_by("other", i, i);
+    }
+    fake_pass(&client, 2500 * MS);
+    is_int((int)lock.status, (int)how, "r11: its automatic extensions have ended: %s",
+           redlock_strerror((int)how));
+}
+
+/* After the release the memory is the caller's: nothing of the library writes to it or follows it. */
+static void memory_is_ours_again(void)
+{
+    struct redlock_lock poison, next;
+
+    memset(&poison, 0xa5, sizeof poison);
+    memcpy(&lock, &poison, sizeof lock);
+    redlock_lock_init(&next, "next", 4, 3000);
+    redlock_acquire_start(&client, &next, 1000);
+    is_int(wait_for(&next, 3000 * MS), REDLOCK_OK, "r11: another lock is acquired");
+    is_int((int)redlock_release(&client, &next, 100), REDLOCK_OK, "r11: and released");
+    fake_pass(&client, 5000 * MS);
+    ok(memcmp(&lock, &poison, sizeof lock) == 0, "r11: the memory of the first is left alone");
+    ok(redlock_next_done(&client) == NULL, "r11: and it is told no more");
+    redlock_deinit(&client);
+}
+
+static void r11_released_before_its_end_is_told(enum redlock_status how, int blocking)
+{
+    int status;
+
+    begin_ended(how);
+    if (blocking) {
+        status = release(1000);
+    } else {
+        status = (int)redlock_release_start(&client, &lock, 1000);
+        ok(status != REDLOCK_BAD_ARGUMENT, "r11: a release is started");
+        status = status == REDLOCK_PENDING ? wait_for(&lock, 2000 * MS) : status;
+    }
+    if (how == REDLOCK_LOST)
+        ok(status == REDLOCK_LOST || status == REDLOCK_GONE, "r11: released: %s",
+           redlock_strerror(status));
+    else
+        is_int(status, REDLOCK_OK, "r11: released");
+    fake_pass(&client, 50 * MS);
+    is_int((int)nodes_with(&lock), 0, "r11: no key is left");
+    is_int((int)redlock_remaining_ms(&client, &lock), 0, "r11: and not held");
+    if (status == REDLOCK_BAD_ARGUMENT || status == REDLOCK_PENDING)
+        return; /* its memory is not ours */
+    memory_is_ours_again();
+}
+
+/* What else may be called then leaves it in a state in which it can be released. */
+static void r11_extended_before_its_end_is_told(enum redlock_status how)
+{
+    int status;
+
+    begin_ended(how);
+    status = extend();
+    ok(status == (how == REDLOCK_LOST ? REDLOCK_LOST : REDLOCK_OK) ||
+           status == REDLOCK_BAD_ARGUMENT,
+       "r11: extended: %s", redlock_strerror(status));
+    status = (int)redlock_acquire_start(&client, &lock, 0);
+    ok(status == REDLOCK_BAD_ARGUMENT || status == REDLOCK_PENDING, "r11: acquired: %s",
+       redlock_strerror(status));
+    status = release(1000);
+    ok(status == REDLOCK_OK || (how == REDLOCK_LOST && status != REDLOCK_BAD_ARGUMENT),
+       "r11: and released: %s", redlock_strerror(status));
+    fake_pass(&client, 50 * MS);
+    is_int((int)nodes_with(&lock), 0, "r11: no key is left");
+    if (status == REDLOCK_BAD_ARGUMENT || status == REDLOCK_PENDING)
+        return;
+    memory_is_ours_again();
+}
+
+/* A release may also be asked for while an acquire or an extension is under way. It is done once the release has
+   ended, and is told once. */
+static void r11_released_at_any_moment(int what, int blocking)
+{
+    static const char *const whats[] = {"an acquire", "a wait", "an extension",
+                                        "automatic extensions"};
+    unsigned us, refused = 0, unended = 0, twice = 0, left = 0;
+
+    for (us = 0; us < 8000; us += 250) {
+        begin_with_defaults(3);
+        warm_up();
+        if (what == 1)
+            held_by("other", 0, 1);
+        fake_nodes[0].delay_us = 3 * MS;
+        if (what >= 2)
+            acquire(0);
+        if (what < 2)
+            redlock_acquire_start(&client, &lock, 5000);
+        if (what == 2)
+            redlock_extend_start(&client, &lock);
+        if (what == 3) {
+            redlock_keep_start(&client, &lock, 100);
+            fake_pass(&client, 3330 * MS);
+        }
+        fake_pass(&client, what == 1 ? us * 50 : us);
+        if (blocking) {
+            int status = release(500);
+            refused += status == REDLOCK_BAD_ARGUMENT;
+            unended += status == REDLOCK_PENDING;
+        } else {
+            int status = (int)redlock_release_start(&client, &lock, 500);
+            refused += status == REDLOCK_BAD_ARGUMENT;
+            unended += status == REDLOCK_PENDING && wait_for(&lock, 1000 * MS) == REDLOCK_PENDING;
+        }
+        fake_pass(&client, 1000 * MS);
+        twice += redlock_next_done(&client) != NULL;
+        left += nodes_with(&lock);
+    }
+    is_int((int)refused, 0, "r11: released during %s, %s: never refused", whats[what],
+           blocking ? "blocking" : "by events");
+    is_int((int)unended, 0, "r11: always ended");
+    is_int((int)twice, 0, "r11: told once");
+    is_int((int)left, 0, "r11: and no key is left");
+}
+
+/* ---- A new client, and one that is far away: R6, R15 ------------------------------------------ */
+
+/* All servers are healthy. A client with connections holds all 3,000, a new one holds 252: the rest was told that the
+   nodes can't be reached. */
+static void r06_a_burst_on_a_new_client(unsigned count)
+{
+    unsigned i;
+
+    begin_with_defaults(3);
+    make_many(count);
+    for (i = 0; i < 3; i++)
+        distance((int)i, RESP_PIPELINE_MAX < 8 || RESP_OUT_MAX < 800 ? 100 : 1 * MS);
+    for (i = 0; i < count; i++)
+        redlock_acquire_start(&client, &many[i], 0);
+    is_int((int)serve_many(count, 20000 * MS), (int)count, "r06: %u at once on a new client",
+           count);
+    redlock_deinit(&client);
+}
+
+/* With the default settings, on any ordinary network. */
+static void r15_far_away(uint64_t rtt_us, uint32_t wait_ms, unsigned count)
+{
+    unsigned i;
+
+    begin_with_defaults(count);
+    for (i = 0; i < count; i++)
+        distance((int)i, rtt_us);
+    is_int(acquire(wait_ms), REDLOCK_OK, "r15: %u nodes %d ms away, waiting %lu ms: acquired",
+           count, (int)(rtt_us / MS), (unsigned long)wait_ms);
+    fake_pass(&client, 1000 * MS);
+    is_int((int)nodes_with(&lock), (int)count, "r15: on all nodes");
+    is_int(extend(), REDLOCK_OK, "r15: extended");
+    is_int(release(1000), REDLOCK_OK, "r15: released");
+    fake_pass(&client, 1000 * MS);
+    is_int((int)fake_keys_left(), 0, "r15: on all nodes");
+    is_int(acquire(0), REDLOCK_OK, "r15: and acquired again");
+    held_by("other", 0, (int)count - 1);
+    is_int(release(1000), REDLOCK_LOST, "r15: taken by another");
+    is_int(acquire(0), REDLOCK_HELD, "r15: and told that another has it");
+}
+
+static void r15_any_ordinary_network(void)
+{
+    static const uint64_t rtts_us[] = {26 * MS, 60 * MS, 150 * MS};
+    unsigned i;
+
+    for (i = 0; i < 3; i++) {
+        r15_far_away(rtts_us[i], 0, 3);
+        r15_far_away(rtts_us[i], 5000, 5);
+    }
+}
+
+static void late_commands(void)
+{
+    unsigned kind;
+
+    for (kind = 0; kind < 3; kind++)
+        r08_a_late_extension_does_not_shorten(kind);
+    r08_late_extensions_of_several_ttls();
+    r08_a_smaller_ttl_takes_nothing_away();
+    for (kind = 0; kind < 3; kind++)
+        r08_a_late_set_is_no_proof(kind);
+    r08_a_new_process_has_no_late_commands();
+    r09_every_unanswered_repair_is_remembered();
+    r09_the_later_of_two_unanswered_repairs();
+}
+
+static void every_node(void)
+{
+    int how;
+
+    r02_a_new_client();
+    r02_a_dead_node_costs_little();
+    r02_many_at_once_are_on_every_node(40);
+    r02_many_at_once_are_on_every_node(1000);
+    for (how = 0; how < 3; how++)
+        r02_a_node_that_comes_back_is_given_the_lock(how);
+    for (how = 0; how < 4; how++)
+        r02_not_after_its_end(how);
+    r02_released_while_a_node_comes_back();
+}
+
+static void automatic_extensions(void)
+{
+    static const enum redlock_status ends[] = {REDLOCK_LIMIT, REDLOCK_LOST, REDLOCK_CANCELLED};
+    unsigned i;
+    int blocking;
+
+    r10_adopted_with_little_left_is_extended_at_once();
+    r10_kept_after_a_failed_extension();
+    for (i = 0; i < 3; i++) {
+        r11_released_before_its_end_is_told(ends[i], 0);
+        r11_released_before_its_end_is_told(ends[i], 1);
+        r11_extended_before_its_end_is_told(ends[i]);
+    }
+    for (i = 0; i < 4; i++)
+        for (blocking = 0; blocking < 2; blocking++)
+            r11_released_at_any_moment((int)i, blocking);
+}
+
+int main(void)
+{
+    late_commands();
+    every_node();
+    automatic_extensions();
+    r06_a_burst_on_a_new_client(MANY);
+    r15_any_ordinary_network();
+    return done_testing();
+}
