@@ -307,6 +307,10 @@ static int fake_is_up(const struct fake_node *n)
 static int fake_ready(void *context, struct redlock_node *node)
 {
     (void)context;
+    if (!fake_nodes[node->handle].connected) {
+        redlock_trouble(node, "connect", "reset");
+        return -1;
+    }
     return fake_is_up(&fake_nodes[node->handle]);
 }
 
@@ -442,7 +446,8 @@ static void fake_wait(void *context, struct redlock_node *nodes, unsigned count,
 
         if (n != NULL && (wanted & REDLOCK_READABLE) && fake_readable(n))
             got |= REDLOCK_READABLE;
-        if (n != NULL && (wanted & REDLOCK_WRITABLE) && !n->full && fake_is_up(n))
+        if (n != NULL && (wanted & REDLOCK_WRITABLE) &&
+            (!n->connected || (!n->full && fake_is_up(n))))
             got |= REDLOCK_WRITABLE;
         events[i] = (uint8_t)got;
     }

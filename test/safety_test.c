@@ -293,8 +293,8 @@ static int extend_with_lost_repair(void)
     return lock.status;
 }
 
-/* Two repairs of node 2 are unanswered, on two connections, with a restart of the server between them; the third is
-   answered. The first can't run any more, the second can. */
+/* Two repairs of node 2 are unanswered, on two connections, with a restart of the server between them; what is sent
+   then is answered. The first can't run any more, the second can. */
 static void r09_every_unanswered_repair_is_remembered(void)
 {
     unsigned i;
@@ -311,9 +311,8 @@ static void r09_every_unanswered_repair_is_remembered(void)
     fake_restart(2);
     is_int(extend_with_lost_repair(), REDLOCK_OK, "r09: restarted; another repair is lost");
     fake_pass(&client, 1200 * MS);
-    is_int(extend(), REDLOCK_OK, "r09: the third is answered");
+    is_int(extend(), REDLOCK_OK, "r09: what is sent next is answered");
     fake_pass(&client, 20 * MS);
-    ok(has_token(2, &lock), "r09: and the key is there");
     extend();
     fake_pass(&client, 20 * MS);
     ok(extended_after_another_had_it() != REDLOCK_OK,
@@ -333,7 +332,7 @@ static void r09_the_later_of_two_unanswered_repairs(void)
     fake_pass(&client, 1200 * MS);
     is_int(extend_with_lost_repair(), REDLOCK_OK, "r09: the next one too");
     fake_pass(&client, 1200 * MS);
-    is_int(extend(), REDLOCK_OK, "r09: the third is answered");
+    is_int(extend(), REDLOCK_OK, "r09: what is sent next is answered");
     fake_pass(&client, 20 * MS);
     extend();
     fake_pass(&client, 20 * MS);
@@ -809,6 +808,583 @@ static void r15_any_ordinary_network(void)
     }
 }
 
+/* ---- A lock that is handed over: R8b ---------------------------------------------------------- */
+
+/* Ends this client, as its process does, and takes its lock over in the next one, with so much time left. */
+static int adopted_by_another(uint32_t remaining_ms)
+{
+    struct redlock_lock mine = lock;
+
+    redlock_forget(&client, &lock);
+    redlock_deinit(&client);
+    redlock_init(&client, fake_io(), nodes, 3, &settings);
+    redlock_lock_init(&lock, "k", 1, mine.ttl_ms);
+    memcpy(lock.token, mine.token, sizeof lock.token);
+    lock.members = mine.members;
+    return (int)redlock_adopt(&client, &lock, remaining_ms);
+}
+
+/* The SET of node 2 was under way when the process handed its lock over. The other one repairs that node; did it
+   believe it from then on, it would hold the lock although another had it meanwhile. */
+static void r08_what_the_other_process_sent_may_arrive_late(void)
+{
+    int i;
+
+    begin_with_defaults(3);
+    warm_up();
+    fake_hold(2);
+    is_int(acquire(0), REDLOCK_OK, "r08: held on two of three, the SET of the third is lost");
+    is_int(lock.members, 3, "r08: which is no member");
+    is_int(adopted_by_another(9000), REDLOCK_OK, "r08: another process adopts it");
+    for (i = 0; i < 3; i++) {
+        is_int(extend(), REDLOCK_OK, "r08: and extends it");
+        fake_pass(&client, 1000 * MS);
+    }
+    extend();
+    fake_pass(&client, 20 * MS);
+    ok(extended_after_another_had_it() != REDLOCK_OK,
+       "r08: the extension does not say that it was ours all the time");
+}
+
+/* Who adopts would be the holder for longer than the key lives. */
+static void r08_no_more_time_than_the_ttl(void)
+{
+    begin_with_defaults(3);
+    acquire(0);
+    is_int(adopted_by_another(10001), REDLOCK_BAD_ARGUMENT, "adopt: 10,001 ms of a ttl of 10 s");
+    is_int((int)redlock_remaining_ms(&client, &lock), 0, "adopt: not held");
+    redlock_deinit(&client);
+    begin_with_defaults(3);
+    acquire(0);
+    is_int(adopted_by_another(10000), REDLOCK_OK, "adopt: 10,000 ms of a ttl of 10 s");
+    is_int(release(100), REDLOCK_OK, "adopt: released");
+}
+
+/* ---- One server, one vote: R13 ---------------------------------------------------------------- */
+
+/* Two addresses lead to one server, the third node is dead: no majority is to be had. The first connection breaks at
+   some moment, and the second one is up only then. */
+static void r13_not_by_a_connection_that_broke(void)
+{
+    unsigned us, wrong = 0;
+
+    for (us = 0; us < 12000; us += 250) {
+        begin_with_defaults(3);
+        fake_nodes[1].server.run = fake_nodes[0].server.run;
+        fake_nodes[2].refuses = 1;
+        distance(0, 1 * MS);
+        distance(1, 4 * MS);
+        redlock_acquire_start(&client, &lock, 0);
+        fake_pass(&client, us);
+        if (fake_nodes[0].connected)
+            fake_break(0);
+        wrong += wait_for(&lock, 3000 * MS) == REDLOCK_OK;
+    }
+    is_int((int)wrong, 0,
+           "r13: two names of one server are one vote, whenever a connection breaks");
+}
+
+/* Nor by one that is down for long while the other name is connected for the first time. */
+static void r13_not_by_a_server_that_was_there_before(void)
+{
+    begin_with_defaults(3);
+    lock.ttl_ms = 2000; /* node 0 keeps its key for so long */
+    fake_nodes[1].server.run = fake_nodes[0].server.run;
+    fake_nodes[1].refuses = 1;
+    is_int(acquire(0), REDLOCK_OK, "r13: held, one of three can't be reached");
+    unreachable(0);
+    fake_nodes[1].refuses = 0;
+    is_int(release(0), REDLOCK_UNCONFIRMED, "r13: released");
+    fake_pass(&client, 3000 * MS);
+    ok(acquire(0) != REDLOCK_OK, "r13: the server that is down has no second name");
+    ok(strstr(nodes[1].trouble, "same server") != NULL, "r13: %s", nodes[1].trouble);
+    fake_nodes[0].refuses = 0;
+    fake_pass(&client, 3000 * MS);
+    is_int(acquire(3000), REDLOCK_OK, "r13: when it is up again it votes");
+}
+
+/* ---- Fencing tokens: R16 ---------------------------------------------------------------------- */
+
+static void make_fenced(void)
+{
+    lock.fenced = 1;
+}
+
+/* The clock of one client is set wrong, far into the future. Afterwards nobody would ever get this lock again. */
+static void r16_a_wrong_wall_clock(uint64_t wrong_us, const char *name)
+{
+    uint64_t fence = 0, before = 0;
+    unsigned i, grew = 0;
+
+    begin_with_defaults(3);
+    make_fenced();
+    fake_wall_us = wrong_us;
+    if (acquire(0) == REDLOCK_OK)
+        fence = lock.fence;
+    release(100);
+    fake_wall_us = (uint64_t)1 << 50;
+    for (i = 0; i < 20; i++) {
+        if (acquire(0) != REDLOCK_OK)
+            break;
+        before = fence;
+        fence = lock.fence;
+        grew += fence > before;
+        release(100);
+        fake_pass(&client, 10 * MS);
+    }
+    is_int((int)i, 20, "r16: a wall clock of %s us: others are granted the lock", name);
+    is_int((int)grew, 20, "r16: with tokens that grow");
+    ok(fence < ((uint64_t)1 << 53) - 1000000, "r16: and are not used up");
+}
+
+/* A caller that forgets to look at the result takes lock.fence to the resource. It must be refused there: 0 always is. */
+static void fence_is_0(int status, int expected)
+{
+    is_int(status, expected, "r16: failed: %s", redlock_strerror(expected));
+    ok(lock.fence == 0, "r16: so there is no fencing token");
+}
+
+/* As a lock that was held before. */
+static void begin_fenced(void)
+{
+    begin_with_defaults(3);
+    make_fenced();
+    warm_up();
+}
+
+static void all_say(const char *words)
+{
+    int i;
+
+    for (i = 0; i < 3; i++)
+        fake_nodes[i].says = words;
+}
+
+static void r16_no_token_without_the_lock(void)
+{
+    int i;
+
+    begin_fenced();
+    held_by("other", 0, 2);
+    fence_is_0(acquire(0), REDLOCK_HELD);
+    fence_is_0(acquire(300), REDLOCK_TIMEOUT);
+    begin_fenced();
+    held_by("other", 0, 0);
+    held_by("another", 1, 1);
+    fence_is_0(acquire(0), REDLOCK_SPLIT);
+    begin_fenced();
+    for (i = 0; i < 3; i++)
+        unreachable(i);
+    fence_is_0(acquire(0), REDLOCK_UNREACHABLE);
+    begin_fenced();
+    all_say("-NOPERM x\r\n");
+    fence_is_0(acquire(0), REDLOCK_DENIED);
+    begin_fenced();
+    fake_sleep_us = 9900 * MS;
+    fence_is_0(acquire(0), REDLOCK_TOO_LATE);
+    begin_fenced();
+    acquire(0);
+    release(100);
+    fake_no_entropy = 1;
+    for (i = 0; i < 30 && acquire(0) == REDLOCK_OK; i++)
+        release(100);
+    fence_is_0(lock.status, REDLOCK_NO_ENTROPY);
+    begin_fenced();
+    held_by("other", 0, 2);
+    redlock_acquire_start(&client, &lock, 5000);
+    fake_pass(&client, 500);
+    redlock_cancel(&client, &lock);
+    fake_pass(&client, 100 * MS);
+    fence_is_0(lock.status, REDLOCK_CANCELLED);
+    begin_fenced();
+    redlock_acquire_start(&client, &lock, 5000);
+    fake_pass(&client, 500);
+    redlock_deinit(&client);
+    fence_is_0(lock.status, REDLOCK_CANCELLED);
+}
+
+/* ---- Rollback and release on a node in trouble: R4, R11 --------------------------------------- */
+
+/* Node 0 has our key, and is busy for a while when it shall delete it. The key would stay for its ttl: nobody could have
+   the lock on this node. */
+static void r04_deleted_after_a_temporary_error(const char *words, unsigned busy_ms, int released)
+{
+    struct redlock_lock was;
+
+    begin_with_defaults(3);
+    warm_up();
+    lock.ttl_ms = 60000;
+    if (released) {
+        is_int(acquire(0), REDLOCK_OK, "r11: held");
+        fake_pass(&client, 20 * MS);
+        fake_nodes[0].says = words;
+        redlock_release_start(&client, &lock, 100);
+    } else {
+        held_by("other", 1, 2);
+        redlock_acquire_start(&client, &lock, 0);
+        fake_pass(&client, 0);
+        fake_nodes[0].says = words;
+    }
+    was = lock;
+    ok(has_token(0, &was), "r04: node 0 has our key, and answers %.10s for %u ms", words, busy_ms);
+    fake_pass(&client, busy_ms * MS);
+    ok(has_token(0, &was), "r04: so it is still there");
+    fake_nodes[0].says = NULL;
+    fake_pass(&client, 4000 * MS);
+    ok(!has_token(0, &was), "r04: when that is over it is deleted soon");
+    is_int((int)lock.status, released ? REDLOCK_OK : REDLOCK_HELD, "r04: the result is as ever");
+}
+
+static void r04_temporary_errors(void)
+{
+    static const char *const errors[] = {
+        "-BUSY Redis is busy running a script.\r\n",
+        "-LOADING Redis is loading the dataset in memory\r\n",
+        "-MISCONF Redis is configured to save RDB snapshots\r\n",
+        "-NOREPLICAS Not enough good replicas to write.\r\n",
+    };
+    static const unsigned busy_ms[] = {20, 300, 3000};
+    unsigned i, n;
+
+    for (i = 0; i < 4; i++)
+        for (n = 0; n < 3; n++) {
+            r04_deleted_after_a_temporary_error(errors[i], busy_ms[n], 0);
+            r04_deleted_after_a_temporary_error(errors[i], busy_ms[n], 1);
+        }
+}
+
+/* ---- Waiting: R6, R7 -------------------------------------------------------------------------- */
+
+static void begin_with_long_pauses(void)
+{
+    memset(&settings, 0, sizeof settings);
+    settings.retry_delay_ms = settings.retry_delay_max_ms = 20000;
+    begin(3);
+}
+
+static void free_on_all_nodes(const char *key)
+{
+    int i;
+
+    for (i = 0; i < 3; i++)
+        fake_delete(i, key);
+}
+
+/* A client ends while a lock of it waits. When the same memory is used again, by a new client, a waiter must be told as
+   soon as the lock is free, not after its pause of many seconds. */
+static void r07_notified_after_a_deinit_while_waiting(int waits_again)
+{
+    struct redlock_lock next;
+
+    begin_with_long_pauses();
+    held_by("other", 0, 2);
+    redlock_acquire_start(&client, &lock, 60000);
+    fake_pass(&client, 100 * MS);
+    is_int((int)lock.status, REDLOCK_PENDING, "r07: it waits");
+    redlock_deinit(&client);
+    is_int((int)lock.status, REDLOCK_CANCELLED, "r07: the client ends");
+    redlock_init(&client, fake_io(), nodes, 3, &settings);
+    redlock_lock_init(&next, "k", 1, 10000);
+    if (!waits_again) {
+        free_on_all_nodes("k");
+        is_int(acquire(0), REDLOCK_OK, "r07: another client: the lock is used again");
+        is_int(release(100), REDLOCK_OK, "r07: and released");
+        held_by("other", 0, 2);
+    }
+    redlock_acquire_start(&client, waits_again ? &lock : &next, 60000);
+    fake_pass(&client, 100 * MS);
+    free_on_all_nodes("k");
+    is_int(wait_for(waits_again ? &lock : &next, 500 * MS), REDLOCK_OK,
+           "r07: who waits then is notified");
+    redlock_deinit(&client);
+}
+
+#if REDLOCK_SEVERAL_KEYS
+/* One waits for k0 and k1, another for k0 alone, and k1 is not released. When k0 is, the second one gets it at once:
+   the first can't use it. */
+static void r07_overlapping_keys(int order)
+{
+    static const struct redlock_key k1 = {"k1", 2};
+    struct redlock_lock both, one;
+    int i;
+
+    begin_with_long_pauses();
+    for (i = 0; i < 3; i++) {
+        fake_put(i, "k0", "other", 60000);
+        fake_put(i, "k1", "another", 60000);
+    }
+    redlock_lock_init(&both, "k0", 2, 10000);
+    both.more = &k1;
+    both.more_keys = 1;
+    redlock_lock_init(&one, "k0", 2, 10000);
+    redlock_acquire_start(&client, order ? &one : &both, 60000);
+    fake_pass(&client, 50 * MS);
+    redlock_acquire_start(&client, order ? &both : &one, 60000);
+    fake_pass(&client, 50 * MS);
+    free_on_all_nodes("k0");
+    is_int(wait_for(&one, 1000 * MS), REDLOCK_OK,
+           "r07: a free key is not lost to a waiter for two");
+    is_int((int)both.status, REDLOCK_PENDING, "r07: which goes on to wait");
+    redlock_release(&client, &one, 100);
+    free_on_all_nodes("k1");
+    is_int(wait_for(&both, 1000 * MS), REDLOCK_OK, "r07: until both keys are free");
+    redlock_release(&client, &both, 100);
+    redlock_deinit(&client);
+}
+#endif
+
+/* More locks than there is room for: who said that he would wait 100 ms is told within that, and what an attempt takes. */
+static void r06_time_in_line_counts(void)
+{
+    enum { COUNT = 60 };
+    uint64_t start;
+    unsigned i, left = 0;
+    long took;
+
+    begin_with_defaults(3);
+    warm_up();
+    make_many(COUNT);
+    for (i = 0; i < 3; i++)
+        fake_nodes[i].delay_us = 45 * MS;
+    start = fake_now_us;
+    for (i = 0; i < COUNT; i++)
+        redlock_acquire_start(&client, &many[i], 100);
+    serve_many(COUNT, 10000 * MS);
+    took = since(start);
+    ok(took <= (100 + 3 * 50) * MS, "r06: all have ended within their wait: %ld us", took);
+    fake_pass(&client, 1000 * MS);
+    for (i = 0; i < COUNT; i++)
+        left += many[i].status == REDLOCK_OK ? 0 : nodes_with(&many[i]);
+    is_int((int)left, 0, "r06: and those that did not get it have left no key");
+    redlock_deinit(&client);
+}
+
+/* ---- Connections: R5, R12 --------------------------------------------------------------------- */
+
+/* Nothing of a lock is sent before the database is chosen: a release would go to the wrong one, and the key stay. */
+static int nothing_before_select(int node)
+{
+    unsigned i;
+    int epoch = 0, selected = 0;
+
+    for (i = 0; i < fake_logged; i++) {
+        if (fake_log[i].node != node)
+            continue;
+        if (fake_log[i].epoch != epoch)
+            selected = 0;
+        epoch = fake_log[i].epoch;
+        selected |= fake_log[i].kind == 'L';
+        if (!selected && strchr("HA", fake_log[i].kind) == NULL)
+            return 0;
+    }
+    return selected;
+}
+
+/* A password that fills most of the queue leaves no room for the rest of the handshake. */
+static void r12_a_long_password(void)
+{
+    static char password[RESP_OUT_MAX];
+    unsigned size, tried = 0, overtaken = 0, left = 0, failed = 0;
+    int i, wait_ms;
+
+    memset(password, 'p', sizeof password);
+    for (size = RESP_OUT_MAX - 160; size < RESP_OUT_MAX - 1; size++)
+        for (wait_ms = 0; wait_ms <= 100; wait_ms += 100) {
+            begin_with_defaults(3);
+            redlock_deinit(&client);
+            password[size] = '\0';
+            for (i = 0; i < 3; i++) {
+                nodes[i].password = fake_nodes[i].server.password = password;
+                nodes[i].database = 1;
+            }
+            if (redlock_init(&client, fake_io(), nodes, 3, NULL) == REDLOCK_OK) {
+                tried++;
+                failed += acquire(0) != REDLOCK_OK;
+                fake_pass(&client, 20 * MS);
+                fake_break(0);
+                fake_pass(&client, 5 * MS);
+                release((uint32_t)wait_ms);
+                fake_pass(&client, 3000 * MS);
+                overtaken += !nothing_before_select(0);
+                left += fake_keys_left();
+                redlock_deinit(&client);
+            }
+            password[size] = 'p';
+        }
+    ok(tried > 100, "r12: %u passwords of up to RESP_OUT_MAX bytes", tried);
+    is_int((int)failed, 0, "r12: locked with each");
+    is_int((int)overtaken, 0, "r12: with none a command overtakes SELECT");
+    is_int((int)left, 0, "r12: and no key is left");
+}
+
+/* What the nodes deny is set right by somebody, and the next call works: at once without a wait, else within it. */
+static void r05_repaired_permissions(uint32_t wait_ms, const char *hello)
+{
+    unsigned times, calls, failed = 0, slow = 0;
+    int i;
+
+    for (calls = 1; calls <= 12; calls++)
+        for (times = 0; times < 4; times++) {
+            uint64_t start;
+            begin_with_defaults(3);
+            for (i = 0; i < 3; i++) {
+                fake_nodes[i].server.password = hello == NULL ? "right" : NULL;
+                fake_nodes[i].server.hello = hello;
+            }
+            for (i = 0; i < (int)calls; i++) {
+                failed += acquire(0) != REDLOCK_DENIED;
+                fake_pass(&client, (1 + times * 150) * MS);
+            }
+            for (i = 0; i < 3; i++)
+                fake_nodes[i].server.password = fake_nodes[i].server.hello = NULL;
+            start = fake_now_us;
+            failed += acquire(wait_ms) != REDLOCK_OK;
+            slow += since(start) > 100 * MS;
+        }
+    is_int((int)failed, 0, "r05: %s, waiting %lu ms: the first call after the repair gets it",
+           hello == NULL ? "a password" : "a permission", (unsigned long)wait_ms);
+    if (wait_ms == 0)
+        is_int((int)slow, 0, "r05: within 100 ms");
+}
+
+/* Of five nodes one is dead and one hangs; the kernel of the latter accepts connections all the same. Two grants and a
+   refusal are no majority: that is clear at once, not after node_timeout_ms. */
+static void r05_a_hung_node_costs_no_time(void)
+{
+    unsigned i, slow = 0, wrong = 0;
+    uint64_t start;
+
+    memset(&settings, 0, sizeof settings);
+    settings.retries = REDLOCK_ZERO;
+    begin(5);
+    warm_up();
+    unreachable(3);
+    fake_nodes[4].hung = 1;
+    held_by("other", 2, 2);
+    for (i = 0; i < 30; i++) { /* until it has been noticed */
+        acquire(0);
+        fake_pass(&client, 50 * MS);
+    }
+    fake_unlogged = 1;
+    for (i = 0; i < 400; i++) {
+        start = fake_now_us;
+        wrong += acquire(0) == REDLOCK_OK;
+        slow += since(start) > 10 * MS;
+        fake_pass(&client, 5 * MS);
+        if (i % 100 == 99)
+            held_by("other", 2, 2);
+    }
+    is_int((int)slow, 0, "r05: none of 400 attempts waits for the hung node");
+    is_int((int)wrong, 0, "r05: nor gets the lock");
+    fake_resume(4);
+    for (i = 0; i < 40 && acquire(0) != REDLOCK_OK; i++)
+        fake_pass(&client, 100 * MS);
+    is_int((int)lock.status, REDLOCK_OK, "r05: when it answers again it votes");
+    release(100);
+    fake_pass(&client, 100 * MS);
+    is_int((int)fake_keys_left(), 1, "r05: and no key of ours is left");
+}
+
+/* ---- Smaller ones ----------------------------------------------------------------------------- */
+
+#if REDLOCK_SEVERAL_KEYS
+/* It would be acquired, and its release say that it had ended. */
+static void same_key_twice(void)
+{
+    static const struct redlock_key once[] = {{"k", 1}}, twice[] = {{"l", 1}, {"l", 1}},
+                                    none[] = {{"l", 1}, {"kk", 2}};
+
+    begin_with_defaults(3);
+    lock.more = once;
+    lock.more_keys = 1;
+    is_int(acquire(0), REDLOCK_BAD_ARGUMENT, "keys: the first once more is refused");
+    lock.more = twice;
+    lock.more_keys = 2;
+    if (REDLOCK_KEY_MAX > 22)
+        is_int(acquire(0), REDLOCK_BAD_ARGUMENT, "keys: the second once more too");
+    is_int((int)fake_logged, 0, "keys: before anything was sent");
+    lock.more = none;
+    if (REDLOCK_KEY_MAX > 24)
+        is_int(acquire(0), REDLOCK_OK, "keys: those that only begin alike are two");
+}
+#endif
+
+/* The results of an extension are those that are documented for it. */
+static void r08_results_of_an_extension(void)
+{
+    begin_with_defaults(3);
+    acquire(0);
+    fake_pass(&client, 10 * MS);
+    fake_sleep_us = 9900 * MS;
+    is_int(extend(), REDLOCK_UNREACHABLE, "r08: a success that comes too late is none");
+    begin_with_defaults(3);
+    acquire(0);
+    lock.ttl_ms = 3000;
+    redlock_keep_start(&client, &lock, 100);
+    fake_pass(&client, 30000 * MS);
+    is_int((int)lock.status, REDLOCK_PENDING, "r10: kept with another ttl than it was acquired");
+    ok(lock.extended >= 15, "r10: extended %u times", lock.extended);
+}
+
+/* `extended` is the caller's bound on how long a lock can be kept: it never begins anew. */
+static void r10_extended_does_not_wrap(void)
+{
+    begin_with_defaults(1);
+    acquire(0);
+    lock.extended = 65534; /* as they are then */
+    redlock_keep_start(&client, &lock, 5);
+    fake_pass(&client, 60000 * MS);
+    is_int((int)lock.status, REDLOCK_LIMIT, "r10: five extensions more");
+    ok(lock.extended >= 65535, "r10: have made it no smaller: %lu", (unsigned long)lock.extended);
+}
+
+/* A server, or what sits before it, repeats what we sent in an error that is not the usual one. */
+static void r12_no_password_in_trouble(void)
+{
+    static const char *const hellos[] = {
+        "-ERR invalid AUTH hunter2-and-more\r\n",
+        "-ERR Syntax error in HELLO option 'hunter2-and-more'\r\n",
+        "-ERR Protocol error: 'hunter2-and-more'\r\n",
+        "-hunter2-and-more\r\n",
+        "-ERR 01234567890123456789012345678901234567890123456 hunter2-and-more\r\n",
+    };
+    unsigned i;
+
+    for (i = 0; i < sizeof hellos / sizeof *hellos; i++) {
+        begin_with_defaults(1);
+        redlock_deinit(&client);
+        nodes[0].password = "hunter2-and-more";
+        fake_nodes[0].server.hello = hellos[i];
+        redlock_init(&client, fake_io(), nodes, 1, NULL);
+        ok(acquire(0) != REDLOCK_OK, "r12: a server that is none");
+        ok(nodes[0].trouble[0] != '\0' && strstr(nodes[0].trouble, "hunter") == NULL,
+           "r12: no password in \"%s\"", nodes[0].trouble);
+        redlock_deinit(&client);
+    }
+}
+
+/* Two others have a node each, and the third is ours: nobody holds it. Were the tokens of the two told apart by few bits,
+   some of these pairs would read as one holder. */
+static void r06_holders_are_told_apart(void)
+{
+    char token[48];
+    unsigned i, wrong = 0;
+
+    memset(&settings, 0, sizeof settings);
+    settings.retries = REDLOCK_ZERO;
+    begin(3);
+    warm_up();
+    fake_unlogged = 1;
+    held_by("0123456789abcdef0123456789abcdef01234567", 1, 1);
+    for (i = 0; i < 2000; i++) {
+        sprintf(token, "%08x89abcdef0123456789abcdef01234567", i * 2654435761U);
+        fake_put(1, "k", "0123456789abcdef0123456789abcdef01234567", 60000);
+        fake_put(2, "k", token, 60000);
+        wrong += acquire(0) != REDLOCK_SPLIT;
+    }
+    is_int((int)wrong, 0, "r06: 2,000 pairs of tokens: none is taken for one holder");
+}
+
 static void late_commands(void)
 {
     unsigned kind;
@@ -857,6 +1433,38 @@ static void automatic_extensions(void)
             r11_released_at_any_moment((int)i, blocking);
 }
 
+static void rules(void)
+{
+    r08_what_the_other_process_sent_may_arrive_late();
+    r08_no_more_time_than_the_ttl();
+    r13_not_by_a_connection_that_broke();
+    r13_not_by_a_server_that_was_there_before();
+    r04_temporary_errors();
+    r06_time_in_line_counts();
+    r12_a_long_password();
+    r05_repaired_permissions(0, NULL);
+    r05_repaired_permissions(1000, NULL);
+    r05_repaired_permissions(0,
+                             "-NOPERM this user has no permissions to run the 'hello' command\r\n");
+    r05_a_hung_node_costs_no_time();
+    r08_results_of_an_extension();
+    r10_extended_does_not_wrap();
+    r12_no_password_in_trouble();
+    r06_holders_are_told_apart();
+}
+
+static void fencing_tokens(void)
+{
+    const uint64_t most = (uint64_t)1 << 53;
+
+    r16_a_wrong_wall_clock(most, "2^53");
+    r16_a_wrong_wall_clock(most - 1, "2^53 - 1");
+    r16_a_wrong_wall_clock(most + 1, "2^53 + 1");
+    r16_a_wrong_wall_clock((uint64_t)1 << 63, "2^63");
+    r16_a_wrong_wall_clock(UINT64_MAX, "2^64 - 1");
+    r16_no_token_without_the_lock();
+}
+
 int main(void)
 {
     late_commands();
@@ -864,5 +1472,19 @@ int main(void)
     automatic_extensions();
     r06_a_burst_on_a_new_client(MANY);
     r15_any_ordinary_network();
+    rules();
+    if (REDLOCK_FENCING)
+        fencing_tokens();
+    if (REDLOCK_WAKE_UP) {
+        r07_notified_after_a_deinit_while_waiting(0);
+        r07_notified_after_a_deinit_while_waiting(1);
+    }
+#if REDLOCK_SEVERAL_KEYS
+    if (REDLOCK_WAKE_UP) {
+        r07_overlapping_keys(0);
+        r07_overlapping_keys(1);
+    }
+    same_key_twice();
+#endif
     return done_testing();
 }
