@@ -114,13 +114,18 @@ class mutex
     mutex(const mutex &) = delete;
     mutex &operator=(const mutex &) = delete;
 
-    /* Waits as long as others have it. Throws error when that is not the reason: no majority answers, or permits it. */
+    /* Waits as long as other clients hold it. Throws error for any other reason, at once if the first attempt
+       fails for it: no majority of the nodes answers, or permits it. */
     void lock()
     {
-        while (!try_lock_for(std::chrono::minutes(1)))
+        std::uint32_t wait_ms = 0;
+
+        while (!acquire(wait_ms)) {
             if (status() != REDLOCK_TIMEOUT && status() != REDLOCK_HELD &&
                 status() != REDLOCK_SPLIT)
                 client_.check(status());
+            wait_ms = 60000;
+        }
     }
 
     /* false: see status(). Throws error for what is no answer: bad arguments, no entropy, a fork. */
@@ -138,7 +143,8 @@ class mutex
     template <class Clock, class Duration>
     bool try_lock_until(const std::chrono::time_point<Clock, Duration> &moment)
     {
-        return try_lock_for(moment - Clock::now());
+        return try_lock_for(wide_ms(moment.time_since_epoch()) -
+                            wide_ms(Clock::now().time_since_epoch()));
     }
 
     /* Gives it back, waiting up to 100 ms for the servers to confirm. Not held: nothing. */
@@ -174,17 +180,22 @@ class mutex
     }
 
   private:
-    /* Rounded up, and no more than there is. */
+    /* Floating point does not overflow, whatever the unit: hours::max() is no number of milliseconds. */
+    using wide_ms = std::chrono::duration<long double, std::milli>;
+
+    /* Rounded up, at most the longest time that the library takes; 0 for what is negative or no number. */
     template <class Rep, class Period>
     static std::uint32_t to_ms(const std::chrono::duration<Rep, Period> &time)
     {
-        std::chrono::milliseconds ms = std::chrono::duration_cast<std::chrono::milliseconds>(time);
+        const long double ms = wide_ms(time).count();
+        const std::uint32_t most = 0x7fffffff;
 
-        if (ms < time)
-            ++ms;
-        return ms.count() < 0            ? 0
-               : ms.count() > 0x7fffffff ? 0x7fffffff
-                                         : static_cast<std::uint32_t>(ms.count());
+        if (!(ms > 0))
+            return 0;
+        if (ms >= most)
+            return most;
+        const std::uint32_t whole = static_cast<std::uint32_t>(ms);
+        return whole < ms ? whole + 1 : whole;
     }
 
     bool acquire(std::uint32_t wait_ms)

@@ -5,6 +5,7 @@
 #include "redlock.hpp"
 
 #include <cstring>
+#include <limits>
 #include <mutex>
 #include <type_traits>
 
@@ -105,6 +106,42 @@ static void tokens()
     ok(first > 0 && a.fence() > first, "fencing tokens grow");
 }
 
+/* Somebody had "long" and ended without a word: it is free when its ttl is over. Who is ready to wait for longer than
+   milliseconds can count gets it then, and is not told at once that it is held. */
+template <class Duration> static bool waits_for_its_end(const Duration &wait)
+{
+    client mine(addresses(), patient()), yours(addresses(), patient());
+    mutex a(mine, "long", milliseconds(700)), b(yours, "long", seconds(20));
+
+    a.lock();
+    redlock_forget(mine.get(), a.get());
+    return b.try_lock_for(wait);
+}
+
+static void long_waits()
+{
+    using float_seconds = std::chrono::duration<double>;
+    using float_hours = std::chrono::duration<float, std::ratio<3600>>;
+
+    ok(waits_for_its_end(std::chrono::hours::max()), "waits up to hours::max()");
+    ok(waits_for_its_end(std::chrono::nanoseconds::max()), "waits up to nanoseconds::max()");
+    ok(waits_for_its_end(float_seconds(1e300)), "waits up to 1e300 s");
+    ok(waits_for_its_end(float_hours(std::numeric_limits<float>::infinity())), "waits for ever");
+    ok(!waits_for_its_end(float_seconds(-1e300)), "does not wait for less than no time");
+    ok(!waits_for_its_end(std::chrono::hours::min()), "nor for hours::min()");
+    ok(!waits_for_its_end(float_seconds(std::numeric_limits<double>::quiet_NaN())),
+       "nor for what is no number");
+
+    client mine(addresses(), patient());
+    mutex a(mine, "until", seconds(20)), b(mine, "until", seconds(20));
+    using clock = std::chrono::steady_clock;
+    ok(a.try_lock_until(clock::time_point::max()), "locked until the end of time");
+    ok(!b.try_lock_until(clock::time_point::min()), "not locked until its beginning");
+    ok(!b.try_lock_until(std::chrono::time_point<clock, std::chrono::hours>::min()),
+       "also not in hours");
+    ok(b.status() == REDLOCK_HELD, "as it is held");
+}
+
 static void what_goes_wrong()
 {
     bool thrown = false;
@@ -119,6 +156,15 @@ static void what_goes_wrong()
     mutex a(nobody, "key", seconds(1)), bad(nobody, "", seconds(1));
     ok(!a.try_lock() && a.status() == REDLOCK_UNREACHABLE, "nobody there: not locked");
     thrown = false;
+    long start = now_ms();
+    try {
+        a.lock();
+    } catch (const error &e) {
+        thrown = e.status() == REDLOCK_UNREACHABLE;
+    }
+    ok(thrown && now_ms() - start < 30000, "and lock() says so at once: after %ld ms",
+       now_ms() - start);
+    thrown = false;
     try {
         bad.try_lock();
     } catch (const std::exception &) {
@@ -132,8 +178,9 @@ int main()
     servers_start(servers, 3, nullptr);
     as_a_mutex();
     tokens();
+    long_waits();
     what_goes_wrong();
-    for (const char *key : {"key", "other", "fenced"})
+    for (const char *key : {"key", "other", "fenced", "long", "until"})
         is_int(servers_keys_left(key, 10000), 0, "no lock is left: %s", key);
     return done_testing();
 }
