@@ -114,6 +114,7 @@ enum rl_command {
     RL_DELEX,   /* Redis 8.4; */
     RL_EVALSHA, /* or with the script that it has in its memory. R11 */
     RL_UNSET,   /* RL_DELETE, and the server will tell when the key changes. R7 */
+    RL_OWED,    /* RL_DELETE, of a lock that the caller has back already. R4 */
     RL_PTTL,    /* how long another has it */
     RL_HELLO,
     RL_AUTH,
@@ -156,6 +157,7 @@ enum {
     RL_READ =
         RESP_OUT_MAX < 2048 ? 96 : 2048, /* bytes at once: of stack, so few on small machines */
     RL_READS_MAX = 32, /* receives per event: a chatty node must not hold the loop */
+    RL_OWED_MS = 100,  /* between two releases that a node is owed. R4 */
     RL_RUN_MAX = 15,   /* bytes of the name of a run that count: all builds keep so many */
     RL_TOKEN_HEX = 40
 };
@@ -560,7 +562,7 @@ static void rl_put_eval(struct resp_writer *w, const struct redlock_lock *op, ui
 static void rl_put_command(struct resp_writer *w, const struct redlock_lock *op, uint8_t command,
                            uint32_t run)
 {
-    static const uint8_t words[] = {6, 6, 8, 6, 0, 7, 7, 5, 3, 4, 5, 5};
+    static const uint8_t words[] = {6, 6, 8, 6, 0, 7, 7, 5, 3, 4, 5, 5, 5};
 
     if (RL_IS_TOLD(command)) { /* of what the next command reads */
         resp_put_command(w, 3);
@@ -739,6 +741,10 @@ static void rl_left_unanswered(struct redlock *c, struct redlock_node *node,
     struct redlock_lock *op = (struct redlock_lock *)place->owner;
     redlock_mask bit = rl_bit(node->priv.index);
 
+    if (place->tag == RL_OWED) {
+        rl_clear(&op->priv.waits, bit);
+        return;
+    }
     if (rl_creates(place->tag)) {
         rl_clear(&op->priv.creating, bit);
         rl_set(&op->priv.suspect, bit);
@@ -805,12 +811,14 @@ static unsigned rl_nodes_in(const struct redlock *c, enum redlock_node_state sta
     return mask;
 }
 
-/* When a node that is DOWN is dialled again: the pause is shorter if there is no quorum without it. R5 */
+/* When a node that is DOWN is dialled again: sooner where we were denied, if there is no quorum without it, as
+   somebody may set that right. R5 */
 static uint64_t rl_redial_us(const struct redlock *c, const struct redlock_node *node)
 {
-    uint32_t pause_us = node->priv.pause_us, soon_us = RL_REDIAL_MIN_MS * 1000U + pause_us / 32;
+    uint32_t pause_us = node->priv.pause_us, soon_us = RL_REDIAL_MIN_MS * 1000U + pause_us / 64;
 
-    if (pause_us > soon_us && rl_bits(rl_nodes_in(c, REDLOCK_NODE_READY)) < c->priv.quorum)
+    if (node->priv.denied && pause_us > soon_us &&
+        rl_bits(rl_nodes_in(c, REDLOCK_NODE_READY)) < c->priv.quorum)
         pause_us = soon_us;
     return node->priv.mark_us + pause_us;
 }
@@ -1131,7 +1139,7 @@ static uint64_t rl_connecting_until(const struct redlock *c, const struct redloc
 
 /* Whether an attempt can begin. It waits for room, and for connections: then a new client gets the lock from
    all nodes, and its validity is not used up by connecting. Without a quorum it begins, and fails, when no
-   connection is under way, and if it may wait, when each node was tried since. R2, R6 */
+   connection is under way and each node that denied us was tried since. R2, R6 */
 static int rl_can_begin(struct redlock *c, const struct redlock_lock *op)
 {
     unsigned i, ready = 0, coming = 0, hopeful = 0, untried = 0;
@@ -1144,7 +1152,8 @@ static int rl_can_begin(struct redlock *c, const struct redlock_lock *op)
             ready |= rl_bit(i);
         else if (node->state != REDLOCK_NODE_DOWN)
             coming |= rl_bit(i);
-        else if (node->priv.mark_us != 0 && node->priv.mark_us < op->priv.started_us)
+        else if (node->priv.denied && node->priv.mark_us != 0 &&
+                 node->priv.mark_us < op->priv.started_us)
             untried |= rl_bit(i);
         hopeful += !rl_past(c, rl_connecting_until(c, node));
     }
@@ -1152,7 +1161,7 @@ static int rl_can_begin(struct redlock *c, const struct redlock_lock *op)
         return hopeful == 0 && rl_bits(ready & ~(unsigned)c->priv.full) >= c->priv.quorum;
     if (coming != 0 && !rl_past(c, op->priv.started_us + c->priv.settings.stall_ms * RL_MS_US))
         return 0;
-    return op->priv.until_us == 0 || rl_bits(ready | coming | untried) < c->priv.quorum;
+    return rl_bits(ready | coming | untried) < c->priv.quorum;
 }
 
 static void rl_begin_attempt(struct redlock *c, struct redlock_lock *op)
@@ -1430,6 +1439,60 @@ static void rl_retry(struct redlock *c, struct redlock_lock *op)
     op->priv.due_us = c->priv.now_us + pause_us + 1; /* else it could fail for ever in one tick */
 }
 
+/* Nodes that answered the release with a temporary error (BUSY, LOADING ...) are sent it again, until the key
+   has expired. As the lock is the caller's again, this needs a copy of it. R4 */
+static void rl_owe(struct redlock *c, struct redlock_lock *op)
+{
+    unsigned i;
+
+    for (i = 0; i < REDLOCK_OWED_MAX && op->priv.again != 0 && op->more_keys == 0; i++) {
+        struct redlock_lock *copy = &c->priv.owed[i].lock;
+        uint8_t *bytes = c->priv.owed[i].bytes;
+
+        if (copy->priv.todo != 0)
+            continue;
+        rl_drop(c, copy, rl_all(c), RL_OWED, RL_OWED);
+        *copy = *op;
+        memcpy(bytes, op->key, op->key_size);
+        if (op->label_size > 0)
+            memcpy(bytes + op->key_size, op->label, op->label_size);
+        copy->key = bytes;
+        copy->label = bytes + op->key_size;
+        copy->priv.todo = op->priv.again;
+        copy->priv.waits = 0;
+        copy->priv.due_us = c->priv.now_us + RL_OWED_MS * RL_MS_US;
+        copy->priv.until_us = c->priv.now_us + op->ttl_ms * RL_MS_US;
+        break;
+    }
+    op->priv.again = 0;
+}
+
+/* Sends what is owed, where it is due. */
+static void rl_owed_tick(struct redlock *c)
+{
+    unsigned i, n;
+
+    for (i = 0; i < REDLOCK_OWED_MAX; i++) {
+        struct redlock_lock *copy = &c->priv.owed[i].lock;
+
+        if (copy->priv.todo == 0 || !rl_past(c, copy->priv.due_us))
+            continue;
+        if (rl_past(c, copy->priv.until_us))
+            copy->priv.todo = 0;
+        copy->priv.due_us = c->priv.now_us + RL_OWED_MS * RL_MS_US;
+        c->priv.same.w.bytes = NULL;
+        for (n = 0; n < c->priv.count; n++) {
+            struct redlock_node *node = &c->priv.nodes[n];
+
+            if (!(copy->priv.todo & ~copy->priv.waits & rl_bit(n)))
+                continue;
+            rl_node_wanted(c, node, REDLOCK_NEVER);
+            if (node->state == REDLOCK_NODE_READY && rl_queue(c, node, copy, RL_OWED, copy))
+                rl_set(&copy->priv.waits, rl_bit(n));
+        }
+    }
+}
+
 /* Decided, but some nodes are still owed the release: it is queued without an owner, so that it
    needs no place, and on a connection that is not up yet, where it will be the first to go. A node
    that does not even take bytes is given up. R4 */
@@ -1460,6 +1523,7 @@ static void rl_step_owing(struct redlock *c, struct redlock_lock *op)
     }
     if (op->priv.todo != 0)
         return;
+    rl_owe(c, op);
     if (op->priv.outcome != REDLOCK_UNCONFIRMED && op->priv.outcome != REDLOCK_LOST)
         op->priv.asked = 0;
     rl_retry(c, op);
@@ -1784,6 +1848,8 @@ static enum rl_vote rl_vote_of(uint8_t command, const struct resp_item *item)
     if (item->kind == RESP_INTEGER && item->integer == -2 &&
         (command == RL_FENCE || command == RL_REPAIR)) /* R18 */
         return RL_ERROR;
+    if (command == RL_OWED)
+        return RL_NO;
     if (command == RL_PTTL)
         return item->kind == RESP_INTEGER ? RL_YES : RL_NONSENSE;
     if (command == RL_SET) {
@@ -1859,6 +1925,8 @@ static void rl_count_vote(const struct redlock *c, struct redlock_lock *op, unsi
         rl_set(&op->failed, bit);
         if (item->kind == RESP_ERROR && rl_is_denial(item))
             rl_set(&op->priv.denied, bit);
+        else if (op->priv.state == RL_UNDO || op->priv.state == RL_RELEASE)
+            rl_set(&op->priv.again, bit);
     } else if (op->priv.state == RL_EXTEND && vote == RL_NO && (op->members & bit)) {
         rl_clear(&op->members, bit); /* gone there: its word counts no more, */
         rl_set(rl_repairs(c, op, bit) ? &op->priv.todo : &op->refused, bit); /* so repair it */
@@ -1965,6 +2033,17 @@ static int rl_synced(struct redlock *c, struct redlock_node *node, const struct 
     return 1;
 }
 
+/* To a release of which `copy` is a copy. R4 */
+static void rl_owed_answered(struct redlock_lock *copy, redlock_mask bit,
+                             const struct resp_item *item)
+{
+    if (copy == NULL)
+        return;
+    rl_clear(&copy->priv.waits, bit);
+    if (item->kind != RESP_ERROR || rl_is_denial(item))
+        rl_clear(&copy->priv.todo, bit);
+}
+
 /* A reply has come. 0: it can't be the answer to what was asked. */
 static int rl_answered(struct redlock *c, struct redlock_node *node, const struct resp_place *who)
 {
@@ -1977,6 +2056,11 @@ static int rl_answered(struct redlock *c, struct redlock_node *node, const struc
     node->priv.useful = 1;
     node->priv.pause_ms = 0;
     rl_clear(&c->priv.full, rl_bit(node->priv.index));
+    if (who->tag == RL_OWED) {
+        rl_note_reply(c, node, 0);
+        rl_owed_answered(op, rl_bit(node->priv.index), item);
+        return 1;
+    }
     rl_note_reply(c, node, op != NULL && (op->priv.waits & rl_bit(node->priv.index)));
     if (who->tag == RL_PTTL) {
         if (op != NULL && vote == RL_YES)
@@ -2314,7 +2398,7 @@ void redlock_deinit(struct redlock *client)
             rl_set_waiting(client, op, 0);
             rl_move(client, op, RL_NOWHERE);
             op->priv.state = RL_IDLE;
-            op->valid_until_us = 0;
+            op->valid_until_us = op->fence = 0;
         }
     for (i = 0; i < client->priv.count; i++) {
         struct redlock_node *node = &client->priv.nodes[i];
@@ -2364,8 +2448,6 @@ static enum redlock_status rl_check(const struct redlock *c, const struct redloc
         return REDLOCK_BAD_ARGUMENT;
     if (rl_process(c->priv.io) != c->priv.process)
         return REDLOCK_FORKED;
-    if ((op->status == REDLOCK_PENDING && op->priv.keeps == 0) || op->priv.list == RL_DONE)
-        return REDLOCK_BAD_ARGUMENT; /* in use */
     if (op->key == NULL || op->key_size < 1)
         return REDLOCK_BAD_ARGUMENT;
     size = op->key_size;
@@ -2390,27 +2472,38 @@ static enum redlock_status rl_check(const struct redlock *c, const struct redloc
     return REDLOCK_PENDING;
 }
 
-/* Hands the lock to the library, which begins with `state` in the next tick. */
+/* The same for an operation on a lock that must not be in progress. */
+static enum redlock_status rl_check_idle(const struct redlock *c, const struct redlock_lock *op)
+{
+    enum redlock_status status = rl_check(c, op);
+
+    return status == REDLOCK_PENDING && op->status == REDLOCK_PENDING ? REDLOCK_BAD_ARGUMENT
+                                                                      : status;
+}
+
+/* Hands the lock to the library, which begins with `state` in the next tick. An earlier operation that has
+   ended, but was not told, is told no more. */
 static enum redlock_status rl_begin(struct redlock *c, struct redlock_lock *op, uint8_t state,
                                     uint32_t wait_ms)
 {
+    rl_set_waiting(c, op, 0);
     op->status = REDLOCK_PENDING;
     op->priv.outcome = REDLOCK_PENDING;
     op->priv.keeps = 0;
     op->priv.until_us = wait_ms * RL_MS_US; /* from now on; the first step reads the clock */
     rl_enter(op, state);
-    rl_touch(c, op);
+    rl_move(c, op, RL_TURN);
     return REDLOCK_PENDING;
 }
 
 enum redlock_status redlock_acquire_start(struct redlock *client, struct redlock_lock *lock,
                                           uint32_t wait_ms)
 {
-    enum redlock_status status = rl_check(client, lock);
+    enum redlock_status status = rl_check_idle(client, lock);
 
     if (status != REDLOCK_PENDING)
         return status;
-    if (lock->status == REDLOCK_PENDING || lock->priv.state == RL_HELD)
+    if (lock->priv.state == RL_HELD)
         return REDLOCK_BAD_ARGUMENT;
     lock->valid_until_us = lock->holder_until_us = 0;
     lock->priv.attempts = 0;
@@ -2420,12 +2513,10 @@ enum redlock_status redlock_acquire_start(struct redlock *client, struct redlock
 
 enum redlock_status redlock_extend_start(struct redlock *client, struct redlock_lock *lock)
 {
-    enum redlock_status status = rl_check(client, lock);
+    enum redlock_status status = rl_check_idle(client, lock);
 
     if (status != REDLOCK_PENDING)
         return status;
-    if (lock->status == REDLOCK_PENDING)
-        return REDLOCK_BAD_ARGUMENT;
     if (lock->priv.state != RL_HELD)
         return REDLOCK_LOST;
     if (lock->extended >= client->priv.settings.extend_max) /* R10 */
@@ -2436,11 +2527,11 @@ enum redlock_status redlock_extend_start(struct redlock *client, struct redlock_
 enum redlock_status redlock_keep_start(struct redlock *client, struct redlock_lock *lock,
                                        unsigned extensions)
 {
-    enum redlock_status status = rl_check(client, lock);
+    enum redlock_status status = rl_check_idle(client, lock);
 
     if (status != REDLOCK_PENDING)
         return status;
-    if (lock->status == REDLOCK_PENDING || extensions < 1 || extensions >= UINT16_MAX)
+    if (extensions < 1 || extensions >= UINT16_MAX)
         return REDLOCK_BAD_ARGUMENT;
     if (lock->priv.state != RL_HELD)
         return REDLOCK_LOST;
@@ -2458,24 +2549,27 @@ enum redlock_status redlock_release_start(struct redlock *client, struct redlock
 
     if (status != REDLOCK_PENDING)
         return status;
-    if (lock->priv.asked == 0)
-        return REDLOCK_GONE;
+    rl_drop(client, lock, rl_all(client), RL_SET, RL_PTTL); /* in whatever state it is. R11 */
     lock->valid_until_us = 0;
-    rl_drop_late(client, lock);
-    return rl_begin(client, lock, RL_RELEASE, wait_ms);
+    rl_begin(client, lock, RL_RELEASE, wait_ms);
+    if (lock->priv.asked != 0)
+        return REDLOCK_PENDING;
+    rl_move(client, lock, RL_NOWHERE);
+    rl_enter(lock, RL_IDLE);
+    return lock->status = REDLOCK_GONE;
 }
 
 enum redlock_status redlock_adopt(struct redlock *client, struct redlock_lock *lock,
                                   uint32_t remaining_ms)
 {
-    enum redlock_status status = rl_check(client, lock);
+    enum redlock_status status = rl_check_idle(client, lock);
 
     if (status != REDLOCK_PENDING)
         return status;
-    if (lock->status == REDLOCK_PENDING || lock->priv.state == RL_HELD ||
-        (lock->members & ~rl_all(client)) != 0 || rl_bits(lock->members) < client->priv.quorum ||
-        remaining_ms > lock->ttl_ms)
+    if (lock->priv.state == RL_HELD || (lock->members & ~rl_all(client)) != 0 ||
+        rl_bits(lock->members) < client->priv.quorum || remaining_ms > lock->ttl_ms)
         return REDLOCK_BAD_ARGUMENT;
+    rl_move(client, lock, RL_NOWHERE);
     memset(&lock->priv, 0, sizeof lock->priv);
     lock->priv.asked = rl_all(client);
     /* what the other sent to these nodes may run later than our commands. R8b */
@@ -2658,7 +2752,7 @@ static void rl_wake(struct redlock *c)
 static uint64_t rl_next_due(const struct redlock *c)
 {
     uint64_t due_us = REDLOCK_NEVER;
-    unsigned list;
+    unsigned list, i;
 
     for (list = RL_BLOCKED; list <= RL_KEPT; list++) {
         const struct redlock_lock *op = rl_first(c, list);
@@ -2666,6 +2760,9 @@ static uint64_t rl_next_due(const struct redlock *c)
             if (op->priv.due_us < due_us)
                 due_us = op->priv.due_us;
     }
+    for (i = 0; i < REDLOCK_OWED_MAX; i++)
+        if (c->priv.owed[i].lock.priv.todo != 0 && c->priv.owed[i].lock.priv.due_us < due_us)
+            due_us = c->priv.owed[i].lock.priv.due_us;
     return due_us;
 }
 
@@ -2680,6 +2777,7 @@ uint64_t redlock_tick(struct redlock *client)
         rl_node_tick(client, &client->priv.nodes[i]);
     rl_wake(client);
     rl_turn_all(client);
+    rl_owed_tick(client);
     due = rl_next_due(client);
     if (rl_first(client, RL_LINE) != NULL && client->priv.line_us < due)
         due = client->priv.line_us;

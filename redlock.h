@@ -89,6 +89,10 @@ extern "C" {
 #ifndef REDLOCK_DURABLE
 #define REDLOCK_DURABLE 1 /* 0: leaves rule R17 out. RESP_OUT_MAX can be 42 smaller then */
 #endif
+#ifndef REDLOCK_OWED_MAX
+#define REDLOCK_OWED_MAX                                                                           \
+    2 /* releases to be repeated after a temporary error, 1..16. RAM: 260 each */
+#endif
 #ifndef REDLOCK_POOL_MAX
 #define REDLOCK_POOL_MAX 240 /* random bytes drawn at once, 20..255. RAM: 1 each, per client */
 #endif
@@ -335,6 +339,7 @@ struct redlock_lock {
         redlock_mask broken;   /* nodes whose connection broke under it */
         redlock_mask denied;   /* nodes that failed for lack of permission */
         redlock_mask asked;    /* nodes that may have our key: they are owed a release. R4 */
+        redlock_mask again;    /* nodes that answered a release with a temporary error */
         redlock_mask late;     /* nodes that granted it after it was decided */
         redlock_mask mute;     /* nodes that had no vote and may have forgotten it. R14 */
         redlock_mask agreed;   /* nodes whose count is `fence`; without one, that granted it. R16 */
@@ -379,6 +384,10 @@ struct redlock {
         uint8_t count, quorum, pool_used, ended;
         uint8_t slow; /* 1: the last round ended before its answers came. R15 */
         uint8_t pool[REDLOCK_POOL_MAX];
+        struct {
+            struct redlock_lock lock; /* todo: the nodes that are owed a release. R4 */
+            uint8_t bytes[REDLOCK_KEY_MAX + REDLOCK_LABEL_MAX];
+        } owed[REDLOCK_OWED_MAX];
     } priv;
 };
 

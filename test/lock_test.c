@@ -579,17 +579,7 @@ static void r05_stalled_connection(void)
         fake_pass(&client, 10 * MS);
     }
     dials = fake_nodes[2].dials - dials;
-    ok(dials >= 70 && dials <= 140, "r05: without a quorum, ten times a second: %d", dials);
-    fake_nodes[1].refuses = 0;
-    fake_pass(&client, 10 * MS);
-    dials = fake_nodes[2].dials;
-    for (i = 0; i < 1000; i++) {
-        acquire(0);
-        fake_pass(&client, 10 * MS);
-        release(0);
-    }
-    dials = fake_nodes[2].dials - dials;
-    ok(dials >= 4 && dials <= 20, "r05: with one, a refused node has long pauses: %d dials", dials);
+    ok(dials >= 4 && dials <= 20, "r05: a refused node is dialled with pauses: %d times", dials);
     fake_nodes[1].refuses = fake_nodes[2].refuses = fake_nodes[2].hung = 0;
     is_int(acquire(5000), REDLOCK_OK, "r05: and works again when it is back");
 }
@@ -3446,13 +3436,16 @@ static int flood(void *context, struct redlock_node *node, void *bytes, size_t s
 static void r15_a_chatty_node_does_not_hold_the_loop(void)
 {
     struct redlock_io io = *fake_io();
+    uint64_t start;
 
     begin_with_defaults(3);
     io.receive = flood;
     is_int(redlock_init(&client, &io, nodes, 3, &settings), REDLOCK_OK, "r15: a node that talks");
     flooded = 0;
+    start = fake_now_us;
     is_int(acquire(0), REDLOCK_OK, "r15: the others are heard");
-    ok(flooded > 0 && flooded < 1000 * 1000, "r15: after %u bytes of it", flooded);
+    ok(flooded > 0 && since(start) < 150 * MS, "r15: after %u bytes of it, in %ld us", flooded,
+       since(start));
     is_int(release(1000), REDLOCK_OK, "r15: also at the end");
     redlock_deinit(&client);
 }
@@ -3486,7 +3479,8 @@ static void bad_arguments_reach_nobody(void)
     redlock_release_start(&client, &lock, 0);
     is_int((int)redlock_acquire(&client, &lock, 0), REDLOCK_BAD_ARGUMENT, "acquired in progress");
     is_int((int)redlock_extend(&client, &lock), REDLOCK_BAD_ARGUMENT, "extended in progress");
-    is_int((int)redlock_release(&client, &lock, 0), REDLOCK_BAD_ARGUMENT, "released in progress");
+    is_int((int)redlock_release(&client, &lock, 0), REDLOCK_UNCONFIRMED,
+           "but released in any state");
     begin_with_defaults(3);
 #define REFUSED(what, change)                                                                      \
     redlock_lock_init(&bad, "k", 1, 1000);                                                         \
