@@ -39,7 +39,8 @@ struct mini_key *mini_find(struct mini_server *server, const void *name, unsigne
         struct mini_key *key = mini_key_at(server, i);
         if (key->name.size > 0 && key->until_us <= server->now_us)
             key->name.size = 0;
-        if (mini_same(key->name.bytes, key->name.size, name, size))
+        if (key->database == server->database &&
+            mini_same(key->name.bytes, key->name.size, name, size))
             return key;
     }
     return NULL;
@@ -63,6 +64,7 @@ struct mini_key *mini_store(struct mini_server *server, struct mini_word name,
     memcpy(key->value, value.bytes, value.size);
     key->name.size = name.size;
     key->value_size = value.size;
+    key->database = server->database;
     key->until_us = until_us;
     return key;
 }
@@ -287,7 +289,7 @@ static void mini_greet(struct mini_server *server, struct mini_session *session,
     }
     if (kind == 'H' && server->old)
         sprintf(reply, "-ERR unknown command `HELLO`, with args beginning with: `3`, %.*s\r\n",
-                (int)last->size, last->bytes);
+                last->size < 128 ? (int)last->size : 128, last->bytes);
     else if (secret && !right)
         strcpy(reply, "-WRONGPASS invalid username-password pair or user is disabled.\r\n");
     else if (!session->known && !right)
@@ -348,6 +350,7 @@ static void mini_count(struct mini_server *server, struct mini_command *command,
 unsigned mini_run(struct mini_server *server, struct mini_session *session,
                   struct mini_command *command, char reply[MINI_REPLY])
 {
+    server->database = session->database;
     if (command->kind == 'W' && server->synced != NULL)
         strcpy(reply, server->synced);
     else if (command->kind == 'W')

@@ -8,7 +8,7 @@
 
 #include <stdint.h>
 
-enum { MINI_KEYS = 64, MINI_TRACKED = 8, MINI_WORDS = 16, MINI_REPLY = 400 };
+enum { MINI_KEYS = 96, MINI_TRACKED = 8, MINI_WORDS = 16, MINI_REPLY = 400 };
 
 #define MINI_YEARS_US 1000000000000000U /* a marker's time to live */
 
@@ -26,6 +26,7 @@ struct mini_key {
     struct mini_name name;
     char value[128];
     unsigned value_size;
+    int database;
     uint64_t until_us; /* UINT64_MAX: for ever */
 };
 
@@ -35,6 +36,7 @@ struct mini_server {
     unsigned used;         /* of them, free ones between them included */
     struct mini_key *more; /* more room for keys, the test's; NULL: none */
     unsigned more_room;
+    int database; /* of the command that runs, or ran last: keys are looked up there */
     const char *password;
     const char *hello;   /* its answer to HELLO instead of its own */
     unsigned run;        /* what INFO says of the process */
@@ -84,7 +86,7 @@ int mini_is_of_a_lock(const struct mini_command *command);
 unsigned mini_run(struct mini_server *server, struct mini_session *session,
                   struct mini_command *command, char reply[MINI_REPLY]);
 
-/* NULL: not there, or expired. */
+/* NULL: not there, or expired. In server->database. */
 struct mini_key *mini_find(struct mini_server *server, const void *name, unsigned size);
 struct mini_key *mini_store(struct mini_server *server, struct mini_word name,
                             struct mini_word value, uint64_t until_us);

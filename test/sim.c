@@ -1,14 +1,23 @@
 /* sim.c - whole histories in one process: several clients (the real redlock.c and resp.c), several servers
-   (mini.h), a clock for each host, and the network between them. All comes from one seed:
+   (mini.h), a clock for each host, and the network between them. One seed decides everything:
 
-       sim FIRST COUNT     histories of so many seeds; a broken promise is printed with its seed
-       sim FIRST trace     one history, event by event
+       sim FIRST COUNT           one history for each seed; prints each broken promise with its seed
+       sim FIRST COUNT PROMISE   the same, but only promises that contain these words end a history
+       sim FIRST trace           one history, event by event
 
-   Each history draws which faults it has. In three of four they keep to what the README assumes (clocks of
-   nearly one rate, no key lost behind the library's back): then no two clients hold a lock at once, and who
-   holds one has it on a quorum. In the fourth, clocks jump and keys vanish: what is left to promise is that
-   fencing tokens grow, that who extends a lock has had it all the time, and that it ends. In the end all faults are mended: then every lock can be had within
-   its ttl, results say what is true, and no key is left.
+   Each history draws a profile and its faults. Profile ANY draws up to 5 clients and 7 servers and all
+   kinds of faults. The other profiles are small and aim at one class of defects.
+
+   In three of four histories the faults keep to what the README assumes: clocks of nearly one rate, and no
+   key lost before its ttl. Then no two clients hold a lock at once, and each holder has its key on a quorum.
+   In the fourth, clocks jump and keys vanish. Then these promises are left: fencing tokens grow; an extension
+   that succeeds proves that nobody else had the lock in between; every operation ends.
+
+   While no fault strikes there are more promises: a lock is on all servers soon after its acquire; a lock
+   under auto-extension is not lost; no acquire fails.
+
+   At the end all faults are mended: then every lock can be acquired within its ttl, results are true, and no
+   key is left.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
@@ -24,14 +33,16 @@
 enum {
     CLIENTS = 5,
     SERVERS = REDLOCK_NODES_MAX < 7 ? REDLOCK_NODES_MAX : 7,
-    LOCKS = 3, /* of a client */
+    LOCKS = 40, /* of a client; most histories use three of them */
+    FEW = 3,
     SLOTS =
-        3, /* connections of a client to a server: one, and old ones whose bytes are under way */
+        8, /* connections of a client to a server: open ones, and closed ones with bytes under way */
     SERVER_LINKS = CLIENTS * SLOTS,
     LINKS = SERVERS * SERVER_LINKS,
-    ROOM = 20000,
-    PARTS = 400,
+    ROOM = 6000,
+    PARTS = 200,
     WINS = 4000,
+    REFUSALS = 32,
     STATUSES = 16
 };
 #define MS ((uint64_t)1000)
@@ -48,6 +59,7 @@ enum fault {
     NONSENSE,
     PAUSE, /* a client's process stops, between two calls or in one */
     DEATH, /* and is gone, with all that it held */
+    STUCK, /* one connection moves no bytes for a while, which may be long after it was closed */
     DRIP,  /* bytes come one by one */
     DEAF,  /* pushes come late or never */
     RATES, /* clocks run at different rates */
@@ -60,11 +72,21 @@ enum fault {
 };
 
 static const char *const fault_names[FAULTS] = {
-    "servers hung",         "servers crashed",   "servers forgot",  "connections cut",
-    "partitions",           "full connections",  "slow servers",    "nonsense said",
-    "clients paused",       "clients died",      "bytes that drip", "pushes lost or late",
-    "clocks' rates",        "old servers",       "servers flushed", "keys vanished",
-    "server clocks jumped", "wall clocks jumped"};
+    "servers hung",        "servers crashed",      "servers forgot",    "connections cut",
+    "partitions",          "full connections",     "slow servers",      "nonsense said",
+    "clients paused",      "clients died",         "connections stuck", "bytes that drip",
+    "pushes lost or late", "clocks' rates",        "old servers",       "servers flushed",
+    "keys vanished",       "server clocks jumped", "wall clocks jumped"};
+
+/* What a history aims at. */
+enum profile {
+    ANY,
+    LATE,    /* commands of closed connections that run late; few clients, one key */
+    HEALTHY, /* no fault: servers at different distances, new clients, many locks at once */
+    HANDED,  /* locks that one client hands over to another */
+    TWICE,   /* one server stands in the list twice */
+    PROFILES
+};
 
 /* ---- What there is -------------------------------------------------------------------------- */
 
@@ -83,13 +105,16 @@ struct flow {
 
 struct link {
     int client, server;
-    int open;    /* the client has it */
-    int served;  /* the server has it */
-    int refused; /* nobody was there */
+    unsigned node;     /* of the client's list */
+    unsigned position; /* in `served` of the server */
+    int open;          /* the client has it */
+    int served;        /* the server has it */
+    int refused;       /* nobody was there */
     int full;
     uint64_t up_us;
-    struct flow to, back;
+    uint64_t stuck_until_us; /* no byte arrives before */
     struct mini_session session;
+    struct flow to, back;
 };
 
 struct machine {
@@ -100,7 +125,12 @@ struct machine {
     uint64_t sweep_us;            /* when it next looks for expired keys */
     uint64_t away_until_us;       /* hung, or down; 0: neither */
     uint64_t delay_us;
+    uint64_t far_us; /* one way, always */
     int down, nonsense;
+    char refused[REFUSALS][16]; /* beginnings of the tokens that it refused last */
+    unsigned refusals;
+    struct link *served[SERVER_LINKS]; /* its connections */
+    unsigned served_count;
 };
 
 /* One lock of a client and what the simulator knows of it. */
@@ -108,9 +138,14 @@ struct wish {
     uint64_t began_us;   /* the operation in progress, true time */
     uint64_t allowed_us; /* for it, but for pauses */
     uint64_t paused_us;  /* of the client, by then */
-    uint64_t won_us;     /* the lock was got then */
+    uint64_t won_us;     /* the lock was got then, also if by another client */
     uint64_t valid_us;   /* what it said last */
-    char what;           /* 'a'cquire, 'e'xtend, 'r'elease, 'k'eep */
+    uint64_t check_us;   /* it must be on all servers then; 0: that is not checked */
+    uint64_t well_us;    /* since then, at the latest, these servers have not been upset: */
+    unsigned well;
+    uint16_t extended; /* how often, as far as that was checked */
+    uint8_t handed;    /* over to another client */
+    char what;         /* 'a'cquire, 'e'xtend, 'r'elease, 'k'eep; ' ': nothing */
 };
 
 struct client {
@@ -126,8 +161,12 @@ struct client {
     uint64_t timer_us, action_us;
     uint64_t paused_us; /* in all */
     uint8_t interest[SERVERS];
-    int link[SERVERS]; /* index; -1: none */
+    int link[SERVERS]; /* of each node: index; -1: none */
     int hole[SERVERS];
+    uint64_t
+        upset_us[SERVERS]; /* the last moment, maybe to come, of a fault between it and a server */
+    unsigned lock_count;
+    int blocked; /* in a call that blocks */
 };
 
 /* A lock that was got. */
@@ -140,7 +179,10 @@ static struct link links[LINKS];
 static struct machine machines[SERVERS];
 static struct client clients[CLIENTS];
 static struct win wins[WINS];
-static unsigned win_count, client_count, server_count, quorum;
+static unsigned win_count, client_count, node_count, server_count, quorum;
+static int server_of[SERVERS];      /* of each node */
+static unsigned database[SERVERS];  /* of each node */
+static const char *secret[SERVERS]; /* of each server; NULL: none */
 static uint64_t now_us, digest;
 static uint32_t dice, entropy;
 static unsigned on; /* bit f: this history has fault f */
@@ -151,15 +193,22 @@ static int swapped;   /* a server has other commands than before, on the same co
 static int returning; /* what had been deleted was there again after a crash */
 static unsigned long event, broken_at, trace_from = ULONG_MAX; /* events of this history */
 static uint32_t ttl_ms, node_timeout_ms;
-static const char *broken; /* the promise that was */
+static uint32_t longest_ms; /* no lock has a longer ttl */
+static enum profile profile;
+static const char *only = ""; /* other promises than these do not end a history */
+static uint64_t next_check_us;
+static unsigned lock_count; /* of each client */
+static int lazy;            /* clients do not pull what has ended at once */
+static const char *broken;  /* the promise that was */
 /* Bit i: when it next runs, which is in next_us, must be worked out again. */
 static unsigned stale_servers, stale_clients;
 static uint64_t next_us[2][CLIENTS > SERVERS ? CLIENTS : SERVERS];
 static unsigned long faults_seen[FAULTS], outcomes[4][STATUSES], events_seen, wins_seen,
-    extensions_seen;
+    extensions_seen, everywhere_seen, handed_seen, profiles_seen[PROFILES];
 
-static const char *const key_names[2] = {"k0", "k1"};
 static const struct redlock_key second_key = {"k1", 2};
+static const char *const labels[] = {"", "@", " host-1:4711", "\r\n$3\r\nabc\r\n"};
+enum { LABELS = sizeof labels / sizeof *labels };
 
 static const char operations[] = "aerk";
 static const char *const operation_names[] = {"acquire", "extend", "release", "keep"};
@@ -218,7 +267,7 @@ note(const char *format, ...)
 
 static void violated(const char *promise)
 {
-    if (broken == NULL) {
+    if (broken == NULL && strstr(promise, only) != NULL) {
         broken = promise;
         broken_at = event;
     }
@@ -253,7 +302,40 @@ static uint64_t server_us(const struct machine *m)
 
 static uint64_t delay_us(const struct machine *m)
 {
-    return 50 + roll(200) + (m->delay_us > 0 ? roll((unsigned)m->delay_us) : 0);
+    return 50 + m->far_us + roll(200) + (m->delay_us > 0 ? roll((unsigned)m->delay_us) : 0);
+}
+
+/* To a server and back, at most, while nothing is upset. */
+static uint64_t round_trip_us(const struct machine *m)
+{
+    return 2 * (50 + m->far_us + 200);
+}
+
+static uint64_t longest_round_trip_us(void)
+{
+    uint64_t longest = 0;
+    unsigned i;
+
+    for (i = 0; i < server_count; i++)
+        if (round_trip_us(&machines[i]) > longest)
+            longest = round_trip_us(&machines[i]);
+    return longest;
+}
+
+/* A fault has struck between a client and a server, or ends now or later. */
+static void upset(struct client *c, int server, uint64_t until_us)
+{
+    if (c->upset_us[server] < until_us)
+        c->upset_us[server] = until_us;
+}
+
+/* The same for all clients. */
+static void upset_all(int server, uint64_t until_us)
+{
+    unsigned i;
+
+    for (i = 0; i < CLIENTS; i++)
+        upset(&clients[i], server, until_us);
 }
 
 static void flow_schedule(struct flow *flow)
@@ -276,6 +358,12 @@ static unsigned flow_put(struct flow *flow, const char *bytes, unsigned size, ui
 
     if (flow->part == flow->parts_used)
         flow->part = flow->parts_used = 0;
+    if (flow->first > ROOM / 2) { /* also where all is used: nothing is moved then */
+        memmove(flow->bytes, flow->bytes + flow->first, flow->used - flow->first);
+        flow->arrived -= flow->first;
+        flow->used -= flow->first;
+        flow->first = 0;
+    }
     if (flow->first == flow->used)
         flow->first = flow->arrived = flow->used = 0;
     if (size > ROOM - flow->used)
@@ -306,13 +394,6 @@ static void flow_arrive(struct flow *flow, uint64_t until_us)
     }
 }
 
-/* A server says something. */
-static void say(struct link *link, const char *bytes, unsigned size, uint64_t from_us)
-{
-    stale_clients |= 1U << link->client;
-    flow_put(&link->back, bytes, size, from_us, &machines[link->server]);
-}
-
 /* What is under way is lost from a random byte on. */
 static void flow_cut(struct flow *flow)
 {
@@ -329,21 +410,43 @@ static void flow_cut(struct flow *flow)
     flow->used = flow->arrived + size;
 }
 
+/* The server has a connection, or has it no more. */
+static void set_served(struct link *link, int served)
+{
+    struct machine *m = &machines[link->server];
+    struct link *last;
+
+    if (link->served == served)
+        return;
+    link->served = served;
+    if (served) {
+        link->position = m->served_count;
+        m->served[m->served_count++] = link;
+    } else {
+        last = m->served[--m->served_count];
+        m->served[link->position] = last;
+        last->position = link->position;
+    }
+}
+
 /* The server's end is gone: it reads no more; what it has said may still come. */
 static void link_cut(struct link *link)
 {
     if (!link->served)
         return;
-    link->served = 0;
+    set_served(link, 0);
     stale_clients |= 1U << link->client;
+    upset(&clients[link->client], link->server, now_us);
     flow_clear(&link->to);
     flow_cut(&link->back);
 }
 
-/* All connections of a server, 0 <= i < SERVER_LINKS, also those that are not in use. */
-static struct link *link_of(int server, unsigned i)
+/* A server says something. A client that takes so little of it is cut off. */
+static void say(struct link *link, const char *bytes, unsigned size, uint64_t from_us)
 {
-    return &links[(i / SLOTS * SERVERS + (unsigned)server) * SLOTS + i % SLOTS];
+    stale_clients |= 1U << link->client;
+    if (flow_put(&link->back, bytes, size, from_us, &machines[link->server]) < size)
+        link_cut(link);
 }
 
 static int in_hole(const struct link *link)
@@ -351,20 +454,57 @@ static int in_hole(const struct link *link)
     return clients[link->client].hole[link->server];
 }
 
+/* When bytes next arrive at the server. */
+static uint64_t link_to_us(const struct link *link)
+{
+    if (in_hole(link))
+        return REDLOCK_NEVER;
+    return link->to.next_us < link->stuck_until_us && link->to.next_us != REDLOCK_NEVER
+               ? link->stuck_until_us
+               : link->to.next_us;
+}
+
+/* A connection moves no byte for a while. If it is closed before, its bytes arrive all the same. */
+static void link_sticks(struct link *link)
+{
+    uint32_t most_ms[3];
+    uint64_t until_us;
+
+    most_ms[0] = 8 * node_timeout_ms;
+    most_ms[1] = 2 * ttl_ms;
+    most_ms[2] = 4 * longest_ms;
+    until_us = now_us + 1 + roll(most_ms[roll(3)]) * MS;
+
+    if (link->stuck_until_us < until_us)
+        link->stuck_until_us = until_us;
+    if (link->open)
+        upset(&clients[link->client], link->server, until_us);
+    note("client %d server %d: a connection is stuck until %.3f ms", link->client, link->server,
+         (double)link->stuck_until_us / 1000);
+}
+
 /* ---- Servers -------------------------------------------------------------------------------- */
 
+/* A push that comes late holds up all replies behind it. */
 static void tell(const struct link *changer, int server, struct mini_word name)
 {
+    struct machine *m = &machines[server];
     char push[MINI_REPLY];
     unsigned i, size;
 
-    for (i = 0; i < SERVER_LINKS; i++) {
-        struct link *link = link_of(server, i);
-        if (link == changer || !link->served)
+    for (i = m->served_count; i-- > 0;) { /* one that is cut is removed */
+        struct link *link = m->served[i];
+        uint64_t from_us = now_us;
+        if (link == changer)
             continue;
         size = mini_told(&link->session, name, push);
-        if (size > 0 && !strikes(DEAF, 2))
-            say(link, push, size, now_us + (strikes(DEAF, 3) ? roll(300) * MS : 0));
+        if (size == 0 || strikes(DEAF, 2))
+            continue;
+        if (strikes(DEAF, 3)) {
+            from_us += roll(300) * MS;
+            upset(&clients[link->client], server, from_us);
+        }
+        say(link, push, size, from_us);
     }
 }
 
@@ -407,22 +547,41 @@ static void sweep(int server, int which)
     m->sweep_us = stay ? next_sweep_us() : REDLOCK_NEVER;
 }
 
+/* 40 hex digits and a label. */
+static int is_token(struct mini_word word)
+{
+    unsigned i;
+
+    for (i = 0; i < 40; i++)
+        if (i >= word.size || strchr("0123456789abcdef", word.bytes[i]) == NULL)
+            return 0;
+    for (i = 0; i < LABELS; i++)
+        if (word.size == 40 + strlen(labels[i]) &&
+            memcmp(word.bytes + 40, labels[i], strlen(labels[i])) == 0)
+            return 1;
+    return 0;
+}
+
 static void obey(struct link *link, struct mini_command *command)
 {
     static const char *const nonsense[] = {"+QUEUED\r\n", "-ERR no\r\n",  "$3\r\nabc\r\n",
                                            "?\r\n",       "-BUSY no\r\n", "*0\r\n"};
     struct machine *m = at_its_time(link->server);
     int has_token = mini_is_of_a_lock(command) && command->kind != 'P';
+    int takes = strchr("SMF", command->kind) != NULL;
     char reply[MINI_REPLY];
     unsigned size, i;
 
     if (m->sweep_us != REDLOCK_NEVER)
         sweep(link->server, EXPIRED); /* an expired key is noticed when it is looked at */
     if (mini_is_of_a_lock(command)) {
-        if ((has_token && command->arguments[0].size != 40) || command->keys[0].size != 2)
+        if ((has_token && !is_token(command->arguments[0])) || command->keys[0].size != 2)
             violated("a command of nobody's lock");
+        if ((unsigned)link->session.database != database[link->node])
+            violated("a command to another database");
         if (m->nonsense && strikes(NONSENSE, 1)) {
             m->nonsense = 0;
+            upset(&clients[link->client], link->server, now_us);
             i = roll(6);
             say(link, nonsense[i], (unsigned)strlen(nonsense[i]), now_us);
             note("server %d: nonsense %u", link->server, i);
@@ -432,11 +591,16 @@ static void obey(struct link *link, struct mini_command *command)
     if (durable) {
         m->mini.synced = !calm && roll(8) == 0 ? "*2\r\n:0\r\n:0\r\n" : "*2\r\n:1\r\n:0\r\n";
         if (command->kind == 'W' && m->mini.synced[5] == '1')
-            memcpy(m->disk, m->mini.keys, sizeof m->disk);
+            memcpy(m->disk, m->mini.keys, m->mini.used * sizeof *m->disk);
+        else if (command->kind == 'W')
+            upset(&clients[link->client], link->server, now_us);
     }
     size = mini_run(&m->mini, &link->session, command, reply);
     note("server %d: client %d %c %.8s: %.*s", link->server, link->client, command->kind,
          has_token ? command->arguments[0].bytes : "        ", (int)size - 2, reply);
+    if (takes && !command->changed)
+        memcpy(m->refused[m->refusals++ % REFUSALS], command->arguments[0].bytes,
+               sizeof m->refused[0]);
     say(link, reply, size, now_us);
     if (m->sweep_us == REDLOCK_NEVER && command->changed)
         m->sweep_us = next_sweep_us();
@@ -459,7 +623,7 @@ static void serve_link(struct link *link)
         to->first += used;
     }
     if (!link->open && to->part == to->parts_used)
-        link->served = 0; /* the client had closed it, and all that it had sent is done */
+        set_served(link, 0); /* the client had closed it, and all that it had sent is done */
 }
 
 static void crash(int server, int forgets)
@@ -467,8 +631,8 @@ static void crash(int server, int forgets)
     struct machine *m = &machines[server];
     unsigned i;
 
-    for (i = 0; i < SERVER_LINKS; i++)
-        link_cut(link_of(server, i));
+    while (m->served_count > 0)
+        link_cut(m->served[0]);
     for (i = 0; forgets && i < m->mini.used; i++)
         if (durable)
             m->mini.keys[i] = m->disk[i];
@@ -476,6 +640,7 @@ static void crash(int server, int forgets)
             m->mini.keys[i].name.size = 0;
     returning |= forgets && durable;
     m->down = 1;
+    upset_all(server, now_us);
     note("server %d crashes%s", server, forgets ? " and forgets" : "");
 }
 
@@ -489,6 +654,7 @@ static void come_back(int server)
     }
     m->down = 0;
     m->away_until_us = 0;
+    upset_all(server, now_us);
     note("server %d is back", server);
 }
 
@@ -501,26 +667,27 @@ static uint64_t server_next_us(int server)
 
     if (m->away_until_us > 0)
         return m->away_until_us;
-    for (i = 0; i < SERVER_LINKS; i++) {
-        const struct link *link = link_of(server, i);
-        if (link->served && !in_hole(link) && link->to.next_us < next)
-            next = link->to.next_us;
-    }
+    for (i = 0; i < m->served_count; i++)
+        if (link_to_us(m->served[i]) < next)
+            next = link_to_us(m->served[i]);
     return next;
 }
 
 static void server_runs(int server)
 {
     struct machine *m = &machines[server];
-    unsigned i, first = roll(SERVER_LINKS); /* after a pause: no order between connections */
+    struct link *ready[SERVER_LINKS];
+    unsigned i, first, count = 0;
 
     if (m->away_until_us > 0)
         come_back(server);
-    for (i = 0; i < SERVER_LINKS; i++) {
-        struct link *link = link_of(server, (first + i) % SERVER_LINKS);
-        if (link->served && !in_hole(link) && link->to.next_us <= now_us)
-            serve_link(link);
-    }
+    for (i = 0; i < m->served_count; i++)
+        if (link_to_us(m->served[i]) <= now_us)
+            ready[count++] = m->served[i];
+    first = roll(count); /* after a pause: no order between connections */
+    for (i = 0; i < count; i++)
+        if (ready[(first + i) % count]->served)
+            serve_link(ready[(first + i) % count]);
     if (m->sweep_us <= now_us)
         sweep(server, EXPIRED);
 }
@@ -547,9 +714,12 @@ static void catch_up(struct client *c)
 static void stop(struct client *c)
 {
     uint64_t pause_us = roll(2 * ttl_ms) * MS;
+    unsigned i;
 
     c->here_us += pause_us;
     c->paused_us += pause_us;
+    for (i = 0; i < server_count; i++)
+        upset(c, (int)i, c->here_us);
     note("client %d is stopped", number_of(c));
 }
 
@@ -561,35 +731,48 @@ static void a_moment(struct client *c)
         stop(c);
 }
 
+/* Where a client finds room for a new connection; if all are in use, the bytes of a closed one are lost. */
+static struct link *free_link(const struct client *c, int server)
+{
+    struct link *first = &links[server * SERVER_LINKS + number_of(c) * SLOTS], *link = NULL;
+    unsigned i;
+
+    for (i = 0; i < SLOTS; i++)
+        if (!first[i].open && (link == NULL || !first[i].served))
+            link = &first[i];
+    return link;
+}
+
 static int sim_dial(void *context, struct redlock_node *node)
 {
     struct client *c = self(context);
-    int server = atoi(node->address);
-    unsigned i;
-    struct link *link = NULL, *slot;
+    unsigned n = (unsigned)(node - c->nodes);
+    int server = server_of[n];
+    struct link *link = free_link(c, server);
 
     a_moment(c);
-    for (i = 0; i < SLOTS; i++) {
-        slot = link_of(server, (unsigned)number_of(c) * SLOTS + i);
-        if (!slot->open && (link == NULL || !slot->served))
-            link = slot; /* if none is free, an old one's bytes are lost */
-    }
     if (link == NULL) {
         violated("a connection that was not closed");
         return -1;
     }
+    set_served(link, 0);
     memset(&link->session, 0, sizeof link->session);
     flow_clear(&link->to);
     flow_clear(&link->back);
     link->client = number_of(c);
     link->server = server;
+    link->node = n;
     link->open = 1;
     link->full = 0;
+    link->stuck_until_us = 0;
     link->refused = machines[server].down;
-    link->served = !link->refused;
-    link->up_us = c->here_us + delay_us(&machines[server]);
-    c->link[server] = (int)(link - links);
-    node->handle = c->link[server];
+    if (!link->refused)
+        set_served(link, 1);
+    link->up_us = c->here_us + delay_us(&machines[server]) + machines[server].far_us;
+    c->link[n] = (int)(link - links);
+    node->handle = c->link[n];
+    if (strikes(STUCK, profile == LATE ? 3 : 20))
+        link_sticks(link);
     return 0;
 }
 
@@ -598,7 +781,7 @@ static int sim_ready(void *context, struct redlock_node *node)
     struct client *c = self(context);
     const struct link *link = &links[node->handle];
 
-    if (in_hole(link) || c->here_us < link->up_us)
+    if (in_hole(link) || c->here_us < link->up_us || c->here_us < link->stuck_until_us)
         return 0;
     if (!link->refused && link->served)
         return 1;
@@ -622,9 +805,8 @@ static int sim_transmit(void *context, struct redlock_node *node, const void *by
         size = 1 + roll((unsigned)size);
     size = flow_put(&link->to, (const char *)bytes, (unsigned)size, c->here_us,
                     &machines[link->server]);
-    if (!in_hole(link) && machines[link->server].away_until_us == 0 &&
-        link->to.next_us < next_us[0][link->server])
-        next_us[0][link->server] = link->to.next_us;
+    if (machines[link->server].away_until_us == 0 && link_to_us(link) < next_us[0][link->server])
+        next_us[0][link->server] = link_to_us(link);
     return (int)size;
 }
 
@@ -636,7 +818,7 @@ static int sim_receive(void *context, struct redlock_node *node, void *bytes, si
     unsigned there;
 
     a_moment(c);
-    if (!in_hole(link))
+    if (!in_hole(link) && c->here_us >= link->stuck_until_us)
         flow_arrive(back, c->here_us);
     there = back->arrived - back->first;
     if (there > 0) {
@@ -648,7 +830,8 @@ static int sim_receive(void *context, struct redlock_node *node, void *bytes, si
         back->first += (unsigned)size;
         return (int)size;
     }
-    if (link->served || in_hole(link) || back->part < back->parts_used)
+    if (link->served || in_hole(link) || c->here_us < link->stuck_until_us ||
+        back->part < back->parts_used)
         return 0;
     redlock_trouble(node, "receive", "closed by the server");
     return -1;
@@ -662,10 +845,11 @@ static void sim_shut(void *context, struct redlock_node *node)
     if (!link->open)
         violated("closed twice");
     link->open = 0;
-    if (link->served && link->to.part == link->to.parts_used &&
-        machines[link->server].away_until_us == 0)
-        link->served = 0;
-    c->link[link->server] = -1;
+    if (link->to.part == link->to.parts_used && machines[link->server].away_until_us == 0)
+        set_served(link, 0);
+    else if (link->served && strikes(STUCK, 2))
+        link_sticks(link);
+    c->link[link->node] = -1;
     node->handle = -1;
 }
 
@@ -697,9 +881,21 @@ static int sim_entropy(void *context, void *bytes, size_t size)
 
 /* ---- Promises ------------------------------------------------------------------------------- */
 
+static unsigned bits(unsigned mask)
+{
+    unsigned count = 0;
+
+    for (; mask != 0; mask &= mask - 1)
+        count++;
+    return count;
+}
+
 static int share_a_key(const struct redlock_lock *a, const struct redlock_lock *b)
 {
-    return memcmp(a->key, b->key, 2) == 0 || a->more_keys > 0 || b->more_keys > 0;
+    const char *ours = (const char *)a->key, *theirs = (const char *)b->key;
+
+    return memcmp(ours, theirs, 2) == 0 ||
+           ((a->more_keys > 0 || b->more_keys > 0) && ours[0] == 'k' && theirs[0] == 'k');
 }
 
 /* The true moment at which the holder's own clock says that it ends; 0: not held. */
@@ -708,18 +904,113 @@ static uint64_t held_until_us(const struct client *c, const struct redlock_lock 
     return lock->valid_until_us == 0 ? 0 : true_us(c, lock->valid_until_us);
 }
 
-static unsigned nodes_that_have(const struct redlock_lock *lock)
+static unsigned put_token(const struct redlock_lock *lock, char *text)
 {
-    char hex[48];
-    unsigned i, n, have = 0;
+    unsigned i;
 
     for (i = 0; i < sizeof lock->token; i++)
-        sprintf(hex + 2 * i, "%02x", lock->token[i]);
-    for (n = 0; n < server_count; n++) {
-        const struct mini_key *key = mini_find(&at_its_time((int)n)->mini, lock->key, 2);
-        have += key != NULL && key->value_size == 40 && memcmp(key->value, hex, 40) == 0;
+        sprintf(text + 2 * i, "%02x", lock->token[i]);
+    memcpy(text + 40, lock->label, lock->label_size);
+    return 40U + lock->label_size;
+}
+
+static int server_has(struct mini_server *mini, const void *key, const char *token, unsigned size)
+{
+    const struct mini_key *found = mini_find(mini, key, 2);
+
+    return found != NULL && found->value_size == size && memcmp(found->value, token, size) == 0;
+}
+
+/* Bit i: server i has all keys of the lock with its token. */
+static unsigned servers_that_have(const struct redlock_lock *lock)
+{
+    char token[80];
+    unsigned n, have = 0, size = put_token(lock, token);
+
+    for (n = 0; n < node_count; n++) {
+        struct mini_server *mini = &at_its_time(server_of[n])->mini;
+        mini->database = (int)database[n];
+        if (server_has(mini, lock->key, token, size) &&
+            (lock->more_keys == 0 || server_has(mini, lock->more->bytes, token, size)))
+            have |= 1U << server_of[n];
     }
     return have;
+}
+
+static int refused_by(const struct machine *m, const struct redlock_lock *lock)
+{
+    char token[80];
+    unsigned i;
+
+    put_token(lock, token);
+    for (i = 0; i < REFUSALS; i++)
+        if (memcmp(m->refused[i], token, sizeof m->refused[i]) == 0)
+            return 1;
+    return 0;
+}
+
+/* Is there a fault now, or has there been one at this very moment? */
+static int is_upset(const struct client *c, int server)
+{
+    const struct machine *m = &machines[server];
+    unsigned n;
+
+    if (m->away_until_us > 0 || m->delay_us > 0 || m->nonsense || c->hole[server] ||
+        c->upset_us[server] >= now_us)
+        return 1;
+    for (n = 0; n < node_count; n++)
+        if (server_of[n] == server && c->link[n] >= 0 && links[c->link[n]].full)
+            return 1;
+    return 0;
+}
+
+/* Bit i: server i is not upset, and a client that is told to will reach it at once. */
+static unsigned servers_that_are_well(const struct client *c)
+{
+    unsigned n, well = 0;
+
+    for (n = 0; n < node_count; n++)
+        if (c->nodes[n].state != REDLOCK_NODE_DOWN && !is_upset(c, server_of[n]))
+            well |= 1U << server_of[n];
+    return well;
+}
+
+/* Those of wish->well that have not been upset since. */
+static unsigned still_well(const struct client *c, const struct wish *wish)
+{
+    unsigned i, well = wish->well;
+
+    for (i = 0; i < server_count; i++)
+        if (c->upset_us[i] >= wish->well_us)
+            well &= ~(1U << i);
+    return well;
+}
+
+/* A round trip is so short that no answer can come too late. */
+static int is_near(const struct redlock_lock *lock)
+{
+    uint64_t patience_ms = lock->ttl_ms / 4 < node_timeout_ms ? lock->ttl_ms / 4 : node_timeout_ms;
+
+    return 2 * longest_round_trip_us() < patience_ms * MS;
+}
+
+/* From now on a quorum of these servers is enough to extend the lock, if it lives that long. */
+static void expect_extension(const struct client *c, const struct redlock_lock *lock,
+                             struct wish *wish)
+{
+    unsigned n, members = 0;
+
+    wish->well = 0;
+    wish->well_us = now_us;
+    if (guarded || !is_near(lock) ||
+        held_until_us(c, lock) < c->here_us + 6 * longest_round_trip_us() + 10 * MS)
+        return;
+    for (n = 0; n < node_count; n++)
+        if (lock->members >> n & 1)
+            members |= 1U << server_of[n];
+    wish->well = members & servers_that_are_well(c);
+    if (bits(wish->well) >= quorum)
+        wish->well &= servers_that_have(lock);
 }
 
 static void check_holders(const struct client *c)
@@ -728,20 +1019,31 @@ static void check_holders(const struct client *c)
 
     if (on >> VANISH != 0) /* beyond what is assumed */
         return;
-    for (i = 0; i < LOCKS; i++) {
+    for (i = 0; i < c->lock_count; i++) {
         const struct redlock_lock *lock = &c->locks[i];
-        if (held_until_us(c, lock) <= c->here_us)
+        if (lock->valid_until_us == 0 || held_until_us(c, lock) <= c->here_us)
             continue;
-        if (!(on >> FORGET & 1) && !marked && nodes_that_have(lock) < quorum)
+        if (!(on >> FORGET & 1) && !marked && bits(servers_that_have(lock)) < quorum)
             violated("a holder without a quorum");
         for (j = 0; j < client_count; j++)
-            for (k = 0; k < LOCKS; k++) {
+            for (k = 0; k < clients[j].lock_count; k++) {
                 const struct redlock_lock *other = &clients[j].locks[k];
-                if (other != lock && share_a_key(lock, other) &&
-                    held_until_us(&clients[j], other) > c->here_us)
+                if (other != lock && other->valid_until_us != 0 && share_a_key(lock, other) &&
+                    held_until_us(&clients[j], other) > c->here_us) {
+                    note("client %d lock %u is held until %.3f ms, client %u lock %u until %.3f",
+                         number_of(c), i, (double)held_until_us(c, lock) / 1000, j, k,
+                         (double)held_until_us(&clients[j], other) / 1000);
                     violated("two holders at once");
+                }
             }
     }
+}
+
+static int key_of(const struct redlock_lock *lock)
+{
+    const char *key = (const char *)lock->key;
+
+    return key[0] << 8 | key[1];
 }
 
 /* Fencing: larger than all that were complete before this one began, and nobody else's. */
@@ -756,7 +1058,7 @@ static void check_win(const struct client *c, const struct redlock_lock *lock,
         violated("more locks got than there is room for");
         return;
     }
-    win->key = ((const char *)lock->key)[1] - '0';
+    win->key = key_of(lock);
     win->began_us = wish->began_us;
     win->done_us = c->here_us;
     win->fence = lock->fence;
@@ -775,23 +1077,60 @@ static void check_win(const struct client *c, const struct redlock_lock *lock,
     }
 }
 
-/* Who extends it has had it all the time: nobody got it in between. No clock, no ttl is needed for that. */
+/* An extension that succeeds proves that nobody else had the lock from the acquire to the begin of its round.
+   No clock, no ttl is needed for that: it holds with every fault. The round began after the operation; and if it
+   gave the lock this validity, then at this validity's T1, by a drift of 1 % and 2 ms. */
 static void check_extension(const struct client *c, const struct redlock_lock *lock,
                             struct wish *wish)
 {
-    /* The round that gave it this validity, by its drift of 1 % and 2 ms: the next may have begun by now. */
-    uint64_t began_us =
-        true_us(c, lock->valid_until_us + 2001 + lock->ttl_ms * 10U - lock->ttl_ms * MS);
-    int key = ((const char *)lock->key)[1] - '0';
+    uint64_t began_us = wish->began_us;
     unsigned i;
 
-    if (lock->valid_until_us <= wish->valid_us)
-        return;
+    if (lock->valid_until_us > wish->valid_us)
+        began_us = true_us(c, lock->valid_until_us + 2001 + lock->ttl_ms * 10U - lock->ttl_ms * MS);
     wish->valid_us = lock->valid_until_us;
+    if (lock->extended == wish->extended)
+        return;
+    wish->extended = lock->extended;
     extensions_seen++;
     for (i = 0; i < win_count; i++)
-        if (wins[i].key == key && wins[i].began_us > wish->won_us && wins[i].done_us < began_us)
+        if (wins[i].key == key_of(lock) && wins[i].began_us > wish->won_us &&
+            wins[i].done_us < began_us)
             violated("extended, though another had it meanwhile");
+    if (wish->what == 'k')
+        expect_extension(c, lock, wish);
+}
+
+/* It was acquired while no fault struck, and none has struck since. */
+static void check_everywhere(const struct client *c, const struct redlock_lock *lock,
+                             struct wish *wish)
+{
+    unsigned i, have;
+
+    wish->check_us = 0;
+    if (still_well(c, wish) != (1U << server_count) - 1 || held_until_us(c, lock) <= now_us)
+        return;
+    have = servers_that_have(lock);
+    everywhere_seen++;
+    for (i = 0; i < server_count; i++)
+        if (!(have >> i & 1) && !refused_by(&machines[i], lock))
+            violated("a lock that is not on all servers, though all are well");
+}
+
+/* What is due by now; sets when the next is. */
+static void check_all_everywhere(void)
+{
+    unsigned j, k;
+
+    next_check_us = REDLOCK_NEVER;
+    for (j = 0; j < client_count; j++)
+        for (k = 0; k < clients[j].lock_count; k++) {
+            struct wish *wish = &clients[j].wishes[k];
+            if (wish->check_us != 0 && wish->check_us <= now_us)
+                check_everywhere(&clients[j], &clients[j].locks[k], wish);
+            if (wish->check_us != 0 && wish->check_us < next_check_us)
+                next_check_us = wish->check_us;
+        }
 }
 
 static void check_time(const struct client *c, const struct wish *wish)
@@ -799,26 +1138,66 @@ static void check_time(const struct client *c, const struct wish *wish)
     uint64_t allowed_us = wish->allowed_us + c->paused_us - wish->paused_us;
 
     if (c->here_us > wish->began_us + allowed_us + allowed_us / 50)
-        violated("an operation that does not end");
+        violated("an operation that takes too long");
+}
+
+/* What must not happen while all, or a quorum of the servers, are well. */
+static void check_result(const struct client *c, const struct redlock_lock *lock,
+                         const struct wish *wish, int status)
+{
+    unsigned well = still_well(c, wish);
+
+    if (wish->what == 'a' && status != REDLOCK_OK && lock->fence != 0)
+        violated("a fencing token without a lock");
+    if (wish->what == 'a' && well == (1U << server_count) - 1 &&
+        (status == REDLOCK_UNREACHABLE || status == REDLOCK_DENIED || status == REDLOCK_TOO_LATE))
+        violated("an acquire that fails though all servers are well");
+    if (wish->what == 'k' && status == REDLOCK_LOST && bits(well) >= quorum)
+        violated("a kept lock is lost though a quorum is well");
+    if (wish->what == 'e' && (status == REDLOCK_LOST || status == REDLOCK_UNREACHABLE) &&
+        bits(well) >= quorum)
+        violated("an extension fails though a quorum is well");
 }
 
 /* ---- Clients -------------------------------------------------------------------------------- */
+
+static void won(struct client *c, struct redlock_lock *lock, struct wish *wish)
+{
+    /* a connection, a handshake and the command; and what else is in line */
+    uint64_t settle_us = (8 + c->lock_count / 2) * longest_round_trip_us() + 10 * MS;
+
+    check_win(c, lock, wish);
+    wish->won_us = c->here_us;
+    wish->valid_us = lock->valid_until_us;
+    wish->extended = lock->extended;
+    if (bits(still_well(c, wish)) == server_count) {
+        wish->check_us = c->here_us + settle_us;
+        if (wish->check_us < next_check_us)
+            next_check_us = wish->check_us;
+    }
+}
 
 static void collect(struct client *c)
 {
     struct redlock_lock *lock;
 
+    if (lazy && !calm && roll(4) == 0)
+        return; /* later */
     while ((lock = redlock_next_done(&c->redlock)) != NULL) {
         struct wish *wish = &c->wishes[lock - c->locks];
         int status = (int)lock->status;
         note("client %d lock %d %c: %s", number_of(c), (int)(lock - c->locks), wish->what,
              redlock_strerror(status));
-        count_outcome(wish->what, status);
-        if (wish->what == 'a' && status == REDLOCK_OK) {
-            check_win(c, lock, wish);
-            wish->won_us = c->here_us;
-            wish->valid_us = lock->valid_until_us;
+        if (wish->what == ' ') {
+            violated("an operation that ends twice");
+            continue;
         }
+        count_outcome(wish->what, status);
+        check_result(c, lock, wish, status);
+        if (wish->what == 'a' && status == REDLOCK_OK)
+            won(c, lock, wish);
+        else if (wish->what == 'e' && status == REDLOCK_OK)
+            check_extension(c, lock, wish);
         wish->what = ' ';
     }
 }
@@ -830,7 +1209,7 @@ static void client_runs(struct client *c)
     unsigned n, turns = 0;
 
     catch_up(c);
-    for (n = 0; n < server_count; n++) {
+    for (n = 0; n < node_count; n++) {
         unsigned wanted = redlock_interest(&c->redlock, n);
         if (wanted != 0)
             redlock_event(&c->redlock, n, wanted); /* not all of it may be so: harmless */
@@ -842,29 +1221,31 @@ static void client_runs(struct client *c)
     if (turns == 200)
         violated("a loop without end");
     c->timer_us = wait_us == REDLOCK_NEVER ? REDLOCK_NEVER : true_us(c, sim_now(c) + wait_us) + 1;
-    for (n = 0; n < server_count; n++)
+    for (n = 0; n < node_count; n++)
         c->interest[n] = (uint8_t)redlock_interest(&c->redlock, n);
-    for (n = 0; n < LOCKS; n++) {
+    for (n = 0; n < c->lock_count; n++) {
         if (c->locks[n].status == REDLOCK_PENDING)
             check_time(c, &c->wishes[n]);
-        if (c->locks[n].valid_until_us != 0)
+        if (c->wishes[n].what == 'k' && c->locks[n].valid_until_us != 0)
             check_extension(c, &c->locks[n], &c->wishes[n]);
     }
     check_holders(c);
 }
 
-static uint64_t link_next_us(const struct client *c, int server)
+static uint64_t link_next_us(const struct client *c, unsigned n)
 {
-    const struct link *link = &links[c->link[server]];
+    const struct link *link = &links[c->link[n]];
 
-    if (link->full && (c->interest[server] & REDLOCK_READABLE) == 0)
+    if (link->full && (c->interest[n] & REDLOCK_READABLE) == 0)
         return REDLOCK_NEVER;
     if (in_hole(link))
         return REDLOCK_NEVER;
-    if (c->nodes[server].state == REDLOCK_NODE_DIALLING)
-        return link->up_us;
-    if ((c->interest[server] & REDLOCK_WRITABLE) && !link->full && link->to.used < ROOM)
+    if (c->nodes[n].state == REDLOCK_NODE_DIALLING)
+        return link->up_us > link->stuck_until_us ? link->up_us : link->stuck_until_us;
+    if ((c->interest[n] & REDLOCK_WRITABLE) && !link->full && link->to.used < ROOM)
         return c->here_us + 10;
+    if (c->here_us < link->stuck_until_us)
+        return link->stuck_until_us;
     if (link->back.arrived > link->back.first ||
         (!link->served && link->back.part == link->back.parts_used))
         return c->here_us;
@@ -876,101 +1257,266 @@ static uint64_t client_next_us(const struct client *c)
     uint64_t next = c->timer_us < c->action_us ? c->timer_us : c->action_us;
     unsigned n;
 
-    for (n = 0; n < server_count; n++)
-        if (c->link[n] >= 0 && c->interest[n] != 0 && link_next_us(c, (int)n) < next)
-            next = link_next_us(c, (int)n);
+    for (n = 0; n < node_count; n++)
+        if (c->link[n] >= 0 && c->interest[n] != 0 && link_next_us(c, n) < next)
+            next = link_next_us(c, n);
     return next > c->here_us ? next : c->here_us;
 }
 
-static void begin_client(struct client *c)
+static uint32_t draw_ttl(void)
+{
+    static const unsigned halves[] = {2, 2, 2, 1, 4, 6};
+    uint32_t longest = longest_ms / ttl_ms * 2, factor = halves[roll(6)];
+
+    return ttl_ms / 2 * (factor < longest ? factor : longest);
+}
+
+static void begin_lock(struct client *c, unsigned i)
+{
+    static const char keys[2][3] = {"k0", "k1"};
+    struct redlock_lock *lock = &c->locks[i];
+    unsigned key = profile == LATE || profile == HANDED ? roll(8) == 0 : roll(2), label;
+
+    memset(&c->wishes[i], 0, sizeof c->wishes[i]);
+    c->wishes[i].what = ' ';
+    redlock_lock_init(lock, keys[key], 2, draw_ttl());
+    if (roll(4) == 0) {
+        lock->holder = c->holder;
+        lock->holder_size = sizeof c->holder;
+    }
+    label = roll(4) == 0 ? roll(LABELS) : 0;
+    lock->label = labels[label];
+    lock->label_size = (uint8_t)strlen(labels[label]);
+    if (marked || (REDLOCK_FENCING && roll(profile == ANY ? 2 : 4) == 0)) {
+        lock->fenced = 1;
+    } else if (REDLOCK_SEVERAL_KEYS && key == 0 && roll(3) == 0) {
+        lock->more = &second_key;
+        lock->more_keys = 1;
+    }
+}
+
+static void init_client(struct client *c)
 {
     static const char *const addresses[] = {"0", "1", "2", "3", "4", "5", "6"};
     struct redlock_settings settings;
     unsigned i;
 
     memset(&settings, 0, sizeof settings);
-    memset(c->nodes, 0, sizeof c->nodes);
     settings.node_timeout_ms = node_timeout_ms;
     settings.stall_ms = 4 * node_timeout_ms;
-    settings.longest_ttl_ms = guarded ? ttl_ms : 0;
+    settings.longest_ttl_ms = guarded ? longest_ms : 0;
     settings.durable = (uint32_t)durable;
     settings.retry_delay_ms = 1 + node_timeout_ms;
-    for (i = 0; i < server_count; i++) {
+    for (i = 0; i < node_count; i++) {
         c->nodes[i].address = addresses[i];
+        c->nodes[i].database = database[i];
+        c->nodes[i].password = secret[server_of[i]];
         c->link[i] = -1;
     }
-    if (redlock_init(&c->redlock, &c->io, c->nodes, server_count, &settings) != REDLOCK_OK)
+    if (redlock_init(&c->redlock, &c->io, c->nodes, node_count, &settings) != REDLOCK_OK)
         violated("init");
-    for (i = 0; i < LOCKS; i++) {
-        unsigned key = roll(2);
-        redlock_lock_init(&c->locks[i], key_names[key], 2, ttl_ms);
-        if (roll(4) == 0) {
-            c->locks[i].holder = c->holder;
-            c->locks[i].holder_size = sizeof c->holder;
-        }
-        c->wishes[i].what = ' ';
-        if (marked || (REDLOCK_FENCING && roll(2) == 0)) {
-            c->locks[i].fenced = 1;
-        } else if (REDLOCK_SEVERAL_KEYS && key == 0 && roll(3) == 0) {
-            c->locks[i].more = &second_key;
-            c->locks[i].more_keys = 1;
-        }
-    }
     c->timer_us = REDLOCK_NEVER;
+}
+
+static void begin_client(struct client *c)
+{
+    unsigned i;
+
+    memset(c->nodes, 0, sizeof c->nodes);
+    c->lock_count = lock_count;
+    init_client(c);
+    for (i = 0; i < c->lock_count; i++)
+        begin_lock(c, i);
+}
+
+static void end_client(struct client *c)
+{
+    unsigned i;
+
+    redlock_deinit(&c->redlock);
+    for (i = 0; i < node_count; i++)
+        if (c->link[i] >= 0)
+            violated("a connection is left");
+}
+
+/* How long it may take, but for pauses. */
+static uint64_t allowed_us(const struct redlock_lock *lock, char what, uint32_t wait_ms)
+{
+    uint64_t patience_us = node_timeout_ms * MS, all_us;
+
+    all_us = wait_ms * MS + 30 * patience_us;
+    if (what == 'a' && wait_ms > 0 && (calm || profile == HEALTHY) && !lock->fenced) {
+        if (patience_us < 4 * longest_round_trip_us())
+            patience_us = 4 * longest_round_trip_us();
+        return wait_ms * MS + 4 * patience_us + 5 * MS;
+    }
+    return lock->fenced ? 4 * all_us : all_us;
+}
+
+static enum redlock_status start_it(struct client *c, unsigned i, char what, uint32_t wait_ms)
+{
+    struct redlock_lock *lock = &c->locks[i];
+    unsigned keeps;
+
+    if (what == 'a')
+        return redlock_acquire_start(&c->redlock, lock, wait_ms);
+    if (what == 'e')
+        return redlock_extend_start(&c->redlock, lock);
+    if (what == 'r')
+        return redlock_release_start(&c->redlock, lock, wait_ms);
+    keeps = 1 + roll(6);
+    c->wishes[i].allowed_us = (keeps + 2) * longest_ms * MS;
+    return redlock_keep_start(&c->redlock, lock, keeps);
 }
 
 static int start(struct client *c, unsigned i, char what, uint32_t wait_ms)
 {
     struct redlock_lock *lock = &c->locks[i];
-    struct wish *wish = &c->wishes[i];
+    struct wish *wish = &c->wishes[i], before = *wish;
     enum redlock_status status;
 
+    wish->handed = 0;
+    c->timer_us = 0; /* it has to be run */
     wish->began_us = c->here_us;
     wish->paused_us = c->paused_us;
-    wish->allowed_us = (wait_ms + 60 * (uint64_t)node_timeout_ms) * MS;
-    if (lock->fenced)
-        wish->allowed_us *= 4;
-    if (what == 'a') {
-        status = redlock_acquire_start(&c->redlock, lock, wait_ms);
-    } else if (what == 'e') {
-        status = redlock_extend_start(&c->redlock, lock);
-    } else if (what == 'r') {
-        status = redlock_release_start(&c->redlock, lock, wait_ms);
-    } else {
-        unsigned keeps = 1 + roll(6);
-        wish->allowed_us = (keeps + 2) * ttl_ms * MS;
-        status = redlock_keep_start(&c->redlock, lock, keeps);
-    }
-    note("client %d lock %u %c starts: %s", number_of(c), i, what, redlock_strerror((int)status));
-    if (status == REDLOCK_PENDING)
-        wish->what = what;
-    else
+    wish->check_us = 0;
+    wish->allowed_us = allowed_us(lock, what, wait_ms);
+    wish->well = 0;
+    wish->well_us = now_us;
+    if (what == 'a' && !guarded && profile != TWICE && is_near(lock))
+        wish->well = servers_that_are_well(c);
+    else if (what == 'e' || what == 'k')
+        expect_extension(c, lock, wish);
+    status = start_it(c, i, what, wait_ms);
+    note("client %d lock %u %c starts, ttl %lu ms, wait %lu ms: %s", number_of(c), i, what,
+         (unsigned long)lock->ttl_ms, (unsigned long)wait_ms, redlock_strerror((int)status));
+    if (status != REDLOCK_PENDING)
         count_outcome(what, (int)status);
+    wish->what = status == REDLOCK_PENDING ? what : ' ';
+    if (status == REDLOCK_BAD_ARGUMENT) {
+        violated("an operation that is refused");
+        *wish = before;
+    }
     return (int)status;
+}
+
+/* The same memory as it is, for another client. Held locks are forgotten, or left to be released. */
+static void begin_client_again(struct client *c)
+{
+    unsigned i;
+
+    end_client(c);
+    init_client(c);
+    for (i = 0; i < c->lock_count; i++) {
+        struct redlock_lock *lock = &c->locks[i];
+        if (lock->status == REDLOCK_PENDING)
+            violated("a lock that is in progress without a client");
+        c->wishes[i].what = ' ';
+        c->wishes[i].check_us = 0;
+        if (lock->valid_until_us != 0 && !c->wishes[i].handed && roll(2) == 0)
+            start(c, i, 'r', roll(200));
+        else
+            redlock_forget(&c->redlock, lock);
+    }
+}
+
+/* Another client takes over a lock: c forgets it, or dies. */
+static void hand_over(struct client *c, unsigned i)
+{
+    const struct redlock_lock *from = &c->locks[i];
+    struct client *to = &clients[roll(client_count)];
+    unsigned k = roll(lock_count);
+    struct redlock_lock *lock = &to->locks[k];
+    uint64_t until_us = held_until_us(c, from);
+    uint32_t left_ms = 0;
+
+    if (to == c || to->blocked || to->here_us > c->here_us || lock->status == REDLOCK_PENDING ||
+        lock->valid_until_us != 0 || to->wishes[k].what != ' ' || bits(from->members) < quorum ||
+        until_us == 0)
+        return;
+    to->here_us = c->here_us;
+    if (until_us > to->here_us + 2 * MS && roll(16) != 0)
+        left_ms = (uint32_t)((until_us - to->here_us) / MS * 99 / 100);
+    if (left_ms > from->ttl_ms)
+        left_ms = from->ttl_ms;
+    redlock_lock_init(lock, from->key, from->key_size, from->ttl_ms);
+    memcpy(lock->token, from->token, sizeof lock->token);
+    lock->label = from->label;
+    lock->label_size = from->label_size;
+    lock->more = from->more;
+    lock->more_keys = from->more_keys;
+    lock->fenced = from->fenced;
+    lock->fence = from->fence;
+    lock->members = from->members;
+    to->wishes[k] = c->wishes[i];
+    to->wishes[k].what = ' ';
+    to->wishes[k].check_us = 0;
+    note("client %d lock %u is handed over to client %d lock %u, members %x, %lu ms left",
+         number_of(c), i, number_of(to), k, lock->members, (unsigned long)left_ms);
+    if (redlock_adopt(&to->redlock, lock, left_ms) != REDLOCK_OK)
+        violated("a lock that is not adopted");
+    c->wishes[i].handed = 1;
+    to->wishes[k].extended = lock->extended;
+    to->wishes[k].valid_us = lock->valid_until_us;
+    handed_seen++;
+    stale_clients |= 1U << number_of(to);
+    if (roll(2) == 0)
+        start(to, k, roll(2) ? 'k' : 'e', 0);
+}
+
+static int is_pending(const struct client *c, unsigned i)
+{
+    return c->locks[i].status == REDLOCK_PENDING;
+}
+
+static void act_on_pending(struct client *c, unsigned i, unsigned what)
+{
+    if (what < 3)
+        start(c, i, 'r', roll(200));
+    else if (what == 4 && is_pending(c, i))
+        redlock_cancel(&c->redlock, &c->locks[i]);
+}
+
+static void act_on_held(struct client *c, unsigned i, unsigned what)
+{
+    struct redlock_lock *lock = &c->locks[i];
+    unsigned handed = profile == HANDED ? 3 : profile == LATE ? 12 : 24;
+
+    if (roll(handed) == 0) {
+        hand_over(c, i);
+        c->wishes[i].check_us = 0;
+        redlock_forget(&c->redlock, lock);
+        return;
+    }
+    if (what < 9 && roll(2) == 0)
+        lock->ttl_ms = draw_ttl();
+    if (what < 6)
+        start(c, i, 'e', 0);
+    else if (what < 9)
+        start(c, i, 'k', 0);
+    else if (what < 15) {
+        start(c, i, 'r', roll(2) * roll(300));
+    } else {
+        c->wishes[i].check_us = 0;
+        redlock_forget(&c->redlock, lock);
+    }
 }
 
 /* Something that a program might do. */
 static void act(struct client *c)
 {
-    unsigned i = roll(LOCKS), what = roll(16);
+    unsigned i = roll(c->lock_count), what = roll(16);
     struct redlock_lock *lock = &c->locks[i];
 
-    if (lock->status == REDLOCK_PENDING && c->wishes[i].what == 'k' && what < 4)
-        start(c, i, 'r', roll(200));
-    else if (lock->status == REDLOCK_PENDING && what == 4)
-        redlock_cancel(&c->redlock, lock);
-    else if (lock->status == REDLOCK_PENDING)
-        return;
-    else if (lock->valid_until_us == 0)
+    if (c->wishes[i].what != ' ') {
+        act_on_pending(c, i, what);
+    } else if (lock->valid_until_us == 0) {
+        if (roll(2) == 0)
+            lock->ttl_ms = draw_ttl();
         start(c, i, what < 13 ? 'a' : what < 14 ? 'e' : 'r', roll(2) * roll(4 * ttl_ms));
-    else if (what < 5)
-        start(c, i, 'e', 0);
-    else if (what < 8)
-        start(c, i, 'k', 0);
-    else if (what < 15)
-        start(c, i, 'r', roll(2) * roll(300));
-    else
-        redlock_forget(&c->redlock, lock);
+    } else {
+        act_on_held(c, i, what);
+    }
 }
 
 /* ---- Faults --------------------------------------------------------------------------------- */
@@ -982,24 +1528,35 @@ static void fault_of_a_client(struct client *c)
     if (strikes(PAUSE, 12))
         stop(c);
     if (strikes(DEATH, 60)) {
-        redlock_deinit(&c->redlock);
-        for (i = 0; i < server_count; i++)
-            if (c->link[i] >= 0)
-                violated("a connection is left");
-        begin_client(c);
-        note("client %d died, another begins", number_of(c));
+        for (i = 0; i < c->lock_count; i++)
+            if (c->locks[i].valid_until_us != 0 && roll(2) == 0)
+                hand_over(c, i);
+        note("client %d dies, another begins", number_of(c));
+        if (roll(2) == 0) {
+            begin_client_again(c);
+        } else {
+            end_client(c);
+            begin_client(c);
+        }
     }
     if (strikes(WALL, 10))
         c->wall_step_us = (int64_t)roll(2000000000) - 1000000000;
     i = roll(server_count);
-    if (strikes(HOLE, 10))
+    if (strikes(HOLE, 10)) {
         c->hole[i] ^= 1;
+        upset(c, (int)i, now_us);
+    }
+    i = roll(node_count);
+    if (c->link[i] >= 0 && strikes(STUCK, profile == LATE ? 2 : 6))
+        link_sticks(&links[c->link[i]]);
     if (c->link[i] >= 0 && strikes(CUT, 6)) {
-        note("client %d server %u cut", number_of(c), i);
+        note("client %d node %u cut", number_of(c), i);
         link_cut(&links[c->link[i]]);
     }
-    if (c->link[i] >= 0 && strikes(FULL, 6))
+    if (c->link[i] >= 0 && strikes(FULL, 6)) {
         links[c->link[i]].full ^= 1;
+        upset(c, server_of[i], now_us);
+    }
 }
 
 static void fault_of_a_server(int server)
@@ -1015,8 +1572,10 @@ static void fault_of_a_server(int server)
     } else if (strikes(HANG, 8)) {
         note("server %d hangs", server);
     } else {
-        if (strikes(SLOW, 6))
+        if (strikes(SLOW, 6)) {
             m->delay_us = roll(2) * roll(2 * node_timeout_ms) * MS;
+            upset_all(server, now_us + 2 * m->delay_us);
+        }
         m->nonsense |= has(NONSENSE) && roll(6) == 0;
         if (strikes(OLD, 12)) {
             m->mini.native = (int)roll(8);
@@ -1024,15 +1583,22 @@ static void fault_of_a_server(int server)
         }
         if (strikes(FLUSH, 6)) {
             sweep(server, ALL);
+            upset_all(server, now_us);
             note("server %d is flushed", server);
         }
-        if (strikes(VANISH, 6))
+        if (strikes(VANISH, 6)) {
             sweep(server, EXPIRING);
-        if (strikes(JUMP, 10))
+            upset_all(server, now_us);
+            note("server %d: keys vanish", server);
+        }
+        if (strikes(JUMP, 10)) {
             m->step_us += (int64_t)roll(4 * ttl_ms) * 1000 - (int64_t)ttl_ms * 2000;
+            upset_all(server, now_us);
+        }
         return;
     }
     m->away_until_us = now_us + 1 + roll(3 * ttl_ms) * MS;
+    upset_all(server, m->away_until_us);
 }
 
 /* All is well from now on. */
@@ -1052,8 +1618,14 @@ static void mend(void)
         for (n = 0; n < server_count; n++)
             clients[i].hole[n] = 0;
     }
-    for (i = 0; i < LINKS; i++)
+    for (i = 0; i < LINKS; i++) {
         links[i].full = 0;
+        if (links[i].stuck_until_us > now_us)
+            links[i].stuck_until_us = now_us;
+    }
+    for (i = 0; i < server_count; i++)
+        for (n = 0; n < client_count; n++)
+            clients[n].upset_us[i] = now_us + 1;
     note("all is mended");
 }
 
@@ -1065,6 +1637,8 @@ static int step(uint64_t end_us)
     uint64_t next = end_us;
     int i, who = -1;
 
+    if (now_us >= next_check_us)
+        check_all_everywhere();
     for (i = 0; i < (int)server_count; i++) {
         if (stale_servers >> i & 1)
             next_us[0][i] = server_next_us(i);
@@ -1076,7 +1650,7 @@ static int step(uint64_t end_us)
     for (i = 0; i < (int)client_count; i++) {
         if (stale_clients >> i & 1)
             next_us[1][i] = client_next_us(&clients[i]);
-        if (next_us[1][i] < next) {
+        if (next_us[1][i] < next && !clients[i].blocked) {
             next = next_us[1][i];
             who = SERVERS + i;
         }
@@ -1087,7 +1661,7 @@ static int step(uint64_t end_us)
     if (who < 0)
         return 0;
     if (who < SERVERS) {
-        if (!calm && roll(100) == 0)
+        if (!calm && roll(profile == ANY ? 100 : 40) == 0)
             fault_of_a_server(who);
         server_runs(who);
         stale_servers |= 1U << who;
@@ -1095,12 +1669,12 @@ static int step(uint64_t end_us)
         struct client *c = &clients[who - SERVERS];
         if (c->action_us <= now_us) {
             catch_up(c);
-            c->action_us = now_us + 1 + roll(ttl_ms) * MS / 2;
+            c->action_us = now_us + 1 + roll(ttl_ms) * MS / (profile == ANY ? 2 : 4);
             act(c);
         }
         client_runs(c);
         stale_clients |= 1U << (who - SERVERS);
-        if (!calm && roll(40) == 0) {
+        if (!calm && roll(profile == ANY ? 40 : 15) == 0) {
             fault_of_a_client(c);
             stale_servers = stale_clients = ~0U;
         }
@@ -1155,12 +1729,13 @@ static unsigned keys_left(void)
 static void all_is_well(void)
 {
     /* who was not waited for may not have known the command any more: then the key ends with its ttl */
-    uint64_t released_us = swapped || returning ? (2 * ttl_ms + 100) * MS : 20 * MS;
+    uint64_t released_us =
+        swapped || returning ? (2 * longest_ms + 100) * MS : 20 * MS + 4 * longest_round_trip_us();
     unsigned i;
 
     for (i = 0; i < client_count && broken == NULL; i++) {
         struct client *c = &clients[i], *other = &clients[(i + 1) % client_count];
-        unsigned k = roll(LOCKS);
+        unsigned k = roll(lock_count);
         expect(at_once(c, k, 'a', 5000), REDLOCK_OK, "a lock that nobody can get");
         expect(at_once(c, k, 'e', 0), REDLOCK_OK, "an extension that fails for no reason");
         if (other != c && share_a_key(&c->locks[k], &other->locks[0])) {
@@ -1184,12 +1759,12 @@ static void a_majority_is_well(void)
 {
     unsigned i, first = roll(server_count);
 
-    for (i = 0; i < client_count * LOCKS && broken == NULL && guarded; i++)
-        if (clients[i / LOCKS].locks[i % LOCKS].fenced) { /* all servers are marked. R18 */
-            at_once(&clients[i / LOCKS], i % LOCKS, 'a', 5000);
-            at_once(&clients[i / LOCKS], i % LOCKS, 'r', 5000);
+    for (i = 0; i < client_count * FEW && broken == NULL && guarded; i++)
+        if (i % FEW < lock_count && clients[i / FEW].locks[i % FEW].fenced) {
+            at_once(&clients[i / FEW], i % FEW, 'a', 5000); /* all servers are marked. R18 */
+            at_once(&clients[i / FEW], i % FEW, 'r', 5000);
         }
-    pass((2 * ttl_ms + 4000) * MS); /* connections are up: until the last has its vote. R14 */
+    pass((2 * longest_ms + 4000) * MS); /* connections are up: until the last has its vote. R14 */
     for (i = 0; i < server_count - quorum; i++) {
         int server = (int)((first + i) % server_count);
         if (roll(2))
@@ -1197,7 +1772,7 @@ static void a_majority_is_well(void)
         machines[server].away_until_us = REDLOCK_NEVER;
     }
     for (i = 0; i < client_count && broken == NULL; i++) {
-        unsigned k = roll(LOCKS);
+        unsigned k = roll(lock_count);
         expect(at_once(&clients[i], k, 'a', 0), REDLOCK_OK, "a majority that gives no lock");
         expect(at_once(&clients[i], k, 'e', 0), REDLOCK_OK, "a majority that extends no lock");
         expect(at_once(&clients[i], k, 'r', 5000), REDLOCK_OK, "a majority that releases no lock");
@@ -1210,23 +1785,104 @@ static void let_go(void)
     unsigned i, k;
 
     for (i = 0; i < client_count; i++)
-        for (k = 0; k < LOCKS; k++)
+        for (k = 0; k < lock_count; k++)
             redlock_cancel(&clients[i].redlock, &clients[i].locks[k]);
     for (i = 0; i < client_count; i++)
         client_runs(&clients[i]);
-    pass((2 * ttl_ms + 40 * (uint64_t)node_timeout_ms) * MS);
+    pass((2 * longest_ms + 40 * (uint64_t)node_timeout_ms) * MS);
     for (i = 0; i < client_count; i++)
-        for (k = 0; k < LOCKS; k++) {
+        for (k = 0; k < lock_count; k++) {
             if (clients[i].locks[k].status == REDLOCK_PENDING)
                 violated("an operation that does not end when all is well");
             redlock_forget(&clients[i].redlock, &clients[i].locks[k]);
         }
 }
 
+/* The faults of a history. Never one with another seed only: `beyond` are those that break what is assumed. */
+static unsigned draw_faults(int beyond)
+{
+    unsigned faults = ((roll(1 << VANISH) | (roll(2) == 0 ? 1U << RATES : 0)) & roll(1 << VANISH)) |
+                      (roll(3) == 0 ? 1U << roll(VANISH) : 0);
+
+    if (profile == LATE || profile == HANDED)
+        faults = 1U << STUCK | (roll(1 << VANISH) & roll(1 << VANISH) &
+                                (1U << CRASH | 1U << CUT | 1U << HOLE | 1U << HANG | 1U << PAUSE |
+                                 1U << DEATH | 1U << RATES));
+    else if (profile == TWICE)
+        faults = 1U << CUT | (faults & (1U << CRASH | 1U << SLOW | 1U << STUCK | 1U << DRIP));
+    else if (profile == HEALTHY)
+        faults = roll(2) << RATES;
+    if (!REDLOCK_MARKER || beyond)
+        faults &= ~(1U << FLUSH);
+    if (beyond && profile == LATE)
+        faults |= 1U << VANISH | roll(2) << FORGET;
+    else if (beyond)
+        faults |= (1 + roll(7)) << VANISH;
+    return faults;
+}
+
+/* What a profile decides. */
+static void draw_world(void)
+{
+    unsigned drawn = roll(12);
+
+    profile = drawn < 6    ? ANY
+              : drawn < 8  ? LATE
+              : drawn < 10 ? HEALTHY
+              : drawn < 11 ? HANDED
+                           : TWICE;
+    profiles_seen[profile]++;
+    node_count = 1 + roll(SERVERS);
+    client_count = 1 + roll(CLIENTS);
+    lock_count = FEW;
+    node_timeout_ms = 5 + roll(30);
+    ttl_ms = 100 + roll(4) * 300 + roll(100);
+    if (profile != ANY && node_count > 3 && roll(4) > 0)
+        node_count = 3;
+    if (profile == LATE || profile == HANDED) {
+        if (node_count < 3 && SERVERS >= 3)
+            node_count = 3;
+        client_count = 2 + roll(2);
+        lock_count = 1 + roll(2);
+        node_timeout_ms = 5 + roll(10);
+    }
+    if (profile == TWICE && node_count < 3 && SERVERS >= 3)
+        node_count = 3;
+    ttl_ms += ttl_ms % 2;
+    quorum = node_count / 2 + 1;
+}
+
+/* Which server each node is, and how it is reached. */
+static void draw_nodes(void)
+{
+    static char long_secret[RESP_OUT_MAX];
+    unsigned i, first = roll(node_count), second = roll(node_count);
+    int secrets = roll(4) == 0, databases = roll(profile == TWICE ? 2 : 4) == 0;
+
+    server_count = node_count;
+    for (i = 0; i < node_count; i++) {
+        server_of[i] = (int)i;
+        database[i] = databases ? roll(3) : 0;
+        secret[i] = secrets && roll(2) == 0 ? "one two" : NULL;
+    }
+    if (secrets && roll(4) == 0) { /* HELLO leaves little room, or none */
+        memset(long_secret, 'x', sizeof long_secret);
+        long_secret[RESP_OUT_MAX - 54 - roll(24)] = '\0';
+        secret[first] = long_secret;
+    }
+    if (profile != TWICE || first >= second)
+        return;
+    server_count--;
+    server_of[second] = server_of[first];
+    for (i = second + 1; i < node_count; i++)
+        server_of[i]--;
+}
+
 /* What is drawn once for each history. */
 static void draw(uint32_t seed)
 {
     unsigned i;
+    int beyond = seed % 4 == 0;
 
     memset(machines, 0, sizeof machines);
     memset(clients, 0, sizeof clients);
@@ -1238,24 +1894,34 @@ static void draw(uint32_t seed)
     calm = swapped = returning = 0;
     digest = 14695981039346656037U;
     now_us = SECOND;
+    next_check_us = REDLOCK_NEVER;
     dice = seed * 2654435769U + 1;
     for (i = 0; i < 8; i++)
         roll(2);
     entropy = dice;
-    on = ((roll(1 << VANISH) | (roll(2) == 0 ? 1 << RATES : 0)) & roll(1 << VANISH)) |
-         (roll(3) == 0 ? 1U << roll(VANISH) : 0);
-    if (!REDLOCK_MARKER || seed % 4 == 0)
-        on &= ~(1U << FLUSH);
-    if (seed % 4 == 0)
-        on |= (1 + roll(7)) << VANISH;
+    draw_world();
+    draw_nodes();
+    if (profile == HEALTHY)
+        beyond = 0;
+    on = draw_faults(beyond);
+    lazy = roll(4) == 0;
     marked = on >> FLUSH & 1;
-    server_count = 1 + roll(SERVERS);
-    client_count = 1 + roll(CLIENTS);
-    quorum = server_count / 2 + 1;
-    ttl_ms = 100 + roll(4) * 300 + roll(100);
-    node_timeout_ms = 5 + roll(30);
-    durable = REDLOCK_DURABLE && roll(3) == 0 && !marked;
-    guarded = marked || ((on >> FORGET & 1) != 0 && !durable);
+    durable = REDLOCK_DURABLE && roll(profile == ANY ? 3 : 8) == 0 && !marked;
+    guarded = marked || ((on >> FORGET & 1) != 0 && !durable && !(beyond && roll(2)));
+    longest_ms = ttl_ms * (guarded && roll(4) > 0 ? 1 : 3);
+}
+
+/* Distances: all the same, or one server is farther away than the others. */
+static void draw_distances(void)
+{
+    unsigned i, far = roll(server_count), most_us = node_timeout_ms * 300;
+
+    for (i = 0; i < server_count; i++)
+        machines[i].far_us = 0;
+    if (roll(2) == 0)
+        machines[far].far_us = roll(most_us);
+    for (i = 0; i < server_count && roll(4) == 0; i++)
+        machines[i].far_us = roll(most_us / 2);
 }
 
 static void set_up(void)
@@ -1271,10 +1937,16 @@ static void set_up(void)
         m->mini.no_pushes = has(OLD) && roll(3) == 0;
         m->mini.no_info = has(OLD) && roll(3) == 0 && !marked;
         m->mini.native = (int)roll(8);
+        m->mini.password = secret[i];
         m->started_us = server_us(m) - 1000 * SECOND;
         m->sweep_us = now_us + roll(100) * MS;
         faults_seen[OLD] += (unsigned)(m->mini.old + m->mini.no_pushes + m->mini.no_info);
     }
+    if (profile == LATE && roll(3) == 0) { /* one server fewer than there should be */
+        machines[0].away_until_us = now_us + roll(20 * longest_ms) * MS;
+        upset_all(0, machines[0].away_until_us);
+    }
+    draw_distances();
     faults_seen[RATES] += has(RATES) != 0;
     for (i = 0; i < client_count; i++) {
         struct client *c = &clients[i];
@@ -1296,14 +1968,17 @@ static const char *history(uint32_t seed)
     unsigned i;
 
     draw(seed);
-    note("seed %lu: %u clients, %u servers, ttl %lu ms, node timeout %lu ms, faults %x",
-         (unsigned long)seed, client_count, server_count, (unsigned long)ttl_ms,
-         (unsigned long)node_timeout_ms, on);
+    note("seed %lu: profile %d, %u clients, %u nodes on %u servers, ttl %lu ms, node timeout %lu "
+         "ms, "
+         "faults %x%s%s",
+         (unsigned long)seed, (int)profile, client_count, node_count, server_count,
+         (unsigned long)ttl_ms, (unsigned long)node_timeout_ms, on, guarded ? ", guarded" : "",
+         durable ? ", durable" : "");
     set_up();
     pass((8 + roll(8)) * ttl_ms * MS);
     if (broken == NULL) {
         mend();
-        pass(2 * ttl_ms * MS); /* pauses end, connections come back */
+        pass(2 * longest_ms * MS); /* pauses end, connections come back */
     }
     if (broken == NULL)
         let_go();
@@ -1311,7 +1986,7 @@ static const char *history(uint32_t seed)
         if (on >> JUMP & 1)
             sweep((int)i, EXPIRING);
     if (broken == NULL)
-        pass((2 * ttl_ms + 4000) * MS);
+        pass((2 * longest_ms + 4000) * MS);
     if (broken == NULL)
         all_is_well();
     if (broken == NULL)
@@ -1330,8 +2005,8 @@ static void print_table(void)
 {
     unsigned i, k;
 
-    printf("# %lu events, %lu locks got, %lu extensions\n", events_seen, wins_seen,
-           extensions_seen);
+    printf("# %lu events, %lu locks got, %lu extensions, %lu handed over, %lu on all servers\n",
+           events_seen, wins_seen, extensions_seen, handed_seen, everywhere_seen);
     for (i = 0; i < FAULTS; i++)
         printf("# %10lu  %s\n", faults_seen[i], fault_names[i]);
     for (k = 0; k < 4; k++)
@@ -1347,6 +2022,7 @@ int main(int argc, char **argv)
     uint32_t count = argc > 2 ? (uint32_t)strtoul(argv[2], NULL, 10) : 200;
     unsigned wrong = 0, kinds = 0, i;
 
+    only = argc > 3 ? argv[3] : "";
     if (argc > 2 && strcmp(argv[2], "trace") == 0) {
         trace_from = 0;
         count = 1;
