@@ -1769,7 +1769,18 @@ static void rl_turn(struct redlock *c, struct redlock_lock *op)
                                         : RL_WAIT);
 }
 
-/* A lock whose time to wait ends while it waits in line: for connections, or for room. R6 */
+/* When the time to wait of a lock in line ends: for room with wait_ms, for connections after stall_ms at the
+   earliest, as if it waited for nobody. R6 */
+static uint64_t rl_line_until(const struct redlock *c, const struct redlock_lock *op, int reachable)
+{
+    uint64_t connected_us = op->priv.started_us + c->priv.settings.stall_ms * RL_MS_US;
+
+    if (op->priv.until_us == 0)
+        return REDLOCK_NEVER;
+    return reachable || op->priv.until_us > connected_us ? op->priv.until_us : connected_us;
+}
+
+/* A lock whose time to wait ends while it is in line: for connections, or for room. R6 */
 static void rl_leave_line(struct redlock *c)
 {
     int reachable = rl_bits(rl_nodes_in(c, REDLOCK_NODE_READY)) >= c->priv.quorum;
@@ -1779,15 +1790,15 @@ static void rl_leave_line(struct redlock *c)
         return;
     c->priv.line_us = REDLOCK_NEVER;
     for (op = rl_first(c, RL_LINE); op != NULL; op = next) {
-        uint64_t until_us = op->priv.until_us;
+        uint64_t until_us = rl_line_until(c, op, reachable);
         next = op->priv.next;
-        if (until_us != 0 && rl_past(c, until_us))
+        if (rl_past(c, until_us))
             rl_finish(c, op,
                       rl_others_had_it(op) || (reachable && op->priv.attempts == 0)
                           ? REDLOCK_TIMEOUT
                           : REDLOCK_UNREACHABLE,
                       RL_IDLE);
-        else if (until_us != 0 && until_us < c->priv.line_us)
+        else if (until_us < c->priv.line_us)
             c->priv.line_us = until_us;
     }
 }
