@@ -242,6 +242,7 @@ test-build: $(LIB) $(HEADERS)
 	    gcc -std=$$std $(filter-out -std=c99,$(WARN)) -Wstack-usage=256 -O2 -c redlock.c -o $(B)/header.o || exit 1; \
 	done
 	gcc $(WARN) -I. examples/lock.c $(LIB) -o $(B)/examples/lock
+	gcc $(WARN) -DREDLOCK_FENCING=0 -DREDLOCK_MARKER=1 -fsyntax-only redlock.c 2>&1 | grep '#error' # R18 needs R16
 
 # Long ones first; what two of them need is there before, as two are made at a time.
 TESTS = test-gcc soak mutants model $(filter-out test-gcc,$(VARIANTS:%=test-%)) \
@@ -315,7 +316,7 @@ board: deps-board ## firmware on an emulated Cortex-M4 with real servers: flash,
 	@sh test/board.sh $(B)
 # First what `make machines` takes minutes to run there: it compiles, although uint32_t is no int.
 test-board: deps-board
-	for each in resp_test lock_test url_test sim fake mini; do \
+	for each in resp_test lock_test safety_test url_test sim fake mini; do \
 	    arm-none-eabi-gcc --specs=picolibc.specs $(WARN) -fsyntax-only -I. -Itest test/$$each.c || exit 1; \
 	done
 	prove -e sh test/board.sh :: $(B)

@@ -19,7 +19,7 @@ posix() {
     mkdir -p "$build/$1"
     name=$1 runner=$2
     shift 2
-    for test in resp_test lock_test sim fake_test net_test server_test node_test url_test; do
+    for test in resp_test lock_test safety_test sim fake_test net_test server_test node_test url_test; do
         # the linker's warning of getaddrinfo: it would want the libc's shared objects for names
         # shellcheck disable=SC2086 # a list of words
         "$@" $warn -D_POSIX_C_SOURCE=200809L -static test/$test.c test/fake.c test/mini.c test/servers.c url.c redlock.c \
@@ -33,7 +33,7 @@ posix() {
 # play need more than a board has; for what the library itself needs see make size.
 cortex_m4() {
     mkdir -p "$build/cortex-m4"
-    for test in resp_test lock_test sim url_test; do
+    for test in resp_test lock_test safety_test sim url_test; do
         # shellcheck disable=SC2086 # a list of words
         arm-none-eabi-gcc --specs=picolibc.specs --oslib=semihost --crt0=hosted -mcpu=cortex-m4 -mthumb $warn \
             test/$test.c test/fake.c test/mini.c url.c redlock.c resp.c -o "$build/cortex-m4/$test" \

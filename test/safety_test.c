@@ -1323,7 +1323,7 @@ static void r08_results_of_an_extension(void)
     redlock_keep_start(&client, &lock, 100);
     fake_pass(&client, 30000 * MS);
     is_int((int)lock.status, REDLOCK_PENDING, "r10: kept with another ttl than it was acquired");
-    ok(lock.extended >= 15, "r10: extended %u times", lock.extended);
+    ok(lock.extended >= 15, "r10: extended %lu times", (unsigned long)lock.extended);
 }
 
 /* `extended` is the caller's bound on how long a lock can be kept: it never begins anew. */

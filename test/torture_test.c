@@ -336,6 +336,13 @@ enum { NODES = 3, WAIT_MS = 30 };
 static struct server servers[NODES];
 static char text[200];
 static const char *complaint; /* what was not as it must be */
+static unsigned dials[NODES];
+
+static int counting_dial(void *context, struct redlock_node *node)
+{
+    dials[node->priv.index]++;
+    return redlock_posix()->dial(context, node);
+}
 
 static void complain(const char *what)
 {
@@ -428,8 +435,7 @@ static int live(struct redlock *client, struct redlock_node *nodes, int once)
         complain(redlock_strerror(status));
     settle(client);
     for (i = 0; i < NODES && once; i++)
-        if (plan.way->cost == NO_HARM &&
-            (nodes[i].priv.dials != 1 || nodes[i].state != REDLOCK_NODE_READY))
+        if (plan.way->cost == NO_HARM && (dials[i] != 1 || nodes[i].state != REDLOCK_NODE_READY))
             complain("a connection was lost");
     if (once && plan.struck > 0 && got != (plan.way->cost != NO_LOCK))
         complain(got ? "locked without a random token" : "not locked");
@@ -451,10 +457,13 @@ static int try(const struct way *way, unsigned nth, int forever, int *got)
         .node_timeout_ms = 30, .stall_ms = 60, .retry_delay_ms = 10, .retry_delay_max_ms = 10};
     static const struct redlock_settings patient = {.node_timeout_ms = 8000, .stall_ms = 15000};
     int waits_in_vain = forever || way == &lost_packet;
+    struct redlock_io io = *redlock_posix();
     struct redlock_node nodes[NODES];
     struct redlock client;
     int before = open_descriptors(), i;
 
+    io.dial = counting_dial;
+    memset(dials, 0, sizeof dials);
     memset(nodes, 0, sizeof nodes);
     memset(plan.made, 0, sizeof plan.made);
     for (i = 0; i < NODES; i++)
@@ -464,7 +473,7 @@ static int try(const struct way *way, unsigned nth, int forever, int *got)
     plan.forever = forever;
     plan.struck = 0;
     complaint = NULL;
-    redlock_init(&client, redlock_posix(), nodes, NODES, waits_in_vain ? &hasty : &patient);
+    redlock_init(&client, &io, nodes, NODES, waits_in_vain ? &hasty : &patient);
     *got = live(&client, nodes, !waits_in_vain);
     plan.way = way->call == CLOSE ? way : NULL;
     plan.armed = 1;
@@ -556,6 +565,39 @@ static void forks(void)
        "and another one in a child");
 }
 
+/* The servers have closed their connections, as they do when those are idle, and the process has no descriptor left for
+   others: that is what the nodes must say, as nobody finds it in the servers' logs. */
+static void out_of_descriptors(void)
+{
+    static const struct way failure = {SOCKET, EMFILE, 0, NO_VOTE};
+    struct redlock_node nodes[NODES];
+    struct redlock_lock lock;
+    struct redlock client;
+    int i, status;
+
+    memset(nodes, 0, sizeof nodes);
+    for (i = 0; i < NODES; i++)
+        nodes[i].address = servers[i].address;
+    redlock_init(&client, redlock_posix(), nodes, NODES, NULL);
+    redlock_lock_init(&lock, "key", 3, 30000);
+    is_int((int)redlock_acquire(&client, &lock, 20000), REDLOCK_OK, "descriptors: a lock is taken");
+    redlock_release(&client, &lock, 20000);
+    settle(&client);
+    for (i = 0; i < NODES; i++)
+        server_ask(&servers[i], text, sizeof text, "CLIENT", "KILL", "TYPE", "normal", NULL);
+    plan.way = &failure;
+    plan.nth = 1;
+    plan.forever = plan.armed = 1;
+    memset(plan.made, 0, sizeof plan.made);
+    status = (int)redlock_acquire(&client, &lock, 0);
+    plan.armed = 0;
+    is_int(status, REDLOCK_UNREACHABLE, "descriptors: all connections are closed, none is left");
+    for (i = 0; i < NODES; i++)
+        ok(strstr(nodes[i].trouble, strerror(EMFILE)) != NULL, "descriptors: it says \"%s\"",
+           nodes[i].trouble);
+    redlock_deinit(&client);
+}
+
 int main(int count, char **words)
 {
     unsigned most = count > 1 ? (unsigned)atoi(words[1]) : 6, i;
@@ -566,5 +608,6 @@ int main(int count, char **words)
     for (i = 0; i < WAYS; i++)
         torture(&ways[i], most);
     torture(&lost_packet, most);
+    out_of_descriptors();
     return done_testing();
 }
