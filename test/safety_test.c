@@ -364,15 +364,15 @@ static int wait_for(struct redlock_lock *one, uint64_t us)
 
 /* A new client, of whose nodes some are a little farther away, has the lock on a bare quorum: one node that restarts
    without its keys then lets a second client in. */
-static void r02_a_new_client_locks_every_node(unsigned count, unsigned near, uint64_t farther_us,
-                                              int blocking)
+static void r02_a_new_client_locks_every_node(unsigned count, unsigned near, uint64_t near_us,
+                                              uint64_t farther_us, int blocking)
 {
     unsigned i;
     int status;
 
     begin_with_defaults(count);
     for (i = 0; i < count; i++)
-        distance((int)i, i < near ? 1 * MS : 1 * MS + farther_us);
+        distance((int)i, i < near ? near_us : near_us + farther_us);
     if (blocking) {
         status = acquire(0);
     } else {
@@ -380,28 +380,31 @@ static void r02_a_new_client_locks_every_node(unsigned count, unsigned near, uin
         status = wait_for(&lock, 1000 * MS);
         fake_pass(&client, 100 * MS);
     }
-    is_int(status, REDLOCK_OK, "r02: held: %u nodes, %u of them %d ms farther away, %s", count,
-           count - near, (int)(farther_us / MS), blocking ? "blocking" : "by events");
+    is_int(status, REDLOCK_OK, "r02: held: %u nodes %d ms away, %u of them %d ms farther, %s",
+           count, (int)(near_us / MS), count - near, (int)(farther_us / MS),
+           blocking ? "blocking" : "by events");
     is_int((int)nodes_with(&lock), (int)count, "r02: on every node");
     ok(survives_an_empty_restart(&lock), "r02: one that restarts empty lets nobody in");
     if (blocking) {
-        fake_pass(&client, 100 * MS);
+        fake_pass(&client, 100 * MS + near_us + farther_us);
         is_int(lock.members, (1 << count) - 1, "r02: and each is a member");
     }
 }
 
 static void r02_a_new_client(void)
 {
+    static const uint64_t near_us[] = {100, 1 * MS, 30 * MS, 90 * MS, 150 * MS};
     static const uint64_t farther_us[] = {6 * MS, 20 * MS};
-    unsigned i;
+    unsigned i, n;
     int blocking;
 
-    for (i = 0; i < 2; i++)
-        for (blocking = 0; blocking < 2; blocking++) {
-            r02_a_new_client_locks_every_node(3, 2, farther_us[i], blocking);
-            r02_a_new_client_locks_every_node(5, 4, farther_us[i], blocking);
-            r02_a_new_client_locks_every_node(5, 3, farther_us[i], blocking);
-        }
+    for (i = 0; i < 5; i++)
+        for (n = 0; n < 2; n++)
+            for (blocking = 0; blocking < 2; blocking++) {
+                r02_a_new_client_locks_every_node(3, 2, near_us[i], farther_us[n], blocking);
+                r02_a_new_client_locks_every_node(5, 4, near_us[i], farther_us[n], blocking);
+                r02_a_new_client_locks_every_node(5, 3, near_us[i], farther_us[n], blocking);
+            }
 }
 
 /* Nodes that never answer are not waited for long. A guard. */
@@ -503,13 +506,67 @@ static void r02_a_node_that_comes_back_is_given_the_lock(int how)
     fake_nodes[2].refuses = fake_nodes[2].never_up = fake_nodes[2].full = 0;
     fake_pass(&client, 4000 * MS);
     ok(has_token(2, &lock), "r02: when the third is back it is given the lock");
-    is_int(lock.members, 7, "r02: and is a member");
     is_int((int)fake_count(2, 'S'), 1, "r02: by one SET");
+    ok(survives_an_empty_restart(&lock), "r02: now another may restart empty");
+    is_int(extend(), REDLOCK_OK, "r02: extended");
+    fake_pass(&client, 20 * MS);
+    is_int(lock.members, 7, "r02: all are members");
     fake_restart(0);
-    is_int(extend(), REDLOCK_OK, "r02: now another may restart empty");
+    is_int(extend(), REDLOCK_OK, "r02: and with one that has restarted");
     is_int(release(100), REDLOCK_OK, "r02: released");
     fake_pass(&client, 100 * MS);
     is_int((int)fake_keys_left(), 0, "r02: on all nodes");
+}
+
+/* Whatever is done with the lock until then: an extension that fails, as another node does not answer for a moment; one
+   that succeeds; automatic ones. */
+static void r02_it_is_given_the_lock_after_extensions(int what)
+{
+    static const char *const whats[] = {"a failed extension", "an extension",
+                                        "automatic extensions"};
+
+    begin_with_defaults(3);
+    lock.ttl_ms = 30000;
+    fake_nodes[2].refuses = 1;
+    is_int(acquire(0), REDLOCK_OK, "r02: held on two of three");
+    fake_pass(&client, 100 * MS);
+    fake_nodes[1].hung = what == 0;
+    if (what < 2)
+        is_int(extend(), what == 0 ? REDLOCK_UNREACHABLE : REDLOCK_OK, "r02: extended");
+    else
+        redlock_keep_start(&client, &lock, 100);
+    fake_resume(1);
+    fake_pass(&client, 100 * MS);
+    fake_nodes[2].refuses = 0;
+    fake_pass(&client, 4000 * MS);
+    ok(has_token(2, &lock), "r02: the third is back, and is given the lock after %s", whats[what]);
+    if (what == 2)
+        redlock_cancel(&client, &lock);
+    fake_pass(&client, 10 * MS);
+    redlock_next_done(&client);
+    is_int(release(100), REDLOCK_OK, "r02: released");
+}
+
+/* A node that is given the lock only now says nothing of what was before. Here a member restarted without its keys, and
+   another client had the lock and gave it back meanwhile: an extension must not say that it was ours all the
+   time. */
+static void r08_a_node_that_was_away_proves_nothing(void)
+{
+    begin_with_defaults(3);
+    lock.ttl_ms = 30000;
+    fake_nodes[2].never_up = 1;
+    is_int(acquire(0), REDLOCK_OK, "r08: held on two of three");
+    fake_pass(&client, 300 * MS);
+    fake_restart(1);
+    fake_put(1, "k", "other", 60000);
+    fake_put(2, "k", "other", 60000);
+    fake_pass(&client, 200 * MS); /* another client holds it now */
+    fake_delete(1, "k");
+    fake_delete(2, "k");
+    fake_nodes[2].never_up = 0;
+    fake_pass(&client, 4000 * MS);
+    ok(has_token(2, &lock), "r08: the third is back and is given the lock, others had it before");
+    ok(extend() != REDLOCK_OK, "r08: the extension does not say that it was ours all the time");
 }
 
 /* But not when the lock has ended meanwhile, in any way: that key would be in others' way. A guard. */
@@ -773,6 +830,53 @@ static void r06_a_burst_on_a_new_client(unsigned count)
     is_int((int)serve_many(count, 20000 * MS), (int)count, "r06: %u at once on a new client",
            count);
     redlock_deinit(&client);
+}
+
+/* One node is in trouble: that costs the burst no lock. */
+static void r06_a_burst_with_a_node_in_trouble(int how)
+{
+    static const char *const hows[] = {"refuses", "does not connect", "hangs"};
+    enum { COUNT = 300 };
+    unsigned i;
+
+    begin_with_defaults(3);
+    make_many(COUNT);
+    fake_nodes[2].refuses = how == 0;
+    fake_nodes[2].never_up = how == 1;
+    fake_nodes[2].hung = how == 2;
+    for (i = 0; i < COUNT; i++)
+        redlock_acquire_start(&client, &many[i], 0);
+    is_int((int)serve_many(COUNT, 20000 * MS), COUNT,
+           "r06: %u at once on a new client, one node %s", (unsigned)COUNT, hows[how]);
+    redlock_deinit(&client);
+}
+
+/* No node can be reached: who does not want to wait is told so, also behind others that do. */
+static void r06_no_wait_behind_a_long_one(int how)
+{
+    struct redlock_lock patient;
+    uint64_t start;
+    int i;
+
+    begin_with_defaults(3);
+    for (i = 0; i < 3; i++) {
+        fake_nodes[i].refuses = how == 0;
+        fake_nodes[i].never_up = how == 1;
+        fake_nodes[i].hung = how == 2;
+    }
+    redlock_lock_init(&patient, "other", 5, 10000);
+    redlock_acquire_start(&client, &patient, 60000);
+    for (i = 0; i < 10; i++) {
+        fake_pass(&client, 777 * MS);
+        start = fake_now_us;
+        redlock_acquire_start(&client, &lock, 0);
+        if (wait_for(&lock, 20000 * MS) != REDLOCK_UNREACHABLE || since(start) > 1200 * MS)
+            break;
+    }
+    is_int(i, 10, "r06: each of ten without a wait is told within stall_ms (%ld us)", since(start));
+    is_int((int)patient.status, REDLOCK_PENDING, "r06: the one with a wait goes on");
+    redlock_deinit(&client);
+    is_int((int)patient.status, REDLOCK_CANCELLED, "r06: until the client ends");
 }
 
 /* With the default settings, on any ordinary network. */
@@ -1410,6 +1514,9 @@ static void every_node(void)
     r02_many_at_once_are_on_every_node(1000);
     for (how = 0; how < 3; how++)
         r02_a_node_that_comes_back_is_given_the_lock(how);
+    for (how = 0; how < 3; how++)
+        r02_it_is_given_the_lock_after_extensions(how);
+    r08_a_node_that_was_away_proves_nothing();
     for (how = 0; how < 4; how++)
         r02_not_after_its_end(how);
     r02_released_while_a_node_comes_back();
@@ -1467,10 +1574,16 @@ static void fencing_tokens(void)
 
 int main(void)
 {
+    int how;
+
     late_commands();
     every_node();
     automatic_extensions();
     r06_a_burst_on_a_new_client(MANY);
+    for (how = 0; how < 3; how++) {
+        r06_a_burst_with_a_node_in_trouble(how);
+        r06_no_wait_behind_a_long_one(how);
+    }
     r15_any_ordinary_network();
     rules();
     if (REDLOCK_FENCING)
