@@ -173,11 +173,13 @@ static long long mini_run_fence(struct mini_server *server, struct mini_command 
         count++;
     if (count < proposal)
         count = proposal;
-    if (count >= (uint64_t)1 << 53)
+    if (count >= (uint64_t)1 << 53 && command->bounded)
         return 0;
     digits.bytes = text;
     digits.size = (unsigned)sprintf(text, "%llu", (unsigned long long)count);
     mini_store(server, command->keys[1], digits, UINT64_MAX);
+    if (count >= (uint64_t)1 << 53)
+        return 0;
     if (command->kind == 'F')
         mini_store(server, command->keys[0], command->arguments[0], mini_end_us(server, command));
     command->changed |= command->kind == 'F';
@@ -203,9 +205,9 @@ static int mini_run_all(struct mini_server *server, struct mini_command *command
     for (i = 0; i < command->key_count; i++) {
         const struct mini_key *found = mini_found(server, command->keys[i]);
         uint64_t end_us = mini_end_us(server, command);
-        if (command->kind == 'E' && found != NULL && found->until_us != UINT64_MAX &&
+        if (command->keeps && found != NULL && found->until_us != UINT64_MAX &&
             found->until_us > end_us)
-            end_us = found->until_us; /* never shortened */
+            end_us = found->until_us;
         mini_store(server, command->keys[i], token, end_us);
         command->changed = (uint16_t)(command->changed | 1U << i);
     }
@@ -421,14 +423,20 @@ static unsigned mini_words(const char *at, const char *end, struct mini_word *wo
     return count;
 }
 
-static int mini_has(struct mini_word word, const char *part)
+/* Where it is in the word, from 1; 0: nowhere. */
+static unsigned mini_at(struct mini_word word, const char *part)
 {
     unsigned i, size = (unsigned)strlen(part);
 
     for (i = 0; i + size <= word.size; i++)
         if (memcmp(word.bytes + i, part, size) == 0)
-            return 1;
+            return i + 1;
     return 0;
+}
+
+static int mini_has(struct mini_word word, const char *part)
+{
+    return mini_at(word, part) > 0;
 }
 
 static char mini_kind(const struct mini_word *words, unsigned count)
@@ -480,7 +488,7 @@ unsigned mini_read(const char *bytes, unsigned size, struct mini_command *comman
     if (command->count == 0)
         return 0;
     command->kind = mini_kind(words, command->count);
-    command->changed = command->heals = command->marked = 0;
+    command->changed = command->heals = command->marked = command->keeps = command->bounded = 0;
     command->ttl_ms = command->key_count = command->argument_count = 0;
     command->keys = command->arguments = NULL;
     if (!mini_is_of_a_lock(command))
@@ -499,6 +507,10 @@ unsigned mini_read(const char *bytes, unsigned size, struct mini_command *comman
         command->argument_count -= 2;
     }
     command->heals = command->kind == 'E' && command->argument_count == 2;
+    command->keeps = command->kind == 'E' && mini_has(words[1], "math.max(t,c('pttl',k))");
+    command->bounded =
+        command->kind == 'R' ||
+        (command->kind == 'F' && mini_at(words[1], "2^53") < mini_at(words[1], "c('set',f"));
     if (strchr("MFE", command->kind) != NULL)
         command->ttl_ms = (uint32_t)mini_decimal(command->arguments[1]);
     if (command->kind == 'S')

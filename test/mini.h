@@ -64,6 +64,8 @@ struct mini_command {
        'C'aching, 'I'nfo; 'W'aitaof */
     char kind;
     uint8_t heals;    /* an extension that may set the key again */
+    uint8_t keeps;    /* an extension that never shortens */
+    uint8_t bounded;  /* refuses a count that is too large before it is stored */
     uint8_t marked;   /* looks at the marker keys[key_count], with two arguments more */
     uint16_t changed; /* bit i: it changed keys[i] */
     uint32_t ttl_ms;

@@ -1041,6 +1041,25 @@ static void r16_a_wrong_wall_clock(uint64_t wrong_us, const char *name)
     ok(fence < ((uint64_t)1 << 53) - 1000000, "r16: and are not used up");
 }
 
+/* The count of a lock is at its end, after such a client of an older version: what is refused changes nothing. */
+static void r16_a_count_at_its_end(void)
+{
+    static const char end[] = "9007199254740991";
+    unsigned i, same = 0;
+
+    begin_with_defaults(3);
+    make_fenced();
+    for (i = 0; i < 3; i++)
+        fake_put((int)i, "k:fence", end, 0);
+    is_int(acquire(0), REDLOCK_UNREACHABLE, "r16: a count that is at its end is refused");
+    for (i = 0; i < 3; i++) {
+        const struct mini_key *count = fake_find((int)i, "k:fence", 7);
+        same += count != NULL && memcmp(count->value, end, sizeof end - 1) == 0;
+    }
+    is_int((int)same, 3, "r16: and stays as it was");
+    is_int((int)nodes_with(&lock), 0, "r16: as does the lock");
+}
+
 /* A caller that forgets to look at the result takes lock.fence to the resource. It must be refused there: 0 always is. */
 static void fence_is_0(int status, int expected)
 {
@@ -1569,6 +1588,7 @@ static void fencing_tokens(void)
     r16_a_wrong_wall_clock(most + 1, "2^53 + 1");
     r16_a_wrong_wall_clock((uint64_t)1 << 63, "2^63");
     r16_a_wrong_wall_clock(UINT64_MAX, "2^64 - 1");
+    r16_a_count_at_its_end();
     r16_no_token_without_the_lock();
 }
 
