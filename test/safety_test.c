@@ -879,6 +879,37 @@ static void r06_no_wait_behind_a_long_one(int how)
     is_int((int)patient.status, REDLOCK_CANCELLED, "r06: until the client ends");
 }
 
+/* Nodes that neither answer nor refuse, one after the other. Who does not want to wait is told so within the bound that
+   the header names, and once it is known that they fail, not after a second each time. */
+static void r15_no_wait_on_dead_nodes(unsigned count)
+{
+    unsigned i, n, run, slow = 0;
+    long longest = 0;
+
+    for (run = 0; run < 10; run++) {
+        begin_with_defaults(count);
+        warm_up();
+        for (i = 0; i < count; i++) {
+            fake_nodes[i].never_up = 1;
+            fake_break((int)i);
+            acquire(0);
+            release(0);
+            fake_pass(&client, (137 + run * 13 + i * 71) * MS);
+        }
+        fake_pass(&client, 1500 * MS);
+        for (n = 0; n < 30; n++) {
+            uint64_t start = fake_now_us;
+            acquire(0);
+            slow += since(start) > 150 * MS;
+            longest = since(start) > longest ? since(start) : longest;
+            fake_pass(&client, (n * 131 + run * 7) % 500 * MS);
+        }
+    }
+    ok(longest <= 1150 * MS, "r15: %u nodes that do not connect: the longest call took %ld us",
+       count, longest);
+    ok(slow <= 150, "r15: most are told at once: %u of 300 are not", slow);
+}
+
 /* With the default settings, on any ordinary network. */
 static void r15_far_away(uint64_t rtt_us, uint32_t wait_ms, unsigned count)
 {
@@ -1124,19 +1155,28 @@ static void r16_no_token_without_the_lock(void)
     fake_pass(&client, 500);
     redlock_deinit(&client);
     fence_is_0(lock.status, REDLOCK_CANCELLED);
+    begin_fenced();
+    held_by("other", 0, 2);
+    redlock_acquire_start(&client, &lock, 5000);
+    fake_pass(&client, 10 * MS); /* it waits */
+    fence_is_0(release(100), REDLOCK_GONE);
 }
 
 /* ---- Rollback and release on a node in trouble: R4, R11 --------------------------------------- */
 
 /* Node 0 has our key, and is busy for a while when it shall delete it. The key would stay for its ttl: nobody could have
    the lock on this node. */
-static void r04_deleted_after_a_temporary_error(const char *words, unsigned busy_ms, int released)
+static void r04_deleted_after_a_temporary_error(const char *words, unsigned busy_ms, int released,
+                                                unsigned kind, uint64_t slower_us)
 {
     struct redlock_lock was;
 
     begin_with_defaults(3);
+    if (!make_kind(kind))
+        return;
     warm_up();
     lock.ttl_ms = 60000;
+    fake_nodes[0].delay_us += slower_us;
     if (released) {
         is_int(acquire(0), REDLOCK_OK, "r11: held");
         fake_pass(&client, 20 * MS);
@@ -1149,7 +1189,8 @@ static void r04_deleted_after_a_temporary_error(const char *words, unsigned busy
         fake_nodes[0].says = words;
     }
     was = lock;
-    ok(has_token(0, &was), "r04: node 0 has our key, and answers %.10s for %u ms", words, busy_ms);
+    ok(has_token(0, &was), "r04: node 0, %lu us slower, has our key (%s), and says %.10s for %u ms",
+       (unsigned long)slower_us, kind_names[kind], words, busy_ms);
     fake_pass(&client, busy_ms * MS);
     ok(has_token(0, &was), "r04: so it is still there");
     fake_nodes[0].says = NULL;
@@ -1169,11 +1210,16 @@ static void r04_temporary_errors(void)
     static const unsigned busy_ms[] = {20, 300, 3000};
     unsigned i, n;
 
-    for (i = 0; i < 4; i++)
-        for (n = 0; n < 3; n++) {
-            r04_deleted_after_a_temporary_error(errors[i], busy_ms[n], 0);
-            r04_deleted_after_a_temporary_error(errors[i], busy_ms[n], 1);
-        }
+    int released;
+
+    for (released = 0; released < 2; released++) {
+        for (i = 0; i < 4; i++)
+            for (n = 0; n < 3; n++)
+                r04_deleted_after_a_temporary_error(errors[i], busy_ms[n], released, 0, 0);
+        for (n = 1; n < 3; n++)
+            r04_deleted_after_a_temporary_error(errors[0], 300, released, n, 0);
+        r04_deleted_after_a_temporary_error(errors[0], 300, released, 0, 5 * MS);
+    }
 }
 
 /* ---- Waiting: R6, R7 -------------------------------------------------------------------------- */
@@ -1604,6 +1650,8 @@ int main(void)
         r06_a_burst_with_a_node_in_trouble(how);
         r06_no_wait_behind_a_long_one(how);
     }
+    r15_no_wait_on_dead_nodes(3);
+    r15_no_wait_on_dead_nodes(5);
     r15_any_ordinary_network();
     rules();
     if (REDLOCK_FENCING)
