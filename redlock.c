@@ -479,7 +479,7 @@ static void rl_server_trouble(struct redlock_node *node, const char *what, struc
 
     if (arguments != NULL)
         *arguments = '\0';
-    if (node->password != NULL)
+    if (node->password != NULL && node->password[0] != '\0')
         rl_hide_password(item->text, node->password);
     node->trouble[0] = '\0';
     redlock_trouble(node, what, item->text);
@@ -835,6 +835,9 @@ static void rl_node_wanted(struct redlock *c, struct redlock_node *node, uint64_
     }
     if (node->state != REDLOCK_NODE_IDLE && node->state != REDLOCK_NODE_DOWN)
         return;
+    if (node->state == REDLOCK_NODE_IDLE)
+        node->trouble[0] =
+            '\0'; /* servers close idle connections: that it was closed is no trouble */
     node->priv.useful = node->priv.replied = node->priv.denied = 0;
     node->priv.greeted = RL_HELLO;
     node->priv.native = RL_DELIFEQ;
@@ -954,20 +957,22 @@ static int rl_queue_vote(struct redlock *c, struct redlock_node *node, struct re
     redlock_mask bit = rl_bit(node->priv.index);
     uint8_t command = rl_command_for(c, node, op);
     int mute = command < RL_DELETE && !rl_past(c, node->priv.votes_us);
+    int held = op->priv.state == RL_HELD || op->priv.state == RL_KEEP;
 
     if (!rl_queue(c, node, op, command, op))
         return 0;
+    if ((mute || held) && rl_creates(command))
+        resp_pipe_hand_over(&node->priv.pipe, op, command, command, op, RL_STALE);
+    else if (mute || held)
+        resp_pipe_drop(&node->priv.pipe, op, command, command);
     if (mute) {
-        if (rl_creates(command))
-            resp_pipe_retag(&node->priv.pipe, op, command, RL_STALE);
-        else
-            resp_pipe_drop(&node->priv.pipe, op, command, command);
         rl_may_have_forgotten(node);
         rl_set(&op->priv.mute, bit);
     }
     rl_clear(&op->priv.todo, bit);
     rl_clear(&op->failed, bit);
-    rl_set(mute ? &op->failed : &op->priv.waits, bit);
+    if (mute || !held)
+        rl_set(mute ? &op->failed : &op->priv.waits, bit);
     if (rl_creates(command))
         rl_set(&op->priv.creating, bit);
     if (rl_takes(command))
@@ -1050,7 +1055,8 @@ static void rl_drop_extensions(struct redlock *c, struct redlock_lock *op)
     rl_drop(c, op, op->priv.waits, RL_PEXPIRE, RL_PEXPIRE);
     for (i = 0; i < c->priv.count; i++)
         if (op->priv.waits & rl_bit(i))
-            resp_pipe_retag(&c->priv.nodes[i].priv.pipe, op, RL_REPAIR, RL_STALE);
+            resp_pipe_hand_over(&c->priv.nodes[i].priv.pipe, op, RL_REPAIR, RL_REPAIR, op,
+                                RL_STALE);
     op->priv.waits = 0;
 }
 
@@ -1128,13 +1134,19 @@ static void rl_step_start(struct redlock *c, struct redlock_lock *op)
     op->priv.due_us = REDLOCK_NEVER;
 }
 
-/* Until when an attempt waits for a connection that may come: not for one to a node that failed before. */
-static uint64_t rl_connecting_until(const struct redlock *c, const struct redlock_node *node)
+/* Until when an attempt waits for a connection that is coming. A quorum that is ready does not wait for a node
+   that failed before, nor long; without a quorum a first connection has stall_ms. */
+static uint64_t rl_connecting_until(const struct redlock *c, const struct redlock_node *node,
+                                    int quorum_ready)
 {
-    if (node->priv.failing ||
-        (node->state != REDLOCK_NODE_DIALLING && node->state != REDLOCK_NODE_GREETING))
+    uint32_t wait_ms = c->priv.settings.node_timeout_ms * 2;
+
+    if ((node->state != REDLOCK_NODE_DIALLING && node->state != REDLOCK_NODE_GREETING) ||
+        (quorum_ready && node->priv.failing))
         return 0;
-    return node->priv.mark_us + c->priv.settings.node_timeout_ms * 2 * RL_MS_US;
+    if (!quorum_ready && !node->priv.failing && wait_ms < c->priv.settings.stall_ms)
+        wait_ms = c->priv.settings.stall_ms;
+    return node->priv.mark_us + wait_ms * RL_MS_US;
 }
 
 /* Whether an attempt can begin. It waits for room, and for connections: then a new client gets the lock from
@@ -1142,26 +1154,24 @@ static uint64_t rl_connecting_until(const struct redlock *c, const struct redloc
    connection is under way and each node that denied us was tried since. R2, R6 */
 static int rl_can_begin(struct redlock *c, const struct redlock_lock *op)
 {
-    unsigned i, ready = 0, coming = 0, hopeful = 0, untried = 0;
+    unsigned i, ready, coming = 0, untried = 0;
 
+    for (i = 0; i < c->priv.count; i++)
+        rl_node_wanted(c, &c->priv.nodes[i], REDLOCK_NEVER);
+    ready = rl_nodes_in(c, REDLOCK_NODE_READY);
     for (i = 0; i < c->priv.count; i++) {
-        struct redlock_node *node = &c->priv.nodes[i];
+        const struct redlock_node *node = &c->priv.nodes[i];
 
-        rl_node_wanted(c, node, REDLOCK_NEVER);
-        if (node->state == REDLOCK_NODE_READY)
-            ready |= rl_bit(i);
-        else if (node->state != REDLOCK_NODE_DOWN)
-            coming |= rl_bit(i);
-        else if (node->priv.denied && node->priv.mark_us != 0 &&
-                 node->priv.mark_us < op->priv.started_us)
+        coming += !rl_past(c, rl_connecting_until(c, node, rl_bits(ready) >= c->priv.quorum));
+        if (node->state == REDLOCK_NODE_DOWN && node->priv.denied && node->priv.mark_us != 0 &&
+            node->priv.mark_us < op->priv.started_us)
             untried |= rl_bit(i);
-        hopeful += !rl_past(c, rl_connecting_until(c, node));
     }
     if (rl_bits(ready) >= c->priv.quorum)
-        return hopeful == 0 && rl_bits(ready & ~(unsigned)c->priv.full) >= c->priv.quorum;
+        return coming == 0 && rl_bits(ready & ~(unsigned)c->priv.full) >= c->priv.quorum;
     if (coming != 0 && !rl_past(c, op->priv.started_us + c->priv.settings.stall_ms * RL_MS_US))
         return 0;
-    return rl_bits(ready | coming | untried) < c->priv.quorum;
+    return rl_bits(ready | untried) < c->priv.quorum;
 }
 
 static void rl_begin_attempt(struct redlock *c, struct redlock_lock *op)
@@ -1439,29 +1449,47 @@ static void rl_retry(struct redlock *c, struct redlock_lock *op)
     op->priv.due_us = c->priv.now_us + pause_us + 1; /* else it could fail for ever in one tick */
 }
 
-/* Nodes that answered the release with a temporary error (BUSY, LOADING ...) are sent it again, until the key
-   has expired. As the lock is the caller's again, this needs a copy of it. R4 */
-static void rl_owe(struct redlock *c, struct redlock_lock *op)
+/* Copies what a release needs. */
+static void rl_copy_keys(struct redlock_owed *owed, const struct redlock_lock *op)
 {
+    uint8_t *at = owed->bytes;
     unsigned i;
 
-    for (i = 0; i < REDLOCK_OWED_MAX && op->priv.again != 0 && op->more_keys == 0; i++) {
+    owed->lock = *op;
+    owed->lock.key = memcpy(at, op->key, op->key_size);
+    at += op->key_size;
+    for (i = 0; i < op->more_keys; i++) {
+        owed->more[i].size = op->more[i].size;
+        owed->more[i].bytes = memcpy(at, op->more[i].bytes, op->more[i].size);
+        at += op->more[i].size;
+    }
+    owed->lock.more = owed->more;
+    if (op->label_size > 0)
+        memcpy(at, op->label, op->label_size);
+    owed->lock.label = at;
+}
+
+/* A release is decided. Nodes that answered it with a temporary error (BUSY, LOADING ...), or may do so yet, are
+   sent it again until the key has expired. As the lock is the caller's by then, this needs a copy. R4 */
+static void rl_owe(struct redlock *c, struct redlock_lock *op)
+{
+    redlock_mask unanswered = (redlock_mask)(op->priv.waits & ~op->refused);
+    unsigned i, n;
+
+    for (i = 0; i < REDLOCK_OWED_MAX && (op->priv.again | unanswered) != 0; i++) {
         struct redlock_lock *copy = &c->priv.owed[i].lock;
-        uint8_t *bytes = c->priv.owed[i].bytes;
 
         if (copy->priv.todo != 0)
             continue;
-        rl_drop(c, copy, rl_all(c), RL_OWED, RL_OWED);
-        *copy = *op;
-        memcpy(bytes, op->key, op->key_size);
-        if (op->label_size > 0)
-            memcpy(bytes + op->key_size, op->label, op->label_size);
-        copy->key = bytes;
-        copy->label = bytes + op->key_size;
-        copy->priv.todo = op->priv.again;
-        copy->priv.waits = 0;
+        rl_copy_keys(&c->priv.owed[i], op);
+        copy->priv.todo = (redlock_mask)(op->priv.again | unanswered);
+        copy->priv.waits = unanswered;
         copy->priv.due_us = c->priv.now_us + RL_OWED_MS * RL_MS_US;
         copy->priv.until_us = c->priv.now_us + op->ttl_ms * RL_MS_US;
+        for (n = 0; n < c->priv.count; n++)
+            if (unanswered & rl_bit(n))
+                resp_pipe_hand_over(&c->priv.nodes[n].priv.pipe, op, RL_DELETE, RL_UNSET, copy,
+                                    RL_OWED);
         break;
     }
     op->priv.again = 0;
@@ -1477,8 +1505,10 @@ static void rl_owed_tick(struct redlock *c)
 
         if (copy->priv.todo == 0 || !rl_past(c, copy->priv.due_us))
             continue;
-        if (rl_past(c, copy->priv.until_us))
+        if (rl_past(c, copy->priv.until_us)) {
+            rl_drop(c, copy, rl_all(c), RL_OWED, RL_OWED);
             copy->priv.todo = 0;
+        }
         copy->priv.due_us = c->priv.now_us + RL_OWED_MS * RL_MS_US;
         c->priv.same.w.bytes = NULL;
         for (n = 0; n < c->priv.count; n++) {
@@ -1502,6 +1532,7 @@ static void rl_step_owing(struct redlock *c, struct redlock_lock *op)
 
     if (op->priv.due_us == 0) { /* a loss is told at once */
         op->priv.due_us = op->priv.outcome == REDLOCK_LOST ? c->priv.now_us : rl_answers_due(c, op);
+        rl_owe(c, op);
         /* nothing but PTTL is due where none is waited for */
         rl_drop(c, op, op->holder_size > 0 ? rl_all(c) : op->priv.waits, RL_DELETE, RL_PTTL);
         op->priv.waits = 0;
@@ -1523,7 +1554,6 @@ static void rl_step_owing(struct redlock *c, struct redlock_lock *op)
     }
     if (op->priv.todo != 0)
         return;
-    rl_owe(c, op);
     if (op->priv.outcome != REDLOCK_UNCONFIRMED && op->priv.outcome != REDLOCK_LOST)
         op->priv.asked = 0;
     rl_retry(c, op);
@@ -1596,7 +1626,7 @@ static uint64_t rl_keep_due(const struct redlock *c, const struct redlock_lock *
 static void rl_end_extension(struct redlock *c, struct redlock_lock *op, enum redlock_status status)
 {
     if (status != REDLOCK_OK) {
-        op->priv.todo = 0;
+        op->priv.todo = (redlock_mask)(rl_all(c) & ~op->priv.asked); /* still. R2 */
         rl_drop_extensions(c, op);
     } else {                                            /* whose answers that come late are heard */
         if (op->valid_until_us < rl_valid_until(c, op)) /* never shortened. R8 */
@@ -2048,8 +2078,6 @@ static int rl_synced(struct redlock *c, struct redlock_node *node, const struct 
 static void rl_owed_answered(struct redlock_lock *copy, redlock_mask bit,
                              const struct resp_item *item)
 {
-    if (copy == NULL)
-        return;
     rl_clear(&copy->priv.waits, bit);
     if (item->kind != RESP_ERROR || rl_is_denial(item))
         rl_clear(&copy->priv.todo, bit);
@@ -2069,7 +2097,8 @@ static int rl_answered(struct redlock *c, struct redlock_node *node, const struc
     rl_clear(&c->priv.full, rl_bit(node->priv.index));
     if (who->tag == RL_OWED) {
         rl_note_reply(c, node, 0);
-        rl_owed_answered(op, rl_bit(node->priv.index), item);
+        if (op != NULL && who->count == 1) /* the last, of a pair */
+            rl_owed_answered(op, rl_bit(node->priv.index), item);
         return 1;
     }
     rl_note_reply(c, node, op != NULL && (op->priv.waits & rl_bit(node->priv.index)));
@@ -2567,6 +2596,7 @@ enum redlock_status redlock_release_start(struct redlock *client, struct redlock
         return REDLOCK_PENDING;
     rl_move(client, lock, RL_NOWHERE);
     rl_enter(lock, RL_IDLE);
+    lock->fence = 0;
     return lock->status = REDLOCK_GONE;
 }
 
@@ -2676,8 +2706,9 @@ static uint64_t rl_node_due(const struct redlock *c, const struct redlock_node *
 /* When something has to be done about a node. */
 static uint64_t rl_node_next(const struct redlock *c, const struct redlock_node *node)
 {
-    uint64_t due_us = rl_node_due(c, node), until_us = rl_connecting_until(c, node);
     int in_line = rl_first(c, RL_LINE) != NULL;
+    int quorum_ready = rl_bits(rl_nodes_in(c, REDLOCK_NODE_READY)) >= c->priv.quorum;
+    uint64_t due_us = rl_node_due(c, node), until_us = rl_connecting_until(c, node, quorum_ready);
 
     if (node->state == REDLOCK_NODE_DOWN &&
         (in_line || (c->priv.wanted & rl_bit(node->priv.index))))
@@ -2771,9 +2802,11 @@ static uint64_t rl_next_due(const struct redlock *c)
             if (op->priv.due_us < due_us)
                 due_us = op->priv.due_us;
     }
-    for (i = 0; i < REDLOCK_OWED_MAX; i++)
-        if (c->priv.owed[i].lock.priv.todo != 0 && c->priv.owed[i].lock.priv.due_us < due_us)
-            due_us = c->priv.owed[i].lock.priv.due_us;
+    for (i = 0; i < REDLOCK_OWED_MAX; i++) {
+        const struct redlock_lock *copy = &c->priv.owed[i].lock;
+        if ((copy->priv.todo & ~copy->priv.waits) != 0 && copy->priv.due_us < due_us)
+            due_us = copy->priv.due_us;
+    }
     return due_us;
 }
 

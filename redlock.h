@@ -362,6 +362,13 @@ struct redlock_list {
     struct redlock_lock *first, *last;
 };
 
+/* A release that some nodes (`todo`) are still to be sent. R4 */
+struct redlock_owed {
+    struct redlock_lock lock;
+    struct redlock_key more[REDLOCK_SEVERAL_KEYS ? REDLOCK_KEY_MAX / 10 + 1 : 1];
+    uint8_t bytes[REDLOCK_KEY_MAX + REDLOCK_LABEL_MAX];
+};
+
 struct redlock {
     struct {
         const struct redlock_io *io;
@@ -384,10 +391,7 @@ struct redlock {
         uint8_t count, quorum, pool_used, ended;
         uint8_t slow; /* 1: the last round ended before its answers came. R15 */
         uint8_t pool[REDLOCK_POOL_MAX];
-        struct {
-            struct redlock_lock lock; /* todo: the nodes that are owed a release. R4 */
-            uint8_t bytes[REDLOCK_KEY_MAX + REDLOCK_LABEL_MAX];
-        } owed[REDLOCK_OWED_MAX];
+        struct redlock_owed owed[REDLOCK_OWED_MAX];
     } priv;
 };
 

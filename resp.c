@@ -457,14 +457,17 @@ void resp_pipe_drop(struct resp_pipe *pipe, const void *owner, uint8_t first, ui
     }
 }
 
-void resp_pipe_retag(struct resp_pipe *pipe, const void *owner, uint8_t from, uint8_t to)
+void resp_pipe_hand_over(struct resp_pipe *pipe, const void *owner, uint8_t first, uint8_t last,
+                         void *heir, uint8_t to)
 {
     unsigned i;
 
     for (i = 0; i < pipe->priv.count; i++) {
         struct resp_place *place = resp_place_at(pipe, i);
-        if (place->owner == owner && place->tag == from)
+        if (place->owner == owner && place->tag >= first && place->tag <= last) {
+            place->owner = heir;
             place->tag = to;
+        }
     }
 }
 

@@ -169,8 +169,9 @@ RESP_API enum resp_event resp_pipe_read(struct resp_pipe *pipe, const uint8_t **
 RESP_API void resp_pipe_drop(struct resp_pipe *pipe, const void *owner, uint8_t first,
                              uint8_t last);
 
-/* The replies that `owner` waits for with the tag `from` get the tag `to`. */
-RESP_API void resp_pipe_retag(struct resp_pipe *pipe, const void *owner, uint8_t from, uint8_t to);
+/* The replies that `owner` waits for with the tags first..last go to `heir` instead, with the tag `to`. */
+RESP_API void resp_pipe_hand_over(struct resp_pipe *pipe, const void *owner, uint8_t first,
+                                  uint8_t last, void *heir, uint8_t to);
 
 /* 1: replies are due. */
 RESP_API int resp_pipe_waits(const struct resp_pipe *pipe);
