@@ -1810,6 +1810,18 @@ static uint64_t rl_line_until(const struct redlock *c, const struct redlock_lock
     return reachable || op->priv.until_us > connected_us ? op->priv.until_us : connected_us;
 }
 
+/* Tells each node that keeps locks in line what it lacks. */
+static void rl_say_what_lacks(struct redlock *c)
+{
+    unsigned i;
+
+    for (i = 0; i < c->priv.count; i++)
+        if (c->priv.nodes[i].state != REDLOCK_NODE_READY)
+            redlock_trouble(&c->priv.nodes[i], "no connection in time", NULL);
+        else if (c->priv.full & rl_bit(i))
+            redlock_trouble(&c->priv.nodes[i], "no answer in time", NULL);
+}
+
 /* A lock whose time to wait ends while it is in line: for connections, or for room. R6 */
 static void rl_leave_line(struct redlock *c)
 {
@@ -1822,14 +1834,12 @@ static void rl_leave_line(struct redlock *c)
     for (op = rl_first(c, RL_LINE); op != NULL; op = next) {
         uint64_t until_us = rl_line_until(c, op, reachable);
         next = op->priv.next;
-        if (rl_past(c, until_us))
-            rl_finish(c, op,
-                      rl_others_had_it(op) || (reachable && op->priv.attempts == 0)
-                          ? REDLOCK_TIMEOUT
-                          : REDLOCK_UNREACHABLE,
-                      RL_IDLE);
-        else if (until_us < c->priv.line_us)
+        if (rl_past(c, until_us)) {
+            rl_say_what_lacks(c);
+            rl_finish(c, op, rl_others_had_it(op) ? REDLOCK_TIMEOUT : REDLOCK_UNREACHABLE, RL_IDLE);
+        } else if (until_us < c->priv.line_us) {
             c->priv.line_us = until_us;
+        }
     }
 }
 
