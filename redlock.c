@@ -1998,8 +1998,6 @@ static void rl_extended(const struct redlock *c, struct redlock_node *node, stru
 {
     redlock_mask bit = rl_bit(node->priv.index);
 
-    if (vote == RL_NO)
-        rl_clear(&op->priv.late, bit); /* it had been granted, maybe, but that is past */
     if (op->priv.state == RL_EXTEND) {
         rl_count_vote(c, op, node->priv.index, vote, &node->priv.pipe.reader.item);
         return;
