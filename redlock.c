@@ -6,19 +6,27 @@
 
    R1  T1 is read before the first byte of an attempt is queued. Every attempt has a new random
        token, and its SET is sent once only: a late grant of attempt 1 never counts for attempt 2.
-   R2  The same command goes to all nodes at once. Votes are bit masks.
+   R2  The same command goes to all nodes at once. Votes are bit masks. An attempt first waits for
+       connections that are coming, and for room in the queues of a quorum. A node that is ready only after
+       the decision is sent the command all the same, as long as the lock is held: a lock belongs on all
+       healthy nodes, because a bare quorum is lost when one more node restarts empty. What such a node
+       grants counts from the next successful extension on, like a repair.
    R3  Decide at the earliest reply that decides. A quorum granted and ttl - (now - T1) - drift > 0:
        held. A quorum out of reach: lost. `now` is read after the replies were read, so a process
        that slept in between sees the truth.
-   R4  A lost attempt sends the release to every node that was sent the SET, whatever it answered,
-       at once. It is the engine's obligation, not the caller's, and outlasts a full buffer.
+   R4  A failed attempt sends the release at once to every node that was sent the command, whatever that
+       answered. It is the engine's obligation, not the caller's, and outlasts a full buffer. A release
+       that is unanswered when the operation ends, or was answered with a temporary error, is repeated
+       until the key has expired; for this the client keeps a copy of the lock (REDLOCK_OWED_MAX).
    R5  It goes down the same connection, after the SET, so it can't overtake it. An answer that is
        not wanted any more keeps its place and is dropped when it comes. A node that answers what
        was not asked is disconnected. A connection that owes an answer for stall_ms, though all that
-       has come was read, is closed and dialled again after a growing, random pause; during it, the
-       node is an immediate "failed".
+       has come was read, is closed and dialled again after a growing, random pause. A node counts as
+       failed during this pause, and then until its handshake is answered: a hung server accepts
+       connections.
    R6  A lost attempt ends when it is lost and it is known why, not when its time is up, and is tried
-       again after a random, growing pause; a split vote is tried again quickly.
+       again after a random, growing pause; a split vote is tried again quickly. More operations than
+       there is room for, or than have a connection yet, wait in line; wait_ms counts there.
    R7  Wake-up: undoing a lost attempt reads the key, and asks the server to tell when that changes
        (CLIENT TRACKING, OPTIN: to remember what each release and extension has read would take a tenth
        of the servers' time). When so many nodes have told that the lock may be free on a quorum, the
@@ -29,8 +37,8 @@
        voters would be woken by another such one's undoing.
    R8  An extension counts only what members confirm: nodes whose grant arrived while the lock was
        valid, or that confirmed an earlier, successful extension. A failed one leaves the old
-       validity standing. None shortens. So a success proves, without any clock, that nobody else
-       had the lock up to the start of the round.
+       validity standing. None shortens, here or on the node. So a success proves, without any clock,
+       that nobody else had the lock up to the start of the round.
    R8b Late commands. What was sent on a connection that is given up can still run at any later time: the
        kernel repeats the data of closed sockets. Only commands that create the key do harm then, as none
        shortens its life. So at most one of them is unanswered for each node and token, on whatever
@@ -41,8 +49,10 @@
        lock outlives the restart of its nodes, one after the other.
    R10 The number of extensions is limited. Automatic ones come a third of the ttl after the last, and
        are tried again after any failure until the validity is over: that, not a failure, is the loss.
+       If less than two thirds of the ttl are left at the start, the first comes at once.
        No pause before a dial is waited out for which it would be too late then.
-   R11 A release goes to all nodes, also to those that never answered. Where the server has a command of
+   R11 A release works in every state of the lock and ends whatever is in progress. It goes to all nodes,
+       also to those that never answered. Where the server has a command of
        its own that compares and deletes, DELIFEQ or DELEX, it is that instead of the script; else the script
        by its name, EVALSHA, which saves the server to read and to hash it. Each connection finds
        out for itself, by sending one behind a script that has deleted the key already.
@@ -50,17 +60,20 @@
        release is decided by then: should the server have lost its command meanwhile, on the same
        connection, a key stays there for its ttl.
    R12 Every connection begins with a greeting: HELLO 3 with user and password, or where that is not
-       known AUTH; then SELECT. Nothing else is sent before it, and nothing counts before all of it
+       known AUTH; then SELECT. Nothing else is queued before all of it is, and nothing counts before all of it
        is answered. What the permissions deny and is not needed is done without.
    R13 A server that stands in the list twice votes once: each is asked which run of which server it
-       is, and the second that says the same is not used.
+       is. A node is not used when another node, connected or not, has said the same.
    R14 longest_ttl_ms: a server that may have forgotten its keys is sent everything but does not
        vote, until the longest lock that it may have forgotten is over.
-   R15 Nothing waits without a bound: node_timeout_ms for an answer, wait_ms for a holder.
+   R15 Nothing waits without a bound: node_timeout_ms, or three measured round trips, for an answer;
+       wait_ms for a holder; stall_ms for the connections of a new client.
    R16 Fencing: each node counts the grants of a lock, in a key of its own that stays. The fencing
        token is one count on which a quorum agrees. Where their counts differ the largest is proposed
        to all; a node whose count is larger by then does not agree, and its count is proposed next.
        So no two acquisitions get one token, and a later one gets a larger, without any clock.
+       The first proposal is the wall clock; a date that cannot be is not proposed, and the script refuses
+       a count beyond 2^53 before it stores anything.
    R17 durable: every command that takes or extends is followed by a WAITAOF, and a yes counts only when
        that has said that the node has it on its disk. Both are queued as one or not at all.
    R18 R14 for locks with a fencing token is stricter, as their script can look for itself: on each server

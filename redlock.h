@@ -240,13 +240,14 @@ REDLOCK_API int redlock_resolve(const char *name, char *text, size_t size);
 struct redlock_settings {
     /* Votes needed, N/2+1..N; default N/2+1. More withstands lying nodes, survives fewer dead. */
     uint32_t quorum;
-    /* Longest wait for one node's connection and answer within one attempt, 1..60000, and never
-       longer than a quarter of the ttl; default 50. Higher costs time when a majority hangs; lower
-       loses votes of slow nodes. R15 */
+    /* Longest wait for the answers of connected nodes within one attempt, 1..60000; at least three round
+       trips as measured, so that the default works over any distance, and at most a quarter of the ttl;
+       default 50. Higher costs time when a majority hangs; lower loses votes of slow nodes. R15 */
     uint32_t node_timeout_ms;
     /* A connection that owes an answer, or a dial that takes, longer than this is given up, 1 ..
-       600000; default 1000, or twice node_timeout_ms if that is longer. Lower dials more often; higher
-       notices a hung node later. R5 */
+       600000; default 1000, or twice node_timeout_ms if that is longer. A new client that has no quorum of
+       connections waits for them for so long. Lower dials more often; higher notices a hung node
+       later. R5 */
     uint32_t stall_ms;
     /* Attempts after the first, 1..254; REDLOCK_ZERO: none, also not after a split vote; default:
        as many as fit into the call's wait_ms. R6 */
@@ -431,8 +432,10 @@ REDLOCK_API void redlock_forget(struct redlock *client, struct redlock_lock *loc
    _HELD, _SPLIT, _UNREACHABLE, _DENIED, _TOO_LATE, _TIMEOUT, _NO_ENTROPY or _BAD_ARGUMENT.
    _TIMEOUT only when others had it; nodes that cannot be reached keep their own code also at the
    end of wait_ms. Whatever was set on the way to a failure is undone. Blocks wait_ms + 3 *
-   node_timeout_ms at most; with 0, 20 * node_timeout_ms, reached only by nodes that hang one
-   after the other; with a fencing token 4 times node_timeout_ms more for each attempt, if the
+   node_timeout_ms at most, where each counts as three round trips if that is longer; with 0, 20 *
+   node_timeout_ms, reached only by nodes that hang one after the other. A new client also waits for its
+   first connections: stall_ms if there is no quorum of them, 2 * node_timeout_ms for the rest, so that the
+   lock is on all nodes. With a fencing token 4 times node_timeout_ms more for each attempt, if the
    nodes' counts differ. [Redlock], "The Redlock algorithm", steps 1 to 5; R1 to R7, R16. */
 REDLOCK_API enum redlock_status redlock_acquire(struct redlock *client, struct redlock_lock *lock,
                                                 uint32_t wait_ms);
@@ -445,24 +448,24 @@ REDLOCK_API enum redlock_status redlock_acquire(struct redlock *client, struct r
    extending the lock"; R8 to R10. */
 REDLOCK_API enum redlock_status redlock_extend(struct redlock *client, struct redlock_lock *lock);
 
-/* Gives it back, everywhere, if it is still ours there. REDLOCK_OK: released, a majority
+/* Gives it back, everywhere, if it is still ours there. Works in every state of the lock, and ends what is in
+   progress on it, which is not told any more. REDLOCK_OK: released, a majority
    confirmed. REDLOCK_GONE: it had ended before. REDLOCK_LOST: it had ended before, and another
    has it. REDLOCK_UNCONFIRMED: no majority answered within wait_ms, or can be reached now; it was
    sent wherever there is a connection, and ends with its ttl at the latest. Blocks wait_ms +
-   node_timeout_ms at most; with 0 the answers are not waited for. A node of the minority whose
-   connection had just broken, or is not up yet, is sent the release by your next call or event, so
-   a program that ends here may leave it a key for its ttl; so may one whose end resets a connection
-   with answers that nobody has read. In every case the lock is not held
-   afterwards, and its memory is yours; may be called again after REDLOCK_UNCONFIRMED. [Redlock],
-   "Correct implementation with a single instance"; R11. */
+   node_timeout_ms at most; with 0 the answers are not waited for. What a node of the minority has not
+   answered by then is repeated by your next calls or events if need be, so a program that ends here may
+   leave a key for its ttl; so may one whose end resets a connection with answers that nobody has read. In
+   every case the lock is not held afterwards, and its memory is yours; may be called again after
+   REDLOCK_UNCONFIRMED. [Redlock], "Correct implementation with a single instance"; R4, R11. */
 REDLOCK_API enum redlock_status redlock_release(struct redlock *client, struct redlock_lock *lock,
                                                 uint32_t wait_ms);
 
 /* ---- Event-driven calls --------------------------------------------------------------------- */
 
 /* The same three, started: REDLOCK_PENDING, or why not. They only write into memory. The lock is
-   the library's until redlock_next_done returns it. Any number at once; each lock once. The
-   blocking calls are these and the loop that you would write (rl_run_until_done in redlock.c). */
+   the library's until redlock_next_done returns it, or redlock_release ends it. Any number at once; each lock
+   once. The blocking calls are these and the loop that you would write (rl_run_until_done in redlock.c). */
 REDLOCK_API enum redlock_status redlock_acquire_start(struct redlock *client,
                                                       struct redlock_lock *lock, uint32_t wait_ms);
 REDLOCK_API enum redlock_status redlock_extend_start(struct redlock *client,

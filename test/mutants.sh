@@ -41,7 +41,7 @@ R4|s/op->priv.again \| unanswered/op->priv.again/g|nor is one that comes later
 R4|s/who->count == 1\) \/\* the last/1) \/* the last/|the last of a pair is the answer
 R4|s/rl_past\(c, copy->priv.until_us\)/0/|releases are owed until the key has expired
 R5|s/\(asks && node->priv.failing\)/0/|a node that failed before counts as failed
-R5|s/node->priv.denied && pause_us > soon_us && //|denied nodes alone are tried soon
+R5|s/node->priv.denied && (pause_us > soon_us)/$1/|denied nodes alone are tried soon
 R5|s/rl_bits\(ready \| untried\) < c->priv.quorum/1/|and before a call fails
 R5|s/rl_drop_late\(c, op\);\s+op->members = 0;//|late answers are not votes
 R5|s/resp_pipe_abandon\(pipe, &place\)/0 \&\& $&/|those who wait on a broken connection are told
@@ -102,7 +102,7 @@ R9|s/op->granted \| op->priv.healed\);/op->granted);/|repaired nodes count from 
 R8b|s/\(op->members \| unanswered\) & bit/op->members \& bit/|one unanswered command that creates the key
 R8b|s/rl_set\(&op->priv.suspect, bit\);//|what is unanswered on a former connection
 R8b|s/rl_set\(&op->priv.creating, bit\);//|what is unanswered on this connection
-R8b|s/RL_REPAIR, RL_REPAIR,\s+op, RL_STALE\)/RL_REPAIR, RL_REPAIR, NULL, RL_STALE)/|what is unanswered of an earlier round
+R8b|s/RL_REPAIR, RL_REPAIR, op,/RL_REPAIR, RL_REPAIR, NULL,/|what is unanswered of an earlier round
 R8b|s/rl_clear\(&op->priv.suspect, bit\); \/\* our token/; \/* our token/|our token there proves that it has run
 R8b|s/rl_clear\(&c->priv.abandoned, rl_bit\(node->priv.index\)\); \/\* another/; \/* another/|another process never runs it
 R8b|s/if \(\(mute \|\| held\) && rl_creates\(command\)\)/if (0)/|a vote that does not count is unanswered, too

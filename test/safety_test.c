@@ -1642,6 +1642,113 @@ static void fencing_tokens(void)
     r16_no_token_without_the_lock();
 }
 
+/* ---- One command at a time that creates the key: R8b ------------------------------------------- */
+
+/* How many of the extensions that node 2 was sent could create the key. */
+static unsigned repairs_sent(void)
+{
+    unsigned i, count = 0;
+
+    for (i = 0; i < fake_logged; i++)
+        count += fake_log[i].node == 2 && fake_log[i].kind == 'E' && fake_log[i].heals;
+    return count;
+}
+
+/* The SET is under way, on the connection that is still in use: an extension must not create the key as well. If that
+   connection broke then, one of the two could run long after the other. */
+static void r08b_no_repair_behind_an_unanswered_set(void)
+{
+    begin_with_defaults(3);
+    warm_up();
+    fake_hold(2);
+    is_int(acquire(0), REDLOCK_OK, "r08b: held, a SET is unanswered");
+    is_int(extend(), REDLOCK_OK, "r08b: extended");
+    fake_arrive(2);
+    is_int((int)fake_count(2, 'S'), 1, "r08b: the SET was sent there");
+    is_int((int)fake_count(2, 'E'), 1, "r08b: and the extension");
+    is_int((int)repairs_sent(), 0, "r08b: which does not create the key");
+}
+
+/* So it is when the SET was sent only after the decision. */
+static void r08b_no_repair_behind_a_late_set(void)
+{
+    begin_with_defaults(3);
+    unreachable(2);
+    is_int(acquire(0), REDLOCK_OK, "r08b: held by two nodes");
+    fake_nodes[2].refuses = 0;
+    fake_nodes[2].says = ""; /* breaks the connection instead of an answer */
+    fake_nodes[2].says_once = 1;
+    fake_pass(&client, 3000 * MS);
+    ok(fake_count(2, 'S') == 1 && fake_nodes[2].says == NULL, "r08b: the third is sent it, later");
+    is_int(extend(), REDLOCK_OK, "r08b: extended");
+    fake_pass(&client, 20 * MS);
+    ok(fake_count(2, 'E') > 0, "r08b: there, too");
+    is_int((int)repairs_sent(), 0, "r08b: and the key is not created");
+}
+
+/* Our token is there, so the SET has run. When the key is lost later it can be repaired. */
+static void r08b_repair_after_proof(void)
+{
+    begin_with_defaults(3);
+    warm_up();
+    fake_nodes[2].deaf_to_set = 1;
+    is_int(acquire(0), REDLOCK_OK, "r08b: held, a SET has run and is not answered");
+    fake_break(2);
+    fake_pass(&client, 10 * MS);
+    fake_nodes[2].deaf_to_set = 0;
+    is_int(extend(), REDLOCK_OK, "r08b: extended");
+    fake_pass(&client, 10 * MS);
+    is_int(lock.members, 7, "r08b: the node has our token: a member");
+    fake_delete(2, "k");
+    is_int(extend(), REDLOCK_OK, "r08b: it loses the key");
+    fake_pass(&client, 10 * MS);
+    ok(fake_find(2, "k", 1) != NULL, "r08b: and has it again");
+}
+
+/* ---- What a wait is for: R4, R6, R15 ------------------------------------------------------------ */
+
+/* A wait that is shorter than connecting takes is no reason to fail: without any wait it would not. */
+static void r06_a_short_wait_on_a_new_client(void)
+{
+    int i;
+
+    begin_with_defaults(3);
+    for (i = 0; i < 3; i++)
+        distance(i, 20 * MS);
+    is_int(acquire(5), REDLOCK_OK, "r06: a wait of 5 ms, and nodes at 20 ms");
+}
+
+/* The way to the servers gets longer while connections are up. */
+static void r15_a_distance_that_grows(void)
+{
+    int i;
+
+    begin_with_defaults(3);
+    warm_up();
+    for (i = 0; i < 3; i++)
+        fake_nodes[i].delay_us = 120 * MS;
+    for (i = 1; i <= 6 && acquire(0) != REDLOCK_OK; i++)
+        fake_pass(&client, 300 * MS);
+    ok(i <= 3, "r15: held at the try number %d", i);
+}
+
+static void r04_not_longer_than_the_key_lives(void)
+{
+    unsigned sent;
+
+    begin_with_defaults(3);
+    warm_up();
+    lock.ttl_ms = 1000;
+    is_int(acquire(0), REDLOCK_OK, "r04: held for 1 s");
+    fake_nodes[0].says = "-BUSY Redis is busy running a script.\r\n";
+    is_int(release(100), REDLOCK_OK, "r04: released, but one node is busy");
+    fake_pass(&client, 2000 * MS);
+    sent = fake_count(0, 'D');
+    ok(sent > 5, "r04: it is sent the release again and again: %u times", sent);
+    fake_pass(&client, 2000 * MS);
+    is_int((int)fake_count(0, 'D'), (int)sent, "r04: until the key has expired");
+}
+
 int main(void)
 {
     int how;
@@ -1671,5 +1778,11 @@ int main(void)
     }
     same_key_twice();
 #endif
+    r08b_no_repair_behind_an_unanswered_set();
+    r08b_no_repair_behind_a_late_set();
+    r08b_repair_after_proof();
+    r06_a_short_wait_on_a_new_client();
+    r15_a_distance_that_grows();
+    r04_not_longer_than_the_key_lives();
     return done_testing();
 }
