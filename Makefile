@@ -248,7 +248,7 @@ test-build: $(LIB) $(HEADERS)
 TESTS = test-gcc soak mutants model $(filter-out test-gcc,$(VARIANTS:%=test-%)) \
         test-short test-valgrind test-threads test-torture test-partition \
         test-tls test-lwip test-cli test-cpp test-vendor test-examples test-loops test-board test-docs test-check test-cli-docs test-cli-bench \
-        sim fuzz analyze style
+        api sim fuzz analyze style
 test: ## build and run all tests: two compilers, sanitizers, valgrind, single file, limits
 	@test/deps.sh test model vendor loops board transports cli
 	@$(MAKE) -s $(ONE) $(B)/libredlock.a $(B)/redlock $(B)/redlock-static
@@ -328,6 +328,25 @@ $(B)/sim: test/sim.c test/mini.c test/mini.h test/tap.h redlock.c resp.c $(HEADE
 
 sim: deps-test $(B)/sim ## SEEDS=n random histories of several clients and servers with faults; FIRST=n is the first seed
 	prove -v -e '' $(B)/sim :: $(or $(FIRST),1) $(SEEDS)
+
+# All calls in random order, with the sanitizers and each of these sets of limits and switches.
+API_SETS = default tight large lean short one least
+API-tight = $(TIGHT)
+API-large = $(LARGE)
+API-lean = $(LEAN)
+API-short = -DRESP_TEXT_MAX=15
+API-one = -DREDLOCK_NODES_MAX=1 -DREDLOCK_MARKER=0
+API-least = -DRESP_PIPELINE_MAX=2 -DRESP_DEPTH_MAX=1 -DREDLOCK_POOL_MAX=20 -DREDLOCK_LABEL_MAX=1 -DREDLOCK_TROUBLE_MAX=1
+RUNS = 300
+
+$(B)/api/mini.o: test/mini.c test/mini.h
+	@mkdir -p $(@D)
+	gcc $(SAN) -O1 -g $(WARN) $(POSIX) -Itest -c $< -o $@
+$(B)/api/%: test/api_test.c $(B)/api/mini.o test/tap.h redlock.c resp.c $(HEADERS) Makefile
+	gcc $(SAN) -O1 -g $(WARN) $(POSIX) $(API-$*) -I. -Itest $< $(B)/api/mini.o redlock.c resp.c -o $@
+
+api: deps-test $(API_SETS:%=$(B)/api/%) ## RUNS=n of all calls in random order, in every state of a lock; FIRST=n is the first seed
+	prove -v -e '' $(API_SETS:%=$(B)/api/%) :: $(or $(FIRST),1) $(RUNS)
 
 SECONDS = 5
 fuzz: deps-test ## SECONDS=n of libFuzzer for each: decoder, addresses, the whole client
