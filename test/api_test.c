@@ -64,7 +64,6 @@ struct slot {
     enum state state;
     char what;         /* the operation in progress: 'a'cquire, 'e'xtend, 'k'eep, 'r'elease */
     int cancelled;     /* redlock_cancel was called for it */
-    int won;           /* the last acquire, or redlock_adopt, said REDLOCK_OK */
     uint32_t wait_ms;  /* of the operation in progress */
     uint64_t valid_us; /* valid_until_us when it was looked at last */
     uint64_t fence;    /* as it was when the lock was got */
@@ -671,10 +670,8 @@ static void set_state(struct slot *s, enum state state)
 static void has_ended(struct slot *s, int status)
 {
     ends[strchr(operations, s->what) - operations][-status & 15]++;
-    if (s->what == 'a') {
-        s->won = status == REDLOCK_OK;
+    if (s->what == 'a')
         s->fence = s->lock->fence;
-    }
     set_state(s, is_held_after(s->what, status) ? HELD : FREE);
 }
 
@@ -692,7 +689,7 @@ static void check_held(struct slot *s)
         s->valid_us = REDLOCK_NEVER; /* lost: it stays so */
     else if (s->valid_us != REDLOCK_NEVER)
         s->valid_us = lock->valid_until_us;
-    if (s->won && lock->fence != s->fence)
+    if (s->state == HELD && lock->fence != s->fence)
         violated("the fencing token of a held lock has changed");
 }
 
@@ -708,8 +705,8 @@ static void check_slot(struct party *p, struct slot *s)
     if (real_state(s) == FREE || (s->state == BUSY && !is_over && strchr("ar", s->what) != NULL)) {
         if (left_ms != 0 || lock->valid_until_us != 0)
             violated("a lock that is not held has time left");
-        if (lock->fence != 0 && !(s->won && (s->state == FREE || s->what != 'a')))
-            violated("a fencing token without REDLOCK_OK");
+        if (lock->fence != 0 && real_state(s) == FREE)
+            violated("a lock that is not held has a fencing token");
     }
     if ((s->state == FREE || s->state == HELD) && lock->status == REDLOCK_PENDING)
         violated("a lock that is not in progress says so");
@@ -768,7 +765,6 @@ static void dress(struct slot *s, const struct party *p)
         ttl_ms = p->settings.longest_ttl_ms;
     drop_parts(s);
     redlock_lock_init(lock, part(s, key_name(first), 2), 2, ttl_ms);
-    s->won = 0;
     s->what = '-';
     if (roll(3) == 0) {
         lock->label_size = (uint8_t)(1 + roll(REDLOCK_LABEL_MAX));
@@ -989,8 +985,6 @@ static void end_client(struct party *p)
             violated("a lock in progress after redlock_deinit");
         if (s->state == BUSY && s->cancelled == 0 && s->lock->status == REDLOCK_CANCELLED)
             state = strchr("ek", s->what) != NULL ? STALE : FREE;
-        if (s->state == BUSY && s->what == 'a' && state != HELD)
-            s->won = 0;
         if (s->state != NONE)
             set_state(s, state == FREE ? FREE : STALE);
         if (s->state != NONE && roll(2))
@@ -1021,8 +1015,6 @@ static void has_started(struct slot *s, char what, uint32_t wait_ms)
     s->wait_ms = wait_ms;
     s->cancelled = 0;
     s->valid_us = what == 'a' || what == 'r' ? 0 : s->lock->valid_until_us;
-    if (what == 'a')
-        s->won = 0;
     if (s->lock->status != REDLOCK_PENDING)
         violated("a lock that was started is not in progress");
 }
@@ -1096,7 +1088,6 @@ static void adopt(struct party *p, struct slot *s)
     if (s->state == FREE) {
         lock->members = (redlock_mask)(roll(4) == 0 ? roll(0x10000) : (1U << p->count) - 1);
         lock->fence = lock->fenced && roll(2) ? 1 + roll(1000) : 0;
-        s->won = s->won || lock->fence != 0; /* a token that the test has set */
     }
     for (i = 0; i < 16; i++)
         bits += ((unsigned)lock->members >> i) & 1U;
@@ -1109,9 +1100,10 @@ static void adopt(struct party *p, struct slot *s)
         may |= ST(BAD_ARGUMENT);
     status = redlock_adopt(p->client, lock, left_ms);
     expect(status, may, "redlock_adopt says what is not documented");
+    if (status != REDLOCK_OK && s->state == FREE)
+        lock->fence = 0; /* it was the test's */
     if (status != REDLOCK_OK)
         return;
-    s->won = 1;
     s->fence = lock->fence;
     set_state(s, HELD);
     if (lock->valid_until_us != now_us + left_ms * MS)
