@@ -623,11 +623,13 @@ static int is_good(const struct party *p, const struct redlock_lock *lock)
 }
 
 /* What a start may say. */
-static unsigned starts(const struct party *p, const struct slot *s, char what, unsigned extensions)
+static unsigned starts(const struct party *p, struct slot *s, char what, unsigned extensions)
 {
     enum state state = real_state(s);
     uint32_t most = p->settings.extend_max;
 
+    if (s->state == BUSY && state == HELD && s->what == 'a')
+        s->fence = s->lock->fence; /* got, and redlock_next_done may never return it */
     if (p->process != 1)
         return ST(FORKED) | (is_good(p, s->lock) ? 0U : ST(BAD_ARGUMENT));
     if (!is_good(p, s->lock) || (what == 'k' && (extensions < 1 || extensions > 65534)))
@@ -1166,8 +1168,10 @@ static void serve(struct party *p, uint64_t us)
 
     for (turns = 0; is_going_on(); turns++) {
         uint64_t wait_us = tick(p);
-        if (turns > TURNS_MAX)
-            die("ticks without end");
+        if (turns > TURNS_MAX) {
+            violated("ticks without end");
+            return;
+        }
         if (roll(4) > 0)
             pull(p);
         check_all();
