@@ -164,6 +164,11 @@ test-short: test/lock_test.c test/fake.c test/mini.c $(LIB) $(HEADERS)
 	gcc $(SAN) -DRESP_TEXT_MAX=15 -O1 -g $(WARN) $(POSIX) -I. -Itest $< test/fake.c test/mini.c redlock.c resp.c -o $(B)/short/lock_test
 	prove -e '' $(B)/short/lock_test
 
+test-switches: export WARN := $(WARN)
+test-switches: export POSIX := $(POSIX)
+test-switches: ## all combinations of the feature switches: each passes lock_test, or is an #error
+	CC=gcc prove -e sh test/switches.sh :: $(B)
+
 test-threads: test/thread_test.c test/servers.c $(LIB) $(HEADERS)
 	@mkdir -p $(B)/threads
 	gcc -fsanitize=thread -O1 -g $(WARN) $(POSIX) -pthread -I. -Itest $< test/servers.c $(LIB) -o $(B)/threads/thread_test
@@ -246,7 +251,7 @@ test-build: $(LIB) $(HEADERS)
 
 # Long ones first; what two of them need is there before, as two are made at a time.
 TESTS = test-gcc soak mutants model $(filter-out test-gcc,$(VARIANTS:%=test-%)) \
-        test-short test-valgrind test-threads test-torture test-partition \
+        test-short test-switches test-valgrind test-threads test-torture test-partition \
         test-tls test-lwip test-cli test-cpp test-vendor test-examples test-loops test-board test-docs test-check test-cli-docs test-cli-bench \
         api sim fuzz analyze style
 test: ## build and run all tests: two compilers, sanitizers, valgrind, single file, limits
