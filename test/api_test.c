@@ -52,7 +52,8 @@ struct server {
     struct mini_server mini;
     uint64_t away_until_us, busy_until_us, delay_us;
     int refuses, never_up;
-    char *password; /* NULL: none */
+    unsigned database; /* that all clients use */
+    char *password;    /* NULL: none */
 };
 
 /* What the header says of the memory of a lock. A stale one was held, or extended, when its client ended: no call
@@ -269,6 +270,8 @@ static void obey(struct link *link, struct mini_command *command)
         say(link, busy, sizeof busy - 1);
         return;
     }
+    if (mini_is_of_a_lock(command) && link->session.database != (int)m->database)
+        violated("a command for another database");
     size = mini_run(&m->mini, &link->session, command, reply);
     link->mute |= strikes(300);
     say(link, reply, size);
@@ -895,7 +898,7 @@ static void claim_client(struct party *p)
         }
         if (node->password != NULL && roll(2))
             node->user = string(p, "somebody");
-        node->database = roll(8) == 0;
+        node->database = servers[i].database;
     }
 }
 
@@ -1454,6 +1457,7 @@ static void draw(void)
         m->mini.no_pttl = roll(4) == 0;
         m->mini.synced = "*2\r\n:1\r\n:0\r\n";
         m->mini.password = m->password = roll(3) == 0 ? "secret" : NULL;
+        m->database = roll(8) == 0;
         m->delay_us = roll(1000);
     }
 }
