@@ -1803,8 +1803,7 @@ static void rl_turn(struct redlock *c, struct redlock_lock *op)
         rl_put_away(c, op);
         return;
     }
-    if (op->priv.state == RL_KEEP)
-        rl_set(&c->priv.wanted, op->priv.todo);
+    rl_set(&c->priv.wanted, op->priv.todo);
     rl_move(c, op,
             op->priv.state == RL_START  ? RL_LINE
             : op->priv.state == RL_KEEP ? RL_KEPT
@@ -2660,7 +2659,7 @@ void redlock_forget(struct redlock *client, struct redlock_lock *lock)
     rl_move(client, lock, RL_NOWHERE);
     lock->priv.state = RL_IDLE;
     lock->priv.asked = 0;
-    lock->valid_until_us = 0;
+    lock->valid_until_us = lock->fence = 0;
 }
 
 unsigned redlock_interest(const struct redlock *client, unsigned i)
@@ -2731,7 +2730,7 @@ static uint64_t rl_node_next(const struct redlock *c, const struct redlock_node 
     int quorum_ready = rl_bits(rl_nodes_in(c, REDLOCK_NODE_READY)) >= c->priv.quorum;
     uint64_t due_us = rl_node_due(c, node), until_us = rl_connecting_until(c, node, quorum_ready);
 
-    if (node->state == REDLOCK_NODE_DOWN &&
+    if ((node->state == REDLOCK_NODE_DOWN || node->state == REDLOCK_NODE_IDLE) &&
         (in_line || (c->priv.wanted & rl_bit(node->priv.index))))
         return rl_redial_us(c, node);
     return in_line && !rl_past(c, until_us) && until_us < due_us ? until_us : due_us;
@@ -2779,14 +2778,16 @@ static void rl_node_tick(struct redlock *c, struct redlock_node *node)
         rl_node_wanted(c, node, REDLOCK_NEVER);
 }
 
-/* Puts those of a list into TURN that can be sent to one of these nodes, or whose time is up. */
-static void rl_wake_blocked(struct redlock *c, unsigned list, unsigned nodes)
+/* Puts those of a list into TURN that can be sent to a node that is `ready`, or count on one that is `down`, or
+   whose time is up. OWING needs no connection that is ready. */
+static void rl_wake_blocked(struct redlock *c, unsigned list, unsigned ready, unsigned down)
 {
     struct redlock_lock *op, *next;
 
     for (op = rl_first(c, list); op != NULL; op = next) {
         next = op->priv.next;
-        if ((op->priv.todo & nodes) || rl_past(c, op->priv.due_us))
+        if ((op->priv.todo & ready) || (op->priv.todo & down & ~(unsigned)op->failed) ||
+            op->priv.state == RL_OWING || rl_past(c, op->priv.due_us))
             rl_move(c, op, RL_TURN);
     }
 }
@@ -2794,18 +2795,16 @@ static void rl_wake_blocked(struct redlock *c, unsigned list, unsigned nodes)
 /* Puts into TURN what has to be looked at now. */
 static void rl_wake(struct redlock *c)
 {
-    unsigned nodes = rl_nodes_in(c, REDLOCK_NODE_READY) & ~(unsigned)c->priv.full;
+    unsigned ready = rl_nodes_in(c, REDLOCK_NODE_READY) & ~(unsigned)c->priv.full;
+    unsigned down = rl_nodes_in(c, REDLOCK_NODE_DOWN), list;
     struct redlock_lock *op;
-    unsigned list;
 
-    /* OWING needs no connection that is ready, and dials */
-    rl_wake_blocked(c, RL_BLOCKED, rl_all(c) & ~(unsigned)c->priv.full);
-    if (rl_first(c, RL_KEPT) == NULL)
+    if (rl_first(c, RL_KEPT) == NULL && rl_first(c, RL_BLOCKED) == NULL)
         c->priv.wanted = 0;
-    if (c->priv.wanted & nodes) {
-        rl_wake_blocked(c, RL_KEPT, nodes);
-        rl_clear(&c->priv.wanted, nodes);
-    }
+    rl_wake_blocked(c, RL_BLOCKED, ready, down);
+    if (c->priv.wanted & ready)
+        rl_wake_blocked(c, RL_KEPT, ready, 0);
+    rl_clear(&c->priv.wanted, ready);
     for (list = RL_WAIT; list <= RL_KEPT; list++)
         while ((op = rl_first(c, list)) != NULL && rl_past(c, op->priv.due_us))
             rl_move(c, op, RL_TURN);

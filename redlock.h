@@ -385,7 +385,7 @@ struct redlock {
         uint32_t process;    /* that made it */
         uint32_t waiting;    /* how many of its locks were refused and will ask again. R7 */
         redlock_mask full;   /* nodes whose queue had no room, until some is made */
-        redlock_mask wanted; /* nodes that a held lock is still to be sent to. R2 */
+        redlock_mask wanted; /* nodes that some lock is still to be sent to: they are dialled */
         redlock_mask
             abandoned; /* nodes with a command that creates a key unanswered on a connection
                                    that was given up, while their present process ran. R8b */
