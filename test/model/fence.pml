@@ -38,6 +38,8 @@
  *               after this one's success had itself succeeded (= proof of continuous ownership up to
  *               the start of the round, no clocks involved).
  *   EXTANY      mutant of EXTCHK: any node holding the key counts
+ *   EXTLATE     mutant of EXTCHK: a node whose grant came after the success counts, too. It does so in redlock.pml,
+ *               where clocks tell that the lock was still valid; without clocks it proves nothing.
  *   INIT=k      initial counters 0..k
  *   NOD / NOO   do not check (D) / (O)
  */
@@ -133,6 +135,9 @@ inline grant(c,n) {
     T[n] = F[n];
 #endif
     if :: ph[c] == 1 -> val[X(c,n)] = F[n] :: else -> skip fi
+#ifdef EXTLATE
+    ; if :: ph[c] == 3 -> sn[X(c,n)] = 1 :: else -> skip fi
+#endif
 }
 inline decide(c) {
     m = 0; g = 0; k = 0; eq = 1;

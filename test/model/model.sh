@@ -12,49 +12,58 @@ build=${1:?folder for the builds}/model
 here=$(cd "$(dirname "$0")" && pwd)
 mkdir -p "$build"
 
+# Most runs of extensions let one attempt of two extend (EXTC=1): the other one acquires and releases.
 table() {
     cat <<'END'
 holds|redlock|-DC=2|R3: two clients, three nodes, clocks that drift
 holds|redlock|-DC=2 -DT=6 -DD=2|R3: more drift, longer ttl
 holds|redlock|-DN=4 -DC=2 -DT=3|R3: four nodes
-holds|redlock|-DC=2 -DEXT|R8: with extensions
-holds|redlock|-DC=2 -DEXT -DLATEXT|R8: also after the validity is over
-holds|redlock|-DC=2 -DK=1 -DQUAR=4|R14: a crash that forgets, and its guard
+holds|redlock|-DC=2 -DT=3 -DEXT -DLATEXT -DEXTC=1|R2, R8: extensions, also after the validity has ended
+holds|redlock|-DC=2 -DT=3 -DEXT -DLATEXT -DHEAL -DEXTC=1|R8b, R9: repairs, and connections that are abandoned
+holds|redlock|-DC=2 -DT=3 -DEXT -DTTL2=2 -DEXTC=1|R8: extensions by two ttls
+holds|redlock|-DC=2 -DK=1 -DQUAR=4|R14: a crash that loses keys, and quarantine
 holds|redlock|-DC=2 -DK=1 -DQUAR=4 -DMARK|R18: a server that is flushed and runs on, and its marker
-holds|redlock|-DC=2 -DT=3 -DEXT -DHEAL|R9: extensions that heal
 holds|fence|-DC=2|R16: two attempts, three nodes, keys and messages lost at any moment
 holds|fence|-DN=4 -DC=2 -DINIT=1|R16: four nodes
-holds|fence|-DC=2 -DEXTCHK|R8: an extension proves that nobody else had it, without a clock
+holds|fence|-DC=2 -DEXTCHK|R8: an extension proves continuity without a clock, if only voters of the acquisition count
 holds|fence|-DC=2 -DLOSS=1 -DCLOCK=10|R16: a lost count, and proposals by good clocks
 v[k]==0|redlock|-DC=2 -DDRIFT=0|without: drift
 v[k]==0|redlock|-DC=2 -DT=6 -DD=2 -DDRIFT=1|without: enough drift
-v[k]==0|redlock|-DC=2 -DNOELAPSED|without: the time that asking took
-v[k]==0|redlock|-DC=2 -DEXT -DEXTNOELAPSED|without: the time that extending took
+v[k]==0|redlock|-DC=2 -DNOELAPSED|without: the time that acquiring took
+v[k]==0|redlock|-DC=2 -DT=3 -DEXT -DEXTC=1 -DEXTNOELAPSED|without: the time that extending took
 v[k]==0|redlock|-DC=3 -DT=3 -DBLINDDEL|without: the compare in a release
-v[k]==0|redlock|-DC=2 -DEXT -DBLINDEXT|without: the compare in an extension
-v[k]==0|redlock|-DC=2 -DK=1|without: the guard after a crash
-v[k]==0|redlock|-DC=2 -DK=1 -DQUAR=2|without: a guard that is long enough
+v[k]==0|redlock|-DC=2 -DT=3 -DEXT -DEXTC=1 -DBLINDEXT|without: the compare in an extension
+v[k]==0|redlock|-DC=2 -DT=3 -DEXT -DTTL2=2 -DEXTC=1 -DSHORTEN|R8, without: extensions that never shorten
+v[k]==0|redlock|-DC=2 -DK=1|without: quarantine after a crash
+v[k]==0|redlock|-DC=2 -DK=1 -DQUAR=2|without: a quarantine that is long enough
 v[k]==0|redlock|-DC=3 -DT=3 -DK=1 -DQUAR=1 -DMARK|without: a quarantine that is long enough
 v[k]==0|redlock|-DN=4 -DC=2 -DQSZ=2|without: a quorum above the half
-lost[c]|redlock|-DC=2 -DEXT -DRECREATE|without: healed nodes not counting at once
-lost[c]|redlock|-DC=2 -DEXT -DLATEXT -DANYMEMBER|without: only members counting
+lost[c]|redlock|-DC=2 -DT=3 -DEXT -DLATEXT -DHEAL -DEXTC=1 -DRECREATE|R9, without: repaired nodes not counting at once
+lost[c]|redlock|-DC=2 -DT=3 -DEXT -DLATEXT -DEXTC=1 -DANYMEMBER|R8, without: only members counting
+lost[c]|redlock|-DC=2 -DT=3 -DEXT -DLATEXT -DHEAL -DEXTC=1 -DBEHIND|R8b, without: no late grant in front of a repair
+lost[c]|redlock|-DC=2 -DT=3 -DEXT -DLATEXT -DHEAL -DEXTC=1 -DSETDOUBT|R8b, without: nodes suspect because of a SET
 aft[k]|fence|-DC=2 -DEXTCHK -DEXTANY|without: only members counting
+aft[k]|fence|-DC=2 -DEXTCHK -DEXTLATE|without clocks: late grants do not count
 f[k]==f[c]|fence|-DC=2 -DACK_OWNED|without: the same count, a second round that takes a larger one
 f[k]==f[c]|fence|-DC=2 -DNO_ROUND2|without: the second round
 f[k]==f[c]|fence|-DC=2 -DACK_BLIND|without: the compare in the second round
 f[k]==f[c]|fence|-DC=2 -DLOSS=1|without: counts that are kept
 END
     [ "${1:-}" != full ] || cat <<'END'
+lost[c]|redlock|-DC=2 -DT=3 -DEXT -DLATEXT -DHEAL -DEXTC=1 -DNOSUSPECT|R8b, without: suspect nodes
+lost[c]|redlock|-DC=2 -DT=3 -DEXT -DLATEXT -DHEAL -DEXTC=1 -DOLDROUND|R8b, without: repairs of former rounds
+lost[c]|redlock|-DC=2 -DT=3 -DEXT -DLATEXT -DHEAL -DEXTC=1 -DK=1 -DKEEP -DFIRSTDOUBT|R8b, without: every abandoned connection
+lost[c]|redlock|-DC=2 -DT=3 -DEXT -DLATEXT -DHEAL -DEXTC=1 -DADOPT -DADOPTALL|R8b, without: what an adopter does not know is suspect
+holds|redlock|-DC=2 -DT=3 -DEXT -DLATEXT -DHEAL -DEXTC=1 -DADOPT|R8b: another process adopts the lock
+holds|redlock|-DC=2 -DT=3 -DEXT -DLATEXT -DHEAL -DEXTC=1 -DK=1 -DKEEP|R8b: a restart that keeps the keys
+holds|redlock|-DC=2 -DT=3 -DEXT -DLATEXT -DHEAL -DEXTC=1 -DKILL|R8b: a former connection that the server has closed
+holds|redlock|-DC=2 -DT=3 -DEXT -DTTL2=2 -DLATEXT -DEXTC=1|R8: extensions by two ttls, also late ones
 holds|redlock|-DN=5 -DC=2 -DT=3|R3: five nodes
 holds|redlock|-DC=3 -DT=3|R3: three clients
-holds|redlock|-DC=3 -DT=3 -DEXT|R8: three clients, with extensions
-holds|redlock|-DC=2 -DEXT -DLATEXT -DHEAL|R9: extensions that heal, also late ones
+holds|redlock|-DC=2 -DT=3 -DEXT|R8: both clients extend
 holds|redlock|-DC=2 -DK=2 -DQUAR=4|R14: two crashes
-holds|redlock|-DC=2 -DT=3 -DEXT -DLATEXT -DK=1 -DQUAR=3|R14: a crash, and extensions
-holds|redlock|-DC=2 -DT=3 -DEXT -DHEAL -DK=1 -DQUAR=4|R9, R14: a crash, and extensions that heal
 holds|redlock|-DC=3 -DT=3 -DK=1 -DQUAR=3 -DMARK|R18: three clients
-holds|redlock|-DC=2 -DT=3 -DEXT -DHEAL -DK=1 -DQUAR=3 -DMARK|R9, R18: a flush, and extensions that heal
-v[k]==0|redlock|-DC=2 -DT=3 -DEXT -DHEAL -DK=1 -DQUAR=3 -DMARK -DBLINDHEAL|without: the marker looked at by who heals
+v[k]==0|redlock|-DC=2 -DT=3 -DEXT -DHEAL -DEXTC=1 -DK=1 -DQUAR=3 -DMARK -DBLINDHEAL|without: the marker looked at by a repair
 aft[k]|fence|-DC=2 -DEXTCHK -DDUP|R1, without: a SET sent once only
 holds|fence|-DC=3|R16: three attempts
 holds|fence|-DN=5 -DC=2|R16: five nodes

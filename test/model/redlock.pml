@@ -1,30 +1,52 @@
-/* redlock.pml - rules R1, R3, R8, R9, R14 and R18 of redlock.c: exclusion in discrete time with bounded drift. Run
- * by model.sh, where the variants stand that are run and what is expected of each.
+/* redlock.pml - the rules R1 to R3, R8, R8b, R9, R14 and R18 of redlock.c: mutual exclusion and continuity, in
+ * discrete time with bounded drift. model.sh lists the variants and what is expected of each.
  *
  * SPDX-FileCopyrightText: the redlock authors
  * SPDX-License-Identifier: MIT
  *
- * N nodes, C one-shot attempts (a client's retry = another attempt with a fresh token).
- * Time advances in ticks chosen nondeterministically, messages take any time (0..inf) or are lost.
- * Node: SET NX PX -> owner, r = T ticks left. Its clock may run fast: it may expire a key up to D
- *   ticks early (D = total relative drift of node and client clock over one TTL).
- * Client: elapsed e counted from BEFORE the first send; on >= Q counted votes and T-e-DRIFT > 0 it
- *   holds for v = T-e-DRIFT ticks. Release (compare-and-delete) may reach each node any time later.
- * Extend: compare-and-pexpire on all nodes; success needs >= Q in the same round; v = T-e-DRIFT.
- *   LATEXT: an extend may also start after the validity has lapsed.
- *   HEAL: an extend round also SET NX's the token on nodes where the key is gone; such a node does
- *   not count in that round, but counts in later rounds.
- * Crash: up to K node crashes, the node restarts empty. QUAR>0: for QUAR ticks after the restart its
- *   votes are not counted (R14).
- * MARK: the server is flushed and runs on, which nobody sees. The first SET that comes then finds no marker, sets
- *   it, and for QUAR ticks no SET is granted, and nothing healed (R18).
+ * There are N nodes and C attempts; each attempt has its own token. A retry is another attempt. The first
+ * EXTC attempts extend their locks. Time advances in ticks. A message takes any time or is lost.
+ *
+ * Node. A granted SET creates the key with a ttl of T ticks. A key can expire up to D ticks early: D is the drift
+ *   of node and client together over one ttl.
+ * Acquire. The elapsed time e is counted from before the first SET is sent. With QSZ votes and T-e-DRIFT > 0 the
+ *   lock is held for that many ticks. A node can be sent the SET at any time while the lock is held (R2).
+ * Extend (EXT). A round asks all nodes. It succeeds when QSZ members confirm and T-e-DRIFT > 0. A failed round
+ *   changes nothing and is followed by another one. LATEXT: a round can also start after the validity has ended.
+ * Repair (HEAL). A round can send a repair to a node that is no member: it extends the key, or creates it again.
+ * Release. Compare and delete; it may reach each node at any later time.
+ *
+ * A client knows nothing but answers. On one connection commands run and are answered in order. A creating command
+ * (SET or repair) that was sent runs at any later time: in a later round, after the validity, or never. Connections
+ * are abandoned at any time; an unanswered creating command can still run afterwards, and its answer is lost.
+ *
+ * Members are nodes (a) whose grant arrived while the lock was valid and no repair was sent behind that SET and
+ *   is unanswered, or (b) that confirmed, or were repaired, in a round that succeeded.
+ * Suspect (R8b) are nodes with an unanswered creating command on an abandoned connection. A suspect node
+ *   is no member and has no vote, until the node restarts, or (KILL) it has closed the former connection.
+ *
+ * CRASHES: at most K crashes. The node restarts without the key, or with it (KEEP). For QUAR ticks its
+ *   votes are not counted (R14). MARK: the server is flushed and runs on, which nobody sees. The first SET or repair
+ *   finds no marker and sets one; for QUAR ticks no key is created (R18).
+ * TTL2=t: a round can extend by t ticks instead of T. One that was sent can run at any later time. No key is ever
+ *   shortened on the node, and no validity in the client.
+ * ADOPT: another process continues with token and members, and without knowledge of what the first one has
+ *   sent. It treats all other nodes as suspect.
  *
  * Checked:
  *   (M) no two attempts have v > 0 at the same time
- *   (K) continuity: when an extend succeeds nobody else became holder since this attempt acquired
- * Extend votes count only from MEMBER nodes: nodes whose SET grant was seen while the lock was valid.
- * Mutants: ANYMEMBER, RESEND, DRIFT<D, NOELAPSED, EXTNOELAPSED, BLINDDEL, QSZ too small, QUAR<T, RECREATE (extend counts
- *   re-created keys), BLINDEXT (pexpire without compare)
+ *   (K) continuity: when a round succeeds, no other attempt became a holder since this one acquired
+ *
+ * Mutants: ANYMEMBER (every node counts), RECREATE (a repaired node counts at once), NOSUSPECT (R8b is missing),
+ *   SETDOUBT (R8b for repairs only), FIRSTDOUBT (only the first doubtful connection of a node is remembered),
+ *   OLDROUND (repairs of former rounds are forgotten when a connection is abandoned), BEHIND (a late grant makes a
+ *   member although a repair is on its way behind the SET), ADOPTALL (an adopter suspects no node), SHORTEN
+ *   (an extension can shorten), BLINDHEAL (a repair ignores the marker), RESEND, NOELAPSED, EXTNOELAPSED, BLINDDEL, BLINDEXT, DRIFT < D, QSZ too small, QUAR < T
+ *
+ * Reductions. (1) A repair that runs has its answer at once, or it is never heard: a client that hears it later knows
+ *   the same later. (2) A late command of an abandoned connection that finds a key is not run: to extend it
+ *   harms nobody. (3) Nodes are numbered in the order in which the SET of attempt 0 is settled on them. (4) Attempt c
+ *   starts after attempt c-1 has started, if all attempts are alike.
  */
 #ifndef N
 #define N 3
@@ -50,7 +72,20 @@
 #ifndef QSZ
 #define QSZ (N/2+1)
 #endif
+#ifndef EXT
+#define EXTC 0
+#endif
+#ifndef EXTC
+#define EXTC C
+#endif
+#ifndef SENT        /* repairs on their way to a node on one connection */
+#define SENT 1
+#endif
+#ifndef LATE        /* commands of one attempt that are on their way to a node on abandoned connections */
+#define LATE 1
+#endif
 #define X(c,n) ((c)*N+(n))
+#define EXTENDS(c) ((c) < EXTC)
 
 byte owner[N]; byte r[N];
 #if QUAR > 0
@@ -62,13 +97,30 @@ bit  gone[N];          /* the marker is */
 byte ph[C];            /* 0 idle 1 acquiring 2 holding 3 extending 4 over */
 byte e[C];             /* ticks since the round began (saturates at T) */
 byte v[C];             /* validity left */
-bit  cnt[C*N];         /* counted votes of this round */
-bit  sx[C*N];           /* the one SET of this attempt executed on the node (never resent) */
-bit  ex[C*N];           /* extend message of this round executed on the node */
-bit  mem[C*N];         /* member: grant seen while the lock was valid; only members count in extends */
-bit  lost[C];          /* ghost: somebody else acquired since this attempt did */
+byte st[C*N];          /* the SET: 0 has not run, 1 was granted, which is not answered yet, 2 is settled */
+bit  cnt[C*N];         /* answered yes in this round: the vote of a member, or of a node that may become one */
+bit  lost[C];          /* ghost: another attempt became a holder since this one did */
+#ifdef EXT
+bit  mem[C*N];         /* member */
+bit  sus[C*N];         /* suspect */
+byte late[C*N];        /* creating commands that may still run, sent on abandoned connections */
+#endif
 #ifdef HEAL
-bit  hp[C*N];          /* healed in this round; becomes a member if the round succeeds */
+bit  now[C*N];         /* the repair of this round is on its way, on the present connection */
+byte old[C*N];         /* so many of former rounds are */
+#endif
+#ifdef FIRSTDOUBT
+byte fd[C*N];          /* connection of the first unanswered repair: 1 the present one, 2 a former one, 3 of a dead server */
+#endif
+#ifdef TTL2
+byte ttl[C];           /* of this round */
+#define TTL(c) ttl[c]
+bit  brief[C];         /* a short extension was sent */
+#else
+#define TTL(c) T
+#endif
+#ifdef ADOPT
+bit  adopted;
 #endif
 #if K > 0
 byte crashes;
@@ -77,101 +129,292 @@ byte crashes;
 bit  deld[C*N];
 #endif
 
-inline clr(c) { k = 0; do :: k < N -> cnt[X(c,k)] = 0; ex[X(c,k)] = 0; k++ :: else -> break od; k = 0 }
+/* ---- What a client knows ---------------------------------------------------------------------- */
 
-inline clrm(c) { k = 0; do :: k < N -> mem[X(c,k)] = 0; sx[X(c,k)] = 1;
+#ifdef EXT
+#define MEMBER(c,n) (mem[X(c,n)])
+#define SUSPECT(c,n) (sus[X(c,n)])
+#else
+#define MEMBER(c,n) (1)
+#define SUSPECT(c,n) (0)
+#endif
+#ifdef ANYMEMBER
+#define VOTES(c,n) (cnt[X(c,n)])
+#else
+#define VOTES(c,n) (cnt[X(c,n)] && (ph[c] == 1 || (MEMBER(c,n) && !SUSPECT(c,n))))
+#endif
+#ifdef FIRSTDOUBT
+#define TRUSTED(c,n) (!SUSPECT(c,n) && fd[X(c,n)] == 0)
+#define ANSWERED(c,n) if :: fd[X(c,n)] == 1 || fd[X(c,n)] == 3 -> fd[X(c,n)] = 0 :: else -> skip fi
+#else
+#define TRUSTED(c,n) (!SUSPECT(c,n))
+#define ANSWERED(c,n) skip
+#endif
 #ifdef HEAL
-    hp[X(c,k)] = 0;
-#endif
-    k++ :: else -> break od; k = 0 }
-
-inline votes(c) {
-    k = 0; g = 0;
-    do :: k < N -> g = g + cnt[X(c,k)]; k++ :: else -> break od; k = 0
-}
-#ifdef NOELAPSED
-#define LEFT_ACQ(c) (T - DRIFT)
+#define REPAIRS(c,n) (now[X(c,n)] + old[X(c,n)])
 #else
-#define LEFT_ACQ(c) (T - DRIFT - e[c])
+#define REPAIRS(c,n) 0
 #endif
-#ifdef EXTNOELAPSED
-#define LEFT_EXT(c) (T - DRIFT)
+#ifdef BEHIND
+#define LAST(c,n) (1)
 #else
-#define LEFT_EXT(c) (T - DRIFT - e[c])
+#define LAST(c,n) (REPAIRS(c,n) == 0)
 #endif
-
-inline hold(c, left) {
-    v[c] = left; ph[c] = 2; e[c] = 0;
-    k = 0;
-    do
-    :: k < C -> assert(k == c || v[k] == 0); k++                 /* (M) */
-    :: else -> break
-    od; k = 0
-}
-
 #if QUAR > 0 && !defined(MARK)
 #define COUNTED(n) (quar[n] == 0)
 #else
 #define COUNTED(n) (1)
 #endif
 
-#ifdef RESEND   /* mutant: SET may be sent again with the same token */
-#define SETONCE(c,n) (1)
-#else
-#define SETONCE(c,n) (!sx[X(c,n)])
+inline votes(c) {
+    k = 0; g = 0;
+    do :: k < N -> g = g + VOTES(c,k); k++ :: else -> break od; k = 0
+}
+
+inline forget(c) {     /* the answers of the round */
+    k = 0; do :: k < N -> cnt[X(c,k)] = 0; k++ :: else -> break od; k = 0
+}
+
+inline begin(c) {
+    ph[c] = 3; e[c] = 0; forget(c);
+#ifdef HEAL
+    do :: k < N -> old[X(c,k)] = old[X(c,k)] + now[X(c,k)]; now[X(c,k)] = 0; k++ :: else -> break od; k = 0;
 #endif
+#ifdef TTL2
+    if :: ttl[c] = T :: ttl[c] = TTL2; brief[c] = 1 fi
+#endif
+}
+
+inline give_up(c) {
+    ph[c] = 4; v[c] = 0; e[c] = 0; lost[c] = 0; forget(c);
+    do
+    :: k < N ->
+        st[X(c,k)] = 2;
+#ifdef EXT
+        mem[X(c,k)] = 0; sus[X(c,k)] = 0; late[X(c,k)] = 0;
+#endif
+#ifdef HEAL
+        now[X(c,k)] = 0; old[X(c,k)] = 0;
+#endif
+#ifdef FIRSTDOUBT
+        fd[X(c,k)] = 0;
+#endif
+        k++
+    :: else -> break
+    od; k = 0
+#ifdef TTL2
+    ; ttl[c] = 0; brief[c] = 0
+#endif
+}
+
+#ifdef NOELAPSED
+#define LEFT_ACQ(c) (T - DRIFT)
+#else
+#define LEFT_ACQ(c) (T - DRIFT - e[c])
+#endif
+#ifdef EXTNOELAPSED
+#define LEFT_EXT(c) (TTL(c) - DRIFT)
+#else
+#define LEFT_EXT(c) (TTL(c) - DRIFT - e[c])
+#endif
+
+inline hold(c, left) {
+    if :: left > v[c] -> v[c] = left :: else -> skip fi;
+    ph[c] = 2; e[c] = 0;
+    do
+    :: k < C -> assert(k == c || v[k] == 0); k++                  /* (M) */
+    :: else -> break
+    od; k = 0;
+    forget(c)
+}
+
+/* ---- What runs on a node ---------------------------------------------------------------------- */
+
+#ifdef RESEND   /* the SET can be sent again with the same token */
+#define SETTLE(c,n) skip
+#else
+#define SETTLE(c,n) st[X(c,n)] = 2
+#endif
+#define UNSETTLED(c,n) (st[X(c,n)] == 0 && (c != 0 || n == 0 || st[X(c,n) - (n != 0)] != 0))
+/* In front of a later command on the connection: either it was answered, or it is never sent */
+#define SETTLED(c,n) (st[X(c,n)] == 2 || UNSETTLED(c,n))
+
+#if EXTC > 0 && EXTC < C
+#define ASKS(c) (ph[c] < 4)
+#else
+#define ASKS(c) (ph[c] < 4 && (c == 0 || ph[c-(c != 0)] != 0))
+#endif
+#define START(c) if :: ph[c] == 0 -> ph[c] = 1 :: else -> skip fi
+#define CREATE(c,n) owner[n] = c+1; r[n] = T
 #ifdef MARK
-#define GRANTS(n) (!gone[n] && quar[n] == 0)
-#define MARKOPT(n) :: atomic { (ph[c] == 1 || ph[c] == 2) && SETONCE(c,n) && gone[n] -> \
-        sx[X(c,n)] = 1; gone[n] = 0; quar[n] = QUAR }
-#ifdef BLINDHEAL
-#define HEALS(n) (1)
+#define CREATES(n) (!gone[n] && quar[n] == 0)
+#define MARKOPT(n) :: atomic { ASKS(c) && UNSETTLED(c,n) && gone[n] -> \
+        START(c); SETTLE(c,n); gone[n] = 0; quar[n] = QUAR }
 #else
-#define HEALS(n) GRANTS(n)
-#endif
-#else
-#define GRANTS(n) (1)
-#define HEALS(n) (1)
+#define CREATES(n) (1)
 #define MARKOPT(n)
 #endif
-#define SETOPT(n) :: atomic { (ph[c] == 1 || ph[c] == 2) && SETONCE(c,n) && owner[n] == 0 && GRANTS(n) -> \
-        sx[X(c,n)] = 1; owner[n] = c+1; r[n] = T; \
-        if :: ph[c] == 1 && COUNTED(n) -> cnt[X(c,n)] = 1 :: else -> skip fi; \
-        if :: ph[c] == 1 || v[c] > 0 -> mem[X(c,n)] = 1 :: else -> mem[X(c,n)] = 0 fi }
-#ifdef ANYMEMBER
-#define MEM(c,n) (1)
+#ifdef BLINDHEAL
+#define REPAIRABLE(n) (1)
 #else
-#define MEM(c,n) (mem[X(c,n)])
+#define REPAIRABLE(n) CREATES(n)
 #endif
+
+/* The SET is granted; its answer */
+#define SETOPT(n) :: atomic { ASKS(c) && UNSETTLED(c,n) && owner[n] == 0 && CREATES(n) -> \
+        START(c); CREATE(c,n); \
+        if \
+        :: EXTENDS(c) -> st[X(c,n)] = 1 \
+        :: else -> SETTLE(c,n); cnt[X(c,n)] = (ph[c] == 1 && COUNTED(n)) \
+        fi }
+#ifdef EXT
+#define GRANTOPT(n) :: atomic { st[X(c,n)] == 1 -> \
+        SETTLE(c,n); \
+        if \
+        :: ph[c] == 1 && COUNTED(n) -> cnt[X(c,n)] = 1; mem[X(c,n)] = 1 \
+        :: ph[c] > 1 && v[c] > 0 && COUNTED(n) && LAST(c,n) && TRUSTED(c,n) -> mem[X(c,n)] = 1 \
+        :: else -> skip \
+        fi }
+#else
+#define GRANTOPT(n)
+#endif
+
+/* An extension is confirmed, refused; a short one of long ago runs */
 #ifdef BLINDEXT
-#define EXTG(n) (owner[n] != 0)
+#define OURS(c,n) (owner[n] != 0)
 #else
-#define EXTG(n) (owner[n] == c+1)
+#define OURS(c,n) (owner[n] == c+1)
 #endif
-#define EXTOPT(n) :: atomic { ph[c] == 3 && !ex[X(c,n)] && EXTG(n) -> \
-        ex[X(c,n)] = 1; r[n] = T; if :: COUNTED(n) && MEM(c,n) -> cnt[X(c,n)] = 1 :: else -> skip fi }
-#ifdef HEAL
-#define HEALOPT(n) :: atomic { ph[c] == 3 && !ex[X(c,n)] && owner[n] == 0 && HEALS(n) -> \
-        ex[X(c,n)] = 1; owner[n] = c+1; r[n] = T; mem[X(c,n)] = 0; hp[X(c,n)] = 1 }
+#ifdef SHORTEN
+#define PEXPIRE(n, t) r[n] = t
 #else
+#define PEXPIRE(n, t) if :: r[n] < t -> r[n] = t :: else -> skip fi
+#endif
+#ifdef EXT
+#define EXTOPT(n) :: atomic { ph[c] == 3 && REPAIRS(c,n) == 0 && OURS(c,n) && SETTLED(c,n) -> \
+        SETTLE(c,n); PEXPIRE(n, TTL(c)); ANSWERED(c,n); \
+        cnt[X(c,n)] = cnt[X(c,n)] || (COUNTED(n) && !SUSPECT(c,n)) } \
+    :: atomic { ph[c] == 3 && mem[X(c,n)] && owner[n] != c+1 && !cnt[X(c,n)] -> mem[X(c,n)] = 0 }
+#else
+#define EXTOPT(n)
+#endif
+#ifdef TTL2
+#define SHORTOPT(n) :: atomic { brief[c] && owner[n] == c+1 -> PEXPIRE(n, TTL2) }
+#else
+#define SHORTOPT(n)
+#endif
+
+/* A repair is sent, runs and is answered, runs too late to be heard; a command of an abandoned connection runs */
+#ifdef FIRSTDOUBT
+#define DOUBT(c,n) if :: fd[X(c,n)] == 0 -> fd[X(c,n)] = 1 :: else -> skip fi
+#else
+#define DOUBT(c,n) skip
+#endif
 #ifdef RECREATE
-#define HEALOPT(n) :: atomic { ph[c] == 3 && !ex[X(c,n)] && owner[n] == 0 -> \
-        ex[X(c,n)] = 1; owner[n] = c+1; r[n] = T; if :: COUNTED(n) -> cnt[X(c,n)] = 1 :: else -> skip fi }
+#define JOIN(c,n) mem[X(c,n)] = 1
+#else
+#define JOIN(c,n) skip
+#endif
+#ifdef LATEHEAL
+#define REPAIRING(c) (1)
+#else
+#define REPAIRING(c) (v[c] > 0)
+#endif
+#define REPAIR(c,n) \
+        if \
+        :: owner[n] == 0 && REPAIRABLE(n) -> CREATE(c,n) \
+        :: owner[n] == c+1 -> PEXPIRE(n, T) \
+        :: else -> skip \
+        fi
+#ifdef HEAL
+#define HEALOPT(n) :: atomic { ph[c] == 3 && REPAIRING(c) && !mem[X(c,n)] && !cnt[X(c,n)] && REPAIRS(c,n) < SENT -> \
+        now[X(c,n)] = 1; DOUBT(c,n) } \
+    :: atomic { now[X(c,n)] && old[X(c,n)] == 0 && SETTLED(c,n) && (owner[n] == 0 || owner[n] == c+1) -> \
+        SETTLE(c,n); now[X(c,n)] = 0; \
+        if \
+        :: owner[n] == 0 && !REPAIRABLE(n) -> skip \
+        :: else -> \
+            REPAIR(c,n); ANSWERED(c,n); \
+            if \
+            :: ph[c] == 3 && COUNTED(n) && !SUSPECT(c,n) -> cnt[X(c,n)] = 1; JOIN(c,n) \
+            :: ph[c] == 2 && v[c] > 0 && COUNTED(n) && TRUSTED(c,n) -> mem[X(c,n)] = 1 \
+            :: else -> skip \
+            fi \
+        fi } \
+    :: atomic { REPAIRS(c,n) > 0 && SETTLED(c,n) -> \
+        SETTLE(c,n); \
+        if :: old[X(c,n)] > 0 -> old[X(c,n)]-- :: else -> now[X(c,n)] = 0 fi; \
+        REPAIR(c,n) }
 #else
 #define HEALOPT(n)
 #endif
+#ifdef EXT
+#define LATEOPT(n) :: atomic { late[X(c,n)] > 0 && owner[n] == 0 && CREATES(n) -> late[X(c,n)]--; CREATE(c,n) }
+#else
+#define LATEOPT(n)
 #endif
+
+/* The connection is abandoned. What the client knows: which creating commands have no answer */
+#ifdef OLDROUND
+#define KNOWN(c,n) ((st[X(c,n)] < 2) + now[X(c,n)])
+#elif defined(SETDOUBT)
+#define KNOWN(c,n) REPAIRS(c,n)
+#elif defined(FIRSTDOUBT)
+#define KNOWN(c,n) (st[X(c,n)] < 2)
+#elif defined(NOSUSPECT)
+#define KNOWN(c,n) 0
+#else
+#define KNOWN(c,n) ((st[X(c,n)] < 2) + REPAIRS(c,n))
+#endif
+#define SUSPEND(c,n) sus[X(c,n)] = 1; mem[X(c,n)] = 0; cnt[X(c,n)] = 0
+#ifdef FIRSTDOUBT
+#define LEAVE(c,n) if :: fd[X(c,n)] == 1 -> fd[X(c,n)] = 2 :: else -> skip fi
+#else
+#define LEAVE(c,n) skip
+#endif
+#ifdef HEAL
+#define ABANDON(c,n) late[X(c,n)] = late[X(c,n)] + (st[X(c,n)] == 0) + REPAIRS(c,n); st[X(c,n)] = 2; \
+        now[X(c,n)] = 0; old[X(c,n)] = 0
+#else
+#define ABANDON(c,n) late[X(c,n)] = late[X(c,n)] + (st[X(c,n)] == 0); st[X(c,n)] = 2
+#endif
+#ifdef EXT
+#define CLOSEOPT(n) :: atomic { EXTENDS(c) && ph[c] > 0 && ph[c] < 4 && (UNSETTLED(c,n) || st[X(c,n)] == 1 || \
+        (st[X(c,n)] == 2 && REPAIRS(c,n) > 0)) && late[X(c,n)] + (st[X(c,n)] == 0) + REPAIRS(c,n) <= LATE -> \
+        if :: KNOWN(c,n) > 0 -> SUSPEND(c,n) :: else -> skip fi; \
+        ABANDON(c,n); LEAVE(c,n) }
+#else
+#define CLOSEOPT(n)
+#endif
+#ifdef KILL
+#define KILLOPT(n) :: atomic { sus[X(c,n)] -> sus[X(c,n)] = 0; late[X(c,n)] = 0 }
+#else
+#define KILLOPT(n)
+#endif
+
 #ifdef BLINDDEL
 #define RELOPT(n) :: atomic { ph[c] == 4 && owner[n] != 0 && !deld[X(c,n)] -> deld[X(c,n)] = 1; owner[n] = 0; r[n] = 0 }
 #else
 #define RELOPT(n) :: atomic { ph[c] == 4 && owner[n] == c+1 -> owner[n] = 0; r[n] = 0 }
 #endif
-#define NODE(n) SETOPT(n) MARKOPT(n) EXTOPT(n) HEALOPT(n) RELOPT(n)
+#define NODE(n) SETOPT(n) GRANTOPT(n) MARKOPT(n) EXTOPT(n) SHORTOPT(n) HEALOPT(n) LATEOPT(n) CLOSEOPT(n) KILLOPT(n) RELOPT(n)
+
+#if C == 2 && EXTC == 1
+#define ENDS(c) (c > 0 && ph[c] > 1)
+#else
+#define ENDS(c) (1)
+#endif
+
+/* ---- Clients ---------------------------------------------------------------------------------- */
+
+#ifdef LATEXT
+#define MAYEXTEND(c) (1)
+#else
+#define MAYEXTEND(c) (v[c] > 0)
+#endif
 
 proctype Client(byte c) {
     byte k, g;
-endw:
-    atomic { (c == 0 || ph[c-1] != 0); ph[c] = 1; e[c] = 0 }
 end:
     do
     NODE(0)
@@ -183,42 +426,73 @@ end:
 #if N > 4
     NODE(4)
 #endif
-    /* acquire decided */
+    /* acquired */
     :: atomic { ph[c] == 1 && T > DRIFT + e[c] ->
         votes(c);
         if
         :: g >= QSZ ->
             g = LEFT_ACQ(c); hold(c, g);
-            k = 0; do :: k < C -> if :: k != c && (ph[k] == 2 || ph[k] == 3) -> lost[k] = 1 :: else -> skip fi; k++ :: else -> break od; k = 0;
-            k = 0; do :: k < N -> cnt[X(c,k)] = 0; k++ :: else -> break od; k = 0
+            do :: k < C -> if :: k != c && (ph[k] == 2 || ph[k] == 3) -> lost[k] = 1 :: else -> skip fi; k++ :: else -> break od; k = 0
         :: else -> skip
         fi; g = 0 }
-    /* give up / end of use: release */
-    :: atomic { ph[c] == 1 || ph[c] == 2 -> ph[c] = 4; v[c] = 0; e[c] = 0; lost[c] = 0; clr(c); clrm(c) }
+    /* given up, or released */
+    :: atomic { ph[c] > 0 && ph[c] < 4 && ENDS(c) -> give_up(c) }
 #ifdef EXT
-#ifdef LATEXT
-    :: atomic { ph[c] == 2 -> ph[c] = 3; e[c] = 0; clr(c) }
-#else
-    :: atomic { ph[c] == 2 && v[c] > 0 -> ph[c] = 3; e[c] = 0; clr(c) }
-#endif
-    :: atomic { ph[c] == 3 && T > DRIFT + e[c] ->
+    :: atomic { (ph[c] == 2 || ph[c] == 3) && EXTENDS(c) && MAYEXTEND(c) -> begin(c) }
+    /* extended */
+    :: atomic { ph[c] == 3 && TTL(c) > DRIFT + e[c] ->
         votes(c);
         if
         :: g >= QSZ ->
-            assert(!lost[c]);                                      /* (K) */
-#ifdef HEAL
-            k = 0; do :: k < N -> if :: hp[X(c,k)] -> mem[X(c,k)] = 1; hp[X(c,k)] = 0 :: else -> skip fi; k++ :: else -> break od; k = 0;
-#endif
-            g = LEFT_EXT(c); hold(c, g); clr(c)
+            assert(!lost[c]);                                       /* (K) */
+            do :: k < N -> if :: cnt[X(c,k)] && TRUSTED(c,k) -> mem[X(c,k)] = 1 :: else -> skip fi; k++ :: else -> break od; k = 0;
+            g = LEFT_EXT(c); hold(c, g)
         :: else -> skip
         fi; g = 0 }
-    :: atomic { ph[c] == 3 -> ph[c] = 4; v[c] = 0; e[c] = 0; lost[c] = 0; clr(c); clrm(c) }   /* extend failed: stop */
+#endif
+#ifdef ADOPT
+    :: atomic { ph[c] == 2 && c == 0 && v[c] > 0 && !adopted ->
+        adopted = 1;
+        do
+        :: k < N ->
+            ABANDON(c,k);
+#ifdef ADOPTALL
+            sus[X(c,k)] = 0;
+#else
+            sus[X(c,k)] = !mem[X(c,k)];
+#endif
+            k++
+        :: else -> break
+        od; k = 0 }
 #endif
     od
 }
 
+/* ---- Time, clocks, crashes -------------------------------------------------------------------- */
+
+#define FAST(n) :: atomic { owner[n] != 0 && r[n] <= D -> owner[n] = 0; r[n] = 0 }
+
+inline restart(n) {    /* of a server: nothing that was sent to it will run any more */
+    k = 0;
+    do
+    :: k < EXTC ->
+#ifdef EXT
+        if :: st[X(k,n)] == 1 -> st[X(k,n)] = 2 :: else -> skip fi;
+        sus[X(k,n)] = 0; late[X(k,n)] = 0;
+#endif
+#ifdef HEAL
+        now[X(k,n)] = 0; old[X(k,n)] = 0;
+#endif
+#ifdef FIRSTDOUBT
+        if :: fd[X(k,n)] > 0 -> fd[X(k,n)] = 3 :: else -> skip fi;
+#endif
+        k++
+    :: else -> break
+    od; k = 0
+}
+
 proctype World() {
-    byte n;
+    byte n, k;
 end:
     do
     :: atomic {                                                     /* one tick */
@@ -235,29 +509,34 @@ end:
         n = 0;
         do
         :: n < C ->
-            if :: (ph[n] == 1 || ph[n] == 3) && e[n] < T -> e[n]++ :: else -> skip fi;
+            if :: (ph[n] == 1 || ph[n] == 3) && e[n] < T - DRIFT -> e[n]++ :: else -> skip fi;
             if :: v[n] > 0 -> v[n]-- :: else -> skip fi;
             n++
         :: else -> break
         od; n = 0 }
-    /* fast node clock: early expiry by up to D ticks */
-    :: atomic { owner[0] != 0 && r[0] <= D -> owner[0] = 0; r[0] = 0 }
-    :: atomic { owner[1] != 0 && r[1] <= D -> owner[1] = 0; r[1] = 0 }
-    :: atomic { owner[2] != 0 && r[2] <= D -> owner[2] = 0; r[2] = 0 }
+    FAST(0)
+    FAST(1)
+    FAST(2)
 #if N > 3
-    :: atomic { owner[3] != 0 && r[3] <= D -> owner[3] = 0; r[3] = 0 }
+    FAST(3)
 #endif
 #if N > 4
-    :: atomic { owner[4] != 0 && r[4] <= D -> owner[4] = 0; r[4] = 0 }
+    FAST(4)
 #endif
 #if K > 0
     :: atomic { crashes < K ->
         n = 0; do :: n < N-1 -> n++ :: break od;
-        crashes++; owner[n] = 0; r[n] = 0;
+        crashes++;
+#ifndef KEEP
+        owner[n] = 0; r[n] = 0;
+#endif
 #ifdef MARK
         gone[n] = 1;
-#elif QUAR > 0
+#else
+#if QUAR > 0
         quar[n] = QUAR;
+#endif
+        restart(n);
 #endif
         n = 0 }
 #endif
