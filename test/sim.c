@@ -145,6 +145,7 @@ struct wish {
     unsigned well;
     uint16_t extended; /* how often, as far as that was checked */
     uint8_t handed;    /* over to another client */
+    char next;         /* what the client does with it next, if that was decided before; else 0 */
     char what;         /* 'a'cquire, 'e'xtend, 'r'elease, 'k'eep; ' ': nothing */
 };
 
@@ -198,6 +199,7 @@ static enum profile profile;
 static const char *only = ""; /* other promises than these do not end a history */
 static uint64_t next_check_us;
 static unsigned lock_count; /* of each client */
+static int in_moves;        /* LATE: what happens is not left to chance alone */
 static int lazy;            /* clients do not pull what has ended at once */
 static const char *broken;  /* the promise that was */
 /* Bit i: when it next runs, which is in next_us, must be worked out again. */
@@ -472,8 +474,8 @@ static void link_sticks(struct link *link)
 
     most_ms[0] = 8 * node_timeout_ms;
     most_ms[1] = 2 * ttl_ms;
-    most_ms[2] = 4 * longest_ms;
-    until_us = now_us + 1 + roll(most_ms[roll(3)]) * MS;
+    most_ms[2] = (in_moves ? 20 : 4) * longest_ms;
+    until_us = now_us + 1 + roll(most_ms[in_moves ? 2 : roll(3)]) * MS;
 
     if (link->stuck_until_us < until_us)
         link->stuck_until_us = until_us;
@@ -771,7 +773,7 @@ static int sim_dial(void *context, struct redlock_node *node)
     link->up_us = c->here_us + delay_us(&machines[server]) + machines[server].far_us;
     c->link[n] = (int)(link - links);
     node->handle = c->link[n];
-    if (strikes(STUCK, profile == LATE ? 3 : 20))
+    if (strikes(STUCK, profile == LATE ? 60 : 20))
         link_sticks(link);
     return 0;
 }
@@ -1161,6 +1163,12 @@ static void check_result(const struct client *c, const struct redlock_lock *lock
 
 /* ---- Clients -------------------------------------------------------------------------------- */
 
+static void plan(struct client *c, struct wish *wish, char next, uint32_t in_ms)
+{
+    wish->next = next;
+    c->action_us = c->here_us + in_ms * MS;
+}
+
 static void won(struct client *c, struct redlock_lock *lock, struct wish *wish)
 {
     /* a connection, a handshake and the command; and what else is in line */
@@ -1170,6 +1178,8 @@ static void won(struct client *c, struct redlock_lock *lock, struct wish *wish)
     wish->won_us = c->here_us;
     wish->valid_us = lock->valid_until_us;
     wish->extended = lock->extended;
+    if (profile == LATE && !in_moves && roll(3) > 0)
+        plan(c, wish, roll(2) ? 'r' : 'e', roll(roll(2) ? 3 : 12 * node_timeout_ms));
     if (bits(still_well(c, wish)) == server_count) {
         wish->check_us = c->here_us + settle_us;
         if (wish->check_us < next_check_us)
@@ -1275,7 +1285,8 @@ static void begin_lock(struct client *c, unsigned i)
 {
     static const char keys[2][3] = {"k0", "k1"};
     struct redlock_lock *lock = &c->locks[i];
-    unsigned key = profile == LATE || profile == HANDED ? roll(8) == 0 : roll(2), label;
+    unsigned key = in_moves ? 0 : profile == LATE || profile == HANDED ? roll(8) == 0 : roll(2);
+    unsigned label;
 
     memset(&c->wishes[i], 0, sizeof c->wishes[i]);
     c->wishes[i].what = ' ';
@@ -1289,7 +1300,7 @@ static void begin_lock(struct client *c, unsigned i)
     lock->label_size = (uint8_t)strlen(labels[label]);
     if (marked || (REDLOCK_FENCING && roll(profile == ANY ? 2 : 4) == 0)) {
         lock->fenced = 1;
-    } else if (REDLOCK_SEVERAL_KEYS && key == 0 && roll(3) == 0) {
+    } else if (REDLOCK_SEVERAL_KEYS && key == 0 && roll(in_moves ? 8 : 3) == 0) {
         lock->more = &second_key;
         lock->more_keys = 1;
     }
@@ -1306,7 +1317,7 @@ static void init_client(struct client *c)
     settings.stall_ms = 4 * node_timeout_ms;
     settings.longest_ttl_ms = guarded ? longest_ms : 0;
     settings.durable = (uint32_t)durable;
-    settings.retry_delay_ms = 1 + node_timeout_ms;
+    settings.retry_delay_ms = profile == LATE ? ttl_ms / 3 : 1 + node_timeout_ms;
     for (i = 0; i < node_count; i++) {
         c->nodes[i].address = addresses[i];
         c->nodes[i].database = database[i];
@@ -1464,6 +1475,13 @@ static void hand_over(struct client *c, unsigned i)
         start(to, k, roll(2) ? 'k' : 'e', 0);
 }
 
+static void hand_over_and_forget(struct client *c, unsigned i)
+{
+    hand_over(c, i);
+    c->wishes[i].check_us = 0;
+    redlock_forget(&c->redlock, &c->locks[i]);
+}
+
 static int is_pending(const struct client *c, unsigned i)
 {
     return c->locks[i].status == REDLOCK_PENDING;
@@ -1482,12 +1500,17 @@ static void act_on_held(struct client *c, unsigned i, unsigned what)
     struct redlock_lock *lock = &c->locks[i];
     unsigned handed = profile == HANDED ? 3 : profile == LATE ? 12 : 24;
 
-    if (roll(handed) == 0) {
-        hand_over(c, i);
-        c->wishes[i].check_us = 0;
-        redlock_forget(&c->redlock, lock);
+    if (c->wishes[i].next != 0) {
+        start(c, i, c->wishes[i].next, roll(300));
+        c->wishes[i].next = 0;
         return;
     }
+    if (roll(handed) == 0) {
+        hand_over_and_forget(c, i);
+        return;
+    }
+    if (profile == LATE && roll(2) == 0)
+        what = roll(9);
     if (what < 9 && roll(2) == 0)
         lock->ttl_ms = draw_ttl();
     if (what < 6)
@@ -1521,6 +1544,15 @@ static void act(struct client *c)
 
 /* ---- Faults --------------------------------------------------------------------------------- */
 
+/* In most cases with what the client is about to send. */
+static void stick_one(const struct client *c)
+{
+    unsigned n = roll(node_count);
+
+    if (c->link[n] >= 0)
+        link_sticks(&links[c->link[n]]);
+}
+
 static void fault_of_a_client(struct client *c)
 {
     unsigned i;
@@ -1547,8 +1579,8 @@ static void fault_of_a_client(struct client *c)
         upset(c, (int)i, now_us);
     }
     i = roll(node_count);
-    if (c->link[i] >= 0 && strikes(STUCK, profile == LATE ? 2 : 6))
-        link_sticks(&links[c->link[i]]);
+    if (strikes(STUCK, profile == LATE ? 40 : 6))
+        stick_one(c);
     if (c->link[i] >= 0 && strikes(CUT, 6)) {
         note("client %d node %u cut", number_of(c), i);
         link_cut(&links[c->link[i]]);
@@ -1557,6 +1589,19 @@ static void fault_of_a_client(struct client *c)
         links[c->link[i]].full ^= 1;
         upset(c, server_of[i], now_us);
     }
+}
+
+/* In a small world often on several servers at once, or nothing would come of it. */
+static void vanish(int server)
+{
+    unsigned i;
+
+    for (i = 0; i < server_count; i++)
+        if ((int)i == server || (profile == LATE && !in_moves && roll(2) == 0)) {
+            sweep((int)i, EXPIRING);
+            upset_all((int)i, now_us);
+            note("server %u: keys vanish", i);
+        }
 }
 
 static void fault_of_a_server(int server)
@@ -1586,11 +1631,8 @@ static void fault_of_a_server(int server)
             upset_all(server, now_us);
             note("server %d is flushed", server);
         }
-        if (strikes(VANISH, 6)) {
-            sweep(server, EXPIRING);
-            upset_all(server, now_us);
-            note("server %d: keys vanish", server);
-        }
+        if (strikes(VANISH, 6))
+            vanish(server);
         if (strikes(JUMP, 10)) {
             m->step_us += (int64_t)roll(4 * ttl_ms) * 1000 - (int64_t)ttl_ms * 2000;
             upset_all(server, now_us);
@@ -1661,7 +1703,7 @@ static int step(uint64_t end_us)
     if (who < 0)
         return 0;
     if (who < SERVERS) {
-        if (!calm && roll(profile == ANY ? 100 : 40) == 0)
+        if (!calm && !in_moves && roll(profile == ANY ? 100 : 40) == 0)
             fault_of_a_server(who);
         server_runs(who);
         stale_servers |= 1U << who;
@@ -1669,12 +1711,15 @@ static int step(uint64_t end_us)
         struct client *c = &clients[who - SERVERS];
         if (c->action_us <= now_us) {
             catch_up(c);
-            c->action_us = now_us + 1 + roll(ttl_ms) * MS / (profile == ANY ? 2 : 4);
+            c->action_us =
+                now_us + 1 + roll(ttl_ms) * MS / (profile == LATE ? 1 + roll(2) * 15 : 2);
             act(c);
+            if (profile == LATE && strikes(STUCK, 3))
+                stick_one(c);
         }
         client_runs(c);
         stale_clients |= 1U << (who - SERVERS);
-        if (!calm && roll(profile == ANY ? 40 : 15) == 0) {
+        if (!calm && roll(in_moves ? 200 : profile == ANY ? 40 : 15) == 0) {
             fault_of_a_client(c);
             stale_servers = stale_clients = ~0U;
         }
@@ -1777,6 +1822,128 @@ static void a_majority_is_well(void)
         expect(at_once(&clients[i], k, 'e', 0), REDLOCK_OK, "a majority that extends no lock");
         expect(at_once(&clients[i], k, 'r', 5000), REDLOCK_OK, "a majority that releases no lock");
         pass(20 * MS);
+    }
+}
+
+/* Client 0 is to hold the lock for long, the others for a moment. Its commands are those that come late. */
+static void operate(struct client *c, unsigned k)
+{
+    int holder = c == clients;
+
+    catch_up(c);
+    if (holder && has(STUCK) && roll(4) > (c->locks[k].valid_until_us != 0 ? 2 : 0))
+        stick_one(c);
+    if (c->wishes[k].what != ' ') {
+        if (roll(8) == 0)
+            start(c, k, 'r', roll(100));
+    } else if (c->locks[k].valid_until_us == 0) {
+        start(c, k, 'a', roll(2) * roll(ttl_ms));
+    } else if (roll(16) == 0) {
+        hand_over_and_forget(c, k);
+    } else {
+        if (roll(2) == 0)
+            c->locks[k].ttl_ms = draw_ttl();
+        start(c, k, (holder ? "eeeeeekr" : "errrrrrr")[roll(8)], roll(2) * roll(50));
+    }
+}
+
+static void old_bytes_arrive(unsigned one_in)
+{
+    unsigned i;
+
+    for (i = 0; i < LINKS; i++)
+        if (links[i].served && !links[i].open && roll(one_in) == 0)
+            links[i].stuck_until_us = now_us;
+    stale_servers = ~0U;
+}
+
+/* Long enough for broken connections to be given up and opened again, and for lost keys to be repaired. */
+static void holder_extends_often(void)
+{
+    struct client *c = &clients[0];
+    unsigned i;
+
+    for (i = 0; i < 4 && broken == NULL; i++) {
+        catch_up(c);
+        if (c->wishes[0].what == ' ' && c->locks[0].valid_until_us != 0)
+            start(c, 0, 'e', 0);
+        pass(roll(2) ? 2 * MS : (4 * node_timeout_ms + roll(100)) * MS);
+    }
+}
+
+/* The worst order: keys are lost on all servers but one, another client has the lock for a moment, old commands
+   run, and the holder extends. */
+static void another_has_it(void)
+{
+    struct client *other = &clients[1 + roll(client_count - 1)];
+    int stays = (int)roll(server_count), i;
+    unsigned k = roll(lock_count);
+
+    for (i = 0; i < (int)server_count && has(VANISH); i++)
+        if (i != stays)
+            vanish(i);
+    if (other->wishes[k].what == ' ' && other->locks[k].valid_until_us == 0) {
+        catch_up(other);
+        start(other, k, 'a', 0);
+        pass(roll(4) * MS);
+    }
+    if (other->wishes[k].what == ' ' && other->locks[k].valid_until_us != 0) {
+        catch_up(other);
+        start(other, k, 'r', 0);
+        pass(roll(4) * MS);
+    }
+    old_bytes_arrive(1 + roll(3));
+    pass(roll(2) * MS);
+    operate(&clients[0], 0);
+}
+
+static void strike(unsigned what)
+{
+    unsigned i;
+
+    if (what < 1) {
+        old_bytes_arrive(1 + roll(3));
+    } else if (what < 2 && has(VANISH)) {
+        vanish((int)roll(server_count));
+    } else if (what < 4) {
+        another_has_it();
+    } else if (what < 7) {
+        holder_extends_often();
+    } else if (what == 7 && (has(CRASH) || has(FORGET))) {
+        i = roll(server_count);
+        if (machines[i].away_until_us > 0)
+            return;
+        crash((int)i, has(FORGET));
+        machines[i].away_until_us = now_us + 1 + roll(roll(2) * 4 * node_timeout_ms) * MS;
+        upset_all((int)i, machines[i].away_until_us);
+    }
+}
+
+/* One move of profile LATE: what may matter when commands of closed connections run late. */
+static void move(void)
+{
+    unsigned what = roll(20);
+
+    if (what < 6)
+        operate(&clients[0], 0);
+    else if (what < 12)
+        operate(&clients[1 + roll(client_count - 1)], roll(lock_count));
+    else
+        strike(what - 12);
+    stale_servers = stale_clients = ~0U;
+}
+
+static void many_moves(void)
+{
+    unsigned i, moves = 60 + roll(60);
+
+    for (i = 0; i < client_count; i++)
+        clients[i].action_us = REDLOCK_NEVER;
+    for (i = 0; i < moves && broken == NULL; i++) {
+        move();
+        pass(roll(3) > 0   ? roll(3) * MS
+             : roll(3) > 0 ? (5 * node_timeout_ms + roll(20)) * MS
+                           : roll(ttl_ms) * MS);
     }
 }
 
@@ -1903,8 +2070,11 @@ static void draw(uint32_t seed)
     draw_nodes();
     if (profile == HEALTHY)
         beyond = 0;
+    else if (profile == LATE && roll(3) == 0)
+        beyond = 1;
     on = draw_faults(beyond);
     lazy = roll(4) == 0;
+    in_moves = profile == LATE && roll(4) > 0;
     marked = on >> FLUSH & 1;
     durable = REDLOCK_DURABLE && roll(profile == ANY ? 3 : 8) == 0 && !marked;
     guarded = marked || ((on >> FORGET & 1) != 0 && !durable && !(beyond && roll(2)));
@@ -1975,7 +2145,10 @@ static const char *history(uint32_t seed)
          (unsigned long)ttl_ms, (unsigned long)node_timeout_ms, on, guarded ? ", guarded" : "",
          durable ? ", durable" : "");
     set_up();
-    pass((8 + roll(8)) * ttl_ms * MS);
+    if (in_moves)
+        many_moves();
+    else
+        pass((profile == LATE ? 30U : 8 + roll(8)) * ttl_ms * MS);
     if (broken == NULL) {
         mend();
         pass(2 * longest_ms * MS); /* pauses end, connections come back */
