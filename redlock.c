@@ -42,11 +42,11 @@
    R8b Late commands. What was sent on a connection that is given up can still run at any later time: the
        kernel repeats the data of closed sockets. Only commands that create the key do harm then, as none
        shortens its life. So at most one of them is unanswered for each node and token, on whatever
-       connection; until then the node is asked, but not repaired. That it has run is proved by our token
+       connection, and none is sent where the key may be. That it has run is then proved by our token
        there; that it never will, by another process of the server.
-   R9  Repair: where the key is gone an extension creates it again, unless the validity is over. Such a
-       node does not count in that round; it does from the next one on, if that round succeeds. So a
-       lock outlives the restart of its nodes, one after the other.
+   R9  Repair: where a node answers an extension that the key is gone, it is created again, unless the
+       validity is over. Such a node does not count in that round; it does from the next one on, if that
+       round succeeds. So a lock outlives the restart of its nodes, one after the other.
    R10 The number of extensions is limited. Automatic ones come a third of the ttl after the last, and
        are tried again after any failure until the validity is over: that, not a failure, is the loss.
        If less than two thirds of the ttl are left at the start, the first comes at once.
@@ -690,14 +690,13 @@ static void rl_greet(struct redlock_node *node)
     }
 }
 
-/* Whether an extension may create the key again on a node: not on a member, as it could run when the
-   lock is over and another client has had it, and the node would confirm the lock (R9); nor where a
-   command that creates it is unanswered (R8b). */
+/* Whether the key is to be created again on a node: only if that has said that it is not there (R9), and not while
+   a command that creates it is unanswered (R8b). */
 static int rl_repairs(const struct redlock *c, const struct redlock_lock *op, unsigned bit)
 {
     unsigned unanswered = op->priv.creating | (op->priv.suspect & (unsigned)c->priv.abandoned);
 
-    return op->priv.started_us < op->valid_until_us && !((op->members | unanswered) & bit);
+    return op->priv.started_us < op->valid_until_us && (op->priv.gone & ~unanswered & bit) != 0;
 }
 
 static uint8_t rl_command_of(const struct redlock *c, const struct redlock_lock *op, unsigned bit)
@@ -986,10 +985,11 @@ static int rl_queue_vote(struct redlock *c, struct redlock_node *node, struct re
     rl_clear(&op->failed, bit);
     if (mute || !held)
         rl_set(mute ? &op->failed : &op->priv.waits, bit);
-    if (rl_creates(command))
+    if (rl_creates(command)) {
         rl_set(&op->priv.creating, bit);
-    if (rl_takes(command))
+        rl_clear(&op->priv.gone, bit);
         rl_set(&op->priv.asked, bit);
+    }
     if (command == RL_DELETE || RL_IS_TOLD(command)) {
         /* last: making room for more may end the connection */
         if (op->priv.state == RL_UNDO && op->holder_size > 0)
@@ -1196,7 +1196,7 @@ static void rl_begin_attempt(struct redlock *c, struct redlock_lock *op)
     op->priv.attempts = (uint8_t)(op->priv.attempts + (op->priv.attempts < UINT8_MAX));
     op->priv.outcome = REDLOCK_PENDING;
     op->priv.asked = op->priv.late = op->priv.mute = op->priv.free = op->members = 0;
-    op->priv.creating = op->priv.suspect = 0;
+    op->priv.creating = op->priv.suspect = op->priv.gone = 0;
     op->priv.raises = 0;
     op->fence = 0;
     if (REDLOCK_FENCING && op->fenced && c->priv.io->wall_us != NULL)
@@ -1990,9 +1990,8 @@ static void rl_count_vote(const struct redlock *c, struct redlock_lock *op, unsi
             rl_set(&op->priv.denied, bit);
         else if (op->priv.state == RL_UNDO || op->priv.state == RL_RELEASE)
             rl_set(&op->priv.again, bit);
-    } else if (op->priv.state == RL_EXTEND && vote == RL_NO && (op->members & bit)) {
-        rl_clear(&op->members, bit); /* gone there: its word counts no more, */
-        rl_set(rl_repairs(c, op, bit) ? &op->priv.todo : &op->refused, bit); /* so repair it */
+    } else if (op->priv.state == RL_EXTEND && vote == RL_NO && rl_repairs(c, op, bit)) {
+        rl_set(&op->priv.todo, bit);
     } else if (op->priv.state != RL_UNDO) {
         rl_set(vote == RL_YES  ? &op->granted
                : vote == RL_NO ? &op->refused
@@ -2010,14 +2009,18 @@ static void rl_extended(const struct redlock *c, struct redlock_node *node, stru
 {
     redlock_mask bit = rl_bit(node->priv.index);
 
+    if (vote == RL_NO) {
+        rl_clear(&op->members, bit); /* its word counts no more */
+        rl_clear(&op->priv.late, bit);
+    }
     if (op->priv.state == RL_EXTEND) {
         rl_count_vote(c, op, node->priv.index, vote, &node->priv.pipe.reader.item);
         return;
     }
     rl_clear(&op->priv.waits, bit);
-    if (vote == RL_NO)
-        rl_clear(&op->members, bit);
-    else if (vote != RL_ERROR)
+    if (vote == RL_NO && rl_repairs(c, op, bit))
+        rl_set(&op->priv.todo, bit);
+    else if (vote != RL_ERROR && vote != RL_NO)
         rl_set(&op->priv.late, bit);
 }
 
@@ -2040,6 +2043,10 @@ static void rl_voted(struct redlock *c, struct redlock_node *node, const struct 
         rl_clear(&op->priv.creating, bit);
     else if (vote == RL_YES && who->tag < RL_DELETE)
         rl_clear(&op->priv.suspect, bit); /* our token is there: what may create it has run. R8b */
+    if (who->tag == RL_PEXPIRE && vote == RL_NO)
+        rl_set(&op->priv.gone, bit);
+    else
+        rl_clear(&op->priv.gone, bit);
     if (who->tag == RL_STALE)
         return;
     if (rl_takes(who->tag) && op->priv.state != RL_ASK) { /* it is decided: a late grant. R8 */

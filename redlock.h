@@ -346,6 +346,7 @@ struct redlock_lock {
         redlock_mask agreed;   /* nodes whose count is `fence`; without one, that granted it. R16 */
         redlock_mask free;     /* nodes where it may be free for us. R7 */
         redlock_mask healed;   /* nodes where it was gone and this round set it again. R9 */
+        redlock_mask gone;     /* nodes that have said that the key is not there. R9 */
         redlock_mask creating; /* nodes where a command that creates the key is unanswered: on the
                                   present connection, */
         redlock_mask suspect;  /* or on a former one, and may still run. R8b */
