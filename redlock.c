@@ -690,11 +690,11 @@ static void rl_greet(struct redlock_node *node)
     }
 }
 
-/* Whether the key is to be created again on a node: only if that has said that it is not there (R9), and not while
-   a command that creates it is unanswered (R8b). */
+/* Whether the key is to be created again on a node: only if that has said that it is not there (R9), and so has
+   answered all that was sent on this connection, and nothing that creates it is unanswered on a former one (R8b). */
 static int rl_repairs(const struct redlock *c, const struct redlock_lock *op, unsigned bit)
 {
-    unsigned unanswered = op->priv.creating | (op->priv.suspect & (unsigned)c->priv.abandoned);
+    unsigned unanswered = op->priv.suspect & (unsigned)c->priv.abandoned;
 
     return op->priv.started_us < op->valid_until_us && (op->priv.gone & ~unanswered & bit) != 0;
 }
@@ -758,7 +758,6 @@ static void rl_left_unanswered(struct redlock *c, struct redlock_node *node,
         return;
     }
     if (rl_creates(place->tag)) {
-        rl_clear(&op->priv.creating, bit);
         rl_set(&op->priv.suspect, bit);
         rl_set(&c->priv.abandoned, bit);
     }
@@ -986,7 +985,6 @@ static int rl_queue_vote(struct redlock *c, struct redlock_node *node, struct re
     if (mute || !held)
         rl_set(mute ? &op->failed : &op->priv.waits, bit);
     if (rl_creates(command)) {
-        rl_set(&op->priv.creating, bit);
         rl_clear(&op->priv.gone, bit);
         rl_set(&op->priv.asked, bit);
     }
@@ -1196,7 +1194,7 @@ static void rl_begin_attempt(struct redlock *c, struct redlock_lock *op)
     op->priv.attempts = (uint8_t)(op->priv.attempts + (op->priv.attempts < UINT8_MAX));
     op->priv.outcome = REDLOCK_PENDING;
     op->priv.asked = op->priv.late = op->priv.mute = op->priv.free = op->members = 0;
-    op->priv.creating = op->priv.suspect = op->priv.gone = 0;
+    op->priv.suspect = op->priv.gone = 0;
     op->priv.raises = 0;
     op->fence = 0;
     if (REDLOCK_FENCING && op->fenced && c->priv.io->wall_us != NULL)
@@ -2039,9 +2037,7 @@ static void rl_voted(struct redlock *c, struct redlock_node *node, const struct 
 
     redlock_mask bit = rl_bit(node->priv.index);
 
-    if (rl_creates(who->tag))
-        rl_clear(&op->priv.creating, bit);
-    else if (vote == RL_YES && who->tag < RL_DELETE)
+    if (vote == RL_YES && !rl_creates(who->tag) && who->tag < RL_DELETE)
         rl_clear(&op->priv.suspect, bit); /* our token is there: what may create it has run. R8b */
     if (who->tag == RL_PEXPIRE && vote == RL_NO)
         rl_set(&op->priv.gone, bit);

@@ -335,21 +335,21 @@ struct redlock_lock {
         uint64_t due_us;     /* of what `state` waits for */
         uint64_t until_us;   /* end of the caller's wait */
         struct redlock_lock *next, *prev;
-        redlock_mask todo;     /* nodes that the present command must still be queued on */
-        redlock_mask waits;    /* nodes whose answer to it is due */
-        redlock_mask broken;   /* nodes whose connection broke under it */
-        redlock_mask denied;   /* nodes that failed for lack of permission */
-        redlock_mask asked;    /* nodes that may have our key: they are owed a release. R4 */
-        redlock_mask again;    /* nodes that answered a release with a temporary error */
-        redlock_mask late;     /* nodes that granted it after it was decided */
-        redlock_mask mute;     /* nodes that had no vote and may have forgotten it. R14 */
-        redlock_mask agreed;   /* nodes whose count is `fence`; without one, that granted it. R16 */
-        redlock_mask free;     /* nodes where it may be free for us. R7 */
-        redlock_mask healed;   /* nodes where it was gone and this round set it again. R9 */
-        redlock_mask gone;     /* nodes that have said that the key is not there. R9 */
-        redlock_mask creating; /* nodes where a command that creates the key is unanswered: on the
-                                  present connection, */
-        redlock_mask suspect;  /* or on a former one, and may still run. R8b */
+        redlock_mask todo;   /* nodes that the present command must still be queued on */
+        redlock_mask waits;  /* nodes whose answer to it is due */
+        redlock_mask broken; /* nodes whose connection broke under it */
+        redlock_mask denied; /* nodes that failed for lack of permission */
+        redlock_mask asked;  /* nodes that may have our key: they are owed a release. R4 */
+        redlock_mask again;  /* nodes that answered a release with a temporary error */
+        redlock_mask late;   /* nodes that granted it after it was decided */
+        redlock_mask mute;   /* nodes that had no vote and may have forgotten it. R14 */
+        redlock_mask agreed; /* nodes whose count is `fence`; without one, that granted it. R16 */
+        redlock_mask free;   /* nodes where it may be free for us. R7 */
+        redlock_mask healed; /* nodes where it was gone and this round set it again. R9 */
+        redlock_mask gone;   /* nodes that have said that the key is not there. R9 */
+        redlock_mask
+            suspect; /* nodes where a command that creates the key is unanswered on a former
+                                  connection: it may still run. R8b */
         uint16_t holder[REDLOCK_NODES_MAX]; /* who has it there, hashed; 0: not known */
         int8_t outcome;                     /* redlock_status, once decided */
         uint8_t state, list;

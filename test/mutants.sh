@@ -91,17 +91,15 @@ R8|s/math.max\(t,c\('pttl',k\)\)/t/|no shortening on the node
 R8|s/(op->valid_until_us = rl_valid_until\(c, op\);\n\s+rl_set)/op->priv.started_us = c->priv.now_us; $1/|T1 of the extension is before its first byte
 R8|s/rl_bits\(op->members\) < c->priv.quorum\) \{/0) {/|loss when members say so
 R8|s/if \(lock->priv.state != RL_HELD\)\s+return REDLOCK_LOST;//|no extension of what is not held
-R8|s/rl_clear\(&op->members, bit\);\n    else if \(vote != RL_ERROR/;\n    else if (vote != RL_ERROR/|who says late that it is gone is no member
-R8|s/(else if \(vote != RL_ERROR\)\s+)rl_set\(&op->priv.late, bit\);/$1;/|who says late that it is there is one
-R9|s/(return )op->priv.started_us < op->valid_until_us( && !\(\(op->members)/${1}0$2/|repair
-R9|s/op->priv.started_us < op->valid_until_us( && !\(\(op->members)/1$1/|no repair when the validity is over
-R9|s/\(op->members \| unanswered\) & bit/unanswered \& bit/|no repair of a member
-R9|s/rl_clear\(&op->members, bit\); \/\* gone there/; \/* gone there/|who says that it is gone is no member
-R9|s/rl_repairs\(c, op, bit\) \? &op->priv.todo : &op->refused/\&op->refused/|repaired in the same round
+R8|s/rl_clear\(&op->members, bit\); \/\* its word counts no more/; \/* its word/|a node that says that it is gone is no member
+R8|s/(else if \(vote != RL_ERROR && vote != RL_NO\)\s+)rl_set\(&op->priv.late, bit\);/$1;/|a node that says late that it is there is one
+R9|s/(return )op->priv.started_us < op->valid_until_us( && \(op->priv.gone)/${1}0$2/|repair
+R9|s/op->priv.started_us < op->valid_until_us( && \(op->priv.gone)/1$1/|no repair when the validity is over
+R9|s/\(op->priv.gone & ~unanswered & bit\)/(~unanswered \& bit)/|no repair where nobody has said that it is gone
+R9|s/vote == RL_NO && rl_repairs\(c, op, bit\)\) \{/0) {/|repaired in the same round
 R9|s/op->granted \| op->priv.healed\);/op->granted);/|repaired nodes count from the next round
-R8b|s/\(op->members \| unanswered\) & bit/op->members \& bit/|one unanswered command that creates the key
+R8b|s/\(op->priv.gone & ~unanswered & bit\)/(op->priv.gone \& bit)/|one unanswered command that creates the key
 R8b|s/rl_set\(&op->priv.suspect, bit\);//|what is unanswered on a former connection
-R8b|s/rl_set\(&op->priv.creating, bit\);//|what is unanswered on this connection
 R8b|s/RL_REPAIR, RL_REPAIR, op,/RL_REPAIR, RL_REPAIR, NULL,/|what is unanswered of an earlier round
 R8b|s/rl_clear\(&op->priv.suspect, bit\); \/\* our token/; \/* our token/|our token there proves that it has run
 R8b|s/rl_clear\(&c->priv.abandoned, rl_bit\(node->priv.index\)\); \/\* another/; \/* another/|another process never runs it
@@ -129,7 +127,6 @@ R10|s/if \(lock->extended >= [^)]*\)[^;]*;//|the limit of extensions
 R10|s/rl_past\(c, op->priv.due_us\) && op->priv.keeps == 1/0/|the limit of automatic extensions
 R10|s/op->ttl_ms \/ 3/op->ttl_ms/|an extension at a third of the ttl
 R10|s/else if \(rl_past\(c, op->valid_until_us\)\)\s+rl_lost/else if (0) rl_lost/|the loss when the validity is over
-R10|s/rl_drop\(client, lock, rl_all\(client\), RL_SET, RL_PTTL\);/rl_drop(client, lock, rl_all(client), RL_SET, RL_STALE);/|a release ends the automatic extension
 R11|s/rl_drop\(client, lock, rl_all\(client\), RL_SET, RL_PTTL\);//|a release leaves no votes behind
 R10|s/return end_us > rest_us \? end_us - rest_us : 0;/return op->priv.started_us + op->ttl_ms \/ 3 * RL_MS_US;/|extended at once when it starts late
 R10|s/if \(op->priv.keeps == 0 \|\| status == REDLOCK_CANCELLED\)/if (status != REDLOCK_OK \|\| op->priv.keeps == 0)/|an automatic extension that failed is tried again

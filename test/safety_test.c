@@ -1669,6 +1669,27 @@ static void r08b_no_repair_behind_an_unanswered_set(void)
     is_int((int)repairs_sent(), 0, "r08b: which does not create the key");
 }
 
+/* A repair is unanswered, the next round begins, then the connection breaks: it may still run. */
+static void r08b_no_repair_after_an_unanswered_one(void)
+{
+    memset(&settings, 0, sizeof settings);
+    settings.stall_ms = 600000;
+    begin(3);
+    fake_nodes[0].delay_us = fake_nodes[1].delay_us = 3 * MS;
+    warm_up();
+    is_int(acquire(0), REDLOCK_OK, "r08b: held");
+    fake_pass(&client, 20 * MS);
+    fake_delete(2, "k");
+    is_int(extend_with_lost_repair(), REDLOCK_OK, "r08b: the key is gone, its repair is lost");
+    is_int(extend(), REDLOCK_OK, "r08b: extended again");
+    fake_break(2);
+    fake_pass(&client, 20 * MS);
+    is_int(extend(), REDLOCK_OK, "r08b: and on a new connection");
+    fake_pass(&client, 20 * MS);
+    is_int((int)repairs_sent(), 0, "r08b: there is no other repair");
+    ok(fake_arrive(2) > 0 && repairs_sent() == 1, "r08b: the first arrives");
+}
+
 /* So it is when the SET was sent only after the decision. */
 static void r08b_no_repair_behind_a_late_set(void)
 {
@@ -1779,6 +1800,7 @@ int main(void)
     same_key_twice();
 #endif
     r08b_no_repair_behind_an_unanswered_set();
+    r08b_no_repair_after_an_unanswered_one();
     r08b_no_repair_behind_a_late_set();
     r08b_repair_after_proof();
     r06_a_short_wait_on_a_new_client();

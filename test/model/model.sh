@@ -40,7 +40,7 @@ v[k]==0|redlock|-DC=3 -DT=3 -DK=1 -DQUAR=1 -DMARK|without: a quarantine that is 
 v[k]==0|redlock|-DN=4 -DC=2 -DQSZ=2|without: a quorum above the half
 lost[c]|redlock|-DC=2 -DT=3 -DEXT -DLATEXT -DHEAL -DEXTC=1 -DRECREATE|R9, without: repaired nodes not counting at once
 lost[c]|redlock|-DC=2 -DT=3 -DEXT -DLATEXT -DEXTC=1 -DANYMEMBER|R8, without: only members counting
-lost[c]|redlock|-DC=2 -DT=3 -DEXT -DLATEXT -DHEAL -DEXTC=1 -DBEHIND|R8b, without: no late grant in front of a repair
+lost[c]|redlock|-DC=2 -DT=3 -DEXT -DLATEXT -DHEAL -DEXTC=1 -DREPAIRSUSPECT|R8b, without: one unanswered command that creates the key
 lost[c]|redlock|-DC=2 -DT=3 -DEXT -DLATEXT -DHEAL -DEXTC=1 -DSETDOUBT|R8b, without: nodes suspect because of a SET
 aft[k]|fence|-DC=2 -DEXTCHK -DEXTANY|without: only members counting
 aft[k]|fence|-DC=2 -DEXTCHK -DEXTLATE|without clocks: late grants do not count

@@ -13,7 +13,8 @@
  *   lock is held for that many ticks. A node can be sent the SET at any time while the lock is held (R2).
  * Extend (EXT). A round asks all nodes. It succeeds when QSZ members confirm and T-e-DRIFT > 0. A failed round
  *   changes nothing and is followed by another one. LATEXT: a round can also start after the validity has ended.
- * Repair (HEAL). A round can send a repair to a node that is no member: it extends the key, or creates it again.
+ * Repair (HEAL). A node that answers an extension that the key is gone can be sent a repair while the lock is valid,
+ *   unless it is suspect: it creates the key again. So at most one creating command of a token is unanswered.
  * Release. Compare and delete; it may reach each node at any later time.
  *
  * A client knows nothing but answers. On one connection commands run and are answered in order. A creating command
@@ -22,8 +23,9 @@
  *
  * Members are nodes (a) whose grant arrived while the lock was valid and no repair was sent behind that SET and
  *   is unanswered, or (b) that confirmed, or were repaired, in a round that succeeded.
- * Suspect (R8b) are nodes with an unanswered creating command on an abandoned connection. A suspect node
- *   is no member and has no vote, until the node restarts, or (KILL) it has closed the former connection.
+ * Suspect (R8b) are nodes with an unanswered creating command on an abandoned connection. A suspect node is not
+ *   repaired until it confirms the token, which proves that the command has run, or restarts, or (KILL) has closed the
+ *   former connection.
  *
  * CRASHES: at most K crashes. The node restarts without the key, or with it (KEEP). For QUAR ticks its
  *   votes are not counted (R14). MARK: the server is flushed and runs on, which nobody sees. The first SET or repair
@@ -39,8 +41,8 @@
  *
  * Mutants: ANYMEMBER (every node counts), RECREATE (a repaired node counts at once), NOSUSPECT (R8b is missing),
  *   SETDOUBT (R8b for repairs only), FIRSTDOUBT (only the first doubtful connection of a node is remembered),
- *   OLDROUND (repairs of former rounds are forgotten when a connection is abandoned), BEHIND (a late grant makes a
- *   member although a repair is on its way behind the SET), ADOPTALL (an adopter suspects no node), SHORTEN
+ *   OLDROUND (repairs of former rounds are forgotten when a connection is abandoned), REPAIRSUSPECT (suspect nodes are
+ *   repaired), BLINDREPAIR (nodes are repaired without having been asked; did not end in 500 s), ADOPTALL (an adopter suspects no node), SHORTEN
  *   (an extension can shorten), BLINDHEAL (a repair ignores the marker), RESEND, NOELAPSED, EXTNOELAPSED, BLINDDEL, BLINDEXT, DRIFT < D, QSZ too small, QUAR < T
  *
  * Reductions. (1) A repair that runs has its answer at once, or it is never heard: a client that hears it later knows
@@ -155,11 +157,7 @@ bit  deld[C*N];
 #else
 #define REPAIRS(c,n) 0
 #endif
-#ifdef BEHIND
-#define LAST(c,n) (1)
-#else
 #define LAST(c,n) (REPAIRS(c,n) == 0)
-#endif
 #if QUAR > 0 && !defined(MARK)
 #define COUNTED(n) (quar[n] == 0)
 #else
@@ -290,9 +288,14 @@ inline hold(c, left) {
 #else
 #define PEXPIRE(n, t) if :: r[n] < t -> r[n] = t :: else -> skip fi
 #endif
+#ifdef NOPROOF
+#define PROVED(c,n) skip
+#else
+#define PROVED(c,n) sus[X(c,n)] = 0
+#endif
 #ifdef EXT
 #define EXTOPT(n) :: atomic { ph[c] == 3 && REPAIRS(c,n) == 0 && OURS(c,n) && SETTLED(c,n) -> \
-        SETTLE(c,n); PEXPIRE(n, TTL(c)); ANSWERED(c,n); \
+        SETTLE(c,n); PEXPIRE(n, TTL(c)); ANSWERED(c,n); PROVED(c,n); \
         cnt[X(c,n)] = cnt[X(c,n)] || (COUNTED(n) && !SUSPECT(c,n)) } \
     :: atomic { ph[c] == 3 && mem[X(c,n)] && owner[n] != c+1 && !cnt[X(c,n)] -> mem[X(c,n)] = 0 }
 #else
@@ -326,9 +329,21 @@ inline hold(c, left) {
         :: owner[n] == c+1 -> PEXPIRE(n, T) \
         :: else -> skip \
         fi
+/* The node has answered an extension that the key is gone; so it has answered all that was sent before on this
+   connection. With BLINDREPAIR it was not asked. */
+#if defined(BLINDREPAIR)
+#define GONE(c,n) (!mem[X(c,n)])
+#define GONESETTLE(c,n) skip
+#elif defined(REPAIRSUSPECT)
+#define GONE(c,n) (owner[n] != c+1 && SETTLED(c,n))
+#define GONESETTLE(c,n) SETTLE(c,n)
+#else
+#define GONE(c,n) (owner[n] != c+1 && SETTLED(c,n) && !SUSPECT(c,n))
+#define GONESETTLE(c,n) SETTLE(c,n)
+#endif
 #ifdef HEAL
-#define HEALOPT(n) :: atomic { ph[c] == 3 && REPAIRING(c) && !mem[X(c,n)] && !cnt[X(c,n)] && REPAIRS(c,n) < SENT -> \
-        now[X(c,n)] = 1; DOUBT(c,n) } \
+#define HEALOPT(n) :: atomic { (ph[c] == 3 || ph[c] == 2) && REPAIRING(c) && !cnt[X(c,n)] && REPAIRS(c,n) < SENT && GONE(c,n) -> \
+        GONESETTLE(c,n); mem[X(c,n)] = 0; now[X(c,n)] = 1; DOUBT(c,n) } \
     :: atomic { now[X(c,n)] && old[X(c,n)] == 0 && SETTLED(c,n) && (owner[n] == 0 || owner[n] == c+1) -> \
         SETTLE(c,n); now[X(c,n)] = 0; \
         if \
