@@ -88,7 +88,7 @@ struct party {
 static struct link *links[LINKS];
 static struct server servers[SERVERS];
 static struct party parties[PARTIES];
-static unsigned party_count, server_count, quorum, fault_rate;
+static unsigned party_count, slot_count, server_count, quorum, fault_rate;
 static uint64_t now_us;
 static uint32_t dice, seed;
 static int no_entropy, lacked_entropy, old_servers, tracing, going_on, in_a_run;
@@ -677,6 +677,9 @@ static void has_ended(struct slot *s, int status)
     ends[strchr(operations, s->what) - operations][-status & 15]++;
     if (s->what == 'a')
         s->fence = s->lock->fence;
+    else if (is_held_after(s->what, status) && s->valid_us != REDLOCK_NEVER &&
+             s->lock->valid_until_us < s->valid_us)
+        violated("an extension has shortened the lock");
     set_state(s, is_held_after(s->what, status) ? HELD : FREE);
 }
 
@@ -764,7 +767,10 @@ static void dress(struct slot *s, const struct party *p)
 {
     struct redlock_lock *lock = s->lock;
     unsigned i, first = roll(3);
-    uint32_t ttl_ms = roll(8) == 0 ? 10 + roll(20) : roll(8) == 0 ? 0x7fffffff : 50 + roll(1500);
+    uint32_t ttl_ms = roll(8) == 0   ? 10 + roll(20)
+                      : roll(8) == 0 ? 0x7fffffff
+                      : roll(2) == 0 ? 50 + roll(1500)
+                                     : 1000 + roll(30000);
 
     if (p->settings.longest_ttl_ms > 0 && ttl_ms > p->settings.longest_ttl_ms)
         ttl_ms = p->settings.longest_ttl_ms;
@@ -816,22 +822,23 @@ static void change(struct slot *s)
 {
     struct redlock_lock *lock = s->lock;
 
-    switch (roll(6)) {
-    case 0: /* the buffer is the caller's: he may have freed it */
+    switch (roll(8)) {
+    case 0: /* the buffer is the caller's again */
         lock->holder_size = 0;
         lock->holder = NULL;
         break;
     case 1:
+    case 2:
         lock->ttl_ms = 20 + roll(3000);
         break;
-    case 2:
-        lock->ttl_ms = roll(3) == 0 ? 0x80000000U : roll(10);
-        break;
     case 3:
+        lock->ttl_ms = s->state == HELD || roll(3) > 0 ? 10 + roll(lock->ttl_ms) : 0x80000000U;
+        break;
+    case 4:
         if (s->state == FREE)
             lock->key_size = (uint16_t)(roll(2) == 0 ? 0 : REDLOCK_KEY_MAX + 1);
         break;
-    case 4:
+    case 5:
         if (s->state == FREE)
             lock->label_size = (uint8_t)(REDLOCK_LABEL_MAX + (REDLOCK_LABEL_MAX < 255));
         break;
@@ -1026,7 +1033,7 @@ static void has_started(struct slot *s, char what, uint32_t wait_ms)
 
 static void start(struct party *p, struct slot *s)
 {
-    char what = "aaaeekkrr"[roll(9)];
+    char what = (s->state == HELD ? "aeeeekkkrr" : "aaaaaaaekr")[roll(10)];
     uint32_t wait_ms = roll(3) == 0 ? 0 : roll(3) == 0 ? roll(1000000) : roll(300);
     unsigned extensions = roll(10) == 0 ? (roll(2) ? 0 : 65535) : 1 + roll(4), may;
     int status;
@@ -1054,7 +1061,7 @@ static uint64_t longest_us(const struct party *p, uint32_t wait_ms)
 
 static void block(struct party *p, struct slot *s)
 {
-    char what = "aaeerr"[roll(6)];
+    char what = (s->state == HELD ? "aeeeer" : "aaaaer")[roll(6)];
     uint32_t wait_ms = roll(3) == 0 ? 0 : roll(500);
     unsigned may;
     uint64_t until_us = now_us + longest_us(p, wait_ms), paused_us = 0;
@@ -1310,7 +1317,7 @@ static void mend(void)
 static void step(void)
 {
     struct party *p = &parties[roll(party_count)];
-    struct slot *s = &p->slots[roll(SLOTS)];
+    struct slot *s = &p->slots[roll(slot_count)];
     unsigned which = roll(100);
 
     if (p->client == NULL) {
@@ -1326,7 +1333,7 @@ static void step(void)
         block(p, s);
     else if (which < 36)
         cancel(p, s);
-    else if (which < 39)
+    else if (which < 38)
         forget(p, s);
     else if (which < 42)
         adopt(p, s);
@@ -1346,7 +1353,7 @@ static void step(void)
         fault();
     else if (which == 90)
         end_client(p);
-    else if (which < 93 && (s->state == FREE || s->state == HELD) && roll(4) == 0)
+    else if (which < 95 && (s->state == HELD || (s->state == FREE && roll(4) == 0)))
         change(s);
     else if (s->state == FREE || s->state == STALE)
         roll(2) ? dress(s, p) : new_lock(s, p);
@@ -1385,11 +1392,12 @@ static void simple_lock(struct slot *s, const struct party *p, const char *key)
                       p->settings.longest_ttl_ms > 0 ? p->settings.longest_ttl_ms : 60000);
 }
 
+/* For so long, or until `b` has it. */
 static void serve_both(struct party *a, struct party *b, uint64_t us)
 {
     uint64_t until_us = now_us + us;
 
-    while (now_us < until_us && is_going_on()) {
+    while (now_us < until_us && is_going_on() && real_state(&b->slots[0]) != HELD) {
         serve(a, 100);
         serve(b, 100);
     }
@@ -1419,14 +1427,16 @@ static void all_is_well(struct party *a, struct party *b)
     expect(redlock_acquire(b->client, second->lock, 0), ST(HELD), "a held lock is not said to be");
     expect(redlock_acquire_start(b->client, second->lock, 50000000), ST_PENDING, "a waiter");
     has_started(second, 'a', 50000000);
-    serve_both(a, b, 200 * MS);
+    serve_both(a, b, 50 * MS);
     if (second->state != BUSY || second->lock->status != REDLOCK_PENDING)
         violated("a waiter that does not wait");
     note("all is well: release of client %d", (int)(a - parties));
     expect(redlock_release(a->client, first->lock, 1000), ST(OK), "a release fails");
     set_state(first, FREE);
-    serve_both(a, b, notified ? SECOND : 3 * SECOND);
-    if (notified && real_state(second) != HELD)
+    if (!notified)
+        return;
+    serve_both(a, b, SECOND);
+    if (real_state(second) != HELD)
         violated("a waiter is not told that the lock was released");
 }
 
@@ -1443,6 +1453,7 @@ static void draw(void)
     fault_rate = roll(4) == 0 ? 0 : roll(3) == 0 ? 20 : 1 + roll(3);
     server_count = 1 + roll(SERVERS);
     party_count = 1 + roll(PARTIES);
+    slot_count = 1 + roll(SLOTS);
     old_servers = roll(4) == 0;
     quorum = roll(8) == 0 ? server_count / 2 + 1 + roll(server_count - server_count / 2) : 0;
     memset(servers, 0, sizeof servers);
