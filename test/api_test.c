@@ -856,7 +856,7 @@ static void draw_settings(struct redlock_settings *s)
     s->node_timeout_ms = 5 + roll(60);
     s->stall_ms = s->node_timeout_ms * (1 + roll(20));
     s->retries = roll(8) == 0 ? 1 + roll(5) : 0;
-    s->retry_delay_ms = roll(2) == 0 ? 100000 : roll(8) == 0 ? 1 : roll(200);
+    s->retry_delay_ms = roll(3) > 0 ? 100000 : roll(8) == 0 ? 1 : roll(200);
     s->retry_delay_max_ms = s->retry_delay_ms == 100000 ? 600000 : 0;
     s->retry_jitter_pct = roll(4) == 0 ? REDLOCK_ZERO : roll(101);
     s->drift_ppm = roll(4) == 0 ? REDLOCK_ZERO : roll(30000);
@@ -997,9 +997,11 @@ static void end_client(struct party *p)
             violated("a lock in progress after redlock_deinit");
         if (s->state == BUSY && s->cancelled == 0 && s->lock->status == REDLOCK_CANCELLED)
             state = strchr("ek", s->what) != NULL ? STALE : FREE;
-        if (s->state != NONE)
+        if (s->state != NONE) {
+            s->fence = s->lock->fence;
             set_state(s, state == FREE ? FREE : STALE);
-        if (s->state != NONE && roll(2))
+        }
+        if (roll(3) == 0)
             drop_lock(s);
     }
     if (roll(2))
@@ -1351,7 +1353,7 @@ static void step(void)
         misuse(p);
     else if (which < 90 && fault_rate > 0)
         fault();
-    else if (which == 90)
+    else if (which < 92)
         end_client(p);
     else if (which < 95 && (s->state == HELD || (s->state == FREE && roll(4) == 0)))
         change(s);
