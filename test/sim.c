@@ -1178,7 +1178,7 @@ static void won(struct client *c, struct redlock_lock *lock, struct wish *wish)
     wish->won_us = c->here_us;
     wish->valid_us = lock->valid_until_us;
     wish->extended = lock->extended;
-    if (profile == LATE && !in_moves && roll(3) > 0)
+    if (profile == LATE && !in_moves && !calm && roll(3) > 0)
         plan(c, wish, roll(2) ? 'r' : 'e', roll(roll(2) ? 3 : 12 * node_timeout_ms));
     if (bits(still_well(c, wish)) == server_count) {
         wish->check_us = c->here_us + settle_us;
