@@ -1745,6 +1745,7 @@ static int at_once(struct client *c, unsigned i, char what, uint32_t wait_ms)
     int status;
 
     catch_up(c);
+    c->locks[i].ttl_ms = longest_ms; /* long, for the farthest server */
     status = start(c, i, what, wait_ms);
     if (status != REDLOCK_PENDING)
         return status;
@@ -1785,7 +1786,9 @@ static void all_is_well(void)
         expect(at_once(c, k, 'e', 0), REDLOCK_OK, "an extension that fails for no reason");
         if (other != c && share_a_key(&c->locks[k], &other->locks[0])) {
             int got = at_once(other, 0, 'a', 0);
-            if (got != REDLOCK_HELD && got != REDLOCK_UNREACHABLE) /* connections that pause */
+            /* connections that pause; one server with two databases */
+            if (got != REDLOCK_HELD && got != REDLOCK_UNREACHABLE &&
+                (got != REDLOCK_SPLIT || server_count == node_count))
                 violated("a lock that is held, but that is not said");
         }
         expect(at_once(c, k, 'r', 5000), REDLOCK_OK, "a release that fails for no reason");
