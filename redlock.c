@@ -1179,7 +1179,8 @@ static int rl_can_begin(struct redlock *c, const struct redlock_lock *op)
             untried |= rl_bit(i);
     }
     if (rl_bits(ready) >= c->priv.quorum)
-        return coming == 0 && rl_bits(ready & ~(unsigned)c->priv.full) >= c->priv.quorum;
+        return (coming == 0 || (op->priv.until_us != 0 && rl_past(c, op->priv.until_us))) &&
+               rl_bits(ready & ~(unsigned)c->priv.full) >= c->priv.quorum;
     if (coming != 0 && !rl_past(c, op->priv.started_us + c->priv.settings.stall_ms * RL_MS_US))
         return 0;
     return rl_bits(ready | untried) < c->priv.quorum;
@@ -1832,7 +1833,7 @@ static void rl_say_what_lacks(struct redlock *c)
             redlock_trouble(&c->priv.nodes[i], "no answer in time", NULL);
 }
 
-/* A lock whose time to wait ends while it is in line: for connections, or for room. R6 */
+/* The time to wait of a lock may end while it is in line. It is tried a last time, if that is possible. R6 */
 static void rl_leave_line(struct redlock *c)
 {
     int reachable = rl_bits(rl_nodes_in(c, REDLOCK_NODE_READY)) >= c->priv.quorum;
@@ -1844,11 +1845,14 @@ static void rl_leave_line(struct redlock *c)
     for (op = rl_first(c, RL_LINE); op != NULL; op = next) {
         uint64_t until_us = rl_line_until(c, op, reachable);
         next = op->priv.next;
-        if (rl_past(c, until_us)) {
+        if (!rl_past(c, until_us)) {
+            if (until_us < c->priv.line_us)
+                c->priv.line_us = until_us;
+        } else if (rl_can_begin(c, op)) {
+            rl_begin_attempt(c, op);
+        } else {
             rl_say_what_lacks(c);
             rl_finish(c, op, rl_others_had_it(op) ? REDLOCK_TIMEOUT : REDLOCK_UNREACHABLE, RL_IDLE);
-        } else if (until_us < c->priv.line_us) {
-            c->priv.line_us = until_us;
         }
     }
 }
@@ -1863,10 +1867,12 @@ static void rl_turn_all(struct redlock *c)
             rl_turn(c, op);
         else if ((op = rl_first(c, RL_LINE)) != NULL && rl_can_begin(c, op))
             rl_begin_attempt(c, op);
-        else if (rl_first(c, RL_TURN) == NULL)
-            break;
+        else if (rl_first(c, RL_TURN) == NULL) {
+            rl_leave_line(c);
+            if (rl_first(c, RL_TURN) == NULL)
+                return;
+        }
     }
-    rl_leave_line(c);
 }
 
 /* ---- Answers -------------------------------------------------------------------------------- */
