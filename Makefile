@@ -189,10 +189,10 @@ $(B)/cli/redlock-san: $(CLI) $(wildcard cli/*.h) $(HEADERS)
 	@mkdir -p $(@D)
 	gcc $(SAN) -O1 -g $(WARN) $(CLI_FLAGS) -I. $(CLI) -o $@
 
-$(B)/cli/cli_test: test/cli_test.c test/program.c test/program.h test/fork_shim.c test/servers.c test/servers.h test/tap.h
+$(B)/cli/cli_test: test/cli_test.c test/program.c test/program.h test/proxy.c test/proxy.h test/fork_shim.c test/servers.c test/servers.h test/tap.h
 	@mkdir -p $(@D)
 	gcc -shared -fPIC -O1 $(WARN) test/fork_shim.c -o $(@D)/fork_shim.so
-	gcc -O1 -g $(WARN) $(POSIX) -Itest $< test/program.c test/servers.c -o $@
+	gcc -O1 -g $(WARN) $(POSIX) -Itest $< test/program.c test/proxy.c test/servers.c -o $@
 
 test-cli: deps-cli ## the program on real servers: plain, with sanitizers, static
 	@$(MAKE) -s $(B)/cli/cli_test $(B)/redlock $(B)/cli/redlock-san $(B)/redlock-static

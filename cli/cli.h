@@ -96,7 +96,7 @@ long parse_number(const char *text, long most);
 
 /* Two digits for each byte, and a NUL. */
 void put_hex(char *out, const uint8_t *bytes, size_t size);
-/* So of `size` random bytes, 16 at most, for a name that nobody else has. */
+/* So of `size` random bytes, 20 at most, for a name that nobody else has. */
 void put_random(char *out, size_t size);
 
 /* JSON goes to stdout. The beginning of each object that is a verb's result: the members that all of them have. */
@@ -117,7 +117,8 @@ void defuse(char *text);
 enum {
     ID_TEXT = 9,
     TOKEN_DIGITS = 40, /* what a value of ours begins with; the label follows */
-    VALUE_MAX = REDLOCK_LABEL_MAX
+    VALUE_MAX = REDLOCK_LABEL_MAX,
+    TOKEN_MAX = VALUE_MAX + 16 /* what users pass on: the value, the members, a check */
 };
 
 struct session {
@@ -138,9 +139,13 @@ void session_close(struct session *session);
 
 /* Who we are, for people: the label of the token, "" with --anonymous. */
 void session_sign(struct session *session);
-/* The lock is the one that session->value, of this size, stands for, wherever it was taken. */
-void session_adopt(struct session *session, size_t size, long remaining_ms);
+/* The lock is the one that session->value, of this size, stands for, wherever it was taken, on these nodes. No time
+   is left of it: so an extension neither sets it again nor revives it. */
+void session_adopt(struct session *session, size_t size, redlock_mask members);
 enum redlock_status session_release(struct session *session);
+/* Serves a lock that is held until each node that can be reached has it, node_timeout_ms at most. Then lock.members
+   are the nodes that granted it. */
+void session_settle(struct session *session);
 
 /* One turn of the loop: sends, sleeps until an event, a signal, `until_us`, or what the library waits
    for; receives. */
@@ -165,6 +170,14 @@ const char *error_name(enum redlock_status status);
 /* Why each node did not do it, one line for each. */
 void say_troubles(const struct session *session, enum level level);
 
+/* ---- Tokens, in token.c ---- */
+
+/* The token of the lock that is held. Stands until the next call. */
+const char *token_of(const struct session *session);
+/* Writes the value that a token stands for and returns the members, once the nodes are loaded. Exits with 64 if it has
+   not the form of a token, with 78 if it belongs to another list of nodes. */
+redlock_mask token_read(const char *token, char value[VALUE_MAX + 1]);
+
 /* ---- Signals, in session.c. From session_open on sleep_on and is_asked_to_end let them in, nothing else ---- */
 
 /* One of the signals that have arrived, which is forgotten then; 0: none has. *by_terminal: the kernel sent
@@ -183,6 +196,9 @@ void signals_restore(void);
 
 /* ---- What stands at a key, in status.c ---- */
 
+/* FNV-1a: begin with this. */
+#define HASH_BEGIN 2166136261U
+uint32_t hash_more(uint32_t hash, const char *bytes, size_t size);
 /* 8 hex digits for a value of any kind: names it without being the right to release it. */
 void id_of(char id[ID_TEXT], const char *value, size_t size);
 /* A member of a JSON object, with the comma before it; nothing if the value does not say who it is. */

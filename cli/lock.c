@@ -9,7 +9,8 @@
 #include <unistd.h>
 
 static struct session session;
-static uint64_t began_us; /* the verb did */
+static char token[TOKEN_MAX + 2]; /* that we were given, maybe with a line's end */
+static uint64_t began_us;         /* the verb did */
 
 /* The ttl has no default here: nobody renews. */
 static void must_have_ttl(const char *verb)
@@ -20,12 +21,12 @@ static void must_have_ttl(const char *verb)
         die(EXIT_USAGE, "%s: -t: at least %d ms", verb, (int)TTL_MIN_MS);
 }
 
-static void json_hold(void)
+static void json_hold(const char *right)
 {
     char id[ID_TEXT];
 
     id_of(id, session.value, strlen(session.value));
-    json_member("token", session.value);
+    json_member("token", right);
     printf(",\"id\":\"%s\",\"validity_ms\":%lu", id,
            (unsigned long)redlock_remaining_ms(&session.client, &session.lock));
     if (session.lock.fence != 0)
@@ -43,7 +44,7 @@ static int finish(const char *verb, const char *name, enum redlock_status status
         if (status != REDLOCK_OK)
             json_member("error", error_name(status));
         else if (strcmp(verb, "release") != 0)
-            json_hold();
+            json_hold(strcmp(verb, "extend") == 0 ? token : token_of(&session));
         if (status == REDLOCK_HELD || status == REDLOCK_TIMEOUT)
             json_holder(session.holder);
         printf(",\"elapsed_ms\":%llu,\"ok\":%u,\"nodes\":%u}\n",
@@ -69,25 +70,6 @@ static void shell_quote(const char *text)
     putchar('\'');
 }
 
-/* A majority has it. The others, which were still being connected then, are asked now, as nobody will later:
-   an extension sets it where it is not. They have a quarter of their time for that. */
-static enum redlock_status ask_the_others(void)
-{
-    uint64_t until = now_us() + (uint64_t)options.node_timeout_ms * 250;
-    enum redlock_status status;
-    unsigned i, busy;
-
-    do {
-        for (i = busy = 0; i < target_count; i++)
-            busy += session.nodes[i].state == REDLOCK_NODE_DIALLING ||
-                    session.nodes[i].state == REDLOCK_NODE_GREETING;
-        if (busy > 0)
-            turn(&session, until);
-    } while (busy > 0 && now_us() < until && !is_asked_to_end());
-    status = redlock_extend(&session.client, &session.lock);
-    return status == REDLOCK_LOST ? status : REDLOCK_OK; /* else it is held as before */
-}
-
 int verb_acquire(int count, char **words)
 {
     enum redlock_status status;
@@ -100,8 +82,10 @@ int verb_acquire(int count, char **words)
     session_open(&session, words[0]);
     session_sign(&session);
     status = take(&session, words[0]);
-    if (status == REDLOCK_OK && count_nodes(session.lock.granted) < target_count)
-        status = ask_the_others();
+    if (status == REDLOCK_OK)
+        session_settle(&session); /* nobody will ask the slower nodes later */
+    if (status == REDLOCK_OK && redlock_remaining_ms(&session.client, &session.lock) == 0)
+        status = REDLOCK_TOO_LATE;
     if (is_asked_to_end()) {
         if (status == REDLOCK_OK)
             session_release(&session);
@@ -112,14 +96,14 @@ int verb_acquire(int count, char **words)
         printf("REDLOCK_NAME=");
         shell_quote(words[0]);
         printf(" REDLOCK_TOKEN=");
-        shell_quote(session.value);
+        shell_quote(token_of(&session));
         printf(" REDLOCK_VALIDITY_MS=%lu",
                (unsigned long)redlock_remaining_ms(&session.client, &session.lock));
         if (options.fence)
             printf(" REDLOCK_FENCE=%llu", (unsigned long long)session.lock.fence);
         printf("\n");
     } else if (status == REDLOCK_OK && !options.json) {
-        printf("%s\n", session.value);
+        printf("%s\n", token_of(&session));
     }
     return finish("acquire", words[0], status);
 }
@@ -131,19 +115,28 @@ static void read_token(const char *verb, int count, char **words)
 
     if (count < 1 || count > 2)
         die(EXIT_USAGE, "%s: NAME and TOKEN", verb);
-    if (said != NULL && strcmp(said, "-") == 0) {
-        if (fgets(session.value, sizeof session.value, stdin) == NULL)
-            die(EXIT_USAGE, "%s: no token on stdin", verb);
-        session.value[strcspn(session.value, "\r\n")] = '\0';
-    } else if (said == NULL || strlen(said) >= sizeof session.value) {
+    if (said == NULL)
         die(EXIT_USAGE,
-            said == NULL ? "%s: which TOKEN? (or -, or REDLOCK_TOKEN)" : "%s: too long a TOKEN",
+            "%s: TOKEN is missing; it can also be in REDLOCK_TOKEN, or on standard input with -",
             verb);
+    if (strcmp(said, "-") == 0) {
+        if (fgets(token, sizeof token, stdin) == NULL)
+            die(EXIT_USAGE, "%s: no token on standard input", verb);
+        token[strcspn(token, "\r\n")] = '\0';
     } else {
-        strcpy(session.value, said);
+        snprintf(token, sizeof token, "%s", said); /* cut off it has not the form of one */
     }
-    if (session.value[0] == '\0')
-        die(EXIT_USAGE, "%s: an empty TOKEN", verb);
+}
+
+/* A session with the lock that the token stands for. */
+static void adopt_token(const char *name)
+{
+    redlock_mask members;
+
+    nodes_load();
+    members = token_read(token, session.value);
+    session_open(&session, name);
+    session_adopt(&session, strlen(session.value), members);
 }
 
 int verb_extend(int count, char **words)
@@ -153,15 +146,14 @@ int verb_extend(int count, char **words)
     must_have_ttl("extend");
     began_us = now_us();
     read_token("extend", count, words);
-    nodes_load();
-    session_open(&session, words[0]);
-    /* what is left of the old ttl only the nodes know; it decides nothing here */
-    session_adopt(&session, strlen(session.value), options.ttl_ms / 2);
+    adopt_token(words[0]);
     status = redlock_extend(&session.client, &session.lock);
     if (status == REDLOCK_OK && !options.json)
         printf("%lu\n", (unsigned long)redlock_remaining_ms(&session.client, &session.lock));
     if (status == REDLOCK_UNREACHABLE)
-        say(LOG_ERROR, "%s: not extended by a quorum; it ends when it would have ended", words[0]);
+        say(LOG_ERROR,
+            "%s: not extended: no quorum of the nodes that granted the lock confirmed it",
+            words[0]);
     return finish("extend", words[0], status);
 }
 
@@ -201,21 +193,26 @@ static size_t find_forced(int count, char **words)
     return size;
 }
 
+static void adopt_forced(int count, char **words)
+{
+    size_t size = find_forced(count, words);
+
+    session_open(&session, words[0]);
+    session_adopt(&session, size,
+                  (redlock_mask)((1UL << target_count) - 1)); /* nothing is claimed */
+}
+
 int verb_release(int count, char **words)
 {
     enum redlock_status status;
-    size_t size;
 
     began_us = now_us();
     if (options.force) {
-        size = find_forced(count, words);
+        adopt_forced(count, words);
     } else {
         read_token("release", count, words);
-        size = strlen(session.value);
-        nodes_load();
+        adopt_token(words[0]);
     }
-    session_open(&session, words[0]);
-    session_adopt(&session, size, 0);
     status = session_release(&session);
     if (status == REDLOCK_UNCONFIRMED)
         say(LOG_ERROR, "%s: it ends with its ttl at the latest", words[0]);

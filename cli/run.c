@@ -8,7 +8,7 @@
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
-#include "cli.h"
+#include "talk.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -131,7 +131,7 @@ static void set_environment(void)
 
     id_of(id, session.value, strlen(session.value));
     setenv("REDLOCK_NAME", run.name, 1);
-    setenv("REDLOCK_TOKEN", session.value, 1);
+    setenv("REDLOCK_TOKEN", token_of(&session), 1);
     setenv("REDLOCK_ID", id, 1);
     set_number("REDLOCK_TTL_MS", session.lock.ttl_ms);
     set_number("REDLOCK_HOLDER_PID", (unsigned long long)getppid());
@@ -435,19 +435,37 @@ static void end_group(void)
     kill_command(SIGKILL);
 }
 
-/* Leaves the key there for the rest of --min-hold, be that longer or shorter than what it has. */
-static void leave_for(uint64_t rest_us)
+/* The key gets a value that nobody knows and the rest of --min-hold to live, be that longer or shorter than before.
+   So the token ends here, as with a release: whenever this arrives, it can harm neither an extension with the token,
+   which fails from now on, nor a lock that another has taken, which has another value. */
+static enum redlock_status leave_for(uint64_t rest_us)
 {
-    struct redlock_lock *lock = &session.lock;
+    static const char script[] =
+        "local v=redis.call('get',KEYS[1])if v==ARGV[1]then return "
+        "redis.call('set',KEYS[1],ARGV[2],'PX',ARGV[3])end return v and 1 or 0";
+    char value[VALUE_MAX + 1], rest_ms[24];
+    const char *words[] = {"EVAL", script, "1", session.key, session.value, value, rest_ms};
+    unsigned i, ours = 0, others = 0, silent = 0;
 
-    redlock_forget(&session.client, lock);
-    lock->ttl_ms = (uint32_t)((rest_us + 999) / 1000);
-    if (redlock_adopt(&session.client, lock, lock->ttl_ms / 2) != REDLOCK_OK ||
-        redlock_extend(&session.client, lock) != REDLOCK_OK) {
-        say(LOG_WARNING, "%s: --min-hold: not confirmed by a quorum", run.name);
-        say_troubles(&session, LOG_WARNING);
+    put_random(value, TOKEN_DIGITS / 2);
+    strcpy(value + TOKEN_DIGITS, session.value + TOKEN_DIGITS);
+    snprintf(rest_ms, sizeof rest_ms, "%llu", (unsigned long long)(rest_us + 999) / 1000);
+    talks_open((uint32_t)options.node_timeout_ms);
+    talks_ask((uint32_t)options.node_timeout_ms, sizeof words / sizeof *words, words);
+    for (i = 0; i < target_count; i++) {
+        const struct talk_item *answer = &talks[i].item[0];
+        ours += talks[i].items > 0 && answer->kind == RESP_STATUS;
+        others += talks[i].items > 0 && answer->kind == RESP_INTEGER && answer->integer == 1;
+        silent += talks[i].items == 0 || answer->kind == RESP_ERROR;
+        if (talk_is_error(&talks[i], ""))
+            redlock_trouble(&talks[i].node, answer->text, NULL);
+        memcpy(session.nodes[i].trouble, talks[i].node.trouble, sizeof talks[i].node.trouble);
     }
-    redlock_forget(&session.client, lock);
+    talks_close();
+    return ours >= quorum()            ? REDLOCK_OK
+           : ours + silent >= quorum() ? REDLOCK_UNCONFIRMED
+           : others > 0                ? REDLOCK_LOST
+                                       : REDLOCK_GONE;
 }
 
 static void let_go(void)
@@ -462,15 +480,18 @@ static void let_go(void)
         turn(&session, UINT64_MAX);
     redlock_next_done(&session.client);
     if (options.keep) {
+        if (!run.lost)
+            session_settle(&session);
         redlock_forget(&session.client, lock);
         return;
     }
     if (options.min_hold_ms > 0 && hold_us > now + 50000 && !run.lost) {
-        leave_for(hold_us - now);
-        return;
+        status = leave_for(hold_us - now);
+        redlock_forget(&session.client, lock);
+    } else {
+        status = session_release(&session);
+        event("released %u/%u", count_nodes(lock->granted), target_count);
     }
-    status = session_release(&session);
-    event("released %u/%u", count_nodes(lock->granted), target_count);
     if (status != REDLOCK_OK && !run.lost) {
         say(LOG_WARNING, "%s: %s", run.name, redlock_strerror(status));
         say_troubles(&session, LOG_WARNING);

@@ -269,21 +269,67 @@ void session_sign(struct session *session)
     session->lock.label = label;
 }
 
-void session_adopt(struct session *session, size_t size, long remaining_ms)
+void session_adopt(struct session *session, size_t size, redlock_mask members)
 {
-    if (size == 0 || size > REDLOCK_LABEL_MAX)
-        die(EXIT_USAGE, "a token has 1 to %d bytes", REDLOCK_LABEL_MAX);
     session->lock.label = session->value;
     session->lock.label_size = (uint8_t)size;
     session->lock.label_only = 1;
-    session->lock.members = (redlock_mask)((1UL << target_count) - 1);
-    if (redlock_adopt(&session->client, &session->lock, (uint32_t)remaining_ms) != REDLOCK_OK)
+    session->lock.members = members;
+    if (redlock_adopt(&session->client, &session->lock, 0) != REDLOCK_OK)
         die(EXIT_USAGE, "--ttl is out of range");
 }
 
 enum redlock_status session_release(struct session *session)
 {
     return redlock_release(&session->client, &session->lock, (uint32_t)options.node_timeout_ms * 2);
+}
+
+/* Nodes that do not have the lock, and may still be connected to or still answer. */
+static unsigned unsettled(const struct session *session, int connecting_only)
+{
+    const struct redlock_lock *lock = &session->lock;
+    unsigned i, count = 0;
+
+    for (i = 0; i < target_count; i++) {
+        const struct redlock_node *node = &session->nodes[i];
+        unsigned bit = 1U << i;
+        int connecting =
+            node->state == REDLOCK_NODE_DIALLING || node->state == REDLOCK_NODE_GREETING;
+        int has_failed = (lock->failed & bit) != 0 && node->trouble[0] != '\0';
+        count +=
+            ((lock->members | lock->refused) & bit) == 0 &&
+            (connecting || (!connecting_only && node->state == REDLOCK_NODE_READY && !has_failed));
+    }
+    return count;
+}
+
+/* Late grants make members while the library looks after the lock. */
+static void serve_until(struct session *session, uint64_t until_us, int connecting_only)
+{
+    struct redlock_lock *lock = &session->lock;
+
+    if (redlock_keep_start(&session->client, lock, 1) != REDLOCK_PENDING)
+        return;
+    redlock_tick(&session->client);
+    while (lock->status == REDLOCK_PENDING && unsettled(session, connecting_only) > 0 &&
+           now_us() < until_us && ending_signal() == 0)
+        turn(session, until_us);
+    redlock_cancel(&session->client, lock);
+    while (lock->status == REDLOCK_PENDING)
+        turn(session, UINT64_MAX);
+    redlock_next_done(&session->client);
+}
+
+void session_settle(struct session *session)
+{
+    uint64_t until_us = now_us() + (uint64_t)options.node_timeout_ms * 1000;
+
+    if (unsettled(session, 0) == 0)
+        return;
+    serve_until(session, until_us, 1);
+    if (unsettled(session, 0) > 0) /* it sets the lock where it is not */
+        redlock_extend(&session->client, &session->lock);
+    serve_until(session, until_us, 0);
 }
 
 /* ---- Taking ---- */

@@ -17,14 +17,16 @@ struct holder {
     long long since_ms; /* since 1970 */
 };
 
+uint32_t hash_more(uint32_t hash, const char *bytes, size_t size)
+{
+    for (; size > 0; size--)
+        hash = (hash ^ (uint8_t)*bytes++) * 16777619U;
+    return hash;
+}
+
 void id_of(char id[ID_TEXT], const char *value, size_t size)
 {
-    uint32_t hash = 2166136261U; /* FNV-1a */
-    size_t i;
-
-    for (i = 0; i < size; i++)
-        hash = (hash ^ (uint8_t)value[i]) * 16777619U;
-    snprintf(id, ID_TEXT, "%08lx", (unsigned long)hash);
+    snprintf(id, ID_TEXT, "%08lx", (unsigned long)hash_more(HASH_BEGIN, value, size));
 }
 
 /* The next part of `*at` up to a colon or the end, decoded. 0: there is none. */

@@ -129,7 +129,7 @@ void put_hex(char *out, const uint8_t *bytes, size_t size)
 
 void put_random(char *out, size_t size)
 {
-    uint8_t bytes[16];
+    uint8_t bytes[20];
 
     if (redlock_posix()->entropy(NULL, bytes, size) != 0)
         die(EXIT_SYSTEM, "no random bytes");

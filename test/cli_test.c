@@ -7,6 +7,7 @@
    SPDX-License-Identifier: MIT */
 #define _GNU_SOURCE /* pipe2, prctl */
 #include "program.h"
+#include "proxy.h"
 #include "servers.h"
 #include "tap.h"
 
@@ -225,6 +226,13 @@ static int be_a_command(char **words)
 static int beats(const struct beat *of)
 {
     return until(of->first_us != 0, WAIT_MS);
+}
+
+/* The first line that it wrote, to be passed on. */
+static char *line_of(struct program from, char line[300])
+{
+    snprintf(line, 300, "%.*s", (int)strcspn(wrote(from, 'o'), "\n"), wrote(from, 'o'));
+    return line;
 }
 
 /* ---- Exit statuses and what the command gets ---- */
@@ -576,9 +584,13 @@ static void conflicts(void)
 static void two_of_three_down(void)
 {
     long begin = now_ms();
+    char token[300];
     unsigned i;
 
     nodes(3);
+    redlock("acquire", "-t", "60", "y", NULL);
+    line_of(last, token);
+    ask(0, "DEL", "redlock:y");
     server_kill(&servers[1]);
     server_kill(&servers[2]);
     setenv("REDLOCK_NODE_TIMEOUT", ".25", 1);
@@ -588,8 +600,8 @@ static void two_of_three_down(void)
     ok(*wrote(last, 'o') == '\0', "does not run");
     is_text(ask(0, "KEYS", "*"), "", "no partial key");
     is_int(redlock("acquire", "-n", "-t", "9", "x", NULL), 69, "acquire");
-    is_int(redlock("extend", "-t", "9", "x", "token", NULL), 69, "extend");
-    is_int(redlock("release", "x", "token", NULL), 69, "release");
+    is_int(redlock("extend", "-t", "9", "y", token, NULL), 69, "extend");
+    is_int(redlock("release", "y", token, NULL), 69, "release");
     is_int(redlock("release", "--force", "--yes", "--id", "00000000", "x", NULL), 69, "force");
     is_int(redlock("status", "x", NULL), 69, "status");
     for (i = 1; i < 3; i++) {
@@ -600,8 +612,8 @@ static void two_of_three_down(void)
     is_text(ask(0, "KEYS", "*"), "", "no partial key");
     is_int(redlock("status", "x", NULL), 69, "status");
     is_int(redlock("acquire", "-n", "-t", "9", "x", NULL), 69, "acquire");
-    is_int(redlock("extend", "-t", "9", "x", "token", NULL), 69, "extend");
-    is_int(redlock("release", "x", "token", NULL), 69, "release");
+    is_int(redlock("extend", "-t", "9", "y", token, NULL), 69, "extend");
+    is_int(redlock("release", "y", token, NULL), 69, "release");
     ok(now_ms() - begin < 30000, "all that in bounded time (%ld ms)", now_ms() - begin);
     resume_all();
     no_key_left("on those that were hung");
@@ -1037,6 +1049,46 @@ static void min_hold(void)
     no_key_left("then");
 }
 
+/* What is under way to a node when a run ends, and arrives there when the key is another's, leaves that alone. */
+static void late_min_hold(void)
+{
+    struct proxy *proxies =
+        mmap(NULL, sizeof *proxies, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    struct beat *a = map_beat(beat_path("a"));
+    char list[300], token[300];
+    struct program run;
+    pid_t proxy;
+
+    nodes(3);
+    proxies->to = servers[2].port;
+    proxies->mode = PROXY_PASS;
+    proxy = proxies_start(proxies, 1);
+    snprintf(list, sizeof list, "%s,%s,%s", servers[0].address, servers[1].address,
+             proxies->address);
+    setenv("REDLOCK_NODES", list, 1);
+    setenv("SELF", self, 1);
+    setenv("BEAT", beat_path("a"), 1);
+    run = start("run", "--node-timeout", "0.5", "-t", "60", "--min-hold", "30", "x", "-c",
+                "echo $REDLOCK_TOKEN; exec $SELF beat $BEAT", NULL);
+    ok(beats(a) && on_most("redlock:x"), "held");
+    line_of(run, token);
+    ask(2, "CONFIG", "RESETSTAT");
+    proxies->mode = PROXY_HOLE;
+    a->stop = 1;
+    is_int(ends(&run), 5, "the way to one node breaks, and the run ends");
+    ok(pttl(0, "redlock:x") <= 30000 && pttl(1, "redlock:x") <= 30000, "two have the rest");
+    ask(2, "SET", "redlock:x", "another's", "PX", "90000");
+    proxies->mode = PROXY_PASS;
+    ok(until(strstr(ask(2, "INFO", "commandstats"), "cmdstat_eval:") != NULL, WAIT_MS),
+       "what was under way to the third arrives there");
+    is_int(with_value("redlock:x", "another's"), 1, "where another's lock stays");
+    ok(pttl(2, "redlock:x") > 60000, "for as long as it is its");
+    is_int(redlock("extend", "-t", "60", "x", token, NULL), 79, "the token has ended with the run");
+    ask_all("FLUSHALL");
+    signal_to(proxy, SIGKILL);
+    waitpid(proxy, NULL, 0);
+}
+
 static void nodes_down_at_the_end(void)
 {
     struct beat *a = map_beat(beat_path("a")), *b = map_beat(beat_path("b")),
@@ -1241,11 +1293,16 @@ static void fence(void)
 
 /* ---- Tokens ---- */
 
-/* The first line that it wrote, to be passed on. */
-static char *line_of(struct program from, char line[300])
+/* The value that stands at the key, for this token. */
+static const char *value_of(const char *token)
 {
-    snprintf(line, 300, "%.*s", (int)strcspn(wrote(from, 'o'), "\n"), wrote(from, 'o'));
-    return line;
+    static char value[300];
+    const char *dot = strchr(token, '.'), *next = dot != NULL ? strchr(dot + 1, '.') : NULL;
+
+    if (next == NULL || strlen(next) < 9)
+        return "no token";
+    snprintf(value, sizeof value, "%.*s%s", (int)(dot - token), token, next + 9);
+    return value;
 }
 
 static void tokens(void)
@@ -1258,8 +1315,8 @@ static void tokens(void)
     line_of(last, token);
     ok(strspn(token, "0123456789abcdef") == 40 && strstr(token, ":a%3Ab%20c") != NULL,
        "prints the token: %s", token);
-    ok(on_most("redlock:x") && with_value("redlock:x", token) == with_key("redlock:x"),
-       "which is the value");
+    ok(on_most("redlock:x") && with_value("redlock:x", value_of(token)) == with_key("redlock:x"),
+       "the value is in it");
     begin = now_ms();
     is_int(redlock("extend", "-t", "100", "x", token, NULL), 0, "extend");
     left = longest("redlock:x");
@@ -1275,15 +1332,8 @@ static void tokens(void)
     value[3] = value[3] == '0' ? '1' : '0';
     is_int(redlock("extend", "-t", "300", "x", value, NULL), 79, "extend with another token");
     is_int(redlock("release", "x", value, NULL), 79, "release with another token");
-    is_int(redlock("release", "x", "f", NULL), 79, "or a short one");
-    ok(with_value("redlock:x", token) > 1, "the value is untouched");
+    ok(with_value("redlock:x", value_of(token)) > 1, "the value is untouched");
     ok(longest("redlock:x") < 101000, "so is its time");
-    memset(value, 'a', sizeof value);
-    value[250] = '\0';
-    is_int(redlock("release", "x", value, NULL), 79, "the longest token");
-    value[250] = 'a';
-    value[251] = '\0';
-    is_int(redlock("release", "x", value, NULL), 64, "too long a token");
     setenv("REDLOCK_TOKEN", token, 1);
     is_int(redlock("extend", "-t", "30", "x", NULL), 0, "REDLOCK_TOKEN");
     unsetenv("REDLOCK_TOKEN");
@@ -1295,7 +1345,7 @@ static void tokens(void)
 
     redlock("acquire", "-t", "60", "--anonymous", "x", NULL);
     line_of(last, token);
-    is_int((long)strlen(token), 40, "--anonymous: the random part alone");
+    is_int((long)strlen(value_of(token)), 40, "--anonymous: nothing of us at the key");
     if (pipe2(pipe_ends, O_CLOEXEC) == 0)
         dprintf(pipe_ends[1], "%s\n", token);
     close(pipe_ends[1]);
@@ -1311,13 +1361,130 @@ static void tokens(void)
             NULL);
     line_of(last, token);
     ok(strncmp(token, "it's x ", 7) == 0, "is for a shell's eval: %s", token);
-    ok(strtol(token + 7, &most, 10) > 50000 && with_value("redlock:it's x", most + 1) > 1,
+    ok(strtol(token + 7, &most, 10) > 50000 && with_value("redlock:it's x", value_of(most + 1)) > 1,
        "with validity and token");
     ask(0, "DEL", "redlock:it's x");
     ask(1, "DEL", "redlock:it's x");
     is_int(redlock("extend", "-t", "60", "it's x", most + 1, NULL), 79,
            "a minority still has it: it is lost");
     is_int(with_key("redlock:it's x") <= 1, 1, "and extending does not bring it back");
+}
+
+/* What is not of the form of a token, or of other nodes, is refused before anybody is asked. */
+static void token_form(void)
+{
+    static const char right[] = "0123456789012345678901234567890123456789";
+    char token[300], bad[400], dots[290];
+    size_t i;
+
+    nodes(3);
+    redlock("acquire", "-t", "60", "-l", "job", "x", NULL);
+    line_of(last, token);
+    memset(dots, '.', sizeof dots);
+    memcpy(dots, token, strlen(token));
+    dots[sizeof dots - 1] = '\0';
+    for (i = 0; i < 8; i++) {
+        static const char *const before[8] = {"f", right, "A", " ", "", "", "", ""};
+        const char *behind[8] = {"", "", token + 1, token, token + 1, value_of(token), "", dots};
+        snprintf(bad, sizeof bad, "%s%.300s", before[i], behind[i]);
+        is_int(redlock("extend", "-t", "60", "x", bad, NULL), 64, "extend '%.60s': 64", bad);
+        ok(strstr(wrote(last, 'e'), "not a token") != NULL, "says why");
+        is_int(redlock("release", "x", bad, NULL), 64, "release");
+    }
+    snprintf(bad, sizeof bad, "%s", token);
+    bad[41] = bad[41] == '3' ? '7' : '3'; /* claims another set of members */
+    is_int(redlock("extend", "-t", "60", "x", bad, NULL), 78, "other members: 78");
+    snprintf(bad, sizeof bad, "%s,%s,%s", servers[1].address, servers[0].address,
+             servers[2].address);
+    is_int(redlock("extend", "-N", bad, "-t", "60", "x", token, NULL), 78, "another order: 78");
+    ok(strstr(wrote(last, 'e'), "another list of nodes") != NULL, "says why");
+    is_int(redlock("release", "-N", list_of(2, ""), "x", token, NULL), 78, "other nodes: 78");
+    ok(with_value("redlock:x", value_of(token)) > 1, "the lock is untouched");
+    is_int(redlock("extend", "-t", "60", "x", token, NULL), 0, "the same list: 0");
+    is_int(redlock("release", "x", token, NULL), 0, "release");
+    no_key_left("then");
+}
+
+/* An extension that comes too late revives nothing, and sets nothing again. */
+static void late_extend(void)
+{
+    char token[300];
+    int i;
+
+    nodes(5);
+    redlock("acquire", "-t", "300ms", "--node-timeout", "3", "x", NULL);
+    line_of(last, token);
+    until(with_key("redlock:x") == 0, WAIT_MS);
+    for (i = 0; i < 3; i++)
+        server_pause(&servers[i]);
+    is_int(redlock("extend", "-t", "60", "--node-timeout", "0.3", "x", token, NULL), 69,
+           "an expired lock, a majority hangs: 69");
+    resume_all();
+    no_key_left("by a late extension");
+    redlock("acquire", "-t", "60", "x", NULL);
+    line_of(last, token);
+    ok(on_all("redlock:x"), "a lock on five nodes");
+    for (i = 0; i < 3; i++)
+        ask(i, "DEL", "redlock:x");
+    is_int(redlock("extend", "-t", "60", "x", token, NULL), 79, "three forget it: 79");
+    no_key_left("of a lock that is lost");
+}
+
+/* Nodes that did not grant the lock prove nothing, even if its value stands there now. */
+static void members(void)
+{
+    char token[300];
+    int i;
+
+    nodes(5);
+    server_kill(&servers[3]);
+    server_kill(&servers[4]);
+    redlock("acquire", "-t", "60", "x", NULL);
+    line_of(last, token);
+    server_restart(&servers[3]);
+    server_restart(&servers[4]);
+    ask(3, "SET", "redlock:x", value_of(token), "PX", "60000"); /* as a delayed command would */
+    ask(4, "SET", "redlock:x", value_of(token), "PX", "60000");
+    is_int(redlock("extend", "-t", "60", "x", token, NULL), 0, "three of five granted it");
+    ask(0, "DEL", "redlock:x"); /* another may have had it on 0, 3 and 4 */
+    is_int(redlock("extend", "-t", "60", "x", token, NULL), 79,
+           "one of them has lost it: the two others do not count");
+    ask_all("FLUSHALL");
+    for (i = 0; i < 3; i++)
+        ask(i, "SET", "redlock:x", "another's");
+    is_int(redlock("release", "x", token, NULL), 79, "nor does release hide that another has it");
+}
+
+/* A node that is farther away than the others has the lock as well when acquire ends. */
+static void far_node(void)
+{
+    struct proxy *proxies =
+        mmap(NULL, sizeof *proxies, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    char list[300], name[12], key[24];
+    pid_t proxy;
+    int i, good = 0, claimed = 0;
+
+    nodes(3);
+    proxies->to = servers[2].port;
+    proxies->mode = PROXY_DELAY;
+    proxy = proxies_start(proxies, 1);
+    snprintf(list, sizeof list, "%s,%s,%s", servers[0].address, servers[1].address,
+             proxies->address);
+    for (i = 0; i < 10; i++) {
+        char token[300];
+        snprintf(name, sizeof name, "k%d", i);
+        snprintf(key, sizeof key, "redlock:%s", name);
+        redlock("acquire", "-N", list, "-t", "60", name, NULL);
+        good += with_key(key) == 3;
+        line_of(last, token);
+        claimed += token[41] == '7';
+    }
+    is_int(good, 10, "acquired ten times on each of three nodes, one of them farther away");
+    is_int(claimed, 10, "and each token names all three");
+    is_int(redlock("run", "-N", list, "--keep", "-t", "60", "y", "true", NULL), 0, "run --keep");
+    is_int(with_key("redlock:y"), 3, "leaves it on all three");
+    signal_to(proxy, SIGKILL);
+    waitpid(proxy, NULL, 0);
 }
 
 /* The id that status tells. */
@@ -1346,14 +1513,14 @@ static void force(void)
     is_int(redlock("release", "--force", "--yes", "--id", "", "x", NULL), 79, "an empty one");
     is_int(redlock("release", "--force", "--yes", "x", NULL), 64, "none");
     is_int(redlock("release", "--force", "--id", id, "x", NULL), 64, "without --yes or a terminal");
-    ok(with_value("redlock:x", token) > 1, "all refused");
+    ok(with_value("redlock:x", value_of(token)) > 1, "all refused");
     is_int(redlock("release", "--force", "--yes", "--id", id, "x", NULL), 0, "the right id");
     no_key_left("then");
     redlock("acquire", "-t", "60", "x", NULL);
     line_of(last, token);
     is_int(redlock("release", "--force", "--yes", "--id", id, "x", NULL), 79,
            "a new holder's lock");
-    ok(with_value("redlock:x", token) > 1, "stays");
+    ok(with_value("redlock:x", value_of(token)) > 1, "stays");
     for (i = 0; i < sizeof values / sizeof *values; i++) {
         ask_all("SET", "redlock:x", values[i]);
         id_of("x", id);
@@ -1656,7 +1823,7 @@ static void no_servers(void)
     *strrchr(one, ',') = '\0';
     is_int(redlock("run", "--node-timeout", "3", "-N", one, "-n", "x", "-c", "exit 3", NULL), 3,
            "two of three are");
-    is_int(redlock("release", "-N", silent, "x", "token", NULL), 69, "release");
+    is_int(redlock("extend", "-N", silent, "-t", "9", "x", "token", NULL), 64, "extend");
     for (i = 0; i < 3; i++) {
         close(fd[i]);
         signal_to(pids[i], SIGKILL);
@@ -1695,9 +1862,12 @@ static void json(void)
     is_object("\"error\":\"timeout\"", "acquire", "--json", "-w", ".1", "-t", "9", name);
     is_object("\"holder\":", "acquire", "--json", "-w", ".1", "-t", "9", name);
     is_object("\"state\":\"held\"", "status", "--json", name);
-    is_object("\"error\":\"lost\"", "extend", "--json", "-t", "9", name, "t\"\xff");
-    is_object("\"error\":\"lost\"", "release", "--json", name, "t\"\xff");
     ask_all("FLUSHALL");
+    redlock("acquire", "-t", "60", name, NULL);
+    line_of(last, token);
+    ask_all("FLUSHALL");
+    is_object("\"error\":\"lost\"", "extend", "--json", "-t", "9", name, token);
+    is_object("\"error\":\"lost\"", "release", "--json", name, token);
     redlock("acquire", "-t", "60", "x", NULL);
     line_of(last, token);
     is_object(token, "extend", "--json", "-t", "9", "x", token);
@@ -1708,7 +1878,7 @@ static void json(void)
     server_kill(&servers[0]);
     server_kill(&servers[1]);
     is_object("\"error\":\"unavailable\"", "acquire", "--json", "-n", "-t", "9", "x");
-    is_object("\"error\":\"unavailable\"", "release", "--json", "x", "t");
+    is_object("\"error\":\"unavailable\"", "release", "--json", "x", token);
     is_object("\"state\":\"unknown\"", "status", "--json", "x");
 }
 
@@ -1865,7 +2035,7 @@ static void prompts(void)
     type(terminal, "\003");
     is_int(ends(&run), -SIGINT, "Ctrl-C where a token is read");
     close(terminal);
-    ok(with_value("redlock:x", token) > 1, "it is still held");
+    ok(with_value("redlock:x", value_of(token)) > 1, "it is still held");
     run = start_on_terminal(&terminal, "release", "--force", "--id", id, "x", NULL);
     screen(terminal, "[y/N]");
     type(terminal, "y\n");
@@ -1926,8 +2096,13 @@ static const struct scenario {
     {"term_while_waiting", term_while_waiting},
     {"fork_fails", fork_fails},
     {"min_hold", min_hold},
+    {"late_min_hold", late_min_hold},
     {"fence", fence},
     {"tokens", tokens},
+    {"token_form", token_form},
+    {"late_extend", late_extend},
+    {"members", members},
+    {"far_node", far_node},
     {"force", force},
     {"status", status},
     {"node_lists", node_lists},
