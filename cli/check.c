@@ -438,15 +438,17 @@ static void name_nodes(void)
 
 static struct verdict_of_all sum_up(void)
 {
-    struct verdict_of_all all = {0, 0};
+    struct verdict_of_all all = {0, 0, 0};
     enum verdict worst_of_all = PASS;
     unsigned i, n;
 
     for (i = 0; i < target_count; i++) {
         enum verdict worst = PASS;
-        for (n = 0; n < CHECKS; n++)
+        for (n = 0; n < CHECKS; n++) {
             if (exams[i].finding[n].verdict > worst)
                 worst = exams[i].finding[n].verdict;
+            all.skipped += exams[i].finding[n].verdict == SKIPPED;
+        }
         all.usable += worst < FAIL;
         worst_of_all = worst > worst_of_all ? worst : worst_of_all;
     }

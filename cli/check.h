@@ -100,8 +100,9 @@ extern const struct check checks[CHECKS]; /* in judge.c. People count from 1 */
 
 /* What it comes to. */
 struct verdict_of_all {
-    unsigned usable; /* nodes without a failure */
-    int status;      /* 0, EXIT_WARNING, EXIT_CRITICAL */
+    unsigned usable;  /* nodes without a failure */
+    unsigned skipped; /* checks, of all nodes */
+    int status;       /* 0, EXIT_WARNING, EXIT_CRITICAL */
 };
 
 /* The number that a text begins with, as far as it can be computed with: 0 to 4 * 10^12. In judge.c. */

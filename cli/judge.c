@@ -334,7 +334,7 @@ static void judge_disk(struct finding *finding, const struct exam *exam)
         finds(finding, WARN, "the last rewrite of the AOF failed");
 }
 
-enum { DURABLE = 11 }; /* its place in the table */
+enum { DURABLE = 11, BUSY = 16 }; /* their places in the table */
 
 static void judge_restart(struct finding *finding, const struct exam *exam)
 {
@@ -644,11 +644,41 @@ const struct check checks[CHECKS] = {
      "timeout 0"},
 };
 
+/* Without these a node may be unsafe and nobody knows: not to be permitted to ask is no pass. */
+static const char *const vital[] = {"role", "distinct servers", "survives restart", "eviction"};
+
+static int is_vital(const struct check *check)
+{
+    size_t i;
+
+    for (i = 0; i < sizeof vital / sizeof *vital; i++)
+        if (strcmp(check->name, vital[i]) == 0)
+            return 1;
+    return 0;
+}
+
+/* Of a node that was reached, and is not busy: else it has failed already. */
+static void warn_of_skipped(struct exam *exam)
+{
+    char why[sizeof exam->finding[0].value];
+    unsigned n;
+
+    if (exam->trouble[0] != '\0' || exam->finding[BUSY].verdict == FAIL)
+        return;
+    for (n = 0; n < CHECKS; n++)
+        if (exam->finding[n].verdict == SKIPPED && is_vital(&checks[n])) {
+            memcpy(why, exam->finding[n].value, sizeof why);
+            finds(&exam->finding[n], WARN, "not known: %.180s", why);
+        }
+}
+
 void judge_all(void)
 {
     unsigned i, n;
 
-    for (i = 0; i < target_count; i++)
+    for (i = 0; i < target_count; i++) {
         for (n = 0; n < CHECKS; n++)
             checks[n].judge(&exams[i].finding[n], &exams[i]);
+        warn_of_skipped(&exams[i]);
+    }
 }

@@ -58,18 +58,28 @@ static void print_node(const struct exam *exam)
     for (n = 1; n < CHECKS; n++)
         skipped += exam->finding[n].verdict == SKIPPED;
     if (skipped > 0)
-        printf("  %u checks skipped%s", skipped, options.verbose ? "" : " (-v says why)");
+        printf("  %u check%s skipped%s", skipped, skipped > 1 ? "s" : "",
+               options.verbose ? "" : " (-v says why)");
     printf("\n");
     for (n = 1; n < CHECKS; n++)
         print_verdict(exam, n);
+}
+
+/* Behind what it comes to: what was not looked at. */
+static void print_skipped(const struct verdict_of_all *all)
+{
+    if (all->skipped > 0)
+        printf(", %u check%s skipped", all->skipped, all->skipped > 1 ? "s" : "");
 }
 
 static void print_text(const struct verdict_of_all *all)
 {
     unsigned i;
 
-    printf("REDLOCK %s  %u node%s, quorum %u, %u usable\n", status_names[all->status], target_count,
+    printf("REDLOCK %s  %u node%s, quorum %u, %u usable", status_names[all->status], target_count,
            target_count > 1 ? "s" : "", quorum(), all->usable);
+    print_skipped(all);
+    printf("\n");
     if (options.quiet)
         return;
     print_verdict(&exams[0], 0);
@@ -101,7 +111,8 @@ static void print_json(const struct verdict_of_all *all)
 
     json_begin("check");
     json_member("status", status_names[all->status]);
-    printf(",\"nodes\":%u,\"quorum\":%u,\"usable\":%u}\n", target_count, quorum(), all->usable);
+    printf(",\"nodes\":%u,\"quorum\":%u,\"usable\":%u,\"skipped\":%u}\n", target_count, quorum(),
+           all->usable, all->skipped);
     print_json_check(&exams[0], 0, 1);
     for (i = 0; i < target_count; i++) {
         const struct exam *exam = &exams[i];
@@ -143,8 +154,10 @@ static void print_nagios(const struct verdict_of_all *all)
 
     printf("REDLOCK %s - %u of %u nodes usable", status_names[all->status], all->usable,
            target_count);
+    print_skipped(all);
     print_worst();
-    printf(" | usable=%u;%u:;%u:;0;%u", all->usable, target_count, quorum(), target_count);
+    printf(" | usable=%u;%u:;%u:;0;%u skipped=%u", all->usable, target_count, quorum(),
+           target_count, all->skipped);
     for (i = 0; i < target_count; i++) {
         if (exams[i].rtts > 0)
             printf(" 'p99 %s'=%.3fms;%.1f;%ld;0", exams[i].name, ms(percentile(&exams[i], 99)),
@@ -181,6 +194,8 @@ static void print_prometheus(const struct verdict_of_all *all)
     printf("redlock_status %d\n", all->status);
     print_metric("nodes_usable", "Nodes without a failure");
     printf("redlock_nodes_usable %u\n", all->usable);
+    print_metric("checks_skipped", "Checks that were not made, of all nodes");
+    printf("redlock_checks_skipped %u\n", all->skipped);
     print_metric("quorum", "Nodes that a lock needs");
     printf("redlock_quorum %u\n", quorum());
     print_metric("node_up", "1: the node was asked all there is to ask");

@@ -548,10 +548,10 @@ static void c07_distinct(void)
     also("one server, twice, that does not tell", 2, 7, "unsafe",
          "a key that was set through another");
     check(three(), "");
-    ok(status == 0 && has(7, "pass", "") && !has(7, "skip", ""), "three servers that do not tell");
+    ok(status == 1 && has(7, "pass", "") && !has(7, "warn", ""), "three servers that do not tell");
     check(three(), quick);
-    ok(status == 0 && has(7, "skip", "no permission: +info") && !has(7, "pass", ""),
-       "nor are tried");
+    ok(status == 1 && has(7, "warn", "not known: no permission: +info") && !has(7, "pass", ""),
+       "nor are tried: a warning");
     for (i = 0; i < 3; i++)
         ask(i, "ACL", "SETUSER", "default", "+info");
 }
@@ -658,10 +658,9 @@ static void c12_c14_restart(void)
     only("not during rewrites", 1, 12, "warn", "not during rewrites");
     set(0, "no-appendfsync-on-rewrite", "no");
     check(with(at(RENAMED)), "--read-only --ttl 0.1");
-    ok(status == 0 && has(12, "skip", "no such command there: config"),
-       "no CONFIG: skipped, and no warning");
+    only("no CONFIG", 1, 12, "warn", "not known: no such command there: config");
     check_liar((struct lie){.word = "\r\nappendfsync\r\n", .answer = "*0\r\n"}, quick);
-    ok(status == 0 && has(12, "skip", "it has no setting appendfsync"), "no such setting: skipped");
+    only("no such setting", 1, 12, "warn", "not known: it has no setting appendfsync");
     check(with(at(RENAMED)), "--read-only --require-durable");
     also("no CONFIG, but it must be durable", 2, 12, "unsafe", "no such command");
     server_restart(&servers[PLAIN]);
@@ -830,7 +829,7 @@ static void c24_exposure(void)
     is_int(status, 0, "a user of our own");
     ask(0, "ACL", "SETUSER", "default", "-config");
     check(with(node), "--read-only --ttl 0.1");
-    is_int(status, 0, "user default, who may not do everything");
+    only("user default, who may not do everything", 1, 12, "warn", "no permission: +config|get");
     ask(0, "ACL", "SETUSER", "default", "+config");
     snprintf(node, sizeof node, "redis://:%s@192.0.2.13:%d", PASSWORD, servers[0].port);
     check(with(node), quick);
@@ -878,10 +877,20 @@ static void permissions(void)
                      "redis://%s:%s@%s ", users[user], PASSWORD, at(i));
     }
     check(nodes[0], "--clock-window 0.1");
-    ok(status == 0 && complaints() == 0 && has(15, "skip", "no permission: +info") &&
+    ok(status == 1 && complaints() == 6 && has(15, "warn", "not known: no permission: +info") &&
+           has(12, "warn", "not known: no permission: +info") &&
            has(18, "skip", "no permission: +time") && has(9, "pass", "") &&
            has(6, "pass", "master"),
-       "who may only lock: what is not permitted is skipped, and no warning");
+       "who may only lock: persistence and eviction are not known, the rest is skipped");
+    ok(strstr(output, "\"skipped\":33}") != NULL, "JSON: they are counted");
+    run(nodes[0], "--clock-window 0.1");
+    ok(status == 1 && strstr(output, "usable, 33 checks skipped\n") != NULL, "in text, too");
+    run(nodes[0], "--clock-window 0.1 --nagios");
+    ok(status == 1 && strstr(output, "usable, 33 checks skipped; ") != NULL &&
+           strstr(output, " skipped=33 ") != NULL && strstr(output, "eviction: not known") != NULL,
+       "and for Nagios");
+    run(nodes[0], "--clock-window 0.1 --prometheus");
+    ok(status == 1 && strstr(output, "\nredlock_checks_skipped 33\n") != NULL, "for Prometheus");
     check(nodes[1], "--clock-window 0.1");
     ok(status == 0 && count("\"result\":\"pass\"") == 1 + 3 * 24,
        "who may check: nothing is skipped");
@@ -941,7 +950,9 @@ static void forms(void)
     char nodes[300], command[300];
 
     run(three(), "--clock-window 0");
-    ok(status == 0 && strncmp(output, "REDLOCK OK  3 nodes, quorum 2, 3 usable\n", 40) == 0 &&
+    ok(status == 0 &&
+           strncmp(output, "REDLOCK OK  3 nodes, quorum 2, 3 usable, 3 checks skipped\n", 58) ==
+               0 &&
            count("\n") == 4,
        "text: a line for all, and one for each node");
     run(three(), "--clock-window 0 -v");
@@ -951,15 +962,15 @@ static void forms(void)
     is_int(count("\n"), 1, "-q: one line");
     snprintf(nodes, sizeof nodes, "%s,%s,127.0.1.1:1", at(0), at(1));
     run(nodes, "--clock-window 0");
-    ok(status == 1 && strncmp(output, "REDLOCK WARNING  3 nodes, quorum 2, 2 usable\n", 45) == 0 &&
+    ok(status == 1 && strncmp(output, "REDLOCK WARNING  3 nodes, quorum 2, 2 usable, ", 46) == 0 &&
            strstr(output, "  FAIL     2 reachable") != NULL &&
            strstr(output, "\n          why: a node that does not") != NULL &&
            strstr(output, "\n          fix: see that it runs") != NULL,
        "text: what, why, and what to do");
     run(nodes, "--clock-window 0 --nagios");
     ok(status == 1 && count("\n") == 1 &&
-           all_lines_are("^REDLOCK WARNING - 2 of 3 nodes usable; 127.0.1.1:1 reachable: [^|']+ "
-                         "[|] usable=2;3:;2:;0;3"
+           all_lines_are("^REDLOCK WARNING - 2 of 3 nodes usable, [0-9]+ checks skipped; "
+                         "127.0.1.1:1 reachable: [^|']+ [|] usable=2;3:;2:;0;3 skipped=[0-9]+"
                          "( '[^'=]+'=-?[0-9.]+(ms|s)(;-?[0-9.]*:?[0-9.]*)*)+$"),
        "nagios: a line, and numbers");
     run(with(start_liar(&lie)), "--clock-window 0 --nagios");
