@@ -413,8 +413,15 @@ static void wait_for(struct session *session, const char *name)
     redlock_next_done(&session->client);
 }
 
+/* Several ask at this moment and none has a majority, though all nodes answer: one of them soon has. */
+static int is_contended(const struct session *session)
+{
+    return session->lock.status == REDLOCK_SPLIT && session->lock.failed == 0 && !is_asked_to_end();
+}
+
 enum redlock_status take(struct session *session, const char *name)
 {
+    uint64_t contend_until_us = now_us() + 1000000;
     struct redlock_lock *lock = &session->lock;
     long wait_ms = options.nonblock ? 0 : options.wait_ms;
 
@@ -422,12 +429,16 @@ enum redlock_status take(struct session *session, const char *name)
         lock->status = redlock_acquire_start(&session->client, lock,
                                              wait_ms < 0 ? 0x7fffffff : (uint32_t)wait_ms);
         wait_for(session, name);
-    } while (wait_ms < 0 && lock->status == REDLOCK_TIMEOUT);
+    } while ((wait_ms < 0 && lock->status == REDLOCK_TIMEOUT) ||
+             (is_contended(session) && now_us() < contend_until_us));
     if (lock->status == REDLOCK_CANCELLED && ending_signal() == 0) {
         /* no quorum for too long: one attempt more says why, for the exit status */
         lock->status = redlock_acquire_start(&session->client, lock, 0);
         wait_for(session, name);
     }
+    if (lock->status == REDLOCK_TIMEOUT &&
+        count_nodes(lock->refused) <= target_count - quorum()) /* so nobody had a majority */
+        lock->status = REDLOCK_SPLIT;
     if (lock->status == REDLOCK_OK) {
         put_hex(session->value, lock->token, sizeof lock->token);
         if (lock->label_size > 0)
@@ -445,7 +456,7 @@ static const struct outcome {
 } outcomes[] = {
     {REDLOCK_HELD, EXIT_HELD, "held"},
     {REDLOCK_TIMEOUT, EXIT_HELD, "timeout"},
-    {REDLOCK_SPLIT, EXIT_HELD, "split"},
+    {REDLOCK_SPLIT, EXIT_UNAVAILABLE, "split"},
     {REDLOCK_LOST, EXIT_LOST, "lost"},
     {REDLOCK_GONE, EXIT_LOST, "lost"},
     {REDLOCK_LIMIT, EXIT_LOST, "lost"},
@@ -485,7 +496,13 @@ int explain(const struct session *session, const char *name, enum redlock_status
             redlock_strerror(status), who[0] != '\0' ? ": " : "", who);
         return (int)options.conflict_status;
     }
-    if (result == EXIT_SYSTEM) /* it is not about this lock */
+    if (status == REDLOCK_SPLIT)
+        say(LOG_ERROR,
+            "%s: nobody holds it on a quorum, and a quorum could not be had: free on %u, taken on "
+            "%u, not known on %u of %u nodes",
+            name, count_nodes(session->lock.granted), count_nodes(session->lock.refused),
+            count_nodes(session->lock.failed), target_count);
+    else if (result == EXIT_SYSTEM) /* it is not about this lock */
         say(LOG_ERROR, "%s", redlock_strerror(status));
     else
         say(LOG_ERROR, "%s: %s", name, redlock_strerror(status));
