@@ -27,9 +27,8 @@ enum {
 
 static const char release_script[] =
     "if redis.call('get',KEYS[1])==ARGV[1]then return redis.call('del',KEYS[1])end return 0";
-static const char extend_script[] =
-    "if redis.call('get',KEYS[1])==ARGV[1]then return redis.call('pexpire',KEYS[1],ARGV[2])end "
-    "return 0";
+static const char extend_script[] = "local c,k=redis.call,KEYS[1]if c('get',k)==ARGV[1]then return "
+                                    "c('pexpire',k,math.max(ARGV[2],c('pttl',k)))end return 0";
 static const char token[] = "redlock check", wrong_token[] = "of another";
 /* The life of our keys, should we be killed: no slow node may make those on the others end before. */
 static long probe_ms;

@@ -607,7 +607,7 @@ const struct check checks[CHECKS] = {
     {"failover pair", judge_pair, "when a replica is promoted it does not have the last locks",
      "servers that share no data set"},
     {"lock commands", judge_lock, "a lock is SET NX PX; extending and releasing it is a script",
-     "permit +set +get +del +pexpire +eval on the prefix; the error says the rest"},
+     "permit +set +get +del +pexpire +pttl +eval on the prefix; the error says the rest"},
     {"expiry", judge_expiry, "a lock that ends before its time has two holders",
      "see to its clock: slew, don't step; in a virtual machine use the host's"},
     {"version", judge_version,

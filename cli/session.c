@@ -284,52 +284,36 @@ enum redlock_status session_release(struct session *session)
     return redlock_release(&session->client, &session->lock, (uint32_t)options.node_timeout_ms * 2);
 }
 
-/* Nodes that do not have the lock, and may still be connected to or still answer. */
-static unsigned unsettled(const struct session *session, int connecting_only)
+/* A node that does not have the lock, and may still be connected to or still answer. */
+static int is_unsettled(const struct session *session, unsigned i)
 {
     const struct redlock_lock *lock = &session->lock;
-    unsigned i, count = 0;
+    const struct redlock_node *node = &session->nodes[i];
+    unsigned bit = 1U << i;
 
-    for (i = 0; i < target_count; i++) {
-        const struct redlock_node *node = &session->nodes[i];
-        unsigned bit = 1U << i;
-        int connecting =
-            node->state == REDLOCK_NODE_DIALLING || node->state == REDLOCK_NODE_GREETING;
-        int has_failed = (lock->failed & bit) != 0 && node->trouble[0] != '\0';
-        count +=
-            ((lock->members | lock->refused) & bit) == 0 &&
-            (connecting || (!connecting_only && node->state == REDLOCK_NODE_READY && !has_failed));
-    }
-    return count;
+    if (((lock->members | lock->refused) & bit) != 0)
+        return 0;
+    if (node->state ==
+        REDLOCK_NODE_READY) /* it may have failed before it was ready: that is over */
+        return (lock->failed & bit) == 0 || node->trouble[0] == '\0';
+    return node->state == REDLOCK_NODE_DIALLING || node->state == REDLOCK_NODE_GREETING;
 }
 
-/* Late grants make members while the library looks after the lock. */
-static void serve_until(struct session *session, uint64_t until_us, int connecting_only)
+static int is_settled(const struct session *session)
 {
-    struct redlock_lock *lock = &session->lock;
+    unsigned i = 0;
 
-    if (redlock_keep_start(&session->client, lock, 1) != REDLOCK_PENDING)
-        return;
-    redlock_tick(&session->client);
-    while (lock->status == REDLOCK_PENDING && unsettled(session, connecting_only) > 0 &&
-           now_us() < until_us && ending_signal() == 0)
-        turn(session, until_us);
-    redlock_cancel(&session->client, lock);
-    while (lock->status == REDLOCK_PENDING)
-        turn(session, UINT64_MAX);
-    redlock_next_done(&session->client);
+    while (i < target_count && !is_unsettled(session, i))
+        i++;
+    return i == target_count;
 }
 
 void session_settle(struct session *session)
 {
     uint64_t until_us = now_us() + (uint64_t)options.node_timeout_ms * 1000;
 
-    if (unsettled(session, 0) == 0)
-        return;
-    serve_until(session, until_us, 1);
-    if (unsettled(session, 0) > 0) /* it sets the lock where it is not */
-        redlock_extend(&session->client, &session->lock);
-    serve_until(session, until_us, 0);
+    while (!is_settled(session) && now_us() < until_us && ending_signal() == 0)
+        turn(session, until_us);
 }
 
 /* ---- Taking ---- */

@@ -869,9 +869,9 @@ static void permissions(void)
         for (user = 0; user < 2; user++)
             server_ask(&servers[i], reply, sizeof reply, "ACL", "SETUSER", users[user], "reset",
                        "on", ">" PASSWORD, "~redlock:*", "+set", "+get", "+del", "+pexpire",
-                       "+eval", NULL);
-        server_ask(&servers[i], reply, sizeof reply, "ACL", "SETUSER", users[1], "+pttl", "+ping",
-                   "+info", "+time", "+config|get", NULL);
+                       "+pttl", "+eval", NULL);
+        server_ask(&servers[i], reply, sizeof reply, "ACL", "SETUSER", users[1], "+ping", "+info",
+                   "+time", "+config|get", NULL);
         for (user = 0; user < 2; user++)
             snprintf(nodes[user] + strlen(nodes[user]), sizeof nodes[user] - strlen(nodes[user]),
                      "redis://%s:%s@%s ", users[user], PASSWORD, at(i));

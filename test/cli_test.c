@@ -1777,7 +1777,7 @@ static void least_rights(void)
 
     nodes(3);
     ask_all("ACL", "SETUSER", "locker", "reset", "on", ">" SECRET, "~redlock:*", "+set", "+get",
-            "+del", "+pexpire", "+eval", "+evalsha");
+            "+del", "+pexpire", "+pttl", "+eval", "+evalsha");
     ask_all("ACL", "SETUSER", "reader", "reset", "on", ">" SECRET, "~redlock:*", "+get");
     ask_all("ACL", "SETUSER", "elsewhere", "reset", "on", ">" SECRET, "~app:*", "+@all");
     setenv("REDLOCK_NODES", list_of(3, "redis://locker:" SECRET "@"), 1);
@@ -1792,8 +1792,10 @@ static void least_rights(void)
     is_int(redlock("run", "x", "true", NULL), 0, "and then again");
     no_key_left("then");
     is_int(redlock("acquire", "-t", "9", "x", NULL), 0, "held");
-    redlock("status", "x", NULL);
-    ok(strstr(wrote(last, 'o'), "0.0 s left") == NULL, "status without PTTL makes up no time");
+    redlock("status", "-N", list_of(3, "redis://reader:" SECRET "@"), "x", NULL);
+    ok(strstr(wrote(last, 'o'), "x: held") != NULL &&
+           strstr(wrote(last, 'o'), "0.0 s left") == NULL,
+       "status without PTTL makes up no time");
     is_int(redlock("run", "-n", "-N", list_of(3, "redis://reader:" SECRET "@"), "y", "true", NULL),
            77, "no right to SET: 77");
     is_int(redlock("run", "-N", list_of(3, "redis://elsewhere:" SECRET "@"), "y", "true", NULL), 77,
