@@ -198,7 +198,7 @@ test-cli: deps-cli ## the program on real servers: plain, with sanitizers, stati
 	@$(MAKE) -s $(B)/cli/cli_test $(B)/redlock $(B)/cli/redlock-san $(B)/redlock-static
 	prove -j 6 -e $(B)/cli/cli_test $$($(B)/cli/cli_test)
 	REDLOCK=$(B)/cli/redlock-san prove -j 6 -e $(B)/cli/cli_test $$($(B)/cli/cli_test)
-	REDLOCK=$(B)/redlock-static prove -j 6 -e $(B)/cli/cli_test $$($(B)/cli/cli_test | grep -v fork_fails) # no preload there
+	REDLOCK=$(B)/redlock-static prove -j 6 -e $(B)/cli/cli_test $$($(B)/cli/cli_test | grep -v -e fork_fails -e slow_names) # no preload there
 
 test-partition: test/partition_test.c test/side.h test/servers.c $(LIB) $(HEADERS)
 	@mkdir -p $(B)/partition

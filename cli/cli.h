@@ -34,8 +34,8 @@ enum { TTL_DEFAULT_MS = 30000, TTL_MIN_MS = 100 };
 /* A node as it was written, and as the library wants it. */
 struct target {
     struct redlock_url url; /* url.address is what we print: it holds no secret */
-    char address[108];      /* numeric, or unix: */
-    const char *trouble;    /* why there is no such address; NULL: there is */
+    char address[108]; /* numeric, or unix:; a name that could not be resolved as it was written */
+    const char *trouble; /* why it could not be; NULL: it was */
 };
 
 /* All options of all verbs; which verb knows which stands in main.c. Durations in milliseconds. */
@@ -59,10 +59,11 @@ extern struct target targets[REDLOCK_NODES_MAX];
 extern unsigned target_count;
 unsigned quorum(void); /* so many of them a lock needs */
 
-/* Reads addresses and passwords and looks up names, and sets options.node_timeout_ms if it was not said;
-   exits with 78 and a message if they can't be used. In nodes.c. */
+/* Reads addresses and passwords, looks up names for a second at most, and sets options.node_timeout_ms if it was not
+   said; exits with 78 and a message if the list can't be used. A name that can't be resolved is a node that can't be
+   reached. In nodes.c. */
 void nodes_load(void);
-/* The same for who looks at nodes that can't be used: names that are not known, one node twice. */
+/* The same, but one node may be there twice: for check. */
 void nodes_read(void);
 /* One line of the configuration file after the other goes to `add`: 0, or -1 if it knows no such key.
    In nodes.c. */

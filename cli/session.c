@@ -322,9 +322,13 @@ void say_troubles(const struct session *session, enum level level)
 {
     unsigned i;
 
-    for (i = 0; i < target_count; i++)
-        if (session->nodes[i].trouble[0] != '\0')
+    for (i = 0; i < target_count; i++) {
+        if (targets[i].trouble != NULL)
+            say(level, "  %s: cannot resolve the name: %s", targets[i].url.address,
+                targets[i].trouble);
+        else if (session->nodes[i].trouble[0] != '\0')
             say(level, "  %s: %s", targets[i].url.address, session->nodes[i].trouble);
+    }
 }
 
 /* A person is to see what is waited for; a pipe is not. */

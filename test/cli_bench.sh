@@ -122,6 +122,6 @@ for program in "$@"; do
     check 'no cycles, no clients, no ttl to speak of' ends 64 "$program" bench -n 0
     check 'more connections than are allowed' too_many
     check 'each verb, nodes by name' all_verbs
-    check 'a name that nobody has' ends 78 "$program" status -N no.such.invalid tour
+    check 'a name that nobody has' ends 69 "$program" status -N no.such.invalid tour
 done
 done_testing

@@ -1647,7 +1647,16 @@ static void node_lists(void)
     is_config_error("redis://:%zz" SECRET "@h", "a broken escape", "%");
     is_config_error("", "an empty list", "no nodes");
     is_config_error(" , ,", "nothing in the list", "no nodes");
-    is_config_error("no-such-host.invalid", "a name nobody knows", "no-such-host.invalid");
+    is_int(redlock("run", "-n", "-N", "no-such-host.invalid", "x", "true", NULL), 69,
+           "a name nobody knows: 69");
+    ok(strstr(wrote(last, 'e'), "no-such-host.invalid:6379: cannot resolve") != NULL, "says so");
+    snprintf(list, sizeof list, "%s,no-such-host.invalid,nor-this.invalid", list_of(2, ""));
+    is_int(redlock("run", "-n", "-N", list, "x", "true", NULL), 69, "two of four are no quorum");
+    snprintf(list, sizeof list, "%s,no-such-host.invalid", list_of(2, ""));
+    is_int(redlock("run", "-n", "-N", list, "x", "-c", "exit 4", NULL), 4, "two of three are");
+    redlock("status", "-N", list, "x", NULL);
+    ok(strstr(wrote(last, 'o'), "x: free") && strstr(wrote(last, 'o'), "name is not known"),
+       "status tells which is not");
     snprintf(list, sizeof list, "redis://u:" SECRET "@127.0.0.1:%d,LOCALHOST:%d", servers[0].port,
              servers[0].port);
     is_config_error(list, "the same node under two names", "the same node");
@@ -1686,6 +1695,24 @@ static void node_lists(void)
            "no value");
     is_int(redlock("status", "--config", write_file("c", 0600, "node-timeout = x\n"), "y", NULL),
            78, "no duration");
+}
+
+/* A resolver that hangs costs a second, not a minute. */
+static void slow_names(void)
+{
+    char list[200], shim[300];
+
+    nodes(2);
+    snprintf(list, sizeof list, "%s,hangs.invalid", list_of(2, ""));
+    snprintf(shim, sizeof shim, "%.*s/fork_shim.so", (int)(strrchr(self, '/') - self), self);
+    setenv("ASAN_OPTIONS", "verify_asan_link_order=0", 0);
+    setenv("LD_PRELOAD", shim, 1);
+    is_int(redlock("run", "-N", list, "x", "-c", "exit 4", NULL), 4, "two of three are there");
+    is_int(redlock("status", "-N", list, "x", NULL), 1, "status");
+    is_int(redlock("acquire", "-n", "-t", "9", "-N", "hangs.invalid", "x", NULL), 69, "nobody");
+    unsetenv("LD_PRELOAD");
+    ok(strstr(wrote(last, 'e'), "no answer from the resolver in time") != NULL, "says why");
+    no_key_left("then");
 }
 
 /* ---- Secrets ---- */
@@ -2134,6 +2161,7 @@ static const struct scenario {
     {"force", force},
     {"status", status},
     {"node_lists", node_lists},
+    {"slow_names", slow_names},
     {"passwords", passwords},
     {"json", json},
     {"no_place_to_print", no_place_to_print},

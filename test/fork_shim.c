@@ -1,11 +1,13 @@
 /* fork_shim.c - preloaded into a program, it makes its nth fork fail, or lets SIGTERM arrive just before it:
-   REDLOCK_FORK=fail1, fail2, term1, term2; exec: before execvp.
+   REDLOCK_FORK=fail1, fail2, term1, term2; exec: before execvp. And the resolver does not answer for the name
+   "hangs.invalid".
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
 #define _GNU_SOURCE /* RTLD_NEXT */
 #include <dlfcn.h>
 #include <errno.h>
+#include <netdb.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,4 +42,16 @@ int execvp(const char *file, char *const words[])
     if (what != NULL && strcmp(what, "exec") == 0)
         raise(SIGTERM);
     return real(file, words);
+}
+
+int getaddrinfo(const char *name, const char *service, const struct addrinfo *hints,
+                struct addrinfo **result)
+{
+    int (*real)(const char *, const char *, const struct addrinfo *, struct addrinfo **);
+    void *found = dlsym(RTLD_NEXT, "getaddrinfo");
+
+    memcpy(&real, &found, sizeof real);
+    if (name != NULL && strcmp(name, "hangs.invalid") == 0)
+        sleep(60);
+    return real(name, service, hints, result);
 }
