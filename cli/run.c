@@ -262,6 +262,19 @@ static void stand_guard(int line)
 
 /* ---- Start ---- */
 
+/* Whether we are in the foreground of a terminal, wherever stdin comes from: a command in a group of its own would be
+   stopped when it reads from there. */
+static int is_in_foreground(void)
+{
+    int fd = open("/dev/tty", O_RDONLY | O_NOCTTY | O_CLOEXEC), is;
+
+    if (fd < 0)
+        return 0;
+    is = tcgetpgrp(fd) == getpgrp();
+    close(fd);
+    return is;
+}
+
 /* Starts the command, which waits, then the guard; then the command goes, if nothing has asked us to end by
    then. -1: the system denies it; 0: the command does not go, it ends by itself; 1: it goes. */
 static int start(char **command)
@@ -270,8 +283,7 @@ static int start(char **command)
     int guarded = !options.no_guard && on_lost != ON_LOST_NONE;
     int go[2], line[2], goes;
 
-    run.own_group = !options.foreground && (options.new_group || !isatty(STDIN_FILENO) ||
-                                            tcgetpgrp(STDIN_FILENO) != getpgrp());
+    run.own_group = !options.foreground && (options.new_group || !is_in_foreground());
     /* Ctrl-Z stops both of us, or the shell would not get its terminal back. If it takes too long, the guard
        ends the command. */
     if (!run.own_group)
@@ -399,6 +411,20 @@ static int has_ended(siginfo_t *end)
            end->si_pid == run.child;
 }
 
+/* Ctrl-Z stops us with the command, if it is in our group: its shell says so. */
+static void report_stop(void)
+{
+    siginfo_t stop = {0};
+
+    if (waitid(P_PID, (id_t)run.child, &stop, WSTOPPED | WNOHANG) != 0 ||
+        stop.si_pid != run.child || (stop.si_status == SIGTSTP && !run.own_group))
+        return;
+    say(LOG_WARNING, "%s: the command is stopped%s; the lock is still renewed", run.name,
+        stop.si_status == SIGTTIN || stop.si_status == SIGTTOU
+            ? " because it uses the terminal, which needs --foreground"
+            : "");
+}
+
 /* Waits for the command's end. It stays a zombie, so that its number is no other's yet. */
 static siginfo_t supervise(void)
 {
@@ -417,6 +443,7 @@ static siginfo_t supervise(void)
         forward_signals();
         if (ended)
             return end;
+        report_stop();
         turn(&session, run.phase == RUNNING    ? (stop_us() < run.warn_us ? stop_us() : run.warn_us)
                        : run.phase == STOPPING ? run.kill_us
                                                : now + 1000000);

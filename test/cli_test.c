@@ -2046,6 +2046,26 @@ static void terminals(void)
     is_int(ends(&run), 0, "the shell");
     close(terminal);
 
+    setup.instead = "sh";
+    run = start_on_terminal(&terminal, "-c",
+                            "echo | $COMMAND run x -c 'read w </dev/tty; echo got $w'; echo end $?",
+                            NULL);
+    ok(on_most("redlock:x"), "stdin is a pipe");
+    type(terminal, "hello\n");
+    ok(strstr(screen(terminal, "end 0"), "got hello") != NULL,
+       "and the command can ask the terminal");
+    is_int(ends(&run), 0, "the shell");
+    close(terminal);
+    setup.instead = "sh";
+    run = start_on_terminal(&terminal, "-c",
+                            "$COMMAND run --new-group x -c 'read w </dev/tty'; echo end $?", NULL);
+    ok(strstr(screen(terminal, "--foreground"), "x: the command is stopped") != NULL,
+       "--new-group: it can't, and so it is said");
+    signal_to(child_of(run.pid, 0), SIGTERM);
+    ok(strstr(screen(terminal, "end 143"), "end 143") != NULL, "SIGTERM ends it");
+    ends(&run);
+    close(terminal);
+
     run = start("run", "--foreground", "x", self, "beat", beat_path("c"), NULL);
     ok(beats(c) && getpgid(c->pid) == getpgid(run.pid), "--foreground without a terminal");
     quiet = start("run", "-w", "6", "x", "true", NULL);
