@@ -31,6 +31,9 @@ enum {
 #define FOREVER_MS (-1L) /* of a duration: not limited, or not said */
 enum { TTL_DEFAULT_MS = 30000, TTL_MIN_MS = 100 };
 
+/* Sets the variables of nodes, prefix, files and node timeout to what is in effect: for a command that calls us. */
+void export_options(void);
+
 /* A node as it was written, and as the library wants it. */
 struct target {
     struct redlock_url url; /* url.address is what we print: it holds no secret */

@@ -7,6 +7,7 @@
 
 #include <fcntl.h>
 #include <getopt.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -193,8 +194,29 @@ static void take_from_environment(void)
 
     for (i = 0; i < SPECS; i++)
         if (specs[i].environment != NULL && (value = getenv(specs[i].environment)) != NULL &&
-            value[0] != '\0' && (wrong = set(&specs[i], value, 2)) != NULL)
+            (value[0] != '\0' || specs[i].value == &options.prefix) && /* which may be empty */
+            (wrong = set(&specs[i], value, 2)) != NULL)
             die(EXIT_CONFIG, "%s: %s", specs[i].environment, wrong);
+}
+
+void export_options(void)
+{
+    static char path[PATH_MAX]; /* the command may go to another folder */
+    unsigned i;
+
+    for (i = 0; i < SPECS; i++) {
+        const struct option_spec *spec = &specs[i];
+        const char *text = NULL;
+        if (spec->environment == NULL || spec->kind == FLAG || spec->said == 0 || spec->said == 3)
+            continue; /* what the file says, the file says again */
+        if (spec->kind == DURATION)
+            snprintf(path, sizeof path, "%ldms", *(long *)spec->value);
+        else
+            text = *(const char **)spec->value;
+        if (spec->value == &options.config || spec->value == &options.auth_file)
+            text = realpath(text, path) != NULL ? path : text;
+        setenv(spec->environment, text != NULL ? text : path, 1);
+    }
 }
 
 static void usage(FILE *out)

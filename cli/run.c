@@ -129,6 +129,7 @@ static void set_environment(void)
     const char *above = getenv("REDLOCK_HELD");
     char id[ID_TEXT], held[4096];
 
+    export_options();
     id_of(id, session.value, strlen(session.value));
     setenv("REDLOCK_NAME", run.name, 1);
     setenv("REDLOCK_TOKEN", token_of(&session), 1);
@@ -519,7 +520,10 @@ static void let_go(void)
         status = session_release(&session);
         event("released %u/%u", count_nodes(lock->granted), target_count);
     }
-    if (status != REDLOCK_OK && !run.lost) {
+    if (status == REDLOCK_LOST && !run.lost) {
+        say(LOG_ERROR, "%s: another client took the lock before the command ended", run.name);
+        run.lost = 1;
+    } else if (status != REDLOCK_OK && !run.lost) {
         say(LOG_WARNING, "%s: %s", run.name, redlock_strerror(status));
         say_troubles(&session, LOG_WARNING);
     }

@@ -235,6 +235,22 @@ static char *line_of(struct program from, char line[300])
     return line;
 }
 
+static const char *write_file(const char *name, mode_t mode, const char *text)
+{
+    static char path[4][120];
+    static unsigned turn;
+    char *to = path[turn++ % 4];
+    int fd;
+
+    snprintf(to, sizeof *path, "%s/%s.secret", programs_folder(), name);
+    unlink(to);
+    fd = open(to, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    dprintf(fd, "%s", text);
+    fchmod(fd, mode);
+    close(fd);
+    return to;
+}
+
 /* ---- Exit statuses and what the command gets ---- */
 
 static void close_stderr(void)
@@ -382,11 +398,12 @@ static void names(void)
 static void environment(void)
 {
     struct program run;
-    char expected[64];
+    char expected[64], nodes_file[300], *path = realpath(program, NULL);
 
     nodes(3);
     setenv("REDISCLI_AUTH", "", 1);
-    setenv("P", program, 1);
+    setenv("P", path != NULL ? path : "", 1);
+    free(path);
     run = start("run", "-t", "20", "a:b", "-c",
                 "echo $REDLOCK_NAME $REDLOCK_TTL_MS $PPID $REDLOCK_HOLDER_PID $REDLOCK_HELD;"
                 "\"$P\" status \"$REDLOCK_NAME\" | grep -c \"id $REDLOCK_ID \";"
@@ -404,6 +421,24 @@ static void environment(void)
            0, "--clear-env");
     is_int(redlock("run", "x", "-c", "\"$P\" release x", NULL), 0,
            "the command may release it itself");
+    is_int(redlock("run", "--prefix", "p:", "x", "-c",
+                   "\"$P\" status x && \"$P\" extend -t 60 x && \"$P\" run x true", NULL),
+           64, "--prefix: the command means the same lock");
+    ok(strstr(wrote(last, 'o'), "x: held") != NULL, "which is held");
+    is_int(redlock("run", "--prefix", "", "x", "-c", "\"$P\" status x", NULL), 0, "also no prefix");
+    snprintf(nodes_file, sizeof nodes_file, "node = %s\nnode = %s\nnode = %s\nprefix = q:\n",
+             servers[0].address, servers[1].address, servers[2].address);
+    write_file("c", 0600, nodes_file);
+    unsetenv("REDLOCK_NODES");
+    setenv("D", programs_folder(), 1);
+    setup.instead = "sh";
+    is_int(redlock("-c",
+                   "cd \"$D\" && exec \"$P\" run --config c.secret x -c "
+                   "'cd /; \"$P\" status x'",
+                   NULL),
+           0, "--config");
+    is_int(redlock("run", "-N", list_of(3, ""), "x", "-c", "\"$P\" status x", NULL), 0, "-N");
+    setenv("REDLOCK_NODES", list_of(3, ""), 1);
     is_int(redlock("run", "selfie", "-c",
                    "[ \"$REDLOCK_NAME\" = selfie ] || exec \"$P\" run -n selfie false; exit 9",
                    NULL),
@@ -1145,6 +1180,34 @@ static void nodes_down_at_the_end(void)
     ok(now_ms() - begin < 5000, "soon (%ld ms)", now_ms() - begin);
 }
 
+/* Another had the lock before the command ended: that is no success, although nobody noticed in time. */
+static void overlap(void)
+{
+    struct beat *a = map_beat(beat_path("a")), *b = map_beat(beat_path("b")),
+                *c = map_beat(beat_path("c"));
+    struct program plain, held, own;
+
+    nodes(3);
+    setenv("P", program, 1);
+    plain = start("run", "x", self, "beat", beat_path("a"), NULL);
+    held = start("run", "--min-hold", "60", "y", self, "beat", beat_path("b"), NULL);
+    own = start("run", "--preserve-status", "z", self, "beat", beat_path("c"), NULL);
+    ok(beats(a) && beats(b) && beats(c), "three run");
+    ask_all("SET", "redlock:x", "another's");
+    ask_all("SET", "redlock:y", "another's");
+    ask_all("SET", "redlock:z", "another's");
+    a->stop = b->stop = c->stop = 1;
+    is_int(ends(&plain), 79, "another has it when the command ends: 79");
+    ok(strstr(wrote(plain, 'e'), "redlock: x: ") != NULL, "says so");
+    is_int(ends(&held), 79, "also with --min-hold");
+    is_int(ends(&own), 5, "--preserve-status");
+    is_int(with_value("redlock:x", "another's") + with_value("redlock:y", "another's"), 6,
+           "the other keeps it");
+    is_int(redlock("run", "--min-hold", "60", "w", "-c", "\"$P\" release w; exit 3", NULL), 3,
+           "a command that releases its own lock has its own status");
+    ask_all("FLUSHALL");
+}
+
 static void two_hundred(void)
 {
     int i, good = 0;
@@ -1612,22 +1675,6 @@ static void is_config_error(const char *list, const char *what, const char *colu
 {
     is_int(redlock("run", "-N", list, "x", "true", NULL), 78, "%s: 78", what);
     ok(strstr(wrote(last, 'e'), column) != NULL, "says '%s'", column);
-}
-
-static const char *write_file(const char *name, mode_t mode, const char *text)
-{
-    static char path[4][120];
-    static unsigned turn;
-    char *to = path[turn++ % 4];
-    int fd;
-
-    snprintf(to, sizeof *path, "%s/%s.secret", programs_folder(), name);
-    unlink(to);
-    fd = open(to, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
-    dprintf(fd, "%s", text);
-    fchmod(fd, mode);
-    close(fd);
-    return to;
 }
 
 static void node_lists(void)
@@ -2154,6 +2201,7 @@ static const struct scenario {
     {"no_servers", no_servers},
     {"callers", callers},
     {"two_hundred", two_hundred},
+    {"overlap", overlap},
     {"nobody_listens", nobody_listens},
     {"stopped_command", stopped_command},
     {"group_has_time", group_has_time},
