@@ -34,6 +34,9 @@ enum { TTL_DEFAULT_MS = 30000, TTL_MIN_MS = 100 };
 /* Sets the variables of nodes, prefix, files and node timeout to what is in effect: for a command that calls us. */
 void export_options(void);
 
+/* What others see instead of our name and words, which are gone then: what points there must have been copied. */
+void rename_process(const char *name);
+
 /* A node as it was written, and as the library wants it. */
 struct target {
     struct redlock_url url; /* url.address is what we print: it holds no secret */

@@ -13,6 +13,9 @@
 #include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#ifdef __linux__
+#include <sys/prctl.h>
+#endif
 
 enum {
     RUN = 1,
@@ -384,12 +387,29 @@ static int do_verb(const struct verb *verb, int count, char **words)
     return verb->function(count, words);
 }
 
+static char *words_begin, *words_end; /* of the command line, as the system shows it */
+
+void rename_process(const char *name)
+{
+    size_t room = (size_t)(words_end - words_begin);
+
+#ifdef __linux__
+    prctl(PR_SET_NAME, name);
+#endif
+    memset(words_begin, 0, room);
+    snprintf(words_begin, room, "%s", name);
+}
+
 int main(int count, char **words)
 {
     const char *name = count > 1 ? words[1] : "", *next = count > 2 ? words[2] : "";
     const struct verb *verb = find_verb(name);
     int result = 0;
 
+    if (count > 0) {
+        words_begin = words[0];
+        words_end = words[count - 1] + strlen(words[count - 1]) + 1;
+    }
     fill_gaps();
     options.log_levels = is_journal();
     if (verb != NULL && !is_one_of(next, "--help", "-h"))

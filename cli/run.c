@@ -235,6 +235,7 @@ static void stand_guard(int line)
     sigfillset(&all);
     sigprocmask(SIG_SETMASK, &all, NULL);
     setpgid(0, 0);
+    rename_process("rl-guard");   /* killall -9 redlock would leave nobody to kill the command */
     for (fd = 0; fd < 1024; fd++) /* who waits for their end is not to wait for us */
         if (fd != line && fd != STDERR_FILENO)
             close(fd);
@@ -585,7 +586,9 @@ int verb_run(int count, char **words)
     siginfo_t end;
     int goes;
 
-    run.name = words[0];
+    run.name = strdup(words[0]); /* the guard overwrites its words */
+    if (run.name == NULL)
+        die(EXIT_SYSTEM, "no memory");
     key_of(key, run.name);
     percent_encode(run.held_name, sizeof run.held_name, key);
     if (is_held_above())

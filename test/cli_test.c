@@ -939,6 +939,9 @@ static void supervisor_dies(void)
 
     guard = child_of(both.pid, c[0]->pid);
     ok(guard != 0, "there is a guard");
+    ok(is_called(both.pid, "redlock") && until(!is_called(guard, "redlock"), WAIT_MS) &&
+           is_called(guard, "rl-guard"),
+       "killall -9 redlock does not find it");
     signal_to(guard, SIGKILL);
     ok(until(!lives(guard), WAIT_MS), "it is killed");
     signal_to(both.pid, SIGKILL);

@@ -250,6 +250,15 @@ int lives(pid_t pid)
     return parent_of(text) != 0;
 }
 
+int is_called(pid_t pid, const char *part)
+{
+    char number[24], text[4096];
+
+    snprintf(number, sizeof number, "%ld", (long)pid);
+    return strstr(said_of(number, "comm", text, sizeof text), part) != NULL ||
+           strstr(said_of(number, "cmdline", text, sizeof text), part) != NULL;
+}
+
 int heard_signals(pid_t pid)
 {
     char number[24], text[4096];
