@@ -29,6 +29,9 @@ unsigned quorum(void)
     return target_count / 2 + 1;
 }
 
+/* Why the file that need not be there was not read; NULL: it was, or is not there. */
+static const char *unread;
+
 /* Reads lines of a file without blanks at both ends; 0 at its end. */
 static int next_line(FILE *file, char *line, int room, unsigned *number)
 {
@@ -69,8 +72,10 @@ void config_load(const char *path, int must_be,
     unsigned number = 0;
 
     if (file == NULL) {
-        if (must_be || errno != ENOENT)
+        if (must_be)
             die(EXIT_CONFIG, "%s: %s", path, strerror(errno));
+        if (errno != ENOENT) /* it may be root's alone, and not needed */
+            say(LOG_DEBUG, "%s: not read: %s", path, unread = strerror(errno));
         return;
     }
     while (next_line(file, line, sizeof line, &number)) {
@@ -318,8 +323,10 @@ void nodes_read(void)
     uint32_t longest_ms = 0;
 
     if (at == NULL)
-        die(EXIT_CONFIG, "no nodes: name them by -N, REDLOCK_NODES, or \"node = ...\" in "
-                         "/etc/redlock.conf");
+        die(EXIT_CONFIG,
+            "no nodes: name them by -N, REDLOCK_NODES, or \"node = ...\" in "
+            "/etc/redlock.conf%s%s%s",
+            unread != NULL ? " (" : "", unread != NULL ? unread : "", unread != NULL ? ")" : "");
     find_password(line, sizeof line);
     for (;;) {
         if ((wrong = redlock_url_next(&at, &url)) != NULL)

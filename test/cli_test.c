@@ -18,7 +18,9 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sched.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -1747,6 +1749,57 @@ static void node_lists(void)
            78, "no duration");
 }
 
+/* In a mount namespace: an /etc with a configuration file that we may not read. Nobody is root there who executes a
+   program. */
+static void write_or_end(const char *path, const char *text)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+
+    if (fd < 0 || write(fd, text, strlen(text)) != (ssize_t)strlen(text))
+        _exit(99);
+    close(fd);
+}
+
+static void closed_config(void)
+{
+    char users[40], groups[40];
+
+    snprintf(users, sizeof users, "1000 %lu 1", (unsigned long)getuid());
+    snprintf(groups, sizeof groups, "1000 %lu 1", (unsigned long)getgid());
+    if (unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0)
+        _exit(99);
+    write_or_end("/proc/self/setgroups", "deny");
+    write_or_end("/proc/self/uid_map", users);
+    write_or_end("/proc/self/gid_map", groups);
+    if (mount("none", "/etc", "tmpfs", 0, NULL) != 0)
+        _exit(99);
+    write_or_end("/etc/redlock.conf", "node = other\n");
+    chmod("/etc/redlock.conf", 0);
+}
+
+static void default_config(void)
+{
+    nodes(3);
+    unsetenv("REDLOCK_CONFIG");
+    setup.before = closed_config;
+    if (redlock("version", NULL) == 99) {
+        skip("no mount namespace here");
+        return;
+    }
+    setup.before = closed_config;
+    is_int(redlock("run", "-N", list_of(3, ""), "x", "-c", "exit 4", NULL), 4,
+           "/etc/redlock.conf is root's alone: -N works");
+    setup.before = closed_config;
+    is_int(redlock("status", "x", NULL), 1, "so does REDLOCK_NODES");
+    unsetenv("REDLOCK_NODES");
+    setup.before = closed_config;
+    is_int(redlock("status", "x", NULL), 78, "without nodes: 78");
+    ok(strstr(wrote(last, 'e'), "/etc/redlock.conf (Permission denied)") != NULL, "says why");
+    setup.before = closed_config;
+    is_int(redlock("status", "--config", "/etc/redlock.conf", "-N", "x", "y", NULL), 78,
+           "a file that was asked for must be read");
+}
+
 /* A resolver that hangs costs a second, not a minute. */
 static void slow_names(void)
 {
@@ -2233,6 +2286,7 @@ static const struct scenario {
     {"status", status},
     {"node_lists", node_lists},
     {"slow_names", slow_names},
+    {"default_config", default_config},
     {"passwords", passwords},
     {"json", json},
     {"no_place_to_print", no_place_to_print},
