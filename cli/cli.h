@@ -108,7 +108,7 @@ void put_random(char *out, size_t size);
 
 /* JSON goes to stdout. The beginning of each object that is a verb's result: the members that all of them have. */
 void json_begin(const char *verb);
-/* A text with its quotes; what is not UTF-8 becomes U+FFFD. */
+/* A text with its quotes; what is not UTF-8 becomes U+FFFD, control characters become \u202e. */
 void json_string(const char *text);
 /* The same as a member of an object, but not the first: with a comma before it. */
 void json_member(const char *name, const char *text);
@@ -116,8 +116,9 @@ void json_member(const char *name, const char *text);
 void percent_encode(char *out, size_t room, const char *text);
 /* In place. Broken escapes stay. */
 void percent_decode(char *text);
-/* In place, for a terminal: what strangers wrote must not drive it. */
-void defuse(char *text);
+/* The text for terminals and logs: UTF-8 as it is; control characters, those that change the direction, and what is no
+   UTF-8 as \x1b, \u202e. Cut where `room` ends. */
+void printable(char *out, size_t room, const char *text);
 
 /* ---- A session: client, nodes and one lock, in session.c ---- */
 
@@ -125,7 +126,8 @@ enum {
     ID_TEXT = 9,
     TOKEN_DIGITS = 40, /* what a value of ours begins with; the label follows */
     VALUE_MAX = REDLOCK_LABEL_MAX,
-    TOKEN_MAX = VALUE_MAX + 16 /* what users pass on: the value, the members, a check */
+    WHO_MAX = 4 * REDLOCK_KEY_MAX, /* of a name or holder, printable */
+    TOKEN_MAX = VALUE_MAX + 16     /* what users pass on: the value, the members, a check */
 };
 
 struct session {

@@ -160,14 +160,15 @@ int verb_extend(int count, char **words)
 /* An operator's "y", or --yes. */
 static int is_sure(const char *name, const char *value)
 {
-    char who[VALUE_MAX + 1], line[8] = "";
+    char who[WHO_MAX + 1], lock[WHO_MAX + 1], line[8] = "";
 
     if (options.yes)
         return 1;
     if (!isatty(STDIN_FILENO))
         die(EXIT_USAGE, "release --force: say --yes where nobody can be asked");
     describe_holder(who, sizeof who, value);
-    fprintf(stderr, "%s is held by %s, which is not stopped by this. Release it? [y/N] ", name,
+    printable(lock, sizeof lock, name);
+    fprintf(stderr, "%s is held by %s, which is not stopped by this. Release it? [y/N] ", lock,
             who);
     return fgets(line, sizeof line, stdin) != NULL && (line[0] == 'y' || line[0] == 'Y');
 }

@@ -227,9 +227,12 @@ static void print_prometheus(const struct verdict_of_all *all)
 }
 
 /* What servers wrote must not drive a terminal, nor begin the numbers of --nagios. */
-static void clean(char *text)
+static void clean(char *text, size_t room)
 {
-    defuse(text);
+    char raw[sizeof exams[0].name];
+
+    snprintf(raw, sizeof raw, "%s", text);
+    printable(text, room, raw);
     if (options.nagios)
         while ((text = strpbrk(text, "|'")) != NULL)
             *text = '?';
@@ -241,12 +244,12 @@ void report(const struct verdict_of_all *all)
 
     for (i = 0; i < target_count; i++) {
         struct exam *exam = &exams[i];
-        clean(exam->name);
-        clean(exam->server);
-        clean(exam->version);
-        clean(exam->role);
+        clean(exam->name, sizeof exam->name);
+        clean(exam->server, sizeof exam->server);
+        clean(exam->version, sizeof exam->version);
+        clean(exam->role, sizeof exam->role);
         for (n = 0; n < CHECKS; n++)
-            clean(exam->finding[n].value);
+            clean(exam->finding[n].value, sizeof exam->finding[n].value);
     }
     if (options.json)
         print_json(all);

@@ -253,15 +253,15 @@ void session_close(struct session *session)
 
 void session_sign(struct session *session)
 {
-    static char label[120];
-    char host[65] = "?", name[70], text[70];
+    static char label[200];
+    char host[65] = "?", name[49], text[100];
     struct timespec now;
 
     if (options.anonymous)
         return;
     gethostname(host, sizeof host - 1);
-    percent_encode(name, 49, host);
-    percent_encode(text, 41, options.label != NULL ? options.label : "");
+    percent_encode(name, sizeof name, host);
+    percent_encode(text, sizeof text, options.label != NULL ? options.label : "");
     clock_gettime(CLOCK_REALTIME, &now);
     session->lock.label_size =
         (uint8_t)snprintf(label, sizeof label, ":%s:%ld:%lld:%s", name, (long)getpid(),
@@ -348,7 +348,7 @@ static long holder_remaining_ms(const struct session *session)
 /* Who has it, and for how long. */
 static void say_waiting(const struct session *session, const char *name)
 {
-    char who[VALUE_MAX + 1], id[ID_TEXT], left[40] = "";
+    char who[WHO_MAX + 1], id[ID_TEXT], left[40] = "";
     long left_ms = holder_remaining_ms(session);
 
     if (session->holder[0] == '\0') {
@@ -473,7 +473,7 @@ const char *error_name(enum redlock_status status)
 int explain(const struct session *session, const char *name, enum redlock_status status)
 {
     int result = outcome_of(status)->result;
-    char who[VALUE_MAX + 1] = "";
+    char who[WHO_MAX + 1] = "";
 
     if (status == REDLOCK_OK)
         return 0;

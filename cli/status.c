@@ -12,7 +12,7 @@
 
 /* What a value of ours tells about its holder. */
 struct holder {
-    char host[80], label[80];
+    char host[80], label[120];
     long pid;
     long long since_ms; /* since 1970 */
 };
@@ -82,16 +82,16 @@ void json_holder(const char *value)
 void describe_holder(char *out, size_t room, const char *value)
 {
     struct holder holder;
-    char id[ID_TEXT];
+    char id[ID_TEXT], text[sizeof holder + 40];
 
     id_of(id, value, strlen(value));
     if (!parse_holder(&holder, value))
-        snprintf(out, room, "id %s", id);
+        snprintf(text, sizeof text, "id %s", id);
     else if (holder.label[0] != '\0')
-        snprintf(out, room, "%s/%ld (%s)", holder.host, holder.pid, holder.label);
+        snprintf(text, sizeof text, "%s/%ld (%s)", holder.host, holder.pid, holder.label);
     else
-        snprintf(out, room, "%s/%ld", holder.host, holder.pid);
-    defuse(out);
+        snprintf(text, sizeof text, "%s/%ld", holder.host, holder.pid);
+    printable(out, room, text);
 }
 
 /* ---- Asking ---- */
@@ -240,10 +240,11 @@ static void print_text(const char *name, const struct picture *picture)
 {
     const struct view *best = &picture->view[picture->best];
     struct holder holder;
-    char who[VALUE_MAX + 1], text[32];
+    char who[WHO_MAX + 1], text[32];
     unsigned i;
 
-    printf("%s: %s", name, state_names[picture->state]);
+    printable(who, sizeof who, name);
+    printf("%s: %s", who, state_names[picture->state]);
     if (picture->state == HELD) {
         printf("  id %s", best->id);
         if (parse_holder(&holder, best->value)) {
@@ -260,9 +261,10 @@ static void print_text(const char *name, const struct picture *picture)
     for (i = 0; i < target_count; i++) {
         const struct view *view = &picture->view[i];
         printf("  %-24s ", targets[i].url.address);
-        if (view->kind == FAILED)
-            printf("error    %s\n", picture->trouble[i]);
-        else if (view->kind == ABSENT)
+        if (view->kind == FAILED) {
+            printable(who, sizeof who, picture->trouble[i]);
+            printf("error    %s\n", who);
+        } else if (view->kind == ABSENT)
             printf("absent\n");
         else if (view->same && picture->state == HELD)
             printf("same     %s\n", left(text, view->left_ms));

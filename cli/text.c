@@ -18,16 +18,15 @@ static void __attribute__((format(printf, 2, 0)))
 say_list(enum level level, const char *format, va_list arguments)
 {
     struct pollfd fd = {STDERR_FILENO, POLLOUT, 0};
-    char line[1024], prefix[8] = "";
-    int size;
+    char text[1024], line[1500], prefix[8] = "";
 
     if (options.log_levels)
         snprintf(prefix, sizeof prefix, "<%d>", (int)level);
-    size = snprintf(line, sizeof line, "%sredlock: ", prefix);
-    vsnprintf(line + size, sizeof line - (size_t)size - 1, format, arguments);
+    vsnprintf(text, sizeof text, format, arguments);
+    printable(line, sizeof line, text);
     if (!may_wait && (poll(&fd, 1, 0) != 1 || (fd.revents & POLLOUT) == 0))
         return;
-    fprintf(stderr, "%s\n", line);
+    fprintf(stderr, "%sredlock: %s\n", prefix, line);
 }
 
 void say(enum level level, const char *format, ...)
@@ -136,9 +135,10 @@ void put_random(char *out, size_t size)
     put_hex(out, bytes, size);
 }
 
-/* How long the UTF-8 character is that begins here; 0: there is none. RFC 3629. */
-static size_t utf8_size(const unsigned char *at, size_t left)
+/* The UTF-8 character that begins here, and its size; 0: there is none. RFC 3629. */
+static size_t read_utf8(const char *text, uint32_t *code)
 {
+    const unsigned char *at = (const unsigned char *)text;
     size_t size = *at < 0x80   ? 1
                   : *at < 0xc2 ? 0
                   : *at < 0xe0 ? 2
@@ -147,15 +147,53 @@ static size_t utf8_size(const unsigned char *at, size_t left)
                                : 0;
     size_t i;
 
-    if (size > left)
-        return 0;
-    for (i = 1; i < size; i++)
-        if ((at[i] & 0xc0) != 0x80)
+    *code = size < 2 ? *at : *at & (0x7fU >> size);
+    for (i = 1; i < size; i++) {
+        if ((at[i] & 0xc0) != 0x80) /* the text's end, too */
             return 0;
-    if ((*at == 0xe0 && at[1] < 0xa0) || (*at == 0xed && at[1] > 0x9f) ||
-        (*at == 0xf0 && at[1] < 0x90) || (*at == 0xf4 && at[1] > 0x8f))
-        return 0; /* too long a form, a surrogate, beyond U+10FFFF */
+        *code = *code << 6 | (at[i] & 0x3f);
+    }
+    if ((size == 3 && (*code < 0x800 || (*code >= 0xd800 && *code < 0xe000))) ||
+        (size == 4 && (*code < 0x10000 || *code > 0x10ffff)))
+        return 0; /* too long a form, a surrogate, beyond the last one */
     return size;
+}
+
+/* 1: it drives a terminal, is not seen, or changes the direction of what follows. */
+static int is_control(uint32_t code)
+{
+    static const uint32_t ranges[][2] = {{0, 0x1f},        {0x7f, 0x9f},     {0x61c, 0x61c},
+                                         {0x200b, 0x200f}, {0x2028, 0x202e}, {0x2060, 0x206f},
+                                         {0xfeff, 0xfeff}, {0xfff9, 0xfffb}, {0xe0000, 0xe007f}};
+    size_t i;
+
+    for (i = 0; i < sizeof ranges / sizeof *ranges; i++)
+        if (code >= ranges[i][0] && code <= ranges[i][1])
+            return 1;
+    return 0;
+}
+
+void printable(char *out, size_t room, const char *text)
+{
+    char part[12];
+    size_t used = 0;
+
+    while (*text != '\0') {
+        uint32_t code;
+        size_t size = read_utf8(text, &code), width;
+        if (size == 0 || (code < 0x80 && is_control(code)))
+            width = (size_t)sprintf(part, "\\x%02x", (unsigned char)*text);
+        else if (is_control(code))
+            width = (size_t)sprintf(part, "\\u%04lx", (unsigned long)code);
+        else
+            width = (size_t)sprintf(part, "%.*s", (int)size, text);
+        if (used + width >= room)
+            break;
+        memcpy(out + used, part, width);
+        used += width;
+        text += size > 0 ? size : 1;
+    }
+    out[used] = '\0';
 }
 
 void json_begin(const char *verb)
@@ -165,20 +203,22 @@ void json_begin(const char *verb)
 
 void json_string(const char *text)
 {
-    const unsigned char *at = (const unsigned char *)text, *end = at + strlen(text);
-
     putchar('"');
-    while (at < end) {
-        size_t n = utf8_size(at, (size_t)(end - at));
-        if (n == 0)
+    while (*text != '\0') {
+        uint32_t code;
+        size_t size = read_utf8(text, &code);
+        if (size == 0)
             printf("\\ufffd");
-        else if (*at == '"' || *at == '\\')
-            printf("\\%c", *at);
-        else if (*at < 0x20 || *at == 0x7f)
-            printf("\\u%04x", *at);
+        else if (code == '"' || code == '\\')
+            printf("\\%c", (int)code);
+        else if (code > 0xffff && is_control(code))
+            printf("\\u%04lx\\u%04lx", (unsigned long)(0xd7c0 + (code >> 10)),
+                   (unsigned long)(0xdc00 + (code & 0x3ff)));
+        else if (is_control(code))
+            printf("\\u%04lx", (unsigned long)code);
         else
-            fwrite(at, 1, n, stdout);
-        at += n > 0 ? n : 1;
+            fwrite(text, 1, size, stdout);
+        text += size > 0 ? size : 1;
     }
     putchar('"');
 }
@@ -192,12 +232,18 @@ void json_member(const char *name, const char *text)
 void percent_encode(char *out, size_t room, const char *text)
 {
     size_t used = 0;
+    uint32_t code;
 
-    for (; *text != '\0' && used + 4 <= room; text++)
-        if (isalnum((unsigned char)*text) || strchr("-_.~", *text) != NULL)
-            out[used++] = *text;
-        else
-            used += (size_t)sprintf(out + used, "%%%02X", (unsigned char)*text);
+    while (*text != '\0') {
+        size_t size = read_utf8(text, &code);
+        if (used + 3 * size + 4 > room)
+            break; /* no part of a character */
+        for (size += size == 0; size > 0; size--, text++)
+            if (isalnum((unsigned char)*text) || strchr("-_.~", *text) != NULL)
+                out[used++] = *text;
+            else
+                used += (size_t)sprintf(out + used, "%%%02X", (unsigned char)*text);
+    }
     out[used] = '\0';
 }
 
@@ -214,11 +260,4 @@ void percent_decode(char *text)
             *to++ = *text;
         }
     *to = '\0';
-}
-
-void defuse(char *text)
-{
-    for (; *text != '\0'; text++)
-        if ((unsigned char)*text < 0x20 || (unsigned char)*text >= 0x7f)
-            *text = '?'; /* of what is beyond ASCII some drives a terminal, too */
 }

@@ -610,7 +610,7 @@ static void c09_c17_lock(void)
     only("loading, and serving meanwhile", 1, 17, "fail", "loading");
     check_liar(
         (struct lie){.word = "\r\nSET\r\n", .answer = "-ERR unknown command '\033[31m\a'\r\n"}, "");
-    only("control characters", 1, 9, "fail", "ERR unknown command '?[31m?'");
+    only("control characters", 1, 9, "fail", "ERR unknown command '\\\\x1b[31m\\\\x07'");
 }
 
 static void c10_expiry(void)

@@ -1635,7 +1635,7 @@ static void status(void)
     run = start("run", "-t", "60", "-l", "my\nlabel\x1b[1m\xc2\x9b", "x", "sleep", "60", NULL);
     on_most("redlock:x");
     is_int(redlock("status", "x", NULL), 0, "held: 0");
-    snprintf(token, sizeof token, "/%d (my?label?[1m?\?)  since 2", run.pid);
+    snprintf(token, sizeof token, "/%d (my\\x0alabel\\x1b[1m\\u009b)  since 2", run.pid);
     ok(strstr(wrote(last, 'o'), token) != NULL, "by whom, without control characters");
     ok(count_of(wrote(last, 'o'), " same ") > 1, "on a majority");
     ask(0, "GET", "redlock:x");
@@ -1651,6 +1651,23 @@ static void status(void)
     is_int(redlock("status", "x", NULL), 1, "one has it, one another, one nothing: 1");
     signal_to(run.pid, SIGTERM);
     ends(&run);
+    ask_all("FLUSHALL");
+    redlock("acquire", "-t", "60", "-l", "b\u00e4ckup \u65e5\u672c \U0001f512\u202e\xc2\x9b\xff",
+            "y\x1b[2J\n<3>z\u202e", NULL);
+    is_text(wrote(last, 'e'), "", "a label, a name with control characters");
+    redlock("run", "-n", "y\x1b[2J\n<3>z\u202e", "true", NULL);
+    ok(strstr(wrote(last, 'e'), "redlock: y\\x1b[2J\\x0a<3>z\\u202e: ") != NULL &&
+           count_of(wrote(last, 'e'), "\n") == 1,
+       "they do not come out in messages");
+    ok(strstr(wrote(last, 'e'), "(b\u00e4ckup \u65e5\u672c \U0001f512\\u202e\\u009b\\xff)") != NULL,
+       "what else is UTF-8 does");
+    redlock("status", "y\x1b[2J\n<3>z\u202e", NULL);
+    ok(strncmp(wrote(last, 'o'), "y\\x1b[2J\\x0a<3>z\\u202e: held", 27) == 0, "nor in status");
+    redlock("status", "--json", "y\x1b[2J\n<3>z\u202e", NULL);
+    ok(strstr(wrote(last, 'o'), "\"y\\u001b[2J\\u000a<3>z\\u202e\"") != NULL &&
+           strstr(wrote(last, 'o'),
+                  "\"b\u00e4ckup \u65e5\u672c \U0001f512\\u202e\\u009b\\ufffd\"") != NULL,
+       "nor in JSON");
     ask_all("FLUSHALL");
     ask_all("SET", "redlock:x", "no end");
     is_int(redlock("status", "x", NULL), 0, "a key without a ttl");
