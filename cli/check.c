@@ -408,6 +408,7 @@ static void examine(void)
     for (i = 0; i < target_count; i++) {
         memcpy(exams[i].trouble, talks[i].node.trouble, sizeof exams[i].trouble);
         exams[i].refused = talks[i].refused;
+        exams[i].is_open = talks[i].is_open;
     }
 }
 

@@ -61,6 +61,7 @@ struct exam {
     char name[REDLOCK_URL_MAX + 20];       /* address and database, for people */
     char trouble[REDLOCK_TROUBLE_MAX + 1]; /* why the conversation ended early; "": it did not */
     const char *refused;                   /* "AUTH", "SELECT": that ended it */
+    int is_open;                           /* it wants no password, though there is one */
     unsigned answered;                     /* bit q: question q */
     char refusal[QUESTIONS][REDLOCK_TROUBLE_MAX + 1]; /* the first error; "": none */
 

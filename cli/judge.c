@@ -138,6 +138,8 @@ static void judge_credentials(struct finding *finding, const struct exam *exam)
         finds(finding, FAIL, "%s", exam->trouble);
     else if (exam->answered == 0)
         finds(finding, SKIPPED, "not reached");
+    else if (exam->is_open)
+        finds(finding, WARN, "a password is given, but the server wants none");
 }
 
 static void judge_database(struct finding *finding, const struct exam *exam)

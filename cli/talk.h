@@ -36,6 +36,7 @@ struct talk {
     struct resp_reader reader;
     enum talk_state state;
     const char *refused;      /* by talks_open: "AUTH", "SELECT"; NULL: neither */
+    int is_open;              /* it wants no password, though there is one */
     uint64_t sent_us, rtt_us; /* of the last question: how long its answer took */
     size_t used, done;        /* of the bytes: how many there are, and were sent or read */
     unsigned items;           /* of the last answer; 0: there is none */

@@ -442,6 +442,8 @@ static void c03_credentials(void)
     is_int(status, 0, "right password");
     ask(0, "AUTH", PASSWORD "2", NULL, NULL);
     set(0, "requirepass", "");
+    check(with(node), quick);
+    only("a password that nobody wants", 1, 3, "warn", "the server wants none");
     check_liar((struct lie){0}, quick);
     is_int(status, 0, "a server as false ones are, without a lie");
 }

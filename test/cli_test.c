@@ -1868,6 +1868,14 @@ static void passwords(void)
     const char *path;
 
     nodes(3);
+    setenv("REDISCLI_AUTH", SECRET, 1); /* servers without a password take any */
+    is_int(redlock("run", "x", "true", NULL), 0, "a password that no server wants: run");
+    is_int(redlock("acquire", "-t", "60", "x", NULL), 0, "acquire");
+    is_int(redlock("status", "x", NULL), 0, "status");
+    is_int(redlock("run", "--min-hold", "5", "y", "true", NULL), 0, "run --min-hold");
+    is_int(redlock("bench", "-n", "5", NULL), 0, "bench");
+    unsetenv("REDISCLI_AUTH");
+    ask_all("FLUSHALL");
     ask_all("ACL", "SETUSER", "me", "on", ">" SECRET, "~*", "+@all");
     ask_all("ACL", "SETUSER", "default", ">" SECRET "d", "resetpass", ">" SECRET "d");
     ask_all("AUTH", SECRET "d");
