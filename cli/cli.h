@@ -208,14 +208,19 @@ void signals_restore(void);
 /* FNV-1a: begin with this. */
 #define HASH_BEGIN 2166136261U
 uint32_t hash_more(uint32_t hash, const char *bytes, size_t size);
-/* 8 hex digits for a value of any kind: names it without being the right to release it. */
+/* 8 hex digits for a value of any kind, of which the first VALUE_MAX bytes count: names it without being the right to
+   release it. */
 void id_of(char id[ID_TEXT], const char *value, size_t size);
 /* A member of a JSON object, with the comma before it; nothing if the value does not say who it is. */
 void json_holder(const char *value);
 /* "host/pid (label)", or "id 1234abcd". */
 void describe_holder(char *out, size_t room, const char *value);
-/* Looks on all nodes for a value of this id; 1: found, 0: not there, -1: not known, as too few answer. */
+/* Looks on all nodes for a value of this id; 1: found, 0: not there, -1: not known, as too few answer. The value, a NUL
+   behind it, is cut off after VALUE_MAX bytes. */
 int find_by_id(const char *key, const char *id, char *value, size_t *size);
+/* Deletes it where it is, for an operator. REDLOCK_OK; REDLOCK_LOST: it is there no more; REDLOCK_UNCONFIRMED. */
+enum redlock_status release_value(const char *key, const char *value, size_t size,
+                                  struct session *session);
 
 /* ---- Verbs: each returns the exit status ---- */
 

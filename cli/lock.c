@@ -173,8 +173,8 @@ static int is_sure(const char *name, const char *value)
     return fgets(line, sizeof line, stdin) != NULL && (line[0] == 'y' || line[0] == 'Y');
 }
 
-/* The value that --id names, as it stands at the key now. */
-static size_t find_forced(int count, char **words)
+/* Takes it from the holder that --id names, if that has it still. */
+static enum redlock_status release_by_force(int count, char **words)
 {
     char key[REDLOCK_KEY_MAX + 1];
     size_t size = 0;
@@ -191,16 +191,7 @@ static size_t find_forced(int count, char **words)
         die(EXIT_LOST, "%s: nobody holds it with the id %s", words[0], options.id);
     if (!is_sure(words[0], session.value))
         die(EXIT_HELD, "%s: not released", words[0]);
-    return size;
-}
-
-static void adopt_forced(int count, char **words)
-{
-    size_t size = find_forced(count, words);
-
-    session_open(&session, words[0]);
-    session_adopt(&session, size,
-                  (redlock_mask)((1UL << target_count) - 1)); /* nothing is claimed */
+    return release_value(key, session.value, size, &session);
 }
 
 int verb_release(int count, char **words)
@@ -209,12 +200,12 @@ int verb_release(int count, char **words)
 
     began_us = now_us();
     if (options.force) {
-        adopt_forced(count, words);
+        status = release_by_force(count, words);
     } else {
         read_token("release", count, words);
         adopt_token(words[0]);
+        status = session_release(&session);
     }
-    status = session_release(&session);
     if (status == REDLOCK_UNCONFIRMED)
         say(LOG_ERROR, "%s: it ends with its ttl at the latest", words[0]);
     if (status == REDLOCK_OK && options.force)

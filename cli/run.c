@@ -486,8 +486,7 @@ static enum redlock_status leave_for(uint64_t rest_us)
         ours += talks[i].items > 0 && answer->kind == RESP_STATUS;
         others += talks[i].items > 0 && answer->kind == RESP_INTEGER && answer->integer == 1;
         silent += talks[i].items == 0 || answer->kind == RESP_ERROR;
-        if (talk_is_error(&talks[i], ""))
-            redlock_trouble(&talks[i].node, answer->text, NULL);
+        talk_note_error(&talks[i]);
         memcpy(session.nodes[i].trouble, talks[i].node.trouble, sizeof talks[i].node.trouble);
     }
     talks_close();

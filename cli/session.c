@@ -242,7 +242,7 @@ void session_open(struct session *session, const char *name)
     }
     redlock_lock_init(&session->lock, session->key, strlen(session->key), (uint32_t)options.ttl_ms);
     session->lock.holder = session->holder;
-    session->lock.holder_size = sizeof session->holder - 1;
+    session->lock.holder_size = sizeof session->holder;
     session->lock.fenced = (uint8_t)options.fence;
 }
 

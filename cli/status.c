@@ -176,15 +176,14 @@ static void look_at(const char *key, struct picture *picture)
         view->kind = FAILED;
         if (talks[i].items == 0)
             continue;
-        if (answer->kind == RESP_ERROR)
-            redlock_trouble(&talks[i].node, answer->text, NULL);
+        talk_note_error(&talks[i]);
         view->kind = answer->kind == RESP_STRING ? PRESENT
                      : answer->kind == RESP_NIL  ? ABSENT
                                                  : FAILED;
         view->size = answer->size;
         if (view->kind == PRESENT) {
             memcpy(view->value, answer->text, answer->size < VALUE_MAX ? answer->size : VALUE_MAX);
-            id_of(view->id, answer->text, answer->size);
+            id_of(view->id, view->value, strlen(view->value)); /* all that `run` sees of it */
         }
     }
     talks_ask(timeout_ms, 2, pttl);
@@ -209,15 +208,44 @@ int find_by_id(const char *key, const char *id, char *value, size_t *size)
     unsigned i;
 
     look_at(key, &picture);
-    for (i = 0; i < target_count; i++) {
-        const struct view *view = &picture.view[i];
-        if (view->kind == PRESENT && view->size <= VALUE_MAX && strcmp(id, view->id) == 0) {
-            memcpy(value, view->value, view->size + 1);
+    for (i = 0; i < target_count; i++) { /* first that which most nodes have */
+        const struct view *view = &picture.view[(picture.best + i) % target_count];
+        if (view->kind == PRESENT && strcmp(id, view->id) == 0) {
+            memcpy(value, view->value, sizeof view->value);
             *size = view->size;
             return 1;
         }
     }
     return picture.state == UNKNOWN ? -1 : 0;
+}
+
+/* Of a long value, or one with NULs, its beginning and its size are compared. */
+enum redlock_status release_value(const char *key, const char *value, size_t size,
+                                  struct session *session)
+{
+    static const char script[] = "local v=redis.call('get',KEYS[1])return v and #v==ARGV[2]+0 and "
+                                 "v:sub(1,#ARGV[1])==ARGV[1]and redis.call('del',KEYS[1])or 0";
+    const uint32_t timeout_ms = (uint32_t)options.node_timeout_ms;
+    char number[24];
+    const char *words[] = {"EVAL", script, "1", key, value, number};
+    unsigned i, answered = 0;
+
+    snprintf(number, sizeof number, "%lu", (unsigned long)size);
+    talks_open(timeout_ms);
+    talks_ask(timeout_ms, sizeof words / sizeof *words, words);
+    for (i = 0; i < target_count; i++) {
+        const struct talk_item *answer = &talks[i].item[0];
+        int is_told = talks[i].items > 0 && answer->kind == RESP_INTEGER;
+        answered += (unsigned)is_told;
+        if (is_told && answer->integer == 1)
+            session->lock.granted = (redlock_mask)(session->lock.granted | 1U << i);
+        talk_note_error(&talks[i]);
+        memcpy(session->nodes[i].trouble, talks[i].node.trouble, sizeof talks[i].node.trouble);
+    }
+    talks_close();
+    return answered < quorum()          ? REDLOCK_UNCONFIRMED
+           : session->lock.granted == 0 ? REDLOCK_LOST
+                                        : REDLOCK_OK;
 }
 
 /* ---- redlock status ---- */

@@ -243,3 +243,9 @@ int talk_is_error(const struct talk *talk, const char *prefix)
     return talk->items > 0 && talk->item[0].kind == RESP_ERROR &&
            strncmp(talk->item[0].text, prefix, strlen(prefix)) == 0;
 }
+
+void talk_note_error(struct talk *talk)
+{
+    if (talk_is_error(talk, ""))
+        redlock_trouble(&talk->node, talk->item[0].text, NULL);
+}

@@ -66,5 +66,7 @@ void talks_wait(uint32_t timeout_ms);
 int talk_field(const char *info, const char *field, char *value, size_t room);
 /* 1: the answer is an error that begins with `prefix`. */
 int talk_is_error(const struct talk *talk, const char *prefix);
+/* If it is an error, it is the node's trouble from now on. */
+void talk_note_error(struct talk *talk);
 
 #endif

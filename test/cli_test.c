@@ -1594,6 +1594,8 @@ static void force(void)
 {
     char id[9], other[9], token[300];
     static const char *const values[] = {"opaque", "0123456789abcdef", "a:b:c", "\xff\x01"};
+    static const int sizes[4] = {249, 250, 251, 2500};
+    static char huge[2502];
     size_t i;
 
     nodes(3);
@@ -1614,6 +1616,21 @@ static void force(void)
     is_int(redlock("release", "--force", "--yes", "--id", id, "x", NULL), 79,
            "a new holder's lock");
     ok(with_value("redlock:x", value_of(token)) > 1, "stays");
+    memset(huge, 'v', sizeof huge - 1);
+    for (i = 0; i < 4; i++) { /* as long as what a token may be, a byte less, more, much more */
+        huge[sizes[i]] = '\0';
+        ask_all("SET", "redlock:x", huge);
+        id_of("x", id);
+        redlock("run", "-n", "x", "true", NULL);
+        ok(strstr(wrote(last, 'e'), id) != NULL, "%d bytes: run says the same id as status",
+           sizes[i]);
+        ask(0, "APPEND", "redlock:x", "w");
+        is_int(redlock("release", "--force", "--yes", "--id", id, "x", NULL), 0,
+               "and it is released");
+        is_int(with_key("redlock:x"), 1, "where it is the same");
+        ask_all("DEL", "redlock:x");
+        huge[sizes[i]] = 'v';
+    }
     for (i = 0; i < sizeof values / sizeof *values; i++) {
         ask_all("SET", "redlock:x", values[i]);
         id_of("x", id);
