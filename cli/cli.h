@@ -71,6 +71,8 @@ unsigned quorum(void); /* so many of them a lock needs */
 void nodes_load(void);
 /* The same, but one node may be there twice: for check. */
 void nodes_read(void);
+/* Exits with 78 and a message that begins with `where` if the list has not the form of one. */
+void nodes_check(const char *list, const char *where);
 /* One line of the configuration file after the other goes to `add`: 0, or -1 if it knows no such key.
    In nodes.c. */
 void config_load(const char *path, int must_be,

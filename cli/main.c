@@ -181,8 +181,10 @@ static int take_from_file(const char *key, const char *value, const char *where)
     unsigned i;
 
     for (i = 0; i < SPECS; i++)
-        if (specs[i].verbs == ALL && specs[i].kind != FLAG &&
+        if (specs[i].verbs == ALL && specs[i].kind != FLAG && specs[i].value != &options.config &&
             strcmp(specs[i].name, strcmp(key, "node") == 0 ? "nodes" : key) == 0) {
+            if (specs[i].kind == LIST)
+                nodes_check(value, where);
             if ((wrong = set(&specs[i], value, 3)) != NULL)
                 die(EXIT_CONFIG, "%s: %s: %s", where, key, wrong);
             return 0;

@@ -32,16 +32,39 @@ unsigned quorum(void)
 /* Why the file that need not be there was not read; NULL: it was, or is not there. */
 static const char *unread;
 
-/* Reads lines of a file without blanks at both ends; 0 at its end. */
-static int next_line(FILE *file, char *line, int room, unsigned *number)
+/* A file that lines are read from. */
+struct source {
+    FILE *file;
+    const char *path;
+    unsigned line; /* the last one that was read */
+};
+
+/* 0: it is not there, or may not be read, as errno says. What is no file, or would be waited for, is refused. */
+static int open_source(struct source *source, const char *path)
+{
+    struct stat status;
+
+    source->path = path;
+    source->line = 0;
+    if (stat(path, &status) == 0 && !S_ISREG(status.st_mode) && !S_ISCHR(status.st_mode))
+        die(EXIT_CONFIG, "%s: not a regular file", path);
+    source->file = fopen(path, "re");
+    return source->file != NULL;
+}
+
+/* Reads a line without blanks at both ends; 0 at its end. */
+static int next_line(struct source *source, char *line, int room)
 {
     size_t size;
 
-    if (fgets(line, room, file) == NULL)
+    if (fgets(line, room, source->file) == NULL) {
+        if (ferror(source->file))
+            die(EXIT_CONFIG, "%s: %s", source->path, strerror(errno));
         return 0;
-    ++*number;
-    if (strchr(line, '\n') == NULL && !feof(file))
-        die(EXIT_CONFIG, "line %u is longer than %d bytes", *number, room - 2);
+    }
+    source->line++;
+    if (strchr(line, '\n') == NULL && !feof(source->file))
+        die(EXIT_CONFIG, "%s: line %u: longer than %d bytes", source->path, source->line, room - 2);
     for (size = strlen(line); size > 0 && isspace((unsigned char)line[size - 1]); size--)
         line[size - 1] = '\0';
     size = strspn(line, " \t");
@@ -51,38 +74,53 @@ static int next_line(FILE *file, char *line, int room, unsigned *number)
 
 /* A password in it is no secret. Who is not root may get a file of root's through his group: so systemd hands
    out credentials. */
-static void must_be_private(FILE *file, const char *path)
+static void must_be_private(const struct source *source)
 {
     struct stat status;
     mode_t others = S_IRWXG | S_IRWXO;
 
-    if (fstat(fileno(file), &status) != 0)
-        die(EXIT_CONFIG, "%s: %s", path, strerror(errno));
+    if (fstat(fileno(source->file), &status) != 0)
+        die(EXIT_CONFIG, "%s: %s", source->path, strerror(errno));
     if (status.st_uid == 0 && geteuid() != 0)
         others = S_IWGRP | S_IRWXO;
-    if (!S_ISREG(status.st_mode) || (status.st_mode & others) != 0)
-        die(EXIT_CONFIG, "%s: others may read it, so nothing in it is a secret: chmod 600", path);
+    if ((status.st_mode & others) != 0)
+        die(EXIT_CONFIG, "%s: file has a password and is readable by other users: chmod 600",
+            source->path);
+}
+
+/* A comment begins a line, or stands behind a blank: so a # in a password does not begin one. */
+static void cut_comment(char *line)
+{
+    char *at = line;
+
+    while ((at = strchr(at, '#')) != NULL && at != line && !isspace((unsigned char)at[-1]))
+        at++;
+    for (; at != NULL && at > line && isspace((unsigned char)at[-1]); at--)
+        continue;
+    if (at != NULL)
+        *at = '\0';
 }
 
 void config_load(const char *path, int must_be,
                  int (*add)(const char *key, const char *value, const char *where))
 {
     char line[4096], where[300];
-    FILE *file = fopen(path, "re");
-    unsigned number = 0;
+    struct source source;
 
-    if (file == NULL) {
+    if (!open_source(&source, path)) {
         if (must_be)
             die(EXIT_CONFIG, "%s: %s", path, strerror(errno));
         if (errno != ENOENT) /* it may be root's alone, and not needed */
             say(LOG_DEBUG, "%s: not read: %s", path, unread = strerror(errno));
         return;
     }
-    while (next_line(file, line, sizeof line, &number)) {
-        char *value = strchr(line, '='), *end;
-        snprintf(where, sizeof where, "%.250s: line %u", path, number);
-        if (line[0] == '\0' || line[0] == '#')
+    while (next_line(&source, line, sizeof line)) {
+        char *value, *end;
+        cut_comment(line);
+        snprintf(where, sizeof where, "%.250s: line %u", path, source.line);
+        if (line[0] == '\0')
             continue;
+        value = strchr(line, '=');
         if (value == NULL || value == line)
             die(EXIT_CONFIG, "%s: not of the form key = value", where);
         for (end = value; end > line && isspace((unsigned char)end[-1]); end--)
@@ -90,25 +128,24 @@ void config_load(const char *path, int must_be,
         *end = '\0';
         value++;
         if (strchr(value, '@') != NULL)
-            must_be_private(file, path);
+            must_be_private(&source);
         if (add(line, value + strspn(value, " \t"), where) != 0)
             die(EXIT_CONFIG, "%s: no such key: %s", where, line);
     }
-    fclose(file);
+    fclose(source.file);
 }
 
 /* The file's one line: "password" or "user:password". */
 static void read_auth_file(const char *path, char *line, int room)
 {
-    FILE *file = fopen(path, "re");
-    unsigned number = 0;
+    struct source source;
 
-    if (file == NULL)
+    if (!open_source(&source, path))
         die(EXIT_CONFIG, "%s: %s", path, strerror(errno));
-    must_be_private(file, path);
-    if (!next_line(file, line, room, &number) || line[0] == '\0')
+    must_be_private(&source);
+    if (!next_line(&source, line, room) || line[0] == '\0')
         die(EXIT_CONFIG, "%s: no password in it", path);
-    fclose(file);
+    fclose(source.file);
 }
 
 static struct {
@@ -130,8 +167,9 @@ static void ask_for_password(char *line, int room)
     enum { ENDING = sizeof ending / sizeof *ending };
     FILE *file = fopen("/dev/tty", "r+e");
     struct sigaction action = {0}, were[ENDING];
+    struct source source = {file, "/dev/tty", 0};
     struct termios unseen;
-    unsigned number = 0, i;
+    unsigned i;
     int got;
 
     if (file == NULL || tcgetattr(terminal.fd = fileno(file), &terminal.before) != 0)
@@ -149,7 +187,7 @@ static void ask_for_password(char *line, int room)
     tcsetattr(terminal.fd, TCSAFLUSH, &unseen);
     fputs("Password of the nodes: ", file);
     fflush(file);
-    got = next_line(file, line, room, &number);
+    got = next_line(&source, line, room);
     tcsetattr(terminal.fd, TCSAFLUSH, &terminal.before);
     for (i = 0; i < ENDING; i++)
         sigaction(ending[i], &were[i], NULL);
@@ -302,6 +340,18 @@ static void look_up_all(void)
 }
 
 /* ---- The list ---- */
+
+void nodes_check(const char *list, const char *where)
+{
+    const char *at = list, *wrong;
+    struct redlock_url url;
+
+    do
+        if ((wrong = redlock_url_next(&at, &url)) != NULL)
+            die(EXIT_CONFIG, "%s: column %ld of the value: %s", where, (long)(at - list) + 1,
+                wrong);
+    while (url.address[0] != '\0');
+}
 
 void nodes_load(void)
 {

@@ -1718,6 +1718,7 @@ static void is_config_error(const char *list, const char *what, const char *colu
 
 static void node_lists(void)
 {
+    static char huge[6000];
     char list[300], file[600];
 
     nodes(3);
@@ -1779,6 +1780,22 @@ static void node_lists(void)
     ok(strstr(wrote(last, 'e'), "line 1") != NULL, "names the line");
     is_int(redlock("status", "--config", write_file("c", 0600, "node\n"), "y", NULL), 78,
            "no value");
+    is_int(redlock("status", "--config", programs_folder(), "y", NULL), 78, "a folder: 78");
+    ok(strstr(wrote(last, 'e'), "not a regular file") != NULL, "says so");
+    is_int(redlock("status", "--config", write_file("c", 0600, "config = /x\n"), "y", NULL), 78,
+           "a file that names another: 78");
+    ok(strstr(wrote(last, 'e'), "line 1: no such key: config") != NULL, "says so");
+    redlock("status", "--config", write_file("c", 0600, "\nnode = a, b:c # d\n"), "y", NULL);
+    ok(strstr(wrote(last, 'e'), "c.secret: line 2: column 6 of the value: a port") != NULL,
+       "a bad address in it: file, line and column");
+    memset(huge, 'x', sizeof huge - 1);
+    memcpy(huge, "\nnode = ", 8);
+    redlock("status", "--config", write_file("c", 0600, huge), "y", NULL);
+    ok(strstr(wrote(last, 'e'), "c.secret: line 2: longer than") != NULL, "a long line, too");
+    snprintf(file, sizeof file, "node = %s # the first\nnode=%s\t#b\n #\nnode=%s\nprefix = p:#\n",
+             servers[0].address, servers[1].address, servers[2].local);
+    redlock("acquire", "-t", "60", "--config", write_file("c", 0644, file), "z", NULL);
+    ok(on_most("p:#z"), "comments behind values, and what is none");
     is_int(redlock("status", "--config", write_file("c", 0600, "node-timeout = x\n"), "y", NULL),
            78, "no duration");
 }
@@ -1928,6 +1945,12 @@ static void passwords(void)
            78, "that the group may read: 78");
     is_int(redlock("run", "--auth-file", write_file("auth", 0604, SECRET "d\n"), "x", "true", NULL),
            78, "that others may read: 78");
+    snprintf(list, sizeof list, "%s/pipe.secret", programs_folder());
+    mkfifo(list, 0600);
+    is_int(redlock("run", "--auth-file", list, "x", "true", NULL), 78, "a pipe: 78");
+    ok(strstr(wrote(last, 'e'), "not a regular file") != NULL, "says so, and does not wait for it");
+    is_int(redlock("run", "--auth-file", "/", "x", "true", NULL), 78, "a folder: 78");
+    ok(strstr(wrote(last, 'e'), "not a regular file") != NULL, "says so");
     is_int(redlock("run", "--auth-file", write_file("auth", 0600, "\n"), "x", "true", NULL), 78,
            "an empty file");
     is_int(redlock("run", "--auth-file", "/nonexistent", "x", "true", NULL), 78, "none");
