@@ -114,9 +114,21 @@ check 'the script that wants itself run' itself
 
 mkdir "$folder/units"
 for unit in cli/examples/*.service cli/examples/*.timer; do # what they run is not here
-    sed "s,/usr/bin/redlock,$(command -v redlock),; s,/usr/bin/collectord,/bin/true," "$unit" >"$folder/units/${unit##*/}"
+    sed "s,/usr/local/bin/redlock,$(command -v redlock),; s,/usr/local/bin/collectord,/bin/true," "$unit" >"$folder/units/${unit##*/}"
 done
 check 'systemd has nothing against the units' silent systemd-analyze verify --man=no "$folder"/units/*
+installed() { # neither cron nor systemd looks where make install puts the program
+    path=$(sed -n 's/^PREFIX = //p' Makefile)/bin/redlock
+    section EXAMPLES >"$folder/examples"
+    grep -h -e '^ *ExecStart=' -e '^ *0 2 ' cli/examples/* "$folder/examples" >"$folder/paths"
+    cat "$folder/paths"
+    ! grep -v "[ =]$path run " "$folder/paths" && [ "$(wc -l <"$folder/paths")" -ge 5 ]
+}
+check 'units and cron run what make install installs' installed
+no_tokens() { # others can see a command line
+    [ -s "$folder/examples" ] && ! grep -iE 'redlock (extend|release) .*token' "$folder/examples"
+}
+check 'no example puts a token on a command line' no_tokens
 cron() { # five fields of a time, a user, a command; or a variable
     grep -v '^#' cli/examples/redlock.cron | grep -vE '^([0-9*/,-]+ +){5}[a-z]+ +/[a-z/]+/redlock run |^[A-Z_]+=[^ ]+$' && return 1
     grep -q '/redlock run ' cli/examples/redlock.cron
