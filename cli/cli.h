@@ -217,6 +217,8 @@ void id_of(char id[ID_TEXT], const char *value, size_t size);
 void json_holder(const char *value);
 /* "host/pid (label)", or "id 1234abcd". */
 void describe_holder(char *out, size_t room, const char *value);
+/* Looks on all nodes for something at the key that is no string: "zset on host:port, ...". 0: there is none. */
+int describe_foreign(char *out, size_t room, const char *key);
 /* Looks on all nodes for a value of this id; 1: found, 0: not there, -1: not known, as too few answer. The value, a NUL
    behind it, is cut off after VALUE_MAX bytes. */
 int find_by_id(const char *key, const char *id, char *value, size_t *size);

@@ -477,6 +477,11 @@ int explain(const struct session *session, const char *name, enum redlock_status
 
     if (status == REDLOCK_OK)
         return 0;
+    if (result == EXIT_HELD && session->holder[0] == '\0' &&
+        describe_foreign(who, sizeof who, session->key)) {
+        say(LOG_ERROR, "%s: the name is in use by something that is not a lock: %s", name, who);
+        return (int)options.conflict_status;
+    }
     if (result == EXIT_HELD) {
         if (session->holder[0] != '\0' && status != REDLOCK_SPLIT)
             describe_holder(who, sizeof who, session->holder);

@@ -100,7 +100,8 @@ enum { NO_END = -1, NOT_TOLD = -2 };
 
 /* What one node says. */
 struct view {
-    enum { ABSENT, PRESENT, FAILED } kind;
+    enum { ABSENT, PRESENT, FOREIGN, FAILED } kind; /* FOREIGN: no string, so no lock */
+    char type[16];                                  /* of what is foreign; "": not told */
     char value[VALUE_MAX + 1];
     char id[ID_TEXT]; /* of the whole value, */
     size_t size;      /* as this is */
@@ -114,7 +115,7 @@ struct picture {
     char trouble[REDLOCK_NODES_MAX][REDLOCK_TROUBLE_MAX + 1];
     unsigned answers, best, holding; /* nodes that answered; one that has what most have; so many */
     long left_ms;                    /* as a quorum sees it */
-    enum { UNKNOWN, FREE, HELD } state;
+    enum { UNKNOWN, FREE, HELD, IN_USE } state; /* IN_USE: by something foreign */
 };
 
 static int longest_first(const void *a, const void *b)
@@ -126,6 +127,8 @@ static int longest_first(const void *a, const void *b)
 
 static int equal(const struct view *a, const struct view *b)
 {
+    if (a->kind == FOREIGN && b->kind == FOREIGN)
+        return strcmp(a->type, b->type) == 0;
     return a->kind == PRESENT && b->kind == PRESENT && a->size == b->size &&
            memcmp(a->value, b->value, a->size < VALUE_MAX ? a->size : VALUE_MAX) == 0;
 }
@@ -153,12 +156,29 @@ static void conclude(struct picture *picture)
     }
     qsort(left, n, sizeof *left, longest_first);
     if (picture->holding >= quorum()) {
-        picture->state = HELD;
+        picture->state = picture->view[picture->best].kind == FOREIGN ? IN_USE : HELD;
         picture->left_ms = left[quorum() - 1];
     } else if (picture->answers >= quorum() &&
                picture->holding + (target_count - picture->answers) < quorum()) {
         picture->state = FREE;
     } /* else it depends on those that do not answer */
+}
+
+/* Asks the nodes with something foreign what it is; that may not be permitted. */
+static void ask_types(const char *key, struct picture *picture)
+{
+    const char *type[2] = {"TYPE", key};
+    unsigned i;
+
+    for (i = 0; i < target_count; i++)
+        if (picture->view[i].kind == FOREIGN)
+            talk_send(&talks[i], 2, type);
+    talks_wait((uint32_t)options.node_timeout_ms);
+    for (i = 0; i < target_count; i++)
+        if (picture->view[i].kind == FOREIGN && talks[i].items > 0 &&
+            talks[i].item[0].kind == RESP_STATUS)
+            snprintf(picture->view[i].type, sizeof picture->view[i].type, "%s",
+                     talks[i].item[0].text);
 }
 
 static void look_at(const char *key, struct picture *picture)
@@ -176,6 +196,10 @@ static void look_at(const char *key, struct picture *picture)
         view->kind = FAILED;
         if (talks[i].items == 0)
             continue;
+        if (talk_is_error(&talks[i], "WRONGTYPE")) {
+            view->kind = FOREIGN;
+            continue;
+        }
         talk_note_error(&talks[i]);
         view->kind = answer->kind == RESP_STRING ? PRESENT
                      : answer->kind == RESP_NIL  ? ABSENT
@@ -198,8 +222,31 @@ static void look_at(const char *key, struct picture *picture)
             view->left_ms = (long)answer->integer;
         memcpy(picture->trouble[i], talks[i].node.trouble, sizeof picture->trouble[i]);
     }
+    ask_types(key, picture);
     talks_close();
     conclude(picture);
+}
+
+/* "zset", or in other words that it is none of ours. */
+static const char *type_of(const struct view *view)
+{
+    return view->type[0] != '\0' ? view->type : "another type";
+}
+
+int describe_foreign(char *out, size_t room, const char *key)
+{
+    struct picture picture;
+    unsigned i;
+
+    out[0] = '\0';
+    look_at(key, &picture);
+    for (i = 0; i < target_count; i++) {
+        size_t used = strlen(out);
+        if (picture.view[i].kind == FOREIGN)
+            snprintf(out + used, room - used, "%s%s on %s", used > 0 ? ", " : "",
+                     type_of(&picture.view[i]), targets[i].url.address);
+    }
+    return out[0] != '\0';
 }
 
 int find_by_id(const char *key, const char *id, char *value, size_t *size)
@@ -250,7 +297,7 @@ enum redlock_status release_value(const char *key, const char *value, size_t siz
 
 /* ---- redlock status ---- */
 
-static const char *const state_names[] = {"unknown", "free", "held"};
+static const char *const state_names[] = {"unknown", "free", "held", "in use"};
 
 /* "22.4 s left". */
 static const char *left(char text[32], long ms)
@@ -283,8 +330,10 @@ static void print_text(const char *name, const struct picture *picture)
                    since->tm_mon + 1, since->tm_mday, since->tm_hour, since->tm_min, since->tm_sec);
         }
         printf("  %s", left(text, picture->left_ms));
+    } else if (picture->state == IN_USE) {
+        printf("  by something that is not a lock: %s", type_of(best));
     }
-    printf("  %u/%u nodes\n", picture->state == HELD ? picture->holding : picture->answers,
+    printf("  %u/%u nodes\n", picture->state >= HELD ? picture->holding : picture->answers,
            target_count);
     for (i = 0; i < target_count; i++) {
         const struct view *view = &picture->view[i];
@@ -294,6 +343,8 @@ static void print_text(const char *name, const struct picture *picture)
             printf("error    %s\n", who);
         } else if (view->kind == ABSENT)
             printf("absent\n");
+        else if (view->kind == FOREIGN)
+            printf("foreign  %s  %s\n", left(text, view->left_ms), type_of(view));
         else if (view->same && picture->state == HELD)
             printf("same     %s\n", left(text, view->left_ms));
         else
@@ -321,10 +372,13 @@ static void print_json(const char *name, const struct picture *picture)
         json_string(targets[i].url.address);
         printf(",\"value\":\"%s\"", view->kind == FAILED                   ? "error"
                                     : view->kind == ABSENT                 ? "absent"
+                                    : view->kind == FOREIGN                ? "foreign"
                                     : view->same && picture->state == HELD ? "same"
                                                                            : "other");
         if (view->kind == PRESENT)
             printf(",\"id\":\"%s\",\"pttl_ms\":%ld", view->id, view->left_ms);
+        else if (view->kind == FOREIGN)
+            json_member("type", type_of(view));
         else if (view->kind == FAILED)
             json_member("error", picture->trouble[i]);
         printf("}");
@@ -347,5 +401,5 @@ int verb_status(int count, char **words)
     else
         print_text(words[0], &picture);
     must_be_written();
-    return picture.state == HELD ? 0 : picture.state == FREE ? 1 : EXIT_UNAVAILABLE;
+    return picture.state >= HELD ? 0 : picture.state == FREE ? 1 : EXIT_UNAVAILABLE;
 }

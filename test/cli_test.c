@@ -1701,9 +1701,20 @@ static void status(void)
     ok(strstr(wrote(last, 'o'), "by host/7 (job)") != NULL, "names its holder");
     ask_all("DEL", "redlock:x");
     ask_all("LPUSH", "redlock:x", "a", "b");
-    is_int(redlock("status", "x", NULL), 69, "a list");
-    redlock("run", "-n", "x", "echo", "ran", NULL);
+    is_int(redlock("status", "x", NULL), 0, "a list: the name is in use");
+    ok(strstr(wrote(last, 'o'), "x: in use  by something that is not a lock: list  3/3 nodes") &&
+           count_of(wrote(last, 'o'), "foreign  without end  list") == 3,
+       "says of what type it is");
+    redlock("status", "--json", "x", NULL);
+    ok(strstr(wrote(last, 'o'), "\"state\":\"in use\"") && strstr(wrote(last, 'o'), "\"list\""),
+       "in JSON too");
+    is_int(redlock("run", "-n", "x", "echo", "ran", NULL), 75, "run: in use");
     is_text(wrote(last, 'o'), "", "is nothing to run under");
+    snprintf(token, sizeof token, "not a lock: list on %s, list on %s, list on %s",
+             servers[0].address, servers[1].address, servers[2].address);
+    ok(strstr(wrote(last, 'e'), token) != NULL, "says what is where");
+    is_int(redlock("run", "-n", "-E", "0", "x", "true", NULL), 0, "-E 0");
+    ok(strstr(wrote(last, 'e'), "not a lock") != NULL, "says it too");
     ask_all("DEL", "redlock:x");
     no_key_left("then");
 }
