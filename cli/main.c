@@ -76,55 +76,86 @@ static struct option_spec {
     void *value;
     long most; /* of a number */
     const char *environment;
-    int said; /* 1: on the command line, 2: in the environment, 3: in the file */
+    const char *argument, *does; /* for help; "": it takes none */
+    int said;                    /* 1: on the command line, 2: in the environment, 3: in the file */
 } specs[] = {
-    {"nodes", 'N', ALL, LIST, &options.nodes, 0, "REDLOCK_NODES", 0},
-    {"config", 0, ALL, TEXT, &options.config, 0, "REDLOCK_CONFIG", 0},
-    {"auth-file", 0, ALL, TEXT, &options.auth_file, 0, "REDLOCK_AUTH_FILE", 0},
-    {"askpass", 0, ALL, FLAG, &options.askpass, 0, NULL, 0},
-    {"no-auth-warning", 0, ALL, FLAG, &options.no_auth_warning, 0, NULL, 0},
-    {"prefix", 0, ALL, TEXT, &options.prefix, 0, "REDLOCK_PREFIX", 0},
-    {"node-timeout", 0, ALL, DURATION, &options.node_timeout_ms, 0, "REDLOCK_NODE_TIMEOUT", 0},
-    {"verbose", 'v', ALL, FLAG, &options.verbose, 0, "REDLOCK_VERBOSE", 0},
-    {"quiet", 'q', ALL, FLAG, &options.quiet, 0, NULL, 0},
-    {"log-prefix", 0, ALL, FLAG, &options.log_levels, 0, NULL, 0},
-    {"json", 0, ALL & ~RUN, FLAG, &options.json, 0, NULL, 0},
-    {"ttl", 't', RUN | ACQUIRE | EXTEND | CHECK | BENCH, DURATION, &options.ttl_ms, 0, NULL, 0},
-    {"nonblock", 'n', RUN | ACQUIRE, FLAG, &options.nonblock, 0, NULL, 0},
-    {"wait", 'w', RUN | ACQUIRE, DURATION, &options.wait_ms, 0, NULL, 0},
-    {"conflict-exit-code", 'E', RUN | ACQUIRE, NUMBER, &options.conflict_status, 255, NULL, 0},
-    {"unavailable-timeout", 0, RUN | ACQUIRE, DURATION, &options.unavailable_ms, 0, NULL, 0},
-    {"label", 'l', RUN | ACQUIRE, TEXT, &options.label, 0, NULL, 0},
-    {"anonymous", 0, RUN | ACQUIRE, FLAG, &options.anonymous, 0, NULL, 0},
-    {"fence", 0, RUN | ACQUIRE, FLAG, &options.fence, 0, NULL, 0},
-    {"sh", 0, ACQUIRE, FLAG, &options.shell, 0, NULL, 0},
-    {"kill-after", 'k', RUN, DURATION, &options.kill_after_ms, 0, NULL, 0},
-    {"signal", 's', RUN, TEXT, &options.signal, 0, NULL, 0},
-    {"on-lost", 0, RUN, TEXT, &options.on_lost, 0, NULL, 0},
-    {"no-renew", 0, RUN, FLAG, &options.no_renew, 0, NULL, 0},
-    {"max-hold", 0, RUN, DURATION, &options.max_hold_ms, 0, NULL, 0},
-    {"min-hold", 0, RUN, DURATION, &options.min_hold_ms, 0, NULL, 0},
-    {"keep", 0, RUN, FLAG, &options.keep, 0, NULL, 0},
-    {"foreground", 0, RUN, FLAG, &options.foreground, 0, NULL, 0},
-    {"new-group", 0, RUN, FLAG, &options.new_group, 0, NULL, 0},
-    {"no-guard", 0, RUN, FLAG, &options.no_guard, 0, NULL, 0},
-    {"status-fd", 0, RUN, NUMBER, &options.status_fd, 65535, NULL, 0},
-    {"preserve-status", 0, RUN, FLAG, &options.preserve_status, 0, NULL, 0},
-    {"clear-env", 0, RUN, FLAG, &options.clear_env, 0, NULL, 0},
-    {"force", 0, RELEASE, FLAG, &options.force, 0, NULL, 0},
-    {"id", 0, RELEASE, TEXT, &options.id, 0, NULL, 0},
-    {"yes", 0, RELEASE, FLAG, &options.yes, 0, NULL, 0},
-    {"read-only", 0, CHECK, FLAG, &options.read_only, 0, NULL, 0},
-    {"require-durable", 0, CHECK, FLAG, &options.require_durable, 0, NULL, 0},
-    {"strict", 0, CHECK, FLAG, &options.strict, 0, NULL, 0},
-    {"nagios", 0, CHECK, FLAG, &options.nagios, 0, NULL, 0},
-    {"prometheus", 0, CHECK, FLAG, &options.prometheus, 0, NULL, 0},
-    {"clock-window", 0, CHECK, DURATION, &options.clock_window_ms, 0, NULL, 0},
-    {"count", 'n', BENCH, NUMBER, &options.count, 100000000, NULL, 0},
-    {"duration", 'd', BENCH, DURATION, &options.duration_ms, 0, NULL, 0},
-    {"clients", 'c', BENCH, NUMBER, &options.clients, 1000, NULL, 0},
-    {"contend", 0, BENCH, FLAG, &options.contend, 0, NULL, 0},
-    {"csv", 0, BENCH, FLAG, &options.csv, 0, NULL, 0},
+    {"nodes", 'N', ALL, LIST, &options.nodes, 0, "REDLOCK_NODES", "LIST",
+     "the nodes, separated by commas or blanks", 0},
+    {"config", 0, ALL, TEXT, &options.config, 0, "REDLOCK_CONFIG", "FILE",
+     "configuration instead of /etc/redlock.conf", 0},
+    {"auth-file", 0, ALL, TEXT, &options.auth_file, 0, "REDLOCK_AUTH_FILE", "FILE",
+     "file with password or user:password", 0},
+    {"askpass", 0, ALL, FLAG, &options.askpass, 0, NULL, "", "ask for the password", 0},
+    {"no-auth-warning", 0, ALL, FLAG, &options.no_auth_warning, 0, NULL, "",
+     "no warning about a password on the command line", 0},
+    {"prefix", 0, ALL, TEXT, &options.prefix, 0, "REDLOCK_PREFIX", "TEXT",
+     "beginning of each key; default redlock:", 0},
+    {"node-timeout", 0, ALL, DURATION, &options.node_timeout_ms, 0, "REDLOCK_NODE_TIMEOUT", "TIME",
+     "time for one node in one attempt; default 250ms", 0},
+    {"verbose", 'v', ALL, FLAG, &options.verbose, 0, "REDLOCK_VERBOSE", "", "say more", 0},
+    {"quiet", 'q', ALL, FLAG, &options.quiet, 0, NULL, "", "say warnings and errors only", 0},
+    {"log-prefix", 0, ALL, FLAG, &options.log_levels, 0, NULL, "",
+     "begin messages with their level, as journald reads it", 0},
+    {"json", 0, ALL & ~RUN, FLAG, &options.json, 0, NULL, "", "print the result as JSON", 0},
+    {"ttl", 't', RUN | ACQUIRE | EXTEND | CHECK | BENCH, DURATION, &options.ttl_ms, 0, NULL, "TTL",
+     "life of the lock, or longest ttl in use", 0},
+    {"nonblock", 'n', RUN | ACQUIRE, FLAG, &options.nonblock, 0, NULL, "",
+     "do not wait for a holder", 0},
+    {"wait", 'w', RUN | ACQUIRE, DURATION, &options.wait_ms, 0, NULL, "TIME",
+     "give up after this time; default: never", 0},
+    {"conflict-exit-code", 'E', RUN | ACQUIRE, NUMBER, &options.conflict_status, 255, NULL, "N",
+     "status if another holds it; default 75", 0},
+    {"unavailable-timeout", 0, RUN | ACQUIRE, DURATION, &options.unavailable_ms, 0, NULL, "TIME",
+     "give up without a quorum after this; default 10s", 0},
+    {"label", 'l', RUN | ACQUIRE, TEXT, &options.label, 0, NULL, "TEXT",
+     "what status shows about the holder", 0},
+    {"anonymous", 0, RUN | ACQUIRE, FLAG, &options.anonymous, 0, NULL, "",
+     "write nothing about the holder to the nodes", 0},
+    {"fence", 0, RUN | ACQUIRE, FLAG, &options.fence, 0, NULL, "", "take a fencing token too", 0},
+    {"sh", 0, ACQUIRE, FLAG, &options.shell, 0, NULL, "", "print assignments for eval", 0},
+    {"kill-after", 'k', RUN, DURATION, &options.kill_after_ms, 0, NULL, "TIME",
+     "time from the first signal to SIGKILL", 0},
+    {"signal", 's', RUN, TEXT, &options.signal, 0, NULL, "SIGNAL",
+     "first signal when the lock is lost; default TERM", 0},
+    {"on-lost", 0, RUN, TEXT, &options.on_lost, 0, NULL, "WHAT", "term, kill or none", 0},
+    {"no-renew", 0, RUN, FLAG, &options.no_renew, 0, NULL, "", "do not renew the lock", 0},
+    {"max-hold", 0, RUN, DURATION, &options.max_hold_ms, 0, NULL, "TIME",
+     "end the command before this time", 0},
+    {"min-hold", 0, RUN, DURATION, &options.min_hold_ms, 0, NULL, "TIME",
+     "keep the lock at least for this time", 0},
+    {"keep", 0, RUN, FLAG, &options.keep, 0, NULL, "", "do not release: the lock expires", 0},
+    {"foreground", 0, RUN, FLAG, &options.foreground, 0, NULL, "",
+     "let the command use the terminal", 0},
+    {"new-group", 0, RUN, FLAG, &options.new_group, 0, NULL, "",
+     "give the command its own process group", 0},
+    {"no-guard", 0, RUN, FLAG, &options.no_guard, 0, NULL, "",
+     "no second process that ends the command", 0},
+    {"status-fd", 0, RUN, NUMBER, &options.status_fd, 65535, NULL, "N",
+     "write events to this descriptor", 0},
+    {"preserve-status", 0, RUN, FLAG, &options.preserve_status, 0, NULL, "",
+     "the command's status also if the lock was lost", 0},
+    {"clear-env", 0, RUN, FLAG, &options.clear_env, 0, NULL, "",
+     "hide nodes and passwords from the command", 0},
+    {"force", 0, RELEASE, FLAG, &options.force, 0, NULL, "",
+     "take the lock from its holder; needs --id", 0},
+    {"id", 0, RELEASE, TEXT, &options.id, 0, NULL, "ID", "the holder, as status prints it", 0},
+    {"yes", 0, RELEASE, FLAG, &options.yes, 0, NULL, "", "do not ask", 0},
+    {"read-only", 0, CHECK, FLAG, &options.read_only, 0, NULL, "", "write nothing to the nodes", 0},
+    {"require-durable", 0, CHECK, FLAG, &options.require_durable, 0, NULL, "",
+     "nodes that may forget locks are a failure", 0},
+    {"strict", 0, CHECK, FLAG, &options.strict, 0, NULL, "", "warnings are failures", 0},
+    {"nagios", 0, CHECK, FLAG, &options.nagios, 0, NULL, "",
+     "print one line, as monitoring plugins do", 0},
+    {"prometheus", 0, CHECK, FLAG, &options.prometheus, 0, NULL, "", "print metrics", 0},
+    {"clock-window", 0, CHECK, DURATION, &options.clock_window_ms, 0, NULL, "TIME",
+     "time to watch the clocks; default 5s", 0},
+    {"count", 'n', BENCH, NUMBER, &options.count, 100000000, NULL, "COUNT",
+     "number of cycles, or of rounds with --contend", 0},
+    {"duration", 'd', BENCH, DURATION, &options.duration_ms, 0, NULL, "TIME", "time to measure", 0},
+    {"clients", 'c', BENCH, NUMBER, &options.clients, 1000, NULL, "N",
+     "clients at the same time; default 1", 0},
+    {"contend", 0, BENCH, FLAG, &options.contend, 0, NULL, "", "all clients want one lock", 0},
+    {"csv", 0, BENCH, FLAG, &options.csv, 0, NULL, "", "print lines as redis-benchmark --csv", 0},
 };
 enum { SPECS = sizeof specs / sizeof *specs };
 
@@ -231,12 +262,31 @@ static void usage(FILE *out)
     for (i = 0; i < VERBS; i++)
         fprintf(out, "%s redlock %-8s%s\n", i == 0 ? "usage:" : "      ", verbs[i].name,
                 verbs[i].usage);
-    fputs("       redlock help | version\n\n", out);
+    fputs("       redlock help [VERB] | version\n\n", out);
     for (i = 0; i < VERBS; i++)
         fprintf(out, "  %-9s%s\n", verbs[i].name, verbs[i].does);
     fputs("\nNodes: -N host1,host2,host3, REDLOCK_NODES, or \"node = ...\" in /etc/redlock.conf.\n"
-          "Every option and exit status: man redlock.\n",
+          "Options of a verb: redlock VERB --help. All there is to say: man redlock.\n",
           out);
+}
+
+/* One line for each option of a verb. */
+static void help(const struct verb *verb)
+{
+    char left[40];
+    unsigned i;
+
+    printf("usage: redlock %s %s\n%s\n\n", verb->name, verb->usage, verb->does);
+    for (i = 0; i < SPECS; i++) {
+        const struct option_spec *spec = &specs[i];
+        if ((spec->verbs & verb->bit) == 0)
+            continue;
+        snprintf(left, sizeof left, "%c%c%s --%s %s", spec->letter != 0 ? '-' : ' ',
+                 spec->letter != 0 ? spec->letter : ' ', spec->letter != 0 ? "," : " ", spec->name,
+                 spec->argument);
+        printf("  %-32s%s\n", left, spec->does);
+    }
+    printf("\nTimes are seconds, or 250ms, 2m, 1h, 1d. All there is to say: man redlock.\n");
 }
 
 static const struct verb *find_verb(const char *name)
@@ -275,6 +325,9 @@ static void describe(const struct verb *verb, struct option *longs, char *letter
 
     *letters++ = verb->bit == RUN ? '+' : '-'; /* of a command's words none is ours */
     *letters++ = ':';
+    *letters++ = 'h';
+    longs[n].name = "help";
+    longs[n++].val = 'h';
     for (i = 0; i < SPECS; i++) {
         if ((specs[i].verbs & verb->bit) == 0)
             continue;
@@ -314,8 +367,8 @@ static void blot_out(char *argument)
 /* Takes the options and returns how many words are left; these are moved to the front, and NULL ends them. */
 static int parse(const struct verb *verb, int count, char **words)
 {
-    struct option longs[SPECS + 1] = {{0}};
-    char letters[2 * SPECS + 3];
+    struct option longs[SPECS + 2] = {{0}};
+    char letters[2 * SPECS + 4];
     int c, left = 0;
 
     describe(verb, longs, letters);
@@ -323,6 +376,10 @@ static int parse(const struct verb *verb, int count, char **words)
     while ((c = getopt_long(count, words, letters, longs, NULL)) != -1) {
         struct option_spec *spec = c >= 256 ? &specs[c - 256] : find_letter(verb, c);
         const char *wrong;
+        if (c == 'h') {
+            help(verb);
+            exit(is_written() ? 0 : EXIT_SYSTEM);
+        }
         if (c == 1) {
             words[left++] = optarg;
             continue;
@@ -330,10 +387,11 @@ static int parse(const struct verb *verb, int count, char **words)
         if (spec == NULL && c == ':')
             die(EXIT_USAGE, "%s: an argument is missing", words[optind - 1]);
         if (spec == NULL && optopt > 0 && optopt < 256)
-            die(EXIT_USAGE, "-%c: no such option of %s: see redlock help", optopt, verb->name);
+            die(EXIT_USAGE, "-%c: no such option of %s: see redlock %s --help", optopt, verb->name,
+                verb->name);
         if (spec == NULL) /* without what follows "=", which may be a password */
-            die(EXIT_USAGE, "%.*s: no such option of %s: see redlock help",
-                (int)strcspn(words[optind - 1], "="), words[optind - 1], verb->name);
+            die(EXIT_USAGE, "%.*s: no such option of %s: see redlock %s --help",
+                (int)strcspn(words[optind - 1], "="), words[optind - 1], verb->name, verb->name);
         if ((wrong = set(spec, optarg, 1)) != NULL)
             die(EXIT_USAGE, "--%s %s: %s", spec->name, optarg, wrong);
         if (spec->kind == LIST)
@@ -414,17 +472,22 @@ int main(int count, char **words)
     }
     fill_gaps();
     options.log_levels = is_journal();
-    if (verb != NULL && !is_one_of(next, "--help", "-h"))
+    if (verb != NULL)
         return do_verb(verb, count - 1, words + 1); /* the verb is what getopt takes for our name */
     if (is_one_of(name, "version", "--version")) {
         printf("redlock %s\n", REDLOCK_VERSION);
     } else if (is_one_of(name, "help", "--help") && strcmp(next, "--options") == 0) {
         result = list(words[3]);
-    } else if (verb != NULL || is_one_of(name, "help", "--help")) {
+    } else if (strcmp(name, "help") == 0 && (verb = find_verb(next)) != NULL) {
+        help(verb);
+    } else if ((is_one_of(name, "help", "--help") || strcmp(name, "-h") == 0) && next[0] == '\0') {
         usage(stdout);
-    } else {
+    } else if (name[0] == '\0') {
         usage(stderr);
         result = EXIT_USAGE;
+    } else {
+        die(EXIT_USAGE, "%s: no such verb: see redlock help",
+            strcmp(name, "help") == 0 ? next : name);
     }
     return is_written() ? result : EXIT_SYSTEM;
 }

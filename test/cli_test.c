@@ -315,6 +315,7 @@ static void words(void)
     is_int(redlock("release", "x", NULL), 64, "release without a token");
     is_int(redlock("release", "x", "", NULL), 64, "an empty token");
     is_int(redlock("nonsense", NULL), 64, "no such verb");
+    is_text(wrote(last, 'e'), "redlock: nonsense: no such verb: see redlock help\n", "it is named");
     is_int(redlock(NULL), 64, "no verb");
     no_key_left("after these");
 }
@@ -363,6 +364,26 @@ static void options(void)
     is_int(redlock("version", NULL), 0, "version");
     is_int(redlock("help", NULL), 0, "help");
     ok(strncmp(wrote(last, 'o'), "usage:", 6) == 0, "on stdout");
+    is_int(redlock("-h", NULL), 0, "-h");
+    for (i = 0; i < 4; i++) {
+        static const char *const ask[4][3] = {{"acquire", "--help", NULL},
+                                              {"acquire", "-t", NULL},
+                                              {"help", "acquire", NULL},
+                                              {"acquire", "-h", "x"}};
+        if (i == 1)
+            status = redlock("acquire", "-t", "9", "--help", NULL);
+        else
+            status = redlock(ask[i][0], ask[i][1], ask[i][2], NULL);
+        is_int(status, 0, "help for a verb");
+        ok(strstr(wrote(last, 'o'), "usage: redlock acquire -t TTL") &&
+               strstr(wrote(last, 'o'), "\n  -w, --wait TIME ") &&
+               strstr(wrote(last, 'o'), "\n      --sh ") &&
+               strstr(wrote(last, 'o'), "--keep") == NULL,
+           "its options, and no others");
+    }
+    redlock("run", "x", "printf", "%s", "--help", NULL);
+    is_text(wrote(last, 'o'), "--help", "behind the name it is the command's");
+    is_int(redlock("help", "nonsense", NULL), 64, "help for what is no verb");
     no_key_left("after these");
 }
 
