@@ -331,7 +331,7 @@ const char *redlock_url_next(const char **at, struct redlock_url *url)
     if (scheme != 0) {
         trouble = url_rest(&text, scheme, url);
     } else if (colon + 2 < text.end) {
-        trouble = "not a scheme: redis, rediss, valkey, valkeys, unix are";
+        trouble = "unknown URL scheme (expected redis, rediss, valkey, valkeys or unix)";
     } else {
         trouble = url_host(&text, url, 0);
     }

@@ -465,7 +465,7 @@ int verb_check(int count, char **words)
 
     (void)words;
     if (count != 0)
-        die(EXIT_USAGE, "check: no words, but options");
+        die(EXIT_USAGE, "check: unexpected argument");
     if (options.json + options.nagios + options.prometheus > 1)
         die(EXIT_USAGE, "check: one of --json, --nagios, --prometheus");
     nodes_read();

@@ -16,7 +16,7 @@ static uint64_t began_us;         /* the verb did */
 static void must_have_ttl(const char *verb)
 {
     if (options.ttl_ms < 0)
-        die(EXIT_USAGE, "%s: -t TTL is needed, as nobody renews it", verb);
+        die(EXIT_USAGE, "%s: -t TTL is required: the lock is not renewed", verb);
     if (options.ttl_ms < TTL_MIN_MS)
         die(EXIT_USAGE, "%s: -t: at least %d ms", verb, (int)TTL_MIN_MS);
 }
@@ -93,7 +93,7 @@ int verb_acquire(int count, char **words)
         end_by_signal();
     }
     if (status == REDLOCK_OK && options.shell) {
-        printf("REDLOCK_NAME=");
+        printf("export REDLOCK_NAME=");
         shell_quote(words[0]);
         printf(" REDLOCK_TOKEN=");
         shell_quote(token_of(&session));
@@ -165,7 +165,7 @@ static int is_sure(const char *name, const char *value)
     if (options.yes)
         return 1;
     if (!isatty(STDIN_FILENO))
-        die(EXIT_USAGE, "release --force: say --yes where nobody can be asked");
+        die(EXIT_USAGE, "release --force: no terminal to confirm on; use --yes");
     describe_holder(who, sizeof who, value);
     printable(lock, sizeof lock, name);
     fprintf(stderr, "%s is held by %s, which is not stopped by this. Release it? [y/N] ", lock,

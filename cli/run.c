@@ -40,12 +40,14 @@ static struct {
     int guard_fd;
     int own_group;                             /* the command has a process group of its own */
     enum { RUNNING, STOPPING, STOPPED } phase; /* STOPPED: all is done that can be */
-    int lost;             /* 1: the lock was, or was about to be: exit status 79 */
-    uint64_t acquired_us; /* T1 of the acquisition */
-    uint64_t deadline_us; /* D */
-    uint64_t kill_us;     /* when STOPPING turns to STOPPED, by SIGKILL */
-    uint64_t warn_us;     /* a renewal is missed then */
-    unsigned renewals;    /* as many as we know of */
+    int lost;                 /* 1: the lock was, or was about to be: exit status 79 */
+    uint64_t acquired_us;     /* T1 of the acquisition */
+    uint64_t deadline_us;     /* D */
+    uint64_t kill_us;         /* when STOPPING turns to STOPPED, by SIGKILL */
+    uint64_t warn_us;         /* a renewal is missed then */
+    unsigned renewals;        /* as many as we know of */
+    int is_failing;           /* the last one failed, and this was said */
+    redlock_mask up, members; /* nodes that are connected, that have the lock; as was said */
 } run;
 
 /* ---- Options ---- */
@@ -256,7 +258,10 @@ static void stand_guard(int line)
         } else if (now_us() >= deadline_us) {
             int killed = kill_command(SIGKILL);
             if (poll(fds, 1, 1000) == 0 && killed) /* else it was at it too */
-                say(LOG_ERROR, "%s: the supervisor hangs, the time is over: killed", run.name);
+                say(LOG_ERROR,
+                    "%s: supervisor is unresponsive and the lock is about to expire: command "
+                    "killed",
+                    run.name);
             _exit(0);
         }
     }
@@ -360,6 +365,35 @@ static void stop(uint64_t kill_us, const char *why)
         on_lost == ON_LOST_NONE ? "; the command goes on" : ": the command is stopped");
 }
 
+static long seconds_left(uint64_t now)
+{
+    return run.deadline_us > now ? (long)((run.deadline_us - now) / 1000000) : 0;
+}
+
+/* With -v: what has become of the nodes since the last turn. */
+static void look_at_nodes(void)
+{
+    unsigned i;
+
+    for (i = 0; i < target_count; i++) {
+        const struct redlock_node *node = &session.nodes[i];
+        const char *address = targets[i].url.address;
+        redlock_mask bit = (redlock_mask)(1U << i);
+        int is_up = (run.up & bit) != 0;
+        if (is_up && node->state == REDLOCK_NODE_DOWN)
+            say(LOG_DEBUG, "%s: connection to %s lost: %s", run.name, address, node->trouble);
+        if (!is_up && node->state == REDLOCK_NODE_READY)
+            say(LOG_DEBUG, "%s: connected to %s", run.name, address);
+        if ((is_up && node->state == REDLOCK_NODE_DOWN) ||
+            (!is_up && node->state == REDLOCK_NODE_READY))
+            run.up = (redlock_mask)(run.up ^ bit);
+        if (((run.members ^ session.lock.members) & bit) != 0)
+            say(LOG_DEBUG, "%s: %s %s", run.name, address,
+                (run.members & bit) != 0 ? "does not have the lock any more" : "has the lock");
+    }
+    run.members = session.lock.members;
+}
+
 /* What has become of the lock since the last turn. */
 static void look_at_lock(uint64_t now)
 {
@@ -368,10 +402,14 @@ static void look_at_lock(uint64_t now)
 
     if (run.phase != RUNNING)
         return;
+    look_at_nodes();
     if (lock->extended != run.renewals) {
         run.renewals = lock->extended;
         renewed();
         event("renewed %lu", (unsigned long)redlock_remaining_ms(&session.client, lock));
+        say(run.is_failing ? LOG_NOTICE : LOG_DEBUG, "%s: %s; %ld s left", run.name,
+            run.is_failing ? "renewal works again" : "renewed", seconds_left(now));
+        run.is_failing = 0;
     }
     if (ended && lock->status == REDLOCK_LIMIT) { /* the library wants to hear that we are alive */
         redlock_keep_start(&session.client, lock, UINT16_MAX - 1);
@@ -383,9 +421,10 @@ static void look_at_lock(uint64_t now)
     }
     if (run.phase == RUNNING && now >= run.warn_us) {
         unsigned n = count_nodes(lock->granted);
+        run.is_failing = 1;
         event("renew-failed %u/%u", n, target_count);
-        say(LOG_WARNING, "%s: renewing fails, on %u of %u nodes it works; %ld s left", run.name, n,
-            target_count, (long)((run.deadline_us - now) / 1000000));
+        say(LOG_WARNING, "%s: renewal failed: %u of %u nodes confirmed; %ld s left", run.name, n,
+            target_count, seconds_left(now));
         say_troubles(&session, LOG_WARNING);
         run.warn_us = now + (uint64_t)lock->ttl_ms * 200;
     }
@@ -575,6 +614,9 @@ static void begin_hold(void)
     id_of(id, session.value, strlen(session.value));
     event("acquired %s %lu", id,
           (unsigned long)redlock_remaining_ms(&session.client, &session.lock));
+    say(LOG_DEBUG, "%s: acquired on %u of %u nodes; %ld s left", run.name,
+        count_nodes(session.lock.members), target_count, seconds_left(run.acquired_us));
+    look_at_nodes();
 }
 
 int verb_run(int count, char **words)

@@ -238,7 +238,7 @@ void session_open(struct session *session, const char *name)
     if (redlock_init(&session->client, redlock_posix(), session->nodes, target_count, &settings) !=
         REDLOCK_OK) {
         say_troubles(session, LOG_ERROR);
-        die(EXIT_CONFIG, "these nodes can't be used");
+        die(EXIT_CONFIG, "invalid node list");
     }
     redlock_lock_init(&session->lock, session->key, strlen(session->key), (uint32_t)options.ttl_ms);
     session->lock.holder = session->holder;
@@ -318,6 +318,22 @@ void session_settle(struct session *session)
 
 /* ---- Taking ---- */
 
+/* The library names its own settings; ours has another name. */
+static void say_trouble(const char *address, const char *trouble, enum level level)
+{
+    static const char timeout[] = "node_timeout_ms", stall[] = "stall_ms";
+    const char *at = strstr(trouble, timeout), *stalled = strstr(trouble, stall);
+
+    if (at != NULL && at[sizeof timeout - 1] == '\0')
+        say(level, "  %s: %.*s%ld ms", address, (int)(at - trouble), trouble,
+            options.node_timeout_ms);
+    else if (stalled != NULL && stalled[sizeof stall - 1] == '\0')
+        say(level, "  %s: %.*s%ld ms", address, (int)(stalled - trouble), trouble,
+            options.node_timeout_ms * 4);
+    else
+        say(level, "  %s: %s", address, trouble);
+}
+
 void say_troubles(const struct session *session, enum level level)
 {
     unsigned i;
@@ -327,7 +343,7 @@ void say_troubles(const struct session *session, enum level level)
             say(level, "  %s: cannot resolve the name: %s", targets[i].url.address,
                 targets[i].trouble);
         else if (session->nodes[i].trouble[0] != '\0')
-            say(level, "  %s: %s", targets[i].url.address, session->nodes[i].trouble);
+            say_trouble(targets[i].url.address, session->nodes[i].trouble, level);
     }
 }
 
@@ -350,7 +366,17 @@ static void say_waiting(const struct session *session, const char *name)
 {
     char who[WHO_MAX + 1], id[ID_TEXT], left[40] = "";
     long left_ms = holder_remaining_ms(session);
+    unsigned i, reachable = 0;
 
+    for (i = 0; i < target_count; i++)
+        reachable += session->nodes[i].state == REDLOCK_NODE_READY;
+    if (reachable < quorum()) {
+        event("waiting");
+        if (is_watched())
+            say(LOG_NOTICE, "waiting for %s: %u of %u nodes reachable", name, reachable,
+                target_count);
+        return;
+    }
     if (session->holder[0] == '\0') {
         event("waiting");
         if (is_watched())

@@ -1333,6 +1333,60 @@ static void group_has_time(void)
 
 static int pipe_ends[2];
 
+/* What -v tells of nodes and renewals; without it, that renewal works again. */
+static void verbose(void)
+{
+    struct program run, quiet, waits;
+    char text[200];
+
+    nodes(3);
+    setenv("REDLOCK_NODE_TIMEOUT", ".3", 1);
+    run = start("run", "-v", "-t", "12", "x", "sleep", "60", NULL);
+    quiet = start("run", "-t", "12", "y", "sleep", "60", NULL);
+    ok(writes(run, 'e', "x: acquired on ") && writes(run, 'e', " of 3 nodes; 11 s left"),
+       "-v: acquired");
+    ok(writes(run, 'e', "x: renewed; 11 s left"), "renewed");
+    server_kill(&servers[0]);
+    snprintf(text, sizeof text, "x: connection to %.31s lost: ", servers[0].address);
+    ok(writes(run, 'e', text), "a node is lost");
+    server_kill(&servers[1]);
+    ok(writes(quiet, 'e', "y: renewal failed: ") && writes(quiet, 'e', " of 3 nodes confirmed; "),
+       "renewal fails without a majority");
+    waits = start("run", "-v", "--unavailable-timeout", "0", "z", "true", NULL);
+    ok(writes(waits, 'e', "waiting for z: 1 of 3 nodes reachable"), "who waits says why");
+    server_restart(&servers[0]); /* which the lock is set on again */
+    server_restart(&servers[1]);
+    snprintf(text, sizeof text, "x: connected to %.31s", servers[0].address);
+    ok(writes(run, 'e', text), "it is back");
+    is_int(ends(&waits), 0, "and then gets it");
+    signal_to(run.pid, SIGTERM);
+    signal_to(quiet.pid, SIGTERM);
+    ends(&run);
+    ends(&quiet);
+    ok(strstr(wrote(quiet, 'e'), "_ms") == NULL, "no name of the library's comes out");
+    ask_all("FLUSHALL");
+}
+
+/* The servers hang, and go on in time. */
+static void works_again(void)
+{
+    struct program run;
+
+    nodes(3);
+    setenv("REDLOCK_NODE_TIMEOUT", ".3", 1);
+    run = start("run", "-t", "20", "x", "sleep", "60", NULL);
+    on_most("redlock:x");
+    pause_all();
+    ok(writes(run, 'e', "x: renewal failed: 0 of 3 nodes confirmed; "), "renewal fails");
+    ok(strstr(wrote(run, 'e'), "within ") != NULL && strstr(wrote(run, 'e'), "_ms") == NULL,
+       "says why, and no name of the library's");
+    resume_all();
+    ok(writes(run, 'e', "x: renewal works again; "), "and works again");
+    signal_to(run.pid, SIGTERM);
+    is_int(ends(&run), 143, "the command");
+    no_key_left("then");
+}
+
 static void status_fd(void)
 {
     struct program run;
@@ -1471,7 +1525,8 @@ static void tokens(void)
     is_int(redlock("acquire", "-t", "60", "--sh", "it's x", NULL), 0, "acquire --sh");
     setenv("SAID", wrote(last, 'o'), 1);
     setup.instead = "sh";
-    redlock("-c", "eval \"$SAID\"; echo \"$REDLOCK_NAME $REDLOCK_VALIDITY_MS $REDLOCK_TOKEN\"",
+    redlock("-c",
+            "eval \"$SAID\"; sh -c 'echo \"$REDLOCK_NAME $REDLOCK_VALIDITY_MS $REDLOCK_TOKEN\"'",
             NULL);
     line_of(last, token);
     ok(strncmp(token, "it's x ", 7) == 0, "is for a shell's eval: %s", token);
@@ -2349,6 +2404,8 @@ static const struct scenario {
     {"two_of_three_down", two_of_three_down},
     {"unavailable", unavailable},
     {"status_fd", status_fd},
+    {"verbose", verbose},
+    {"works_again", works_again},
     {"terminals", terminals},
     {"least_rights", least_rights},
     {"no_servers", no_servers},
