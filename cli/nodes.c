@@ -282,7 +282,7 @@ static struct lookup begin_lookup(struct target *target)
     int line[2];
 
     /* its address, as long as there is none: it can't be connected to, and no other node has it */
-    snprintf(target->address, sizeof target->address, "%.100s", target->url.address);
+    memcpy(target->address, target->url.address, sizeof target->address - 1);
     if (!is_name(target->url.address) || pipe2(line, O_CLOEXEC) != 0) {
         resolve(target, &answer);
         take_answer(target, &answer);
