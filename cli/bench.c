@@ -6,8 +6,12 @@
    SPDX-License-Identifier: MIT */
 #include "talk.h"
 
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 /* ---- Histogram ---- */
@@ -81,6 +85,8 @@ static struct {
     struct pollfd *fds;
     unsigned session_count, client_count, first;
     char name[32]; /* of all keys, without the prefix */
+    pid_t cleaner;
+    int cleaner_fd;
     struct histogram phase[PHASES], node[REDLOCK_NODES_MAX];
     unsigned long most, begun;    /* cycles; with --contend rounds */
     unsigned long cycles, failed; /* with --contend a cycle is a win */
@@ -390,6 +396,64 @@ static void set_up(void)
     }
 }
 
+/* ---- What is left of one that is killed ---- */
+
+static void delete_keys(void)
+{
+    const char *del[2] = {"DEL", NULL};
+    unsigned i;
+
+    talks_open((uint32_t)options.node_timeout_ms);
+    for (i = 0; i < bench.client_count; i++) {
+        del[1] = bench.clients[i].key;
+        talks_ask((uint32_t)options.node_timeout_ms, 2, del);
+    }
+    talks_close();
+}
+
+/* A process that deletes the keys if we end without a word. What we had sent by then may come later. */
+static void clean_up_after(int line)
+{
+    sigset_t all;
+    char word;
+    int fd;
+
+    sigfillset(&all);
+    sigprocmask(SIG_SETMASK, &all, NULL);
+    setpgid(0, 0);
+    rename_process("rl-cleaner");
+    for (fd = 0; fd < 1024; fd++)
+        if (fd != line)
+            close(fd);
+    if (read(line, &word, 1) == 1)
+        _exit(0);
+    delete_keys();
+    poll(NULL, 0, 1000);
+    delete_keys();
+    _exit(0);
+}
+
+/* Before there is any connection. */
+static void start_cleaner(void)
+{
+    int line[2];
+
+    if (pipe2(line, O_CLOEXEC) != 0 || (bench.cleaner = fork()) < 0)
+        die(EXIT_SYSTEM, "no process to clean up");
+    if (bench.cleaner == 0) {
+        close(line[1]);
+        clean_up_after(line[0]);
+    }
+    close(line[0]);
+    bench.cleaner_fd = line[1];
+}
+
+static void stop_cleaner(void)
+{
+    if (write(bench.cleaner_fd, "", 1) == 1)
+        waitpid(bench.cleaner, NULL, 0);
+}
+
 /* ---- Results ---- */
 
 static double ms(uint64_t us)
@@ -564,6 +628,7 @@ int verb_bench(int count, char **words)
         die(EXIT_USAGE, "bench: at least 1 cycle, 1 client, a ttl of %d ms", (int)TTL_MIN_MS);
     nodes_load();
     set_up();
+    start_cleaner();
     /* of count and duration the one that was not said does not limit */
     bench.most = options.count > 0          ? (unsigned long)options.count
                  : options.duration_ms >= 0 ? (unsigned long)-1
@@ -580,6 +645,7 @@ int verb_bench(int count, char **words)
         result = explain(bench.clients[0].session, bench.clients[0].key, bench.why);
     for (i = 0; i < bench.session_count; i++)
         session_close(&bench.sessions[i]);
+    stop_cleaner();
     if (bench.twice > 0)
         die(EXIT_BUG, "%lu times two clients held the same lock", bench.twice);
     if (is_asked_to_end())

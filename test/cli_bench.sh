@@ -68,6 +68,16 @@ interrupted() {
     wait $!
     [ $? -eq 143 ] && cat "$folder/text" && grep -q '^acquire  *[1-9]' "$folder/text" && nothing_left
 }
+killed() { # also of what was under way then
+    tied "$program" bench -d 10 -c 20 >"$folder/text" &
+    until_so held_by_bench
+    kill -KILL $!
+    wait $!
+    [ $? -eq 137 ] && nothing_left
+}
+held_by_bench() {
+    ask "$port" keys 'redlock:bench:*:[0-9]*' | grep -q .
+}
 hung() { # PROCESSES COMMAND ... - while these are stopped
     processes=$1
     shift
@@ -119,6 +129,7 @@ for program in "$@"; do
     check 'two hang' hung "${servers#* * }" unavailable -d 5
     check 'two hang, and all of the time is not waited for' hung "${servers#* * }" unavailable -n 1000000
     check 'interrupted' thrice interrupted
+    check 'killed: no key is left' thrice killed
     check 'no cycles, no clients, no ttl to speak of' ends 64 "$program" bench -n 0
     check 'more connections than are allowed' too_many
     check 'each verb, nodes by name' all_verbs
