@@ -154,7 +154,7 @@ void session_sign(struct session *session);
    is left of it: so an extension neither sets it again nor revives it. */
 void session_adopt(struct session *session, size_t size, redlock_mask members);
 enum redlock_status session_release(struct session *session);
-/* Serves a lock that is held until each node that can be reached has it, node_timeout_ms at most. Then lock.members
+/* Serves a lock that is held until each node that can be reached has it, node_timeout_ms or a quarter of its time at most. Then lock.members
    are the nodes that granted it. */
 void session_settle(struct session *session);
 

@@ -310,7 +310,9 @@ static int is_settled(const struct session *session)
 
 void session_settle(struct session *session)
 {
-    uint64_t until_us = now_us() + (uint64_t)options.node_timeout_ms * 1000;
+    uint64_t left_ms = redlock_remaining_ms(&session->client, &session->lock) / 4;
+    uint64_t most_ms = (uint64_t)options.node_timeout_ms;
+    uint64_t until_us = now_us() + (left_ms < most_ms ? left_ms : most_ms) * 1000;
 
     while (!is_settled(session) && now_us() < until_us && ending_signal() == 0)
         turn(session, until_us);

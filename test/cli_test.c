@@ -1652,6 +1652,10 @@ static void far_node(void)
     is_int(claimed, 10, "and each token names all three");
     is_int(redlock("run", "-N", list, "--keep", "-t", "60", "y", "true", NULL), 0, "run --keep");
     is_int(with_key("redlock:y"), 3, "leaves it on all three");
+    server_pause(&servers[2]);
+    is_int(redlock("acquire", "-t", "2", "--node-timeout", "4", "z", NULL), 0,
+           "one that hangs does not take the lock's time");
+    server_resume(&servers[2]);
     signal_to(proxy, SIGKILL);
     waitpid(proxy, NULL, 0);
 }
