@@ -178,7 +178,9 @@ enum redlock_status take(struct session *session, const char *name);
 int explain(const struct session *session, const char *name, enum redlock_status status);
 /* The word for it in JSON. */
 const char *error_name(enum redlock_status status);
-/* Why each node did not do it, one line for each. */
+/* Why this node did not do it, in a user's words; "": it did. Stands until the next call. */
+const char *trouble_of(const struct session *session, unsigned i);
+/* The same of each node, one line for each. */
 void say_troubles(const struct session *session, enum level level);
 
 /* ---- Tokens, in token.c ---- */

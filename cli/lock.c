@@ -151,9 +151,7 @@ int verb_extend(int count, char **words)
     if (status == REDLOCK_OK && !options.json)
         printf("%lu\n", (unsigned long)redlock_remaining_ms(&session.client, &session.lock));
     if (status == REDLOCK_UNREACHABLE)
-        say(LOG_ERROR,
-            "%s: not extended: no quorum of the nodes that granted the lock confirmed it",
-            words[0]);
+        say(LOG_ERROR, "%s: the lock was not extended; its time stands as it was", words[0]);
     return finish("extend", words[0], status);
 }
 
@@ -206,8 +204,6 @@ int verb_release(int count, char **words)
         adopt_token(words[0]);
         status = session_release(&session);
     }
-    if (status == REDLOCK_UNCONFIRMED)
-        say(LOG_ERROR, "%s: it ends with its ttl at the latest", words[0]);
     if (status == REDLOCK_OK && options.force)
         say(LOG_NOTICE, "%s: released; the program that held it was not stopped", words[0]);
     return finish("release", words[0], status);

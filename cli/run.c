@@ -381,7 +381,8 @@ static void look_at_nodes(void)
         redlock_mask bit = (redlock_mask)(1U << i);
         int is_up = (run.up & bit) != 0;
         if (is_up && node->state == REDLOCK_NODE_DOWN)
-            say(LOG_DEBUG, "%s: connection to %s lost: %s", run.name, address, node->trouble);
+            say(LOG_DEBUG, "%s: connection to %s lost: %s", run.name, address,
+                trouble_of(&session, i));
         if (!is_up && node->state == REDLOCK_NODE_READY)
             say(LOG_DEBUG, "%s: connected to %s", run.name, address);
         if ((is_up && node->state == REDLOCK_NODE_DOWN) ||
@@ -604,6 +605,23 @@ static void withdraw(void)
     end_by_signal();
 }
 
+/* With -v: the nodes that have it; what becomes of them is told later. */
+static void say_acquired(void)
+{
+    char list[600] = "";
+    unsigned i;
+
+    run.members = session.lock.members;
+    for (i = 0; i < target_count; i++) {
+        size_t used = strlen(list);
+        run.up = (redlock_mask)(run.up | (session.nodes[i].state == REDLOCK_NODE_READY) << i);
+        if ((run.members >> i & 1) != 0)
+            snprintf(list + used, sizeof list - used, " %.200s", targets[i].url.address);
+    }
+    say(LOG_DEBUG, "%s: acquired on %u of %u nodes:%s; %ld s left", run.name,
+        count_nodes(run.members), target_count, list, seconds_left(run.acquired_us));
+}
+
 static void begin_hold(void)
 {
     char id[ID_TEXT];
@@ -614,9 +632,7 @@ static void begin_hold(void)
     id_of(id, session.value, strlen(session.value));
     event("acquired %s %lu", id,
           (unsigned long)redlock_remaining_ms(&session.client, &session.lock));
-    say(LOG_DEBUG, "%s: acquired on %u of %u nodes; %ld s left", run.name,
-        count_nodes(session.lock.members), target_count, seconds_left(run.acquired_us));
-    look_at_nodes();
+    say_acquired();
 }
 
 int verb_run(int count, char **words)

@@ -11,6 +11,8 @@
 #include <time.h>
 #include <unistd.h>
 
+enum { STALL_TIMEOUTS = 4 };
+
 /* ---- Signals ---- */
 
 /* Those that we do something about. They are blocked but in sleep_on and is_asked_to_end, so nothing happens
@@ -234,7 +236,7 @@ void session_open(struct session *session, const char *name)
         session->nodes[i].database = url->database;
     }
     settings.node_timeout_ms = (uint32_t)options.node_timeout_ms;
-    settings.stall_ms = settings.node_timeout_ms * 4;
+    settings.stall_ms = settings.node_timeout_ms * STALL_TIMEOUTS;
     if (redlock_init(&session->client, redlock_posix(), session->nodes, target_count, &settings) !=
         REDLOCK_OK) {
         say_troubles(session, LOG_ERROR);
@@ -320,33 +322,33 @@ void session_settle(struct session *session)
 
 /* ---- Taking ---- */
 
-/* The library names its own settings; ours has another name. */
-static void say_trouble(const char *address, const char *trouble, enum level level)
+const char *trouble_of(const struct session *session, unsigned i)
 {
     static const char timeout[] = "node_timeout_ms", stall[] = "stall_ms";
-    const char *at = strstr(trouble, timeout), *stalled = strstr(trouble, stall);
+    static char text[REDLOCK_TROUBLE_MAX + 40];
+    const char *trouble = session->nodes[i].trouble;
+    size_t size = strlen(trouble);
 
-    if (at != NULL && at[sizeof timeout - 1] == '\0')
-        say(level, "  %s: %.*s%ld ms", address, (int)(at - trouble), trouble,
-            options.node_timeout_ms);
-    else if (stalled != NULL && stalled[sizeof stall - 1] == '\0')
-        say(level, "  %s: %.*s%ld ms", address, (int)(stalled - trouble), trouble,
-            options.node_timeout_ms * 4);
+    if (targets[i].trouble != NULL)
+        snprintf(text, sizeof text, "cannot resolve the name: %s", targets[i].trouble);
+    else if (size >= sizeof timeout && strcmp(trouble + size - sizeof timeout + 1, timeout) == 0)
+        snprintf(text, sizeof text, "%.*s%ld ms", (int)(size - sizeof timeout + 1), trouble,
+                 options.node_timeout_ms);
+    else if (size >= sizeof stall && strcmp(trouble + size - sizeof stall + 1, stall) == 0)
+        snprintf(text, sizeof text, "%.*s%ld ms", (int)(size - sizeof stall + 1), trouble,
+                 options.node_timeout_ms * STALL_TIMEOUTS);
     else
-        say(level, "  %s: %s", address, trouble);
+        snprintf(text, sizeof text, "%s", trouble);
+    return text;
 }
 
 void say_troubles(const struct session *session, enum level level)
 {
     unsigned i;
 
-    for (i = 0; i < target_count; i++) {
-        if (targets[i].trouble != NULL)
-            say(level, "  %s: cannot resolve the name: %s", targets[i].url.address,
-                targets[i].trouble);
-        else if (session->nodes[i].trouble[0] != '\0')
-            say_trouble(targets[i].url.address, session->nodes[i].trouble, level);
-    }
+    for (i = 0; i < target_count; i++)
+        if (targets[i].trouble != NULL || session->nodes[i].trouble[0] != '\0')
+            say(level, "  %s: %s", targets[i].url.address, trouble_of(session, i));
 }
 
 /* A person is to see what is waited for; a pipe is not. */

@@ -1343,7 +1343,8 @@ static void verbose(void)
     setenv("REDLOCK_NODE_TIMEOUT", ".3", 1);
     run = start("run", "-v", "-t", "12", "x", "sleep", "60", NULL);
     quiet = start("run", "-t", "12", "y", "sleep", "60", NULL);
-    ok(writes(run, 'e', "x: acquired on ") && writes(run, 'e', " of 3 nodes; 11 s left"),
+    ok(writes(run, 'e', "x: acquired on ") && writes(run, 'e', " of 3 nodes: 127.0.0.1:") &&
+           writes(run, 'e', "; 11 s left"),
        "-v: acquired");
     ok(writes(run, 'e', "x: renewed; 11 s left"), "renewed");
     server_kill(&servers[0]);
@@ -1374,7 +1375,7 @@ static void works_again(void)
 
     nodes(3);
     setenv("REDLOCK_NODE_TIMEOUT", ".3", 1);
-    run = start("run", "-t", "20", "x", "sleep", "60", NULL);
+    run = start("run", "-v", "-t", "20", "x", "sleep", "60", NULL);
     on_most("redlock:x");
     pause_all();
     ok(writes(run, 'e', "x: renewal failed: 0 of 3 nodes confirmed; "), "renewal fails");
@@ -1384,6 +1385,9 @@ static void works_again(void)
     ok(writes(run, 'e', "x: renewal works again; "), "and works again");
     signal_to(run.pid, SIGTERM);
     is_int(ends(&run), 143, "the command");
+    ok(strstr(wrote(run, 'e'), " lost: no answer within ") != NULL &&
+           strstr(wrote(run, 'e'), "_ms") == NULL,
+       "-v: as the connections were lost");
     no_key_left("then");
 }
 
