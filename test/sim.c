@@ -951,14 +951,15 @@ static int refused_by(const struct machine *m, const struct redlock_lock *lock)
     return 0;
 }
 
-/* Is there a fault now, or has there been one at this very moment? */
+/* Is there a fault now, or has there been one so lately that a client may still wait for what was lost? */
 static int is_upset(const struct client *c, int server)
 {
+    uint64_t settle_us = 5 * node_timeout_ms * MS;
     const struct machine *m = &machines[server];
     unsigned n;
 
     if (m->away_until_us > 0 || m->delay_us > 0 || m->nonsense || c->hole[server] ||
-        c->upset_us[server] >= now_us)
+        (c->upset_us[server] > 0 && c->upset_us[server] + settle_us >= now_us))
         return 1;
     for (n = 0; n < node_count; n++)
         if (server_of[n] == server && c->link[n] >= 0 && links[c->link[n]].full)
@@ -966,13 +967,15 @@ static int is_upset(const struct client *c, int server)
     return 0;
 }
 
-/* Bit i: server i is not upset, and a client that is told to will reach it at once. */
-static unsigned servers_that_are_well(const struct client *c)
+/* Bit i: server i is not upset, and the client has a connection to it; a new client may be about to make it. */
+static unsigned servers_that_are_well(const struct client *c, int connected)
 {
     unsigned n, well = 0;
 
     for (n = 0; n < node_count; n++)
-        if (c->nodes[n].state != REDLOCK_NODE_DOWN && !is_upset(c, server_of[n]))
+        if ((c->nodes[n].state == REDLOCK_NODE_READY ||
+             (!connected && c->nodes[n].state != REDLOCK_NODE_DOWN)) &&
+            !is_upset(c, server_of[n]))
             well |= 1U << server_of[n];
     return well;
 }
@@ -1008,9 +1011,9 @@ static void expect_extension(const struct client *c, const struct redlock_lock *
         held_until_us(c, lock) < c->here_us + 6 * longest_round_trip_us() + 10 * MS)
         return;
     for (n = 0; n < node_count; n++)
-        if (lock->members >> n & 1)
+        if ((lock->members >> n & 1) && c->nodes[n].state == REDLOCK_NODE_READY)
             members |= 1U << server_of[n];
-    wish->well = members & servers_that_are_well(c);
+    wish->well = members & servers_that_are_well(c, 1);
     if (bits(wish->well) >= quorum)
         wish->well &= servers_that_have(lock);
 }
@@ -1395,7 +1398,7 @@ static int start(struct client *c, unsigned i, char what, uint32_t wait_ms)
     wish->well = 0;
     wish->well_us = now_us;
     if (what == 'a' && !guarded && profile != TWICE && is_near(lock))
-        wish->well = servers_that_are_well(c);
+        wish->well = servers_that_are_well(c, 0);
     else if (what == 'e' || what == 'k')
         expect_extension(c, lock, wish);
     status = start_it(c, i, what, wait_ms);
