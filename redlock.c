@@ -169,9 +169,10 @@ enum {
     RL_REDIAL_MAX_MS = 1600, /* longest, before jitter of half of it to both sides */
     RL_READ =
         RESP_OUT_MAX < 2048 ? 96 : 2048, /* bytes at once: of stack, so few on small machines */
-    RL_READS_MAX = 32, /* receives per event: a chatty node must not hold the loop */
-    RL_OWED_MS = 100,  /* between two releases that a node is owed. R4 */
-    RL_RUN_MAX = 15,   /* bytes of the name of a run that count: all builds keep so many */
+    RL_READS_MAX = 32,   /* receives per event: a chatty node must not hold the loop */
+    RL_CONNECT_MS = 100, /* a quorum waits so long for the connections to the rest. R2 */
+    RL_OWED_MS = 100,    /* between two releases that a node is owed. R4 */
+    RL_RUN_MAX = 15,     /* bytes of the name of a run that count: all builds keep so many */
     RL_TOKEN_HEX = 40
 };
 
@@ -260,6 +261,12 @@ static const char rl_info_script[] =
 #if REDLOCK_MARKER && !REDLOCK_FENCING
 #error                                                                                             \
     "REDLOCK_MARKER needs REDLOCK_FENCING: only the script of a fencing token looks at the marker"
+#endif
+#if REDLOCK_WAKE_UP && RESP_DEPTH_MAX < 2
+#error "REDLOCK_WAKE_UP needs RESP_DEPTH_MAX of 2: the keys of a notification are a list in a list"
+#endif
+#if REDLOCK_OWED_MAX < 1 || REDLOCK_OWED_MAX > 16
+#error "REDLOCK_OWED_MAX must be 1..16"
 #endif
 #if REDLOCK_POOL_MAX < 20 || REDLOCK_POOL_MAX > 255
 #error "REDLOCK_POOL_MAX must be 20..255: a token, and 8 bits"
@@ -1152,6 +1159,8 @@ static uint64_t rl_connecting_until(const struct redlock *c, const struct redloc
 {
     uint32_t wait_ms = c->priv.settings.node_timeout_ms * 2;
 
+    if (quorum_ready && wait_ms > RL_CONNECT_MS)
+        wait_ms = RL_CONNECT_MS;
     if ((node->state != REDLOCK_NODE_DIALLING && node->state != REDLOCK_NODE_GREETING) ||
         (quorum_ready && node->priv.failing))
         return 0;
@@ -1911,7 +1920,9 @@ static enum rl_vote rl_vote_of(uint8_t command, const struct resp_item *item)
     if (item->kind == RESP_ERROR)
         return RL_ERROR;
     if (command == RL_STALE)
-        return RL_NO;
+        return item->kind == RESP_STATUS || (item->kind == RESP_INTEGER && item->integer > 0)
+                   ? RL_YES
+                   : RL_NO;
     if (item->kind == RESP_INTEGER && item->integer == -2 &&
         (command == RL_FENCE || command == RL_REPAIR)) /* R18 */
         return RL_ERROR;
@@ -2035,6 +2046,13 @@ static void rl_learn_native(struct redlock_node *node, uint8_t command, int know
     node->priv.native_is = known ? RL_KNOWN : RL_UNTRIED;
 }
 
+/* What a node has said after the decision, for the caller of a held lock. */
+static void rl_note_late(struct redlock_lock *op, redlock_mask bit, enum rl_vote vote)
+{
+    if (op->priv.state == RL_HELD || op->priv.state == RL_KEEP)
+        rl_set(vote == RL_YES ? &op->granted : vote == RL_NO ? &op->refused : &op->failed, bit);
+}
+
 /* A vote counts, for what it was asked for. */
 static void rl_voted(struct redlock *c, struct redlock_node *node, const struct resp_place *who,
                      enum rl_vote vote)
@@ -2049,6 +2067,8 @@ static void rl_voted(struct redlock *c, struct redlock_node *node, const struct 
         rl_set(&op->priv.gone, bit);
     else
         rl_clear(&op->priv.gone, bit);
+    if (who->tag == RL_STALE || (rl_takes(who->tag) && op->priv.state != RL_ASK))
+        rl_note_late(op, bit, vote);
     if (who->tag == RL_STALE)
         return;
     if (rl_takes(who->tag) && op->priv.state != RL_ASK) { /* it is decided: a late grant. R8 */
