@@ -200,10 +200,11 @@ test-cli: deps-cli ## the program on real servers: plain, with sanitizers, stati
 	REDLOCK=$(B)/cli/redlock-san prove -j 6 -e $(B)/cli/cli_test $$($(B)/cli/cli_test)
 	REDLOCK=$(B)/redlock-static prove -j 6 -e $(B)/cli/cli_test $$($(B)/cli/cli_test | grep -v -e fork_fails -e slow_names) # no preload there
 
-test-partition: test/partition_test.c test/side.h test/servers.c $(LIB) $(HEADERS)
+test-partition: test/partition_test.c test/late_test.c test/side.h test/servers.c $(LIB) $(HEADERS)
 	@mkdir -p $(B)/partition
 	gcc -O1 -g $(WARN) $(POSIX) -I. -Itest $< test/servers.c $(LIB) -o $(B)/partition/partition_test
-	prove -e 'sh test/partition.sh' $(B)/partition/partition_test
+	gcc -O1 -g $(WARN) $(POSIX) -I. -Itest test/late_test.c test/servers.c $(LIB) -o $(B)/partition/late_test
+	prove -e 'sh test/partition.sh' $(B)/partition/partition_test $(B)/partition/late_test
 
 # The transports in examples/.
 test-tls: deps-transports test/tls_test.c test/side.h test/servers.c $(wildcard examples/tls/*) $(LIB) $(HEADERS) ## TLS with mbedTLS, on real servers
@@ -257,7 +258,7 @@ TESTS = test-gcc soak mutants model $(filter-out test-gcc,$(VARIANTS:%=test-%)) 
 test: ## build and run all tests: two compilers, sanitizers, valgrind, single file, limits
 	@test/deps.sh test model vendor loops board transports cli
 	@$(MAKE) -s $(ONE) $(B)/libredlock.a $(B)/redlock $(B)/redlock-static
-	@MAKE='$(MAKE)' PROGRAMS='$(PROGRAMS) thread_test torture_test partition_test tls_test lwip_test loops_test hpp_test check_test cli_test soak' test/all.sh $(TESTS)
+	@MAKE='$(MAKE)' PROGRAMS='$(PROGRAMS) thread_test torture_test partition_test late_test api_test tls_test lwip_test loops_test hpp_test check_test cli_test soak' test/all.sh $(TESTS)
 
 # redlock.hpp by two compilers, from C++11 on.
 test-cpp: test/hpp_test.cpp redlock.hpp test/servers.c $(LIB) $(HEADERS)
