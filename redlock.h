@@ -53,10 +53,10 @@ extern "C" {
 #endif
 
 #define REDLOCK_VERSION_MAJOR 0 /* may break callers */
-#define REDLOCK_VERSION_MINOR 1 /* adds, never breaks */
+#define REDLOCK_VERSION_MINOR 2 /* adds, never breaks */
 #define REDLOCK_VERSION_PATCH 0 /* mends */
-#define REDLOCK_VERSION "0.1.0"
-#define REDLOCK_VERSION_NUMBER 1000 /* 1000000 * major + 1000 * minor + patch */
+#define REDLOCK_VERSION "0.2.0"
+#define REDLOCK_VERSION_NUMBER 2000 /* 1000000 * major + 1000 * minor + patch */
 
 /* Limits, fixed at compile time: the same for every file of a program. */
 #ifndef REDLOCK_NODES_MAX
