@@ -853,9 +853,9 @@ static void rl_node_wanted(struct redlock *c, struct redlock_node *node, uint64_
     }
     if (node->state != REDLOCK_NODE_IDLE && node->state != REDLOCK_NODE_DOWN)
         return;
-    if (node->state == REDLOCK_NODE_IDLE)
-        node->trouble[0] =
-            '\0'; /* servers close idle connections: that it was closed is no trouble */
+    if (node->state ==
+        REDLOCK_NODE_IDLE) /* that a server closed an idle connection is no trouble */
+        node->trouble[0] = '\0';
     node->priv.useful = node->priv.replied = node->priv.denied = 0;
     node->priv.greeted = RL_HELLO;
     node->priv.native = RL_DELIFEQ;
@@ -1491,13 +1491,15 @@ static void rl_copy_keys(struct redlock_owed *owed, const struct redlock_lock *o
 }
 
 /* A release is decided. Nodes that answered it with a temporary error (BUSY, LOADING ...), or may do so yet, are
-   sent it again until the key has expired. As the lock is the caller's by then, this needs a copy. R4 */
+   sent it again until the key has expired. As the lock is the caller's by then, this needs a copy. Not with a
+   token that the caller chose: it may be in use again by then. R4 */
 static void rl_owe(struct redlock *c, struct redlock_lock *op)
 {
     redlock_mask unanswered = (redlock_mask)(op->priv.waits & ~op->refused);
     unsigned i, n;
 
-    for (i = 0; i < REDLOCK_OWED_MAX && (op->priv.again | unanswered) != 0; i++) {
+    for (i = 0; i < REDLOCK_OWED_MAX && (op->priv.again | unanswered) != 0 && !op->label_only;
+         i++) {
         struct redlock_lock *copy = &c->priv.owed[i].lock;
 
         if (copy->priv.todo != 0)

@@ -40,6 +40,7 @@ R4|s/op->priv.again \| unanswered/unanswered/g|a temporary error is no answer to
 R4|s/op->priv.again \| unanswered/op->priv.again/g|nor is one that comes later
 R4|s/who->count == 1\) \/\* the last/1) \/* the last/|the last of a pair is the answer
 R4|s/rl_past\(c, copy->priv.until_us\)/0/|releases are owed until the key has expired
+R4|s/ && !op->label_only; i\+\+/; i++/|nothing is repeated with a token of the caller
 R5|s/\(asks && node->priv.failing\)/0/|a node that failed before counts as failed
 R5|s/node->priv.denied && (pause_us > soon_us)/$1/|denied nodes alone are tried soon
 R5|s/rl_bits\(ready \| untried\) < c->priv.quorum/1/|and before a call fails

@@ -1726,6 +1726,25 @@ static void r08b_repair_after_proof(void)
     ok(fake_find(2, "k", 1) != NULL, "r08b: and has it again");
 }
 
+/* A token that the caller chose may be in use again when a release would be repeated: it is not. */
+static void r04_a_chosen_token_is_not_released_again(void)
+{
+    begin_with_defaults(3);
+    warm_up();
+    lock.label = "mine";
+    lock.label_size = 4;
+    lock.label_only = 1;
+    is_int(acquire(0), REDLOCK_OK, "r04: held with a token of ours");
+    fake_nodes[0].says = "-BUSY Redis is busy running a script.\r\n";
+    fake_nodes[0].says_once = 1;
+    is_int(release(100), REDLOCK_OK, "r04: released, but one node was busy");
+    fake_delete(0, "k");
+    is_int(acquire(0), REDLOCK_OK, "r04: held again, with the same token");
+    fake_pass(&client, 1000 * MS);
+    is_int((int)fake_keys_left(), 3, "r04: and not released behind our back");
+    is_int(release(100), REDLOCK_OK, "r04: released");
+}
+
 /* ---- What a wait is for: R4, R6, R15 ------------------------------------------------------------ */
 
 /* A wait that is shorter than connecting takes is no reason to fail: without any wait it would not. */
@@ -1806,5 +1825,6 @@ int main(void)
     r06_a_short_wait_on_a_new_client();
     r15_a_distance_that_grows();
     r04_not_longer_than_the_key_lives();
+    r04_a_chosen_token_is_not_released_again();
     return done_testing();
 }
