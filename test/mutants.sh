@@ -20,7 +20,7 @@ R2|s/(rl_bits\(op->priv.agreed\) >= c->priv.quorum\) \{)/op->priv.waits == 0 \&\
 R2|s/ w->bytes = NULL; \/\*/; \/*/|what has left a queue is not copied out of it
 R2|s/op->priv.todo = \(redlock_mask\)\(rl_all\(c\) & ~op->priv.asked\); \/\* they/op->priv.todo = 0; \/* they/|nodes that were not asked are owed it
 R2|s/op->priv.todo = \(redlock_mask\)\(rl_all\(c\) & ~op->priv.asked\); \/\* still/op->priv.todo = 0; \/* still/|also after a failed extension
-R2|s/return coming == 0 && /return /|an attempt waits for connections
+R2|s/return \(coming == 0 \|\|[^&]*&&[^&]*&&/return /|an attempt waits for connections
 R2|s/\(quorum_ready && node->priv.failing\)/0/|but not for nodes that failed before
 R2|s/(if \(rl_past\(c, op->valid_until_us\)\)\s+)op->priv.todo = 0;/$1;/|nothing is owed when it is over
 R8|s/\(mute \|\| held\)/(mute)/g|who is asked late confirms late
@@ -40,7 +40,7 @@ R4|s/op->priv.again \| unanswered/unanswered/g|a temporary error is no answer to
 R4|s/op->priv.again \| unanswered/op->priv.again/g|nor is one that comes later
 R4|s/who->count == 1\) \/\* the last/1) \/* the last/|the last of a pair is the answer
 R4|s/rl_past\(c, copy->priv.until_us\)/0/|releases are owed until the key has expired
-R4|s/ && !op->label_only; i\+\+/; i++/|nothing is repeated with a token of the caller
+R4|s/ &&\s+!op->label_only;/;/|nothing is repeated with a token of the caller
 R5|s/\(asks && node->priv.failing\)/0/|a node that failed before counts as failed
 R5|s/node->priv.denied && (pause_us > soon_us)/$1/|denied nodes alone are tried soon
 R5|s/rl_bits\(ready \| untried\) < c->priv.quorum/1/|and before a call fails
@@ -66,7 +66,7 @@ R6|s/if \(quick && op->priv.quick < RL_QUICK_MAX\)/if (0)/|quick retries
 R6|s/if \(same >= quorum\)\s+return REDLOCK_HELD;/return REDLOCK_HELD;/|a split vote told from a holder
 R6|s/pause_us =\s+op->priv.until_us - c->priv.now_us;/;/|the last attempt when the wait ends
 R6|s/if \(coming != 0 && /if (0 \&\& /|a burst waits for connections
-R6|s/(return coming == 0) && rl_bits\(ready & ~\(unsigned\)c->priv.full\) >= c->priv.quorum/$1/|and for room
+R6|s/ &&\s+rl_bits\(ready & ~\(unsigned\)c->priv.full\) >= c->priv.quorum;/;/|and for room
 R6|s/if \(!rl_past\(c, c->priv.line_us\)\)/if (1)/|wait_ms counts in line
 R6|s/op->priv.until_us > connected_us \? op->priv.until_us : connected_us/1 ? op->priv.until_us : connected_us/|but not while a new client connects
 R7|s/rl_may_be_free\(c, op\)\) \{ \/\* R7/0) { \/* R7/|waking up
