@@ -123,12 +123,13 @@ enum rl_command {
     RL_TERM,
     RL_PEXPIRE,
     RL_DELETE,
-    RL_DELIFEQ, /* the same without a script: Valkey 9.0, */
-    RL_DELEX,   /* Redis 8.4; */
-    RL_EVALSHA, /* or with the script that it has in its memory. R11 */
-    RL_UNSET,   /* RL_DELETE, and the server will tell when the key changes. R7 */
-    RL_OWED,    /* RL_DELETE, of a lock that the caller has back already. R4 */
-    RL_PTTL,    /* how long another has it */
+    RL_DELIFEQ,     /* the same without a script: Valkey 9.0, */
+    RL_DELEX,       /* Redis 8.4; */
+    RL_EVALSHA,     /* or with the script that it has in its memory. R11 */
+    RL_UNSET,       /* RL_DELETE, and the server will tell when the key changes. R7 */
+    RL_OWED,        /* RL_DELETE, of a lock that the caller has back already, */
+    RL_OWED_NATIVE, /* or the server's own command. R4 */
+    RL_PTTL,        /* how long another has it */
     RL_HELLO,
     RL_AUTH,
     RL_SELECT,
@@ -760,7 +761,7 @@ static void rl_left_unanswered(struct redlock *c, struct redlock_node *node,
     struct redlock_lock *op = (struct redlock_lock *)place->owner;
     redlock_mask bit = rl_bit(node->priv.index);
 
-    if (place->tag == RL_OWED) {
+    if (place->tag == RL_OWED || place->tag == RL_OWED_NATIVE) {
         rl_clear(&op->priv.waits, bit);
         return;
     }
@@ -1509,10 +1510,14 @@ static void rl_owe(struct redlock *c, struct redlock_lock *op)
         copy->priv.waits = unanswered;
         copy->priv.due_us = c->priv.now_us + RL_OWED_MS * RL_MS_US;
         copy->priv.until_us = c->priv.now_us + op->ttl_ms * RL_MS_US;
-        for (n = 0; n < c->priv.count; n++)
-            if (unanswered & rl_bit(n))
-                resp_pipe_hand_over(&c->priv.nodes[n].priv.pipe, op, RL_DELETE, RL_UNSET, copy,
-                                    RL_OWED);
+        for (n = 0; n < c->priv.count; n++) {
+            struct resp_pipe *pipe = &c->priv.nodes[n].priv.pipe;
+
+            if (!(unanswered & rl_bit(n)))
+                continue;
+            resp_pipe_hand_over(pipe, op, RL_DELIFEQ, RL_EVALSHA, copy, RL_OWED_NATIVE);
+            resp_pipe_hand_over(pipe, op, RL_DELETE, RL_UNSET, copy, RL_OWED);
+        }
         break;
     }
     op->priv.again = 0;
@@ -1529,7 +1534,7 @@ static void rl_owed_tick(struct redlock *c)
         if (copy->priv.todo == 0 || !rl_past(c, copy->priv.due_us))
             continue;
         if (rl_past(c, copy->priv.until_us)) {
-            rl_drop(c, copy, rl_all(c), RL_OWED, RL_OWED);
+            rl_drop(c, copy, rl_all(c), RL_OWED, RL_OWED_NATIVE);
             copy->priv.todo = 0;
         }
         copy->priv.due_us = c->priv.now_us + RL_OWED_MS * RL_MS_US;
@@ -1928,7 +1933,7 @@ static enum rl_vote rl_vote_of(uint8_t command, const struct resp_item *item)
     if (item->kind == RESP_INTEGER && item->integer == -2 &&
         (command == RL_FENCE || command == RL_REPAIR)) /* R18 */
         return RL_ERROR;
-    if (command == RL_OWED)
+    if (command == RL_OWED || command == RL_OWED_NATIVE)
         return RL_NO;
     if (command == RL_PTTL)
         return item->kind == RESP_INTEGER ? RL_YES : RL_NONSENSE;
@@ -2126,11 +2131,16 @@ static int rl_synced(struct redlock *c, struct redlock_node *node, const struct 
 }
 
 /* To a release of which `copy` is a copy. R4 */
-static void rl_owed_answered(struct redlock_lock *copy, redlock_mask bit,
-                             const struct resp_item *item)
+static void rl_owed_answered(struct redlock_node *node, struct redlock_lock *copy, int native)
 {
+    const struct resp_item *item = &node->priv.pipe.reader.item;
+    redlock_mask bit = rl_bit(node->priv.index);
+    int is_error = item->kind == RESP_ERROR;
+
     rl_clear(&copy->priv.waits, bit);
-    if (item->kind != RESP_ERROR || rl_is_denial(item))
+    if (native)
+        rl_learn_native(node, node->priv.native, !is_error);
+    if (native ? item->kind == RESP_INTEGER && item->integer == 1 : !is_error || rl_is_denial(item))
         rl_clear(&copy->priv.todo, bit);
 }
 
@@ -2146,10 +2156,10 @@ static int rl_answered(struct redlock *c, struct redlock_node *node, const struc
     node->priv.useful = 1;
     node->priv.pause_ms = 0;
     rl_clear(&c->priv.full, rl_bit(node->priv.index));
-    if (who->tag == RL_OWED) {
+    if (who->tag == RL_OWED || who->tag == RL_OWED_NATIVE) {
         rl_note_reply(c, node, 0);
         if (op != NULL && who->count == 1) /* the last, of a pair */
-            rl_owed_answered(op, rl_bit(node->priv.index), item);
+            rl_owed_answered(node, op, who->tag == RL_OWED_NATIVE);
         return 1;
     }
     rl_note_reply(c, node, op != NULL && (op->priv.waits & rl_bit(node->priv.index)));
