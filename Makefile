@@ -327,7 +327,7 @@ test-board: deps-board
 	done
 	prove -e sh test/board.sh :: $(B)
 
-SEEDS = 10000
+SEEDS = 6000
 $(B)/sim: test/sim.c test/mini.c test/mini.h test/tap.h redlock.c resp.c $(HEADERS)
 	@mkdir -p $(@D)
 	$(CC) -O2 -g $(WARN) $(POSIX) -I. -Itest $< test/mini.c redlock.c resp.c -o $@

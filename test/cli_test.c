@@ -1341,12 +1341,12 @@ static void verbose(void)
 
     nodes(3);
     setenv("REDLOCK_NODE_TIMEOUT", ".3", 1);
-    run = start("run", "-v", "-t", "12", "x", "sleep", "60", NULL);
-    quiet = start("run", "-t", "12", "y", "sleep", "60", NULL);
+    run = start("run", "-v", "-t", "24", "x", "sleep", "60", NULL);
+    quiet = start("run", "-t", "24", "y", "sleep", "60", NULL);
     ok(writes(run, 'e', "x: acquired on ") && writes(run, 'e', " of 3 nodes: 127.0.0.1:") &&
-           writes(run, 'e', "; 11 s left"),
+           writes(run, 'e', "; 23 s left"),
        "-v: acquired");
-    ok(writes(run, 'e', "x: renewed; 11 s left"), "renewed");
+    ok(writes(run, 'e', "x: renewed; 23 s left"), "renewed");
     server_kill(&servers[0]);
     snprintf(text, sizeof text, "x: connection to %.31s lost: ", servers[0].address);
     ok(writes(run, 'e', text), "a node is lost");

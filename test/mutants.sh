@@ -9,7 +9,7 @@
 # SPDX-License-Identifier: MIT
 set -u
 folder=${1:?folder for the builds}/mutants
-seeds=${2:-60} # histories that the simulator runs of each
+seeds=${2:-15} # histories that the simulator runs of each
 
 table() {
     cat <<'END'
