@@ -260,8 +260,7 @@ static const char rl_info_script[] =
 #error "REDLOCK_NODES_MAX must be 1..16: one bit each in redlock_mask"
 #endif
 #if REDLOCK_MARKER && !REDLOCK_FENCING
-#error                                                                                             \
-    "REDLOCK_MARKER needs REDLOCK_FENCING: only the script of a fencing token looks at the marker"
+#error "REDLOCK_MARKER needs REDLOCK_FENCING: only its script looks at the marker"
 #endif
 #if REDLOCK_WAKE_UP && RESP_DEPTH_MAX < 2
 #error "REDLOCK_WAKE_UP needs RESP_DEPTH_MAX of 2: the keys of a notification are a list in a list"
@@ -1656,7 +1655,7 @@ static void rl_end_extension(struct redlock *c, struct redlock_lock *op, enum re
     if (status != REDLOCK_OK) {
         op->priv.todo = (redlock_mask)(rl_all(c) & ~op->priv.asked); /* still. R2 */
         rl_drop_extensions(c, op);
-    } else {                                            /* whose answers that come late are heard */
+    } else {                                            /* answers that come late are still heard */
         if (op->valid_until_us < rl_valid_until(c, op)) /* never shortened. R8 */
             op->valid_until_us = rl_valid_until(c, op);
         rl_set(&op->members, op->granted | op->priv.healed);

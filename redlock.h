@@ -347,10 +347,9 @@ struct redlock_lock {
         redlock_mask free;   /* nodes where it may be free for us. R7 */
         redlock_mask healed; /* nodes where it was gone and this round set it again. R9 */
         redlock_mask gone;   /* nodes that have said that the key is not there. R9 */
-        redlock_mask
-            suspect; /* nodes where a command that creates the key is unanswered on a former
-                                  connection: it may still run. R8b */
-        uint16_t holder[REDLOCK_NODES_MAX]; /* who has it there, hashed; 0: not known */
+        /* Nodes where a command that creates the key is unanswered on a former connection. R8b */
+        redlock_mask suspect;
+        uint16_t holder[REDLOCK_NODES_MAX]; /* the token of the holder there, hashed; 0: unknown */
         int8_t outcome;                     /* redlock_status, once decided */
         uint8_t state, list;
         uint8_t waiting;                      /* 1: was refused, and will ask again. R7 */
@@ -387,9 +386,8 @@ struct redlock {
         uint32_t waiting;    /* how many of its locks were refused and will ask again. R7 */
         redlock_mask full;   /* nodes whose queue had no room, until some is made */
         redlock_mask wanted; /* nodes that some lock is still to be sent to: they are dialled */
-        redlock_mask
-            abandoned; /* nodes with a command that creates a key unanswered on a connection
-                                   that was given up, while their present process ran. R8b */
+        /* Nodes whose present process may still run such a command, of some lock. R8b */
+        redlock_mask abandoned;
         uint8_t count, quorum, pool_used, ended;
         uint8_t slow; /* 1: the last round ended before its answers came. R15 */
         uint8_t pool[REDLOCK_POOL_MAX];
