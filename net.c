@@ -212,17 +212,17 @@ static int net_dial(void *context, struct redlock_node *node)
 
     (void)context;
     if (size == 0) {
-        redlock_trouble(node, "not a numeric address", node->address);
+        redlock_set_error(node, "not a numeric address", node->address);
         return -1;
     }
     if ((fd = net_socket(to.any.sa_family)) < 0) {
-        redlock_trouble(node, "socket", strerror(errno));
+        redlock_set_error(node, "socket", strerror(errno));
         return -1;
     }
     /* EINTR leaves the connection under way like EINPROGRESS does. A unix socket whose queue is
        full says EAGAIN and is not under way at all: an immediate failure, as a refusal is. */
     if (connect(fd, &to.any, size) != 0 && errno != EINPROGRESS && errno != EINTR) {
-        redlock_trouble(node, "connect", strerror(errno));
+        redlock_set_error(node, "connect", strerror(errno));
         (void)close(fd);
         return -1;
     }
@@ -250,13 +250,13 @@ static int net_ready(void *context, struct redlock_node *node)
         error = errno;
     }
     if (error != 0) {
-        redlock_trouble(node, "connect", strerror(error));
+        redlock_set_error(node, "connect", strerror(error));
         return -1;
     }
     /* TCP may connect a socket to itself when its own port happens to be the one that it dials. */
     if (peer.any.sa_family != AF_UNIX && getsockname(net_fd(node), &own.any, &own_size) == 0 &&
         own_size == peer_size && memcmp(&own, &peer, own_size) == 0) {
-        redlock_trouble(node, "connect", "nobody listens: connected to itself");
+        redlock_set_error(node, "connect", "nobody listens: connected to itself");
         return -1;
     }
     return 1;
@@ -276,7 +276,7 @@ static int net_transmit(void *context, struct redlock_node *node, const void *by
         return (int)moved;
     if (net_would_block(errno))
         return 0;
-    redlock_trouble(node, "send", strerror(errno));
+    redlock_set_error(node, "send", strerror(errno));
     return -1;
 }
 
@@ -289,7 +289,7 @@ static int net_receive(void *context, struct redlock_node *node, void *bytes, si
         return (int)moved;
     if (moved < 0 && net_would_block(errno))
         return 0;
-    redlock_trouble(node, "receive", moved == 0 ? "closed by the server" : strerror(errno));
+    redlock_set_error(node, "receive", moved == 0 ? "closed by the server" : strerror(errno));
     return -1;
 }
 

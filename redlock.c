@@ -1,5 +1,5 @@
 /* redlock.c - the lock: votes, quorum, validity, retry, extend, release. No I/O: everything from
-   outside comes in through redlock_event (bytes) and redlock_tick (time), see redlock.h.
+   outside comes in through redlock_handle_events (bytes) and redlock_tick (time), see redlock.h.
 
    The rules. Sources: [Redlock], see redlock.h; the rest was found by running real servers and by
    model checking (test/model). Code and tests cite them by number.
@@ -143,13 +143,14 @@ enum rl_command {
     (REDLOCK_DURABLE && (c)->priv.settings.durable != 0 && (command) < RL_DELETE)
 
 /* A CLIENT CACHING comes before it. R7 */
-#define RL_IS_TOLD(command) (REDLOCK_WAKE_UP && (command) == RL_UNSET)
+#define RL_IS_TOLD(command) (REDLOCK_NOTIFICATION && (command) == RL_UNSET)
 
-#define RL_IS_NATIVE(command) (REDLOCK_NATIVE && (command) > RL_DELETE && (command) < RL_UNSET)
+#define RL_IS_NATIVE(command)                                                                      \
+    (REDLOCK_NATIVE_RELEASE && (command) > RL_DELETE && (command) < RL_UNSET)
 
 /* Lists that a lock may stand in; 0: none. TURN: to be stepped in this tick. BLOCKED: some node had
    no room or no connection yet. LINE: to begin an attempt as soon as there is room. WAIT: for an answer
-   or its time. KEPT: the same, for the next of the automatic extensions. DONE: for redlock_next_done.
+   or its time. KEPT: the same, for the next of the automatic extensions. DONE: for redlock_next_completed.
    WAIT and KEPT are in the order of time: two lists, as the times in each mostly come in that order by
    themselves. */
 enum rl_list { RL_NOWHERE, RL_TURN, RL_BLOCKED, RL_LINE, RL_WAIT, RL_KEPT, RL_DONE };
@@ -190,7 +191,7 @@ static const char rl_delete_script[] =
     "local c=redis.pcall local v=c('get',KEYS[1])return v==ARGV[1]and c('del',KEYS[1])or v or 0";
 /* Its name for EVALSHA: sha1sum of the text. */
 static const char rl_delete_sha1[] = "0eb3fb62d87859ed2ecec0a26c11df77628751da";
-#if REDLOCK_SEVERAL_KEYS
+#if REDLOCK_MULTI_KEY
 /* The same for all keys; 1 when all were ours. */
 static const char rl_delete_all_script[] =
     "local r=1 for _,k in ipairs(KEYS)do local v=redis.call('get',k)if v==ARGV[1]then "
@@ -262,8 +263,9 @@ static const char rl_info_script[] =
 #if REDLOCK_MARKER && !REDLOCK_FENCING
 #error "REDLOCK_MARKER needs REDLOCK_FENCING: only its script looks at the marker"
 #endif
-#if REDLOCK_WAKE_UP && RESP_DEPTH_MAX < 2
-#error "REDLOCK_WAKE_UP needs RESP_DEPTH_MAX of 2: the keys of a notification are a list in a list"
+#if REDLOCK_NOTIFICATION && RESP_DEPTH_MAX < 2
+#error                                                                                             \
+    "REDLOCK_NOTIFICATION needs RESP_DEPTH_MAX of 2: the keys of a notification are a list in a list"
 #endif
 #if REDLOCK_OWED_MAX < 1 || REDLOCK_OWED_MAX > 16
 #error "REDLOCK_OWED_MAX must be 1..16"
@@ -279,7 +281,7 @@ static const char rl_info_script[] =
    fencing token 26, and 11 with suffix and length of its key; for a marker 5, and twice 17. Several keys count as
    one: see rl_check. */
 enum {
-    RL_LONGEST_DELETE = 48 + sizeof rl_delete_all_script + (REDLOCK_WAKE_UP ? 38 : 0),
+    RL_LONGEST_DELETE = 48 + sizeof rl_delete_all_script + (REDLOCK_NOTIFICATION ? 38 : 0),
     RL_LONGEST_PEXPIRE = 72 + sizeof rl_pexpire_script,
     RL_LONGEST_MARKER =
         REDLOCK_MARKER ? 5 + 2 * 17 + sizeof rl_marker + sizeof rl_marker_script : 0,
@@ -309,7 +311,7 @@ static redlock_mask rl_bit(unsigned i)
     return (redlock_mask)(1U << i);
 }
 
-static redlock_mask rl_all(const struct redlock *c)
+static redlock_mask rl_all(const struct redlock_client *c)
 {
     return (redlock_mask)((1UL << c->priv.count) - 1);
 }
@@ -326,7 +328,7 @@ static void rl_clear(redlock_mask *mask, unsigned bits)
 
 /* Allowance for clocks: ttl * ppm, plus 2 ms because servers count whole milliseconds. 32-bit
    divisions only: 64-bit ones are a library call on small machines. */
-static uint64_t rl_drift_us(const struct redlock *c, uint32_t ttl_ms)
+static uint64_t rl_drift_us(const struct redlock_client *c, uint32_t ttl_ms)
 {
     uint32_t ppm = c->priv.settings.drift_ppm;
 
@@ -334,19 +336,19 @@ static uint64_t rl_drift_us(const struct redlock *c, uint32_t ttl_ms)
 }
 
 /* As of the last reading of the clock. */
-static int rl_past(const struct redlock *c, uint64_t moment_us)
+static int rl_past(const struct redlock_client *c, uint64_t moment_us)
 {
     return c->priv.now_us >= moment_us;
 }
 
 /* When a lock that was asked for at T1 = started_us ends for its holder. */
-static uint64_t rl_valid_until(const struct redlock *c, const struct redlock_lock *op)
+static uint64_t rl_valid_until(const struct redlock_client *c, const struct redlock_lock *op)
 {
     return op->priv.started_us + op->ttl_ms * RL_MS_US - rl_drift_us(c, op->ttl_ms);
 }
 
 /* How long a decision takes: the round trip to the slowest node of the fastest quorum. */
-static uint32_t rl_decision_us(const struct redlock *c)
+static uint32_t rl_decision_us(const struct redlock_client *c)
 {
     uint32_t least = UINT32_MAX;
     unsigned i, j;
@@ -365,7 +367,7 @@ static uint32_t rl_decision_us(const struct redlock *c)
 /* How long an answer is waited for: node_timeout_ms, but at least three round trips, so that it works over any
    distance. A quarter of the ttl at most: waiting for about as long as the ttl leaves nothing to win, and
    livelocks. R15 */
-static uint32_t rl_patience_ms(const struct redlock *c, const struct redlock_lock *op)
+static uint32_t rl_patience_ms(const struct redlock_client *c, const struct redlock_lock *op)
 {
     uint32_t quarter_ms = op->ttl_ms / 4, most_ms = rl_decision_us(c) / 1000 * 3;
 
@@ -375,13 +377,13 @@ static uint32_t rl_patience_ms(const struct redlock *c, const struct redlock_loc
 }
 
 /* When the answers to what is asked now come too late. */
-static uint64_t rl_answers_due(const struct redlock *c, const struct redlock_lock *op)
+static uint64_t rl_answers_due(const struct redlock_client *c, const struct redlock_lock *op)
 {
     return c->priv.now_us + rl_patience_ms(c, op) * RL_MS_US;
 }
 
 /* Moves a lock to the end of a list, or in WAIT and KEPT to its place, or off all. */
-static void rl_move(struct redlock *c, struct redlock_lock *op, uint8_t where)
+static void rl_move(struct redlock_client *c, struct redlock_lock *op, uint8_t where)
 {
     struct redlock_lock *next = op->priv.next, *prev = op->priv.prev;
     struct redlock_list *list = &c->priv.list[op->priv.list - (op->priv.list != RL_NOWHERE)];
@@ -409,19 +411,19 @@ static void rl_move(struct redlock *c, struct redlock_lock *op, uint8_t where)
 }
 
 /* Something happened to it that the next tick must look at. */
-static void rl_touch(struct redlock *c, struct redlock_lock *op)
+static void rl_touch(struct redlock_client *c, struct redlock_lock *op)
 {
     if (op->priv.list != RL_DONE && op->priv.list != RL_TURN)
         rl_move(c, op, RL_TURN);
 }
 
-static struct redlock_lock *rl_first(const struct redlock *c, unsigned list)
+static struct redlock_lock *rl_first(const struct redlock_client *c, unsigned list)
 {
     return c->priv.list[list - 1].first;
 }
 
 /* Puts a lock away that is held: out of sight, unless some node is still to be sent it. R2 */
-static void rl_put_away(struct redlock *c, struct redlock_lock *op)
+static void rl_put_away(struct redlock_client *c, struct redlock_lock *op)
 {
     if (op->priv.state != RL_HELD || op->priv.todo == 0) {
         rl_move(c, op, RL_NOWHERE);
@@ -433,7 +435,7 @@ static void rl_put_away(struct redlock *c, struct redlock_lock *op)
 }
 
 /* Random bytes, drawn from the system many at a time: a system call for each token would show. */
-static int rl_random(struct redlock *c, void *out, size_t size)
+static int rl_random(struct redlock_client *c, void *out, size_t size)
 {
     if (c->priv.pool_used + size > sizeof c->priv.pool) {
         if (c->priv.io->entropy(c->priv.io->context, c->priv.pool, sizeof c->priv.pool) != 0)
@@ -446,7 +448,7 @@ static int rl_random(struct redlock *c, void *out, size_t size)
 }
 
 /* 0 <= result < range; without entropy the middle, as a pause is better than none. */
-static uint32_t rl_random_below(struct redlock *c, uint32_t range)
+static uint32_t rl_random_below(struct redlock_client *c, uint32_t range)
 {
     uint32_t random;
 
@@ -462,19 +464,19 @@ static void rl_append(char *text, const char *more)
 {
     size_t used = strlen(text);
 
-    for (; *more != '\0' && used < REDLOCK_TROUBLE_MAX; more++)
+    for (; *more != '\0' && used < REDLOCK_ERROR_MAX; more++)
         text[used++] = (char)(*more >= ' ' && *more <= '~' ? *more : '?');
     text[used] = '\0';
 }
 
-void redlock_trouble(struct redlock_node *node, const char *what, const char *why)
+void redlock_set_error(struct redlock_node *node, const char *what, const char *why)
 {
-    if (node->trouble[0] != '\0')
+    if (node->error[0] != '\0')
         return;
-    rl_append(node->trouble, what);
+    rl_append(node->error, what);
     if (why != NULL) {
-        rl_append(node->trouble, ": ");
-        rl_append(node->trouble, why);
+        rl_append(node->error, ": ");
+        rl_append(node->error, why);
     }
 }
 
@@ -501,21 +503,22 @@ static void rl_server_trouble(struct redlock_node *node, const char *what, struc
         *arguments = '\0';
     if (node->password != NULL && node->password[0] != '\0')
         rl_hide_password(item->text, node->password);
-    node->trouble[0] = '\0';
-    redlock_trouble(node, what, item->text);
+    node->error[0] = '\0';
+    redlock_set_error(node, what, item->text);
 }
 
 static void rl_may_have_forgotten(struct redlock_node *node)
 {
-    node->trouble[0] = '\0';
-    redlock_trouble(node, "may have forgotten locks: no vote yet", NULL);
+    node->error[0] = '\0';
+    redlock_set_error(node, "may have forgotten locks: no vote yet", NULL);
 }
 
 /* ---- Commands ------------------------------------------------------------------------------- */
 
 static void rl_put_token(struct resp_writer *w, const struct redlock_lock *op)
 {
-    resp_put_hex(w, op->token, op->label_only ? 0 : sizeof op->token, op->label, op->label_size);
+    resp_put_hex(w, op->token, op->token_is_label ? 0 : sizeof op->token, op->label,
+                 op->label_size);
 }
 
 /* Whether a command takes the lock: then it is never sent twice. R1 */
@@ -532,9 +535,9 @@ static int rl_creates(uint8_t command)
 
 static uint8_t rl_taking(const struct redlock_lock *op)
 {
-    if (REDLOCK_FENCING && op->fenced)
+    if (REDLOCK_FENCING && op->use_fencing)
         return RL_FENCE;
-    return REDLOCK_SEVERAL_KEYS && op->more_keys > 0 ? RL_TAKE : RL_SET;
+    return REDLOCK_MULTI_KEY && op->extra_key_count > 0 ? RL_TAKE : RL_SET;
 }
 
 static const char *rl_script_of(const struct redlock_lock *op, uint8_t command)
@@ -550,7 +553,7 @@ static const char *rl_script_of(const struct redlock_lock *op, uint8_t command)
     case RL_PEXPIRE:
         return rl_pexpire_script;
     default:
-        return op->more_keys > 0 ? rl_delete_all_script : rl_delete_script;
+        return op->extra_key_count > 0 ? rl_delete_all_script : rl_delete_script;
     }
 }
 
@@ -560,7 +563,7 @@ static void rl_put_eval(struct resp_writer *w, const struct redlock_lock *op, ui
                         unsigned words, unsigned marked)
 {
     int counts = command == RL_FENCE || command == RL_TERM;
-    unsigned more = counts ? 1U : op->more_keys, i;
+    unsigned more = counts ? 1U : op->extra_key_count, i;
     const char *script = rl_script_of(op, command);
 
     resp_put_command(w, words + more + 3 * marked);
@@ -572,7 +575,7 @@ static void rl_put_eval(struct resp_writer *w, const struct redlock_lock *op, ui
     if (counts)
         resp_put_joined(w, op->key, op->key_size, rl_fence_suffix, sizeof rl_fence_suffix - 1);
     for (i = 0; !counts && i < more; i++)
-        resp_put_bytes(w, op->more[i].bytes, op->more[i].size);
+        resp_put_bytes(w, op->extra_keys[i].bytes, op->extra_keys[i].size);
     if (marked)
         resp_put_text(w, rl_marker);
     rl_put_token(w, op);
@@ -620,8 +623,8 @@ static void rl_put_command(struct resp_writer *w, const struct redlock_lock *op,
     if (command == RL_PEXPIRE)
         resp_put_text(w, "1");
     if (command == RL_FENCE || command == RL_TERM) {
-        resp_put_number(w, (uint32_t)(op->fence >> 32));
-        resp_put_number(w, (uint32_t)op->fence);
+        resp_put_number(w, (uint32_t)(op->fencing_token >> 32));
+        resp_put_number(w, (uint32_t)op->fencing_token);
     }
 }
 
@@ -676,7 +679,7 @@ static int rl_is_greeted_with(const struct redlock_node *node, uint8_t command)
     if (command == RL_HELLO)
         return !node->priv.plain;
     if (command == RL_TRACK)
-        return REDLOCK_WAKE_UP && !node->priv.plain;
+        return REDLOCK_NOTIFICATION && !node->priv.plain;
     if (command == RL_AUTH)
         return node->priv.plain && node->password != NULL;
     return command == RL_INFO || node->database > 0;
@@ -699,14 +702,15 @@ static void rl_greet(struct redlock_node *node)
 
 /* Whether the key is to be created again on a node: only if that has said that it is not there (R9), and so has
    answered all that was sent on this connection, and nothing that creates it is unanswered on a former one (R8b). */
-static int rl_repairs(const struct redlock *c, const struct redlock_lock *op, unsigned bit)
+static int rl_repairs(const struct redlock_client *c, const struct redlock_lock *op, unsigned bit)
 {
     unsigned unanswered = op->priv.suspect & (unsigned)c->priv.abandoned;
 
     return op->priv.started_us < op->valid_until_us && (op->priv.gone & ~unanswered & bit) != 0;
 }
 
-static uint8_t rl_command_of(const struct redlock *c, const struct redlock_lock *op, unsigned bit)
+static uint8_t rl_command_of(const struct redlock_client *c, const struct redlock_lock *op,
+                             unsigned bit)
 {
     switch (op->priv.state) {
     case RL_ASK:
@@ -729,13 +733,13 @@ static uint8_t rl_command_of(const struct redlock *c, const struct redlock_lock 
 
 static int rl_is_up(const struct redlock_node *node)
 {
-    return node->state == REDLOCK_NODE_READY || node->state == REDLOCK_NODE_GREETING;
+    return node->state == REDLOCK_NODE_READY || node->state == REDLOCK_NODE_HANDSHAKE;
 }
 
 /* `op` will not get the answer to `command` that it waits for. What may be sent twice is, once;
    a SET never. R1 */
-static void rl_unanswered(struct redlock *c, struct redlock_node *node, struct redlock_lock *op,
-                          uint8_t command)
+static void rl_unanswered(struct redlock_client *c, struct redlock_node *node,
+                          struct redlock_lock *op, uint8_t command)
 {
     unsigned bit = rl_bit(node->priv.index);
 
@@ -754,7 +758,7 @@ static void rl_unanswered(struct redlock *c, struct redlock_node *node, struct r
     rl_touch(c, op);
 }
 
-static void rl_left_unanswered(struct redlock *c, struct redlock_node *node,
+static void rl_left_unanswered(struct redlock_client *c, struct redlock_node *node,
                                const struct resp_place *place)
 {
     struct redlock_lock *op = (struct redlock_lock *)place->owner;
@@ -773,12 +777,12 @@ static void rl_left_unanswered(struct redlock *c, struct redlock_node *node,
 
 /* Hangs up. A connection that had worked may be dialled again at once: servers close idle ones.
    Any other waits out a pause, which the next tick fixes. R5 */
-static void rl_node_failed(struct redlock *c, struct redlock_node *node, const char *why)
+static void rl_node_failed(struct redlock_client *c, struct redlock_node *node, const char *why)
 {
     struct resp_pipe *pipe = &node->priv.pipe;
     struct resp_place place;
 
-    redlock_trouble(node, why, NULL);
+    redlock_set_error(node, why, NULL);
     c->priv.io->shut(c->priv.io->context, node);
     while (resp_pipe_abandon(pipe, &place)) {
         if (place.owner != NULL && place.count == 1) /* once, also if a WAITAOF belongs to it */
@@ -792,26 +796,26 @@ static void rl_node_failed(struct redlock *c, struct redlock_node *node, const c
 }
 
 /* Closes it although it had worked: what is wrong with it would not be mended by dialling. */
-static void rl_node_given_up(struct redlock *c, struct redlock_node *node, const char *why)
+static void rl_node_given_up(struct redlock_client *c, struct redlock_node *node, const char *why)
 {
     node->priv.useful = 0;
     rl_node_failed(c, node, why);
 }
 
 /* The same, and nothing but another set-up will mend it. */
-static void rl_node_denied(struct redlock *c, struct redlock_node *node, const char *why)
+static void rl_node_denied(struct redlock_client *c, struct redlock_node *node, const char *why)
 {
     node->priv.denied = 1;
-    node->trouble[0] = '\0';
+    node->error[0] = '\0';
     rl_node_given_up(c, node, why);
 }
 
-static void rl_node_connected(struct redlock *c, struct redlock_node *node)
+static void rl_node_connected(struct redlock_client *c, struct redlock_node *node)
 {
     int up = c->priv.io->ready(c->priv.io->context, node);
 
     if (up > 0) {
-        node->state = REDLOCK_NODE_GREETING;
+        node->state = REDLOCK_NODE_HANDSHAKE;
         node->priv.mark_us = c->priv.now_us;
     } else if (up < 0) {
         rl_node_failed(c, node, "no connection");
@@ -819,7 +823,7 @@ static void rl_node_connected(struct redlock *c, struct redlock_node *node)
 }
 
 /* The nodes in this state, as a mask. */
-static unsigned rl_nodes_in(const struct redlock *c, enum redlock_node_state state)
+static unsigned rl_nodes_in(const struct redlock_client *c, enum redlock_node_state state)
 {
     unsigned i, mask = 0;
 
@@ -831,7 +835,7 @@ static unsigned rl_nodes_in(const struct redlock *c, enum redlock_node_state sta
 
 /* When a node that is DOWN is dialled again: sooner where we were denied, if there is no quorum without it, as
    somebody may set that right. R5 */
-static uint64_t rl_redial_us(const struct redlock *c, const struct redlock_node *node)
+static uint64_t rl_redial_us(const struct redlock_client *c, const struct redlock_node *node)
 {
     uint32_t pause_us = node->priv.pause_us, soon_us = RL_REDIAL_MIN_MS * 1000U + pause_us / 64;
 
@@ -842,7 +846,8 @@ static uint64_t rl_redial_us(const struct redlock *c, const struct redlock_node 
 }
 
 /* For a node that is about to be used: dials it if that is due, or would be too late then. */
-static void rl_node_wanted(struct redlock *c, struct redlock_node *node, uint64_t too_late_us)
+static void rl_node_wanted(struct redlock_client *c, struct redlock_node *node,
+                           uint64_t too_late_us)
 {
     uint64_t now = c->priv.now_us;
 
@@ -855,7 +860,7 @@ static void rl_node_wanted(struct redlock *c, struct redlock_node *node, uint64_
         return;
     if (node->state ==
         REDLOCK_NODE_IDLE) /* that a server closed an idle connection is no trouble */
-        node->trouble[0] = '\0';
+        node->error[0] = '\0';
     node->priv.useful = node->priv.replied = node->priv.denied = 0;
     node->priv.greeted = RL_HELLO;
     node->priv.native = RL_DELIFEQ;
@@ -863,19 +868,19 @@ static void rl_node_wanted(struct redlock *c, struct redlock_node *node, uint64_
     node->priv.greets = node->priv.heard = node->priv.tells = 0;
     node->priv.run = node->priv.age_s = 0;
     if (c->priv.io->dial(c->priv.io->context, node) != 0) {
-        redlock_trouble(node, "can't dial", NULL);
+        redlock_set_error(node, "can't dial", NULL);
         node->state = REDLOCK_NODE_DOWN;
         node->priv.failing = 1;
         node->priv.mark_us = 0;
         return;
     }
-    node->state = REDLOCK_NODE_DIALLING;
+    node->state = REDLOCK_NODE_CONNECTING;
     node->priv.mark_us = now;
     rl_greet(node);
     rl_node_connected(c, node);
 }
 
-static void rl_transmit(struct redlock *c, struct redlock_node *node)
+static void rl_transmit(struct redlock_client *c, struct redlock_node *node)
 {
     size_t size;
     const uint8_t *bytes = resp_pipe_unsent(&node->priv.pipe, &size);
@@ -893,16 +898,16 @@ static void rl_transmit(struct redlock *c, struct redlock_node *node)
 }
 
 /* A server that may have forgotten locks must not be given one. R18 */
-static int rl_looks_at_marker(const struct redlock *c, const struct redlock_lock *op,
+static int rl_looks_at_marker(const struct redlock_client *c, const struct redlock_lock *op,
                               uint8_t command)
 {
     return REDLOCK_MARKER && c->priv.settings.longest_ttl_ms != 0 &&
-           (command == RL_FENCE || (command == RL_REPAIR && op->fenced));
+           (command == RL_FENCE || (command == RL_REPAIR && op->use_fencing));
 }
 
 /* Queues a command of `op` on a node; 0 when there is no room. Most nodes are sent the same as the node
    before: it is copied out of that one's queue. */
-static int rl_queue(struct redlock *c, struct redlock_node *node, struct redlock_lock *op,
+static int rl_queue(struct redlock_client *c, struct redlock_node *node, struct redlock_lock *op,
                     uint8_t command, struct redlock_lock *owner)
 {
     uint32_t run = rl_looks_at_marker(c, op, command) ? node->priv.run : 0;
@@ -944,24 +949,26 @@ static int rl_queue(struct redlock *c, struct redlock_node *node, struct redlock
 
 /* The command that `op` is to be sent to a node now. The server's own does not do for several keys; nor to
    undo an attempt, where the script also tells who has the lock; nor a second time. R11 */
-static uint8_t rl_command_for(const struct redlock *c, const struct redlock_node *node,
+static uint8_t rl_command_for(const struct redlock_client *c, const struct redlock_node *node,
                               const struct redlock_lock *op)
 {
-    if (REDLOCK_NATIVE && op->priv.state == RL_RELEASE && node->priv.native_is == RL_KNOWN &&
-        op->more_keys == 0 && !(op->priv.broken & rl_bit(node->priv.index)))
+    if (REDLOCK_NATIVE_RELEASE && op->priv.state == RL_RELEASE &&
+        node->priv.native_is == RL_KNOWN && op->extra_key_count == 0 &&
+        !(op->priv.broken & rl_bit(node->priv.index)))
         return node->priv.native;
-    if (REDLOCK_WAKE_UP && op->priv.state == RL_UNDO && node->priv.tells)
+    if (REDLOCK_NOTIFICATION && op->priv.state == RL_UNDO && node->priv.tells)
         return RL_UNSET;
     return rl_command_of(c, op, rl_bit(node->priv.index));
 }
 
 /* Tries the server's own command, behind the script, if there is room. R11 */
-static void rl_try_native(struct redlock *c, struct redlock_node *node, struct redlock_lock *op)
+static void rl_try_native(struct redlock_client *c, struct redlock_node *node,
+                          struct redlock_lock *op)
 {
     uint8_t command = node->priv.native;
 
-    if (REDLOCK_NATIVE && node->priv.native_is == RL_UNTRIED && command <= RL_EVALSHA &&
-        op->more_keys == 0 && rl_queue(c, node, op, command, op)) {
+    if (REDLOCK_NATIVE_RELEASE && node->priv.native_is == RL_UNTRIED && command <= RL_EVALSHA &&
+        op->extra_key_count == 0 && rl_queue(c, node, op, command, op)) {
         resp_pipe_drop(&node->priv.pipe, op, command, command);
         node->priv.native_is = RL_ON_TRIAL;
     }
@@ -970,7 +977,8 @@ static void rl_try_native(struct redlock *c, struct redlock_node *node, struct r
 /* Queues the present command of `op` on a node that is up; 0 when there is no room. A node that has
    no vote is sent it without waiting for its word, which from then on is in doubt: it may have
    forgotten the lock. R14 */
-static int rl_queue_vote(struct redlock *c, struct redlock_node *node, struct redlock_lock *op)
+static int rl_queue_vote(struct redlock_client *c, struct redlock_node *node,
+                         struct redlock_lock *op)
 {
     redlock_mask bit = rl_bit(node->priv.index);
     uint8_t command = rl_command_for(c, node, op);
@@ -1023,7 +1031,7 @@ static void rl_is_away(struct redlock_lock *op, const struct redlock_node *node)
 }
 
 /* Queues the present command of `op` where it is still to be queued and can be. R2 */
-static void rl_queue_all(struct redlock *c, struct redlock_lock *op)
+static void rl_queue_all(struct redlock_client *c, struct redlock_lock *op)
 {
     unsigned i;
 
@@ -1047,8 +1055,8 @@ static void rl_queue_all(struct redlock *c, struct redlock_lock *op)
 }
 
 /* `op` no longer waits for answers to the commands first..last. R5 */
-static void rl_drop(struct redlock *c, struct redlock_lock *op, redlock_mask mask, uint8_t first,
-                    uint8_t last)
+static void rl_drop(struct redlock_client *c, struct redlock_lock *op, redlock_mask mask,
+                    uint8_t first, uint8_t last)
 {
     unsigned i;
 
@@ -1058,7 +1066,7 @@ static void rl_drop(struct redlock *c, struct redlock_lock *op, redlock_mask mas
 }
 
 /* The token is of no use any more: what is answered late makes no members. Those owe no such answer. */
-static void rl_drop_late(struct redlock *c, struct redlock_lock *op)
+static void rl_drop_late(struct redlock_client *c, struct redlock_lock *op)
 {
     rl_drop(c, op, (redlock_mask)(rl_all(c) & ~(op->members | op->priv.late)), RL_SET, RL_STALE);
     rl_drop(c, op, op->priv.waits, RL_TERM, RL_PEXPIRE);
@@ -1066,7 +1074,7 @@ static void rl_drop_late(struct redlock *c, struct redlock_lock *op)
 
 /* A round of extensions is over. A repair that was not answered stays the lock's, as it creates the key: its
    connection may break yet. R8b */
-static void rl_drop_extensions(struct redlock *c, struct redlock_lock *op)
+static void rl_drop_extensions(struct redlock_client *c, struct redlock_lock *op)
 {
     unsigned i;
 
@@ -1079,7 +1087,7 @@ static void rl_drop_extensions(struct redlock *c, struct redlock_lock *op)
 }
 
 /* The votes that did not come in time: they failed, and the nodes are told why. */
-static void rl_too_slow(struct redlock *c, struct redlock_lock *op)
+static void rl_too_slow(struct redlock_client *c, struct redlock_lock *op)
 {
     redlock_mask late = (redlock_mask)((op->priv.todo | op->priv.waits) & ~op->failed);
     unsigned i;
@@ -1087,11 +1095,11 @@ static void rl_too_slow(struct redlock *c, struct redlock_lock *op)
     c->priv.slow |= op->priv.waits != 0;
     for (i = 0; i < c->priv.count; i++)
         if (late & rl_bit(i))
-            redlock_trouble(&c->priv.nodes[i],
-                            c->priv.nodes[i].state == REDLOCK_NODE_DIALLING
-                                ? "no connection within node_timeout_ms"
-                                : "no answer within node_timeout_ms",
-                            NULL);
+            redlock_set_error(&c->priv.nodes[i],
+                              c->priv.nodes[i].state == REDLOCK_NODE_CONNECTING
+                                  ? "no connection within node_timeout_ms"
+                                  : "no answer within node_timeout_ms",
+                              NULL);
     rl_set(&op->failed, late);
 }
 
@@ -1104,27 +1112,27 @@ static void rl_enter(struct redlock_lock *op, uint8_t state)
 }
 
 /* Who waits for others to let go is counted: hints are of use to nobody else. R7 */
-static void rl_set_waiting(struct redlock *c, struct redlock_lock *op, uint8_t waiting)
+static void rl_set_waiting(struct redlock_client *c, struct redlock_lock *op, uint8_t waiting)
 {
     c->priv.waiting += (uint32_t)waiting - op->priv.waiting;
     op->priv.waiting = waiting;
 }
 
 /* The operation is over; the lock stays in `state`, RL_IDLE or RL_HELD. */
-static void rl_finish(struct redlock *c, struct redlock_lock *op, enum redlock_status status,
+static void rl_finish(struct redlock_client *c, struct redlock_lock *op, enum redlock_status status,
                       uint8_t state)
 {
     rl_enter(op, state);
     rl_set_waiting(c, op, 0);
     if (state == RL_IDLE)
-        op->fence = 0; /* it was a proposal, or is another's by now. R16 */
+        op->fencing_token = 0; /* it was a proposal, or is another's by now. R16 */
     op->status = status;
     rl_move(c, op, RL_DONE);
     c->priv.ended = 1;
 }
 
 /* A new command to all nodes, a new count of votes. */
-static void rl_begin_round(struct redlock *c, struct redlock_lock *op)
+static void rl_begin_round(struct redlock_client *c, struct redlock_lock *op)
 {
     rl_drop_extensions(c, op); /* late ones of the round before */
     rl_clear(&op->priv.suspect, ~(unsigned)c->priv.abandoned);
@@ -1136,7 +1144,7 @@ static void rl_begin_round(struct redlock *c, struct redlock_lock *op)
     memset(op->priv.holder, 0, sizeof op->priv.holder);
 }
 
-static void rl_step_start(struct redlock *c, struct redlock_lock *op)
+static void rl_step_start(struct redlock_client *c, struct redlock_lock *op)
 {
     if (op->priv.outcome == REDLOCK_CANCELLED) {
         rl_finish(c, op, REDLOCK_CANCELLED, RL_IDLE);
@@ -1154,14 +1162,14 @@ static void rl_step_start(struct redlock *c, struct redlock_lock *op)
 
 /* Until when an attempt waits for a connection that is coming. A quorum that is ready does not wait for a node
    that failed before, nor long; without a quorum a first connection has stall_ms. */
-static uint64_t rl_connecting_until(const struct redlock *c, const struct redlock_node *node,
+static uint64_t rl_connecting_until(const struct redlock_client *c, const struct redlock_node *node,
                                     int quorum_ready)
 {
     uint32_t wait_ms = c->priv.settings.node_timeout_ms * 2;
 
     if (quorum_ready && wait_ms > RL_CONNECT_MS)
         wait_ms = RL_CONNECT_MS;
-    if ((node->state != REDLOCK_NODE_DIALLING && node->state != REDLOCK_NODE_GREETING) ||
+    if ((node->state != REDLOCK_NODE_CONNECTING && node->state != REDLOCK_NODE_HANDSHAKE) ||
         (quorum_ready && node->priv.failing))
         return 0;
     if (!quorum_ready && !node->priv.failing && wait_ms < c->priv.settings.stall_ms)
@@ -1172,7 +1180,7 @@ static uint64_t rl_connecting_until(const struct redlock *c, const struct redloc
 /* Whether an attempt can begin. It waits for room, and for connections: then a new client gets the lock from
    all nodes, and its validity is not used up by connecting. Without a quorum it begins, and fails, when no
    connection is under way and each node that denied us was tried since. R2, R6 */
-static int rl_can_begin(struct redlock *c, const struct redlock_lock *op)
+static int rl_can_begin(struct redlock_client *c, const struct redlock_lock *op)
 {
     unsigned i, ready, coming = 0, untried = 0;
 
@@ -1195,9 +1203,9 @@ static int rl_can_begin(struct redlock *c, const struct redlock_lock *op)
     return rl_bits(ready | untried) < c->priv.quorum;
 }
 
-static void rl_begin_attempt(struct redlock *c, struct redlock_lock *op)
+static void rl_begin_attempt(struct redlock_client *c, struct redlock_lock *op)
 {
-    if (!op->label_only && rl_random(c, op->token, sizeof op->token) != 0) {
+    if (!op->token_is_label && rl_random(c, op->token, sizeof op->token) != 0) {
         rl_finish(c, op, REDLOCK_NO_ENTROPY, RL_IDLE);
         return;
     }
@@ -1206,18 +1214,18 @@ static void rl_begin_attempt(struct redlock *c, struct redlock_lock *op)
     op->priv.asked = op->priv.late = op->priv.mute = op->priv.free = op->members = 0;
     op->priv.suspect = op->priv.gone = 0;
     op->priv.raises = 0;
-    op->fence = 0;
-    if (REDLOCK_FENCING && op->fenced && c->priv.io->wall_us != NULL)
-        op->fence = c->priv.io->wall_us(c->priv.io->context);
-    if (op->fence >= RL_WALL_MAX_US)
-        op->fence = 0;
+    op->fencing_token = 0;
+    if (REDLOCK_FENCING && op->use_fencing && c->priv.io->wall_us != NULL)
+        op->fencing_token = c->priv.io->wall_us(c->priv.io->context);
+    if (op->fencing_token >= RL_WALL_MAX_US)
+        op->fencing_token = 0;
     rl_begin_round(c, op); /* R1: the clock was read before anything was queued */
     op->priv.state = RL_ASK;
     rl_move(c, op, RL_TURN);
 }
 
 /* Ends the count of an attempt that was lost, or cancelled. R4 */
-static void rl_lose(struct redlock *c, struct redlock_lock *op, enum redlock_status outcome)
+static void rl_lose(struct redlock_client *c, struct redlock_lock *op, enum redlock_status outcome)
 {
     rl_drop_late(c, op);
     op->members = 0;
@@ -1230,7 +1238,7 @@ static void rl_lose(struct redlock *c, struct redlock_lock *op, enum redlock_sta
 }
 
 /* A quorum has granted it, and agrees on its fencing token if it has one. R3 */
-static void rl_hold(struct redlock *c, struct redlock_lock *op)
+static void rl_hold(struct redlock_client *c, struct redlock_lock *op)
 {
     if (rl_past(c, rl_valid_until(c, op))) {
         rl_lose(c, op, REDLOCK_TOO_LATE);
@@ -1249,7 +1257,7 @@ static void rl_hold(struct redlock *c, struct redlock_lock *op)
 }
 
 /* Proposes the largest count to all nodes. R16 */
-static void rl_raise(struct redlock *c, struct redlock_lock *op)
+static void rl_raise(struct redlock_client *c, struct redlock_lock *op)
 {
     if (op->priv.raises == RL_RAISES_MAX) {
         rl_lose(c, op, REDLOCK_PENDING);
@@ -1266,14 +1274,14 @@ static void rl_raise(struct redlock *c, struct redlock_lock *op)
 }
 
 /* A quorum has answered, or no other node will: is it another's, or can't they be reached? R6 */
-static int rl_is_told_why(const struct redlock *c, const struct redlock_lock *op)
+static int rl_is_told_why(const struct redlock_client *c, const struct redlock_lock *op)
 {
     return rl_bits((unsigned)(op->granted | op->refused)) >= c->priv.quorum ||
            ((op->priv.todo | op->priv.waits) & ~(unsigned)op->failed) == 0;
 }
 
 /* Of ASK and of RAISE. Without a fencing token who grants it agrees as well. */
-static void rl_step_ask(struct redlock *c, struct redlock_lock *op)
+static void rl_step_ask(struct redlock_client *c, struct redlock_lock *op)
 {
     rl_queue_all(c, op);
     if (op->priv.outcome == REDLOCK_CANCELLED) {
@@ -1293,7 +1301,8 @@ static void rl_step_ask(struct redlock *c, struct redlock_lock *op)
 }
 
 /* How many nodes the holder of node i has. */
-static unsigned rl_holding(const struct redlock *c, const struct redlock_lock *op, unsigned i)
+static unsigned rl_holding(const struct redlock_client *c, const struct redlock_lock *op,
+                           unsigned i)
 {
     unsigned j, same = 0;
 
@@ -1303,7 +1312,7 @@ static unsigned rl_holding(const struct redlock *c, const struct redlock_lock *o
 }
 
 /* How many nodes the one who has most of them has. */
-static unsigned rl_largest_holding(const struct redlock *c, const struct redlock_lock *op)
+static unsigned rl_largest_holding(const struct redlock_client *c, const struct redlock_lock *op)
 {
     unsigned i, most = 0;
 
@@ -1315,13 +1324,14 @@ static unsigned rl_largest_holding(const struct redlock *c, const struct redlock
 }
 
 /* Whether node i says who has it, and nobody is known to have more nodes. */
-static int rl_tells_holder(const struct redlock *c, const struct redlock_lock *op, unsigned i)
+static int rl_tells_holder(const struct redlock_client *c, const struct redlock_lock *op,
+                           unsigned i)
 {
     return op->priv.holder[i] != 0 && rl_holding(c, op, i) == rl_largest_holding(c, op);
 }
 
 /* Why an attempt was lost; REDLOCK_PENDING while the answers to its undoing may still tell. */
-static enum redlock_status rl_outcome(const struct redlock *c, const struct redlock_lock *op,
+static enum redlock_status rl_outcome(const struct redlock_client *c, const struct redlock_lock *op,
                                       int in_time)
 {
     unsigned quorum = c->priv.quorum, same = rl_largest_holding(c, op), untold;
@@ -1334,15 +1344,15 @@ static enum redlock_status rl_outcome(const struct redlock *c, const struct redl
         return REDLOCK_HELD;
     if (rl_bits((unsigned)(op->granted | op->refused)) >= quorum) {
         if (same + untold + rl_bits(op->refused & op->failed) < quorum)
-            return REDLOCK_SPLIT;
+            return REDLOCK_CONTENDED;
         if (untold > 0 && in_time)
             return REDLOCK_PENDING;
-        return rl_bits(op->refused) >= quorum ? REDLOCK_HELD : REDLOCK_SPLIT;
+        return rl_bits(op->refused) >= quorum ? REDLOCK_HELD : REDLOCK_CONTENDED;
     }
     return rl_bits(op->priv.denied) > c->priv.count - quorum ? REDLOCK_DENIED : REDLOCK_UNREACHABLE;
 }
 
-static void rl_step_undo(struct redlock *c, struct redlock_lock *op)
+static void rl_step_undo(struct redlock_client *c, struct redlock_lock *op)
 {
     if (op->priv.due_us == 0)
         op->priv.due_us = rl_answers_due(c, op);
@@ -1355,7 +1365,7 @@ static void rl_step_undo(struct redlock *c, struct redlock_lock *op)
 
 /* The longest pause of a quick retry: a few round trips, twice as many each time, so that clients that
    collided are drawn apart. */
-static uint32_t rl_quick_us(const struct redlock *c, unsigned times)
+static uint32_t rl_quick_us(const struct redlock_client *c, unsigned times)
 {
     uint32_t most = c->priv.settings.node_timeout_ms * 500U, us = rl_decision_us(c);
 
@@ -1367,7 +1377,7 @@ static uint32_t rl_quick_us(const struct redlock *c, unsigned times)
 }
 
 /* The pause before a retry for which somebody else has to let go. */
-static uint32_t rl_pause_us(struct redlock *c, const struct redlock_lock *op)
+static uint32_t rl_pause_us(struct redlock_client *c, const struct redlock_lock *op)
 {
     const struct redlock_settings *s = &c->priv.settings;
     uint32_t pause_ms = s->retry_delay_ms, jitter_us;
@@ -1388,20 +1398,20 @@ static int rl_has_key(const struct redlock_lock *op, const void *key, size_t key
 
     if (op->key_size == key_size && memcmp(op->key, key, known) == 0)
         return 1;
-    for (i = 0; i < op->more_keys; i++)
-        if (op->more[i].size == key_size && memcmp(op->more[i].bytes, key, known) == 0)
+    for (i = 0; i < op->extra_key_count; i++)
+        if (op->extra_keys[i].size == key_size && memcmp(op->extra_keys[i].bytes, key, known) == 0)
             return 1;
     return 0;
 }
 
 static int rl_others_had_it(const struct redlock_lock *op)
 {
-    return op->priv.outcome == REDLOCK_HELD || op->priv.outcome == REDLOCK_SPLIT;
+    return op->priv.outcome == REDLOCK_HELD || op->priv.outcome == REDLOCK_CONTENDED;
 }
 
 /* Enough nodes say so, and that others had it is why the last attempt failed. For want of voters those
    who wait would only wake one another with their releases. R7 */
-static int rl_may_be_free(const struct redlock *c, const struct redlock_lock *op)
+static int rl_may_be_free(const struct redlock_client *c, const struct redlock_lock *op)
 {
     return rl_bits(op->priv.free) >= c->priv.quorum && rl_others_had_it(op);
 }
@@ -1409,7 +1419,7 @@ static int rl_may_be_free(const struct redlock *c, const struct redlock_lock *op
 /* Nodes of this mask say that the lock with this key may be free, of which `known` bytes are known. If
    they are enough now, one that pauses for it is woken; others that need this key must be told anew. But
    one that needs further keys may wait in vain, so it does not stand for the others. R7 */
-static void rl_hint(struct redlock *c, unsigned mask, const void *key, size_t key_size,
+static void rl_hint(struct redlock_client *c, unsigned mask, const void *key, size_t key_size,
                     size_t known)
 {
     struct redlock_lock *op, *next, *woken = NULL;
@@ -1426,7 +1436,7 @@ static void rl_hint(struct redlock *c, unsigned mask, const void *key, size_t ke
             if (woken != NULL) {
                 op->priv.free = 0;
             } else if (op->priv.state == RL_PAUSE && rl_may_be_free(c, op)) {
-                woken = op->more_keys == 0 ? op : NULL;
+                woken = op->extra_key_count == 0 ? op : NULL;
                 rl_touch(c, op);
             }
         }
@@ -1434,17 +1444,17 @@ static void rl_hint(struct redlock *c, unsigned mask, const void *key, size_t ke
 
 /* An attempt has ended with `outcome`, nothing is owed any more: ends the operation, or tries
    again. R6 */
-static void rl_retry(struct redlock *c, struct redlock_lock *op)
+static void rl_retry(struct redlock_client *c, struct redlock_lock *op)
 {
     enum redlock_status outcome = (enum redlock_status)op->priv.outcome;
     int others = rl_others_had_it(op);
     int again = others || outcome == REDLOCK_UNREACHABLE || outcome == REDLOCK_TOO_LATE;
-    int quick = outcome == REDLOCK_SPLIT || (outcome == REDLOCK_UNREACHABLE && op->priv.broken);
+    int quick = outcome == REDLOCK_CONTENDED || (outcome == REDLOCK_UNREACHABLE && op->priv.broken);
     uint64_t pause_us;
 
     if (others)
         c->priv.slow = 0;
-    if (!again || op->label_only || op->priv.attempts > c->priv.settings.retries) {
+    if (!again || op->token_is_label || op->priv.attempts > c->priv.settings.retries) {
         rl_finish(c, op, outcome, RL_IDLE);
         return;
     }
@@ -1479,12 +1489,12 @@ static void rl_copy_keys(struct redlock_owed *owed, const struct redlock_lock *o
     owed->lock = *op;
     owed->lock.key = memcpy(at, op->key, op->key_size);
     at += op->key_size;
-    for (i = 0; i < op->more_keys; i++) {
-        owed->more[i].size = op->more[i].size;
-        owed->more[i].bytes = memcpy(at, op->more[i].bytes, op->more[i].size);
-        at += op->more[i].size;
+    for (i = 0; i < op->extra_key_count; i++) {
+        owed->extra_keys[i].size = op->extra_keys[i].size;
+        owed->extra_keys[i].bytes = memcpy(at, op->extra_keys[i].bytes, op->extra_keys[i].size);
+        at += op->extra_keys[i].size;
     }
-    owed->lock.more = owed->more;
+    owed->lock.extra_keys = owed->extra_keys;
     if (op->label_size > 0)
         memcpy(at, op->label, op->label_size);
     owed->lock.label = at;
@@ -1493,12 +1503,12 @@ static void rl_copy_keys(struct redlock_owed *owed, const struct redlock_lock *o
 /* A release is decided. Nodes that answered it with a temporary error (BUSY, LOADING ...), or may do so yet, are
    sent it again until the key has expired. As the lock is the caller's by then, this needs a copy. Not with a
    token that the caller chose: it may be in use again by then. R4 */
-static void rl_owe(struct redlock *c, struct redlock_lock *op)
+static void rl_owe(struct redlock_client *c, struct redlock_lock *op)
 {
     redlock_mask unanswered = (redlock_mask)(op->priv.waits & ~op->refused);
     unsigned i, n;
 
-    for (i = 0; i < REDLOCK_OWED_MAX && (op->priv.again | unanswered) != 0 && !op->label_only;
+    for (i = 0; i < REDLOCK_OWED_MAX && (op->priv.again | unanswered) != 0 && !op->token_is_label;
          i++) {
         struct redlock_lock *copy = &c->priv.owed[i].lock;
 
@@ -1523,7 +1533,7 @@ static void rl_owe(struct redlock *c, struct redlock_lock *op)
 }
 
 /* Sends what is owed, where it is due. */
-static void rl_owed_tick(struct redlock *c)
+static void rl_owed_tick(struct redlock_client *c)
 {
     unsigned i, n;
 
@@ -1553,7 +1563,7 @@ static void rl_owed_tick(struct redlock *c)
 /* Decided, but some nodes are still owed the release: it is queued without an owner, so that it
    needs no place, and on a connection that is not up yet, where it will be the first to go. A node
    that does not even take bytes is given up. R4 */
-static void rl_step_owing(struct redlock *c, struct redlock_lock *op)
+static void rl_step_owing(struct redlock_client *c, struct redlock_lock *op)
 {
     unsigned i;
 
@@ -1589,14 +1599,14 @@ static void rl_step_owing(struct redlock *c, struct redlock_lock *op)
 /* How long one that is woken waits before it asks: less than a round trip. Were all of a crowd to ask they would
    get in one another's way, so who has been woken in vain stands back two times of three, for longer and longer:
    then a few ask at once, however many wait. R7 */
-static uint64_t rl_woken_us(struct redlock *c, const struct redlock_lock *op)
+static uint64_t rl_woken_us(struct redlock_client *c, const struct redlock_lock *op)
 {
     unsigned back = rl_random_below(c, 3) > 0 ? op->priv.woken : 0U;
 
     return (uint64_t)rl_random_below(c, rl_quick_us(c, 0)) * (1U << back);
 }
 
-static void rl_step_pause(struct redlock *c, struct redlock_lock *op)
+static void rl_step_pause(struct redlock_client *c, struct redlock_lock *op)
 {
     if (rl_may_be_free(c, op)) { /* R7 */
         uint64_t soon_us = c->priv.now_us + rl_woken_us(c, op);
@@ -1612,7 +1622,7 @@ static void rl_step_pause(struct redlock *c, struct redlock_lock *op)
 }
 
 /* Grants that came after the decision count as well, if the lock is still valid. R8 */
-static void rl_merge_late_grants(const struct redlock *c, struct redlock_lock *op)
+static void rl_merge_late_grants(const struct redlock_client *c, struct redlock_lock *op)
 {
     if (!rl_past(c, op->valid_until_us))
         rl_set(&op->members, op->priv.late);
@@ -1620,7 +1630,7 @@ static void rl_merge_late_grants(const struct redlock *c, struct redlock_lock *o
 }
 
 /* It is not ours any more. What it still has on some nodes, or was healed there, is in others' way. */
-static void rl_lost(struct redlock *c, struct redlock_lock *op)
+static void rl_lost(struct redlock_client *c, struct redlock_lock *op)
 {
     op->valid_until_us = 0;
     rl_drop_late(c, op);
@@ -1640,7 +1650,7 @@ static void rl_keep_until(struct redlock_lock *op, uint64_t moment_us)
 
 /* The next automatic extension is due when a third of the ttl has passed since the last success, or at
    once if less than that is left. R10 */
-static uint64_t rl_keep_due(const struct redlock *c, const struct redlock_lock *op)
+static uint64_t rl_keep_due(const struct redlock_client *c, const struct redlock_lock *op)
 {
     uint64_t end_us = op->valid_until_us + rl_drift_us(c, op->ttl_ms);
     uint64_t rest_us = (op->ttl_ms - op->ttl_ms / 3) * RL_MS_US;
@@ -1650,7 +1660,8 @@ static uint64_t rl_keep_due(const struct redlock *c, const struct redlock_lock *
 
 /* The extension is over. Nodes that confirmed or repaired it are members from the next round on, if this
    one proved that nobody else had the lock. R8, R9 */
-static void rl_end_extension(struct redlock *c, struct redlock_lock *op, enum redlock_status status)
+static void rl_end_extension(struct redlock_client *c, struct redlock_lock *op,
+                             enum redlock_status status)
 {
     if (status != REDLOCK_OK) {
         op->priv.todo = (redlock_mask)(rl_all(c) & ~op->priv.asked); /* still. R2 */
@@ -1680,7 +1691,7 @@ static void rl_end_extension(struct redlock *c, struct redlock_lock *op, enum re
     }
 }
 
-static void rl_step_extend(struct redlock *c, struct redlock_lock *op)
+static void rl_step_extend(struct redlock_client *c, struct redlock_lock *op)
 {
     rl_merge_late_grants(c, op);
     if (op->priv.due_us == 0) {
@@ -1705,7 +1716,7 @@ static void rl_step_extend(struct redlock *c, struct redlock_lock *op)
 }
 
 /* A held lock: late grants count, and nodes that are ready only now are sent it. R2 */
-static void rl_step_held(struct redlock *c, struct redlock_lock *op)
+static void rl_step_held(struct redlock_client *c, struct redlock_lock *op)
 {
     rl_merge_late_grants(c, op);
     if (rl_past(c, op->valid_until_us))
@@ -1713,7 +1724,7 @@ static void rl_step_held(struct redlock *c, struct redlock_lock *op)
     rl_queue_all(c, op);
 }
 
-static void rl_step_keep(struct redlock *c, struct redlock_lock *op)
+static void rl_step_keep(struct redlock_client *c, struct redlock_lock *op)
 {
     rl_step_held(c, op);
     if (op->priv.outcome == REDLOCK_CANCELLED)
@@ -1721,14 +1732,14 @@ static void rl_step_keep(struct redlock *c, struct redlock_lock *op)
     else if (rl_past(c, op->valid_until_us))
         rl_lost(c, op);
     else if (rl_past(c, op->priv.due_us) && op->priv.keeps == 1)
-        rl_finish(c, op, REDLOCK_LIMIT, RL_HELD);
+        rl_finish(c, op, REDLOCK_EXTEND_LIMIT, RL_HELD);
     else if (rl_past(c, op->priv.due_us))
         rl_enter(op, RL_EXTEND);
 }
 
 /* What a release has come to; REDLOCK_PENDING while answers may still tell. */
-static enum redlock_status rl_released(const struct redlock *c, const struct redlock_lock *op,
-                                       int in_time)
+static enum redlock_status rl_released(const struct redlock_client *c,
+                                       const struct redlock_lock *op, int in_time)
 {
     unsigned quorum = c->priv.quorum;
     int pending = in_time && (op->priv.todo | op->priv.waits) != 0;
@@ -1739,11 +1750,11 @@ static enum redlock_status rl_released(const struct redlock *c, const struct red
     if (!answered)
         return pending ? REDLOCK_PENDING : REDLOCK_UNCONFIRMED;
     if (rl_bits(op->members & ~(unsigned)op->refused) < quorum)
-        return rl_largest_holding(c, op) > 0 ? REDLOCK_LOST : REDLOCK_GONE;
+        return rl_largest_holding(c, op) > 0 ? REDLOCK_LOST : REDLOCK_EXPIRED;
     return pending ? REDLOCK_PENDING : REDLOCK_OK;
 }
 
-static void rl_step_release(struct redlock *c, struct redlock_lock *op)
+static void rl_step_release(struct redlock_client *c, struct redlock_lock *op)
 {
     unsigned i;
 
@@ -1758,15 +1769,15 @@ static void rl_step_release(struct redlock *c, struct redlock_lock *op)
         return;
     if (op->priv.outcome == REDLOCK_UNCONFIRMED && op->priv.until_us > 0)
         rl_too_slow(c, op);
-    for (i = 0; i <= op->more_keys && op->priv.outcome == REDLOCK_OK;
+    for (i = 0; i <= op->extra_key_count && op->priv.outcome == REDLOCK_OK;
          i++) /* as they do not tell us. R7 */
-        rl_hint(c, rl_all(c), i > 0 ? op->more[i - 1].bytes : op->key,
-                i > 0 ? op->more[i - 1].size : op->key_size,
-                i > 0 ? op->more[i - 1].size : op->key_size);
+        rl_hint(c, rl_all(c), i > 0 ? op->extra_keys[i - 1].bytes : op->key,
+                i > 0 ? op->extra_keys[i - 1].size : op->key_size,
+                i > 0 ? op->extra_keys[i - 1].size : op->key_size);
     rl_enter(op, RL_OWING);
 }
 
-static void rl_step(struct redlock *c, struct redlock_lock *op)
+static void rl_step(struct redlock_client *c, struct redlock_lock *op)
 {
     switch ((enum rl_state)op->priv.state) {
     case RL_START:
@@ -1803,7 +1814,7 @@ static void rl_step(struct redlock *c, struct redlock_lock *op)
 }
 
 /* Steps a lock until it has to wait for something, and puts it where it will be found then. */
-static void rl_turn(struct redlock *c, struct redlock_lock *op)
+static void rl_turn(struct redlock_client *c, struct redlock_lock *op)
 {
     uint8_t state;
 
@@ -1827,7 +1838,8 @@ static void rl_turn(struct redlock *c, struct redlock_lock *op)
 
 /* When the time to wait of a lock in line ends: for room with wait_ms, for connections after stall_ms at the
    earliest, as if it waited for nobody. R6 */
-static uint64_t rl_line_until(const struct redlock *c, const struct redlock_lock *op, int reachable)
+static uint64_t rl_line_until(const struct redlock_client *c, const struct redlock_lock *op,
+                              int reachable)
 {
     uint64_t connected_us = op->priv.started_us + c->priv.settings.stall_ms * RL_MS_US;
 
@@ -1837,19 +1849,19 @@ static uint64_t rl_line_until(const struct redlock *c, const struct redlock_lock
 }
 
 /* Tells each node that keeps locks in line what it lacks. */
-static void rl_say_what_lacks(struct redlock *c)
+static void rl_say_what_lacks(struct redlock_client *c)
 {
     unsigned i;
 
     for (i = 0; i < c->priv.count; i++)
         if (c->priv.nodes[i].state != REDLOCK_NODE_READY)
-            redlock_trouble(&c->priv.nodes[i], "no connection in time", NULL);
+            redlock_set_error(&c->priv.nodes[i], "no connection in time", NULL);
         else if (c->priv.full & rl_bit(i))
-            redlock_trouble(&c->priv.nodes[i], "no answer in time", NULL);
+            redlock_set_error(&c->priv.nodes[i], "no answer in time", NULL);
 }
 
 /* The time to wait of a lock may end while it is in line. It is tried a last time, if that is possible. R6 */
-static void rl_leave_line(struct redlock *c)
+static void rl_leave_line(struct redlock_client *c)
 {
     int reachable = rl_bits(rl_nodes_in(c, REDLOCK_NODE_READY)) >= c->priv.quorum;
     struct redlock_lock *op, *next;
@@ -1873,7 +1885,7 @@ static void rl_leave_line(struct redlock *c)
 }
 
 /* All that can be done now. What is under way, releases among it, comes before new attempts. */
-static void rl_turn_all(struct redlock *c)
+static void rl_turn_all(struct redlock_client *c)
 {
     struct redlock_lock *op;
 
@@ -1969,7 +1981,7 @@ static void rl_note_holder(const struct redlock_lock *op, const struct resp_item
 }
 
 /* And for how long, as node i says of the same holder, in milliseconds; below 0: without end, or gone. */
-static void rl_note_pttl(const struct redlock *c, struct redlock_lock *op, unsigned i,
+static void rl_note_pttl(const struct redlock_client *c, struct redlock_lock *op, unsigned i,
                          int64_t left_ms)
 {
     if (left_ms < -1 || !rl_tells_holder(c, op, i))
@@ -1982,16 +1994,16 @@ static void rl_note_pttl(const struct redlock *c, struct redlock_lock *op, unsig
 /* The node counts this grant as the `count`th: it agrees if no node has a larger count. R16 */
 static void rl_count_agreement(struct redlock_lock *op, redlock_mask bit, uint64_t count)
 {
-    if (count > op->fence) {
-        op->fence = count;
+    if (count > op->fencing_token) {
+        op->fencing_token = count;
         op->priv.agreed = 0;
     }
-    if (count == op->fence)
+    if (count == op->fencing_token)
         rl_set(&op->priv.agreed, bit);
 }
 
 /* Counts a vote. The answers to an undoing are not votes: they only tell who has the lock. */
-static void rl_count_vote(const struct redlock *c, struct redlock_lock *op, unsigned i,
+static void rl_count_vote(const struct redlock_client *c, struct redlock_lock *op, unsigned i,
                           enum rl_vote vote, const struct resp_item *item)
 {
     int asked = op->priv.state == RL_ASK || op->priv.state == RL_RAISE;
@@ -1999,7 +2011,7 @@ static void rl_count_vote(const struct redlock *c, struct redlock_lock *op, unsi
 
     rl_clear(&op->priv.waits, bit);
     if (asked && vote == RL_YES)
-        rl_count_agreement(op, bit, op->fenced ? (uint64_t)item->integer : 0);
+        rl_count_agreement(op, bit, op->use_fencing ? (uint64_t)item->integer : 0);
     if (item->kind == RESP_STRING) {
         op->priv.holder[i] = (uint16_t)(rl_hash(item, RESP_TEXT_MAX) % UINT16_MAX + 1);
         if (rl_tells_holder(c, op, i))
@@ -2025,8 +2037,8 @@ static void rl_count_vote(const struct redlock *c, struct redlock_lock *op, unsi
 
 /* An answer to an extension, and whether its round is over: if so, it had succeeded, and the slower nodes
    may still become members or cease to be while it is valid. R8 */
-static void rl_extended(const struct redlock *c, struct redlock_node *node, struct redlock_lock *op,
-                        enum rl_vote vote)
+static void rl_extended(const struct redlock_client *c, struct redlock_node *node,
+                        struct redlock_lock *op, enum rl_vote vote)
 {
     redlock_mask bit = rl_bit(node->priv.index);
 
@@ -2060,8 +2072,8 @@ static void rl_note_late(struct redlock_lock *op, redlock_mask bit, enum rl_vote
 }
 
 /* A vote counts, for what it was asked for. */
-static void rl_voted(struct redlock *c, struct redlock_node *node, const struct resp_place *who,
-                     enum rl_vote vote)
+static void rl_voted(struct redlock_client *c, struct redlock_node *node,
+                     const struct resp_place *who, enum rl_vote vote)
 {
     struct redlock_lock *op = (struct redlock_lock *)who->owner;
 
@@ -2091,7 +2103,7 @@ static void rl_voted(struct redlock *c, struct redlock_node *node, const struct 
 /* Only a reply that is waited for tells how long it took: any other may have lain here since long ago, and what
    comes behind it is measured from the last tick on. But when answers come too late, late ones tell how long to
    wait. */
-static void rl_note_reply(const struct redlock *c, struct redlock_node *node, int awaited)
+static void rl_note_reply(const struct redlock_client *c, struct redlock_node *node, int awaited)
 {
     if (awaited || c->priv.slow) {
         node->priv.replied = RL_TIMED;
@@ -2103,8 +2115,8 @@ static void rl_note_reply(const struct redlock *c, struct redlock_node *node, in
 
 /* Part of an answer to WAITAOF, or the last: a list of two numbers, for the server itself and for its
    replicas. 0: it can't be. R17 */
-static int rl_synced(struct redlock *c, struct redlock_node *node, const struct resp_place *who,
-                     int last)
+static int rl_synced(struct redlock_client *c, struct redlock_node *node,
+                     const struct resp_place *who, int last)
 {
     struct resp_item *item = &node->priv.pipe.reader.item;
     enum rl_vote vote = RL_ERROR;
@@ -2121,7 +2133,7 @@ static int rl_synced(struct redlock *c, struct redlock_node *node, const struct 
     if (item->kind == RESP_ERROR)
         rl_server_trouble(node, "answered", item);
     else if (!node->priv.synced)
-        redlock_trouble(node, "not on its disk in time", NULL);
+        redlock_set_error(node, "not on its disk in time", NULL);
     else
         vote = (enum rl_vote)node->priv.unsure;
     item->integer = node->priv.counted;
@@ -2144,7 +2156,8 @@ static void rl_owed_answered(struct redlock_node *node, struct redlock_lock *cop
 }
 
 /* A reply has come. 0: it can't be the answer to what was asked. */
-static int rl_answered(struct redlock *c, struct redlock_node *node, const struct resp_place *who)
+static int rl_answered(struct redlock_client *c, struct redlock_node *node,
+                       const struct resp_place *who)
 {
     struct resp_item *item = &node->priv.pipe.reader.item;
     struct redlock_lock *op = (struct redlock_lock *)who->owner;
@@ -2180,7 +2193,7 @@ static int rl_answered(struct redlock *c, struct redlock_node *node, const struc
     else if (vote == RL_ERROR)
         rl_server_trouble(node, "answered", item);
     else if (who->tag < RL_DELETE && rl_past(c, node->priv.votes_us))
-        node->trouble[0] = '\0'; /* an undoing says nothing of what went wrong before it */
+        node->error[0] = '\0'; /* an undoing says nothing of what went wrong before it */
     if (op == NULL)
         return 1;
     if (RL_IS_PAIR(c, who->tag) && (vote == RL_YES || vote == RL_HEALED)) {
@@ -2197,7 +2210,7 @@ static int rl_answered(struct redlock *c, struct redlock_node *node, const struc
 }
 
 /* Part of an answer to HELLO: a list of names and values. R12 */
-static void rl_hear_hello(struct redlock *c, struct redlock_node *node,
+static void rl_hear_hello(struct redlock_client *c, struct redlock_node *node,
                           const struct resp_item *item)
 {
     enum { NAME, ROLE, MODE };
@@ -2225,7 +2238,8 @@ static uint32_t rl_seconds(const char *text)
 }
 
 /* Part of an answer to rl_info_script: the run, the age. */
-static void rl_hear_info(struct redlock *c, struct redlock_node *node, const struct resp_item *item)
+static void rl_hear_info(struct redlock_client *c, struct redlock_node *node,
+                         const struct resp_item *item)
 {
     unsigned i;
 
@@ -2271,8 +2285,8 @@ static int rl_fits_greeting(uint8_t command, const struct resp_item *item)
 }
 
 /* Part of an answer to the greeting, or the last. 0: it can't be. R12 */
-static int rl_greeting_answered(struct redlock *c, struct redlock_node *node, uint8_t command,
-                                int last)
+static int rl_greeting_answered(struct redlock_client *c, struct redlock_node *node,
+                                uint8_t command, int last)
 {
     struct resp_item *item = &node->priv.pipe.reader.item;
 
@@ -2316,15 +2330,16 @@ static int rl_will_tell(struct redlock_node *node)
 }
 
 /* Part of a push: "invalidate", and a list of keys. R7 */
-static void rl_pushed(struct redlock *c, const struct redlock_node *node,
+static void rl_pushed(struct redlock_client *c, const struct redlock_node *node,
                       const struct resp_item *item)
 {
-    if (REDLOCK_WAKE_UP && item->kind == RESP_STRING && item->depth == 2)
+    if (REDLOCK_NOTIFICATION && item->kind == RESP_STRING && item->depth == 2)
         rl_hint(c, rl_bit(node->priv.index), item->text, item->size, item->text_used);
 }
 
 /* Takes the replies in `bytes`. R5: what was not asked ends the connection. */
-static void rl_take(struct redlock *c, struct redlock_node *node, const uint8_t *bytes, size_t size)
+static void rl_take(struct redlock_client *c, struct redlock_node *node, const uint8_t *bytes,
+                    size_t size)
 {
     const uint8_t *end = bytes + size;
     struct resp_pipe *pipe = &node->priv.pipe;
@@ -2361,7 +2376,7 @@ static void rl_take(struct redlock *c, struct redlock_node *node, const uint8_t 
     }
 }
 
-static void rl_receive(struct redlock *c, struct redlock_node *node)
+static void rl_receive(struct redlock_client *c, struct redlock_node *node)
 {
     uint8_t bytes[RL_READ];
     unsigned rounds;
@@ -2380,7 +2395,7 @@ static void rl_receive(struct redlock *c, struct redlock_node *node)
 
 /* ---- Set up --------------------------------------------------------------------------------- */
 
-/* In the order of struct redlock_settings, which is all uint32_t. REDLOCK_ZERO is none of `most`. */
+/* In the order of struct redlock_settings, which is all uint32_t. REDLOCK_NONE is none of `most`. */
 static const struct rl_setting {
     uint32_t most, usual;
 } rl_settings[] = {
@@ -2389,7 +2404,7 @@ static const struct rl_setting {
     {500000, 10000}, {65535, 100}, {RL_TTL_MAX_MS, 0}, {REDLOCK_DURABLE, 0},
 };
 
-/* Their names, one after the other; a star before those that may be REDLOCK_ZERO. */
+/* Their names, one after the other; a star before those that may be REDLOCK_NONE. */
 static const char rl_setting_names[] =
     "quorum\0node_timeout_ms\0stall_ms\0*retries\0*retry_delay_ms\0*retry_jitter_pct\0"
     "*retry_growth_pct\0retry_delay_max_ms\0*drift_ppm\0*extend_max\0longest_ttl_ms\0durable";
@@ -2411,7 +2426,7 @@ static const char *rl_complete(struct redlock_settings *settings, unsigned count
     for (i = 0; i < sizeof rl_settings / sizeof *rl_settings; i++, name += strlen(name) + 1) {
         if (values[i] == 0)
             values[i] = i == 0 ? count / 2 + 1 : rl_settings[i].usual;
-        else if (values[i] == REDLOCK_ZERO && *name == '*')
+        else if (values[i] == REDLOCK_NONE && *name == '*')
             values[i] = 0;
         else if (values[i] > rl_settings[i].most)
             return name + (*name == '*');
@@ -2442,7 +2457,7 @@ static const char *rl_bad_node(struct redlock_node *nodes, unsigned i)
     return NULL;
 }
 
-enum redlock_status redlock_init(struct redlock *client, const struct redlock_io *io,
+enum redlock_status redlock_init(struct redlock_client *client, const struct redlock_io *io,
                                  struct redlock_node *nodes, unsigned count,
                                  const struct redlock_settings *settings)
 {
@@ -2450,29 +2465,29 @@ enum redlock_status redlock_init(struct redlock *client, const struct redlock_io
     unsigned i;
 
     if (client == NULL)
-        return REDLOCK_BAD_ARGUMENT;
+        return REDLOCK_INVALID_ARGUMENT;
     memset(client, 0, sizeof *client); /* so that redlock_deinit is safe after a failure */
     if (io == NULL || nodes == NULL || count < 1 || count > REDLOCK_NODES_MAX)
-        return REDLOCK_BAD_ARGUMENT;
+        return REDLOCK_INVALID_ARGUMENT;
     for (i = 0; i < count; i++) {
         struct redlock_node *node = &nodes[i];
         node->state = REDLOCK_NODE_IDLE;
         node->rtt_us = 0;
-        node->trouble[0] = '\0';
+        node->error[0] = '\0';
         node->handle = -1;
         memset(&node->priv, 0, sizeof node->priv);
         node->priv.index = (uint8_t)i;
     }
     for (i = 0; i < count; i++)
         if ((bad = rl_bad_node(nodes, i)) != NULL) {
-            redlock_trouble(&nodes[i], bad, NULL);
-            return REDLOCK_BAD_ARGUMENT;
+            redlock_set_error(&nodes[i], bad, NULL);
+            return REDLOCK_INVALID_ARGUMENT;
         }
     if (settings != NULL)
         client->priv.settings = *settings;
     if ((bad = rl_complete(&client->priv.settings, count)) != NULL) {
-        redlock_trouble(&nodes[0], "setting out of range", bad);
-        return REDLOCK_BAD_ARGUMENT;
+        redlock_set_error(&nodes[0], "setting out of range", bad);
+        return REDLOCK_INVALID_ARGUMENT;
     }
     client->priv.io = io;
     client->priv.process = io->process != NULL ? io->process(io->context) : 0;
@@ -2484,7 +2499,7 @@ enum redlock_status redlock_init(struct redlock *client, const struct redlock_io
     return REDLOCK_OK;
 }
 
-void redlock_deinit(struct redlock *client)
+void redlock_deinit(struct redlock_client *client)
 {
     struct redlock_lock *op;
     unsigned list, i;
@@ -2498,11 +2513,11 @@ void redlock_deinit(struct redlock *client)
             rl_set_waiting(client, op, 0);
             rl_move(client, op, RL_NOWHERE);
             op->priv.state = RL_IDLE;
-            op->valid_until_us = op->fence = 0;
+            op->valid_until_us = op->fencing_token = 0;
         }
     for (i = 0; i < client->priv.count; i++) {
         struct redlock_node *node = &client->priv.nodes[i];
-        if (node->state == REDLOCK_NODE_DIALLING || rl_is_up(node))
+        if (node->state == REDLOCK_NODE_CONNECTING || rl_is_up(node))
             client->priv.io->shut(client->priv.io->context, node);
         node->state = REDLOCK_NODE_IDLE;
     }
@@ -2527,64 +2542,67 @@ static uint32_t rl_process(const struct redlock_io *io)
 /* Whether more[i] is one of the keys before it. */
 static int rl_is_key_before(const struct redlock_lock *op, unsigned i)
 {
-    const struct redlock_key *key = &op->more[i];
+    const struct redlock_key *key = &op->extra_keys[i];
     unsigned j;
 
     if (key->size == op->key_size && memcmp(key->bytes, op->key, key->size) == 0)
         return 1;
     for (j = 0; j < i; j++)
-        if (key->size == op->more[j].size && memcmp(key->bytes, op->more[j].bytes, key->size) == 0)
+        if (key->size == op->extra_keys[j].size &&
+            memcmp(key->bytes, op->extra_keys[j].bytes, key->size) == 0)
             return 1;
     return 0;
 }
 
 /* What a caller can get wrong; REDLOCK_PENDING if nothing. */
-static enum redlock_status rl_check(const struct redlock *c, const struct redlock_lock *op)
+static enum redlock_status rl_check(const struct redlock_client *c, const struct redlock_lock *op)
 {
     size_t size;
     unsigned i;
 
     if (c == NULL || c->priv.nodes == NULL || op == NULL)
-        return REDLOCK_BAD_ARGUMENT;
+        return REDLOCK_INVALID_ARGUMENT;
     if (rl_process(c->priv.io) != c->priv.process)
         return REDLOCK_FORKED;
     if (op->key == NULL || op->key_size < 1)
-        return REDLOCK_BAD_ARGUMENT;
+        return REDLOCK_INVALID_ARGUMENT;
     size = op->key_size;
-    if (op->more_keys > 0 && op->more == NULL)
-        return REDLOCK_BAD_ARGUMENT;
-    for (i = 0; i < op->more_keys; i++) {
+    if (op->extra_key_count > 0 && op->extra_keys == NULL)
+        return REDLOCK_INVALID_ARGUMENT;
+    for (i = 0; i < op->extra_key_count; i++) {
         if (rl_is_key_before(op, i))
-            return REDLOCK_BAD_ARGUMENT; /* the second would be refused, by our own */
-        size += op->more[i].size + 10U;  /* and what stands around it */
+            return REDLOCK_INVALID_ARGUMENT;  /* the second would be refused, by our own */
+        size += op->extra_keys[i].size + 10U; /* and what stands around it */
     }
-    if (size > REDLOCK_KEY_MAX || (op->more_keys > 0 && (!REDLOCK_SEVERAL_KEYS || op->fenced)) ||
-        (op->fenced && !REDLOCK_FENCING))
-        return REDLOCK_BAD_ARGUMENT;
+    if (size > REDLOCK_KEY_MAX ||
+        (op->extra_key_count > 0 && (!REDLOCK_MULTI_KEY || op->use_fencing)) ||
+        (op->use_fencing && !REDLOCK_FENCING))
+        return REDLOCK_INVALID_ARGUMENT;
     if (op->label_size > REDLOCK_LABEL_MAX || (op->label == NULL && op->label_size > 0) ||
-        (op->label_only && op->label_size == 0))
-        return REDLOCK_BAD_ARGUMENT;
+        (op->token_is_label && op->label_size == 0))
+        return REDLOCK_INVALID_ARGUMENT;
     if (op->ttl_ms < RL_TTL_MIN_MS || op->ttl_ms > RL_TTL_MAX_MS ||
         rl_drift_us(c, op->ttl_ms) >= op->ttl_ms * RL_MS_US)
-        return REDLOCK_BAD_ARGUMENT;
+        return REDLOCK_INVALID_ARGUMENT;
     if (c->priv.settings.longest_ttl_ms != 0 && op->ttl_ms > c->priv.settings.longest_ttl_ms)
-        return REDLOCK_BAD_ARGUMENT; /* R14 rests on it */
+        return REDLOCK_INVALID_ARGUMENT; /* R14 rests on it */
     return REDLOCK_PENDING;
 }
 
 /* The same for an operation on a lock that must not be in progress. */
-static enum redlock_status rl_check_idle(const struct redlock *c, const struct redlock_lock *op)
+static enum redlock_status rl_check_idle(const struct redlock_client *c,
+                                         const struct redlock_lock *op)
 {
     enum redlock_status status = rl_check(c, op);
 
-    return status == REDLOCK_PENDING && op->status == REDLOCK_PENDING ? REDLOCK_BAD_ARGUMENT
+    return status == REDLOCK_PENDING && op->status == REDLOCK_PENDING ? REDLOCK_INVALID_ARGUMENT
                                                                       : status;
 }
 
 /* Hands the lock to the library, which begins with `state` in the next tick. An earlier operation that has
    ended, but was not told, is told no more. */
-static enum redlock_status rl_begin(struct redlock *c, struct redlock_lock *op, uint8_t state,
-                                    uint32_t wait_ms)
+static enum redlock_status rl_begin(struct redlock_client *c, struct redlock_lock *op,
+                                    uint8_t state, uint32_t wait_ms)
 {
     rl_set_waiting(c, op, 0);
     op->status = REDLOCK_PENDING;
@@ -2596,7 +2614,7 @@ static enum redlock_status rl_begin(struct redlock *c, struct redlock_lock *op, 
     return REDLOCK_PENDING;
 }
 
-enum redlock_status redlock_acquire_start(struct redlock *client, struct redlock_lock *lock,
+enum redlock_status redlock_acquire_start(struct redlock_client *client, struct redlock_lock *lock,
                                           uint32_t wait_ms)
 {
     enum redlock_status status = rl_check_idle(client, lock);
@@ -2604,14 +2622,14 @@ enum redlock_status redlock_acquire_start(struct redlock *client, struct redlock
     if (status != REDLOCK_PENDING)
         return status;
     if (lock->priv.state == RL_HELD)
-        return REDLOCK_BAD_ARGUMENT;
+        return REDLOCK_INVALID_ARGUMENT;
     lock->valid_until_us = lock->holder_until_us = 0;
     lock->priv.attempts = 0;
     lock->priv.quick = lock->priv.slow = lock->priv.woken = 0;
     return rl_begin(client, lock, RL_START, wait_ms);
 }
 
-enum redlock_status redlock_extend_start(struct redlock *client, struct redlock_lock *lock)
+enum redlock_status redlock_extend_start(struct redlock_client *client, struct redlock_lock *lock)
 {
     enum redlock_status status = rl_check_idle(client, lock);
 
@@ -2620,19 +2638,19 @@ enum redlock_status redlock_extend_start(struct redlock *client, struct redlock_
     if (lock->priv.state != RL_HELD)
         return REDLOCK_LOST;
     if (lock->extended >= client->priv.settings.extend_max) /* R10 */
-        return REDLOCK_LIMIT;
+        return REDLOCK_EXTEND_LIMIT;
     return rl_begin(client, lock, RL_EXTEND, 0);
 }
 
-enum redlock_status redlock_keep_start(struct redlock *client, struct redlock_lock *lock,
-                                       unsigned extensions)
+enum redlock_status redlock_auto_extend_start(struct redlock_client *client,
+                                              struct redlock_lock *lock, unsigned extensions)
 {
     enum redlock_status status = rl_check_idle(client, lock);
 
     if (status != REDLOCK_PENDING)
         return status;
     if (extensions < 1 || extensions >= UINT16_MAX)
-        return REDLOCK_BAD_ARGUMENT;
+        return REDLOCK_INVALID_ARGUMENT;
     if (lock->priv.state != RL_HELD)
         return REDLOCK_LOST;
     rl_begin(client, lock, RL_KEEP, 0);
@@ -2642,7 +2660,7 @@ enum redlock_status redlock_keep_start(struct redlock *client, struct redlock_lo
     return REDLOCK_PENDING;
 }
 
-enum redlock_status redlock_release_start(struct redlock *client, struct redlock_lock *lock,
+enum redlock_status redlock_release_start(struct redlock_client *client, struct redlock_lock *lock,
                                           uint32_t wait_ms)
 {
     enum redlock_status status = rl_check(client, lock);
@@ -2656,11 +2674,11 @@ enum redlock_status redlock_release_start(struct redlock *client, struct redlock
         return REDLOCK_PENDING;
     rl_move(client, lock, RL_NOWHERE);
     rl_enter(lock, RL_IDLE);
-    lock->fence = 0;
-    return lock->status = REDLOCK_GONE;
+    lock->fencing_token = 0;
+    return lock->status = REDLOCK_EXPIRED;
 }
 
-enum redlock_status redlock_adopt(struct redlock *client, struct redlock_lock *lock,
+enum redlock_status redlock_adopt(struct redlock_client *client, struct redlock_lock *lock,
                                   uint32_t remaining_ms)
 {
     enum redlock_status status = rl_check_idle(client, lock);
@@ -2669,7 +2687,7 @@ enum redlock_status redlock_adopt(struct redlock *client, struct redlock_lock *l
         return status;
     if (lock->priv.state == RL_HELD || (lock->members & ~rl_all(client)) != 0 ||
         rl_bits(lock->members) < client->priv.quorum || remaining_ms > lock->ttl_ms)
-        return REDLOCK_BAD_ARGUMENT;
+        return REDLOCK_INVALID_ARGUMENT;
     rl_move(client, lock, RL_NOWHERE);
     memset(&lock->priv, 0, sizeof lock->priv);
     lock->priv.asked = rl_all(client);
@@ -2683,7 +2701,7 @@ enum redlock_status redlock_adopt(struct redlock *client, struct redlock_lock *l
     return lock->status = REDLOCK_OK;
 }
 
-void redlock_cancel(struct redlock *client, struct redlock_lock *lock)
+void redlock_cancel(struct redlock_client *client, struct redlock_lock *lock)
 {
     if (client == NULL || lock == NULL || lock->status != REDLOCK_PENDING)
         return;
@@ -2691,7 +2709,7 @@ void redlock_cancel(struct redlock *client, struct redlock_lock *lock)
     rl_touch(client, lock);
 }
 
-void redlock_forget(struct redlock *client, struct redlock_lock *lock)
+void redlock_abandon(struct redlock_client *client, struct redlock_lock *lock)
 {
     if (client == NULL || lock == NULL || lock->status == REDLOCK_PENDING)
         return;
@@ -2699,15 +2717,15 @@ void redlock_forget(struct redlock *client, struct redlock_lock *lock)
     rl_move(client, lock, RL_NOWHERE);
     lock->priv.state = RL_IDLE;
     lock->priv.asked = 0;
-    lock->valid_until_us = lock->fence = 0;
+    lock->valid_until_us = lock->fencing_token = 0;
 }
 
-unsigned redlock_interest(const struct redlock *client, unsigned i)
+unsigned redlock_wanted_events(const struct redlock_client *client, unsigned i)
 {
     const struct redlock_node *node = &client->priv.nodes[i];
     size_t unsent;
 
-    if (node->state == REDLOCK_NODE_DIALLING)
+    if (node->state == REDLOCK_NODE_CONNECTING)
         return REDLOCK_WRITABLE;
     if (!rl_is_up(node))
         return 0;
@@ -2715,11 +2733,11 @@ unsigned redlock_interest(const struct redlock *client, unsigned i)
     return unsent > 0 ? REDLOCK_READABLE | REDLOCK_WRITABLE : REDLOCK_READABLE;
 }
 
-void redlock_event(struct redlock *client, unsigned i, unsigned events)
+void redlock_handle_events(struct redlock_client *client, unsigned i, unsigned events)
 {
     struct redlock_node *node = &client->priv.nodes[i];
 
-    if (node->state == REDLOCK_NODE_DIALLING)
+    if (node->state == REDLOCK_NODE_CONNECTING)
         rl_node_connected(client, node);
     if (events & REDLOCK_WRITABLE)
         rl_transmit(client, node);
@@ -2729,7 +2747,7 @@ void redlock_event(struct redlock *client, unsigned i, unsigned events)
 
 /* The greeting is over: from when on what is sent to the node counts as a vote. An age of n seconds
    may be little more than n - 1, and a second is for the process before this one to be gone. R14 */
-static void rl_node_greeted(struct redlock *c, struct redlock_node *node)
+static void rl_node_greeted(struct redlock_client *c, struct redlock_node *node)
 {
     uint32_t longest_ms = c->priv.settings.longest_ttl_ms;
     uint64_t age_us = node->priv.age_s * (uint64_t)1000000, wait_us;
@@ -2747,7 +2765,7 @@ static void rl_node_greeted(struct redlock *c, struct redlock_node *node)
 }
 
 /* A clock that steps back is not followed. */
-static void rl_read_clock(struct redlock *c)
+static void rl_read_clock(struct redlock_client *c)
 {
     uint64_t now = c->priv.io->now_us(c->priv.io->context);
 
@@ -2756,15 +2774,15 @@ static void rl_read_clock(struct redlock *c)
 }
 
 /* When a node owes an answer, or a connection, for too long; REDLOCK_NEVER: it owes none. R5 */
-static uint64_t rl_node_due(const struct redlock *c, const struct redlock_node *node)
+static uint64_t rl_node_due(const struct redlock_client *c, const struct redlock_node *node)
 {
-    if (node->state != REDLOCK_NODE_DIALLING && !resp_pipe_waits(&node->priv.pipe))
+    if (node->state != REDLOCK_NODE_CONNECTING && !resp_pipe_waits(&node->priv.pipe))
         return REDLOCK_NEVER;
     return node->priv.mark_us + c->priv.settings.stall_ms * RL_MS_US + 1;
 }
 
 /* When something has to be done about a node. */
-static uint64_t rl_node_next(const struct redlock *c, const struct redlock_node *node)
+static uint64_t rl_node_next(const struct redlock_client *c, const struct redlock_node *node)
 {
     int in_line = rl_first(c, RL_LINE) != NULL;
     int quorum_ready = rl_bits(rl_nodes_in(c, REDLOCK_NODE_READY)) >= c->priv.quorum;
@@ -2777,17 +2795,19 @@ static uint64_t rl_node_next(const struct redlock *c, const struct redlock_node 
 }
 
 /* A node's own time limits. */
-static void rl_node_tick(struct redlock *c, struct redlock_node *node)
+static void rl_node_tick(struct redlock_client *c, struct redlock_node *node)
 {
     uint64_t now;
 
     if (!node->priv.replied && rl_past(c, rl_node_due(c, node))) {
-        redlock_event(c, node->priv.index, REDLOCK_READABLE); /* maybe nobody has listened. R5 */
+        redlock_handle_events(c, node->priv.index,
+                              REDLOCK_READABLE); /* maybe nobody has listened. R5 */
         rl_read_clock(c);
         if (!node->priv.replied && rl_past(c, rl_node_due(c, node)))
             rl_node_given_up(c, node,
-                             node->state == REDLOCK_NODE_DIALLING ? "no connection within stall_ms"
-                                                                  : "no answer within stall_ms");
+                             node->state == REDLOCK_NODE_CONNECTING
+                                 ? "no connection within stall_ms"
+                                 : "no answer within stall_ms");
     }
     now = c->priv.now_us;
     if (node->priv.replied) { /* the oldest reply that is due now has been so for at most as long */
@@ -2799,7 +2819,7 @@ static void rl_node_tick(struct redlock *c, struct redlock_node *node)
         node->priv.replied = RL_SILENT;
         node->priv.mark_us = now;
     }
-    if (node->state == REDLOCK_NODE_GREETING) {
+    if (node->state == REDLOCK_NODE_HANDSHAKE) {
         rl_greet(node);
         if (node->priv.greeted == RL_GREETED && node->priv.greets == 0)
             rl_node_greeted(c, node);
@@ -2820,7 +2840,7 @@ static void rl_node_tick(struct redlock *c, struct redlock_node *node)
 
 /* Puts those of a list into TURN that can be sent to a node that is `ready`, or count on one that is `down`, or
    whose time is up. OWING needs no connection that is ready. */
-static void rl_wake_blocked(struct redlock *c, unsigned list, unsigned ready, unsigned down)
+static void rl_wake_blocked(struct redlock_client *c, unsigned list, unsigned ready, unsigned down)
 {
     struct redlock_lock *op, *next;
 
@@ -2833,7 +2853,7 @@ static void rl_wake_blocked(struct redlock *c, unsigned list, unsigned ready, un
 }
 
 /* Puts into TURN what has to be looked at now. */
-static void rl_wake(struct redlock *c)
+static void rl_wake(struct redlock_client *c)
 {
     unsigned ready = rl_nodes_in(c, REDLOCK_NODE_READY) & ~(unsigned)c->priv.full;
     unsigned down = rl_nodes_in(c, REDLOCK_NODE_DOWN), list;
@@ -2851,7 +2871,7 @@ static void rl_wake(struct redlock *c)
 }
 
 /* The earliest time for which some lock waits. */
-static uint64_t rl_next_due(const struct redlock *c)
+static uint64_t rl_next_due(const struct redlock_client *c)
 {
     uint64_t due_us = REDLOCK_NEVER;
     unsigned list, i;
@@ -2870,7 +2890,7 @@ static uint64_t rl_next_due(const struct redlock *c)
     return due_us;
 }
 
-uint64_t redlock_tick(struct redlock *client)
+uint64_t redlock_tick(struct redlock_client *client)
 {
     uint64_t due;
     unsigned i;
@@ -2897,7 +2917,7 @@ uint64_t redlock_tick(struct redlock *client)
     return due == REDLOCK_NEVER ? due : rl_past(client, due) ? 0 : due - client->priv.now_us;
 }
 
-struct redlock_lock *redlock_next_done(struct redlock *client)
+struct redlock_lock *redlock_next_completed(struct redlock_client *client)
 {
     struct redlock_lock *op = rl_first(client, RL_DONE);
 
@@ -2909,8 +2929,8 @@ struct redlock_lock *redlock_next_done(struct redlock *client)
 /* ---- Blocking calls ------------------------------------------------------------------------- */
 
 /* A loop over the event-driven calls, and an example of one. `started` is what the start said. */
-static enum redlock_status rl_run_until_done(struct redlock *client, struct redlock_lock *lock,
-                                             enum redlock_status started)
+static enum redlock_status rl_run_until_done(struct redlock_client *client,
+                                             struct redlock_lock *lock, enum redlock_status started)
 {
     const struct redlock_io *io;
     uint8_t events[REDLOCK_NODES_MAX];
@@ -2924,28 +2944,28 @@ static enum redlock_status rl_run_until_done(struct redlock *client, struct redl
         if (lock->status != REDLOCK_PENDING)
             break;
         for (i = 0; i < client->priv.count; i++)
-            events[i] = (uint8_t)redlock_interest(client, i);
+            events[i] = (uint8_t)redlock_wanted_events(client, i);
         io->wait(io->context, client->priv.nodes, client->priv.count, wait_us, events);
         for (i = 0; i < client->priv.count; i++)
             if (events[i] != 0)
-                redlock_event(client, i, events[i]);
+                redlock_handle_events(client, i, events[i]);
     }
     rl_put_away(client, lock);
     return lock->status;
 }
 
-enum redlock_status redlock_acquire(struct redlock *client, struct redlock_lock *lock,
+enum redlock_status redlock_acquire(struct redlock_client *client, struct redlock_lock *lock,
                                     uint32_t wait_ms)
 {
     return rl_run_until_done(client, lock, redlock_acquire_start(client, lock, wait_ms));
 }
 
-enum redlock_status redlock_extend(struct redlock *client, struct redlock_lock *lock)
+enum redlock_status redlock_extend(struct redlock_client *client, struct redlock_lock *lock)
 {
     return rl_run_until_done(client, lock, redlock_extend_start(client, lock));
 }
 
-enum redlock_status redlock_release(struct redlock *client, struct redlock_lock *lock,
+enum redlock_status redlock_release(struct redlock_client *client, struct redlock_lock *lock,
                                     uint32_t wait_ms)
 {
     return rl_run_until_done(client, lock, redlock_release_start(client, lock, wait_ms));
@@ -2953,7 +2973,7 @@ enum redlock_status redlock_release(struct redlock *client, struct redlock_lock 
 
 /* ---- Information ---------------------------------------------------------------------------- */
 
-uint32_t redlock_remaining_ms(const struct redlock *client, const struct redlock_lock *lock)
+uint32_t redlock_remaining_ms(const struct redlock_client *client, const struct redlock_lock *lock)
 {
     uint64_t now, left;
     uint32_t coarse;
@@ -2984,7 +3004,7 @@ const char *redlock_strerror(int status)
         return "done";
     case REDLOCK_HELD:
         return "held by another";
-    case REDLOCK_SPLIT:
+    case REDLOCK_CONTENDED:
         return "split vote: several asked at once and nobody got a majority";
     case REDLOCK_UNREACHABLE:
         return "no quorum: not enough nodes answer";
@@ -2996,15 +3016,15 @@ const char *redlock_strerror(int status)
         return "waited, and others had it all the time";
     case REDLOCK_LOST:
         return "not ours any more";
-    case REDLOCK_GONE:
+    case REDLOCK_EXPIRED:
         return "had ended before it was released";
     case REDLOCK_UNCONFIRMED:
         return "release not confirmed by a quorum: it ends with its ttl at the latest";
-    case REDLOCK_LIMIT:
+    case REDLOCK_EXTEND_LIMIT:
         return "extended as often as allowed";
     case REDLOCK_CANCELLED:
         return "cancelled";
-    case REDLOCK_BAD_ARGUMENT:
+    case REDLOCK_INVALID_ARGUMENT:
         return "bad argument";
     case REDLOCK_NO_ENTROPY:
         return "no random bytes to be had";

@@ -1,7 +1,7 @@
 /* redlock.h - one lock over N independent Redis servers, held by whoever a majority says holds it.
 
        struct redlock_node nodes[3] = {{0}, {0}, {0}};
-       struct redlock client;
+       struct redlock_client client;
        struct redlock_lock lock;
 
        nodes[0].address = "10.0.0.1:6379";  ... nodes[1], nodes[2]
@@ -16,7 +16,7 @@
    What it promises: mutual exclusion while clocks run at nearly one rate; a crashed holder's lock
    ends by itself after its ttl; it works while a majority of the nodes does. What it does not: keep
    a process that sleeps past its ttl from believing that it holds the lock: let the resource check
-   the fencing token (`fence`) where that matters; or keep the promise when a node forgets its keys
+   the fencing token (`fencing_token`) where that matters; or keep the promise when a node forgets its keys
    before their ttl (eviction; FLUSHALL, or a restart without fsync, unless longest_ttl_ms is set).
    Source of the rules: "Distributed Locks with Redis", redis.io/docs; below [Redlock]. "R4" is rule
    4 in the head of redlock.c; every rule has a test that is named after it.
@@ -24,7 +24,7 @@
    Memory: all of it is the caller's; nothing is allocated. Every struct may be on a stack, static,
    or inside a struct of yours. A client and its nodes must not move between init and deinit. A lock
    must not move from a start until it is over: failed, released, or forgotten. So each acquire that
-   returned REDLOCK_OK is followed by one redlock_release or redlock_forget.
+   returned REDLOCK_OK is followed by one redlock_release or redlock_abandon.
    Threads: a client with its nodes and locks belongs to one thread at a time. Several clients are
    independent. After fork() the child may only call redlock_deinit; the rest is REDLOCK_FORKED.
    Time: durations are milliseconds in uint32_t, names end in _ms; moments are microseconds of a
@@ -68,11 +68,12 @@ extern "C" {
 #ifndef REDLOCK_LABEL_MAX
 #define REDLOCK_LABEL_MAX 24 /* bytes of a label. RESP_OUT_MAX must hold it too */
 #endif
-#ifndef REDLOCK_TROUBLE_MAX
-#define REDLOCK_TROUBLE_MAX 79 /* bytes of a node's last trouble in words. RAM: 1 each, per node */
+#ifndef REDLOCK_ERROR_MAX
+#define REDLOCK_ERROR_MAX 79 /* bytes of a node's last trouble in words. RAM: 1 each, per node */
 #endif
-#ifndef REDLOCK_WAKE_UP
-#define REDLOCK_WAKE_UP 1 /* 0: leaves rule R7 out. Who waits for a lock sleeps out its pause */
+#ifndef REDLOCK_NOTIFICATION
+#define REDLOCK_NOTIFICATION                                                                       \
+    1 /* 0: leaves rule R7 out. Who waits for a lock sleeps out its pause */
 #endif
 #ifndef REDLOCK_FENCING
 #define REDLOCK_FENCING 1 /* 0: leaves rule R16 out. RESP_OUT_MAX can be 379 smaller then */
@@ -80,11 +81,12 @@ extern "C" {
 #ifndef REDLOCK_MARKER
 #define REDLOCK_MARKER REDLOCK_FENCING /* 0: leaves R18 out. RESP_OUT_MAX can be 242 smaller then */
 #endif
-#ifndef REDLOCK_SEVERAL_KEYS
-#define REDLOCK_SEVERAL_KEYS 1 /* 0: a lock has one key */
+#ifndef REDLOCK_MULTI_KEY
+#define REDLOCK_MULTI_KEY 1 /* 0: a lock has one key */
 #endif
-#ifndef REDLOCK_NATIVE
-#define REDLOCK_NATIVE 1 /* 0: releases by EVAL only, never by DELIFEQ, DELEX, EVALSHA. R11 */
+#ifndef REDLOCK_NATIVE_RELEASE
+#define REDLOCK_NATIVE_RELEASE                                                                     \
+    1 /* 0: releases by EVAL only, never by DELIFEQ, DELEX, EVALSHA. R11 */
 #endif
 #ifndef REDLOCK_DURABLE
 #define REDLOCK_DURABLE 1 /* 0: leaves rule R17 out. RESP_OUT_MAX can be 42 smaller then */
@@ -101,24 +103,24 @@ extern "C" {
 
 /* 0 is success, positive is "not yet", negative is failure. Values never change meaning; new ones
    may be added, so a switch needs a default. What a person should read is redlock_strerror and the
-   `trouble` of the nodes. */
+   `error` of the nodes. */
 enum redlock_status {
-    REDLOCK_PENDING = 1,        /* in progress */
-    REDLOCK_OK = 0,             /* done */
-    REDLOCK_HELD = -1,          /* someone else holds it. Wait, or do without */
-    REDLOCK_SPLIT = -2,         /* several asked at once and nobody got a majority. Ask again */
-    REDLOCK_UNREACHABLE = -3,   /* no majority of nodes answers. See the nodes' trouble */
-    REDLOCK_DENIED = -4,        /* no majority of nodes permits it: password, ACL, read-only */
-    REDLOCK_TOO_LATE = -5,      /* a majority granted it, but the ttl was used up by then. R3 */
-    REDLOCK_TIMEOUT = -6,       /* wait_ms is over and others had it all that time */
-    REDLOCK_LOST = -7,          /* not ours any more: ended, or taken. Stop what it protected */
-    REDLOCK_GONE = -8,          /* release: it had ended before, and nobody else has it */
-    REDLOCK_UNCONFIRMED = -9,   /* release: no majority confirmed it. It ends with its ttl */
-    REDLOCK_LIMIT = -10,        /* extended `extend_max` times already. R10 */
-    REDLOCK_CANCELLED = -11,    /* redlock_cancel, redlock_deinit */
-    REDLOCK_BAD_ARGUMENT = -12, /* refused before any byte was sent; nothing changed */
-    REDLOCK_NO_ENTROPY = -13,   /* no random bytes for a token: never locked without */
-    REDLOCK_FORKED = -14        /* the client is the parent's: make one of your own */
+    REDLOCK_PENDING = 1,            /* in progress */
+    REDLOCK_OK = 0,                 /* done */
+    REDLOCK_HELD = -1,              /* someone else holds it. Wait, or do without */
+    REDLOCK_CONTENDED = -2,         /* several asked at once and nobody got a majority. Ask again */
+    REDLOCK_UNREACHABLE = -3,       /* no majority of nodes answers. See the nodes' trouble */
+    REDLOCK_DENIED = -4,            /* no majority of nodes permits it: password, ACL, read-only */
+    REDLOCK_TOO_LATE = -5,          /* a majority granted it, but the ttl was used up by then. R3 */
+    REDLOCK_TIMEOUT = -6,           /* wait_ms is over and others had it all that time */
+    REDLOCK_LOST = -7,              /* not ours any more: ended, or taken. Stop what it protected */
+    REDLOCK_EXPIRED = -8,           /* release: it had ended before, and nobody else has it */
+    REDLOCK_UNCONFIRMED = -9,       /* release: no majority confirmed it. It ends with its ttl */
+    REDLOCK_EXTEND_LIMIT = -10,     /* extended `extend_max` times already. R10 */
+    REDLOCK_CANCELLED = -11,        /* redlock_cancel, redlock_deinit */
+    REDLOCK_INVALID_ARGUMENT = -12, /* refused before any byte was sent; nothing changed */
+    REDLOCK_NO_ENTROPY = -13,       /* no random bytes for a token: never locked without */
+    REDLOCK_FORKED = -14            /* the client is the parent's: make one of your own */
 };
 
 /* A constant English sentence of at most 79 bytes, for any int. Any thread. Never NULL. */
@@ -130,11 +132,11 @@ REDLOCK_API uint32_t redlock_version(void);
 /* ---- Nodes ---------------------------------------------------------------------------------- */
 
 enum redlock_node_state {
-    REDLOCK_NODE_IDLE = 0, /* no connection, dialled when next needed */
-    REDLOCK_NODE_DIALLING, /* connection asked for, not up yet */
-    REDLOCK_NODE_GREETING, /* up, but HELLO, AUTH, SELECT are not all answered. R12 */
-    REDLOCK_NODE_READY,    /* up */
-    REDLOCK_NODE_DOWN      /* failed; not dialled before a growing, jittered pause is over. R5 */
+    REDLOCK_NODE_IDLE = 0,   /* no connection, dialled when next needed */
+    REDLOCK_NODE_CONNECTING, /* connection asked for, not up yet */
+    REDLOCK_NODE_HANDSHAKE,  /* up, but HELLO, AUTH, SELECT are not all answered. R12 */
+    REDLOCK_NODE_READY,      /* up */
+    REDLOCK_NODE_DOWN        /* failed; not dialled before a growing, jittered pause is over. R5 */
 };
 
 struct redlock_node {
@@ -148,9 +150,9 @@ struct redlock_node {
 
     /* You read these. */
     enum redlock_node_state state;
-    uint32_t rtt_us;                       /* smoothed round trip, of what was waited for.
+    uint32_t rtt_us;                   /* smoothed round trip, of what was waited for.
                                               0: none measured yet */
-    char trouble[REDLOCK_TROUBLE_MAX + 1]; /* since it last voted: what the server said last,
+    char error[REDLOCK_ERROR_MAX + 1]; /* since it last voted: what the server said last,
                                               without line ends; or else the first failure. "": none */
 
     /* The io's: whatever it needs to find the connection again. */
@@ -189,12 +191,12 @@ struct redlock_node {
    these may block, except `wait`; none may call the library. Member names avoid what lwIP, libc and
    large-file headers define as macros. */
 struct redlock_io {
-    /* Starts a connection to node->address and sets node->handle. 0, or -1 with node->trouble. */
+    /* Starts a connection to node->address and sets node->handle. 0, or -1 with node->error. */
     int (*dial)(void *context, struct redlock_node *node);
-    /* 1: up. 0: not yet. -1: failed, node->trouble says why. Asked at each event until it is 1. */
+    /* 1: up. 0: not yet. -1: failed, node->error says why. Asked at each event until it is 1. */
     int (*ready)(void *context, struct redlock_node *node);
     /* Move up to `size` bytes, size > 0. >0: so many were moved. 0: none now, an event will tell.
-       -1: the connection is gone, node->trouble says why; so does `receive` at the stream's end.
+       -1: the connection is gone, node->error says why; so does `receive` at the stream's end.
        Fewer than `size` from `receive` means that there are no more now. */
     int (*transmit)(void *context, struct redlock_node *node, const void *bytes, size_t size);
     int (*receive)(void *context, struct redlock_node *node, void *bytes, size_t size);
@@ -205,7 +207,7 @@ struct redlock_io {
     /* Fills with unpredictable bytes. 0, or -1: then nothing is locked. */
     int (*entropy)(void *context, void *bytes, size_t size);
     /* Sleeps until a node is ready or timeout_us (or REDLOCK_NEVER) has passed; may return early.
-       events[i]: in, what to wait for on node i (bits of redlock_interest); out, what is ready.
+       events[i]: in, what to wait for on node i (bits of redlock_wanted_events); out, what is ready.
        NULL where the blocking calls are not used. */
     void (*wait)(void *context, struct redlock_node *nodes, unsigned count, uint64_t timeout_us,
                  uint8_t *events);
@@ -217,9 +219,9 @@ struct redlock_io {
     uint32_t (*process)(void *context);
 };
 
-/* For authors of such a table: sets node->trouble to "what: why" unless an earlier trouble stands
+/* For authors of such a table: sets node->error to "what: why" unless an earlier trouble stands
    there; `why` may be NULL. */
-REDLOCK_API void redlock_trouble(struct redlock_node *node, const char *what, const char *why);
+REDLOCK_API void redlock_set_error(struct redlock_node *node, const char *what, const char *why);
 
 /* The table for POSIX, in net.c: non-blocking close-on-exec sockets, poll(), TCP_NODELAY, no
    SIGPIPE, CLOCK_BOOTTIME where there is one, getrandom. Constant; any thread. */
@@ -233,7 +235,7 @@ REDLOCK_API int redlock_resolve(const char *name, char *text, size_t size);
 
 /* ---- Settings ------------------------------------------------------------------------------- */
 
-#define REDLOCK_ZERO 0xffffffffu /* in a setting: really 0, since 0 means "the default" */
+#define REDLOCK_NONE 0xffffffffu /* in a setting: really 0, since 0 means "the default" */
 
 /* Clear it all and set what you need; 0 is the default everywhere, also for fields of later
    versions. Copied by redlock_init. */
@@ -249,25 +251,25 @@ struct redlock_settings {
        connections waits for them for so long. Lower dials more often; higher notices a hung node
        later. R5 */
     uint32_t stall_ms;
-    /* Attempts after the first, 1..254; REDLOCK_ZERO: none, also not after a split vote; default:
+    /* Attempts after the first, 1..254; REDLOCK_NONE: none, also not after a split vote; default:
        as many as fit into the call's wait_ms. R6 */
     uint32_t retries;
-    /* Pause before the first retry, 1..600000, REDLOCK_ZERO: none; default 100. Lower hands over
+    /* Pause before the first retry, 1..600000, REDLOCK_NONE: none; default 100. Lower hands over
        sooner and asks the servers oftener: each attempt costs each of them two commands. R6 */
     uint32_t retry_delay_ms;
-    /* The pause is random within this much of it, to both sides, 1..100 percent, REDLOCK_ZERO:
+    /* The pause is random within this much of it, to both sides, 1..100 percent, REDLOCK_NONE:
        none; default 50. Without any, clients that start together collide for ever. R6 */
     uint32_t retry_jitter_pct;
-    /* Each pause is longer than the one before by this much, 1..1000 percent, REDLOCK_ZERO: none;
+    /* Each pause is longer than the one before by this much, 1..1000 percent, REDLOCK_NONE: none;
        default 50. R6 */
     uint32_t retry_growth_pct;
     /* But never longer than this before jitter, 1..600000; default 1000. R6 */
     uint32_t retry_delay_max_ms;
     /* Allowance for clocks that do not run alike, in parts per million of the ttl, plus 2 ms for
-       the servers' rounding. 1..500000, REDLOCK_ZERO: none; default 10000, the 1 percent of
+       the servers' rounding. 1..500000, REDLOCK_NONE: none; default 10000, the 1 percent of
        [Redlock]. R3 */
     uint32_t drift_ppm;
-    /* Extensions per acquire, 1..65535, REDLOCK_ZERO: none; default 100. [Redlock] asks for a
+    /* Extensions per acquire, 1..65535, REDLOCK_NONE: none; default 100. [Redlock] asks for a
        limit, or a holder that never ends is never noticed. R10 */
     uint32_t extend_max;
     /* The longest ttl that any client of these servers uses, 1..0x7fffffff; default 0: off. A server
@@ -300,21 +302,24 @@ struct redlock_lock {
        REDLOCK_PENDING. Keys and label must live as long as the lock. */
     const void *key;   /* any bytes, also NULs; the same name on every node */
     const void *label; /* any bytes, shown to others: follows the random part of the token */
-    const struct redlock_key *more; /* further keys, taken, extended and released with the first: on
+    const struct redlock_key
+        *extra_keys; /* further keys, taken, extended and released with the first: on
                                        each node all or none. All keys, with 10 bytes more for each of
                                        these: REDLOCK_KEY_MAX at most */
     char *holder;    /* of yours: on refusal the token of who has most nodes, cut off, and a NUL */
     void *user_data; /* yours, untouched */
     uint32_t ttl_ms; /* 10..0x7fffffff, more than the drift: its life without an extension */
-    uint16_t key_size;   /* 1..REDLOCK_KEY_MAX */
-    uint8_t label_size;  /* 0..REDLOCK_LABEL_MAX */
-    uint8_t label_only;  /* 1: the label alone is the token, and yours alone: for one attempt. R1 */
-    uint8_t more_keys;   /* how many `more` are; 0: none */
-    uint8_t holder_size; /* bytes at `holder`; 0: none */
-    uint8_t fenced;      /* 1: with a fencing token. Not with more keys. R16 */
+    uint16_t key_size;  /* 1..REDLOCK_KEY_MAX */
+    uint8_t label_size; /* 0..REDLOCK_LABEL_MAX */
+    uint8_t
+        token_is_label; /* 1: the label alone is the token, and yours alone: for one attempt. R1 */
+    uint8_t extra_key_count; /* how many `more` are; 0: none */
+    uint8_t holder_size;     /* bytes at `holder`; 0: none */
+    uint8_t use_fencing;     /* 1: with a fencing token. Not with more keys. R16 */
 
     /* You read these. */
-    uint64_t fence; /* the fencing token: larger than that of every acquisition of this key which
+    uint64_t
+        fencing_token; /* the fencing token: larger than that of every acquisition of this key which
                        was complete before this one began, and nobody else's. The resource must
                        refuse what is smaller than the largest that it has seen. Only while the lock is
                        held; 0 after a failure. R16 */
@@ -343,7 +348,8 @@ struct redlock_lock {
         redlock_mask again;  /* nodes that answered a release with a temporary error */
         redlock_mask late;   /* nodes that granted it after it was decided */
         redlock_mask mute;   /* nodes that had no vote and may have forgotten it. R14 */
-        redlock_mask agreed; /* nodes whose count is `fence`; without one, that granted it. R16 */
+        redlock_mask
+            agreed; /* nodes whose count is `fencing_token`; without one, that granted it. R16 */
         redlock_mask free;   /* nodes where it may be free for us. R7 */
         redlock_mask healed; /* nodes where it was gone and this round set it again. R9 */
         redlock_mask gone;   /* nodes that have said that the key is not there. R9 */
@@ -366,11 +372,11 @@ struct redlock_list {
 /* A release that some nodes (`todo`) are still to be sent. R4 */
 struct redlock_owed {
     struct redlock_lock lock;
-    struct redlock_key more[REDLOCK_SEVERAL_KEYS ? REDLOCK_KEY_MAX / 10 + 1 : 1];
+    struct redlock_key extra_keys[REDLOCK_MULTI_KEY ? REDLOCK_KEY_MAX / 10 + 1 : 1];
     uint8_t bytes[REDLOCK_KEY_MAX + REDLOCK_LABEL_MAX];
 };
 
-struct redlock {
+struct redlock_client {
     struct {
         const struct redlock_io *io;
         struct redlock_node *nodes;
@@ -397,17 +403,18 @@ struct redlock {
 
 /* Sets up a client over `count` nodes, 1..REDLOCK_NODES_MAX, odd is best. Nothing is dialled yet.
    `io` and `nodes` are borrowed until redlock_deinit; `settings` is copied, NULL: all defaults.
-   REDLOCK_OK or REDLOCK_BAD_ARGUMENT: the trouble of nodes[0] names a setting that is out of range,
+   REDLOCK_OK or REDLOCK_INVALID_ARGUMENT: the trouble of nodes[0] names a setting that is out of range,
    that of another node its address. An address may stand there once only: a server that votes twice
    makes a false majority. Under two addresses it is noticed when it is connected, where INFO is
    permitted. R13 */
-REDLOCK_API enum redlock_status redlock_init(struct redlock *client, const struct redlock_io *io,
+REDLOCK_API enum redlock_status redlock_init(struct redlock_client *client,
+                                             const struct redlock_io *io,
                                              struct redlock_node *nodes, unsigned count,
                                              const struct redlock_settings *settings);
 
 /* Hangs up everywhere. Never blocks, never sends: held locks end with their ttl. Locks in progress
    become REDLOCK_CANCELLED. All memory is yours again. Twice is harmless. */
-REDLOCK_API void redlock_deinit(struct redlock *client);
+REDLOCK_API void redlock_deinit(struct redlock_client *client);
 
 /* Clears a lock and sets key and ttl. Not for a lock that is held or in progress. */
 REDLOCK_API void redlock_lock_init(struct redlock_lock *lock, const void *key, size_t key_size,
@@ -416,13 +423,13 @@ REDLOCK_API void redlock_lock_init(struct redlock_lock *lock, const void *key, s
 /* Time left for which it is safe to act as the holder; 0 when not held or nothing is left. Drift is
    already taken off. Reads the clock, asks nobody. Ask right before the act, and again after
    anything slow. */
-REDLOCK_API uint32_t redlock_remaining_ms(const struct redlock *client,
+REDLOCK_API uint32_t redlock_remaining_ms(const struct redlock_client *client,
                                           const struct redlock_lock *lock);
 
 /* Lets go of a held lock without a word to the servers: it ends with its ttl, its memory is yours.
    For a holder that ends, or hands key and token to another process. On a lock in progress it does
    nothing: redlock_cancel is for those. */
-REDLOCK_API void redlock_forget(struct redlock *client, struct redlock_lock *lock);
+REDLOCK_API void redlock_abandon(struct redlock_client *client, struct redlock_lock *lock);
 
 /* ---- Blocking calls ------------------------------------------------------------------------- */
 
@@ -436,8 +443,8 @@ REDLOCK_API void redlock_forget(struct redlock *client, struct redlock_lock *loc
    first connections: stall_ms if there is no quorum of them, 2 * node_timeout_ms for the rest, so that the
    lock is on all nodes. With a fencing token 4 times node_timeout_ms more for each attempt, if the
    nodes' counts differ. [Redlock], "The Redlock algorithm", steps 1 to 5; R1 to R7, R16. */
-REDLOCK_API enum redlock_status redlock_acquire(struct redlock *client, struct redlock_lock *lock,
-                                                uint32_t wait_ms);
+REDLOCK_API enum redlock_status redlock_acquire(struct redlock_client *client,
+                                                struct redlock_lock *lock, uint32_t wait_ms);
 
 /* Holds it for ttl_ms from now, and sets it again on nodes that have lost it (`members` tells on
    which nodes it is); ttl_ms may be another than before. Never shortens: if more than ttl_ms is left,
@@ -445,11 +452,12 @@ REDLOCK_API enum redlock_status redlock_acquire(struct redlock *client, struct r
    ours; REDLOCK_UNREACHABLE: not confirmed in time, the old validity still stands, try again; _LIMIT;
    _BAD_ARGUMENT. Blocks node_timeout_ms at most. [Redlock], "Making the algorithm more reliable:
    extending the lock"; R8 to R10. */
-REDLOCK_API enum redlock_status redlock_extend(struct redlock *client, struct redlock_lock *lock);
+REDLOCK_API enum redlock_status redlock_extend(struct redlock_client *client,
+                                               struct redlock_lock *lock);
 
 /* Gives it back, everywhere, if it is still ours there. Works in every state of the lock, and ends what is in
    progress on it, which is not told any more. REDLOCK_OK: released, a majority
-   confirmed. REDLOCK_GONE: it had ended before. REDLOCK_LOST: it had ended before, and another
+   confirmed. REDLOCK_EXPIRED: it had ended before. REDLOCK_LOST: it had ended before, and another
    has it. REDLOCK_UNCONFIRMED: no majority answered within wait_ms, or can be reached now; it was
    sent wherever there is a connection, and ends with its ttl at the latest. Blocks wait_ms +
    node_timeout_ms at most; with 0 the answers are not waited for. What a node of the minority has not
@@ -457,68 +465,69 @@ REDLOCK_API enum redlock_status redlock_extend(struct redlock *client, struct re
    leave a key for its ttl; so may one whose end resets a connection with answers that nobody has read. In
    every case the lock is not held afterwards, and its memory is yours; may be called again after
    REDLOCK_UNCONFIRMED. [Redlock], "Correct implementation with a single instance"; R4, R11. */
-REDLOCK_API enum redlock_status redlock_release(struct redlock *client, struct redlock_lock *lock,
-                                                uint32_t wait_ms);
+REDLOCK_API enum redlock_status redlock_release(struct redlock_client *client,
+                                                struct redlock_lock *lock, uint32_t wait_ms);
 
 /* ---- Event-driven calls --------------------------------------------------------------------- */
 
 /* The same three, started: REDLOCK_PENDING, or why not. They only write into memory. The lock is
-   the library's until redlock_next_done returns it, or redlock_release ends it. Any number at once; each lock
+   the library's until redlock_next_completed returns it, or redlock_release ends it. Any number at once; each lock
    once. The blocking calls are these and the loop that you would write (rl_run_until_done in redlock.c). */
-REDLOCK_API enum redlock_status redlock_acquire_start(struct redlock *client,
+REDLOCK_API enum redlock_status redlock_acquire_start(struct redlock_client *client,
                                                       struct redlock_lock *lock, uint32_t wait_ms);
-REDLOCK_API enum redlock_status redlock_extend_start(struct redlock *client,
+REDLOCK_API enum redlock_status redlock_extend_start(struct redlock_client *client,
                                                      struct redlock_lock *lock);
-REDLOCK_API enum redlock_status redlock_release_start(struct redlock *client,
+REDLOCK_API enum redlock_status redlock_release_start(struct redlock_client *client,
                                                       struct redlock_lock *lock, uint32_t wait_ms);
 
 /* Extends a held lock by itself, a third of its ttl after the last time, up to `extensions`
    times, 1..65534: your bound on how long a holder that hangs can keep it. The lock stays in
-   progress, and redlock_next_done returns it when that ends: with REDLOCK_LOST, at the latest
-   when its validity is over, also when no node answers; REDLOCK_LIMIT when the next extension
+   progress, and redlock_next_completed returns it when that ends: with REDLOCK_LOST, at the latest
+   when its validity is over, also when no node answers; REDLOCK_EXTEND_LIMIT when the next extension
    would be one too many: it is still held, about two thirds of the ttl are left;
    REDLOCK_CANCELLED: held as before. An extension that fails for any reason but that it is lost
    is tried again until then. A release may be started at any time and ends it, before a byte
-   leaves. REDLOCK_PENDING; REDLOCK_LOST: not held; REDLOCK_BAD_ARGUMENT. R10 */
-REDLOCK_API enum redlock_status redlock_keep_start(struct redlock *client,
-                                                   struct redlock_lock *lock, unsigned extensions);
+   leaves. REDLOCK_PENDING; REDLOCK_LOST: not held; REDLOCK_INVALID_ARGUMENT. R10 */
+REDLOCK_API enum redlock_status redlock_auto_extend_start(struct redlock_client *client,
+                                                          struct redlock_lock *lock,
+                                                          unsigned extensions);
 
 /* Takes over a lock that another client holds, maybe in another process: set key, ttl, token
    (label) and `members` as they are there, and here the time that was left there, less what
    handing it over took; 0: only to release it. Nobody is asked. The other then calls
-   redlock_forget. Afterwards it is held as after an acquire, fence included if you set it. More
-   time than the ttl is refused. REDLOCK_OK or REDLOCK_BAD_ARGUMENT. */
-REDLOCK_API enum redlock_status redlock_adopt(struct redlock *client, struct redlock_lock *lock,
-                                              uint32_t remaining_ms);
+   redlock_abandon. Afterwards it is held as after an acquire, fence included if you set it. More
+   time than the ttl is refused. REDLOCK_OK or REDLOCK_INVALID_ARGUMENT. */
+REDLOCK_API enum redlock_status redlock_adopt(struct redlock_client *client,
+                                              struct redlock_lock *lock, uint32_t remaining_ms);
 
-/* Asks for an early end. redlock_next_done returns the lock as usual, with REDLOCK_CANCELLED, once
+/* Asks for an early end. redlock_next_completed returns the lock as usual, with REDLOCK_CANCELLED, once
    the releases that it owes are queued: node_timeout_ms at most. A cancelled acquire is undone, a
    cancelled extension leaves the old validity standing, a cancelled release was sent. No effect on
    a lock that is not in progress. R4 */
-REDLOCK_API void redlock_cancel(struct redlock *client, struct redlock_lock *lock);
+REDLOCK_API void redlock_cancel(struct redlock_client *client, struct redlock_lock *lock);
 
 enum { REDLOCK_READABLE = 1, REDLOCK_WRITABLE = 2 }; /* bits of events */
 
 /* Which events of node i to watch on nodes[i].handle; 0: none, and the handle may be -1. Ask again
    after every redlock_tick. */
-REDLOCK_API unsigned redlock_interest(const struct redlock *client, unsigned i);
+REDLOCK_API unsigned redlock_wanted_events(const struct redlock_client *client, unsigned i);
 
 /* Node i is ready for `events`; errors and hang-ups count as both. Takes what there is, bounded,
    and decides nothing: call it for every ready node, then redlock_tick once. An event that was
    not asked for is harmless. */
-REDLOCK_API void redlock_event(struct redlock *client, unsigned i, unsigned events);
+REDLOCK_API void redlock_handle_events(struct redlock_client *client, unsigned i, unsigned events);
 
 #define REDLOCK_NEVER (~(uint64_t)0)
 
 /* Counts votes, decides, sends, dials, gives up what is late; bounded work per node and lock.
    Returns the microseconds until it must be called again, unless an event or a start comes first.
-   0: at once; so it is when a lock has ended, for redlock_next_done. REDLOCK_NEVER: no time is set.
+   0: at once; so it is when a lock has ended, for redlock_next_completed. REDLOCK_NEVER: no time is set.
    Sooner and oftener is harmless. */
-REDLOCK_API uint64_t redlock_tick(struct redlock *client);
+REDLOCK_API uint64_t redlock_tick(struct redlock_client *client);
 
 /* One lock whose operation has ended since, in the order of ending; NULL: no more. Its status says
    how; what it may do next is said at the blocking call of the same name. */
-REDLOCK_API struct redlock_lock *redlock_next_done(struct redlock *client);
+REDLOCK_API struct redlock_lock *redlock_next_completed(struct redlock_client *client);
 
 #ifdef __cplusplus
 }

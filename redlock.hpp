@@ -1,9 +1,9 @@
 /* redlock.hpp - redlock.h for C++11 and later: a client and a mutex that clean up after themselves.
 
-       redlock_cpp::client client({"10.0.0.1:6379", "10.0.0.2:6379", "10.0.0.3:6379"});
-       redlock_cpp::mutex pump(client, "pump/7", std::chrono::seconds(30));
+       redlock::client client({"10.0.0.1:6379", "10.0.0.2:6379", "10.0.0.3:6379"});
+       redlock::mutex pump(client, "pump/7", std::chrono::seconds(30));
 
-       std::unique_lock<redlock_cpp::mutex> lock(pump, std::chrono::seconds(5));
+       std::unique_lock<redlock::mutex> lock(pump, std::chrono::seconds(5));
        if (lock)
            ... work, for at most pump.remaining() ...
 
@@ -26,7 +26,7 @@
 
 #include "redlock.h"
 
-namespace redlock_cpp
+namespace redlock
 { /* `redlock` is a struct */
 
 /* what() is redlock_strerror's sentence, and the first node's trouble that there is. */
@@ -68,7 +68,7 @@ class client
     client(const client &) = delete;
     client &operator=(const client &) = delete;
 
-    ::redlock *get() noexcept
+    ::redlock_client *get() noexcept
     {
         return &client_;
     }
@@ -83,9 +83,9 @@ class client
             return;
         std::string what = redlock_strerror(status);
         for (const redlock_node &node : nodes_)
-            if (node.trouble[0] != '\0') {
+            if (node.error[0] != '\0') {
                 what += ": " + std::string(node.address != nullptr ? node.address : "") + ": " +
-                        node.trouble;
+                        node.error;
                 break;
             }
         throw error(status, what);
@@ -94,18 +94,18 @@ class client
   private:
     std::vector<std::string> addresses_;
     std::vector<redlock_node> nodes_;
-    ::redlock client_;
+    ::redlock_client client_;
 };
 
 /* One lock by name. The client must outlive it. Stays where it is. */
 class mutex
 {
   public:
-    mutex(client &client, std::string key, std::chrono::milliseconds ttl, bool fenced = false)
+    mutex(client &client, std::string key, std::chrono::milliseconds ttl, bool use_fencing = false)
         : client_(client), key_(std::move(key))
     {
         redlock_lock_init(&lock_, key_.data(), key_.size(), to_ms(ttl));
-        lock_.fenced = fenced;
+        lock_.use_fencing = use_fencing;
     }
     ~mutex()
     {
@@ -122,7 +122,7 @@ class mutex
 
         while (!acquire(wait_ms)) {
             if (status() != REDLOCK_TIMEOUT && status() != REDLOCK_HELD &&
-                status() != REDLOCK_SPLIT)
+                status() != REDLOCK_CONTENDED)
                 client_.check(status());
             wait_ms = 60000;
         }
@@ -166,9 +166,9 @@ class mutex
         return std::chrono::milliseconds(redlock_remaining_ms(client_.get(), &lock_));
     }
 
-    std::uint64_t fence() const noexcept
+    std::uint64_t fencing_token() const noexcept
     {
-        return lock_.fence;
+        return lock_.fencing_token;
     } /* 0: none */
     redlock_status status() const noexcept
     {
@@ -202,7 +202,7 @@ class mutex
     {
         redlock_status status = redlock_acquire(client_.get(), &lock_, wait_ms);
 
-        if (status == REDLOCK_BAD_ARGUMENT || status == REDLOCK_NO_ENTROPY ||
+        if (status == REDLOCK_INVALID_ARGUMENT || status == REDLOCK_NO_ENTROPY ||
             status == REDLOCK_FORKED)
             client_.check(status); /* also when it is held already, and stays so */
         held_ = status == REDLOCK_OK;
@@ -215,6 +215,6 @@ class mutex
     bool held_ = false;
 };
 
-} // namespace redlock_cpp
+} // namespace redlock
 
 #endif

@@ -212,7 +212,7 @@ static void watch(void)
 
 /* ---- The library ---------------------------------------------------------------------------- */
 
-static struct redlock client;
+static struct redlock_client client;
 static struct redlock_lock locks[MOST];
 static char names[MOST][16];
 static const struct redlock_settings patient = {.node_timeout_ms = 1000, .stall_ms = 5000};
@@ -248,11 +248,11 @@ static void library_sleep(uint64_t wait_us)
     unsigned i, all = (unsigned)node_count;
 
     for (i = 0; i < all; i++)
-        events[i] = (uint8_t)redlock_interest(&client, i);
+        events[i] = (uint8_t)redlock_wanted_events(&client, i);
     watched.wait(NULL, nodes, (unsigned)node_count, wait_us < 1000000 ? wait_us : 1000000, events);
     for (i = 0; i < all; i++)
         if (events[i] != 0)
-            redlock_event(&client, i, events[i]);
+            redlock_handle_events(&client, i, events[i]);
 }
 
 /* `total` pairs with n locks in flight: each is acquired again as soon as it is released. It ends:
@@ -265,11 +265,11 @@ static void library_run(int n, long total)
         redlock_acquire_start(&client, &locks[started], 5000);
     while (done < total) {
         uint64_t wait_us = redlock_tick(&client);
-        struct redlock_lock *lock = redlock_next_done(&client);
+        struct redlock_lock *lock = redlock_next_completed(&client);
 
         if (lock == NULL)
             library_sleep(wait_us);
-        for (; lock != NULL; lock = redlock_next_done(&client)) {
+        for (; lock != NULL; lock = redlock_next_completed(&client)) {
             check(lock->status == REDLOCK_OK, redlock_strerror(lock->status));
             if (lock->valid_until_us != 0)
                 redlock_release_start(&client, lock, 5000);

@@ -18,7 +18,7 @@ enum { NODES = 5, HELD_MAX = 10000, SAMPLES = 3000 };
 
 static struct server servers[NODES];
 static struct redlock_node nodes[NODES];
-static struct redlock client;
+static struct redlock_client client;
 static struct redlock_lock probe, held[HELD_MAX];
 static char names[HELD_MAX][16];
 static double acquires_us[SAMPLES], pairs_us[SAMPLES];
@@ -117,7 +117,7 @@ static void hold(int count, uint32_t ttl_ms)
     for (i = 0; i < count; i++) {
         redlock_lock_init(&held[i], names[i], 9, ttl_ms);
         if (redlock_acquire(&client, &held[i], 1000) == REDLOCK_OK)
-            redlock_keep_start(&client, &held[i], 60000);
+            redlock_auto_extend_start(&client, &held[i], 60000);
     }
 }
 

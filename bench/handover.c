@@ -31,7 +31,7 @@ static void contend(int me)
 {
     static const struct redlock_settings patient = {.node_timeout_ms = 1000, .stall_ms = 5000};
     struct redlock_node nodes[NODES];
-    struct redlock client;
+    struct redlock_client client;
     struct redlock_lock lock;
     double asked_us;
     int i;

@@ -31,7 +31,7 @@ static struct connection {
 } connections[CLIENTS][SERVERS];
 
 static struct client {
-    struct redlock redlock;
+    struct redlock_client redlock;
     struct redlock_node nodes[SERVERS];
     struct redlock_lock lock;
     struct redlock_io io;
@@ -170,7 +170,7 @@ static void deliver(struct message *m)
         serve(m->client, m->server);
         return;
     }
-    redlock_event(&clients[m->client].redlock, (unsigned)m->server, REDLOCK_READABLE);
+    redlock_handle_events(&clients[m->client].redlock, (unsigned)m->server, REDLOCK_READABLE);
     clients[m->client].next_us = clock_us;
 }
 
@@ -198,7 +198,7 @@ static int step(uint64_t end_us)
     } else if (awake != NULL) {
         uint64_t wait_us = redlock_tick(&awake->redlock);
         awake->next_us = wait_us == REDLOCK_NEVER ? REDLOCK_NEVER : clock_us + wait_us;
-        redlock_next_done(&awake->redlock);
+        redlock_next_completed(&awake->redlock);
     }
     return next != NULL || awake != NULL;
 }
@@ -321,7 +321,7 @@ static double until_one_has_it(int many, const struct redlock_settings *settings
 static void collisions(long runs)
 {
     static const int counts[] = {2, 3, 5, 10, 20, 50};
-    static const uint32_t retries[] = {REDLOCK_ZERO, 1, 3, 0};
+    static const uint32_t retries[] = {REDLOCK_NONE, 1, 3, 0};
     static double took[1000];
     unsigned n, r;
 
@@ -341,7 +341,7 @@ static void collisions(long runs)
                 nobody += took[run] < 0;
             }
             printf("   %6.1f %%", 100 * (double)nobody / (double)runs);
-            if (retries[r] == REDLOCK_ZERO)
+            if (retries[r] == REDLOCK_NONE)
                 figure("wide-split", "redlock", counts[n], "percent",
                        100 * (double)nobody / (double)runs);
         }

@@ -136,7 +136,7 @@ static void ended(struct client *client, enum redlock_status status);
 /* Starts what the step says. */
 static void begin(struct client *client, enum step step)
 {
-    struct redlock *redlock = &client->session->client;
+    struct redlock_client *redlock = &client->session->client;
     enum redlock_status status;
 
     client->step = step;
@@ -196,7 +196,7 @@ static void acquired(struct client *client, enum redlock_status status)
             begin(client, bench.ending ? RELEASES : EXTENDS);
     } else if (options.contend && status == REDLOCK_HELD) {
         measured(client, REFUSED_TIME, client->cycle_us);
-    } else if (!options.contend || status != REDLOCK_SPLIT) {
+    } else if (!options.contend || status != REDLOCK_CONTENDED) {
         failed(client, status);
     }
 }
@@ -337,7 +337,7 @@ static void serve_all(uint64_t until_us)
     sleep_on(bench.fds, bench.session_count * target_count, wait_us, until_us);
     for (i = 0; i < bench.session_count; i++) {
         session_serve(&bench.sessions[i], bench.fds + i * target_count);
-        while ((lock = redlock_next_done(&bench.sessions[i].client)) != NULL)
+        while ((lock = redlock_next_completed(&bench.sessions[i].client)) != NULL)
             ended(lock->user_data, lock->status);
     }
 }

@@ -408,7 +408,7 @@ static void examine(void)
     ask_info_again();
     talks_close();
     for (i = 0; i < target_count; i++) {
-        memcpy(exams[i].trouble, talks[i].node.trouble, sizeof exams[i].trouble);
+        memcpy(exams[i].error, talks[i].node.error, sizeof exams[i].error);
         exams[i].refused = talks[i].refused;
         exams[i].is_open = talks[i].is_open;
     }

@@ -58,12 +58,12 @@ enum { CHECKS = 25, ROUNDS = 100 };
 /* What was learnt of one node, and found. */
 struct exam {
     const struct target *target;
-    char name[REDLOCK_URL_MAX + 20];       /* address and database, for people */
-    char trouble[REDLOCK_TROUBLE_MAX + 1]; /* why the conversation ended early; "": it did not */
-    const char *refused;                   /* "AUTH", "SELECT": that ended it */
-    int is_open;                           /* it wants no password, though there is one */
-    unsigned answered;                     /* bit q: question q */
-    char refusal[QUESTIONS][REDLOCK_TROUBLE_MAX + 1]; /* the first error; "": none */
+    char name[REDLOCK_URL_MAX + 20];   /* address and database, for people */
+    char error[REDLOCK_ERROR_MAX + 1]; /* why the conversation ended early; "": it did not */
+    const char *refused;               /* "AUTH", "SELECT": that ended it */
+    int is_open;                       /* it wants no password, though there is one */
+    unsigned answered;                 /* bit q: question q */
+    char refusal[QUESTIONS][REDLOCK_ERROR_MAX + 1]; /* the first error; "": none */
 
     char server[16], version[24], mode[16], role[16]; /* HELLO, or else INFO; "": not known */
     char *info, *stats;                               /* INFO, INFO commandstats; or NULL */
@@ -71,10 +71,10 @@ struct exam {
     char setting[SETTINGS][64];
     unsigned settings; /* bit s: setting s is known */
 
-    int twin;                               /* the key that was set on all was there already */
-    int accepts;                            /* it has taken a SET */
-    char problem[REDLOCK_TROUBLE_MAX + 40]; /* the first thing that a lock needs and that failed */
-    int lies;                               /* and that was a false yes */
+    int twin;                             /* the key that was set on all was there already */
+    int accepts;                          /* it has taken a SET */
+    char problem[REDLOCK_ERROR_MAX + 40]; /* the first thing that a lock needs and that failed */
+    int lies;                             /* and that was a false yes */
     /* Of a key of EXPIRY_MS: its SET sent and answered; the last GET that found it, sent; the first that did
        not, answered. 0: never. */
     uint64_t born_us, set_us, alive_us, gone_us;

@@ -41,7 +41,7 @@ void rename_process(const char *name);
 struct target {
     struct redlock_url url; /* url.address is what we print: it holds no secret */
     char address[108]; /* numeric, or unix:; a name that could not be resolved as it was written */
-    const char *trouble; /* why it could not be; NULL: it was */
+    const char *error; /* why it could not be; NULL: it was */
 };
 
 /* All options of all verbs; which verb knows which stands in main.c. Durations in milliseconds. */
@@ -134,7 +134,7 @@ enum {
 
 struct session {
     struct redlock_node nodes[REDLOCK_NODES_MAX];
-    struct redlock client;
+    struct redlock_client client;
     struct redlock_lock lock;
     char key[REDLOCK_KEY_MAX + 1];
     char value[VALUE_MAX + 1];  /* what stands at the key if we hold it */

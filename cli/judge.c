@@ -37,7 +37,7 @@ static int knows(struct finding *finding, const struct exam *exam, enum question
     else if (refusal[0] != '\0')
         finds(finding, SKIPPED, "%s", refusal);
     else
-        finds(finding, SKIPPED, exam->trouble[0] != '\0' ? "not reached" : "not asked");
+        finds(finding, SKIPPED, exam->error[0] != '\0' ? "not reached" : "not asked");
     return 0;
 }
 
@@ -110,13 +110,13 @@ static void judge_count(struct finding *finding, const struct exam *exam)
 
 static int is_full(const struct exam *exam)
 {
-    return begins(exam->trouble, "ERR max number of clients");
+    return begins(exam->error, "ERR max number of clients");
 }
 
 static int lacks_credentials(const struct exam *exam)
 {
-    return !is_full(exam) && !begins(exam->trouble, "DENIED") &&
-           (begins(exam->trouble, "NOAUTH") ||
+    return !is_full(exam) && !begins(exam->error, "DENIED") &&
+           (begins(exam->error, "NOAUTH") ||
             (exam->refused != NULL && strcmp(exam->refused, "AUTH") == 0));
 }
 
@@ -127,15 +127,15 @@ static int lacks_database(const struct exam *exam)
 
 static void judge_reach(struct finding *finding, const struct exam *exam)
 {
-    if (exam->trouble[0] != '\0' && !is_full(exam) && !lacks_credentials(exam) &&
+    if (exam->error[0] != '\0' && !is_full(exam) && !lacks_credentials(exam) &&
         !lacks_database(exam))
-        finds(finding, FAIL, "%s", exam->trouble);
+        finds(finding, FAIL, "%s", exam->error);
 }
 
 static void judge_credentials(struct finding *finding, const struct exam *exam)
 {
     if (lacks_credentials(exam))
-        finds(finding, FAIL, "%s", exam->trouble);
+        finds(finding, FAIL, "%s", exam->error);
     else if (exam->answered == 0)
         finds(finding, SKIPPED, "not reached");
     else if (exam->is_open)
@@ -147,7 +147,7 @@ static void judge_database(struct finding *finding, const struct exam *exam)
     unsigned long mine = exam->target->url.database, first = targets[0].url.database;
 
     if (lacks_database(exam))
-        finds(finding, UNSAFE, "%lu: %s", mine, exam->trouble);
+        finds(finding, UNSAFE, "%lu: %s", mine, exam->error);
     else if (mine != first)
         finds(finding, WARN, "%lu here, %lu on the first node", mine, first);
     else
@@ -181,7 +181,7 @@ static int same_server(const struct exam *a, const struct exam *b)
     const struct field one = field_of(a->info, "run_id"), other = field_of(b->info, "run_id");
 
     if (strcmp(a->target->address, b->target->address) == 0)
-        return a->target->trouble == NULL;
+        return a->target->error == NULL;
     return one.text[0] != '\0' && strcmp(one.text, other.text) == 0;
 }
 
@@ -487,7 +487,7 @@ static void judge_room(struct finding *finding, const struct exam *exam)
     long long rejected = number_of(exam->info, "rejected_connections");
 
     if (is_full(exam)) {
-        finds(finding, FAIL, "%s", exam->trouble);
+        finds(finding, FAIL, "%s", exam->error);
         return;
     }
     if (!knows(finding, exam, ASK_INFO))
@@ -665,7 +665,7 @@ static void warn_of_skipped(struct exam *exam)
     char why[sizeof exam->finding[0].value];
     unsigned n;
 
-    if (exam->trouble[0] != '\0' || exam->finding[BUSY].verdict == FAIL)
+    if (exam->error[0] != '\0' || exam->finding[BUSY].verdict == FAIL)
         return;
     for (n = 0; n < CHECKS; n++)
         if (exam->finding[n].verdict == SKIPPED && is_vital(&checks[n])) {

@@ -29,8 +29,8 @@ static void json_hold(const char *right)
     json_member("token", right);
     printf(",\"id\":\"%s\",\"validity_ms\":%lu", id,
            (unsigned long)redlock_remaining_ms(&session.client, &session.lock));
-    if (session.lock.fence != 0)
-        printf(",\"fence\":%llu", (unsigned long long)session.lock.fence);
+    if (session.lock.fencing_token != 0)
+        printf(",\"fence\":%llu", (unsigned long long)session.lock.fencing_token);
 }
 
 /* The end of each verb: the object of --json, and that it was written at all. */
@@ -100,7 +100,7 @@ int verb_acquire(int count, char **words)
         printf(" REDLOCK_VALIDITY_MS=%lu",
                (unsigned long)redlock_remaining_ms(&session.client, &session.lock));
         if (options.fence)
-            printf(" REDLOCK_FENCE=%llu", (unsigned long long)session.lock.fence);
+            printf(" REDLOCK_FENCE=%llu", (unsigned long long)session.lock.fencing_token);
         printf("\n");
     } else if (status == REDLOCK_OK && !options.json) {
         printf("%s\n", token_of(&session));

@@ -265,7 +265,7 @@ static void take_answer(struct target *target, const struct answer *answer)
     if (answer->failed == 0)
         snprintf(target->address, sizeof target->address, "%s", answer->address);
     else
-        target->trouble =
+        target->error =
             answer->failed == -1 ? "the address is too long" : gai_strerror(answer->failed);
 }
 
@@ -304,7 +304,7 @@ static struct lookup begin_lookup(struct target *target)
     }
     close(line[0]);
     lookup.pid = 0;
-    target->trouble = "no process to look its name up";
+    target->error = "no process to look its name up";
     return lookup;
 }
 
@@ -320,7 +320,7 @@ static void end_lookup(struct target *target, struct lookup *lookup, uint64_t un
         read(lookup->fd, &answer, sizeof answer) == sizeof answer)
         take_answer(target, &answer);
     else
-        target->trouble = "no answer from the resolver in time";
+        target->error = "no answer from the resolver in time";
     kill(lookup->pid, SIGKILL);
     waitpid(lookup->pid, NULL, 0);
     close(lookup->fd);

@@ -201,7 +201,7 @@ static void print_prometheus(const struct verdict_of_all *all)
     print_metric("node_up", "1: the node was asked all there is to ask");
     for (i = 0; i < target_count; i++) {
         print_label("node_up", &exams[i]);
-        printf("} %d\n", exams[i].trouble[0] == '\0');
+        printf("} %d\n", exams[i].error[0] == '\0');
     }
     print_metric("node_check",
                  "0 pass, 1 warning, 2 failure, 3 unsafe; skipped checks are not here");

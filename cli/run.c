@@ -139,7 +139,7 @@ static void set_environment(void)
     set_number("REDLOCK_TTL_MS", session.lock.ttl_ms);
     set_number("REDLOCK_HOLDER_PID", (unsigned long long)getppid());
     if (options.fence)
-        set_number("REDLOCK_FENCE", session.lock.fence);
+        set_number("REDLOCK_FENCE", session.lock.fencing_token);
     else
         unsetenv("REDLOCK_FENCE"); /* another lock's, of who called us */
     snprintf(held, sizeof held, "%s%s%s", above != NULL ? above : "",
@@ -399,7 +399,7 @@ static void look_at_nodes(void)
 static void look_at_lock(uint64_t now)
 {
     struct redlock_lock *lock = &session.lock;
-    int ended = redlock_next_done(&session.client) != NULL;
+    int ended = redlock_next_completed(&session.client) != NULL;
 
     if (run.phase != RUNNING)
         return;
@@ -412,8 +412,9 @@ static void look_at_lock(uint64_t now)
             run.is_failing ? "renewal works again" : "renewed", seconds_left(now));
         run.is_failing = 0;
     }
-    if (ended && lock->status == REDLOCK_LIMIT) { /* the library wants to hear that we are alive */
-        redlock_keep_start(&session.client, lock, UINT16_MAX - 1);
+    if (ended &&
+        lock->status == REDLOCK_EXTEND_LIMIT) { /* the library wants to hear that we are alive */
+        redlock_auto_extend_start(&session.client, lock, UINT16_MAX - 1);
     } else if (ended && now < stop_us()) {
         uint64_t soon = now + (uint64_t)options.kill_after_ms * 1000;
         stop(soon < end_us() ? soon : end_us(), redlock_strerror(lock->status));
@@ -527,13 +528,13 @@ static enum redlock_status leave_for(uint64_t rest_us)
         others += talks[i].items > 0 && answer->kind == RESP_INTEGER && answer->integer == 1;
         silent += talks[i].items == 0 || answer->kind == RESP_ERROR;
         talk_note_error(&talks[i]);
-        memcpy(session.nodes[i].trouble, talks[i].node.trouble, sizeof talks[i].node.trouble);
+        memcpy(session.nodes[i].error, talks[i].node.error, sizeof talks[i].node.error);
     }
     talks_close();
     return ours >= quorum()            ? REDLOCK_OK
            : ours + silent >= quorum() ? REDLOCK_UNCONFIRMED
            : others > 0                ? REDLOCK_LOST
-                                       : REDLOCK_GONE;
+                                       : REDLOCK_EXPIRED;
 }
 
 static void let_go(void)
@@ -546,16 +547,16 @@ static void let_go(void)
         redlock_cancel(&session.client, lock);
     while (lock->status == REDLOCK_PENDING)
         turn(&session, UINT64_MAX);
-    redlock_next_done(&session.client);
+    redlock_next_completed(&session.client);
     if (options.keep) {
         if (!run.lost)
             session_settle(&session);
-        redlock_forget(&session.client, lock);
+        redlock_abandon(&session.client, lock);
         return;
     }
     if (options.min_hold_ms > 0 && hold_us > now + 50000 && !run.lost) {
         status = leave_for(hold_us - now);
-        redlock_forget(&session.client, lock);
+        redlock_abandon(&session.client, lock);
     } else {
         status = session_release(&session);
         event("released %u/%u", count_nodes(lock->granted), target_count);
@@ -677,7 +678,7 @@ int verb_run(int count, char **words)
     }
     renewed();
     if (!options.no_renew)
-        redlock_keep_start(&session.client, &session.lock, UINT16_MAX - 1);
+        redlock_auto_extend_start(&session.client, &session.lock, UINT16_MAX - 1);
     end = supervise();
     event("exit %d", status_of(&end));
     if (run.phase == STOPPING && run.own_group)

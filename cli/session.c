@@ -164,7 +164,7 @@ uint64_t session_watch(struct session *session, struct pollfd *fds)
     unsigned i;
 
     for (i = 0; i < target_count; i++) {
-        unsigned interest = redlock_interest(&session->client, i);
+        unsigned interest = redlock_wanted_events(&session->client, i);
         fds[i].fd = interest != 0 ? (int)session->nodes[i].handle : -1;
         fds[i].events = (short)((interest & REDLOCK_READABLE ? POLLIN : 0) |
                                 (interest & REDLOCK_WRITABLE ? POLLOUT : 0));
@@ -179,9 +179,9 @@ void session_serve(struct session *session, const struct pollfd *fds)
 
     for (i = 0; i < target_count; i++)
         if (fds[i].revents != 0)
-            redlock_event(&session->client, i,
-                          (fds[i].revents & ~POLLOUT ? (unsigned)REDLOCK_READABLE : 0) |
-                              (fds[i].revents & ~POLLIN ? (unsigned)REDLOCK_WRITABLE : 0));
+            redlock_handle_events(&session->client, i,
+                                  (fds[i].revents & ~POLLOUT ? (unsigned)REDLOCK_READABLE : 0) |
+                                      (fds[i].revents & ~POLLIN ? (unsigned)REDLOCK_WRITABLE : 0));
     redlock_tick(&session->client);
 }
 
@@ -245,7 +245,7 @@ void session_open(struct session *session, const char *name)
     redlock_lock_init(&session->lock, session->key, strlen(session->key), (uint32_t)options.ttl_ms);
     session->lock.holder = session->holder;
     session->lock.holder_size = sizeof session->holder;
-    session->lock.fenced = (uint8_t)options.fence;
+    session->lock.use_fencing = (uint8_t)options.fence;
 }
 
 void session_close(struct session *session)
@@ -275,7 +275,7 @@ void session_adopt(struct session *session, size_t size, redlock_mask members)
 {
     session->lock.label = session->value;
     session->lock.label_size = (uint8_t)size;
-    session->lock.label_only = 1;
+    session->lock.token_is_label = 1;
     session->lock.members = members;
     if (redlock_adopt(&session->client, &session->lock, 0) != REDLOCK_OK)
         die(EXIT_USAGE, "--ttl is out of range");
@@ -297,8 +297,8 @@ static int is_unsettled(const struct session *session, unsigned i)
         return 0;
     if (node->state ==
         REDLOCK_NODE_READY) /* it may have failed before it was ready: that is over */
-        return (lock->failed & bit) == 0 || node->trouble[0] == '\0';
-    return node->state == REDLOCK_NODE_DIALLING || node->state == REDLOCK_NODE_GREETING;
+        return (lock->failed & bit) == 0 || node->error[0] == '\0';
+    return node->state == REDLOCK_NODE_CONNECTING || node->state == REDLOCK_NODE_HANDSHAKE;
 }
 
 static int is_settled(const struct session *session)
@@ -325,12 +325,12 @@ void session_settle(struct session *session)
 const char *trouble_of(const struct session *session, unsigned i)
 {
     static const char timeout[] = "node_timeout_ms", stall[] = "stall_ms";
-    static char text[REDLOCK_TROUBLE_MAX + 40];
-    const char *trouble = session->nodes[i].trouble;
+    static char text[REDLOCK_ERROR_MAX + 40];
+    const char *trouble = session->nodes[i].error;
     size_t size = strlen(trouble);
 
-    if (targets[i].trouble != NULL)
-        snprintf(text, sizeof text, "cannot resolve the name: %s", targets[i].trouble);
+    if (targets[i].error != NULL)
+        snprintf(text, sizeof text, "cannot resolve the name: %s", targets[i].error);
     else if (size >= sizeof timeout && strcmp(trouble + size - sizeof timeout + 1, timeout) == 0)
         snprintf(text, sizeof text, "%.*s%ld ms", (int)(size - sizeof timeout + 1), trouble,
                  options.node_timeout_ms);
@@ -347,7 +347,7 @@ void say_troubles(const struct session *session, enum level level)
     unsigned i;
 
     for (i = 0; i < target_count; i++)
-        if (targets[i].trouble != NULL || session->nodes[i].trouble[0] != '\0')
+        if (targets[i].error != NULL || session->nodes[i].error[0] != '\0')
             say(level, "  %s: %s", targets[i].url.address, trouble_of(session, i));
 }
 
@@ -428,13 +428,14 @@ static void wait_for(struct session *session, const char *name)
             notice = now + 30000000;
         }
     }
-    redlock_next_done(&session->client);
+    redlock_next_completed(&session->client);
 }
 
 /* Several ask at this moment and none has a majority, though all nodes answer: one of them soon has. */
 static int is_contended(const struct session *session)
 {
-    return session->lock.status == REDLOCK_SPLIT && session->lock.failed == 0 && !is_asked_to_end();
+    return session->lock.status == REDLOCK_CONTENDED && session->lock.failed == 0 &&
+           !is_asked_to_end();
 }
 
 enum redlock_status take(struct session *session, const char *name)
@@ -456,7 +457,7 @@ enum redlock_status take(struct session *session, const char *name)
     }
     if (lock->status == REDLOCK_TIMEOUT &&
         count_nodes(lock->refused) <= target_count - quorum()) /* so nobody had a majority */
-        lock->status = REDLOCK_SPLIT;
+        lock->status = REDLOCK_CONTENDED;
     if (lock->status == REDLOCK_OK) {
         put_hex(session->value, lock->token, sizeof lock->token);
         if (lock->label_size > 0)
@@ -474,16 +475,16 @@ static const struct outcome {
 } outcomes[] = {
     {REDLOCK_HELD, EXIT_HELD, "held"},
     {REDLOCK_TIMEOUT, EXIT_HELD, "timeout"},
-    {REDLOCK_SPLIT, EXIT_UNAVAILABLE, "split"},
+    {REDLOCK_CONTENDED, EXIT_UNAVAILABLE, "split"},
     {REDLOCK_LOST, EXIT_LOST, "lost"},
-    {REDLOCK_GONE, EXIT_LOST, "lost"},
-    {REDLOCK_LIMIT, EXIT_LOST, "lost"},
+    {REDLOCK_EXPIRED, EXIT_LOST, "lost"},
+    {REDLOCK_EXTEND_LIMIT, EXIT_LOST, "lost"},
     {REDLOCK_UNREACHABLE, EXIT_UNAVAILABLE, "unavailable"},
     {REDLOCK_UNCONFIRMED, EXIT_UNAVAILABLE, "unavailable"},
     {REDLOCK_TOO_LATE, EXIT_UNAVAILABLE, "unavailable"},
     {REDLOCK_DENIED, EXIT_DENIED, "denied"},
     {REDLOCK_NO_ENTROPY, EXIT_SYSTEM, "system"},
-    {REDLOCK_BAD_ARGUMENT, EXIT_BUG, "bug"}, /* and all others */
+    {REDLOCK_INVALID_ARGUMENT, EXIT_BUG, "bug"}, /* and all others */
 };
 
 static const struct outcome *outcome_of(enum redlock_status status)
@@ -513,13 +514,13 @@ int explain(const struct session *session, const char *name, enum redlock_status
         return (int)options.conflict_status;
     }
     if (result == EXIT_HELD) {
-        if (session->holder[0] != '\0' && status != REDLOCK_SPLIT)
+        if (session->holder[0] != '\0' && status != REDLOCK_CONTENDED)
             describe_holder(who, sizeof who, session->holder);
         say(options.conflict_status == 0 ? LOG_DEBUG : LOG_NOTICE, "%s: %s%s%s", name,
             redlock_strerror(status), who[0] != '\0' ? ": " : "", who);
         return (int)options.conflict_status;
     }
-    if (status == REDLOCK_SPLIT)
+    if (status == REDLOCK_CONTENDED)
         say(LOG_ERROR,
             "%s: nobody holds it on a quorum, and a quorum could not be had: free on %u, taken on "
             "%u, not known on %u of %u nodes",

@@ -112,7 +112,7 @@ struct view {
 /* What all say, and what it comes to. */
 struct picture {
     struct view view[REDLOCK_NODES_MAX];
-    char trouble[REDLOCK_NODES_MAX][REDLOCK_TROUBLE_MAX + 1];
+    char error[REDLOCK_NODES_MAX][REDLOCK_ERROR_MAX + 1];
     unsigned answers, best, holding; /* nodes that answered; one that has what most have; so many */
     long left_ms;                    /* as a quorum sees it */
     enum { UNKNOWN, FREE, HELD, IN_USE } state; /* IN_USE: by something foreign */
@@ -220,7 +220,7 @@ static void look_at(const char *key, struct picture *picture)
             view->kind = ABSENT; /* it ended in between */
         else
             view->left_ms = (long)answer->integer;
-        memcpy(picture->trouble[i], talks[i].node.trouble, sizeof picture->trouble[i]);
+        memcpy(picture->error[i], talks[i].node.error, sizeof picture->error[i]);
     }
     ask_types(key, picture);
     talks_close();
@@ -287,7 +287,7 @@ enum redlock_status release_value(const char *key, const char *value, size_t siz
         if (is_told && answer->integer == 1)
             session->lock.granted = (redlock_mask)(session->lock.granted | 1U << i);
         talk_note_error(&talks[i]);
-        memcpy(session->nodes[i].trouble, talks[i].node.trouble, sizeof talks[i].node.trouble);
+        memcpy(session->nodes[i].error, talks[i].node.error, sizeof talks[i].node.error);
     }
     talks_close();
     return answered < quorum()          ? REDLOCK_UNCONFIRMED
@@ -339,7 +339,7 @@ static void print_text(const char *name, const struct picture *picture)
         const struct view *view = &picture->view[i];
         printf("  %-24s ", targets[i].url.address);
         if (view->kind == FAILED) {
-            printable(who, sizeof who, picture->trouble[i]);
+            printable(who, sizeof who, picture->error[i]);
             printf("error    %s\n", who);
         } else if (view->kind == ABSENT)
             printf("absent\n");
@@ -380,7 +380,7 @@ static void print_json(const char *name, const struct picture *picture)
         else if (view->kind == FOREIGN)
             json_member("type", type_of(view));
         else if (view->kind == FAILED)
-            json_member("error", picture->trouble[i]);
+            json_member("error", picture->error[i]);
         printf("}");
     }
     printf("]}\n");

@@ -12,7 +12,7 @@ struct talk talks[REDLOCK_NODES_MAX];
 
 void talk_hang_up(struct talk *talk, const char *why)
 {
-    redlock_trouble(&talk->node, why, NULL);
+    redlock_set_error(&talk->node, why, NULL);
     redlock_posix()->shut(NULL, &talk->node);
     talk->state = TALK_CLOSED;
     talk->items = 0;
@@ -71,7 +71,7 @@ static void transmit(struct talk *talk)
                                          talk->used - talk->done);
 
     if (sent < 0) /* it may have said why before it closed: what is read tells */
-        talk->node.trouble[0] = '\0';
+        talk->node.error[0] = '\0';
     talk->done += sent < 0 ? talk->used - talk->done : (size_t)sent;
     if (talk->done == talk->used) { /* from here on the bytes are the answer's */
         talk->used = talk->done = 0;
@@ -186,8 +186,8 @@ void talks_open(uint32_t timeout_ms)
         memset(&talks[i], 0, offsetof(struct talk, item));
         talks[i].node.address = targets[i].address;
         talks[i].node.handle = -1;
-        if (targets[i].trouble != NULL)
-            redlock_trouble(&talks[i].node, "its name is not known", targets[i].trouble);
+        if (targets[i].error != NULL)
+            redlock_set_error(&talks[i].node, "its name is not known", targets[i].error);
         talks[i].state = io->dial(NULL, &talks[i].node) == 0 ? TALK_DIALS : TALK_CLOSED;
     }
     talks_wait(timeout_ms);
@@ -247,5 +247,5 @@ int talk_is_error(const struct talk *talk, const char *prefix)
 void talk_note_error(struct talk *talk)
 {
     if (talk_is_error(talk, ""))
-        redlock_trouble(&talk->node, talk->item[0].text, NULL);
+        redlock_set_error(&talk->node, talk->item[0].text, NULL);
 }

@@ -24,7 +24,7 @@ struct talk_item {
 };
 
 enum talk_state {
-    TALK_CLOSED, /* node.trouble says why */
+    TALK_CLOSED, /* node.error says why */
     TALK_DIALS,
     TALK_SENDS,
     TALK_WAITS, /* for an answer */

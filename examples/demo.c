@@ -16,7 +16,7 @@ enum { NODES = 5 };
 struct side { /* one who wants the lock */
     const char *name;
     struct redlock_node nodes[NODES];
-    struct redlock client;
+    struct redlock_client client;
     struct redlock_lock lock;
 };
 
@@ -74,7 +74,7 @@ static void votes(const struct side *side)
                                                          : "not needed any more";
         say("    node %d  %-20s  %s%s%s", i + 1, side->nodes[i].address, vote,
             side->lock.failed >> i & 1 ? ": " : "",
-            side->lock.failed >> i & 1 ? side->nodes[i].trouble : "");
+            side->lock.failed >> i & 1 ? side->nodes[i].error : "");
     }
 }
 
@@ -121,11 +121,11 @@ static void turn(struct side *side, uint64_t most_us)
     unsigned i;
 
     for (i = 0; i < NODES; i++)
-        events[i] = (uint8_t)redlock_interest(&side->client, i);
+        events[i] = (uint8_t)redlock_wanted_events(&side->client, i);
     redlock_posix()->wait(NULL, side->nodes, NODES, wait_us < most_us ? wait_us : most_us, events);
     for (i = 0; i < NODES; i++)
         if (events[i] != 0)
-            redlock_event(&side->client, i, events[i]);
+            redlock_handle_events(&side->client, i, events[i]);
     redlock_tick(&side->client);
 }
 
@@ -147,7 +147,7 @@ static void hand_over(void)
             freed = clock_ms();
         }
     }
-    expect(redlock_next_done(&b.client) == &b.lock && b.lock.status == REDLOCK_OK);
+    expect(redlock_next_completed(&b.client) == &b.lock && b.lock.status == REDLOCK_OK);
     say("B holds the lock, %.1f ms after A's release", clock_ms() - freed);
     expect(release(&b) == REDLOCK_OK);
 }

@@ -11,7 +11,7 @@ int main(int argc, char **argv)
     static const char *const usual[] = {"127.0.0.1:7001", "127.0.0.1:7002", "127.0.0.1:7003"};
     unsigned i, count = argc > 1 ? (unsigned)argc - 1 : 3;
     static struct redlock_node nodes[REDLOCK_NODES_MAX];
-    static struct redlock client;
+    static struct redlock_client client;
     struct redlock_lock lock;
     enum redlock_status status;
 
@@ -30,7 +30,7 @@ int main(int argc, char **argv)
     if (status != REDLOCK_OK) {
         fprintf(stderr, "pump/7: %s\n", redlock_strerror(status));
         for (i = 0; i < REDLOCK_NODES_MAX && nodes[i].address != NULL; i++)
-            fprintf(stderr, "  %s: %s\n", nodes[i].address, nodes[i].trouble);
+            fprintf(stderr, "  %s: %s\n", nodes[i].address, nodes[i].error);
     }
     redlock_deinit(&client);
     return status != REDLOCK_OK;

@@ -57,23 +57,23 @@ struct server {
 };
 
 /* What the header says of the memory of a lock. A stale one was held, or extended, when its client ended: no call
-   but redlock_forget says what it is now, so results for both are accepted. */
+   but redlock_abandon says what it is now, so results for both are accepted. */
 enum state { NONE, FREE, STALE, BUSY, HELD };
 
 struct slot {
     struct redlock_lock *lock;
     enum state state;
-    char what;         /* the operation in progress: 'a'cquire, 'e'xtend, 'k'eep, 'r'elease */
-    int cancelled;     /* redlock_cancel was called for it */
-    uint32_t wait_ms;  /* of the operation in progress */
-    uint64_t valid_us; /* valid_until_us when it was looked at last */
-    uint64_t fence;    /* as it was when the lock was got */
-    void *parts[8];    /* keys, label and buffer: memory of their own */
+    char what;              /* the operation in progress: 'a'cquire, 'e'xtend, 'k'eep, 'r'elease */
+    int cancelled;          /* redlock_cancel was called for it */
+    uint32_t wait_ms;       /* of the operation in progress */
+    uint64_t valid_us;      /* valid_until_us when it was looked at last */
+    uint64_t fencing_token; /* as it was when the lock was got */
+    void *parts[8];         /* keys, label and buffer: memory of their own */
     unsigned part_count;
 };
 
 struct party {
-    struct redlock *client;
+    struct redlock_client *client;
     struct redlock_node *nodes;
     struct redlock_io *io;
     struct redlock_settings settings; /* as given */
@@ -366,7 +366,7 @@ static int io_dial(void *context, struct redlock_node *node)
         ;
     if (i == LINKS || servers[server].refuses || strikes(100)) {
         if (roll(2))
-            redlock_trouble(node, "connect", "refused");
+            redlock_set_error(node, "connect", "refused");
         return -1;
     }
     link = links[i] = (struct link *)claim(sizeof *link);
@@ -554,14 +554,15 @@ static unsigned endings(char what, uint32_t wait_ms, int cancelled)
 
     switch (what) {
     case 'a':
-        return may | ST(OK) | ST(HELD) | ST(SPLIT) | ST(UNREACHABLE) | ST(DENIED) | ST(TOO_LATE) |
-               (wait_ms > 0 ? ST(TIMEOUT) : 0U) | (lacked_entropy ? ST(NO_ENTROPY) : 0U);
+        return may | ST(OK) | ST(HELD) | ST(CONTENDED) | ST(UNREACHABLE) | ST(DENIED) |
+               ST(TOO_LATE) | (wait_ms > 0 ? ST(TIMEOUT) : 0U) |
+               (lacked_entropy ? ST(NO_ENTROPY) : 0U);
     case 'e':
         return may | ST(OK) | ST(LOST) | ST(UNREACHABLE);
     case 'k':
-        return may | ST(LOST) | ST(LIMIT);
+        return may | ST(LOST) | ST(EXTEND_LIMIT);
     default:
-        return may | ST(OK) | ST(GONE) | ST(LOST) | ST(UNCONFIRMED);
+        return may | ST(OK) | ST(EXPIRED) | ST(LOST) | ST(UNCONFIRMED);
     }
 }
 
@@ -575,7 +576,7 @@ static int is_held_after(char what, int status)
     return what == 'k' && status != REDLOCK_LOST;
 }
 
-/* The state without regard to redlock_next_done; BUSY: its operation goes on. */
+/* The state without regard to redlock_next_completed; BUSY: its operation goes on. */
 static enum state real_state(const struct slot *s)
 {
     if (s->state != BUSY || s->lock->status == REDLOCK_PENDING)
@@ -592,15 +593,16 @@ static int has_good_keys(const struct redlock_lock *lock)
 {
     unsigned i, j, size = lock->key_size;
 
-    if (lock->key == NULL || size < 1 || (lock->more_keys > 0 && lock->more == NULL))
+    if (lock->key == NULL || size < 1 || (lock->extra_key_count > 0 && lock->extra_keys == NULL))
         return 0;
-    for (i = 0; i < lock->more_keys; i++) {
-        size += lock->more[i].size + 10U;
-        if (is_same_key(lock->key, lock->key_size, lock->more[i].bytes, lock->more[i].size))
+    for (i = 0; i < lock->extra_key_count; i++) {
+        size += lock->extra_keys[i].size + 10U;
+        if (is_same_key(lock->key, lock->key_size, lock->extra_keys[i].bytes,
+                        lock->extra_keys[i].size))
             return 0;
         for (j = 0; j < i; j++)
-            if (is_same_key(lock->more[j].bytes, lock->more[j].size, lock->more[i].bytes,
-                            lock->more[i].size))
+            if (is_same_key(lock->extra_keys[j].bytes, lock->extra_keys[j].size,
+                            lock->extra_keys[i].bytes, lock->extra_keys[i].size))
                 return 0;
     }
     return size <= REDLOCK_KEY_MAX;
@@ -610,15 +612,16 @@ static int has_good_keys(const struct redlock_lock *lock)
 static int is_good(const struct party *p, const struct redlock_lock *lock)
 {
     uint32_t ppm = p->settings.drift_ppm == 0              ? 10000
-                   : p->settings.drift_ppm == REDLOCK_ZERO ? 0
+                   : p->settings.drift_ppm == REDLOCK_NONE ? 0
                                                            : p->settings.drift_ppm;
     double drift_ms = (double)lock->ttl_ms * ppm / 1e6 + 2;
 
-    if (!has_good_keys(lock) || (lock->more_keys > 0 && (!REDLOCK_SEVERAL_KEYS || lock->fenced)) ||
-        (lock->fenced && !REDLOCK_FENCING))
+    if (!has_good_keys(lock) ||
+        (lock->extra_key_count > 0 && (!REDLOCK_MULTI_KEY || lock->use_fencing)) ||
+        (lock->use_fencing && !REDLOCK_FENCING))
         return 0;
     if (lock->label_size > REDLOCK_LABEL_MAX || (lock->label == NULL && lock->label_size > 0) ||
-        (lock->label_only && lock->label_size == 0))
+        (lock->token_is_label && lock->label_size == 0))
         return 0;
     if (lock->ttl_ms < 10 || lock->ttl_ms > 0x7fffffff || drift_ms >= lock->ttl_ms)
         return 0;
@@ -632,22 +635,23 @@ static unsigned starts(const struct party *p, struct slot *s, char what, unsigne
     uint32_t most = p->settings.extend_max;
 
     if (s->state == BUSY && state == HELD && s->what == 'a')
-        s->fence = s->lock->fence; /* got, and redlock_next_done may never return it */
+        s->fencing_token =
+            s->lock->fencing_token; /* got, and redlock_next_completed may never return it */
     if (p->process != 1)
-        return ST(FORKED) | (is_good(p, s->lock) ? 0U : ST(BAD_ARGUMENT));
+        return ST(FORKED) | (is_good(p, s->lock) ? 0U : ST(INVALID_ARGUMENT));
     if (!is_good(p, s->lock) || (what == 'k' && (extensions < 1 || extensions > 65534)))
-        return ST(BAD_ARGUMENT);
+        return ST(INVALID_ARGUMENT);
     if (what == 'r')
-        return ST_PENDING | (state == HELD ? 0U : ST(GONE));
+        return ST_PENDING | (state == HELD ? 0U : ST(EXPIRED));
     if (state == BUSY)
-        return ST(BAD_ARGUMENT);
+        return ST(INVALID_ARGUMENT);
     if (what == 'a')
-        return (state == HELD ? 0U : ST_PENDING) | (state == FREE ? 0U : ST(BAD_ARGUMENT));
+        return (state == HELD ? 0U : ST_PENDING) | (state == FREE ? 0U : ST(INVALID_ARGUMENT));
     if (state == FREE)
         return ST(LOST);
-    most = most == 0 ? 100 : most == REDLOCK_ZERO ? 0 : most;
+    most = most == 0 ? 100 : most == REDLOCK_NONE ? 0 : most;
     if (what == 'e' && s->lock->extended >= most)
-        return ST(LIMIT) | (state == STALE ? ST(LOST) : 0U);
+        return ST(EXTEND_LIMIT) | (state == STALE ? ST(LOST) : 0U);
     return ST_PENDING | (state == STALE ? ST(LOST) : 0U);
 }
 
@@ -676,7 +680,7 @@ static void has_ended(struct slot *s, int status)
 {
     ends[strchr(operations, s->what) - operations][-status & 15]++;
     if (s->what == 'a')
-        s->fence = s->lock->fence;
+        s->fencing_token = s->lock->fencing_token;
     else if (is_held_after(s->what, status) && s->valid_us != REDLOCK_NEVER &&
              s->lock->valid_until_us < s->valid_us)
         violated("an extension has shortened the lock");
@@ -697,7 +701,7 @@ static void check_held(struct slot *s)
         s->valid_us = REDLOCK_NEVER; /* lost: it stays so */
     else if (s->valid_us != REDLOCK_NEVER)
         s->valid_us = lock->valid_until_us;
-    if (s->state == HELD && lock->fence != s->fence)
+    if (s->state == HELD && lock->fencing_token != s->fencing_token)
         violated("the fencing token of a held lock has changed");
 }
 
@@ -713,12 +717,12 @@ static void check_slot(struct party *p, struct slot *s)
     if (real_state(s) == FREE || (s->state == BUSY && !is_over && strchr("ar", s->what) != NULL)) {
         if (left_ms != 0 || lock->valid_until_us != 0)
             violated("a lock that is not held has time left");
-        if (lock->fence != 0 && real_state(s) == FREE)
+        if (lock->fencing_token != 0 && real_state(s) == FREE)
             violated("a lock that is not held has a fencing token");
     }
     if ((s->state == FREE || s->state == HELD) && lock->status == REDLOCK_PENDING)
         violated("a lock that is not in progress says so");
-    if (lock->fence != 0 && !lock->fenced && s->state != STALE)
+    if (lock->fencing_token != 0 && !lock->use_fencing && s->state != STALE)
         violated("a fencing token that was not asked for");
     if (s->state == HELD || (s->state == BUSY && strchr("ek", s->what) != NULL && !is_over))
         check_held(s);
@@ -780,22 +784,22 @@ static void dress(struct slot *s, const struct party *p)
     if (roll(3) == 0) {
         lock->label_size = (uint8_t)(1 + roll(REDLOCK_LABEL_MAX));
         lock->label = part(s, NULL, lock->label_size);
-        lock->label_only = roll(3) == 0;
+        lock->token_is_label = roll(3) == 0;
     }
     if (roll(2)) {
         lock->holder_size = (uint8_t)(1 + roll(80));
         lock->holder = (char *)part(s, NULL, lock->holder_size);
     }
     if (REDLOCK_FENCING && roll(3) == 0) {
-        lock->fenced = 1;
-    } else if (REDLOCK_SEVERAL_KEYS && roll(3) == 0) {
+        lock->use_fencing = 1;
+    } else if (REDLOCK_MULTI_KEY && roll(3) == 0) {
         struct redlock_key *more = (struct redlock_key *)part(s, NULL, 2 * sizeof *more);
-        lock->more_keys = (uint8_t)(1 + roll(2));
+        lock->extra_key_count = (uint8_t)(1 + roll(2));
         for (i = 0; i < 2; i++) {
             more[i].bytes = part(s, key_name((first + 1 + i) % 3), 2);
             more[i].size = 2;
         }
-        lock->more = more;
+        lock->extra_keys = more;
     }
     set_state(s, FREE);
 }
@@ -843,8 +847,8 @@ static void change(struct slot *s)
             lock->label_size = (uint8_t)(REDLOCK_LABEL_MAX + (REDLOCK_LABEL_MAX < 255));
         break;
     default:
-        if (s->state == FREE && lock->more_keys > 0)
-            lock->more = NULL;
+        if (s->state == FREE && lock->extra_key_count > 0)
+            lock->extra_keys = NULL;
     }
 }
 
@@ -858,9 +862,9 @@ static void draw_settings(struct redlock_settings *s)
     s->retries = roll(8) == 0 ? 1 + roll(5) : 0;
     s->retry_delay_ms = roll(3) > 0 ? 100000 : roll(8) == 0 ? 1 : roll(200);
     s->retry_delay_max_ms = s->retry_delay_ms == 100000 ? 600000 : 0;
-    s->retry_jitter_pct = roll(4) == 0 ? REDLOCK_ZERO : roll(101);
-    s->drift_ppm = roll(4) == 0 ? REDLOCK_ZERO : roll(30000);
-    s->extend_max = roll(4) == 0 ? REDLOCK_ZERO : roll(5);
+    s->retry_jitter_pct = roll(4) == 0 ? REDLOCK_NONE : roll(101);
+    s->drift_ppm = roll(4) == 0 ? REDLOCK_NONE : roll(30000);
+    s->extend_max = roll(4) == 0 ? REDLOCK_NONE : roll(5);
     s->longest_ttl_ms = roll(8) == 0 ? 100 + roll(2000) : 0;
     s->durable = REDLOCK_DURABLE && roll(8) == 0;
     s->quorum = quorum; /* of all clients, or a lock of one is no lock for another */
@@ -886,7 +890,7 @@ static void claim_client(struct party *p)
     p->count = server_count;
     p->process = 1;
     p->is_denied = 0;
-    p->client = (struct redlock *)claim(sizeof *p->client);
+    p->client = (struct redlock_client *)claim(sizeof *p->client);
     p->nodes = (struct redlock_node *)claim(p->count * sizeof *p->nodes);
     p->io = (struct redlock_io *)claim(sizeof *p->io);
     *p->io = io;
@@ -945,7 +949,7 @@ static void init_badly(struct party *p)
     else
         values[roll(sizeof s / sizeof *values)] = 0xfffffffeU;
     note("redlock_init, badly: %u", which);
-    expect(redlock_init(p->client, io, nodes, count, &s), ST(BAD_ARGUMENT), "a bad init");
+    expect(redlock_init(p->client, io, nodes, count, &s), ST(INVALID_ARGUMENT), "a bad init");
     if (roll(2))
         redlock_deinit(p->client);
 }
@@ -998,7 +1002,7 @@ static void end_client(struct party *p)
         if (s->state == BUSY && s->cancelled == 0 && s->lock->status == REDLOCK_CANCELLED)
             state = strchr("ek", s->what) != NULL ? STALE : FREE;
         if (s->state != NONE) {
-            s->fence = s->lock->fence;
+            s->fencing_token = s->lock->fencing_token;
             set_state(s, state == FREE ? FREE : STALE);
         }
         if (roll(3) == 0)
@@ -1044,7 +1048,7 @@ static void start(struct party *p, struct slot *s)
     may = starts(p, s, what, extensions);
     status = what == 'a'   ? redlock_acquire_start(p->client, s->lock, wait_ms)
              : what == 'e' ? redlock_extend_start(p->client, s->lock)
-             : what == 'k' ? redlock_keep_start(p->client, s->lock, extensions)
+             : what == 'k' ? redlock_auto_extend_start(p->client, s->lock, extensions)
                            : redlock_release_start(p->client, s->lock, wait_ms);
     expect(status, may, "a start says what is not documented");
     if (status == REDLOCK_PENDING)
@@ -1081,7 +1085,7 @@ static void block(struct party *p, struct slot *s)
            "a blocking call says what is not documented");
     if (now_us > until_us && fault_rate == 0)
         violated("a blocking call took too long");
-    if (!(may & ST_PENDING) || (bit_of(status) & may & (ST(BAD_ARGUMENT) | ST(FORKED))))
+    if (!(may & ST_PENDING) || (bit_of(status) & may & (ST(INVALID_ARGUMENT) | ST(FORKED))))
         return;
     if (what == 'e' && state == STALE && status == REDLOCK_LOST)
         return; /* by the state, or by its servers */
@@ -1101,24 +1105,24 @@ static void adopt(struct party *p, struct slot *s)
     describe(p, s, "redlock_adopt", 'a', left_ms);
     if (s->state == FREE) {
         lock->members = (redlock_mask)(roll(4) == 0 ? roll(0x10000) : (1U << p->count) - 1);
-        lock->fence = lock->fenced && roll(2) ? 1 + roll(1000) : 0;
+        lock->fencing_token = lock->use_fencing && roll(2) ? 1 + roll(1000) : 0;
     }
     for (i = 0; i < 16; i++)
         bits += ((unsigned)lock->members >> i) & 1U;
     if (p->process != 1)
-        may = ST(FORKED) | ST(BAD_ARGUMENT);
+        may = ST(FORKED) | ST(INVALID_ARGUMENT);
     else if (!is_good(p, lock) || state == HELD || state == BUSY || bits < votes ||
              lock->members >> p->count != 0 || left_ms > lock->ttl_ms)
-        may = ST(BAD_ARGUMENT);
+        may = ST(INVALID_ARGUMENT);
     else if (state == STALE || s->state == BUSY)
-        may |= ST(BAD_ARGUMENT);
+        may |= ST(INVALID_ARGUMENT);
     status = redlock_adopt(p->client, lock, left_ms);
     expect(status, may, "redlock_adopt says what is not documented");
     if (status != REDLOCK_OK && s->state == FREE)
-        lock->fence = 0; /* it was the test's */
+        lock->fencing_token = 0; /* it was the test's */
     if (status != REDLOCK_OK)
         return;
-    s->fence = lock->fence;
+    s->fencing_token = lock->fencing_token;
     set_state(s, HELD);
     if (lock->valid_until_us != now_us + left_ms * MS)
         violated("redlock_adopt does not take the time that was left");
@@ -1129,12 +1133,12 @@ static void pull(struct party *p)
     struct redlock_lock *lock;
     unsigned i;
 
-    note("redlock_next_done of client %d", (int)(p - parties));
-    lock = redlock_next_done(p->client);
+    note("redlock_next_completed of client %d", (int)(p - parties));
+    lock = redlock_next_completed(p->client);
     for (i = 0; i < SLOTS && lock != NULL; i++)
         if (p->slots[i].state == BUSY && p->slots[i].lock == lock) {
             if (lock->status == REDLOCK_PENDING)
-                violated("redlock_next_done returned a lock in progress");
+                violated("redlock_next_completed returned a lock in progress");
             expect((int)lock->status,
                    endings(p->slots[i].what, p->slots[i].wait_ms, p->slots[i].cancelled),
                    "an operation ended with what is not documented");
@@ -1142,19 +1146,19 @@ static void pull(struct party *p)
             return;
         }
     if (lock != NULL)
-        violated("redlock_next_done returned a lock that is not in progress");
+        violated("redlock_next_completed returned a lock that is not in progress");
 }
 
 static void forget(struct party *p, struct slot *s)
 {
     enum state state = real_state(s);
 
-    describe(p, s, "redlock_forget", 'f', 0);
-    redlock_forget(p->client, s->lock);
+    describe(p, s, "redlock_abandon", 'f', 0);
+    redlock_abandon(p->client, s->lock);
     if (state != BUSY)
         set_state(s, FREE);
     else if (s->lock->status != REDLOCK_PENDING)
-        violated("redlock_forget has ended a lock in progress");
+        violated("redlock_abandon has ended a lock in progress");
 }
 
 static void cancel(struct party *p, struct slot *s)
@@ -1190,11 +1194,11 @@ static void serve(struct party *p, uint64_t us)
         if (now_us >= until_us)
             return;
         for (i = 0; i < p->count; i++)
-            events[i] = (uint8_t)redlock_interest(p->client, i);
+            events[i] = (uint8_t)redlock_wanted_events(p->client, i);
         doze(p->nodes, p->count, wait_us < until_us - now_us ? now_us + wait_us : until_us, events);
         for (i = 0; i < p->count; i++)
             if (events[i] != 0 && (events[i] = (uint8_t)ready_events(&p->nodes[i], events[i])) != 0)
-                redlock_event(p->client, i, events[i]);
+                redlock_handle_events(p->client, i, events[i]);
     }
 }
 
@@ -1202,13 +1206,13 @@ static void event(struct party *p)
 {
     unsigned i = roll(p->count), bits = roll(4) == 0 ? roll(0x10000) : roll(4);
 
-    note("redlock_event of client %d, node %u, %x", (int)(p - parties), i, bits);
-    redlock_event(p->client, i, bits);
-    bits = redlock_interest(p->client, i);
+    note("redlock_handle_events of client %d, node %u, %x", (int)(p - parties), i, bits);
+    redlock_handle_events(p->client, i, bits);
+    bits = redlock_wanted_events(p->client, i);
     if (bits > 3)
-        violated("redlock_interest says what it has no bit for");
+        violated("redlock_wanted_events says what it has no bit for");
     if (bits != 0 && p->nodes[i].handle < 0)
-        violated("redlock_interest in a node without a connection");
+        violated("redlock_wanted_events in a node without a connection");
 }
 
 /* Calls with arguments that the header says are refused or harmless. */
@@ -1221,22 +1225,22 @@ static void misuse(struct party *p)
     if (text == NULL || strlen(text) > 79 || text[0] == '\0')
         violated("redlock_strerror");
     redlock_lock_init(&lock, "k0", roll(2) ? 2 : 70000, 1000);
-    expect(redlock_acquire_start(NULL, &lock, 0), ST(BAD_ARGUMENT), "no client");
-    expect(redlock_acquire(p->client, NULL, 0), ST(BAD_ARGUMENT) | ST(FORKED), "no lock");
-    expect(redlock_extend_start(NULL, NULL), ST(BAD_ARGUMENT), "nothing");
-    expect(redlock_keep_start(NULL, &lock, 1), ST(BAD_ARGUMENT), "no client");
-    expect(redlock_release(NULL, &lock, 0), ST(BAD_ARGUMENT), "no client");
-    expect(redlock_release_start(p->client, NULL, 0), ST(BAD_ARGUMENT) | ST(FORKED), "no lock");
-    expect(redlock_adopt(NULL, NULL, 0), ST(BAD_ARGUMENT), "nothing");
+    expect(redlock_acquire_start(NULL, &lock, 0), ST(INVALID_ARGUMENT), "no client");
+    expect(redlock_acquire(p->client, NULL, 0), ST(INVALID_ARGUMENT) | ST(FORKED), "no lock");
+    expect(redlock_extend_start(NULL, NULL), ST(INVALID_ARGUMENT), "nothing");
+    expect(redlock_auto_extend_start(NULL, &lock, 1), ST(INVALID_ARGUMENT), "no client");
+    expect(redlock_release(NULL, &lock, 0), ST(INVALID_ARGUMENT), "no client");
+    expect(redlock_release_start(p->client, NULL, 0), ST(INVALID_ARGUMENT) | ST(FORKED), "no lock");
+    expect(redlock_adopt(NULL, NULL, 0), ST(INVALID_ARGUMENT), "nothing");
     redlock_cancel(p->client, NULL);
-    redlock_forget(NULL, &lock);
+    redlock_abandon(NULL, &lock);
     redlock_cancel(p->client, &lock); /* not in progress: no effect */
     redlock_deinit(NULL);
     if (redlock_remaining_ms(NULL, &lock) != 0 || redlock_remaining_ms(p->client, NULL) != 0 ||
         redlock_remaining_ms(p->client, &lock) != 0)
         violated("time left of nothing");
     expect(redlock_extend(p->client, &lock),
-           ST(FORKED) | (is_good(p, &lock) ? ST(LOST) : ST(BAD_ARGUMENT)),
+           ST(FORKED) | (is_good(p, &lock) ? ST(LOST) : ST(INVALID_ARGUMENT)),
            "an extension of a fresh lock");
     memset(&lock, 0xa5, sizeof lock);
 }
@@ -1379,7 +1383,7 @@ static void drain(struct party *p)
             return;
         }
     }
-    if (redlock_next_done(p->client) != NULL)
+    if (redlock_next_completed(p->client) != NULL)
         violated("an operation has ended twice");
     for (i = 0; i < SLOTS; i++)
         forget(p, &p->slots[i]);
@@ -1410,7 +1414,7 @@ static void serve_both(struct party *a, struct party *b, uint64_t us)
 static void all_is_well(struct party *a, struct party *b)
 {
     struct slot *first = &a->slots[0], *second = &b->slots[0];
-    int notified = REDLOCK_WAKE_UP && b->settings.retry_delay_ms == 100000 && !old_servers;
+    int notified = REDLOCK_NOTIFICATION && b->settings.retry_delay_ms == 100000 && !old_servers;
 
     if (a->is_denied || b->is_denied || a->settings.retries != 0)
         return;

@@ -124,7 +124,7 @@ check 'it was measured' at_most $? 0
 sed 's/^/# /' "$folder/figures"
 # 1,000 + 12,000 N + ...: the four numbers of the tick's bound, the two of the event's
 # shellcheck disable=SC2046 # two lists of words
-set -- $(stated '`redlock_tick`' 1 | tr -dc '0-9 ') $(stated '`redlock_event`' 1 | tr -dc '0-9 ') 0 0 0 0 0 0
+set -- $(stated '`redlock_tick`' 1 | tr -dc '0-9 ') $(stated '`redlock_handle_events`' 1 | tr -dc '0-9 ') 0 0 0 0 0 0
 bounds=$*
 within() { # KIND - and the largest bound for what was measured is at most twice as large as that
     awk -v kind="$1" -v bounds="$bounds" '

@@ -36,7 +36,7 @@ struct wire {
 /* The board has more memory than the processor that board.ld describes. */
 static struct wire *const wires = (struct wire *)0x21000000;
 static struct redlock_node nodes[REDLOCK_NODES_MAX];
-static struct redlock client;
+static struct redlock_client client;
 static struct redlock_lock locks[LOCKS_MAX];
 static char keys[LOCKS_MAX][8];
 static unsigned node_count, lock_count;
@@ -66,10 +66,17 @@ enum call {
     CALLS
 };
 
-static const char *const names[CALLS] = {
-    "redlock_tick",       "redlock_event",        "redlock_init",          "redlock_acquire_start",
-    "redlock_keep_start", "redlock_extend_start", "redlock_release_start", "redlock_cancel",
-    "redlock_next_done",  "redlock_remaining_ms", "redlock_interest"};
+static const char *const names[CALLS] = {"redlock_tick",
+                                         "redlock_handle_events",
+                                         "redlock_init",
+                                         "redlock_acquire_start",
+                                         "redlock_auto_extend_start",
+                                         "redlock_extend_start",
+                                         "redlock_release_start",
+                                         "redlock_cancel",
+                                         "redlock_next_completed",
+                                         "redlock_remaining_ms",
+                                         "redlock_wanted_events"};
 static uint32_t most[CALLS], deepest[CALLS], latest;
 static uint32_t began, apart, nothing;
 static const void *top;
@@ -241,9 +248,9 @@ static uint64_t turn(void)
     for (i = 0; i < node_count; i++)
         serve(&wires[i]);
     for (i = 0; i < node_count; i++) {
-        MEASURE(INTEREST, events = redlock_interest(&client, i));
+        MEASURE(INTEREST, events = redlock_wanted_events(&client, i));
         if (events != 0)
-            MEASURE(EVENT, redlock_event(&client, i, events));
+            MEASURE(EVENT, redlock_handle_events(&client, i, events));
     }
     MEASURE(TICK, wait_us = redlock_tick(&client));
     return wait_us;
@@ -261,7 +268,7 @@ static void take_ended(void)
     struct redlock_lock *lock;
 
     do
-        MEASURE(DONE, lock = redlock_next_done(&client));
+        MEASURE(DONE, lock = redlock_next_completed(&client));
     while (lock != NULL);
 }
 
@@ -300,7 +307,7 @@ static enum redlock_status start(enum call call, struct redlock_lock *lock)
     if (call == START)
         MEASURE(START, status = redlock_acquire_start(&client, lock, 60000));
     else if (call == KEEP)
-        MEASURE(KEEP, status = redlock_keep_start(&client, lock, 1000));
+        MEASURE(KEEP, status = redlock_auto_extend_start(&client, lock, 1000));
     else if (call == EXTEND)
         MEASURE(EXTEND, status = redlock_extend_start(&client, lock));
     else if (call == RELEASE)
@@ -440,11 +447,11 @@ static void flood(int greeted, const char *what, const char *text, unsigned from
     MEASURE(TICK, redlock_tick(&client));
     if (greeted)
         turn();
-    if (nodes[0].state != (greeted ? REDLOCK_NODE_READY : REDLOCK_NODE_GREETING))
+    if (nodes[0].state != (greeted ? REDLOCK_NODE_READY : REDLOCK_NODE_HANDSHAKE))
         mini_fail("flood");
     wire->flood = text;
     wire->flood_from = from;
-    MEASURE(EVENT, redlock_event(&client, 0, REDLOCK_READABLE));
+    MEASURE(EVENT, redlock_handle_events(&client, 0, REDLOCK_READABLE));
     printf("event %u %lu %s\n", wire->flood_sent, (unsigned long)latest, what);
     redlock_deinit(&client);
 }

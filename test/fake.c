@@ -284,7 +284,7 @@ static int fake_dial(void *context, struct redlock_node *node)
     (void)context;
     n->dials++;
     if (n->refuses) {
-        redlock_trouble(node, "connect", "refused");
+        redlock_set_error(node, "connect", "refused");
         return -1;
     }
     n->epoch++;
@@ -308,7 +308,7 @@ static int fake_ready(void *context, struct redlock_node *node)
 {
     (void)context;
     if (!fake_nodes[node->handle].connected) {
-        redlock_trouble(node, "connect", "reset");
+        redlock_set_error(node, "connect", "reset");
         return -1;
     }
     return fake_is_up(&fake_nodes[node->handle]);
@@ -321,7 +321,7 @@ static int fake_transmit(void *context, struct redlock_node *node, const void *b
     (void)context;
     fake_now_us += fake_transmit_us;
     if (!n->connected) {
-        redlock_trouble(node, "send", "broken pipe");
+        redlock_set_error(node, "send", "broken pipe");
         return -1;
     }
     if (n->full)
@@ -364,7 +364,7 @@ static int fake_receive(void *context, struct redlock_node *node, void *bytes, s
     }
     if (n->connected)
         return 0;
-    redlock_trouble(node, "receive", "closed by the server");
+    redlock_set_error(node, "receive", "closed by the server");
     return -1;
 }
 
@@ -462,7 +462,7 @@ const struct redlock_io *fake_io(void)
     return &io;
 }
 
-void fake_begin(struct redlock *client, struct redlock_node *nodes, unsigned count,
+void fake_begin(struct redlock_client *client, struct redlock_node *nodes, unsigned count,
                 const struct redlock_settings *settings)
 {
     static const char *const names[FAKE_NODES] = {"0", "1", "2",  "3",  "4",  "5",  "6",  "7",
@@ -493,7 +493,7 @@ void fake_begin(struct redlock *client, struct redlock_node *nodes, unsigned cou
         mini_fail("init");
 }
 
-void fake_pass(struct redlock *client, uint64_t us)
+void fake_pass(struct redlock_client *client, uint64_t us)
 {
     uint64_t end = fake_now_us + us;
     uint8_t events[REDLOCK_NODES_MAX];
@@ -507,10 +507,10 @@ void fake_pass(struct redlock *client, uint64_t us)
         if (wait_us > end - fake_now_us)
             wait_us = end - fake_now_us;
         for (i = 0; i < client->priv.count; i++)
-            events[i] = (uint8_t)redlock_interest(client, i);
+            events[i] = (uint8_t)redlock_wanted_events(client, i);
         fake_wait(NULL, client->priv.nodes, client->priv.count, wait_us, events);
         for (i = 0; i < client->priv.count; i++)
             if (events[i] != 0)
-                redlock_event(client, i, events[i]);
+                redlock_handle_events(client, i, events[i]);
     }
 }

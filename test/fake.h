@@ -72,7 +72,7 @@ extern int fake_no_entropy;
 extern unsigned fake_waits;
 
 /* Forgets all, sets up `count` nodes and their client. */
-void fake_begin(struct redlock *client, struct redlock_node *nodes, unsigned count,
+void fake_begin(struct redlock_client *client, struct redlock_node *nodes, unsigned count,
                 const struct redlock_settings *settings);
 const struct redlock_io *fake_io(void);
 
@@ -86,7 +86,7 @@ void fake_hold(int node);       /* the packets of its present connection are los
 unsigned fake_arrive(int node); /* they arrive, the oldest connection's first: how many
                                                         commands were run */
 void fake_restart(int node);    /* another process, without any key */
-unsigned fake_count(int node, char kind);            /* commands logged; node -1: all nodes */
-void fake_pass(struct redlock *client, uint64_t us); /* serves the client for so long */
+unsigned fake_count(int node, char kind); /* commands logged; node -1: all nodes */
+void fake_pass(struct redlock_client *client, uint64_t us); /* serves the client for so long */
 
 #endif

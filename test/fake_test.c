@@ -60,11 +60,11 @@ static void run(int which, struct redlock_io *io, const char *address, uint32_t 
     const struct redlock_settings settings = {
         .node_timeout_ms = 20000,
         .stall_ms = 60000,
-        .retries = REDLOCK_ZERO,
+        .retries = REDLOCK_NONE,
         .durable = REDLOCK_DURABLE && start % 4 == 0,
     };
     struct redlock_node node;
-    struct redlock client;
+    struct redlock_client client;
     struct redlock_lock locks[3];
     uint32_t draw = start;
     int i;
@@ -77,9 +77,9 @@ static void run(int which, struct redlock_io *io, const char *address, uint32_t 
         redlock_lock_init(&locks[i], "a\0\r\nb", 5, 86400000);
     redlock_acquire(&client, &locks[0], 0);
     redlock_release(&client, &locks[0], 20000);
-    locks[1].fenced = REDLOCK_FENCING;
-    locks[2].more = more;
-    locks[2].more_keys = REDLOCK_SEVERAL_KEYS ? 2 : 0;
+    locks[1].use_fencing = REDLOCK_FENCING;
+    locks[2].extra_keys = more;
+    locks[2].extra_key_count = REDLOCK_MULTI_KEY ? 2 : 0;
     heard_size[which] = 0; /* the greeting names the server, and differs */
     for (i = 0; i < 300; i++) {
         int who = (int)((draw >> 16) % 3), what = (int)((draw >> 8) % 3), status;
@@ -134,7 +134,7 @@ static uint64_t same_wall(void *context)
 int main(void)
 {
     static struct server server;
-    static struct redlock unused;
+    static struct redlock_client unused;
     static struct redlock_node unused_node;
     struct redlock_io real = *redlock_posix(), fake = *fake_io();
     char logs[2][301], text[64];

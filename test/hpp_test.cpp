@@ -14,9 +14,9 @@ extern "C" {
 }
 #include "tap.h"
 
-using redlock_cpp::client;
-using redlock_cpp::error;
-using redlock_cpp::mutex;
+using redlock::client;
+using redlock::error;
+using redlock::mutex;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
@@ -63,7 +63,7 @@ static void as_a_mutex()
         try {
             a.lock();
         } catch (const error &e) {
-            refused = e.status() == REDLOCK_BAD_ARGUMENT;
+            refused = e.status() == REDLOCK_INVALID_ARGUMENT;
         }
         ok(refused, "it is not recursive");
         ok(a.remaining() > milliseconds(0), "and held all the same");
@@ -100,10 +100,10 @@ static void tokens()
     mutex a(mine, "fenced", seconds(20), true);
 
     a.lock();
-    std::uint64_t first = a.fence();
+    std::uint64_t first = a.fencing_token();
     a.unlock();
     a.lock();
-    ok(first > 0 && a.fence() > first, "fencing tokens grow");
+    ok(first > 0 && a.fencing_token() > first, "fencing tokens grow");
 }
 
 /* Somebody had "long" and ended without a word: it is free when its ttl is over. Who is ready to wait for longer than
@@ -114,7 +114,7 @@ template <class Duration> static bool waits_for_its_end(const Duration &wait)
     mutex a(mine, "long", milliseconds(700)), b(yours, "long", seconds(20));
 
     a.lock();
-    redlock_forget(mine.get(), a.get());
+    redlock_abandon(mine.get(), a.get());
     return b.try_lock_for(wait);
 }
 
@@ -148,8 +148,8 @@ static void what_goes_wrong()
     try {
         client none({"127.0.0.1:1", "127.0.0.1:1"});
     } catch (const error &e) {
-        thrown =
-            e.status() == REDLOCK_BAD_ARGUMENT && std::strstr(e.what(), "same address") != nullptr;
+        thrown = e.status() == REDLOCK_INVALID_ARGUMENT &&
+                 std::strstr(e.what(), "same address") != nullptr;
     }
     ok(thrown, "an address twice");
     client nobody({"127.0.0.1:1"});

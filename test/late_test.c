@@ -23,7 +23,7 @@ static const struct redlock_settings settings = {.node_timeout_ms = 200, .stall_
 
 struct side {
     struct redlock_node nodes[NODES];
-    struct redlock client;
+    struct redlock_client client;
     struct redlock_lock lock;
 };
 

@@ -12,7 +12,7 @@
 
 enum { MS = 1000 };
 
-static struct redlock client;
+static struct redlock_client client;
 static struct redlock_node nodes[REDLOCK_NODES_MAX];
 static struct redlock_lock lock;
 static struct redlock_settings settings;
@@ -33,7 +33,7 @@ static void begin_with_defaults(unsigned count)
 static void begin_without_pauses(unsigned count)
 {
     memset(&settings, 0, sizeof settings);
-    settings.retry_delay_ms = REDLOCK_ZERO;
+    settings.retry_delay_ms = REDLOCK_NONE;
     begin(count);
 }
 
@@ -217,7 +217,7 @@ static void r03_drift_has_a_floor(void)
     is_int((int)(lock.valid_until_us - start), 10 * MS - 100 - 2 * MS - 1,
            "r03 T17: drift is 1 percent and 2 ms");
     release(0);
-    settings.drift_ppm = REDLOCK_ZERO;
+    settings.drift_ppm = REDLOCK_NONE;
     begin(1);
     warm_up();
     start = fake_now_us;
@@ -231,12 +231,12 @@ static void r03_quorum(void)
         unsigned count, quorum, free;
         int status;
     } cases[] = {
-        {1, 0, 1, REDLOCK_OK},    {2, 0, 2, REDLOCK_OK},   {2, 0, 1, REDLOCK_SPLIT},
-        {3, 0, 2, REDLOCK_OK},    {3, 0, 1, REDLOCK_HELD}, {4, 0, 3, REDLOCK_OK},
-        {4, 0, 2, REDLOCK_SPLIT}, {5, 0, 3, REDLOCK_OK},   {5, 0, 2, REDLOCK_HELD},
-        {7, 0, 4, REDLOCK_OK},    {7, 0, 3, REDLOCK_HELD}, {9, 0, 5, REDLOCK_OK},
-        {9, 0, 4, REDLOCK_HELD},  {5, 4, 4, REDLOCK_OK},   {5, 4, 3, REDLOCK_SPLIT},
-        {5, 5, 4, REDLOCK_SPLIT}, {5, 5, 5, REDLOCK_OK},
+        {1, 0, 1, REDLOCK_OK},        {2, 0, 2, REDLOCK_OK},   {2, 0, 1, REDLOCK_CONTENDED},
+        {3, 0, 2, REDLOCK_OK},        {3, 0, 1, REDLOCK_HELD}, {4, 0, 3, REDLOCK_OK},
+        {4, 0, 2, REDLOCK_CONTENDED}, {5, 0, 3, REDLOCK_OK},   {5, 0, 2, REDLOCK_HELD},
+        {7, 0, 4, REDLOCK_OK},        {7, 0, 3, REDLOCK_HELD}, {9, 0, 5, REDLOCK_OK},
+        {9, 0, 4, REDLOCK_HELD},      {5, 4, 4, REDLOCK_OK},   {5, 4, 3, REDLOCK_CONTENDED},
+        {5, 5, 4, REDLOCK_CONTENDED}, {5, 5, 5, REDLOCK_OK},
     };
     unsigned i;
 
@@ -279,16 +279,16 @@ static int each_set_is_undone(int but)
 static void r04_release_goes_to_every_asked_node(void)
 {
     memset(&settings, 0, sizeof settings);
-    settings.retries = REDLOCK_ZERO;
+    settings.retries = REDLOCK_NONE;
     begin(5);
     warm_up();
     held_by("other", 1, 2); /* 0: granted. 1, 2: refused. 3: an error. 4: hangs */
     fake_nodes[3].says = "-LOADING Redis is loading the dataset in memory\r\n";
     fake_nodes[4].hung = 1;
-    is_int(acquire(0), REDLOCK_SPLIT, "r04: one grant, two refusals, an error, a hung node");
+    is_int(acquire(0), REDLOCK_CONTENDED, "r04: one grant, two refusals, an error, a hung node");
     is_int(lock.granted << 8 | lock.refused, 0x106, "r04: the votes");
     is_int(lock.failed, 0x8, "r04: the failure");
-    ok(strstr(nodes[3].trouble, "LOADING") != NULL, "r04: and why: %s", nodes[3].trouble);
+    ok(strstr(nodes[3].error, "LOADING") != NULL, "r04: and why: %s", nodes[3].error);
     fake_resume(4);
     is_int((int)fake_keys_left(), 2, "r04 T6 T37: no key of ours is left, also where it hung");
     is_int((int)fake_count(-1, 'D'), 5, "r04: the release went to all five");
@@ -386,7 +386,7 @@ static void r04_t8_cancel_undoes(void)
     is_int(lock.granted, 1, "r04 T8: one of three has granted");
     redlock_cancel(&client, &lock);
     redlock_tick(&client);
-    ok(redlock_next_done(&client) == &lock, "r04 T8: cancelled at once");
+    ok(redlock_next_completed(&client) == &lock, "r04 T8: cancelled at once");
     is_int(lock.status, REDLOCK_CANCELLED, "r04 T8: and says so");
     is_int((int)fake_count(-1, 'D'), 3, "r04 T8: released on all three");
     fake_pass(&client, 100 * MS);
@@ -407,7 +407,7 @@ static void r04_cancel_in_every_state(void)
         redlock_cancel(&client, &lock);
         fake_pass(&client, 60 * MS);
         if (lock.status != REDLOCK_CANCELLED || fake_keys_left() != 2 ||
-            redlock_next_done(&client) != &lock)
+            redlock_next_completed(&client) != &lock)
             break;
     }
     ok(us >= 400, "r04: cancelled at any moment of a wait, nothing is left (%u ms)", us);
@@ -416,7 +416,7 @@ static void r04_cancel_in_every_state(void)
 static void r05_unwanted_answers_are_dropped(void)
 {
     memset(&settings, 0, sizeof settings);
-    settings.retries = REDLOCK_ZERO;
+    settings.retries = REDLOCK_NONE;
     begin(3);
     warm_up();
     held_by("other", 1, 2);
@@ -453,7 +453,7 @@ static void r05_a_full_queue_keeps_answers_apart(void)
     fake_resume(0);
     fake_pass(&client, 100 * MS);
     ok(nodes[0].state == REDLOCK_NODE_READY && fake_nodes[0].dials == 1,
-       "r05: the connection lives on: %s", nodes[0].trouble);
+       "r05: the connection lives on: %s", nodes[0].error);
     redlock_deinit(&client);
 }
 
@@ -487,7 +487,7 @@ static void who_waits_for_room_is_in_line(void)
 static void r05_nonsense_disconnects(void)
 {
     static const struct {
-        const char *says, *trouble;
+        const char *says, *error;
     } cases[] = {
         {"HTTP/1.1 400 Bad Request\r\n\r\n", "does not speak RESP"},
         {"$99999999999999999999\r\n", "does not speak RESP"},
@@ -510,8 +510,8 @@ static void r05_nonsense_disconnects(void)
         fake_nodes[0].delay_us = 0;
         is_int(acquire(0), REDLOCK_OK, "r05: the others decide");
         fake_pass(&client, 5 * MS);
-        ok(strstr(nodes[0].trouble, cases[i].trouble) != NULL, "r05: \"%.12s\": %s", cases[i].says,
-           nodes[0].trouble);
+        ok(strstr(nodes[0].error, cases[i].error) != NULL, "r05: \"%.12s\": %s", cases[i].says,
+           nodes[0].error);
         ok(nodes[0].state != REDLOCK_NODE_READY, "r05: and is disconnected");
     }
 }
@@ -535,7 +535,7 @@ static void r05_unasked_greeting_disconnects(void)
     fake_nodes[0].delay_us = 0;
     fake_nodes[0].hung = 1;
     is_int(acquire(0), REDLOCK_OK, "r05: the others decide");
-    ok(strstr(nodes[0].trouble, "ERR max number") != NULL, "r05: %s", nodes[0].trouble);
+    ok(strstr(nodes[0].error, "ERR max number") != NULL, "r05: %s", nodes[0].error);
 }
 
 static void r05_one_byte_at_a_time(void)
@@ -565,7 +565,7 @@ static void r05_stalled_connection(void)
     is_int(nodes[2].state, REDLOCK_NODE_READY, "r05: an answer is due for 0.9 s");
     fake_pass(&client, 150 * MS);
     is_int(nodes[2].state, REDLOCK_NODE_DOWN, "r05: for more than stall_ms: closed");
-    ok(strstr(nodes[2].trouble, "no answer") != NULL, "r05: %s", nodes[2].trouble);
+    ok(strstr(nodes[2].error, "no answer") != NULL, "r05: %s", nodes[2].error);
     fake_nodes[1].refuses = fake_nodes[2].refuses = 1;
     release(10);
     fake_break(1);
@@ -594,15 +594,15 @@ static void r05_who_does_not_listen_sees_no_stall(void)
     fake_now_us += 1500 * MS;
     is_int(release(100), REDLOCK_OK, "r05: released 1.5 s later");
     fake_pass(&client, 50 * MS);
-    is_int(fake_nodes[2].dials, 1, "r05: the third's connection stays: %s", nodes[2].trouble);
+    is_int(fake_nodes[2].dials, 1, "r05: the third's connection stays: %s", nodes[2].error);
     is_int((int)fake_keys_left(), 0, "r05: and no key");
     is_int(acquire(0), REDLOCK_OK, "r05: once more");
     fake_break(2);
     fake_now_us += 1500 * MS;
     is_int(release(100), REDLOCK_OK, "r05: when it broke meanwhile");
     fake_pass(&client, 50 * MS);
-    ok(strstr(nodes[2].trouble, "stall_ms") == NULL, "r05: it is said that it did: %s",
-       nodes[2].trouble);
+    ok(strstr(nodes[2].error, "stall_ms") == NULL, "r05: it is said that it did: %s",
+       nodes[2].error);
 }
 
 /* ---- R6 ------------------------------------------------------------------------------------- */
@@ -623,7 +623,7 @@ static void r06_a_lost_attempt_ends_when_it_is_lost(void)
 static void r06_number_of_attempts(void)
 {
     memset(&settings, 0, sizeof settings);
-    settings.retries = REDLOCK_ZERO;
+    settings.retries = REDLOCK_NONE;
     begin(3);
     held_by("other", 0, 2);
     is_int(acquire(60000), REDLOCK_HELD, "r06 T12: no retries: held");
@@ -633,7 +633,7 @@ static void r06_number_of_attempts(void)
     held_by("a", 0, 0);
     held_by("b", 1, 1);
     held_by("c", 2, 2);
-    is_int(acquire(0), REDLOCK_SPLIT, "r06: no retries: split");
+    is_int(acquire(0), REDLOCK_CONTENDED, "r06: no retries: split");
     is_int((int)fake_count(0, 'S'), 1, "r06 T12: also after a split vote");
     settings.retries = 3;
     begin(3);
@@ -711,7 +711,8 @@ static void r06_results_are_distinct(void)
     held_by("one", 0, 1);
     held_by("two", 2, 3);
     held_by("three", 4, 4);
-    is_int(acquire(0), REDLOCK_SPLIT, "r06 T45: refused by all, but no one has a quorum: split");
+    is_int(acquire(0), REDLOCK_CONTENDED,
+           "r06 T45: refused by all, but no one has a quorum: split");
     begin(5);
     held_by("one", 0, 2);
     held_by("two", 3, 4);
@@ -719,12 +720,11 @@ static void r06_results_are_distinct(void)
     begin(3);
     fake_nodes[0].says = fake_nodes[1].says = "-NOPERM this user has no permissions\r\n";
     is_int(acquire(60000), REDLOCK_DENIED, "r06: permission denied, not waited for");
-    ok(strstr(nodes[0].trouble, "NOPERM") != NULL, "r06: in the server's words: %s",
-       nodes[0].trouble);
+    ok(strstr(nodes[0].error, "NOPERM") != NULL, "r06: in the server's words: %s", nodes[0].error);
     begin(3);
     fake_nodes[0].refuses = fake_nodes[1].refuses = 1;
     is_int(acquire(0), REDLOCK_UNREACHABLE, "r06: two of three refuse the connection");
-    ok(strstr(nodes[1].trouble, "refused") != NULL, "r06: %s", nodes[1].trouble);
+    ok(strstr(nodes[1].error, "refused") != NULL, "r06: %s", nodes[1].error);
     is_int(acquire(500), REDLOCK_UNREACHABLE, "r06: also at the end of the wait: not _TIMEOUT");
     begin(3);
     held_by("one", 0, 2);
@@ -789,7 +789,7 @@ static void r06_lost_but_not_known_why(void)
             is_int((int)fake_keys_left(), 2, "r06: and nothing is left of us");
             is_int(acquire(200), REDLOCK_TIMEOUT, "r06: for all of the wait");
             fake_delete((int)slow, "k");
-            is_int(acquire(0), REDLOCK_SPLIT, "r06: each of two has another");
+            is_int(acquire(0), REDLOCK_CONTENDED, "r06: each of two has another");
             fake_nodes[slow].hung = 1;
             is_int(acquire(0), REDLOCK_UNREACHABLE, "r06: one of three is no quorum");
         }
@@ -892,7 +892,7 @@ static void r06_even_nodes_tell_a_holder_too(void)
     fake_nodes[3].delay_us = 3 * MS;
     is_int(acquire(0), REDLOCK_HELD, "r06: three of four are another's, one answers late: held");
     fake_delete(3, "k");
-    is_int(acquire(0), REDLOCK_SPLIT, "r06: two of four are another's: split");
+    is_int(acquire(0), REDLOCK_CONTENDED, "r06: two of four are another's: split");
 }
 
 static void r07_pushes_end_the_pause(void)
@@ -1058,7 +1058,7 @@ static void r07_who_is_refused_asks_to_be_told(void)
                cases[i].says != NULL ? cases[i].says : "+OK");
         fake_pass(&client, 2000 * MS);
         is_int(lock.status, REDLOCK_OK, "r07: after a pause at the latest");
-        redlock_next_done(&client);
+        redlock_next_completed(&client);
         release(100);
         held_by("other", 0, 2);
         fake_logged = 0;
@@ -1073,8 +1073,8 @@ static void r07_who_is_refused_asks_to_be_told(void)
     held_by("other", 0, 2);
     is_int(acquire(0), REDLOCK_HELD, "r07: to be told is not needed");
     fake_pass(&client, 10 * MS);
-    ok(strstr(nodes[0].trouble, "wrong kind") != NULL, "r05: nonsense disconnects: %s",
-       nodes[0].trouble);
+    ok(strstr(nodes[0].error, "wrong kind") != NULL, "r05: nonsense disconnects: %s",
+       nodes[0].error);
 }
 
 static void r07_other_keys(void)
@@ -1124,7 +1124,7 @@ static void r07_one_is_woken(void)
     deleted_on(0, 2);
     for (turn = 0; turn < 5; turn++) {
         fake_pass(&client, 10 * MS);
-        while (redlock_next_done(&client) != NULL)
+        while (redlock_next_completed(&client) != NULL)
             continue;
         for (i = 0, held = 0; i < 5; i++)
             if (redlock_remaining_ms(&client, &more[i]) > 0) {
@@ -1283,7 +1283,7 @@ static void r05_a_lost_lock_leaves_no_votes(void)
     fake_resume(2); /* answers OK to the first SET, and to what came after it */
     fake_now_us += MS;
     for (i = 0; i < 5; i++)
-        redlock_event(&client, 2, REDLOCK_READABLE);
+        redlock_handle_events(&client, 2, REDLOCK_READABLE);
     redlock_tick(&client);
     is_int(lock.granted & 4, 0, "r05: the grant of the lost lock is no vote for the new one");
     fake_pass(&client, 100 * MS);
@@ -1315,7 +1315,7 @@ static void r08_a_cancelled_extension(void)
     redlock_cancel(&client, &lock);
     fake_pass(&client, 20 * MS);
     is_int(lock.status, REDLOCK_CANCELLED, "r08: cancelled before it was answered");
-    ok(redlock_next_done(&client) == &lock, "r08: and is told so");
+    ok(redlock_next_completed(&client) == &lock, "r08: and is told so");
     ok(lock.valid_until_us == valid_until_us && votes(lock.members) == 3,
        "r08: the old validity stands, the answers are dropped");
     is_int(extend(), REDLOCK_OK, "r08: and it can be extended");
@@ -1375,7 +1375,7 @@ static void r08_answers_that_come_late(void)
         hold_two_of_three(20 * MS);
         extend();
         if (forgets)
-            redlock_forget(&client, &lock);
+            redlock_abandon(&client, &lock);
         else
             is_int(release(100), REDLOCK_OK, "r08: released");
         fake_pass(&client, 5 * MS);
@@ -1455,7 +1455,7 @@ static void r09_a_healing_without_an_answer(void)
         fake_nodes[2].hung = 1; /* after it has said that the key is gone */
         fake_pass(&client, 10 * MS);
         is_int(lock.status, REDLOCK_OK, "r09: extended there, while the third hangs");
-        redlock_next_done(&client);
+        redlock_next_completed(&client);
         fake_pass(&client, 100 * MS);
         if (breaks)
             fake_break(2);
@@ -1486,16 +1486,16 @@ static void r10_number_of_extensions_is_limited(void)
         done += extend() == REDLOCK_OK;
     fake_logged = 0;
     is_int((int)done, 3, "r10: three extensions");
-    is_int(extend(), REDLOCK_LIMIT, "r10: and no fourth");
+    is_int(extend(), REDLOCK_EXTEND_LIMIT, "r10: and no fourth");
     is_int((int)fake_logged, 0, "r10: asks nobody");
     ok(redlock_remaining_ms(&client, &lock) > 9000, "r10: what is left is left");
     release(10);
     is_int(acquire(0), REDLOCK_OK, "r10: acquired anew");
     is_int(extend(), REDLOCK_OK, "r10: it counts from none");
-    settings.extend_max = REDLOCK_ZERO;
+    settings.extend_max = REDLOCK_NONE;
     begin(3);
     acquire(0);
-    is_int(extend(), REDLOCK_LIMIT, "r10: REDLOCK_ZERO: none at all");
+    is_int(extend(), REDLOCK_EXTEND_LIMIT, "r10: REDLOCK_NONE: none at all");
 }
 
 /* ---- R9 ------------------------------------------------------------------------------------- */
@@ -1594,8 +1594,8 @@ static void begin_kept(unsigned count, unsigned extensions)
     lock.ttl_ms = 3000;
     acquire(0);
     fake_pass(&client, 10 * MS);
-    redlock_next_done(&client);
-    is_int(redlock_keep_start(&client, &lock, extensions), REDLOCK_PENDING, "r10: kept");
+    redlock_next_completed(&client);
+    is_int(redlock_auto_extend_start(&client, &lock, extensions), REDLOCK_PENDING, "r10: kept");
 }
 
 static void r10_kept_by_itself(void)
@@ -1625,8 +1625,8 @@ static void r10_kept_up_to_a_limit(void)
     fake_pass(&client, 4900 * MS);
     is_int(lock.status, REDLOCK_PENDING, "r10: four extensions");
     fake_pass(&client, 200 * MS);
-    is_int(lock.status, REDLOCK_LIMIT, "r10: the limit is told when a fifth would be due");
-    ok(redlock_next_done(&client) == &lock, "r10: as the end of an operation");
+    is_int(lock.status, REDLOCK_EXTEND_LIMIT, "r10: the limit is told when a fifth would be due");
+    ok(redlock_next_completed(&client) == &lock, "r10: as the end of an operation");
     ok(redlock_remaining_ms(&client, &lock) > 1800, "r10: and the lock is still held: %lu ms",
        (unsigned long)redlock_remaining_ms(&client, &lock));
     is_int(extend(), REDLOCK_OK, "r10: it can be extended by hand");
@@ -1655,7 +1655,7 @@ static void r10_loss_is_told_by_the_clock(void)
 /* However the caller wants his acquires to be repeated. */
 static void r10_loss_whatever_the_retries(void)
 {
-    static const uint32_t retries[] = {REDLOCK_ZERO, 1, 254};
+    static const uint32_t retries[] = {REDLOCK_NONE, 1, 254};
     unsigned i, n;
 
     for (n = 0; n < 3; n++) {
@@ -1663,7 +1663,7 @@ static void r10_loss_whatever_the_retries(void)
         settings.retries = retries[n];
         begin(3);
         acquire(0);
-        redlock_keep_start(&client, &lock, 1000);
+        redlock_auto_extend_start(&client, &lock, 1000);
         fake_pass(&client, 15000 * MS);
         ok(lock.status == REDLOCK_PENDING && lock.extended >= 4, "r10 T25: extended %u times",
            lock.extended);
@@ -1684,7 +1684,7 @@ static void r10_two_of_one_key(void)
     redlock_acquire(&client, &old, 0);
     fake_pass(&client, 11000 * MS); /* its time is over */
     acquire(0);
-    redlock_keep_start(&client, &lock, 1000);
+    redlock_auto_extend_start(&client, &lock, 1000);
     is_int((int)redlock_release(&client, &old, 100), REDLOCK_LOST, "r10 T29: a stale handle");
     fake_pass(&client, 20000 * MS);
     ok(lock.status == REDLOCK_PENDING && lock.extended >= 5,
@@ -1753,8 +1753,8 @@ static void r10_failing_at_once_is_no_loop(void)
     begin_without_pauses(3);
     acquire(0);
     fake_pass(&client, 10 * MS);
-    redlock_next_done(&client);
-    redlock_keep_start(&client, &lock, 1000);
+    redlock_next_completed(&client);
+    redlock_auto_extend_start(&client, &lock, 1000);
     for (i = 0; i < 3; i++) {
         fake_nodes[i].refuses = 1;
         fake_break((int)i);
@@ -1802,9 +1802,9 @@ static void r10_lost_is_not_released(void)
     }
     fake_pass(&client, 20000 * MS);
     is_int(lock.status, REDLOCK_LOST, "r10: one of five is left: lost");
-    redlock_next_done(&client);
+    redlock_next_completed(&client);
     fake_put(0, "k", mine, 10000);
-    is_int(release(100), REDLOCK_GONE, "r11: what was lost is not released, but gone");
+    is_int(release(100), REDLOCK_EXPIRED, "r11: what was lost is not released, but gone");
     is_int((int)fake_keys_left(), 0, "r11: and deleted where it was set again");
 }
 
@@ -1817,13 +1817,13 @@ static void r10_release_and_cancel_at_any_moment(void)
         lock.ttl_ms = 3000;
         fake_nodes[1].delay_us = 20 * MS;
         acquire(0);
-        redlock_keep_start(&client, &lock, 100);
+        redlock_auto_extend_start(&client, &lock, 100);
         fake_pass(&client, us * MS);
         redlock_cancel(&client, &lock);
         redlock_tick(&client);
-        wrong += lock.status != REDLOCK_CANCELLED || redlock_next_done(&client) != &lock ||
+        wrong += lock.status != REDLOCK_CANCELLED || redlock_next_completed(&client) != &lock ||
                  redlock_remaining_ms(&client, &lock) == 0;
-        redlock_keep_start(&client, &lock, 100);
+        redlock_auto_extend_start(&client, &lock, 100);
         fake_pass(&client, us * MS);
         wrong += redlock_release_start(&client, &lock, 100) != REDLOCK_PENDING;
         fake_pass(&client, 100 * MS);
@@ -1860,14 +1860,14 @@ static void r10_one_rate(void)
     lock.ttl_ms = 3000;
     for (i = 0; i < 200; i++) {
         acquire(0);
-        redlock_keep_start(&client, &lock, 1000);
+        redlock_auto_extend_start(&client, &lock, 1000);
         fake_pass(&client, 10 * MS);
         redlock_release_start(&client, &lock, 100);
         fake_pass(&client, 10 * MS);
-        redlock_next_done(&client);
+        redlock_next_completed(&client);
     }
     acquire(0);
-    redlock_keep_start(&client, &lock, 1000);
+    redlock_auto_extend_start(&client, &lock, 1000);
     fake_logged = 0;
     fake_pass(&client, 9990 * MS);
     is_int((int)fake_count(0, 'E'), 9, "r10 T26: locked 200 times before: still one each second");
@@ -1876,15 +1876,19 @@ static void r10_one_rate(void)
 static void r10_bad_keeps(void)
 {
     begin_with_defaults(3);
-    is_int(redlock_keep_start(&client, &lock, 1), REDLOCK_LOST, "r10: what is not held");
+    is_int(redlock_auto_extend_start(&client, &lock, 1), REDLOCK_LOST, "r10: what is not held");
     acquire(0);
-    is_int(redlock_keep_start(&client, &lock, 0), REDLOCK_BAD_ARGUMENT, "r10: no extensions");
-    is_int(redlock_keep_start(&client, &lock, 65535), REDLOCK_BAD_ARGUMENT, "r10: too many");
-    is_int(redlock_keep_start(&client, &lock, 65534), REDLOCK_PENDING, "r10: the most");
-    is_int(redlock_keep_start(&client, &lock, 1), REDLOCK_BAD_ARGUMENT, "r10: kept already");
-    is_int(redlock_extend_start(&client, &lock), REDLOCK_BAD_ARGUMENT, "r10: extended by itself");
-    is_int(redlock_acquire_start(&client, &lock, 0), REDLOCK_BAD_ARGUMENT, "r10: acquired");
-    redlock_forget(&client, &lock);
+    is_int(redlock_auto_extend_start(&client, &lock, 0), REDLOCK_INVALID_ARGUMENT,
+           "r10: no extensions");
+    is_int(redlock_auto_extend_start(&client, &lock, 65535), REDLOCK_INVALID_ARGUMENT,
+           "r10: too many");
+    is_int(redlock_auto_extend_start(&client, &lock, 65534), REDLOCK_PENDING, "r10: the most");
+    is_int(redlock_auto_extend_start(&client, &lock, 1), REDLOCK_INVALID_ARGUMENT,
+           "r10: kept already");
+    is_int(redlock_extend_start(&client, &lock), REDLOCK_INVALID_ARGUMENT,
+           "r10: extended by itself");
+    is_int(redlock_acquire_start(&client, &lock, 0), REDLOCK_INVALID_ARGUMENT, "r10: acquired");
+    redlock_abandon(&client, &lock);
     is_int(lock.status, REDLOCK_PENDING, "r10: a kept lock is not forgotten");
 }
 
@@ -1956,11 +1960,11 @@ static void r12_wrong_password(void)
     is_int(acquire(60000), REDLOCK_DENIED, "r12: wrong or no password: denied, not waited for");
     fake_pass(&client, 10 * MS);
     acquire(0);
-    ok(strstr(nodes[0].trouble, "WRONGPASS") != NULL, "r12: %s", nodes[0].trouble);
-    ok(strstr(nodes[1].trouble, "NOAUTH") != NULL, "r12: %s", nodes[1].trouble);
-    ok(strstr(nodes[2].trouble, "WRONGPASS") != NULL, "r12: old: %s", nodes[2].trouble);
+    ok(strstr(nodes[0].error, "WRONGPASS") != NULL, "r12: %s", nodes[0].error);
+    ok(strstr(nodes[1].error, "NOAUTH") != NULL, "r12: %s", nodes[1].error);
+    ok(strstr(nodes[2].error, "WRONGPASS") != NULL, "r12: old: %s", nodes[2].error);
     for (i = 0; i < 3; i++)
-        ok(strstr(nodes[i].trouble, "secret") == NULL, "r12: no trouble has the password in it");
+        ok(strstr(nodes[i].error, "secret") == NULL, "r12: no trouble has the password in it");
     is_int((int)fake_count(-1, 'S'), 0, "r12: and nothing was asked for");
 }
 
@@ -1975,7 +1979,7 @@ static void r12_a_server_without_a_password_to_give(void)
 static void r12_not_a_node(void)
 {
     static const struct {
-        const char *hello, *trouble;
+        const char *hello, *error;
     } cases[] = {
         {"%2\r\n$4\r\nmode\r\n$10\r\nstandalone\r\n$4\r\nrole\r\n$7\r\nreplica\r\n", "replica"},
         {"*4\r\n$4\r\nrole\r\n$5\r\nslave\r\n$4\r\nmode\r\n$10\r\nstandalone\r\n", "replica"},
@@ -1988,7 +1992,7 @@ static void r12_not_a_node(void)
         begin_with_defaults(1);
         fake_nodes[0].server.hello = cases[i].hello;
         is_int(acquire(0), REDLOCK_DENIED, "r12: not a node");
-        ok(strstr(nodes[0].trouble, cases[i].trouble) != NULL, "r12: %s", nodes[0].trouble);
+        ok(strstr(nodes[0].error, cases[i].error) != NULL, "r12: %s", nodes[0].error);
     }
     begin_with_defaults(1); /* names and values in other places mean nothing */
     fake_nodes[0].server.hello = "%2\r\n$7\r\nmodules\r\n*2\r\n$4\r\nmode\r\n$8\r\nsentinel\r\n"
@@ -2009,14 +2013,14 @@ static void r12_bad_nodes_are_refused(void)
     begin_with_defaults(3);
     memset(secret, 'x', sizeof secret - 1);
     nodes[1].password = secret;
-    is_int(redlock_init(&client, fake_io(), nodes, 3, NULL), REDLOCK_BAD_ARGUMENT,
+    is_int(redlock_init(&client, fake_io(), nodes, 3, NULL), REDLOCK_INVALID_ARGUMENT,
            "r12: a password that is too long");
-    ok(strstr(nodes[1].trouble, "too long") != NULL, "r12: %s", nodes[1].trouble);
+    ok(strstr(nodes[1].error, "too long") != NULL, "r12: %s", nodes[1].error);
     nodes[1].password = NULL;
     nodes[2].user = "me";
-    is_int(redlock_init(&client, fake_io(), nodes, 3, NULL), REDLOCK_BAD_ARGUMENT,
+    is_int(redlock_init(&client, fake_io(), nodes, 3, NULL), REDLOCK_INVALID_ARGUMENT,
            "r12: a user without a password");
-    ok(strstr(nodes[2].trouble, "without a password") != NULL, "r12: %s", nodes[2].trouble);
+    ok(strstr(nodes[2].error, "without a password") != NULL, "r12: %s", nodes[2].error);
 }
 
 static void r13_one_server_one_vote(void)
@@ -2024,7 +2028,7 @@ static void r13_one_server_one_vote(void)
     begin_with_defaults(3);
     fake_nodes[0].server.run = fake_nodes[1].server.run = fake_nodes[2].server.run = 12345;
     is_int(acquire(0), REDLOCK_DENIED, "r13: one server listed three times is no quorum");
-    ok(strstr(nodes[2].trouble, "same server") != NULL, "r13: and says so: %s", nodes[2].trouble);
+    ok(strstr(nodes[2].error, "same server") != NULL, "r13: and says so: %s", nodes[2].error);
     begin_with_defaults(3);
     fake_nodes[0].server.run = fake_nodes[2].server.run = 12345;
     is_int(acquire(0), REDLOCK_OK, "r13: listed twice, and another: two votes of three");
@@ -2055,17 +2059,17 @@ static void r14_a_restarted_server_does_not_vote(void)
     forget_all(0);
     fake_nodes[0].server.age_s = 0;
     held_by("other", 1, 1);
-    is_int(acquire(0), REDLOCK_SPLIT, "r14: the restarted one does not, though it says yes");
-    ok(strstr(nodes[0].trouble, "forgotten") != NULL, "r14: and why: %s", nodes[0].trouble);
+    is_int(acquire(0), REDLOCK_CONTENDED, "r14: the restarted one does not, though it says yes");
+    ok(strstr(nodes[0].error, "forgotten") != NULL, "r14: and why: %s", nodes[0].error);
     fake_pass(&client, 30 * MS);
     is_int((int)fake_keys_left(), 1, "r14: what it was asked for is undone there too");
     fake_pass(&client, 22050 * MS);
-    is_int(acquire(0), REDLOCK_SPLIT, "r14: not before 20 s, drift and 2 s have passed");
+    is_int(acquire(0), REDLOCK_CONTENDED, "r14: not before 20 s, drift and 2 s have passed");
     fake_pass(&client, 200 * MS);
     is_int(acquire(0), REDLOCK_OK, "r14: then it votes again");
     release(100);
     lock.ttl_ms = 20001;
-    is_int(acquire(0), REDLOCK_BAD_ARGUMENT, "r14: a longer ttl than the longest is refused");
+    is_int(acquire(0), REDLOCK_INVALID_ARGUMENT, "r14: a longer ttl than the longest is refused");
 }
 
 /* An age of n seconds may be little more than n - 1, and the process before may end a second late. */
@@ -2126,7 +2130,7 @@ static void r14_extensions_too(void)
 static void begin_fenced(unsigned count)
 {
     begin_with_defaults(count);
-    lock.fenced = 1;
+    lock.use_fencing = 1;
 }
 
 /* ---- R18 ------------------------------------------------------------------------------------ */
@@ -2139,7 +2143,7 @@ static void begin_marked(unsigned count)
     memset(&settings, 0, sizeof settings);
     settings.longest_ttl_ms = 20000;
     begin(count);
-    lock.fenced = 1;
+    lock.use_fencing = 1;
     for (i = 0; i < count; i++)
         fake_nodes[i].server.age_s = 1000;
 }
@@ -2155,8 +2159,8 @@ static void r18_no_vote_without_a_marker(void)
 
     begin_marked(3);
     is_int(acquire(0), REDLOCK_UNREACHABLE, "r18: servers that were never marked do not vote");
-    ok(strcmp(nodes[0].trouble, "may have forgotten locks: no vote yet") == 0, "r18: and why: %s",
-       nodes[0].trouble);
+    ok(strcmp(nodes[0].error, "may have forgotten locks: no vote yet") == 0, "r18: and why: %s",
+       nodes[0].error);
     is_int((int)fake_keys_left(), 0, "r18: nor do they take a key");
     fake_pass(&client, 19900 * MS);
     is_int(acquire(0), REDLOCK_UNREACHABLE, "r18: not before 20 s have passed");
@@ -2188,9 +2192,9 @@ static void r18_all_keys_are_gone(void)
         else
             mini_store(&fake_nodes[0].server, name, other, marker(0)->until_us);
         held_by("other", 1, 1);
-        is_int(acquire(0), REDLOCK_SPLIT, "r18: %s: it has no vote",
+        is_int(acquire(0), REDLOCK_CONTENDED, "r18: %s: it has no vote",
                i == 0 ? "all is gone" : "what it has is another's");
-        ok(strstr(nodes[0].trouble, "forgotten") != NULL, "r18: and why: %s", nodes[0].trouble);
+        ok(strstr(nodes[0].error, "forgotten") != NULL, "r18: and why: %s", nodes[0].error);
         fake_pass(&client, 20100 * MS);
         is_int(acquire(0), REDLOCK_OK, "r18: 20 s later it has");
         is_int(release(100), REDLOCK_OK, "r18: released");
@@ -2216,7 +2220,7 @@ static void r18_no_healing_either(void)
     fake_pass(&client, 10 * MS);
     is_int((int)votes(lock.members), 2, "r18: the third does not count");
     ok(fake_find(0, "k", 1) == NULL && marker(0) != NULL, "r18: it is marked, not healed");
-    ok(strstr(nodes[0].trouble, "forgotten") != NULL, "r18: %s", nodes[0].trouble);
+    ok(strstr(nodes[0].error, "forgotten") != NULL, "r18: %s", nodes[0].error);
     fake_pass(&client, 9000 * MS);
     is_int(extend(), REDLOCK_OK, "r18: extended once more");
     fake_pass(&client, 9000 * MS);
@@ -2262,7 +2266,7 @@ static void r18_connected_while_it_loads(void)
     release(100);
     fake_nodes[1].server.used = 0; /* FLUSHALL */
     held_by("other", 0, 0);
-    is_int(acquire(0), REDLOCK_SPLIT, "r18: and tells that it has forgotten");
+    is_int(acquire(0), REDLOCK_CONTENDED, "r18: and tells that it has forgotten");
 }
 
 /* 8 hours ahead when it was started, say. */
@@ -2276,7 +2280,7 @@ static void r18_a_clock_that_is_set_back(void)
     is_int(release(100), REDLOCK_OK, "r18: released");
     mini_find(&fake_nodes[0].server, "redlock::run", 12)->until_us += 28800000 * (uint64_t)1000;
     held_by("other", 1, 1);
-    is_int(acquire(0), REDLOCK_SPLIT, "r18: the clock of one is set back: no vote");
+    is_int(acquire(0), REDLOCK_CONTENDED, "r18: the clock of one is set back: no vote");
     fake_pass(&client, 20100 * MS);
     is_int(acquire(0), REDLOCK_OK, "r18: for 20 s, not for 8 hours");
 }
@@ -2288,7 +2292,7 @@ static void r18_each_has_its_own_longest(void)
     struct redlock_settings other_settings;
     struct redlock_node others[3];
     struct redlock_lock theirs;
-    struct redlock other;
+    struct redlock_client other;
     int i, kind;
 
     for (kind = 0; kind < 2; kind++) {
@@ -2300,7 +2304,7 @@ static void r18_each_has_its_own_longest(void)
             others[i].address = nodes[i].address;
         redlock_init(&other, fake_io(), others, 3, &other_settings);
         redlock_lock_init(&theirs, "t", 1, 100);
-        theirs.fenced = 1;
+        theirs.use_fencing = 1;
         redlock_acquire(&other, &theirs, 0); /* it is the first, and marks all */
         fake_pass(&other, 10 * MS);
         redlock_deinit(&other);
@@ -2326,22 +2330,22 @@ static void r16_one_round_trip(void)
 
     begin_fenced(5);
     is_int(acquire(0), REDLOCK_OK, "r16: fenced");
-    ok(lock.fence == fake_wall_us, "r16: the token is what was proposed: the wall clock");
+    ok(lock.fencing_token == fake_wall_us, "r16: the token is what was proposed: the wall clock");
     is_int((int)(fake_count(-1, 'S') + fake_count(-1, 'R')), 0, "r16: in one round");
-    first = lock.fence;
+    first = lock.fencing_token;
     release(100);
     fake_pass(&client, 10 * MS);
     start = fake_now_us;
     is_int(acquire(0), REDLOCK_OK, "r16: again, with a wall clock that stands still");
     is_int((int)since(start), 1 * MS, "r16: in one round trip");
-    ok(lock.fence == first + 1, "r16: the next token is larger");
+    ok(lock.fencing_token == first + 1, "r16: the next token is larger");
     is_int(extend(), REDLOCK_OK, "r16: extended");
-    ok(lock.fence == first + 1, "r16: an extension keeps the token");
+    ok(lock.fencing_token == first + 1, "r16: an extension keeps the token");
     ok(fake_find(0, "k:fence", 7)->until_us == UINT64_MAX, "r16 T47: and the count has no ttl");
     release(100);
     fake_wall_us -= 1000000;
     is_int(acquire(0), REDLOCK_OK, "r16: with a wall clock that went back");
-    ok(lock.fence == first + 2, "r16: it still grows");
+    ok(lock.fencing_token == first + 2, "r16: it still grows");
 }
 
 static void r16_agrees_on_the_largest(void)
@@ -2353,13 +2357,13 @@ static void r16_agrees_on_the_largest(void)
     count_is(1, "20");
     count_is(2, "30");
     is_int(acquire(0), REDLOCK_OK, "r16: five nodes, four counts");
-    ok(lock.fence == 31, "r16: the largest: %lu", (unsigned long)lock.fence);
+    ok(lock.fencing_token == 31, "r16: the largest: %lu", (unsigned long)lock.fencing_token);
     fake_pass(&client, 10 * MS);
     is_int((int)fake_count(-1, 'R'), 5, "r16: after a second round, on all");
     is_int((int)votes(lock.members), 5, "r16: and all are members");
     release(100);
     acquire(0);
-    ok(lock.fence == 32, "r16: then all count alike");
+    ok(lock.fencing_token == 32, "r16: then all count alike");
     is_int((int)fake_count(-1, 'R'), 5, "r16: and one round is enough");
 }
 
@@ -2378,7 +2382,8 @@ static void r16_a_higher_count_does_not_agree(void)
     count_is(1, "40");
     fake_pass(&client, 20 * MS);
     is_int(lock.status, REDLOCK_OK, "r16: two of three, and one's count rises meanwhile");
-    ok(lock.fence == 40, "r16: agreed on in a third round: %lu", (unsigned long)lock.fence);
+    ok(lock.fencing_token == 40, "r16: agreed on in a third round: %lu",
+       (unsigned long)lock.fencing_token);
     is_int((int)fake_count(0, 'R'), 2, "r16: which is the second that raises");
 }
 
@@ -2388,9 +2393,9 @@ static void r16_raising_has_an_end(void)
     char digits[12];
 
     memset(&settings, 0, sizeof settings);
-    settings.retries = REDLOCK_ZERO;
+    settings.retries = REDLOCK_NONE;
     begin(3);
-    lock.fenced = 1;
+    lock.use_fencing = 1;
     fake_wall_us = 1;
     warm_up();
     fake_nodes[2].hung = 1;
@@ -2428,9 +2433,9 @@ static void r16_refused(void)
         fake_pass(&client, 5 * MS);
         ok(nodes[0].state != REDLOCK_NODE_READY, "r16: %.8s is no count", says[i]);
     }
-    lock.more_keys = 1;
-    redlock_forget(&client, &lock);
-    is_int(acquire(0), REDLOCK_BAD_ARGUMENT, "r16: not with several keys");
+    lock.extra_key_count = 1;
+    redlock_abandon(&client, &lock);
+    is_int(acquire(0), REDLOCK_INVALID_ARGUMENT, "r16: not with several keys");
 }
 
 /* Two clients' attempts in every order that a few hundred random delays give, and keys that vanish
@@ -2454,8 +2459,8 @@ static void r16_order(void)
             fake_nodes[j].hung = dice >> 29 == 1;
         }
         if (acquire(0) == REDLOCK_OK) {
-            wrong += lock.fence <= last;
-            last = lock.fence;
+            wrong += lock.fencing_token <= last;
+            last = lock.fencing_token;
             for (j = 0; j < taken; j++)
                 twice += all[j] == last;
             all[taken++] = last;
@@ -2507,7 +2512,7 @@ static void r17_counts_what_is_on_disk(void)
 static void r17_and_nothing_else(void)
 {
     static const struct {
-        const char *says, *trouble;
+        const char *says, *error;
         int talks; /* on the same connection from then on, so that the key is soon gone */
     } cases[] = {
         {not_in_time, "not on its disk in time", 1},
@@ -2527,7 +2532,7 @@ static void r17_and_nothing_else(void)
         begin_durable(5, 0, 2, cases[i].says);
         is_int(acquire(0), REDLOCK_UNREACHABLE, "r17: three of five say: %.30s",
                cases[i].says != NULL ? cases[i].says : "what is that?");
-        ok(strstr(nodes[1].trouble, cases[i].trouble) != NULL, "r17: %s", nodes[1].trouble);
+        ok(strstr(nodes[1].error, cases[i].error) != NULL, "r17: %s", nodes[1].error);
         fake_pass(&client, 2000 * MS);
         if (cases[i].talks)
             is_int((int)fake_keys_left(), 0, "r17: and it is undone");
@@ -2588,7 +2593,7 @@ static void r17_answers_that_come_late(void)
         redlock_acquire_start(&client, &other, 0);
         fake_pass(&client, (round == 0 ? 1 : 22) * MS); /* before any; between the two */
         redlock_cancel(&client, &other);
-        while (redlock_next_done(&client) == NULL)
+        while (redlock_next_completed(&client) == NULL)
             fake_pass(&client, 1 * MS);
         memset(&other, 0xaa, sizeof other);
         was = other;
@@ -2621,7 +2626,7 @@ static void r17_half_an_answer(void)
     for (i = 0; i < 3; i++) {
         fake_nodes[i].drip = 1;
         for (byte = 0; byte < 7; byte++) /* +OK, and the beginning of the next */
-            redlock_event(&client, i, REDLOCK_READABLE);
+            redlock_handle_events(&client, i, REDLOCK_READABLE);
         fake_nodes[i].drip = 0;
     }
     redlock_tick(&client);
@@ -2654,7 +2659,7 @@ static void r17_connections_that_break(void)
     fake_break(2);
     fake_nodes[1].server.synced = fake_nodes[2].server.synced = on_disk;
     fake_pass(&client, 20 * MS);
-    ok(redlock_next_done(&client) == &lock && lock.status == REDLOCK_OK,
+    ok(redlock_next_completed(&client) == &lock && lock.status == REDLOCK_OK,
        "r17: an extension is sent again where it broke: %s", redlock_strerror(lock.status));
     for (i = 0; i < 3; i++)
         fake_nodes[i].delay_us = 20 * MS;
@@ -2663,7 +2668,7 @@ static void r17_connections_that_break(void)
     fake_break(0);
     fake_break(1);
     fake_pass(&client, 100 * MS);
-    ok(redlock_next_done(&client) == &lock && lock.status == REDLOCK_OK,
+    ok(redlock_next_completed(&client) == &lock && lock.status == REDLOCK_OK,
        "r17: and where it broke before any answer: %s", redlock_strerror(lock.status));
     is_int(release(1000), REDLOCK_OK, "r17: released");
     fake_pass(&client, 200 * MS);
@@ -2750,27 +2755,27 @@ static void r17_many_keys_and_tokens(void)
     int i;
 
     begin_durable(5, 0, 0, not_in_time);
-    lock.more = more;
-    lock.more_keys = 1;
-    if (REDLOCK_SEVERAL_KEYS) {
+    lock.extra_keys = more;
+    lock.extra_key_count = 1;
+    if (REDLOCK_MULTI_KEY) {
         is_int(acquire(0), REDLOCK_OK, "r17: several keys");
         is_int((int)(lock.members & 1), 0, "r17: but where they are not on disk");
         is_int(release(1000), REDLOCK_OK, "r17: released");
     }
     if (!REDLOCK_FENCING)
         return;
-    lock.more_keys = 0;
-    lock.fenced = 1;
+    lock.extra_key_count = 0;
+    lock.use_fencing = 1;
     fake_wall_us = 0;
     for (i = 0; i < 5; i++)
         fake_put(i, "k:fence", i % 2 ? "7" : "90", 0x7fffffff);
     is_int(acquire(0), REDLOCK_OK, "r17: with a fencing token");
-    ok(lock.fence >= 8, "r17: %lu", (unsigned long)lock.fence);
-    last = lock.fence;
+    ok(lock.fencing_token >= 8, "r17: %lu", (unsigned long)lock.fencing_token);
+    last = lock.fencing_token;
     is_int(release(1000), REDLOCK_OK, "r17: released");
     fake_pass(&client, 20 * MS);
     is_int(acquire(0), REDLOCK_OK, "r17: and another");
-    ok(lock.fence > last, "r17: which is larger: %lu", (unsigned long)lock.fence);
+    ok(lock.fencing_token > last, "r17: which is larger: %lu", (unsigned long)lock.fencing_token);
     is_int(release(1000), REDLOCK_OK, "r17: released");
     fake_pass(&client, 20 * MS);
     is_int((int)fake_keys_left(), 0, "r17: no key is left");
@@ -2787,8 +2792,8 @@ static void several_keys(void)
     unsigned i, n;
 
     begin_with_defaults(3);
-    lock.more = more;
-    lock.more_keys = 2;
+    lock.extra_keys = more;
+    lock.extra_key_count = 2;
     is_int(acquire(0), REDLOCK_OK, "several keys: all free");
     fake_pass(&client, 10 * MS);
     is_int((int)fake_keys_left(), 9, "several keys: on every node all three");
@@ -2805,8 +2810,8 @@ static void several_keys(void)
     is_int((int)fake_keys_left(), 0, "several keys: all of them");
     for (n = 0; n < 3; n++) {
         begin_with_defaults(3);
-        lock.more = more;
-        lock.more_keys = 2;
+        lock.extra_keys = more;
+        lock.extra_key_count = 2;
         for (i = 0; i < 2; i++)
             fake_put((int)i, n == 0 ? "k" : n == 1 ? "l" : "m", "other", 60000);
         is_int(acquire(0), REDLOCK_HELD, "several keys: another has one of them on two nodes");
@@ -2816,22 +2821,22 @@ static void several_keys(void)
     begin_with_defaults(3);
     acquire(0);
     fake_pass(&client, 10 * MS);
-    lock.more = more;
-    lock.more_keys = 1;
-    is_int(release(100), REDLOCK_GONE, "several keys: one that was never there is told");
+    lock.extra_keys = more;
+    lock.extra_key_count = 1;
+    is_int(release(100), REDLOCK_EXPIRED, "several keys: one that was never there is told");
     fake_pass(&client, 10 * MS);
     is_int((int)fake_keys_left(), 0, "several keys: and the rest is released");
-    lock.more = long_one;
-    is_int(acquire(0), REDLOCK_BAD_ARGUMENT, "several keys: too long together");
-    if (!REDLOCK_WAKE_UP)
+    lock.extra_keys = long_one;
+    is_int(acquire(0), REDLOCK_INVALID_ARGUMENT, "several keys: too long together");
+    if (!REDLOCK_NOTIFICATION)
         return;
     memset(&settings, 0, sizeof settings);
     settings.retry_delay_ms = settings.retry_delay_max_ms = 5000;
     begin(3);
     for (i = 0; i < 3; i++)
         fake_put((int)i, "m", "other", 60000);
-    lock.more = more;
-    lock.more_keys = 2;
+    lock.extra_keys = more;
+    lock.extra_key_count = 2;
     redlock_acquire_start(&client, &lock, 60000);
     fake_pass(&client, 100 * MS);
     for (i = 0; i < 3; i++)
@@ -2862,13 +2867,13 @@ static void longest_commands(void)
         lock.label = label;
         lock.label_size = REDLOCK_LABEL_MAX;
         if (kind == 1 || kind >= 3)
-            lock.fenced = REDLOCK_FENCING;
-        if (kind == 2 && REDLOCK_SEVERAL_KEYS && REDLOCK_KEY_MAX > 22) {
+            lock.use_fencing = REDLOCK_FENCING;
+        if (kind == 2 && REDLOCK_MULTI_KEY && REDLOCK_KEY_MAX > 22) {
             lock.key_size = sizeof key - 21;
             more.bytes = label;
             more.size = 11;
-            lock.more = &more;
-            lock.more_keys = 1;
+            lock.extra_keys = &more;
+            lock.extra_key_count = 1;
         }
         fake_wall_us = ((uint64_t)1 << 53) - 10;
         if (kind >= 3 && REDLOCK_MARKER) {
@@ -2886,7 +2891,7 @@ static void longest_commands(void)
 /* What one client holds another takes over. */
 static void adoption(void)
 {
-    static struct redlock second;
+    static struct redlock_client second;
     static struct redlock_node second_nodes[3];
     struct redlock_lock mine, theirs;
     unsigned i;
@@ -2895,22 +2900,24 @@ static void adoption(void)
     acquire(0);
     fake_pass(&client, 10 * MS);
     mine = lock;
-    redlock_forget(&client, &lock);
+    redlock_abandon(&client, &lock);
     redlock_deinit(&client);
     memset(second_nodes, 0, sizeof second_nodes);
     for (i = 0; i < 3; i++)
         second_nodes[i].address = nodes[i].address;
     redlock_init(&second, fake_io(), second_nodes, 3, NULL);
     redlock_lock_init(&theirs, "k", 1, 10000);
-    is_int((int)redlock_adopt(&second, &theirs, 5000), REDLOCK_BAD_ARGUMENT, "adopt: no members");
-    is_int((int)redlock_adopt(&second, NULL, 5000), REDLOCK_BAD_ARGUMENT, "adopt: nothing");
+    is_int((int)redlock_adopt(&second, &theirs, 5000), REDLOCK_INVALID_ARGUMENT,
+           "adopt: no members");
+    is_int((int)redlock_adopt(&second, NULL, 5000), REDLOCK_INVALID_ARGUMENT, "adopt: nothing");
     memcpy(theirs.token, mine.token, sizeof theirs.token);
     theirs.members = mine.members;
     is_int((int)redlock_adopt(&second, &theirs, 5000), REDLOCK_OK, "adopt: token and members");
     is_int((int)redlock_remaining_ms(&second, &theirs), 5000, "adopt: for what was left");
     is_int((int)redlock_extend(&second, &theirs), REDLOCK_OK, "adopt: extended");
     ok(redlock_remaining_ms(&second, &theirs) > 9800, "adopt: by its ttl");
-    is_int((int)redlock_adopt(&second, &theirs, 1), REDLOCK_BAD_ARGUMENT, "adopt: held already");
+    is_int((int)redlock_adopt(&second, &theirs, 1), REDLOCK_INVALID_ARGUMENT,
+           "adopt: held already");
     is_int((int)redlock_release(&second, &theirs, 100), REDLOCK_OK, "adopt: and released");
     fake_pass(&second, 10 * MS);
     is_int((int)fake_keys_left(), 0, "adopt: nothing is left");
@@ -2979,7 +2986,7 @@ static void for_how_long(void)
     }
     is_int(acquire(0), REDLOCK_HELD, "holder: refused, where PTTL is not permitted");
     ok(lock.holder_until_us == 0 && strncmp(holder, "somebody", RESP_TEXT_MAX) == 0 &&
-           nodes[0].trouble[0] == '\0',
+           nodes[0].error[0] == '\0',
        "holder: who it is is told, and no trouble made of the rest");
 }
 
@@ -3040,7 +3047,7 @@ static void hear_all(void)
 
     fake_now_us += 2 * MS;
     for (i = 0; i < 3; i++)
-        redlock_event(&client, i, REDLOCK_READABLE);
+        redlock_handle_events(&client, i, REDLOCK_READABLE);
 }
 
 /* The connection to node 0 breaks before the next byte: does the next one begin without a greeting? */
@@ -3088,7 +3095,7 @@ static void r04_a_connection_breaks_while_room_is_made(void)
     is_int((int)ungreeted, 0, "r12: which begins with a greeting");
 }
 
-#if REDLOCK_SEVERAL_KEYS
+#if REDLOCK_MULTI_KEY
 /* The same with releases of two other locks before it, on a connection that has not tried the server's own yet, as
    these have several keys. With some sizes there is room for the undoing, but not for what follows it. */
 static void r12_nothing_is_queued_on_a_broken_connection(void)
@@ -3105,8 +3112,8 @@ static void r12_nothing_is_queued_on_a_broken_connection(void)
             for (i = 0; i < 3; i++) {
                 memset(keys[i], 'a' + (int)i, sizeof keys[i]);
                 redlock_lock_init(&many[i], keys[i], i == 0 ? mine : size, 10000);
-                many[i].more = &more[i];
-                many[i].more_keys = i > 0;
+                many[i].extra_keys = &more[i];
+                many[i].extra_key_count = i > 0;
                 if (i > 0)
                     redlock_acquire(&client, &many[i], 0);
             }
@@ -3136,7 +3143,7 @@ static void forks(void)
     fake_forks++;
     is_int((int)redlock_extend_start(&client, &lock), REDLOCK_FORKED, "fork: no extension");
     is_int((int)redlock_release_start(&client, &lock, 0), REDLOCK_FORKED, "fork: no release");
-    is_int((int)redlock_keep_start(&client, &lock, 1), REDLOCK_FORKED, "fork: no keeping");
+    is_int((int)redlock_auto_extend_start(&client, &lock, 1), REDLOCK_FORKED, "fork: no keeping");
     is_int(acquire(0), REDLOCK_FORKED, "fork: no acquire");
     is_int((int)fake_count(-1, 'D'), 0, "fork: not a byte");
     redlock_deinit(&client);
@@ -3182,15 +3189,15 @@ static void r11_outcomes(int native)
     int i;
 
     begin_native(3, native);
-    is_int(release(100), REDLOCK_GONE, "r11: never acquired");
+    is_int(release(100), REDLOCK_EXPIRED, "r11: never acquired");
     take_and_give(3); /* and it is found out which commands there are */
     acquire(0);
     is_int(release(100), REDLOCK_OK, "r11: released");
-    is_int(release(100), REDLOCK_GONE, "r11: twice");
+    is_int(release(100), REDLOCK_EXPIRED, "r11: twice");
     is_int((int)redlock_remaining_ms(&client, &lock), 0, "r11: nothing is left");
     acquire(0);
     fake_pass(&client, 11000 * MS);
-    is_int(release(100), REDLOCK_GONE, "r11: ended by its ttl");
+    is_int(release(100), REDLOCK_EXPIRED, "r11: ended by its ttl");
     acquire(0);
     fake_pass(&client, 11000 * MS);
     held_by("other", 0, 2);
@@ -3205,7 +3212,7 @@ static void r11_outcomes(int native)
     is_int(release(70), REDLOCK_UNCONFIRMED, "r11: two of three hang");
     for (i = 0; i < 2; i++)
         fake_resume(i);
-    is_int(release(100), REDLOCK_GONE, "r11 T40: may be repeated");
+    is_int(release(100), REDLOCK_EXPIRED, "r11 T40: may be repeated");
 }
 
 static void r11_a_dead_member_is_no_loss(void)
@@ -3253,7 +3260,7 @@ static void r11_own_commands_are_found_out(void)
         take_and_give(4);
         for (i = 0; i < 3; i++)
             wrong += fake_count((int)i, 'D') != cases[n].scripts ||
-                     fake_count((int)i, 'N') != cases[n].natives || nodes[i].trouble[0] != '\0' ||
+                     fake_count((int)i, 'N') != cases[n].natives || nodes[i].error[0] != '\0' ||
                      fake_nodes[i].dials != 1;
         is_int((int)wrong, 0, "r11: %d%s: %u scripts and %u others in four rounds, no trouble",
                cases[n].native, cases[n].denied ? ", denied" : "", cases[n].scripts,
@@ -3287,7 +3294,7 @@ static void r11_own_commands_that_are_gone(void)
         fake_pass(&client, 20 * MS);
         for (i = 0; i < 5; i++)
             others += fake_count((int)i, 'N') != n / 2 + 1 || fake_count((int)i, 'D') != 1 ||
-                      nodes[i].trouble[0] != '\0' || fake_nodes[i].dials != 1;
+                      nodes[i].error[0] != '\0' || fake_nodes[i].dials != 1;
         is_int((int)others, 0, "r11: by script, and without a word of it, as the token is in it");
         fake_logged = 0;
         take_and_give(1);
@@ -3360,8 +3367,8 @@ static void r11_own_commands_say_less(void)
     fake_nodes[1].says = "+OK\r\n";
     is_int(release(1000), REDLOCK_OK, "r11: one answers nonsense to it");
     fake_pass(&client, 5 * MS);
-    ok(strcmp(nodes[1].trouble, "wrong kind of answer") == 0, "r11: and is told so: %s",
-       nodes[1].trouble);
+    ok(strcmp(nodes[1].error, "wrong kind of answer") == 0, "r11: and is told so: %s",
+       nodes[1].error);
     begin_native(3, 1);
     take_and_give(1);
     acquire(0);
@@ -3371,7 +3378,7 @@ static void r11_own_commands_say_less(void)
     is_int(nodes[0].state, REDLOCK_NODE_READY, "r11: and its answer is read and dropped");
 }
 
-#if REDLOCK_SEVERAL_KEYS
+#if REDLOCK_MULTI_KEY
 static void r11_own_commands_know_one_key(void)
 {
     static const struct redlock_key more = {"k2", 2};
@@ -3381,8 +3388,8 @@ static void r11_own_commands_know_one_key(void)
     for (n = 0; n < 4; n++) {
         begin_native(3, 7);
         take_and_give(n);
-        lock.more = &more;
-        lock.more_keys = 1;
+        lock.extra_keys = &more;
+        lock.extra_key_count = 1;
         fake_logged = 0;
         take_and_give(2);
         is_int((int)fake_count(-1, 'N'), 0, "r11: several keys are released by script");
@@ -3412,7 +3419,7 @@ static void r15_everything_is_bounded(void)
     start = fake_now_us;
     is_int(acquire(0), REDLOCK_UNREACHABLE, "r15: three connections never come up");
     is_int((int)since(start) / MS, 1001, "r15: for stall_ms");
-    ok(strstr(nodes[0].trouble, "no connection") != NULL, "r15: %s", nodes[0].trouble);
+    ok(strstr(nodes[0].error, "no connection") != NULL, "r15: %s", nodes[0].error);
     is_int(nodes[0].state, REDLOCK_NODE_DOWN, "r15: then it is given up");
     start = fake_now_us;
     is_int(acquire(0), REDLOCK_UNREACHABLE, "r15: and asked again");
@@ -3478,24 +3485,25 @@ static void r15_a_short_ttl_is_not_waited_out(void)
 static void bad_arguments_reach_nobody(void)
 {
     struct redlock_lock bad;
-    struct redlock zero;
+    struct redlock_client zero;
 
     begin_with_defaults(3);
     memset(&zero, 0, sizeof zero);
     is_int(acquire(0), REDLOCK_OK, "a lock in use:");
     fake_pass(&client, 5 * MS);
     fake_logged = 0;
-    is_int(acquire(0), REDLOCK_BAD_ARGUMENT, "T32: acquired twice");
+    is_int(acquire(0), REDLOCK_INVALID_ARGUMENT, "T32: acquired twice");
     redlock_release_start(&client, &lock, 0);
-    is_int((int)redlock_acquire(&client, &lock, 0), REDLOCK_BAD_ARGUMENT, "acquired in progress");
-    is_int((int)redlock_extend(&client, &lock), REDLOCK_BAD_ARGUMENT, "extended in progress");
+    is_int((int)redlock_acquire(&client, &lock, 0), REDLOCK_INVALID_ARGUMENT,
+           "acquired in progress");
+    is_int((int)redlock_extend(&client, &lock), REDLOCK_INVALID_ARGUMENT, "extended in progress");
     is_int((int)redlock_release(&client, &lock, 0), REDLOCK_UNCONFIRMED,
            "but released in any state");
     begin_with_defaults(3);
 #define REFUSED(what, change)                                                                      \
     redlock_lock_init(&bad, "k", 1, 1000);                                                         \
     change;                                                                                        \
-    is_int((int)redlock_acquire(&client, &bad, 0), REDLOCK_BAD_ARGUMENT, what)
+    is_int((int)redlock_acquire(&client, &bad, 0), REDLOCK_INVALID_ARGUMENT, what)
     REFUSED("no key", bad.key = NULL);
     REFUSED("empty key", bad.key_size = 0);
     REFUSED("long key", bad.key_size = REDLOCK_KEY_MAX + 1);
@@ -3505,17 +3513,17 @@ static void bad_arguments_reach_nobody(void)
     REFUSED("ttl of 2^31 ms", bad.ttl_ms = 0x80000000U);
     REFUSED("label without bytes", bad.label_size = 3);
     REFUSED("long label", bad.label_size = REDLOCK_LABEL_MAX + 1; bad.label = "x");
-    REFUSED("no token at all", bad.label_only = 1);
-    is_int((int)redlock_acquire(&client, NULL, 0), REDLOCK_BAD_ARGUMENT, "no lock");
-    is_int((int)redlock_acquire(NULL, &bad, 0), REDLOCK_BAD_ARGUMENT, "no client");
-    is_int((int)redlock_acquire(&zero, &bad, 0), REDLOCK_BAD_ARGUMENT, "a client without init");
+    REFUSED("no token at all", bad.token_is_label = 1);
+    is_int((int)redlock_acquire(&client, NULL, 0), REDLOCK_INVALID_ARGUMENT, "no lock");
+    is_int((int)redlock_acquire(NULL, &bad, 0), REDLOCK_INVALID_ARGUMENT, "no client");
+    is_int((int)redlock_acquire(&zero, &bad, 0), REDLOCK_INVALID_ARGUMENT, "a client without init");
     is_int((int)redlock_remaining_ms(NULL, NULL), 0, "remaining of nothing");
     is_int((int)redlock_remaining_ms(&client, NULL), 0, "of no lock");
     is_int((int)redlock_remaining_ms(&zero, &bad), 0, "with a client without init");
     redlock_cancel(&client, NULL);
     redlock_cancel(NULL, &bad);
-    redlock_forget(&client, NULL);
-    redlock_forget(NULL, &bad);
+    redlock_abandon(&client, NULL);
+    redlock_abandon(NULL, &bad);
     redlock_deinit(NULL);
     redlock_deinit(&zero);
     is_int((int)fake_logged, 0, "nothing was sent");
@@ -3529,7 +3537,7 @@ static void bad_drift(void)
     begin(3);
     lock.ttl_ms = 10;
     is_int(acquire(0), REDLOCK_OK, "ttl 10 ms, drift 7 ms");
-    redlock_forget(&client, &lock);
+    redlock_abandon(&client, &lock);
     memset(&settings, 0, sizeof settings);
 }
 
@@ -3541,7 +3549,7 @@ static void bad_settings(void)
     } cases[] = {
         {{.quorum = 2}, "quorum"},
         {{.quorum = 6}, "quorum"},
-        {{.quorum = REDLOCK_ZERO}, "quorum"},
+        {{.quorum = REDLOCK_NONE}, "quorum"},
         {{.node_timeout_ms = 60001}, "node_timeout_ms"},
         {{.stall_ms = 600001}, "stall_ms"},
         {{.retry_delay_ms = 600001}, "retry_delay_ms"},
@@ -3558,25 +3566,27 @@ static void bad_settings(void)
     redlock_deinit(&client);
     for (i = 0; i < sizeof cases / sizeof *cases; i++) {
         is_int((int)redlock_init(&client, fake_io(), nodes, 5, &cases[i].settings),
-               REDLOCK_BAD_ARGUMENT, "T52: setting out of range: %s", cases[i].name);
-        ok(strstr(nodes[0].trouble, cases[i].name) != NULL, "and named: %s", nodes[0].trouble);
+               REDLOCK_INVALID_ARGUMENT, "T52: setting out of range: %s", cases[i].name);
+        ok(strstr(nodes[0].error, cases[i].name) != NULL, "and named: %s", nodes[0].error);
     }
     memset(&client, 0xaa, sizeof client);
-    is_int((int)redlock_init(&client, fake_io(), nodes, 0, NULL), REDLOCK_BAD_ARGUMENT, "no nodes");
+    is_int((int)redlock_init(&client, fake_io(), nodes, 0, NULL), REDLOCK_INVALID_ARGUMENT,
+           "no nodes");
     redlock_deinit(&client);
     ok(client.priv.nodes == NULL, "deinit after a failed init is harmless");
     is_int((int)redlock_init(&client, fake_io(), nodes, REDLOCK_NODES_MAX + 1, NULL),
-           REDLOCK_BAD_ARGUMENT, "too many nodes");
-    is_int((int)redlock_init(&client, NULL, nodes, 3, NULL), REDLOCK_BAD_ARGUMENT, "no io");
-    is_int((int)redlock_init(NULL, fake_io(), nodes, 3, NULL), REDLOCK_BAD_ARGUMENT, "no client");
-    is_int((int)redlock_init(&client, fake_io(), NULL, 3, NULL), REDLOCK_BAD_ARGUMENT,
+           REDLOCK_INVALID_ARGUMENT, "too many nodes");
+    is_int((int)redlock_init(&client, NULL, nodes, 3, NULL), REDLOCK_INVALID_ARGUMENT, "no io");
+    is_int((int)redlock_init(NULL, fake_io(), nodes, 3, NULL), REDLOCK_INVALID_ARGUMENT,
+           "no client");
+    is_int((int)redlock_init(&client, fake_io(), NULL, 3, NULL), REDLOCK_INVALID_ARGUMENT,
            "NULL nodes");
     nodes[2].address = nodes[1].address;
-    is_int((int)redlock_init(&client, fake_io(), nodes, 3, NULL), REDLOCK_BAD_ARGUMENT,
+    is_int((int)redlock_init(&client, fake_io(), nodes, 3, NULL), REDLOCK_INVALID_ARGUMENT,
            "one address twice");
-    ok(strstr(nodes[2].trouble, "same address") != NULL, "and named: %s", nodes[2].trouble);
+    ok(strstr(nodes[2].error, "same address") != NULL, "and named: %s", nodes[2].error);
     nodes[2].address = NULL;
-    is_int((int)redlock_init(&client, fake_io(), nodes, 3, NULL), REDLOCK_BAD_ARGUMENT,
+    is_int((int)redlock_init(&client, fake_io(), nodes, 3, NULL), REDLOCK_INVALID_ARGUMENT,
            "no address");
 }
 
@@ -3591,7 +3601,7 @@ static void tokens_of_the_caller(void)
        "follows the random part");
     is_int(extend(), REDLOCK_OK, "is compared by extend");
     is_int(release(100), REDLOCK_OK, "and by release");
-    lock.label_only = 1;
+    lock.token_is_label = 1;
     is_int(acquire(0), REDLOCK_OK, "a token of the caller's alone");
     ok(fake_find(0, "k", 1)->value_size == 9, "is the whole value");
     release(100);
@@ -3645,7 +3655,7 @@ static void no_entropy_no_lock(void)
     redlock_acquire_start(&client, &lock, 60000);
     redlock_tick(&client);
     fake_no_entropy = 1;
-    for (times = 0; times < 40 && redlock_next_done(&client) == NULL; times++)
+    for (times = 0; times < 40 && redlock_next_completed(&client) == NULL; times++)
         fake_pass(&client, 1000 * MS);
     fake_no_entropy = 0;
     is_int(lock.status, REDLOCK_NO_ENTROPY,
@@ -3679,7 +3689,7 @@ static void clock_that_steps_back(void)
     redlock_tick(&client);
     is_int(extend(), REDLOCK_OK, "a clock that steps back does no harm");
     ok(lock.valid_until_us <= fake_now_us + 15000 * (uint64_t)MS, "nor does it prolong for long");
-    redlock_forget(&client, &lock);
+    redlock_abandon(&client, &lock);
 }
 
 static void an_end_is_told_at_once(void)
@@ -3692,10 +3702,10 @@ static void an_end_is_told_at_once(void)
     redlock_tick(&client);
     fake_now_us += 2 * MS;
     for (i = 0; i < 3; i++)
-        redlock_event(&client, i, REDLOCK_READABLE);
+        redlock_handle_events(&client, i, REDLOCK_READABLE);
     is_int((int)redlock_tick(&client), 0, "a tick in which a lock has ended says: at once");
     ok(redlock_tick(&client) > 0, "but only that one, whether it was fetched or not");
-    ok(redlock_next_done(&client) == &lock && redlock_next_done(&client) == NULL,
+    ok(redlock_next_completed(&client) == &lock && redlock_next_completed(&client) == NULL,
        "it is fetched once");
 }
 
@@ -3718,7 +3728,7 @@ static void many_at_once(void)
     fake_pass(&client, 200 * MS);
     for (i = 0; i < MANY; i++)
         held += many[i].status == REDLOCK_OK;
-    while (redlock_next_done(&client) != NULL)
+    while (redlock_next_completed(&client) != NULL)
         done++;
     is_int((int)held, MANY, "%d locks at once: all held", MANY);
     is_int((int)done, MANY, "and all reported, once each");
@@ -3781,7 +3791,7 @@ static void over_is_over(void)
     warm_up();
     fake_nodes[2].delay_us = 30 * MS;
     acquire(0);
-    redlock_forget(&client, &lock);
+    redlock_abandon(&client, &lock);
     memset(gone, 0xaa,
            sizeof *gone); /* its memory is the caller's: the late grant must not touch it */
     fake_pass(&client, 100 * MS);
@@ -3814,7 +3824,7 @@ static void texts(void)
             break;
     }
     is_int(status, -20, "a text for every status");
-    ok(strcmp(redlock_strerror(REDLOCK_HELD), redlock_strerror(REDLOCK_SPLIT)) != 0,
+    ok(strcmp(redlock_strerror(REDLOCK_HELD), redlock_strerror(REDLOCK_CONTENDED)) != 0,
        "each its own");
     is_int((int)redlock_version(), REDLOCK_VERSION_NUMBER, "version");
 }
@@ -3825,13 +3835,12 @@ static void no_token_in_trouble(void)
     fake_nodes[0].says = "-ERR unknown command 'EVAL', with args beginning with: 'x' '1' 'k'\r\n";
     acquire(0);
     fake_pass(&client, 10 * MS);
-    ok(strstr(nodes[0].trouble, "unknown com") != NULL &&
-           strstr(nodes[0].trouble, "beginning") == NULL,
-       "what a server repeats of our words is left out: %s", nodes[0].trouble);
+    ok(strstr(nodes[0].error, "unknown com") != NULL && strstr(nodes[0].error, "beginning") == NULL,
+       "what a server repeats of our words is left out: %s", nodes[0].error);
     fake_nodes[1].says = "-ERR \033[31m\001\377 red\r\n";
     release(100);
-    ok(strstr(nodes[1].trouble, "?[31m?? red") != NULL, "nor do control bytes get through: %s",
-       nodes[1].trouble);
+    ok(strstr(nodes[1].error, "?[31m?? red") != NULL, "nor do control bytes get through: %s",
+       nodes[1].error);
 }
 
 int main(void)
@@ -3874,13 +3883,13 @@ int main(void)
     r06_even_nodes_tell_a_holder_too();
     r06_round_trips_are_not_idle_time();
     r06_no_pause_still_ends();
-    if (REDLOCK_WAKE_UP) {
+    if (REDLOCK_NOTIFICATION) {
         r07_pushes_end_the_pause();
         r07_not_for_want_of_voters();
         r07_wakes_at_random_moments();
     }
     r07_without_pushes();
-    if (REDLOCK_WAKE_UP) {
+    if (REDLOCK_NOTIFICATION) {
         r07_who_is_refused_asks_to_be_told();
         r07_other_keys();
         r07_in_vain_stands_back();
@@ -3948,7 +3957,7 @@ int main(void)
         r16_refused();
         r16_order();
     }
-    if (REDLOCK_SEVERAL_KEYS)
+    if (REDLOCK_MULTI_KEY)
         several_keys();
     longest_commands();
     adoption();
@@ -3957,7 +3966,7 @@ int main(void)
     for_how_long_too_late();
     for_how_long_in_between();
     r04_a_connection_breaks_while_room_is_made();
-#if REDLOCK_SEVERAL_KEYS
+#if REDLOCK_MULTI_KEY
     r12_nothing_is_queued_on_a_broken_connection();
 #endif
     forks();
@@ -3967,13 +3976,13 @@ int main(void)
     r11_outcomes(4);
     r11_a_dead_member_is_no_loss();
     r11_not_waited_for();
-    if (REDLOCK_NATIVE) {
+    if (REDLOCK_NATIVE_RELEASE) {
         r11_own_commands_are_found_out();
         r11_own_commands_that_are_gone();
         r11_own_commands_are_tried_once();
         r02_room_that_is_made();
         r11_own_commands_say_less();
-#if REDLOCK_SEVERAL_KEYS
+#if REDLOCK_MULTI_KEY
         r11_own_commands_know_one_key();
 #endif
     }

@@ -37,7 +37,7 @@ static const struct way *way;
 static struct server servers[NODES];
 static char addresses[NODES][32];
 static struct redlock_node nodes[NODES];
-static struct redlock client;
+static struct redlock_client client;
 static struct redlock_lwip stack;
 static struct redlock_lock lock;
 
@@ -119,7 +119,7 @@ static void extend_until_noticed(void)
 {
     long until = now_ms() + 20000;
 
-    while (nodes[0].trouble[0] == '\0' && now_ms() < until) {
+    while (nodes[0].error[0] == '\0' && now_ms() < until) {
         redlock_extend(&client, &lock);
         sleep_ms(5);
     }
@@ -189,7 +189,7 @@ static void killed_and_restarted(void)
         server_kill(&servers[0]);
         is_int(redlock_extend(&client, &lock), REDLOCK_OK, "a server is killed: extend");
         extend_until_noticed();
-        ok(nodes[0].trouble[0] != '\0', "  %s", nodes[0].trouble);
+        ok(nodes[0].error[0] != '\0', "  %s", nodes[0].error);
         sleep_ms(200);
         is_int(redlock_extend(&client, &lock), REDLOCK_OK, "it refuses connections: extend");
         server_restart(&servers[0]);
@@ -210,7 +210,7 @@ static void refused(void)
     is_int(redlock_extend(&client, &lock), REDLOCK_OK,
            "a server was never there: the others are enough");
     extend_until_noticed();
-    ok(strncmp(nodes[0].trouble, "connect: ", 9) == 0, "  %s", nodes[0].trouble);
+    ok(strncmp(nodes[0].error, "connect: ", 9) == 0, "  %s", nodes[0].error);
     redlock_release(&client, &lock, 10000);
     end();
     server_restart(&servers[0]);
@@ -228,10 +228,10 @@ static void nobody_answers(void)
     nodes[2].address = "1.2.3.4:65536";
     begin(&quick);
     is_int(redlock_acquire(&client, &lock, 2000), REDLOCK_UNREACHABLE, "nobody answers");
-    ok(now_ms() - start < 10000 && nodes[0].trouble[0] != '\0', "  in %ld ms: %s", now_ms() - start,
-       nodes[0].trouble);
-    ok(strstr(nodes[1].trouble, "not an IPv4 address") != NULL, "  %s", nodes[1].trouble);
-    ok(strstr(nodes[2].trouble, "not an IPv4 address") != NULL, "  %s", nodes[2].trouble);
+    ok(now_ms() - start < 10000 && nodes[0].error[0] != '\0', "  in %ld ms: %s", now_ms() - start,
+       nodes[0].error);
+    ok(strstr(nodes[1].error, "not an IPv4 address") != NULL, "  %s", nodes[1].error);
+    ok(strstr(nodes[2].error, "not an IPv4 address") != NULL, "  %s", nodes[2].error);
     ok(waits < 200, "without a busy loop: %u waits", waits);
     end();
     reset_nodes();

@@ -40,7 +40,7 @@ R4|s/op->priv.again \| unanswered/unanswered/g|a temporary error is no answer to
 R4|s/op->priv.again \| unanswered/op->priv.again/g|nor is one that comes later
 R4|s/who->count == 1\) \/\* the last/1) \/* the last/|the last of a pair is the answer
 R4|s/rl_past\(c, copy->priv.until_us\)/0/|releases are owed until the key has expired
-R4|s/ &&\s+!op->label_only;/;/|nothing is repeated with a token of the caller
+R4|s/ &&\s+!op->token_is_label;/;/|nothing is repeated with a token of the caller
 R5|s/\(asks && node->priv.failing\)/0/|a node that failed before counts as failed
 R5|s/node->priv.denied && (pause_us > soon_us)/$1/|denied nodes alone are tried soon
 R5|s/rl_bits\(ready \| untried\) < c->priv.quorum/1/|and before a call fails
@@ -48,7 +48,7 @@ R5|s/rl_drop_late\(c, op\);\s+op->members = 0;//|late answers are not votes
 R5|s/resp_pipe_abandon\(pipe, &place\)/0 \&\& $&/|those who wait on a broken connection are told
 R5|s/(event == RESP_REPLY && )rl_answered\(c, node, &who\)/$1(rl_answered(c, node, \&who), 1)/|nonsense disconnects
 R5|s/if \(!node->priv.replied && rl_past\(c, rl_node_due\(c, node\)\)\)(\s+rl_node_given_up)/if (0)$1/|the stall
-R5|s/redlock_event\(c, node->priv.index, REDLOCK_READABLE\); \/\*/; \/*/|what came while nobody listened is no stall
+R5|s/redlock_handle_events\(c, node->priv.index, REDLOCK_READABLE\); \/\*/; \/*/|what came while nobody listened is no stall
 R5|s/if \(node->priv.pause_ms == 0\) \{/if (1) {/|a server that only greets is dialled at once but once
 R5|s/node->priv.mark_us == 0 \|\| \(now < due_us[^)]*\)/0/|the pause before dialling
 R5|s/rl_drop_late\(client, lock\);\n    rl_move/rl_move/|a forgotten lock is not written to
@@ -80,7 +80,7 @@ R15|s/rl_decision_us\(c\) \/ 1000 \* 3/0/|at least three round trips
 R7|s/\(uint64_t\)rl_random_below\(c, rl_quick_us\(c, 0\)\)/(uint64_t)rl_quick_us(c, 0)/|at random
 R7|s/rl_random_below\(c, 3\) > 0 \? op->priv.woken : 0U/0/|who was woken in vain stands back
 R7|s/if \(woken != NULL\) \{/if (0) {/|one of several
-R7|s/i <= op->more_keys && op->priv.outcome == REDLOCK_OK/0/|waking up for what the client itself releases
+R7|s/i <= op->extra_key_count && op->priv.outcome == REDLOCK_OK/0/|waking up for what the client itself releases
 R7|s/if \(!rl_has_key\(op, key, key_size, known\)\)/if (0)/|only for the key that it waits for
 R8|s/op->granted & op->members & ~/op->granted \& ~/|only members count
 R8|s/if \(!rl_past\(c, op->valid_until_us\)\)\s+rl_set\(&op->members, op->priv.late\);/rl_set(\&op->members, op->priv.late);/|late grants only while it is valid
@@ -139,9 +139,9 @@ R11|s/rl_queue_all\(c, op\); \/\* R11 \*\//op->priv.todo \&= op->granted; $&/|re
 R11|s/if \(rl_bits\(op->members & ~\(unsigned\)op->refused\) < quorum\)/if (0)/|released told from gone
 R11|s/if \(vote != RL_YES\) \{\n/if (0) {\n/|the script has the last word
 R11|s/(op->priv.state == RL_RELEASE) && (node->priv.native_is)/$2/|undoing is the script's
-R11|s/op->more_keys == 0 && !\(op->priv.broken & rl_bit\(node->priv.index\)\)/!(op->priv.broken \& rl_bit(node->priv.index))/|one key only by the server's own command
-R11|s/op->more_keys == 0 && !\(op->priv.broken & rl_bit\(node->priv.index\)\)/op->more_keys == 0/|the server's own command once only
-R11|s/op->more_keys == 0 && rl_queue/rl_queue/|nor is it tried with several keys
+R11|s/op->extra_key_count == 0 && !\(op->priv.broken & rl_bit\(node->priv.index\)\)/!(op->priv.broken \& rl_bit(node->priv.index))/|one key only by the server's own command
+R11|s/op->extra_key_count == 0 && !\(op->priv.broken & rl_bit\(node->priv.index\)\)/op->extra_key_count == 0/|the server's own command once only
+R11|s/op->extra_key_count == 0 && rl_queue/rl_queue/|nor is it tried with several keys
 R11|s/command == RL_DELETE \|\| command == RL_EVALSHA/command == RL_DELETE/|EVALSHA answers as the script does
 R11|s/known \? RL_KNOWN : RL_UNTRIED/RL_KNOWN/|what is not known is not used
 R11|s/resp_put_text\(w, "IFEQ"\);/;/|never deleted without the condition
@@ -149,15 +149,15 @@ R11|s/node->priv.native_is = RL_ON_TRIAL;/;/|tried once
 R11|s/node->priv.native = RL_DELIFEQ;//|each connection finds out for itself
 R11|s/rl_largest_holding\(c, op\) > 0 \? REDLOCK_LOST/0 ? REDLOCK_LOST/|gone told from taken by another
 R16|s/op->priv.state == RL_ASK \? rl_bits\(op->granted\) >= c->priv.quorum\s+: op->granted != op->priv.agreed/0/|the second round
-R16|s/(if \(count > op->fence\) \{\s+op->fence = count;)\s+op->priv.agreed = 0;/$1/|a higher count does not agree
-R16|s/if \(count == op->fence\)//|a lower count does not agree
+R16|s/(if \(count > op->fencing_token\) \{\s+op->fencing_token = count;)\s+op->priv.agreed = 0;/$1/|a higher count does not agree
+R16|s/if \(count == op->fencing_token\)//|a lower count does not agree
 R16|s/op->priv.raises == RL_RAISES_MAX/0/|the end of raising
 R16|s/op->priv.state = RL_RAISE;\s+rl_queue_all\(c, op\);/op->priv.state = RL_RAISE;/|raising at once
 R16|s/item->integer >= RL_FENCE_MAX/0/|the largest count that is exact
-R16|s/(op->fence = )c->priv.io->wall_us\(c->priv.io->context\)/${1}0/|the proposal
-R16|s/if \(op->fence >= RL_WALL_MAX_US\)/if (0)/|a broken wall clock is not proposed
-R16|s/(if \(state == RL_IDLE\)\s+)op->fence = 0;/$1;/|no fencing token without the lock
-R7|s/woken = op->more_keys == 0 \? op : NULL;/woken = op;/|one that needs more keys does not stand for the others
+R16|s/(op->fencing_token = )c->priv.io->wall_us\(c->priv.io->context\)/${1}0/|the proposal
+R16|s/if \(op->fencing_token >= RL_WALL_MAX_US\)/if (0)/|a broken wall clock is not proposed
+R16|s/(if \(state == RL_IDLE\)\s+)op->fencing_token = 0;/$1;/|no fencing token without the lock
+R7|s/woken = op->extra_key_count == 0 \? op : NULL;/woken = op;/|one that needs more keys does not stand for the others
 R17|s/else if \(!node->priv.synced\)/else if (0)/|a vote counts when it is on disk
 R17|s/item->depth > 0 && item->integer > 0/item->depth > 0/|0 servers have it on disk
 R17|s/(node->priv.unsure = \(uint8_t\)vote;)\s+node->priv.synced = 0;/$1/|what was synced before is not this
@@ -169,7 +169,7 @@ R17|s/if \(RL_IS_PAIR\(c, who->tag\)\)/if (0)/|nobody waits for the second half 
 R17|s/settings->stall_ms == 0 && values/0 \&\& values/|a stall is longer than the wait for an answer
 R17|s/place.owner != NULL && place.count == 1/place.owner != NULL/|a pair of answers is lost once
 R18|s/ && run == 0;/;/; s/ \|\| run != 0\)/)/|each node's marker names its own run
-R18|s/ \|\| \(command == RL_REPAIR && op->fenced\)//|nor is it repaired
+R18|s/ \|\| \(command == RL_REPAIR && op->use_fencing\)//|nor is it repaired
 R18|s/return REDLOCK_MARKER &&/return 0 \&\&/|the marker is looked at
 R18|s/if \(vote == RL_ERROR && item->kind == RESP_INTEGER\)/if (0)/|it is said why there is no vote
 R15|s/\} else if \(rl_past\(c, op->priv.due_us\)\) \{\n\s+rl_too_slow\(c, op\);\n\s+rl_lose/} else if (0) {rl_lose/|the bound of an attempt

@@ -19,7 +19,7 @@
 
 static struct server servers[3];
 static struct redlock_node nodes[3];
-static struct redlock client;
+static struct redlock_client client;
 static struct redlock_lock lock;
 /* As patient as the ttl permits; what is half said is given up after 5 s. */
 static const struct redlock_settings patient = {.node_timeout_ms = 5000, .stall_ms = 5000};
@@ -46,7 +46,7 @@ struct hostile {
 };
 
 /* To HELLO 3, to CLIENT TRACKING, and to the question which server it is. */
-#if REDLOCK_WAKE_UP
+#if REDLOCK_NOTIFICATION
 static const struct hostile polite = {"%1\r\n$4\r\nrole\r\n$6\r\nmaster\r\n+OK\r\n*0\r\n", 0, 0, 0};
 #else
 static const struct hostile polite = {"%1\r\n$4\r\nrole\r\n$6\r\nmaster\r\n*0\r\n", 0, 0, 0};
@@ -114,14 +114,14 @@ static void serve_while(enum redlock_node_state one, enum redlock_node_state oth
     uint8_t events[3];
     unsigned i;
 
-    while ((nodes[0].state == one || nodes[0].state == other) && nodes[0].trouble[0] == '\0' &&
+    while ((nodes[0].state == one || nodes[0].state == other) && nodes[0].error[0] == '\0' &&
            now_ms() < until) {
         uint64_t wait_us = redlock_tick(&client);
         for (i = 0; i < 3; i++)
-            events[i] = (uint8_t)redlock_interest(&client, i);
+            events[i] = (uint8_t)redlock_wanted_events(&client, i);
         io->wait(NULL, nodes, 3, wait_us < 20000 ? wait_us : 20000, events);
         for (i = 0; i < 3; i++)
-            redlock_event(&client, i, events[i]);
+            redlock_handle_events(&client, i, events[i]);
     }
 }
 
@@ -129,7 +129,7 @@ static void hostile_servers(void)
 {
     static const struct {
         struct hostile how;
-        const char *trouble;
+        const char *error;
     } cases[] = {
         {{"HTTP/1.1 400 Bad Request\r\n\r\n", 0, 1, 0}, "does not speak RESP"},
         {{"$99999999999\r\n", 0, 0, 0}, "does not speak RESP"},
@@ -151,14 +151,14 @@ static void hostile_servers(void)
         begin(address);
         is_int((int)redlock_acquire(&client, &lock, 5000), REDLOCK_OK,
                "hostile %u: the others decide", n);
-        serve_while(REDLOCK_NODE_DIALLING, REDLOCK_NODE_GREETING); /* the others were faster */
+        serve_while(REDLOCK_NODE_CONNECTING, REDLOCK_NODE_HANDSHAKE); /* the others were faster */
         redlock_extend(&client, &lock);
-        if (strncmp(cases[i].trouble, "wrong kind", 10) == 0 && cases[i].how.drips)
+        if (strncmp(cases[i].error, "wrong kind", 10) == 0 && cases[i].how.drips)
             kill(child, SIGTERM); /* half a reply for ever: a hang, then a loss */
-        serve_while(REDLOCK_NODE_READY, REDLOCK_NODE_GREETING);
-        ok(nodes[0].trouble[0] != '\0' &&
-               (cases[i].how.drips || strstr(nodes[0].trouble, cases[i].trouble) != NULL),
-           "hostile %u: found out: %s", n, nodes[0].trouble);
+        serve_while(REDLOCK_NODE_READY, REDLOCK_NODE_HANDSHAKE);
+        ok(nodes[0].error[0] != '\0' &&
+               (cases[i].how.drips || strstr(nodes[0].error, cases[i].error) != NULL),
+           "hostile %u: found out: %s", n, nodes[0].error);
         is_int((int)redlock_release(&client, &lock, 5000), REDLOCK_OK, "hostile %u: released", n);
         redlock_deinit(&client);
         kill(child, SIGKILL);
@@ -216,8 +216,8 @@ static void bad_addresses(void)
         begin(address);
         is_int((int)redlock_acquire(&client, &lock, 0), REDLOCK_OK, "\"%.30s\": the others decide",
                address);
-        ok(strstr(nodes[0].trouble, "not a numeric address") != NULL, "and it is named: %s",
-           nodes[0].trouble);
+        ok(strstr(nodes[0].error, "not a numeric address") != NULL, "and it is named: %s",
+           nodes[0].error);
         redlock_release(&client, &lock, 5000);
         redlock_deinit(&client);
     }
@@ -234,17 +234,16 @@ static void good_addresses(void)
         snprintf(address, sizeof address, "%s:%d", hosts[i], servers[0].port);
         begin(address);
         redlock_acquire(&client, &lock, 0);
-        serve_while(REDLOCK_NODE_DIALLING, REDLOCK_NODE_DIALLING);
-        ok(strstr(nodes[0].trouble, "connect") != NULL ||
-               strstr(nodes[0].trouble, "socket") != NULL,
-           "an IPv6 address is dialled: %s", nodes[0].trouble);
+        serve_while(REDLOCK_NODE_CONNECTING, REDLOCK_NODE_CONNECTING);
+        ok(strstr(nodes[0].error, "connect") != NULL || strstr(nodes[0].error, "socket") != NULL,
+           "an IPv6 address is dialled: %s", nodes[0].error);
         redlock_release(&client, &lock, 5000);
         redlock_deinit(&client);
     }
     begin("unix:/nonexistent/redis.sock");
     redlock_acquire(&client, &lock, 0);
-    ok(strstr(nodes[0].trouble, "No such file") != NULL, "a unix path is dialled: %s",
-       nodes[0].trouble);
+    ok(strstr(nodes[0].error, "No such file") != NULL, "a unix path is dialled: %s",
+       nodes[0].error);
     redlock_release(&client, &lock, 5000);
     redlock_deinit(&client);
 }
@@ -304,7 +303,7 @@ static void no_descriptors(void)
     is_int((int)redlock_acquire(&client, &lock, 0), REDLOCK_UNREACHABLE, "no descriptors left");
     setrlimit(RLIMIT_NOFILE, &old);
     for (i = 0; i < 3; i++)
-        ok(strstr(nodes[i].trouble, "socket") != NULL, "node %d says why: %s", i, nodes[i].trouble);
+        ok(strstr(nodes[i].error, "socket") != NULL, "node %d says why: %s", i, nodes[i].error);
     is_int((int)redlock_acquire(&client, &lock, 10000), REDLOCK_OK,
            "and works when there are again");
     redlock_release(&client, &lock, 5000);

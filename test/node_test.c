@@ -19,7 +19,7 @@ enum { NODES = 5 };
 
 struct side {
     struct redlock_node nodes[NODES];
-    struct redlock client;
+    struct redlock_client client;
     struct redlock_lock lock;
     unsigned count;
 };
@@ -46,7 +46,7 @@ static void set_up(struct side *side, const struct redlock_settings *settings)
 {
     if (redlock_init(&side->client, redlock_posix(), side->nodes, side->count, settings) !=
         REDLOCK_OK)
-        ok(0, "init: %s", side->nodes[0].trouble);
+        ok(0, "init: %s", side->nodes[0].error);
 }
 
 /* Of three servers that may forget locks of this time to live, if it is not 0. */
@@ -62,7 +62,7 @@ static void begin_guarded(struct side *side, uint32_t longest_ttl_ms, uint8_t fe
         side->nodes[i].database = database;
     if (longest_ttl_ms != 0)
         side->lock.ttl_ms = longest_ttl_ms;
-    side->lock.fenced = fenced;
+    side->lock.use_fencing = fenced;
     set_up(side, &settings);
 }
 
@@ -113,7 +113,7 @@ static void meet_all(struct side *side)
     settle(&side->client);
     redlock_release(&side->client, &other, 5000);
     settle(&side->client);
-    redlock_forget(&side->client, &other);
+    redlock_abandon(&side->client, &other);
 }
 
 /* The same until all are connected again: who has failed is not dialled at once. */
@@ -165,12 +165,12 @@ static void passwords(void)
     end(&a);
     is_int(try_as(&a, NULL, "wrong secret", 0), REDLOCK_DENIED, "r12: a wrong password");
     for (i = 0; i < 3; i++)
-        ok(strstr(a.nodes[i].trouble, "WRONGPASS") != NULL &&
-               strstr(a.nodes[i].trouble, "secret") == NULL,
-           "r12: node %u: %s", i, a.nodes[i].trouble);
+        ok(strstr(a.nodes[i].error, "WRONGPASS") != NULL &&
+               strstr(a.nodes[i].error, "secret") == NULL,
+           "r12: node %u: %s", i, a.nodes[i].error);
     end(&a);
     is_int(try_as(&a, NULL, NULL, 0), REDLOCK_DENIED, "r12: no password");
-    ok(strstr(a.nodes[0].trouble, "NOAUTH") != NULL, "r12: %s", a.nodes[0].trouble);
+    ok(strstr(a.nodes[0].error, "NOAUTH") != NULL, "r12: %s", a.nodes[0].error);
     end(&a);
     tell(0, 2, "CONFIG", "SET", "requirepass", "");
 }
@@ -192,7 +192,7 @@ static void permissions(void)
     is_int(release(&a), REDLOCK_OK, "r12: release");
     end(&a);
     is_int(try_as(&a, "locker", "secret", 3), REDLOCK_DENIED, "r12: another database needs more");
-    ok(strstr(a.nodes[0].trouble, "NOPERM") != NULL, "r12: %s", a.nodes[0].trouble);
+    ok(strstr(a.nodes[0].error, "NOPERM") != NULL, "r12: %s", a.nodes[0].error);
     end(&a);
     for (n = 0; n < sizeof needed / sizeof *needed; n++) {
         int status;
@@ -202,13 +202,13 @@ static void permissions(void)
         if (status == REDLOCK_OK)
             redlock_extend(&a.client, &a.lock);
         settle(&a.client);
-        if (status == REDLOCK_OK && strstr(a.nodes[0].trouble, "ermission") == NULL)
+        if (status == REDLOCK_OK && strstr(a.nodes[0].error, "ermission") == NULL)
             release(&a);
         settle(&a.client);
-        ok(strstr(a.nodes[0].trouble, "ermission") != NULL ||
-               strstr(a.nodes[0].trouble, "can't run") != NULL ||
-               strstr(a.nodes[0].trouble, "Error running script") != NULL, /* before Redis 7.0 */
-           "r12: without %s: %s", needed[n], a.nodes[0].trouble);
+        ok(strstr(a.nodes[0].error, "ermission") != NULL ||
+               strstr(a.nodes[0].error, "can't run") != NULL ||
+               strstr(a.nodes[0].error, "Error running script") != NULL, /* before Redis 7.0 */
+           "r12: without %s: %s", needed[n], a.nodes[0].error);
         end(&a);
         minus[0] = '+';
         tell(0, 2, "ACL", "SETUSER", "locker", minus);
@@ -218,13 +218,13 @@ static void permissions(void)
         tell(0, 2, "ACL", "SETUSER", "locker", n == 0 ? "+client|tracking" : "+client|caching");
         is_int(try_as(&a, "locker", "secret", 0), REDLOCK_HELD, "r12: another has it");
         settle(&a.client);
-        for (i = 0; i < 20 && a.nodes[0].priv.tells != (REDLOCK_WAKE_UP && n == 1); i++) {
+        for (i = 0; i < 20 && a.nodes[0].priv.tells != (REDLOCK_NOTIFICATION && n == 1); i++) {
             acquire(&a,
                     0); /* what is decided without a slow node is released there without asking */
             settle(&a.client);
         }
         ok(a.nodes[0].state == REDLOCK_NODE_READY &&
-               a.nodes[0].priv.tells == (REDLOCK_WAKE_UP && n == 1),
+               a.nodes[0].priv.tells == (REDLOCK_NOTIFICATION && n == 1),
            "r12: %s", n == 0 ? "told of nothing" : "and we will be told, if we can be");
         redlock_deinit(&a.client);
     }
@@ -242,7 +242,7 @@ static void databases(void)
     is_int(release(&a), REDLOCK_OK, "r12: released there");
     end(&a);
     is_int(try_as(&a, NULL, NULL, 4000000), REDLOCK_UNREACHABLE, "r12: no such database");
-    ok(strstr(a.nodes[0].trouble, "DB index") != NULL, "r12: %s", a.nodes[0].trouble);
+    ok(strstr(a.nodes[0].error, "DB index") != NULL, "r12: %s", a.nodes[0].error);
     is_int((int)servers_keys_left("*", 0), 0, "r12: and nothing was set in another");
     end(&a);
 }
@@ -275,12 +275,12 @@ static void not_a_node(void)
 
     tell(0, 1, "REPLICAOF", "127.0.0.1", "1", NULL);
     is_int(try_as(&a, NULL, NULL, 0), REDLOCK_DENIED, "r12: two of three are replicas");
-    ok(strstr(a.nodes[0].trouble, "replica") != NULL, "r12: %s", a.nodes[0].trouble);
+    ok(strstr(a.nodes[0].error, "replica") != NULL, "r12: %s", a.nodes[0].error);
     tell(0, 1, "REPLICAOF", "NO", "ONE", NULL);
     end(&a);
     sentinels(1);
     is_int(try_as(&a, NULL, NULL, 0), REDLOCK_DENIED, "r12: two of three are sentinels");
-    ok(strstr(a.nodes[0].trouble, "sentinel") != NULL, "r12: %s", a.nodes[0].trouble);
+    ok(strstr(a.nodes[0].error, "sentinel") != NULL, "r12: %s", a.nodes[0].error);
     redlock_deinit(&a.client);
     sentinels(0);
 }
@@ -308,9 +308,9 @@ static void one_server_in_two_places(void)
     acquire(&a, 0);
     ok(a.lock.status == REDLOCK_UNREACHABLE || a.lock.status == REDLOCK_DENIED,
        "r13: one server alone is no quorum of three: %s", redlock_strerror(a.lock.status));
-    ok(strstr(a.nodes[0].trouble, "same server") != NULL ||
-           strstr(a.nodes[1].trouble, "same server") != NULL,
-       "r13: and why: %s", a.nodes[1].trouble);
+    ok(strstr(a.nodes[0].error, "same server") != NULL ||
+           strstr(a.nodes[1].error, "same server") != NULL,
+       "r13: and why: %s", a.nodes[1].error);
     server_restart(&servers[1]);
     end(&a);
 }
@@ -374,7 +374,7 @@ static int second_holder(uint32_t longest_ttl_ms, uint8_t fenced, void (*forget)
         mark_another_database();
     tell(2, 2, "SET", "redlock:key", "in the way", NULL);
     if (acquire(&a, 30000) != REDLOCK_OK) /* once server 1 is old enough */
-        ok(0, "r14: two of three: %s", a.nodes[1].trouble);
+        ok(0, "r14: two of three: %s", a.nodes[1].error);
     settle(&a.client); /* server 2 has refused it, not only will */
     tell(2, 2, "DEL", "redlock:key", NULL, NULL);
     forget();
@@ -444,7 +444,7 @@ static void a_crash_that_forgets(void)
     meet_all(&a);
     is_int(acquire(&a, 0), REDLOCK_UNREACHABLE, "r14: who has just started has no vote");
     settle(&a.client);
-    ok(strstr(a.nodes[0].trouble, "forgotten") != NULL, "r14: %s", a.nodes[0].trouble);
+    ok(strstr(a.nodes[0].error, "forgotten") != NULL, "r14: %s", a.nodes[0].error);
     end(&a);
     prepare(&a, 3);
     guarded.longest_ttl_ms = a.lock.ttl_ms = 2000;
@@ -520,7 +520,7 @@ static void kept_through_restarts(void)
     is_int(acquire(&a, 0), REDLOCK_OK, "r09: held");
     settle(&a.client); /* on all five: on three only the first restart would be the end of it */
     a.lock.ttl_ms = 20000;
-    redlock_keep_start(&a.client, &a.lock, 60000);
+    redlock_auto_extend_start(&a.client, &a.lock, 60000);
     for (round = 0; round < 2; round++)
         for (i = 0; i < 5; i++) {
             long until = now_ms() + 20000;
@@ -532,7 +532,7 @@ static void kept_through_restarts(void)
                 redlock_cancel(&a.client, &a.lock);
                 serve(&a.client, 5);
                 redlock_extend(&a.client, &a.lock);
-                redlock_keep_start(&a.client, &a.lock, 60000);
+                redlock_auto_extend_start(&a.client, &a.lock, 60000);
                 serve(&a.client, 20);
                 gaps += !is_held(&a);
                 stolen += acquire(&b, 0) == REDLOCK_OK;
@@ -559,7 +559,7 @@ static void lost_when_all_hang(void)
     a.lock.ttl_ms = 3000;
     for (tries = 0; tries < 5; tries++) { /* it is lost, rightly, when the machine stands still */
         acquire(&a, 20000);
-        redlock_keep_start(&a.client, &a.lock, 1000);
+        redlock_auto_extend_start(&a.client, &a.lock, 1000);
         serve(&a.client, 3500);
         if (a.lock.status == REDLOCK_PENDING)
             break;
@@ -591,7 +591,7 @@ static void no_memory(void)
     b.lock.key_size = 13;
     is_int(acquire(&b, 0), REDLOCK_UNREACHABLE, "T35: no memory: no new lock");
     settle(&b.client);
-    ok(strstr(b.nodes[0].trouble, "OOM") != NULL, "T35: %s", b.nodes[0].trouble);
+    ok(strstr(b.nodes[0].error, "OOM") != NULL, "T35: %s", b.nodes[0].error);
     is_int((int)redlock_extend(&a.client, &a.lock), REDLOCK_OK,
            "T35: but what is held is extended");
     is_int(release(&a), REDLOCK_OK, "T35: and released");
@@ -620,8 +620,8 @@ static void in_trouble(const char *what, const char *trouble, void (*begin_it)(u
     meet_all(&b);
     is_int(acquire(&b, 0), REDLOCK_OK, "%s: two others are enough", what);
     settle(&b.client);
-    ok(strstr(b.nodes[0].trouble, trouble) != NULL, "%s: the first says why not: %s", what,
-       b.nodes[0].trouble);
+    ok(strstr(b.nodes[0].error, trouble) != NULL, "%s: the first says why not: %s", what,
+       b.nodes[0].error);
     is_int(release(&b), REDLOCK_OK, "%s: released", what);
     begin_it(1);
     is_int(acquire(&b, 0), REDLOCK_UNREACHABLE, "%s: one of three is not", what);
@@ -707,7 +707,7 @@ static void r18_connected_when_it_was_busy(void)
     run_endless_script(1);
     acquire(&a, 0);
     settle(&a.client);
-    ok(strstr(a.nodes[1].trouble, "BUSY") != NULL, "r18: %s", a.nodes[1].trouble);
+    ok(strstr(a.nodes[1].error, "BUSY") != NULL, "r18: %s", a.nodes[1].error);
     end_endless_script(1);
     for (text[0] = '\0'; strcmp(text, "1") != 0 && now_ms() < until; sleep_ms(50)) {
         acquire(&a, 0);
@@ -802,7 +802,7 @@ static void durable(void)
     set_up(&a, &settings);
     is_int(acquire(&a, 0), REDLOCK_UNREACHABLE, "r17: no append-only file, no vote");
     settle(&a.client);
-    ok(strstr(a.nodes[0].trouble, "WAITAOF") != NULL, "r17: %s", a.nodes[0].trouble);
+    ok(strstr(a.nodes[0].error, "WAITAOF") != NULL, "r17: %s", a.nodes[0].error);
     tell(0, 0, "WAITAOF", "1", "0", "1");
     if (strstr(text, "unknown") != NULL) {
         skip("r17: before 7.2 a server can't say what is on its disk");
@@ -846,11 +846,11 @@ static void fencing(void)
     prepare(&b, 5);
     redlock_init(&a.client, &io, a.nodes, 5, &patient);
     set_up(&b, &patient);
-    a.lock.fenced = b.lock.fenced = 1;
+    a.lock.use_fencing = b.lock.use_fencing = 1;
     for (i = 0; i < 5; i++)
         tell(i, i, "SET", "redlock:key:fence", counts[i], NULL);
     is_int(acquire(&a, 0), REDLOCK_OK, "r16: five servers that count differently");
-    last = a.lock.fence;
+    last = a.lock.fencing_token;
     ok(last >= 78 && last <= 3001, "r16: a token above the counts of some three of them: %lu",
        (unsigned long)last); /* 9, 10 and 77, if these were the first to answer */
     for (i = 0; i < 60; i++) {
@@ -861,19 +861,21 @@ static void fencing(void)
         release(&a);
         if (acquire(&a, 5000) != REDLOCK_OK)
             wrong++;
-        wrong += a.lock.fence <= last;
+        wrong += a.lock.fencing_token <= last;
         raised += a.lock.priv.raises > 0;
-        last = a.lock.fence;
+        last = a.lock.fencing_token;
     }
     is_int((int)wrong, 0, "r16: sixty acquisitions, each with a larger token");
     ok(raised > 5, "r16: %u of them after a second round", raised);
     release(&a);
     is_int(acquire(&b, 5000), REDLOCK_OK, "r16: a client whose wall clock proposes");
-    ok(b.lock.fence > 1700000000000000, "r16: jumps to the time: %lu", (unsigned long)b.lock.fence);
-    last = b.lock.fence;
+    ok(b.lock.fencing_token > 1700000000000000, "r16: jumps to the time: %lu",
+       (unsigned long)b.lock.fencing_token);
+    last = b.lock.fencing_token;
     release(&b);
     is_int(acquire(&a, 5000), REDLOCK_OK, "r16: after which who proposes nothing");
-    ok(a.lock.fence > last, "r16: goes on from there: %lu", (unsigned long)a.lock.fence);
+    ok(a.lock.fencing_token > last, "r16: goes on from there: %lu",
+       (unsigned long)a.lock.fencing_token);
     tell(0, 0, "GET", "redlock:key:fence", NULL, NULL);
     ok(strspn(text, "0123456789") == strlen(text), "r16: the count is written as digits: %s", text);
     release(&a);
@@ -885,8 +887,7 @@ static void fencing(void)
     release(&a);
     is_int(acquire(&a, 0), REDLOCK_UNREACHABLE, "r16: and no more after it");
     settle(&a.client);
-    ok(strstr(a.nodes[0].trouble, "fencing token too large") != NULL, "r16: %s",
-       a.nodes[0].trouble);
+    ok(strstr(a.nodes[0].error, "fencing token too large") != NULL, "r16: %s", a.nodes[0].error);
     redlock_deinit(&b.client);
     end(&a);
 }
@@ -905,14 +906,14 @@ static void fencing_writes(void)
     prepare(&a, 2);
     redlock_init(&a.client, &io, a.nodes, 2, &patient);
     meet_all(&a);
-    a.lock.fenced = 1;
+    a.lock.use_fencing = 1;
     for (i = 0; i < 2; i++)
         tell(i, i, "SET", "redlock:key:fence", counts[i], NULL);
     tell(0, 0, "INFO", "persistence", NULL, NULL);
     before = atol(strstr(text, "changes_since_last_save:") + 24);
     is_int(acquire(&a, 0), REDLOCK_OK, "r17: the first of two has the larger count");
     settle(&a.client);
-    ok(a.lock.fence == 91 && a.lock.priv.raises == 1, "r17: the other is raised to it");
+    ok(a.lock.fencing_token == 91 && a.lock.priv.raises == 1, "r17: the other is raised to it");
     tell(0, 0, "INFO", "persistence", NULL, NULL);
     is_int(atol(strstr(text, "changes_since_last_save:") + 24) - before, 3,
            "r17: which wrote the count, the key, and the count again");
@@ -927,8 +928,8 @@ static void several_keys(void)
 
     begin(&a, 3);
     begin(&b, 3);
-    a.lock.more = more;
-    a.lock.more_keys = 2;
+    a.lock.extra_keys = more;
+    a.lock.extra_key_count = 2;
     is_int(acquire(&a, 0), REDLOCK_OK, "several keys: all of them");
     b.lock.key = "redlock:c";
     b.lock.key_size = 9;
@@ -957,7 +958,7 @@ int main(void)
     one_server_in_two_places();
     a_crash_that_forgets();
     r18_whatever_makes_it_forget();
-    if (REDLOCK_WAKE_UP)
+    if (REDLOCK_NOTIFICATION)
         woken_by_another_library();
     kept_through_restarts();
     lost_when_all_hang();
@@ -969,7 +970,7 @@ int main(void)
         fencing();
         fencing_writes();
     }
-    if (REDLOCK_SEVERAL_KEYS)
+    if (REDLOCK_MULTI_KEY)
         several_keys();
     return done_testing();
 }

@@ -21,7 +21,7 @@ enum { PATIENCE_MS = 30000 }; /* longer than a server that was given up may keep
 
 struct side {
     struct redlock_node nodes[NODES];
-    struct redlock client;
+    struct redlock_client client;
     struct redlock_lock lock;
     char key[20];
 };
@@ -83,8 +83,8 @@ static int all_say(const struct side *side, int count, const char *words, const 
     int i, said = 0;
 
     for (i = 0; i < count; i++)
-        said += strstr(side->nodes[i].trouble, words) != NULL ||
-                strstr(side->nodes[i].trouble, or_words) != NULL;
+        said += strstr(side->nodes[i].error, words) != NULL ||
+                strstr(side->nodes[i].error, or_words) != NULL;
     return said == count;
 }
 
@@ -108,7 +108,7 @@ static int give_back(struct side *side)
         sleep_ms(20); /* who was late was given up, and is not dialled at once */
         status = (int)redlock_release(&side->client, &side->lock, 5000);
     }
-    return first == REDLOCK_UNCONFIRMED && status == REDLOCK_GONE ? REDLOCK_OK : status;
+    return first == REDLOCK_UNCONFIRMED && status == REDLOCK_EXPIRED ? REDLOCK_OK : status;
 }
 
 static void take_and_give(struct side *side, const char *what)
@@ -132,9 +132,9 @@ static void meet_all(struct side *side)
         redlock_release(&side->client, &other, 5000);
         settle(&side->client);
         for (i = well = 0; i < NODES; i++)
-            well += side->nodes[i].state == REDLOCK_NODE_READY && side->nodes[i].trouble[0] == '\0';
+            well += side->nodes[i].state == REDLOCK_NODE_READY && side->nodes[i].error[0] == '\0';
     }
-    redlock_forget(&side->client, &other);
+    redlock_abandon(&side->client, &other);
 }
 
 /* A client with a key of its own, its connections up or not, and then so many servers are cut off. */
@@ -155,7 +155,7 @@ static void begin_and_cut(struct side *side, int up, int count, const char *verd
 static void verdicts(void)
 {
     static const struct {
-        const char *verdict, *trouble[2]; /* of a dial; of a connection that was up */
+        const char *verdict, *error[2]; /* of a dial; of a connection that was up */
     } cases[] = {
         {"drop", {"within", "within"}},
         {"reject with tcp reset", {"refused", "reset"}},
@@ -177,9 +177,9 @@ static void verdicts(void)
             until = now_ms() + PATIENCE_MS;
             do /* those that were up are found out, and dialled */
                 acquire(&a, 1500);
-            while (!all_say(&a, 3, cases[n].trouble[0], cases[n].trouble[up]) && now_ms() < until);
-            ok(all_say(&a, 3, cases[n].trouble[0], cases[n].trouble[up]),
-               "and the nodes say why: %s", a.nodes[2].trouble);
+            while (!all_say(&a, 3, cases[n].error[0], cases[n].error[up]) && now_ms() < until);
+            ok(all_say(&a, 3, cases[n].error[0], cases[n].error[up]), "and the nodes say why: %s",
+               a.nodes[2].error);
             heal();
             is_int(acquire(&a, 30000), REDLOCK_OK, "healed: acquired");
             is_int(give_back(&a), REDLOCK_OK, "and released");
@@ -200,7 +200,7 @@ static void the_holder_is_cut_off(void)
           5000); /* extended when 3.3 s are left: so long the machine may stand still */
     begin(&b, 1, "kept", 15000);
     is_int(acquire(&a, PATIENCE_MS), REDLOCK_OK, "the holder");
-    is_int((int)redlock_keep_start(&a.client, &a.lock, 1000), REDLOCK_PENDING, "keeps it");
+    is_int((int)redlock_auto_extend_start(&a.client, &a.lock, 1000), REDLOCK_PENDING, "keeps it");
     until = now_ms() + 6000;
     while (now_ms() < until)
         serve(&a.client, 20);

@@ -10,7 +10,7 @@
 
 enum { MS = 1000, MANY = 3000 };
 
-static struct redlock client;
+static struct redlock_client client;
 static struct redlock_node nodes[REDLOCK_NODES_MAX];
 static struct redlock_lock lock;
 static struct redlock_settings settings;
@@ -130,13 +130,13 @@ static int make_kind(unsigned kind)
 {
     static const struct redlock_key other_key = {"l", 1};
 
-    if (kind == 1 && (!REDLOCK_SEVERAL_KEYS || REDLOCK_KEY_MAX < 12))
+    if (kind == 1 && (!REDLOCK_MULTI_KEY || REDLOCK_KEY_MAX < 12))
         return 0;
     if (kind == 2 && !REDLOCK_FENCING)
         return 0;
-    lock.more = kind == 1 ? &other_key : NULL;
-    lock.more_keys = kind == 1;
-    lock.fenced = kind == 2;
+    lock.extra_keys = kind == 1 ? &other_key : NULL;
+    lock.extra_key_count = kind == 1;
+    lock.use_fencing = kind == 2;
     return 1;
 }
 
@@ -289,7 +289,7 @@ static int extend_with_lost_repair(void)
         fake_pass(&client, 50);
     fake_hold(2);
     fake_pass(&client, 60 * MS);
-    ok(redlock_next_done(&client) == &lock, "r08: the extension has ended");
+    ok(redlock_next_completed(&client) == &lock, "r08: the extension has ended");
     return lock.status;
 }
 
@@ -355,7 +355,7 @@ static int wait_for(struct redlock_lock *one, uint64_t us)
 
     while (fake_now_us < end_us) {
         fake_pass(&client, 500);
-        while ((done = redlock_next_done(&client)) != NULL)
+        while ((done = redlock_next_completed(&client)) != NULL)
             if (done == one)
                 return (int)done->status;
     }
@@ -456,7 +456,7 @@ static unsigned serve_many(unsigned count, uint64_t us)
 
     while (ended < count && fake_now_us < end_us) {
         fake_pass(&client, 500);
-        while ((done = redlock_next_done(&client)) != NULL) {
+        while ((done = redlock_next_completed(&client)) != NULL) {
             good += done->status == REDLOCK_OK;
             ended++;
         }
@@ -536,7 +536,7 @@ static void r02_it_is_given_the_lock_after_extensions(int what)
     if (what < 2)
         is_int(extend(), what == 0 ? REDLOCK_UNREACHABLE : REDLOCK_OK, "r02: extended");
     else
-        redlock_keep_start(&client, &lock, 100);
+        redlock_auto_extend_start(&client, &lock, 100);
     fake_resume(1);
     fake_pass(&client, 100 * MS);
     fake_nodes[2].refuses = 0;
@@ -545,7 +545,7 @@ static void r02_it_is_given_the_lock_after_extensions(int what)
     if (what == 2)
         redlock_cancel(&client, &lock);
     fake_pass(&client, 10 * MS);
-    redlock_next_done(&client);
+    redlock_next_completed(&client);
     is_int(release(100), REDLOCK_OK, "r02: released");
 }
 
@@ -585,7 +585,7 @@ static void r02_not_after_its_end(int how)
     if (how == 1)
         release(0);
     if (how == 2)
-        redlock_forget(&client, &lock);
+        redlock_abandon(&client, &lock);
     if (how == 3) {
         fake_delete(0, "k");
         fake_delete(1, "k");
@@ -627,7 +627,7 @@ static void hand_over(struct redlock_lock *second, uint32_t remaining_ms)
 {
     struct redlock_lock mine = lock;
 
-    redlock_forget(&client, &lock);
+    redlock_abandon(&client, &lock);
     redlock_lock_init(second, "k", 1, mine.ttl_ms);
     memcpy(second->token, mine.token, sizeof mine.token);
     second->members = mine.members;
@@ -649,7 +649,7 @@ static void r10_adopted_with_little_left_is_extended_at_once(void)
         fake_pass(&client, (29600 - left_ms[i]) * MS);
         hand_over(&second, left_ms[i]);
         fake_logged = 0;
-        redlock_keep_start(&client, &second, 1000);
+        redlock_auto_extend_start(&client, &second, 1000);
         fake_pass(&client, 20 * MS);
         at_once = fake_count(-1, 'E');
         ok(left_ms[i] > 10000 || at_once >= 3, "r10: %u extensions were sent at once", at_once);
@@ -677,14 +677,14 @@ static void r10_kept_after_a_failed_extension(void)
         fake_resume(i);
     fake_pass(&client, 20 * MS);
     fake_logged = 0;
-    redlock_keep_start(&client, &lock, 1000);
+    redlock_auto_extend_start(&client, &lock, 1000);
     fake_pass(&client, 20 * MS);
     ok(fake_count(-1, 'E') >= 3, "r10: automatic ones begin at once");
     fake_pass(&client, 20000 * MS);
     is_int(lock.status, REDLOCK_PENDING, "r10: and it is held 20 s later");
 }
 
-/* A lock whose automatic extensions have ended in one of three ways, which redlock_next_done has not told yet. */
+/* A lock whose automatic extensions have ended in one of three ways, which redlock_next_completed has not told yet. */
 static void begin_ended(enum redlock_status how)
 {
     int i;
@@ -693,7 +693,7 @@ static void begin_ended(enum redlock_status how)
     lock.ttl_ms = 3000;
     is_int(acquire(0), REDLOCK_OK, "r11: held");
     fake_pass(&client, 10 * MS);
-    redlock_keep_start(&client, &lock, how == REDLOCK_LIMIT ? 1 : 100);
+    redlock_auto_extend_start(&client, &lock, how == REDLOCK_EXTEND_LIMIT ? 1 : 100);
     if (how == REDLOCK_CANCELLED)
         redlock_cancel(&client, &lock);
     for (i = 0; how == REDLOCK_LOST && i < 3; i++) {
@@ -718,7 +718,7 @@ static void memory_is_ours_again(void)
     is_int((int)redlock_release(&client, &next, 100), REDLOCK_OK, "r11: and released");
     fake_pass(&client, 5000 * MS);
     ok(memcmp(&lock, &poison, sizeof lock) == 0, "r11: the memory of the first is left alone");
-    ok(redlock_next_done(&client) == NULL, "r11: and it is told no more");
+    ok(redlock_next_completed(&client) == NULL, "r11: and it is told no more");
     redlock_deinit(&client);
 }
 
@@ -731,18 +731,18 @@ static void r11_released_before_its_end_is_told(enum redlock_status how, int blo
         status = release(1000);
     } else {
         status = (int)redlock_release_start(&client, &lock, 1000);
-        ok(status != REDLOCK_BAD_ARGUMENT, "r11: a release is started");
+        ok(status != REDLOCK_INVALID_ARGUMENT, "r11: a release is started");
         status = status == REDLOCK_PENDING ? wait_for(&lock, 2000 * MS) : status;
     }
     if (how == REDLOCK_LOST)
-        ok(status == REDLOCK_LOST || status == REDLOCK_GONE, "r11: released: %s",
+        ok(status == REDLOCK_LOST || status == REDLOCK_EXPIRED, "r11: released: %s",
            redlock_strerror(status));
     else
         is_int(status, REDLOCK_OK, "r11: released");
     fake_pass(&client, 50 * MS);
     is_int((int)nodes_with(&lock), 0, "r11: no key is left");
     is_int((int)redlock_remaining_ms(&client, &lock), 0, "r11: and not held");
-    if (status == REDLOCK_BAD_ARGUMENT || status == REDLOCK_PENDING)
+    if (status == REDLOCK_INVALID_ARGUMENT || status == REDLOCK_PENDING)
         return; /* its memory is not ours */
     memory_is_ours_again();
 }
@@ -755,17 +755,17 @@ static void r11_extended_before_its_end_is_told(enum redlock_status how)
     begin_ended(how);
     status = extend();
     ok(status == (how == REDLOCK_LOST ? REDLOCK_LOST : REDLOCK_OK) ||
-           status == REDLOCK_BAD_ARGUMENT,
+           status == REDLOCK_INVALID_ARGUMENT,
        "r11: extended: %s", redlock_strerror(status));
     status = (int)redlock_acquire_start(&client, &lock, 0);
-    ok(status == REDLOCK_BAD_ARGUMENT || status == REDLOCK_PENDING, "r11: acquired: %s",
+    ok(status == REDLOCK_INVALID_ARGUMENT || status == REDLOCK_PENDING, "r11: acquired: %s",
        redlock_strerror(status));
     status = release(1000);
-    ok(status == REDLOCK_OK || (how == REDLOCK_LOST && status != REDLOCK_BAD_ARGUMENT),
+    ok(status == REDLOCK_OK || (how == REDLOCK_LOST && status != REDLOCK_INVALID_ARGUMENT),
        "r11: and released: %s", redlock_strerror(status));
     fake_pass(&client, 50 * MS);
     is_int((int)nodes_with(&lock), 0, "r11: no key is left");
-    if (status == REDLOCK_BAD_ARGUMENT || status == REDLOCK_PENDING)
+    if (status == REDLOCK_INVALID_ARGUMENT || status == REDLOCK_PENDING)
         return;
     memory_is_ours_again();
 }
@@ -791,21 +791,21 @@ static void r11_released_at_any_moment(int what, int blocking)
         if (what == 2)
             redlock_extend_start(&client, &lock);
         if (what == 3) {
-            redlock_keep_start(&client, &lock, 100);
+            redlock_auto_extend_start(&client, &lock, 100);
             fake_pass(&client, 3330 * MS);
         }
         fake_pass(&client, what == 1 ? us * 50 : us);
         if (blocking) {
             int status = release(500);
-            refused += status == REDLOCK_BAD_ARGUMENT;
+            refused += status == REDLOCK_INVALID_ARGUMENT;
             unended += status == REDLOCK_PENDING;
         } else {
             int status = (int)redlock_release_start(&client, &lock, 500);
-            refused += status == REDLOCK_BAD_ARGUMENT;
+            refused += status == REDLOCK_INVALID_ARGUMENT;
             unended += status == REDLOCK_PENDING && wait_for(&lock, 1000 * MS) == REDLOCK_PENDING;
         }
         fake_pass(&client, 1000 * MS);
-        twice += redlock_next_done(&client) != NULL;
+        twice += redlock_next_completed(&client) != NULL;
         left += nodes_with(&lock);
     }
     is_int((int)refused, 0, "r11: released during %s, %s: never refused", whats[what],
@@ -952,7 +952,7 @@ static int adopted_by_another(uint32_t remaining_ms)
 {
     struct redlock_lock mine = lock;
 
-    redlock_forget(&client, &lock);
+    redlock_abandon(&client, &lock);
     redlock_deinit(&client);
     redlock_init(&client, fake_io(), nodes, 3, &settings);
     redlock_lock_init(&lock, "k", 1, mine.ttl_ms);
@@ -988,7 +988,8 @@ static void r08_no_more_time_than_the_ttl(void)
 {
     begin_with_defaults(3);
     acquire(0);
-    is_int(adopted_by_another(10001), REDLOCK_BAD_ARGUMENT, "adopt: 10,001 ms of a ttl of 10 s");
+    is_int(adopted_by_another(10001), REDLOCK_INVALID_ARGUMENT,
+           "adopt: 10,001 ms of a ttl of 10 s");
     is_int((int)redlock_remaining_ms(&client, &lock), 0, "adopt: not held");
     redlock_deinit(&client);
     begin_with_defaults(3);
@@ -1034,7 +1035,7 @@ static void r13_not_by_a_server_that_was_there_before(void)
     is_int(release(0), REDLOCK_UNCONFIRMED, "r13: released");
     fake_pass(&client, 3000 * MS);
     ok(acquire(0) != REDLOCK_OK, "r13: the server that is down has no second name");
-    ok(strstr(nodes[1].trouble, "same server") != NULL, "r13: %s", nodes[1].trouble);
+    ok(strstr(nodes[1].error, "same server") != NULL, "r13: %s", nodes[1].error);
     fake_nodes[0].refuses = 0;
     fake_pass(&client, 3000 * MS);
     is_int(acquire(3000), REDLOCK_OK, "r13: when it is up again it votes");
@@ -1044,7 +1045,7 @@ static void r13_not_by_a_server_that_was_there_before(void)
 
 static void make_fenced(void)
 {
-    lock.fenced = 1;
+    lock.use_fencing = 1;
 }
 
 /* The clock of one client is set wrong, far into the future. Afterwards nobody would ever get this lock again. */
@@ -1057,14 +1058,14 @@ static void r16_a_wrong_wall_clock(uint64_t wrong_us, const char *name)
     make_fenced();
     fake_wall_us = wrong_us;
     if (acquire(0) == REDLOCK_OK)
-        fence = lock.fence;
+        fence = lock.fencing_token;
     release(100);
     fake_wall_us = (uint64_t)1 << 50;
     for (i = 0; i < 20; i++) {
         if (acquire(0) != REDLOCK_OK)
             break;
         before = fence;
-        fence = lock.fence;
+        fence = lock.fencing_token;
         grew += fence > before;
         release(100);
         fake_pass(&client, 10 * MS);
@@ -1093,11 +1094,11 @@ static void r16_a_count_at_its_end(void)
     is_int((int)nodes_with(&lock), 0, "r16: as does the lock");
 }
 
-/* A caller that forgets to look at the result takes lock.fence to the resource. It must be refused there: 0 always is. */
+/* A caller that forgets to look at the result takes lock.fencing_token to the resource. It must be refused there: 0 always is. */
 static void fence_is_0(int status, int expected)
 {
     is_int(status, expected, "r16: failed: %s", redlock_strerror(expected));
-    ok(lock.fence == 0, "r16: so there is no fencing token");
+    ok(lock.fencing_token == 0, "r16: so there is no fencing token");
 }
 
 /* As a lock that was held before. */
@@ -1127,7 +1128,7 @@ static void r16_no_token_without_the_lock(void)
     begin_fenced();
     held_by("other", 0, 0);
     held_by("another", 1, 1);
-    fence_is_0(acquire(0), REDLOCK_SPLIT);
+    fence_is_0(acquire(0), REDLOCK_CONTENDED);
     begin_fenced();
     for (i = 0; i < 3; i++)
         unreachable(i);
@@ -1161,7 +1162,7 @@ static void r16_no_token_without_the_lock(void)
     held_by("other", 0, 2);
     redlock_acquire_start(&client, &lock, 5000);
     fake_pass(&client, 10 * MS); /* it waits */
-    fence_is_0(release(100), REDLOCK_GONE);
+    fence_is_0(release(100), REDLOCK_EXPIRED);
 }
 
 /* ---- Rollback and release on a node in trouble: R4, R11 --------------------------------------- */
@@ -1270,7 +1271,7 @@ static void r07_notified_after_a_deinit_while_waiting(int waits_again)
     redlock_deinit(&client);
 }
 
-#if REDLOCK_SEVERAL_KEYS
+#if REDLOCK_MULTI_KEY
 /* One waits for k0 and k1, another for k0 alone, and k1 is not released. When k0 is, the second one gets it at once:
    the first can't use it. */
 static void r07_overlapping_keys(int order)
@@ -1285,8 +1286,8 @@ static void r07_overlapping_keys(int order)
         fake_put(i, "k1", "another", 60000);
     }
     redlock_lock_init(&both, "k0", 2, 10000);
-    both.more = &k1;
-    both.more_keys = 1;
+    both.extra_keys = &k1;
+    both.extra_key_count = 1;
     redlock_lock_init(&one, "k0", 2, 10000);
     redlock_acquire_start(&client, order ? &one : &both, 60000);
     fake_pass(&client, 50 * MS);
@@ -1426,7 +1427,7 @@ static void r05_a_hung_node_costs_no_time(void)
     uint64_t start;
 
     memset(&settings, 0, sizeof settings);
-    settings.retries = REDLOCK_ZERO;
+    settings.retries = REDLOCK_NONE;
     begin(5);
     warm_up();
     unreachable(3);
@@ -1458,7 +1459,7 @@ static void r05_a_hung_node_costs_no_time(void)
 
 /* ---- Smaller ones ----------------------------------------------------------------------------- */
 
-#if REDLOCK_SEVERAL_KEYS
+#if REDLOCK_MULTI_KEY
 /* It would be acquired, and its release say that it had ended. */
 static void same_key_twice(void)
 {
@@ -1466,15 +1467,15 @@ static void same_key_twice(void)
                                     none[] = {{"l", 1}, {"kk", 2}};
 
     begin_with_defaults(3);
-    lock.more = once;
-    lock.more_keys = 1;
-    is_int(acquire(0), REDLOCK_BAD_ARGUMENT, "keys: the first once more is refused");
-    lock.more = twice;
-    lock.more_keys = 2;
+    lock.extra_keys = once;
+    lock.extra_key_count = 1;
+    is_int(acquire(0), REDLOCK_INVALID_ARGUMENT, "keys: the first once more is refused");
+    lock.extra_keys = twice;
+    lock.extra_key_count = 2;
     if (REDLOCK_KEY_MAX > 22)
-        is_int(acquire(0), REDLOCK_BAD_ARGUMENT, "keys: the second once more too");
+        is_int(acquire(0), REDLOCK_INVALID_ARGUMENT, "keys: the second once more too");
     is_int((int)fake_logged, 0, "keys: before anything was sent");
-    lock.more = none;
+    lock.extra_keys = none;
     if (REDLOCK_KEY_MAX > 24)
         is_int(acquire(0), REDLOCK_OK, "keys: those that only begin alike are two");
 }
@@ -1491,7 +1492,7 @@ static void r08_results_of_an_extension(void)
     begin_with_defaults(3);
     acquire(0);
     lock.ttl_ms = 3000;
-    redlock_keep_start(&client, &lock, 100);
+    redlock_auto_extend_start(&client, &lock, 100);
     fake_pass(&client, 30000 * MS);
     is_int((int)lock.status, REDLOCK_PENDING, "r10: kept with another ttl than it was acquired");
     ok(lock.extended >= 15, "r10: extended %lu times", (unsigned long)lock.extended);
@@ -1503,9 +1504,9 @@ static void r10_extended_does_not_wrap(void)
     begin_with_defaults(1);
     acquire(0);
     lock.extended = 65534; /* as they are then */
-    redlock_keep_start(&client, &lock, 5);
+    redlock_auto_extend_start(&client, &lock, 5);
     fake_pass(&client, 60000 * MS);
-    is_int((int)lock.status, REDLOCK_LIMIT, "r10: five extensions more");
+    is_int((int)lock.status, REDLOCK_EXTEND_LIMIT, "r10: five extensions more");
     ok(lock.extended >= 65535, "r10: have made it no smaller: %lu", (unsigned long)lock.extended);
 }
 
@@ -1528,8 +1529,8 @@ static void r12_no_password_in_trouble(void)
         fake_nodes[0].server.hello = hellos[i];
         redlock_init(&client, fake_io(), nodes, 1, NULL);
         ok(acquire(0) != REDLOCK_OK, "r12: a server that is none");
-        ok(nodes[0].trouble[0] != '\0' && strstr(nodes[0].trouble, "hunter") == NULL,
-           "r12: no password in \"%s\"", nodes[0].trouble);
+        ok(nodes[0].error[0] != '\0' && strstr(nodes[0].error, "hunter") == NULL,
+           "r12: no password in \"%s\"", nodes[0].error);
         redlock_deinit(&client);
     }
 }
@@ -1542,7 +1543,7 @@ static void r06_holders_are_told_apart(void)
     unsigned i, wrong = 0;
 
     memset(&settings, 0, sizeof settings);
-    settings.retries = REDLOCK_ZERO;
+    settings.retries = REDLOCK_NONE;
     begin(3);
     warm_up();
     fake_unlogged = 1;
@@ -1551,7 +1552,7 @@ static void r06_holders_are_told_apart(void)
         sprintf(token, "%08x89abcdef0123456789abcdef01234567", i * 2654435761U);
         fake_put(1, "k", "0123456789abcdef0123456789abcdef01234567", 60000);
         fake_put(2, "k", token, 60000);
-        wrong += acquire(0) != REDLOCK_SPLIT;
+        wrong += acquire(0) != REDLOCK_CONTENDED;
     }
     is_int((int)wrong, 0, "r06: 2,000 pairs of tokens: none is taken for one holder");
 }
@@ -1593,7 +1594,8 @@ static void every_node(void)
 
 static void automatic_extensions(void)
 {
-    static const enum redlock_status ends[] = {REDLOCK_LIMIT, REDLOCK_LOST, REDLOCK_CANCELLED};
+    static const enum redlock_status ends[] = {REDLOCK_EXTEND_LIMIT, REDLOCK_LOST,
+                                               REDLOCK_CANCELLED};
     unsigned i;
     int blocking;
 
@@ -1733,7 +1735,7 @@ static void r04_a_chosen_token_is_not_released_again(void)
     warm_up();
     lock.label = "mine";
     lock.label_size = 4;
-    lock.label_only = 1;
+    lock.token_is_label = 1;
     is_int(acquire(0), REDLOCK_OK, "r04: held with a token of ours");
     fake_nodes[0].says = "-BUSY Redis is busy running a script.\r\n";
     fake_nodes[0].says_once = 1;
@@ -1807,12 +1809,12 @@ int main(void)
     rules();
     if (REDLOCK_FENCING)
         fencing_tokens();
-    if (REDLOCK_WAKE_UP) {
+    if (REDLOCK_NOTIFICATION) {
         r07_notified_after_a_deinit_while_waiting(0);
         r07_notified_after_a_deinit_while_waiting(1);
     }
-#if REDLOCK_SEVERAL_KEYS
-    if (REDLOCK_WAKE_UP) {
+#if REDLOCK_MULTI_KEY
+    if (REDLOCK_NOTIFICATION) {
         r07_overlapping_keys(0);
         r07_overlapping_keys(1);
     }

@@ -9,7 +9,7 @@
 #include "servers.h"
 
 /* Serves a client for a while, or until one of its locks is not in progress any more. */
-static inline void serve(struct redlock *client, long ms)
+static inline void serve(struct redlock_client *client, long ms)
 {
     const struct redlock_io *io = client->priv.io;
     long until = now_ms() + ms;
@@ -18,21 +18,21 @@ static inline void serve(struct redlock *client, long ms)
 
     for (;;) { /* what has come last is looked at, too, before it ends */
         uint64_t wait_us = redlock_tick(client);
-        if (redlock_next_done(client) != NULL || now_ms() >= until)
+        if (redlock_next_completed(client) != NULL || now_ms() >= until)
             return;
         for (n = 0; n < count; n++)
-            events[n] = (uint8_t)redlock_interest(client, n);
+            events[n] = (uint8_t)redlock_wanted_events(client, n);
         io->wait(io->context, client->priv.nodes, count, wait_us < 5000 ? wait_us : 5000, events);
         for (n = 0; n < count; n++)
             if (events[n] != 0)
-                redlock_event(client, n, events[n]);
+                redlock_handle_events(client, n, events[n]);
     }
 }
 
 /* Serves it until its connections are up, all bytes have left and all answers have come, 20 s at most: what
    is decided without the slowest node says nothing of it yet, and the release for a node whose connection
    had just broken goes then. */
-static inline void settle(struct redlock *client)
+static inline void settle(struct redlock_client *client)
 {
     long until = now_ms() + 20000;
     unsigned n, busy = 1;
@@ -41,7 +41,7 @@ static inline void settle(struct redlock *client)
         serve(client, 2);
         for (n = 0, busy = 0; n < client->priv.count; n++)
             busy += resp_pipe_waits(&client->priv.nodes[n].priv.pipe) ||
-                    (redlock_interest(client, n) & REDLOCK_WRITABLE) != 0;
+                    (redlock_wanted_events(client, n) & REDLOCK_WRITABLE) != 0;
     }
 }
 

@@ -150,7 +150,7 @@ struct wish {
 };
 
 struct client {
-    struct redlock redlock;
+    struct redlock_client redlock;
     struct redlock_node nodes[SERVERS];
     struct redlock_lock locks[LOCKS];
     struct wish wishes[LOCKS];
@@ -173,7 +173,7 @@ struct client {
 /* A lock that was got. */
 struct win {
     int key; /* index */
-    uint64_t began_us, done_us, fence;
+    uint64_t began_us, done_us, fencing_token;
 };
 
 static struct link links[LINKS];
@@ -787,7 +787,7 @@ static int sim_ready(void *context, struct redlock_node *node)
         return 0;
     if (!link->refused && link->served)
         return 1;
-    redlock_trouble(node, "connect", "refused");
+    redlock_set_error(node, "connect", "refused");
     return -1;
 }
 
@@ -798,7 +798,7 @@ static int sim_transmit(void *context, struct redlock_node *node, const void *by
 
     a_moment(c);
     if (!link->served) {
-        redlock_trouble(node, "send", "broken pipe");
+        redlock_set_error(node, "send", "broken pipe");
         return -1;
     }
     if (link->full)
@@ -835,7 +835,7 @@ static int sim_receive(void *context, struct redlock_node *node, void *bytes, si
     if (link->served || in_hole(link) || c->here_us < link->stuck_until_us ||
         back->part < back->parts_used)
         return 0;
-    redlock_trouble(node, "receive", "closed by the server");
+    redlock_set_error(node, "receive", "closed by the server");
     return -1;
 }
 
@@ -896,8 +896,8 @@ static int share_a_key(const struct redlock_lock *a, const struct redlock_lock *
 {
     const char *ours = (const char *)a->key, *theirs = (const char *)b->key;
 
-    return memcmp(ours, theirs, 2) == 0 ||
-           ((a->more_keys > 0 || b->more_keys > 0) && ours[0] == 'k' && theirs[0] == 'k');
+    return memcmp(ours, theirs, 2) == 0 || ((a->extra_key_count > 0 || b->extra_key_count > 0) &&
+                                            ours[0] == 'k' && theirs[0] == 'k');
 }
 
 /* The true moment at which the holder's own clock says that it ends; 0: not held. */
@@ -933,7 +933,7 @@ static unsigned servers_that_have(const struct redlock_lock *lock)
         struct mini_server *mini = &at_its_time(server_of[n])->mini;
         mini->database = (int)database[n];
         if (server_has(mini, lock->key, token, size) &&
-            (lock->more_keys == 0 || server_has(mini, lock->more->bytes, token, size)))
+            (lock->extra_key_count == 0 || server_has(mini, lock->extra_keys->bytes, token, size)))
             have |= 1U << server_of[n];
     }
     return have;
@@ -1066,18 +1066,18 @@ static void check_win(const struct client *c, const struct redlock_lock *lock,
     win->key = key_of(lock);
     win->began_us = wish->began_us;
     win->done_us = c->here_us;
-    win->fence = lock->fence;
+    win->fencing_token = lock->fencing_token;
     win_count++;
-    if (!lock->fenced)
+    if (!lock->use_fencing)
         return;
-    if (win->fence == 0)
+    if (win->fencing_token == 0)
         violated("no fencing token");
     for (i = 0; i + 1 < win_count; i++) {
-        if (wins[i].key != win->key || wins[i].fence == 0)
+        if (wins[i].key != win->key || wins[i].fencing_token == 0)
             continue;
-        if (wins[i].fence == win->fence)
+        if (wins[i].fencing_token == win->fencing_token)
             violated("a fencing token twice");
-        if (wins[i].done_us < win->began_us && wins[i].fence > win->fence)
+        if (wins[i].done_us < win->began_us && wins[i].fencing_token > win->fencing_token)
             violated("a fencing token that did not grow");
     }
 }
@@ -1154,7 +1154,7 @@ static void check_result(const struct client *c, const struct redlock_lock *lock
 {
     unsigned well = still_well(c, wish);
 
-    if (wish->what == 'a' && status != REDLOCK_OK && lock->fence != 0)
+    if (wish->what == 'a' && status != REDLOCK_OK && lock->fencing_token != 0)
         violated("a fencing token without a lock");
     if (wish->what == 'a' && well == (1U << server_count) - 1 &&
         (status == REDLOCK_UNREACHABLE || status == REDLOCK_DENIED || status == REDLOCK_TOO_LATE))
@@ -1198,7 +1198,7 @@ static void collect(struct client *c)
 
     if (lazy && !calm && roll(4) == 0)
         return; /* later */
-    while ((lock = redlock_next_done(&c->redlock)) != NULL) {
+    while ((lock = redlock_next_completed(&c->redlock)) != NULL) {
         struct wish *wish = &c->wishes[lock - c->locks];
         int status = (int)lock->status;
         note("client %d lock %d %c: %s", number_of(c), (int)(lock - c->locks), wish->what,
@@ -1225,9 +1225,9 @@ static void client_runs(struct client *c)
 
     catch_up(c);
     for (n = 0; n < node_count; n++) {
-        unsigned wanted = redlock_interest(&c->redlock, n);
+        unsigned wanted = redlock_wanted_events(&c->redlock, n);
         if (wanted != 0)
-            redlock_event(&c->redlock, n, wanted); /* not all of it may be so: harmless */
+            redlock_handle_events(&c->redlock, n, wanted); /* not all of it may be so: harmless */
     }
     do {
         wait_us = redlock_tick(&c->redlock);
@@ -1237,7 +1237,7 @@ static void client_runs(struct client *c)
         violated("a loop without end");
     c->timer_us = wait_us == REDLOCK_NEVER ? REDLOCK_NEVER : true_us(c, sim_now(c) + wait_us) + 1;
     for (n = 0; n < node_count; n++)
-        c->interest[n] = (uint8_t)redlock_interest(&c->redlock, n);
+        c->interest[n] = (uint8_t)redlock_wanted_events(&c->redlock, n);
     for (n = 0; n < c->lock_count; n++) {
         if (c->locks[n].status == REDLOCK_PENDING)
             check_time(c, &c->wishes[n]);
@@ -1255,7 +1255,7 @@ static uint64_t link_next_us(const struct client *c, unsigned n)
         return REDLOCK_NEVER;
     if (in_hole(link))
         return REDLOCK_NEVER;
-    if (c->nodes[n].state == REDLOCK_NODE_DIALLING)
+    if (c->nodes[n].state == REDLOCK_NODE_CONNECTING)
         return link->up_us > link->stuck_until_us ? link->up_us : link->stuck_until_us;
     if ((c->interest[n] & REDLOCK_WRITABLE) && !link->full && link->to.used < ROOM)
         return c->here_us + 10;
@@ -1304,10 +1304,10 @@ static void begin_lock(struct client *c, unsigned i)
     lock->label = labels[label];
     lock->label_size = (uint8_t)strlen(labels[label]);
     if (marked || (REDLOCK_FENCING && roll(profile == ANY ? 2 : 4) == 0)) {
-        lock->fenced = 1;
-    } else if (REDLOCK_SEVERAL_KEYS && key == 0 && roll(in_moves ? 8 : 3) == 0) {
-        lock->more = &second_key;
-        lock->more_keys = 1;
+        lock->use_fencing = 1;
+    } else if (REDLOCK_MULTI_KEY && key == 0 && roll(in_moves ? 8 : 3) == 0) {
+        lock->extra_keys = &second_key;
+        lock->extra_key_count = 1;
     }
 }
 
@@ -1361,12 +1361,12 @@ static uint64_t allowed_us(const struct redlock_lock *lock, char what, uint32_t 
     uint64_t patience_us = node_timeout_ms * MS, all_us;
 
     all_us = wait_ms * MS + 30 * patience_us;
-    if (what == 'a' && wait_ms > 0 && (calm || profile == HEALTHY) && !lock->fenced) {
+    if (what == 'a' && wait_ms > 0 && (calm || profile == HEALTHY) && !lock->use_fencing) {
         if (patience_us < 4 * longest_round_trip_us())
             patience_us = 4 * longest_round_trip_us();
         return wait_ms * MS + 4 * patience_us + 5 * MS;
     }
-    return lock->fenced ? 4 * all_us : all_us;
+    return lock->use_fencing ? 4 * all_us : all_us;
 }
 
 static enum redlock_status start_it(struct client *c, unsigned i, char what, uint32_t wait_ms)
@@ -1382,7 +1382,7 @@ static enum redlock_status start_it(struct client *c, unsigned i, char what, uin
         return redlock_release_start(&c->redlock, lock, wait_ms);
     keeps = 1 + roll(6);
     c->wishes[i].allowed_us = (keeps + 2) * longest_ms * MS;
-    return redlock_keep_start(&c->redlock, lock, keeps);
+    return redlock_auto_extend_start(&c->redlock, lock, keeps);
 }
 
 static int start(struct client *c, unsigned i, char what, uint32_t wait_ms)
@@ -1409,7 +1409,7 @@ static int start(struct client *c, unsigned i, char what, uint32_t wait_ms)
     if (status != REDLOCK_PENDING)
         count_outcome(what, (int)status);
     wish->what = status == REDLOCK_PENDING ? what : ' ';
-    if (status == REDLOCK_BAD_ARGUMENT) {
+    if (status == REDLOCK_INVALID_ARGUMENT) {
         violated("an operation that is refused");
         *wish = before;
     }
@@ -1432,7 +1432,7 @@ static void begin_client_again(struct client *c)
         if (lock->valid_until_us != 0 && !c->wishes[i].handed && roll(2) == 0)
             start(c, i, 'r', roll(200));
         else
-            redlock_forget(&c->redlock, lock);
+            redlock_abandon(&c->redlock, lock);
     }
 }
 
@@ -1459,10 +1459,10 @@ static void hand_over(struct client *c, unsigned i)
     memcpy(lock->token, from->token, sizeof lock->token);
     lock->label = from->label;
     lock->label_size = from->label_size;
-    lock->more = from->more;
-    lock->more_keys = from->more_keys;
-    lock->fenced = from->fenced;
-    lock->fence = from->fence;
+    lock->extra_keys = from->extra_keys;
+    lock->extra_key_count = from->extra_key_count;
+    lock->use_fencing = from->use_fencing;
+    lock->fencing_token = from->fencing_token;
     lock->members = from->members;
     to->wishes[k] = c->wishes[i];
     to->wishes[k].what = ' ';
@@ -1484,7 +1484,7 @@ static void hand_over_and_forget(struct client *c, unsigned i)
 {
     hand_over(c, i);
     c->wishes[i].check_us = 0;
-    redlock_forget(&c->redlock, &c->locks[i]);
+    redlock_abandon(&c->redlock, &c->locks[i]);
 }
 
 static int is_pending(const struct client *c, unsigned i)
@@ -1526,7 +1526,7 @@ static void act_on_held(struct client *c, unsigned i, unsigned what)
         start(c, i, 'r', roll(2) * roll(300));
     } else {
         c->wishes[i].check_us = 0;
-        redlock_forget(&c->redlock, lock);
+        redlock_abandon(&c->redlock, lock);
     }
 }
 
@@ -1793,15 +1793,16 @@ static void all_is_well(void)
             int got = at_once(other, 0, 'a', 0);
             /* connections that pause, of this client or of the holder; one server with two databases */
             if (got != REDLOCK_HELD && got != REDLOCK_UNREACHABLE &&
-                (got != REDLOCK_SPLIT || (server_count == node_count &&
-                                          bits(servers_that_have(&c->locks[k])) == server_count)))
+                (got != REDLOCK_CONTENDED ||
+                 (server_count == node_count &&
+                  bits(servers_that_have(&c->locks[k])) == server_count)))
                 violated("a lock that is held, but that is not said");
         }
         expect(at_once(c, k, 'r', 5000), REDLOCK_OK, "a release that fails for no reason");
         pass(released_us);
         expect(at_once(c, k, 'a', 0), REDLOCK_OK, "a free lock that is refused");
         expect(at_once(c, k, 'r', 5000), REDLOCK_OK, "a release that fails for no reason");
-        expect(at_once(c, k, 'r', 5000), REDLOCK_GONE, "gone, but that is not said");
+        expect(at_once(c, k, 'r', 5000), REDLOCK_EXPIRED, "gone, but that is not said");
         pass(released_us);
     }
     if (keys_left() > 0)
@@ -1814,7 +1815,7 @@ static void a_majority_is_well(void)
     unsigned i, first = roll(server_count);
 
     for (i = 0; i < client_count * FEW && broken == NULL && guarded; i++)
-        if (i % FEW < lock_count && clients[i / FEW].locks[i % FEW].fenced) {
+        if (i % FEW < lock_count && clients[i / FEW].locks[i % FEW].use_fencing) {
             at_once(&clients[i / FEW], i % FEW, 'a', 5000); /* all servers are marked. R18 */
             at_once(&clients[i / FEW], i % FEW, 'r', 5000);
         }
@@ -1970,7 +1971,7 @@ static void let_go(void)
         for (k = 0; k < lock_count; k++) {
             if (clients[i].locks[k].status == REDLOCK_PENDING)
                 violated("an operation that does not end when all is well");
-            redlock_forget(&clients[i].redlock, &clients[i].locks[k]);
+            redlock_abandon(&clients[i].redlock, &clients[i].locks[k]);
         }
 }
 

@@ -105,7 +105,7 @@ struct interval {
     uint64_t began_us; /* the acquire */
     uint64_t from_us;  /* it was over */
     uint64_t to_us;    /* the release began, or the validity ended before that */
-    uint64_t fence;
+    uint64_t fencing_token;
 };
 
 /* Tells the judge, in one piece. Once on entering, up to the validity's end, as a client that is killed stays
@@ -116,8 +116,8 @@ static void report(int judge, const struct interval *interval)
         _exit(4);
 }
 
-static void hold(struct redlock *client, struct redlock_lock *lock, struct interval *interval,
-                 int judge)
+static void hold(struct redlock_client *client, struct redlock_lock *lock,
+                 struct interval *interval, int judge)
 {
     const struct redlock_io *io = redlock_posix();
     unsigned turns = roll(5) == 0 ? roll(60) : roll(3);
@@ -125,7 +125,7 @@ static void hold(struct redlock *client, struct redlock_lock *lock, struct inter
 
     interval->from_us = io->now_us(NULL);
     interval->to_us = lock->valid_until_us;
-    interval->fence = lock->fence;
+    interval->fencing_token = lock->fencing_token;
     if (redlock_remaining_ms(client, lock) == 0)
         return;
     report(judge, interval);
@@ -147,7 +147,7 @@ static int worker(int number, int judge, int volatile_servers)
 {
     struct redlock_settings settings = {.longest_ttl_ms = volatile_servers ? TTL_MS : 0};
     struct redlock_node nodes[NODES];
-    struct redlock client;
+    struct redlock_client client;
     int i;
 
     dice = (uint32_t)getpid() * 2654435761U + 1;
@@ -166,7 +166,7 @@ static int worker(int number, int judge, int volatile_servers)
         interval.key = (int)roll(KEYS);
         interval.worker = number;
         redlock_lock_init(&lock, keys[interval.key], 6, TTL_MS);
-        lock.fenced = 1;
+        lock.use_fencing = 1;
         interval.began_us = redlock_posix()->now_us(NULL);
         status = (int)redlock_acquire(&client, &lock, roll(3000));
         shared->statuses[-status]++;
@@ -197,7 +197,7 @@ static int by_fence(const void *a, const void *b)
 
     if (x->key != y->key)
         return x->key < y->key ? -1 : 1;
-    return x->fence < y->fence ? -1 : x->fence > y->fence;
+    return x->fencing_token < y->fencing_token ? -1 : x->fencing_token > y->fencing_token;
 }
 
 static void show(const char *what, const struct interval *a, const struct interval *b)
@@ -206,9 +206,9 @@ static void show(const char *what, const struct interval *a, const struct interv
             "# %s: key %d: worker %d from %llu to %llu us, token %llu; worker %d asked at %llu, "
             "from %llu to %llu us, token %llu\n",
             what, a->key, a->worker, (unsigned long long)a->from_us, (unsigned long long)a->to_us,
-            (unsigned long long)a->fence, b->worker, (unsigned long long)b->began_us,
+            (unsigned long long)a->fencing_token, b->worker, (unsigned long long)b->began_us,
             (unsigned long long)b->from_us, (unsigned long long)b->to_us,
-            (unsigned long long)b->fence);
+            (unsigned long long)b->fencing_token);
 }
 
 static void judge_all(struct interval *all, size_t count)
@@ -233,7 +233,8 @@ static void judge_all(struct interval *all, size_t count)
             if (shared->disorders++ < 5)
                 show("token out of order", longest, &all[i]);
         }
-        if (i + 1 < count && all[i].key == all[i + 1].key && all[i].fence == all[i + 1].fence)
+        if (i + 1 < count && all[i].key == all[i + 1].key &&
+            all[i].fencing_token == all[i + 1].fencing_token)
             shared->doubles++;
         if (longest == NULL || longest->key != all[i].key || all[i].from_us < longest->from_us)
             longest = &all[i];

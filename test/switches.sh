@@ -10,7 +10,7 @@ folder=$1/switches
 mkdir -p "$folder"
 . test/tap.sh
 
-switches='REDLOCK_WAKE_UP REDLOCK_FENCING REDLOCK_MARKER REDLOCK_SEVERAL_KEYS REDLOCK_NATIVE REDLOCK_DURABLE'
+switches='REDLOCK_NOTIFICATION REDLOCK_FENCING REDLOCK_MARKER REDLOCK_MULTI_KEY REDLOCK_NATIVE_RELEASE REDLOCK_DURABLE'
 tests=lock_test # safety_test would take a minute more; test-lean and others run it
 
 # compile SOURCE OBJECT [FLAG ...]

@@ -19,7 +19,7 @@ static void *contend(void *unused)
 {
     static const struct redlock_settings patient = {.node_timeout_ms = 5000, .stall_ms = 15000};
     struct redlock_node nodes[NODES];
-    struct redlock client;
+    struct redlock_client client;
     struct redlock_lock lock;
     int i, won = 0;
     long until = now_ms() + 120000;
@@ -30,7 +30,7 @@ static void *contend(void *unused)
     if (redlock_init(&client, redlock_posix(), nodes, NODES, &patient) != REDLOCK_OK)
         return unused;
     redlock_lock_init(&lock, "threads", 7, 20000);
-    lock.fenced = REDLOCK_FENCING;
+    lock.use_fencing = REDLOCK_FENCING;
     while (won < TURNS && now_ms() < until) {
         if (redlock_acquire(&client, &lock, 20000) != REDLOCK_OK)
             continue;

@@ -61,7 +61,7 @@ static const struct redlock_settings patient = {
     .node_timeout_ms = 10000, .stall_ms = 20000, .extend_max = 65535};
 static struct redlock_tls tls;
 static struct redlock_node nodes[NODES];
-static struct redlock client;
+static struct redlock_client client;
 static struct redlock_lock lock;
 static unsigned dials;
 
@@ -115,7 +115,7 @@ static void turn(void)
     int pending[NODES], i, timeout_ms = wait_us < 5000 ? (int)((wait_us + 999) / 1000) : 5;
 
     for (i = 0; i < (int)client.priv.count; i++) {
-        unsigned want = redlock_interest(&client, (unsigned)i);
+        unsigned want = redlock_wanted_events(&client, (unsigned)i);
         if (want != 0)
             want = redlock_tls_interest(&nodes[i], want);
         fds[i].fd = want != 0 ? (int)nodes[i].handle : -1;
@@ -129,7 +129,7 @@ static void turn(void)
         return;
     for (i = 0; i < (int)client.priv.count; i++)
         if (fds[i].revents != 0 || pending[i])
-            redlock_event(&client, (unsigned)i, REDLOCK_READABLE | REDLOCK_WRITABLE);
+            redlock_handle_events(&client, (unsigned)i, REDLOCK_READABLE | REDLOCK_WRITABLE);
     redlock_tick(&client);
 }
 
@@ -142,8 +142,9 @@ static void drain(void)
     while (busy > 0 && now_ms() < until) {
         turn();
         for (i = 0, busy = 0; i < client.priv.count; i++)
-            busy += nodes[i].state == REDLOCK_NODE_DIALLING ||
-                    nodes[i].state == REDLOCK_NODE_GREETING || resp_pipe_waits(&nodes[i].priv.pipe);
+            busy += nodes[i].state == REDLOCK_NODE_CONNECTING ||
+                    nodes[i].state == REDLOCK_NODE_HANDSHAKE ||
+                    resp_pipe_waits(&nodes[i].priv.pipe);
     }
 }
 
@@ -256,7 +257,7 @@ static void refuses(const char *what, const char *words)
     redlock_release(&client, &lock, 10000);
     is_int(redlock_acquire(&client, &lock, 0), REDLOCK_OK, "%s: the others are enough", what);
     is_int(lock.granted & 1, 0, "%s: has no vote", what);
-    ok(strstr(nodes[0].trouble, words) != NULL, "%s: %s", what, nodes[0].trouble);
+    ok(strstr(nodes[0].error, words) != NULL, "%s: %s", what, nodes[0].error);
     redlock_release(&client, &lock, 10000);
     end();
     begin(1, "ca", NULL, &patient);
@@ -299,7 +300,7 @@ static void client_certificates(void)
     is_int(redlock_acquire(&client, &lock, 0), REDLOCK_UNREACHABLE,
            "servers want a certificate: none");
     reconnect();
-    ok(strstr(nodes[0].trouble, "tls: ") != NULL, "  %s", nodes[0].trouble);
+    ok(strstr(nodes[0].error, "tls: ") != NULL, "  %s", nodes[0].error);
     end();
     begin(NODES, "ca", "other-client", &patient);
     is_int(redlock_acquire(&client, &lock, 0), REDLOCK_UNREACHABLE, "one that they don't trust");
@@ -322,7 +323,7 @@ static void mixed_up(void)
     begin(1, "ca", NULL, &quick);
     is_int(redlock_acquire(&client, &lock, 0), REDLOCK_UNREACHABLE,
            "TLS to a server that has none");
-    ok(now_ms() - start < 20000, "  in %ld ms: %s", now_ms() - start, nodes[0].trouble);
+    ok(now_ms() - start < 20000, "  in %ld ms: %s", now_ms() - start, nodes[0].error);
     end();
     reset_nodes();
     start = now_ms();
@@ -330,8 +331,8 @@ static void mixed_up(void)
         exit(1);
     is_int(redlock_acquire(&client, &lock, 0), REDLOCK_UNREACHABLE,
            "no TLS to a server that has it");
-    ok(now_ms() - start < 20000 && nodes[0].trouble[0] != '\0', "  in %ld ms: %s", now_ms() - start,
-       nodes[0].trouble);
+    ok(now_ms() - start < 20000 && nodes[0].error[0] != '\0', "  in %ld ms: %s", now_ms() - start,
+       nodes[0].error);
     redlock_deinit(&client);
 }
 
@@ -344,7 +345,7 @@ static void killed_and_restarted(void)
     server_kill(&servers[0]);
     is_int(redlock_extend(&client, &lock), REDLOCK_OK, "a server is killed: extend");
     reconnect();
-    ok(nodes[0].trouble[0] != '\0', "  %s", nodes[0].trouble);
+    ok(nodes[0].error[0] != '\0', "  %s", nodes[0].error);
     server_restart(&servers[0]);
     extend_everywhere();
     is_int(lock.members, ALL, "it is back: an extension sets the key there again");
@@ -431,7 +432,7 @@ static void crumbs(void)
         }
         while (left > 0 && now_ms() < until) {
             turn();
-            for (; (done = redlock_next_done(&client)) != NULL; left--)
+            for (; (done = redlock_next_completed(&client)) != NULL; left--)
                 good += done->status == REDLOCK_OK;
         }
     }

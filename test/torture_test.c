@@ -364,8 +364,9 @@ static unsigned owned(const struct redlock_lock *lock)
 }
 
 /* A call of the library's, for no longer than it says. */
-static int timed(enum redlock_status (*call)(struct redlock *, struct redlock_lock *, uint32_t),
-                 struct redlock *client, struct redlock_lock *lock)
+static int timed(enum redlock_status (*call)(struct redlock_client *, struct redlock_lock *,
+                                             uint32_t),
+                 struct redlock_client *client, struct redlock_lock *lock)
 {
     long began = now_ms();
     int status;
@@ -378,7 +379,8 @@ static int timed(enum redlock_status (*call)(struct redlock *, struct redlock_lo
     return status;
 }
 
-static enum redlock_status extend(struct redlock *client, struct redlock_lock *lock, uint32_t none)
+static enum redlock_status extend(struct redlock_client *client, struct redlock_lock *lock,
+                                  uint32_t none)
 {
     (void)none;
     return redlock_extend(client, lock);
@@ -390,12 +392,12 @@ static int all_are_well(const struct redlock_node *nodes)
     unsigned i;
 
     for (i = 0; i < NODES; i++)
-        if (nodes[i].trouble[0] != '\0')
+        if (nodes[i].error[0] != '\0')
             return 0;
     return 1;
 }
 
-static void hold_it(struct redlock *client, struct redlock_lock *lock)
+static void hold_it(struct redlock_client *client, struct redlock_lock *lock)
 {
     int status;
 
@@ -419,7 +421,7 @@ static void hold_it(struct redlock *client, struct redlock_lock *lock)
 
 /* Whether the acquire succeeded. The fault ends before the client is used once more. `once`: it strikes one
    node once, and no time limit matters. */
-static int live(struct redlock *client, struct redlock_node *nodes, int once)
+static int live(struct redlock_client *client, struct redlock_node *nodes, int once)
 {
     struct redlock_lock lock;
     int status, got, i;
@@ -459,7 +461,7 @@ static int try(const struct way *way, unsigned nth, int forever, int *got)
     int waits_in_vain = forever || way == &lost_packet;
     struct redlock_io io = *redlock_posix();
     struct redlock_node nodes[NODES];
-    struct redlock client;
+    struct redlock_client client;
     int before = open_descriptors(), i;
 
     io.dial = counting_dial;
@@ -572,7 +574,7 @@ static void out_of_descriptors(void)
     static const struct way failure = {SOCKET, EMFILE, 0, NO_VOTE};
     struct redlock_node nodes[NODES];
     struct redlock_lock lock;
-    struct redlock client;
+    struct redlock_client client;
     int i, status;
 
     memset(nodes, 0, sizeof nodes);
@@ -593,8 +595,8 @@ static void out_of_descriptors(void)
     plan.armed = 0;
     is_int(status, REDLOCK_UNREACHABLE, "descriptors: all connections are closed, none is left");
     for (i = 0; i < NODES; i++)
-        ok(strstr(nodes[i].trouble, strerror(EMFILE)) != NULL, "descriptors: it says \"%s\"",
-           nodes[i].trouble);
+        ok(strstr(nodes[i].error, strerror(EMFILE)) != NULL, "descriptors: it says \"%s\"",
+           nodes[i].error);
     redlock_deinit(&client);
 }
 

@@ -50,7 +50,7 @@ enum { GOODS = sizeof goods / sizeof *goods };
 static const struct bad {
     const char *text;
     int at; /* where the error is */
-    const char *trouble;
+    const char *error;
 } bads[] = {
     {"redis://me@h", 10, "a name alone"},
     {"redis://me:@h", 11, "no password"},
@@ -138,7 +138,7 @@ static void bad_ones(void)
 
     for (i = 0; i < BADS; i++) {
         const char *trouble = parse(bads[i].text, &at);
-        ok(trouble != NULL && strstr(trouble, bads[i].trouble) != NULL, "%s: %s", bads[i].text,
+        ok(trouble != NULL && strstr(trouble, bads[i].error) != NULL, "%s: %s", bads[i].text,
            trouble != NULL ? trouble : "no error");
         is_int(at, bads[i].at, "at the right byte");
         is_int(url.address[0] + url.password[0], 0, "and nothing is given");

@@ -20,7 +20,7 @@ cat >"$folder/app.c" <<'END'
 int main(void)
 {
     struct redlock_node node = {0};
-    struct redlock client;
+    struct redlock_client client;
     struct redlock_lock lock;
     int wrong;
 
@@ -62,7 +62,7 @@ for name in a b; do
 int use_$name(void);
 int use_$name(void)
 {
-    struct redlock client;
+    struct redlock_client client;
     return (int)redlock_init(&client, redlock_posix(), NULL, 0, NULL);
 }
 END

@@ -12,7 +12,7 @@
 enum { FLIGHT = 64 };
 
 static struct redlock_node nodes[REDLOCK_NODES_MAX];
-static struct redlock client;
+static struct redlock_client client;
 static struct redlock_lock locks[FLIGHT];
 static char names[FLIGHT][16];
 static unsigned count;
@@ -41,9 +41,9 @@ static void flight(long n)
     while (done < n) {
         uint8_t events[REDLOCK_NODES_MAX];
         uint64_t wait_us = redlock_tick(&client);
-        struct redlock_lock *lock = redlock_next_done(&client);
+        struct redlock_lock *lock = redlock_next_completed(&client);
         int ended = lock != NULL;
-        for (; lock != NULL; lock = redlock_next_done(&client))
+        for (; lock != NULL; lock = redlock_next_completed(&client))
             if (lock->valid_until_us != 0)
                 redlock_release_start(&client, lock, 5000);
             else if (++done < n)
@@ -51,11 +51,11 @@ static void flight(long n)
         if (ended)
             continue; /* what was started is sent by the next tick */
         for (i = 0; i < count; i++)
-            events[i] = (uint8_t)redlock_interest(&client, i);
+            events[i] = (uint8_t)redlock_wanted_events(&client, i);
         redlock_posix()->wait(NULL, nodes, count, wait_us, events);
         for (i = 0; i < count; i++)
             if (events[i] != 0)
-                redlock_event(&client, i, events[i]);
+                redlock_handle_events(&client, i, events[i]);
     }
     printf("%.1f\n", (double)n / (now_us() - start) * 1e6);
 }

@@ -120,11 +120,11 @@ static int dial(void *context, struct redlock_node *node)
 
     (void)context;
     if (memcmp(node->address, "uart", 4) != 0 || i >= LINES) {
-        redlock_trouble(node, "no such line", NULL);
+        redlock_set_error(node, "no such line", NULL);
         return -1;
     }
     if (board_random(random, sizeof random) != 0) {
-        redlock_trouble(node, "no random bytes", NULL);
+        redlock_set_error(node, "no random bytes", NULL);
         return -1;
     }
     memcpy(line->mark, "line-", 5);
@@ -136,7 +136,7 @@ static int dial(void *context, struct redlock_node *node)
     uart_start(i);
     if (line_send(i, line->mark, sizeof line->mark) > 0)
         return 0;
-    redlock_trouble(node, "the line takes no bytes", NULL);
+    redlock_set_error(node, "the line takes no bytes", NULL);
     node->handle = -1;
     return -1;
 }

@@ -8,7 +8,7 @@
 
 static const char *const addresses[LINES] = {"uart0", "uart1", "uart2", "uart3", "uart4"};
 static struct redlock_node nodes[LINES];
-static struct redlock client;
+static struct redlock_client client;
 static struct redlock_lock lock;
 
 /* Sends, sleeps until a line or the time calls, hands over what has come. The second tick decides on that: without it a
@@ -20,13 +20,13 @@ static void turn(void)
 
     board_interrupts_off();
     for (i = 0; i < LINES; i++)
-        any |= events[i] = lines_events(&nodes[i], redlock_interest(&client, i));
+        any |= events[i] = lines_events(&nodes[i], redlock_wanted_events(&client, i));
     if (!any)
         board_sleep(wait_us);
     board_interrupts_on();
     for (i = 0; i < LINES; i++)
         if (events[i] != 0)
-            redlock_event(&client, i, events[i]);
+            redlock_handle_events(&client, i, events[i]);
     redlock_tick(&client);
 }
 
@@ -35,7 +35,7 @@ static enum redlock_status finish(enum redlock_status started)
 {
     if (started != REDLOCK_PENDING)
         return started;
-    while (redlock_next_done(&client) == NULL)
+    while (redlock_next_completed(&client) == NULL)
         turn();
     return lock.status;
 }
@@ -48,11 +48,11 @@ static void say(const char *what, uint32_t number, const char *unit)
     board_print_number(number);
     board_print(unit);
     for (i = 0; i < LINES; i++)
-        if (nodes[i].trouble[0] != '\0') {
+        if (nodes[i].error[0] != '\0') {
             board_print("  ");
             board_print(nodes[i].address);
             board_print(": ");
-            board_print(nodes[i].trouble);
+            board_print(nodes[i].error);
             board_print("\n");
         }
 }
@@ -75,17 +75,17 @@ int main(void)
     for (i = 0; i < LINES; i++)
         nodes[i].address = addresses[i];
     if (redlock_init(&client, lines_io(), nodes, LINES, &settings) != REDLOCK_OK)
-        return failed(REDLOCK_BAD_ARGUMENT);
+        return failed(REDLOCK_INVALID_ARGUMENT);
     redlock_lock_init(&lock, "pump/7", 6, 6000);
     status = finish(redlock_acquire_start(&client, &lock, 10000));
     if (status != REDLOCK_OK)
         return failed(status);
     say("ours for ", redlock_remaining_ms(&client, &lock), " ms\n");
 
-    status = redlock_keep_start(&client, &lock, 100);
+    status = redlock_auto_extend_start(&client, &lock, 100);
     while (status == REDLOCK_PENDING && extended < EXTENSIONS) {
         turn(); /* ... and a step of the pump's work, if redlock_remaining_ms leaves time for it ... */
-        if (redlock_next_done(&client) != NULL)
+        if (redlock_next_completed(&client) != NULL)
             return failed(lock.status);
         if (lock.extended != extended) {
             extended = lock.extended;

@@ -59,7 +59,7 @@ static void over(struct app *app, const struct app_lock *one, enum redlock_statu
     app->status = 1;
     fprintf(stderr, "%s: %s: %s\n", one->key, one->step, redlock_strerror(status));
     for (i = 0; i < app->count; i++)
-        fprintf(stderr, "  %s: %s\n", app->nodes[i].address, app->nodes[i].trouble);
+        fprintf(stderr, "  %s: %s\n", app->nodes[i].address, app->nodes[i].error);
 }
 
 /* Extensions are asked for one at a time, so that each is an event that can be told; a program that
@@ -72,14 +72,14 @@ static void start(struct app *app, struct app_lock *one, const char *step)
     if (step == acquire)
         status = redlock_acquire_start(app->client, &one->lock, 6000);
     else if (step == keep)
-        status = redlock_keep_start(app->client, &one->lock, 1);
+        status = redlock_auto_extend_start(app->client, &one->lock, 1);
     else
         status = redlock_release_start(app->client, &one->lock, 1000);
     if (status != REDLOCK_PENDING)
         over(app, one, status);
 }
 
-void app_start(struct app *app, struct redlock *client, enum redlock_status ready)
+void app_start(struct app *app, struct redlock_client *client, enum redlock_status ready)
 {
     struct sigaction action;
     unsigned i;
@@ -109,7 +109,7 @@ void app_done(struct redlock_lock *lock)
     struct app_lock *one = (struct app_lock *)(void *)lock; /* its first member */
 
     /* LIMIT: kept as often as was asked for, and still held. */
-    if (lock->status != (one->step == keep ? REDLOCK_LIMIT : REDLOCK_OK)) {
+    if (lock->status != (one->step == keep ? REDLOCK_EXTEND_LIMIT : REDLOCK_OK)) {
         over(app, one, lock->status);
         return;
     }

@@ -13,7 +13,7 @@ enum { APP_LOCKS = 2, APP_TTL_MS = 4500 }; /* extended every 1.5 s */
 struct app {
     struct redlock_node nodes[REDLOCK_NODES_MAX];
     unsigned count;
-    struct redlock *client;
+    struct redlock_client *client;
     struct app_lock {
         struct redlock_lock lock;
         char key[REDLOCK_KEY_MAX];
@@ -28,9 +28,9 @@ struct app {
 int app_arguments(struct app *app, int argc, char **argv);
 
 /* Starts both locks. `ready` is what redlock_init said. SIGINT and SIGTERM release them before their time. */
-void app_start(struct app *app, struct redlock *client, enum redlock_status ready);
+void app_start(struct app *app, struct redlock_client *client, enum redlock_status ready);
 
-/* For each lock that redlock_next_done returns: says how it went, and starts what is next. */
+/* For each lock that redlock_next_completed returns: says how it went, and starts what is next. */
 void app_done(struct redlock_lock *lock);
 
 #endif

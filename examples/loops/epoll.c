@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 struct adapter {
-    struct redlock client;
+    struct redlock_client client;
     struct redlock_node *nodes;
     unsigned count;
     void (*done)(struct redlock_lock *lock); /* gets each lock whose operation has ended */
@@ -41,7 +41,7 @@ static void shut(void *context, struct redlock_node *node)
 
 static void watch_node(struct adapter *adapter, unsigned i)
 {
-    unsigned interest = redlock_interest(&adapter->client, i);
+    unsigned interest = redlock_wanted_events(&adapter->client, i);
     struct watch *watch = &adapter->watches[i];
     struct epoll_event event;
 
@@ -64,7 +64,7 @@ static int before_sleep(struct adapter *adapter)
     struct redlock_lock *lock;
     unsigned i;
 
-    while ((lock = redlock_next_done(&adapter->client)) != NULL) {
+    while ((lock = redlock_next_completed(&adapter->client)) != NULL) {
         adapter->done(lock);
         wait_us = 0; /* it may have started something */
     }
@@ -85,7 +85,8 @@ static void on_event(const struct epoll_event *event)
         events |= REDLOCK_READABLE;
     if (event->events & (EPOLLOUT | EPOLLERR | EPOLLHUP))
         events |= REDLOCK_WRITABLE;
-    redlock_event(&watch->adapter->client, (unsigned)(watch - watch->adapter->watches), events);
+    redlock_handle_events(&watch->adapter->client, (unsigned)(watch - watch->adapter->watches),
+                          events);
 }
 
 /* redlock_init, with settings of yours. The adapter must not move until detach; it uses user_data of the nodes. */

@@ -19,7 +19,7 @@ struct source {
 };
 
 struct adapter {
-    struct redlock client;
+    struct redlock_client client;
     struct redlock_node *nodes;
     unsigned count;
     void (*done)(struct redlock_lock *lock); /* gets each lock whose operation has ended */
@@ -45,7 +45,7 @@ static void shut(void *context, struct redlock_node *node)
 
 static void watch_node(struct adapter *adapter, unsigned i)
 {
-    unsigned interest = redlock_interest(&adapter->client, i);
+    unsigned interest = redlock_wanted_events(&adapter->client, i);
     struct watch *watch = &adapter->watches[i];
     GSource *source = &adapter->source->base;
     GIOCondition events = (GIOCondition)(((interest & REDLOCK_READABLE) ? G_IO_IN : 0) |
@@ -92,9 +92,9 @@ static gboolean dispatch(GSource *source, GSourceFunc unused, gpointer context)
         if (ready & (G_IO_OUT | G_IO_ERR | G_IO_HUP))
             events |= REDLOCK_WRITABLE;
         if (events != 0)
-            redlock_event(&adapter->client, i, events);
+            redlock_handle_events(&adapter->client, i, events);
     }
-    while ((lock = redlock_next_done(&adapter->client)) != NULL)
+    while ((lock = redlock_next_completed(&adapter->client)) != NULL)
         adapter->done(lock);
     return G_SOURCE_CONTINUE;
 }

@@ -14,7 +14,7 @@
 #include <string.h>
 
 struct adapter {
-    struct redlock client;
+    struct redlock_client client;
     struct redlock_node *nodes;
     unsigned count;
     void (*done)(struct redlock_lock *lock); /* gets each lock whose operation has ended */
@@ -49,12 +49,13 @@ static void on_ready(struct ev_loop *loop, ev_io *io, int ready)
         events |= REDLOCK_READABLE;
     if (ready & EV_WRITE)
         events |= REDLOCK_WRITABLE;
-    redlock_event(&watch->adapter->client, (unsigned)(watch - watch->adapter->watches), events);
+    redlock_handle_events(&watch->adapter->client, (unsigned)(watch - watch->adapter->watches),
+                          events);
 }
 
 static void watch_node(struct adapter *adapter, unsigned i)
 {
-    unsigned interest = redlock_interest(&adapter->client, i);
+    unsigned interest = redlock_wanted_events(&adapter->client, i);
     struct watch *watch = &adapter->watches[i];
 
     if (interest == watch->interest)
@@ -83,7 +84,7 @@ static void before_sleep(struct ev_loop *loop, ev_prepare *prepare, int ready)
     unsigned i;
 
     (void)ready;
-    while ((lock = redlock_next_done(&adapter->client)) != NULL) {
+    while ((lock = redlock_next_completed(&adapter->client)) != NULL) {
         adapter->done(lock);
         wait_us = 0; /* it may have started something */
     }

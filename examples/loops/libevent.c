@@ -14,7 +14,7 @@
 #include <string.h>
 
 struct adapter {
-    struct redlock client;
+    struct redlock_client client;
     struct redlock_node *nodes;
     unsigned count;
     void (*done)(struct redlock_lock *lock); /* gets each lock whose operation has ended */
@@ -61,13 +61,14 @@ static void on_ready(evutil_socket_t fd, short ready, void *context)
         events |= REDLOCK_READABLE;
     if (ready & EV_WRITE)
         events |= REDLOCK_WRITABLE;
-    redlock_event(&watch->adapter->client, (unsigned)(watch - watch->adapter->watches), events);
+    redlock_handle_events(&watch->adapter->client, (unsigned)(watch - watch->adapter->watches),
+                          events);
     wake(watch->adapter);
 }
 
 static void watch_node(struct adapter *adapter, unsigned i)
 {
-    unsigned interest = redlock_interest(&adapter->client, i);
+    unsigned interest = redlock_wanted_events(&adapter->client, i);
     struct watch *watch = &adapter->watches[i];
     int kind = EV_PERSIST | ((interest & REDLOCK_READABLE) ? EV_READ : 0) |
                ((interest & REDLOCK_WRITABLE) ? EV_WRITE : 0);
@@ -92,7 +93,7 @@ static void turn(evutil_socket_t fd, short ready, void *context)
 
     (void)fd;
     (void)ready;
-    while ((lock = redlock_next_done(&adapter->client)) != NULL) {
+    while ((lock = redlock_next_completed(&adapter->client)) != NULL) {
         adapter->done(lock);
         wait_us = 0; /* it may have started something */
     }
@@ -126,7 +127,7 @@ static enum redlock_status attach(struct adapter *adapter, struct event_base *lo
         nodes[i].user_data = &adapter->watches[i];
     }
     if ((adapter->turn = evtimer_new(loop, turn, adapter)) == NULL)
-        return REDLOCK_BAD_ARGUMENT;
+        return REDLOCK_INVALID_ARGUMENT;
     wake(adapter);
     return redlock_init(&adapter->client, &adapter->io, nodes, count, NULL);
 }

@@ -16,7 +16,7 @@
 #include <uv.h>
 
 struct adapter {
-    struct redlock client;
+    struct redlock_client client;
     struct redlock_node *nodes;
     unsigned count;
     void (*done)(struct redlock_lock *lock); /* gets each lock whose operation has ended */
@@ -58,12 +58,13 @@ static void on_ready(uv_poll_t *poll, int status, int ready)
         events |= REDLOCK_READABLE;
     if (status < 0 || ready & UV_WRITABLE)
         events |= REDLOCK_WRITABLE;
-    redlock_event(&watch->adapter->client, (unsigned)(watch - watch->adapter->watches), events);
+    redlock_handle_events(&watch->adapter->client, (unsigned)(watch - watch->adapter->watches),
+                          events);
 }
 
 static void watch_node(struct adapter *adapter, unsigned i)
 {
-    unsigned interest = redlock_interest(&adapter->client, i);
+    unsigned interest = redlock_wanted_events(&adapter->client, i);
     struct watch *watch = &adapter->watches[i];
 
     if (interest != 0 && watch->poll == NULL) {
@@ -99,7 +100,7 @@ static void before_sleep(uv_prepare_t *prepare)
     struct redlock_lock *lock;
     unsigned i;
 
-    while ((lock = redlock_next_done(&adapter->client)) != NULL) {
+    while ((lock = redlock_next_completed(&adapter->client)) != NULL) {
         adapter->done(lock);
         wait_us = 0; /* it may have started something */
     }

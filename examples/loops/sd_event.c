@@ -17,7 +17,7 @@
 #include <time.h>
 
 struct adapter {
-    struct redlock client;
+    struct redlock_client client;
     struct redlock_node *nodes;
     unsigned count;
     void (*done)(struct redlock_lock *lock); /* gets each lock whose operation has ended */
@@ -57,14 +57,15 @@ static int on_ready(sd_event_source *source, int fd, uint32_t ready, void *conte
         events |= REDLOCK_READABLE;
     if (ready & (EPOLLOUT | EPOLLERR | EPOLLHUP))
         events |= REDLOCK_WRITABLE;
-    redlock_event(&watch->adapter->client, (unsigned)(watch - watch->adapter->watches), events);
+    redlock_handle_events(&watch->adapter->client, (unsigned)(watch - watch->adapter->watches),
+                          events);
     wake(watch->adapter);
     return 0;
 }
 
 static void watch_node(struct adapter *adapter, unsigned i)
 {
-    unsigned interest = redlock_interest(&adapter->client, i);
+    unsigned interest = redlock_wanted_events(&adapter->client, i);
     struct watch *watch = &adapter->watches[i];
     uint32_t events = ((interest & REDLOCK_READABLE) ? (uint32_t)EPOLLIN : 0) |
                       ((interest & REDLOCK_WRITABLE) ? (uint32_t)EPOLLOUT : 0);
@@ -86,7 +87,7 @@ static int turn(sd_event_source *source, void *context)
     unsigned i;
 
     (void)source;
-    while ((lock = redlock_next_done(&adapter->client)) != NULL) {
+    while ((lock = redlock_next_completed(&adapter->client)) != NULL) {
         adapter->done(lock);
         wait_us = 0; /* it may have started something */
     }
@@ -127,7 +128,7 @@ static enum redlock_status attach(struct adapter *adapter, sd_event *loop,
     if (sd_event_add_defer(loop, &adapter->turn, turn, adapter) < 0 ||
         sd_event_add_time_relative(loop, &adapter->timer, CLOCK_BOOTTIME, 0, 1, on_timer, adapter) <
             0)
-        return REDLOCK_BAD_ARGUMENT;
+        return REDLOCK_INVALID_ARGUMENT;
     return redlock_init(&adapter->client, &adapter->io, nodes, count, NULL);
 }
 

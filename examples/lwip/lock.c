@@ -18,7 +18,7 @@
 #include "netif/tapif.h"
 
 static struct redlock_node nodes[REDLOCK_NODES_MAX];
-static struct redlock client;
+static struct redlock_client client;
 static struct redlock_lwip stack;
 static uint64_t began_us;
 
@@ -56,8 +56,8 @@ static void report(const char *what, enum redlock_status status)
     printf("%s: %s, %lu ms\n", what, redlock_strerror(status),
            (unsigned long)((now_us - began_us) / 1000));
     for (i = 0; i < REDLOCK_NODES_MAX && nodes[i].address != NULL; i++)
-        if (nodes[i].trouble[0] != '\0')
-            printf("  %s: %s\n", nodes[i].address, nodes[i].trouble);
+        if (nodes[i].error[0] != '\0')
+            printf("  %s: %s\n", nodes[i].address, nodes[i].error);
     began_us = stack.io.now_us(&stack);
 }
 

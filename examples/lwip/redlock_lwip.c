@@ -40,7 +40,7 @@ static int lw_parse(const char *address, struct sockaddr_in *to)
 
 static int lw_fail(struct redlock_node *node, const char *what, int error)
 {
-    redlock_trouble(node, what, strerror(error));
+    redlock_set_error(node, what, strerror(error));
     return -1;
 }
 
@@ -52,7 +52,7 @@ static int lw_dial(void *context, struct redlock_node *node)
 
     (void)context;
     if (!lw_parse(node->address, &to)) {
-        redlock_trouble(node, "not an IPv4 address", node->address);
+        redlock_set_error(node, "not an IPv4 address", node->address);
         return -1;
     }
     if ((fd = lwip_socket(AF_INET, SOCK_STREAM, 0)) < 0) /* ENFILE: MEMP_NUM_NETCONN */
@@ -113,7 +113,7 @@ static int lw_receive(void *context, struct redlock_node *node, void *bytes, siz
     (void)context;
     if (moved != 0)
         return lw_moved(node, "receive", moved);
-    redlock_trouble(node, "receive", "closed by the server");
+    redlock_set_error(node, "receive", "closed by the server");
     return -1;
 }
 

@@ -11,7 +11,7 @@
 #include <string.h>
 
 static struct redlock_node nodes[REDLOCK_NODES_MAX];
-static struct redlock client;
+static struct redlock_client client;
 static struct redlock_tls tls;
 
 static uint64_t began_us;
@@ -23,8 +23,8 @@ static void report(const char *what, enum redlock_status status)
 
     printf("%s: %s, %.1f ms\n", what, redlock_strerror(status), (double)(now_us - began_us) / 1000);
     for (i = 0; i < REDLOCK_NODES_MAX && nodes[i].address != NULL; i++)
-        if (nodes[i].trouble[0] != '\0')
-            printf("  %s: %s\n", nodes[i].address, nodes[i].trouble);
+        if (nodes[i].error[0] != '\0')
+            printf("  %s: %s\n", nodes[i].address, nodes[i].error);
     began_us = tls.io.now_us(NULL);
 }
 

@@ -72,7 +72,7 @@ static int tls_fail(struct redlock_node *node, int code)
     } else {
         mbedtls_strerror(code, why, sizeof why);
     }
-    redlock_trouble(node, "tls", why);
+    redlock_set_error(node, "tls", why);
     return -1;
 }
 
@@ -135,7 +135,7 @@ static int tls_dial(void *context, struct redlock_node *node)
 static int tls_ready(void *context, struct redlock_node *node)
 {
     struct redlock_tls_session *s = tls_of(node);
-    int code, first = node->trouble[0] == '\0';
+    int code, first = node->error[0] == '\0';
 
     (void)context;
     if (!s->connected) {
@@ -146,9 +146,9 @@ static int tls_ready(void *context, struct redlock_node *node)
     }
     code = mbedtls_ssl_handshake(&s->ssl);
     if ((code == MBEDTLS_ERR_NET_SEND_FAILED || code == MBEDTLS_ERR_SSL_CONN_EOF) && first) {
-        node->trouble[0] = '\0'; /* "broken pipe" */
-        redlock_trouble(node, "tls",
-                        "hung up in the handshake: no TLS there, or it wants another certificate");
+        node->error[0] = '\0'; /* "broken pipe" */
+        redlock_set_error(
+            node, "tls", "hung up in the handshake: no TLS there, or it wants another certificate");
     }
     if (code != 0 && !tls_wants_more(code))
         return tls_fail(node, code);

@@ -9,7 +9,7 @@
        redlock_deinit(&client);
        redlock_tls_free(&tls);
 
-   A server that can't prove who it is gets no vote; nodes[i].trouble says what is wrong with its certificate. The
+   A server that can't prove who it is gets no vote; nodes[i].error says what is wrong with its certificate. The
    certificate must be signed by the CA and be for the number in nodes[i].address ("10.0.0.1"), or, if
    nodes[i].user_data is a string, for that name ("redis-1.example"); unix: addresses need one.
 
@@ -57,11 +57,11 @@ int redlock_tls_init(struct redlock_tls *tls, const char *authorities_file,
 void redlock_tls_free(struct redlock_tls *tls);
 
 /* For an event loop of your own; the blocking calls do without. A session may wait for another event than the
-   library: watch for this, where `interest` is what redlock_interest says. A handshake that waits for the
+   library: watch for this, where `interest` is what redlock_wanted_events says. A handshake that waits for the
    server's bytes would otherwise be asked without end, as the socket can be written to. */
 unsigned redlock_tls_interest(const struct redlock_node *node, unsigned interest);
 
-/* 1: it holds bytes of which the socket knows nothing any more. Give redlock_event REDLOCK_READABLE for this
+/* 1: it holds bytes of which the socket knows nothing any more. Give redlock_handle_events REDLOCK_READABLE for this
    node, and don't sleep before. */
 int redlock_tls_pending(const struct redlock_node *node);
 

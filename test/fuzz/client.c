@@ -124,7 +124,7 @@ static void say(int i)
     input += said_size[i];
 }
 
-static void act(struct redlock *client, struct redlock_lock *lock)
+static void act(struct redlock_client *client, struct redlock_lock *lock)
 {
     switch (draw() % 7) {
     case 0:
@@ -138,18 +138,18 @@ static void act(struct redlock *client, struct redlock_lock *lock)
         redlock_release_start(client, lock, draw());
         break;
     case 4:
-        redlock_keep_start(client, lock, 1 + draw() % 8);
+        redlock_auto_extend_start(client, lock, 1 + draw() % 8);
         break;
     case 5:
         redlock_cancel(client, lock);
         break;
     default:
-        redlock_forget(client, lock);
+        redlock_abandon(client, lock);
     }
 }
 
 /* As a loop does: not for ever within one moment. What has been got or extended is so by a quorum's word. */
-static void serve(struct redlock *client)
+static void serve(struct redlock_client *client)
 {
     const struct redlock_lock *lock;
     unsigned turns = 0, i, granted;
@@ -158,7 +158,7 @@ static void serve(struct redlock *client)
         if (++turns > 1000)
             abort();
         else
-            while ((lock = redlock_next_done(client)) != NULL) {
+            while ((lock = redlock_next_completed(client)) != NULL) {
                 for (i = granted = 0; i < NODES; i++)
                     granted += lock->granted >> i & 1U;
                 if (lock->status == REDLOCK_OK && lock->valid_until_us != 0 &&
@@ -174,7 +174,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct redlock_node nodes[NODES];
     struct redlock_lock locks[LOCKS];
     struct redlock_settings settings;
-    struct redlock client;
+    struct redlock_client client;
     unsigned i;
 
     input = data;
@@ -191,10 +191,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         abort();
     for (i = 0; i < LOCKS; i++)
         redlock_lock_init(&locks[i], i == 2 ? "b" : "a", 1, 1000);
-    locks[0].fenced = REDLOCK_FENCING;
-    if (REDLOCK_SEVERAL_KEYS) {
-        locks[1].more = &more;
-        locks[1].more_keys = 1;
+    locks[0].use_fencing = REDLOCK_FENCING;
+    if (REDLOCK_MULTI_KEY) {
+        locks[1].extra_keys = &more;
+        locks[1].extra_key_count = 1;
     }
     while (input < input_end) {
         unsigned what = draw(), n = what % NODES;
@@ -204,13 +204,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             if (nodes[n].handle >= 0 && nodes[n].state != REDLOCK_NODE_IDLE &&
                 nodes[n].state != REDLOCK_NODE_DOWN) {
                 say((int)n);
-                redlock_event(&client, n, REDLOCK_READABLE | REDLOCK_WRITABLE);
+                redlock_handle_events(&client, n, REDLOCK_READABLE | REDLOCK_WRITABLE);
             }
         } else if (what < 224) {
             clock_us += draw() * (uint64_t)(what & 1 ? 100 : 20000);
         } else if (what < 240) {
             gone[n] = 1;
-            redlock_event(&client, n, REDLOCK_READABLE);
+            redlock_handle_events(&client, n, REDLOCK_READABLE);
         } else {
             blocked = (int)(what % 3);
         }

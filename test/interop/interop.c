@@ -23,7 +23,7 @@ enum { NODES = 5, OURS = 2, THEIRS = 2, TURNS_MAX = 100000, ANSWER_MS = 30000 };
 
 static struct server servers[NODES];
 static struct redlock_node nodes[NODES];
-static struct redlock client;
+static struct redlock_client client;
 static struct redlock_lock lock;
 static const char *script; /* client.js */
 static const char *folder; /* of the files that judge; emptied by interop.sh */
@@ -205,8 +205,8 @@ static void several_keys(const struct other *other)
     static const struct redlock_key second = {"interop-2", 9};
 
     begin(20000);
-    lock.more = &second;
-    lock.more_keys = 1;
+    lock.extra_keys = &second;
+    lock.extra_key_count = 1;
     answers(other, "acquire interop-2 20000", "held", "node-redlock holds the second key");
     is_int(acquire(0), REDLOCK_HELD, "both are refused to ours");
     answers(other, "acquire interop 20000", "held", "and the first is left free");
@@ -229,17 +229,17 @@ static void fencing_token(const struct other *other)
     uint64_t before;
 
     begin(20000);
-    lock.fenced = 1;
+    lock.use_fencing = 1;
     is_int(acquire(0), REDLOCK_OK, "ours holds it with a fencing token");
-    before = lock.fence;
+    before = lock.fencing_token;
     answers(other, "acquire interop 20000", "refused", "it is refused to node-redlock");
     is_int(release(), REDLOCK_OK, "released");
     answers(other, "acquire interop 20000", "held", "node-redlock has it in between");
     is_int(acquire(0), REDLOCK_HELD, "it is refused to ours with a fencing token");
     answers(other, "release interop", "released", "released");
     is_int(acquire(0), REDLOCK_OK, "ours holds it again");
-    ok(lock.fence > before, "the fencing token has grown: %" PRIu64 ", %" PRIu64, before,
-       lock.fence);
+    ok(lock.fencing_token > before, "the fencing token has grown: %" PRIu64 ", %" PRIu64, before,
+       lock.fencing_token);
     is_int(release(), REDLOCK_OK, "released");
     redlock_deinit(&client);
 }
