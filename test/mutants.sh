@@ -48,7 +48,7 @@ R5|s/rl_drop_late\(c, op\);\s+op->members = 0;//|late answers are not votes
 R5|s/resp_pipe_abandon\(pipe, &place\)/0 \&\& $&/|those who wait on a broken connection are told
 R5|s/(event == RESP_REPLY && )rl_answered\(c, node, &who\)/$1(rl_answered(c, node, \&who), 1)/|nonsense disconnects
 R5|s/if \(!node->priv.replied && rl_past\(c, rl_node_due\(c, node\)\)\)(\s+rl_node_given_up)/if (0)$1/|the stall
-R5|s/redlock_handle_events\(c, node->priv.index, REDLOCK_READABLE\); \/\*/; \/*/|what came while nobody listened is no stall
+R5|s/redlock_handle_events\(c, node->priv.index,\s+REDLOCK_READABLE\); \/\*/; \/*/|what came while nobody listened is no stall
 R5|s/if \(node->priv.pause_ms == 0\) \{/if (1) {/|a server that only greets is dialled at once but once
 R5|s/node->priv.mark_us == 0 \|\| \(now < due_us[^)]*\)/0/|the pause before dialling
 R5|s/rl_drop_late\(client, lock\);\n    rl_move/rl_move/|a forgotten lock is not written to
@@ -138,9 +138,9 @@ R10|s/c->priv.now_us \+ RL_MS_US \+ \/\*/c->priv.now_us + \/*/|a pause after an 
 R11|s/rl_queue_all\(c, op\); \/\* R11 \*\//op->priv.todo \&= op->granted; $&/|release to all nodes
 R11|s/if \(rl_bits\(op->members & ~\(unsigned\)op->refused\) < quorum\)/if (0)/|released told from gone
 R11|s/if \(vote != RL_YES\) \{\n/if (0) {\n/|the script has the last word
-R11|s/(op->priv.state == RL_RELEASE) && (node->priv.native_is)/$2/|undoing is the script's
-R11|s/op->extra_key_count == 0 && !\(op->priv.broken & rl_bit\(node->priv.index\)\)/!(op->priv.broken \& rl_bit(node->priv.index))/|one key only by the server's own command
-R11|s/op->extra_key_count == 0 && !\(op->priv.broken & rl_bit\(node->priv.index\)\)/op->extra_key_count == 0/|the server's own command once only
+R11|s/(op->priv.state == RL_RELEASE) &&\s+(node->priv.native_is)/$2/|undoing is the script's
+R11|s/op->extra_key_count == 0 &&\s+!\(op->priv.broken & rl_bit\(node->priv.index\)\)/!(op->priv.broken \& rl_bit(node->priv.index))/|one key only by the server's own command
+R11|s/op->extra_key_count == 0 &&\s+!\(op->priv.broken & rl_bit\(node->priv.index\)\)/op->extra_key_count == 0/|the server's own command once only
 R11|s/op->extra_key_count == 0 && rl_queue/rl_queue/|nor is it tried with several keys
 R11|s/command == RL_DELETE \|\| command == RL_EVALSHA/command == RL_DELETE/|EVALSHA answers as the script does
 R11|s/known \? RL_KNOWN : RL_UNTRIED/RL_KNOWN/|what is not known is not used
