@@ -4,8 +4,9 @@
 # SPDX-License-Identifier: MIT
 
 B = build
-LIB = redlock.c resp.c net.c
-HEADERS = redlock.h resp.h url.h
+CORE = redlock.c node.c command.c text.c resp.c
+LIB = $(CORE) net.c
+HEADERS = redlock.h resp.h url.h core.h
 WARN = -std=c99 -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wcast-qual \
        -Wcast-align -Wstrict-prototypes -Wmissing-prototypes -Wundef -Wvla -Wformat=2 -Werror
 POSIX = -D_POSIX_C_SOURCE=200809L
@@ -14,7 +15,7 @@ CFLAGS = -O2 -g
 LARGE = -DRESP_OUT_MAX=16384 -DRESP_PIPELINE_MAX=255 -DREDLOCK_NODES_MAX=16
 # For tests: the tightest queues; and what can be left out left out.
 TIGHT = -DRESP_PIPELINE_MAX=4 -DRESP_DEPTH_MAX=2 -DREDLOCK_POOL_MAX=20 -DRESP_OUT_MAX=882
-LEAN = -DREDLOCK_FENCING=0 -DREDLOCK_SEVERAL_KEYS=0 -DREDLOCK_WAKE_UP=0 -DREDLOCK_NATIVE=0 -DREDLOCK_DURABLE=0 -DRESP_OUT_MAX=371
+LEAN = -DREDLOCK_FENCING=0 -DREDLOCK_MULTI_KEY=0 -DREDLOCK_NOTIFICATION=0 -DREDLOCK_NATIVE_RELEASE=0 -DREDLOCK_DURABLE=0 -DRESP_OUT_MAX=371
 
 # Nothing of what stands before a colon here is a file, but for what is in build.
 .PHONY: $(shell sed -n 's/^\([a-z][a-z -]*\):.*/\1/p' $(firstword $(MAKEFILE_LIST))) $(VARIANTS:%=test-%)
@@ -41,7 +42,7 @@ $(B)/%.o: %.c $(HEADERS)
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) $(WARN) -Wstack-usage=256 -c $< -o $@
 
-$(B)/libredlock.a: $(B)/redlock.o $(B)/resp.o $(B)/net.o $(B)/url.o
+$(B)/libredlock.a: $(LIB:%.c=$(B)/%.o) $(B)/url.o
 	rm -f $@
 	$(AR) rcsD $@ $^
 
@@ -58,9 +59,9 @@ $(SHARED): $(LIB) url.c $(HEADERS)
 
 # Long keys and tokens, many nodes; still below 2048 for RESP_OUT_MAX, which would cost stack. Without what it has no use
 # for: also of the servers' own commands, as a connection that releases once never gets beyond trying them.
-CLI_FLAGS = -D_GNU_SOURCE -DREDLOCK_NODES_MAX=16 -DREDLOCK_KEY_MAX=255 -DREDLOCK_LABEL_MAX=250 -DREDLOCK_TROUBLE_MAX=159 \
-            -DRESP_TEXT_MAX=255 -DRESP_OUT_MAX=2040 -DREDLOCK_SEVERAL_KEYS=0 -DREDLOCK_MARKER=0 -DREDLOCK_DURABLE=0 \
-            -DREDLOCK_NATIVE=0
+CLI_FLAGS = -D_GNU_SOURCE -DREDLOCK_NODES_MAX=16 -DREDLOCK_KEY_MAX=255 -DREDLOCK_LABEL_MAX=250 -DREDLOCK_ERROR_MAX=159 \
+            -DRESP_TEXT_MAX=255 -DRESP_OUT_MAX=2040 -DREDLOCK_MULTI_KEY=0 -DREDLOCK_MARKER=0 -DREDLOCK_DURABLE=0 \
+            -DREDLOCK_NATIVE_RELEASE=0
 CLI = $(wildcard cli/*.c) url.c $(LIB)
 
 cli: $(B)/redlock ## build the program redlock(1)
@@ -116,7 +117,7 @@ amalgamation: $(ONE) ## generate the whole library as one file beside redlock.h,
 $(ONE): $(LIB) $(HEADERS) test/amalgamate.awk
 	@mkdir -p $(@D)
 	awk -f test/amalgamate.awk redlock.h > $(@D)/redlock.h
-	awk -f test/amalgamate.awk net.c resp.c redlock.c > $@
+	awk -f test/amalgamate.awk net.c resp.c text.c command.c node.c redlock.c > $@
 
 # The same bytes each time. In it the single file, under single/.
 DIST = redlock-$(VERSION)
@@ -161,7 +162,7 @@ test-valgrind: $(PROGRAMS:%=$(B)/gcc/%)
 # The shortest memory for what servers say.
 test-short: test/lock_test.c test/fake.c test/mini.c $(LIB) $(HEADERS)
 	@mkdir -p $(B)/short
-	gcc $(SAN) -DRESP_TEXT_MAX=15 -O1 -g $(WARN) $(POSIX) -I. -Itest $< test/fake.c test/mini.c redlock.c resp.c -o $(B)/short/lock_test
+	gcc $(SAN) -DRESP_TEXT_MAX=15 -O1 -g $(WARN) $(POSIX) -I. -Itest $< test/fake.c test/mini.c $(CORE) -o $(B)/short/lock_test
 	prove -e '' $(B)/short/lock_test
 
 test-switches: export WARN := $(WARN)
@@ -222,9 +223,9 @@ test-lwip: deps-transports test/lwip_test.c test/slirpif.c test/side.h test/serv
 	@printf 'typedef void *sys_sem_t, *sys_mbox_t, *sys_mutex_t, *sys_thread_t;\n' > $(B)/lwip/firmware/arch/sys_arch.h
 	@: > $(B)/lwip/firmware/arch/cc.h
 	gcc $(WARN) -I. -isystem $(B)/lwip/firmware -isystem /usr/include/lwip -c examples/lwip/redlock_lwip.c -o $(B)/lwip/firmware/redlock_lwip.o
-	gcc $(SAN) -O1 -g $(WARN) $(POSIX) $(LWIP) test/lwip_test.c test/slirpif.c test/servers.c examples/lwip/redlock_lwip.c redlock.c resp.c \
+	gcc $(SAN) -O1 -g $(WARN) $(POSIX) $(LWIP) test/lwip_test.c test/slirpif.c test/servers.c examples/lwip/redlock_lwip.c $(CORE) \
 	    -Wl,--wrap=sys_now -llwip -lslirp -lpthread -o $(B)/lwip/lwip_test
-	gcc $(SAN) -O1 -g $(WARN) $(POSIX) $(LWIP) examples/lwip/*.c redlock.c resp.c -llwip -lpthread -o $(B)/lwip/lock
+	gcc $(SAN) -O1 -g $(WARN) $(POSIX) $(LWIP) examples/lwip/*.c $(CORE) -llwip -lpthread -o $(B)/lwip/lock
 	prove -e 'sh test/lwip.sh' $(B)/lwip/lwip_test :: slirp
 	prove -e 'sh test/lwip.sh' $(B)/lwip/lwip_test :: tap $(B)/lwip/lock
 
@@ -328,9 +329,9 @@ test-board: deps-board
 	prove -e sh test/board.sh :: $(B)
 
 SEEDS = 6000
-$(B)/sim: test/sim.c test/mini.c test/mini.h test/tap.h redlock.c resp.c $(HEADERS)
+$(B)/sim: test/sim.c test/mini.c test/mini.h test/tap.h $(CORE) $(HEADERS)
 	@mkdir -p $(@D)
-	$(CC) -O2 -g $(WARN) $(POSIX) -I. -Itest $< test/mini.c redlock.c resp.c -o $@
+	$(CC) -O2 -g $(WARN) $(POSIX) -I. -Itest $< test/mini.c $(CORE) -o $@
 
 sim: deps-test $(B)/sim ## SEEDS=n random histories of several clients and servers with faults; FIRST=n is the first seed
 	prove -v -e '' $(B)/sim :: $(or $(FIRST),1) $(SEEDS)
@@ -342,14 +343,14 @@ API-large = $(LARGE)
 API-lean = $(LEAN)
 API-short = -DRESP_TEXT_MAX=15
 API-one = -DREDLOCK_NODES_MAX=1 -DREDLOCK_MARKER=0
-API-least = -DRESP_PIPELINE_MAX=2 -DRESP_DEPTH_MAX=2 -DREDLOCK_POOL_MAX=20 -DREDLOCK_LABEL_MAX=1 -DREDLOCK_TROUBLE_MAX=1
+API-least = -DRESP_PIPELINE_MAX=2 -DRESP_DEPTH_MAX=2 -DREDLOCK_POOL_MAX=20 -DREDLOCK_LABEL_MAX=1 -DREDLOCK_ERROR_MAX=1
 RUNS = 1000
 
 $(B)/api/mini.o: test/mini.c test/mini.h
 	@mkdir -p $(@D)
 	gcc $(SAN) -O1 -g $(WARN) $(POSIX) -Itest -c $< -o $@
-$(B)/api/%: test/api_test.c $(B)/api/mini.o test/tap.h redlock.c resp.c $(HEADERS) Makefile
-	gcc $(SAN) -O1 -g $(WARN) $(POSIX) $(API-$*) -I. -Itest $< $(B)/api/mini.o redlock.c resp.c -o $@
+$(B)/api/%: test/api_test.c $(B)/api/mini.o test/tap.h $(CORE) $(HEADERS) Makefile
+	gcc $(SAN) -O1 -g $(WARN) $(POSIX) $(API-$*) -I. -Itest $< $(B)/api/mini.o $(CORE) -o $@
 
 api: deps-test $(API_SETS:%=$(B)/api/%) ## RUNS=n of all calls in random order, in every state of a lock; FIRST=n is the first seed
 	prove -v -e '' $(API_SETS:%=$(B)/api/%) :: $(or $(FIRST),1) $(RUNS)
@@ -399,7 +400,7 @@ size: deps-figures ## text, data, stack, structs for three machines, against lim
 
 $(B)/bench $(B)/bench-large $(B)/bench-script: bench/bench.c bench/figures.h test/servers.c test/servers.h $(LIB) $(HEADERS)
 	@mkdir -p $(@D)
-	$(CC) -O2 -g $(WARN) $(POSIX) $(if $(findstring -,$(@F)),$(LARGE)) $(if $(findstring script,$@),-DREDLOCK_NATIVE=0) -I. -Itest $< test/servers.c $(LIB) -o $@
+	$(CC) -O2 -g $(WARN) $(POSIX) $(if $(findstring -,$(@F)),$(LARGE)) $(if $(findstring script,$@),-DREDLOCK_NATIVE_RELEASE=0) -I. -Itest $< test/servers.c $(LIB) -o $@
 
 $(B)/handover: bench/handover.c bench/figures.h test/servers.c test/servers.h $(LIB) $(HEADERS)
 	@mkdir -p $(@D)
@@ -412,9 +413,9 @@ $(B)/conditions: bench/conditions.c bench/figures.h test/side.h test/servers.c t
 	@mkdir -p $(@D)
 	$(CC) -O2 -g $(WARN) $(POSIX) $(LARGE) -I. -Itest $< test/servers.c $(LIB) -o $@
 
-$(B)/wide: bench/wide.c bench/figures.h test/mini.c test/mini.h redlock.c resp.c $(HEADERS)
+$(B)/wide: bench/wide.c bench/figures.h test/mini.c test/mini.h $(CORE) $(HEADERS)
 	@mkdir -p $(@D)
-	$(CC) -O2 -g $(WARN) $(POSIX) -I. -Itest $< test/mini.c redlock.c resp.c -o $@
+	$(CC) -O2 -g $(WARN) $(POSIX) -I. -Itest $< test/mini.c $(CORE) -o $@
 
 $(B)/figures-cli: bench/cli.c bench/figures.h test/servers.c test/servers.h
 	@mkdir -p $(@D)

@@ -230,6 +230,18 @@ static int net_dial(void *context, struct redlock_node *node)
     return 0;
 }
 
+/* So that redlock_init refuses a host name. The name of an interface behind % may come up later. */
+static int net_check(void *context, struct redlock_node *node)
+{
+    union net_address to;
+
+    (void)context;
+    if (net_parse(node->address, &to) != 0 || strchr(node->address, '%') != NULL)
+        return 0;
+    redlock_set_error(node, "not a numeric address (see redlock_resolve)", node->address);
+    return -1;
+}
+
 static int net_ready(void *context, struct redlock_node *node)
 {
     union {
@@ -256,7 +268,7 @@ static int net_ready(void *context, struct redlock_node *node)
     /* TCP may connect a socket to itself when its own port happens to be the one that it dials. */
     if (peer.any.sa_family != AF_UNIX && getsockname(net_fd(node), &own.any, &own_size) == 0 &&
         own_size == peer_size && memcmp(&own, &peer, own_size) == 0) {
-        redlock_set_error(node, "connect", "nobody listens: connected to itself");
+        redlock_set_error(node, "connect", "no listener (TCP self-connect)");
         return -1;
     }
     return 1;
@@ -428,7 +440,7 @@ const struct redlock_io *redlock_posix(void)
 {
     static const struct redlock_io posix = {net_dial, net_ready,   net_transmit, net_receive,
                                             net_shut, net_now_us,  net_entropy,  net_wait,
-                                            NULL,     net_wall_us, net_process};
+                                            NULL,     net_wall_us, net_process,  net_check};
 
     return &posix;
 }

@@ -58,6 +58,14 @@ extern "C" {
 #define REDLOCK_VERSION "0.2.0"
 #define REDLOCK_VERSION_NUMBER 2000 /* 1000000 * major + 1000 * minor + patch */
 
+#ifndef REDLOCK_HOSTED
+#if defined(__unix__) || defined(__APPLE__) || defined(_WIN32)
+#define REDLOCK_HOSTED 1 /* memory is cheap: the defaults are for speed */
+#else
+#define REDLOCK_HOSTED 0
+#endif
+#endif
+
 /* Limits, fixed at compile time: the same for every file of a program. */
 #ifndef REDLOCK_NODES_MAX
 #define REDLOCK_NODES_MAX 7 /* nodes of a client, 1..16. RAM: 2 bytes each, per lock */
@@ -71,25 +79,59 @@ extern "C" {
 #ifndef REDLOCK_ERROR_MAX
 #define REDLOCK_ERROR_MAX 79 /* bytes of a node's last trouble in words. RAM: 1 each, per node */
 #endif
+#ifndef RESP_PIPELINE_MAX
+/* Commands of a connection that are unanswered at once, 2..255; one of them only for rollbacks. RAM of a
+   node: two pointers each */
+#define RESP_PIPELINE_MAX (REDLOCK_HOSTED ? 255 : 8)
+#endif
+#ifndef RESP_OUT_MAX
+/* Bytes waiting to be sent, up to 65535; must hold the longest command. RAM of the client: 1 each */
+#define RESP_OUT_MAX (REDLOCK_HOSTED ? 16384 : 888)
+#endif
+#ifndef REDLOCK_READ_MAX
+#define REDLOCK_READ_MAX (REDLOCK_HOSTED ? 2048 : 96) /* bytes read at once. Stack: 1 each */
+#endif
+
+/* Features: 0 leaves one out. It then costs neither flash nor RAM. */
+#ifndef REDLOCK_MINIMAL
+#define REDLOCK_MINIMAL 0 /* 1: all of them are out unless set to 1 one by one */
+#endif
+#ifndef REDLOCK_REPAIR
+#define REDLOCK_REPAIR !REDLOCK_MINIMAL /* extensions repair nodes that lost the key. R9 */
+#endif
+#ifndef REDLOCK_AUTO_EXTEND
+#define REDLOCK_AUTO_EXTEND !REDLOCK_MINIMAL /* redlock_auto_extend_start. R10 */
+#endif
+#ifndef REDLOCK_RESP3
+#define REDLOCK_RESP3 !REDLOCK_MINIMAL /* HELLO 3; replicas are refused. R12 */
+#endif
 #ifndef REDLOCK_NOTIFICATION
-#define REDLOCK_NOTIFICATION                                                                       \
-    1 /* 0: leaves rule R7 out. Who waits for a lock sleeps out its pause */
-#endif
-#ifndef REDLOCK_FENCING
-#define REDLOCK_FENCING 1 /* 0: leaves rule R16 out. RESP_OUT_MAX can be 379 smaller then */
-#endif
-#ifndef REDLOCK_MARKER
-#define REDLOCK_MARKER REDLOCK_FENCING /* 0: leaves R18 out. RESP_OUT_MAX can be 242 smaller then */
+#define REDLOCK_NOTIFICATION (!REDLOCK_MINIMAL && REDLOCK_RESP3) /* waiters are notified. R7 */
 #endif
 #ifndef REDLOCK_MULTI_KEY
-#define REDLOCK_MULTI_KEY 1 /* 0: a lock has one key */
+#define REDLOCK_MULTI_KEY !REDLOCK_MINIMAL /* lock.extra_keys */
 #endif
-#ifndef REDLOCK_NATIVE_RELEASE
-#define REDLOCK_NATIVE_RELEASE                                                                     \
-    1 /* 0: releases by EVAL only, never by DELIFEQ, DELEX, EVALSHA. R11 */
+#ifndef REDLOCK_FENCING
+#define REDLOCK_FENCING                                                                            \
+    !REDLOCK_MINIMAL /* fencing tokens. R16. Without it RESP_OUT_MAX can be 379 smaller */
+#endif
+#ifndef REDLOCK_RESTART_GUARD
+#define REDLOCK_RESTART_GUARD !REDLOCK_MINIMAL /* run_id of the server, longest_ttl_ms. R13, R14 */
+#endif
+#ifndef REDLOCK_MARKER
+#define REDLOCK_MARKER (REDLOCK_FENCING && REDLOCK_RESTART_GUARD) /* restart markers. R18 */
 #endif
 #ifndef REDLOCK_DURABLE
-#define REDLOCK_DURABLE 1 /* 0: leaves rule R17 out. RESP_OUT_MAX can be 42 smaller then */
+#define REDLOCK_DURABLE !REDLOCK_MINIMAL /* the setting `durable`. R17 */
+#endif
+#ifndef REDLOCK_NATIVE_RELEASE
+#define REDLOCK_NATIVE_RELEASE !REDLOCK_MINIMAL /* release by DELIFEQ, DELEX or EVALSHA. R11 */
+#endif
+#ifndef REDLOCK_DIAGNOSIS
+#define REDLOCK_DIAGNOSIS !REDLOCK_MINIMAL /* who holds the lock, and for how long */
+#endif
+#ifndef REDLOCK_ERROR_TEXTS
+#define REDLOCK_ERROR_TEXTS !REDLOCK_MINIMAL /* texts for people */
 #endif
 #ifndef REDLOCK_OWED_MAX
 #define REDLOCK_OWED_MAX                                                                           \
@@ -120,6 +162,7 @@ enum redlock_status {
     REDLOCK_CANCELLED = -11,        /* redlock_cancel, redlock_deinit */
     REDLOCK_INVALID_ARGUMENT = -12, /* refused before any byte was sent; nothing changed */
     REDLOCK_NO_ENTROPY = -13,       /* no random bytes for a token: never locked without */
+    REDLOCK_ALREADY_HELD = -15,     /* acquire: this lock is held already; release it first */
     REDLOCK_FORKED = -14            /* the client is the parent's: make one of your own */
 };
 
@@ -139,6 +182,15 @@ enum redlock_node_state {
     REDLOCK_NODE_DOWN        /* failed; not dialled before a growing, jittered pause is over. R5 */
 };
 
+struct redlock_lock;
+
+/* Private: a command whose reply is due. */
+struct redlock_request {
+    struct redlock_lock *lock; /* who asked; NULL: the reply is dropped */
+    uint16_t repeats;          /* how many such commands of nobody follow each other */
+    uint8_t command, role;
+};
+
 struct redlock_node {
     /* You set these, before redlock_init; the strings must live until redlock_deinit. */
     const char *address;  /* "10.0.0.1:6379", "[fe80::1]:6379", "unix:/run/redis.sock". Numbers, no
@@ -150,38 +202,51 @@ struct redlock_node {
 
     /* You read these. */
     enum redlock_node_state state;
-    uint32_t rtt_us;                   /* smoothed round trip, of what was waited for.
-                                              0: none measured yet */
-    char error[REDLOCK_ERROR_MAX + 1]; /* since it last voted: what the server said last,
-                                              without line ends; or else the first failure. "": none */
+    uint32_t rtt_us; /* smoothed round trip, of what was waited for. 0: none measured yet */
 
     /* The io's: whatever it needs to find the connection again. */
     intptr_t handle; /* descriptor; -1: none */
     void *link;      /* e.g. a TLS session */
 
     struct {
-        struct resp_pipe pipe;
-        uint64_t mark_us;  /* its wait began then. DOWN: it failed then */
-        uint64_t votes_us; /* what is sent before does not count. R14 */
-        int64_t counted;   /* which count of a fencing token `unsure` is. R17 */
-        uint32_t pause_ms; /* before the next dial, in the mean, */
-        uint32_t pause_us; /* and as drawn. R5 */
-        uint32_t run;      /* which run of which server, hashed; 0: not known. R13 */
-        uint32_t age_s;    /* of that run, as the server said */
-        uint32_t last_run; /* what `run` was on the connection before, or is */
-        uint8_t greeted;   /* how far the greeting was queued, a command */
-        uint8_t greets;    /* its answers that are due */
-        uint8_t heard;     /* of the answer that is coming: which part is next */
         uint8_t index, useful, replied;
-        uint8_t native;    /* its own command that releases, */
-        uint8_t native_is; /* and what is known of that. R11 */
-        uint8_t plain;     /* it knows no HELLO: RESP2 */
-        uint8_t tells;     /* when a key changes, if it is asked to. R7 */
-        uint8_t unsure;    /* a vote that may not be on its disk. R17 */
-        uint8_t synced;    /* what it says of that */
         uint8_t denied;    /* what is wrong with it will not mend itself */
         uint8_t failing;   /* its last connection failed, and no handshake was answered since. R5 */
+        uint8_t handshake; /* how far the handshake was queued, a command */
+        uint8_t handshakes_due; /* its replies that are due */
+        uint8_t heard;          /* of the reply that is coming: which part is next */
+        uint8_t plain;          /* it knows no HELLO: RESP2 */
+        uint8_t notifies;       /* when a key changes, if it is asked to. R7 */
+        uint8_t first, count;   /* of `requests`, a ring */
+        uint8_t part;           /* replies of the first request that have come */
+#if REDLOCK_NATIVE_RELEASE
+        uint8_t native;    /* its own command that releases, */
+        uint8_t native_is; /* and what is known of that. R11 */
+#endif
+#if REDLOCK_DURABLE
+        uint8_t unsure; /* a vote that may not be on disk. R17 */
+        uint8_t synced; /* what the node says of that */
+#endif
+        uint16_t cursor;   /* in the client's send buffer: what was sent to this node */
+        uint16_t pause_ms; /* before the next connect, in the mean, */
+        uint32_t pause_us; /* and as drawn. R5 */
+        uint64_t mark_us;  /* its wait began then. DOWN: it failed then */
+#if REDLOCK_DURABLE
+        int64_t counted; /* the counter of a fencing token that `unsure` is for */
+#endif
+#if REDLOCK_RESTART_GUARD
+        uint64_t votes_us; /* what is sent before does not count. R14 */
+        uint32_t run;      /* the server's run_id, hashed; 0: not known. R13 */
+        uint32_t age_s;    /* of that run, as the server said */
+        uint32_t last_run; /* what `run` was on the connection before, or is */
+#endif
+        struct resp_reader reader;
+        struct redlock_request requests[RESP_PIPELINE_MAX];
     } priv;
+
+    /* You read this: the last error since the node's last vote; "": none. The server's error text, or else
+       the first connection error. */
+    char error[REDLOCK_ERROR_MAX + 1];
 };
 
 /* ---- The system below ----------------------------------------------------------------------- */
@@ -217,6 +282,9 @@ struct redlock_io {
     uint64_t (*wall_us)(void *context);
     /* May be NULL. A number that is another one in a child process. */
     uint32_t (*process)(void *context);
+    /* May be NULL. Whether node->address has a form that `dial` accepts: 0, or -1 with node->error. Called
+       by redlock_init. */
+    int (*check)(void *context, struct redlock_node *node);
 };
 
 /* For authors of such a table: sets node->error to "what: why" unless an earlier trouble stands
@@ -292,6 +360,14 @@ struct redlock_settings {
 
 typedef uint16_t redlock_mask; /* bit i: node i */
 
+enum redlock_operation {
+    REDLOCK_OP_NONE,
+    REDLOCK_OP_ACQUIRE,
+    REDLOCK_OP_EXTEND,
+    REDLOCK_OP_AUTO_EXTEND,
+    REDLOCK_OP_RELEASE
+};
+
 struct redlock_key {
     const void *bytes;
     uint16_t size;
@@ -323,7 +399,8 @@ struct redlock_lock {
                        was complete before this one began, and nobody else's. The resource must
                        refuse what is smaller than the largest that it has seen. Only while the lock is
                        held; 0 after a failure. R16 */
-    enum redlock_status status; /* of the last operation */
+    enum redlock_status status; /* of the last operation, */
+    uint8_t operation;          /* and which that is: enum redlock_operation */
     uint8_t token[20];          /* who holds it; random, new at each attempt; hex on the wire. R1 */
     redlock_mask granted;       /* nodes that said yes: set, extended, deleted */
     redlock_mask refused;       /* nodes that said no: someone else has it, or it is not there */
@@ -336,32 +413,46 @@ struct redlock_lock {
                                    set `holder` */
 
     struct {
-        uint64_t started_us; /* T1. R1 */
-        uint64_t due_us;     /* of what `state` waits for */
-        uint64_t until_us;   /* end of the caller's wait */
-        struct redlock_lock *next, *prev;
-        redlock_mask todo;   /* nodes that the present command must still be queued on */
-        redlock_mask waits;  /* nodes whose answer to it is due */
+        uint8_t state, list;
+        int8_t outcome;          /* redlock_status, once decided */
+        uint8_t waiting;         /* 1: was refused, and will ask again. R7 */
+        uint8_t attempts, quick; /* so far; quick retries in a row */
+        uint8_t slow;            /* slow retries */
+#if REDLOCK_NOTIFICATION
+        uint8_t vain; /* notifications in vain. R7 */
+#endif
+#if REDLOCK_FENCING
+        uint8_t confirms; /* rounds to agree on a fencing token */
+#endif
+        uint16_t renewals;   /* automatic extensions still allowed, and 1; 0: none asked for. R10 */
+        redlock_mask todo;   /* nodes that the present command must still be sent to */
+        redlock_mask waits;  /* nodes whose reply to it is due */
+        redlock_mask asked;  /* nodes that may have our key: they are owed a release. R4 */
         redlock_mask broken; /* nodes whose connection broke under it */
         redlock_mask denied; /* nodes that failed for lack of permission */
-        redlock_mask asked;  /* nodes that may have our key: they are owed a release. R4 */
-        redlock_mask again;  /* nodes that answered a release with a temporary error */
         redlock_mask late;   /* nodes that granted it after it was decided */
-        redlock_mask mute;   /* nodes that had no vote and may have forgotten it. R14 */
         redlock_mask
-            agreed; /* nodes whose count is `fencing_token`; without one, that granted it. R16 */
-        redlock_mask free;   /* nodes where it may be free for us. R7 */
-        redlock_mask healed; /* nodes where it was gone and this round set it again. R9 */
-        redlock_mask gone;   /* nodes that have said that the key is not there. R9 */
-        /* Nodes where a command that creates the key is unanswered on a former connection. R8b */
-        redlock_mask suspect;
+            again; /* nodes that are sent one more command: an extension said that the key is
+                                missing (R9), or a release got a temporary error (R4) */
+        redlock_mask
+            suspect; /* nodes where a command that creates the key is unanswered on a former
+                                 connection. R8b */
+#if REDLOCK_RESTART_GUARD
+        redlock_mask mute; /* nodes that had no vote and may have lost it. R14 */
+#endif
+#if REDLOCK_FENCING
+        redlock_mask agreed; /* nodes whose counter is `fencing_token`. R16 */
+#endif
+#if REDLOCK_NOTIFICATION
+        redlock_mask free; /* nodes where it may be free for us. R7 */
+#endif
+        uint64_t due_us;     /* of what `state` waits for */
+        uint64_t started_us; /* T1. R1 */
+        uint64_t until_us;   /* end of the caller's wait */
+        struct redlock_lock *next, *prev;
+#if REDLOCK_DIAGNOSIS
         uint16_t holder[REDLOCK_NODES_MAX]; /* the token of the holder there, hashed; 0: unknown */
-        int8_t outcome;                     /* redlock_status, once decided */
-        uint8_t state, list;
-        uint8_t waiting;                      /* 1: was refused, and will ask again. R7 */
-        uint8_t raises;                       /* rounds to agree on a fencing token */
-        uint8_t attempts, quick, slow, woken; /* so far; retries of each kind */
-        uint16_t keeps; /* automatic extensions still allowed, and 1; 0: none asked for. R10 */
+#endif
     } priv;
 };
 
@@ -372,30 +463,42 @@ struct redlock_list {
 /* A release that some nodes (`todo`) are still to be sent. R4 */
 struct redlock_owed {
     struct redlock_lock lock;
-    struct redlock_key extra_keys[REDLOCK_MULTI_KEY ? REDLOCK_KEY_MAX / 10 + 1 : 1];
+#if REDLOCK_MULTI_KEY
+    struct redlock_key extra_keys[REDLOCK_KEY_MAX / 10 + 1];
+#endif
     uint8_t bytes[REDLOCK_KEY_MAX + REDLOCK_LABEL_MAX];
+};
+
+/* Bytes that wait to be sent, up to `end` from the run before, and the nodes that are sent them. */
+struct redlock_run {
+    uint16_t end;
+    redlock_mask nodes;
 };
 
 struct redlock_client {
     struct {
-        const struct redlock_io *io;
-        struct redlock_node *nodes;
-        struct redlock_settings settings;
-        struct redlock_list list[6];
-        struct {
-            struct resp_writer w; /* in the queue of a node. bytes NULL: nothing is there */
-            uint8_t command;
-        } same;              /* what was queued last, for the next node */
-        uint64_t now_us;     /* latest reading */
-        uint64_t line_us;    /* no lock that waits in line gives up before */
-        uint32_t process;    /* that made it */
-        uint32_t waiting;    /* how many of its locks were refused and will ask again. R7 */
-        redlock_mask full;   /* nodes whose queue had no room, until some is made */
-        redlock_mask wanted; /* nodes that some lock is still to be sent to: they are dialled */
+        uint8_t count, quorum, pool_used, ended;
+        uint8_t slow;        /* 1: the last round ended before its replies came. R15 */
+        uint8_t jammed;      /* 1: the send buffer had no room, until some is made */
+        uint8_t invalid;     /* which argument was invalid */
+        redlock_mask full;   /* nodes that had no free request, until one is answered */
+        redlock_mask wanted; /* nodes that some lock is still to be sent to: they are connected */
         /* Nodes whose present process may still run such a command, of some lock. R8b */
         redlock_mask abandoned;
-        uint8_t count, quorum, pool_used, ended;
-        uint8_t slow; /* 1: the last round ended before its answers came. R15 */
+        const struct redlock_io *io;
+        struct redlock_node *nodes;
+        uint64_t now_us;  /* latest reading */
+        uint64_t line_us; /* no lock that waits in line gives up before */
+        uint32_t process; /* that made it */
+        uint32_t waiting; /* how many of its locks were refused and will ask again. R7 */
+        struct redlock_list list[7];
+        struct redlock_settings settings;
+        struct {
+            redlock_mask unsent; /* nodes that are still to be sent something */
+            uint16_t used, runs;
+            struct redlock_run run[RESP_OUT_MAX / 128 + 4];
+            uint8_t bytes[RESP_OUT_MAX];
+        } out;
         uint8_t pool[REDLOCK_POOL_MAX];
         struct redlock_owed owed[REDLOCK_OWED_MAX];
     } priv;
@@ -411,6 +514,10 @@ REDLOCK_API enum redlock_status redlock_init(struct redlock_client *client,
                                              const struct redlock_io *io,
                                              struct redlock_node *nodes, unsigned count,
                                              const struct redlock_settings *settings);
+
+/* Which argument was invalid, after REDLOCK_INVALID_ARGUMENT from this client, redlock_init among it: a
+   constant text. Never NULL. */
+REDLOCK_API const char *redlock_invalid_argument(const struct redlock_client *client);
 
 /* Hangs up everywhere. Never blocks, never sends: held locks end with their ttl. Locks in progress
    become REDLOCK_CANCELLED. All memory is yours again. Twice is harmless. */
@@ -430,6 +537,10 @@ REDLOCK_API uint32_t redlock_remaining_ms(const struct redlock_client *client,
    For a holder that ends, or hands key and token to another process. On a lock in progress it does
    nothing: redlock_cancel is for those. */
 REDLOCK_API void redlock_abandon(struct redlock_client *client, struct redlock_lock *lock);
+
+/* The label in lock->holder, as the holder set it: what to show to people instead of the token. "" if
+   there is none, or the token is not one of this library's. */
+REDLOCK_API const char *redlock_holder_label(const struct redlock_lock *lock);
 
 /* ---- Blocking calls ------------------------------------------------------------------------- */
 

@@ -1,4 +1,4 @@
-/* resp.c - see resp.h. Called by redlock.c only; calls mem* and str* only.
+/* resp.c - see resp.h. Called by command.c and node.c; calls mem* and str* only.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
@@ -12,13 +12,6 @@
 #if RESP_DEPTH_MAX < 1 || RESP_DEPTH_MAX > 8
 #error "RESP_DEPTH_MAX must be 1..8: one bit each in `attributes`"
 #endif
-#if RESP_PIPELINE_MAX < 2 || RESP_PIPELINE_MAX > 255
-#error "RESP_PIPELINE_MAX must be 2..255: one place is kept for commands without an owner"
-#endif
-#if RESP_OUT_MAX > 65535
-#error "RESP_OUT_MAX must fit 16 bits"
-#endif
-
 /* ---- Encoder -------------------------------------------------------------------------------- */
 
 void resp_put_raw(struct resp_writer *w, const void *bytes, size_t size)
@@ -342,136 +335,4 @@ enum resp_event resp_read(struct resp_reader *reader, const uint8_t **cursor, co
         reader->priv.state = RESP_AT_FAILED;
     *cursor = at;
     return event;
-}
-
-/* ---- One pipelined connection --------------------------------------------------------------- */
-
-static struct resp_place *resp_place_at(struct resp_pipe *pipe, unsigned nth)
-{
-    unsigned at = pipe->priv.first + nth;
-
-    return &pipe->priv.place[at < RESP_PIPELINE_MAX ? at : at - RESP_PIPELINE_MAX];
-}
-
-struct resp_writer resp_pipe_begin(struct resp_pipe *pipe)
-{
-    struct resp_writer w = {NULL, 0, 0, 0, 0};
-
-    if (pipe->priv.out_first > 0) { /* close the gap that sending left */
-        pipe->priv.out_used = (uint16_t)(pipe->priv.out_used - pipe->priv.out_first);
-        memmove(pipe->priv.out, pipe->priv.out + pipe->priv.out_first, pipe->priv.out_used);
-        pipe->priv.out_first = 0;
-    }
-    w.bytes = pipe->priv.out + pipe->priv.out_used;
-    w.size = RESP_OUT_MAX - (size_t)pipe->priv.out_used;
-    return w;
-}
-
-/* Finds a place at the end of the queue. The last one is kept for commands without an owner: these
-   can share it, so they never have to wait. Not across tags: what a tag asked for is what its
-   answer is checked against. */
-static struct resp_place *resp_new_place(struct resp_pipe *pipe, const void *owner, uint8_t tag,
-                                         unsigned replies)
-{
-    unsigned count = pipe->priv.count;
-    struct resp_place *last = count > 0 ? resp_place_at(pipe, count - 1) : NULL;
-
-    if (owner == NULL && last != NULL && last->owner == NULL && last->tag == tag &&
-        last->count + replies <= UINT16_MAX)
-        return last;
-    if (count == RESP_PIPELINE_MAX || (owner != NULL && count == RESP_PIPELINE_MAX - 1))
-        return NULL;
-    pipe->priv.count++;
-    last = resp_place_at(pipe, count);
-    last->count = 0;
-    return last;
-}
-
-int resp_pipe_commit(struct resp_pipe *pipe, const struct resp_writer *w, void *owner, uint8_t tag)
-{
-    struct resp_place *place = w->overflow ? NULL : resp_new_place(pipe, owner, tag, w->commands);
-
-    if (place == NULL)
-        return 0;
-    place->owner = owner;
-    place->tag = tag;
-    place->count = (uint16_t)(place->count + w->commands);
-    pipe->priv.out_used = (uint16_t)(pipe->priv.out_used + w->used);
-    return 1;
-}
-
-const uint8_t *resp_pipe_unsent(const struct resp_pipe *pipe, size_t *size)
-{
-    *size = (size_t)(pipe->priv.out_used - pipe->priv.out_first);
-    return pipe->priv.out + pipe->priv.out_first;
-}
-
-void resp_pipe_sent(struct resp_pipe *pipe, size_t size)
-{
-    pipe->priv.out_first = (uint16_t)(pipe->priv.out_first + size);
-}
-
-int resp_pipe_abandon(struct resp_pipe *pipe, struct resp_place *who)
-{
-    struct resp_place *oldest = resp_place_at(pipe, 0);
-
-    if (pipe->priv.count == 0)
-        return 0;
-    *who = *oldest;
-    if (--oldest->count == 0) {
-        unsigned next = pipe->priv.first + 1U;
-        pipe->priv.first = (uint8_t)(next < RESP_PIPELINE_MAX ? next : 0);
-        pipe->priv.count--;
-    }
-    return 1;
-}
-
-enum resp_event resp_pipe_read(struct resp_pipe *pipe, const uint8_t **cursor, const uint8_t *end,
-                               struct resp_place *who)
-{
-    enum resp_event event = resp_read(&pipe->reader, cursor, end);
-
-    memset(who, 0, sizeof *who);
-    if (event <= RESP_MORE || pipe->reader.item.pushed)
-        return event;
-    if (pipe->priv.count == 0) {
-        pipe->reader.priv.state = RESP_AT_FAILED;
-        return RESP_BAD;
-    }
-    *who = *resp_place_at(pipe, 0);
-    if (event == RESP_REPLY)
-        resp_pipe_abandon(pipe, who);
-    return event;
-}
-
-void resp_pipe_drop(struct resp_pipe *pipe, const void *owner, uint8_t first, uint8_t last)
-{
-    struct resp_place *place = &pipe->priv.place[pipe->priv.first];
-    unsigned i;
-
-    for (i = 0; i < pipe->priv.count; i++) {
-        if (place->owner == owner && place->tag >= first && place->tag <= last)
-            place->owner = NULL;
-        if (++place == pipe->priv.place + RESP_PIPELINE_MAX)
-            place = pipe->priv.place;
-    }
-}
-
-void resp_pipe_hand_over(struct resp_pipe *pipe, const void *owner, uint8_t first, uint8_t last,
-                         void *heir, uint8_t to)
-{
-    unsigned i;
-
-    for (i = 0; i < pipe->priv.count; i++) {
-        struct resp_place *place = resp_place_at(pipe, i);
-        if (place->owner == owner && place->tag >= first && place->tag <= last) {
-            place->owner = heir;
-            place->tag = to;
-        }
-    }
-}
-
-int resp_pipe_waits(const struct resp_pipe *pipe)
-{
-    return pipe->priv.count > 0;
 }

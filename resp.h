@@ -28,15 +28,6 @@ extern "C" {
 #ifndef RESP_DEPTH_MAX
 #define RESP_DEPTH_MAX 4 /* nesting of arrays and maps, 1..8. RAM: 4 bytes each */
 #endif
-#ifndef RESP_PIPELINE_MAX
-#define RESP_PIPELINE_MAX                                                                          \
-    8 /* commands unanswered at once, 2..255, one not for owners. RAM: one pointer and 3 bytes each */
-#endif
-#ifndef RESP_OUT_MAX
-/* Bytes waiting to be sent, up to 65535. RAM: 1 byte each; from 2048 on 2 KB of stack too, as reads are larger
-   then. */
-#define RESP_OUT_MAX 888
-#endif
 #ifndef RESP_SIZE_MAX
 #define RESP_SIZE_MAX 1048576 /* a longer string, or more elements, than this is not believed */
 #endif
@@ -116,65 +107,6 @@ struct resp_reader {
    RESP_BAD is final: every later call returns it and takes nothing. */
 RESP_API enum resp_event resp_read(struct resp_reader *reader, const uint8_t **cursor,
                                    const uint8_t *end);
-
-/* ---- One pipelined connection --------------------------------------------------------------- */
-
-/* A place in the queue of replies due. Neighbours without an owner and of one tag share it, so that
-   a command whose answer nobody wants always finds a place. */
-struct resp_place {
-    void *owner;    /* NULL: the reply is read and dropped */
-    uint16_t count; /* replies that are due, this one among them */
-    uint8_t tag;    /* the asker's mark, kept without an owner too: what was asked */
-};
-
-/* The commands that wait to be sent, and who waits for which reply. A server answers in the order
-   in which it was asked ([RESP], request-response model): a reply belongs to the oldest place, a
-   push to nobody. All zero is the state for a fresh connection. */
-struct resp_pipe {
-    struct resp_reader reader;
-    struct {
-        struct resp_place place[RESP_PIPELINE_MAX];
-        uint8_t first, count;
-        uint16_t out_first, out_used;
-        uint8_t out[RESP_OUT_MAX];
-    } priv;
-};
-
-/* Starts a command: returns a writer over the free space, borrowed until the commit. */
-RESP_API struct resp_writer resp_pipe_begin(struct resp_pipe *pipe);
-
-/* Queues what was written, a command or several, whose replies go to `owner`, with `tag` on each; an
-   owner of NULL drops them. Returns 1; or 0 when the bytes or the reply found no room, the pipe being
-   as it was before the begin: try again when something was sent or answered. Without an owner, and
-   with the one tag that all of these carry, only the bytes need room (up to 65535 in a row). */
-RESP_API int resp_pipe_commit(struct resp_pipe *pipe, const struct resp_writer *w, void *owner,
-                              uint8_t tag);
-
-/* The bytes to send next, *size of them (0: none), valid until the next call on this pipe; and then
-   how many of them were sent. */
-RESP_API const uint8_t *resp_pipe_unsent(const struct resp_pipe *pipe, size_t *size);
-RESP_API void resp_pipe_sent(struct resp_pipe *pipe, size_t size);
-
-/* Takes the next reply that is due off the queue, without an answer: the connection is gone. 1, or
-   0 when none is due. */
-RESP_API int resp_pipe_abandon(struct resp_pipe *pipe, struct resp_place *who);
-
-/* As resp_read. At RESP_ITEM and RESP_REPLY *who is who asked, with a count of 0 for a push; at
-   RESP_REPLY its place is given up. What nobody asked for is RESP_BAD, with `item` holding it. */
-RESP_API enum resp_event resp_pipe_read(struct resp_pipe *pipe, const uint8_t **cursor,
-                                        const uint8_t *end, struct resp_place *who);
-
-/* `owner` no longer waits for replies with the tags first..last. They keep their places, are read and
-   dropped; its memory is the caller's again at once. */
-RESP_API void resp_pipe_drop(struct resp_pipe *pipe, const void *owner, uint8_t first,
-                             uint8_t last);
-
-/* The replies that `owner` waits for with the tags first..last go to `heir` instead, with the tag `to`. */
-RESP_API void resp_pipe_hand_over(struct resp_pipe *pipe, const void *owner, uint8_t first,
-                                  uint8_t last, void *heir, uint8_t to);
-
-/* 1: replies are due. */
-RESP_API int resp_pipe_waits(const struct resp_pipe *pipe);
 
 #ifdef __cplusplus
 }

@@ -16,6 +16,21 @@ BEGIN {
     print ""
     print "   SPDX-FileCopyrightText: the redlock authors"
     print "   SPDX-License-Identifier: MIT */"
+    if (ARGC > 2) { # the .c files
+        print "#define REDLOCK_PRIVATE static"
+        print "#ifdef __GNUC__ /* with REDLOCK_API static, functions that you do not call */"
+        print "#pragma GCC diagnostic push"
+        print "#pragma GCC diagnostic ignored \"-Wunused-function\""
+        print "#endif"
+    }
+}
+
+END {
+    if (ARGC > 2) {
+        print "#ifdef __GNUC__"
+        print "#pragma GCC diagnostic pop"
+        print "#endif"
+    }
 }
 
 FNR == 1 { print ""; print "/* ---- " FILENAME " ---- */"; print "" }
@@ -24,6 +39,15 @@ $0 == "#include \"resp.h\"" && FILENAME ~ /\.h$/ {
     while ((getline line < "resp.h") > 0)
         print line
     close("resp.h")
+    next
+}
+
+# The private header stands where it is first included; its own guard keeps it from there on.
+$0 == "#include \"core.h\"" {
+    if (!core)
+        while ((getline line < "core.h") > 0)
+            print line
+    core = 1
     next
 }
 

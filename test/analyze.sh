@@ -5,8 +5,8 @@
 # SPDX-FileCopyrightText: the redlock authors
 # SPDX-License-Identifier: MIT
 folder=$1/analyze
-files='redlock.c resp.c net.c url.c'
-lean='-DREDLOCK_FENCING=0 -DREDLOCK_SEVERAL_KEYS=0 -DREDLOCK_WAKE_UP=0 -DREDLOCK_NATIVE=0'
+files='redlock.c node.c command.c text.c resp.c net.c url.c'
+lean='-DREDLOCK_FENCING=0 -DREDLOCK_MULTI_KEY=0 -DREDLOCK_NOTIFICATION=0 -DREDLOCK_NATIVE_RELEASE=0'
 number=0
 failed=0
 mkdir -p "$folder"

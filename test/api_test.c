@@ -538,12 +538,12 @@ static void io_wait(void *context, struct redlock_node *nodes, unsigned count, u
 /* ---- What the header says ------------------------------------------------------------------- */
 
 #define ST(status) (1U << -(REDLOCK_##status))
-#define ST_PENDING 0x8000U
+#define ST_PENDING 0x10000U
 
 static unsigned bit_of(int status)
 {
     return status == REDLOCK_PENDING      ? ST_PENDING
-           : status <= 0 && status >= -14 ? 1U << -status
+           : status <= 0 && status >= -15 ? 1U << -status
                                           : 0;
 }
 
@@ -646,7 +646,7 @@ static unsigned starts(const struct party *p, struct slot *s, char what, unsigne
     if (state == BUSY)
         return ST(INVALID_ARGUMENT);
     if (what == 'a')
-        return (state == HELD ? 0U : ST_PENDING) | (state == FREE ? 0U : ST(INVALID_ARGUMENT));
+        return (state == HELD ? 0U : ST_PENDING) | (state == FREE ? 0U : ST(ALREADY_HELD));
     if (state == FREE)
         return ST(LOST);
     most = most == 0 ? 100 : most == REDLOCK_NONE ? 0 : most;
@@ -884,7 +884,7 @@ static void claim_client(struct party *p)
 {
     static const struct redlock_io io = {io_dial, io_ready, io_transmit, io_receive,
                                          io_shut, io_now,   io_entropy,  io_wait,
-                                         NULL,    io_wall,  io_process};
+                                         NULL,    io_wall,  io_process,  NULL};
     unsigned i;
 
     p->count = server_count;
@@ -1085,7 +1085,8 @@ static void block(struct party *p, struct slot *s)
            "a blocking call says what is not documented");
     if (now_us > until_us && fault_rate == 0)
         violated("a blocking call took too long");
-    if (!(may & ST_PENDING) || (bit_of(status) & may & (ST(INVALID_ARGUMENT) | ST(FORKED))))
+    if (!(may & ST_PENDING) ||
+        (bit_of(status) & may & (ST(INVALID_ARGUMENT) | ST(ALREADY_HELD) | ST(FORKED))))
         return;
     if (what == 'e' && state == STALE && status == REDLOCK_LOST)
         return; /* by the state, or by its servers */
@@ -1113,9 +1114,9 @@ static void adopt(struct party *p, struct slot *s)
         may = ST(FORKED) | ST(INVALID_ARGUMENT);
     else if (!is_good(p, lock) || state == HELD || state == BUSY || bits < votes ||
              lock->members >> p->count != 0 || left_ms > lock->ttl_ms)
-        may = ST(INVALID_ARGUMENT);
+        may = ST(INVALID_ARGUMENT) | (state == HELD || state == STALE ? ST(ALREADY_HELD) : 0U);
     else if (state == STALE || s->state == BUSY)
-        may |= ST(INVALID_ARGUMENT);
+        may |= ST(INVALID_ARGUMENT) | ST(ALREADY_HELD);
     status = redlock_adopt(p->client, lock, left_ms);
     expect(status, may, "redlock_adopt says what is not documented");
     if (status != REDLOCK_OK && s->state == FREE)

@@ -457,7 +457,7 @@ const struct redlock_io *fake_io(void)
 {
     static const struct redlock_io io = {fake_dial, fake_ready, fake_transmit, fake_receive,
                                          fake_shut, fake_clock, fake_entropy,  fake_wait,
-                                         NULL,      fake_wall,  fake_process};
+                                         NULL,      fake_wall,  fake_process,  NULL};
 
     return &io;
 }

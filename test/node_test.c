@@ -218,13 +218,13 @@ static void permissions(void)
         tell(0, 2, "ACL", "SETUSER", "locker", n == 0 ? "+client|tracking" : "+client|caching");
         is_int(try_as(&a, "locker", "secret", 0), REDLOCK_HELD, "r12: another has it");
         settle(&a.client);
-        for (i = 0; i < 20 && a.nodes[0].priv.tells != (REDLOCK_NOTIFICATION && n == 1); i++) {
+        for (i = 0; i < 20 && a.nodes[0].priv.notifies != (REDLOCK_NOTIFICATION && n == 1); i++) {
             acquire(&a,
                     0); /* what is decided without a slow node is released there without asking */
             settle(&a.client);
         }
         ok(a.nodes[0].state == REDLOCK_NODE_READY &&
-               a.nodes[0].priv.tells == (REDLOCK_NOTIFICATION && n == 1),
+               a.nodes[0].priv.notifies == (REDLOCK_NOTIFICATION && n == 1),
            "r12: %s", n == 0 ? "told of nothing" : "and we will be told, if we can be");
         redlock_deinit(&a.client);
     }
@@ -444,7 +444,7 @@ static void a_crash_that_forgets(void)
     meet_all(&a);
     is_int(acquire(&a, 0), REDLOCK_UNREACHABLE, "r14: who has just started has no vote");
     settle(&a.client);
-    ok(strstr(a.nodes[0].error, "forgotten") != NULL, "r14: %s", a.nodes[0].error);
+    ok(strstr(a.nodes[0].error, "not voting") != NULL, "r14: %s", a.nodes[0].error);
     end(&a);
     prepare(&a, 3);
     guarded.longest_ttl_ms = a.lock.ttl_ms = 2000;
@@ -862,7 +862,7 @@ static void fencing(void)
         if (acquire(&a, 5000) != REDLOCK_OK)
             wrong++;
         wrong += a.lock.fencing_token <= last;
-        raised += a.lock.priv.raises > 0;
+        raised += a.lock.priv.confirms > 0;
         last = a.lock.fencing_token;
     }
     is_int((int)wrong, 0, "r16: sixty acquisitions, each with a larger token");
@@ -913,7 +913,7 @@ static void fencing_writes(void)
     before = atol(strstr(text, "changes_since_last_save:") + 24);
     is_int(acquire(&a, 0), REDLOCK_OK, "r17: the first of two has the larger count");
     settle(&a.client);
-    ok(a.lock.fencing_token == 91 && a.lock.priv.raises == 1, "r17: the other is raised to it");
+    ok(a.lock.fencing_token == 91 && a.lock.priv.confirms == 1, "r17: the other is raised to it");
     tell(0, 0, "INFO", "persistence", NULL, NULL);
     is_int(atol(strstr(text, "changes_since_last_save:") + 24) - before, 3,
            "r17: which wrote the count, the key, and the count again");

@@ -40,7 +40,7 @@ static inline void settle(struct redlock_client *client)
     while (busy > 0 && now_ms() < until) {
         serve(client, 2);
         for (n = 0, busy = 0; n < client->priv.count; n++)
-            busy += resp_pipe_waits(&client->priv.nodes[n].priv.pipe) ||
+            busy += client->priv.nodes[n].priv.count > 0 ||
                     (redlock_wanted_events(client, n) & REDLOCK_WRITABLE) != 0;
     }
 }

@@ -2133,7 +2133,7 @@ static void set_up(void)
         struct client *c = &clients[i];
         static const struct redlock_io io = {sim_dial, sim_ready, sim_transmit, sim_receive,
                                              sim_shut, sim_now,   sim_entropy,  NULL,
-                                             NULL,     sim_wall,  NULL};
+                                             NULL,     sim_wall,  NULL,         NULL};
         c->io = io;
         c->io.context = c;
         c->base_us = ((uint64_t)1 << 40) + roll(1000000);

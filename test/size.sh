@@ -14,7 +14,8 @@ build=$1/size
 mkdir -p "$build"
 flags='-std=c99 -Os -ffunction-sections -fdata-sections -fno-asynchronous-unwind-tables -fno-pie -DNDEBUG'
 m4='arm-none-eabi-gcc -mcpu=cortex-m4 -mthumb'
-lean='-DREDLOCK_FENCING=0 -DREDLOCK_SEVERAL_KEYS=0 -DREDLOCK_WAKE_UP=0 -DREDLOCK_NATIVE=0 -DREDLOCK_DURABLE=0 -DRESP_OUT_MAX=371'
+lean='-DREDLOCK_FENCING=0 -DREDLOCK_MULTI_KEY=0 -DREDLOCK_NOTIFICATION=0 -DREDLOCK_NATIVE_RELEASE=0 -DREDLOCK_DURABLE=0 -DRESP_OUT_MAX=371'
+core='redlock node command text resp'
 small='-include examples/cortex-m/small.h'
 status=0
 
@@ -41,7 +42,7 @@ row() { # NAME COMPILER FILES
     done
     figures="$(size "$build"/*.o | awk 'NR > 1 { t += $1; d += $2; b += $3 } END { print t, d, b }') \
 $(cat "$build"/*.su | awk '{ if ($2 > n) n = $2 } END { print n }') \
-$(struct "$2" redlock_node) $(struct "$2" redlock_lock) $(struct "$2" redlock)"
+$(struct "$2" redlock_node) $(struct "$2" redlock_lock) $(struct "$2" redlock_client)"
     echo "| $version | $1 | $(echo "$figures" | sed 's/ / | /g') |" >>"$build/rows"
     recorded=$(awk -F ' *[|] *' -v name="$1" '$3 == name { $1 = $2 = $3 = ""; last = $0 } END { print last }' $record)
     [ -n "$recorded" ] || echo "$1: not in $record" >>"$build/grown"
@@ -60,19 +61,19 @@ version=$(sed -n 's/^#define REDLOCK_VERSION "\(.*\)"/\1/p' redlock.h)
 printf '%-30s' 'bytes at -Os, and what is new'
 printf '%7s       ' text data bss frame node lock client
 echo
-row 'x86-64, core' gcc 'redlock resp'
-row 'x86-64, with net.c' gcc 'redlock resp net'
+row 'x86-64, core' gcc "$core"
+row 'x86-64, with net.c' gcc "$core net"
 x64=$(text "$build"/*.o)
-row '32-bit Arm Linux, core' arm-linux-gnueabihf-gcc 'redlock resp'
-row '32-bit Arm Linux, with net.c' arm-linux-gnueabihf-gcc 'redlock resp net'
-row 'Cortex-M4, lean, small limits' "$m4 $small" 'redlock resp'
-row 'Cortex-M4, lean core' "$m4 $lean" 'redlock resp'
-row 'Cortex-M4, core' "$m4" 'redlock resp'
+row '32-bit Arm Linux, core' arm-linux-gnueabihf-gcc "$core"
+row '32-bit Arm Linux, with net.c' arm-linux-gnueabihf-gcc "$core net"
+row 'Cortex-M4, lean, small limits' "$m4 $small" "$core"
+row 'Cortex-M4, lean core' "$m4 $lean" "$core"
+row 'Cortex-M4, core' "$m4" "$core"
 m4_text=$(text "$build"/*.o)
 frame=$(cat "$build"/*.su | awk '{ if ($2 > n) n = $2 } END { print n }')
 
 # The deepest chain of calls: bytes of stack, and its functions. What the io table does is not in it.
-chain=$(cat "$build"/redlock.ci "$build"/resp.ci | awk '
+chain=$(cat "$build"/*.ci | awk '
     function name(s) { gsub(/"/, "", s); sub(/.*:/, "", s); return s }
     function deepest(f, callees, i, d, best) {
         if (f in depth) return depth[f]
@@ -91,12 +92,12 @@ chain=$(cat "$build"/redlock.ci "$build"/resp.ci | awk '
 echo
 echo "the deepest chain of calls on Cortex-M4: ${chain#* }"
 echo 'libc functions that the core uses on Cortex-M4:'
-nm -u "$build"/redlock.o "$build"/resp.o | awk '/ U / && $2 !~ /^(resp|redlock)_/ { print $2 }' | sort -u | tr '\n' ' '
+nm -u "$build"/*.o | awk '/ U / && $2 !~ /^(resp|redlock|rl)_/ { print $2 }' | sort -u | tr '\n' ' '
 echo
 echo 'Gates:'
-foreign=$(nm -u "$build"/redlock.o "$build"/resp.o | awk '/ U / && $2 !~ /^(resp_|redlock_|mem|str)/' | wc -l)
+foreign=$(nm -u "$build"/*.o | awk '/ U / && $2 !~ /^(resp_|redlock_|rl_|mem|str)/' | wc -l)
 gate 'functions of others but mem*, str*' "$foreign" 0
-gate 'symbols in data or bss' "$(nm "$build"/redlock.o "$build"/resp.o | grep -c ' [dDbBcC] ' || true)" 0
+gate 'symbols in data or bss' "$(nm "$build"/*.o | grep -c ' [dDbBcC] ' || true)" 0
 gate 'core on Cortex-M4, text' "$m4_text" 8192
 gate 'whole library on x86-64, text' "$x64" 10240
 gate 'node on Cortex-M4' "$(struct "$m4" redlock_node)" 640

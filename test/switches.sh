@@ -29,10 +29,15 @@ shared() {
 
 # passes [FLAG ...] - the library and its tests, with these switches
 passes() {
-    compile redlock.c redlock.o -O0 "$@" || return 1
+    objects=
+    for each in redlock node command text; do
+        compile $each.c $each.o -O0 "$@" || return 1
+        objects="$objects $folder/$each.o"
+    done
     for each in $tests; do
         compile "test/$each.c" "$each.o" -O0 "$@" || return 1
-        ${CC:-cc} "$folder/$each.o" "$folder/redlock.o" "$folder/resp.o" "$folder/fake.o" "$folder/mini.o" \
+        # shellcheck disable=SC2086
+        ${CC:-cc} "$folder/$each.o" $objects "$folder/resp.o" "$folder/fake.o" "$folder/mini.o" \
             -o "$folder/$each" || return 1
         timeout 60 "$folder/$each" >"$folder/output" 2>&1 || {
             grep -a -e '^not ok' -e '^Bail' "$folder/output"

@@ -144,7 +144,7 @@ static void drain(void)
         for (i = 0, busy = 0; i < client.priv.count; i++)
             busy += nodes[i].state == REDLOCK_NODE_CONNECTING ||
                     nodes[i].state == REDLOCK_NODE_HANDSHAKE ||
-                    resp_pipe_waits(&nodes[i].priv.pipe);
+                    nodes[i].priv.count > 0;
     }
 }
 

@@ -1,0 +1,358 @@
+/* command.c - what is sent to a server, and what a reply to it means. Knows locks and nodes only as
+   sources of keys, tokens and passwords. Called by node.c.
+
+   On the wire: `SET key token NX PX ttl` as in [Redlock], so that all Redlock clients exclude each
+   other. Extension and release compare the token inside the server, in a Lua script.
+
+   SPDX-FileCopyrightText: the redlock authors
+   SPDX-License-Identifier: MIT */
+#include "core.h"
+
+#include <string.h>
+
+/* ---- Scripts --------------------------------------------------------------------------------- */
+
+/* Returns 1 when the key had our token and was deleted, 0 when there is no key, else the token of the
+   holder: that tells contention from a holder. Or the error: before Redis 7.0 `call` would hide it in
+   a long text. */
+static const char rl_delete_script[] =
+    "local c=redis.pcall local v=c('get',KEYS[1])return v==ARGV[1]and c('del',KEYS[1])or v or 0";
+/* Its sha1sum, for EVALSHA. */
+#define RL_DELETE_SHA1 "0eb3fb62d87859ed2ecec0a26c11df77628751da"
+#if REDLOCK_MULTI_KEY
+/* The same for several keys: 1 when all were ours. */
+static const char rl_delete_all_script[] =
+    "local r=1 for _,k in ipairs(KEYS)do local v=redis.call('get',k)if v==ARGV[1]then "
+    "redis.call('del',k)elseif v or r==1 then r=v or 0 end end return r";
+/* Sets all keys, or none: 1 or 0. */
+static const char rl_take_script[] =
+    "for _,k in ipairs(KEYS)do if redis.call('exists',k)==1 then return 0 end end for _,k in "
+    "ipairs(KEYS)do redis.call('set',k,ARGV[1],'px',ARGV[2])end return 1";
+/* Extends. Returns 1: all keys are ours and were extended; 2: some were missing and were created again;
+   0: neither. A third argument forbids to create keys. Never shortens, because this command may run
+   late, after a longer extension (R8). It writes in any case: WAITAOF confirms only writes of its own
+   connection (R17). PEXPIRE works when the server is out of memory, SET does not. */
+static const char rl_extend_script[] =
+    "local c,t,h=redis.call,ARGV[2],1 for _,k in ipairs(KEYS)do local v=c('get',k)if not v and not "
+    "ARGV[3]then h=2 elseif v~=ARGV[1]then return 0 end end for _,k in ipairs(KEYS)do if "
+    "c('pexpire',k,math.max(t,c('pttl',k)))==0 then c('set',k,ARGV[1],'px',t)end end return h";
+#else
+static const char rl_extend_script[] =
+    "local c,k,t=redis.call,KEYS[1],ARGV[2]local v=c('get',k)return v==ARGV[1]and "
+    "c('pexpire',k,math.max(t,c('pttl',k)))or(v or ARGV[3])and 0 or c('set',k,ARGV[1],'px',t)and 2";
+#define rl_delete_all_script rl_delete_script
+#define rl_take_script rl_delete_script /* never sent */
+#endif
+#if REDLOCK_FENCING
+/* Sets the key and counts the grant. Returns -1 when the key exists, else the new counter: at least the
+   proposal, which comes as two halves of 32 bits. Lua counts in doubles, which are exact below 2^53; a
+   larger counter is refused before anything is stored. R16 */
+static const char rl_fence_script[] =
+    "local c,k,f=redis.call,KEYS[1],KEYS[2]if c('exists',k)==1 then return-1 end local n=math.max(("
+    "c('get',f)or 0)+1,ARGV[3]*2^32+ARGV[4])if n>=2^53 then return redis.error_reply('ERR fencing "
+    "token too large')end c('set',f,string.format('%.0f',n))c('set',k,ARGV[1],'px',ARGV[2])return "
+    "n";
+/* Raises the counter to the proposal if the key is ours, and returns the counter; else -1. It writes
+   an equal counter too: WAITAOF reports the last write of its own connection. R16, R17 */
+static const char rl_confirm_script[] =
+    "local c,k,f=redis.call,KEYS[2],ARGV[2]*2^32+ARGV[3]if c('get',KEYS[1])~=ARGV[1]then return-1 "
+    "end local n=tonumber(c('get',k)or 0)if n<=f then n=f c('set',k,string.format('%.0f',f))end "
+    "return n";
+#else
+#define rl_fence_script rl_delete_script /* never sent */
+#define rl_confirm_script rl_delete_script
+#endif
+static const char rl_fence_suffix[] = ":fence";
+#if REDLOCK_MARKER
+/* Comes before a script that sets keys: -2 while the server may have lost locks. It takes its own key,
+   run and longest ttl off the end of the arguments. The age of the marker shows in its time to live,
+   which is 31 years at first: one key is enough, it is lost as a whole, and each client waits for its
+   own longest ttl. A marker from the future is set anew: the server's clock was set back. R18 */
+static const char rl_marker_script[] =
+    "local c,t,m=redis.call,table.remove,table.remove(KEYS)local l,r=t(ARGV),t(ARGV)local p=c("
+    "'pttl',m)-1e12 if p>0 or c('get',m)~=r then p=0 c('set',m,r,'px',1e12)end if p>-l then return"
+    "-2 end ";
+#else
+#define rl_marker_script ""
+#endif
+#define RL_MARKER_KEY "redlock::run"
+#if REDLOCK_RESTART_GUARD
+/* The run_id of the server process, and its age in seconds. R13, R14 */
+static const char rl_info_script[] =
+    "local i=redis.call('info','server')return{i:match'run_id:(%w+)',i:match'uptime_in_seconds:("
+    "%-?%d+)'}";
+#else
+#define rl_info_script ""
+#endif
+
+/* The longest command fits into the send buffer. On the wire stand around script, key and token 48
+   bytes; 17 more for the ttl, 7 for "1"; for a fencing token 26, and 11 with suffix and length of its
+   key; for a marker 5, and twice 17. Several keys count as one, see rl_check_keys. */
+enum {
+    RL_TOKEN_HEX = 40,
+    RL_LONGEST_DELETE = 48 + sizeof rl_delete_all_script + (REDLOCK_NOTIFICATION ? 38 : 0),
+    RL_LONGEST_EXTEND = 72 + sizeof rl_extend_script,
+    RL_LONGEST_MARKER =
+        REDLOCK_MARKER ? 5 + 2 * 17 + sizeof RL_MARKER_KEY + sizeof rl_marker_script : 0,
+    RL_LONGEST_FENCE = 48 + 17 + 2 * 17 + 18 + sizeof rl_fence_suffix + sizeof rl_fence_script +
+                       REDLOCK_KEY_MAX + RL_LONGEST_MARKER,
+    RL_LONGEST_LOCK = RL_LONGEST_DELETE > RL_LONGEST_EXTEND ? RL_LONGEST_DELETE : RL_LONGEST_EXTEND,
+    RL_LONGEST = (REDLOCK_FENCING && RL_LONGEST_FENCE > RL_LONGEST_LOCK ? RL_LONGEST_FENCE
+                                                                        : RL_LONGEST_LOCK) +
+                 REDLOCK_KEY_MAX + RL_TOKEN_HEX + REDLOCK_LABEL_MAX + (REDLOCK_DURABLE ? 42 : 0)
+};
+typedef char rl_send_buffer_holds_the_longest_command[RESP_OUT_MAX >= RL_LONGEST ? 1 : -1];
+
+/* ---- Writing ---------------------------------------------------------------------------------- */
+
+/* The words of each command, in the order of enum rl_command. A control character stands for what
+   varies: */
+#define KEY "\1"
+#define TOKEN "\2"
+#define TTL "\3"
+#define EVAL "EVAL \4 \5 \6" /* script, number of keys, the keys */
+#define COUNTER "\7 \10"     /* in two halves */
+#define PATIENCE "\11"
+#define USER "\12"
+#define PASSWORD "\13"
+#define DATABASE "\14"
+#define INFO "\15"
+static const char rl_words[] = /* clang-format off */
+    "SET " KEY " " TOKEN " NX PX " TTL "\0"
+    EVAL " " TOKEN " " TTL "\0"
+    EVAL " " TOKEN " " TTL " " COUNTER "\0"
+    EVAL " " TOKEN " " COUNTER "\0"
+    EVAL " " TOKEN " " TTL " 1\0"
+    EVAL " " TOKEN " " TTL "\0"
+    EVAL " " TOKEN "\0"
+    "DELIFEQ " KEY " " TOKEN "\0"
+    "DELEX " KEY " IFEQ " TOKEN "\0"
+    "EVALSHA " RL_DELETE_SHA1 " 1 " KEY " " TOKEN "\0"
+    "HELLO 3\0"
+    "HELLO 3 AUTH " USER " " PASSWORD "\0"
+    "AUTH " PASSWORD "\0"
+    "AUTH " USER " " PASSWORD "\0"
+    "SELECT " DATABASE "\0"
+    "CLIENT TRACKING ON OPTIN NOLOOP\0"
+    "EVAL " INFO " 0\0"
+    "PTTL " KEY "\0"
+    "CLIENT CACHING YES\0"
+    "WAITAOF 1 0 " PATIENCE; /* clang-format on */
+#undef KEY
+#undef TOKEN
+#undef TTL
+#undef EVAL
+#undef COUNTER
+#undef PATIENCE
+#undef USER
+#undef PASSWORD
+#undef DATABASE
+#undef INFO
+
+static const char *rl_script_of(const struct redlock_lock *lock, unsigned command)
+{
+    switch (command) {
+    case RL_TAKE:
+        return rl_take_script;
+    case RL_FENCE:
+        return rl_fence_script;
+    case RL_CONFIRM:
+        return rl_confirm_script;
+    case RL_DELETE:
+        return rl_extra_keys(lock) > 0 ? rl_delete_all_script : rl_delete_script;
+    default:
+        return rl_extend_script;
+    }
+}
+
+/* A server that may have lost locks must not be given one. R18 */
+REDLOCK_PRIVATE int rl_looks_at_marker(const struct redlock_client *c,
+                                       const struct redlock_lock *lock, unsigned command)
+{
+    return REDLOCK_MARKER && c->priv.settings.longest_ttl_ms != 0 &&
+           (command == RL_FENCE || (command == RL_REPAIR && rl_use_fencing(lock)));
+}
+
+static int rl_has_counter(unsigned command)
+{
+    return REDLOCK_FENCING && rl_is(command, 1 << RL_FENCE | 1 << RL_CONFIRM);
+}
+
+/* How many more keys than one the script has. */
+static unsigned rl_more_keys(const struct rl_message *m)
+{
+    return m->marked + (rl_has_counter(m->command) ? 1U : rl_extra_keys(m->lock));
+}
+
+static void rl_put_keys(struct resp_writer *w, const struct rl_message *m)
+{
+    const struct redlock_lock *lock = m->lock;
+    unsigned i;
+
+    resp_put_bytes(w, lock->key, lock->key_size);
+    if (rl_has_counter(m->command))
+        resp_put_joined(w, lock->key, lock->key_size, rl_fence_suffix, sizeof rl_fence_suffix - 1);
+    else
+        for (i = 0; i < rl_extra_keys(lock); i++)
+            resp_put_bytes(w, rl_extra_key(lock, i)->bytes, rl_extra_key(lock, i)->size);
+    if (m->marked)
+        resp_put_text(w, RL_MARKER_KEY);
+}
+
+/* What a control character in rl_words stands for. */
+static void rl_put_value(struct resp_writer *w, const struct rl_message *m, unsigned which)
+{
+    const struct redlock_lock *lock = m->lock;
+    const struct redlock_node *node = m->node;
+    const char *text = rl_info_script;
+    uint32_t number;
+
+    switch (which) {
+    case 1:
+        resp_put_bytes(w, lock->key, lock->key_size);
+        return;
+    case 2:
+        resp_put_hex(w, lock->token, lock->token_is_label ? 0 : sizeof lock->token, lock->label,
+                     lock->label_size);
+        return;
+    case 4:
+        text = rl_script_of(lock, m->command);
+        resp_put_joined(w, rl_marker_script, m->marked ? sizeof rl_marker_script - 1 : 0, text,
+                        strlen(text));
+        return;
+    case 6:
+        rl_put_keys(w, m);
+        return;
+    case 10:
+        resp_put_text(w, node->user != NULL ? node->user : "default");
+        return;
+    case 11:
+        text = node->password;
+        /* fall through */
+    case 13:
+        resp_put_text(w, text);
+        return;
+    case 3:
+        number = lock->ttl_ms;
+        break;
+    case 5:
+        number = 1 + rl_more_keys(m);
+        break;
+    case 7:
+        number = (uint32_t)(rl_fencing_token(lock) >> 32);
+        break;
+    case 8:
+        number = (uint32_t)rl_fencing_token(lock);
+        break;
+    case 9:
+        number = m->patience_ms;
+        break;
+    default:
+        number = node->database;
+    }
+    resp_put_number(w, number);
+}
+
+static void rl_put_one(struct resp_writer *w, const struct rl_message *m, unsigned command)
+{
+    const char *text = rl_words, *at;
+    unsigned words = 1, i;
+
+    for (i = 0; i < command; i++)
+        text += strlen(text) + 1;
+    for (at = text; *at != '\0'; at++)
+        words += *at == ' ';
+    if (rl_is(command, RL_SCRIPTS))
+        words += rl_more_keys(m) + 2 * m->marked;
+    resp_put_command(w, words);
+    for (;;) {
+        size_t size = strcspn(text, " ");
+
+        if (*text < ' ')
+            rl_put_value(w, m, (unsigned)*text);
+        else
+            resp_put_bytes(w, text, size);
+        text += size;
+        if (*text++ == '\0')
+            break;
+    }
+    if (m->marked && rl_is(command, RL_SCRIPTS)) {
+        resp_put_number(w, rl_run(m->node) + m->node->database); /* may change places: SWAPDB */
+        resp_put_number(w, m->c->priv.settings.longest_ttl_ms);
+    }
+}
+
+REDLOCK_PRIVATE void rl_put_command(struct resp_writer *w, const struct rl_message *m,
+                                    unsigned flags)
+{
+    if (flags & RL_WITH_CACHING)
+        rl_put_one(w, m, RL_CACHING);
+    rl_put_one(w, m, m->command);
+    if (flags & RL_WITH_PTTL)
+        rl_put_one(w, m, RL_PTTL);
+    if (flags & RL_WITH_SYNC)
+        rl_put_one(w, m, RL_SYNC);
+}
+
+/* ---- Reading ----------------------------------------------------------------------------------- */
+
+REDLOCK_PRIVATE uint32_t rl_hash(const struct resp_item *item, unsigned most)
+{
+    uint32_t hash = 2166136261U ^ item->size; /* FNV-1a */
+    unsigned i;
+
+    for (i = 0; i < item->text_used && i < most; i++)
+        hash = (hash ^ (uint8_t)item->text[i]) * 16777619U;
+    return hash != 0 ? hash : 1;
+}
+
+/* The client, the server or the key is not what it must be. Other errors pass: LOADING BUSY OOM
+   MISCONF TRYAGAIN CLUSTERDOWN MASTERDOWN NOREPLICAS. The last two denials come from within a script;
+   none is longer than RESP_TEXT_MAX may be. */
+REDLOCK_PRIVATE int rl_is_denial(const struct resp_item *item)
+{
+    static const char prefixes[] = "NOAUTH\0NOPERM\0WRONGPASS\0DENIED\0READONLY\0WRONGTYPE\0MOVED\0"
+                                   "ASK\0ERR The user ex\0ERR ACL failure\0";
+    const char *prefix = prefixes;
+
+    for (; prefix < prefixes + sizeof prefixes - 1; prefix += strlen(prefix) + 1)
+        if (strncmp(item->text, prefix, strlen(prefix)) == 0)
+            return 1;
+    return 0;
+}
+
+/* To SET, and to a script: 1, 0 or another number. */
+REDLOCK_PRIVATE enum rl_vote rl_vote_of(unsigned command, const struct resp_item *item)
+{
+    int64_t number = item->integer;
+
+    switch (item->kind) {
+    case RESP_ERROR:
+        return rl_is_denial(item) ? RL_DENIED : RL_LATER;
+    case RESP_STATUS:
+        return command == RL_SET && item->text_used == 2 && memcmp(item->text, "OK", 2) == 0
+                   ? RL_YES
+                   : RL_NONSENSE;
+    case RESP_NIL:
+        return command == RL_SET ? RL_NO : RL_NONSENSE;
+    case RESP_STRING: /* the token of the holder */
+        return rl_is(command, 1 << RL_DELETE | 1 << RL_EVALSHA) ? RL_NO : RL_NONSENSE;
+    case RESP_INTEGER:
+        break;
+    default:
+        return RL_NONSENSE;
+    }
+    if (command == RL_SET)
+        return RL_NONSENSE;
+    if (REDLOCK_MARKER && number == -2 && rl_is(command, 1 << RL_FENCE | 1 << RL_REPAIR))
+        return RL_LATER; /* R18 */
+    if (REDLOCK_FENCING && rl_is(command, 1 << RL_FENCE | 1 << RL_CONFIRM))
+        return number == -1                                  ? RL_NO
+               : number > 0 && number < RL_FENCING_TOKEN_MAX ? RL_YES
+                                                             : RL_NONSENSE;
+    if (number == 0)
+        return RL_NO;
+    if (number == 2 && command == RL_REPAIR)
+        return RL_REPAIRED;
+    return number == 1 ? RL_YES : RL_NONSENSE;
+}

@@ -1,0 +1,902 @@
+/* node.c - the connection to each server: connect, handshake, send, match replies to requests, time
+   limits, backoff. Knows no lock's state: a lock is only the address of who asked. Called by redlock.c.
+
+   The rules that are kept here:
+
+   R5  Order on a connection. Replies are matched by position; a reply that nobody needs any more keeps
+       its place and is dropped on arrival. A node that replies what was not asked is disconnected, and
+       so is one that owes a reply for stall_ms although all that has come was read. It is connected
+       again after a growing, random pause, and counts as failed until its handshake is answered: a hung
+       server accepts connections.
+   R12 Handshake first: HELLO 3 with user and password, or AUTH where HELLO is unknown; then SELECT.
+       Nothing else is queued before all of it is queued, and nothing counts before all of it is
+       answered. Permissions that are not needed are done without.
+   R13 One server, one vote. Each server is asked for its run_id. A node is not used when another node,
+       connected or not, has said the same.
+   R14 Delayed restart. With longest_ttl_ms a server that may have lost keys is sent everything but does
+       not vote, until the longest lock that it may have lost has expired.
+   R17 Durable votes. Each command that acquires or extends is followed by WAITAOF, and a yes counts only
+       when the node has confirmed that it is on disk.
+
+   SPDX-FileCopyrightText: the redlock authors
+   SPDX-License-Identifier: MIT */
+#include "core.h"
+
+#include <string.h>
+
+enum {
+    RL_RETRY_MIN_MS = 50,   /* first pause before a reconnect; doubles */
+    RL_RETRY_MAX_MS = 1600, /* longest, before jitter of half of it to both sides */
+    RL_READS_MAX = 32,      /* receives per event: a chatty node must not hold the loop */
+    RL_RUN_MAX = 15         /* bytes of a run_id that count: all builds keep so many */
+};
+
+/* Since the last tick: no reply; one that nobody waited for; one that was waited for. */
+enum rl_replied { RL_SILENT, RL_UNTIMED, RL_TIMED };
+
+static int rl_is_up(const struct redlock_node *node)
+{
+    return node->state == REDLOCK_NODE_READY || node->state == REDLOCK_NODE_HANDSHAKE;
+}
+
+/* ---- Requests: commands whose replies are due, oldest first ------------------------------------- */
+
+static struct redlock_request *rl_request(struct redlock_node *node, unsigned nth)
+{
+    unsigned at = node->priv.first + nth;
+
+    return &node->priv.requests[at < RESP_PIPELINE_MAX ? at : at - RESP_PIPELINE_MAX];
+}
+
+/* The last slot is kept for requests of nobody: these share a slot if their commands are the same, so
+   a rollback never waits for a slot for long. */
+static int rl_has_slot(struct redlock_node *node, const struct redlock_lock *lock, unsigned command)
+{
+    unsigned count = node->priv.count;
+    const struct redlock_request *last = rl_request(node, count > 0 ? count - 1 : 0);
+
+    return count < RESP_PIPELINE_MAX - (lock != NULL) ||
+           (lock == NULL && last->lock == NULL && last->command == command &&
+            last->repeats < UINT16_MAX);
+}
+
+static void rl_push(struct redlock_node *node, struct redlock_lock *lock, unsigned command,
+                    unsigned role)
+{
+    unsigned count = node->priv.count;
+    struct redlock_request *last = rl_request(node, count > 0 ? count - 1 : 0);
+
+    if (count > 0 && lock == NULL && last->lock == NULL && last->command == command &&
+        last->repeats < UINT16_MAX) {
+        last->repeats++;
+        return;
+    }
+    last = rl_request(node, count);
+    last->lock = lock;
+    last->repeats = 1;
+    last->command = (uint8_t)command;
+    last->role = (uint8_t)role;
+    node->priv.count++;
+}
+
+/* The oldest request has all its replies. */
+static void rl_pop(struct redlock_node *node)
+{
+    node->priv.part = 0;
+    if (--rl_request(node, 0)->repeats > 0)
+        return;
+    node->priv.count--;
+    if (++node->priv.first == RESP_PIPELINE_MAX)
+        node->priv.first = 0;
+}
+
+REDLOCK_PRIVATE void rl_redirect(struct redlock_client *c, const struct redlock_lock *lock,
+                                 unsigned nodes, unsigned set, struct redlock_lock *heir,
+                                 unsigned role)
+{
+    unsigned i, n;
+
+    for (i = 0; nodes >> i != 0; i++) {
+        struct redlock_node *node = &c->priv.nodes[i];
+
+        for (n = nodes >> i & 1 ? node->priv.count : 0; n-- > 0;) {
+            struct redlock_request *request = rl_request(node, n);
+            if (request->lock == lock && rl_is(request->command, set)) {
+                request->lock = heir;
+                request->role = (uint8_t)role;
+            }
+        }
+    }
+}
+
+/* ---- Sending ------------------------------------------------------------------------------------ */
+
+/* Bytes that wait to be sent stand in one buffer of the client, each once for all nodes that are sent
+   them. It is a row of runs: the nodes of a run are sent its bytes. Each node has a cursor: up to there
+   it was sent all that is its own. The buffer starts anew when all is sent. */
+
+static void rl_out_sent(struct redlock_client *c, struct redlock_node *node)
+{
+    unsigned bit = rl_bit(node->priv.index);
+
+    rl_clear(&c->priv.out.unsent, bit);
+    c->priv.jammed = 0;
+    if (c->priv.out.unsent == 0)
+        c->priv.out.used = c->priv.out.runs = 0;
+}
+
+/* Hangs up. A connection that had worked may be connected again at once: servers close idle ones. Any
+   other waits out a pause, which the next tick draws. What it owed is answered by rl_node_reply. R5 */
+static void rl_node_broke(struct redlock_client *c, struct redlock_node *node, enum rl_error error)
+{
+    rl_set_error(node, error);
+    c->priv.io->shut(c->priv.io->context, node);
+    rl_out_sent(c, node);
+    rl_clear(&c->priv.full, rl_bit(node->priv.index));
+    memset(&node->priv.reader, 0, sizeof node->priv.reader);
+    node->state = node->priv.useful ? REDLOCK_NODE_IDLE : REDLOCK_NODE_DOWN;
+    node->priv.failing = !node->priv.useful;
+    node->priv.mark_us = node->priv.replied = 0;
+}
+
+REDLOCK_PRIVATE void rl_node_fail(struct redlock_client *c, struct redlock_node *node,
+                                  enum rl_error error)
+{
+    node->priv.useful = 0;
+    rl_node_broke(c, node, error);
+}
+
+/* The same, and only another set-up mends it. */
+static void rl_node_deny(struct redlock_client *c, struct redlock_node *node, enum rl_error error)
+{
+    node->priv.denied = 1;
+    node->error[0] = '\0';
+    rl_node_fail(c, node, error);
+}
+
+/* Sends what the socket takes. */
+static void rl_transmit(struct redlock_client *c, struct redlock_node *node)
+{
+    unsigned bit = rl_bit(node->priv.index), run = 0;
+
+    while (c->priv.out.unsent & bit) {
+        unsigned from = node->priv.cursor, to;
+        int moved;
+
+        while (run < c->priv.out.runs &&
+               (c->priv.out.run[run].end <= from || !(c->priv.out.run[run].nodes & bit))) {
+            if (c->priv.out.run[run].end > from)
+                from = c->priv.out.run[run].end;
+            run++;
+        }
+        if (run == c->priv.out.runs) {
+            rl_out_sent(c, node);
+            return;
+        }
+        for (to = from; run < c->priv.out.runs && (c->priv.out.run[run].nodes & bit); run++)
+            to = c->priv.out.run[run].end;
+        moved =
+            c->priv.io->transmit(c->priv.io->context, node, c->priv.out.bytes + from, to - from);
+        if (moved < 0) {
+            rl_node_broke(c, node, RL_CONNECTION_LOST);
+            return;
+        }
+        node->priv.cursor = (uint16_t)(from + (unsigned)moved);
+        if (moved > 0)
+            c->priv.jammed = 0;
+        if ((unsigned)moved < to - from)
+            return;
+    }
+}
+
+/* Moves what some node is still to be sent to the front. */
+static void rl_compact(struct redlock_client *c)
+{
+    unsigned least = c->priv.out.used, i, kept = 0;
+
+    for (i = 0; i < c->priv.count; i++)
+        if (c->priv.out.unsent & rl_bit(i) && c->priv.nodes[i].priv.cursor < least)
+            least = c->priv.nodes[i].priv.cursor;
+    for (i = 0; i < c->priv.count; i++)
+        c->priv.nodes[i].priv.cursor = (uint16_t)(c->priv.nodes[i].priv.cursor - least);
+    for (i = 0; i < c->priv.out.runs; i++)
+        if (c->priv.out.run[i].end > least) {
+            c->priv.out.run[kept] = c->priv.out.run[i];
+            c->priv.out.run[kept++].end = (uint16_t)(c->priv.out.run[i].end - least);
+        }
+    c->priv.out.runs = (uint8_t)kept;
+    c->priv.out.used = (uint16_t)(c->priv.out.used - least);
+    memmove(c->priv.out.bytes, c->priv.out.bytes + least, c->priv.out.used);
+}
+
+/* Makes room in the buffer by sending. */
+static void rl_make_room(struct redlock_client *c)
+{
+    unsigned i;
+
+    for (i = 0; i < c->priv.count; i++)
+        rl_transmit(c, &c->priv.nodes[i]);
+    rl_compact(c);
+}
+
+/* What was written behind the buffer is for these nodes. */
+static void rl_out_add(struct redlock_client *c, redlock_mask nodes, size_t size)
+{
+    unsigned i, runs = c->priv.out.runs;
+
+    for (i = 0; i < c->priv.count; i++)
+        if (nodes & ~c->priv.out.unsent & rl_bit(i))
+            c->priv.nodes[i].priv.cursor = c->priv.out.used;
+    rl_set(&c->priv.out.unsent, nodes);
+    if (runs == 0 || c->priv.out.run[runs - 1].nodes != nodes) {
+        c->priv.out.run[runs].nodes = nodes;
+        c->priv.out.runs++;
+    } else {
+        runs--;
+    }
+    c->priv.out.used = (uint16_t)(c->priv.out.used + size);
+    c->priv.out.run[runs].end = c->priv.out.used;
+}
+
+REDLOCK_PRIVATE redlock_mask rl_send(struct redlock_client *c, struct redlock_lock *lock,
+                                     unsigned nodes, unsigned command, unsigned role)
+{
+    struct redlock_lock *owner = role == RL_NOBODY ? NULL : lock;
+    struct resp_writer w = {NULL, 0, 0, 0, 0};
+    struct rl_message message = {c, lock, NULL, 0, 0, 0};
+    redlock_mask sent = 0;
+    unsigned i, tries;
+
+    if (REDLOCK_DURABLE && rl_durable(c) && rl_is(command, RL_WRITING)) {
+        command |= RL_WITH_SYNC;
+        message.patience_ms = rl_patience_ms(c, lock);
+    }
+    message.command = (uint8_t)(command & 31);
+    for (i = 0; i < c->priv.count; i++)
+        if (nodes & rl_bit(i)) {
+            if (rl_has_slot(&c->priv.nodes[i], owner, command))
+                sent |= rl_bit(i);
+            else if (lock != NULL)
+                rl_set(&c->priv.full, rl_bit(i));
+            message.node = &c->priv.nodes[i];
+        }
+    message.marked =
+        lock != NULL && rl_looks_at_marker(c, lock, message.command) && rl_run(message.node) != 0;
+    for (tries = 0; sent != 0; tries++) {
+        if (tries > 1) {
+            c->priv.jammed = 1;
+            return 0;
+        }
+        w.bytes = c->priv.out.bytes + c->priv.out.used;
+        w.size = RESP_OUT_MAX - (size_t)c->priv.out.used;
+        w.used = 0;
+        w.overflow = 0;
+        rl_put_command(&w, &message, command);
+        if (!w.overflow && c->priv.out.runs < sizeof c->priv.out.run / sizeof *c->priv.out.run)
+            break;
+        rl_make_room(c);
+        for (i = 0; i < c->priv.count; i++)
+            if (!rl_is_up(&c->priv.nodes[i]))
+                rl_clear(&sent, rl_bit(i));
+    }
+    for (i = 0; i < c->priv.count; i++) {
+        struct redlock_node *node = &c->priv.nodes[i];
+        if (!(sent & rl_bit(i)))
+            continue;
+        if (node->priv.count == 0)
+            node->priv.mark_us = c->priv.now_us;
+        rl_push(node, owner, command, role);
+    }
+    if (sent != 0)
+        rl_out_add(c, sent, w.used);
+    return sent;
+}
+
+/* ---- Clients ---------------------------------------------------------------------------------------- */
+
+REDLOCK_PRIVATE int rl_random(struct redlock_client *c, void *out, size_t size)
+{
+    if (c->priv.pool_used + size > sizeof c->priv.pool) { /* a system call for each would show */
+        if (c->priv.io->entropy(c->priv.io->context, c->priv.pool, sizeof c->priv.pool) != 0)
+            return -1;
+        c->priv.pool_used = 0;
+    }
+    memcpy(out, c->priv.pool + c->priv.pool_used, size);
+    c->priv.pool_used = (uint8_t)(c->priv.pool_used + size);
+    return 0;
+}
+
+REDLOCK_PRIVATE uint32_t rl_random_below(struct redlock_client *c, uint32_t range)
+{
+    uint32_t random;
+
+    if (rl_random(c, &random, sizeof random) != 0)
+        random = 0x80000000U;
+    return (uint32_t)((uint64_t)random * range >> 32);
+}
+
+/* ttl * ppm, plus 2 ms because servers count whole milliseconds. 32-bit divisions only: 64-bit ones are
+   a library call on small machines. */
+REDLOCK_PRIVATE uint64_t rl_drift_us(const struct redlock_client *c, uint32_t ttl_ms)
+{
+    uint32_t ppm = c->priv.settings.drift_ppm;
+
+    return (uint64_t)(ttl_ms / 1000) * ppm + ttl_ms % 1000 * ppm / 1000 + 1 + 2 * RL_MS_US;
+}
+
+REDLOCK_PRIVATE uint32_t rl_decision_us(const struct redlock_client *c)
+{
+    uint32_t least = UINT32_MAX;
+    unsigned i, j;
+
+    for (i = 0; i < c->priv.count; i++) {
+        uint32_t rtt = c->priv.nodes[i].rtt_us;
+        unsigned faster = 0;
+        for (j = 0; j < c->priv.count; j++)
+            faster += c->priv.nodes[j].rtt_us <= rtt;
+        if (faster >= c->priv.quorum && rtt < least)
+            least = rtt;
+    }
+    return least;
+}
+
+/* node_timeout_ms, but at least three round trips, so that it works over any distance. A quarter of the
+   ttl at most: waiting for about as long as the ttl leaves nothing to win, and livelocks. */
+REDLOCK_PRIVATE uint32_t rl_patience_ms(const struct redlock_client *c,
+                                        const struct redlock_lock *lock)
+{
+    uint32_t quarter_ms = lock->ttl_ms / 4, most_ms = rl_decision_us(c) / 1000 * 3;
+
+    if (most_ms < c->priv.settings.node_timeout_ms)
+        most_ms = c->priv.settings.node_timeout_ms;
+    return quarter_ms < most_ms ? quarter_ms : most_ms;
+}
+
+/* ---- Connecting --------------------------------------------------------------------------------- */
+
+/* Whether the handshake of this node has this command in it. */
+static int rl_shakes_with(const struct redlock_node *node, unsigned command)
+{
+    int secret = node->password != NULL, user = node->user != NULL;
+
+    switch (command) {
+    case RL_HELLO:
+        return !node->priv.plain && !secret;
+    case RL_HELLO_AUTH:
+        return !node->priv.plain && secret;
+    case RL_AUTH:
+        return node->priv.plain && secret && !user;
+    case RL_AUTH_USER:
+        return node->priv.plain && secret && user;
+    case RL_SELECT:
+        return node->database > 0;
+    case RL_TRACK:
+        return REDLOCK_NOTIFICATION && !node->priv.plain;
+    default:
+        return REDLOCK_RESTART_GUARD;
+    }
+}
+
+/* Queues as much of the handshake as there is room for. R12 */
+static void rl_shake(struct redlock_client *c, struct redlock_node *node)
+{
+    for (; node->priv.handshake < RL_READY; node->priv.handshake++) {
+        if (!rl_shakes_with(node, node->priv.handshake))
+            continue;
+        if (rl_send(c, NULL, rl_bit(node->priv.index), node->priv.handshake, RL_NOBODY) == 0)
+            return;
+        node->priv.handshakes_due++;
+    }
+}
+
+static void rl_node_connected(struct redlock_client *c, struct redlock_node *node)
+{
+    int up = c->priv.io->ready(c->priv.io->context, node);
+
+    if (up > 0) {
+        node->state = REDLOCK_NODE_HANDSHAKE;
+        node->priv.mark_us = c->priv.now_us;
+        rl_shake(c, node);
+    } else if (up < 0) {
+        rl_node_broke(c, node, RL_NO_CONNECTION);
+    }
+}
+
+/* Sooner where we were denied, if there is no quorum without it: somebody may set that right. */
+REDLOCK_PRIVATE uint64_t rl_node_retry_us(const struct redlock_client *c,
+                                          const struct redlock_node *node)
+{
+    uint32_t pause_us = node->priv.pause_us, soon_us = RL_RETRY_MIN_MS * 1000U + pause_us / 64;
+
+    if (node->priv.denied && pause_us > soon_us &&
+        rl_bits(rl_nodes_in(c, REDLOCK_NODE_READY)) < c->priv.quorum)
+        pause_us = soon_us;
+    return node->priv.mark_us + pause_us;
+}
+
+REDLOCK_PRIVATE void rl_node_want(struct redlock_client *c, struct redlock_node *node,
+                                  uint64_t too_late_us)
+{
+    if (node->state == REDLOCK_NODE_DOWN) {
+        uint64_t due_us = rl_node_retry_us(c, node);
+        if (node->priv.mark_us == 0 || (c->priv.now_us < due_us && due_us < too_late_us))
+            return;
+    } else if (node->state == REDLOCK_NODE_IDLE) {
+        node->error[0] = '\0'; /* that a server closed an idle connection is no error */
+    } else {
+        return;
+    }
+    if (node->priv.count > 0)
+        return; /* the locks have not taken the replies yet */
+    node->priv.useful = node->priv.replied = node->priv.denied = 0;
+    node->priv.handshake = RL_HELLO;
+    node->priv.handshakes_due = node->priv.heard = node->priv.notifies = node->priv.part = 0;
+    rl_set_native(node, RL_DELIFEQ, RL_UNTRIED);
+    rl_forget_server(node);
+    if (c->priv.io->dial(c->priv.io->context, node) != 0) {
+        rl_set_error(node, RL_CANNOT_CONNECT);
+        node->state = REDLOCK_NODE_DOWN;
+        node->priv.failing = 1;
+        node->priv.mark_us = 0;
+        return;
+    }
+    node->state = REDLOCK_NODE_CONNECTING;
+    node->priv.mark_us = c->priv.now_us;
+    rl_node_connected(c, node);
+}
+
+REDLOCK_PRIVATE void rl_node_event(struct redlock_client *c, struct redlock_node *node,
+                                   unsigned events)
+{
+    if (node->state == REDLOCK_NODE_CONNECTING)
+        rl_node_connected(c, node);
+    if (events & REDLOCK_WRITABLE)
+        rl_transmit(c, node);
+}
+
+/* ---- Replies ------------------------------------------------------------------------------------ */
+
+/* Only a reply that is waited for tells how long it took: any other may have lain here since long ago,
+   and what comes behind it is measured from the last tick on. But when replies come too late, late ones
+   tell how long to wait. */
+static void rl_note_reply(const struct redlock_client *c, struct redlock_node *node, int awaited)
+{
+    if (awaited || c->priv.slow) {
+        node->priv.replied = RL_TIMED;
+    } else if (node->priv.replied != RL_TIMED) {
+        node->priv.replied = RL_UNTIMED;
+        node->priv.mark_us = c->priv.now_us;
+    }
+}
+
+/* Part of the reply to HELLO: a list of names and values. */
+static void rl_hear_hello(struct redlock_client *c, struct redlock_node *node,
+                          const struct resp_item *item)
+{
+    enum { NAME, ROLE, MODE };
+    int other = item->kind != RESP_STRING || item->depth != 1;
+
+    if (node->priv.heard == ROLE && !other && strcmp(item->text, "master") != 0)
+        rl_node_deny(c, node, RL_IS_A_REPLICA);
+    else if (node->priv.heard == MODE && !other && strcmp(item->text, "sentinel") == 0)
+        rl_node_deny(c, node, RL_IS_A_SENTINEL);
+    else
+        node->priv.heard = (uint8_t)(other                             ? NAME
+                                     : strcmp(item->text, "role") == 0 ? ROLE
+                                     : strcmp(item->text, "mode") == 0 ? MODE
+                                                                       : NAME);
+}
+
+#if REDLOCK_RESTART_GUARD
+/* Seconds; 0 for what is no number, or below. */
+static uint32_t rl_seconds(const char *text)
+{
+    uint32_t seconds = 0;
+
+    for (; *text >= '0' && *text <= '9' && seconds < 100000000; text++)
+        seconds = seconds * 10 + (uint32_t)(*text - '0');
+    return seconds;
+}
+
+/* Part of the reply to INFO: the run_id, the age. */
+static void rl_hear_info(struct redlock_client *c, struct redlock_node *node,
+                         const struct resp_item *item)
+{
+    unsigned i;
+
+    if (item->kind != RESP_STRING)
+        return;
+    if (node->priv.heard++ > 0) {
+        node->priv.age_s = rl_seconds(item->text);
+        return;
+    }
+    node->priv.run = rl_hash(item, RL_RUN_MAX);
+    if (node->priv.last_run != 0 && node->priv.last_run != node->priv.run)
+        rl_clear(&c->priv.abandoned, rl_bit(node->priv.index)); /* another process. R8b */
+    node->priv.last_run = node->priv.run;
+    for (i = 0; i < c->priv.count; i++) /* R13: connected or not, its votes may still count */
+        if (i != node->priv.index && c->priv.nodes[i].priv.last_run == node->priv.run) {
+            node->priv.run = node->priv.last_run = 0; /* or each would exclude the other */
+            rl_node_deny(c, node, RL_IS_THE_SAME_SERVER);
+            return;
+        }
+}
+
+/* An age of n seconds may be little more than n - 1, and a second is for the process before this one to
+   be gone. R14 */
+static void rl_votes_from_now(struct redlock_client *c, struct redlock_node *node)
+{
+    uint32_t longest_ms = c->priv.settings.longest_ttl_ms;
+    uint64_t age_us = node->priv.age_s * (uint64_t)1000000, wait_us;
+
+    wait_us = longest_ms * RL_MS_US + rl_drift_us(c, longest_ms) + 2000000;
+    node->priv.votes_us = c->priv.now_us;
+    if (longest_ms > 0 && wait_us > age_us)
+        node->priv.votes_us += wait_us - age_us;
+}
+#else
+static inline void rl_hear_info(struct redlock_client *c, struct redlock_node *node,
+                                const struct resp_item *item)
+{
+    (void)c;
+    (void)node;
+    (void)item;
+}
+
+static inline void rl_votes_from_now(struct redlock_client *c, struct redlock_node *node)
+{
+    (void)c;
+    (void)node;
+}
+#endif
+
+/* A server before version 6, or one that speaks RESP2 only. */
+static int rl_is_unknown(const struct resp_item *item)
+{
+    return strncmp(item->text, "NOPROTO", 7) == 0 || /* of a text that may be no longer than that */
+           strncmp(item->text, "ERR unknown com", 15) == 0;
+}
+
+/* It runs no scripts yet. Who it is is asked again when it does: R13, R14 and R18 rest on that. */
+static int rl_is_not_ready(const struct resp_item *item)
+{
+    return strncmp(item->text, "LOADING", 7) == 0 || strncmp(item->text, "BUSY", 4) == 0;
+}
+
+/* Whether an item can be part of the reply to this command of the handshake. */
+static int rl_fits_handshake(unsigned command, const struct resp_item *item)
+{
+    int list = item->kind == RESP_MAP || item->kind == RESP_SEQUENCE;
+
+    if (command <= RL_HELLO_AUTH || command == RL_INFO)
+        return item->depth > 0 || list || item->kind == RESP_ERROR;
+    return item->kind == RESP_STATUS || item->kind == RESP_ERROR;
+}
+
+/* Part of a reply to the handshake, or the last. 0: it can't be. */
+static int rl_handshake_replied(struct redlock_client *c, struct redlock_node *node,
+                                unsigned command, int last)
+{
+    struct resp_item *item = &node->priv.reader.item;
+
+    if (!rl_fits_handshake(command, item))
+        return 0;
+    if (command <= RL_HELLO_AUTH && item->kind == RESP_ERROR && rl_is_unknown(item)) {
+        node->priv.plain = 1;
+        if (command == RL_HELLO_AUTH) { /* it must come first: connect again, at once */
+            node->priv.useful = 1;
+            rl_node_broke(c, node, RL_NO_ERROR);
+        }
+    } else if (item->kind == RESP_ERROR &&
+               (command < RL_TRACK || (command == RL_INFO && rl_is_not_ready(item)))) {
+        rl_set_server_error(node, RL_REPLIED, item);
+        node->priv.denied = (uint8_t)rl_is_denial(item);
+        rl_node_fail(c, node, RL_NO_ERROR);
+    } else if (command <= RL_HELLO_AUTH) {
+        rl_hear_hello(c, node, item);
+    } else if (command == RL_INFO) {
+        rl_hear_info(c, node, item);
+    } else if (command == RL_TRACK) {
+        node->priv.notifies = item->kind == RESP_STATUS;
+    }
+    if (last && rl_is_up(node)) {
+        node->priv.heard = 0;
+        node->priv.handshakes_due--;
+        rl_note_reply(c, node, node->rtt_us == 0); /* better than none */
+    }
+    return 1;
+}
+
+/* The reply to CLIENT CACHING, which may be denied: then it is not asked again. 0: it can't be. R7 */
+static int rl_caching_replied(struct redlock_node *node)
+{
+    const struct resp_item *item = &node->priv.reader.item;
+
+    node->priv.notifies = item->kind != RESP_ERROR || !rl_is_denial(item);
+    return item->kind == RESP_STATUS || item->kind == RESP_ERROR;
+}
+
+#if REDLOCK_DURABLE
+/* A vote is not on disk yet: it waits for the reply to WAITAOF. */
+static int rl_hold_vote(struct redlock_node *node, enum rl_vote vote)
+{
+    node->priv.unsure = (uint8_t)vote;
+    node->priv.synced = 0;
+    node->priv.counted = node->priv.reader.item.integer;
+    return vote == RL_YES || vote == RL_REPAIRED;
+}
+
+/* Part of the reply to WAITAOF, or the last: a list of two numbers, for the server itself and for its
+   replicas. */
+static enum rl_vote rl_sync_vote(struct redlock_node *node, int last)
+{
+    struct resp_item *item = &node->priv.reader.item;
+
+    if (item->kind != RESP_ERROR && item->kind != (item->depth == 0 ? RESP_SEQUENCE : RESP_INTEGER))
+        return RL_NONSENSE;
+    if (!last)
+        node->priv.synced = item->depth > 0 && item->integer > 0;
+    else if (item->kind == RESP_ERROR)
+        rl_set_server_error(node, RL_REPLIED, item);
+    else if (!node->priv.synced)
+        rl_set_error(node, RL_NOT_ON_DISK);
+    else {
+        item->integer = node->priv.counted;
+        return (enum rl_vote)node->priv.unsure;
+    }
+    return item->kind == RESP_ERROR && rl_is_denial(item) ? RL_DENIED : RL_LATER;
+}
+#else
+static inline int rl_hold_vote(struct redlock_node *node, enum rl_vote vote)
+{
+    (void)node;
+    (void)vote;
+    return 0;
+}
+
+static inline enum rl_vote rl_sync_vote(struct redlock_node *node, int last)
+{
+    (void)node;
+    (void)last;
+    return RL_NONSENSE;
+}
+#endif
+
+/* The server's own command was answered: the next one is tried if it does not know this one. R11 */
+static void rl_learn_native(struct redlock_node *node, unsigned command, int known)
+{
+    rl_set_native(node, command + !known, known ? RL_KNOWN : RL_UNTRIED);
+}
+
+/* The reply to the main command of a request. */
+static enum rl_vote rl_main_replied(struct redlock_client *c, struct redlock_node *node,
+                                    const struct redlock_request *request)
+{
+    struct resp_item *item = &node->priv.reader.item;
+    unsigned command = request->command & 31;
+    enum rl_vote vote = rl_vote_of(command, item);
+
+    if (vote == RL_NONSENSE)
+        return vote;
+    node->priv.useful = 1;
+    node->priv.pause_ms = 0;
+    rl_clear(&c->priv.full, rl_bit(node->priv.index));
+    rl_note_reply(c, node, request->role == RL_VOTER);
+    if (rl_is(command, RL_NATIVE)) {
+        rl_learn_native(node, command, item->kind != RESP_ERROR);
+        return vote == RL_YES ? vote : RL_UNANSWERED; /* the script will say why not */
+    }
+    if (item->kind == RESP_ERROR)
+        rl_set_server_error(node, RL_REPLIED, item);
+    else if (vote == RL_LATER)
+        rl_quarantine(node);
+    else if (rl_is(command, RL_WRITING) && rl_may_vote(c, node))
+        node->error[0] = '\0'; /* a release says nothing of what went wrong before it */
+    return vote;
+}
+
+/* The place of the main command among those of a request. */
+static unsigned rl_main_part(unsigned command)
+{
+    return (command & RL_WITH_CACHING) != 0;
+}
+
+/* An item has come. Fills `reply`; its vote is RL_UNANSWERED with no lock when nothing is to be
+   delivered, RL_NONSENSE when nobody can have asked for it. */
+static void rl_take(struct redlock_client *c, struct redlock_node *node, int last,
+                    struct rl_reply *reply)
+{
+    struct redlock_request *request = rl_request(node, 0);
+    struct resp_item *item = &node->priv.reader.item;
+    unsigned command = request->command, main = rl_main_part(command);
+
+    reply->lock = NULL;
+    reply->item = item;
+    reply->command = (uint8_t)(command & 31);
+    reply->role = request->role;
+    reply->vote = RL_NO;
+    if (item->pushed) {
+        if (REDLOCK_NOTIFICATION && item->kind == RESP_STRING && item->depth == 2)
+            reply->command = RL_INVALIDATION;
+        return;
+    }
+    if (node->priv.count == 0) {
+        reply->vote = RL_NONSENSE;
+        if (item->kind == RESP_ERROR)
+            rl_set_server_error(node, RL_UNSOLICITED, item);
+        return;
+    }
+    if (reply->command >= RL_HELLO) {
+        if (!rl_handshake_replied(c, node, command, last))
+            reply->vote = RL_NONSENSE;
+    } else if (node->priv.part < main) {
+        if (!last || !rl_caching_replied(node))
+            reply->vote = RL_NONSENSE;
+    } else if (node->priv.part == main) {
+        reply->vote = (uint8_t)(last ? rl_main_replied(c, node, request) : RL_NONSENSE);
+        if (reply->vote == RL_NONSENSE)
+            return;
+        if ((command & RL_WITH_SYNC) == 0) {
+            reply->lock = request->lock;
+        } else if (!rl_hold_vote(node, (enum rl_vote)reply->vote)) {
+            reply->lock = request->lock;
+            request->lock = NULL; /* what WAITAOF says is of no interest */
+        }
+    } else if (command & RL_WITH_SYNC) {
+        reply->vote = (uint8_t)rl_sync_vote(node, last);
+        reply->lock = last ? request->lock : NULL;
+        rl_note_reply(c, node, 0); /* a disk's time */
+    } else {
+        reply->command = RL_PTTL;
+        reply->vote = last && item->kind == RESP_INTEGER ? RL_YES
+                      : item->kind == RESP_ERROR         ? RL_LATER
+                                                         : RL_NONSENSE;
+        reply->lock = request->lock;
+    }
+    reply->number = (uint64_t)item->integer;
+    if (reply->vote == RL_NONSENSE || !rl_is_up(node))
+        reply->lock = NULL;
+    else if (last && node->priv.part++ == main + ((command & (RL_WITH_PTTL | RL_WITH_SYNC)) != 0))
+        rl_pop(node);
+}
+
+/* What a broken connection owes: nobody answers it any more. */
+static int rl_next_unanswered(struct redlock_client *c, struct redlock_node *node,
+                              struct rl_reply *reply)
+{
+    while (node->priv.count > 0) {
+        struct redlock_request *request = rl_request(node, 0);
+        unsigned command = request->command;
+        int answered = node->priv.part > rl_main_part(command) && !(command & RL_WITH_SYNC);
+
+        reply->lock = answered ? NULL : request->lock;
+        reply->command = (uint8_t)(command & 31);
+        reply->role = request->role;
+        reply->vote = RL_UNANSWERED;
+        request->repeats = 1;
+        rl_pop(node);
+        if (reply->lock == NULL)
+            continue;
+        if (rl_is(command, RL_CREATING))
+            rl_set(&c->priv.abandoned, rl_bit(node->priv.index));
+        return 1;
+    }
+    return 0;
+}
+
+/* 0: there is no more to read now. */
+static int rl_receive(struct redlock_client *c, struct redlock_node *node, struct rl_input *in)
+{
+    int moved = 0;
+
+    if (in->reads++ < RL_READS_MAX)
+        moved = c->priv.io->receive(c->priv.io->context, node, in->bytes, sizeof in->bytes);
+    if (moved < (int)sizeof in->bytes)
+        in->reads = RL_READS_MAX;
+    if (moved < 0)
+        rl_node_broke(c, node, RL_CONNECTION_LOST);
+    in->at = in->bytes;
+    in->end = in->bytes + (moved > 0 ? moved : 0);
+    return moved != 0;
+}
+
+REDLOCK_PRIVATE int rl_node_reply(struct redlock_client *c, struct redlock_node *node,
+                                  struct rl_input *in, struct rl_reply *reply)
+{
+    while (rl_is_up(node)) {
+        enum resp_event event;
+
+        if (in == NULL || (in->at == in->end && !rl_receive(c, node, in)))
+            return 0;
+        if (!rl_is_up(node))
+            break;
+        event = resp_read(&node->priv.reader, &in->at, in->end);
+        if (event == RESP_MORE)
+            continue;
+        reply->vote = RL_NONSENSE;
+        if (event != RESP_BAD)
+            rl_take(c, node, event == RESP_REPLY, reply);
+        if (reply->vote == RL_NONSENSE)
+            rl_node_fail(c, node, event == RESP_BAD ? RL_NOT_RESP : RL_UNEXPECTED_REPLY);
+        else if (reply->lock != NULL || reply->command == RL_INVALIDATION)
+            return 1;
+    }
+    return rl_next_unanswered(c, node, reply);
+}
+
+/* ---- Time --------------------------------------------------------------------------------------- */
+
+REDLOCK_PRIVATE uint64_t rl_node_stall_us(const struct redlock_client *c,
+                                          const struct redlock_node *node)
+{
+    uint64_t limit_us = c->priv.settings.stall_ms * RL_MS_US;
+
+    if (node->state != REDLOCK_NODE_CONNECTING && (!rl_is_up(node) || node->priv.count == 0))
+        return REDLOCK_NEVER;
+    if (c->priv.jammed && (c->priv.out.unsent & rl_bit(node->priv.index))) {
+        /* it holds up all others: it has half as long as a vote may take */
+        limit_us = c->priv.settings.node_timeout_ms * RL_MS_US / 2;
+        if (limit_us < (uint64_t)node->rtt_us * 2)
+            limit_us = (uint64_t)node->rtt_us * 2;
+    }
+    return node->priv.mark_us + limit_us + 1;
+}
+
+/* The handshake is answered: from now on what is sent to the node counts as a vote. */
+static void rl_node_is_ready(struct redlock_client *c, struct redlock_node *node)
+{
+    node->state = REDLOCK_NODE_READY;
+    node->priv.failing = 0;
+    if (node->priv.pause_ms ==
+        0) { /* if it breaks now it is connected at once, but once only. R5 */
+        node->priv.useful = 1;
+        node->priv.pause_ms = 1;
+    }
+    rl_votes_from_now(c, node);
+}
+
+/* Draws the pause before the next connect. */
+static void rl_draw_pause(struct redlock_client *c, struct redlock_node *node)
+{
+    uint32_t pause_ms = node->priv.pause_ms * 2;
+
+    if (pause_ms < RL_RETRY_MIN_MS)
+        pause_ms = RL_RETRY_MIN_MS;
+    if (pause_ms > RL_RETRY_MAX_MS)
+        pause_ms = RL_RETRY_MAX_MS;
+    node->priv.pause_ms = (uint16_t)pause_ms;
+    node->priv.pause_us = pause_ms * 500U + rl_random_below(c, pause_ms * 1000U);
+    node->priv.mark_us = c->priv.now_us;
+}
+
+/* Measures the round trip: the oldest reply that is due now has been so for at most as long. */
+static void rl_measure(struct redlock_client *c, struct redlock_node *node)
+{
+    uint32_t sample_us = (uint32_t)(c->priv.now_us - node->priv.mark_us), rtt_us = node->rtt_us;
+
+    if (node->priv.replied == RL_TIMED && sample_us < c->priv.settings.stall_ms * RL_MS_US)
+        node->rtt_us = rtt_us == 0 || (c->priv.slow && sample_us > rtt_us)
+                           ? sample_us
+                           : rtt_us - rtt_us / 8 + sample_us / 8;
+    node->priv.replied = RL_SILENT;
+    node->priv.mark_us = c->priv.now_us;
+}
+
+REDLOCK_PRIVATE void rl_node_tick(struct redlock_client *c, struct redlock_node *node)
+{
+    if (!node->priv.replied && rl_past(c, rl_node_stall_us(c, node)))
+        rl_node_fail(c, node,
+                     node->state == REDLOCK_NODE_CONNECTING ? RL_NO_CONNECTION_IN_TIME
+                                                            : RL_NO_REPLY_IN_TIME);
+    if (node->priv.replied)
+        rl_measure(c, node);
+    if (node->state == REDLOCK_NODE_HANDSHAKE) {
+        rl_shake(c, node);
+        if (node->priv.handshake == RL_READY && node->priv.handshakes_due == 0)
+            rl_node_is_ready(c, node);
+    }
+    if (node->state == REDLOCK_NODE_DOWN && node->priv.mark_us == 0)
+        rl_draw_pause(c, node);
+    if (c->priv.wanted & rl_bit(node->priv.index))
+        rl_node_want(c, node, REDLOCK_NEVER);
+}

@@ -1,0 +1,188 @@
+/* text.c - texts for people: results, errors of nodes, invalid arguments. Nothing depends on them:
+   REDLOCK_ERROR_TEXTS=0 leaves them out. Called by all other files.
+
+   SPDX-FileCopyrightText: the redlock authors
+   SPDX-License-Identifier: MIT */
+#include "core.h"
+
+#include <string.h>
+
+#if REDLOCK_ERROR_TEXTS
+/* In the order of enum rl_error, one after the other. */
+static const char rl_error_texts[] = "cannot connect\0"
+                                     "no connection\0"
+                                     "connection lost\0"
+                                     "no connection in time\0"
+                                     "no reply in time\0"
+                                     "accepts no data\0"
+                                     "does not speak RESP\0"
+                                     "unexpected reply\0"
+                                     "not voting: node may have lost locks (quarantine)\0"
+                                     "vote not confirmed on disk in time (WAITAOF)\0"
+                                     "is a replica\0"
+                                     "is a sentinel\0"
+                                     "is the same server as another node\0"
+                                     "replied\0"
+                                     "unsolicited\0"
+                                     "no address\0"
+                                     "same address as another node\0"
+                                     "a user without a password\0"
+                                     "user and password are too long for RESP_OUT_MAX\0"
+                                     "setting out of range\0";
+
+/* The n-th of texts that follow each other. */
+static const char *rl_nth(const char *text, unsigned n)
+{
+    for (; n > 0; n--)
+        text += strlen(text) + 1;
+    return text;
+}
+
+/* Appends what fits. Printable characters only: the text may be a hostile server's. */
+static void rl_append(char *text, const char *more)
+{
+    size_t used = strlen(text);
+
+    for (; *more != '\0' && used < REDLOCK_ERROR_MAX; more++)
+        text[used++] = (char)(*more >= ' ' && *more <= '~' ? *more : '?');
+    text[used] = '\0';
+}
+
+void redlock_set_error(struct redlock_node *node, const char *what, const char *why)
+{
+    if (node->error[0] != '\0')
+        return;
+    rl_append(node->error, what);
+    if (why != NULL) {
+        rl_append(node->error, ": ");
+        rl_append(node->error, why);
+    }
+}
+
+REDLOCK_PRIVATE void rl_set_error(struct redlock_node *node, enum rl_error error)
+{
+    redlock_set_error(node, rl_nth(rl_error_texts, error), NULL);
+}
+
+/* Ends the text before the password, or before as much of it as the text has room for. */
+static void rl_hide_password(char *text, const char *password)
+{
+    size_t most = strlen(password);
+
+    for (; *text != '\0'; text++) {
+        size_t left = strlen(text);
+        if (strncmp(text, password, left < most ? left : most) == 0) {
+            *text = '\0';
+            return;
+        }
+    }
+}
+
+REDLOCK_PRIVATE void rl_set_server_error(struct redlock_node *node, enum rl_error error,
+                                         struct resp_item *item)
+{
+    char *arguments = strstr(item->text, ", with args");
+
+    if (arguments != NULL)
+        *arguments = '\0';
+    if (node->password != NULL && node->password[0] != '\0')
+        rl_hide_password(item->text, node->password);
+    node->error[0] = '\0';
+    redlock_set_error(node, rl_nth(rl_error_texts, error), item->text);
+}
+
+/* The names of the settings, in the order of struct redlock_settings. */
+static const char rl_setting_names[] =
+    "quorum\0node_timeout_ms\0stall_ms\0retries\0retry_delay_ms\0retry_jitter_pct\0"
+    "retry_growth_pct\0retry_delay_max_ms\0drift_ppm\0extend_max\0longest_ttl_ms\0durable";
+
+REDLOCK_PRIVATE void rl_set_setting_error(struct redlock_node *node, unsigned setting)
+{
+    redlock_set_error(node, rl_nth(rl_error_texts, RL_BAD_SETTING),
+                      rl_nth(rl_setting_names, setting));
+}
+
+const char *redlock_strerror(int status)
+{
+    switch ((enum redlock_status)status) { /* no default: a missing text does not compile */
+    case REDLOCK_PENDING:
+        return "in progress";
+    case REDLOCK_OK:
+        return "success";
+    case REDLOCK_HELD:
+        return "lock is held by another client";
+    case REDLOCK_CONTENDED:
+        return "contention: no client obtained a quorum";
+    case REDLOCK_UNREACHABLE:
+        return "no quorum: too few nodes are reachable";
+    case REDLOCK_DENIED:
+        return "no quorum: permission denied by too many nodes";
+    case REDLOCK_TOO_LATE:
+        return "lock acquired too late: no validity left";
+    case REDLOCK_TIMEOUT:
+        return "timed out waiting for the lock";
+    case REDLOCK_LOST:
+        return "lock lost: expired or taken by another client";
+    case REDLOCK_EXPIRED:
+        return "lock had already expired";
+    case REDLOCK_UNCONFIRMED:
+        return "release not confirmed by a quorum; the lock expires with its TTL";
+    case REDLOCK_EXTEND_LIMIT:
+        return "extension limit reached; the lock is still held";
+    case REDLOCK_CANCELLED:
+        return "cancelled";
+    case REDLOCK_INVALID_ARGUMENT:
+        return "invalid argument";
+    case REDLOCK_NO_ENTROPY:
+        return "no entropy source available";
+    case REDLOCK_FORKED:
+        return "client was created before fork(); create a new one in the child";
+    case REDLOCK_ALREADY_HELD:
+        return "lock is already held by this client";
+    }
+    return "unknown status";
+}
+
+/* In the order of enum rl_argument. */
+static const char rl_argument_texts[] =
+    "\0"
+    "client: not initialized\0"
+    "io: NULL\0"
+    "nodes: NULL, or more or fewer than 1..REDLOCK_NODES_MAX\0"
+    "node: see its error\0"
+    "settings: see the error of nodes[0]\0"
+    "lock: NULL, or an operation is in progress\0"
+    "key: NULL, or not 1..REDLOCK_KEY_MAX bytes\0"
+    "extra_keys: NULL, repeated, too long, or left out of the build\0"
+    "use_fencing: with extra keys, or left out of the build\0"
+    "label: NULL, or longer than REDLOCK_LABEL_MAX\0"
+    "ttl_ms: not 10..0x7fffffff, or not longer than the drift\0"
+    "ttl_ms: longer than longest_ttl_ms\0"
+    "extensions: not 1..65534\0"
+    "members: not a quorum of the client's nodes\0"
+    "remaining_ms: longer than ttl_ms";
+
+const char *redlock_invalid_argument(const struct redlock_client *client)
+{
+    return rl_nth(rl_argument_texts, client != NULL ? client->priv.invalid : RL_ARG_CLIENT);
+}
+#else
+void redlock_set_error(struct redlock_node *node, const char *what, const char *why)
+{
+    (void)node;
+    (void)what;
+    (void)why;
+}
+
+const char *redlock_strerror(int status)
+{
+    (void)status;
+    return "";
+}
+
+const char *redlock_invalid_argument(const struct redlock_client *client)
+{
+    (void)client;
+    return "";
+}
+#endif
