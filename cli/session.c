@@ -223,6 +223,7 @@ void key_of(char key[REDLOCK_KEY_MAX + 1], const char *name)
 
 void session_open(struct session *session, const char *name)
 {
+    static struct redlock_io io;
     struct redlock_settings settings = {0};
     unsigned i;
 
@@ -237,7 +238,9 @@ void session_open(struct session *session, const char *name)
     }
     settings.node_timeout_ms = (uint32_t)options.node_timeout_ms;
     settings.stall_ms = settings.node_timeout_ms * STALL_TIMEOUTS;
-    if (redlock_init(&session->client, redlock_posix(), session->nodes, target_count, &settings) !=
+    io = *redlock_posix();
+    io.check = NULL; /* a name that cannot be resolved is a node that cannot be reached */
+    if (redlock_init(&session->client, &io, session->nodes, target_count, &settings) !=
         REDLOCK_OK) {
         say_troubles(session, LOG_ERROR);
         die(EXIT_CONFIG, "invalid node list");
@@ -324,21 +327,11 @@ void session_settle(struct session *session)
 
 const char *trouble_of(const struct session *session, unsigned i)
 {
-    static const char timeout[] = "node_timeout_ms", stall[] = "stall_ms";
     static char text[REDLOCK_ERROR_MAX + 40];
-    const char *trouble = session->nodes[i].error;
-    size_t size = strlen(trouble);
 
-    if (targets[i].error != NULL)
-        snprintf(text, sizeof text, "cannot resolve the name: %s", targets[i].error);
-    else if (size >= sizeof timeout && strcmp(trouble + size - sizeof timeout + 1, timeout) == 0)
-        snprintf(text, sizeof text, "%.*s%ld ms", (int)(size - sizeof timeout + 1), trouble,
-                 options.node_timeout_ms);
-    else if (size >= sizeof stall && strcmp(trouble + size - sizeof stall + 1, stall) == 0)
-        snprintf(text, sizeof text, "%.*s%ld ms", (int)(size - sizeof stall + 1), trouble,
-                 options.node_timeout_ms * STALL_TIMEOUTS);
-    else
-        snprintf(text, sizeof text, "%s", trouble);
+    if (targets[i].error == NULL)
+        return session->nodes[i].error;
+    snprintf(text, sizeof text, "cannot resolve the name: %s", targets[i].error);
     return text;
 }
 
