@@ -65,11 +65,6 @@ static inline redlock_mask rl_bit(unsigned i)
     return (redlock_mask)(1U << i);
 }
 
-static inline redlock_mask rl_all(const struct redlock_client *c)
-{
-    return (redlock_mask)((1UL << c->priv.count) - 1);
-}
-
 static inline void rl_set(redlock_mask *mask, unsigned bits)
 {
     *mask = (redlock_mask)(*mask | bits);
@@ -321,34 +316,15 @@ REDLOCK_PRIVATE uint32_t rl_random_below(struct redlock_client *c, uint32_t rang
 /* Allowance for clocks. R3 */
 REDLOCK_PRIVATE uint64_t rl_drift_us(const struct redlock_client *c, uint32_t ttl_ms);
 
+/* Whether these nodes are a quorum. */
+REDLOCK_PRIVATE int rl_is_quorum(const struct redlock_client *c, unsigned nodes);
+
 /* How long a decision takes: the round trip to the slowest node of the fastest quorum. */
 REDLOCK_PRIVATE uint32_t rl_decision_us(const struct redlock_client *c);
 
 /* How long a reply is waited for. R15 */
 REDLOCK_PRIVATE uint32_t rl_patience_ms(const struct redlock_client *c,
                                         const struct redlock_lock *lock);
-
-/* The nodes in this state. */
-static inline unsigned rl_nodes_in(const struct redlock_client *c, enum redlock_node_state state)
-{
-    unsigned i, mask = 0;
-
-    for (i = 0; i < c->priv.count; i++)
-        if (c->priv.nodes[i].state == state)
-            mask |= rl_bit(i);
-    return mask;
-}
-
-/* The nodes whose handshake is queued completely, but not answered. R12 */
-static inline unsigned rl_nodes_shaken(const struct redlock_client *c)
-{
-    unsigned i, mask = rl_nodes_in(c, REDLOCK_NODE_HANDSHAKE);
-
-    for (i = 0; i < c->priv.count; i++)
-        if (c->priv.nodes[i].priv.handshake != RL_READY)
-            mask &= ~(unsigned)rl_bit(i);
-    return mask;
-}
 
 /* ---- Features: a feature that is left out is an empty function ------------------------------------------ */
 

@@ -39,6 +39,16 @@ static int rl_is_up(const struct redlock_node *node)
     return node->state == REDLOCK_NODE_READY || node->state == REDLOCK_NODE_HANDSHAKE;
 }
 
+static void rl_set_state(struct redlock_client *c, struct redlock_node *node,
+                         enum redlock_node_state state)
+{
+    unsigned bit = rl_bit(node->priv.index);
+
+    rl_clear(&c->priv.in[node->state], bit);
+    rl_set(&c->priv.in[state], bit);
+    node->state = state;
+}
+
 /* ---- Requests: commands whose replies are due, oldest first ------------------------------------- */
 
 static struct redlock_request *rl_request(struct redlock_node *node, unsigned nth)
@@ -134,7 +144,8 @@ static void rl_node_broke(struct redlock_client *c, struct redlock_node *node, e
     rl_out_sent(c, node);
     rl_clear(&c->priv.full, rl_bit(node->priv.index));
     memset(&node->priv.reader, 0, sizeof node->priv.reader);
-    node->state = node->priv.useful ? REDLOCK_NODE_IDLE : REDLOCK_NODE_DOWN;
+    rl_set_state(c, node, node->priv.useful ? REDLOCK_NODE_IDLE : REDLOCK_NODE_DOWN);
+    rl_clear(&c->priv.open, rl_bit(node->priv.index));
     node->priv.failing = !node->priv.useful;
     node->priv.mark_us = node->priv.replied = 0;
 }
@@ -324,6 +335,11 @@ REDLOCK_PRIVATE uint64_t rl_drift_us(const struct redlock_client *c, uint32_t tt
     return (uint64_t)(ttl_ms / 1000) * ppm + ttl_ms % 1000 * ppm / 1000 + 1 + 2 * RL_MS_US;
 }
 
+REDLOCK_PRIVATE int rl_is_quorum(const struct redlock_client *c, unsigned nodes)
+{
+    return rl_bits(nodes) >= c->priv.quorum;
+}
+
 REDLOCK_PRIVATE uint32_t rl_decision_us(const struct redlock_client *c)
 {
     uint32_t least = UINT32_MAX;
@@ -387,6 +403,7 @@ static void rl_shake(struct redlock_client *c, struct redlock_node *node)
             return;
         node->priv.handshakes_due++;
     }
+    rl_set(&c->priv.open, rl_bit(node->priv.index));
 }
 
 static void rl_node_connected(struct redlock_client *c, struct redlock_node *node)
@@ -394,7 +411,7 @@ static void rl_node_connected(struct redlock_client *c, struct redlock_node *nod
     int up = c->priv.io->ready(c->priv.io->context, node);
 
     if (up > 0) {
-        node->state = REDLOCK_NODE_HANDSHAKE;
+        rl_set_state(c, node, REDLOCK_NODE_HANDSHAKE);
         node->priv.mark_us = c->priv.now_us;
         rl_shake(c, node);
     } else if (up < 0) {
@@ -408,8 +425,7 @@ REDLOCK_PRIVATE uint64_t rl_node_retry_us(const struct redlock_client *c,
 {
     uint32_t pause_us = node->priv.pause_us, soon_us = RL_RETRY_MIN_MS * 1000U + pause_us / 64;
 
-    if (node->priv.denied && pause_us > soon_us &&
-        rl_bits(rl_nodes_in(c, REDLOCK_NODE_READY)) < c->priv.quorum)
+    if (node->priv.denied && pause_us > soon_us && !rl_is_quorum(c, c->priv.in[REDLOCK_NODE_READY]))
         pause_us = soon_us;
     return node->priv.mark_us + pause_us;
 }
@@ -435,12 +451,12 @@ REDLOCK_PRIVATE void rl_node_want(struct redlock_client *c, struct redlock_node 
     rl_forget_server(node);
     if (c->priv.io->dial(c->priv.io->context, node) != 0) {
         rl_set_error(node, RL_CANNOT_CONNECT);
-        node->state = REDLOCK_NODE_DOWN;
+        rl_set_state(c, node, REDLOCK_NODE_DOWN);
         node->priv.failing = 1;
         node->priv.mark_us = 0;
         return;
     }
-    node->state = REDLOCK_NODE_CONNECTING;
+    rl_set_state(c, node, REDLOCK_NODE_CONNECTING);
     node->priv.mark_us = c->priv.now_us;
     rl_node_connected(c, node);
 }
@@ -845,7 +861,7 @@ REDLOCK_PRIVATE uint64_t rl_node_stall_us(const struct redlock_client *c,
 /* The handshake is answered: from now on what is sent to the node counts as a vote. */
 static void rl_node_is_ready(struct redlock_client *c, struct redlock_node *node)
 {
-    node->state = REDLOCK_NODE_READY;
+    rl_set_state(c, node, REDLOCK_NODE_READY);
     node->priv.failing = 0;
     if (node->priv.pause_ms ==
         0) { /* if it breaks now it is connected at once, but once only. R5 */

@@ -204,8 +204,8 @@ static unsigned rl_holding(const struct redlock_client *c, const struct redlock_
 {
     unsigned j, same = 0;
 
-    for (j = 0; j < c->priv.count && lock->priv.holder[i] != 0; j++)
-        same += lock->priv.holder[j] == lock->priv.holder[i];
+    for (j = 0; j < c->priv.count && lock->priv.round.holder[i] != 0; j++)
+        same += lock->priv.round.holder[j] == lock->priv.round.holder[i];
     return same;
 }
 
@@ -225,7 +225,7 @@ static unsigned rl_largest_holding(const struct redlock_client *c, const struct 
 static int rl_names_holder(const struct redlock_client *c, const struct redlock_lock *lock,
                            unsigned i)
 {
-    return lock->priv.holder[i] != 0 && rl_holding(c, lock, i) == rl_largest_holding(c, lock);
+    return lock->priv.round.holder[i] != 0 && rl_holding(c, lock, i) == rl_largest_holding(c, lock);
 }
 
 static int rl_wants_holder(const struct redlock_lock *lock)
@@ -239,7 +239,7 @@ static void rl_note_holder(const struct redlock_client *c, struct redlock_lock *
 {
     size_t size = item->text_used < lock->holder_size ? item->text_used : lock->holder_size - 1U;
 
-    lock->priv.holder[i] = (uint16_t)(rl_hash(item, RESP_TEXT_MAX) % UINT16_MAX + 1);
+    lock->priv.round.holder[i] = (uint16_t)(rl_hash(item, RESP_TEXT_MAX) % UINT16_MAX + 1);
     if (lock->holder_size == 0 || !rl_names_holder(c, lock, i))
         return;
     memcpy(lock->holder, item->text, size);
@@ -260,11 +260,6 @@ static void rl_note_pttl(const struct redlock_client *c, struct redlock_lock *lo
 static void rl_forget_holder(struct redlock_lock *lock)
 {
     lock->holder_until_us = 0;
-}
-
-static void rl_forget_holders(struct redlock_lock *lock)
-{
-    memset(lock->priv.holder, 0, sizeof lock->priv.holder);
 }
 #else
 static inline unsigned rl_largest_holding(const struct redlock_client *c,
@@ -303,23 +298,18 @@ static inline void rl_forget_holder(struct redlock_lock *lock)
 {
     (void)lock;
 }
-
-static inline void rl_forget_holders(struct redlock_lock *lock)
-{
-    (void)lock;
-}
 #endif
 
 #if REDLOCK_FENCING
 /* The nodes that agree on the fencing token; without one a grant is an agreement. R16 */
 static unsigned rl_agreed(const struct redlock_lock *lock)
 {
-    return lock->use_fencing ? lock->priv.agreed : lock->granted;
+    return lock->use_fencing ? lock->priv.round.agreed : lock->granted;
 }
 
 static void rl_forget_agreement(struct redlock_lock *lock)
 {
-    lock->priv.agreed = 0;
+    lock->priv.round.agreed = 0;
 }
 
 /* The node counts this grant as the `count`th: it agrees if no node has a larger counter. */
@@ -329,10 +319,10 @@ static void rl_count_agreement(struct redlock_lock *lock, unsigned bit, uint64_t
         return;
     if (count > lock->fencing_token) {
         lock->fencing_token = count;
-        lock->priv.agreed = 0;
+        lock->priv.round.agreed = 0;
     }
     if (count == lock->fencing_token)
-        rl_set(&lock->priv.agreed, bit);
+        rl_set(&lock->priv.round.agreed, bit);
 }
 
 /* A new attempt: the wall clock is its proposal, unless that date cannot be. */
@@ -341,12 +331,12 @@ static void rl_propose(const struct redlock_io *io, struct redlock_lock *lock)
     uint64_t wall_us = lock->use_fencing && io->wall_us != NULL ? io->wall_us(io->context) : 0;
 
     lock->fencing_token = wall_us < RL_WALL_MAX_US ? wall_us : 0;
-    lock->priv.confirms = 0;
+    lock->priv.attempt.confirms = 0;
 }
 
 static unsigned rl_count_confirm(struct redlock_lock *lock)
 {
-    return ++lock->priv.confirms;
+    return ++lock->priv.attempt.confirms;
 }
 #else
 static inline unsigned rl_agreed(const struct redlock_lock *lock)
@@ -382,15 +372,15 @@ static inline unsigned rl_count_confirm(struct redlock_lock *lock)
 #if REDLOCK_RESTART_GUARD
 static unsigned rl_mute(const struct redlock_lock *lock)
 {
-    return lock->priv.mute;
+    return lock->priv.attempt.mute;
 }
 
 static void rl_set_mute(struct redlock_lock *lock, unsigned nodes, int mute)
 {
     if (mute)
-        rl_set(&lock->priv.mute, nodes);
+        rl_set(&lock->priv.attempt.mute, nodes);
     else
-        rl_clear(&lock->priv.mute, nodes);
+        rl_clear(&lock->priv.attempt.mute, nodes);
 }
 #else
 static inline unsigned rl_mute(const struct redlock_lock *lock)
@@ -410,23 +400,13 @@ static inline void rl_set_mute(struct redlock_lock *lock, unsigned nodes, int mu
 #if REDLOCK_NOTIFICATION
 static void rl_note_free(struct redlock_lock *lock, unsigned nodes)
 {
-    rl_set(&lock->priv.free, nodes);
-}
-
-static void rl_forget_free(struct redlock_lock *lock)
-{
-    lock->priv.free = 0;
+    rl_set(&lock->priv.attempt.free, nodes);
 }
 #else
 static inline void rl_note_free(struct redlock_lock *lock, unsigned nodes)
 {
     (void)lock;
     (void)nodes;
-}
-
-static inline void rl_forget_free(struct redlock_lock *lock)
-{
-    (void)lock;
 }
 #endif
 
@@ -444,7 +424,8 @@ static void rl_ignore(struct redlock_client *c, const struct redlock_lock *lock,
 static void rl_ignore_late(struct redlock_client *c, struct redlock_lock *lock)
 {
     rl_ignore(c, lock,
-              (rl_all(c) & ~(unsigned)(lock->members | lock->priv.late)) | lock->priv.waits,
+              (c->priv.all & ~(unsigned)(lock->members | lock->priv.attempt.late)) |
+                  lock->priv.waits,
               RL_WRITING);
     lock->priv.waits = 0;
 }
@@ -462,14 +443,12 @@ static void rl_ignore_extensions(struct redlock_client *c, struct redlock_lock *
 static void rl_begin_round(struct redlock_client *c, struct redlock_lock *lock)
 {
     rl_ignore_extensions(c, lock); /* late ones of the round before */
-    rl_clear(&lock->priv.suspect, ~(unsigned)c->priv.abandoned);
+    rl_clear(&lock->priv.attempt.suspect, ~(unsigned)c->priv.abandoned);
     lock->priv.started_us = c->priv.now_us;
-    lock->priv.todo = rl_all(c);
-    lock->priv.broken = lock->priv.denied = 0;
+    lock->priv.todo = c->priv.all;
+    memset(&lock->priv.round, 0, sizeof lock->priv.round);
     lock->granted = lock->refused = lock->failed = 0;
     lock->priv.due_us = rl_replies_due(c, lock);
-    rl_forget_agreement(lock);
-    rl_forget_holders(lock);
 }
 
 /* Whether the key is to be created again on a node: only if that has said that it is missing (R9), and
@@ -477,10 +456,10 @@ static void rl_begin_round(struct redlock_client *c, struct redlock_lock *lock)
    former one (R8b). */
 static int rl_repairs(const struct redlock_client *c, const struct redlock_lock *lock, unsigned bit)
 {
-    unsigned unanswered = lock->priv.suspect & (unsigned)c->priv.abandoned;
+    unsigned unanswered = lock->priv.attempt.suspect & (unsigned)c->priv.abandoned;
 
     return REDLOCK_REPAIR && lock->priv.started_us < lock->valid_until_us &&
-           (lock->priv.again & ~unanswered & bit) != 0;
+           (lock->priv.attempt.again & ~unanswered & bit) != 0;
 }
 
 static unsigned rl_taking(const struct redlock_lock *lock)
@@ -504,7 +483,7 @@ static unsigned rl_command_for(const struct redlock_client *c, const struct redl
         return RL_CONFIRM;
     case RL_IS_HELD:
     case RL_IN_AUTO:
-        if (!(lock->priv.asked & bit))
+        if (!(lock->priv.attempt.asked & bit))
             return rl_taking(lock);
         /* fall through */
     case RL_IN_EXTEND:
@@ -513,7 +492,7 @@ static unsigned rl_command_for(const struct redlock_client *c, const struct redl
         return RL_DELETE | (REDLOCK_NOTIFICATION && node->priv.notifies ? RL_WITH_CACHING : 0U) |
                (rl_wants_holder(lock) ? RL_WITH_PTTL : 0U);
     default:
-        return rl_knows_native(node) && rl_extra_keys(lock) == 0 && !(lock->priv.broken & bit)
+        return rl_knows_native(node) && rl_extra_keys(lock) == 0 && !(lock->priv.round.broken & bit)
                    ? rl_native(node)
                    : RL_DELETE;
     }
@@ -557,8 +536,8 @@ static void rl_send_vote(struct redlock_client *c, struct redlock_lock *lock, un
         rl_set(&lock->priv.waits, sent);
     }
     if (creates) {
-        rl_clear(&lock->priv.again, sent);
-        rl_set(&lock->priv.asked, sent);
+        rl_clear(&lock->priv.attempt.again, sent);
+        rl_set(&lock->priv.attempt.asked, sent);
     }
     if ((command & 31) == RL_DELETE)
         rl_try_native(c, lock, sent);
@@ -577,18 +556,33 @@ static void rl_is_away(struct redlock_lock *lock, const struct redlock_node *nod
     if (state != RL_IN_ROLLBACK)
         rl_set(&lock->failed, bit);
     if (node->priv.denied)
-        rl_set(&lock->priv.denied, bit);
+        rl_set(&lock->priv.round.denied, bit);
 }
 
-/* The replies of a broken connection. */
 static void rl_replied(struct redlock_client *c, struct redlock_node *node,
                        const struct rl_reply *reply);
-static void rl_settle_node(struct redlock_client *c, struct redlock_node *node)
+
+/* Takes the replies of a node, those of a broken connection among them. */
+static void rl_take_replies(struct redlock_client *c, struct redlock_node *node,
+                            struct rl_input *in)
 {
     struct rl_reply reply;
 
-    while (rl_node_reply(c, node, NULL, &reply))
+    while (rl_node_reply(c, node, in, &reply))
         rl_replied(c, node, &reply);
+}
+
+/* Connects nodes where that is due, or would be too late at the next due time. */
+static void rl_connect(struct redlock_client *c, unsigned nodes, uint64_t too_late_us)
+{
+    unsigned i;
+
+    for (i = 0, nodes &= c->priv.in[REDLOCK_NODE_IDLE] | c->priv.in[REDLOCK_NODE_DOWN];
+         nodes >> i != 0; i++)
+        if (nodes >> i & 1) {
+            rl_take_replies(c, &c->priv.nodes[i], NULL);
+            rl_node_want(c, &c->priv.nodes[i], too_late_us);
+        }
 }
 
 /* Whether the reply of a node does not count: it may have lost the lock. R14 */
@@ -602,21 +596,13 @@ static unsigned rl_is_mute(const struct redlock_client *c, const struct redlock_
    same. R2 */
 static void rl_ask_nodes(struct redlock_client *c, struct redlock_lock *lock)
 {
-    unsigned i, j, ready = 0;
+    unsigned i, j, ready = lock->priv.todo & ~(unsigned)c->priv.full;
 
-    for (i = 0; i < c->priv.count; i++) {
-        struct redlock_node *node = &c->priv.nodes[i];
-
-        if (!(lock->priv.todo & ~(unsigned)c->priv.full & rl_bit(i)))
-            continue;
-        rl_settle_node(c, node);
-        rl_node_want(c, node,
-                     lock->priv.state == RL_IN_EXTEND ? lock->valid_until_us : REDLOCK_NEVER);
-        if (node->state != REDLOCK_NODE_READY)
-            rl_is_away(lock, node);
-        else if (!c->priv.jammed)
-            ready |= rl_bit(i);
-    }
+    rl_connect(c, ready, lock->priv.state == RL_IN_EXTEND ? lock->valid_until_us : REDLOCK_NEVER);
+    for (i = 0; ready >> i != 0; i++)
+        if (ready & ~(unsigned)c->priv.in[REDLOCK_NODE_READY] & rl_bit(i))
+            rl_is_away(lock, &c->priv.nodes[i]);
+    ready &= c->priv.jammed ? 0U : c->priv.in[REDLOCK_NODE_READY];
     for (i = 0; ready != 0; i++) {
         struct redlock_node *node = &c->priv.nodes[i];
         unsigned command, mute, same = 0;
@@ -656,15 +642,14 @@ enum rl_verdict { RL_OPEN, RL_WON, RL_OUT_OF_REACH, RL_TIME_IS_UP };
 static enum rl_verdict rl_verdict_of(struct redlock_client *c, struct redlock_lock *lock,
                                      unsigned yes, unsigned voters)
 {
-    if (rl_bits(yes & voters) >= c->priv.quorum)
+    if (rl_is_quorum(c, yes & voters))
         return RL_WON;
     if (rl_past(c, lock->priv.due_us)) {
         rl_too_slow(c, lock);
         return RL_TIME_IS_UP;
     }
-    return rl_bits(voters & ~(unsigned)(lock->refused | lock->failed)) < c->priv.quorum
-               ? RL_OUT_OF_REACH
-               : RL_OPEN;
+    return !rl_is_quorum(c, voters & ~(unsigned)(lock->refused | lock->failed)) ? RL_OUT_OF_REACH
+                                                                                : RL_OPEN;
 }
 
 /* ---- Acquire --------------------------------------------------------------------------------------- */
@@ -675,7 +660,7 @@ static void rl_step_line(struct redlock_client *c, struct redlock_lock *lock)
         rl_finish(c, lock, REDLOCK_CANCELLED, RL_IS_IDLE);
         return;
     }
-    if (lock->priv.attempts == 0 && lock->priv.due_us == 0) {
+    if (lock->priv.op.attempts == 0 && lock->priv.due_us == 0) {
         lock->priv.started_us = c->priv.now_us;
         if (lock->priv.until_us != 0)
             lock->priv.until_us += c->priv.now_us; /* it held the time to wait */
@@ -704,7 +689,7 @@ static uint64_t rl_connecting_until(const struct redlock_client *c, const struct
 
 static int rl_quorum_is_ready(const struct redlock_client *c)
 {
-    return rl_bits(rl_nodes_in(c, REDLOCK_NODE_READY)) >= c->priv.quorum;
+    return rl_is_quorum(c, c->priv.in[REDLOCK_NODE_READY]);
 }
 
 /* Whether an attempt can begin. It waits for room, and for connections: then a new client gets the lock
@@ -715,10 +700,9 @@ static int rl_can_begin(struct redlock_client *c, const struct redlock_lock *loc
     unsigned i, ready, coming = 0, untried = 0;
     int quorum_ready;
 
-    for (i = 0; i < c->priv.count; i++)
-        rl_node_want(c, &c->priv.nodes[i], REDLOCK_NEVER);
-    ready = rl_nodes_in(c, REDLOCK_NODE_READY);
-    quorum_ready = rl_bits(ready) >= c->priv.quorum;
+    rl_connect(c, c->priv.all, REDLOCK_NEVER);
+    ready = c->priv.in[REDLOCK_NODE_READY];
+    quorum_ready = rl_is_quorum(c, ready);
     for (i = 0; i < c->priv.count; i++) {
         const struct redlock_node *node = &c->priv.nodes[i];
 
@@ -729,10 +713,10 @@ static int rl_can_begin(struct redlock_client *c, const struct redlock_lock *loc
     }
     if (quorum_ready)
         return (coming == 0 || (lock->priv.until_us != 0 && rl_past(c, lock->priv.until_us))) &&
-               !c->priv.jammed && rl_bits(ready & ~(unsigned)c->priv.full) >= c->priv.quorum;
+               !c->priv.jammed && rl_is_quorum(c, ready & ~(unsigned)c->priv.full);
     if (coming != 0 && !rl_past(c, lock->priv.started_us + c->priv.settings.stall_ms * RL_MS_US))
         return 0;
-    return rl_bits(ready | untried) < c->priv.quorum;
+    return !rl_is_quorum(c, ready | untried);
 }
 
 static void rl_begin_attempt(struct redlock_client *c, struct redlock_lock *lock)
@@ -741,12 +725,11 @@ static void rl_begin_attempt(struct redlock_client *c, struct redlock_lock *lock
         rl_finish(c, lock, REDLOCK_NO_ENTROPY, RL_IS_IDLE);
         return;
     }
-    lock->priv.attempts = (uint8_t)(lock->priv.attempts + (lock->priv.attempts < UINT8_MAX));
+    lock->priv.op.attempts =
+        (uint8_t)(lock->priv.op.attempts + (lock->priv.op.attempts < UINT8_MAX));
     lock->priv.outcome = REDLOCK_PENDING;
-    lock->priv.asked = lock->priv.late = lock->members = 0;
-    lock->priv.suspect = lock->priv.again = 0;
-    rl_set_mute(lock, rl_mute(lock), 0);
-    rl_forget_free(lock);
+    memset(&lock->priv.attempt, 0, sizeof lock->priv.attempt);
+    lock->members = 0;
     rl_propose(c->priv.io, lock);
     rl_begin_round(c, lock); /* R1: the clock was read before anything was queued */
     lock->priv.state = RL_IN_ASK;
@@ -758,9 +741,9 @@ static void rl_roll_back(struct redlock_client *c, struct redlock_lock *lock,
                          enum redlock_status outcome)
 {
     rl_ignore_late(c, lock);
-    lock->members = lock->priv.again = 0;
+    lock->members = lock->priv.attempt.again = 0;
     rl_set_waiting(c, lock, 1);
-    lock->priv.todo = lock->priv.asked;
+    lock->priv.todo = lock->priv.attempt.asked;
     rl_forget_holder(lock);
     lock->priv.outcome = (int8_t)outcome;
     rl_enter(lock, RL_IN_ROLLBACK);
@@ -780,7 +763,8 @@ static void rl_hold(struct redlock_client *c, struct redlock_lock *lock)
     rl_redirect(c, lock, lock->priv.waits, RL_TAKING, lock, RL_LATE);
     rl_ignore(c, lock, lock->priv.waits, 1 << RL_CONFIRM);
     lock->priv.waits = 0;
-    lock->priv.todo = rl_all(c) & (redlock_mask)~lock->priv.asked; /* they are owed it still. R2 */
+    lock->priv.todo =
+        c->priv.all & (redlock_mask)~lock->priv.attempt.asked; /* they are owed it still. R2 */
     c->priv.slow = 0;
     rl_finish(c, lock, REDLOCK_OK, RL_IS_HELD);
 }
@@ -797,7 +781,7 @@ static void rl_confirm(struct redlock_client *c, struct redlock_lock *lock)
     rl_set(&lock->members, lock->granted); /* if it comes to that */
     lock->granted = lock->refused = lock->failed = lock->priv.waits = 0;
     rl_forget_agreement(lock);
-    lock->priv.todo = rl_all(c);
+    lock->priv.todo = c->priv.all;
     lock->priv.due_us = rl_replies_due(c, lock);
     lock->priv.state = RL_IN_CONFIRM;
     rl_ask_nodes(c, lock);
@@ -806,7 +790,7 @@ static void rl_confirm(struct redlock_client *c, struct redlock_lock *lock)
 /* A quorum has answered, or no other node will: is it another's, or can't they be reached? R6 */
 static int rl_knows_why(const struct redlock_client *c, const struct redlock_lock *lock)
 {
-    return rl_bits((unsigned)(lock->granted | lock->refused)) >= c->priv.quorum ||
+    return rl_is_quorum(c, (unsigned)(lock->granted | lock->refused)) ||
            ((lock->priv.todo | lock->priv.waits) & ~(unsigned)lock->failed) == 0;
 }
 
@@ -821,13 +805,12 @@ static void rl_step_ask(struct redlock_client *c, struct redlock_lock *lock)
         rl_roll_back(c, lock, REDLOCK_CANCELLED);
         return;
     }
-    if (rl_bits(agreed) < c->priv.quorum &&
-        (lock->priv.state == RL_IN_ASK ? rl_bits(lock->granted) >= c->priv.quorum
-                                       : lock->granted != agreed)) {
+    if (!rl_is_quorum(c, agreed) && (lock->priv.state == RL_IN_ASK ? rl_is_quorum(c, lock->granted)
+                                                                   : lock->granted != agreed)) {
         rl_confirm(c, lock);
         return;
     }
-    switch (rl_verdict_of(c, lock, agreed, rl_all(c))) {
+    switch (rl_verdict_of(c, lock, agreed, c->priv.all)) {
     case RL_WON:
         rl_hold(c, lock);
         break;
@@ -850,19 +833,19 @@ static enum redlock_status rl_outcome(const struct redlock_client *c,
     unsigned quorum = c->priv.quorum, untold, others = lock->refused;
     unsigned same = rl_largest_holding(c, lock);
 
-    if (rl_bits(lock->refused) < quorum) /* with an even number of nodes it fails before that */
-        others = lock->priv.asked & ~(unsigned)lock->granted;
+    if (!rl_is_quorum(c, lock->refused)) /* with an even number of nodes it fails before that */
+        others = lock->priv.attempt.asked & ~(unsigned)lock->granted;
     untold = rl_bits(others & (unsigned)(lock->priv.todo | lock->priv.waits));
     if (same >= quorum)
         return REDLOCK_HELD;
-    if (rl_bits((unsigned)(lock->granted | lock->refused)) < quorum)
-        return rl_bits(lock->priv.denied) > c->priv.count - quorum ? REDLOCK_DENIED
-                                                                   : REDLOCK_UNREACHABLE;
+    if (!rl_is_quorum(c, (unsigned)(lock->granted | lock->refused)))
+        return rl_bits(lock->priv.round.denied) > c->priv.count - quorum ? REDLOCK_DENIED
+                                                                         : REDLOCK_UNREACHABLE;
     if (REDLOCK_DIAGNOSIS && same + untold + rl_bits(lock->refused & lock->failed) < quorum)
         return REDLOCK_CONTENDED;
     if (REDLOCK_DIAGNOSIS && untold > 0 && in_time)
         return REDLOCK_PENDING;
-    return rl_bits(lock->refused) >= quorum ? REDLOCK_HELD : REDLOCK_CONTENDED;
+    return rl_is_quorum(c, lock->refused) ? REDLOCK_HELD : REDLOCK_CONTENDED;
 }
 
 static void rl_step_rollback(struct redlock_client *c, struct redlock_lock *lock)
@@ -896,7 +879,7 @@ static uint32_t rl_pause_us(struct redlock_client *c, const struct redlock_lock 
     uint32_t pause_ms = s->retry_delay_ms, jitter_us;
     unsigned i;
 
-    for (i = 0; i < lock->priv.slow && pause_ms < s->retry_delay_max_ms; i++)
+    for (i = 0; i < lock->priv.op.slow && pause_ms < s->retry_delay_max_ms; i++)
         pause_ms += (pause_ms * s->retry_growth_pct + 99) / 100U;
     if (pause_ms > s->retry_delay_max_ms)
         pause_ms = s->retry_delay_max_ms;
@@ -915,13 +898,13 @@ static void rl_retry(struct redlock_client *c, struct redlock_lock *lock)
     enum redlock_status outcome = (enum redlock_status)lock->priv.outcome;
     int others = rl_others_had_it(lock);
     int again = others || outcome == REDLOCK_UNREACHABLE || outcome == REDLOCK_TOO_LATE;
-    int quick =
-        outcome == REDLOCK_CONTENDED || (outcome == REDLOCK_UNREACHABLE && lock->priv.broken != 0);
+    int quick = outcome == REDLOCK_CONTENDED ||
+                (outcome == REDLOCK_UNREACHABLE && lock->priv.round.broken != 0);
     uint64_t until_us = lock->priv.until_us, pause_us;
 
     if (others)
         c->priv.slow = 0;
-    if (!again || lock->token_is_label || lock->priv.attempts > c->priv.settings.retries) {
+    if (!again || lock->token_is_label || lock->priv.op.attempts > c->priv.settings.retries) {
         rl_finish(c, lock, outcome, RL_IS_IDLE);
         return;
     }
@@ -929,17 +912,17 @@ static void rl_retry(struct redlock_client *c, struct redlock_lock *lock)
         rl_finish(c, lock, others ? REDLOCK_TIMEOUT : outcome, RL_IS_IDLE);
         return;
     }
-    quick = quick && lock->priv.quick < RL_QUICK_MAX;
+    quick = quick && lock->priv.op.quick < RL_QUICK_MAX;
     if (!quick && until_us == 0) {
         rl_finish(c, lock, outcome, RL_IS_IDLE);
         return;
     }
     if (quick) {
-        pause_us = rl_random_below(c, rl_quick_us(c, ++lock->priv.quick));
+        pause_us = rl_random_below(c, rl_quick_us(c, ++lock->priv.op.quick));
     } else {
         pause_us = rl_pause_us(c, lock);
-        lock->priv.slow = (uint8_t)(lock->priv.slow + (lock->priv.slow < UINT8_MAX));
-        lock->priv.quick = 0;
+        lock->priv.op.slow = (uint8_t)(lock->priv.op.slow + (lock->priv.op.slow < UINT8_MAX));
+        lock->priv.op.quick = 0;
     }
     if (until_us != 0 && pause_us > until_us - c->priv.now_us)
         pause_us = until_us - c->priv.now_us; /* the last attempt is made when the wait ends */
@@ -969,7 +952,7 @@ static int rl_has_key(const struct redlock_lock *lock, const void *key, size_t k
    voters would only notify one another by their rollbacks. R7 */
 static int rl_may_be_free(const struct redlock_client *c, const struct redlock_lock *lock)
 {
-    return rl_bits(lock->priv.free) >= c->priv.quorum && rl_others_had_it(lock);
+    return rl_is_quorum(c, lock->priv.attempt.free) && rl_others_had_it(lock);
 }
 
 /* Nodes say that the lock with this key may be free, of which `known` bytes are known. If they are enough
@@ -986,9 +969,9 @@ static void rl_notify(struct redlock_client *c, unsigned nodes, const void *key,
             next = lock->priv.next;
             if (!rl_has_key(lock, key, key_size, known))
                 continue;
-            rl_set(&lock->priv.free, nodes);
+            rl_set(&lock->priv.attempt.free, nodes);
             if (notified != NULL) {
-                lock->priv.free = 0;
+                lock->priv.attempt.free = 0;
             } else if (lock->priv.state == RL_IN_BACKOFF && rl_may_be_free(c, lock)) {
                 notified = rl_extra_keys(lock) == 0 ? lock : NULL;
                 rl_touch(c, lock);
@@ -996,20 +979,15 @@ static void rl_notify(struct redlock_client *c, unsigned nodes, const void *key,
         }
 }
 
-static void rl_forget_vain(struct redlock_lock *lock)
-{
-    lock->priv.vain = 0;
-}
-
 /* A release is told to the waiters of this client, as servers do not tell the client that deleted. */
 static void rl_notify_own(struct redlock_client *c, const struct redlock_lock *lock)
 {
     unsigned i;
 
-    rl_notify(c, rl_all(c), lock->key, lock->key_size, lock->key_size);
+    rl_notify(c, c->priv.all, lock->key, lock->key_size, lock->key_size);
     for (i = 0; i < rl_extra_keys(lock); i++) {
         const struct redlock_key *key = rl_extra_key(lock, i);
-        rl_notify(c, rl_all(c), key->bytes, key->size, key->size);
+        rl_notify(c, c->priv.all, key->bytes, key->size, key->size);
     }
 }
 
@@ -1023,12 +1001,12 @@ static void rl_hurry(struct redlock_client *c, struct redlock_lock *lock)
 
     if (!rl_may_be_free(c, lock))
         return;
-    back = rl_random_below(c, 3) > 0 ? lock->priv.vain : 0U;
+    back = rl_random_below(c, 3) > 0 ? lock->priv.op.vain : 0U;
     soon_us = c->priv.now_us + (uint64_t)rl_random_below(c, rl_quick_us(c, 0)) * (1U << back);
-    lock->priv.vain =
-        (uint8_t)(lock->priv.vain + 2 < RL_VAIN_MAX ? lock->priv.vain + 2 : RL_VAIN_MAX);
+    lock->priv.op.vain =
+        (uint8_t)(lock->priv.op.vain + 2 < RL_VAIN_MAX ? lock->priv.op.vain + 2 : RL_VAIN_MAX);
     lock->priv.due_us = soon_us < lock->priv.due_us ? soon_us : lock->priv.due_us;
-    lock->priv.free = 0;
+    lock->priv.attempt.free = 0;
 }
 #else
 static inline void rl_notify(struct redlock_client *c, unsigned nodes, const void *key,
@@ -1039,11 +1017,6 @@ static inline void rl_notify(struct redlock_client *c, unsigned nodes, const voi
     (void)key;
     (void)key_size;
     (void)known;
-}
-
-static inline void rl_forget_vain(struct redlock_lock *lock)
-{
-    (void)lock;
 }
 
 static inline void rl_notify_own(struct redlock_client *c, const struct redlock_lock *lock)
@@ -1111,10 +1084,10 @@ static void rl_copy_keys(struct redlock_owed *owed, const struct redlock_lock *l
 static void rl_owe(struct redlock_client *c, struct redlock_lock *lock)
 {
     redlock_mask unanswered = (redlock_mask)(lock->priv.waits & ~lock->refused);
-    redlock_mask owed = lock->priv.again | unanswered;
+    redlock_mask owed = lock->priv.attempt.again | unanswered;
     unsigned i;
 
-    lock->priv.again = 0;
+    lock->priv.attempt.again = 0;
     for (i = 0; i < REDLOCK_OWED_MAX && owed != 0 && !lock->token_is_label; i++) {
         struct redlock_lock *copy = &c->priv.owed[i].lock;
 
@@ -1133,7 +1106,7 @@ static void rl_owe(struct redlock_client *c, struct redlock_lock *lock)
 /* Sends what is owed, where it is due. */
 static void rl_owed_tick(struct redlock_client *c)
 {
-    unsigned i, n;
+    unsigned i, owed;
 
     for (i = 0; i < REDLOCK_OWED_MAX; i++) {
         struct redlock_lock *copy = &c->priv.owed[i].lock;
@@ -1141,15 +1114,14 @@ static void rl_owed_tick(struct redlock_client *c)
         if (copy->priv.todo == 0 || !rl_past(c, copy->priv.due_us))
             continue;
         if (rl_past(c, copy->priv.until_us)) {
-            rl_ignore(c, copy, rl_all(c), RL_ANY);
+            rl_ignore(c, copy, c->priv.all, RL_ANY);
             copy->priv.todo = 0;
         }
         copy->priv.due_us = c->priv.now_us + RL_OWED_MS * RL_MS_US;
-        for (n = 0; n < c->priv.count; n++)
-            if (copy->priv.todo & ~copy->priv.waits & rl_bit(n))
-                rl_node_want(c, &c->priv.nodes[n], REDLOCK_NEVER);
-        n = (unsigned)(copy->priv.todo & ~copy->priv.waits) & rl_nodes_in(c, REDLOCK_NODE_READY);
-        rl_set(&copy->priv.waits, rl_send(c, copy, n, RL_DELETE, RL_OWED));
+        owed = copy->priv.todo & ~(unsigned)copy->priv.waits;
+        rl_connect(c, owed, REDLOCK_NEVER);
+        rl_set(&copy->priv.waits,
+               rl_send(c, copy, owed & c->priv.in[REDLOCK_NODE_READY], RL_DELETE, RL_OWED));
     }
 }
 
@@ -1165,35 +1137,30 @@ static void rl_owed_replied(struct redlock_lock *copy, unsigned bit, const struc
    and on a connection whose handshake goes on. A node that does not even take bytes is given up. R4 */
 static void rl_step_settle(struct redlock_client *c, struct redlock_lock *lock)
 {
-    unsigned i, up;
+    unsigned i;
 
     if (lock->priv.due_us == 0) { /* a loss is reported at once */
         lock->priv.due_us =
             lock->priv.outcome == REDLOCK_LOST ? c->priv.now_us : rl_replies_due(c, lock);
         rl_owe(c, lock);
         /* nothing but PTTL is due where no vote is waited for */
-        rl_ignore(c, lock, rl_wants_holder(lock) ? rl_all(c) : lock->priv.waits, RL_RELEASING);
+        rl_ignore(c, lock, rl_wants_holder(lock) ? c->priv.all : lock->priv.waits, RL_RELEASING);
         lock->priv.waits = 0;
     }
-    for (i = 0; i < c->priv.count; i++)
-        if (lock->priv.todo & rl_bit(i)) {
-            rl_settle_node(c, &c->priv.nodes[i]);
-            rl_node_want(c, &c->priv.nodes[i], REDLOCK_NEVER);
-        }
-    up = rl_nodes_in(c, REDLOCK_NODE_READY) | rl_nodes_shaken(c);
-    rl_clear(&lock->priv.todo, rl_send(c, lock, lock->priv.todo & up, RL_DELETE, RL_NOBODY));
-    rl_clear(&lock->priv.todo, rl_nodes_in(c, REDLOCK_NODE_DOWN));
+    rl_connect(c, lock->priv.todo, REDLOCK_NEVER);
+    rl_clear(&lock->priv.todo,
+             rl_send(c, lock, lock->priv.todo & c->priv.open, RL_DELETE, RL_NOBODY));
+    rl_clear(&lock->priv.todo, c->priv.in[REDLOCK_NODE_DOWN]);
     if (lock->priv.todo != 0 && rl_past(c, lock->priv.due_us)) {
-        up = rl_nodes_in(c, REDLOCK_NODE_READY) | rl_nodes_in(c, REDLOCK_NODE_HANDSHAKE);
         for (i = 0; i < c->priv.count; i++)
-            if (lock->priv.todo & up & rl_bit(i))
+            if (lock->priv.todo & c->priv.open & rl_bit(i))
                 rl_node_fail(c, &c->priv.nodes[i], RL_ACCEPTS_NO_DATA);
         lock->priv.todo = 0;
     }
     if (lock->priv.todo != 0)
         return;
     if (lock->priv.outcome != REDLOCK_UNCONFIRMED && lock->priv.outcome != REDLOCK_LOST)
-        lock->priv.asked = 0;
+        lock->priv.attempt.asked = 0;
     rl_retry(c, lock);
 }
 
@@ -1203,8 +1170,8 @@ static void rl_step_settle(struct redlock_client *c, struct redlock_lock *lock)
 static void rl_merge_late_grants(const struct redlock_client *c, struct redlock_lock *lock)
 {
     if (!rl_past(c, lock->valid_until_us))
-        rl_set(&lock->members, lock->priv.late);
-    lock->priv.late = 0;
+        rl_set(&lock->members, lock->priv.attempt.late);
+    lock->priv.attempt.late = 0;
 }
 
 /* It is not ours any more. A key that it still has on some nodes, or that was repaired there, is in the
@@ -1213,8 +1180,9 @@ static void rl_lost(struct redlock_client *c, struct redlock_lock *lock)
 {
     lock->valid_until_us = 0;
     rl_ignore_late(c, lock);
-    lock->members = lock->priv.again = 0; /* or a release could say that it was ours until then */
-    lock->priv.todo = rl_all(c);
+    lock->members = lock->priv.attempt.again =
+        0; /* or a release could say that it was ours until then */
+    lock->priv.todo = c->priv.all;
     lock->priv.outcome = REDLOCK_LOST;
     rl_enter(lock, RL_IN_SETTLE);
 }
@@ -1242,7 +1210,7 @@ static void rl_end_extension(struct redlock_client *c, struct redlock_lock *lock
                              enum redlock_status status)
 {
     if (status != REDLOCK_OK) {
-        lock->priv.todo = rl_all(c) & (redlock_mask)~lock->priv.asked; /* still. R2 */
+        lock->priv.todo = c->priv.all & (redlock_mask)~lock->priv.attempt.asked; /* still. R2 */
         rl_ignore_extensions(c, lock);
     } else {                                                /* replies that come late still count */
         if (lock->valid_until_us < rl_valid_until(c, lock)) /* never shortened. R8 */
@@ -1254,16 +1222,16 @@ static void rl_end_extension(struct redlock_client *c, struct redlock_lock *lock
     }
     if (status == REDLOCK_LOST) {
         rl_lost(c, lock);
-    } else if (lock->priv.renewals == 0 || status == REDLOCK_CANCELLED) {
+    } else if (lock->priv.op.renewals == 0 || status == REDLOCK_CANCELLED) {
         rl_finish(c, lock, status, RL_IS_HELD);
     } else if (status == REDLOCK_OK) {
-        lock->priv.renewals--;
-        lock->priv.slow = 0;
+        lock->priv.op.renewals--;
+        lock->priv.op.slow = 0;
         rl_renew_at(lock, rl_renewal_due(c, lock));
     } else { /* as often as three times in the time that is left, if the settings are slower */
         uint64_t left_us = lock->valid_until_us - c->priv.now_us;
         uint32_t pause_us = rl_pause_us(c, lock);
-        lock->priv.slow = (uint8_t)(lock->priv.slow + (lock->priv.slow < UINT8_MAX));
+        lock->priv.op.slow = (uint8_t)(lock->priv.op.slow + (lock->priv.op.slow < UINT8_MAX));
         rl_renew_at(lock, c->priv.now_us + RL_MS_US + /* else it could fail for ever in one tick */
                               (pause_us < left_us / 4 ? pause_us : left_us / 4));
     }
@@ -1282,7 +1250,7 @@ static void rl_step_extend(struct redlock_client *c, struct redlock_lock *lock)
     rl_ask_nodes(c, lock);
     if (lock->priv.outcome == REDLOCK_CANCELLED) {
         status = REDLOCK_CANCELLED;
-    } else if (rl_bits(lock->members) < c->priv.quorum) {
+    } else if (!rl_is_quorum(c, lock->members)) {
         status = REDLOCK_LOST;
     } else {
         switch (rl_verdict_of(c, lock, lock->granted, lock->members & ~(unsigned)rl_mute(lock))) {
@@ -1315,7 +1283,7 @@ static void rl_step_auto(struct redlock_client *c, struct redlock_lock *lock)
         rl_finish(c, lock, REDLOCK_CANCELLED, RL_IS_HELD);
     else if (rl_past(c, lock->valid_until_us))
         rl_lost(c, lock);
-    else if (rl_past(c, lock->priv.due_us) && lock->priv.renewals == 1)
+    else if (rl_past(c, lock->priv.due_us) && lock->priv.op.renewals == 1)
         rl_finish(c, lock, REDLOCK_EXTEND_LIMIT, RL_IS_HELD);
     else if (rl_past(c, lock->priv.due_us))
         rl_enter(lock, RL_IN_EXTEND);
@@ -1327,15 +1295,14 @@ static void rl_step_auto(struct redlock_client *c, struct redlock_lock *lock)
 static enum redlock_status rl_released(const struct redlock_client *c,
                                        const struct redlock_lock *lock, int in_time)
 {
-    unsigned quorum = c->priv.quorum;
     int pending = in_time && (lock->priv.todo | lock->priv.waits) != 0;
-    int answered = rl_bits((unsigned)(lock->granted | lock->refused)) >= quorum;
+    int answered = rl_is_quorum(c, (unsigned)(lock->granted | lock->refused));
 
-    if (rl_bits(lock->granted) >= quorum)
+    if (rl_is_quorum(c, lock->granted))
         return REDLOCK_OK;
     if (!answered)
         return pending ? REDLOCK_PENDING : REDLOCK_UNCONFIRMED;
-    if (rl_bits(lock->members & ~(unsigned)lock->refused) < quorum)
+    if (!rl_is_quorum(c, lock->members & ~(unsigned)lock->refused))
         return rl_largest_holding(c, lock) > 0 ? REDLOCK_LOST : REDLOCK_EXPIRED;
     return pending ? REDLOCK_PENDING : REDLOCK_OK;
 }
@@ -1498,12 +1465,12 @@ static void rl_unanswered(const struct redlock_node *node, struct redlock_lock *
     rl_clear(&lock->priv.waits, bit);
     if (rl_is(command, RL_EXTENDING) && round != RL_IN_EXTEND)
         return; /* decided without it */
-    if (!rl_is(command, RL_TAKING) && node->priv.useful && !(lock->priv.broken & bit))
+    if (!rl_is(command, RL_TAKING) && node->priv.useful && !(lock->priv.round.broken & bit))
         rl_set(&lock->priv.todo, bit);
     else
         rl_set(&lock->failed, bit);
     if (node->priv.useful)
-        rl_set(&lock->priv.broken, bit);
+        rl_set(&lock->priv.round.broken, bit);
 }
 
 /* What a node says after the decision, for the caller of a held lock. */
@@ -1528,9 +1495,9 @@ static void rl_count_vote(const struct redlock_client *c, struct redlock_lock *l
     if (vote == RL_LATER || vote == RL_DENIED) {
         rl_set(&lock->failed, bit);
         if (vote == RL_DENIED)
-            rl_set(&lock->priv.denied, bit);
+            rl_set(&lock->priv.round.denied, bit);
         else if (state == RL_IN_ROLLBACK || state == RL_IN_RELEASE)
-            rl_set(&lock->priv.again, bit);
+            rl_set(&lock->priv.attempt.again, bit);
     } else if (state == RL_IN_EXTEND && vote == RL_NO && rl_repairs(c, lock, bit)) {
         rl_set(&lock->priv.todo, bit);
     } else if (state == RL_IN_ROLLBACK) {
@@ -1554,7 +1521,7 @@ static void rl_extended(const struct redlock_client *c, unsigned i, struct redlo
 
     if (reply->vote == RL_NO) {
         rl_clear(&lock->members, bit); /* its word counts no more */
-        rl_clear(&lock->priv.late, bit);
+        rl_clear(&lock->priv.attempt.late, bit);
     }
     if (lock->priv.state == RL_IN_EXTEND) {
         rl_count_vote(c, lock, i, reply);
@@ -1564,7 +1531,7 @@ static void rl_extended(const struct redlock_client *c, unsigned i, struct redlo
     if (reply->vote == RL_NO && rl_repairs(c, lock, bit))
         rl_set(&lock->priv.todo, bit);
     else if (reply->vote == RL_YES || reply->vote == RL_REPAIRED)
-        rl_set(&lock->priv.late, bit);
+        rl_set(&lock->priv.attempt.late, bit);
 }
 
 /* What the reply says of the key on that node. R8b, R9 */
@@ -1572,12 +1539,13 @@ static void rl_learn_of_key(struct redlock_lock *lock, unsigned bit, const struc
 {
     if (reply->vote == RL_YES && !rl_is(reply->command, RL_CREATING) &&
         rl_is(reply->command, RL_WRITING))
-        rl_clear(&lock->priv.suspect, bit); /* our token is there: what may create it has run */
+        rl_clear(&lock->priv.attempt.suspect,
+                 bit); /* our token is there: what may create it has run */
     if (rl_is(reply->command, RL_WRITING)) {
         if (reply->command == RL_EXTEND && reply->vote == RL_NO)
-            rl_set(&lock->priv.again, bit);
+            rl_set(&lock->priv.attempt.again, bit);
         else
-            rl_clear(&lock->priv.again, bit);
+            rl_clear(&lock->priv.attempt.again, bit);
     }
 }
 
@@ -1602,7 +1570,7 @@ static void rl_replied(struct redlock_client *c, struct redlock_node *node,
     }
     if (reply->vote == RL_UNANSWERED) {
         if (rl_is(reply->command, RL_CREATING))
-            rl_set(&lock->priv.suspect, bit);
+            rl_set(&lock->priv.attempt.suspect, bit);
         if (reply->role != RL_VOTER)
             return; /* decided without it */
         rl_unanswered(node, lock, reply->command);
@@ -1613,7 +1581,7 @@ static void rl_replied(struct redlock_client *c, struct redlock_node *node,
             if (reply->role == RL_STALE)
                 return;
             if (reply->vote == RL_YES)
-                rl_set(&lock->priv.late, bit);
+                rl_set(&lock->priv.attempt.late, bit);
         } else if (rl_is(reply->command, RL_EXTENDING)) {
             rl_extended(c, i, lock, reply);
         } else {
@@ -1733,6 +1701,7 @@ enum redlock_status redlock_init(struct redlock_client *client, const struct red
     client->priv.process = io->process != NULL ? io->process(io->context) : 0;
     client->priv.nodes = nodes;
     client->priv.count = (uint8_t)count;
+    client->priv.all = client->priv.in[REDLOCK_NODE_IDLE] = (redlock_mask)((1UL << count) - 1);
     client->priv.quorum = (uint8_t)client->priv.settings.quorum;
     client->priv.pool_used = sizeof client->priv.pool;
     client->priv.line_us = REDLOCK_NEVER;
@@ -1862,7 +1831,7 @@ static enum redlock_status rl_begin(struct redlock_client *c, struct redlock_loc
     lock->status = REDLOCK_PENDING;
     lock->operation = (uint8_t)operation;
     lock->priv.outcome = REDLOCK_PENDING;
-    lock->priv.renewals = 0;
+    lock->priv.op.renewals = 0;
     lock->priv.until_us = wait_ms * RL_MS_US; /* from now on; the first step reads the clock */
     rl_enter(lock, state);
     rl_move(c, lock, RL_TURN);
@@ -1880,8 +1849,7 @@ enum redlock_status redlock_acquire_start(struct redlock_client *client, struct 
         return REDLOCK_ALREADY_HELD;
     lock->valid_until_us = 0;
     rl_forget_holder(lock);
-    lock->priv.attempts = lock->priv.quick = lock->priv.slow = 0;
-    rl_forget_vain(lock);
+    memset(&lock->priv.op, 0, sizeof lock->priv.op);
     return rl_begin(client, lock, REDLOCK_OP_ACQUIRE, RL_IN_LINE, wait_ms);
 }
 
@@ -1910,8 +1878,8 @@ enum redlock_status redlock_auto_extend_start(struct redlock_client *client,
     if (lock->priv.state != RL_IS_HELD)
         return REDLOCK_LOST;
     rl_begin(client, lock, REDLOCK_OP_AUTO_EXTEND, RL_IN_AUTO, 0);
-    lock->priv.renewals = (uint16_t)(extensions + 1);
-    lock->priv.slow = 0;
+    lock->priv.op.renewals = (uint16_t)(extensions + 1);
+    lock->priv.op.slow = 0;
     rl_renew_at(lock, rl_renewal_due(client, lock));
     return REDLOCK_PENDING;
 }
@@ -1923,11 +1891,11 @@ enum redlock_status redlock_release_start(struct redlock_client *client, struct 
 
     if (status != REDLOCK_PENDING)
         return status;
-    rl_ignore(client, lock, rl_all(client), RL_ANY); /* in whatever state it is. R11 */
+    rl_ignore(client, lock, client->priv.all, RL_ANY); /* in whatever state it is. R11 */
     lock->valid_until_us = 0;
-    lock->priv.again = 0;
+    lock->priv.attempt.again = 0;
     rl_begin(client, lock, REDLOCK_OP_RELEASE, RL_IN_RELEASE, wait_ms);
-    if (lock->priv.asked != 0)
+    if (lock->priv.attempt.asked != 0)
         return REDLOCK_PENDING;
     rl_move(client, lock, RL_NOWHERE);
     rl_enter(lock, RL_IS_IDLE);
@@ -1944,16 +1912,16 @@ enum redlock_status redlock_adopt(struct redlock_client *client, struct redlock_
         return status;
     if (lock->priv.state == RL_IS_HELD)
         return REDLOCK_ALREADY_HELD;
-    if ((lock->members & ~rl_all(client)) != 0 || rl_bits(lock->members) < client->priv.quorum)
+    if ((lock->members & ~client->priv.all) != 0 || !rl_is_quorum(client, lock->members))
         return rl_invalid(client, RL_ARG_MEMBERS);
     if (remaining_ms > lock->ttl_ms)
         return rl_invalid(client, RL_ARG_REMAINING);
     rl_move(client, lock, RL_NOWHERE);
     memset(&lock->priv, 0, sizeof lock->priv);
-    lock->priv.asked = rl_all(client);
+    lock->priv.attempt.asked = client->priv.all;
     /* what the other client sent to these nodes may run later than our commands. R8b */
-    lock->priv.suspect = rl_all(client) & (redlock_mask)~lock->members;
-    rl_set(&client->priv.abandoned, lock->priv.suspect);
+    lock->priv.attempt.suspect = client->priv.all & (redlock_mask)~lock->members;
+    rl_set(&client->priv.abandoned, lock->priv.attempt.suspect);
     lock->priv.state = RL_IS_HELD;
     lock->priv.started_us = client->priv.io->now_us(client->priv.io->context);
     lock->valid_until_us = lock->priv.started_us + remaining_ms * RL_MS_US;
@@ -1977,7 +1945,7 @@ void redlock_abandon(struct redlock_client *client, struct redlock_lock *lock)
     rl_ignore_late(client, lock);
     rl_move(client, lock, RL_NOWHERE);
     lock->priv.state = RL_IS_IDLE;
-    lock->priv.asked = 0;
+    lock->priv.attempt.asked = 0;
     lock->valid_until_us = 0;
     rl_set_fencing_token(lock, 0);
 }
@@ -2000,13 +1968,11 @@ void redlock_handle_events(struct redlock_client *client, unsigned i, unsigned e
 {
     struct redlock_node *node = &client->priv.nodes[i];
     struct rl_input in;
-    struct rl_reply reply;
 
     in.at = in.end = in.bytes;
     in.reads = 0;
     rl_node_event(client, node, events);
-    while (rl_node_reply(client, node, events & REDLOCK_READABLE ? &in : NULL, &reply))
-        rl_replied(client, node, &reply);
+    rl_take_replies(client, node, events & REDLOCK_READABLE ? &in : NULL);
 }
 
 /* When something has to be done about a node. */
@@ -2041,9 +2007,8 @@ static void rl_wake_blocked(struct redlock_client *c, unsigned list, unsigned re
 /* Puts into TURN what has to be looked at now. */
 static void rl_wake(struct redlock_client *c)
 {
-    unsigned ready =
-        c->priv.jammed ? 0 : rl_nodes_in(c, REDLOCK_NODE_READY) & ~(unsigned)c->priv.full;
-    unsigned down = rl_nodes_in(c, REDLOCK_NODE_DOWN), list;
+    unsigned ready = c->priv.jammed ? 0 : c->priv.in[REDLOCK_NODE_READY] & ~(unsigned)c->priv.full;
+    unsigned down = c->priv.in[REDLOCK_NODE_DOWN], list;
     struct redlock_lock *lock;
 
     if (rl_first(c, RL_LATER_LIST) == NULL && rl_first(c, RL_BLOCKED) == NULL)
@@ -2091,7 +2056,7 @@ uint64_t redlock_tick(struct redlock_client *client)
             rl_read_clock(client);
         }
         rl_node_tick(client, node);
-        rl_settle_node(client, node);
+        rl_take_replies(client, node, NULL);
     }
     rl_wake(client);
     rl_turn_all(client);
@@ -2099,7 +2064,7 @@ uint64_t redlock_tick(struct redlock_client *client)
     for (i = 0; i < client->priv.count; i++)
         if (client->priv.out.unsent & rl_bit(i)) {
             rl_node_event(client, &client->priv.nodes[i], REDLOCK_WRITABLE);
-            rl_settle_node(client, &client->priv.nodes[i]);
+            rl_take_replies(client, &client->priv.nodes[i], NULL);
         }
     due_us = rl_next_due(client);
     for (i = 0; i < client->priv.count; i++) {

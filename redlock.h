@@ -192,22 +192,7 @@ struct redlock_request {
 };
 
 struct redlock_node {
-    /* You set these, before redlock_init; the strings must live until redlock_deinit. */
-    const char *address;  /* "10.0.0.1:6379", "[fe80::1]:6379", "unix:/run/redis.sock". Numbers, no
-                             names: redlock_resolve is for those. The meaning is the io's */
-    const char *user;     /* ACL user, Redis 6. NULL: "default" */
-    const char *password; /* any bytes but NUL; never in a trouble. NULL: none */
-    uint32_t database;    /* 0, the first, needs no permission; others need SELECT */
-    void *user_data;      /* yours, untouched */
-
-    /* You read these. */
-    enum redlock_node_state state;
-    uint32_t rtt_us; /* smoothed round trip, of what was waited for. 0: none measured yet */
-
-    /* The io's: whatever it needs to find the connection again. */
-    intptr_t handle; /* descriptor; -1: none */
-    void *link;      /* e.g. a TLS session */
-
+    /* Private, and first, as in struct redlock_lock. */
     struct {
         uint8_t index, useful, replied;
         uint8_t denied;    /* what is wrong with it will not mend itself */
@@ -243,6 +228,22 @@ struct redlock_node {
         struct resp_reader reader;
         struct redlock_request requests[RESP_PIPELINE_MAX];
     } priv;
+
+    /* You set these, before redlock_init; the strings must live until redlock_deinit. */
+    const char *address;  /* "10.0.0.1:6379", "[fe80::1]:6379", "unix:/run/redis.sock". Numbers, no
+                             names: redlock_resolve is for those. The meaning is the io's */
+    const char *user;     /* ACL user, Redis 6. NULL: "default" */
+    const char *password; /* any bytes but NUL; never in a trouble. NULL: none */
+    uint32_t database;    /* 0, the first, needs no permission; others need SELECT */
+    void *user_data;      /* yours, untouched */
+
+    /* You read these. */
+    enum redlock_node_state state;
+    uint32_t rtt_us; /* smoothed round trip, of what was waited for. 0: none measured yet */
+
+    /* The io's: whatever it needs to find the connection again. */
+    intptr_t handle; /* descriptor; -1: none */
+    void *link;      /* e.g. a TLS session */
 
     /* You read this: the last error since the node's last vote; "": none. The server's error text, or else
        the first connection error. */
@@ -374,6 +375,56 @@ struct redlock_key {
 };
 
 struct redlock_lock {
+    /* Private, and first: small processors reach the first bytes of a struct with shorter instructions. */
+    struct {
+        uint8_t state, list;
+        int8_t outcome;       /* redlock_status, once decided */
+        uint8_t waiting;      /* 1: was refused, and will ask again. R7 */
+        redlock_mask todo;    /* nodes that the present command must still be sent to */
+        redlock_mask waits;   /* nodes whose reply to it is due */
+        struct {              /* of an operation */
+            uint8_t attempts; /* so far */
+            uint8_t quick;    /* quick retries in a row */
+            uint8_t slow;     /* slow retries */
+            uint8_t vain;     /* notifications in vain. R7 */
+            uint16_t
+                renewals; /* automatic extensions still allowed, and 1; 0: none asked for. R10 */
+        } op;
+        struct {                /* of an attempt to acquire, and of the lock that came of it */
+            redlock_mask asked; /* nodes that may have our key: they are owed a release. R4 */
+            redlock_mask late;  /* nodes that granted it after it was decided */
+            redlock_mask
+                again; /* nodes that are sent one more command: an extension said that the key
+                                     is missing (R9), or a release got a temporary error (R4) */
+            redlock_mask
+                suspect; /* nodes where a command that creates the key is unanswered on a former
+                                     connection. R8b */
+#if REDLOCK_RESTART_GUARD
+            redlock_mask mute; /* nodes that had no vote and may have lost it. R14 */
+#endif
+#if REDLOCK_NOTIFICATION
+            redlock_mask free; /* nodes where it may be free for us. R7 */
+#endif
+#if REDLOCK_FENCING
+            uint8_t confirms; /* rounds to agree on a fencing token */
+#endif
+        } attempt;
+        struct {                 /* of a round */
+            redlock_mask broken; /* nodes whose connection broke under it */
+            redlock_mask denied; /* nodes that failed for lack of permission */
+#if REDLOCK_FENCING
+            redlock_mask agreed; /* nodes whose counter is `fencing_token`. R16 */
+#endif
+#if REDLOCK_DIAGNOSIS
+            uint16_t holder[REDLOCK_NODES_MAX]; /* the holder's token there, hashed; 0: unknown */
+#endif
+        } round;
+        uint64_t due_us;     /* of what `state` waits for */
+        uint64_t started_us; /* T1. R1 */
+        uint64_t until_us;   /* end of the caller's wait */
+        struct redlock_lock *next, *prev;
+    } priv;
+
     /* You set these, with redlock_lock_init or by hand, and leave them alone while status is
        REDLOCK_PENDING. Keys and label must live as long as the lock. */
     const void *key;   /* any bytes, also NULs; the same name on every node */
@@ -411,49 +462,6 @@ struct redlock_lock {
     uint64_t holder_until_us;   /* on that clock, when `holder` will lose it, of the first key, as a
                                    node says. REDLOCK_NEVER: no end; 0: not known, or you have not
                                    set `holder` */
-
-    struct {
-        uint8_t state, list;
-        int8_t outcome;          /* redlock_status, once decided */
-        uint8_t waiting;         /* 1: was refused, and will ask again. R7 */
-        uint8_t attempts, quick; /* so far; quick retries in a row */
-        uint8_t slow;            /* slow retries */
-#if REDLOCK_NOTIFICATION
-        uint8_t vain; /* notifications in vain. R7 */
-#endif
-#if REDLOCK_FENCING
-        uint8_t confirms; /* rounds to agree on a fencing token */
-#endif
-        uint16_t renewals;   /* automatic extensions still allowed, and 1; 0: none asked for. R10 */
-        redlock_mask todo;   /* nodes that the present command must still be sent to */
-        redlock_mask waits;  /* nodes whose reply to it is due */
-        redlock_mask asked;  /* nodes that may have our key: they are owed a release. R4 */
-        redlock_mask broken; /* nodes whose connection broke under it */
-        redlock_mask denied; /* nodes that failed for lack of permission */
-        redlock_mask late;   /* nodes that granted it after it was decided */
-        redlock_mask
-            again; /* nodes that are sent one more command: an extension said that the key is
-                                missing (R9), or a release got a temporary error (R4) */
-        redlock_mask
-            suspect; /* nodes where a command that creates the key is unanswered on a former
-                                 connection. R8b */
-#if REDLOCK_RESTART_GUARD
-        redlock_mask mute; /* nodes that had no vote and may have lost it. R14 */
-#endif
-#if REDLOCK_FENCING
-        redlock_mask agreed; /* nodes whose counter is `fencing_token`. R16 */
-#endif
-#if REDLOCK_NOTIFICATION
-        redlock_mask free; /* nodes where it may be free for us. R7 */
-#endif
-        uint64_t due_us;     /* of what `state` waits for */
-        uint64_t started_us; /* T1. R1 */
-        uint64_t until_us;   /* end of the caller's wait */
-        struct redlock_lock *next, *prev;
-#if REDLOCK_DIAGNOSIS
-        uint16_t holder[REDLOCK_NODES_MAX]; /* the token of the holder there, hashed; 0: unknown */
-#endif
-    } priv;
 };
 
 struct redlock_list {
@@ -481,6 +489,9 @@ struct redlock_client {
         uint8_t slow;        /* 1: the last round ended before its replies came. R15 */
         uint8_t jammed;      /* 1: the send buffer had no room, until some is made */
         uint8_t invalid;     /* which argument was invalid */
+        redlock_mask all;    /* all nodes */
+        redlock_mask in[5];  /* the nodes in each state */
+        redlock_mask open;   /* nodes whose handshake is queued completely. R12 */
         redlock_mask full;   /* nodes that had no free request, until one is answered */
         redlock_mask wanted; /* nodes that some lock is still to be sent to: they are connected */
         /* Nodes whose present process may still run such a command, of some lock. R8b */

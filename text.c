@@ -143,24 +143,12 @@ const char *redlock_strerror(int status)
     return "unknown status";
 }
 
-/* In the order of enum rl_argument. */
-static const char rl_argument_texts[] =
-    "\0"
-    "client: not initialized\0"
-    "io: NULL\0"
-    "nodes: NULL, or more or fewer than 1..REDLOCK_NODES_MAX\0"
-    "node: see its error\0"
-    "settings: see the error of nodes[0]\0"
-    "lock: NULL, or an operation is in progress\0"
-    "key: NULL, or not 1..REDLOCK_KEY_MAX bytes\0"
-    "extra_keys: NULL, repeated, too long, or left out of the build\0"
-    "use_fencing: with extra keys, or left out of the build\0"
-    "label: NULL, or longer than REDLOCK_LABEL_MAX\0"
-    "ttl_ms: not 10..0x7fffffff, or not longer than the drift\0"
-    "ttl_ms: longer than longest_ttl_ms\0"
-    "extensions: not 1..65534\0"
-    "members: not a quorum of the client's nodes\0"
-    "remaining_ms: longer than ttl_ms";
+/* In the order of enum rl_argument: names of parameters and fields. */
+static const char rl_argument_texts[] = "\0client\0io\0nodes or count\0nodes: see their "
+                                        "error\0settings: see the error of nodes[0]\0lock\0"
+                                        "key\0extra_keys\0use_fencing\0label\0ttl_ms\0ttl_ms: "
+                                        "above longest_ttl_ms\0extensions\0members\0"
+                                        "remaining_ms";
 
 const char *redlock_invalid_argument(const struct redlock_client *client)
 {
