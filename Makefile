@@ -4,7 +4,7 @@
 # SPDX-License-Identifier: MIT
 
 B = build
-CORE = redlock.c node.c command.c text.c resp.c
+CORE = client.c redlock.c round.c node.c command.c text.c resp.c
 LIB = $(CORE) net.c
 HEADERS = redlock.h resp.h url.h core.h
 WARN = -std=c99 -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wcast-qual \
@@ -117,7 +117,7 @@ amalgamation: $(ONE) ## generate the whole library as one file beside redlock.h,
 $(ONE): $(LIB) $(HEADERS) test/amalgamate.awk
 	@mkdir -p $(@D)
 	awk -f test/amalgamate.awk redlock.h > $(@D)/redlock.h
-	awk -f test/amalgamate.awk net.c resp.c text.c command.c node.c redlock.c > $@
+	awk -f test/amalgamate.awk net.c resp.c text.c command.c node.c round.c redlock.c client.c > $@
 
 # The same bytes each time. In it the single file, under single/.
 DIST = redlock-$(VERSION)

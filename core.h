@@ -450,4 +450,234 @@ static inline void rl_set_native(struct redlock_node *node, unsigned command, en
     (void)is;
 }
 #endif
+
+static inline int rl_wants_holder(const struct redlock_lock *lock)
+{
+    return REDLOCK_DIAGNOSIS && lock->holder_size > 0;
+}
+
+static inline void rl_forget_holder(struct redlock_lock *lock)
+{
+    if (REDLOCK_DIAGNOSIS)
+        lock->holder_until_us = 0;
+}
+
+/* A wall clock from here on (the year 2112) is broken and is not proposed: one such client would use up
+   the fencing tokens of a lock for all. R16 */
+#define RL_WALL_MAX_US ((uint64_t)1 << 52)
+
+#if REDLOCK_FENCING
+/* The nodes that agree on the fencing token; without one a grant is an agreement. R16 */
+static inline unsigned rl_agreed(const struct redlock_lock *lock)
+{
+    return lock->use_fencing ? lock->priv.round.agreed : lock->granted;
+}
+
+static inline void rl_forget_agreement(struct redlock_lock *lock)
+{
+    lock->priv.round.agreed = 0;
+}
+
+/* The node counts this grant as the `count`th: it agrees if no node has a larger counter. */
+static inline void rl_count_agreement(struct redlock_lock *lock, unsigned bit, uint64_t count)
+{
+    if (!lock->use_fencing)
+        return;
+    if (count > lock->fencing_token) {
+        lock->fencing_token = count;
+        lock->priv.round.agreed = 0;
+    }
+    if (count == lock->fencing_token)
+        rl_set(&lock->priv.round.agreed, bit);
+}
+
+/* A new attempt: the wall clock is its proposal, unless that date cannot be. */
+static inline void rl_propose(const struct redlock_io *io, struct redlock_lock *lock)
+{
+    uint64_t wall_us = lock->use_fencing && io->wall_us != NULL ? io->wall_us(io->context) : 0;
+
+    lock->fencing_token = wall_us < RL_WALL_MAX_US ? wall_us : 0;
+    lock->priv.attempt.confirms = 0;
+}
+
+static inline unsigned rl_count_confirm(struct redlock_lock *lock)
+{
+    return ++lock->priv.attempt.confirms;
+}
+#else
+static inline unsigned rl_agreed(const struct redlock_lock *lock)
+{
+    return lock->granted;
+}
+
+static inline void rl_forget_agreement(struct redlock_lock *lock)
+{
+    (void)lock;
+}
+
+static inline void rl_count_agreement(struct redlock_lock *lock, unsigned bit, uint64_t count)
+{
+    (void)lock;
+    (void)bit;
+    (void)count;
+}
+
+static inline void rl_propose(const struct redlock_io *io, struct redlock_lock *lock)
+{
+    (void)io;
+    (void)lock;
+}
+
+static inline unsigned rl_count_confirm(struct redlock_lock *lock)
+{
+    (void)lock;
+    return 0;
+}
+#endif
+
+#if REDLOCK_RESTART_GUARD
+static inline unsigned rl_mute(const struct redlock_lock *lock)
+{
+    return lock->priv.attempt.mute;
+}
+
+static inline void rl_set_mute(struct redlock_lock *lock, unsigned nodes, int mute)
+{
+    if (mute)
+        rl_set(&lock->priv.attempt.mute, nodes);
+    else
+        rl_clear(&lock->priv.attempt.mute, nodes);
+}
+#else
+static inline unsigned rl_mute(const struct redlock_lock *lock)
+{
+    (void)lock;
+    return 0;
+}
+
+static inline void rl_set_mute(struct redlock_lock *lock, unsigned nodes, int mute)
+{
+    (void)lock;
+    (void)nodes;
+    (void)mute;
+}
+#endif
+
+/* ---- Rounds (round.c) ------------------------------------------------------------------------------- */
+
+/* The states of a lock, and how it goes from one to the next:
+
+       IDLE -- acquire --> LINE --> ASK --> HELD -- extend --> EXTEND --> HELD
+        ^                   ^        |\      ^ |`-- auto-extend --> AUTO <-> EXTEND
+        |                   |        | CONFIRM `-- release --> RELEASE --> SETTLE --> IDLE
+        |                   |        v failed, cancelled
+        `---- failed --- BACKOFF <- SETTLE <- ROLLBACK
+
+   A loss, in EXTEND or AUTO, ends by way of SETTLE too. */
+enum rl_state {
+    RL_IS_IDLE,
+    RL_IS_HELD,
+    RL_IN_LINE,
+    RL_IN_ASK,
+    RL_IN_CONFIRM,
+    RL_IN_ROLLBACK,
+    RL_IN_SETTLE,
+    RL_IN_BACKOFF,
+    RL_IN_EXTEND,
+    RL_IN_AUTO,
+    RL_IN_RELEASE
+};
+
+/* Lists that a lock may stand in. TURN: to be stepped in this tick. BLOCKED: some node had no room or
+   no connection yet. LINE: to begin an attempt when it can. WAIT: for a reply or its time. LATER: the
+   same, for auto-extension. DONE: for redlock_next_completed. WAIT and LATER are in the order of time: two
+   lists, as the times in each mostly come in that order by themselves. */
+enum rl_list { RL_NOWHERE, RL_TURN, RL_BLOCKED, RL_LINE, RL_WAIT, RL_LATER_LIST, RL_DONE };
+
+static inline struct redlock_lock *rl_first(const struct redlock_client *c, unsigned list)
+{
+    return c->priv.list[list].first;
+}
+
+/* Whether others had the lock when the last attempt failed. */
+static inline int rl_others_had_it(const struct redlock_lock *lock)
+{
+    return lock->priv.outcome == REDLOCK_HELD || lock->priv.outcome == REDLOCK_CONTENDED;
+}
+
+/* When the replies to what is sent now come too late. */
+static inline uint64_t rl_replies_due(const struct redlock_client *c,
+                                      const struct redlock_lock *lock)
+{
+    return c->priv.now_us + rl_patience_ms(c, lock) * RL_MS_US;
+}
+
+/* Moves a lock to the end of a list, or in WAIT and LATER to its place, or off all. */
+REDLOCK_PRIVATE void rl_move(struct redlock_client *c, struct redlock_lock *lock, unsigned where);
+
+/* Something happened to it that the next tick must look at. */
+REDLOCK_PRIVATE void rl_touch(struct redlock_client *c, struct redlock_lock *lock);
+
+/* A new command to all nodes, a new count of votes. */
+REDLOCK_PRIVATE void rl_begin_round(struct redlock_client *c, struct redlock_lock *lock);
+
+/* Sends the present command of a lock where it is still to be sent and can be. R2 */
+REDLOCK_PRIVATE void rl_ask_nodes(struct redlock_client *c, struct redlock_lock *lock);
+
+enum rl_verdict { RL_OPEN, RL_WON, RL_OUT_OF_REACH, RL_TIME_IS_UP };
+
+/* What a round has come to. `yes`: the nodes that agree; `voters`: the nodes whose votes count. */
+REDLOCK_PRIVATE enum rl_verdict rl_verdict_of(struct redlock_client *c, struct redlock_lock *lock,
+                                              unsigned yes, unsigned voters);
+
+/* The votes that did not come in time failed; the nodes are told why. */
+REDLOCK_PRIVATE void rl_too_slow(struct redlock_client *c, struct redlock_lock *lock);
+
+/* The replies to commands of a set are needed no more. */
+REDLOCK_PRIVATE void rl_ignore(struct redlock_client *c, const struct redlock_lock *lock,
+                               unsigned nodes, unsigned set);
+
+/* The token is of no use any more: what is answered late makes no members. */
+REDLOCK_PRIVATE void rl_ignore_late(struct redlock_client *c, struct redlock_lock *lock);
+
+/* A round of extensions is over. */
+REDLOCK_PRIVATE void rl_ignore_extensions(struct redlock_client *c, struct redlock_lock *lock);
+
+/* How many nodes the holder with most of them has. */
+REDLOCK_PRIVATE unsigned rl_largest_holding(const struct redlock_client *c,
+                                            const struct redlock_lock *lock);
+
+/* Connects nodes where that is due, or would be too late at the next due time. */
+REDLOCK_PRIVATE void rl_connect(struct redlock_client *c, unsigned nodes, uint64_t too_late_us);
+
+/* Takes the replies of a node, those of a broken connection among them. */
+REDLOCK_PRIVATE void rl_take_replies(struct redlock_client *c, struct redlock_node *node,
+                                     struct rl_input *in);
+
+/* A release is told to the waiters of this client: servers do not tell the client that deleted. R7 */
+REDLOCK_PRIVATE void rl_notify_own(struct redlock_client *c, const struct redlock_lock *lock);
+
+/* Whether enough nodes say that the lock may be free. R7 */
+REDLOCK_PRIVATE int rl_may_be_free(const struct redlock_client *c, const struct redlock_lock *lock);
+
+/* ---- Locks (redlock.c) ------------------------------------------------------------------------------ */
+
+/* Hands the lock to the library, which begins with `state` in the next tick. */
+REDLOCK_PRIVATE enum redlock_status rl_begin(struct redlock_client *c, struct redlock_lock *lock,
+                                             enum redlock_operation operation, unsigned state,
+                                             uint32_t wait_ms);
+
+REDLOCK_PRIVATE void rl_enter(struct redlock_lock *lock, unsigned state);
+REDLOCK_PRIVATE void rl_set_waiting(struct redlock_client *c, struct redlock_lock *lock,
+                                    unsigned waiting);
+
+/* Puts a held lock away: out of sight, unless some node is still to be sent it. R2 */
+REDLOCK_PRIVATE void rl_put_away(struct redlock_client *c, struct redlock_lock *lock);
+
+/* Until when an attempt waits for a connection that is under way. R2 */
+REDLOCK_PRIVATE uint64_t rl_connecting_until(const struct redlock_client *c,
+                                             const struct redlock_node *node);
+
+/* Steps all that can go on now, and sends what is owed. */
+REDLOCK_PRIVATE void rl_turn_all(struct redlock_client *c);
 #endif

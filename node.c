@@ -374,20 +374,21 @@ REDLOCK_PRIVATE uint32_t rl_patience_ms(const struct redlock_client *c,
 static int rl_shakes_with(const struct redlock_node *node, unsigned command)
 {
     int secret = node->password != NULL, user = node->user != NULL;
+    int plain = !REDLOCK_RESP3 || node->priv.plain;
 
     switch (command) {
     case RL_HELLO:
-        return !node->priv.plain && !secret;
+        return !plain && !secret;
     case RL_HELLO_AUTH:
-        return !node->priv.plain && secret;
+        return !plain && secret;
     case RL_AUTH:
-        return node->priv.plain && secret && !user;
+        return plain && secret && !user;
     case RL_AUTH_USER:
-        return node->priv.plain && secret && user;
+        return plain && secret && user;
     case RL_SELECT:
         return node->database > 0;
     case RL_TRACK:
-        return REDLOCK_NOTIFICATION && !node->priv.plain;
+        return REDLOCK_NOTIFICATION && !plain;
     default:
         return REDLOCK_RESTART_GUARD;
     }
@@ -597,7 +598,8 @@ static int rl_handshake_replied(struct redlock_client *c, struct redlock_node *n
 
     if (!rl_fits_handshake(command, item))
         return 0;
-    if (command <= RL_HELLO_AUTH && item->kind == RESP_ERROR && rl_is_unknown(item)) {
+    if (REDLOCK_RESP3 && command <= RL_HELLO_AUTH && item->kind == RESP_ERROR &&
+        rl_is_unknown(item)) {
         node->priv.plain = 1;
         if (command == RL_HELLO_AUTH) { /* it must come first: connect again, at once */
             node->priv.useful = 1;
@@ -608,7 +610,7 @@ static int rl_handshake_replied(struct redlock_client *c, struct redlock_node *n
         rl_set_server_error(node, RL_REPLIED, item);
         node->priv.denied = (uint8_t)rl_is_denial(item);
         rl_node_fail(c, node, RL_NO_ERROR);
-    } else if (command <= RL_HELLO_AUTH) {
+    } else if (REDLOCK_RESP3 && command <= RL_HELLO_AUTH) {
         rl_hear_hello(c, node, item);
     } else if (command == RL_INFO) {
         rl_hear_info(c, node, item);

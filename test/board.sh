@@ -35,11 +35,11 @@ command=$(sed -n '/^    arm-none-eabi-gcc/,/[^\\]$/s/\\*$//p' "$example/README.m
 compile="${command%%"$example/*.c"*} ${WARN:-}"
 # shellcheck disable=SC2086 # lists of words
 build_all() {
-    $compile "$example"/*.c redlock.c node.c command.c text.c resp.c -o "$build/pump.elf" &&
+    $compile "$example"/*.c client.c redlock.c round.c node.c command.c text.c resp.c -o "$build/pump.elf" &&
         # what stays when the library is not there
         $compile "$example"/*.c -Wl,--unresolved-symbols=ignore-all -o "$build/without.elf" &&
         $compile -I"$example" -Itest --oslib=semihost -Wl,--defsym=STACK=3K test/board_test.c test/mini.c "$example/board.c" \
-            "$example/lines.c" redlock.c node.c command.c text.c resp.c -o "$build/board_test.elf"
+            "$example/lines.c" client.c redlock.c round.c node.c command.c text.c resp.c -o "$build/board_test.elf"
 }
 check "the README's command" build_all
 [ $failed -eq 0 ] || done_testing

@@ -30,7 +30,7 @@ shared() {
 # passes [FLAG ...] - the library and its tests, with these switches
 passes() {
     objects=
-    for each in redlock node command text; do
+    for each in client redlock round node command text; do
         compile $each.c $each.o -O0 "$@" || return 1
         objects="$objects $folder/$each.o"
     done

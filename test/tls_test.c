@@ -143,8 +143,7 @@ static void drain(void)
         turn();
         for (i = 0, busy = 0; i < client.priv.count; i++)
             busy += nodes[i].state == REDLOCK_NODE_CONNECTING ||
-                    nodes[i].state == REDLOCK_NODE_HANDSHAKE ||
-                    nodes[i].priv.count > 0;
+                    nodes[i].state == REDLOCK_NODE_HANDSHAKE || nodes[i].priv.count > 0;
     }
 }
 

@@ -1,5 +1,5 @@
 /* epoll.c - redlock in an epoll loop of your own. All above main is the adapter: copy it. Build and run, from the top:
-   cc -I. examples/loops/epoll.c examples/loops/app.c redlock.c node.c command.c text.c resp.c net.c
+   cc -I. examples/loops/epoll.c examples/loops/app.c client.c redlock.c round.c node.c command.c text.c resp.c net.c
    ./a.out demo 10 127.0.0.1:7001 127.0.0.1:7002 127.0.0.1:7003
 
    Traps of epoll: a descriptor that is closed leaves it by itself, but not while a child process that was forked

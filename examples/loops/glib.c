@@ -1,5 +1,5 @@
 /* glib.c - redlock in a GLib loop. All above main is the adapter: copy it. Build and run, from the top:
-   cc -I. examples/loops/glib.c examples/loops/app.c redlock.c node.c command.c text.c resp.c net.c $(pkg-config --cflags --libs glib-2.0)
+   cc -I. examples/loops/glib.c examples/loops/app.c client.c redlock.c round.c node.c command.c text.c resp.c net.c $(pkg-config --cflags --libs glib-2.0)
    ./a.out demo 10 127.0.0.1:7001 127.0.0.1:7002 127.0.0.1:7003
 
    Traps of GLib: to change what is watched wakes the loop up, so it would spin if that were done each time. A descriptor

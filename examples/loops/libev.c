@@ -1,5 +1,5 @@
 /* libev.c - redlock in a libev loop. All above main is the adapter: copy it. Build and run, from the top:
-   cc -I. examples/loops/libev.c examples/loops/app.c redlock.c node.c command.c text.c resp.c net.c -lev
+   cc -I. examples/loops/libev.c examples/loops/app.c client.c redlock.c round.c node.c command.c text.c resp.c net.c -lev
    ./a.out demo 10 127.0.0.1:7001 127.0.0.1:7002 127.0.0.1:7003
 
    Traps of libev: a watcher must be stopped before its descriptor is closed, and again before it is set to other

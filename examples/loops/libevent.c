@@ -1,5 +1,5 @@
 /* libevent.c - redlock in a libevent loop. All above main is the adapter: copy it. Build and run, from the top:
-   cc -I. examples/loops/libevent.c examples/loops/app.c redlock.c node.c command.c text.c resp.c net.c $(pkg-config --cflags --libs libevent_core)
+   cc -I. examples/loops/libevent.c examples/loops/app.c client.c redlock.c round.c node.c command.c text.c resp.c net.c $(pkg-config --cflags --libs libevent_core)
    ./a.out demo 10 127.0.0.1:7001 127.0.0.1:7002 127.0.0.1:7003
 
    Traps of libevent: an event must be freed or deleted before its descriptor is closed, and what it waits for can't be

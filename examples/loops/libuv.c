@@ -1,5 +1,5 @@
 /* libuv.c - redlock in a libuv loop. All above main is the adapter: copy it. Build and run, from the top:
-   cc -I. examples/loops/libuv.c examples/loops/app.c redlock.c node.c command.c text.c resp.c net.c $(pkg-config --cflags --libs libuv)
+   cc -I. examples/loops/libuv.c examples/loops/app.c client.c redlock.c round.c node.c command.c text.c resp.c net.c $(pkg-config --cflags --libs libuv)
    ./a.out demo 10 127.0.0.1:7001 127.0.0.1:7002 127.0.0.1:7003
 
    Traps of libuv: uv_close is asynchronous, the memory of a handle is the loop's until it has called back; and a poll

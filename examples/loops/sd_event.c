@@ -1,5 +1,5 @@
 /* sd_event.c - redlock in an sd-event loop. All above main is the adapter: copy it. Build and run, from the top:
-   cc -I. examples/loops/sd_event.c examples/loops/app.c redlock.c node.c command.c text.c resp.c net.c $(pkg-config --cflags --libs libsystemd)
+   cc -I. examples/loops/sd_event.c examples/loops/app.c client.c redlock.c round.c node.c command.c text.c resp.c net.c $(pkg-config --cflags --libs libsystemd)
    ./a.out demo 10 127.0.0.1:7001 127.0.0.1:7002 127.0.0.1:7003
 
    Traps of sd-event: a source must be let go before its descriptor is closed, and a descriptor can be in one source

@@ -1,0 +1,578 @@
+/* client.c - the public calls: set-up, checks of arguments, the event loop, blocking calls. Called by
+   programs; calls redlock.c.
+
+   SPDX-FileCopyrightText: the redlock authors
+   SPDX-License-Identifier: MIT */
+#include "core.h"
+
+#include <string.h>
+
+enum { RL_TTL_MIN_MS = 10, RL_TTL_MAX_MS = 0x7fffffff };
+
+/* ---- Set up ------------------------------------------------------------------------------------------ */
+
+/* In the order of struct redlock_settings, which is all uint32_t. REDLOCK_NONE is none of `most`. */
+static const struct rl_setting {
+    uint32_t most, usual;
+} rl_settings[] = {
+    {16, 0},         {60000, 50},  {600000, 1000},     {254, UINT8_MAX},
+    {600000, 100},   {100, 50},    {1000, 50},         {600000, 1000},
+    {500000, 10000}, {65535, 100}, {RL_TTL_MAX_MS, 0}, {REDLOCK_DURABLE, 0},
+};
+
+/* Those that may be REDLOCK_NONE: retries, retry_delay_ms, retry_jitter_pct, retry_growth_pct, drift_ppm,
+   extend_max. */
+enum { RL_SETTINGS = sizeof rl_settings / sizeof *rl_settings, RL_MAY_BE_NONE = 0x378 };
+
+typedef char rl_every_setting_has_a_range
+    [sizeof(struct redlock_settings) == RL_SETTINGS * sizeof(uint32_t) ? 1 : -1];
+
+/* Checks each setting and puts the default where there is a 0. The number of a bad one, or RL_SETTINGS. */
+static unsigned rl_complete(struct redlock_settings *settings, unsigned count)
+{
+    uint32_t values[RL_SETTINGS];
+    unsigned i;
+
+    memcpy(values, settings, sizeof values);
+    for (i = 0; i < RL_SETTINGS; i++) {
+        if (values[i] == 0)
+            values[i] = i == 0 ? count / 2 + 1 : rl_settings[i].usual;
+        else if (values[i] == REDLOCK_NONE && (RL_MAY_BE_NONE >> i & 1))
+            values[i] = 0;
+        else if (values[i] > rl_settings[i].most)
+            return i;
+    }
+    if (settings->stall_ms == 0 && values[2] < 2 * values[1])
+        values[2] = 2 * values[1]; /* or it would be shorter than node_timeout_ms */
+    memcpy(settings, values, sizeof values);
+    return settings->quorum < count / 2 + 1 || settings->quorum > count ? 0 : RL_SETTINGS;
+}
+
+/* What is wrong with nodes[i], or RL_NO_ERROR. */
+static enum rl_error rl_bad_node(struct redlock_client *c, const struct redlock_node *nodes,
+                                 unsigned i)
+{
+    struct resp_writer w = {NULL, RESP_OUT_MAX, 0, 0, 0};
+    struct rl_message message = {NULL, NULL, NULL, 0, RL_HELLO_AUTH, 0};
+    const struct redlock_node *node = &nodes[i];
+    unsigned j;
+
+    if (node->user != NULL && node->password == NULL)
+        return RL_USER_WITHOUT_PASSWORD;
+    w.bytes = c->priv.out.bytes;
+    message.node = node;
+    if (node->password != NULL)
+        rl_put_command(&w, &message, RL_HELLO_AUTH);
+    if (w.overflow)
+        return RL_LONG_PASSWORD;
+    if (node->address == NULL || node->address[0] == '\0')
+        return RL_NO_ADDRESS;
+    for (j = 0; j < i; j++)
+        if (strcmp(node->address, nodes[j].address) == 0)
+            return RL_SAME_ADDRESS;
+    return RL_NO_ERROR;
+}
+
+static enum redlock_status rl_invalid(struct redlock_client *c, enum rl_argument argument)
+{
+    c->priv.invalid = (uint8_t)argument;
+    return REDLOCK_INVALID_ARGUMENT;
+}
+
+enum redlock_status redlock_init(struct redlock_client *client, const struct redlock_io *io,
+                                 struct redlock_node *nodes, unsigned count,
+                                 const struct redlock_settings *settings)
+{
+    unsigned i, bad;
+
+    if (client == NULL)
+        return REDLOCK_INVALID_ARGUMENT;
+    memset(client, 0, sizeof *client); /* so that redlock_deinit is safe after a failure */
+    if (io == NULL)
+        return rl_invalid(client, RL_ARG_IO);
+    if (nodes == NULL || count < 1 || count > REDLOCK_NODES_MAX)
+        return rl_invalid(client, RL_ARG_NODES);
+    for (i = 0; i < count; i++) {
+        struct redlock_node *node = &nodes[i];
+        node->state = REDLOCK_NODE_IDLE;
+        node->rtt_us = 0;
+        node->error[0] = '\0';
+        node->handle = -1;
+        memset(&node->priv, 0, sizeof node->priv);
+        node->priv.index = (uint8_t)i;
+    }
+    for (i = 0; i < count; i++) {
+        enum rl_error error = rl_bad_node(client, nodes, i);
+        if (error == RL_NO_ERROR && (io->check == NULL || io->check(io->context, &nodes[i]) == 0))
+            continue;
+        rl_set_error(&nodes[i], error);
+        return rl_invalid(client, RL_ARG_NODE);
+    }
+    if (settings != NULL)
+        client->priv.settings = *settings;
+    bad = rl_complete(&client->priv.settings, count);
+    if (bad < RL_SETTINGS) {
+        rl_set_setting_error(&nodes[0], bad);
+        return rl_invalid(client, RL_ARG_SETTINGS);
+    }
+    client->priv.io = io;
+    client->priv.process = io->process != NULL ? io->process(io->context) : 0;
+    client->priv.nodes = nodes;
+    client->priv.count = (uint8_t)count;
+    client->priv.all = client->priv.in[REDLOCK_NODE_IDLE] = (redlock_mask)((1UL << count) - 1);
+    client->priv.quorum = (uint8_t)client->priv.settings.quorum;
+    client->priv.pool_used = sizeof client->priv.pool;
+    client->priv.line_us = REDLOCK_NEVER;
+    return REDLOCK_OK;
+}
+
+void redlock_deinit(struct redlock_client *client)
+{
+    struct redlock_lock *lock;
+    unsigned list, i;
+
+    if (client == NULL || client->priv.nodes == NULL)
+        return;
+    for (list = RL_TURN; list <= RL_DONE; list++)
+        while ((lock = rl_first(client, list)) != NULL) {
+            if (lock->status == REDLOCK_PENDING)
+                lock->status = REDLOCK_CANCELLED;
+            rl_set_waiting(client, lock, 0);
+            rl_move(client, lock, RL_NOWHERE);
+            lock->priv.state = RL_IS_IDLE;
+            lock->valid_until_us = 0;
+            rl_set_fencing_token(lock, 0);
+        }
+    for (i = 0; i < client->priv.count; i++) {
+        struct redlock_node *node = &client->priv.nodes[i];
+        if (node->state != REDLOCK_NODE_IDLE && node->state != REDLOCK_NODE_DOWN)
+            client->priv.io->shut(client->priv.io->context, node);
+        node->state = REDLOCK_NODE_IDLE;
+    }
+    memset(client, 0, sizeof *client);
+}
+
+void redlock_lock_init(struct redlock_lock *lock, const void *key, size_t key_size, uint32_t ttl_ms)
+{
+    memset(lock, 0, sizeof *lock);
+    lock->key = key;
+    lock->key_size = (uint16_t)(key_size <= UINT16_MAX ? key_size : 0); /* 0 is refused later */
+    lock->ttl_ms = ttl_ms;
+}
+
+/* ---- Event-driven calls ------------------------------------------------------------------------------ */
+
+/* What is wrong with the keys of a lock. Each extra key counts with what stands around it. */
+static enum rl_argument rl_check_keys(const struct redlock_lock *lock)
+{
+    size_t size = lock->key_size;
+    unsigned i, j;
+
+    if (lock->key == NULL || lock->key_size < 1)
+        return RL_ARG_KEY;
+    for (i = 0; i < rl_extra_keys(lock); i++) {
+        const struct redlock_key *key = rl_extra_key(lock, i);
+        if (key == NULL)
+            return RL_ARG_EXTRA_KEYS;
+        for (j = 0; j <= i; j++) { /* a repeated key would be refused by our own first one */
+            const void *bytes = j < i ? rl_extra_key(lock, j)->bytes : lock->key;
+            size_t bytes_size = j < i ? rl_extra_key(lock, j)->size : lock->key_size;
+            if (key->size == bytes_size && memcmp(key->bytes, bytes, bytes_size) == 0)
+                return RL_ARG_EXTRA_KEYS;
+        }
+        size += key->size + 10U;
+    }
+    if (size > REDLOCK_KEY_MAX)
+        return rl_extra_keys(lock) > 0 ? RL_ARG_EXTRA_KEYS : RL_ARG_KEY;
+    return RL_ARG_NONE;
+}
+
+/* What is wrong with a lock. */
+static enum rl_argument rl_check_lock(const struct redlock_client *c,
+                                      const struct redlock_lock *lock)
+{
+    uint32_t longest_ms = c->priv.settings.longest_ttl_ms;
+
+    if (lock->extra_key_count > rl_extra_keys(lock))
+        return RL_ARG_EXTRA_KEYS;
+    if (lock->use_fencing && (!REDLOCK_FENCING || lock->extra_key_count > 0))
+        return RL_ARG_FENCING;
+    if (lock->label_size > REDLOCK_LABEL_MAX || (lock->label == NULL && lock->label_size > 0) ||
+        (lock->token_is_label && lock->label_size == 0))
+        return RL_ARG_LABEL;
+    if (lock->ttl_ms < RL_TTL_MIN_MS || lock->ttl_ms > RL_TTL_MAX_MS ||
+        rl_drift_us(c, lock->ttl_ms) >= lock->ttl_ms * RL_MS_US)
+        return RL_ARG_TTL;
+    if (longest_ms != 0 && lock->ttl_ms > longest_ms)
+        return RL_ARG_LONGEST_TTL; /* R14 rests on it */
+    return rl_check_keys(lock);
+}
+
+static uint32_t rl_process(const struct redlock_io *io)
+{
+    return io->process != NULL ? io->process(io->context) : 0;
+}
+
+/* REDLOCK_PENDING if nothing is wrong. */
+static enum redlock_status rl_check(struct redlock_client *c, const struct redlock_lock *lock)
+{
+    enum rl_argument bad;
+
+    if (c == NULL)
+        return REDLOCK_INVALID_ARGUMENT;
+    if (c->priv.nodes == NULL)
+        return rl_invalid(c, RL_ARG_CLIENT);
+    if (lock == NULL)
+        return rl_invalid(c, RL_ARG_LOCK);
+    if (rl_process(c->priv.io) != c->priv.process)
+        return REDLOCK_FORKED;
+    bad = rl_check_lock(c, lock);
+    return bad != RL_ARG_NONE ? rl_invalid(c, bad) : REDLOCK_PENDING;
+}
+
+/* The same for an operation on a lock that must not be in progress. */
+static enum redlock_status rl_check_idle(struct redlock_client *c, const struct redlock_lock *lock)
+{
+    enum redlock_status status = rl_check(c, lock);
+
+    return status == REDLOCK_PENDING && lock->status == REDLOCK_PENDING ? rl_invalid(c, RL_ARG_LOCK)
+                                                                        : status;
+}
+
+enum redlock_status redlock_acquire_start(struct redlock_client *client, struct redlock_lock *lock,
+                                          uint32_t wait_ms)
+{
+    enum redlock_status status = rl_check_idle(client, lock);
+
+    if (status != REDLOCK_PENDING)
+        return status;
+    if (lock->priv.state == RL_IS_HELD)
+        return REDLOCK_ALREADY_HELD;
+    lock->valid_until_us = 0;
+    rl_forget_holder(lock);
+    memset(&lock->priv.op, 0, sizeof lock->priv.op);
+    return rl_begin(client, lock, REDLOCK_OP_ACQUIRE, RL_IN_LINE, wait_ms);
+}
+
+enum redlock_status redlock_extend_start(struct redlock_client *client, struct redlock_lock *lock)
+{
+    enum redlock_status status = rl_check_idle(client, lock);
+
+    if (status != REDLOCK_PENDING)
+        return status;
+    if (lock->priv.state != RL_IS_HELD)
+        return REDLOCK_LOST;
+    if (lock->extended >= client->priv.settings.extend_max) /* R10 */
+        return REDLOCK_EXTEND_LIMIT;
+    return rl_begin(client, lock, REDLOCK_OP_EXTEND, RL_IN_EXTEND, 0);
+}
+
+enum redlock_status redlock_auto_extend_start(struct redlock_client *client,
+                                              struct redlock_lock *lock, unsigned extensions)
+{
+    enum redlock_status status = rl_check_idle(client, lock);
+
+    if (status != REDLOCK_PENDING)
+        return status;
+    if (!REDLOCK_AUTO_EXTEND || extensions < 1 || extensions >= UINT16_MAX)
+        return rl_invalid(client, RL_ARG_EXTENSIONS);
+    if (lock->priv.state != RL_IS_HELD)
+        return REDLOCK_LOST;
+    rl_begin(client, lock, REDLOCK_OP_AUTO_EXTEND, RL_IN_AUTO, 0);
+    lock->priv.op.renewals = (uint16_t)(extensions + 1);
+    lock->priv.op.slow = 0;
+    return REDLOCK_PENDING;
+}
+
+enum redlock_status redlock_release_start(struct redlock_client *client, struct redlock_lock *lock,
+                                          uint32_t wait_ms)
+{
+    enum redlock_status status = rl_check(client, lock);
+
+    if (status != REDLOCK_PENDING)
+        return status;
+    rl_ignore(client, lock, client->priv.all, RL_ANY); /* in whatever state it is. R11 */
+    lock->valid_until_us = 0;
+    lock->priv.attempt.again = 0;
+    rl_begin(client, lock, REDLOCK_OP_RELEASE, RL_IN_RELEASE, wait_ms);
+    if (lock->priv.attempt.asked != 0)
+        return REDLOCK_PENDING;
+    rl_move(client, lock, RL_NOWHERE);
+    rl_enter(lock, RL_IS_IDLE);
+    rl_set_fencing_token(lock, 0);
+    return lock->status = REDLOCK_EXPIRED;
+}
+
+enum redlock_status redlock_adopt(struct redlock_client *client, struct redlock_lock *lock,
+                                  uint32_t remaining_ms)
+{
+    enum redlock_status status = rl_check_idle(client, lock);
+
+    if (status != REDLOCK_PENDING)
+        return status;
+    if (lock->priv.state == RL_IS_HELD)
+        return REDLOCK_ALREADY_HELD;
+    if ((lock->members & ~client->priv.all) != 0 || !rl_is_quorum(client, lock->members))
+        return rl_invalid(client, RL_ARG_MEMBERS);
+    if (remaining_ms > lock->ttl_ms)
+        return rl_invalid(client, RL_ARG_REMAINING);
+    rl_move(client, lock, RL_NOWHERE);
+    memset(&lock->priv, 0, sizeof lock->priv);
+    lock->priv.attempt.asked = client->priv.all;
+    /* what the other client sent to these nodes may run later than our commands. R8b */
+    lock->priv.attempt.suspect = client->priv.all & (redlock_mask)~lock->members;
+    rl_set(&client->priv.abandoned, lock->priv.attempt.suspect);
+    lock->priv.state = RL_IS_HELD;
+    lock->priv.started_us = client->priv.io->now_us(client->priv.io->context);
+    lock->valid_until_us = lock->priv.started_us + remaining_ms * RL_MS_US;
+    lock->extended = 0;
+    lock->operation = REDLOCK_OP_ACQUIRE;
+    return lock->status = REDLOCK_OK;
+}
+
+void redlock_cancel(struct redlock_client *client, struct redlock_lock *lock)
+{
+    if (client == NULL || lock == NULL || lock->status != REDLOCK_PENDING)
+        return;
+    lock->priv.outcome = REDLOCK_CANCELLED;
+    rl_touch(client, lock);
+}
+
+void redlock_abandon(struct redlock_client *client, struct redlock_lock *lock)
+{
+    if (client == NULL || lock == NULL || lock->status == REDLOCK_PENDING)
+        return;
+    rl_ignore_late(client, lock);
+    rl_move(client, lock, RL_NOWHERE);
+    lock->priv.state = RL_IS_IDLE;
+    lock->priv.attempt.asked = 0;
+    lock->valid_until_us = 0;
+    rl_set_fencing_token(lock, 0);
+}
+
+unsigned redlock_wanted_events(const struct redlock_client *client, unsigned i)
+{
+    switch (client->priv.nodes[i].state) {
+    case REDLOCK_NODE_CONNECTING:
+        return REDLOCK_WRITABLE;
+    case REDLOCK_NODE_HANDSHAKE:
+    case REDLOCK_NODE_READY:
+        return client->priv.out.unsent & rl_bit(i) ? REDLOCK_READABLE | REDLOCK_WRITABLE
+                                                   : REDLOCK_READABLE;
+    default:
+        return 0;
+    }
+}
+
+void redlock_handle_events(struct redlock_client *client, unsigned i, unsigned events)
+{
+    struct redlock_node *node = &client->priv.nodes[i];
+    struct rl_input in;
+
+    in.at = in.end = in.bytes;
+    in.reads = 0;
+    rl_node_event(client, node, events);
+    rl_take_replies(client, node, events & REDLOCK_READABLE ? &in : NULL);
+}
+
+/* A clock that steps back is not followed. */
+static void rl_read_clock(struct redlock_client *c)
+{
+    uint64_t now = c->priv.io->now_us(c->priv.io->context);
+
+    if (now > c->priv.now_us)
+        c->priv.now_us = now;
+}
+
+/* When something has to be done about a node. */
+static uint64_t rl_node_due(const struct redlock_client *c, const struct redlock_node *node)
+{
+    int in_line = rl_first(c, RL_LINE) != NULL;
+    uint64_t due_us = rl_node_stall_us(c, node), until_us;
+
+    if (node->state == REDLOCK_NODE_READY)
+        return due_us;
+    if ((node->state == REDLOCK_NODE_DOWN || node->state == REDLOCK_NODE_IDLE) &&
+        (in_line || (c->priv.wanted & rl_bit(node->priv.index))))
+        return rl_node_retry_us(c, node);
+    until_us = rl_connecting_until(c, node);
+    return in_line && !rl_past(c, until_us) && until_us < due_us ? until_us : due_us;
+}
+
+/* Puts those of a list into TURN that can be sent to a node that is `ready`, or count on one that is
+   `down`, or whose time is up. SETTLE needs no connection that is ready. */
+static void rl_wake_blocked(struct redlock_client *c, unsigned list, unsigned ready, unsigned down)
+{
+    struct redlock_lock *lock, *next;
+
+    for (lock = rl_first(c, list); lock != NULL; lock = next) {
+        next = lock->priv.next;
+        if ((lock->priv.todo & ready) || (lock->priv.todo & down & ~(unsigned)lock->failed) ||
+            lock->priv.state == RL_IN_SETTLE || rl_past(c, lock->priv.due_us))
+            rl_move(c, lock, RL_TURN);
+    }
+}
+
+/* Puts into TURN what has to be looked at now. */
+static void rl_wake(struct redlock_client *c)
+{
+    unsigned ready = c->priv.jammed ? 0 : c->priv.in[REDLOCK_NODE_READY] & ~(unsigned)c->priv.full;
+    unsigned down = c->priv.in[REDLOCK_NODE_DOWN], list;
+    struct redlock_lock *lock;
+
+    if (rl_first(c, RL_LATER_LIST) == NULL && rl_first(c, RL_BLOCKED) == NULL)
+        c->priv.wanted = 0;
+    rl_wake_blocked(c, RL_BLOCKED, ready, down);
+    if (c->priv.wanted & ready)
+        rl_wake_blocked(c, RL_LATER_LIST, ready, 0);
+    rl_clear(&c->priv.wanted, ready);
+    for (list = RL_WAIT; list <= RL_LATER_LIST; list++)
+        while ((lock = rl_first(c, list)) != NULL && rl_past(c, lock->priv.due_us))
+            rl_move(c, lock, RL_TURN);
+}
+
+/* The earliest time for which some lock waits. */
+static uint64_t rl_next_due(const struct redlock_client *c)
+{
+    uint64_t due_us = rl_first(c, RL_LINE) != NULL ? c->priv.line_us : REDLOCK_NEVER;
+    unsigned list, i;
+
+    for (list = RL_BLOCKED; list <= RL_LATER_LIST; list++) {
+        const struct redlock_lock *lock = list != RL_LINE ? rl_first(c, list) : NULL;
+        for (; lock != NULL; lock = list == RL_BLOCKED ? lock->priv.next : NULL)
+            if (lock->priv.due_us < due_us)
+                due_us = lock->priv.due_us;
+    }
+    for (i = 0; i < REDLOCK_OWED_MAX; i++) {
+        const struct redlock_lock *copy = &c->priv.owed[i].lock;
+        if ((copy->priv.todo & ~copy->priv.waits) != 0 && copy->priv.due_us < due_us)
+            due_us = copy->priv.due_us;
+    }
+    return due_us;
+}
+
+uint64_t redlock_tick(struct redlock_client *client)
+{
+    uint64_t due_us;
+    unsigned i;
+
+    rl_read_clock(client);
+    client->priv.ended = 0;
+    for (i = 0; i < client->priv.count; i++) {
+        struct redlock_node *node = &client->priv.nodes[i];
+        if (!node->priv.replied && rl_past(client, rl_node_stall_us(client, node))) {
+            redlock_handle_events(client, i, REDLOCK_READABLE); /* maybe nobody has listened. R5 */
+            rl_read_clock(client);
+        }
+        rl_node_tick(client, node);
+        rl_take_replies(client, node, NULL);
+    }
+    rl_wake(client);
+    rl_turn_all(client);
+    for (i = 0; i < client->priv.count; i++)
+        if (client->priv.out.unsent & rl_bit(i)) {
+            rl_node_event(client, &client->priv.nodes[i], REDLOCK_WRITABLE);
+            rl_take_replies(client, &client->priv.nodes[i], NULL);
+        }
+    due_us = rl_next_due(client);
+    for (i = 0; i < client->priv.count; i++) {
+        uint64_t node_us = rl_node_due(client, &client->priv.nodes[i]);
+        due_us = node_us < due_us ? node_us : due_us;
+    }
+    if (client->priv.ended || rl_first(client, RL_TURN) != NULL)
+        return 0; /* a lock is complete; a connection broke while sending */
+    return due_us == REDLOCK_NEVER   ? due_us
+           : rl_past(client, due_us) ? 0
+                                     : due_us - client->priv.now_us;
+}
+
+struct redlock_lock *redlock_next_completed(struct redlock_client *client)
+{
+    struct redlock_lock *lock = rl_first(client, RL_DONE);
+
+    if (lock != NULL)
+        rl_put_away(client, lock);
+    return lock;
+}
+
+/* ---- Blocking calls ---------------------------------------------------------------------------------- */
+
+/* A loop over the event-driven calls, and an example of one. `started` is what the start said. */
+static enum redlock_status rl_run_until_done(struct redlock_client *client,
+                                             struct redlock_lock *lock, enum redlock_status started)
+{
+    const struct redlock_io *io;
+    uint8_t events[REDLOCK_NODES_MAX];
+    unsigned i;
+
+    if (started != REDLOCK_PENDING)
+        return started;
+    io = client->priv.io;
+    for (;;) {
+        uint64_t wait_us = redlock_tick(client);
+        if (lock->status != REDLOCK_PENDING)
+            break;
+        for (i = 0; i < client->priv.count; i++)
+            events[i] = (uint8_t)redlock_wanted_events(client, i);
+        io->wait(io->context, client->priv.nodes, client->priv.count, wait_us, events);
+        for (i = 0; i < client->priv.count; i++)
+            if (events[i] != 0)
+                redlock_handle_events(client, i, events[i]);
+    }
+    rl_put_away(client, lock);
+    return lock->status;
+}
+
+enum redlock_status redlock_acquire(struct redlock_client *client, struct redlock_lock *lock,
+                                    uint32_t wait_ms)
+{
+    return rl_run_until_done(client, lock, redlock_acquire_start(client, lock, wait_ms));
+}
+
+enum redlock_status redlock_extend(struct redlock_client *client, struct redlock_lock *lock)
+{
+    return rl_run_until_done(client, lock, redlock_extend_start(client, lock));
+}
+
+enum redlock_status redlock_release(struct redlock_client *client, struct redlock_lock *lock,
+                                    uint32_t wait_ms)
+{
+    return rl_run_until_done(client, lock, redlock_release_start(client, lock, wait_ms));
+}
+
+/* ---- Information ------------------------------------------------------------------------------------- */
+
+uint32_t redlock_remaining_ms(const struct redlock_client *client, const struct redlock_lock *lock)
+{
+    uint64_t now, left;
+    uint32_t coarse;
+
+    if (client == NULL || client->priv.nodes == NULL || lock == NULL)
+        return 0;
+    now = client->priv.io->now_us(client->priv.io->context);
+    if (now >= lock->valid_until_us)
+        return 0;
+    left = lock->valid_until_us - now;
+    if (left < (uint64_t)1 << 32)
+        return (uint32_t)left / 1000U;
+    coarse = (uint32_t)(left >> 10); /* rounds down, and divides in 32 bits */
+    return coarse + coarse / 125U * 3U;
+}
+
+uint32_t redlock_version(void)
+{
+    return REDLOCK_VERSION_NUMBER;
+}
+
+const char *redlock_holder_label(const struct redlock_lock *lock)
+{
+    const char *label = lock->holder;
+    unsigned i;
+
+    if (lock->holder_size == 0)
+        return "";
+    for (i = 0; i < 2 * sizeof lock->token; i++, label++)
+        if (!(*label >= '0' && *label <= '9') && !(*label >= 'a' && *label <= 'f'))
+            return "";
+    return label;
+}

@@ -1,0 +1,614 @@
+/* round.c - a round: a command that is sent to nodes, the votes that come back, and what else the replies
+   say. The lists that locks stand in are here too, because a reply puts its lock into one. Decides
+   nothing: that is redlock.c's, which calls it.
+
+   The rules of these votes stand in the head of redlock.c: R2, R7, R8b, R9, R11, R14, R16.
+
+   SPDX-FileCopyrightText: the redlock authors
+   SPDX-License-Identifier: MIT */
+#include "core.h"
+
+#include <string.h>
+
+/* ---- Lists --------------------------------------------------------------------------------------- */
+
+/* Moves a lock to the end of a list, or in WAIT and LATER to its place, or off all. */
+REDLOCK_PRIVATE void rl_move(struct redlock_client *c, struct redlock_lock *lock, unsigned where)
+{
+    struct redlock_lock *next = lock->priv.next, *prev = lock->priv.prev;
+    struct redlock_list *list = &c->priv.list[lock->priv.list];
+
+    if (lock->priv.list != RL_NOWHERE) {
+        *(prev != NULL ? &prev->priv.next : &list->first) = next;
+        *(next != NULL ? &next->priv.prev : &list->last) = prev;
+    }
+    lock->priv.list = (uint8_t)where;
+    lock->priv.next = lock->priv.prev = NULL;
+    if (where == RL_NOWHERE)
+        return;
+    list = &c->priv.list[where];
+    next = NULL;
+    prev = list->last;
+    while ((where == RL_WAIT || where == RL_LATER_LIST) && prev != NULL &&
+           prev->priv.due_us > lock->priv.due_us) {
+        next = prev;
+        prev = prev->priv.prev;
+    }
+    lock->priv.next = next;
+    lock->priv.prev = prev;
+    *(prev != NULL ? &prev->priv.next : &list->first) = lock;
+    *(next != NULL ? &next->priv.prev : &list->last) = lock;
+}
+
+/* Something happened to it that the next tick must look at. */
+REDLOCK_PRIVATE void rl_touch(struct redlock_client *c, struct redlock_lock *lock)
+{
+    if (lock->priv.list != RL_DONE && lock->priv.list != RL_TURN)
+        rl_move(c, lock, RL_TURN);
+}
+
+/* ---- What a round knows besides votes: parts that may be left out ------------------------------------- */
+
+#if REDLOCK_DIAGNOSIS
+/* How many nodes the holder of node i has. */
+static unsigned rl_holding(const struct redlock_client *c, const struct redlock_lock *lock,
+                           unsigned i)
+{
+    unsigned j, same = 0;
+
+    for (j = 0; j < c->priv.count && lock->priv.round.holder[i] != 0; j++)
+        same += lock->priv.round.holder[j] == lock->priv.round.holder[i];
+    return same;
+}
+
+/* How many nodes the holder with most of them has. */
+REDLOCK_PRIVATE unsigned rl_largest_holding(const struct redlock_client *c,
+                                            const struct redlock_lock *lock)
+{
+    unsigned i, most = 0;
+
+    for (i = 0; i < c->priv.count; i++) {
+        unsigned same = rl_holding(c, lock, i);
+        most = same > most ? same : most;
+    }
+    return most;
+}
+
+/* Whether node i says who has it, and nobody is known to have more nodes. */
+static int rl_names_holder(const struct redlock_client *c, const struct redlock_lock *lock,
+                           unsigned i)
+{
+    return lock->priv.round.holder[i] != 0 && rl_holding(c, lock, i) == rl_largest_holding(c, lock);
+}
+
+/* Node i has replied the token of the holder: it is told to the caller, as far as there is room. */
+static void rl_note_holder(const struct redlock_client *c, struct redlock_lock *lock, unsigned i,
+                           const struct resp_item *item)
+{
+    size_t size = item->text_used < lock->holder_size ? item->text_used : lock->holder_size - 1U;
+
+    lock->priv.round.holder[i] = (uint16_t)(rl_hash(item, RESP_TEXT_MAX) % UINT16_MAX + 1);
+    if (lock->holder_size == 0 || !rl_names_holder(c, lock, i))
+        return;
+    memcpy(lock->holder, item->text, size);
+    lock->holder[size] = '\0';
+}
+
+/* And for how long, in milliseconds; below 0: without end, or gone. */
+static void rl_note_pttl(const struct redlock_client *c, struct redlock_lock *lock, unsigned i,
+                         int64_t left_ms)
+{
+    if (left_ms < -1 || !rl_names_holder(c, lock, i))
+        return;
+    lock->holder_until_us = left_ms < 0 || left_ms >= RL_FENCING_TOKEN_MAX
+                                ? REDLOCK_NEVER
+                                : c->priv.now_us + (uint64_t)left_ms * RL_MS_US;
+}
+
+#else
+REDLOCK_PRIVATE unsigned rl_largest_holding(const struct redlock_client *c,
+                                            const struct redlock_lock *lock)
+{
+    (void)c;
+    (void)lock;
+    return 0;
+}
+
+static inline void rl_note_holder(const struct redlock_client *c, struct redlock_lock *lock,
+                                  unsigned i, const struct resp_item *item)
+{
+    (void)c;
+    (void)lock;
+    (void)i;
+    (void)item;
+}
+
+static inline void rl_note_pttl(const struct redlock_client *c, struct redlock_lock *lock,
+                                unsigned i, int64_t left_ms)
+{
+    (void)c;
+    (void)lock;
+    (void)i;
+    (void)left_ms;
+}
+
+#endif
+
+#if REDLOCK_NOTIFICATION
+static void rl_note_free(struct redlock_lock *lock, unsigned nodes)
+{
+    rl_set(&lock->priv.attempt.free, nodes);
+}
+#else
+static inline void rl_note_free(struct redlock_lock *lock, unsigned nodes)
+{
+    (void)lock;
+    (void)nodes;
+}
+#endif
+
+/* ---- Rounds: a command, the nodes that are asked, the votes ---------------------------------------- */
+
+/* The replies to commands of a set are needed no more. */
+REDLOCK_PRIVATE void rl_ignore(struct redlock_client *c, const struct redlock_lock *lock,
+                               unsigned nodes, unsigned set)
+{
+    rl_redirect(c, lock, nodes, set, NULL, RL_NOBODY);
+}
+
+/* The token is of no use any more: what is answered late makes no members. Members and late voters owe
+   no such reply. */
+REDLOCK_PRIVATE void rl_ignore_late(struct redlock_client *c, struct redlock_lock *lock)
+{
+    rl_ignore(c, lock,
+              (c->priv.all & ~(unsigned)(lock->members | lock->priv.attempt.late)) |
+                  lock->priv.waits,
+              RL_WRITING);
+    lock->priv.waits = 0;
+}
+
+/* A round of extensions is over. A repair that was not answered stays the lock's, because it creates
+   the key and its connection may break yet. R8b */
+REDLOCK_PRIVATE void rl_ignore_extensions(struct redlock_client *c, struct redlock_lock *lock)
+{
+    rl_ignore(c, lock, lock->priv.waits, 1 << RL_EXTEND);
+    rl_redirect(c, lock, lock->priv.waits, 1 << RL_REPAIR, lock, RL_STALE);
+    lock->priv.waits = 0;
+}
+
+/* A new command to all nodes, a new count of votes. */
+REDLOCK_PRIVATE void rl_begin_round(struct redlock_client *c, struct redlock_lock *lock)
+{
+    rl_ignore_extensions(c, lock); /* late ones of the round before */
+    rl_clear(&lock->priv.attempt.suspect, ~(unsigned)c->priv.abandoned);
+    lock->priv.started_us = c->priv.now_us;
+    lock->priv.todo = c->priv.all;
+    memset(&lock->priv.round, 0, sizeof lock->priv.round);
+    lock->granted = lock->refused = lock->failed = 0;
+    lock->priv.due_us = rl_replies_due(c, lock);
+}
+
+/* Whether the key is to be created again on a node: only if that has said that it is missing (R9), and
+   so has answered all that was sent on this connection, and nothing that creates it is unanswered on a
+   former one (R8b). */
+static int rl_repairs(const struct redlock_client *c, const struct redlock_lock *lock, unsigned bit)
+{
+    unsigned unanswered = lock->priv.attempt.suspect & (unsigned)c->priv.abandoned;
+
+    return REDLOCK_REPAIR && lock->priv.started_us < lock->valid_until_us &&
+           (lock->priv.attempt.again & ~unanswered & bit) != 0;
+}
+
+static unsigned rl_taking(const struct redlock_lock *lock)
+{
+    if (rl_use_fencing(lock))
+        return RL_FENCE;
+    return rl_extra_keys(lock) > 0 ? RL_TAKE : RL_SET;
+}
+
+/* The command that a lock is to send to a node now. The server's own command does not do for several
+   keys; nor to roll back, where the script also tells who holds the lock; nor a second time. R11 */
+static unsigned rl_command_for(const struct redlock_client *c, const struct redlock_node *node,
+                               const struct redlock_lock *lock)
+{
+    unsigned bit = rl_bit(node->priv.index);
+
+    switch (lock->priv.state) {
+    case RL_IN_ASK:
+        return rl_taking(lock);
+    case RL_IN_CONFIRM:
+        return RL_CONFIRM;
+    case RL_IS_HELD:
+    case RL_IN_AUTO:
+        if (!(lock->priv.attempt.asked & bit))
+            return rl_taking(lock);
+        /* fall through */
+    case RL_IN_EXTEND:
+        return rl_repairs(c, lock, bit) ? RL_REPAIR : RL_EXTEND;
+    case RL_IN_ROLLBACK:
+        return RL_DELETE | (REDLOCK_NOTIFICATION && node->priv.notifies ? RL_WITH_CACHING : 0U) |
+               (rl_wants_holder(lock) ? RL_WITH_PTTL : 0U);
+    default:
+        return rl_knows_native(node) && rl_extra_keys(lock) == 0 && !(lock->priv.round.broken & bit)
+                   ? rl_native(node)
+                   : RL_DELETE;
+    }
+}
+
+/* Tries the server's own command behind the script. R11 */
+static void rl_try_native(struct redlock_client *c, struct redlock_lock *lock, unsigned nodes)
+{
+    unsigned i;
+
+    for (i = 0; nodes >> i != 0; i++) {
+        struct redlock_node *node = &c->priv.nodes[i];
+        if ((nodes >> i & 1) && rl_tries_native(node) && rl_extra_keys(lock) == 0 &&
+            rl_send(c, lock, rl_bit(i), rl_native(node), RL_NOBODY) != 0)
+            rl_set_native(node, rl_native(node), RL_ON_TRIAL);
+    }
+}
+
+/* Sends a command to nodes that are ready. Nodes that may not vote are sent it too, without waiting for
+   their reply, and so are nodes that are asked only after the decision. R2, R14 */
+static void rl_send_vote(struct redlock_client *c, struct redlock_lock *lock, unsigned nodes,
+                         unsigned command, unsigned mute)
+{
+    unsigned state = lock->priv.state, creates = (unsigned)rl_is(command, RL_CREATING);
+    unsigned counts = !mute && state != RL_IS_HELD && state != RL_IN_AUTO;
+    redlock_mask sent = rl_send(c, lock, nodes, command,
+                                counts    ? RL_VOTER
+                                : creates ? RL_STALE
+                                          : RL_NOBODY);
+
+    rl_clear(&lock->priv.todo, sent);
+    rl_clear(&lock->failed, sent);
+    if (mute) {
+        unsigned i;
+        rl_set_mute(lock, sent, 1);
+        rl_set(&lock->failed, sent);
+        for (i = 0; sent >> i != 0; i++)
+            if (sent >> i & 1)
+                rl_quarantine(&c->priv.nodes[i]);
+    } else if (counts) {
+        rl_set(&lock->priv.waits, sent);
+    }
+    if (creates) {
+        rl_clear(&lock->priv.attempt.again, sent);
+        rl_set(&lock->priv.attempt.asked, sent);
+    }
+    if ((command & 31) == RL_DELETE)
+        rl_try_native(c, lock, sent);
+}
+
+/* A node that has no connection counts as failed, also while it is connected again: it may be hung, and
+   accept connections. A command that acquires or extends is sent when it is back; a release is not. */
+static void rl_is_away(struct redlock_lock *lock, const struct redlock_node *node)
+{
+    unsigned bit = rl_bit(node->priv.index), state = lock->priv.state;
+
+    if (node->state != REDLOCK_NODE_DOWN && !(state == RL_IN_ASK && node->priv.failing))
+        return;
+    if (state == RL_IN_ROLLBACK || state == RL_IN_RELEASE)
+        rl_clear(&lock->priv.todo, bit);
+    if (state != RL_IN_ROLLBACK)
+        rl_set(&lock->failed, bit);
+    if (node->priv.denied)
+        rl_set(&lock->priv.round.denied, bit);
+}
+
+static void rl_replied(struct redlock_client *c, struct redlock_node *node,
+                       const struct rl_reply *reply);
+
+/* Takes the replies of a node, those of a broken connection among them. */
+REDLOCK_PRIVATE void rl_take_replies(struct redlock_client *c, struct redlock_node *node,
+                                     struct rl_input *in)
+{
+    struct rl_reply reply;
+
+    while (rl_node_reply(c, node, in, &reply))
+        rl_replied(c, node, &reply);
+}
+
+/* Connects nodes where that is due, or would be too late at the next due time. */
+REDLOCK_PRIVATE void rl_connect(struct redlock_client *c, unsigned nodes, uint64_t too_late_us)
+{
+    unsigned i;
+
+    for (i = 0, nodes &= c->priv.in[REDLOCK_NODE_IDLE] | c->priv.in[REDLOCK_NODE_DOWN];
+         nodes >> i != 0; i++)
+        if (nodes >> i & 1) {
+            rl_take_replies(c, &c->priv.nodes[i], NULL);
+            rl_node_want(c, &c->priv.nodes[i], too_late_us);
+        }
+}
+
+/* Whether the reply of a node does not count: it may have lost the lock. R14 */
+static unsigned rl_is_mute(const struct redlock_client *c, const struct redlock_node *node,
+                           unsigned command)
+{
+    return rl_is(command, RL_WRITING) && !rl_may_vote(c, node);
+}
+
+/* Sends the present command of a lock where it is still to be sent and can be. Most nodes are sent the
+   same. R2 */
+REDLOCK_PRIVATE void rl_ask_nodes(struct redlock_client *c, struct redlock_lock *lock)
+{
+    unsigned i, j, ready = lock->priv.todo & ~(unsigned)c->priv.full;
+
+    rl_connect(c, ready, lock->priv.state == RL_IN_EXTEND ? lock->valid_until_us : REDLOCK_NEVER);
+    for (i = 0; ready >> i != 0; i++)
+        if (ready & ~(unsigned)c->priv.in[REDLOCK_NODE_READY] & rl_bit(i))
+            rl_is_away(lock, &c->priv.nodes[i]);
+    ready &= c->priv.jammed ? 0U : c->priv.in[REDLOCK_NODE_READY];
+    for (i = 0; ready != 0; i++) {
+        struct redlock_node *node = &c->priv.nodes[i];
+        unsigned command, mute, same = 0;
+
+        if (!(ready >> i & 1))
+            continue;
+        command = rl_command_for(c, node, lock);
+        mute = rl_is_mute(c, node, command);
+        for (j = i; j < c->priv.count; j++)
+            if (j == i || ((ready >> j & 1) && !rl_looks_at_marker(c, lock, command) &&
+                           rl_command_for(c, &c->priv.nodes[j], lock) == command &&
+                           rl_is_mute(c, &c->priv.nodes[j], command) == mute))
+                same |= rl_bit(j);
+        ready &= ~same;
+        rl_send_vote(c, lock, same, command, mute);
+    }
+}
+
+/* The votes that did not come in time: they failed, and the nodes are told why. */
+REDLOCK_PRIVATE void rl_too_slow(struct redlock_client *c, struct redlock_lock *lock)
+{
+    unsigned late = (unsigned)(lock->priv.todo | lock->priv.waits) & ~(unsigned)lock->failed, i;
+
+    if (lock->priv.waits != 0)
+        c->priv.slow = 1;
+    for (i = 0; i < c->priv.count; i++)
+        if (late & rl_bit(i))
+            rl_set_error(&c->priv.nodes[i], c->priv.nodes[i].state == REDLOCK_NODE_CONNECTING
+                                                ? RL_NO_CONNECTION_IN_TIME
+                                                : RL_NO_REPLY_IN_TIME);
+    rl_set(&lock->failed, late);
+}
+
+/* What a round has come to. `voters`: the nodes whose votes count. */
+REDLOCK_PRIVATE enum rl_verdict rl_verdict_of(struct redlock_client *c, struct redlock_lock *lock,
+                                              unsigned yes, unsigned voters)
+{
+    if (rl_is_quorum(c, yes & voters))
+        return RL_WON;
+    if (rl_past(c, lock->priv.due_us)) {
+        rl_too_slow(c, lock);
+        return RL_TIME_IS_UP;
+    }
+    return !rl_is_quorum(c, voters & ~(unsigned)(lock->refused | lock->failed)) ? RL_OUT_OF_REACH
+                                                                                : RL_OPEN;
+}
+
+/* ---- Notification ------------------------------------------------------------------------------------ */
+
+#if REDLOCK_NOTIFICATION
+/* Whether it is for this key, of which `known` bytes are known. */
+static int rl_has_key(const struct redlock_lock *lock, const void *key, size_t key_size,
+                      size_t known)
+{
+    unsigned i;
+
+    if (lock->key_size == key_size && memcmp(lock->key, key, known) == 0)
+        return 1;
+    for (i = 0; i < rl_extra_keys(lock); i++)
+        if (rl_extra_key(lock, i)->size == key_size &&
+            memcmp(rl_extra_key(lock, i)->bytes, key, known) == 0)
+            return 1;
+    return 0;
+}
+
+/* Enough nodes say so, and others had it when the last attempt failed. Locks that failed for want of
+   voters would only notify one another by their rollbacks. R7 */
+REDLOCK_PRIVATE int rl_may_be_free(const struct redlock_client *c, const struct redlock_lock *lock)
+{
+    return rl_is_quorum(c, lock->priv.attempt.free) && rl_others_had_it(lock);
+}
+
+/* Nodes say that the lock with this key may be free, of which `known` bytes are known. If they are enough
+   now, one waiter retries; others that need this key must be told anew. But a waiter that needs further
+   keys may wait in vain, so it does not stand for the others. R7 */
+static void rl_notify(struct redlock_client *c, unsigned nodes, const void *key, size_t key_size,
+                      size_t known)
+{
+    struct redlock_lock *lock, *next, *notified = NULL;
+    unsigned list;
+
+    for (list = c->priv.waiting > 0 ? RL_TURN : RL_LATER_LIST; list <= RL_WAIT; list++)
+        for (lock = rl_first(c, list); lock != NULL; lock = next) {
+            next = lock->priv.next;
+            if (!rl_has_key(lock, key, key_size, known))
+                continue;
+            rl_set(&lock->priv.attempt.free, nodes);
+            if (notified != NULL) {
+                lock->priv.attempt.free = 0;
+            } else if (lock->priv.state == RL_IN_BACKOFF && rl_may_be_free(c, lock)) {
+                notified = rl_extra_keys(lock) == 0 ? lock : NULL;
+                rl_touch(c, lock);
+            }
+        }
+}
+
+/* A release is told to the waiters of this client, as servers do not tell the client that deleted. */
+REDLOCK_PRIVATE void rl_notify_own(struct redlock_client *c, const struct redlock_lock *lock)
+{
+    unsigned i;
+
+    rl_notify(c, c->priv.all, lock->key, lock->key_size, lock->key_size);
+    for (i = 0; i < rl_extra_keys(lock); i++) {
+        const struct redlock_key *key = rl_extra_key(lock, i);
+        rl_notify(c, c->priv.all, key->bytes, key->size, key->size);
+    }
+}
+
+#else
+static inline void rl_notify(struct redlock_client *c, unsigned nodes, const void *key,
+                             size_t key_size, size_t known)
+{
+    (void)c;
+    (void)nodes;
+    (void)key;
+    (void)key_size;
+    (void)known;
+}
+
+REDLOCK_PRIVATE void rl_notify_own(struct redlock_client *c, const struct redlock_lock *lock)
+{
+    (void)c;
+    (void)lock;
+}
+
+#endif
+
+/* ---- Replies ----------------------------------------------------------------------------------------- */
+
+/* A lock will not get the reply that it waits for. A command that may be sent twice is, once; one that
+   acquires never. R1 */
+static void rl_unanswered(const struct redlock_node *node, struct redlock_lock *lock,
+                          unsigned command)
+{
+    unsigned bit = rl_bit(node->priv.index), round = lock->priv.state;
+
+    rl_clear(&lock->priv.waits, bit);
+    if (rl_is(command, RL_EXTENDING) && round != RL_IN_EXTEND)
+        return; /* decided without it */
+    if (!rl_is(command, RL_TAKING) && node->priv.useful && !(lock->priv.round.broken & bit))
+        rl_set(&lock->priv.todo, bit);
+    else
+        rl_set(&lock->failed, bit);
+    if (node->priv.useful)
+        rl_set(&lock->priv.round.broken, bit);
+}
+
+/* What a node says after the decision, for the caller of a held lock. */
+static void rl_note_late(struct redlock_lock *lock, unsigned bit, unsigned vote)
+{
+    if (lock->priv.state == RL_IS_HELD || lock->priv.state == RL_IN_AUTO)
+        rl_set(vote == RL_YES  ? &lock->granted
+               : vote == RL_NO ? &lock->refused
+                               : &lock->failed,
+               bit);
+}
+
+/* Counts a vote. The replies to a rollback are not votes: they only tell who holds the lock. */
+static void rl_count_vote(const struct redlock_client *c, struct redlock_lock *lock, unsigned i,
+                          const struct rl_reply *reply)
+{
+    unsigned bit = rl_bit(i), state = lock->priv.state, vote = reply->vote;
+
+    rl_clear(&lock->priv.waits, bit);
+    if (reply->item->kind == RESP_STRING)
+        rl_note_holder(c, lock, i, reply->item);
+    if (vote == RL_LATER || vote == RL_DENIED) {
+        rl_set(&lock->failed, bit);
+        if (vote == RL_DENIED)
+            rl_set(&lock->priv.round.denied, bit);
+        else if (state == RL_IN_ROLLBACK || state == RL_IN_RELEASE)
+            rl_set(&lock->priv.attempt.again, bit);
+    } else if (state == RL_IN_EXTEND && vote == RL_NO && rl_repairs(c, lock, bit)) {
+        rl_set(&lock->priv.todo, bit);
+    } else if (state == RL_IN_ROLLBACK) {
+        if (reply->item->kind == RESP_INTEGER)
+            rl_note_free(lock, bit);
+    } else if (vote == RL_NO) {
+        rl_set(&lock->refused, bit);
+    } else { /* a repaired node is no member, so it does not count in this round */
+        if (state == RL_IN_ASK || state == RL_IN_CONFIRM)
+            rl_count_agreement(lock, bit, reply->number);
+        rl_set(&lock->granted, bit);
+    }
+}
+
+/* A reply to an extension. If its round is over it had succeeded, and the slower nodes may still become
+   members or cease to be while it is valid. R8 */
+static void rl_extended(const struct redlock_client *c, unsigned i, struct redlock_lock *lock,
+                        const struct rl_reply *reply)
+{
+    unsigned bit = rl_bit(i);
+
+    if (reply->vote == RL_NO) {
+        rl_clear(&lock->members, bit); /* its word counts no more */
+        rl_clear(&lock->priv.attempt.late, bit);
+    }
+    if (lock->priv.state == RL_IN_EXTEND) {
+        rl_count_vote(c, lock, i, reply);
+        return;
+    }
+    rl_clear(&lock->priv.waits, bit);
+    if (reply->vote == RL_NO && rl_repairs(c, lock, bit))
+        rl_set(&lock->priv.todo, bit);
+    else if (reply->vote == RL_YES || reply->vote == RL_REPAIRED)
+        rl_set(&lock->priv.attempt.late, bit);
+}
+
+/* What the reply says of the key on that node. R8b, R9 */
+static void rl_learn_of_key(struct redlock_lock *lock, unsigned bit, const struct rl_reply *reply)
+{
+    if (reply->vote == RL_YES && !rl_is(reply->command, RL_CREATING) &&
+        rl_is(reply->command, RL_WRITING))
+        rl_clear(&lock->priv.attempt.suspect,
+                 bit); /* our token is there: what may create it has run */
+    if (rl_is(reply->command, RL_WRITING)) {
+        if (reply->command == RL_EXTEND && reply->vote == RL_NO)
+            rl_set(&lock->priv.attempt.again, bit);
+        else
+            rl_clear(&lock->priv.attempt.again, bit);
+    }
+}
+
+/* A node has answered a release of which `copy` is a copy. R4 */
+static void rl_owed_replied(struct redlock_lock *copy, unsigned bit, const struct rl_reply *reply)
+{
+    rl_clear(&copy->priv.waits, bit);
+    if (reply->vote == RL_YES || reply->vote == RL_NO || reply->vote == RL_DENIED)
+        rl_clear(&copy->priv.todo, bit);
+}
+
+static void rl_replied(struct redlock_client *c, struct redlock_node *node,
+                       const struct rl_reply *reply)
+{
+    struct redlock_lock *lock = reply->lock;
+    unsigned i = node->priv.index, bit = rl_bit(i);
+
+    if (reply->command == RL_INVALIDATION) {
+        rl_notify(c, bit, reply->item->text, reply->item->size, reply->item->text_used);
+        return;
+    }
+    if (reply->role == RL_OWED) {
+        rl_owed_replied(lock, bit, reply);
+        return;
+    }
+    if (reply->command == RL_PTTL) {
+        if (reply->vote == RL_YES)
+            rl_note_pttl(c, lock, i, (int64_t)reply->number);
+        return;
+    }
+    if (reply->vote == RL_UNANSWERED) {
+        if (rl_is(reply->command, RL_CREATING))
+            rl_set(&lock->priv.attempt.suspect, bit);
+        if (reply->role != RL_VOTER)
+            return; /* decided without it */
+        rl_unanswered(node, lock, reply->command);
+    } else {
+        rl_learn_of_key(lock, bit, reply);
+        if (reply->role != RL_VOTER) { /* decided without it */
+            rl_note_late(lock, bit, reply->vote);
+            if (reply->role == RL_STALE)
+                return;
+            if (reply->vote == RL_YES)
+                rl_set(&lock->priv.attempt.late, bit);
+        } else if (rl_is(reply->command, RL_EXTENDING)) {
+            rl_extended(c, i, lock, reply);
+        } else {
+            rl_count_vote(c, lock, i, reply);
+        }
+    }
+    rl_touch(c, lock);
+}
