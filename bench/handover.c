@@ -51,7 +51,7 @@ static void contend(int me)
         shared->inside = 1;
         if (shared->turns < wanted)
             shared->took_us[shared->turns++] = got_us - shared->released_us;
-        shared->attempts += lock.priv.attempts;
+        shared->attempts += lock.priv.op.attempts;
         shared->wins[me]++;
         if (got_us - asked_us > shared->longest_us[me])
             shared->longest_us[me] = got_us - asked_us;

@@ -72,7 +72,7 @@ run_firmware() { # the last server hangs for a while once it has the lock
     until_so said '^ours for '
     keys=$(keys_left)
     kill -STOP "$server"
-    until_so said 'uart4: no answer'
+    until_so said 'uart4: no reply'
     kill -CONT "$server"
     wait $firmware
     status=$?
@@ -83,7 +83,7 @@ for run in 1 2 3; do # on a machine that stands still for seconds it is lost, or
 done
 check 'it gets the lock' said '^ours for '
 check 'a majority of the servers has it' at_most 3 "$keys"
-check 'it tells of a server that hangs' said 'uart4: no answer'
+check 'it tells of a server that hangs' said 'uart4: no reply'
 check "it ends well, the $run. time" at_most $status 0
 check 'it has kept the lock for twice its ttl' at_most 6 "$(grep -c '^extended, for ' "$folder/said")"
 check 'it has given it back' said '^released'
@@ -150,7 +150,8 @@ example_of_a_tick() { # in both texts
 }
 check 'with five nodes and one lock it takes what the texts say' example_of_a_tick
 deepest=0
-for call in tick event init acquire_start keep_start extend_start release_start cancel next_done remaining_ms interest; do
+for call in tick handle_events init acquire_start auto_extend_start extend_start release_start cancel next_completed \
+    remaining_ms wanted_events; do
     stack=$(awk -v call="redlock_$call" '$1 == "stack" && $2 == call { print $3 }' "$folder/figures")
     took=$(awk -v call="redlock_$call" '$1 == "other" && $2 == call { print $3 }' "$folder/figures")
     row="\`redlock_$call\`"
@@ -166,6 +167,8 @@ check 'the deepest stack of a call' at_most "$deepest" 512
 
 # ---- What small.h saves ----
 
+core='client redlock round node command text resp'
+
 struct() { # HEADER STRUCT
     printf '#include "%s"\n#include "redlock.h"\nchar size_of[sizeof(struct %s)];\n' "$1" "$2" >"$folder/size.c"
     arm-none-eabi-gcc --specs=picolibc.specs -mcpu=cortex-m4 -mthumb -I. -I"$example" -c "$folder/size.c" -o "$folder/size.o"
@@ -173,13 +176,13 @@ struct() { # HEADER STRUCT
 }
 text() { # HEADER - of the core, whose longest command must have room
     sed '/define RESP_OUT_MAX/d' "$1" >"$folder/text.h"
-    for file in redlock resp; do
+    for file in $core; do
         arm-none-eabi-gcc --specs=picolibc.specs -std=c99 -mcpu=cortex-m4 -mthumb -Os -include "$folder/text.h" -c $file.c -o "$folder/$file.o"
     done
-    arm-none-eabi-size "$folder/redlock.o" "$folder/resp.o" | awk 'NR > 1 { n += $1 } END { print n }'
+    for file in $core; do arm-none-eabi-size "$folder/$file.o" | tail -n 1; done | awk '{ n += $1 } END { print n }'
 }
 measured() { # KIND HEADER
-    case $1 in flash) text "$2" ;; client) struct "$2" redlock ;; *) struct "$2" "redlock_$1" ;; esac
+    case $1 in flash) text "$2" ;; client) struct "$2" redlock_client ;; *) struct "$2" "redlock_$1" ;; esac
 }
 for kind in flash node lock client; do
     small=$(measured $kind "$example/small.h")

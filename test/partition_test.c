@@ -157,9 +157,9 @@ static void verdicts(void)
     static const struct {
         const char *verdict, *error[2]; /* of a dial; of a connection that was up */
     } cases[] = {
-        {"drop", {"within", "within"}},
+        {"drop", {"in time", "in time"}},
         {"reject with tcp reset", {"refused", "reset"}},
-        {"reject with icmp type host-unreachable", {"No route", "within"}},
+        {"reject with icmp type host-unreachable", {"No route", "in time"}},
     };
     struct side a;
     unsigned n;
