@@ -473,9 +473,9 @@ static inline unsigned rl_agreed(const struct redlock_lock *lock)
     return lock->use_fencing ? lock->priv.round.agreed : lock->granted;
 }
 
-static inline void rl_forget_agreement(struct redlock_lock *lock)
+static inline void rl_disagree(struct redlock_lock *lock, unsigned nodes)
 {
-    lock->priv.round.agreed = 0;
+    rl_clear(&lock->priv.round.agreed, nodes);
 }
 
 /* The node counts this grant as the `count`th: it agrees if no node has a larger counter. */
@@ -510,9 +510,10 @@ static inline unsigned rl_agreed(const struct redlock_lock *lock)
     return lock->granted;
 }
 
-static inline void rl_forget_agreement(struct redlock_lock *lock)
+static inline void rl_disagree(struct redlock_lock *lock, unsigned nodes)
 {
     (void)lock;
+    (void)nodes;
 }
 
 static inline void rl_count_agreement(struct redlock_lock *lock, unsigned bit, uint64_t count)

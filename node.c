@@ -145,8 +145,8 @@ static void rl_node_broke(struct redlock_client *c, struct redlock_node *node, e
     rl_clear(&c->priv.full, rl_bit(node->priv.index));
     memset(&node->priv.reader, 0, sizeof node->priv.reader);
     rl_set_state(c, node, node->priv.useful ? REDLOCK_NODE_IDLE : REDLOCK_NODE_DOWN);
-    rl_clear(&c->priv.open, rl_bit(node->priv.index));
     node->priv.failing = !node->priv.useful;
+    node->priv.broke = 1;
     node->priv.mark_us = node->priv.replied = 0;
 }
 
@@ -404,7 +404,6 @@ static void rl_shake(struct redlock_client *c, struct redlock_node *node)
             return;
         node->priv.handshakes_due++;
     }
-    rl_set(&c->priv.open, rl_bit(node->priv.index));
 }
 
 static void rl_node_connected(struct redlock_client *c, struct redlock_node *node)

@@ -250,7 +250,7 @@ static void rl_confirm(struct redlock_client *c, struct redlock_lock *lock)
     rl_ignore(c, lock, lock->priv.waits, 1 << RL_CONFIRM);
     rl_set(&lock->members, lock->granted); /* if it comes to that */
     lock->granted = lock->refused = lock->failed = lock->priv.waits = 0;
-    rl_forget_agreement(lock);
+    rl_disagree(lock, c->priv.all);
     lock->priv.todo = c->priv.all;
     lock->priv.due_us = rl_replies_due(c, lock);
     lock->priv.state = RL_IN_CONFIRM;
@@ -514,8 +514,8 @@ static void rl_owed_tick(struct redlock_client *c)
     }
 }
 
-/* Decided, but some nodes are still owed the release: it is queued for nobody, so that it finds a slot,
-   and on a connection whose handshake goes on. A node that does not even take bytes is given up. R4 */
+/* Decided, but some nodes are still owed the release: it is queued for nobody, so that it finds a slot. A
+   node that does not even take bytes is given up. R4 */
 static void rl_step_settle(struct redlock_client *c, struct redlock_lock *lock)
 {
     unsigned i;
@@ -529,12 +529,12 @@ static void rl_step_settle(struct redlock_client *c, struct redlock_lock *lock)
         lock->priv.waits = 0;
     }
     rl_connect(c, lock->priv.todo, REDLOCK_NEVER);
-    rl_clear(&lock->priv.todo,
-             rl_send(c, lock, lock->priv.todo & c->priv.open, RL_DELETE, RL_NOBODY));
+    rl_clear(&lock->priv.todo, rl_send(c, lock, lock->priv.todo & c->priv.in[REDLOCK_NODE_READY],
+                                       RL_DELETE, RL_NOBODY));
     rl_clear(&lock->priv.todo, c->priv.in[REDLOCK_NODE_DOWN]);
     if (lock->priv.todo != 0 && rl_past(c, lock->priv.due_us)) {
         for (i = 0; i < c->priv.count; i++)
-            if (lock->priv.todo & c->priv.open & rl_bit(i))
+            if (lock->priv.todo & c->priv.in[REDLOCK_NODE_READY] & rl_bit(i))
                 rl_node_fail(c, &c->priv.nodes[i], RL_ACCEPTS_NO_DATA);
         lock->priv.todo = 0;
     }

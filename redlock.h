@@ -203,6 +203,7 @@ struct redlock_node {
         uint8_t plain;          /* it knows no HELLO: RESP2 */
         uint8_t notifies;       /* when a key changes, if it is asked to. R7 */
         uint8_t first, count;   /* of `requests`, a ring */
+        uint8_t broke;          /* its connection broke, and the locks were not told yet */
         uint8_t part;           /* replies of the first request that have come */
 #if REDLOCK_NATIVE_RELEASE
         uint8_t native;    /* its own command that releases, */
@@ -491,7 +492,6 @@ struct redlock_client {
         uint8_t invalid;     /* which argument was invalid */
         redlock_mask all;    /* all nodes */
         redlock_mask in[5];  /* the nodes in each state */
-        redlock_mask open;   /* nodes whose handshake is queued completely. R12 */
         redlock_mask full;   /* nodes that had no free request, until one is answered */
         redlock_mask wanted; /* nodes that some lock is still to be sent to: they are connected */
         /* Nodes whose present process may still run such a command, of some lock. R8b */

@@ -299,6 +299,28 @@ static void rl_is_away(struct redlock_lock *lock, const struct redlock_node *nod
 static void rl_replied(struct redlock_client *c, struct redlock_node *node,
                        const struct rl_reply *reply);
 
+/* The connection to a node broke. A server that restarts empty has lost what it granted, and may be
+   connected again under another of its addresses: so its votes in rounds that are not decided count no
+   more. R3, R13 */
+static void rl_void_votes(struct redlock_client *c, struct redlock_node *node)
+{
+    unsigned list, bit = rl_bit(node->priv.index);
+    struct redlock_lock *lock, *next;
+
+    node->priv.broke = 0;
+    for (list = RL_TURN; list <= RL_WAIT; list++)
+        for (lock = rl_first(c, list); lock != NULL; lock = next) {
+            next = lock->priv.next;
+            if (!(lock->granted & bit) ||
+                (lock->priv.state != RL_IN_ASK && lock->priv.state != RL_IN_CONFIRM))
+                continue;
+            rl_clear(&lock->granted, bit);
+            rl_disagree(lock, bit);
+            rl_set(&lock->failed, bit);
+            rl_touch(c, lock);
+        }
+}
+
 /* Takes the replies of a node, those of a broken connection among them. */
 REDLOCK_PRIVATE void rl_take_replies(struct redlock_client *c, struct redlock_node *node,
                                      struct rl_input *in)
@@ -307,6 +329,8 @@ REDLOCK_PRIVATE void rl_take_replies(struct redlock_client *c, struct redlock_no
 
     while (rl_node_reply(c, node, in, &reply))
         rl_replied(c, node, &reply);
+    if (node->priv.broke)
+        rl_void_votes(c, node);
 }
 
 /* Connects nodes where that is due, or would be too late at the next due time. */
