@@ -371,6 +371,7 @@ void redlock_handle_events(struct redlock_client *client, unsigned i, unsigned e
 
     in.at = in.end = in.bytes;
     in.reads = 0;
+    rl_set(&client->priv.busy, rl_bit(i));
     rl_node_event(client, node, events);
     rl_take_replies(client, node, events & REDLOCK_READABLE ? &in : NULL);
 }
@@ -451,36 +452,63 @@ static uint64_t rl_next_due(const struct redlock_client *c)
     return due_us;
 }
 
+/* Looks at nodes where something happened, or whose time has come. */
+static unsigned rl_look_at_nodes(struct redlock_client *c)
+{
+    unsigned nodes = c->priv.busy | (rl_past(c, c->priv.nodes_us) ? c->priv.all : 0U), i;
+
+    c->priv.busy = 0;
+    for (i = 0; nodes >> i != 0; i++) {
+        struct redlock_node *node = &c->priv.nodes[i];
+
+        if (!(nodes >> i & 1))
+            continue;
+        if (!node->priv.replied && rl_past(c, rl_node_stall_us(c, node))) {
+            redlock_handle_events(c, i, REDLOCK_READABLE); /* maybe nobody has listened. R5 */
+            rl_read_clock(c);
+        }
+        rl_node_tick(c, node);
+        rl_take_replies(c, node, NULL);
+    }
+    return nodes;
+}
+
+static void rl_send_unsent(struct redlock_client *c)
+{
+    unsigned i;
+
+    for (i = 0; c->priv.out.unsent >> i != 0; i++)
+        if (c->priv.out.unsent >> i & 1) {
+            rl_node_event(c, &c->priv.nodes[i], REDLOCK_WRITABLE);
+            rl_take_replies(c, &c->priv.nodes[i], NULL);
+        }
+}
+
 uint64_t redlock_tick(struct redlock_client *client)
 {
     uint64_t due_us;
-    unsigned i;
+    unsigned i, nodes;
 
     rl_read_clock(client);
     client->priv.ended = 0;
-    for (i = 0; i < client->priv.count; i++) {
-        struct redlock_node *node = &client->priv.nodes[i];
-        if (!node->priv.replied && rl_past(client, rl_node_stall_us(client, node))) {
-            redlock_handle_events(client, i, REDLOCK_READABLE); /* maybe nobody has listened. R5 */
-            rl_read_clock(client);
-        }
-        rl_node_tick(client, node);
-        rl_take_replies(client, node, NULL);
-    }
+    nodes = rl_look_at_nodes(client);
     rl_wake(client);
     rl_turn_all(client);
-    for (i = 0; i < client->priv.count; i++)
-        if (client->priv.out.unsent & rl_bit(i)) {
-            rl_node_event(client, &client->priv.nodes[i], REDLOCK_WRITABLE);
-            rl_take_replies(client, &client->priv.nodes[i], NULL);
+    rl_send_unsent(client);
+    if (nodes != 0 || client->priv.busy != 0 || client->priv.wanted != 0 ||
+        rl_first(client, RL_LINE) != NULL) {
+        client->priv.nodes_us = REDLOCK_NEVER;
+        for (i = 0; i < client->priv.count; i++) {
+            due_us = rl_node_due(client, &client->priv.nodes[i]);
+            if (due_us < client->priv.nodes_us)
+                client->priv.nodes_us = due_us;
         }
-    due_us = rl_next_due(client);
-    for (i = 0; i < client->priv.count; i++) {
-        uint64_t node_us = rl_node_due(client, &client->priv.nodes[i]);
-        due_us = node_us < due_us ? node_us : due_us;
     }
     if (client->priv.ended || rl_first(client, RL_TURN) != NULL)
         return 0; /* a lock is complete; a connection broke while sending */
+    due_us = rl_next_due(client);
+    if (client->priv.nodes_us < due_us)
+        due_us = client->priv.nodes_us;
     return due_us == REDLOCK_NEVER   ? due_us
            : rl_past(client, due_us) ? 0
                                      : due_us - client->priv.now_us;

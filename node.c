@@ -147,6 +147,7 @@ static void rl_node_broke(struct redlock_client *c, struct redlock_node *node, e
     rl_set_state(c, node, node->priv.useful ? REDLOCK_NODE_IDLE : REDLOCK_NODE_DOWN);
     node->priv.failing = !node->priv.useful;
     node->priv.broke = 1;
+    rl_set(&c->priv.busy, rl_bit(node->priv.index));
     node->priv.mark_us = node->priv.replied = 0;
 }
 
@@ -298,6 +299,7 @@ REDLOCK_PRIVATE redlock_mask rl_send(struct redlock_client *c, struct redlock_lo
             node->priv.mark_us = c->priv.now_us;
         rl_push(node, owner, command, role);
     }
+    rl_set(&c->priv.busy, sent);
     if (sent != 0)
         rl_out_add(c, sent, w.used);
     return sent;
@@ -361,10 +363,13 @@ REDLOCK_PRIVATE uint32_t rl_decision_us(const struct redlock_client *c)
 REDLOCK_PRIVATE uint32_t rl_patience_ms(const struct redlock_client *c,
                                         const struct redlock_lock *lock)
 {
-    uint32_t quarter_ms = lock->ttl_ms / 4, most_ms = rl_decision_us(c) / 1000 * 3;
+    uint32_t quarter_ms = lock->ttl_ms / 4, most_ms = c->priv.settings.node_timeout_ms;
+    unsigned i, far = 0;
 
-    if (most_ms < c->priv.settings.node_timeout_ms)
-        most_ms = c->priv.settings.node_timeout_ms;
+    for (i = 0; i < c->priv.count; i++)
+        far += c->priv.nodes[i].rtt_us / 1000 * 3 > most_ms;
+    if (c->priv.count - far < c->priv.quorum) /* only then it matters how far */
+        most_ms = rl_decision_us(c) / 1000 * 3;
     return quarter_ms < most_ms ? quarter_ms : most_ms;
 }
 
@@ -451,11 +456,13 @@ REDLOCK_PRIVATE void rl_node_want(struct redlock_client *c, struct redlock_node 
     rl_forget_server(node);
     if (c->priv.io->dial(c->priv.io->context, node) != 0) {
         rl_set_error(node, RL_CANNOT_CONNECT);
+        rl_set(&c->priv.busy, rl_bit(node->priv.index));
         rl_set_state(c, node, REDLOCK_NODE_DOWN);
         node->priv.failing = 1;
         node->priv.mark_us = 0;
         return;
     }
+    rl_set(&c->priv.busy, rl_bit(node->priv.index));
     rl_set_state(c, node, REDLOCK_NODE_CONNECTING);
     node->priv.mark_us = c->priv.now_us;
     rl_node_connected(c, node);

@@ -492,16 +492,18 @@ struct redlock_client {
         uint8_t invalid;     /* which argument was invalid */
         redlock_mask all;    /* all nodes */
         redlock_mask in[5];  /* the nodes in each state */
+        redlock_mask busy;   /* nodes that the next tick must look at */
         redlock_mask full;   /* nodes that had no free request, until one is answered */
         redlock_mask wanted; /* nodes that some lock is still to be sent to: they are connected */
         /* Nodes whose present process may still run such a command, of some lock. R8b */
         redlock_mask abandoned;
         const struct redlock_io *io;
         struct redlock_node *nodes;
-        uint64_t now_us;  /* latest reading */
-        uint64_t line_us; /* no lock that waits in line gives up before */
-        uint32_t process; /* that made it */
-        uint32_t waiting; /* how many of its locks were refused and will ask again. R7 */
+        uint64_t now_us;   /* latest reading */
+        uint64_t nodes_us; /* no node needs a look before, unless it is busy */
+        uint64_t line_us;  /* no lock that waits in line gives up before */
+        uint32_t process;  /* that made it */
+        uint32_t waiting;  /* how many of its locks were refused and will ask again. R7 */
         struct redlock_list list[7];
         struct redlock_settings settings;
         struct {

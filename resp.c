@@ -77,12 +77,14 @@ void resp_put_hex(struct resp_writer *w, const uint8_t *bytes, size_t size, cons
     resp_put_head(w, '$', (uint32_t)(2 * size + tail_size));
     if (2 * size > w->size - w->used)
         w->overflow = 1;
-    to = w->bytes + w->used; /* a copy: w itself might change with each byte */
-    for (i = 0; i < size && !w->overflow; i++) {
-        *to++ = (uint8_t)digits[bytes[i] >> 4];
-        *to++ = (uint8_t)digits[bytes[i] & 15];
+    if (!w->overflow) {
+        to = w->bytes + w->used;
+        for (i = 0; i < size; i++) {
+            *to++ = (uint8_t)digits[bytes[i] >> 4];
+            *to++ = (uint8_t)digits[bytes[i] & 15];
+        }
+        w->used += 2 * size;
     }
-    w->used += 2 * i;
     resp_put_raw(w, tail, tail_size);
     resp_put_raw(w, "\r\n", 2);
     if (w->overflow)

@@ -327,6 +327,8 @@ REDLOCK_PRIVATE void rl_take_replies(struct redlock_client *c, struct redlock_no
 {
     struct rl_reply reply;
 
+    if (in == NULL && !node->priv.broke)
+        return; /* there are none */
     while (rl_node_reply(c, node, in, &reply))
         rl_replied(c, node, &reply);
     if (node->priv.broke)
