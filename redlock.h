@@ -1,35 +1,33 @@
-/* redlock.h - one lock over N independent Redis servers, held by whoever a majority says holds it.
+/* redlock.h - a distributed lock over N independent Redis servers: the holder is the client that a
+   majority of the servers names.
 
-       struct redlock_node nodes[3] = {{0}, {0}, {0}};
+       struct redlock_node nodes[3] = {{{0}}};
        struct redlock_client client;
        struct redlock_lock lock;
 
        nodes[0].address = "10.0.0.1:6379";  ... nodes[1], nodes[2]
        redlock_init(&client, redlock_posix(), nodes, 3, NULL);
-       redlock_lock_init(&lock, "pump/7", 6, 30000);
+       redlock_lock_init(&lock, "redlock:pump/7", 14, 30000);
        if (redlock_acquire(&client, &lock, 5000) == REDLOCK_OK) {
            ... work, for at most redlock_remaining_ms(&client, &lock) ...
            redlock_release(&client, &lock, 100);
        }
        redlock_deinit(&client);
 
-   What it promises: mutual exclusion while clocks run at nearly one rate; a crashed holder's lock
-   ends by itself after its ttl; it works while a majority of the nodes does. What it does not: keep
-   a process that sleeps past its ttl from believing that it holds the lock: let the resource check
-   the fencing token (`fencing_token`) where that matters; or keep the promise when a node forgets its keys
-   before their ttl (eviction; FLUSHALL, or a restart without fsync, unless longest_ttl_ms is set).
-   Source of the rules: "Distributed Locks with Redis", redis.io/docs; below [Redlock]. "R4" is rule
-   4 in the head of redlock.c; every rule has a test that is named after it.
+   Guarantees: mutual exclusion, while clocks run at nearly one rate; no deadlock, because a lock expires
+   with its ttl; it works while a majority of the nodes does. Not guaranteed: a holder that is paused
+   beyond its ttl may still act. Let the resource check the fencing token where that matters. A node that
+   loses its keys before their ttl (eviction, FLUSHALL, a restart without fsync) needs longest_ttl_ms.
+   Source of the rules: "Distributed Locks with Redis", redis.io/docs; below [Redlock]. "R4" is rule 4 in
+   the head of redlock.c or node.c; each rule has a test of that name.
 
-   Memory: all of it is the caller's; nothing is allocated. Every struct may be on a stack, static,
-   or inside a struct of yours. A client and its nodes must not move between init and deinit. A lock
-   must not move from a start until it is over: failed, released, or forgotten. So each acquire that
-   returned REDLOCK_OK is followed by one redlock_release or redlock_abandon.
-   Threads: a client with its nodes and locks belongs to one thread at a time. Several clients are
-   independent. After fork() the child may only call redlock_deinit; the rest is REDLOCK_FORKED.
+   Memory is the caller's; nothing is allocated. A client and its nodes must not move between init and
+   deinit; a lock must not move from a start until it is released, abandoned, or has failed.
+   Threads: a client with its nodes and locks belongs to one thread at a time. Clients are independent.
+   After fork() the child may only call redlock_deinit; all else is REDLOCK_FORKED.
    Time: durations are milliseconds in uint32_t, names end in _ms; moments are microseconds of a
-   monotonic clock in uint64_t, names end in _us, and never wrap.
-   Re-entrancy: no call runs code of yours except the table struct redlock_io.
+   monotonic clock in uint64_t, names end in _us.
+   The library calls none of your functions but those of struct redlock_io.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
@@ -68,7 +66,7 @@ extern "C" {
 
 /* Limits, fixed at compile time: the same for every file of a program. */
 #ifndef REDLOCK_NODES_MAX
-#define REDLOCK_NODES_MAX 7 /* nodes of a client, 1..16. RAM: 2 bytes each, per lock */
+#define REDLOCK_NODES_MAX 7 /* nodes of a client, 1..16. RAM of a lock: 2 bytes each */
 #endif
 #ifndef REDLOCK_KEY_MAX
 #define REDLOCK_KEY_MAX 64 /* bytes of a key. RESP_OUT_MAX must hold the longest command with it */
@@ -77,7 +75,7 @@ extern "C" {
 #define REDLOCK_LABEL_MAX 24 /* bytes of a label. RESP_OUT_MAX must hold it too */
 #endif
 #ifndef REDLOCK_ERROR_MAX
-#define REDLOCK_ERROR_MAX 79 /* bytes of a node's last trouble in words. RAM: 1 each, per node */
+#define REDLOCK_ERROR_MAX 79 /* bytes of a node's error. RAM of a node: 1 each */
 #endif
 #ifndef RESP_PIPELINE_MAX
 /* Commands of a connection that are unanswered at once, 2..255; one of them only for rollbacks. RAM of a
@@ -135,51 +133,51 @@ extern "C" {
 #endif
 #ifndef REDLOCK_OWED_MAX
 #define REDLOCK_OWED_MAX                                                                           \
-    2 /* releases to be repeated after a temporary error, 1..16. RAM: 260 each */
+    2 /* releases to be repeated after a temporary error, 1..16. RAM of the client: 300 each */
 #endif
+#define REDLOCK_ADDRESS_MAX 119 /* bytes of an address that redlock_resolve writes */
 #ifndef REDLOCK_POOL_MAX
-#define REDLOCK_POOL_MAX 240 /* random bytes drawn at once, 20..255. RAM: 1 each, per client */
+#define REDLOCK_POOL_MAX 240 /* random bytes drawn at once, 20..255. RAM of the client: 1 each */
 #endif
 
 /* ---- Results -------------------------------------------------------------------------------- */
 
-/* 0 is success, positive is "not yet", negative is failure. Values never change meaning; new ones
-   may be added, so a switch needs a default. What a person should read is redlock_strerror and the
-   `error` of the nodes. */
+/* 0 is success, positive is "not yet", negative is failure. Values never change meaning; new ones may be
+   added, so a switch needs a default. For people: redlock_strerror, and the `error` of the nodes. */
 enum redlock_status {
-    REDLOCK_PENDING = 1,            /* in progress */
-    REDLOCK_OK = 0,                 /* done */
-    REDLOCK_HELD = -1,              /* someone else holds it. Wait, or do without */
-    REDLOCK_CONTENDED = -2,         /* several asked at once and nobody got a majority. Ask again */
-    REDLOCK_UNREACHABLE = -3,       /* no majority of nodes answers. See the nodes' trouble */
-    REDLOCK_DENIED = -4,            /* no majority of nodes permits it: password, ACL, read-only */
-    REDLOCK_TOO_LATE = -5,          /* a majority granted it, but the ttl was used up by then. R3 */
-    REDLOCK_TIMEOUT = -6,           /* wait_ms is over and others had it all that time */
-    REDLOCK_LOST = -7,              /* not ours any more: ended, or taken. Stop what it protected */
-    REDLOCK_EXPIRED = -8,           /* release: it had ended before, and nobody else has it */
-    REDLOCK_UNCONFIRMED = -9,       /* release: no majority confirmed it. It ends with its ttl */
-    REDLOCK_EXTEND_LIMIT = -10,     /* extended `extend_max` times already. R10 */
-    REDLOCK_CANCELLED = -11,        /* redlock_cancel, redlock_deinit */
-    REDLOCK_INVALID_ARGUMENT = -12, /* refused before any byte was sent; nothing changed */
-    REDLOCK_NO_ENTROPY = -13,       /* no random bytes for a token: never locked without */
-    REDLOCK_ALREADY_HELD = -15,     /* acquire: this lock is held already; release it first */
-    REDLOCK_FORKED = -14            /* the client is the parent's: make one of your own */
+    REDLOCK_PENDING = 1,        /* in progress */
+    REDLOCK_OK = 0,             /* success */
+    REDLOCK_HELD = -1,          /* another client holds the lock */
+    REDLOCK_CONTENDED = -2,     /* several clients asked at once and none got a quorum: retry */
+    REDLOCK_UNREACHABLE = -3,   /* too few nodes answer: see their `error` */
+    REDLOCK_DENIED = -4,        /* too few nodes permit it: password, ACL, read-only */
+    REDLOCK_TOO_LATE = -5,      /* a quorum granted it when no validity was left. R3 */
+    REDLOCK_TIMEOUT = -6,       /* wait_ms has passed, other clients held it all the time */
+    REDLOCK_LOST = -7,          /* not held any more: stop what the lock protects */
+    REDLOCK_EXPIRED = -8,       /* release: it had expired before, and no other client holds it */
+    REDLOCK_UNCONFIRMED = -9,   /* release: no quorum confirmed it; it expires with its ttl */
+    REDLOCK_EXTEND_LIMIT = -10, /* extended `extend_max` times already; still held. R10 */
+    REDLOCK_CANCELLED = -11,    /* redlock_cancel or redlock_deinit */
+    REDLOCK_INVALID_ARGUMENT = -12, /* nothing was sent or changed: see redlock_invalid_argument */
+    REDLOCK_NO_ENTROPY = -13,       /* no random bytes for a token */
+    REDLOCK_FORKED = -14,           /* the client belongs to the parent process */
+    REDLOCK_ALREADY_HELD = -15      /* acquire: this client holds the lock already */
 };
 
 /* A constant English sentence of at most 79 bytes, for any int. Any thread. Never NULL. */
 REDLOCK_API const char *redlock_strerror(int status);
 
-/* REDLOCK_VERSION_NUMBER of the compiled library: unlike the header's when the two were mixed. */
+/* REDLOCK_VERSION_NUMBER of the compiled library. */
 REDLOCK_API uint32_t redlock_version(void);
 
 /* ---- Nodes ---------------------------------------------------------------------------------- */
 
 enum redlock_node_state {
-    REDLOCK_NODE_IDLE = 0,   /* no connection, dialled when next needed */
-    REDLOCK_NODE_CONNECTING, /* connection asked for, not up yet */
-    REDLOCK_NODE_HANDSHAKE,  /* up, but HELLO, AUTH, SELECT are not all answered. R12 */
+    REDLOCK_NODE_IDLE = 0,   /* no connection; connected when next needed */
+    REDLOCK_NODE_CONNECTING, /* the connection is not up yet */
+    REDLOCK_NODE_HANDSHAKE,  /* up, but the handshake is not answered yet. R12 */
     REDLOCK_NODE_READY,      /* up */
-    REDLOCK_NODE_DOWN        /* failed; not dialled before a growing, jittered pause is over. R5 */
+    REDLOCK_NODE_DOWN        /* failed; connected again after a backoff with jitter. R5 */
 };
 
 struct redlock_lock;
@@ -230,135 +228,71 @@ struct redlock_node {
         struct redlock_request requests[RESP_PIPELINE_MAX];
     } priv;
 
-    /* You set these, before redlock_init; the strings must live until redlock_deinit. */
-    const char *address;  /* "10.0.0.1:6379", "[fe80::1]:6379", "unix:/run/redis.sock". Numbers, no
-                             names: redlock_resolve is for those. The meaning is the io's */
+    /* You set these, before redlock_init. The strings must live until redlock_deinit. */
+    const char *address;  /* "10.0.0.1:6379", "[fe80::1]:6379", "unix:/run/redis.sock": numeric, see
+                             redlock_resolve for host names. What it means is up to struct redlock_io */
     const char *user;     /* ACL user, Redis 6. NULL: "default" */
-    const char *password; /* any bytes but NUL; never in a trouble. NULL: none */
+    const char *password; /* any bytes but NUL; never part of an error. NULL: none */
     uint32_t database;    /* 0, the first, needs no permission; others need SELECT */
-    void *user_data;      /* yours, untouched */
+    void *user_data;      /* yours */
 
     /* You read these. */
     enum redlock_node_state state;
-    uint32_t rtt_us; /* smoothed round trip, of what was waited for. 0: none measured yet */
+    uint32_t rtt_us; /* smoothed round trip; 0: not measured yet */
 
-    /* The io's: whatever it needs to find the connection again. */
+    /* These belong to struct redlock_io. */
     intptr_t handle; /* descriptor; -1: none */
-    void *link;      /* e.g. a TLS session */
+    void *link;      /* for example a TLS session */
 
-    /* You read this: the last error since the node's last vote; "": none. The server's error text, or else
-       the first connection error. */
+    /* You read this: the last error since the node's last vote, "" if none. The server's error text, else the
+       first connection error. */
     char error[REDLOCK_ERROR_MAX + 1];
 };
 
-/* ---- The system below ----------------------------------------------------------------------- */
-
-/* Everything that the library asks of a platform: redlock.c and resp.c call nothing else but mem*
-   and str*. net.c is this table for POSIX; firmware brings its own and leaves net.c out. None of
-   these may block, except `wait`; none may call the library. Member names avoid what lwIP, libc and
-   large-file headers define as macros. */
-struct redlock_io {
-    /* Starts a connection to node->address and sets node->handle. 0, or -1 with node->error. */
-    int (*dial)(void *context, struct redlock_node *node);
-    /* 1: up. 0: not yet. -1: failed, node->error says why. Asked at each event until it is 1. */
-    int (*ready)(void *context, struct redlock_node *node);
-    /* Move up to `size` bytes, size > 0. >0: so many were moved. 0: none now, an event will tell.
-       -1: the connection is gone, node->error says why; so does `receive` at the stream's end.
-       Fewer than `size` from `receive` means that there are no more now. */
-    int (*transmit)(void *context, struct redlock_node *node, const void *bytes, size_t size);
-    int (*receive)(void *context, struct redlock_node *node, void *bytes, size_t size);
-    /* Closes and sets node->handle to -1. Called once for each `dial` that returned 0. */
-    void (*shut)(void *context, struct redlock_node *node);
-    /* Microseconds, monotonic, running while the machine sleeps. Not the wall clock. */
-    uint64_t (*now_us)(void *context);
-    /* Fills with unpredictable bytes. 0, or -1: then nothing is locked. */
-    int (*entropy)(void *context, void *bytes, size_t size);
-    /* Sleeps until a node is ready or timeout_us (or REDLOCK_NEVER) has passed; may return early.
-       events[i]: in, what to wait for on node i (bits of redlock_wanted_events); out, what is ready.
-       NULL where the blocking calls are not used. */
-    void (*wait)(void *context, struct redlock_node *nodes, unsigned count, uint64_t timeout_us,
-                 uint8_t *events);
-    void *context; /* passed to each */
-    /* May be NULL. Microseconds since 1970 by the wall clock: proposed as fencing tokens, so that these
-       grow even when a node has lost its count. Decides nothing. R16 */
-    uint64_t (*wall_us)(void *context);
-    /* May be NULL. A number that is another one in a child process. */
-    uint32_t (*process)(void *context);
-    /* May be NULL. Whether node->address has a form that `dial` accepts: 0, or -1 with node->error. Called
-       by redlock_init. */
-    int (*check)(void *context, struct redlock_node *node);
-};
-
-/* For authors of such a table: sets node->error to "what: why" unless an earlier trouble stands
-   there; `why` may be NULL. */
-REDLOCK_API void redlock_set_error(struct redlock_node *node, const char *what, const char *why);
-
-/* The table for POSIX, in net.c: non-blocking close-on-exec sockets, poll(), TCP_NODELAY, no
-   SIGPIPE, CLOCK_BOOTTIME where there is one, getrandom. Constant; any thread. */
-REDLOCK_API const struct redlock_io *redlock_posix(void);
-
-/* Looks up "host:port" or "[v6]:port" and writes a numeric address for node->address to `text`;
-   a unix: address is copied. 0; -1 when `name` has no such form, is longer than 95 bytes, or
-   `text` is too small; or the EAI_ code of getaddrinfo. Blocks as long as getaddrinfo does,
-   maybe minutes: never called on your behalf. In net.c. */
-REDLOCK_API int redlock_resolve(const char *name, char *text, size_t size);
-
 /* ---- Settings ------------------------------------------------------------------------------- */
 
-#define REDLOCK_NONE 0xffffffffu /* in a setting: really 0, since 0 means "the default" */
+#define REDLOCK_NONE 0xffffffffu /* in a setting: really 0, because 0 means "the default" */
 
-/* Clear it all and set what you need; 0 is the default everywhere, also for fields of later
-   versions. Copied by redlock_init. */
+/* Clear all and set what you need: 0 is the default everywhere, also for fields of later versions. */
 struct redlock_settings {
-    /* Votes needed, N/2+1..N; default N/2+1. More withstands lying nodes, survives fewer dead. */
+    /* Votes needed, N/2+1..N; default N/2+1. More tolerates faulty nodes, but fewer failed ones. */
     uint32_t quorum;
-    /* Longest wait for the answers of connected nodes within one attempt, 1..60000; at least three round
-       trips as measured, so that the default works over any distance, and at most a quarter of the ttl;
-       default 50. Higher costs time when a majority hangs; lower loses votes of slow nodes. R15 */
+    /* How long an attempt waits for replies, 1..60000; default 50. At least three measured round trips, so
+       that the default works over any distance; at most a quarter of the ttl. R15 */
     uint32_t node_timeout_ms;
-    /* A connection that owes an answer, or a dial that takes, longer than this is given up, 1 ..
-       600000; default 1000, or twice node_timeout_ms if that is longer. A new client that has no quorum of
-       connections waits for them for so long. Lower dials more often; higher notices a hung node
-       later. R5 */
+    /* A connection that owes a reply, or is not up, for longer is closed, 1..600000; default 1000, or twice
+       node_timeout_ms. A new client without a quorum waits so long for connections. R5 */
     uint32_t stall_ms;
-    /* Attempts after the first, 1..254; REDLOCK_NONE: none, also not after a split vote; default:
-       as many as fit into the call's wait_ms. R6 */
+    /* Attempts after the first, 1..254; REDLOCK_NONE: none; default: as many as fit into wait_ms. R6 */
     uint32_t retries;
-    /* Pause before the first retry, 1..600000, REDLOCK_NONE: none; default 100. Lower hands over
-       sooner and asks the servers oftener: each attempt costs each of them two commands. R6 */
+    /* Pause before the first retry, 1..600000; REDLOCK_NONE: none; default 100. Lower shortens the hand-off
+       but increases load: each attempt sends two commands to every node. R6 */
     uint32_t retry_delay_ms;
-    /* The pause is random within this much of it, to both sides, 1..100 percent, REDLOCK_NONE:
-       none; default 50. Without any, clients that start together collide for ever. R6 */
+    /* Jitter: the pause is random within this much of it, to both sides, 1..100 percent; REDLOCK_NONE:
+       none; default 50. R6 */
     uint32_t retry_jitter_pct;
-    /* Each pause is longer than the one before by this much, 1..1000 percent, REDLOCK_NONE: none;
+    /* Each pause is longer than the one before by this much, 1..1000 percent; REDLOCK_NONE: none;
        default 50. R6 */
     uint32_t retry_growth_pct;
-    /* But never longer than this before jitter, 1..600000; default 1000. R6 */
+    /* The longest pause, before jitter, 1..600000; default 1000. R6 */
     uint32_t retry_delay_max_ms;
-    /* Allowance for clocks that do not run alike, in parts per million of the ttl, plus 2 ms for
-       the servers' rounding. 1..500000, REDLOCK_NONE: none; default 10000, the 1 percent of
-       [Redlock]. R3 */
+    /* Clock drift, in parts per million of the ttl, 1..500000; REDLOCK_NONE: none; default 10000, the 1
+       percent of [Redlock]. Always 2 ms more, as servers count whole milliseconds. R3 */
     uint32_t drift_ppm;
-    /* Extensions per acquire, 1..65535, REDLOCK_NONE: none; default 100. [Redlock] asks for a
-       limit, or a holder that never ends is never noticed. R10 */
+    /* Extensions per acquire, 1..65535; REDLOCK_NONE: none; default 100. [Redlock] asks for a limit. R10 */
     uint32_t extend_max;
-    /* The longest ttl that any client of these servers uses, 1..0x7fffffff; default 0: off. A server
-       that may have forgotten its keys in a crash gets no vote until that time has passed: so one
-       that has just started, or where INFO is not permitted, one that has just been connected. For
-       servers without fsync at every write. [Redlock], "delayed restarts"; R14. Locks with a fencing
-       token also see FLUSHALL, a failover and the keys of another server, where INFO is permitted, by
-       a key "redlock::run" on each server that must be theirs to write; a server that has none yet
-       has its first vote after that time. R18 */
+    /* The longest ttl that any client of these servers uses, 1..0x7fffffff; default 0: off. A server that
+       may have lost its keys does not vote until so much time has passed: one that has just started, or
+       where INFO is not permitted, one that was just connected. [Redlock], "delayed restarts"; R14. Locks
+       with a fencing token also detect FLUSHALL and a failover, by a key "redlock::run" on each server. R18 */
     uint32_t longest_ttl_ms;
-    /* 1: a node's vote counts only once it has it on its disk, as it says in answer to WAITAOF: Redis and
-       Valkey from 7.2 on, with an append-only file and `appendfsync always`. With `everysec` each vote
-       takes up to two seconds, so node_timeout_ms must be longer and the ttl four times that; and as a
-       server runs nothing behind a WAITAOF, one client gets about one vote of it in a second.
-       Default 0: off. R17 */
+    /* 1: a vote counts only after the node has confirmed with WAITAOF that it is on disk: Redis and Valkey
+       from 7.2 on, with an append-only file and `appendfsync always`. With `everysec` a vote takes up to
+       two seconds: set node_timeout_ms longer, and the ttl four times that. Default 0: off. R17 */
     uint32_t durable;
 };
 
-/* ---- Client and lock ------------------------------------------------------------------------ */
+/* ---- Locks and clients ---------------------------------------------------------------------- */
 
 typedef uint16_t redlock_mask; /* bit i: node i */
 
@@ -426,44 +360,46 @@ struct redlock_lock {
         struct redlock_lock *next, *prev;
     } priv;
 
-    /* You set these, with redlock_lock_init or by hand, and leave them alone while status is
-       REDLOCK_PENDING. Keys and label must live as long as the lock. */
-    const void *key;   /* any bytes, also NULs; the same name on every node */
-    const void *label; /* any bytes, shown to others: follows the random part of the token */
-    const struct redlock_key
-        *extra_keys; /* further keys, taken, extended and released with the first: on
-                                       each node all or none. All keys, with 10 bytes more for each of
-                                       these: REDLOCK_KEY_MAX at most */
-    char *holder;    /* of yours: on refusal the token of who has most nodes, cut off, and a NUL */
-    void *user_data; /* yours, untouched */
-    uint32_t ttl_ms; /* 10..0x7fffffff, more than the drift: its life without an extension */
+    /* You set these, with redlock_lock_init or by hand, and not while status is REDLOCK_PENDING. Keys and
+       label must live as long as the lock. */
+    const void *key; /* any bytes; the same on every node. By convention "redlock:NAME" */
+    const void
+        *label; /* any bytes; appended to the random token, so that others can see who holds it */
+    const struct redlock_key *extra_keys; /* multi-key lock: each node grants all keys or none. All
+                                             keys, with 10 bytes more for each of these, fit
+                                             REDLOCK_KEY_MAX */
+    char *holder;       /* your buffer for the holder's token, cut off, when refused; NULL: none */
+    void *user_data;    /* yours */
+    uint32_t ttl_ms;    /* 10..0x7fffffff, more than the drift: it expires without an extension */
     uint16_t key_size;  /* 1..REDLOCK_KEY_MAX */
     uint8_t label_size; /* 0..REDLOCK_LABEL_MAX */
     uint8_t
-        token_is_label; /* 1: the label alone is the token, and yours alone: for one attempt. R1 */
-    uint8_t extra_key_count; /* how many `more` are; 0: none */
-    uint8_t holder_size;     /* bytes at `holder`; 0: none */
-    uint8_t use_fencing;     /* 1: with a fencing token. Not with more keys. R16 */
+        token_is_label; /* 1: the label alone is the token. It must be unique. One attempt. R1 */
+    uint8_t extra_key_count; /* 0: none */
+    uint8_t holder_size;     /* bytes at `holder` */
+    uint8_t use_fencing;     /* 1: with a fencing token. Not with extra keys. R16 */
 
     /* You read these. */
     uint64_t
-        fencing_token; /* the fencing token: larger than that of every acquisition of this key which
-                       was complete before this one began, and nobody else's. The resource must
-                       refuse what is smaller than the largest that it has seen. Only while the lock is
-                       held; 0 after a failure. R16 */
-    enum redlock_status status; /* of the last operation, */
-    uint8_t operation;          /* and which that is: enum redlock_operation */
-    uint8_t token[20];          /* who holds it; random, new at each attempt; hex on the wire. R1 */
+        fencing_token; /* larger than the token of every acquisition that was complete before this one
+                               began. The resource must refuse a smaller one than the largest it has seen.
+                               0 unless held with use_fencing. R16 */
+    enum redlock_status status; /* of the last operation */
+    uint8_t operation;          /* which operation that is: enum redlock_operation */
+    uint8_t token[20];          /* random, new at each attempt; hex on the wire. R1 */
     redlock_mask granted;       /* nodes that said yes: set, extended, deleted */
-    redlock_mask refused;       /* nodes that said no: someone else has it, or it is not there */
-    redlock_mask failed;        /* nodes that did not say, or not in time: see their trouble */
-    redlock_mask members;       /* nodes that hold the lock for us: only these can confirm it. R8 */
-    uint16_t extended;          /* how often, since the acquire */
-    uint64_t valid_until_us;    /* on the io's clock, drift taken off; 0: not held. R3 */
-    uint64_t holder_until_us;   /* on that clock, when `holder` will lose it, of the first key, as a
-                                   node says. REDLOCK_NEVER: no end; 0: not known, or you have not
-                                   set `holder` */
+    redlock_mask refused;       /* nodes that said no: another holder, or the key is missing */
+    redlock_mask failed;        /* nodes that did not say, or not in time: see their `error` */
+    redlock_mask members; /* confirmed nodes: they hold the key, only these can confirm it. R8 */
+    uint16_t extended;    /* how often, since the acquire */
+    uint64_t
+        valid_until_us; /* by the clock of struct redlock_io, drift taken off; 0: not held. R3 */
+    uint64_t
+        holder_until_us; /* when the lock of `holder` expires, as a node says. REDLOCK_NEVER: not
+                                   at all; 0: not known */
 };
+
+struct redlock_io;
 
 struct redlock_list {
     struct redlock_lock *first, *last;
@@ -517,12 +453,11 @@ struct redlock_client {
     } priv;
 };
 
-/* Sets up a client over `count` nodes, 1..REDLOCK_NODES_MAX, odd is best. Nothing is dialled yet.
-   `io` and `nodes` are borrowed until redlock_deinit; `settings` is copied, NULL: all defaults.
-   REDLOCK_OK or REDLOCK_INVALID_ARGUMENT: the trouble of nodes[0] names a setting that is out of range,
-   that of another node its address. An address may stand there once only: a server that votes twice
-   makes a false majority. Under two addresses it is noticed when it is connected, where INFO is
-   permitted. R13 */
+/* Sets up a client over `count` nodes, 1..REDLOCK_NODES_MAX, odd is best. Connects to none yet. `io` and
+   `nodes` are borrowed until redlock_deinit; `settings` is copied, NULL: all defaults. REDLOCK_OK or
+   REDLOCK_INVALID_ARGUMENT: the error of nodes[0] names a setting that is out of range, the error of another
+   node what is wrong with it. A server must be listed once: a server that votes twice makes a false
+   majority. R13 */
 REDLOCK_API enum redlock_status redlock_init(struct redlock_client *client,
                                              const struct redlock_io *io,
                                              struct redlock_node *nodes, unsigned count,
@@ -532,71 +467,68 @@ REDLOCK_API enum redlock_status redlock_init(struct redlock_client *client,
    constant text. Never NULL. */
 REDLOCK_API const char *redlock_invalid_argument(const struct redlock_client *client);
 
-/* Hangs up everywhere. Never blocks, never sends: held locks end with their ttl. Locks in progress
-   become REDLOCK_CANCELLED. All memory is yours again. Twice is harmless. */
+/* Closes all connections. Does not block or send anything: held locks expire with their ttl. Locks in
+   progress become REDLOCK_CANCELLED. All memory is yours again. May be called twice. */
 REDLOCK_API void redlock_deinit(struct redlock_client *client);
 
 /* Clears a lock and sets key and ttl. Not for a lock that is held or in progress. */
 REDLOCK_API void redlock_lock_init(struct redlock_lock *lock, const void *key, size_t key_size,
                                    uint32_t ttl_ms);
 
-/* Time left for which it is safe to act as the holder; 0 when not held or nothing is left. Drift is
-   already taken off. Reads the clock, asks nobody. Ask right before the act, and again after
-   anything slow. */
-REDLOCK_API uint32_t redlock_remaining_ms(const struct redlock_client *client,
-                                          const struct redlock_lock *lock);
-
-/* Lets go of a held lock without a word to the servers: it ends with its ttl, its memory is yours.
-   For a holder that ends, or hands key and token to another process. On a lock in progress it does
-   nothing: redlock_cancel is for those. */
-REDLOCK_API void redlock_abandon(struct redlock_client *client, struct redlock_lock *lock);
-
-/* The label in lock->holder, as the holder set it: what to show to people instead of the token. "" if
-   there is none, or the token is not one of this library's. */
-REDLOCK_API const char *redlock_holder_label(const struct redlock_lock *lock);
-
-/* ---- Blocking calls ------------------------------------------------------------------------- */
-
-/* Takes the lock. wait_ms is how long to wait for a holder; 0: don't, though a split vote, and
-   an idle connection that turned out dead, are tried again at once, up to 5 times. REDLOCK_OK,
-   _HELD, _SPLIT, _UNREACHABLE, _DENIED, _TOO_LATE, _TIMEOUT, _NO_ENTROPY or _BAD_ARGUMENT.
-   _TIMEOUT only when others had it; nodes that cannot be reached keep their own code also at the
-   end of wait_ms. Whatever was set on the way to a failure is undone. Blocks wait_ms + 3 *
-   node_timeout_ms at most, where each counts as three round trips if that is longer; with 0, 20 *
-   node_timeout_ms, reached only by nodes that hang one after the other. A new client also waits for its
-   first connections: stall_ms if there is no quorum of them, 2 * node_timeout_ms for the rest, so that the
-   lock is on all nodes. With a fencing token 4 times node_timeout_ms more for each attempt, if the
-   nodes' counts differ. [Redlock], "The Redlock algorithm", steps 1 to 5; R1 to R7, R16. */
+/* Acquires the lock. wait_ms is how long to wait for a holder; with 0, contention and an idle connection
+   that turned out dead are still retried at once, up to 5 times. REDLOCK_OK, _HELD, _CONTENDED,
+   _UNREACHABLE, _DENIED, _TOO_LATE, _TIMEOUT, _NO_ENTROPY, _ALREADY_HELD or _INVALID_ARGUMENT. A failed
+   acquire is rolled back. Blocks wait_ms + 3 * node_timeout_ms at most, where each counts as three round
+   trips if that is longer; with wait_ms 0 at most 20 * node_timeout_ms (nodes time out one after
+   another). A new client also waits for its first connections: stall_ms if there is no quorum of them, 100
+   ms for the rest. With a fencing token 4 * node_timeout_ms more for each attempt, if the nodes' counters
+   differ. [Redlock], "The Redlock algorithm"; R1 to R7, R16. */
 REDLOCK_API enum redlock_status redlock_acquire(struct redlock_client *client,
                                                 struct redlock_lock *lock, uint32_t wait_ms);
 
-/* Holds it for ttl_ms from now, and sets it again on nodes that have lost it (`members` tells on
-   which nodes it is); ttl_ms may be another than before. Never shortens: if more than ttl_ms is left,
-   that stays. REDLOCK_OK; REDLOCK_LOST: so many members do not have it any more that it can't be
-   ours; REDLOCK_UNREACHABLE: not confirmed in time, the old validity still stands, try again; _LIMIT;
-   _BAD_ARGUMENT. Blocks node_timeout_ms at most. [Redlock], "Making the algorithm more reliable:
-   extending the lock"; R8 to R10. */
+/* Extends a held lock to ttl_ms from now, and repairs nodes that lost the key; ttl_ms may have changed.
+   Never shortens. REDLOCK_OK; REDLOCK_LOST: a quorum of the confirmed nodes lost it; REDLOCK_UNREACHABLE: not
+   confirmed in time, the old validity still stands, try again; _EXTEND_LIMIT; _INVALID_ARGUMENT. Blocks
+   node_timeout_ms at most. [Redlock], "Making the algorithm more reliable"; R8 to R10. */
 REDLOCK_API enum redlock_status redlock_extend(struct redlock_client *client,
                                                struct redlock_lock *lock);
 
-/* Gives it back, everywhere, if it is still ours there. Works in every state of the lock, and ends what is in
-   progress on it, which is not told any more. REDLOCK_OK: released, a majority
-   confirmed. REDLOCK_EXPIRED: it had ended before. REDLOCK_LOST: it had ended before, and another
-   has it. REDLOCK_UNCONFIRMED: no majority answered within wait_ms, or can be reached now; it was
-   sent wherever there is a connection, and ends with its ttl at the latest. Blocks wait_ms +
-   node_timeout_ms at most; with 0 the answers are not waited for. What a node of the minority has not
-   answered by then is repeated by your next calls or events if need be, so a program that ends here may
-   leave a key for its ttl; so may one whose end resets a connection with answers that nobody has read. In
-   every case the lock is not held afterwards, and its memory is yours; may be called again after
-   REDLOCK_UNCONFIRMED. [Redlock], "Correct implementation with a single instance"; R4, R11. */
+/* Releases the lock on every node that still holds this lock's token. Works in every state, and ends what
+   is in progress. REDLOCK_OK: a quorum confirmed it. REDLOCK_EXPIRED: it had expired. REDLOCK_LOST: it had
+   expired, and another client holds it. REDLOCK_UNCONFIRMED: no quorum answered within wait_ms; it was sent
+   wherever there is a connection, and expires with its ttl; may be called again. The lock is not held
+   afterwards, and its memory is yours. Blocks wait_ms + node_timeout_ms at most; with 0 replies are not
+   waited for. A release that a minority has not answered is repeated by your next calls or events, so a
+   program that exits here may leave a key for its ttl. [Redlock], "Correct implementation with a single
+   instance"; R4, R11. */
 REDLOCK_API enum redlock_status redlock_release(struct redlock_client *client,
                                                 struct redlock_lock *lock, uint32_t wait_ms);
 
+/* Time left for which it is safe to act as the holder, drift taken off; 0 if not held. Reads the clock,
+   sends nothing. Ask right before the act, and again after anything slow. */
+REDLOCK_API uint32_t redlock_remaining_ms(const struct redlock_client *client,
+                                          const struct redlock_lock *lock);
+
+/* Abandons a held lock locally, without contacting the servers: it expires with its ttl, and its memory is
+   yours. No effect on a lock in progress. */
+REDLOCK_API void redlock_abandon(struct redlock_client *client, struct redlock_lock *lock);
+
+/* The label in lock->holder: what to show to people instead of the token. "" if there is none, or the token
+   is not one of this library's. */
+REDLOCK_API const char *redlock_holder_label(const struct redlock_lock *lock);
+
+/* Takes over a lock that another client holds, maybe in another process: set key, ttl_ms, token, label and
+   `members` as they are there (and fencing_token), and pass the time that was left there, less what the
+   transfer took; 0: only to release it. Sends nothing. The other client then calls redlock_abandon.
+   REDLOCK_OK, _ALREADY_HELD or _INVALID_ARGUMENT. */
+REDLOCK_API enum redlock_status redlock_adopt(struct redlock_client *client,
+                                              struct redlock_lock *lock, uint32_t remaining_ms);
+
 /* ---- Event-driven calls --------------------------------------------------------------------- */
 
-/* The same three, started: REDLOCK_PENDING, or why not. They only write into memory. The lock is
-   the library's until redlock_next_completed returns it, or redlock_release ends it. Any number at once; each lock
-   once. The blocking calls are these and the loop that you would write (rl_run_until_done in redlock.c). */
+/* The same three calls, started: REDLOCK_PENDING, or why not. They only write into memory. The lock is in
+   progress until redlock_next_completed returns it, or redlock_release ends it. Any number of locks at once.
+   The blocking calls are these and a loop that you could write: rl_run_until_done in client.c. */
 REDLOCK_API enum redlock_status redlock_acquire_start(struct redlock_client *client,
                                                       struct redlock_lock *lock, uint32_t wait_ms);
 REDLOCK_API enum redlock_status redlock_extend_start(struct redlock_client *client,
@@ -604,54 +536,92 @@ REDLOCK_API enum redlock_status redlock_extend_start(struct redlock_client *clie
 REDLOCK_API enum redlock_status redlock_release_start(struct redlock_client *client,
                                                       struct redlock_lock *lock, uint32_t wait_ms);
 
-/* Extends a held lock by itself, a third of its ttl after the last time, up to `extensions`
-   times, 1..65534: your bound on how long a holder that hangs can keep it. The lock stays in
-   progress, and redlock_next_completed returns it when that ends: with REDLOCK_LOST, at the latest
-   when its validity is over, also when no node answers; REDLOCK_EXTEND_LIMIT when the next extension
-   would be one too many: it is still held, about two thirds of the ttl are left;
-   REDLOCK_CANCELLED: held as before. An extension that fails for any reason but that it is lost
-   is tried again until then. A release may be started at any time and ends it, before a byte
-   leaves. REDLOCK_PENDING; REDLOCK_LOST: not held; REDLOCK_INVALID_ARGUMENT. R10 */
+/* Extends a held lock automatically, a third of its ttl after the last extension, up to `extensions` times,
+   1..65534: your bound on how long a holder that hangs can keep it. redlock_next_completed returns the lock
+   with REDLOCK_LOST, at the latest when its validity ends, also when no node answers; with
+   REDLOCK_EXTEND_LIMIT when the next extension would be one too many: it is still held, for about two thirds
+   of the ttl; with REDLOCK_CANCELLED: held as before. A failed extension is retried until the validity ends.
+   REDLOCK_PENDING; REDLOCK_LOST: not held; REDLOCK_INVALID_ARGUMENT. R10 */
 REDLOCK_API enum redlock_status redlock_auto_extend_start(struct redlock_client *client,
                                                           struct redlock_lock *lock,
                                                           unsigned extensions);
 
-/* Takes over a lock that another client holds, maybe in another process: set key, ttl, token
-   (label) and `members` as they are there, and here the time that was left there, less what
-   handing it over took; 0: only to release it. Nobody is asked. The other then calls
-   redlock_abandon. Afterwards it is held as after an acquire, fence included if you set it. More
-   time than the ttl is refused. REDLOCK_OK or REDLOCK_INVALID_ARGUMENT. */
-REDLOCK_API enum redlock_status redlock_adopt(struct redlock_client *client,
-                                              struct redlock_lock *lock, uint32_t remaining_ms);
-
-/* Asks for an early end. redlock_next_completed returns the lock as usual, with REDLOCK_CANCELLED, once
-   the releases that it owes are queued: node_timeout_ms at most. A cancelled acquire is undone, a
-   cancelled extension leaves the old validity standing, a cancelled release was sent. No effect on
-   a lock that is not in progress. R4 */
+/* Asks for an early end. redlock_next_completed returns the lock with REDLOCK_CANCELLED, after
+   node_timeout_ms at most. A cancelled acquire is rolled back, a cancelled extension leaves the validity as
+   it was, a cancelled release was sent. No effect on a lock that is not in progress. R4 */
 REDLOCK_API void redlock_cancel(struct redlock_client *client, struct redlock_lock *lock);
 
 enum { REDLOCK_READABLE = 1, REDLOCK_WRITABLE = 2 }; /* bits of events */
 
-/* Which events of node i to watch on nodes[i].handle; 0: none, and the handle may be -1. Ask again
-   after every redlock_tick. */
+/* Which events of node i to watch on nodes[i].handle; 0: none, and the handle may be -1. Ask again after
+   each redlock_tick. */
 REDLOCK_API unsigned redlock_wanted_events(const struct redlock_client *client, unsigned i);
 
-/* Node i is ready for `events`; errors and hang-ups count as both. Takes what there is, bounded,
-   and decides nothing: call it for every ready node, then redlock_tick once. An event that was
-   not asked for is harmless. */
+/* Node i is ready for `events`; errors and hang-ups count as both. Reads and sends, bounded, and decides
+   nothing: call it for every ready node, then redlock_tick once. Superfluous events are harmless. */
 REDLOCK_API void redlock_handle_events(struct redlock_client *client, unsigned i, unsigned events);
 
 #define REDLOCK_NEVER (~(uint64_t)0)
 
-/* Counts votes, decides, sends, dials, gives up what is late; bounded work per node and lock.
-   Returns the microseconds until it must be called again, unless an event or a start comes first.
-   0: at once; so it is when a lock has ended, for redlock_next_completed. REDLOCK_NEVER: no time is set.
-   Sooner and oftener is harmless. */
+/* Counts votes, decides, sends, connects, gives up what is late; bounded work per node and lock. Returns the
+   microseconds until it must be called again, unless an event or a start comes first: 0 is at once, also
+   when a lock is complete; REDLOCK_NEVER: no timer. Calling it sooner is harmless. */
 REDLOCK_API uint64_t redlock_tick(struct redlock_client *client);
 
-/* One lock whose operation has ended since, in the order of ending; NULL: no more. Its status says
-   how; what it may do next is said at the blocking call of the same name. */
+/* The next lock whose operation is complete, in order of completion; NULL: none. lock->operation says which
+   operation, lock->status how it ended. */
 REDLOCK_API struct redlock_lock *redlock_next_completed(struct redlock_client *client);
+
+/* ---- The system below: for authors of an I/O table ---------------------------------------------- */
+
+/* Everything that the library asks of a platform: all other files call nothing but mem* and str*. net.c is
+   this table for POSIX; firmware brings its own and omits net.c. None of these may block, except `wait`;
+   none may call the library. The names are none that lwIP or libc define as macros (connect, send ...). */
+struct redlock_io {
+    /* Starts a connection to node->address and sets node->handle. 0, or -1 with node->error. */
+    int (*dial)(void *context, struct redlock_node *node);
+    /* 1: up. 0: not yet. -1: failed, with node->error. Called at each event until it is 1. */
+    int (*ready)(void *context, struct redlock_node *node);
+    /* Move up to `size` bytes, size > 0. >0: how many. 0: none now, an event will come. -1: the connection
+       is gone, with node->error; so says `receive` at the end of the stream. Fewer than `size` from
+       `receive` means that there are no more now. */
+    int (*transmit)(void *context, struct redlock_node *node, const void *bytes, size_t size);
+    int (*receive)(void *context, struct redlock_node *node, void *bytes, size_t size);
+    /* Closes and sets node->handle to -1. Called once for each `dial` that returned 0. */
+    void (*shut)(void *context, struct redlock_node *node);
+    /* Microseconds, monotonic, running while the machine sleeps. Not the wall clock. */
+    uint64_t (*now_us)(void *context);
+    /* Fills with unpredictable bytes. 0, or -1: then nothing is locked. */
+    int (*entropy)(void *context, void *bytes, size_t size);
+    /* Sleeps until a node is ready or timeout_us (or REDLOCK_NEVER) has passed; may return early.
+       events[i]: in, what to wait for on node i, as redlock_wanted_events says; out, what is ready. NULL
+       where the blocking calls are not used. */
+    void (*wait)(void *context, struct redlock_node *nodes, unsigned count, uint64_t timeout_us,
+                 uint8_t *events);
+    void *context; /* passed to each */
+    /* May be NULL. Microseconds since 1970 by the wall clock: proposed as fencing tokens, so that these grow
+       even when a node has lost its counter. Decides nothing. R16 */
+    uint64_t (*wall_us)(void *context);
+    /* May be NULL. A number that is another one in a child process. */
+    uint32_t (*process)(void *context);
+    /* May be NULL. Whether `dial` accepts the form of node->address: 0, or -1 with node->error. Called by
+       redlock_init. */
+    int (*check)(void *context, struct redlock_node *node);
+};
+
+/* For authors of such a table: sets node->error to "what: why" unless an earlier error stands there; `why`
+   may be NULL. */
+REDLOCK_API void redlock_set_error(struct redlock_node *node, const char *what, const char *why);
+
+/* The table for POSIX, in net.c: non-blocking close-on-exec sockets, poll(), TCP_NODELAY, no SIGPIPE,
+   CLOCK_BOOTTIME where there is one, getrandom. Constant; any thread. */
+REDLOCK_API const struct redlock_io *redlock_posix(void);
+
+/* Looks up "host:port" or "[v6]:port" and writes a numeric address for node->address to `text`; a unix:
+   address is copied. 0; -1 when `name` has no such form, is longer than 95 bytes, or `text` is too small
+   (REDLOCK_ADDRESS_MAX + 1 is enough); or the EAI_ code of getaddrinfo. Blocks as long as getaddrinfo does,
+   maybe minutes: the library never calls it. In net.c. */
+REDLOCK_API int redlock_resolve(const char *name, char *text, size_t size);
 
 #ifdef __cplusplus
 }
