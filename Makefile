@@ -82,10 +82,10 @@ servers: deps-demo ## PORT=n: five servers to play with, on this port and those 
 
 MAN = $(B)/man/man3
 man: $(MAN)/redlock.3 ## generate the man pages from the headers; man -M build/man redlock
-$(MAN)/redlock.3: $(HEADERS) docs/man.awk
+$(MAN)/redlock.3: $(filter-out core.h,$(HEADERS)) docs/man.awk
 	rm -rf $(MAN)
 	mkdir -p $(MAN)
-	awk -v folder=$(MAN) -f docs/man.awk $(HEADERS)
+	awk -v folder=$(MAN) -f docs/man.awk $(filter-out core.h,$(HEADERS))
 
 PREFIX = /usr/local
 LIBDIR = $(PREFIX)/lib
