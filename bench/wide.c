@@ -233,7 +233,7 @@ static void begin(int many, int nodes, uint64_t round_trip_us,
         struct client *c = &clients[i];
         static const struct redlock_io io = {wide_dial, wide_ready, wide_transmit, wide_receive,
                                              wide_shut, wide_now,   wide_entropy,  NULL,
-                                             NULL,      NULL,       NULL};
+                                             NULL,      NULL,       NULL,          NULL};
         memset(c, 0, sizeof *c);
         c->io = io;
         c->io.context = c;

@@ -192,7 +192,7 @@ static int io_entropy(void *context, void *bytes, size_t size)
 
 static const struct redlock_io io = {io_dial, io_ready,  io_transmit, io_receive,
                                      io_shut, io_now_us, io_entropy,  NULL,
-                                     NULL,    NULL,      NULL};
+                                     NULL,    NULL,      NULL,        NULL};
 
 /* ---- Servers -------------------------------------------------------------------------------- */
 

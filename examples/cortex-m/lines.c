@@ -199,7 +199,7 @@ static int entropy(void *context, void *bytes, size_t size)
 const struct redlock_io *lines_io(void)
 {
     static const struct redlock_io io = {dial,    ready, transmit, receive, shut, now_us,
-                                         entropy, NULL,  NULL,     NULL,    NULL};
+                                         entropy, NULL,  NULL,     NULL,    NULL, NULL};
 
     return &io;
 }

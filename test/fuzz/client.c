@@ -90,7 +90,7 @@ static int fuzz_entropy(void *context, void *bytes, size_t size)
 
 static const struct redlock_io fuzz_io = {fuzz_dial, fuzz_ready, fuzz_transmit, fuzz_receive,
                                           fuzz_shut, fuzz_now,   fuzz_entropy,  NULL,
-                                          NULL,      fuzz_now,   NULL};
+                                          NULL,      fuzz_now,   NULL,          NULL};
 
 /* A server says something that it might well say, or bytes of the input. */
 static void say(int i)
