@@ -369,7 +369,7 @@ void redlock_handle_events(struct redlock_client *client, unsigned i, unsigned e
     struct redlock_node *node = &client->priv.nodes[i];
     struct rl_input in;
 
-    in.at = in.end = in.bytes;
+    in.at = in.end = client->priv.input;
     in.reads = 0;
     rl_set(&client->priv.busy, rl_bit(i));
     rl_node_event(client, node, events);

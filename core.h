@@ -265,7 +265,6 @@ struct rl_reply {
 struct rl_input {
     const uint8_t *at, *end;
     unsigned reads; /* how many so far */
-    uint8_t bytes[REDLOCK_READ_MAX];
 };
 
 /* Connects if that is due, or would be too late at the next due time. */

@@ -814,13 +814,13 @@ static int rl_receive(struct redlock_client *c, struct redlock_node *node, struc
     int moved = 0;
 
     if (in->reads++ < RL_READS_MAX)
-        moved = c->priv.io->receive(c->priv.io->context, node, in->bytes, sizeof in->bytes);
-    if (moved < (int)sizeof in->bytes)
+        moved = c->priv.io->receive(c->priv.io->context, node, c->priv.input, sizeof c->priv.input);
+    if (moved < (int)sizeof c->priv.input)
         in->reads = RL_READS_MAX;
     if (moved < 0)
         rl_node_broke(c, node, RL_CONNECTION_LOST);
-    in->at = in->bytes;
-    in->end = in->bytes + (moved > 0 ? moved : 0);
+    in->at = c->priv.input;
+    in->end = c->priv.input + (moved > 0 ? moved : 0);
     return moved != 0;
 }
 

@@ -87,7 +87,8 @@ extern "C" {
 #define RESP_OUT_MAX (REDLOCK_HOSTED ? 16384 : 888)
 #endif
 #ifndef REDLOCK_READ_MAX
-#define REDLOCK_READ_MAX (REDLOCK_HOSTED ? 2048 : 96) /* bytes read at once. Stack: 1 each */
+#define REDLOCK_READ_MAX                                                                           \
+    (REDLOCK_HOSTED ? 2048 : 96) /* bytes read at once. RAM of the client: 1 each */
 #endif
 
 /* Features: 0 leaves one out. It then costs neither flash nor RAM. */
@@ -448,6 +449,7 @@ struct redlock_client {
             struct redlock_run run[RESP_OUT_MAX / 128 + 4];
             uint8_t bytes[RESP_OUT_MAX];
         } out;
+        uint8_t input[REDLOCK_READ_MAX]; /* what was read last */
         uint8_t pool[REDLOCK_POOL_MAX];
         struct redlock_owed owed[REDLOCK_OWED_MAX];
     } priv;
