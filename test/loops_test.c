@@ -225,9 +225,9 @@ static void server_killed_and_restarted(const char *folder)
     server_pause(&servers[1]);
     sleep_ms(2000);
     server_kill(&servers[1]);
-    expect_all_well("keep", "2 of 3 nodes are connected", "without one of them");
+    expect_all_well("auto-extend", "2 of 3 nodes are connected", "without one of them");
     server_restart(&servers[1]);
-    expect_all_well("keep", "3 of 3 nodes are connected", "when it is back");
+    expect_all_well("auto-extend", "3 of 3 nodes are connected", "when it is back");
     for (i = 0; i < RUNS; i++)
         if (!over(&runs[i]))
             kill(runs[i].pid, SIGTERM);

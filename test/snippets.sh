@@ -3,7 +3,8 @@
 # exactly the permissions that README gives. As TAP. The word behind ``` says what a block is:
 #
 #     c, cpp    a program (has main; its first line is the command that builds and runs it), or statements for one:
-#               `c held` starts with the lock held, `c lost` has its key deleted under way, `c file` is declarations
+#               `c held` starts with the lock held, `c lost` has its key deleted under way; `c epoll` is what comes
+#               after the adapter of examples/loops/epoll.c: it is run until it works, loses its lock, and is ended
 #     sh        a script; `sh acl` are the permissions, run once for each server
 #     sql       for sqlite3, cmake for a project, cron for a crontab
 #     text      output, configuration: not run
@@ -68,7 +69,7 @@ awk -v folder="$blocks" '
     }
     inside { print > file }' $texts >"$folder/list"
 known_kinds() {
-    ! grep -vE '^[^ ]+ [^ ]+ (c|c held|c lost|c file|cpp|sh|sh acl|sql|cmake|cron|text)$' "$folder/list" && [ -s "$folder/list" ]
+    ! grep -vE '^[^ ]+ [^ ]+ (c|c held|c lost|c epoll|cpp|sh|sh acl|sql|cmake|cron|text)$' "$folder/list" && [ -s "$folder/list" ]
 }
 check 'each block says what it is' known_kinds
 
@@ -96,9 +97,6 @@ cat >"$folder/around.c" <<'END'
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#ifdef DECLARATIONS
-#include BLOCK
-#endif
 #ifndef TTL_MS
 #define TTL_MS 30000
 #endif
@@ -122,11 +120,9 @@ int main(void)
     if (status != REDLOCK_OK)
         return 3;
 #endif
-#ifndef DECLARATIONS
     {
 #include BLOCK
     }
-#endif
     redlock_release(&client, &lock, 100);
     redlock_deinit(&client);
     return (int)(i - i) + (events[0] > 3) + 0 * (int)settings.quorum + (status > REDLOCK_PENDING);
@@ -146,12 +142,26 @@ statements() { # FILE KIND
     sed "$to_ports" "$folder/around.c" >around.c
     # shellcheck disable=SC2046,SC2086 # lists of words
     gcc -std=c99 -D_POSIX_C_SOURCE=200809L $strict -I. -DBLOCK="\"$1\"" \
-        $(case $2 in *held*) echo -DHELD ;; *lost*) echo -DTTL_MS=900 ;; *file*) echo -DDECLARATIONS ;; esac) \
+        $(case $2 in *held*) echo -DHELD ;; *lost*) echo -DTTL_MS=900 ;; esac) \
         around.c redlock.c resp.c net.c url.c $extra -o around || return 1
     case $2 in *lost*)
         { sleep 0.5; for port in $ports; do redis-cli -p "$port" DEL redlock:snippet; done; } & ;;
     esac
     timeout 60 ./around
+}
+epoll_program() { # FILE - it loses its lock, has it again, and releases it
+    { sed '/^\/\* ---- The example/,$d' examples/loops/epoll.c; cat "$1"; } >collector.c
+    # shellcheck disable=SC2086 # a list of words
+    gcc -std=c99 -D_POSIX_C_SOURCE=200809L $strict -I. collector.c redlock.c resp.c net.c -o collector || return 1
+    tied ./collector >collector.out 2>&1 &
+    collector=$!
+    until_so grep -q working collector.out
+    for port in $ports; do redis-cli -p "$port" DEL redlock:collector; done
+    until_so awk '/^stop working: /  { lost = 1 } /^working/ && lost { again = 1 } END { exit !again }' collector.out
+    kill -TERM $collector
+    wait $collector || return 1
+    cat collector.out
+    [ "$(grep -c '^release: done' collector.out)" = 1 ] && for port in $ports; do [ "$(redis-cli -p "$port" EXISTS redlock:collector)" = 0 ] || return 1; done
 }
 sql() { # FILE - the first statement once; the second with a token, and with a smaller one
     {
@@ -180,7 +190,9 @@ while read -r place file kind; do
     sed "$to_ports" "$file" >"$file.here"
     case $kind in
     c*)
-        if grep -q 'main(' "$file"; then
+        if [ "$kind" = 'c epoll' ]; then
+            check "$place: the program keeps, loses, acquires and releases its lock" epoll_program "$file.here"
+        elif grep -q 'main(' "$file"; then
             case $kind in cpp) compiler='g++ -std=c++11' ;; *) compiler='gcc -std=c99' ;; esac
             check "$place: the program compiles and runs" program "$file.here" "$compiler"
         elif [ "$kind" = cmake ]; then

@@ -9,9 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char acquire[] = "acquire", keep[] = "keep", release[] = "release";
+static const char acquire[] = "acquire", extend[] = "auto-extend", release[] = "release";
 
-static volatile sig_atomic_t ending; /* looked at after each extension */
+static volatile sig_atomic_t ending; /* checked after each extension */
 
 static void on_signal(int number)
 {
@@ -48,7 +48,7 @@ static unsigned connected(const struct app *app)
     return sum;
 }
 
-/* The lock is over: released, or what went wrong. */
+/* The lock is finished: released, or failed. */
 static void over(struct app *app, const struct app_lock *one, enum redlock_status status)
 {
     unsigned i;
@@ -62,8 +62,8 @@ static void over(struct app *app, const struct app_lock *one, enum redlock_statu
         fprintf(stderr, "  %s: %s\n", app->nodes[i].address, app->nodes[i].error);
 }
 
-/* Extensions are asked for one at a time, so that each is an event that can be told; a program that
-   wants to hear only of the end asks for all at once. */
+/* Starts one extension at a time, so that each completes and can be printed. A program that only wants to
+   know the end starts all of them with one call. */
 static void start(struct app *app, struct app_lock *one, const char *step)
 {
     enum redlock_status status;
@@ -71,7 +71,7 @@ static void start(struct app *app, struct app_lock *one, const char *step)
     one->step = step;
     if (step == acquire)
         status = redlock_acquire_start(app->client, &one->lock, 6000);
-    else if (step == keep)
+    else if (step == extend)
         status = redlock_auto_extend_start(app->client, &one->lock, 1);
     else
         status = redlock_release_start(app->client, &one->lock, 1000);
@@ -106,10 +106,10 @@ void app_start(struct app *app, struct redlock_client *client, enum redlock_stat
 void app_done(struct redlock_lock *lock)
 {
     struct app *app = (struct app *)lock->user_data;
-    struct app_lock *one = (struct app_lock *)(void *)lock; /* its first member */
+    struct app_lock *one = (struct app_lock *)(void *)lock; /* the lock is its first member */
 
-    /* LIMIT: kept as often as was asked for, and still held. */
-    if (lock->status != (one->step == keep ? REDLOCK_EXTEND_LIMIT : REDLOCK_OK)) {
+    /* REDLOCK_EXTEND_LIMIT: extended as often as requested, and still held. */
+    if (lock->status != (one->step == extend ? REDLOCK_EXTEND_LIMIT : REDLOCK_OK)) {
         over(app, one, lock->status);
         return;
     }
@@ -124,6 +124,6 @@ void app_done(struct redlock_lock *lock)
         start(app, one, release);
     else {
         one->left--;
-        start(app, one, keep);
+        start(app, one, extend);
     }
 }

@@ -1,5 +1,5 @@
-/* app.h - the little program that all loops here run: two locks, acquired, kept for a while, released.
-   It knows nothing of the loop; an adapter calls app_done.
+/* app.h - the small program that all examples here run: it acquires two locks, extends them for some time, and
+   releases them. It does not know the event loop; the adapter calls app_done.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
@@ -17,20 +17,20 @@ struct app {
     struct app_lock {
         struct redlock_lock lock;
         char key[REDLOCK_KEY_MAX];
-        const char *step; /* what was started last */
-        unsigned left;    /* extensions still to come */
+        const char *step; /* the operation that was started last */
+        unsigned left;    /* remaining extensions */
     } locks[APP_LOCKS];
-    unsigned busy; /* locks that are not over: 0 ends the program */
-    int status;    /* of the program */
+    unsigned busy; /* unfinished locks; 0 ends the program */
+    int status;    /* exit status of the program */
 };
 
-/* Reads NAME SECONDS ADDRESS:PORT ... into the nodes; 0 when there is nothing to be done, and says so. */
+/* Reads NAME SECONDS ADDRESS:PORT ... into the nodes. Returns 0 after an error message, else 1. */
 int app_arguments(struct app *app, int argc, char **argv);
 
-/* Starts both locks. `ready` is what redlock_init said. SIGINT and SIGTERM release them before their time. */
+/* Starts both locks. `ready` is the result of redlock_init. SIGINT and SIGTERM release the locks early. */
 void app_start(struct app *app, struct redlock_client *client, enum redlock_status ready);
 
-/* For each lock that redlock_next_completed returns: says how it went, and starts what is next. */
+/* Call for each lock that redlock_next_completed returns: prints the result and starts the next operation. */
 void app_done(struct redlock_lock *lock);
 
 #endif

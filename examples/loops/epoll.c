@@ -1,14 +1,15 @@
-/* epoll.c - redlock in an epoll loop of your own. All above main is the adapter: copy it. Build and run, from the top:
-   cc -I. examples/loops/epoll.c examples/loops/app.c client.c redlock.c round.c node.c command.c text.c resp.c net.c
+/* epoll.c - redlock in an epoll loop. Copy everything above "The example" into your program. To build and run the example,
+   from the top folder:
+   cc -I. examples/loops/epoll.c examples/loops/app.c redlock.c resp.c net.c
    ./a.out demo 10 127.0.0.1:7001 127.0.0.1:7002 127.0.0.1:7003
 
-   Traps of epoll: a descriptor that is closed leaves it by itself, but not while a child process that was forked
-   without exec has it open too; then its events go on, for a connection that nobody can take out any more. So it is
-   taken out before it is closed. And its timeouts are whole milliseconds, of which 0 would spin: round up.
+   Pitfalls of epoll:
+   * Remove a descriptor from epoll before it is closed. Closing removes it only if no forked child has it open.
+   * Timeouts are whole milliseconds. Round up: 0 would spin.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
-#include "app.h"
+#include "redlock.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -19,16 +20,16 @@ struct adapter {
     struct redlock_client client;
     struct redlock_node *nodes;
     unsigned count;
-    void (*done)(struct redlock_lock *lock); /* gets each lock whose operation has ended */
-    struct redlock_io io;                    /* redlock_posix with `shut` replaced */
+    void (*done)(struct redlock_lock *lock); /* called for each completed operation */
+    struct redlock_io io;                    /* redlock_posix() with another `shut` */
     int epoll;
     struct watch {
         struct adapter *adapter;
-        uint32_t events; /* that epoll knows of; 0: it doesn't know the descriptor */
+        uint32_t events; /* registered with epoll; 0: not registered */
     } watches[REDLOCK_NODES_MAX];
 };
 
-/* The library is about to close a connection: its number may be in use again at once. */
+/* The library closes a connection: stop watching it now, as the system may reuse its number at once. */
 static void shut(void *context, struct redlock_node *node)
 {
     struct watch *watch = (struct watch *)node->user_data;
@@ -41,14 +42,14 @@ static void shut(void *context, struct redlock_node *node)
 
 static void watch_node(struct adapter *adapter, unsigned i)
 {
-    unsigned interest = redlock_wanted_events(&adapter->client, i);
+    unsigned wanted = redlock_wanted_events(&adapter->client, i);
     struct watch *watch = &adapter->watches[i];
     struct epoll_event event;
 
     memset(&event, 0, sizeof event);
     event.data.ptr = watch;
-    event.events = ((interest & REDLOCK_READABLE) ? (uint32_t)EPOLLIN : 0) |
-                   ((interest & REDLOCK_WRITABLE) ? (uint32_t)EPOLLOUT : 0);
+    event.events = ((wanted & REDLOCK_READABLE) ? (uint32_t)EPOLLIN : 0) |
+                   ((wanted & REDLOCK_WRITABLE) ? (uint32_t)EPOLLOUT : 0);
     if (event.events == watch->events)
         return;
     if (epoll_ctl(adapter->epoll, watch->events != 0 ? EPOLL_CTL_MOD : EPOLL_CTL_ADD,
@@ -56,8 +57,8 @@ static void watch_node(struct adapter *adapter, unsigned i)
         watch->events = event.events;
 }
 
-/* Before each sleep, so after any starts and events: lets the library decide and send, hands out what has ended.
-   How long the sleep may be, for epoll_wait; your loop takes the shortest of what its parts want. */
+/* Call before each sleep, so after all starts and events: the library decides and sends, completed locks are handed out.
+   Returns the timeout for epoll_wait in ms; if other parts of your program have timers, use the shortest. */
 static int before_sleep(struct adapter *adapter)
 {
     uint64_t wait_us = redlock_tick(&adapter->client);
@@ -66,7 +67,7 @@ static int before_sleep(struct adapter *adapter)
 
     while ((lock = redlock_next_completed(&adapter->client)) != NULL) {
         adapter->done(lock);
-        wait_us = 0; /* it may have started something */
+        wait_us = 0; /* `done` may have started an operation */
     }
     for (i = 0; i < adapter->count; i++)
         watch_node(adapter, i);
@@ -75,7 +76,7 @@ static int before_sleep(struct adapter *adapter)
     return wait_us < 60000000 ? (int)((wait_us + 999) / 1000) : 60000;
 }
 
-/* For an event whose data.ptr is one of the watches. */
+/* Call for each event whose data.ptr is one of the watches. */
 static void on_event(const struct epoll_event *event)
 {
     struct watch *watch = (struct watch *)event->data.ptr;
@@ -89,7 +90,7 @@ static void on_event(const struct epoll_event *event)
                           events);
 }
 
-/* redlock_init, with settings of yours. The adapter must not move until detach; it uses user_data of the nodes. */
+/* Calls redlock_init; pass your settings there. The adapter must not move until detach. It uses user_data of the nodes. */
 static enum redlock_status attach(struct adapter *adapter, int epoll, struct redlock_node *nodes,
                                   unsigned count, void (*done)(struct redlock_lock *lock))
 {
@@ -111,8 +112,12 @@ static enum redlock_status attach(struct adapter *adapter, int epoll, struct red
 
 static void detach(struct adapter *adapter)
 {
-    redlock_deinit(&adapter->client); /* shuts all connections */
+    redlock_deinit(&adapter->client); /* closes all connections */
 }
+
+/* ---- The example; everything above is the adapter ---- */
+
+#include "app.h"
 
 int main(int argc, char **argv)
 {

@@ -1,14 +1,17 @@
-/* glib.c - redlock in a GLib loop. All above main is the adapter: copy it. Build and run, from the top:
-   cc -I. examples/loops/glib.c examples/loops/app.c client.c redlock.c round.c node.c command.c text.c resp.c net.c $(pkg-config --cflags --libs glib-2.0)
+/* glib.c - redlock in a GLib main loop. Copy everything above "The example" into your program. To build and run the example,
+   from the top folder:
+   cc -I. examples/loops/glib.c examples/loops/app.c redlock.c resp.c net.c $(pkg-config --cflags --libs glib-2.0)
    ./a.out demo 10 127.0.0.1:7001 127.0.0.1:7002 127.0.0.1:7003
 
-   Traps of GLib: to change what is watched wakes the loop up, so it would spin if that were done each time. A descriptor
-   must be taken out before it is closed. Locks are handed out in dispatch, as from prepare nobody may run the loop
-   (for a dialog, say). The sleep is in whole milliseconds, of which 0 would spin: round up.
+   Pitfalls of GLib:
+   * Changing what is watched wakes up the loop, so it would spin if that were done each time.
+   * Remove a descriptor from the source before it is closed.
+   * Completed locks are handed out in dispatch: your code must not run the loop (for a dialog, say) inside prepare.
+   * Timeouts are whole milliseconds. Round up: 0 would spin.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
-#include "app.h"
+#include "redlock.h"
 
 #include <glib.h>
 #include <string.h>
@@ -22,8 +25,8 @@ struct adapter {
     struct redlock_client client;
     struct redlock_node *nodes;
     unsigned count;
-    void (*done)(struct redlock_lock *lock); /* gets each lock whose operation has ended */
-    struct redlock_io io;                    /* redlock_posix with `shut` replaced */
+    void (*done)(struct redlock_lock *lock); /* called for each completed operation */
+    struct redlock_io io;                    /* redlock_posix() with another `shut` */
     struct source *source;
     struct watch {
         struct adapter *adapter;
@@ -32,7 +35,7 @@ struct adapter {
     } watches[REDLOCK_NODES_MAX];
 };
 
-/* The library is about to close a connection: its number may be in use again at once. */
+/* The library closes a connection: stop watching it now, as the system may reuse its number at once. */
 static void shut(void *context, struct redlock_node *node)
 {
     struct watch *watch = (struct watch *)node->user_data;
@@ -45,11 +48,11 @@ static void shut(void *context, struct redlock_node *node)
 
 static void watch_node(struct adapter *adapter, unsigned i)
 {
-    unsigned interest = redlock_wanted_events(&adapter->client, i);
+    unsigned wanted = redlock_wanted_events(&adapter->client, i);
     struct watch *watch = &adapter->watches[i];
     GSource *source = &adapter->source->base;
-    GIOCondition events = (GIOCondition)(((interest & REDLOCK_READABLE) ? G_IO_IN : 0) |
-                                         ((interest & REDLOCK_WRITABLE) ? G_IO_OUT : 0));
+    GIOCondition events = (GIOCondition)(((wanted & REDLOCK_READABLE) ? G_IO_IN : 0) |
+                                         ((wanted & REDLOCK_WRITABLE) ? G_IO_OUT : 0));
 
     if (watch->tag == NULL && events != 0)
         watch->tag = g_source_add_unix_fd(source, (int)adapter->nodes[i].handle, events);
@@ -58,7 +61,7 @@ static void watch_node(struct adapter *adapter, unsigned i)
     watch->events = events;
 }
 
-/* Before each sleep, so after any starts and events: lets the library decide and send. TRUE: don't sleep. */
+/* Runs before each sleep, so after all starts and events: the library decides and sends. TRUE: do not sleep. */
 static gboolean before_sleep(GSource *source, gint *wait_ms)
 {
     struct adapter *adapter = ((struct source *)source)->adapter;
@@ -74,7 +77,7 @@ static gboolean before_sleep(GSource *source, gint *wait_ms)
     return wait_us == 0;
 }
 
-/* A descriptor is ready (GLib looks at them by itself), or before_sleep had a lock to be handed out. */
+/* A descriptor is ready (GLib checks them), or before_sleep has found a completed lock. */
 static gboolean dispatch(GSource *source, GSourceFunc unused, gpointer context)
 {
     struct adapter *adapter = ((struct source *)source)->adapter;
@@ -99,7 +102,7 @@ static gboolean dispatch(GSource *source, GSourceFunc unused, gpointer context)
     return G_SOURCE_CONTINUE;
 }
 
-/* redlock_init, with settings of yours. The adapter must not move until detach; it uses user_data of the nodes. */
+/* Calls redlock_init; pass your settings there. The adapter must not move until detach. It uses user_data of the nodes. */
 static enum redlock_status attach(struct adapter *adapter, GMainContext *loop,
                                   struct redlock_node *nodes, unsigned count,
                                   void (*done)(struct redlock_lock *lock))
@@ -125,10 +128,14 @@ static enum redlock_status attach(struct adapter *adapter, GMainContext *loop,
 
 static void detach(struct adapter *adapter)
 {
-    redlock_deinit(&adapter->client); /* shuts all connections */
+    redlock_deinit(&adapter->client); /* closes all connections */
     g_source_destroy(&adapter->source->base);
     g_source_unref(&adapter->source->base);
 }
+
+/* ---- The example; everything above is the adapter ---- */
+
+#include "app.h"
 
 int main(int argc, char **argv)
 {

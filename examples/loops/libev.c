@@ -1,14 +1,16 @@
-/* libev.c - redlock in a libev loop. All above main is the adapter: copy it. Build and run, from the top:
-   cc -I. examples/loops/libev.c examples/loops/app.c client.c redlock.c round.c node.c command.c text.c resp.c net.c -lev
+/* libev.c - redlock in libev. Copy everything above "The example" into your program. To build and run the example,
+   from the top folder:
+   cc -I. examples/loops/libev.c examples/loops/app.c redlock.c resp.c net.c -lev
    ./a.out demo 10 127.0.0.1:7001 127.0.0.1:7002 127.0.0.1:7003
 
-   Traps of libev: a watcher must be stopped before its descriptor is closed, and again before it is set to other
-   events. Timers count from the loop's own time, which stands still from when the loop woke up: ask for it anew. They
-   are doubles, in seconds.
+   Pitfalls of libev:
+   * Stop a watcher before its descriptor is closed, and before it is set to other events.
+   * Timers count from the loop's cached time, which is that of the last wake-up: call ev_now_update first.
+   * Timers are doubles, in seconds.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
-#include "app.h"
+#include "redlock.h"
 
 #include <ev.h>
 #include <string.h>
@@ -17,25 +19,25 @@ struct adapter {
     struct redlock_client client;
     struct redlock_node *nodes;
     unsigned count;
-    void (*done)(struct redlock_lock *lock); /* gets each lock whose operation has ended */
-    struct redlock_io io;                    /* redlock_posix with `shut` replaced */
+    void (*done)(struct redlock_lock *lock); /* called for each completed operation */
+    struct redlock_io io;                    /* redlock_posix() with another `shut` */
     struct ev_loop *loop;
     ev_prepare prepare;
     ev_timer timer;
     struct watch {
         struct adapter *adapter;
         ev_io io;
-        unsigned interest; /* that it is set to; 0: stopped */
+        unsigned wanted; /* registered; 0: stopped */
     } watches[REDLOCK_NODES_MAX];
 };
 
-/* The library is about to close a connection: its number may be in use again at once. */
+/* The library closes a connection: stop watching it now, as the system may reuse its number at once. */
 static void shut(void *context, struct redlock_node *node)
 {
     struct watch *watch = (struct watch *)node->user_data;
 
     ev_io_stop(watch->adapter->loop, &watch->io);
-    watch->interest = 0;
+    watch->wanted = 0;
     redlock_posix()->shut(context, node);
 }
 
@@ -55,27 +57,27 @@ static void on_ready(struct ev_loop *loop, ev_io *io, int ready)
 
 static void watch_node(struct adapter *adapter, unsigned i)
 {
-    unsigned interest = redlock_wanted_events(&adapter->client, i);
+    unsigned wanted = redlock_wanted_events(&adapter->client, i);
     struct watch *watch = &adapter->watches[i];
 
-    if (interest == watch->interest)
+    if (wanted == watch->wanted)
         return;
     ev_io_stop(adapter->loop, &watch->io);
     ev_io_set(&watch->io, (int)adapter->nodes[i].handle,
-              ((interest & REDLOCK_READABLE) ? EV_READ : 0) |
-                  ((interest & REDLOCK_WRITABLE) ? EV_WRITE : 0));
+              ((wanted & REDLOCK_READABLE) ? EV_READ : 0) |
+                  ((wanted & REDLOCK_WRITABLE) ? EV_WRITE : 0));
     ev_io_start(adapter->loop, &watch->io);
-    watch->interest = interest;
+    watch->wanted = wanted;
 }
 
 static void on_timer(struct ev_loop *loop, ev_timer *timer, int ready)
 {
-    (void)loop; /* it is awake, and comes to before_sleep */
+    (void)loop; /* it is awake; before_sleep runs next */
     (void)timer;
     (void)ready;
 }
 
-/* Before each sleep, so after any starts and events: lets the library decide and send, hands out what has ended. */
+/* Runs before each sleep, so after all starts and events: the library decides and sends, completed locks are handed out. */
 static void before_sleep(struct ev_loop *loop, ev_prepare *prepare, int ready)
 {
     struct adapter *adapter = (struct adapter *)prepare->data;
@@ -86,7 +88,7 @@ static void before_sleep(struct ev_loop *loop, ev_prepare *prepare, int ready)
     (void)ready;
     while ((lock = redlock_next_completed(&adapter->client)) != NULL) {
         adapter->done(lock);
-        wait_us = 0; /* it may have started something */
+        wait_us = 0; /* `done` may have started an operation */
     }
     for (i = 0; i < adapter->count; i++)
         watch_node(adapter, i);
@@ -98,7 +100,7 @@ static void before_sleep(struct ev_loop *loop, ev_prepare *prepare, int ready)
     ev_timer_start(loop, &adapter->timer);
 }
 
-/* redlock_init, with settings of yours. The adapter must not move until detach; it uses user_data of the nodes. */
+/* Calls redlock_init; pass your settings there. The adapter must not move until detach. It uses user_data of the nodes. */
 static enum redlock_status attach(struct adapter *adapter, struct ev_loop *loop,
                                   struct redlock_node *nodes, unsigned count,
                                   void (*done)(struct redlock_lock *lock))
@@ -127,10 +129,14 @@ static enum redlock_status attach(struct adapter *adapter, struct ev_loop *loop,
 
 static void detach(struct adapter *adapter)
 {
-    redlock_deinit(&adapter->client); /* shuts all connections */
+    redlock_deinit(&adapter->client); /* closes all connections */
     ev_prepare_stop(adapter->loop, &adapter->prepare);
     ev_timer_stop(adapter->loop, &adapter->timer);
 }
+
+/* ---- The example; everything above is the adapter ---- */
+
+#include "app.h"
 
 int main(int argc, char **argv)
 {

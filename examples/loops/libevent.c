@@ -1,14 +1,17 @@
-/* libevent.c - redlock in a libevent loop. All above main is the adapter: copy it. Build and run, from the top:
-   cc -I. examples/loops/libevent.c examples/loops/app.c client.c redlock.c round.c node.c command.c text.c resp.c net.c $(pkg-config --cflags --libs libevent_core)
+/* libevent.c - redlock in libevent. Copy everything above "The example" into your program. To build and run the example,
+   from the top folder:
+   cc -I. examples/loops/libevent.c examples/loops/app.c redlock.c resp.c net.c $(pkg-config --cflags --libs libevent_core)
    ./a.out demo 10 127.0.0.1:7001 127.0.0.1:7002 127.0.0.1:7003
 
-   Traps of libevent: an event must be freed or deleted before its descriptor is closed, and what it waits for can't be
-   changed while it is added: it is made anew. There is no hook before the sleep, so one event of our own does what is
-   to be done after starts and events: made active it comes last in the batch. A timer that has come is off.
+   Pitfalls of libevent:
+   * Free or delete an event before its descriptor is closed. An event that is added cannot be changed: make a new one.
+   * There is no hook before the sleep. One event of the adapter does that work: when it is made active, it runs last
+     in the batch.
+   * A timer that has fired is off.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
-#include "app.h"
+#include "redlock.h"
 
 #include <event2/event.h>
 #include <string.h>
@@ -17,14 +20,14 @@ struct adapter {
     struct redlock_client client;
     struct redlock_node *nodes;
     unsigned count;
-    void (*done)(struct redlock_lock *lock); /* gets each lock whose operation has ended */
-    struct redlock_io io;                    /* redlock_posix with `shut` replaced */
+    void (*done)(struct redlock_lock *lock); /* called for each completed operation */
+    struct redlock_io io;                    /* redlock_posix() with another `shut` */
     struct event_base *loop;
-    struct event *turn; /* by its time, or made active */
+    struct event *turn; /* runs by its timer, or when made active */
     struct watch {
         struct adapter *adapter;
         struct event *event; /* NULL: no connection, or not watched yet */
-        unsigned interest;
+        unsigned wanted;
     } watches[REDLOCK_NODES_MAX];
 };
 
@@ -33,10 +36,10 @@ static void unwatch(struct watch *watch)
     if (watch->event != NULL)
         event_free(watch->event);
     watch->event = NULL;
-    watch->interest = 0;
+    watch->wanted = 0;
 }
 
-/* The library is about to close a connection: its number may be in use again at once. */
+/* The library closes a connection: stop watching it now, as the system may reuse its number at once. */
 static void shut(void *context, struct redlock_node *node)
 {
     struct watch *watch = (struct watch *)node->user_data;
@@ -45,7 +48,7 @@ static void shut(void *context, struct redlock_node *node)
     redlock_posix()->shut(context, node);
 }
 
-/* To be called after each start from outside of `done`. */
+/* Call after each operation that you start outside of `done`. */
 static void wake(struct adapter *adapter)
 {
     event_active(adapter->turn, EV_TIMEOUT, 0);
@@ -68,21 +71,21 @@ static void on_ready(evutil_socket_t fd, short ready, void *context)
 
 static void watch_node(struct adapter *adapter, unsigned i)
 {
-    unsigned interest = redlock_wanted_events(&adapter->client, i);
+    unsigned wanted = redlock_wanted_events(&adapter->client, i);
     struct watch *watch = &adapter->watches[i];
-    int kind = EV_PERSIST | ((interest & REDLOCK_READABLE) ? EV_READ : 0) |
-               ((interest & REDLOCK_WRITABLE) ? EV_WRITE : 0);
+    int kind = EV_PERSIST | ((wanted & REDLOCK_READABLE) ? EV_READ : 0) |
+               ((wanted & REDLOCK_WRITABLE) ? EV_WRITE : 0);
 
-    if (interest == watch->interest)
+    if (wanted == watch->wanted)
         return;
     unwatch(watch);
     watch->event = event_new(adapter->loop, (evutil_socket_t)adapter->nodes[i].handle, (short)kind,
                              on_ready, watch);
     if (watch->event != NULL && event_add(watch->event, NULL) == 0)
-        watch->interest = interest;
+        watch->wanted = wanted;
 }
 
-/* After a batch of events, starts, or the time: lets the library decide and send, hands out what has ended. */
+/* Runs after a batch of events, starts, or the timer: the library decides and sends, completed locks are handed out. */
 static void turn(evutil_socket_t fd, short ready, void *context)
 {
     struct adapter *adapter = (struct adapter *)context;
@@ -95,7 +98,7 @@ static void turn(evutil_socket_t fd, short ready, void *context)
     (void)ready;
     while ((lock = redlock_next_completed(&adapter->client)) != NULL) {
         adapter->done(lock);
-        wait_us = 0; /* it may have started something */
+        wait_us = 0; /* `done` may have started an operation */
     }
     for (i = 0; i < adapter->count; i++)
         watch_node(adapter, i);
@@ -108,7 +111,7 @@ static void turn(evutil_socket_t fd, short ready, void *context)
     evtimer_add(adapter->turn, &wait);
 }
 
-/* redlock_init, with settings of yours. The adapter must not move until detach; it uses user_data of the nodes. */
+/* Calls redlock_init; pass your settings there. The adapter must not move until detach. It uses user_data of the nodes. */
 static enum redlock_status attach(struct adapter *adapter, struct event_base *loop,
                                   struct redlock_node *nodes, unsigned count,
                                   void (*done)(struct redlock_lock *lock))
@@ -134,10 +137,14 @@ static enum redlock_status attach(struct adapter *adapter, struct event_base *lo
 
 static void detach(struct adapter *adapter)
 {
-    redlock_deinit(&adapter->client); /* shuts all connections */
+    redlock_deinit(&adapter->client); /* closes all connections */
     if (adapter->turn != NULL)
         event_free(adapter->turn);
 }
+
+/* ---- The example; everything above is the adapter ---- */
+
+#include "app.h"
 
 int main(int argc, char **argv)
 {

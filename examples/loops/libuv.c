@@ -1,15 +1,17 @@
-/* libuv.c - redlock in a libuv loop. All above main is the adapter: copy it. Build and run, from the top:
-   cc -I. examples/loops/libuv.c examples/loops/app.c client.c redlock.c round.c node.c command.c text.c resp.c net.c $(pkg-config --cflags --libs libuv)
+/* libuv.c - redlock in libuv. Copy everything above "The example" into your program. To build and run the example,
+   from the top folder:
+   cc -I. examples/loops/libuv.c examples/loops/app.c redlock.c resp.c net.c $(pkg-config --cflags --libs libuv)
    ./a.out demo 10 127.0.0.1:7001 127.0.0.1:7002 127.0.0.1:7003
 
-   Traps of libuv: uv_close is asynchronous, the memory of a handle is the loop's until it has called back; and a poll
-   handle belongs to one descriptor. So each connection has one of its own, from malloc, and the callback frees it.
-   A connection that fails is reported as an error, and libuv has stopped to watch it by then. Timers are whole
-   milliseconds, of which 0 would spin: round up.
+   Pitfalls of libuv:
+   * uv_close is asynchronous: the memory of a handle belongs to the loop until the callback has run. A poll handle
+     belongs to one descriptor. So each connection has a handle from malloc, and the callback frees it.
+   * A failed connection is reported as an error, and libuv has stopped watching it by then.
+   * Timers are whole milliseconds. Round up: 0 would spin.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
-#include "app.h"
+#include "redlock.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -19,15 +21,15 @@ struct adapter {
     struct redlock_client client;
     struct redlock_node *nodes;
     unsigned count;
-    void (*done)(struct redlock_lock *lock); /* gets each lock whose operation has ended */
-    struct redlock_io io;                    /* redlock_posix with `shut` replaced */
+    void (*done)(struct redlock_lock *lock); /* called for each completed operation */
+    struct redlock_io io;                    /* redlock_posix() with another `shut` */
     uv_loop_t *loop;
     uv_prepare_t prepare;
     uv_timer_t timer;
     struct watch {
         struct adapter *adapter;
         uv_poll_t *poll; /* NULL: no connection, or not watched yet */
-        unsigned interest;
+        unsigned wanted;
     } watches[REDLOCK_NODES_MAX];
 };
 
@@ -36,7 +38,7 @@ static void free_handle(uv_handle_t *handle)
     free(handle);
 }
 
-/* The library is about to close a connection: its number may be in use again at once. */
+/* The library closes a connection: stop watching it now, as the system may reuse its number at once. */
 static void shut(void *context, struct redlock_node *node)
 {
     struct watch *watch = (struct watch *)node->user_data;
@@ -53,7 +55,7 @@ static void on_ready(uv_poll_t *poll, int status, int ready)
     unsigned events = 0;
 
     if (status < 0)
-        watch->interest = 0; /* libuv watches it no more */
+        watch->wanted = 0; /* libuv has stopped watching it */
     if (status < 0 || ready & UV_READABLE)
         events |= REDLOCK_READABLE;
     if (status < 0 || ready & UV_WRITABLE)
@@ -64,10 +66,10 @@ static void on_ready(uv_poll_t *poll, int status, int ready)
 
 static void watch_node(struct adapter *adapter, unsigned i)
 {
-    unsigned interest = redlock_wanted_events(&adapter->client, i);
+    unsigned wanted = redlock_wanted_events(&adapter->client, i);
     struct watch *watch = &adapter->watches[i];
 
-    if (interest != 0 && watch->poll == NULL) {
+    if (wanted != 0 && watch->poll == NULL) {
         if ((watch->poll = (uv_poll_t *)malloc(sizeof *watch->poll)) == NULL)
             return;
         if (uv_poll_init(adapter->loop, watch->poll, (int)adapter->nodes[i].handle) != 0) {
@@ -76,23 +78,23 @@ static void watch_node(struct adapter *adapter, unsigned i)
             return;
         }
         watch->poll->data = watch;
-        watch->interest = 0;
+        watch->wanted = 0;
     }
-    if (watch->poll == NULL || interest == watch->interest)
+    if (watch->poll == NULL || wanted == watch->wanted)
         return;
-    watch->interest = interest;
+    watch->wanted = wanted;
     uv_poll_start(watch->poll,
-                  ((interest & REDLOCK_READABLE) ? UV_READABLE : 0) |
-                      ((interest & REDLOCK_WRITABLE) ? UV_WRITABLE : 0),
+                  ((wanted & REDLOCK_READABLE) ? UV_READABLE : 0) |
+                      ((wanted & REDLOCK_WRITABLE) ? UV_WRITABLE : 0),
                   on_ready);
 }
 
 static void on_timer(uv_timer_t *timer)
 {
-    (void)timer; /* the loop is awake, and comes to before_sleep */
+    (void)timer; /* the loop is awake; before_sleep runs next */
 }
 
-/* Before each sleep, so after any starts and events: lets the library decide and send, hands out what has ended. */
+/* Runs before each sleep, so after all starts and events: the library decides and sends, completed locks are handed out. */
 static void before_sleep(uv_prepare_t *prepare)
 {
     struct adapter *adapter = (struct adapter *)prepare->data;
@@ -102,18 +104,18 @@ static void before_sleep(uv_prepare_t *prepare)
 
     while ((lock = redlock_next_completed(&adapter->client)) != NULL) {
         adapter->done(lock);
-        wait_us = 0; /* it may have started something */
+        wait_us = 0; /* `done` may have started an operation */
     }
     for (i = 0; i < adapter->count; i++)
         watch_node(adapter, i);
-    uv_update_time(adapter->loop); /* or it would count from when the loop woke up */
+    uv_update_time(adapter->loop); /* else the timer counts from the last wake-up */
     if (wait_us == REDLOCK_NEVER)
         uv_timer_stop(&adapter->timer);
     else
         uv_timer_start(&adapter->timer, on_timer, (wait_us + 999) / 1000, 0);
 }
 
-/* redlock_init, with settings of yours. The adapter must not move until detach; it uses user_data of the nodes. */
+/* Calls redlock_init; pass your settings there. The adapter must not move until detach. It uses user_data of the nodes. */
 static enum redlock_status attach(struct adapter *adapter, uv_loop_t *loop,
                                   struct redlock_node *nodes, unsigned count,
                                   void (*done)(struct redlock_lock *lock))
@@ -138,13 +140,17 @@ static enum redlock_status attach(struct adapter *adapter, uv_loop_t *loop,
     return redlock_init(&adapter->client, &adapter->io, nodes, count, NULL);
 }
 
-/* The adapter's memory is yours again after the next turn of the loop. */
+/* The adapter may be freed after the next turn of the loop. */
 static void detach(struct adapter *adapter)
 {
-    redlock_deinit(&adapter->client); /* shuts all connections */
+    redlock_deinit(&adapter->client); /* closes all connections */
     uv_close((uv_handle_t *)&adapter->prepare, NULL);
     uv_close((uv_handle_t *)&adapter->timer, NULL);
 }
+
+/* ---- The example; everything above is the adapter ---- */
+
+#include "app.h"
 
 int main(int argc, char **argv)
 {
@@ -158,7 +164,7 @@ int main(int argc, char **argv)
     while (app.busy > 0)
         uv_run(&loop, UV_RUN_ONCE);
     detach(&adapter);
-    uv_run(&loop, UV_RUN_DEFAULT); /* what was closed calls back */
+    uv_run(&loop, UV_RUN_DEFAULT); /* runs the close callbacks */
     uv_loop_close(&loop);
     return app.status;
 }

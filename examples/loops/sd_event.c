@@ -1,16 +1,18 @@
-/* sd_event.c - redlock in an sd-event loop. All above main is the adapter: copy it. Build and run, from the top:
-   cc -I. examples/loops/sd_event.c examples/loops/app.c client.c redlock.c round.c node.c command.c text.c resp.c net.c $(pkg-config --cflags --libs libsystemd)
+/* sd_event.c - redlock in sd-event. Copy everything above "The example" into your program. To build and run the example,
+   from the top folder:
+   cc -I. examples/loops/sd_event.c examples/loops/app.c redlock.c resp.c net.c $(pkg-config --cflags --libs libsystemd)
    ./a.out demo 10 127.0.0.1:7001 127.0.0.1:7002 127.0.0.1:7003
 
-   Traps of sd-event: a source must be let go before its descriptor is closed, and a descriptor can be in one source
-   only. Timers are one-shot, so they are switched on again each time, and up to 250 ms late unless told to be accurate:
-   to 1 us, as 0 means 250 ms. A callback that returns less than 0 is switched off. Each turn calls one source only, of
-   those that are ready the one that has waited longest: so one of our own, switched on by the others, comes after the
-   batch.
+   Pitfalls of sd-event:
+   * Release a source before its descriptor is closed. A descriptor can be in one source only.
+   * Timers are one-shot and up to 250 ms late. Ask for an accuracy of 1 us, as 0 means 250 ms.
+   * A callback that returns less than 0 is switched off.
+   * Each turn calls one source, the one that has been ready for longest. So the adapter has a source of its own, which
+     the others switch on: it runs after the batch.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
-#include "app.h"
+#include "redlock.h"
 
 #include <string.h>
 #include <systemd/sd-event.h>
@@ -20,8 +22,8 @@ struct adapter {
     struct redlock_client client;
     struct redlock_node *nodes;
     unsigned count;
-    void (*done)(struct redlock_lock *lock); /* gets each lock whose operation has ended */
-    struct redlock_io io;                    /* redlock_posix with `shut` replaced */
+    void (*done)(struct redlock_lock *lock); /* called for each completed operation */
+    struct redlock_io io;                    /* redlock_posix() with another `shut` */
     sd_event *loop;
     sd_event_source *turn, *timer;
     struct watch {
@@ -31,7 +33,7 @@ struct adapter {
     } watches[REDLOCK_NODES_MAX];
 };
 
-/* The library is about to close a connection: its number may be in use again at once. */
+/* The library closes a connection: stop watching it now, as the system may reuse its number at once. */
 static void shut(void *context, struct redlock_node *node)
 {
     struct watch *watch = (struct watch *)node->user_data;
@@ -40,7 +42,7 @@ static void shut(void *context, struct redlock_node *node)
     redlock_posix()->shut(context, node);
 }
 
-/* To be called after each start from outside of `done`. */
+/* Call after each operation that you start outside of `done`. */
 static void wake(struct adapter *adapter)
 {
     sd_event_source_set_enabled(adapter->turn, SD_EVENT_ONESHOT);
@@ -65,10 +67,10 @@ static int on_ready(sd_event_source *source, int fd, uint32_t ready, void *conte
 
 static void watch_node(struct adapter *adapter, unsigned i)
 {
-    unsigned interest = redlock_wanted_events(&adapter->client, i);
+    unsigned wanted = redlock_wanted_events(&adapter->client, i);
     struct watch *watch = &adapter->watches[i];
-    uint32_t events = ((interest & REDLOCK_READABLE) ? (uint32_t)EPOLLIN : 0) |
-                      ((interest & REDLOCK_WRITABLE) ? (uint32_t)EPOLLOUT : 0);
+    uint32_t events = ((wanted & REDLOCK_READABLE) ? (uint32_t)EPOLLIN : 0) |
+                      ((wanted & REDLOCK_WRITABLE) ? (uint32_t)EPOLLOUT : 0);
 
     if (watch->source != NULL && events != watch->events)
         sd_event_source_set_io_events(watch->source, events);
@@ -78,7 +80,7 @@ static void watch_node(struct adapter *adapter, unsigned i)
     watch->events = events;
 }
 
-/* After a batch of events, starts, or the time: lets the library decide and send, hands out what has ended. */
+/* Runs after a batch of events, starts, or the timer: the library decides and sends, completed locks are handed out. */
 static int turn(sd_event_source *source, void *context)
 {
     struct adapter *adapter = (struct adapter *)context;
@@ -89,7 +91,7 @@ static int turn(sd_event_source *source, void *context)
     (void)source;
     while ((lock = redlock_next_completed(&adapter->client)) != NULL) {
         adapter->done(lock);
-        wait_us = 0; /* it may have started something */
+        wait_us = 0; /* `done` may have started an operation */
     }
     for (i = 0; i < adapter->count; i++)
         watch_node(adapter, i);
@@ -106,7 +108,7 @@ static int on_timer(sd_event_source *source, uint64_t due_us, void *context)
     return turn(source, context);
 }
 
-/* redlock_init, with settings of yours. The adapter must not move until detach; it uses user_data of the nodes. */
+/* Calls redlock_init; pass your settings there. The adapter must not move until detach. It uses user_data of the nodes. */
 static enum redlock_status attach(struct adapter *adapter, sd_event *loop,
                                   struct redlock_node *nodes, unsigned count,
                                   void (*done)(struct redlock_lock *lock))
@@ -124,7 +126,7 @@ static enum redlock_status attach(struct adapter *adapter, sd_event *loop,
         adapter->watches[i].adapter = adapter;
         nodes[i].user_data = &adapter->watches[i];
     }
-    /* The library's clock, too, runs on while the machine sleeps. */
+    /* Like the library's clock, this one also runs while the machine is suspended. */
     if (sd_event_add_defer(loop, &adapter->turn, turn, adapter) < 0 ||
         sd_event_add_time_relative(loop, &adapter->timer, CLOCK_BOOTTIME, 0, 1, on_timer, adapter) <
             0)
@@ -134,10 +136,14 @@ static enum redlock_status attach(struct adapter *adapter, sd_event *loop,
 
 static void detach(struct adapter *adapter)
 {
-    redlock_deinit(&adapter->client); /* shuts all connections */
+    redlock_deinit(&adapter->client); /* closes all connections */
     sd_event_source_disable_unref(adapter->turn);
     sd_event_source_disable_unref(adapter->timer);
 }
+
+/* ---- The example; everything above is the adapter ---- */
+
+#include "app.h"
 
 int main(int argc, char **argv)
 {
