@@ -22,11 +22,45 @@ done
 "$build/examples/lock" unix:/nonexistent >"$folder/out" 2>&1 && fail "lock without servers succeeds"
 grep -q 'no quorum' "$folder/out" && grep -q 'No such file' "$folder/out" || fail "lock gives no reason"
 
-# What must be done within some milliseconds fails while the machine stands still, so three times each.
+# The names of resolve are files here, and what they hold are the addresses.
+cat >"$folder/names.c" <<'END'
+#include "redlock.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+int __wrap_redlock_resolve(const char *name, char *text, size_t size);
+int __wrap_redlock_resolve(const char *name, char *text, size_t size)
+{
+    char path[200];
+    FILE *file;
+    snprintf(path, sizeof path, "%s/%s", getenv("NAMES"), name);
+    if ((file = fopen(path, "r")) == NULL)
+        return -1;
+    if (fgets(text, (int)size, file) != NULL)
+        text[strcspn(text, "\n")] = '\0';
+    fclose(file);
+    return 0;
+}
+END
+gcc -std=c99 -Wall -Wextra -Wpedantic -Wconversion -Werror -D_POSIX_C_SOURCE=200809L -I. examples/resolve.c "$folder/names.c" \
+    redlock.c resp.c net.c -Wl,--wrap=redlock_resolve -o "$folder/resolve" || fail "resolve does not compile"
+for n in 1 2 3; do echo "unix:$folder/$n.sock" >"$folder/redis-$n"; done
+NAMES=$folder tied "$folder/resolve" 20 redis-1 redis-2 redis-3 >"$folder/resolved" 2>&1 &
+resolve=$!
+until_so grep -q '^done, 3 of 3' "$folder/resolved" || fail "resolve: $(cat "$folder/resolved")"
+kill -KILL $server # the third: it comes back under another address
+start_server moved
+until_so grep -q '^done, 2 of 3' "$folder/resolved" || fail "resolve, one server gone: $(cat "$folder/resolved")"
+echo "unix:$folder/moved.sock" >"$folder/redis-3"
+until_so awk '/^redis-3 is .*moved/ { found = 1 } /^done, 3 of 3/ && found { back = 1 } END { exit !back }' "$folder/resolved" ||
+    fail "resolve, one server moved: $(cat "$folder/resolved")"
+kill $resolve
+
+# What must be done within some milliseconds fails while the machine is paused, so three times each.
 demo() { "$build/demo" >"$folder/out" && ! grep -q UNEXPECTED "$folder/out"; }
 demo || demo || demo || fail "demo: $(cat "$folder/out")"
 
-# In the middle: it had a folder and five servers, and has left nothing of them.
+# Interrupted in the middle: it had a folder and five servers, and has left nothing of them.
 interrupted() {
     mkdir -p "$folder/tmp"
     : >"$folder/out"
@@ -44,4 +78,4 @@ interrupted() {
     return 0
 }
 interrupted || interrupted || interrupted || fail "demo, interrupted: it had $its_folder and $its_servers, and left something"
-echo "examples: lock, demo, demo interrupted: as they should be"
+echo "examples: lock, resolve, demo, demo interrupted: passed"

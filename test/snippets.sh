@@ -161,7 +161,7 @@ epoll_program() { # FILE - it loses its lock, has it again, and releases it
     kill -TERM $collector
     wait $collector || return 1
     cat collector.out
-    [ "$(grep -c '^release: done' collector.out)" = 1 ] && for port in $ports; do [ "$(redis-cli -p "$port" EXISTS redlock:collector)" = 0 ] || return 1; done
+    [ "$(grep -c '^release: ' collector.out)" = 1 ] && for port in $ports; do [ "$(redis-cli -p "$port" EXISTS redlock:collector)" = 0 ] || return 1; done
 }
 sql() { # FILE - the first statement once; the second with a token, and with a smaller one
     {
