@@ -82,10 +82,11 @@ servers: deps-demo ## PORT=n: five servers to play with, on this port and those 
 
 MAN = $(B)/man/man3
 man: $(MAN)/redlock.3 ## generate the man pages from the headers; man -M build/man redlock
-$(MAN)/redlock.3: $(filter-out core.h,$(HEADERS)) docs/man.awk
-	rm -rf $(MAN)
-	mkdir -p $(MAN)
-	awk -v folder=$(MAN) -f docs/man.awk $(filter-out core.h,$(HEADERS))
+$(MAN)/redlock.3: $(HEADERS) docs/man.awk docs/redlock.7 $(wildcard docs/man/*.txt)
+	rm -rf $(B)/man
+	mkdir -p $(MAN) $(B)/man/man7
+	awk -v folder=$(MAN) -f docs/man.awk docs/man/*.txt $(HEADERS)
+	sed 's/@VERSION@/$(VERSION)/' docs/redlock.7 > $(B)/man/man7/redlock.7
 
 PREFIX = /usr/local
 LIBDIR = $(PREFIX)/lib
@@ -100,6 +101,8 @@ install: $(B)/libredlock.a $(SHARED) $(B)/redlock man ## PREFIX=, LIBDIR=, MANDI
 	install -m 644 cli/redlock.bash $(DESTDIR)$(COMPLETIONS)/redlock
 	install -d $(DESTDIR)$(PREFIX)/include/redlock $(DESTDIR)$(LIBDIR)/pkgconfig $(DESTDIR)$(MANDIR)/man3
 	cp -RP $(MAN)/. $(DESTDIR)$(MANDIR)/man3
+	install -d $(DESTDIR)$(MANDIR)/man7
+	install -m 644 $(B)/man/man7/redlock.7 $(DESTDIR)$(MANDIR)/man7
 	install -m 644 redlock.h resp.h url.h redlock.hpp $(DESTDIR)$(PREFIX)/include/redlock
 	install -m 644 $(B)/libredlock.a $(DESTDIR)$(LIBDIR)
 	install -m 755 $(SHARED) $(DESTDIR)$(LIBDIR)
@@ -281,8 +284,8 @@ test-check: $(B)/redlock test/check_test.c test/servers.c test/servers.h test/ta
 test-vendor: deps-vendor $(ONE) dist ## the library as others build it: single file, install, CMake, Meson
 	prove -e 'sh' test/vendor.sh :: $(B) $(VERSION)
 
-test-docs: man ## a man page for each function, that compiles; what the texts name is there
-	prove -e 'sh' test/docs.sh :: $(B)
+test-docs: deps-docs man ## man pages are complete; the code blocks of the texts run on real servers; names, links, spelling
+	prove -e 'sh' test/docs.sh test/snippets.sh :: $(B)
 
 test-cli-docs: deps-cli $(B)/redlock
 	prove -e sh test/cli_docs.sh :: $(B)

@@ -1,16 +1,22 @@
-# man.awk - makes man pages (mdoc, section 3) out of the headers, which are their only source: a page for each
-# header, named after its include guard, and one for each function together with those that stand next to it,
-# without a blank line between. No date, no path: the same headers give the same bytes.
+# man.awk - generates man pages (mdoc, section 3) from the headers and from docs/man/*.txt: one page for each header,
+# named after its include guard, and one for each group of functions without a blank line between them. No date, no
+# path: the same input gives the same bytes, with gawk, mawk and busybox awk.
 #
-#     awk -v folder=build/man -f docs/man.awk redlock.h resp.h url.h
+#     awk -v folder=build/man/man3 -f docs/man.awk docs/man/*.txt redlock.h resp.h url.h
 #
-# What it rests on: a header's first comment begins with "NAME.h - what it is"; `---- Title ----` begins a section; a
+# Conventions of the headers: the first comment begins with "NAME.h - what it is"; `---- Title ----` begins a section; a
 # comment stands above what it explains, or behind it. Where there are both, or the one above begins with "You", it is
-# for all that follow. Nested structs (`priv`) are left out.
+# for all that follow. Nested structs (`priv`) are left out. A sentence that begins with "Blocks", "Does not block" or
+# "Never blocks" goes into the section BLOCKING TIME, with all that follow it in its
+# paragraph but the sources.
+#
+# The text files add, for each function (`# name`): PARAMETERS (`name: text`), RETURN VALUES, BLOCKING TIME, EXAMPLES (a
+# code block). `# all` has parameters that are the same everywhere.
 #
 # SPDX-FileCopyrightText: the redlock authors
 # SPDX-License-Identifier: MIT
 
+FILENAME ~ /[.]txt$/ { read_more($0); next }
 FNR == 1 { header[++headers] = FILENAME }
 /^#ifdef __cplusplus/ { skipping = 1 }
 !skipping { text[headers] = text[headers] $0 "\n" }
@@ -46,7 +52,25 @@ END {
     }
 }
 
-# ---- Reading: items, each with its kind, name and code, the comments above and behind it, the number of its
+# ---- Reading the text files.
+
+# One line: more[function, section] is text, parameter[function, name] too.
+function read_more(line) {
+    if (line ~ /^# /) {
+        its_function = substr(line, 3)
+        section = ""
+    } else if (line ~ /^(PARAMETERS|RETURN VALUES|BLOCKING TIME|EXAMPLES)$/) {
+        section = line
+    } else if (section == "PARAMETERS" && match(line, /^[a-z_0-9]+: /)) {
+        parameter[its_function, substr(line, 1, RLENGTH - 2)] = substr(line, RLENGTH + 1)
+    } else if (section == "EXAMPLES") {
+        if (line !~ /^```/) more[its_function, section] = more[its_function, section] "       " line "\n"
+    } else if (section != "" && line != "") {
+        more[its_function, section] = more[its_function, section] line "\n"
+    }
+}
+
+# ---- Reading the headers: items, each with its kind, name and code, the comments above and behind it, the number of its
 # ---- block (blank lines are between blocks), and what is between its braces.
 
 function trim(s) {
@@ -350,8 +374,57 @@ function write_header(h,    i, j, s) {
     end_page(page[h])
 }
 
+# Takes the sentences about blocking out of a comment, and leaves them in `blocking`.
+function without_blocking(s,    head, n) {
+    if (!match(s, /(^|[.] |[.]\n *| )(Blocks|Does not block|Never blocks)[ ,.]/)) return s
+    head = substr(s, 1, RSTART - 1)
+    s = substr(s, RSTART)
+    n = match(s, /\n *\n|[ \n]\[Redlock\]/) ? RSTART - 1 : length(s)
+    if (s ~ /^[.]/) { head = head "."; s = substr(s, 2); n-- }
+    blocking = blocking substr(s, 1, n) "\n"
+    return head substr(s, n + 1)
+}
+
+function has_more(first, last, its_section,    i) {
+    for (i = first; i <= last; i++) if ((name[i], its_section) in more) return 1
+    return 0
+}
+
+# The texts of a group of functions; the same text only once.
+function write_more(first, last, its_section,    i, seen, s) {
+    for (i = first; i <= last; i++) {
+        s = more[name[i], its_section]
+        if (s == "" || s in seen) continue
+        seen[s]
+        prose(s)
+    }
+}
+
+# Each parameter once, in the order of the prototypes. One without a text is shown as such: test/docs.sh looks for it.
+function write_parameters(first, last,    i, k, n, words, s, seen, open) {
+    for (i = first; i <= last; i++) {
+        s = code[i]
+        sub(/^[^(]*\(/, "", s)
+        sub(/\)$/, "", s)
+        n = split(s, words, /, */)
+        for (k = 1; k <= n; k++) {
+            s = declared(words[k])
+            if (s == "void" || s in seen || !(name[i] ~ /^redlock_/)) continue
+            seen[s]
+            if (!open) put(".Sh PARAMETERS\n.Bl -tag -width Ds")
+            open = 1
+            put(".It Fa " s)
+            if ((name[i], s) in parameter) prose(parameter[name[i], s])
+            else if (("all", s) in parameter) prose(parameter["all", s])
+            else prose("No description.")
+        }
+    }
+    if (open) put(".El")
+}
+
 function write_functions(h, first, last,    i, separate, results) {
     begin_page(name[first])
+    blocking = ""
     for (i = first; i <= last; i++) {
         put(".Nm " name[i] (i < last ? " ," : ""))
         if (i > first && above[i] behind[i] != "" || behind[i] != "") separate = 1
@@ -362,17 +435,33 @@ function write_functions(h, first, last,    i, separate, results) {
     put(".In " header[h])
     for (i = first; i <= last; i++) put_prototype(code[i])
     put(".Sh DESCRIPTION")
-    if (separate) list(first, last)
-    else prose(above[first])
+    if (!separate) prose(without_blocking(above[first]))
+    else {
+        for (i = first; i <= last; i++) above[i] = without_blocking(above[i])
+        list(first, last)
+    }
+    write_parameters(first, last)
     for (i = first_status; i <= last_status; i++)
         if (name[i] in used && code[first] ~ /^enum redlock_status/) results = results name[i] " "
-    if (results != "") put(".Sh RETURN VALUES\n.Bl -tag -width Ds")
+    if (results != "" || has_more(first, last, "RETURN VALUES")) put(".Sh RETURN VALUES")
+    write_more(first, last, "RETURN VALUES")
+    if (results != "") put(".Bl -tag -width Ds")
     for (i = first_status; i <= last_status; i++)
         if (index(" " results, " " name[i] " ")) {
             put(".It " bold(name[i]))
             prose(behind[i])
         }
     if (results != "") put(".El")
+    if (blocking != "" || has_more(first, last, "BLOCKING TIME")) put(".Sh BLOCKING TIME")
+    if (blocking != "") prose(blocking)
+    else write_more(first, last, "BLOCKING TIME")
+    if (has_more(first, last, "EXAMPLES")) {
+        put(".Sh EXAMPLES")
+        paragraph("Client, nodes and lock are set up. `status` is an `enum redlock_status`, `i` is unsigned, " \
+                  "`events` has one byte for each node.")
+    }
+    for (i = first; i <= last; i++)
+        if ((name[i], "EXAMPLES") in more) prose("\n" more[name[i], "EXAMPLES"])
     see_others(h, first)
     end_page(name[first])
 }

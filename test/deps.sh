@@ -11,6 +11,8 @@ PATH=$PATH:/usr/sbin:/sbin # not in everybody's
 demo='redis-server:redis-server redis-cli:redis-tools'
 test='demo prove:perl valgrind:valgrind clang:clang clang-format:clang-format g++:g++ pgrep:procps clang-tidy:clang-tidy
  scan-build:clang-tools cppcheck:cppcheck nft:nftables ip:iproute2 mandoc:mandoc'
+docs='demo mandoc:mandoc gawk:gawk mawk:mawk busybox:busybox codespell:codespell sqlite3:sqlite3 cmake:cmake meson:meson
+ pkg-config:pkg-config g++:g++ prove:perl'
 model='spin:spin prove:perl'
 interop='demo node:nodejs npm:npm prove:perl'
 bench='demo strace:strace valgrind:valgrind gnuplot:gnuplot-nox etcd:etcd-server node:nodejs npm:npm python3:python3
@@ -35,7 +37,7 @@ loops='demo prove:perl valgrind:valgrind pkg-config:pkg-config /usr/include/uv.h
 transports='demo prove:perl openssl:openssl ip:iproute2 /usr/include/mbedtls/ssl.h:libmbedtls-dev
  /usr/include/lwip/lwipopts.h:liblwip-dev /usr/include/slirp/libslirp.h:libslirp-dev'
 cli='demo musl-gcc:musl-tools mandoc:mandoc groff:groff-base systemd-analyze:systemd bash:bash prove:perl'
-parts='demo test model interop bench figures board machines vendor loops transports cli'
+parts='demo test docs model interop bench figures board machines vendor loops transports cli'
 
 missing=
 look_for() { # ITEM ...

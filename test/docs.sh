@@ -1,6 +1,7 @@
 #!/bin/sh
-# docs.sh BUILD_DIR - the man pages: one for each public function, set without a complaint, with prototypes that
-# compile. And the texts: what they name (files, make targets, tests, rules) is there. As TAP.
+# docs.sh BUILD_DIR - the man pages: one for each public function, complete, accepted by mandoc, with prototypes that compile.
+# The texts: what they name (files, anchors, make targets, tests) exists; spelling and length. As TAP. Without AWK in the
+# environment, all of it again with gawk, mawk and busybox awk.
 #
 # SPDX-FileCopyrightText: the redlock authors
 # SPDX-License-Identifier: MIT
@@ -9,7 +10,12 @@ build=$1/docs
 man=$1/man/man3
 number=0 status=0
 mkdir -p "$build"
+: >"$build/complaints"
 
+awk() { # a warning is a failure, see the last check
+    # shellcheck disable=SC2086 # "busybox awk"
+    command ${AWK:-awk} "$@" 2>>"$build/complaints"
+}
 # check WHAT WRONG - passes when WRONG is empty, or shows it
 check() {
     number=$((number + 1))
@@ -18,6 +24,8 @@ check() {
     else
         echo "not ok $number - $1"
         echo "$2" | sed 's/^/# /'
+        echo "# failed: $1" >&2
+        echo "$2" | sed 's/^/# /' | head -n 20 >&2
         status=1
     fi
 }
@@ -34,29 +42,56 @@ for function in $functions; do
     mandoc -T ascii "$man/$function.3" 2>/dev/null | sed "s/.$(printf '\b')//g" >"$build/page"
     sed -n '/^NAME/,/^SYNOPSIS/p' "$build/page" | grep -q "[ ,]${function}[ ,]" &&
         sed -n '/^SYNOPSIS/,/^DESCRIPTION/p' "$build/page" | grep -q "^ *${function}(" &&
-        [ "$(sed -n '/^DESCRIPTION/,/^[RS]/p' "$build/page" | wc -l)" -gt 3 ] || missing="$missing $function"
+        [ "$(sed -n '/^DESCRIPTION/,/^[A-CE-Z]/p' "$build/page" | wc -l)" -gt 3 ] || missing="$missing $function"
     sed '1,/^SYNOPSIS/d; /^DESCRIPTION/,$d' "$build/page"
 done >"$build/synopses.c"
-[ "$count" -gt 30 ] || missing="only $count functions are found at all"
+[ "$count" -gt 20 ] || missing="only $count functions are found at all"
 check "each of $count functions has a man page that names, declares and describes it" "$missing"
 check 'what their synopses say compiles with the headers' \
     "$(gcc -std=c99 -Wall -Wextra -Wpedantic -Werror -I. -c "$build/synopses.c" -o "$build/synopses.o" 2>&1)"
-check 'mandoc has no complaint, but for the date that they are not to have' \
-    "$(find "$man" -type f | sort | xargs mandoc -T lint -W warning 2>&1 | grep -v 'missing date, using "": Dd$')"
-mkdir -p "$build/again"
-awk -v folder="$build/again" -f docs/man.awk redlock.h resp.h url.h
-check 'made again they are the same' "$(diff -r "$man" "$build/again" 2>&1)"
+check 'each function of redlock.h and url.h: parameters, return value, blocking time, an example' "$(
+    for function in $functions; do
+        case $function in redlock_*) ;; *) continue ;; esac
+        page=$man/$function.3
+        prototype=$(sed -n "/^\\.Fo $function\$/,/^\\.Fc/p" "$page")
+        case $prototype in *'.Fa "void"'*) ;; *) grep -q '^\.Sh PARAMETERS' "$page" || echo "$function: PARAMETERS" ;; esac
+        grep -B 1 "^\\.Fo $function\$" "$page" | grep -q '^\.Ft "void"$' || grep -q '^\.Sh RETURN VALUES' "$page" || echo "$function: RETURN VALUES"
+        grep -q '^\.Sh BLOCKING TIME' "$page" || echo "$function: BLOCKING TIME (docs/man.awk says where it comes from)"
+        grep -q '^\.Sh EXAMPLES' "$page" && grep -h -A 99 "^# $function\$" docs/man/*.txt | awk 'NR > 1 && /^# / { exit } { print }' |
+            grep -q '^EXAMPLES' || echo "$function: EXAMPLES in docs/man"
+        ! grep -q '^No description\.' "$page" || echo "$function: a parameter without a description in docs/man"
+    done
+)"
+check 'docs/man has no function that does not exist' "$(sed -n 's/^# \([a-z_]*\)$/\1/p' docs/man/*.txt | grep -vx all | while read -r function; do
+    echo "$functions" | grep -qx "$function" || echo "$function"
+done)"
+check 'mandoc has no complaint, except for the date that they do not have' \
+    "$(find "$man" "$1/man/man7" -type f | sort | xargs mandoc -T lint -W warning 2>&1 | grep -v 'missing date, using "": Dd$')"
+check 'the overview, redlock(7), has the present version' "$(grep -q "^\\.Os redlock $(sed -n 's/.*REDLOCK_VERSION "\(.*\)"/\1/p' redlock.h)\$" "$1/man/man7/redlock.7" || echo missing)"
+rm -rf "$build/again"
+mkdir "$build/again"
+awk -v folder="$build/again" -f docs/man.awk docs/man/*.txt redlock.h resp.h url.h
+check 'generated again they are the same' "$(diff -r "$man" "$build/again" 2>&1)"
 # The comments behind things are in the pages too; these matter most.
 check 'no result is without its meaning' "$(sed -n 's/^    \(REDLOCK_[A-Z_]*\) = -*[0-9]*,* *\/\* .*/\1/p' redlock.h |
     while read -r result; do grep -A 1 "^.It .*$result = " "$man/redlock.3" | grep -qv '^\.It' || echo "$result"; done)"
+check 'docs/errors.md has each result' "$(sed -n 's/^    \(REDLOCK_[A-Z_]*\) = -*[0-9]*,* *\/\* .*/\1/p' redlock.h |
+    grep -v _NODE_ | while read -r result; do grep -q "^| .$result" docs/errors.md || echo "$result"; done)"
+settings=$(printf '#include "redlock.h"\n' | gcc -E -P -I. - | awk '/^struct redlock_settings/ { inside = 1 } inside' | awk '/^}/ { exit } /;/ { gsub(/.* |;/, ""); print }')
+check 'docs/settings.md has each setting' "$([ "$(echo "$settings" | wc -l)" -gt 8 ] || echo "only: $settings"
+    for setting in $settings; do grep -q "^| .$setting" docs/settings.md || echo "$setting"; done)"
 
 # ---- Texts
 
 # Without comments: what is to be written there later.
-texts=$(find . -name '*.md' ! -path './build/*' ! -path "./$1/*" | sort)
+texts=$(find . -name '*.md' ! -path './build/*' ! -path "./$1/*" ! -path '*/node_modules/*' | sort)
 for text in $texts; do
     sed '/^<!--/,/-->$/d' "$text" | awk -v text="${text#./}" '{ print text ": " $0 }'
 done >"$build/texts"
+# Those that are for users, in the present language. (Others will follow.)
+pages=$(for text in README.md SECURITY.md CONTRIBUTING.md docs/*.md; do
+    case $text in docs/design.md | docs/sizes.md | docs/platforms.md) ;; *) echo "$text" ;; esac
+done)
 
 # named PATTERN - FILE: NAME for each that is named in the texts between `` or ()
 named() {
@@ -65,22 +100,44 @@ named() {
         while (match($0, pattern)) { print text, substr($0, RSTART + 1, RLENGTH - 2); $0 = substr($0, RSTART + RLENGTH - 1) }
     }' "$build/texts"
 }
-missing=$(named '\\]\\([^)# ]*[)#]' | sed 's/ (/ /' | while read -r text name; do
+missing=$(named '[]][(][^)# ]*[)#]' | sed 's/ (/ /' | while read -r text name; do
     name=${name#(}
     case $name in http*: | http*) continue ;; esac
     [ -z "$name" ] || [ -e "$(dirname "$text")/$name" ] || echo "$text: $name"
 done)
 check 'links lead to files' "$missing"
-missing=$(named '`[a-z][a-z_0-9/.-]*(\.(c|h|hpp|cpp|md|sh|awk|pml|svg)|/)`' | while read -r text name; do
+awk '/^[^ ]*: #+ / { # FILE#anchor of each heading, as GitHub makes them
+    text = substr($1, 1, length($1) - 1)
+    sub(/^[^ ]*: #+ /, "")
+    $0 = tolower($0)
+    gsub(/[^a-z0-9 _-]/, "")
+    gsub(/ /, "-")
+    print text "#" $0 }' "$build/texts" >"$build/anchors"
+check 'links lead to headings' "$(named '[]][(][^) ]*#[^) ]*[)]' | while read -r text name; do
+    name=${name#(}
+    case $name in http*) continue ;; esac
+    file=${name%%#*}
+    [ -n "$file" ] && file=$(dirname "$text")/$file || file=$text
+    file=$(echo "$file" | sed 's,^\./,,; s,[^/.]*/\.\./,,')
+    grep -qxF "$file#${name#*#}" "$build/anchors" || echo "$text: $name"
+done)"
+check 'each page is linked from docs/index.md' "$(for page in README.md SECURITY.md CONTRIBUTING.md CHANGELOG.md docs/*.md; do
+    case $page in docs/index.md | docs/platforms.md) continue ;; docs/*) name=${page#docs/} ;; *) name=../$page ;; esac
+    grep -qF "]($name)" docs/index.md || echo "$page"
+done)"
+missing=$(named '`[a-z][a-z_0-9/.-]*([.](c|h|hpp|cpp|md|sh|awk|pml|svg)|/)`' | while read -r text name; do
     [ -e "$name" ] || [ -e "$(dirname "$text")/$name" ] || [ "${name#build/}" != "$name" ] ||
         [ -n "$(find . -name "$name" ! -path './build/*')" ] || echo "$text: $name"
 done)
-check 'files that are named are there' "$missing"
+# what a reader makes after the texts
+check 'files that are named exist' "$(echo "$missing" | grep -vE '(redlock_all|lock|backup|pump)[.](c|cpp)$')"
 ${MAKE:-make} -pnq 2>/dev/null | sed -n 's/^\([a-z][a-z-]*\):.*/\1/p' | sort -u >"$build/targets"
-check 'make targets that are named are there' "$(named '`make [a-z-]+[ `]' | while read -r text _ name; do
-    grep -qx -e "${name%\`}" "$build/targets" || echo "$text: make $name"
+check 'make targets that are named exist' "$(named '`make [a-z -]+[ `]' | while read -r text _ names; do
+    for name in $(echo "$names" | tr -d '`'); do
+        grep -qx -e "$name" "$build/targets" || echo "$text: make $name"
+    done
 done)"
-check 'tests, functions, settings that are named are there' "$(named '`[a-z]+[0-9]*_[a-z_0-9]*[a-z0-9]`' | sort -u |
+check 'tests, functions, settings that are named exist' "$(named '`[a-z]+[0-9]*_[a-z_0-9]*[a-z0-9]`' | sort -u |
     while read -r text name; do
         grep -rqwF -e "$name" --include='*.[ch]' --include='*.?pp' --include='*.sh' --include=Makefile ./*.* Makefile test examples bench ||
             echo "$text: $name"
@@ -88,8 +145,9 @@ check 'tests, functions, settings that are named are there' "$(named '`[a-z]+[0-
 version=$(sed -n 's/^#define REDLOCK_VERSION "\(.*\)"/\1/p' redlock.h)
 check 'one version everywhere' "$(
     [ "$(sed -n 's/^## \([0-9.]*\),.*/\1/p' CHANGELOG.md | head -n 1)" = "$version" ] || echo CHANGELOG.md
+    grep -qF "$version" README.md || echo README.md
     grep -q "version: '$version'" meson.build || echo meson.build
-    grep -q "\"version\": \"$version\"" docs/platforms.md || echo docs/platforms.md
+    [ ! -e docs/platforms.md ] || grep -q "\"version\": \"$version\"" docs/platforms.md || echo docs/platforms.md
     [ "$(echo "$version" | awk -F . '{ print 1000000 * $1 + 1000 * $2 + $3 }')" = \
         "$(sed -n 's/^#define REDLOCK_VERSION_NUMBER \([0-9]*\).*/\1/p' redlock.h)" ] || echo REDLOCK_VERSION_NUMBER
 )"
@@ -97,5 +155,41 @@ check 'each source says its licence' "$(find . -type f \( -name '*.[ch]' -o -nam
     -o -name '*.pml' -o -name '*.js' -o -name Makefile -o -name CMakeLists.txt -o -name meson.build \) \
     ! -path './build/*' ! -path "./$1/*" ! -path '*/node_modules/*' -exec grep -L 'SPDX-License-Identifier: MIT' {} +)"
 
+# ---- Language
+
+check 'README: at most 150 lines' "$([ "$(wc -l <README.md)" -le 150 ] || wc -l README.md)"
+check 'README: at most 100 columns' "$(awk 'length > 100 { print FILENAME ":" FNR ": " length }' README.md)"
+# shellcheck disable=SC2086 # a list of words
+check 'pages: at most 130 columns, except tables' "$(awk '!/^[|]/ && length > 130 { print FILENAME ":" FNR ": " length }' $pages)"
+# Sentences end at a full stop, an empty line, a heading, an item, a table. What stands between `` is one word, as is a link's address.
+check 'README: at most 30 words in a sentence' "$(awk '
+    function end_paragraph(    n, i, sentences, words) {
+        gsub(/[]][(][^)]*[)]/, "]", held)
+        gsub(/`[^`]*`/, "code", held)
+        n = split(held, sentences, /[.?!:]["*)]* +/)
+        for (i = 1; i <= n; i++) if (split(sentences[i], words, / +/) > 30) print sentences[i]
+        held = ""
+    }
+    /^```/ { end_paragraph(); code = !code; next }
+    code { next }
+    /^ *$/ || /^[|#>!]/ { end_paragraph(); next }
+    /^ *([*-]|[0-9]+[.]) / { end_paragraph(); sub(/^ *([*-]|[0-9]+[.]) /, "") }
+    { held = held $0 " " }
+    END { end_paragraph() }' README.md)"
+# shellcheck disable=SC2086 # a list of words
+check 'spelling' "$(codespell --ignore-words test/words.txt $pages CHANGELOG.md docs/man/*.txt docs/redlock.7 cli/redlock.1 ./*.h ./*.hpp examples/*.c examples/*/*.[ch] 2>&1)"
+# shellcheck disable=SC2086 # a list of words
+check 'words of the field, not home-made ones' "$(grep -nwiE \
+    'dialled|greeting|greeted|wake-up|undoing|healing|healed|hang up|hangs up|gives it back|lets go|be it|to be had|of yours|by itself|oftener|blots' \
+    $pages | grep -v ' --by-itself ')"
+acl() { awk -v file="$1" '/^```sh/ { inside = 1; next } /^```/ { inside = 0 } inside && /ACL SETUSER/, /[^\\]$/' "$1"; }
+check 'README and docs/servers.md give the same permissions' "$([ -n "$(acl README.md)" ] && [ "$(acl README.md)" = "$(acl docs/servers.md)" ] || { acl README.md; acl docs/servers.md; })"
+
+check "${AWK:-awk} has no warning" "$(cat "$build/complaints")"
+if [ -z "${AWK:-}" ]; then
+    for awk in gawk mawk 'busybox awk'; do
+        check "all of it with $awk" "$(AWK=$awk sh "$0" "$1" 2>&1 | grep -v '^ok \|^1\.\.')"
+    done
+fi
 echo "1..$number"
 exit $status
