@@ -1,16 +1,17 @@
 /* redlock.hpp - redlock.h for C++11 and later: a client and a mutex that clean up after themselves.
 
        redlock::client client({"10.0.0.1:6379", "10.0.0.2:6379", "10.0.0.3:6379"});
-       redlock::mutex pump(client, "pump/7", std::chrono::seconds(30));
+       redlock::mutex pump(client, "redlock:pump", std::chrono::seconds(30));
 
        std::unique_lock<redlock::mutex> lock(pump, std::chrono::seconds(5));
        if (lock)
            ... work, for at most pump.remaining() ...
 
-   The mutex is Lockable and TimedLockable, and unlike std::mutex it ends by itself after its ttl: ask remaining()
-   before each act. No destructor throws. Threads: a client with its mutexes belongs to one thread at a time, so a
-   mutex keeps other processes out, not other threads; a client for each thread does both.
-   Units, rules and errors are those of redlock.h; what is missing here is called there, with get().
+   The mutex is Lockable and TimedLockable. Unlike std::mutex it expires after its TTL: ask remaining() before each
+   action. No destructor throws.
+   Threads: a client with its mutexes belongs to one thread at a time. So a mutex locks out other processes, not other
+   threads; one client for each thread locks out both.
+   Units, rules and errors are those of redlock.h. Call its functions with get() for everything that is missing here.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
@@ -27,9 +28,9 @@
 #include "redlock.h"
 
 namespace redlock
-{ /* `redlock` is a struct */
+{
 
-/* what() is redlock_strerror's sentence, and the first node's trouble that there is. */
+/* what() is the sentence of redlock_strerror, and the first error text of a node. */
 class error : public std::runtime_error
 {
   public:
@@ -46,11 +47,11 @@ class error : public std::runtime_error
     redlock_status status_;
 };
 
-/* The nodes, and what it takes to talk to them. Stays where it is: not copied, not moved. */
+/* The nodes and the connections to them. Neither copied nor moved. */
 class client
 {
   public:
-    /* Numeric addresses, see redlock_resolve. Throws error for what redlock_init refuses. */
+    /* Numeric addresses; see redlock_resolve for host names. Throws error if redlock_init fails. */
     explicit client(std::vector<std::string> addresses,
                     const redlock_settings &settings = redlock_settings(),
                     const redlock_io *io = redlock_posix())
@@ -97,7 +98,7 @@ class client
     ::redlock_client client_;
 };
 
-/* One lock by name. The client must outlive it. Stays where it is. */
+/* One lock, by its key. The client must outlive it. Neither copied nor moved. */
 class mutex
 {
   public:
@@ -114,8 +115,8 @@ class mutex
     mutex(const mutex &) = delete;
     mutex &operator=(const mutex &) = delete;
 
-    /* Waits as long as other clients hold it. Throws error for any other reason, at once if the first attempt
-       fails for it: no majority of the nodes answers, or permits it. */
+    /* Waits as long as other clients hold the lock. Throws error for any other failure; at once if the first
+       attempt finds no quorum of nodes that answer and grant permission. */
     void lock()
     {
         std::uint32_t wait_ms = 0;
@@ -128,7 +129,7 @@ class mutex
         }
     }
 
-    /* false: see status(). Throws error for what is no answer: bad arguments, no entropy, a fork. */
+    /* false: not held, see status(). Throws error for invalid arguments, no entropy, and after a fork. */
     bool try_lock()
     {
         return acquire(0);
@@ -147,7 +148,7 @@ class mutex
                             wide_ms(Clock::now().time_since_epoch()));
     }
 
-    /* Gives it back, waiting up to 100 ms for the servers to confirm. Not held: nothing. */
+    /* Releases the lock, and waits up to 100 ms for confirmation. Does nothing if it is not held. */
     void unlock() noexcept
     {
         if (held_)
@@ -155,7 +156,7 @@ class mutex
         held_ = false;
     }
 
-    /* For its ttl from now; false: see status(). */
+    /* Holds the lock for its TTL from now. false: see status(). */
     bool extend() noexcept
     {
         return redlock_extend(client_.get(), &lock_) == REDLOCK_OK;
@@ -169,7 +170,7 @@ class mutex
     std::uint64_t fencing_token() const noexcept
     {
         return lock_.fencing_token;
-    } /* 0: none */
+    } /* 0: not held, or without one */
     redlock_status status() const noexcept
     {
         return lock_.status;
@@ -180,10 +181,10 @@ class mutex
     }
 
   private:
-    /* Floating point does not overflow, whatever the unit: hours::max() is no number of milliseconds. */
+    /* Floating point does not overflow, whatever the unit; hours::max() in milliseconds would. */
     using wide_ms = std::chrono::duration<long double, std::milli>;
 
-    /* Rounded up, at most the longest time that the library takes; 0 for what is negative or no number. */
+    /* Rounded up and limited to the longest time that the library accepts; 0 if negative or not a number. */
     template <class Rep, class Period>
     static std::uint32_t to_ms(const std::chrono::duration<Rep, Period> &time)
     {
@@ -204,7 +205,7 @@ class mutex
 
         if (status == REDLOCK_INVALID_ARGUMENT || status == REDLOCK_NO_ENTROPY ||
             status == REDLOCK_FORKED)
-            client_.check(status); /* also when it is held already, and stays so */
+            client_.check(status); /* also if it is held already; it stays held */
         held_ = status == REDLOCK_OK;
         return held_;
     }

@@ -1,5 +1,5 @@
 /* demo.c - the lock at work on five real redis-servers, as a timeline. `make demo` runs it. It uses
-   the library as any program would; only starting and killing servers is test/servers.c.
+   the library as any program would; only the code that starts and kills servers is test/servers.c.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
@@ -13,7 +13,7 @@
 
 enum { NODES = 5 };
 
-struct side { /* one who wants the lock */
+struct side { /* a client that wants the lock */
     const char *name;
     struct redlock_node nodes[NODES];
     struct redlock_client client;
@@ -54,7 +54,7 @@ static void heading(const char *text)
     printf("\n%s\n", text);
 }
 
-/* A demonstration that goes wrong must not look as if it went well. */
+/* A demonstration that fails must not look like a success. */
 static void expect(int as_it_should_be)
 {
     if (as_it_should_be)
@@ -71,26 +71,26 @@ static void votes(const struct side *side)
         const char *vote = side->lock.granted >> i & 1   ? "granted"
                            : side->lock.refused >> i & 1 ? "refused"
                            : side->lock.failed >> i & 1  ? "failed"
-                                                         : "not needed any more";
+                                                         : "no longer needed";
         say("    node %d  %-20s  %s%s%s", i + 1, side->nodes[i].address, vote,
             side->lock.failed >> i & 1 ? ": " : "",
             side->lock.failed >> i & 1 ? side->nodes[i].error : "");
     }
 }
 
-/* The lock is wanted for ttl_ms; says what came of it. */
+/* Acquires the lock for ttl_ms, and prints the result. */
 static enum redlock_status acquire(struct side *side, uint32_t ttl_ms, uint32_t wait_ms)
 {
     enum redlock_status status;
     double start = clock_ms();
 
-    redlock_lock_init(&side->lock, "demo", 4, ttl_ms);
+    redlock_lock_init(&side->lock, "redlock:demo", 12, ttl_ms);
     status = redlock_acquire(&side->client, &side->lock, wait_ms);
     if (status == REDLOCK_OK)
-        say("%s holds the lock after %.1f ms, and may rely on it for %lu ms", side->name,
+        say("%s holds the lock after %.1f ms; it is valid for %lu ms", side->name,
             clock_ms() - start, (unsigned long)redlock_remaining_ms(&side->client, &side->lock));
     else
-        say("%s does not get it: %s (%.1f ms)", side->name, redlock_strerror(status),
+        say("%s does not acquire it: %s (%.1f ms)", side->name, redlock_strerror(status),
             clock_ms() - start);
     return status;
 }
@@ -113,7 +113,7 @@ static void set_up(struct side *side)
     expect(redlock_init(&side->client, redlock_posix(), side->nodes, NODES, NULL) == REDLOCK_OK);
 }
 
-/* One turn of an event loop: waits at most `most_us`, lets the client work. */
+/* One turn of an event loop: waits for `most_us` at most, then lets the client work. */
 static void turn(struct side *side, uint64_t most_us)
 {
     uint8_t events[NODES];
@@ -133,13 +133,13 @@ static void hand_over(void)
 {
     double start = clock_ms(), freed = 0;
 
-    heading("A extends. B waits. A releases, B gets it");
+    heading("A extends. B waits. A releases, B acquires");
     expect(redlock_extend(&a.client, &a.lock) == REDLOCK_OK);
-    say("A extends: may rely on it for %lu ms from now",
+    say("A extends: valid for %lu ms from now",
         (unsigned long)redlock_remaining_ms(&a.client, &a.lock));
-    redlock_lock_init(&b.lock, "demo", 4, 10000);
+    redlock_lock_init(&b.lock, "redlock:demo", 12, 10000);
     redlock_acquire_start(&b.client, &b.lock, 5000);
-    say("B waits, for 5 s at most");
+    say("B waits for 5 s at most");
     while (b.lock.status == REDLOCK_PENDING && clock_ms() - start < 6000) {
         turn(&b, 10000);
         if (freed == 0 && clock_ms() - start > 400) {
@@ -162,20 +162,20 @@ static void failures(void)
 {
     int i;
 
-    heading("Two of five servers die: nothing happens");
+    heading("Two of five servers crash: the lock still works");
     kill_node(0);
     kill_node(1);
     expect(acquire(&a, 5000, 0) == REDLOCK_OK);
     votes(&a);
     expect(release(&a) == REDLOCK_OK);
-    heading("A third dies: no quorum, and no lock");
+    heading("A third one crashes: no quorum, no lock");
     kill_node(2);
     expect(acquire(&a, 5000, 0) == REDLOCK_UNREACHABLE);
     votes(&a);
-    heading("They come back");
+    heading("The servers are restarted");
     for (i = 0; i < 3; i++)
         server_restart(&servers[i]);
-    say("nodes 1, 2 and 3 are up again");
+    say("nodes 1, 2 and 3 are running again");
     expect(acquire(&a, 5000, 4000) == REDLOCK_OK);
     votes(&a);
     expect(release(&a) == REDLOCK_OK);
@@ -192,22 +192,22 @@ int main(void)
         say("node %d is %s", i + 1, servers[i].address);
     set_up(&a);
     set_up(&b);
-    heading("A takes the lock for 10 s. B asks for it and does not want to wait");
+    heading("A acquires the lock for 10 s. B tries to acquire it without waiting");
     expect(acquire(&a, 10000, 0) == REDLOCK_OK);
     votes(&a);
     expect(acquire(&b, 10000, 0) == REDLOCK_HELD);
     votes(&b);
     hand_over();
     failures();
-    heading("A takes it for 1.5 s and crashes. B waits");
+    heading("A acquires it for 1.5 s and crashes. B waits");
     expect(acquire(&a, 1500, 0) == REDLOCK_OK);
     redlock_deinit(&a.client);
-    say("A is gone, without a release");
+    say("A has crashed without a release");
     expect(acquire(&b, 10000, 5000) == REDLOCK_OK);
     expect(release(&b) == REDLOCK_OK);
     redlock_deinit(&b.client);
     servers_stop();
-    printf("\n%s\n", surprises == 0 ? "All as it should be; all servers are stopped."
-                                    : "NOT as it should be: see UNEXPECTED above.");
+    printf("\n%s\n", surprises == 0 ? "Everything as expected; all servers are stopped."
+                                    : "NOT as expected: see UNEXPECTED above.");
     return surprises != 0;
 }

@@ -1,4 +1,6 @@
-/* cc -std=c99 lock.c redlock.c resp.c net.c -o lock && ./lock 127.0.0.1:7001 127.0.0.1:7002 ...
+/* lock.c - acquires a lock, works, releases it. To build and run it, from the top folder:
+
+   cc -std=c99 -I. examples/lock.c redlock.c resp.c net.c -o lock && ./lock 127.0.0.1:7001 127.0.0.1:7002 ...
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
@@ -8,7 +10,7 @@
 
 int main(int argc, char **argv)
 {
-    static const char *const usual[] = {"127.0.0.1:7001", "127.0.0.1:7002", "127.0.0.1:7003"};
+    static const char *const local[] = {"127.0.0.1:7001", "127.0.0.1:7002", "127.0.0.1:7003"};
     unsigned i, count = argc > 1 ? (unsigned)argc - 1 : 3;
     static struct redlock_node nodes[REDLOCK_NODES_MAX];
     static struct redlock_client client;
@@ -16,11 +18,11 @@ int main(int argc, char **argv)
     enum redlock_status status;
 
     for (i = 0; i < count && i < REDLOCK_NODES_MAX; i++)
-        nodes[i].address = argc > 1 ? argv[i + 1] : usual[i];
+        nodes[i].address = argc > 1 ? argv[i + 1] : local[i];
     status = redlock_init(&client, redlock_posix(), nodes, i, NULL);
     if (status == REDLOCK_OK) {
-        redlock_lock_init(&lock, "pump/7", 6, 30000);   /* ends by itself after 30 s */
-        status = redlock_acquire(&client, &lock, 5000); /* waits 5 s for another holder */
+        redlock_lock_init(&lock, "redlock:pump", 12, 30000); /* TTL: 30 s */
+        status = redlock_acquire(&client, &lock, 5000); /* waits up to 5 s for another holder */
     }
     if (status == REDLOCK_OK) {
         printf("held for %lu ms\n", (unsigned long)redlock_remaining_ms(&client, &lock));
@@ -28,7 +30,7 @@ int main(int argc, char **argv)
         status = redlock_release(&client, &lock, 100);
     }
     if (status != REDLOCK_OK) {
-        fprintf(stderr, "pump/7: %s\n", redlock_strerror(status));
+        fprintf(stderr, "redlock:pump: %s\n", redlock_strerror(status));
         for (i = 0; i < REDLOCK_NODES_MAX && nodes[i].address != NULL; i++)
             fprintf(stderr, "  %s: %s\n", nodes[i].address, nodes[i].error);
     }
