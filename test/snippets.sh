@@ -7,7 +7,8 @@
 #               after the adapter of examples/loops/epoll.c: it is run until it works, loses its lock, and is ended
 #     sh        a script; `sh acl` are the permissions, run once for each server
 #     sql       for sqlite3, cmake for a project, cron for a crontab
-#     text      output, configuration: not run
+#     conf      a configuration of redis-server
+#     text      output, and what depends on the machine: not run
 #
 # Ports 7001 to 7005 in them are replaced by free ones.
 #
@@ -28,6 +29,7 @@ done)
 start_nodes 5
 # shellcheck disable=SC2086 # a list of words
 set -- $ports
+all=$ports # hold_ports will change that
 to_ports="s/\\b7001\\b/$1/g; s/\\b7002\\b/$2/g; s/\\b7003\\b/$3/g; s/\\b7004\\b/$4/g; s/\\b7005\\b/$5/g"
 first_port=$1
 admin() { # PORT WORD ... - whatever the default user may do
@@ -38,7 +40,7 @@ admin() { # PORT WORD ... - whatever the default user may do
 rules=$(awk '/^```sh acl$/ { inside = 1; next } /^```/ { inside = 0 } inside' README.md)
 permit() { # the user that README creates, and the default user with the same rules
     [ -n "$rules" ] || return 1
-    for port in $ports; do
+    for port in $all; do
         redis-cli -p "$port" ACL SETUSER admin on '>admin' '~*' '+@all' | grep -qx OK || return 1
         echo "$rules" | sed "s/7001/$port/" | sh | grep -qx OK || return 1
         echo "$rules" | sed "s/redis-cli -p 7001 ACL SETUSER locker on '>PASSWORD'/redis-cli -p $port ACL SETUSER default resetkeys -@all nopass/" |
@@ -69,7 +71,7 @@ awk -v folder="$blocks" '
     }
     inside { print > file }' $texts >"$folder/list"
 known_kinds() {
-    ! grep -vE '^[^ ]+ [^ ]+ (c|c held|c lost|c epoll|cpp|sh|sh acl|sql|cmake|cron|text)$' "$folder/list" && [ -s "$folder/list" ]
+    ! grep -vE '^[^ ]+ [^ ]+ (c|c held|c lost|c epoll|cpp|sh|sh acl|sql|cmake|cron|conf|text)$' "$folder/list" && [ -s "$folder/list" ]
 }
 check 'each block says what it is' known_kinds
 
@@ -145,7 +147,7 @@ statements() { # FILE KIND
         $(case $2 in *held*) echo -DHELD ;; *lost*) echo -DTTL_MS=900 ;; esac) \
         around.c redlock.c resp.c net.c url.c $extra -o around || return 1
     case $2 in *lost*)
-        { sleep 0.5; for port in $ports; do redis-cli -p "$port" DEL redlock:snippet; done; } & ;;
+        { sleep 0.5; for port in $all; do redis-cli -p "$port" DEL redlock:snippet; done; } & ;;
     esac
     timeout 60 ./around
 }
@@ -156,12 +158,12 @@ epoll_program() { # FILE - it loses its lock, has it again, and releases it
     tied ./collector >collector.out 2>&1 &
     collector=$!
     until_so grep -q working collector.out
-    for port in $ports; do redis-cli -p "$port" DEL redlock:collector; done
+    for port in $all; do redis-cli -p "$port" DEL redlock:collector; done
     until_so awk '/^stop working: /  { lost = 1 } /^working/ && lost { again = 1 } END { exit !again }' collector.out
     kill -TERM $collector
     wait $collector || return 1
     cat collector.out
-    [ "$(grep -c '^release: ' collector.out)" = 1 ] && for port in $ports; do [ "$(redis-cli -p "$port" EXISTS redlock:collector)" = 0 ] || return 1; done
+    [ "$(grep -c '^release: ' collector.out)" = 1 ] && for port in $all; do [ "$(redis-cli -p "$port" EXISTS redlock:collector)" = 0 ] || return 1; done
 }
 sql() { # FILE - the first statement once; the second with a token, and with a smaller one
     {
@@ -179,6 +181,15 @@ cmake_project() { # FILE
     { printf 'cmake_minimum_required(VERSION 3.10)\nproject(app C)\nadd_executable(app lock.c)\n'; cat "$1"; } >"$folder/project/CMakeLists.txt"
     cmake -S "$folder/project" -B "$folder/project/build" && cmake --build "$folder/project/build" && "$folder/project/build/app"
 }
+conf() { # FILE - a server with it accepts the user
+    hold_ports 1
+    { sed "s/^port .*/port $ports/; s/^bind .*/bind 127.0.0.1/" "$1"; echo "dir $folder"; } >"$folder/redis.conf"
+    tied redis-server "$folder/redis.conf" >"$folder/redis.log" &
+    servers="$servers $!"
+    until_so answers_port "$ports" && redis-cli -p "$ports" PING | grep NOAUTH &&
+        REDLOCK_NODES=redis://locker:PASSWORD@127.0.0.1:$ports redlock run name -- echo held | grep -x held
+}
+answers_port() { redis-cli -p "$1" PING | grep .; }
 cron() { # FILE - its commands; instead of the job `true`
     grep -vE '^(#|[A-Z_]+=|([0-9*/,-]+ +){5}[a-z]+ +/usr/local/bin/redlock run .* /[a-z/.-]+$)' "$1" && return 1
     sed -n 's,.* /usr/local/bin/\(redlock run .*\) /[^ ]*$,\1 true,p' "$1" >cron.sh
@@ -197,6 +208,8 @@ while read -r place file kind; do
             check "$place: the program compiles and runs" program "$file.here" "$compiler"
         elif [ "$kind" = cmake ]; then
             check "$place: the project builds and runs" cmake_project "$file.here"
+        elif [ "$kind" = conf ]; then
+            check "$place: a server with it grants the lock" conf "$file"
         elif [ "$kind" = cron ]; then
             check "$place: cron can read it, and the command runs" cron "$file.here"
         else
