@@ -186,6 +186,19 @@ check 'words of the field, not home-made ones' "$(grep -nwiE \
 acl() { awk -v file="$1" '/^```sh/ { inside = 1; next } /^```/ { inside = 0 } inside && /ACL SETUSER/, /[^\\]$/' "$1"; }
 check 'README and docs/servers.md give the same permissions' "$([ -n "$(acl README.md)" ] && [ "$(acl README.md)" = "$(acl docs/servers.md)" ] || { acl README.md; acl docs/servers.md; })"
 
+# README's four figures for firmware are those of docs/embedded.md, rounded.
+embedded() { # ROW COLUMN - without commas
+    awk -F ' *[|] *' -v row="$1" -v column="$2" '$2 == row { gsub(",", "", $(column + 2)); print $(column + 2); exit }' docs/embedded.md 2>/dev/null
+}
+check 'README and docs/embedded.md have the same figures' "$(
+    all=$(tr '\n' ' ' <README.md)
+    for figure in "$(embedded 'flash: redlock' 3 | awk '{ printf "takes %.0f KB of flash", $1 / 1000 }')" \
+        "$(embedded 'flash: redlock' 1 | awk '{ printf "the default one %.0f KB", $1 / 1000 }')" \
+        "$(embedded 'RAM: client, nodes, one lock' 3 | awk '{ printf "five nodes and one lock take %.1f KB of RAM", $1 / 1000 }')" \
+        "$(embedded 'stack in use at most, interrupts included' 3 | awk '{ printf "at most %d bytes of stack", $1 }')"; do
+        case $all in *"$figure"*) [ -n "$figure" ] || echo 'a row is missing in docs/embedded.md' ;; *) echo "not in README: $figure" ;; esac
+    done)"
+
 check "${AWK:-awk} has no warning" "$(cat "$build/complaints")"
 if [ -z "${AWK:-}" ]; then
     for awk in gawk mawk 'busybox awk'; do
