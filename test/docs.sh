@@ -90,7 +90,7 @@ for text in $texts; do
 done >"$build/texts"
 # Those that are for users, in the present language. (Others will follow.)
 pages=$(for text in README.md SECURITY.md CONTRIBUTING.md docs/*.md; do
-    case $text in docs/design.md | docs/sizes.md | docs/platforms.md) ;; *) echo "$text" ;; esac
+    case $text in docs/design.md | docs/sizes.md) ;; *) echo "$text" ;; esac
 done)
 
 # named PATTERN - FILE: NAME for each that is named in the texts between `` or ()
@@ -122,7 +122,7 @@ check 'links lead to headings' "$(named '[]][(][^) ]*#[^) ]*[)]' | while read -r
     grep -qxF "$file#${name#*#}" "$build/anchors" || echo "$text: $name"
 done)"
 check 'each page is linked from docs/index.md' "$(for page in README.md SECURITY.md CONTRIBUTING.md CHANGELOG.md docs/*.md; do
-    case $page in docs/index.md | docs/platforms.md) continue ;; docs/*) name=${page#docs/} ;; *) name=../$page ;; esac
+    case $page in docs/index.md) continue ;; docs/*) name=${page#docs/} ;; *) name=../$page ;; esac
     grep -qF "]($name)" docs/index.md || echo "$page"
 done)"
 missing=$(named '`[a-z][a-z_0-9/.-]*([.](c|h|hpp|cpp|md|sh|awk|pml|svg)|/)`' | while read -r text name; do
@@ -148,7 +148,6 @@ check 'one version everywhere' "$(
     [ "$(sed -n 's/^## \([0-9.]*\),.*/\1/p' CHANGELOG.md | head -n 1)" = "$version" ] || echo CHANGELOG.md
     grep -qF "$version" README.md || echo README.md
     grep -q "version: '$version'" meson.build || echo meson.build
-    [ ! -e docs/platforms.md ] || grep -q "\"version\": \"$version\"" docs/platforms.md || echo docs/platforms.md
     [ "$(echo "$version" | awk -F . '{ print 1000000 * $1 + 1000 * $2 + $3 }')" = \
         "$(sed -n 's/^#define REDLOCK_VERSION_NUMBER \([0-9]*\).*/\1/p' redlock.h)" ] || echo REDLOCK_VERSION_NUMBER
 )"
