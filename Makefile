@@ -85,7 +85,7 @@ man: $(MAN)/redlock.3 ## generate the man pages from the headers; man -M build/m
 $(MAN)/redlock.3: $(HEADERS) docs/man.awk docs/redlock.7 $(wildcard docs/man/*.txt)
 	rm -rf $(B)/man
 	mkdir -p $(MAN) $(B)/man/man7
-	awk -v folder=$(MAN) -f docs/man.awk docs/man/*.txt $(HEADERS)
+	awk -v folder=$(MAN) -f docs/man.awk docs/man/*.txt redlock.h resp.h url.h
 	sed 's/@VERSION@/$(VERSION)/' docs/redlock.7 > $(B)/man/man7/redlock.7
 
 PREFIX = /usr/local
@@ -298,7 +298,7 @@ test-cli-bench: deps-cli $(B)/redlock $(B)/redlock-static $(B)/histogram_test
 	prove -e '' $(B)/histogram_test
 	prove -e sh test/cli_bench.sh :: $(B)/redlock $(B)/redlock-static
 
-test-examples: test-build $(B)/demo
+test-examples: test-build $(B)/demo $(B)/libredlock.a
 	test/examples.sh $(B)
 
 LOOPS = epoll libuv libev libevent glib sd_event

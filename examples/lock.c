@@ -1,6 +1,6 @@
 /* lock.c - acquires a lock, works, releases it. To build and run it, from the top folder:
 
-   cc -std=c99 -I. examples/lock.c redlock.c resp.c net.c -o lock && ./lock 127.0.0.1:7001 127.0.0.1:7002 ...
+   make && cc -std=c99 -I. examples/lock.c build/libredlock.a -o lock && ./lock 127.0.0.1:7001 127.0.0.1:7002 ...
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */

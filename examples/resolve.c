@@ -1,6 +1,6 @@
 /* resolve.c - nodes by host name whose addresses change: the names are looked up again between two locks.
 
-   cc -std=c99 -I. examples/resolve.c redlock.c resp.c net.c -o resolve
+   make && cc -std=c99 -I. examples/resolve.c build/libredlock.a -o resolve
    ./resolve 10 redis-a:6379 redis-b:6379 redis-c:6379
 
    Acquires and releases a lock once a second, here 10 times. A name must always mean the same server, see

@@ -43,7 +43,7 @@ int __wrap_redlock_resolve(const char *name, char *text, size_t size)
 }
 END
 gcc -std=c99 -Wall -Wextra -Wpedantic -Wconversion -Werror -D_POSIX_C_SOURCE=200809L -I. examples/resolve.c "$folder/names.c" \
-    redlock.c resp.c net.c -Wl,--wrap=redlock_resolve -o "$folder/resolve" || fail "resolve does not compile"
+    "$build/libredlock.a" -Wl,--wrap=redlock_resolve -o "$folder/resolve" || fail "resolve does not compile"
 for n in 1 2 3; do echo "unix:$folder/$n.sock" >"$folder/redis-$n"; done
 NAMES=$folder tied "$folder/resolve" 20 redis-1 redis-2 redis-3 >"$folder/resolved" 2>&1 &
 resolve=$!

@@ -145,7 +145,7 @@ statements() { # FILE KIND
     # shellcheck disable=SC2046,SC2086 # lists of words
     gcc -std=c99 -D_POSIX_C_SOURCE=200809L $strict -I. -DBLOCK="\"$1\"" \
         $(case $2 in *held*) echo -DHELD ;; *lost*) echo -DTTL_MS=900 ;; esac) \
-        around.c redlock.c resp.c net.c url.c $extra -o around || return 1
+        around.c build/libredlock.a -o around || return 1
     case $2 in *lost*)
         { sleep 0.5; for port in $all; do redis-cli -p "$port" DEL redlock:snippet; done; } & ;;
     esac
@@ -154,7 +154,7 @@ statements() { # FILE KIND
 epoll_program() { # FILE - it loses its lock, has it again, and releases it
     { sed '/^\/\* ---- The example/,$d' examples/loops/epoll.c; cat "$1"; } >collector.c
     # shellcheck disable=SC2086 # a list of words
-    gcc -std=c99 -D_POSIX_C_SOURCE=200809L $strict -I. collector.c redlock.c resp.c net.c -o collector || return 1
+    gcc -std=c99 -D_POSIX_C_SOURCE=200809L $strict -I. collector.c build/libredlock.a -o collector || return 1
     tied ./collector >collector.out 2>&1 &
     collector=$!
     until_so grep -q working collector.out
@@ -196,7 +196,7 @@ cron() { # FILE - its commands; instead of the job `true`
     [ -s cron.sh ] && sh -eu cron.sh
 }
 
-extra=
+${MAKE:-make} -s build/libredlock.a >/dev/null || exit 1
 while read -r place file kind; do
     sed "$to_ports" "$file" >"$file.here"
     case $kind in
@@ -256,7 +256,7 @@ nobody() {
     # shellcheck disable=SC2086 # a list of words
     set -- $ports
     sed "s/7001/$1/; s/7002/$2/; s/7003/$3/" "$first" >lonely.c
-    gcc -std=c99 -I. lonely.c redlock.c resp.c net.c -o lonely || return 1
+    gcc -std=c99 -I. lonely.c build/libredlock.a -o lonely || return 1
     timeout 1 ./lonely >"$folder/out" 2>"$folder/err"
     [ $? -eq 1 ] && [ ! -s "$folder/out" ] && cat "$folder/err" && [ "$(wc -l <"$folder/err")" -eq 1 ] &&
         grep -q 'no quorum.*refused' "$folder/err"

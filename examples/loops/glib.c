@@ -1,6 +1,6 @@
 /* glib.c - redlock in a GLib main loop. Copy everything above "The example" into your program. To build and run the example,
    from the top folder:
-   cc -I. examples/loops/glib.c examples/loops/app.c redlock.c resp.c net.c $(pkg-config --cflags --libs glib-2.0)
+   make && cc -I. examples/loops/glib.c examples/loops/app.c build/libredlock.a $(pkg-config --cflags --libs glib-2.0)
    ./a.out demo 10 127.0.0.1:7001 127.0.0.1:7002 127.0.0.1:7003
 
    Pitfalls of GLib:

@@ -1,6 +1,6 @@
 /* libuv.c - redlock in libuv. Copy everything above "The example" into your program. To build and run the example,
    from the top folder:
-   cc -I. examples/loops/libuv.c examples/loops/app.c redlock.c resp.c net.c $(pkg-config --cflags --libs libuv)
+   make && cc -I. examples/loops/libuv.c examples/loops/app.c build/libredlock.a $(pkg-config --cflags --libs libuv)
    ./a.out demo 10 127.0.0.1:7001 127.0.0.1:7002 127.0.0.1:7003
 
    Pitfalls of libuv:
