@@ -221,6 +221,53 @@ while read -r place file kind; do
     esac
 done <"$folder/list"
 
+# Not only may nothing fail: nothing may be done without. All of it with a name and a password, too.
+cat >"$folder/permitted.c" <<'END'
+#include "redlock.h"
+#include <stdio.h>
+static int fails(const char *what, const struct redlock_node *nodes, enum redlock_status status)
+{
+    unsigned i;
+    int failed = status != REDLOCK_OK;
+    for (i = 0; i < 3; i++)
+        failed |= nodes[i].error[0] != '\0';
+    printf("%s: %s; %s\n", what, redlock_strerror(status), nodes[0].error);
+    return failed;
+}
+int main(void)
+{
+    static struct redlock_node nodes[3] = {
+        {.address = "127.0.0.1:7001"}, {.address = "127.0.0.1:7002"}, {.address = "127.0.0.1:7003"}};
+    static const struct redlock_key more = {"redlock:more", 12};
+    static struct redlock_client client;
+    static struct redlock_lock lock;
+    unsigned i;
+    int failed = 0;
+
+    for (i = 0; i < 3; i++) {
+        nodes[i].user = "locker";
+        nodes[i].password = "PASSWORD";
+    }
+    failed |= fails("init", nodes, redlock_init(&client, redlock_posix(), nodes, 3, NULL));
+    for (i = 0; i < 2; i++) {
+        redlock_lock_init(&lock, "redlock:key", 11, 30000);
+        lock.use_fencing = i == 0;
+        lock.extra_keys = &more;
+        lock.extra_key_count = i == 1;
+        failed |= fails("acquire", nodes, redlock_acquire(&client, &lock, 0));
+        failed |= fails("extend", nodes, redlock_extend(&client, &lock));
+        failed |= fails("release", nodes, redlock_release(&client, &lock, 1000));
+    }
+    redlock_deinit(&client);
+    return failed;
+}
+END
+permitted() {
+    sed "$to_ports" "$folder/permitted.c" >permitted.c
+    gcc -std=c99 -I. permitted.c build/libredlock.a -o permitted && ./permitted
+}
+check 'the permissions are enough for fencing tokens, extra keys, extensions, releases' permitted
+
 # ---- What README says in a line
 
 servers_target() { # `make servers`, and the ports that it names
