@@ -77,9 +77,22 @@ check 'no result is without its meaning' "$(sed -n 's/^    \(REDLOCK_[A-Z_]*\) =
     while read -r result; do grep -A 1 "^.It .*$result = " "$man/redlock.3" | grep -qv '^\.It' || echo "$result"; done)"
 check 'docs/errors.md has each result' "$(sed -n 's/^    \(REDLOCK_[A-Z_]*\) = -*[0-9]*,* *\/\* .*/\1/p' redlock.h |
     grep -v _NODE_ | while read -r result; do grep -q "^| .$result" docs/errors.md || echo "$result"; done)"
+check 'docs/errors.md has each error text of a node' "$(sed -n '/^static const char rl_error_texts/,/;/s/.*"\(.*\)\\0".*/\1/p' text.c |
+    { read -r first && printf '%s\n' "$first" && cat || echo 'none is found'; } |
+    while read -r text; do [ "$text" = replied ] || grep -qF "\`$text\`" docs/errors.md || echo "$text"; done)"
 settings=$(printf '#include "redlock.h"\n' | gcc -E -P -I. - | awk '/^struct redlock_settings/ { inside = 1 } inside' | awk '/^}/ { exit } /;/ { gsub(/.* |;/, ""); print }')
 check 'docs/settings.md has each setting' "$([ "$(echo "$settings" | wc -l)" -gt 8 ] || echo "only: $settings"
     for setting in $settings; do grep -q "^| .$setting" docs/settings.md || echo "$setting"; done)"
+limit() { # MACRO HOSTED - its value
+    # shellcheck disable=SC2046 # an expression
+    echo $(($(printf '#include "redlock.h"\nvalue=%s\n' "$1" | gcc -E -P -I. -DREDLOCK_HOSTED="$2" - | sed -n 's/^value=//p')))
+}
+check 'docs/settings.md has the limits and their defaults' "$(
+    rows=$(sed -n 's/^| `\(RE[A-Z_]*_MAX\)` |.*| \([0-9]*\) | \([0-9]*\) |$/\1 \2 \3/p' docs/settings.md)
+    [ "$(echo "$rows" | wc -l)" -gt 5 ] || echo "only: $rows"
+    echo "$rows" | while read -r name hosted other; do
+        [ "$(limit "$name" 1) $(limit "$name" 0)" = "$hosted $other" ] || echo "$name: $(limit "$name" 1), $(limit "$name" 0)"
+    done)"
 
 # ---- Texts
 
