@@ -129,7 +129,8 @@ class mutex
         }
     }
 
-    /* false: not held, see status(). Throws error for invalid arguments, no entropy, and after a fork. */
+    /* false: not held, see status(). Throws error if it is held already, for invalid arguments, without entropy, and
+       after a fork. */
     bool try_lock()
     {
         return acquire(0);
@@ -203,9 +204,9 @@ class mutex
     {
         redlock_status status = redlock_acquire(client_.get(), &lock_, wait_ms);
 
-        if (status == REDLOCK_INVALID_ARGUMENT || status == REDLOCK_NO_ENTROPY ||
-            status == REDLOCK_FORKED)
-            client_.check(status); /* also if it is held already; it stays held */
+        if (status == REDLOCK_INVALID_ARGUMENT || status == REDLOCK_ALREADY_HELD ||
+            status == REDLOCK_NO_ENTROPY || status == REDLOCK_FORKED)
+            client_.check(status); /* throws; a lock that is held stays held */
         held_ = status == REDLOCK_OK;
         return held_;
     }
