@@ -47,12 +47,12 @@ gcc -std=c99 -Wall -Wextra -Wpedantic -Wconversion -Werror -D_POSIX_C_SOURCE=200
 for n in 1 2 3; do echo "unix:$folder/$n.sock" >"$folder/redis-$n"; done
 NAMES=$folder tied "$folder/resolve" 20 redis-1 redis-2 redis-3 >"$folder/resolved" 2>&1 &
 resolve=$!
-until_so grep -q '^done, 3 of 3' "$folder/resolved" || fail "resolve: $(cat "$folder/resolved")"
+until_so grep -q ', 3 of 3 nodes are connected' "$folder/resolved" || fail "resolve: $(cat "$folder/resolved")"
 kill -KILL $server # the third: it comes back under another address
 start_server moved
-until_so grep -q '^done, 2 of 3' "$folder/resolved" || fail "resolve, one server gone: $(cat "$folder/resolved")"
+until_so grep -q ', 2 of 3 nodes are connected' "$folder/resolved" || fail "resolve, one server gone: $(cat "$folder/resolved")"
 echo "unix:$folder/moved.sock" >"$folder/redis-3"
-until_so awk '/^redis-3 is .*moved/ { found = 1 } /^done, 3 of 3/ && found { back = 1 } END { exit !back }' "$folder/resolved" ||
+until_so awk '/^redis-3 is .*moved/ { found = 1 } /, 3 of 3 nodes are connected/ && found { back = 1 } END { exit !back }' "$folder/resolved" ||
     fail "resolve, one server moved: $(cat "$folder/resolved")"
 kill $resolve
 
