@@ -278,9 +278,10 @@ function end_page(its_name,    i, n, best, other) {
     for (i = 1; i <= n; i++) {
         best = ""
         for (other in mentioned) if (best == "" || other < best) best = other
-        put(".Xr " best " 3" (i < n ? " ," : ""))
+        put(".Xr " best " 3 ,")
         delete mentioned[best]
     }
+    put(".Xr redlock 7")
     close(file)
 }
 
