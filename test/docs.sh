@@ -83,6 +83,9 @@ check 'docs/errors.md has each error text of a node' "$(sed -n '/^static const c
 settings=$(printf '#include "redlock.h"\n' | gcc -E -P -I. - | awk '/^struct redlock_settings/ { inside = 1 } inside' | awk '/^}/ { exit } /;/ { gsub(/.* |;/, ""); print }')
 check 'docs/settings.md has each setting' "$([ "$(echo "$settings" | wc -l)" -gt 8 ] || echo "only: $settings"
     for setting in $settings; do grep -q "^| .$setting" docs/settings.md || echo "$setting"; done)"
+check 'docs/platforms.md has each callback' "$(printf '#include "redlock.h"\n' | gcc -E -P -I. - | sed -n '/^struct redlock_io/,/^}/s/.*(\*\([a-z_]*\))(.*/\1/p' |
+    { read -r first && printf '%s\n' "$first" && cat || echo 'none is found'; } |
+    while read -r callback; do grep -q "^| .$callback. |" docs/platforms.md || echo "$callback"; done)"
 limit() { # MACRO HOSTED - its value
     # shellcheck disable=SC2046 # an expression
     echo $(($(printf '#include "redlock.h"\nvalue=%s\n' "$1" | gcc -E -P -I. -DREDLOCK_HOSTED="$2" - | sed -n 's/^value=//p')))
