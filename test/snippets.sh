@@ -16,6 +16,7 @@
 # SPDX-License-Identifier: MIT
 set -u
 here=$(pwd)
+build=$1
 . test/servers.sh
 . test/tap.sh
 
@@ -78,8 +79,7 @@ check 'each block says what it is' known_kinds
 # A copy of the sources: what the blocks write goes there.
 tree=$folder/tree
 mkdir "$tree"
-cp -R ./*.c ./*.h ./*.hpp Makefile CMakeLists.txt meson.build LICENSE README.md docs examples cli test "$tree"
-[ -d bench ] && cp -R bench "$tree"
+tar -c --exclude=./.git --exclude=./build --exclude="./$build" . | tar -x -C "$tree" || exit 1
 cd "$tree" || exit 1
 REDLOCK_NODES=$nodes
 REDLOCK_NODE_TIMEOUT=5s # a machine may stand still for a second
@@ -134,7 +134,7 @@ END
 program() { # FILE COMPILER - by the command in its first line
     command=$(sed -n '1s,^/\* \(.* && \./.*\) \*/$,\1,p' "$1")
     [ -n "$command" ] || { echo 'no command in the first line'; return 1; }
-    file=$(echo "$command" | tr ' ' '\n' | grep '\.c[p]*$' | while read -r word; do [ -e "$here/$word" ] || echo "$word"; done)
+    file=$(echo "$command" | tr ' ' '\n' | grep -v '^build/' | grep '\.c[p]*$' | while read -r word; do [ -e "$here/$word" ] || echo "$word"; done)
     [ -n "$file" ] || { echo "no file of its own in: $command"; return 1; }
     cp "$1" "$file"
     # shellcheck disable=SC2086 # a list of words
