@@ -7,8 +7,8 @@
 # Conventions of the headers: the first comment begins with "NAME.h - what it is"; `---- Title ----` begins a section; a
 # comment stands above what it explains, or behind it. Where there are both, or the one above begins with "You", it is
 # for all that follow. Nested structs (`priv`) are left out. A sentence that begins with "Blocks", "Does not block" or
-# "Never blocks" goes into the section BLOCKING TIME, with all that follow it in its
-# paragraph but the sources.
+# "Never blocks" goes into the section BLOCKING TIME; behind "Blocks" so does the rest of
+# its paragraph, without the sources.
 #
 # The text files add, for each function (`# name`): PARAMETERS (`name: text`), RETURN VALUES, BLOCKING TIME, EXAMPLES (a
 # code block). `# all` has parameters that are the same everywhere.
@@ -377,10 +377,11 @@ function write_header(h,    i, j, s) {
 
 # Takes the sentences about blocking out of a comment, and leaves them in `blocking`.
 function without_blocking(s,    head, n) {
-    if (!match(s, /(^|[.] |[.]\n *| )(Blocks|Does not block|Never blocks)[ ,.]/)) return s
+    if (!match(s, /(^|[.] |[.]\n *| )(Blocks|Does not block|Never blocks)[ ,.\n]/)) return s
     head = substr(s, 1, RSTART - 1)
     s = substr(s, RSTART)
     n = match(s, /\n *\n|[ \n]\[Redlock\]/) ? RSTART - 1 : length(s)
+    if (s !~ /^[. \n]*Blocks/ && match(substr(s, 3), /[.][ \n]/)) n = RSTART + 2
     if (s ~ /^[.]/) { head = head "."; s = substr(s, 2); n-- }
     blocking = blocking substr(s, 1, n) "\n"
     return head substr(s, n + 1)

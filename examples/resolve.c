@@ -16,7 +16,8 @@
 #include <unistd.h>
 
 static struct redlock_node nodes[REDLOCK_NODES_MAX];
-static char numeric[REDLOCK_NODES_MAX][64]; /* what the nodes' addresses point to */
+/* What the nodes' addresses point to. */
+static char numeric[REDLOCK_NODES_MAX][REDLOCK_ADDRESS_MAX + 1];
 
 /* Looks up the names of all nodes without a connection. Blocks as long as getaddrinfo does, maybe minutes: call it
    while no lock is held, or look up in another thread and copy the result here. */
