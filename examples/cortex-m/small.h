@@ -8,17 +8,17 @@
 #define SMALL_H
 
 /* What this firmware does without. */
-#define REDLOCK_FENCING 0        /* flash 829 */
-#define REDLOCK_MULTI_KEY 0      /* flash 440 */
-#define REDLOCK_NOTIFICATION 0   /* flash 228 */
-#define REDLOCK_NATIVE_RELEASE 0 /* flash 355 */
-#define REDLOCK_DURABLE 0        /* flash 380 */
+#define REDLOCK_FENCING 0        /* flash 1054 */
+#define REDLOCK_MULTI_KEY 0      /* flash 684 */
+#define REDLOCK_NOTIFICATION 0   /* flash 364 */
+#define REDLOCK_NATIVE_RELEASE 0 /* flash 124 */
+#define REDLOCK_DURABLE 0        /* flash 232 */
 
 /* Its sizes. */
 #define REDLOCK_NODES_MAX 5
 #define REDLOCK_ERROR_MAX 23 /* node 56 */
 #define REDLOCK_POOL_MAX 20  /* entropy is asked at each attempt. client 224 */
-#define REDLOCK_OWED_MAX 1   /* releases that are repeated. client 192 */
+#define REDLOCK_OWED_MAX 1   /* releases that are repeated. client 176 */
 #define RESP_PIPELINE_MAX 3  /* locks asked for at once, and one. node 40 */
 #define RESP_TEXT_MAX 15     /* bytes kept of what a server says. node 48 */
 #define RESP_DEPTH_MAX 2     /* what HELLO's answer needs. node 8 */
@@ -26,6 +26,6 @@
 /* What the longest command that is left needs, an extension. Each byte of key or label is one of it too. */
 #define REDLOCK_KEY_MAX 16
 #define REDLOCK_LABEL_MAX 0
-#define RESP_OUT_MAX 299 /* node 584 */
+#define RESP_OUT_MAX 299 /* client 608 *//
 
 #endif
