@@ -3,7 +3,6 @@
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
 #include "board.h"
-#include "lines.h"
 
 #include <string.h>
 
@@ -38,28 +37,20 @@ static void tick(void)
     /* its work is to end a sleep */
 }
 
-/* As the processor wants it: the stack, the exceptions from number 1 on, the board's interrupts from number 16 on. One that
-   is missing here ends in a fault, as does every fault that has no vector of its own. */
-enum { RESET = 0, NMI = 1, HARD_FAULT = 2, SYSTICK = 14, UART0 = 15, UART3 = 15 + 18 };
+/* As the processor wants it: the stack, the exceptions from number 1 on, the board's 32 interrupts. An exception that is missing
+   here ends in a fault, as does every fault that has no vector of its own. */
+enum { RESET = 0, NMI = 1, HARD_FAULT = 2, SYSTICK = 14 };
+
+#define EIGHT_TIMES(handler) handler, handler, handler, handler, handler, handler, handler, handler
 
 __attribute__((section(".vectors"), used)) static const struct {
     uint32_t *stack;
-    void (*handlers[15 + 32])(void);
+    void (*exceptions[15])(void);
+    void (*interrupts[32])(void);
 } vectors = {board_stack_top,
-             {[RESET] = reset,
-              [NMI] = fault,
-              [HARD_FAULT] = fault,
-              [SYSTICK] = tick,
-              [UART0] = lines_interrupt, /* received, then sent */
-              [UART0 + 1] = lines_interrupt,
-              [UART0 + 2] = lines_interrupt, /* UART1 */
-              [UART0 + 3] = lines_interrupt,
-              [UART0 + 4] = lines_interrupt, /* UART2 */
-              [UART0 + 5] = lines_interrupt,
-              [UART3] = lines_interrupt,
-              [UART3 + 1] = lines_interrupt,
-              [UART3 + 2] = lines_interrupt, /* UART4 */
-              [UART3 + 3] = lines_interrupt}};
+             {[RESET] = reset, [NMI] = fault, [HARD_FAULT] = fault, [SYSTICK] = tick},
+             {EIGHT_TIMES(board_interrupt), EIGHT_TIMES(board_interrupt),
+              EIGHT_TIMES(board_interrupt), EIGHT_TIMES(board_interrupt)}};
 
 /* ---- Time ----------------------------------------------------------------------------------- */
 
@@ -139,6 +130,17 @@ void board_end(int failed)
 {
     for (;;)
         debugger(0x18, (const void *)(failed ? 0x20023 : 0x20026));
+}
+
+void board_arguments(char *text, size_t size)
+{
+    const struct {
+        char *text;
+        size_t size;
+    } block = {text, size};
+
+    *text = '\0';
+    (void)debugger(0x15, &block);
 }
 
 /* This board has no source of randomness, so it asks the machine that it runs on. A real one must have one: the TRNG of

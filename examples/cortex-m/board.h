@@ -1,5 +1,5 @@
 /* board.h - all that the example knows of its board: Arm's MPS2 with the AN386 image, a Cortex-M4 at 25 MHz with five
-   UARTs, as qemu has it. For another board write another board.c and board.ld, and the registers in lines.c.
+   UARTs and Ethernet, as qemu has it. For another board write another board.c and board.ld, and the registers in lines.c.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
@@ -25,8 +25,14 @@ void board_sleep(uint64_t us);
 void board_interrupts_off(void);
 void board_interrupts_on(void);
 
+/* Yours: all interrupts of devices end here. */
+void board_interrupt(void);
+
 /* Unpredictable bytes. 0, or -1. */
 int board_random(void *bytes, size_t size);
+
+/* What the debugger (qemu -append) has for this program, as words; "" if nothing. */
+void board_arguments(char *text, size_t size);
 
 /* To the debugger, and the end, with an exit status for qemu. */
 void board_print(const char *text);

@@ -87,7 +87,7 @@ static void line_move(unsigned i)
 }
 
 /* One for all of them is short. Where lines are fast, each has its own. */
-void lines_interrupt(void)
+void board_interrupt(void)
 {
     unsigned i;
 

@@ -16,7 +16,4 @@ const struct redlock_io *lines_io(void);
 /* Which of the events of `interest` a node's line is ready for. */
 unsigned lines_events(const struct redlock_node *node, unsigned interest);
 
-/* Of all UARTs. */
-void lines_interrupt(void);
-
 #endif

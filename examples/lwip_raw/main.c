@@ -1,0 +1,356 @@
+/* main.c - firmware with a network: takes a lock on Redis servers over TCP, keeps it while it works, releases it, and again.
+   No operating system. The loop never blocks: `turn` is all that the library and lwIP need, beside whatever else the
+   program has to do. docs/embedded.md explains it; `make lwip-board` builds it, runs it and prints what it takes.
+
+   Its settings are words that qemu passes on (-append); a product has them in its flash:
+       ADDRESS:PORT       a Redis server, up to NODES
+       counter=ADDRESS:PORT  what the lock protects: a server that counts who is inside
+       address=ADDRESS    of this board; without it: by DHCP
+       ttl= hold= pause=  ms: of the lock; how long it is kept, and not asked for, each time
+       drift=             redlock_settings.drift_ppm
+
+   SPDX-FileCopyrightText: the redlock authors
+   SPDX-License-Identifier: MIT */
+#include "board.h"
+#include "lan9118.h"
+#include "redlock_lwip_raw.h"
+
+#include <string.h>
+
+#include "lwip/dhcp.h"
+#include "lwip/init.h"
+#include "lwip/sys.h"
+#include "lwip/timeouts.h"
+#include "netif/ethernet.h"
+
+static struct redlock_node nodes[NODES];
+static struct redlock_client client;
+static struct redlock_lock lock;
+static struct redlock_lwip_raw stack;
+static struct netif netif;
+static unsigned count;
+
+/* ---- What lwIP and the library ask of the board --------------------------------------------- */
+
+uint32_t sys_now(void)
+{
+    return (uint32_t)(board_now_us() / 1000);
+}
+
+uint32_t board_random_word(void)
+{
+    uint32_t word = 0;
+
+    (void)board_random(&word, sizeof word);
+    return word;
+}
+
+void board_assertion(void)
+{
+    board_print("lwIP asserts\n");
+    board_end(1);
+}
+
+static uint64_t now_us(void *context)
+{
+    (void)context;
+    return board_now_us();
+}
+
+static int entropy(void *context, void *bytes, size_t size)
+{
+    (void)context;
+    return board_random(bytes, size);
+}
+
+/* ---- Settings ------------------------------------------------------------------------------- */
+
+static char words[320];
+static const char *counter_address, *own_address;
+static uint32_t ttl_ms = 6000, hold_ms = 10000, pause_ms = 100, drift_ppm;
+
+static uint32_t number(const char *digit)
+{
+    uint32_t n = 0;
+
+    while (*digit >= '0' && *digit <= '9')
+        n = n * 10 + (uint32_t)(*digit++ - '0');
+    return n;
+}
+
+static const char *value(const char *word, const char *name)
+{
+    size_t size = strlen(name);
+
+    return strncmp(word, name, size) == 0 ? word + size : NULL;
+}
+
+static void read_word(const char *word)
+{
+    const char *v;
+
+    if ((v = value(word, "counter=")) != NULL)
+        counter_address = v;
+    else if ((v = value(word, "address=")) != NULL)
+        own_address = v;
+    else if ((v = value(word, "ttl=")) != NULL)
+        ttl_ms = number(v);
+    else if ((v = value(word, "hold=")) != NULL)
+        hold_ms = number(v);
+    else if ((v = value(word, "pause=")) != NULL)
+        pause_ms = number(v);
+    else if ((v = value(word, "drift=")) != NULL)
+        drift_ppm = number(v);
+    else if (count < NODES && *word >= '0' && *word <= '9')
+        nodes[count++].address = word;
+}
+
+static void read_settings(void)
+{
+    char *word = words, *blank;
+
+    board_arguments(words, sizeof words);
+    for (; (blank = strchr(word, ' ')) != NULL; word = blank + 1) {
+        *blank = '\0';
+        read_word(word);
+    }
+    read_word(word);
+}
+
+/* ---- The network ---------------------------------------------------------------------------- */
+
+static void start_network(void)
+{
+    ip4_addr_t address, mask, gateway;
+
+    lwip_init();
+    ip4_addr_set_zero(&address);
+    IP4_ADDR(&mask, 255, 255, 255, 0);
+    IP4_ADDR(&gateway, 10, 0, 2, 2);
+    if (own_address != NULL && !ip4addr_aton(own_address, &address))
+        board_print("not an address\n");
+    netif_add(&netif, &address, &mask, &gateway, NULL, lan9118_start, ethernet_input);
+    netif_set_default(&netif);
+    netif_set_up(&netif);
+    if (own_address == NULL)
+        dhcp_start(&netif);
+}
+
+static void serve_network(void)
+{
+    lan9118_poll(&netif);
+    sys_check_timeouts();
+}
+
+/* Until a frame comes or the time is over. */
+static void sleep_us(uint64_t longest_us)
+{
+    uint64_t timer_us = sys_timeouts_sleeptime() * (uint64_t)1000;
+
+    board_interrupts_off();
+    if (!lan9118_waiting())
+        board_sleep(timer_us < longest_us ? timer_us : longest_us);
+    board_interrupts_on();
+}
+
+/* ---- The loop ------------------------------------------------------------------------------- */
+
+static int counter_events(void);
+
+/* Sends, sleeps until the network or the time calls, passes on what has come. The second tick decides on that: without it
+   a decision would wait until after the next sleep. */
+static void turn(void)
+{
+    uint64_t wait_us = redlock_tick(&client);
+    unsigned events[NODES], i, any;
+
+    serve_network();
+    for (i = any = 0; i < count; i++)
+        any |= events[i] = redlock_lwip_raw_events(&nodes[i], redlock_wanted_events(&client, i));
+    if (!any && !counter_events())
+        sleep_us(wait_us);
+    for (i = 0; i < count; i++)
+        if (events[i] != 0)
+            redlock_handle_events(&client, i, events[i]);
+    redlock_tick(&client);
+}
+
+static void turn_until(uint64_t until_us)
+{
+    while (board_now_us() < until_us)
+        turn();
+}
+
+/* Runs an operation to its end. A loop of its own, as this program has nothing else to do meanwhile. */
+static enum redlock_status finish(enum redlock_status started)
+{
+    if (started != REDLOCK_PENDING)
+        return started;
+    while (redlock_next_completed(&client) == NULL)
+        turn();
+    return lock.status;
+}
+
+/* ---- Reports -------------------------------------------------------------------------------- */
+
+static void say(const char *what, uint32_t n, const char *unit)
+{
+    board_print(what);
+    board_print_number(n);
+    board_print(unit);
+    board_print("\n");
+}
+
+static void say_failed(const char *what, enum redlock_status status)
+{
+    unsigned i;
+
+    board_print(what);
+    board_print(redlock_strerror(status));
+    board_print("\n");
+    for (i = 0; i < count; i++)
+        if (nodes[i].error[0] != '\0') {
+            board_print("  ");
+            board_print(nodes[i].address);
+            board_print(": ");
+            board_print(nodes[i].error);
+            board_print("\n");
+        }
+}
+
+/* ---- What the lock protects ----------------------------------------------------------------- */
+
+/* A server that is no node of the lock counts who is inside: the answer to the INCR of the only one is 1. The connection
+   uses the same table, and resp.h. */
+static struct redlock_node counter;
+static struct redlock_lwip_raw counter_stack;
+
+static int counter_events(void)
+{
+    return (int)redlock_lwip_raw_events(&counter, REDLOCK_READABLE);
+}
+
+/* The answer, an integer; -1 if there is none before the lock is not safe any more. */
+static int64_t counter_ask(const char *command, const char *key)
+{
+    const struct redlock_io *io = &counter_stack.io;
+    struct resp_reader reader;
+    uint8_t bytes[64];
+    struct resp_writer w = {bytes, sizeof bytes, 0, 0, 0};
+    int n, sent = 0;
+
+    memset(&reader, 0, sizeof reader);
+    if (counter.link == NULL && io->dial(io->context, &counter) != 0)
+        return -1;
+    resp_put_command(&w, 2);
+    resp_put_text(&w, command);
+    resp_put_text(&w, key);
+    while (redlock_remaining_ms(&client, &lock) > 0) {
+        const uint8_t *cursor = bytes;
+        if (!sent && io->ready(io->context, &counter) == 1) /* 64 bytes always fit at once */
+            sent = io->transmit(io->context, &counter, bytes, w.used) > 0;
+        n = sent ? io->receive(io->context, &counter, bytes, sizeof bytes) : 0;
+        if (n < 0)
+            break;
+        if (n > 0 && resp_read(&reader, &cursor, bytes + n) == RESP_REPLY)
+            return reader.item.kind == RESP_INTEGER ? reader.item.integer : -1;
+        turn();
+    }
+    io->shut(io->context, &counter);
+    return -1;
+}
+
+static int enter(void)
+{
+    int64_t inside = counter_ask("INCR", "inside");
+
+    if (inside > 1)
+        say("NOT ALONE: ", (uint32_t)inside, "");
+    return inside == 1;
+}
+
+static void leave(void)
+{
+    if (counter_ask("DECR", "inside") == 0 && counter_ask("INCR", "turns") > 0)
+        board_print("counted\n");
+}
+
+/* ---- The program ---------------------------------------------------------------------------- */
+
+/* Keeps the lock for hold_ms. 0: it is lost. */
+static int keep(void)
+{
+    uint64_t until_us = board_now_us() + hold_ms * (uint64_t)1000, valid_until_us = 0, now;
+    enum redlock_status status = redlock_auto_extend_start(&client, &lock, 65534);
+    unsigned extended = 0;
+
+    while (status == REDLOCK_PENDING && board_now_us() < until_us) {
+        turn(); /* ... and a step of the work, if redlock_remaining_ms leaves time for it ... */
+        if (redlock_next_completed(&client) != NULL) {
+            now = board_now_us();
+            say_failed("lost: ", lock.status);
+            say("reported ms after its validity: ",
+                now > valid_until_us ? (uint32_t)((now - valid_until_us) / 1000) : 0, "");
+            return 0;
+        }
+        valid_until_us = lock.valid_until_us;
+        if (lock.extended != extended) {
+            extended = lock.extended;
+            say("extended: ", extended, "");
+        }
+    }
+    return 1;
+}
+
+static void take_turn(void)
+{
+    enum redlock_status status = finish(redlock_acquire_start(&client, &lock, 60000));
+
+    if (status != REDLOCK_OK) {
+        say_failed("not acquired: ", status);
+        return;
+    }
+    say("acquired, valid for ", redlock_remaining_ms(&client, &lock), " ms");
+    if (counter_address != NULL && !enter())
+        board_print("not counted\n");
+    if (!keep())
+        return;
+    if (counter_address != NULL)
+        leave();
+    board_print("releasing\n");
+    status = finish(redlock_release_start(&client, &lock, 5000));
+    if (status != REDLOCK_OK)
+        say_failed("not released: ", status);
+    else
+        say("released; bytes of stack used: ", board_stack_used(__builtin_frame_address(0)), "");
+}
+
+int main(void)
+{
+    struct redlock_settings settings = {0};
+
+    read_settings();
+    start_network();
+    while (ip4_addr_isany_val(*netif_ip4_addr(&netif))) {
+        serve_network();
+        sleep_us(1000000);
+    }
+    board_print("address ");
+    board_print(ip4addr_ntoa(netif_ip4_addr(&netif)));
+    board_print("\n");
+
+    settings.drift_ppm = drift_ppm;
+    settings.node_timeout_ms = 500; /* an emulated board beside others is slow at times */
+    redlock_lwip_raw_init(&stack, now_us, entropy);
+    redlock_lwip_raw_init(&counter_stack, now_us, entropy);
+    counter.address = counter_address;
+    if (redlock_init(&client, &stack.io, nodes, count, &settings) != REDLOCK_OK) {
+        say_failed("init: ", REDLOCK_INVALID_ARGUMENT);
+        return 1;
+    }
+    redlock_lock_init(&lock, "pump/7", 6, ttl_ms);
+    for (;;) {
+        turn_until(board_now_us() + pause_ms * (uint64_t)1000);
+        take_turn();
+    }
+}

@@ -1,0 +1,62 @@
+/* redlock_lwip_raw.h - struct redlock_io over the raw (callback) API of lwIP 2.1 and later: no sockets, no threads, no
+   allocation outside lwIP's own pools. Copy two files, in place of net.c.
+
+       static struct redlock_lwip_raw stack;
+
+       redlock_lwip_raw_init(&stack, my_now_us, my_entropy);
+       redlock_init(&client, &stack.io, nodes, 3, &settings);
+
+       for (;;) {
+           uint64_t wait_us = redlock_tick(&client);
+           ... pass received frames to lwIP; sys_check_timeouts() ...
+           for (i = 0; i < 3; i++)
+               if ((events = redlock_lwip_raw_events(&nodes[i], redlock_wanted_events(&client, i))) != 0)
+                   redlock_handle_events(&client, i, events);
+           redlock_tick(&client);
+           ... if there was no event: sleep, at most wait_us and sys_timeouts_sleeptime() ...
+       }
+
+   Context: lwIP's. With NO_SYS that is the main loop; with an RTOS the tcpip thread, or any thread that holds
+   LOCK_TCPIP_CORE. Do not call the library from a callback of lwIP. The blocking calls are not available: `wait` is NULL.
+
+   lwipopts.h: `LWIP_TCP`; `MEMP_NUM_TCP_PCB` at least twice the number of nodes, because a closed connection keeps its pcb
+   until the server has confirmed the end (a new connection takes over such a pcb if there is no other); `PBUF_POOL_SIZE` for
+   the number of nodes times `TCP_WND`, if one server must not be able to starve the others; and `LWIP_RAND`, which must
+   give other numbers after each reset. With the same numbers a new connection takes the port of one that the server
+   still has open from before the reset. examples/lwip_raw/lwipopts.h is a complete set.
+
+   Addresses are numeric: "10.0.0.1:6379", with LWIP_IPV6 also "[fd00::1]:6379". One struct redlock_lwip_raw is for one client.
+
+   SPDX-FileCopyrightText: the redlock authors
+   SPDX-License-Identifier: MIT */
+#ifndef REDLOCK_LWIP_RAW_H
+#define REDLOCK_LWIP_RAW_H
+
+#include "redlock.h"
+
+#include "lwip/tcp.h"
+
+/* A connection: node->link points to it. */
+struct redlock_lwip_raw_session {
+    struct tcp_pcb *pcb;   /* NULL: lwIP has given it up, `error` says why */
+    struct pbuf *received; /* not yet read; NULL: nothing */
+    err_t error;
+    uint8_t used, up;
+    uint8_t ended;   /* the server has closed its side */
+    uint8_t starved; /* lwIP had no memory for a segment; tried again when that may have changed */
+};
+
+struct redlock_lwip_raw {
+    struct redlock_io io; /* for redlock_init */
+    struct redlock_lwip_raw_session sessions[REDLOCK_NODES_MAX];
+};
+
+/* `now_us`: microseconds of a monotonic clock that runs while the processor sleeps. `entropy` fills with unpredictable
+   bytes from the chip's generator: 0, or -1, and then nothing is locked. */
+void redlock_lwip_raw_init(struct redlock_lwip_raw *stack, uint64_t (*now_us)(void *context),
+                           int (*entropy)(void *context, void *bytes, size_t size));
+
+/* Which of the `wanted` events (redlock_wanted_events) the node's connection is ready for. */
+unsigned redlock_lwip_raw_events(const struct redlock_node *node, unsigned wanted);
+
+#endif
