@@ -7,6 +7,7 @@
        counter=ADDRESS:PORT  what the lock protects: a server that counts who is inside
        address=ADDRESS    of this board; without it: by DHCP
        ttl= hold= pause=  ms: of the lock; how long it is kept, and not asked for, each time
+       delay=             ms after the start in which the lock is not asked for
        drift=             redlock_settings.drift_ppm
 
    SPDX-FileCopyrightText: the redlock authors
@@ -29,6 +30,7 @@ static struct redlock_lock lock;
 static struct redlock_lwip_raw stack;
 static struct netif netif;
 static unsigned count;
+static const void *top; /* of the stack */
 
 /* ---- What lwIP and the library ask of the board --------------------------------------------- */
 
@@ -67,7 +69,7 @@ static int entropy(void *context, void *bytes, size_t size)
 
 static char words[320];
 static const char *counter_address, *own_address;
-static uint32_t ttl_ms = 6000, hold_ms = 10000, pause_ms = 100, drift_ppm;
+static uint32_t ttl_ms = 6000, hold_ms = 10000, pause_ms = 100, delay_ms, drift_ppm;
 
 static uint32_t number(const char *digit)
 {
@@ -99,6 +101,8 @@ static void read_word(const char *word)
         hold_ms = number(v);
     else if ((v = value(word, "pause=")) != NULL)
         pause_ms = number(v);
+    else if ((v = value(word, "delay=")) != NULL)
+        delay_ms = number(v);
     else if ((v = value(word, "drift=")) != NULL)
         drift_ppm = number(v);
     else if (count < NODES && *word >= '0' && *word <= '9')
@@ -175,8 +179,10 @@ static void turn(void)
     redlock_tick(&client);
 }
 
-static void turn_until(uint64_t until_us)
+static void turn_for(uint32_t ms)
 {
+    uint64_t until_us = board_now_us() + ms * (uint64_t)1000;
+
     while (board_now_us() < until_us)
         turn();
 }
@@ -322,13 +328,14 @@ static void take_turn(void)
     if (status != REDLOCK_OK)
         say_failed("not released: ", status);
     else
-        say("released; bytes of stack used: ", board_stack_used(__builtin_frame_address(0)), "");
+        say("released; bytes of stack used: ", board_stack_used(top), "");
 }
 
 int main(void)
 {
     struct redlock_settings settings = {0};
 
+    top = __builtin_frame_address(0);
     read_settings();
     start_network();
     while (ip4_addr_isany_val(*netif_ip4_addr(&netif))) {
@@ -349,8 +356,9 @@ int main(void)
         return 1;
     }
     redlock_lock_init(&lock, "pump/7", 6, ttl_ms);
+    turn_for(delay_ms);
     for (;;) {
-        turn_until(board_now_us() + pause_ms * (uint64_t)1000);
         take_turn();
+        turn_for(pause_ms);
     }
 }
