@@ -331,6 +331,20 @@ test-board: deps-board
 	done
 	prove -e sh test/board.sh :: $(B)
 
+# The firmware of examples/lwip_raw: lwIP is Debian's source package, or what is in a folder of yours.
+LWIP = $(B)/lwip-source
+lwip-board test-lwip-board: export WARN := $(WARN)
+lwip-board test-lwip-board: export CORE := $(CORE)
+lwip-board test-lwip-board: export MINIMAL = -include examples/cortex-m/small.h
+lwip-board: deps-lwip_board ## LWIP=folder: firmware with Ethernet and lwIP on an emulated Cortex-M4: flash, RAM, stack, instructions
+	@sh test/lwip_source.sh $(LWIP)
+	@sh test/lwip_board.sh $(B) $(LWIP) figures
+test-lwip-board: deps-lwip_board ## that firmware on real servers: cable pulled, board reset, two boards contend; two builds
+	@sh test/lwip_source.sh $(LWIP)
+	sh test/lwip_board.sh $(B) $(LWIP) build
+	gcc -O1 -g $(WARN) $(POSIX) -I. -Itest test/lwip_board_test.c test/program.c test/servers.c $(LIB) -o $(B)/lwip_board/lwip_board_test
+	prove -e $(B)/lwip_board/lwip_board_test $(B)/lwip_board/default.elf $(B)/lwip_board/minimal.elf
+
 SEEDS = 6000
 $(B)/sim: test/sim.c test/mini.c test/mini.h test/tap.h $(CORE) $(HEADERS)
 	@mkdir -p $(@D)

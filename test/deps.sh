@@ -22,6 +22,7 @@ figures='demo strace:strace valgrind:valgrind arm-none-eabi-gcc:gcc-arm-none-eab
  /usr/arm-linux-gnueabihf/include/stdio.h:libc6-dev-armhf-cross'
 board='demo prove:perl qemu-system-arm:qemu-system-arm arm-none-eabi-gcc:gcc-arm-none-eabi
  /usr/lib/picolibc/arm-none-eabi:picolibc-arm-none-eabi'
+lwip_board='board dpkg-source:dpkg-dev'
 # not gcc-multilib, which would drive the cross compilers out
 machines='board qemu-s390x-static:qemu-user-static musl-gcc:musl-tools
  arm-linux-gnueabihf-gcc:gcc-arm-linux-gnueabihf /usr/arm-linux-gnueabihf/include/stdio.h:libc6-dev-armhf-cross
@@ -37,7 +38,7 @@ loops='demo prove:perl valgrind:valgrind pkg-config:pkg-config /usr/include/uv.h
 transports='demo prove:perl openssl:openssl ip:iproute2 /usr/include/mbedtls/ssl.h:libmbedtls-dev
  /usr/include/lwip/lwipopts.h:liblwip-dev /usr/include/slirp/libslirp.h:libslirp-dev'
 cli='demo musl-gcc:musl-tools mandoc:mandoc groff:groff-base systemd-analyze:systemd bash:bash prove:perl'
-parts='demo test docs model interop bench figures board machines vendor loops transports cli'
+parts='demo test docs model interop bench figures board lwip_board machines vendor loops transports cli'
 
 missing=
 look_for() { # ITEM ...

@@ -15,7 +15,9 @@
 #define REDLOCK_DURABLE 0        /* flash 232 */
 
 /* Its sizes. */
+#ifndef REDLOCK_NODES_MAX
 #define REDLOCK_NODES_MAX 5
+#endif
 #define REDLOCK_ERROR_MAX 23 /* node 56 */
 #define REDLOCK_POOL_MAX 20  /* entropy is asked at each attempt. client 224 */
 #define REDLOCK_OWED_MAX 1   /* releases that are repeated. client 176 */
