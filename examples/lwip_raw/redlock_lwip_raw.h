@@ -19,11 +19,12 @@
    Context: lwIP's. With NO_SYS that is the main loop; with an RTOS the tcpip thread, or any thread that holds
    LOCK_TCPIP_CORE. Do not call the library from a callback of lwIP. The blocking calls are not available: `wait` is NULL.
 
-   lwipopts.h: `LWIP_TCP`; `MEMP_NUM_TCP_PCB` at least twice the number of nodes, because a closed connection keeps its pcb
-   until the server has confirmed the end (a new connection takes over such a pcb if there is no other); `PBUF_POOL_SIZE` for
-   the number of nodes times `TCP_WND`, if one server must not be able to starve the others; and `LWIP_RAND`, which must
-   give other numbers after each reset. With the same numbers a new connection takes the port of one that the server
-   still has open from before the reset. examples/lwip_raw/lwipopts.h is a complete set.
+   lwipopts.h, see examples/lwip_raw/lwipopts.h:
+   * MEMP_NUM_TCP_PCB: at least twice the number of nodes. A closed connection keeps its pcb until the server has confirmed
+     the end; a new connection takes over such a pcb if no other is free.
+   * PBUF_POOL_SIZE: enough for the number of nodes times TCP_WND. Otherwise one server can starve the others.
+   * LWIP_RAND: other numbers after each reset. With the same ones a new connection gets the port of one that the server
+     still has open from before the reset, and is delayed until TCP has sorted that out.
 
    Addresses are numeric: "10.0.0.1:6379", with LWIP_IPV6 also "[fd00::1]:6379". One struct redlock_lwip_raw is for one client.
 
