@@ -181,6 +181,7 @@ static void extend_everywhere(void)
 static enum { KIND, CRUMBS, FLIP } network;
 static unsigned flips_after;
 static int last_type = -1; /* of the last record that was begun: 21 is an alert */
+static long received;      /* bytes */
 
 ssize_t __real_send(int fd, const void *bytes, size_t size, int flags);
 ssize_t __wrap_send(int fd, const void *bytes, size_t size, int flags);
@@ -206,6 +207,7 @@ ssize_t __wrap_recv(int fd, void *bytes, size_t size, int flags)
 {
     ssize_t got = __real_recv(fd, bytes, network == CRUMBS ? 1 : size, flags);
 
+    received += got > 0 ? got : 0;
     if (network == FLIP && got > 5 && --flips_after == 0) {
         ((unsigned char *)bytes)[got - 1] ^= 1;
         network = KIND;
@@ -465,6 +467,72 @@ static void flipped(void)
     end();
 }
 
+/* How many of the connections had the server show its certificate. */
+static int checked(void)
+{
+    int i, count = 0;
+
+    for (i = 0; i < NODES; i++)
+        count += ((const struct redlock_tls_session *)nodes[i].link)->checked;
+    return count;
+}
+
+/* Bytes that came with the reconnects. */
+static long cut_and_reconnect(void)
+{
+    char reply[64];
+    unsigned i;
+
+    for (i = 0; i < NODES; i++)
+        server_ask(&servers[i], reply, sizeof reply, "CLIENT", "KILL", "TYPE", "normal", "SKIPME",
+                   "yes", NULL);
+    received = 0;
+    reconnect();
+    return received;
+}
+
+static void resumes(void)
+{
+    static char name[] = "redis.example";
+    long full, start = now_ms();
+
+    received = 0;
+    begin(NODES, "ca", NULL, &patient);
+    reconnect();
+    full = received;
+    is_int(checked(), NODES, "new sessions: all servers have shown a certificate");
+    printf("# %ld bytes, %ld ms\n", full, now_ms() - start);
+    start = now_ms();
+    received = cut_and_reconnect();
+    is_int(dials, 2 * NODES, "all connections are cut: they are made again");
+    is_int(checked(), 0, "all sessions are resumed");
+    ok(full - received > NODES * 300, "without certificates: %ld bytes less", full - received);
+    printf("# %ld bytes, %ld ms\n", received, now_ms() - start);
+    cut_and_reconnect();
+    is_int(checked(), 0, "and again");
+    server_restart(&servers[0]); /* which has forgotten its sessions */
+    cut_and_reconnect();
+    is_int(checked(), 1, "a server that was restarted shows its certificate");
+    nodes[1].user_data = name;
+    cut_and_reconnect();
+    is_int(checked(), 1, "another name is expected: that server shows its certificate");
+    nodes[1].user_data = NULL;
+    cut_and_reconnect();
+    tls.sessions[0].kept.checked_us -= REDLOCK_TLS_RESUME_MS * (uint64_t)1000;
+    cut_and_reconnect();
+    is_int(checked(), 1, "an hour later: that server shows its certificate again");
+    is_int(redlock_acquire(&client, &lock, 0), REDLOCK_OK, "acquire");
+    extend_everywhere();
+    is_int(lock.members, ALL, "on all servers");
+    is_int(redlock_release(&client, &lock, 10000), REDLOCK_OK, "release");
+    end();
+    serve_tls(0, "stranger", "no"); /* a session does not outlive the struct */
+    begin(1, "ca", NULL, &patient);
+    is_int(redlock_acquire(&client, &lock, 0), REDLOCK_UNREACHABLE, "another CA: refused as ever");
+    end();
+    serve_tls(0, "server", "no");
+}
+
 static void forked(void)
 {
     int status = -1;
@@ -523,6 +591,7 @@ int main(int argc, char **argv)
     large_answers();
     crumbs();
     flipped();
+    resumes();
     forked();
     for (i = 0; i < NODES; i++) /* the test's own connections are open, as they were then */
         server_ask(&servers[i], reply, sizeof reply, "PING", NULL);

@@ -44,9 +44,10 @@ static int tls_random(void *context, unsigned char *bytes, size_t size)
 static int tls_check_number(void *context, mbedtls_x509_crt *certificate, int depth,
                             uint32_t *flags)
 {
-    const struct redlock_tls_session *s = (const struct redlock_tls_session *)context;
+    struct redlock_tls_session *s = (struct redlock_tls_session *)context;
     const mbedtls_x509_sequence *name = &certificate->subject_alt_names;
 
+    s->checked = 1;
     if (depth != 0 || s->ip_size == 0)
         return 0;
     for (; name != NULL; name = name->next)
@@ -59,6 +60,23 @@ static int tls_check_number(void *context, mbedtls_x509_crt *certificate, int de
 
 /* ---- Sessions ------------------------------------------------------------------------------- */
 
+static void tls_forget(struct redlock_tls_session *s)
+{
+    mbedtls_ssl_session_free(&s->kept.session);
+    s->kept.checked_us = 0;
+}
+
+/* Keeps a session whose certificate was checked. One that was resumed is kept as it is, with the time of that check. */
+static void tls_keep(struct redlock_tls_session *s)
+{
+    if (!s->checked || s->kept.host[0] == '\0')
+        return;
+    tls_forget(s);
+    mbedtls_ssl_session_init(&s->kept.session);
+    if (mbedtls_ssl_get_session(&s->ssl, &s->kept.session) == 0)
+        s->kept.checked_us = redlock_posix()->now_us(NULL);
+}
+
 /* The end of a session, in words. Sockets have said theirs already, and the first trouble stands. */
 static int tls_fail(struct redlock_node *node, int code)
 {
@@ -66,6 +84,8 @@ static int tls_fail(struct redlock_node *node, int code)
     char why[256];
 
     s->failed = code;
+    if (s->handshake != 0)
+        tls_forget(s);                                 /* the next handshake is a full one */
     if (code == MBEDTLS_ERR_X509_CERT_VERIFY_FAILED) { /* a line for each thing that is wrong */
         mbedtls_x509_crt_verify_info(why, sizeof why, "", mbedtls_ssl_get_verify_result(&s->ssl));
         why[strcspn(why, "\n")] = '\0';
@@ -100,20 +120,46 @@ static int tls_expect(struct redlock_tls_session *s, const struct redlock_node *
     s->ip_size = inet_pton(AF_INET, host, s->ip) == 1    ? 4
                  : inet_pton(AF_INET6, host, s->ip) == 1 ? 16
                                                          : 0;
-    return s->ip_size > 0 ? 0 : mbedtls_ssl_set_hostname(&s->ssl, host);
+    if (strcmp(s->kept.host, host) != 0)
+        tls_forget(s);
+    s->kept.host[0] = '\0'; /* too long: not resumed */
+    if (size < sizeof s->kept.host)
+        memcpy(s->kept.host, host, size + 1);
+    return mbedtls_ssl_set_hostname(&s->ssl, s->ip_size > 0 ? NULL : host);
+}
+
+/* The node's, as long as there is no other client; there are as many as a client has nodes. */
+static struct redlock_tls_session *tls_session_for(struct redlock_tls *tls,
+                                                   const struct redlock_node *node)
+{
+    struct redlock_tls_session *s, *end = tls->sessions + REDLOCK_NODES_MAX;
+
+    for (s = tls->sessions; s < end; s++)
+        if (s->kept.node == node && !s->used)
+            return s;
+    for (s = tls->sessions; s < end; s++)
+        if (s->kept.node == NULL)
+            return s;
+    for (s = tls->sessions; s->used;)
+        s++;
+    tls_forget(s);
+    return s;
 }
 
 static int tls_dial(void *context, struct redlock_node *node)
 {
     struct redlock_tls *tls = (struct redlock_tls *)context;
-    struct redlock_tls_session *s = tls->sessions;
+    struct redlock_tls_session *s;
+    struct redlock_tls_kept kept;
     int code;
 
     if (redlock_posix()->dial(NULL, node) != 0)
         return -1;
-    while (s->used) /* as many as a client has nodes */
-        s++;
+    s = tls_session_for(tls, node);
+    kept = s->kept;
     memset(s, 0, sizeof *s);
+    s->kept = kept;
+    s->kept.node = node;
     s->used = 1;
     s->handshake = REDLOCK_WRITABLE;
     s->process = redlock_posix()->process(NULL);
@@ -122,6 +168,10 @@ static int tls_dial(void *context, struct redlock_node *node)
     code = mbedtls_ssl_setup(&s->ssl, &tls->config);
     if (code == 0)
         code = tls_expect(s, node);
+    if (redlock_posix()->now_us(NULL) - s->kept.checked_us > REDLOCK_TLS_RESUME_MS * (uint64_t)1000)
+        tls_forget(s);
+    if (code == 0 && s->kept.checked_us != 0)
+        (void)mbedtls_ssl_set_session(&s->ssl, &s->kept.session);
     if (code != 0) {
         (void)tls_fail(node, code);
         tls->io.shut(context, node);
@@ -155,6 +205,8 @@ static int tls_ready(void *context, struct redlock_node *node)
     s->handshake = code == MBEDTLS_ERR_SSL_WANT_READ    ? REDLOCK_READABLE
                    : code == MBEDTLS_ERR_SSL_WANT_WRITE ? REDLOCK_WRITABLE
                                                         : 0;
+    if (code == 0)
+        tls_keep(s);
     return code == 0;
 }
 
@@ -286,6 +338,10 @@ int redlock_tls_init(struct redlock_tls *tls, const char *authorities_file,
 
 void redlock_tls_free(struct redlock_tls *tls)
 {
+    unsigned i;
+
+    for (i = 0; i < REDLOCK_NODES_MAX; i++)
+        tls_forget(&tls->sessions[i]);
     mbedtls_ssl_config_free(&tls->config);
     mbedtls_x509_crt_free(&tls->authorities);
     mbedtls_x509_crt_free(&tls->certificate);

@@ -1,5 +1,5 @@
 /* redlock_tls.h - struct redlock_io over TLS: mbedTLS on top of redlock_posix(). Two files to copy. Written for
-   mbedTLS 2.28 (TLS 1.2).
+   mbedTLS 2.28 (TLS 1.2); below is what 3.x needs.
 
        struct redlock_tls tls;
 
@@ -13,12 +13,24 @@
    certificate must be signed by the CA and be for the number in nodes[i].address ("10.0.0.1"), or, if
    nodes[i].user_data is a string, for that name ("redis-1.example"); unix: addresses need one.
 
-   A handshake is two round trips and some milliseconds of computing (seconds on a small device), which blocks, within
-   `ready`; those of all nodes come one after the other. Nodes that take longer than node_timeout_ms have no vote in
-   that attempt, and those that take longer than stall_ms never connect: set both for all handshakes of your slowest
-   machine.
+   A full handshake is two round trips and some milliseconds of computing (seconds on a small device). The computing blocks,
+   within `ready`; the handshakes of all nodes come one after the other. Nodes that take longer than node_timeout_ms have
+   no vote in that attempt, and nodes that take longer than stall_ms never connect: set both for all handshakes of your
+   slowest machine.
+   A reconnect resumes the node's last session if the server permits it (redis.conf: tls-session-caching, on by default):
+   one round trip, no certificates, hardly any computing. The server's certificate is checked again at the latest
+   REDLOCK_TLS_RESUME_MS after it was checked last.
 
-   One struct redlock_tls is for one client. mbedTLS allocates some 40 KB for each connection.
+   One struct redlock_tls is for one client. mbedTLS allocates some 40 KB for each connection, and some 2 KB for each session
+   that may be resumed.
+
+   Mbed TLS 3.x. Not built here; from its migration guide and change log:
+   * mbedtls_pk_parse_keyfile has two more arguments: tls_random, NULL.
+   * mbedtls_ssl_conf_min_version gives way to mbedtls_ssl_conf_min_tls_version(config, MBEDTLS_SSL_VERSION_TLS1_2), from 3.2 on.
+   * TLS 1.3, which 3.6 uses by default, needs psa_crypto_init() before the first handshake, and sends its tickets after the
+     handshake. Where mbedtls_ssl_handshake, _read and _write may return MBEDTLS_ERR_SSL_RECEIVED_NEW_SESSION_TICKET, treat it as
+     MBEDTLS_ERR_SSL_WANT_READ and save the session there. Or call mbedtls_ssl_conf_max_tls_version(config,
+     MBEDTLS_SSL_VERSION_TLS1_2): then all is as with 2.28.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
@@ -29,8 +41,21 @@
 
 #include <mbedtls/ssl.h>
 
+#ifndef REDLOCK_TLS_RESUME_MS
+#define REDLOCK_TLS_RESUME_MS 3600000 /* how long a session may be resumed; 0: never */
+#endif
+
+/* What is kept of a node's last session. */
+struct redlock_tls_kept {
+    mbedtls_ssl_session session;
+    const struct redlock_node *node; /* NULL: none yet */
+    uint64_t checked_us;             /* when its certificate was; 0: no session */
+    char host[64];                   /* whom that was for */
+};
+
 /* A connection: node->link points to it. */
 struct redlock_tls_session {
+    struct redlock_tls_kept kept;
     mbedtls_ssl_context ssl;
     size_t offered;   /* size of a write that mbedTLS has begun; 0: none */
     uint32_t process; /* that dialled */
@@ -39,6 +64,7 @@ struct redlock_tls_session {
     uint8_t ip_size;  /* 4 or 16 bytes; 0: it must be for a name */
     uint8_t connected;
     uint8_t handshake; /* the events that it waits for; 0: it is over */
+    uint8_t checked;   /* 1: the server has shown its certificate; 0: the session was resumed */
     uint8_t used;
 };
 
