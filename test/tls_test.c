@@ -87,7 +87,8 @@ static void begin(unsigned count, const char *authorities, const char *certifica
     snprintf(trusted, sizeof trusted, "%s/%s.pem", folder, authorities);
     snprintf(own, sizeof own, "%s/%s.pem", folder, certificate != NULL ? certificate : "");
     snprintf(key, sizeof key, "%s/%s.key", folder, certificate != NULL ? certificate : "");
-    if (redlock_tls_init(&tls, trusted, certificate != NULL ? own : NULL, key) != 0)
+    if (redlock_tls_init(&tls, redlock_posix(), trusted, certificate != NULL ? own : NULL, key) !=
+        0)
         exit(1);
     counting_dial(NULL, NULL);
     count_waits(&tls.io);
@@ -271,7 +272,7 @@ static void certificates(void)
 {
     static char wrong_name[] = "redi.example", wrong_number[] = "127.0.0.9";
 
-    is_int(redlock_tls_init(&tls, "/nonexistent", NULL, NULL) != 0, 1,
+    is_int(redlock_tls_init(&tls, redlock_posix(), "/nonexistent", NULL, NULL) != 0, 1,
            "without a CA it does not begin");
     redlock_tls_free(&tls);
     serve_tls(0, "stranger", "no");

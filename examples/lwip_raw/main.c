@@ -170,7 +170,8 @@ static void turn(void)
 
     serve_network();
     for (i = any = 0; i < count; i++)
-        any |= events[i] = redlock_lwip_raw_events(&nodes[i], redlock_wanted_events(&client, i));
+        any |= events[i] =
+            redlock_lwip_raw_events(&stack, &nodes[i], redlock_wanted_events(&client, i));
     if (!any && !counter_events())
         sleep_us(wait_us);
     for (i = 0; i < count; i++)
@@ -233,7 +234,7 @@ static struct redlock_lwip_raw counter_stack;
 
 static int counter_events(void)
 {
-    return (int)redlock_lwip_raw_events(&counter, REDLOCK_READABLE);
+    return (int)redlock_lwip_raw_events(&counter_stack, &counter, REDLOCK_READABLE);
 }
 
 /* The answer, an integer; -1 if there is none before the lock is not safe any more. */
@@ -246,7 +247,7 @@ static int64_t counter_ask(const char *command, const char *key)
     int n, sent = 0;
 
     memset(&reader, 0, sizeof reader);
-    if (counter.link == NULL && io->dial(io->context, &counter) != 0)
+    if (counter.handle < 0 && io->dial(io->context, &counter) != 0)
         return -1;
     resp_put_command(&w, 2);
     resp_put_text(&w, command);
@@ -351,6 +352,7 @@ int main(void)
     redlock_lwip_raw_init(&stack, now_us, entropy);
     redlock_lwip_raw_init(&counter_stack, now_us, entropy);
     counter.address = counter_address;
+    counter.handle = -1;
     if (redlock_init(&client, &stack.io, nodes, count, &settings) != REDLOCK_OK) {
         say_failed("init: ", REDLOCK_INVALID_ARGUMENT);
         return 1;

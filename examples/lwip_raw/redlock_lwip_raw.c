@@ -6,9 +6,9 @@
 
 #include <string.h>
 
-static struct redlock_lwip_raw_session *raw_of(const struct redlock_node *node)
+static struct redlock_lwip_raw_session *raw_of(void *context, const struct redlock_node *node)
 {
-    return (struct redlock_lwip_raw_session *)node->link;
+    return &((struct redlock_lwip_raw *)context)->sessions[node->handle];
 }
 
 /* ---- Callbacks of lwIP: they only take notes ------------------------------------------------ */
@@ -126,25 +126,22 @@ static int raw_dial(void *context, struct redlock_node *node)
         return raw_fail(node, "connect", error);
     }
     s->used = 1;
-    node->link = s;
     node->handle = s - stack->sessions;
     return 0;
 }
 
 static int raw_ready(void *context, struct redlock_node *node)
 {
-    struct redlock_lwip_raw_session *s = raw_of(node);
+    struct redlock_lwip_raw_session *s = raw_of(context, node);
 
-    (void)context;
     return s->pcb != NULL ? s->up : raw_fail(node, "connect", s->error);
 }
 
 static int raw_transmit(void *context, struct redlock_node *node, const void *bytes, size_t size)
 {
-    struct redlock_lwip_raw_session *s = raw_of(node);
+    struct redlock_lwip_raw_session *s = raw_of(context, node);
     err_t error;
 
-    (void)context;
     if (s->pcb == NULL)
         return raw_fail(node, "send", s->error);
     if (size > tcp_sndbuf(s->pcb))
@@ -164,10 +161,9 @@ static int raw_transmit(void *context, struct redlock_node *node, const void *by
 
 static int raw_receive(void *context, struct redlock_node *node, void *bytes, size_t size)
 {
-    struct redlock_lwip_raw_session *s = raw_of(node);
+    struct redlock_lwip_raw_session *s = raw_of(context, node);
     u16_t n;
 
-    (void)context;
     if (s->received == NULL) {
         if (s->pcb != NULL && !s->ended)
             return 0;
@@ -184,10 +180,9 @@ static int raw_receive(void *context, struct redlock_node *node, void *bytes, si
    and dropped. A connection whose segments are not confirmed is aborted: lwIP would repeat them for minutes. */
 static void raw_shut(void *context, struct redlock_node *node)
 {
-    struct redlock_lwip_raw_session *s = raw_of(node);
+    struct redlock_lwip_raw_session *s = raw_of(context, node);
     u16_t unread = s->received != NULL ? s->received->tot_len : 0;
 
-    (void)context;
     if (s->received != NULL)
         pbuf_free(s->received);
     if (s->pcb != NULL) {
@@ -202,17 +197,18 @@ static void raw_shut(void *context, struct redlock_node *node)
             tcp_abort(s->pcb);
     }
     s->used = 0;
-    node->link = NULL;
     node->handle = -1;
 }
 
-unsigned redlock_lwip_raw_events(const struct redlock_node *node, unsigned wanted)
+unsigned redlock_lwip_raw_events(const struct redlock_lwip_raw *stack,
+                                 const struct redlock_node *node, unsigned wanted)
 {
-    const struct redlock_lwip_raw_session *s = raw_of(node);
+    const struct redlock_lwip_raw_session *s;
     unsigned events = 0;
 
-    if (s == NULL)
+    if (node->handle < 0)
         return 0;
+    s = &stack->sessions[node->handle];
     if (s->received != NULL || s->ended || s->pcb == NULL)
         events |= REDLOCK_READABLE;
     if (s->pcb == NULL || (s->up && !s->starved && tcp_sndbuf(s->pcb) > 0))

@@ -10,7 +10,7 @@
            uint64_t wait_us = redlock_tick(&client);
            ... pass received frames to lwIP; sys_check_timeouts() ...
            for (i = 0; i < 3; i++)
-               if ((events = redlock_lwip_raw_events(&nodes[i], redlock_wanted_events(&client, i))) != 0)
+               if ((events = redlock_lwip_raw_events(&stack, &nodes[i], redlock_wanted_events(&client, i))) != 0)
                    redlock_handle_events(&client, i, events);
            redlock_tick(&client);
            ... if there was no event: sleep, at most wait_us and sys_timeouts_sleeptime() ...
@@ -37,7 +37,7 @@
 
 #include "lwip/tcp.h"
 
-/* A connection: node->link points to it. */
+/* A connection: node->handle is its place below. */
 struct redlock_lwip_raw_session {
     struct tcp_pcb *pcb;   /* NULL: lwIP has given it up, `error` says why */
     struct pbuf *received; /* not yet read; NULL: nothing */
@@ -58,6 +58,7 @@ void redlock_lwip_raw_init(struct redlock_lwip_raw *stack, uint64_t (*now_us)(vo
                            int (*entropy)(void *context, void *bytes, size_t size));
 
 /* Which of the `wanted` events (redlock_wanted_events) the node's connection is ready for. */
-unsigned redlock_lwip_raw_events(const struct redlock_node *node, unsigned wanted);
+unsigned redlock_lwip_raw_events(const struct redlock_lwip_raw *stack,
+                                 const struct redlock_node *node, unsigned wanted);
 
 #endif

@@ -18,14 +18,14 @@ static uint64_t began_us;
 
 static void report(const char *what, enum redlock_status status)
 {
-    uint64_t now_us = tls.io.now_us(NULL);
+    uint64_t now_us = tls.io.now_us(tls.io.context);
     unsigned i;
 
     printf("%s: %s, %.1f ms\n", what, redlock_strerror(status), (double)(now_us - began_us) / 1000);
     for (i = 0; i < REDLOCK_NODES_MAX && nodes[i].address != NULL; i++)
         if (nodes[i].error[0] != '\0')
             printf("  %s: %s\n", nodes[i].address, nodes[i].error);
-    began_us = tls.io.now_us(NULL);
+    began_us = tls.io.now_us(tls.io.context);
 }
 
 /* Cuts `text` at `mark`. What is behind it, or NULL. */
@@ -50,13 +50,13 @@ int main(int argc, char **argv)
         nodes[count].address = argv[count + 2];
         nodes[count].user_data = split(argv[count + 2], '=');
     }
-    if (count == 0 || redlock_tls_init(&tls, argv[1], certificate, key) != 0) {
+    if (count == 0 || redlock_tls_init(&tls, redlock_posix(), argv[1], certificate, key) != 0) {
         fprintf(stderr, "usage: lock CA.pem[,CERTIFICATE.pem,KEY] ADDRESS:PORT[=NAME] ...\n");
         return 2;
     }
     settings.stall_ms = 5000;
     settings.node_timeout_ms = 5000; /* the first acquire waits for handshakes */
-    began_us = tls.io.now_us(NULL);
+    began_us = tls.io.now_us(tls.io.context);
     status = redlock_init(&client, &tls.io, nodes, count, &settings);
     if (status == REDLOCK_OK) {
         redlock_lock_init(&lock, "pump/7", 6, 30000);

@@ -15,11 +15,42 @@ static struct redlock_tls_session *tls_of(const struct redlock_node *node)
     return (struct redlock_tls_session *)node->link;
 }
 
+/* ---- What is the same as below -------------------------------------------------------------- */
+
+static const struct redlock_io *tls_below(void *context)
+{
+    return ((struct redlock_tls *)context)->below;
+}
+
+static uint64_t tls_now_us(void *context)
+{
+    return tls_below(context)->now_us(tls_below(context)->context);
+}
+
+static uint64_t tls_wall_us(void *context)
+{
+    return tls_below(context)->wall_us(tls_below(context)->context);
+}
+
+static uint32_t tls_process(void *context)
+{
+    const struct redlock_io *below = tls_below(context);
+
+    return below->process != NULL ? below->process(below->context) : 0;
+}
+
+static int tls_entropy(void *context, void *bytes, size_t size)
+{
+    return tls_below(context)->entropy(tls_below(context)->context, bytes, size);
+}
+
 /* ---- What mbedTLS asks for ------------------------------------------------------------------ */
 
 static int tls_send(void *context, const unsigned char *bytes, size_t size)
 {
-    int moved = redlock_posix()->transmit(NULL, (struct redlock_node *)context, bytes, size);
+    struct redlock_node *node = (struct redlock_node *)context;
+    const struct redlock_io *below = tls_of(node)->below;
+    int moved = below->transmit(below->context, node, bytes, size);
 
     return moved > 0    ? moved
            : moved == 0 ? MBEDTLS_ERR_SSL_WANT_WRITE
@@ -28,16 +59,17 @@ static int tls_send(void *context, const unsigned char *bytes, size_t size)
 
 static int tls_recv(void *context, unsigned char *bytes, size_t size)
 {
-    int moved = redlock_posix()->receive(NULL, (struct redlock_node *)context, bytes, size);
+    struct redlock_node *node = (struct redlock_node *)context;
+    const struct redlock_io *below = tls_of(node)->below;
+    int moved = below->receive(below->context, node, bytes, size);
 
     return moved > 0 ? moved : moved == 0 ? MBEDTLS_ERR_SSL_WANT_READ : MBEDTLS_ERR_SSL_CONN_EOF;
 }
 
-/* The kernel's, not a generator in this process, which would go on alike in a child after fork. */
+/* The system's, not a generator in this process, which would go on alike in a child after fork. */
 static int tls_random(void *context, unsigned char *bytes, size_t size)
 {
-    (void)context;
-    return redlock_posix()->entropy(NULL, bytes, size) == 0 ? 0 : MBEDTLS_ERR_SSL_INTERNAL_ERROR;
+    return tls_entropy(context, bytes, size) == 0 ? 0 : MBEDTLS_ERR_SSL_INTERNAL_ERROR;
 }
 
 /* mbedTLS compares names; of numbers (SAN "IP:10.0.0.1") version 2.28 knows nothing. */
@@ -67,14 +99,14 @@ static void tls_forget(struct redlock_tls_session *s)
 }
 
 /* Keeps a session whose certificate was checked. One that was resumed is kept as it is, with the time of that check. */
-static void tls_keep(struct redlock_tls_session *s)
+static void tls_keep(struct redlock_tls *tls, struct redlock_tls_session *s)
 {
     if (!s->checked || s->kept.host[0] == '\0')
         return;
     tls_forget(s);
     mbedtls_ssl_session_init(&s->kept.session);
     if (mbedtls_ssl_get_session(&s->ssl, &s->kept.session) == 0)
-        s->kept.checked_us = redlock_posix()->now_us(NULL);
+        s->kept.checked_us = tls_now_us(tls);
 }
 
 /* The end of a session, in words. Sockets have said theirs already, and the first trouble stands. */
@@ -149,11 +181,12 @@ static struct redlock_tls_session *tls_session_for(struct redlock_tls *tls,
 static int tls_dial(void *context, struct redlock_node *node)
 {
     struct redlock_tls *tls = (struct redlock_tls *)context;
+    const struct redlock_io *below = tls->below;
     struct redlock_tls_session *s;
     struct redlock_tls_kept kept;
     int code;
 
-    if (redlock_posix()->dial(NULL, node) != 0)
+    if (below->dial(below->context, node) != 0)
         return -1;
     s = tls_session_for(tls, node);
     kept = s->kept;
@@ -162,13 +195,14 @@ static int tls_dial(void *context, struct redlock_node *node)
     s->kept.node = node;
     s->used = 1;
     s->handshake = REDLOCK_WRITABLE;
-    s->process = redlock_posix()->process(NULL);
+    s->below = below;
+    s->process = tls_process(context);
     node->link = s;
     mbedtls_ssl_init(&s->ssl);
     code = mbedtls_ssl_setup(&s->ssl, &tls->config);
     if (code == 0)
         code = tls_expect(s, node);
-    if (redlock_posix()->now_us(NULL) - s->kept.checked_us > REDLOCK_TLS_RESUME_MS * (uint64_t)1000)
+    if (tls_now_us(context) - s->kept.checked_us > REDLOCK_TLS_RESUME_MS * (uint64_t)1000)
         tls_forget(s);
     if (code == 0 && s->kept.checked_us != 0)
         (void)mbedtls_ssl_set_session(&s->ssl, &s->kept.session);
@@ -189,7 +223,7 @@ static int tls_ready(void *context, struct redlock_node *node)
 
     (void)context;
     if (!s->connected) {
-        int up = redlock_posix()->ready(NULL, node);
+        int up = s->below->ready(s->below->context, node);
         if (up <= 0)
             return up;
         s->connected = 1;
@@ -206,7 +240,7 @@ static int tls_ready(void *context, struct redlock_node *node)
                    : code == MBEDTLS_ERR_SSL_WANT_WRITE ? REDLOCK_WRITABLE
                                                         : 0;
     if (code == 0)
-        tls_keep(s);
+        tls_keep((struct redlock_tls *)context, s);
     return code == 0;
 }
 
@@ -257,12 +291,12 @@ static void tls_shut(void *context, struct redlock_node *node)
     struct redlock_tls_session *s = tls_of(node);
 
     (void)context;
-    if (s->handshake == 0 && s->failed == 0 && s->process == redlock_posix()->process(NULL))
+    if (s->handshake == 0 && s->failed == 0 && s->process == tls_process(context))
         (void)mbedtls_ssl_close_notify(&s->ssl); /* if there is room for it: not waited for */
     mbedtls_ssl_free(&s->ssl);
     s->used = 0;
     node->link = NULL;
-    redlock_posix()->shut(NULL, node);
+    s->below->shut(s->below->context, node);
 }
 
 /* ---- Waiting -------------------------------------------------------------------------------- */
@@ -283,15 +317,15 @@ int redlock_tls_pending(const struct redlock_node *node)
 static void tls_wait(void *context, struct redlock_node *nodes, unsigned count, uint64_t timeout_us,
                      uint8_t *events)
 {
+    const struct redlock_io *below = tls_below(context);
     unsigned i;
 
-    (void)context;
     for (i = 0; i < count; i++) {
         events[i] = (uint8_t)redlock_tls_interest(&nodes[i], events[i]);
         if (redlock_tls_pending(&nodes[i]))
             timeout_us = 0;
     }
-    redlock_posix()->wait(NULL, nodes, count, timeout_us, events);
+    below->wait(below->context, nodes, count, timeout_us, events);
     for (i = 0; i < count; i++)
         if (redlock_tls_pending(&nodes[i]))
             events[i] |= REDLOCK_READABLE;
@@ -299,8 +333,9 @@ static void tls_wait(void *context, struct redlock_node *nodes, unsigned count, 
 
 /* ---- Set up --------------------------------------------------------------------------------- */
 
-int redlock_tls_init(struct redlock_tls *tls, const char *authorities_file,
-                     const char *certificate_file, const char *key_file)
+int redlock_tls_init(struct redlock_tls *tls, const struct redlock_io *below,
+                     const char *authorities_file, const char *certificate_file,
+                     const char *key_file)
 {
     int code;
 
@@ -309,13 +344,17 @@ int redlock_tls_init(struct redlock_tls *tls, const char *authorities_file,
     mbedtls_x509_crt_init(&tls->authorities);
     mbedtls_x509_crt_init(&tls->certificate);
     mbedtls_pk_init(&tls->key);
-    tls->io = *redlock_posix();
+    tls->below = below;
     tls->io.dial = tls_dial;
     tls->io.ready = tls_ready;
     tls->io.transmit = tls_transmit;
     tls->io.receive = tls_receive;
     tls->io.shut = tls_shut;
-    tls->io.wait = tls_wait;
+    tls->io.now_us = tls_now_us;
+    tls->io.entropy = tls_entropy;
+    tls->io.process = tls_process;
+    tls->io.wall_us = below->wall_us != NULL ? tls_wall_us : NULL;
+    tls->io.wait = below->wait != NULL ? tls_wait : NULL;
     tls->io.context = tls;
 
     code = mbedtls_ssl_config_defaults(&tls->config, MBEDTLS_SSL_IS_CLIENT,
@@ -332,7 +371,7 @@ int redlock_tls_init(struct redlock_tls *tls, const char *authorities_file,
     mbedtls_ssl_conf_authmode(&tls->config, MBEDTLS_SSL_VERIFY_REQUIRED);
     mbedtls_ssl_conf_min_version(&tls->config, MBEDTLS_SSL_MAJOR_VERSION_3,
                                  MBEDTLS_SSL_MINOR_VERSION_3); /* TLS 1.2 */
-    mbedtls_ssl_conf_rng(&tls->config, tls_random, NULL);
+    mbedtls_ssl_conf_rng(&tls->config, tls_random, tls);
     return code;
 }
 

@@ -1,9 +1,9 @@
-/* redlock_tls.h - struct redlock_io over TLS: mbedTLS on top of redlock_posix(). Two files to copy. Written for
+/* redlock_tls.h - struct redlock_io over TLS: mbedTLS on top of another table, on POSIX redlock_posix(). Two files to copy. Written for
    mbedTLS 2.28 (TLS 1.2); below is what 3.x needs.
 
        struct redlock_tls tls;
 
-       if (redlock_tls_init(&tls, "ca.pem", NULL, NULL) == 0)
+       if (redlock_tls_init(&tls, redlock_posix(), "ca.pem", NULL, NULL) == 0)
            redlock_init(&client, &tls.io, nodes, 3, &settings);
        ...
        redlock_deinit(&client);
@@ -20,6 +20,9 @@
    A reconnect resumes the node's last session if the server permits it (redis.conf: tls-session-caching, on by default):
    one round trip, no certificates, hardly any computing. The server's certificate is checked again at the latest
    REDLOCK_TLS_RESUME_MS after it was checked last.
+
+   The table below must leave node->link alone, as net.c and those in examples/lwip and examples/lwip_raw do. Tested on top of
+   redlock_posix(). On firmware parse the certificates from memory in redlock_tls_init, and take inet_pton from lwIP.
 
    One struct redlock_tls is for one client. mbedTLS allocates some 40 KB for each connection, and some 2 KB for each session
    that may be resumed.
@@ -56,6 +59,7 @@ struct redlock_tls_kept {
 /* A connection: node->link points to it. */
 struct redlock_tls_session {
     struct redlock_tls_kept kept;
+    const struct redlock_io *below;
     mbedtls_ssl_context ssl;
     size_t offered;   /* size of a write that mbedTLS has begun; 0: none */
     uint32_t process; /* that dialled */
@@ -70,16 +74,18 @@ struct redlock_tls_session {
 
 struct redlock_tls {
     struct redlock_io io; /* for redlock_init */
+    const struct redlock_io *below;
     mbedtls_ssl_config config;
     mbedtls_x509_crt authorities, certificate;
     mbedtls_pk_context key;
     struct redlock_tls_session sessions[REDLOCK_NODES_MAX];
 };
 
-/* Reads the certificates (PEM): of the CA, and if servers ask clients for one, our own with its key, or
-   NULL. 0, or mbedTLS's error code, for mbedtls_strerror. redlock_tls_free in either case. */
-int redlock_tls_init(struct redlock_tls *tls, const char *authorities_file,
-                     const char *certificate_file, const char *key_file);
+/* `below` is the table that connects; it is borrowed. Reads the certificates (PEM): of the CA, and if servers ask clients
+   for one, our own with its key, or NULL. 0, or mbedTLS's error code, for mbedtls_strerror. redlock_tls_free in either case. */
+int redlock_tls_init(struct redlock_tls *tls, const struct redlock_io *below,
+                     const char *authorities_file, const char *certificate_file,
+                     const char *key_file);
 void redlock_tls_free(struct redlock_tls *tls);
 
 /* For an event loop of your own; the blocking calls do without. A session may wait for another event than the
