@@ -336,9 +336,9 @@ LWIP = $(B)/lwip-source
 lwip-board test-lwip-board: export WARN := $(WARN)
 lwip-board test-lwip-board: export CORE := $(CORE)
 lwip-board test-lwip-board: export MINIMAL = -include examples/cortex-m/small.h
-lwip-board: deps-lwip_board ## LWIP=folder: firmware with Ethernet and lwIP on an emulated Cortex-M4: flash, RAM, stack, instructions
+lwip-board: deps-lwip_board ## LWIP=folder: firmware with Ethernet and lwIP on an emulated Cortex-M4: flash, RAM, stack, instructions; RECORD=yes
 	@sh test/lwip_source.sh $(LWIP)
-	@sh test/lwip_board.sh $(B) $(LWIP) figures
+	@sh test/lwip_board.sh $(B) $(LWIP) figures $(RECORD)
 test-lwip-board: deps-lwip_board ## that firmware on real servers: cable pulled, board reset, two boards contend; two builds
 	@sh test/lwip_source.sh $(LWIP)
 	sh test/lwip_board.sh $(B) $(LWIP) build

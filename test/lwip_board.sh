@@ -1,7 +1,8 @@
 #!/bin/sh
-# CORE=... WARN=... MINIMAL=... lwip_board.sh BUILD_DIR LWIP build|figures - the firmware of examples/lwip_raw.
-# build: BUILD_DIR/lwip_board/default.elf and minimal.elf, with the warnings WARN for what is ours; and as docs/embedded.md says.
-# figures: builds it for 3 and 5 nodes, runs it on real servers, and prints what it takes, as the table of docs/embedded.md.
+# CORE=... WARN=... MINIMAL=... lwip_board.sh BUILD_DIR LWIP build|figures [RECORD] - the firmware of examples/lwip_raw.
+# build: BUILD_DIR/lwip_board/default.elf and minimal.elf, with the warnings WARN for what is ours; and by the command in
+# docs/embedded.md.
+# figures: builds it for 3 and 5 nodes, runs it on real servers, and prints what it takes; with RECORD also to docs/embedded.md.
 # CORE: the library's sources; MINIMAL: compiler options for the smallest library.
 #
 # SPDX-FileCopyrightText: the redlock authors
@@ -36,8 +37,10 @@ build_one() {
     done
     # shellcheck disable=SC2086 # lists of words
     for file in $CORE; do compile "$build/$name/library" "$file" -std=c99 ${WARN:-} "$@"; done
-    # shellcheck disable=SC2086
-    for file in "$example"/*.c examples/cortex-m/board.c; do compile "$build/$name/example" "$file" -std=c99 ${WARN:-} "$@"; done
+    # shellcheck disable=SC2086 # a list of words
+    for file in "$example"/*.c examples/cortex-m/board.c; do
+        compile "$build/$name/example" "$file" -std=c99 ${WARN:-} "$@"
+    done
     link "$name"
 }
 
@@ -113,8 +116,8 @@ for name in default minimal; do
     grep -q '^phase release' "$folder/$name.counts" || { cat "$folder/$name.counts" >&2; exit 1; }
 done
 
-# part NAME flash|RAM PATTERN - bytes of the objects whose path matches, from the linker's map: "SECTION ADDRESS SIZE FILE", or the
-# section in a line before the rest
+# part NAME flash|RAM PATTERN - bytes of the objects whose path matches, from the linker's map: "SECTION ADDRESS SIZE FILE",
+# or the section in a line before the rest
 part() {
     awk -v kind="$2" -v pattern="$3" '
         function number(hex, i, n) {
@@ -136,7 +139,9 @@ part() {
 symbols() { # NAME SYMBOL ... - bytes of these variables
     elf=$build/$1.elf
     shift
-    for symbol in "$@"; do printf '%d\n' "0x$(arm-none-eabi-nm -S "$elf" | awk -v name="$symbol" '$4 == name { print $2 }')"; done |
+    for symbol in "$@"; do
+        printf '%d\n' "0x$(arm-none-eabi-nm -S "$elf" | awk -v name="$symbol" '$4 == name { print $2 }')"
+    done |
         awk '{ n += $1 } END { print n }'
 }
 whole() { # NAME flash|RAM
@@ -169,30 +174,43 @@ others() { # NAME flash|RAM
         echo $(($(whole "$1" RAM) - $(part "$1" RAM '/lwip/') - $(symbols "$1" client nodes lock stack) - $(stack_kept "$1")))
     fi
 }
-echo
-echo "| bytes; gcc $(arm-none-eabi-gcc -dumpversion) -Os, Cortex-M4 | default, 5 nodes | default, 3 nodes | minimal, 5 nodes | minimal, 3 nodes |"
-echo '|---|---|---|---|---|'
-row 'flash: redlock' part flash /library/
-row 'flash: its I/O table' part flash redlock_lwip_raw
-row 'flash: lwIP' part flash /lwip/
-row 'flash: driver, board, program, C library' others flash
-row '**flash: the firmware**' whole flash
-row 'RAM: client, nodes, one lock' symbols client nodes lock
-row 'RAM: the I/O table' symbols stack
-row 'RAM: lwIP, pools and heap' part RAM /lwip/
-row 'RAM: driver, board, program' others RAM
-row 'RAM: kept for the stack' stack_kept
-row '**RAM: the firmware**' whole RAM
-row 'stack in use at most, interrupts included' stack_used
-echo
-echo '| instructions, 5 nodes | default: redlock | lwIP, table, driver | minimal: redlock | lwIP, table, driver |'
-echo '|---|---|---|---|---|'
 counts() { # KIND NAME TITLE
     printf '| %s |' "$3"
-    for name in default minimal; do sed -n "s/^$1 $2 / /p" "$folder/$name.counts"; done | commas | sed 's/$/ |/; s/\([0-9]\) /\1 | /' | tr -d '\n'
+    for name in default minimal; do sed -n "s/^$1 $2 / /p" "$folder/$name.counts"; done | commas |
+        sed 's/$/ |/; s/\([0-9]\) /\1 | /' | tr -d '\n'
     echo
 }
-counts phase acquire 'an acquire'
-counts phase extend 'an extension, and a second of waiting'
-counts phase release 'a release'
-sed -n 's/^call \([^ ]*\) .*/\1/p' "$folder/default.counts" | while read -r call; do counts call "$call" "one \`$call\`, at most"; done
+tables() {
+    echo "| bytes; gcc $(arm-none-eabi-gcc -dumpversion) -Os, Cortex-M4 | default, 5 nodes | default, 3 nodes | minimal, 5 nodes |" \
+        'minimal, 3 nodes |'
+    echo '|---|---|---|---|---|'
+    row 'flash: redlock' part flash /library/
+    row 'flash: its I/O table' part flash redlock_lwip_raw
+    row 'flash: lwIP' part flash /lwip/
+    row 'flash: driver, board, program, C library' others flash
+    row '**flash: the firmware**' whole flash
+    row 'RAM: client, nodes, one lock' symbols client nodes lock
+    row 'RAM: the I/O table' symbols stack
+    row 'RAM: lwIP, pools and heap' part RAM /lwip/
+    row 'RAM: driver, board, program' others RAM
+    row 'RAM: kept for the stack' stack_kept
+    row '**RAM: the firmware**' whole RAM
+    row 'stack in use at most, interrupts included' stack_used
+    echo
+    echo '| instructions, 5 nodes | default: redlock | lwIP, table, driver | minimal: redlock | lwIP, table, driver |'
+    echo '|---|---|---|---|---|'
+    counts phase acquire 'an acquire'
+    counts phase extend 'an extension, and a second of waiting'
+    counts phase release 'a release'
+    sed -n 's/^call \([^ ]*\) .*/\1/p' "$folder/default.counts" | while read -r call; do
+        counts call "$call" "one \`$call\`, at most"
+    done
+}
+tables | tee "$build/tables"
+[ -n "${4:-}" ] || exit 0
+awk -v tables="$build/tables" '
+    /^<!-- end of make lwip-board -->/ { skip = 0 }
+    !skip
+    /^<!-- make lwip-board -->/ { print ""; while ((getline line < tables) > 0) print line; print ""; skip = 1 }' docs/embedded.md >"$build/doc"
+cp "$build/doc" docs/embedded.md
+echo 'Recorded in docs/embedded.md.'

@@ -218,7 +218,8 @@ static void takes_turns(void)
     ok(says(&board, "extended: 3", 1), "and again");
     ok(says(&board, "released", 1), "it is released");
     is_int((long)servers_keys_left("pump/7", 10000), 0, "no key is left");
-    ok(times_said(&board, "\nlost: ") == 0 && times_said(&board, "not ") == 0, "all without a failure");
+    ok(times_said(&board, "\nlost: ") == 0 && times_said(&board, "not ") == 0,
+       "all without a failure");
     show(&board);
     power_off(&board);
 }
@@ -237,6 +238,27 @@ static void killed_and_restarted(struct board *board)
     server_ask(&servers[0], token, sizeof token, "GET", "pump/7", NULL);
     server_ask(&servers[1], other, sizeof other, "GET", "pump/7", NULL);
     ok(strcmp(token, other) == 0, "the same as the others have: %.8s..", token);
+    is_int(times_said(board, "\nlost: "), 0, "the lock was never lost");
+}
+
+/* How many connections of others than this test the server has. */
+static int connections(struct server *server)
+{
+    char list[4000];
+
+    return count_of(server_ask(server, list, sizeof list, "CLIENT", "LIST", NULL), "id=") - 1;
+}
+
+static void hangs(struct board *board)
+{
+    int extended = times_said(board, "extended: ");
+
+    server_pause(&servers[1]);
+    ok(says(board, "extended: ", extended + 2), "a server hangs: the lock is extended");
+    server_resume(&servers[1]);
+    ok(says(board, "extended: ", extended + 3), "and when it goes on");
+    ok(until(connections(&servers[1]) == 1, LONG), "which has one connection of the board then: %d",
+       connections(&servers[1]));
     is_int(times_said(board, "\nlost: "), 0, "the lock was never lost");
 }
 
@@ -263,6 +285,43 @@ static void cable_pulled(struct board *board)
     client_end();
     ok(says(board, "acquired", 2), "the board acquires the lock again");
     ok(until(keys() == NODES, LONG), "all servers have its key");
+}
+
+/* What the server says of itself; 0: nothing. */
+static long info(struct server *server, const char *section, const char *field)
+{
+    char text[8000];
+    const char *at = strstr(server_ask(server, text, sizeof text, "INFO", section, NULL), field);
+
+    return at != NULL ? atol(at + strlen(field)) : 0;
+}
+
+/* Somebody has the lock whose token is longer than the board's window and any of its pbufs. */
+static void large_answers(void)
+{
+    enum { ATTEMPTS = 6 };
+    struct server *server = &servers[2];
+    long made, asked;
+    struct board board;
+    char reply[20];
+    int i;
+
+    for (i = 0; i < NODES; i++)
+        server_ask(&servers[i], reply, sizeof reply, "SETRANGE", "pump/7", "7999", "x", NULL);
+    asked = info(server, "commandstats", "cmdstat_set:calls=");
+    made = info(server, "stats", "total_connections_received:");
+    board = power_on(0, NODES - 1, "ttl=6000 hold=600000");
+    ok(until(info(server, "commandstats", "cmdstat_set:calls=") - asked >= ATTEMPTS, LONG),
+       "somebody holds the lock, with a token of 8000 bytes: the board asks %d times", ATTEMPTS);
+    is_int(times_said(&board, "acquired"), 0, "it does not acquire it");
+    made = info(server, "stats", "total_connections_received:") - made;
+    ok(connections(server) == 1 && made < ATTEMPTS / 2, "on one connection, not %d of %ld",
+       connections(server), made);
+    for (i = 0; i < NODES; i++)
+        server_ask(&servers[i], reply, sizeof reply, "DEL", "pump/7", NULL);
+    ok(says(&board, "acquired", 1), "the lock is free: it acquires it");
+    power_off(&board);
+    flush();
 }
 
 static void reset_while_it_holds(void)
@@ -355,10 +414,12 @@ int main(int argc, char **argv)
     snprintf(settings, sizeof settings, "ttl=%d hold=600000 drift=%d", TTL_MS, DRIFT_PPM);
     board = power_on(0, NODES - 1, settings);
     killed_and_restarted(&board);
+    hangs(&board);
     cable_pulled(&board);
     show(&board);
     power_off(&board);
     flush();
+    large_answers();
     reset_while_it_holds();
     two_contend();
     return done_testing();

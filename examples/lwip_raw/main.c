@@ -31,6 +31,7 @@ static struct redlock_lwip_raw stack;
 static struct netif netif;
 static unsigned count;
 static const void *top; /* of the stack */
+static char holder[24];
 
 /* ---- What lwIP and the library ask of the board --------------------------------------------- */
 
@@ -315,6 +316,9 @@ static void take_turn(void)
 
     if (status != REDLOCK_OK) {
         say_failed("not acquired: ", status);
+        board_print("held by ");
+        board_print(holder);
+        board_print("\n");
         return;
     }
     say("acquired, valid for ", redlock_remaining_ms(&client, &lock), " ms");
@@ -358,6 +362,8 @@ int main(void)
         return 1;
     }
     redlock_lock_init(&lock, "pump/7", 6, ttl_ms);
+    lock.holder = holder; /* whoever it is when it is not this board */
+    lock.holder_size = sizeof holder;
     turn_for(delay_ms);
     for (;;) {
         take_turn();

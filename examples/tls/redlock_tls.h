@@ -1,5 +1,5 @@
-/* redlock_tls.h - struct redlock_io over TLS: mbedTLS on top of another table, on POSIX redlock_posix(). Two files to copy. Written for
-   mbedTLS 2.28 (TLS 1.2); below is what 3.x needs.
+/* redlock_tls.h - struct redlock_io over TLS: mbedTLS on top of another table, on POSIX redlock_posix(). Two files to copy.
+   Written for mbedTLS 2.28 (TLS 1.2); below is what 3.x needs.
 
        struct redlock_tls tls;
 

@@ -7,7 +7,8 @@
 
 #include <stdint.h>
 
-/* lwIP asserts what it assumes of its caller; the test of this example runs with that. The texts are dropped: they take flash. */
+/* lwIP asserts what it assumes of its caller; the test of this example runs with that. The texts are dropped: they take
+   flash. */
 void board_assertion(void);
 #define LWIP_PLATFORM_ASSERT(text) board_assertion()
 #define LWIP_PLATFORM_DIAG(text) ((void)0)
