@@ -335,7 +335,7 @@ test-board: deps-board
 LWIP = $(B)/lwip-source
 lwip-board test-lwip-board: export WARN := $(WARN)
 lwip-board test-lwip-board: export CORE := $(CORE)
-lwip-board test-lwip-board: export MINIMAL = -include examples/cortex-m/small.h
+lwip-board test-lwip-board: export MINIMAL = -DREDLOCK_MINIMAL=1 -include examples/cortex-m/small.h
 lwip-board: deps-lwip_board ## LWIP=folder: firmware with Ethernet and lwIP on an emulated Cortex-M4: flash, RAM, stack, instructions; RECORD=yes
 	@sh test/lwip_source.sh $(LWIP)
 	@sh test/lwip_board.sh $(B) $(LWIP) figures $(RECORD)
@@ -343,7 +343,7 @@ test-lwip-board: deps-lwip_board ## that firmware on real servers: cable pulled,
 	@sh test/lwip_source.sh $(LWIP)
 	sh test/lwip_board.sh $(B) $(LWIP) build
 	gcc -O1 -g $(WARN) $(POSIX) -I. -Itest test/lwip_board_test.c test/program.c test/servers.c $(LIB) -o $(B)/lwip_board/lwip_board_test
-	prove -e $(B)/lwip_board/lwip_board_test $(B)/lwip_board/default.elf $(B)/lwip_board/minimal.elf
+	prove -j 2 -e $(B)/lwip_board/lwip_board_test $(B)/lwip_board/default.elf $(B)/lwip_board/minimal.elf
 
 SEEDS = 6000
 $(B)/sim: test/sim.c test/mini.c test/mini.h test/tap.h $(CORE) $(HEADERS)

@@ -15,7 +15,8 @@ example=examples/lwip_raw
 flags='-mcpu=cortex-m4 -mthumb -Os -ffunction-sections -fdata-sections --specs=picolibc.specs'
 include="-I$example -Iexamples/cortex-m -I. -isystem $lwip/src/include"
 wraps='redlock_init redlock_tick redlock_handle_events redlock_wanted_events redlock_next_completed redlock_remaining_ms
- redlock_acquire_start redlock_auto_extend_start redlock_release_start lan9118_poll sys_check_timeouts'
+ redlock_acquire_start redlock_auto_extend_start redlock_extend_start redlock_release_start lan9118_poll sys_check_timeouts
+ board_print'
 
 # compile FOLDER FILE [OPTION ...] - to FOLDER/FILE.o, without the folders in its name
 compile() {
@@ -176,8 +177,8 @@ others() { # NAME flash|RAM
 }
 counts() { # KIND NAME TITLE
     printf '| %s |' "$3"
-    for name in default minimal; do sed -n "s/^$1 $2 / /p" "$folder/$name.counts"; done | commas |
-        sed 's/$/ |/; s/\([0-9]\) /\1 | /' | tr -d '\n'
+    for name in default minimal; do sed -n "s/^$1 $2 / /p" "$folder/$name.counts"; done | sed 's/^ 0 0$/ - -/' | commas |
+        sed 's/$/ |/; s/\([0-9-]\) \([0-9-]\)/\1 | \2/' | tr -d '\n'
     echo
 }
 tables() {

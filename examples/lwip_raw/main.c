@@ -215,7 +215,7 @@ static void say_failed(const char *what, enum redlock_status status)
 
     board_print(what);
     board_print(redlock_strerror(status));
-    board_print("\n");
+    say(" -", (uint32_t)-status, "");
     for (i = 0; i < count; i++)
         if (nodes[i].error[0] != '\0') {
             board_print("  ");
@@ -285,23 +285,42 @@ static void leave(void)
 
 /* ---- The program ---------------------------------------------------------------------------- */
 
+/* Extends the lock when a third of its ttl is over, unless the library does it: REDLOCK_AUTO_EXTEND. 0: it is lost. */
+static int still_held(void)
+{
+    static uint64_t again_us;
+    int done = redlock_next_completed(&client) != NULL;
+
+    if (REDLOCK_AUTO_EXTEND)
+        return !done;
+    if (lock.status == REDLOCK_LOST || redlock_remaining_ms(&client, &lock) == 0)
+        return 0;
+    if (lock.status != REDLOCK_PENDING && board_now_us() >= again_us &&
+        redlock_remaining_ms(&client, &lock) < ttl_ms / 3 * 2) {
+        again_us = board_now_us() + 100000;
+        (void)redlock_extend_start(&client, &lock);
+    }
+    return 1;
+}
+
 /* Keeps the lock for hold_ms. 0: it is lost. */
 static int keep(void)
 {
-    uint64_t until_us = board_now_us() + hold_ms * (uint64_t)1000, valid_until_us = 0, now;
-    enum redlock_status status = redlock_auto_extend_start(&client, &lock, 65534);
+    uint64_t until_us = board_now_us() + hold_ms * (uint64_t)1000, valid_until_us, now;
     unsigned extended = 0;
 
-    while (status == REDLOCK_PENDING && board_now_us() < until_us) {
+    if (REDLOCK_AUTO_EXTEND)
+        (void)redlock_auto_extend_start(&client, &lock, 65534);
+    while (board_now_us() < until_us) {
+        valid_until_us = lock.valid_until_us;
         turn(); /* ... and a step of the work, if redlock_remaining_ms leaves time for it ... */
-        if (redlock_next_completed(&client) != NULL) {
+        if (!still_held()) {
             now = board_now_us();
             say_failed("lost: ", lock.status);
             say("reported ms after its validity: ",
                 now > valid_until_us ? (uint32_t)((now - valid_until_us) / 1000) : 0, "");
             return 0;
         }
-        valid_until_us = lock.valid_until_us;
         if (lock.extended != extended) {
             extended = lock.extended;
             say("extended: ", extended, "");
@@ -324,8 +343,10 @@ static void take_turn(void)
     say("acquired, valid for ", redlock_remaining_ms(&client, &lock), " ms");
     if (counter_address != NULL && !enter())
         board_print("not counted\n");
-    if (!keep())
+    if (!keep()) {
+        finish(redlock_release_start(&client, &lock, 0)); /* ends an extension that goes on */
         return;
+    }
     if (counter_address != NULL)
         leave();
     board_print("releasing\n");
@@ -350,6 +371,9 @@ int main(void)
     board_print("address ");
     board_print(ip4addr_ntoa(netif_ip4_addr(&netif)));
     board_print("\n");
+
+    if (!REDLOCK_REPAIR)
+        board_print("no repair\n");
 
     settings.drift_ppm = drift_ppm;
     settings.node_timeout_ms = 500; /* an emulated board beside others is slow at times */
