@@ -205,6 +205,15 @@ static void client_end(void)
 
 /* ---- Tests ---------------------------------------------------------------------------------- */
 
+static void wrong_address(void)
+{
+    struct board board = power_on(0, 1, "10.0.2.2:65536");
+
+    is_int(ends(&board.program), 1, "a board with a wrong address of a server ends");
+    if (times_said(&board, "minimal") == 0) /* it has no texts */
+        ok(strstr(said(&board), "10.0.2.2:65536: address: invalid") != NULL, "and says which");
+}
+
 static void takes_turns(void)
 {
     struct board board =
@@ -232,7 +241,7 @@ static void killed_and_restarted(struct board *board)
     server_kill(&servers[0]);
     ok(says(board, "extended: 3", 1), "a server is killed: it is extended");
     server_restart(&servers[0]);
-    if (times_said(board, "no repair") == 0) {
+    if (times_said(board, "minimal") == 0) {
         ok(until(keys() == NODES, LONG), "the server is back, empty: it gets the key again");
     } else {
         ok(says(board, "extended: 4", 1), "the server is back, empty: it is extended");
@@ -410,6 +419,7 @@ int main(int argc, char **argv)
     self = getpid();
     programs_begin("qemu-system-arm");
     servers_start(servers, NODES + 1, NULL);
+    wrong_address();
     takes_turns();
     snprintf(settings, sizeof settings, "ttl=%d hold=600000 drift=%d", TTL_MS, DRIFT_PPM);
     board = power_on(0, NODES - 1, settings);

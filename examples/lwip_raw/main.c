@@ -372,8 +372,8 @@ int main(void)
     board_print(ip4addr_ntoa(netif_ip4_addr(&netif)));
     board_print("\n");
 
-    if (!REDLOCK_REPAIR)
-        board_print("no repair\n");
+    if (REDLOCK_MINIMAL)
+        board_print("minimal\n");
 
     settings.drift_ppm = drift_ppm;
     settings.node_timeout_ms = 500; /* an emulated board beside others is slow at times */

@@ -72,7 +72,7 @@ static int raw_fail(struct redlock_node *node, const char *what, err_t error)
                       : error == ERR_ABRT                       ? "no answer"
                       : error == ERR_RTE                        ? "no route"
                       : error == ERR_MEM || error == ERR_BUF    ? "out of memory"
-                      : error == ERR_VAL || error == ERR_ISCONN ? "invalid address"
+                      : error == ERR_VAL || error == ERR_ISCONN ? "invalid"
                                                                 : "failed");
     return -1;
 }
@@ -98,6 +98,15 @@ static int raw_parse(const char *address, ip_addr_t *ip, u16_t *port)
     return *digit == '\0' && number > 0 && number <= 65535 && ipaddr_aton(host, ip) != 0;
 }
 
+static int raw_check(void *context, struct redlock_node *node)
+{
+    ip_addr_t ip;
+    u16_t port;
+
+    (void)context;
+    return raw_parse(node->address, &ip, &port) ? 0 : raw_fail(node, "address", ERR_VAL);
+}
+
 static int raw_dial(void *context, struct redlock_node *node)
 {
     struct redlock_lwip_raw *stack = (struct redlock_lwip_raw *)context;
@@ -107,7 +116,7 @@ static int raw_dial(void *context, struct redlock_node *node)
     u16_t port;
 
     if (!raw_parse(node->address, &ip, &port))
-        return raw_fail(node, "connect", ERR_VAL);
+        return raw_fail(node, "address", ERR_VAL);
     while (s->used) /* there are as many as a client has nodes */
         s++;
     memset(s, 0, sizeof *s);
@@ -227,5 +236,6 @@ void redlock_lwip_raw_init(struct redlock_lwip_raw *stack, uint64_t (*now_us)(vo
     stack->io.shut = raw_shut;
     stack->io.now_us = now_us;
     stack->io.entropy = entropy;
+    stack->io.check = raw_check;
     stack->io.context = stack;
 }

@@ -44,6 +44,11 @@ static int tls_entropy(void *context, void *bytes, size_t size)
     return tls_below(context)->entropy(tls_below(context)->context, bytes, size);
 }
 
+static int tls_check(void *context, struct redlock_node *node)
+{
+    return tls_below(context)->check(tls_below(context)->context, node);
+}
+
 /* ---- What mbedTLS asks for ------------------------------------------------------------------ */
 
 static int tls_send(void *context, const unsigned char *bytes, size_t size)
@@ -354,6 +359,7 @@ int redlock_tls_init(struct redlock_tls *tls, const struct redlock_io *below,
     tls->io.entropy = tls_entropy;
     tls->io.process = tls_process;
     tls->io.wall_us = below->wall_us != NULL ? tls_wall_us : NULL;
+    tls->io.check = below->check != NULL ? tls_check : NULL;
     tls->io.wait = below->wait != NULL ? tls_wait : NULL;
     tls->io.context = tls;
 
