@@ -28,6 +28,6 @@
 /* What the longest command that is left needs, an extension. Each byte of key or label is one of it too. */
 #define REDLOCK_KEY_MAX 16
 #define REDLOCK_LABEL_MAX 0
-#define RESP_OUT_MAX 299 /* client 608 *//
+#define RESP_OUT_MAX 299 /* client 608 */
 
 #endif
