@@ -22,8 +22,9 @@
        change, the first waiter retries within a round trip, at random; a waiter that was notified in vain
        stands back two times of three, to avoid a thundering herd. A notification is never a vote.
    R8  Only members confirm: nodes whose grant came while the lock was valid, or that confirmed an earlier
-       extension that succeeded. A failed extension leaves the validity as it was, and none shortens it.
-       So a success proves, without any clock, that nobody else held the lock up to the start of the round.
+       extension that succeeded. A failed extension leaves the validity as it was, and none shortens it. So
+       a success proves that nobody else held the lock up to the start of the round: without any clock if
+       a quorum of its voters had granted before the decision. A later grant rests on the validity (R3).
    R8b Late commands. A command on a connection that was given up may still run at any time: the kernel
        repeats the data of closed sockets. Only commands that create the key do harm then. So at most one
        of them is unanswered per node and token, and none is sent where the key may be. Our token on the
