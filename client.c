@@ -170,10 +170,10 @@ static enum rl_argument rl_check_keys(const struct redlock_lock *lock)
 
     if (lock->key == NULL || lock->key_size < 1)
         return RL_ARG_KEY;
+    if (lock->extra_keys == NULL && rl_extra_keys(lock) > 0)
+        return RL_ARG_EXTRA_KEYS;
     for (i = 0; i < rl_extra_keys(lock); i++) {
         const struct redlock_key *key = rl_extra_key(lock, i);
-        if (key == NULL)
-            return RL_ARG_EXTRA_KEYS;
         for (j = 0; j <= i; j++) { /* a repeated key would be refused by our own first one */
             const void *bytes = j < i ? rl_extra_key(lock, j)->bytes : lock->key;
             size_t bytes_size = j < i ? rl_extra_key(lock, j)->size : lock->key_size;
@@ -357,8 +357,8 @@ unsigned redlock_wanted_events(const struct redlock_client *client, unsigned i)
         return REDLOCK_WRITABLE;
     case REDLOCK_NODE_HANDSHAKE:
     case REDLOCK_NODE_READY:
-        return client->priv.out.unsent & rl_bit(i) ? REDLOCK_READABLE | REDLOCK_WRITABLE
-                                                   : REDLOCK_READABLE;
+        return (client->priv.out.unsent & rl_bit(i)) != 0 ? REDLOCK_READABLE | REDLOCK_WRITABLE
+                                                          : REDLOCK_READABLE;
     default:
         return 0;
     }

@@ -228,7 +228,7 @@ struct rl_message {
 };
 
 /* Appends the command, and what goes with it. */
-REDLOCK_PRIVATE void rl_put_command(struct resp_writer *w, const struct rl_message *message,
+REDLOCK_PRIVATE void rl_put_command(struct resp_writer *w, const struct rl_message *m,
                                     unsigned flags);
 
 /* Whether the command must not create a key on a server that may have lost locks. R18 */
@@ -334,7 +334,7 @@ static inline unsigned rl_extra_keys(const struct redlock_lock *lock)
 
 static inline const struct redlock_key *rl_extra_key(const struct redlock_lock *lock, unsigned i)
 {
-    return lock->extra_keys != NULL ? &lock->extra_keys[i] : NULL;
+    return &lock->extra_keys[i];
 }
 
 static inline int rl_use_fencing(const struct redlock_lock *lock)

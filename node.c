@@ -259,7 +259,7 @@ REDLOCK_PRIVATE redlock_mask rl_send(struct redlock_client *c, struct redlock_lo
     redlock_mask sent = 0;
     unsigned i, tries;
 
-    if (REDLOCK_DURABLE && rl_durable(c) && rl_is(command, RL_WRITING)) {
+    if (lock != NULL && rl_durable(c) && rl_is(command, RL_WRITING)) {
         command |= RL_WITH_SYNC;
         message.patience_ms = rl_patience_ms(c, lock);
     }
