@@ -71,7 +71,7 @@ $(B)/redlock: $(CLI) $(wildcard cli/*.h) $(HEADERS)
 
 # Small, and without any library of the system it runs on. Where it saves a page of memory the linker fills up the last
 # one of the code in the file, if pages are not said to be small.
-STATIC = musl-gcc -static -s -Oz -ffunction-sections -fdata-sections -fno-asynchronous-unwind-tables -Wl,--gc-sections -Wl,-z,noseparate-code -Wl,-z,norelro -Wl,-z,common-page-size=64
+STATIC = musl-gcc -static -no-pie -fno-pie -s -Oz -ffunction-sections -fdata-sections -fno-asynchronous-unwind-tables -Wl,--gc-sections -Wl,-z,noseparate-code -Wl,-z,norelro -Wl,-z,common-page-size=64
 cli-static: deps-cli $(B)/redlock-static ## the same, static, with musl
 $(B)/redlock-static: $(CLI) cli/static/malloc.c $(wildcard cli/*.h) $(HEADERS)
 	@mkdir -p $(@D)
