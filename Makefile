@@ -60,7 +60,7 @@ $(SHARED): $(LIB) url.c $(HEADERS)
 # Long keys and tokens, many nodes; still below 2048 for RESP_OUT_MAX, which would cost stack. Without what it has no use
 # for: also of the servers' own commands, as a connection that releases once never gets beyond trying them.
 CLI_FLAGS = -D_GNU_SOURCE -DREDLOCK_NODES_MAX=16 -DREDLOCK_KEY_MAX=255 -DREDLOCK_LABEL_MAX=250 -DREDLOCK_ERROR_MAX=159 \
-            -DRESP_TEXT_MAX=255 -DRESP_OUT_MAX=2040 -DREDLOCK_MULTI_KEY=0 -DREDLOCK_MARKER=0 -DREDLOCK_DURABLE=0 \
+            -DRESP_TEXT_MAX=255 -DRESP_OUT_MAX=2040 -DREDLOCK_MARKER=0 -DREDLOCK_DURABLE=0 \
             -DREDLOCK_NATIVE_RELEASE=0
 CLI = $(wildcard cli/*.c) url.c $(LIB)
 

@@ -2,7 +2,7 @@
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
-#include "cli.h"
+#include "look.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -28,9 +28,9 @@ static void json_hold(const char *right)
     id_of(id, session.value, strlen(session.value));
     json_member("token", right);
     printf(",\"id\":\"%s\",\"validity_ms\":%lu", id,
-           (unsigned long)redlock_remaining_ms(&session.client, &session.lock));
-    if (session.lock.fencing_token != 0)
-        printf(",\"fence\":%llu", (unsigned long long)session.lock.fencing_token);
+           (unsigned long)redlock_remaining_ms(&session.client, session.lock));
+    if (session.lock->fencing_token != 0)
+        printf(",\"fence\":%llu", (unsigned long long)session.lock->fencing_token);
 }
 
 /* The end of each verb: the object of --json, and that it was written at all. */
@@ -48,7 +48,7 @@ static int finish(const char *verb, const char *name, enum redlock_status status
         if (status == REDLOCK_HELD || status == REDLOCK_TIMEOUT)
             json_holder(session.holder);
         printf(",\"elapsed_ms\":%llu,\"ok\":%u,\"nodes\":%u}\n",
-               (unsigned long long)(now_us() - began_us) / 1000, count_nodes(session.lock.granted),
+               (unsigned long long)(now_us() - began_us) / 1000, count_nodes(session.lock->granted),
                target_count);
     }
     if (!is_written() && status == REDLOCK_OK && strcmp(verb, "acquire") == 0)
@@ -84,7 +84,7 @@ int verb_acquire(int count, char **words)
     status = take(&session, words[0]);
     if (status == REDLOCK_OK)
         session_settle(&session); /* nobody will ask the slower nodes later */
-    if (status == REDLOCK_OK && redlock_remaining_ms(&session.client, &session.lock) == 0)
+    if (status == REDLOCK_OK && redlock_remaining_ms(&session.client, session.lock) == 0)
         status = REDLOCK_TOO_LATE;
     if (is_asked_to_end()) {
         if (status == REDLOCK_OK)
@@ -98,9 +98,9 @@ int verb_acquire(int count, char **words)
         printf(" REDLOCK_TOKEN=");
         shell_quote(token_of(&session));
         printf(" REDLOCK_VALIDITY_MS=%lu",
-               (unsigned long)redlock_remaining_ms(&session.client, &session.lock));
+               (unsigned long)redlock_remaining_ms(&session.client, session.lock));
         if (options.fence)
-            printf(" REDLOCK_FENCE=%llu", (unsigned long long)session.lock.fencing_token);
+            printf(" REDLOCK_FENCE=%llu", (unsigned long long)session.lock->fencing_token);
         printf("\n");
     } else if (status == REDLOCK_OK && !options.json) {
         printf("%s\n", token_of(&session));
@@ -147,9 +147,9 @@ int verb_extend(int count, char **words)
     began_us = now_us();
     read_token("extend", count, words);
     adopt_token(words[0]);
-    status = redlock_extend(&session.client, &session.lock);
+    status = redlock_extend(&session.client, session.lock);
     if (status == REDLOCK_OK && !options.json)
-        printf("%lu\n", (unsigned long)redlock_remaining_ms(&session.client, &session.lock));
+        printf("%lu\n", (unsigned long)redlock_remaining_ms(&session.client, session.lock));
     if (status == REDLOCK_UNREACHABLE)
         say(LOG_ERROR, "%s: the lock was not extended; its time stands as it was", words[0]);
     return finish("extend", words[0], status);
@@ -171,6 +171,35 @@ static int is_sure(const char *name, const char *value)
     return fgets(line, sizeof line, stdin) != NULL && (line[0] == 'y' || line[0] == 'Y');
 }
 
+/* Deletes the value where it is, for an operator. Of a long value, or one with NULs, its beginning and its size are
+   compared. REDLOCK_OK; REDLOCK_LOST: it is not there any more; REDLOCK_UNCONFIRMED. */
+static enum redlock_status release_value(const char *key, const char *value, size_t size)
+{
+    static const char script[] = "local v=redis.call('get',KEYS[1])return v and #v==ARGV[2]+0 and "
+                                 "v:sub(1,#ARGV[1])==ARGV[1]and redis.call('del',KEYS[1])or 0";
+    const uint32_t timeout_ms = (uint32_t)options.node_timeout_ms;
+    char number[24];
+    const char *words[] = {"EVAL", script, "1", key, value, number};
+    unsigned i, answered = 0;
+
+    snprintf(number, sizeof number, "%lu", (unsigned long)size);
+    talks_open(timeout_ms);
+    talks_ask(timeout_ms, sizeof words / sizeof *words, words);
+    for (i = 0; i < target_count; i++) {
+        const struct talk_item *answer = &talks[i].item[0];
+        int is_told = talks[i].items > 0 && answer->kind == RESP_INTEGER;
+        answered += (unsigned)is_told;
+        if (is_told && answer->integer == 1)
+            session.lock->granted = (redlock_mask)(session.lock->granted | 1U << i);
+        talk_note_error(&talks[i]);
+        memcpy(session.nodes[i].error, talks[i].node.error, sizeof talks[i].node.error);
+    }
+    talks_close();
+    return answered < quorum()          ? REDLOCK_UNCONFIRMED
+           : session.lock->granted == 0 ? REDLOCK_LOST
+                                        : REDLOCK_OK;
+}
+
 /* Takes it from the holder that --id names, if that has it still. */
 static enum redlock_status release_by_force(int count, char **words)
 {
@@ -189,7 +218,8 @@ static enum redlock_status release_by_force(int count, char **words)
         die(EXIT_LOST, "%s: nobody holds it with the id %s", words[0], options.id);
     if (!is_sure(words[0], session.value))
         die(EXIT_HELD, "%s: not released", words[0]);
-    return release_value(key, session.value, size, &session);
+    session.lock = &session.one;
+    return release_value(key, session.value, size);
 }
 
 int verb_release(int count, char **words)

@@ -1,32 +1,13 @@
-/* main.c - redlock(1): verbs and options. An option is one line of a table, whether it comes from the
-   command line, the environment or the configuration file; what comes first in this order counts.
+/* main.c - redlock(1): its verbs.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
 #include "cli.h"
 
 #include <fcntl.h>
-#include <getopt.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
-#include <sys/stat.h>
 #include <unistd.h>
-#ifdef __linux__
-#include <sys/prctl.h>
-#endif
-
-enum {
-    RUN = 1,
-    ACQUIRE = 2,
-    EXTEND = 4,
-    RELEASE = 8,
-    STATUS = 16,
-    CHECK = 32,
-    BENCH = 64,
-    ALL = 127
-};
 
 static const struct verb {
     const char *name;
@@ -41,219 +22,12 @@ static const struct verb {
     {"release", RELEASE, verb_release, "[options] NAME [TOKEN|-] | --force --id ID NAME",
      "give it back"},
     {"status", STATUS, verb_status, "[options] NAME", "say who holds it"},
+    {"list", LIST, verb_list, "[options] [PATTERN]", "list the locks and who holds them"},
     {"check", CHECK, verb_check, "[options]", "look for what makes locks on these nodes unsafe"},
     {"bench", BENCH, verb_bench, "[-n COUNT] [-d TIME] [-c CLIENTS] [--contend] [options]",
      "measure what locking takes"},
 };
 enum { VERBS = sizeof verbs / sizeof *verbs };
-
-struct options options = {
-    .prefix = "redlock:",
-    .node_timeout_ms = FOREVER_MS,
-    .wait_ms = FOREVER_MS,
-    .ttl_ms = FOREVER_MS,
-    .kill_after_ms = FOREVER_MS,
-    .max_hold_ms = FOREVER_MS,
-    .unavailable_ms = 10000,
-    .duration_ms = FOREVER_MS,
-    .clock_window_ms = 5000,
-    .conflict_status = EXIT_HELD,
-    .status_fd = -1,
-    .count = -1,
-    .clients = 1,
-    .signal = "TERM",
-    .on_lost = "term",
-};
-
-enum kind { FLAG, TEXT, LIST, DURATION, NUMBER };
-
-/* Letters stand for themselves; what has none is told by its place in the table. */
-static struct option_spec {
-    const char *name;
-    char letter;
-    int verbs;
-    enum kind kind;
-    void *value;
-    long most; /* of a number */
-    const char *environment;
-    const char *argument, *does; /* for help; "": it takes none */
-    int said;                    /* 1: on the command line, 2: in the environment, 3: in the file */
-} specs[] = {
-    {"nodes", 'N', ALL, LIST, &options.nodes, 0, "REDLOCK_NODES", "LIST",
-     "the nodes, separated by commas or blanks", 0},
-    {"config", 0, ALL, TEXT, &options.config, 0, "REDLOCK_CONFIG", "FILE",
-     "configuration instead of /etc/redlock.conf", 0},
-    {"auth-file", 0, ALL, TEXT, &options.auth_file, 0, "REDLOCK_AUTH_FILE", "FILE",
-     "file with password or user:password", 0},
-    {"askpass", 0, ALL, FLAG, &options.askpass, 0, NULL, "", "ask for the password", 0},
-    {"no-auth-warning", 0, ALL, FLAG, &options.no_auth_warning, 0, NULL, "",
-     "no warning about a password on the command line", 0},
-    {"prefix", 0, ALL, TEXT, &options.prefix, 0, "REDLOCK_PREFIX", "TEXT",
-     "beginning of each key; default redlock:", 0},
-    {"node-timeout", 0, ALL, DURATION, &options.node_timeout_ms, 0, "REDLOCK_NODE_TIMEOUT", "TIME",
-     "time for one node in one attempt; default 250ms", 0},
-    {"verbose", 'v', ALL, FLAG, &options.verbose, 0, "REDLOCK_VERBOSE", "", "say more", 0},
-    {"quiet", 'q', ALL, FLAG, &options.quiet, 0, NULL, "", "say warnings and errors only", 0},
-    {"log-prefix", 0, ALL, FLAG, &options.log_levels, 0, NULL, "",
-     "begin messages with their level, as journald reads it", 0},
-    {"json", 0, ALL & ~RUN, FLAG, &options.json, 0, NULL, "", "print the result as JSON", 0},
-    {"ttl", 't', RUN | ACQUIRE | EXTEND | CHECK | BENCH, DURATION, &options.ttl_ms, 0, NULL, "TTL",
-     "life of the lock, or longest ttl in use", 0},
-    {"nonblock", 'n', RUN | ACQUIRE, FLAG, &options.nonblock, 0, NULL, "",
-     "do not wait for a holder", 0},
-    {"wait", 'w', RUN | ACQUIRE, DURATION, &options.wait_ms, 0, NULL, "TIME",
-     "give up after this time; default: never", 0},
-    {"conflict-exit-code", 'E', RUN | ACQUIRE, NUMBER, &options.conflict_status, 255, NULL, "N",
-     "status if another holds it; default 75", 0},
-    {"unavailable-timeout", 0, RUN | ACQUIRE, DURATION, &options.unavailable_ms, 0, NULL, "TIME",
-     "give up without a quorum after this; default 10s", 0},
-    {"label", 'l', RUN | ACQUIRE, TEXT, &options.label, 0, NULL, "TEXT",
-     "what status shows about the holder", 0},
-    {"anonymous", 0, RUN | ACQUIRE, FLAG, &options.anonymous, 0, NULL, "",
-     "write nothing about the holder to the nodes", 0},
-    {"fence", 0, RUN | ACQUIRE, FLAG, &options.fence, 0, NULL, "", "take a fencing token too", 0},
-    {"sh", 0, ACQUIRE, FLAG, &options.shell, 0, NULL, "", "print assignments for eval", 0},
-    {"kill-after", 'k', RUN, DURATION, &options.kill_after_ms, 0, NULL, "TIME",
-     "time from the first signal to SIGKILL", 0},
-    {"signal", 's', RUN, TEXT, &options.signal, 0, NULL, "SIGNAL",
-     "first signal when the lock is lost; default TERM", 0},
-    {"on-lost", 0, RUN, TEXT, &options.on_lost, 0, NULL, "WHAT", "term, kill or none", 0},
-    {"no-renew", 0, RUN, FLAG, &options.no_renew, 0, NULL, "", "do not renew the lock", 0},
-    {"max-hold", 0, RUN, DURATION, &options.max_hold_ms, 0, NULL, "TIME",
-     "end the command before this time", 0},
-    {"min-hold", 0, RUN, DURATION, &options.min_hold_ms, 0, NULL, "TIME",
-     "keep the lock at least for this time", 0},
-    {"keep", 0, RUN, FLAG, &options.keep, 0, NULL, "", "do not release: the lock expires", 0},
-    {"foreground", 0, RUN, FLAG, &options.foreground, 0, NULL, "",
-     "let the command use the terminal", 0},
-    {"new-group", 0, RUN, FLAG, &options.new_group, 0, NULL, "",
-     "give the command its own process group", 0},
-    {"no-guard", 0, RUN, FLAG, &options.no_guard, 0, NULL, "",
-     "no second process that ends the command", 0},
-    {"status-fd", 0, RUN, NUMBER, &options.status_fd, 65535, NULL, "N",
-     "write events to this descriptor", 0},
-    {"preserve-status", 0, RUN, FLAG, &options.preserve_status, 0, NULL, "",
-     "the command's status also if the lock was lost", 0},
-    {"clear-env", 0, RUN, FLAG, &options.clear_env, 0, NULL, "",
-     "hide nodes and passwords from the command", 0},
-    {"force", 0, RELEASE, FLAG, &options.force, 0, NULL, "",
-     "take the lock from its holder; needs --id", 0},
-    {"id", 0, RELEASE, TEXT, &options.id, 0, NULL, "ID", "the holder, as status prints it", 0},
-    {"yes", 0, RELEASE, FLAG, &options.yes, 0, NULL, "", "do not ask", 0},
-    {"read-only", 0, CHECK, FLAG, &options.read_only, 0, NULL, "", "write nothing to the nodes", 0},
-    {"require-durable", 0, CHECK, FLAG, &options.require_durable, 0, NULL, "",
-     "nodes that may forget locks are a failure", 0},
-    {"strict", 0, CHECK, FLAG, &options.strict, 0, NULL, "", "warnings are failures", 0},
-    {"nagios", 0, CHECK, FLAG, &options.nagios, 0, NULL, "",
-     "print one line, as monitoring plugins do", 0},
-    {"prometheus", 0, CHECK, FLAG, &options.prometheus, 0, NULL, "", "print metrics", 0},
-    {"clock-window", 0, CHECK, DURATION, &options.clock_window_ms, 0, NULL, "TIME",
-     "time to watch the clocks; default 5s", 0},
-    {"count", 'n', BENCH, NUMBER, &options.count, 100000000, NULL, "COUNT",
-     "number of cycles, or of rounds with --contend", 0},
-    {"duration", 'd', BENCH, DURATION, &options.duration_ms, 0, NULL, "TIME", "time to measure", 0},
-    {"clients", 'c', BENCH, NUMBER, &options.clients, 1000, NULL, "N",
-     "clients at the same time; default 1", 0},
-    {"contend", 0, BENCH, FLAG, &options.contend, 0, NULL, "", "all clients want one lock", 0},
-    {"csv", 0, BENCH, FLAG, &options.csv, 0, NULL, "", "print lines as redis-benchmark --csv", 0},
-};
-enum { SPECS = sizeof specs / sizeof *specs };
-
-static void add_to_list(char **list, const char *more)
-{
-    size_t used = *list != NULL ? strlen(*list) : 0;
-    char *longer = realloc(*list, used + strlen(more) + 2);
-
-    if (longer == NULL)
-        die(EXIT_SYSTEM, "no memory");
-    longer[used] = ' ';
-    strcpy(longer + used + (used > 0), more);
-    *list = longer;
-}
-
-/* What a flag says in environment or file: "0", "no", "" are no. */
-static int is_yes(const char *value)
-{
-    return value[0] != '\0' && strcmp(value, "0") != 0 && strcasecmp(value, "no") != 0;
-}
-
-/* NULL, or what is wrong with the value. */
-static const char *set(struct option_spec *spec, const char *value, int source)
-{
-    long number = 0;
-
-    if (spec->said != 0 && spec->said < source)
-        return NULL;
-    spec->said = source;
-    switch (spec->kind) {
-    case FLAG:
-        *(int *)spec->value = value == NULL || is_yes(value);
-        break;
-    case TEXT:
-        if ((*(const char **)spec->value = strdup(value)) == NULL)
-            die(EXIT_SYSTEM, "no memory");
-        break;
-    case LIST:
-        add_to_list(spec->value, value);
-        break;
-    case DURATION:
-        *(long *)spec->value = number = parse_duration(value);
-        return number < 0 ? "not a duration, as 1.5, 250ms, 2m, 1h; 24 days at most" : NULL;
-    case NUMBER:
-        *(long *)spec->value = number = parse_number(value, spec->most);
-        return number < 0 ? "not a number, or too large" : NULL;
-    }
-    return NULL;
-}
-
-static int take_from_file(const char *key, const char *value, const char *where)
-{
-    const char *wrong;
-    unsigned i;
-
-    for (i = 0; i < SPECS; i++)
-        if (specs[i].verbs == ALL && specs[i].kind != FLAG && specs[i].value != &options.config &&
-            strcmp(specs[i].name, strcmp(key, "node") == 0 ? "nodes" : key) == 0) {
-            if (specs[i].kind == LIST)
-                nodes_check(value, where);
-            if ((wrong = set(&specs[i], value, 3)) != NULL)
-                die(EXIT_CONFIG, "%s: %s: %s", where, key, wrong);
-            return 0;
-        }
-    return -1;
-}
-
-static void take_from_environment(void)
-{
-    const char *value, *wrong;
-    unsigned i;
-
-    for (i = 0; i < SPECS; i++)
-        if (specs[i].environment != NULL && (value = getenv(specs[i].environment)) != NULL &&
-            (value[0] != '\0' || specs[i].value == &options.prefix) && /* which may be empty */
-            (wrong = set(&specs[i], value, 2)) != NULL)
-            die(EXIT_CONFIG, "%s: %s", specs[i].environment, wrong);
-}
-
-void export_options(void)
-{
-    static char path[PATH_MAX]; /* the command may go to another folder */
-    unsigned i;
-
-    for (i = 0; i < SPECS; i++) {
-        const struct option_spec *spec = &specs[i];
-        const char *text = NULL;
-        if (spec->environment == NULL || spec->kind == FLAG || spec->said == 0 || spec->said == 3)
-            continue; /* what the file says, the file says again */
-        if (spec->kind == DURATION)
-            snprintf(path, sizeof path, "%ldms", *(long *)spec->value);
-        else
-            text = *(const char **)spec->value;
-        if (spec->value == &options.config || spec->value == &options.auth_file)
-            text = realpath(text, path) != NULL ? path : text;
-        setenv(spec->environment, text != NULL ? text : path, 1);
-    }
-}
 
 static void usage(FILE *out)
 {
@@ -266,27 +40,15 @@ static void usage(FILE *out)
     for (i = 0; i < VERBS; i++)
         fprintf(out, "  %-9s%s\n", verbs[i].name, verbs[i].does);
     fputs("\nNodes: -N host1,host2,host3, REDLOCK_NODES, or \"node = ...\" in /etc/redlock.conf.\n"
-          "Options of a verb: redlock VERB --help. All there is to say: man redlock.\n",
+          "Options of a verb: redlock VERB --help. The manual: man redlock.\n",
           out);
 }
 
-/* One line for each option of a verb. */
 static void help(const struct verb *verb)
 {
-    char left[40];
-    unsigned i;
-
     printf("usage: redlock %s %s\n%s\n\n", verb->name, verb->usage, verb->does);
-    for (i = 0; i < SPECS; i++) {
-        const struct option_spec *spec = &specs[i];
-        if ((spec->verbs & verb->bit) == 0)
-            continue;
-        snprintf(left, sizeof left, "%c%c%s --%s %s", spec->letter != 0 ? '-' : ' ',
-                 spec->letter != 0 ? spec->letter : ' ', spec->letter != 0 ? "," : " ", spec->name,
-                 spec->argument);
-        printf("  %-32s%s\n", left, spec->does);
-    }
-    printf("\nTimes are seconds, or 250ms, 2m, 1h, 1d. All there is to say: man redlock.\n");
+    options_help(verb->bit);
+    printf("\nTimes are seconds, or 250ms, 2m, 1h, 1d. The manual: man redlock.\n");
 }
 
 static const struct verb *find_verb(const char *name)
@@ -299,7 +61,7 @@ static const struct verb *find_verb(const char *name)
     return NULL;
 }
 
-/* For completion: the verbs, or the options of one, with an "=" where a word follows. */
+/* For completion: the verbs, or the options of one. */
 static int list(const char *name)
 {
     const struct verb *verb = name != NULL ? find_verb(name) : NULL;
@@ -307,104 +69,13 @@ static int list(const char *name)
 
     for (i = 0; i < VERBS && name == NULL; i++)
         printf("%s\n", verbs[i].name);
-    for (i = 0; i < SPECS && verb != NULL; i++) {
-        const char *end = specs[i].kind == FLAG ? "" : "=";
-        if ((specs[i].verbs & verb->bit) == 0)
-            continue;
-        if (specs[i].letter != 0)
-            printf("-%c%s\n", specs[i].letter, end);
-        printf("--%s%s\n", specs[i].name, end);
-    }
+    if (verb != NULL)
+        options_list(verb->bit);
     return name == NULL || verb != NULL ? 0 : EXIT_USAGE;
 }
 
-/* For getopt_long: what this verb knows. `at` says which option an entry stands for. */
-static void describe(const struct verb *verb, struct option *longs, char *letters)
-{
-    unsigned i, n = 0;
-
-    *letters++ = verb->bit == RUN ? '+' : '-'; /* of a command's words none is ours */
-    *letters++ = ':';
-    *letters++ = 'h';
-    longs[n].name = "help";
-    longs[n++].val = 'h';
-    for (i = 0; i < SPECS; i++) {
-        if ((specs[i].verbs & verb->bit) == 0)
-            continue;
-        longs[n].name = specs[i].name;
-        longs[n].has_arg = specs[i].kind == FLAG ? no_argument : required_argument;
-        longs[n++].val = (int)(256 + i);
-        if (specs[i].letter != 0) {
-            *letters++ = specs[i].letter;
-            if (specs[i].kind != FLAG)
-                *letters++ = ':';
-        }
-    }
-    *letters = '\0';
-}
-
-static struct option_spec *find_letter(const struct verb *verb, int letter)
-{
-    unsigned i;
-
-    for (i = 0; i < SPECS; i++)
-        if (specs[i].letter == letter && (specs[i].verbs & verb->bit) != 0)
-            return &specs[i];
-    return NULL;
-}
-
-/* A password in it was to be seen by all until now. */
-static void blot_out(char *argument)
-{
-    if (strchr(argument, '@') == NULL)
-        return;
-    memset(argument, '*', strlen(argument));
-    if (!options.no_auth_warning)
-        say(LOG_WARNING, "a password on the command line may have been seen: better in "
-                         "REDLOCK_NODES or a file");
-}
-
-/* Takes the options and returns how many words are left; these are moved to the front, and NULL ends them. */
-static int parse(const struct verb *verb, int count, char **words)
-{
-    struct option longs[SPECS + 2] = {{0}};
-    char letters[2 * SPECS + 4];
-    int c, left = 0;
-
-    describe(verb, longs, letters);
-    opterr = 0;
-    while ((c = getopt_long(count, words, letters, longs, NULL)) != -1) {
-        struct option_spec *spec = c >= 256 ? &specs[c - 256] : find_letter(verb, c);
-        const char *wrong;
-        if (c == 'h') {
-            help(verb);
-            exit(is_written() ? 0 : EXIT_SYSTEM);
-        }
-        if (c == 1) {
-            words[left++] = optarg;
-            continue;
-        }
-        if (spec == NULL && c == ':')
-            die(EXIT_USAGE, "%s: an argument is missing", words[optind - 1]);
-        if (spec == NULL && optopt > 0 && optopt < 256)
-            die(EXIT_USAGE, "-%c: no such option of %s: see redlock %s --help", optopt, verb->name,
-                verb->name);
-        if (spec == NULL) /* without what follows "=", which may be a password */
-            die(EXIT_USAGE, "%.*s: no such option of %s: see redlock %s --help",
-                (int)strcspn(words[optind - 1], "="), words[optind - 1], verb->name, verb->name);
-        if ((wrong = set(spec, optarg, 1)) != NULL)
-            die(EXIT_USAGE, "--%s %s: %s", spec->name, optarg, wrong);
-        if (spec->kind == LIST)
-            blot_out(optarg);
-    }
-    while (optind < count)
-        words[left++] = words[optind++];
-    words[left] = NULL; /* a command ends there */
-    return left;
-}
-
-/* Where 0, 1 or 2 is closed a connection would become that, and what we say would go to a node. For the
-   command they stay closed; and what we print must fail. */
+/* If descriptor 0, 1 or 2 is closed, a connection would take its place, and our messages would go to a node. These here
+   cannot be written to, so printing fails as it should; the command finds them closed. */
 static void fill_gaps(void)
 {
     int fd;
@@ -416,48 +87,19 @@ static void fill_gaps(void)
         close(fd);
 }
 
-/* 1: systemd's journal reads stderr, as $JOURNAL_STREAM says in numbers. systemd.exec(5). */
-static int is_journal(void)
-{
-    const char *said = getenv("JOURNAL_STREAM");
-    struct stat status;
-    char is[50];
-
-    if (said == NULL || fstat(STDERR_FILENO, &status) != 0)
-        return 0;
-    snprintf(is, sizeof is, "%lu:%lu", (unsigned long)status.st_dev, (unsigned long)status.st_ino);
-    return strcmp(said, is) == 0;
-}
-
 static int is_one_of(const char *word, const char *one, const char *other)
 {
     return strcmp(word, one) == 0 || strcmp(word, other) == 0;
 }
 
+/* Ends with the status of the verb. */
 static int do_verb(const struct verb *verb, int count, char **words)
 {
-    if (verb->bit == CHECK)
-        options.failure = EXIT_UNKNOWN;
-    count = parse(verb, count, words);
-    take_from_environment();
-    config_load(options.config != NULL ? options.config : "/etc/redlock.conf",
-                options.config != NULL, take_from_file);
-    if (options.ttl_ms < 0 && verb->bit != ACQUIRE && verb->bit != EXTEND)
-        options.ttl_ms = TTL_DEFAULT_MS;
-    return verb->function(count, words);
-}
-
-static char *words_begin, *words_end; /* of the command line, as the system shows it */
-
-void rename_process(const char *name)
-{
-    size_t room = (size_t)(words_end - words_begin);
-
-#ifdef __linux__
-    prctl(PR_SET_NAME, name);
-#endif
-    memset(words_begin, 0, room);
-    snprintf(words_begin, room, "%s", name);
+    count = options_take(verb->bit, verb->name, count, words);
+    if (count >= 0)
+        return verb->function(count, words);
+    help(verb);
+    return is_written() ? 0 : EXIT_SYSTEM;
 }
 
 int main(int count, char **words)
@@ -466,12 +108,8 @@ int main(int count, char **words)
     const struct verb *verb = find_verb(name);
     int result = 0;
 
-    if (count > 0) {
-        words_begin = words[0];
-        words_end = words[count - 1] + strlen(words[count - 1]) + 1;
-    }
+    process_begin(count, words);
     fill_gaps();
-    options.log_levels = is_journal();
     if (verb != NULL)
         return do_verb(verb, count - 1, words + 1); /* the verb is what getopt takes for our name */
     if (is_one_of(name, "version", "--version")) {

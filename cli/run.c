@@ -34,9 +34,9 @@ static struct session session;
 
 /* What we look after. */
 static struct {
-    const char *name;
-    char held_name[3 * REDLOCK_KEY_MAX + 1]; /* its key in REDLOCK_HELD, percent-encoded */
-    pid_t child, guard;                      /* 0: there is none */
+    const char *lock_name; /* for the command: NAME, or NAME/3 of a slot */
+    const char *name;      /* for messages; with -a all names */
+    pid_t child, guard;    /* 0: there is none */
     int guard_fd;
     int own_group;                             /* the command has a process group of its own */
     enum { RUNNING, STOPPING, STOPPED } phase; /* STOPPED: all is done that can be */
@@ -102,18 +102,63 @@ static void check_options(void)
             "--node-timeout is more than a tenth of the ttl: one hung node costs much");
 }
 
-/* Among the locks of those that called us: waiting for it would be waiting for ourselves. */
-static int is_held_above(void)
+/* ---- Names ---- */
+
+/* Writes the key of a lock as it stands in REDLOCK_HELD: percent-encoded, in a list with colons. */
+static const char *held_key(const char *key, size_t size)
 {
-    const char *list = getenv("REDLOCK_HELD");
+    static char held[3 * REDLOCK_KEY_MAX + 1];
+    char text[REDLOCK_KEY_MAX + 1];
+
+    snprintf(text, sizeof text, "%.*s", (int)size, key);
+    percent_encode(held, sizeof held, text);
+    return held;
+}
+
+/* 1: a program that called us holds it, so waiting for it would be waiting for ourselves. */
+static int is_held_above(const void *key, size_t size)
+{
+    const char *list = getenv("REDLOCK_HELD"), *held = held_key(key, size);
 
     while (list != NULL && *list != '\0') {
         size_t part = strcspn(list, ":");
-        if (part == strlen(run.held_name) && memcmp(list, run.held_name, part) == 0)
+        if (part == strlen(held) && memcmp(list, held, part) == 0)
             return 1;
         list += part + (list[part] == ':');
     }
     return 0;
+}
+
+static void must_not_be_held_above(void)
+{
+    unsigned i, held = 0;
+
+    for (i = 0; i < session.lock_count; i++)
+        held |= (unsigned)is_held_above(session.locks[i].key, session.locks[i].key_size);
+    for (i = 0; i < session.lock->extra_key_count; i++)
+        held |= (unsigned)is_held_above(session.lock->extra_keys[i].bytes,
+                                        session.lock->extra_keys[i].size);
+    if (held)
+        die(EXIT_USAGE, "%s is held by a program that called this one: it would wait for itself",
+            run.name);
+}
+
+/* All names of the lock, for messages; the words of the command line do not last. */
+static void set_names(const char *name)
+{
+    static char all[1024];
+    size_t used;
+    unsigned i;
+
+    run.lock_name = run.name = strdup(name);
+    if (run.name == NULL)
+        die(EXIT_SYSTEM, "no memory");
+    if (options.also_count == 0)
+        return;
+    used = (size_t)snprintf(all, sizeof all, "%s", name);
+    for (i = 0; i < options.also_count && used < sizeof all; i++)
+        used += (size_t)snprintf(all + used, sizeof all - used, ", %s", options.also[i]);
+    run.name = all;
 }
 
 /* ---- The command ---- */
@@ -126,25 +171,40 @@ static void set_number(const char *name, unsigned long long number)
     setenv(name, text, 1);
 }
 
-static void set_environment(void)
+static void add_held(const void *key, size_t size)
 {
     const char *above = getenv("REDLOCK_HELD");
-    char id[ID_TEXT], held[4096];
+    char held[4096];
+
+    snprintf(held, sizeof held, "%s%s%s", above != NULL ? above : "",
+             above != NULL && *above != '\0' ? ":" : "", held_key(key, size));
+    setenv("REDLOCK_HELD", held, 1);
+}
+
+static void set_environment(void)
+{
+    const struct redlock_lock *lock = session.lock;
+    char id[ID_TEXT];
+    unsigned i;
 
     export_options();
     id_of(id, session.value, strlen(session.value));
-    setenv("REDLOCK_NAME", run.name, 1);
+    setenv("REDLOCK_NAME", run.lock_name, 1);
+    if (options.slots > 0)
+        setenv("REDLOCK_SLOT", strrchr(run.lock_name, '/') + 1, 1);
+    else
+        unsetenv("REDLOCK_SLOT"); /* of a lock that is held around this one */
     setenv("REDLOCK_TOKEN", token_of(&session), 1);
     setenv("REDLOCK_ID", id, 1);
-    set_number("REDLOCK_TTL_MS", session.lock.ttl_ms);
+    set_number("REDLOCK_TTL_MS", lock->ttl_ms);
     set_number("REDLOCK_HOLDER_PID", (unsigned long long)getppid());
     if (options.fence)
-        set_number("REDLOCK_FENCE", session.lock.fencing_token);
+        set_number("REDLOCK_FENCE", lock->fencing_token);
     else
-        unsetenv("REDLOCK_FENCE"); /* another lock's, of who called us */
-    snprintf(held, sizeof held, "%s%s%s", above != NULL ? above : "",
-             above != NULL && *above != '\0' ? ":" : "", run.held_name);
-    setenv("REDLOCK_HELD", held, 1);
+        unsetenv("REDLOCK_FENCE"); /* the same */
+    add_held(lock->key, lock->key_size);
+    for (i = 0; i < lock->extra_key_count; i++)
+        add_held(lock->extra_keys[i].bytes, lock->extra_keys[i].size);
     if (options.clear_env) {
         unsetenv("REDLOCK_NODES");
         unsetenv("REDLOCK_AUTH_FILE");
@@ -341,9 +401,9 @@ static uint64_t stop_us(void)
 /* The deadline has moved. */
 static void renewed(void)
 {
-    run.deadline_us = session.lock.valid_until_us;
+    run.deadline_us = session.lock->valid_until_us;
     run.warn_us = options.no_renew ? UINT64_MAX /* else it is renewed every third of the ttl */
-                                   : now_us() + (uint64_t)session.lock.ttl_ms * 400;
+                                   : now_us() + (uint64_t)session.lock->ttl_ms * 400;
     tell_guard(end_us());
 }
 
@@ -354,7 +414,7 @@ static void stop(uint64_t kill_us, const char *why)
     run.lost = 1;
     run.phase = on_lost == ON_LOST_NONE ? STOPPED : STOPPING;
     run.kill_us = on_lost == ON_LOST_KILL ? 0 : kill_us;
-    redlock_cancel(&session.client, &session.lock);
+    redlock_cancel(&session.client, session.lock);
     tell_guard(kill_us);
     if (on_lost == ON_LOST_TERM) { /* before a word of it: who reads stderr may be slow */
         kill_command(stop_signal);
@@ -388,18 +448,29 @@ static void look_at_nodes(void)
         if ((is_up && node->state == REDLOCK_NODE_DOWN) ||
             (!is_up && node->state == REDLOCK_NODE_READY))
             run.up = (redlock_mask)(run.up ^ bit);
-        if (((run.members ^ session.lock.members) & bit) != 0)
+        if (((run.members ^ session.lock->members) & bit) != 0)
             say(LOG_DEBUG, "%s: %s %s", run.name, address,
                 (run.members & bit) != 0 ? "does not have the lock any more" : "has the lock");
     }
-    run.members = session.lock.members;
+    run.members = session.lock->members;
+}
+
+/* 1: an operation on the lock has completed. Those on slots that were given up are of no interest. */
+static int has_completed(void)
+{
+    const struct redlock_lock *lock;
+
+    while ((lock = redlock_next_completed(&session.client)) != NULL)
+        if (lock == session.lock)
+            return 1;
+    return 0;
 }
 
 /* What has become of the lock since the last turn. */
 static void look_at_lock(uint64_t now)
 {
-    struct redlock_lock *lock = &session.lock;
-    int ended = redlock_next_completed(&session.client) != NULL;
+    struct redlock_lock *lock = session.lock;
+    int ended = has_completed();
 
     if (run.phase != RUNNING)
         return;
@@ -417,7 +488,7 @@ static void look_at_lock(uint64_t now)
         redlock_auto_extend_start(&session.client, lock, UINT16_MAX - 1);
     } else if (ended && now < stop_us()) {
         uint64_t soon = now + (uint64_t)options.kill_after_ms * 1000;
-        stop(soon < end_us() ? soon : end_us(), redlock_strerror(lock->status));
+        stop(soon < end_us() ? soon : end_us(), status_text(lock->status));
     } else if (now >= stop_us()) {
         stop(end_us(), end_us() < run.deadline_us ? "--max-hold is over" : "not renewed in time");
     }
@@ -505,42 +576,54 @@ static void end_group(void)
     kill_command(SIGKILL);
 }
 
-/* The key gets a value that nobody knows and the rest of --min-hold to live, be that longer or shorter than before.
-   So the token ends here, as with a release: whenever this arrives, it can harm neither an extension with the token,
-   which fails from now on, nor a lock that another has taken, which has another value. */
+/* Each key gets a value that nobody knows, and lives for the rest of --min-hold, longer or shorter than before. So the
+   token ends here, as with a release: whenever this arrives, it can harm neither an extension with the token, which fails
+   from now on, nor a lock that another client has taken, which has another value. */
 static enum redlock_status leave_for(uint64_t rest_us)
 {
     static const char script[] =
-        "local v=redis.call('get',KEYS[1])if v==ARGV[1]then return "
-        "redis.call('set',KEYS[1],ARGV[2],'PX',ARGV[3])end return v and 1 or 0";
-    char value[VALUE_MAX + 1], rest_ms[24];
-    const char *words[] = {"EVAL", script, "1", session.key, session.value, value, rest_ms};
-    unsigned i, ours = 0, others = 0, silent = 0;
+        "local s=0 for _,k in ipairs(KEYS)do local v=redis.call('get',k)if v==ARGV[1]then "
+        "redis.call('set',k,ARGV[2],'PX',ARGV[3])elseif v then s=1 elseif s==0 then s=2 end end "
+        "return s"; /* 0: all were ours; 1: another client has one; 2: one is gone */
+    const struct redlock_lock *lock = session.lock;
+    char value[VALUE_MAX + 1], rest_ms[24], count[12], keys[ALSO_MAX][REDLOCK_KEY_MAX + 1];
+    const char *words[ALSO_MAX + 7] = {"EVAL", script, count, session.key};
+    unsigned i, at = 4, says[3] = {0}, silent = 0;
 
+    for (i = 0; i < lock->extra_key_count; i++, at++) {
+        snprintf(keys[i], sizeof keys[i], "%.*s", (int)lock->extra_keys[i].size,
+                 (const char *)lock->extra_keys[i].bytes);
+        words[at] = keys[i];
+    }
+    snprintf(count, sizeof count, "%u", at - 3);
+    words[at++] = session.value;
+    words[at++] = value;
+    words[at++] = rest_ms;
     put_random(value, TOKEN_DIGITS / 2);
     strcpy(value + TOKEN_DIGITS, session.value + TOKEN_DIGITS);
     snprintf(rest_ms, sizeof rest_ms, "%llu", (unsigned long long)(rest_us + 999) / 1000);
     talks_open((uint32_t)options.node_timeout_ms);
-    talks_ask((uint32_t)options.node_timeout_ms, sizeof words / sizeof *words, words);
+    talks_ask((uint32_t)options.node_timeout_ms, at, words);
     for (i = 0; i < target_count; i++) {
         const struct talk_item *answer = &talks[i].item[0];
-        ours += talks[i].items > 0 && answer->kind == RESP_STATUS;
-        others += talks[i].items > 0 && answer->kind == RESP_INTEGER && answer->integer == 1;
-        silent += talks[i].items == 0 || answer->kind == RESP_ERROR;
+        if (talks[i].items > 0 && answer->kind == RESP_INTEGER && answer->integer <= 2)
+            says[answer->integer]++;
+        else
+            silent++;
         talk_note_error(&talks[i]);
         memcpy(session.nodes[i].error, talks[i].node.error, sizeof talks[i].node.error);
     }
     talks_close();
-    return ours >= quorum()            ? REDLOCK_OK
-           : ours + silent >= quorum() ? REDLOCK_UNCONFIRMED
-           : others > 0                ? REDLOCK_LOST
-                                       : REDLOCK_EXPIRED;
+    return says[0] >= quorum()            ? REDLOCK_OK
+           : says[0] + silent >= quorum() ? REDLOCK_UNCONFIRMED
+           : says[1] > 0                  ? REDLOCK_LOST
+                                          : REDLOCK_EXPIRED;
 }
 
 static void let_go(void)
 {
     uint64_t now = now_us(), hold_us = run.acquired_us + (uint64_t)options.min_hold_ms * 1000;
-    struct redlock_lock *lock = &session.lock;
+    struct redlock_lock *lock = session.lock;
     enum redlock_status status;
 
     if (lock->status == REDLOCK_PENDING) /* the renewing ends, whatever else follows */
@@ -565,7 +648,7 @@ static void let_go(void)
         say(LOG_ERROR, "%s: another client took the lock before the command ended", run.name);
         run.lost = 1;
     } else if (status != REDLOCK_OK && !run.lost) {
-        say(LOG_WARNING, "%s: %s", run.name, redlock_strerror(status));
+        say(LOG_WARNING, "%s: %s", run.name, status_text(status));
         say_troubles(&session, LOG_WARNING);
     }
 }
@@ -602,6 +685,7 @@ static void withdraw(void)
     if (run.child > 0)
         waitpid(run.child, NULL, 0);
     session_release(&session);
+    session_finish(&session);
     session_close(&session);
     end_by_signal();
 }
@@ -612,7 +696,7 @@ static void say_acquired(void)
     char list[600] = "";
     unsigned i;
 
-    run.members = session.lock.members;
+    run.members = session.lock->members;
     for (i = 0; i < target_count; i++) {
         size_t used = strlen(list);
         run.up = (redlock_mask)(run.up | (session.nodes[i].state == REDLOCK_NODE_READY) << i);
@@ -629,40 +713,58 @@ static void begin_hold(void)
 
     may_wait = 0;
     run.acquired_us = now_us();
-    run.deadline_us = session.lock.valid_until_us;
+    run.deadline_us = session.lock->valid_until_us;
     id_of(id, session.value, strlen(session.value));
     event("acquired %s %lu", id,
-          (unsigned long)redlock_remaining_ms(&session.client, &session.lock));
+          (unsigned long)redlock_remaining_ms(&session.client, session.lock));
     say_acquired();
+}
+
+/* The lock that the options ask for. */
+static void open_lock(const char *name)
+{
+    if (options.slots > 0 && options.also_count > 0)
+        die(EXIT_USAGE, "--slots or -a: a slot has one name");
+    if (options.fence && options.also_count > 0)
+        die(EXIT_USAGE, "--fence or -a: a fencing token belongs to one name");
+    session_open(&session, name);
+    if (options.slots > 0)
+        session_slots(&session, name, (unsigned)options.slots);
+    if (options.also_count > 0)
+        session_extra(&session, options.also, options.also_count);
+    must_not_be_held_above();
+    session_sign(&session);
+}
+
+/* Takes the lock, or exits. */
+static enum redlock_status take_lock(void)
+{
+    enum redlock_status status = take(&session, run.name);
+
+    if (is_asked_to_end())
+        withdraw();
+    if (status == REDLOCK_OK && options.slots > 0)
+        run.lock_name = run.name = session.key + strlen(options.prefix);
+    return status;
 }
 
 int verb_run(int count, char **words)
 {
     char **command = command_of(count, words);
-    char key[REDLOCK_KEY_MAX + 1];
     enum redlock_status status;
     siginfo_t end;
     int goes;
 
-    run.name = strdup(words[0]); /* the guard overwrites its words */
-    if (run.name == NULL)
-        die(EXIT_SYSTEM, "no memory");
-    key_of(key, run.name);
-    percent_encode(run.held_name, sizeof run.held_name, key);
-    if (is_held_above())
-        die(EXIT_USAGE, "%s is held by a program that called this one: it would wait for itself",
-            run.name);
+    set_names(words[0]);
     nodes_load();
     check_options();
     if (options.label == NULL)
         options.label =
             strrchr(command[0], '/') != NULL ? strrchr(command[0], '/') + 1 : command[0];
-    session_open(&session, run.name);
-    session_sign(&session);
-    status = take(&session, run.name);
-    if (is_asked_to_end())
-        withdraw();
+    open_lock(words[0]);
+    status = take_lock();
     if (status != REDLOCK_OK) {
+        session_finish(&session);
         session_close(&session);
         return explain(&session, run.name, status);
     }
@@ -671,14 +773,14 @@ int verb_run(int count, char **words)
     if (goes == 0)
         withdraw();
     if (goes < 0) {
-        say(LOG_ERROR, "can't start the command: %s", strerror(errno));
+        say(LOG_ERROR, "the command cannot be started: %s", strerror(errno));
         session_release(&session);
         session_close(&session);
         return EXIT_SYSTEM;
     }
     renewed();
     if (!options.no_renew)
-        redlock_auto_extend_start(&session.client, &session.lock, UINT16_MAX - 1);
+        redlock_auto_extend_start(&session.client, session.lock, UINT16_MAX - 1);
     end = supervise();
     event("exit %d", status_of(&end));
     if (run.phase == STOPPING && run.own_group)
@@ -686,6 +788,7 @@ int verb_run(int count, char **words)
     tell_guard(GUARD_DONE);
     waitpid(run.child, NULL, 0);
     let_go();
+    session_finish(&session);
     session_close(&session);
     return run.lost && !options.preserve_status ? EXIT_LOST : status_of(&end);
 }

@@ -1,148 +1,19 @@
-/* session.c - a client with one lock, driven by one loop that sockets and signals wake; how the lock is
-   waited for, and what is said meanwhile.
+/* session.c - a client of all nodes with its lock, and the loop that its sockets and our signals wake.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
 #include "cli.h"
 
 #include <poll.h>
-#include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { STALL_TIMEOUTS = 4 };
-
-/* ---- Signals ---- */
-
-/* Those that we do something about. They are blocked but in sleep_on and is_asked_to_end, so nothing happens
-   between two statements. */
-static const int heard[] = {SIGHUP,  SIGINT,  SIGQUIT,  SIGTERM, SIGUSR1,
-                            SIGUSR2, SIGCHLD, SIGWINCH, SIGCONT, SIGTSTP};
-enum { HEARD = sizeof heard / sizeof *heard };
-
-static volatile sig_atomic_t arrived[HEARD], from_terminal[HEARD];
-static struct sigaction inherited[HEARD], inherited_pipe;
-static sigset_t inherited_mask, sleeping_mask;
-
-static unsigned place_of(int number)
-{
-    unsigned i = 0;
-
-    while (i < HEARD - 1 && heard[i] != number)
-        i++;
-    return i;
-}
-
-static void note(int number, siginfo_t *info, void *context)
-{
-    (void)context;
-    arrived[place_of(number)] = 1;
-    from_terminal[place_of(number)] = info->si_code > 0; /* by the kernel */
-}
-
-/* Blocks them and says what becomes of them. */
-static void signals_begin(void)
-{
-    static int begun;
-    struct sigaction action = {0};
-    sigset_t mask;
-    unsigned i;
-
-    if (begun++)
-        return;
-    sigemptyset(&mask);
-    for (i = 0; i < HEARD; i++)
-        sigaddset(&mask, heard[i]);
-    sigaddset(&mask, SIGTTOU); /* who tells of a lock must not be stopped for it */
-    sigprocmask(SIG_BLOCK, &mask, &inherited_mask);
-    sleeping_mask = inherited_mask;
-    sigaddset(&sleeping_mask, SIGTTOU);
-    action.sa_sigaction = note;
-    action.sa_flags = SA_SIGINFO;
-    for (i = 0; i < HEARD; i++) {
-        sigaction(heard[i], NULL, &inherited[i]);
-        sigdelset(&sleeping_mask, heard[i]);
-        /* nohup and `&` mean that their programs are not to hear of HUP and INT */
-        if (inherited[i].sa_handler != SIG_IGN || heard[i] == SIGCHLD)
-            sigaction(heard[i], &action, NULL);
-    }
-    action.sa_handler = SIG_IGN;
-    action.sa_flags = 0;
-    sigaction(SIGPIPE, &action, &inherited_pipe);
-}
-
-void signals_restore(void)
-{
-    unsigned i;
-
-    for (i = 0; i < HEARD; i++)
-        sigaction(heard[i], &inherited[i], NULL);
-    signal(SIGCHLD, SIG_DFL); /* whoever ignores it can't wait for children: that is never meant */
-    sigaction(SIGPIPE, &inherited_pipe, NULL);
-    sigprocmask(SIG_SETMASK, &inherited_mask, NULL);
-}
-
-void signals_give_back(int number)
-{
-    sigset_t mask;
-
-    sigaction(number, &inherited[place_of(number)], NULL);
-    sigemptyset(&mask);
-    sigaddset(&mask, number);
-    sigprocmask(SIG_UNBLOCK, &mask, NULL);
-}
-
-int next_signal(int *by_terminal)
-{
-    unsigned i;
-
-    for (i = 0; i < HEARD; i++)
-        if (arrived[i]) {
-            arrived[i] = 0;
-            *by_terminal = from_terminal[i];
-            return heard[i];
-        }
-    return 0;
-}
-
-int is_ending(int number)
-{
-    return number == SIGHUP || number == SIGINT || number == SIGQUIT || number == SIGTERM;
-}
-
-static int ending_signal(void)
-{
-    unsigned i;
-
-    for (i = 0; i < HEARD; i++)
-        if (arrived[i] && is_ending(heard[i]))
-            return heard[i];
-    return 0;
-}
-
-int is_asked_to_end(void)
-{
-    struct pollfd none;
-
-    ppoll(&none, 0, &(struct timespec){0, 0}, &sleeping_mask); /* lets them in */
-    return ending_signal() != 0;
-}
-
-void end_by_signal(void)
-{
-    int number = ending_signal();
-    sigset_t mask;
-
-    signal(number, SIG_DFL);
-    sigemptyset(&mask);
-    sigaddset(&mask, number);
-    raise(number);
-    sigprocmask(SIG_UNBLOCK, &mask, NULL);
-    _exit(128 + number);
-}
-
-/* ---- The loop ---- */
+enum {
+    STALL_TIMEOUTS = 4,
+    EXTRA_KEY_BYTES = 10 /* around each further key, as the library counts */
+};
 
 unsigned count_nodes(redlock_mask mask)
 {
@@ -151,11 +22,6 @@ unsigned count_nodes(redlock_mask mask)
     for (; bits != 0; bits &= bits - 1)
         n++;
     return n;
-}
-
-uint64_t now_us(void)
-{
-    return redlock_posix()->now_us(NULL);
 }
 
 uint64_t session_watch(struct session *session, struct pollfd *fds)
@@ -185,22 +51,6 @@ void session_serve(struct session *session, const struct pollfd *fds)
     redlock_tick(&session->client);
 }
 
-void sleep_on(struct pollfd *fds, unsigned count, uint64_t wait_us, uint64_t until_us)
-{
-    uint64_t now = now_us();
-    struct timespec time;
-
-    if (until_us <= now)
-        wait_us = 0;
-    else if (until_us - now < wait_us)
-        wait_us = until_us - now;
-    if (wait_us > 60000000)
-        wait_us = 60000000;
-    time.tv_sec = (time_t)(wait_us / 1000000);
-    time.tv_nsec = (long)(wait_us % 1000000) * 1000;
-    ppoll(fds, count, &time, &sleeping_mask);
-}
-
 void turn(struct session *session, uint64_t until_us)
 {
     struct pollfd fds[REDLOCK_NODES_MAX];
@@ -210,8 +60,6 @@ void turn(struct session *session, uint64_t until_us)
     session_serve(session, fds);
 }
 
-/* ---- The session ---- */
-
 void key_of(char key[REDLOCK_KEY_MAX + 1], const char *name)
 {
     if (name[0] == '\0')
@@ -219,6 +67,13 @@ void key_of(char key[REDLOCK_KEY_MAX + 1], const char *name)
     if (snprintf(key, REDLOCK_KEY_MAX + 1, "%s%s", options.prefix, name) > REDLOCK_KEY_MAX)
         die(EXIT_USAGE, "the name of a lock, with its prefix, has at most %d bytes",
             REDLOCK_KEY_MAX);
+}
+
+/* The lock of this key. */
+static void begin_lock(struct redlock_lock *lock, const char *key)
+{
+    redlock_lock_init(lock, key, strlen(key), (uint32_t)options.ttl_ms);
+    lock->use_fencing = (uint8_t)options.fence;
 }
 
 void session_open(struct session *session, const char *name)
@@ -245,10 +100,78 @@ void session_open(struct session *session, const char *name)
         say_troubles(session, LOG_ERROR);
         die(EXIT_CONFIG, "invalid node list");
     }
-    redlock_lock_init(&session->lock, session->key, strlen(session->key), (uint32_t)options.ttl_ms);
-    session->lock.holder = session->holder;
-    session->lock.holder_size = sizeof session->holder;
-    session->lock.use_fencing = (uint8_t)options.fence;
+    session->lock = session->locks = &session->one;
+    session->lock_count = 1;
+    begin_lock(session->lock, session->key);
+    session->lock->holder = session->holder;
+    session->lock->holder_size = sizeof session->holder;
+}
+
+static void *must_allocate(size_t count, size_t size)
+{
+    void *memory = calloc(count, size);
+
+    if (memory == NULL)
+        die(EXIT_SYSTEM, "no memory");
+    return memory;
+}
+
+void session_slots(struct session *session, const char *name, unsigned count)
+{
+    char(*keys)[REDLOCK_KEY_MAX + 1] = must_allocate(count, sizeof *keys),
+                                  slot[REDLOCK_KEY_MAX + 1];
+    unsigned i, n;
+    uint32_t dice;
+
+    session->locks = must_allocate(count, sizeof *session->locks);
+    session->lock_count = count;
+    for (i = 0; i < count;
+         i++) { /* a random order: each goes to a random place, what stood there to the end */
+        if (redlock_posix()->entropy(NULL, &dice, sizeof dice) != 0)
+            die(EXIT_SYSTEM, "no random bytes");
+        n = dice % (i + 1);
+        memcpy(keys[i], keys[n], sizeof *keys);
+        if (snprintf(slot, sizeof slot, "%s/%u", name, i + 1) >= (int)sizeof slot)
+            die(EXIT_USAGE, "the name of a lock, with its slot, is too long");
+        key_of(keys[n], slot);
+    }
+    for (i = 0; i < count; i++)
+        begin_lock(&session->locks[i], keys[i]);
+    session->lock = session->locks;
+}
+
+void session_extra(struct session *session, const char *const *names, unsigned count)
+{
+    char(*keys)[REDLOCK_KEY_MAX + 1] = must_allocate(count + 1, sizeof *keys);
+    struct redlock_key *extra = must_allocate(count, sizeof *extra);
+    char key[REDLOCK_KEY_MAX + 1];
+    size_t size = strlen(session->key);
+    unsigned i, n;
+
+    strcpy(keys[0], session->key);
+    for (i = 1; i <= count; i++) {
+        key_of(key, names[i - 1]);
+        size += strlen(key) + EXTRA_KEY_BYTES;
+        for (n = i; n > 0 && strcmp(keys[n - 1], key) >= 0; n--) {
+            if (strcmp(keys[n - 1], key) == 0)
+                die(EXIT_USAGE, "%s is named twice", names[i - 1]);
+            memcpy(keys[n], keys[n - 1], sizeof *keys);
+        }
+        strcpy(keys[n], key);
+    }
+    if (size > REDLOCK_KEY_MAX)
+        die(EXIT_USAGE,
+            "the names are too long: with prefixes, and %d bytes more for each -a, %lu bytes; at "
+            "most %d",
+            (int)EXTRA_KEY_BYTES, (unsigned long)size, REDLOCK_KEY_MAX);
+    for (i = 0; i < count; i++) {
+        extra[i].bytes = keys[i + 1];
+        extra[i].size = (uint16_t)strlen(keys[i + 1]);
+    }
+    strcpy(session->key, keys[0]);
+    session->lock->key_size = (uint16_t)strlen(session->key);
+    session->lock->extra_keys = extra;
+    session->lock->extra_key_count = (uint8_t)count;
 }
 
 void session_close(struct session *session)
@@ -261,6 +184,8 @@ void session_sign(struct session *session)
     static char label[200];
     char host[65] = "?", name[49], text[100];
     struct timespec now;
+    unsigned i;
+    int size;
 
     if (options.anonymous)
         return;
@@ -268,31 +193,33 @@ void session_sign(struct session *session)
     percent_encode(name, sizeof name, host);
     percent_encode(text, sizeof text, options.label != NULL ? options.label : "");
     clock_gettime(CLOCK_REALTIME, &now);
-    session->lock.label_size =
-        (uint8_t)snprintf(label, sizeof label, ":%s:%ld:%lld:%s", name, (long)getpid(),
-                          (long long)now.tv_sec * 1000 + now.tv_nsec / 1000000, text);
-    session->lock.label = label;
+    size = snprintf(label, sizeof label, ":%s:%ld:%lld:%s", name, (long)getpid(),
+                    (long long)now.tv_sec * 1000 + now.tv_nsec / 1000000, text);
+    for (i = 0; i < session->lock_count; i++) {
+        session->locks[i].label_size = (uint8_t)size;
+        session->locks[i].label = label;
+    }
 }
 
 void session_adopt(struct session *session, size_t size, redlock_mask members)
 {
-    session->lock.label = session->value;
-    session->lock.label_size = (uint8_t)size;
-    session->lock.token_is_label = 1;
-    session->lock.members = members;
-    if (redlock_adopt(&session->client, &session->lock, 0) != REDLOCK_OK)
+    session->lock->label = session->value;
+    session->lock->label_size = (uint8_t)size;
+    session->lock->token_is_label = 1;
+    session->lock->members = members;
+    if (redlock_adopt(&session->client, session->lock, 0) != REDLOCK_OK)
         die(EXIT_USAGE, "--ttl is out of range");
 }
 
 enum redlock_status session_release(struct session *session)
 {
-    return redlock_release(&session->client, &session->lock, (uint32_t)options.node_timeout_ms * 2);
+    return redlock_release(&session->client, session->lock, (uint32_t)options.node_timeout_ms * 2);
 }
 
 /* A node that does not have the lock, and may still be connected to or still answer. */
 static int is_unsettled(const struct session *session, unsigned i)
 {
-    const struct redlock_lock *lock = &session->lock;
+    const struct redlock_lock *lock = session->lock;
     const struct redlock_node *node = &session->nodes[i];
     unsigned bit = 1U << i;
 
@@ -315,15 +242,13 @@ static int is_settled(const struct session *session)
 
 void session_settle(struct session *session)
 {
-    uint64_t left_ms = redlock_remaining_ms(&session->client, &session->lock) / 4;
+    uint64_t left_ms = redlock_remaining_ms(&session->client, session->lock) / 4;
     uint64_t most_ms = (uint64_t)options.node_timeout_ms;
     uint64_t until_us = now_us() + (left_ms < most_ms ? left_ms : most_ms) * 1000;
 
     while (!is_settled(session) && now_us() < until_us && ending_signal() == 0)
         turn(session, until_us);
 }
-
-/* ---- Taking ---- */
 
 const char *trouble_of(const struct session *session, unsigned i)
 {
@@ -342,188 +267,4 @@ void say_troubles(const struct session *session, enum level level)
     for (i = 0; i < target_count; i++)
         if (targets[i].error != NULL || session->nodes[i].error[0] != '\0')
             say(level, "  %s: %s", targets[i].url.address, trouble_of(session, i));
-}
-
-/* A person is to see what is waited for; a pipe is not. */
-static int is_watched(void)
-{
-    return options.verbose || (!options.quiet && isatty(STDERR_FILENO));
-}
-
-/* How long the holder has it still; -1: not known, or without end. */
-static long holder_remaining_ms(const struct session *session)
-{
-    uint64_t until_us = session->lock.holder_until_us, now = now_us();
-
-    return until_us == REDLOCK_NEVER || until_us <= now ? -1 : (long)((until_us - now) / 1000);
-}
-
-/* Who has it, and for how long. */
-static void say_waiting(const struct session *session, const char *name)
-{
-    char who[WHO_MAX + 1], id[ID_TEXT], left[40] = "";
-    long left_ms = holder_remaining_ms(session);
-    unsigned i, reachable = 0;
-
-    for (i = 0; i < target_count; i++)
-        reachable += session->nodes[i].state == REDLOCK_NODE_READY;
-    if (reachable < quorum()) {
-        event("waiting");
-        if (is_watched())
-            say(LOG_NOTICE, "waiting for %s: %u of %u nodes reachable", name, reachable,
-                target_count);
-        return;
-    }
-    if (session->holder[0] == '\0') {
-        event("waiting");
-        if (is_watched())
-            say(LOG_NOTICE, "waiting for %s", name);
-        return;
-    }
-    describe_holder(who, sizeof who, session->holder);
-    id_of(id, session->holder, strlen(session->holder));
-    if (left_ms >= 0)
-        snprintf(left, sizeof left, ", %ld s left", (left_ms + 999) / 1000);
-    event("waiting held %s %ld %s", id, left_ms, who);
-    if (is_watched())
-        say(LOG_NOTICE, "waiting for %s, held by %s%s", name, who, left);
-}
-
-static int quorum_answered(const struct redlock_lock *lock)
-{
-    return count_nodes(lock->granted | lock->refused) >= quorum();
-}
-
-/* Waits until the lock is not in progress any more; or gives up, because of a signal or because no quorum
-   has answered for long. */
-static void wait_for(struct session *session, const char *name)
-{
-    int notices = options.status_fd >= 0 || is_watched();
-    uint64_t now = now_us(), answered = now, notice = now + 1000000;
-    struct redlock_lock *lock = &session->lock;
-    int cancelled = 0;
-
-    while (lock->status == REDLOCK_PENDING) {
-        uint64_t until = notices ? notice : now + 1000000;
-        int did = quorum_answered(lock); /* until a new attempt begins */
-        turn(session, until);
-        now = now_us();
-        if (did || quorum_answered(lock))
-            answered = now;
-        if (!cancelled &&
-            (ending_signal() != 0 || (options.unavailable_ms > 0 &&
-                                      now - answered > (uint64_t)options.unavailable_ms * 1000))) {
-            redlock_cancel(&session->client, lock);
-            cancelled = 1;
-        }
-        if (notices && !cancelled && now >= notice) {
-            say_waiting(session, name);
-            notice = now + 30000000;
-        }
-    }
-    redlock_next_completed(&session->client);
-}
-
-/* Several ask at this moment and none has a majority, though all nodes answer: one of them soon has. */
-static int is_contended(const struct session *session)
-{
-    return session->lock.status == REDLOCK_CONTENDED && session->lock.failed == 0 &&
-           !is_asked_to_end();
-}
-
-enum redlock_status take(struct session *session, const char *name)
-{
-    uint64_t contend_until_us = now_us() + 1000000;
-    struct redlock_lock *lock = &session->lock;
-    long wait_ms = options.nonblock ? 0 : options.wait_ms;
-
-    do { /* for ever is longer than the library counts */
-        lock->status = redlock_acquire_start(&session->client, lock,
-                                             wait_ms < 0 ? 0x7fffffff : (uint32_t)wait_ms);
-        wait_for(session, name);
-    } while ((wait_ms < 0 && lock->status == REDLOCK_TIMEOUT) ||
-             (is_contended(session) && now_us() < contend_until_us));
-    if (lock->status == REDLOCK_CANCELLED && ending_signal() == 0) {
-        /* no quorum for too long: one attempt more says why, for the exit status */
-        lock->status = redlock_acquire_start(&session->client, lock, 0);
-        wait_for(session, name);
-    }
-    if (lock->status == REDLOCK_TIMEOUT &&
-        count_nodes(lock->refused) <= target_count - quorum()) /* so nobody had a majority */
-        lock->status = REDLOCK_CONTENDED;
-    if (lock->status == REDLOCK_OK) {
-        put_hex(session->value, lock->token, sizeof lock->token);
-        if (lock->label_size > 0)
-            memcpy(session->value + TOKEN_DIGITS, lock->label, lock->label_size);
-        session->value[TOKEN_DIGITS + lock->label_size] = '\0';
-    }
-    return lock->status;
-}
-
-/* What the library's answers come to here: exit status, and the word for it in JSON. */
-static const struct outcome {
-    enum redlock_status status;
-    int result;
-    const char *error;
-} outcomes[] = {
-    {REDLOCK_HELD, EXIT_HELD, "held"},
-    {REDLOCK_TIMEOUT, EXIT_HELD, "timeout"},
-    {REDLOCK_CONTENDED, EXIT_UNAVAILABLE, "split"},
-    {REDLOCK_LOST, EXIT_LOST, "lost"},
-    {REDLOCK_EXPIRED, EXIT_LOST, "lost"},
-    {REDLOCK_EXTEND_LIMIT, EXIT_LOST, "lost"},
-    {REDLOCK_UNREACHABLE, EXIT_UNAVAILABLE, "unavailable"},
-    {REDLOCK_UNCONFIRMED, EXIT_UNAVAILABLE, "unavailable"},
-    {REDLOCK_TOO_LATE, EXIT_UNAVAILABLE, "unavailable"},
-    {REDLOCK_DENIED, EXIT_DENIED, "denied"},
-    {REDLOCK_NO_ENTROPY, EXIT_SYSTEM, "system"},
-    {REDLOCK_INVALID_ARGUMENT, EXIT_BUG, "bug"}, /* and all others */
-};
-
-static const struct outcome *outcome_of(enum redlock_status status)
-{
-    size_t i = 0;
-
-    while (i < sizeof outcomes / sizeof *outcomes - 1 && outcomes[i].status != status)
-        i++;
-    return &outcomes[i];
-}
-
-const char *error_name(enum redlock_status status)
-{
-    return outcome_of(status)->error;
-}
-
-int explain(const struct session *session, const char *name, enum redlock_status status)
-{
-    int result = outcome_of(status)->result;
-    char who[WHO_MAX + 1] = "";
-
-    if (status == REDLOCK_OK)
-        return 0;
-    if (result == EXIT_HELD && session->holder[0] == '\0' &&
-        describe_foreign(who, sizeof who, session->key)) {
-        say(LOG_ERROR, "%s: the name is in use by something that is not a lock: %s", name, who);
-        return (int)options.conflict_status;
-    }
-    if (result == EXIT_HELD) {
-        if (session->holder[0] != '\0' && status != REDLOCK_CONTENDED)
-            describe_holder(who, sizeof who, session->holder);
-        say(options.conflict_status == 0 ? LOG_DEBUG : LOG_NOTICE, "%s: %s%s%s", name,
-            redlock_strerror(status), who[0] != '\0' ? ": " : "", who);
-        return (int)options.conflict_status;
-    }
-    if (status == REDLOCK_CONTENDED)
-        say(LOG_ERROR,
-            "%s: nobody holds it on a quorum, and a quorum could not be had: free on %u, taken on "
-            "%u, not known on %u of %u nodes",
-            name, count_nodes(session->lock.granted), count_nodes(session->lock.refused),
-            count_nodes(session->lock.failed), target_count);
-    else if (result == EXIT_SYSTEM) /* it is not about this lock */
-        say(LOG_ERROR, "%s", redlock_strerror(status));
-    else
-        say(LOG_ERROR, "%s: %s", name, redlock_strerror(status));
-    if (result == EXIT_UNAVAILABLE || result == EXIT_DENIED)
-        say_troubles(session, LOG_ERROR);
-    return result;
 }

@@ -1,325 +1,22 @@
-/* status.c - who holds a lock: redlock status, release --force, and what a value tells about its holder.
+/* status.c - redlock status: who holds a lock; and redlock list: the locks under the prefix, with their holders. List
+   asks for the names with SCAN, for a few at a time, so no server is blocked; it is bounded in names, bytes and time.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
-#include "talk.h"
+#include "look.h"
 
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-/* ---- Values ---- */
-
-/* What a value of ours tells about its holder. */
-struct holder {
-    char host[80], label[120];
-    long pid;
-    long long since_ms; /* since 1970 */
-};
-
-uint32_t hash_more(uint32_t hash, const char *bytes, size_t size)
-{
-    for (; size > 0; size--)
-        hash = (hash ^ (uint8_t)*bytes++) * 16777619U;
-    return hash;
-}
-
-void id_of(char id[ID_TEXT], const char *value, size_t size)
-{
-    snprintf(id, ID_TEXT, "%08lx", (unsigned long)hash_more(HASH_BEGIN, value, size));
-}
-
-/* The next part of `*at` up to a colon or the end, decoded. 0: there is none. */
-static int next_part(const char **at, char *part, size_t room)
-{
-    size_t size;
-
-    if (**at != ':')
-        return 0;
-    ++*at;
-    size = strcspn(*at, ":");
-    snprintf(part, room, "%.*s", (int)size, *at);
-    percent_decode(part);
-    *at += size;
-    return 1;
-}
-
-/* 1 if the value is one of ours that says who it is. */
-static int parse_holder(struct holder *holder, const char *value)
-{
-    char number[24];
-
-    memset(holder, 0, sizeof *holder);
-    if (strspn(value, "0123456789abcdef") != TOKEN_DIGITS)
-        return 0;
-    value += TOKEN_DIGITS;
-    if (!next_part(&value, holder->host, sizeof holder->host) ||
-        !next_part(&value, number, sizeof number))
-        return 0;
-    holder->pid = strtol(number, NULL, 10);
-    if (!next_part(&value, number, sizeof number))
-        return 0;
-    holder->since_ms = strtoll(number, NULL, 10);
-    if (holder->pid < 1 || holder->since_ms < 0 ||
-        holder->since_ms > 253402300799999) /* year 9999 */
-        return 0;
-    return next_part(&value, holder->label, sizeof holder->label);
-}
-
-void json_holder(const char *value)
-{
-    struct holder holder;
-
-    if (!parse_holder(&holder, value))
-        return;
-    printf(",\"holder\":{\"host\":");
-    json_string(holder.host);
-    printf(",\"pid\":%ld", holder.pid);
-    json_member("label", holder.label);
-    printf(",\"since_ms\":%lld}", holder.since_ms);
-}
-
-void describe_holder(char *out, size_t room, const char *value)
-{
-    struct holder holder;
-    char id[ID_TEXT], text[sizeof holder + 40];
-
-    id_of(id, value, strlen(value));
-    if (!parse_holder(&holder, value))
-        snprintf(text, sizeof text, "id %s", id);
-    else if (holder.label[0] != '\0')
-        snprintf(text, sizeof text, "%s/%ld (%s)", holder.host, holder.pid, holder.label);
-    else
-        snprintf(text, sizeof text, "%s/%ld", holder.host, holder.pid);
-    printable(out, room, text);
-}
-
-/* ---- Asking ---- */
-
-enum { NO_END = -1, NOT_TOLD = -2 };
-
-/* What one node says. */
-struct view {
-    enum { ABSENT, PRESENT, FOREIGN, FAILED } kind; /* FOREIGN: no string, so no lock */
-    char type[16];                                  /* of what is foreign; "": not told */
-    char value[VALUE_MAX + 1];
-    char id[ID_TEXT]; /* of the whole value, */
-    size_t size;      /* as this is */
-    long left_ms;     /* or one of these two: */
-    int same;         /* as what most have */
-};
-
-/* What all say, and what it comes to. */
-struct picture {
-    struct view view[REDLOCK_NODES_MAX];
-    char error[REDLOCK_NODES_MAX][REDLOCK_ERROR_MAX + 1];
-    unsigned answers, best, holding; /* nodes that answered; one that has what most have; so many */
-    long left_ms;                    /* as a quorum sees it */
-    enum { UNKNOWN, FREE, HELD, IN_USE } state; /* IN_USE: by something foreign */
-};
-
-static int longest_first(const void *a, const void *b)
-{
-    long left = *(const long *)a, right = *(const long *)b;
-
-    return left < right ? 1 : left > right ? -1 : 0;
-}
-
-static int equal(const struct view *a, const struct view *b)
-{
-    if (a->kind == FOREIGN && b->kind == FOREIGN)
-        return strcmp(a->type, b->type) == 0;
-    return a->kind == PRESENT && b->kind == PRESENT && a->size == b->size &&
-           memcmp(a->value, b->value, a->size < VALUE_MAX ? a->size : VALUE_MAX) == 0;
-}
-
-/* Held: a quorum has one value; for as long as the quorum-th of them says. */
-static void conclude(struct picture *picture)
-{
-    unsigned i, n, same;
-    long left[REDLOCK_NODES_MAX];
-
-    for (i = 0; i < target_count; i++) {
-        picture->answers += picture->view[i].kind != FAILED;
-        for (n = same = 0; n < target_count; n++)
-            same += (unsigned)equal(&picture->view[i], &picture->view[n]);
-        if (same > picture->holding) {
-            picture->holding = same;
-            picture->best = i;
-        }
-    }
-    for (i = n = 0; i < target_count; i++) {
-        struct view *view = &picture->view[i];
-        view->same = equal(view, &picture->view[picture->best]);
-        if (view->same)
-            left[n++] = view->left_ms == NO_END ? 0x7fffffff : view->left_ms;
-    }
-    qsort(left, n, sizeof *left, longest_first);
-    if (picture->holding >= quorum()) {
-        picture->state = picture->view[picture->best].kind == FOREIGN ? IN_USE : HELD;
-        picture->left_ms = left[quorum() - 1];
-    } else if (picture->answers >= quorum() &&
-               picture->holding + (target_count - picture->answers) < quorum()) {
-        picture->state = FREE;
-    } /* else it depends on those that do not answer */
-}
-
-/* Asks the nodes with something foreign what it is; that may not be permitted. */
-static void ask_types(const char *key, struct picture *picture)
-{
-    const char *type[2] = {"TYPE", key};
-    unsigned i;
-
-    for (i = 0; i < target_count; i++)
-        if (picture->view[i].kind == FOREIGN)
-            talk_send(&talks[i], 2, type);
-    talks_wait((uint32_t)options.node_timeout_ms);
-    for (i = 0; i < target_count; i++)
-        if (picture->view[i].kind == FOREIGN && talks[i].items > 0 &&
-            talks[i].item[0].kind == RESP_STATUS)
-            snprintf(picture->view[i].type, sizeof picture->view[i].type, "%s",
-                     talks[i].item[0].text);
-}
-
-static void look_at(const char *key, struct picture *picture)
-{
-    const char *get[2] = {"GET", key}, *pttl[2] = {"PTTL", key};
-    uint32_t timeout_ms = (uint32_t)options.node_timeout_ms;
-    unsigned i;
-
-    memset(picture, 0, sizeof *picture);
-    talks_open(timeout_ms);
-    talks_ask(timeout_ms, 2, get);
-    for (i = 0; i < target_count; i++) {
-        struct view *view = &picture->view[i];
-        const struct talk_item *answer = &talks[i].item[0];
-        view->kind = FAILED;
-        if (talks[i].items == 0)
-            continue;
-        if (talk_is_error(&talks[i], "WRONGTYPE")) {
-            view->kind = FOREIGN;
-            continue;
-        }
-        talk_note_error(&talks[i]);
-        view->kind = answer->kind == RESP_STRING ? PRESENT
-                     : answer->kind == RESP_NIL  ? ABSENT
-                                                 : FAILED;
-        view->size = answer->size;
-        if (view->kind == PRESENT) {
-            memcpy(view->value, answer->text, answer->size < VALUE_MAX ? answer->size : VALUE_MAX);
-            id_of(view->id, view->value, strlen(view->value)); /* all that `run` sees of it */
-        }
-    }
-    talks_ask(timeout_ms, 2, pttl);
-    for (i = 0; i < target_count; i++) {
-        const struct talk_item *answer = &talks[i].item[0];
-        struct view *view = &picture->view[i];
-        if (talks[i].items == 0 || answer->kind != RESP_INTEGER)
-            view->left_ms = NOT_TOLD;
-        else if (answer->integer == -2)
-            view->kind = ABSENT; /* it ended in between */
-        else
-            view->left_ms = (long)answer->integer;
-        memcpy(picture->error[i], talks[i].node.error, sizeof picture->error[i]);
-    }
-    ask_types(key, picture);
-    talks_close();
-    conclude(picture);
-}
-
-/* "zset", or in other words that it is none of ours. */
-static const char *type_of(const struct view *view)
-{
-    return view->type[0] != '\0' ? view->type : "another type";
-}
-
-int describe_foreign(char *out, size_t room, const char *key)
-{
-    struct picture picture;
-    unsigned i;
-
-    out[0] = '\0';
-    look_at(key, &picture);
-    for (i = 0; i < target_count; i++) {
-        size_t used = strlen(out);
-        if (picture.view[i].kind == FOREIGN)
-            snprintf(out + used, room - used, "%s%s on %s", used > 0 ? ", " : "",
-                     type_of(&picture.view[i]), targets[i].url.address);
-    }
-    return out[0] != '\0';
-}
-
-int find_by_id(const char *key, const char *id, char *value, size_t *size)
-{
-    struct picture picture;
-    unsigned i;
-
-    look_at(key, &picture);
-    for (i = 0; i < target_count; i++) { /* first that which most nodes have */
-        const struct view *view = &picture.view[(picture.best + i) % target_count];
-        if (view->kind == PRESENT && strcmp(id, view->id) == 0) {
-            memcpy(value, view->value, sizeof view->value);
-            *size = view->size;
-            return 1;
-        }
-    }
-    return picture.state == UNKNOWN ? -1 : 0;
-}
-
-/* Of a long value, or one with NULs, its beginning and its size are compared. */
-enum redlock_status release_value(const char *key, const char *value, size_t size,
-                                  struct session *session)
-{
-    static const char script[] = "local v=redis.call('get',KEYS[1])return v and #v==ARGV[2]+0 and "
-                                 "v:sub(1,#ARGV[1])==ARGV[1]and redis.call('del',KEYS[1])or 0";
-    const uint32_t timeout_ms = (uint32_t)options.node_timeout_ms;
-    char number[24];
-    const char *words[] = {"EVAL", script, "1", key, value, number};
-    unsigned i, answered = 0;
-
-    snprintf(number, sizeof number, "%lu", (unsigned long)size);
-    talks_open(timeout_ms);
-    talks_ask(timeout_ms, sizeof words / sizeof *words, words);
-    for (i = 0; i < target_count; i++) {
-        const struct talk_item *answer = &talks[i].item[0];
-        int is_told = talks[i].items > 0 && answer->kind == RESP_INTEGER;
-        answered += (unsigned)is_told;
-        if (is_told && answer->integer == 1)
-            session->lock.granted = (redlock_mask)(session->lock.granted | 1U << i);
-        talk_note_error(&talks[i]);
-        memcpy(session->nodes[i].error, talks[i].node.error, sizeof talks[i].node.error);
-    }
-    talks_close();
-    return answered < quorum()          ? REDLOCK_UNCONFIRMED
-           : session->lock.granted == 0 ? REDLOCK_LOST
-                                        : REDLOCK_OK;
-}
-
-/* ---- redlock status ---- */
-
-static const char *const state_names[] = {"unknown", "free", "held", "in use"};
-
-/* "22.4 s left". */
-static const char *left(char text[32], long ms)
-{
-    if (ms >= 0x7fffffff || ms == NO_END)
-        snprintf(text, 32, "without end");
-    else if (ms == NOT_TOLD)
-        snprintf(text, 32, "it is not told how long");
-    else
-        snprintf(text, 32, "%ld.%ld s left", ms / 1000, ms % 1000 / 100);
-    return text;
-}
-
-static void print_text(const char *name, const struct picture *picture)
+/* The line about a lock: "NAME: held  id 5f0c12ab  by host/1 (label)  since ...  22.4 s left  3/3 nodes". */
+static void print_state(const char *name, const struct picture *picture)
 {
     const struct view *best = &picture->view[picture->best];
     struct holder holder;
     char who[WHO_MAX + 1], text[32];
-    unsigned i;
 
     printable(who, sizeof who, name);
-    printf("%s: %s", who, state_names[picture->state]);
+    printf("%s: %s", who, state_name(picture));
     if (picture->state == HELD) {
         printf("  id %s", best->id);
         if (parse_holder(&holder, best->value)) {
@@ -329,10 +26,33 @@ static void print_text(const char *name, const struct picture *picture)
             printf("  by %s  since %d-%02d-%02d %02d:%02d:%02dZ", who, since->tm_year + 1900,
                    since->tm_mon + 1, since->tm_mday, since->tm_hour, since->tm_min, since->tm_sec);
         }
-        printf("  %s", left(text, picture->left_ms));
+        printf("  %s", left_text(text, picture->left_ms));
     } else if (picture->state == IN_USE) {
         printf("  by something that is not a lock: %s", type_of(best));
     }
+}
+
+/* The same as members of a JSON object. */
+static void json_state(const char *name, const struct picture *picture)
+{
+    const struct view *best = &picture->view[picture->best];
+
+    json_string(name);
+    printf(",\"state\":\"%s\"", state_name(picture));
+    if (picture->state == HELD) {
+        printf(",\"id\":\"%s\",\"remaining_ms\":%ld", best->id, picture->left_ms);
+        json_holder(best->value);
+    }
+}
+
+/* ---- redlock status ---- */
+
+static void print_text(const char *name, const struct picture *picture)
+{
+    char who[WHO_MAX + 1], text[32];
+    unsigned i;
+
+    print_state(name, picture);
     printf("  %u/%u nodes\n", picture->state >= HELD ? picture->holding : picture->answers,
            target_count);
     for (i = 0; i < target_count; i++) {
@@ -344,27 +64,21 @@ static void print_text(const char *name, const struct picture *picture)
         } else if (view->kind == ABSENT)
             printf("absent\n");
         else if (view->kind == FOREIGN)
-            printf("foreign  %s  %s\n", left(text, view->left_ms), type_of(view));
+            printf("foreign  %s  %s\n", left_text(text, view->left_ms), type_of(view));
         else if (view->same && picture->state == HELD)
-            printf("same     %s\n", left(text, view->left_ms));
+            printf("same     %s\n", left_text(text, view->left_ms));
         else
-            printf("other    %s  id %s\n", left(text, view->left_ms), view->id);
+            printf("other    %s  id %s\n", left_text(text, view->left_ms), view->id);
     }
 }
 
 static void print_json(const char *name, const struct picture *picture)
 {
-    const struct view *best = &picture->view[picture->best];
     unsigned i;
 
     json_begin("status");
-    json_member("name", name);
-    printf(",\"state\":\"%s\",\"quorum\":%u,\"nodes\":%u", state_names[picture->state], quorum(),
-           target_count);
-    if (picture->state == HELD) {
-        printf(",\"id\":\"%s\",\"remaining_ms\":%ld", best->id, picture->left_ms);
-        json_holder(best->value);
-    }
+    printf(",\"quorum\":%u,\"nodes\":%u,\"name\":", quorum(), target_count);
+    json_state(name, picture);
     printf(",\"node\":[");
     for (i = 0; i < target_count; i++) {
         const struct view *view = &picture->view[i];
@@ -402,4 +116,219 @@ int verb_status(int count, char **words)
         print_text(words[0], &picture);
     must_be_written();
     return picture.state >= HELD ? 0 : picture.state == FREE ? 1 : EXIT_UNAVAILABLE;
+}
+
+/* ---- redlock list: the names ---- */
+
+enum {
+    LIST_KEYS = 10000,   /* so many at most, */
+    LIST_BYTES = 262144, /* of so many bytes together, */
+    LIST_MS = 5000,      /* in this time for the names, and again for the holders */
+    LIST_STEP = 250      /* keys that a server looks at for one SCAN: a fraction of a millisecond */
+};
+
+static struct {
+    char bytes[LIST_BYTES]; /* keys, each with a NUL */
+    uint32_t used;
+    uint32_t key[LIST_KEYS]; /* where each begins, in the order of the keys */
+    unsigned count;
+    unsigned odd;    /* keys that are too long for a lock of ours, or have a NUL */
+    const char *cut; /* why the list is not complete; NULL: it is */
+} found;
+
+/* Where the key is or belongs. */
+static unsigned place_of(const char *key)
+{
+    unsigned low = 0, high = found.count;
+
+    while (low < high) {
+        unsigned middle = (low + high) / 2;
+        if (strcmp(found.bytes + found.key[middle], key) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static void add_key(const char *key, size_t size)
+{
+    unsigned at = place_of(key);
+
+    if (at < found.count && strcmp(found.bytes + found.key[at], key) == 0)
+        return;
+    if (size > REDLOCK_KEY_MAX || strlen(key) != size) {
+        found.odd++;
+    } else if (found.count == LIST_KEYS || size >= LIST_BYTES - found.used) {
+        found.cut = "there are too many keys";
+    } else {
+        memmove(&found.key[at + 1], &found.key[at], (found.count - at) * sizeof *found.key);
+        found.key[at] = found.used;
+        memcpy(found.bytes + found.used, key, size + 1);
+        found.used += (uint32_t)size + 1;
+        found.count++;
+    }
+}
+
+/* What SCAN compares keys with: the prefix, in which nothing stands for something else, and the pattern. */
+static void make_pattern(char *out, const char *pattern)
+{
+    const char *from = options.prefix;
+
+    for (; *from != '\0'; from++) {
+        if (strchr("*?[]\\^", *from) != NULL)
+            *out++ = '\\';
+        *out++ = *from;
+    }
+    strcpy(out, pattern);
+}
+
+/* One answer to SCAN: where to go on, then the keys. 0: the node has told all. */
+static int take_page(const struct talk *talk, char cursor[24])
+{
+    unsigned i;
+
+    if (talk->items < 3 || talk->item[1].kind != RESP_STRING || talk->item[1].size > 23)
+        return 0;
+    strcpy(cursor, talk->item[1].text);
+    for (i = 3; i < talk->items && found.cut == NULL; i++)
+        if (talk->item[i].kind == RESP_STRING)
+            add_key(talk->item[i].text, talk->item[i].size);
+    return strcmp(cursor, "0") != 0;
+}
+
+/* Asks all nodes at the same time, each from where it is. */
+static void find_keys(const char *pattern)
+{
+    uint64_t until_us = now_us() + (uint64_t)LIST_MS * 1000;
+    static char cursor[REDLOCK_NODES_MAX][24];
+    char step[12];
+    const char *words[6] = {"SCAN", NULL, "MATCH", pattern, "COUNT", step};
+    int goes[REDLOCK_NODES_MAX], more = 1;
+    unsigned i;
+
+    snprintf(step, sizeof step, "%d", (int)LIST_STEP);
+    for (i = 0; i < target_count; i++) {
+        strcpy(cursor[i], "0");
+        goes[i] = 1;
+    }
+    while (more && found.cut == NULL) {
+        more = 0;
+        for (i = 0; i < target_count; i++) {
+            words[1] = cursor[i];
+            if (goes[i])
+                talk_send(&talks[i], 6, words);
+        }
+        talks_wait((uint32_t)options.node_timeout_ms);
+        for (i = 0; i < target_count; i++) {
+            if (goes[i] &&
+                talk_is_error(&talks[i], "")) /* it is not permitted: nothing more of this node */
+                talk_hang_up(&talks[i], talks[i].item[0].text);
+            goes[i] = goes[i] && take_page(&talks[i], cursor[i]);
+            more |= goes[i];
+        }
+        if (more && now_us() > until_us)
+            found.cut = "it takes too long";
+    }
+}
+
+/* ---- redlock list: the holders ---- */
+
+/* What belongs to a lock, and is none: the counter of fencing tokens, and the marker of a server. */
+static int is_about_a_lock(const char *name, const struct view *view)
+{
+    static const char suffix[] = ":fence";
+    size_t size = strlen(name);
+
+    if (strcmp(name, ":run") == 0 && strcmp(options.prefix, "redlock:") == 0)
+        return 1;
+    return size >= sizeof suffix && strcmp(name + size - sizeof suffix + 1, suffix) == 0 &&
+           view->kind == PRESENT && view->left_ms == NO_END &&
+           strspn(view->value, "0123456789") == view->size;
+}
+
+static void print_lock(const char *name, const struct picture *picture, int is_first)
+{
+    if (options.json) {
+        printf("%s{\"name\":", is_first ? "" : ",");
+        json_state(name, picture);
+        printf(",\"on\":%u}", picture->holding);
+        return;
+    }
+    print_state(name, picture);
+    printf("%s%u/%u nodes\n", picture->state >= HELD ? "  " : "  left over on ", picture->holding,
+           target_count);
+}
+
+/* Asks for the holders, some locks at a time, and prints them. */
+static void print_locks(void)
+{
+    uint64_t until_us = now_us() + (uint64_t)LIST_MS * 1000;
+    size_t prefix = strlen(options.prefix);
+    const char *keys[LOOK_MANY];
+    struct picture picture;
+    unsigned i, n, count, printed = 0;
+
+    for (i = 0; i < found.count; i += count) {
+        for (count = 0; count < LOOK_MANY && i + count < found.count; count++)
+            keys[count] = found.bytes + found.key[i + count];
+        if (now_us() > until_us) {
+            found.cut = "it takes too long";
+            break;
+        }
+        look_many(keys, count);
+        for (n = 0; n < count; n++) {
+            look_take(n, &picture);
+            if ((picture.holding > 0 || picture.state == UNKNOWN) &&
+                !is_about_a_lock(keys[n] + prefix, &picture.view[picture.best]))
+                print_lock(keys[n] + prefix, &picture, printed++ == 0);
+        }
+    }
+}
+
+/* How many nodes have answered all questions. */
+static unsigned say_silent(void)
+{
+    unsigned i, answered = 0;
+
+    for (i = 0; i < target_count; i++)
+        if (talks[i].state == TALK_CLOSED || talk_is_error(&talks[i], ""))
+            say(LOG_WARNING, "%s: %s", targets[i].url.address,
+                talk_is_error(&talks[i], "") ? talks[i].item[0].text : talks[i].node.error);
+        else
+            answered++;
+    return answered;
+}
+
+int verb_list(int count, char **words)
+{
+    char pattern[2 * REDLOCK_KEY_MAX + 2], key[REDLOCK_KEY_MAX + 1];
+    unsigned answered;
+
+    if (count > 1)
+        die(EXIT_USAGE, "list: one PATTERN at most");
+    nodes_load();
+    key_of(key, count > 0 ? words[0] : "*"); /* not longer than a key */
+    make_pattern(pattern, count > 0 ? words[0] : "*");
+    if (options.json) {
+        json_begin("list");
+        printf(",\"quorum\":%u,\"nodes\":%u,\"locks\":[", quorum(), target_count);
+    }
+    talks_open((uint32_t)options.node_timeout_ms);
+    find_keys(pattern);
+    print_locks();
+    answered = say_silent();
+    talks_close();
+    if (found.odd > 0)
+        say(LOG_WARNING, "%u key%s left out: too long for a lock of redlock, or with a NUL byte",
+            found.odd, found.odd == 1 ? " was" : "s were");
+    if (found.cut != NULL)
+        say(LOG_ERROR, "the list is not complete: %s; ask for fewer with a PATTERN", found.cut);
+    if (answered < quorum())
+        say(LOG_ERROR, "no quorum of nodes answered: %u of %u", answered, target_count);
+    if (options.json)
+        printf("],\"ok\":%u,\"complete\":%s}\n", answered,
+               found.cut == NULL && answered >= quorum() ? "true" : "false");
+    must_be_written();
+    return found.cut == NULL && answered >= quorum() ? 0 : EXIT_UNAVAILABLE;
 }

@@ -32,7 +32,7 @@ section() { # NAME - from its heading to the next one
 }
 awk '/^[A-Z]/ { inside = $0 != "NOTES" } inside' "$folder/page" >"$folder/body" # the notes tell what there is not
 
-sed -n '/option_spec {/,/^};/p' cli/main.c >"$folder/specs"
+sed -n '/option_spec {/,/^};/p' cli/options.c >"$folder/specs"
 sed -n 's/^    {"\([a-z-]*\)", .*/--\1/p' "$folder/specs" >"$folder/options"
 sed -n "s/^    {\"\([a-z-]*\)\", '\(.\)'.*/-\2 --\1/p" "$folder/specs" >"$folder/pairs"
 sed -n 's/^ \{7\}-\(.*, -\)\{0,1\}\(-[a-z-]*\).*/-\2/p' "$folder/body" >"$folder/named"

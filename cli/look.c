@@ -1,0 +1,243 @@
+/* look.c - see look.h.
+
+   SPDX-FileCopyrightText: the redlock authors
+   SPDX-License-Identifier: MIT */
+#include "look.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- The conclusion ---- */
+
+static int longest_first(const void *a, const void *b)
+{
+    long left = *(const long *)a, right = *(const long *)b;
+
+    return left < right ? 1 : left > right ? -1 : 0;
+}
+
+static int equal(const struct view *a, const struct view *b)
+{
+    if (a->kind == FOREIGN && b->kind == FOREIGN)
+        return strcmp(a->type, b->type) == 0;
+    return a->kind == PRESENT && b->kind == PRESENT && a->size == b->size &&
+           memcmp(a->value, b->value, a->size < VALUE_MAX ? a->size : VALUE_MAX) == 0;
+}
+
+/* Held: a quorum has one value; for as long as the quorum-th of these nodes says. */
+static void conclude(struct picture *picture)
+{
+    unsigned i, n, same;
+    long left[REDLOCK_NODES_MAX];
+
+    for (i = 0; i < target_count; i++) {
+        picture->answers += picture->view[i].kind != FAILED;
+        for (n = same = 0; n < target_count; n++)
+            same += (unsigned)equal(&picture->view[i], &picture->view[n]);
+        if (same > picture->holding) {
+            picture->holding = same;
+            picture->best = i;
+        }
+    }
+    for (i = n = 0; i < target_count; i++) {
+        struct view *view = &picture->view[i];
+        view->same = equal(view, &picture->view[picture->best]);
+        if (view->same)
+            left[n++] = view->left_ms == NO_END ? 0x7fffffff : view->left_ms;
+    }
+    qsort(left, n, sizeof *left, longest_first);
+    if (picture->holding >= quorum()) {
+        picture->state = picture->view[picture->best].kind == FOREIGN ? IN_USE : HELD;
+        picture->left_ms = left[quorum() - 1];
+    } else if (picture->answers >= quorum() &&
+               picture->holding + (target_count - picture->answers) < quorum()) {
+        picture->state = FREE;
+    } /* else it depends on nodes that do not answer */
+}
+
+static void take_value(struct view *view, const struct talk_item *item, size_t size)
+{
+    size_t kept = item->size < VALUE_MAX ? item->size : VALUE_MAX;
+
+    view->kind = PRESENT;
+    view->size = size;
+    memcpy(view->value, item->text, kept);
+    view->value[kept] = '\0';
+    id_of(view->id, view->value, strlen(view->value)); /* as `run` does, which sees no more of it */
+}
+
+/* What PTTL says. */
+static void take_left(struct view *view, const struct talk_item *item)
+{
+    if (item->kind != RESP_INTEGER)
+        view->left_ms = NOT_TOLD;
+    else if (item->integer == -2)
+        view->kind = ABSENT; /* it expired in between */
+    else
+        view->left_ms = (long)item->integer;
+}
+
+/* ---- One key ---- */
+
+/* Asks the nodes with a foreign key for its type; the answer may be a denial. */
+static void ask_types(const char *key, struct picture *picture)
+{
+    const char *type[2] = {"TYPE", key};
+    unsigned i;
+
+    for (i = 0; i < target_count; i++)
+        if (picture->view[i].kind == FOREIGN)
+            talk_send(&talks[i], 2, type);
+    talks_wait((uint32_t)options.node_timeout_ms);
+    for (i = 0; i < target_count; i++)
+        if (picture->view[i].kind == FOREIGN && talks[i].items > 0 &&
+            talks[i].item[0].kind == RESP_STATUS)
+            snprintf(picture->view[i].type, sizeof picture->view[i].type, "%s",
+                     talks[i].item[0].text);
+}
+
+void look_at(const char *key, struct picture *picture)
+{
+    const char *get[2] = {"GET", key}, *pttl[2] = {"PTTL", key};
+    uint32_t timeout_ms = (uint32_t)options.node_timeout_ms;
+    unsigned i;
+
+    memset(picture, 0, sizeof *picture);
+    talks_open(timeout_ms);
+    talks_ask(timeout_ms, 2, get);
+    for (i = 0; i < target_count; i++) {
+        struct view *view = &picture->view[i];
+        const struct talk_item *answer = &talks[i].item[0];
+        view->kind = FAILED;
+        if (talks[i].items == 0)
+            continue;
+        if (talk_is_error(&talks[i], "WRONGTYPE")) {
+            view->kind = FOREIGN;
+            continue;
+        }
+        talk_note_error(&talks[i]);
+        if (answer->kind == RESP_STRING)
+            take_value(view, answer, answer->size);
+        else if (answer->kind == RESP_NIL)
+            view->kind = ABSENT;
+    }
+    talks_ask(timeout_ms, 2, pttl);
+    for (i = 0; i < target_count; i++) {
+        if (talks[i].items > 0)
+            take_left(&picture->view[i], &talks[i].item[0]);
+        else
+            picture->view[i].left_ms = NOT_TOLD;
+        memcpy(picture->error[i], talks[i].node.error, sizeof picture->error[i]);
+    }
+    ask_types(key, picture);
+    talks_close();
+    conclude(picture);
+}
+
+/* ---- Several keys ---- */
+
+enum {
+    KEY_ITEMS = 3
+}; /* of the answer, for each key: its value, or type as a status; its size; its PTTL */
+
+void look_many(const char *const *keys, unsigned count)
+{
+    static const char script[] =
+        "local c,r,n=redis.pcall,{},tonumber(ARGV[1])for _,k in ipairs(KEYS)do local "
+        "v,s=c('get',k),0 "
+        "if type(v)=='table'then if v.err:sub(1,9)~='WRONGTYPE'then return v end "
+        "v=c('type',k)elseif v "
+        "then s=#v v=v:sub(1,n)end r[#r+1]=v r[#r+1]=s r[#r+1]=c('pttl',k)end return r";
+    const char *words[LOOK_MANY + 4] = {"EVAL", script};
+    char number[12], most[12];
+
+    snprintf(number, sizeof number, "%u", count);
+    snprintf(most, sizeof most, "%d", (int)VALUE_MAX);
+    words[2] = number;
+    memcpy(&words[3], keys, count * sizeof *keys);
+    words[3 + count] = most;
+    talks_ask((uint32_t)options.node_timeout_ms, count + 4, words);
+}
+
+void look_take(unsigned n, struct picture *picture)
+{
+    unsigned i, place = 1 + n * KEY_ITEMS; /* the first item is the list */
+
+    memset(picture, 0, sizeof *picture);
+    for (i = 0; i < target_count; i++) {
+        struct view *view = &picture->view[i];
+        const struct talk_item *item = &talks[i].item[place];
+        view->kind = FAILED;
+        if (talks[i].items < place + KEY_ITEMS)
+            continue;
+        if (item->kind == RESP_STRING)
+            take_value(view, item, (size_t)item[1].integer);
+        else if (item->kind == RESP_NIL)
+            view->kind = ABSENT;
+        else
+            view->kind = FOREIGN;
+        if (item->kind == RESP_STATUS)
+            snprintf(view->type, sizeof view->type, "%s", item->text);
+        if (view->kind != ABSENT)
+            take_left(view, &item[2]);
+    }
+    conclude(picture);
+}
+
+/* ---- In words ---- */
+
+const char *state_name(const struct picture *picture)
+{
+    static const char *const names[] = {"unknown", "free", "held", "in use"};
+
+    return names[picture->state];
+}
+
+const char *type_of(const struct view *view)
+{
+    return view->type[0] != '\0' ? view->type : "another type";
+}
+
+const char *left_text(char text[32], long ms)
+{
+    if (ms >= 0x7fffffff || ms == NO_END)
+        snprintf(text, 32, "without end");
+    else if (ms == NOT_TOLD)
+        snprintf(text, 32, "time left unknown");
+    else
+        snprintf(text, 32, "%ld.%ld s left", ms / 1000, ms % 1000 / 100);
+    return text;
+}
+
+int describe_foreign(char *out, size_t room, const char *key)
+{
+    struct picture picture;
+    unsigned i;
+
+    out[0] = '\0';
+    look_at(key, &picture);
+    for (i = 0; i < target_count; i++) {
+        size_t used = strlen(out);
+        if (picture.view[i].kind == FOREIGN)
+            snprintf(out + used, room - used, "%s%s on %s", used > 0 ? ", " : "",
+                     type_of(&picture.view[i]), targets[i].url.address);
+    }
+    return out[0] != '\0';
+}
+
+int find_by_id(const char *key, const char *id, char *value, size_t *size)
+{
+    struct picture picture;
+    unsigned i;
+
+    look_at(key, &picture);
+    for (i = 0; i < target_count; i++) { /* the most frequent value first */
+        const struct view *view = &picture.view[(picture.best + i) % target_count];
+        if (view->kind == PRESENT && strcmp(id, view->id) == 0) {
+            memcpy(value, view->value, sizeof view->value);
+            *size = view->size;
+            return 1;
+        }
+    }
+    return picture.state == UNKNOWN ? -1 : 0;
+}

@@ -1,0 +1,188 @@
+/* process.c - the process: its signals, its clock, its sleep, its name. Calls no other file of the program.
+
+   SPDX-FileCopyrightText: the redlock authors
+   SPDX-License-Identifier: MIT */
+#include "cli.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+#ifdef __linux__
+#include <sys/prctl.h>
+#endif
+
+/* ---- Name ---- */
+
+static char *words_begin, *words_end; /* of the command line, as the system shows it */
+
+void process_begin(int count, char **words)
+{
+    if (count == 0)
+        return;
+    words_begin = words[0];
+    words_end = words[count - 1] + strlen(words[count - 1]) + 1;
+}
+
+void rename_process(const char *name)
+{
+    size_t room = (size_t)(words_end - words_begin);
+
+#ifdef __linux__
+    prctl(PR_SET_NAME, name);
+#endif
+    memset(words_begin, 0, room);
+    snprintf(words_begin, room, "%s", name);
+}
+
+/* ---- Signals ---- */
+
+/* The signals that the program handles. They are blocked except in sleep_on and is_asked_to_end, so that no handler
+   runs between two statements. */
+static const int heard[] = {SIGHUP,  SIGINT,  SIGQUIT,  SIGTERM, SIGUSR1,
+                            SIGUSR2, SIGCHLD, SIGWINCH, SIGCONT, SIGTSTP};
+enum { HEARD = sizeof heard / sizeof *heard };
+
+static volatile sig_atomic_t arrived[HEARD], from_terminal[HEARD];
+static struct sigaction inherited[HEARD], inherited_pipe;
+static sigset_t inherited_mask, sleeping_mask;
+
+static unsigned place_of(int number)
+{
+    unsigned i = 0;
+
+    while (i < HEARD - 1 && heard[i] != number)
+        i++;
+    return i;
+}
+
+static void note(int number, siginfo_t *info, void *context)
+{
+    (void)context;
+    arrived[place_of(number)] = 1;
+    from_terminal[place_of(number)] = info->si_code > 0; /* by the kernel */
+}
+
+void signals_begin(void)
+{
+    static int begun;
+    struct sigaction action = {0};
+    sigset_t mask;
+    unsigned i;
+
+    if (begun++)
+        return;
+    sigemptyset(&mask);
+    for (i = 0; i < HEARD; i++)
+        sigaddset(&mask, heard[i]);
+    sigaddset(&mask, SIGTTOU); /* a message about the lock must not stop us */
+    sigprocmask(SIG_BLOCK, &mask, &inherited_mask);
+    sleeping_mask = inherited_mask;
+    sigaddset(&sleeping_mask, SIGTTOU);
+    action.sa_sigaction = note;
+    action.sa_flags = SA_SIGINFO;
+    for (i = 0; i < HEARD; i++) {
+        sigaction(heard[i], NULL, &inherited[i]);
+        sigdelset(&sleeping_mask, heard[i]);
+        /* nohup ignores HUP, `&` ignores INT: keep it so */
+        if (inherited[i].sa_handler != SIG_IGN || heard[i] == SIGCHLD)
+            sigaction(heard[i], &action, NULL);
+    }
+    action.sa_handler = SIG_IGN;
+    action.sa_flags = 0;
+    sigaction(SIGPIPE, &action, &inherited_pipe);
+}
+
+void signals_restore(void)
+{
+    unsigned i;
+
+    for (i = 0; i < HEARD; i++)
+        sigaction(heard[i], &inherited[i], NULL);
+    signal(SIGCHLD, SIG_DFL); /* a program that ignores it cannot wait for children */
+    sigaction(SIGPIPE, &inherited_pipe, NULL);
+    sigprocmask(SIG_SETMASK, &inherited_mask, NULL);
+}
+
+void signals_give_back(int number)
+{
+    sigset_t mask;
+
+    sigaction(number, &inherited[place_of(number)], NULL);
+    sigemptyset(&mask);
+    sigaddset(&mask, number);
+    sigprocmask(SIG_UNBLOCK, &mask, NULL);
+}
+
+int next_signal(int *by_terminal)
+{
+    unsigned i;
+
+    for (i = 0; i < HEARD; i++)
+        if (arrived[i]) {
+            arrived[i] = 0;
+            *by_terminal = from_terminal[i];
+            return heard[i];
+        }
+    return 0;
+}
+
+int is_ending(int number)
+{
+    return number == SIGHUP || number == SIGINT || number == SIGQUIT || number == SIGTERM;
+}
+
+int ending_signal(void)
+{
+    unsigned i;
+
+    for (i = 0; i < HEARD; i++)
+        if (arrived[i] && is_ending(heard[i]))
+            return heard[i];
+    return 0;
+}
+
+int is_asked_to_end(void)
+{
+    struct pollfd none;
+
+    ppoll(&none, 0, &(struct timespec){0, 0}, &sleeping_mask); /* delivers pending signals */
+    return ending_signal() != 0;
+}
+
+void end_by_signal(void)
+{
+    int number = ending_signal();
+    sigset_t mask;
+
+    signal(number, SIG_DFL);
+    sigemptyset(&mask);
+    sigaddset(&mask, number);
+    raise(number);
+    sigprocmask(SIG_UNBLOCK, &mask, NULL);
+    _exit(128 + number);
+}
+
+/* ---- Clock and sleep ---- */
+
+uint64_t now_us(void)
+{
+    return redlock_posix()->now_us(NULL);
+}
+
+void sleep_on(struct pollfd *fds, unsigned count, uint64_t wait_us, uint64_t until_us)
+{
+    uint64_t now = now_us();
+    struct timespec time;
+
+    if (until_us <= now)
+        wait_us = 0;
+    else if (until_us - now < wait_us)
+        wait_us = until_us - now;
+    if (wait_us > 60000000)
+        wait_us = 60000000;
+    time.tv_sec = (time_t)(wait_us / 1000000);
+    time.tv_nsec = (long)(wait_us % 1000000) * 1000;
+    ppoll(fds, count, &time, &sleeping_mask);
+}

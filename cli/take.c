@@ -1,0 +1,317 @@
+/* take.c - how a lock is waited for, what is said meanwhile, and how it ends: exit status and message.
+
+   SPDX-FileCopyrightText: the redlock authors
+   SPDX-License-Identifier: MIT */
+#include "look.h"
+
+#include <string.h>
+#include <unistd.h>
+
+/* ---- What is said meanwhile ---- */
+
+/* A person should see what is waited for; in a pipe it would be noise. */
+static int is_watched(void)
+{
+    return options.verbose || (!options.quiet && isatty(STDERR_FILENO));
+}
+
+/* How long the holder has the lock; -1: unknown, or without end. */
+static long holder_remaining_ms(const struct session *session)
+{
+    uint64_t until_us = session->lock->holder_until_us, now = now_us();
+
+    return until_us == REDLOCK_NEVER || until_us <= now ? -1 : (long)((until_us - now) / 1000);
+}
+
+static void say_waiting(const struct session *session, const char *name)
+{
+    char who[WHO_MAX + 1], id[ID_TEXT], rest[WHO_MAX + 80] = "";
+    long left_ms = holder_remaining_ms(session);
+    unsigned i, reachable = 0;
+
+    for (i = 0; i < target_count; i++)
+        reachable += session->nodes[i].state == REDLOCK_NODE_READY;
+    if (reachable < quorum()) {
+        snprintf(rest, sizeof rest, ": %u of %u nodes reachable", reachable, target_count);
+    } else if (session->lock_count > 1) {
+        snprintf(rest, sizeof rest, ": all %u slots are held", session->lock_count);
+    } else if (session->holder[0] != '\0') {
+        describe_holder(who, sizeof who, session->holder);
+        id_of(id, session->holder, strlen(session->holder));
+        event("waiting held %s %ld %s", id, left_ms, who);
+        i = (unsigned)snprintf(rest, sizeof rest, ", held by %s", who);
+        if (left_ms >= 0)
+            snprintf(rest + i, sizeof rest - i, ", %ld s left", (left_ms + 999) / 1000);
+    }
+    if (rest[0] != ',')
+        event("waiting");
+    if (is_watched())
+        say(LOG_NOTICE, "waiting for %s%s", name, rest);
+}
+
+/* ---- Taking ---- */
+
+static int quorum_answered(const struct redlock_lock *lock)
+{
+    return count_nodes(lock->granted | lock->refused) >= quorum();
+}
+
+/* So many nodes refused that the lock cannot be had before one of them changes. */
+static int is_refused(const struct redlock_lock *lock)
+{
+    return count_nodes(lock->refused) > target_count - quorum();
+}
+
+/* What a wait goes through: the locks of a session are asked for one after the other, and waited for together. */
+struct attempt {
+    long wait_ms;                   /* FOREVER_MS; 0: none */
+    uint64_t begin_us, answered_us; /* a quorum answered last */
+    uint64_t contend_us;            /* a split vote is tried again until then */
+    unsigned started;               /* locks, in their order */
+    int cancelled;
+    struct redlock_lock *won;
+};
+
+static int is_stopped(const struct attempt *attempt)
+{
+    return attempt->cancelled || attempt->won != NULL;
+}
+
+static void start_lock(struct session *session, struct redlock_lock *lock,
+                       const struct attempt *attempt)
+{
+    uint64_t waited_ms = (now_us() - attempt->begin_us) / 1000;
+    uint32_t wait_ms = 0;
+
+    if (attempt->wait_ms < 0) /* for ever is longer than the library counts */
+        wait_ms = 0x7fffffff;
+    else if ((uint64_t)attempt->wait_ms > waited_ms)
+        wait_ms = (uint32_t)((uint64_t)attempt->wait_ms - waited_ms);
+    lock->status = redlock_acquire_start(&session->client, lock, wait_ms);
+}
+
+/* Starts the next lock if the one before it is refused or ended: so several slots are not taken at once. */
+static void start_next(struct session *session, struct attempt *attempt)
+{
+    const struct redlock_lock *newest;
+
+    if (is_stopped(attempt) || attempt->started == session->lock_count)
+        return;
+    newest = attempt->started > 0 ? &session->locks[attempt->started - 1] : NULL;
+    if (newest == NULL || newest->status != REDLOCK_PENDING || is_refused(newest))
+        start_lock(session, &session->locks[attempt->started++], attempt);
+}
+
+static void cancel_all(struct session *session, struct attempt *attempt)
+{
+    unsigned i;
+
+    for (i = 0; i < attempt->started; i++)
+        if (&session->locks[i] != attempt->won)
+            redlock_cancel(&session->client, &session->locks[i]);
+}
+
+/* The operation on this lock has ended. Several clients may have asked at the same moment, so that nobody has a
+   majority though all nodes answer: one of them soon has. */
+static void look_at_end(struct session *session, struct redlock_lock *lock, struct attempt *attempt)
+{
+    if (lock->status == REDLOCK_OK && attempt->won == NULL) {
+        attempt->won = lock;
+        cancel_all(session, attempt);
+    } else if (lock->status == REDLOCK_OK) { /* a slot too much */
+        redlock_release_start(&session->client, lock, (uint32_t)options.node_timeout_ms);
+    } else if (!is_stopped(attempt) && ((attempt->wait_ms < 0 && lock->status == REDLOCK_TIMEOUT) ||
+                                        (lock->status == REDLOCK_CONTENDED && lock->failed == 0 &&
+                                         now_us() < attempt->contend_us))) {
+        start_lock(session, lock, attempt);
+    }
+}
+
+static int is_pending(const struct session *session)
+{
+    unsigned i = 0;
+
+    while (i < session->lock_count && session->locks[i].status != REDLOCK_PENDING)
+        i++;
+    return i < session->lock_count;
+}
+
+static int any_answered(const struct session *session, unsigned started)
+{
+    unsigned i = 0;
+
+    while (i < started && !quorum_answered(&session->locks[i]))
+        i++;
+    return i < started;
+}
+
+/* Until one lock is held, none is in progress any more, or we give up: because of a signal, or because no quorum has
+   answered for long. */
+static void wait_for(struct session *session, const char *name, struct attempt *attempt)
+{
+    int notices = options.status_fd >= 0 || is_watched();
+    uint64_t now = now_us(), notice = now + 1000000;
+    struct redlock_lock *ended;
+
+    attempt->begin_us = attempt->answered_us = now;
+    attempt->started = 0;
+    start_next(session, attempt);
+    while (attempt->won == NULL && is_pending(session)) {
+        uint64_t until = notices ? notice : now + 1000000;
+        int did = any_answered(session, attempt->started); /* until a new attempt begins */
+        turn(session, until);
+        now = now_us();
+        if (did || any_answered(session, attempt->started))
+            attempt->answered_us = now;
+        while ((ended = redlock_next_completed(&session->client)) != NULL)
+            look_at_end(session, ended, attempt);
+        start_next(session, attempt);
+        if (!is_stopped(attempt) &&
+            (ending_signal() != 0 ||
+             (options.unavailable_ms > 0 &&
+              now - attempt->answered_us > (uint64_t)options.unavailable_ms * 1000))) {
+            attempt->cancelled = 1;
+            cancel_all(session, attempt);
+        }
+        if (notices && !is_stopped(attempt) && now >= notice) {
+            say_waiting(session, name);
+            notice = now + 30000000;
+        }
+    }
+}
+
+/* Of all locks: held by others only if each is. */
+static enum redlock_status outcome(struct session *session, const struct attempt *attempt)
+{
+    unsigned i = 0;
+
+    if (attempt->won != NULL) {
+        session->lock = attempt->won;
+        return REDLOCK_OK;
+    }
+    while (i < attempt->started - 1 && session->locks[i].status == REDLOCK_HELD)
+        i++;
+    session->lock = &session->locks[i];
+    return session->lock->status;
+}
+
+enum redlock_status take(struct session *session, const char *name)
+{
+    struct attempt attempt = {0};
+    enum redlock_status status;
+    unsigned i;
+
+    attempt.wait_ms = options.nonblock ? 0 : options.wait_ms;
+    attempt.contend_us = now_us() + 1000000;
+    wait_for(session, name, &attempt);
+    status = outcome(session, &attempt);
+    if (ending_signal() == 0 && (status == REDLOCK_CANCELLED || status == REDLOCK_TIMEOUT)) {
+        /* one attempt more says why: whether there is a quorum, and whether one holder has it */
+        attempt.wait_ms = 0;
+        attempt.contend_us = 0;
+        attempt.cancelled = 0;
+        wait_for(session, name, &attempt);
+        i = status == REDLOCK_TIMEOUT;
+        status = outcome(session, &attempt);
+        status = i && status == REDLOCK_HELD ? REDLOCK_TIMEOUT : status;
+    }
+    if (status == REDLOCK_OK) {
+        const struct redlock_lock *lock = session->lock;
+        put_hex(session->value, lock->token, sizeof lock->token);
+        if (lock->label_size > 0)
+            memcpy(session->value + TOKEN_DIGITS, lock->label, lock->label_size);
+        session->value[TOKEN_DIGITS + lock->label_size] = '\0';
+        memcpy(session->key, lock->key, lock->key_size);
+        session->key[lock->key_size] = '\0';
+    }
+    return status;
+}
+
+void session_finish(struct session *session)
+{
+    while (is_pending(session)) {
+        turn(session, UINT64_MAX);
+        while (redlock_next_completed(&session->client) != NULL)
+            continue;
+    }
+}
+
+/* ---- The outcome ---- */
+
+/* What the answers of the library mean here: exit status, the word for JSON, a message. */
+static const struct outcome {
+    enum redlock_status status;
+    int result;
+    const char *error, *text;
+} outcomes[] = {
+    {REDLOCK_HELD, EXIT_HELD, "held", "held by another client"},
+    {REDLOCK_TIMEOUT, EXIT_HELD, "timeout", "not acquired in time: held by another client"},
+    {REDLOCK_CONTENDED, EXIT_UNAVAILABLE, "split", "no client has a quorum"},
+    {REDLOCK_LOST, EXIT_LOST, "lost", "the lock is lost: it expired, or another client has it"},
+    {REDLOCK_EXPIRED, EXIT_LOST, "lost", "the lock had already expired"},
+    {REDLOCK_UNREACHABLE, EXIT_UNAVAILABLE, "unavailable", "no quorum of nodes answered"},
+    {REDLOCK_UNCONFIRMED, EXIT_UNAVAILABLE, "unavailable",
+     "no quorum of nodes confirmed the release; the lock expires with its ttl at the latest"},
+    {REDLOCK_TOO_LATE, EXIT_UNAVAILABLE, "unavailable",
+     "the nodes answered so late that nothing of the ttl was left"},
+    {REDLOCK_DENIED, EXIT_DENIED, "denied", "no quorum of nodes permits it"},
+    {REDLOCK_NO_ENTROPY, EXIT_SYSTEM, "system", "no random bytes"},
+    {REDLOCK_INVALID_ARGUMENT, EXIT_BUG, "bug", "an internal error"}, /* and all others */
+};
+
+static const struct outcome *outcome_of(enum redlock_status status)
+{
+    size_t i = 0;
+
+    while (i < sizeof outcomes / sizeof *outcomes - 1 && outcomes[i].status != status)
+        i++;
+    return &outcomes[i];
+}
+
+const char *error_name(enum redlock_status status)
+{
+    return outcome_of(status)->error;
+}
+
+const char *status_text(enum redlock_status status)
+{
+    return outcome_of(status)->text;
+}
+
+/* Another has the lock, or something that is not a lock has the name. */
+static int explain_held(const struct session *session, const char *name, enum redlock_status status)
+{
+    enum level level = options.conflict_status == 0 ? LOG_DEBUG : LOG_NOTICE;
+    char who[WHO_MAX + 1] = "";
+
+    if (session->lock_count > 1)
+        say(level, "%s: all %u slots are held by other clients", name, session->lock_count);
+    else if (session->holder[0] == '\0' && describe_foreign(who, sizeof who, session->key))
+        say(LOG_ERROR, "%s: the name is in use by something that is not a lock: %s", name, who);
+    else {
+        if (session->holder[0] != '\0')
+            describe_holder(who, sizeof who, session->holder);
+        say(level, "%s: %s%s%s", name, status_text(status), who[0] != '\0' ? ": " : "", who);
+    }
+    return (int)options.conflict_status;
+}
+
+int explain(const struct session *session, const char *name, enum redlock_status status)
+{
+    int result = outcome_of(status)->result;
+    const struct redlock_lock *lock = session->lock;
+
+    if (status == REDLOCK_OK)
+        return 0;
+    if (result == EXIT_HELD)
+        return explain_held(session, name, status);
+    if (status == REDLOCK_CONTENDED)
+        say(LOG_ERROR, "%s: %s: free on %u, taken on %u, unknown on %u of %u nodes", name,
+            status_text(status), count_nodes(lock->granted), count_nodes(lock->refused),
+            count_nodes(lock->failed), target_count);
+    else
+        say(LOG_ERROR, "%s: %s", name, status_text(status));
+    if (result == EXIT_UNAVAILABLE || result == EXIT_DENIED)
+        say_troubles(session, LOG_ERROR);
+    return result;
+}
