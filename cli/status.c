@@ -132,7 +132,7 @@ static struct {
     uint32_t used;
     uint32_t key[LIST_KEYS]; /* where each begins, in the order of the keys */
     unsigned count;
-    unsigned odd;    /* keys that are too long for a lock of ours, or have a NUL */
+    int odd;         /* 1: there are keys that are too long for a lock of ours, or have a NUL */
     const char *cut; /* why the list is not complete; NULL: it is */
 } found;
 
@@ -158,7 +158,7 @@ static void add_key(const char *key, size_t size)
     if (at < found.count && strcmp(found.bytes + found.key[at], key) == 0)
         return;
     if (size > REDLOCK_KEY_MAX || strlen(key) != size) {
-        found.odd++;
+        found.odd = 1;
     } else if (found.count == LIST_KEYS || size >= LIST_BYTES - found.used) {
         found.cut = "there are too many keys";
     } else {
@@ -256,7 +256,7 @@ static void print_lock(const char *name, const struct picture *picture, int is_f
         return;
     }
     print_state(name, picture);
-    printf("%s%u/%u nodes\n", picture->state >= HELD ? "  " : "  left over on ", picture->holding,
+    printf("  %s%u/%u nodes\n", picture->state == FREE ? "left over on " : "", picture->holding,
            target_count);
 }
 
@@ -279,7 +279,7 @@ static void print_locks(void)
         look_many(keys, count);
         for (n = 0; n < count; n++) {
             look_take(n, &picture);
-            if ((picture.holding > 0 || picture.state == UNKNOWN) &&
+            if (picture.holding > 0 &&
                 !is_about_a_lock(keys[n] + prefix, &picture.view[picture.best]))
                 print_lock(keys[n] + prefix, &picture, printed++ == 0);
         }
@@ -319,9 +319,9 @@ int verb_list(int count, char **words)
     print_locks();
     answered = say_silent();
     talks_close();
-    if (found.odd > 0)
-        say(LOG_WARNING, "%u key%s left out: too long for a lock of redlock, or with a NUL byte",
-            found.odd, found.odd == 1 ? " was" : "s were");
+    if (found.odd)
+        say(LOG_WARNING,
+            "keys were left out: they are too long for a lock of redlock, or have a NUL byte");
     if (found.cut != NULL)
         say(LOG_ERROR, "the list is not complete: %s; ask for fewer with a PATTERN", found.cut);
     if (answered < quorum())

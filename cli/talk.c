@@ -9,6 +9,7 @@
 #include <string.h>
 
 struct talk talks[REDLOCK_NODES_MAX];
+static const char too_long[] = "its answer is too long";
 
 void talk_hang_up(struct talk *talk, const char *why)
 {
@@ -49,7 +50,7 @@ static void receive(struct talk *talk)
         enum resp_event event = resp_read(&talk->reader, &cursor, talk->bytes + talk->used);
         talk->done = (size_t)(cursor - talk->bytes);
         if (event == RESP_BAD || (event != RESP_MORE && talk->items == TALK_ITEMS)) {
-            talk_hang_up(talk, "does not speak the Redis protocol");
+            talk_hang_up(talk, event == RESP_BAD ? "does not speak the Redis protocol" : too_long);
             return;
         }
         if (event != RESP_MORE)
@@ -62,7 +63,7 @@ static void receive(struct talk *talk)
     if (got < 0)
         talk_hang_up(talk, "closed by the server");
     else if (talk->state == TALK_WAITS && talk->used == sizeof talk->bytes)
-        talk_hang_up(talk, "its answer is too long");
+        talk_hang_up(talk, too_long);
 }
 
 static void transmit(struct talk *talk)

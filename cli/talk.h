@@ -9,8 +9,8 @@
 #include "cli.h"
 
 enum {
-    TALK_BYTES = 65536, /* of an answer */
-    TALK_ITEMS = 256    /* of an answer: a map of n pairs has 1 + 2n */
+    TALK_BYTES = 131072, /* of an answer */
+    TALK_ITEMS = 1024    /* of an answer: a map of n pairs has 1 + 2n */
 };
 
 /* One part of an answer. Strings, statuses and errors have text, whole and ended by a NUL that is not

@@ -611,8 +611,7 @@ static void conflicts(void)
     ask_all("SET", "redlock:x", "another's");
     begin = now_ms();
     is_int(redlock("run", "-n", "x", "echo", "ran", NULL), 75, "-n: held");
-    ok(strstr(wrote(last, 'e'), "redlock: x: lock is held by another client: id ") != NULL,
-       "says by whom");
+    ok(strstr(wrote(last, 'e'), "redlock: x: held by another client: id ") != NULL, "says by whom");
     ok(*wrote(last, 'o') == '\0', "and does not run");
     is_int(redlock("run", "-w", "0", "x", "true", NULL), 75, "-w 0 is -n");
     is_int(redlock("run", "-n", "-E", "0", "x", "true", NULL), 0, "-E 0");
@@ -1380,14 +1379,13 @@ static void works_again(void)
     on_most("redlock:x");
     pause_all();
     ok(writes(run, 'e', "x: renewal failed: 0 of 3 nodes confirmed; "), "renewal fails");
-    ok(strstr(wrote(run, 'e'), "no reply in time") != NULL &&
-           strstr(wrote(run, 'e'), "_ms") == NULL,
+    ok(strstr(wrote(run, 'e'), "within ") != NULL && strstr(wrote(run, 'e'), "_ms") == NULL,
        "says why, and no name of the library's");
     resume_all();
     ok(writes(run, 'e', "x: renewal works again; "), "and works again");
     signal_to(run.pid, SIGTERM);
     is_int(ends(&run), 143, "the command");
-    ok(strstr(wrote(run, 'e'), " lost: no reply in time") != NULL &&
+    ok(strstr(wrote(run, 'e'), " lost: no answer within ") != NULL &&
            strstr(wrote(run, 'e'), "_ms") == NULL,
        "-v: as the connections were lost");
     no_key_left("then");
@@ -2231,6 +2229,344 @@ static void no_place_to_print(void)
     close(full);
 }
 
+/* ---- Several holders, several names ---- */
+
+/* How many of these commands live. */
+static int living(struct beat *const *of, int count)
+{
+    long long now = now_us();
+    int i, n = 0;
+
+    for (i = 0; i < count; i++)
+        n += of[i]->last_us > now - 500000;
+    return n;
+}
+
+/* Each line of a file is the begin and the end of a command: how many ran at once at most. */
+static int most_at_once(const char *path, int *lines)
+{
+    static long long begin[200], end[200];
+    FILE *file = fopen(path, "r");
+    int i, n, most = 0, at_once;
+
+    *lines = 0;
+    while (file != NULL && *lines < 200 &&
+           fscanf(file, "%lld %lld", &begin[*lines], &end[*lines]) == 2)
+        ++*lines;
+    if (file != NULL)
+        fclose(file);
+    for (i = 0; i < *lines; i++) {
+        for (n = at_once = 0; n < *lines; n++)
+            at_once += begin[n] <= begin[i] && begin[i] < end[n];
+        most = at_once > most ? at_once : most;
+    }
+    return most;
+}
+
+static void slots(void)
+{
+    enum { WORKERS = 16 };
+    struct beat *of[3] = {map_beat(beat_path("a")), map_beat(beat_path("b")),
+                          map_beat(beat_path("c"))};
+    struct program holder[3], worker[WORKERS], refused;
+    long begin;
+    int i, ended = 0, lines;
+
+    nodes(3);
+    for (i = 0; i < 2; i++)
+        holder[i] = start("run", "--slots", "2", "x", self, "beat", beat_path(i ? "b" : "a"), NULL);
+    ok(beats(of[0]) && beats(of[1]), "two of two slots");
+    ok(on_all("redlock:x/1") && on_all("redlock:x/2"), "are the locks x/1 and x/2");
+    is_int(redlock("status", "x/2", NULL), 0, "which status knows");
+    begin = now_ms();
+    is_int(redlock("run", "-n", "--slots", "2", "x", "echo", "ran", NULL), 75,
+           "-n: no slot is free");
+    is_text(wrote(last, 'e'), "redlock: x: all 2 slots are held by other clients\n", "says so");
+    is_text(wrote(last, 'o'), "", "and runs nothing");
+    is_int(redlock("run", "-n", "-E", "3", "--slots", "2", "x", "true", NULL), 3, "-E");
+    is_int(redlock("run", "-w", ".5", "--slots", "2", "x", "true", NULL), 75, "-w");
+    ok(now_ms() - begin >= 500 && now_ms() - begin < 10000, "waits so long (%ld ms)",
+       now_ms() - begin);
+    is_int(
+        redlock("run", "-n", "--slots", "3", "x", "-c", "echo $REDLOCK_SLOT $REDLOCK_NAME", NULL),
+        0, "with three slots one is free");
+    is_text(wrote(last, 'o'), "3 x/3\n", "the command sees its slot");
+    holder[2] = start("run", "--slots", "2", "x", self, "beat", beat_path("c"), NULL);
+    refused = start("run", "--slots", "2", "x", "true", NULL);
+    sleep_ms(500);
+    is_int(living(of, 3), 2, "two hold, two wait");
+    signal_to(refused.pid, SIGTERM);
+    is_int(ends(&refused), -SIGTERM, "SIGTERM while it waits");
+    of[1]->stop = 1;
+    is_int(ends(&holder[1]), 5, "one ends");
+    ok(beats(of[2]) && of[2]->first_us > of[1]->last_us, "then the one that waits begins");
+    of[0]->stop = of[2]->stop = 1;
+    is_int(ends(&holder[0]) + ends(&holder[2]), 10, "both end");
+    no_key_left("then");
+
+    setenv("LOG", beat_path("log"), 1);
+    for (i = 0; i < WORKERS; i++)
+        worker[i] = start("run", "--slots", "3", "x", "-c",
+                          "b=$(date +%s%N); sleep .1; echo $b $(date +%s%N) >>\"$LOG\"", NULL);
+    for (i = 0; i < WORKERS; i++)
+        ended += ends(&worker[i]) == 0;
+    is_int(ended, WORKERS, "%d with 3 slots: all run", (int)WORKERS);
+    i = most_at_once(getenv("LOG"), &lines);
+    is_int(lines, WORKERS, "each once");
+    ok(i <= 3, "never more than 3 at once (%d)", i);
+    no_key_left("then");
+}
+
+/* What else there is to slots. */
+static void odd_slots(void)
+{
+    struct beat *a = map_beat(beat_path("a"));
+    struct program run;
+    char name[20];
+    int i, found = 0;
+
+    nodes(3);
+    setenv("P", program, 1);
+    for (i = 1; i <= 8; i++) {
+        snprintf(name, sizeof name, "redlock:x/%d", i);
+        ask_all("SET", name, "another's");
+    }
+    for (i = 1; i <= 8; i++) {
+        snprintf(name, sizeof name, "redlock:x/%d", i);
+        ask_all("DEL", name);
+        found += redlock("run", "-n", "--slots", "8", "x", "-c", "exit 4", NULL) == 4;
+        ask_all("SET", name, "another's");
+    }
+    is_int(found, 8, "a slot that is free is found, whichever it is");
+    run = start("run", "--slots", "8", "x", self, "beat", beat_path("a"), NULL);
+    sleep_ms(300);
+    for (i = 1; i <= 8; i++) {
+        snprintf(name, sizeof name, "redlock:x/%d", i);
+        ask_all("DEL", name);
+    }
+    ok(beats(a), "all become free at once");
+    sleep_ms(300);
+    is_int(redlock("list", NULL), 0, "list");
+    is_int(count_of(wrote(last, 'o'), "\n"), 1, "one slot is taken, and no other kept");
+    a->stop = 1;
+    is_int(ends(&run), 5, "its end");
+    is_int(redlock("run", "--slots", "0", "x", "true", NULL), 64, "--slots 0");
+    is_int(redlock("run", "--slots", "257", "x", "true", NULL), 64, "--slots 257");
+    is_int(redlock("run", "--slots", "x", "x", "true", NULL), 64, "--slots x");
+    is_int(redlock("acquire", "--slots", "2", "-t", "9", "x", NULL), 64, "for run alone");
+    is_int(redlock("run", "--slots", "2", "x", "-c", "\"$P\" run --slots 2 x true", NULL), 64,
+           "within itself: it might wait for itself");
+    is_int(redlock("run", "--slots", "2", "x", "-c", "\"$P\" extend -t 60 \"$REDLOCK_NAME\"", NULL),
+           0, "the command can extend its slot");
+    is_int(redlock("run", "--slots", "2", "--fence", "x", "-c", "test $REDLOCK_FENCE -gt 0", NULL),
+           0, "with a fencing token");
+    is_int(redlock("run", "y", "-c", "test -z \"$REDLOCK_SLOT\"", NULL), 0,
+           "no slot without --slots");
+    ask_all("FLUSHALL");
+    is_int(redlock("run", "--slots", "2", "--min-hold", "2", "x", "true", NULL), 0, "--min-hold");
+    ok(with_key("redlock:x/1") + with_key("redlock:x/2") > 1, "keeps the slot");
+    server_kill(&servers[0]);
+    server_kill(&servers[1]);
+    setenv("REDLOCK_NODE_TIMEOUT", ".25", 1);
+    is_int(redlock("run", "-n", "--slots", "3", "z", "true", NULL), 69, "no quorum: 69");
+}
+
+static void several_names(void)
+{
+    enum { CROWD = 12 };
+    struct program run, crowd[CROWD];
+    struct beat *a = map_beat(beat_path("a"));
+    char longest[200], id[9];
+    int i, right = 0;
+
+    nodes(3);
+    setenv("P", program, 1);
+    run = start("run", "-a", "z", "-a", "b", "x", self, "beat", beat_path("a"), NULL);
+    ok(beats(a) && on_all("redlock:x") && on_all("redlock:b") && on_all("redlock:z"),
+       "-a: all names are held");
+    is_int(redlock("run", "-n", "b", "true", NULL), 75, "b for others");
+    is_int(redlock("run", "-n", "-a", "free", "z", "true", NULL), 75, "z with another name");
+    ok(strstr(wrote(last, 'e'), "redlock: z, free: held by another client: ") != NULL,
+       "the message has all names");
+    is_int(redlock("run", "-w", ".4", "-a", "free", "z", "true", NULL), 75, "-w");
+    is_int(redlock("run", "-n", "free", "true", NULL), 0, "what was free is free again");
+    is_int(with_key("redlock:free"), 0, "and nothing of it is left");
+    a->stop = 1;
+    is_int(ends(&run), 5, "the command");
+    no_key_left("then");
+    for (i = 0; i < CROWD; i++)
+        crowd[i] = start("run", "-a",
+                         i % 3 == 0   ? "one"
+                         : i % 3 == 1 ? "two"
+                                      : "three",
+                         i % 3 == 0   ? "two"
+                         : i % 3 == 1 ? "three"
+                                      : "one",
+                         "sleep", ".05", NULL);
+    for (i = 0; i < CROWD; i++)
+        right += ends(&crowd[i]) == 0;
+    is_int(right, CROWD, "in all orders at once: nobody waits for ever");
+    is_int(redlock("run", "-a", "y", "x", "-c",
+                   "\"$P\" extend -t 60 \"$REDLOCK_NAME\" && echo $REDLOCK_HELD", NULL),
+           0, "the command can extend it");
+    ok(strstr(wrote(last, 'o'), "redlock%3Ax") && strstr(wrote(last, 'o'), "redlock%3Ay"),
+       "REDLOCK_HELD has both");
+    is_int(redlock("run", "-a", "y", "x", "-c", "\"$P\" run y true", NULL), 64,
+           "within itself for a further name");
+    is_int(redlock("run", "y", "-c", "\"$P\" run -a y x true", NULL), 64, "the other way round");
+    is_int(redlock("run", "--min-hold", "2", "-a", "y", "x", "true", NULL), 0, "--min-hold");
+    is_int(redlock("run", "-n", "y", "true", NULL), 75, "keeps the further name");
+    is_int(redlock("run", "-n", "x", "true", NULL), 75, "and the first");
+    is_int(redlock("run", "-a", "x", "x", "true", NULL), 64, "a name twice");
+    ok(strstr(wrote(last, 'e'), "x is named twice") != NULL, "says so");
+    is_int(redlock("run", "-a", "", "x", "true", NULL), 64, "an empty name");
+    memset(longest, 'n', sizeof longest);
+    longest[sizeof longest - 1] = '\0';
+    is_int(redlock("run", "-a", longest, "another-name-of-some-length, and more", "true", NULL), 64,
+           "too long together");
+    is_int(redlock("run", "-a", "y", "--slots", "2", "x", "true", NULL), 64, "-a with --slots");
+    is_int(redlock("run", "-a", "y", "--fence", "x", "true", NULL), 64, "-a with --fence");
+    ask_all("FLUSHALL");
+    run = start("run", "-t", "6", "-a", "y", "x", "sleep", "60", NULL);
+    on_all("redlock:x");
+    id_of("y", id);
+    is_int(redlock("release", "--force", "--yes", "--id", id, "y", NULL), 0, "one is taken away");
+    is_int(redlock("run", "-n", "y", "-c", "exec sleep 7", NULL), 0, "by another holder");
+    is_int(ends(&run), 79, "then all is lost");
+    no_key_left("then");
+}
+
+/* Stale values differ: nobody has a majority, so the job does not run elsewhere. */
+static void stale_values_differ(void)
+{
+    nodes(3);
+    ask(0, "SET", "redlock:x", "one");
+    ask(1, "SET", "redlock:x", "two");
+    ask(2, "SET", "redlock:x", "three");
+    is_int(redlock("run", "-w", ".5", "-E", "0", "x", "true", NULL), 69, "run -w");
+    ok(strstr(wrote(last, 'e'), "no client has a quorum") != NULL, "says so");
+    is_int(redlock("acquire", "-w", ".5", "-t", "9", "x", NULL), 69, "acquire -w");
+    is_int(redlock("run", "-n", "-E", "0", "x", "true", NULL), 69, "-n");
+    ask(2, "SET", "redlock:x", "two");
+    is_int(redlock("run", "-w", ".5", "-E", "0", "x", "true", NULL), 0, "one has a majority: -E");
+    is_int(with_value("redlock:x", "two"), 2, "and keeps it");
+}
+
+/* ---- The list ---- */
+
+static void list(void)
+{
+    struct program run;
+    char token[300];
+    unsigned i;
+
+    nodes(3);
+    is_int(redlock("list", NULL), 0, "no locks");
+    is_text(wrote(last, 'o'), "", "prints nothing");
+    is_int(redlock("list", "--json", NULL), 0, "--json");
+    ok(is_json(last, "\"locks\":[]"), "an empty list");
+    run = start("run", "-l", "my\x1b[1mjob", "--fence", "beta", "sleep", "60", NULL);
+    on_all("redlock:beta");
+    redlock("acquire", "-t", "60", "alpha", NULL);
+    ask_all("SET", "redlock:opaque", "somebody's", "PX", "50000");
+    ask_all("LPUSH", "redlock:queue", "1");
+    ask(1, "SET", "redlock:remnant", "old", "PX", "50000");
+    ask_all("SET", "other:key", "v");
+    ask_all("SET", "redlock", "v");
+    is_int(redlock("list", NULL), 0, "locks");
+    is_int(count_of(wrote(last, 'o'), "\n"), 5, "five, not the counter of fencing tokens");
+    ok(strncmp(wrote(last, 'o'), "alpha: held  id ", 16) == 0, "in the order of their names");
+    snprintf(token, sizeof token, "/%d (my\\x1b[1mjob)  since ", run.pid);
+    ok(strstr(wrote(last, 'o'), "\nbeta: held  id ") && strstr(wrote(last, 'o'), token),
+       "the holder, without control characters");
+    ok(strstr(wrote(last, 'o'), "\nopaque: held  id ") &&
+           strstr(wrote(last, 'o'),
+                  " s left  3/3 nodes\nqueue: in use  by something that is not a "
+                  "lock: list  3/3 nodes\nremnant: free  left over on 1/3 nodes\n"),
+       "time left, nodes; what is no lock; what is left over");
+    ask(0, "GET", "redlock:beta");
+    snprintf(token, 41, "%.40s", reply);
+    ok(strstr(wrote(last, 'o'), token) == NULL, "no token is shown");
+    redlock("list", "--json", "b*", NULL);
+    ok(is_json(last, "\"name\":\"beta\"") && strstr(wrote(last, 'o'), "alpha") == NULL &&
+           strstr(wrote(last, 'o'), "\"complete\":true") != NULL,
+       "a pattern, in JSON");
+    is_int(redlock("list", "x", "y", NULL), 64, "two patterns");
+    for (i = 0; i < 3; i++) {
+        ask(i, "INFO", "commandstats");
+        ok(strstr(reply, "cmdstat_scan:") && strstr(reply, "cmdstat_keys:") == NULL,
+           "SCAN, never KEYS");
+    }
+    server_kill(&servers[0]);
+    is_int(redlock("list", NULL), 0, "one node is down");
+    ok(strstr(wrote(last, 'o'), "beta: held") && strstr(wrote(last, 'o'), "2/3 nodes") &&
+           strstr(wrote(last, 'e'), servers[0].address),
+       "the others tell, and it is named");
+    server_pause(&servers[1]);
+    setenv("REDLOCK_NODE_TIMEOUT", ".25", 1);
+    is_int(redlock("list", NULL), 69, "another hangs: 69");
+    ok(strstr(wrote(last, 'e'), "no quorum of nodes answered: 1 of 3") != NULL, "says so");
+    redlock("list", "--json", NULL);
+    ok(is_json(last, "\"complete\":false"), "JSON says so too");
+    server_resume(&servers[1]);
+    signal_to(run.pid, SIGTERM);
+    ends(&run);
+}
+
+/* Names, prefixes and numbers that are not ordinary. */
+static void odd_lists(void)
+{
+    char long_key[401];
+    long begin;
+
+    nodes(3);
+    setenv("P", program, 1);
+    ask_all("SET", "a[b]*\\:x", "v", "PX", "60000");
+    ask_all("SET", "ab:y", "v", "PX", "60000");
+    redlock("list", "--prefix", "a[b]*\\:", NULL);
+    ok(strncmp(wrote(last, 'o'), "x: held", 7) == 0 && count_of(wrote(last, 'o'), "\n") == 1,
+       "a prefix with what means something to SCAN");
+    redlock("list", "--prefix", "", "ab*", NULL);
+    ok(strncmp(wrote(last, 'o'), "ab:y: held", 10) == 0, "no prefix");
+    ask_all("SET", "redlock:\x1b[2J\n<3>", "v", "PX", "60000");
+    redlock("list", NULL);
+    ok(strncmp(wrote(last, 'o'), "\\x1b[2J\\x0a<3>: held", 20) == 0,
+       "a name that drives terminals");
+    memset(long_key, 'n', sizeof long_key);
+    memcpy(long_key, "redlock:", 8);
+    long_key[400] = '\0';
+    ask_all("SET", long_key, "v");
+    is_int(redlock("list", NULL), 0, "a key that is too long for a lock");
+    ok(count_of(wrote(last, 'o'), "\n") == 1 && count_of(wrote(last, 'e'), "left out") == 1,
+       "is left out, and this is said once");
+    ask_all("FLUSHALL");
+    ask_all("EVAL", "redis.call('set','redlock:huge',string.rep('v',70000))", "0");
+    is_int(redlock("list", NULL), 0, "a huge value");
+    ok(strstr(wrote(last, 'o'), "huge: held  id ") && strstr(wrote(last, 'o'), "without end"),
+       "is not read to its end");
+    ask_all("FLUSHALL");
+    ask_all("EVAL", "for i=1,3000 do redis.call('set','redlock:k'..i,'v','px',90000)end", "0");
+    ask_all("EVAL", "for i=1,50000 do redis.call('set','k'..i,'v')end", "0");
+    begin = now_ms();
+    setup.instead = "sh";
+    is_int(redlock("-c", "\"$P\" list >\"$0\" && grep -c 'k[0-9]*: held .* 3/3 nodes$' \"$0\"",
+                   beat_path("out"), NULL),
+           0, "3000 locks among 50000 keys");
+    is_text(wrote(last, 'o'), "3000\n", "all of them");
+    ok(now_ms() - begin < 8000, "in %ld ms", now_ms() - begin);
+    ask_all("EVAL", "for i=1,10001 do redis.call('set','redlock:k'..i,'v','px',90000)end", "0");
+    is_int(redlock("list", "--json", NULL), 69, "more than 10000: 69");
+    ok(strstr(wrote(last, 'e'), "the list is not complete") != NULL, "says so");
+    ask_all("ACL", "SETUSER", "locker", "reset", "on", ">" SECRET, "~redlock:*", "+set", "+get",
+            "+del", "+pexpire", "+pttl", "+eval");
+    is_int(redlock("list", "-N", list_of(3, "redis://locker:" SECRET "@"), NULL), 69,
+           "SCAN is not permitted: 69");
+    ok(strstr(wrote(last, 'e'), "NOPERM") != NULL, "says so");
+    ask_all("ACL", "SETUSER", "locker", "+scan");
+    is_int(redlock("list", "-N", list_of(3, "redis://locker:" SECRET "@"), "k1", NULL), 0,
+           "with SCAN it is enough");
+}
+
 /* ---- Terminals ---- */
 
 /* What comes from a terminal until `part` is there. */
@@ -2420,6 +2756,12 @@ static const struct scenario {
     {"least_rights", least_rights},
     {"no_servers", no_servers},
     {"callers", callers},
+    {"slots", slots},
+    {"several_names", several_names},
+    {"odd_lists", odd_lists},
+    {"odd_slots", odd_slots},
+    {"list", list},
+    {"stale_values_differ", stale_values_differ},
     {"two_hundred", two_hundred},
     {"overlap", overlap},
     {"nobody_listens", nobody_listens},

@@ -7,17 +7,6 @@
 
 enum { VALUES = 20000 };
 
-struct options options; /* main.c has them, and is not here */
-
-void export_options(void)
-{
-}
-
-void rename_process(const char *name)
-{
-    (void)name;
-}
-
 static int by_size(const void *a, const void *b)
 {
     uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
