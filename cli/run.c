@@ -143,22 +143,18 @@ static void must_not_be_held_above(void)
             run.name);
 }
 
-/* All names of the lock, for messages; the words of the command line do not last. */
+/* Copies the name, and all names for messages: the guard overwrites the words of the command line. */
 static void set_names(const char *name)
 {
-    static char all[1024];
-    size_t used;
+    static char first[REDLOCK_KEY_MAX + 1], all[1024];
+    size_t used = (size_t)snprintf(all, sizeof all, "%s", name);
     unsigned i;
 
-    run.lock_name = run.name = strdup(name);
-    if (run.name == NULL)
-        die(EXIT_SYSTEM, "no memory");
-    if (options.also_count == 0)
-        return;
-    used = (size_t)snprintf(all, sizeof all, "%s", name);
+    snprintf(first, sizeof first, "%s", name);
+    run.lock_name = first;
+    run.name = all;
     for (i = 0; i < options.also_count && used < sizeof all; i++)
         used += (size_t)snprintf(all + used, sizeof all - used, ", %s", options.also[i]);
-    run.name = all;
 }
 
 /* ---- The command ---- */
