@@ -4,7 +4,7 @@
        run.c  lock.c  status.c  check.c judge.c report.c  bench.c    the verbs
        options.c                                                     the command line
        token.c  take.c                                               tokens; waiting for a lock
-       session.c  look.c                                             a client and its lock; what stands at a key
+       session.c  queue.c  look.c                                    a client and its lock; what stands at a key
        talk.c                                                        plain conversations with the nodes
        nodes.c                                                       the list of nodes
        holder.c  text.c                                              values, messages, JSON
@@ -234,6 +234,14 @@ unsigned count_nodes(redlock_mask mask);
 const char *trouble_of(const struct session *session, unsigned i);
 /* The same of each node, one line for each. */
 void say_troubles(const struct session *session, enum level level);
+
+/* ---- The waiters of this machine, in queue.c ---- */
+
+/* Joins those that wait for the locks of this session. 1: we are the first; 0: SIGCHLD comes when we may be. */
+int queue_enter(const struct session *session);
+int queue_is_first(void);
+/* Leaves, from whatever place. */
+void queue_leave(void);
 
 /* ---- Taking a lock, in take.c ---- */
 

@@ -7,6 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
+enum { IN_LINE_MS = 2000 };
+
 /* ---- What is said meanwhile ---- */
 
 /* A person should see what is waited for; in a pipe it would be noise. */
@@ -23,28 +25,32 @@ static long holder_remaining_ms(const struct session *session)
     return until_us == REDLOCK_NEVER || until_us <= now ? -1 : (long)((until_us - now) / 1000);
 }
 
-static void say_waiting(const struct session *session, const char *name)
+/* What is waited for. In line no node is asked, so what is known is from the last try. */
+static void say_waiting(const struct session *session, const char *name, int in_line)
 {
     char who[WHO_MAX + 1], id[ID_TEXT], rest[WHO_MAX + 80] = "";
     long left_ms = holder_remaining_ms(session);
     unsigned i, reachable = 0;
+    size_t used;
 
     for (i = 0; i < target_count; i++)
         reachable += session->nodes[i].state == REDLOCK_NODE_READY;
-    if (reachable < quorum()) {
-        snprintf(rest, sizeof rest, ": %u of %u nodes reachable", reachable, target_count);
-    } else if (session->lock_count > 1) {
-        snprintf(rest, sizeof rest, ": all %u slots are held", session->lock_count);
-    } else if (session->holder[0] != '\0') {
+    if (session->holder[0] != '\0' && (in_line || reachable >= quorum())) {
         describe_holder(who, sizeof who, session->holder);
         id_of(id, session->holder, strlen(session->holder));
         event("waiting held %s %ld %s", id, left_ms, who);
-        i = (unsigned)snprintf(rest, sizeof rest, ", held by %s", who);
+        used = (size_t)snprintf(rest, sizeof rest, ", held by %s", who);
         if (left_ms >= 0)
-            snprintf(rest + i, sizeof rest - i, ", %ld s left", (left_ms + 999) / 1000);
-    }
-    if (rest[0] != ',')
+            snprintf(rest + used, sizeof rest - used, ", %ld s left", (left_ms + 999) / 1000);
+    } else {
         event("waiting");
+        if (in_line)
+            snprintf(rest, sizeof rest, ": others on this machine wait for it too");
+        else if (reachable < quorum())
+            snprintf(rest, sizeof rest, ": %u of %u nodes reachable", reachable, target_count);
+        else if (session->lock_count > 1)
+            snprintf(rest, sizeof rest, ": all %u slots are held", session->lock_count);
+    }
     if (is_watched())
         say(LOG_NOTICE, "waiting for %s%s", name, rest);
 }
@@ -62,13 +68,15 @@ static int is_refused(const struct redlock_lock *lock)
     return count_nodes(lock->refused) > target_count - quorum();
 }
 
-/* What a wait goes through: the locks of a session are asked for one after the other, and waited for together. */
+/* A wait. The locks of a session are asked for one after the other, and waited for together. */
 struct attempt {
-    long wait_ms;                   /* FOREVER_MS; 0: none */
-    uint64_t begin_us, answered_us; /* a quorum answered last */
-    uint64_t contend_us;            /* a split vote is tried again until then */
-    unsigned started;               /* locks, in their order */
-    int cancelled;
+    long wait_ms;         /* FOREVER_MS; 0: none */
+    uint64_t begin_us;    /* of the wait */
+    uint64_t answered_us; /* a quorum answered last */
+    uint64_t contend_us;  /* a split vote is tried again until then */
+    uint64_t notice_us;   /* something is to be said then; UINT64_MAX: never */
+    unsigned started;     /* so many locks, in their order */
+    int in_line, cancelled;
     struct redlock_lock *won;
 };
 
@@ -145,21 +153,28 @@ static int any_answered(const struct session *session, unsigned started)
     return i < started;
 }
 
+/* Says after a second, and every 30 seconds, what is waited for. */
+static void notice(const struct session *session, const char *name, struct attempt *attempt)
+{
+    if (now_us() < attempt->notice_us)
+        return;
+    say_waiting(session, name, attempt->in_line);
+    attempt->notice_us = now_us() + 30000000;
+}
+
 /* Until one lock is held, none is in progress any more, or we give up: because of a signal, or because no quorum has
    answered for long. */
 static void wait_for(struct session *session, const char *name, struct attempt *attempt)
 {
-    int notices = options.status_fd >= 0 || is_watched();
-    uint64_t now = now_us(), notice = now + 1000000;
     struct redlock_lock *ended;
+    uint64_t now = now_us();
 
-    attempt->begin_us = attempt->answered_us = now;
     attempt->started = 0;
+    attempt->cancelled = 0;
     start_next(session, attempt);
     while (attempt->won == NULL && is_pending(session)) {
-        uint64_t until = notices ? notice : now + 1000000;
         int did = any_answered(session, attempt->started); /* until a new attempt begins */
-        turn(session, until);
+        turn(session, attempt->notice_us < now + 1000000 ? attempt->notice_us : now + 1000000);
         now = now_us();
         if (did || any_answered(session, attempt->started))
             attempt->answered_us = now;
@@ -173,10 +188,8 @@ static void wait_for(struct session *session, const char *name, struct attempt *
             attempt->cancelled = 1;
             cancel_all(session, attempt);
         }
-        if (notices && !is_stopped(attempt) && now >= notice) {
-            say_waiting(session, name);
-            notice = now + 30000000;
-        }
+        if (!is_stopped(attempt))
+            notice(session, name, attempt);
     }
 }
 
@@ -195,25 +208,87 @@ static enum redlock_status outcome(struct session *session, const struct attempt
     return session->lock->status;
 }
 
+/* Waits in line behind those of this machine that wait for the same lock, at most IN_LINE_MS, or half of what no quorum is
+   waited for. 1: we are the first. */
+static int is_first(struct session *session, const char *name, struct attempt *attempt)
+{
+    uint64_t most_ms = options.unavailable_ms > 0 && options.unavailable_ms < 2 * IN_LINE_MS
+                           ? (uint64_t)options.unavailable_ms / 2
+                           : IN_LINE_MS;
+    uint64_t until_us = now_us() + (most_ms + (uint64_t)getpid() % (most_ms / 4 + 1)) * 1000;
+    int first = queue_enter(session);
+
+    if (attempt->wait_ms >= 0 && until_us > attempt->begin_us + (uint64_t)attempt->wait_ms * 1000)
+        until_us = attempt->begin_us + (uint64_t)attempt->wait_ms * 1000;
+    attempt->in_line = !first;
+    while (attempt->in_line && now_us() < until_us && ending_signal() == 0) {
+        turn(session, attempt->notice_us < until_us ? attempt->notice_us : until_us);
+        notice(session, name, attempt);
+        attempt->in_line = !queue_is_first();
+    }
+    first = !attempt->in_line;
+    attempt->in_line = 0;
+    return first;
+}
+
+/* 1: a try failed for a reason that passes, and there is time left. */
+static int is_worth_waiting(enum redlock_status status, const struct attempt *attempt)
+{
+    uint64_t now = now_us();
+
+    if (status != REDLOCK_HELD && status != REDLOCK_CONTENDED && status != REDLOCK_UNREACHABLE)
+        return 0;
+    if (options.unavailable_ms > 0 &&
+        now - attempt->answered_us > (uint64_t)options.unavailable_ms * 1000)
+        return 0;
+    return attempt->wait_ms < 0 || now - attempt->begin_us < (uint64_t)attempt->wait_ms * 1000;
+}
+
+/* Waits in line, then for the lock. Out of line there is one try, then back into the line. */
+static enum redlock_status wait_in_line(struct session *session, const char *name,
+                                        struct attempt *attempt)
+{
+    long wait_ms = attempt->wait_ms;
+    enum redlock_status status;
+    int first;
+
+    do {
+        first = is_first(session, name, attempt);
+        attempt->wait_ms = first ? wait_ms : 0;
+        wait_for(session, name, attempt);
+        queue_leave();
+        attempt->wait_ms = wait_ms;
+        status = outcome(session, attempt);
+    } while (!first && is_worth_waiting(status, attempt) && ending_signal() == 0);
+    return status == REDLOCK_HELD ? REDLOCK_TIMEOUT : status;
+}
+
 enum redlock_status take(struct session *session, const char *name)
 {
     struct attempt attempt = {0};
     enum redlock_status status;
-    unsigned i;
+    int timed_out;
 
     attempt.wait_ms = options.nonblock ? 0 : options.wait_ms;
-    attempt.contend_us = now_us() + 1000000;
-    wait_for(session, name, &attempt);
-    status = outcome(session, &attempt);
-    if (ending_signal() == 0 && (status == REDLOCK_CANCELLED || status == REDLOCK_TIMEOUT)) {
+    attempt.begin_us = attempt.answered_us = now_us();
+    attempt.contend_us = attempt.begin_us + 1000000;
+    attempt.notice_us =
+        options.status_fd >= 0 || is_watched() ? attempt.begin_us + 1000000 : UINT64_MAX;
+    if (attempt.wait_ms == 0) {
+        wait_for(session, name, &attempt);
+        status = outcome(session, &attempt);
+    } else {
+        status = wait_in_line(session, name, &attempt);
+    }
+    timed_out = status == REDLOCK_TIMEOUT;
+    if ((timed_out || status == REDLOCK_CANCELLED) && ending_signal() == 0) {
         /* one attempt more says why: whether there is a quorum, and whether one holder has it */
         attempt.wait_ms = 0;
         attempt.contend_us = 0;
-        attempt.cancelled = 0;
+        attempt.answered_us = now_us();
         wait_for(session, name, &attempt);
-        i = status == REDLOCK_TIMEOUT;
         status = outcome(session, &attempt);
-        status = i && status == REDLOCK_HELD ? REDLOCK_TIMEOUT : status;
+        status = timed_out && status == REDLOCK_HELD ? REDLOCK_TIMEOUT : status;
     }
     if (status == REDLOCK_OK) {
         const struct redlock_lock *lock = session->lock;

@@ -1906,7 +1906,8 @@ static void write_or_end(const char *path, const char *text)
     close(fd);
 }
 
-static void closed_config(void)
+/* As user 1000. */
+static void enter_mount_namespace(void)
 {
     char users[40], groups[40];
 
@@ -1917,6 +1918,11 @@ static void closed_config(void)
     write_or_end("/proc/self/setgroups", "deny");
     write_or_end("/proc/self/uid_map", users);
     write_or_end("/proc/self/gid_map", groups);
+}
+
+static void closed_config(void)
+{
+    enter_mount_namespace();
     if (mount("none", "/etc", "tmpfs", 0, NULL) != 0)
         _exit(99);
     write_or_end("/etc/redlock.conf", "node = other\n");
@@ -1944,6 +1950,107 @@ static void default_config(void)
     setup.before = closed_config;
     is_int(redlock("status", "--config", "/etc/redlock.conf", "-N", "x", "y", NULL), 78,
            "a file that was asked for must be read");
+}
+
+/* ---- The line of waiters ---- */
+
+static int connections(unsigned n)
+{
+    const char *at = strstr(ask(n, "INFO", "clients"), "connected_clients:");
+
+    return at != NULL ? atoi(at + 18) : -1;
+}
+
+static void line_of_waiters(void)
+{
+    enum { WAITERS = 12 };
+    struct program holder, waiter[WAITERS], impatient;
+    struct beat *a = map_beat(beat_path("a"));
+    int i, right = 0, before;
+    long begin;
+
+    nodes(3);
+    holder = start("run", "x", self, "beat", beat_path("a"), NULL);
+    ok(beats(a) && on_all("redlock:x"), "held");
+    before = connections(0);
+    for (i = 0; i < WAITERS; i++)
+        waiter[i] = start("run", "--status-fd", "3", "x", "true", NULL);
+    for (i = 0; i < WAITERS; i++)
+        right += writes(waiter[i], 's', "waiting");
+    is_int(right, WAITERS, "%d wait, and say so", (int)WAITERS);
+    ok(connections(0) <= before + 2, "one of them is connected (%d connections, before: %d)",
+       connections(0), before);
+    begin = now_ms();
+    is_int(redlock("run", "-w", ".5", "x", "true", NULL), 75, "-w behind them");
+    ok(now_ms() - begin >= 500 && now_ms() - begin < 4000, "ends in time (%ld ms)",
+       now_ms() - begin);
+    ok(strstr(wrote(last, 'e'), "held by another client: ") != NULL, "and says by whom it is held");
+    impatient = start("run", "x", "true", NULL);
+    sleep_ms(200);
+    begin = now_ms();
+    signal_to(impatient.pid, SIGTERM);
+    is_int(ends(&impatient), -SIGTERM, "SIGTERM in line");
+    ok(now_ms() - begin < 1000, "at once");
+    for (i = 0; i < WAITERS; i++) /* whichever is the first */
+        if (sockets_among(waiter[i].pid, 32) > 0)
+            break;
+    ok(i < WAITERS, "the first");
+    signal_to(waiter[i < WAITERS ? i : 0].pid, SIGSTOP);
+    a->stop = 1;
+    begin = now_ms();
+    is_int(ends(&holder), 5, "its end");
+    for (right = 0, before = 0; before < WAITERS; before++)
+        right += before != i && ends(&waiter[before]) == 0;
+    is_int(right, WAITERS - 1, "the first one stands still: the others go past it");
+    ok(now_ms() - begin < 15000, "after some seconds (%ld ms)", now_ms() - begin);
+    signal_to(waiter[i].pid, SIGCONT);
+    is_int(ends(&waiter[i]), 0, "it has its turn when it goes on");
+    no_key_left("then");
+}
+
+/* In a mount namespace: another's file stands where the line would be. */
+static void no_place_for_a_line(void)
+{
+    enter_mount_namespace();
+    if (mount("none", "/tmp", "tmpfs", 0, NULL) != 0 ||
+        symlink("/etc/passwd", "/tmp/redlock-1000") != 0)
+        _exit(99);
+}
+
+static void line_without_nodes(void)
+{
+    enum { WAITERS = 4 };
+    struct program waiter[WAITERS];
+    long begin;
+    int i, right = 0;
+
+    nodes(3);
+    setenv("REDLOCK_NODE_TIMEOUT", ".3", 1);
+    server_kill(&servers[1]);
+    server_kill(&servers[2]);
+    begin = now_ms();
+    for (i = 0; i < WAITERS; i++)
+        waiter[i] = start("run", "--unavailable-timeout", "2", "x", "true", NULL);
+    for (i = 0; i < WAITERS; i++)
+        right += ends(&waiter[i]) == 69;
+    is_int(right, WAITERS, "no quorum: all end with 69");
+    ok(now_ms() - begin >= 2000 && now_ms() - begin < 8000, "not one after the other (%ld ms)",
+       now_ms() - begin);
+    server_restart(&servers[1]);
+    server_restart(&servers[2]);
+    setup.before = no_place_for_a_line;
+    if (redlock("version", NULL) == 99) {
+        skip("no mount namespace here");
+        return;
+    }
+    for (i = 0; i < WAITERS; i++) {
+        setup.before = no_place_for_a_line;
+        waiter[i] = start("run", "x", "sleep", ".1", NULL);
+    }
+    for (i = right = 0; i < WAITERS; i++)
+        right += ends(&waiter[i]) == 0;
+    is_int(right, WAITERS, "without a line all have their turn too");
+    no_key_left("then");
 }
 
 /* A resolver that hangs costs a second, not a minute. */
@@ -2762,6 +2869,8 @@ static const struct scenario {
     {"odd_slots", odd_slots},
     {"list", list},
     {"stale_values_differ", stale_values_differ},
+    {"line_of_waiters", line_of_waiters},
+    {"line_without_nodes", line_without_nodes},
     {"two_hundred", two_hundred},
     {"overlap", overlap},
     {"nobody_listens", nobody_listens},
