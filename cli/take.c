@@ -25,8 +25,23 @@ static long holder_remaining_ms(const struct session *session)
     return until_us == REDLOCK_NEVER || until_us <= now ? -1 : (long)((until_us - now) / 1000);
 }
 
-/* What is waited for. In line no node is asked, so what is known is from the last try. */
-static void say_waiting(const struct session *session, const char *name, int in_line)
+/* In line no node is asked: looks for the holder. Returns how many nodes answered. */
+static unsigned look_for_holder(struct session *session, long *left_ms)
+{
+    struct picture picture;
+
+    look_at(session->key, &picture);
+    session->holder[0] = '\0';
+    *left_ms = -1;
+    if (picture.state == HELD) {
+        memcpy(session->holder, picture.view[picture.best].value, sizeof session->holder);
+        *left_ms = picture.left_ms >= 0 && picture.left_ms < 0x7fffffff ? picture.left_ms : -1;
+    }
+    return picture.answers;
+}
+
+/* What is waited for. */
+static void say_waiting(struct session *session, const char *name, int in_line)
 {
     char who[WHO_MAX + 1], id[ID_TEXT], rest[WHO_MAX + 80] = "";
     long left_ms = holder_remaining_ms(session);
@@ -35,7 +50,9 @@ static void say_waiting(const struct session *session, const char *name, int in_
 
     for (i = 0; i < target_count; i++)
         reachable += session->nodes[i].state == REDLOCK_NODE_READY;
-    if (session->holder[0] != '\0' && (in_line || reachable >= quorum())) {
+    if (in_line)
+        reachable = look_for_holder(session, &left_ms);
+    if (session->holder[0] != '\0' && reachable >= quorum()) {
         describe_holder(who, sizeof who, session->holder);
         id_of(id, session->holder, strlen(session->holder));
         event("waiting held %s %ld %s", id, left_ms, who);
@@ -44,9 +61,7 @@ static void say_waiting(const struct session *session, const char *name, int in_
             snprintf(rest + used, sizeof rest - used, ", %ld s left", (left_ms + 999) / 1000);
     } else {
         event("waiting");
-        if (in_line)
-            snprintf(rest, sizeof rest, ": others on this machine wait for it too");
-        else if (reachable < quorum())
+        if (reachable < quorum())
             snprintf(rest, sizeof rest, ": %u of %u nodes reachable", reachable, target_count);
         else if (session->lock_count > 1)
             snprintf(rest, sizeof rest, ": all %u slots are held", session->lock_count);
@@ -154,7 +169,7 @@ static int any_answered(const struct session *session, unsigned started)
 }
 
 /* Says after a second, and every 30 seconds, what is waited for. */
-static void notice(const struct session *session, const char *name, struct attempt *attempt)
+static void notice(struct session *session, const char *name, struct attempt *attempt)
 {
     if (now_us() < attempt->notice_us)
         return;
