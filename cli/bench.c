@@ -16,7 +16,7 @@
 
 /* ---- Histogram ---- */
 
-/* Microseconds. Up to LINEAR each has a slot of its own; beyond, each octave has HALF of them: within 1 %. */
+/* Microseconds. Each value below LINEAR has its own slot; above, each octave has HALF slots: within 1 %. */
 enum { LINEAR = 256, HALF = LINEAR / 2, OCTAVES = 19, LONGEST_US = 60000000 };
 
 struct histogram {
@@ -40,7 +40,7 @@ static void record(struct histogram *histogram, uint64_t us)
     histogram->count++;
 }
 
-/* So many or fewer microseconds took `permille` of 1000: the upper end of a slot. 0 if nothing did. */
+/* `permille` of 1000 values are at most this many microseconds: the upper end of a slot. 0: there are no values. */
 static uint64_t quantile(const struct histogram *histogram, unsigned permille)
 {
     uint64_t rank = (histogram->count * permille + 999) / 1000, seen = 0, upper;
@@ -90,11 +90,11 @@ static struct {
     struct histogram phase[PHASES], node[REDLOCK_NODES_MAX];
     unsigned long most, begun;    /* cycles; with --contend rounds */
     unsigned long cycles, failed; /* with --contend a cycle is a win */
-    unsigned long split, twice; /* --contend: rounds that nobody won, and two, which must not be */
-    unsigned long opened;       /* rounds, with the first, which does not count */
-    uint64_t spread_us;         /* in which all ask */
-    int settled;                /* this round: it has a winner, or nodes have failed */
-    enum redlock_status why;    /* of the last failure */
+    unsigned long split, twice;   /* --contend: rounds without a winner; with two, which is a bug */
+    unsigned long opened;         /* rounds, with the first, which does not count */
+    uint64_t spread_us;           /* in which all ask */
+    int settled;                  /* this round: it has a winner, or nodes have failed */
+    enum redlock_status why;      /* of the last failure */
     uint64_t begin_us, until_us, good_us; /* good: something has succeeded */
     double seconds, node_seconds;
     int ending;
@@ -261,8 +261,8 @@ static void begin_cycles(uint64_t now)
     }
 }
 
-/* A round is over when all have an answer and the winner, if there is one, has given the lock back. In the next, each
-   asks at a moment of its own, within a round trip: so nobody is first because it stands first here. */
+/* A round is over when all clients have an answer and the winner, if there is one, has released the lock. In the next
+   round each client asks at a random moment within a round trip, so their order here gives none an advantage. */
 static void begin_round(uint64_t now)
 {
     unsigned i;
@@ -306,7 +306,7 @@ static uint64_t next_due_us(uint64_t now)
     return due;
 }
 
-/* All that is in progress comes to its end, and what is held is given back. */
+/* Ends what is in progress, and releases what is held. */
 static void end_cycles(void)
 {
     unsigned i;
@@ -376,7 +376,7 @@ static void set_up(void)
     bench.client_count = (unsigned)options.clients;
     bench.session_count = options.contend ? bench.client_count : 1;
     if ((long)(bench.session_count * target_count) > sysconf(_SC_OPEN_MAX) - 32)
-        die(EXIT_USAGE, "--contend: so many connections are more than ulimit -n allows");
+        die(EXIT_USAGE, "--contend: ulimit -n does not allow so many connections");
     bench.sessions = calloc(bench.session_count, sizeof *bench.sessions);
     bench.clients = calloc(bench.client_count, sizeof *bench.clients);
     bench.fds = calloc(bench.session_count * target_count, sizeof *bench.fds);
@@ -396,7 +396,7 @@ static void set_up(void)
     }
 }
 
-/* ---- What is left of one that is killed ---- */
+/* ---- Clean-up after a kill ---- */
 
 static void delete_keys(void)
 {
@@ -411,7 +411,7 @@ static void delete_keys(void)
     talks_close();
 }
 
-/* A process that deletes the keys if we end without a word. What we had sent by then may come later. */
+/* A process that deletes the keys if we are killed. A second time, as commands may still be on the way. */
 static void clean_up_after(int line)
 {
     sigset_t all;
@@ -482,8 +482,8 @@ static void print_row(const char *name, const struct histogram *histogram)
     printf(" %9.3f\n", ms(histogram->max_us));
 }
 
-/* What the slowest node asks for, twice; not below what the library takes if nothing is said, as some seconds do
-   not show each pause of a server. 0: no node has answered. */
+/* Twice the time of the slowest node; not below the default of the library, as a few seconds do not show every pause of a
+   server. 0: no node answered. */
 static unsigned long advised_timeout_ms(void)
 {
     uint64_t slowest_us = 0, us;
@@ -629,7 +629,7 @@ int verb_bench(int count, char **words)
     nodes_load();
     set_up();
     start_cleaner();
-    /* of count and duration the one that was not said does not limit */
+    /* if one of count and duration is given, the other one does not limit */
     bench.most = options.count > 0          ? (unsigned long)options.count
                  : options.duration_ms >= 0 ? (unsigned long)-1
                                             : COUNT_DEFAULT;

@@ -1,5 +1,5 @@
-/* check.c - redlock check: asks all nodes at the same time, in the same order, for all that can be known. A
-   node that hangs, dies or denies is asked no more, or for less; each wait is bounded.
+/* check.c - redlock check: asks all nodes at the same time, in the same order, for everything that matters. A node that
+   hangs, fails or denies is not asked any more, or for less. Each wait is bounded.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
@@ -12,7 +12,7 @@
 #include <time.h>
 
 struct exam exams[REDLOCK_NODES_MAX];
-/* A key for each node, and one that is tried on all: who has it already is listed twice. */
+/* A key for each node, and one that is tried on all: a node that has it already is listed twice. */
 static char keys[REDLOCK_NODES_MAX + 1][REDLOCK_KEY_MAX + 1];
 
 const char *const setting_names[SETTINGS] = {"appendfsync", "no-appendfsync-on-rewrite", "save",
@@ -22,8 +22,7 @@ enum {
     WORDS = 8,
     PATIENCE = 4, /* times the node's timeout */
     READINGS = 20,
-    CLOCK_US =
-        750000, /* of something that is done many times: then it was enough, so that all ends */
+    CLOCK_US = 750000,    /* of a repeated question, at most */
     LATENCY_US = 1500000, /* within 10 s when each answer takes 0.2 s */
 };
 
@@ -32,7 +31,7 @@ static const char release_script[] =
 static const char extend_script[] = "local c,k=redis.call,KEYS[1]if c('get',k)==ARGV[1]then return "
                                     "c('pexpire',k,math.max(ARGV[2],c('pttl',k)))end return 0";
 static const char token[] = "redlock check", wrong_token[] = "of another";
-/* The life of our keys, should we be killed: no slow node may make those on the others end before. */
+/* The life of our keys, if we are killed: long enough that a slow node does not make the keys on the others expire. */
 static long probe_ms;
 static char probe_text[24];
 static uint64_t keys_end_us;
@@ -42,15 +41,15 @@ static uint64_t keys_end_us;
 /* In a question: the node's own key. */
 static const char own_key[] = "";
 
-/* Errors after which there is no use in talking on. */
+/* Errors after which more questions are of no use. */
 static int ends_all(const struct talk *talk)
 {
     return talk_is_error(talk, "NOAUTH") || talk_is_error(talk, "DENIED") ||
            talk_is_error(talk, "ERR max number of clients");
 }
 
-/* Asks all nodes, words up to a NULL. The answers are in the talks, and the errors in the exams. A node
-   that has said hello in time has as long then as the library gives it before it dials anew. */
+/* Asks all nodes; a NULL ends the words. The answers are in the talks, the errors in the exams. After the first answer a
+   node has as much time as the library gives it before it reconnects. */
 static void ask(enum question question, const char *first, ...)
 {
     const char *word[WORDS] = {NULL}, *next;
@@ -81,7 +80,7 @@ static void ask(enum question question, const char *first, ...)
     }
 }
 
-/* What node i has answered, if it has, and no error. */
+/* The answer of node i; NULL if there is none or an error. */
 static const struct talk_item *answer_of(unsigned i)
 {
     return talks[i].items > 0 && !talk_is_error(&talks[i], "") ? talks[i].item : NULL;
@@ -200,7 +199,7 @@ static void ask_settings(void)
     }
 }
 
-/* The best of several readings of their clocks: that with the shortest way. */
+/* The best of several readings of the clocks: the one with the shortest round trip. */
 static void read_clocks(unsigned which)
 {
     const struct redlock_io *io = redlock_posix();
@@ -243,7 +242,7 @@ static void draw_keys(void)
     }
 }
 
-/* A key that nobody has is set on all nodes at once: where it is there already, it came by another address. */
+/* Sets a new key on all nodes at once: a node that has it already got it by another address. */
 static void look_for_twins(void)
 {
     const char *shared = keys[target_count];
@@ -257,8 +256,8 @@ static void look_for_twins(void)
     ask(ASK_EVAL, "EVAL", release_script, "1", shared, token, NULL);
 }
 
-/* The answer of each node is what a lock needs, or that is its problem. After keys_end_us nothing is proven: a
-   key may have ended while we, or another node, slept. */
+/* Each node must answer what a lock needs; if not, that is its problem. After keys_end_us a wrong answer proves nothing: a
+   key may have expired while we, or another node, slept. */
 static void must_be(const char *what, int (*is)(unsigned i))
 {
     int late = now_us() >= keys_end_us;
@@ -285,7 +284,7 @@ static int is_1(unsigned i)
     return is_integer(i, 1, 1);
 }
 
-/* It may not be permitted: a lock does without. */
+/* A denial is fine: a lock does not need it. */
 static int is_left(unsigned i)
 {
     return answer_of(i) == NULL || is_integer(i, 1, probe_ms);
@@ -316,7 +315,7 @@ static void sleep_until(uint64_t until_us)
     nanosleep(&time, NULL);
 }
 
-/* When a key of EXPIRY_MS ends, by our clock; three times as long is late enough. */
+/* When a key of EXPIRY_MS expires by our clock; for three times as long at most. */
 static void watch_expiry(void)
 {
     uint64_t start_us = now_us();
@@ -373,7 +372,7 @@ static void measure_latency(void)
 
 /* ---- The verb ---- */
 
-/* Says something now and then: a server may close connections that don't. */
+/* Sends something now and then: a server may close idle connections. */
 static void wait_until(uint64_t until_us)
 {
     uint64_t now;
@@ -393,7 +392,7 @@ static void examine(void)
     ask_hello();
     start_us = now_us();
     read_clocks(0);
-    ask_info(); /* before the probe, which would be seen in it */
+    ask_info(); /* before the probes, which would change it */
     if (!options.read_only) {
         look_for_twins();
         try_a_lock();
@@ -420,7 +419,7 @@ static void append(char *name, const char *mark, unsigned long number)
     sprintf(name + strlen(name), "%s%lu", mark, number);
 }
 
-/* Each by another name: monitoring can't have one series twice. */
+/* Each node has another name: monitoring does not accept a series twice. */
 static void name_nodes(void)
 {
     unsigned i, n;

@@ -1,5 +1,4 @@
-/* check.h - redlock check: what is learnt of each node (check.c), what is wrong with it (judge.c), and how
-   that is said (report.c).
+/* check.h - redlock check: learns about each node (check.c), judges it (judge.c), and reports (report.c).
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
@@ -88,8 +87,8 @@ enum { EXPIRY_MS = 300 };
 
 extern struct exam exams[REDLOCK_NODES_MAX]; /* of the targets; in check.c */
 
-/* Judges all nodes, one after the other: then exams[].finding tells. The first check is about their number:
-   the same finding on all. */
+/* Judges all nodes, one after the other, and fills in exams[].finding. The first check is about their number: all have the
+   same finding. */
 void judge_all(void);
 
 struct check {

@@ -247,7 +247,7 @@ static void judge_lock(struct finding *finding, const struct exam *exam)
 
 static void judge_expiry(struct finding *finding, const struct exam *exam)
 {
-    /* As short, and as long, as it can have been; a server rounds to a millisecond, on both sides. */
+    /* The longest and the shortest life that fits what was seen; a server rounds to a millisecond, both ways. */
     uint64_t most_us = exam->gone_us - exam->born_us;
     uint64_t least_us = exam->alive_us > exam->set_us ? exam->alive_us - exam->set_us : 0;
 
@@ -435,7 +435,7 @@ static void judge_rate(struct finding *finding, const struct exam *exam)
 {
     const struct reading *first = &exam->clock[0], *last = &exam->clock[1];
     long long moved_us = last->ahead_us - first->ahead_us;
-    /* what it has moved at least */
+    /* it has moved by this at least */
     long long sure_us = size_of(moved_us) - (long long)(first->rtt_us + last->rtt_us) / 2;
     double window_us = (double)(last->at_us - first->at_us), percent;
 
@@ -478,7 +478,7 @@ static void judge_stalls(struct finding *finding, const struct exam *exam)
         finds(finding, WARN, "%lld writes waited for the disk just now", exam->delayed_fsyncs);
 }
 
-/* ---- Who else is there ---- */
+/* ---- Other users ---- */
 
 static void judge_room(struct finding *finding, const struct exam *exam)
 {
@@ -646,7 +646,7 @@ const struct check checks[CHECKS] = {
      "timeout 0"},
 };
 
-/* Without these a node may be unsafe and nobody knows: not to be permitted to ask is no pass. */
+/* Without these checks an unsafe node stays unnoticed: a check that is not permitted is not passed. */
 static const char *const vital[] = {"role", "distinct servers", "survives restart", "eviction"};
 
 static int is_vital(const struct check *check)

@@ -9,10 +9,10 @@
 #include <unistd.h>
 
 static struct session session;
-static char token[TOKEN_MAX + 2]; /* that we were given, maybe with a line's end */
+static char token[TOKEN_MAX + 2]; /* as it was given, maybe with the end of a line */
 static uint64_t began_us;         /* the verb did */
 
-/* The ttl has no default here: nobody renews. */
+/* The ttl has no default here: the lock is not renewed. */
 static void must_have_ttl(const char *verb)
 {
     if (options.ttl_ms < 0)
@@ -33,7 +33,7 @@ static void json_hold(const char *right)
         printf(",\"fence\":%llu", (unsigned long long)session.lock->fencing_token);
 }
 
-/* The end of each verb: the object of --json, and that it was written at all. */
+/* The end of each verb: prints the object of --json, and checks that it was written. */
 static int finish(const char *verb, const char *name, enum redlock_status status)
 {
     int result = explain(&session, name, status);
@@ -52,7 +52,7 @@ static int finish(const char *verb, const char *name, enum redlock_status status
                target_count);
     }
     if (!is_written() && status == REDLOCK_OK && strcmp(verb, "acquire") == 0)
-        session_release(&session); /* nobody knows the token */
+        session_release(&session); /* its token is lost */
     session_close(&session);
     must_be_written();
     return result;
@@ -83,7 +83,7 @@ int verb_acquire(int count, char **words)
     session_sign(&session);
     status = take(&session, words[0]);
     if (status == REDLOCK_OK)
-        session_settle(&session); /* nobody will ask the slower nodes later */
+        session_settle(&session); /* later there is no client to ask the slower nodes */
     if (status == REDLOCK_OK && redlock_remaining_ms(&session.client, session.lock) == 0)
         status = REDLOCK_TOO_LATE;
     if (is_asked_to_end()) {
@@ -124,7 +124,8 @@ static void read_token(const char *verb, int count, char **words)
             die(EXIT_USAGE, "%s: no token on standard input", verb);
         token[strcspn(token, "\r\n")] = '\0';
     } else {
-        snprintf(token, sizeof token, "%s", said); /* cut off it has not the form of one */
+        snprintf(token, sizeof token, "%s",
+                 said); /* one that is too long is cut off, and then refused */
     }
 }
 
@@ -151,7 +152,7 @@ int verb_extend(int count, char **words)
     if (status == REDLOCK_OK && !options.json)
         printf("%lu\n", (unsigned long)redlock_remaining_ms(&session.client, session.lock));
     if (status == REDLOCK_UNREACHABLE)
-        say(LOG_ERROR, "%s: the lock was not extended; its time stands as it was", words[0]);
+        say(LOG_ERROR, "%s: the lock was not extended; its time is as before", words[0]);
     return finish("extend", words[0], status);
 }
 
@@ -200,7 +201,7 @@ static enum redlock_status release_value(const char *key, const char *value, siz
                                         : REDLOCK_OK;
 }
 
-/* Takes it from the holder that --id names, if that has it still. */
+/* Takes the lock from the holder that --id names, if it still has the lock. */
 static enum redlock_status release_by_force(int count, char **words)
 {
     char key[REDLOCK_KEY_MAX + 1];
@@ -215,7 +216,7 @@ static enum redlock_status release_by_force(int count, char **words)
     if (found < 0)
         die(EXIT_UNAVAILABLE, "%s: no quorum of nodes answers", words[0]);
     if (found == 0)
-        die(EXIT_LOST, "%s: nobody holds it with the id %s", words[0], options.id);
+        die(EXIT_LOST, "%s: no holder has the id %s", words[0], options.id);
     if (!is_sure(words[0], session.value))
         die(EXIT_HELD, "%s: not released", words[0]);
     session.lock = &session.one;

@@ -29,7 +29,7 @@ unsigned quorum(void)
     return target_count / 2 + 1;
 }
 
-/* Why the file that need not be there was not read; NULL: it was, or is not there. */
+/* Why an optional file was not read; NULL: it was, or does not exist. */
 static const char *unread;
 
 /* A file that lines are read from. */
@@ -39,7 +39,7 @@ struct source {
     unsigned line; /* the last one that was read */
 };
 
-/* 0: it is not there, or may not be read, as errno says. What is no file, or would be waited for, is refused. */
+/* 0: errno says why it cannot be read. Refuses what is not a file, as a pipe might block us. */
 static int open_source(struct source *source, const char *path)
 {
     struct stat status;
@@ -72,8 +72,8 @@ static int next_line(struct source *source, char *line, int room)
     return 1;
 }
 
-/* A password in it is no secret. Who is not root may get a file of root's through his group: so systemd hands
-   out credentials. */
+/* A password that others can read is not a secret. A file of root may be readable by our group: systemd passes credentials
+   that way. */
 static void must_be_private(const struct source *source)
 {
     struct stat status;
@@ -84,7 +84,7 @@ static void must_be_private(const struct source *source)
     if (status.st_uid == 0 && geteuid() != 0)
         others = S_IWGRP | S_IRWXO;
     if ((status.st_mode & others) != 0)
-        die(EXIT_CONFIG, "%s: file has a password and is readable by other users: chmod 600",
+        die(EXIT_CONFIG, "%s: the file has a password, and other users can read it: chmod 600",
             source->path);
 }
 
@@ -110,7 +110,7 @@ void config_load(const char *path, int must_be,
     if (!open_source(&source, path)) {
         if (must_be)
             die(EXIT_CONFIG, "%s: %s", path, strerror(errno));
-        if (errno != ENOENT) /* it may be root's alone, and not needed */
+        if (errno != ENOENT) /* only root may read it; maybe it is not needed */
             say(LOG_DEBUG, "%s: not read: %s", path, unread = strerror(errno));
         return;
     }
@@ -122,7 +122,7 @@ void config_load(const char *path, int must_be,
             continue;
         value = strchr(line, '=');
         if (value == NULL || value == line)
-            die(EXIT_CONFIG, "%s: not of the form key = value", where);
+            die(EXIT_CONFIG, "%s: this line is not key = value", where);
         for (end = value; end > line && isspace((unsigned char)end[-1]); end--)
             continue;
         *end = '\0';
@@ -153,7 +153,7 @@ static struct {
     struct termios before;
 } terminal;
 
-/* A signal at the question: shows again what is typed, and is then what it would have been. */
+/* A signal while a password is typed: shows again what is typed, then takes effect. */
 static void put_back(int number)
 {
     tcsetattr(terminal.fd, TCSAFLUSH, &terminal.before);
@@ -219,13 +219,13 @@ static void give_password(struct redlock_url *url, const char *line)
     if (line[0] == '\0' || url->password[0] != '\0')
         return;
     if (user >= sizeof url->user || strlen(password) >= sizeof url->password)
-        die(EXIT_CONFIG, "user or password is too long");
+        die(EXIT_CONFIG, "the user or the password is too long");
     memcpy(url->user, line, user);
     url->user[user] = '\0';
     strcpy(url->password, password);
 }
 
-/* Nobody but root is to read our memory from now on. */
+/* Only root may read our memory from now on. */
 static void hide_memory(void)
 {
 #ifdef __linux__
@@ -235,7 +235,7 @@ static void hide_memory(void)
 
 /* ---- Names ---- */
 
-/* What a process of its own has found out for one name: getaddrinfo may block for minutes, and nothing ends it. */
+/* A process that looks up one name: getaddrinfo may block for minutes, and cannot be stopped. */
 struct lookup {
     pid_t pid; /* 0: there is none */
     int fd;    /* a struct answer comes from there */
@@ -274,14 +274,14 @@ static void resolve(const struct target *target, struct answer *answer)
     answer->failed = redlock_resolve(target->url.address, answer->address, sizeof answer->address);
 }
 
-/* Looks up a number at once, and a name in a process of its own. */
+/* Looks up a number at once, and a name in another process. */
 static struct lookup begin_lookup(struct target *target)
 {
     struct lookup lookup = {0, -1};
     struct answer answer;
     int line[2];
 
-    /* its address, as long as there is none: it can't be connected to, and no other node has it */
+    /* in place of an address: a connection fails, and no other node has the same */
     memcpy(target->address, target->url.address, sizeof target->address - 1);
     if (!is_name(target->url.address) || pipe2(line, O_CLOEXEC) != 0) {
         resolve(target, &answer);
@@ -361,7 +361,7 @@ void nodes_load(void)
     for (i = 0; i < target_count; i++)
         for (n = 0; n < i; n++)
             if (strcmp(targets[n].address, targets[i].address) == 0)
-                die(EXIT_CONFIG, "%s and %s are the same node: it would vote twice",
+                die(EXIT_CONFIG, "%s and %s are the same node, which would vote twice",
                     targets[n].url.address, targets[i].url.address);
 }
 
@@ -374,7 +374,7 @@ void nodes_read(void)
 
     if (at == NULL)
         die(EXIT_CONFIG,
-            "no nodes: name them by -N, REDLOCK_NODES, or \"node = ...\" in "
+            "no nodes: name them with -N, REDLOCK_NODES, or \"node = ...\" in "
             "/etc/redlock.conf%s%s%s",
             unread != NULL ? " (" : "", unread != NULL ? unread : "", unread != NULL ? ")" : "");
     find_password(line, sizeof line);
@@ -387,8 +387,7 @@ void nodes_read(void)
         if (target_count == REDLOCK_NODES_MAX)
             die(EXIT_CONFIG, "more than %d nodes", REDLOCK_NODES_MAX);
         if (url.tls)
-            die(EXIT_CONFIG, "%s: TLS is not built in: reach it through stunnel, or a unix socket",
-                url.address);
+            die(EXIT_CONFIG, "%s: there is no TLS here; use stunnel or a unix socket", url.address);
         give_password(&url, line);
         if (url.password[0] != '\0')
             hide_memory();

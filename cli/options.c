@@ -33,7 +33,7 @@ struct options options = {
 
 enum kind { FLAG, TEXT, NODE_LIST, NAMES, DURATION, NUMBER };
 
-/* Letters stand for themselves; what has none is told by its place in the table. */
+/* getopt_long returns the letter of an option, or 256 and its place in the table. */
 static struct option_spec {
     const char *name;
     char letter;
@@ -129,7 +129,7 @@ static struct option_spec {
 };
 enum { SPECS = sizeof specs / sizeof *specs };
 
-/* NULL, or what is wrong. */
+/* NULL, or the error. */
 static const char *add_name(const char *name)
 {
     if (options.also_count == ALSO_MAX)
@@ -156,7 +156,7 @@ static int is_yes(const char *value)
     return value[0] != '\0' && strcmp(value, "0") != 0 && strcasecmp(value, "no") != 0;
 }
 
-/* NULL, or what is wrong with the value. */
+/* NULL, or the error in the value. */
 static const char *set(struct option_spec *spec, const char *value, int source)
 {
     long number = 0;
@@ -221,14 +221,14 @@ static void take_from_environment(void)
 
 void export_options(void)
 {
-    static char path[PATH_MAX]; /* the command may go to another folder */
+    static char path[PATH_MAX]; /* the command may change the folder */
     unsigned i;
 
     for (i = 0; i < SPECS; i++) {
         const struct option_spec *spec = &specs[i];
         const char *text = NULL;
         if (spec->environment == NULL || spec->kind == FLAG || spec->said == 0 || spec->said == 3)
-            continue; /* what the file says, the file says again */
+            continue; /* the command reads the same file */
         if (spec->kind == DURATION)
             snprintf(path, sizeof path, "%ldms", *(long *)spec->value);
         else
@@ -274,14 +274,14 @@ static struct option_spec *find_letter(int verb, int letter)
     return NULL;
 }
 
-/* Hides a password from those who list processes. */
+/* Hides a password from users that list processes. */
 static void overwrite(char *argument)
 {
     if (strchr(argument, '@') == NULL)
         return;
     memset(argument, '*', strlen(argument));
     if (!options.no_auth_warning)
-        say(LOG_WARNING, "a password on the command line may have been seen: better in "
+        say(LOG_WARNING, "other users may have seen the password on the command line: use "
                          "REDLOCK_NODES or a file");
 }
 

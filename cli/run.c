@@ -1,10 +1,9 @@
-/* run.c - redlock run: holds a lock while a command runs, and sees to it that the command has ended before
-   the lock does.
+/* run.c - redlock run: holds a lock while a command runs, and ends the command before the lock expires.
 
-   The lock is safe to rely on until its deadline D, which each renewal moves. If no renewal has come by
-   D - kill_after, the command gets SIGTERM, and SIGKILL at D. A second process, the guard, knows D and kills
-   at D too, or at once when we die: so neither a killed nor a stopped supervisor leaves a command running
-   without the lock. Who leaves the process group (setsid) escapes both.
+   The lock is safe to rely on until its deadline D, which each renewal moves. If no renewal has succeeded by
+   D - kill_after, the command gets SIGTERM, and SIGKILL at D. A second process, the guard, knows D and kills at D too, or at
+   once when we die: so neither a killed nor a stopped supervisor leaves a command running without the lock. A process that
+   leaves the process group (setsid) escapes both.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
@@ -32,22 +31,23 @@ enum {
 
 static struct session session;
 
-/* What we look after. */
+/* The state of the run. */
 static struct {
     const char *lock_name; /* for the command: NAME, or NAME/3 of a slot */
     const char *name;      /* for messages; with -a all names */
     pid_t child, guard;    /* 0: there is none */
     int guard_fd;
-    int own_group;                             /* the command has a process group of its own */
-    enum { RUNNING, STOPPING, STOPPED } phase; /* STOPPED: all is done that can be */
-    int lost;                 /* 1: the lock was, or was about to be: exit status 79 */
-    uint64_t acquired_us;     /* T1 of the acquisition */
-    uint64_t deadline_us;     /* D */
-    uint64_t kill_us;         /* when STOPPING turns to STOPPED, by SIGKILL */
-    uint64_t warn_us;         /* a renewal is missed then */
-    unsigned renewals;        /* as many as we know of */
-    int is_failing;           /* the last one failed, and this was said */
-    redlock_mask up, members; /* nodes that are connected, that have the lock; as was said */
+    int own_group;                             /* the command has its own process group */
+    enum { RUNNING, STOPPING, STOPPED } phase; /* STOPPED: there is nothing more to do */
+    int lost;             /* 1: the lock is, or was about to be: exit status 79 */
+    uint64_t acquired_us; /* T1 of the acquisition */
+    uint64_t deadline_us; /* D */
+    uint64_t kill_us;     /* when STOPPING turns to STOPPED, by SIGKILL */
+    uint64_t warn_us;     /* a renewal is late then */
+    unsigned renewals;    /* so far */
+    int is_failing;       /* 1: the last one failed, and a message said so */
+    redlock_mask up,
+        members; /* nodes that are connected; that have the lock; as the last messages said */
 } run;
 
 /* ---- Options ---- */
@@ -69,11 +69,11 @@ static void check_options(void)
     size_t i;
 
     if (options.ttl_ms < RENEWED_TTL_MIN_MS)
-        die(EXIT_USAGE, "--ttl: at least 1 s, as renewing takes time");
+        die(EXIT_USAGE, "--ttl: at least 1 s, as a renewal takes time");
     if (options.kill_after_ms > options.ttl_ms / 3)
-        die(EXIT_USAGE, "--kill-after: at most a third of the ttl, which it is taken from");
+        die(EXIT_USAGE, "--kill-after: at most a third of the ttl");
     if (options.max_hold_ms >= 0 && options.kill_after_ms > options.max_hold_ms)
-        die(EXIT_USAGE, "--kill-after: at most --max-hold, which it is taken from");
+        die(EXIT_USAGE, "--kill-after: at most --max-hold");
     shortest_ms = options.max_hold_ms >= 0 && options.max_hold_ms < options.ttl_ms
                       ? options.max_hold_ms
                       : options.ttl_ms;
@@ -82,9 +82,10 @@ static void check_options(void)
     while (on_lost < ON_LOST_UNKNOWN && strcmp(options.on_lost, on_lost_names[on_lost]) != 0)
         on_lost++;
     if (options.max_hold_ms >= 0 && on_lost == ON_LOST_NONE)
-        die(EXIT_USAGE, "--max-hold ends the command, --on-lost none lets it go on: which?");
+        die(EXIT_USAGE,
+            "--max-hold ends the command, and --on-lost none does not: use one of them");
     if (options.foreground && options.new_group)
-        die(EXIT_USAGE, "--foreground or --new-group?");
+        die(EXIT_USAGE, "--foreground and --new-group exclude each other");
     if (strncasecmp(signal, "SIG", 3) == 0)
         signal += 3;
     for (i = 0; i < sizeof signals / sizeof *signals; i++)
@@ -94,12 +95,12 @@ static void check_options(void)
         die(EXIT_USAGE, "--signal: HUP, INT, QUIT, TERM, USR1, USR2 or KILL");
     if (on_lost == ON_LOST_UNKNOWN)
         die(EXIT_USAGE, "--on-lost: term, kill or none");
-    if (options.status_fd >= 0 && /* 0 to 2 are the command's as well */
+    if (options.status_fd >= 0 && /* the command needs 0 to 2 too */
         fcntl((int)options.status_fd, F_SETFD, options.status_fd > 2 ? FD_CLOEXEC : 0) != 0)
         die(EXIT_USAGE, "--status-fd %ld: %s", options.status_fd, strerror(errno));
     if (options.ttl_ms < options.node_timeout_ms * 10)
         say(LOG_WARNING,
-            "--node-timeout is more than a tenth of the ttl: one hung node costs much");
+            "--node-timeout is more than a tenth of the ttl: a node that hangs delays renewals");
 }
 
 /* ---- Names ---- */
@@ -208,7 +209,7 @@ static void set_environment(void)
     }
 }
 
-/* The child's part: waits for the word to go, then becomes the command. */
+/* The child: waits for a byte, then becomes the command. */
 static void become(char **command, int go, pid_t parent)
 {
     char byte;
@@ -221,7 +222,7 @@ static void become(char **command, int go, pid_t parent)
         prctl(PR_SET_PDEATHSIG, SIGKILL);
 #endif
     if (read(go, &byte, 1) != 1 || getppid() != parent)
-        _exit(EXIT_SYSTEM); /* not to run; or the parent died before it could take us along */
+        _exit(EXIT_SYSTEM); /* it must not run; or the parent died before prctl */
     set_environment();
     signals_restore();
     execvp(command[0], command);
@@ -230,19 +231,19 @@ static void become(char **command, int go, pid_t parent)
     _exit(status);
 }
 
-/* 0: it can't be; that it is gone is no error. */
+/* 0: it failed; a command that is gone is not a failure. */
 static int kill_command(int number)
 {
     if (kill(run.own_group ? -run.child : run.child, number) == 0 || errno == ESRCH)
         return 1;
-    say(LOG_ERROR, "can't signal the command: %s", strerror(errno));
+    say(LOG_ERROR, "the command cannot be signalled: %s", strerror(errno));
     return 0;
 }
 
 /* ---- The guard ---- */
 
-/* Never waits: a guard that was stopped reads all of it, to the last word, when it goes on. If there is no room
-   for that word, it must not go on. */
+/* Never waits: a guard that was stopped reads all words when it is continued. If there is no room for the last word, it must
+   not be continued. */
 static void tell_guard(uint64_t word)
 {
     if (run.guard == 0 || write(run.guard_fd, &word, sizeof word) == sizeof word)
@@ -256,8 +257,8 @@ static void tell_guard(uint64_t word)
         say(LOG_WARNING, "the guard process is gone");
 }
 
-/* A descriptor that becomes readable at a moment of our clock, which runs on while the machine sleeps: a timeout
-   of poll() does not, and would come that much too late. -1: there is no such thing here. */
+/* A descriptor that becomes readable at a moment of our clock, which runs during suspend; the timeout of poll() does not,
+   and would be too late. -1: this system has none. */
 static int open_alarm(void)
 {
 #ifdef __linux__
@@ -281,8 +282,8 @@ static void set_alarm(int fd, uint64_t moment_us)
 #endif
 }
 
-/* Sleeps on a pipe that we alone hold the other end of: words that come through are deadlines, its end is
-   our death. */
+/* Sleeps on a pipe; only the supervisor has the other end. Its words are deadlines; its end means that the supervisor is
+   dead. */
 static void stand_guard(int line)
 {
     struct pollfd fds[2] = {{line, POLLIN, 0}, {-1, POLLIN, 0}};
@@ -293,8 +294,8 @@ static void stand_guard(int line)
     sigfillset(&all);
     sigprocmask(SIG_SETMASK, &all, NULL);
     setpgid(0, 0);
-    rename_process("rl-guard");   /* killall -9 redlock would leave nobody to kill the command */
-    for (fd = 0; fd < 1024; fd++) /* who waits for their end is not to wait for us */
+    rename_process("rl-guard");   /* killall -9 redlock must not kill the guard too */
+    for (fd = 0; fd < 1024; fd++) /* a reader that waits for their end must not wait for us */
         if (fd != line && fd != STDERR_FILENO)
             close(fd);
     fds[1].fd = open_alarm();
@@ -305,7 +306,7 @@ static void stand_guard(int line)
         if (fds[0].revents != 0) {
             if (read(line, &word, sizeof word) != sizeof word) {
                 if (kill_command(SIGKILL))
-                    say(LOG_ERROR, "%s: the supervisor is gone: the command was killed", run.name);
+                    say(LOG_ERROR, "%s: the supervisor is gone; the command was killed", run.name);
                 _exit(0);
             }
             if (word == GUARD_DONE)
@@ -313,10 +314,10 @@ static void stand_guard(int line)
             deadline_us = word;
         } else if (now_us() >= deadline_us) {
             int killed = kill_command(SIGKILL);
-            if (poll(fds, 1, 1000) == 0 && killed) /* else it was at it too */
+            if (poll(fds, 1, 1000) == 0 && killed) /* else the supervisor did it */
                 say(LOG_ERROR,
-                    "%s: supervisor is unresponsive and the lock is about to expire: command "
-                    "killed",
+                    "%s: the supervisor does not react, and the lock is about to expire; the "
+                    "command was killed",
                     run.name);
             _exit(0);
         }
@@ -325,8 +326,8 @@ static void stand_guard(int line)
 
 /* ---- Start ---- */
 
-/* Whether we are in the foreground of a terminal, wherever stdin comes from: a command in a group of its own would be
-   stopped when it reads from there. */
+/* 1: we are in the foreground of a terminal, wherever stdin comes from. A command with its own group would be stopped when
+   it reads from the terminal. */
 static int is_in_foreground(void)
 {
     int fd = open("/dev/tty", O_RDONLY | O_NOCTTY | O_CLOEXEC), is;
@@ -338,8 +339,8 @@ static int is_in_foreground(void)
     return is;
 }
 
-/* Starts the command, which waits, then the guard; then the command goes, if nothing has asked us to end by
-   then. -1: the system denies it; 0: the command does not go, it ends by itself; 1: it goes. */
+/* Starts the command, which waits, and the guard; then lets the command go, unless a signal has asked us to end. -1: the
+   system denies it; 0: the command does not go, and ends; 1: it goes. */
 static int start(char **command)
 {
     pid_t parent = getpid();
@@ -347,8 +348,8 @@ static int start(char **command)
     int go[2], line[2], goes;
 
     run.own_group = !options.foreground && (options.new_group || !is_in_foreground());
-    /* Ctrl-Z stops both of us, or the shell would not get its terminal back. If it takes too long, the guard
-       ends the command. */
+    /* Ctrl-Z must stop us and the command, or the shell does not get its terminal back. If that lasts too long, the guard
+       kills the command. */
     if (!run.own_group)
         signals_give_back(SIGTSTP);
     if (pipe2(go, O_CLOEXEC) != 0 || pipe2(line, O_CLOEXEC) != 0 || (run.child = fork()) < 0)
@@ -362,7 +363,7 @@ static int start(char **command)
     if (run.own_group)
         setpgid(run.child, run.child);
     if (guarded && (run.guard = fork()) < 0)
-        return -1; /* with us the pipe ends, and so the child */
+        return -1; /* our end ends the pipe, and so the child */
     if (guarded && run.guard == 0) {
         close(go[1]);
         close(line[1]);
@@ -398,13 +399,12 @@ static uint64_t stop_us(void)
 static void renewed(void)
 {
     run.deadline_us = session.lock->valid_until_us;
-    run.warn_us = options.no_renew ? UINT64_MAX /* else it is renewed every third of the ttl */
+    run.warn_us = options.no_renew ? UINT64_MAX /* the lock is renewed every third of the ttl */
                                    : now_us() + (uint64_t)session.lock->ttl_ms * 400;
     tell_guard(end_us());
 }
 
-/* From here on the command is to end, by kill_us at the latest. That is final: a renewal which comes now
-   would not bring back what the signal has begun. */
+/* Ends the command, by kill_us at the latest. This is final: a renewal that succeeds now does not undo the signal. */
 static void stop(uint64_t kill_us, const char *why)
 {
     run.lost = 1;
@@ -412,13 +412,13 @@ static void stop(uint64_t kill_us, const char *why)
     run.kill_us = on_lost == ON_LOST_KILL ? 0 : kill_us;
     redlock_cancel(&session.client, session.lock);
     tell_guard(kill_us);
-    if (on_lost == ON_LOST_TERM) { /* before a word of it: who reads stderr may be slow */
+    if (on_lost == ON_LOST_TERM) { /* before the message: the reader of stderr may be slow */
         kill_command(stop_signal);
-        kill_command(SIGCONT); /* one that is stopped would not hear it */
+        kill_command(SIGCONT); /* a stopped command would not get the signal */
     }
     event("lost");
     say(LOG_ERROR, "%s: %s%s", run.name, why,
-        on_lost == ON_LOST_NONE ? "; the command goes on" : ": the command is stopped");
+        on_lost == ON_LOST_NONE ? "; the command goes on" : "; the command is ended");
 }
 
 static long seconds_left(uint64_t now)
@@ -426,7 +426,7 @@ static long seconds_left(uint64_t now)
     return run.deadline_us > now ? (long)((run.deadline_us - now) / 1000000) : 0;
 }
 
-/* With -v: what has become of the nodes since the last turn. */
+/* With -v: says which nodes were lost or came back since the last turn. */
 static void look_at_nodes(void)
 {
     unsigned i;
@@ -437,7 +437,7 @@ static void look_at_nodes(void)
         redlock_mask bit = (redlock_mask)(1U << i);
         int is_up = (run.up & bit) != 0;
         if (is_up && node->state == REDLOCK_NODE_DOWN)
-            say(LOG_DEBUG, "%s: connection to %s lost: %s", run.name, address,
+            say(LOG_DEBUG, "%s: the connection to %s is lost: %s", run.name, address,
                 trouble_of(&session, i));
         if (!is_up && node->state == REDLOCK_NODE_READY)
             say(LOG_DEBUG, "%s: connected to %s", run.name, address);
@@ -462,7 +462,7 @@ static int has_completed(void)
     return 0;
 }
 
-/* What has become of the lock since the last turn. */
+/* Looks at the lock after each turn. */
 static void look_at_lock(uint64_t now)
 {
     struct redlock_lock *lock = session.lock;
@@ -479,27 +479,27 @@ static void look_at_lock(uint64_t now)
             run.is_failing ? "renewal works again" : "renewed", seconds_left(now));
         run.is_failing = 0;
     }
-    if (ended &&
-        lock->status == REDLOCK_EXTEND_LIMIT) { /* the library wants to hear that we are alive */
+    if (ended && lock->status == REDLOCK_EXTEND_LIMIT) { /* the library has a limit, we have none */
         redlock_auto_extend_start(&session.client, lock, UINT16_MAX - 1);
     } else if (ended && now < stop_us()) {
         uint64_t soon = now + (uint64_t)options.kill_after_ms * 1000;
         stop(soon < end_us() ? soon : end_us(), status_text(lock->status));
     } else if (now >= stop_us()) {
-        stop(end_us(), end_us() < run.deadline_us ? "--max-hold is over" : "not renewed in time");
+        stop(end_us(), end_us() < run.deadline_us ? "the time of --max-hold is over"
+                                                  : "the lock was not renewed in time");
     }
     if (run.phase == RUNNING && now >= run.warn_us) {
         unsigned n = count_nodes(lock->granted);
         run.is_failing = 1;
         event("renew-failed %u/%u", n, target_count);
-        say(LOG_WARNING, "%s: renewal failed: %u of %u nodes confirmed; %ld s left", run.name, n,
+        say(LOG_WARNING, "%s: renewal failed: %u of %u nodes confirmed it; %ld s left", run.name, n,
             target_count, seconds_left(now));
         say_troubles(&session, LOG_WARNING);
         run.warn_us = now + (uint64_t)lock->ttl_ms * 200;
     }
 }
 
-/* Passes signals on. What the terminal sends has gone to the command too, if that is in our group. */
+/* Passes signals on. The terminal has sent its signals to the command too, if it is in our group. */
 static void forward_signals(void)
 {
     int number, by_terminal;
@@ -521,7 +521,7 @@ static int has_ended(siginfo_t *end)
            end->si_pid == run.child;
 }
 
-/* Ctrl-Z stops us with the command, if it is in our group: its shell says so. */
+/* Not after Ctrl-Z in our group, which stops us too: the shell says so. */
 static void report_stop(void)
 {
     siginfo_t stop = {0};
@@ -535,16 +535,16 @@ static void report_stop(void)
             : "");
 }
 
-/* Waits for the command's end. It stays a zombie, so that its number is no other's yet. */
+/* Waits for the end of the command. It stays a zombie, so that no other process gets its number yet. */
 static siginfo_t supervise(void)
 {
     siginfo_t end = {0};
 
     for (;;) {
-        uint64_t now = now_us(); /* before all else: we may have slept for long */
+        uint64_t now = now_us(); /* first: we may have slept for long */
         int ended = has_ended(&end);
         if (ended && run.guard != 0 && end.si_code == CLD_EXITED)
-            return end; /* by itself, so in time: else the guard would have killed it */
+            return end; /* in time: else the guard would have killed it */
         look_at_lock(now);
         if (run.phase == STOPPING && now >= run.kill_us) {
             kill_command(SIGKILL);
@@ -562,8 +562,8 @@ static siginfo_t supervise(void)
 
 /* ---- The end ---- */
 
-/* The command has ended, as it was told to; the others of its group have until it is time. A zombie counts as one,
-   so the command's own is taken away first. */
+/* The command has ended after the signal; the rest of its group has time until kill_us. A zombie counts as a member, so the
+   command's own is removed first. */
 static void end_group(void)
 {
     waitpid(run.child, NULL, 0);
@@ -622,7 +622,7 @@ static void let_go(void)
     struct redlock_lock *lock = session.lock;
     enum redlock_status status;
 
-    if (lock->status == REDLOCK_PENDING) /* the renewing ends, whatever else follows */
+    if (lock->status == REDLOCK_PENDING) /* ends the renewals */
         redlock_cancel(&session.client, lock);
     while (lock->status == REDLOCK_PENDING)
         turn(&session, UINT64_MAX);
@@ -674,7 +674,7 @@ static char **command_of(int count, char **words)
     return words;
 }
 
-/* Ends what never began, as the signal would have ended us that asked for it. */
+/* Ends us by the signal that asked for it, before the command began. */
 static void withdraw(void)
 {
     tell_guard(GUARD_DONE);
@@ -686,7 +686,7 @@ static void withdraw(void)
     end_by_signal();
 }
 
-/* With -v: the nodes that have it; what becomes of them is told later. */
+/* With -v: says which nodes have the lock. */
 static void say_acquired(void)
 {
     char list[600] = "";
@@ -720,9 +720,9 @@ static void begin_hold(void)
 static void open_lock(const char *name)
 {
     if (options.slots > 0 && options.also_count > 0)
-        die(EXIT_USAGE, "--slots or -a: a slot has one name");
+        die(EXIT_USAGE, "--slots and -a exclude each other: a slot has one name");
     if (options.fence && options.also_count > 0)
-        die(EXIT_USAGE, "--fence or -a: a fencing token belongs to one name");
+        die(EXIT_USAGE, "--fence and -a exclude each other: a fencing token belongs to one name");
     session_open(&session, name);
     if (options.slots > 0)
         session_slots(&session, name, (unsigned)options.slots);

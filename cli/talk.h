@@ -1,5 +1,5 @@
-/* talk.h - plain conversations with the nodes, for what is no lock: status, check, bench. All nodes at once,
-   every wait bounded.
+/* talk.h - plain conversations with the nodes, for everything but locks: status, list, check, bench. All nodes at once,
+   every wait is bounded.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */

@@ -59,7 +59,7 @@ int is_written(void)
 void must_be_written(void)
 {
     if (!is_written())
-        die(EXIT_SYSTEM, "can't write the result");
+        die(EXIT_SYSTEM, "the result cannot be written");
 }
 
 void event(const char *format, ...)
@@ -78,7 +78,7 @@ void event(const char *format, ...)
         size = (int)sizeof line - 2;
     line[size] = '\n';
     if (write(fd.fd, line, (size_t)size + 1) < 0)
-        options.status_fd = -1; /* nobody reads it any more */
+        options.status_fd = -1; /* its reader is gone */
 }
 
 long parse_duration(const char *text)
@@ -100,7 +100,7 @@ long parse_duration(const char *text)
     for (i = 0; i < sizeof units / sizeof *units; i++)
         if (strcmp(text, units[i].name) == 0) {
             if (value * units[i].ms > 0 && value * units[i].ms < 1)
-                return 1; /* not 0, which has a meaning of its own */
+                return 1; /* not 0, which has another meaning */
             value = value * units[i].ms + 0.5;
             return value <= 0x7fffffff ? (long)value : -1;
         }

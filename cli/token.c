@@ -1,6 +1,6 @@
-/* token.c - what `acquire` prints and `extend` and `release` take: the value at the key, the nodes that granted it,
-   and a check of the list of nodes. Only nodes that granted the lock can prove that it was never another's: any other
-   node may get the value late, from a command that was delayed on the way.
+/* token.c - the token that `acquire` prints and `extend` and `release` take: the value at the key, the nodes that granted
+   it, and a check of the list of nodes. Only nodes that granted the lock can prove that no other client had it since: any
+   other node may get the value late, from a delayed command.
 
        <40 hex digits>.<members in hex>.<check, 8 hex digits>[:<host>:<pid>:<ms>:<label>]
 
@@ -49,7 +49,7 @@ static size_t hex_digits(const char *text)
     return strspn(text, "0123456789abcdef");
 }
 
-/* 1: so many hex digits, then this character. */
+/* 1: `least` to `most` hex digits, then this character. */
 static int is_part(const char *text, size_t least, size_t most, char end)
 {
     size_t size = hex_digits(text);

@@ -1348,10 +1348,10 @@ static void verbose(void)
        "-v: acquired");
     ok(writes(run, 'e', "x: renewed; 23 s left"), "renewed");
     server_kill(&servers[0]);
-    snprintf(text, sizeof text, "x: connection to %.31s lost: ", servers[0].address);
+    snprintf(text, sizeof text, "x: the connection to %.31s is lost: ", servers[0].address);
     ok(writes(run, 'e', text), "a node is lost");
     server_kill(&servers[1]);
-    ok(writes(quiet, 'e', "y: renewal failed: ") && writes(quiet, 'e', " of 3 nodes confirmed; "),
+    ok(writes(quiet, 'e', "y: renewal failed: ") && writes(quiet, 'e', " of 3 nodes confirmed it; "),
        "renewal fails without a majority");
     waits = start("run", "-v", "--unavailable-timeout", "0", "z", "true", NULL);
     ok(writes(waits, 'e', "waiting for z: 1 of 3 nodes reachable"), "who waits says why");
@@ -1378,14 +1378,14 @@ static void works_again(void)
     run = start("run", "-v", "-t", "20", "x", "sleep", "60", NULL);
     on_most("redlock:x");
     pause_all();
-    ok(writes(run, 'e', "x: renewal failed: 0 of 3 nodes confirmed; "), "renewal fails");
+    ok(writes(run, 'e', "x: renewal failed: 0 of 3 nodes confirmed it; "), "renewal fails");
     ok(strstr(wrote(run, 'e'), "within ") != NULL && strstr(wrote(run, 'e'), "_ms") == NULL,
        "says why, and no name of the library's");
     resume_all();
     ok(writes(run, 'e', "x: renewal works again; "), "and works again");
     signal_to(run.pid, SIGTERM);
     is_int(ends(&run), 143, "the command");
-    ok(strstr(wrote(run, 'e'), " lost: no answer within ") != NULL &&
+    ok(strstr(wrote(run, 'e'), " is lost: no answer within ") != NULL &&
            strstr(wrote(run, 'e'), "_ms") == NULL,
        "-v: as the connections were lost");
     no_key_left("then");
@@ -2126,7 +2126,7 @@ static void passwords(void)
     ok(beats(a), "by -N");
     snprintf(list, sizeof list, SECRET "@%s", servers[0].address); /* nobody else has that */
     is_int(on_a_command_line(list), 0, "it is on no command line");
-    ok(strstr(wrote(run, 'e'), "may have been seen") != NULL, "a warning");
+    ok(strstr(wrote(run, 'e'), "may have seen the password") != NULL, "a warning");
     a->stop = 1;
     is_int(ends(&run), 5, "it works");
     snprintf(list, sizeof list, "--nodes=%s", list_of(3, "redis://me:" SECRET "@"));
@@ -2909,7 +2909,7 @@ static const struct scenario {
 };
 enum { SCENARIOS = sizeof scenarios / sizeof *scenarios };
 
-/* Nothing that was printed has a password in it; files named .secret are our own. */
+/* 1: this word was printed; files named .secret are our own. */
 static int shown(const char *word)
 {
     char command[300];
@@ -2958,6 +2958,7 @@ int main(int count, char **arguments)
     }
     scenarios[i].run();
     is_int(shown(SECRET), 0, "no password was shown");
+    is_int(shown("node_timeout_ms") + shown("stall_ms"), 0, "nor a name of the library's");
     is_int(strays(), 0, "no process is left");
     return done_testing();
 }
