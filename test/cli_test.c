@@ -1351,7 +1351,8 @@ static void verbose(void)
     snprintf(text, sizeof text, "x: the connection to %.31s is lost: ", servers[0].address);
     ok(writes(run, 'e', text), "a node is lost");
     server_kill(&servers[1]);
-    ok(writes(quiet, 'e', "y: renewal failed: ") && writes(quiet, 'e', " of 3 nodes confirmed it; "),
+    ok(writes(quiet, 'e', "y: renewal failed: ") &&
+           writes(quiet, 'e', " of 3 nodes confirmed it; "),
        "renewal fails without a majority");
     waits = start("run", "-v", "--unavailable-timeout", "0", "z", "true", NULL);
     ok(writes(waits, 'e', "waiting for z: 1 of 3 nodes reachable"), "who waits says why");
