@@ -71,11 +71,11 @@ $(B)/redlock: $(CLI) $(wildcard cli/*.h) $(HEADERS)
 
 # Small, and without any library of the system it runs on. Where it saves a page of memory the linker fills up the last
 # one of the code in the file, if pages are not said to be small.
-STATIC = musl-gcc -static -no-pie -fno-pie -s -Oz -ffunction-sections -fdata-sections -fno-asynchronous-unwind-tables -Wl,--gc-sections -Wl,-z,noseparate-code -Wl,-z,norelro -Wl,-z,common-page-size=64
+STATIC = musl-gcc -static -no-pie -fno-pie -s -Oz -fno-jump-tables -ffunction-sections -fdata-sections -fno-asynchronous-unwind-tables -Wl,--gc-sections -Wl,-z,noseparate-code -Wl,-z,norelro -Wl,-z,common-page-size=64
 cli-static: deps-cli $(B)/redlock-static ## the same, static, with musl
-$(B)/redlock-static: $(CLI) cli/static/malloc.c $(wildcard cli/*.h) $(HEADERS)
+$(B)/redlock-static: $(CLI) cli/static/libc.c $(wildcard cli/*.h) $(HEADERS)
 	@mkdir -p $(@D)
-	$(STATIC) $(WARN) $(CLI_FLAGS) -I. $(CLI) cli/static/malloc.c -o $@
+	$(STATIC) $(WARN) $(CLI_FLAGS) -I. $(CLI) cli/static/libc.c -o $@
 PORT = 7001
 servers: deps-demo ## PORT=n: five servers to play with, on this port and those after it, until Ctrl-C
 	@test/five.sh $(PORT)
@@ -294,8 +294,12 @@ $(B)/histogram_test: test/histogram_test.c test/tap.h $(CLI) $(wildcard cli/*.h)
 	@mkdir -p $(@D)
 	gcc $(SAN) -O1 -g $(WARN) $(CLI_FLAGS) -I. -Itest $< $(filter-out cli/bench.c cli/main.c,$(CLI)) -o $@
 
-test-cli-bench: deps-cli $(B)/redlock $(B)/redlock-static $(B)/histogram_test
-	prove -e '' $(B)/histogram_test
+$(B)/libc_test: test/libc_test.c test/tap.h cli/static/libc.c
+	@mkdir -p $(@D)
+	gcc $(SAN) -O1 -g -fno-builtin $(WARN) $(POSIX) -Itest $< -o $@
+
+test-cli-bench: deps-cli $(B)/redlock $(B)/redlock-static $(B)/histogram_test $(B)/libc_test
+	prove -e '' $(B)/histogram_test $(B)/libc_test
 	prove -e sh test/cli_bench.sh :: $(B)/redlock $(B)/redlock-static
 
 test-examples: test-build $(B)/demo $(B)/libredlock.a

@@ -11,6 +11,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -368,6 +369,7 @@ static void measure(void)
 
 static void set_up(void)
 {
+    struct rlimit files;
     char random[9];
     unsigned i;
 
@@ -375,7 +377,8 @@ static void set_up(void)
     snprintf(bench.name, sizeof bench.name, "bench:%s:", random);
     bench.client_count = (unsigned)options.clients;
     bench.session_count = options.contend ? bench.client_count : 1;
-    if ((long)(bench.session_count * target_count) > sysconf(_SC_OPEN_MAX) - 32)
+    if (getrlimit(RLIMIT_NOFILE, &files) == 0 &&
+        bench.session_count * target_count + 32 > files.rlim_cur)
         die(EXIT_USAGE, "--contend: ulimit -n does not allow so many connections");
     bench.sessions = calloc(bench.session_count, sizeof *bench.sessions);
     bench.clients = calloc(bench.client_count, sizeof *bench.clients);
@@ -523,7 +526,7 @@ static void print_text(void)
     unsigned long fewest, most;
     unsigned i;
 
-    printf("%u nodes, %u client%s, ttl %g s: %lu %s in %.1f s, %.0f per second; %lu failed\n\n",
+    printf("%u nodes, %u client%s, ttl %.1f s: %lu %s in %.1f s, %.0f per second; %lu failed\n\n",
            target_count, bench.client_count, bench.client_count == 1 ? "" : "s",
            (double)options.ttl_ms / 1e3, bench.cycles, options.contend ? "wins" : "cycles",
            bench.seconds, per_second(&bench.phase[CYCLE_TIME], bench.seconds), bench.failed);

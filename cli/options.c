@@ -5,7 +5,6 @@
    SPDX-License-Identifier: MIT */
 #include "cli.h"
 
-#include <getopt.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,7 +32,6 @@ struct options options = {
 
 enum kind { FLAG, TEXT, NODE_LIST, NAMES, DURATION, NUMBER };
 
-/* getopt_long returns the letter of an option, or 256 and its place in the table. */
 static struct option_spec {
     const char *name;
     char letter;
@@ -221,7 +219,7 @@ static void take_from_environment(void)
 
 void export_options(void)
 {
-    static char path[PATH_MAX]; /* the command may change the folder */
+    static char path[2 * PATH_MAX]; /* the command may change the folder */
     unsigned i;
 
     for (i = 0; i < SPECS; i++) {
@@ -233,43 +231,24 @@ void export_options(void)
             snprintf(path, sizeof path, "%ldms", *(long *)spec->value);
         else
             text = *(const char **)spec->value;
-        if (spec->value == &options.config || spec->value == &options.auth_file)
-            text = realpath(text, path) != NULL ? path : text;
+        if ((spec->value == &options.config || spec->value == &options.auth_file) && *text != '/' &&
+            getcwd(path, sizeof path - strlen(text) - 1) != NULL) {
+            strcat(path, "/");
+            text = strcat(path, text);
+        }
         setenv(spec->environment, text != NULL ? text : path, 1);
     }
 }
 
-/* For getopt_long: the options of this verb. */
-static void describe(int verb, struct option *longs, char *letters)
-{
-    unsigned i, n = 0;
-
-    *letters++ = verb == RUN ? '+' : '-'; /* the words of a command are not ours */
-    *letters++ = ':';
-    *letters++ = 'h';
-    longs[n].name = "help";
-    longs[n++].val = 'h';
-    for (i = 0; i < SPECS; i++) {
-        if ((specs[i].verbs & verb) == 0)
-            continue;
-        longs[n].name = specs[i].name;
-        longs[n].has_arg = specs[i].kind == FLAG ? no_argument : required_argument;
-        longs[n++].val = (int)(256 + i);
-        if (specs[i].letter != 0) {
-            *letters++ = specs[i].letter;
-            if (specs[i].kind != FLAG)
-                *letters++ = ':';
-        }
-    }
-    *letters = '\0';
-}
-
-static struct option_spec *find_letter(int verb, int letter)
+/* An option of this verb, by letter, or by name if that is 0; NULL: there is none. */
+static struct option_spec *find_option(int verb, char letter, const char *name, size_t size)
 {
     unsigned i;
 
     for (i = 0; i < SPECS; i++)
-        if (specs[i].letter == letter && (specs[i].verbs & verb) != 0)
+        if ((specs[i].verbs & verb) != 0 &&
+            (letter != 0 ? specs[i].letter == letter
+                         : strlen(specs[i].name) == size && memcmp(specs[i].name, name, size) == 0))
             return &specs[i];
     return NULL;
 }
@@ -285,42 +264,88 @@ static void overwrite(char *argument)
                          "REDLOCK_NODES or a file");
 }
 
-static void complain(const struct option_spec *spec, int c, const char *word, const char *verb)
+/* Without what follows "=", which may be a password. */
+static void no_such_option(const char *word, size_t size, const char *verb)
 {
-    if (spec == NULL && c == ':')
-        die(EXIT_USAGE, "%s: an argument is missing", word);
-    if (spec == NULL && optopt > 0 && optopt < 256)
-        die(EXIT_USAGE, "-%c: no such option of %s: see redlock %s --help", optopt, verb, verb);
-    if (spec == NULL) /* without what follows "=", which may be a password */
-        die(EXIT_USAGE, "%.*s: no such option of %s: see redlock %s --help",
-            (int)strcspn(word, "="), word, verb, verb);
+    die(EXIT_USAGE, "%.*s: no such option of %s: see redlock %s --help", (int)size, word, verb,
+        verb);
 }
 
-static int take_words(int verb, const char *name, int count, char **words)
+static void take_option(struct option_spec *spec, const char *word, char *argument)
 {
-    struct option longs[SPECS + 2] = {{0}};
-    char letters[2 * SPECS + 4];
-    int c, left = 0;
+    const char *wrong;
 
-    describe(verb, longs, letters);
-    opterr = 0;
-    while ((c = getopt_long(count, words, letters, longs, NULL)) != -1) {
-        struct option_spec *spec = c >= 256 ? &specs[c - 256] : find_letter(verb, c);
-        const char *wrong;
-        if (c == 'h')
-            return -1;
-        if (c == 1) {
-            words[left++] = optarg;
+    if (argument == NULL && spec->kind != FLAG)
+        die(EXIT_USAGE, "%s: an argument is missing", word);
+    wrong = set(spec, argument, 1);
+    if (wrong != NULL)
+        die(EXIT_USAGE, "--%s %s: %s", spec->name, argument, wrong);
+    if (spec->kind == NODE_LIST)
+        overwrite(argument);
+}
+
+/* "--name", "--name=argument", "--name argument". Returns how many words it has; 0: it asks for help. */
+static int take_long(int verb, const char *verb_name, char **words)
+{
+    const char *name = words[0] + 2;
+    size_t size = strcspn(name, "=");
+    struct option_spec *spec = find_option(verb, 0, name, size);
+
+    if (strcmp(name, "help") == 0)
+        return 0;
+    if (spec == NULL || (spec->kind == FLAG && name[size] == '='))
+        no_such_option(words[0], size + 2, verb_name);
+    if (spec->kind == FLAG || name[size] == '=') {
+        take_option(spec, words[0], spec->kind == FLAG ? NULL : words[0] + size + 3);
+        return 1;
+    }
+    take_option(spec, words[0], words[1]);
+    return 2;
+}
+
+/* "-n", "-nv", "-w5", "-w 5". The same. */
+static int take_letters(int verb, const char *verb_name, char **words)
+{
+    char *at = words[0] + 1, letter[3] = "-";
+
+    for (; *at != '\0'; at++) {
+        struct option_spec *spec = find_option(verb, *at, NULL, 0);
+        letter[1] = *at;
+        if (*at == 'h')
+            return 0;
+        if (spec == NULL)
+            no_such_option(letter, 2, verb_name);
+        if (spec->kind == FLAG) {
+            take_option(spec, letter, NULL);
             continue;
         }
-        complain(spec, c, words[optind - 1], name);
-        if ((wrong = set(spec, optarg, 1)) != NULL)
-            die(EXIT_USAGE, "--%s %s: %s", spec->name, optarg, wrong);
-        if (spec->kind == NODE_LIST)
-            overwrite(optarg);
+        take_option(spec, letter, at[1] != '\0' ? at + 1 : words[1]);
+        return at[1] != '\0' ? 1 : 2;
     }
-    while (optind < count)
-        words[left++] = words[optind++];
+    return 1;
+}
+
+/* The first word is the verb. The words of a command that `run` starts are not ours. */
+static int take_words(int verb, const char *name, int count, char **words)
+{
+    int at = 1, left = 0, step;
+
+    while (at < count && strcmp(words[at], "--") != 0) {
+        if (words[at][0] != '-' || words[at][1] == '\0') {
+            if (verb == RUN)
+                break;
+            words[left++] = words[at++];
+            continue;
+        }
+        step = (words[at][1] == '-' ? take_long : take_letters)(verb, name, words + at);
+        if (step == 0)
+            return -1;
+        at += step;
+    }
+    if (at < count && strcmp(words[at], "--") == 0)
+        at++;
+    while (at < count)
+        words[left++] = words[at++];
     words[left] = NULL; /* a command ends there */
     return left;
 }

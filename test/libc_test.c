@@ -1,0 +1,182 @@
+/* libc_test.c - the small C library of the static program (cli/static/libc.c) against that of the system.
+
+   SPDX-FileCopyrightText: the redlock authors
+   SPDX-License-Identifier: MIT */
+#include "tap.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Ours get other names. */
+int small_vfprintf(FILE *file, const char *format, va_list arguments);
+void *small_malloc(size_t size);
+void *small_calloc(size_t count, size_t size);
+void *small_realloc(void *piece, size_t size);
+void small_free(void *piece);
+long small_strtol(const char *text, char **end, int base);
+long long small_strtoll(const char *text, char **end, int base);
+unsigned long small_strtoul(const char *text, char **end, int base);
+unsigned long long small_strtoull(const char *text, char **end, int base);
+char *small_strstr(const char *text, const char *part);
+void small_qsort(void *elements, size_t count, size_t size,
+                 int (*compare)(const void *one, const void *other));
+#define vfprintf small_vfprintf
+#define malloc small_malloc
+#define calloc small_calloc
+#define realloc small_realloc
+#define free small_free
+#define strtol small_strtol
+#define strtoll small_strtoll
+#define strtoul small_strtoul
+#define strtoull small_strtoull
+#define strstr small_strstr
+#define qsort small_qsort
+#include "../cli/static/libc.c"
+#undef vfprintf
+#undef malloc
+#undef calloc
+#undef realloc
+#undef free
+#undef strtol
+#undef strtoll
+#undef strtoul
+#undef strtoull
+#undef strstr
+#undef qsort
+
+static int differ;
+
+static void __attribute__((format(printf, 1, 2))) compare(const char *format, ...)
+{
+    char theirs[9000], ours[9000] = "";
+    FILE *file = fmemopen(ours, sizeof ours, "w");
+    va_list arguments;
+    int want, got;
+
+    va_start(arguments, format);
+    want = vsnprintf(theirs, sizeof theirs, format, arguments);
+    va_end(arguments);
+    va_start(arguments, format);
+    got = small_vfprintf(file, format, arguments);
+    va_end(arguments);
+    fclose(file);
+    if (want != got || strcmp(ours, theirs) != 0) {
+        fprintf(stderr, "# %s: \"%s\" (%d), not \"%s\" (%d)\n", format, ours, got, theirs, want);
+        differ++;
+    }
+}
+
+static void prints(void)
+{
+    static const long long numbers[] = {
+        0,       1,       -1,       9,        10,        -10,       255,        -256,
+        INT_MAX, INT_MIN, LONG_MAX, LONG_MIN, LLONG_MAX, LLONG_MIN, 1000000007, 42};
+    static const double fractions[] = {0,         0.04, 0.06,        0.5001, 1.25001,
+                                       99.996,    1e6,  123456.7894, -0.26,  -12.34,
+                                       999.99951, 3e9,  1e-7,        59.9996};
+    static char longest[5000];
+    size_t i;
+
+    memset(longest, 'x', sizeof longest - 1);
+    for (i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        long long n = numbers[i];
+        compare("%d|%u|%x|%X|%02d|%5d|%-5d|%05d|%+d", (int)n, (unsigned)n, (unsigned)n, (unsigned)n,
+                (int)n, (int)n, (int)n, (int)n, (int)n);
+        compare("%ld|%lu|%lx|%08lx|%04lx|%8lu|%2u", (long)n, (unsigned long)n, (unsigned long)n,
+                (unsigned long)n, (unsigned long)n, (unsigned long)n, (unsigned)n);
+        compare("%lld|%llu|%llx|%02X|%02x", n, (unsigned long long)n, (unsigned long long)n,
+                (unsigned)n, (unsigned)n);
+    }
+    for (i = 0; i < sizeof fractions / sizeof *fractions; i++) {
+        double f = fractions[i];
+        compare("%.0f|%.1f|%.2f|%.3f|%.6f|%f", f + 0.01, f, f, f, f, f);
+        compare("%9.3f|%+.3f|%+.4f|%-9.1f|%09.2f", f, f, f, f, f);
+    }
+    compare("%s|%9s|%-9s|%.2s|%.*s|%-*s|%*s|%.200s|%c%c", "abc", "abc", "abc", "abc", 1, "abc", 6,
+            "abc", 6, "abc", "abc", 'x', '%');
+    compare("%%|%s|", "");
+    compare("%s%s", longest, longest);
+    compare("plain");
+    is_int(differ, 0, "printf");
+}
+
+static void numbers(void)
+{
+    static const char *const texts[] = {"0",
+                                        "1",
+                                        "-1",
+                                        " 42x",
+                                        "+7",
+                                        "0x1f",
+                                        "0x",
+                                        "08",
+                                        "077",
+                                        "",
+                                        "abc",
+                                        "- 1",
+                                        "99999999999999999999",
+                                        "-99999999999999999999",
+                                        "9223372036854775807",
+                                        "9223372036854775808",
+                                        "18446744073709551615",
+                                        "18446744073709551616",
+                                        "ffff",
+                                        "zz"};
+    static const int bases[] = {0, 10, 16, 8};
+    size_t i, b;
+    int wrong = 0;
+
+    for (i = 0; i < sizeof texts / sizeof *texts; i++)
+        for (b = 0; b < 4; b++) {
+            char *end[2];
+            int is_same = strtoll(texts[i], &end[0], bases[b]) ==
+                              small_strtoll(texts[i], &end[1], bases[b]) &&
+                          end[0] == end[1];
+            /* a minus before what is too large is of no use to anybody, and not the same */
+            if (texts[i][0] != '-' || strlen(texts[i]) < 19)
+                is_same = is_same &&
+                          strtoull(texts[i], &end[0], bases[b]) ==
+                              small_strtoull(texts[i], &end[1], bases[b]) &&
+                          end[0] == end[1];
+            if (!is_same && strcmp(texts[i], "-99999999999999999999") != 0) {
+                fprintf(stderr, "# %s in base %d\n", texts[i], bases[b]);
+                wrong++;
+            }
+        }
+    is_int(wrong, 0, "strtol");
+}
+
+static int by_value(const void *a, const void *b)
+{
+    return *(const int *)a - *(const int *)b;
+}
+
+int main(void)
+{
+    static const char text[] = "aabaabaaab";
+    char *piece = small_malloc(5), *longer;
+    int values[200], i, wrong = 0;
+
+    prints();
+    numbers();
+    for (i = 0; i < 200; i++)
+        values[i] = i * 7919 % 101;
+    small_qsort(values, 200, sizeof *values, by_value);
+    for (i = 1; i < 200; i++)
+        wrong += values[i] < values[i - 1];
+    is_int(wrong, 0, "qsort");
+    ok(small_strstr(text, "aaab") == text + 6 && small_strstr(text, "") == text &&
+           small_strstr(text, "x") == NULL && small_strstr("", "") != NULL,
+       "strstr");
+    memcpy(piece, "text", 5);
+    longer = small_realloc(piece, 500);
+    ok(strcmp(longer, "text") == 0 && longer != piece, "realloc");
+    ok(small_malloc(1 << 20) == NULL && small_calloc(SIZE_MAX / 2, 4) == NULL,
+       "no more than there is");
+    return done_testing();
+}
