@@ -1,14 +1,14 @@
-/* cli.h - what the files of redlock(1) share. A file calls only files on lines below its own:
+/* cli.h - what the files of redlock(1) share. A file uses only files on the lines below its own; the three files of check
+   also use each other, and all read the values of the options.
 
        main.c
        run.c  lock.c  status.c  check.c judge.c report.c  bench.c    the verbs
-       options.c                                                     the command line
-       token.c  take.c                                               tokens; waiting for a lock
-       session.c  queue.c  look.c                                    a client and its lock; what stands at a key
-       talk.c                                                        plain conversations with the nodes
-       nodes.c                                                       the list of nodes
-       holder.c  text.c                                              values, messages, JSON
-       process.c                                                     signals, clock
+       options.c  take.c  token.c                                    options, waiting for a lock, tokens
+       session.c  look.c                                             a client and its lock; what stands at a key
+       queue.c  talk.c                                               the waiters of this machine; plain conversations
+       nodes.c  holder.c                                             the list of nodes; values at keys
+       text.c                                                        messages, JSON
+       process.c                                                     signals, clock, name
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */

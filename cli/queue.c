@@ -67,6 +67,7 @@ static struct flock byte_of(const struct session *session)
 int queue_enter(const struct session *session)
 {
     struct flock byte = byte_of(session);
+    pid_t parent = getpid();
 
     queue_fd = open_queue();
     if (queue_fd < 0 || fcntl(queue_fd, F_OFD_SETLK, &byte) == 0)
@@ -76,7 +77,7 @@ int queue_enter(const struct session *session)
 #ifdef __linux__
         prctl(PR_SET_PDEATHSIG, SIGKILL);
 #endif
-        _exit(fcntl(queue_fd, F_OFD_SETLKW, &byte) != 0);
+        _exit(getppid() != parent || fcntl(queue_fd, F_OFD_SETLKW, &byte) != 0);
     }
     return waiter < 0; /* without a child there is no waiting */
 }

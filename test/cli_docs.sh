@@ -62,6 +62,31 @@ sed -n 's/.* event("\([a-z-]*\).*/\1/p' cli/*.c >"$folder/events"
 section EVENTS | sed -n 's/^ \{7\}\([a-z-][a-z-]*\)\( .*\)\{0,1\}$/\1/p' >"$folder/named"
 check 'all events, and no other' same "$folder/events" "$folder/named"
 
+# ---- The files ----
+
+# What each file defines and needs, and the picture in cli.h: a number for each line, and a group for files that stand together.
+layers() {
+    sed -n '/^ \{7\}[a-z]*\.c/p' cli/cli.h | sed 's/^ *//; s/   .*//' | awk -F '  ' '{
+        for (i = 1; i <= NF; i++) { n = split($i, file, " "); for (k = 1; k <= n; k++) print file[k], NR, NR "." i } }'
+}
+downwards() {
+    layers >"$folder/layers"
+    for file in cli/*.c; do
+        name=${file#cli/}
+        grep -q "^$name " "$folder/layers" || { echo "$name is not in the picture"; return 1; }
+        gcc -w -O0 -c -I. -D_GNU_SOURCE -DREDLOCK_KEY_MAX=255 -DREDLOCK_LABEL_MAX=250 -DRESP_TEXT_MAX=255 -DRESP_OUT_MAX=2040 \
+            "$file" -o "$folder/$name.o" || return 1
+        nm -g "$folder/$name.o" | awk -v file="$name" '{ print $(NF - 1) == "U" ? "needs" : "has", file, $NF }'
+    done >"$folder/symbols"
+    awk 'FILENAME ~ /layers/ { line[$1] = $2; group[$1] = $3; next }
+        $1 == "has" { owner[$3] = $2; next }
+        { need[++n] = $3; by[n] = $2 }
+        END { for (i = 1; i <= n; i++) { to = owner[need[i]]; from = by[i]
+            if (to != "" && need[i] != "options" && to != from && group[from] != group[to]) { found++; if (line[from] >= line[to]) { print from " uses " need[i] " of " to; bad = 1 } } }
+            exit bad || found < 50 }' "$folder/layers" "$folder/symbols"
+}
+check 'files use only files below them' downwards
+
 # ---- Examples ----
 
 for n in 1 2 3; do
