@@ -252,11 +252,18 @@ void session_settle(struct session *session)
 
 const char *trouble_of(const struct session *session, unsigned i)
 {
+    static const char in_time[] = " in time";
     static char text[REDLOCK_ERROR_MAX + 40];
+    const char *trouble = session->nodes[i].error;
+    size_t size = strlen(trouble);
 
-    if (targets[i].error == NULL)
-        return session->nodes[i].error;
-    snprintf(text, sizeof text, "cannot resolve the name: %s", targets[i].error);
+    if (targets[i].error != NULL)
+        snprintf(text, sizeof text, "cannot resolve the name: %s", targets[i].error);
+    else if (size >= sizeof in_time && strcmp(trouble + size - sizeof in_time + 1, in_time) == 0)
+        snprintf(text, sizeof text, "%.*s within %ld ms", (int)(size - sizeof in_time + 1), trouble,
+                 options.node_timeout_ms);
+    else
+        snprintf(text, sizeof text, "%s", trouble);
     return text;
 }
 

@@ -1386,7 +1386,7 @@ static void works_again(void)
     ok(writes(run, 'e', "x: renewal works again; "), "and works again");
     signal_to(run.pid, SIGTERM);
     is_int(ends(&run), 143, "the command");
-    ok(strstr(wrote(run, 'e'), " is lost: no answer within ") != NULL &&
+    ok(strstr(wrote(run, 'e'), " is lost: no reply within ") != NULL &&
            strstr(wrote(run, 'e'), "_ms") == NULL,
        "-v: as the connections were lost");
     no_key_left("then");
