@@ -16,16 +16,17 @@ static const struct verb {
     const char *usage, *does;
 } verbs[] = {
     {"run", RUN, verb_run, "[options] NAME COMMAND [ARG]... | NAME -c 'SHELL COMMAND'",
-     "hold the lock while a command runs"},
-    {"acquire", ACQUIRE, verb_acquire, "-t TTL [options] NAME", "take it and print its token"},
-    {"extend", EXTEND, verb_extend, "-t TTL [options] NAME [TOKEN|-]", "hold it for longer"},
+     "hold a lock while a command runs"},
+    {"acquire", ACQUIRE, verb_acquire, "-t TTL [options] NAME",
+     "acquire a lock and print its token"},
+    {"extend", EXTEND, verb_extend, "-t TTL [options] NAME [TOKEN|-]", "hold a lock for longer"},
     {"release", RELEASE, verb_release, "[options] NAME [TOKEN|-] | --force --id ID NAME",
-     "give it back"},
-    {"status", STATUS, verb_status, "[options] NAME", "say who holds it"},
+     "release a lock"},
+    {"status", STATUS, verb_status, "[options] NAME", "say who holds a lock"},
     {"list", LIST, verb_list, "[options] [PATTERN]", "list the locks and who holds them"},
     {"check", CHECK, verb_check, "[options]", "look for what makes locks on these nodes unsafe"},
     {"bench", BENCH, verb_bench, "[-n COUNT] [-d TIME] [-c CLIENTS] [--contend] [options]",
-     "measure what locking takes"},
+     "measure how long locking takes"},
 };
 enum { VERBS = sizeof verbs / sizeof *verbs };
 

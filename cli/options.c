@@ -56,7 +56,7 @@ static struct option_spec {
      "beginning of each key; default redlock:", 0},
     {"node-timeout", 0, ALL, DURATION, &options.node_timeout_ms, 0, "REDLOCK_NODE_TIMEOUT", "TIME",
      "time for one node in one attempt; default 250ms", 0},
-    {"verbose", 'v', ALL, FLAG, &options.verbose, 0, "REDLOCK_VERBOSE", "", "say more", 0},
+    {"verbose", 'v', ALL, FLAG, &options.verbose, 0, "REDLOCK_VERBOSE", "", "say what happens", 0},
     {"quiet", 'q', ALL, FLAG, &options.quiet, 0, NULL, "", "say warnings and errors only", 0},
     {"log-prefix", 0, ALL, FLAG, &options.log_levels, 0, NULL, "",
      "begin messages with their level, as journald reads it", 0},
@@ -72,14 +72,15 @@ static struct option_spec {
     {"wait", 'w', RUN | ACQUIRE, DURATION, &options.wait_ms, 0, NULL, "TIME",
      "give up after this time; default: never", 0},
     {"conflict-exit-code", 'E', RUN | ACQUIRE, NUMBER, &options.conflict_status, 255, NULL, "N",
-     "status if another holds it; default 75", 0},
+     "status if another client holds it; default 75", 0},
     {"unavailable-timeout", 0, RUN | ACQUIRE, DURATION, &options.unavailable_ms, 0, NULL, "TIME",
      "give up without a quorum after this; default 10s", 0},
     {"label", 'l', RUN | ACQUIRE, TEXT, &options.label, 0, NULL, "TEXT",
-     "what status shows about the holder", 0},
+     "text about the holder, which status shows", 0},
     {"anonymous", 0, RUN | ACQUIRE, FLAG, &options.anonymous, 0, NULL, "",
      "write nothing about the holder to the nodes", 0},
-    {"fence", 0, RUN | ACQUIRE, FLAG, &options.fence, 0, NULL, "", "take a fencing token too", 0},
+    {"fence", 0, RUN | ACQUIRE, FLAG, &options.fence, 0, NULL, "", "acquire a fencing token too",
+     0},
     {"sh", 0, ACQUIRE, FLAG, &options.shell, 0, NULL, "", "print assignments for eval", 0},
     {"kill-after", 'k', RUN, DURATION, &options.kill_after_ms, 0, NULL, "TIME",
      "time from the first signal to SIGKILL", 0},
@@ -293,8 +294,10 @@ static int take_long(int verb, const char *verb_name, char **words)
 
     if (strcmp(name, "help") == 0)
         return 0;
-    if (spec == NULL || (spec->kind == FLAG && name[size] == '='))
+    if (spec == NULL)
         no_such_option(words[0], size + 2, verb_name);
+    if (spec->kind == FLAG && name[size] == '=')
+        die(EXIT_USAGE, "--%s takes no argument", spec->name);
     if (spec->kind == FLAG || name[size] == '=') {
         take_option(spec, words[0], spec->kind == FLAG ? NULL : words[0] + size + 3);
         return 1;

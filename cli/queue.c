@@ -55,7 +55,7 @@ static struct flock byte_of(const struct session *session)
         for (i = 0; i < session->lock->extra_key_count; i++)
             hash[n] = hash_more(hash[n], session->lock->extra_keys[i].bytes,
                                 session->lock->extra_keys[i].size);
-        hash[n] = hash_more(hash[n], session->key, strlen(session->key));
+        hash[n] = hash_more(hash[n], session->key, strlen(session->key)) + session->lock_count;
     }
     byte.l_type = F_WRLCK;
     byte.l_whence = SEEK_SET;

