@@ -2015,6 +2015,20 @@ static void line_of_waiters(void)
     ok(now_ms() - begin < 15000, "after some seconds (%ld ms)", now_ms() - begin);
     signal_to(waiter[i].pid, SIGCONT);
     is_int(ends(&waiter[i]), 0, "it has its turn when it goes on");
+    a->stop = 0;
+    a->first_us = 0;
+    holder = start("run", "x", self, "beat", beat_path("a"), NULL);
+    beats(a);
+    for (i = 0; i < WAITERS; i++)
+        waiter[i] = start("run", "x", "true", NULL);
+    sleep_ms(500);
+    a->stop = 1;
+    begin = now_ms();
+    ends(&holder);
+    for (i = right = 0; i < WAITERS; i++)
+        right += ends(&waiter[i]) == 0;
+    is_int(right, WAITERS, "one after the other");
+    ok(now_ms() - begin < 1500, "at once (%ld ms)", now_ms() - begin);
     no_key_left("then");
 }
 
@@ -2429,6 +2443,7 @@ static void odd_slots(void)
     struct beat *a = map_beat(beat_path("a"));
     struct program run;
     char name[20];
+    long begin;
     int i, found = 0;
 
     nodes(3);
@@ -2444,12 +2459,20 @@ static void odd_slots(void)
         ask_all("SET", name, "another's");
     }
     is_int(found, 8, "a slot that is free is found, whichever it is");
+    for (i = 1; i <= 8; i += 2) {
+        snprintf(name, sizeof name, "redlock:x/%d", i);
+        run = start("run", "-w", "20", "--slots", "8", "x", "-c", "exit 4", NULL);
+        sleep_ms(200);
+        ask_all("DEL", name);
+        begin = now_ms();
+        is_int(ends(&run), 4, "slot %d becomes free and is taken", i);
+        ok(now_ms() - begin < 10000, "not only at the end of -w");
+        ask_all("SET", name, "another's");
+    }
     run = start("run", "--slots", "8", "x", self, "beat", beat_path("a"), NULL);
     sleep_ms(300);
-    for (i = 1; i <= 8; i++) {
-        snprintf(name, sizeof name, "redlock:x/%d", i);
-        ask_all("DEL", name);
-    }
+    ask_all("DEL", "redlock:x/1", "redlock:x/2", "redlock:x/3", "redlock:x/4", "redlock:x/5",
+            "redlock:x/6", "redlock:x/7", "redlock:x/8");
     ok(beats(a), "all become free at once");
     sleep_ms(300);
     is_int(redlock("list", NULL), 0, "list");
@@ -2482,7 +2505,7 @@ static void several_names(void)
     enum { CROWD = 12 };
     struct program run, crowd[CROWD];
     struct beat *a = map_beat(beat_path("a"));
-    char longest[200], id[9];
+    char long_name[200], id[9];
     int i, right = 0;
 
     nodes(3);
@@ -2522,14 +2545,15 @@ static void several_names(void)
     is_int(redlock("run", "y", "-c", "\"$P\" run -a y x true", NULL), 64, "the other way round");
     is_int(redlock("run", "--min-hold", "2", "-a", "y", "x", "true", NULL), 0, "--min-hold");
     is_int(redlock("run", "-n", "y", "true", NULL), 75, "keeps the further name");
+    ok(longest("redlock:y") <= 2000 && longest("redlock:x") <= 2000, "for this time only");
     is_int(redlock("run", "-n", "x", "true", NULL), 75, "and the first");
     is_int(redlock("run", "-a", "x", "x", "true", NULL), 64, "a name twice");
     ok(strstr(wrote(last, 'e'), "x is named twice") != NULL, "says so");
     is_int(redlock("run", "-a", "", "x", "true", NULL), 64, "an empty name");
-    memset(longest, 'n', sizeof longest);
-    longest[sizeof longest - 1] = '\0';
-    is_int(redlock("run", "-a", longest, "another-name-of-some-length, and more", "true", NULL), 64,
-           "too long together");
+    memset(long_name, 'n', sizeof long_name);
+    long_name[sizeof long_name - 1] = '\0';
+    is_int(redlock("run", "-a", long_name, "another-name-of-some-length, and more", "true", NULL),
+           64, "too long together");
     is_int(redlock("run", "-a", "y", "--slots", "2", "x", "true", NULL), 64, "-a with --slots");
     is_int(redlock("run", "-a", "y", "--fence", "x", "true", NULL), 64, "-a with --fence");
     ask_all("FLUSHALL");
