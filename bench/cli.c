@@ -29,7 +29,7 @@ enum { START_LIMIT_US = 2000, MEMORY_LIMIT_KB = 2048, SIZE_LIMIT = 150 * 1024 };
 
 static char nodes[SERVERS * 40], far_nodes[SERVERS * 40];
 
-static void give_up(const char *what)
+static void __attribute__((noreturn)) give_up(const char *what)
 {
     perror(what);
     exit(1);
