@@ -217,9 +217,10 @@ void session_sign(struct session *session);
    it, so an extension neither creates nor revives it. */
 void session_adopt(struct session *session, size_t size, redlock_mask members);
 enum redlock_status session_release(struct session *session);
-/* Serves a held lock until each node that can be reached has it, node_timeout_ms or a quarter of its time at most. Then
-   lock.members are the nodes that granted it. */
+/* Serves a held lock until each node that can be reached has granted it, node_timeout_ms or a quarter of its time at most. */
 void session_settle(struct session *session);
+/* The nodes that have granted a held lock: those that it was acquired with, and those that granted it later. */
+redlock_mask granted_by(const struct session *session);
 
 /* One turn of the loop: sends; sleeps until an event, a signal, `until_us`, or the time that the library asks for;
    receives. */

@@ -444,11 +444,11 @@ static void look_at_nodes(void)
         if ((is_up && node->state == REDLOCK_NODE_DOWN) ||
             (!is_up && node->state == REDLOCK_NODE_READY))
             run.up = (redlock_mask)(run.up ^ bit);
-        if (((run.members ^ session.lock->members) & bit) != 0)
+        if (((run.members ^ granted_by(&session)) & bit) != 0)
             say(LOG_DEBUG, "%s: %s %s", run.name, address,
                 (run.members & bit) != 0 ? "does not have the lock any more" : "has the lock");
     }
-    run.members = session.lock->members;
+    run.members = granted_by(&session);
 }
 
 /* 1: an operation on the lock has completed. Those on slots that were given up are of no interest. */
@@ -692,7 +692,7 @@ static void say_acquired(void)
     char list[600] = "";
     unsigned i;
 
-    run.members = session.lock->members;
+    run.members = granted_by(&session);
     for (i = 0; i < target_count; i++) {
         size_t used = strlen(list);
         run.up = (redlock_mask)(run.up | (session.nodes[i].state == REDLOCK_NODE_READY) << i);

@@ -216,6 +216,11 @@ enum redlock_status session_release(struct session *session)
     return redlock_release(&session->client, session->lock, (uint32_t)options.node_timeout_ms * 2);
 }
 
+redlock_mask granted_by(const struct session *session)
+{
+    return (redlock_mask)(session->lock->members | session->lock->granted);
+}
+
 /* A node that does not have the lock, and may still be connected to or still answer. */
 static int is_unsettled(const struct session *session, unsigned i)
 {
@@ -223,7 +228,7 @@ static int is_unsettled(const struct session *session, unsigned i)
     const struct redlock_node *node = &session->nodes[i];
     unsigned bit = 1U << i;
 
-    if (((lock->members | lock->refused) & bit) != 0)
+    if (((granted_by(session) | lock->refused) & bit) != 0)
         return 0;
     if (node->state ==
         REDLOCK_NODE_READY) /* it may have failed before it was ready: that is over */

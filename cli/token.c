@@ -38,9 +38,9 @@ const char *token_of(const struct session *session)
     static char token[TOKEN_MAX + 1];
     char check[CHECK_DIGITS + 1];
 
-    check_of(check, session->lock->members);
+    check_of(check, granted_by(session));
     snprintf(token, sizeof token, "%.*s.%x.%s%s", TOKEN_DIGITS, session->value,
-             (unsigned)session->lock->members, check, session->value + TOKEN_DIGITS);
+             (unsigned)granted_by(session), check, session->value + TOKEN_DIGITS);
     return token;
 }
 
