@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 /* Ours get other names. */
 int small_vfprintf(FILE *file, const char *format, va_list arguments);
@@ -25,6 +26,8 @@ unsigned long long small_strtoull(const char *text, char **end, int base);
 char *small_strstr(const char *text, const char *part);
 void small_qsort(void *elements, size_t count, size_t size,
                  int (*compare)(const void *one, const void *other));
+struct tm *small_gmtime(const time_t *moment);
+#define gmtime small_gmtime
 #define vfprintf small_vfprintf
 #define malloc small_malloc
 #define calloc small_calloc
@@ -37,6 +40,7 @@ void small_qsort(void *elements, size_t count, size_t size,
 #define strstr small_strstr
 #define qsort small_qsort
 #include "../cli/static/libc.c"
+#undef gmtime
 #undef vfprintf
 #undef malloc
 #undef calloc
@@ -151,6 +155,20 @@ static void numbers(void)
     is_int(wrong, 0, "strtol");
 }
 
+static void dates(void)
+{
+    time_t moment;
+    int wrong = 0;
+
+    for (moment = 0; moment < 253402300800; moment += 86400 * 3 + 4567) { /* to the year 9999 */
+        const struct tm *theirs = gmtime(&moment), *ours = small_gmtime(&moment);
+        wrong += theirs->tm_year != ours->tm_year || theirs->tm_mon != ours->tm_mon ||
+                 theirs->tm_mday != ours->tm_mday || theirs->tm_hour != ours->tm_hour ||
+                 theirs->tm_min != ours->tm_min || theirs->tm_sec != ours->tm_sec;
+    }
+    is_int(wrong, 0, "gmtime");
+}
+
 static int by_value(const void *a, const void *b)
 {
     return *(const int *)a - *(const int *)b;
@@ -164,6 +182,7 @@ int main(void)
 
     prints();
     numbers();
+    dates();
     for (i = 0; i < 200; i++)
         values[i] = i * 7919 % 101;
     small_qsort(values, 200, sizeof *values, by_value);
