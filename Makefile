@@ -296,7 +296,7 @@ $(B)/histogram_test: test/histogram_test.c test/tap.h $(CLI) $(wildcard cli/*.h)
 
 $(B)/libc_test: test/libc_test.c test/tap.h cli/static/libc.c
 	@mkdir -p $(@D)
-	gcc $(SAN) -O1 -g -fno-builtin $(WARN) $(POSIX) -Itest $< -o $@
+	gcc $(SAN) -O1 -g -fno-builtin $(WARN) -D_GNU_SOURCE -Itest $< -o $@
 
 test-cli-bench: deps-cli $(B)/redlock $(B)/redlock-static $(B)/histogram_test $(B)/libc_test
 	prove -e '' $(B)/histogram_test $(B)/libc_test

@@ -195,7 +195,9 @@ int main(void)
     memcpy(piece, "text", 5);
     longer = small_realloc(piece, 500);
     ok(strcmp(longer, "text") == 0 && longer != piece, "realloc");
-    ok(small_malloc(1 << 20) == NULL && small_calloc(SIZE_MAX / 2, 4) == NULL,
-       "no more than there is");
+    piece = small_calloc(1000, 5000);
+    ok(piece != NULL && piece[0] == 0 && piece[4999999] == 0 && small_malloc(100) != NULL,
+       "much memory");
+    ok(small_malloc(SIZE_MAX - 5) == NULL && small_calloc(SIZE_MAX / 2, 4) == NULL, "too much");
     return done_testing();
 }

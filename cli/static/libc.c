@@ -12,11 +12,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
 
 /* ---- Memory ---- */
 
-enum { ALIGNMENT = 16, POOL = 262144 };
+enum { ALIGNMENT = 16, POOL = 65536 }; /* what has no room there is mapped */
 
 static char pool[POOL] __attribute__((aligned(ALIGNMENT)));
 static size_t used;
@@ -29,13 +30,21 @@ static size_t *size_of(void *piece)
 
 void *malloc(size_t size)
 {
-    char *piece = pool + used + ALIGNMENT;
+    size_t whole = ALIGNMENT + (size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    char *piece = pool + used;
 
-    if (size > POOL - used - 2 * ALIGNMENT || POOL - used < 2 * ALIGNMENT) {
-        errno = ENOMEM;
-        return NULL;
+    if (size > PTRDIFF_MAX || whole > POOL - used) {
+        piece = size > PTRDIFF_MAX
+                    ? MAP_FAILED
+                    : mmap(NULL, whole, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (piece == MAP_FAILED) {
+            errno = ENOMEM;
+            return NULL;
+        }
+    } else {
+        used += whole;
     }
-    used += ALIGNMENT + (size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    piece += ALIGNMENT;
     *size_of(piece) = size;
     return piece;
 }
@@ -45,7 +54,7 @@ void free(void *piece)
     (void)piece;
 }
 
-void *calloc(size_t count, size_t size) /* the pool is clear */
+void *calloc(size_t count, size_t size) /* both are clear */
 {
     return size == 0 || count <= SIZE_MAX / size ? malloc(count * size) : NULL;
 }
