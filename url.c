@@ -326,11 +326,11 @@ const char *redlock_url_next(const char **at, struct redlock_url *url)
     if (text.at == text.end)
         return NULL;
     scheme = url_scheme(&text, url);
-    for (colon = text.at; colon + 2 < text.end && memcmp(colon, "://", 3) != 0; colon++)
+    for (colon = text.at; text.end - colon > 2 && memcmp(colon, "://", 3) != 0; colon++)
         continue;
     if (scheme != 0) {
         trouble = url_rest(&text, scheme, url);
-    } else if (colon + 2 < text.end) {
+    } else if (text.end - colon > 2) {
         trouble = "unknown URL scheme (expected redis, rediss, valkey, valkeys or unix)";
     } else {
         trouble = url_host(&text, url, 0);
