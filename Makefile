@@ -179,14 +179,25 @@ test-threads: test/thread_test.c test/servers.c $(LIB) $(HEADERS)
 	prove -e '' $(B)/threads/thread_test
 
 # The linker puts the test's functions in the place of these.
-TORTURED = socket setsockopt connect getsockopt getpeername getsockname send recv close ppoll clock_gettime \
-           getrandom open read getaddrinfo if_indextoname pthread_atfork
+TORTURED = socket setsockopt connect getsockopt getpeername getsockname send recv close fcntl poll ppoll \
+           clock_gettime getrandom open read getaddrinfo if_indextoname pthread_atfork
 WRAPS = $(TORTURED:%=-Wl,--wrap=%)
 
 test-torture: test/torture_test.c test/side.h test/servers.c $(LIB) $(HEADERS)
 	@mkdir -p $(B)/torture
 	gcc $(SAN) -O1 -g $(WARN) $(POSIX) -I. -Itest $< test/servers.c $(LIB) $(WRAPS) -o $(B)/torture/torture_test
 	prove -e '' $(B)/torture/torture_test
+
+# net.c on systems that lack what Linux has: each of these, and all of them.
+LACKS = GETRANDOM PPOLL SOCK_NONBLOCK CLOCK_BOOTTIME MSG_NOSIGNAL
+$(B)/lacks/%: test/net_test.c test/servers.c $(LIB) $(HEADERS)
+	@mkdir -p $(@D)
+	gcc $(SAN) -O1 -g $(WARN) $(POSIX) $(patsubst %,-DREDLOCK_WITHOUT_%,$(if $(filter all,$*),$(LACKS),$*)) -I. -Itest $< test/servers.c $(LIB) -o $@
+$(B)/lacks/torture: test/torture_test.c test/side.h test/servers.c $(LIB) $(HEADERS)
+	@mkdir -p $(@D)
+	gcc $(SAN) -O1 -g $(WARN) $(POSIX) $(LACKS:%=-DREDLOCK_WITHOUT_%) -I. -Itest $< test/servers.c $(LIB) $(WRAPS) -o $@
+test-lacks: $(LACKS:%=$(B)/lacks/%) $(B)/lacks/all $(B)/lacks/torture ## net.c without getrandom, ppoll and other things that not every system has
+	prove -j 4 -e '' $^
 
 # Each scenario is a test to prove: most of them is waiting. Then all again with sanitizers.
 $(B)/cli/redlock-san: $(CLI) $(wildcard cli/*.h) $(HEADERS)
@@ -256,7 +267,7 @@ test-build: $(LIB) $(HEADERS)
 
 # Long ones first; what two of them need is there before, as two are made at a time.
 TESTS = test-gcc soak mutants model $(filter-out test-gcc,$(VARIANTS:%=test-%)) \
-        test-short test-switches test-valgrind test-threads test-torture test-partition \
+        test-short test-switches test-valgrind test-threads test-torture test-lacks test-partition \
         test-tls test-lwip test-cli test-cpp test-vendor test-examples test-loops test-board test-docs test-check test-cli-docs test-cli-bench \
         api sim fuzz analyze style
 test: ## build and run all tests: two compilers, sanitizers, valgrind, single file, limits

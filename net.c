@@ -30,12 +30,29 @@
 #include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
-#ifdef __linux__
-#include <sys/random.h>
-#endif
 
-#ifndef MSG_NOSIGNAL
-#define MSG_NOSIGNAL 0 /* then SO_NOSIGPIPE does it */
+/* What other systems lack. Each REDLOCK_WITHOUT_... makes Linux lack it too: for the tests. */
+#if defined(__linux__) && !defined(REDLOCK_WITHOUT_GETRANDOM)
+#include <sys/random.h>
+#define NET_GETRANDOM
+#endif
+#if defined(__linux__) && !defined(REDLOCK_WITHOUT_PPOLL)
+#define NET_PPOLL
+#endif
+#if defined(SOCK_NONBLOCK) && defined(SOCK_CLOEXEC) && !defined(REDLOCK_WITHOUT_SOCK_NONBLOCK)
+#define NET_SOCK_FLAGS (SOCK_NONBLOCK | SOCK_CLOEXEC)
+#endif
+#if defined(CLOCK_BOOTTIME) && !defined(REDLOCK_WITHOUT_CLOCK_BOOTTIME)
+#define NET_CLOCK CLOCK_BOOTTIME
+#endif
+#if defined(MSG_NOSIGNAL) && !defined(REDLOCK_WITHOUT_MSG_NOSIGNAL)
+#define NET_SEND_FLAGS MSG_NOSIGNAL
+#else
+#define NET_SEND_FLAGS 0
+#ifndef SO_NOSIGPIPE
+#include <signal.h>
+#define NET_BLOCKS_SIGPIPE
+#endif
 #endif
 
 /* ---- Addresses ------------------------------------------------------------------------------ */
@@ -180,8 +197,8 @@ static int net_fd(const struct redlock_node *node)
 static int net_socket(int family)
 {
     int on = 1;
-#if defined(SOCK_NONBLOCK) && defined(SOCK_CLOEXEC)
-    int fd = socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+#ifdef NET_SOCK_FLAGS
+    int fd = socket(family, SOCK_STREAM | NET_SOCK_FLAGS, 0);
 
     if (fd < 0)
         return -1;
@@ -279,9 +296,35 @@ static int net_would_block(int error)
     return error == EAGAIN || error == EWOULDBLOCK || error == EINTR;
 }
 
+/* send() that raises no SIGPIPE. Without a flag or an option for that, SIGPIPE is blocked in this thread
+   meanwhile; one that this call raised is consumed, one that was pending before stays. */
+static ssize_t net_send(int fd, const void *bytes, size_t size)
+{
+#ifdef NET_BLOCKS_SIGPIPE
+    const struct timespec at_once = {0, 0};
+    sigset_t broken_pipe, pending, old;
+    ssize_t moved;
+    int error;
+
+    (void)sigemptyset(&broken_pipe);
+    (void)sigaddset(&broken_pipe, SIGPIPE);
+    (void)pthread_sigmask(SIG_BLOCK, &broken_pipe, &old);
+    (void)sigpending(&pending);
+    moved = send(fd, bytes, size, NET_SEND_FLAGS);
+    error = errno;
+    if (moved < 0 && error == EPIPE && sigismember(&pending, SIGPIPE) == 0)
+        (void)sigtimedwait(&broken_pipe, NULL, &at_once);
+    (void)pthread_sigmask(SIG_SETMASK, &old, NULL);
+    errno = error;
+    return moved;
+#else
+    return send(fd, bytes, size, NET_SEND_FLAGS);
+#endif
+}
+
 static int net_transmit(void *context, struct redlock_node *node, const void *bytes, size_t size)
 {
-    ssize_t moved = send(net_fd(node), bytes, size, MSG_NOSIGNAL);
+    ssize_t moved = net_send(net_fd(node), bytes, size);
 
     (void)context;
     if (moved >= 0)
@@ -321,8 +364,8 @@ static uint64_t net_now_us(void *context)
     struct timespec now = {0, 0};
 
     (void)context;
-#ifdef CLOCK_BOOTTIME
-    if (clock_gettime(CLOCK_BOOTTIME, &now) != 0)
+#ifdef NET_CLOCK
+    if (clock_gettime(NET_CLOCK, &now) != 0)
 #endif
         (void)clock_gettime(CLOCK_MONOTONIC, &now);
     return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
@@ -385,7 +428,7 @@ static int net_device_entropy(uint8_t *bytes, size_t size)
 static int net_entropy(void *context, void *bytes, size_t size)
 {
     (void)context;
-#ifdef __linux__
+#ifdef NET_GETRANDOM
     /* up to 256 bytes come whole or not at all; at boot it may not be ready yet, and the device would give
        bytes that can be guessed */
     ssize_t got = getrandom(bytes, size, GRND_NONBLOCK);
@@ -403,7 +446,7 @@ static int net_poll(struct pollfd *fds, unsigned count, uint64_t timeout_us)
 {
     uint64_t most_us = 60000000, us = timeout_us < most_us ? timeout_us : most_us;
 
-#ifdef __linux__
+#ifdef NET_PPOLL
     struct timespec time;
     time.tv_sec = (time_t)(us / 1000000);
     time.tv_nsec = (long)(us % 1000000) * 1000;

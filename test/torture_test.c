@@ -2,7 +2,8 @@
    from then on. A lock is taken, extended and released meanwhile on real servers; whatever the client then
    says must be true, nothing may hang, crash or stay open, and afterwards it works again.
 
-   The linker puts these functions in the place of the real ones (--wrap, see Makefile).
+   The linker puts these functions in the place of the real ones (--wrap, see Makefile). With REDLOCK_WITHOUT_... (net.c)
+   the library works as on a system that lacks something; what it then must not use is not called.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
@@ -17,6 +18,7 @@
 #include <netdb.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -37,6 +39,8 @@ enum call {
     SEND,
     RECV,
     CLOSE,
+    FCNTL,
+    POLL,
     PPOLL,
     GETTIME,
     GETRANDOM,
@@ -49,9 +53,55 @@ enum call {
 };
 
 static const char *const call_names[CALLS] = {
-    "socket", "setsockopt", "connect",     "getsockopt",     "getpeername",   "getsockname",
-    "send",   "recv",       "close",       "ppoll",          "clock_gettime", "getrandom",
-    "open",   "read",       "getaddrinfo", "if_indextoname", "pthread_atfork"};
+    "socket",      "setsockopt",  "connect",        "getsockopt",    "getpeername",
+    "getsockname", "send",        "recv",           "close",         "fcntl",
+    "poll",        "ppoll",       "clock_gettime",  "getrandom",     "open",
+    "read",        "getaddrinfo", "if_indextoname", "pthread_atfork"};
+
+/* What this build does without, and what it uses in its place. */
+#ifdef REDLOCK_WITHOUT_GETRANDOM
+enum { HAS_GETRANDOM = 0 };
+#else
+enum { HAS_GETRANDOM = 1 };
+#endif
+#ifdef REDLOCK_WITHOUT_PPOLL
+enum { HAS_PPOLL = 0 };
+#else
+enum { HAS_PPOLL = 1 };
+#endif
+#ifdef REDLOCK_WITHOUT_SOCK_NONBLOCK
+enum { HAS_SOCK_NONBLOCK = 0 };
+#else
+enum { HAS_SOCK_NONBLOCK = 1 };
+#endif
+#ifdef REDLOCK_WITHOUT_CLOCK_BOOTTIME
+enum { HAS_BOOTTIME = 0 };
+#else
+enum { HAS_BOOTTIME = 1 };
+#endif
+#ifdef REDLOCK_WITHOUT_MSG_NOSIGNAL
+enum { HAS_NOSIGNAL = 0 };
+#else
+enum { HAS_NOSIGNAL = 1 };
+#endif
+
+static int is_used(enum call call)
+{
+    switch (call) {
+    case FCNTL:
+        return !HAS_SOCK_NONBLOCK;
+    case POLL:
+        return !HAS_PPOLL;
+    case PPOLL:
+        return HAS_PPOLL;
+    case GETTIME:
+        return HAS_BOOTTIME;
+    case GETRANDOM:
+        return HAS_GETRANDOM;
+    default:
+        return 1;
+    }
+}
 
 /* What the caller gets instead of -1 and an errno. */
 enum { SHORT = 10000, HALF, NOTHING, IT_SAYS_SO, ALL_BAD };
@@ -129,6 +179,12 @@ static const struct way ways[] = {
     {RECV, NOTHING, 0, NO_VOTE}, /* the end of the stream */
     {CLOSE, EINTR, 1, NO_HARM},
     {CLOSE, EIO, 1, NO_HARM},
+    {FCNTL, EINVAL, 0, NO_VOTE}, /* only F_SETFL: without it a call could block */
+    {POLL, EINTR, 0, NO_HARM},
+    {POLL, ENOMEM, 0, NO_HARM},
+    {POLL, NOTHING, 0, NO_HARM},
+    {POLL, IT_SAYS_SO, 0, NO_HARM},
+    {POLL, ALL_BAD, 0, NO_HARM},
     {PPOLL, EINTR, 0, NO_HARM},
     {PPOLL, ENOMEM, 0, NO_HARM},
     {PPOLL, EINVAL, 0, NO_HARM},
@@ -161,6 +217,7 @@ static struct {
     unsigned nth;          /* of the calls, from 1 */
     int forever;           /* and all after it */
     unsigned made[CALLS], struck;
+    int types, flags; /* all of them that socket and send were given */
 } plan;
 
 /* Whether this call fails now. Sets errno. */
@@ -196,6 +253,8 @@ static size_t part(size_t size)
 
 WRAPPED(int, socket, int family, int type, int protocol)
 {
+    if (plan.armed)
+        plan.types |= type;
     return fails(SOCKET) ? -1 : __real_socket(family, type, protocol);
 }
 
@@ -240,6 +299,8 @@ WRAPPED(int, getsockname, int fd, struct sockaddr *name, socklen_t *size)
 
 WRAPPED(ssize_t, send, int fd, const void *bytes, size_t size, int flags)
 {
+    if (plan.armed)
+        plan.flags |= flags;
     if (!fails(SEND))
         return __real_send(fd, bytes, size, flags);
     if (plan.way->error >= SHORT)
@@ -269,18 +330,38 @@ WRAPPED(int, close, int fd)
     return fails(CLOSE) ? -1 : result;
 }
 
-WRAPPED(int, ppoll, struct pollfd *fds, nfds_t count, const struct timespec *timeout,
-        const sigset_t *mask)
+WRAPPED(int, fcntl, int fd, int command, ...)
+{
+    va_list arguments;
+    int value;
+
+    va_start(arguments, command);
+    value = va_arg(arguments, int);
+    va_end(arguments);
+    return command == F_SETFL && fails(FCNTL) ? -1 : __real_fcntl(fd, command, value);
+}
+
+/* What poll and ppoll say when they fail. */
+static int polled(struct pollfd *fds, nfds_t count)
 {
     nfds_t i;
 
-    if (!fails(PPOLL))
-        return __real_ppoll(fds, count, timeout, mask);
     for (i = 0; i < count; i++)
         fds[i].revents = (short)(plan.way->error == ALL_BAD && fds[i].fd >= 0
                                      ? POLLIN | POLLOUT | POLLERR | POLLHUP | POLLNVAL
                                      : 0);
     return plan.way->error < SHORT ? -1 : plan.way->error == NOTHING ? 0 : (int)count;
+}
+
+WRAPPED(int, poll, struct pollfd *fds, nfds_t count, int timeout)
+{
+    return fails(POLL) ? polled(fds, count) : __real_poll(fds, count, timeout);
+}
+
+WRAPPED(int, ppoll, struct pollfd *fds, nfds_t count, const struct timespec *timeout,
+        const sigset_t *mask)
+{
+    return fails(PPOLL) ? polled(fds, count) : __real_ppoll(fds, count, timeout, mask);
 }
 
 /* Only the clock that a kernel may not have: the others never fail. */
@@ -519,6 +600,25 @@ static void torture(const struct way *way, unsigned most)
        describe(way), way->done ? ", and done" : "", struck, tries, got);
 }
 
+/* A life without a fault: what it calls is what this build has. */
+static void calls(void)
+{
+    static const struct way none = {CALLS, 0, 0, NO_HARM};
+    enum call call;
+    int got;
+
+    plan.types = plan.flags = 0;
+    try(&none, 1, 0, &got);
+    ok(got && complaint == NULL, "no fault: a lock is got");
+    for (call = CLOSE; call <= GETRANDOM; call++)
+        is_int(plan.made[call] > 0, is_used(call), "no fault: %s is%s called", call_names[call],
+               is_used(call) ? "" : " not");
+    is_int(plan.made[READ] > 0, !HAS_GETRANDOM,
+           "no fault: bytes of the device are for want of others");
+    is_int((plan.types & SOCK_NONBLOCK) != 0, HAS_SOCK_NONBLOCK, "no fault: SOCK_NONBLOCK");
+    is_int((plan.flags & MSG_NOSIGNAL) != 0, HAS_NOSIGNAL, "no fault: MSG_NOSIGNAL");
+}
+
 /* ---- Outside of a life ------------------------------------------------------------------------ */
 
 static void names(void)
@@ -569,9 +669,8 @@ static void forks(void)
 
 /* The servers have closed their connections, as they do when those are idle, and the process has no descriptor left for
    others: that is what the nodes must say, as nobody finds it in the servers' logs. */
-static void out_of_descriptors(void)
+static void no_new_sockets(const struct way *way)
 {
-    static const struct way failure = {SOCKET, EMFILE, 0, NO_VOTE};
     struct redlock_node nodes[NODES];
     struct redlock_lock lock;
     struct redlock_client client;
@@ -582,34 +681,42 @@ static void out_of_descriptors(void)
         nodes[i].address = servers[i].address;
     redlock_init(&client, redlock_posix(), nodes, NODES, NULL);
     redlock_lock_init(&lock, "key", 3, 30000);
-    is_int((int)redlock_acquire(&client, &lock, 20000), REDLOCK_OK, "descriptors: a lock is taken");
+    is_int((int)redlock_acquire(&client, &lock, 20000), REDLOCK_OK, "%s: a lock is taken",
+           call_names[way->call]);
     redlock_release(&client, &lock, 20000);
     settle(&client);
     for (i = 0; i < NODES; i++)
         server_ask(&servers[i], text, sizeof text, "CLIENT", "KILL", "TYPE", "normal", NULL);
-    plan.way = &failure;
+    plan.way = way;
     plan.nth = 1;
     plan.forever = plan.armed = 1;
     memset(plan.made, 0, sizeof plan.made);
     status = (int)redlock_acquire(&client, &lock, 0);
     plan.armed = 0;
-    is_int(status, REDLOCK_UNREACHABLE, "descriptors: all connections are closed, none is left");
+    is_int(status, REDLOCK_UNREACHABLE, "%s: all connections are closed, none can be made",
+           call_names[way->call]);
     for (i = 0; i < NODES; i++)
-        ok(strstr(nodes[i].error, strerror(EMFILE)) != NULL, "descriptors: it says \"%s\"",
-           nodes[i].error);
+        ok(strstr(nodes[i].error, strerror(way->error)) != NULL, "%s: it says \"%s\"",
+           call_names[way->call], nodes[i].error);
     redlock_deinit(&client);
 }
 
 int main(int count, char **words)
 {
+    static const struct way no_descriptors = {SOCKET, EMFILE, 0, NO_VOTE};
+    static const struct way blocks = {FCNTL, EINVAL, 0, NO_VOTE};
     unsigned most = count > 1 ? (unsigned)atoi(words[1]) : 6, i;
 
     forks();
     names();
     servers_start(servers, NODES, NULL);
+    calls();
     for (i = 0; i < WAYS; i++)
-        torture(&ways[i], most);
+        if (is_used(ways[i].call))
+            torture(&ways[i], most);
     torture(&lost_packet, most);
-    out_of_descriptors();
+    no_new_sockets(&no_descriptors);
+    if (is_used(FCNTL))
+        no_new_sockets(&blocks);
     return done_testing();
 }
