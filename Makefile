@@ -94,7 +94,7 @@ MANDIR = $(PREFIX)/share/man
 
 COMPLETIONS = $(PREFIX)/share/bash-completion/completions
 
-install: $(B)/libredlock.a $(SHARED) $(B)/redlock man ## PREFIX=, LIBDIR=, MANDIR=, DESTDIR=: libraries, headers, pkg-config, program, man pages
+install: $(B)/libredlock.a $(SHARED) $(B)/redlock man ## PREFIX=, LIBDIR=, MANDIR=, DESTDIR=: libraries, headers, pkg-config, CMake package, program, man pages
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(MANDIR)/man1 $(DESTDIR)$(COMPLETIONS)
 	install -m 755 $(B)/redlock $(DESTDIR)$(PREFIX)/bin
 	install -m 644 cli/redlock.1 $(DESTDIR)$(MANDIR)/man1
@@ -111,26 +111,39 @@ install: $(B)/libredlock.a $(SHARED) $(B)/redlock man ## PREFIX=, LIBDIR=, MANDI
 	printf '%s\n' 'Name: redlock' 'Description: Redlock distributed lock over Redis' 'Version: $(VERSION)' \
 	    'Cflags: -I$(PREFIX)/include/redlock' 'Libs: -L$(LIBDIR) -lredlock' 'Libs.private: -pthread' \
 	    > $(DESTDIR)$(LIBDIR)/pkgconfig/redlock.pc
+	install -d $(DESTDIR)$(LIBDIR)/cmake/redlock
+	up=$$(echo $(LIBDIR)/cmake/redlock | sed 's|^/||; s|[^/][^/]*|..|g'); for file in redlockConfig redlockConfigVersion; do \
+	    sed "/@.*@/ { s|@UP@|$$up|; s|@PREFIX@|$(PREFIX)|; s|@LIBDIR@|$(LIBDIR)|; s|@VERSION@|$(VERSION)|; }" packaging/cmake/$$file.cmake.in \
+	        > $(DESTDIR)$(LIBDIR)/cmake/redlock/$$file.cmake || exit 1; \
+	done
 
 # One file that compiles alone beside its redlock.h. net.c comes first: it sets the feature macros,
 # which must happen before any system header is seen.
 ONE = $(B)/single/redlock_all.c
 
 amalgamation: $(ONE) ## generate the whole library as one file beside redlock.h, in build/single
-$(ONE): $(LIB) $(HEADERS) test/amalgamate.awk
+$(ONE): $(LIB) $(HEADERS) test/amalgamate.awk Makefile
 	@mkdir -p $(@D)
 	awk -f test/amalgamate.awk redlock.h > $(@D)/redlock.h
 	awk -f test/amalgamate.awk net.c resp.c text.c command.c node.c round.c redlock.c client.c > $@
 
-# The same bytes each time. In it the single file, under single/.
-DIST = redlock-$(VERSION)
-dist: $(ONE) ## a tarball with all sources and the single file, in build
-	rm -rf $(B)/$(DIST)
-	mkdir -p $(B)/$(DIST)/single
-	cp -R LICENSE $(wildcard *.md) Makefile CMakeLists.txt meson.build .clang-format .ci $(wildcard *.c *.h *.hpp) \
-	    bench cli docs examples test $(B)/$(DIST)
-	cp $(ONE) $(B)/single/redlock.h $(B)/$(DIST)/single
-	tar --sort=name --mtime=@0 --owner=0 --group=0 --numeric-owner --mode=go-w -C $(B) -c $(DIST) | gzip -n > $(B)/$(DIST).tar.gz
+# The same bytes each time, also from an unpacked release. In it, ready made: the single file, the man pages, and the
+# checksums of all its files. Beside it: its own.
+RELEASE = redlock-$(VERSION)
+release: $(ONE) man ## a tarball with all sources, the single file, man pages and checksums, in build
+	rm -rf $(B)/$(RELEASE)
+	mkdir -p $(B)/$(RELEASE)/single $(B)/$(RELEASE)/man/man1
+	@# The files are those of the release that this is, or those that git knows.
+	@{ [ ! -f SHA256SUMS ] || sed -e 's/^[^ ]* *//' -e '/^single\//d' -e '/^man\//d' SHA256SUMS; \
+	   [ -f SHA256SUMS ] || git -c safe.directory='*' ls-files; } > $(B)/$(RELEASE).files
+	@grep -q . $(B)/$(RELEASE).files || { echo 'release: neither SHA256SUMS nor git says which files there are' >&2; exit 1; }
+	tar -c -T $(B)/$(RELEASE).files | tar -x -C $(B)/$(RELEASE)
+	cp $(ONE) $(B)/single/redlock.h $(B)/$(RELEASE)/single
+	cp -RP $(B)/man/. $(B)/$(RELEASE)/man
+	cp cli/redlock.1 $(B)/$(RELEASE)/man/man1
+	cd $(B)/$(RELEASE) && find . -type f | sed 's|^\./||' | LC_ALL=C sort | xargs sha256sum > ../SHA256SUMS && mv ../SHA256SUMS .
+	LC_ALL=C tar --format=ustar --sort=name --mtime=@0 --owner=0 --group=0 --numeric-owner --mode=u=rwX,go=rX -C $(B) -c $(RELEASE) | gzip -n -9 > $(B)/$(RELEASE).tar.gz
+	cd $(B) && sha256sum $(RELEASE).tar.gz > $(RELEASE).tar.gz.sha256
 
 # ---- Tests ----------------------------------------------------------------------------------
 # A variant is a compiler with its flags and the library's sources; each runs the same programs.
@@ -292,8 +305,9 @@ test-check: $(B)/redlock test/check_test.c test/servers.c test/servers.h test/ta
 	gcc -O1 -g $(WARN) $(POSIX) -Itest test/check_test.c test/servers.c -o $(B)/check_test
 	prove -e 'sh test/own_network.sh' $(B)/check_test :: $(B)/redlock
 
-test-vendor: deps-vendor $(ONE) dist ## the library as others build it: single file, install, CMake, Meson
-	prove -e 'sh' test/vendor.sh :: $(B) $(VERSION)
+test-vendor: deps-vendor $(ONE) release ## the library as others build it: single file, install, CMake, Meson
+	prove -e sh test/vendor.sh :: $(B) $(VERSION) $(LIB)
+	prove -e sh test/packages.sh :: $(B) $(VERSION) $(LIB)
 
 test-docs: deps-docs man ## man pages are complete; the code blocks of the texts run on real servers; names, links, spelling
 	prove -e 'sh' test/docs.sh test/snippets.sh :: $(B)

@@ -1,6 +1,7 @@
 #!/bin/sh
-# vendor.sh BUILD_DIR VERSION - the library as others take it into their programs: the single file with other compilers, as C++,
-# static, twice in one program; installed; from the tarball with CMake and Meson. As TAP.
+# vendor.sh BUILD_DIR VERSION SOURCE ... - the library as others take it into their programs, out of the release and never out of
+# this checkout: the single file with other compilers, as C++, static, twice in one program; installed; with pkg-config, CMake
+# and Meson. SOURCE: the library's files. As TAP.
 #
 # SPDX-FileCopyrightText: the redlock authors
 # SPDX-License-Identifier: MIT
@@ -12,7 +13,10 @@ version=$2
 . test/tap.sh
 rm -rf "$folder"
 mkdir -p "$folder/one"
-cp "$build/single/redlock_all.c" "$build/single/redlock.h" "$folder/one"
+shift 2
+tar -C "$folder" -xzf "$build/redlock-$version.tar.gz"
+source=$folder/redlock-$version
+cp "$source/single/redlock_all.c" "$source/single/redlock.h" "$folder/one"
 
 # A consumer: exit status 0 if the library that it was linked with is of this version and works at all.
 cat >"$folder/app.c" <<'END'
@@ -84,15 +88,39 @@ check "two of them in one program" gcc twice.c ./libhidden_a.so ./libhidden_b.so
 check "and it runs" ./twice
 cd "$here" || exit 1
 
-# ---- The tarball ----
+# ---- The release ----
 
-again() {
-    cp "$build/redlock-$version.tar.gz" "$folder/first.tar.gz" && ${MAKE:-make} -s dist B="$1" &&
-        cmp "$folder/first.tar.gz" "$1/redlock-$version.tar.gz"
+again() { # FOLDER - made in FOLDER, with another umask, time zone and language
+    umask=$(umask)
+    umask 077
+    TZ=Asia/Tokyo LC_ALL=C.UTF-8 ${MAKE:-make} -s -C "$1" release B="$folder/again"
+    umask "$umask"
+    cmp "$build/redlock-$version.tar.gz" "$folder/again/redlock-$version.tar.gz"
 }
-check "the tarball comes out the same, byte for byte" again "$(mktemp -d "$folder/XXXXXX")"
-tar -C "$folder" -xzf "$build/redlock-$version.tar.gz"
-source=$folder/redlock-$version
+check "made again the release is the same, byte for byte" again "$here"
+rm -rf "$folder/again"
+check "and made from itself" again "$source"
+listed() { # each file and nothing else
+    (cd "$build" && sha256sum -c "redlock-$version.tar.gz.sha256") && cd "$source" && sha256sum --quiet -c SHA256SUMS &&
+        sed 's/^[^ ]*  //' SHA256SUMS >"$folder/listed" &&
+        find . -type f ! -name SHA256SUMS | sed 's|^\./||' | LC_ALL=C sort | cmp - "$folder/listed"
+}
+check "its checksums are right, and of all files" listed
+cd "$here" || exit 1
+has() { # what another step would have to make
+    for file in single/redlock_all.c single/redlock.h man/man1/redlock.1 man/man3/redlock.3 man/man3/redlock_acquire.3 man/man7/redlock.7 "$@"; do
+        [ -s "$source/$file" ] || return 1
+    done
+}
+check "the single file, the man pages and all sources are in it" has "$@" url.c Makefile
+compiler_only() { # nothing else can be run, and there is nothing else to read
+    mkdir "$folder/bin" "$folder/empty"
+    for tool in gcc as ld; do ln -s "$(command -v $tool)" "$folder/bin"; done
+    cp "$source/single/redlock_all.c" "$source/single/redlock.h" "$folder/app.c" "$folder/empty"
+    (cd "$folder/empty" && env -i PATH="$folder/bin" gcc -std=c99 -I. app.c redlock_all.c -o app && ./app)
+}
+check "a compiler alone makes a program of the single file" compiler_only
+
 check "its Makefile builds" ${MAKE:-make} -s -C "$source" B=out
 check "and installs" ${MAKE:-make} -s -C "$source" B=out install PREFIX="$folder/prefix"
 package() {
@@ -124,6 +152,27 @@ cmake_with() {
     shift 2
     cmake -S "$consumer" -B "$consumer/out" "$@" && cmake --build "$consumer/out" && "$consumer/out/app"
 }
+check "CMake: find_package after make install" cmake_with installed "find_package(redlock ${version%.*} REQUIRED)" \
+    -DCMAKE_PREFIX_PATH="$folder/prefix"
+shared() { readelf -d "$folder/installed/out/app" | grep -q 'libredlock.so.0'; }
+check "it is the shared library" shared
+check "or the static one" cmake_with static "find_package(redlock $version EXACT REQUIRED)" -DCMAKE_PREFIX_PATH="$folder/prefix" \
+    -DBUILD_SHARED_LIBS=OFF
+not_shared() { ! readelf -d "$folder/static/out/app" | grep 'libredlock'; }
+check "that is in the program" not_shared
+refuses() { # VERSION ... - because of the version, not as none were found
+    for other in "$@"; do
+        ! cmake_with "refused-$other" "find_package(redlock $other REQUIRED)" -DCMAKE_PREFIX_PATH="$folder/prefix" || return 1
+        grep -q 'considered but not accepted' "$folder/log" || return 1
+    done
+}
+check "not for another version" refuses "${version%.*}.99" 0.1 1.0
+staged() { # a target's files under a root of their own, with a LIBDIR as distributions have it
+    ${MAKE:-make} -s -C "$source" B=out install DESTDIR="$folder/root" PREFIX=/usr LIBDIR=/usr/lib/some-where &&
+        cmake_with staged "find_package(redlock REQUIRED)" -Dredlock_DIR="$folder/root/usr/lib/some-where/cmake/redlock" &&
+        PKG_CONFIG_SYSROOT_DIR=$folder/root package "$folder/root/usr/lib/some-where/pkgconfig" "$folder/root/usr/lib/some-where"
+}
+check "in the files of another machine" staged
 check "CMake: add_subdirectory" cmake_with add "add_subdirectory($source redlock)"
 check "CMake: FetchContent" cmake_with fetch "include(FetchContent)
 FetchContent_Declare(redlock URL file://$build/redlock-$version.tar.gz)
@@ -154,7 +203,6 @@ meson_build() {
         "$folder/meson/out/app"
 }
 check "Meson: a subproject" meson_build
-check "Meson: of the same version" grep -q "version: '$version'" meson.build
 meson_install() {
     meson setup "$folder/meson-own" "$source" --prefix="$folder/meson-prefix" --libdir=lib && meson install -C "$folder/meson-own"
 }
