@@ -55,7 +55,7 @@ look_for() { # ITEM ...
 look_for ${*:-$parts}
 case " ${*:-$parts} " in *\ test\ *) # without its run-time library -fsanitize does not link
     echo 'int main(void) { return 0; }' | clang -fsanitize=address -x c - -o /dev/null 2>/dev/null ||
-        missing="$missing libclang-rt-14-dev" ;;
+        missing="$missing libclang-rt-dev" ;;
 esac
 [ -n "$missing" ] || exit 0
 
