@@ -68,14 +68,16 @@ static struct url_text url_until(struct url_text *text, char c)
 /* All of `text`, %xx decoded, and a NUL, behind what stands in `to` already. No byte below `least`. */
 static const char *url_decode(struct url_text *text, char *to, int least)
 {
-    size_t used = strlen(to);
+    size_t used = strlen(to), width;
 
-    for (; text->at < text->end; text->at++) {
+    for (; text->at < text->end; text->at += width) {
         int c = (unsigned char)*text->at;
+        width = 1;
         if (c == '%') {
             if (text->end - text->at < 3 || url_hex(text->at[1]) < 0 || url_hex(text->at[2]) < 0)
                 return "two hexadecimal digits must follow %";
             c = url_hex(text->at[1]) * 16 + url_hex(text->at[2]);
+            width = 3;
         }
         if (c < least || (c == 127 && least > 1))
             return "a control character can't be part of it";
@@ -83,7 +85,6 @@ static const char *url_decode(struct url_text *text, char *to, int least)
             return "too long";
         to[used++] = (char)c;
         to[used] = '\0';
-        text->at += *text->at == '%' ? 2 : 0;
     }
     return NULL;
 }
