@@ -430,6 +430,10 @@ SERVERS =
 test-servers: deps-test $(addprefix $(B)/gcc/,server_test node_test net_test fake_test) ## SERVERS="..." the tests with other servers: Redis 6.0 to 8.6, Valkey 8 and 9
 	@test/versions.sh $(B) test $(SERVERS)
 
+# Minutes each, so not in `make test`.
+prove: deps-prove ## with Frama-C: no input makes decoder, writer or address parser do what C leaves undefined
+	prove -v -e sh test/prove/prove.sh :: $(B)
+
 coverage: deps-test ## lines of the library that the tests run
 	@WRAPS='$(WRAPS)' test/coverage.sh $(B) $(PROGRAMS) torture_test
 

@@ -14,6 +14,8 @@ test='demo prove:perl valgrind:valgrind clang:clang clang-format:clang-format g+
 docs='demo mandoc:mandoc gawk:gawk mawk:mawk busybox:busybox codespell:codespell sqlite3:sqlite3 cmake:cmake meson:meson
  pkg-config:pkg-config g++:g++ prove:perl'
 model='spin:spin prove:perl'
+# prove: only when it is asked for, as it is large
+prove='frama-c:frama-c-base prove:perl'
 interop='demo node:nodejs npm:npm prove:perl'
 bench='demo strace:strace valgrind:valgrind gnuplot:gnuplot-nox etcd:etcd-server node:nodejs npm:npm python3:python3
  /usr/include/hiredis/hiredis.h:libhiredis-dev /usr/lib/python3/dist-packages/redis:python3-redis'

@@ -1,0 +1,20 @@
+/* any.h - what the harnesses share: any bytes, any number.
+
+   SPDX-FileCopyrightText: the redlock authors
+   SPDX-License-Identifier: MIT */
+#ifndef ANY_H
+#define ANY_H
+
+#include "__fc_builtin.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define ANY(object) Frama_C_make_unknown((char *)&(object), sizeof(object))
+
+static unsigned any_of(unsigned least, unsigned most)
+{
+    return (unsigned)Frama_C_long_long_interval(least, most);
+}
+
+#endif

@@ -1,0 +1,84 @@
+/* decoder.c - resp_read from every valid state over any bytes. Three proofs; each uses what the one before has shown:
+
+   KEEP: resp_keep, with any number of bytes kept already, and any number that come.
+   STEP: one byte, or where a string is read any number of them. The state is valid afterwards: by induction it always is.
+   else: all of resp_read, over N bytes that begin anywhere: the cursor stays within them. N is more than is kept.
+
+   SPDX-FileCopyrightText: the redlock authors
+   SPDX-License-Identifier: MIT */
+#include "any.h"
+#include "resp.h"
+
+#define N (RESP_TEXT_MAX + 65)
+
+static uint8_t input[N];
+
+/* What KEEP shows. */
+/*@ requires used: item->text_used <= RESP_TEXT_MAX;
+    requires nul: item->text[RESP_TEXT_MAX] == 0;
+    requires bytes: size == 0 || \valid_read(bytes + (0 .. size - 1));
+    assigns item->text[0 .. RESP_TEXT_MAX], item->text_used \from item->text_used, bytes[0 .. size - 1], size;
+    ensures used: item->text_used <= RESP_TEXT_MAX;
+    ensures nul: item->text[RESP_TEXT_MAX] == 0; */
+static void resp_keep(struct resp_item *item, const uint8_t *bytes, size_t size);
+
+/* What STEP shows. 4 and 5: RESP_AT_BYTES, RESP_AT_BYTES_CR. */
+/*@ requires used: r->item.text_used <= RESP_TEXT_MAX;
+    assigns \result \from at, end;
+    assigns r->item.text[0 .. RESP_TEXT_MAX], r->item.text_used, r->priv.left, r->priv.state \from *r, *at, indirect:at, indirect:end;
+    ensures taken: \subset(\result, input + (0 .. N));
+    ensures forward: at <= \result <= end;
+    ensures state: 4 <= r->priv.state <= 5;
+    ensures used: r->item.text_used <= RESP_TEXT_MAX;
+    ensures nul: r->item.text[RESP_TEXT_MAX] == 0; */
+static const uint8_t *resp_take_bytes(struct resp_reader *r, const uint8_t *at, const uint8_t *end);
+
+#include "resp.c"
+
+static struct resp_reader reader;
+
+int main(void)
+{
+    unsigned from = any_of(0, N - 1);
+    const uint8_t *cursor = input + from;
+    enum resp_event event = RESP_MORE;
+
+    ANY(input);
+    ANY(reader);
+    //@ admit reader.priv.state <= RESP_AT_FAILED;
+    //@ admit reader.priv.level <= RESP_DEPTH_MAX;
+    //@ admit reader.item.text_used <= RESP_TEXT_MAX;
+    //@ admit reader.item.kind <= RESP_PUSH;
+    reader.item.text[RESP_TEXT_MAX] = '\0';
+#ifdef KEEP
+    //@ split reader.item.text_used;
+    resp_keep(&reader.item, input, from);
+#elif defined STEP
+    //@ split reader.priv.state;
+    if (reader.priv.state == RESP_AT_INTEGER && reader.item.integer > 0)
+        return 0; /* not valid: a number is kept negative while it is read */
+    if (reader.priv.state == RESP_AT_BYTES) {
+        //@ split from;
+        cursor = resp_take_bytes(&reader, input + from, input + N);
+        //@ check taken: 4 <= reader.priv.state <= 5;
+    } else {
+        uint8_t byte = input[0];
+        //@ split byte;
+        input[0] = byte;
+        cursor = input;
+        event = resp_read(&reader, &cursor, input + 1);
+        //@ check end: cursor <= (const uint8_t *)input + 1;
+    }
+    //@ check integer: reader.priv.state != RESP_AT_INTEGER || reader.item.integer <= 0;
+#else
+    event = resp_read(&reader, &cursor, input + N);
+#endif
+    //@ check event: -1 <= event <= 2;
+    //@ check cursor: (const uint8_t *)input <= cursor <= (const uint8_t *)input + N;
+    //@ check state: reader.priv.state <= RESP_AT_FAILED;
+    //@ check level: reader.priv.level <= RESP_DEPTH_MAX;
+    //@ check used: reader.item.text_used <= RESP_TEXT_MAX;
+    //@ check nul: reader.item.text[RESP_TEXT_MAX] == 0;
+    //@ check kind: reader.item.kind <= RESP_PUSH;
+    return 0;
+}

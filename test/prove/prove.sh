@@ -1,0 +1,131 @@
+#!/bin/sh
+# prove.sh BUILD_DIR - proves with Frama-C's Eva that no input makes the decoder, the writer and the parser of addresses do what C
+# leaves undefined; then breaks something in each of them and sees that proof fail. As TAP.
+#
+# A proof is: no alarm, and all statements reached. What is proved, for a 64-bit machine:
+#   decoder    from every valid state of a reader, over any bytes, cut anywhere; with the default, small and large limits
+#   writer     one put of each kind, from every valid state of a writer of 16 and of 32 bytes; texts of up to 16 bytes more
+#   addresses  each function of url.c, over any text of up to 24 bytes (url_rest: 12; redlock_url_next: lists of up to 16)
+# A function that is called is analysed with its caller, or stands for its contract in the harness; the contract is then part of
+# its own proof. Not proved: that results are right, that functions end, and that a function changes nothing but what
+# `assigns` of its contract lists, which is read only. NAME.notes says where Eva has to tell cases apart; that goes into a copy of
+# the source, as what an earlier step has shown does (`admit`).
+#
+# SPDX-FileCopyrightText: the redlock authors
+# SPDX-License-Identifier: MIT
+set -u
+here=$(pwd)
+mkdir -p "$1/prove"
+folder=$(cd "$1/prove" && pwd)
+. test/tap.sh
+
+# eva HARNESS SOURCE NOTES DEFINES [FLAG ...] - leaves what Eva says in $folder/eva. With $mutant, a command of sed that is done to
+# the source before.
+mutant=
+eva() {
+    harness=$1 source=$2 notes=$3 defines=$4
+    shift 4
+    rm -rf "$folder/source"
+    mkdir "$folder/source"
+    sed "$mutant" "$source" >"$folder/mutant.c"
+    if [ -n "$mutant" ] && cmp -s "$source" "$folder/mutant.c"; then
+        echo "the mutant is no other: $mutant"
+        return 1
+    fi
+    awk -v notes="$notes" -f test/prove/annotate.awk "$folder/mutant.c" >"$folder/source/$source" || return 1
+    # Not from here, where the preprocessor would find the source and not its copy.
+    (cd "$folder" && timeout 900 frama-c -cpp-extra-args="-I$folder/source -I$here -I$here/test/prove $defines" \
+        "$here/test/prove/$harness.c" -main main -warn-invalid-pointer -eva -eva-split-limit 1000 \
+        -eva-msg-key=-initial-state,-final-states "$@") >"$folder/eva" 2>&1
+    rc=$?
+    if [ $rc -ne 0 ] || grep -e 'User Error' -e Aborted "$folder/eva"; then
+        echo "Eva: exit status $rc"
+        return 1
+    fi
+}
+# "nothing", or where C would not be defined; or what was not looked at.
+no_alarm() {
+    eva "$@" || return 1
+    grep -A 2 '^\[eva:alarm\]' "$folder/eva" && return 1
+    reached=$(sed -n 's/.* statements reached (out of [0-9]*): \([0-9]*\)% coverage.*/\1/p' "$folder/eva")
+    [ "${reached:-0}" -ge 99 ] && return
+    echo "only ${reached:-0} % of the statements are reached"
+    return 1
+}
+alarm() { # MUTANT ...
+    mutant=$1
+    shift
+    eva "$@"
+    rc=$?
+    mutant=
+    [ $rc -eq 0 ] && grep '^\[eva:alarm\]' "$folder/eva"
+}
+
+# ---- Decoder ----
+
+: >"$folder/none"
+echo 'resp_digit: check r->item.integer <= 0;' >"$folder/step"
+{ # which STEP has shown
+    echo 'resp_digit: admit r->item.integer <= 0;'
+    cat test/prove/decoder.notes
+} >"$folder/read"
+keep() { "$@" decoder resp.c "$folder/none" "-DKEEP $limits"; }
+step() { "$@" decoder resp.c "$folder/step" "-DSTEP $limits" -eva-slevel-function resp_read:20 -eva-use-spec resp_keep; }
+read_all() { "$@" decoder resp.c "$folder/read" "$limits" -eva-use-spec resp_take_bytes,resp_keep; }
+for limits in '' '-DRESP_TEXT_MAX=15 -DRESP_DEPTH_MAX=1' '-DRESP_TEXT_MAX=255 -DRESP_DEPTH_MAX=8 -DRESP_SIZE_MAX=0x3fffffff'; do
+    check "decoder: what is kept of a text ${limits:-(default limits)}" keep no_alarm
+    check 'decoder: one step from every valid state, to a valid state' step no_alarm
+    check 'decoder: resp_read over any bytes' read_all no_alarm
+done
+limits='-DRESP_TEXT_MAX=15 -DRESP_DEPTH_MAX=1'
+check 'mutant: a byte too many is kept' keep alarm 's/if (size > room)/if (size > room + 1)/'
+check 'mutant: a level too many' step alarm 's/level == RESP_DEPTH_MAX/level > RESP_DEPTH_MAX/'
+check 'mutant: numbers overflow' step alarm 's/\*number < INT64_MIN \/ 10 ||/0 ||/'
+check 'mutant: the end is not looked at' read_all alarm 's/event == RESP_MORE && at != end/event == RESP_MORE/'
+
+# ---- Writer ----
+
+writer() { "$@" writer resp.c test/prove/writer.notes "-DSIZE=$size" -eva-slevel-function resp_decimal:12,resp_put_hex:500; }
+for size in 16 32; do
+    check "writer: one put of anything into $size bytes, any of them used" writer no_alarm
+done
+size=16
+check 'mutant: used bytes do not count' writer alarm 's/size > w->size - w->used) {/size > w->size) {/'
+check 'mutant: a byte in hex counts once' writer alarm 's/if (2 \* size > w->size - w->used)/if (size > w->size - w->used)/'
+check 'mutant: a number has nine digits' writer alarm 's/uint8_t text\[10\]/uint8_t text[9]/'
+
+# ---- Addresses ----
+
+# of FUNCTION BYTES CONTRACTS NO_ALARM_OR_ALARM ...
+of() {
+    function=$1 bytes=$2 contracts=$3
+    shift 3
+    "$@" addresses url.c test/prove/addresses.notes "-DFUNCTION=$function -DN=$bytes" -eva-slevel 4000 -eva-interprocedural-splits \
+        -eva-split-return-function url_take:0,url_number:0,url_decode:0,url_user:0,url_host:0,url_options:0,url_rest:0 \
+        ${contracts:+-eva-use-spec $contracts}
+}
+parts=url_user,url_decode,url_number,url_host,url_options
+check 'addresses: url_take, texts of up to 24 bytes' of 1 24 '' no_alarm
+check 'addresses: url_until, 24 bytes' of 2 24 '' no_alarm
+check 'addresses: url_decode, 24 bytes' of 3 24 '' no_alarm
+check 'addresses: url_number, 24 bytes' of 4 24 '' no_alarm
+check 'addresses: url_user, 24 bytes' of 5 24 url_decode no_alarm
+check 'addresses: url_v6, 24 bytes' of 6 24 '' no_alarm
+check 'addresses: url_host, 24 bytes' of 7 24 url_number no_alarm
+check 'addresses: url_options, 24 bytes' of 8 24 url_number no_alarm
+check 'addresses: url_scheme, 24 bytes' of 9 24 '' no_alarm
+check 'addresses: url_rest, 12 bytes' of 10 12 $parts no_alarm
+check 'addresses: redlock_url_next, 16 bytes' of 11 16 url_host,url_rest no_alarm
+check 'mutant: a word may end a byte behind the text' of 1 12 '' alarm 's/(size_t)(text->end - text->at))/(size_t)(text->end - text->at) + 1)/'
+check 'mutant: one byte too far' of 2 12 '' alarm 's/while (text->at < text->end \&\& \*text->at != c)/while (text->at <= text->end \&\& *text->at != c)/'
+check 'mutant: a % with one digit' of 3 12 '' alarm 's/text->end - text->at < 3/text->end - text->at < 2/'
+check 'mutant: a byte too many' of 3 12 '' alarm 's/if (used == REDLOCK_URL_MAX)/if (used > REDLOCK_URL_MAX)/'
+check 'mutant: digits behind the text' of 4 12 '' alarm 's/text->at < text->end \&\& url_digit/text->at <= text->end \&\& url_digit/'
+check 'mutant: a user without a colon' of 5 12 url_decode alarm 's/if (text.at == text.end)$/if (0)/'
+check 'mutant: no ]' of 6 12 '' alarm 's/if (text->at == text->end)$/if (0)/'
+check 'mutant: a host that is too long' of 7 12 url_number alarm 's/if (used < REDLOCK_URL_MAX)/if (used <= REDLOCK_URL_MAX)/'
+check 'mutant: a & behind the text' of 8 12 url_number alarm 's/text->at += text->at < text->end;/text->at += 1;/'
+check 'mutant: more is given back than was taken' of 9 12 '' alarm 's/text->at--;/text->at -= 8;/'
+check 'mutant: a ? behind the text' of 10 6 $parts alarm 's/text->at += at < text->end;/text->at += 1;/'
+check 'mutant: a pointer two bytes behind the text' of 11 12 url_host,url_rest alarm 's/text.end - colon > 2/colon + 2 < text.end/'
+done_testing
