@@ -31,12 +31,19 @@
 #include <time.h>
 #include <unistd.h>
 
-/* What other systems lack. Each REDLOCK_WITHOUT_... makes Linux lack it too: for the tests. */
+#ifndef CLOCK_MONOTONIC
+#error                                                                                             \
+    "net.c needs POSIX.1-2008: include it before any system header, or compile with -D_POSIX_C_SOURCE=200809L"
+#endif
+
+/* What other systems lack. Each REDLOCK_WITHOUT_... makes Linux lack it too: for the tests. ppoll is declared only with
+   _GNU_SOURCE, which is too late where a program included a header of glibc before. */
 #if defined(__linux__) && !defined(REDLOCK_WITHOUT_GETRANDOM)
 #include <sys/random.h>
 #define NET_GETRANDOM
 #endif
-#if defined(__linux__) && !defined(REDLOCK_WITHOUT_PPOLL)
+#if defined(__linux__) && (!defined(__GLIBC__) || defined(__USE_GNU)) &&                           \
+    !defined(REDLOCK_WITHOUT_PPOLL)
 #define NET_PPOLL
 #endif
 #if defined(SOCK_NONBLOCK) && defined(SOCK_CLOEXEC) && !defined(REDLOCK_WITHOUT_SOCK_NONBLOCK)

@@ -59,6 +59,11 @@ exported() { # names of ours alone
 }
 check "exports redlock_ and resp_ only" exported
 
+printf '#include <stdio.h>\n#include "redlock_all.c"\n' >late.c
+check "behind a system header" gcc -Wall -Wextra -Werror -c late.c -o late.o
+strict() { ! gcc -std=c99 -c late.c -o late.o 2>late.log && sed -n '/error:/{p;q}' late.log | grep 'net.c needs POSIX'; }
+check "and refused there, with a sentence, by a compiler that hides POSIX" strict
+
 for name in a b; do
     cat >$name.c <<END
 #define REDLOCK_API static
