@@ -5,43 +5,13 @@
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
-#include "fake.h"
-#include "tap.h"
-
-#include <string.h>
-
-enum { MS = 1000 };
-
-static struct redlock_client client;
-static struct redlock_node nodes[REDLOCK_NODES_MAX];
-static struct redlock_lock lock;
-static struct redlock_settings settings;
-
-/* `count` fresh servers, `settings`, and a lock "k" of 10 s. */
-static void begin(unsigned count)
-{
-    fake_begin(&client, nodes, count, &settings);
-    redlock_lock_init(&lock, "k", 1, 10000);
-}
-
-static void begin_with_defaults(unsigned count)
-{
-    memset(&settings, 0, sizeof settings);
-    begin(count);
-}
+#include "one_lock.h"
 
 static void begin_without_pauses(unsigned count)
 {
     memset(&settings, 0, sizeof settings);
     settings.retry_delay_ms = REDLOCK_NONE;
     begin(count);
-}
-
-/* Somebody else holds "k" on the nodes from..to. */
-static void held_by(const char *who, int from, int to)
-{
-    for (; from <= to; from++)
-        fake_put(from, "k", who, 60000);
 }
 
 /* "k" is gone from the nodes from..to. */
@@ -51,21 +21,6 @@ static void deleted_on(int from, int to)
         fake_delete(from, "k");
 }
 
-static int acquire(uint32_t wait_ms)
-{
-    return (int)redlock_acquire(&client, &lock, wait_ms);
-}
-
-static int extend(void)
-{
-    return (int)redlock_extend(&client, &lock);
-}
-
-static int release(uint32_t wait_ms)
-{
-    return (int)redlock_release(&client, &lock, wait_ms);
-}
-
 static unsigned votes(redlock_mask mask)
 {
     unsigned n = 0;
@@ -73,21 +28,6 @@ static unsigned votes(redlock_mask mask)
     for (; mask != 0; mask = (redlock_mask)(mask & (mask - 1)))
         n++;
     return n;
-}
-
-/* Microseconds since `start`. */
-static long since(uint64_t start)
-{
-    return (long)(fake_now_us - start);
-}
-
-/* Connects to all nodes, so that what follows is not about dialling. */
-static void warm_up(void)
-{
-    acquire(0);
-    release(1000);
-    fake_pass(&client, 20 * MS);
-    fake_logged = 0;
 }
 
 /* ---- R1 ------------------------------------------------------------------------------------- */
@@ -287,8 +227,9 @@ static void r04_release_goes_to_every_asked_node(void)
     fake_nodes[4].hung = 1;
     is_int(acquire(0), REDLOCK_CONTENDED, "r04: one grant, two refusals, an error, a hung node");
     is_int(lock.granted << 8 | lock.refused, 0x106, "r04: the votes");
-    is_int(lock.failed, 0x8, "r04: the failure");
-    ok(strstr(nodes[3].error, "LOADING") != NULL, "r04: and why: %s", nodes[3].error);
+    if (REDLOCK_DIAGNOSIS)
+        is_int(lock.failed, 0x8, "r04: the failure");
+    ok(has_error(3, "LOADING"), "r04: and why: %s", nodes[3].error);
     fake_resume(4);
     is_int((int)fake_keys_left(), 2, "r04 T6 T37: no key of ours is left, also where it hung");
     is_int((int)fake_count(-1, 'D'), 5, "r04: the release went to all five");
@@ -510,8 +451,7 @@ static void r05_nonsense_disconnects(void)
         fake_nodes[0].delay_us = 0;
         is_int(acquire(0), REDLOCK_OK, "r05: the others decide");
         fake_pass(&client, 5 * MS);
-        ok(strstr(nodes[0].error, cases[i].error) != NULL, "r05: \"%.12s\": %s", cases[i].says,
-           nodes[0].error);
+        ok(has_error(0, cases[i].error), "r05: \"%.12s\": %s", cases[i].says, nodes[0].error);
         ok(nodes[0].state != REDLOCK_NODE_READY, "r05: and is disconnected");
     }
 }
@@ -535,7 +475,7 @@ static void r05_unasked_greeting_disconnects(void)
     fake_nodes[0].delay_us = 0;
     fake_nodes[0].hung = 1;
     is_int(acquire(0), REDLOCK_OK, "r05: the others decide");
-    ok(strstr(nodes[0].error, "ERR max number") != NULL, "r05: %s", nodes[0].error);
+    ok(has_error(0, "ERR max number"), "r05: %s", nodes[0].error);
 }
 
 static void r05_one_byte_at_a_time(void)
@@ -565,7 +505,7 @@ static void r05_stalled_connection(void)
     is_int(nodes[2].state, REDLOCK_NODE_READY, "r05: an answer is due for 0.9 s");
     fake_pass(&client, 150 * MS);
     is_int(nodes[2].state, REDLOCK_NODE_DOWN, "r05: for more than stall_ms: closed");
-    ok(strstr(nodes[2].error, "no reply") != NULL, "r05: %s", nodes[2].error);
+    ok(has_error(2, "no reply"), "r05: %s", nodes[2].error);
     fake_nodes[1].refuses = fake_nodes[2].refuses = 1;
     release(10);
     fake_break(1);
@@ -633,7 +573,7 @@ static void r06_number_of_attempts(void)
     held_by("a", 0, 0);
     held_by("b", 1, 1);
     held_by("c", 2, 2);
-    is_int(acquire(0), REDLOCK_CONTENDED, "r06: no retries: split");
+    is_int(acquire(0), REFUSED_BY_SEVERAL, "r06: no retries: split");
     is_int((int)fake_count(0, 'S'), 1, "r06 T12: also after a split vote");
     settings.retries = 3;
     begin(3);
@@ -687,19 +627,41 @@ static void r06_two_clients_pause_differently(void)
     ok(memcmp(first, lock.token, sizeof first) != 0, "T16: every token is another");
 }
 
-static void r06_split_is_tried_again_quickly(void)
+/* 5 nodes refuse it for three others; 4 nodes are halved. The others are gone after 5 ms. */
+static void r06_split_is_tried_again_quickly(unsigned count)
 {
     uint64_t start;
 
-    begin_with_defaults(5);
+    begin_with_defaults(count);
     warm_up();
     fake_put(0, "k", "a", 5);
     fake_put(1, "k", "b", 5);
-    fake_put(2, "k", "c", 5);
+    if (count == 5)
+        fake_put(2, "k", "c", 5);
     start = fake_now_us;
     is_int(acquire(0), REDLOCK_OK, "r06: a split vote that dissolves within 5 ms");
     ok(fake_count(0, 'S') > 1 && since(start) < 40 * MS, "r06: %u quick attempts, %ld us",
        fake_count(0, 'S'), since(start));
+}
+
+/* Without diagnosis a quorum that refuses is a holder: no quick retry. */
+static void r06_a_split_is_taken_for_a_holder(void)
+{
+    begin_with_defaults(5);
+    held_by("a", 0, 0);
+    held_by("b", 1, 1);
+    held_by("c", 2, 2);
+    is_int(acquire(0), REDLOCK_HELD, "r06: three of five refuse it: held");
+    is_int((int)fake_count(0, 'S'), 1, "r06: one attempt");
+    begin_with_defaults(5);
+    held_by("a", 0, 1);
+    is_int(acquire(0), REDLOCK_OK, "r06: two of five refuse it: acquired");
+    begin_with_defaults(4);
+    held_by("a", 0, 0);
+    held_by("b", 1, 1);
+    is_int(acquire(0), REDLOCK_CONTENDED, "r06: two of four grant it, two refuse: split");
+    ok(fake_count(0, 'S') > 1, "r06: which is tried again at once: %u attempts",
+       fake_count(0, 'S'));
 }
 
 static void r06_results_are_distinct(void)
@@ -711,7 +673,7 @@ static void r06_results_are_distinct(void)
     held_by("one", 0, 1);
     held_by("two", 2, 3);
     held_by("three", 4, 4);
-    is_int(acquire(0), REDLOCK_CONTENDED,
+    is_int(acquire(0), REFUSED_BY_SEVERAL,
            "r06 T45: refused by all, but no one has a quorum: split");
     begin(5);
     held_by("one", 0, 2);
@@ -720,11 +682,11 @@ static void r06_results_are_distinct(void)
     begin(3);
     fake_nodes[0].says = fake_nodes[1].says = "-NOPERM this user has no permissions\r\n";
     is_int(acquire(60000), REDLOCK_DENIED, "r06: permission denied, not waited for");
-    ok(strstr(nodes[0].error, "NOPERM") != NULL, "r06: in the server's words: %s", nodes[0].error);
+    ok(has_error(0, "NOPERM"), "r06: in the server's words: %s", nodes[0].error);
     begin(3);
     fake_nodes[0].refuses = fake_nodes[1].refuses = 1;
     is_int(acquire(0), REDLOCK_UNREACHABLE, "r06: two of three refuse the connection");
-    ok(strstr(nodes[1].error, "refused") != NULL, "r06: %s", nodes[1].error);
+    ok(has_error(1, "refused"), "r06: %s", nodes[1].error);
     is_int(acquire(500), REDLOCK_UNREACHABLE, "r06: also at the end of the wait: not _TIMEOUT");
     begin(3);
     held_by("one", 0, 2);
@@ -890,7 +852,8 @@ static void r06_even_nodes_tell_a_holder_too(void)
     acquire(0);
     release(100);
     fake_nodes[3].delay_us = 3 * MS;
-    is_int(acquire(0), REDLOCK_HELD, "r06: three of four are another's, one answers late: held");
+    is_int(acquire(0), REDLOCK_DIAGNOSIS ? REDLOCK_HELD : REDLOCK_CONTENDED,
+           "r06: three of four are another's, one answers late: held");
     fake_delete(3, "k");
     is_int(acquire(0), REDLOCK_CONTENDED, "r06: two of four are another's: split");
 }
@@ -1018,6 +981,18 @@ static void r07_without_pushes(void)
     is_int(lock.status, REDLOCK_OK, "r07: and got after the pause");
 }
 
+static void r07_left_out(void)
+{
+    begin_waiting(3);
+    deleted_on(0, 2);
+    fake_pass(&client, 100 * MS);
+    is_int(lock.status, REDLOCK_PENDING, "r07 left out: a waiter is not told");
+    fake_pass(&client, 10000 * MS);
+    is_int(lock.status, REDLOCK_OK, "r07 left out: and has it after its pause");
+    is_int((int)(fake_count(-1, 'T') + fake_count(-1, 'C')), 0,
+           "r07 left out: no server is asked to track keys");
+}
+
 /* "k" is gone from all nodes. Is who waits for it woken? */
 static int is_told(void)
 {
@@ -1073,8 +1048,7 @@ static void r07_who_is_refused_asks_to_be_told(void)
     held_by("other", 0, 2);
     is_int(acquire(0), REDLOCK_HELD, "r07: to be told is not needed");
     fake_pass(&client, 10 * MS);
-    ok(strstr(nodes[0].error, "unexpected reply") != NULL, "r05: nonsense disconnects: %s",
-       nodes[0].error);
+    ok(has_error(0, "unexpected reply"), "r05: nonsense disconnects: %s", nodes[0].error);
 }
 
 static void r07_other_keys(void)
@@ -1261,7 +1235,7 @@ static void r08_compares(void)
     is_int((int)redlock_remaining_ms(&client, &lock), 0, "r08: it is over at once");
     ok(memcmp(fake_find(0, "k", 1)->value, "other", 5) == 0,
        "r08 T21: and the other's is untouched");
-    is_int(release(100), REDLOCK_LOST, "r11: a release says that another has it");
+    is_int(release(100), RELEASED_TAKEN, "r11: a release says that another has it");
     is_int((int)fake_keys_left(), 2, "r11: and takes away only what was ours");
 }
 
@@ -1358,11 +1332,12 @@ static void r08_answers_that_come_late(void)
     is_int(extend(), REDLOCK_OK, "r08: two of three confirm it");
     is_int(lock.members, 3, "r08: the third has not answered yet");
     fake_pass(&client, 50 * MS);
-    ok(fake_find(2, "k", 1) != NULL, "r09: the key was gone there, and is repaired");
+    is_int(fake_find(2, "k", 1) != NULL, REDLOCK_REPAIR,
+           "r09: the key was gone there, and is repaired");
     is_int(lock.members, 3, "r09: but that came after the round: no member");
     is_int(extend(), REDLOCK_OK, "r08: two of three confirm it again");
     fake_pass(&client, 30 * MS);
-    is_int(lock.members, 7, "r08: and the third, later: a member");
+    is_int(lock.members, REDLOCK_REPAIR ? 7 : 3, "r08: and the third, later: a member");
     fake_delete(2, "k");
     extend();
     fake_pass(&client, 30 * MS);
@@ -1466,10 +1441,11 @@ static void r09_a_healing_without_an_answer(void)
         is_int(extend(), REDLOCK_OK, "r09: extended");
         fake_pass(&client, 10 * MS);
         is_int(extend(), REDLOCK_OK, "r09: and again");
-        is_int(lock.members, breaks == 1 ? 3 : 7, "r09: %s",
-               breaks == 0   ? "the third has answered all: it is a member"
-               : breaks == 1 ? "the third's connection broke: it is none"
-                             : "the third is another process now: it is a member");
+        is_int(
+            lock.members, breaks == 0 || (breaks == 2 && REDLOCK_RESTART_GUARD) ? 7 : 3, "r09: %s",
+            breaks == 0   ? "the third has answered all: it is a member"
+            : breaks == 1 ? "the third's connection broke: it is none"
+                          : "the third is another process now: it is a member, if that is known");
         release(100);
     }
 }
@@ -1586,6 +1562,33 @@ static void r09_no_healing_after_the_end(void)
     ok(fake_find(0, "k", 1) != NULL, "r09: and as it is held again, it is repaired");
 }
 
+/* Without repair the key is not created again. A node that restarts empty is no member for good: the lock outlives
+   that as long as a quorum of members is left. */
+static void r09_left_out(void)
+{
+    int i;
+
+    begin_with_defaults(5);
+    acquire(0);
+    fake_pass(&client, 10 * MS);
+    for (i = 0; i < 2; i++) {
+        forget_all(i);
+        is_int(extend(), REDLOCK_OK, "r09 left out: %d of five forgot it: extended", i + 1);
+        fake_pass(&client, 20 * MS);
+        is_int(extend(), REDLOCK_OK, "r09 left out: and once more");
+        fake_pass(&client, 20 * MS);
+        ok(fake_find(i, "k", 1) == NULL, "r09 left out: the key is not created again");
+        is_int((int)votes(lock.members), 4 - i, "r09 left out: the node is no member any more");
+    }
+    forget_all(2);
+    is_int(extend(), REDLOCK_LOST, "r09 left out: the third of five forgot it: lost");
+    fake_pass(&client, 20 * MS);
+    is_int((int)fake_keys_left(), 0, "r09 left out: what was left is cleared away");
+    for (i = 0; i < (int)fake_logged && !fake_log[i].heals; i++)
+        continue;
+    is_int(i, (int)fake_logged, "r09 left out: no extension could have created the key");
+}
+
 /* ---- R10: automatic extension --------------------------------------------------------------- */
 
 static void begin_kept(unsigned count, unsigned extensions)
@@ -1685,7 +1688,7 @@ static void r10_two_of_one_key(void)
     fake_pass(&client, 11000 * MS); /* its time is over */
     acquire(0);
     redlock_auto_extend_start(&client, &lock, 1000);
-    is_int((int)redlock_release(&client, &old, 100), REDLOCK_LOST, "r10 T29: a stale handle");
+    is_int((int)redlock_release(&client, &old, 100), RELEASED_TAKEN, "r10 T29: a stale handle");
     fake_pass(&client, 20000 * MS);
     ok(lock.status == REDLOCK_PENDING && lock.extended >= 5,
        "r10 T29: the newer one was extended %u times since", lock.extended);
@@ -1849,7 +1852,8 @@ static void r10_release_while_extending(void)
     }
     redlock_release_start(&client, &lock, 1000);
     fake_pass(&client, 200 * MS);
-    is_int(lock.status, REDLOCK_LOST, "r10: extended, taken, released: the release says the truth");
+    is_int(lock.status, RELEASED_TAKEN,
+           "r10: extended, taken, released: the release says the truth");
 }
 
 static void r10_one_rate(void)
@@ -1871,6 +1875,23 @@ static void r10_one_rate(void)
     fake_logged = 0;
     fake_pass(&client, 9990 * MS);
     is_int((int)fake_count(0, 'E'), 9, "r10 T26: locked 200 times before: still one each second");
+}
+
+static void r10_left_out(void)
+{
+    begin_with_defaults(3);
+    acquire(0);
+    fake_pass(&client, 10 * MS);
+    fake_logged = 0;
+    is_int(redlock_auto_extend_start(&client, &lock, 1), REDLOCK_INVALID_ARGUMENT,
+           "r10 left out: no automatic extension");
+    ok(has_invalid("extensions"), "r10 left out: and it is said why: %s",
+       redlock_invalid_argument(&client));
+    fake_pass(&client, 5000 * MS);
+    is_int((int)fake_logged, 0, "r10 left out: nothing is sent");
+    is_int(lock.status, REDLOCK_OK, "r10 left out: it is held as before");
+    is_int(extend(), REDLOCK_OK, "r10 left out: it can be extended by hand");
+    is_int(release(100), REDLOCK_OK, "r10 left out: and released");
 }
 
 static void r10_bad_keeps(void)
@@ -1916,11 +1937,46 @@ static void r12_greeting(void)
            21, "r12: all in database 7");
     for (i = 0; i < fake_logged && fake_log[i].kind != 'S'; i++)
         first += fake_log[i].node == 0 && strchr("HLI", fake_log[i].kind) != NULL;
-    is_int((int)first, 3, "r12: the whole greeting is there before a SET");
+    is_int((int)first, 2 + REDLOCK_RESTART_GUARD, "r12: the whole greeting is there before a SET");
     fake_break(1);
     extend();
     fake_pass(&client, 20 * MS);
     is_int(fake_nodes[1].dials, 3, "r12: it is remembered what it does not know");
+}
+
+/* Without RESP3 there is no HELLO: AUTH, with a user if there is one, then SELECT. Replies are RESP2, and whether
+   the server is a replica shows when it refuses to write. */
+static void r12_left_out(void)
+{
+    static const char expected[][4] = {"LI", "ALI", "ALI"};
+    unsigned n, i, seen, wrong;
+
+    begin_with_defaults(3);
+    for (n = 0; n < 3; n++)
+        nodes[n].database = 7;
+    for (n = 1; n < 3; n++)
+        nodes[n].password = fake_nodes[n].server.password = "secret\r\n$1";
+    nodes[2].user = "somebody";
+    is_int(acquire(0), REDLOCK_OK, "r12 left out: AUTH and SELECT, and then the lock");
+    fake_pass(&client, 20 * MS);
+    is_int(lock.members, 7, "r12 left out: on all nodes");
+    for (n = 0; n < 3; n++) {
+        seen = wrong = 0;
+        for (i = 0; i < fake_logged && fake_log[i].kind != 'S'; i++)
+            if (fake_log[i].node == (int)n)
+                wrong += fake_log[i].kind != expected[n][seen++];
+        ok(wrong == 0 && seen == strlen(expected[n]) - !REDLOCK_RESTART_GUARD,
+           "r12 left out: node %u is greeted so, and not otherwise", n);
+        is_int(fake_nodes[n].session.database, 7, "r12 left out: and is in database 7");
+        is_int(fake_nodes[n].dials, 1, "r12 left out: on its first connection");
+        is_int(fake_nodes[n].session.resp3, 0, "r12 left out: which speaks RESP2");
+    }
+    is_int(release(100), REDLOCK_OK, "r12 left out: released");
+    held_by("other", 0, 2);
+    is_int(acquire(0), REDLOCK_HELD, "r12 left out: refused, as RESP2 says it");
+    fake_nodes[0].says = fake_nodes[1].says =
+        "-READONLY You can't write against a read only replica.\r\n";
+    is_int(acquire(0), REDLOCK_DENIED, "r12 left out: a replica denies it");
 }
 
 /* HELLO fills the buffer: the rest of the greeting follows it, before any command of a lock. */
@@ -1941,7 +1997,8 @@ static void r12_a_greeting_in_pieces(void)
     is_int(acquire(0), REDLOCK_OK, "r12: with a password of %u bytes", room);
     for (i = 0; i < fake_logged && fake_log[i].kind != 'S'; i++)
         continue;
-    ok(fake_count(-1, 'I') == 3 && fake_count(-1, 'H') == 3 && i > 5,
+    ok(fake_count(-1, 'I') == (REDLOCK_RESTART_GUARD ? 3 : 0) &&
+           fake_count(-1, REDLOCK_RESP3 ? 'H' : 'A') == 3 && i > (REDLOCK_RESTART_GUARD ? 5 : 2),
        "r12: greeted in full, then asked");
     is_int(release(100), REDLOCK_OK, "r12: and released");
 }
@@ -1960,9 +2017,9 @@ static void r12_wrong_password(void)
     is_int(acquire(60000), REDLOCK_DENIED, "r12: wrong or no password: denied, not waited for");
     fake_pass(&client, 10 * MS);
     acquire(0);
-    ok(strstr(nodes[0].error, "WRONGPASS") != NULL, "r12: %s", nodes[0].error);
-    ok(strstr(nodes[1].error, "NOAUTH") != NULL, "r12: %s", nodes[1].error);
-    ok(strstr(nodes[2].error, "WRONGPASS") != NULL, "r12: old: %s", nodes[2].error);
+    ok(has_error(0, "WRONGPASS"), "r12: %s", nodes[0].error);
+    ok(has_error(1, "NOAUTH"), "r12: %s", nodes[1].error);
+    ok(has_error(2, "WRONGPASS"), "r12: old: %s", nodes[2].error);
     for (i = 0; i < 3; i++)
         ok(strstr(nodes[i].error, "secret") == NULL, "r12: no trouble has the password in it");
     is_int((int)fake_count(-1, 'S'), 0, "r12: and nothing was asked for");
@@ -1992,7 +2049,7 @@ static void r12_not_a_node(void)
         begin_with_defaults(1);
         fake_nodes[0].server.hello = cases[i].hello;
         is_int(acquire(0), REDLOCK_DENIED, "r12: not a node");
-        ok(strstr(nodes[0].error, cases[i].error) != NULL, "r12: %s", nodes[0].error);
+        ok(has_error(0, cases[i].error), "r12: %s", nodes[0].error);
     }
     begin_with_defaults(1); /* names and values in other places mean nothing */
     fake_nodes[0].server.hello = "%2\r\n$7\r\nmodules\r\n*2\r\n$4\r\nmode\r\n$8\r\nsentinel\r\n"
@@ -2015,12 +2072,12 @@ static void r12_bad_nodes_are_refused(void)
     nodes[1].password = secret;
     is_int(redlock_init(&client, fake_io(), nodes, 3, NULL), REDLOCK_INVALID_ARGUMENT,
            "r12: a password that is too long");
-    ok(strstr(nodes[1].error, "too long") != NULL, "r12: %s", nodes[1].error);
+    ok(has_error(1, "too long"), "r12: %s", nodes[1].error);
     nodes[1].password = NULL;
     nodes[2].user = "me";
     is_int(redlock_init(&client, fake_io(), nodes, 3, NULL), REDLOCK_INVALID_ARGUMENT,
            "r12: a user without a password");
-    ok(strstr(nodes[2].error, "without a password") != NULL, "r12: %s", nodes[2].error);
+    ok(has_error(2, "without a password"), "r12: %s", nodes[2].error);
 }
 
 static void r13_one_server_one_vote(void)
@@ -2028,7 +2085,7 @@ static void r13_one_server_one_vote(void)
     begin_with_defaults(3);
     fake_nodes[0].server.run = fake_nodes[1].server.run = fake_nodes[2].server.run = 12345;
     is_int(acquire(0), REDLOCK_DENIED, "r13: one server listed three times is no quorum");
-    ok(strstr(nodes[2].error, "same server") != NULL, "r13: and says so: %s", nodes[2].error);
+    ok(has_error(2, "same server"), "r13: and says so: %s", nodes[2].error);
     begin_with_defaults(3);
     fake_nodes[0].server.run = fake_nodes[2].server.run = 12345;
     is_int(acquire(0), REDLOCK_OK, "r13: listed twice, and another: two votes of three");
@@ -2042,6 +2099,24 @@ static void r13_one_server_one_vote(void)
     acquire(0);
     fake_pass(&client, 10 * MS);
     is_int((int)votes(lock.members), 3, "r13: where INFO is not permitted it can't be seen");
+}
+
+/* Without the restart guard nobody asks a server who it is: one that is listed twice has two votes. */
+static void r13_left_out(void)
+{
+    begin_with_defaults(3);
+    fake_nodes[0].server.run = fake_nodes[1].server.run = fake_nodes[2].server.run = 12345;
+    is_int(acquire(0), REDLOCK_OK, "r13 left out: one server listed three times");
+    fake_pass(&client, 10 * MS);
+    is_int((int)votes(lock.members), 3, "r13 left out: has three votes");
+    is_int((int)fake_count(-1, 'I'), 0, "r13 left out: and is not asked for INFO");
+    forget_all(0);
+    fake_nodes[0].server.age_s = 0;
+    is_int(release(100), REDLOCK_OK, "r14 left out: released");
+    is_int(acquire(0), REDLOCK_OK, "r14 left out: one that has just started");
+    fake_pass(&client, 200 * MS);
+    ok(lock.granted & 1, "r14 left out: votes at once");
+    is_int((int)fake_count(-1, 'I'), 0, "r14 left out: and is not asked for its age");
 }
 
 static void r14_a_restarted_server_does_not_vote(void)
@@ -2060,7 +2135,7 @@ static void r14_a_restarted_server_does_not_vote(void)
     fake_nodes[0].server.age_s = 0;
     held_by("other", 1, 1);
     is_int(acquire(0), REDLOCK_CONTENDED, "r14: the restarted one does not, though it says yes");
-    ok(strstr(nodes[0].error, "not voting") != NULL, "r14: and why: %s", nodes[0].error);
+    ok(has_error(0, "not voting"), "r14: and why: %s", nodes[0].error);
     fake_pass(&client, 30 * MS);
     is_int((int)fake_keys_left(), 1, "r14: what it was asked for is undone there too");
     fake_pass(&client, 22050 * MS);
@@ -2159,8 +2234,8 @@ static void r18_no_vote_without_a_marker(void)
 
     begin_marked(3);
     is_int(acquire(0), REDLOCK_UNREACHABLE, "r18: servers that were never marked do not vote");
-    ok(strcmp(nodes[0].error, "not voting: node may have lost locks (quarantine)") == 0,
-       "r18: and why: %s", nodes[0].error);
+    ok(has_error(0, "not voting: node may have lost locks (quarantine)"), "r18: and why: %s",
+       nodes[0].error);
     is_int((int)fake_keys_left(), 0, "r18: nor do they take a key");
     fake_pass(&client, 19900 * MS);
     is_int(acquire(0), REDLOCK_UNREACHABLE, "r18: not before 20 s have passed");
@@ -2194,7 +2269,7 @@ static void r18_all_keys_are_gone(void)
         held_by("other", 1, 1);
         is_int(acquire(0), REDLOCK_CONTENDED, "r18: %s: it has no vote",
                i == 0 ? "all is gone" : "what it has is another's");
-        ok(strstr(nodes[0].error, "not voting") != NULL, "r18: and why: %s", nodes[0].error);
+        ok(has_error(0, "not voting"), "r18: and why: %s", nodes[0].error);
         fake_pass(&client, 20100 * MS);
         is_int(acquire(0), REDLOCK_OK, "r18: 20 s later it has");
         is_int(release(100), REDLOCK_OK, "r18: released");
@@ -2220,7 +2295,7 @@ static void r18_no_healing_either(void)
     fake_pass(&client, 10 * MS);
     is_int((int)votes(lock.members), 2, "r18: the third does not count");
     ok(fake_find(0, "k", 1) == NULL && marker(0) != NULL, "r18: it is marked, not healed");
-    ok(strstr(nodes[0].error, "not voting") != NULL, "r18: %s", nodes[0].error);
+    ok(has_error(0, "not voting"), "r18: %s", nodes[0].error);
     fake_pass(&client, 9000 * MS);
     is_int(extend(), REDLOCK_OK, "r18: extended once more");
     fake_pass(&client, 9000 * MS);
@@ -2532,7 +2607,7 @@ static void r17_and_nothing_else(void)
         begin_durable(5, 0, 2, cases[i].says);
         is_int(acquire(0), REDLOCK_UNREACHABLE, "r17: three of five say: %.30s",
                cases[i].says != NULL ? cases[i].says : "what is that?");
-        ok(strstr(nodes[1].error, cases[i].error) != NULL, "r17: %s", nodes[1].error);
+        ok(has_error(1, cases[i].error), "r17: %s", nodes[1].error);
         fake_pass(&client, 2000 * MS);
         if (cases[i].talks)
             is_int((int)fake_keys_left(), 0, "r17: and it is undone");
@@ -2573,7 +2648,7 @@ static void r17_extensions(void)
     extend();
     fake_pass(&client, 20 * MS);
     extend();
-    is_int((int)(lock.members & 1), 1, "r17: later it is");
+    is_int((int)(lock.members & 1), REDLOCK_REPAIR, "r17: later it is");
 }
 
 /* Answers whose locks are gone: none is written to. */
@@ -2651,7 +2726,8 @@ static void r17_connections_that_break(void)
     is_int(extend(), REDLOCK_OK, "r17: extended");
     fake_pass(&client, 200 * MS);
     extend();
-    is_int((int)votes(lock.members), 3, "r17: the one that broke is a member in the end");
+    is_int((int)votes(lock.members), REDLOCK_REPAIR ? 3 : 2,
+           "r17: the one that broke is a member in the end");
     fake_nodes[1].server.synced = fake_nodes[2].server.synced = "";
     redlock_extend_start(&client, &lock);
     fake_pass(&client, 5 * MS);
@@ -2804,7 +2880,7 @@ static void several_keys(void)
     fake_delete(0, "l");
     is_int(extend(), REDLOCK_OK, "several keys: one is gone on one node: healed");
     fake_pass(&client, 10 * MS);
-    is_int((int)fake_keys_left(), 9, "several keys: all are there again");
+    is_int((int)fake_keys_left(), REDLOCK_REPAIR ? 9 : 8, "several keys: all are there again");
     is_int(release(100), REDLOCK_OK, "several keys: released");
     fake_pass(&client, 10 * MS);
     is_int((int)fake_keys_left(), 0, "several keys: all of them");
@@ -2856,7 +2932,7 @@ static void longest_commands(void)
     memset(label, 'l', sizeof label);
     for (kind = 0; kind < 5; kind++) {
         memset(&settings, 0, sizeof settings);
-        settings.longest_ttl_ms = kind >= 3 ? 0x7fffffff : 0;
+        settings.longest_ttl_ms = kind >= 3 && REDLOCK_RESTART_GUARD ? 0x7fffffff : 0;
         settings.durable = kind == 4 ? REDLOCK_DURABLE : 0;
         begin(3);
         for (i = 0; i < 3; i++) {
@@ -2944,6 +3020,24 @@ static void who_holds_it(void)
     acquire(0);
     ok(strncmp(longer, "0123456789abcdef-host7", RESP_TEXT_MAX) == 0,
        "holder: all of it, or of what is kept of an answer: %s", longer);
+}
+
+/* Without diagnosis nobody is asked, and nothing is said. */
+static void diagnosis_left_out(void)
+{
+    char holder[64] = "";
+
+    begin_with_defaults(3);
+    held_by("0123456789abcdef0123456789abcdef01234567-host7", 0, 2);
+    lock.holder = holder;
+    lock.holder_size = sizeof holder;
+    is_int(acquire(0), REDLOCK_HELD, "holder left out: refused by a quorum is held");
+    is_int(acquire(300), REDLOCK_TIMEOUT, "holder left out: also for all of a wait");
+    fake_pass(&client, 10 * MS);
+    ok(holder[0] == '\0' && lock.holder_until_us == 0, "holder left out: no holder is told: %s",
+       holder);
+    ok(redlock_holder_label(&lock)[0] == '\0', "holder left out: nor its label");
+    is_int((int)fake_count(-1, 'P'), 0, "holder left out: nobody is asked for how long");
 }
 
 static void for_how_long(void)
@@ -3070,6 +3164,9 @@ static void r04_a_connection_breaks_while_room_is_made(void)
     static char keys[4][REDLOCK_KEY_MAX];
     char holder[8];
     unsigned size, i, kept = 0, ungreeted = 0;
+    /* without diagnosis an attempt does not wait for the answers to its undoing: what is lost is sent again from
+       copies, and there are few of them */
+    unsigned most = !REDLOCK_DIAGNOSIS && REDLOCK_OWED_MAX < 4 ? 4 - REDLOCK_OWED_MAX : 0;
 
     for (size = 2; size <= REDLOCK_KEY_MAX; size++) {
         begin_with_defaults(3);
@@ -3090,7 +3187,8 @@ static void r04_a_connection_breaks_while_room_is_made(void)
         for (i = 0; i < 4; i++)
             kept += fake_find(0, keys[i], size - 1) != NULL;
     }
-    is_int((int)kept, 0, "r04: what was granted is undone on the next connection");
+    ok(kept <= most * (REDLOCK_KEY_MAX - 1),
+       "r04: what was granted is undone on the next connection (%u are left)", kept);
     is_int((int)ungreeted, 0, "r12: which begins with a greeting");
 }
 
@@ -3200,7 +3298,7 @@ static void r11_outcomes(int native)
     acquire(0);
     fake_pass(&client, 11000 * MS);
     held_by("other", 0, 2);
-    is_int(release(100), REDLOCK_LOST, "r11: ended, and another has it");
+    is_int(release(100), RELEASED_TAKEN, "r11: ended, and another has it");
     is_int((int)fake_keys_left(), 3, "r11: which stays");
     begin_native(3, native);
     take_and_give(3);
@@ -3271,6 +3369,14 @@ static void r11_own_commands_are_found_out(void)
         is_int((int)fake_count(0, 'D'), (int)cases[n].scripts + 1,
                "r11: and again on the next connection");
     }
+}
+
+static void r11_left_out(void)
+{
+    begin_native(3, 7);
+    take_and_give(4);
+    is_int((int)fake_count(-1, 'D'), 12, "r11 left out: released by script");
+    is_int((int)fake_count(-1, 'N'), 0, "r11 left out: and by nothing else");
 }
 
 /* The command is gone, in mid-connection: behind a proxy, or the right to it was taken back. */
@@ -3366,7 +3472,7 @@ static void r11_own_commands_say_less(void)
     fake_nodes[1].says = "+OK\r\n";
     is_int(release(1000), REDLOCK_OK, "r11: one answers nonsense to it");
     fake_pass(&client, 5 * MS);
-    ok(strcmp(nodes[1].error, "unexpected reply") == 0, "r11: and is told so: %s", nodes[1].error);
+    ok(has_error(1, "unexpected reply"), "r11: and is told so: %s", nodes[1].error);
     begin_native(3, 1);
     take_and_give(1);
     acquire(0);
@@ -3417,7 +3523,7 @@ static void r15_everything_is_bounded(void)
     start = fake_now_us;
     is_int(acquire(0), REDLOCK_UNREACHABLE, "r15: three connections never come up");
     is_int((int)since(start) / MS, 1001, "r15: for stall_ms");
-    ok(strstr(nodes[0].error, "no connection") != NULL, "r15: %s", nodes[0].error);
+    ok(has_error(0, "no connection"), "r15: %s", nodes[0].error);
     is_int(nodes[0].state, REDLOCK_NODE_DOWN, "r15: then it is given up");
     start = fake_now_us;
     is_int(acquire(0), REDLOCK_UNREACHABLE, "r15: and asked again");
@@ -3528,6 +3634,34 @@ static void bad_arguments_reach_nobody(void)
     is_int(fake_nodes[0].dials, 0, "nobody was dialled");
 }
 
+/* What a build has not is refused before a byte is sent: never done without. */
+static void what_is_left_out_is_refused(void)
+{
+    static const struct redlock_key more[] = {{"m", 1}};
+    struct redlock_settings durable = {.durable = 1};
+
+    begin_with_defaults(3);
+    lock.extra_keys = more;
+    lock.extra_key_count = 1;
+    is_int(acquire(0), REDLOCK_MULTI_KEY ? REDLOCK_OK : REDLOCK_INVALID_ARGUMENT,
+           "several keys: in this build, or refused");
+    if (!REDLOCK_MULTI_KEY)
+        ok(has_invalid("extra_keys"), "%s", redlock_invalid_argument(&client));
+    begin_with_defaults(3);
+    lock.use_fencing = 1;
+    is_int(acquire(0), REDLOCK_FENCING ? REDLOCK_OK : REDLOCK_INVALID_ARGUMENT,
+           "fencing tokens: in this build, or refused");
+    if (!REDLOCK_FENCING)
+        ok(has_invalid("use_fencing"), "%s", redlock_invalid_argument(&client));
+    if (!REDLOCK_FENCING || !REDLOCK_MULTI_KEY)
+        is_int((int)fake_count(-1, 'S'), 0, "and nothing is sent");
+    is_int((int)redlock_init(&client, fake_io(), nodes, 3, &durable),
+           REDLOCK_DURABLE ? REDLOCK_OK : REDLOCK_INVALID_ARGUMENT,
+           "durable votes: in this build, or refused");
+    if (!REDLOCK_DURABLE)
+        ok(has_error(0, "durable"), "%s", nodes[0].error);
+}
+
 static void bad_drift(void)
 {
     memset(&settings, 0, sizeof settings);
@@ -3565,7 +3699,7 @@ static void bad_settings(void)
     for (i = 0; i < sizeof cases / sizeof *cases; i++) {
         is_int((int)redlock_init(&client, fake_io(), nodes, 5, &cases[i].settings),
                REDLOCK_INVALID_ARGUMENT, "T52: setting out of range: %s", cases[i].name);
-        ok(strstr(nodes[0].error, cases[i].name) != NULL, "and named: %s", nodes[0].error);
+        ok(has_error(0, cases[i].name), "and named: %s", nodes[0].error);
     }
     memset(&client, 0xaa, sizeof client);
     is_int((int)redlock_init(&client, fake_io(), nodes, 0, NULL), REDLOCK_INVALID_ARGUMENT,
@@ -3582,7 +3716,7 @@ static void bad_settings(void)
     nodes[2].address = nodes[1].address;
     is_int((int)redlock_init(&client, fake_io(), nodes, 3, NULL), REDLOCK_INVALID_ARGUMENT,
            "one address twice");
-    ok(strstr(nodes[2].error, "same address") != NULL, "and named: %s", nodes[2].error);
+    ok(has_error(2, "same address"), "and named: %s", nodes[2].error);
     nodes[2].address = NULL;
     is_int((int)redlock_init(&client, fake_io(), nodes, 3, NULL), REDLOCK_INVALID_ARGUMENT,
            "no address");
@@ -3812,6 +3946,22 @@ static void over_is_over(void)
     redlock_deinit(&client);
 }
 
+static void texts_left_out(void)
+{
+    int status, said = 0;
+
+    for (status = 2; status > -20; status--)
+        said += redlock_strerror(status) == NULL || redlock_strerror(status)[0] != '\0';
+    is_int(said, 0, "texts left out: a result has an empty one, never NULL");
+    begin_with_defaults(3);
+    lock.key_size = 0;
+    is_int(acquire(0), REDLOCK_INVALID_ARGUMENT, "texts left out: no key");
+    ok(redlock_invalid_argument(&client)[0] == '\0' && redlock_invalid_argument(NULL)[0] == '\0',
+       "texts left out: why is not said");
+    redlock_set_error(&nodes[0], "what", "why");
+    ok(nodes[0].error[0] == '\0', "texts left out: nor what an io says of a node");
+}
+
 static void texts(void)
 {
     int status;
@@ -3824,7 +3974,6 @@ static void texts(void)
     is_int(status, -20, "a text for every status");
     ok(strcmp(redlock_strerror(REDLOCK_HELD), redlock_strerror(REDLOCK_CONTENDED)) != 0,
        "each its own");
-    is_int((int)redlock_version(), REDLOCK_VERSION_NUMBER, "version");
 }
 
 static void no_token_in_trouble(void)
@@ -3833,15 +3982,16 @@ static void no_token_in_trouble(void)
     fake_nodes[0].says = "-ERR unknown command 'EVAL', with args beginning with: 'x' '1' 'k'\r\n";
     acquire(0);
     fake_pass(&client, 10 * MS);
-    ok(strstr(nodes[0].error, "unknown com") != NULL && strstr(nodes[0].error, "beginning") == NULL,
+    ok(has_error(0, "unknown com") && strstr(nodes[0].error, "beginning") == NULL,
        "what a server repeats of our words is left out: %s", nodes[0].error);
     fake_nodes[1].says = "-ERR \033[31m\001\377 red\r\n";
     release(100);
-    ok(strstr(nodes[1].error, "?[31m?? red") != NULL, "nor do control bytes get through: %s",
-       nodes[1].error);
+    ok(has_error(1, "?[31m?? red"), "nor do control bytes get through: %s", nodes[1].error);
 }
 
-int main(void)
+/* ---- All of them ------------------------------------------------------------------------------ */
+
+static void acquiring(void)
 {
     r01_new_token_for_every_attempt();
     r01_a_set_is_never_sent_again();
@@ -3872,7 +4022,11 @@ int main(void)
     r06_number_of_attempts();
     r06_pauses_are_random_and_grow();
     r06_two_clients_pause_differently();
-    r06_split_is_tried_again_quickly();
+    if (REDLOCK_DIAGNOSIS)
+        r06_split_is_tried_again_quickly(5);
+    else
+        r06_a_split_is_taken_for_a_holder();
+    r06_split_is_tried_again_quickly(4);
     r06_results_are_distinct();
     r06_which_errors_pass();
     r06_lost_but_not_known_why();
@@ -3881,18 +4035,27 @@ int main(void)
     r06_even_nodes_tell_a_holder_too();
     r06_round_trips_are_not_idle_time();
     r06_no_pause_still_ends();
-    if (REDLOCK_NOTIFICATION) {
-        r07_pushes_end_the_pause();
-        r07_not_for_want_of_voters();
-        r07_wakes_at_random_moments();
-    }
+}
+
+static void notification(void)
+{
     r07_without_pushes();
-    if (REDLOCK_NOTIFICATION) {
-        r07_who_is_refused_asks_to_be_told();
-        r07_other_keys();
-        r07_in_vain_stands_back();
-        r07_one_is_woken();
+    if (!REDLOCK_NOTIFICATION) {
+        r07_left_out();
+        return;
     }
+    r07_pushes_end_the_pause();
+    if (REDLOCK_RESTART_GUARD)
+        r07_not_for_want_of_voters();
+    r07_wakes_at_random_moments();
+    r07_who_is_refused_asks_to_be_told();
+    r07_other_keys();
+    r07_in_vain_stands_back();
+    r07_one_is_woken();
+}
+
+static void extensions(void)
+{
     r08_extension_moves_validity();
     r08_only_members_count();
     r08_late_grants_make_members();
@@ -3904,16 +4067,28 @@ int main(void)
     r08_extension_that_comes_too_late();
     r08_a_cancelled_extension();
     r08_no_longer_than_what_is_left();
-    r09_an_extension_heals();
-    r09_healed_nodes_do_not_count_at_once();
-    r09_a_healed_node_counts_in_the_next_round();
-    r09_no_healing_after_the_end();
     r08_answers_that_come_late();
     r08_a_late_grant_and_its_loss();
     r09_no_healing_of_others_after_the_end();
     r09_nothing_comes_back_from_the_dead();
-    r09_a_healing_without_an_answer();
     r10_number_of_extensions_is_limited();
+    if (!REDLOCK_REPAIR) {
+        r09_left_out();
+        return;
+    }
+    r09_an_extension_heals();
+    r09_healed_nodes_do_not_count_at_once();
+    r09_a_healed_node_counts_in_the_next_round();
+    r09_no_healing_after_the_end();
+    r09_a_healing_without_an_answer();
+}
+
+static void automatic_extensions(void)
+{
+    if (!REDLOCK_AUTO_EXTEND) {
+        r10_left_out();
+        return;
+    }
     r10_kept_by_itself();
     r10_kept_up_to_a_limit();
     r10_loss_is_told_by_the_clock();
@@ -3928,79 +4103,133 @@ int main(void)
     r10_release_while_extending();
     r10_one_rate();
     r10_bad_keeps();
-    r12_greeting();
+}
+
+static void handshakes(void)
+{
+    if (REDLOCK_RESP3) {
+        r12_greeting();
+        r12_not_a_node();
+    } else {
+        r12_left_out();
+    }
     r12_a_greeting_in_pieces();
     r12_wrong_password();
     r12_a_server_without_a_password_to_give();
-    r12_not_a_node();
     r12_bad_nodes_are_refused();
+}
+
+static void restarts(void)
+{
+    if (!REDLOCK_RESTART_GUARD) {
+        r13_left_out();
+        return;
+    }
     r13_one_server_one_vote();
     r14_a_restarted_server_does_not_vote();
     r14_the_age_that_a_server_says();
     r14_extensions_too();
-    if (REDLOCK_FENCING && REDLOCK_MARKER) {
-        r18_no_vote_without_a_marker();
-        r18_all_keys_are_gone();
+    if (!REDLOCK_MARKER)
+        return;
+    r18_no_vote_without_a_marker();
+    r18_all_keys_are_gone();
+    if (REDLOCK_REPAIR)
         r18_no_healing_either();
-        r18_where_info_is_denied();
-        r18_connected_while_it_loads();
-        r18_each_has_its_own_longest();
-        r18_a_clock_that_is_set_back();
+    r18_where_info_is_denied();
+    r18_connected_while_it_loads();
+    r18_each_has_its_own_longest();
+    r18_a_clock_that_is_set_back();
+}
+
+static void fencing_tokens(void)
+{
+    if (!REDLOCK_FENCING)
+        return;
+    r16_one_round_trip();
+    r16_agrees_on_the_largest();
+    r16_a_higher_count_does_not_agree();
+    r16_raising_has_an_end();
+    r16_refused();
+    r16_order();
+}
+
+static void diagnosis(void)
+{
+    if (!REDLOCK_DIAGNOSIS) {
+        diagnosis_left_out();
+        return;
     }
-    if (REDLOCK_FENCING) {
-        r16_one_round_trip();
-        r16_agrees_on_the_largest();
-        r16_a_higher_count_does_not_agree();
-        r16_raising_has_an_end();
-        r16_refused();
-        r16_order();
-    }
-    if (REDLOCK_MULTI_KEY)
-        several_keys();
-    longest_commands();
-    adoption();
     who_holds_it();
     for_how_long();
     for_how_long_too_late();
     for_how_long_in_between();
-    r04_a_connection_breaks_while_room_is_made();
-#if REDLOCK_MULTI_KEY
-    r12_nothing_is_queued_on_a_broken_connection();
-#endif
-    forks();
+}
+
+static void releases(void)
+{
     r11_release_goes_to_all_nodes();
     r11_outcomes(0);
     r11_outcomes(1);
     r11_outcomes(4);
     r11_a_dead_member_is_no_loss();
     r11_not_waited_for();
-    if (REDLOCK_NATIVE_RELEASE) {
-        r11_own_commands_are_found_out();
-        r11_own_commands_that_are_gone();
-        r11_own_commands_are_tried_once();
-        r02_room_that_is_made();
-        r11_own_commands_say_less();
-#if REDLOCK_MULTI_KEY
-        r11_own_commands_know_one_key();
-#endif
+    if (!REDLOCK_NATIVE_RELEASE) {
+        r11_left_out();
+        return;
     }
+    r11_own_commands_are_found_out();
+    r11_own_commands_that_are_gone();
+    r11_own_commands_are_tried_once();
+    r02_room_that_is_made();
+    r11_own_commands_say_less();
+#if REDLOCK_MULTI_KEY
+    r11_own_commands_know_one_key();
+#endif
+}
+
+static void durable_votes(void)
+{
+    if (!REDLOCK_DURABLE)
+        return;
+    r17_counts_what_is_on_disk();
+    r17_and_nothing_else();
+    r17_extensions();
+    r17_answers_that_come_late();
+    r17_half_an_answer();
+    r17_connections_that_break();
+    r17_not_another_connections_answer();
+    r17_a_no_is_final();
+    r17_a_slow_disk_is_no_stall();
+    r17_many_keys_and_tokens();
+}
+
+int main(void)
+{
+    acquiring();
+    notification();
+    extensions();
+    automatic_extensions();
+    handshakes();
+    restarts();
+    fencing_tokens();
+    if (REDLOCK_MULTI_KEY)
+        several_keys();
+    longest_commands();
+    adoption();
+    diagnosis();
+    r04_a_connection_breaks_while_room_is_made();
+#if REDLOCK_MULTI_KEY
+    r12_nothing_is_queued_on_a_broken_connection();
+#endif
+    forks();
+    releases();
     r15_everything_is_bounded();
     r15_a_short_ttl_is_not_waited_out();
     r15_a_chatty_node_does_not_hold_the_loop();
     bad_arguments_reach_nobody();
+    what_is_left_out_is_refused();
     bad_drift();
-    if (REDLOCK_DURABLE) {
-        r17_counts_what_is_on_disk();
-        r17_and_nothing_else();
-        r17_extensions();
-        r17_answers_that_come_late();
-        r17_half_an_answer();
-        r17_connections_that_break();
-        r17_not_another_connections_answer();
-        r17_a_no_is_final();
-        r17_a_slow_disk_is_no_stall();
-        r17_many_keys_and_tokens();
-    }
+    durable_votes();
     bad_settings();
     tokens_of_the_caller();
     two_names_two_locks();
@@ -4013,7 +4242,11 @@ int main(void)
     many_with_a_hung_node();
     many_on_a_dead_connection();
     over_is_over();
-    texts();
+    if (REDLOCK_ERROR_TEXTS)
+        texts();
+    else
+        texts_left_out();
+    is_int((int)redlock_version(), REDLOCK_VERSION_NUMBER, "version");
     no_token_in_trouble();
     return done_testing();
 }

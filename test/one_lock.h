@@ -1,0 +1,92 @@
+/* one_lock.h - one client and one lock of it, on the simulated servers of fake.h: what the tests of the
+   lock's rules begin with.
+
+   SPDX-FileCopyrightText: the redlock authors
+   SPDX-License-Identifier: MIT */
+#ifndef ONE_LOCK_H
+#define ONE_LOCK_H
+
+#include "fake.h"
+#include "tap.h"
+
+#include <string.h>
+
+enum { MS = 1000 };
+
+/* Results that another one replaces in a build that does not ask who holds the lock: a quorum of nodes refuses
+   it, each for another client; and a release finds that another client has it. */
+enum {
+    REFUSED_BY_SEVERAL = REDLOCK_DIAGNOSIS ? REDLOCK_CONTENDED : REDLOCK_HELD,
+    RELEASED_TAKEN = REDLOCK_DIAGNOSIS ? REDLOCK_LOST : REDLOCK_EXPIRED
+};
+
+static struct redlock_client client;
+static struct redlock_node nodes[REDLOCK_NODES_MAX];
+static struct redlock_lock lock;
+static struct redlock_settings settings;
+
+/* `count` fresh servers, `settings`, and a lock "k" of 10 s. */
+static inline void begin(unsigned count)
+{
+    fake_begin(&client, nodes, count, &settings);
+    redlock_lock_init(&lock, "k", 1, 10000);
+}
+
+static inline void begin_with_defaults(unsigned count)
+{
+    memset(&settings, 0, sizeof settings);
+    begin(count);
+}
+
+/* Another client holds "k" on the nodes from..to. */
+static inline void held_by(const char *token, int from, int to)
+{
+    for (; from <= to; from++)
+        fake_put(from, "k", token, 60000);
+}
+
+static inline int acquire(uint32_t wait_ms)
+{
+    return (int)redlock_acquire(&client, &lock, wait_ms);
+}
+
+static inline int extend(void)
+{
+    return (int)redlock_extend(&client, &lock);
+}
+
+static inline int release(uint32_t wait_ms)
+{
+    return (int)redlock_release(&client, &lock, wait_ms);
+}
+
+/* Microseconds since `start`. */
+static inline long since(uint64_t start)
+{
+    return (long)(fake_now_us - start);
+}
+
+/* Connects to all nodes, so that what follows is not about connecting. */
+static inline void warm_up(void)
+{
+    acquire(0);
+    release(1000);
+    fake_pass(&client, 20 * MS);
+    fake_logged = 0;
+}
+
+/* Whether the error of node i contains this text. A build without texts has none. */
+static inline int has_error(unsigned i, const char *text)
+{
+    return REDLOCK_ERROR_TEXTS ? strstr(nodes[i].error, text) != NULL : nodes[i].error[0] == '\0';
+}
+
+/* Whether the reason of the last REDLOCK_INVALID_ARGUMENT contains this text; the same. */
+static inline int has_invalid(const char *text)
+{
+    const char *reason = redlock_invalid_argument(&client);
+
+    return REDLOCK_ERROR_TEXTS ? strstr(reason, text) != NULL : reason[0] == '\0';
+}
+
+#endif
