@@ -1944,18 +1944,19 @@ static void r12_greeting(void)
     is_int(fake_nodes[1].dials, 3, "r12: it is remembered what it does not know");
 }
 
-/* Without RESP3 there is no HELLO: AUTH, with a user if there is one, then SELECT. Replies are RESP2, and whether
-   the server is a replica shows when it refuses to write. */
+/* Without RESP3 there is no HELLO: AUTH, with a user if there is one, then SELECT. One of them is sent in any case,
+   as a server that hangs accepts connections (R5). Replies are RESP2, and whether the server is a replica shows
+   when it refuses to write. */
 static void r12_left_out(void)
 {
-    static const char expected[][4] = {"LI", "ALI", "ALI"};
+    static const char expected[][4] = {"LI", "ALI", "ALI"}; /* INFO if it is asked for */
     unsigned n, i, seen, wrong;
 
     begin_with_defaults(3);
-    for (n = 0; n < 3; n++)
+    for (n = 1; n < 3; n++) {
         nodes[n].database = 7;
-    for (n = 1; n < 3; n++)
         nodes[n].password = fake_nodes[n].server.password = "secret\r\n$1";
+    }
     nodes[2].user = "somebody";
     is_int(acquire(0), REDLOCK_OK, "r12 left out: AUTH and SELECT, and then the lock");
     fake_pass(&client, 20 * MS);
@@ -1967,7 +1968,7 @@ static void r12_left_out(void)
                 wrong += fake_log[i].kind != expected[n][seen++];
         ok(wrong == 0 && seen == strlen(expected[n]) - !REDLOCK_RESTART_GUARD,
            "r12 left out: node %u is greeted so, and not otherwise", n);
-        is_int(fake_nodes[n].session.database, 7, "r12 left out: and is in database 7");
+        is_int(fake_nodes[n].session.database, n > 0 ? 7 : 0, "r12 left out: its database");
         is_int(fake_nodes[n].dials, 1, "r12 left out: on its first connection");
         is_int(fake_nodes[n].session.resp3, 0, "r12 left out: which speaks RESP2");
     }
@@ -3153,7 +3154,7 @@ static int breaks_and_is_not_greeted(void)
     fake_pass(&client, 3000 * MS);
     for (i = 0; i < fake_logged && fake_log[i].node != 0; i++)
         continue;
-    return i < fake_logged && fake_log[i].kind != 'H';
+    return i < fake_logged && strchr("HAL", fake_log[i].kind) == NULL;
 }
 
 /* An undoing is queued, then room is made for what else goes with it, and there the connection turns out to be
