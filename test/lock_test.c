@@ -3639,7 +3639,7 @@ static void bad_arguments_reach_nobody(void)
 static void what_is_left_out_is_refused(void)
 {
     static const struct redlock_key more[] = {{"m", 1}};
-    struct redlock_settings durable = {.durable = 1};
+    struct redlock_settings durable = {.durable = 1}, guarded = {.longest_ttl_ms = 20000};
 
     begin_with_defaults(3);
     lock.extra_keys = more;
@@ -3661,6 +3661,12 @@ static void what_is_left_out_is_refused(void)
            "durable votes: in this build, or refused");
     if (!REDLOCK_DURABLE)
         ok(has_error(0, "durable"), "%s", nodes[0].error);
+    begin_with_defaults(3);
+    is_int((int)redlock_init(&client, fake_io(), nodes, 3, &guarded),
+           REDLOCK_RESTART_GUARD ? REDLOCK_OK : REDLOCK_INVALID_ARGUMENT,
+           "the delay after a restart: in this build, or refused");
+    if (!REDLOCK_RESTART_GUARD)
+        ok(has_error(0, "longest_ttl_ms"), "%s", nodes[0].error);
 }
 
 static void bad_drift(void)
