@@ -148,7 +148,7 @@ release: $(ONE) man ## a tarball with all sources, the single file, man pages an
 # ---- Tests ----------------------------------------------------------------------------------
 # A variant is a compiler with its flags and the library's sources; each runs the same programs.
 
-PROGRAMS = resp_test lock_test safety_test sim fake_test net_test server_test node_test url_test
+PROGRAMS = resp_test queue_test lock_test safety_test sim fake_test net_test server_test node_test url_test
 HELPERS = test/fake.c test/mini.c test/servers.c url.c
 VARIANTS = gcc clang gcc-san clang-san clang-msan single small large lean
 
@@ -167,6 +167,9 @@ define variant
 $(B)/$(1)/%: test/%.c $(HELPERS) $(wildcard test/*.h) $(LIB) $(HEADERS) $(ONE) Makefile
 	@mkdir -p $$(@D)
 	$$(CC-$(1)) -O1 -g $(WARN) $(POSIX) $(if $(LIB-$(1)),-I$(B)/single) -I. -Itest $$< $(HELPERS) $(or $(LIB-$(1)),$(LIB)) -o $$@
+$(B)/$(1)/queue_test: test/queue_test.c test/tap.h $(CORE) $(HEADERS) Makefile # includes node.c
+	@mkdir -p $$(@D)
+	$$(CC-$(1)) -O1 -g $(WARN) $(POSIX) -I. -Itest $$< $(filter-out node.c,$(CORE)) -o $$@
 test-$(1): $(PROGRAMS:%=$(B)/$(1)/%)
 	prove -j 4 -e '' $$^
 endef
@@ -180,6 +183,16 @@ test-short: test/lock_test.c test/fake.c test/mini.c $(LIB) $(HEADERS)
 	@mkdir -p $(B)/short
 	gcc $(SAN) -DRESP_TEXT_MAX=15 -O1 -g $(WARN) $(POSIX) -I. -Itest $< test/fake.c test/mini.c $(CORE) -o $(B)/short/lock_test
 	prove -e '' $(B)/short/lock_test
+
+# The send buffer and the ring of requests at their limits.
+QUEUES = least most
+QUEUE-least = -DRESP_PIPELINE_MAX=2 -DREDLOCK_MINIMAL=1 -DRESP_OUT_MAX=371
+QUEUE-most = -DRESP_OUT_MAX=65535 -DREDLOCK_NODES_MAX=16
+$(B)/queue/%: test/queue_test.c test/tap.h $(CORE) $(HEADERS) Makefile
+	@mkdir -p $(@D)
+	gcc $(SAN) $(QUEUE-$*) -O1 -g $(WARN) $(POSIX) -I. -Itest $< $(filter-out node.c,$(CORE)) -o $@
+test-queue: $(QUEUES:%=$(B)/queue/%)
+	prove -e '' $^
 
 test-switches: export CORE := $(CORE)
 test-switches: export WARN := $(WARN)
@@ -281,7 +294,7 @@ test-build: $(LIB) $(HEADERS)
 
 # Long ones first; what two of them need is there before, as two are made at a time.
 TESTS = test-gcc soak mutants model $(filter-out test-gcc,$(VARIANTS:%=test-%)) \
-        test-short test-switches test-valgrind test-threads test-torture test-lacks test-partition \
+        test-short test-queue test-switches test-valgrind test-threads test-torture test-lacks test-partition \
         test-tls test-lwip test-cli test-cpp test-vendor test-examples test-loops test-board test-docs test-check test-cli-docs test-cli-bench \
         api sim fuzz analyze style
 test: ## build and run all tests: two compilers, sanitizers, valgrind, single file, limits
@@ -356,7 +369,7 @@ board: deps-board ## firmware on an emulated Cortex-M4 with real servers: flash,
 	@sh test/board.sh $(B)
 # First what `make machines` takes minutes to run there: it compiles, although uint32_t is no int.
 test-board: deps-board
-	for each in resp_test lock_test safety_test url_test sim fake mini; do \
+	for each in resp_test queue_test lock_test safety_test url_test sim fake mini; do \
 	    arm-none-eabi-gcc --specs=picolibc.specs $(WARN) -fsyntax-only -I. -Itest test/$$each.c || exit 1; \
 	done
 	prove -e sh test/board.sh :: $(B)
@@ -436,7 +449,7 @@ prove: deps-prove ## with Frama-C: no input makes decoder, writer or address par
 	prove -v -e sh test/prove/prove.sh :: $(B)
 
 coverage: deps-test ## lines of the library that the tests run
-	@WRAPS='$(WRAPS)' test/coverage.sh $(B) $(PROGRAMS) torture_test
+	@WRAPS='$(WRAPS)' test/coverage.sh $(B) $(filter-out queue_test,$(PROGRAMS)) torture_test
 
 analyze: deps-test ## gcc -fanalyzer, clang-tidy, scan-build and cppcheck: no findings
 	prove -e 'sh' test/analyze.sh :: $(B)

@@ -1,0 +1,825 @@
+/* queue_test.c - the send buffer that all nodes share and the ring of requests of each node, which are statics of
+   node.c: this file includes it, no other may, and is linked with the rest of the library. Random steps: commands to random sets of nodes, sockets that take
+   some bytes, connections that break, replies in pieces. A model says what each node must be sent, which reply goes
+   to whom, and how full the buffer is.
+
+   SPDX-FileCopyrightText: the redlock authors
+   SPDX-License-Identifier: MIT */
+#include "node.c"
+#include "tap.h"
+
+enum {
+    LOCKS = 6,
+    STEPS = RESP_OUT_MAX > 20000 ? 3000 : 500, /* so that it is filled */
+    SEEDS = 200000 / STEPS,
+    ENTRIES = 2 * STEPS,
+    REPLIES = 65536,
+    SEGMENTS = ENTRIES,
+    RUNS = sizeof((struct redlock_client *)0)->priv.out.run /
+           sizeof *((struct redlock_client *)0)->priv.out.run
+};
+
+/* ---- The model ------------------------------------------------------------------------------- */
+
+/* A command of which not all replies have been read. */
+struct entry {
+    struct redlock_lock *lock;
+    unsigned command, role; /* the command with its flags */
+    unsigned group;         /* entries of a group share a slot */
+    unsigned long end;      /* of its bytes, in the stream of this connection */
+};
+
+/* What the server has said, or will have: one reply. */
+struct part {
+    unsigned long end; /* of its bytes, in the stream of replies */
+    char what;         /* 'c'aching, 'm'ain, 'p'ttl, 's'ync; 'n'onsense; 'i'nvalidation */
+    uint8_t vote;
+    uint64_t number;
+};
+
+/* Bytes that a node is still to be sent, and where they stand in the stream of all bytes of the buffer. */
+struct segment {
+    unsigned long at;
+    unsigned size;
+};
+
+struct end {
+    int up, gone; /* gone: the connection breaks at the next transmit or receive */
+    unsigned room;
+    struct entry entries[ENTRIES]; /* oldest first */
+    unsigned used, spoken;         /* how many; and of how many the replies were said */
+    unsigned heard;                /* replies of the first one that were read */
+    struct segment segments[SEGMENTS];
+    unsigned segments_used;
+    unsigned long sent, done; /* bytes of this connection; up to where the buffer was sent to it */
+    uint8_t expected[RESP_OUT_MAX];
+    unsigned expected_used;
+    struct part parts[4 * ENTRIES];
+    unsigned parts_used;
+    char said[REPLIES];
+    unsigned said_used;        /* bytes that were not read yet */
+    unsigned long handed, all; /* how many were read, and said */
+    unsigned readable;         /* so many of them have arrived */
+};
+
+static struct redlock_client client;
+static struct redlock_node nodes[REDLOCK_NODES_MAX];
+static struct redlock_lock locks[LOCKS];
+static struct end ends[REDLOCK_NODES_MAX];
+static unsigned count, groups, seed, step;
+static unsigned long buffered; /* bytes that were ever put into the buffer */
+static int brief;              /* this history has short commands only: they make many runs */
+static const char *failed;
+static uint32_t dice;
+
+/* What has happened, so that nothing is passed without having been tried. */
+static struct {
+    unsigned long sends, jams, moves, breaks, merges, fulls, redirects, replies, held, unanswered,
+        pushes, nonsense, parts_of_several, most_runs;
+} seen;
+
+static unsigned roll(unsigned sides)
+{
+    dice ^= dice << 13;
+    dice ^= dice >> 17;
+    dice ^= dice << 5;
+    return (dice >> 4) % sides;
+}
+
+static void wrong(const char *what)
+{
+    if (failed == NULL)
+        fprintf(stderr, "# seed %u, step %u: %s\n", seed, step, what);
+    failed = failed != NULL ? failed : what;
+}
+
+static unsigned slots(const struct end *end)
+{
+    unsigned i, n = 0;
+
+    for (i = 0; i < end->used; i++)
+        n += i == 0 || end->entries[i].group != end->entries[i - 1].group;
+    return n;
+}
+
+static unsigned size_of_last_group(const struct end *end)
+{
+    unsigned i = end->used, n = 0;
+
+    while (i > 0 && end->entries[i - 1].group == end->entries[end->used - 1].group) {
+        i--;
+        n++;
+    }
+    return n;
+}
+
+static int merges(const struct end *end, const struct redlock_lock *lock, unsigned command)
+{
+    const struct entry *last = &end->entries[end->used > 0 ? end->used - 1 : 0];
+
+    return end->used > 0 && lock == NULL && last->lock == NULL && last->command == command &&
+           size_of_last_group(end) < UINT16_MAX;
+}
+
+static int has_slot(const struct end *end, const struct redlock_lock *lock, unsigned command)
+{
+    return slots(end) < RESP_PIPELINE_MAX - (unsigned)(lock != NULL) || merges(end, lock, command);
+}
+
+static void pop(struct end *end)
+{
+    memmove(end->entries, end->entries + 1, --end->used * sizeof *end->entries);
+    end->spoken -= end->spoken > 0;
+    end->heard = 0;
+}
+
+static unsigned before_main(unsigned command)
+{
+    return (command & RL_WITH_CACHING) != 0;
+}
+
+/* Reads one part. 1: it is delivered, as this. */
+static int hear_part(struct end *end, struct rl_reply *reply)
+{
+    struct part part = end->parts[0];
+    struct entry *first = &end->entries[0];
+    int main = part.what == 'm', held;
+
+    memmove(end->parts, end->parts + 1, --end->parts_used * sizeof *end->parts);
+    if (part.what == 'i') {
+        seen.pushes++;
+        reply->command = RL_INVALIDATION;
+        reply->lock = NULL;
+        return REDLOCK_NOTIFICATION;
+    }
+    held = main && (first->command & RL_WITH_SYNC) && part.vote != RL_NO && part.vote != RL_LATER &&
+           part.vote != RL_DENIED;
+    seen.held += (unsigned)held;
+    reply->lock = part.what == 'c' || held ? NULL : first->lock;
+    reply->command = part.what == 'p' ? RL_PTTL : (uint8_t)(first->command & 31);
+    reply->role = (uint8_t)first->role;
+    reply->vote =
+        main && rl_is(first->command, RL_NATIVE) && part.vote != RL_YES ? RL_UNANSWERED : part.vote;
+    reply->number = part.number;
+    end->heard++;
+    if (main && !held && (first->command & RL_WITH_SYNC))
+        first->lock = NULL; /* what follows is of no interest */
+    if (part.what == 'p' || part.what == 's' ||
+        (main && !(first->command & (RL_WITH_PTTL | RL_WITH_SYNC))))
+        pop(end);
+    return reply->lock != NULL;
+}
+
+/* The next of what was read that is delivered; 0: none. */
+static int next_heard(struct end *end, struct rl_reply *reply)
+{
+    while (end->parts_used > 0 && end->parts[0].end <= end->handed && end->parts[0].what != 'n')
+        if (hear_part(end, reply))
+            return 1;
+    return 0;
+}
+
+/* The next that is told that it will not be answered; 0: none. */
+static int next_unanswered(struct end *end, struct rl_reply *reply)
+{
+    while (end->used > 0) {
+        struct entry first = end->entries[0];
+        int answered = end->heard > before_main(first.command) && !(first.command & RL_WITH_SYNC);
+
+        pop(end);
+        if (first.lock == NULL || answered)
+            continue;
+        reply->lock = first.lock;
+        reply->command = (uint8_t)(first.command & 31);
+        reply->role = (uint8_t)first.role;
+        reply->vote = RL_UNANSWERED;
+        seen.unanswered++;
+        return 1;
+    }
+    return 0;
+}
+
+/* ---- The io ---------------------------------------------------------------------------------- */
+
+static struct end *end_of(const struct redlock_node *node)
+{
+    return &ends[node - nodes];
+}
+
+static int queue_dial(void *context, struct redlock_node *node)
+{
+    (void)context;
+    (void)node;
+    return -1;
+}
+
+static int queue_ready(void *context, struct redlock_node *node)
+{
+    (void)context;
+    (void)node;
+    return -1;
+}
+
+static int queue_transmit(void *context, struct redlock_node *node, const void *bytes, size_t size)
+{
+    struct end *end = end_of(node);
+    unsigned left, moved = (unsigned)size;
+
+    (void)context;
+    if (!end->up || size == 0)
+        wrong("nothing is sent without a connection, nor nothing");
+    if (end->gone)
+        return -1;
+    if (size > end->expected_used || memcmp(bytes, end->expected, size) != 0) {
+        wrong("a node is sent what is queued for it, in order");
+        return -1;
+    }
+    if (moved > end->room)
+        moved = end->room;
+    end->room -= moved;
+    end->sent += moved;
+    memmove(end->expected, end->expected + moved, end->expected_used - moved);
+    end->expected_used -= moved;
+    end->done = end->segments[0].at; /* what is not its own before that is passed over */
+    for (left = moved; left > 0;) {
+        struct segment *segment = &end->segments[0];
+        unsigned part = segment->size < left ? segment->size : left;
+        segment->at += part;
+        segment->size -= part;
+        left -= part;
+        end->done = segment->at;
+        if (segment->size == 0)
+            memmove(segment, segment + 1, --end->segments_used * sizeof *segment);
+    }
+    seen.moves += moved > 0;
+    return (int)moved;
+}
+
+static int queue_receive(void *context, struct redlock_node *node, void *bytes, size_t size)
+{
+    struct end *end = end_of(node);
+
+    (void)context;
+    if (end->gone)
+        return -1;
+    if (size > end->readable)
+        size = end->readable;
+    memcpy(bytes, end->said, size);
+    memmove(end->said, end->said + size, end->said_used - size);
+    end->said_used -= (unsigned)size;
+    end->readable -= (unsigned)size;
+    end->handed += size;
+    return (int)size;
+}
+
+static void queue_shut(void *context, struct redlock_node *node)
+{
+    struct end *end = end_of(node);
+    struct rl_reply reply;
+
+    (void)context;
+    if (!end->up)
+        wrong("a connection is shut once");
+    if (next_heard(end, &reply))
+        wrong("what had come before the connection broke is delivered");
+    if (!end->gone && (end->parts_used == 0 || end->parts[0].what != 'n'))
+        wrong("a connection is shut for a reason");
+    end->up = 0;
+    end->parts_used = end->segments_used = end->expected_used = end->said_used = 0;
+    seen.breaks++;
+}
+
+static uint64_t queue_now(void *context)
+{
+    (void)context;
+    return 1;
+}
+
+static int queue_entropy(void *context, void *bytes, size_t size)
+{
+    (void)context;
+    memset(bytes, 7, size);
+    return 0;
+}
+
+static const struct redlock_io io = {queue_dial, queue_ready, queue_transmit, queue_receive,
+                                     queue_shut, queue_now,   queue_entropy,  NULL,
+                                     NULL,       NULL,        NULL,           NULL};
+
+/* ---- Steps ----------------------------------------------------------------------------------- */
+
+/* A connection whose handshake is over. */
+static void connect_node(unsigned i)
+{
+    struct redlock_node *node = &nodes[i];
+    struct end *end = &ends[i];
+
+    if (end->up || node->priv.count > 0)
+        return;
+    memset(end, 0, sizeof *end);
+    end->up = 1;
+    node->priv.handshake = RL_READY;
+    node->priv.handshakes_due = node->priv.heard = node->priv.part = node->priv.useful = 0;
+    node->priv.notifies = 1;
+    rl_set_state(&client, node, REDLOCK_NODE_READY);
+    rl_set(&client.priv.open, rl_bit(i));
+}
+
+/* A command that this build has, with what may go with it. */
+static unsigned any_command(void)
+{
+    static const unsigned commands[] = {RL_SET,     RL_EXTEND,  RL_REPAIR, RL_DELETE,
+                                        RL_DELETE,  RL_SET,     RL_DELETE, RL_DELETE,
+                                        RL_EVALSHA, RL_DELIFEQ, RL_FENCE,  RL_CONFIRM};
+    unsigned command = commands[roll(REDLOCK_FENCING ? 12 : REDLOCK_NATIVE_RELEASE ? 10 : 8)];
+
+    if (brief || (!REDLOCK_NATIVE_RELEASE && rl_is(command, RL_NATIVE)))
+        return RL_SET;
+    if (command == RL_DELETE && REDLOCK_NOTIFICATION && roll(3) == 0)
+        command |= RL_WITH_CACHING;
+    if ((command & 31) == RL_DELETE && REDLOCK_DIAGNOSIS && roll(3) == 0)
+        command |= RL_WITH_PTTL;
+    return command;
+}
+
+static void add_entry(unsigned i, struct redlock_lock *lock, unsigned command, unsigned role,
+                      const uint8_t *bytes, unsigned size)
+{
+    struct end *end = &ends[i];
+    struct entry *entry = &end->entries[end->used];
+    int merged = merges(end, lock, command);
+
+    seen.merges += (unsigned)merged;
+    if (end->expected_used + size > sizeof end->expected) {
+        wrong("no more is queued than there is room for");
+        return;
+    }
+    entry->group = merged ? end->entries[end->used - 1].group : ++groups;
+    entry->lock = lock;
+    entry->command = command;
+    entry->role = role;
+    if (end->segments_used == 0)
+        end->done = buffered;
+    end->segments[end->segments_used].at = buffered;
+    end->segments[end->segments_used++].size = size;
+    memcpy(end->expected + end->expected_used, bytes, size);
+    end->expected_used += size;
+    entry->end = end->sent + end->expected_used;
+    end->used++;
+}
+
+/* From where on the buffer is needed. */
+static unsigned long needed_from(void)
+{
+    unsigned long least = buffered;
+    unsigned i;
+
+    for (i = 0; i < count; i++)
+        if (ends[i].segments_used > 0 && ends[i].done < least)
+            least = ends[i].done;
+    return least;
+}
+
+static void send_some(void)
+{
+    static uint8_t bytes[RESP_OUT_MAX];
+    struct resp_writer w = {bytes, sizeof bytes, 0, 0, 0};
+    struct redlock_lock *lock = &locks[roll(LOCKS)];
+    unsigned command = any_command(),
+             role = roll(3) == 0 || brief ? (unsigned)RL_NOBODY : 1 + roll(4);
+    struct redlock_lock *owner = role == RL_NOBODY ? NULL : lock;
+    struct rl_message message = {&client, lock, NULL, 0, 0, 0};
+    unsigned i, mask = 0, may = 0, up = 0, full = client.priv.full, sent;
+    int jammed = client.priv.jammed;
+
+    for (i = 0; i < count; i++)
+        if (ends[i].up && (roll(3) > 0 || seed % 4 == 0))
+            mask |= rl_bit(i);
+    if (mask == 0)
+        return;
+    sent = rl_send(&client, lock, mask, command, role);
+    seen.sends++;
+    if (REDLOCK_DURABLE && client.priv.settings.durable && rl_is(command, RL_WRITING)) {
+        command |= RL_WITH_SYNC;
+        message.patience_ms = rl_patience_ms(&client, lock);
+    }
+    for (i = 0; i < count; i++) {
+        if (!(mask & rl_bit(i)))
+            continue;
+        message.node = &nodes[i];
+        if (has_slot(&ends[i], owner, command))
+            may |= rl_bit(i);
+        else
+            full |= rl_bit(i);
+        if (ends[i].up)
+            up |= rl_bit(i);
+        else
+            full &= ~(unsigned)rl_bit(i);
+    }
+    seen.fulls += may != mask;
+    if ((client.priv.full & mask) != (full & mask))
+        wrong("it is known which nodes have no free request");
+    message.command = (uint8_t)(command & 31);
+    rl_put_command(&w, &message, command);
+    if (w.overflow)
+        wrong("each command fits into an empty buffer");
+    if (sent == 0 && (may & up) != 0) {
+        seen.jams++;
+        if (!client.priv.jammed)
+            wrong("it is known that there is no room");
+        if (client.priv.out.used + w.used <= RESP_OUT_MAX && client.priv.out.runs < RUNS)
+            wrong("where there is room it is used");
+        if (client.priv.out.used != buffered - needed_from())
+            wrong("what was sent is no longer kept");
+    } else if (sent != (may & up)) {
+        wrong("it is queued on all nodes that have a free request");
+    } else if (sent == 0 && client.priv.jammed && !jammed) {
+        wrong("no free request is no lack of room");
+    }
+    for (i = 0; i < count; i++)
+        if (sent & rl_bit(i))
+            add_entry(i, owner, command, role, bytes, (unsigned)w.used);
+    if (sent != 0)
+        buffered += w.used;
+}
+
+static void transmit_some(void)
+{
+    struct end *end;
+    unsigned i = roll(count);
+    unsigned long before;
+
+    end = &ends[i];
+    if (!end->up)
+        return;
+    end->room += roll(brief ? 60 : 4) == 0 ? RESP_OUT_MAX : roll(200);
+    before = end->sent;
+    rl_node_event(&client, &nodes[i], REDLOCK_WRITABLE);
+    if (end->up && end->expected_used > 0 && end->room > 0)
+        wrong("what the socket takes is sent");
+    if (client.priv.jammed && (end->sent != before || !end->up))
+        wrong("bytes that were sent make room");
+    if (roll(2) == 0)
+        end->room = 0;
+}
+
+static void say(struct end *end, char what, unsigned vote, uint64_t number, const char *text)
+{
+    struct part *part = &end->parts[end->parts_used];
+    unsigned size = (unsigned)strlen(text);
+
+    if (end->said_used + size > REPLIES || end->parts_used + 1 >= 4 * ENTRIES)
+        return;
+    memcpy(end->said + end->said_used, text, size);
+    end->said_used += size;
+    end->all += size;
+    part->end = end->all;
+    part->what = what;
+    part->vote = (uint8_t)vote;
+    part->number = number;
+    end->parts_used++;
+}
+
+/* The reply to a main command: its text, vote and number. */
+static void say_main(struct end *end, unsigned command)
+{
+    char text[40];
+    unsigned kind = roll(8);
+
+    if (kind == 0) {
+        say(end, 'm', RL_LATER, 0, "-BUSY x\r\n");
+    } else if (kind == 1) {
+        say(end, 'm', RL_DENIED, 0, "-NOPERM x\r\n");
+    } else if (kind < 4 && command == RL_SET) {
+        say(end, 'm', RL_NO, 0, kind == 2 ? "_\r\n" : "$-1\r\n");
+    } else if (command == RL_SET) {
+        say(end, 'm', RL_YES, 0, "+OK\r\n");
+    } else if (rl_is(command, 1 << RL_FENCE | 1 << RL_CONFIRM)) {
+        unsigned number = 1 + roll(1000);
+        sprintf(text, ":%u\r\n", number);
+        if (kind < 4)
+            say(end, 'm', RL_NO, UINT64_MAX, ":-1\r\n");
+        else
+            say(end, 'm', RL_YES, number, text);
+    } else if (kind == 2 && command == RL_DELETE) {
+        say(end, 'm', RL_NO, 0, "$5\r\nother\r\n");
+    } else if (kind == 2 && command == RL_REPAIR) {
+        say(end, 'm', RL_REPAIRED, 2, ":2\r\n");
+    } else {
+        say(end, 'm', kind < 4 ? RL_NO : RL_YES, kind >= 4, kind < 4 ? ":0\r\n" : ":1\r\n");
+    }
+}
+
+/* The server runs one command that has arrived as a whole. */
+static void answer(struct end *end)
+{
+    const struct entry *entry = &end->entries[end->spoken];
+    unsigned from = end->parts_used;
+    const struct part *main;
+
+    if (end->spoken >= end->used || entry->end > end->sent || end->said_used + 300 > REPLIES)
+        return;
+    if (entry->command & RL_WITH_CACHING)
+        say(end, 'c', RL_NO, 0, roll(4) == 0 ? "-ERR x\r\n" : "+OK\r\n");
+    main = &end->parts[end->parts_used];
+    say_main(end, entry->command & 31);
+    if (entry->command & RL_WITH_PTTL) {
+        if (roll(4) == 0)
+            say(end, 'p', RL_LATER, 0, "-ERR x\r\n");
+        else
+            say(end, 'p', RL_YES, 1234, ":1234\r\n");
+    }
+    if (entry->command & RL_WITH_SYNC) {
+        if (roll(3) == 0)
+            say(end, 's', RL_LATER, 0, roll(2) == 0 ? "*2\r\n:0\r\n:3\r\n" : "-ERR x\r\n");
+        else
+            say(end, 's', main->vote, main->number, "*2\r\n:1\r\n:0\r\n");
+    }
+    seen.parts_of_several += end->parts_used > from + 1;
+    end->spoken++;
+}
+
+/* Reads what has come, or takes what a broken connection owes. */
+static void hear(unsigned i, int reading)
+{
+    struct redlock_node *node = &nodes[i];
+    struct end *end = &ends[i];
+    struct rl_reply reply, expected;
+    struct rl_input in;
+
+    in.at = in.end = in.bytes;
+    in.reads = 0;
+    memset(&expected, 0, sizeof expected);
+    while (rl_node_reply(&client, node, reading ? &in : NULL, &reply)) {
+        if (!(end->up ? next_heard(end, &expected) : next_unanswered(end, &expected))) {
+            wrong("nothing is delivered that nobody asked for");
+            return;
+        }
+        seen.replies++;
+        if (reply.command != expected.command)
+            wrong("a reply is one to the command that was sent");
+        if (reply.command == RL_INVALIDATION)
+            continue;
+        if (reply.lock != expected.lock || reply.role != expected.role)
+            wrong("a reply goes to who asked");
+        if (reply.vote != expected.vote)
+            wrong("a reply is the vote that the node gave");
+        if (reply.vote == RL_YES && rl_is(reply.command, 1 << RL_FENCE | 1 << RL_PTTL) &&
+            reply.number != expected.number)
+            wrong("with its number");
+        if (reply.vote == RL_UNANSWERED && rl_is(reply.command, RL_CREATING) && !end->up &&
+            !(client.priv.abandoned & rl_bit(i)))
+            wrong("what may still run there is remembered");
+    }
+    if (end->up ? next_heard(end, &expected) : next_unanswered(end, &expected))
+        wrong("each that asked is told");
+    if (end->up && end->parts_used > 0 && end->parts[0].what == 'n' &&
+        end->parts[0].end <= end->handed)
+        wrong("nonsense breaks the connection");
+    if (!end->up && node->priv.count != 0)
+        wrong("a broken connection owes nothing any more");
+}
+
+static void server_step(void)
+{
+    unsigned i = roll(count), n;
+    struct end *end = &ends[i];
+
+    if (!end->up)
+        return;
+    for (n = roll(6); n > 0; n--)
+        answer(end);
+    if (roll(40) == 0) { /* no reply to anything */
+        seen.nonsense++;
+        say(end, 'n', 0, 0, "*1\r\n*1\r\n:1\r\n");
+    }
+    if (roll(20) == 0)
+        say(end, 'i', 0, 0,
+            RESP_DEPTH_MAX < 2 ? ">1\r\n:1\r\n" : ">2\r\n$10\r\ninvalidate\r\n*1\r\n$1\r\nk\r\n");
+    end->readable +=
+        roll(2) == 0 ? end->said_used - end->readable : roll(end->said_used - end->readable + 1);
+    hear(i, 1);
+}
+
+static void redirect_some(void)
+{
+    static const unsigned sets[] = {RL_ANY, RL_TAKING, RL_RELEASING, 1 << RL_REPAIR, RL_WRITING};
+    struct redlock_lock *lock = &locks[roll(LOCKS)],
+                        *heir = roll(2) == 0 ? NULL : &locks[roll(LOCKS)];
+    unsigned set = sets[roll(5)], role = heir == NULL ? (unsigned)RL_NOBODY : 1 + roll(4);
+    unsigned mask = 1 + roll((1U << count) - 1), i, n;
+
+    rl_redirect(&client, lock, mask, set, heir, role);
+    for (i = 0; i < count; i++)
+        for (n = 0; mask >> i & 1 && n < ends[i].used; n++) {
+            struct entry *entry = &ends[i].entries[n];
+            if (entry->lock != lock || !rl_is(entry->command, set))
+                continue;
+            entry->lock = heir;
+            entry->role = role;
+            seen.redirects++;
+        }
+}
+
+static void break_some(void)
+{
+    unsigned i = roll(count);
+
+    if (!ends[i].up)
+        return;
+    ends[i].gone = 1;
+    if (roll(3) == 0)
+        rl_node_fail(&client, &nodes[i], RL_NO_ERROR);
+    else if (roll(2) == 0)
+        hear(i, 1);
+}
+
+static void check(void)
+{
+    unsigned used = client.priv.out.used, i;
+
+    for (i = 0; i < count; i++) {
+        if (nodes[i].priv.count != slots(&ends[i]))
+            wrong("so many requests are due");
+        if (((client.priv.out.unsent & rl_bit(i)) != 0) != (ends[i].expected_used > 0))
+            wrong("it is known who is still to be sent something");
+        if (ends[i].up != rl_is_up(&nodes[i]))
+            wrong("it is known who is connected");
+    }
+    if (used > RESP_OUT_MAX || client.priv.out.runs > RUNS)
+        wrong("the buffer is not larger than it is");
+    if ((client.priv.out.unsent == 0) != (used == 0))
+        wrong("when all is sent the buffer is empty");
+    if (client.priv.out.runs > seen.most_runs)
+        seen.most_runs = client.priv.out.runs;
+}
+
+static void one_step(void)
+{
+    unsigned kind = roll(100), stingy = seed % 3, i;
+
+    if (kind < 45) {
+        send_some();
+    } else if (kind < (stingy == 0 ? 50U : 65U)) {
+        transmit_some();
+    } else if (kind < (stingy == 0 ? 70U : 85U)) {
+        server_step();
+    } else if (kind < 93) {
+        redirect_some();
+    } else if (kind < 95) {
+        break_some();
+    } else {
+        i = roll(count);
+        if (!ends[i].up)
+            hear(i, 0);
+        connect_node(i);
+    }
+}
+
+/* At last all is sent, answered and read. */
+static void settle_all(void)
+{
+    unsigned i;
+
+    for (i = 0; i < count; i++) {
+        struct end *end = &ends[i];
+        end->room = 2 * RESP_OUT_MAX;
+        rl_node_event(&client, &nodes[i], REDLOCK_WRITABLE);
+        if (end->up && !end->gone && end->expected_used > 0)
+            wrong("all is sent at last");
+        while (failed == NULL && (end->up ? end->used > 0 || end->said_used > 0 : end->used > 0)) {
+            answer(end);
+            end->readable = end->said_used;
+            hear(i, 1);
+        }
+        check();
+    }
+    if (client.priv.out.used != 0)
+        wrong("and the buffer is empty");
+}
+
+static void one_history(void)
+{
+    static char keys[REDLOCK_KEY_MAX], label[REDLOCK_LABEL_MAX + 1];
+    struct redlock_settings settings;
+    unsigned i;
+
+    memset(&settings, 0, sizeof settings);
+    memset(nodes, 0, sizeof nodes);
+    memset(ends, 0, sizeof ends);
+    memset(keys, 'k', sizeof keys);
+    count = 1 + roll(REDLOCK_NODES_MAX < 7 ? REDLOCK_NODES_MAX : 7);
+    settings.durable = REDLOCK_DURABLE && roll(2) == 0;
+    brief = roll(4) == 0;
+    for (i = 0; i < count; i++)
+        nodes[i].address = &"0\0001\0002\0003\0004\0005\0006\0007"[2 * i];
+    if (redlock_init(&client, &io, nodes, count, &settings) != REDLOCK_OK)
+        wrong("init");
+    for (i = 0; i < LOCKS; i++) {
+        redlock_lock_init(&locks[i], keys, 1 + roll(brief ? 3 : REDLOCK_KEY_MAX),
+                          1000 + roll(100000));
+        locks[i].label = label;
+        locks[i].label_size = (uint8_t)roll(brief ? 1 : REDLOCK_LABEL_MAX + 1);
+        memset(locks[i].token, (int)i, sizeof locks[i].token);
+    }
+    for (i = 0; i < count; i++)
+        connect_node(i);
+    buffered = 0;
+    for (step = 0; step < STEPS && failed == NULL; step++) {
+        one_step();
+        check();
+    }
+    settle_all();
+}
+
+/* A slot for as many commands of nobody as there may be, if they are the same. */
+static void ring_limits(void)
+{
+    struct redlock_node *node = &nodes[0];
+    unsigned i;
+
+    memset(node, 0, sizeof *node);
+    node->priv.first = RESP_PIPELINE_MAX - 1; /* the ring is round */
+    for (i = 0; i < RESP_PIPELINE_MAX - 1; i++) {
+        if (!rl_has_slot(node, &locks[0], RL_SET))
+            wrong("a free slot is one");
+        rl_push(node, &locks[i % LOCKS], RL_SET, RL_VOTER);
+    }
+    ok(!rl_has_slot(node, &locks[0], RL_SET), "the last slot is not for a lock");
+    ok(rl_has_slot(node, NULL, RL_DELETE), "but for a command of nobody");
+    rl_push(node, NULL, RL_DELETE, RL_NOBODY);
+    is_int(node->priv.count, RESP_PIPELINE_MAX, "which takes it");
+    ok(rl_has_slot(node, NULL, RL_DELETE), "the same command shares it");
+    ok(!rl_has_slot(node, NULL, RL_SET), "no other one does");
+    ok(!rl_has_slot(node, NULL, RL_DELETE | RL_WITH_PTTL), "nor one with another reply behind it");
+    ok(!rl_has_slot(node, &locks[0], RL_DELETE), "nor one of a lock");
+    for (i = 1; i < UINT16_MAX; i++)
+        rl_push(node, NULL, RL_DELETE, RL_NOBODY);
+    is_int(node->priv.count, RESP_PIPELINE_MAX, "65,535 share it");
+    ok(!rl_has_slot(node, NULL, RL_DELETE), "and no more");
+    for (i = 0; i < RESP_PIPELINE_MAX - 1; i++) {
+        if (rl_request(node, 0)->lock != &locks[i % LOCKS])
+            wrong("the oldest first");
+        rl_pop(node);
+    }
+    is_int(node->priv.count, 1, "the locks have their replies");
+    for (i = 0; i < UINT16_MAX - 1; i++)
+        rl_pop(node);
+    is_int(node->priv.count, 1, "one of nobody is left");
+    rl_pop(node);
+    is_int(node->priv.count, 0, "and none");
+}
+
+/* A node whose bytes are in the way of all others has less time. */
+static void time_of_a_jam(void)
+{
+    uint64_t free_us, jammed_us;
+
+    seed = 0;
+    one_history();
+    failed = NULL;
+    client.priv.settings.stall_ms = 1000;
+    client.priv.settings.node_timeout_ms = 50;
+    nodes[0].rtt_us = 1000;
+    connect_node(0);
+    nodes[0].priv.count = 1;
+    nodes[0].priv.mark_us = 0;
+    free_us = rl_node_stall_us(&client, &nodes[0]);
+    client.priv.jammed = 1;
+    is_int((long)rl_node_stall_us(&client, &nodes[0]), (long)free_us,
+           "a jam is no reason to give up who has been sent all");
+    client.priv.out.unsent = 1;
+    jammed_us = rl_node_stall_us(&client, &nodes[0]);
+    is_int((long)free_us, 1000 * 1000 + 1, "a node that owes a reply has stall_ms");
+    is_int((long)jammed_us, 25 * 1000 + 1, "one that jams the buffer half of node_timeout_ms");
+    nodes[0].rtt_us = 40000;
+    is_int((long)rl_node_stall_us(&client, &nodes[0]), 80 * 1000 + 1, "or two round trips");
+}
+
+int main(void)
+{
+    ring_limits();
+    for (seed = 1; seed <= SEEDS && failed == NULL; seed++) {
+        dice = seed * 2654435761U + 1;
+        one_history();
+    }
+    ok(failed == NULL, "%u histories: %s", seed - 1,
+       failed != NULL ? failed : "each node is sent what is queued, each reply goes to who asked");
+    ok(seen.sends > 1000 && seen.moves > 1000, "%lu commands, %lu times some bytes", seen.sends,
+       seen.moves);
+    ok(seen.jams > 20 || RESP_OUT_MAX / RESP_PIPELINE_MAX > 100,
+       "%lu times no room, up to %lu runs of %u", seen.jams, seen.most_runs, (unsigned)RUNS);
+    ok(seen.breaks > 100 && seen.unanswered > 100, "%lu breaks, %lu left unanswered", seen.breaks,
+       seen.unanswered);
+    ok(seen.merges > 100 && seen.redirects > 100, "%lu shared a slot, %lu were redirected",
+       seen.merges, seen.redirects);
+    ok(seen.replies > 1000 && seen.pushes > 100 && seen.nonsense > 10,
+       "%lu replies, %lu pushes, %lu pieces of nonsense", seen.replies, seen.pushes, seen.nonsense);
+    ok(seen.fulls > 100 || RESP_PIPELINE_MAX > 100, "%lu times no free request", seen.fulls);
+    ok(seen.held > 100 || !REDLOCK_DURABLE, "%lu votes waited for the disk", seen.held);
+    ok(seen.parts_of_several > 100 || !(REDLOCK_DIAGNOSIS || REDLOCK_NOTIFICATION),
+       "%lu commands had several replies", seen.parts_of_several);
+    failed = NULL;
+    time_of_a_jam();
+    return done_testing();
+}
