@@ -389,18 +389,20 @@ test-lwip-board: deps-lwip_board ## that firmware on real servers: cable pulled,
 	prove -j 2 -e $(B)/lwip_board/lwip_board_test $(B)/lwip_board/default.elf $(B)/lwip_board/minimal.elf
 
 SEEDS = 6000
-$(B)/sim: test/sim.c test/mini.c test/mini.h test/tap.h $(CORE) $(HEADERS)
+$(B)/sim $(B)/sim-minimal: test/sim.c test/mini.c test/mini.h test/tap.h $(CORE) $(HEADERS)
 	@mkdir -p $(@D)
-	$(CC) -O2 -g $(WARN) $(POSIX) -I. -Itest $< test/mini.c $(CORE) -o $@
+	$(CC) -O2 -g $(WARN) $(POSIX) $(if $(findstring minimal,$@),-DREDLOCK_MINIMAL=1) -I. -Itest $< test/mini.c $(CORE) -o $@
 
-sim: deps-test $(B)/sim ## SEEDS=n random histories of several clients and servers with faults; FIRST=n is the first seed
+sim: deps-test $(B)/sim $(B)/sim-minimal ## SEEDS=n random histories of several clients and servers with faults; FIRST=n is the first seed
 	prove -v -e '' $(B)/sim :: $(or $(FIRST),1) $(SEEDS)
+	prove -v -e '' $(B)/sim-minimal :: $(or $(FIRST),1) 3000
 
 # All calls in random order, with the sanitizers and each of these sets of limits and switches.
-API_SETS = default tight large lean short one least
+API_SETS = default tight large lean minimal short one least
 API-tight = $(TIGHT)
 API-large = $(LARGE)
 API-lean = $(LEAN)
+API-minimal = -DREDLOCK_MINIMAL=1
 API-short = -DRESP_TEXT_MAX=15
 API-one = -DREDLOCK_NODES_MAX=1 -DREDLOCK_MARKER=0
 API-least = -DRESP_PIPELINE_MAX=2 -DRESP_DEPTH_MAX=2 -DREDLOCK_POOL_MAX=20 -DREDLOCK_LABEL_MAX=1 -DREDLOCK_ERROR_MAX=1

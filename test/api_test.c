@@ -639,7 +639,8 @@ static unsigned starts(const struct party *p, struct slot *s, char what, unsigne
             s->lock->fencing_token; /* got, and redlock_next_completed may never return it */
     if (p->process != 1)
         return ST(FORKED) | (is_good(p, s->lock) ? 0U : ST(INVALID_ARGUMENT));
-    if (!is_good(p, s->lock) || (what == 'k' && (extensions < 1 || extensions > 65534)))
+    if (!is_good(p, s->lock) ||
+        (what == 'k' && (!REDLOCK_AUTO_EXTEND || extensions < 1 || extensions > 65534)))
         return ST(INVALID_ARGUMENT);
     if (what == 'r')
         return ST_PENDING | (state == HELD ? 0U : ST(EXPIRED));
@@ -865,7 +866,7 @@ static void draw_settings(struct redlock_settings *s)
     s->retry_jitter_pct = roll(4) == 0 ? REDLOCK_NONE : roll(101);
     s->drift_ppm = roll(4) == 0 ? REDLOCK_NONE : roll(30000);
     s->extend_max = roll(4) == 0 ? REDLOCK_NONE : roll(5);
-    s->longest_ttl_ms = roll(8) == 0 ? 100 + roll(2000) : 0;
+    s->longest_ttl_ms = REDLOCK_RESTART_GUARD && roll(8) == 0 ? 100 + roll(2000) : 0;
     s->durable = REDLOCK_DURABLE && roll(8) == 0;
     s->quorum = quorum; /* of all clients, or a lock of one is no lock for another */
 }
@@ -1223,7 +1224,7 @@ static void misuse(struct party *p)
     const char *text = redlock_strerror((int)roll(40) - 20);
 
     note("null arguments");
-    if (text == NULL || strlen(text) > 79 || text[0] == '\0')
+    if (text == NULL || strlen(text) > 79 || (text[0] != '\0') != REDLOCK_ERROR_TEXTS)
         violated("redlock_strerror");
     redlock_lock_init(&lock, "k0", roll(2) ? 2 : 70000, 1000);
     expect(redlock_acquire_start(NULL, &lock, 0), ST(INVALID_ARGUMENT), "no client");

@@ -1391,6 +1391,8 @@ static int start(struct client *c, unsigned i, char what, uint32_t wait_ms)
     struct wish *wish = &c->wishes[i], before = *wish;
     enum redlock_status status;
 
+    if (what == 'k' && !REDLOCK_AUTO_EXTEND)
+        what = 'e';
     wish->handed = 0;
     c->timer_us = 0; /* it has to be run */
     wish->began_us = c->here_us;
@@ -1448,7 +1450,8 @@ static void hand_over(struct client *c, unsigned i)
 
     if (to == c || to->blocked || to->here_us > c->here_us || lock->status == REDLOCK_PENDING ||
         lock->valid_until_us != 0 || to->wishes[k].what != ' ' || bits(from->members) < quorum ||
-        until_us == 0)
+        until_us == 0 ||
+        (until_us <= c->here_us && c->here_us > now_us)) /* it expires before this happens */
         return;
     to->here_us = c->here_us;
     if (until_us > to->here_us + 2 * MS && roll(16) != 0)
@@ -2003,11 +2006,11 @@ static void draw_world(void)
 {
     unsigned drawn = roll(12);
 
-    profile = drawn < 6    ? ANY
-              : drawn < 8  ? LATE
-              : drawn < 10 ? HEALTHY
-              : drawn < 11 ? HANDED
-                           : TWICE;
+    profile = drawn < 6                              ? ANY
+              : drawn < 8                            ? LATE
+              : drawn < 10                           ? HEALTHY
+              : drawn < 11 || !REDLOCK_RESTART_GUARD ? HANDED
+                                                     : TWICE;
     profiles_seen[profile]++;
     node_count = 1 + roll(SERVERS);
     client_count = 1 + roll(CLIENTS);
@@ -2088,7 +2091,10 @@ static void draw(uint32_t seed)
     in_moves = profile == LATE && roll(4) > 0;
     marked = on >> FLUSH & 1;
     durable = REDLOCK_DURABLE && roll(profile == ANY ? 3 : 8) == 0 && !marked;
-    guarded = marked || ((on >> FORGET & 1) != 0 && !durable && !(beyond && roll(2)));
+    if (!REDLOCK_RESTART_GUARD && !durable && !beyond)
+        on &= ~(1U << FORGET); /* nothing guards against that */
+    guarded = marked || (REDLOCK_RESTART_GUARD && (on >> FORGET & 1) != 0 && !durable &&
+                         !(beyond && roll(2)));
     longest_ms = ttl_ms * (guarded && roll(4) > 0 ? 1 : 3);
 }
 
@@ -2234,6 +2240,7 @@ int main(int argc, char **argv)
     print_table();
     for (i = 0; i < FAULTS; i++)
         kinds += faults_seen[i] > 0;
+    kinds += !REDLOCK_NOTIFICATION + !REDLOCK_MARKER; /* no DEAF, no FLUSH */
     ok(count < 1000 || kinds == FAULTS, "with %u of %u kinds of faults", kinds, FAULTS);
     return done_testing();
 }
