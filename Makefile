@@ -242,7 +242,7 @@ test-cli: deps-cli ## the program on real servers: plain, with sanitizers, stati
 	REDLOCK=$(B)/cli/redlock-san prove -j 6 -e $(B)/cli/cli_test $$($(B)/cli/cli_test)
 	REDLOCK=$(B)/redlock-static prove -j 6 -e $(B)/cli/cli_test $$($(B)/cli/cli_test | grep -v -e fork_fails -e slow_names) # no preload there
 
-test-partition: test/partition_test.c test/late_test.c test/side.h test/servers.c $(LIB) $(HEADERS)
+test-partition: test/partition_test.c test/late_test.c test/partition.h test/side.h test/servers.c $(LIB) $(HEADERS)
 	@mkdir -p $(B)/partition
 	gcc -O1 -g $(WARN) $(POSIX) -I. -Itest $< test/servers.c $(LIB) -o $(B)/partition/partition_test
 	gcc -O1 -g $(WARN) $(POSIX) -I. -Itest test/late_test.c test/servers.c $(LIB) -o $(B)/partition/late_test

@@ -5,58 +5,15 @@
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
-#include "redlock.h"
-#include "servers.h"
-#include "side.h"
-#include "tap.h"
+#include "partition.h"
 
 #include <netinet/in.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 
-enum { NODES = 3, SHORT_MS = 5000, LONG_MS = 60000, PATIENCE_MS = 30000 };
+enum { NODES = 3, SHORT_MS = 5000, LONG_MS = 60000 };
 
 static struct server servers[NODES];
 static char key[20]; /* another one for each attempt */
-static const struct redlock_settings settings = {.node_timeout_ms = 200, .stall_ms = 400};
-
-struct side {
-    struct redlock_node nodes[NODES];
-    struct redlock_client client;
-    struct redlock_lock lock;
-};
-
-/* `local`: over unix sockets, which no packet filter sees. */
-static void begin(struct side *side, int local, uint32_t ttl_ms)
-{
-    int i;
-
-    memset(side, 0, sizeof *side);
-    for (i = 0; i < NODES; i++)
-        side->nodes[i].address = local ? servers[i].local : servers[i].address;
-    if (redlock_init(&side->client, redlock_posix(), side->nodes, NODES, &settings) != REDLOCK_OK)
-        exit(1);
-    redlock_lock_init(&side->lock, key, strlen(key), ttl_ms);
-}
-
-static void shell(const char *command)
-{
-    if (system(command) != 0) {
-        printf("Bail out! %s\n", command);
-        exit(1);
-    }
-}
-
-/* Adds a rule for packets of this port, `end`: their source or destination. */
-static void filter(const char *chain, const char *end, int port, const char *verdict)
-{
-    char command[200];
-
-    snprintf(command, sizeof command, "nft add rule ip redlock %s tcp %s %d %s", chain, end, port,
-             verdict);
-    shell(command);
-}
 
 /* The port of our end of a connection. */
 static int own_port(const struct redlock_node *node)
@@ -86,18 +43,6 @@ static long left_ms(struct server *server)
     char reply[100];
 
     return strtol(server_ask(server, reply, sizeof reply, "PTTL", key, NULL), NULL, 10);
-}
-
-/* Tries until an extension succeeds: a connection that was given up is made again after a pause. */
-static int extend(struct side *side)
-{
-    long until = now_ms() + PATIENCE_MS;
-    int status;
-
-    while ((status = (int)redlock_extend(&side->client, &side->lock)) == REDLOCK_UNREACHABLE &&
-           redlock_remaining_ms(&side->client, &side->lock) > 0 && now_ms() < until)
-        serve(&side->client, 20);
-    return status;
 }
 
 /* A holds the lock on nodes 0 and 1. An extension is sent to node 1 on a connection whose packets are dropped, and the
@@ -131,7 +76,7 @@ static int one_attempt(struct side *a, struct side *b)
         return 0;
     settle(&a->client);
     scripts = scripts_run(&servers[1]);
-    shell("nft flush chain ip redlock input");
+    heal();
     while (!(late = scripts_run(&servers[1]) > scripts) && now_ms() < until)
         sleep_ms(20);
     left = left_ms(&servers[1]);
@@ -156,12 +101,12 @@ int main(void)
     filter("away", "dport", servers[2].port, "reject with tcp reset");
     for (tries = 0; tries < 5 && !done; tries++) {
         snprintf(key, sizeof key, "late%d", tries);
-        begin(&a, 0, SHORT_MS);
-        begin(&b, 1, SHORT_MS);
+        begin(&a, servers, NODES, 0, key, SHORT_MS);
+        begin(&b, servers, NODES, 1, key, SHORT_MS);
         done = one_attempt(&a, &b);
         redlock_deinit(&a.client);
         redlock_deinit(&b.client);
-        shell("nft flush chain ip redlock input");
+        heal();
     }
     ok(done, "on a machine that does not stand still: %d attempts", tries);
     return done_testing();

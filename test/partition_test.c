@@ -3,73 +3,23 @@
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
-#include "redlock.h"
-#include "servers.h"
-#include "side.h"
-#include "tap.h"
-
-#include <stdlib.h>
-#include <string.h>
+#include "partition.h"
 
 enum { NODES = 5 };
 
 static struct server servers[NODES];
-/* Short, so that what is cut off is found out soon; and a machine may stand still for longer: so each thing is tried until
-   it succeeds. */
-static const struct redlock_settings settings = {.node_timeout_ms = 200, .stall_ms = 400};
-enum { PATIENCE_MS = 30000 }; /* longer than a server that was given up may keep a lock */
 
-struct side {
-    struct redlock_node nodes[NODES];
-    struct redlock_client client;
-    struct redlock_lock lock;
-    char key[20];
-};
-
-/* `local`: over unix sockets, which no packet filter sees. Where packets were dropped a SET may arrive after its
-   connection was given up, and the key stays for its ttl: so each part has a key of its own. */
-static void begin(struct side *side, int local, const char *key, uint32_t ttl_ms)
-{
-    int i;
-
-    memset(side, 0, sizeof *side);
-    for (i = 0; i < NODES; i++)
-        side->nodes[i].address = local ? servers[i].local : servers[i].address;
-    if (redlock_init(&side->client, redlock_posix(), side->nodes, NODES, &settings) != REDLOCK_OK)
-        exit(1);
-    snprintf(side->key, sizeof side->key, "%s", key);
-    redlock_lock_init(&side->lock, side->key, strlen(side->key), ttl_ms);
-}
-
-static void shell(const char *command)
-{
-    if (system(command) != 0) {
-        printf("Bail out! %s\n", command);
-        exit(1);
-    }
-}
-
-/* All that goes to the first `count` servers meets this verdict. */
+/* All that goes to the first `count` servers meets this verdict. What was under way may arrive later, and a key stays for
+   its ttl: so each part has a key of its own. */
 static void cut(int count, const char *verdict)
 {
-    char command[200];
     int i;
 
     for (i = 0; i < count; i++) {
-        snprintf(command, sizeof command, "nft add rule ip redlock input tcp dport %d %s",
-                 servers[i].port, verdict);
-        shell(command);
-        if (strcmp(verdict, "drop") != 0)
-            continue; /* else the refusal itself would be dropped */
-        snprintf(command, sizeof command, "nft add rule ip redlock input tcp sport %d drop",
-                 servers[i].port);
-        shell(command);
+        filter("input", "dport", servers[i].port, verdict);
+        if (strcmp(verdict, "drop") == 0) /* else the refusal itself would be dropped */
+            filter("input", "sport", servers[i].port, "drop");
     }
-}
-
-static void heal(void)
-{
-    shell("nft flush chain ip redlock input");
 }
 
 static int acquire(struct side *side, uint32_t wait_ms)
@@ -86,17 +36,6 @@ static int all_say(const struct side *side, int count, const char *words, const 
         said += strstr(side->nodes[i].error, words) != NULL ||
                 strstr(side->nodes[i].error, or_words) != NULL;
     return said == count;
-}
-
-static int extend(struct side *side)
-{
-    long until = now_ms() + PATIENCE_MS;
-    int status;
-
-    do
-        status = (int)redlock_extend(&side->client, &side->lock);
-    while (status == REDLOCK_UNREACHABLE && now_ms() < until);
-    return status;
 }
 
 static int give_back(struct side *side)
@@ -144,7 +83,7 @@ static void begin_and_cut(struct side *side, int up, int count, const char *verd
     char key[20];
 
     snprintf(key, sizeof key, "cut%u", ++parts);
-    begin(side, 0, key, 20000);
+    begin(side, servers, NODES, 0, key, 20000);
     if (up) {
         take_and_give(side, "whole");
         meet_all(side);
@@ -196,9 +135,9 @@ static void the_holder_is_cut_off(void)
     uint64_t end_us;
     int early = 0;
 
-    begin(&a, 0, "kept",
+    begin(&a, servers, NODES, 0, "kept",
           5000); /* extended when 3.3 s are left: so long the machine may stand still */
-    begin(&b, 1, "kept", 15000);
+    begin(&b, servers, NODES, 1, "kept", 15000);
     is_int(acquire(&a, PATIENCE_MS), REDLOCK_OK, "the holder");
     is_int((int)redlock_auto_extend_start(&a.client, &a.lock, 1000), REDLOCK_PENDING, "keeps it");
     until = now_ms() + 6000;
