@@ -15,9 +15,18 @@ enum { RL_TTL_MIN_MS = 10, RL_TTL_MAX_MS = 0x7fffffff };
 static const struct rl_setting {
     uint32_t most, usual;
 } rl_settings[] = {
-    {16, 0},         {60000, 50},  {600000, 1000},     {254, UINT8_MAX},
-    {600000, 100},   {100, 50},    {1000, 50},         {600000, 1000},
-    {500000, 10000}, {65535, 100}, {RL_TTL_MAX_MS, 0}, {REDLOCK_DURABLE, 0},
+    {16, 0},
+    {60000, 50},
+    {600000, 1000},
+    {254, UINT8_MAX},
+    {600000, 100},
+    {100, 50},
+    {1000, 50},
+    {600000, 1000},
+    {500000, 10000},
+    {65535, 100},
+    {REDLOCK_RESTART_GUARD ? RL_TTL_MAX_MS : 0, 0},
+    {REDLOCK_DURABLE, 0},
 };
 
 /* Those that may be REDLOCK_NONE: retries, retry_delay_ms, retry_jitter_pct, retry_growth_pct, drift_ppm,
@@ -100,6 +109,7 @@ enum redlock_status redlock_init(struct redlock_client *client, const struct red
         node->handle = -1;
         memset(&node->priv, 0, sizeof node->priv);
         node->priv.index = (uint8_t)i;
+        node->priv.plain = !REDLOCK_RESP3;
     }
     for (i = 0; i < count; i++) {
         enum rl_error error = rl_bad_node(client, nodes, i);
@@ -250,6 +260,8 @@ enum redlock_status redlock_acquire_start(struct redlock_client *client, struct 
         return REDLOCK_ALREADY_HELD;
     lock->valid_until_us = 0;
     rl_forget_holder(lock);
+    if (lock->holder_size > 0)
+        lock->holder[0] = '\0';
     memset(&lock->priv.op, 0, sizeof lock->priv.op);
     return rl_begin(client, lock, REDLOCK_OP_ACQUIRE, RL_IN_LINE, wait_ms);
 }

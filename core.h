@@ -455,6 +455,7 @@ static inline int rl_wants_holder(const struct redlock_lock *lock)
     return REDLOCK_DIAGNOSIS && lock->holder_size > 0;
 }
 
+/* The holder is not known any more, or not yet. */
 static inline void rl_forget_holder(struct redlock_lock *lock)
 {
     if (REDLOCK_DIAGNOSIS)

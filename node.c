@@ -216,7 +216,7 @@ static void rl_compact(struct redlock_client *c)
             c->priv.out.run[kept] = c->priv.out.run[i];
             c->priv.out.run[kept++].end = (uint16_t)(c->priv.out.run[i].end - least);
         }
-    c->priv.out.runs = (uint8_t)kept;
+    c->priv.out.runs = (uint16_t)kept;
     c->priv.out.used = (uint16_t)(c->priv.out.used - least);
     memmove(c->priv.out.bytes, c->priv.out.bytes + least, c->priv.out.used);
 }
@@ -263,6 +263,9 @@ REDLOCK_PRIVATE redlock_mask rl_send(struct redlock_client *c, struct redlock_lo
         command |= RL_WITH_SYNC;
         message.patience_ms = rl_patience_ms(c, lock);
     }
+    nodes &= (unsigned)(c->priv.in[REDLOCK_NODE_READY] | c->priv.in[REDLOCK_NODE_HANDSHAKE]);
+    if (nodes == 0)
+        return 0; /* its connection broke while room was made for another command of this tick */
     message.command = (uint8_t)(command & 31);
     for (i = 0; i < c->priv.count; i++)
         if (nodes & rl_bit(i)) {
@@ -275,10 +278,6 @@ REDLOCK_PRIVATE redlock_mask rl_send(struct redlock_client *c, struct redlock_lo
     message.marked =
         lock != NULL && rl_looks_at_marker(c, lock, message.command) && rl_run(message.node) != 0;
     for (tries = 0; sent != 0; tries++) {
-        if (tries > 1) {
-            c->priv.jammed = 1;
-            return 0;
-        }
         w.bytes = c->priv.out.bytes + c->priv.out.used;
         w.size = RESP_OUT_MAX - (size_t)c->priv.out.used;
         w.used = 0;
@@ -286,6 +285,11 @@ REDLOCK_PRIVATE redlock_mask rl_send(struct redlock_client *c, struct redlock_lo
         rl_put_command(&w, &message, command);
         if (!w.overflow && c->priv.out.runs < sizeof c->priv.out.run / sizeof *c->priv.out.run)
             break;
+        if (tries >
+            0) { /* some node has not taken all, so the next bytes that it takes end the jam */
+            c->priv.jammed = 1;
+            return 0;
+        }
         rl_make_room(c);
         for (i = 0; i < c->priv.count; i++)
             if (!rl_is_up(&c->priv.nodes[i]))
@@ -391,7 +395,7 @@ static int rl_shakes_with(const struct redlock_node *node, unsigned command)
     case RL_AUTH_USER:
         return plain && secret && user;
     case RL_SELECT:
-        return node->database > 0;
+        return node->database > 0 || (!REDLOCK_RESP3 && !secret);
     case RL_TRACK:
         return REDLOCK_NOTIFICATION && !plain;
     default:
