@@ -178,6 +178,52 @@ R15|redlock.c|s/\/\* fall through \*\/\s+case RL_TIME_IS_UP:/if (0) { case RL_TI
 R15|node.c|s/RL_READS_MAX = 32,/RL_READS_MAX = 100000000,/|a node that talks without end
 R15|node.c|s/quarter_ms < most_ms \? quarter_ms : most_ms/most_ms/|a quarter of the ttl
 R15|redlock.c|s/(due_us > lock->valid_until_us\)\s+)lock->priv.due_us = lock->valid_until_us;/$1;/|no longer than what is left
+R5|node.c|s/if \(nodes & ~c->priv.out.unsent & rl_bit\(i\)\)/if (nodes \& rl_bit(i))/|what is still to be sent to a node is sent first
+R5|node.c|s/(if \(nodes & ~c->priv.out.unsent & rl_bit\(i\)\)\s+)c->priv.nodes\[i\].priv.cursor = c->priv.out.used;/$1;/|a cursor begins where the first bytes for its node stand
+R5|node.c|s/ \|\| c->priv.out.run\[runs - 1\].nodes != nodes/ \&\& 0/|bytes for other nodes are another run
+R5|node.c|s/c->priv.out.run\[run\].end <= from \|\| !\(c->priv.out.run\[run\].nodes & bit\)/c->priv.out.run[run].end <= from/|a node is sent nothing of the others
+R5|node.c|s/(to = from; run < c->priv.out.runs) && \(c->priv.out.run\[run\].nodes & bit\)/$1/|nor what stands behind its own
+R5|node.c|s/\(from \+ \(unsigned\)moved\)/to/|what a socket did not take is sent later
+R5|node.c|s/c->priv.out.unsent & rl_bit\(i\) && (c->priv.nodes\[i\].priv.cursor < least)/$1/|bytes that all have been sent make room
+R5|node.c|s/(c->priv.nodes\[i\].priv.cursor) = \(uint16_t\)\(c->priv.nodes\[i\].priv.cursor - least\)/(void)$1/|cursors move with the bytes
+R5|node.c|s/(c->priv.out.run\[kept\+\+\].end) = \(uint16_t\)\(c->priv.out.run\[i\].end - least\)/(void)$1/|so do runs
+R5|node.c|s/(rl_transmit\(c, &c->priv.nodes\[i\]\);\s+)rl_compact\(c\);/$1/|a full buffer is moved together
+R5|node.c|s/rl_transmit\(c, &c->priv.nodes\[i\]\);(\s+rl_compact)/;$1/|and sent before
+R5|node.c|s/rl_out_sent\(c, node\);(\s+rl_clear\(&c->priv.full)/$1/|what a connection that broke was still to be sent goes to no other
+R5|node.c|s/if \(c->priv.jammed && \(c->priv.out.unsent & rl_bit\(node->priv.index\)\)\)/if (0)/|a node that keeps the buffer full is given up sooner
+R15|node.c|s/if \(limit_us < \(uint64_t\)node->rtt_us \* 2\)/if (0)/|but not within two round trips
+R5|node.c|s/c->priv.jammed = 1;/;/|it is known that the buffer is full
+R5|node.c|s/if \(moved > 0\)\s+c->priv.jammed = 0;//|until some of it is sent
+R5|node.c|s/c->priv.jammed = 0;(\s+if \(c->priv.out.unsent == 0\))/$1/|or a connection breaks
+R6|round.c|s/c->priv.jammed \? 0U : (c->priv.in)/$1/|nothing is tried while the buffer is full
+R6|redlock.c|s/!c->priv.jammed && //|no attempt begins while the buffer is full
+R4|node.c|s/RESP_PIPELINE_MAX - \(lock != NULL\)/RESP_PIPELINE_MAX/|one request is kept for rollbacks
+R4|node.c|s/ \|\|\s+\(lock == NULL && last->lock == NULL && last->command == command &&\s+last->repeats < UINT16_MAX\);/;/|which share it
+R5|node.c|s/last->command == command &&(\s+last->repeats < UINT16_MAX\) \{)/$1/|but only the same commands
+R6|node.c|s/else if \(lock != NULL\)(\s+rl_set\(&c->priv.full)/else if (0)$1/|it is known which nodes have no request free
+R5|node.c|s/rl_clear\(&c->priv.full, rl_bit\(node->priv.index\)\);(\s+memset)/$1/|until their connection breaks
+R5|node.c|s/rl_clear\(&c->priv.full, rl_bit\(node->priv.index\)\);(\s+rl_note_reply)/$1/|or one is answered
+R5|node.c|s/if \(node->priv.count == 0\)(\s+node->priv.mark_us)/if (0)$1/|a stall begins with the first command that is unanswered
+R18|node.c|s/ && rl_run\(message.node\) != 0;/;/|no marker names a run that is not known
+R8|redlock.c|s/rl_redirect\(c, lock, lock->priv.waits, RL_TAKING, lock, RL_LATE\);(\s+rl_ignore\(c, lock, lock->priv.waits, 1 << RL_CONFIRM\);\s+lock->priv.waits = 0;)/$1/|what is answered after the decision is late
+R16|redlock.c|s/rl_redirect\(c, lock, lock->priv.waits, RL_TAKING, lock, RL_LATE\);(\s+rl_ignore\(c, lock, lock->priv.waits, 1 << RL_CONFIRM\);\s+rl_set\(&lock->members)/$1/|so are grants after the counters are known
+R16|redlock.c|s/rl_ignore\(c, lock, lock->priv.waits, 1 << RL_CONFIRM\);(\s+lock->priv.waits = 0;)/$1/|who agrees after the decision is not heard
+R16|redlock.c|s/rl_ignore\(c, lock, lock->priv.waits, 1 << RL_CONFIRM\);(\s+rl_set\(&lock->members)/$1/|nor who agrees to the proposal before
+R8b|round.c|s/if \(reply->role == RL_STALE\)\s+return;//|what does not count makes no member when it comes late
+R8|round.c|s/if \(reply->role != RL_VOTER\)\s+return; \/\* decided/\/* decided/|who breaks the connection after the decision has not failed
+R14|round.c|s/counts\s+\? RL_VOTER/1 ? RL_VOTER/|who may not vote has no vote
+R4|round.c|s/if \(reply->role == RL_OWED\)/if (0)/|the answer to a release that is owed is no vote
+R4|redlock.c|s/rl_redirect\(c, lock, unanswered, RL_RELEASING, copy, RL_OWED\);//|what answers a release late answers what is owed
+R8b|node.c|s/if \(rl_is\(command, RL_CREATING\)\)(\s+rl_set\(&c->priv.abandoned)/if (0)$1/|what a process may still run of other locks
+R6|node.c|s/rl_note_reply\(c, node, request->role == RL_VOTER\)/rl_note_reply(c, node, 1)/|nor of what came late
+R5|node.c|s/rl_clear\(&c->priv.in\[node->state\], bit\);//|a node is in one state
+R5|client.c|s/client->priv.all = client->priv.in\[REDLOCK_NODE_IDLE\] =/client->priv.all =/|and idle at first
+R5|node.c|s/if \(node->priv.count > 0\)\s+return; \/\* the locks/\/* the locks/|a node is dialled when all who waited on it have been told
+R2|client.c|s/if \(c->priv.wanted & ready\)(\s+rl_wake_blocked\(c, RL_LATER_LIST)/if (0)$1/|a held lock is sent to a node that is ready at last
+R2|node.c|s/if \(c->priv.wanted & rl_bit\(node->priv.index\)\)(\s+rl_node_want)/if (0)$1/|which is dialled for it
+R13|round.c|s/if \(node->priv.broke\)/if (0)/|votes of a connection that breaks before the decision do not count
+R13|round.c|s/rl_disagree\(lock, bit\);/;/|nor do they agree
+R15|round.c|s/if \(rl_past\(c, lock->priv.due_us\)\)( \{\s+rl_too_slow)/if (rl_past(c, lock->priv.due_us) \&\& lock->priv.state != RL_IN_EXTEND)$1/|the bound of an extension
 END
 }
 
