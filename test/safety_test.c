@@ -1753,6 +1753,319 @@ static void r04_not_longer_than_the_key_lives(void)
     is_int((int)fake_count(0, 'D'), (int)sent, "r04: until the key has expired");
 }
 
+/* ---- The send buffer, requests and their roles ------------------------------------------------- */
+
+/* More locks than the buffer holds at once, where it is not very small. They start in one tick. */
+enum { BURST = RESP_PIPELINE_MAX > 200 ? 200 : RESP_PIPELINE_MAX - 1 };
+
+static void start_many(unsigned from, unsigned to, uint32_t wait_ms)
+{
+    for (; from < to; from++)
+        redlock_acquire_start(&client, &many[from], wait_ms);
+}
+
+/* Node i takes so many bytes more. */
+static void take_bytes(int i, unsigned size)
+{
+    fake_nodes[i].full = 0;
+    fake_nodes[i].drip = 1;
+    for (; size > 0; size--)
+        redlock_handle_events(&client, (unsigned)i, REDLOCK_WRITABLE);
+    fake_nodes[i].drip = 0;
+    fake_nodes[i].full = 1;
+}
+
+static void r05_a_burst_is_sent_at_once(void)
+{
+    begin_with_defaults(3);
+    warm_up();
+    make_many(BURST);
+    fake_unlogged = 0;
+    start_many(0, BURST, 0);
+    redlock_tick(&client);
+    is_int((int)fake_count(1, 'S'), BURST, "r05: a burst is sent at once, whatever the buffer holds");
+    redlock_deinit(&client);
+}
+
+/* Node 0 takes nothing, so the buffer fills; then a few commands. There is room for as many now, although node 4
+   was never sent anything. */
+static void r05_a_node_that_is_slow_to_take_bytes(void)
+{
+    unsigned before, i;
+
+    if (BURST < 200)
+        return; /* no request is free before the buffer fills */
+    begin_with_defaults(5);
+    fake_nodes[4].refuses = 1;
+    warm_up();
+    make_many(BURST);
+    fake_unlogged = 0;
+    fake_nodes[0].full = 1;
+    start_many(0, BURST, 1000);
+    fake_pass(&client, 10 * MS);
+    before = fake_count(1, 'S');
+    ok(before < BURST, "r05: a node takes nothing: %u locks are asked for", before);
+    take_bytes(0, 600);
+    fake_pass(&client, 1 * MS);
+    ok(fake_count(1, 'S') > before + 2, "r05: it takes a little: %u", fake_count(1, 'S'));
+    fake_pass(&client, 100 * MS);
+    for (i = 0; i < BURST && many[i].status == REDLOCK_OK; i++) {
+    }
+    is_int((int)i, BURST, "r05: it costs no lock");
+    ok(many[i - 1].valid_until_us > many[0].valid_until_us + 10 * MS,
+       "r06: the time of those that waited for room has begun later");
+    redlock_deinit(&client);
+}
+
+/* A node that is far away is slower to take bytes, too. */
+static void r15_a_far_node_takes_its_time(void)
+{
+    int i, epoch;
+
+    begin_with_defaults(3);
+    for (i = 0; i < 3; i++)
+        distance(i, 100 * MS);
+    warm_up();
+    fake_pass(&client, 300 * MS);
+    make_many(BURST);
+    epoch = fake_nodes[0].epoch;
+    fake_nodes[0].full = 1;
+    start_many(0, BURST, 1000);
+    fake_pass(&client, 120 * MS);
+    fake_nodes[0].full = 0;
+    is_int((int)serve_many(BURST, 3000 * MS), BURST, "r15: a burst, 100 ms away: all are held");
+    is_int(fake_nodes[0].epoch, epoch, "r15: and no connection is given up");
+    redlock_deinit(&client);
+}
+
+/* Node 0 replies to what it was sent before, so it is no stall, but takes nothing more. The SET waits in our buffer; its
+   release has no room there. */
+static void r04_a_node_that_replies_but_takes_nothing(void)
+{
+    enum { REPLIES = 10 };
+    int i;
+
+    begin_with_defaults(3);
+    warm_up();
+    make_many(BURST);
+    for (i = 0; i < REPLIES; i++) {
+        fake_nodes[0].delay_us = (uint64_t)(i + 1) * 20 * MS;
+        start_many((unsigned)i, (unsigned)i + 1, 0);
+        redlock_tick(&client);
+    }
+    held_by("other", 1, 2);
+    fake_nodes[0].full = 1;
+    redlock_acquire_start(&client, &lock, 0);
+    redlock_tick(&client);
+    start_many(REPLIES, BURST, 0);
+    fake_pass(&client, 150 * MS);
+    is_int(lock.status, REDLOCK_HELD, "r04: refused by two, the third takes no bytes");
+    fake_nodes[0].full = 0;
+    fake_pass(&client, 1000 * MS);
+    ok(fake_find(0, "k", 1) == NULL, "r04: what waited for it is not run any more");
+    redlock_deinit(&client);
+}
+
+/* All requests of a hung node are in use: what is cancelled ends at once, because one is kept for releases, and they
+   share it. */
+static void r04_a_release_finds_a_request(void)
+{
+    unsigned i, ended = 0;
+
+    begin_with_defaults(1);
+    warm_up();
+    make_many(RESP_PIPELINE_MAX + 3);
+    fake_nodes[0].hung = 1;
+    nodes[0].priv.useful = 1;
+    for (i = 0; i < RESP_PIPELINE_MAX + 3; i++) {
+        start_many(i, i + 1, 1000);
+        redlock_tick(&client);
+    }
+    for (i = 0; i < 3 && i < RESP_PIPELINE_MAX; i++)
+        redlock_cancel(&client, &many[i]);
+    redlock_tick(&client);
+    while (redlock_next_completed(&client) != NULL)
+        ended++;
+    is_int((int)ended, (int)i, "r04: cancelled behind %d requests, at once", RESP_PIPELINE_MAX - 1);
+    redlock_deinit(&client);
+}
+
+/* The connection to a node with a part of the buffer breaks while another node makes room for its handshake: it is
+   connected again when its locks know that they get no reply from the old one. */
+static void r05_a_break_while_room_is_made(void)
+{
+    unsigned i;
+
+    if (BURST < 200)
+        return; /* no request is free before the buffer fills */
+    begin_with_defaults(3);
+    warm_up();
+    make_many(BURST);
+    fake_nodes[0].full = 1;
+    start_many(0, BURST, 1000);
+    fake_nodes[2].connect_us = 5 * MS;
+    fake_pass(&client, 0);
+    fake_break(2);
+    fake_pass(&client, 4 * MS);
+    fake_now_us += 2 * MS;
+    fake_nodes[0].full = 0;
+    fake_break(0);
+    redlock_handle_events(&client, 2, REDLOCK_WRITABLE);
+    ok(nodes[0].state == REDLOCK_NODE_IDLE, "r05: broken while room was made");
+    fake_pass(&client, 3000 * MS);
+    ok(nodes[0].state == REDLOCK_NODE_READY && fake_nodes[0].epoch == 2,
+       "r05: connected again, once: %d", fake_nodes[0].epoch);
+    for (i = 0; i < BURST && many[i].status == REDLOCK_OK; i++) {
+    }
+    is_int((int)i, BURST, "r05: it costs no lock");
+    redlock_deinit(&client);
+}
+
+/* The memory of a lock whose operation has ended is the caller's: what comes late does not write to it. */
+static int is_left_alone(uint64_t us)
+{
+    static const struct redlock_lock none;
+
+    memset(&lock, 0, sizeof lock);
+    fake_pass(&client, us);
+    return memcmp(&lock, &none, sizeof lock) == 0;
+}
+
+static void r05_a_lost_lock_is_not_written_to(void)
+{
+    memset(&settings, 0, sizeof settings);
+    settings.stall_ms = 60000;
+    begin(3);
+    lock.ttl_ms = 1000;
+    is_int(acquire(0), REDLOCK_OK, "r05: held");
+    redlock_auto_extend_start(&client, &lock, 100);
+    fake_pass(&client, 300 * MS);
+    fake_nodes[2].delay_us = 5000 * MS;
+    fake_pass(&client, 100 * MS);
+    is_int(lock.extended, 1, "r05: extended by two, the third is slow");
+    fake_sleep_us = 2000 * MS;
+    is_int(wait_for(&lock, 3000 * MS), REDLOCK_LOST, "r05: lost in a sleep");
+    ok(is_left_alone(6000 * MS), "r05: the third replies later, to nobody");
+}
+
+/* Node 2 does not have the key any more, and its replies come byte by byte: the repair is sent between the extension's
+   and that of WAITAOF. */
+static void r17_a_no_is_said_once(void)
+{
+    int i;
+
+    memset(&settings, 0, sizeof settings);
+    settings.durable = 1;
+    begin(3);
+    for (i = 0; i < 3; i++)
+        fake_nodes[i].server.synced = "*2\r\n:1\r\n:0\r\n";
+    is_int(acquire(0), REDLOCK_OK, "r17: held on disk");
+    fake_pass(&client, 10 * MS);
+    fake_delete(2, "k");
+    fake_nodes[2].drip = 1;
+    is_int(extend(), REDLOCK_OK, "r17: extended");
+    fake_pass(&client, 10 * MS);
+    is_int((int)repairs_sent(), 1, "r17: and repaired once");
+}
+
+/* The node has said who holds the lock; its connection breaks before it says for how long, while another is still to say
+   who. */
+static void r05_an_answer_is_not_lost_again(void)
+{
+    char holder[40];
+    int i;
+
+    memset(&settings, 0, sizeof settings);
+    settings.retries = REDLOCK_NONE;
+    begin(3);
+    warm_up();
+    held_by("a", 0, 0);
+    held_by("b", 1, 2);
+    lock.holder = holder;
+    lock.holder_size = sizeof holder;
+    redlock_acquire_start(&client, &lock, 0);
+    fake_pass(&client, 999);
+    fake_nodes[1].delay_us = fake_nodes[2].delay_us = 30 * MS;
+    fake_nodes[0].delay_us = 0;
+    fake_nodes[0].drip = 1;
+    fake_now_us++;
+    for (i = 0; i < 3000 && fake_count(0, 'D') == 0; i++) { /* byte by byte */
+        redlock_handle_events(&client, (unsigned)i % 3, REDLOCK_READABLE);
+        redlock_tick(&client);
+    }
+    fake_nodes[0].says = "";
+    fake_nodes[0].says_once = 1;
+    fake_nodes[0].drip = 0;
+    fake_pass(&client, 100 * MS);
+    ok(fake_nodes[0].says == NULL && lock.status != REDLOCK_PENDING, "r05: others hold it: %s",
+       redlock_strerror(lock.status));
+    is_int((int)fake_count(0, 'D'), 1, "r05: the first was sent one release");
+}
+
+/* Two rounds to agree. A grant that comes in the second is no vote there; nor is a reply to the first in the next. */
+static void r16_replies_to_earlier_rounds(int late)
+{
+    char counter[24];
+
+    begin_with_defaults(3);
+    warm_up();
+    make_fenced();
+    sprintf(counter, "%llu", (unsigned long long)fake_wall_us + 100);
+    fake_put(0, "k:fence", counter, 0);
+    fake_nodes[2].delay_us = late == 0 ? 1500 : 1000;
+    redlock_acquire_start(&client, &lock, 0);
+    fake_pass(&client, 500);
+    fake_nodes[2].delay_us = late == 1 ? 1500 : 30 * MS;
+    sprintf(counter, "%llu", (unsigned long long)fake_wall_us + 500);
+    if (late == 1)
+        fake_put(1, "k:fence", counter, 0);
+    fake_pass(&client, 10 * MS);
+    is_int(lock.status, REDLOCK_OK, "r16: held");
+    is_int((int)fake_count(0, 'R'), late == 1 ? 2 : 1, "r16: in as few rounds as it takes");
+    redlock_next_completed(&client);
+    redlock_abandon(&client, &lock);
+    ok(is_left_alone(100 * MS), "r16: and what comes later goes to nobody");
+}
+
+/* The connection breaks when both the SET and an extension are unanswered: the extension is sent again. */
+static void r08_an_extension_behind_a_late_set(void)
+{
+    begin_with_defaults(3);
+    warm_up();
+    fake_nodes[2].hung = 1;
+    is_int(acquire(0), REDLOCK_OK, "r08: held on two of three");
+    fake_nodes[0].delay_us = fake_nodes[1].delay_us = 20 * MS;
+    redlock_extend_start(&client, &lock);
+    fake_pass(&client, 1 * MS);
+    fake_break(2);
+    fake_nodes[2].hung = 0;
+    fake_pass(&client, 10 * MS);
+    is_int((int)fake_count(2, 'E'), 1, "r08: the third is sent the extension on its next connection");
+    fake_pass(&client, 30 * MS);
+    is_int(lock.status, REDLOCK_OK, "r08: extended");
+}
+
+/* Node 0 has granted the lock and restarts empty before node 1 grants it: another may hold it on 0 and 2. */
+static void r03_a_vote_of_a_broken_connection(int fenced)
+{
+    memset(&settings, 0, sizeof settings);
+    settings.retries = REDLOCK_NONE;
+    begin(3);
+    warm_up();
+    if (fenced)
+        make_fenced();
+    held_by("other", 2, 2);
+    fake_nodes[1].delay_us = 20 * MS;
+    redlock_acquire_start(&client, &lock, 0);
+    fake_pass(&client, 10 * MS);
+    is_int(lock.granted, 1, "r03: granted by the first");
+    fake_restart(0);
+    fake_pass(&client, 100 * MS);
+    ok(lock.status != REDLOCK_OK && lock.status != REDLOCK_PENDING,
+       "r03: which has restarted before the second has granted it: %s",
+       redlock_strerror(lock.status));
+}
+
 int main(void)
 {
     int how;
@@ -1794,5 +2107,22 @@ int main(void)
     r15_a_distance_that_grows();
     r04_not_longer_than_the_key_lives();
     r04_a_chosen_token_is_not_released_again();
+    r05_a_burst_is_sent_at_once();
+    r05_a_node_that_is_slow_to_take_bytes();
+    r15_a_far_node_takes_its_time();
+    r04_a_node_that_replies_but_takes_nothing();
+    r04_a_release_finds_a_request();
+    r05_a_break_while_room_is_made();
+    r05_a_lost_lock_is_not_written_to();
+    if (REDLOCK_DURABLE)
+        r17_a_no_is_said_once();
+    if (REDLOCK_DIAGNOSIS)
+        r05_an_answer_is_not_lost_again();
+    if (REDLOCK_FENCING)
+        for (how = 0; how < 3; how++)
+            r16_replies_to_earlier_rounds(how);
+    r08_an_extension_behind_a_late_set();
+    for (how = 0; how <= REDLOCK_FENCING; how++)
+        r03_a_vote_of_a_broken_connection(how);
     return done_testing();
 }
