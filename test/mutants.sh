@@ -50,7 +50,7 @@ R5|redlock.c|s/rl_ignore_late\(c, lock\);\s+lock->members = (lock->priv.attempt.
 R5|node.c|s/reply->lock = answered \? NULL : request->lock;/reply->lock = NULL;/|those who wait on a broken connection are told
 R5|node.c|s/if \(reply->vote == RL_NONSENSE\)(\s+rl_node_fail)/if (event == RESP_BAD)$1/|nonsense disconnects
 R5|node.c|s/if \(!node->priv.replied && rl_past\(c, rl_node_stall_us\(c, node\)\)\)(\s+rl_node_fail)/if (0)$1/|the stall
-R5|client.c|s/redlock_handle_events\(client, i, REDLOCK_READABLE\); \/\*/; \/*/|what came while nobody listened is no stall
+R5|client.c|s/redlock_handle_events\(c, i, REDLOCK_READABLE\); \/\*/; \/*/|what came while nobody listened is no stall
 R5|node.c|s/if \(node->priv.pause_ms ==\s+0\) \{/if (1) {/|a server that only greets is dialled at once but once
 R5|node.c|s/node->priv.mark_us == 0 \|\| \(c->priv.now_us < due_us[^)]*\)/0/|the pause before dialling
 R5|client.c|s/rl_ignore_late\(client, lock\);\n    rl_move/rl_move/|a forgotten lock is not written to
@@ -195,7 +195,6 @@ R15|node.c|s/if \(limit_us < \(uint64_t\)node->rtt_us \* 2\)/if (0)/|but not wit
 R5|node.c|s/c->priv.jammed = 1;/;/|it is known that the buffer is full
 R5|node.c|s/if \(moved > 0\)\s+c->priv.jammed = 0;//|until some of it is sent
 R5|node.c|s/c->priv.jammed = 0;(\s+if \(c->priv.out.unsent == 0\))/$1/|or a connection breaks
-R6|round.c|s/c->priv.jammed \? 0U : (c->priv.in)/$1/|nothing is tried while the buffer is full
 R6|redlock.c|s/!c->priv.jammed && //|no attempt begins while the buffer is full
 R4|node.c|s/RESP_PIPELINE_MAX - \(lock != NULL\)/RESP_PIPELINE_MAX/|one request is kept for rollbacks
 R4|node.c|s/ \|\|\s+\(lock == NULL && last->lock == NULL && last->command == command &&\s+last->repeats < UINT16_MAX\);/;/|which share it
@@ -224,6 +223,10 @@ R2|node.c|s/if \(c->priv.wanted & rl_bit\(node->priv.index\)\)(\s+rl_node_want)/
 R13|round.c|s/if \(node->priv.broke\)/if (0)/|votes of a connection that breaks before the decision do not count
 R13|round.c|s/rl_disagree\(lock, bit\);/;/|nor do they agree
 R15|round.c|s/if \(rl_past\(c, lock->priv.due_us\)\)( \{\s+rl_too_slow)/if (rl_past(c, lock->priv.due_us) \&\& lock->priv.state != RL_IN_EXTEND)$1/|the bound of an extension
+R5|node.c|s/(node->priv.broke = 1;\s+)rl_set\(&c->priv.busy, rl_bit\(node->priv.index\)\);/$1/|a node whose connection broke is looked at
+R5|client.c|s/rl_set\(&client->priv.busy, rl_bit\(i\)\);//|so is one with events
+R5|client.c|s/rl_past\(c, c->priv.nodes_us\) \? c->priv.all : 0U/0U/|and all of them when it is time
+R5|node.c|s/rl_set\(&c->priv.busy, sent\);//|and those that were sent something
 END
 }
 
@@ -300,6 +303,12 @@ for part in $engine resp test/mini test/fake test/lock_test test/safety_test tes
     for limits in usual tight; do
         compile $limits $part.c "$folder/$limits/${part##*/}.o" || exit 1
     done
+done
+# Without any mutant both tests pass.
+mine=$folder file=
+for limits in usual tight; do
+    build $limits
+    is_seen $limits && { echo "1..0 # fails without a mutant, too: $test"; exit 1; }
 done
 total=0
 while IFS= read -r line; do
