@@ -223,8 +223,7 @@ R2|node.c|s/if \(c->priv.wanted & rl_bit\(node->priv.index\)\)(\s+rl_node_want)/
 R13|round.c|s/if \(node->priv.broke\)/if (0)/|votes of a connection that breaks before the decision do not count
 R13|round.c|s/rl_disagree\(lock, bit\);/;/|nor do they agree
 R15|round.c|s/if \(rl_past\(c, lock->priv.due_us\)\)( \{\s+rl_too_slow)/if (rl_past(c, lock->priv.due_us) \&\& lock->priv.state != RL_IN_EXTEND)$1/|the bound of an extension
-R5|node.c|s/(node->priv.broke = 1;\s+)rl_set\(&c->priv.busy, rl_bit\(node->priv.index\)\);/$1/|a node whose connection broke is looked at
-R5|client.c|s/rl_set\(&client->priv.busy, rl_bit\(i\)\);//|so is one with events
+R5|client.c|s/rl_set\(&client->priv.busy, rl_bit\(i\)\);//|a node with events is looked at
 R5|client.c|s/rl_past\(c, c->priv.nodes_us\) \? c->priv.all : 0U/0U/|and all of them when it is time
 R5|node.c|s/rl_set\(&c->priv.busy, sent\);//|and those that were sent something
 END

@@ -1783,7 +1783,8 @@ static void r05_a_burst_is_sent_at_once(void)
     fake_unlogged = 0;
     start_many(0, BURST, 0);
     redlock_tick(&client);
-    is_int((int)fake_count(1, 'S'), BURST, "r05: a burst is sent at once, whatever the buffer holds");
+    is_int((int)fake_count(1, 'S'), BURST,
+           "r05: a burst is sent at once, whatever the buffer holds");
     redlock_deinit(&client);
 }
 
@@ -1921,6 +1922,19 @@ static void r05_a_break_while_room_is_made(void)
     redlock_deinit(&client);
 }
 
+/* The only node hangs: nothing comes from anywhere, and yet its stall is noticed. */
+static void r05_a_stall_in_silence(void)
+{
+    begin_with_defaults(1);
+    warm_up();
+    is_int(acquire(0), REDLOCK_OK, "r05: held");
+    fake_pass(&client, 100 * MS);
+    fake_nodes[0].hung = 1;
+    is_int(extend(), REDLOCK_UNREACHABLE, "r05: the only node hangs");
+    fake_pass(&client, 2000 * MS);
+    ok(nodes[0].state != REDLOCK_NODE_READY, "r05: it is given up");
+}
+
 /* The memory of a lock whose operation has ended is the caller's: what comes late does not write to it. */
 static int is_left_alone(uint64_t us)
 {
@@ -2040,7 +2054,8 @@ static void r08_an_extension_behind_a_late_set(void)
     fake_break(2);
     fake_nodes[2].hung = 0;
     fake_pass(&client, 10 * MS);
-    is_int((int)fake_count(2, 'E'), 1, "r08: the third is sent the extension on its next connection");
+    is_int((int)fake_count(2, 'E'), 1,
+           "r08: the third is sent the extension on its next connection");
     fake_pass(&client, 30 * MS);
     is_int(lock.status, REDLOCK_OK, "r08: extended");
 }
@@ -2113,6 +2128,7 @@ int main(void)
     r04_a_node_that_replies_but_takes_nothing();
     r04_a_release_finds_a_request();
     r05_a_break_while_room_is_made();
+    r05_a_stall_in_silence();
     r05_a_lost_lock_is_not_written_to();
     if (REDLOCK_DURABLE)
         r17_a_no_is_said_once();
