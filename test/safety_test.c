@@ -1922,6 +1922,42 @@ static void r05_a_break_while_room_is_made(void)
     redlock_deinit(&client);
 }
 
+/* Node 1 closes its connection, which is noticed when room is made for the command to node 0: what is only for node 1
+   is not sent on it any more. */
+static void r05_a_break_before_the_next_command(void)
+{
+    unsigned n;
+    int i, epoch = 0;
+
+    for (n = BURST < 200 ? 1 : 150; n < 168 && n <= BURST; n++) {
+        memset(&settings, 0, sizeof settings);
+        settings.longest_ttl_ms = 60000;
+        begin(3);
+        for (i = 0; i < 3; i++)
+            fake_nodes[i].server.age_s = 100000;
+        make_fenced();
+        warm_up(); /* sets the markers, which have to be old */
+        fake_pass(&client, 61000 * MS);
+        warm_up();
+        make_many(BURST);
+        epoch = fake_nodes[1].epoch;
+        fake_nodes[1].full = 1;
+        start_many(0, n, 0);
+        redlock_tick(&client);
+        fake_break(1);
+        redlock_acquire_start(&client, &lock, 0);
+        redlock_tick(&client);
+        fake_nodes[1].full = 0;
+        fake_pass(&client, 100 * MS);
+        if (lock.status != REDLOCK_OK)
+            break;
+        redlock_deinit(&client);
+    }
+    ok(n == 168 || n == BURST + 1,
+       "r05: %u locks, a connection breaks while room is made: %s, %d connections", n,
+       redlock_strerror(lock.status), fake_nodes[1].epoch - epoch);
+}
+
 /* The only node hangs: nothing comes from anywhere, and yet its stall is noticed. */
 static void r05_a_stall_in_silence(void)
 {
@@ -2128,6 +2164,8 @@ int main(void)
     r04_a_node_that_replies_but_takes_nothing();
     r04_a_release_finds_a_request();
     r05_a_break_while_room_is_made();
+    if (REDLOCK_MARKER)
+        r05_a_break_before_the_next_command();
     r05_a_stall_in_silence();
     r05_a_lost_lock_is_not_written_to();
     if (REDLOCK_DURABLE)
