@@ -4,6 +4,7 @@
 # A rule that can go without a test noticing is a rule without a test.
 #
 # Each line of the table: rule | file | perl substitution on it | what is taken out
+# A rule that begins with Q is about the queues of node.c, and queue_test alone has to see it.
 #
 # SPDX-FileCopyrightText: the redlock authors
 # SPDX-License-Identifier: MIT
@@ -226,6 +227,43 @@ R15|round.c|s/if \(rl_past\(c, lock->priv.due_us\)\)( \{\s+rl_too_slow)/if (rl_p
 R5|client.c|s/rl_set\(&client->priv.busy, rl_bit\(i\)\);//|a node with events is looked at
 R5|client.c|s/rl_past\(c, c->priv.nodes_us\) \? c->priv.all : 0U/0U/|and all of them when it is time
 R5|node.c|s/rl_set\(&c->priv.busy, sent\);//|and those that were sent something
+QR5|node.c|s/count < RESP_PIPELINE_MAX - \(lock != NULL\)/count < RESP_PIPELINE_MAX/|the last slot is for commands of nobody
+QR5|node.c|s/(last->lock == NULL && )last->command == command &&\n(\s+last->repeats < UINT16_MAX\) \{)/$1\n$2/|a request is shared by the same command only
+QR5|node.c|s/if \(count > 0 && lock == NULL && last->lock == NULL &&/if (count > 0 \&\& lock == NULL \&\&/|nor with a lock that waits for its reply
+QR5|node.c|s/node->priv.part = 0;\n(\s+if \(--rl_request)/$1/|the replies of each request are counted anew
+QR5|node.c|s/if \(--rl_request\(node, 0\)->repeats > 0\)\n\s+return;//|a shared request has as many replies as commands
+QR5|node.c|s/if \(\+\+node->priv.first == RESP_PIPELINE_MAX\)\n\s+node->priv.first = 0;/++node->priv.first;/|the ring is round
+QR5|node.c|s/at < RESP_PIPELINE_MAX \? at : at - RESP_PIPELINE_MAX/at % (RESP_PIPELINE_MAX - 1)/|all of its slots
+QR5|node.c|s/request->lock == lock && rl_is\(request->command, set\)/request->lock == lock/|only replies to commands of the set are redirected
+QR5|node.c|s/request->role = \(uint8_t\)role;//|a redirected reply has another role
+QR2|node.c|s/\(c->priv.out.run\[run\].end <= from \|\| !\(c->priv.out.run\[run\].nodes & bit\)\)/c->priv.out.run[run].end <= from/|a node is not sent what is for others
+QR2|node.c|s/(run < c->priv.out.runs) && \(c->priv.out.run\[run\].nodes & bit\); run\+\+\)/$1; run++)/|nor what follows its own
+QR2|node.c|s/node->priv.cursor = \(uint16_t\)\(from \+ \(unsigned\)moved\);/node->priv.cursor = (uint16_t)to;/|what a socket did not take is sent later
+QR2|node.c|s/c->priv.out.unsent & rl_bit\(i\) && c->priv.nodes/c->priv.nodes/|a node that is sent all keeps nothing in the buffer
+QR2|node.c|s/c->priv.nodes\[i\].priv.cursor < least\)/0)/|what some node is still to be sent is kept
+QR2|node.c|s/c->priv.nodes\[i\].priv.cursor = \(uint16_t\)\(c->priv.nodes\[i\].priv.cursor - least\);/;/|cursors move with the bytes
+QR2|node.c|s/if \(c->priv.out.run\[i\].end > least\) \{/if (1) {/|runs that are sent are dropped
+QR2|node.c|s/(out.run\[kept\+\+\].end = \(uint16_t\)\(c->priv.out.run\[i\].end) - least\)/$1)/|runs move with the bytes
+QR2|node.c|s/memmove\(c->priv.out.bytes, c->priv.out.bytes \+ least, c->priv.out.used\);//|the bytes are moved
+QR2|node.c|s/if \(nodes & ~c->priv.out.unsent & rl_bit\(i\)\)/if (nodes \& rl_bit(i))/|the cursor of a node with unsent bytes stays
+QR2|node.c|s/runs == 0 \|\| c->priv.out.run\[runs - 1\].nodes != nodes/runs == 0/|a run is of the same nodes
+QR2|node.c|s/rl_clear\(&c->priv.out.unsent, bit\);/;/|it is known who is sent all
+QR2|node.c|s/ && c->priv.out.runs < sizeof c->priv.out.run \/ sizeof \*c->priv.out.run\)/)/|no more runs than there is room for
+QR2|node.c|s/if \(!w.overflow && /if (/|no more bytes than there is room for
+QR2|node.c|s/(if \(!rl_is_up\(&c->priv.nodes\[i\]\)\)\n\s+)rl_clear\(&sent, rl_bit\(i\)\);/$1;/|nothing is queued where the connection broke while room was made
+QR2|node.c|s/rl_make_room\(c\);\n(\s+for)/$1/|room is made
+QR2|node.c|s/if \(moved > 0\)\n\s+c->priv.jammed = 0;//|bytes that were sent make room
+QR2|node.c|s/c->priv.jammed = 1;/;/|it is known that there is no room
+QR6|node.c|s/rl_set\(&c->priv.full, rl_bit\(i\)\);/;/|it is known which nodes have no free request
+QR5|node.c|s/rl_out_sent\(c, node\);\n(\s+rl_clear\(&c->priv.full)/$1/|a broken connection is sent nothing more
+QR5|node.c|s/request->lock = NULL; \/\* what WAITAOF/; \/* what WAITAOF/|nobody waits for WAITAOF behind a no
+QR5|node.c|s/int answered = node->priv.part > rl_main_part\(command\) && !\(command & RL_WITH_SYNC\);/int answered = 0;/|a reply that came is not told as unanswered
+QR5|node.c|s/node->priv.part > rl_main_part\(command\) && !\(command & RL_WITH_SYNC\)/node->priv.part > 0/|CACHING is no reply, nor is a vote that is not on disk
+QR5|node.c|s/node->priv.part\+\+ == main \+ \(\(command & \(RL_WITH_PTTL \| RL_WITH_SYNC\)\) != 0\)/node->priv.part++ == main/|PTTL and WAITAOF have replies of their own
+QR5|node.c|s/else if \(node->priv.part < main\)/else if (0)/|CACHING has a reply of its own
+QR8b|node.c|s/rl_set\(&c->priv.abandoned, rl_bit\(node->priv.index\)\);/;/|what may still run on a node is remembered
+QR5|node.c|s/limit_us = c->priv.settings.node_timeout_ms \* RL_MS_US \/ 2;/;/|a node that jams the buffer has less time
+R5|node.c|s/nodes &= \(unsigned\)\(c->priv.in\[REDLOCK_NODE_READY\] \|\s+c->priv.in\[REDLOCK_NODE_HANDSHAKE\]\);//|nothing is queued behind a break
 END
 }
 
@@ -258,8 +296,23 @@ run() { # SECONDS PROGRAM ...
     (ulimit -t "$1"; shift; exec timeout 120 "$@") >"$mine/output" 2>&1
 }
 
+# Whether queue_test fails: it includes node.c.
+is_seen_in_queues() { # LIMITS
+    flags=
+    [ "$1" = usual ] || flags=$tight
+    objects=
+    for part in $engine resp; do
+        [ $part = node ] || objects="$objects $folder/$1/$part.o"
+    done
+    ${CC:-cc} $flags -std=c99 -D_POSIX_C_SOURCE=200809L -O1 -w -I"$mine" -I. -Itest test/queue_test.c $objects \
+        -o "$mine/queue_test" 2>>"$mine/errors" || return 1
+    run 10 "$mine/queue_test" || return 0
+    return 1
+}
+
 # Whether a test fails with the mutant.
 is_seen() { # LIMITS
+    case $rule in Q*) is_seen_in_queues "$1"; return ;; esac
     for test in lock_test safety_test; do
         ${CC:-cc} $objects "$folder/$1/fake.o" "$folder/$1/$test.o" -o "$mine/$test" || return 1
         run 10 "$mine/$test" || return 0
@@ -304,7 +357,7 @@ for part in $engine resp test/mini test/fake test/lock_test test/safety_test tes
     done
 done
 # Without any mutant both tests pass.
-mine=$folder file=
+mine=$folder file= rule=
 for limits in usual tight; do
     build $limits
     is_seen $limits && { echo "1..0 # fails without a mutant, too: $test"; exit 1; }
