@@ -22,8 +22,8 @@ posix() {
     for test in resp_test lock_test safety_test sim fake_test net_test server_test node_test url_test; do
         # the linker's warning of getaddrinfo: it would want the libc's shared objects for names
         # shellcheck disable=SC2086 # a list of words
-        "$@" $warn -D_POSIX_C_SOURCE=200809L -static test/$test.c test/fake.c test/mini.c test/servers.c url.c redlock.c \
-            node.c command.c text.c resp.c net.c -o "$build/$name/$test" 2>"$build/log" || { cat "$build/log"; return 1; }
+        "$@" $warn -D_POSIX_C_SOURCE=200809L -static test/$test.c test/fake.c test/mini.c test/servers.c url.c client.c redlock.c \
+            round.c node.c command.c text.c resp.c net.c -o "$build/$name/$test" 2>"$build/log" || { cat "$build/log"; return 1; }
     done
     echo "$name:"
     prove -e "$runner" "$build/$name"/*_test "$build/$name/sim"
