@@ -36,8 +36,23 @@
 #if REDLOCK_POOL_MAX < 20 || REDLOCK_POOL_MAX > 255
 #error "REDLOCK_POOL_MAX must be 20..255: a token, and 8 bits"
 #endif
-#if REDLOCK_LABEL_MAX > 255 || REDLOCK_KEY_MAX > 65535
-#error "a label has at most 255 bytes, a key 65535"
+#if REDLOCK_LABEL_MAX < 0 || REDLOCK_LABEL_MAX > 255
+#error "REDLOCK_LABEL_MAX must be 0..255"
+#endif
+#if REDLOCK_KEY_MAX < 1 || REDLOCK_KEY_MAX > 65535
+#error "REDLOCK_KEY_MAX must be 1..65535"
+#endif
+#if REDLOCK_ERROR_MAX < 1 || REDLOCK_ERROR_MAX > 65535
+#error "REDLOCK_ERROR_MAX must be 1..65535"
+#endif
+#if REDLOCK_READ_MAX < 1 || REDLOCK_READ_MAX > 32767
+#error "REDLOCK_READ_MAX must be 1..32767"
+#endif
+#if (REDLOCK_REPAIR | REDLOCK_AUTO_EXTEND | REDLOCK_RESP3 | REDLOCK_NOTIFICATION |                 \
+     REDLOCK_MULTI_KEY | REDLOCK_FENCING | REDLOCK_RESTART_GUARD | REDLOCK_MARKER |                \
+     REDLOCK_DURABLE | REDLOCK_NATIVE_RELEASE | REDLOCK_DIAGNOSIS | REDLOCK_ERROR_TEXTS) &         \
+    ~1
+#error "a feature switch must be 0 or 1"
 #endif
 #if RESP_PIPELINE_MAX < 2 || RESP_PIPELINE_MAX > 255
 #error "RESP_PIPELINE_MAX must be 2..255: one request is kept for rollbacks"
