@@ -1457,6 +1457,28 @@ static void r10_extended_does_not_wrap(void)
     ok(lock.extended >= 65535, "r10: have made it no smaller: %lu", (unsigned long)lock.extended);
 }
 
+/* A release is not sent before the handshake is answered: the server may not know us any more. */
+static void r12_nothing_behind_a_handshake(void)
+{
+    int i;
+
+    begin_with_defaults(3);
+    redlock_deinit(&client);
+    nodes[0].password = fake_nodes[0].server.password = "right";
+    is_int((int)redlock_init(&client, fake_io(), nodes, 3, NULL), REDLOCK_OK, "r12: begins");
+    warm_up();
+    held_by("other", 1, 2);
+    for (i = 0; i < 3; i++)
+        fake_nodes[i].delay_us = i == 0 ? 5 * MS : MS;
+    redlock_acquire_start(&client, &lock, 0);
+    fake_pass(&client, MS / 2);
+    fake_break(0);
+    fake_nodes[0].server.password = "changed";
+    fake_pass(&client, 200 * MS);
+    is_int(lock.status, REDLOCK_HELD, "r12: two others have it");
+    is_int((int)fake_count(0, 'D'), 0, "r12: nothing was sent behind a handshake that failed");
+}
+
 /* A server, or what sits before it, repeats what we sent in an error that is not the usual one. */
 static void r12_no_password_in_trouble(void)
 {
@@ -2222,6 +2244,7 @@ int main(void)
     r08_an_extension_behind_a_late_set();
     for (how = 0; how <= REDLOCK_FENCING; how++)
         r03_a_vote_of_a_broken_connection(how);
+    r12_nothing_behind_a_handshake();
     operations_and_arguments();
     return done_testing();
 }
