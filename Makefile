@@ -257,16 +257,16 @@ test-tls: deps-transports test/tls_test.c test/side.h test/servers.c $(wildcard 
 	prove -e 'sh test/tls.sh' $(B)/tls/tls_test :: $(B)/tls/lock
 
 # On a tap device and through libslirp. First as firmware compiles it: with lwIP's own constants and macros.
-LWIP = -I. -Itest -Iexamples/lwip -isystem /usr/include/lwip
+LWIP_FLAGS = -I. -Itest -Iexamples/lwip -isystem /usr/include/lwip
 test-lwip: deps-transports test/lwip_test.c test/slirpif.c test/side.h test/servers.c $(wildcard examples/lwip/*) $(LIB) $(HEADERS) ## lwIP, on real servers
 	@mkdir -p $(B)/lwip/firmware/arch
 	@printf '#define LWIP_PROVIDE_ERRNO 1\n#define SYS_LIGHTWEIGHT_PROT 0\n' > $(B)/lwip/firmware/lwipopts.h
 	@printf 'typedef void *sys_sem_t, *sys_mbox_t, *sys_mutex_t, *sys_thread_t;\n' > $(B)/lwip/firmware/arch/sys_arch.h
 	@: > $(B)/lwip/firmware/arch/cc.h
 	gcc $(WARN) -I. -isystem $(B)/lwip/firmware -isystem /usr/include/lwip -c examples/lwip/redlock_lwip.c -o $(B)/lwip/firmware/redlock_lwip.o
-	gcc $(SAN) -O1 -g $(WARN) $(POSIX) $(LWIP) test/lwip_test.c test/slirpif.c test/servers.c examples/lwip/redlock_lwip.c $(CORE) \
+	gcc $(SAN) -O1 -g $(WARN) $(POSIX) $(LWIP_FLAGS) test/lwip_test.c test/slirpif.c test/servers.c examples/lwip/redlock_lwip.c $(CORE) \
 	    -Wl,--wrap=sys_now -llwip -lslirp -lpthread -o $(B)/lwip/lwip_test
-	gcc $(SAN) -O1 -g $(WARN) $(POSIX) $(LWIP) examples/lwip/*.c $(CORE) -llwip -lpthread -o $(B)/lwip/lock
+	gcc $(SAN) -O1 -g $(WARN) $(POSIX) $(LWIP_FLAGS) examples/lwip/*.c $(CORE) -llwip -lpthread -o $(B)/lwip/lock
 	prove -e 'sh test/lwip.sh' $(B)/lwip/lwip_test :: slirp
 	prove -e 'sh test/lwip.sh' $(B)/lwip/lwip_test :: tap $(B)/lwip/lock
 

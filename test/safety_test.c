@@ -2234,7 +2234,7 @@ int main(void)
     r05_a_stall_in_silence();
     if (REDLOCK_AUTO_EXTEND)
         r05_a_lost_lock_is_not_written_to();
-    if (REDLOCK_DURABLE)
+    if (REDLOCK_DURABLE && REDLOCK_REPAIR)
         r17_a_no_is_said_once();
     if (REDLOCK_DIAGNOSIS)
         r05_an_answer_is_not_lost_again();
