@@ -293,7 +293,7 @@ test-build: $(LIB) $(HEADERS)
 	gcc $(WARN) -DREDLOCK_FENCING=0 -DREDLOCK_MARKER=1 -fsyntax-only redlock.c 2>&1 | grep '#error' # R18 needs R16
 
 # Long ones first; what two of them need is there before, as two are made at a time.
-TESTS = test-gcc soak mutants model $(filter-out test-gcc,$(VARIANTS:%=test-%)) \
+TESTS = test-gcc soak mutants model $(filter-out test-gcc test-clang,$(VARIANTS:%=test-%)) \
         test-short test-queue test-switches test-valgrind test-threads test-torture test-lacks test-partition \
         test-tls test-lwip test-cli test-cpp test-vendor test-examples test-loops test-board test-docs test-check test-cli-docs test-cli-bench \
         api sim fuzz analyze style
@@ -421,7 +421,7 @@ SECONDS = 5
 fuzz: deps-test ## SECONDS=n of libFuzzer for each: decoder, addresses, the whole client
 	prove -v -e 'sh' test/fuzz/fuzz.sh :: $(B) $(SECONDS)
 
-mutants: deps-test ## take out one rule at a time and see lock_test fail; and which of them the simulator sees
+mutants: deps-test ## take out one rule at a time and see lock_test, safety_test or queue_test fail
 	prove -e 'sh' test/mutants.sh :: $(B)
 
 $(B)/demo: examples/demo.c test/servers.c test/servers.h $(LIB) $(HEADERS)
