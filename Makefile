@@ -464,15 +464,19 @@ style: ## formatting, the length of functions and headers, duplicate names
 size: deps-figures ## text, data, stack, structs for three machines, against limits and the last release; RECORD=yes
 	@test/size.sh $(B) $(RECORD)
 
-$(B)/bench $(B)/bench-large $(B)/bench-script: bench/bench.c bench/figures.h test/servers.c test/servers.h $(LIB) $(HEADERS)
+$(B)/bench $(B)/bench-script: bench/bench.c bench/figures.h test/servers.c test/servers.h $(LIB) $(HEADERS)
 	@mkdir -p $(@D)
-	$(CC) -O2 -g $(WARN) $(POSIX) $(if $(findstring -,$(@F)),$(LARGE)) $(if $(findstring script,$@),-DREDLOCK_NATIVE_RELEASE=0) -I. -Itest $< test/servers.c $(LIB) -o $@
+	$(CC) -O2 -g $(WARN) $(POSIX) $(if $(findstring script,$@),-DREDLOCK_NATIVE_RELEASE=0) -I. -Itest $< test/servers.c $(LIB) -o $@
+
+$(B)/peers/ours: bench/peers/ours.c $(LIB) $(HEADERS)
+	@mkdir -p $(@D)
+	$(CC) -O2 -g $(WARN) $(POSIX) -I. -Ibench $< $(LIB) -o $@
 
 $(B)/handover: bench/handover.c bench/figures.h test/servers.c test/servers.h $(LIB) $(HEADERS)
 	@mkdir -p $(@D)
 	$(CC) -O2 -g $(WARN) $(POSIX) -I. -Itest $< test/servers.c $(LIB) -o $@
 
-bench-servers: deps-test $(B)/bench-large $(B)/bench-script ## SERVERS="..." releases by script and by the server's own command
+bench-servers: deps-test $(B)/bench $(B)/bench-script ## SERVERS="..." releases by script and by the server's own command
 	@test/versions.sh $(B) bench $(SERVERS)
 
 $(B)/conditions: bench/conditions.c bench/figures.h test/side.h test/servers.c test/servers.h $(LIB) $(HEADERS)
@@ -495,5 +499,5 @@ cli-figures: deps-cli ## what the program costs: start to lock, memory, size; dy
 bench: ## the library against a floor, against other locks, with servers in trouble, over distances
 bench-quick: ## the same in a minute, without the other locks
 bench bench-quick: deps-bench
-	@$(MAKE) -s $(B)/bench $(B)/bench-large $(B)/handover $(B)/conditions $(B)/wide
+	@$(MAKE) -s $(B)/bench $(B)/handover $(B)/conditions $(B)/wide $(B)/peers/ours
 	@bench/bench.sh $(B) $(if $(findstring quick,$@),quick,full)

@@ -23,7 +23,6 @@ fi
     for other in '--count 1' '--count 3' --unix; do
         "$build/bench" $some $other | sed -n '/^One/,/^library/p'
     done
-    "$build/bench-large" $some | sed -n '/^limits/p; /^Many/,/^$/p'
     "$build/conditions" $few
     "$build/handover" $turns 2 8 32 128
     "$build/wide" $runs

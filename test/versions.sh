@@ -64,15 +64,15 @@ bench_it() ( # NAME
     PATH="$unpacked/$1/bin:$PATH"
     start_nodes 5
     for _ in 1 2 3 4 5 6 7 8 9; do
-        for kind in large script; do
-            "$build/bench-$kind" --only library --flight 64 --pairs 40000 --nodes "$nodes" |
+        for kind in bench bench-script; do
+            "$build/$kind" --only library --flight 64 --pairs 40000 --nodes "$nodes" |
                 sed "s/.*, \([0-9]*\) in a second/$kind \1/"
         done
     done | sort -k1,1 -k2,2n | awk -v name="$1" '
         { n[$1]++; rate[$1, n[$1]] = $2 }
-        END { if (n["large"] != 9 || n["script"] != 9) exit 1
-              printf "%-12s %8d %8d   %.2f\n", name, rate["script", 5], rate["large", 5],
-                     rate["large", 5] / rate["script", 5] }'
+        END { if (n["bench"] != 9 || n["bench-script"] != 9) exit 1
+              printf "%-12s %8d %8d   %.2f\n", name, rate["bench-script", 5], rate["bench", 5],
+                     rate["bench", 5] / rate["bench-script", 5] }'
 )
 
 mkdir -p "$unpacked"

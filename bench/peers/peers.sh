@@ -18,12 +18,10 @@ here=$(dirname "$0")
 . test/servers.sh
 figures=${FIGURES:-/dev/null}
 
-# ---- What there is
+# ---- What there is; `make` has built ours
 
 cc='gcc -std=c99 -O2 -g -D_POSIX_C_SOURCE=200809L -I. -Ibench'
 mkdir -p "$build/peers"
-$cc bench/peers/ours.c redlock.c resp.c net.c -o "$build/peers/ours" || exit 1
-$cc -DRESP_OUT_MAX=16384 -DRESP_PIPELINE_MAX=255 bench/peers/ours.c redlock.c resp.c net.c -o "$build/peers/ours-large" || exit 1
 peers='ours ours-1 hiredis node redis-py etcd etcd-3' missing=
 leave_out() { # PEER WHY
     peers=$(echo " $peers " | sed "s/ $1 / /")
@@ -68,7 +66,6 @@ run() { # PEER MODE NUMBER SETTING
     case $1 in
     ours) timeout 120 "$build/peers/ours" "$2" "$3" "$4" $redis_nodes ;;
     ours-1) timeout 120 "$build/peers/ours" "$2" "$3" "$4" ${redis_nodes%% *} ;;
-    ours-large) timeout 120 "$build/peers/ours-large" "$2" "$3" "$4" $redis_nodes ;;
     hiredis) timeout 120 "$build/peers/hiredis" "$2" "$3" "$4" $redis_nodes ;;
     node) timeout 120 node "$build/interop/node.js" "$2" "$3" "$4" $redis_nodes ;;
     redis-py) timeout 120 $python "$here/redis_py.py" "$2" "$3" "$4" ${redis_nodes%% *} ;;
@@ -99,12 +96,12 @@ for peer in $peers; do
 done
 
 for _ in $(seq "$rounds"); do
-    for peer in ours ours-large node; do
-        case " ours-large $peers " in *" $peer "*) run "$peer" flight 40000 best >>"$folder/flight.$peer" ;; esac
+    for peer in ours node; do
+        case " $peers " in *" $peer "*) run "$peer" flight 40000 best >>"$folder/flight.$peer" ;; esac
     done
 done
 printf '\n64 in flight on one thread        pairs/s p50   (best of %d)     runs\n' "$rounds"
-for peer in ours ours-large node; do
+for peer in ours node; do
     [ ! -s "$folder/flight.$peer" ] || show peers-flight "$peer" per_s "$folder/flight.$peer"
 done
 
