@@ -53,6 +53,8 @@ static int finish(const char *verb, const char *name, enum redlock_status status
     }
     if (!is_written() && status == REDLOCK_OK && strcmp(verb, "acquire") == 0)
         session_release(&session); /* its token is lost */
+    if (status == REDLOCK_LOST && strcmp(verb, "extend") == 0)
+        session_release(&session); /* waits for slow nodes, which may have it yet */
     session_close(&session);
     must_be_written();
     return result;

@@ -1643,7 +1643,7 @@ static void far_node(void)
 {
     struct proxy *proxies =
         mmap(NULL, sizeof *proxies, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    char list[300], name[12], key[24];
+    char list[300], name[12], key[24], token[300];
     pid_t proxy;
     int i, good = 0, claimed = 0;
     long begin;
@@ -1656,7 +1656,6 @@ static void far_node(void)
              proxies->address);
     begin = now_ms();
     for (i = 0; i < 10; i++) {
-        char token[300];
         snprintf(name, sizeof name, "k%d", i);
         snprintf(key, sizeof key, "redlock:%s", name);
         redlock("acquire", "-N", list, "-t", "60", name, NULL);
@@ -1668,6 +1667,10 @@ static void far_node(void)
        now_ms() - begin);
     is_int(good, 10, "acquired ten times on each of three nodes, one of them farther away");
     is_int(claimed, 10, "and each token names all three");
+    ask(0, "DEL", key);
+    ask(1, "DEL", key);
+    is_int(redlock("extend", "-N", list, "-t", "60", name, token, NULL), 79, "lost on two of them");
+    ok(until(with_key(key) == 0, WAIT_MS), "then the third does not keep it");
     is_int(redlock("run", "-N", list, "--keep", "-t", "60", "y", "true", NULL), 0, "run --keep");
     is_int(with_key("redlock:y"), 3, "leaves it on all three");
     server_pause(&servers[2]);
