@@ -88,6 +88,11 @@ static enum redlock_status rl_invalid(struct redlock_client *c, enum rl_argument
     return REDLOCK_INVALID_ARGUMENT;
 }
 
+static uint32_t rl_process(const struct redlock_io *io)
+{
+    return io->process != NULL ? io->process(io->context) : 0;
+}
+
 enum redlock_status redlock_init(struct redlock_client *client, const struct redlock_io *io,
                                  struct redlock_node *nodes, unsigned count,
                                  const struct redlock_settings *settings)
@@ -109,7 +114,6 @@ enum redlock_status redlock_init(struct redlock_client *client, const struct red
         node->handle = -1;
         memset(&node->priv, 0, sizeof node->priv);
         node->priv.index = (uint8_t)i;
-        node->priv.plain = !REDLOCK_RESP3;
     }
     for (i = 0; i < count; i++) {
         enum rl_error error = rl_bad_node(client, nodes, i);
@@ -126,7 +130,7 @@ enum redlock_status redlock_init(struct redlock_client *client, const struct red
         return rl_invalid(client, RL_ARG_SETTINGS);
     }
     client->priv.io = io;
-    client->priv.process = io->process != NULL ? io->process(io->context) : 0;
+    client->priv.process = rl_process(io);
     client->priv.nodes = nodes;
     client->priv.count = (uint8_t)count;
     client->priv.all = client->priv.in[REDLOCK_NODE_IDLE] = (redlock_mask)((1UL << count) - 1);
@@ -134,6 +138,15 @@ enum redlock_status redlock_init(struct redlock_client *client, const struct red
     client->priv.pool_used = sizeof client->priv.pool;
     client->priv.line_us = REDLOCK_NEVER;
     return REDLOCK_OK;
+}
+
+/* The lock is the caller's again, and not held. */
+static void rl_let_go(struct redlock_client *c, struct redlock_lock *lock)
+{
+    rl_move(c, lock, RL_NOWHERE);
+    rl_enter(lock, RL_IS_IDLE);
+    lock->valid_until_us = 0;
+    rl_set_fencing_token(lock, 0);
 }
 
 void redlock_deinit(struct redlock_client *client)
@@ -148,10 +161,7 @@ void redlock_deinit(struct redlock_client *client)
             if (lock->status == REDLOCK_PENDING)
                 lock->status = REDLOCK_CANCELLED;
             rl_set_waiting(client, lock, 0);
-            rl_move(client, lock, RL_NOWHERE);
-            lock->priv.state = RL_IS_IDLE;
-            lock->valid_until_us = 0;
-            rl_set_fencing_token(lock, 0);
+            rl_let_go(client, lock);
         }
     for (i = 0; i < client->priv.count; i++) {
         struct redlock_node *node = &client->priv.nodes[i];
@@ -216,11 +226,6 @@ static enum rl_argument rl_check_lock(const struct redlock_client *c,
     if (longest_ms != 0 && lock->ttl_ms > longest_ms)
         return RL_ARG_LONGEST_TTL; /* R14 rests on it */
     return rl_check_keys(lock);
-}
-
-static uint32_t rl_process(const struct redlock_io *io)
-{
-    return io->process != NULL ? io->process(io->context) : 0;
 }
 
 /* REDLOCK_PENDING if nothing is wrong. */
@@ -309,9 +314,7 @@ enum redlock_status redlock_release_start(struct redlock_client *client, struct 
     rl_begin(client, lock, REDLOCK_OP_RELEASE, RL_IN_RELEASE, wait_ms);
     if (lock->priv.attempt.asked != 0)
         return REDLOCK_PENDING;
-    rl_move(client, lock, RL_NOWHERE);
-    rl_enter(lock, RL_IS_IDLE);
-    rl_set_fencing_token(lock, 0);
+    rl_let_go(client, lock);
     return lock->status = REDLOCK_EXPIRED;
 }
 
@@ -355,11 +358,8 @@ void redlock_abandon(struct redlock_client *client, struct redlock_lock *lock)
     if (client == NULL || lock == NULL || lock->status == REDLOCK_PENDING)
         return;
     rl_ignore_late(client, lock);
-    rl_move(client, lock, RL_NOWHERE);
-    lock->priv.state = RL_IS_IDLE;
+    rl_let_go(client, lock);
     lock->priv.attempt.asked = 0;
-    lock->valid_until_us = 0;
-    rl_set_fencing_token(lock, 0);
 }
 
 unsigned redlock_wanted_events(const struct redlock_client *client, unsigned i)

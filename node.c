@@ -458,15 +458,14 @@ REDLOCK_PRIVATE void rl_node_want(struct redlock_client *c, struct redlock_node 
     node->priv.handshakes_due = node->priv.heard = node->priv.notifies = node->priv.part = 0;
     rl_set_native(node, RL_DELIFEQ, RL_UNTRIED);
     rl_forget_server(node);
+    rl_set(&c->priv.busy, rl_bit(node->priv.index));
     if (c->priv.io->dial(c->priv.io->context, node) != 0) {
         rl_set_error(node, RL_CANNOT_CONNECT);
-        rl_set(&c->priv.busy, rl_bit(node->priv.index));
         rl_set_state(c, node, REDLOCK_NODE_DOWN);
         node->priv.failing = 1;
         node->priv.mark_us = 0;
         return;
     }
-    rl_set(&c->priv.busy, rl_bit(node->priv.index));
     rl_set_state(c, node, REDLOCK_NODE_CONNECTING);
     node->priv.mark_us = c->priv.now_us;
     rl_node_connected(c, node);

@@ -140,12 +140,17 @@ static void rl_step_line(struct redlock_client *c, struct redlock_lock *lock)
     lock->priv.due_us = REDLOCK_NEVER;
 }
 
+static int rl_quorum_is_ready(const struct redlock_client *c)
+{
+    return rl_is_quorum(c, c->priv.in[REDLOCK_NODE_READY]);
+}
+
 /* Until when an attempt waits for a connection that is under way. A ready quorum does not wait for a node
    that failed before, nor long; without a quorum a first connection has stall_ms. R2 */
 REDLOCK_PRIVATE uint64_t rl_connecting_until(const struct redlock_client *c,
                                              const struct redlock_node *node)
 {
-    int quorum_ready = rl_is_quorum(c, c->priv.in[REDLOCK_NODE_READY]);
+    int quorum_ready = rl_quorum_is_ready(c);
     uint32_t wait_ms = c->priv.settings.node_timeout_ms * 2;
 
     if (quorum_ready && wait_ms > RL_CONNECT_MS)
@@ -158,22 +163,15 @@ REDLOCK_PRIVATE uint64_t rl_connecting_until(const struct redlock_client *c,
     return node->priv.mark_us + wait_ms * RL_MS_US;
 }
 
-static int rl_quorum_is_ready(const struct redlock_client *c)
-{
-    return rl_is_quorum(c, c->priv.in[REDLOCK_NODE_READY]);
-}
-
 /* Whether an attempt can begin. It waits for room, and for connections: then a new client gets the lock
    from all nodes, and its validity is not used up by connecting. Without a quorum it begins, and fails,
    when no connection is under way and each node that denied us was tried since. R2, R6 */
 static int rl_can_begin(struct redlock_client *c, const struct redlock_lock *lock)
 {
     unsigned i, ready, coming = 0, untried = 0;
-    int quorum_ready;
 
     rl_connect(c, c->priv.all, REDLOCK_NEVER);
     ready = c->priv.in[REDLOCK_NODE_READY];
-    quorum_ready = rl_is_quorum(c, ready);
     for (i = 0; i < c->priv.count; i++) {
         const struct redlock_node *node = &c->priv.nodes[i];
 
@@ -182,7 +180,7 @@ static int rl_can_begin(struct redlock_client *c, const struct redlock_lock *loc
             node->priv.mark_us < lock->priv.started_us)
             untried |= rl_bit(i);
     }
-    if (quorum_ready)
+    if (rl_quorum_is_ready(c))
         return (coming == 0 || (lock->priv.until_us != 0 && rl_past(c, lock->priv.until_us))) &&
                !c->priv.jammed && rl_is_quorum(c, ready & ~(unsigned)c->priv.full);
     if (coming != 0 && !rl_past(c, lock->priv.started_us + c->priv.settings.stall_ms * RL_MS_US))
@@ -220,6 +218,14 @@ static void rl_roll_back(struct redlock_client *c, struct redlock_lock *lock,
     rl_enter(lock, RL_IN_ROLLBACK);
 }
 
+/* The votes that are still due come late: a grant may make a member, an agreement is needed no more. */
+static void rl_end_votes(struct redlock_client *c, struct redlock_lock *lock)
+{
+    rl_redirect(c, lock, lock->priv.waits, RL_TAKING, lock, RL_LATE);
+    rl_ignore(c, lock, lock->priv.waits, 1 << RL_CONFIRM);
+    lock->priv.waits = 0;
+}
+
 /* A quorum has granted it, and agrees on its fencing token if it has one. R3 */
 static void rl_hold(struct redlock_client *c, struct redlock_lock *lock)
 {
@@ -231,9 +237,7 @@ static void rl_hold(struct redlock_client *c, struct redlock_lock *lock)
     rl_forget_holder(lock);
     rl_set(&lock->members, lock->granted);
     lock->extended = 0;
-    rl_redirect(c, lock, lock->priv.waits, RL_TAKING, lock, RL_LATE);
-    rl_ignore(c, lock, lock->priv.waits, 1 << RL_CONFIRM);
-    lock->priv.waits = 0;
+    rl_end_votes(c, lock);
     lock->priv.todo =
         c->priv.all & (redlock_mask)~lock->priv.attempt.asked; /* they are owed it still. R2 */
     c->priv.slow = 0;
@@ -247,10 +251,9 @@ static void rl_confirm(struct redlock_client *c, struct redlock_lock *lock)
         rl_roll_back(c, lock, REDLOCK_PENDING);
         return;
     }
-    rl_redirect(c, lock, lock->priv.waits, RL_TAKING, lock, RL_LATE);
-    rl_ignore(c, lock, lock->priv.waits, 1 << RL_CONFIRM);
+    rl_end_votes(c, lock);
     rl_set(&lock->members, lock->granted); /* if it comes to that */
-    lock->granted = lock->refused = lock->failed = lock->priv.waits = 0;
+    lock->granted = lock->refused = lock->failed = 0;
     rl_disagree(lock, c->priv.all);
     lock->priv.todo = c->priv.all;
     lock->priv.due_us = rl_replies_due(c, lock);

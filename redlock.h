@@ -229,7 +229,8 @@ struct redlock_node {
         struct redlock_request requests[RESP_PIPELINE_MAX];
     } priv;
 
-    /* You set these, before redlock_init. The strings must live until redlock_deinit. */
+    /* You set these before redlock_init, in a cleared struct; `address` also while the state is IDLE or
+       DOWN. The strings must live until redlock_deinit. */
     const char *address;  /* "10.0.0.1:6379", "[fe80::1]:6379", "unix:/run/redis.sock": numeric, see
                              redlock_resolve for host names. What it means is up to struct redlock_io */
     const char *user;     /* ACL user, Redis 6. NULL: "default" */
@@ -361,7 +362,7 @@ struct redlock_lock {
         struct redlock_lock *next, *prev;
     } priv;
 
-    /* You set these, with redlock_lock_init or by hand, and not while status is REDLOCK_PENDING. Keys and
+    /* You set these, with redlock_lock_init or in a cleared struct, and not while status is REDLOCK_PENDING. Keys and
        label must live as long as the lock. */
     const void *key; /* any bytes; the same on every node. By convention "redlock:NAME" */
     const void
@@ -489,7 +490,7 @@ REDLOCK_API enum redlock_status redlock_acquire(struct redlock_client *client,
                                                 struct redlock_lock *lock, uint32_t wait_ms);
 
 /* Extends a held lock to ttl_ms from now, and repairs nodes that lost the key; ttl_ms may have changed.
-   Never shortens. REDLOCK_OK; REDLOCK_LOST: a quorum of the confirmed nodes lost it; REDLOCK_UNREACHABLE: not
+   Never shortens. REDLOCK_OK; REDLOCK_LOST: fewer than a quorum of nodes can still confirm it; REDLOCK_UNREACHABLE: not
    confirmed in time, the old validity still stands, try again; _EXTEND_LIMIT; _INVALID_ARGUMENT. Blocks
    node_timeout_ms at most. [Redlock], "Making the algorithm more reliable"; R8 to R10. */
 REDLOCK_API enum redlock_status redlock_extend(struct redlock_client *client,

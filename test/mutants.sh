@@ -54,7 +54,7 @@ R5|node.c|s/if \(!node->priv.replied && rl_past\(c, rl_node_stall_us\(c, node\)\
 R5|client.c|s/redlock_handle_events\(c, i, REDLOCK_READABLE\); \/\*/; \/*/|what came while nobody listened is no stall
 R5|node.c|s/if \(node->priv.pause_ms ==\s+0\) \{/if (1) {/|a server that only greets is dialled at once but once
 R5|node.c|s/node->priv.mark_us == 0 \|\| \(c->priv.now_us < due_us[^)]*\)/0/|the pause before dialling
-R5|client.c|s/rl_ignore_late\(client, lock\);\n    rl_move/rl_move/|a forgotten lock is not written to
+R5|client.c|s/rl_ignore_late\(client, lock\);\n    rl_let_go/rl_let_go/|a forgotten lock is not written to
 R5|redlock.c|s/(lock->valid_until_us = 0;\s+)rl_ignore_late\(c, lock\);/$1 lock->priv.waits = 0;/|a lost lock leaves no votes behind
 R5|redlock.c|s/lock->priv.waits, RL_RELEASING\)/0, RL_RELEASING)/|nor is one that has ended
 R5|redlock.c|s/rl_wants_holder\(lock\) \? c->priv.all : lock->priv.waits, RL_RELEASING/lock->priv.waits, RL_RELEASING/|nor what asks for how long
@@ -206,9 +206,9 @@ R5|node.c|s/rl_clear\(&c->priv.full, rl_bit\(node->priv.index\)\);(\s+rl_note_re
 R5|node.c|s/if \(node->priv.count == 0\)(\s+node->priv.mark_us)/if (0)$1/|a stall begins with the first command that is unanswered
 R18|node.c|s/ && rl_run\(message.node\) != 0;/;/|no marker names a run that is not known
 R8|redlock.c|s/rl_redirect\(c, lock, lock->priv.waits, RL_TAKING, lock, RL_LATE\);(\s+rl_ignore\(c, lock, lock->priv.waits, 1 << RL_CONFIRM\);\s+lock->priv.waits = 0;)/$1/|what is answered after the decision is late
-R16|redlock.c|s/rl_redirect\(c, lock, lock->priv.waits, RL_TAKING, lock, RL_LATE\);(\s+rl_ignore\(c, lock, lock->priv.waits, 1 << RL_CONFIRM\);\s+rl_set\(&lock->members)/$1/|so are grants after the counters are known
+R16|redlock.c|s/rl_end_votes\(c, lock\);(\s+rl_set\(&lock->members)/rl_ignore(c, lock, lock->priv.waits, 1 << RL_CONFIRM); lock->priv.waits = 0;$1/|so are grants after the counters are known
 R16|redlock.c|s/rl_ignore\(c, lock, lock->priv.waits, 1 << RL_CONFIRM\);(\s+lock->priv.waits = 0;)/$1/|who agrees after the decision is not heard
-R16|redlock.c|s/rl_ignore\(c, lock, lock->priv.waits, 1 << RL_CONFIRM\);(\s+rl_set\(&lock->members)/$1/|nor who agrees to the proposal before
+R16|redlock.c|s/rl_end_votes\(c, lock\);(\s+rl_set\(&lock->members)/rl_redirect(c, lock, lock->priv.waits, RL_TAKING, lock, RL_LATE); lock->priv.waits = 0;$1/|nor who agrees to the proposal before
 R8b|round.c|s/if \(reply->role == RL_STALE\)\s+return;//|what does not count makes no member when it comes late
 R8|round.c|s/if \(reply->role != RL_VOTER\)\s+return; \/\* decided/\/* decided/|who breaks the connection after the decision has not failed
 R14|round.c|s/counts\s+\? RL_VOTER/1 ? RL_VOTER/|who may not vote has no vote
