@@ -467,16 +467,16 @@ static uint64_t rl_next_due(const struct redlock_client *c)
 /* Looks at nodes where something happened, or whose time has come. */
 static unsigned rl_look_at_nodes(struct redlock_client *c)
 {
-    unsigned nodes = c->priv.busy | (rl_past(c, c->priv.nodes_us) ? c->priv.all : 0U), i;
+    unsigned nodes = c->priv.busy | (rl_past(c, c->priv.nodes_us) ? c->priv.all : 0U);
+    unsigned left = nodes;
 
     c->priv.busy = 0;
-    for (i = 0; nodes >> i != 0; i++) {
-        struct redlock_node *node = &c->priv.nodes[i];
+    for (; left != 0; left &= left - 1) {
+        struct redlock_node *node = rl_first_node(c, left);
 
-        if (!(nodes >> i & 1))
-            continue;
         if (!node->priv.replied && rl_past(c, rl_node_stall_us(c, node))) {
-            redlock_handle_events(c, i, REDLOCK_READABLE); /* maybe nobody has listened. R5 */
+            redlock_handle_events(c, node->priv.index,
+                                  REDLOCK_READABLE); /* maybe nobody has listened. R5 */
             rl_read_clock(c);
         }
         rl_node_tick(c, node);
@@ -487,13 +487,12 @@ static unsigned rl_look_at_nodes(struct redlock_client *c)
 
 static void rl_send_unsent(struct redlock_client *c)
 {
-    unsigned i;
+    unsigned nodes = c->priv.out.unsent;
 
-    for (i = 0; c->priv.out.unsent >> i != 0; i++)
-        if (c->priv.out.unsent >> i & 1) {
-            rl_node_event(c, &c->priv.nodes[i], REDLOCK_WRITABLE);
-            rl_take_replies(c, &c->priv.nodes[i], NULL);
-        }
+    for (; nodes != 0; nodes &= nodes - 1) {
+        rl_node_event(c, rl_first_node(c, nodes), REDLOCK_WRITABLE);
+        rl_take_replies(c, rl_first_node(c, nodes), NULL);
+    }
 }
 
 uint64_t redlock_tick(struct redlock_client *client)

@@ -90,6 +90,10 @@ static inline void rl_clear(redlock_mask *mask, unsigned bits)
     *mask = (redlock_mask)(*mask & ~bits);
 }
 
+/* The first node of a set that is not empty. To look at each node of a set:
+   for (; nodes != 0; nodes &= nodes - 1) */
+REDLOCK_PRIVATE struct redlock_node *rl_first_node(const struct redlock_client *c, unsigned nodes);
+
 /* As of the last reading of the clock. */
 static inline int rl_past(const struct redlock_client *c, uint64_t moment_us)
 {

@@ -34,6 +34,15 @@ enum {
 /* Since the last tick: no reply; one that nobody waited for; one that was waited for. */
 enum rl_replied { RL_SILENT, RL_UNTIMED, RL_TIMED };
 
+REDLOCK_PRIVATE struct redlock_node *rl_first_node(const struct redlock_client *c, unsigned nodes)
+{
+    struct redlock_node *node = c->priv.nodes;
+
+    for (; !(nodes & 1); nodes >>= 1)
+        node++;
+    return node;
+}
+
 static int rl_is_up(const struct redlock_node *node)
 {
     return node->state == REDLOCK_NODE_READY || node->state == REDLOCK_NODE_HANDSHAKE;
@@ -104,12 +113,11 @@ REDLOCK_PRIVATE void rl_redirect(struct redlock_client *c, const struct redlock_
                                  unsigned nodes, unsigned set, struct redlock_lock *heir,
                                  unsigned role)
 {
-    unsigned i, n;
+    for (; nodes != 0; nodes &= nodes - 1) {
+        struct redlock_node *node = rl_first_node(c, nodes);
+        unsigned n;
 
-    for (i = 0; nodes >> i != 0; i++) {
-        struct redlock_node *node = &c->priv.nodes[i];
-
-        for (n = nodes >> i & 1 ? node->priv.count : 0; n-- > 0;) {
+        for (n = node->priv.count; n-- > 0;) {
             struct redlock_request *request = rl_request(node, n);
             if (request->lock == lock && rl_is(request->command, set)) {
                 request->lock = heir;
@@ -130,9 +138,8 @@ static void rl_out_sent(struct redlock_client *c, struct redlock_node *node)
     unsigned bit = rl_bit(node->priv.index);
 
     rl_clear(&c->priv.out.unsent, bit);
-    c->priv.jammed = 0;
     if (c->priv.out.unsent == 0)
-        c->priv.out.used = c->priv.out.runs = 0;
+        c->priv.out.used = c->priv.out.runs = c->priv.jammed = 0;
 }
 
 /* Hangs up. A connection that had worked may be connected again at once: servers close idle ones. Any
@@ -194,51 +201,27 @@ static void rl_transmit(struct redlock_client *c, struct redlock_node *node)
             return;
         }
         node->priv.cursor = (uint16_t)(from + (unsigned)moved);
-        if (moved > 0)
-            c->priv.jammed = 0;
         if ((unsigned)moved < to - from)
             return;
     }
 }
 
-/* Moves what some node is still to be sent to the front. */
-static void rl_compact(struct redlock_client *c)
-{
-    unsigned least = c->priv.out.used, i, kept = 0;
-
-    for (i = 0; i < c->priv.count; i++)
-        if (c->priv.out.unsent & rl_bit(i) && c->priv.nodes[i].priv.cursor < least)
-            least = c->priv.nodes[i].priv.cursor;
-    for (i = 0; i < c->priv.count; i++)
-        c->priv.nodes[i].priv.cursor = (uint16_t)(c->priv.nodes[i].priv.cursor - least);
-    for (i = 0; i < c->priv.out.runs; i++)
-        if (c->priv.out.run[i].end > least) {
-            c->priv.out.run[kept] = c->priv.out.run[i];
-            c->priv.out.run[kept++].end = (uint16_t)(c->priv.out.run[i].end - least);
-        }
-    c->priv.out.runs = (uint16_t)kept;
-    c->priv.out.used = (uint16_t)(c->priv.out.used - least);
-    memmove(c->priv.out.bytes, c->priv.out.bytes + least, c->priv.out.used);
-}
-
-/* Makes room in the buffer by sending. */
+/* Makes room in the buffer by sending all of it. */
 static void rl_make_room(struct redlock_client *c)
 {
-    unsigned i;
+    unsigned nodes = c->priv.out.unsent;
 
-    for (i = 0; i < c->priv.count; i++)
-        rl_transmit(c, &c->priv.nodes[i]);
-    rl_compact(c);
+    for (; nodes != 0; nodes &= nodes - 1)
+        rl_transmit(c, rl_first_node(c, nodes));
 }
 
 /* What was written behind the buffer is for these nodes. */
 static void rl_out_add(struct redlock_client *c, redlock_mask nodes, size_t size)
 {
-    unsigned i, runs = c->priv.out.runs;
+    unsigned idle = nodes & ~(unsigned)c->priv.out.unsent, runs = c->priv.out.runs;
 
-    for (i = 0; i < c->priv.count; i++)
-        if (nodes & ~c->priv.out.unsent & rl_bit(i))
-            c->priv.nodes[i].priv.cursor = c->priv.out.used;
+    for (; idle != 0; idle &= idle - 1)
+        rl_first_node(c, idle)->priv.cursor = c->priv.out.used;
     rl_set(&c->priv.out.unsent, nodes);
     if (runs == 0 || c->priv.out.run[runs - 1].nodes != nodes) {
         c->priv.out.run[runs].nodes = nodes;
@@ -257,7 +240,7 @@ REDLOCK_PRIVATE redlock_mask rl_send(struct redlock_client *c, struct redlock_lo
     struct resp_writer w = {NULL, 0, 0, 0, 0};
     struct rl_message message = {c, lock, NULL, 0, 0, 0};
     redlock_mask sent = 0;
-    unsigned i, tries;
+    unsigned tries;
 
     if (lock != NULL && rl_durable(c) && rl_is(command, RL_WRITING)) {
         command |= RL_WITH_SYNC;
@@ -267,14 +250,15 @@ REDLOCK_PRIVATE redlock_mask rl_send(struct redlock_client *c, struct redlock_lo
     if (nodes == 0)
         return 0; /* its connection broke while room was made for another command of this tick */
     message.command = (uint8_t)(command & 31);
-    for (i = 0; i < c->priv.count; i++)
-        if (nodes & rl_bit(i)) {
-            if (rl_has_slot(&c->priv.nodes[i], owner, command))
-                sent |= rl_bit(i);
-            else if (lock != NULL)
-                rl_set(&c->priv.full, rl_bit(i));
-            message.node = &c->priv.nodes[i];
-        }
+    for (; nodes != 0; nodes &= nodes - 1) {
+        struct redlock_node *node = rl_first_node(c, nodes);
+
+        if (rl_has_slot(node, owner, command))
+            rl_set(&sent, rl_bit(node->priv.index));
+        else if (lock != NULL)
+            rl_set(&c->priv.full, rl_bit(node->priv.index));
+        message.node = node;
+    }
     message.marked =
         lock != NULL && rl_looks_at_marker(c, lock, message.command) && rl_run(message.node) != 0;
     for (tries = 0; sent != 0; tries++) {
@@ -285,20 +269,16 @@ REDLOCK_PRIVATE redlock_mask rl_send(struct redlock_client *c, struct redlock_lo
         rl_put_command(&w, &message, command);
         if (!w.overflow && c->priv.out.runs < sizeof c->priv.out.run / sizeof *c->priv.out.run)
             break;
-        if (tries >
-            0) { /* some node has not taken all, so the next bytes that it takes end the jam */
+        if (tries > 0) { /* some node has not taken all: the jam ends when each has */
             c->priv.jammed = 1;
             return 0;
         }
         rl_make_room(c);
-        for (i = 0; i < c->priv.count; i++)
-            if (!rl_is_up(&c->priv.nodes[i]))
-                rl_clear(&sent, rl_bit(i));
+        sent &= c->priv.in[REDLOCK_NODE_READY] | c->priv.in[REDLOCK_NODE_HANDSHAKE];
     }
-    for (i = 0; i < c->priv.count; i++) {
-        struct redlock_node *node = &c->priv.nodes[i];
-        if (!(sent & rl_bit(i)))
-            continue;
+    for (nodes = sent; nodes != 0; nodes &= nodes - 1) {
+        struct redlock_node *node = rl_first_node(c, nodes);
+
         if (node->priv.count == 0)
             node->priv.mark_us = c->priv.now_us;
         rl_push(node, owner, command, role);

@@ -522,7 +522,7 @@ static void rl_owed_tick(struct redlock_client *c)
    node that does not even take bytes is given up. R4 */
 static void rl_step_settle(struct redlock_client *c, struct redlock_lock *lock)
 {
-    unsigned i;
+    unsigned stuck;
 
     if (lock->priv.due_us == 0) { /* a loss is reported at once */
         lock->priv.due_us =
@@ -537,9 +537,9 @@ static void rl_step_settle(struct redlock_client *c, struct redlock_lock *lock)
                                        RL_DELETE, RL_NOBODY));
     rl_clear(&lock->priv.todo, c->priv.in[REDLOCK_NODE_DOWN]);
     if (lock->priv.todo != 0 && rl_past(c, lock->priv.due_us)) {
-        for (i = 0; i < c->priv.count; i++)
-            if (lock->priv.todo & c->priv.in[REDLOCK_NODE_READY] & rl_bit(i))
-                rl_node_fail(c, &c->priv.nodes[i], RL_ACCEPTS_NO_DATA);
+        stuck = lock->priv.todo & c->priv.in[REDLOCK_NODE_READY];
+        for (; stuck != 0; stuck &= stuck - 1)
+            rl_node_fail(c, rl_first_node(c, stuck), RL_ACCEPTS_NO_DATA);
         lock->priv.todo = 0;
     }
     if (lock->priv.todo != 0)

@@ -426,7 +426,7 @@ struct redlock_client {
     struct {
         uint8_t count, quorum, pool_used, ended;
         uint8_t slow;        /* 1: the last round ended before its replies came. R15 */
-        uint8_t jammed;      /* 1: the send buffer had no room, until some is made */
+        uint8_t jammed;      /* 1: the send buffer had no room, until it is empty */
         uint8_t invalid;     /* which argument was invalid */
         redlock_mask all;    /* all nodes */
         redlock_mask in[5];  /* the nodes in each state */

@@ -238,12 +238,11 @@ static unsigned rl_command_for(const struct redlock_client *c, const struct redl
 /* Tries the server's own command behind the script. R11 */
 static void rl_try_native(struct redlock_client *c, struct redlock_lock *lock, unsigned nodes)
 {
-    unsigned i;
+    for (; nodes != 0; nodes &= nodes - 1) {
+        struct redlock_node *node = rl_first_node(c, nodes);
 
-    for (i = 0; nodes >> i != 0; i++) {
-        struct redlock_node *node = &c->priv.nodes[i];
-        if ((nodes >> i & 1) && rl_tries_native(node) && rl_extra_keys(lock) == 0 &&
-            rl_send(c, lock, rl_bit(i), rl_native(node), RL_NOBODY) != 0)
+        if (rl_tries_native(node) && rl_extra_keys(lock) == 0 &&
+            rl_send(c, lock, rl_bit(node->priv.index), rl_native(node), RL_NOBODY) != 0)
             rl_set_native(node, rl_native(node), RL_ON_TRIAL);
     }
 }
@@ -263,12 +262,10 @@ static void rl_send_vote(struct redlock_client *c, struct redlock_lock *lock, un
     rl_clear(&lock->priv.todo, sent);
     rl_clear(&lock->failed, sent);
     if (mute) {
-        unsigned i;
         rl_set_mute(lock, sent, 1);
         rl_set(&lock->failed, sent);
-        for (i = 0; sent >> i != 0; i++)
-            if (sent >> i & 1)
-                rl_quarantine(&c->priv.nodes[i]);
+        for (nodes = sent; nodes != 0; nodes &= nodes - 1)
+            rl_quarantine(rl_first_node(c, nodes));
     } else if (counts) {
         rl_set(&lock->priv.waits, sent);
     }
@@ -338,14 +335,11 @@ REDLOCK_PRIVATE void rl_take_replies(struct redlock_client *c, struct redlock_no
 /* Connects nodes where that is due, or would be too late at the next due time. */
 REDLOCK_PRIVATE void rl_connect(struct redlock_client *c, unsigned nodes, uint64_t too_late_us)
 {
-    unsigned i;
-
-    for (i = 0, nodes &= c->priv.in[REDLOCK_NODE_IDLE] | c->priv.in[REDLOCK_NODE_DOWN];
-         nodes >> i != 0; i++)
-        if (nodes >> i & 1) {
-            rl_take_replies(c, &c->priv.nodes[i], NULL);
-            rl_node_want(c, &c->priv.nodes[i], too_late_us);
-        }
+    nodes &= c->priv.in[REDLOCK_NODE_IDLE] | c->priv.in[REDLOCK_NODE_DOWN];
+    for (; nodes != 0; nodes &= nodes - 1) {
+        rl_take_replies(c, rl_first_node(c, nodes), NULL);
+        rl_node_want(c, rl_first_node(c, nodes), too_late_us);
+    }
 }
 
 /* Whether the reply of a node does not count: it may have lost the lock. R14 */
@@ -359,26 +353,25 @@ static unsigned rl_is_mute(const struct redlock_client *c, const struct redlock_
    same. R2 */
 REDLOCK_PRIVATE void rl_ask_nodes(struct redlock_client *c, struct redlock_lock *lock)
 {
-    unsigned i, j, ready = lock->priv.todo & ~(unsigned)c->priv.full;
+    unsigned ready = lock->priv.todo & ~(unsigned)c->priv.full, away;
 
     rl_connect(c, ready, lock->priv.state == RL_IN_EXTEND ? lock->valid_until_us : REDLOCK_NEVER);
-    for (i = 0; ready >> i != 0; i++)
-        if (ready & ~(unsigned)c->priv.in[REDLOCK_NODE_READY] & rl_bit(i))
-            rl_is_away(lock, &c->priv.nodes[i]);
+    away = ready & ~(unsigned)c->priv.in[REDLOCK_NODE_READY];
+    for (; away != 0; away &= away - 1)
+        rl_is_away(lock, rl_first_node(c, away));
     ready &= c->priv.jammed ? 0U : c->priv.in[REDLOCK_NODE_READY];
-    for (i = 0; ready != 0; i++) {
-        struct redlock_node *node = &c->priv.nodes[i];
-        unsigned command, mute, same = 0;
+    while (ready != 0) {
+        const struct redlock_node *node = rl_first_node(c, ready);
+        unsigned command = rl_command_for(c, node, lock), mute = rl_is_mute(c, node, command);
+        unsigned same = rl_bit(node->priv.index), others = ready & ~same;
 
-        if (!(ready >> i & 1))
-            continue;
-        command = rl_command_for(c, node, lock);
-        mute = rl_is_mute(c, node, command);
-        for (j = i; j < c->priv.count; j++)
-            if (j == i || ((ready >> j & 1) && !rl_looks_at_marker(c, lock, command) &&
-                           rl_command_for(c, &c->priv.nodes[j], lock) == command &&
-                           rl_is_mute(c, &c->priv.nodes[j], command) == mute))
-                same |= rl_bit(j);
+        if (rl_looks_at_marker(c, lock, command))
+            others = 0;
+        for (; others != 0; others &= others - 1) {
+            node = rl_first_node(c, others);
+            if (rl_command_for(c, node, lock) == command && rl_is_mute(c, node, command) == mute)
+                same |= rl_bit(node->priv.index);
+        }
         ready &= ~same;
         rl_send_vote(c, lock, same, command, mute);
     }
@@ -387,16 +380,16 @@ REDLOCK_PRIVATE void rl_ask_nodes(struct redlock_client *c, struct redlock_lock 
 /* The votes that did not come in time: they failed, and the nodes are told why. */
 REDLOCK_PRIVATE void rl_too_slow(struct redlock_client *c, struct redlock_lock *lock)
 {
-    unsigned late = (unsigned)(lock->priv.todo | lock->priv.waits) & ~(unsigned)lock->failed, i;
+    unsigned late = (unsigned)(lock->priv.todo | lock->priv.waits) & ~(unsigned)lock->failed;
 
     if (lock->priv.waits != 0)
         c->priv.slow = 1;
-    for (i = 0; i < c->priv.count; i++)
-        if (late & rl_bit(i))
-            rl_set_error(&c->priv.nodes[i], c->priv.nodes[i].state == REDLOCK_NODE_CONNECTING
-                                                ? RL_NO_CONNECTION_IN_TIME
-                                                : RL_NO_REPLY_IN_TIME);
     rl_set(&lock->failed, late);
+    for (; late != 0; late &= late - 1) {
+        struct redlock_node *node = rl_first_node(c, late);
+        rl_set_error(node, node->state == REDLOCK_NODE_CONNECTING ? RL_NO_CONNECTION_IN_TIME
+                                                                  : RL_NO_REPLY_IN_TIME);
+    }
 }
 
 /* What a round has come to. `voters`: the nodes whose votes count. */

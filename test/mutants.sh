@@ -36,9 +36,9 @@ R3|client.c|s/i == 0 \? count \/ 2 \+ 1/i == 0 ? (count + 1) \/ 2/|quorum above 
 R4|redlock.c|s/lock->priv.todo = lock->priv.attempt.asked;/lock->priv.todo = lock->granted;/|release to all asked, not only to those that granted
 R4|redlock.c|s/lock->priv.todo = lock->priv.attempt.asked;/lock->priv.todo = 0;/|undoing
 R4|redlock.c|s/rl_send\(c, lock, lock->priv.todo & [^,]*,\s+RL_DELETE, RL_NOBODY\)/0/|the release that outlasts a full buffer
-R4|redlock.c|s/if \(lock->priv.todo & c->priv.in\[REDLOCK_NODE_READY\] & rl_bit\(i\)\)(\s+rl_node_fail\(c, &c->priv.nodes\[i\], RL_ACCEPTS)/if (0)$1/|a node that takes no bytes is given up
+R4|redlock.c|s/for \(; stuck != 0; stuck &= stuck - 1\)\s+rl_node_fail\(c, rl_first_node\(c, stuck\), RL_ACCEPTS_NO_DATA\);//|a node that takes no bytes is given up
 R4|redlock.c|s/rl_roll_back\(c, lock, REDLOCK_CANCELLED\);/rl_finish(c, lock, REDLOCK_CANCELLED, RL_IS_IDLE);/|undoing of what was cancelled
-R4|node.c|s/(if \(!rl_is_up\(&c->priv.nodes\[i\]\)\)\s+)rl_clear\(&sent, rl_bit\(i\)\);/$1;/|nothing is queued on a connection that broke
+R4|node.c|s/sent &= c->priv.in\[REDLOCK_NODE_READY\] \| c->priv.in\[REDLOCK_NODE_HANDSHAKE\];/;/|nothing is queued on a connection that broke
 R4|redlock.c|s/lock->priv.attempt.again \| unanswered/unanswered/|a temporary error is no answer to a release
 R4|redlock.c|s/lock->priv.attempt.again \| unanswered/lock->priv.attempt.again/|nor is one that comes later
 R4|node.c|s/\} else if \(node->priv.part < main\) \{/$& reply->lock = request->lock;/|the last of a pair is the answer
@@ -51,7 +51,7 @@ R5|redlock.c|s/rl_ignore_late\(c, lock\);\s+lock->members = (lock->priv.attempt.
 R5|node.c|s/reply->lock = answered \? NULL : request->lock;/reply->lock = NULL;/|those who wait on a broken connection are told
 R5|node.c|s/if \(reply->vote == RL_NONSENSE\)(\s+rl_node_fail)/if (event == RESP_BAD)$1/|nonsense disconnects
 R5|node.c|s/if \(!node->priv.replied && rl_past\(c, rl_node_stall_us\(c, node\)\)\)(\s+rl_node_fail)/if (0)$1/|the stall
-R5|client.c|s/redlock_handle_events\(c, i, REDLOCK_READABLE\); \/\*/; \/*/|what came while nobody listened is no stall
+R5|client.c|s/redlock_handle_events\(c, node->priv.index,\s+REDLOCK_READABLE\);/;/|what came while nobody listened is no stall
 R5|node.c|s/if \(node->priv.pause_ms ==\s+0\) \{/if (1) {/|a server that only greets is dialled at once but once
 R5|node.c|s/node->priv.mark_us == 0 \|\| \(c->priv.now_us < due_us[^)]*\)/0/|the pause before dialling
 R5|client.c|s/rl_ignore_late\(client, lock\);\n    rl_let_go/rl_let_go/|a forgotten lock is not written to
@@ -171,7 +171,7 @@ R17|node.c|s/item->integer = node->priv.counted;//|the count of a fencing token
 R17|node.c|s/request->lock = NULL; \/\* what WAITAOF/; \/* what WAITAOF/|nobody waits for the second half of a no
 R17|client.c|s/settings->stall_ms == 0 && values/0 \&\& values/|a stall is longer than the wait for an answer
 R17|node.c|s/int answered = [^;]*;/int answered = 0;/|a pair of answers is lost once
-R18|round.c|s/\(\(ready >> j & 1\) && !rl_looks_at_marker\(c, lock, command\) &&/((ready >> j \& 1) \&\&/|each node's marker names its own run
+R18|round.c|s/if \(rl_looks_at_marker\(c, lock, command\)\)\s+others = 0;//|each node's marker names its own run
 R18|command.c|s/ \|\| \(command == RL_REPAIR && rl_use_fencing\(lock\)\)//|nor is it repaired
 R18|command.c|s/return REDLOCK_MARKER &&/return 0 \&\&/|the marker is looked at
 R18|node.c|s/else if \(vote == RL_LATER\)(\s+rl_quarantine)/else if (0)$1/|it is said why there is no vote
@@ -179,23 +179,18 @@ R15|redlock.c|s/\/\* fall through \*\/\s+case RL_TIME_IS_UP:/if (0) { case RL_TI
 R15|node.c|s/RL_READS_MAX = 32,/RL_READS_MAX = 100000000,/|a node that talks without end
 R15|node.c|s/quarter_ms < most_ms \? quarter_ms : most_ms/most_ms/|a quarter of the ttl
 R15|redlock.c|s/(due_us > lock->valid_until_us\)\s+)lock->priv.due_us = lock->valid_until_us;/$1;/|no longer than what is left
-R5|node.c|s/if \(nodes & ~c->priv.out.unsent & rl_bit\(i\)\)/if (nodes \& rl_bit(i))/|what is still to be sent to a node is sent first
-R5|node.c|s/(if \(nodes & ~c->priv.out.unsent & rl_bit\(i\)\)\s+)c->priv.nodes\[i\].priv.cursor = c->priv.out.used;/$1;/|a cursor begins where the first bytes for its node stand
+R5|node.c|s/nodes & ~\(unsigned\)c->priv.out.unsent, runs/nodes, runs/|what is still to be sent to a node is sent first
+R5|node.c|s/for \(; idle != 0; idle &= idle - 1\)\s+rl_first_node\(c, idle\)->priv.cursor = c->priv.out.used;//|a cursor begins where the first bytes for its node stand
 R5|node.c|s/ \|\| c->priv.out.run\[runs - 1\].nodes != nodes/ \&\& 0/|bytes for other nodes are another run
 R5|node.c|s/c->priv.out.run\[run\].end <= from \|\| !\(c->priv.out.run\[run\].nodes & bit\)/c->priv.out.run[run].end <= from/|a node is sent nothing of the others
 R5|node.c|s/(to = from; run < c->priv.out.runs) && \(c->priv.out.run\[run\].nodes & bit\)/$1/|nor what stands behind its own
 R5|node.c|s/\(from \+ \(unsigned\)moved\)/to/|what a socket did not take is sent later
-R5|node.c|s/c->priv.out.unsent & rl_bit\(i\) && (c->priv.nodes\[i\].priv.cursor < least)/$1/|bytes that all have been sent make room
-R5|node.c|s/(c->priv.nodes\[i\].priv.cursor) = \(uint16_t\)\(c->priv.nodes\[i\].priv.cursor - least\)/(void)$1/|cursors move with the bytes
-R5|node.c|s/(c->priv.out.run\[kept\+\+\].end) = \(uint16_t\)\(c->priv.out.run\[i\].end - least\)/(void)$1/|so do runs
-R5|node.c|s/(rl_transmit\(c, &c->priv.nodes\[i\]\);\s+)rl_compact\(c\);/$1/|a full buffer is moved together
-R5|node.c|s/rl_transmit\(c, &c->priv.nodes\[i\]\);(\s+rl_compact)/;$1/|and sent before
+R5|node.c|s/rl_transmit\(c, rl_first_node\(c, nodes\)\);/;/|and sent before
 R5|node.c|s/rl_out_sent\(c, node\);(\s+rl_clear\(&c->priv.full)/$1/|what a connection that broke was still to be sent goes to no other
 R5|node.c|s/if \(c->priv.jammed && \(c->priv.out.unsent & rl_bit\(node->priv.index\)\)\)/if (0)/|a node that keeps the buffer full is given up sooner
 R15|node.c|s/if \(limit_us < \(uint64_t\)node->rtt_us \* 2\)/if (0)/|but not within two round trips
 R5|node.c|s/c->priv.jammed = 1;/;/|it is known that the buffer is full
-R5|node.c|s/if \(moved > 0\)\s+c->priv.jammed = 0;//|until some of it is sent
-R5|node.c|s/c->priv.jammed = 0;(\s+if \(c->priv.out.unsent == 0\))/$1/|or a connection breaks
+R5|node.c|s/c->priv.out.runs = c->priv.jammed = 0;/c->priv.out.runs = 0;/|or a connection breaks
 R6|redlock.c|s/!c->priv.jammed && //|no attempt begins while the buffer is full
 R4|node.c|s/RESP_PIPELINE_MAX - \(lock != NULL\)/RESP_PIPELINE_MAX/|one request is kept for rollbacks
 R4|node.c|s/ \|\|\s+\(lock == NULL && last->lock == NULL && last->command == command &&\s+last->repeats < UINT16_MAX\);/;/|which share it
@@ -239,22 +234,15 @@ QR5|node.c|s/request->role = \(uint8_t\)role;//|a redirected reply has another r
 QR2|node.c|s/\(c->priv.out.run\[run\].end <= from \|\| !\(c->priv.out.run\[run\].nodes & bit\)\)/c->priv.out.run[run].end <= from/|a node is not sent what is for others
 QR2|node.c|s/(run < c->priv.out.runs) && \(c->priv.out.run\[run\].nodes & bit\); run\+\+\)/$1; run++)/|nor what follows its own
 QR2|node.c|s/node->priv.cursor = \(uint16_t\)\(from \+ \(unsigned\)moved\);/node->priv.cursor = (uint16_t)to;/|what a socket did not take is sent later
-QR2|node.c|s/c->priv.out.unsent & rl_bit\(i\) && c->priv.nodes/c->priv.nodes/|a node that is sent all keeps nothing in the buffer
-QR2|node.c|s/c->priv.nodes\[i\].priv.cursor < least\)/0)/|what some node is still to be sent is kept
-QR2|node.c|s/c->priv.nodes\[i\].priv.cursor = \(uint16_t\)\(c->priv.nodes\[i\].priv.cursor - least\);/;/|cursors move with the bytes
-QR2|node.c|s/if \(c->priv.out.run\[i\].end > least\) \{/if (1) {/|runs that are sent are dropped
-QR2|node.c|s/(out.run\[kept\+\+\].end = \(uint16_t\)\(c->priv.out.run\[i\].end) - least\)/$1)/|runs move with the bytes
-QR2|node.c|s/memmove\(c->priv.out.bytes, c->priv.out.bytes \+ least, c->priv.out.used\);//|the bytes are moved
-QR2|node.c|s/if \(nodes & ~c->priv.out.unsent & rl_bit\(i\)\)/if (nodes \& rl_bit(i))/|the cursor of a node with unsent bytes stays
+QR2|node.c|s/nodes & ~\(unsigned\)c->priv.out.unsent, runs/nodes, runs/|the cursor of a node with unsent bytes stays
 QR2|node.c|s/runs == 0 \|\| c->priv.out.run\[runs - 1\].nodes != nodes/runs == 0/|a run is of the same nodes
 QR2|node.c|s/rl_clear\(&c->priv.out.unsent, bit\);/;/|it is known who is sent all
 QR2|node.c|s/ && c->priv.out.runs < sizeof c->priv.out.run \/ sizeof \*c->priv.out.run\)/)/|no more runs than there is room for
 QR2|node.c|s/if \(!w.overflow && /if (/|no more bytes than there is room for
-QR2|node.c|s/(if \(!rl_is_up\(&c->priv.nodes\[i\]\)\)\n\s+)rl_clear\(&sent, rl_bit\(i\)\);/$1;/|nothing is queued where the connection broke while room was made
-QR2|node.c|s/rl_make_room\(c\);\n(\s+for)/$1/|room is made
-QR2|node.c|s/if \(moved > 0\)\n\s+c->priv.jammed = 0;//|bytes that were sent make room
+QR2|node.c|s/sent &= c->priv.in\[REDLOCK_NODE_READY\] \| c->priv.in\[REDLOCK_NODE_HANDSHAKE\];/;/|nothing is queued where the connection broke while room was made
+QR2|node.c|s/rl_make_room\(c\);\n(\s+sent)/$1/|room is made
 QR2|node.c|s/c->priv.jammed = 1;/;/|it is known that there is no room
-QR6|node.c|s/rl_set\(&c->priv.full, rl_bit\(i\)\);/;/|it is known which nodes have no free request
+QR6|node.c|s/rl_set\(&c->priv.full, rl_bit\(node->priv.index\)\);/;/|it is known which nodes have no free request
 QR5|node.c|s/rl_out_sent\(c, node\);\n(\s+rl_clear\(&c->priv.full)/$1/|a broken connection is sent nothing more
 QR5|node.c|s/request->lock = NULL; \/\* what WAITAOF/; \/* what WAITAOF/|nobody waits for WAITAOF behind a no
 QR5|node.c|s/int answered = node->priv.part > rl_main_part\(command\) && !\(command & RL_WITH_SYNC\);/int answered = 0;/|a reply that came is not told as unanswered
