@@ -457,9 +457,9 @@ static uint64_t rl_next_due(const struct redlock_client *c)
                 due_us = lock->priv.due_us;
     }
     for (i = 0; i < REDLOCK_OWED_MAX; i++) {
-        const struct redlock_lock *copy = &c->priv.owed[i].lock;
-        if ((copy->priv.todo & ~copy->priv.waits) != 0 && copy->priv.due_us < due_us)
-            due_us = copy->priv.due_us;
+        const struct redlock_owed *owed = &c->priv.owed[i];
+        if ((owed->todo & ~owed->waits) != 0 && owed->due_us < due_us)
+            due_us = owed->due_us;
     }
     return due_us;
 }

@@ -102,6 +102,12 @@ enum {
                  REDLOCK_KEY_MAX + RL_TOKEN_HEX + REDLOCK_LABEL_MAX + (REDLOCK_DURABLE ? 42 : 0)
 };
 typedef char rl_send_buffer_holds_the_longest_command[RESP_OUT_MAX >= RL_LONGEST ? 1 : -1];
+typedef char rl_owed_holds_the_longest_release[sizeof((struct redlock_owed *)0)->bytes >=
+                                                       48 + sizeof rl_delete_all_script +
+                                                           RL_TOKEN_HEX + REDLOCK_KEY_MAX +
+                                                           REDLOCK_LABEL_MAX
+                                                   ? 1
+                                                   : -1];
 
 /* ---- Writing ---------------------------------------------------------------------------------- */
 

@@ -271,11 +271,11 @@ enum rl_role {
     RL_VOTER,  /* the lock, as a vote in its present round */
     RL_LATE,   /* the lock, whose round is decided: the node may still become a member */
     RL_STALE,  /* the lock, for R8b only: what this command creates makes no member */
-    RL_OWED    /* a copy of a lock that the client keeps. R4 */
+    RL_OWED    /* a release that the client keeps. R4 */
 };
 
 struct rl_reply {
-    struct redlock_lock *lock;
+    void *owner; /* a lock, or in the role OWED a redlock_owed */
     const struct resp_item *item;
     uint64_t number; /* the counter of a fencing token; the time to live */
     uint8_t command, role, vote;
@@ -298,9 +298,10 @@ REDLOCK_PRIVATE uint64_t rl_node_retry_us(const struct redlock_client *c,
 REDLOCK_PRIVATE uint64_t rl_node_stall_us(const struct redlock_client *c,
                                           const struct redlock_node *node);
 
-/* Encodes a command once and queues it on all of `nodes` that have room. Returns these. */
-REDLOCK_PRIVATE redlock_mask rl_send(struct redlock_client *c, struct redlock_lock *lock,
-                                     unsigned nodes, unsigned command, unsigned role);
+/* Encodes a command once and queues it on all of `nodes` that have room. Returns these. `from`: a lock;
+   in the role OWED a redlock_owed; NULL: the handshake. */
+REDLOCK_PRIVATE redlock_mask rl_send(struct redlock_client *c, void *from, unsigned nodes,
+                                     unsigned command, unsigned role);
 
 /* The socket is ready for `events`: completes the connection, and sends what is queued. */
 REDLOCK_PRIVATE void rl_node_event(struct redlock_client *c, struct redlock_node *node,
@@ -318,10 +319,9 @@ REDLOCK_PRIVATE void rl_node_tick(struct redlock_client *c, struct redlock_node 
 REDLOCK_PRIVATE void rl_node_fail(struct redlock_client *c, struct redlock_node *node,
                                   enum rl_error error);
 
-/* The replies that `lock` waits for from `nodes`, to commands of a set, go to `heir` in a new role. */
-REDLOCK_PRIVATE void rl_redirect(struct redlock_client *c, const struct redlock_lock *lock,
-                                 unsigned nodes, unsigned set, struct redlock_lock *heir,
-                                 unsigned role);
+/* The replies that `owner` waits for from `nodes`, to commands of a set, go to `heir` in a new role. */
+REDLOCK_PRIVATE void rl_redirect(struct redlock_client *c, const void *owner, unsigned nodes,
+                                 unsigned set, void *heir, unsigned role);
 
 /* ---- Clients (node.c) -------------------------------------------------------------------------------- */
 
@@ -654,8 +654,8 @@ REDLOCK_PRIVATE enum rl_verdict rl_verdict_of(struct redlock_client *c, struct r
 REDLOCK_PRIVATE void rl_too_slow(struct redlock_client *c, struct redlock_lock *lock);
 
 /* The replies to commands of a set are needed no more. */
-REDLOCK_PRIVATE void rl_ignore(struct redlock_client *c, const struct redlock_lock *lock,
-                               unsigned nodes, unsigned set);
+REDLOCK_PRIVATE void rl_ignore(struct redlock_client *c, const void *owner, unsigned nodes,
+                               unsigned set);
 
 /* The token is of no use any more: what is answered late makes no members. */
 REDLOCK_PRIVATE void rl_ignore_late(struct redlock_client *c, struct redlock_lock *lock);

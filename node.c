@@ -69,29 +69,28 @@ static struct redlock_request *rl_request(struct redlock_node *node, unsigned nt
 
 /* The last slot is kept for requests of nobody: these share a slot if their commands are the same, so
    a rollback never waits for a slot for long. */
-static int rl_has_slot(struct redlock_node *node, const struct redlock_lock *lock, unsigned command)
+static int rl_has_slot(struct redlock_node *node, const void *owner, unsigned command)
 {
     unsigned count = node->priv.count;
     const struct redlock_request *last = rl_request(node, count > 0 ? count - 1 : 0);
 
-    return count < RESP_PIPELINE_MAX - (lock != NULL) ||
-           (lock == NULL && last->lock == NULL && last->command == command &&
+    return count < RESP_PIPELINE_MAX - (owner != NULL) ||
+           (owner == NULL && last->owner == NULL && last->command == command &&
             last->repeats < UINT16_MAX);
 }
 
-static void rl_push(struct redlock_node *node, struct redlock_lock *lock, unsigned command,
-                    unsigned role)
+static void rl_push(struct redlock_node *node, void *owner, unsigned command, unsigned role)
 {
     unsigned count = node->priv.count;
     struct redlock_request *last = rl_request(node, count > 0 ? count - 1 : 0);
 
-    if (count > 0 && lock == NULL && last->lock == NULL && last->command == command &&
+    if (count > 0 && owner == NULL && last->owner == NULL && last->command == command &&
         last->repeats < UINT16_MAX) {
         last->repeats++;
         return;
     }
     last = rl_request(node, count);
-    last->lock = lock;
+    last->owner = owner;
     last->repeats = 1;
     last->command = (uint8_t)command;
     last->role = (uint8_t)role;
@@ -109,9 +108,8 @@ static void rl_pop(struct redlock_node *node)
         node->priv.first = 0;
 }
 
-REDLOCK_PRIVATE void rl_redirect(struct redlock_client *c, const struct redlock_lock *lock,
-                                 unsigned nodes, unsigned set, struct redlock_lock *heir,
-                                 unsigned role)
+REDLOCK_PRIVATE void rl_redirect(struct redlock_client *c, const void *owner, unsigned nodes,
+                                 unsigned set, void *heir, unsigned role)
 {
     for (; nodes != 0; nodes &= nodes - 1) {
         struct redlock_node *node = rl_first_node(c, nodes);
@@ -119,8 +117,8 @@ REDLOCK_PRIVATE void rl_redirect(struct redlock_client *c, const struct redlock_
 
         for (n = node->priv.count; n-- > 0;) {
             struct redlock_request *request = rl_request(node, n);
-            if (request->lock == lock && rl_is(request->command, set)) {
-                request->lock = heir;
+            if (request->owner == owner && rl_is(request->command, set)) {
+                request->owner = heir;
                 request->role = (uint8_t)role;
             }
         }
@@ -233,10 +231,12 @@ static void rl_out_add(struct redlock_client *c, redlock_mask nodes, size_t size
     c->priv.out.run[runs].end = c->priv.out.used;
 }
 
-REDLOCK_PRIVATE redlock_mask rl_send(struct redlock_client *c, struct redlock_lock *lock,
-                                     unsigned nodes, unsigned command, unsigned role)
+REDLOCK_PRIVATE redlock_mask rl_send(struct redlock_client *c, void *from, unsigned nodes,
+                                     unsigned command, unsigned role)
 {
-    struct redlock_lock *owner = role == RL_NOBODY ? NULL : lock;
+    const struct redlock_owed *owed = role == RL_OWED ? from : NULL;
+    const struct redlock_lock *lock = role == RL_OWED ? NULL : from;
+    void *owner = role == RL_NOBODY ? NULL : from;
     struct resp_writer w = {NULL, 0, 0, 0, 0};
     struct rl_message message = {c, lock, NULL, 0, 0, 0};
     redlock_mask sent = 0;
@@ -255,7 +255,7 @@ REDLOCK_PRIVATE redlock_mask rl_send(struct redlock_client *c, struct redlock_lo
 
         if (rl_has_slot(node, owner, command))
             rl_set(&sent, rl_bit(node->priv.index));
-        else if (lock != NULL)
+        else if (from != NULL)
             rl_set(&c->priv.full, rl_bit(node->priv.index));
         message.node = node;
     }
@@ -266,7 +266,10 @@ REDLOCK_PRIVATE redlock_mask rl_send(struct redlock_client *c, struct redlock_lo
         w.size = RESP_OUT_MAX - (size_t)c->priv.out.used;
         w.used = 0;
         w.overflow = 0;
-        rl_put_command(&w, &message, command);
+        if (owed != NULL)
+            resp_put_raw(&w, owed->bytes, owed->size);
+        else
+            rl_put_command(&w, &message, command);
         if (!w.overflow && c->priv.out.runs < sizeof c->priv.out.run / sizeof *c->priv.out.run)
             break;
         if (tries > 0) { /* some node has not taken all: the jam ends when each has */
@@ -717,7 +720,7 @@ static void rl_take(struct redlock_client *c, struct redlock_node *node, int las
     struct resp_item *item = &node->priv.reader.item;
     unsigned command = request->command, main = rl_main_part(command);
 
-    reply->lock = NULL;
+    reply->owner = NULL;
     reply->item = item;
     reply->command = (uint8_t)(command & 31);
     reply->role = request->role;
@@ -744,25 +747,25 @@ static void rl_take(struct redlock_client *c, struct redlock_node *node, int las
         if (reply->vote == RL_NONSENSE)
             return;
         if ((command & RL_WITH_SYNC) == 0) {
-            reply->lock = request->lock;
+            reply->owner = request->owner;
         } else if (!rl_hold_vote(node, (enum rl_vote)reply->vote)) {
-            reply->lock = request->lock;
-            request->lock = NULL; /* what WAITAOF says is of no interest */
+            reply->owner = request->owner;
+            request->owner = NULL; /* what WAITAOF says is of no interest */
         }
     } else if (command & RL_WITH_SYNC) {
         reply->vote = (uint8_t)rl_sync_vote(node, last);
-        reply->lock = last ? request->lock : NULL;
+        reply->owner = last ? request->owner : NULL;
         rl_note_reply(c, node, 0); /* a disk's time */
     } else {
         reply->command = RL_PTTL;
         reply->vote = last && item->kind == RESP_INTEGER ? RL_YES
                       : item->kind == RESP_ERROR         ? RL_LATER
                                                          : RL_NONSENSE;
-        reply->lock = request->lock;
+        reply->owner = request->owner;
     }
     reply->number = (uint64_t)item->integer;
     if (reply->vote == RL_NONSENSE || !rl_is_up(node))
-        reply->lock = NULL;
+        reply->owner = NULL;
     else if (last && node->priv.part++ == main + ((command & (RL_WITH_PTTL | RL_WITH_SYNC)) != 0))
         rl_pop(node);
 }
@@ -776,13 +779,13 @@ static int rl_next_unanswered(struct redlock_client *c, struct redlock_node *nod
         unsigned command = request->command;
         int answered = node->priv.part > rl_main_part(command) && !(command & RL_WITH_SYNC);
 
-        reply->lock = answered ? NULL : request->lock;
+        reply->owner = answered ? NULL : request->owner;
         reply->command = (uint8_t)(command & 31);
         reply->role = request->role;
         reply->vote = RL_UNANSWERED;
         request->repeats = 1;
         rl_pop(node);
-        if (reply->lock == NULL)
+        if (reply->owner == NULL)
             continue;
         if (rl_is(command, RL_CREATING))
             rl_set(&c->priv.abandoned, rl_bit(node->priv.index));
@@ -825,7 +828,7 @@ REDLOCK_PRIVATE int rl_node_reply(struct redlock_client *c, struct redlock_node 
             rl_take(c, node, event == RESP_REPLY, reply);
         if (reply->vote == RL_NONSENSE)
             rl_node_fail(c, node, event == RESP_BAD ? RL_NOT_RESP : RL_UNEXPECTED_REPLY);
-        else if (reply->lock != NULL || reply->command == RL_INVALIDATION)
+        else if (reply->owner != NULL || reply->command == RL_INVALIDATION)
             return 1;
     }
     return rl_next_unanswered(c, node, reply);

@@ -14,7 +14,7 @@
        out of reach: failed. `now` is read after the replies were read.
    R4  Roll back failed attempts. The release goes at once to every node that was sent the command. It
        outlasts a full buffer. A release that is unanswered when the operation ends, or was answered
-       with a temporary error, is repeated until the key has expired, from a copy (REDLOCK_OWED_MAX).
+       with a temporary error, is repeated until the key has expired: the client keeps it (REDLOCK_OWED_MAX).
    R6  Retry with growing, random pauses. A failed attempt ends when the outcome and its reason are known.
        Contention is retried at once, a few times. More operations than there is room for wait in line;
        wait_ms counts there.
@@ -436,85 +436,51 @@ static void rl_step_backoff(struct redlock_client *c, struct redlock_lock *lock)
 
 /* ---- What nodes are still owed after the end -------------------------------------------------------- */
 
-#if REDLOCK_MULTI_KEY
-static uint8_t *rl_copy_extra_keys(struct redlock_owed *owed, uint8_t *at)
-{
-    unsigned i;
-
-    for (i = 0; i < owed->lock.extra_key_count; i++) {
-        const struct redlock_key *key = &owed->lock.extra_keys[i];
-        owed->extra_keys[i].size = key->size;
-        owed->extra_keys[i].bytes = memcpy(at, key->bytes, key->size);
-        at += key->size;
-    }
-    owed->lock.extra_keys = owed->extra_keys;
-    return at;
-}
-#else
-static inline uint8_t *rl_copy_extra_keys(struct redlock_owed *owed, uint8_t *at)
-{
-    (void)owed;
-    return at;
-}
-#endif
-
-/* Copies what a release needs. */
-static void rl_copy_keys(struct redlock_owed *owed, const struct redlock_lock *lock)
-{
-    uint8_t *at = owed->bytes;
-
-    owed->lock = *lock;
-    owed->lock.key = memcpy(at, lock->key, lock->key_size);
-    at = rl_copy_extra_keys(owed, at + lock->key_size);
-    if (lock->label_size > 0)
-        memcpy(at, lock->label, lock->label_size);
-    owed->lock.label = at;
-}
-
 /* A release is decided. Nodes that answered it with a temporary error (BUSY, LOADING ...), or may do so
-   yet, are sent it again until the key has expired. As the lock is the caller's by then, this needs a
-   copy. Not with a token that the caller chose: it may be in use again by then. R4 */
+   yet, are sent it again until the key has expired. As the lock is the caller's by then, the command is
+   kept. Not with a token that the caller chose: it may be in use again by then. R4 */
 static void rl_owe(struct redlock_client *c, struct redlock_lock *lock)
 {
     redlock_mask unanswered = (redlock_mask)(lock->priv.waits & ~lock->refused);
-    redlock_mask owed = lock->priv.attempt.again | unanswered;
-    unsigned i;
+    redlock_mask todo = lock->priv.attempt.again | unanswered;
+    struct rl_message message = {c, lock, NULL, 0, RL_DELETE, 0};
+    struct redlock_owed *owed = c->priv.owed, *end = owed + REDLOCK_OWED_MAX;
+    struct resp_writer w = {NULL, sizeof owed->bytes, 0, 0, 0};
 
     lock->priv.attempt.again = 0;
-    for (i = 0; i < REDLOCK_OWED_MAX && owed != 0 && !lock->token_is_label; i++) {
-        struct redlock_lock *copy = &c->priv.owed[i].lock;
-
-        if (copy->priv.todo != 0)
-            continue;
-        rl_copy_keys(&c->priv.owed[i], lock);
-        copy->priv.todo = owed;
-        copy->priv.waits = unanswered;
-        copy->priv.due_us = c->priv.now_us + RL_OWED_MS * RL_MS_US;
-        copy->priv.until_us = c->priv.now_us + lock->ttl_ms * RL_MS_US;
-        rl_redirect(c, lock, unanswered, RL_RELEASING, copy, RL_OWED);
+    while (owed < end && owed->todo != 0)
+        owed++;
+    if (owed == end || todo == 0 || lock->token_is_label)
         return;
-    }
+    w.bytes = owed->bytes;
+    rl_put_command(&w, &message, 0);
+    owed->size = (uint16_t)w.used;
+    owed->todo = todo;
+    owed->waits = unanswered;
+    owed->due_us = c->priv.now_us + RL_OWED_MS * RL_MS_US;
+    owed->until_us = c->priv.now_us + lock->ttl_ms * RL_MS_US;
+    rl_redirect(c, lock, unanswered, RL_RELEASING, owed, RL_OWED);
 }
 
 /* Sends what is owed, where it is due. */
 static void rl_owed_tick(struct redlock_client *c)
 {
-    unsigned i, owed;
+    struct redlock_owed *owed = c->priv.owed;
 
-    for (i = 0; i < REDLOCK_OWED_MAX; i++) {
-        struct redlock_lock *copy = &c->priv.owed[i].lock;
+    for (; owed < c->priv.owed + REDLOCK_OWED_MAX; owed++) {
+        unsigned nodes = owed->todo & ~(unsigned)owed->waits;
 
-        if (copy->priv.todo == 0 || !rl_past(c, copy->priv.due_us))
+        if (owed->todo == 0 || !rl_past(c, owed->due_us))
             continue;
-        if (rl_past(c, copy->priv.until_us)) {
-            rl_ignore(c, copy, c->priv.all, RL_ANY);
-            copy->priv.todo = 0;
+        if (rl_past(c, owed->until_us)) {
+            rl_ignore(c, owed, c->priv.all, RL_ANY);
+            owed->todo = 0;
+            continue;
         }
-        copy->priv.due_us = c->priv.now_us + RL_OWED_MS * RL_MS_US;
-        owed = copy->priv.todo & ~(unsigned)copy->priv.waits;
-        rl_connect(c, owed, REDLOCK_NEVER);
-        rl_set(&copy->priv.waits,
-               rl_send(c, copy, owed & c->priv.in[REDLOCK_NODE_READY], RL_DELETE, RL_OWED));
+        owed->due_us = c->priv.now_us + RL_OWED_MS * RL_MS_US;
+        rl_connect(c, nodes, REDLOCK_NEVER);
+        rl_set(&owed->waits,
+               rl_send(c, owed, nodes & c->priv.in[REDLOCK_NODE_READY], RL_DELETE, RL_OWED));
     }
 }
 

@@ -134,7 +134,8 @@ extern "C" {
 #endif
 #ifndef REDLOCK_OWED_MAX
 #define REDLOCK_OWED_MAX                                                                           \
-    2 /* releases to be repeated after a temporary error, 1..16. RAM of the client: 300 each */
+    (REDLOCK_HOSTED ? 2 : 1) /* releases to be repeated after a temporary error, 1..16. RAM of the
+                                client: 350 each */
 #endif
 #define REDLOCK_ADDRESS_MAX 119 /* bytes of an address that redlock_resolve writes */
 #ifndef REDLOCK_POOL_MAX
@@ -185,8 +186,8 @@ struct redlock_lock;
 
 /* Private: a command whose reply is due. */
 struct redlock_request {
-    struct redlock_lock *lock; /* who asked; NULL: the reply is dropped */
-    uint16_t repeats;          /* how many such commands of nobody follow each other */
+    void *owner;      /* who asked, a lock or a redlock_owed; NULL: the reply is dropped */
+    uint16_t repeats; /* how many such commands of nobody follow each other */
     uint8_t command, role;
 };
 
@@ -407,13 +408,14 @@ struct redlock_list {
     struct redlock_lock *first, *last;
 };
 
-/* A release that some nodes (`todo`) are still to be sent. R4 */
+/* A release that some nodes may be sent again. R4 */
 struct redlock_owed {
-    struct redlock_lock lock;
-#if REDLOCK_MULTI_KEY
-    struct redlock_key extra_keys[REDLOCK_KEY_MAX / 10 + 1];
-#endif
-    uint8_t bytes[REDLOCK_KEY_MAX + REDLOCK_LABEL_MAX];
+    redlock_mask todo;  /* nodes that have not answered it well; 0: free */
+    redlock_mask waits; /* nodes whose reply is due */
+    uint16_t size;      /* of the command */
+    uint64_t due_us;    /* it is sent again */
+    uint64_t until_us;  /* the keys have expired */
+    uint8_t bytes[REDLOCK_KEY_MAX + REDLOCK_LABEL_MAX + (REDLOCK_MULTI_KEY ? 240 : 184)];
 };
 
 /* Bytes that wait to be sent, up to `end` from the run before, and the nodes that are sent them. */

@@ -150,10 +150,10 @@ static inline void rl_note_free(struct redlock_lock *lock, unsigned nodes)
 /* ---- Rounds: a command, the nodes that are asked, the votes ---------------------------------------- */
 
 /* The replies to commands of a set are needed no more. */
-REDLOCK_PRIVATE void rl_ignore(struct redlock_client *c, const struct redlock_lock *lock,
-                               unsigned nodes, unsigned set)
+REDLOCK_PRIVATE void rl_ignore(struct redlock_client *c, const void *owner, unsigned nodes,
+                               unsigned set)
 {
-    rl_redirect(c, lock, nodes, set, NULL, RL_NOBODY);
+    rl_redirect(c, owner, nodes, set, NULL, RL_NOBODY);
 }
 
 /* The token is of no use any more: what is answered late makes no members. Members and late voters owe
@@ -582,18 +582,18 @@ static void rl_learn_of_key(struct redlock_lock *lock, unsigned bit, const struc
     }
 }
 
-/* A node has answered a release of which `copy` is a copy. R4 */
-static void rl_owed_replied(struct redlock_lock *copy, unsigned bit, const struct rl_reply *reply)
+/* A node has answered a release that it was owed. R4 */
+static void rl_owed_replied(struct redlock_owed *owed, unsigned bit, const struct rl_reply *reply)
 {
-    rl_clear(&copy->priv.waits, bit);
+    rl_clear(&owed->waits, bit);
     if (reply->vote == RL_YES || reply->vote == RL_NO || reply->vote == RL_DENIED)
-        rl_clear(&copy->priv.todo, bit);
+        rl_clear(&owed->todo, bit);
 }
 
 static void rl_replied(struct redlock_client *c, struct redlock_node *node,
                        const struct rl_reply *reply)
 {
-    struct redlock_lock *lock = reply->lock;
+    struct redlock_lock *lock = reply->owner;
     unsigned i = node->priv.index, bit = rl_bit(i);
 
     if (reply->command == RL_INVALIDATION) {
@@ -601,7 +601,7 @@ static void rl_replied(struct redlock_client *c, struct redlock_node *node,
         return;
     }
     if (reply->role == RL_OWED) {
-        rl_owed_replied(lock, bit, reply);
+        rl_owed_replied(reply->owner, bit, reply);
         return;
     }
     if (reply->command == RL_PTTL) {

@@ -42,13 +42,13 @@ R4|node.c|s/sent &= c->priv.in\[REDLOCK_NODE_READY\] \| c->priv.in\[REDLOCK_NODE
 R4|redlock.c|s/lock->priv.attempt.again \| unanswered/unanswered/|a temporary error is no answer to a release
 R4|redlock.c|s/lock->priv.attempt.again \| unanswered/lock->priv.attempt.again/|nor is one that comes later
 R4|node.c|s/\} else if \(node->priv.part < main\) \{/$& reply->lock = request->lock;/|the last of a pair is the answer
-R4|redlock.c|s/rl_past\(c, copy->priv.until_us\)/0/|releases are owed until the key has expired
-R4|redlock.c|s/ && !lock->token_is_label;/;/|nothing is repeated with a token of the caller
+R4|redlock.c|s/rl_past\(c, owed->until_us\)/0/|releases are owed until the key has expired
+R4|redlock.c|s/ \|\| lock->token_is_label\)/)/|nothing is repeated with a token of the caller
 R5|round.c|s/\(state == RL_IN_ASK && node->priv.failing\)/0/|a node that failed before counts as failed
 R5|node.c|s/node->priv.denied && (pause_us > soon_us)/$1/|denied nodes alone are tried soon
 R5|redlock.c|s/!rl_is_quorum\(c, ready \| untried\)/1/|and before a call fails
 R5|redlock.c|s/rl_ignore_late\(c, lock\);\s+lock->members = (lock->priv.attempt.again = 0;)/lock->priv.waits = $1/|late answers are not votes
-R5|node.c|s/reply->lock = answered \? NULL : request->lock;/reply->lock = NULL;/|those who wait on a broken connection are told
+R5|node.c|s/reply->owner = answered \? NULL : request->owner;/reply->owner = NULL;/|those who wait on a broken connection are told
 R5|node.c|s/if \(reply->vote == RL_NONSENSE\)(\s+rl_node_fail)/if (event == RESP_BAD)$1/|nonsense disconnects
 R5|node.c|s/if \(!node->priv.replied && rl_past\(c, rl_node_stall_us\(c, node\)\)\)(\s+rl_node_fail)/if (0)$1/|the stall
 R5|client.c|s/redlock_handle_events\(c, node->priv.index,\s+REDLOCK_READABLE\);/;/|what came while nobody listened is no stall
@@ -164,11 +164,11 @@ R7|round.c|s/notified = rl_extra_keys\(lock\) == 0 \? lock : NULL;/notified = lo
 R17|node.c|s/else if \(!node->priv.synced\)/else if (0)/|a vote counts when it is on disk
 R17|node.c|s/item->depth > 0 && item->integer > 0/item->depth > 0/|0 servers have it on disk
 R17|node.c|s/(node->priv.unsure = \(uint8_t\)vote;)\s+node->priv.synced = 0;/$1/|what was synced before is not this
-R17|node.c|s/if \(request->lock == lock && /$&!(n == 0 && node->priv.part > 0) && /|no vote for a lock that is gone
+R17|node.c|s/if \(request->owner == owner && /$&!(n == 0 && node->priv.part > 0) && /|no vote for a lock that is gone
 R17|node.c|s/rl_is\(command, RL_WRITING\)(\) \{\s+command \|= RL_WITH_SYNC)/rl_is(command, RL_WRITING \& ~(1 << RL_EXTEND))$1/|extensions are to be on disk too
 R17|node.c|s/return vote == RL_YES \|\| vote == RL_REPAIRED;/return vote == RL_YES;/|healings too
 R17|node.c|s/item->integer = node->priv.counted;//|the count of a fencing token
-R17|node.c|s/request->lock = NULL; \/\* what WAITAOF/; \/* what WAITAOF/|nobody waits for the second half of a no
+R17|node.c|s/request->owner = NULL; \/\* what WAITAOF/; \/* what WAITAOF/|nobody waits for the second half of a no
 R17|client.c|s/settings->stall_ms == 0 && values/0 \&\& values/|a stall is longer than the wait for an answer
 R17|node.c|s/int answered = [^;]*;/int answered = 0;/|a pair of answers is lost once
 R18|round.c|s/if \(rl_looks_at_marker\(c, lock, command\)\)\s+others = 0;//|each node's marker names its own run
@@ -192,10 +192,10 @@ R15|node.c|s/if \(limit_us < \(uint64_t\)node->rtt_us \* 2\)/if (0)/|but not wit
 R5|node.c|s/c->priv.jammed = 1;/;/|it is known that the buffer is full
 R5|node.c|s/c->priv.out.runs = c->priv.jammed = 0;/c->priv.out.runs = 0;/|or a connection breaks
 R6|redlock.c|s/!c->priv.jammed && //|no attempt begins while the buffer is full
-R4|node.c|s/RESP_PIPELINE_MAX - \(lock != NULL\)/RESP_PIPELINE_MAX/|one request is kept for rollbacks
-R4|node.c|s/ \|\|\s+\(lock == NULL && last->lock == NULL && last->command == command &&\s+last->repeats < UINT16_MAX\);/;/|which share it
+R4|node.c|s/RESP_PIPELINE_MAX - \(owner != NULL\)/RESP_PIPELINE_MAX/|one request is kept for rollbacks
+R4|node.c|s/ \|\|\s+\(owner == NULL && last->owner == NULL && last->command == command &&\s+last->repeats < UINT16_MAX\);/;/|which share it
 R5|node.c|s/last->command == command &&(\s+last->repeats < UINT16_MAX\) \{)/$1/|but only the same commands
-R6|node.c|s/else if \(lock != NULL\)(\s+rl_set\(&c->priv.full)/else if (0)$1/|it is known which nodes have no request free
+R6|node.c|s/else if \(from != NULL\)(\s+rl_set\(&c->priv.full)/else if (0)$1/|it is known which nodes have no request free
 R5|node.c|s/rl_clear\(&c->priv.full, rl_bit\(node->priv.index\)\);(\s+memset)/$1/|until their connection breaks
 R5|node.c|s/rl_clear\(&c->priv.full, rl_bit\(node->priv.index\)\);(\s+rl_note_reply)/$1/|or one is answered
 R5|node.c|s/if \(node->priv.count == 0\)(\s+node->priv.mark_us)/if (0)$1/|a stall begins with the first command that is unanswered
@@ -208,7 +208,7 @@ R8b|round.c|s/if \(reply->role == RL_STALE\)\s+return;//|what does not count mak
 R8|round.c|s/if \(reply->role != RL_VOTER\)\s+return; \/\* decided/\/* decided/|who breaks the connection after the decision has not failed
 R14|round.c|s/counts\s+\? RL_VOTER/1 ? RL_VOTER/|who may not vote has no vote
 R4|round.c|s/if \(reply->role == RL_OWED\)/if (0)/|the answer to a release that is owed is no vote
-R4|redlock.c|s/rl_redirect\(c, lock, unanswered, RL_RELEASING, copy, RL_OWED\);//|what answers a release late answers what is owed
+R4|redlock.c|s/rl_redirect\(c, lock, unanswered, RL_RELEASING, owed, RL_OWED\);//|what answers a release late answers what is owed
 R8b|node.c|s/if \(rl_is\(command, RL_CREATING\)\)(\s+rl_set\(&c->priv.abandoned)/if (0)$1/|what a process may still run of other locks
 R6|node.c|s/rl_note_reply\(c, node, request->role == RL_VOTER\)/rl_note_reply(c, node, 1)/|nor of what came late
 R5|node.c|s/rl_clear\(&c->priv.in\[node->state\], bit\);//|a node is in one state
@@ -222,14 +222,14 @@ R15|round.c|s/if \(rl_past\(c, lock->priv.due_us\)\)( \{\s+rl_too_slow)/if (rl_p
 R5|client.c|s/rl_set\(&client->priv.busy, rl_bit\(i\)\);//|a node with events is looked at
 R5|client.c|s/rl_past\(c, c->priv.nodes_us\) \? c->priv.all : 0U/0U/|and all of them when it is time
 R5|node.c|s/rl_set\(&c->priv.busy, sent\);//|and those that were sent something
-QR5|node.c|s/count < RESP_PIPELINE_MAX - \(lock != NULL\)/count < RESP_PIPELINE_MAX/|the last slot is for commands of nobody
-QR5|node.c|s/(last->lock == NULL && )last->command == command &&\n(\s+last->repeats < UINT16_MAX\) \{)/$1\n$2/|a request is shared by the same command only
-QR5|node.c|s/if \(count > 0 && lock == NULL && last->lock == NULL &&/if (count > 0 \&\& lock == NULL \&\&/|nor with a lock that waits for its reply
+QR5|node.c|s/count < RESP_PIPELINE_MAX - \(owner != NULL\)/count < RESP_PIPELINE_MAX/|the last slot is for commands of nobody
+QR5|node.c|s/(last->owner == NULL && )last->command == command &&\n(\s+last->repeats < UINT16_MAX\) \{)/$1\n$2/|a request is shared by the same command only
+QR5|node.c|s/if \(count > 0 && owner == NULL && last->owner == NULL &&/if (count > 0 \&\& owner == NULL \&\&/|nor with a lock that waits for its reply
 QR5|node.c|s/node->priv.part = 0;\n(\s+if \(--rl_request)/$1/|the replies of each request are counted anew
 QR5|node.c|s/if \(--rl_request\(node, 0\)->repeats > 0\)\n\s+return;//|a shared request has as many replies as commands
 QR5|node.c|s/if \(\+\+node->priv.first == RESP_PIPELINE_MAX\)\n\s+node->priv.first = 0;/++node->priv.first;/|the ring is round
 QR5|node.c|s/at < RESP_PIPELINE_MAX \? at : at - RESP_PIPELINE_MAX/at % (RESP_PIPELINE_MAX - 1)/|all of its slots
-QR5|node.c|s/request->lock == lock && rl_is\(request->command, set\)/request->lock == lock/|only replies to commands of the set are redirected
+QR5|node.c|s/request->owner == owner && rl_is\(request->command, set\)/request->owner == owner/|only replies to commands of the set are redirected
 QR5|node.c|s/request->role = \(uint8_t\)role;//|a redirected reply has another role
 QR2|node.c|s/\(c->priv.out.run\[run\].end <= from \|\| !\(c->priv.out.run\[run\].nodes & bit\)\)/c->priv.out.run[run].end <= from/|a node is not sent what is for others
 QR2|node.c|s/(run < c->priv.out.runs) && \(c->priv.out.run\[run\].nodes & bit\); run\+\+\)/$1; run++)/|nor what follows its own
@@ -244,7 +244,7 @@ QR2|node.c|s/rl_make_room\(c\);\n(\s+sent)/$1/|room is made
 QR2|node.c|s/c->priv.jammed = 1;/;/|it is known that there is no room
 QR6|node.c|s/rl_set\(&c->priv.full, rl_bit\(node->priv.index\)\);/;/|it is known which nodes have no free request
 QR5|node.c|s/rl_out_sent\(c, node\);\n(\s+rl_clear\(&c->priv.full)/$1/|a broken connection is sent nothing more
-QR5|node.c|s/request->lock = NULL; \/\* what WAITAOF/; \/* what WAITAOF/|nobody waits for WAITAOF behind a no
+QR5|node.c|s/request->owner = NULL; \/\* what WAITAOF/; \/* what WAITAOF/|nobody waits for WAITAOF behind a no
 QR5|node.c|s/int answered = node->priv.part > rl_main_part\(command\) && !\(command & RL_WITH_SYNC\);/int answered = 0;/|a reply that came is not told as unanswered
 QR5|node.c|s/node->priv.part > rl_main_part\(command\) && !\(command & RL_WITH_SYNC\)/node->priv.part > 0/|CACHING is no reply, nor is a vote that is not on disk
 QR5|node.c|s/node->priv.part\+\+ == main \+ \(\(command & \(RL_WITH_PTTL \| RL_WITH_SYNC\)\) != 0\)/node->priv.part++ == main/|PTTL and WAITAOF have replies of their own

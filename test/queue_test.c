@@ -22,7 +22,7 @@ enum {
 
 /* A command of which not all replies have been read. */
 struct entry {
-    struct redlock_lock *lock;
+    void *owner;
     unsigned command, role; /* the command with its flags */
     unsigned group;         /* entries of a group share a slot */
     unsigned long end;      /* of its bytes, in the stream of this connection */
@@ -56,6 +56,7 @@ struct end {
 static struct redlock_client client;
 static struct redlock_node nodes[REDLOCK_NODES_MAX];
 static struct redlock_lock locks[LOCKS];
+static struct redlock_owed owed[LOCKS];
 static struct end ends[REDLOCK_NODES_MAX];
 static unsigned count, groups, seed, step;
 static int brief; /* this history has short commands only: they make many runs */
@@ -103,17 +104,18 @@ static unsigned size_of_last_group(const struct end *end)
     return n;
 }
 
-static int merges(const struct end *end, const struct redlock_lock *lock, unsigned command)
+static int merges(const struct end *end, const void *owner, unsigned command)
 {
     const struct entry *last = &end->entries[end->used > 0 ? end->used - 1 : 0];
 
-    return end->used > 0 && lock == NULL && last->lock == NULL && last->command == command &&
+    return end->used > 0 && owner == NULL && last->owner == NULL && last->command == command &&
            size_of_last_group(end) < UINT16_MAX;
 }
 
-static int has_slot(const struct end *end, const struct redlock_lock *lock, unsigned command)
+static int has_slot(const struct end *end, const void *owner, unsigned command)
 {
-    return slots(end) < RESP_PIPELINE_MAX - (unsigned)(lock != NULL) || merges(end, lock, command);
+    return slots(end) < RESP_PIPELINE_MAX - (unsigned)(owner != NULL) ||
+           merges(end, owner, command);
 }
 
 static void pop(struct end *end)
@@ -139,13 +141,13 @@ static int hear_part(struct end *end, struct rl_reply *reply)
     if (part.what == 'i') {
         seen.pushes++;
         reply->command = RL_INVALIDATION;
-        reply->lock = NULL;
+        reply->owner = NULL;
         return REDLOCK_NOTIFICATION;
     }
     held = main && (first->command & RL_WITH_SYNC) && part.vote != RL_NO && part.vote != RL_LATER &&
            part.vote != RL_DENIED;
     seen.held += (unsigned)held;
-    reply->lock = part.what == 'c' || held ? NULL : first->lock;
+    reply->owner = part.what == 'c' || held ? NULL : first->owner;
     reply->command = part.what == 'p' ? RL_PTTL : (uint8_t)(first->command & 31);
     reply->role = (uint8_t)first->role;
     reply->vote =
@@ -153,11 +155,11 @@ static int hear_part(struct end *end, struct rl_reply *reply)
     reply->number = part.number;
     end->heard++;
     if (main && !held && (first->command & RL_WITH_SYNC))
-        first->lock = NULL; /* what follows is of no interest */
+        first->owner = NULL; /* what follows is of no interest */
     if (part.what == 'p' || part.what == 's' ||
         (main && !(first->command & (RL_WITH_PTTL | RL_WITH_SYNC))))
         pop(end);
-    return reply->lock != NULL;
+    return reply->owner != NULL;
 }
 
 /* The next of what was read that is delivered; 0: none. */
@@ -177,9 +179,9 @@ static int next_unanswered(struct end *end, struct rl_reply *reply)
         int answered = end->heard > before_main(first.command) && !(first.command & RL_WITH_SYNC);
 
         pop(end);
-        if (first.lock == NULL || answered)
+        if (first.owner == NULL || answered)
             continue;
-        reply->lock = first.lock;
+        reply->owner = first.owner;
         reply->command = (uint8_t)(first.command & 31);
         reply->role = (uint8_t)first.role;
         reply->vote = RL_UNANSWERED;
@@ -320,12 +322,12 @@ static unsigned any_command(void)
     return command;
 }
 
-static void add_entry(unsigned i, struct redlock_lock *lock, unsigned command, unsigned role,
+static void add_entry(unsigned i, void *owner, unsigned command, unsigned role,
                       const uint8_t *bytes, unsigned size)
 {
     struct end *end = &ends[i];
     struct entry *entry = &end->entries[end->used];
-    int merged = merges(end, lock, command);
+    int merged = merges(end, owner, command);
 
     seen.merges += (unsigned)merged;
     if (end->expected_used + size > sizeof end->expected) {
@@ -333,7 +335,7 @@ static void add_entry(unsigned i, struct redlock_lock *lock, unsigned command, u
         return;
     }
     entry->group = merged ? end->entries[end->used - 1].group : ++groups;
-    entry->lock = lock;
+    entry->owner = owner;
     entry->command = command;
     entry->role = role;
     memcpy(end->expected + end->expected_used, bytes, size);
@@ -349,7 +351,7 @@ static void send_some(void)
     struct redlock_lock *lock = &locks[roll(LOCKS)];
     unsigned command = any_command(),
              role = roll(3) == 0 || brief ? (unsigned)RL_NOBODY : 1 + roll(4);
-    struct redlock_lock *owner = role == RL_NOBODY ? NULL : lock;
+    void *owner = role == RL_NOBODY ? NULL : role == RL_OWED ? (void *)&owed[lock - locks] : lock;
     struct rl_message message = {&client, lock, NULL, 0, 0, 0};
     unsigned i, mask = 0, down = 0, may = 0, up = 0, full = client.priv.full, sent;
     int jammed = client.priv.jammed;
@@ -363,7 +365,9 @@ static void send_some(void)
         down = 0;
     seen.down +=
         down != 0; /* it may have broken while room was made for another command of the same tick */
-    sent = rl_send(&client, lock, mask | down, command, role);
+    if (role == RL_OWED)
+        command = RL_DELETE;
+    sent = rl_send(&client, role == RL_NOBODY ? lock : owner, mask | down, command, role);
     seen.sends++;
     if (REDLOCK_DURABLE && client.priv.settings.durable && rl_is(command, RL_WRITING)) {
         command |= RL_WITH_SYNC;
@@ -395,10 +399,9 @@ static void send_some(void)
             wrong("it is known that there is no room");
         if (client.priv.out.used + w.used <= RESP_OUT_MAX && client.priv.out.runs < RUNS)
             wrong("where there is room it is used");
-        for (i = 0; i < count && (!ends[i].up || ends[i].expected_used == 0); i++)
-            continue;
-        if (i == count)
-            wrong("a buffer that is empty has room");
+        for (i = 0; i < count; i++)
+            if (ends[i].up && ends[i].expected_used > 0 && ends[i].room > 0)
+                wrong("a buffer that is full is sent first");
     } else if (sent & down) {
         wrong("nothing is queued where there is no connection");
     } else if (sent != (may & up)) {
@@ -527,7 +530,7 @@ static void hear(unsigned i, int reading)
             wrong("a reply is one to the command that was sent");
         if (reply.command == RL_INVALIDATION)
             continue;
-        if (reply.lock != expected.lock || reply.role != expected.role)
+        if (reply.owner != expected.owner || reply.role != expected.role)
             wrong("a reply goes to who asked");
         if (reply.vote != expected.vote)
             wrong("a reply is the vote that the node gave");
@@ -571,18 +574,21 @@ static void server_step(void)
 static void redirect_some(void)
 {
     static const unsigned sets[] = {RL_ANY, RL_TAKING, RL_RELEASING, 1 << RL_REPAIR, RL_WRITING};
-    struct redlock_lock *lock = &locks[roll(LOCKS)],
-                        *heir = roll(2) == 0 ? NULL : &locks[roll(LOCKS)];
-    unsigned set = sets[roll(5)], role = heir == NULL ? (unsigned)RL_NOBODY : 1 + roll(4);
+    unsigned from = roll(2 * LOCKS), to = roll(2 * LOCKS);
+    void *owner = from < LOCKS ? (void *)&locks[from] : &owed[from - LOCKS];
+    void *heir = roll(2) == 0 ? NULL : to < LOCKS ? (void *)&locks[to] : &owed[to - LOCKS];
+    unsigned set = sets[roll(5)], role = heir == NULL ? (unsigned)RL_NOBODY
+                                         : to < LOCKS ? 1 + roll(3)
+                                                      : (unsigned)RL_OWED;
     unsigned mask = 1 + roll((1U << count) - 1), i, n;
 
-    rl_redirect(&client, lock, mask, set, heir, role);
+    rl_redirect(&client, owner, mask, set, heir, role);
     for (i = 0; i < count; i++)
         for (n = 0; mask >> i & 1 && n < ends[i].used; n++) {
             struct entry *entry = &ends[i].entries[n];
-            if (entry->lock != lock || !rl_is(entry->command, set))
+            if (entry->owner != owner || !rl_is(entry->command, set))
                 continue;
-            entry->lock = heir;
+            entry->owner = heir;
             entry->role = role;
             seen.redirects++;
         }
@@ -665,6 +671,17 @@ static void settle_all(void)
         wrong("and the buffer is empty");
 }
 
+/* A release that the client keeps. */
+static void keep_release(struct redlock_owed *kept, struct redlock_lock *lock)
+{
+    struct rl_message message = {&client, lock, NULL, 0, RL_DELETE, 0};
+    struct resp_writer w = {NULL, sizeof kept->bytes, 0, 0, 0};
+
+    w.bytes = kept->bytes;
+    rl_put_command(&w, &message, 0);
+    kept->size = (uint16_t)w.used;
+}
+
 static void one_history(void)
 {
     static char keys[REDLOCK_KEY_MAX], label[REDLOCK_LABEL_MAX + 1];
@@ -688,6 +705,7 @@ static void one_history(void)
         locks[i].label = label;
         locks[i].label_size = (uint8_t)roll(brief ? 1 : REDLOCK_LABEL_MAX + 1);
         memset(locks[i].token, (int)i, sizeof locks[i].token);
+        keep_release(&owed[i], &locks[i]);
     }
     for (i = 0; i < count; i++)
         connect_node(i);
@@ -724,7 +742,7 @@ static void ring_limits(void)
     is_int(node->priv.count, RESP_PIPELINE_MAX, "65,535 share it");
     ok(!rl_has_slot(node, NULL, RL_DELETE), "and no more");
     for (i = 0; i < RESP_PIPELINE_MAX - 1; i++) {
-        if (rl_request(node, 0)->lock != &locks[i % LOCKS])
+        if (rl_request(node, 0)->owner != &locks[i % LOCKS])
             wrong("the oldest first");
         rl_pop(node);
     }
