@@ -487,7 +487,7 @@ static unsigned rl_look_at_nodes(struct redlock_client *c)
 
 static void rl_send_unsent(struct redlock_client *c)
 {
-    unsigned nodes = c->priv.out.unsent;
+    unsigned nodes = c->priv.out.unsent | (unsigned)c->priv.in[REDLOCK_NODE_HANDSHAKE];
 
     for (; nodes != 0; nodes &= nodes - 1) {
         rl_node_event(c, rl_first_node(c, nodes), REDLOCK_WRITABLE);

@@ -262,13 +262,14 @@ static void rl_put_value(struct resp_writer *w, const struct rl_message *m, unsi
 static void rl_put_one(struct resp_writer *w, const struct rl_message *m, unsigned command)
 {
     const char *text = rl_words, *at;
-    unsigned words = 1, i;
+    int script = rl_is(command, RL_SCRIPTS);
+    unsigned words = 1;
 
-    for (i = 0; i < command; i++)
+    for (; command > 0; command--)
         text += strlen(text) + 1;
     for (at = text; *at != '\0'; at++)
         words += *at == ' ';
-    if (rl_is(command, RL_SCRIPTS))
+    if (script)
         words += rl_more_keys(m) + 2 * m->marked;
     resp_put_command(w, words);
     for (;;) {
@@ -282,7 +283,7 @@ static void rl_put_one(struct resp_writer *w, const struct rl_message *m, unsign
         if (*text++ == '\0')
             break;
     }
-    if (m->marked && rl_is(command, RL_SCRIPTS)) {
+    if (m->marked && script) {
         resp_put_number(w, rl_run(m->node) + m->node->database); /* may change places: SWAPDB */
         resp_put_number(w, m->c->priv.settings.longest_ttl_ms);
     }
@@ -298,6 +299,17 @@ REDLOCK_PRIVATE void rl_put_command(struct resp_writer *w, const struct rl_messa
         rl_put_one(w, m, RL_PTTL);
     if (flags & RL_WITH_SYNC)
         rl_put_one(w, m, RL_SYNC);
+}
+
+REDLOCK_PRIVATE void rl_keep_release(struct redlock_owed *owed, const struct redlock_client *c,
+                                     const struct redlock_lock *lock)
+{
+    struct rl_message message = {c, lock, NULL, 0, RL_DELETE, 0};
+    struct resp_writer w = {NULL, sizeof owed->bytes, 0, 0, 0};
+
+    w.bytes = owed->bytes;
+    rl_put_one(&w, &message, RL_DELETE);
+    owed->size = (uint16_t)w.used;
 }
 
 /* ---- Reading ----------------------------------------------------------------------------------- */

@@ -250,6 +250,10 @@ struct rl_message {
 REDLOCK_PRIVATE void rl_put_command(struct resp_writer *w, const struct rl_message *m,
                                     unsigned flags);
 
+/* Keeps the release of a lock that is the caller's again. R4 */
+REDLOCK_PRIVATE void rl_keep_release(struct redlock_owed *owed, const struct redlock_client *c,
+                                     const struct redlock_lock *lock);
+
 /* Whether the command must not create a key on a server that may have lost locks. R18 */
 REDLOCK_PRIVATE int rl_looks_at_marker(const struct redlock_client *c,
                                        const struct redlock_lock *lock, unsigned command);
@@ -303,7 +307,8 @@ REDLOCK_PRIVATE uint64_t rl_node_stall_us(const struct redlock_client *c,
 REDLOCK_PRIVATE redlock_mask rl_send(struct redlock_client *c, void *from, unsigned nodes,
                                      unsigned command, unsigned role);
 
-/* The socket is ready for `events`: completes the connection, and sends what is queued. */
+/* The socket is ready for `events`: completes the connection, queues the handshake, and sends what is
+   queued. */
 REDLOCK_PRIVATE void rl_node_event(struct redlock_client *c, struct redlock_node *node,
                                    unsigned events);
 

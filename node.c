@@ -235,16 +235,15 @@ REDLOCK_PRIVATE redlock_mask rl_send(struct redlock_client *c, void *from, unsig
                                      unsigned command, unsigned role)
 {
     const struct redlock_owed *owed = role == RL_OWED ? from : NULL;
-    const struct redlock_lock *lock = role == RL_OWED ? NULL : from;
     void *owner = role == RL_NOBODY ? NULL : from;
     struct resp_writer w = {NULL, 0, 0, 0, 0};
-    struct rl_message message = {c, lock, NULL, 0, 0, 0};
+    struct rl_message message = {c, owed != NULL ? NULL : from, NULL, 0, 0, 0};
     redlock_mask sent = 0;
     unsigned tries;
 
-    if (lock != NULL && rl_durable(c) && rl_is(command, RL_WRITING)) {
+    if (rl_durable(c) && rl_is(command, RL_WRITING)) {
         command |= RL_WITH_SYNC;
-        message.patience_ms = rl_patience_ms(c, lock);
+        message.patience_ms = rl_patience_ms(c, message.lock);
     }
     nodes &= (unsigned)(c->priv.in[REDLOCK_NODE_READY] | c->priv.in[REDLOCK_NODE_HANDSHAKE]);
     if (nodes == 0)
@@ -260,7 +259,7 @@ REDLOCK_PRIVATE redlock_mask rl_send(struct redlock_client *c, void *from, unsig
         message.node = node;
     }
     message.marked =
-        lock != NULL && rl_looks_at_marker(c, lock, message.command) && rl_run(message.node) != 0;
+        rl_looks_at_marker(c, message.lock, message.command) && rl_run(message.node) != 0;
     for (tries = 0; sent != 0; tries++) {
         w.bytes = c->priv.out.bytes + c->priv.out.used;
         w.size = RESP_OUT_MAX - (size_t)c->priv.out.used;
@@ -405,7 +404,6 @@ static void rl_node_connected(struct redlock_client *c, struct redlock_node *nod
     if (up > 0) {
         rl_set_state(c, node, REDLOCK_NODE_HANDSHAKE);
         node->priv.mark_us = c->priv.now_us;
-        rl_shake(c, node);
     } else if (up < 0) {
         rl_node_broke(c, node, RL_NO_CONNECTION);
     }
@@ -459,6 +457,8 @@ REDLOCK_PRIVATE void rl_node_event(struct redlock_client *c, struct redlock_node
 {
     if (node->state == REDLOCK_NODE_CONNECTING)
         rl_node_connected(c, node);
+    if (node->state == REDLOCK_NODE_HANDSHAKE)
+        rl_shake(c, node);
     if (events & REDLOCK_WRITABLE)
         rl_transmit(c, node);
 }
@@ -900,11 +900,9 @@ REDLOCK_PRIVATE void rl_node_tick(struct redlock_client *c, struct redlock_node 
                                                             : RL_NO_REPLY_IN_TIME);
     if (node->priv.replied)
         rl_measure(c, node);
-    if (node->state == REDLOCK_NODE_HANDSHAKE) {
-        rl_shake(c, node);
-        if (node->priv.handshake == RL_READY && node->priv.handshakes_due == 0)
-            rl_node_is_ready(c, node);
-    }
+    if (node->state == REDLOCK_NODE_HANDSHAKE && node->priv.handshake == RL_READY &&
+        node->priv.handshakes_due == 0)
+        rl_node_is_ready(c, node);
     if (node->state == REDLOCK_NODE_DOWN && node->priv.mark_us == 0)
         rl_draw_pause(c, node);
     if (c->priv.wanted & rl_bit(node->priv.index))

@@ -443,18 +443,14 @@ static void rl_owe(struct redlock_client *c, struct redlock_lock *lock)
 {
     redlock_mask unanswered = (redlock_mask)(lock->priv.waits & ~lock->refused);
     redlock_mask todo = lock->priv.attempt.again | unanswered;
-    struct rl_message message = {c, lock, NULL, 0, RL_DELETE, 0};
     struct redlock_owed *owed = c->priv.owed, *end = owed + REDLOCK_OWED_MAX;
-    struct resp_writer w = {NULL, sizeof owed->bytes, 0, 0, 0};
 
     lock->priv.attempt.again = 0;
     while (owed < end && owed->todo != 0)
         owed++;
     if (owed == end || todo == 0 || lock->token_is_label)
         return;
-    w.bytes = owed->bytes;
-    rl_put_command(&w, &message, 0);
-    owed->size = (uint16_t)w.used;
+    rl_keep_release(owed, c, lock);
     owed->todo = todo;
     owed->waits = unanswered;
     owed->due_us = c->priv.now_us + RL_OWED_MS * RL_MS_US;

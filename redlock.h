@@ -84,7 +84,7 @@ extern "C" {
 #endif
 #ifndef RESP_OUT_MAX
 /* Bytes waiting to be sent, up to 65535; must hold the longest command. RAM of the client: 1 each */
-#define RESP_OUT_MAX (REDLOCK_HOSTED ? 16384 : 888)
+#define RESP_OUT_MAX (REDLOCK_HOSTED ? 16384 : REDLOCK_FENCING ? 888 : 509)
 #endif
 #ifndef REDLOCK_READ_MAX
 #define REDLOCK_READ_MAX                                                                           \
@@ -139,7 +139,8 @@ extern "C" {
 #endif
 #define REDLOCK_ADDRESS_MAX 119 /* bytes of an address that redlock_resolve writes */
 #ifndef REDLOCK_POOL_MAX
-#define REDLOCK_POOL_MAX 240 /* random bytes drawn at once, 20..255. RAM of the client: 1 each */
+#define REDLOCK_POOL_MAX                                                                           \
+    (REDLOCK_HOSTED ? 240 : 40) /* random bytes drawn at once, 20..255. RAM of the client: 1 each */
 #endif
 
 /* ---- Results -------------------------------------------------------------------------------- */

@@ -25,10 +25,12 @@ void resp_put_raw(struct resp_writer *w, const void *bytes, size_t size)
     w->used += size;
 }
 
-/* Writes `number` in decimal so that it ends before `end`; returns where it begins. 10 bytes hold
+/* Writes `number` in decimal and "\r\n" so that it ends before `end`; returns where it begins. 12 bytes hold
    any number. */
 static uint8_t *resp_decimal(uint8_t *end, uint32_t number)
 {
+    *--end = '\n';
+    *--end = '\r';
     do {
         *--end = (uint8_t)('0' + number % 10);
         number /= 10;
@@ -40,12 +42,10 @@ static uint8_t *resp_decimal(uint8_t *end, uint32_t number)
 static void resp_put_head(struct resp_writer *w, char type, uint32_t number)
 {
     uint8_t text[13];
-    uint8_t *start = resp_decimal(text + 11, number);
+    uint8_t *start = resp_decimal(text + sizeof text, number);
 
     *--start = (uint8_t)type;
-    text[11] = '\r';
-    text[12] = '\n';
-    resp_put_raw(w, start, (size_t)(text + 13 - start));
+    resp_put_raw(w, start, (size_t)(text + sizeof text - start));
 }
 
 void resp_put_command(struct resp_writer *w, unsigned words)
@@ -98,15 +98,17 @@ void resp_put_bytes(struct resp_writer *w, const void *data, size_t size)
 
 void resp_put_text(struct resp_writer *w, const char *text)
 {
-    resp_put_bytes(w, text, strlen(text));
+    resp_put_joined(w, text, strlen(text), NULL, 0);
 }
 
 void resp_put_number(struct resp_writer *w, uint32_t number)
 {
-    uint8_t text[10];
-    uint8_t *start = resp_decimal(text + sizeof text, number);
+    uint8_t text[1 + 4 + 12]; /* in one piece, too */
+    uint8_t *end = text + sizeof text, *start = resp_decimal(end, number);
 
-    resp_put_joined(w, start, (size_t)(text + sizeof text - start), NULL, 0);
+    start = resp_decimal(start, (uint32_t)(end - start) - 2);
+    *--start = '$';
+    resp_put_raw(w, start, (size_t)(end - start));
 }
 
 /* ---- Decoder -------------------------------------------------------------------------------- */

@@ -110,7 +110,7 @@ R8b|node.c|s/rl_clear\(&c->priv.abandoned, rl_bit\(node->priv.index\)\); \/\* an
 R8b|round.c|s/creates \? RL_STALE/0 ? RL_STALE/|a vote that does not count is unanswered, too
 R8b|client.c|s/lock->priv.attempt.suspect = client->priv.all & \(redlock_mask\)~lock->members;//|what another process sent may still run
 R9|redlock.c|s/lock->priv.todo = c->priv.all;(\s+lock->priv.outcome = REDLOCK_LOST)/lock->priv.todo = 0;$1/|a lost lock is cleared away
-R12|node.c|s/node->priv.handshake == RL_READY && node->priv.handshakes_due == 0/1/|nothing counts before the greeting is answered
+R12|node.c|s/node->priv.handshake == RL_READY &&\s+node->priv.handshakes_due == 0/1/|nothing counts before the greeting is answered
 R12|node.c|s/if \(command == RL_HELLO_AUTH\) \{ \/\*/if (0) { \/*/|AUTH where HELLO is not known
 R12|node.c|s/(node->priv.heard == ROLE && !other && )/0 \&\& $1/|a replica is no node
 R12|node.c|s/(node->priv.heard == MODE && !other && )/0 \&\& $1/|a sentinel is no node

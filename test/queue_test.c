@@ -671,17 +671,6 @@ static void settle_all(void)
         wrong("and the buffer is empty");
 }
 
-/* A release that the client keeps. */
-static void keep_release(struct redlock_owed *kept, struct redlock_lock *lock)
-{
-    struct rl_message message = {&client, lock, NULL, 0, RL_DELETE, 0};
-    struct resp_writer w = {NULL, sizeof kept->bytes, 0, 0, 0};
-
-    w.bytes = kept->bytes;
-    rl_put_command(&w, &message, 0);
-    kept->size = (uint16_t)w.used;
-}
-
 static void one_history(void)
 {
     static char keys[REDLOCK_KEY_MAX], label[REDLOCK_LABEL_MAX + 1];
@@ -705,7 +694,7 @@ static void one_history(void)
         locks[i].label = label;
         locks[i].label_size = (uint8_t)roll(brief ? 1 : REDLOCK_LABEL_MAX + 1);
         memset(locks[i].token, (int)i, sizeof locks[i].token);
-        keep_release(&owed[i], &locks[i]);
+        rl_keep_release(&owed[i], &client, &locks[i]);
     }
     for (i = 0; i < count; i++)
         connect_node(i);
