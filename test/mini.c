@@ -439,37 +439,77 @@ static int mini_has(struct mini_word word, const char *part)
     return mini_at(word, part) > 0;
 }
 
-static char mini_kind(const struct mini_word *words, unsigned count)
+/* What a script is, by its text. */
+struct mini_script {
+    uint64_t hash; /* of the text */
+    unsigned size; /* 0: nothing is known yet */
+    char kind;     /* of the command; '?': it does not know that */
+    uint8_t keeps, bounded, marked;
+};
+
+static struct mini_script mini_study(struct mini_word text)
 {
-    static const struct {
-        const char *name;
-        char kind;
-    } names[] = {{"HELLO", 'H'}, {"AUTH", 'A'}, {"SELECT", 'L'}, {"CLIENT", 'T'}, {"WAITAOF", 'W'}};
     static const struct {
         const char *part;
         char kind;
     } scripts[] = {{"'info'", 'I'},    {"'get',f)", 'F'}, {"n=tonumber(", 'R'},
                    {"'pexpire'", 'E'}, {"'del'", 'D'},    {"'exists'", 'M'}};
+    struct mini_script script = {0, 0, '?', 0, 0, 0};
     unsigned i;
 
-    if (count == 3 && mini_is(words[0], "CLIENT"))
-        return 'C';
-    for (i = 0; i < 5; i++)
-        if (mini_is(words[0], names[i].name))
+    for (i = 0; i < sizeof scripts / sizeof *scripts && script.kind == '?'; i++)
+        if (mini_has(text, scripts[i].part))
+            script.kind = scripts[i].kind;
+    script.marked = mini_has(text, "1e12");
+    script.keeps = script.kind == 'E' && mini_has(text, "math.max(t,c('pttl',k))");
+    script.bounded =
+        script.kind == 'R' ||
+        (script.kind == 'F' && mini_at(text, "2^53") < mini_at(text, "c('set',f"));
+    return script;
+}
+
+/* The same, of a text that was seen before in most cases: looking for parts takes long. */
+static const struct mini_script *mini_script(struct mini_word text)
+{
+    enum { KNOWN = 16 };
+    static struct mini_script known[KNOWN];
+    uint64_t hash = text.size, part;
+    unsigned i;
+
+    for (i = 0; i + sizeof part <= text.size; i += (unsigned)sizeof part) {
+        memcpy(&part, text.bytes + i, sizeof part);
+        hash = (hash ^ part) * 0x9e3779b97f4a7c15U;
+        hash ^= hash >> 29;
+    }
+    for (; i < text.size; i++)
+        hash = (hash ^ (uint8_t)text.bytes[i]) * 0x9e3779b97f4a7c15U;
+    hash ^= hash >> 32;
+    i = (unsigned)hash % KNOWN;
+    if (known[i].hash != hash || known[i].size != text.size) {
+        known[i] = mini_study(text);
+        known[i].hash = hash;
+        known[i].size = text.size;
+    }
+    return &known[i];
+}
+
+static char mini_kind(const struct mini_word *words, unsigned count)
+{
+    static const struct {
+        const char *name;
+        unsigned size, count; /* of the name; of the words, 0: any */
+        char kind;
+    } names[] = {{"SET", 3, 6, 'S'},   {"DELIFEQ", 7, 3, 'N'}, {"EVALSHA", 7, 5, 'N'},
+                 {"PTTL", 4, 2, 'P'},  {"CLIENT", 6, 3, 'C'},  {"CLIENT", 6, 0, 'T'},
+                 {"HELLO", 5, 0, 'H'}, {"WAITAOF", 7, 0, 'W'}, {"SELECT", 6, 0, 'L'},
+                 {"AUTH", 4, 0, 'A'},  {"DELEX", 5, 4, 'N'}};
+    unsigned i;
+
+    for (i = 0; i < sizeof names / sizeof *names; i++)
+        if ((names[i].count == 0 || names[i].count == count) &&
+            mini_same(words[0].bytes, words[0].size, names[i].name, names[i].size) &&
+            (i + 1 < sizeof names / sizeof *names || mini_is(words[2], "IFEQ")))
             return names[i].kind;
-    if (count == 6 && mini_is(words[0], "SET"))
-        return 'S';
-    if (count == 2 && mini_is(words[0], "PTTL"))
-        return 'P';
-    if (count == 3 && mini_is(words[0], "DELIFEQ"))
-        return 'N';
-    if (count == 4 && mini_is(words[0], "DELEX") && mini_is(words[2], "IFEQ"))
-        return 'N';
-    if (count == 5 && mini_is(words[0], "EVALSHA"))
-        return 'N';
-    for (i = 0; i < sizeof scripts / sizeof *scripts && count >= 3; i++)
-        if (mini_is(words[0], "EVAL") && mini_has(words[1], scripts[i].part))
-            return scripts[i].kind;
     mini_fail("a command that it does not know");
     return '?';
 }
@@ -481,36 +521,40 @@ int mini_is_of_a_lock(const struct mini_command *command)
 
 unsigned mini_read(const char *bytes, unsigned size, struct mini_command *command)
 {
+    static const struct mini_script none;
+    const struct mini_script *script = &none;
     const struct mini_word *words = command->words;
     unsigned used, keys;
 
     command->count = mini_words(bytes, bytes + size, command->words, &used);
     if (command->count == 0)
         return 0;
-    command->kind = mini_kind(words, command->count);
-    command->changed = command->heals = command->marked = command->keeps = command->bounded = 0;
+    if (command->count >= 3 && mini_same(words[0].bytes, words[0].size, "EVAL", 4))
+        script = mini_script(words[1]);
+    command->kind = script == &none ? mini_kind(words, command->count) : script->kind;
+    if (command->kind == '?')
+        mini_fail("a script that it does not know");
+    command->changed = command->heals = 0;
+    command->marked = script->marked;
+    command->keeps = script->keeps;
+    command->bounded = script->bounded;
     command->ttl_ms = command->key_count = command->argument_count = 0;
     command->keys = command->arguments = NULL;
     if (!mini_is_of_a_lock(command))
         return used;
-    keys = strchr("SNP", command->kind) == NULL || command->count == 5 ? 3 : 1;
+    keys = script != &none || command->count == 5 ? 3 : 1;
     command->keys = &words[keys];
     command->key_count = keys == 1 ? 1 : (unsigned)mini_decimal(words[2]);
     command->arguments = command->keys + command->key_count;
     command->argument_count = command->count - keys - command->key_count;
     /* the last word: there may be an IFEQ before it, or nothing */
-    if (strchr("NP", command->kind) != NULL)
+    if (command->kind == 'N' || command->kind == 'P')
         command->arguments = &words[command->count - 1];
-    if (keys == 3 && mini_has(words[1], "1e12")) {
-        command->marked = 1;
+    if (command->marked) {
         command->key_count--;
         command->argument_count -= 2;
     }
     command->heals = command->kind == 'E' && command->argument_count == 2;
-    command->keeps = command->kind == 'E' && mini_has(words[1], "math.max(t,c('pttl',k))");
-    command->bounded =
-        command->kind == 'R' ||
-        (command->kind == 'F' && mini_at(words[1], "2^53") < mini_at(words[1], "c('set',f"));
     if (strchr("MFE", command->kind) != NULL)
         command->ttl_ms = (uint32_t)mini_decimal(command->arguments[1]);
     if (command->kind == 'S')
