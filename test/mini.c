@@ -24,6 +24,40 @@ static int mini_is(struct mini_word word, const char *text)
     return mini_same(word.bytes, word.size, text, (unsigned)strlen(text));
 }
 
+/* ---- Replies: without printf, which would take most of the time of a command ------------------ */
+
+static char *mini_put(char *to, const void *bytes, unsigned size)
+{
+    memcpy(to, bytes, size);
+    return to + size;
+}
+
+static char *mini_put_number(char *to, unsigned long long number)
+{
+    char digits[20];
+    unsigned first = sizeof digits;
+
+    do {
+        digits[--first] = (char)('0' + number % 10);
+        number /= 10;
+    } while (number > 0);
+    return mini_put(to, digits + first, (unsigned)sizeof digits - first);
+}
+
+/* Without an end. */
+static char *mini_put_string(char *to, const void *bytes, unsigned size)
+{
+    *to++ = '$';
+    to = mini_put(mini_put_number(to, size), "\r\n", 2);
+    return mini_put(mini_put(to, bytes, size), "\r\n", 2);
+}
+
+static void mini_reply_number(char *reply, unsigned long long number)
+{
+    *reply = ':';
+    strcpy(mini_put_number(reply + 1, number), "\r\n");
+}
+
 /* ---- Keys ----------------------------------------------------------------------------------- */
 
 static struct mini_key *mini_key_at(struct mini_server *server, unsigned i)
@@ -110,13 +144,15 @@ static void mini_track(struct mini_session *session, struct mini_word name)
 
 unsigned mini_told(struct mini_session *session, struct mini_word name, char push[MINI_REPLY])
 {
+    static const char head[] = ">2\r\n$10\r\ninvalidate\r\n*1\r\n";
     int i;
 
     for (i = 0; i < MINI_TRACKED; i++)
         if (mini_same(session->tracked[i].bytes, session->tracked[i].size, name.bytes, name.size)) {
             session->tracked[i].size = 0;
-            return (unsigned)sprintf(push, ">2\r\n$10\r\ninvalidate\r\n*1\r\n$%u\r\n%.*s\r\n",
-                                     name.size, (int)name.size, name.bytes);
+            return (unsigned)(mini_put_string(mini_put(push, head, sizeof head - 1), name.bytes,
+                                              name.size) -
+                              push);
         }
     return 0;
 }
@@ -176,7 +212,7 @@ static long long mini_run_fence(struct mini_server *server, struct mini_command 
     if (count >= (uint64_t)1 << 53 && command->bounded)
         return 0;
     digits.bytes = text;
-    digits.size = (unsigned)sprintf(text, "%llu", (unsigned long long)count);
+    digits.size = (unsigned)(mini_put_number(text, count) - text);
     mini_store(server, command->keys[1], digits, UINT64_MAX);
     if (count >= (uint64_t)1 << 53)
         return 0;
@@ -229,8 +265,7 @@ static void mini_run_delete(struct mini_server *server, struct mini_session *ses
             found->name.size = 0;
             command->changed = (uint16_t)(command->changed | 1U << i);
         } else if (found != NULL) {
-            sprintf(reply, "$%u\r\n%.*s\r\n", found->value_size, (int)found->value_size,
-                    found->value);
+            *mini_put_string(reply, found->value, found->value_size) = '\0';
         } else if (reply[1] == '1' && reply[0] == ':') {
             strcpy(reply, ":0\r\n");
         }
@@ -273,17 +308,25 @@ static void mini_run_native(struct mini_server *server, struct mini_session *ses
 
 /* ---- The greeting --------------------------------------------------------------------------- */
 
+static void mini_tell_run(const struct mini_server *server, char *reply)
+{
+    char run[8], age[16];
+
+    sprintf(run, "%05u", server->run % 100000);
+    sprintf(age, "%d", server->age_s);
+    sprintf(reply, "*2\r\n$%u\r\n%s\r\n$%u\r\n%s\r\n", (unsigned)strlen(run), run,
+            (unsigned)strlen(age), age);
+}
+
 /* As far as the library looks at the answers. */
 static void mini_greet(struct mini_server *server, struct mini_session *session,
                        const struct mini_command *command, char *reply)
 {
-    char run[8], age[16], kind = command->kind;
+    char kind = command->kind;
     const struct mini_word *last = &command->words[command->count - 1];
     int secret = kind == 'A' || (kind == 'H' && command->count == 5);
     int right = server->password == NULL || (secret && mini_is(*last, server->password));
 
-    sprintf(run, "%05u", server->run % 100000);
-    sprintf(age, "%d", server->age_s);
     strcpy(reply, "+OK\r\n");
     if (kind == 'H' && server->hello != NULL) {
         strcpy(reply, server->hello);
@@ -316,8 +359,7 @@ static void mini_greet(struct mini_server *server, struct mini_session *session,
         strcpy(reply,
                "-ERR The user executing the script can't run this command or subcommand\r\n");
     else if (kind == 'I')
-        sprintf(reply, "*2\r\n$%u\r\n%s\r\n$%u\r\n%s\r\n", (unsigned)strlen(run), run,
-                (unsigned)strlen(age), age);
+        mini_tell_run(server, reply);
     else if (kind == 'L')
         session->database = (int)mini_decimal(*last);
     session->known |= reply[0] != '-' && (secret || right);
@@ -336,7 +378,7 @@ static void mini_run_pttl(struct mini_server *server, const struct mini_command 
     else if (found->until_us == UINT64_MAX)
         strcpy(reply, ":-1\r\n");
     else
-        sprintf(reply, ":%lu\r\n", (unsigned long)((found->until_us - server->now_us) / 1000));
+        mini_reply_number(reply, (found->until_us - server->now_us) / 1000);
 }
 
 static void mini_count(struct mini_server *server, struct mini_command *command, char *reply)
@@ -345,8 +387,10 @@ static void mini_count(struct mini_server *server, struct mini_command *command,
 
     if (count == 0)
         strcpy(reply, "-ERR fencing token too large\r\n");
+    else if (count < 0)
+        strcpy(reply, ":-1\r\n");
     else
-        sprintf(reply, ":%lld\r\n", count);
+        mini_reply_number(reply, (unsigned long long)count);
 }
 
 unsigned mini_run(struct mini_server *server, struct mini_session *session,
@@ -374,7 +418,7 @@ unsigned mini_run(struct mini_server *server, struct mini_session *session,
     else if (command->kind == 'F' || command->kind == 'R')
         mini_count(server, command, reply);
     else if (command->kind != 'S')
-        sprintf(reply, ":%d\r\n", mini_run_all(server, command));
+        mini_reply_number(reply, (unsigned)mini_run_all(server, command));
     else if (mini_run_all(server, command) == 1)
         strcpy(reply, "+OK\r\n");
     else
@@ -516,7 +560,19 @@ static char mini_kind(const struct mini_word *words, unsigned count)
 
 int mini_is_of_a_lock(const struct mini_command *command)
 {
-    return strchr("SMFREDNP", command->kind) != NULL;
+    switch (command->kind) {
+    case 'S':
+    case 'M':
+    case 'F':
+    case 'R':
+    case 'E':
+    case 'D':
+    case 'N':
+    case 'P':
+        return 1;
+    default:
+        return 0;
+    }
 }
 
 unsigned mini_read(const char *bytes, unsigned size, struct mini_command *command)
@@ -555,7 +611,7 @@ unsigned mini_read(const char *bytes, unsigned size, struct mini_command *comman
         command->argument_count -= 2;
     }
     command->heals = command->kind == 'E' && command->argument_count == 2;
-    if (strchr("MFE", command->kind) != NULL)
+    if (command->kind == 'M' || command->kind == 'F' || command->kind == 'E')
         command->ttl_ms = (uint32_t)mini_decimal(command->arguments[1]);
     if (command->kind == 'S')
         command->ttl_ms = (uint32_t)mini_decimal(words[5]);

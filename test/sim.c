@@ -552,11 +552,15 @@ static void sweep(int server, int which)
 /* 40 hex digits and a label. */
 static int is_token(struct mini_word word)
 {
-    unsigned i;
+    unsigned i, digits = 0;
 
+    if (word.size < 40)
+        return 0;
     for (i = 0; i < 40; i++)
-        if (i >= word.size || strchr("0123456789abcdef", word.bytes[i]) == NULL)
-            return 0;
+        digits += (word.bytes[i] >= '0' && word.bytes[i] <= '9') ||
+                  (word.bytes[i] >= 'a' && word.bytes[i] <= 'f');
+    if (digits < 40 || word.size == 40)
+        return digits == 40;
     for (i = 0; i < LABELS; i++)
         if (word.size == 40 + strlen(labels[i]) &&
             memcmp(word.bytes + 40, labels[i], strlen(labels[i])) == 0)
@@ -570,7 +574,7 @@ static void obey(struct link *link, struct mini_command *command)
                                            "?\r\n",       "-BUSY no\r\n", "*0\r\n"};
     struct machine *m = at_its_time(link->server);
     int has_token = mini_is_of_a_lock(command) && command->kind != 'P';
-    int takes = strchr("SMF", command->kind) != NULL;
+    int takes = command->kind == 'S' || command->kind == 'M' || command->kind == 'F';
     char reply[MINI_REPLY];
     unsigned size, i;
 
@@ -908,10 +912,13 @@ static uint64_t held_until_us(const struct client *c, const struct redlock_lock 
 
 static unsigned put_token(const struct redlock_lock *lock, char *text)
 {
+    static const char digits[] = "0123456789abcdef";
     unsigned i;
 
-    for (i = 0; i < sizeof lock->token; i++)
-        sprintf(text + 2 * i, "%02x", lock->token[i]);
+    for (i = 0; i < sizeof lock->token; i++) {
+        text[2 * i] = digits[lock->token[i] >> 4];
+        text[2 * i + 1] = digits[lock->token[i] & 15];
+    }
     memcpy(text + 40, lock->label, lock->label_size);
     return 40U + lock->label_size;
 }
