@@ -391,7 +391,7 @@ test-lwip-board: deps-lwip_board ## that firmware on real servers: cable pulled,
 SEEDS = 6000
 $(B)/sim $(B)/sim-minimal: test/sim.c test/mini.c test/mini.h test/tap.h $(CORE) $(HEADERS)
 	@mkdir -p $(@D)
-	$(CC) -O2 -g $(WARN) $(POSIX) $(if $(findstring minimal,$@),-DREDLOCK_MINIMAL=1) -I. -Itest $< test/mini.c $(CORE) -o $@
+	$(CC) -O3 -flto=auto -g $(WARN) $(POSIX) $(if $(findstring minimal,$@),-DREDLOCK_MINIMAL=1) -I. -Itest $< test/mini.c $(CORE) -o $@
 
 sim: deps-test $(B)/sim $(B)/sim-minimal ## SEEDS=n random histories of several clients and servers with faults; FIRST=n is the first seed
 	prove -v -e '' $(B)/sim :: $(or $(FIRST),1) $(SEEDS)

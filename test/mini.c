@@ -478,11 +478,6 @@ static unsigned mini_at(struct mini_word word, const char *part)
     return 0;
 }
 
-static int mini_has(struct mini_word word, const char *part)
-{
-    return mini_at(word, part) > 0;
-}
-
 /* What a script is, by its text. */
 struct mini_script {
     uint64_t hash; /* of the text */
@@ -502,10 +497,10 @@ static struct mini_script mini_study(struct mini_word text)
     unsigned i;
 
     for (i = 0; i < sizeof scripts / sizeof *scripts && script.kind == '?'; i++)
-        if (mini_has(text, scripts[i].part))
+        if (mini_at(text, scripts[i].part) > 0)
             script.kind = scripts[i].kind;
-    script.marked = mini_has(text, "1e12");
-    script.keeps = script.kind == 'E' && mini_has(text, "math.max(t,c('pttl',k))");
+    script.marked = mini_at(text, "1e12") > 0;
+    script.keeps = script.kind == 'E' && mini_at(text, "math.max(t,c('pttl',k))") > 0;
     script.bounded =
         script.kind == 'R' ||
         (script.kind == 'F' && mini_at(text, "2^53") < mini_at(text, "c('set',f"));
