@@ -512,23 +512,24 @@ static const struct mini_script *mini_script(struct mini_word text)
 {
     enum { KNOWN = 16 };
     static struct mini_script known[KNOWN];
-    uint64_t hash = text.size, part;
+    static unsigned oldest;
+    uint64_t hash = text.size, factor = 0x9e3779b97f4a7c15U, part;
     unsigned i;
 
     for (i = 0; i + sizeof part <= text.size; i += (unsigned)sizeof part) {
         memcpy(&part, text.bytes + i, sizeof part);
-        hash = (hash ^ part) * 0x9e3779b97f4a7c15U;
-        hash ^= hash >> 29;
+        hash += part * factor;
+        factor += 0xd1342543de82ef96U; /* stays odd */
     }
     for (; i < text.size; i++)
-        hash = (hash ^ (uint8_t)text.bytes[i]) * 0x9e3779b97f4a7c15U;
-    hash ^= hash >> 32;
-    i = (unsigned)hash % KNOWN;
-    if (known[i].hash != hash || known[i].size != text.size) {
-        known[i] = mini_study(text);
-        known[i].hash = hash;
-        known[i].size = text.size;
-    }
+        hash = (hash ^ (uint8_t)text.bytes[i]) * factor;
+    for (i = 0; i < KNOWN; i++)
+        if (known[i].size == text.size && known[i].hash == hash)
+            return &known[i];
+    i = oldest++ % KNOWN;
+    known[i] = mini_study(text);
+    known[i].hash = hash;
+    known[i].size = text.size;
     return &known[i];
 }
 

@@ -90,31 +90,36 @@ enum profile {
 
 /* ---- What there is -------------------------------------------------------------------------- */
 
+struct part {
+    unsigned size;
+    uint64_t at_us;
+};
+
 /* Bytes under way in one direction, in parts that arrive one after the other. */
 struct flow {
     uint64_t next_us;              /* the next part arrives */
     uint64_t last_us;              /* and the last: nothing overtakes */
     unsigned first, arrived, used; /* bytes[first..arrived) are there, [arrived..used) under way */
     unsigned part, parts_used;
-    struct {
-        unsigned size;
-        uint64_t at_us;
-    } parts[PARTS];
-    char bytes[ROOM];
+    struct part *parts; /* PARTS of them */
+    char *bytes;        /* ROOM of them */
 };
 
+/* What is looked at often stands close together. */
 struct link {
+    struct flow to;
+    uint64_t stuck_until_us; /* no byte arrives before */
     int client, server;
+    int in_hole; /* nothing passes between these two */
+    int open;    /* the client has it */
+    int served;  /* the server has it */
+    int full;
+    struct flow back;
+    int refused; /* nobody was there */
     unsigned node;     /* of the client's list */
     unsigned position; /* in `served` of the server */
-    int open;          /* the client has it */
-    int served;        /* the server has it */
-    int refused;       /* nobody was there */
-    int full;
     uint64_t up_us;
-    uint64_t stuck_until_us; /* no byte arrives before */
     struct mini_session session;
-    struct flow to, back;
 };
 
 struct machine {
@@ -177,6 +182,8 @@ struct win {
 };
 
 static struct link links[LINKS];
+static struct part parts_of[LINKS][2][PARTS]; /* to the server, and back */
+static char bytes_of[LINKS][2][ROOM];
 static struct machine machines[SERVERS];
 static struct client clients[CLIENTS];
 static struct win wins[WINS];
@@ -336,7 +343,7 @@ static void upset_all(int server, uint64_t until_us)
 {
     unsigned i;
 
-    for (i = 0; i < CLIENTS; i++)
+    for (i = 0; i < client_count; i++)
         upset(&clients[i], server, until_us);
 }
 
@@ -451,15 +458,25 @@ static void say(struct link *link, const char *bytes, unsigned size, uint64_t fr
         link_cut(link);
 }
 
-static int in_hole(const struct link *link)
+/* The connections of a client to a server. */
+static struct link *links_of(const struct client *c, int server)
 {
-    return clients[link->client].hole[link->server];
+    return &links[server * SERVER_LINKS + (int)(c - clients) * SLOTS];
+}
+
+static void set_hole(struct client *c, int server, int hole)
+{
+    unsigned i;
+
+    c->hole[server] = hole;
+    for (i = 0; i < SLOTS; i++)
+        links_of(c, server)[i].in_hole = hole;
 }
 
 /* When bytes next arrive at the server. */
 static uint64_t link_to_us(const struct link *link)
 {
-    if (in_hole(link))
+    if (link->in_hole)
         return REDLOCK_NEVER;
     return link->to.next_us < link->stuck_until_us && link->to.next_us != REDLOCK_NEVER
                ? link->stuck_until_us
@@ -740,7 +757,7 @@ static void a_moment(struct client *c)
 /* Where a client finds room for a new connection; if all are in use, the bytes of a closed one are lost. */
 static struct link *free_link(const struct client *c, int server)
 {
-    struct link *first = &links[server * SERVER_LINKS + number_of(c) * SLOTS], *link = NULL;
+    struct link *first = links_of(c, server), *link = NULL;
     unsigned i;
 
     for (i = 0; i < SLOTS; i++)
@@ -787,7 +804,7 @@ static int sim_ready(void *context, struct redlock_node *node)
     struct client *c = self(context);
     const struct link *link = &links[node->handle];
 
-    if (in_hole(link) || c->here_us < link->up_us || c->here_us < link->stuck_until_us)
+    if (link->in_hole || c->here_us < link->up_us || c->here_us < link->stuck_until_us)
         return 0;
     if (!link->refused && link->served)
         return 1;
@@ -824,7 +841,7 @@ static int sim_receive(void *context, struct redlock_node *node, void *bytes, si
     unsigned there;
 
     a_moment(c);
-    if (!in_hole(link) && c->here_us >= link->stuck_until_us)
+    if (!link->in_hole && c->here_us >= link->stuck_until_us)
         flow_arrive(back, c->here_us);
     there = back->arrived - back->first;
     if (there > 0) {
@@ -836,7 +853,7 @@ static int sim_receive(void *context, struct redlock_node *node, void *bytes, si
         back->first += (unsigned)size;
         return (int)size;
     }
-    if (link->served || in_hole(link) || c->here_us < link->stuck_until_us ||
+    if (link->served || link->in_hole || c->here_us < link->stuck_until_us ||
         back->part < back->parts_used)
         return 0;
     redlock_set_error(node, "receive", "closed by the server");
@@ -1261,7 +1278,7 @@ static uint64_t link_next_us(const struct client *c, unsigned n)
 
     if (link->full && (c->interest[n] & REDLOCK_READABLE) == 0)
         return REDLOCK_NEVER;
-    if (in_hole(link))
+    if (link->in_hole)
         return REDLOCK_NEVER;
     if (c->nodes[n].state == REDLOCK_NODE_CONNECTING)
         return link->up_us > link->stuck_until_us ? link->up_us : link->stuck_until_us;
@@ -1591,7 +1608,7 @@ static void fault_of_a_client(struct client *c)
         c->wall_step_us = (int64_t)roll(2000000000) - 1000000000;
     i = roll(server_count);
     if (strikes(HOLE, 10)) {
-        c->hole[i] ^= 1;
+        set_hole(c, (int)i, !c->hole[i]);
         upset(c, (int)i, now_us);
     }
     i = roll(node_count);
@@ -1674,7 +1691,7 @@ static void mend(void)
     for (i = 0; i < client_count; i++) {
         clients[i].action_us = REDLOCK_NEVER;
         for (n = 0; n < server_count; n++)
-            clients[i].hole[n] = 0;
+            set_hole(&clients[i], (int)n, 0);
     }
     for (i = 0; i < LINKS; i++) {
         links[i].full = 0;
@@ -2075,10 +2092,14 @@ static void draw(uint32_t seed)
     unsigned i;
     int beyond = seed % 4 == 0;
 
-    memset(machines, 0, sizeof machines);
-    memset(clients, 0, sizeof clients);
-    for (i = 0; i < LINKS; i++)
-        links[i].open = links[i].served = 0;
+    for (i = 0; i < LINKS; i++) {
+        struct link *link = &links[i];
+        link->open = link->served = link->in_hole = 0;
+        link->to.parts = parts_of[i][0];
+        link->to.bytes = bytes_of[i][0];
+        link->back.parts = parts_of[i][1];
+        link->back.bytes = bytes_of[i][1];
+    }
     win_count = 0;
     event = 0;
     broken = NULL;
@@ -2092,6 +2113,8 @@ static void draw(uint32_t seed)
     entropy = dice;
     draw_world();
     draw_nodes();
+    memset(machines, 0, server_count * sizeof *machines);
+    memset(clients, 0, client_count * sizeof *clients);
     if (profile == HEALTHY)
         beyond = 0;
     else if (profile == LATE && roll(3) == 0)
