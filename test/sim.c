@@ -142,6 +142,7 @@ struct machine {
 struct wish {
     uint64_t began_us;   /* the operation in progress, true time */
     uint64_t allowed_us; /* for it, but for pauses */
+    uint32_t wait_ms;    /* that it was given */
     uint64_t paused_us;  /* of the client, by then */
     uint64_t won_us;     /* the lock was got then, also if by another client */
     uint64_t valid_us;   /* what it said last */
@@ -205,6 +206,7 @@ static uint32_t longest_ms; /* no lock has a longer ttl */
 static enum profile profile;
 static const char *only = ""; /* other promises than these do not end a history */
 static uint64_t next_check_us;
+static uint64_t slowest_us; /* what slow servers have added to a round trip, at most */
 static unsigned lock_count; /* of each client */
 static int in_moves;        /* LATE: what happens is not left to chance alone */
 static int lazy;            /* clients do not pull what has ended at once */
@@ -1165,12 +1167,39 @@ static void check_all_everywhere(void)
         }
 }
 
-static void check_time(const struct client *c, const struct wish *wish)
+/* How long it may take, but for pauses. */
+static uint64_t allowed_us(const struct redlock_lock *lock, char what, uint32_t wait_ms)
 {
-    uint64_t allowed_us = wish->allowed_us + c->paused_us - wish->paused_us;
+    uint64_t patience_us = node_timeout_ms * MS, all_us, far_us = 4 * longest_round_trip_us();
+    /* three round trips to a slow server, if they are longer: R15 */
+    uint64_t slow_us = slowest_us > 0 ? 3 * (longest_round_trip_us() + slowest_us) : 0;
 
-    if (c->here_us > wish->began_us + allowed_us + allowed_us / 50)
-        violated("an operation that takes too long");
+    if (what == 'a' && wait_ms > 0 && (calm || profile == HEALTHY) && !lock->use_fencing)
+        return wait_ms * MS + 4 * (patience_us < far_us ? far_us : patience_us) + 5 * MS;
+    if (slow_us > lock->ttl_ms * MS / 4)
+        slow_us = lock->ttl_ms * MS / 4;
+    all_us = wait_ms * MS + 30 * (patience_us < slow_us ? slow_us : patience_us);
+    return lock->use_fencing ? 4 * all_us : all_us;
+}
+
+static int takes_too_long(const struct client *c, const struct wish *wish)
+{
+    uint64_t until_us = wish->allowed_us + c->paused_us - wish->paused_us;
+
+    return c->here_us > wish->began_us + until_us + until_us / 50;
+}
+
+static void check_time(const struct client *c, const struct redlock_lock *lock, struct wish *wish)
+{
+    if (!takes_too_long(c, wish))
+        return;
+    if (wish->what != 'k') /* a server may be slow only since then */
+        wish->allowed_us = allowed_us(lock, wish->what, wish->wait_ms);
+    if (!takes_too_long(c, wish))
+        return;
+    note("client %d lock %d %c takes longer than %.3f ms", (int)(c - clients),
+         (int)(wish - c->wishes), wish->what, (double)wish->allowed_us / 1000);
+    violated("an operation that takes too long");
 }
 
 /* What must not happen while all, or a quorum of the servers, are well. */
@@ -1265,7 +1294,7 @@ static void client_runs(struct client *c)
         c->interest[n] = (uint8_t)redlock_wanted_events(&c->redlock, n);
     for (n = 0; n < c->lock_count; n++) {
         if (c->locks[n].status == REDLOCK_PENDING)
-            check_time(c, &c->wishes[n]);
+            check_time(c, &c->locks[n], &c->wishes[n]);
         if (c->wishes[n].what == 'k' && c->locks[n].valid_until_us != 0)
             check_extension(c, &c->locks[n], &c->wishes[n]);
     }
@@ -1380,20 +1409,6 @@ static void end_client(struct client *c)
             violated("a connection is left");
 }
 
-/* How long it may take, but for pauses. */
-static uint64_t allowed_us(const struct redlock_lock *lock, char what, uint32_t wait_ms)
-{
-    uint64_t patience_us = node_timeout_ms * MS, all_us;
-
-    all_us = wait_ms * MS + 30 * patience_us;
-    if (what == 'a' && wait_ms > 0 && (calm || profile == HEALTHY) && !lock->use_fencing) {
-        if (patience_us < 4 * longest_round_trip_us())
-            patience_us = 4 * longest_round_trip_us();
-        return wait_ms * MS + 4 * patience_us + 5 * MS;
-    }
-    return lock->use_fencing ? 4 * all_us : all_us;
-}
-
 static enum redlock_status start_it(struct client *c, unsigned i, char what, uint32_t wait_ms)
 {
     struct redlock_lock *lock = &c->locks[i];
@@ -1423,6 +1438,7 @@ static int start(struct client *c, unsigned i, char what, uint32_t wait_ms)
     wish->began_us = c->here_us;
     wish->paused_us = c->paused_us;
     wish->check_us = 0;
+    wish->wait_ms = wait_ms;
     wish->allowed_us = allowed_us(lock, what, wait_ms);
     wish->well = 0;
     wish->well_us = now_us;
@@ -1652,6 +1668,8 @@ static void fault_of_a_server(int server)
     } else {
         if (strikes(SLOW, 6)) {
             m->delay_us = roll(2) * roll(2 * node_timeout_ms) * MS;
+            if (slowest_us < 2 * m->delay_us)
+                slowest_us = 2 * m->delay_us;
             upset_all(server, now_us + 2 * m->delay_us);
         }
         m->nonsense |= has(NONSENSE) && roll(6) == 0;
@@ -2107,6 +2125,7 @@ static void draw(uint32_t seed)
     digest = 14695981039346656037U;
     now_us = SECOND;
     next_check_us = REDLOCK_NEVER;
+    slowest_us = 0;
     dice = seed * 2654435769U + 1;
     for (i = 0; i < 8; i++)
         roll(2);
