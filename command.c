@@ -6,6 +6,7 @@
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
+#define REDLOCK_ENGINE
 #include "core.h"
 
 #include <string.h>
@@ -101,7 +102,11 @@ enum {
                                                                         : RL_LONGEST_LOCK) +
                  REDLOCK_KEY_MAX + RL_TOKEN_HEX + REDLOCK_LABEL_MAX + (REDLOCK_DURABLE ? 42 : 0)
 };
-typedef char rl_send_buffer_holds_the_longest_command[RESP_OUT_MAX >= RL_LONGEST ? 1 : -1];
+#if defined(__STDC_VERSION__) && __STDC_VERSION__ >= 201112L
+_Static_assert(RESP_OUT_MAX >= RL_LONGEST, "RESP_OUT_MAX is too small for the longest command");
+#else /* the name is what a compiler says of it */
+typedef char RESP_OUT_MAX_is_too_small_for_the_longest_command[RESP_OUT_MAX >= RL_LONGEST ? 1 : -1];
+#endif
 typedef char rl_owed_holds_the_longest_release[sizeof((struct redlock_owed *)0)->bytes >=
                                                        48 + sizeof rl_delete_all_script +
                                                            RL_TOKEN_HEX + REDLOCK_KEY_MAX +

@@ -11,6 +11,10 @@
 #ifndef REDLOCK_CORE_H
 #define REDLOCK_CORE_H
 
+#ifndef REDLOCK_ENGINE /* which the files of the library define */
+#error "core.h is private to the library: include redlock.h instead"
+#endif
+
 #include "redlock.h"
 
 #ifndef REDLOCK_PRIVATE
@@ -50,15 +54,16 @@
 #endif
 #if (REDLOCK_REPAIR | REDLOCK_AUTO_EXTEND | REDLOCK_RESP3 | REDLOCK_NOTIFICATION |                 \
      REDLOCK_MULTI_KEY | REDLOCK_FENCING | REDLOCK_RESTART_GUARD | REDLOCK_MARKER |                \
-     REDLOCK_DURABLE | REDLOCK_NATIVE_RELEASE | REDLOCK_DIAGNOSIS | REDLOCK_ERROR_TEXTS) &         \
+     REDLOCK_DURABLE | REDLOCK_NATIVE_RELEASE | REDLOCK_DIAGNOSIS | REDLOCK_ERROR_TEXTS |          \
+     REDLOCK_MINIMAL | REDLOCK_HOSTED) &                                                           \
     ~1
-#error "a feature switch must be 0 or 1"
+#error "REDLOCK_MINIMAL, REDLOCK_HOSTED and each feature switch must be 0 or 1"
 #endif
 #if RESP_PIPELINE_MAX < 2 || RESP_PIPELINE_MAX > 255
 #error "RESP_PIPELINE_MAX must be 2..255: one request is kept for rollbacks"
 #endif
-#if RESP_OUT_MAX > 65535
-#error "RESP_OUT_MAX must fit 16 bits"
+#if RESP_OUT_MAX < 1 || RESP_OUT_MAX > 65535
+#error "RESP_OUT_MAX must be 1..65535, and hold the longest command"
 #endif
 
 #define RL_MS_US ((uint64_t)1000)

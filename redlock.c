@@ -46,6 +46,7 @@
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
+#define REDLOCK_ENGINE
 #include "core.h"
 
 #include <string.h>

@@ -12,6 +12,10 @@
 #if RESP_DEPTH_MAX < 1 || RESP_DEPTH_MAX > 8
 #error "RESP_DEPTH_MAX must be 1..8: one bit each in `attributes`"
 #endif
+#if RESP_SIZE_MAX < 1024 || RESP_SIZE_MAX > 2147483647
+#error "RESP_SIZE_MAX must be 1024..2147483647"
+#endif
+
 /* ---- Encoder -------------------------------------------------------------------------------- */
 
 void resp_put_raw(struct resp_writer *w, const void *bytes, size_t size)

@@ -29,7 +29,8 @@ extern "C" {
 #define RESP_DEPTH_MAX 4 /* nesting of arrays and maps, 1..8. RAM: 4 bytes each */
 #endif
 #ifndef RESP_SIZE_MAX
-#define RESP_SIZE_MAX 1048576 /* a longer string, or more elements, than this is not believed */
+/* A longer string, or more elements, than this is not believed; 1024..2147483647 */
+#define RESP_SIZE_MAX 1048576
 #endif
 
 /* ---- Encoder -------------------------------------------------------------------------------- */

@@ -6,6 +6,10 @@
 
 #include <string.h>
 
+#if REDLOCK_URL_MAX < 21 || REDLOCK_URL_MAX > 65535
+#error "REDLOCK_URL_MAX must be 21..65535: an address of numbers has 21 bytes"
+#endif
+
 /* A piece of the list, from `at` to before `end`. Each function takes what it reads off its beginning;
    on an error `at` is where. */
 struct url_text {

@@ -76,13 +76,33 @@ passes() {
     done
 }
 
-# is_refused TEXT [FLAG ...] - by an #error with this text, and by nothing else
-is_refused() {
-    text=$1
-    shift
-    ! compile gcc redlock.c refused.o -O0 "$@" 2>"$folder/output" || return 1
+# look_at [FLAG ...] - what the compiler says of each file of the library, as without any option of ours
+look_at() {
+    : >"$folder/output"
+    for part in $CORE url.c; do
+        gcc -std=c99 -I. -fsyntax-only "$@" "$part" 2>>"$folder/output" || refused=yes
+    done
     cat "$folder/output"
-    grep -q "error:.*$text" "$folder/output" && [ "$(grep -c 'error:' "$folder/output")" -eq 1 ]
+}
+# is_refused TEXT [FLAG ...] - by an error with this text, and by nothing else
+is_refused() {
+    text=$1 refused=no
+    shift
+    look_at "$@"
+    [ $refused = yes ] && grep -q "error:.*$text" "$folder/output" && ! grep 'error:' "$folder/output" | grep -v -q "$text"
+}
+# says TEXT [FLAG ...] - an error with this text; others, of sizes below zero, come with it
+says() {
+    text=$1 refused=no
+    shift
+    look_at "$@"
+    [ $refused = yes ] && grep -q "error:.*$text" "$folder/output"
+}
+# passes_with FLAG ...
+passes_with() {
+    refused=no
+    look_at -Werror "$@"
+    [ $refused = no ]
 }
 
 check 'the features are those of redlock.h' are_all
@@ -122,4 +142,74 @@ check 'refused: markers without the restart guard' is_refused "$text" -DREDLOCK_
 check 'refused: minimal with markers alone' is_refused "$text" $minimal -DREDLOCK_MARKER=1
 check 'refused: and with fencing tokens' is_refused "$text" $minimal -DREDLOCK_MARKER=1 -DREDLOCK_FENCING=1
 check 'refused: and with the restart guard' is_refused "$text" $minimal -DREDLOCK_MARKER=1 -DREDLOCK_RESTART_GUARD=1
+
+# Each limit: one below, the least, the most (of a key: one that fits the largest send buffer), one above. Some
+# errors have others with them: of arrays below 0 bytes, of the send buffer.
+while read -r name least most works; do
+    most_flags= least_flags= alone=is_refused
+    case $name in # the other limits that must go with it
+    RESP_DEPTH_MAX) least_flags=-DREDLOCK_NOTIFICATION=0 ;;
+    REDLOCK_KEY_MAX) most_flags=-DRESP_OUT_MAX=65535 alone=says ;;
+    esac
+    text="$name must be $least..$most"
+    check "refused: $name of $((least - 1))" says "$text" -D$name=$((least - 1))
+    check "refused: $name of -1" says "$text" -D$name=-1
+    # shellcheck disable=SC2086 # no flag, or one
+    check "but not of $least" passes_with -D$name=$least $least_flags
+    # shellcheck disable=SC2086
+    check "nor of ${works:-$most}" passes_with -D$name="${works:-$most}" $most_flags
+    check "refused: $name of $((most + 1))" $alone "$text" -D$name=$((most + 1))
+done <<'END'
+REDLOCK_NODES_MAX 1 16
+REDLOCK_KEY_MAX 1 65535 30000
+REDLOCK_LABEL_MAX 0 255
+REDLOCK_ERROR_MAX 1 65535
+REDLOCK_READ_MAX 1 32767
+REDLOCK_OWED_MAX 1 16
+REDLOCK_POOL_MAX 20 255
+REDLOCK_URL_MAX 21 65535
+RESP_PIPELINE_MAX 2 255
+RESP_TEXT_MAX 15 255
+RESP_DEPTH_MAX 1 8
+RESP_SIZE_MAX 1024 2147483647
+END
+are_limits() { # and RESP_OUT_MAX, which follows
+    sed -n 's/^#ifndef \(RE[A-Z]*_[A-Z]*_MAX\)$/\1/p' redlock.h resp.h url.h | sort >"$folder/there"
+    { sed -n 's/^\(RE[A-Z]*_[A-Z]*_MAX\) [0-9]* [0-9 ]*$/\1/p' test/switches.sh && echo RESP_OUT_MAX; } | sort >"$folder/here"
+    diff "$folder/there" "$folder/here"
+}
+check 'these are all limits that can be set' are_limits
+text='RESP_OUT_MAX must be 1..65535'
+check 'refused: a send buffer of no byte' says "$text" -DRESP_OUT_MAX=0
+check 'refused: a send buffer beyond 16 bits' is_refused "$text" -DRESP_OUT_MAX=65536
+check 'but not the largest' passes_with -DRESP_OUT_MAX=65535
+holds() { # FLAG ... - the least that compiles is found in words, by a compiler of C99 and by one of C11
+    least=1 most=4096
+    while [ $least -lt $most ]; do
+        middle=$(((least + most) / 2))
+        if passes_with -DRESP_OUT_MAX=$middle "$@" >/dev/null; then most=$middle; else least=$((middle + 1)); fi
+    done
+    echo "the least is $least"
+    [ $least -gt 200 ] && [ $least -lt 2000 ] &&
+        is_refused RESP_OUT_MAX_is_too_small_for_the_longest_command -DRESP_OUT_MAX=$((least - 1)) "$@" &&
+        is_refused '"RESP_OUT_MAX is too small for the longest command"' -DRESP_OUT_MAX=$((least - 1)) "$@" -std=c11
+}
+check 'refused: a send buffer that does not hold the longest command' holds
+check 'and of the minimal build' holds $minimal
+check 'and a key that is too long for it' is_refused RESP_OUT_MAX_is_too_small -DREDLOCK_KEY_MAX=16384
+for each in MINIMAL HOSTED $features; do
+    check "refused: REDLOCK_$each of 2" is_refused 'must be 0 or 1' -DREDLOCK_$each=2
+done
+
+cat >"$folder/private.c" <<'END'
+#include "core.h"
+int main(void) { return 0; }
+END
+is_private() { # FLAG ... - before it, behind redlock.h
+    ! gcc -I. -fsyntax-only "$@" "$folder/private.c" >"$folder/output" 2>&1 && cat "$folder/output" &&
+        grep 'error: #error "core.h is private' "$folder/output" && [ "$(grep -c 'error:' "$folder/output")" -eq 1 ]
+}
+check 'refused: a program that includes the private header' is_private
+check 'also behind redlock.h' is_private -include redlock.h
+check 'also as C++' is_private -x c++
 done_testing

@@ -1,0 +1,184 @@
+/* requests.c - the ring of requests of a node. One call from every valid state, to a valid state:
+
+   PUSH: rl_push where rl_has_slot says that there is room. POP: rl_pop of a ring that is not empty. REDIRECT: rl_redirect
+   on any nodes. FIRST: rl_first_node of any nodes; for REDIRECT its contract stands for it.
+
+   A state is valid if `first` is in the ring and `count` is not more than it holds. With EXACT each state is looked at
+   alone; then it is valid only if each request also stands for one command at least.
+
+   SPDX-FileCopyrightText: the redlock authors
+   SPDX-License-Identifier: MIT */
+#include "any.h"
+#include "core.h"
+
+static struct redlock_client client;
+static struct redlock_node nodes[REDLOCK_NODES_MAX];
+static struct redlock_lock locks[2];
+
+/* What FIRST shows. */
+/*@ requires some: 0 < which < (1 << REDLOCK_NODES_MAX);
+    requires nodes: c->priv.nodes == (struct redlock_node *)nodes;
+    assigns \result \from &nodes, indirect:which;
+    ensures one: \subset(\result, (struct redlock_node *)nodes + (0 .. REDLOCK_NODES_MAX - 1)); */
+struct redlock_node *rl_first_node(const struct redlock_client *c, unsigned which);
+
+#include "node.c"
+
+static struct redlock_lock *any_lock(void)
+{
+    switch (any_of(0, 2)) {
+    case 0:
+        return NULL;
+    case 1:
+        return &locks[0];
+    default:
+        return &locks[1];
+    }
+}
+
+static void any_request(struct redlock_request *request, unsigned repeats)
+{
+    request->lock = any_lock();
+    request->repeats = (uint16_t)any_of(repeats, UINT16_MAX);
+    request->command = (uint8_t)any_of(0, 255);
+    request->role = (uint8_t)any_of(0, 255);
+}
+
+/* Any requests; `first` to `first_most`, `count` to `count_most`. */
+static void any_ring(struct redlock_node *node, unsigned first, unsigned first_most, unsigned count, unsigned count_most)
+{
+    any_request(&node->priv.requests[any_of(0, RESP_PIPELINE_MAX - 1)], 0);
+    node->priv.part = (uint8_t)any_of(0, 255);
+    node->priv.first = (uint8_t)any_of(first, first_most);
+    node->priv.count = (uint8_t)any_of(count, count_most);
+}
+
+static void check_ring(const struct redlock_node *node)
+{
+    //@ check first: node->priv.first < RESP_PIPELINE_MAX;
+    //@ check count: node->priv.count <= RESP_PIPELINE_MAX;
+}
+
+/* Each state alone: so it is known which requests are in the ring. */
+static void exact_ring(unsigned first, unsigned count)
+{
+    unsigned n;
+
+    any_ring(nodes, first, first, count, count);
+    for (n = 0; n < count; n++)
+        any_request(rl_request(nodes, n), 1);
+}
+
+static void check_exact(void)
+{
+    unsigned n;
+
+    check_ring(nodes);
+    for (n = 0; n < nodes[0].priv.count; n++) {
+        const struct redlock_request *request = rl_request(nodes, n);
+        //@ check stands_for_one: request->repeats > 0;
+    }
+}
+
+#ifdef PUSH
+static void push(struct redlock_lock *lock, unsigned command)
+{
+    if (rl_has_slot(nodes, lock, command))
+        rl_push(nodes, lock, command, any_of(0, 4));
+}
+
+/* A full ring: the request that is pushed goes into the last one, or is not pushed. */
+static void push_full(unsigned first, unsigned command)
+{
+    any_ring(nodes, first, first, RESP_PIPELINE_MAX, RESP_PIPELINE_MAX);
+    any_request(rl_request(nodes, RESP_PIPELINE_MAX - 1), 0);
+    push(NULL, command);
+    check_ring(nodes);
+    any_ring(nodes, first, first, RESP_PIPELINE_MAX, RESP_PIPELINE_MAX);
+    push(locks, command);
+    check_ring(nodes);
+}
+
+static void push_exact(unsigned first, unsigned count)
+{
+    exact_ring(first, count);
+    push(NULL, any_of(0, 255));
+    if (count < RESP_PIPELINE_MAX)
+        check_exact();
+    exact_ring(first, count);
+    push(locks, any_of(0, 255));
+    check_exact();
+}
+
+int main(void)
+{
+    unsigned first, command, count;
+
+    any_ring(nodes, 0, RESP_PIPELINE_MAX - 1, 0, RESP_PIPELINE_MAX - 1);
+    push(any_lock(), any_of(0, 255));
+    check_ring(nodes);
+    for (first = 0; first < RESP_PIPELINE_MAX; first++)
+        for (command = 0; command < 256; command += PUSH)
+            push_full(first, command);
+#ifdef EXACT
+    for (first = 0; first < RESP_PIPELINE_MAX; first++)
+        for (count = 0; count <= RESP_PIPELINE_MAX; count++)
+            push_exact(first, count);
+#endif
+    return 0;
+}
+#elif defined POP
+static void pop_exact(unsigned first, unsigned count)
+{
+    exact_ring(first, count);
+    rl_pop(nodes);
+    check_exact();
+}
+
+int main(void)
+{
+    unsigned first, count;
+
+    any_ring(nodes, 0, RESP_PIPELINE_MAX - 1, 1, RESP_PIPELINE_MAX);
+    rl_pop(nodes);
+    check_ring(nodes);
+#ifdef EXACT
+    for (first = 0; first < RESP_PIPELINE_MAX; first++)
+        for (count = 1; count <= RESP_PIPELINE_MAX; count++)
+            pop_exact(first, count);
+#endif
+    return 0;
+}
+#elif defined REDIRECT
+int main(void)
+{
+    unsigned i;
+
+    client.priv.nodes = nodes;
+    for (i = 0; i < REDLOCK_NODES_MAX; i++)
+        any_ring(&nodes[i], 0, RESP_PIPELINE_MAX - 1, 0, RESP_PIPELINE_MAX);
+    rl_redirect(&client, any_lock(), any_of(0, (1U << REDLOCK_NODES_MAX) - 1), any_of(0, UINT32_MAX), any_lock(), any_of(0, 255));
+    for (i = 0; i < REDLOCK_NODES_MAX; i++)
+        check_ring(&nodes[i]);
+    return 0;
+}
+#else
+/* Any nodes of which `i` is the first. */
+static void first_is(unsigned i)
+{
+    unsigned others = any_of(0, (1U << (REDLOCK_NODES_MAX - 1 - i)) - 1);
+    struct redlock_node *node = rl_first_node(&client, 1U << i | others << (i + 1));
+
+    //@ check node: node == (struct redlock_node *)nodes + i;
+}
+
+int main(void)
+{
+    unsigned i;
+
+    client.priv.nodes = nodes;
+    for (i = 0; i < REDLOCK_NODES_MAX; i++)
+        first_is(i);
+    return 0;
+}
+#endif
