@@ -12,6 +12,7 @@ WARN = -std=c99 -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion
 POSIX = -D_POSIX_C_SOURCE=200809L
 SAN = -fsanitize=address,undefined -fno-sanitize-recover=all
 CFLAGS = -O2 -g
+LIMITS = # -DREDLOCK_NODES_MAX=12 ... for the library; the installed headers tell programs
 LARGE = -DRESP_OUT_MAX=16384 -DRESP_PIPELINE_MAX=255 -DREDLOCK_NODES_MAX=16
 # For tests: the tightest queues; and what can be left out left out.
 TIGHT = -DRESP_PIPELINE_MAX=4 -DRESP_DEPTH_MAX=2 -DREDLOCK_POOL_MAX=20 -DRESP_OUT_MAX=882
@@ -38,9 +39,15 @@ clean: ## remove all that was built
 
 # ---- The library ----------------------------------------------------------------------------
 
-$(B)/%.o: %.c $(HEADERS)
+$(B)/%.o: %.c $(HEADERS) $(B)/flags
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS) $(WARN) -Wstack-usage=256 -c $< -o $@
+	$(CC) $(CFLAGS) $(LIMITS) $(WARN) -Wstack-usage=256 -c $< -o $@
+
+# Other flags make other objects: the installed headers must be right.
+$(B)/flags: always
+	@mkdir -p $(@D)
+	@printf '%s\n' '$(CC) $(CFLAGS) $(LIMITS)' | cmp -s - $@ || printf '%s\n' '$(CC) $(CFLAGS) $(LIMITS)' > $@
+always:
 
 $(B)/libredlock.a: $(LIB:%.c=$(B)/%.o) $(B)/url.o
 	rm -f $@
@@ -51,9 +58,9 @@ SONAME = libredlock.so.$(firstword $(subst ., ,$(VERSION)))
 SHARED = $(B)/libredlock.so.$(VERSION)
 
 shared: $(SHARED) ## build the shared library
-$(SHARED): $(LIB) url.c $(HEADERS)
+$(SHARED): $(LIB) url.c $(HEADERS) $(B)/flags
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS) $(WARN) -fPIC -shared -Wl,-soname,$(SONAME) $(LIB) url.c -o $@ -pthread
+	$(CC) $(CFLAGS) $(LIMITS) $(WARN) -fPIC -shared -Wl,-soname,$(SONAME) $(LIB) url.c -o $@ -pthread
 
 # ---- The program ----------------------------------------------------------------------------
 
@@ -94,7 +101,7 @@ MANDIR = $(PREFIX)/share/man
 
 COMPLETIONS = $(PREFIX)/share/bash-completion/completions
 
-install: $(B)/libredlock.a $(SHARED) $(B)/redlock man ## PREFIX=, LIBDIR=, MANDIR=, DESTDIR=: libraries, headers, pkg-config, CMake package, program, man pages
+install: $(B)/libredlock.a $(SHARED) $(B)/redlock man ## PREFIX=, LIBDIR=, MANDIR=, DESTDIR=, LIMITS=: libraries, headers, pkg-config, CMake package, program, man pages
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(MANDIR)/man1 $(DESTDIR)$(COMPLETIONS)
 	install -m 755 $(B)/redlock $(DESTDIR)$(PREFIX)/bin
 	install -m 644 cli/redlock.1 $(DESTDIR)$(MANDIR)/man1
@@ -103,7 +110,9 @@ install: $(B)/libredlock.a $(SHARED) $(B)/redlock man ## PREFIX=, LIBDIR=, MANDI
 	cp -RP $(MAN)/. $(DESTDIR)$(MANDIR)/man3
 	install -d $(DESTDIR)$(MANDIR)/man7
 	install -m 644 $(B)/man/man7/redlock.7 $(DESTDIR)$(MANDIR)/man7
-	install -m 644 redlock.h resp.h url.h redlock.hpp $(DESTDIR)$(PREFIX)/include/redlock
+	rm -rf $(B)/include
+	sh packaging/headers.sh $(B)/include $(CC) $(CFLAGS) $(LIMITS)
+	install -m 644 $(B)/include/* $(DESTDIR)$(PREFIX)/include/redlock
 	install -m 644 $(B)/libredlock.a $(DESTDIR)$(LIBDIR)
 	install -m 755 $(SHARED) $(DESTDIR)$(LIBDIR)
 	ln -sf $(notdir $(SHARED)) $(DESTDIR)$(LIBDIR)/$(SONAME)

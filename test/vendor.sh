@@ -37,6 +37,34 @@ int main(void)
 }
 END
 
+# One that wants nine nodes of the library, without saying so to the compiler; its structs must be the library's.
+cat >"$folder/nine.c" <<'END'
+#include <redlock.h>
+#include <string.h>
+static struct redlock_node nodes[9];
+static const char *addresses[] = {"127.0.0.1:1", "127.0.0.1:2", "127.0.0.1:3", "127.0.0.1:4", "127.0.0.1:5",
+                                  "127.0.0.1:6", "127.0.0.1:7", "127.0.0.1:8", "127.0.0.1:9"};
+static struct {
+    struct redlock_client client;
+    char behind[4096];
+} it;
+int main(void)
+{
+    unsigned i;
+
+    memset(it.behind, 'x', sizeof it.behind);
+    for (i = 0; i < 9; i++)
+        nodes[i].address = addresses[i];
+    if (REDLOCK_NODES_MAX != 9 || redlock_init(&it.client, redlock_posix(), nodes, 9, NULL) != REDLOCK_OK)
+        return 1;
+    redlock_deinit(&it.client);
+    for (i = 0; i < sizeof it.behind; i++)
+        if (it.behind[i] != 'x')
+            return 2;
+    return 0;
+}
+END
+
 # ---- The single file ----
 
 cd "$folder/one" || exit 1
@@ -137,6 +165,25 @@ archive() {
     gcc "$folder/app.c" -I"$folder/prefix/include/redlock" "$folder/prefix/lib/libredlock.a" -pthread -o "$folder/app" && "$folder/app"
 }
 check "and with the static one" archive
+refused() { # COMPILER FLAG ... - by one sentence
+    ! "$@" -fsyntax-only "$folder/app.c" 2>"$folder/refused" && cat "$folder/refused" &&
+        grep 'error: #error "REDLOCK_NODES_MAX is 7 in the installed library' "$folder/refused" &&
+        [ "$(grep -c 'error:' "$folder/refused")" -eq 1 ]
+}
+headers=$folder/prefix/include/redlock
+check "a program with another limit than the installed library is refused" refused gcc -I"$headers" -DREDLOCK_NODES_MAX=16
+check "also as C++" refused g++ -x c++ -I"$headers" -DREDLOCK_NODES_MAX=16
+same_limit() { gcc -Wall -Wextra -Wpedantic -Werror -I"$headers" -DREDLOCK_NODES_MAX=7 -DREDLOCK_FENCING -fsyntax-only "$folder/app.c"; }
+check "but not with the same" same_limit
+nine() { # PKG_CONFIG_PATH LIBRARY_PATH
+    PKG_CONFIG_PATH=$1 gcc "$folder/nine.c" $(PKG_CONFIG_PATH=$1 pkg-config --cflags --libs redlock) -o "$folder/nine" &&
+        LD_LIBRARY_PATH=$2 "$folder/nine"
+}
+make_nine() { # what was made with other limits is made anew
+    ${MAKE:-make} -s -C "$source" B=out LIMITS=-DREDLOCK_NODES_MAX=9 install PREFIX="$folder/nine-prefix" &&
+        nine "$folder/nine-prefix/lib/pkgconfig" "$folder/nine-prefix/lib"
+}
+check "a library with other limits tells them to programs" make_nine
 program() { # asks a node that is not there; its man page says the same version; bash completes its verbs
     "$folder/prefix/bin/redlock" version | grep -qx "redlock $version" &&
         grep -q "\"redlock $version\"" "$folder/prefix/share/man/man1/redlock.1" || return 1
@@ -188,6 +235,24 @@ cmake_install() {
 }
 check "CMake: install" cmake_install
 check "CMake: find_package" cmake_with find "find_package(redlock ${version%.*} REQUIRED)" -DCMAKE_PREFIX_PATH="$folder/cmake-prefix"
+cmake_nine() {
+    cmake -S "$source" -B "$folder/cmake-nine" -DCMAKE_INSTALL_PREFIX="$folder/cmake-nine-prefix" -DCMAKE_C_FLAGS=-DREDLOCK_NODES_MAX=9 &&
+        cmake --build "$folder/cmake-nine" && cmake --install "$folder/cmake-nine" &&
+        gcc "$folder/nine.c" -I"$folder/cmake-nine-prefix/include/redlock" "$folder/cmake-nine-prefix/lib/libredlock.a" -pthread \
+            -o "$folder/nine" && "$folder/nine"
+}
+check "CMake: a library with other limits tells them to programs" cmake_nine
+cmake_target_nine() { # the limit is the target's
+    mkdir "$folder/target-nine"
+    printf 'cmake_minimum_required(VERSION 3.14)\nproject(app C)\nadd_subdirectory(%s redlock)\n%s\nadd_executable(app %s)\n%s\n' "$source" \
+        'target_compile_definitions(redlock PUBLIC REDLOCK_NODES_MAX=9)' "$folder/nine.c" 'target_link_libraries(app redlock::redlock)' \
+        >"$folder/target-nine/CMakeLists.txt"
+    cmake -S "$folder/target-nine" -B "$folder/target-nine/out" -DCMAKE_INSTALL_PREFIX="$folder/target-nine-prefix" &&
+        cmake --build "$folder/target-nine/out" && "$folder/target-nine/out/app" && cmake --install "$folder/target-nine/out" &&
+        gcc "$folder/nine.c" -I"$folder/target-nine-prefix/include/redlock" "$folder/target-nine-prefix/lib/libredlock.a" -pthread \
+            -o "$folder/nine" && "$folder/nine"
+}
+check "CMake: limits of the target, beside it and installed" cmake_target_nine
 cross() {
     cmake -S "$source" -B "$folder/shared" -DBUILD_SHARED_LIBS=ON && cmake --build "$folder/shared" &&
         readelf -d "$folder/shared/libredlock.so" | grep -q 'libredlock.so.0'
@@ -213,4 +278,9 @@ meson_install() {
 }
 check "Meson: install" meson_install
 check "Meson: found with pkg-config" package "$folder/meson-prefix/lib/pkgconfig" "$folder/meson-prefix/lib"
+meson_nine() {
+    meson setup "$folder/meson-nine" "$source" --prefix="$folder/meson-nine-prefix" --libdir=lib -Dc_args=-DREDLOCK_NODES_MAX=9 &&
+        meson install -C "$folder/meson-nine" && nine "$folder/meson-nine-prefix/lib/pkgconfig" "$folder/meson-nine-prefix/lib"
+}
+check "Meson: a library with other limits tells them to programs" meson_nine
 done_testing

@@ -27,6 +27,7 @@ class Redlock(ConanFile):
         top = os.path.join(self.recipe_folder, "..", "..")
         for pattern in ("*.c", "*.h", "*.hpp", "CMakeLists.txt", "LICENSE"):
             copy(self, pattern, top, self.export_sources_folder, excludes="*/*")
+        copy(self, "packaging/headers.sh", top, self.export_sources_folder)
 
     def build(self):
         cmake = CMake(self)
