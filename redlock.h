@@ -64,7 +64,8 @@ extern "C" {
 #endif
 #endif
 
-/* Limits, fixed at compile time: the same for every file of a program. */
+/* Limits, fixed at compile time: the same for every file of a program. An installed header has those of
+   its library, and refuses others. */
 #ifndef REDLOCK_NODES_MAX
 #define REDLOCK_NODES_MAX 7 /* nodes of a client, 1..16. RAM of a lock: 2 bytes each */
 #endif
