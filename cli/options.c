@@ -32,101 +32,98 @@ struct options options = {
 
 enum kind { FLAG, TEXT, NODE_LIST, NAMES, DURATION, NUMBER };
 
-static struct option_spec {
+static const struct option_spec { /* small members together: there are many of these */
     const char *name;
     char letter;
-    int verbs;
-    enum kind kind;
+    uint8_t verbs, kind;
+    int32_t most; /* of a number */
     void *value;
-    long most; /* of a number */
     const char *environment;
     const char *argument, *does; /* for help; "": it takes none */
-    int said;                    /* 1: on the command line, 2: in the environment, 3: in the file */
 } specs[] = {
-    {"nodes", 'N', ALL, NODE_LIST, &options.nodes, 0, "REDLOCK_NODES", "LIST",
-     "the nodes, separated by commas or blanks", 0},
-    {"config", 0, ALL, TEXT, &options.config, 0, "REDLOCK_CONFIG", "FILE",
-     "configuration instead of /etc/redlock.conf", 0},
-    {"auth-file", 0, ALL, TEXT, &options.auth_file, 0, "REDLOCK_AUTH_FILE", "FILE",
-     "file with password or user:password", 0},
-    {"askpass", 0, ALL, FLAG, &options.askpass, 0, NULL, "", "ask for the password", 0},
-    {"no-auth-warning", 0, ALL, FLAG, &options.no_auth_warning, 0, NULL, "",
-     "no warning about a password on the command line", 0},
-    {"prefix", 0, ALL, TEXT, &options.prefix, 0, "REDLOCK_PREFIX", "TEXT",
-     "beginning of each key; default redlock:", 0},
-    {"node-timeout", 0, ALL, DURATION, &options.node_timeout_ms, 0, "REDLOCK_NODE_TIMEOUT", "TIME",
-     "time for one node in one attempt; default 250ms", 0},
-    {"verbose", 'v', ALL, FLAG, &options.verbose, 0, "REDLOCK_VERBOSE", "", "say what happens", 0},
-    {"quiet", 'q', ALL, FLAG, &options.quiet, 0, NULL, "", "say warnings and errors only", 0},
-    {"log-prefix", 0, ALL, FLAG, &options.log_levels, 0, NULL, "",
-     "begin messages with their level, as journald reads it", 0},
-    {"also", 'a', RUN, NAMES, NULL, 0, NULL, "NAME", "a further name of the lock; may be repeated",
-     0},
-    {"slots", 0, RUN, NUMBER, &options.slots, SLOTS_MAX, NULL, "N",
-     "N holders at once: locks NAME/1 to NAME/N", 0},
-    {"json", 0, ALL & ~RUN, FLAG, &options.json, 0, NULL, "", "print the result as JSON", 0},
-    {"ttl", 't', RUN | ACQUIRE | EXTEND | CHECK | BENCH, DURATION, &options.ttl_ms, 0, NULL, "TTL",
-     "life of the lock, or longest ttl in use", 0},
-    {"nonblock", 'n', RUN | ACQUIRE, FLAG, &options.nonblock, 0, NULL, "",
-     "do not wait for a holder", 0},
-    {"wait", 'w', RUN | ACQUIRE, DURATION, &options.wait_ms, 0, NULL, "TIME",
-     "give up after this time; default: never", 0},
-    {"conflict-exit-code", 'E', RUN | ACQUIRE, NUMBER, &options.conflict_status, 255, NULL, "N",
-     "status if another client holds it; default 75", 0},
-    {"unavailable-timeout", 0, RUN | ACQUIRE, DURATION, &options.unavailable_ms, 0, NULL, "TIME",
-     "give up without a quorum after this; default 10s", 0},
-    {"label", 'l', RUN | ACQUIRE, TEXT, &options.label, 0, NULL, "TEXT",
-     "text about the holder, which status shows", 0},
-    {"anonymous", 0, RUN | ACQUIRE, FLAG, &options.anonymous, 0, NULL, "",
-     "write nothing about the holder to the nodes", 0},
-    {"fence", 0, RUN | ACQUIRE, FLAG, &options.fence, 0, NULL, "", "acquire a fencing token too",
-     0},
-    {"sh", 0, ACQUIRE, FLAG, &options.shell, 0, NULL, "", "print assignments for eval", 0},
-    {"kill-after", 'k', RUN, DURATION, &options.kill_after_ms, 0, NULL, "TIME",
-     "time from the first signal to SIGKILL", 0},
-    {"signal", 's', RUN, TEXT, &options.signal, 0, NULL, "SIGNAL",
-     "first signal when the lock is lost; default TERM", 0},
-    {"on-lost", 0, RUN, TEXT, &options.on_lost, 0, NULL, "WHAT", "term, kill or none", 0},
-    {"no-renew", 0, RUN, FLAG, &options.no_renew, 0, NULL, "", "do not renew the lock", 0},
-    {"max-hold", 0, RUN, DURATION, &options.max_hold_ms, 0, NULL, "TIME",
-     "end the command before this time", 0},
-    {"min-hold", 0, RUN, DURATION, &options.min_hold_ms, 0, NULL, "TIME",
-     "keep the lock at least for this time", 0},
-    {"keep", 0, RUN, FLAG, &options.keep, 0, NULL, "", "do not release: the lock expires", 0},
-    {"foreground", 0, RUN, FLAG, &options.foreground, 0, NULL, "",
-     "let the command use the terminal", 0},
-    {"new-group", 0, RUN, FLAG, &options.new_group, 0, NULL, "",
-     "give the command its own process group", 0},
-    {"no-guard", 0, RUN, FLAG, &options.no_guard, 0, NULL, "",
-     "no second process that ends the command", 0},
-    {"status-fd", 0, RUN, NUMBER, &options.status_fd, 65535, NULL, "N",
-     "write events to this descriptor", 0},
-    {"preserve-status", 0, RUN, FLAG, &options.preserve_status, 0, NULL, "",
-     "the command's status also if the lock was lost", 0},
-    {"clear-env", 0, RUN, FLAG, &options.clear_env, 0, NULL, "",
-     "hide nodes and passwords from the command", 0},
-    {"force", 0, RELEASE, FLAG, &options.force, 0, NULL, "",
-     "take the lock from its holder; needs --id", 0},
-    {"id", 0, RELEASE, TEXT, &options.id, 0, NULL, "ID", "the holder, as status prints it", 0},
-    {"yes", 0, RELEASE, FLAG, &options.yes, 0, NULL, "", "do not ask", 0},
-    {"read-only", 0, CHECK, FLAG, &options.read_only, 0, NULL, "", "write nothing to the nodes", 0},
-    {"require-durable", 0, CHECK, FLAG, &options.require_durable, 0, NULL, "",
-     "nodes that may forget locks are a failure", 0},
-    {"strict", 0, CHECK, FLAG, &options.strict, 0, NULL, "", "warnings are failures", 0},
-    {"nagios", 0, CHECK, FLAG, &options.nagios, 0, NULL, "",
-     "print one line, as monitoring plugins do", 0},
-    {"prometheus", 0, CHECK, FLAG, &options.prometheus, 0, NULL, "", "print metrics", 0},
-    {"clock-window", 0, CHECK, DURATION, &options.clock_window_ms, 0, NULL, "TIME",
-     "time to watch the clocks; default 5s", 0},
-    {"count", 'n', BENCH, NUMBER, &options.count, 100000000, NULL, "COUNT",
-     "number of cycles, or of rounds with --contend", 0},
-    {"duration", 'd', BENCH, DURATION, &options.duration_ms, 0, NULL, "TIME", "time to measure", 0},
-    {"clients", 'c', BENCH, NUMBER, &options.clients, 1000, NULL, "N",
-     "clients at the same time; default 1", 0},
-    {"contend", 0, BENCH, FLAG, &options.contend, 0, NULL, "", "all clients want one lock", 0},
-    {"csv", 0, BENCH, FLAG, &options.csv, 0, NULL, "", "print lines as redis-benchmark --csv", 0},
+    {"nodes", 'N', ALL, NODE_LIST, 0, &options.nodes, "REDLOCK_NODES", "LIST",
+     "the nodes, separated by commas or blanks"},
+    {"config", 0, ALL, TEXT, 0, &options.config, "REDLOCK_CONFIG", "FILE",
+     "configuration instead of /etc/redlock.conf"},
+    {"auth-file", 0, ALL, TEXT, 0, &options.auth_file, "REDLOCK_AUTH_FILE", "FILE",
+     "file with password or user:password"},
+    {"askpass", 0, ALL, FLAG, 0, &options.askpass, NULL, "", "ask for the password"},
+    {"no-auth-warning", 0, ALL, FLAG, 0, &options.no_auth_warning, NULL, "",
+     "no warning about a password on the command line"},
+    {"prefix", 0, ALL, TEXT, 0, &options.prefix, "REDLOCK_PREFIX", "TEXT",
+     "beginning of each key; default redlock:"},
+    {"node-timeout", 0, ALL, DURATION, 0, &options.node_timeout_ms, "REDLOCK_NODE_TIMEOUT", "TIME",
+     "time for one node in one attempt; default 250ms"},
+    {"verbose", 'v', ALL, FLAG, 0, &options.verbose, "REDLOCK_VERBOSE", "", "say what happens"},
+    {"quiet", 'q', ALL, FLAG, 0, &options.quiet, NULL, "", "say warnings and errors only"},
+    {"log-prefix", 0, ALL, FLAG, 0, &options.log_levels, NULL, "",
+     "begin messages with their level, as journald reads it"},
+    {"also", 'a', RUN, NAMES, 0, NULL, NULL, "NAME", "a further name of the lock; may be repeated"},
+    {"slots", 0, RUN, NUMBER, SLOTS_MAX, &options.slots, NULL, "N",
+     "N holders at once: locks NAME/1 to NAME/N"},
+    {"json", 0, ALL & ~RUN, FLAG, 0, &options.json, NULL, "", "print the result as JSON"},
+    {"ttl", 't', RUN | ACQUIRE | EXTEND | CHECK | BENCH, DURATION, 0, &options.ttl_ms, NULL, "TTL",
+     "life of the lock, or longest ttl in use"},
+    {"nonblock", 'n', RUN | ACQUIRE, FLAG, 0, &options.nonblock, NULL, "",
+     "do not wait for a holder"},
+    {"wait", 'w', RUN | ACQUIRE, DURATION, 0, &options.wait_ms, NULL, "TIME",
+     "give up after this time; default: never"},
+    {"conflict-exit-code", 'E', RUN | ACQUIRE, NUMBER, 255, &options.conflict_status, NULL, "N",
+     "status if another client holds it; default 75"},
+    {"unavailable-timeout", 0, RUN | ACQUIRE, DURATION, 0, &options.unavailable_ms, NULL, "TIME",
+     "give up without a quorum after this; default 10s"},
+    {"label", 'l', RUN | ACQUIRE, TEXT, 0, &options.label, NULL, "TEXT",
+     "text about the holder, which status shows"},
+    {"anonymous", 0, RUN | ACQUIRE, FLAG, 0, &options.anonymous, NULL, "",
+     "write nothing about the holder to the nodes"},
+    {"fence", 0, RUN | ACQUIRE, FLAG, 0, &options.fence, NULL, "", "acquire a fencing token too"},
+    {"sh", 0, ACQUIRE, FLAG, 0, &options.shell, NULL, "", "print assignments for eval"},
+    {"kill-after", 'k', RUN, DURATION, 0, &options.kill_after_ms, NULL, "TIME",
+     "time from the first signal to SIGKILL"},
+    {"signal", 's', RUN, TEXT, 0, &options.signal, NULL, "SIGNAL",
+     "first signal when the lock is lost; default TERM"},
+    {"on-lost", 0, RUN, TEXT, 0, &options.on_lost, NULL, "WHAT", "term, kill or none"},
+    {"no-renew", 0, RUN, FLAG, 0, &options.no_renew, NULL, "", "do not renew the lock"},
+    {"max-hold", 0, RUN, DURATION, 0, &options.max_hold_ms, NULL, "TIME",
+     "end the command before this time"},
+    {"min-hold", 0, RUN, DURATION, 0, &options.min_hold_ms, NULL, "TIME",
+     "keep the lock at least for this time"},
+    {"keep", 0, RUN, FLAG, 0, &options.keep, NULL, "", "do not release: the lock expires"},
+    {"foreground", 0, RUN, FLAG, 0, &options.foreground, NULL, "",
+     "let the command use the terminal"},
+    {"new-group", 0, RUN, FLAG, 0, &options.new_group, NULL, "",
+     "give the command its own process group"},
+    {"no-guard", 0, RUN, FLAG, 0, &options.no_guard, NULL, "",
+     "no second process that ends the command"},
+    {"status-fd", 0, RUN, NUMBER, 65535, &options.status_fd, NULL, "N",
+     "write events to this descriptor"},
+    {"preserve-status", 0, RUN, FLAG, 0, &options.preserve_status, NULL, "",
+     "the command's status also if the lock was lost"},
+    {"clear-env", 0, RUN, FLAG, 0, &options.clear_env, NULL, "",
+     "hide nodes and passwords from the command"},
+    {"force", 0, RELEASE, FLAG, 0, &options.force, NULL, "",
+     "take the lock from its holder; needs --id"},
+    {"id", 0, RELEASE, TEXT, 0, &options.id, NULL, "ID", "the holder, as status prints it"},
+    {"yes", 0, RELEASE, FLAG, 0, &options.yes, NULL, "", "do not ask"},
+    {"read-only", 0, CHECK, FLAG, 0, &options.read_only, NULL, "", "write nothing to the nodes"},
+    {"require-durable", 0, CHECK, FLAG, 0, &options.require_durable, NULL, "",
+     "nodes that may forget locks are a failure"},
+    {"strict", 0, CHECK, FLAG, 0, &options.strict, NULL, "", "warnings are failures"},
+    {"nagios", 0, CHECK, FLAG, 0, &options.nagios, NULL, "",
+     "print one line, as monitoring plugins do"},
+    {"prometheus", 0, CHECK, FLAG, 0, &options.prometheus, NULL, "", "print metrics"},
+    {"clock-window", 0, CHECK, DURATION, 0, &options.clock_window_ms, NULL, "TIME",
+     "time to watch the clocks; default 5s"},
+    {"count", 'n', BENCH, NUMBER, 100000000, &options.count, NULL, "COUNT",
+     "number of cycles, or of rounds with --contend"},
+    {"duration", 'd', BENCH, DURATION, 0, &options.duration_ms, NULL, "TIME", "time to measure"},
+    {"clients", 'c', BENCH, NUMBER, 1000, &options.clients, NULL, "N",
+     "clients at the same time; default 1"},
+    {"contend", 0, BENCH, FLAG, 0, &options.contend, NULL, "", "all clients want one lock"},
+    {"csv", 0, BENCH, FLAG, 0, &options.csv, NULL, "", "print lines as redis-benchmark --csv"},
 };
 enum { SPECS = sizeof specs / sizeof *specs };
+static uint8_t said[SPECS]; /* where: 1 on the command line, 2 in the environment, 3 in the file */
 
 /* NULL, or the error. */
 static const char *add_name(const char *name)
@@ -156,14 +153,15 @@ static int is_yes(const char *value)
 }
 
 /* NULL, or the error in the value. */
-static const char *set(struct option_spec *spec, const char *value, int source)
+static const char *set(const struct option_spec *spec, const char *value, uint8_t source)
 {
+    uint8_t *from = &said[spec - specs];
     long number = 0;
 
-    if (spec->said != 0 && spec->said < source)
+    if (*from != 0 && *from < source)
         return NULL;
-    spec->said = source;
-    switch (spec->kind) {
+    *from = source;
+    switch ((enum kind)spec->kind) {
     case FLAG:
         *(int *)spec->value = value == NULL || is_yes(value);
         break;
@@ -226,7 +224,7 @@ void export_options(void)
     for (i = 0; i < SPECS; i++) {
         const struct option_spec *spec = &specs[i];
         const char *text = NULL;
-        if (spec->environment == NULL || spec->kind == FLAG || spec->said == 0 || spec->said == 3)
+        if (spec->environment == NULL || spec->kind == FLAG || said[i] == 0 || said[i] == 3)
             continue; /* the command reads the same file */
         if (spec->kind == DURATION)
             snprintf(path, sizeof path, "%ldms", *(long *)spec->value);
@@ -242,7 +240,7 @@ void export_options(void)
 }
 
 /* An option of this verb, by letter, or by name if that is 0; NULL: there is none. */
-static struct option_spec *find_option(int verb, char letter, const char *name, size_t size)
+static const struct option_spec *find_option(int verb, char letter, const char *name, size_t size)
 {
     unsigned i;
 
@@ -272,7 +270,7 @@ static void no_such_option(const char *word, size_t size, const char *verb)
         verb);
 }
 
-static void take_option(struct option_spec *spec, const char *word, char *argument)
+static void take_option(const struct option_spec *spec, const char *word, char *argument)
 {
     const char *wrong;
 
@@ -290,7 +288,7 @@ static int take_long(int verb, const char *verb_name, char **words)
 {
     const char *name = words[0] + 2;
     size_t size = strcspn(name, "=");
-    struct option_spec *spec = find_option(verb, 0, name, size);
+    const struct option_spec *spec = find_option(verb, 0, name, size);
 
     if (strcmp(name, "help") == 0)
         return 0;
@@ -312,7 +310,7 @@ static int take_letters(int verb, const char *verb_name, char **words)
     char *at = words[0] + 1, letter[3] = "-";
 
     for (; *at != '\0'; at++) {
-        struct option_spec *spec = find_option(verb, *at, NULL, 0);
+        const struct option_spec *spec = find_option(verb, *at, NULL, 0);
         letter[1] = *at;
         if (*at == 'h')
             return 0;
@@ -356,14 +354,14 @@ static int take_words(int verb, const char *name, int count, char **words)
 /* 1: systemd's journal reads stderr, as $JOURNAL_STREAM says in numbers. systemd.exec(5). */
 static int is_journal(void)
 {
-    const char *said = getenv("JOURNAL_STREAM");
+    const char *journal = getenv("JOURNAL_STREAM");
     struct stat status;
     char is[50];
 
-    if (said == NULL || fstat(STDERR_FILENO, &status) != 0)
+    if (journal == NULL || fstat(STDERR_FILENO, &status) != 0)
         return 0;
     snprintf(is, sizeof is, "%lu:%lu", (unsigned long)status.st_dev, (unsigned long)status.st_ino);
-    return strcmp(said, is) == 0;
+    return strcmp(journal, is) == 0;
 }
 
 int options_take(int verb, const char *name, int count, char **words)

@@ -15,6 +15,9 @@
 
 /* Ours get other names. */
 int small_vfprintf(FILE *file, const char *format, va_list arguments);
+int small_vsnprintf(char *text, size_t room, const char *format, va_list arguments);
+char *small_fgets(char *line, int room, FILE *file);
+size_t small_mbstowcs(wchar_t *to, const char *text, size_t room);
 void *small_malloc(size_t size);
 void *small_calloc(size_t count, size_t size);
 void *small_realloc(void *piece, size_t size);
@@ -29,6 +32,9 @@ void small_qsort(void *elements, size_t count, size_t size,
 struct tm *small_gmtime(const time_t *moment);
 #define gmtime small_gmtime
 #define vfprintf small_vfprintf
+#define vsnprintf small_vsnprintf
+#define fgets small_fgets
+#define mbstowcs small_mbstowcs
 #define malloc small_malloc
 #define calloc small_calloc
 #define realloc small_realloc
@@ -42,6 +48,9 @@ struct tm *small_gmtime(const time_t *moment);
 #include "../cli/static/libc.c"
 #undef gmtime
 #undef vfprintf
+#undef vsnprintf
+#undef fgets
+#undef mbstowcs
 #undef malloc
 #undef calloc
 #undef realloc
@@ -54,6 +63,27 @@ struct tm *small_gmtime(const time_t *moment);
 #undef qsort
 
 static int differ;
+
+/* Cut where the room ends, and nothing is written behind it. */
+static void __attribute__((format(printf, 2, 3))) compare_cut(size_t room, const char *format, ...)
+{
+    char theirs[64], ours[64];
+    va_list arguments;
+    int want, got;
+
+    memset(theirs, '#', sizeof theirs);
+    memset(ours, '#', sizeof ours);
+    va_start(arguments, format);
+    want = vsnprintf(theirs, room, format, arguments);
+    va_end(arguments);
+    va_start(arguments, format);
+    got = small_vsnprintf(ours, room, format, arguments);
+    va_end(arguments);
+    if (want != got || memcmp(ours, theirs, sizeof ours) != 0) {
+        fprintf(stderr, "# %s in %u: %d, not %d\n", format, (unsigned)room, got, want);
+        differ++;
+    }
+}
 
 static void __attribute__((format(printf, 1, 2))) compare(const char *format, ...)
 {
@@ -107,6 +137,41 @@ static void prints(void)
     compare("%s%s", longest, longest);
     compare("plain");
     is_int(differ, 0, "printf");
+    for (i = 0; i <= 20; i++) {
+        compare_cut(i, "%s:%d", "some-host", 6379);
+        compare_cut(i, "%5s|%03d", "ab", 7);
+        compare_cut(i, "%s", "");
+    }
+    is_int(differ, 0, "snprintf, in any room");
+}
+
+/* A file in lines, by buffers of all sizes up to that of the longest. */
+static void lines(void)
+{
+    static const char *const texts[] = {"", "\n", "a", "a\n", "ab\n\ncde\nf", "\n\n"};
+    char theirs[8], ours[8], *want, *got;
+    size_t i;
+    int room, wrong = 0;
+
+    for (i = 0; i < sizeof texts / sizeof *texts; i++)
+        for (room = 2; room <= (int)sizeof ours; room++) {
+            FILE *one = tmpfile(), *other = tmpfile();
+            fputs(texts[i], one);
+            fputs(texts[i], other);
+            rewind(one);
+            rewind(other);
+            do {
+                want = fgets(theirs, room, one);
+                got = small_fgets(ours, room, other);
+                wrong += (want == NULL) != (got == NULL) ||
+                         (want != NULL && strcmp(ours, theirs) != 0) || !feof(one) != !feof(other);
+            } while (want != NULL && got != NULL);
+            fclose(one);
+            fclose(other);
+        }
+    is_int(wrong, 0, "fgets");
+    is_int((long)small_mbstowcs(NULL, "localhost", 0), (long)mbstowcs(NULL, "localhost", 0),
+           "mbstowcs counts");
 }
 
 static void numbers(void)
@@ -181,6 +246,7 @@ int main(void)
     int values[200], i, wrong = 0;
 
     prints();
+    lines();
     numbers();
     dates();
     for (i = 0; i < 200; i++)
