@@ -83,11 +83,11 @@ void signals_begin(void)
     action.sa_sigaction = note;
     action.sa_flags = SA_SIGINFO;
     for (i = 0; i < HEARD; i++) {
-        sigaction(heard[i], NULL, &inherited[i]);
         sigdelset(&sleeping_mask, heard[i]);
+        sigaction(heard[i], &action, &inherited[i]);
         /* nohup ignores HUP, `&` ignores INT: keep it so */
-        if (inherited[i].sa_handler != SIG_IGN || heard[i] == SIGCHLD)
-            sigaction(heard[i], &action, NULL);
+        if (inherited[i].sa_handler == SIG_IGN && heard[i] != SIGCHLD)
+            sigaction(heard[i], &inherited[i], NULL);
     }
     action.sa_handler = SIG_IGN;
     action.sa_flags = 0;
