@@ -510,7 +510,7 @@ static void forward_signals(void)
         if (!run.own_group && (number == SIGCONT || number == SIGTSTP || number == SIGWINCH))
             continue;
         kill_command(number);
-        if (run.own_group && is_ending(number))
+        if (is_ending(number)) /* a stopped command would not get it */
             kill_command(SIGCONT);
     }
 }

@@ -1314,14 +1314,18 @@ static void nobody_listens(void)
 
 static void stopped_command(void)
 {
+    static const char *const groups[] = {"--new-group", "--foreground"};
     struct program run;
+    int i;
 
     nodes(3);
-    run = start("run", "x", "-c", "echo up; kill -STOP $$", NULL);
-    ok(writes(run, 'o', "up"), "a command that stops itself");
-    sleep_ms(100);
-    signal_to(run.pid, SIGTERM);
-    is_int(ends(&run), 143, "hears SIGTERM all the same");
+    for (i = 0; i < 2; i++) {
+        run = start("run", groups[i], "x", "-c", "echo up; kill -STOP $$", NULL);
+        ok(writes(run, 'o', "up") && writes(run, 'e', "the command is stopped"),
+           "%s: a command that stops itself", groups[i]);
+        signal_to(run.pid, SIGTERM);
+        is_int(ends(&run), 143, "hears SIGTERM all the same");
+    }
     no_key_left("then");
 }
 
