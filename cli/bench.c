@@ -645,7 +645,7 @@ int verb_bench(int count, char **words)
     (options.json ? print_json : options.csv ? print_csv : print_text)();
     must_be_written();
     if (bench.failed > 0)
-        result = explain(bench.clients[0].session, bench.clients[0].key, bench.why);
+        result = explain(bench.clients[0].session, "bench", bench.why);
     for (i = 0; i < bench.session_count; i++)
         session_close(&bench.sessions[i]);
     stop_cleaner();

@@ -39,7 +39,7 @@ enum {
 };
 
 #define FOREVER_MS (-1L) /* of a duration: not limited, or not given */
-enum { TTL_DEFAULT_MS = 30000, TTL_MIN_MS = 100 };
+enum { TTL_DEFAULT_MS = 30000, TTL_MIN_MS = 100, TIMEOUT_MAX_MS = 60000 };
 enum { ALSO_MAX = 16, SLOTS_MAX = 256 };
 
 /* ---- Options, in options.c ---- */
@@ -47,7 +47,8 @@ enum { ALSO_MAX = 16, SLOTS_MAX = 256 };
 /* The options of all verbs. Durations in milliseconds. */
 struct options {
     const char *config, *auth_file, *prefix, *id, *label, *signal, *on_lost;
-    char *nodes;                /* all lists, joined by blanks */
+    const char *auth_where; /* "FILE: line N: " if a configuration file names auth_file, else "" */
+    char *nodes;            /* all lists, joined by blanks */
     const char *also[ALSO_MAX]; /* -a: further names of one lock */
     unsigned also_count;
     long node_timeout_ms, wait_ms, ttl_ms, kill_after_ms, min_hold_ms, max_hold_ms;
@@ -250,6 +251,10 @@ void queue_leave(void);
 enum redlock_status take(struct session *session, const char *name);
 /* Serves the locks of a session until none is in progress: slots that were released or given up. */
 void session_finish(struct session *session);
+/* The outcome of an extension or a release: REDLOCK_LOST where too few nodes answered because something that is not a lock has
+   the name now, which a message says. */
+enum redlock_status look_for_loss(const struct session *session, const char *name,
+                                  enum redlock_status status);
 /* The exit status for this outcome, after a message on stderr. */
 int explain(const struct session *session, const char *name, enum redlock_status status);
 /* The outcome as a word for JSON, and as part of a message. */

@@ -151,6 +151,7 @@ int verb_extend(int count, char **words)
     read_token("extend", count, words);
     adopt_token(words[0]);
     status = redlock_extend(&session.client, session.lock);
+    status = look_for_loss(&session, words[0], status);
     if (status == REDLOCK_OK && !options.json)
         printf("%lu\n", (unsigned long)redlock_remaining_ms(&session.client, session.lock));
     if (status == REDLOCK_UNREACHABLE)
@@ -198,7 +199,8 @@ static enum redlock_status release_value(const char *key, const char *value, siz
         memcpy(session.nodes[i].error, talks[i].node.error, sizeof talks[i].node.error);
     }
     talks_close();
-    return answered < quorum()          ? REDLOCK_UNCONFIRMED
+    return answered < quorum()
+               ? talks_failure() == EXIT_DENIED ? REDLOCK_DENIED : REDLOCK_UNCONFIRMED
            : session.lock->granted == 0 ? REDLOCK_LOST
                                         : REDLOCK_OK;
 }
@@ -216,7 +218,7 @@ static enum redlock_status release_by_force(int count, char **words)
     key_of(key, words[0]);
     found = find_by_id(key, options.id, session.value, &size);
     if (found < 0)
-        die(EXIT_UNAVAILABLE, "%s: no quorum of nodes answers", words[0]);
+        die(talks_failure(), "%s: no quorum of nodes answers", words[0]);
     if (found == 0)
         die(EXIT_LOST, "%s: no holder has the id %s", words[0], options.id);
     if (!is_sure(words[0], session.value))
@@ -235,7 +237,7 @@ int verb_release(int count, char **words)
     } else {
         read_token("release", count, words);
         adopt_token(words[0]);
-        status = session_release(&session);
+        status = look_for_loss(&session, words[0], session_release(&session));
     }
     if (status == REDLOCK_OK && options.force)
         say(LOG_NOTICE, "%s: released; the program that held it was not stopped", words[0]);

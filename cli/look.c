@@ -209,20 +209,33 @@ const char *left_text(char text[32], long ms)
     return text;
 }
 
-int describe_foreign(char *out, size_t room, const char *key)
+/* -1: too few nodes answer. */
+static int describe_key(char *out, size_t room, const char *key)
 {
     struct picture picture;
     unsigned i;
+    int count = 0;
 
-    out[0] = '\0';
     look_at(key, &picture);
-    for (i = 0; i < target_count; i++) {
-        size_t used = strlen(out);
-        if (picture.view[i].kind == FOREIGN)
-            snprintf(out + used, room - used, "%s%s on %s", used > 0 ? ", " : "",
-                     type_of(&picture.view[i]), targets[i].url.address);
-    }
-    return out[0] != '\0';
+    for (i = 0; i < target_count; i++)
+        if (picture.view[i].kind == FOREIGN) {
+            int size = snprintf(out, room, "%s%s on %s", count++ > 0 ? ", " : "",
+                                type_of(&picture.view[i]), targets[i].url.address);
+            size = (size_t)size < room ? size : (int)room - 1;
+            out += size;
+            room -= (size_t)size;
+        }
+    return count > 0 || picture.answers >= quorum() ? count : -1;
+}
+
+unsigned describe_foreign(char *out, size_t room, const struct redlock_lock *lock)
+{
+    int count = describe_key(out, room, lock->key);
+    unsigned i;
+
+    for (i = 0; i < lock->extra_key_count && count == 0; i++)
+        count = describe_key(out, room, lock->extra_keys[i].bytes);
+    return count > 0 ? (unsigned)count : 0;
 }
 
 int find_by_id(const char *key, const char *id, char *value, size_t *size)

@@ -44,8 +44,8 @@ const char *type_of(const struct view *view);
 /* "22.4 s left". */
 const char *left_text(char text[32], long ms);
 
-/* Looks for keys that are not strings: "zset on host:port, ...". 0: there is none. */
-int describe_foreign(char *out, size_t room, const char *key);
+/* Looks for a key of this lock that is not a string: "zset on host:port, ...". On how many nodes it is; 0: there is none. */
+unsigned describe_foreign(char *out, size_t room, const struct redlock_lock *lock);
 /* Looks for a value of this id; 1: found, 0: not there, -1: unknown, as too few nodes answer. The value, with a NUL
    behind it, is cut off after VALUE_MAX bytes. */
 int find_by_id(const char *key, const char *id, char *value, size_t *size);

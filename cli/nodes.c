@@ -39,15 +39,16 @@ struct source {
     unsigned line; /* the last one that was read */
 };
 
-/* 0: errno says why it cannot be read. Refuses what is not a file, as a pipe might block us. */
-static int open_source(struct source *source, const char *path)
+/* 0: errno says why it cannot be read. Refuses what is not a file, as a pipe might block us. `where`: what names the file, for
+   messages. */
+static int open_source(struct source *source, const char *where, const char *path)
 {
     struct stat status;
 
     source->path = path;
     source->line = 0;
     if (stat(path, &status) == 0 && !S_ISREG(status.st_mode) && !S_ISCHR(status.st_mode))
-        die(EXIT_CONFIG, "%s: not a regular file", path);
+        die(EXIT_CONFIG, "%s%s: not a regular file", where, path);
     source->file = fopen(path, "re");
     return source->file != NULL;
 }
@@ -107,7 +108,7 @@ void config_load(const char *path, int must_be,
     char line[4096], where[300];
     struct source source;
 
-    if (!open_source(&source, path)) {
+    if (!open_source(&source, "", path)) {
         if (must_be)
             die(EXIT_CONFIG, "%s: %s", path, strerror(errno));
         if (errno != ENOENT) /* only root may read it; maybe it is not needed */
@@ -140,8 +141,8 @@ static void read_auth_file(const char *path, char *line, int room)
 {
     struct source source;
 
-    if (!open_source(&source, path))
-        die(EXIT_CONFIG, "%s: %s", path, strerror(errno));
+    if (!open_source(&source, options.auth_where, path))
+        die(EXIT_CONFIG, "%s%s: %s", options.auth_where, path, strerror(errno));
     must_be_private(&source);
     if (!next_line(&source, line, room) || line[0] == '\0')
         die(EXIT_CONFIG, "%s: no password in it", path);
@@ -401,7 +402,7 @@ void nodes_read(void)
     look_up_all();
     if (options.node_timeout_ms < 0)
         options.node_timeout_ms = longest_ms > 0 ? (long)longest_ms : 250;
-    if (options.node_timeout_ms < 1 || options.node_timeout_ms > 60000)
-        die(EXIT_CONFIG, "--node-timeout: 1ms to 60s");
+    if (options.node_timeout_ms > TIMEOUT_MAX_MS)
+        die(EXIT_CONFIG, "the timeout in an address: 60s at most");
     memset(line, 0, sizeof line);
 }

@@ -14,6 +14,7 @@
 
 struct options options = {
     .prefix = "redlock:",
+    .auth_where = "",
     .node_timeout_ms = FOREVER_MS,
     .wait_ms = FOREVER_MS,
     .ttl_ms = FOREVER_MS,
@@ -125,6 +126,15 @@ static const struct option_spec { /* small members together: there are many of t
 enum { SPECS = sizeof specs / sizeof *specs };
 static uint8_t said[SPECS]; /* where: 1 on the command line, 2 in the environment, 3 in the file */
 
+static const char *copy_of(const char *text)
+{
+    const char *copy = strdup(text);
+
+    if (copy == NULL)
+        die(EXIT_SYSTEM, "no memory");
+    return copy;
+}
+
 /* NULL, or the error. */
 static const char *add_name(const char *name)
 {
@@ -152,22 +162,35 @@ static int is_yes(const char *value)
     return value[0] != '\0' && strcmp(value, "0") != 0 && strcasecmp(value, "no") != 0;
 }
 
-/* NULL, or the error in the value. */
+/* NULL, or the error in a duration or a number. */
+static const char *check_number(const struct option_spec *spec, long number)
+{
+    if (number < 0 || (number == 0 && spec->value == &options.slots))
+        return spec->kind == DURATION ? "not a duration, as 1.5, 250ms, 2m, 1h; 24 days at most"
+                                      : "not a number, or out of range";
+    if (spec->value == &options.node_timeout_ms && (number < 1 || number > TIMEOUT_MAX_MS))
+        return "1ms to 60s";
+    return NULL;
+}
+
+/* NULL, or the error in the value, also where another source has set it already. */
 static const char *set(const struct option_spec *spec, const char *value, uint8_t source)
 {
     uint8_t *from = &said[spec - specs];
-    long number = 0;
+    long number = spec->kind == DURATION ? parse_duration(value)
+                  : spec->kind == NUMBER ? parse_number(value, spec->most)
+                                         : 1;
+    const char *wrong = check_number(spec, number);
 
-    if (*from != 0 && *from < source)
-        return NULL;
+    if (wrong != NULL || (*from != 0 && *from < source))
+        return wrong;
     *from = source;
     switch ((enum kind)spec->kind) {
     case FLAG:
         *(int *)spec->value = value == NULL || is_yes(value);
         break;
     case TEXT:
-        if ((*(const char **)spec->value = strdup(value)) == NULL)
-            die(EXIT_SYSTEM, "no memory");
+        *(const char **)spec->value = copy_of(value);
         break;
     case NODE_LIST:
         add_to_list(spec->value, value);
@@ -175,13 +198,9 @@ static const char *set(const struct option_spec *spec, const char *value, uint8_
     case NAMES:
         return add_name(value);
     case DURATION:
-        *(long *)spec->value = number = parse_duration(value);
-        return number < 0 ? "not a duration, as 1.5, 250ms, 2m, 1h; 24 days at most" : NULL;
     case NUMBER:
-        *(long *)spec->value = number = parse_number(value, spec->most);
-        return number < 0 || (number == 0 && spec->value == &options.slots)
-                   ? "not a number, or out of range"
-                   : NULL;
+        *(long *)spec->value = number;
+        break;
     }
     return NULL;
 }
@@ -190,8 +209,10 @@ static const char *set(const struct option_spec *spec, const char *value, uint8_
 static int take_from_file(const char *key, const char *value, const char *where)
 {
     const char *wrong;
+    char prefix[304];
     unsigned i;
 
+    snprintf(prefix, sizeof prefix, "%s: ", where);
     for (i = 0; i < SPECS; i++)
         if (specs[i].verbs == ALL && specs[i].kind != FLAG && specs[i].value != &options.config &&
             strcmp(specs[i].name, strcmp(key, "node") == 0 ? "nodes" : key) == 0) {
@@ -199,6 +220,8 @@ static int take_from_file(const char *key, const char *value, const char *where)
                 nodes_check(value, where);
             if ((wrong = set(&specs[i], value, 3)) != NULL)
                 die(EXIT_CONFIG, "%s: %s: %s", where, key, wrong);
+            if (specs[i].value == &options.auth_file && said[i] == 3)
+                options.auth_where = copy_of(prefix);
             return 0;
         }
     return -1;

@@ -640,8 +640,10 @@ static void let_go(void)
         status = session_release(&session);
         event("released %u/%u", count_nodes(lock->granted), target_count);
     }
+    if (!run.lost)
+        status = look_for_loss(&session, run.name, status);
     if (status == REDLOCK_LOST && !run.lost) {
-        say(LOG_ERROR, "%s: another client took the lock before the command ended", run.name);
+        say(LOG_ERROR, "%s: another client took the name before the command ended", run.name);
         run.lost = 1;
     } else if (status != REDLOCK_OK && !run.lost) {
         say(LOG_WARNING, "%s: %s", run.name, status_text(status));

@@ -115,7 +115,7 @@ int verb_status(int count, char **words)
     else
         print_text(words[0], &picture);
     must_be_written();
-    return picture.state >= HELD ? 0 : picture.state == FREE ? 1 : EXIT_UNAVAILABLE;
+    return picture.state >= HELD ? 0 : picture.state == FREE ? 1 : talks_failure();
 }
 
 /* ---- redlock list: the names ---- */
@@ -330,5 +330,5 @@ int verb_list(int count, char **words)
         printf("],\"ok\":%u,\"complete\":%s}\n", answered,
                found.cut == NULL && answered >= quorum() ? "true" : "false");
     must_be_written();
-    return found.cut == NULL && answered >= quorum() ? 0 : EXIT_UNAVAILABLE;
+    return answered < quorum() ? talks_failure() : found.cut != NULL ? EXIT_UNAVAILABLE : 0;
 }

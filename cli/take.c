@@ -338,7 +338,7 @@ static const struct outcome {
     {REDLOCK_TIMEOUT, EXIT_HELD, "timeout", "not acquired in time: held by another client"},
     {REDLOCK_CONTENDED, EXIT_UNAVAILABLE, "split", "no client has a quorum"},
     {REDLOCK_LOST, EXIT_LOST, "lost", "the lock is lost: it expired, or another client has it"},
-    {REDLOCK_EXPIRED, EXIT_LOST, "lost", "the lock had already expired"},
+    {REDLOCK_EXPIRED, EXIT_LOST, "lost", "the lock had already expired or been released"},
     {REDLOCK_UNREACHABLE, EXIT_UNAVAILABLE, "unavailable", "no quorum of nodes answered"},
     {REDLOCK_UNCONFIRMED, EXIT_UNAVAILABLE, "unavailable",
      "no quorum of nodes confirmed the release; the lock expires with its ttl at the latest"},
@@ -368,6 +368,25 @@ const char *status_text(enum redlock_status status)
     return outcome_of(status)->text;
 }
 
+/* Says so if something that is not a lock has a name of this one, and returns on how many nodes. */
+static unsigned say_foreign(const struct session *session, const char *name)
+{
+    char who[WHO_MAX + 1];
+    unsigned count = describe_foreign(who, sizeof who, session->lock);
+
+    if (count > 0)
+        say(LOG_ERROR, "%s: the name is in use by something that is not a lock: %s", name, who);
+    return count;
+}
+
+enum redlock_status look_for_loss(const struct session *session, const char *name,
+                                  enum redlock_status status)
+{
+    int is_open = status == REDLOCK_UNREACHABLE || status == REDLOCK_UNCONFIRMED;
+
+    return is_open && say_foreign(session, name) >= quorum() ? REDLOCK_LOST : status;
+}
+
 /* Another has the lock, or something that is not a lock has the name. */
 static int explain_held(const struct session *session, const char *name, enum redlock_status status)
 {
@@ -376,9 +395,7 @@ static int explain_held(const struct session *session, const char *name, enum re
 
     if (session->lock_count > 1)
         say(level, "%s: all %u slots are held by other clients", name, session->lock_count);
-    else if (session->holder[0] == '\0' && describe_foreign(who, sizeof who, session->key))
-        say(LOG_ERROR, "%s: the name is in use by something that is not a lock: %s", name, who);
-    else {
+    else if (session->holder[0] != '\0' || say_foreign(session, name) == 0) {
         if (session->holder[0] != '\0')
             describe_holder(who, sizeof who, session->holder);
         say(level, "%s: %s%s%s", name, status_text(status), who[0] != '\0' ? ": " : "", who);

@@ -188,7 +188,7 @@ void talks_open(uint32_t timeout_ms)
         talks[i].node.address = targets[i].address;
         talks[i].node.handle = -1;
         if (targets[i].error != NULL)
-            redlock_set_error(&talks[i].node, "its name is not known", targets[i].error);
+            redlock_set_error(&talks[i].node, "cannot resolve the name", targets[i].error);
         talks[i].state = io->dial(NULL, &talks[i].node) == 0 ? TALK_DIALS : TALK_CLOSED;
     }
     talks_wait(timeout_ms);
@@ -243,6 +243,16 @@ int talk_is_error(const struct talk *talk, const char *prefix)
 {
     return talk->items > 0 && talk->item[0].kind == RESP_ERROR &&
            strncmp(talk->item[0].text, prefix, strlen(prefix)) == 0;
+}
+
+int talks_failure(void)
+{
+    unsigned i, denied = 0;
+
+    for (i = 0; i < target_count; i++)
+        denied += talks[i].refused != NULL || strncmp(talks[i].node.error, "NOPERM", 6) == 0 ||
+                  strncmp(talks[i].node.error, "NOAUTH", 6) == 0;
+    return denied > target_count - quorum() ? EXIT_DENIED : EXIT_UNAVAILABLE;
 }
 
 void talk_note_error(struct talk *talk)

@@ -1823,6 +1823,41 @@ static void status(void)
     no_key_left("then");
 }
 
+/* The name is in use by something that is not a lock, and each verb says so. */
+static void foreign_keys(void)
+{
+    struct beat *a = map_beat(beat_path("a")), *b = map_beat(beat_path("b"));
+    struct program run, held;
+    char token[300], text[200];
+
+    nodes(3);
+    redlock("acquire", "-t", "60", "x", NULL);
+    line_of(last, token);
+    run = start("run", "y", self, "beat", beat_path("a"), NULL);
+    held = start("run", "--min-hold", "60", "z", self, "beat", beat_path("b"), NULL);
+    ok(beats(a) && beats(b), "two run");
+    ask_all("DEL", "redlock:x", "redlock:y", "redlock:z");
+    ask_all("ZADD", "redlock:x", "1", "m");
+    ask_all("ZADD", "redlock:y", "1", "m");
+    ask_all("ZADD", "redlock:z", "1", "m");
+    snprintf(text, sizeof text, "x: the name is in use by something that is not a lock: zset on %s",
+             servers[0].address);
+    is_int(redlock("extend", "-t", "60", "x", token, NULL), 79, "extend: 79");
+    ok(strstr(wrote(last, 'e'), text) != NULL, "says so");
+    is_int(redlock("release", "x", token, NULL), 79, "release: 79");
+    ok(strstr(wrote(last, 'e'), text) != NULL, "says so");
+    redlock("extend", "--json", "-t", "60", "x", token, NULL);
+    ok(strstr(wrote(last, 'o'), "\"error\":\"lost\"") != NULL, "in JSON too");
+    a->stop = b->stop = 1;
+    is_int(ends(&run), 79, "run, when its command ends: 79");
+    ok(strstr(wrote(run, 'e'), "y: the name is in use by") != NULL, "says so");
+    is_int(ends(&held), 79, "with --min-hold");
+    is_int(redlock("run", "-n", "-a", "x", "free", "true", NULL), 75, "a further name");
+    ok(strstr(wrote(last, 'e'), "in use by something that is not a lock: zset on ") != NULL,
+       "says so");
+    ask_all("FLUSHALL");
+}
+
 /* ---- Nodes ---- */
 
 static void is_config_error(const char *list, const char *what, const char *column)
@@ -1857,7 +1892,7 @@ static void node_lists(void)
     snprintf(list, sizeof list, "%s,no-such-host.invalid", list_of(2, ""));
     is_int(redlock("run", "-n", "-N", list, "x", "-c", "exit 4", NULL), 4, "two of three are");
     redlock("status", "-N", list, "x", NULL);
-    ok(strstr(wrote(last, 'o'), "x: free") && strstr(wrote(last, 'o'), "name is not known"),
+    ok(strstr(wrote(last, 'o'), "x: free") && strstr(wrote(last, 'o'), "cannot resolve the name"),
        "status tells which is not");
     snprintf(list, sizeof list, "redis://u:" SECRET "@127.0.0.1:%d,LOCALHOST:%d", servers[0].port,
              servers[0].port);
@@ -1911,8 +1946,17 @@ static void node_lists(void)
              servers[0].address, servers[1].address, servers[2].local);
     redlock("acquire", "-t", "60", "--config", write_file("c", 0644, file), "z", NULL);
     ok(on_most("p:#z"), "comments behind values, and what is none");
+    setenv("REDLOCK_NODES", list_of(3, ""), 1);
     is_int(redlock("status", "--config", write_file("c", 0600, "node-timeout = x\n"), "y", NULL),
-           78, "no duration");
+           78, "no duration, also if the environment has another");
+    is_int(redlock("status", "--config", write_file("c", 0600, "\nnode-timeout = 61\n"), "y", NULL),
+           78, "too long a timeout");
+    ok(strstr(wrote(last, 'e'), "c.secret: line 2: node-timeout: 1ms to 60s") != NULL,
+       "says so, with file and line");
+    is_int(redlock("status", "--node-timeout", "0", "y", NULL), 64, "too short a timeout");
+    redlock("status", "--config", write_file("c", 0600, "\nauth-file = /none\n"), "y", NULL);
+    ok(strstr(wrote(last, 'e'), "c.secret: line 2: /none: No such file") != NULL,
+       "a password file that is not there: file and line");
 }
 
 /* In a mount namespace: an /etc with a configuration file that we may not read. Nobody is root there who executes a
@@ -2189,6 +2233,14 @@ static void passwords(void)
            "a wrong one: 77");
     is_int(redlock("run", "-N", list_of(3, "redis://me:" SECRET "x@"), "x", "true", NULL), 77,
            "a wrong one of a user, waiting: 77");
+    setenv("REDLOCK_NODES", list_of(3, "redis://me:" SECRET "x@"), 1);
+    is_int(redlock("acquire", "-t", "60", "x", NULL), 77, "acquire");
+    is_int(redlock("status", "x", NULL), 77, "status");
+    is_int(redlock("list", NULL), 77, "list");
+    is_int(redlock("release", "--force", "--yes", "--id", "00000000", "x", NULL), 77, "force");
+    is_int(redlock("bench", "-n", "5", NULL), 77, "bench");
+    setenv("REDLOCK_NODES", list_of(3, ""), 1);
+    is_int(redlock("status", "x", NULL), 77, "status without one");
     snprintf(list, sizeof list, "%s", list_of(3, "redis://me:" SECRET "@"));
     run = start("run", "-v", "-N", list, "x", self, "beat", beat_path("a"), NULL);
     ok(beats(a), "by -N");
@@ -2732,8 +2784,8 @@ static void odd_lists(void)
     ok(strstr(wrote(last, 'e'), "the list is not complete") != NULL, "says so");
     ask_all("ACL", "SETUSER", "locker", "reset", "on", ">" SECRET, "~redlock:*", "+set", "+get",
             "+del", "+pexpire", "+pttl", "+eval");
-    is_int(redlock("list", "-N", list_of(3, "redis://locker:" SECRET "@"), NULL), 69,
-           "SCAN is not permitted: 69");
+    is_int(redlock("list", "-N", list_of(3, "redis://locker:" SECRET "@"), NULL), 77,
+           "SCAN is not permitted: 77");
     ok(strstr(wrote(last, 'e'), "NOPERM") != NULL, "says so");
     ask_all("ACL", "SETUSER", "locker", "+scan");
     is_int(redlock("list", "-N", list_of(3, "redis://locker:" SECRET "@"), "k1", NULL), 0,
@@ -2966,6 +3018,7 @@ static const struct scenario {
     {"far_node", far_node},
     {"force", force},
     {"status", status},
+    {"foreign_keys", foreign_keys},
     {"node_lists", node_lists},
     {"slow_names", slow_names},
     {"default_config", default_config},
