@@ -411,7 +411,7 @@ static void c02_reach(void)
     check(nodes, quick);
     also("a majority is not there", 2, 2, "fail", "refused");
     check(with("a..b:1"), quick);
-    only("a name that is none", 1, 2, "fail", "name is not known");
+    only("a name that is none", 1, 2, "fail", "cannot resolve the name");
     server_pause(&servers[0]);
     check(three(), "--read-only --node-timeout 1");
     server_resume(&servers[0]);

@@ -21,7 +21,7 @@ enum { WORDS = 40, TEXT = 65536 };
 
 struct program_setup setup;
 struct program last;
-long wait_ms = 20000;
+long wait_ms = 60000;
 static const char *program_path;
 static char folder[80];
 static int started;
@@ -146,7 +146,7 @@ struct program start_on_terminal(int *terminal, const char *word, ...)
 int waited(int happened, long ms)
 {
     if (!happened && ms >= wait_ms)
-        wait_ms = 5000;
+        wait_ms = 10000;
     return happened;
 }
 
