@@ -68,28 +68,69 @@ REDLOCK_PRIVATE void rl_set_error(struct redlock_node *node, enum rl_error error
 /* Ends the text before the password, or before as much of it as the text has room for. */
 static void rl_hide_password(char *text, const char *password)
 {
-    size_t most = strlen(password);
-
     for (; *text != '\0'; text++) {
-        size_t left = strlen(text);
-        if (strncmp(text, password, left < most ? left : most) == 0) {
+        size_t n = 0;
+
+        while (password[n] != '\0' && text[n] == password[n])
+            n++;
+        if (password[n] == '\0' || text[n] == '\0') {
             *text = '\0';
             return;
         }
     }
 }
 
+/* The ACL rules that the oldest request needs, and maybe more of those that every lock needs. */
+static const char *rl_acl_rules(const struct redlock_node *node)
+{
+    enum {
+        AT_SELECT = sizeof "+waitaof", /* with the blank behind it */
+        AT_EXISTS = AT_SELECT + sizeof "+select",
+        AT_DEL = AT_EXISTS + sizeof "+exists",
+        AT_EVAL = AT_DEL + sizeof "+del",
+        AT_SET = AT_EVAL + sizeof "+eval +get"
+    };
+    static const char rules[] = "+waitaof +select +exists +del +eval +get +set +pexpire +pttl ~KEY";
+    /* In the order of enum rl_command. */
+    static const uint8_t at[RL_READY] = {AT_SET,    AT_EXISTS, AT_EXISTS, AT_EXISTS, AT_EVAL,
+                                         AT_EVAL,   AT_DEL,    AT_DEL,    AT_DEL,    AT_DEL,
+                                         AT_SELECT, AT_SELECT, AT_SELECT, AT_SELECT, AT_SELECT};
+    unsigned command = node->priv.requests[node->priv.first].command;
+
+    return rules + (node->priv.part > 0 && command & RL_WITH_SYNC ? 0 : at[command & 31]);
+}
+
+/* Whether the ACL denies a command or a key, and the user would not read which command. Before Redis 7.2
+   no error of a script names the command. Since then the name of the user stands before it, so the command
+   may be cut off. Redis 6 has one text for all errors of a script. */
+static int rl_is_unclear_denial(const char *text)
+{
+    int in_script = (*text == 'E' || *text == '@') && strstr(text, "script") != NULL;
+    const char *named = strstr(text, "' ");
+
+    return (in_script || text[2] == 'P') &&                            /* NOPERM */
+           (named == NULL || (RESP_TEXT_MAX + 9 > REDLOCK_ERROR_MAX && /* with "replied: " */
+                              named - text + 9 > REDLOCK_ERROR_MAX));
+}
+
 REDLOCK_PRIVATE void rl_set_server_error(struct redlock_node *node, enum rl_error error,
                                          struct resp_item *item)
 {
-    char *arguments = strstr(item->text, ", with args");
+    char *text = item->text, *arguments = strstr(text, ", with args");
 
     if (arguments != NULL)
         *arguments = '\0';
     if (node->password != NULL && node->password[0] != '\0')
-        rl_hide_password(item->text, node->password);
+        rl_hide_password(text, node->password);
     node->error[0] = '\0';
-    redlock_set_error(node, rl_nth(rl_error_texts, error), item->text);
+    if (rl_is_unclear_denial(text)) {
+        rl_append(node->error, "needs ");
+        rl_append(node->error, rl_acl_rules(node));
+    } else {
+        rl_set_error(node, error);
+    }
+    rl_append(node->error, ": ");
+    rl_append(node->error, text);
 }
 
 /* The names of the settings, in the order of struct redlock_settings. */
@@ -103,45 +144,32 @@ REDLOCK_PRIVATE void rl_set_setting_error(struct redlock_node *node, unsigned se
                       rl_nth(rl_setting_names, setting));
 }
 
+/* From REDLOCK_PENDING, which is 1, downwards. */
+static const char rl_status_texts[] =
+    "in progress\0"
+    "success\0"
+    "lock is held by another client\0"
+    "contention: no client obtained a quorum\0"
+    "no quorum: too few nodes are reachable\0"
+    "no quorum: permission denied by too many nodes\0"
+    "lock acquired too late: no validity left\0"
+    "timed out waiting for the lock\0"
+    "lock lost: expired or taken by another client\0"
+    "lock had already expired\0"
+    "release not confirmed by a quorum; the lock expires with its TTL\0"
+    "extension limit reached; the lock is still held\0"
+    "cancelled\0"
+    "invalid argument\0"
+    "no entropy source available\0"
+    "client was created before fork(); create a new one in the child\0"
+    "lock is already held by this client\0"
+    "unknown";
+
 const char *redlock_strerror(int status)
 {
-    switch ((enum redlock_status)status) { /* no default: a missing text does not compile */
-    case REDLOCK_PENDING:
-        return "in progress";
-    case REDLOCK_OK:
-        return "success";
-    case REDLOCK_HELD:
-        return "lock is held by another client";
-    case REDLOCK_CONTENDED:
-        return "contention: no client obtained a quorum";
-    case REDLOCK_UNREACHABLE:
-        return "no quorum: too few nodes are reachable";
-    case REDLOCK_DENIED:
-        return "no quorum: permission denied by too many nodes";
-    case REDLOCK_TOO_LATE:
-        return "lock acquired too late: no validity left";
-    case REDLOCK_TIMEOUT:
-        return "timed out waiting for the lock";
-    case REDLOCK_LOST:
-        return "lock lost: expired or taken by another client";
-    case REDLOCK_EXPIRED:
-        return "lock had already expired";
-    case REDLOCK_UNCONFIRMED:
-        return "release not confirmed by a quorum; the lock expires with its TTL";
-    case REDLOCK_EXTEND_LIMIT:
-        return "extension limit reached; the lock is still held";
-    case REDLOCK_CANCELLED:
-        return "cancelled";
-    case REDLOCK_INVALID_ARGUMENT:
-        return "invalid argument";
-    case REDLOCK_NO_ENTROPY:
-        return "no entropy source available";
-    case REDLOCK_FORKED:
-        return "client was created before fork(); create a new one in the child";
-    case REDLOCK_ALREADY_HELD:
-        return "lock is already held by this client";
-    }
-    return "unknown status";
+    unsigned n = 1U - (unsigned)status;
+
+    return rl_nth(rl_status_texts, n < 17 ? n : 17);
 }
 
 /* In the order of enum rl_argument: names of parameters and fields. */

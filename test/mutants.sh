@@ -117,7 +117,9 @@ R12|node.c|s/(node->priv.heard == MODE && !other && )/0 \&\& $1/|a sentinel is n
 R12|round.c|s/if \(node->priv.denied\)/if (0)/|a node that denies is not one that does not answer
 R12|node.c|s/ \|\| \(command == RL_INFO && rl_is_not_ready\(item\)\)//|who can't say yet who it is is asked again
 R12|redlock.c|s/lock->priv.todo & c->priv.in\[REDLOCK_NODE_READY\],(\s+RL_DELETE, RL_NOBODY)/lock->priv.todo \& ~(unsigned)c->priv.in[REDLOCK_NODE_DOWN],$1/|nothing overtakes the handshake
-R12|text.c|s/rl_hide_password\(item->text, node->password\);/;/|what a server repeats of the password
+R12|text.c|s/rl_hide_password\(text, node->password\);/;/|what a server repeats of the password
+R12|text.c|s/if \(rl_is_unclear_denial\(text\)\)/if (0)/|which permission a user lacks
+R12|text.c|s/command & RL_WITH_SYNC \? 0 : at/command == 0 ? 0 : at/|also for WAITAOF
 R13|node.c|s/c->priv.nodes\[i\].priv.last_run == node->priv.run/0/|one server, one vote
 R13|node.c|s/c->priv.nodes\[i\].priv.last_run == node->priv.run/rl_is_up(\&c->priv.nodes[i]) \&\& $&/|connected or not
 R13|node.c|s/node->priv.run = node->priv.last_run = 0; \/\* or/; \/* or/|one of two stays
