@@ -104,9 +104,9 @@ texts=$(find . -name '*.md' ! -path './build/*' ! -path "./$1/*" ! -path '*/node
 for text in $texts; do
     sed '/^<!--/,/-->$/d' "$text" | awk -v text="${text#./}" '{ print text ": " $0 }'
 done >"$build/texts"
-# Those that are for users, in the present language. (Others will follow.)
+# All but the table of sizes.
 pages=$(for text in README.md SECURITY.md CONTRIBUTING.md docs/*.md; do
-    case $text in docs/design.md | docs/sizes.md) ;; *) echo "$text" ;; esac
+    case $text in docs/sizes.md) ;; *) echo "$text" ;; esac
 done)
 
 # named PATTERN - FILE: NAME for each that is named in the texts between `` or ()
