@@ -44,7 +44,7 @@ static const char *addresses[NODES];
 static int node_count = NODES, by_path;
 static long rounds = 15, pairs = 2000, flight = 1;
 static long calls[KINDS][CALLS];
-static long dials; /* the library's: more than NODES says that it hung up on servers that work */
+static long dials; /* the library's: more than NODES shows that it disconnected servers that work */
 
 static void check(int good, const char *what)
 {
@@ -482,8 +482,8 @@ static void print_many(void)
     }
 }
 
-/* A node that is as many answers behind as its queue has places, or is not connected, is not asked
-   by the library: that saves it calls, but by doing less. The floor always asks all. */
+/* The library does not ask a node that owes as many replies as its queue has slots, or is not connected:
+   that saves calls by doing less. The lower bound always asks all. */
 static void print_calls(void)
 {
     double all[KINDS] = {0, 0}, unasked;

@@ -130,7 +130,7 @@ static void pass(long ms)
         serve(&client, until - now_ms());
 }
 
-/* So many locks are held and extended by themselves: what a pair costs beside them, and what each of their
+/* So many locks are held with auto-extension: what a cycle costs beside them, and what each of their
    extensions costs. */
 static void many_held(void)
 {

@@ -26,7 +26,7 @@ static struct shared {
 static struct server servers[NODES];
 static long wanted = 400;
 
-/* One of them: asks until enough turns were had in all. */
+/* One of them: asks until there were enough turns in all. */
 static void contend(int me)
 {
     static const struct redlock_settings patient = {.node_timeout_ms = 1000, .stall_ms = 5000};
@@ -69,7 +69,7 @@ static void contend(int me)
 static void print_line(int waiters)
 {
     long few = shared->wins[0], many = 0, n = shared->turns - 1;
-    double longest_us = 0, *took = shared->took_us + 1; /* nobody released it before the first */
+    double longest_us = 0, *took = shared->took_us + 1; /* there is no release before the first */
     int i;
 
     for (i = 0; i <= waiters; i++) {
@@ -88,7 +88,7 @@ static void print_line(int waiters)
     fflush(stdout);
 }
 
-/* One holder and so many who wait. */
+/* One holder and so many waiters. */
 static void run(int waiters)
 {
     pid_t children[MOST];

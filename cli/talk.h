@@ -32,7 +32,7 @@ enum talk_state {
 };
 
 struct talk {
-    struct redlock_node node; /* address, credentials, trouble: what the io needs */
+    struct redlock_node node; /* address, credentials, error: what the io needs */
     struct resp_reader reader;
     enum talk_state state;
     const char *refused;      /* by talks_open: "AUTH", "SELECT"; NULL: neither */
@@ -47,16 +47,16 @@ struct talk {
 /* One with each target. */
 extern struct talk talks[REDLOCK_NODES_MAX];
 
-/* Connects to all at the same time: dials, then AUTH where there is a password, and SELECT where there is a
-   database. timeout_ms is for each of these. What failed is TALK_CLOSED and has a trouble: "connection
-   refused", "timeout", or the server's own words. */
+/* Connects to all at the same time, then AUTH where there is a password, and SELECT where there is a
+   database. timeout_ms is for each of these. A node that failed is TALK_CLOSED and has an error:
+   "connection refused", "timeout", or the server's own words. */
 void talks_open(uint32_t timeout_ms);
 void talks_close(void);
-/* Ends one of them, with this trouble if it has none. */
+/* Ends one of them, with this error if it has none. */
 void talk_hang_up(struct talk *talk, const char *why);
 
-/* Sends the same words to all that are not closed and waits for all answers, timeout_ms at most; who has
-   not answered by then is closed. An error is an answer: item[0].kind == RESP_ERROR. */
+/* Sends the same words to all that are not closed and waits for all answers, timeout_ms at most; a node
+   that has not answered by then is closed. An error is an answer: item[0].kind == RESP_ERROR. */
 void talks_ask(uint32_t timeout_ms, unsigned words, const char *const *word);
 /* The two halves of it, for questions that differ: one for a node, then the answers of all. */
 void talk_send(struct talk *talk, unsigned words, const char *const *word);
@@ -66,7 +66,7 @@ void talks_wait(uint32_t timeout_ms);
 int talk_field(const char *info, const char *field, char *value, size_t room);
 /* 1: the answer is an error that begins with `prefix`. */
 int talk_is_error(const struct talk *talk, const char *prefix);
-/* If it is an error, it is the node's trouble from now on. */
+/* If it is an error, it is the node's error from now on. */
 void talk_note_error(struct talk *talk);
 /* The exit status if no quorum has answered: EXIT_DENIED if too few nodes permit it, else EXIT_UNAVAILABLE. */
 int talks_failure(void);

@@ -141,7 +141,7 @@ static int is_going_on(void)
     return !broken || going_on;
 }
 
-/* What can't be gone on after. */
+/* Errors that end the run. */
 static void die(const char *rule)
 {
     printf("not ok - seed %lu: %s, at %s\nBail out!\n", (unsigned long)seed, rule, last_call);
@@ -482,7 +482,8 @@ static unsigned ready_events(struct redlock_node *node, unsigned wanted)
                      (up && (has_bytes(link) || !link->served) ? REDLOCK_READABLE : 0U));
 }
 
-/* When an event that is waited for may come by itself; what a server says meanwhile is seen as it comes. */
+/* When an event that is waited for may come without the client; what a server says meanwhile is seen as it
+   comes. */
 static uint64_t next_event_us(struct redlock_node *node)
 {
     const struct link *link = link_of(node);
@@ -1299,7 +1300,7 @@ static void fault(void)
     }
 }
 
-/* From here on nothing fails. */
+/* From here on there are no faults. */
 static void mend(void)
 {
     unsigned i;
@@ -1411,8 +1412,8 @@ static void serve_both(struct party *a, struct party *b, uint64_t us)
     }
 }
 
-/* When all is well a lock can be had; one that waits for it gets it when it is released, and not when its pause is
-   over: whatever was done with both clients before. */
+/* Without faults a lock can be acquired. A waiter gets it when it is released, not at the end of its pause,
+   whatever was done with both clients before. */
 static void all_is_well(struct party *a, struct party *b)
 {
     struct slot *first = &a->slots[0], *second = &b->slots[0];

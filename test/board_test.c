@@ -18,8 +18,8 @@
 
 enum { LOCKS_MAX = 8, WIRE = 8192, TTL_MS = 3000 };
 
-/* Of a server. DEAF reads no further than to the first command of a lock, SILENT nothing; FULL nor does its line take
-   anything: until the mood is another. GONE has no connection. */
+/* Of a server. DEAF reads no further than to the first command of a lock, SILENT reads nothing; with FULL
+   its line takes no bytes either, until the mood changes. GONE has no connection. */
 enum mood { ANSWERS, REFUSES, DENIES, DEAF, SILENT, FULL, GONE, MOODS };
 
 /* A connection, and the server at its end. */
@@ -358,7 +358,7 @@ static void all_at_once(enum mood first, enum mood then)
 {
     unsigned i;
 
-    start_all(START); /* with all nodes to be dialled */
+    start_all(START); /* with all nodes to be connected */
     all_end();
     all_are(REDLOCK_OK);
     start_all(KEEP);
@@ -437,7 +437,7 @@ static void measure_tick(unsigned with_nodes, unsigned with_locks)
     printf("tick %u %u %lu\n", with_nodes, with_locks, (unsigned long)most[TICK]);
 }
 
-/* One event of a server that does not stop: in the greeting, or after it. */
+/* One event of a server that sends without end: in the handshake, or after it. */
 static void flood(int greeted, const char *what, const char *text, unsigned from)
 {
     struct wire *wire = &wires[0];

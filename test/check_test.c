@@ -246,14 +246,15 @@ static void start_all(void)
 
 /* As a healthy one, but for this. */
 struct lie {
-    const char *greeting;      /* instead of all else, and hangs up */
-    const char *info;          /* these lines are the first of INFO */
-    const char *word, *answer; /* to what has this word, this answer; "": none; NULL: hangs up */
-    double rate;               /* its clock runs faster by so much */
-    long ahead_ms;             /* and was so far ahead */
-    int delays;                /* its INFO tells of one delayed fsync more each time */
-    long delay_ms;             /* so long takes each answer */
-    long slow_ms;              /* so long takes every 50th SET: the two that p99 is made of */
+    const char *greeting; /* instead of all else, and closes the connection */
+    const char *info;     /* these lines are the first of INFO */
+    const char *word,
+        *answer; /* to a command with this word, this reply; "": none; NULL: closes the connection */
+    double rate;   /* its clock runs faster by so much */
+    long ahead_ms; /* and was so far ahead */
+    int delays;    /* its INFO tells of one delayed fsync more each time */
+    long delay_ms; /* so long takes each answer */
+    long slow_ms;  /* so long takes every 50th SET: the two that p99 is made of */
 };
 
 static pid_t liar;
@@ -858,7 +859,7 @@ static void c25_idle(void)
         check(three(), "--read-only --clock-window 3");
     while (complaints() != 1 && ++tries < 3);
     only("connections end soon", 1, 25, "warn", "timeout 1");
-    ask(0, "PING", NULL, NULL, NULL); /* ours has ended too: this dials anew */
+    ask(0, "PING", NULL, NULL, NULL); /* ours has ended too: this connects again */
     set(0, "timeout", "11");
     check(three(), quick);
     is_int(status, 0, "connections live for more than a third of the ttl");
@@ -919,7 +920,7 @@ static void secrets(void)
        "a password in an address");
 }
 
-/* A server that does not know AUTH says it back. */
+/* A server that does not know AUTH repeats the command. */
 static void echo(void)
 {
     struct lie lie = {.word = "\r\nAUTH\r\n",

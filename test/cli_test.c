@@ -115,7 +115,7 @@ static long pttl(unsigned n, const char *key)
     return strtol(ask(n, "PTTL", key), NULL, 10);
 }
 
-/* On the node that has it longest. */
+/* On the node where it expires last. */
 static long longest(const char *key)
 {
     unsigned i;
@@ -890,7 +890,7 @@ static void never_both(const char *what, struct beat *const first[2], const stru
        (second->first_us - end) / 1000);
 }
 
-/* Both were killed by now; the kernel may still be at it. */
+/* Both have been killed; the kernel may not be done. */
 static int are_gone(struct beat *const pair[2])
 {
     return until(!lives(pair[0]->pid) && !lives(pair[1]->pid), WAIT_MS);
@@ -938,7 +938,7 @@ static void nodes_hang(void)
     c->stop = d->stop = 1;
     is_int(ends(&waits[0]), 5, "the others end well");
     is_int(ends(&waits[1]), 5, "both of them");
-    /* what they had asked of hung nodes may have been taken in since, for 9 s */
+    /* commands to hung nodes may have run since, for keys of 9 s */
     is_int(servers_keys_left("redlock:*", 15000), 0, "no key is left then");
 }
 
@@ -1028,7 +1028,8 @@ static void keys_vanish(void)
     stolen = start_deaf("stolen", b, "-l", "");
     flushed = start_deaf("flushed", a, "-l", "");
     await_renewal(flushed);
-    signal_to(flushed.pid, SIGSTOP); /* no renewal comes in between: it would heal the first ones */
+    signal_to(flushed.pid,
+              SIGSTOP); /* no renewal comes in between: it would repair the first ones */
     for (i = 0; i < 3; i++)
         ask(i, "DEL", "redlock:flushed");
     signal_to(flushed.pid, SIGCONT);
@@ -1139,7 +1140,8 @@ static void min_hold(void)
     no_key_left("then");
 }
 
-/* What is under way to a node when a run ends, and arrives there when the key is another's, leaves that alone. */
+/* A command that is on its way to a node when a run ends, and arrives when another client has the key,
+   leaves that key alone. */
 static void late_min_hold(void)
 {
     struct proxy *proxies =
@@ -1210,7 +1212,8 @@ static void nodes_down_at_the_end(void)
     ok(now_ms() - begin < 20000, "not only when the lock expires (%ld ms)", now_ms() - begin);
 }
 
-/* Another had the lock before the command ended: that is no success, although nobody noticed in time. */
+/* Another client had the lock before the command ended: that is no success, although it was not noticed in
+   time. */
 static void overlap(void)
 {
     struct beat *a = map_beat(beat_path("a")), *b = map_beat(beat_path("b")),
@@ -1249,7 +1252,7 @@ static void two_hundred(void)
     no_key_left("then");
 }
 
-/* An acquire ends when a majority has the lock, but not before the others could take it. */
+/* An acquire ends when a majority has granted the lock, but not before the other nodes could. */
 static void everywhere(void)
 {
     char name[12], key[24];
@@ -1265,7 +1268,8 @@ static void everywhere(void)
     is_int(good, 60, "acquired sixty times on each of three nodes");
 }
 
-/* Another has it on two of three nodes, and the third is away: which of these is faster does not matter. */
+/* Another client has it on two of three nodes, and the third is away: which of these is faster does not
+   matter. */
 static void held_on_what_there_is(void)
 {
     int i, good = 0;
@@ -1279,7 +1283,7 @@ static void held_on_what_there_is(void)
     is_int(good, 60, "held by another, and so it is said sixty times");
 }
 
-/* stderr is a pipe that is full, and whose other end nobody reads. */
+/* stderr is a full pipe without a reader. */
 static void fill_stderr(void)
 {
     static const char junk[4096];
@@ -1454,7 +1458,7 @@ static void fence(void)
 
     nodes(3);
     for (i = 0; i < 6; i++) {
-        if (i == 4) /* a node whose loss leaves a quorum that knows the last token */
+        if (i == 4) /* without this node there is still a quorum that knows the last token */
             ask(!knows(0, before) ? 0 : !knows(2, before) ? 2 : 1, "FLUSHALL");
         if (i % 2 == 0)
             is_int(redlock("run", "--fence", "x", "-c", "echo $REDLOCK_FENCE", NULL), 0, "--fence");
@@ -1551,7 +1555,7 @@ static void tokens(void)
     is_int(with_key("redlock:it's x") <= 1, 1, "and extending does not bring it back");
 }
 
-/* What is not of the form of a token, or of other nodes, is refused before anybody is asked. */
+/* Text that is no token, and tokens of other nodes, are refused before any node is asked. */
 static void token_form(void)
 {
     static const char right[] = "0123456789012345678901234567890123456789";
@@ -1586,7 +1590,7 @@ static void token_form(void)
     no_key_left("then");
 }
 
-/* An extension that comes too late revives nothing, and sets nothing again. */
+/* An extension that comes too late does not create the key again. */
 static void late_extend(void)
 {
     char token[300];
@@ -1954,8 +1958,8 @@ static void node_lists(void)
        "a password file that is not there: file and line");
 }
 
-/* In a mount namespace: an /etc with a configuration file that we may not read. Nobody is root there who executes a
-   program. */
+/* In a mount namespace: an /etc with a configuration file that we may not read. No process is root there
+   after it has executed a program. */
 static void write_or_end(const char *path, const char *text)
 {
     int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
@@ -2160,7 +2164,7 @@ static void line_without_nodes(void)
     no_key_left("then");
 }
 
-/* A resolver that hangs costs a second, not a minute. */
+/* A hung resolver costs a second, not a minute. */
 static void slow_names(void)
 {
     char list[200], shim[300];
@@ -2318,7 +2322,7 @@ static void least_rights(void)
 
 /* ---- Servers that are none ---- */
 
-/* A process that accepts and says what a server of another kind would; it ends with us. */
+/* A process that accepts connections and replies as a server of another kind does; it ends with us. */
 static int babbles(char *address, size_t size, const char *what, size_t bytes)
 {
     int fd = listen_on(address, size);
@@ -2525,7 +2529,7 @@ static void slots(void)
     no_key_left("then");
 }
 
-/* What else there is to slots. */
+/* More about slots. */
 static void odd_slots(void)
 {
     struct beat *a = map_beat(beat_path("a"));
@@ -2653,7 +2657,7 @@ static void several_names(void)
     no_key_left("then");
 }
 
-/* Stale values differ: nobody has a majority, so the job does not run elsewhere. */
+/* Stale values differ: no client has a majority, so the job does not run elsewhere. */
 static void stale_values_differ(void)
 {
     nodes(3);
@@ -2921,7 +2925,7 @@ static void prompts(void)
     is_int(ends(&run), -SIGINT, "Ctrl-C at the question");
     close(terminal);
     run = start_on_terminal(&terminal, "release", "x", "-", NULL);
-    until(tcgetpgrp(terminal) == run.pid, WAIT_MS); /* else Ctrl-C is for nobody */
+    until(tcgetpgrp(terminal) == run.pid, WAIT_MS); /* else no process gets Ctrl-C */
     sleep_ms(300);
     type(terminal, "\003");
     is_int(ends(&run), -SIGINT, "Ctrl-C where a token is read");
@@ -2956,7 +2960,7 @@ static const struct scenario {
     const char *name;
     void (*run)(void);
 } scenarios[] = {
-    /* those that take long first */
+    /* the slow ones first */
     {"thirty", thirty},
     {"limits", limits},
     {"keys_vanish", keys_vanish},
@@ -3030,7 +3034,7 @@ static int shown(const char *word)
     return system(command) != 0;
 }
 
-/* Who is left below us and is no server: orphans come to us. */
+/* A process below us that is no server: orphans are adopted by us. */
 static int strays(void)
 {
     unsigned i;

@@ -173,7 +173,7 @@ static void fake_serve(int node)
 
     while (n->connected && !n->hung && (used = mini_read(n->in, n->in_used, &command)) > 0) {
         fake_obey(node, &command);
-        if (n->in_used >= used) { /* not when it hung up */
+        if (n->in_used >= used) { /* not when it closed the connection */
             memmove(n->in, n->in + used, n->in_used - used);
             n->in_used -= used;
         }
@@ -205,7 +205,7 @@ void fake_hold(int node)
     n->held->in_used = 0;
 }
 
-/* Runs what is there of it; is the connection still up, its replies are said. */
+/* Runs the whole commands that have arrived. If the connection is up, the replies are sent. */
 static unsigned fake_run_held(struct fake_held *held)
 {
     struct fake_node *n = &fake_nodes[held->node];

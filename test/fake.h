@@ -22,15 +22,15 @@ struct fake_held {
 
 struct fake_node {
     /* The test sets these. */
-    int refuses;         /* dial fails */
-    int never_up;        /* dial never ends */
+    int refuses;         /* connecting fails */
+    int never_up;        /* connecting never ends */
     int hung;            /* takes bytes, runs and says nothing */
     int full;            /* takes no bytes */
     int drip;            /* moves one byte per call, both ways */
     int deaf_to_set;     /* runs a SET, but its reply never comes */
     uint64_t delay_us;   /* from the arrival of a command to its reply */
-    uint64_t connect_us; /* from the dial until the connection is up */
-    const char *says;    /* instead of every reply; "": hangs up instead */
+    uint64_t connect_us; /* from the start of connecting until the connection is up */
+    const char *says;    /* instead of every reply; "": closes the connection instead */
     int says_once;       /* `says` only for the next command */
     const char *greets;  /* said on connecting, unasked */
     struct mini_server server;

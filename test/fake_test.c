@@ -80,7 +80,7 @@ static void run(int which, struct redlock_io *io, const char *address, uint32_t 
     locks[1].use_fencing = REDLOCK_FENCING;
     locks[2].extra_keys = more;
     locks[2].extra_key_count = REDLOCK_MULTI_KEY ? 2 : 0;
-    heard_size[which] = 0; /* the greeting names the server, and differs */
+    heard_size[which] = 0; /* the reply to HELLO names the server, and differs */
     for (i = 0; i < 300; i++) {
         int who = (int)((draw >> 16) % 3), what = (int)((draw >> 8) % 3), status;
         draw = draw * 1664525U + 1013904223U;

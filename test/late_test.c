@@ -66,7 +66,7 @@ static int extend_twice(struct side *a)
     return extend(a) == REDLOCK_OK;
 }
 
-/* 0: in vain, as the machine stood still for longer than the lock lives. */
+/* 0: without a result, as the machine stood still for longer than the lock lives. */
 static int one_attempt(struct side *a, struct side *b)
 {
     long scripts, until = now_ms() + PATIENCE_MS, left;

@@ -56,7 +56,7 @@ static void r01_a_set_is_never_sent_again(void)
 {
     begin_with_defaults(3);
     warm_up();
-    fake_nodes[1].says = ""; /* takes the SET, hangs up instead of answering */
+    fake_nodes[1].says = ""; /* takes the SET, closes the connection instead of answering */
     fake_nodes[1].says_once = 1;
     fake_nodes[2].delay_us = 30 * MS;
     is_int(acquire(0), REDLOCK_OK, "r01: two of three grant, one connection breaks");
@@ -236,8 +236,8 @@ static void r04_release_goes_to_every_asked_node(void)
     ok(each_set_is_undone(-1), "r05 T7: each after its SET, down the same connection");
 }
 
-/* Its connection broke before it had answered any SET, but not before it was greeted: it is dialled again
-   at once for what it is owed, and the key does not stay for its ttl. */
+/* Its connection broke before it had answered any SET, but after the handshake: it is connected again at
+   once for the release that it is owed, and the key does not stay for its ttl. */
 static void r04_release_after_the_first_answer_is_lost(void)
 {
     begin_with_defaults(3);
@@ -250,7 +250,8 @@ static void r04_release_after_the_first_answer_is_lost(void)
     is_int((int)fake_keys_left(), 0, "r04: also where the connection broke");
 }
 
-/* A server that greets and then hangs up is not dialled for each attempt: once more, then after pauses. */
+/* A server that closes the connection after the handshake is not connected for each attempt: once more at
+   once, then after pauses. */
 static void r05_greetings_alone_are_no_use(void)
 {
     unsigned i;
@@ -290,8 +291,8 @@ static void r04_release_outlasts_a_full_buffer(void)
     is_int((int)fake_keys_left(), 2, "r04: no key of ours is left");
 }
 
-/* More releases are owed to it than our buffer holds: it is given up, so that none of the SETs that
-   wait in the buffer can ever run. */
+/* More releases are owed to it than the send buffer holds: it is disconnected, so that none of the SETs
+   that wait in the buffer can ever run. */
 static void r04_a_node_that_takes_no_bytes_is_given_up(void)
 {
     static const char label[REDLOCK_LABEL_MAX]; /* so that fewer find room */
@@ -372,8 +373,8 @@ static void r05_unwanted_answers_are_dropped(void)
     is_int((int)fake_keys_left(), 1, "r05: no key of ours is left");
 }
 
-/* The queue of a slow node is full: the release of what was cancelled shares the place that is kept
-   for such, but not with the SET before it, whose answer is another. */
+/* The queue of a slow node is full: the release of a cancelled attempt shares the slot that is reserved for
+   releases, but not with the SET before it, which has another reply. */
 static void r05_a_full_queue_keeps_answers_apart(void)
 {
     struct redlock_lock many[RESP_PIPELINE_MAX - 1];
@@ -398,7 +399,8 @@ static void r05_a_full_queue_keeps_answers_apart(void)
     redlock_deinit(&client);
 }
 
-/* More attempts than there is room for: who was first begins first, also when others come while it waits. */
+/* More attempts than there is room for: they begin in the order of their starts, also when more come
+   meanwhile. */
 static void who_waits_for_room_is_in_line(void)
 {
     static struct redlock_lock many[40];
@@ -424,7 +426,7 @@ static void who_waits_for_room_is_in_line(void)
     is_int((int)in_line, 40, "r02: in the order in which they were started");
 }
 
-/* What must end a connection, with the words that the user then reads. */
+/* What must end a connection, and the error that the user then reads. */
 static void r05_nonsense_disconnects(void)
 {
     static const struct {
@@ -524,7 +526,7 @@ static void r05_stalled_connection(void)
     is_int(acquire(5000), REDLOCK_OK, "r05: and works again when it is back");
 }
 
-/* A caller that works for longer than stall_ms hears late what came in time. */
+/* A caller that works for longer than stall_ms reads late what came in time. */
 static void r05_who_does_not_listen_sees_no_stall(void)
 {
     begin_with_defaults(3);
@@ -730,8 +732,8 @@ static void r06_which_errors_pass(void)
     }
 }
 
-/* Two of three can't grant it: one of them because another has it, one because it is not there. Whether
-   another has it on a quorum is the third's to say. */
+/* Two of three do not grant the lock: one because another client has it, one because it is away. The third
+   decides whether another client has a quorum. */
 static void r06_lost_but_not_known_why(void)
 {
     unsigned slow, warm;
@@ -790,7 +792,7 @@ static void r06_dead_connections_are_replaced(void)
     is_int((int)fake_keys_left(), 0, "T13: nothing left");
 }
 
-/* Each attempt is lost at once, and tried again at once: that went round in one tick for ever. */
+/* Each attempt fails at once and is retried at once: this must not go on for ever within one tick. */
 static void r06_no_pause_still_ends(void)
 {
     uint64_t start;
@@ -805,8 +807,8 @@ static void r06_no_pause_still_ends(void)
        since(start));
 }
 
-/* Pauses are multiples of the round trip: a node whose answer lies there until the next call has none longer
-   for that. */
+/* Pauses are multiples of the round trip. A reply that waits until the next call makes no round trip
+   longer. */
 static void r06_round_trips_are_not_idle_time(void)
 {
     int i;
@@ -843,8 +845,8 @@ static void begin_waiting(unsigned count)
     fake_pass(&client, 100 * MS);
 }
 
-/* Four nodes, another has three: the attempt is lost with two refusals and a grant, and only the answers
-   to its undoing tell that it is no split vote. Found by sim.c. */
+/* Four nodes, another client has three: the attempt fails with two refusals and a grant, and only the
+   replies to its rollback tell that this is no contention. Found by sim.c. */
 static void r06_even_nodes_tell_a_holder_too(void)
 {
     begin_with_defaults(4);
@@ -885,8 +887,8 @@ static void r07_pushes_end_the_pause(void)
     is_int(lock.status, REDLOCK_OK, "r07: and is woken again");
 }
 
-/* Who failed for want of voters is not helped by a free key. Else those who wait wake one another with
-   their releases, as fast as the network is: found by sim.c. */
+/* A waiter that failed for lack of voters is not helped by a free key. Otherwise waiters notify one another
+   with their releases, as fast as the network is: found by sim.c. */
 static void r07_not_for_want_of_voters(void)
 {
     int i;
@@ -943,7 +945,7 @@ static long woken_in_vain(void)
     return fake_logged > 0 ? (long)(fake_log[0].at_us - start) : -1;
 }
 
-/* A crowd whose members all ask at each release would be in its own way. */
+/* If all waiters tried at each release, they would get in each other's way. */
 static void r07_in_vain_stands_back(void)
 {
     unsigned i, soon = 0, later = 0;
@@ -993,7 +995,7 @@ static void r07_left_out(void)
            "r07 left out: no server is asked to track keys");
 }
 
-/* "k" is gone from all nodes. Is who waits for it woken? */
+/* "k" is gone from all nodes. Is the waiter notified? */
 static int is_told(void)
 {
     deleted_on(0, 2);
@@ -1001,7 +1003,7 @@ static int is_told(void)
     return lock.status == REDLOCK_OK;
 }
 
-/* What they have read for anything else the servers need not remember. */
+/* Servers need not remember what clients have read for any other purpose. */
 static void r07_who_is_refused_asks_to_be_told(void)
 {
     static const struct {
@@ -1065,7 +1067,7 @@ static void r07_other_keys(void)
     }
     fake_pass(&client, 100 * MS);
     is_int((int)fake_count(0, 'S'), 1, "r07: another key is no reason to wake up");
-    memset(key, 'k', 63); /* the reader keeps less than that of a string */
+    memset(key, 'k', 63); /* the decoder keeps less than that of a string */
     key[63] = '\0';
     memset(&settings, 0, sizeof settings);
     settings.retry_delay_ms = settings.retry_delay_max_ms = 5000;
@@ -1081,7 +1083,7 @@ static void r07_other_keys(void)
     is_int(lock.status, REDLOCK_OK, "r07: a long key is");
 }
 
-/* Five that wait for one lock in one client: one of them is woken, the next when that one lets go. */
+/* Five waiters for one lock in one client: one of them is notified, the next one after its release. */
 static void r07_one_is_woken(void)
 {
     struct redlock_lock more[5];
@@ -1309,7 +1311,7 @@ static void r08_no_longer_than_what_is_left(void)
     ok(since(start) <= 10 * MS, "r15 T33: it took %ld us", since(start));
 }
 
-/* Held on nodes 0 and 1 of three, and node 2 answers `delay_us` later than they do. */
+/* Held on nodes 0 and 1 of three; node 2 answers `delay_us` later. */
 static void hold_two_of_three(uint64_t delay_us)
 {
     memset(&settings, 0, sizeof settings);
@@ -1386,8 +1388,9 @@ static void r09_no_healing_of_others_after_the_end(void)
     ok(fake_find(2, "k", 1) == NULL, "r09: but it is set on no other node");
 }
 
-/* An extension that is run long after it was sent: the lock is over by then, another has had it and has
-   released it. It must not bring it back: whoever extends has had it all the time. Found by sim.c. */
+/* An extension that runs long after it was sent: the lock has expired, another client has had it and has
+   released it. It must not create the key again: a success would prove that we held the lock all the time.
+   Found by sim.c. */
 static void r09_nothing_comes_back_from_the_dead(void)
 {
     int i;
@@ -1409,8 +1412,8 @@ static void r09_nothing_comes_back_from_the_dead(void)
     is_int((int)fake_keys_left(), 0, "r09: no key is left");
 }
 
-/* A node whose answer to a healing extension never came may be healed at any time: what it says then
-   proves nothing, unless it is on the same connection, where one answer comes after the other. */
+/* A node whose reply to a repair never came may be repaired at any time: what it says then proves nothing,
+   unless it says so on the same connection, where replies come in order. */
 static void r09_a_healing_without_an_answer(void)
 {
     int breaks; /* 1: the connection; 2: the server, and another process comes */
@@ -1562,8 +1565,8 @@ static void r09_no_healing_after_the_end(void)
     ok(fake_find(0, "k", 1) != NULL, "r09: and as it is held again, it is repaired");
 }
 
-/* Without repair the key is not created again. A node that restarts empty is no member for good: the lock outlives
-   that as long as a quorum of members is left. */
+/* Without repair the key is not created again. A node that restarts empty is never a member again: the lock
+   lives as long as a quorum of members is left. */
 static void r09_left_out(void)
 {
     int i;
@@ -1655,7 +1658,7 @@ static void r10_loss_is_told_by_the_clock(void)
     is_int((int)redlock_remaining_ms(&client, &lock), 0, "r10: nothing is left");
 }
 
-/* However the caller wants his acquires to be repeated. */
+/* Whatever the caller's settings for retries. */
 static void r10_loss_whatever_the_retries(void)
 {
     static const uint32_t retries[] = {REDLOCK_NONE, 1, 254};
@@ -1727,7 +1730,7 @@ static void r10_kept_through_failures(void)
     }
 }
 
-/* The growing pauses between dials end before the lock does. */
+/* The growing pauses between connects end before the lock does. */
 static void r10_kept_though_nodes_come_back_late(void)
 {
     unsigned n, i, kept = 0;
@@ -1789,8 +1792,8 @@ static void r10_lost_to_another(void)
        "r10: the other's key stays, what was ours is cleared away");
 }
 
-/* Lost as no quorum could be asked, for its whole validity. A healing that was late has set it again on one node
-   since then: the end was before that all the same. */
+/* Lost because no quorum could be asked during its whole validity. A late repair has created the key again
+   on one node since then, but only after the end. */
 static void r10_lost_is_not_released(void)
 {
     char mine[2 * sizeof lock.token + 1];
@@ -1944,9 +1947,9 @@ static void r12_greeting(void)
     is_int(fake_nodes[1].dials, 3, "r12: it is remembered what it does not know");
 }
 
-/* Without RESP3 there is no HELLO: AUTH, with a user if there is one, then SELECT. One of them is sent in any case,
-   as a server that hangs accepts connections (R5). Replies are RESP2, and whether the server is a replica shows
-   when it refuses to write. */
+/* Without RESP3 there is no HELLO: AUTH, with a user if there is one, then SELECT. One of them is always
+   sent, as a hung server accepts connections (R5). Replies are RESP2. A replica is noticed when it refuses
+   to write. */
 static void r12_left_out(void)
 {
     static const char expected[][4] = {"LI", "ALI", "ALI"}; /* INFO if it is asked for */
@@ -1980,7 +1983,7 @@ static void r12_left_out(void)
     is_int(acquire(0), REDLOCK_DENIED, "r12 left out: a replica denies it");
 }
 
-/* HELLO fills the buffer: the rest of the greeting follows it, before any command of a lock. */
+/* HELLO fills the buffer: the rest of the handshake follows it, before any command of a lock. */
 static void r12_a_greeting_in_pieces(void)
 {
     static char secret[RESP_OUT_MAX];
@@ -2166,7 +2169,7 @@ static void r13_one_server_one_vote(void)
     is_int((int)votes(lock.members), 3, "r13: where INFO is not permitted it can't be seen");
 }
 
-/* Without the restart guard nobody asks a server who it is: one that is listed twice has two votes. */
+/* Without the restart guard no server is asked for its run_id: one that is listed twice has two votes. */
 static void r13_left_out(void)
 {
     begin_with_defaults(3);
@@ -2347,7 +2350,8 @@ static void r18_all_keys_are_gone(void)
     is_int(acquire(0), REDLOCK_OK, "r18: each marker names the run of its own server");
 }
 
-/* A vote that the server gave to another may be forgotten too: if it were healed, it would have two. */
+/* A vote that the server gave to another client may be forgotten too: if the server were repaired, it would
+   have two votes. */
 static void r18_no_healing_either(void)
 {
     begin_marked(3);
@@ -2388,7 +2392,7 @@ static void r18_where_info_is_denied(void)
     ok(marker(1) == NULL && marker(2) != NULL, "r18: which is not marked");
 }
 
-/* All clients dial a server that has crashed as soon as it is back, and it is loading its file then. */
+/* All clients connect to a server that has crashed as soon as it is back, while it loads its file. */
 static void r18_connected_while_it_loads(void)
 {
     begin_marked(3);
@@ -2425,7 +2429,7 @@ static void r18_a_clock_that_is_set_back(void)
     is_int(acquire(0), REDLOCK_OK, "r18: for 20 s, not for 8 hours");
 }
 
-/* Another client of the same servers thinks of other locks. */
+/* Another client of the same servers has another longest_ttl_ms. */
 static void r18_each_has_its_own_longest(void)
 {
     static const uint32_t theirs_ms[] = {100, 0x7fffffff};
@@ -2508,7 +2512,8 @@ static void r16_agrees_on_the_largest(void)
 }
 
 /* A node whose count has risen meanwhile does not agree, though the key is ours there. Otherwise two
-   could get one token: another was refused everywhere else, and had it there for a moment. */
+   clients could get one token: the other one was refused everywhere else, and had the key there for a
+   moment. */
 static void r16_a_higher_count_does_not_agree(void)
 {
     begin_fenced(3);
@@ -2605,7 +2610,7 @@ static void r16_order(void)
                 twice += all[j] == last;
             all[taken++] = last;
             fake_pass(&client, dice >> 18 & 2047);
-            for (j = 0; j < 3 && dice >> 31; j++) /* it ends by itself on some nodes */
+            for (j = 0; j < 3 && dice >> 31; j++) /* it expires on some nodes */
                 fake_delete((int)j, "k");
         }
         release(100);
@@ -2618,7 +2623,7 @@ static void r16_order(void)
 
 static const char on_disk[] = "*2\r\n:1\r\n:0\r\n", not_in_time[] = "*2\r\n:0\r\n:7\r\n";
 
-/* Votes are durable, and the servers from..to answer so when asked for it; the others have it on disk. */
+/* Votes are durable. The servers from..to answer WAITAOF so; the others have the write on disk. */
 static void begin_durable(unsigned count, int from, int to, const char *says)
 {
     int i;
@@ -2688,7 +2693,7 @@ static void r17_and_nothing_else(void)
     }
 }
 
-/* A member of before that has not extended it on its disk does not confirm the extension. */
+/* A member whose extension is not on its disk does not confirm the extension. */
 static void r17_extensions(void)
 {
     unsigned i;
@@ -2716,7 +2721,7 @@ static void r17_extensions(void)
     is_int((int)(lock.members & 1), REDLOCK_REPAIR, "r17: later it is");
 }
 
-/* Answers whose locks are gone: none is written to. */
+/* Replies for locks that are gone: no memory of these is written to. */
 static void r17_answers_that_come_late(void)
 {
     struct redlock_lock other, was;
@@ -2833,8 +2838,8 @@ static void r17_not_another_connections_answer(void)
     is_int(acquire(0), REDLOCK_HELD, "r17: refused, whatever the last connection had granted");
 }
 
-/* Nodes 3 and 4 say no to an extension, or have no memory, and are silent then. The lock is over and its memory
-   is given back when their connections break. */
+/* Nodes 3 and 4 refuse an extension, or have no memory, and are silent then. The lock has ended, and its
+   memory is the caller's, when their connections break. */
 static void r17_a_no_is_final(void)
 {
     struct redlock_lock other, was;
@@ -3087,7 +3092,7 @@ static void who_holds_it(void)
        "holder: all of it, or of what is kept of an answer: %s", longer);
 }
 
-/* Without diagnosis nobody is asked, and nothing is said. */
+/* Without diagnosis no node is asked for the holder, and none is named. */
 static void diagnosis_left_out(void)
 {
     char holder[64] = "";
@@ -3148,7 +3153,7 @@ static void for_how_long(void)
        "holder: who it is is told, and no trouble made of the rest");
 }
 
-/* An answer that comes when the caller has taken its lock back. */
+/* A reply that comes when the lock is the caller's again. */
 static void for_how_long_too_late(void)
 {
     struct redlock_lock other_use;
@@ -3169,7 +3174,7 @@ static void for_how_long_too_late(void)
     ok(memcmp(&lock, &other_use, sizeof lock) == 0, "holder: its answer finds nobody");
 }
 
-/* It is told as another's, and taken back, when the third node has said who, but not for how long: bytes come
+/* The operation ends when the third node has said who holds the lock, but not yet for how long. Bytes come
    one at a time, and names have all lengths. */
 static void for_how_long_in_between(void)
 {
@@ -3198,7 +3203,7 @@ static void for_how_long_in_between(void)
     ok(between > 0, "holder: %u times after all was decided", between);
 }
 
-/* 2 ms later all that has come is heard. */
+/* 2 ms later all that has come is read. */
 static void hear_all(void)
 {
     unsigned i;
@@ -3208,7 +3213,7 @@ static void hear_all(void)
         redlock_handle_events(&client, i, REDLOCK_READABLE);
 }
 
-/* The connection to node 0 breaks before the next byte: does the next one begin without a greeting? */
+/* The connection to node 0 breaks before the next byte: does the next one begin with a handshake? */
 static int breaks_and_is_not_greeted(void)
 {
     unsigned i;
@@ -3221,16 +3226,16 @@ static int breaks_and_is_not_greeted(void)
     return i < fake_logged && strchr("HAL", fake_log[i].kind) == NULL;
 }
 
-/* An undoing is queued, then room is made for what else goes with it, and there the connection turns out to be
-   broken. Keys of all sizes, so that each of the commands is the one that finds no room. */
+/* A rollback is queued, then room is made for what goes with it, and the connection turns out to be broken.
+   Keys of all sizes, so that each of the commands is the one that finds no room. */
 static void r04_a_connection_breaks_while_room_is_made(void)
 {
     static struct redlock_lock many[4];
     static char keys[4][REDLOCK_KEY_MAX];
     char holder[8];
     unsigned size, i, kept = 0, ungreeted = 0;
-    /* without diagnosis an attempt does not wait for the answers to its undoing: what is lost is sent again from
-       copies, and there are few of them */
+    /* without diagnosis an attempt does not wait for the replies to its rollback: what is lost is sent
+       again later, for a few locks */
     unsigned most = !REDLOCK_DIAGNOSIS && REDLOCK_OWED_MAX < 4 ? 4 - REDLOCK_OWED_MAX : 0;
 
     for (size = 2; size <= REDLOCK_KEY_MAX; size++) {
@@ -3258,8 +3263,9 @@ static void r04_a_connection_breaks_while_room_is_made(void)
 }
 
 #if REDLOCK_MULTI_KEY
-/* The same with releases of two other locks before it, on a connection that has not tried the server's own yet, as
-   these have several keys. With some sizes there is room for the undoing, but not for what follows it. */
+/* The same with releases of two other locks before it, on a connection that has not tried the server's own
+   command yet, as these have several keys. With some sizes there is room for the rollback, but not for what
+   follows it. */
 static void r12_nothing_is_queued_on_a_broken_connection(void)
 {
     static struct redlock_lock many[3];
@@ -3604,7 +3610,7 @@ static void r15_everything_is_bounded(void)
 
 static unsigned flooded;
 
-/* Node 0 says something that nobody asked for, and never ends. Or nearly so, or the test would not. */
+/* Node 0 sends something unsolicited, nearly without end: the test has to end. */
 static int flood(void *context, struct redlock_node *node, void *bytes, size_t size)
 {
     static const char push[] = ">1\r\n:1\r\n";
@@ -3618,7 +3624,7 @@ static int flood(void *context, struct redlock_node *node, void *bytes, size_t s
     return (int)size;
 }
 
-/* The loop belongs to all nodes, and to the caller. */
+/* Other nodes and the caller have their share of the loop. */
 static void r15_a_chatty_node_does_not_hold_the_loop(void)
 {
     struct redlock_io io = *fake_io();
@@ -3699,7 +3705,7 @@ static void bad_arguments_reach_nobody(void)
     is_int(fake_nodes[0].dials, 0, "nobody was dialled");
 }
 
-/* What a build has not is refused before a byte is sent: never done without. */
+/* A feature that a build lacks is refused before a byte is sent, never ignored. */
 static void what_is_left_out_is_refused(void)
 {
     static const struct redlock_key more[] = {{"m", 1}};
@@ -3964,7 +3970,7 @@ static void many_with_a_hung_node(void)
     is_int((int)held, MANY, "r05: a hung node, whose places are used up, stops nobody");
 }
 
-/* The server had closed the connection; we find out while making room for more commands. */
+/* The server has closed the connection, which is noticed while room is made for more commands. */
 static void many_on_a_dead_connection(void)
 {
     enum { MANY = 40 };

@@ -127,8 +127,8 @@ static int over(struct run *run)
     return run->pid == 0;
 }
 
-/* Asks the servers, who are no party to it, whether the lock is with one holder from when it is acquired on: before,
-   they may show an attempt that is undone. */
+/* Asks the servers whether the lock has one holder after it was acquired. Before, they may show an attempt
+   that is rolled back. */
 static void look_at(struct run *run, unsigned side)
 {
     char key[60], values[SERVERS][100];
@@ -182,7 +182,7 @@ static void expect_all_well(const char *step, const char *what, const char *when
     }
 }
 
-/* Waits for the ends; what does not come to one is killed. */
+/* Waits until all have ended; what does not end is killed. */
 static void end_all(void)
 {
     long until = now_ms() + PATIENCE_MS;
@@ -220,8 +220,8 @@ static void server_killed_and_restarted(const char *folder)
 
     start_all(folder);
     expect_all_well("acquire", "held", "at first");
-    /* It hangs for longer than an extension is away: then it is killed with bytes that it has not read, and the
-       connections are reset rather than closed. */
+    /* It hangs for longer than the time between two extensions: then it is killed with bytes that it has
+       not read, and the connections are reset rather than closed. */
     server_pause(&servers[1]);
     sleep_ms(2000);
     server_kill(&servers[1]);

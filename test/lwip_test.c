@@ -89,7 +89,7 @@ static void begin(const struct redlock_settings *settings)
     redlock_lock_init(&lock, "lwip", 4, 60000);
 }
 
-/* What is not sent yet to the slowest server would be sent no more. */
+/* Bytes for the slowest server that are unsent now would never be sent. */
 static void end(void)
 {
     settle(&client);
@@ -114,7 +114,7 @@ static void extend_everywhere(void)
         sleep_ms(5);
 }
 
-/* The others are enough, and what is wrong with node 0 may be seen later. */
+/* The other nodes are enough; the error of node 0 may come later. */
 static void extend_until_noticed(void)
 {
     long until = now_ms() + 20000;
@@ -289,7 +289,7 @@ static void clock_wraps(void)
     end();
 }
 
-/* What redlock_lwip.c says of lwIP. Where it is so no more, its comments are to be changed. */
+/* What redlock_lwip.c says about lwIP. If this changes, change its comments. */
 static void ways_of_lwip(void)
 {
     struct pollfd fds[2] = {{-1, POLLOUT, 0}, {-1, 0, 0}};

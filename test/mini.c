@@ -306,7 +306,7 @@ static void mini_run_native(struct mini_server *server, struct mini_session *ses
         *line_end = ' '; /* one line, whatever is in the arguments */
 }
 
-/* ---- The greeting --------------------------------------------------------------------------- */
+/* ---- The handshake --------------------------------------------------------------------------- */
 
 static void mini_tell_run(const struct mini_server *server, char *reply)
 {

@@ -81,10 +81,10 @@ void mini_fail(const char *what);
    whole yet. */
 unsigned mini_read(const char *bytes, unsigned size, struct mini_command *command);
 
-/* Is it a command of a lock, not of the greeting? */
+/* Is it a command of a lock, not of the handshake? */
 int mini_is_of_a_lock(const struct mini_command *command);
 
-/* Runs it; the size of its reply. Who else tracks what it `changed` is the caller's to tell. */
+/* Runs it; the size of its reply. The caller notifies other sessions that track what it `changed`. */
 unsigned mini_run(struct mini_server *server, struct mini_session *session,
                   struct mini_command *command, char reply[MINI_REPLY]);
 

@@ -89,7 +89,7 @@ static void hostile_serve(int listener, const struct hostile *first, const struc
     _exit(0);
 }
 
-/* `first`: what it answers first on each connection; NULL: it is hostile from the first byte on. */
+/* `first`: its first reply on each connection; NULL: it is hostile from the first byte on. */
 static pid_t hostile_start(const struct hostile *first, const struct hostile *how, char *address,
                            size_t size)
 {
@@ -106,8 +106,7 @@ static pid_t hostile_start(const struct hostile *first, const struct hostile *ho
     return child;
 }
 
-/* Serves the client for as long as node 0 is in one of these two states and in no trouble, 15 s at
-   most. */
+/* Serves the client while node 0 is in one of these two states and has no error, 15 s at most. */
 static void serve_while(enum redlock_node_state one, enum redlock_node_state other)
 {
     const struct redlock_io *io = redlock_posix();
@@ -145,7 +144,7 @@ static void hostile_servers(void)
     enum { CASES = sizeof cases / sizeof *cases };
     unsigned n, i;
 
-    for (n = 0; n < 2 * CASES; n++) { /* to its greeting, and to a command of a lock */
+    for (n = 0; n < 2 * CASES; n++) { /* to the handshake, and to a command of a lock */
         char address[40];
         const struct hostile *first = n < CASES ? NULL : &polite;
         pid_t child = hostile_start(first, &cases[i = n % CASES].how, address, sizeof address);
@@ -155,7 +154,7 @@ static void hostile_servers(void)
         serve_while(REDLOCK_NODE_CONNECTING, REDLOCK_NODE_HANDSHAKE); /* the others were faster */
         redlock_extend(&client, &lock);
         if (strncmp(cases[i].error, "wrong kind", 10) == 0 && cases[i].how.drips)
-            kill(child, SIGTERM); /* half a reply for ever: a hang, then a loss */
+            kill(child, SIGTERM); /* half a reply without end: a hang, then a lost connection */
         serve_while(REDLOCK_NODE_READY, REDLOCK_NODE_HANDSHAKE);
         ok(nodes[0].error[0] != '\0' &&
                (cases[i].how.drips || strstr(nodes[0].error, cases[i].error) != NULL),
@@ -350,7 +349,7 @@ static void on_alarm(int number)
     (void)number;
 }
 
-/* Interrupted a thousand times a second, and no harm done; SIGPIPE would have ended us. */
+/* Interrupted a thousand times a second without harm; SIGPIPE would have ended us. */
 static void signals(void)
 {
     struct itimerval often = {{0, 1000}, {0, 1000}}, never = {{0, 0}, {0, 0}};

@@ -113,8 +113,8 @@ static int is_held(const struct side *side)
     return redlock_remaining_ms(&side->client, &side->lock) > 0;
 }
 
-/* Another lock, held for a moment: what comes next is not decided by a majority before the slowest node
-   is connected and can say a word. */
+/* Another lock, held for a moment: then the next operation is not decided by a majority before the slowest
+   node is connected. */
 static void meet_all(struct side *side)
 {
     struct redlock_lock other;
@@ -127,7 +127,7 @@ static void meet_all(struct side *side)
     redlock_abandon(&side->client, &other);
 }
 
-/* The same until all are connected again: who has failed is not dialled at once. */
+/* The same until all are connected again: a node that has failed is not connected at once. */
 static void meet_all_again(struct side *side)
 {
     long until = now_ms() + 30000;
@@ -247,7 +247,7 @@ static void permissions(void)
     ok(strstr(a.nodes[0].error, "NOPERM") != NULL, "r12: %s", a.nodes[0].error);
     end(&a);
     tell(0, 2, "SET", "redlock:key", "another", NULL);
-    for (n = 0; n < 2; n++) { /* the first alone tells nobody of anything. R7 */
+    for (n = 0; n < 2; n++) { /* the first permission alone notifies no client. R7 */
         tell(0, 2, "ACL", "SETUSER", "locker", n == 0 ? "+client|tracking" : "+client|caching");
         is_int(try_as(&a, "locker", "secret", 0), REDLOCK_HELD, "r12: another has it");
         settle(&a.client);
@@ -418,7 +418,7 @@ static int second_holder(uint32_t longest_ttl_ms, uint8_t fenced, void (*forget)
     return both;
 }
 
-/* Extends it until all three servers have it: one whose marker is younger heals later. */
+/* Extends it until all three servers have it: one whose marker is younger is repaired later. */
 static void extend_on_all(struct side *side)
 {
     long until = now_ms() + 60000;
@@ -492,7 +492,7 @@ static void a_crash_that_forgets(void)
 
 /* ---- R7, R9, R10 ---------------------------------------------------------------------------- */
 
-/* The holder is another library: it compares and deletes, and knows of no waiters. */
+/* The holder is another library: it compares and deletes, and does not know about waiters. */
 static void woken_by_another_library(void)
 {
     static const char script[] = "if redis.call('get',KEYS[1])==ARGV[1] then return "
@@ -559,8 +559,8 @@ static void kept_through_restarts(void)
             long until = now_ms() + 20000;
             server_kill(&servers[i]);
             server_restart(&servers[i]);
-            /* bring the next extension forward rather than wait for it: twice, as what is healed
-               counts in the round after */
+            /* bring the next extension forward rather than wait for it: twice, as a repaired node counts in
+               the round after */
             do {
                 redlock_cancel(&a.client, &a.lock);
                 serve(&a.client, 5);
@@ -569,7 +569,8 @@ static void kept_through_restarts(void)
                 serve(&a.client, 20);
                 gaps += !is_held(&a);
                 stolen += acquire(&b, 0) == REDLOCK_OK;
-                whole = a.lock.members == 31 && has_it(&a.lock, i); /* i may not have told yet */
+                whole =
+                    a.lock.members == 31 && has_it(&a.lock, i); /* i may not have answered yet */
             } while (!whole && now_ms() < until);
             few += !whole;
         }
@@ -728,7 +729,7 @@ static void end_endless_script(unsigned i)
     waitpid(waiting[i], NULL, 0);
 }
 
-/* Dialled while it runs another script, it can't say who it is: it is asked again. */
+/* A server that runs another script when it is connected cannot tell its run_id: it is asked again. */
 static void r18_connected_when_it_was_busy(void)
 {
     struct side a;
@@ -776,8 +777,8 @@ static void end_load(unsigned i)
     unlink(snapshot_of(i));
 }
 
-/* It is a member of a cluster that nobody has set up. Its second port, else 10000 above the first, which there
-   may not be: */
+/* It is a member of a cluster that was never set up. Its second port, else 10000 above the first, which may
+   be too large: */
 static int bus[3];
 
 static void join_a_cluster(unsigned i)
@@ -888,7 +889,7 @@ static void fencing(void)
        (unsigned long)last); /* 9, 10 and 77, if these were the first to answer */
     for (i = 0; i < 60; i++) {
         serve(&a.client, 5);
-        tell(i % 5, i % 5, "DEL", "redlock:key", NULL, NULL); /* it is gone there by itself */
+        tell(i % 5, i % 5, "DEL", "redlock:key", NULL, NULL); /* it has expired there */
         tell((i + 1) % 5, (i + 1) % 5, "INCR", "redlock:key:fence", NULL, NULL);
         tell((i + 2) % 5, (i + 2) % 5, "INCR", "redlock:key:fence", NULL, NULL);
         release(&a);

@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PATIENCE_MS = 30000 }; /* longer than a server that was given up may keep a lock */
+enum { PATIENCE_MS = 30000 }; /* longer than a server that was disconnected may keep a lock */
 
 struct side {
     struct redlock_node nodes[REDLOCK_NODES_MAX];
@@ -23,8 +23,8 @@ struct side {
     char key[20];
 };
 
-/* `local`: over unix sockets, which no packet filter sees. The time limits are short, so that what is cut off is found
-   out soon; and a machine may stand still for longer, so each thing is tried until it succeeds. */
+/* `local`: over unix sockets, which no packet filter sees. The time limits are short, so that a partition
+   is noticed soon. A machine may stand still for longer, so each thing is tried until it succeeds. */
 static inline void begin(struct side *side, const struct server *servers, unsigned count, int local,
                          const char *key, uint32_t ttl_ms)
 {
@@ -63,7 +63,7 @@ static inline void heal(void)
     shell("nft flush chain ip redlock input");
 }
 
-/* Tries until it succeeds: a connection that was given up is made again after a pause. */
+/* Tries until it succeeds: a broken connection is connected again after a pause. */
 static inline int extend(struct side *side)
 {
     long until = now_ms() + PATIENCE_MS;

@@ -9,8 +9,8 @@ enum { NODES = 5 };
 
 static struct server servers[NODES];
 
-/* All that goes to the first `count` servers meets this verdict. What was under way may arrive later, and a key stays for
-   its ttl: so each part has a key of its own. */
+/* All packets to the first `count` servers meet this verdict. What was on its way may arrive later, and a
+   key stays for its ttl: so each part has its own key. */
 static void cut(int count, const char *verdict)
 {
     int i;
@@ -27,7 +27,7 @@ static int acquire(struct side *side, uint32_t wait_ms)
     return (int)redlock_acquire(&side->client, &side->lock, wait_ms);
 }
 
-/* Whether the first `count` nodes say what is wrong with them, in one of these words. */
+/* Whether the error of each of the first `count` nodes has one of these words. */
 static int all_say(const struct side *side, int count, const char *words, const char *or_words)
 {
     int i, said = 0;
@@ -44,7 +44,7 @@ static int give_back(struct side *side)
     int first = (int)redlock_release(&side->client, &side->lock, 5000), status = first;
 
     while (status == REDLOCK_UNCONFIRMED && now_ms() < until) {
-        sleep_ms(20); /* who was late was given up, and is not dialled at once */
+        sleep_ms(20); /* a late node was disconnected, and is not connected at once */
         status = (int)redlock_release(&side->client, &side->lock, 5000);
     }
     return first == REDLOCK_UNCONFIRMED && status == REDLOCK_EXPIRED ? REDLOCK_OK : status;
@@ -57,7 +57,7 @@ static void take_and_give(struct side *side, const char *what)
     is_int(give_back(side), REDLOCK_OK, "%s: released", what);
 }
 
-/* Another lock, until all are connected and have voted: a node keeps its first trouble until then. */
+/* Another lock, until all are connected and have voted: a node keeps its first error until then. */
 static void meet_all(struct side *side)
 {
     long until = now_ms() + PATIENCE_MS;
@@ -94,7 +94,7 @@ static void begin_and_cut(struct side *side, int up, int count, const char *verd
 static void verdicts(void)
 {
     static const struct {
-        const char *verdict, *error[2]; /* of a dial; of a connection that was up */
+        const char *verdict, *error[2]; /* of a connect; of a connection that was up */
     } cases[] = {
         {"drop", {"in time", "in time"}},
         {"reject with tcp reset", {"refused", "reset"}},
@@ -114,7 +114,7 @@ static void verdicts(void)
             begin_and_cut(&a, up, 3, cases[n].verdict);
             is_int(acquire(&a, 0), REDLOCK_UNREACHABLE, "%s: no quorum", cases[n].verdict);
             until = now_ms() + PATIENCE_MS;
-            do /* those that were up are found out, and dialled */
+            do /* broken connections are noticed, and connected again */
                 acquire(&a, 1500);
             while (!all_say(&a, 3, cases[n].error[0], cases[n].error[up]) && now_ms() < until);
             ok(all_say(&a, 3, cases[n].error[0], cases[n].error[up]), "and the nodes say why: %s",
@@ -127,7 +127,7 @@ static void verdicts(void)
         }
 }
 
-/* The holder is cut off, with a lock that is extended by itself; another is not, and waits for it. */
+/* The holder is cut off, with auto-extension; another client is not, and waits for the lock. */
 static void the_holder_is_cut_off(void)
 {
     struct side a, b;
@@ -169,7 +169,7 @@ static void the_holder_is_cut_off(void)
     settle(&b.client);
     redlock_deinit(&a.client);
     redlock_deinit(&b.client);
-    /* What was under way when it was cut may arrive now, and ends with its ttl. */
+    /* What was on its way when it was cut off may arrive now, and expires with its ttl. */
     is_int((int)servers_keys_left("kept", 20000), 0, "no key is left");
 }
 

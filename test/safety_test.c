@@ -153,8 +153,8 @@ static void r08_a_smaller_ttl_takes_nothing_away(void)
     is_int(release(100), REDLOCK_OK, "r08: released");
 }
 
-/* Nodes 0 and 2 lose the lock when its time is over, node 1 alone was still extended. Another client has it on 0
-   and 2 and gives it back. Then what was under way to node 2 sets our token there again. */
+/* The key expires on nodes 0 and 2, node 1 alone was still extended. Another client has the lock on 0 and 2
+   and releases it. Then a command that was on its way to node 2 creates our key there again. */
 static int extended_after_another_had_it(void)
 {
     unsigned i, sent;
@@ -236,8 +236,8 @@ static int extend_with_lost_repair(void)
     return lock.status;
 }
 
-/* Two repairs of node 2 are unanswered, on two connections, with a restart of the server between them; what is sent
-   then is answered. The first can't run any more, the second can. */
+/* Two repairs of node 2 are unanswered, on two connections, with a restart of the server between them;
+   later commands are answered. The first repair cannot run any more, the second can. */
 static void r09_every_unanswered_repair_is_remembered(void)
 {
     unsigned i;
@@ -492,9 +492,9 @@ static void r02_it_is_given_the_lock_after_extensions(int what)
     is_int(release(100), REDLOCK_OK, "r02: released");
 }
 
-/* A node that is given the lock only now says nothing of what was before. Here a member restarted without its keys, and
-   another client had the lock and gave it back meanwhile: an extension must not say that it was ours all the
-   time. */
+/* A node that grants the lock only now proves nothing about the time before. Here a member restarted
+   without its keys, and another client had the lock and released it meanwhile: an extension must not say
+   that it was ours all the time. */
 static void r08_a_node_that_was_away_proves_nothing(void)
 {
     begin_with_defaults(3);
@@ -514,7 +514,7 @@ static void r08_a_node_that_was_away_proves_nothing(void)
     ok(extend() != REDLOCK_OK, "r08: the extension does not say that it was ours all the time");
 }
 
-/* But not when the lock has ended meanwhile, in any way: that key would be in others' way. A guard. */
+/* But not when the lock has ended meanwhile, in any way: that key would block others. A guard. */
 static void r02_not_after_its_end(int how)
 {
     static const char *const hows[] = {"expired", "was released", "was forgotten", "was lost"};
@@ -713,8 +713,7 @@ static void r11_extended_before_its_end_is_told(enum redlock_status how)
     memory_is_ours_again();
 }
 
-/* A release may also be asked for while an acquire or an extension is under way. It is done once the release has
-   ended, and is told once. */
+/* A release may also be started while an acquire or an extension is in progress. It completes once. */
 static void r11_released_at_any_moment(int what, int blocking)
 {
     static const char *const whats[] = {"an acquire", "a wait", "an extension",
@@ -760,8 +759,8 @@ static void r11_released_at_any_moment(int what, int blocking)
 
 /* ---- A new client, and one that is far away: R6, R15 ------------------------------------------ */
 
-/* All servers are healthy. A client with connections holds all 3,000, a new one holds 252: the rest was told that the
-   nodes can't be reached. */
+/* All servers are healthy. A client with connections holds all 3,000 locks. A new one held 252, and
+   reported for the rest that the nodes cannot be reached. */
 static void r06_a_burst_on_a_new_client(unsigned count)
 {
     unsigned i;
@@ -777,7 +776,7 @@ static void r06_a_burst_on_a_new_client(unsigned count)
     redlock_deinit(&client);
 }
 
-/* One node is in trouble: that costs the burst no lock. */
+/* One node fails: that costs the burst no lock. */
 static void r06_a_burst_with_a_node_in_trouble(int how)
 {
     static const char *const hows[] = {"refuses", "does not connect", "hangs"};
@@ -796,7 +795,7 @@ static void r06_a_burst_with_a_node_in_trouble(int how)
     redlock_deinit(&client);
 }
 
-/* No node can be reached: who does not want to wait is told so, also behind others that do. */
+/* No node can be reached: an acquire without a wait says so, also behind others that wait. */
 static void r06_no_wait_behind_a_long_one(int how)
 {
     struct redlock_lock patient;
@@ -824,8 +823,8 @@ static void r06_no_wait_behind_a_long_one(int how)
     is_int((int)patient.status, REDLOCK_CANCELLED, "r06: until the client ends");
 }
 
-/* Nodes that neither answer nor refuse, one after the other. Who does not want to wait is told so within the bound that
-   the header names, and once it is known that they fail, not after a second each time. */
+/* Nodes that neither answer nor refuse, one after the other. An acquire without a wait ends within the
+   bound that the header names, and once it is known that they fail, not after a second each time. */
 static void r15_no_wait_on_dead_nodes(unsigned count)
 {
     unsigned i, n, run, slow = 0;
@@ -904,8 +903,9 @@ static int adopted_by_another(uint32_t remaining_ms)
     return (int)redlock_adopt(&client, &lock, remaining_ms);
 }
 
-/* The SET of node 2 was under way when the process handed its lock over. The other one repairs that node; did it
-   believe it from then on, it would hold the lock although another had it meanwhile. */
+/* The SET of node 2 was on its way when the process handed its lock over. The other process repairs that
+   node. If it trusted the node from then on, it would hold the lock although another client had it
+   meanwhile. */
 static void r08_what_the_other_process_sent_may_arrive_late(void)
 {
     int i;
@@ -926,7 +926,7 @@ static void r08_what_the_other_process_sent_may_arrive_late(void)
        "r08: the extension does not say that it was ours all the time");
 }
 
-/* Who adopts would be the holder for longer than the key lives. */
+/* Otherwise the adopter would be the holder for longer than the key lives. */
 static void r08_no_more_time_than_the_ttl(void)
 {
     begin_with_defaults(3);
@@ -943,8 +943,8 @@ static void r08_no_more_time_than_the_ttl(void)
 
 /* ---- One server, one vote: R13 ---------------------------------------------------------------- */
 
-/* Two addresses lead to one server, the third node is dead: no majority is to be had. The first connection breaks at
-   some moment, and the second one is up only then. */
+/* Two addresses lead to one server, the third node is dead: there is no majority. The first connection
+   breaks at some moment, and the second one is up only then. */
 static void r13_not_by_a_connection_that_broke(void)
 {
     unsigned us, wrong = 0;
@@ -991,7 +991,7 @@ static void make_fenced(void)
     lock.use_fencing = 1;
 }
 
-/* The clock of one client is set wrong, far into the future. Afterwards nobody would ever get this lock again. */
+/* The clock of one client is far in the future. Afterwards no client could acquire this lock again. */
 static void r16_a_wrong_wall_clock(uint64_t wrong_us, const char *name)
 {
     uint64_t fence = 0, before = 0;
@@ -1110,8 +1110,8 @@ static void r16_no_token_without_the_lock(void)
 
 /* ---- Rollback and release on a node in trouble: R4, R11 --------------------------------------- */
 
-/* Node 0 has our key, and is busy for a while when it shall delete it. The key would stay for its ttl: nobody could have
-   the lock on this node. */
+/* Node 0 has our key, and is busy for a while when it is to delete the key. The key would stay for its ttl:
+   no client could have the lock on this node. */
 static void r04_deleted_after_a_temporary_error(const char *words, unsigned busy_ms, int released,
                                                 unsigned kind, uint64_t slower_us)
 {
@@ -1215,8 +1215,8 @@ static void r07_notified_after_a_deinit_while_waiting(int waits_again)
 }
 
 #if REDLOCK_MULTI_KEY
-/* One waits for k0 and k1, another for k0 alone, and k1 is not released. When k0 is, the second one gets it at once:
-   the first can't use it. */
+/* One lock waits for k0 and k1, another for k0 alone, and k1 is not released. When k0 is released, the
+   second lock gets it at once: the first cannot use it. */
 static void r07_overlapping_keys(int order)
 {
     static const struct redlock_key k1 = {"k1", 2};
@@ -1248,7 +1248,8 @@ static void r07_overlapping_keys(int order)
 }
 #endif
 
-/* More locks than there is room for: who said that he would wait 100 ms is told within that, and what an attempt takes. */
+/* More locks than there is room for: an acquire with a wait of 100 ms ends within that, and what an attempt
+   takes. */
 static void r06_time_in_line_counts(void)
 {
     enum { COUNT = 60 };
@@ -1332,7 +1333,8 @@ static void r12_a_long_password(void)
     is_int((int)left, 0, "r12: and no key is left");
 }
 
-/* What the nodes deny is set right by somebody, and the next call works: at once without a wait, else within it. */
+/* An operator corrects what the nodes deny, and the next call works: at once without a wait, else within
+   it. */
 static void r05_repaired_permissions(uint32_t wait_ms, const char *hello)
 {
     unsigned times, calls, failed = 0, slow = 0;
@@ -1457,7 +1459,7 @@ static void r10_extended_does_not_wrap(void)
     ok(lock.extended >= 65535, "r10: have made it no smaller: %lu", (unsigned long)lock.extended);
 }
 
-/* A release is not sent before the handshake is answered: the server may not know us any more. */
+/* A release is not sent before the handshake is answered: the server may reject the client by now. */
 static void r12_nothing_behind_a_handshake(void)
 {
     int i;
@@ -1479,7 +1481,7 @@ static void r12_nothing_behind_a_handshake(void)
     is_int((int)fake_count(0, 'D'), 0, "r12: nothing was sent behind a handshake that failed");
 }
 
-/* A server, or what sits before it, repeats what we sent in an error that is not the usual one. */
+/* A server, or a proxy, repeats what the client sent in an unusual error. */
 static void r12_no_password_in_trouble(void)
 {
     static const char *const hellos[] = {
@@ -1504,8 +1506,8 @@ static void r12_no_password_in_trouble(void)
     }
 }
 
-/* Two others have a node each, and the third is ours: nobody holds it. Were the tokens of the two told apart by few bits,
-   some of these pairs would read as one holder. */
+/* Two other clients have a node each, and the third is ours: no client holds the lock. If the tokens of the
+   two were told apart by few bits, some of these pairs would look like one holder. */
 static void r06_holders_are_told_apart(void)
 {
     char token[48];

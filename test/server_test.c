@@ -107,7 +107,7 @@ static void on_the_wire(void)
     end(&b);
 }
 
-/* A client that is not ours does the same with SET NX PX: both exclude one another. */
+/* A client of another kind does the same with SET NX PX: both exclude one another. */
 static void another_library(void)
 {
     struct side a;
@@ -207,7 +207,7 @@ static void connections_that_break(void)
     settle(&a.client);
     is_int((int)redlock_extend(&a.client, &a.lock), REDLOCK_OK, "and again");
     settle(
-        &a.client); /* a connection that breaks before its first answer is not dialled again at once */
+        &a.client); /* a connection that breaks before its first reply is not made again at once */
     for (i = 0; i < 5; i++)
         server_ask(&servers[i], text, sizeof text, "CLIENT", "KILL", "TYPE", "normal", "SKIPME",
                    "yes", NULL);
@@ -278,7 +278,7 @@ static int knows(const char *command)
     return strstr(text, "unknown command") == NULL;
 }
 
-/* DELIFEQ and DELEX, where the server has them, else EVALSHA; and where the right to them is taken back. */
+/* DELIFEQ and DELEX, where the server has them, else EVALSHA; also when the permission is taken back. */
 static void own_commands(void)
 {
     enum { ROUNDS = 20 };
@@ -383,7 +383,8 @@ static void contend(int rounds)
         won++;
         redlock_release(&a.client, &a.lock, 5000);
     }
-    settle(&a.client); /* a server whose answer meets a reset reads no further: not that release */
+    settle(
+        &a.client); /* a server whose reply meets a reset reads no further, so not that release */
     _exit(failed > 0 ? 1 : won == rounds ? 0 : 2);
 }
 
@@ -411,7 +412,7 @@ static void many_processes(void)
     end(&unused);
 }
 
-/* Several who do not want to wait, in the same moment: one of them gets it. */
+/* Several acquires without a wait, in the same moment: one of them gets the lock. */
 static void nobody_waits_one_wins(void)
 {
     enum { SIDES = 8, ROUNDS = 10 };

@@ -16,7 +16,7 @@ static inline void serve(struct redlock_client *client, long ms)
     uint8_t events[REDLOCK_NODES_MAX];
     unsigned n, count = client->priv.count;
 
-    for (;;) { /* what has come last is looked at, too, before it ends */
+    for (;;) { /* what has come last is read, too, before it ends */
         uint64_t wait_us = redlock_tick(client);
         if (redlock_next_completed(client) != NULL || now_ms() >= until)
             return;
@@ -29,9 +29,9 @@ static inline void serve(struct redlock_client *client, long ms)
     }
 }
 
-/* Serves it until its connections are up, all bytes have left and all answers have come, 20 s at most: what
-   is decided without the slowest node says nothing of it yet, and the release for a node whose connection
-   had just broken goes then. */
+/* Serves it until its connections are up, all bytes have left and all replies have come, 20 s at most. What
+   is decided without the slowest node says nothing about that node, and the release for a node whose
+   connection had just broken goes then. */
 static inline void settle(struct redlock_client *client)
 {
     long until = now_ms() + 20000;

@@ -300,7 +300,7 @@ static void start_worker(int number, int volatile_servers)
     shared->clocks[NODES + number].pid = child;
 }
 
-/* Those who have ended by themselves. */
+/* Processes that have ended without a signal. */
 static void look_after_workers(int volatile_servers)
 {
     int i, status;
@@ -370,8 +370,9 @@ static void begin_trouble(int i, enum fault fault)
     trouble[i].until_ms = now_ms() + 50 + (long)roll(roll(4) == 0 ? 2 * TTL_MS : 400);
 }
 
-/* A fault for somebody who has none. Most of the time a majority of the servers is left in peace, so that there
-   is something to see: a server that has just been restarted without its keys is not, for it has no vote. */
+/* A fault for a process that has none. Most of the time a majority of the servers is left in peace, so that
+   locks are granted. A server that has just been restarted without its keys does not count as such, because
+   it has no vote. */
 static void strike(int volatile_servers, const long *voteless_until_ms)
 {
     long now = now_ms();
@@ -389,7 +390,7 @@ static void strike(int volatile_servers, const long *voteless_until_ms)
         begin_trouble(i, fault);
         return;
     }
-    if (upset == 0 && roll(2)) { /* what is asked most of the library: two forget at once */
+    if (upset == 0 && roll(2)) { /* the hardest case for the library: two forget at once */
         begin_server_fault((i + 1) % NODES, KILL);
         begin_trouble((i + 1) % NODES, KILL);
         fault = KILL;
@@ -472,7 +473,7 @@ static void start_all(int volatile_servers)
         start_worker(i, volatile_servers);
 }
 
-/* How many workers do not end by themselves, as they should. */
+/* How many workers do not end, as they should. */
 static int stop_workers(void)
 {
     int i, bad = 0, status;

@@ -148,7 +148,7 @@ static void drain(void)
     }
 }
 
-/* What is not sent yet to the slowest server would be sent no more. */
+/* Bytes for the slowest server that are unsent now would never be sent. */
 static void end(void)
 {
     drain();
@@ -156,14 +156,14 @@ static void end(void)
     redlock_tls_free(&tls);
 }
 
-/* Until each node has been tried and was heard to the end: most of them are enough for a lock. */
+/* Until each node has been tried and all its replies were read: most of the nodes are enough for a lock. */
 static void reconnect(void)
 {
     static struct redlock_lock other;
 
     drain(); /* a connection that has ended is seen, */
     redlock_lock_init(&other, "settle", 6, 60000);
-    redlock_acquire(&client, &other, 0); /* and dialled anew */
+    redlock_acquire(&client, &other, 0); /* and connected again */
     redlock_release(&client, &other, 10000);
     drain();
 }
@@ -250,7 +250,7 @@ static void takes_turns(void)
     nodes[1].user_data = NULL;
 }
 
-/* Node 0 alone is wrong, then all are. `words` stand in its trouble. */
+/* Node 0 alone is wrong, then all are. Its error has these `words`. */
 static void refuses(const char *what, const char *words)
 {
     begin(NODES, "ca", NULL, &patient);
@@ -411,7 +411,7 @@ static void large_answers(void)
     end();
 }
 
-/* Each lock is started while the bytes of those before it are still to be sent. */
+/* Each lock is started while the bytes of earlier ones are unsent. */
 static void crumbs(void)
 {
     static struct redlock_lock locks[LOCKS];

@@ -120,7 +120,7 @@ struct way {
     enum cost cost;
 };
 
-/* The only one after which, even if it strikes once, something is waited for that never comes. */
+/* After this one, even if it strikes once, something is waited for that never comes. */
 static const struct way lost_packet = {CONNECT, EINPROGRESS, 0, NO_VOTE};
 
 static const struct way ways[] = {
@@ -416,7 +416,7 @@ enum { NODES = 3, WAIT_MS = 30 };
 
 static struct server servers[NODES];
 static char text[200];
-static const char *complaint; /* what was not as it must be */
+static const char *complaint; /* what was wrong */
 static unsigned dials[NODES];
 
 static int counting_dial(void *context, struct redlock_node *node)
@@ -431,7 +431,7 @@ static void complain(const char *what)
         complaint = what;
 }
 
-/* On how many servers the lock's key is ours. */
+/* On how many servers the key has our token. */
 static unsigned owned(const struct redlock_lock *lock)
 {
     char mine[2 * sizeof lock->token + 1];
@@ -444,7 +444,7 @@ static unsigned owned(const struct redlock_lock *lock)
     return count;
 }
 
-/* A call of the library's, for no longer than it says. */
+/* A call of the library, within its documented time. */
 static int timed(enum redlock_status (*call)(struct redlock_client *, struct redlock_lock *,
                                              uint32_t),
                  struct redlock_client *client, struct redlock_lock *lock)
@@ -467,7 +467,7 @@ static enum redlock_status extend(struct redlock_client *client, struct redlock_
     return redlock_extend(client, lock);
 }
 
-/* None says that anything is wrong with it. */
+/* No node has an error. */
 static int all_are_well(const struct redlock_node *nodes)
 {
     unsigned i;
@@ -525,7 +525,7 @@ static int live(struct redlock_client *client, struct redlock_node *nodes, int o
     plan.way = NULL;
     if (once && servers_keys_left("*", 10000) > 0)
         complain("a key was left");
-    redlock_lock_init(&lock, "another", 7, 3000); /* so long a given-up server may keep it */
+    redlock_lock_init(&lock, "another", 7, 3000); /* so long a disconnected server may keep it */
     if (redlock_acquire(client, &lock, 20000) != REDLOCK_OK)
         complain("it does not work again");
     else
@@ -667,8 +667,8 @@ static void forks(void)
        "and another one in a child");
 }
 
-/* The servers have closed their connections, as they do when those are idle, and the process has no descriptor left for
-   others: that is what the nodes must say, as nobody finds it in the servers' logs. */
+/* The servers have closed their idle connections, and the process has no descriptor left for others. The
+   nodes must report that, as the logs of the servers do not. */
 static void no_new_sockets(const struct way *way)
 {
     struct redlock_node nodes[NODES];

@@ -54,8 +54,9 @@ __attribute__((section(".vectors"), used)) static const struct {
 
 /* ---- Time ----------------------------------------------------------------------------------- */
 
-/* A timer that runs by itself, no count of interrupts: who loses some of these has a clock that is late, and believes
-   that he has a lock which is another's. On a board that sleeps deeply: a timer that goes on in that sleep. */
+/* A free-running timer, no count of interrupts: a lost interrupt makes the clock late, and the program then
+   believes that it still holds a lock that another client has. On a board that sleeps deeply: a timer that
+   runs in that sleep. */
 uint32_t board_ticks(void)
 {
     return ~BOARD_REGISTER(0x40000004);
@@ -99,8 +100,8 @@ void board_interrupts_on(void)
 
 /* ---- The debugger --------------------------------------------------------------------------- */
 
-/* Semihosting: the processor stops, and who debugs it does what it asks. Without a debugger this is a fault: a board in
-   the field prints to a UART, and resets itself. */
+/* Semihosting: the processor stops, and the debugger does what it asks. Without a debugger this is a fault:
+   a board in the field prints to a UART, and resets itself. */
 static int debugger(int operation, const void *argument)
 {
     register int r0 __asm("r0") = operation;

@@ -213,7 +213,7 @@ unsigned lines_events(const struct redlock_node *node, unsigned interest)
         return 0;
     line = &lines[node->handle];
     if (ring_used(&line->received) > 0)
-        events = line->open ? REDLOCK_READABLE : REDLOCK_WRITABLE; /* which ends a dialling */
+        events = line->open ? REDLOCK_READABLE : REDLOCK_WRITABLE; /* which ends connecting */
     if (line->open && ring_used(&line->sent) == 0)
         events |= REDLOCK_WRITABLE;
     return events & interest;

@@ -126,8 +126,9 @@ static void lw_shut(void *context, struct redlock_node *node)
 
 /* ---- Time and waiting ----------------------------------------------------------------------- */
 
-/* sys_now is of 32 bits and starts again after 49.7 days: a client that is served oftener sees nothing of it. It
-   must run on while the chip sleeps, or a holder that wakes up past its ttl would believe that it still holds. */
+/* sys_now has 32 bits and starts again after 49.7 days: a client that is served more often does not notice
+   it. It must run while the chip sleeps, or a holder that wakes up past its ttl would believe that it still
+   holds. */
 static uint64_t lw_now_us(void *context)
 {
     struct redlock_lwip *stack = (struct redlock_lwip *)context;

@@ -162,8 +162,8 @@ static void sleep_us(uint64_t longest_us)
 
 static int counter_events(void);
 
-/* Sends, sleeps until the network or the time calls, passes on what has come. The second tick decides on that: without it
-   a decision would wait until after the next sleep. */
+/* Sends, sleeps until a frame has come or time is due, and passes on what has come. The second tick decides
+   on that: without it a decision would wait until after the next sleep. */
 static void turn(void)
 {
     uint64_t wait_us = redlock_tick(&client);
@@ -386,7 +386,7 @@ int main(void)
         return 1;
     }
     redlock_lock_init(&lock, "pump/7", 6, ttl_ms);
-    lock.holder = holder; /* whoever it is when it is not this board */
+    lock.holder = holder; /* another client than this board */
     lock.holder_size = sizeof holder;
     turn_for(delay_ms);
     for (;;) {

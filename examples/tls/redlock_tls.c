@@ -114,7 +114,7 @@ static void tls_keep(struct redlock_tls *tls, struct redlock_tls_session *s)
         s->kept.checked_us = tls_now_us(tls);
 }
 
-/* The end of a session, in words. Sockets have said theirs already, and the first trouble stands. */
+/* Why a session ended. Sockets have set their error already, and the first error stands. */
 static int tls_fail(struct redlock_node *node, int code)
 {
     struct redlock_tls_session *s = tls_of(node);
@@ -138,7 +138,8 @@ static int tls_wants_more(int code)
     return code == MBEDTLS_ERR_SSL_WANT_READ || code == MBEDTLS_ERR_SSL_WANT_WRITE;
 }
 
-/* Whom the certificate must be for. Numbers are not sent to the server as its name (RFC 6066). */
+/* The name or number that the certificate must be for. Numbers are not sent to the server as its name (RFC
+   6066). */
 static int tls_expect(struct redlock_tls_session *s, const struct redlock_node *node)
 {
     const char *name = node->user_data != NULL ? (const char *)node->user_data : node->address;
@@ -290,7 +291,7 @@ static int tls_receive(void *context, struct redlock_node *node, void *bytes, si
                    : tls_fail(node, s->failed); /* what came before the end comes first */
 }
 
-/* A child process that lets go of its parent's client must not end the parent's session. */
+/* A child process that ends its parent's client must not end the parent's session. */
 static void tls_shut(void *context, struct redlock_node *node)
 {
     struct redlock_tls_session *s = tls_of(node);

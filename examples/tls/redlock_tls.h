@@ -53,7 +53,7 @@ struct redlock_tls_kept {
     mbedtls_ssl_session session;
     const struct redlock_node *node; /* NULL: none yet */
     uint64_t checked_us;             /* when its certificate was; 0: no session */
-    char host[64];                   /* whom that was for */
+    char host[64];                   /* the name or number that it was for */
 };
 
 /* A connection: node->link points to it. */
@@ -62,7 +62,7 @@ struct redlock_tls_session {
     const struct redlock_io *below;
     mbedtls_ssl_context ssl;
     size_t offered;   /* size of a write that mbedTLS has begun; 0: none */
-    uint32_t process; /* that dialled */
+    uint32_t process; /* that connected */
     int failed;       /* mbedTLS's code; 0: none. The session must not be used any more */
     uint8_t ip[16];   /* the number that the certificate must be for, */
     uint8_t ip_size;  /* 4 or 16 bytes; 0: it must be for a name */

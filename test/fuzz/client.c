@@ -148,7 +148,8 @@ static void act(struct redlock_client *client, struct redlock_lock *lock)
     }
 }
 
-/* As a loop does: not for ever within one moment. What has been got or extended is so by a quorum's word. */
+/* As a loop does: not for ever within one moment. A lock is acquired or extended by the word of a quorum
+   only. */
 static void serve(struct redlock_client *client)
 {
     const struct redlock_lock *lock;

@@ -493,8 +493,8 @@ static void both_take_turns(long seconds)
     ok(r.theirs.turns * 10 >= r.turns, "theirs get their turns: %ld", r.theirs.turns);
 }
 
-/* With its own retries, each 20 of about 5 ms, which block whoever wants the lock: a figure, and still
-   never two. Why: see ask() in client.js. */
+/* With its own retries, each 20 of about 5 ms, which block all clients that want the lock: a figure, and
+   still never two holders. Why: see ask() in client.js. */
 static void own_retries(void)
 {
     struct result r = take_turns(5, "lock", "retry");
