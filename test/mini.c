@@ -501,9 +501,8 @@ static struct mini_script mini_study(struct mini_word text)
             script.kind = scripts[i].kind;
     script.marked = mini_at(text, "1e12") > 0;
     script.keeps = script.kind == 'E' && mini_at(text, "math.max(t,c('pttl',k))") > 0;
-    script.bounded =
-        script.kind == 'R' ||
-        (script.kind == 'F' && mini_at(text, "2^53") < mini_at(text, "c('set',f"));
+    script.bounded = script.kind == 'R' ||
+                     (script.kind == 'F' && mini_at(text, "2^53") < mini_at(text, "c('set',f"));
     return script;
 }
 

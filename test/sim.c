@@ -115,7 +115,7 @@ struct link {
     int served;  /* the server has it */
     int full;
     struct flow back;
-    int refused; /* nobody was there */
+    int refused;       /* nobody was there */
     unsigned node;     /* of the client's list */
     unsigned position; /* in `served` of the server */
     uint64_t up_us;
