@@ -150,6 +150,7 @@ struct wish {
     uint64_t well_us;    /* since then, at the latest, these servers have not been upset: */
     unsigned well;
     uint16_t extended; /* how often, as far as that was checked */
+    redlock_mask sworn; /* nodes that prove without a clock that nobody else had it */
     uint8_t handed;    /* over to another client */
     char next;         /* what the client does with it next, if that was decided before; else 0 */
     char what;         /* 'a'cquire, 'e'xtend, 'r'elease, 'k'eep; ' ': nothing */
@@ -1108,13 +1109,27 @@ static void check_win(const struct client *c, const struct redlock_lock *lock,
     }
 }
 
-/* An extension that succeeds proves that nobody else had the lock from the acquire to the begin of its round.
-   No clock, no ttl is needed for that: it holds with every fault. But a node that grants after the decision is a
-   member by the clock: so not where its SET may be stuck until keys have ended before their time. The round began
-   after the operation; and if it gave the lock this validity, then at this validity's T1, by a drift of 1 % and 2 ms. */
+/* An extension that succeeds proves that nobody else had the lock from the acquire to the begin of its round. No
+   clock, no ttl is needed for that, if a quorum of those that confirm it had granted the lock before the acquire was
+   decided, or had confirmed or repaired it in a round that such a quorum proved: it holds with every fault, but that
+   what had been deleted is there again. A node that grants later is a member by the clock. */
+static int proves(const struct redlock_lock *lock, struct wish *wish)
+{
+    int proof = bits((unsigned)(wish->sworn & lock->granted & lock->members)) >= quorum;
+
+    if (proof)
+        wish->sworn |= lock->granted;
+    wish->sworn &= lock->members;
+    return proof && !lazy && !returning && server_count == node_count;
+}
+
+/* The round began after the operation; and if it gave the lock this validity, then at this validity's T1, by a drift
+   of 1 % and 2 ms. */
 static void check_extension(const struct client *c, const struct redlock_lock *lock,
                             struct wish *wish)
 {
+    /* a SET may be stuck until keys have ended before their time */
+    int by_clock = !(on >> STUCK & 1 && (on >> JUMP & 1 || on >> VANISH & 1));
     uint64_t began_us = wish->began_us;
     unsigned i;
 
@@ -1125,7 +1140,7 @@ static void check_extension(const struct client *c, const struct redlock_lock *l
         return;
     wish->extended = lock->extended;
     extensions_seen++;
-    for (i = 0; i < win_count && !(on >> STUCK & 1 && (on >> JUMP & 1 || on >> VANISH & 1)); i++)
+    for (i = proves(lock, wish) || by_clock ? 0 : win_count; i < win_count; i++)
         if (wins[i].key == key_of(lock) && wins[i].began_us > wish->won_us &&
             wins[i].done_us < began_us)
             violated("extended, though another had it meanwhile");
@@ -1235,6 +1250,7 @@ static void won(struct client *c, struct redlock_lock *lock, struct wish *wish)
 
     check_win(c, lock, wish);
     wish->won_us = c->here_us;
+    wish->sworn = lock->members;
     wish->valid_us = lock->valid_until_us;
     wish->extended = lock->extended;
     if (profile == LATE && !in_moves && !calm && roll(3) > 0)
