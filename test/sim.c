@@ -109,6 +109,7 @@ struct flow {
 struct link {
     struct flow to;
     uint64_t stuck_until_us; /* no byte arrives before */
+    uint64_t mute_until_us;  /* nor at the server before */
     int client, server;
     int in_hole; /* nothing passes between these two */
     int open;    /* the client has it */
@@ -479,11 +480,14 @@ static void set_hole(struct client *c, int server, int hole)
 /* When bytes next arrive at the server. */
 static uint64_t link_to_us(const struct link *link)
 {
+    uint64_t from_us = link->stuck_until_us;
+
     if (link->in_hole)
         return REDLOCK_NEVER;
-    return link->to.next_us < link->stuck_until_us && link->to.next_us != REDLOCK_NEVER
-               ? link->stuck_until_us
-               : link->to.next_us;
+    if (from_us < link->mute_until_us)
+        from_us = link->mute_until_us;
+    return link->to.next_us < from_us && link->to.next_us != REDLOCK_NEVER ? from_us
+                                                                           : link->to.next_us;
 }
 
 /* A connection moves no byte for a while. If it is closed before, its bytes arrive all the same. */
@@ -790,7 +794,7 @@ static int sim_dial(void *context, struct redlock_node *node)
     link->node = n;
     link->open = 1;
     link->full = 0;
-    link->stuck_until_us = 0;
+    link->stuck_until_us = link->mute_until_us = 0;
     link->refused = machines[server].down;
     if (!link->refused)
         set_served(link, 1);
@@ -1731,6 +1735,8 @@ static void mend(void)
         links[i].full = 0;
         if (links[i].stuck_until_us > now_us)
             links[i].stuck_until_us = now_us;
+        if (links[i].mute_until_us > now_us)
+            links[i].mute_until_us = now_us;
     }
     for (i = 0; i < server_count; i++)
         for (n = 0; n < client_count; n++)
@@ -1927,20 +1933,40 @@ static void old_bytes_arrive(unsigned one_in)
 
     for (i = 0; i < LINKS; i++)
         if (links[i].served && !links[i].open && roll(one_in) == 0)
-            links[i].stuck_until_us = now_us;
+            links[i].stuck_until_us = links[i].mute_until_us = now_us;
     stale_servers = ~0U;
+}
+
+/* Who holds the lock, by what it knows; else client 0, which is to get it. */
+static struct client *holder(unsigned *k)
+{
+    unsigned i;
+
+    for (i = 0; i < client_count; i++)
+        for (*k = 0; *k < lock_count; ++*k)
+            if (clients[i].locks[*k].valid_until_us != 0)
+                return &clients[i];
+    *k = 0;
+    return clients;
+}
+
+static int extend_if_held(struct client *c, unsigned k)
+{
+    if (c->wishes[k].what != ' ' || c->locks[k].valid_until_us == 0)
+        return 0;
+    catch_up(c);
+    start(c, k, 'e', 0);
+    return 1;
 }
 
 /* Long enough for broken connections to be given up and opened again, and for lost keys to be repaired. */
 static void holder_extends_often(void)
 {
-    struct client *c = &clients[0];
-    unsigned i;
+    unsigned i, k;
 
     for (i = 0; i < 4 && broken == NULL; i++) {
-        catch_up(c);
-        if (c->wishes[0].what == ' ' && c->locks[0].valid_until_us != 0)
-            start(c, 0, 'e', 0);
+        struct client *c = holder(&k);
+        extend_if_held(c, k);
         pass(roll(2) ? 2 * MS : (4 * node_timeout_ms + roll(100)) * MS);
     }
 }
@@ -1949,9 +1975,13 @@ static void holder_extends_often(void)
    run, and the holder extends. */
 static void another_has_it(void)
 {
-    struct client *other = &clients[1 + roll(client_count - 1)];
+    unsigned k, held;
+    struct client *c = holder(&held), *other = &clients[roll(client_count)];
     int stays = (int)roll(server_count), i;
-    unsigned k = roll(lock_count);
+
+    if (other == c)
+        other = &clients[((unsigned)(c - clients) + 1) % client_count];
+    k = roll(lock_count);
 
     for (i = 0; i < (int)server_count && has(VANISH); i++)
         if (i != stays)
@@ -1968,35 +1998,92 @@ static void another_has_it(void)
     }
     old_bytes_arrive(1 + roll(3));
     pass(roll(2) * MS);
-    operate(&clients[0], 0);
+    if (roll(4) == 0 || !extend_if_held(c, held))
+        operate(&clients[0], 0);
+}
+
+static void restart(int server)
+{
+    if (machines[server].away_until_us > 0)
+        return;
+    crash(server, has(FORGET));
+    machines[server].away_until_us = now_us + 1 + roll(roll(2) * 4 * node_timeout_ms) * MS;
+    upset_all(server, machines[server].away_until_us);
+}
+
+/* The key is lost on a server and is repaired there, but the repair is under way for long; maybe it never runs, as the
+   server restarts; and once more. */
+static void repairs_are_late(void)
+{
+    unsigned k, n = roll(node_count), times = 1 + roll(3);
+    int server = server_of[n];
+
+    while (has(VANISH) && times-- > 0 && broken == NULL) {
+        struct client *c = holder(&k);
+
+        if (machines[server].away_until_us == 0)
+            vanish(server);
+        extend_if_held(c, k);
+        pass(2 * machines[server].far_us + 100 + roll(500));
+        if (c->link[n] >= 0) {
+            struct link *link = &links[c->link[n]];
+            link->mute_until_us = now_us + roll(20 * longest_ms) * MS;
+            upset(c, server, link->mute_until_us);
+            note("client %d server %d: mute until %.3f ms", number_of(c), server,
+                 (double)link->mute_until_us / 1000);
+        }
+        pass((4 * node_timeout_ms + roll(60)) * MS);
+        if (roll(2) == 0)
+            restart(server);
+        if (roll(2) == 0)
+            holder_extends_often();
+    }
+}
+
+/* With commands under way, which may run after those of who takes it over. */
+static void holder_hands_over(void)
+{
+    unsigned k;
+    struct client *c = holder(&k);
+
+    if (c->wishes[k].what == ' ' && c->locks[k].valid_until_us == 0) {
+        stick_one(c);
+        catch_up(c);
+        start(c, k, 'a', 0);
+        pass(longest_round_trip_us() + roll(3) * MS);
+    }
+    if (c->wishes[k].what == ' ' && c->locks[k].valid_until_us != 0) {
+        catch_up(c);
+        hand_over_and_forget(c, k);
+    }
+    pass(roll(3) * MS);
+    holder_extends_often();
+    if (roll(2) == 0)
+        another_has_it();
 }
 
 static void strike(unsigned what)
 {
-    unsigned i;
-
-    if (what < 1) {
+    if (what < 1)
         old_bytes_arrive(1 + roll(3));
-    } else if (what < 2 && has(VANISH)) {
+    else if (what < 2 && has(VANISH))
         vanish((int)roll(server_count));
-    } else if (what < 4) {
+    else if (what < 4)
         another_has_it();
-    } else if (what < 7) {
+    else if (what < 6)
         holder_extends_often();
-    } else if (what == 7 && (has(CRASH) || has(FORGET))) {
-        i = roll(server_count);
-        if (machines[i].away_until_us > 0)
-            return;
-        crash((int)i, has(FORGET));
-        machines[i].away_until_us = now_us + 1 + roll(roll(2) * 4 * node_timeout_ms) * MS;
-        upset_all((int)i, machines[i].away_until_us);
-    }
+    else if (what == 6)
+        holder_hands_over();
+    else if (what == 7 && (has(CRASH) || has(FORGET)))
+        restart((int)roll(server_count));
+    else if (what == 8)
+        repairs_are_late();
 }
 
 /* One move of profile LATE: what may matter when commands of closed connections run late. */
 static void move(void)
 {
-    unsigned what = roll(20);
+    unsigned what = roll(21);
 
     if (what < 6)
         operate(&clients[0], 0);
