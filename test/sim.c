@@ -150,11 +150,11 @@ struct wish {
     uint64_t check_us;   /* it must be on all servers then; 0: that is not checked */
     uint64_t well_us;    /* since then, at the latest, these servers have not been upset: */
     unsigned well;
-    uint16_t extended; /* how often, as far as that was checked */
+    uint16_t extended;  /* how often, as far as that was checked */
     redlock_mask sworn; /* nodes that prove without a clock that nobody else had it */
-    uint8_t handed;    /* over to another client */
-    char next;         /* what the client does with it next, if that was decided before; else 0 */
-    char what;         /* 'a'cquire, 'e'xtend, 'r'elease, 'k'eep; ' ': nothing */
+    uint8_t handed;     /* over to another client */
+    char next;          /* what the client does with it next, if that was decided before; else 0 */
+    char what;          /* 'a'cquire, 'e'xtend, 'r'elease, 'k'eep; ' ': nothing */
 };
 
 struct client {
