@@ -542,14 +542,18 @@ static void rl_renew_at(struct redlock_lock *lock, uint64_t moment_us)
     lock->priv.due_us = moment_us < lock->valid_until_us ? moment_us : lock->valid_until_us;
 }
 
-/* The next automatic extension is due when a third of the ttl has passed since the last success, or at
-   once if less than that is left. R10 */
+/* The next automatic extension is due when a third of the ttl has passed since the last round, or at once
+   if less than two thirds are left. The ttl may have changed: where it is shorter now, nodes that were
+   repaired have the key for the shorter one. R10 */
 static uint64_t rl_renewal_due(const struct redlock_client *c, const struct redlock_lock *lock)
 {
+    uint64_t third_us = lock->priv.started_us + lock->ttl_ms / 3 * RL_MS_US;
     uint64_t end_us = lock->valid_until_us + rl_drift_us(c, lock->ttl_ms);
     uint64_t rest_us = (lock->ttl_ms - lock->ttl_ms / 3) * RL_MS_US;
 
-    return end_us > rest_us ? end_us - rest_us : 0;
+    if (end_us < third_us + rest_us)
+        return end_us > rest_us ? end_us - rest_us : 0;
+    return third_us;
 }
 
 /* The extension is over. Nodes that confirmed it or were repaired are members from the next round on, if

@@ -131,7 +131,8 @@ R14|redlock.c|s/rl_set_mute\(lock, lock->granted, 0\);//|and no longer
 R14|client.c|s/longest_ms != 0 && lock->ttl_ms > longest_ms/0/|no ttl longer than the longest
 R10|client.c|s/if \(lock->extended >= client->[^)]*\)[^;]*;//|the limit of extensions
 R10|redlock.c|s/rl_past\(c, lock->priv.due_us\) && lock->priv.op.renewals == 1/0/|the limit of automatic extensions
-R10|redlock.c|s/lock->ttl_ms \/ 3/lock->ttl_ms/|an extension at a third of the ttl
+R10|redlock.c|s/end_us < third_us \+ rest_us/1/|a third of a ttl that is shorter now
+R10|redlock.c|s/third_us = (.*)lock->ttl_ms \/ 3/third_us = $1lock->ttl_ms/; s/lock->ttl_ms - lock->ttl_ms \/ 3/0/|an extension at a third of the ttl
 R10|redlock.c|s/else if \(rl_past\(c, lock->valid_until_us\)\)\s+rl_lost/else if (0) rl_lost/|the loss when the validity is over
 R11|client.c|s/rl_ignore\(client, lock, client->priv.all, RL_ANY\);//|a release leaves no votes behind
 R10|redlock.c|s/return end_us > rest_us \? end_us - rest_us : 0;/return lock->priv.started_us + lock->ttl_ms \/ 3 * RL_MS_US;/|extended at once when it starts late

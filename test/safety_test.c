@@ -1436,6 +1436,24 @@ static void r08_results_of_an_extension(void)
     is_int(extend(), REDLOCK_UNREACHABLE, "r08: a success that comes too late is none");
 }
 
+/* The extension before was for a shorter ttl than the lock is still valid: nodes that it repaired have the key for
+   that ttl only. */
+static void r10_a_third_of_a_shorter_ttl(void)
+{
+    begin_with_defaults(3);
+    lock.ttl_ms = 30000;
+    acquire(0);
+    fake_delete(2, "k");
+    lock.ttl_ms = 1500;
+    is_int(extend(), REDLOCK_OK, "r10: extended with a shorter ttl");
+    fake_logged = 0;
+    redlock_auto_extend_start(&client, &lock, 1000);
+    fake_pass(&client, 490 * MS);
+    is_int(fake_count(-1, 'E'), 0, "r10: not yet a third of that");
+    fake_pass(&client, 30 * MS);
+    ok(fake_count(2, 'E') >= 1, "r10: the repaired node is extended in time");
+}
+
 static void r10_kept_with_another_ttl(void)
 {
     begin_with_defaults(3);
@@ -1576,6 +1594,7 @@ static void automatic_extensions(void)
     r10_adopted_with_little_left_is_extended_at_once();
     r10_kept_after_a_failed_extension();
     r10_kept_with_another_ttl();
+    r10_a_third_of_a_shorter_ttl();
     r10_extended_does_not_wrap();
     for (i = 0; i < 3; i++) {
         r11_released_before_its_end_is_told(ends[i], 0);
