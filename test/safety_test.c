@@ -2160,6 +2160,298 @@ static void r03_a_vote_of_a_broken_connection(int fenced)
        redlock_strerror(lock.status));
 }
 
+/* ---- What a second review found ------------------------------------------------------------------ */
+
+/* The rollback is unanswered when the attempt has ended; then the node can't write, but says how long the key lives. That
+   is no answer to the release. */
+static void r04_a_time_to_live_is_no_answer(void)
+{
+    char holder[64];
+
+    memset(&settings, 0, sizeof settings);
+    settings.retries = REDLOCK_NONE;
+    begin(3);
+    warm_up();
+    lock.holder = holder;
+    lock.holder_size = sizeof holder;
+    fake_nodes[1].hung = fake_nodes[2].hung = 1;
+    redlock_acquire_start(&client, &lock, 0);
+    fake_pass(&client, 20 * MS);
+    ok(fake_find(0, "k", 1) != NULL, "r04: granted by one node, two hang");
+    fake_nodes[0].says = "-MISCONF Redis is configured to save RDB snapshots\r\n";
+    fake_nodes[0].says_once = 1;
+    fake_pass(&client, 60 * MS);
+    is_int(lock.status, REDLOCK_UNREACHABLE, "r04: failed");
+    ok(fake_nodes[0].says == NULL && fake_find(0, "k", 1) != NULL,
+       "r04: the release gets a temporary error");
+    fake_pass(&client, 1000 * MS);
+    ok(fake_find(0, "k", 1) == NULL, "r04: and is repeated");
+    redlock_deinit(&client);
+}
+
+/* The release of the first lock is answered, byte by byte, and its place is that of another lock's release, which gets
+   a temporary error. What else is said of the first is no answer to the second. */
+static void r04_a_time_to_live_of_another(void)
+{
+    char holder[64];
+    int i;
+
+    memset(&settings, 0, sizeof settings);
+    settings.retries = REDLOCK_NONE;
+    begin(3);
+    warm_up();
+    unreachable(1);
+    unreachable(2);
+    fake_pass(&client, 10 * MS);
+    make_many(1);
+    lock.holder = holder;
+    lock.holder_size = sizeof holder;
+    redlock_acquire_start(&client, &lock, 0);
+    redlock_tick(&client);
+    redlock_cancel(&client, &lock);
+    redlock_tick(&client);
+    start_many(0, 1, 0);
+    redlock_tick(&client);
+    ok(client.priv.owed[0].todo == 1, "r04: one release is unanswered");
+    fake_nodes[0].drip = 1;
+    fake_now_us += 2 * MS;
+    for (i = 0; i < 3000 && client.priv.owed[0].todo != 0; i++) {
+        redlock_handle_events(&client, 0, REDLOCK_READABLE);
+        redlock_tick(&client);
+    }
+    fake_nodes[0].says = "-MISCONF Redis is configured to save RDB snapshots\r\n";
+    fake_nodes[0].says_once = 1;
+    fake_nodes[0].drip = 0;
+    redlock_cancel(&client, &many[0]);
+    fake_pass(&client, 10 * MS);
+    ok(fake_nodes[0].says == NULL && has_token(0, &many[0]),
+       "r04: the other gets a temporary error");
+    fake_pass(&client, 1000 * MS);
+    ok(!has_token(0, &many[0]), "r04: and is repeated");
+    redlock_deinit(&client);
+}
+
+/* Node 0 takes nothing, so the buffer is full, and a lock is lost: that is no reason to hang up on the others. */
+static void r05_a_loss_costs_no_connection(void)
+{
+    if (BURST < 200)
+        return; /* no request is free before the buffer fills */
+    begin_with_defaults(3);
+    warm_up();
+    make_many(BURST);
+    is_int(acquire(0), REDLOCK_OK, "r05: held");
+    fake_pass(&client, 10 * MS);
+    fake_delete(1, "k");
+    fake_put(1, "k", "other", 60000);
+    fake_delete(2, "k");
+    fake_put(2, "k", "other", 60000);
+    redlock_extend_start(&client, &lock);
+    redlock_tick(&client);
+    fake_nodes[0].full = 1;
+    start_many(0, BURST, 1000);
+    fake_pass(&client, 10 * MS);
+    is_int(lock.status, REDLOCK_LOST, "r05: lost while the buffer is full");
+    ok(fake_nodes[1].connected && fake_nodes[2].connected,
+       "r05: the nodes that take all keep their connections");
+    fake_pass(&client, 100 * MS);
+    is_int(fake_nodes[1].epoch, 1, "r05: for good");
+    redlock_deinit(&client);
+}
+
+/* A far node takes nothing for a while. A rollback finds no room, but the near nodes take all that they are sent. */
+static void r04_a_far_node_costs_no_near_one(void)
+{
+    if (BURST < 200)
+        return;
+    memset(&settings, 0, sizeof settings);
+    settings.retries = REDLOCK_NONE;
+    begin(3);
+    distance(0, 100 * MS);
+    warm_up();
+    fake_pass(&client, 300 * MS);
+    ok(nodes[0].rtt_us > 50 * MS, "r04: one is far away");
+    make_many(BURST);
+    held_by("other", 1, 2);
+    redlock_acquire_start(&client, &lock, 0);
+    redlock_tick(&client);
+    fake_nodes[0].full = 1;
+    start_many(0, BURST, 1000);
+    fake_pass(&client, 130 * MS);
+    is_int(lock.status, REDLOCK_HELD, "r04: refused by the near ones");
+    ok(fake_nodes[1].connected && fake_nodes[2].connected, "r04: which keep their connections");
+    redlock_deinit(&client);
+}
+
+/* Node 0 takes nothing, but replies to what it was sent before, one every 20 ms. It does not hold up the others for
+   longer than one that is silent. */
+static void r05_replies_make_no_room(void)
+{
+    enum { REPLIES = 20 };
+    unsigned i;
+
+    if (BURST < 200)
+        return;
+    begin_with_defaults(3);
+    warm_up();
+    make_many(BURST);
+    is_int(acquire(0), REDLOCK_OK, "r05: held");
+    fake_pass(&client, 10 * MS);
+    for (i = 0; i < REPLIES; i++) {
+        fake_nodes[0].delay_us = (uint64_t)(i + 1) * 20 * MS;
+        start_many(i, i + 1, 0);
+        redlock_tick(&client);
+    }
+    fake_nodes[0].full = 1;
+    start_many(REPLIES, BURST, 1000);
+    fake_pass(&client, 10 * MS);
+    ok(client.priv.jammed, "r05: a node takes nothing, but replies");
+    fake_pass(&client, 200 * MS);
+    is_int(extend(), REDLOCK_OK, "r05: after 200 ms it does not hold up an extension");
+    redlock_deinit(&client);
+}
+
+/* The process stood still, and the clock is asked before the sockets: node 0 takes all by now. */
+static void r05_room_after_a_pause(void)
+{
+    if (BURST < 200)
+        return;
+    begin_with_defaults(3);
+    warm_up();
+    make_many(BURST);
+    fake_nodes[0].full = 1;
+    start_many(0, BURST, 1000);
+    fake_pass(&client, 1 * MS);
+    ok(client.priv.jammed, "r05: a node takes nothing");
+    fake_nodes[0].full = 0;
+    fake_now_us += 500 * MS;
+    fake_pass(&client, 10 * MS);
+    ok(fake_nodes[0].connected, "r05: it does after a pause, and is not given up");
+    redlock_deinit(&client);
+}
+
+/* The same as r03_a_vote_of_a_broken_connection, in one tick: the connection breaks while room is made for a release,
+   behind which the lock is decided. */
+static void r03_a_vote_of_a_connection_that_breaks_now(void)
+{
+    uint64_t took_us, least_us = 0;
+    unsigned n, i;
+
+    if (BURST < 200)
+        return;
+    for (n = 50; n < 150; n++) {
+        memset(&settings, 0, sizeof settings);
+        settings.retries = REDLOCK_NONE;
+        begin(3);
+        warm_up();
+        make_many(n);
+        start_many(0, n, 0);
+        fake_pass(&client, 10 * MS);
+        held_by("other", 2, 2);
+        fake_nodes[1].delay_us = 20 * MS;
+        redlock_acquire_start(&client, &lock, 0);
+        fake_pass(&client, 10 * MS);
+        fake_restart(0);
+        fake_now_us += 15 * MS;
+        for (i = 0; i < n; i++)
+            redlock_release_start(&client, &many[i], 1000);
+        redlock_handle_events(&client, 1, REDLOCK_READABLE);
+        fake_transmit_us = 1; /* counts them: one more than before says that room was made */
+        took_us = fake_now_us;
+        redlock_tick(&client);
+        took_us = fake_now_us - took_us;
+        redlock_deinit(&client);
+        if (n == 50)
+            least_us = took_us;
+        if (took_us > least_us)
+            break;
+    }
+    ok(n < 150, "r03: room was made for %u releases", n);
+    ok(lock.status != REDLOCK_OK, "r03: what a node had granted before it broke does not count: %s",
+       redlock_strerror(lock.status));
+}
+
+/* The process sleeps until the validity is over, and only then learns that the key is missing. */
+static void r09_no_repair_after_the_end(void)
+{
+    begin_with_defaults(3);
+    warm_up();
+    lock.ttl_ms = 1000;
+    is_int(acquire(0), REDLOCK_OK, "r09: held for 1 s");
+    fake_pass(&client, 950 * MS);
+    fake_delete(2, "k");
+    fake_nodes[0].hung = fake_nodes[1].hung = 1;
+    redlock_extend_start(&client, &lock);
+    redlock_tick(&client);
+    fake_sleep_us = 500 * MS;
+    fake_pass(&client, 600 * MS);
+    is_int(lock.status, REDLOCK_UNREACHABLE, "r09: not extended");
+    is_int((int)redlock_remaining_ms(&client, &lock), 0, "r09: nor held any more");
+    is_int((int)repairs_sent(), 0, "r09: so it is not repaired");
+    ok(fake_find(2, "k", 1) == NULL, "r09: and not in the way of others");
+    redlock_deinit(&client);
+}
+
+/* A SET to node 2 is under way. Its address leads to another server for a while, which is refused, and then to the first
+   one again: that may run the SET yet. */
+static void r08b_another_server_for_a_while(void)
+{
+    begin_with_defaults(3);
+    warm_up();
+    fake_hold(2);
+    is_int(acquire(0), REDLOCK_OK, "r08b: held, a SET is unanswered");
+    fake_nodes[2].server.run = fake_nodes[0].server.run;
+    fake_break(2);
+    is_int(extend(), REDLOCK_OK, "r08b: extended");
+    fake_pass(&client, 500 * MS);
+    extend();
+    fake_pass(&client, 500 * MS);
+    ok(nodes[2].state != REDLOCK_NODE_READY && has_error(2, "same server"),
+       "r08b: there is another server: %s", nodes[2].error);
+    fake_nodes[2].server.run = 90002;
+    fake_pass(&client, 4000 * MS);
+    extend();
+    fake_pass(&client, 4000 * MS);
+    is_int(extend(), REDLOCK_OK, "r08b: extended");
+    fake_pass(&client, 50 * MS);
+    ok(nodes[2].state == REDLOCK_NODE_READY && fake_count(2, 'E') > 0,
+       "r08b: the first one again, it is sent the extension");
+    is_int((int)repairs_sent(), 0, "r08b: which does not create the key");
+    redlock_deinit(&client);
+}
+
+/* redlock.h wants a clock that never steps back. With one that does the time left does not grow. */
+static void r03_a_clock_that_steps_back(void)
+{
+    uint32_t left;
+
+    begin_with_defaults(3);
+    is_int(acquire(0), REDLOCK_OK, "r03: held");
+    fake_pass(&client, 5000 * MS);
+    left = redlock_remaining_ms(&client, &lock);
+    fake_now_us -= 4000 * MS;
+    redlock_tick(&client);
+    ok(redlock_remaining_ms(&client, &lock) <= left,
+       "r03: the clock steps back: %u ms left, not %u", left, redlock_remaining_ms(&client, &lock));
+    redlock_deinit(&client);
+}
+
+/* The key is missing on node 2, which says so after the decision, and is repaired then. */
+static void r09_a_late_repair_is_no_failure(void)
+{
+    begin_with_defaults(3);
+    warm_up();
+    is_int(acquire(0), REDLOCK_OK, "r09: held");
+    fake_pass(&client, 10 * MS);
+    fake_delete(2, "k");
+    fake_nodes[2].delay_us = 5 * MS;
+    is_int(extend(), REDLOCK_OK, "r09: extended by two");
+    is_int(lock.failed, 0, "r09: no node has failed");
+    fake_pass(&client, 50 * MS);
+    ok(has_token(2, &lock), "r09: the third is repaired");
+    is_int(lock.failed, 0, "r09: and has not failed");
+    redlock_deinit(&client);
+}
+
 /* What the last operation was, and what was wrong with a call. */
 static void operations_and_arguments(void)
 {
@@ -2266,6 +2558,22 @@ int main(void)
     for (how = 0; how <= REDLOCK_FENCING; how++)
         r03_a_vote_of_a_broken_connection(how);
     r12_nothing_behind_a_handshake();
+    if (REDLOCK_DIAGNOSIS) {
+        r04_a_time_to_live_is_no_answer();
+        r04_a_time_to_live_of_another();
+    }
+    r05_a_loss_costs_no_connection();
+    r04_a_far_node_costs_no_near_one();
+    r05_replies_make_no_room();
+    r05_room_after_a_pause();
+    r03_a_vote_of_a_connection_that_breaks_now();
+    if (REDLOCK_REPAIR) {
+        r09_no_repair_after_the_end();
+        r09_a_late_repair_is_no_failure();
+    }
+    if (REDLOCK_RESTART_GUARD)
+        r08b_another_server_for_a_while();
+    r03_a_clock_that_steps_back();
     operations_and_arguments();
     return done_testing();
 }
