@@ -386,7 +386,9 @@ void redlock_handle_events(struct redlock_client *client, unsigned i, unsigned e
     in.reads = 0;
     rl_set(&client->priv.busy, rl_bit(i));
     rl_node_event(client, node, events);
-    rl_take_replies(client, node, events & REDLOCK_READABLE ? &in : NULL);
+    if (events & REDLOCK_READABLE)
+        rl_take_replies(client, node, &in);
+    rl_tell_broken(client);
 }
 
 /* A clock that steps back is not followed. */
@@ -475,13 +477,13 @@ static unsigned rl_look_at_nodes(struct redlock_client *c)
     for (; left != 0; left &= left - 1) {
         struct redlock_node *node = rl_first_node(c, left);
 
-        if (!node->priv.replied && rl_past(c, rl_node_stall_us(c, node))) {
-            redlock_handle_events(c, node->priv.index,
-                                  REDLOCK_READABLE); /* maybe nobody has listened. R5 */
+        if (rl_node_stalls(c, node)) {
+            /* maybe nobody has listened. R5 */
+            redlock_handle_events(c, node->priv.index, REDLOCK_READABLE | REDLOCK_WRITABLE);
             rl_read_clock(c);
         }
         rl_node_tick(c, node);
-        rl_take_replies(c, node, NULL);
+        rl_tell_broken(c);
     }
     return nodes;
 }
@@ -490,10 +492,9 @@ static void rl_send_unsent(struct redlock_client *c)
 {
     unsigned nodes = c->priv.out.unsent | (unsigned)c->priv.in[REDLOCK_NODE_HANDSHAKE];
 
-    for (; nodes != 0; nodes &= nodes - 1) {
+    for (; nodes != 0; nodes &= nodes - 1)
         rl_node_event(c, rl_first_node(c, nodes), REDLOCK_WRITABLE);
-        rl_take_replies(c, rl_first_node(c, nodes), NULL);
-    }
+    rl_tell_broken(c);
 }
 
 uint64_t redlock_tick(struct redlock_client *client)
@@ -590,6 +591,8 @@ uint32_t redlock_remaining_ms(const struct redlock_client *client, const struct 
     if (client == NULL || client->priv.nodes == NULL || lock == NULL)
         return 0;
     now = client->priv.io->now_us(client->priv.io->context);
+    if (now < client->priv.now_us)
+        now = client->priv.now_us; /* a clock that steps back is not followed */
     if (now >= lock->valid_until_us)
         return 0;
     left = lock->valid_until_us - now;

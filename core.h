@@ -303,9 +303,11 @@ REDLOCK_PRIVATE void rl_node_want(struct redlock_client *c, struct redlock_node 
 REDLOCK_PRIVATE uint64_t rl_node_retry_us(const struct redlock_client *c,
                                           const struct redlock_node *node);
 
-/* When a node owes a reply or a connection for too long; REDLOCK_NEVER if it owes nothing. R5 */
+/* When a node owes a reply or a connection, or takes no bytes, for too long; REDLOCK_NEVER if it owes nothing.
+   And whether that is now. R5 */
 REDLOCK_PRIVATE uint64_t rl_node_stall_us(const struct redlock_client *c,
                                           const struct redlock_node *node);
+REDLOCK_PRIVATE int rl_node_stalls(const struct redlock_client *c, const struct redlock_node *node);
 
 /* Encodes a command once and queues it on all of `nodes` that have room. Returns these. `from`: a lock;
    in the role OWED a redlock_owed; NULL: the handshake. */
@@ -680,9 +682,12 @@ REDLOCK_PRIVATE unsigned rl_largest_holding(const struct redlock_client *c,
 /* Connects nodes where that is due, or would be too late at the next due time. */
 REDLOCK_PRIVATE void rl_connect(struct redlock_client *c, unsigned nodes, uint64_t too_late_us);
 
-/* Takes the replies of a node, those of a broken connection among them. */
+/* Takes the replies of a node. */
 REDLOCK_PRIVATE void rl_take_replies(struct redlock_client *c, struct redlock_node *node,
                                      struct rl_input *in);
+
+/* Tells the locks which connections broke: what these owe is not answered any more. */
+REDLOCK_PRIVATE void rl_tell_broken(struct redlock_client *c);
 
 /* A release is told to the waiters of this client: servers do not tell the client that deleted. R7 */
 REDLOCK_PRIVATE void rl_notify_own(struct redlock_client *c, const struct redlock_lock *lock);

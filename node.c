@@ -152,7 +152,7 @@ static void rl_node_broke(struct redlock_client *c, struct redlock_node *node, e
     memset(&node->priv.reader, 0, sizeof node->priv.reader);
     rl_set_state(c, node, node->priv.useful ? REDLOCK_NODE_IDLE : REDLOCK_NODE_DOWN);
     node->priv.failing = !node->priv.useful;
-    node->priv.broke = 1;
+    rl_set(&c->priv.broke, rl_bit(node->priv.index));
     rl_set(&c->priv.busy, rl_bit(node->priv.index));
     node->priv.mark_us = node->priv.replied = 0;
 }
@@ -273,6 +273,8 @@ REDLOCK_PRIVATE redlock_mask rl_send(struct redlock_client *c, void *from, unsig
         if (!w.overflow && c->priv.out.runs < sizeof c->priv.out.run / sizeof *c->priv.out.run)
             break;
         if (tries > 0) { /* some node has not taken all: the jam ends when each has */
+            if (!c->priv.jammed)
+                c->priv.jammed_us = c->priv.now_us;
             c->priv.jammed = 1;
             return 0;
         }
@@ -521,15 +523,15 @@ static void rl_hear_info(struct redlock_client *c, struct redlock_node *node,
         return;
     }
     node->priv.run = rl_hash(item, RL_RUN_MAX);
-    if (node->priv.last_run != 0 && node->priv.last_run != node->priv.run)
-        rl_clear(&c->priv.abandoned, rl_bit(node->priv.index)); /* another process. R8b */
-    node->priv.last_run = node->priv.run;
     for (i = 0; i < c->priv.count; i++) /* R13: connected or not, its votes may still count */
         if (i != node->priv.index && c->priv.nodes[i].priv.last_run == node->priv.run) {
-            node->priv.run = node->priv.last_run = 0; /* or each would exclude the other */
+            node->priv.run = 0;
             rl_node_deny(c, node, RL_IS_THE_SAME_SERVER);
             return;
         }
+    if (node->priv.last_run != 0 && node->priv.last_run != node->priv.run)
+        rl_clear(&c->priv.abandoned, rl_bit(node->priv.index)); /* another process. R8b */
+    node->priv.last_run = node->priv.run;
 }
 
 /* An age of n seconds may be little more than n - 1, and a second is for the process before this one to
@@ -837,6 +839,12 @@ REDLOCK_PRIVATE int rl_node_reply(struct redlock_client *c, struct redlock_node 
 
 /* ---- Time --------------------------------------------------------------------------------------- */
 
+/* Whether it keeps the send buffer full: it holds up all others. */
+static int rl_jams(const struct redlock_client *c, const struct redlock_node *node)
+{
+    return c->priv.jammed && (c->priv.out.unsent & rl_bit(node->priv.index)) != 0;
+}
+
 REDLOCK_PRIVATE uint64_t rl_node_stall_us(const struct redlock_client *c,
                                           const struct redlock_node *node)
 {
@@ -844,13 +852,18 @@ REDLOCK_PRIVATE uint64_t rl_node_stall_us(const struct redlock_client *c,
 
     if (node->state != REDLOCK_NODE_CONNECTING && (!rl_is_up(node) || node->priv.count == 0))
         return REDLOCK_NEVER;
-    if (c->priv.jammed && (c->priv.out.unsent & rl_bit(node->priv.index))) {
-        /* it holds up all others: it has half as long as a vote may take */
-        limit_us = c->priv.settings.node_timeout_ms * RL_MS_US / 2;
-        if (limit_us < (uint64_t)node->rtt_us * 2)
-            limit_us = (uint64_t)node->rtt_us * 2;
-    }
-    return node->priv.mark_us + limit_us + 1;
+    if (!rl_jams(c, node))
+        return node->priv.mark_us + limit_us + 1;
+    /* half as long as a vote may take */
+    limit_us = c->priv.settings.node_timeout_ms * RL_MS_US / 2;
+    if (limit_us < (uint64_t)node->rtt_us * 2)
+        limit_us = (uint64_t)node->rtt_us * 2;
+    return c->priv.jammed_us + limit_us + 1;
+}
+
+REDLOCK_PRIVATE int rl_node_stalls(const struct redlock_client *c, const struct redlock_node *node)
+{
+    return !node->priv.replied && rl_past(c, rl_node_stall_us(c, node));
 }
 
 /* The handshake is answered: from now on what is sent to the node counts as a vote. */
@@ -895,9 +908,10 @@ static void rl_measure(struct redlock_client *c, struct redlock_node *node)
 
 REDLOCK_PRIVATE void rl_node_tick(struct redlock_client *c, struct redlock_node *node)
 {
-    if (!node->priv.replied && rl_past(c, rl_node_stall_us(c, node)))
+    if (rl_node_stalls(c, node))
         rl_node_fail(c, node,
                      node->state == REDLOCK_NODE_CONNECTING ? RL_NO_CONNECTION_IN_TIME
+                     : rl_jams(c, node)                     ? RL_ACCEPTS_NO_DATA
                                                             : RL_NO_REPLY_IN_TIME);
     if (node->priv.replied)
         rl_measure(c, node);

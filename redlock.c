@@ -437,15 +437,15 @@ static void rl_step_backoff(struct redlock_client *c, struct redlock_lock *lock)
 
 /* ---- What nodes are still owed after the end -------------------------------------------------------- */
 
-/* A release is decided. Nodes that answered it with a temporary error (BUSY, LOADING ...), or may do so
-   yet, are sent it again until the key has expired. As the lock is the caller's by then, the command is
+/* A release is decided. Nodes that could not be sent it in time (`todo`), that answered it with a temporary
+   error (BUSY, LOADING ...), or may do so yet, are sent it again until the key has expired. As the lock is the caller's by then, the command is
    kept. Not with a token that the caller chose: it may be in use again by then. R4 */
-static void rl_owe(struct redlock_client *c, struct redlock_lock *lock)
+static void rl_owe(struct redlock_client *c, struct redlock_lock *lock, redlock_mask todo)
 {
     redlock_mask unanswered = (redlock_mask)(lock->priv.waits & ~lock->refused);
-    redlock_mask todo = lock->priv.attempt.again | unanswered;
     struct redlock_owed *owed = c->priv.owed, *end = owed + REDLOCK_OWED_MAX;
 
+    todo |= lock->priv.attempt.again | unanswered;
     lock->priv.attempt.again = 0;
     while (owed < end && owed->todo != 0)
         owed++;
@@ -481,16 +481,14 @@ static void rl_owed_tick(struct redlock_client *c)
     }
 }
 
-/* Decided, but some nodes are still owed the release: it is queued for nobody, so that it finds a slot. A
-   node that does not even take bytes is given up. R4 */
+/* Decided, but some nodes are still owed the release: it is queued for nobody, so that it finds a slot. Nodes
+   that it could not be queued for in time are owed it. R4 */
 static void rl_step_settle(struct redlock_client *c, struct redlock_lock *lock)
 {
-    unsigned stuck;
-
     if (lock->priv.due_us == 0) { /* a loss is reported at once */
         lock->priv.due_us =
             lock->priv.outcome == REDLOCK_LOST ? c->priv.now_us : rl_replies_due(c, lock);
-        rl_owe(c, lock);
+        rl_owe(c, lock, 0);
         /* nothing but PTTL is due where no vote is waited for */
         rl_ignore(c, lock, rl_wants_holder(lock) ? c->priv.all : lock->priv.waits, RL_RELEASING);
         lock->priv.waits = 0;
@@ -500,9 +498,7 @@ static void rl_step_settle(struct redlock_client *c, struct redlock_lock *lock)
                                        RL_DELETE, RL_NOBODY));
     rl_clear(&lock->priv.todo, c->priv.in[REDLOCK_NODE_DOWN]);
     if (lock->priv.todo != 0 && rl_past(c, lock->priv.due_us)) {
-        stuck = lock->priv.todo & c->priv.in[REDLOCK_NODE_READY];
-        for (; stuck != 0; stuck &= stuck - 1)
-            rl_node_fail(c, rl_first_node(c, stuck), RL_ACCEPTS_NO_DATA);
+        rl_owe(c, lock, lock->priv.todo);
         lock->priv.todo = 0;
     }
     if (lock->priv.todo != 0)

@@ -205,7 +205,6 @@ struct redlock_node {
         uint8_t plain;          /* it knows no HELLO: RESP2 */
         uint8_t notifies;       /* when a key changes, if it is asked to. R7 */
         uint8_t first, count;   /* of `requests`, a ring */
-        uint8_t broke;          /* its connection broke, and the locks were not told yet */
         uint8_t part;           /* replies of the first request that have come */
 #if REDLOCK_NATIVE_RELEASE
         uint8_t native;    /* its own command that releases, */
@@ -435,17 +434,19 @@ struct redlock_client {
         redlock_mask all;    /* all nodes */
         redlock_mask in[5];  /* the nodes in each state */
         redlock_mask busy;   /* nodes that the next tick must look at */
+        redlock_mask broke;  /* nodes whose connection broke, and the locks were not told yet */
         redlock_mask full;   /* nodes that had no free request, until one is answered */
         redlock_mask wanted; /* nodes that some lock is still to be sent to: they are connected */
         /* Nodes whose present process may still run such a command, of some lock. R8b */
         redlock_mask abandoned;
         const struct redlock_io *io;
         struct redlock_node *nodes;
-        uint64_t now_us;   /* latest reading */
-        uint64_t nodes_us; /* no node needs a look before, unless it is busy */
-        uint64_t line_us;  /* no lock that waits in line gives up before */
-        uint32_t process;  /* that made it */
-        uint32_t waiting;  /* how many of its locks were refused and will ask again. R7 */
+        uint64_t now_us;    /* latest reading */
+        uint64_t nodes_us;  /* no node needs a look before, unless it is busy */
+        uint64_t jammed_us; /* `jammed` since then */
+        uint64_t line_us;   /* no lock that waits in line gives up before */
+        uint32_t process;   /* that made it */
+        uint32_t waiting;   /* how many of its locks were refused and will ask again. R7 */
         struct redlock_list list[7];
         struct redlock_settings settings;
         struct {

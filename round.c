@@ -196,7 +196,7 @@ static int rl_repairs(const struct redlock_client *c, const struct redlock_lock 
 {
     unsigned unanswered = lock->priv.attempt.suspect & (unsigned)c->priv.abandoned;
 
-    return REDLOCK_REPAIR && lock->priv.started_us < lock->valid_until_us &&
+    return REDLOCK_REPAIR && !rl_past(c, lock->valid_until_us) &&
            (lock->priv.attempt.again & ~unanswered & bit) != 0;
 }
 
@@ -305,7 +305,7 @@ static void rl_void_votes(struct redlock_client *c, struct redlock_node *node)
     unsigned list, bit = rl_bit(node->priv.index);
     struct redlock_lock *lock, *next;
 
-    node->priv.broke = 0;
+    rl_clear(&c->priv.broke, bit);
     for (list = RL_TURN; list <= RL_WAIT; list++)
         for (lock = rl_first(c, list); lock != NULL; lock = next) {
             next = lock->priv.next;
@@ -315,32 +315,39 @@ static void rl_void_votes(struct redlock_client *c, struct redlock_node *node)
             rl_clear(&lock->granted, bit);
             rl_disagree(lock, bit);
             rl_set(&lock->failed, bit);
+            if (node->priv.useful)
+                rl_set(&lock->priv.round.broken, bit);
             rl_touch(c, lock);
         }
 }
 
-/* Takes the replies of a node, those of a broken connection among them. */
+/* Takes the replies of a node. */
 REDLOCK_PRIVATE void rl_take_replies(struct redlock_client *c, struct redlock_node *node,
                                      struct rl_input *in)
 {
     struct rl_reply reply;
 
-    if (in == NULL && !node->priv.broke)
-        return; /* there are none */
     while (rl_node_reply(c, node, in, &reply))
         rl_replied(c, node, &reply);
-    if (node->priv.broke)
+}
+
+/* Tells the locks which connections broke: what these owe is not answered any more. */
+REDLOCK_PRIVATE void rl_tell_broken(struct redlock_client *c)
+{
+    while (c->priv.broke != 0) {
+        struct redlock_node *node = rl_first_node(c, c->priv.broke);
+
+        rl_take_replies(c, node, NULL);
         rl_void_votes(c, node);
+    }
 }
 
 /* Connects nodes where that is due, or would be too late at the next due time. */
 REDLOCK_PRIVATE void rl_connect(struct redlock_client *c, unsigned nodes, uint64_t too_late_us)
 {
     nodes &= c->priv.in[REDLOCK_NODE_IDLE] | c->priv.in[REDLOCK_NODE_DOWN];
-    for (; nodes != 0; nodes &= nodes - 1) {
-        rl_take_replies(c, rl_first_node(c, nodes), NULL);
+    for (; nodes != 0; nodes &= nodes - 1)
         rl_node_want(c, rl_first_node(c, nodes), too_late_us);
-    }
 }
 
 /* Whether the reply of a node does not count: it may have lost the lock. R14 */
@@ -376,6 +383,7 @@ REDLOCK_PRIVATE void rl_ask_nodes(struct redlock_client *c, struct redlock_lock 
         ready &= ~same;
         rl_send_vote(c, lock, same, command, mute);
     }
+    rl_tell_broken(c); /* a vote of this round may be gone */
 }
 
 /* The votes that did not come in time: they failed, and the nodes are told why. */
@@ -511,9 +519,9 @@ static void rl_unanswered(const struct redlock_node *node, struct redlock_lock *
 static void rl_note_late(struct redlock_lock *lock, unsigned bit, unsigned vote)
 {
     if (lock->priv.state == RL_IS_HELD || lock->priv.state == RL_IN_AUTO)
-        rl_set(vote == RL_YES  ? &lock->granted
-               : vote == RL_NO ? &lock->refused
-                               : &lock->failed,
+        rl_set(vote == RL_YES || vote == RL_REPAIRED ? &lock->granted
+               : vote == RL_NO                       ? &lock->refused
+                                                     : &lock->failed,
                bit);
 }
 
@@ -602,7 +610,8 @@ static void rl_replied(struct redlock_client *c, struct redlock_node *node,
         return;
     }
     if (reply->role == RL_OWED) {
-        rl_owed_replied(reply->owner, bit, reply);
+        if (reply->command != RL_PTTL) /* which may come when another release is owed */
+            rl_owed_replied(reply->owner, bit, reply);
         return;
     }
     if (reply->command == RL_PTTL) {

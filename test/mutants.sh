@@ -36,7 +36,6 @@ R3|client.c|s/i == 0 \? count \/ 2 \+ 1/i == 0 ? (count + 1) \/ 2/|quorum above 
 R4|redlock.c|s/lock->priv.todo = lock->priv.attempt.asked;/lock->priv.todo = lock->granted;/|release to all asked, not only to those that granted
 R4|redlock.c|s/lock->priv.todo = lock->priv.attempt.asked;/lock->priv.todo = 0;/|undoing
 R4|redlock.c|s/rl_send\(c, lock, lock->priv.todo & [^,]*,\s+RL_DELETE, RL_NOBODY\)/0/|the release that outlasts a full buffer
-R4|redlock.c|s/for \(; stuck != 0; stuck &= stuck - 1\)\s+rl_node_fail\(c, rl_first_node\(c, stuck\), RL_ACCEPTS_NO_DATA\);//|a node that takes no bytes is given up
 R4|redlock.c|s/rl_roll_back\(c, lock, REDLOCK_CANCELLED\);/rl_finish(c, lock, REDLOCK_CANCELLED, RL_IS_IDLE);/|undoing of what was cancelled
 R4|node.c|s/sent &= c->priv.in\[REDLOCK_NODE_READY\] \| c->priv.in\[REDLOCK_NODE_HANDSHAKE\];/;/|nothing is queued on a connection that broke
 R4|redlock.c|s/lock->priv.attempt.again \| unanswered/unanswered/|a temporary error is no answer to a release
@@ -50,8 +49,8 @@ R5|redlock.c|s/!rl_is_quorum\(c, ready \| untried\)/1/|and before a call fails
 R5|redlock.c|s/rl_ignore_late\(c, lock\);\s+lock->members = (lock->priv.attempt.again = 0;)/lock->priv.waits = $1/|late answers are not votes
 R5|node.c|s/reply->owner = answered \? NULL : request->owner;/reply->owner = NULL;/|those who wait on a broken connection are told
 R5|node.c|s/if \(reply->vote == RL_NONSENSE\)(\s+rl_node_fail)/if (event == RESP_BAD)$1/|nonsense disconnects
-R5|node.c|s/if \(!node->priv.replied && rl_past\(c, rl_node_stall_us\(c, node\)\)\)(\s+rl_node_fail)/if (0)$1/|the stall
-R5|client.c|s/redlock_handle_events\(c, node->priv.index,\s+REDLOCK_READABLE\);/;/|what came while nobody listened is no stall
+R5|node.c|s/if \(rl_node_stalls\(c, node\)\)(\s+rl_node_fail)/if (0)$1/|the stall
+R5|client.c|s/redlock_handle_events\(c, node->priv.index, REDLOCK_READABLE \| REDLOCK_WRITABLE\);/;/|what came while nobody listened is no stall
 R5|node.c|s/if \(node->priv.pause_ms ==\s+0\) \{/if (1) {/|a server that only greets is dialled at once but once
 R5|node.c|s/node->priv.mark_us == 0 \|\| \(c->priv.now_us < due_us[^)]*\)/0/|the pause before dialling
 R5|client.c|s/rl_ignore_late\(client, lock\);\n    rl_let_go/rl_let_go/|a forgotten lock is not written to
@@ -97,8 +96,8 @@ R8|redlock.c|s/if \(!rl_is_quorum\(c, lock->members\)\) \{/if (0) {/|loss when m
 R8|client.c|s/if \(lock->priv.state != RL_IS_HELD\)\s+return REDLOCK_LOST;//|no extension of what is not held
 R8|round.c|s/rl_clear\(&lock->members, bit\); \/\* its word counts no more/; \/* its word/|a node that says that it is gone is no member
 R8|round.c|s/(else if \(reply->vote == RL_YES \|\| reply->vote == RL_REPAIRED\)\s+)rl_set\(&lock->priv.attempt.late, bit\);/$1;/|a node that says late that it is there is one
-R9|round.c|s/return REDLOCK_REPAIR && lock->priv.started_us < lock->valid_until_us/return 0/|repair
-R9|round.c|s/return REDLOCK_REPAIR && lock->priv.started_us < lock->valid_until_us/return 1/|no repair when the validity is over
+R9|round.c|s/return REDLOCK_REPAIR && !rl_past\(c, lock->valid_until_us\)/return 0/|repair
+R9|round.c|s/return REDLOCK_REPAIR && !rl_past\(c, lock->valid_until_us\)/return 1/|no repair when the validity is over
 R9|round.c|s/\(lock->priv.attempt.again & ~unanswered & bit\)/(~unanswered \& bit)/|no repair where nobody has said that it is gone
 R9|round.c|s/state == RL_IN_EXTEND && vote == RL_NO && rl_repairs\(c, lock, bit\)\) \{/0) {/|repaired in the same round
 R9|round.c|s/(rl_count_agreement\(lock, bit, reply->number\);\s+)(rl_set\(&lock->granted, bit\);)/$1 if (vote != RL_REPAIRED) $2/|repaired nodes count from the next round
@@ -122,7 +121,6 @@ R12|text.c|s/if \(rl_is_unclear_denial\(text\)\)/if (0)/|which permission a user
 R12|text.c|s/command & RL_WITH_SYNC \? 0 : at/command == 0 ? 0 : at/|also for WAITAOF
 R13|node.c|s/c->priv.nodes\[i\].priv.last_run == node->priv.run/0/|one server, one vote
 R13|node.c|s/c->priv.nodes\[i\].priv.last_run == node->priv.run/rl_is_up(\&c->priv.nodes[i]) \&\& $&/|connected or not
-R13|node.c|s/node->priv.run = node->priv.last_run = 0; \/\* or/; \/* or/|one of two stays
 R14|round.c|s/rl_is\(command, RL_WRITING\) && !rl_may_vote\(c, node\)/0/|a server that may have forgotten does not vote
 R14|node.c|s/ \+ 2000000;/;/|the second that an age may be wrong by, and one more
 R14|node.c|s/wait_us > age_us/0/|the age of the server
@@ -190,7 +188,7 @@ R5|node.c|s/(to = from; run < c->priv.out.runs) && \(c->priv.out.run\[run\].node
 R5|node.c|s/\(from \+ \(unsigned\)moved\)/to/|what a socket did not take is sent later
 R5|node.c|s/rl_transmit\(c, rl_first_node\(c, nodes\)\);/;/|and sent before
 R5|node.c|s/rl_out_sent\(c, node\);(\s+rl_clear\(&c->priv.full)/$1/|what a connection that broke was still to be sent goes to no other
-R5|node.c|s/if \(c->priv.jammed && \(c->priv.out.unsent & rl_bit\(node->priv.index\)\)\)/if (0)/|a node that keeps the buffer full is given up sooner
+R5|node.c|s/if \(!rl_jams\(c, node\)\)/if (1)/|a node that keeps the buffer full is given up sooner
 R15|node.c|s/if \(limit_us < \(uint64_t\)node->rtt_us \* 2\)/if (0)/|but not within two round trips
 R5|node.c|s/c->priv.jammed = 1;/;/|it is known that the buffer is full
 R5|node.c|s/c->priv.out.runs = c->priv.jammed = 0;/c->priv.out.runs = 0;/|or a connection breaks
@@ -209,6 +207,14 @@ R16|redlock.c|s/rl_ignore\(c, lock, lock->priv.waits, 1 << RL_CONFIRM\);(\s+lock
 R16|redlock.c|s/rl_end_votes\(c, lock\);(\s+rl_set\(&lock->members)/rl_redirect(c, lock, lock->priv.waits, RL_TAKING, lock, RL_LATE); lock->priv.waits = 0;$1/|nor who agrees to the proposal before
 R8b|round.c|s/if \(reply->role == RL_STALE\)\s+return;//|what does not count makes no member when it comes late
 R8|round.c|s/if \(reply->role != RL_VOTER\)\s+return; \/\* decided/\/* decided/|who breaks the connection after the decision has not failed
+R4|round.c|s/if \(reply->command != RL_PTTL\)/if (1)/|the reply to PTTL is no reply to a release
+R4|redlock.c|s/rl_owe\(c, lock, lock->priv.todo\);/;/|nodes that could not be sent the release in time are owed it
+R5|node.c|s/c->priv.jammed_us \+ limit_us/node->priv.mark_us + limit_us/|that time begins when the buffer is full
+R5|client.c|s/REDLOCK_READABLE \| REDLOCK_WRITABLE\);(\s+rl_read_clock)/REDLOCK_READABLE);$1/|after a pause it may take bytes at once
+R8b|node.c|s/for \(i = 0; i < c->priv.count; i\+\+\) \/\* R13/rl_clear(\&c->priv.abandoned, rl_bit(node->priv.index)); $&/|a server that is refused proves nothing of another
+R3|round.c|s/rl_tell_broken\(c\); \/\* a vote/\/* a vote/|a vote of a connection that breaks in this tick does not count
+R9|round.c|s/vote == RL_YES \|\| vote == RL_REPAIRED(\s+\? &lock->granted)/vote == RL_YES$1/|a late repair is no failure
+R3|client.c|s/now = client->priv.now_us; \/\* a clock/; \/* a clock/|a clock that steps back gives no time
 R14|round.c|s/counts\s+\? RL_VOTER/1 ? RL_VOTER/|who may not vote has no vote
 R4|round.c|s/if \(reply->role == RL_OWED\)/if (0)/|the answer to a release that is owed is no vote
 R4|redlock.c|s/rl_redirect\(c, lock, unanswered, RL_RELEASING, owed, RL_OWED\);//|what answers a release late answers what is owed
@@ -219,7 +225,7 @@ R5|client.c|s/client->priv.all = client->priv.in\[REDLOCK_NODE_IDLE\] =/client->
 R5|node.c|s/if \(node->priv.count > 0\)\s+return; \/\* the locks/\/* the locks/|a node is dialled when all who waited on it have been told
 R2|client.c|s/if \(c->priv.wanted & ready\)(\s+rl_wake_blocked\(c, RL_LATER_LIST)/if (0)$1/|a held lock is sent to a node that is ready at last
 R2|node.c|s/if \(c->priv.wanted & rl_bit\(node->priv.index\)\)(\s+rl_node_want)/if (0)$1/|which is dialled for it
-R13|round.c|s/if \(node->priv.broke\)/if (0)/|votes of a connection that breaks before the decision do not count
+R13|round.c|s/rl_void_votes\(c, node\);/rl_clear(\&c->priv.broke, rl_bit(node->priv.index));/|votes of a connection that breaks before the decision do not count
 R13|round.c|s/rl_disagree\(lock, bit\);/;/|nor do they agree
 R15|round.c|s/if \(rl_past\(c, lock->priv.due_us\)\)( \{\s+rl_too_slow)/if (rl_past(c, lock->priv.due_us) \&\& lock->priv.state != RL_IN_EXTEND)$1/|the bound of an extension
 R5|client.c|s/rl_set\(&client->priv.busy, rl_bit\(i\)\);//|a node with events is looked at
