@@ -222,7 +222,7 @@ R8b|node.c|s/if \(rl_is\(command, RL_CREATING\)\)(\s+rl_set\(&c->priv.abandoned)
 R6|node.c|s/rl_note_reply\(c, node, request->role == RL_VOTER\)/rl_note_reply(c, node, 1)/|nor of what came late
 R5|node.c|s/rl_clear\(&c->priv.in\[node->state\], bit\);//|a node is in one state
 R5|client.c|s/client->priv.all = client->priv.in\[REDLOCK_NODE_IDLE\] =/client->priv.all =/|and idle at first
-R5|node.c|s/if \(node->priv.count > 0\)\s+return; \/\* the locks/\/* the locks/|a node is dialled when all who waited on it have been told
+QR5|node.c|s/if \(node->priv.count > 0\)\s+return; \/\* the locks/\/* the locks/|a node is dialled when all who waited on it have been told
 R2|client.c|s/if \(c->priv.wanted & ready\)(\s+rl_wake_blocked\(c, RL_LATER_LIST)/if (0)$1/|a held lock is sent to a node that is ready at last
 R2|node.c|s/if \(c->priv.wanted & rl_bit\(node->priv.index\)\)(\s+rl_node_want)/if (0)$1/|which is dialled for it
 R13|round.c|s/rl_void_votes\(c, node\);/rl_clear(\&c->priv.broke, rl_bit(node->priv.index));/|votes of a connection that breaks before the decision do not count

@@ -705,6 +705,31 @@ static void one_history(void)
     settle_all();
 }
 
+/* A node is dialled when the locks know that its last connection broke. */
+static void told_before_a_dial(void)
+{
+    struct redlock_node *node = &nodes[0];
+    struct rl_reply reply;
+
+    memset(nodes, 0, sizeof nodes);
+    memset(ends, 0, sizeof ends);
+    count = 1;
+    node->address = "0";
+    redlock_init(&client, &io, nodes, 1, NULL);
+    rl_set_state(&client, node, REDLOCK_NODE_READY);
+    ends[0].up = 1;
+    rl_push(node, &locks[0], RL_SET, RL_VOTER);
+    node->priv.useful = 1;
+    rl_node_broke(&client, node, RL_CONNECTION_LOST);
+    is_int(node->state, REDLOCK_NODE_IDLE, "a useful connection broke");
+    rl_node_want(&client, node, 0);
+    is_int(node->state, REDLOCK_NODE_IDLE, "no dial before the lock knows");
+    is_int(rl_node_reply(&client, node, NULL, &reply), 1, "it is told");
+    is_int(rl_node_reply(&client, node, NULL, &reply), 0, "once");
+    rl_node_want(&client, node, 0);
+    is_int(node->state, REDLOCK_NODE_DOWN, "then it is dialled, in vain");
+}
+
 /* A slot for as many commands of nobody as there may be, if they are the same. */
 static void ring_limits(void)
 {
@@ -771,6 +796,7 @@ static void time_of_a_jam(void)
 
 int main(void)
 {
+    told_before_a_dial();
     ring_limits();
     for (seed = 1; seed <= SEEDS && failed == NULL; seed++) {
         dice = seed * 2654435761U + 1;
