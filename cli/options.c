@@ -403,20 +403,25 @@ int options_take(int verb, const char *name, int count, char **words)
     return count;
 }
 
-void options_help(int verb)
+static void help_line(char letter, const char *name, const char *argument, const char *does)
 {
     char left[40];
+
+    snprintf(left, sizeof left, "%c%c%s --%s %s", letter != 0 ? '-' : ' ',
+             letter != 0 ? letter : ' ', letter != 0 ? "," : " ", name, argument);
+    printf("  %-32s%s\n", left, does);
+}
+
+void options_help(int verb)
+{
     unsigned i;
 
-    for (i = 0; i < SPECS; i++) {
-        const struct option_spec *spec = &specs[i];
-        if ((spec->verbs & verb) == 0)
-            continue;
-        snprintf(left, sizeof left, "%c%c%s --%s %s", spec->letter != 0 ? '-' : ' ',
-                 spec->letter != 0 ? spec->letter : ' ', spec->letter != 0 ? "," : " ", spec->name,
-                 spec->argument);
-        printf("  %-32s%s\n", left, spec->does);
-    }
+    for (i = 0; i < SPECS; i++)
+        if ((specs[i].verbs & verb) != 0)
+            help_line(specs[i].letter, specs[i].name, specs[i].argument, specs[i].does);
+    if (verb == RUN)
+        help_line('c', "command", "TEXT", "behind NAME: run this with /bin/sh");
+    help_line('h', "help", "", "print this");
 }
 
 void options_list(int verb)

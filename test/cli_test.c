@@ -392,6 +392,10 @@ static void options(void)
     }
     redlock("run", "x", "printf", "%s", "--help", NULL);
     is_text(wrote(last, 'o'), "--help", "behind the name it is the command's");
+    is_int(redlock("run", "--help", NULL), 0, "help for run");
+    ok(strstr(wrote(last, 'o'), "\n  -c, --command TEXT ") != NULL &&
+           strstr(wrote(last, 'o'), "\n  -h, --help ") != NULL,
+       "has what stands behind the name, and itself");
     is_int(redlock("help", "nonsense", NULL), 64, "help for what is no verb");
     no_key_left("after these");
 }
@@ -1057,16 +1061,16 @@ static void limits(void)
     long begin = now_ms();
 
     nodes(3);
-    renewed = start("run", "--status-fd", "3", "-t", "6", "renewed", "sleep", "9", NULL);
-    most = start("run", "--max-hold", "6", "-k", "2", "most", self, "beat", beat_path("a"), NULL);
-    group = start("run", "--max-hold", "6", "-k", "2", "group", self, "beat", beat_path("e"),
+    renewed = start("run", "--status-fd", "3", "-t", "9", "renewed", "sleep", "13", NULL);
+    most = start("run", "--max-hold", "9", "-k", "5", "most", self, "beat", beat_path("a"), NULL);
+    group = start("run", "--max-hold", "9", "-k", "5", "group", self, "beat", beat_path("e"),
                   "polite", beat_path("f"), NULL);
-    once = start("run", "--status-fd", "3", "--no-renew", "-t", "6", "-k", "2", "once", self,
+    once = start("run", "--status-fd", "3", "--no-renew", "-t", "15", "-k", "5", "once", self,
                  "beat", beat_path("b"), "polite", NULL);
     none = start("run", "--on-lost", "none", "-t", "3", "none", self, "beat", beat_path("c"), NULL);
-    hard = start("run", "--status-fd", "3", "--on-lost", "kill", "-t", "18", "-k", "6", "hard",
+    hard = start("run", "--status-fd", "3", "--on-lost", "kill", "-t", "36", "-k", "12", "hard",
                  self, "beat", beat_path("d"), NULL);
-    kept = start("run", "--preserve-status", "-t", "6", "-k", "2", "kept", "-c",
+    kept = start("run", "--preserve-status", "-t", "15", "-k", "5", "kept", "-c",
                  "trap 'exit 9' TERM; echo up; while :; do sleep .1; done", NULL);
     ok(beats(a) && beats(b) && beats(c) && beats(d) && beats(e) && beats(f) &&
            writes(kept, 'o', "up"),
@@ -1075,14 +1079,16 @@ static void limits(void)
     ask_all("DEL", "redlock:hard");
     ask_all("DEL", "redlock:kept");
     ok(writes(hard, 's', "lost\n"), "--on-lost kill");
-    ok(until(has_ended(hard), 5500), "does not wait for -k");
+    ok(until(has_ended(hard), 11000), "does not wait for -k");
     is_int(ends(&hard), 79, "79");
     ok(!d->heard[SIGTERM], "and no SIGTERM comes first");
     is_int(ends(&most), 79, "--max-hold");
-    ok(now_ms() - begin >= 6000 - 1 && now_ms() - begin < 28000, "after that time (%ld ms)",
+    ok(now_ms() - begin >= 9000 - 1 && now_ms() - begin < 28000, "after that time (%ld ms)",
        now_ms() - begin);
     ok(a->term_us != 0, "SIGTERM came first");
-    is_int(count_of(wrote(most, 'e'), "\n"), 1, "it says so once, and nothing else");
+    is_int(count_of(wrote(most, 'e'), "\n") -
+               count_of(wrote(most, 'e'), "the supervisor does not react"), /* if it is slow */
+           1, "it says so once, and nothing else");
     is_int(with_key("redlock:most"), 0, "its lock is released, long before the ttl is over");
     is_int(ends(&group), 79, "a command that ends at SIGTERM");
     ok(until(!lives(f->pid), WAIT_MS), "takes along what is left of its group");
@@ -1094,7 +1100,7 @@ static void limits(void)
     ok(!has_ended(none) && !c->heard[SIGTERM], "and lets it run on");
     c->stop = 1;
     is_int(ends(&none), 79, "its status is 79");
-    is_int(ends(&renewed), 0, "a ttl of 6 s for 9 s");
+    is_int(ends(&renewed), 0, "a ttl of 9 s for 13 s");
     ok(count_of(wrote(renewed, 's'), "\nrenewed ") >= 2, "renewed: %d times",
        count_of(wrote(renewed, 's'), "\nrenewed "));
     no_key_left("then");
