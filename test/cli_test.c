@@ -2589,7 +2589,7 @@ static void odd_slots(void)
     is_int(redlock("run", "y", "-c", "test -z \"$REDLOCK_SLOT\"", NULL), 0,
            "no slot without --slots");
     ask_all("FLUSHALL");
-    is_int(redlock("run", "--slots", "2", "--min-hold", "2", "x", "true", NULL), 0, "--min-hold");
+    is_int(redlock("run", "--slots", "2", "--min-hold", "20", "x", "true", NULL), 0, "--min-hold");
     ok(with_key("redlock:x/1") + with_key("redlock:x/2") > 1, "keeps the slot");
     server_kill(&servers[0]);
     server_kill(&servers[1]);
@@ -2640,9 +2640,9 @@ static void several_names(void)
     is_int(redlock("run", "-a", "y", "x", "-c", "\"$P\" run y true", NULL), 64,
            "within itself for a further name");
     is_int(redlock("run", "y", "-c", "\"$P\" run -a y x true", NULL), 64, "the other way round");
-    is_int(redlock("run", "--min-hold", "2", "-a", "y", "x", "true", NULL), 0, "--min-hold");
+    is_int(redlock("run", "--min-hold", "20", "-a", "y", "x", "true", NULL), 0, "--min-hold");
     is_int(redlock("run", "-n", "y", "true", NULL), 75, "keeps the further name");
-    ok(longest("redlock:y") <= 2000 && longest("redlock:x") <= 2000, "for this time only");
+    ok(longest("redlock:y") <= 20000 && longest("redlock:x") <= 20000, "for this time only");
     is_int(redlock("run", "-n", "x", "true", NULL), 75, "and the first");
     is_int(redlock("run", "-a", "x", "x", "true", NULL), 64, "a name twice");
     ok(strstr(wrote(last, 'e'), "x is named twice") != NULL, "says so");
