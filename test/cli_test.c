@@ -332,7 +332,7 @@ static void options(void)
         {"--nosuch", "x"},  {"-z", "x"}};
     static const char *const good[][2] = {
         {"-w", ".007"},      {"-w", "250ms"},      {"-w", "2m"},       {"-w", "1h"},   {"-w", "1d"},
-        {"-w", "0"},         {"-t", "2"},          {"-k", "10"},       {"-k", "0"},    {"-E", "0"},
+        {"-w", "0"},         {"-t", "9"},          {"-k", "10"},       {"-k", "0"},    {"-E", "0"},
         {"-E", "255"},       {"-s", "INT"},        {"-s", "SIGUSR1"},  {"-s", "term"}, {"-l", ""},
         {"-l", "a b\n\"%:"}, {"--max-hold", "60"}, {"--min-hold", "0"}};
     size_t i;
@@ -1130,7 +1130,7 @@ static void min_hold(void)
            "--min-hold below the ttl");
     stays("redlock:x", 20000, begin);
     begin = now_ms();
-    is_int(redlock("run", "-n", "-t", "3", "--min-hold", "50", "y", "true", NULL), 0, "above it");
+    is_int(redlock("run", "-n", "-t", "9", "--min-hold", "50", "y", "true", NULL), 0, "above it");
     stays("redlock:y", 50000, begin);
     is_int(redlock("run", "-n", "y", "true", NULL), 75, "nobody else gets it");
     begin = now_ms();
@@ -2313,7 +2313,7 @@ static void least_rights(void)
     is_int(redlock("run", "-t", "6", "--min-hold", "1", "x", "true", NULL), 0, "--min-hold");
     is_int(redlock("run", "x", "true", NULL), 0, "and then again");
     no_key_left("then");
-    is_int(redlock("acquire", "-t", "9", "x", NULL), 0, "held");
+    is_int(redlock("acquire", "-t", "60", "x", NULL), 0, "held");
     redlock("status", "-N", list_of(3, "redis://reader:" SECRET "@"), "x", NULL);
     ok(strstr(wrote(last, 'o'), "x: held") != NULL &&
            strstr(wrote(last, 'o'), "0.0 s left") == NULL,
