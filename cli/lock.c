@@ -218,7 +218,8 @@ static enum redlock_status release_by_force(int count, char **words)
     key_of(key, words[0]);
     found = find_by_id(key, options.id, session.value, &size);
     if (found < 0)
-        die(talks_failure(), "%s: no quorum of nodes answers", words[0]);
+        die(talks_failure(), "%s: %s", words[0],
+            status_text(talks_failure() == EXIT_DENIED ? REDLOCK_DENIED : REDLOCK_UNREACHABLE));
     if (found == 0)
         die(EXIT_LOST, "%s: no holder has the id %s", words[0], options.id);
     if (!is_sure(words[0], session.value))

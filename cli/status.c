@@ -325,7 +325,9 @@ int verb_list(int count, char **words)
     if (found.cut != NULL)
         say(LOG_ERROR, "the list is not complete: %s; ask for fewer with a PATTERN", found.cut);
     if (answered < quorum())
-        say(LOG_ERROR, "no quorum of nodes answered: %u of %u", answered, target_count);
+        say(LOG_ERROR, "%s: %u of %u",
+            status_text(talks_failure() == EXIT_DENIED ? REDLOCK_DENIED : REDLOCK_UNREACHABLE),
+            answered, target_count);
     if (options.json)
         printf("],\"ok\":%u,\"complete\":%s}\n", answered,
                found.cut == NULL && answered >= quorum() ? "true" : "false");

@@ -2242,6 +2242,7 @@ static void passwords(void)
     is_int(redlock("acquire", "-t", "60", "x", NULL), 77, "acquire");
     is_int(redlock("status", "x", NULL), 77, "status");
     is_int(redlock("list", NULL), 77, "list");
+    ok(strstr(wrote(last, 'e'), "no quorum of nodes permits it: 0 of 3") != NULL, "says so");
     is_int(redlock("release", "--force", "--yes", "--id", "00000000", "x", NULL), 77, "force");
     is_int(redlock("bench", "-n", "5", NULL), 77, "bench");
     setenv("REDLOCK_NODES", list_of(3, ""), 1);
