@@ -109,7 +109,7 @@ static double measure_nothing(const char *program)
 /* Of several rounds the best: what else runs on the machine makes each longer, and none shorter. */
 static double measure_start(const char *program)
 {
-    double least_us = 1e9, ends_us = 1e9, nothing_us = 1e9, us;
+    double least_us = 1e9, fast_us = 1e9, ends_us = 1e9, nothing_us = 1e9, us;
     unsigned i, round;
     int events;
 
@@ -126,13 +126,16 @@ static double measure_start(const char *program)
         }
         us = quantile(lock_us, RUNS, 0.5);
         least_us = us < least_us ? us : least_us;
+        us = quantile(lock_us, RUNS, 0.1);
+        fast_us = us < fast_us ? us : fast_us;
         us = quantile(end_us, RUNS, 0.5);
         ends_us = us < ends_us ? us : ends_us;
         us = measure_nothing(program);
         nothing_us = us < nothing_us ? us : nothing_us;
     }
-    printf("  start to lock        %8.2f ms, the median of %d in the best of %d rounds\n",
-           least_us / 1e3, RUNS, ROUNDS);
+    printf("  start to lock        %8.2f ms, the median of %d in the best of %d rounds; %.2f where "
+           "nothing else disturbs it (10 %%)\n",
+           least_us / 1e3, RUNS, ROUNDS, fast_us / 1e3);
     printf("  to the end of `run x true` %.2f ms; of `redlock version`: %.2f\n", ends_us / 1e3,
            nothing_us / 1e3);
     return least_us;
