@@ -9,11 +9,13 @@
 #include "servers.h"
 
 #include <arpa/inet.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <signal.h>
+#include <spawn.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -28,6 +30,7 @@ enum { START_LIMIT_US = 2000, MEMORY_LIMIT_KB = 2048, SIZE_LIMIT = 150 * 1024 };
 #define TRIPS_LIMIT 3   /* round trips, one of them to connect */
 
 static char nodes[SERVERS * 40], far_nodes[SERVERS * 40];
+static char true_[] = "true", sleep_[] = "sleep", shortly[] = "0.2", long_[] = "100"; /* commands */
 
 static void __attribute__((noreturn)) give_up(const char *what)
 {
@@ -35,27 +38,35 @@ static void __attribute__((noreturn)) give_up(const char *what)
     exit(1);
 }
 
-/* Starts `redlock run` with this command. *events: where its events can be read. */
-static pid_t start(const char *program, const char *list, const char *command, const char *word,
-                   int *events)
+/* As a shell starts it: without a copy of our own memory, which would take longer than some of what is measured. Its output
+   `fd` is `to`. */
+static pid_t spawn(const char *program, char **words, int to, int fd)
 {
-    int line[2];
+    posix_spawn_file_actions_t actions;
     pid_t pid;
 
     fflush(stdout);
-    if (pipe(line) != 0 || (pid = fork()) < 0)
-        give_up("fork");
-    if (pid == 0) {
-        if (line[1] != STATUS_FD) {
-            dup2(line[1], STATUS_FD);
-            close(line[1]);
-        }
-        if (line[0] != STATUS_FD)
-            close(line[0]);
-        execl(program, "redlock", "run", "-N", list, "--status-fd", "3", "figures", command, word,
-              (char *)NULL);
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_adddup2(&actions, to, fd);
+    errno = posix_spawn(&pid, program, &actions, NULL, words, environ);
+    posix_spawn_file_actions_destroy(&actions);
+    if (errno != 0)
         give_up(program);
-    }
+    return pid;
+}
+
+/* Starts `redlock run` with this command. *events: where its events can be read. */
+static pid_t start(const char *program, char *list, char *command, char *word, int *events)
+{
+    static char redlock[] = "redlock", run[] = "run", on[] = "-N", option[] = "--status-fd",
+                number[] = "3", name[] = "figures";
+    char *words[] = {redlock, run, on, list, option, number, name, command, word, NULL};
+    int line[2];
+    pid_t pid;
+
+    if (pipe2(line, O_CLOEXEC) != 0)
+        give_up("pipe");
+    pid = spawn(program, words, line[1], STATUS_FD);
     close(line[1]);
     *events = line[0];
     return pid;
@@ -87,22 +98,18 @@ static void wait_for_end(pid_t pid, int want)
 /* How long the program itself takes to start, and to end at once: what no lock changes. */
 static double measure_nothing(const char *program)
 {
+    static char redlock[] = "redlock", version[] = "version";
+    char *words[] = {redlock, version, NULL};
+    int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
     static double us[RUNS];
     unsigned i;
 
     for (i = 0; i < RUNS; i++) {
         double begin = now_us();
-        pid_t pid;
-        fflush(stdout);
-        if ((pid = fork()) == 0) {
-            int null = open("/dev/null", O_WRONLY);
-            dup2(null, STDOUT_FILENO);
-            execl(program, "redlock", "version", (char *)NULL);
-            give_up(program);
-        }
-        wait_for_end(pid, 0);
+        wait_for_end(spawn(program, words, null, STDOUT_FILENO), 0);
         us[i] = now_us() - begin;
     }
+    close(null);
     return quantile(us, RUNS, 0.5);
 }
 
@@ -117,7 +124,7 @@ static double measure_start(const char *program)
         static double lock_us[RUNS], end_us[RUNS];
         for (i = 0; i < RUNS; i++) {
             double begin = now_us();
-            pid_t pid = start(program, nodes, "true", NULL, &events);
+            pid_t pid = start(program, nodes, true_, NULL, &events);
             expect_acquired(events);
             lock_us[i] = now_us() - begin;
             wait_for_end(pid, 0);
@@ -301,7 +308,7 @@ static double measure_far(const char *program)
         double begin = now_us();
         pid_t pid;
         relayed->trips = 0;
-        pid = start(program, far_nodes, "sleep", "0.2", &events);
+        pid = start(program, far_nodes, sleep_, shortly, &events);
         expect_acquired(events);
         lock_us[i] = now_us() - begin;
         trips[i] = relayed->trips + 1;
@@ -384,7 +391,7 @@ static long measure_memory(const char *program)
     FILE *file;
     unsigned i;
     int events;
-    pid_t pid = start(program, nodes, "sleep", "100", &events);
+    pid_t pid = start(program, nodes, sleep_, long_, &events);
 
     expect_acquired(events);
     sleep_ms(300);
