@@ -1,4 +1,4 @@
-/* bench.c - the library against its floor: the least that any client must do. Both in one run, in
+/* bench.c - the library against a lower bound, the "floor": the least that any client must do. Both in one run, in
    turns, because machines differ from minute to minute; what counts is the ratio.
 
    The floor writes ready-made commands to all nodes, polls, and reads until a quorum has answered;

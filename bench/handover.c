@@ -1,6 +1,6 @@
 /* handover.c - how long a contended lock takes from the release of one holder to the acquire of the next:
-   processes that each hold it for a few milliseconds, over five servers of our own. Nobody is in two
-   places: each waits for the lock, works, lets go, and rests a moment before it asks again.
+   processes that each hold it for a few milliseconds, over five servers of our own. Each process waits for
+   the lock, works, releases the lock, and rests a moment before it asks again.
 
    handover [--turns N] WAITERS...   for each number of waiters a line
 

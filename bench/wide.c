@@ -1,5 +1,5 @@
-/* wide.c - the real redlock.c and resp.c over a network that is only played: what distance does to an acquire,
-   and what happens when many ask for one lock at the same time. All in virtual time, so the figures depend on
+/* wide.c - the real library over a simulated network: what distance does to an acquire, and
+   what happens when many clients ask for one lock at the same time. Time is virtual, so the figures depend on
    no machine; each message takes half of the round trip, a tenth more or less.
 
    wide [RUNS]

@@ -1,6 +1,6 @@
 #!/bin/sh
-# analyze.sh BUILD_DIR - static analysis of the library by four programs, as TAP. A finding fails; what is
-# not asked for, and why, stands here.
+# analyze.sh BUILD_DIR - static analysis of the library by four programs, as TAP. A finding fails; the
+# checks that are off, and why, stand here.
 #
 # SPDX-FileCopyrightText: the redlock authors
 # SPDX-License-Identifier: MIT

@@ -77,7 +77,7 @@ run_firmware() { # the last server hangs for a while once it has the lock
     wait $firmware
     status=$?
 }
-for run in 1 2 3; do # on a machine that stands still for seconds it is lost, or not confirmed that it is given back: rightly
+for run in 1 2 3; do # on a machine that stands still for seconds the lock is lost, or its release is not confirmed: rightly
     run_firmware
     [ $status -ne 0 ] || break
 done

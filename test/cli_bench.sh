@@ -11,7 +11,7 @@ unset REDLOCK_CONFIG REDLOCK_PREFIX REDLOCK_HELD REDLOCK_TOKEN REDISCLI_AUTH
 patience=5s # a machine may stand still for a second, and no cycle may fail
 export REDLOCK_NODE_TIMEOUT=$patience
 
-# thrice COMMAND ... - what has to be done within a second or two may fail while the machine stands still
+# thrice COMMAND ... - what must be done within a second or two may fail while the machine stands still
 thrice() { "$@" || "$@" || "$@"; }
 # ends STATUS COMMAND ... - within a minute, with this status
 ends() {
@@ -43,7 +43,7 @@ nothing_left() {
         sleep 0.1
     done
 }
-# A server that has stood still when the program ends may not hear the last of it: a majority has.
+# A server that stood still when the program ended may have missed the last commands: a majority has them.
 all_released() {
     ends 0 "$program" bench -c 20 -n 400 && nothing_left
 }
@@ -68,7 +68,7 @@ interrupted() {
     wait $!
     [ $? -eq 143 ] && cat "$folder/text" && grep -q '^acquire  *[1-9]' "$folder/text" && nothing_left
 }
-killed() { # also of what was under way then
+killed() { # also of commands that were on their way
     tied "$program" bench -d 10 -c 20 >"$folder/text" &
     until_so held_by_bench
     kill -KILL $!

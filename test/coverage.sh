@@ -5,8 +5,8 @@
 #
 # Why branches are not taken: a switch over all enumerators has one more for none of them; a compile-time switch is on;
 # what is called has been ruled out by the caller (a hash of 0, 65535 answers in a row, a name longer than its limit);
-# of a wall against nonsense (greetings, addresses, arguments) each part is tested, not each mixture of them; the kernel
-# can't be brought to it (EWOULDBLOCK that is not EAGAIN, a poll without a limit, a port that dials itself here).
+# of a wall against nonsense (handshakes, addresses, arguments) each part is tested, not each mixture of them; the kernel
+# can't be brought to it (EWOULDBLOCK that is not EAGAIN, a poll without a limit, a port that connects to itself here).
 #
 # SPDX-FileCopyrightText: the redlock authors
 # SPDX-License-Identifier: MIT

@@ -60,7 +60,7 @@ kill $resolve
 demo() { "$build/demo" >"$folder/out" && ! grep -q UNEXPECTED "$folder/out"; }
 demo || demo || demo || fail "demo: $(cat "$folder/out")"
 
-# Interrupted in the middle: it had a folder and five servers, and has left nothing of them.
+# Interrupted in the middle: its folder and its five servers are gone.
 interrupted() {
     mkdir -p "$folder/tmp"
     : >"$folder/out"

@@ -1,7 +1,7 @@
-/* lock_test.c - the lock's rules, one by one, on servers and a clock that the test commands. "r04" is
-   rule 4 in the head of redlock.c. "T19" is a way in which another Redlock client was seen to fail. What can't
-   happen here has no test: T42 and T44, as the time left is asked of the own clock, not of the servers; T48
-   and T49, as there are no semaphores and no locks for readers; T50, as nothing wraps the caller's work.
+/* lock_test.c - the rules of the lock, one by one, on simulated servers with a simulated clock. "r04" is rule
+   4 in the head of redlock.c or node.c. "T19" is a way in which another Redlock client was seen to fail. What
+   cannot happen here has no test: T42 and T44, as the library measures the time left on its own clock; T48 and
+   T49, as there are no semaphores and no locks for readers; T50, as nothing wraps the caller's work.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */

@@ -1,7 +1,7 @@
 #!/bin/sh
 # mutants.sh BUILD_DIR [SEEDS [PATTERN]] - takes the rules of the engine out, one at a time, and sees lock_test
 # or safety_test fail. With a pattern: only the lines of the table that it matches.
-# A rule that can go without a test noticing is a rule without a test.
+# A rule that can be taken out unnoticed is a rule without a test.
 #
 # Each line of the table: rule | file | perl substitution on it | what is taken out
 # A rule that begins with Q is about the queues of node.c, and queue_test alone has to see it.
@@ -10,7 +10,7 @@
 # SPDX-License-Identifier: MIT
 set -u
 folder=${1:?folder for the builds}/mutants
-seeds=${2:-0} # histories that the simulator runs of each, for information
+seeds=${2:-0} # runs of the simulator for each, for information
 pattern=${3:-.}
 engine='client redlock round node command text'
 tight=$(sed -n 's/^TIGHT = //p' Makefile) # the smallest buffers: some rules are about full ones
@@ -317,8 +317,8 @@ is_seen() { # LIMITS
     return 1
 }
 
-# Tries the mutant NUMBER of this LINE, in a folder of its own. The simulator need not see it: what
-# happens seldom, or breaks no promise, is for lock_test.
+# Tries the mutant NUMBER of this LINE, in a folder of its own. The simulator need not see it: lock_test is
+# for what happens seldom, or violates no invariant.
 try() {
     mine=$folder/$1 line=$2 seen=
     rule=${line%%|*} what=${line##*|}

@@ -1,6 +1,6 @@
 /* node_test.c - real redis-servers as people have them: passwords, permissions, databases, one server in
-   two places, restarts without data, no memory; and what lasts: wake-up, automatic extension, healing,
-   fencing tokens. Names as in lock_test.c. Where time matters it is waited for.
+   two places, restarts without data, no memory; and long operations: notification, auto-extension,
+   repair, fencing tokens. Names as in lock_test.c. Where time matters the test waits for it.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */

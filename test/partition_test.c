@@ -1,5 +1,5 @@
 /* partition_test.c - packets that are dropped or refused by a packet filter, in a network namespace of the test's
-   own (partition.sh makes it): what no proxy can do, connections that are up and dead, and dials without an answer.
+   own (partition.sh makes it): what no proxy can do, connections that are up and dead, and connects without an answer.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */

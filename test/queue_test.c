@@ -59,7 +59,7 @@ static struct redlock_lock locks[LOCKS];
 static struct redlock_owed owed[LOCKS];
 static struct end ends[REDLOCK_NODES_MAX];
 static unsigned count, groups, seed, step;
-static int brief; /* this history has short commands only: they make many runs */
+static int brief; /* this run has short commands only: they make many runs */
 static const char *failed;
 static uint32_t dice;
 

@@ -1,5 +1,5 @@
 /* safety_test.c - what an independent review of the lock found, as a user would have met it: one test for each
-   case, on servers, a network and a clock that the test commands. "r08" is rule 8 in the head of redlock.c.
+   case, on simulated servers, network and clock. "r08" is rule 8 in the head of redlock.c.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */

@@ -1,14 +1,14 @@
-/* sim.c - whole histories in one process: several clients (the real redlock.c and resp.c), several servers
+/* sim.c - simulated runs in one process: several clients (the real library), several servers
    (mini.h), a clock for each host, and the network between them. One seed decides everything:
 
-       sim FIRST COUNT           one history for each seed; prints each broken promise with its seed
-       sim FIRST COUNT PROMISE   the same, but only promises that contain these words end a history
-       sim FIRST trace           one history, event by event
+       sim FIRST COUNT           one run for each seed; prints each broken promise with its seed
+       sim FIRST COUNT PROMISE   the same, but only promises that contain these words end a run
+       sim FIRST trace           one run, event by event
 
-   Each history draws a profile and its faults. Profile ANY draws up to 5 clients and 7 servers and all
+   Each run draws a profile and its faults. Profile ANY draws up to 5 clients and 7 servers and all
    kinds of faults. The other profiles are small and aim at one class of defects.
 
-   In three of four histories the faults keep to what the README assumes: clocks of nearly one rate, and no
+   In three of four runs the faults keep to what the README assumes: clocks of nearly one rate, and no
    key lost before its ttl. Then no two clients hold a lock at once, and each holder has its key on a quorum.
    In the fourth, clocks jump and keys vanish. Then these promises are left: fencing tokens grow; an extension
    that succeeds proves that nobody else had the lock in between; every operation ends.
@@ -16,7 +16,7 @@
    While no fault strikes there are more promises: a lock is on all servers soon after its acquire; a lock
    under auto-extension is not lost; no acquire fails.
 
-   At the end all faults are mended: then every lock can be acquired within its ttl, results are true, and no
+   At the end all faults end: then every lock can be acquired within its ttl, results are true, and no
    key is left.
 
    SPDX-FileCopyrightText: the redlock authors
@@ -33,7 +33,7 @@
 enum {
     CLIENTS = 5,
     SERVERS = REDLOCK_NODES_MAX < 7 ? REDLOCK_NODES_MAX : 7,
-    LOCKS = 40, /* of a client; most histories use three of them */
+    LOCKS = 40, /* of a client; most runs use three of them */
     FEW = 3,
     SLOTS =
         8, /* connections of a client to a server: open ones, and closed ones with bytes under way */
@@ -78,7 +78,7 @@ static const char *const fault_names[FAULTS] = {
     "pushes lost or late", "clocks' rates",        "old servers",       "servers flushed",
     "keys vanished",       "server clocks jumped", "wall clocks jumped"};
 
-/* What a history aims at. */
+/* What a run aims at. */
 enum profile {
     ANY,
     LATE,    /* commands of closed connections that run late; few clients, one key */
@@ -196,17 +196,17 @@ static unsigned database[SERVERS];  /* of each node */
 static const char *secret[SERVERS]; /* of each server; NULL: none */
 static uint64_t now_us, digest;
 static uint32_t dice, entropy;
-static unsigned on; /* bit f: this history has fault f */
+static unsigned on; /* bit f: this run has fault f */
 static int calm, guarded;
 static int marked;    /* guarded, and all locks are fenced: servers may also be flushed. R18 */
 static int durable;   /* votes are: servers forget what is not on their disk. No guard is needed */
 static int swapped;   /* a server has other commands than before, on the same connections */
 static int returning; /* what had been deleted was there again after a crash */
-static unsigned long event, broken_at, trace_from = ULONG_MAX; /* events of this history */
+static unsigned long event, broken_at, trace_from = ULONG_MAX; /* events of this run */
 static uint32_t ttl_ms, node_timeout_ms;
 static uint32_t longest_ms; /* no lock has a longer ttl */
 static enum profile profile;
-static const char *only = ""; /* other promises than these do not end a history */
+static const char *only = ""; /* other promises than these do not end a run */
 static uint64_t next_check_us;
 static uint64_t slowest_us; /* what slow servers have added to a round trip, at most */
 static unsigned lock_count; /* of each client */
@@ -244,7 +244,7 @@ static int has(enum fault fault)
     return !calm && (on >> fault & 1) != 0;
 }
 
-/* Is it in this history, and now? Counted. */
+/* Is it in this run, and now? Counted. */
 static int strikes(enum fault fault, unsigned one_in)
 {
     if (!has(fault) || roll(one_in) != 0)
@@ -1744,7 +1744,7 @@ static void mend(void)
     note("all is mended");
 }
 
-/* ---- A history ------------------------------------------------------------------------------ */
+/* ---- A run ---------------------------------------------------------------------------------- */
 
 /* The next thing that happens, before `end_us`; 0: nothing does. */
 static int step(uint64_t end_us)
@@ -2126,7 +2126,7 @@ static void let_go(void)
         }
 }
 
-/* The faults of a history. Never one with another seed only: `beyond` are those that break what is assumed. */
+/* The faults of a run. Never one with another seed only: `beyond` are those that break what is assumed. */
 static unsigned draw_faults(int beyond)
 {
     unsigned faults = ((roll(1 << VANISH) | (roll(2) == 0 ? 1U << RATES : 0)) & roll(1 << VANISH)) |
@@ -2207,7 +2207,7 @@ static void draw_nodes(void)
         server_of[i]--;
 }
 
-/* What is drawn once for each history. */
+/* What is drawn once for each run. */
 static void draw(uint32_t seed)
 {
     unsigned i;

@@ -1,5 +1,5 @@
 #!/bin/sh
-# style.sh - what a reader would trip over: formatting, long functions and headers, statics of one name
+# style.sh - what would disturb a reader: formatting, long functions and headers, statics of one name
 # in two files (they would meet in the single file), rules without a test.
 #
 # SPDX-FileCopyrightText: the redlock authors

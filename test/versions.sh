@@ -1,7 +1,7 @@
 #!/bin/sh
 # versions.sh BUILD_DIR test|bench [NAME ...] - the tests that talk to real servers, or the bench of releases, with
 # other servers than this machine's own. Each is a package of some Debian release; with all that it needs it is
-# unpacked under BUILD_DIR/versions, and nothing is installed. The last line says which could not be had.
+# unpacked under BUILD_DIR/versions, and nothing is installed. The last line says which were not available.
 #
 # SPDX-FileCopyrightText: the redlock authors
 # SPDX-License-Identifier: MIT
@@ -58,7 +58,7 @@ test_it() { # NAME
     PATH="$unpacked/$1/bin:$PATH" prove --directives -e '' $(printf "$build/gcc/%s " $programs)
 }
 
-# Pairs per second of 64 locks in flight, by script only and with the server's own command, in turns. In a shell of its own,
+# Cycles per second of 64 locks in flight, by script only and with the server's own command, in turns. In a shell of its own,
 # with which the servers end.
 bench_it() ( # NAME
     PATH="$unpacked/$1/bin:$PATH"

@@ -1,12 +1,11 @@
 /* lines.c - see lines.h.
 
-   A line can't be hung up: what was asked on it before is still answered. So `dial` asks for something that nobody asked
-   before, a command which no server knows and whose name is random, and all that comes before its answer is dropped. That
-   needs no permission, as the server looks for the command first. For the same reason `transmit` takes whole commands
-   only: half of one could never be taken back.
-   What a line must promise is that it never goes on with another connection in silence: answers would be taken for those
-   to other commands. qemu ends the line with the connection, for good. A bridge that dials again by itself must tell so
-   (DCD); `receive` and `transmit` then return -1 until the next `dial`.
+   A line cannot be disconnected: earlier commands on it are still answered. So `dial` sends a command that no server knows,
+   with a random name, and drops all replies before the reply to that command. This needs no permission, as the server looks
+   for the command first. For the same reason `transmit` takes whole commands only: half a command cannot be taken back.
+   A line must never continue silently with another connection: replies would be taken for those to other commands. qemu
+   ends the line with the connection, for good. A bridge that reconnects on its own must report it (DCD); `receive` and
+   `transmit` then return -1 until the next `dial`.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */

@@ -1,4 +1,4 @@
-/* main.c - firmware that takes a lock on five Redis servers, keeps it while its pump runs, and gives it back. It never
+/* main.c - firmware that acquires a lock on five Redis servers, extends it while its pump runs, and releases it. It never
    blocks: `turn` is all that the library needs, beside whatever else the loop has to do. See README.md.
 
    SPDX-FileCopyrightText: the redlock authors
