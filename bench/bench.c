@@ -279,7 +279,7 @@ static void library_run(int n, long total)
     }
 }
 
-/* Makes the floor's commands of the library's, for MOST keys of its own. */
+/* Makes the commands of the lower bound from those of the library, for MOST other keys. */
 static void floor_copy(void)
 {
     int which, i;
@@ -369,7 +369,7 @@ static void add(struct series *to, long round, struct spent before, long count)
     to->sum.servers_us += now.servers_us - before.servers_us;
     to->rate[round] = (double)count / (now.wall_us - before.wall_us) * 1e6;
     to->pairs += (double)count;
-    for (i = 0; i < CALLS; i++) /* of its own kind: the other stood still meanwhile */
+    for (i = 0; i < CALLS; i++) /* of the same kind: the other stood still meanwhile */
         to->calls[i] += (double)(calls[FLOOR][i] + calls[LIBRARY][i]);
     memset(calls, 0, sizeof calls);
 }

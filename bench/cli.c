@@ -323,9 +323,9 @@ static double measure_far(const char *program)
     return quantile(trips, FAR_RUNS, 0.5);
 }
 
-/* ---- A crowd ---- */
+/* ---- Many at once ---- */
 
-/* How long CROWD of these take that start together, each with 8 ms of work. */
+/* How long CROWD of these take when they start together, each with 8 ms of work. */
 static double crowd_us(const char *program, char **words)
 {
     double begin = now_us();

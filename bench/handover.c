@@ -21,7 +21,7 @@ enum { NODES = 5, MOST = 256, TURNS_MAX = 100000, WORK_MS = 8, REST_MS = 5 };
 static struct shared {
     double released_us, took_us[TURNS_MAX], longest_us[MOST];
     long turns, inside, overlaps, attempts, wins[MOST];
-} * shared; /* written by whoever holds the lock, or each its own place */
+} * shared; /* written by the holder of the lock, or each its own place */
 
 static struct server servers[NODES];
 static long wanted = 400;

@@ -15,7 +15,7 @@
 enum { CLIENTS = 50, SERVERS = 7, MESSAGES = 4096, BYTES = 1024 };
 #define MS ((uint64_t)1000)
 
-/* Bytes under way; `client` and `server` say between whom, `back` in which direction. */
+/* Bytes on their way between `client` and `server`; `back`: to the client. */
 static struct message {
     uint64_t at_us; /* 0: free */
     int client, server, back;

@@ -40,7 +40,7 @@ struct link {
     int party, server;
     int open;    /* the client has it */
     int served;  /* the server has it */
-    int greeted; /* the server was told who asks */
+    int greeted; /* the server knows the client */
     int mute;    /* runs what comes and says nothing any more */
     uint64_t up_us, to_us, back_us;
     unsigned to_used, back_ready, back_used;

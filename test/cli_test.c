@@ -925,7 +925,7 @@ static void nodes_hang(void)
        (a[0]->term_us - paused_us) / 1000);
     ok(until(b[0]->heard[SIGUSR1] && b[1]->heard[SIGUSR1], WAIT_MS), "-s USR1 is another signal");
     signal_to(guarded.pid, SIGSTOP);
-    while (now_us() - paused_us < 11000000) /* the keys have ended; who kills at D may come late */
+    while (now_us() - paused_us < 11000000) /* the keys have expired; the kill at D may be late */
         sleep_ms(10);
     resume_all();
     is_int(ends(&bare), 79, "without a guard: 79");
@@ -1351,7 +1351,8 @@ static void group_has_time(void)
 
 static int pipe_ends[2];
 
-/* What -v tells of nodes and renewals, while a majority is there all the time; and who waits without one. */
+/* What -v says about nodes and renewals, while there is a majority all the time; and about a wait without
+   one. */
 static void verbose(void)
 {
     struct program run, quiet, waits;
@@ -2080,7 +2081,7 @@ static void line_of_waiters(void)
     no_key_left("then");
 }
 
-/* How long these take from the end of the holder on, who all wait for it; -1: one of them failed. */
+/* How long these waiters take after the end of the holder; -1: one of them failed. */
 static long hand_over_ms(int count)
 {
     struct beat *a = map_beat(beat_path("a"));

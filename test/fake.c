@@ -412,7 +412,7 @@ static int fake_entropy(void *context, void *bytes, size_t size)
     return 0;
 }
 
-/* When something will happen by itself on a node that is waited for. */
+/* When something will happen without the client on a node that is waited for. */
 static uint64_t fake_next_us(const struct fake_node *n, unsigned wanted)
 {
     if (!n->connected)

@@ -2249,7 +2249,7 @@ static void r14_extensions_too(void)
     acquire(0);
     fake_pass(&client, 10 * MS);
     fake_nodes[0].server.age_s = 0;
-    fake_break(0); /* it kept its keys, but who knows */
+    fake_break(0); /* it kept its keys, but the client cannot know */
     fake_nodes[1].hung = 1;
     is_int(extend(), REDLOCK_UNREACHABLE, "r14: a restarted member confirms nothing");
     is_int((int)votes(lock.members), 3, "r14: that is no loss");

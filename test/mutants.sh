@@ -26,7 +26,7 @@ R2|redlock.c|s/lock->priv.todo = c->priv.all & \(redlock_mask\)~lock->priv.attem
 R2|redlock.c|s/return \(coming == 0 \|\|[^&]*&&[^&]*&&/return /|an attempt waits for connections
 R2|redlock.c|s/\(quorum_ready && node->priv.failing\)/0/|but not for nodes that failed before
 R2|redlock.c|s/(if \(rl_past\(c, lock->valid_until_us\)\)\s+)lock->priv.todo = 0;/$1;/|nothing is owed when it is over
-R8|round.c|s/counts = !mute && state != RL_IS_HELD && state != RL_IN_AUTO/counts = !mute/|who is asked late confirms late
+R8|round.c|s/counts = !mute && state != RL_IS_HELD && state != RL_IN_AUTO/counts = !mute/|a node that is asked late confirms late
 R3|redlock.c|s/if \(rl_past\(c, rl_valid_until\(c, lock\)\)\) \{\n\s+rl_roll_back/if (0) {rl_roll_back/|validity above 0
 R3|redlock.c|s/rl_past\(c, rl_valid_until\(c, lock\)\)(\) \{\n\s+rl_roll_back)/c->priv.now_us > rl_valid_until(c, lock)$1/|validity of 0 is not above 0
 R3|node.c|s/ \+ 1 \+ 2 \* RL_MS_US;/ + 1;/|2 ms of drift
@@ -34,7 +34,7 @@ R3|node.c|s/ttl_ms % 1000 \* ppm \/ 1000/0/|drift of a ttl below a second
 R3|node.c|s/\(uint64_t\)\(ttl_ms \/ 1000\) \* ppm \+/0 +/|drift of the ttl
 R3|client.c|s/i == 0 \? count \/ 2 \+ 1/i == 0 ? (count + 1) \/ 2/|quorum above the half
 R4|redlock.c|s/lock->priv.todo = lock->priv.attempt.asked;/lock->priv.todo = lock->granted;/|release to all asked, not only to those that granted
-R4|redlock.c|s/lock->priv.todo = lock->priv.attempt.asked;/lock->priv.todo = 0;/|undoing
+R4|redlock.c|s/lock->priv.todo = lock->priv.attempt.asked;/lock->priv.todo = 0;/|the rollback
 R4|redlock.c|s/rl_send\(c, lock, lock->priv.todo & [^,]*,\s+RL_DELETE, RL_NOBODY\)/0/|the release that outlasts a full buffer
 R4|redlock.c|s/rl_roll_back\(c, lock, REDLOCK_CANCELLED\);/rl_finish(c, lock, REDLOCK_CANCELLED, RL_IS_IDLE);/|undoing of what was cancelled
 R4|node.c|s/sent &= c->priv.in\[REDLOCK_NODE_READY\] \| c->priv.in\[REDLOCK_NODE_HANDSHAKE\];/;/|nothing is queued on a connection that broke
@@ -47,7 +47,7 @@ R5|round.c|s/\(state == RL_IN_ASK && node->priv.failing\)/0/|a node that failed 
 R5|node.c|s/node->priv.denied && (pause_us > soon_us)/$1/|denied nodes alone are tried soon
 R5|redlock.c|s/!rl_is_quorum\(c, ready \| untried\)/1/|and before a call fails
 R5|redlock.c|s/rl_ignore_late\(c, lock\);\s+lock->members = (lock->priv.attempt.again = 0;)/lock->priv.waits = $1/|late answers are not votes
-R5|node.c|s/reply->owner = answered \? NULL : request->owner;/reply->owner = NULL;/|those who wait on a broken connection are told
+R5|node.c|s/reply->owner = answered \? NULL : request->owner;/reply->owner = NULL;/|locks that wait on a broken connection get an answer
 R5|node.c|s/if \(reply->vote == RL_NONSENSE\)(\s+rl_node_fail)/if (event == RESP_BAD)$1/|nonsense disconnects
 R5|node.c|s/if \(rl_node_stalls\(c, node\)\)(\s+rl_node_fail)/if (0)$1/|the stall
 R5|client.c|s/redlock_handle_events\(c, node->priv.index, REDLOCK_READABLE \| REDLOCK_WRITABLE\);/;/|what came while nobody listened is no stall
@@ -65,24 +65,24 @@ R6|redlock.c|s/2 \* jitter_us \+ 1/1/|jitter
 R6|redlock.c|s/i < lock->priv.op.slow && pause_ms/0 \&\& pause_ms/|growth of the pauses
 R6|redlock.c|s/pause_ms = s->retry_delay_max_ms;/;/|the longest pause
 R6|redlock.c|s/quick = quick && lock->priv.op.quick < RL_QUICK_MAX;/quick = 0;/|quick retries
-R6|redlock.c|s/if \(same >= quorum\)\s+return REDLOCK_HELD;/return REDLOCK_HELD;/|a split vote told from a holder
+R6|redlock.c|s/if \(same >= quorum\)\s+return REDLOCK_HELD;/return REDLOCK_HELD;/|contention is told from a holder
 R6|redlock.c|s/pause_us = until_us - c->priv.now_us;/;/|the last attempt when the wait ends
 R6|redlock.c|s/if \(coming != 0 && /if (0 \&\& /|a burst waits for connections
 R6|redlock.c|s/ && rl_is_quorum\(c, ready & ~\(unsigned\)c->priv.full\);/;/|and for room
 R6|redlock.c|s/if \(!rl_past\(c, c->priv.line_us\)\)/if (1)/|wait_ms counts in line
 R6|redlock.c|s/lock->priv.until_us > connected_us \? lock->priv.until_us : connected_us/1 ? lock->priv.until_us : connected_us/|but not while a new client connects
-R7|redlock.c|s/if \(!rl_may_be_free\(c, lock\)\)\s+return;/return;/|waking up
-R7|round.c|s/REDLOCK_NOTIFICATION && node->priv.notifies/0/|who is refused asks to be told
+R7|redlock.c|s/if \(!rl_may_be_free\(c, lock\)\)\s+return;/return;/|notification
+R7|round.c|s/REDLOCK_NOTIFICATION && node->priv.notifies/0/|a refused attempt asks for notification
 R7|round.c|s/REDLOCK_NOTIFICATION && node->priv.notifies/REDLOCK_NOTIFICATION/|but not where it is denied
-R7|round.c|s/rl_is_quorum\(c, lock->priv.attempt.free\) && /lock->priv.attempt.free != 0 \&\& /|waking up for less than a quorum
-R7|round.c|s/(rl_is_quorum\(c, lock->priv.attempt.free\)) && rl_others_had_it\(lock\)/$1/|no waking up for want of voters
+R7|round.c|s/rl_is_quorum\(c, lock->priv.attempt.free\) && /lock->priv.attempt.free != 0 \&\& /|notification by less than a quorum
+R7|round.c|s/(rl_is_quorum\(c, lock->priv.attempt.free\)) && rl_others_had_it\(lock\)/$1/|no notification for lack of voters
 R6|node.c|s/if \(awaited \|\| c->priv.slow\)/if (1)/|round trips are of what was waited for
 R15|node.c|s/if \(awaited \|\| c->priv.slow\)/if (awaited)/|but late answers tell how long to wait
 R15|node.c|s/rl_decision_us\(c\) \/ 1000 \* 3/0/|at least three round trips
 R7|redlock.c|s/\(uint64_t\)rl_random_below\(c, rl_quick_us\(c, 0\)\)/(uint64_t)rl_quick_us(c, 0)/|at random
-R7|redlock.c|s/rl_random_below\(c, 3\) > 0 \? lock->priv.op.vain : 0U/0/|who was woken in vain stands back
+R7|redlock.c|s/rl_random_below\(c, 3\) > 0 \? lock->priv.op.vain : 0U/0/|a waiter that was notified in vain stands back
 R7|round.c|s/if \(notified != NULL\) \{/if (0) {/|one of several
-R7|redlock.c|s/if \(lock->priv.outcome == REDLOCK_OK\)\s+rl_notify_own\(c, lock\);//|waking up for what the client itself releases
+R7|redlock.c|s/if \(lock->priv.outcome == REDLOCK_OK\)\s+rl_notify_own\(c, lock\);//|notification of a release by the same client
 R7|round.c|s/if \(!rl_has_key\(lock, key, key_size, known\)\)/if (0)/|only for the key that it waits for
 R8|redlock.c|s/lock->granted, lock->members & ~\(unsigned\)rl_mute/lock->granted, c->priv.all \& ~(unsigned)rl_mute/|only members count
 R8|redlock.c|s/if \(!rl_past\(c, lock->valid_until_us\)\)\s+(rl_set\(&lock->members, lock->priv.attempt.late\);)/$1/|late grants only while it is valid
@@ -109,12 +109,12 @@ R8b|node.c|s/rl_clear\(&c->priv.abandoned, rl_bit\(node->priv.index\)\); \/\* an
 R8b|round.c|s/creates \? RL_STALE/0 ? RL_STALE/|a vote that does not count is unanswered, too
 R8b|client.c|s/lock->priv.attempt.suspect = client->priv.all & \(redlock_mask\)~lock->members;//|what another process sent may still run
 R9|redlock.c|s/lock->priv.todo = c->priv.all;(\s+lock->priv.outcome = REDLOCK_LOST)/lock->priv.todo = 0;$1/|a lost lock is cleared away
-R12|node.c|s/node->priv.handshake == RL_READY &&\s+node->priv.handshakes_due == 0/1/|nothing counts before the greeting is answered
+R12|node.c|s/node->priv.handshake == RL_READY &&\s+node->priv.handshakes_due == 0/1/|nothing counts before the handshake is answered
 R12|node.c|s/if \(command == RL_HELLO_AUTH\) \{ \/\*/if (0) { \/*/|AUTH where HELLO is not known
 R12|node.c|s/(node->priv.heard == ROLE && !other && )/0 \&\& $1/|a replica is no node
 R12|node.c|s/(node->priv.heard == MODE && !other && )/0 \&\& $1/|a sentinel is no node
 R12|round.c|s/if \(node->priv.denied\)/if (0)/|a node that denies is not one that does not answer
-R12|node.c|s/ \|\| \(command == RL_INFO && rl_is_not_ready\(item\)\)//|who can't say yet who it is is asked again
+R12|node.c|s/ \|\| \(command == RL_INFO && rl_is_not_ready\(item\)\)//|a server that cannot tell its run_id yet is asked again
 R12|redlock.c|s/lock->priv.todo & c->priv.in\[REDLOCK_NODE_READY\],(\s+RL_DELETE, RL_NOBODY)/lock->priv.todo \& ~(unsigned)c->priv.in[REDLOCK_NODE_DOWN],$1/|nothing overtakes the handshake
 R12|text.c|s/rl_hide_password\(text, node->password\);/;/|what a server repeats of the password
 R12|text.c|s/if \(rl_is_unclear_denial\(text\)\)/if (0)/|which permission a user lacks
@@ -136,13 +136,13 @@ R11|client.c|s/rl_ignore\(client, lock, client->priv.all, RL_ANY\);//|a release 
 R10|redlock.c|s/return end_us > rest_us \? end_us - rest_us : 0;/return lock->priv.started_us + lock->ttl_ms \/ 3 * RL_MS_US;/|extended at once when it starts late
 R10|redlock.c|s/lock->priv.op.renewals == 0 \|\| status == REDLOCK_CANCELLED/status != REDLOCK_OK \|\| lock->priv.op.renewals == 0/|an automatic extension that failed is tried again
 R10|redlock.c|s/pause_us < left_us \/ 4 \? pause_us : left_us \/ 4/left_us/|tried again in time
-R10|node.c|s/c->priv.now_us < due_us && due_us < too_late_us/c->priv.now_us < due_us/|a dial before it is too late
+R10|node.c|s/c->priv.now_us < due_us && due_us < too_late_us/c->priv.now_us < due_us/|a connect before it is too late
 R10|redlock.c|s/lock->members = (lock->priv.attempt.again =\s+0; \/\* or a release)/$1/|a lost lock was not ours until now
 R10|redlock.c|s/c->priv.now_us \+ RL_MS_US \+ \/\*/c->priv.now_us + \/*/|a pause after an extension that failed at once
 R11|redlock.c|s/rl_ask_nodes\(c, lock\); \/\* R11 \*\//lock->priv.todo \&= lock->members; $&/|release to all nodes
-R11|redlock.c|s/if \(!rl_is_quorum\(c, lock->members & ~\(unsigned\)lock->refused\)\)/if (0)/|released told from gone
+R11|redlock.c|s/if \(!rl_is_quorum\(c, lock->members & ~\(unsigned\)lock->refused\)\)/if (0)/|released is told from expired
 R11|node.c|s/return vote == RL_YES \? vote : RL_UNANSWERED;/return vote;/|the script has the last word
-R11|round.c|s/case RL_IN_ROLLBACK:(?=\s+return RL_DELETE)/$& if (rl_knows_native(node) && rl_extra_keys(lock) == 0) return rl_native(node);/|undoing is the script's
+R11|round.c|s/case RL_IN_ROLLBACK:(?=\s+return RL_DELETE)/$& if (rl_knows_native(node) && rl_extra_keys(lock) == 0) return rl_native(node);/|a rollback is by script
 R11|round.c|s/rl_knows_native\(node\) && rl_extra_keys\(lock\) == 0/rl_knows_native(node)/|one key only by the server's own command
 R11|round.c|s/ && !\(lock->priv.round.broken & bit\)(\s+\? rl_native)/$1/|the server's own command once only
 R11|round.c|s/ && rl_extra_keys\(lock\) == 0 &&(\s+rl_send)/ \&\& $1/|nor is it tried with several keys
@@ -151,7 +151,7 @@ R11|node.c|s/known \? RL_KNOWN : RL_UNTRIED/RL_KNOWN/|what is not known is not u
 R11|command.c|s/ IFEQ "/ "/|never deleted without the condition
 R11|round.c|s/rl_set_native\(node, rl_native\(node\), RL_ON_TRIAL\);/;/|tried once
 R11|node.c|s/rl_set_native\(node, RL_DELIFEQ, RL_UNTRIED\);/if (node->priv.native == 0) $&/|each connection finds out for itself
-R11|redlock.c|s/rl_largest_holding\(c, lock\) > 0 \? REDLOCK_LOST/0 ? REDLOCK_LOST/|gone told from taken by another
+R11|redlock.c|s/rl_largest_holding\(c, lock\) > 0 \? REDLOCK_LOST/0 ? REDLOCK_LOST/|expired is told from taken by another client
 R16|redlock.c|s/\(lock->priv.state == RL_IN_ASK \? rl_is_quorum\(c, lock->granted\)\s+: lock->granted != agreed\)/0/|the second round
 R16|core.h|s/(lock->fencing_token = count;)\s+lock->priv.round.agreed = 0;/$1/|a higher count does not agree
 R16|core.h|s/if \(count == lock->fencing_token\)//|a lower count does not agree
@@ -167,7 +167,7 @@ R17|node.c|s/item->depth > 0 && item->integer > 0/item->depth > 0/|0 servers hav
 R17|node.c|s/(node->priv.unsure = \(uint8_t\)vote;)\s+node->priv.synced = 0;/$1/|what was synced before is not this
 R17|node.c|s/if \(request->owner == owner && /$&!(n == 0 && node->priv.part > 0) && /|no vote for a lock that is gone
 R17|node.c|s/rl_is\(command, RL_WRITING\)(\) \{\s+command \|= RL_WITH_SYNC)/rl_is(command, RL_WRITING \& ~(1 << RL_EXTEND))$1/|extensions are to be on disk too
-R17|node.c|s/return vote == RL_YES \|\| vote == RL_REPAIRED;/return vote == RL_YES;/|healings too
+R17|node.c|s/return vote == RL_YES \|\| vote == RL_REPAIRED;/return vote == RL_YES;/|repairs too
 R17|node.c|s/item->integer = node->priv.counted;//|the count of a fencing token
 R17|node.c|s/request->owner = NULL; \/\* what WAITAOF/; \/* what WAITAOF/|nobody waits for the second half of a no
 R17|client.c|s/settings->stall_ms == 0 && values/0 \&\& values/|a stall is longer than the wait for an answer
@@ -203,8 +203,8 @@ R5|node.c|s/if \(node->priv.count == 0\)(\s+node->priv.mark_us)/if (0)$1/|a stal
 R18|node.c|s/ && rl_run\(message.node\) != 0;/;/|no marker names a run that is not known
 R8|redlock.c|s/rl_redirect\(c, lock, lock->priv.waits, RL_TAKING, lock, RL_LATE\);(\s+rl_ignore\(c, lock, lock->priv.waits, 1 << RL_CONFIRM\);\s+lock->priv.waits = 0;)/$1/|what is answered after the decision is late
 R16|redlock.c|s/rl_end_votes\(c, lock\);(\s+rl_set\(&lock->members)/rl_ignore(c, lock, lock->priv.waits, 1 << RL_CONFIRM); lock->priv.waits = 0;$1/|so are grants after the counters are known
-R16|redlock.c|s/rl_ignore\(c, lock, lock->priv.waits, 1 << RL_CONFIRM\);(\s+lock->priv.waits = 0;)/$1/|who agrees after the decision is not heard
-R16|redlock.c|s/rl_end_votes\(c, lock\);(\s+rl_set\(&lock->members)/rl_redirect(c, lock, lock->priv.waits, RL_TAKING, lock, RL_LATE); lock->priv.waits = 0;$1/|nor who agrees to the proposal before
+R16|redlock.c|s/rl_ignore\(c, lock, lock->priv.waits, 1 << RL_CONFIRM\);(\s+lock->priv.waits = 0;)/$1/|a node that agrees after the decision does not count
+R16|redlock.c|s/rl_end_votes\(c, lock\);(\s+rl_set\(&lock->members)/rl_redirect(c, lock, lock->priv.waits, RL_TAKING, lock, RL_LATE); lock->priv.waits = 0;$1/|nor one that agrees to the proposal before
 R8b|round.c|s/if \(reply->role == RL_STALE\)\s+return;//|what does not count makes no member when it comes late
 R8|round.c|s/if \(reply->role != RL_VOTER\)\s+return; \/\* decided/\/* decided/|who breaks the connection after the decision has not failed
 R4|round.c|s/if \(reply->command != RL_PTTL\)/if (1)/|the reply to PTTL is no reply to a release
@@ -245,7 +245,7 @@ QR2|node.c|s/(run < c->priv.out.runs) && \(c->priv.out.run\[run\].nodes & bit\);
 QR2|node.c|s/node->priv.cursor = \(uint16_t\)\(from \+ \(unsigned\)moved\);/node->priv.cursor = (uint16_t)to;/|what a socket did not take is sent later
 QR2|node.c|s/nodes & ~\(unsigned\)c->priv.out.unsent, runs/nodes, runs/|the cursor of a node with unsent bytes stays
 QR2|node.c|s/runs == 0 \|\| c->priv.out.run\[runs - 1\].nodes != nodes/runs == 0/|a run is of the same nodes
-QR2|node.c|s/rl_clear\(&c->priv.out.unsent, bit\);/;/|it is known who is sent all
+QR2|node.c|s/rl_clear\(&c->priv.out.unsent, bit\);/;/|it is known which node was sent all
 QR2|node.c|s/ && c->priv.out.runs < sizeof c->priv.out.run \/ sizeof \*c->priv.out.run\)/)/|no more runs than there is room for
 QR2|node.c|s/if \(!w.overflow && /if (/|no more bytes than there is room for
 QR2|node.c|s/sent &= c->priv.in\[REDLOCK_NODE_READY\] \| c->priv.in\[REDLOCK_NODE_HANDSHAKE\];/;/|nothing is queued where the connection broke while room was made
@@ -254,7 +254,7 @@ QR2|node.c|s/c->priv.jammed = 1;/;/|it is known that there is no room
 QR6|node.c|s/rl_set\(&c->priv.full, rl_bit\(node->priv.index\)\);/;/|it is known which nodes have no free request
 QR5|node.c|s/rl_out_sent\(c, node\);\n(\s+rl_clear\(&c->priv.full)/$1/|a broken connection is sent nothing more
 QR5|node.c|s/request->owner = NULL; \/\* what WAITAOF/; \/* what WAITAOF/|nobody waits for WAITAOF behind a no
-QR5|node.c|s/int answered = node->priv.part > rl_main_part\(command\) && !\(command & RL_WITH_SYNC\);/int answered = 0;/|a reply that came is not told as unanswered
+QR5|node.c|s/int answered = node->priv.part > rl_main_part\(command\) && !\(command & RL_WITH_SYNC\);/int answered = 0;/|a reply that came is not reported as unanswered
 QR5|node.c|s/node->priv.part > rl_main_part\(command\) && !\(command & RL_WITH_SYNC\)/node->priv.part > 0/|CACHING is no reply, nor is a vote that is not on disk
 QR5|node.c|s/node->priv.part\+\+ == main \+ \(\(command & \(RL_WITH_PTTL \| RL_WITH_SYNC\)\) != 0\)/node->priv.part++ == main/|PTTL and WAITAOF have replies of their own
 QR5|node.c|s/else if \(node->priv.part < main\)/else if (0)/|CACHING has a reply of its own

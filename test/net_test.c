@@ -42,7 +42,7 @@ static void begin(const char *address)
 struct hostile {
     const char *says; /* after each piece that it receives; NULL: nothing */
     int greets;       /* says it at once, unasked */
-    int closes;       /* and hangs up */
+    int closes;       /* and closes the connection */
     int drips;        /* byte by byte */
 };
 

@@ -48,7 +48,7 @@ static void leave_edge(void)
 {
     munmap(edge - page, 2 * page);
 }
-#else /* a board without memory protection: other machines have seen who goes too far */
+#else /* a board without memory protection: other machines notice a read too far */
 static int find_edge(void)
 {
     static uint8_t bytes[4096];

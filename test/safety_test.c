@@ -1108,7 +1108,7 @@ static void r16_no_token_without_the_lock(void)
     fence_is_0(release(100), REDLOCK_EXPIRED);
 }
 
-/* ---- Rollback and release on a node in trouble: R4, R11 --------------------------------------- */
+/* ---- Rollback and release on a node that fails: R4, R11 ---------------------------------------- */
 
 /* Node 0 has our key, and is busy for a while when it is to delete the key. The key would stay for its ttl:
    no client could have the lock on this node. */

@@ -287,7 +287,7 @@ static void spawn(struct server *server)
         fail("fork", strerror(errno));
 }
 
-/* Has it ended by itself? Without the program there is no use in another try. */
+/* Has it ended? Without the program there is no use in another try. */
 static int ended(struct server *server)
 {
     sigset_t before = hold_signals();
@@ -425,7 +425,7 @@ static int connected(struct server *server)
     return 0;
 }
 
-/* All of it. As there is a time limit, who was stopped and goes on (Ctrl-Z) is interrupted. */
+/* All of it. As there is a time limit, a process that was stopped and continues (Ctrl-Z) is interrupted. */
 static int receive(int fd, char *bytes, size_t size)
 {
     while (size > 0) {

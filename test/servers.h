@@ -26,7 +26,7 @@ struct server {
 /* Starts `count` servers and waits until each answers; each of `options` is one word of redis-server's
    command line, NULL ends it (NULL: none). Exits with a message when that fails. Again only after servers_stop. */
 void servers_start(struct server *servers, unsigned count, const char *const *options);
-void servers_stop(void); /* all of them, and their folder. Runs at exit by itself */
+void servers_stop(void); /* all of them, and their folder. Also runs at exit */
 
 void server_kill(struct server *server);    /* SIGKILL: a crash */
 void server_restart(struct server *server); /* same port; with its keys if it has --appendonly */

@@ -73,6 +73,6 @@ start_nodes() {
 
 stop_servers() {
     # shellcheck disable=SC2086 # a list of words
-    [ -z "$servers" ] || { kill -KILL $servers; wait $servers; } 2>/dev/null || true # that of whom was killed
+    [ -z "$servers" ] || { kill -KILL $servers; wait $servers; } 2>/dev/null || true # the shell's message about those that were killed
     servers=''
 }

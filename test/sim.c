@@ -688,7 +688,7 @@ static void come_back(int server)
     note("server %d is back", server);
 }
 
-/* When something happens on it by itself. */
+/* When something happens on it next. */
 static uint64_t server_next_us(int server)
 {
     const struct machine *m = &machines[server];
@@ -1847,7 +1847,8 @@ static unsigned keys_left(void)
 /* A lock of each client, one after the other, with nobody in the way. */
 static void all_is_well(void)
 {
-    /* who was not waited for may not have known the command any more: then the key ends with its ttl */
+    /* a server that was not waited for may not know the command any more: then the key expires with its ttl
+       */
     uint64_t released_us =
         swapped || returning ? (2 * longest_ms + 100) * MS : 20 * MS + 4 * longest_round_trip_us();
     unsigned i;

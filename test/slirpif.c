@@ -170,7 +170,7 @@ err_t slirpif_init(struct netif *netif)
 
     if (socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0, frames) != 0)
         return ERR_IF;
-    signal(SIGPIPE, SIG_IGN); /* libslirp sends to whom it may not reach any more */
+    signal(SIGPIPE, SIG_IGN); /* libslirp sends to peers that are gone */
     netif->name[0] = 's';
     netif->name[1] = 'l';
     netif->mtu = 1500;

@@ -1,10 +1,10 @@
 /* soak.c MINUTES CLOCK_SHIM - processes that contend for two locks for a while, on five real redis-servers behind a
-   bad network: servers are killed, stopped, restarted, told to hang up or to wait; so are the clients. A judge,
-   which is no Redis client, is told who was inside when.
+   bad network: servers are killed, stopped, restarted, told to close connections or to wait; clients are killed and stopped too.
+   A judge, which is no Redis client, gets reports of when each worker was inside.
 
    For half of the time the servers forget their keys when they are killed, and `longest_ttl_ms` is set: never two
-   inside at once. For the other half they keep them, but wall clocks jump, theirs and the clients': then nothing
-   but fencing tokens can help, and these are never the same and never out of order.
+   inside at once. For the other half they keep them, but wall clocks jump, theirs and the clients': then only
+   fencing tokens help, and no two of these are equal or out of order.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */

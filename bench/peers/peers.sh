@@ -7,8 +7,8 @@
 #   pairs    NUMBER times acquire and release, alone; microseconds of each, a line each
 #   flight   the same with 64 at once; how many in a second
 #   contend  for NUMBER milliseconds takes turns with others: "W moment" when it wants the lock, "A moment" when
-#            it got it, 8 ms later "R moment" before it lets go; then it rests for 5 ms
-# A hand-over is the time from a release to when one of those gets the lock who were waiting for it then.
+#            it got it, 8 ms later "R moment" before the release; then it rests for 5 ms
+# A hand-off is the time from a release to the acquire of a process that was waiting then.
 #
 # SPDX-FileCopyrightText: the redlock authors
 # SPDX-License-Identifier: MIT

@@ -1,5 +1,5 @@
-/* small.h - the limits of this firmware, put before all of its files (-include): the same for the library and for who
-   uses it. What each saves, in bytes, if it alone were at its default: of flash, or of RAM in each node, in each lock, in
+/* small.h - the limits of this firmware, put before all of its files (-include): the same for the library and the
+   program. What each saves, in bytes, if it alone were at its default: of flash, or of RAM in each node, in each lock, in
    the client. `make board` measures it.
 
    SPDX-FileCopyrightText: the redlock authors

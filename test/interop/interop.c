@@ -114,7 +114,7 @@ static struct other start_talker(void)
     return other;
 }
 
-/* Waits for a child, at most until then; then it is killed. Whether it ended by itself, and well. */
+/* Waits for a child, at most until then; then it is killed. Whether it ended unkilled, with status 0. */
 static int ends_well(pid_t child, long until)
 {
     int status = -1;
