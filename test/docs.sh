@@ -159,6 +159,9 @@ check 'tests, functions, settings that are named exist' "$(named '`[a-z]+[0-9]*_
         grep -rqwF -e "$name" --include='*.[ch]' --include='*.?pp' --include='*.sh' --include=Makefile ./*.* Makefile test examples bench ||
             echo "$text: $name"
     done)"
+check 'functions that pictures name exist' "$(cat docs/*.svg bench/*.svg | grep -o 'redlock_[a-z_]*' | sort -u | while read -r name; do
+    echo "$functions" | grep -qx "$name" || echo "$name"
+done)"
 version=$(sed -n 's/^#define REDLOCK_VERSION "\(.*\)"/\1/p' redlock.h)
 check 'one version everywhere' "$(
     [ "$(sed -n 's/^## \([0-9.]*\),.*/\1/p' CHANGELOG.md | head -n 1)" = "$version" ] || echo CHANGELOG.md
