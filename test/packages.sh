@@ -143,6 +143,14 @@ defaults() {
         same 'switches of the minimum' "$(in_headers -DREDLOCK_MINIMAL=1 | words)" "$(words <"$folder/zephyr.definitions")"
 }
 check "Zephyr: Kconfig has each limit and switch of the headers, with its default" defaults
+ranges() { # as the library's #errors say them
+    limits=$(awk '/^config .*_MAX$/ { name = $2; sub(/REDLOCK_RESP_/, "RESP_", name) } name && /^\trange/ && !/ if / { print name, $2, $3; name = "" }' zephyr/Kconfig)
+    [ "$(echo "$limits" | wc -l)" -ge 12 ] || return 1
+    echo "$limits" | while read -r name least most; do
+        grep -F "\"$name must be $least..$most" core.h resp.c || { echo "$name: not $least to $most"; return 1; }
+    done
+}
+check "Zephyr: Kconfig has the range of each limit" ranges
 without() { # all features off; then the library compiles
     features=$(sed -n 's/^config \(REDLOCK_[A-Z_0-9]*\)$/\1/p; /^	bool/s/.*/bool/p' zephyr/Kconfig | awk '/bool/ && last { print last "=n" } { last = $0 }')
     [ -n "$features" ] || return 1
