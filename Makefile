@@ -456,7 +456,7 @@ test-servers: deps-test $(addprefix $(B)/gcc/,server_test node_test net_test fak
 	@test/versions.sh $(B) test $(SERVERS)
 
 # Minutes each, so not in `make test`.
-prove: deps-prove ## with Frama-C: no input makes decoder, writer or address parser do what C leaves undefined
+prove: deps-prove ## with Frama-C: no input or call makes decoder, writer, address parser, queues or engine do what C leaves undefined
 	prove -v -e sh test/prove/prove.sh :: $(B)
 
 coverage: deps-test ## lines of the library that the tests run

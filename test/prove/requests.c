@@ -1,7 +1,8 @@
 /* requests.c - the ring of requests of a node. One call from every valid state, to a valid state:
 
-   PUSH: rl_push where rl_has_slot says that there is room. POP: rl_pop of a ring that is not empty. REDIRECT: rl_redirect
-   on any nodes. FIRST: rl_first_node of any nodes; for REDIRECT its contract stands for it.
+   PUSH: rl_push where rl_has_slot says that there is room; on a full ring with each PUSHth command. POP: rl_pop of a ring
+   that is not empty, and rl_request. REDIRECT: rl_redirect on one node, each of them, with each REDIRECTth count up to that of
+   a full ring. else: rl_first_node of any nodes.
 
    A state is valid if `first` is in the ring and `count` is not more than it holds. With EXACT each state is looked at
    alone; then it is valid only if each request also stands for one command at least.
@@ -9,36 +10,23 @@
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
 #include "any.h"
-#include "core.h"
+#include "node.c"
 
 static struct redlock_client client;
 static struct redlock_node nodes[REDLOCK_NODES_MAX];
-static struct redlock_lock locks[2];
+static int owners[2]; /* what they are does not matter */
 
-/* What FIRST shows. */
-/*@ requires some: 0 < which < (1 << REDLOCK_NODES_MAX);
-    requires nodes: c->priv.nodes == (struct redlock_node *)nodes;
-    assigns \result \from &nodes, indirect:which;
-    ensures one: \subset(\result, (struct redlock_node *)nodes + (0 .. REDLOCK_NODES_MAX - 1)); */
-struct redlock_node *rl_first_node(const struct redlock_client *c, unsigned which);
-
-#include "node.c"
-
-static struct redlock_lock *any_lock(void)
+/* Without a branch: Eva would follow each of its ways. */
+static void *any_owner(void)
 {
-    switch (any_of(0, 2)) {
-    case 0:
-        return NULL;
-    case 1:
-        return &locks[0];
-    default:
-        return &locks[1];
-    }
+    static void *const any[] = {NULL, &owners[0], &owners[1]};
+
+    return any[any_of(0, 2)];
 }
 
 static void any_request(struct redlock_request *request, unsigned repeats)
 {
-    request->lock = any_lock();
+    request->owner = any_owner();
     request->repeats = (uint16_t)any_of(repeats, UINT16_MAX);
     request->command = (uint8_t)any_of(0, 255);
     request->role = (uint8_t)any_of(0, 255);
@@ -81,10 +69,10 @@ static void check_exact(void)
 }
 
 #ifdef PUSH
-static void push(struct redlock_lock *lock, unsigned command)
+static void push(void *owner, unsigned command)
 {
-    if (rl_has_slot(nodes, lock, command))
-        rl_push(nodes, lock, command, any_of(0, 4));
+    if (rl_has_slot(nodes, owner, command))
+        rl_push(nodes, owner, command, any_of(0, 4));
 }
 
 /* A full ring: the request that is pushed goes into the last one, or is not pushed. */
@@ -95,7 +83,7 @@ static void push_full(unsigned first, unsigned command)
     push(NULL, command);
     check_ring(nodes);
     any_ring(nodes, first, first, RESP_PIPELINE_MAX, RESP_PIPELINE_MAX);
-    push(locks, command);
+    push(owners, command);
     check_ring(nodes);
 }
 
@@ -106,7 +94,7 @@ static void push_exact(unsigned first, unsigned count)
     if (count < RESP_PIPELINE_MAX)
         check_exact();
     exact_ring(first, count);
-    push(locks, any_of(0, 255));
+    push(owners, any_of(0, 255));
     check_exact();
 }
 
@@ -115,7 +103,7 @@ int main(void)
     unsigned first, command, count;
 
     any_ring(nodes, 0, RESP_PIPELINE_MAX - 1, 0, RESP_PIPELINE_MAX - 1);
-    push(any_lock(), any_of(0, 255));
+    push(any_owner(), any_of(0, 255));
     check_ring(nodes);
     for (first = 0; first < RESP_PIPELINE_MAX; first++)
         for (command = 0; command < 256; command += PUSH)
@@ -137,9 +125,12 @@ static void pop_exact(unsigned first, unsigned count)
 
 int main(void)
 {
+    const struct redlock_request *request;
     unsigned first, count;
 
     any_ring(nodes, 0, RESP_PIPELINE_MAX - 1, 1, RESP_PIPELINE_MAX);
+    request = rl_request(nodes, any_of(0, RESP_PIPELINE_MAX - 1));
+    //@ check within: \subset(request, nodes[0].priv.requests + (0 .. RESP_PIPELINE_MAX - 1));
     rl_pop(nodes);
     check_ring(nodes);
 #ifdef EXACT
@@ -150,16 +141,21 @@ int main(void)
     return 0;
 }
 #elif defined REDIRECT
+static void redirect(unsigned i, unsigned count)
+{
+    any_ring(&nodes[i], 0, RESP_PIPELINE_MAX - 1, count, count);
+    rl_redirect(&client, any_owner(), 1U << i, any_of(0, UINT32_MAX), any_owner(), any_of(0, 255));
+    check_ring(&nodes[i]);
+}
+
 int main(void)
 {
-    unsigned i;
+    unsigned i, count;
 
     client.priv.nodes = nodes;
     for (i = 0; i < REDLOCK_NODES_MAX; i++)
-        any_ring(&nodes[i], 0, RESP_PIPELINE_MAX - 1, 0, RESP_PIPELINE_MAX);
-    rl_redirect(&client, any_lock(), any_of(0, (1U << REDLOCK_NODES_MAX) - 1), any_of(0, UINT32_MAX), any_lock(), any_of(0, 255));
-    for (i = 0; i < REDLOCK_NODES_MAX; i++)
-        check_ring(&nodes[i]);
+        for (count = RESP_PIPELINE_MAX % REDIRECT; count <= RESP_PIPELINE_MAX; count += REDIRECT)
+            redirect(i, count);
     return 0;
 }
 #else

@@ -1,0 +1,365 @@
+/* engine.c - the states of a lock: one call with one lock and one node, from any state of both, to a valid state. What node.c
+   and command.c do is played by functions below, which do all that those may do to a lock and a node, and more.
+
+   STEP: rl_turn in each state, as often as it steps. REPLY: rl_replied in each state and list, any reply to each command. else:
+   rl_note_holder and rl_note_pttl, with a buffer of any size.
+
+   A state is valid if each set of nodes holds that node or none, the state and the list are such, and the counters are within
+   what the code says of them. Times, settings, tokens and texts may be anything.
+
+   SPDX-FileCopyrightText: the redlock authors
+   SPDX-License-Identifier: MIT */
+#include "any.h"
+#define REDLOCK_ENGINE
+#include "core.h"
+
+static char holder[256];
+
+/* What the third shows: for any size of the buffer it stays within it. */
+/*@ assigns lock->priv.round.holder[0 .. REDLOCK_NODES_MAX - 1], holder[0 .. 255] \from item->text[0 .. RESP_TEXT_MAX], i; */
+static void rl_note_holder(const struct redlock_client *c, struct redlock_lock *lock, unsigned i, const struct resp_item *item);
+
+#include "round.c"
+#include "redlock.c"
+
+static struct redlock_client client;
+static struct redlock_node node;
+static struct redlock_lock lock;
+static struct resp_item item;
+static char key[REDLOCK_KEY_MAX], label[REDLOCK_LABEL_MAX + 1];
+static const struct redlock_key extra = {key, 1};
+
+static uint64_t any_time(void)
+{
+    return (uint64_t)any_of(0, UINT32_MAX) << 32 | any_of(0, UINT32_MAX);
+}
+
+static redlock_mask any_nodes(void)
+{
+    return (redlock_mask)any_of(0, 1);
+}
+
+/* ---- What node.c and command.c may do ------------------------------------------------------------- */
+
+/* The connection may be in any state, now or after any call. */
+static void any_node(void)
+{
+    unsigned i;
+
+    node.state = (enum redlock_node_state)any_of(0, REDLOCK_NODE_DOWN);
+    for (i = 0; i <= REDLOCK_NODE_DOWN; i++)
+        client.priv.in[i] = any_nodes();
+    client.priv.full = any_nodes();
+    client.priv.abandoned = any_nodes();
+    client.priv.jammed = (uint8_t)any_of(0, 1);
+    node.priv.failing = (uint8_t)any_of(0, 1);
+    node.priv.denied = (uint8_t)any_of(0, 1);
+    node.priv.useful = (uint8_t)any_of(0, 1);
+    node.priv.broke = (uint8_t)any_of(0, 1);
+    node.priv.notifies = (uint8_t)any_of(0, 1);
+    node.priv.mark_us = any_time();
+    node.rtt_us = any_of(0, UINT32_MAX);
+}
+
+static void any_owed(void)
+{
+    unsigned i;
+
+    for (i = 0; i < REDLOCK_OWED_MAX; i++) {
+        client.priv.owed[i].todo = any_nodes();
+        client.priv.owed[i].waits = any_nodes();
+    }
+}
+
+struct redlock_node *rl_first_node(const struct redlock_client *c, unsigned nodes)
+{
+    //@ check there: nodes == 1;
+    return c->priv.nodes;
+}
+
+redlock_mask rl_send(struct redlock_client *c, void *from, unsigned nodes, unsigned command, unsigned role)
+{
+    (void)c, (void)from;
+    //@ check nodes: nodes <= 1;
+    //@ check command: command < 256;
+    //@ check role: role <= RL_OWED;
+    any_node();
+    return (redlock_mask)any_of(0, nodes);
+}
+
+void rl_redirect(struct redlock_client *c, const void *owner, unsigned nodes, unsigned set, void *heir, unsigned role)
+{
+    (void)c, (void)owner, (void)set, (void)heir;
+    //@ check nodes: nodes <= 1;
+    //@ check role: role <= RL_OWED;
+}
+
+void rl_node_want(struct redlock_client *c, struct redlock_node *wanted, uint64_t too_late_us)
+{
+    (void)c, (void)wanted, (void)too_late_us;
+    any_node();
+}
+
+void rl_node_fail(struct redlock_client *c, struct redlock_node *failed, enum rl_error error)
+{
+    (void)c, (void)failed, (void)error;
+    any_node();
+}
+
+static void any_reply(struct rl_reply *reply, int is_owed)
+{
+    reply->owner = is_owed ? (void *)client.priv.owed : (void *)&lock;
+    reply->item = &item;
+    reply->number = any_time();
+    reply->command = (uint8_t)any_of(RL_SET, RL_EVALSHA);
+    reply->role = (uint8_t)(is_owed ? RL_OWED : any_of(RL_VOTER, RL_STALE));
+    reply->vote = (uint8_t)any_of(RL_YES, RL_UNANSWERED);
+}
+
+/* A reply to a release that is owed changes nothing but that: it is as good as done here. */
+int rl_node_reply(struct redlock_client *c, struct redlock_node *from, struct rl_input *in, struct rl_reply *reply)
+{
+    (void)c, (void)from, (void)in;
+    any_owed();
+    any_reply(reply, 0);
+    return (int)any_of(0, 1);
+}
+
+void rl_set_error(struct redlock_node *of, enum rl_error error)
+{
+    (void)of, (void)error;
+}
+
+int rl_random(struct redlock_client *c, void *out, size_t size)
+{
+    (void)c;
+    Frama_C_make_unknown(out, size);
+    return -(int)any_of(0, 1);
+}
+
+uint32_t rl_random_below(struct redlock_client *c, uint32_t range)
+{
+    (void)c;
+    return range > 0 ? any_of(0, range - 1) : 0;
+}
+
+uint64_t rl_drift_us(const struct redlock_client *c, uint32_t ttl_ms)
+{
+    (void)c, (void)ttl_ms;
+    return any_time();
+}
+
+int rl_is_quorum(const struct redlock_client *c, unsigned nodes)
+{
+    return rl_bits(nodes) >= c->priv.quorum;
+}
+
+uint32_t rl_decision_us(const struct redlock_client *c)
+{
+    (void)c;
+    return any_of(0, UINT32_MAX);
+}
+
+uint32_t rl_patience_ms(const struct redlock_client *c, const struct redlock_lock *of)
+{
+    (void)c, (void)of;
+    return any_of(0, UINT32_MAX);
+}
+
+int rl_looks_at_marker(const struct redlock_client *c, const struct redlock_lock *of, unsigned command)
+{
+    (void)c, (void)of, (void)command;
+    return (int)any_of(0, 1);
+}
+
+uint32_t rl_hash(const struct resp_item *of, unsigned most)
+{
+    (void)of, (void)most;
+    return any_of(1, UINT32_MAX);
+}
+
+void rl_keep_release(struct redlock_owed *owed, const struct redlock_client *c, const struct redlock_lock *of)
+{
+    (void)c, (void)of;
+    owed->size = (uint16_t)any_of(0, sizeof owed->bytes);
+}
+
+static uint64_t wall_us(void *context)
+{
+    (void)context;
+    return any_time();
+}
+
+/* ---- Any state ------------------------------------------------------------------------------------ */
+
+static void any_client(void)
+{
+    static const struct redlock_io any_io = {NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, wall_us, NULL, NULL};
+    struct redlock_settings *s = &client.priv.settings;
+
+    client.priv.io = &any_io;
+    client.priv.nodes = &node;
+    client.priv.count = client.priv.quorum = 1;
+    client.priv.all = 1;
+    client.priv.slow = (uint8_t)any_of(0, 1);
+    client.priv.now_us = any_time();
+    client.priv.line_us = any_time();
+    client.priv.wanted = any_nodes();
+    client.priv.busy = any_nodes();
+    client.priv.waiting = any_of(0, UINT32_MAX);
+    s->node_timeout_ms = any_of(1, 60000);
+    s->stall_ms = any_of(1, 600000);
+    s->retries = any_of(0, UINT32_MAX);
+    s->retry_delay_ms = any_of(0, 600000);
+    s->retry_jitter_pct = any_of(0, 100);
+    s->retry_growth_pct = any_of(0, 1000);
+    s->retry_delay_max_ms = any_of(1, 600000);
+    any_owed();
+    any_node();
+}
+
+static void any_item(void)
+{
+    ANY(item);
+    item.kind = (enum resp_kind)any_of(0, RESP_PUSH);
+    item.text_used = (uint8_t)any_of(0, RESP_TEXT_MAX);
+    item.size = any_of(0, RESP_SIZE_MAX);
+}
+
+/* Alone in its list, or in none. */
+static void any_lock(unsigned state, unsigned list)
+{
+    lock.priv.state = (uint8_t)state;
+    lock.priv.list = (uint8_t)list;
+    lock.priv.next = lock.priv.prev = NULL;
+    client.priv.list[list].first = client.priv.list[list].last = list != RL_NOWHERE ? &lock : NULL;
+    lock.priv.outcome = (int8_t)(1 - (int)any_of(0, 16));
+    lock.priv.waiting = (uint8_t)any_of(0, 1);
+    lock.priv.todo = any_nodes();
+    lock.priv.waits = any_nodes();
+    lock.priv.op.attempts = (uint8_t)any_of(0, 255);
+    lock.priv.op.quick = (uint8_t)any_of(0, RL_QUICK_MAX);
+    lock.priv.op.slow = (uint8_t)any_of(0, 255);
+    lock.priv.op.vain = (uint8_t)any_of(0, RL_VAIN_MAX);
+    lock.priv.op.renewals = (uint16_t)any_of(0, UINT16_MAX);
+    lock.priv.attempt.asked = any_nodes();
+    lock.priv.attempt.late = any_nodes();
+    lock.priv.attempt.again = any_nodes();
+    lock.priv.attempt.suspect = any_nodes();
+    lock.priv.attempt.mute = any_nodes();
+    lock.priv.attempt.free = any_nodes();
+    lock.priv.attempt.confirms = (uint8_t)any_of(0, RL_CONFIRMS_MAX + 1);
+    lock.priv.round.broken = any_nodes();
+    lock.priv.round.denied = any_nodes();
+    lock.priv.round.agreed = any_nodes();
+    lock.priv.round.holder[0] = (uint16_t)any_of(0, UINT16_MAX);
+    lock.priv.due_us = any_time();
+    lock.priv.started_us = any_time();
+    lock.priv.until_us = any_time();
+    lock.key = key;
+    lock.label = label;
+    lock.holder = holder;
+    lock.extra_keys = &extra;
+    lock.key_size = sizeof key;
+    lock.extra_key_count = (uint8_t)any_of(0, 1);
+    lock.label_size = (uint8_t)any_of(0, REDLOCK_LABEL_MAX);
+    lock.holder_size = (uint8_t)any_of(0, 255);
+    lock.ttl_ms = any_of(10, 0x7fffffff);
+    lock.token_is_label = (uint8_t)any_of(0, 1);
+    lock.use_fencing = (uint8_t)any_of(0, 1);
+    lock.granted = any_nodes();
+    lock.refused = any_nodes();
+    lock.failed = any_nodes();
+    lock.members = any_nodes();
+    lock.status = (enum redlock_status)(1 - (int)any_of(0, 16));
+    lock.operation = (uint8_t)any_of(0, REDLOCK_OP_RELEASE);
+    lock.extended = (uint16_t)any_of(0, UINT16_MAX);
+    lock.valid_until_us = any_time();
+    lock.fencing_token = any_time();
+}
+
+static void check_lock(void)
+{
+    //@ check state: lock.priv.state <= RL_IN_RELEASE;
+    //@ check list: lock.priv.list <= RL_DONE;
+    //@ check outcome: -15 <= lock.priv.outcome <= 1;
+    //@ check status: -15 <= lock.status <= 1;
+    //@ check waiting: lock.priv.waiting <= 1;
+    //@ check quick: lock.priv.op.quick <= RL_QUICK_MAX;
+    //@ check vain: lock.priv.op.vain <= RL_VAIN_MAX;
+    //@ check todo: lock.priv.todo <= 1 && lock.priv.waits <= 1;
+    //@ check attempt: lock.priv.attempt.asked <= 1 && lock.priv.attempt.late <= 1 && lock.priv.attempt.again <= 1;
+    //@ check guards: lock.priv.attempt.suspect <= 1 && lock.priv.attempt.mute <= 1 && lock.priv.attempt.free <= 1;
+    //@ check round: lock.priv.round.broken <= 1 && lock.priv.round.denied <= 1 && lock.priv.round.agreed <= 1;
+    //@ check votes: lock.granted <= 1 && lock.refused <= 1 && lock.failed <= 1 && lock.members <= 1;
+    //@ check owed: client.priv.owed[0].todo <= 1 && client.priv.owed[0].waits <= 1;
+    //@ check last_owed: client.priv.owed[REDLOCK_OWED_MAX - 1].todo <= 1 && client.priv.owed[REDLOCK_OWED_MAX - 1].waits <= 1;
+    //@ check client: client.priv.wanted <= 1 && client.priv.busy <= 1;
+}
+
+#ifdef STEP
+static void step(unsigned state)
+{
+    any_client();
+    any_lock(state, RL_TURN);
+    rl_turn(&client, &lock);
+    check_lock();
+}
+
+int main(void)
+{
+    unsigned state;
+
+    for (state = RL_IS_IDLE; state <= RL_IN_RELEASE; state++)
+        step(state);
+    return 0;
+}
+#elif defined REPLY
+static void replied(unsigned state, unsigned list, unsigned command, int is_owed)
+{
+    struct rl_reply reply;
+
+    any_client();
+    any_item();
+    any_lock(state, list);
+    any_reply(&reply, is_owed);
+    reply.command = (uint8_t)command;
+    rl_replied(&client, &node, &reply);
+    check_lock();
+}
+
+int main(void)
+{
+    unsigned state, list, command;
+
+    for (state = RL_IS_IDLE; state <= RL_IN_RELEASE; state++)
+        for (list = RL_NOWHERE; list <= RL_DONE; list++) {
+            for (command = RL_SET; command <= RL_EVALSHA; command++)
+                replied(state, list, command, 0);
+            replied(state, list, RL_DELETE, 1);
+            replied(state, list, RL_PTTL, 0);
+            replied(state, list, RL_INVALIDATION, 0);
+        }
+    return 0;
+}
+#else
+static void note(unsigned size)
+{
+    any_client();
+    any_item();
+    any_lock(RL_IN_ROLLBACK, RL_TURN);
+    lock.holder_size = (uint8_t)size;
+    rl_note_holder(&client, &lock, 0, &item);
+    rl_note_pttl(&client, &lock, 0, (int64_t)any_time());
+    check_lock();
+}
+
+int main(void)
+{
+    unsigned size;
+
+    for (size = 0; size <= 255; size++)
+        note(size);
+    return 0;
+}
+#endif
