@@ -717,7 +717,7 @@ static void told_before_a_dial(void)
     node->address = "0";
     redlock_init(&client, &io, nodes, 1, NULL);
     rl_set_state(&client, node, REDLOCK_NODE_READY);
-    ends[0].up = 1;
+    ends[0].up = ends[0].gone = 1;
     rl_push(node, &locks[0], RL_SET, RL_VOTER);
     node->priv.useful = 1;
     rl_node_broke(&client, node, RL_CONNECTION_LOST);
