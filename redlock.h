@@ -76,7 +76,8 @@ extern "C" {
 #define REDLOCK_LABEL_MAX 24 /* bytes of a label. RESP_OUT_MAX must hold it too */
 #endif
 #ifndef REDLOCK_ERROR_MAX
-#define REDLOCK_ERROR_MAX 79 /* bytes of a node's error. RAM of a node: 1 each */
+#define REDLOCK_ERROR_MAX                                                                          \
+    (REDLOCK_ERROR_TEXTS ? 79 : 1) /* bytes of a node's error. RAM of a node: 1 each */
 #endif
 #ifndef RESP_PIPELINE_MAX
 /* Commands of a connection that are unanswered at once, 2..255; one of them only for rollbacks. RAM of a

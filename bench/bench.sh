@@ -35,7 +35,7 @@ fi
 # ---- Pictures
 
 pick() { # TABLE WHO UNIT - its lines as "x value"
-    awk -F, -v table="$1" -v who="$2" -v unit="$3" '$1 == table && $2 == who && $4 == unit { print $3, $5 }' "$FIGURES"
+    awk -F, -v table="$1" -v who="$2" -v unit="$3" '$1 == table && $2 == who && $4 == unit { print $3, $5 }' "$FIGURES" | sort -n
 }
 for who in library floor; do
     pick flight $who pairs_per_s >"$folder/flight-$who"
