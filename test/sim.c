@@ -33,7 +33,8 @@
 enum {
     CLIENTS = 5,
     SERVERS = REDLOCK_NODES_MAX < 7 ? REDLOCK_NODES_MAX : 7,
-    LOCKS = 40, /* of a client; most runs use three of them */
+    LOCKS = RESP_PIPELINE_MAX < 16 ? RESP_PIPELINE_MAX + 40
+                                   : 40, /* of a client; most runs use three of them */
     FEW = 3,
     SLOTS =
         8, /* connections of a client to a server: open ones, and closed ones with bytes under way */
@@ -211,6 +212,8 @@ static uint64_t next_check_us;
 static uint64_t slowest_us; /* what slow servers have added to a round trip, at most */
 static unsigned lock_count; /* of each client */
 static int in_moves;        /* LATE: what happens is not left to chance alone */
+static int bursts;          /* HEALTHY: one client, with many locks at once. Each has a key of its own */
+static int aimed = -1;      /* what follows an extension that this server answers with no, comes late */
 static int lazy;            /* clients do not pull what has ended at once */
 static const char *broken;  /* the promise that was */
 /* Bit i: when it next runs, which is in next_us, must be worked out again. */
@@ -631,6 +634,13 @@ static void obey(struct link *link, struct mini_command *command)
     if (takes && !command->changed)
         memcpy(m->refused[m->refusals++ % REFUSALS], command->arguments[0].bytes,
                sizeof m->refused[0]);
+    if (link->server == aimed && command->kind == 'E' && !command->heals && reply[1] == '0') {
+        aimed = -1;
+        link->mute_until_us = now_us + roll(20 * longest_ms) * MS;
+        upset(&clients[link->client], link->server, link->mute_until_us);
+        note("client %d server %d: mute until %.3f ms", link->client, link->server,
+             (double)link->mute_until_us / 1000);
+    }
     say(link, reply, size, now_us);
     if (m->sweep_us == REDLOCK_NEVER && command->changed)
         m->sweep_us = next_sweep_us();
@@ -1363,13 +1373,16 @@ static uint32_t draw_ttl(void)
 static void begin_lock(struct client *c, unsigned i)
 {
     static const char keys[2][3] = {"k0", "k1"};
+    static char own_keys[LOCKS][2];
     struct redlock_lock *lock = &c->locks[i];
     unsigned key = in_moves ? 0 : profile == LATE || profile == HANDED ? roll(8) == 0 : roll(2);
     unsigned label;
 
     memset(&c->wishes[i], 0, sizeof c->wishes[i]);
     c->wishes[i].what = ' ';
-    redlock_lock_init(lock, keys[key], 2, draw_ttl());
+    own_keys[i][0] = 'b';
+    own_keys[i][1] = (char)('0' + i);
+    redlock_lock_init(lock, bursts ? own_keys[i] : keys[key], 2, draw_ttl());
     if (roll(4) == 0) {
         lock->holder = c->holder;
         lock->holder_size = sizeof c->holder;
@@ -1379,7 +1392,7 @@ static void begin_lock(struct client *c, unsigned i)
     lock->label_size = (uint8_t)strlen(labels[label]);
     if (marked || (REDLOCK_FENCING && roll(profile == ANY ? 2 : 4) == 0)) {
         lock->use_fencing = 1;
-    } else if (REDLOCK_MULTI_KEY && key == 0 && roll(in_moves ? 8 : 3) == 0) {
+    } else if (REDLOCK_MULTI_KEY && key == 0 && !bursts && roll(in_moves ? 8 : 3) == 0) {
         lock->extra_keys = &second_key;
         lock->extra_key_count = 1;
     }
@@ -1594,13 +1607,25 @@ static void act_on_held(struct client *c, unsigned i, unsigned what)
     }
 }
 
+/* All of them at once, more than there is room for in the queues. R6 */
+static void burst(struct client *c)
+{
+    unsigned i;
+
+    for (i = 0; i < c->lock_count; i++)
+        if (c->wishes[i].what == ' ')
+            start(c, i, c->locks[i].valid_until_us == 0 ? 'a' : 'r', 0);
+}
+
 /* Something that a program might do. */
 static void act(struct client *c)
 {
     unsigned i = roll(c->lock_count), what = roll(16);
     struct redlock_lock *lock = &c->locks[i];
 
-    if (c->wishes[i].what != ' ') {
+    if (bursts && (win_count == 0 || roll(4) == 0))
+        burst(c);
+    else if (c->wishes[i].what != ' ') {
         act_on_pending(c, i, what);
     } else if (lock->valid_until_us == 0) {
         if (roll(2) == 0)
@@ -1974,11 +1999,11 @@ static void holder_extends_often(void)
 
 /* The worst order: keys are lost on all servers but one, another client has the lock for a moment, old commands
    run, and the holder extends. */
-static void another_has_it(void)
+static void another_has_it(int stays)
 {
     unsigned k, held;
     struct client *c = holder(&held), *other = &clients[roll(client_count)];
-    int stays = (int)roll(server_count), i;
+    int i;
 
     if (other == c)
         other = &clients[((unsigned)(c - clients) + 1) % client_count];
@@ -1990,12 +2015,12 @@ static void another_has_it(void)
     if (other->wishes[k].what == ' ' && other->locks[k].valid_until_us == 0) {
         catch_up(other);
         start(other, k, 'a', 0);
-        pass(roll(4) * MS);
+        pass(roll(2) * longest_round_trip_us() + roll(4) * MS);
     }
     if (other->wishes[k].what == ' ' && other->locks[k].valid_until_us != 0) {
         catch_up(other);
         start(other, k, 'r', 0);
-        pass(roll(4) * MS);
+        pass(roll(2) * longest_round_trip_us() + roll(4) * MS);
     }
     old_bytes_arrive(1 + roll(3));
     pass(roll(2) * MS);
@@ -2013,32 +2038,34 @@ static void restart(int server)
 }
 
 /* The key is lost on a server and is repaired there, but the repair is under way for long; maybe it never runs, as the
-   server restarts; and once more. */
+   server restarts; and once more. Meanwhile the holder goes on extending, and at last another has the lock. */
 static void repairs_are_late(void)
 {
     unsigned k, n = roll(node_count), times = 1 + roll(3);
-    int server = server_of[n];
+    int server = server_of[n], restarts = (int)roll(2);
 
     while (has(VANISH) && times-- > 0 && broken == NULL) {
         struct client *c = holder(&k);
 
         if (machines[server].away_until_us == 0)
             vanish(server);
+        aimed = server;
         extend_if_held(c, k);
-        pass(2 * machines[server].far_us + 100 + roll(500));
-        if (c->link[n] >= 0) {
-            struct link *link = &links[c->link[n]];
-            link->mute_until_us = now_us + roll(20 * longest_ms) * MS;
-            upset(c, server, link->mute_until_us);
-            note("client %d server %d: mute until %.3f ms", number_of(c), server,
-                 (double)link->mute_until_us / 1000);
-        }
-        pass((4 * node_timeout_ms + roll(60)) * MS);
+        pass(2 * longest_round_trip_us() + 1 * MS);
         if (roll(2) == 0)
+            extend_if_held(c, k);
+        pass((4 * node_timeout_ms + roll(60)) * MS);
+        if (restarts && times > 0)
             restart(server);
         if (roll(2) == 0)
             holder_extends_often();
     }
+    aimed = -1;
+    if (!has(VANISH))
+        return;
+    holder_extends_often();
+    if (roll(4) > 0)
+        another_has_it((int)(((unsigned)server + 1 + roll(server_count - 1)) % server_count));
 }
 
 /* With commands under way, which may run after those of who takes it over. */
@@ -2060,7 +2087,7 @@ static void holder_hands_over(void)
     pass(roll(3) * MS);
     holder_extends_often();
     if (roll(2) == 0)
-        another_has_it();
+        another_has_it((int)roll(server_count));
 }
 
 static void strike(unsigned what)
@@ -2070,7 +2097,7 @@ static void strike(unsigned what)
     else if (what < 2 && has(VANISH))
         vanish((int)roll(server_count));
     else if (what < 4)
-        another_has_it();
+        another_has_it((int)roll(server_count));
     else if (what < 6)
         holder_extends_often();
     else if (what == 6)
@@ -2177,6 +2204,11 @@ static void draw_world(void)
     }
     if (profile == TWICE && node_count < 3 && SERVERS >= 3)
         node_count = 3;
+    bursts = profile == HEALTHY && roll(4) == 0;
+    if (bursts) {
+        client_count = 1;
+        lock_count = LOCKS;
+    }
     ttl_ms += ttl_ms % 2;
     quorum = node_count / 2 + 1;
 }
@@ -2226,6 +2258,7 @@ static void draw(uint32_t seed)
     event = 0;
     broken = NULL;
     calm = swapped = returning = 0;
+    aimed = -1;
     digest = 14695981039346656037U;
     now_us = SECOND;
     next_check_us = REDLOCK_NEVER;
