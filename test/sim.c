@@ -131,6 +131,7 @@ struct machine {
     uint64_t base_us, started_us; /* on its clock */
     uint64_t sweep_us;            /* when it next looks for expired keys */
     uint64_t away_until_us;       /* hung, or down; 0: neither */
+    uint64_t falls_us;            /* it restarts then; 0: that is not decided */
     uint64_t delay_us;
     uint64_t far_us; /* one way, always */
     int down, nonsense;
@@ -212,10 +213,11 @@ static uint64_t next_check_us;
 static uint64_t slowest_us; /* what slow servers have added to a round trip, at most */
 static unsigned lock_count; /* of each client */
 static int in_moves;        /* LATE: what happens is not left to chance alone */
-static int bursts;          /* HEALTHY: one client, with many locks at once. Each has a key of its own */
-static int aimed = -1;      /* what follows an extension that this server answers with no, comes late */
-static int lazy;            /* clients do not pull what has ended at once */
-static const char *broken;  /* the promise that was */
+static int bursts;     /* HEALTHY: one client, with many locks at once. Each has a key of its own */
+static int twin = -1;  /* TWICE: the server that stands in the list twice */
+static int aimed = -1; /* what follows an extension that this server answers with no, comes late */
+static int lazy;       /* clients do not pull what has ended at once */
+static const char *broken; /* the promise that was */
 /* Bit i: when it next runs, which is in next_us, must be worked out again. */
 static unsigned stale_servers, stale_clients;
 static uint64_t next_us[2][CLIENTS > SERVERS ? CLIENTS : SERVERS];
@@ -595,6 +597,22 @@ static int is_token(struct mini_word word)
     return 0;
 }
 
+/* The server that counts twice has granted a lock: it restarts before the others answer. Then its other name may
+   be connected while the attempt is not decided. R13 */
+static void restart_before_others_answer(struct client *c)
+{
+    uint64_t mute_us = now_us + roll(4 * node_timeout_ms) * MS;
+    unsigned n;
+
+    machines[twin].falls_us = now_us + round_trip_us(&machines[twin]) / 2 + 1 + roll(400);
+    for (n = 0; n < node_count; n++)
+        if (server_of[n] != twin && c->link[n] >= 0 && links[c->link[n]].mute_until_us < mute_us) {
+            links[c->link[n]].mute_until_us = mute_us;
+            upset(c, server_of[n], mute_us);
+        }
+    stale_servers = ~0U;
+}
+
 static void obey(struct link *link, struct mini_command *command)
 {
     static const char *const nonsense[] = {"+QUEUED\r\n", "-ERR no\r\n",  "$3\r\nabc\r\n",
@@ -634,6 +652,8 @@ static void obey(struct link *link, struct mini_command *command)
     if (takes && !command->changed)
         memcpy(m->refused[m->refusals++ % REFUSALS], command->arguments[0].bytes,
                sizeof m->refused[0]);
+    if (takes && command->changed && link->server == twin && strikes(CRASH, 4))
+        restart_before_others_answer(&clients[link->client]);
     if (link->server == aimed && command->kind == 'E' && !command->heals && reply[1] == '0') {
         aimed = -1;
         link->mute_until_us = now_us + roll(20 * longest_ms) * MS;
@@ -680,6 +700,7 @@ static void crash(int server, int forgets)
             m->mini.keys[i].name.size = 0;
     returning |= forgets && durable;
     m->down = 1;
+    m->falls_us = 0;
     upset_all(server, now_us);
     note("server %d crashes%s", server, forgets ? " and forgets" : "");
 }
@@ -707,6 +728,8 @@ static uint64_t server_next_us(int server)
 
     if (m->away_until_us > 0)
         return m->away_until_us;
+    if (m->falls_us > 0 && m->falls_us < next)
+        next = m->falls_us;
     for (i = 0; i < m->served_count; i++)
         if (link_to_us(m->served[i]) < next)
             next = link_to_us(m->served[i]);
@@ -721,6 +744,12 @@ static void server_runs(int server)
 
     if (m->away_until_us > 0)
         come_back(server);
+    if (m->falls_us > 0 && m->falls_us <= now_us) {
+        crash(server, 0);
+        m->away_until_us = now_us + 1 + roll(2) * roll(5) * MS;
+        upset_all(server, m->away_until_us);
+        return;
+    }
     for (i = 0; i < m->served_count; i++)
         if (link_to_us(m->served[i]) <= now_us)
             ready[count++] = m->served[i];
@@ -1750,6 +1779,7 @@ static void mend(void)
             machines[i].away_until_us = now_us + 1;
         machines[i].delay_us = 0;
         machines[i].nonsense = 0;
+        machines[i].falls_us = 0;
     }
     for (i = 0; i < client_count; i++) {
         clients[i].action_us = REDLOCK_NEVER;
@@ -2090,6 +2120,41 @@ static void holder_hands_over(void)
         another_has_it((int)roll(server_count));
 }
 
+static void extend_for(struct client *c, unsigned k, uint32_t ms)
+{
+    c->locks[k].ttl_ms = ms;
+    extend_if_held(c, k);
+    pass(3 * longest_round_trip_us() + 1 * MS);
+}
+
+/* The holder extends for long, then for less, when a server has lost the key: there the key is repaired for the
+   shorter time. It must be kept there too, as another server hangs. R10 */
+static void holder_keeps_for_less(void)
+{
+    unsigned k, stops;
+    struct client *c = holder(&k);
+    int server = (int)roll(server_count);
+
+    extend_for(c, k, longest_ms);
+    vanish(server);
+    extend_for(c, k, ttl_ms / 2);
+    pass((5 * node_timeout_ms + 1) * MS);
+    extend_for(c, k, ttl_ms / 2);
+    if (c->wishes[k].what != ' ' || c->locks[k].valid_until_us == 0)
+        return;
+    catch_up(c);
+    start(c, k, 'k', 0);
+    pass(longest_round_trip_us());
+    stops = ((unsigned)server + 1 + roll(server_count - 1)) % server_count;
+    if (machines[stops].away_until_us == 0) {
+        machines[stops].away_until_us = now_us + longest_ms * MS;
+        upset_all((int)stops, machines[stops].away_until_us);
+        stale_servers = ~0U;
+        note("server %u hangs", stops);
+    }
+    pass(longest_ms * MS);
+}
+
 static void strike(unsigned what)
 {
     if (what < 1)
@@ -2106,12 +2171,14 @@ static void strike(unsigned what)
         restart((int)roll(server_count));
     else if (what == 8)
         repairs_are_late();
+    else if (has(VANISH) && roll(2) == 0)
+        holder_keeps_for_less();
 }
 
 /* One move of profile LATE: what may matter when commands of closed connections run late. */
 static void move(void)
 {
-    unsigned what = roll(21);
+    unsigned what = roll(22);
 
     if (what < 6)
         operate(&clients[0], 0);
@@ -2165,7 +2232,8 @@ static unsigned draw_faults(int beyond)
                                 (1U << CRASH | 1U << CUT | 1U << HOLE | 1U << HANG | 1U << PAUSE |
                                  1U << DEATH | 1U << RATES));
     else if (profile == TWICE)
-        faults = 1U << CUT | (faults & (1U << CRASH | 1U << SLOW | 1U << STUCK | 1U << DRIP));
+        faults = 1U << CUT | roll(2) << CRASH |
+                 (faults & (1U << CRASH | 1U << SLOW | 1U << STUCK | 1U << DRIP));
     else if (profile == HEALTHY)
         faults = roll(2) << RATES;
     if (!REDLOCK_MARKER || beyond)
@@ -2204,6 +2272,8 @@ static void draw_world(void)
     }
     if (profile == TWICE && node_count < 3 && SERVERS >= 3)
         node_count = 3;
+    if (profile == TWICE)
+        node_timeout_ms += roll(2) * 50; /* a node that was denied is tried again within it */
     bursts = profile == HEALTHY && roll(4) == 0;
     if (bursts) {
         client_count = 1;
@@ -2222,6 +2292,7 @@ static void draw_nodes(void)
     int secrets = roll(4) == 0, databases = roll(profile == TWICE ? 2 : 4) == 0;
 
     server_count = node_count;
+    twin = -1;
     for (i = 0; i < node_count; i++) {
         server_of[i] = (int)i;
         database[i] = databases ? roll(3) : 0;
@@ -2235,7 +2306,7 @@ static void draw_nodes(void)
     if (profile != TWICE || first >= second)
         return;
     server_count--;
-    server_of[second] = server_of[first];
+    server_of[second] = twin = server_of[first];
     for (i = second + 1; i < node_count; i++)
         server_of[i]--;
 }
