@@ -1550,12 +1550,16 @@ static void hand_over(struct client *c, unsigned i)
     struct redlock_lock *lock = &to->locks[k];
     uint64_t until_us = held_until_us(c, from);
     uint32_t left_ms = 0;
+    unsigned n;
 
     if (to == c || to->blocked || to->here_us > c->here_us || lock->status == REDLOCK_PENDING ||
         lock->valid_until_us != 0 || to->wishes[k].what != ' ' || bits(from->members) < quorum ||
         until_us == 0 ||
         (until_us <= c->here_us && c->here_us > now_us)) /* it expires before this happens */
         return;
+    to->paused_us += c->here_us - to->here_us; /* it waits for one that is stopped */
+    for (n = 0; n < server_count && c->here_us > now_us; n++)
+        upset(to, (int)n, c->here_us);
     to->here_us = c->here_us;
     if (until_us > to->here_us + 2 * MS && roll(16) != 0)
         left_ms = (uint32_t)((until_us - to->here_us) / MS * 99 / 100);
