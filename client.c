@@ -338,6 +338,7 @@ enum redlock_status redlock_adopt(struct redlock_client *client, struct redlock_
     /* what the other client sent to these nodes may run later than our commands. R8b */
     lock->priv.attempt.suspect = client->priv.all & (redlock_mask)~lock->members;
     rl_set(&client->priv.abandoned, lock->priv.attempt.suspect);
+    rl_set(&client->priv.unheard, lock->priv.attempt.suspect);
     lock->priv.state = RL_IS_HELD;
     lock->priv.started_us = client->priv.io->now_us(client->priv.io->context);
     lock->valid_until_us = lock->priv.started_us + remaining_ms * RL_MS_US;
@@ -436,11 +437,16 @@ static void rl_wake(struct redlock_client *c)
     unsigned down = c->priv.in[REDLOCK_NODE_DOWN], list;
     struct redlock_lock *lock;
 
-    if (rl_first(c, RL_LATER_LIST) == NULL && rl_first(c, RL_BLOCKED) == NULL)
+    if (rl_first(c, RL_LATER_LIST) == NULL && rl_first(c, RL_BLOCKED) == NULL &&
+        rl_first(c, RL_DONE) == NULL)
         c->priv.wanted = 0;
     rl_wake_blocked(c, RL_BLOCKED, ready, down);
-    if (c->priv.wanted & ready)
+    if (c->priv.wanted & ready) {
         rl_wake_blocked(c, RL_LATER_LIST, ready, 0);
+        for (lock = rl_first(c, RL_DONE); lock != NULL; lock = lock->priv.next)
+            if (lock->priv.state == RL_IS_HELD && (lock->priv.todo & ready))
+                rl_ask_nodes(c, lock); /* it is complete, and was not taken yet. R2 */
+    }
     rl_clear(&c->priv.wanted, ready);
     for (list = RL_WAIT; list <= RL_LATER_LIST; list++)
         while ((lock = rl_first(c, list)) != NULL && rl_past(c, lock->priv.due_us))

@@ -529,8 +529,10 @@ static void rl_hear_info(struct redlock_client *c, struct redlock_node *node,
             rl_node_deny(c, node, RL_IS_THE_SAME_SERVER);
             return;
         }
-    if (node->priv.last_run != 0 && node->priv.last_run != node->priv.run)
+    if (node->priv.last_run != 0 && node->priv.last_run != node->priv.run &&
+        !(c->priv.unheard & rl_bit(node->priv.index)))
         rl_clear(&c->priv.abandoned, rl_bit(node->priv.index)); /* another process. R8b */
+    rl_clear(&c->priv.unheard, rl_bit(node->priv.index));
     node->priv.last_run = node->priv.run;
 }
 

@@ -30,7 +30,8 @@
        of them is unanswered per node and token, and none is sent where the key may be. Our token on the
        node proves that it has run; another run_id proves that it never will.
    R9  Repair. Where a node answers an extension that the key is missing, the key is created again. The
-       node counts from the next round on, if this round succeeds.
+       node becomes a member when it has confirmed a later round that succeeds: before the repair, but
+       after the start of its round, another client may have had the key there.
    R10 Bounded extension. Auto-extension runs a third of the ttl after the last success, at once if less
        than two thirds are left, and after a failure again until the validity ends.
    R11 Release in every state of the lock, on all nodes. A server's own compare-and-delete command replaces
@@ -241,6 +242,7 @@ static void rl_hold(struct redlock_client *c, struct redlock_lock *lock)
     rl_end_votes(c, lock);
     lock->priv.todo =
         c->priv.all & (redlock_mask)~lock->priv.attempt.asked; /* they are owed it still. R2 */
+    rl_set(&c->priv.wanted, lock->priv.todo);
     c->priv.slow = 0;
     rl_finish(c, lock, REDLOCK_OK, RL_IS_HELD);
 }
@@ -552,8 +554,8 @@ static uint64_t rl_renewal_due(const struct redlock_client *c, const struct redl
     return third_us;
 }
 
-/* The extension is over. Nodes that confirmed it or were repaired are members from the next round on, if
-   this one proved that nobody else had the lock. R8, R9 */
+/* The extension is over. Nodes that confirmed it are members from the next round on, if this one proved
+   that nobody else had the lock. R8 */
 static void rl_end_extension(struct redlock_client *c, struct redlock_lock *lock,
                              enum redlock_status status)
 {

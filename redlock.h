@@ -440,6 +440,8 @@ struct redlock_client {
         redlock_mask wanted; /* nodes that some lock is still to be sent to: they are connected */
         /* Nodes whose present process may still run such a command, of some lock. R8b */
         redlock_mask abandoned;
+        redlock_mask
+            unheard; /* adopted doubts: of a process that is not known until it is heard of. R8b */
         const struct redlock_io *io;
         struct redlock_node *nodes;
         uint64_t now_us;    /* latest reading */

@@ -547,10 +547,11 @@ static void rl_count_vote(const struct redlock_client *c, struct redlock_lock *l
             rl_note_free(lock, bit);
     } else if (vote == RL_NO) {
         rl_set(&lock->refused, bit);
-    } else { /* a repaired node is no member, so it does not count in this round */
+    } else {
         if (state == RL_IN_ASK || state == RL_IN_CONFIRM)
             rl_count_agreement(lock, bit, reply->number);
-        rl_set(&lock->granted, bit);
+        if (vote != RL_REPAIRED) /* it proves nothing of the time before. R9 */
+            rl_set(&lock->granted, bit);
     }
 }
 
@@ -572,7 +573,7 @@ static void rl_extended(const struct redlock_client *c, unsigned i, struct redlo
     rl_clear(&lock->priv.waits, bit);
     if (reply->vote == RL_NO && rl_repairs(c, lock, bit))
         rl_set(&lock->priv.todo, bit);
-    else if (reply->vote == RL_YES || reply->vote == RL_REPAIRED)
+    else if (reply->vote == RL_YES)
         rl_set(&lock->priv.attempt.late, bit);
 }
 

@@ -87,7 +87,7 @@ R7|round.c|s/if \(!rl_has_key\(lock, key, key_size, known\)\)/if (0)/|only for t
 R8|redlock.c|s/lock->granted, lock->members & ~\(unsigned\)rl_mute/lock->granted, c->priv.all \& ~(unsigned)rl_mute/|only members count
 R8|redlock.c|s/if \(!rl_past\(c, lock->valid_until_us\)\)\s+(rl_set\(&lock->members, lock->priv.attempt.late\);)/$1/|late grants only while it is valid
 R8|redlock.c|s/rl_set\(&lock->members, lock->priv.attempt.late\);/;/|late grants make members
-R8|round.c|s/(rl_count_agreement\(lock, bit, reply->number\);\s+)(rl_set\(&lock->granted, bit\);)/$1 if (state != RL_IN_EXTEND || vote == RL_REPAIRED || lock->members & bit) $2/|confirmed nodes become members
+R8|round.c|s/if \(vote != RL_REPAIRED\)/if (vote != RL_REPAIRED \&\& (state != RL_IN_EXTEND || lock->members \& bit))/|confirmed nodes become members
 R8|redlock.c|s/if \(!rl_past\(c, rl_valid_until\(c, lock\)\)\)\s+(status = REDLOCK_OK;)/$1/|new validity above 0
 R8|redlock.c|s/if \(lock->valid_until_us < rl_valid_until\(c, lock\)\)//|no shortening here
 R8|command.c|s/math.max\(t,c\('pttl',k\)\)/t/|no shortening on the node
@@ -95,12 +95,12 @@ R8|redlock.c|s/(lock->valid_until_us = rl_valid_until\(c, lock\);\n\s+rl_set)/lo
 R8|redlock.c|s/if \(!rl_is_quorum\(c, lock->members\)\) \{/if (0) {/|loss when members say so
 R8|client.c|s/if \(lock->priv.state != RL_IS_HELD\)\s+return REDLOCK_LOST;//|no extension of what is not held
 R8|round.c|s/rl_clear\(&lock->members, bit\); \/\* its word counts no more/; \/* its word/|a node that says that it is gone is no member
-R8|round.c|s/(else if \(reply->vote == RL_YES \|\| reply->vote == RL_REPAIRED\)\s+)rl_set\(&lock->priv.attempt.late, bit\);/$1;/|a node that says late that it is there is one
+R8|round.c|s/(else if \(reply->vote == RL_YES\)\s+)rl_set\(&lock->priv.attempt.late, bit\);/$1;/|a node that says late that it is there is one
 R9|round.c|s/return REDLOCK_REPAIR && !rl_past\(c, lock->valid_until_us\)/return 0/|repair
 R9|round.c|s/return REDLOCK_REPAIR && !rl_past\(c, lock->valid_until_us\)/return 1/|no repair when the validity is over
 R9|round.c|s/\(lock->priv.attempt.again & ~unanswered & bit\)/(~unanswered \& bit)/|no repair where nobody has said that it is gone
 R9|round.c|s/state == RL_IN_EXTEND && vote == RL_NO && rl_repairs\(c, lock, bit\)\) \{/0) {/|repaired in the same round
-R9|round.c|s/(rl_count_agreement\(lock, bit, reply->number\);\s+)(rl_set\(&lock->granted, bit\);)/$1 if (vote != RL_REPAIRED) $2/|repaired nodes count from the next round
+R9|round.c|s/if \(vote != RL_REPAIRED\)/if (1)/|repaired nodes count when they have confirmed
 R8b|round.c|s/\(lock->priv.attempt.again & ~unanswered & bit\)/(lock->priv.attempt.again \& bit)/|one unanswered command that creates the key
 R8b|round.c|s/rl_set\(&lock->priv.attempt.suspect, bit\);/;/|what is unanswered on a former connection
 R8b|round.c|s/rl_redirect\(c, lock, lock->priv.waits, 1 << RL_REPAIR, lock, RL_STALE\);/rl_ignore(c, lock, lock->priv.waits, 1 << RL_REPAIR);/|what is unanswered of an earlier round
@@ -212,6 +212,7 @@ R4|redlock.c|s/rl_owe\(c, lock, lock->priv.todo\);/;/|nodes that could not be se
 R5|node.c|s/c->priv.jammed_us \+ limit_us/node->priv.mark_us + limit_us/|that time begins when the buffer is full
 R5|client.c|s/REDLOCK_READABLE \| REDLOCK_WRITABLE\);(\s+rl_read_clock)/REDLOCK_READABLE);$1/|after a pause it may take bytes at once
 R8b|node.c|s/for \(i = 0; i < c->priv.count; i\+\+\) \/\* R13/rl_clear(\&c->priv.abandoned, rl_bit(node->priv.index)); $&/|a server that is refused proves nothing of another
+R8b|client.c|s/rl_set\(&client->priv.unheard, [^;]*\);//|nor does a process from before the hand-over
 R3|round.c|s/rl_tell_broken\(c\); \/\* a vote/\/* a vote/|a vote of a connection that breaks in this tick does not count
 R9|round.c|s/vote == RL_YES \|\| vote == RL_REPAIRED(\s+\? &lock->granted)/vote == RL_YES$1/|a late repair is no failure
 R3|client.c|s/now = client->priv.now_us; \/\* a clock/; \/* a clock/|a clock that steps back gives no time
@@ -223,7 +224,8 @@ R6|node.c|s/rl_note_reply\(c, node, request->role == RL_VOTER\)/rl_note_reply(c,
 R5|node.c|s/rl_clear\(&c->priv.in\[node->state\], bit\);//|a node is in one state
 R5|client.c|s/client->priv.all = client->priv.in\[REDLOCK_NODE_IDLE\] =/client->priv.all =/|and idle at first
 QR5|node.c|s/if \(node->priv.count > 0\)\s+return; \/\* the locks/\/* the locks/|a node is dialled when all who waited on it have been told
-R2|client.c|s/if \(c->priv.wanted & ready\)(\s+rl_wake_blocked\(c, RL_LATER_LIST)/if (0)$1/|a held lock is sent to a node that is ready at last
+R2|client.c|s/if \(c->priv.wanted & ready\)/if (0)/|a held lock is sent to a node that is ready at last
+R2|client.c|s/rl_ask_nodes\(c, lock\); \/\* it is complete/; \/* it is complete/|also one that is complete, and was not taken
 R2|node.c|s/if \(c->priv.wanted & rl_bit\(node->priv.index\)\)(\s+rl_node_want)/if (0)$1/|which is dialled for it
 R13|round.c|s/rl_void_votes\(c, node\);/rl_clear(\&c->priv.broke, rl_bit(node->priv.index));/|votes of a connection that breaks before the decision do not count
 R13|round.c|s/rl_disagree\(lock, bit\);/;/|nor do they agree

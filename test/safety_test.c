@@ -1733,6 +1733,74 @@ static void r08b_repair_after_proof(void)
     ok(fake_find(2, "k", 1) != NULL, "r08b: and has it again");
 }
 
+/* The lock is adopted: the client that had it may have sent a repair to the process that node 2 is now. That it is not
+   the process that we knew proves nothing; that it is another one later does. */
+static void r08b_what_is_adopted_is_of_an_unknown_process(void)
+{
+    struct redlock_lock second;
+
+    begin_with_defaults(3);
+    warm_up();
+    unreachable(2);
+    is_int(acquire(0), REDLOCK_OK, "r08b: held by two nodes");
+    fake_restart(2);
+    hand_over(&second, 9000);
+    fake_nodes[2].refuses = 0;
+    fake_pass(&client, 3000 * MS);
+    is_int(redlock_extend(&client, &second), REDLOCK_OK, "r08b: extended");
+    fake_pass(&client, 3000 * MS);
+    is_int(redlock_extend(&client, &second), REDLOCK_OK, "r08b: on three nodes");
+    fake_pass(&client, 20 * MS);
+    is_int((int)repairs_sent(), 0, "r08b: another process than before the hand-over: no repair");
+    fake_restart(2);
+    fake_pass(&client, 100 * MS);
+    is_int(redlock_extend(&client, &second), REDLOCK_OK, "r08b: extended again");
+    fake_pass(&client, 100 * MS);
+    is_int(redlock_extend(&client, &second), REDLOCK_OK, "r08b: and again");
+    fake_pass(&client, 20 * MS);
+    ok(repairs_sent() > 0, "r08b: another process than at the hand-over: a repair");
+}
+
+/* Node 2 is sent the SET after the decision, and the extension after that was decided too. It has not confirmed a
+   round yet. */
+static void r08_who_is_asked_late_confirms_the_next_round(void)
+{
+    begin_with_defaults(3);
+    unreachable(2);
+    is_int(acquire(0), REDLOCK_OK, "r08: held by two nodes");
+    fake_nodes[2].refuses = 0;
+    fake_pass(&client, 3000 * MS);
+    ok(fake_find(2, "k", 1) != NULL, "r08: the third is sent it later");
+    unreachable(2);
+    fake_pass(&client, 10 * MS);
+    is_int(extend(), REDLOCK_OK, "r08: extended on two");
+    fake_nodes[2].refuses = 0;
+    fake_logged = 0;
+    fake_pass(&client, 3000 * MS);
+    ok(fake_count(2, 'E') > 0, "r08: on the third later, too");
+    fake_nodes[1].hung = 1;
+    is_int(extend(), REDLOCK_UNREACHABLE, "r08: it does not stand in for another");
+    fake_resume(1);
+    fake_pass(&client, 20 * MS);
+    is_int(extend(), REDLOCK_OK, "r08: all three confirm a round");
+    fake_pass(&client, 20 * MS);
+    fake_nodes[1].hung = 1;
+    is_int(extend(), REDLOCK_OK, "r08: from then on it does");
+}
+
+/* The caller looks at the status and never asks which lock is complete. The third node is ready only later. */
+static void r02_a_complete_lock_that_is_not_taken(void)
+{
+    begin_with_defaults(3);
+    fake_nodes[2].connect_us = 300 * MS;
+    redlock_acquire_start(&client, &lock, 0);
+    fake_pass(&client, 200 * MS);
+    is_int(lock.status, REDLOCK_OK, "r02: held by two nodes");
+    ok(fake_find(2, "k", 1) == NULL, "r02: the third is not connected yet");
+    fake_pass(&client, 200 * MS);
+    ok(fake_find(2, "k", 1) != NULL, "r02: it is sent the SET when it is");
+}
+
 /* A token that the caller chose may be in use again when a release would be repeated: it is not. */
 static void r04_a_chosen_token_is_not_released_again(void)
 {
@@ -2551,6 +2619,11 @@ int main(void)
     r08b_no_repair_behind_a_late_set();
     if (REDLOCK_REPAIR) {
         r08b_no_repair_after_an_unanswered_one();
+#if REDLOCK_REPAIR
+        r08b_what_is_adopted_is_of_an_unknown_process();
+#endif
+        r02_a_complete_lock_that_is_not_taken();
+        r08_who_is_asked_late_confirms_the_next_round();
         r08b_repair_after_proof();
     }
     r06_a_short_wait_on_a_new_client();
