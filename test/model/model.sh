@@ -77,7 +77,11 @@ while IFS='|' read -r expected model variant what; do
     rm -rf "$folder"
     mkdir -p "$folder"
     verdict="did not run"
-    case $variant in *EXT*) optimize=-O1 ;; *) optimize=-O0 ;; esac # compiling takes longer than a small run
+    case $variant in # compiling takes longer than a small run
+    *REPAIRSUSPECT) optimize='-O1 -DREVERSE' ;; # finds it in half the time
+    *EXT*) optimize=-O1 ;;
+    *) optimize=-O0 ;;
+    esac
     # shellcheck disable=SC2086 # a list of words
     if (cd "$folder" && spin $variant -a "$here/$model.pml" >spin.out 2>&1 &&
         gcc $optimize -w -DSAFETY -DCOLLAPSE -DMEMLIM=6000 -o pan pan.c 2>gcc.out &&
