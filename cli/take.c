@@ -368,14 +368,18 @@ const char *status_text(enum redlock_status status)
     return outcome_of(status)->text;
 }
 
-/* Says so if something that is not a lock has a name of this one, and returns on how many nodes. */
+/* Says so if something that is not a lock has a name of this one, or of one of the slots, and returns on how
+   many nodes. */
 static unsigned say_foreign(const struct session *session, const char *name)
 {
     char who[WHO_MAX + 1];
-    unsigned count = describe_foreign(who, sizeof who, session->lock);
+    unsigned i, count = 0;
 
+    for (i = 0; i < session->lock_count && count == 0; i++)
+        count = describe_foreign(who, sizeof who, &session->locks[i]);
     if (count > 0)
-        say(LOG_ERROR, "%s: the name is in use by something that is not a lock: %s", name, who);
+        say(LOG_ERROR, "%s: the name is in use by something that is not a lock: %s",
+            session->lock_count > 1 ? (const char *)session->locks[i - 1].key : name, who);
     return count;
 }
 
@@ -393,13 +397,14 @@ static int explain_held(const struct session *session, const char *name, enum re
     enum level level = options.conflict_status == 0 ? LOG_DEBUG : LOG_NOTICE;
     char who[WHO_MAX + 1] = "";
 
+    if (session->lock_count == 1 && session->holder[0] != '\0')
+        describe_holder(who, sizeof who, session->holder);
+    else if (say_foreign(session, name) > 0)
+        return (int)options.conflict_status;
     if (session->lock_count > 1)
         say(level, "%s: all %u slots are held by other clients", name, session->lock_count);
-    else if (session->holder[0] != '\0' || say_foreign(session, name) == 0) {
-        if (session->holder[0] != '\0')
-            describe_holder(who, sizeof who, session->holder);
+    else
         say(level, "%s: %s%s%s", name, status_text(status), who[0] != '\0' ? ": " : "", who);
-    }
     return (int)options.conflict_status;
 }
 

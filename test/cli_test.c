@@ -1861,6 +1861,11 @@ static void foreign_keys(void)
     is_int(redlock("run", "-n", "-a", "x", "free", "true", NULL), 75, "a further name");
     ok(strstr(wrote(last, 'e'), "in use by something that is not a lock: zset on ") != NULL,
        "says so");
+    ask_all("SET", "redlock:s/1", "another's");
+    ask_all("ZADD", "redlock:s/2", "1", "m");
+    is_int(redlock("run", "-n", "--slots", "2", "s", "true", NULL), 75, "a slot has such a name");
+    ok(strstr(wrote(last, 'e'), "redlock:s/2: the name is in use by something that is not") != NULL,
+       "and run says which");
     ask_all("FLUSHALL");
 }
 
