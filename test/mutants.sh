@@ -209,6 +209,7 @@ R8b|round.c|s/if \(reply->role == RL_STALE\)\s+return;//|what does not count mak
 R8|round.c|s/if \(reply->role != RL_VOTER\)\s+return; \/\* decided/\/* decided/|who breaks the connection after the decision has not failed
 R4|round.c|s/if \(reply->command != RL_PTTL\)/if (1)/|the reply to PTTL is no reply to a release
 R4|redlock.c|s/rl_owe\(c, lock, lock->priv.todo\);/;/|nodes that could not be sent the release in time are owed it
+R5|node.c|s/if \(node->priv.denied\) \/\* nothing/if (0) \/* nothing/|a node that denies us has its pause in any case
 R5|node.c|s/c->priv.jammed_us \+ limit_us/node->priv.mark_us + limit_us/|that time begins when the buffer is full
 R5|client.c|s/REDLOCK_READABLE \| REDLOCK_WRITABLE\);(\s+rl_read_clock)/REDLOCK_READABLE);$1/|after a pause it may take bytes at once
 R8b|node.c|s/for \(i = 0; i < c->priv.count; i\+\+\) \/\* R13/rl_clear(\&c->priv.abandoned, rl_bit(node->priv.index)); $&/|a server that is refused proves nothing of another

@@ -945,6 +945,26 @@ static void r08_no_more_time_than_the_ttl(void)
 
 /* Two addresses lead to one server, the third node is dead: there is no majority. The first connection
    breaks at some moment, and the second one is up only then. */
+/* An extension near the end of the validity connects at once, as a later one would be too late. But not where that
+   changes nothing. */
+static void r05_a_node_that_denies_us_has_its_pause(void)
+{
+    int dials;
+
+    begin_with_defaults(3);
+    fake_nodes[2].server.run = fake_nodes[0].server.run;
+    fake_nodes[2].connect_us = 5 * MS;
+    lock.ttl_ms = 300;
+    is_int(acquire(0), REDLOCK_OK, "r05: two servers, one of them twice");
+    fake_pass(&client, 200 * MS);
+    fake_nodes[2].connect_us = 100;
+    fake_nodes[0].delay_us = fake_nodes[1].delay_us = 30 * MS;
+    dials = fake_nodes[2].dials;
+    is_int(extend(), REDLOCK_OK, "r05: extended");
+    dials = fake_nodes[2].dials - dials;
+    ok(dials <= 2, "r05: the second name is dialled %d times", dials);
+}
+
 static void r13_not_by_a_connection_that_broke(void)
 {
     unsigned us, wrong = 0;
@@ -1618,6 +1638,7 @@ static void rules(void)
     r08_no_more_time_than_the_ttl();
     if (REDLOCK_RESTART_GUARD) {
         r13_not_by_a_connection_that_broke();
+        r05_a_node_that_denies_us_has_its_pause();
         r13_not_by_a_server_that_was_there_before();
     }
     r04_temporary_errors();
