@@ -51,11 +51,13 @@ static void any_node(void)
         client.priv.in[i] = any_nodes();
     client.priv.full = any_nodes();
     client.priv.abandoned = any_nodes();
+    client.priv.unheard = any_nodes();
+    client.priv.broke = any_nodes();
     client.priv.jammed = (uint8_t)any_of(0, 1);
+    client.priv.jammed_us = any_time();
     node.priv.failing = (uint8_t)any_of(0, 1);
     node.priv.denied = (uint8_t)any_of(0, 1);
     node.priv.useful = (uint8_t)any_of(0, 1);
-    node.priv.broke = (uint8_t)any_of(0, 1);
     node.priv.notifies = (uint8_t)any_of(0, 1);
     node.priv.mark_us = any_time();
     node.rtt_us = any_of(0, UINT32_MAX);
@@ -100,12 +102,6 @@ void rl_node_want(struct redlock_client *c, struct redlock_node *wanted, uint64_
     any_node();
 }
 
-void rl_node_fail(struct redlock_client *c, struct redlock_node *failed, enum rl_error error)
-{
-    (void)c, (void)failed, (void)error;
-    any_node();
-}
-
 static void any_reply(struct rl_reply *reply, int is_owed)
 {
     reply->owner = is_owed ? (void *)client.priv.owed : (void *)&lock;
@@ -120,6 +116,7 @@ static void any_reply(struct rl_reply *reply, int is_owed)
 int rl_node_reply(struct redlock_client *c, struct redlock_node *from, struct rl_input *in, struct rl_reply *reply)
 {
     (void)c, (void)from, (void)in;
+    any_node();
     any_owed();
     any_reply(reply, 0);
     return (int)any_of(0, 1);
@@ -294,7 +291,7 @@ static void check_lock(void)
     //@ check votes: lock.granted <= 1 && lock.refused <= 1 && lock.failed <= 1 && lock.members <= 1;
     //@ check owed: client.priv.owed[0].todo <= 1 && client.priv.owed[0].waits <= 1;
     //@ check last_owed: client.priv.owed[REDLOCK_OWED_MAX - 1].todo <= 1 && client.priv.owed[REDLOCK_OWED_MAX - 1].waits <= 1;
-    //@ check client: client.priv.wanted <= 1 && client.priv.busy <= 1;
+    //@ check client: client.priv.wanted <= 1 && client.priv.busy <= 1 && client.priv.broke <= 1;
 }
 
 #ifdef STEP
