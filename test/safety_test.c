@@ -1469,7 +1469,7 @@ static void r10_a_third_of_a_shorter_ttl(void)
     fake_logged = 0;
     redlock_auto_extend_start(&client, &lock, 1000);
     fake_pass(&client, 490 * MS);
-    is_int(fake_count(-1, 'E'), 0, "r10: not yet a third of that");
+    is_int((int)fake_count(-1, 'E'), 0, "r10: not yet a third of that");
     fake_pass(&client, 30 * MS);
     ok(fake_count(2, 'E') >= 1, "r10: the repaired node is extended in time");
 }
