@@ -61,7 +61,7 @@ for n in 0 1 2 3 4; do
     start_server $n
     lines="$lines -chardev socket,id=line$n,path=$folder/$n.sock -serial chardev:line$n"
 done
-keys_left() { for n in 0 1 2 3 4; do ask $n exists pump/7; done | grep -c '^1$'; }
+keys_left() { for n in 0 1 2 3 4; do ask $n exists redlock:pump/7; done | grep -c '^1$'; }
 said() { cat "$folder/said"; grep -q "$1" "$folder/said"; }
 
 run_firmware() { # the last server hangs for a while once it has the lock

@@ -158,7 +158,7 @@ static unsigned keys(void)
     unsigned i, j, same, most = 0;
 
     for (i = 0; i < NODES; i++)
-        server_ask(&servers[i], token[i], sizeof token[i], "GET", "pump/7", NULL);
+        server_ask(&servers[i], token[i], sizeof token[i], "GET", "redlock:pump/7", NULL);
     for (i = 0; i < NODES; i++) {
         for (j = same = 0; j < NODES; j++)
             same += strcmp(token[i], "(nil)") != 0 && strlen(token[i]) >= 40 &&
@@ -193,7 +193,7 @@ static void client_begin(void)
         nodes[i].address = servers[i].address;
     if (redlock_init(&client, redlock_posix(), nodes, NODES, &settings) != REDLOCK_OK)
         exit(1);
-    redlock_lock_init(&lock, "pump/7", 6, 20000);
+    redlock_lock_init(&lock, "redlock:pump/7", 14, 20000);
 }
 
 static void client_end(void)
@@ -226,7 +226,7 @@ static void takes_turns(void)
     ok(until(keys() == NODES, 5000), "all servers have its key");
     ok(says(&board, "extended: 3", 1), "and again");
     ok(says(&board, "released", 1), "it is released");
-    is_int((long)servers_keys_left("pump/7", 10000), 0, "no key is left");
+    is_int((long)servers_keys_left("redlock:pump/7", 10000), 0, "no key is left");
     ok(times_said(&board, "\nlost: ") == 0 && times_said(&board, "not ") == 0,
        "all without a failure");
     show(&board);
@@ -316,7 +316,8 @@ static void large_answers(void)
     int i;
 
     for (i = 0; i < NODES; i++)
-        server_ask(&servers[i], reply, sizeof reply, "SETRANGE", "pump/7", "7999", "x", NULL);
+        server_ask(&servers[i], reply, sizeof reply, "SETRANGE", "redlock:pump/7", "7999", "x",
+                   NULL);
     asked = info(server, "commandstats", "cmdstat_set:calls=");
     made = info(server, "stats", "total_connections_received:");
     board = power_on(0, NODES - 1, "ttl=6000 hold=600000");
@@ -327,7 +328,7 @@ static void large_answers(void)
     ok(connections(server) == 1 && made < ATTEMPTS / 2, "on one connection, not %d of %ld",
        connections(server), made);
     for (i = 0; i < NODES; i++)
-        server_ask(&servers[i], reply, sizeof reply, "DEL", "pump/7", NULL);
+        server_ask(&servers[i], reply, sizeof reply, "DEL", "redlock:pump/7", NULL);
     ok(says(&board, "acquired", 1), "the lock is free: it acquires it");
     power_off(&board);
     flush();
@@ -348,7 +349,7 @@ static void reset_while_it_holds(void)
     start = now_ms();
     ok(tell(&board, "{\"execute\":\"system_reset\"}\n"), "it is reset");
     for (i = 0; i < NODES; i++) {
-        server_ask(&servers[i], reply, sizeof reply, "PTTL", "pump/7", NULL);
+        server_ask(&servers[i], reply, sizeof reply, "PTTL", "redlock:pump/7", NULL);
         left[i] = atol(reply);
     }
     for (i = 0; i < NODES; i++) { /* a majority is free when the third key has expired */

@@ -385,7 +385,7 @@ int main(void)
         say_failed("init: ", REDLOCK_INVALID_ARGUMENT);
         return 1;
     }
-    redlock_lock_init(&lock, "pump/7", 6, ttl_ms);
+    redlock_lock_init(&lock, "redlock:pump/7", 14, ttl_ms);
     lock.holder = holder; /* another client than this board */
     lock.holder_size = sizeof holder;
     turn_for(delay_ms);
