@@ -640,7 +640,7 @@ static int rl_hold_vote(struct redlock_node *node, enum rl_vote vote)
     node->priv.unsure = (uint8_t)vote;
     node->priv.synced = 0;
     node->priv.counted = node->priv.reader.item.integer;
-    return vote == RL_YES || vote == RL_REPAIRED;
+    return vote == RL_YES;
 }
 
 /* Part of the reply to WAITAOF, or the last: a list of two numbers, for the server itself and for its

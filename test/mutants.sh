@@ -167,7 +167,6 @@ R17|node.c|s/item->depth > 0 && item->integer > 0/item->depth > 0/|0 servers hav
 R17|node.c|s/(node->priv.unsure = \(uint8_t\)vote;)\s+node->priv.synced = 0;/$1/|what was synced before is not this
 R17|node.c|s/if \(request->owner == owner && /$&!(n == 0 && node->priv.part > 0) && /|no vote for a lock that is gone
 R17|node.c|s/rl_is\(command, RL_WRITING\)(\) \{\s+command \|= RL_WITH_SYNC)/rl_is(command, RL_WRITING \& ~(1 << RL_EXTEND))$1/|extensions are to be on disk too
-R17|node.c|s/return vote == RL_YES \|\| vote == RL_REPAIRED;/return vote == RL_YES;/|repairs too
 R17|node.c|s/item->integer = node->priv.counted;//|the count of a fencing token
 R17|node.c|s/request->owner = NULL; \/\* what WAITAOF/; \/* what WAITAOF/|nobody waits for the second half of a no
 R17|client.c|s/settings->stall_ms == 0 && values/0 \&\& values/|a stall is longer than the wait for an answer
