@@ -235,16 +235,17 @@ static void rl_out_add(struct redlock_client *c, redlock_mask nodes, size_t size
 REDLOCK_PRIVATE redlock_mask rl_send(struct redlock_client *c, void *from, unsigned nodes,
                                      unsigned command, unsigned role)
 {
-    const struct redlock_owed *owed = role == RL_OWED ? from : NULL;
+    const struct redlock_owed *owed = role == RL_OWED ? (const struct redlock_owed *)from : NULL;
+    const struct redlock_lock *lock = role == RL_OWED ? NULL : (const struct redlock_lock *)from;
     void *owner = role == RL_NOBODY ? NULL : from;
     struct resp_writer w = {NULL, 0, 0, 0, 0};
-    struct rl_message message = {c, owed != NULL ? NULL : from, NULL, 0, 0, 0};
+    struct rl_message message = {c, lock, NULL, 0, 0, 0};
     redlock_mask sent = 0;
     unsigned tries;
 
     if (rl_durable(c) && rl_is(command, RL_WRITING)) {
         command |= RL_WITH_SYNC;
-        message.patience_ms = rl_patience_ms(c, message.lock);
+        message.patience_ms = rl_patience_ms(c, lock);
     }
     nodes &= (unsigned)(c->priv.in[REDLOCK_NODE_READY] | c->priv.in[REDLOCK_NODE_HANDSHAKE]);
     if (nodes == 0)
@@ -259,8 +260,7 @@ REDLOCK_PRIVATE redlock_mask rl_send(struct redlock_client *c, void *from, unsig
             rl_set(&c->priv.full, rl_bit(node->priv.index));
         message.node = node;
     }
-    message.marked =
-        rl_looks_at_marker(c, message.lock, message.command) && rl_run(message.node) != 0;
+    message.marked = rl_looks_at_marker(c, lock, message.command) && rl_run(message.node) != 0;
     for (tries = 0; sent != 0; tries++) {
         w.bytes = c->priv.out.bytes + c->priv.out.used;
         w.size = RESP_OUT_MAX - (size_t)c->priv.out.used;

@@ -603,7 +603,7 @@ static void rl_owed_replied(struct redlock_owed *owed, unsigned bit, const struc
 static void rl_replied(struct redlock_client *c, struct redlock_node *node,
                        const struct rl_reply *reply)
 {
-    struct redlock_lock *lock = reply->owner;
+    struct redlock_lock *lock = (struct redlock_lock *)reply->owner; /* unless it is OWED */
     unsigned i = node->priv.index, bit = rl_bit(i);
 
     if (reply->command == RL_INVALIDATION) {
@@ -612,7 +612,7 @@ static void rl_replied(struct redlock_client *c, struct redlock_node *node,
     }
     if (reply->role == RL_OWED) {
         if (reply->command != RL_PTTL) /* which may come when another release is owed */
-            rl_owed_replied(reply->owner, bit, reply);
+            rl_owed_replied((struct redlock_owed *)reply->owner, bit, reply);
         return;
     }
     if (reply->command == RL_PTTL) {

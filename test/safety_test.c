@@ -1779,7 +1779,8 @@ static void r08b_what_is_adopted_is_of_an_unknown_process(void)
     fake_pass(&client, 100 * MS);
     is_int(redlock_extend(&client, &second), REDLOCK_OK, "r08b: and again");
     fake_pass(&client, 20 * MS);
-    ok(repairs_sent() > 0, "r08b: another process than at the hand-over: a repair");
+    is_int(repairs_sent() > 0, REDLOCK_RESTART_GUARD,
+           "r08b: another process than at the hand-over: a repair");
 }
 
 /* Node 2 is sent the SET after the decision, and the extension after that was decided too. It has not confirmed a
@@ -2541,7 +2542,8 @@ static void r03_a_clock_that_steps_back(void)
     fake_now_us -= 4000 * MS;
     redlock_tick(&client);
     ok(redlock_remaining_ms(&client, &lock) <= left,
-       "r03: the clock steps back: %u ms left, not %u", left, redlock_remaining_ms(&client, &lock));
+       "r03: the clock steps back: %lu ms left, not %lu", (unsigned long)left,
+       (unsigned long)redlock_remaining_ms(&client, &lock));
     redlock_deinit(&client);
 }
 
@@ -2640,13 +2642,11 @@ int main(void)
     r08b_no_repair_behind_a_late_set();
     if (REDLOCK_REPAIR) {
         r08b_no_repair_after_an_unanswered_one();
-#if REDLOCK_REPAIR
         r08b_what_is_adopted_is_of_an_unknown_process();
-#endif
-        r02_a_complete_lock_that_is_not_taken();
-        r08_who_is_asked_late_confirms_the_next_round();
         r08b_repair_after_proof();
     }
+    r02_a_complete_lock_that_is_not_taken();
+    r08_who_is_asked_late_confirms_the_next_round();
     r06_a_short_wait_on_a_new_client();
     r15_a_distance_that_grows();
     r04_not_longer_than_the_key_lives();
@@ -2676,10 +2676,9 @@ int main(void)
     if (REDLOCK_DIAGNOSIS) {
         r04_a_time_to_live_is_no_answer();
         r04_a_time_to_live_of_another();
-#if REDLOCK_AUTO_EXTEND
-        r04_a_loss_with_a_node_that_connects();
-#endif
     }
+    if (REDLOCK_AUTO_EXTEND)
+        r04_a_loss_with_a_node_that_connects();
     r05_a_loss_costs_no_connection();
     r04_a_far_node_costs_no_near_one();
     r05_replies_make_no_room();
