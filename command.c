@@ -309,7 +309,7 @@ REDLOCK_PRIVATE void rl_put_command(struct resp_writer *w, const struct rl_messa
 REDLOCK_PRIVATE void rl_keep_release(struct redlock_owed *owed, const struct redlock_client *c,
                                      const struct redlock_lock *lock)
 {
-    struct rl_message message = {c, lock, NULL, 0, RL_DELETE, 0};
+    struct rl_message message = {c, lock, c->priv.nodes, 0, RL_DELETE, 0};
     struct resp_writer w = {NULL, sizeof owed->bytes, 0, 0, 0};
 
     w.bytes = owed->bytes;

@@ -243,7 +243,7 @@ REDLOCK_PRIVATE redlock_mask rl_send(struct redlock_client *c, void *from, unsig
     redlock_mask sent = 0;
     unsigned tries;
 
-    if (rl_durable(c) && rl_is(command, RL_WRITING)) {
+    if (lock != NULL && rl_durable(c) && rl_is(command, RL_WRITING)) {
         command |= RL_WITH_SYNC;
         message.patience_ms = rl_patience_ms(c, lock);
     }
@@ -260,7 +260,8 @@ REDLOCK_PRIVATE redlock_mask rl_send(struct redlock_client *c, void *from, unsig
             rl_set(&c->priv.full, rl_bit(node->priv.index));
         message.node = node;
     }
-    message.marked = rl_looks_at_marker(c, lock, message.command) && rl_run(message.node) != 0;
+    message.marked =
+        lock != NULL && rl_looks_at_marker(c, lock, message.command) && rl_run(message.node) != 0;
     for (tries = 0; sent != 0; tries++) {
         w.bytes = c->priv.out.bytes + c->priv.out.used;
         w.size = RESP_OUT_MAX - (size_t)c->priv.out.used;

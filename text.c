@@ -167,9 +167,9 @@ static const char rl_status_texts[] =
 
 const char *redlock_strerror(int status)
 {
-    unsigned n = 1U - (unsigned)status;
+    int known = status <= REDLOCK_PENDING && status >= REDLOCK_ALREADY_HELD;
 
-    return rl_nth(rl_status_texts, n < 17 ? n : 17);
+    return rl_nth(rl_status_texts, known ? (unsigned)(REDLOCK_PENDING - status) : 17);
 }
 
 /* In the order of enum rl_argument: names of parameters and fields. */
