@@ -144,8 +144,7 @@ static int hear_part(struct end *end, struct rl_reply *reply)
         reply->owner = NULL;
         return REDLOCK_NOTIFICATION;
     }
-    held = main && (first->command & RL_WITH_SYNC) && part.vote != RL_NO && part.vote != RL_LATER &&
-           part.vote != RL_DENIED;
+    held = main && (first->command & RL_WITH_SYNC) && part.vote == RL_YES;
     seen.held += (unsigned)held;
     reply->owner = part.what == 'c' || held ? NULL : first->owner;
     reply->command = part.what == 'p' ? RL_PTTL : (uint8_t)(first->command & 31);

@@ -9,9 +9,9 @@
 
 /* What this firmware does without. */
 #define REDLOCK_FENCING 0        /* flash 1054 */
-#define REDLOCK_MULTI_KEY 0      /* flash 684 */
+#define REDLOCK_MULTI_KEY 0      /* flash 600 */
 #define REDLOCK_NOTIFICATION 0   /* flash 364 */
-#define REDLOCK_NATIVE_RELEASE 0 /* flash 124 */
+#define REDLOCK_NATIVE_RELEASE 0 /* flash 88 */
 #define REDLOCK_DURABLE 0        /* flash 232 */
 
 /* Its sizes. */
@@ -19,8 +19,7 @@
 #define REDLOCK_NODES_MAX 5
 #endif
 #define REDLOCK_ERROR_MAX 23 /* node 56 */
-#define REDLOCK_POOL_MAX 20  /* entropy is asked at each attempt. client 224 */
-#define REDLOCK_OWED_MAX 1   /* releases that are repeated. client 176 */
+#define REDLOCK_POOL_MAX 20  /* entropy is asked at each attempt. client 24 */
 #define RESP_PIPELINE_MAX 3  /* locks asked for at once, and one. node 40 */
 #define RESP_TEXT_MAX 15     /* bytes kept of what a server says. node 48 */
 #define RESP_DEPTH_MAX 2     /* what HELLO's answer needs. node 8 */
@@ -28,6 +27,6 @@
 /* What the longest command that is left needs, an extension. Each byte of key or label is one of it too. */
 #define REDLOCK_KEY_MAX 16
 #define REDLOCK_LABEL_MAX 0
-#define RESP_OUT_MAX 299 /* client 608 */
+#define RESP_OUT_MAX 299 /* client 216 */
 
 #endif
