@@ -310,7 +310,7 @@ REDLOCK_PRIVATE void rl_keep_release(struct redlock_owed *owed, const struct red
                                      const struct redlock_lock *lock)
 {
     struct rl_message message = {c, lock, c->priv.nodes, 0, RL_DELETE, 0};
-    struct resp_writer w = {NULL, sizeof owed->bytes, 0, 0, 0};
+    struct resp_writer w = {NULL, sizeof owed->bytes, 0, 0};
 
     w.bytes = owed->bytes;
     rl_put_one(&w, &message, RL_DELETE);

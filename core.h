@@ -1,7 +1,9 @@
-/* core.h - private: what redlock.c, node.c, command.c and text.c know of each other. Programs never
-   include it. Each layer calls only the layers below it:
+/* core.h - private: what the files of the engine know of each other. Programs never include it. Each file
+   calls only the files below it:
 
-       redlock.c   locks: attempts, votes, validity, extension, release
+       client.c    set-up, checks of arguments, event loop, blocking calls
+       redlock.c   locks: attempts, validity, retries, extension, release
+       round.c     rounds: which nodes are asked, their votes, notification
        node.c      connections: connect, handshake, send, match replies to requests
        command.c   the commands on the wire, and what a reply means
        text.c      texts for people

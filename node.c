@@ -49,6 +49,12 @@ static int rl_is_up(const struct redlock_node *node)
     return node->state == REDLOCK_NODE_READY || node->state == REDLOCK_NODE_HANDSHAKE;
 }
 
+/* All nodes that are up. */
+static redlock_mask rl_up(const struct redlock_client *c)
+{
+    return c->priv.in[REDLOCK_NODE_READY] | c->priv.in[REDLOCK_NODE_HANDSHAKE];
+}
+
 static void rl_set_state(struct redlock_client *c, struct redlock_node *node,
                          enum redlock_node_state state)
 {
@@ -68,34 +74,40 @@ static struct redlock_request *rl_request(struct redlock_node *node, unsigned nt
     return &node->priv.requests[at < RESP_PIPELINE_MAX ? at : at - RESP_PIPELINE_MAX];
 }
 
-/* The last slot is kept for requests of nobody: these share a slot if their commands are the same, so
-   a rollback never waits for a slot for long. */
-static int rl_has_slot(struct redlock_node *node, const void *owner, unsigned command)
-{
-    unsigned count = node->priv.count;
-    const struct redlock_request *last = rl_request(node, count > 0 ? count - 1 : 0);
-
-    return count < RESP_PIPELINE_MAX - (owner != NULL) ||
-           (owner == NULL && last->owner == NULL && last->command == command &&
-            last->repeats < UINT16_MAX);
-}
-
-static void rl_push(struct redlock_node *node, void *owner, unsigned command, unsigned role)
+/* The last request, if this command goes into it: the same command again, and no lock waits for either. */
+static struct redlock_request *rl_shared(struct redlock_node *node, const void *owner,
+                                         unsigned command)
 {
     unsigned count = node->priv.count;
     struct redlock_request *last = rl_request(node, count > 0 ? count - 1 : 0);
 
-    if (count > 0 && owner == NULL && last->owner == NULL && last->command == command &&
-        last->repeats < UINT16_MAX) {
-        last->repeats++;
+    return count > 0 && owner == NULL && last->owner == NULL && last->command == command &&
+                   last->repeats < UINT16_MAX
+               ? last
+               : NULL;
+}
+
+/* The last slot is kept for commands whose reply is dropped. They can share it, so a rollback never waits
+   for a slot for long. */
+static int rl_has_slot(struct redlock_node *node, const void *owner, unsigned command)
+{
+    return node->priv.count < RESP_PIPELINE_MAX - (owner != NULL) ||
+           rl_shared(node, owner, command) != NULL;
+}
+
+static void rl_push(struct redlock_node *node, void *owner, unsigned command, unsigned role)
+{
+    struct redlock_request *request = rl_shared(node, owner, command);
+
+    if (request != NULL) {
+        request->repeats++;
         return;
     }
-    last = rl_request(node, count);
-    last->owner = owner;
-    last->repeats = 1;
-    last->command = (uint8_t)command;
-    last->role = (uint8_t)role;
-    node->priv.count++;
+    request = rl_request(node, node->priv.count++);
+    request->owner = owner;
+    request->repeats = 1;
+    request->command = (uint8_t)command;
+    request->role = (uint8_t)role;
 }
 
 /* The oldest request has all its replies. */
@@ -238,7 +250,7 @@ REDLOCK_PRIVATE redlock_mask rl_send(struct redlock_client *c, void *from, unsig
     const struct redlock_owed *owed = role == RL_OWED ? (const struct redlock_owed *)from : NULL;
     const struct redlock_lock *lock = role == RL_OWED ? NULL : (const struct redlock_lock *)from;
     void *owner = role == RL_NOBODY ? NULL : from;
-    struct resp_writer w = {NULL, 0, 0, 0, 0};
+    struct resp_writer w = {NULL, 0, 0, 0};
     struct rl_message message = {c, lock, NULL, 0, 0, 0};
     redlock_mask sent = 0;
     unsigned tries;
@@ -247,7 +259,7 @@ REDLOCK_PRIVATE redlock_mask rl_send(struct redlock_client *c, void *from, unsig
         command |= RL_WITH_SYNC;
         message.patience_ms = rl_patience_ms(c, lock);
     }
-    nodes &= (unsigned)(c->priv.in[REDLOCK_NODE_READY] | c->priv.in[REDLOCK_NODE_HANDSHAKE]);
+    nodes &= rl_up(c);
     if (nodes == 0)
         return 0; /* its connection broke while room was made for another command of this tick */
     message.command = (uint8_t)(command & 31);
@@ -280,7 +292,7 @@ REDLOCK_PRIVATE redlock_mask rl_send(struct redlock_client *c, void *from, unsig
             return 0;
         }
         rl_make_room(c);
-        sent &= c->priv.in[REDLOCK_NODE_READY] | c->priv.in[REDLOCK_NODE_HANDSHAKE];
+        sent &= rl_up(c);
     }
     for (nodes = sent; nodes != 0; nodes &= nodes - 1) {
         struct redlock_node *node = rl_first_node(c, nodes);

@@ -14,7 +14,8 @@
        out of reach: failed. `now` is read after the replies were read.
    R4  Roll back failed attempts. The release goes at once to every node that was sent the command. It
        outlasts a full buffer. A release that is unanswered when the operation ends, or was answered
-       with a temporary error, is repeated until the key has expired: the client keeps it (REDLOCK_OWED_MAX).
+       with a temporary error, is repeated until the key has expired: the client keeps it, see
+       REDLOCK_OWED_MAX.
    R6  Retry with growing, random pauses. A failed attempt ends when the outcome and its reason are known.
        Contention is retried at once, a few times. More operations than there is room for wait in line;
        wait_ms counts there.
@@ -440,8 +441,9 @@ static void rl_step_backoff(struct redlock_client *c, struct redlock_lock *lock)
 /* ---- What nodes are still owed after the end -------------------------------------------------------- */
 
 /* A release is decided. Nodes that could not be sent it in time (`todo`), that answered it with a temporary
-   error (BUSY, LOADING ...), or may do so yet, are sent it again until the key has expired. As the lock is the caller's by then, the command is
-   kept. Not with a token that the caller chose: it may be in use again by then. R4 */
+   error (BUSY, LOADING ...), or may do so yet, are sent it again until the key has expired. As the lock is
+   the caller's by then, the command is kept. Not with a token that the caller chose: it may be in use again
+   by then. R4 */
 static void rl_owe(struct redlock_client *c, struct redlock_lock *lock, redlock_mask todo)
 {
     redlock_mask unanswered = (redlock_mask)(lock->priv.waits & ~lock->refused);

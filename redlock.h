@@ -135,9 +135,8 @@ extern "C" {
 #define REDLOCK_ERROR_TEXTS !REDLOCK_MINIMAL /* texts for people */
 #endif
 #ifndef REDLOCK_OWED_MAX
-#define REDLOCK_OWED_MAX                                                                           \
-    (REDLOCK_HOSTED ? 2 : 1) /* releases to be repeated after a temporary error, 1..16. RAM of the
-                                client: 350 each */
+/* Releases that are repeated until each node has answered, 1..16. RAM of the client: 350 each */
+#define REDLOCK_OWED_MAX (REDLOCK_HOSTED ? 2 : 1)
 #endif
 #define REDLOCK_ADDRESS_MAX 119 /* bytes of an address that redlock_resolve writes */
 #ifndef REDLOCK_POOL_MAX
@@ -365,8 +364,8 @@ struct redlock_lock {
         struct redlock_lock *next, *prev;
     } priv;
 
-    /* You set these, with redlock_lock_init or in a cleared struct, and not while status is REDLOCK_PENDING. Keys and
-       label must live as long as the lock. */
+    /* You set these, with redlock_lock_init or in a cleared struct, and not while status is
+       REDLOCK_PENDING. Keys and label must live as long as the lock. */
     const void *key; /* any bytes; the same on every node. By convention "redlock:NAME" */
     const void
         *label; /* any bytes; appended to the random token, so that others can see who holds it */
@@ -498,9 +497,9 @@ REDLOCK_API enum redlock_status redlock_acquire(struct redlock_client *client,
                                                 struct redlock_lock *lock, uint32_t wait_ms);
 
 /* Extends a held lock to ttl_ms from now, and repairs nodes that lost the key; ttl_ms may have changed.
-   Never shortens. REDLOCK_OK; REDLOCK_LOST: fewer than a quorum of nodes can still confirm it; REDLOCK_UNREACHABLE: not
-   confirmed in time, the old validity still stands, try again; _EXTEND_LIMIT; _INVALID_ARGUMENT. Blocks
-   node_timeout_ms at most. [Redlock], "Making the algorithm more reliable"; R8 to R10. */
+   Never shortens. REDLOCK_OK; REDLOCK_LOST: fewer than a quorum of nodes can still confirm it;
+   REDLOCK_UNREACHABLE: not confirmed in time, the old validity still stands, try again; _EXTEND_LIMIT;
+   _INVALID_ARGUMENT. Blocks node_timeout_ms at most. [Redlock], "Making the algorithm more reliable"; R8 to R10. */
 REDLOCK_API enum redlock_status redlock_extend(struct redlock_client *client,
                                                struct redlock_lock *lock);
 

@@ -55,7 +55,6 @@ static void resp_put_head(struct resp_writer *w, char type, uint32_t number)
 void resp_put_command(struct resp_writer *w, unsigned words)
 {
     resp_put_head(w, '*', words);
-    w->commands++;
 }
 
 void resp_put_joined(struct resp_writer *w, const void *head, size_t head_size, const void *tail,

@@ -39,11 +39,10 @@ extern "C" {
    does not fit writes nothing and sets the flag, and so do all puts after it. So a caller encodes a
    whole command and looks once, at the end. */
 struct resp_writer {
-    uint8_t *bytes;    /* the caller's memory, borrowed while encoding */
-    size_t size;       /* its size in bytes */
-    size_t used;       /* bytes written, at most size */
-    int overflow;      /* 1: something did not fit, the content is not a whole command */
-    unsigned commands; /* how many were begun: so many replies are due */
+    uint8_t *bytes; /* the caller's memory, borrowed while encoding */
+    size_t size;    /* its size in bytes */
+    size_t used;    /* bytes written, at most size */
+    int overflow;   /* 1: something did not fit, the content is not a whole command */
 };
 
 RESP_API void resp_put_command(struct resp_writer *w, unsigned words); /* then `words` puts */

@@ -37,7 +37,7 @@ R4|redlock.c|s/lock->priv.todo = lock->priv.attempt.asked;/lock->priv.todo = loc
 R4|redlock.c|s/lock->priv.todo = lock->priv.attempt.asked;/lock->priv.todo = 0;/|the rollback
 R4|redlock.c|s/rl_send\(c, lock, lock->priv.todo & [^,]*,\s+RL_DELETE, RL_NOBODY\)/0/|the release that outlasts a full buffer
 R4|redlock.c|s/rl_roll_back\(c, lock, REDLOCK_CANCELLED\);/rl_finish(c, lock, REDLOCK_CANCELLED, RL_IS_IDLE);/|undoing of what was cancelled
-R4|node.c|s/sent &= c->priv.in\[REDLOCK_NODE_READY\] \| c->priv.in\[REDLOCK_NODE_HANDSHAKE\];/;/|nothing is queued on a connection that broke
+R4|node.c|s/sent &= rl_up\(c\);/;/|nothing is queued on a connection that broke
 R4|redlock.c|s/lock->priv.attempt.again \| unanswered/unanswered/|a temporary error is no answer to a release
 R4|redlock.c|s/lock->priv.attempt.again \| unanswered/lock->priv.attempt.again/|nor is one that comes later
 R4|node.c|s/\} else if \(node->priv.part < main\) \{/$& reply->owner = request->owner;/|the last of a pair is the answer
@@ -193,8 +193,8 @@ R5|node.c|s/c->priv.jammed = 1;/;/|it is known that the buffer is full
 R5|node.c|s/c->priv.out.runs = c->priv.jammed = 0;/c->priv.out.runs = 0;/|or a connection breaks
 R6|redlock.c|s/!c->priv.jammed && //|no attempt begins while the buffer is full
 R4|node.c|s/RESP_PIPELINE_MAX - \(owner != NULL\)/RESP_PIPELINE_MAX/|one request is kept for rollbacks
-R4|node.c|s/ \|\|\s+\(owner == NULL && last->owner == NULL && last->command == command &&\s+last->repeats < UINT16_MAX\);/;/|which share it
-R5|node.c|s/last->command == command &&(\s+last->repeats < UINT16_MAX\) \{)/$1/|but only the same commands
+R4|node.c|s/ \|\|\s+rl_shared\(node, owner, command\) != NULL;/;/|which share it
+R5|node.c|s/last->command == command &&//|but only the same commands
 R6|node.c|s/else if \(from != NULL\)(\s+rl_set\(&c->priv.full)/else if (0)$1/|it is known which nodes have no request free
 R5|node.c|s/rl_clear\(&c->priv.full, rl_bit\(node->priv.index\)\);(\s+memset)/$1/|until their connection breaks
 R5|node.c|s/rl_clear\(&c->priv.full, rl_bit\(node->priv.index\)\);(\s+rl_note_reply)/$1/|or one is answered
@@ -234,8 +234,8 @@ R5|client.c|s/rl_set\(&client->priv.busy, rl_bit\(i\)\);//|a node with events is
 R5|client.c|s/rl_past\(c, c->priv.nodes_us\) \? c->priv.all : 0U/0U/|and all of them when it is time
 R5|node.c|s/rl_set\(&c->priv.busy, sent\);//|and those that were sent something
 QR5|node.c|s/count < RESP_PIPELINE_MAX - \(owner != NULL\)/count < RESP_PIPELINE_MAX/|the last slot is for commands of nobody
-QR5|node.c|s/(last->owner == NULL && )last->command == command &&\n(\s+last->repeats < UINT16_MAX\) \{)/$1\n$2/|a request is shared by the same command only
-QR5|node.c|s/if \(count > 0 && owner == NULL && last->owner == NULL &&/if (count > 0 \&\& owner == NULL \&\&/|nor with a lock that waits for its reply
+QR5|node.c|s/last->command == command &&//|a request is shared by the same command only
+QR5|node.c|s/last->owner == NULL &&//|nor with a lock that waits for its reply
 QR5|node.c|s/node->priv.part = 0;\n(\s+if \(--rl_request)/$1/|the replies of each request are counted anew
 QR5|node.c|s/if \(--rl_request\(node, 0\)->repeats > 0\)\n\s+return;//|a shared request has as many replies as commands
 QR5|node.c|s/if \(\+\+node->priv.first == RESP_PIPELINE_MAX\)\n\s+node->priv.first = 0;/++node->priv.first;/|the ring is round
@@ -250,7 +250,7 @@ QR2|node.c|s/runs == 0 \|\| c->priv.out.run\[runs - 1\].nodes != nodes/runs == 0
 QR2|node.c|s/rl_clear\(&c->priv.out.unsent, bit\);/;/|it is known which node was sent all
 QR2|node.c|s/ && c->priv.out.runs < sizeof c->priv.out.run \/ sizeof \*c->priv.out.run\)/)/|no more runs than there is room for
 QR2|node.c|s/if \(!w.overflow && /if (/|no more bytes than there is room for
-QR2|node.c|s/sent &= c->priv.in\[REDLOCK_NODE_READY\] \| c->priv.in\[REDLOCK_NODE_HANDSHAKE\];/;/|nothing is queued where the connection broke while room was made
+QR2|node.c|s/sent &= rl_up\(c\);/;/|nothing is queued where the connection broke while room was made
 QR2|node.c|s/rl_make_room\(c\);\n(\s+sent)/$1/|room is made
 QR2|node.c|s/c->priv.jammed = 1;/;/|it is known that there is no room
 QR6|node.c|s/rl_set\(&c->priv.full, rl_bit\(node->priv.index\)\);/;/|it is known which nodes have no free request
@@ -259,10 +259,10 @@ QR5|node.c|s/request->owner = NULL; \/\* what WAITAOF/; \/* what WAITAOF/|nobody
 QR5|node.c|s/int answered = node->priv.part > rl_main_part\(command\) && !\(command & RL_WITH_SYNC\);/int answered = 0;/|a reply that came is not reported as unanswered
 QR5|node.c|s/node->priv.part > rl_main_part\(command\) && !\(command & RL_WITH_SYNC\)/node->priv.part > 0/|CACHING is no reply, nor is a vote that is not on disk
 QR5|node.c|s/node->priv.part\+\+ == main \+ \(\(command & \(RL_WITH_PTTL \| RL_WITH_SYNC\)\) != 0\)/node->priv.part++ == main/|PTTL and WAITAOF have replies of their own
-QR5|node.c|s/else if \(node->priv.part < main\)/else if (0)/|CACHING has a reply of its own
+QR5|node.c|s/else if \(node->priv.part < main\)/else if (0)/|the reply to CACHING is not the reply to the command
 QR8b|node.c|s/rl_set\(&c->priv.abandoned, rl_bit\(node->priv.index\)\);/;/|what may still run on a node is remembered
 QR5|node.c|s/limit_us = c->priv.settings.node_timeout_ms \* RL_MS_US \/ 2;/;/|a node that jams the buffer has less time
-R5|node.c|s/nodes &= \(unsigned\)\(c->priv.in\[REDLOCK_NODE_READY\] \|\s+c->priv.in\[REDLOCK_NODE_HANDSHAKE\]\);//|nothing is queued behind a break
+R5|node.c|s/nodes &= rl_up\(c\);//|nothing is queued behind a break
 END
 }
 
@@ -328,7 +328,7 @@ simulate() { # LIMITS
     [ -n "$first" ]
 }
 
-# Tries the mutant NUMBER of this LINE, in a folder of its own. The simulator need not see it: lock_test is
+# Tries the mutant NUMBER of this LINE, in a separate folder. The simulator need not see it: lock_test is
 # for what happens seldom, or violates no invariant.
 try() {
     mine=$folder/$1 line=$2 seen=

@@ -346,7 +346,7 @@ static void add_entry(unsigned i, void *owner, unsigned command, unsigned role,
 static void send_some(void)
 {
     static uint8_t bytes[RESP_OUT_MAX];
-    struct resp_writer w = {bytes, sizeof bytes, 0, 0, 0};
+    struct resp_writer w = {bytes, sizeof bytes, 0, 0};
     struct redlock_lock *lock = &locks[roll(LOCKS)];
     unsigned command = any_command(),
              role = roll(3) == 0 || brief ? (unsigned)RL_NOBODY : 1 + roll(4);

@@ -244,7 +244,7 @@ static int64_t counter_ask(const char *command, const char *key)
     const struct redlock_io *io = &counter_stack.io;
     struct resp_reader reader;
     uint8_t bytes[64];
-    struct resp_writer w = {bytes, sizeof bytes, 0, 0, 0};
+    struct resp_writer w = {bytes, sizeof bytes, 0, 0};
     int n, sent = 0;
 
     memset(&reader, 0, sizeof reader);
