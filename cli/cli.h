@@ -260,6 +260,8 @@ int explain(const struct session *session, const char *name, enum redlock_status
 /* The outcome as a word for JSON, and as part of a message. */
 const char *error_name(enum redlock_status status);
 const char *status_text(enum redlock_status status);
+/* The outcome as exit status. */
+int exit_status(enum redlock_status status);
 
 /* ---- Tokens, in token.c ---- */
 

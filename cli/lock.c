@@ -200,7 +200,7 @@ static enum redlock_status release_value(const char *key, const char *value, siz
     }
     talks_close();
     return answered < quorum()
-               ? talks_failure() == EXIT_DENIED ? REDLOCK_DENIED : REDLOCK_UNCONFIRMED
+               ? talks_failure() == REDLOCK_DENIED ? REDLOCK_DENIED : REDLOCK_UNCONFIRMED
            : session.lock->granted == 0 ? REDLOCK_LOST
                                         : REDLOCK_OK;
 }
@@ -218,8 +218,7 @@ static enum redlock_status release_by_force(int count, char **words)
     key_of(key, words[0]);
     found = find_by_id(key, options.id, session.value, &size);
     if (found < 0)
-        die(talks_failure(), "%s: %s", words[0],
-            status_text(talks_failure() == EXIT_DENIED ? REDLOCK_DENIED : REDLOCK_UNREACHABLE));
+        die(exit_status(talks_failure()), "%s: %s", words[0], status_text(talks_failure()));
     if (found == 0)
         die(EXIT_LOST, "%s: no holder has the id %s", words[0], options.id);
     if (!is_sure(words[0], session.value))

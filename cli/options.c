@@ -212,7 +212,6 @@ static int take_from_file(const char *key, const char *value, const char *where)
     char prefix[304];
     unsigned i;
 
-    snprintf(prefix, sizeof prefix, "%s: ", where);
     for (i = 0; i < SPECS; i++)
         if (specs[i].verbs == ALL && specs[i].kind != FLAG && specs[i].value != &options.config &&
             strcmp(specs[i].name, strcmp(key, "node") == 0 ? "nodes" : key) == 0) {
@@ -220,8 +219,10 @@ static int take_from_file(const char *key, const char *value, const char *where)
                 nodes_check(value, where);
             if ((wrong = set(&specs[i], value, 3)) != NULL)
                 die(EXIT_CONFIG, "%s: %s: %s", where, key, wrong);
-            if (specs[i].value == &options.auth_file && said[i] == 3)
+            if (specs[i].value == &options.auth_file && said[i] == 3) {
+                snprintf(prefix, sizeof prefix, "%s: ", where);
                 options.auth_where = copy_of(prefix);
+            }
             return 0;
         }
     return -1;

@@ -115,7 +115,7 @@ int verb_status(int count, char **words)
     else
         print_text(words[0], &picture);
     must_be_written();
-    return picture.state >= HELD ? 0 : picture.state == FREE ? 1 : talks_failure();
+    return picture.state >= HELD ? 0 : picture.state == FREE ? 1 : exit_status(talks_failure());
 }
 
 /* ---- redlock list: the names ---- */
@@ -325,12 +325,12 @@ int verb_list(int count, char **words)
     if (found.cut != NULL)
         say(LOG_ERROR, "the list is not complete: %s; ask for fewer with a PATTERN", found.cut);
     if (answered < quorum())
-        say(LOG_ERROR, "%s: %u of %u",
-            status_text(talks_failure() == EXIT_DENIED ? REDLOCK_DENIED : REDLOCK_UNREACHABLE),
-            answered, target_count);
+        say(LOG_ERROR, "%s: %u of %u", status_text(talks_failure()), answered, target_count);
     if (options.json)
         printf("],\"ok\":%u,\"complete\":%s}\n", answered,
                found.cut == NULL && answered >= quorum() ? "true" : "false");
     must_be_written();
-    return answered < quorum() ? talks_failure() : found.cut != NULL ? EXIT_UNAVAILABLE : 0;
+    return answered < quorum() ? exit_status(talks_failure())
+           : found.cut != NULL ? EXIT_UNAVAILABLE
+                               : 0;
 }

@@ -363,6 +363,11 @@ const char *error_name(enum redlock_status status)
     return outcome_of(status)->error;
 }
 
+int exit_status(enum redlock_status status)
+{
+    return outcome_of(status)->result;
+}
+
 const char *status_text(enum redlock_status status)
 {
     return outcome_of(status)->text;
@@ -410,7 +415,7 @@ static int explain_held(const struct session *session, const char *name, enum re
 
 int explain(const struct session *session, const char *name, enum redlock_status status)
 {
-    int result = outcome_of(status)->result;
+    int result = exit_status(status);
     const struct redlock_lock *lock = session->lock;
 
     if (status == REDLOCK_OK)

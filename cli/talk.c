@@ -245,14 +245,14 @@ int talk_is_error(const struct talk *talk, const char *prefix)
            strncmp(talk->item[0].text, prefix, strlen(prefix)) == 0;
 }
 
-int talks_failure(void)
+enum redlock_status talks_failure(void)
 {
     unsigned i, denied = 0;
 
     for (i = 0; i < target_count; i++)
         denied += talks[i].refused != NULL || strncmp(talks[i].node.error, "NOPERM", 6) == 0 ||
                   strncmp(talks[i].node.error, "NOAUTH", 6) == 0;
-    return denied > target_count - quorum() ? EXIT_DENIED : EXIT_UNAVAILABLE;
+    return denied > target_count - quorum() ? REDLOCK_DENIED : REDLOCK_UNREACHABLE;
 }
 
 void talk_note_error(struct talk *talk)

@@ -68,7 +68,7 @@ int talk_field(const char *info, const char *field, char *value, size_t room);
 int talk_is_error(const struct talk *talk, const char *prefix);
 /* If it is an error, it is the node's error from now on. */
 void talk_note_error(struct talk *talk);
-/* The exit status if no quorum has answered: EXIT_DENIED if too few nodes permit it, else EXIT_UNAVAILABLE. */
-int talks_failure(void);
+/* Why no quorum has answered: REDLOCK_DENIED if too few nodes permit it, else REDLOCK_UNREACHABLE. */
+enum redlock_status talks_failure(void);
 
 #endif
