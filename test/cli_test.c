@@ -2108,7 +2108,7 @@ static long hand_over_ms(int count)
     return right == count ? now_ms() - begin : -1;
 }
 
-/* A release wakes the next one in line: that takes less than the 2 s after which each would try by itself. On a slow
+/* A release wakes the next one in line: that takes less than the 2 s after which each of them tries anyway. On a slow
    machine more, as so many runs one after the other show; one that stands still is tried again. */
 static void hand_over(void)
 {

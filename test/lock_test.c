@@ -3180,7 +3180,7 @@ static void for_how_long_too_late(void)
     ok(memcmp(&lock, &other_use, sizeof lock) == 0, "holder: its answer finds nobody");
 }
 
-/* The operation ends when the third node has said who holds the lock, but not yet for how long. Bytes come
+/* The operation ends when the third node has named the holder, but not yet for how long it has the lock. Bytes come
    one at a time, and names have all lengths. */
 static void for_how_long_in_between(void)
 {

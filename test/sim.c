@@ -213,7 +213,7 @@ static uint64_t next_check_us;
 static uint64_t slowest_us; /* what slow servers have added to a round trip, at most */
 static unsigned lock_count; /* of each client */
 static int in_moves;        /* LATE: what happens is not left to chance alone */
-static int bursts;     /* HEALTHY: one client, with many locks at once. Each has a key of its own */
+static int bursts;     /* HEALTHY: one client, with many locks at once, each with another key */
 static int twin = -1;  /* TWICE: the server that stands in the list twice */
 static int aimed = -1; /* what follows an extension that this server answers with no, comes late */
 static int lazy;       /* clients do not pull what has ended at once */
@@ -2010,7 +2010,7 @@ static void old_bytes_arrive(unsigned one_in)
     stale_servers = ~0U;
 }
 
-/* Who holds the lock, by what it knows; else client 0, which is to get it. */
+/* The client that holds the lock, by what it knows; else client 0, which is to get it. */
 static struct client *holder(unsigned *k)
 {
     unsigned i;
