@@ -194,7 +194,12 @@ struct redlock_request {
 };
 
 struct redlock_node {
-    /* Private, and first, as in struct redlock_lock. */
+    /* You read these. What is used most comes first, because small processors reach the first bytes of a struct
+       with shorter instructions. */
+    enum redlock_node_state state;
+    uint32_t rtt_us; /* smoothed round trip; 0: not measured yet */
+
+    /* Private. */
     struct {
         uint8_t index, useful, replied;
         uint8_t denied;    /* what is wrong with it will not mend itself */
@@ -239,10 +244,6 @@ struct redlock_node {
     const char *password; /* any bytes but NUL; never part of an error. NULL: none */
     uint32_t database;    /* 0, the first, needs no permission; others need SELECT */
     void *user_data;      /* yours */
-
-    /* You read these. */
-    enum redlock_node_state state;
-    uint32_t rtt_us; /* smoothed round trip; 0: not measured yet */
 
     /* These belong to struct redlock_io. */
     intptr_t handle; /* descriptor; -1: none */
@@ -314,7 +315,16 @@ struct redlock_key {
 };
 
 struct redlock_lock {
-    /* Private, and first: small processors reach the first bytes of a struct with shorter instructions. */
+    /* You read these, and those at the end. */
+    enum redlock_status status; /* of the last operation */
+    uint8_t operation;          /* which operation that is: enum redlock_operation */
+    redlock_mask granted;       /* nodes that said yes: set, extended, deleted */
+    redlock_mask refused;       /* nodes that said no: another holder, or the key is missing */
+    redlock_mask failed;        /* nodes that did not say, or not in time: see their `error` */
+    redlock_mask members; /* confirmed nodes: they hold the key, only these can confirm it. R8 */
+    uint16_t extended;    /* how often, since the acquire */
+
+    /* Private. */
     struct {
         uint8_t state, list;
         int8_t outcome;       /* redlock_status, once decided */
@@ -383,19 +393,12 @@ struct redlock_lock {
     uint8_t holder_size;     /* bytes at `holder` */
     uint8_t use_fencing;     /* 1: with a fencing token. Not with extra keys. R16 */
 
-    /* You read these. */
+    /* You read these, too. */
     uint64_t
         fencing_token; /* larger than the token of every acquisition that was complete before this one
                                began. The resource must refuse a smaller one than the largest it has seen.
                                0 unless held with use_fencing. R16 */
-    enum redlock_status status; /* of the last operation */
-    uint8_t operation;          /* which operation that is: enum redlock_operation */
-    uint8_t token[20];          /* random, new at each attempt; hex on the wire. R1 */
-    redlock_mask granted;       /* nodes that said yes: set, extended, deleted */
-    redlock_mask refused;       /* nodes that said no: another holder, or the key is missing */
-    redlock_mask failed;        /* nodes that did not say, or not in time: see their `error` */
-    redlock_mask members; /* confirmed nodes: they hold the key, only these can confirm it. R8 */
-    uint16_t extended;    /* how often, since the acquire */
+    uint8_t token[20]; /* random, new at each attempt; hex on the wire. R1 */
     uint64_t
         valid_until_us; /* by the clock of struct redlock_io, drift taken off; 0: not held. R3 */
     uint64_t
@@ -443,6 +446,7 @@ struct redlock_client {
             unheard; /* adopted doubts: of a process that is not known until it is heard of. R8b */
         const struct redlock_io *io;
         struct redlock_node *nodes;
+        struct redlock_settings settings;
         uint64_t now_us;    /* latest reading */
         uint64_t nodes_us;  /* no node needs a look before, unless it is busy */
         uint64_t jammed_us; /* `jammed` since then */
@@ -450,7 +454,6 @@ struct redlock_client {
         uint32_t process;   /* that made it */
         uint32_t waiting;   /* how many of its locks were refused and will ask again. R7 */
         struct redlock_list list[7];
-        struct redlock_settings settings;
         struct {
             redlock_mask unsent; /* nodes that are still to be sent something */
             uint16_t used, runs;
