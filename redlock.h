@@ -315,6 +315,9 @@ struct redlock_key {
 };
 
 struct redlock_lock {
+    /* You set this, as the fields below. */
+    uint32_t ttl_ms; /* 10..0x7fffffff, more than the drift: it expires without an extension */
+
     /* You read these, and those at the end. */
     enum redlock_status status; /* of the last operation */
     uint8_t operation;          /* which operation that is: enum redlock_operation */
@@ -384,7 +387,6 @@ struct redlock_lock {
                                              REDLOCK_KEY_MAX */
     char *holder;       /* your buffer for the holder's token, cut off, when refused; NULL: none */
     void *user_data;    /* yours */
-    uint32_t ttl_ms;    /* 10..0x7fffffff, more than the drift: it expires without an extension */
     uint16_t key_size;  /* 1..REDLOCK_KEY_MAX */
     uint8_t label_size; /* 0..REDLOCK_LABEL_MAX */
     uint8_t
@@ -394,11 +396,11 @@ struct redlock_lock {
     uint8_t use_fencing;     /* 1: with a fencing token. Not with extra keys. R16 */
 
     /* You read these, too. */
+    uint8_t token[20]; /* random, new at each attempt; hex on the wire. R1 */
     uint64_t
         fencing_token; /* larger than the token of every acquisition that was complete before this one
                                began. The resource must refuse a smaller one than the largest it has seen.
                                0 unless held with use_fencing. R16 */
-    uint8_t token[20]; /* random, new at each attempt; hex on the wire. R1 */
     uint64_t
         valid_until_us; /* by the clock of struct redlock_io, drift taken off; 0: not held. R3 */
     uint64_t
