@@ -12,7 +12,7 @@
        Such a grant counts from the next successful extension on.
    R3  Decide early, and by the clock. A quorum granted and ttl - (now - T1) - drift > 0: held. A quorum
        out of reach: failed. `now` is read after the replies were read.
-   R4  Roll back failed attempts. The release goes at once to every node that was sent the command. It
+   R4  Roll back failed attempts, and lost locks. The release goes at once to every node that was sent the command. It
        outlasts a full buffer. A release that is unanswered when the operation ends, or was answered
        with a temporary error, is repeated until the key has expired: the client keeps it, see
        REDLOCK_OWED_MAX.
@@ -208,11 +208,13 @@ static void rl_begin_attempt(struct redlock_client *c, struct redlock_lock *lock
     rl_move(c, lock, RL_TURN);
 }
 
-/* Ends an attempt that failed or was cancelled. R4 */
+/* Ends an attempt that failed or was cancelled, or a lock that is lost: a key that it has on some nodes is in the
+   way of others. Not a member is left, or a later release could say that it was ours until then. R4 */
 static void rl_roll_back(struct redlock_client *c, struct redlock_lock *lock,
                          enum redlock_status outcome)
 {
     rl_ignore_late(c, lock);
+    lock->valid_until_us = 0;
     lock->members = lock->priv.attempt.again = 0;
     rl_set_waiting(c, lock, 1);
     lock->priv.todo = lock->priv.attempt.asked;
@@ -522,19 +524,6 @@ static void rl_merge_late_grants(const struct redlock_client *c, struct redlock_
     lock->priv.attempt.late = 0;
 }
 
-/* It is not ours any more. A key that it still has on some nodes, or that was repaired there, is in the
-   way of others. */
-static void rl_lost(struct redlock_client *c, struct redlock_lock *lock)
-{
-    lock->valid_until_us = 0;
-    rl_ignore_late(c, lock);
-    lock->members = lock->priv.attempt.again =
-        0; /* or a release could say that it was ours until then */
-    lock->priv.todo = c->priv.all;
-    lock->priv.outcome = REDLOCK_LOST;
-    rl_enter(lock, RL_IN_SETTLE);
-}
-
 /* Sets the time of the next automatic extension, or that of the loss if it is sooner. R10 */
 static void rl_renew_at(struct redlock_lock *lock, uint64_t moment_us)
 {
@@ -573,7 +562,7 @@ static void rl_end_extension(struct redlock_client *c, struct redlock_lock *lock
         lock->extended = (uint16_t)(lock->extended + (lock->extended < UINT16_MAX));
     }
     if (status == REDLOCK_LOST) {
-        rl_lost(c, lock);
+        rl_roll_back(c, lock, REDLOCK_LOST);
     } else if (!REDLOCK_AUTO_EXTEND || lock->priv.op.renewals == 0 || status == REDLOCK_CANCELLED) {
         rl_finish(c, lock, status, RL_IS_HELD);
     } else if (status == REDLOCK_OK) {
@@ -636,7 +625,7 @@ static void rl_step_auto(struct redlock_client *c, struct redlock_lock *lock)
     if (lock->priv.outcome == REDLOCK_CANCELLED)
         rl_finish(c, lock, REDLOCK_CANCELLED, RL_IS_HELD);
     else if (rl_past(c, lock->valid_until_us))
-        rl_lost(c, lock);
+        rl_roll_back(c, lock, REDLOCK_LOST);
     else if (rl_past(c, lock->priv.due_us) && lock->priv.op.renewals == 1)
         rl_finish(c, lock, REDLOCK_EXTEND_LIMIT, RL_IS_HELD);
     else if (rl_past(c, lock->priv.due_us))

@@ -34,6 +34,7 @@ R3|node.c|s/ttl_ms % 1000 \* ppm \/ 1000/0/|drift of a ttl below a second
 R3|node.c|s/\(uint64_t\)\(ttl_ms \/ 1000\) \* ppm \+/0 +/|drift of the ttl
 R3|client.c|s/i == 0 \? count \/ 2 \+ 1/i == 0 ? (count + 1) \/ 2/|quorum above the half
 R4|redlock.c|s/lock->priv.todo = lock->priv.attempt.asked;/lock->priv.todo = lock->granted;/|release to all asked, not only to those that granted
+R4|redlock.c|s/rl_roll_back\(c, lock, REDLOCK_LOST\);/rl_enter(lock, RL_IN_SETTLE), lock->priv.outcome = REDLOCK_LOST;/g|a lost lock is released where it is left
 R4|redlock.c|s/lock->priv.todo = lock->priv.attempt.asked;/lock->priv.todo = 0;/|the rollback
 R4|redlock.c|s/rl_send\(c, lock, lock->priv.todo & [^,]*,\s+RL_DELETE, RL_NOBODY\)/0/|the release that outlasts a full buffer
 R4|redlock.c|s/rl_roll_back\(c, lock, REDLOCK_CANCELLED\);/rl_finish(c, lock, REDLOCK_CANCELLED, RL_IS_IDLE);/|undoing of what was cancelled
@@ -46,7 +47,7 @@ R4|redlock.c|s/ \|\| lock->token_is_label\)/)/|nothing is repeated with a token 
 R5|round.c|s/\(state == RL_IN_ASK && node->priv.failing\)/0/|a node that failed before counts as failed
 R5|node.c|s/node->priv.denied && (pause_us > soon_us)/$1/|denied nodes alone are tried soon
 R5|redlock.c|s/!rl_is_quorum\(c, ready \| untried\)/1/|and before a call fails
-R5|redlock.c|s/rl_ignore_late\(c, lock\);\s+lock->members = (lock->priv.attempt.again = 0;)/lock->priv.waits = $1/|late answers are not votes
+R5|redlock.c|s/rl_ignore_late\(c, lock\);(\s+lock->valid_until_us = 0;)/lock->priv.waits = 0;$1/|late answers are not votes
 R5|node.c|s/reply->owner = answered \? NULL : request->owner;/reply->owner = NULL;/|locks that wait on a broken connection get an answer
 R5|node.c|s/if \(reply->vote == RL_NONSENSE\)(\s+rl_node_fail)/if (event == RESP_BAD)$1/|nonsense disconnects
 R5|node.c|s/if \(rl_node_stalls\(c, node\)\)(\s+rl_node_fail)/if (0)$1/|the stall
@@ -54,7 +55,6 @@ R5|client.c|s/redlock_handle_events\(c, node->priv.index, REDLOCK_READABLE \| RE
 R5|node.c|s/if \(node->priv.pause_ms ==\s+0\) \{/if (1) {/|a server that only greets is dialled at once but once
 R5|node.c|s/node->priv.mark_us == 0 \|\| \(c->priv.now_us < due_us[^)]*\)/0/|the pause before dialling
 R5|client.c|s/rl_ignore_late\(client, lock\);\n    rl_let_go/rl_let_go/|a forgotten lock is not written to
-R5|redlock.c|s/(lock->valid_until_us = 0;\s+)rl_ignore_late\(c, lock\);/$1 lock->priv.waits = 0;/|a lost lock leaves no votes behind
 R5|redlock.c|s/lock->priv.waits, RL_RELEASING\)/0, RL_RELEASING)/|nor is one that has ended
 R5|redlock.c|s/rl_wants_holder\(lock\) \? c->priv.all : lock->priv.waits, RL_RELEASING/lock->priv.waits, RL_RELEASING/|nor what asks for how long
 R6|round.c|s/return !rl_is_quorum\(c, voters & ~\(unsigned\)\(lock->refused \| lock->failed\)\)/return 0/|lost when it is lost
@@ -108,7 +108,6 @@ R8b|round.c|s/rl_clear\(&lock->priv.attempt.suspect,\s+bit\); \/\* our token/; \
 R8b|node.c|s/rl_clear\(&c->priv.abandoned, rl_bit\(node->priv.index\)\); \/\* another/; \/* another/|another process never runs it
 R8b|round.c|s/creates \? RL_STALE/0 ? RL_STALE/|a vote that does not count is unanswered, too
 R8b|client.c|s/lock->priv.attempt.suspect = client->priv.all & \(redlock_mask\)~lock->members;//|what another process sent may still run
-R9|redlock.c|s/lock->priv.todo = c->priv.all;(\s+lock->priv.outcome = REDLOCK_LOST)/lock->priv.todo = 0;$1/|a lost lock is cleared away
 R12|node.c|s/node->priv.handshake == RL_READY &&\s+node->priv.handshakes_due == 0/1/|nothing counts before the handshake is answered
 R12|node.c|s/if \(command == RL_HELLO_AUTH\) \{ \/\*/if (0) { \/*/|AUTH where HELLO is not known
 R12|node.c|s/(node->priv.heard == ROLE && !other && )/0 \&\& $1/|a replica is no node
@@ -131,13 +130,13 @@ R10|client.c|s/if \(lock->extended >= client->[^)]*\)[^;]*;//|the limit of exten
 R10|redlock.c|s/rl_past\(c, lock->priv.due_us\) && lock->priv.op.renewals == 1/0/|the limit of automatic extensions
 R10|redlock.c|s/end_us < third_us \+ rest_us/1/|a third of a ttl that is shorter now
 R10|redlock.c|s/third_us = (.*)lock->ttl_ms \/ 3/third_us = $1lock->ttl_ms/; s/lock->ttl_ms - lock->ttl_ms \/ 3/0/|an extension at a third of the ttl
-R10|redlock.c|s/else if \(rl_past\(c, lock->valid_until_us\)\)\s+rl_lost/else if (0) rl_lost/|the loss when the validity is over
+R10|redlock.c|s/else if \(rl_past\(c, lock->valid_until_us\)\)\s+rl_roll_back/else if (0) rl_roll_back/|the loss when the validity is over
 R11|client.c|s/rl_ignore\(client, lock, client->priv.all, RL_ANY\);//|a release leaves no votes behind
 R10|redlock.c|s/return end_us > rest_us \? end_us - rest_us : 0;/return lock->priv.started_us + lock->ttl_ms \/ 3 * RL_MS_US;/|extended at once when it starts late
 R10|redlock.c|s/lock->priv.op.renewals == 0 \|\| status == REDLOCK_CANCELLED/status != REDLOCK_OK \|\| lock->priv.op.renewals == 0/|an automatic extension that failed is tried again
 R10|redlock.c|s/pause_us < left_us \/ 4 \? pause_us : left_us \/ 4/left_us/|tried again in time
 R10|node.c|s/c->priv.now_us < due_us && due_us < too_late_us/c->priv.now_us < due_us/|a connect before it is too late
-R10|redlock.c|s/lock->members = (lock->priv.attempt.again =\s+0; \/\* or a release)/$1/|a lost lock was not ours until now
+R10|redlock.c|s/lock->members = (lock->priv.attempt.again = 0;)/$1/|a lost lock was not ours until now
 R10|redlock.c|s/c->priv.now_us \+ RL_MS_US \+ \/\*/c->priv.now_us + \/*/|a pause after an extension that failed at once
 R11|redlock.c|s/rl_ask_nodes\(c, lock\); \/\* R11 \*\//lock->priv.todo \&= lock->members; $&/|release to all nodes
 R11|redlock.c|s/if \(!rl_is_quorum\(c, lock->members & ~\(unsigned\)lock->refused\)\)/if (0)/|released is told from expired

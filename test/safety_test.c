@@ -2298,6 +2298,25 @@ static void r04_a_loss_with_a_node_that_connects(void)
     ok(fake_find(2, "k", 1) == NULL, "r04: it is sent the release when it is");
 }
 
+/* The lock is lost on two nodes, while the third is busy. */
+static void r04_a_loss_and_a_temporary_error(void)
+{
+    begin_with_defaults(3);
+    lock.ttl_ms = 30000;
+    acquire(0);
+    redlock_auto_extend_start(&client, &lock, 100);
+    fake_pass(&client, 9900 * MS);
+    fake_delete(0, "k");
+    fake_delete(1, "k");
+    fake_nodes[2].says = "-BUSY Redis is busy running a script.\r\n";
+    fake_pass(&client, 300 * MS);
+    is_int(lock.status, REDLOCK_LOST, "r04: lost at once");
+    ok(fake_find(2, "k", 1) != NULL, "r04: one node can't delete the key");
+    fake_nodes[2].says = NULL;
+    fake_pass(&client, 500 * MS);
+    ok(fake_find(2, "k", 1) == NULL, "r04: it does when it can");
+}
+
 /* The release of the first lock is answered, byte by byte, and its place is that of another lock's release, which gets
    a temporary error. What else is said of the first is no answer to the second. */
 static void r04_a_time_to_live_of_another(void)
@@ -2677,8 +2696,10 @@ int main(void)
         r04_a_time_to_live_is_no_answer();
         r04_a_time_to_live_of_another();
     }
-    if (REDLOCK_AUTO_EXTEND)
+    if (REDLOCK_AUTO_EXTEND) {
         r04_a_loss_with_a_node_that_connects();
+        r04_a_loss_and_a_temporary_error();
+    }
     r05_a_loss_costs_no_connection();
     r04_a_far_node_costs_no_near_one();
     r05_replies_make_no_room();
