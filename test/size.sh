@@ -75,18 +75,31 @@ row 'Cortex-M4, core' "$m4" "$core"
 m4_text=$(text "$build"/*.o)
 frame=$(cat "$build"/*.su | awk '{ if ($2 > n) n = $2 } END { print n }')
 
-# The deepest chain of calls: bytes of stack, and its functions. What the io table does is not in it.
-chain=$(cat "$build"/*.ci | awk '
+# The deepest chain of calls: bytes of stack, and its functions. What the io table does is not in it. A function that
+# ends with a jump to another has given its frame back.
+jumps() {
+    for file in "$build"/*.o; do arm-none-eabi-objdump -dr "$file"; done | awk '
+        /^[0-9a-f]+ <.*>:$/ { gsub(/[<>:]/, "", $2); f = $2 }
+        /R_ARM_THM_CALL/ { called[f " " $NF] = 1 }
+        /R_ARM_THM_JUMP24/ { jumped[f " " $NF] = 1 }
+        END { for (pair in jumped) if (!(pair in called)) print "jump:", pair }'
+}
+chain=$({ jumps; cat "$build"/*.ci; } | awk '
     function name(s) { gsub(/"/, "", s); sub(/.*:/, "", s); return s }
-    function deepest(f, callees, i, d, best) {
+    function deepest(f, callees, i, d, best, frame) {
         if (f in depth) return depth[f]
         if (f in open) { print "recursion: " f; return 0 }
         open[f] = 1
         split(calls[f], callees, " ")
-        for (i = 1; i in callees; i++) if ((d = deepest(callees[i])) > best) { best = d; via[f] = callees[i] }
+        best = frame = own[f]
+        for (i = 1; i in callees; i++) {
+            d = deepest(callees[i]) + ((f, callees[i]) in jump ? 0 : frame)
+            if (d > best) { best = d; via[f] = callees[i] }
+        }
         delete open[f]
-        return depth[f] = own[f] + best
+        return depth[f] = best
     }
+    $1 == "jump:" { jump[$2, $3] = 1 }
     $1 == "node:" && match($0, /[0-9]+ bytes/) { own[name($4)] = substr($0, RSTART, RLENGTH) + 0 }
     $1 == "edge:" { f = name($4); calls[f] = calls[f] " " name($6) }
     END { for (f in own) if (deepest(f) > most) { most = depth[f]; top = f }
