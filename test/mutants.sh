@@ -353,6 +353,7 @@ try() {
         "$1" "$rule" "$what" "${verdict:+ ($verdict)}$seen" >"$mine/verdict"
 }
 
+export REDLOCK_FIRST_FAILURE=1 # one is enough to see a mutant
 rm -rf "$folder"
 mkdir -p "$folder/usual" "$folder/tight"
 table | grep -e "$pattern" >"$folder/table"
