@@ -380,6 +380,17 @@ while [ $number -lt $total ]; do
     number=$((number + 1))
     cat "$folder/$number/verdict"
 done
+# make prove takes long: that its mutants still change something is seen here.
+unchanged=$(sed -n "s/^check 'mutant: .* alarm '\(.*\)'$/\1/p" test/prove/prove.sh | while IFS= read -r edit; do
+    for source in *.c; do
+        sed "$edit" $source | cmp -s - $source || continue 2
+    done
+    echo "# changes nothing: $edit"
+done)
+total=$((total + 1))
+printf '%s %d - the mutants of test/prove/prove.sh%s\n' "$([ -z "$unchanged" ] && echo ok || echo 'not ok')" $total \
+    "${unchanged:+
+$unchanged}" | tee "$folder/proofs"
 [ "$seeds" -eq 0 ] || echo "# the simulator alone sees $(cat "$folder"/*/verdict | grep -c '; sim: ') of $total"
 echo "1..$total"
-[ $total -gt 0 ] && ! grep -q '^not ok' "$folder"/*/verdict
+[ $total -gt 1 ] && ! grep -q '^not ok' "$folder"/*/verdict "$folder/proofs"

@@ -165,7 +165,7 @@ limits=-DREDLOCK_NODES_MAX=16
 check 'requests: rl_first_node of up to 16' first_node no_alarm
 limits='-DRESP_PIPELINE_MAX=2 -DEXACT' step=16
 check 'mutant: a slot too many' push alarm 's/count < RESP_PIPELINE_MAX - (owner != NULL)/count <= RESP_PIPELINE_MAX - (owner != NULL)/'
-check 'mutant: a request for nothing' push alarm 's/last->repeats < UINT16_MAX) {/last->repeats <= UINT16_MAX) {/'
+check 'mutant: a request for nothing' push alarm 's/last->repeats < UINT16_MAX$/last->repeats <= UINT16_MAX/'
 check 'mutant: the ring has no end' pop alarm 's/++node->priv.first == RESP_PIPELINE_MAX/++node->priv.first > RESP_PIPELINE_MAX/'
 check 'mutant: a request behind the ring' pop alarm 's/at < RESP_PIPELINE_MAX ? at/at <= RESP_PIPELINE_MAX ? at/'
 check 'mutant: a request more than there is' redirect alarm 's/n = node->priv.count; n-- > 0;/n = node->priv.count + 40000; n-- > 0;/'
