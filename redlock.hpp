@@ -47,6 +47,12 @@ class error : public std::runtime_error
     redlock_status status_;
 };
 
+/* How to log in to all nodes. An empty user is "default"; without a password there is no login. */
+struct login {
+    std::string user, password;
+    std::uint32_t database;
+};
+
 /* The nodes and the connections to them. Neither copied nor moved. */
 class client
 {
@@ -55,10 +61,20 @@ class client
     explicit client(std::vector<std::string> addresses,
                     const redlock_settings &settings = redlock_settings(),
                     const redlock_io *io = redlock_posix())
-        : addresses_(std::move(addresses)), nodes_(addresses_.size())
+        : client(std::move(addresses), login(), settings, io)
     {
-        for (std::size_t i = 0; i < nodes_.size(); i++)
+    }
+    client(std::vector<std::string> addresses, login login,
+           const redlock_settings &settings = redlock_settings(),
+           const redlock_io *io = redlock_posix())
+        : addresses_(std::move(addresses)), login_(std::move(login)), nodes_(addresses_.size())
+    {
+        for (std::size_t i = 0; i < nodes_.size(); i++) {
             nodes_[i].address = addresses_[i].c_str();
+            nodes_[i].user = login_.user.empty() ? nullptr : login_.user.c_str();
+            nodes_[i].password = login_.password.empty() ? nullptr : login_.password.c_str();
+            nodes_[i].database = login_.database;
+        }
         check(redlock_init(&client_, io, nodes_.data(), static_cast<unsigned>(nodes_.size()),
                            &settings));
     }
@@ -94,6 +110,7 @@ class client
 
   private:
     std::vector<std::string> addresses_;
+    login login_;
     std::vector<redlock_node> nodes_;
     ::redlock_client client_;
 };

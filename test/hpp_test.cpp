@@ -173,6 +173,32 @@ static void what_goes_wrong()
     ok(thrown, "an empty key is an error");
 }
 
+static void with_a_password()
+{
+    char reply[100];
+    bool refused = false;
+
+    for (server &each : servers)
+        server_ask(&each, reply, sizeof reply, "ACL", "SETUSER", "app", "on", ">secret", "~*", "&*",
+                   "+@all", nullptr);
+    client known(addresses(), {"app", "secret", 1}, patient());
+    client unknown(addresses(), {"app", "secrets", 0}, patient());
+    mutex a(known, "login", seconds(20)), b(unknown, "login", seconds(20));
+    ok(a.try_lock(), "with user, password and database");
+    server_ask(&servers[0], reply, sizeof reply, "EXISTS", "login", nullptr);
+    ok(std::strcmp(reply, "0") == 0, "not in database 0: %s", reply);
+    server_ask(&servers[0], reply, sizeof reply, "SELECT", "1", nullptr);
+    server_ask(&servers[0], reply, sizeof reply, "EXISTS", "login", nullptr);
+    ok(std::strcmp(reply, "1") == 0, "but in the database that was asked for: %s", reply);
+    server_ask(&servers[0], reply, sizeof reply, "SELECT", "0", nullptr);
+    try {
+        b.lock();
+    } catch (const error &error) {
+        refused = error.status() == REDLOCK_DENIED;
+    }
+    ok(refused, "a wrong password is an error");
+}
+
 int main()
 {
     servers_start(servers, 3, nullptr);
@@ -180,6 +206,7 @@ int main()
     tokens();
     long_waits();
     what_goes_wrong();
+    with_a_password();
     for (const char *key : {"key", "other", "fenced", "long", "until"})
         is_int(servers_keys_left(key, 10000), 0, "no lock is left: %s", key);
     return done_testing();
