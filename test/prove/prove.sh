@@ -150,7 +150,7 @@ requests() { # NO_ALARM_OR_ALARM [MUTANT], with $defines and $limits
     # shellcheck disable=SC2086 # lists of words
     "$@" requests node.c "$folder/none" "$defines $limits" -eva-slevel 3000 -eva-plevel 300 $flags
 }
-push() { defines=-DPUSH=$step flags="-eva-split-return-function rl_has_slot:0 $history" && requests "$@"; }
+push() { defines=-DPUSH=$step flags="-eva-split-return-function rl_has_slot:0,rl_shared:0 $history" && requests "$@"; }
 pop() { defines=-DPOP flags=$history && requests "$@"; }
 redirect() { defines=-DREDIRECT=$step flags='-eva-slevel-function rl_redirect:2000' && requests "$@"; }
 first_node() { defines='' flags='' && requests "$@"; }
