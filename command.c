@@ -116,8 +116,8 @@ typedef char rl_owed_holds_the_longest_release[sizeof((struct redlock_owed *)0)-
 
 /* ---- Writing ---------------------------------------------------------------------------------- */
 
-/* The words of each command, in the order of enum rl_command. A control character stands for what
-   varies: */
+/* The words of each command, in the order of enum rl_command, also of those that this build never sends. A
+   control character stands for what varies, see rl_put_value: */
 #define KEY "\1"
 #define TOKEN "\2"
 #define TTL "\3"

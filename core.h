@@ -197,7 +197,7 @@ enum rl_command {
     RL_DELIFEQ, /* by a command of Valkey 9.0, */
     RL_DELEX,   /* by a command of Redis 8.4, */
     RL_EVALSHA, /* or by the hash of the script. R11 */
-    RL_HELLO,   /* the handshake, in this order. R12 */
+    RL_HELLO,   /* the handshake, in this order; an error before TRACK fails the node. R12 */
     RL_HELLO_AUTH,
     RL_AUTH,
     RL_AUTH_USER,
@@ -625,7 +625,8 @@ enum rl_state {
 /* Lists that a lock may stand in. TURN: to be stepped in this tick. BLOCKED: some node had no room or
    no connection yet. LINE: to begin an attempt when it can. WAIT: for a reply or its time. LATER: the
    same, for auto-extension. DONE: for redlock_next_completed. WAIT and LATER are in the order of time: two
-   lists, as the times in each mostly come in that order by themselves. */
+   lists, as the times in each mostly come in that order by themselves. The order of the lists matters:
+   a lock that acquires stands in one from TURN to WAIT, and waiters are notified in that order. */
 enum rl_list { RL_NOWHERE, RL_TURN, RL_BLOCKED, RL_LINE, RL_WAIT, RL_LATER_LIST, RL_DONE };
 
 static inline struct redlock_lock *rl_first(const struct redlock_client *c, unsigned list)

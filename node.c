@@ -396,7 +396,7 @@ static int rl_shakes_with(const struct redlock_node *node, unsigned command)
         return node->database > 0 || (!REDLOCK_RESP3 && !secret);
     case RL_TRACK:
         return REDLOCK_NOTIFICATION && !plain;
-    default:
+    default: /* INFO */
         return REDLOCK_RESTART_GUARD;
     }
 }
@@ -602,7 +602,8 @@ static int rl_fits_handshake(unsigned command, const struct resp_item *item)
     return item->kind == RESP_STATUS || item->kind == RESP_ERROR;
 }
 
-/* Part of a reply to the handshake, or the last. 0: it can't be. */
+/* Part of a reply to the handshake, or the last. 0: it can't be. An error to a command before TRACK fails
+   the node. Without TRACK there are no notifications, without INFO no run_id. */
 static int rl_handshake_replied(struct redlock_client *c, struct redlock_node *node,
                                 unsigned command, int last)
 {

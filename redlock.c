@@ -20,8 +20,8 @@
        Contention is retried at once, a few times. More operations than there is room for wait in line;
        wait_ms counts there.
    R7  Notify waiters. The rollback reads the key with client tracking on. When a quorum of nodes reports a
-       change, the first waiter retries within a round trip, at random; a waiter that was notified in vain
-       stands back two times of three, to avoid a thundering herd. A notification is never a vote.
+       change, one waiter of each client retries within a round trip, at random; one that was notified in
+       vain stands back two times of three, to avoid a thundering herd. A notification is never a vote.
    R8  Only members confirm: nodes whose grant came while the lock was valid, or that confirmed an earlier
        extension that succeeded. A failed extension leaves the validity as it was, and none shortens it. So
        a success proves that nobody else held the lock up to the start of the round: without any clock if
@@ -30,9 +30,9 @@
        repeats the data of closed sockets. Only commands that create the key do harm then. So at most one
        of them is unanswered per node and token, and none is sent where the key may be. Our token on the
        node proves that it has run; another run_id proves that it never will.
-   R9  Repair. Where a node answers an extension that the key is missing, the key is created again. The
-       node becomes a member when it has confirmed a later round that succeeds: before the repair, but
-       after the start of its round, another client may have had the key there.
+   R9  Repair. Where an extension does not find our token, a second command creates the key if it is
+       missing. The node becomes a member when it has confirmed a later round that succeeds: before the
+       repair, but after the start of its round, another client may have had the key there.
    R10 Bounded extension. Auto-extension runs a third of the ttl after the last success, at once if less
        than two thirds are left, and after a failure again until the validity ends.
    R11 Release in every state of the lock, on all nodes. A server's own compare-and-delete command replaces
@@ -55,7 +55,7 @@
 
 enum {
     RL_CONFIRMS_MAX = 4, /* rounds to agree on a fencing token. R16 */
-    RL_QUICK_MAX = 5,    /* quick retries in a row */
+    RL_QUICK_MAX = 5,    /* quick retries in a row: "5 times" at redlock_acquire in redlock.h. R6 */
     RL_VAIN_MAX = 9,     /* a waiter notified in vain stands back for up to 2^9 round trips. R7 */
     RL_CONNECT_MS = 100, /* a quorum waits so long for the connections to the rest. R2 */
     RL_OWED_MS = 100     /* between two releases that a node is owed. R4 */

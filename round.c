@@ -189,9 +189,9 @@ REDLOCK_PRIVATE void rl_begin_round(struct redlock_client *c, struct redlock_loc
     lock->priv.due_us = rl_replies_due(c, lock);
 }
 
-/* Whether the key is to be created again on a node: only if that has said that it is missing (R9), and
-   so has answered all that was sent on this connection, and nothing that creates it is unanswered on a
-   former one (R8b). */
+/* Whether the key is to be created again on a node: only if an extension did not find our token there (R9),
+   and so all that was sent before it on its connection is answered, and nothing that creates the key is
+   unanswered on a former one (R8b). If another token is there, the script leaves it alone. */
 static int rl_repairs(const struct redlock_client *c, const struct redlock_lock *lock, unsigned bit)
 {
     unsigned unanswered = lock->priv.attempt.suspect & (unsigned)c->priv.abandoned;
@@ -441,8 +441,9 @@ REDLOCK_PRIVATE int rl_may_be_free(const struct redlock_client *c, const struct 
 }
 
 /* Nodes say that the lock with this key may be free, of which `known` bytes are known. If they are enough
-   now, one waiter retries; others that need this key must be told anew. But a waiter that needs further
-   keys may wait in vain, so it does not stand for the others. R7 */
+   now, one waiter retries, that whose pause ends first; others that need this key must be told anew. But a
+   waiter that needs further keys may wait in vain, so it does not stand for the others. Without waiters
+   no list is looked at. R7 */
 static void rl_notify(struct redlock_client *c, unsigned nodes, const void *key, size_t key_size,
                       size_t known)
 {
