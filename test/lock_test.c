@@ -586,6 +586,11 @@ static void r06_number_of_attempts(void)
     held_by("other", 0, 2);
     is_int(acquire(0), REDLOCK_HELD, "r06: do not wait");
     is_int((int)fake_count(0, 'S'), 1, "r06: for a holder");
+    begin_with_defaults(4);
+    held_by("a", 0, 0);
+    held_by("b", 1, 1);
+    is_int(acquire(0), REDLOCK_CONTENDED, "r06: nor for contention");
+    is_int((int)fake_count(0, 'S'), 1 + 5, "r06: but with five quick retries, as redlock.h says");
 }
 
 /* The pauses between attempts: 100 ms, growing by half, up to 1 s, each within half of it. */
