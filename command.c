@@ -116,8 +116,8 @@ typedef char rl_owed_holds_the_longest_release[sizeof((struct redlock_owed *)0)-
 
 /* ---- Writing ---------------------------------------------------------------------------------- */
 
-/* The words of each command, in the order of enum rl_command, also of those that this build never sends. A
-   control character stands for what varies, see rl_put_value: */
+/* The words of each command, in the order of enum rl_command; none where a feature is left out. A control
+   character stands for what varies, see rl_put_value: */
 #define KEY "\1"
 #define TOKEN "\2"
 #define TTL "\3"
@@ -131,24 +131,49 @@ typedef char rl_owed_holds_the_longest_release[sizeof((struct redlock_owed *)0)-
 static const char rl_words[] = /* clang-format off */
     "SET " KEY " " TOKEN " NX PX " TTL "\0"
     EVAL " " TOKEN " " TTL "\0"
+#if REDLOCK_FENCING
     EVAL " " TOKEN " " TTL " " COUNTER "\0"
     EVAL " " TOKEN " " COUNTER "\0"
+#else
+    "\0\0"
+#endif
     EVAL " " TOKEN " " TTL " 1\0"
     EVAL " " TOKEN " " TTL "\0"
     EVAL " " TOKEN "\0"
+#if REDLOCK_NATIVE_RELEASE
     "DELIFEQ " KEY " " TOKEN "\0"
     "DELEX " KEY " IFEQ " TOKEN "\0"
     "EVALSHA " RL_DELETE_SHA1 " 1 " KEY " " TOKEN "\0"
+#else
+    "\0\0\0"
+#endif
     "HELLO 3\0"
     "HELLO 3 AUTH " USER " " PASSWORD "\0"
     "AUTH " PASSWORD "\0"
     "AUTH " USER " " PASSWORD "\0"
     "SELECT " DATABASE "\0"
+#if REDLOCK_NOTIFICATION
     "CLIENT TRACKING ON OPTIN NOLOOP\0"
+#else
+    "\0"
+#endif
+#if REDLOCK_RESTART_GUARD
     "EVAL " INFO " 0\0"
-    "PTTL " KEY "\0"
-    "CLIENT CACHING YES\0"
-    "WAITAOF 1 0 " PATIENCE; /* clang-format on */
+#else
+    "\0"
+#endif
+#if REDLOCK_DIAGNOSIS
+    "PTTL " KEY
+#endif
+    "\0"
+#if REDLOCK_NOTIFICATION
+    "CLIENT CACHING YES"
+#endif
+    "\0"
+#if REDLOCK_DURABLE
+    "WAITAOF 1 0 " PATIENCE
+#endif
+    "\0"; /* clang-format on */
 #undef KEY
 #undef TOKEN
 #undef TTL

@@ -619,7 +619,7 @@ static int rl_handshake_replied(struct redlock_client *c, struct redlock_node *n
             rl_node_broke(c, node, RL_NO_ERROR);
         }
     } else if (item->kind == RESP_ERROR &&
-               (command < RL_TRACK || (command == RL_INFO && rl_is_not_ready(item)))) {
+               (command <= RL_SELECT || (command == RL_INFO && rl_is_not_ready(item)))) {
         rl_set_server_error(node, RL_REPLIED, item);
         node->priv.denied = (uint8_t)rl_is_denial(item);
         rl_node_fail(c, node, RL_NO_ERROR);

@@ -450,7 +450,9 @@ static void rl_notify(struct redlock_client *c, unsigned nodes, const void *key,
     struct redlock_lock *lock, *next, *notified = NULL;
     unsigned list;
 
-    for (list = c->priv.waiting > 0 ? RL_TURN : RL_LATER_LIST; list <= RL_WAIT; list++)
+    if (c->priv.waiting == 0)
+        return;
+    for (list = RL_TURN; list <= RL_WAIT; list++)
         for (lock = rl_first(c, list); lock != NULL; lock = next) {
             next = lock->priv.next;
             if (!rl_has_key(lock, key, key_size, known))

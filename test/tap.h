@@ -25,7 +25,8 @@ tap_line(int good, const char *file, int line, const char *format, va_list argum
     if (!good) { /* `prove` hides what goes to stdout */
         tap_failures++;
         fprintf(stderr, "# failed: %u - %s\n# %s:%d\n", tap_checks, name, file, line);
-        if (getenv("REDLOCK_FIRST_FAILURE") != NULL) /* it is the last: all else would be time lost */
+        if (getenv("REDLOCK_FIRST_FAILURE") !=
+            NULL) /* it is the last: all else would be time lost */
             exit(1);
     }
     return good;
