@@ -381,7 +381,7 @@ REDLOCK_PRIVATE uint32_t rl_patience_ms(const struct redlock_client *c,
 static int rl_shakes_with(const struct redlock_node *node, unsigned command)
 {
     int secret = node->password != NULL, user = node->user != NULL;
-    int plain = !REDLOCK_RESP3 || node->priv.plain;
+    int plain = rl_is_plain(node);
 
     switch (command) {
     case RL_HELLO:
@@ -454,7 +454,8 @@ REDLOCK_PRIVATE void rl_node_want(struct redlock_client *c, struct redlock_node 
         return; /* the locks have not taken the replies yet */
     node->priv.useful = node->priv.replied = node->priv.denied = 0;
     node->priv.handshake = RL_HELLO;
-    node->priv.handshakes_due = node->priv.heard = node->priv.notifies = node->priv.part = 0;
+    node->priv.handshakes_due = node->priv.heard = node->priv.part = 0;
+    rl_set_notifies(node, 0);
     rl_set_native(node, RL_DELIFEQ, RL_UNTRIED);
     rl_forget_server(node);
     rl_set(&c->priv.busy, rl_bit(node->priv.index));
@@ -612,7 +613,7 @@ static int rl_handshake_replied(struct redlock_client *c, struct redlock_node *n
         return 0;
     if (REDLOCK_RESP3 && command <= RL_HELLO_AUTH && item->kind == RESP_ERROR &&
         rl_is_unknown(item)) {
-        node->priv.plain = 1;
+        rl_set_plain(node);
         if (command == RL_HELLO_AUTH) { /* it must come first: connect again, at once */
             node->priv.useful = 1;
             rl_node_broke(c, node, RL_NO_ERROR);
@@ -627,7 +628,7 @@ static int rl_handshake_replied(struct redlock_client *c, struct redlock_node *n
     } else if (command == RL_INFO) {
         rl_hear_info(c, node, item);
     } else if (command == RL_TRACK) {
-        node->priv.notifies = item->kind == RESP_STATUS;
+        rl_set_notifies(node, item->kind == RESP_STATUS);
     }
     if (last && rl_is_up(node)) {
         node->priv.heard = 0;
@@ -642,7 +643,7 @@ static int rl_caching_replied(struct redlock_node *node)
 {
     const struct resp_item *item = &node->priv.reader.item;
 
-    node->priv.notifies = item->kind != RESP_ERROR || !rl_is_denial(item);
+    rl_set_notifies(node, item->kind != RESP_ERROR || !rl_is_denial(item));
     return item->kind == RESP_STATUS || item->kind == RESP_ERROR;
 }
 

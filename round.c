@@ -227,7 +227,7 @@ static unsigned rl_command_for(const struct redlock_client *c, const struct redl
     case RL_IN_EXTEND:
         return rl_repairs(c, lock, bit) ? RL_REPAIR : RL_EXTEND;
     case RL_IN_ROLLBACK:
-        return RL_DELETE | (REDLOCK_NOTIFICATION && node->priv.notifies ? RL_WITH_CACHING : 0U) |
+        return RL_DELETE | (rl_notifies(node) ? RL_WITH_CACHING : 0U) |
                (rl_wants_holder(lock) ? RL_WITH_PTTL : 0U);
     default:
         return rl_knows_native(node) && rl_extra_keys(lock) == 0 && !(lock->priv.round.broken & bit)
