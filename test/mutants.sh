@@ -42,7 +42,7 @@ R4|redlock.c|s/lock->priv.attempt.again \| unanswered/unanswered/|a temporary er
 R4|redlock.c|s/lock->priv.attempt.again \| unanswered/lock->priv.attempt.again/|nor is one that comes later
 R4|node.c|s/\} else if \(node->priv.part < main\) \{/$& reply->owner = request->owner;/|the last of a pair is the answer
 R4|redlock.c|s/rl_past\(c, owed->until_us\)/0/|releases are owed until the key has expired
-R4|redlock.c|s/ \|\| lock->token_is_label\)/)/|nothing is repeated with a token of the caller
+R4|redlock.c|s/ \|\| rl_token_is_label\(lock\)\)/)/|nothing is repeated with a token of the caller
 R5|round.c|s/\(state == RL_IN_ASK && node->priv.failing\)/0/|a node that failed before counts as failed
 R5|node.c|s/node->priv.denied && (pause_us > soon_us)/$1/|denied nodes alone are tried soon
 R5|redlock.c|s/!rl_is_quorum\(c, ready \| untried\)/1/|and before a call fails
@@ -72,8 +72,8 @@ R6|redlock.c|s/ && rl_is_quorum\(c, ready & ~\(unsigned\)c->priv.full\);/;/|and 
 R6|redlock.c|s/if \(!rl_past\(c, c->priv.line_us\)\)/if (1)/|wait_ms counts in line
 R6|redlock.c|s/lock->priv.until_us > connected_us \? lock->priv.until_us : connected_us/1 ? lock->priv.until_us : connected_us/|but not while a new client connects
 R7|redlock.c|s/if \(!rl_may_be_free\(c, lock\)\)\s+return;/return;/|notification
-R7|round.c|s/REDLOCK_NOTIFICATION && node->priv.notifies/0/|a refused attempt asks for notification
-R7|round.c|s/REDLOCK_NOTIFICATION && node->priv.notifies/REDLOCK_NOTIFICATION/|but not where it is denied
+R7|round.c|s/rl_notifies\(node\)/0/|a refused attempt asks for notification
+R7|round.c|s/rl_notifies\(node\)/REDLOCK_NOTIFICATION/|but not where it is denied
 R7|round.c|s/rl_is_quorum\(c, lock->priv.attempt.free\) && /lock->priv.attempt.free != 0 \&\& /|notification by less than a quorum
 R7|round.c|s/(rl_is_quorum\(c, lock->priv.attempt.free\)) && rl_others_had_it\(lock\)/$1/|no notification for lack of voters
 R6|node.c|s/if \(awaited \|\| c->priv.slow\)/if (1)/|round trips are of what was waited for
@@ -128,13 +128,13 @@ R14|redlock.c|s/lock->members & ~\(unsigned\)rl_mute\(lock\)/lock->members/|its 
 R14|redlock.c|s/rl_set_mute\(lock, lock->granted, 0\);//|and no longer
 R14|client.c|s/longest_ms != 0 && lock->ttl_ms > longest_ms/0/|no ttl longer than the longest
 R10|client.c|s/if \(lock->extended >= client->[^)]*\)[^;]*;//|the limit of extensions
-R10|redlock.c|s/rl_past\(c, lock->priv.due_us\) && lock->priv.op.renewals == 1/0/|the limit of automatic extensions
+R10|redlock.c|s/rl_past\(c, lock->priv.due_us\) && rl_renewals\(lock\) == 1/0/|the limit of automatic extensions
 R10|redlock.c|s/end_us < third_us \+ rest_us/1/|a third of a ttl that is shorter now
 R10|redlock.c|s/third_us = (.*)lock->ttl_ms \/ 3/third_us = $1lock->ttl_ms/; s/lock->ttl_ms - lock->ttl_ms \/ 3/0/|an extension at a third of the ttl
 R10|redlock.c|s/else if \(rl_past\(c, lock->valid_until_us\)\)\s+rl_lost/else if (0) rl_lost/|the loss when the validity is over
 R11|client.c|s/rl_ignore\(client, lock, client->priv.all, RL_ANY\);//|a release leaves no votes behind
 R10|redlock.c|s/return end_us > rest_us \? end_us - rest_us : 0;/return lock->priv.started_us + lock->ttl_ms \/ 3 * RL_MS_US;/|extended at once when it starts late
-R10|redlock.c|s/lock->priv.op.renewals == 0 \|\| status == REDLOCK_CANCELLED/status != REDLOCK_OK \|\| lock->priv.op.renewals == 0/|an automatic extension that failed is tried again
+R10|redlock.c|s/rl_renewals\(lock\) == 0 \|\| status == REDLOCK_CANCELLED/status != REDLOCK_OK \|\| rl_renewals(lock) == 0/|an automatic extension that failed is tried again
 R10|redlock.c|s/pause_us < left_us \/ 4 \? pause_us : left_us \/ 4/left_us/|tried again in time
 R10|node.c|s/c->priv.now_us < due_us && due_us < too_late_us/c->priv.now_us < due_us/|a connect before it is too late
 R10|redlock.c|s/lock->members = (lock->priv.attempt.again =\s+0; \/\* or a release)/$1/|a lost lock was not ours until now

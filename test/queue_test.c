@@ -6,6 +6,8 @@
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
 #include "node.c"
+
+#include "lock_options.h"
 #include "tap.h"
 
 enum {
@@ -300,7 +302,7 @@ static void connect_node(unsigned i)
     end->up = 1;
     node->priv.handshake = RL_READY;
     node->priv.handshakes_due = node->priv.heard = node->priv.part = node->priv.useful = 0;
-    node->priv.notifies = 1;
+    rl_set_notifies(node, 1);
     rl_set_state(&client, node, REDLOCK_NODE_READY);
 }
 
@@ -690,8 +692,7 @@ static void one_history(void)
     for (i = 0; i < LOCKS; i++) {
         redlock_lock_init(&locks[i], keys, 1 + roll(brief ? 3 : REDLOCK_KEY_MAX),
                           1000 + roll(100000));
-        locks[i].label = label;
-        locks[i].label_size = (uint8_t)roll(brief ? 1 : REDLOCK_LABEL_MAX + 1);
+        set_label(&locks[i], label, roll(brief ? 1 : REDLOCK_LABEL_MAX + 1));
         memset(locks[i].token, (int)i, sizeof locks[i].token);
         rl_keep_release(&owed[i], &client, &locks[i]);
     }
