@@ -181,7 +181,7 @@ REDLOCK_PRIVATE void rl_ignore_extensions(struct redlock_client *c, struct redlo
 REDLOCK_PRIVATE void rl_begin_round(struct redlock_client *c, struct redlock_lock *lock)
 {
     rl_ignore_extensions(c, lock); /* late ones of the round before */
-    rl_clear(&lock->priv.attempt.suspect, ~(unsigned)c->priv.abandoned);
+    rl_trust(lock, ~rl_suspects(c, lock));
     lock->priv.started_us = c->priv.now_us;
     lock->priv.todo = c->priv.all;
     memset(&lock->priv.round, 0, sizeof lock->priv.round);
@@ -194,7 +194,7 @@ REDLOCK_PRIVATE void rl_begin_round(struct redlock_client *c, struct redlock_loc
    former one (R8b). */
 static int rl_repairs(const struct redlock_client *c, const struct redlock_lock *lock, unsigned bit)
 {
-    unsigned unanswered = lock->priv.attempt.suspect & (unsigned)c->priv.abandoned;
+    unsigned unanswered = rl_suspects(c, lock);
 
     return REDLOCK_REPAIR && !rl_past(c, lock->valid_until_us) &&
            (lock->priv.attempt.again & ~unanswered & bit) != 0;
@@ -582,8 +582,7 @@ static void rl_learn_of_key(struct redlock_lock *lock, unsigned bit, const struc
 {
     if (reply->vote == RL_YES && !rl_is(reply->command, RL_CREATING) &&
         rl_is(reply->command, RL_WRITING))
-        rl_clear(&lock->priv.attempt.suspect,
-                 bit); /* our token is there: what may create it has run */
+        rl_trust(lock, bit); /* our token is there: what may create it has run */
     if (rl_is(reply->command, RL_WRITING)) {
         if (reply->command == RL_EXTEND && reply->vote == RL_NO)
             rl_set(&lock->priv.attempt.again, bit);
@@ -622,7 +621,7 @@ static void rl_replied(struct redlock_client *c, struct redlock_node *node,
     }
     if (reply->vote == RL_UNANSWERED) {
         if (rl_is(reply->command, RL_CREATING))
-            rl_set(&lock->priv.attempt.suspect, bit);
+            rl_suspect(lock, bit);
         if (reply->role != RL_VOTER)
             return; /* decided without it */
         rl_unanswered(node, lock, reply->command);
