@@ -176,7 +176,7 @@ define variant
 $(B)/$(1)/%: test/%.c $(HELPERS) $(wildcard test/*.h) $(LIB) $(HEADERS) $(ONE) Makefile
 	@mkdir -p $$(@D)
 	$$(CC-$(1)) -O1 -g $(WARN) $(POSIX) $(if $(LIB-$(1)),-I$(B)/single) -I. -Itest $$< $(HELPERS) $(or $(LIB-$(1)),$(LIB)) -o $$@
-$(B)/$(1)/queue_test: test/queue_test.c test/tap.h $(CORE) $(HEADERS) Makefile # includes node.c
+$(B)/$(1)/queue_test: test/queue_test.c test/lock_options.h test/tap.h $(CORE) $(HEADERS) Makefile # includes node.c
 	@mkdir -p $$(@D)
 	$$(CC-$(1)) -O1 -g $(WARN) $(POSIX) -I. -Itest $$< $(filter-out node.c,$(CORE)) -o $$@
 test-$(1): $(PROGRAMS:%=$(B)/$(1)/%)
@@ -197,7 +197,7 @@ test-short: test/lock_test.c test/fake.c test/mini.c $(LIB) $(HEADERS)
 QUEUES = least most
 QUEUE-least = -DRESP_PIPELINE_MAX=2 -DREDLOCK_MINIMAL=1 -DRESP_OUT_MAX=371
 QUEUE-most = -DRESP_OUT_MAX=65535 -DREDLOCK_NODES_MAX=16
-$(B)/queue/%: test/queue_test.c test/tap.h $(CORE) $(HEADERS) Makefile
+$(B)/queue/%: test/queue_test.c test/lock_options.h test/tap.h $(CORE) $(HEADERS) Makefile
 	@mkdir -p $(@D)
 	gcc $(SAN) $(QUEUE-$*) -O1 -g $(WARN) $(POSIX) -I. -Itest $< $(filter-out node.c,$(CORE)) -o $@
 test-queue: $(QUEUES:%=$(B)/queue/%)
@@ -399,7 +399,7 @@ test-lwip-board: deps-lwip_board ## that firmware on real servers: cable pulled,
 
 SEEDS = 6000
 # The minimal one with few requests at once: bursts fill the queues.
-$(B)/sim $(B)/sim-minimal: test/sim.c test/mini.c test/mini.h test/tap.h $(CORE) $(HEADERS)
+$(B)/sim $(B)/sim-minimal: test/sim.c test/mini.c test/mini.h test/lock_options.h test/tap.h $(CORE) $(HEADERS)
 	@mkdir -p $(@D)
 	$(CC) -O3 -flto=auto -g $(WARN) $(POSIX) $(if $(findstring minimal,$@),-DREDLOCK_MINIMAL=1 -DRESP_PIPELINE_MAX=8) -I. -Itest $< test/mini.c $(CORE) -o $@
 
@@ -421,7 +421,7 @@ RUNS = 1000
 $(B)/api/mini.o: test/mini.c test/mini.h
 	@mkdir -p $(@D)
 	gcc $(SAN) -O1 -g $(WARN) $(POSIX) -Itest -c $< -o $@
-$(B)/api/%: test/api_test.c $(B)/api/mini.o test/tap.h $(CORE) $(HEADERS) Makefile
+$(B)/api/%: test/api_test.c $(B)/api/mini.o test/lock_options.h test/tap.h $(CORE) $(HEADERS) Makefile
 	gcc $(SAN) -O1 -g $(WARN) $(POSIX) $(API-$*) -I. -Itest $< $(B)/api/mini.o $(CORE) -o $@
 
 api: deps-test $(API_SETS:%=$(B)/api/%) ## RUNS=n of all calls in random order, in every state of a lock; FIRST=n is the first seed

@@ -191,7 +191,7 @@ static enum rl_argument rl_check_keys(const struct redlock_lock *lock)
 
     if (lock->key == NULL || lock->key_size < 1)
         return RL_ARG_KEY;
-    if (lock->extra_keys == NULL && rl_extra_keys(lock) > 0)
+    if (rl_lacks_extra_keys(lock))
         return RL_ARG_EXTRA_KEYS;
     for (i = 0; i < rl_extra_keys(lock); i++) {
         const struct redlock_key *key = rl_extra_key(lock, i);
@@ -214,12 +214,11 @@ static enum rl_argument rl_check_lock(const struct redlock_client *c,
 {
     uint32_t longest_ms = c->priv.settings.longest_ttl_ms;
 
-    if (lock->extra_key_count > rl_extra_keys(lock))
-        return RL_ARG_EXTRA_KEYS;
-    if (lock->use_fencing && (!REDLOCK_FENCING || lock->extra_key_count > 0))
+    if (rl_use_fencing(lock) && rl_extra_keys(lock) > 0)
         return RL_ARG_FENCING;
-    if (lock->label_size > REDLOCK_LABEL_MAX || (lock->label == NULL && lock->label_size > 0) ||
-        (lock->token_is_label && lock->label_size == 0))
+    if (rl_label_size(lock) > REDLOCK_LABEL_MAX ||
+        (rl_label(lock) == NULL && rl_label_size(lock) > 0) ||
+        (rl_token_is_label(lock) && rl_label_size(lock) == 0))
         return RL_ARG_LABEL;
     if (lock->ttl_ms < RL_TTL_MIN_MS || lock->ttl_ms > RL_TTL_MAX_MS ||
         rl_drift_us(c, lock->ttl_ms) >= lock->ttl_ms * RL_MS_US)
@@ -266,8 +265,8 @@ enum redlock_status redlock_acquire_start(struct redlock_client *client, struct 
         return REDLOCK_ALREADY_HELD;
     lock->valid_until_us = 0;
     rl_forget_holder(lock);
-    if (lock->holder_size > 0)
-        lock->holder[0] = '\0';
+    if (rl_wants_holder(lock))
+        rl_holder(lock)[0] = '\0';
     memset(&lock->priv.op, 0, sizeof lock->priv.op);
     return rl_begin(client, lock, REDLOCK_OP_ACQUIRE, RL_IN_LINE, wait_ms);
 }
@@ -297,7 +296,7 @@ enum redlock_status redlock_auto_extend_start(struct redlock_client *client,
     if (lock->priv.state != RL_IS_HELD)
         return REDLOCK_LOST;
     rl_begin(client, lock, REDLOCK_OP_AUTO_EXTEND, RL_IN_AUTO, 0);
-    lock->priv.op.renewals = (uint16_t)(extensions + 1);
+    rl_set_renewals(lock, extensions + 1);
     lock->priv.op.slow = 0;
     return REDLOCK_PENDING;
 }
@@ -336,9 +335,8 @@ enum redlock_status redlock_adopt(struct redlock_client *client, struct redlock_
     memset(&lock->priv, 0, sizeof lock->priv);
     lock->priv.attempt.asked = client->priv.all;
     /* what the other client sent to these nodes may run later than our commands. R8b */
-    lock->priv.attempt.suspect = client->priv.all & (redlock_mask)~lock->members;
-    rl_set(&client->priv.abandoned, lock->priv.attempt.suspect);
-    rl_set(&client->priv.unheard, lock->priv.attempt.suspect);
+    rl_suspect(lock, client->priv.all & ~(unsigned)lock->members);
+    rl_abandon(client, client->priv.all & ~(unsigned)lock->members, 1);
     lock->priv.state = RL_IS_HELD;
     lock->priv.started_us = client->priv.io->now_us(client->priv.io->context);
     lock->valid_until_us = lock->priv.started_us + remaining_ms * RL_MS_US;
@@ -615,10 +613,10 @@ uint32_t redlock_version(void)
 
 const char *redlock_holder_label(const struct redlock_lock *lock)
 {
-    const char *label = lock->holder;
+    const char *label = rl_holder(lock);
     unsigned i;
 
-    if (lock->holder_size == 0)
+    if (!rl_wants_holder(lock))
         return "";
     for (i = 0; i < 2 * sizeof lock->token; i++, label++)
         if (!(*label >= '0' && *label <= '9') && !(*label >= 'a' && *label <= 'f'))

@@ -248,8 +248,8 @@ static void rl_put_value(struct resp_writer *w, const struct rl_message *m, unsi
         resp_put_bytes(w, lock->key, lock->key_size);
         return;
     case 2:
-        resp_put_hex(w, lock->token, lock->token_is_label ? 0 : sizeof lock->token, lock->label,
-                     lock->label_size);
+        resp_put_hex(w, lock->token, rl_token_is_label(lock) ? 0 : sizeof lock->token,
+                     rl_label(lock), rl_label_size(lock));
         return;
     case 4:
         text = rl_script_of(lock, m->command);

@@ -360,9 +360,10 @@ REDLOCK_PRIVATE uint32_t rl_patience_ms(const struct redlock_client *c,
 
 /* ---- Features: a feature that is left out is an empty function ------------------------------------------ */
 
+#if REDLOCK_MULTI_KEY
 static inline unsigned rl_extra_keys(const struct redlock_lock *lock)
 {
-    return REDLOCK_MULTI_KEY ? lock->extra_key_count : 0;
+    return lock->extra_key_count;
 }
 
 static inline const struct redlock_key *rl_extra_key(const struct redlock_lock *lock, unsigned i)
@@ -370,21 +371,221 @@ static inline const struct redlock_key *rl_extra_key(const struct redlock_lock *
     return &lock->extra_keys[i];
 }
 
-static inline int rl_use_fencing(const struct redlock_lock *lock)
+static inline int rl_lacks_extra_keys(const struct redlock_lock *lock)
 {
-    return REDLOCK_FENCING && lock->use_fencing;
+    return lock->extra_keys == NULL && lock->extra_key_count > 0;
+}
+#else
+static inline unsigned rl_extra_keys(const struct redlock_lock *lock)
+{
+    (void)lock;
+    return 0;
 }
 
-static inline uint64_t rl_fencing_token(const struct redlock_lock *lock)
+static inline const struct redlock_key *rl_extra_key(const struct redlock_lock *lock, unsigned i)
 {
-    return REDLOCK_FENCING ? lock->fencing_token : 0;
+    (void)lock;
+    (void)i;
+    return NULL;
 }
 
-static inline void rl_set_fencing_token(struct redlock_lock *lock, uint64_t token)
+static inline int rl_lacks_extra_keys(const struct redlock_lock *lock)
 {
-    if (REDLOCK_FENCING)
-        lock->fencing_token = token;
+    (void)lock;
+    return 0;
 }
+#endif
+
+#if REDLOCK_LABEL_MAX > 0
+static inline const void *rl_label(const struct redlock_lock *lock)
+{
+    return lock->label;
+}
+
+static inline size_t rl_label_size(const struct redlock_lock *lock)
+{
+    return lock->label_size;
+}
+
+static inline int rl_token_is_label(const struct redlock_lock *lock)
+{
+    return lock->token_is_label;
+}
+#else
+static inline const void *rl_label(const struct redlock_lock *lock)
+{
+    (void)lock;
+    return NULL;
+}
+
+static inline size_t rl_label_size(const struct redlock_lock *lock)
+{
+    (void)lock;
+    return 0;
+}
+
+static inline int rl_token_is_label(const struct redlock_lock *lock)
+{
+    (void)lock;
+    return 0;
+}
+#endif
+
+/* Automatic extensions still allowed, and 1. R10 */
+#if REDLOCK_AUTO_EXTEND
+static inline unsigned rl_renewals(const struct redlock_lock *lock)
+{
+    return lock->priv.op.renewals;
+}
+
+static inline void rl_set_renewals(struct redlock_lock *lock, unsigned renewals)
+{
+    lock->priv.op.renewals = (uint16_t)renewals;
+}
+#else
+static inline unsigned rl_renewals(const struct redlock_lock *lock)
+{
+    (void)lock;
+    return 0;
+}
+
+static inline void rl_set_renewals(struct redlock_lock *lock, unsigned renewals)
+{
+    (void)lock;
+    (void)renewals;
+}
+#endif
+
+/* Whether the node talks RESP2. R12 */
+#if REDLOCK_RESP3
+static inline int rl_is_plain(const struct redlock_node *node)
+{
+    return node->priv.plain;
+}
+
+static inline void rl_set_plain(struct redlock_node *node)
+{
+    node->priv.plain = 1;
+}
+#else
+static inline int rl_is_plain(const struct redlock_node *node)
+{
+    (void)node;
+    return 1;
+}
+
+static inline void rl_set_plain(struct redlock_node *node)
+{
+    (void)node;
+}
+#endif
+
+#if REDLOCK_NOTIFICATION
+static inline int rl_notifies(const struct redlock_node *node)
+{
+    return node->priv.notifies;
+}
+
+static inline void rl_set_notifies(struct redlock_node *node, int notifies)
+{
+    node->priv.notifies = (uint8_t)notifies;
+}
+
+/* Locks that wait for a holder are counted: notifications are of use to nobody else. R7 */
+static inline void rl_set_waiting(struct redlock_client *c, struct redlock_lock *lock,
+                                  unsigned waiting)
+{
+    c->priv.waiting += (uint32_t)waiting - lock->priv.waiting;
+    lock->priv.waiting = (uint8_t)waiting;
+}
+#else
+static inline int rl_notifies(const struct redlock_node *node)
+{
+    (void)node;
+    return 0;
+}
+
+static inline void rl_set_notifies(struct redlock_node *node, int notifies)
+{
+    (void)node;
+    (void)notifies;
+}
+
+static inline void rl_set_waiting(struct redlock_client *c, struct redlock_lock *lock,
+                                  unsigned waiting)
+{
+    (void)c;
+    (void)lock;
+    (void)waiting;
+}
+#endif
+
+/* A command that creates the key may still run on these nodes: no repair there until it is known better. R8b */
+#if REDLOCK_REPAIR
+static inline void rl_suspect(struct redlock_lock *lock, unsigned nodes)
+{
+    rl_set(&lock->priv.attempt.suspect, nodes);
+}
+
+static inline void rl_trust(struct redlock_lock *lock, unsigned nodes)
+{
+    rl_clear(&lock->priv.attempt.suspect, nodes);
+}
+
+static inline unsigned rl_suspects(const struct redlock_client *c, const struct redlock_lock *lock)
+{
+    return lock->priv.attempt.suspect & (unsigned)c->priv.abandoned;
+}
+
+/* Some process on them has such a command, of some lock; `unheard`: which process is not known. */
+static inline void rl_abandon(struct redlock_client *c, unsigned nodes, int unheard)
+{
+    rl_set(&c->priv.abandoned, nodes);
+    if (unheard)
+        rl_set(&c->priv.unheard, nodes);
+}
+
+/* A node has said which process it is; `another`: than before. */
+static inline void rl_hear_process(struct redlock_client *c, unsigned bit, int another)
+{
+    if (another && !(c->priv.unheard & bit))
+        rl_clear(&c->priv.abandoned, bit);
+    rl_clear(&c->priv.unheard, bit);
+}
+#else
+static inline void rl_suspect(struct redlock_lock *lock, unsigned nodes)
+{
+    (void)lock;
+    (void)nodes;
+}
+
+static inline void rl_trust(struct redlock_lock *lock, unsigned nodes)
+{
+    (void)lock;
+    (void)nodes;
+}
+
+static inline unsigned rl_suspects(const struct redlock_client *c, const struct redlock_lock *lock)
+{
+    (void)c;
+    (void)lock;
+    return 0;
+}
+
+static inline void rl_abandon(struct redlock_client *c, unsigned nodes, int unheard)
+{
+    (void)c;
+    (void)nodes;
+    (void)unheard;
+}
+
+static inline void rl_hear_process(struct redlock_client *c, unsigned bit, int another)
+{
+    (void)c;
+    (void)bit;
+    (void)another;
+}
+#endif
 
 static inline int rl_durable(const struct redlock_client *c)
 {
@@ -483,23 +684,61 @@ static inline void rl_set_native(struct redlock_node *node, unsigned command, en
 }
 #endif
 
+#if REDLOCK_DIAGNOSIS
 static inline int rl_wants_holder(const struct redlock_lock *lock)
 {
-    return REDLOCK_DIAGNOSIS && lock->holder_size > 0;
+    return lock->holder_size > 0;
+}
+
+static inline char *rl_holder(const struct redlock_lock *lock)
+{
+    return lock->holder;
 }
 
 /* The holder is not known any more, or not yet. */
 static inline void rl_forget_holder(struct redlock_lock *lock)
 {
-    if (REDLOCK_DIAGNOSIS)
-        lock->holder_until_us = 0;
+    lock->holder_until_us = 0;
 }
+#else
+static inline int rl_wants_holder(const struct redlock_lock *lock)
+{
+    (void)lock;
+    return 0;
+}
+
+static inline char *rl_holder(const struct redlock_lock *lock)
+{
+    (void)lock;
+    return NULL;
+}
+
+static inline void rl_forget_holder(struct redlock_lock *lock)
+{
+    (void)lock;
+}
+#endif
 
 /* A wall clock from here on (the year 2112) is broken and is not proposed: one such client would use up
    the fencing tokens of a lock for all. R16 */
 #define RL_WALL_MAX_US ((uint64_t)1 << 52)
 
 #if REDLOCK_FENCING
+static inline int rl_use_fencing(const struct redlock_lock *lock)
+{
+    return lock->use_fencing;
+}
+
+static inline uint64_t rl_fencing_token(const struct redlock_lock *lock)
+{
+    return lock->fencing_token;
+}
+
+static inline void rl_set_fencing_token(struct redlock_lock *lock, uint64_t token)
+{
+    lock->fencing_token = token;
+}
+
 /* The nodes that agree on the fencing token; without one a grant is an agreement. R16 */
 static inline unsigned rl_agreed(const struct redlock_lock *lock)
 {
@@ -538,6 +777,24 @@ static inline unsigned rl_count_confirm(struct redlock_lock *lock)
     return ++lock->priv.attempt.confirms;
 }
 #else
+static inline int rl_use_fencing(const struct redlock_lock *lock)
+{
+    (void)lock;
+    return 0;
+}
+
+static inline uint64_t rl_fencing_token(const struct redlock_lock *lock)
+{
+    (void)lock;
+    return 0;
+}
+
+static inline void rl_set_fencing_token(struct redlock_lock *lock, uint64_t token)
+{
+    (void)lock;
+    (void)token;
+}
+
 static inline unsigned rl_agreed(const struct redlock_lock *lock)
 {
     return lock->granted;
@@ -706,8 +963,6 @@ REDLOCK_PRIVATE enum redlock_status rl_begin(struct redlock_client *c, struct re
                                              uint32_t wait_ms);
 
 REDLOCK_PRIVATE void rl_enter(struct redlock_lock *lock, unsigned state);
-REDLOCK_PRIVATE void rl_set_waiting(struct redlock_client *c, struct redlock_lock *lock,
-                                    unsigned waiting);
 
 /* Puts a held lock away: out of sight, unless some node is still to be sent it. R2 */
 REDLOCK_PRIVATE void rl_put_away(struct redlock_client *c, struct redlock_lock *lock);

@@ -381,7 +381,7 @@ REDLOCK_PRIVATE uint32_t rl_patience_ms(const struct redlock_client *c,
 static int rl_shakes_with(const struct redlock_node *node, unsigned command)
 {
     int secret = node->password != NULL, user = node->user != NULL;
-    int plain = !REDLOCK_RESP3 || node->priv.plain;
+    int plain = rl_is_plain(node);
 
     switch (command) {
     case RL_HELLO:
@@ -454,7 +454,8 @@ REDLOCK_PRIVATE void rl_node_want(struct redlock_client *c, struct redlock_node 
         return; /* the locks have not taken the replies yet */
     node->priv.useful = node->priv.replied = node->priv.denied = 0;
     node->priv.handshake = RL_HELLO;
-    node->priv.handshakes_due = node->priv.heard = node->priv.notifies = node->priv.part = 0;
+    node->priv.handshakes_due = node->priv.heard = node->priv.part = 0;
+    rl_set_notifies(node, 0);
     rl_set_native(node, RL_DELIFEQ, RL_UNTRIED);
     rl_forget_server(node);
     rl_set(&c->priv.busy, rl_bit(node->priv.index));
@@ -544,10 +545,8 @@ static void rl_hear_info(struct redlock_client *c, struct redlock_node *node,
             rl_node_deny(c, node, RL_IS_THE_SAME_SERVER);
             return;
         }
-    if (node->priv.last_run != 0 && node->priv.last_run != node->priv.run &&
-        !(c->priv.unheard & rl_bit(node->priv.index)))
-        rl_clear(&c->priv.abandoned, rl_bit(node->priv.index)); /* another process. R8b */
-    rl_clear(&c->priv.unheard, rl_bit(node->priv.index));
+    rl_hear_process(c, rl_bit(node->priv.index),
+                    node->priv.last_run != 0 && node->priv.last_run != node->priv.run);
     node->priv.last_run = node->priv.run;
 }
 
@@ -613,7 +612,7 @@ static int rl_handshake_replied(struct redlock_client *c, struct redlock_node *n
         return 0;
     if (REDLOCK_RESP3 && command <= RL_HELLO_AUTH && item->kind == RESP_ERROR &&
         rl_is_unknown(item)) {
-        node->priv.plain = 1;
+        rl_set_plain(node);
         if (command == RL_HELLO_AUTH) { /* it must come first: connect again, at once */
             node->priv.useful = 1;
             rl_node_broke(c, node, RL_NO_ERROR);
@@ -628,7 +627,7 @@ static int rl_handshake_replied(struct redlock_client *c, struct redlock_node *n
     } else if (command == RL_INFO) {
         rl_hear_info(c, node, item);
     } else if (command == RL_TRACK) {
-        node->priv.notifies = item->kind == RESP_STATUS;
+        rl_set_notifies(node, item->kind == RESP_STATUS);
     }
     if (last && rl_is_up(node)) {
         node->priv.heard = 0;
@@ -643,7 +642,7 @@ static int rl_caching_replied(struct redlock_node *node)
 {
     const struct resp_item *item = &node->priv.reader.item;
 
-    node->priv.notifies = item->kind != RESP_ERROR || !rl_is_denial(item);
+    rl_set_notifies(node, item->kind != RESP_ERROR || !rl_is_denial(item));
     return item->kind == RESP_STATUS || item->kind == RESP_ERROR;
 }
 
@@ -809,7 +808,7 @@ static int rl_next_unanswered(struct redlock_client *c, struct redlock_node *nod
         if (reply->owner == NULL)
             continue;
         if (rl_is(command, RL_CREATING))
-            rl_set(&c->priv.abandoned, rl_bit(node->priv.index));
+            rl_abandon(c, rl_bit(node->priv.index), 0);
         return 1;
     }
     return 0;

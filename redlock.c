@@ -75,14 +75,6 @@ REDLOCK_PRIVATE void rl_enter(struct redlock_lock *lock, unsigned state)
     lock->priv.due_us = 0; /* not begun */
 }
 
-/* Locks that wait for a holder are counted: notifications are of use to nobody else. R7 */
-REDLOCK_PRIVATE void rl_set_waiting(struct redlock_client *c, struct redlock_lock *lock,
-                                    unsigned waiting)
-{
-    c->priv.waiting += (uint32_t)waiting - lock->priv.waiting;
-    lock->priv.waiting = (uint8_t)waiting;
-}
-
 /* The operation is complete; the lock stays in `state`, IDLE or HELD. */
 static void rl_finish(struct redlock_client *c, struct redlock_lock *lock,
                       enum redlock_status status, unsigned state)
@@ -118,7 +110,7 @@ REDLOCK_PRIVATE enum redlock_status rl_begin(struct redlock_client *c, struct re
     lock->status = REDLOCK_PENDING;
     lock->operation = (uint8_t)operation;
     lock->priv.outcome = REDLOCK_PENDING;
-    lock->priv.op.renewals = 0;
+    rl_set_renewals(lock, 0);
     lock->priv.until_us = wait_ms * RL_MS_US; /* from now on; the first step reads the clock */
     rl_enter(lock, state);
     rl_move(c, lock, RL_TURN);
@@ -193,7 +185,7 @@ static int rl_can_begin(struct redlock_client *c, const struct redlock_lock *loc
 
 static void rl_begin_attempt(struct redlock_client *c, struct redlock_lock *lock)
 {
-    if (!lock->token_is_label && rl_random(c, lock->token, sizeof lock->token) != 0) {
+    if (!rl_token_is_label(lock) && rl_random(c, lock->token, sizeof lock->token) != 0) {
         rl_finish(c, lock, REDLOCK_NO_ENTROPY, RL_IS_IDLE);
         return;
     }
@@ -379,7 +371,7 @@ static void rl_retry(struct redlock_client *c, struct redlock_lock *lock)
 
     if (others)
         c->priv.slow = 0;
-    if (!again || lock->token_is_label || lock->priv.op.attempts > c->priv.settings.retries) {
+    if (!again || rl_token_is_label(lock) || lock->priv.op.attempts > c->priv.settings.retries) {
         rl_finish(c, lock, outcome, RL_IS_IDLE);
         return;
     }
@@ -455,7 +447,7 @@ static void rl_owe(struct redlock_client *c, struct redlock_lock *lock, redlock_
     lock->priv.attempt.again = 0;
     while (owed < end && owed->todo != 0)
         owed++;
-    if (owed == end || todo == 0 || lock->token_is_label)
+    if (owed == end || todo == 0 || rl_token_is_label(lock))
         return;
     rl_keep_release(owed, c, lock);
     owed->todo = todo;
@@ -563,10 +555,10 @@ static void rl_end_extension(struct redlock_client *c, struct redlock_lock *lock
     }
     if (status == REDLOCK_LOST) {
         rl_roll_back(c, lock, REDLOCK_LOST);
-    } else if (!REDLOCK_AUTO_EXTEND || lock->priv.op.renewals == 0 || status == REDLOCK_CANCELLED) {
+    } else if (rl_renewals(lock) == 0 || status == REDLOCK_CANCELLED) {
         rl_finish(c, lock, status, RL_IS_HELD);
     } else if (status == REDLOCK_OK) {
-        lock->priv.op.renewals--;
+        rl_set_renewals(lock, rl_renewals(lock) - 1);
         lock->priv.op.slow = 0;
         rl_renew_at(lock, rl_renewal_due(c, lock));
     } else { /* as often as three times in the time that is left, if the settings are slower */
@@ -626,7 +618,7 @@ static void rl_step_auto(struct redlock_client *c, struct redlock_lock *lock)
         rl_finish(c, lock, REDLOCK_CANCELLED, RL_IS_HELD);
     else if (rl_past(c, lock->valid_until_us))
         rl_roll_back(c, lock, REDLOCK_LOST);
-    else if (rl_past(c, lock->priv.due_us) && lock->priv.op.renewals == 1)
+    else if (rl_past(c, lock->priv.due_us) && rl_renewals(lock) == 1)
         rl_finish(c, lock, REDLOCK_EXTEND_LIMIT, RL_IS_HELD);
     else if (rl_past(c, lock->priv.due_us))
         rl_enter(lock, RL_IN_EXTEND);

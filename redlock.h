@@ -73,7 +73,7 @@ extern "C" {
 #define REDLOCK_KEY_MAX 64 /* bytes of a key. RESP_OUT_MAX must hold the longest command with it */
 #endif
 #ifndef REDLOCK_LABEL_MAX
-#define REDLOCK_LABEL_MAX 24 /* bytes of a label. RESP_OUT_MAX must hold it too */
+#define REDLOCK_LABEL_MAX 24 /* bytes of a label; 0: no labels. RESP_OUT_MAX must hold it too */
 #endif
 #ifndef REDLOCK_ERROR_MAX
 #define REDLOCK_ERROR_MAX                                                                          \
@@ -93,7 +93,7 @@ extern "C" {
     (REDLOCK_HOSTED ? 2048 : 96) /* bytes read at once. RAM of the client: 1 each */
 #endif
 
-/* Features: 0 leaves one out. It then costs neither flash nor RAM. */
+/* Features: 0 leaves one out. It then costs neither flash nor RAM, and its fields are not there. */
 #ifndef REDLOCK_MINIMAL
 #define REDLOCK_MINIMAL 0 /* 1: all of them are out unless set to 1 one by one */
 #endif
@@ -207,10 +207,14 @@ struct redlock_node {
         uint8_t handshake; /* how far the handshake was queued, a command */
         uint8_t handshakes_due; /* its replies that are due */
         uint8_t heard;          /* of the reply that is coming: which part is next */
-        uint8_t plain;          /* it knows no HELLO: RESP2 */
-        uint8_t notifies;       /* when a key changes, if it is asked to. R7 */
         uint8_t first, count;   /* of `requests`, a ring */
         uint8_t part;           /* replies of the first request that have come */
+#if REDLOCK_RESP3
+        uint8_t plain; /* it knows no HELLO: RESP2 */
+#endif
+#if REDLOCK_NOTIFICATION
+        uint8_t notifies; /* when a key changes, if it is asked to. R7 */
+#endif
 #if REDLOCK_NATIVE_RELEASE
         uint8_t native;    /* its own command that releases, */
         uint8_t native_is; /* and what is known of that. R11 */
@@ -330,17 +334,23 @@ struct redlock_lock {
     /* Private. */
     struct {
         uint8_t state, list;
-        int8_t outcome;       /* redlock_status, once decided */
-        uint8_t waiting;      /* 1: was refused, and will ask again. R7 */
+        int8_t outcome; /* redlock_status, once decided */
+#if REDLOCK_NOTIFICATION
+        uint8_t waiting; /* 1: was refused, and will ask again. R7 */
+#endif
         redlock_mask todo;    /* nodes that the present command must still be sent to */
         redlock_mask waits;   /* nodes whose reply to it is due */
         struct {              /* of an operation */
             uint8_t attempts; /* so far */
             uint8_t quick;    /* quick retries in a row */
             uint8_t slow;     /* slow retries */
-            uint8_t vain;     /* notifications in vain. R7 */
+#if REDLOCK_NOTIFICATION
+            uint8_t vain; /* notifications in vain. R7 */
+#endif
+#if REDLOCK_AUTO_EXTEND
             uint16_t
                 renewals; /* automatic extensions still allowed, and 1; 0: none asked for. R10 */
+#endif
         } op;
         struct {                /* of an attempt to acquire, and of the lock that came of it */
             redlock_mask asked; /* nodes that may have our key: they are owed a release. R4 */
@@ -348,9 +358,11 @@ struct redlock_lock {
             redlock_mask
                 again; /* nodes that are sent one more command: an extension said that the key
                                      is missing (R9), or a release got a temporary error (R4) */
+#if REDLOCK_REPAIR
             redlock_mask
                 suspect; /* nodes where a command that creates the key is unanswered on a former
                                      connection. R8b */
+#endif
 #if REDLOCK_RESTART_GUARD
             redlock_mask mute; /* nodes that had no vote and may have lost it. R14 */
 #endif
@@ -380,32 +392,50 @@ struct redlock_lock {
     /* You set these, with redlock_lock_init or in a cleared struct, and not while status is
        REDLOCK_PENDING. Keys and label must live as long as the lock. */
     const void *key; /* any bytes; the same on every node. By convention "redlock:NAME" */
+#if REDLOCK_LABEL_MAX > 0
     const void
         *label; /* any bytes; appended to the random token, so that others can see who holds it */
+#endif
+#if REDLOCK_MULTI_KEY
     const struct redlock_key *extra_keys; /* multi-key lock: each node grants all keys or none. All
                                              keys, with 10 bytes more for each of these, fit
                                              REDLOCK_KEY_MAX */
-    char *holder;       /* your buffer for the holder's token, cut off, when refused; NULL: none */
-    void *user_data;    /* yours */
-    uint16_t key_size;  /* 1..REDLOCK_KEY_MAX */
+#endif
+#if REDLOCK_DIAGNOSIS
+    char *holder; /* your buffer for the holder's token, cut off, when refused; NULL: none */
+#endif
+    void *user_data;   /* yours */
+    uint16_t key_size; /* 1..REDLOCK_KEY_MAX */
+#if REDLOCK_LABEL_MAX > 0
     uint8_t label_size; /* 0..REDLOCK_LABEL_MAX */
     uint8_t
         token_is_label; /* 1: the label alone is the token. It must be unique. One attempt. R1 */
+#endif
+#if REDLOCK_MULTI_KEY
     uint8_t extra_key_count; /* 0: none */
-    uint8_t holder_size;     /* bytes at `holder` */
-    uint8_t use_fencing;     /* 1: with a fencing token. Not with extra keys. R16 */
+#endif
+#if REDLOCK_DIAGNOSIS
+    uint8_t holder_size; /* bytes at `holder` */
+#endif
+#if REDLOCK_FENCING
+    uint8_t use_fencing; /* 1: with a fencing token. Not with extra keys. R16 */
+#endif
 
     /* You read these, too. */
     uint8_t token[20]; /* random, new at each attempt; hex on the wire. R1 */
+#if REDLOCK_FENCING
     uint64_t
         fencing_token; /* larger than the token of every acquisition that was complete before this one
                                began. The resource must refuse a smaller one than the largest it has seen.
                                0 unless held with use_fencing. R16 */
+#endif
     uint64_t
         valid_until_us; /* by the clock of struct redlock_io, drift taken off; 0: not held. R3 */
+#if REDLOCK_DIAGNOSIS
     uint64_t
         holder_until_us; /* when the lock of `holder` expires, as a node says. REDLOCK_NEVER: not
                                    at all; 0: not known */
+#endif
 };
 
 struct redlock_io;
@@ -442,10 +472,12 @@ struct redlock_client {
         redlock_mask broke;  /* nodes whose connection broke, and the locks were not told yet */
         redlock_mask full;   /* nodes that had no free request, until one is answered */
         redlock_mask wanted; /* nodes that some lock is still to be sent to: they are connected */
+#if REDLOCK_REPAIR
         /* Nodes whose present process may still run such a command, of some lock. R8b */
         redlock_mask abandoned;
         redlock_mask
             unheard; /* adopted doubts: of a process that is not known until it is heard of. R8b */
+#endif
         const struct redlock_io *io;
         struct redlock_node *nodes;
         struct redlock_settings settings;
@@ -454,7 +486,9 @@ struct redlock_client {
         uint64_t jammed_us; /* `jammed` since then */
         uint64_t line_us;   /* no lock that waits in line gives up before */
         uint32_t process;   /* that made it */
-        uint32_t waiting;   /* how many of its locks were refused and will ask again. R7 */
+#if REDLOCK_NOTIFICATION
+        uint32_t waiting; /* how many of its locks were refused and will ask again. R7 */
+#endif
         struct redlock_list list[7];
         struct {
             redlock_mask unsent; /* nodes that are still to be sent something */
@@ -529,7 +563,7 @@ REDLOCK_API uint32_t redlock_remaining_ms(const struct redlock_client *client,
 REDLOCK_API void redlock_abandon(struct redlock_client *client, struct redlock_lock *lock);
 
 /* The label in lock->holder: what to show to people instead of the token. "" if there is none, or the token
-   is not one of this library's. */
+   is not one of this library's; always in a build without REDLOCK_DIAGNOSIS. */
 REDLOCK_API const char *redlock_holder_label(const struct redlock_lock *lock);
 
 /* Takes over a lock that another client holds, maybe in another process: set key, ttl_ms, token, label and

@@ -119,12 +119,18 @@ class client
 class mutex
 {
   public:
-    mutex(client &client, std::string key, std::chrono::milliseconds ttl, bool use_fencing = false)
+    mutex(client &client, std::string key, std::chrono::milliseconds ttl)
         : client_(client), key_(std::move(key))
     {
         redlock_lock_init(&lock_, key_.data(), key_.size(), to_ms(ttl));
+    }
+#if REDLOCK_FENCING
+    mutex(client &client, std::string key, std::chrono::milliseconds ttl, bool use_fencing)
+        : mutex(client, std::move(key), ttl)
+    {
         lock_.use_fencing = use_fencing;
     }
+#endif
     ~mutex()
     {
         unlock();
@@ -185,10 +191,12 @@ class mutex
         return std::chrono::milliseconds(redlock_remaining_ms(client_.get(), &lock_));
     }
 
+#if REDLOCK_FENCING
     std::uint64_t fencing_token() const noexcept
     {
         return lock_.fencing_token;
     } /* 0: not held, or without one */
+#endif
     redlock_status status() const noexcept
     {
         return lock_.status;

@@ -181,7 +181,7 @@ REDLOCK_PRIVATE void rl_ignore_extensions(struct redlock_client *c, struct redlo
 REDLOCK_PRIVATE void rl_begin_round(struct redlock_client *c, struct redlock_lock *lock)
 {
     rl_ignore_extensions(c, lock); /* late ones of the round before */
-    rl_clear(&lock->priv.attempt.suspect, ~(unsigned)c->priv.abandoned);
+    rl_trust(lock, ~rl_suspects(c, lock));
     lock->priv.started_us = c->priv.now_us;
     lock->priv.todo = c->priv.all;
     memset(&lock->priv.round, 0, sizeof lock->priv.round);
@@ -194,7 +194,7 @@ REDLOCK_PRIVATE void rl_begin_round(struct redlock_client *c, struct redlock_loc
    unanswered on a former one (R8b). If another token is there, the script leaves it alone. */
 static int rl_repairs(const struct redlock_client *c, const struct redlock_lock *lock, unsigned bit)
 {
-    unsigned unanswered = lock->priv.attempt.suspect & (unsigned)c->priv.abandoned;
+    unsigned unanswered = rl_suspects(c, lock);
 
     return REDLOCK_REPAIR && !rl_past(c, lock->valid_until_us) &&
            (lock->priv.attempt.again & ~unanswered & bit) != 0;
@@ -227,7 +227,7 @@ static unsigned rl_command_for(const struct redlock_client *c, const struct redl
     case RL_IN_EXTEND:
         return rl_repairs(c, lock, bit) ? RL_REPAIR : RL_EXTEND;
     case RL_IN_ROLLBACK:
-        return RL_DELETE | (REDLOCK_NOTIFICATION && node->priv.notifies ? RL_WITH_CACHING : 0U) |
+        return RL_DELETE | (rl_notifies(node) ? RL_WITH_CACHING : 0U) |
                (rl_wants_holder(lock) ? RL_WITH_PTTL : 0U);
     default:
         return rl_knows_native(node) && rl_extra_keys(lock) == 0 && !(lock->priv.round.broken & bit)
@@ -585,8 +585,7 @@ static void rl_learn_of_key(struct redlock_lock *lock, unsigned bit, const struc
 {
     if (reply->vote == RL_YES && !rl_is(reply->command, RL_CREATING) &&
         rl_is(reply->command, RL_WRITING))
-        rl_clear(&lock->priv.attempt.suspect,
-                 bit); /* our token is there: what may create it has run */
+        rl_trust(lock, bit); /* our token is there: what may create it has run */
     if (rl_is(reply->command, RL_WRITING)) {
         if (reply->command == RL_EXTEND && reply->vote == RL_NO)
             rl_set(&lock->priv.attempt.again, bit);
@@ -625,7 +624,7 @@ static void rl_replied(struct redlock_client *c, struct redlock_node *node,
     }
     if (reply->vote == RL_UNANSWERED) {
         if (rl_is(reply->command, RL_CREATING))
-            rl_set(&lock->priv.attempt.suspect, bit);
+            rl_suspect(lock, bit);
         if (reply->role != RL_VOTER)
             return; /* decided without it */
         rl_unanswered(node, lock, reply->command);

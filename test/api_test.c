@@ -12,6 +12,7 @@
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
+#include "lock_options.h"
 #include "mini.h"
 #include "redlock.h"
 #include "tap.h"
@@ -592,18 +593,18 @@ static int is_same_key(const void *a, size_t a_size, const void *b, size_t b_siz
 
 static int has_good_keys(const struct redlock_lock *lock)
 {
-    unsigned i, j, size = lock->key_size;
+    const struct redlock_key *more = extra_keys_of(lock);
+    unsigned size = lock->key_size;
+    int i, j, count = extra_key_count_of(lock);
 
-    if (lock->key == NULL || size < 1 || (lock->extra_key_count > 0 && lock->extra_keys == NULL))
+    if (lock->key == NULL || size < 1 || (count > 0 && more == NULL))
         return 0;
-    for (i = 0; i < lock->extra_key_count; i++) {
-        size += lock->extra_keys[i].size + 10U;
-        if (is_same_key(lock->key, lock->key_size, lock->extra_keys[i].bytes,
-                        lock->extra_keys[i].size))
+    for (i = 0; i < count; i++) {
+        size += more[i].size + 10U;
+        if (is_same_key(lock->key, lock->key_size, more[i].bytes, more[i].size))
             return 0;
         for (j = 0; j < i; j++)
-            if (is_same_key(lock->extra_keys[j].bytes, lock->extra_keys[j].size,
-                            lock->extra_keys[i].bytes, lock->extra_keys[i].size))
+            if (is_same_key(more[j].bytes, more[j].size, more[i].bytes, more[i].size))
                 return 0;
     }
     return size <= REDLOCK_KEY_MAX;
@@ -617,12 +618,11 @@ static int is_good(const struct party *p, const struct redlock_lock *lock)
                                                            : p->settings.drift_ppm;
     double drift_ms = (double)lock->ttl_ms * ppm / 1e6 + 2;
 
-    if (!has_good_keys(lock) ||
-        (lock->extra_key_count > 0 && (!REDLOCK_MULTI_KEY || lock->use_fencing)) ||
-        (lock->use_fencing && !REDLOCK_FENCING))
+    if (!has_good_keys(lock) || (extra_key_count_of(lock) > 0 && uses_fencing(lock)))
         return 0;
-    if (lock->label_size > REDLOCK_LABEL_MAX || (lock->label == NULL && lock->label_size > 0) ||
-        (lock->token_is_label && lock->label_size == 0))
+    if (label_size_of(lock) > REDLOCK_LABEL_MAX ||
+        (label_of(lock) == NULL && label_size_of(lock) > 0) ||
+        (token_is_label(lock) && label_size_of(lock) == 0))
         return 0;
     if (lock->ttl_ms < 10 || lock->ttl_ms > 0x7fffffff || drift_ms >= lock->ttl_ms)
         return 0;
@@ -637,7 +637,7 @@ static unsigned starts(const struct party *p, struct slot *s, char what, unsigne
 
     if (s->state == BUSY && state == HELD && s->what == 'a')
         s->fencing_token =
-            s->lock->fencing_token; /* got, and redlock_next_completed may never return it */
+            fencing_token_of(s->lock); /* got, and redlock_next_completed may never return it */
     if (p->process != 1)
         return ST(FORKED) | (is_good(p, s->lock) ? 0U : ST(INVALID_ARGUMENT));
     if (!is_good(p, s->lock) ||
@@ -682,7 +682,7 @@ static void has_ended(struct slot *s, int status)
 {
     ends[strchr(operations, s->what) - operations][-status & 15]++;
     if (s->what == 'a')
-        s->fencing_token = s->lock->fencing_token;
+        s->fencing_token = fencing_token_of(s->lock);
     else if (is_held_after(s->what, status) && s->valid_us != REDLOCK_NEVER &&
              s->lock->valid_until_us < s->valid_us)
         violated("an extension has shortened the lock");
@@ -703,7 +703,7 @@ static void check_held(struct slot *s)
         s->valid_us = REDLOCK_NEVER; /* lost: it stays so */
     else if (s->valid_us != REDLOCK_NEVER)
         s->valid_us = lock->valid_until_us;
-    if (s->state == HELD && lock->fencing_token != s->fencing_token)
+    if (s->state == HELD && fencing_token_of(lock) != s->fencing_token)
         violated("the fencing token of a held lock has changed");
 }
 
@@ -719,12 +719,12 @@ static void check_slot(struct party *p, struct slot *s)
     if (real_state(s) == FREE || (s->state == BUSY && !is_over && strchr("ar", s->what) != NULL)) {
         if (left_ms != 0 || lock->valid_until_us != 0)
             violated("a lock that is not held has time left");
-        if (lock->fencing_token != 0 && real_state(s) == FREE)
+        if (fencing_token_of(lock) != 0 && real_state(s) == FREE)
             violated("a lock that is not held has a fencing token");
     }
     if ((s->state == FREE || s->state == HELD) && lock->status == REDLOCK_PENDING)
         violated("a lock that is not in progress says so");
-    if (lock->fencing_token != 0 && !lock->use_fencing && s->state != STALE)
+    if (fencing_token_of(lock) != 0 && !uses_fencing(lock) && s->state != STALE)
         violated("a fencing token that was not asked for");
     if (s->state == HELD || (s->state == BUSY && strchr("ek", s->what) != NULL && !is_over))
         check_held(s);
@@ -772,7 +772,7 @@ static const char *key_name(unsigned i)
 static void dress(struct slot *s, const struct party *p)
 {
     struct redlock_lock *lock = s->lock;
-    unsigned i, first = roll(3);
+    unsigned i, size, first = roll(3);
     uint32_t ttl_ms = roll(8) == 0   ? 10 + roll(20)
                       : roll(8) == 0 ? 0x7fffffff
                       : roll(2) == 0 ? 50 + roll(1500)
@@ -783,25 +783,25 @@ static void dress(struct slot *s, const struct party *p)
     drop_parts(s);
     redlock_lock_init(lock, part(s, key_name(first), 2), 2, ttl_ms);
     s->what = '-';
-    if (roll(3) == 0) {
-        lock->label_size = (uint8_t)(1 + roll(REDLOCK_LABEL_MAX));
-        lock->label = part(s, NULL, lock->label_size);
-        lock->token_is_label = roll(3) == 0;
+    if (REDLOCK_LABEL_MAX > 0 && roll(3) == 0) {
+        size = 1 + roll(REDLOCK_LABEL_MAX);
+        set_label(lock, part(s, NULL, size), size);
+        set_token_is_label(lock, roll(3) == 0);
     }
     if (roll(2)) {
-        lock->holder_size = (uint8_t)(1 + roll(80));
-        lock->holder = (char *)part(s, NULL, lock->holder_size);
+        size = 1 + roll(80);
+        set_holder(lock, (char *)part(s, NULL, size), size);
     }
     if (REDLOCK_FENCING && roll(3) == 0) {
-        lock->use_fencing = 1;
+        set_use_fencing(lock, 1);
     } else if (REDLOCK_MULTI_KEY && roll(3) == 0) {
         struct redlock_key *more = (struct redlock_key *)part(s, NULL, 2 * sizeof *more);
-        lock->extra_key_count = (uint8_t)(1 + roll(2));
+        size = 1 + roll(2);
         for (i = 0; i < 2; i++) {
             more[i].bytes = part(s, key_name((first + 1 + i) % 3), 2);
             more[i].size = 2;
         }
-        lock->extra_keys = more;
+        set_extra_keys(lock, more, (int)size);
     }
     set_state(s, FREE);
 }
@@ -830,8 +830,7 @@ static void change(struct slot *s)
 
     switch (roll(8)) {
     case 0: /* the buffer is the caller's again */
-        lock->holder_size = 0;
-        lock->holder = NULL;
+        set_holder(lock, NULL, 0);
         break;
     case 1:
     case 2:
@@ -846,11 +845,11 @@ static void change(struct slot *s)
         break;
     case 5:
         if (s->state == FREE)
-            lock->label_size = (uint8_t)(REDLOCK_LABEL_MAX + (REDLOCK_LABEL_MAX < 255));
+            set_label(lock, label_of(lock), REDLOCK_LABEL_MAX + (REDLOCK_LABEL_MAX < 255));
         break;
     default:
-        if (s->state == FREE && lock->extra_key_count > 0)
-            lock->extra_keys = NULL;
+        if (s->state == FREE && extra_key_count_of(lock) > 0)
+            set_extra_keys(lock, NULL, extra_key_count_of(lock));
     }
 }
 
@@ -1004,7 +1003,7 @@ static void end_client(struct party *p)
         if (s->state == BUSY && s->cancelled == 0 && s->lock->status == REDLOCK_CANCELLED)
             state = strchr("ek", s->what) != NULL ? STALE : FREE;
         if (s->state != NONE) {
-            s->fencing_token = s->lock->fencing_token;
+            s->fencing_token = fencing_token_of(s->lock);
             set_state(s, state == FREE ? FREE : STALE);
         }
         if (roll(3) == 0)
@@ -1108,7 +1107,7 @@ static void adopt(struct party *p, struct slot *s)
     describe(p, s, "redlock_adopt", 'a', left_ms);
     if (s->state == FREE) {
         lock->members = (redlock_mask)(roll(4) == 0 ? roll(0x10000) : (1U << p->count) - 1);
-        lock->fencing_token = lock->use_fencing && roll(2) ? 1 + roll(1000) : 0;
+        set_fencing_token(lock, uses_fencing(lock) && roll(2) ? 1 + roll(1000) : 0);
     }
     for (i = 0; i < 16; i++)
         bits += ((unsigned)lock->members >> i) & 1U;
@@ -1122,10 +1121,10 @@ static void adopt(struct party *p, struct slot *s)
     status = redlock_adopt(p->client, lock, left_ms);
     expect(status, may, "redlock_adopt says what is not documented");
     if (status != REDLOCK_OK && s->state == FREE)
-        lock->fencing_token = 0; /* it was the test's */
+        set_fencing_token(lock, 0); /* it was the test's */
     if (status != REDLOCK_OK)
         return;
-    s->fencing_token = lock->fencing_token;
+    s->fencing_token = fencing_token_of(lock);
     set_state(s, HELD);
     if (lock->valid_until_us != now_us + left_ms * MS)
         violated("redlock_adopt does not take the time that was left");

@@ -4,6 +4,7 @@
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
 #include "fake.h"
+#include "lock_options.h"
 #include "servers.h"
 #include "tap.h"
 
@@ -77,9 +78,8 @@ static void run(int which, struct redlock_io *io, const char *address, uint32_t 
         redlock_lock_init(&locks[i], "a\0\r\nb", 5, 86400000);
     redlock_acquire(&client, &locks[0], 0);
     redlock_release(&client, &locks[0], 20000);
-    locks[1].use_fencing = REDLOCK_FENCING;
-    locks[2].extra_keys = more;
-    locks[2].extra_key_count = REDLOCK_MULTI_KEY ? 2 : 0;
+    set_use_fencing(&locks[1], 1);
+    set_extra_keys(&locks[2], more, 2);
     heard_size[which] = 0; /* the reply to HELLO names the server, and differs */
     for (i = 0; i < 300; i++) {
         int who = (int)((draw >> 16) % 3), what = (int)((draw >> 8) % 3), status;

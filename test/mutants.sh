@@ -43,7 +43,7 @@ R4|redlock.c|s/lock->priv.attempt.again \| unanswered/unanswered/|a temporary er
 R4|redlock.c|s/lock->priv.attempt.again \| unanswered/lock->priv.attempt.again/|nor is one that comes later
 R4|node.c|s/\} else if \(node->priv.part < main\) \{/$& reply->owner = request->owner;/|the last of a pair is the answer
 R4|redlock.c|s/rl_past\(c, owed->until_us\)/0/|releases are owed until the key has expired
-R4|redlock.c|s/ \|\| lock->token_is_label\)/)/|nothing is repeated with a token of the caller
+R4|redlock.c|s/ \|\| rl_token_is_label\(lock\)\)/)/|nothing is repeated with a token of the caller
 R5|round.c|s/\(state == RL_IN_ASK && node->priv.failing\)/0/|a node that failed before counts as failed
 R5|node.c|s/node->priv.denied && (pause_us > soon_us)/$1/|denied nodes alone are tried soon
 R5|redlock.c|s/!rl_is_quorum\(c, ready \| untried\)/1/|and before a call fails
@@ -72,8 +72,8 @@ R6|redlock.c|s/ && rl_is_quorum\(c, ready & ~\(unsigned\)c->priv.full\);/;/|and 
 R6|redlock.c|s/if \(!rl_past\(c, c->priv.line_us\)\)/if (1)/|wait_ms counts in line
 R6|redlock.c|s/lock->priv.until_us > connected_us \? lock->priv.until_us : connected_us/1 ? lock->priv.until_us : connected_us/|but not while a new client connects
 R7|redlock.c|s/if \(!rl_may_be_free\(c, lock\)\)\s+return;/return;/|notification
-R7|round.c|s/REDLOCK_NOTIFICATION && node->priv.notifies/0/|a refused attempt asks for notification
-R7|round.c|s/REDLOCK_NOTIFICATION && node->priv.notifies/REDLOCK_NOTIFICATION/|but not where it is denied
+R7|round.c|s/rl_notifies\(node\)/0/|a refused attempt asks for notification
+R7|round.c|s/rl_notifies\(node\)/REDLOCK_NOTIFICATION/|but not where it is denied
 R7|round.c|s/rl_is_quorum\(c, lock->priv.attempt.free\) && /lock->priv.attempt.free != 0 \&\& /|notification by less than a quorum
 R7|round.c|s/(rl_is_quorum\(c, lock->priv.attempt.free\)) && rl_others_had_it\(lock\)/$1/|no notification for lack of voters
 R6|node.c|s/if \(awaited \|\| c->priv.slow\)/if (1)/|round trips are of what was waited for
@@ -102,12 +102,12 @@ R9|round.c|s/\(lock->priv.attempt.again & ~unanswered & bit\)/(~unanswered \& bi
 R9|round.c|s/state == RL_IN_EXTEND && vote == RL_NO && rl_repairs\(c, lock, bit\)\) \{/0) {/|repaired in the same round
 R9|round.c|s/if \(vote != RL_REPAIRED\)/if (1)/|repaired nodes count when they have confirmed
 R8b|round.c|s/\(lock->priv.attempt.again & ~unanswered & bit\)/(lock->priv.attempt.again \& bit)/|one unanswered command that creates the key
-R8b|round.c|s/rl_set\(&lock->priv.attempt.suspect, bit\);/;/|what is unanswered on a former connection
+R8b|round.c|s/rl_suspect\(lock, bit\);/;/|what is unanswered on a former connection
 R8b|round.c|s/rl_redirect\(c, lock, lock->priv.waits, 1 << RL_REPAIR, lock, RL_STALE\);/rl_ignore(c, lock, lock->priv.waits, 1 << RL_REPAIR);/|what is unanswered of an earlier round
-R8b|round.c|s/rl_clear\(&lock->priv.attempt.suspect,\s+bit\); \/\* our token/; \/* our token/|our token there proves that it has run
-R8b|node.c|s/rl_clear\(&c->priv.abandoned, rl_bit\(node->priv.index\)\); \/\* another/; \/* another/|another process never runs it
+R8b|round.c|s/rl_trust\(lock, bit\);/;/|our token there proves that it has run
+R8b|node.c|s/node->priv.last_run != 0 && node->priv.last_run != node->priv.run\);/0);/|another process never runs it
 R8b|round.c|s/creates \? RL_STALE/0 ? RL_STALE/|a vote that does not count is unanswered, too
-R8b|client.c|s/lock->priv.attempt.suspect = client->priv.all & \(redlock_mask\)~lock->members;//|what another process sent may still run
+R8b|client.c|s/rl_suspect\(lock, [^;]*\);//|what another process sent may still run
 R12|node.c|s/node->priv.handshake == RL_READY &&\s+node->priv.handshakes_due == 0/1/|nothing counts before the handshake is answered
 R12|node.c|s/if \(command == RL_HELLO_AUTH\) \{ \/\*/if (0) { \/*/|AUTH where HELLO is not known
 R12|node.c|s/(node->priv.heard == ROLE && !other && )/0 \&\& $1/|a replica is no node
@@ -127,13 +127,13 @@ R14|redlock.c|s/lock->members & ~\(unsigned\)rl_mute\(lock\)/lock->members/|its 
 R14|redlock.c|s/rl_set_mute\(lock, lock->granted, 0\);//|and no longer
 R14|client.c|s/longest_ms != 0 && lock->ttl_ms > longest_ms/0/|no ttl longer than the longest
 R10|client.c|s/if \(lock->extended >= client->[^)]*\)[^;]*;//|the limit of extensions
-R10|redlock.c|s/rl_past\(c, lock->priv.due_us\) && lock->priv.op.renewals == 1/0/|the limit of automatic extensions
+R10|redlock.c|s/rl_past\(c, lock->priv.due_us\) && rl_renewals\(lock\) == 1/0/|the limit of automatic extensions
 R10|redlock.c|s/end_us < third_us \+ rest_us/1/|a third of a ttl that is shorter now
 R10|redlock.c|s/third_us = (.*)lock->ttl_ms \/ 3/third_us = $1lock->ttl_ms/; s/lock->ttl_ms - lock->ttl_ms \/ 3/0/|an extension at a third of the ttl
 R10|redlock.c|s/else if \(rl_past\(c, lock->valid_until_us\)\)\s+rl_roll_back/else if (0) rl_roll_back/|the loss when the validity is over
 R11|client.c|s/rl_ignore\(client, lock, client->priv.all, RL_ANY\);//|a release leaves no votes behind
 R10|redlock.c|s/return end_us > rest_us \? end_us - rest_us : 0;/return lock->priv.started_us + lock->ttl_ms \/ 3 * RL_MS_US;/|extended at once when it starts late
-R10|redlock.c|s/lock->priv.op.renewals == 0 \|\| status == REDLOCK_CANCELLED/status != REDLOCK_OK \|\| lock->priv.op.renewals == 0/|an automatic extension that failed is tried again
+R10|redlock.c|s/rl_renewals\(lock\) == 0 \|\| status == REDLOCK_CANCELLED/status != REDLOCK_OK \|\| rl_renewals(lock) == 0/|an automatic extension that failed is tried again
 R10|redlock.c|s/pause_us < left_us \/ 4 \? pause_us : left_us \/ 4/left_us/|tried again in time
 R10|node.c|s/c->priv.now_us < due_us && due_us < too_late_us/c->priv.now_us < due_us/|a connect before it is too late
 R10|redlock.c|s/lock->members = (lock->priv.attempt.again = 0;)/$1/|a lost lock was not ours until now
@@ -211,14 +211,14 @@ R5|node.c|s/if \(node->priv.denied\) \/\* nothing/if (0) \/* nothing/|a node tha
 R5|node.c|s/c->priv.jammed_us \+ limit_us/node->priv.mark_us + limit_us/|that time begins when the buffer is full
 R5|client.c|s/REDLOCK_READABLE \| REDLOCK_WRITABLE\);(\s+rl_read_clock)/REDLOCK_READABLE);$1/|after a pause it may take bytes at once
 R8b|node.c|s/for \(i = 0; i < c->priv.count; i\+\+\) \/\* R13/rl_clear(\&c->priv.abandoned, rl_bit(node->priv.index)); $&/|a server that is refused proves nothing of another
-R8b|client.c|s/rl_set\(&client->priv.unheard, [^;]*\);//|nor does a process from before the hand-over
+R8b|client.c|s/(rl_abandon\(client, [^;]*), 1\);/$1, 0);/|nor does a process from before the hand-over
 R3|round.c|s/rl_tell_broken\(c\); \/\* a vote/\/* a vote/|a vote of a connection that breaks in this tick does not count
 R9|round.c|s/vote == RL_YES \|\| vote == RL_REPAIRED(\s+\? &lock->granted)/vote == RL_YES$1/|a late repair is no failure
 R3|client.c|s/now = client->priv.now_us; \/\* a clock/; \/* a clock/|a clock that steps back gives no time
 R14|round.c|s/counts\s+\? RL_VOTER/1 ? RL_VOTER/|who may not vote has no vote
 R4|round.c|s/if \(reply->role == RL_OWED\)/if (0)/|the answer to a release that is owed is no vote
 R4|redlock.c|s/rl_redirect\(c, lock, unanswered, RL_RELEASING, owed, RL_OWED\);//|what answers a release late answers what is owed
-R8b|node.c|s/if \(rl_is\(command, RL_CREATING\)\)(\s+rl_set\(&c->priv.abandoned)/if (0)$1/|what a process may still run of other locks
+R8b|node.c|s/if \(rl_is\(command, RL_CREATING\)\)(\s+rl_abandon\(c)/if (0)$1/|what a process may still run of other locks
 R6|node.c|s/rl_note_reply\(c, node, request->role == RL_VOTER\)/rl_note_reply(c, node, 1)/|nor of what came late
 R5|node.c|s/rl_clear\(&c->priv.in\[node->state\], bit\);//|a node is in one state
 R5|client.c|s/client->priv.all = client->priv.in\[REDLOCK_NODE_IDLE\] =/client->priv.all =/|and idle at first
@@ -259,7 +259,7 @@ QR5|node.c|s/int answered = node->priv.part > rl_main_part\(command\) && !\(comm
 QR5|node.c|s/node->priv.part > rl_main_part\(command\) && !\(command & RL_WITH_SYNC\)/node->priv.part > 0/|CACHING is no reply, nor is a vote that is not on disk
 QR5|node.c|s/node->priv.part\+\+ == main \+ \(\(command & \(RL_WITH_PTTL \| RL_WITH_SYNC\)\) != 0\)/node->priv.part++ == main/|PTTL and WAITAOF have replies of their own
 QR5|node.c|s/else if \(node->priv.part < main\)/else if (0)/|the reply to CACHING is not the reply to the command
-QR8b|node.c|s/rl_set\(&c->priv.abandoned, rl_bit\(node->priv.index\)\);/;/|what may still run on a node is remembered
+QR8b|node.c|s/rl_abandon\(c, rl_bit\(node->priv.index\), 0\);/;/|what may still run on a node is remembered
 QR5|node.c|s/limit_us = c->priv.settings.node_timeout_ms \* RL_MS_US \/ 2;/;/|a node that jams the buffer has less time
 R5|node.c|s/nodes &= rl_up\(c\);//|nothing is queued behind a break
 END

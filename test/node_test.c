@@ -4,6 +4,7 @@
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
+#include "lock_options.h"
 #include "redlock.h"
 #include "servers.h"
 #include "side.h"
@@ -60,6 +61,16 @@ static unsigned confirms(const struct redlock_lock *lock)
 #endif
 }
 
+static int notifies(const struct redlock_node *node)
+{
+#if REDLOCK_NOTIFICATION
+    return node->priv.notifies;
+#else
+    (void)node;
+    return 0;
+#endif
+}
+
 /* Of three servers that may forget locks of this time to live, if it is not 0. */
 static void begin_guarded(struct side *side, uint32_t longest_ttl_ms, uint8_t fenced,
                           uint32_t database)
@@ -73,7 +84,7 @@ static void begin_guarded(struct side *side, uint32_t longest_ttl_ms, uint8_t fe
         side->nodes[i].database = database;
     if (longest_ttl_ms != 0)
         side->lock.ttl_ms = longest_ttl_ms;
-    side->lock.use_fencing = fenced;
+    set_use_fencing(&side->lock, fenced);
     set_up(side, &settings);
 }
 
@@ -210,7 +221,7 @@ static void lacking(const char *user)
         status = try_as(&a, user, "secret", 0);
         if (n == 6) {
             release(&a);
-            a.lock.use_fencing = 1;
+            set_use_fencing(&a.lock, 1);
             acquire(&a, 0);
         } else if (status == REDLOCK_OK) {
             redlock_extend(&a.client, &a.lock);
@@ -251,13 +262,13 @@ static void permissions(void)
         tell(0, 2, "ACL", "SETUSER", "locker", n == 0 ? "+client|tracking" : "+client|caching");
         is_int(try_as(&a, "locker", "secret", 0), REDLOCK_HELD, "r12: another has it");
         settle(&a.client);
-        for (i = 0; i < 20 && a.nodes[0].priv.notifies != (REDLOCK_NOTIFICATION && n == 1); i++) {
+        for (i = 0; i < 20 && notifies(&a.nodes[0]) != (REDLOCK_NOTIFICATION && n == 1); i++) {
             acquire(&a,
                     0); /* what is decided without a slow node is released there without asking */
             settle(&a.client);
         }
         ok(a.nodes[0].state == REDLOCK_NODE_READY &&
-               a.nodes[0].priv.notifies == (REDLOCK_NOTIFICATION && n == 1),
+               notifies(&a.nodes[0]) == (REDLOCK_NOTIFICATION && n == 1),
            "r12: %s", n == 0 ? "told of nothing" : "and we will be told, if we can be");
         redlock_deinit(&a.client);
     }
@@ -880,11 +891,12 @@ static void fencing(void)
     prepare(&b, 5);
     redlock_init(&a.client, &io, a.nodes, 5, &patient);
     set_up(&b, &patient);
-    a.lock.use_fencing = b.lock.use_fencing = 1;
+    set_use_fencing(&a.lock, 1);
+    set_use_fencing(&b.lock, 1);
     for (i = 0; i < 5; i++)
         tell(i, i, "SET", "redlock:key:fence", counts[i], NULL);
     is_int(acquire(&a, 0), REDLOCK_OK, "r16: five servers that count differently");
-    last = a.lock.fencing_token;
+    last = fencing_token_of(&a.lock);
     ok(last >= 78 && last <= 3001, "r16: a token above the counts of some three of them: %lu",
        (unsigned long)last); /* 9, 10 and 77, if these were the first to answer */
     for (i = 0; i < 60; i++) {
@@ -895,21 +907,21 @@ static void fencing(void)
         release(&a);
         if (acquire(&a, 5000) != REDLOCK_OK)
             wrong++;
-        wrong += a.lock.fencing_token <= last;
+        wrong += fencing_token_of(&a.lock) <= last;
         raised += confirms(&a.lock) > 0;
-        last = a.lock.fencing_token;
+        last = fencing_token_of(&a.lock);
     }
     is_int((int)wrong, 0, "r16: sixty acquisitions, each with a larger token");
     ok(raised > 5, "r16: %u of them after a second round", raised);
     release(&a);
     is_int(acquire(&b, 5000), REDLOCK_OK, "r16: a client whose wall clock proposes");
-    ok(b.lock.fencing_token > 1700000000000000, "r16: jumps to the time: %lu",
-       (unsigned long)b.lock.fencing_token);
-    last = b.lock.fencing_token;
+    ok(fencing_token_of(&b.lock) > 1700000000000000, "r16: jumps to the time: %lu",
+       (unsigned long)fencing_token_of(&b.lock));
+    last = fencing_token_of(&b.lock);
     release(&b);
     is_int(acquire(&a, 5000), REDLOCK_OK, "r16: after which who proposes nothing");
-    ok(a.lock.fencing_token > last, "r16: goes on from there: %lu",
-       (unsigned long)a.lock.fencing_token);
+    ok(fencing_token_of(&a.lock) > last, "r16: goes on from there: %lu",
+       (unsigned long)fencing_token_of(&a.lock));
     tell(0, 0, "GET", "redlock:key:fence", NULL, NULL);
     ok(strspn(text, "0123456789") == strlen(text), "r16: the count is written as digits: %s", text);
     release(&a);
@@ -940,14 +952,14 @@ static void fencing_writes(void)
     prepare(&a, 2);
     redlock_init(&a.client, &io, a.nodes, 2, &patient);
     meet_all(&a);
-    a.lock.use_fencing = 1;
+    set_use_fencing(&a.lock, 1);
     for (i = 0; i < 2; i++)
         tell(i, i, "SET", "redlock:key:fence", counts[i], NULL);
     tell(0, 0, "INFO", "persistence", NULL, NULL);
     before = atol(strstr(text, "changes_since_last_save:") + 24);
     is_int(acquire(&a, 0), REDLOCK_OK, "r17: the first of two has the larger count");
     settle(&a.client);
-    ok(a.lock.fencing_token == 91 && confirms(&a.lock) == 1, "r17: the other is raised to it");
+    ok(fencing_token_of(&a.lock) == 91 && confirms(&a.lock) == 1, "r17: the other is raised to it");
     tell(0, 0, "INFO", "persistence", NULL, NULL);
     is_int(atol(strstr(text, "changes_since_last_save:") + 24) - before, 3,
            "r17: which wrote the count, the key, and the count again");
@@ -962,8 +974,7 @@ static void several_keys(void)
 
     begin(&a, 3);
     begin(&b, 3);
-    a.lock.extra_keys = more;
-    a.lock.extra_key_count = 2;
+    set_extra_keys(&a.lock, more, 2);
     is_int(acquire(&a, 0), REDLOCK_OK, "several keys: all of them");
     b.lock.key = "redlock:c";
     b.lock.key_size = 9;

@@ -7,6 +7,7 @@
 #define ONE_LOCK_H
 
 #include "fake.h"
+#include "lock_options.h"
 #include "tap.h"
 
 #include <string.h>

@@ -6,6 +6,8 @@
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
 #include "node.c"
+
+#include "lock_options.h"
 #include "tap.h"
 
 enum {
@@ -300,7 +302,7 @@ static void connect_node(unsigned i)
     end->up = 1;
     node->priv.handshake = RL_READY;
     node->priv.handshakes_due = node->priv.heard = node->priv.part = node->priv.useful = 0;
-    node->priv.notifies = 1;
+    rl_set_notifies(node, 1);
     rl_set_state(&client, node, REDLOCK_NODE_READY);
 }
 
@@ -509,6 +511,16 @@ static void answer(struct end *end)
     end->spoken++;
 }
 
+/* Without repairs no node is remembered, and none is missed. */
+static unsigned abandoned_nodes(void)
+{
+#if REDLOCK_REPAIR
+    return client.priv.abandoned;
+#else
+    return ~0U;
+#endif
+}
+
 /* Reads what has come, or takes what a broken connection owes. */
 static void hear(unsigned i, int reading)
 {
@@ -537,7 +549,7 @@ static void hear(unsigned i, int reading)
             reply.number != expected.number)
             wrong("with its number");
         if (reply.vote == RL_UNANSWERED && rl_is(reply.command, RL_CREATING) && !end->up &&
-            !(client.priv.abandoned & rl_bit(i)))
+            !(abandoned_nodes() & rl_bit(i)))
             wrong("what may still run there is remembered");
     }
     if (end->up ? next_heard(end, &expected) : next_unanswered(end, &expected))
@@ -690,8 +702,7 @@ static void one_history(void)
     for (i = 0; i < LOCKS; i++) {
         redlock_lock_init(&locks[i], keys, 1 + roll(brief ? 3 : REDLOCK_KEY_MAX),
                           1000 + roll(100000));
-        locks[i].label = label;
-        locks[i].label_size = (uint8_t)roll(brief ? 1 : REDLOCK_LABEL_MAX + 1);
+        set_label(&locks[i], label, roll(brief ? 1 : REDLOCK_LABEL_MAX + 1));
         memset(locks[i].token, (int)i, sizeof locks[i].token);
         rl_keep_release(&owed[i], &client, &locks[i]);
     }

@@ -21,6 +21,7 @@
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
+#include "lock_options.h"
 #include "mini.h"
 #include "redlock.h"
 #include "tap.h"
@@ -963,8 +964,9 @@ static int share_a_key(const struct redlock_lock *a, const struct redlock_lock *
 {
     const char *ours = (const char *)a->key, *theirs = (const char *)b->key;
 
-    return memcmp(ours, theirs, 2) == 0 || ((a->extra_key_count > 0 || b->extra_key_count > 0) &&
-                                            ours[0] == 'k' && theirs[0] == 'k');
+    return memcmp(ours, theirs, 2) == 0 ||
+           ((extra_key_count_of(a) > 0 || extra_key_count_of(b) > 0) && ours[0] == 'k' &&
+            theirs[0] == 'k');
 }
 
 /* The true moment at which the holder's own clock says that it ends; 0: not held. */
@@ -982,8 +984,9 @@ static unsigned put_token(const struct redlock_lock *lock, char *text)
         text[2 * i] = digits[lock->token[i] >> 4];
         text[2 * i + 1] = digits[lock->token[i] & 15];
     }
-    memcpy(text + 40, lock->label, lock->label_size);
-    return 40U + lock->label_size;
+    if (label_size_of(lock) > 0)
+        memcpy(text + 40, label_of(lock), label_size_of(lock));
+    return 40U + label_size_of(lock);
 }
 
 static int server_has(struct mini_server *mini, const void *key, const char *token, unsigned size)
@@ -1003,7 +1006,8 @@ static unsigned servers_that_have(const struct redlock_lock *lock)
         struct mini_server *mini = &at_its_time(server_of[n])->mini;
         mini->database = (int)database[n];
         if (server_has(mini, lock->key, token, size) &&
-            (lock->extra_key_count == 0 || server_has(mini, lock->extra_keys->bytes, token, size)))
+            (extra_key_count_of(lock) == 0 ||
+             server_has(mini, extra_keys_of(lock)->bytes, token, size)))
             have |= 1U << server_of[n];
     }
     return have;
@@ -1136,9 +1140,9 @@ static void check_win(const struct client *c, const struct redlock_lock *lock,
     win->key = key_of(lock);
     win->began_us = wish->began_us;
     win->done_us = c->here_us;
-    win->fencing_token = lock->fencing_token;
+    win->fencing_token = fencing_token_of(lock);
     win_count++;
-    if (!lock->use_fencing)
+    if (!uses_fencing(lock))
         return;
     if (win->fencing_token == 0)
         violated("no fencing token");
@@ -1232,12 +1236,12 @@ static uint64_t allowed_us(const struct redlock_lock *lock, char what, uint32_t 
     /* three round trips to a slow server, if they are longer: R15 */
     uint64_t slow_us = slowest_us > 0 ? 3 * (longest_round_trip_us() + slowest_us) : 0;
 
-    if (what == 'a' && wait_ms > 0 && (calm || profile == HEALTHY) && !lock->use_fencing)
+    if (what == 'a' && wait_ms > 0 && (calm || profile == HEALTHY) && !uses_fencing(lock))
         return wait_ms * MS + 4 * (patience_us < far_us ? far_us : patience_us) + 5 * MS;
     if (slow_us > lock->ttl_ms * MS / 4)
         slow_us = lock->ttl_ms * MS / 4;
     all_us = wait_ms * MS + 30 * (patience_us < slow_us ? slow_us : patience_us);
-    return lock->use_fencing ? 4 * all_us : all_us;
+    return uses_fencing(lock) ? 4 * all_us : all_us;
 }
 
 static int takes_too_long(const struct client *c, const struct wish *wish)
@@ -1266,7 +1270,7 @@ static void check_result(const struct client *c, const struct redlock_lock *lock
 {
     unsigned well = still_well(c, wish);
 
-    if (wish->what == 'a' && status != REDLOCK_OK && lock->fencing_token != 0)
+    if (wish->what == 'a' && status != REDLOCK_OK && fencing_token_of(lock) != 0)
         violated("a fencing token without a lock");
     if (wish->what == 'a' && well == (1U << server_count) - 1 &&
         (status == REDLOCK_UNREACHABLE || status == REDLOCK_DENIED || status == REDLOCK_TOO_LATE))
@@ -1413,17 +1417,14 @@ static void begin_lock(struct client *c, unsigned i)
     own_keys[i][1] = (char)('0' + i);
     redlock_lock_init(lock, bursts ? own_keys[i] : keys[key], 2, draw_ttl());
     if (roll(4) == 0) {
-        lock->holder = c->holder;
-        lock->holder_size = sizeof c->holder;
+        set_holder(lock, c->holder, sizeof c->holder);
     }
     label = roll(4) == 0 ? roll(LABELS) : 0;
-    lock->label = labels[label];
-    lock->label_size = (uint8_t)strlen(labels[label]);
+    set_label(lock, labels[label], strlen(labels[label]));
     if (marked || (REDLOCK_FENCING && roll(profile == ANY ? 2 : 4) == 0)) {
-        lock->use_fencing = 1;
+        set_use_fencing(lock, 1);
     } else if (REDLOCK_MULTI_KEY && key == 0 && !bursts && roll(in_moves ? 8 : 3) == 0) {
-        lock->extra_keys = &second_key;
-        lock->extra_key_count = 1;
+        set_extra_keys(lock, &second_key, 1);
     }
 }
 
@@ -1569,12 +1570,10 @@ static void hand_over(struct client *c, unsigned i)
         left_ms = from->ttl_ms;
     redlock_lock_init(lock, from->key, from->key_size, from->ttl_ms);
     memcpy(lock->token, from->token, sizeof lock->token);
-    lock->label = from->label;
-    lock->label_size = from->label_size;
-    lock->extra_keys = from->extra_keys;
-    lock->extra_key_count = from->extra_key_count;
-    lock->use_fencing = from->use_fencing;
-    lock->fencing_token = from->fencing_token;
+    set_label(lock, label_of(from), label_size_of(from));
+    set_extra_keys(lock, extra_keys_of(from), extra_key_count_of(from));
+    set_use_fencing(lock, uses_fencing(from));
+    set_fencing_token(lock, fencing_token_of(from));
     lock->members = from->members;
     to->wishes[k] = c->wishes[i];
     to->wishes[k].what = ' ';
@@ -1958,7 +1957,7 @@ static void a_majority_is_well(void)
     unsigned i, first = roll(server_count);
 
     for (i = 0; i < client_count * FEW && broken == NULL && guarded; i++)
-        if (i % FEW < lock_count && clients[i / FEW].locks[i % FEW].use_fencing) {
+        if (i % FEW < lock_count && uses_fencing(&clients[i / FEW].locks[i % FEW])) {
             at_once(&clients[i / FEW], i % FEW, 'a', 5000); /* all servers are marked. R18 */
             at_once(&clients[i / FEW], i % FEW, 'r', 5000);
         }

@@ -131,6 +131,26 @@ for each in $features; do # and of those that need it
     check "all without $each" passes "$tests" -DREDLOCK_$each=0
 done
 
+check 'minimal without labels' passes "$both" $minimal -DREDLOCK_LABEL_MAX=0
+
+# The fields of a feature that is off are not there: a program that uses one of them does not compile.
+uses() { # FIELD [FLAG ...]
+    printf '#include "redlock.h"\nint main(void) { struct redlock_lock lock; return sizeof lock.%s == 0; }\n' "$1" >"$folder/field.c"
+    shift
+    gcc -I. -fsyntax-only "$@" "$folder/field.c" 2>"$folder/output"
+}
+has_only_with() { # SWITCH OFF FIELD ...
+    switch=$1 off=$2
+    shift 2
+    for field in "$@"; do
+        uses "$field" && ! uses "$field" "-D$switch=$off" && grep -q "no member named .$field" "$folder/output" || return 1
+    done
+}
+check 'refused: several keys in a build without' has_only_with REDLOCK_MULTI_KEY 0 extra_keys extra_key_count
+check 'refused: fencing tokens in a build without' has_only_with REDLOCK_FENCING 0 use_fencing fencing_token
+check 'refused: the holder in a build without' has_only_with REDLOCK_DIAGNOSIS 0 holder holder_size holder_until_us
+check 'refused: labels in a build without' has_only_with REDLOCK_LABEL_MAX 0 label label_size token_is_label
+
 text='REDLOCK_NOTIFICATION needs REDLOCK_RESP3'
 check 'refused: notification without RESP3' is_refused "$text" -DREDLOCK_NOTIFICATION=1 -DREDLOCK_RESP3=0
 check 'refused: minimal with notification alone' is_refused "$text" $minimal -DREDLOCK_NOTIFICATION=1

@@ -3,6 +3,7 @@
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
+#include "lock_options.h"
 #include "redlock.h"
 #include "servers.h"
 #include "tap.h"
@@ -30,7 +31,7 @@ static void *contend(void *unused)
     if (redlock_init(&client, redlock_posix(), nodes, NODES, &patient) != REDLOCK_OK)
         return unused;
     redlock_lock_init(&lock, "threads", 7, 20000);
-    lock.use_fencing = REDLOCK_FENCING;
+    set_use_fencing(&lock, 1);
     while (won < TURNS && now_ms() < until) {
         if (redlock_acquire(&client, &lock, 20000) != REDLOCK_OK)
             continue;

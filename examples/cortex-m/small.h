@@ -19,7 +19,7 @@
 #define REDLOCK_NODES_MAX 5
 #endif
 #define REDLOCK_ERROR_MAX 23 /* node 56 */
-#define REDLOCK_POOL_MAX 20  /* entropy is asked at each attempt. client 24 */
+#define REDLOCK_POOL_MAX 20  /* entropy is asked at each attempt. client 16 */
 #define RESP_PIPELINE_MAX 3  /* locks asked for at once, and one. node 40 */
 #define RESP_TEXT_MAX 15     /* bytes kept of what a server says. node 48 */
 #define RESP_DEPTH_MAX 2     /* what HELLO's answer needs. node 8 */
@@ -27,6 +27,6 @@
 /* What the longest command that is left needs, an extension. Each byte of key or label is one of it too. */
 #define REDLOCK_KEY_MAX 16
 #define REDLOCK_LABEL_MAX 0
-#define RESP_OUT_MAX 299 /* client 216 */
+#define RESP_OUT_MAX 299 /* client 208 */
 
 #endif

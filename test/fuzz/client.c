@@ -5,6 +5,8 @@
    SPDX-License-Identifier: MIT */
 #include "redlock.h"
 
+#include "../lock_options.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -192,11 +194,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         abort();
     for (i = 0; i < LOCKS; i++)
         redlock_lock_init(&locks[i], i == 2 ? "b" : "a", 1, 1000);
-    locks[0].use_fencing = REDLOCK_FENCING;
-    if (REDLOCK_MULTI_KEY) {
-        locks[1].extra_keys = &more;
-        locks[1].extra_key_count = 1;
-    }
+    set_use_fencing(&locks[0], 1);
+    set_extra_keys(&locks[1], &more, 1);
     while (input < input_end) {
         unsigned what = draw(), n = what % NODES;
         if (what < 64) {
