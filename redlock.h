@@ -24,7 +24,7 @@
    Memory is the caller's; nothing is allocated. A client and its nodes must not move between init and
    deinit; a lock must not move from a start until it is released, abandoned, or has failed.
    Threads: a client with its nodes and locks belongs to one thread at a time. Clients are independent.
-   After fork() the child may only call redlock_deinit; all else is REDLOCK_FORKED.
+   After fork() the child may only call redlock_deinit; every other call returns REDLOCK_FORKED.
    Time: durations are milliseconds in uint32_t, names end in _ms; moments are microseconds of a
    monotonic clock in uint64_t, names end in _us.
    The library calls none of your functions but those of struct redlock_io.
@@ -153,19 +153,19 @@ enum redlock_status {
     REDLOCK_OK = 0,             /* success */
     REDLOCK_HELD = -1,          /* another client holds the lock */
     REDLOCK_CONTENDED = -2,     /* several clients asked at once and none got a quorum: retry */
-    REDLOCK_UNREACHABLE = -3,   /* too few nodes answer: see their `error` */
+    REDLOCK_UNREACHABLE = -3,   /* too few nodes answer, or confirm in time: see their `error` */
     REDLOCK_DENIED = -4,        /* too few nodes permit it: password, ACL, read-only */
     REDLOCK_TOO_LATE = -5,      /* a quorum granted it when no validity was left. R3 */
     REDLOCK_TIMEOUT = -6,       /* wait_ms has passed, other clients held it all the time */
     REDLOCK_LOST = -7,          /* not held any more: stop what the lock protects */
-    REDLOCK_EXPIRED = -8,       /* release: it had expired before, and no other client holds it */
+    REDLOCK_EXPIRED = -8,       /* release: had expired or was not held; no other client has it */
     REDLOCK_UNCONFIRMED = -9,   /* release: no quorum confirmed it; it expires with its ttl */
     REDLOCK_EXTEND_LIMIT = -10, /* extended `extend_max` times already; still held. R10 */
     REDLOCK_CANCELLED = -11,    /* redlock_cancel or redlock_deinit */
     REDLOCK_INVALID_ARGUMENT = -12, /* nothing was sent or changed: see redlock_invalid_argument */
     REDLOCK_NO_ENTROPY = -13,       /* no random bytes for a token */
     REDLOCK_FORKED = -14,           /* the client belongs to the parent process */
-    REDLOCK_ALREADY_HELD = -15      /* acquire: this client holds the lock already */
+    REDLOCK_ALREADY_HELD = -15      /* acquire, adopt: this client holds the lock already */
 };
 
 /* A constant English sentence of at most 79 bytes, for any int. Any thread. Never NULL. */
@@ -188,8 +188,8 @@ struct redlock_lock;
 
 /* Private: a command whose reply is due. */
 struct redlock_request {
-    void *owner;      /* who asked, a lock or a redlock_owed; NULL: the reply is dropped */
-    uint16_t repeats; /* how many such commands of nobody follow each other */
+    void *owner;      /* the requester, a lock or a redlock_owed; NULL: the reply is dropped */
+    uint16_t repeats; /* how many such commands without a requester follow each other */
     uint8_t command, role;
 };
 
@@ -440,11 +440,12 @@ struct redlock_lock {
 
 struct redlock_io;
 
+/* Private. */
 struct redlock_list {
     struct redlock_lock *first, *last;
 };
 
-/* A release that some nodes may be sent again. R4 */
+/* Private: a release that some nodes may be sent again. R4 */
 struct redlock_owed {
     redlock_mask todo;  /* nodes that have not answered it well; 0: free */
     redlock_mask waits; /* nodes whose reply is due */
@@ -454,7 +455,7 @@ struct redlock_owed {
     uint8_t bytes[REDLOCK_KEY_MAX + REDLOCK_LABEL_MAX + (REDLOCK_MULTI_KEY ? 240 : 184)];
 };
 
-/* Bytes that wait to be sent, up to `end` from the run before, and the nodes that are sent them. */
+/* Private: bytes that wait to be sent, up to `end` from the run before, and the nodes that are sent them. */
 struct redlock_run {
     uint16_t end;
     redlock_mask nodes;
@@ -512,8 +513,8 @@ REDLOCK_API enum redlock_status redlock_init(struct redlock_client *client,
                                              struct redlock_node *nodes, unsigned count,
                                              const struct redlock_settings *settings);
 
-/* Which argument was invalid, after REDLOCK_INVALID_ARGUMENT from this client, redlock_init among it: a
-   constant text. Never NULL. */
+/* Which argument was invalid: a constant text. For REDLOCK_INVALID_ARGUMENT from any call with this client,
+   also from redlock_init. Never NULL. */
 REDLOCK_API const char *redlock_invalid_argument(const struct redlock_client *client);
 
 /* Closes all connections. Does not block or send anything: held locks expire with their ttl. Locks in
@@ -524,32 +525,34 @@ REDLOCK_API void redlock_deinit(struct redlock_client *client);
 REDLOCK_API void redlock_lock_init(struct redlock_lock *lock, const void *key, size_t key_size,
                                    uint32_t ttl_ms);
 
-/* Acquires the lock. wait_ms is how long to wait for a holder; with 0, contention and an idle connection
-   that turned out dead are still retried at once, up to 5 times. REDLOCK_OK, _HELD, _CONTENDED,
-   _UNREACHABLE, _DENIED, _TOO_LATE, _TIMEOUT, _NO_ENTROPY, _ALREADY_HELD or _INVALID_ARGUMENT. A failed
-   acquire is rolled back. Blocks wait_ms + 3 * node_timeout_ms at most, where each counts as three round
-   trips if that is longer; with wait_ms 0 at most 20 * node_timeout_ms (nodes time out one after
-   another). A new client also waits for its first connections: stall_ms if there is no quorum of them, 100
-   ms for the rest. With a fencing token 4 * node_timeout_ms more for each attempt, if the nodes' counters
-   differ. [Redlock], "The Redlock algorithm"; R1 to R7, R16. */
+/* Acquires the lock. wait_ms is how long to wait for another holder, or for a quorum of nodes that answer;
+   with 0, contention and an idle connection that turned out dead are still retried at once, up to 5 times.
+   REDLOCK_OK, _HELD, _CONTENDED, _UNREACHABLE, _DENIED, _TOO_LATE, _TIMEOUT, _NO_ENTROPY, _ALREADY_HELD,
+   _FORKED or _INVALID_ARGUMENT. A failed acquire is rolled back. Blocks wait_ms + 3 * node_timeout_ms at
+   most, where each counts as three round trips if that is longer; with wait_ms 0 at most 20 *
+   node_timeout_ms (nodes time out one after another). A new client also waits for its first connections:
+   stall_ms if there is no quorum of them, 100 ms for the rest. With a fencing token 4 * node_timeout_ms
+   more for each attempt, if the nodes' counters differ. [Redlock], "The Redlock algorithm"; R1 to R7,
+   R16. */
 REDLOCK_API enum redlock_status redlock_acquire(struct redlock_client *client,
                                                 struct redlock_lock *lock, uint32_t wait_ms);
 
 /* Extends a held lock to ttl_ms from now, and repairs nodes that lost the key; ttl_ms may have changed.
    Never shortens. REDLOCK_OK; REDLOCK_LOST: fewer than a quorum of nodes can still confirm it;
    REDLOCK_UNREACHABLE: not confirmed in time, the old validity still stands, try again; _EXTEND_LIMIT;
-   _INVALID_ARGUMENT. Blocks node_timeout_ms at most. [Redlock], "Making the algorithm more reliable"; R8 to R10. */
+   _FORKED; _INVALID_ARGUMENT. Blocks node_timeout_ms at most. [Redlock], "Making the algorithm more
+   reliable"; R8 to R10. */
 REDLOCK_API enum redlock_status redlock_extend(struct redlock_client *client,
                                                struct redlock_lock *lock);
 
 /* Releases the lock on every node that still holds this lock's token. Works in every state, and ends what
-   is in progress. REDLOCK_OK: a quorum confirmed it. REDLOCK_EXPIRED: it had expired. REDLOCK_LOST: it had
-   expired, and another client holds it. REDLOCK_UNCONFIRMED: no quorum answered within wait_ms; it was sent
-   wherever there is a connection, and expires with its ttl; may be called again. The lock is not held
-   afterwards, and its memory is yours. Blocks wait_ms + node_timeout_ms at most; with 0 replies are not
-   waited for. A release that a minority has not answered is repeated by your next calls or events, so a
-   program that exits here may leave a key for its ttl. [Redlock], "Correct implementation with a single
-   instance"; R4, R11. */
+   is in progress. REDLOCK_OK: a quorum confirmed it. REDLOCK_EXPIRED: it had expired, or was not held.
+   REDLOCK_LOST: it had expired, and another client holds it. REDLOCK_UNCONFIRMED: no quorum answered within
+   wait_ms; it was sent wherever there is a connection, and expires with its ttl; may be called again. The
+   lock is not held afterwards, and its memory is yours. REDLOCK_FORKED or REDLOCK_INVALID_ARGUMENT: nothing
+   was sent. Blocks wait_ms + node_timeout_ms at most; with 0 replies are not waited for. A release that a
+   minority has not answered is repeated by your next calls or events, so a program that exits here may
+   leave a key for its ttl. [Redlock], "Correct implementation with a single instance"; R4, R11. */
 REDLOCK_API enum redlock_status redlock_release(struct redlock_client *client,
                                                 struct redlock_lock *lock, uint32_t wait_ms);
 
@@ -569,15 +572,17 @@ REDLOCK_API const char *redlock_holder_label(const struct redlock_lock *lock);
 /* Takes over a lock that another client holds, maybe in another process: set key, ttl_ms, token, label and
    `members` as they are there (and fencing_token), and pass the time that was left there, less what the
    transfer took; 0: only to release it. Sends nothing. The other client then calls redlock_abandon.
-   REDLOCK_OK, _ALREADY_HELD or _INVALID_ARGUMENT. */
+   REDLOCK_OK, _ALREADY_HELD, _FORKED or _INVALID_ARGUMENT. */
 REDLOCK_API enum redlock_status redlock_adopt(struct redlock_client *client,
                                               struct redlock_lock *lock, uint32_t remaining_ms);
 
 /* ---- Event-driven calls --------------------------------------------------------------------- */
 
-/* The same three calls, started: REDLOCK_PENDING, or why not. They only write into memory. The lock is in
-   progress until redlock_next_completed returns it, or redlock_release ends it. Any number of locks at once.
-   The blocking calls are these and a loop that you could write: rl_run_until_done in client.c. */
+/* Start an acquire, an extension or a release. They return REDLOCK_PENDING, or why nothing was started:
+   REDLOCK_ALREADY_HELD for an acquire; REDLOCK_LOST or REDLOCK_EXTEND_LIMIT for an extension;
+   REDLOCK_EXPIRED for a release of a lock that no node can have; REDLOCK_FORKED or REDLOCK_INVALID_ARGUMENT
+   for each. They only write into memory. The lock is in progress until redlock_next_completed returns it, or
+   redlock_release ends it. Any number of locks at once. */
 REDLOCK_API enum redlock_status redlock_acquire_start(struct redlock_client *client,
                                                       struct redlock_lock *lock, uint32_t wait_ms);
 REDLOCK_API enum redlock_status redlock_extend_start(struct redlock_client *client,
@@ -590,7 +595,7 @@ REDLOCK_API enum redlock_status redlock_release_start(struct redlock_client *cli
    with REDLOCK_LOST, at the latest when its validity ends, also when no node answers; with
    REDLOCK_EXTEND_LIMIT when the next extension would be one too many: it is still held, for about two thirds
    of the ttl; with REDLOCK_CANCELLED: held as before. A failed extension is retried until the validity ends.
-   REDLOCK_PENDING; REDLOCK_LOST: not held; REDLOCK_INVALID_ARGUMENT. R10 */
+   REDLOCK_PENDING; REDLOCK_LOST: not held; REDLOCK_FORKED; REDLOCK_INVALID_ARGUMENT. R10 */
 REDLOCK_API enum redlock_status redlock_auto_extend_start(struct redlock_client *client,
                                                           struct redlock_lock *lock,
                                                           unsigned extensions);
