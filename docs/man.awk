@@ -10,6 +10,8 @@
 # "Never blocks" goes into the section BLOCKING TIME; behind "Blocks" so does the rest of
 # its paragraph, without the sources.
 #
+# Readers of the pages have no sources: the rules (R4, "R8 to R10") and what begins with "Private" are left out.
+#
 # The text files add, for each function (`# name`): PARAMETERS (`name: text`), RETURN VALUES, BLOCKING TIME, EXAMPLES (a
 # code block). `# all` has parameters that are the same everywhere.
 #
@@ -56,6 +58,7 @@ END {
 
 # One line: more[function, section] is text, parameter[function, name] too.
 function read_more(line) {
+    if (FNR == 1) its_function = section = "" # the first lines of each file are for its authors
     if (line ~ /^# /) {
         its_function = substr(line, 3)
         section = ""
@@ -99,7 +102,16 @@ function end_block() {
     if (pending != "") add("text")
 }
 
+# Without the rules that it names, and without the sentence that says where these are.
+function without_rules(s) {
+    sub(/[ \n]+"R4" is rule [^;]*; [^.]*\./, "", s)
+    gsub(/;[ \n]+R[0-9]+b?((,| to)[ \n]+R[0-9]+b?)*/, "", s)
+    gsub(/[.][ \n]+R[0-9]+b?((,| to)[ \n]+R[0-9]+b?)*[.]?/, ".", s)
+    return s
+}
+
 function add_comment(s) {
+    s = without_rules(s)
     if (s ~ /^ ---- .* -+ $/) {
         gsub(/^ ---- | -+ $/, "", s)
         add("section", s)
@@ -264,7 +276,7 @@ function begin_page(its_name) {
     split("", used)
     put(".\\\" Made by docs/man.awk. SPDX-FileCopyrightText: the redlock authors")
     put(".\\\" SPDX-License-Identifier: MIT")
-    put(".Dd")
+    put(".Dd November 22, 2026")
     put(".Dt " toupper(its_name) " 3")
     put(".Os redlock " version)
     put(".Sh NAME")
@@ -311,7 +323,7 @@ function list(first, last,    i, open, s) {
             open = 0
             prose(above[i])
         }
-        if (kind[i] == "text" || kind[i] == "nested") continue
+        if (kind[i] == "text" || kind[i] == "nested" || code[i] ~ /^struct [a-z_]+$/) continue # that is known by name only
         if (!open) put(".Bl -tag -width Ds")
         open = 1
         put_tag(i)
@@ -340,7 +352,7 @@ function write_index(first, last,    i) {
     put(".Ss Functions\n.Bl -tag -width Ds")
     for (i = first; i <= last; i++) {
         if (page_of[name[i]] != name[i]) continue
-        put(".It Xr " name[i] " 3" (kind[i + 1] == "function" && block[i + 1] == block[i] ? " and its kin" : ""))
+        put(".It Xr " name[i] " 3" (kind[i + 1] == "function" && block[i + 1] == block[i] ? " and others" : ""))
         paragraph(in_short(i) ".")
     }
     put(".El")
@@ -363,7 +375,7 @@ function write_header(h,    i, j, s) {
     for (i++; i <= to[h]; i = j) {
         for (j = i + 1; kind[i] != "type" && kind[j] == kind[i] && (block[j] == block[i] || kind[i] == "function") && j <= to[h];) j++
         if (kind[i] == "section") put(".Sh " toupper(name[i]))
-        else if (kind[i] == "type") write_type(i)
+        else if (kind[i] == "type") { if (!(above[i] ~ /^ Private/)) write_type(i) }
         else if (kind[i] == "function") write_index(i, j - 1)
         else {
             if (kind[i - 1] == "function") put(".Ss Constants")
@@ -411,6 +423,7 @@ function write_parameters(first, last,    i, k, n, words, s, seen, open) {
         n = split(s, words, /, */)
         for (k = 1; k <= n; k++) {
             s = declared(words[k])
+            if (s == "void" && !seen[""]++) put(".Sh PARAMETERS\nNone.")
             if (s == "void" || s in seen || !(name[i] ~ /^redlock_/)) continue
             seen[s]
             if (!open) put(".Sh PARAMETERS\n.Bl -tag -width Ds")
@@ -445,7 +458,8 @@ function write_functions(h, first, last,    i, separate, results) {
     write_parameters(first, last)
     for (i = first_status; i <= last_status; i++)
         if (name[i] in used && code[first] ~ /^enum redlock_status/) results = results name[i] " "
-    if (results != "" || has_more(first, last, "RETURN VALUES")) put(".Sh RETURN VALUES")
+    put(".Sh RETURN VALUES")
+    if (results == "" && !has_more(first, last, "RETURN VALUES")) put("None.")
     write_more(first, last, "RETURN VALUES")
     if (results != "") put(".Bl -tag -width Ds")
     for (i = first_status; i <= last_status; i++)
