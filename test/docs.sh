@@ -53,15 +53,19 @@ check 'each function of redlock.h and url.h: parameters, return value, blocking 
     for function in $functions; do
         case $function in redlock_*) ;; *) continue ;; esac
         page=$man/$function.3
-        prototype=$(sed -n "/^\\.Fo $function\$/,/^\\.Fc/p" "$page")
-        case $prototype in *'.Fa "void"'*) ;; *) grep -q '^\.Sh PARAMETERS' "$page" || echo "$function: PARAMETERS" ;; esac
-        grep -B 1 "^\\.Fo $function\$" "$page" | grep -q '^\.Ft "void"$' || grep -q '^\.Sh RETURN VALUES' "$page" || echo "$function: RETURN VALUES"
+        grep -q '^\.Sh PARAMETERS' "$page" || echo "$function: PARAMETERS"
+        grep -q '^\.Sh RETURN VALUES' "$page" || echo "$function: RETURN VALUES"
         grep -q '^\.Sh BLOCKING TIME' "$page" || echo "$function: BLOCKING TIME (docs/man.awk says where it comes from)"
         grep -q '^\.Sh EXAMPLES' "$page" && grep -h -A 99 "^# $function\$" docs/man/*.txt | awk 'NR > 1 && /^# / { exit } { print }' |
             grep -q '^EXAMPLES' || echo "$function: EXAMPLES in docs/man"
         ! grep -q '^No description\.' "$page" || echo "$function: a parameter without a description in docs/man"
     done
 )"
+check 'each page of a call that checks for fork() has REDLOCK_FORKED' "$(grep -l '^\.Ft "enum redlock_status"' "$man"/redlock_*.3 | grep -v /redlock_init |
+    { read -r first && printf '%s\n' "$first" && cat || echo 'none is found'; } |
+    while read -r page; do grep -q '^\.It .*REDLOCK_FORKED' "$page" || echo "$page"; done)"
+check 'no page has a rule number, a private struct or a line for authors' \
+    "$(grep -nE '(^|[ ;])R[0-9]+[a-z]?([ .,]|$)|^Private|^ *What the man pages say' "$man"/*.3)"
 check 'docs/man has no function that does not exist' "$(sed -n 's/^# \([a-z_]*\)$/\1/p' docs/man/*.txt | grep -vx all | while read -r function; do
     echo "$functions" | grep -qx "$function" || echo "$function"
 done)"
