@@ -94,6 +94,12 @@ limit() { # MACRO HOSTED - its value
     # shellcheck disable=SC2046 # an expression
     echo $(($(printf '#include "redlock.h"\nvalue=%s\n' "$1" | gcc -E -P -I. -DREDLOCK_HOSTED="$2" - | sed -n 's/^value=//p')))
 }
+check 'docs/settings.md has each limit, switch and option of redlock.h' "$(
+    { sed -n 's/^#ifndef \(RE[A-Z_0-9]*\)$/\1/p' redlock.h resp.h | grep -vE '_H$|_API$'
+      printf '#include "redlock.h"\n' | gcc -E -P -I. - | sed -n '/^struct redlock_lock {/,/uint8_t use_fencing/p' | sed '1,/^    } priv/d' |
+          sed -n 's/.*[ *]\([a-z_]*\);$/\1/p'
+    } | { read -r first && printf '%s\n' "$first" && cat || echo 'none is found'; } |
+    while read -r name; do grep -q "\`$name\`" docs/settings.md || grep -q "\`$name=1\`" docs/settings.md || echo "$name"; done)"
 check 'docs/settings.md has the limits and their defaults' "$(
     rows=$(sed -n 's/^| `\(RE[A-Z_]*_MAX\)` |.*| \([0-9]*\) | \([0-9]*\) |$/\1 \2 \3/p' docs/settings.md)
     [ "$(echo "$rows" | wc -l)" -gt 5 ] || echo "only: $rows"
