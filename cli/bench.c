@@ -93,18 +93,18 @@ static struct {
     unsigned long cycles, failed; /* with --contend a cycle is a win */
     unsigned long split, twice;   /* --contend: rounds without a winner; with two, which is a bug */
     unsigned long opened;         /* rounds, with the first, which does not count */
-    uint64_t spread_us;           /* in which all ask */
+    uint64_t spread_us;           /* in which all clients ask */
     int settled;                  /* this round: it has a winner, or nodes have failed */
     enum redlock_status why;      /* of the last failure */
-    uint64_t begin_us, until_us, good_us; /* good: something has succeeded */
+    uint64_t begin_us, until_us, good_us; /* good: the last success */
     double seconds, node_seconds;
     int ending;
 } bench;
 
 /* ---- Round trips ---- */
 
-/* Writes, as what a lock needs is writes: they may wait for a disk. One at a time to all nodes at once. For a fifth
-   of the time; nodes that hang leave at their first timeout. */
+/* Writes, because a lock needs writes, and they may wait for a disk. One at a time, to all nodes at once, for a fifth of
+   the time; nodes that hang are left out after their first timeout. */
 static void measure_nodes(long duration_ms)
 {
     uint32_t timeout_ms = (uint32_t)options.node_timeout_ms;
@@ -134,7 +134,7 @@ static void measure_nodes(long duration_ms)
 
 static void ended(struct client *client, enum redlock_status status);
 
-/* Starts what the step says. */
+/* Starts the operation of the present step. */
 static void begin(struct client *client, enum step step)
 {
     struct redlock_client *redlock = &client->session->client;
@@ -164,7 +164,8 @@ static void measured(const struct client *client, int phase, uint64_t since_us)
 
 static void failed(struct client *client, enum redlock_status status)
 {
-    client->due_us = now_us() + PAUSE_US; /* else nodes that refuse are asked as fast as they can */
+    client->due_us =
+        now_us() + PAUSE_US; /* else nodes that refuse would be asked without a pause */
     if (status == REDLOCK_CANCELLED)
         return;
     bench.failed++;
@@ -172,7 +173,7 @@ static void failed(struct client *client, enum redlock_status status)
     bench.why = status;
 }
 
-/* 1: a client has what all contend for. */
+/* 1: a client holds the lock for which all contend. */
 static int is_held(void)
 {
     unsigned i;
@@ -245,7 +246,7 @@ static unsigned count_at(enum step step)
     return n;
 }
 
-/* Those that rest begin again, if they may and it is time. */
+/* Resting clients begin again, if there are cycles left and their pause is over. */
 static void begin_cycles(uint64_t now)
 {
     unsigned i;
@@ -263,7 +264,7 @@ static void begin_cycles(uint64_t now)
 }
 
 /* A round is over when all clients have an answer and the winner, if there is one, has released the lock. In the next
-   round each client asks at a random moment within a round trip, so their order here gives none an advantage. */
+   round each client asks at a random moment within a round trip, so no client has an advantage by its place in this loop. */
 static void begin_round(uint64_t now)
 {
     unsigned i;
@@ -293,7 +294,7 @@ static void begin_round(uint64_t now)
     }
 }
 
-/* When a resting client may begin, or somebody should look. */
+/* When a resting client may begin, or the next check is due. */
 static uint64_t next_due_us(uint64_t now)
 {
     uint64_t due = now + PAUSE_US;
@@ -414,7 +415,7 @@ static void delete_keys(void)
     talks_close();
 }
 
-/* A process that deletes the keys if we are killed. A second time, as commands may still be on the way. */
+/* A process that deletes the keys if this one is killed. It deletes them twice, as commands may still be on the way. */
 static void clean_up_after(int line)
 {
     sigset_t all;
@@ -436,7 +437,7 @@ static void clean_up_after(int line)
     _exit(0);
 }
 
-/* Before there is any connection. */
+/* Called before the first connection. */
 static void start_cleaner(void)
 {
     int line[2];
@@ -508,7 +509,7 @@ static unsigned long advised_ttl_ms(void)
     return (unsigned long)(ttl_ms < 1000 ? 1000 : ttl_ms);
 }
 
-/* The fewest and the most that a client won. */
+/* The fewest and the most rounds that a client won. */
 static void span_of_wins(unsigned long *fewest, unsigned long *most)
 {
     unsigned i;

@@ -12,7 +12,7 @@
 #include <time.h>
 
 struct exam exams[REDLOCK_NODES_MAX];
-/* A key for each node, and one that is tried on all: a node that has it already is listed twice. */
+/* A key for each node, and one that is set on all: a node where it exists already is listed twice. */
 static char keys[REDLOCK_NODES_MAX + 1][REDLOCK_KEY_MAX + 1];
 
 const char *const setting_names[SETTINGS] = {"appendfsync", "no-appendfsync-on-rewrite", "save",
@@ -20,7 +20,7 @@ const char *const setting_names[SETTINGS] = {"appendfsync", "no-appendfsync-on-r
 
 enum {
     WORDS = 8,
-    PATIENCE = 4, /* times the node's timeout */
+    PATIENCE = 4, /* multiples of the node's timeout */
     READINGS = 20,
     CLOCK_US = 750000,    /* of a repeated question, at most */
     LATENCY_US = 1500000, /* within 10 s when each answer takes 0.2 s */
@@ -38,7 +38,7 @@ static uint64_t keys_end_us;
 
 /* ---- Asking ---- */
 
-/* In a question: the node's own key. */
+/* In a question: stands for the node's own key. */
 static const char own_key[] = "";
 
 /* Errors after which more questions are of no use. */
@@ -48,7 +48,7 @@ static int ends_all(const struct talk *talk)
            talk_is_error(talk, "ERR max number of clients");
 }
 
-/* Asks all nodes; a NULL ends the words. The answers are in the talks, the errors in the exams. After the first answer a
+/* Asks all nodes; a NULL ends the arguments. The answers are in the talks, the errors in the exams. After the first answer a
    node has as much time as the library gives it before it reconnects. */
 static void ask(enum question question, const char *first, ...)
 {
@@ -284,7 +284,7 @@ static int is_1(unsigned i)
     return is_integer(i, 1, 1);
 }
 
-/* A denial is fine: a lock does not need it. */
+/* A denial is no problem: a lock does not need it. */
 static int is_left(unsigned i)
 {
     return answer_of(i) == NULL || is_integer(i, 1, probe_ms);
@@ -372,7 +372,7 @@ static void measure_latency(void)
 
 /* ---- The verb ---- */
 
-/* Sends something now and then: a server may close idle connections. */
+/* Sends a command now and then: a server may close idle connections. */
 static void wait_until(uint64_t until_us)
 {
     uint64_t now;
@@ -419,7 +419,7 @@ static void append(char *name, const char *mark, unsigned long number)
     sprintf(name + strlen(name), "%s%lu", mark, number);
 }
 
-/* Each node has another name: monitoring does not accept a series twice. */
+/* Makes the names differ: monitoring does not accept a series twice. */
 static void name_nodes(void)
 {
     unsigned i, n;

@@ -1,4 +1,4 @@
-/* check.h - redlock check: learns about each node (check.c), judges it (judge.c), and reports (report.c).
+/* check.h - redlock check: examines each node (check.c), judges it (judge.c), and reports (report.c).
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
@@ -7,7 +7,7 @@
 
 #include "cli.h"
 
-/* What a node is asked; each may be denied, and what needs it is skipped then. Names are in judge.c. */
+/* Questions to a node. Each may be denied; checks that need it are skipped then. Names are in judge.c. */
 enum question {
     ASK_HELLO,
     ASK_TIME,
@@ -20,7 +20,7 @@ enum question {
     QUESTIONS
 };
 
-/* Settings that INFO does not tell. */
+/* Settings that INFO does not have. */
 enum setting {
     SETTING_FSYNC,
     SETTING_NO_FSYNC,
@@ -36,13 +36,13 @@ enum verdict {
     SKIPPED = -1,
     PASS,
     WARN,
-    FAIL,  /* it refuses, or is away: costs availability only */
-    UNSAFE /* it votes, but its vote may be false: one can be enough for two holders */
+    FAIL,  /* it refuses, or is not reachable: costs availability only */
+    UNSAFE /* it votes, but its vote may be false: one such node can be enough for two holders */
 };
 
 struct finding {
     enum verdict verdict;
-    char value[200]; /* what was seen */
+    char value[200]; /* the value that was found */
 };
 
 /* Its wall clock: the best of several readings. */
@@ -54,12 +54,12 @@ struct reading {
 
 enum { CHECKS = 25, ROUNDS = 100 };
 
-/* What was learnt of one node, and found. */
+/* What is known about one node, and the findings. */
 struct exam {
     const struct target *target;
     char name[REDLOCK_URL_MAX + 20];   /* address and database, for people */
-    char error[REDLOCK_ERROR_MAX + 1]; /* why the conversation ended early; "": it did not */
-    const char *refused;               /* "AUTH", "SELECT": that ended it */
+    char error[REDLOCK_ERROR_MAX + 1]; /* why the exam ended early; "": it did not */
+    const char *refused;               /* "AUTH", "SELECT": its refusal ended the exam */
     int is_open;                       /* it wants no password, though there is one */
     unsigned answered;                 /* bit q: question q */
     char refusal[QUESTIONS][REDLOCK_ERROR_MAX + 1]; /* the first error; "": none */
@@ -73,7 +73,7 @@ struct exam {
     int twin;                             /* the key that was set on all was there already */
     int accepts;                          /* it has taken a SET */
     char problem[REDLOCK_ERROR_MAX + 40]; /* the first thing that a lock needs and that failed */
-    int lies;                             /* and that was a false yes */
+    int lies;                             /* and the answer was a false yes */
     /* Of a key of EXPIRY_MS: its SET sent and answered; the last GET that found it, sent; the first that did
        not, answered. 0: never. */
     uint64_t born_us, set_us, alive_us, gone_us;
@@ -98,19 +98,19 @@ struct check {
 };
 extern const struct check checks[CHECKS]; /* in judge.c. People count from 1 */
 
-/* What it comes to. */
+/* The sum of the findings. */
 struct verdict_of_all {
     unsigned usable;  /* nodes without a failure */
     unsigned skipped; /* checks, of all nodes */
     int status;       /* 0, EXIT_WARNING, EXIT_CRITICAL */
 };
 
-/* The number that a text begins with, as far as it can be computed with: 0 to 4 * 10^12. In judge.c. */
+/* The number that a text begins with, limited to 0 to 4 * 10^12. In judge.c. */
 long long count_of(const char *text);
 /* Microseconds that `percent` of the SETs took at most; 0: there were none. In judge.c. */
 uint32_t percentile(const struct exam *exam, unsigned percent);
 
-/* Says it in the form that the options ask for. */
+/* Prints the report in the form that the options ask for. */
 void report(const struct verdict_of_all *all);
 
 #endif

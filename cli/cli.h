@@ -1,4 +1,4 @@
-/* cli.h - what the files of redlock(1) share. A file uses only files on the lines below its own; the three files of check
+/* cli.h - shared declarations of redlock(1). A file uses only files on the lines below its own; the three files of check
    also use each other, and all read the values of the options.
 
        main.c
@@ -30,9 +30,9 @@ enum {
     EXIT_HELD = 75,   /* another client has the lock. -E sets another number */
     EXIT_DENIED = 77, /* a quorum does not permit it */
     EXIT_CONFIG = 78, /* no nodes, bad address, password file that others may read */
-    EXIT_LOST = 79,   /* the lock is not ours (any more) */
+    EXIT_LOST = 79,   /* the lock is not held (any more) */
 
-    /* redlock check, as monitoring wants it */
+    /* redlock check: the statuses of monitoring plugins */
     EXIT_WARNING = 1,
     EXIT_CRITICAL = 2,
     EXIT_UNKNOWN = 3
@@ -77,9 +77,9 @@ enum verb_bit {
     ALL = 255
 };
 
-/* Reads the options of a verb from its words, and what these do not set from environment and file. Exits with 64 or 78 and
-   a message if one is wrong. Returns how many words are left, which are moved to the front and ended by NULL; -1: the user
-   asks for help. */
+/* Reads the options of a verb from its arguments, then from environment and file what these do not set. Exits with 64 or 78
+   and a message if one is wrong. Returns how many arguments are left; they are moved to the front and ended by NULL. -1: the
+   user asks for help. */
 int options_take(int verb, const char *name, int count, char **words);
 /* Prints a line for each option of a verb; for completion its name alone, with "=" where an argument follows. */
 void options_help(int verb);
@@ -89,7 +89,7 @@ void export_options(void);
 
 /* ---- Nodes, in nodes.c ---- */
 
-/* A node as it was written, and as the library wants it. */
+/* A node as the user wrote it, and in the library's form. */
 struct target {
     struct redlock_url url; /* url.address may be printed: it holds no secret */
     char address[108];      /* numeric, or unix:; a name that was not resolved as it was written */
@@ -116,12 +116,12 @@ void config_load(const char *path, int must_be,
 
 enum level { LOG_ERROR = 3, LOG_WARNING = 4, LOG_NOTICE = 5, LOG_DEBUG = 7 }; /* as syslog counts */
 
-/* 0: a message is dropped if the reader of stderr is slow. So it is while a lock is held: it must be renewed. */
+/* 0: a message is dropped if the reader of stderr is slow. It is 0 while a lock is held, because renewals must not wait. */
 extern int may_wait;
 
 /* "redlock: ..." on stderr; notices not with -q, debug only with -v. */
 void say(enum level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* The same as an error, then exits. */
+/* Prints an error in the same way, then exits. */
 void die(int status, const char *format, ...) __attribute__((format(printf, 2, 3), noreturn));
 
 /* 1: everything that was printed to stdout has been written. */
@@ -129,7 +129,7 @@ int is_written(void);
 /* Exits with 71 and a message if not. */
 void must_be_written(void);
 
-/* Writes a line to --status-fd. Never waits: the line is dropped if the reader is slow. */
+/* Writes a line to --status-fd. Does not block: the line is dropped if the reader is slow. */
 void event(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* "1.5", "250ms", "2m", "1h", "1d" in milliseconds; bare numbers are seconds. -1: it is not a duration. */
@@ -139,10 +139,10 @@ long parse_number(const char *text, long most);
 
 /* Two hex digits for each byte, and a NUL. */
 void put_hex(char *out, const uint8_t *bytes, size_t size);
-/* The same for `size` random bytes, 20 at most: a name that nobody else has. */
+/* The same for `size` random bytes, 20 at most: a unique name. */
 void put_random(char *out, size_t size);
 
-/* JSON goes to stdout. The beginning of each object that is a verb's result: the members that all of them have. */
+/* JSON goes to stdout. Begins the object of a verb's result: the members that all of them have. */
 void json_begin(const char *verb);
 /* A text in quotes; bytes that are not UTF-8 become U+FFFD, control characters \u202e and the like. */
 void json_string(const char *text);
@@ -160,13 +160,13 @@ void printable(char *out, size_t room, const char *text);
 
 enum {
     ID_TEXT = 9,
-    TOKEN_DIGITS = 40, /* at the beginning of a value of ours; the label follows */
+    TOKEN_DIGITS = 40, /* at the beginning of this program's values; the label follows */
     VALUE_MAX = REDLOCK_LABEL_MAX,
     WHO_MAX = 4 * REDLOCK_KEY_MAX, /* of a name or holder, printable */
-    TOKEN_MAX = VALUE_MAX + 16     /* what users pass on: the value, the members, a check */
+    TOKEN_MAX = VALUE_MAX + 16     /* the token for users: the value, the members, a check */
 };
 
-/* What a value of ours tells about its holder. */
+/* The holder, as a value of this program describes it. */
 struct holder {
     char host[80], label[120];
     long pid;
@@ -176,12 +176,12 @@ struct holder {
 /* FNV-1a: begin with this. */
 #define HASH_BEGIN 2166136261U
 uint32_t hash_more(uint32_t hash, const char *bytes, size_t size);
-/* 8 hex digits for a value of any kind, of which the first VALUE_MAX bytes count. An id names a holder, and is not the
-   right to release its lock. */
+/* 8 hex digits for a value of any kind, computed from its first VALUE_MAX bytes. An id names a holder; it does not permit
+   to release the lock. */
 void id_of(char id[ID_TEXT], const char *value, size_t size);
-/* 1: the value is one of ours and says who the holder is. */
+/* 1: this program wrote the value, and it names the holder. */
 int parse_holder(struct holder *holder, const char *value);
-/* A member of a JSON object, with a comma before it; nothing if the value does not say who the holder is. */
+/* A member of a JSON object, with a comma before it; nothing if the value does not name the holder. */
 void json_holder(const char *value);
 /* "host/pid (label)", or "id 1234abcd". */
 void describe_holder(char *out, size_t room, const char *value);
@@ -192,13 +192,12 @@ struct session {
     struct redlock_node nodes[REDLOCK_NODES_MAX];
     struct redlock_client client;
     struct redlock_lock one;
-    struct redlock_lock *locks; /* any of these is asked for: the slots, or &one */
+    struct redlock_lock *locks; /* one of these is acquired: the slots, or &one */
     unsigned lock_count;
-    struct redlock_lock *lock; /* the one that is held, or was asked for last */
+    struct redlock_lock *lock; /* the one that is held, or was tried last */
     char key[REDLOCK_KEY_MAX + 1];
-    char value[VALUE_MAX + 1]; /* what stands at the key if we hold it */
-    char holder[VALUE_MAX +
-                1]; /* what stands there if another client holds it, as far as was seen */
+    char value[VALUE_MAX + 1];  /* the value of the key if we hold it */
+    char holder[VALUE_MAX + 1]; /* its value if another client holds it, as far as known */
 };
 
 /* The key of the lock of this name. Exits with 64 if it is too long. */
@@ -206,19 +205,20 @@ void key_of(char key[REDLOCK_KEY_MAX + 1], const char *name);
 
 /* A client of all targets, and a lock on prefix + name. Exits if that is impossible. */
 void session_open(struct session *session, const char *name);
-/* Asks for any of `count` locks in place of the one: NAME/1 to NAME/count, in random order. */
+/* Replaces the one lock by `count` slots, of which any is acquired: NAME/1 to NAME/count, in random order. */
 void session_slots(struct session *session, const char *name, unsigned count);
-/* Adds further names to the lock; all are taken in the order of the bytes, whatever the order here. Exits with 64 if they are too long, or one is there twice. */
+/* Adds further names to the lock. The keys are sorted by bytes, whatever their order here. Exits with 64 if they are too
+   long, or one is there twice. */
 void session_extra(struct session *session, const char *const *names, unsigned count);
 void session_close(struct session *session);
 
-/* Sets the label of the token: it tells people who we are. Not with --anonymous. */
+/* Sets the label of the token: host, process and label. Not with --anonymous. */
 void session_sign(struct session *session);
-/* Takes over the lock that session->value, of this size, stands for, which these nodes have granted. No time is left of
-   it, so an extension neither creates nor revives it. */
+/* Adopts the lock with the token session->value, of this size, which these nodes have granted. Its remaining time is 0, so
+   an extension does not create a key again. */
 void session_adopt(struct session *session, size_t size, redlock_mask members);
 enum redlock_status session_release(struct session *session);
-/* Serves a held lock until each node that can be reached has granted it, node_timeout_ms or a quarter of its time at most. */
+/* Serves a held lock until each reachable node has granted it, at most node_timeout_ms or a quarter of its validity. */
 void session_settle(struct session *session);
 /* The nodes that have granted a held lock: those that it was acquired with, and those that granted it later. */
 redlock_mask granted_by(const struct session *session);
@@ -232,27 +232,27 @@ uint64_t session_watch(struct session *session, struct pollfd *fds);
 void session_serve(struct session *session, const struct pollfd *fds);
 
 unsigned count_nodes(redlock_mask mask);
-/* Why this node did not do its part, in a user's words; "": it did. Stands until the next call. */
+/* Why this node failed, for users; "": it did not. Valid until the next call. */
 const char *trouble_of(const struct session *session, unsigned i);
-/* The same of each node, one line for each. */
+/* Prints the same for each failed node, one line each. */
 void say_troubles(const struct session *session, enum level level);
 
 /* ---- The waiters of this machine, in queue.c ---- */
 
-/* Joins those that wait for the locks of this session. 1: we are the first; 0: SIGCHLD comes when we may be. */
+/* Joins the queue for the locks of this session. 1: we are the first; 0: SIGCHLD comes when we may be. */
 int queue_enter(const struct session *session);
 int queue_is_first(void);
-/* Leaves, from whatever place. */
+/* Leaves the queue, from any place in it. */
 void queue_leave(void);
 
 /* ---- Taking a lock, in take.c ---- */
 
-/* Takes the lock as the options say (-n, -w, --unavailable-timeout). REDLOCK_CANCELLED: a signal asked us to end. */
+/* Acquires the lock as the options say (-n, -w, --unavailable-timeout). REDLOCK_CANCELLED: a signal asked us to end. */
 enum redlock_status take(struct session *session, const char *name);
-/* Serves the locks of a session until none is in progress: slots that were released or given up. */
+/* Serves the locks of a session until none is in progress: slots that were released or cancelled. */
 void session_finish(struct session *session);
-/* The outcome of an extension or a release: REDLOCK_LOST where too few nodes answered because something that is not a lock has
-   the name now, which a message says. */
+/* The outcome of an extension or a release: REDLOCK_LOST, and a message, where too few nodes confirmed because the key holds
+   something that is not a lock now. */
 enum redlock_status look_for_loss(const struct session *session, const char *name,
                                   enum redlock_status status);
 /* The exit status for this outcome, after a message on stderr. */
@@ -265,17 +265,17 @@ int exit_status(enum redlock_status status);
 
 /* ---- Tokens, in token.c ---- */
 
-/* The token of the lock that is held. Stands until the next call. */
+/* The token of the lock that is held. Valid until the next call. */
 const char *token_of(const struct session *session);
-/* Writes the value that a token stands for and returns the members, once the nodes are loaded. Exits with 64 if this is not
-   a token, with 78 if it belongs to another list of nodes. */
+/* Decodes a token: writes the value and returns the members. The nodes must be loaded. Exits with 64 if this is not a token,
+   with 78 if it belongs to another list of nodes. */
 redlock_mask token_read(const char *token, char value[VALUE_MAX + 1]);
 
 /* ---- Signals, clock and name, in process.c ---- */
 
-/* Call it first: where the words of the command line stand. */
+/* Remembers where the arguments of the command line are. Call it first. */
 void process_begin(int count, char **words);
-/* Changes the name and the words that other users see. The words are lost: copy what is still needed. */
+/* Changes the process name and the arguments that other users see. The arguments are overwritten: copy those still needed. */
 void rename_process(const char *name);
 
 /* From here on signals are handled, and only in sleep_on and is_asked_to_end. */
@@ -289,9 +289,9 @@ int is_ending(int number);
 int ending_signal(void);
 /* 1: such a signal has arrived, or is pending. */
 int is_asked_to_end(void);
-/* Ends us as that signal would have ended us. */
+/* Ends this process as that signal would have. */
 void end_by_signal(void) __attribute__((noreturn));
-/* Gives a signal its former effect back. */
+/* Restores the former effect of a signal. */
 void signals_give_back(int number);
 /* The same for all of them: for a child before exec. */
 void signals_restore(void);

@@ -1,4 +1,4 @@
-/* judge.c - the checks of redlock check: one small function for each, over what was learnt of a node.
+/* judge.c - the checks of redlock check: one small function for each, over the answers of a node.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
@@ -21,7 +21,7 @@ finds(struct finding *finding, enum verdict verdict, const char *format, ...)
     va_end(arguments);
 }
 
-/* 1: this question was answered; or else the finding is why not. */
+/* 1: this question was answered; else the finding says why not. */
 static int knows(struct finding *finding, const struct exam *exam, enum question question)
 {
     static const char *const names[QUESTIONS] = {"hello", "time", "set",  "get",
@@ -185,7 +185,7 @@ static int same_server(const struct exam *a, const struct exam *b)
     return one.text[0] != '\0' && strcmp(one.text, other.text) == 0;
 }
 
-/* Addresses but for their ports; all unix sockets are on one machine. */
+/* Compares addresses without their ports; all unix sockets are on one machine. */
 static int same_machine(const struct exam *a, const struct exam *b)
 {
     const char *one = a->target->address, *other = b->target->address;
@@ -435,7 +435,7 @@ static void judge_rate(struct finding *finding, const struct exam *exam)
 {
     const struct reading *first = &exam->clock[0], *last = &exam->clock[1];
     long long moved_us = last->ahead_us - first->ahead_us;
-    /* it has moved by this at least */
+    /* it has moved at least by this */
     long long sure_us = size_of(moved_us) - (long long)(first->rtt_us + last->rtt_us) / 2;
     double window_us = (double)(last->at_us - first->at_us), percent;
 
@@ -494,7 +494,7 @@ static void judge_room(struct finding *finding, const struct exam *exam)
         return;
     finds(finding, rejected > 0 || (most > 0 && clients * 10 >= most * 8) ? WARN : PASS,
           "%lld of %lld, rejected: %lld", clients, most, rejected);
-    if (most < 0 && rejected <= 0) /* before 6.2 it does not tell the most */
+    if (most < 0 && rejected <= 0) /* before 6.2 INFO has no maximum */
         finds(finding, PASS, "%lld", clients);
 }
 

@@ -1,4 +1,4 @@
-/* lock.c - redlock acquire, extend, release: one operation each, the token goes from one to the next.
+/* lock.c - redlock acquire, extend, release: one operation each; the user passes the token from one to the next.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
@@ -10,7 +10,7 @@
 
 static struct session session;
 static char token[TOKEN_MAX + 2]; /* as it was given, maybe with the end of a line */
-static uint64_t began_us;         /* the verb did */
+static uint64_t began_us;         /* when the verb began */
 
 /* The ttl has no default here: the lock is not renewed. */
 static void must_have_ttl(const char *verb)
@@ -52,9 +52,9 @@ static int finish(const char *verb, const char *name, enum redlock_status status
                target_count);
     }
     if (!is_written() && status == REDLOCK_OK && strcmp(verb, "acquire") == 0)
-        session_release(&session); /* its token is lost */
+        session_release(&session); /* nobody got its token */
     if (status == REDLOCK_LOST && strcmp(verb, "extend") == 0)
-        session_release(&session); /* waits for slow nodes, which may have it yet */
+        session_release(&session); /* waits for slow nodes, which may grant it later */
     session_close(&session);
     must_be_written();
     return result;
@@ -85,7 +85,7 @@ int verb_acquire(int count, char **words)
     session_sign(&session);
     status = take(&session, words[0]);
     if (status == REDLOCK_OK)
-        session_settle(&session); /* later there is no client to ask the slower nodes */
+        session_settle(&session); /* afterwards no client asks the slower nodes */
     if (status == REDLOCK_OK && redlock_remaining_ms(&session.client, session.lock) == 0)
         status = REDLOCK_TOO_LATE;
     if (is_asked_to_end()) {
@@ -127,11 +127,11 @@ static void read_token(const char *verb, int count, char **words)
         token[strcspn(token, "\r\n")] = '\0';
     } else {
         snprintf(token, sizeof token, "%s",
-                 said); /* one that is too long is cut off, and then refused */
+                 said); /* a token that is too long is cut off, and then refused */
     }
 }
 
-/* A session with the lock that the token stands for. */
+/* A session with the lock of this token. */
 static void adopt_token(const char *name)
 {
     redlock_mask members;
@@ -175,8 +175,8 @@ static int is_sure(const char *name, const char *value)
     return fgets(line, sizeof line, stdin) != NULL && (line[0] == 'y' || line[0] == 'Y');
 }
 
-/* Deletes the value where it is, for an operator. Of a long value, or one with NULs, its beginning and its size are
-   compared. REDLOCK_OK; REDLOCK_LOST: it is not there any more; REDLOCK_UNCONFIRMED. */
+/* Deletes the keys that hold this value, for an operator. Of a long value, or one with NULs, its beginning and its size are
+   compared. REDLOCK_OK; REDLOCK_LOST: it is gone; REDLOCK_UNCONFIRMED. */
 static enum redlock_status release_value(const char *key, const char *value, size_t size)
 {
     static const char script[] = "local v=redis.call('get',KEYS[1])return v and #v==ARGV[2]+0 and "
@@ -205,7 +205,7 @@ static enum redlock_status release_value(const char *key, const char *value, siz
                                         : REDLOCK_OK;
 }
 
-/* Takes the lock from the holder that --id names, if it still has the lock. */
+/* Deletes the lock of the holder that --id names, if that still holds it. */
 static enum redlock_status release_by_force(int count, char **words)
 {
     char key[REDLOCK_KEY_MAX + 1];

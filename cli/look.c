@@ -24,7 +24,7 @@ static int equal(const struct view *a, const struct view *b)
            memcmp(a->value, b->value, a->size < VALUE_MAX ? a->size : VALUE_MAX) == 0;
 }
 
-/* Held: a quorum has one value; for as long as the quorum-th of these nodes says. */
+/* Held: a quorum has one value. It expires when fewer than a quorum of these nodes still have it. */
 static void conclude(struct picture *picture)
 {
     unsigned i, n, same;
@@ -52,7 +52,7 @@ static void conclude(struct picture *picture)
     } else if (picture->answers >= quorum() &&
                picture->holding + (target_count - picture->answers) < quorum()) {
         picture->state = FREE;
-    } /* else it depends on nodes that do not answer */
+    } /* else the nodes that do not answer decide */
 }
 
 static void take_value(struct view *view, const struct talk_item *item, size_t size)
@@ -63,16 +63,17 @@ static void take_value(struct view *view, const struct talk_item *item, size_t s
     view->size = size;
     memcpy(view->value, item->text, kept);
     view->value[kept] = '\0';
-    id_of(view->id, view->value, strlen(view->value)); /* as `run` does, which sees no more of it */
+    id_of(view->id, view->value,
+          strlen(view->value)); /* as `run` does, which reads no more of it */
 }
 
-/* What PTTL says. */
+/* The reply to PTTL. */
 static void take_left(struct view *view, const struct talk_item *item)
 {
     if (item->kind != RESP_INTEGER)
         view->left_ms = NOT_TOLD;
     else if (item->integer == -2)
-        view->kind = ABSENT; /* it expired in between */
+        view->kind = ABSENT; /* it expired between GET and PTTL */
     else
         view->left_ms = (long)item->integer;
 }

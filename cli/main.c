@@ -75,7 +75,7 @@ static int list(const char *name)
     return name == NULL || verb != NULL ? 0 : EXIT_USAGE;
 }
 
-/* If descriptor 0, 1 or 2 is closed, a connection would take its place, and our messages would go to a node. These here
+/* If descriptor 0, 1 or 2 is closed, a connection would take its place, and our messages would go to a node. These descriptors
    cannot be written to, so printing fails as it should; the command finds them closed. */
 static void fill_gaps(void)
 {
@@ -93,7 +93,7 @@ static int is_one_of(const char *word, const char *one, const char *other)
     return strcmp(word, one) == 0 || strcmp(word, other) == 0;
 }
 
-/* Ends with the status of the verb. */
+/* Exits with the status of the verb. */
 static int do_verb(const struct verb *verb, int count, char **words)
 {
     count = options_take(verb->bit, verb->name, count, words);

@@ -32,7 +32,7 @@ unsigned quorum(void)
 /* Why an optional file was not read; NULL: it was, or does not exist. */
 static const char *unread;
 
-/* A file that lines are read from. */
+/* A file that is read by lines. */
 struct source {
     FILE *file;
     const char *path;
@@ -154,14 +154,14 @@ static struct {
     struct termios before;
 } terminal;
 
-/* A signal while a password is typed: shows again what is typed, then takes effect. */
+/* A signal while a password is typed: switches the echo on again, then takes effect. */
 static void put_back(int number)
 {
     tcsetattr(terminal.fd, TCSAFLUSH, &terminal.before);
     raise(number);
 }
 
-/* From the terminal, unseen. */
+/* From the terminal, without echo. */
 static void ask_for_password(char *line, int room)
 {
     static const int ending[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM};
@@ -179,7 +179,7 @@ static void ask_for_password(char *line, int room)
     unseen.c_lflag &= ~(tcflag_t)ECHO;
     action.sa_handler = put_back;
     action.sa_flags = (int)SA_RESETHAND; /* so that raise() ends us */
-    sigaddset(&action.sa_mask, SIGTTOU); /* in the background too */
+    sigaddset(&action.sa_mask, SIGTTOU); /* also in the background */
     for (i = 0; i < ENDING; i++) {
         sigaction(ending[i], NULL, &were[i]);
         if (were[i].sa_handler != SIG_IGN)
@@ -243,7 +243,7 @@ struct lookup {
 };
 
 struct answer {
-    int failed; /* as redlock_resolve says it */
+    int failed; /* the result of redlock_resolve */
     char address[sizeof targets[0].address];
 };
 

@@ -156,7 +156,7 @@ static void add_to_list(char **list, const char *more)
     *list = longer;
 }
 
-/* What a flag says in environment or file: "0", "no", "" are no. */
+/* A flag in environment or file: "0", "no" and "" are no. */
 static int is_yes(const char *value)
 {
     return value[0] != '\0' && strcmp(value, "0") != 0 && strcasecmp(value, "no") != 0;
@@ -235,14 +235,14 @@ static void take_from_environment(void)
 
     for (i = 0; i < SPECS; i++)
         if (specs[i].environment != NULL && (value = getenv(specs[i].environment)) != NULL &&
-            (value[0] != '\0' || specs[i].value == &options.prefix) && /* which may be empty */
+            (value[0] != '\0' || specs[i].value == &options.prefix) && /* the prefix may be empty */
             (wrong = set(&specs[i], value, 2)) != NULL)
             die(EXIT_CONFIG, "%s: %s", specs[i].environment, wrong);
 }
 
 void export_options(void)
 {
-    static char path[2 * PATH_MAX]; /* the command may change the folder */
+    static char path[2 * PATH_MAX]; /* absolute, as the command may change the folder */
     unsigned i;
 
     for (i = 0; i < SPECS; i++) {
@@ -307,7 +307,7 @@ static void take_option(const struct option_spec *spec, const char *word, char *
         overwrite(argument);
 }
 
-/* "--name", "--name=argument", "--name argument". Returns how many words it has; 0: it asks for help. */
+/* "--name", "--name=argument", "--name argument". Returns how many arguments it takes up; 0: it asks for help. */
 static int take_long(int verb, const char *verb_name, char **words)
 {
     const char *name = words[0] + 2;
@@ -350,7 +350,7 @@ static int take_letters(int verb, const char *verb_name, char **words)
     return 1;
 }
 
-/* The first word is the verb. The words of a command that `run` starts are not ours. */
+/* The first argument is the verb. The arguments of a command that `run` starts are left alone. */
 static int take_words(int verb, const char *name, int count, char **words)
 {
     int at = 1, left = 0, step;

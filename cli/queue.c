@@ -1,9 +1,9 @@
-/* queue.c - the line of those on this machine that wait for the same lock: only the first of them asks the nodes. So a
-   release wakes one waiter and not all of them, and the others need no connections. The line is a courtesy among the
-   programs of one user. No lock depends on it, and nobody stays in it for long without a try of his own.
+/* queue.c - the queue of this machine's waiters for the same lock: only the first of them asks the nodes. So a release wakes
+   one waiter and not all of them, and the others need no connections. The queue is voluntary, for the programs of one user.
+   No lock depends on it, and each waiter also makes attempts of its own from time to time.
 
-   The place of a lock in the line is a byte of one file, which the first locks. A child waits for the byte, as that blocks;
-   what it locks is locked for its parent too, as both have the same open file.
+   The queue of a lock is a byte of one file, which the first waiter locks. A child process waits for the byte, because that
+   blocks. Its parent then has the byte too, because both have the same open file.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
@@ -79,7 +79,7 @@ int queue_enter(const struct session *session)
 #endif
         _exit(getppid() != parent || fcntl(queue_fd, F_OFD_SETLKW, &byte) != 0);
     }
-    return waiter < 0; /* without a child there is no waiting */
+    return waiter < 0; /* without a child we do not wait */
 }
 
 int queue_is_first(void)
@@ -101,7 +101,7 @@ void queue_leave(void)
     waiter = 0;
 }
 
-#else /* without such locks all ask the nodes */
+#else /* without such locks all waiters ask the nodes */
 
 int queue_enter(const struct session *session)
 {

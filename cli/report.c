@@ -1,4 +1,4 @@
-/* report.c - what redlock check has found: as text, as JSON, for Nagios and its kin, for Prometheus. Checks
+/* report.c - the findings of redlock check: as text, as JSON, for monitoring plugins, for Prometheus. Checks
    that passed or were skipped are in the text only with -v.
 
    SPDX-FileCopyrightText: the redlock authors
@@ -65,7 +65,7 @@ static void print_node(const struct exam *exam)
         print_verdict(exam, n);
 }
 
-/* Behind what it comes to: what was not looked at. */
+/* Behind the sum of the findings: what was not checked. */
 static void print_skipped(const struct verdict_of_all *all)
 {
     if (all->skipped > 0)
@@ -226,7 +226,7 @@ static void print_prometheus(const struct verdict_of_all *all)
         }
 }
 
-/* What servers wrote must not drive a terminal, nor begin the numbers of --nagios. */
+/* Text from servers must not control a terminal, nor begin the figures of --nagios. */
 static void clean(char *text, size_t room)
 {
     char raw[sizeof exams[0].name];

@@ -2,7 +2,7 @@
 
    The lock is safe to rely on until its deadline D, which each renewal moves. If no renewal has succeeded by
    D - kill_after, the command gets SIGTERM, and SIGKILL at D. A second process, the guard, knows D and kills at D too, or at
-   once when we die: so neither a killed nor a stopped supervisor leaves a command running without the lock. A process that
+   once when we die. So neither a killed nor a stopped supervisor leaves a command running without the lock. A process that
    leaves the process group (setsid) escapes both.
 
    SPDX-FileCopyrightText: the redlock authors
@@ -39,7 +39,7 @@ static struct {
     int guard_fd;
     int own_group;                             /* the command has its own process group */
     enum { RUNNING, STOPPING, STOPPED } phase; /* STOPPED: there is nothing more to do */
-    int lost;             /* 1: the lock is, or was about to be: exit status 79 */
+    int lost;             /* 1: the lock is lost, or was about to be: exit status 79 */
     uint64_t acquired_us; /* T1 of the acquisition */
     uint64_t deadline_us; /* D */
     uint64_t kill_us;     /* when STOPPING turns to STOPPED, by SIGKILL */
@@ -105,7 +105,7 @@ static void check_options(void)
 
 /* ---- Names ---- */
 
-/* Writes the key of a lock as it stands in REDLOCK_HELD: percent-encoded, in a list with colons. */
+/* Writes the key of a lock in the form of REDLOCK_HELD: percent-encoded, in a list with colons. */
 static const char *held_key(const char *key, size_t size)
 {
     static char held[3 * REDLOCK_KEY_MAX + 1];
@@ -116,7 +116,7 @@ static const char *held_key(const char *key, size_t size)
     return held;
 }
 
-/* 1: a program that called us holds it, so waiting for it would be waiting for ourselves. */
+/* 1: a program that called us holds the lock. Waiting for it would never end. */
 static int is_held_above(const void *key, size_t size)
 {
     const char *list = getenv("REDLOCK_HELD"), *held = held_key(key, size);
@@ -144,7 +144,7 @@ static void must_not_be_held_above(void)
             run.name);
 }
 
-/* Copies the name, and all names for messages: the guard overwrites the words of the command line. */
+/* Copies the name, and all names for messages: the guard overwrites the arguments of the command line. */
 static void set_names(const char *name)
 {
     static char first[REDLOCK_KEY_MAX + 1], all[1024];
@@ -209,7 +209,7 @@ static void set_environment(void)
     }
 }
 
-/* The child: waits for a byte, then becomes the command. */
+/* The child: waits for a byte, then executes the command. */
 static void become(char **command, int go, pid_t parent)
 {
     char byte;
@@ -242,8 +242,8 @@ static int kill_command(int number)
 
 /* ---- The guard ---- */
 
-/* Never waits: a guard that was stopped reads all words when it is continued. If there is no room for the last word, it must
-   not be continued. */
+/* Does not block: a guard that was stopped reads all deadlines when it is continued. If there is no room for the last
+   one, the guard must not be continued. */
 static void tell_guard(uint64_t word)
 {
     if (run.guard == 0 || write(run.guard_fd, &word, sizeof word) == sizeof word)
@@ -282,8 +282,8 @@ static void set_alarm(int fd, uint64_t moment_us)
 #endif
 }
 
-/* Sleeps on a pipe; only the supervisor has the other end. Its words are deadlines; its end means that the supervisor is
-   dead. */
+/* Sleeps on a pipe; only the supervisor has the other end. It writes deadlines; the end of the pipe means that the
+   supervisor is dead. */
 static void stand_guard(int line)
 {
     struct pollfd fds[2] = {{line, POLLIN, 0}, {-1, POLLIN, 0}};
@@ -295,7 +295,7 @@ static void stand_guard(int line)
     sigprocmask(SIG_SETMASK, &all, NULL);
     setpgid(0, 0);
     rename_process("rl-guard");   /* killall -9 redlock must not kill the guard too */
-    for (fd = 0; fd < 1024; fd++) /* a reader that waits for their end must not wait for us */
+    for (fd = 0; fd < 1024; fd++) /* the reader of a pipe waits until nobody has it open */
         if (fd != line && fd != STDERR_FILENO)
             close(fd);
     fds[1].fd = open_alarm();
@@ -314,7 +314,7 @@ static void stand_guard(int line)
             deadline_us = word;
         } else if (now_us() >= deadline_us) {
             int killed = kill_command(SIGKILL);
-            if (poll(fds, 1, 1000) == 0 && killed) /* else the supervisor did it */
+            if (poll(fds, 1, 1000) == 0 && killed) /* else the supervisor killed it */
                 say(LOG_ERROR,
                     "%s: the supervisor does not react, and the lock is about to expire; the "
                     "command was killed",
@@ -339,8 +339,8 @@ static int is_in_foreground(void)
     return is;
 }
 
-/* Starts the command, which waits, and the guard; then lets the command go, unless a signal has asked us to end. -1: the
-   system denies it; 0: the command does not go, and ends; 1: it goes. */
+/* Forks the command, which waits, and the guard. Then the command is executed, unless a signal has asked us to end. -1: the
+   system denies a process or pipe; 0: the command is not executed, and its process ends; 1: it is executed. */
 static int start(char **command)
 {
     pid_t parent = getpid();
@@ -363,7 +363,7 @@ static int start(char **command)
     if (run.own_group)
         setpgid(run.child, run.child);
     if (guarded && (run.guard = fork()) < 0)
-        return -1; /* our end ends the pipe, and so the child */
+        return -1; /* when we exit, the pipe ends, and with it the child */
     if (guarded && run.guard == 0) {
         close(go[1]);
         close(line[1]);
@@ -451,7 +451,7 @@ static void look_at_nodes(void)
     run.members = granted_by(&session);
 }
 
-/* 1: an operation on the lock has completed. Those on slots that were given up are of no interest. */
+/* 1: an operation on the lock has completed. Operations on abandoned slots are ignored. */
 static int has_completed(void)
 {
     const struct redlock_lock *lock;
@@ -462,7 +462,7 @@ static int has_completed(void)
     return 0;
 }
 
-/* Looks at the lock after each turn. */
+/* Checks the lock after each turn of the loop. */
 static void look_at_lock(uint64_t now)
 {
     struct redlock_lock *lock = session.lock;
@@ -479,7 +479,8 @@ static void look_at_lock(uint64_t now)
             run.is_failing ? "renewal works again" : "renewed", seconds_left(now));
         run.is_failing = 0;
     }
-    if (ended && lock->status == REDLOCK_EXTEND_LIMIT) { /* the library has a limit, we have none */
+    if (ended &&
+        lock->status == REDLOCK_EXTEND_LIMIT) { /* the library has a limit, this program has none */
         redlock_auto_extend_start(&session.client, lock, UINT16_MAX - 1);
     } else if (ended && now < stop_us()) {
         uint64_t soon = now + (uint64_t)options.kill_after_ms * 1000;
@@ -521,7 +522,7 @@ static int has_ended(siginfo_t *end)
            end->si_pid == run.child;
 }
 
-/* Not after Ctrl-Z in our group, which stops us too: the shell says so. */
+/* No message after Ctrl-Z in our group, which also stops us: the shell reports it. */
 static void report_stop(void)
 {
     siginfo_t stop = {0};
@@ -535,7 +536,7 @@ static void report_stop(void)
             : "");
 }
 
-/* Waits for the end of the command. It stays a zombie, so that no other process gets its number yet. */
+/* Waits for the end of the command. It stays a zombie, so that no other process gets its pid yet. */
 static siginfo_t supervise(void)
 {
     siginfo_t end = {0};
@@ -572,15 +573,15 @@ static void end_group(void)
     kill_command(SIGKILL);
 }
 
-/* Each key gets a value that nobody knows, and lives for the rest of --min-hold, longer or shorter than before. So the
-   token ends here, as with a release: whenever this arrives, it can harm neither an extension with the token, which fails
-   from now on, nor a lock that another client has taken, which has another value. */
+/* Each key gets a random value, and expires at the end of --min-hold, later or earlier than before. So the token is no
+   longer valid, as after a release: an extension with it fails from now on. A lock of another client has another value, so
+   this script leaves it alone, also when it runs late. */
 static enum redlock_status leave_for(uint64_t rest_us)
 {
     static const char script[] =
         "local s=0 for _,k in ipairs(KEYS)do local v=redis.call('get',k)if v==ARGV[1]then "
         "redis.call('set',k,ARGV[2],'PX',ARGV[3])elseif v then s=1 elseif s==0 then s=2 end end "
-        "return s"; /* 0: all were ours; 1: another client has one; 2: one is gone */
+        "return s"; /* 0: all had our token; 1: another client holds one; 2: one is gone */
     const struct redlock_lock *lock = session.lock;
     char value[VALUE_MAX + 1], rest_ms[24], count[12], keys[ALSO_MAX][REDLOCK_KEY_MAX + 1];
     const char *words[ALSO_MAX + 7] = {"EVAL", script, count, session.key};
@@ -676,7 +677,7 @@ static char **command_of(int count, char **words)
     return words;
 }
 
-/* Ends us by the signal that asked for it, before the command began. */
+/* Ends this process by the signal that asked for it, before the command began. */
 static void withdraw(void)
 {
     tell_guard(GUARD_DONE);
@@ -688,7 +689,7 @@ static void withdraw(void)
     end_by_signal();
 }
 
-/* With -v: says which nodes have the lock. */
+/* With -v: says which nodes hold the key. */
 static void say_acquired(void)
 {
     char list[600] = "";
@@ -734,7 +735,7 @@ static void open_lock(const char *name)
     session_sign(&session);
 }
 
-/* Takes the lock, or exits. */
+/* Acquires the lock, or exits. */
 static enum redlock_status take_lock(void)
 {
     enum redlock_status status = take(&session, run.name);

@@ -1,4 +1,4 @@
-/* session.c - a client of all nodes with its lock, and the loop that its sockets and our signals wake.
+/* session.c - a client of all nodes with its lock, and the event loop over its sockets and our signals.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
@@ -82,7 +82,7 @@ void session_open(struct session *session, const char *name)
     struct redlock_settings settings = {0};
     unsigned i;
 
-    signals_begin(); /* not before: a name that is looked up, a question or a password may take for ever */
+    signals_begin(); /* not before: a lookup, a question or a password prompt may take for ever */
     key_of(session->key, name);
     for (i = 0; i < target_count; i++) {
         const struct redlock_url *url = &targets[i].url;
@@ -125,8 +125,9 @@ void session_slots(struct session *session, const char *name, unsigned count)
 
     session->locks = must_allocate(count, sizeof *session->locks);
     session->lock_count = count;
-    for (i = 0; i < count;
-         i++) { /* a random order: each goes to a random place, what stood there to the end */
+    for (
+        i = 0; i < count;
+        i++) { /* a random order: each goes to a random place, and the former one there to the end */
         if (redlock_posix()->entropy(NULL, &dice, sizeof dice) != 0)
             die(EXIT_SYSTEM, "no random bytes");
         n = dice % (i + 1);

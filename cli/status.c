@@ -121,8 +121,8 @@ int verb_status(int count, char **words)
 /* ---- redlock list: the names ---- */
 
 enum {
-    LIST_KEYS = 10000,   /* so many at most, */
-    LIST_BYTES = 262144, /* of so many bytes together, */
+    LIST_KEYS = 10000,   /* at most, */
+    LIST_BYTES = 262144, /* with at most this many bytes together, */
     LIST_MS = 5000,      /* in this time for the names, and again for the holders */
     LIST_STEP = 250      /* keys that a server looks at for one SCAN: a fraction of a millisecond */
 };
@@ -136,7 +136,7 @@ static struct {
     const char *cut; /* why the list is not complete; NULL: it is */
 } found;
 
-/* Where the key is or belongs. */
+/* The place of the key, or the place where it belongs. */
 static unsigned place_of(const char *key)
 {
     unsigned low = 0, high = found.count;
@@ -170,7 +170,7 @@ static void add_key(const char *key, size_t size)
     }
 }
 
-/* What SCAN compares keys with: the prefix, in which nothing stands for something else, and the pattern. */
+/* The pattern for SCAN: the prefix, with wildcards escaped, and the user's pattern. */
 static void make_pattern(char *out, const char *pattern)
 {
     const char *from = options.prefix;
@@ -183,7 +183,7 @@ static void make_pattern(char *out, const char *pattern)
     strcpy(out, pattern);
 }
 
-/* One answer to SCAN: where to go on, then the keys. 0: the node has told all. */
+/* One answer to SCAN: the cursor, then the keys. 0: there are no more. */
 static int take_page(const struct talk *talk, char cursor[24])
 {
     unsigned i;
@@ -222,7 +222,7 @@ static void find_keys(const char *pattern)
         talks_wait((uint32_t)options.node_timeout_ms);
         for (i = 0; i < target_count; i++) {
             if (goes[i] &&
-                talk_is_error(&talks[i], "")) /* it is not permitted: nothing more of this node */
+                talk_is_error(&talks[i], "")) /* not permitted: this node is not asked again */
                 talk_hang_up(&talks[i], talks[i].item[0].text);
             goes[i] = goes[i] && take_page(&talks[i], cursor[i]);
             more |= goes[i];
@@ -234,7 +234,7 @@ static void find_keys(const char *pattern)
 
 /* ---- redlock list: the holders ---- */
 
-/* What belongs to a lock, and is none: the counter of fencing tokens, and the marker of a server. */
+/* Keys of the library that are no locks: the counter of fencing tokens, and the marker of a server. */
 static int is_about_a_lock(const char *name, const struct view *view)
 {
     static const char suffix[] = ":fence";
@@ -308,7 +308,7 @@ int verb_list(int count, char **words)
     if (count > 1)
         die(EXIT_USAGE, "list: one PATTERN at most");
     nodes_load();
-    key_of(key, count > 0 ? words[0] : "*"); /* not longer than a key */
+    key_of(key, count > 0 ? words[0] : "*"); /* exits if it is longer than a key */
     make_pattern(pattern, count > 0 ? words[0] : "*");
     if (options.json) {
         json_begin("list");

@@ -1,4 +1,4 @@
-/* take.c - how a lock is waited for, what is said meanwhile, and how it ends: exit status and message.
+/* take.c - waiting for a lock, messages meanwhile, and the outcome: exit status and message.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
@@ -9,15 +9,15 @@
 
 enum { IN_LINE_MS = 2000 };
 
-/* ---- What is said meanwhile ---- */
+/* ---- Messages while waiting ---- */
 
-/* A person should see what is waited for; in a pipe it would be noise. */
+/* A person at a terminal should see what redlock waits for; in a log it would be noise. */
 static int is_watched(void)
 {
     return options.verbose || (!options.quiet && isatty(STDERR_FILENO));
 }
 
-/* How long the holder has the lock; -1: unknown, or without end. */
+/* How long until the holder's lock expires; -1: unknown, or it does not expire. */
 static long holder_remaining_ms(const struct session *session)
 {
     uint64_t until_us = session->lock->holder_until_us, now = now_us();
@@ -25,7 +25,7 @@ static long holder_remaining_ms(const struct session *session)
     return until_us == REDLOCK_NEVER || until_us <= now ? -1 : (long)((until_us - now) / 1000);
 }
 
-/* In line no node is asked: looks for the holder. Returns how many nodes answered. */
+/* A waiter in the queue asks no node, so this reads the holder. Returns how many nodes answered. */
 static unsigned look_for_holder(struct session *session, long *left_ms)
 {
     struct picture picture;
@@ -77,20 +77,20 @@ static int quorum_answered(const struct redlock_lock *lock)
     return count_nodes(lock->granted | lock->refused) >= quorum();
 }
 
-/* So many nodes refused that the lock cannot be had before one of them changes. */
+/* Too many nodes refused: the lock is not free before the key changes on one of them. */
 static int is_refused(const struct redlock_lock *lock)
 {
     return count_nodes(lock->refused) > target_count - quorum();
 }
 
-/* A wait. The locks of a session are asked for one after the other, and waited for together. */
+/* A wait. The locks of a session are started one after the other, and waited for together. */
 struct attempt {
     long wait_ms;         /* FOREVER_MS; 0: none */
     uint64_t begin_us;    /* of the wait */
     uint64_t answered_us; /* a quorum answered last */
-    uint64_t contend_us;  /* a split vote is tried again until then */
-    uint64_t notice_us;   /* something is to be said then; UINT64_MAX: never */
-    unsigned started;     /* so many locks, in their order */
+    uint64_t contend_us;  /* after contention it retries until then */
+    uint64_t notice_us;   /* time of the next message; UINT64_MAX: never */
+    unsigned started;     /* number of locks, in their order */
     int in_line, cancelled;
     struct redlock_lock *won;
 };
@@ -106,14 +106,14 @@ static void start_lock(struct session *session, struct redlock_lock *lock,
     uint64_t waited_ms = (now_us() - attempt->begin_us) / 1000;
     uint32_t wait_ms = 0;
 
-    if (attempt->wait_ms < 0) /* for ever is longer than the library counts */
+    if (attempt->wait_ms < 0) /* "for ever" does not fit the library's wait_ms */
         wait_ms = 0x7fffffff;
     else if ((uint64_t)attempt->wait_ms > waited_ms)
         wait_ms = (uint32_t)((uint64_t)attempt->wait_ms - waited_ms);
     lock->status = redlock_acquire_start(&session->client, lock, wait_ms);
 }
 
-/* Starts the next lock if the one before it is refused or ended: so several slots are not taken at once. */
+/* Starts the next lock if the one before it is refused or has completed, so that several slots are not acquired at once. */
 static void start_next(struct session *session, struct attempt *attempt)
 {
     const struct redlock_lock *newest;
@@ -134,14 +134,14 @@ static void cancel_all(struct session *session, struct attempt *attempt)
             redlock_cancel(&session->client, &session->locks[i]);
 }
 
-/* The operation on this lock has ended. Several clients may have asked at the same moment, so that nobody has a
-   majority though all nodes answer: one of them soon has. */
+/* The operation on this lock has completed. After contention no client has a majority although all nodes answer: a retry
+   soon succeeds for one of them. */
 static void look_at_end(struct session *session, struct redlock_lock *lock, struct attempt *attempt)
 {
     if (lock->status == REDLOCK_OK && attempt->won == NULL) {
         attempt->won = lock;
         cancel_all(session, attempt);
-    } else if (lock->status == REDLOCK_OK) { /* a slot too much */
+    } else if (lock->status == REDLOCK_OK) { /* a second slot */
         redlock_release_start(&session->client, lock, (uint32_t)options.node_timeout_ms);
     } else if (!is_stopped(attempt) && ((attempt->wait_ms < 0 && lock->status == REDLOCK_TIMEOUT) ||
                                         (lock->status == REDLOCK_CONTENDED && lock->failed == 0 &&
@@ -168,7 +168,7 @@ static int any_answered(const struct session *session, unsigned started)
     return i < started;
 }
 
-/* Says after a second, and every 30 seconds, what is waited for. */
+/* After a second, and every 30 seconds, a message says what redlock waits for. */
 static void notice(struct session *session, const char *name, struct attempt *attempt)
 {
     if (now_us() < attempt->notice_us)
@@ -177,8 +177,8 @@ static void notice(struct session *session, const char *name, struct attempt *at
     attempt->notice_us = now_us() + 30000000;
 }
 
-/* Until one lock is held, none is in progress any more, or we give up: because of a signal, or because no quorum has
-   answered for long. */
+/* Runs until one lock is held, none is in progress any more, or we give up: because of a signal, or because no quorum has
+   answered for too long. */
 static void wait_for(struct session *session, const char *name, struct attempt *attempt)
 {
     struct redlock_lock *ended;
@@ -208,7 +208,7 @@ static void wait_for(struct session *session, const char *name, struct attempt *
     }
 }
 
-/* Of all locks: held by others only if each is. */
+/* The outcome of all locks: held by other clients only if each lock is. */
 static enum redlock_status outcome(struct session *session, const struct attempt *attempt)
 {
     unsigned i = 0;
@@ -223,8 +223,8 @@ static enum redlock_status outcome(struct session *session, const struct attempt
     return session->lock->status;
 }
 
-/* Waits in line behind those of this machine that wait for the same lock, at most IN_LINE_MS, or half of what no quorum is
-   waited for. 1: we are the first. */
+/* Waits in the queue of this machine's waiters for the same lock, at most IN_LINE_MS, or half of --unavailable-timeout.
+   1: we are the first. */
 static int is_first(struct session *session, const char *name, struct attempt *attempt)
 {
     uint64_t most_ms = options.unavailable_ms > 0 && options.unavailable_ms < 2 * IN_LINE_MS
@@ -246,7 +246,7 @@ static int is_first(struct session *session, const char *name, struct attempt *a
     return first;
 }
 
-/* 1: a try failed for a reason that passes, and there is time left. */
+/* 1: the attempt failed for a temporary reason, and there is time left. */
 static int is_worth_waiting(enum redlock_status status, const struct attempt *attempt)
 {
     uint64_t now = now_us();
@@ -259,7 +259,8 @@ static int is_worth_waiting(enum redlock_status status, const struct attempt *at
     return attempt->wait_ms < 0 || now - attempt->begin_us < (uint64_t)attempt->wait_ms * 1000;
 }
 
-/* Waits in line, then for the lock. Out of line there is one try, then back into the line. */
+/* Waits in the queue, then for the lock. A waiter whose time in the queue is over makes one attempt, then joins the queue
+   again. */
 static enum redlock_status wait_in_line(struct session *session, const char *name,
                                         struct attempt *attempt)
 {
@@ -297,7 +298,7 @@ enum redlock_status take(struct session *session, const char *name)
     }
     timed_out = status == REDLOCK_TIMEOUT;
     if ((timed_out || status == REDLOCK_CANCELLED) && ending_signal() == 0) {
-        /* one attempt more says why: whether there is a quorum, and whether one holder has it */
+        /* one more attempt finds the cause: whether there is a quorum, and whether one holder has it */
         attempt.wait_ms = 0;
         attempt.contend_us = 0;
         attempt.answered_us = now_us();
@@ -328,7 +329,7 @@ void session_finish(struct session *session)
 
 /* ---- The outcome ---- */
 
-/* What the answers of the library mean here: exit status, the word for JSON, a message. */
+/* For each result of the library: exit status, word for JSON, message. */
 static const struct outcome {
     enum redlock_status status;
     int result;
@@ -373,8 +374,8 @@ const char *status_text(enum redlock_status status)
     return outcome_of(status)->text;
 }
 
-/* Says so if something that is not a lock has a name of this one, or of one of the slots, and returns on how
-   many nodes. */
+/* Prints a message if a key of this lock, or of one of the slots, holds something that is not a lock. Returns on how many
+   nodes. */
 static unsigned say_foreign(const struct session *session, const char *name)
 {
     char who[WHO_MAX + 1];
@@ -396,7 +397,7 @@ enum redlock_status look_for_loss(const struct session *session, const char *nam
     return is_open && say_foreign(session, name) >= quorum() ? REDLOCK_LOST : status;
 }
 
-/* Another has the lock, or something that is not a lock has the name. */
+/* Another client holds the lock, or the key holds something that is not a lock. */
 static int explain_held(const struct session *session, const char *name, enum redlock_status status)
 {
     enum level level = options.conflict_status == 0 ? LOG_DEBUG : LOG_NOTICE;

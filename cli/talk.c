@@ -1,5 +1,5 @@
-/* talk.c - see talk.h. The decoder keeps only the beginning of a string, but says where the string ended. The bytes of an
-   answer stay where they were received, so the whole string stands before its end.
+/* talk.c - see talk.h. The decoder keeps only the beginning of a string, but reports where the string ended. The bytes of an
+   answer stay in the receive buffer, so the whole string is there, before its end.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
@@ -33,7 +33,7 @@ static void take_item(struct talk *talk, const struct resp_item *from, uint8_t *
         char *text = (char *)behind - 2 - from->size, *arguments;
         behind[-2] = '\0';
         if (from->kind == RESP_ERROR && (arguments = strstr(text, ", with args")) != NULL)
-            *arguments = '\0'; /* the server repeats what it was sent, passwords too */
+            *arguments = '\0'; /* the server repeats the command, with its password */
         to->text = text;
     }
 }
@@ -71,7 +71,7 @@ static void transmit(struct talk *talk)
     int sent = redlock_posix()->transmit(NULL, &talk->node, talk->bytes + talk->done,
                                          talk->used - talk->done);
 
-    if (sent < 0) /* the server may have sent the reason before it closed */
+    if (sent < 0) /* the server may have sent the reason before it closed the connection */
         talk->node.error[0] = '\0';
     talk->done += sent < 0 ? talk->used - talk->done : (size_t)sent;
     if (talk->done == talk->used) { /* from here on the bytes are the answer's */
@@ -97,8 +97,8 @@ static void happen(struct talk *talk)
     }
 }
 
-/* Waits until each is connected, or has its answer, or the time is over. An answer that has arrived counts, also when we
-   are late. */
+/* Waits until each is connected, or has its answer, or the time is over. An answer that has arrived counts, even if this
+   process was delayed. */
 void talks_wait(uint32_t timeout_ms)
 {
     uint64_t until = now_us() + (uint64_t)timeout_ms * 1000, now;
@@ -156,7 +156,7 @@ void talks_ask(uint32_t timeout_ms, unsigned words, const char *const *word)
     talks_wait(timeout_ms);
 }
 
-/* A server without a password accepts all clients, and the HELLO of a lock with any password: so do we. */
+/* A server without a password accepts each client, and HELLO with any password. So no password is an error here. */
 static int wants_no_password(const struct talk *talk)
 {
     return talk_is_error(talk, "ERR AUTH <password> called without any password") ||

@@ -1,5 +1,5 @@
-/* talk.h - plain conversations with the nodes, for everything but locks: status, list, check, bench. All nodes at once,
-   every wait is bounded.
+/* talk.h - plain commands to the nodes, for everything but locks: status, list, check, bench. All nodes at once; every wait
+   is bounded.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
@@ -13,8 +13,8 @@ enum {
     TALK_ITEMS = 1024    /* of an answer: a map of n pairs has 1 + 2n */
 };
 
-/* One part of an answer. Strings, statuses and errors have text, whole and ended by a NUL that is not
-   counted; it stands in the talk and is gone with the next question. */
+/* One part of an answer. Strings, statuses and errors have text, whole, with a NUL that is not
+   counted; the text is in the talk, until the next question. */
 struct talk_item {
     enum resp_kind kind;
     uint8_t depth; /* 0: the answer itself */
@@ -52,13 +52,13 @@ extern struct talk talks[REDLOCK_NODES_MAX];
    "connection refused", "timeout", or the server's own words. */
 void talks_open(uint32_t timeout_ms);
 void talks_close(void);
-/* Ends one of them, with this error if it has none. */
+/* Closes one connection, with this error if it has none. */
 void talk_hang_up(struct talk *talk, const char *why);
 
-/* Sends the same words to all that are not closed and waits for all answers, timeout_ms at most; a node
+/* Sends the same command to all that are not closed and waits for all answers, timeout_ms at most; a node
    that has not answered by then is closed. An error is an answer: item[0].kind == RESP_ERROR. */
 void talks_ask(uint32_t timeout_ms, unsigned words, const char *const *word);
-/* The two halves of it, for questions that differ: one for a node, then the answers of all. */
+/* The same in two calls, for questions that differ: sends one to a node; then waits for the answers of all. */
 void talk_send(struct talk *talk, unsigned words, const char *const *word);
 void talks_wait(uint32_t timeout_ms);
 
@@ -66,7 +66,7 @@ void talks_wait(uint32_t timeout_ms);
 int talk_field(const char *info, const char *field, char *value, size_t room);
 /* 1: the answer is an error that begins with `prefix`. */
 int talk_is_error(const struct talk *talk, const char *prefix);
-/* If it is an error, it is the node's error from now on. */
+/* If the answer is an error, it becomes the node's error. */
 void talk_note_error(struct talk *talk);
 /* Why no quorum has answered: REDLOCK_DENIED if too few nodes permit it, else REDLOCK_UNREACHABLE. */
 enum redlock_status talks_failure(void);

@@ -13,7 +13,8 @@
 
 int may_wait = 1;
 
-/* One write for each line: others may write there too. While a lock is held a line is lost rather than waited for. */
+/* One write for each line, as other processes may write there too. While a lock is held a line is dropped rather than
+   waited for. */
 static void __attribute__((format(printf, 2, 0)))
 say_list(enum level level, const char *format, va_list arguments)
 {
@@ -149,7 +150,7 @@ static size_t read_utf8(const char *text, uint32_t *code)
 
     *code = size < 2 ? *at : *at & (0x7fU >> size);
     for (i = 1; i < size; i++) {
-        if ((at[i] & 0xc0) != 0x80) /* the text's end, too */
+        if ((at[i] & 0xc0) != 0x80) /* also at the end of the text */
             return 0;
         *code = *code << 6 | (at[i] & 0x3f);
     }
@@ -159,7 +160,7 @@ static size_t read_utf8(const char *text, uint32_t *code)
     return size;
 }
 
-/* 1: it drives a terminal, is not seen, or changes the direction of what follows. */
+/* 1: it controls a terminal, is invisible, or changes the direction of writing. */
 static int is_control(uint32_t code)
 {
     static const uint32_t ranges[][2] = {{0, 0x1f},        {0x7f, 0x9f},     {0x61c, 0x61c},
