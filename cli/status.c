@@ -121,7 +121,7 @@ int verb_status(int count, char **words)
 /* ---- redlock list: the names ---- */
 
 enum {
-    LIST_KEYS = 10000,   /* at most, */
+    LIST_KEYS = 10000,   /* keys, */
     LIST_BYTES = 262144, /* with at most this many bytes together, */
     LIST_MS = 5000,      /* in this time for the names, and again for the holders */
     LIST_STEP = 250      /* keys that a server looks at for one SCAN: a fraction of a millisecond */

@@ -1,5 +1,5 @@
-/* demo.c - the lock at work on five real redis-servers, as a timeline. `make demo` runs it. It uses
-   the library as any program would; only the code that starts and kills servers is test/servers.c.
+/* demo.c - a lock on five real redis-servers, as a timeline. `make demo` runs it. It uses the library as
+   any program would; only the code that starts and kills servers is test/servers.c.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
@@ -54,7 +54,7 @@ static void heading(const char *text)
     printf("\n%s\n", text);
 }
 
-/* A demonstration that fails must not look like a success. */
+/* Exits with an error: a demonstration that fails must not look like a success. */
 static void expect(int as_it_should_be)
 {
     if (as_it_should_be)

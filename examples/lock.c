@@ -22,7 +22,7 @@ int main(int argc, char **argv)
     status = redlock_init(&client, redlock_posix(), nodes, i, NULL);
     if (status == REDLOCK_OK) {
         redlock_lock_init(&lock, "redlock:pump", 12, 30000); /* TTL: 30 s */
-        status = redlock_acquire(&client, &lock, 5000); /* waits up to 5 s for another holder */
+        status = redlock_acquire(&client, &lock, 5000);      /* waits up to 5 s */
     }
     if (status == REDLOCK_OK) {
         printf("held for %lu ms\n", (unsigned long)redlock_remaining_ms(&client, &lock));

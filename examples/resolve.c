@@ -51,7 +51,7 @@ int main(int argc, char **argv)
         return 2;
     }
     setvbuf(stdout, NULL, _IOLBF, BUFSIZ);
-    for (i = 0; i < count; i++) { /* until its name is found a node refuses connections */
+    for (i = 0; i < count; i++) { /* until its name is found, an address that refuses connections */
         snprintf(numeric[i], sizeof numeric[i], "127.0.0.1:%u", i + 1);
         nodes[i].address = numeric[i];
     }

@@ -1,12 +1,12 @@
 #!/bin/sh
-# PROGRAMS=... all.sh TARGET ... - makes each target, two at a time, as most of a test is waiting; says at the end what
-# ran. Fails if one of them fails, or if no check was made. The output of each is shown when it has failed.
+# PROGRAMS=... all.sh TARGET ... - makes each target, two at a time, because tests mostly wait. Lists at the end what ran.
+# Fails if a target fails, or if no check ran. Shows the output of a target that has failed.
 #
 # SPDX-FileCopyrightText: the redlock authors
 # SPDX-License-Identifier: MIT
 set -u
 
-# one FOLDER TARGET - leaves there "VERDICT CHECKS" and says so.
+# one FOLDER TARGET - makes it; writes "VERDICT CHECKS" into the folder, and prints it.
 one() {
     start=$(date +%s) log=$1/$2.log verdict=passed
     ${MAKE:-make} -s -j 2 "$2" >"$log" 2>&1 || verdict=FAILED
@@ -24,11 +24,11 @@ one() {
 
 if [ "$1" = one ]; then
     one "$2" "$3"
-    exit 0 # what became of it stands in the folder
+    exit 0 # the folder has its verdict
 fi
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
-trap 'exit 1' HUP INT PIPE # at a TERM it would wait for what it runs
+trap 'exit 1' HUP INT PIPE # after TERM the shell would wait for its child
 start=$(date +%s)
 printf '%s\n' "$@" | xargs -n 1 -P 2 "$0" one "$folder"
 echo

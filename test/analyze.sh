@@ -1,6 +1,6 @@
 #!/bin/sh
-# analyze.sh BUILD_DIR - static analysis of the library by four programs, as TAP. A finding fails; the
-# checks that are off, and why, stand here.
+# analyze.sh BUILD_DIR - static analysis of the library by four programs, as TAP. A finding fails.
+# Below are the checks that are off, and why.
 #
 # SPDX-FileCopyrightText: the redlock authors
 # SPDX-License-Identifier: MIT
@@ -14,7 +14,7 @@ for tool in gcc clang-tidy scan-build clang cppcheck; do
     command -v $tool >/dev/null || { echo "Bail out! no $tool here: make deps"; exit 1; }
 done
 
-# report NAME - by what is in $folder/findings
+# report NAME - fails if $folder/findings has a finding
 report() {
     number=$((number + 1))
     if [ -s "$folder/findings" ]; then
@@ -34,8 +34,8 @@ for options in '' "$lean"; do
     report "gcc -fanalyzer $options"
 done
 
-# Not asked for:
-# easily-swappable-parameters     a socket's calls and ours have them; prototypes name them
+# Off:
+# easily-swappable-parameters     calls of sockets and of this library have them; prototypes name them
 # implicit-widening               products that are indices, or whose factors have small ranges
 # reserved-identifier, dcl37, 51  _POSIX_C_SOURCE and _GNU_SOURCE are there to be defined
 # narrowing-conversions           short events of poll(); gcc's -Wconversion watches the rest
@@ -50,9 +50,9 @@ for file in $files; do
 done >"$folder/findings"
 report scan-build
 
-# Not asked for: unusedFunction      the functions of the public interface
+# Off:           unusedFunction      the functions of the public interface
 #                redundantContinue   the body of an empty loop
-#                variableScope       variables stand at the head of a function
+#                variableScope       variables are declared at the head of a function
 cppcheck --quiet --std=c99 --enable=warning,style,performance,portability --inconclusive \
     --suppress=missingIncludeSystem --suppress=unusedFunction --suppress=redundantContinue --suppress=variableScope \
     $files >"$folder/findings" 2>&1

@@ -24,7 +24,7 @@ near() { # VALUE STATED - flash and stack, which compilers change: within a tent
     echo "it is $1, stated is $2"
     awk -v is="$1" -v stated="$2" 'BEGIN { d = is - stated; exit !(stated != "" && d * d <= 64 + stated * stated / 100) }'
 }
-# Of the README's tables: stated ROW COLUMN - its text, without commas
+# stated ROW COLUMN - that cell of README's tables, without commas
 stated() {
     awk -F ' *[|] *' -v row="$1" -v column="$2" '$2 == row { gsub(",", "", $(column + 2)); print $(column + 2); exit }' "$example/README.md"
 }
@@ -51,7 +51,7 @@ emulate() {
     tied timeout 300 setpriv --pdeathsig KILL qemu-system-arm -M mps2-an386 -display none -monitor none \
         -semihosting-config enable=on,target=native -kernel "$build/$program.elf" "$@" </dev/null 2>&1
 }
-emulate board_test -serial none -icount shift=6 >"$folder/figures" & # alone in its machine: the same each time
+emulate board_test -serial none -icount shift=6 >"$folder/figures" & # alone in its emulator: the same figures each time
 measuring=$!
 
 # ---- The firmware on real servers ----
@@ -64,8 +64,8 @@ done
 keys_left() { for n in 0 1 2 3 4; do ask $n exists redlock:pump/7; done | grep -c '^1$'; }
 said() { cat "$folder/said"; grep -q "$1" "$folder/said"; }
 
-run_firmware() { # the last server hangs for a while once it has the lock
-    : >"$folder/said" # not what the run before said
+run_firmware() { # the last server hangs for a while after it has granted the lock
+    : >"$folder/said" # without the output of the run before
     # shellcheck disable=SC2086 # a list of words
     emulate pump $lines >"$folder/said" &
     firmware=$!
@@ -77,7 +77,7 @@ run_firmware() { # the last server hangs for a while once it has the lock
     wait $firmware
     status=$?
 }
-for run in 1 2 3; do # on a machine that stands still for seconds the lock is lost, or its release is not confirmed: rightly
+for run in 1 2 3; do # on a machine that is paused for seconds the lock is lost, or its release is not confirmed: this is correct
     run_firmware
     [ $status -ne 0 ] || break
 done

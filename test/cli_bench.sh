@@ -1,6 +1,6 @@
 #!/bin/sh
-# cli_bench.sh PROGRAM ... - redlock bench on three real servers: what it prints adds up, it ends in time also when they
-# hang, and leaves nothing behind; and each verb, with nodes that have names. For each program named. As TAP.
+# cli_bench.sh PROGRAM ... - redlock bench on three real servers: its figures add up, it ends in time also when servers
+# hang, and it leaves no key. Also each verb with nodes that have host names. For each program. As TAP.
 #
 # SPDX-FileCopyrightText: the redlock authors
 # SPDX-License-Identifier: MIT
@@ -8,10 +8,10 @@ set -u
 . test/servers.sh
 . test/tap.sh
 unset REDLOCK_CONFIG REDLOCK_PREFIX REDLOCK_HELD REDLOCK_TOKEN REDISCLI_AUTH
-patience=5s # a machine may stand still for a second, and no cycle may fail
+patience=5s # a machine may be paused for a second, and no cycle may fail
 export REDLOCK_NODE_TIMEOUT=$patience
 
-# thrice COMMAND ... - what must be done within a second or two may fail while the machine stands still
+# thrice COMMAND ... - tries three times: a limit of a second or two may be missed while the machine is paused
 thrice() { "$@" || "$@" || "$@"; }
 # ends STATUS COMMAND ... - within a minute, with this status
 ends() {
@@ -34,8 +34,8 @@ start_nodes 3
 REDLOCK_NODES=$(echo "$nodes" | sed 's/127.0.0.1/localhost/g')
 export REDLOCK_NODES
 
-# On no server, after 10 s at the latest: late releases arrive, and what was written for round trips has a ttl of 1. That of
-# the locks is 30. What is left is taken away, for the next try.
+# No key is left on any server, after 10 s at the latest: late releases arrive, and the keys that measure round trips have a
+# TTL of 1 s, those of the locks 30 s. Left keys are deleted, for the next try.
 nothing_left() {
     end=$(($(date +%s) + 10))
     until left=$(for n in $ports; do ask "$n" keys '*'; done) && [ -z "$left" ]; do
@@ -43,7 +43,7 @@ nothing_left() {
         sleep 0.1
     done
 }
-# A server that stood still when the program ended may have missed the last commands: a majority has them.
+# A server that was paused when the program ended may have missed the last commands: a majority has them.
 all_released() {
     ends 0 "$program" bench -c 20 -n 400 && nothing_left
 }
@@ -68,7 +68,7 @@ interrupted() {
     wait $!
     [ $? -eq 143 ] && cat "$folder/text" && grep -q '^acquire  *[1-9]' "$folder/text" && nothing_left
 }
-killed() { # also of commands that were on their way
+killed() { # also the keys of commands that were on their way
     tied "$program" bench -d 10 -c 20 >"$folder/text" &
     until_so held_by_bench
     kill -KILL $!
@@ -83,7 +83,7 @@ hung() { # PROCESSES COMMAND ... - while these are stopped
     shift
     # shellcheck disable=SC2086 # a list of words
     kill -STOP $processes
-    REDLOCK_NODE_TIMEOUT=500ms # the first round trip to them takes as long
+    REDLOCK_NODE_TIMEOUT=500ms # the first round trip to hung servers takes as long
     thrice "$@"
     result=$?
     REDLOCK_NODE_TIMEOUT=$patience

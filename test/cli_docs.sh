@@ -1,20 +1,20 @@
 #!/bin/sh
-# cli_docs.sh BUILD_DIR - what comes with the program: the man page names all that there is and nothing else, as taken
-# from the sources; its examples and those in cli/examples work on real servers; completion. As TAP.
+# cli_docs.sh BUILD_DIR - documentation and files of the program: the man page names everything in the sources, and nothing
+# else; its examples and those in cli/examples work on real servers; completion. As TAP.
 #
 # SPDX-FileCopyrightText: the redlock authors
 # SPDX-License-Identifier: MIT
 set -u
 LC_ALL=C.UTF-8
 export LC_ALL
-PATH=$(cd "$1" && pwd):$PATH # for the examples, which say "redlock"
+PATH=$(cd "$1" && pwd):$PATH # for the examples, which call "redlock"
 . test/servers.sh
 . test/tap.sh
 
 silent() { # succeeds if the command prints nothing
     [ -z "$("$@" 2>&1 | tee /dev/stderr)" ]
 }
-# same FILE FILE - the words of both are the same, and there are some
+# same FILE FILE - both have the same words, and are not empty
 same() {
     sort -u "$1" >"$folder/left"
     sort -u "$2" >"$folder/right"
@@ -30,7 +30,7 @@ mandoc -T utf8 -O width=1000 cli/redlock.1 | sed 's/.'"$(printf '\b')"'//g' >"$f
 section() { # NAME - from its heading to the next one
     awk -v name="$1" '/^[A-Z]/ { inside = $0 == name } inside' "$folder/page"
 }
-awk '/^[A-Z]/ { inside = $0 != "NOTES" } inside' "$folder/page" >"$folder/body" # the notes tell what there is not
+awk '/^[A-Z]/ { inside = $0 != "NOTES" } inside' "$folder/page" >"$folder/body" # the notes list what does not exist
 
 sed -n '/option_spec {/,/^};/p' cli/options.c >"$folder/specs"
 sed -n 's/^    {"\([a-z-]*\)", .*/--\1/p' "$folder/specs" >"$folder/options"
@@ -51,7 +51,7 @@ check 'all verbs' unknown
 
 (sed -n 's/^ *EXIT_[A-Z]* = \([0-9]*\).*/\1/p' cli/cli.h && printf '0\n1\n126\n127\n') >"$folder/statuses"
 section 'EXIT STATUS' | sed -n 's/^ \{7\}\([0-9]*\)\(, \([0-9]*\)\)\{0,1\}\( .*\)\{0,1\}$/\1 \3/p' | tr ' ' '\n' | grep . >"$folder/named"
-# those of check stand in a sentence
+# the page has the statuses of check in a sentence
 section 'EXIT STATUS' | sed -n 's/^ *check ends with \([0-9, ]*\)or \([0-9]\):.*/\1 \2/p' | tr -s ', ' '\n' >>"$folder/named"
 grep -q EXIT_UNKNOWN cli/cli.h || printf '2\n3\n' >>"$folder/statuses"
 check 'all exit statuses, and no other' same "$folder/statuses" "$folder/named"
@@ -64,7 +64,7 @@ check 'all events, and no other' same "$folder/events" "$folder/named"
 
 # ---- The files ----
 
-# What each file defines and needs, and the picture in cli.h: a number for each line, and a group for files that stand together.
+# The symbols that each file defines and needs, and the picture in cli.h: a number for each line, a group for files on one line.
 layers() {
     sed -n '/^ \{7\}[a-z]*\.c/p' cli/cli.h | sed 's/^ *//; s/   .*//' | awk -F '  ' '{
         for (i = 1; i <= NF; i++) { n = split($i, file, " "); for (k = 1; k <= n; k++) print file[k], NR, NR "." i } }'
@@ -93,15 +93,15 @@ for n in 1 2 3; do
     start_server $n
 done
 export REDLOCK_NODES="$folder/1.sock,$folder/2.sock,$folder/3.sock"
-export REDLOCK_NODE_TIMEOUT=5s # a machine may stand still for a second
+export REDLOCK_NODE_TIMEOUT=5s # a machine may be paused for a second
 unset REDLOCK_CONFIG REDLOCK_PREFIX REDLOCK_HELD REDLOCK_NAME
 
-# All lines that call a verb with its options alone: "redlock run ... NAME COMMAND", without what stands before and behind.
+# All lines that call a verb, reduced to "redlock run ... NAME COMMAND".
 for file in cli/examples/* "$folder/page"; do
     [ "$file" != "$folder/page" ] || { section EXAMPLES >"$folder/examples"; file=$folder/examples; }
     grep -v '^#' "$file" | grep -o 'redlock \(run\|acquire\|extend\|release\|status\|check\|bench\) .*'
 done | sort -u >"$folder/calls"
-known() { # each option in them is one of its verb
+known() { # each option in the examples belongs to its verb
     while read -r _ verb words; do
         grep -qx "$verb" "$folder/verbs" || continue # of another branch
         redlock help --options "$verb" >"$folder/theirs"
@@ -114,7 +114,7 @@ known() { # each option in them is one of its verb
     [ "$(wc -l <"$folder/calls")" -gt 10 ]
 }
 check 'their options are those of their verbs' known
-runs() { # what runs an absolute path runs true instead, and ends well
+runs() { # replaces absolute paths of commands by `true`; succeeds
     grep '^redlock run .* [./][^ ]*$' "$folder/calls" >"$folder/runs"
     [ "$(wc -l <"$folder/runs")" -ge 4 ] || return 1
     while read -r line; do
@@ -138,7 +138,7 @@ itself() {
 check 'the script that wants itself run' itself
 
 mkdir "$folder/units"
-for unit in cli/examples/*.service cli/examples/*.timer; do # what they run is not here
+for unit in cli/examples/*.service cli/examples/*.timer; do # their commands do not exist here
     sed "s,/usr/local/bin/redlock,$(command -v redlock),; s,/usr/local/bin/collectord,/bin/true," "$unit" >"$folder/units/${unit##*/}"
 done
 check 'systemd has nothing against the units' silent systemd-analyze verify --man=no "$folder"/units/*

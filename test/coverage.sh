@@ -1,12 +1,12 @@
 #!/bin/sh
-# WRAPS=... coverage.sh BUILD_DIR PROGRAM ... - what of the library the tests run. Fails below 100
-# percent of the lines or 95 of the branches of any file, and lists what is not taken. WRAPS is what the linker is told
-# for torture_test.
+# WRAPS=... coverage.sh BUILD_DIR PROGRAM ... - which lines and branches of the library the tests run. Fails below 100
+# percent of the lines or 95 of the branches of any file, and lists those that were not run. WRAPS: linker options of
+# torture_test.
 #
 # Why branches are not taken: a switch over all enumerators has one more for none of them; a compile-time switch is on;
-# what is called has been ruled out by the caller (a hash of 0, 65535 answers in a row, a name longer than its limit);
-# of a wall against nonsense (handshakes, addresses, arguments) each part is tested, not each mixture of them; the kernel
-# can't be brought to it (EWOULDBLOCK that is not EAGAIN, a poll without a limit, a port that connects to itself here).
+# the caller has excluded the case (a hash of 0, 65535 answers in a row, a name longer than its limit); of a condition
+# with several parts (handshakes, addresses, arguments) each part is tested, but not each combination; the kernel cannot
+# be made to do it (EWOULDBLOCK that is not EAGAIN, a poll without a limit, a port that connects to itself).
 #
 # SPDX-FileCopyrightText: the redlock authors
 # SPDX-License-Identifier: MIT

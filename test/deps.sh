@@ -1,20 +1,20 @@
 #!/bin/sh
-# deps.sh [PART ...] - installs what these parts of the Makefile need and this machine lacks; without a word, all. A part
-# is one of the lists below. Says what it does before it does it. Debian and its kin; elsewhere it says what is missing.
+# deps.sh [PART ...] - installs the missing packages that these parts of the Makefile need; without arguments, all. A part is
+# one of the lists below. Prints each step before it runs. Debian and derived systems; elsewhere it lists what is missing.
 #
 # SPDX-FileCopyrightText: the redlock authors
 # SPDX-License-Identifier: MIT
 set -eu
-PATH=$PATH:/usr/sbin:/sbin # not in everybody's
+PATH=$PATH:/usr/sbin:/sbin # not in every user's PATH
 
-# command:package that brings it; or a path, where no command shows it. A part that is named in a list belongs to it.
+# command:package; or a path, if the package has no command. A list can include another part by its name.
 demo='redis-server:redis-server redis-cli:redis-tools'
 test='demo prove:perl valgrind:valgrind clang:clang clang-format:clang-format g++:g++ pgrep:procps clang-tidy:clang-tidy
  scan-build:clang-tools cppcheck:cppcheck nft:nftables ip:iproute2 mandoc:mandoc'
 docs='demo mandoc:mandoc gawk:gawk mawk:mawk busybox:busybox codespell:codespell sqlite3:sqlite3 cmake:cmake meson:meson
  pkg-config:pkg-config g++:g++ prove:perl'
 model='spin:spin prove:perl'
-# prove: only when it is asked for, as it is large
+# prove: only if it is named, because it is large
 prove='frama-c:frama-c-base prove:perl'
 interop='demo node:nodejs npm:npm prove:perl'
 bench='demo strace:strace valgrind:valgrind gnuplot:gnuplot-nox etcd:etcd-server node:nodejs npm:npm python3:python3
@@ -25,7 +25,7 @@ figures='demo strace:strace valgrind:valgrind arm-none-eabi-gcc:gcc-arm-none-eab
 board='demo prove:perl qemu-system-arm:qemu-system-arm arm-none-eabi-gcc:gcc-arm-none-eabi
  /usr/lib/picolibc/arm-none-eabi:picolibc-arm-none-eabi'
 lwip_board='board dpkg-source:dpkg-dev'
-# not gcc-multilib, which would drive the cross compilers out
+# not gcc-multilib, which conflicts with the cross compilers
 machines='board qemu-s390x-static:qemu-user-static musl-gcc:musl-tools
  arm-linux-gnueabihf-gcc:gcc-arm-linux-gnueabihf /usr/arm-linux-gnueabihf/include/stdio.h:libc6-dev-armhf-cross
  mips-linux-gnu-gcc:gcc-mips-linux-gnu /usr/mips-linux-gnu/include/stdio.h:libc6-dev-mips-cross

@@ -1,6 +1,6 @@
 #!/bin/sh
 # docs.sh BUILD_DIR - the man pages: one for each public function, complete, accepted by mandoc, with prototypes that compile.
-# The texts: what they name (files, anchors, make targets, tests) exists; spelling and length. As TAP. Without AWK in the
+# The texts: files, anchors, make targets and tests that they name exist; spelling and length. As TAP. Without AWK in the
 # environment, all of it again with gawk, mawk and busybox awk.
 #
 # SPDX-FileCopyrightText: the redlock authors
@@ -32,7 +32,7 @@ check() {
 
 # ---- Man pages
 
-# Found by the preprocessor, not in the way of man.awk.
+# Found by the preprocessor, to check man.awk by another way.
 functions=$(printf '#include "redlock.h"\n#include "url.h"\n' |
     gcc -E -P -I. -DREDLOCK_API=PUBLIC -DRESP_API=PUBLIC - | tr '\n' ' ' | tr ';' '\n' |
     sed -n 's/.*PUBLIC [^(]*[ *]\([a-z_0-9]*\)(.*/\1/p')
@@ -76,7 +76,7 @@ rm -rf "$build/again"
 mkdir "$build/again"
 awk -v folder="$build/again" -f docs/man.awk docs/man/*.txt redlock.h resp.h url.h
 check 'generated again they are the same' "$(diff -r "$man" "$build/again" 2>&1)"
-# The comments behind things are in the pages too; these matter most.
+# The pages also have the comments behind declarations; those of results matter most.
 check 'no result is without its meaning' "$(sed -n 's/^    \(REDLOCK_[A-Z_]*\) = -*[0-9]*,* *\/\* .*/\1/p' redlock.h |
     while read -r result; do grep -A 1 "^.It .*$result = " "$man/redlock.3" | grep -qv '^\.It' || echo "$result"; done)"
 check 'docs/errors.md has each result' "$(sed -n 's/^    \(REDLOCK_[A-Z_]*\) = -*[0-9]*,* *\/\* .*/\1/p' redlock.h |
@@ -109,12 +109,12 @@ check 'docs/settings.md has the limits and their defaults' "$(
 
 # ---- Texts
 
-# Without comments: what is to be written there later.
+# Without comments, which may have notes for authors.
 texts=$(find . -name '*.md' ! -path './build/*' ! -path "./$1/*" ! -path '*/node_modules/*' | sort)
 for text in $texts; do
     sed '/^<!--/,/-->$/d' "$text" | awk -v text="${text#./}" '{ print text ": " $0 }'
 done >"$build/texts"
-# All but the table of sizes.
+# All pages except the table of sizes.
 pages=$(for text in README.md SECURITY.md CONTRIBUTING.md docs/*.md; do
     case $text in docs/sizes.md) ;; *) echo "$text" ;; esac
 done)
@@ -155,7 +155,7 @@ missing=$(named '`[a-z][a-z_0-9/.-]*([.](c|h|hpp|cpp|md|sh|awk|pml|svg)|/)`' | w
     [ -e "$name" ] || [ -e "$(dirname "$text")/$name" ] || [ "${name#build/}" != "$name" ] ||
         [ -n "$(find . -name "$name" ! -path './build/*')" ] || echo "$text: $name"
 done)
-# what a reader makes after the texts, or an install does
+# files that a reader or an install creates
 check 'files that are named exist' "$(echo "$missing" | grep -vE '((redlock_all|lock|backup|pump)[.](c|cpp)|redlock_limits[.]h)$')"
 ${MAKE:-make} -pnq 2>/dev/null | sed -n 's/^\([a-z][a-z-]*\):.*/\1/p' | sort -u >"$build/targets"
 check 'make targets that are named exist' "$(named '`make [a-z -]+[ `]' | while read -r text _ names; do
@@ -190,7 +190,7 @@ check 'README: at most 150 lines' "$([ "$(wc -l <README.md)" -le 150 ] || wc -l 
 check 'README: at most 100 columns' "$(awk 'length > 100 { print FILENAME ":" FNR ": " length }' README.md)"
 # shellcheck disable=SC2086 # a list of words
 check 'pages: at most 130 columns, except tables' "$(awk '!/^[|]/ && length > 130 { print FILENAME ":" FNR ": " length }' $pages)"
-# Sentences end at a full stop, an empty line, a heading, an item, a table. What stands between `` is one word, as is a link's address.
+# Sentences end at a full stop, an empty line, a heading, an item, a table. Text between `` is one word, as is a link's address.
 check 'README: at most 30 words in a sentence' "$(awk '
     function end_paragraph(    n, i, sentences, words) {
         gsub(/[]][(][^)]*[)]/, "]", held)

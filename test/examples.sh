@@ -22,7 +22,7 @@ done
 "$build/examples/lock" unix:/nonexistent >"$folder/out" 2>&1 && fail "lock without servers succeeds"
 grep -q 'no quorum' "$folder/out" && grep -q 'No such file' "$folder/out" || fail "lock gives no reason"
 
-# The names of resolve are files here, and what they hold are the addresses.
+# The host names of resolve are files here; each holds an address.
 cat >"$folder/names.c" <<'END'
 #include "redlock.h"
 #include <stdio.h>
@@ -48,7 +48,7 @@ for n in 1 2 3; do echo "unix:$folder/$n.sock" >"$folder/redis-$n"; done
 NAMES=$folder tied "$folder/resolve" 20 redis-1 redis-2 redis-3 >"$folder/resolved" 2>&1 &
 resolve=$!
 until_so grep -q ', 3 of 3 nodes are connected' "$folder/resolved" || fail "resolve: $(cat "$folder/resolved")"
-kill -KILL $server # the third: it comes back under another address
+kill -KILL $server # the third server: it starts again at another address
 start_server moved
 until_so grep -q ', 2 of 3 nodes are connected' "$folder/resolved" || fail "resolve, one server gone: $(cat "$folder/resolved")"
 echo "unix:$folder/moved.sock" >"$folder/redis-3"
@@ -56,7 +56,7 @@ until_so awk '/^redis-3 is .*moved/ { found = 1 } /, 3 of 3 nodes are connected/
     fail "resolve, one server moved: $(cat "$folder/resolved")"
 kill $resolve
 
-# What must be done within some milliseconds fails while the machine is paused, so three times each.
+# A limit of some milliseconds is missed while the machine is paused, so each example has three tries.
 demo() { "$build/demo" >"$folder/out" && ! grep -q UNEXPECTED "$folder/out"; }
 demo || demo || demo || fail "demo: $(cat "$folder/out")"
 

@@ -1,5 +1,5 @@
 #!/bin/sh
-# five.sh FIRST_PORT - five empty servers on loopback to play with, until Ctrl-C; says how to name them.
+# five.sh FIRST_PORT - five empty servers on loopback to try the program with, until Ctrl-C; prints their addresses.
 #
 # SPDX-FileCopyrightText: the redlock authors
 # SPDX-License-Identifier: MIT

@@ -1,13 +1,13 @@
 #!/bin/sh
 # lwip.sh PROGRAM tap|slirp ... - runs it; with tap, in a network namespace of its own that has a tap device. Where that is
-# not permitted it is skipped, and says so.
+# not permitted the test is skipped with a message.
 #
 # The mtu: Debian's liblwip 2.1.3 writes frames of more than 592 bytes past the end of its tap device's buffers, as
 # AddressSanitizer shows without it.
 #
 # SPDX-FileCopyrightText: the redlock authors
 # SPDX-License-Identifier: MIT
-PATH=$PATH:/usr/sbin:/sbin # not in everybody's
+PATH=$PATH:/usr/sbin:/sbin # not in every user's PATH
 [ "$2" = tap ] || exec "$@"
 inside='ip link set lo up && ip tuntap add dev tap0 mode tap && ip addr add 192.168.77.1/24 dev tap0 &&
     ip link set tap0 mtu 576 up'

@@ -1,6 +1,6 @@
 #!/bin/sh
 # CORE=... WARN=... MINIMAL=... lwip_board.sh BUILD_DIR LWIP build|figures [RECORD] - the firmware of examples/lwip_raw.
-# build: BUILD_DIR/lwip_board/default.elf and minimal.elf, with the warnings WARN for what is ours; and by the command in
+# build: BUILD_DIR/lwip_board/default.elf and minimal.elf, with the warnings WARN for this project's files; and by the command in
 # docs/embedded.md.
 # figures: builds it for 3 and 5 nodes, runs it on real servers, and prints what it takes; with RECORD also to docs/embedded.md.
 # CORE: the library's sources; MINIMAL: compiler options for the smallest library.
@@ -79,7 +79,7 @@ arm-none-eabi-size "$build/default.elf" "$build/by-hand.elf" | awk '
 build_one default3 -DNODES=3 -DREDLOCK_NODES_MAX=3
 # shellcheck disable=SC2086
 build_one minimal3 -DNODES=3 -DREDLOCK_NODES_MAX=3 $MINIMAL
-for name in default minimal; do # the same, which counts itself
+for name in default minimal; do # the same program, which counts its instructions
     mkdir -p "$build/$name-counts"
     cp -R "$build/$name/lwip" "$build/$name/library" "$build/$name/example" "$build/$name-counts"
     # shellcheck disable=SC2046,SC2086
@@ -91,7 +91,7 @@ done
 
 . test/servers.sh
 start_nodes 5
-# emulate NAME COUNT SETTINGS [OPTION ...] - with so many of the servers
+# emulate NAME COUNT SETTINGS [OPTION ...] - with COUNT of the servers
 emulate() {
     # shellcheck disable=SC2046,SC2086,SC2154 # lists of words; from servers.sh
     append="$(printf '10.0.2.2:%s ' $(echo $ports | cut -d ' ' -f "1-$2")) $3"
@@ -100,7 +100,7 @@ emulate() {
     tied timeout 120 qemu-system-arm -M mps2-an386 -display none -monitor none -serial none -nic user,model=lan9118 \
         -semihosting-config enable=on,target=native -kernel "$program" -append "$append" "$@" </dev/null 2>&1
 }
-# The deepest stack of some turns, by itself.
+# The deepest stack of some turns, in a run of its own.
 for name in default default3 minimal minimal3; do
     case $name in *3) n=3 ;; *) n=5 ;; esac
     emulate $name $n 'ttl=3000 hold=1100' >"$folder/$name.said" &

@@ -1,11 +1,11 @@
 #!/bin/sh
 # lwip_source.sh FOLDER - puts the sources of lwIP there, from Debian's source package, through apt-get. Uses the package
-# sources that apt is set up with, in a state of its own: needs no right, and leaves the system's lists alone.
+# sources that apt is set up with, with its own state folder: it needs no privileges, and leaves the system's lists alone.
 #
 # SPDX-FileCopyrightText: the redlock authors
 # SPDX-License-Identifier: MIT
 set -eu
-[ ! -e "$1/src/core/tcp.c" ] || exit 0 # there already, or one of yours
+[ ! -e "$1/src/core/tcp.c" ] || exit 0 # it is there already, or the user's folder
 [ ! -e "$1" ] || { echo "lwip_source: $1 is there, but no src/core/tcp.c in it" >&2; exit 1; }
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT

@@ -5,7 +5,7 @@
 # SPDX-FileCopyrightText: the redlock authors
 # SPDX-License-Identifier: MIT
 set -eu
-if [ "$1" = board ]; then # machines.sh board PROGRAM - as prove calls it: what a program without a system prints
+if [ "$1" = board ]; then # machines.sh board PROGRAM - called by prove: prints the output of a program without a system
     exec qemu-system-arm -M mps2-an386 -nographic -monitor none -serial none -semihosting-config enable=on,target=native \
         -kernel "$2" 2>&1 </dev/null
 fi
@@ -29,8 +29,8 @@ posix() {
     prove -e "$runner" "$build/$name"/*_test "$build/$name/sim"
 }
 
-# Without an operating system, so without net.c and real servers. 16 MB of memory, as the servers that the tests
-# play need more than a board has; for what the library itself needs see make size.
+# Without an operating system, so without net.c and real servers. 16 MB of memory, because the simulated servers
+# of the tests need more than a board has; `make size` shows what the library itself needs.
 cortex_m4() {
     mkdir -p "$build/cortex-m4"
     for test in resp_test lock_test safety_test sim url_test; do

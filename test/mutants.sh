@@ -1,10 +1,10 @@
 #!/bin/sh
-# mutants.sh BUILD_DIR [SEEDS [PATTERN]] - takes the rules of the engine out, one at a time, and sees lock_test
-# or safety_test fail. With a pattern: only the lines of the table that it matches.
-# A rule that can be taken out unnoticed is a rule without a test.
+# mutants.sh BUILD_DIR [SEEDS [PATTERN]] - removes the rules of the engine, one at a time: lock_test or
+# safety_test must fail. With a pattern: only the matching lines of the table.
+# If a rule is removed and no test fails, the rule has no test.
 #
-# Each line of the table: rule | file | perl substitution on it | what is taken out
-# A rule that begins with Q is about the queues of node.c, and queue_test alone has to see it.
+# Each line of the table: rule | file | perl substitution on it | what is removed
+# A rule that begins with Q is about the queues of node.c, and only queue_test has to fail.
 #
 # SPDX-FileCopyrightText: the redlock authors
 # SPDX-License-Identifier: MIT
@@ -289,7 +289,7 @@ build() { # LIMITS
     objects="$objects $folder/$1/resp.o $folder/$1/mini.o"
 }
 
-# Seconds of the processor. A mutant may run for ever: the clock of these programs is a variable.
+# Seconds of processor time. A mutant may run for ever, because the clock of these programs is a variable.
 run() { # SECONDS PROGRAM ...
     (ulimit -t "$1"; shift; exec timeout $((120 + seeds / 10)) "$@") >"$mine/output" 2>&1
 }
@@ -318,7 +318,7 @@ is_seen() { # LIMITS
     return 1
 }
 
-# Whether the simulator sees the mutant, and with which seed first. Its time grows with their number.
+# Whether the simulator finds the mutant, and with which first seed. Its time grows with the number of seeds.
 simulate() { # LIMITS
     build "$1" && ${CC:-cc} $objects "$folder/$1/sim.o" -o "$mine/sim" || return 1
     run $((5 + seeds / 50)) "$mine/sim" 1 "$seeds" && return 1
@@ -327,8 +327,8 @@ simulate() { # LIMITS
     [ -n "$first" ]
 }
 
-# Tries the mutant NUMBER of this LINE, in a separate folder. The simulator need not see it: lock_test is
-# for what happens seldom, or violates no invariant.
+# Tries the mutant NUMBER of this LINE, in a separate folder. The simulator need not find it: lock_test
+# covers what happens seldom, or violates no invariant.
 try() {
     mine=$folder/$1 line=$2 seen=
     rule=${line%%|*} what=${line##*|}
@@ -371,7 +371,7 @@ done
 total=0
 while IFS= read -r line; do
     total=$((total + 1))
-    try $total "$line" 2>/dev/null & # a shell says there that a mutant crashed
+    try $total "$line" 2>/dev/null & # the shell's message about a mutant that crashed
     [ $((total % 3)) -ne 0 ] || wait # three at a time
 done <"$folder/table"
 wait

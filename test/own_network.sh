@@ -1,10 +1,10 @@
 #!/bin/sh
 # own_network.sh PROGRAM [WORD ...] - runs it in a network namespace of its own, where this machine has a private and a
-# public address besides loopback. Where that is not permitted it is run as it is, and has to do without these.
+# public address besides loopback. Where that is not permitted the program runs without them.
 #
 # SPDX-FileCopyrightText: the redlock authors
 # SPDX-License-Identifier: MIT
-PATH=$PATH:/usr/sbin:/sbin # not in everybody's
+PATH=$PATH:/usr/sbin:/sbin # not in every user's PATH
 inside='ip link set lo up && ip address add 10.11.12.13/32 dev lo && ip address add 192.0.2.13/32 dev lo'
 if unshare -rn sh -c "$inside" 2>/dev/null; then
     REDLOCK_OWN_NETWORK=1 exec unshare -rn sh -c "$inside && exec \"\$0\" \"\$@\"" "$@"

@@ -1,8 +1,8 @@
 #!/bin/sh
 # packages.sh BUILD_DIR VERSION SOURCE ... - the manifests for other package managers and build systems: each is of this version
 # and builds exactly the library's sources, SOURCE (on firmware without net.c; on others with url.c). None of those tools is
-# installed here. So their files are evaluated by what they are written in (CMake, Python, Kconfig), with a stand-in for the few
-# functions that the tool would provide. As TAP.
+# installed here. So CMake, Python or Kconfig evaluates their files, with a stand-in for the few functions that the tool would
+# provide. As TAP.
 #
 # SPDX-FileCopyrightText: the redlock authors
 # SPDX-License-Identifier: MIT
@@ -26,11 +26,11 @@ same() {
     echo "$1: \"$3\", not \"$2\""
     return 1
 }
-# Words, in their order, from lines or words.
+# Sorts words, from one line or several, into one line.
 words() {
     tr ' ;' '\n\n' | sed '/^$/d' | sort | xargs
 }
-# complete SOURCE ... - these and no others make a library that lacks nothing but libc, without a warning.
+# complete SOURCE ... - these files make a library that needs nothing but libc, without a warning.
 complete() {
     rm -rf "$folder/alone"
     mkdir "$folder/alone"
@@ -87,7 +87,7 @@ END
 )"
 }
 check "Zephyr: module.yml" module
-# zephyr CONFIG=VALUE ... - what Kconfig makes of these goes to CMakeLists.txt; what that asks for is in zephyr.sources, .folders,
+# zephyr CONFIG=VALUE ... - passes the result of Kconfig to CMakeLists.txt, whose result is in zephyr.sources, .folders,
 # .definitions.
 zephyr() {
     rm -f "$folder"/zephyr.*
@@ -128,7 +128,7 @@ sources() {
         same folders "$top" "$(cat "$folder/zephyr.folders")"
 }
 check "Zephyr: the sources" sources
-# What can be set in the headers, as "NAME=VALUE", with the values that they have on firmware.
+# All limits and switches of the headers, as "NAME=VALUE", with the values that they have on firmware.
 in_headers() { # [FLAG]
     for name in $(sed -n 's/^#ifndef \(RE[A-Z]*_[A-Z_0-9]*\)$/\1/p' redlock.h resp.h | grep -v -e '_H$' -e '_API$' -e '_HOSTED$' | sort -u); do
         printf '#include "redlock.h"\nchar value[1 + (%s)];\n' "$name" >"$folder/value.c"
@@ -143,7 +143,7 @@ defaults() {
         same 'switches of the minimum' "$(in_headers -DREDLOCK_MINIMAL=1 | words)" "$(words <"$folder/zephyr.definitions")"
 }
 check "Zephyr: Kconfig has each limit and switch of the headers, with its default" defaults
-ranges() { # as the library's #errors say them
+ranges() { # from the library's #errors
     limits=$(awk '/^config .*_MAX$/ { name = $2; sub(/REDLOCK_RESP_/, "RESP_", name) } name && /^\trange/ && !/ if / { print name, $2, $3; name = "" }' zephyr/Kconfig)
     [ "$(echo "$limits" | wc -l)" -ge 12 ] || return 1
     echo "$limits" | while read -r name least most; do

@@ -1,10 +1,10 @@
 #!/bin/sh
 # partition.sh PROGRAM - runs it in a network namespace of its own, with an empty packet filter "redlock". Where that is
-# not permitted it is skipped, and says so.
+# not permitted the test is skipped with a message.
 #
 # SPDX-FileCopyrightText: the redlock authors
 # SPDX-License-Identifier: MIT
-PATH=$PATH:/usr/sbin:/sbin # not in everybody's
+PATH=$PATH:/usr/sbin:/sbin # not in every user's PATH
 inside='ip link set lo up && nft add table ip redlock &&
     nft "add chain ip redlock input { type filter hook input priority 0; }"'
 if unshare -rn sh -c "$inside" 2>/dev/null; then

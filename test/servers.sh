@@ -1,5 +1,5 @@
-# servers.sh - for shell scripts, which read it in (`.`): a temporary $folder, and real redis-servers in it, which end with
-# the script; if it is killed, by the kernel.
+# servers.sh - for shell scripts, which source it (`.`): a temporary $folder, and real redis-servers in it. They end with the
+# script; if the script is killed, the kernel ends them.
 #
 # SPDX-FileCopyrightText: the redlock authors
 # SPDX-License-Identifier: MIT
@@ -8,12 +8,12 @@ servers='' # their pids
 trap 'stop_servers; rm -rf "$folder"' EXIT
 trap 'exit 1' HUP INT PIPE TERM
 
-# tied COMMAND ... - for what goes to the background: it ends with the script, however that ends.
+# tied COMMAND ... - for the background: the command ends with the script, however that ends.
 tied() {
     exec setpriv --pdeathsig KILL "$@"
 }
 
-# until_so COMMAND ... - succeeds as soon as that does, within half a minute or more.
+# until_so COMMAND ... - repeats the command until it succeeds, for half a minute or more.
 until_so() {
     tries=0
     until "$@" >/dev/null 2>&1; do
@@ -23,15 +23,15 @@ until_so() {
     done
 }
 
-# ask NAME WORD ... - what this server answers
+# ask NAME WORD ... - prints the answer of this server
 ask() {
     socket=$folder/$1.sock
     shift
     redis-cli -s "$socket" "$@" 2>&1
 }
 
-# start_server NAME [OPTION ...] - one on $folder/NAME.sock, without a port unless the options say so; it answers. Its pid
-# is $server, and the last of $servers.
+# start_server NAME [OPTION ...] - a server on $folder/NAME.sock, without a port unless the options have one. Returns when
+# it answers. Its pid is $server, and the last of $servers.
 start_server() {
     name=$1
     shift
@@ -47,8 +47,8 @@ answers() { # NAME PID - or has ended
     [ "$(ask "$1" ping)" = PONG ] || ! kill -0 "$2"
 }
 
-# hold_ports COUNT - so many ports of loopback, in $ports. While the script runs nobody gets one by chance, as another
-# program's own end of a connection, say; a server may still be told to listen there. See hold_port in servers.h.
+# hold_ports COUNT - reserves COUNT ports of loopback, in $ports. While the script runs no other program gets one of them by
+# chance, but a server can listen there. See hold_port in servers.h.
 hold_ports() {
     rm -f "$folder/ports"
     tied perl -MIO::Socket::INET -e '
@@ -61,7 +61,7 @@ hold_ports() {
     ports=$(cat "$folder/ports")
 }
 
-# start_nodes COUNT - so many servers with a port, after which each is named; their addresses with commas in $nodes.
+# start_nodes COUNT - starts COUNT servers; the name of each is its port. $nodes has their addresses, with commas.
 start_nodes() {
     hold_ports "$1"
     nodes=''

@@ -1,11 +1,10 @@
 #!/bin/sh
-# size.sh BUILD_DIR [RECORD] - what the library costs: text, data, bss, the largest stack frame, the structs; for
-# three machines, compiled only; and behind each figure how much more that is than in the last release, as recorded in
-# docs/sizes.md. Then the gates: the core may use no libc function but mem* and str*, may have nothing in data or bss,
-# and must keep the limits below.
+# size.sh BUILD_DIR [RECORD] - what the library costs: text, data, bss, the largest stack frame, the structs; for three
+# machines, compiled only. Each figure is compared with the last release in docs/sizes.md. Then the checks: the core uses
+# no libc function but mem* and str*, has nothing in data or bss, and keeps the limits below.
 #
-# Fails if some text is more than 5 % larger than recorded: make it smaller, or with a second word record what it is
-# now, as rows of REDLOCK_VERSION in place of those that this version may have already.
+# Fails if a text is more than 5 % larger than recorded. Make it smaller, or record the present figures with the second
+# argument: this replaces the rows of REDLOCK_VERSION.
 #
 # SPDX-FileCopyrightText: the redlock authors
 # SPDX-License-Identifier: MIT
@@ -75,8 +74,8 @@ row 'Cortex-M4, core' "$m4" "$core"
 m4_text=$(text "$build"/*.o)
 frame=$(cat "$build"/*.su | awk '{ if ($2 > n) n = $2 } END { print n }')
 
-# The deepest chain of calls: bytes of stack, and its functions. What the io table does is not in it. A function that
-# ends with a jump to another has given its frame back.
+# The deepest chain of calls: bytes of stack, and its functions. It does not include the callbacks of the io table.
+# A function that ends with a jump to another has freed its frame.
 jumps() {
     for file in "$build"/*.o; do arm-none-eabi-objdump -dr "$file"; done | awk '
         /^[0-9a-f]+ <.*>:$/ { gsub(/[<>:]/, "", $2); f = $2 }

@@ -20,7 +20,7 @@ build=$1
 . test/servers.sh
 . test/tap.sh
 
-# What other pages hold is for other machines, or not for users.
+# The blocks of other pages are for other machines, or not for users.
 texts=$(for text in README.md docs/*.md; do
     case $text in docs/embedded.md | docs/platforms.md | docs/design.md | docs/sizes.md) ;; *) echo "$text" ;; esac
 done)
@@ -76,13 +76,13 @@ known_kinds() {
 }
 check 'each block says what it is' known_kinds
 
-# A copy of the sources: what the blocks write goes there.
+# A copy of the sources: the blocks write into it.
 tree=$folder/tree
 mkdir "$tree"
 tar -c --exclude=./.git --exclude=./build --exclude="./$build" . | tar -x -C "$tree" || exit 1
 cd "$tree" || exit 1
 REDLOCK_NODES=$nodes
-REDLOCK_NODE_TIMEOUT=5s # a machine may stand still for a second
+REDLOCK_NODE_TIMEOUT=5s # a machine may be paused for a second
 PKG_CONFIG_PATH=$folder/usr/lib/pkgconfig
 LD_LIBRARY_PATH=$folder/usr/lib
 PATH=$tree/build:$PATH
@@ -90,7 +90,7 @@ export REDLOCK_NODES REDLOCK_NODE_TIMEOUT PKG_CONFIG_PATH LD_LIBRARY_PATH PATH
 unset REDLOCK_CONFIG REDLOCK_PREFIX REDLOCK_HELD REDLOCK_NAME REDLOCK_TOKEN
 strict='-Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror'
 
-# Around statements: three nodes, a client, a lock; the lock is held or not.
+# The program around statements: three nodes, a client, a lock; the lock is held or not.
 cat >"$folder/around.c" <<'END'
 #include "redlock.h"
 #include "url.h"
@@ -236,7 +236,7 @@ while read -r place file kind; do
     esac
 done <"$folder/list"
 
-# Not only may nothing fail: nothing may be done without. All of it with a name and a password, too.
+# Nothing may fail, and no feature may be missing. All blocks also run with a user and a password.
 cat >"$folder/permitted.c" <<'END'
 #include "redlock.h"
 #include <stdio.h>
@@ -283,7 +283,7 @@ permitted() {
 }
 check 'the permissions are enough for fencing tokens, extra keys, extensions, releases' permitted
 
-# ---- What README says in a line
+# ---- Commands in README's text
 
 servers_target() { # `make servers`, and the ports that it names
     tied make -s servers PORT=17001 >"$folder/servers" &

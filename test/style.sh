@@ -1,6 +1,6 @@
 #!/bin/sh
-# style.sh - what would disturb a reader: formatting, long functions and headers, statics of one name
-# in two files (they would meet in the single file), rules without a test.
+# style.sh - formatting, long functions and headers, statics with one name in two files (they would collide in the single
+# file), rules without a test.
 #
 # SPDX-FileCopyrightText: the redlock authors
 # SPDX-License-Identifier: MIT
@@ -18,7 +18,7 @@ long=$(awk 'FNR == 1 { start = 0 } /^{/ { start = FNR } /^}/ && start { if (FNR 
 [ -z "$long" ] || complain "functions above 70 lines: $long"
 
 twice=$(for file in client.c redlock.c round.c node.c command.c text.c resp.c net.c url.c; do
-    sed -n 's/^static [^=(]*[ *]\([a-z_0-9]*\)(.*/\1/p' $file | sort -u # a feature that is left out is there twice
+    sed -n 's/^static [^=(]*[ *]\([a-z_0-9]*\)(.*/\1/p' $file | sort -u # a feature that can be left out has two definitions
 done | sort | uniq -d)
 [ -z "$twice" ] || complain "one name in two files: $twice"
 foreign=$(sed -n 's/^static [^=(]*[ *]\([a-z_0-9]*\)(.*/\1/p' client.c redlock.c round.c node.c command.c text.c resp.c net.c url.c | grep -v -e '^rl_' -e '^resp_' -e '^net_' -e '^url_' || true)

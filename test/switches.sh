@@ -1,8 +1,8 @@
 #!/bin/sh
 # switches.sh BUILD - the feature switches of redlock.h: all on, none (REDLOCK_MINIMAL), each alone on top of none with
 # what it needs, each alone left out of all. Each of these builds compiles without a warning with two compilers and
-# passes lock_test, some also safety_test. What can't work is an #error with a sentence. Needs CORE, the sources, WARN,
-# the warnings, and POSIX of the Makefile.
+# passes lock_test, some also safety_test. A combination that cannot work is an #error with a
+# sentence. Needs CORE (the sources), WARN (the warnings) and POSIX of the Makefile.
 #
 # SPDX-FileCopyrightText: the redlock authors
 # SPDX-License-Identifier: MIT
@@ -40,7 +40,7 @@ compile() {
     "$compiler" $WARN $POSIX -I. -Itest "$@" -c "$source" -o "$folder/$object"
 }
 
-# What stays the same, as it knows no switch: worth the time to make it fast.
+# These objects do not depend on the switches, so they are compiled once, and optimized.
 shared() {
     compile gcc resp.c resp.o -O2 && compile gcc test/mini.c mini.o -O2
 }
@@ -56,7 +56,7 @@ runs() {
         grep -a -e '^not ok' -e '^Bail' "$folder/output"
         return 1
     }
-    grep -q -a '^1\.\.[1-9]' "$folder/output" # the plan, and not of nothing
+    grep -q -a '^1\.\.[1-9]' "$folder/output" # a plan with at least one test
 }
 
 # passes TESTS [FLAG ...] - the library and these tests, with these switches
@@ -76,7 +76,7 @@ passes() {
     done
 }
 
-# look_at [FLAG ...] - what the compiler says of each file of the library, as without any option of ours
+# look_at [FLAG ...] - the compiler's messages about each file of the library, without any further option
 look_at() {
     : >"$folder/output"
     for part in $CORE url.c; do

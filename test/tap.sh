@@ -1,11 +1,12 @@
-# tap.sh - for shell tests, which read it in (`.`): the Test Anything Protocol, for `prove`. It needs $folder, for a log: read in servers.sh before, or set it.
+# tap.sh - for shell tests, which source it (`.`): the Test Anything Protocol, for `prove`. It needs $folder, for a log: source
+# servers.sh first, or set it.
 #
 # SPDX-FileCopyrightText: the redlock authors
 # SPDX-License-Identifier: MIT
 number=0
 failed=0
 
-# check TITLE COMMAND ... - ok if it succeeds; what it prints is shown if not
+# check TITLE COMMAND ... - ok if the command succeeds, else its output is shown
 check() {
     number=$((number + 1))
     title=$1

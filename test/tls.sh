@@ -7,7 +7,7 @@ set -eu
 folder=$(mktemp -d)
 made=
 trap '[ -n "$made" ] || cat "$folder/log" >&2; rm -rf "$folder"' EXIT
-trap 'exit 1' HUP INT PIPE # at a TERM it would wait for what it runs
+trap 'exit 1' HUP INT PIPE # after TERM the shell would wait for its child
 
 # make NAME DAYS SUBJECT_ALT_NAMES CA - a key and a certificate
 make() {

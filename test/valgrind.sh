@@ -1,12 +1,12 @@
 #!/bin/sh
-# valgrind.sh PROGRAM - runs it under memcheck. Any error or leak fails it, and any descriptor that it
-# opened and left open; those that it inherited are not its own.
+# valgrind.sh PROGRAM - runs it under memcheck. It fails for any error or leak, and for any descriptor that the program opened
+# and left open. Inherited descriptors do not count.
 #
 # SPDX-FileCopyrightText: the redlock authors
 # SPDX-License-Identifier: MIT
 report=$(mktemp)
 trap 'rm -f "$report"' EXIT
-trap 'exit 1' HUP INT PIPE # at a TERM it would wait for what it runs
+trap 'exit 1' HUP INT PIPE # after TERM the shell would wait for its child
 valgrind -q --error-exitcode=99 --leak-check=full --show-leak-kinds=all --track-fds=yes \
     --child-silent-after-fork=yes --log-file="$report" "$@"
 status=$?

@@ -1,6 +1,6 @@
 #!/bin/sh
-# vendor.sh BUILD_DIR VERSION SOURCE ... - the library as others take it into their programs, out of the release and never out of
-# this checkout: the single file with other compilers, as C++, static, twice in one program; installed; with pkg-config, CMake
+# vendor.sh BUILD_DIR VERSION SOURCE ... - the library in the ways that users build it, from the release and never from this
+# checkout: the single file with other compilers, as C++, static, twice in one program; installed; with pkg-config, CMake
 # and Meson. SOURCE: the library's files. As TAP.
 #
 # SPDX-FileCopyrightText: the redlock authors
@@ -18,7 +18,7 @@ tar -C "$folder" -xzf "$build/redlock-$version.tar.gz"
 source=$folder/redlock-$version
 cp "$source/single/redlock_all.c" "$source/single/redlock.h" "$folder/one"
 
-# A consumer: exit status 0 if the library that it was linked with is of this version and works at all.
+# A user's program: exit status 0 if the library that it was linked with has this version and works.
 cat >"$folder/app.c" <<'END'
 #include <redlock.h>
 int main(void)
@@ -37,7 +37,7 @@ int main(void)
 }
 END
 
-# One that wants nine nodes of the library, without saying so to the compiler; its structs must be the library's.
+# A program with nine nodes and no -D for the compiler; its structs must be those of the library.
 cat >"$folder/nine.c" <<'END'
 #include <redlock.h>
 #include <string.h>
@@ -82,7 +82,7 @@ for std in c++11 c++17 c++20; do
 done
 check "with app.c" gcc -std=c99 -I. "$folder/app.c" redlock_all.c -o app
 check "and it runs" ./app
-exported() { # names of ours alone
+exported() { # only names with our prefixes
     gcc -c redlock_all.c -o one.o && ! nm -g --defined-only one.o | awk '{ print $3 }' | grep -v '^redlock_\|^resp_'
 }
 check "exports redlock_ and resp_ only" exported
@@ -140,13 +140,13 @@ listed() { # each file and nothing else
 }
 check "its checksums are right, and of all files" listed
 cd "$here" || exit 1
-has() { # what another step would have to make
+has() { # files that another step would have to make
     for file in single/redlock_all.c single/redlock.h man/man1/redlock.1 man/man3/redlock.3 man/man3/redlock_acquire.3 man/man7/redlock.7 "$@"; do
         [ -s "$source/$file" ] || return 1
     done
 }
 check "the single file, the man pages and all sources are in it" has "$@" url.c Makefile
-compiler_only() { # nothing else can be run, and there is nothing else to read
+compiler_only() { # no other tool can be run, no other file can be read
     mkdir "$folder/bin" "$folder/empty"
     for tool in gcc as ld; do ln -s "$(command -v $tool)" "$folder/bin"; done
     cp "$source/single/redlock_all.c" "$source/single/redlock.h" "$folder/app.c" "$folder/empty"
@@ -179,7 +179,7 @@ nine() { # PKG_CONFIG_PATH LIBRARY_PATH
     PKG_CONFIG_PATH=$1 gcc "$folder/nine.c" $(PKG_CONFIG_PATH=$1 pkg-config --cflags --libs redlock) -o "$folder/nine" &&
         LD_LIBRARY_PATH=$2 "$folder/nine"
 }
-make_nine() { # what was made with other limits is made anew
+make_nine() { # files built with other limits are built again
     ${MAKE:-make} -s -C "$source" B=out LIMITS=-DREDLOCK_NODES_MAX=9 install PREFIX="$folder/nine-prefix" &&
         nine "$folder/nine-prefix/lib/pkgconfig" "$folder/nine-prefix/lib"
 }

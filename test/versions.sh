@@ -1,7 +1,7 @@
 #!/bin/sh
 # versions.sh BUILD_DIR test|bench [NAME ...] - the tests that talk to real servers, or the bench of releases, with
-# other servers than this machine's own. Each is a package of some Debian release; with all that it needs it is
-# unpacked under BUILD_DIR/versions, and nothing is installed. The last line says which were not available.
+# other servers than this machine's own. Each is a package of some Debian release. The package and its
+# dependencies are unpacked under BUILD_DIR/versions; nothing is installed. The last line names those not available.
 #
 # SPDX-FileCopyrightText: the redlock authors
 # SPDX-License-Identifier: MIT
@@ -20,8 +20,8 @@ valkey-8.1:trixie:valkey-server:
 valkey-9:sid:valkey-server:'
 [ $# -gt 0 ] || set -- $(echo "$table" | cut -d: -f1)
 
-# Unpacks a server and writes a redis-server that runs it with its own libraries. APT gets lists and a state of its
-# own, of the mirror that this machine uses, and checks signatures as ever.
+# Unpacks a server and writes a redis-server that runs it with its own libraries. APT gets its own
+# lists and state, uses the mirror of this machine, and checks signatures as usual.
 get() { # NAME RELEASE PACKAGE OTHER
     home=$unpacked/$1
     [ ! -x "$home/bin/redis-server" ] || return 0
@@ -52,14 +52,14 @@ get() { # NAME RELEASE PACKAGE OTHER
 }
 
 test_it() { # NAME
-    # the simulated servers speak as 7.0 does, and later ones
+    # the simulated servers behave like 7.0 and later
     programs=$(echo server_test node_test net_test; [ "$1" = redis-6.0 ] || echo fake_test)
     # shellcheck disable=SC2046 # a list of words
     PATH="$unpacked/$1/bin:$PATH" prove --directives -e '' $(printf "$build/gcc/%s " $programs)
 }
 
-# Cycles per second of 64 locks in flight, by script only and with the server's own command, in turns. In a shell of its own,
-# with which the servers end.
+# Cycles per second of 64 locks in flight, by script only and with the server's own command, in turns. In a
+# subshell, because the servers end with it.
 bench_it() ( # NAME
     PATH="$unpacked/$1/bin:$PATH"
     start_nodes 5

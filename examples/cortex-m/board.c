@@ -21,7 +21,7 @@ static void reset(void)
            (size_t)((char *)board_data_end - (char *)board_data_start));
     memset(board_data_end, 0, (size_t)((char *)board_bss_end - (char *)board_data_end));
     board_stack_paint();
-    BOARD_REGISTER(0x40000008) = UINT32_MAX; /* TIMER0: counts down, from there again */
+    BOARD_REGISTER(0x40000008) = UINT32_MAX; /* TIMER0: counts down, and starts again there */
     BOARD_REGISTER(0x40000000) = 1;
     board_end(main());
 }
@@ -34,11 +34,11 @@ static void fault(void)
 
 static void tick(void)
 {
-    /* its work is to end a sleep */
+    /* the interrupt itself ends the sleep */
 }
 
-/* As the processor wants it: the stack, the exceptions from number 1 on, the board's 32 interrupts. An exception that is missing
-   here ends in a fault, as does every fault that has no vector of its own. */
+/* The processor's vector table: the stack, the exceptions from number 1 on, the board's 32 interrupts. An exception without
+   an entry ends in a fault, as does each fault without a vector. */
 enum { RESET = 0, NMI = 1, HARD_FAULT = 2, SYSTICK = 14 };
 
 #define EIGHT_TIMES(handler) handler, handler, handler, handler, handler, handler, handler, handler
@@ -54,9 +54,9 @@ __attribute__((section(".vectors"), used)) static const struct {
 
 /* ---- Time ----------------------------------------------------------------------------------- */
 
-/* A free-running timer, no count of interrupts: a lost interrupt makes the clock late, and the program then
-   believes that it still holds a lock that another client has. On a board that sleeps deeply: a timer that
-   runs in that sleep. */
+/* A free-running timer, not a count of interrupts: a lost interrupt makes the clock late, and the program then
+   believes that it still holds a lock that another client holds. For deep sleep use a timer that runs in that
+   sleep. */
 uint32_t board_ticks(void)
 {
     return ~BOARD_REGISTER(0x40000004);
@@ -100,8 +100,8 @@ void board_interrupts_on(void)
 
 /* ---- The debugger --------------------------------------------------------------------------- */
 
-/* Semihosting: the processor stops, and the debugger does what it asks. Without a debugger this is a fault:
-   a board in the field prints to a UART, and resets itself. */
+/* Semihosting: the processor stops, and the debugger executes the request. Without a debugger this is a fault: a
+   product prints to a UART, and resets itself. */
 static int debugger(int operation, const void *argument)
 {
     register int r0 __asm("r0") = operation;
@@ -144,11 +144,11 @@ void board_arguments(char *text, size_t size)
     (void)debugger(0x15, &block);
 }
 
-/* This board has no source of randomness, so it asks the machine that it runs on. A real one must have one: the TRNG of
-   its processor (STM32: RNG, nRF: CryptoCell or RNG, ESP32: RF on), or a secure element. Not rand(), and no seed of
-   serial number and time: two boards that draw the same token take each other's lock for their own. Without a source a
-   counter in flash, counted on before each use and hashed with a secret that is the board's own, does as well: what matters
-   is that no bytes come twice, on no board, also not after a reset. */
+/* This board has no random generator, so it asks the machine that runs qemu. A real board must have one: the TRNG of its
+   processor (STM32: RNG, nRF: CryptoCell or RNG, ESP32: RF on), or a secure element. Do not use rand(), or a seed of serial
+   number and time: two boards with the same token take each other's lock for their own. Without a generator use a counter in
+   flash: increment it before each use, and hash it with a secret of this board. The bytes must never repeat, on any board,
+   also after a reset. */
 int board_random(void *bytes, size_t size)
 {
     static const char name[] = "/dev/urandom";

@@ -1,4 +1,4 @@
-/* board.h - all that the example knows of its board: Arm's MPS2 with the AN386 image, a Cortex-M4 at 25 MHz with five
+/* board.h - the board of the example: Arm's MPS2 with the AN386 image, a Cortex-M4 at 25 MHz with five
    UARTs and Ethernet, as qemu has it. For another board write another board.c and board.ld, and the registers in lines.c.
 
    SPDX-FileCopyrightText: the redlock authors
@@ -13,14 +13,14 @@
 
 enum { BOARD_MHZ = 25 };
 
-/* Ticks of the processor's clock, 32 bits: over after 171 s. */
+/* Ticks of the processor's clock, 32 bits: they wrap after 171 s. */
 uint32_t board_ticks(void);
 
-/* Microseconds since the reset. To be asked once in 171 s at least, as the loop does; not by interrupts. */
+/* Microseconds since the reset. Call it at least once in 171 s, as the loop does; not from interrupts. */
 uint64_t board_now_us(void);
 
-/* Sleeps until an interrupt, or for `us`, less if that is long. Call it with interrupts off: one that is pending by then
-   ends the sleep, and runs when they are on again. So nothing is missed between looking for work and going to sleep. */
+/* Sleeps until an interrupt, or for `us`, less if that is long. Call it with interrupts off: a pending interrupt ends the
+   sleep, and runs when interrupts are on again. So no interrupt is missed between the check for work and the sleep. */
 void board_sleep(uint64_t us);
 void board_interrupts_off(void);
 void board_interrupts_on(void);
@@ -28,10 +28,10 @@ void board_interrupts_on(void);
 /* Yours: all interrupts of devices end here. */
 void board_interrupt(void);
 
-/* Unpredictable bytes. 0, or -1. */
+/* Unpredictable bytes. 0, or -1: failed. */
 int board_random(void *bytes, size_t size);
 
-/* What the debugger (qemu -append) has for this program, as words; "" if nothing. */
+/* The arguments from the debugger (qemu -append), separated by blanks; "" if there are none. */
 void board_arguments(char *text, size_t size);
 
 /* To the debugger, and the end, with an exit status for qemu. */
@@ -39,7 +39,7 @@ void board_print(const char *text);
 void board_print_number(uint32_t number);
 void board_end(int failed);
 
-/* The stack: paint what is free of it, then ask how many bytes below `top` were written since. */
+/* The stack: fill its free part with a pattern, then ask how many bytes below `top` were written since. */
 void board_stack_paint(void);
 uint32_t board_stack_used(const void *top);
 

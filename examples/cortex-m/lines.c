@@ -14,20 +14,21 @@
 
 #include <string.h>
 
-/* Written by the one side, read by the other, one of which is the interrupt. */
+/* A queue that one side writes and the other reads; one of them is the interrupt. */
 enum { RING = 512 };
 typedef char ring_holds_all_that_a_node_has_to_send[RING >= RESP_OUT_MAX ? 1 : -1];
 
 struct ring {
-    volatile uint16_t in, out; /* run on, and wrap */
+    volatile uint16_t in, out; /* free-running, they wrap */
     volatile uint8_t bytes[RING];
 };
 
 struct line {
     struct ring sent, received;
-    char mark[14];  /* "line-" and 8 digits, all hexadecimal: a new one begins at an 'l' only */
-    uint8_t marked; /* how much of it has come; then the end of that answer is awaited */
-    uint8_t open;   /* 1: it has all come */
+    char mark[14]; /* "line-" and 8 digits, all hexadecimal: a new one begins at an 'l' only */
+    uint8_t
+        marked; /* bytes of it that have come; after all of them the end of that reply is awaited */
+    uint8_t open; /* 1: the reply is complete */
 };
 
 static struct line lines[LINES];
@@ -85,13 +86,13 @@ static void line_move(unsigned i)
     board_interrupts_on();
 }
 
-/* One for all of them is short. Where lines are fast, each has its own. */
+/* One handler for all of them is short. For fast lines use one for each. */
 void board_interrupt(void)
 {
     unsigned i;
 
     for (i = 0; i < LINES; i++) {
-        BOARD_REGISTER(uart_base[i] + INTERRUPT) = 3; /* both are done with */
+        BOARD_REGISTER(uart_base[i] + INTERRUPT) = 3; /* both are cleared */
         uart_move(i);
     }
 }
@@ -129,7 +130,7 @@ static int dial(void *context, struct redlock_node *node)
     memcpy(line->mark, "line-", 5);
     for (j = 0; j < 8; j++)
         line->mark[5 + j] = digits[random[j / 2] >> j % 2 * 4 & 15];
-    line->mark[13] = '\n'; /* a command in one line; empty ones are none */
+    line->mark[13] = '\n'; /* an inline command; empty lines are ignored */
     line->marked = line->open = 0;
     node->handle = (intptr_t)i;
     uart_start(i);
@@ -172,7 +173,7 @@ static int receive(void *context, struct redlock_node *node, void *bytes, size_t
     (void)context;
     for (n = 0; n < size && ring_used(received) > 0; n++)
         p[n] = ring_take(received);
-    line_move((unsigned)node->handle); /* what the UART kept while there was no room */
+    line_move((unsigned)node->handle); /* bytes that the UART kept while there was no room */
     return (int)n;
 }
 

@@ -1,5 +1,5 @@
 /* main.c - firmware that acquires a lock on five Redis servers, extends it while its pump runs, and releases it. It never
-   blocks: `turn` is all that the library needs, beside whatever else the loop has to do. See README.md.
+   blocks: the library needs only `turn`, and the loop can also do other work. See README.md.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
@@ -11,7 +11,7 @@ static struct redlock_node nodes[LINES];
 static struct redlock_client client;
 static struct redlock_lock lock;
 
-/* Sends, sleeps until a line has bytes or time is due, and passes on what has come. The second tick decides
+/* Sends, sleeps until a line has bytes or a timer is due, and passes on what was received. The second tick decides
    on that: without it a decision would wait until after the next sleep. */
 static void turn(void)
 {
@@ -30,7 +30,7 @@ static void turn(void)
     redlock_tick(&client);
 }
 
-/* Runs an operation to its end. A loop of its own, as this program has nothing else to do meanwhile. */
+/* Runs an operation until it completes. It has its own loop, because this program has nothing else to do meanwhile. */
 static enum redlock_status finish(enum redlock_status started)
 {
     if (started != REDLOCK_PENDING)

@@ -1,4 +1,4 @@
-/* epoll.c - redlock in an epoll loop. Copy everything above "The example" into your program. To build and run the example,
+/* epoll.c - redlock in an epoll loop. Copy everything above the example into your program. To build and run the example,
    from the top folder:
    make && cc -I. examples/loops/epoll.c examples/loops/app.c build/libredlock.a
    ./a.out demo 10 127.0.0.1:7001 127.0.0.1:7002 127.0.0.1:7003
@@ -57,7 +57,7 @@ static void watch_node(struct adapter *adapter, unsigned i)
         watch->events = event.events;
 }
 
-/* Call before each sleep, so after all starts and events: the library decides and sends, completed locks are handed out.
+/* Call before each sleep, so after all starts and events: the library decides and sends, `done` gets completed locks.
    Returns the timeout for epoll_wait in ms; if other parts of your program have timers, use the shortest. */
 static int before_sleep(struct adapter *adapter)
 {

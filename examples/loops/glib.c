@@ -1,4 +1,4 @@
-/* glib.c - redlock in a GLib main loop. Copy everything above "The example" into your program. To build and run the example,
+/* glib.c - redlock in a GLib main loop. Copy everything above the example into your program. To build and run the example,
    from the top folder:
    make && cc -I. examples/loops/glib.c examples/loops/app.c build/libredlock.a $(pkg-config --cflags --libs glib-2.0)
    ./a.out demo 10 127.0.0.1:7001 127.0.0.1:7002 127.0.0.1:7003

@@ -1,4 +1,4 @@
-/* libev.c - redlock in libev. Copy everything above "The example" into your program. To build and run the example,
+/* libev.c - redlock in libev. Copy everything above the example into your program. To build and run the example,
    from the top folder:
    make && cc -I. examples/loops/libev.c examples/loops/app.c build/libredlock.a -lev
    ./a.out demo 10 127.0.0.1:7001 127.0.0.1:7002 127.0.0.1:7003
@@ -77,7 +77,7 @@ static void on_timer(struct ev_loop *loop, ev_timer *timer, int ready)
     (void)ready;
 }
 
-/* Runs before each sleep, so after all starts and events: the library decides and sends, completed locks are handed out. */
+/* Runs before each sleep, so after all starts and events: the library decides and sends, `done` gets completed locks. */
 static void before_sleep(struct ev_loop *loop, ev_prepare *prepare, int ready)
 {
     struct adapter *adapter = (struct adapter *)prepare->data;

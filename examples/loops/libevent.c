@@ -1,4 +1,4 @@
-/* libevent.c - redlock in libevent. Copy everything above "The example" into your program. To build and run the example,
+/* libevent.c - redlock in libevent. Copy everything above the example into your program. To build and run the example,
    from the top folder:
    make && cc -I. examples/loops/libevent.c examples/loops/app.c build/libredlock.a $(pkg-config --cflags --libs libevent_core)
    ./a.out demo 10 127.0.0.1:7001 127.0.0.1:7002 127.0.0.1:7003
@@ -85,7 +85,7 @@ static void watch_node(struct adapter *adapter, unsigned i)
         watch->wanted = wanted;
 }
 
-/* Runs after a batch of events, starts, or the timer: the library decides and sends, completed locks are handed out. */
+/* Runs after a batch of events, starts, or the timer: the library decides and sends, `done` gets completed locks. */
 static void turn(evutil_socket_t fd, short ready, void *context)
 {
     struct adapter *adapter = (struct adapter *)context;

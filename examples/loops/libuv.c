@@ -1,4 +1,4 @@
-/* libuv.c - redlock in libuv. Copy everything above "The example" into your program. To build and run the example,
+/* libuv.c - redlock in libuv. Copy everything above the example into your program. To build and run the example,
    from the top folder:
    make && cc -I. examples/loops/libuv.c examples/loops/app.c build/libredlock.a $(pkg-config --cflags --libs libuv)
    ./a.out demo 10 127.0.0.1:7001 127.0.0.1:7002 127.0.0.1:7003
@@ -94,7 +94,7 @@ static void on_timer(uv_timer_t *timer)
     (void)timer; /* the loop is awake; before_sleep runs next */
 }
 
-/* Runs before each sleep, so after all starts and events: the library decides and sends, completed locks are handed out. */
+/* Runs before each sleep, so after all starts and events: the library decides and sends, `done` gets completed locks. */
 static void before_sleep(uv_prepare_t *prepare)
 {
     struct adapter *adapter = (struct adapter *)prepare->data;

@@ -1,4 +1,4 @@
-/* sd_event.c - redlock in sd-event. Copy everything above "The example" into your program. To build and run the example,
+/* sd_event.c - redlock in sd-event. Copy everything above the example into your program. To build and run the example,
    from the top folder:
    make && cc -I. examples/loops/sd_event.c examples/loops/app.c build/libredlock.a $(pkg-config --cflags --libs libsystemd)
    ./a.out demo 10 127.0.0.1:7001 127.0.0.1:7002 127.0.0.1:7003
@@ -80,7 +80,7 @@ static void watch_node(struct adapter *adapter, unsigned i)
     watch->events = events;
 }
 
-/* Runs after a batch of events, starts, or the timer: the library decides and sends, completed locks are handed out. */
+/* Runs after a batch of events, starts, or the timer: the library decides and sends, `done` gets completed locks. */
 static int turn(sd_event_source *source, void *context)
 {
     struct adapter *adapter = (struct adapter *)context;

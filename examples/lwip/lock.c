@@ -1,5 +1,5 @@
 /* lock.c - acquire, extend and release over lwIP, with times: lwIP in a process of Linux, on a tap device. The library
-   is Debian's liblwip-dev; what comes before redlock_lwip_init is your board's.
+   is Debian's liblwip-dev; your board replaces the code before redlock_lwip_init.
    Build: cc -std=gnu99 -I/usr/include/lwip lock.c redlock_lwip.c client.c redlock.c round.c node.c command.c text.c resp.c -llwip -lpthread -o lock
    Set up, as root: ip tuntap add dev tap0 mode tap; ip addr add 192.168.77.1/24 dev tap0; ip link set tap0 mtu 576 up
    (liblwip 2.1.3 writes longer frames past the end of its buffers)
@@ -75,7 +75,7 @@ int main(int argc, char **argv)
         return 2;
     }
     settings.stall_ms = 5000;
-    settings.node_timeout_ms = 5000; /* the first segment may be lost while ARP asks */
+    settings.node_timeout_ms = 5000; /* the first segment may be lost during the ARP request */
     redlock_lwip_init(&stack, entropy);
     began_us = stack.io.now_us(&stack);
     status = redlock_init(&client, &stack.io, nodes, count, &settings);

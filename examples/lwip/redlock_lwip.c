@@ -1,5 +1,5 @@
-/* redlock_lwip.c - see redlock_lwip.h. It is net.c, but for what lwIP does in other ways; each is noted where it
-   matters, as measured with lwIP 2.1.3.
+/* redlock_lwip.c - see redlock_lwip.h. It is net.c, except where lwIP behaves differently; a comment
+   says where, as measured with lwIP 2.1.3.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
@@ -58,10 +58,10 @@ static int lw_dial(void *context, struct redlock_node *node)
     if ((fd = lwip_socket(AF_INET, SOCK_STREAM, 0)) < 0) /* ENFILE: MEMP_NUM_NETCONN */
         return lw_fail(node, "socket", errno);
     node->handle = fd;
-    /* Not F_SETFL: whose O_NONBLOCK it gets, lwIP's or the C library's, depends on what was included. */
+    /* Not F_SETFL: the value of O_NONBLOCK, lwIP's or the C library's, depends on the headers that were included. */
     (void)lwip_ioctl(fd, (long)FIONBIO, &on);
     (void)lwip_setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-    /* lwip_close waits for memory for its last segment, 20 s by default. Sends don't wait. */
+    /* lwip_close waits for memory for its last segment, 20 s by default. Sends do not wait. */
     (void)lwip_setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &moment, sizeof moment);
     if (lwip_connect(fd, (struct sockaddr *)(void *)&to, sizeof to) == 0 || errno == EINPROGRESS)
         return 0;
@@ -71,8 +71,8 @@ static int lw_dial(void *context, struct redlock_node *node)
     return lw_fail(node, "connect", error);
 }
 
-/* A connection is up once it can be written to. getpeername, which net.c asks, names the peer already while the
-   connection is under way; a second connect says EISCONN. */
+/* A connection is up once it can be written to. getpeername, which net.c uses, succeeds already while the connection
+   is being made; a second connect fails with EISCONN once it is up. */
 static int lw_ready(void *context, struct redlock_node *node)
 {
     struct pollfd fd;
@@ -87,7 +87,7 @@ static int lw_ready(void *context, struct redlock_node *node)
         return 0;
     if (lwip_getsockopt(fd.fd, SOL_SOCKET, SO_ERROR, &error, &size) != 0)
         error = errno;
-    /* A refusal is ECONNRESET here, where others say ECONNREFUSED. */
+    /* lwIP reports a refusal as ECONNRESET, other systems as ECONNREFUSED. */
     return error == 0 ? 1 : lw_fail(node, "connect", error);
 }
 
@@ -126,9 +126,9 @@ static void lw_shut(void *context, struct redlock_node *node)
 
 /* ---- Time and waiting ----------------------------------------------------------------------- */
 
-/* sys_now has 32 bits and starts again after 49.7 days: a client that is served more often does not notice
-   it. It must run while the chip sleeps, or a holder that wakes up past its ttl would believe that it still
-   holds. */
+/* sys_now has 32 bits and wraps after 49.7 days, which is no problem if the client is served more often. It must
+   run while the chip sleeps, or a holder that wakes up after its TTL would believe that it still holds the
+   lock. */
 static uint64_t lw_now_us(void *context)
 {
     struct redlock_lwip *stack = (struct redlock_lwip *)context;
@@ -154,7 +154,7 @@ static void lw_wait(void *context, struct redlock_node *nodes, unsigned count, u
                                 (events[i] & REDLOCK_WRITABLE ? POLLOUT : 0));
     }
     if (lwip_poll(fds, count, timeout_ms) < 0)
-        sys_msleep(1); /* out of memory: the next time, then */
+        sys_msleep(1); /* out of memory: try again at the next call */
     for (i = 0; i < count; i++) {
         unsigned bad = (fds[i].revents & (POLLERR | POLLHUP | POLLNVAL)) != 0;
         events[i] = (uint8_t)((fds[i].revents & POLLIN || bad ? REDLOCK_READABLE : 0) |

@@ -1,4 +1,4 @@
-/* redlock_lwip.h - struct redlock_io over the sockets of lwIP 2.1 and later, for a thread of yours beside lwIP's own.
+/* redlock_lwip.h - struct redlock_io over the sockets of lwIP 2.1 and later, for a thread beside lwIP's own.
    Two files to copy, in place of net.c.
 
        static struct redlock_lwip stack;
@@ -7,7 +7,7 @@
        redlock_init(&client, &stack.io, nodes, 3, NULL);
 
    In lwipopts.h: LWIP_SOCKET and LWIP_SOCKET_POLL (their defaults), MEMP_NUM_NETCONN and MEMP_NUM_TCP_PCB at least the
-   number of nodes, and some more TCP_PCBs for connections that are over but linger. Addresses are IPv4 numbers,
+   number of nodes, and some more TCP_PCBs for closed connections that linger. Addresses are IPv4 numbers,
    "10.0.0.1:6379".
 
    One struct redlock_lwip is for one client.
@@ -26,7 +26,7 @@ struct redlock_lwip {
 };
 
 /* `entropy` fills with unpredictable bytes, from the chip's generator. 0, or -1: then nothing is locked. lwIP's
-   LWIP_RAND won't do: it is often rand(), which is the same after each start, and two holders would have one token. */
+   LWIP_RAND is not enough: it is often rand(), which is the same after each start, so two holders have one token. */
 void redlock_lwip_init(struct redlock_lwip *stack,
                        int (*entropy)(void *context, void *bytes, size_t size));
 

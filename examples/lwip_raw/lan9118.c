@@ -76,7 +76,7 @@ static err_t lan9118_send(struct netif *netif, struct pbuf *frame)
 
     (void)netif;
     if ((REGISTER(TX_FIFO_INF) & 0xffff) < size + 12)
-        return ERR_MEM;                /* TCP repeats it */
+        return ERR_MEM;                /* TCP sends it again */
     REGISTER(TX_DATA) = 0x3000 | size; /* first and last segment of a frame */
     REGISTER(TX_DATA) = size << 16 | size;
     for (part = frame; part != NULL; part = part->next)
@@ -116,15 +116,15 @@ static void receive_frame(struct netif *netif)
 
 static void notice_cable(struct netif *netif)
 {
-    (void)phy_read(PHY_INTERRUPTS); /* reading ends them */
-    (void)phy_read(PHY_STATUS);     /* what was, */
-    if (phy_read(PHY_STATUS) & 4)   /* and what is */
+    (void)phy_read(PHY_INTERRUPTS); /* reading clears them */
+    (void)phy_read(PHY_STATUS);     /* the former state, */
+    if (phy_read(PHY_STATUS) & 4)   /* and the present one */
         netif_set_link_up(netif);
     else
         netif_set_link_down(netif);
 }
 
-/* The controller's interrupt stays on until its cause is gone: off with it, the rest is lan9118_poll's. */
+/* The controller's interrupt stays on until its cause is gone: this switches it off, and lan9118_poll does the rest. */
 void board_interrupt(void)
 {
     REGISTER(INT_EN) = 0;
@@ -136,7 +136,7 @@ int lan9118_waiting(void)
     return waiting;
 }
 
-/* What comes after INT_STS was cleared sets it again, and so interrupts as soon as that is on. */
+/* A frame that comes after INT_STS was cleared sets it again, and interrupts as soon as interrupts are on. */
 void lan9118_poll(struct netif *netif)
 {
     uint32_t causes = REGISTER(INT_STS);
@@ -169,9 +169,9 @@ err_t lan9118_start(struct netif *netif)
     netif->output = etharp_output;
     netif->linkoutput = lan9118_send;
 
-    mac_write(MAC_MII_DATA, 0x50); /* cable pulled, speed agreed upon */
+    mac_write(MAC_MII_DATA, 0x50); /* cable pulled, speed negotiated */
     phy_command(PHY_MASK, 1);
-    REGISTER(TX_CFG) = 6;        /* on; what became of a frame is not asked */
+    REGISTER(TX_CFG) = 6;        /* on; the status of sent frames is not read */
     REGISTER(FIFO_INT) = 0;      /* an interrupt with the first frame */
     REGISTER(IRQ_CFG) = 0x111;   /* active high */
     mac_write(MAC_CR, 0x10000c); /* sends, receives; full duplex */

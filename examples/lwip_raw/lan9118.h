@@ -10,7 +10,7 @@
 /* For netif_add. */
 err_t lan9118_start(struct netif *netif);
 
-/* Passes on to lwIP what has been received, and whether the cable is plugged in. */
+/* Passes received frames to lwIP, and whether the cable is plugged in. */
 void lan9118_poll(struct netif *netif);
 
 /* 1: lan9118_poll has something to do. Ask with interrupts off, before going to sleep. */

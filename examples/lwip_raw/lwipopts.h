@@ -1,5 +1,5 @@
 /* lwipopts.h - lwIP 2.1 for this board: no operating system, the raw API, TCP over IPv4, an address by DHCP. Pools are sized
-   for NODES connections that all work at once; `make lwip-board` prints what they take.
+   for NODES connections that all work at once; `make lwip-board` prints their sizes.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
@@ -30,14 +30,14 @@
 #define TCP_QUEUE_OOSEQ 0
 #define TCP_OVERSIZE 128 /* room for the next command in the same pbuf */
 
-/* A connection that is closed keeps its pcb until the server has confirmed that, or another connection needs it. */
+/* A closed connection keeps its pcb until the server has confirmed the close, or another connection needs the pcb. */
 #define MEMP_NUM_TCP_PCB (2 * NODES)
 #define MEMP_NUM_TCP_PCB_LISTEN 1
 #define MEMP_NUM_TCP_SEG (TCP_SND_QUEUELEN * NODES)
 #define MEMP_NUM_PBUF 2
-#define PBUF_POOL_SIZE (3 * NODES) /* frames that have come: TCP_WND of each server, and others */
+#define PBUF_POOL_SIZE (3 * NODES) /* received frames: TCP_WND of each server, and others */
 #define PBUF_POOL_BUFSIZE (TCP_MSS + 40 + PBUF_LINK_HLEN)
 #define MEM_ALIGNMENT 4
-#define MEM_SIZE (1024 * NODES) /* what is not confirmed yet, and DHCP */
+#define MEM_SIZE (1024 * NODES) /* unconfirmed segments, and DHCP */
 
 #endif

@@ -1,13 +1,13 @@
-/* main.c - firmware with a network: takes a lock on Redis servers over TCP, keeps it while it works, releases it, and again.
-   No operating system. The loop never blocks: `turn` is all that the library and lwIP need, beside whatever else the
-   program has to do. docs/embedded.md explains it; `make lwip-board` builds it, runs it and prints what it takes.
+/* main.c - firmware with a network: acquires a lock on Redis servers over TCP, extends it while it works, releases it,
+   and begins again. No operating system. The loop never blocks: the library and lwIP need only `turn`, and the program can
+   also do other work. docs/embedded.md explains it; `make lwip-board` builds it, runs it and prints its sizes.
 
-   Its settings are words that qemu passes on (-append); a product has them in its flash:
+   Its settings are arguments that qemu passes on (-append); a product has them in its flash:
        ADDRESS:PORT       a Redis server, up to NODES
-       counter=ADDRESS:PORT  what the lock protects: a server that counts who is inside
+       counter=ADDRESS:PORT  the protected resource: a server that counts the holders
        address=ADDRESS    of this board; without it: by DHCP
-       ttl= hold= pause=  ms: of the lock; how long it is kept, and not asked for, each time
-       delay=             ms after the start in which the lock is not asked for
+       ttl= hold= pause=  ms: TTL of the lock; how long it is held, and not held, each time
+       delay=             ms after the start before the first acquire
        drift=             redlock_settings.drift_ppm
 
    SPDX-FileCopyrightText: the redlock authors
@@ -147,7 +147,7 @@ static void serve_network(void)
     sys_check_timeouts();
 }
 
-/* Until a frame comes or the time is over. */
+/* Sleeps until a frame comes or the time is over. */
 static void sleep_us(uint64_t longest_us)
 {
     uint64_t timer_us = sys_timeouts_sleeptime() * (uint64_t)1000;
@@ -162,7 +162,7 @@ static void sleep_us(uint64_t longest_us)
 
 static int counter_events(void);
 
-/* Sends, sleeps until a frame has come or time is due, and passes on what has come. The second tick decides
+/* Sends, sleeps until a frame has come or a timer is due, and passes on what was received. The second tick decides
    on that: without it a decision would wait until after the next sleep. */
 static void turn(void)
 {
@@ -189,7 +189,7 @@ static void turn_for(uint32_t ms)
         turn();
 }
 
-/* Runs an operation to its end. A loop of its own, as this program has nothing else to do meanwhile. */
+/* Runs an operation until it completes. It has its own loop, because this program has nothing else to do meanwhile. */
 static enum redlock_status finish(enum redlock_status started)
 {
     if (started != REDLOCK_PENDING)
@@ -228,7 +228,7 @@ static void say_failed(const char *what, enum redlock_status status)
 
 /* ---- What the lock protects ----------------------------------------------------------------- */
 
-/* A server that is no node of the lock counts who is inside: the answer to the INCR of the only one is 1. The connection
+/* A server that is no node of the lock counts the holders: the reply to INCR is 1 if there is only one. The connection
    uses the same table, and resp.h. */
 static struct redlock_node counter;
 static struct redlock_lwip_raw counter_stack;
@@ -238,7 +238,7 @@ static int counter_events(void)
     return (int)redlock_lwip_raw_events(&counter_stack, &counter, REDLOCK_READABLE);
 }
 
-/* The answer, an integer; -1 if there is none before the lock is not safe any more. */
+/* The reply, an integer; -1 if none arrives before the validity ends. */
 static int64_t counter_ask(const char *command, const char *key)
 {
     const struct redlock_io *io = &counter_stack.io;
@@ -285,7 +285,7 @@ static void leave(void)
 
 /* ---- The program ---------------------------------------------------------------------------- */
 
-/* Extends the lock when a third of its ttl is over, unless the library does it: REDLOCK_AUTO_EXTEND. 0: it is lost. */
+/* Extends the lock after a third of its TTL, unless the library does so: REDLOCK_AUTO_EXTEND. 0: the lock is lost. */
 static int still_held(void)
 {
     static uint64_t again_us;
@@ -303,7 +303,7 @@ static int still_held(void)
     return 1;
 }
 
-/* Keeps the lock for hold_ms. 0: it is lost. */
+/* Holds the lock for hold_ms. 0: the lock is lost. */
 static int keep(void)
 {
     uint64_t until_us = board_now_us() + hold_ms * (uint64_t)1000, valid_until_us, now;
@@ -357,7 +357,8 @@ static void take_turn(void)
     if (counter_address != NULL && !enter())
         board_print("not counted\n");
     if (!keep()) {
-        finish(redlock_release_start(&client, &lock, 0)); /* ends an extension that goes on */
+        finish(redlock_release_start(&client, &lock,
+                                     0)); /* also ends an extension that is in progress */
         return;
     }
     if (counter_address != NULL)
@@ -389,7 +390,7 @@ int main(void)
         board_print("minimal\n");
 
     settings.drift_ppm = drift_ppm;
-    settings.node_timeout_ms = 500; /* an emulated board beside others is slow at times */
+    settings.node_timeout_ms = 500; /* an emulated board is slow at times */
     redlock_lwip_raw_init(&stack, now_us, entropy);
     redlock_lwip_raw_init(&counter_stack, now_us, entropy);
     counter.address = counter_address;

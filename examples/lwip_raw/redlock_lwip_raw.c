@@ -11,7 +11,7 @@ static struct redlock_lwip_raw_session *raw_of(void *context, const struct redlo
     return &((struct redlock_lwip_raw *)context)->sessions[node->handle];
 }
 
-/* ---- Callbacks of lwIP: they only take notes ------------------------------------------------ */
+/* ---- Callbacks of lwIP: they only set flags ------------------------------------------------- */
 
 static err_t raw_on_connected(void *session, struct tcp_pcb *pcb, err_t error)
 {
@@ -21,7 +21,7 @@ static err_t raw_on_connected(void *session, struct tcp_pcb *pcb, err_t error)
     return ERR_OK;
 }
 
-/* The pbuf stays here until it is read, and so long the window is smaller: a server cannot send more than TCP_WND. */
+/* The pbuf stays here until it is read, and the window is smaller until then: a server cannot send more than TCP_WND. */
 static err_t raw_on_received(void *session, struct tcp_pcb *pcb, struct pbuf *bytes, err_t error)
 {
     struct redlock_lwip_raw_session *s = (struct redlock_lwip_raw_session *)session;
@@ -37,8 +37,8 @@ static err_t raw_on_received(void *session, struct tcp_pcb *pcb, struct pbuf *by
     return ERR_OK;
 }
 
-/* Memory for segments comes free when some are confirmed, here or on another connection. The second is noticed by the
-   poll callback, every half second. */
+/* Memory for segments is freed when some are confirmed, here or on another connection. The poll callback notices the
+   second case, every half second. */
 static err_t raw_on_sent(void *session, struct tcp_pcb *pcb, u16_t size)
 {
     (void)pcb;
@@ -164,7 +164,7 @@ static int raw_transmit(void *context, struct redlock_node *node, const void *by
     }
     if (error != ERR_OK)
         return raw_fail(node, "send", error);
-    (void)tcp_output(s->pcb); /* what it cannot send now it sends later */
+    (void)tcp_output(s->pcb); /* lwIP sends the rest later */
     return (int)size;
 }
 
@@ -185,7 +185,7 @@ static int raw_receive(void *context, struct redlock_node *node, void *bytes, si
     return n;
 }
 
-/* A connection that works is closed in the background, so that a release sent last still arrives; its answer is read
+/* A connection that works is closed in the background, so that the last release still arrives; its reply is read
    and dropped. A connection whose segments are not confirmed is aborted: lwIP would repeat them for minutes. */
 static void raw_shut(void *context, struct redlock_node *node)
 {
@@ -200,8 +200,9 @@ static void raw_shut(void *context, struct redlock_node *node)
         tcp_sent(s->pcb, NULL);
         tcp_err(s->pcb, NULL);
         tcp_poll(s->pcb, NULL, 0);
-        tcp_recved(s->pcb, unread);        /* or tcp_close would reset the connection */
-        tcp_setprio(s->pcb, TCP_PRIO_MIN); /* its pcb is the first that others may take over */
+        tcp_recved(s->pcb, unread); /* or tcp_close would reset the connection */
+        tcp_setprio(s->pcb,
+                    TCP_PRIO_MIN); /* its pcb is the first that a new connection may take over */
         if (s->pcb->nrtx > 0 || tcp_close(s->pcb) != ERR_OK)
             tcp_abort(s->pcb);
     }

@@ -24,7 +24,7 @@
      the end; a new connection takes over such a pcb if no other is free.
    * PBUF_POOL_SIZE: enough for the number of nodes times TCP_WND. Otherwise one server can starve the others.
    * LWIP_RAND: other numbers after each reset. With the same ones a new connection gets the port of one that the server
-     still has open from before the reset, and is delayed until TCP has sorted that out.
+     still has open from before the reset, and is delayed until TCP has reset it.
 
    Addresses are numeric: "10.0.0.1:6379", with LWIP_IPV6 also "[fd00::1]:6379". One struct redlock_lwip_raw is for one client.
 
@@ -37,9 +37,9 @@
 
 #include "lwip/tcp.h"
 
-/* A connection: node->handle is its place below. */
+/* A connection: node->handle is its index below. */
 struct redlock_lwip_raw_session {
-    struct tcp_pcb *pcb;   /* NULL: lwIP has given it up, `error` says why */
+    struct tcp_pcb *pcb;   /* NULL: lwIP has closed it, `error` says why */
     struct pbuf *received; /* not yet read; NULL: nothing */
     err_t error;
     uint8_t used, up;

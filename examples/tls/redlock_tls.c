@@ -15,7 +15,7 @@ static struct redlock_tls_session *tls_of(const struct redlock_node *node)
     return (struct redlock_tls_session *)node->link;
 }
 
-/* ---- What is the same as below -------------------------------------------------------------- */
+/* ---- Calls of the table below --------------------------------------------------------------- */
 
 static const struct redlock_io *tls_below(void *context)
 {
@@ -49,7 +49,7 @@ static int tls_check(void *context, struct redlock_node *node)
     return tls_below(context)->check(tls_below(context)->context, node);
 }
 
-/* ---- What mbedTLS asks for ------------------------------------------------------------------ */
+/* ---- Callbacks of mbedTLS ------------------------------------------------------------------- */
 
 static int tls_send(void *context, const unsigned char *bytes, size_t size)
 {
@@ -71,13 +71,13 @@ static int tls_recv(void *context, unsigned char *bytes, size_t size)
     return moved > 0 ? moved : moved == 0 ? MBEDTLS_ERR_SSL_WANT_READ : MBEDTLS_ERR_SSL_CONN_EOF;
 }
 
-/* The system's, not a generator in this process, which would go on alike in a child after fork. */
+/* The system's random bytes: a generator in this process would continue with the same numbers in a child after fork. */
 static int tls_random(void *context, unsigned char *bytes, size_t size)
 {
     return tls_entropy(context, bytes, size) == 0 ? 0 : MBEDTLS_ERR_SSL_INTERNAL_ERROR;
 }
 
-/* mbedTLS compares names; of numbers (SAN "IP:10.0.0.1") version 2.28 knows nothing. */
+/* mbedTLS compares names; version 2.28 does not compare addresses (SAN "IP:10.0.0.1"). */
 static int tls_check_number(void *context, mbedtls_x509_crt *certificate, int depth,
                             uint32_t *flags)
 {
@@ -103,7 +103,7 @@ static void tls_forget(struct redlock_tls_session *s)
     s->kept.checked_us = 0;
 }
 
-/* Keeps a session whose certificate was checked. One that was resumed is kept as it is, with the time of that check. */
+/* Stores a session whose certificate was checked. A resumed session stays stored, with the time of that check. */
 static void tls_keep(struct redlock_tls *tls, struct redlock_tls_session *s)
 {
     if (!s->checked || s->kept.host[0] == '\0')
@@ -123,7 +123,7 @@ static int tls_fail(struct redlock_node *node, int code)
     s->failed = code;
     if (s->handshake != 0)
         tls_forget(s);                                 /* the next handshake is a full one */
-    if (code == MBEDTLS_ERR_X509_CERT_VERIFY_FAILED) { /* a line for each thing that is wrong */
+    if (code == MBEDTLS_ERR_X509_CERT_VERIFY_FAILED) { /* a line for each defect */
         mbedtls_x509_crt_verify_info(why, sizeof why, "", mbedtls_ssl_get_verify_result(&s->ssl));
         why[strcspn(why, "\n")] = '\0';
     } else {
@@ -138,7 +138,7 @@ static int tls_wants_more(int code)
     return code == MBEDTLS_ERR_SSL_WANT_READ || code == MBEDTLS_ERR_SSL_WANT_WRITE;
 }
 
-/* The name or number that the certificate must be for. Numbers are not sent to the server as its name (RFC
+/* The name or address that the certificate must be for. Addresses are not sent to the server as its name (RFC
    6066). */
 static int tls_expect(struct redlock_tls_session *s, const struct redlock_node *node)
 {
@@ -166,7 +166,7 @@ static int tls_expect(struct redlock_tls_session *s, const struct redlock_node *
     return mbedtls_ssl_set_hostname(&s->ssl, s->ip_size > 0 ? NULL : host);
 }
 
-/* The node's, as long as there is no other client; there are as many as a client has nodes. */
+/* The node's connection, as long as there is no other client; there are as many as a client has nodes. */
 static struct redlock_tls_session *tls_session_for(struct redlock_tls *tls,
                                                    const struct redlock_node *node)
 {
@@ -250,9 +250,9 @@ static int tls_ready(void *context, struct redlock_node *node)
     return code == 0;
 }
 
-/* mbedTLS encrypts what it is given and keeps what the socket did not take; told that this would block, one
-   must come again with the same bytes. By then the library may have more of them: without `offered` mbedTLS
-   would say that it had sent those too, and they would be lost. */
+/* mbedTLS encrypts the bytes and keeps those that the socket did not take. If it reports that this would block, the
+   next call must pass the same bytes. By then the library may have more of them: without `offered` mbedTLS would
+   report the additional bytes as sent, and they would be lost. */
 static int tls_transmit(void *context, struct redlock_node *node, const void *bytes, size_t size)
 {
     struct redlock_tls_session *s = tls_of(node);
@@ -270,7 +270,7 @@ static int tls_transmit(void *context, struct redlock_node *node, const void *by
     return code >= 0 ? code : tls_fail(node, code);
 }
 
-/* One read gives bytes of one record at most: fewer than `size` are not all, as they are with a socket. */
+/* One read returns bytes of one record at most: fewer than `size` does not mean that there are no more. */
 static int tls_receive(void *context, struct redlock_node *node, void *bytes, size_t size)
 {
     struct redlock_tls_session *s = tls_of(node);
@@ -288,7 +288,7 @@ static int tls_receive(void *context, struct redlock_node *node, void *bytes, si
             s->failed = code != 0 ? code : MBEDTLS_ERR_SSL_CONN_EOF;
     }
     return got > 0 ? (int)got
-                   : tls_fail(node, s->failed); /* what came before the end comes first */
+                   : tls_fail(node, s->failed); /* first the bytes that came before the end */
 }
 
 /* A child process that ends its parent's client must not end the parent's session. */
@@ -298,7 +298,7 @@ static void tls_shut(void *context, struct redlock_node *node)
 
     (void)context;
     if (s->handshake == 0 && s->failed == 0 && s->process == tls_process(context))
-        (void)mbedtls_ssl_close_notify(&s->ssl); /* if there is room for it: not waited for */
+        (void)mbedtls_ssl_close_notify(&s->ssl); /* if there is room for it: without waiting */
     mbedtls_ssl_free(&s->ssl);
     s->used = 0;
     node->link = NULL;

@@ -9,16 +9,16 @@
        redlock_deinit(&client);
        redlock_tls_free(&tls);
 
-   A server that can't prove who it is gets no vote; nodes[i].error says what is wrong with its certificate. The
+   A server without a valid certificate gets no vote; nodes[i].error says what is wrong with it. The
    certificate must be signed by the CA and be for the number in nodes[i].address ("10.0.0.1"), or, if
    nodes[i].user_data is a string, for that name ("redis-1.example"); unix: addresses need one.
 
    A full handshake is two round trips and some milliseconds of computing (seconds on a small device). The computing blocks,
-   within `ready`; the handshakes of all nodes come one after the other. Nodes that take longer than node_timeout_ms have
+   within `ready`; the handshakes of the nodes run one after the other. Nodes that take longer than node_timeout_ms have
    no vote in that attempt, and nodes that take longer than stall_ms never connect: set both for all handshakes of your
    slowest machine.
    A reconnect resumes the node's last session if the server permits it (redis.conf: tls-session-caching, on by default):
-   one round trip, no certificates, hardly any computing. The server's certificate is checked again at the latest
+   one round trip, no certificates, little computing. The server's certificate is checked again at the latest
    REDLOCK_TLS_RESUME_MS after it was checked last.
 
    The table below must leave node->link alone, as net.c and those in examples/lwip and examples/lwip_raw do. Tested on top of
@@ -33,7 +33,7 @@
    * TLS 1.3, which 3.6 uses by default, needs psa_crypto_init() before the first handshake, and sends its tickets after the
      handshake. Where mbedtls_ssl_handshake, _read and _write may return MBEDTLS_ERR_SSL_RECEIVED_NEW_SESSION_TICKET, treat it as
      MBEDTLS_ERR_SSL_WANT_READ and save the session there. Or call mbedtls_ssl_conf_max_tls_version(config,
-     MBEDTLS_SSL_VERSION_TLS1_2): then all is as with 2.28.
+     MBEDTLS_SSL_VERSION_TLS1_2): then everything works as with 2.28.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
@@ -48,11 +48,11 @@
 #define REDLOCK_TLS_RESUME_MS 3600000 /* how long a session may be resumed; 0: never */
 #endif
 
-/* What is kept of a node's last session. */
+/* The last session of a node, for resumption. */
 struct redlock_tls_kept {
     mbedtls_ssl_session session;
     const struct redlock_node *node; /* NULL: none yet */
-    uint64_t checked_us;             /* when its certificate was; 0: no session */
+    uint64_t checked_us;             /* when its certificate was checked; 0: no session */
     char host[64];                   /* the name or number that it was for */
 };
 
@@ -62,12 +62,12 @@ struct redlock_tls_session {
     const struct redlock_io *below;
     mbedtls_ssl_context ssl;
     size_t offered;   /* size of a write that mbedTLS has begun; 0: none */
-    uint32_t process; /* that connected */
+    uint32_t process; /* the process that connected */
     int failed;       /* mbedTLS's code; 0: none. The session must not be used any more */
-    uint8_t ip[16];   /* the number that the certificate must be for, */
+    uint8_t ip[16];   /* the address that the certificate must be for, */
     uint8_t ip_size;  /* 4 or 16 bytes; 0: it must be for a name */
     uint8_t connected;
-    uint8_t handshake; /* the events that it waits for; 0: it is over */
+    uint8_t handshake; /* the events that it waits for; 0: it is complete */
     uint8_t checked;   /* 1: the server has shown its certificate; 0: the session was resumed */
     uint8_t used;
 };
@@ -88,13 +88,13 @@ int redlock_tls_init(struct redlock_tls *tls, const struct redlock_io *below,
                      const char *key_file);
 void redlock_tls_free(struct redlock_tls *tls);
 
-/* For an event loop of your own; the blocking calls do without. A session may wait for another event than the
-   library: watch for this, where `interest` is what redlock_wanted_events says. A handshake that waits for the
-   server's bytes would otherwise be asked without end, as the socket can be written to. */
+/* For event loops; the blocking calls do not need it. A session may wait for another event than the library: watch
+   for the result, where `interest` is what redlock_wanted_events returned. Otherwise the loop spins during a
+   handshake that waits for the server's bytes, because the socket is writable. */
 unsigned redlock_tls_interest(const struct redlock_node *node, unsigned interest);
 
-/* 1: it holds bytes of which the socket knows nothing any more. Give redlock_handle_events REDLOCK_READABLE for this
-   node, and don't sleep before. */
+/* 1: the session has bytes that were already read from the socket. Call redlock_handle_events with REDLOCK_READABLE for
+   this node, and do not sleep before. */
 int redlock_tls_pending(const struct redlock_node *node);
 
 #endif
