@@ -38,7 +38,7 @@
 #include <stdint.h>
 
 #ifndef REDLOCK_API
-#define REDLOCK_API /* "static" when the amalgamated file is included into one of yours */
+#define REDLOCK_API /* "static" when your source includes the amalgamated file */
 #endif
 #ifndef RESP_API
 #define RESP_API REDLOCK_API
@@ -345,7 +345,7 @@ struct redlock_lock {
             uint8_t quick;    /* quick retries in a row */
             uint8_t slow;     /* slow retries */
 #if REDLOCK_NOTIFICATION
-            uint8_t vain; /* notifications in vain. R7 */
+            uint8_t vain; /* spurious notifications. R7 */
 #endif
 #if REDLOCK_AUTO_EXTEND
             uint16_t
@@ -470,7 +470,7 @@ struct redlock_client {
         redlock_mask all;    /* all nodes */
         redlock_mask in[5];  /* the nodes in each state */
         redlock_mask busy;   /* nodes that the next tick must look at */
-        redlock_mask broke;  /* nodes whose connection broke, and the locks were not told yet */
+        redlock_mask broke;  /* nodes whose connection broke, before the locks have noted it */
         redlock_mask full;   /* nodes that had no free request, until one is answered */
         redlock_mask wanted; /* nodes that some lock is still to be sent to: they are connected */
 #if REDLOCK_REPAIR

@@ -18,7 +18,7 @@ extern "C" {
 #endif
 
 #ifndef RESP_API
-#define RESP_API /* "static" when the amalgamated file is included into one of yours */
+#define RESP_API /* "static" when your source includes the amalgamated file */
 #endif
 
 /* Limits, fixed at compile time: the same for every file of a program. RAM is per connection. */
