@@ -52,7 +52,7 @@ static int says(const struct run *run, const char *step, const char *what)
     unsigned i, found = 0;
 
     for (i = 0; i < LOCKS; i++) {
-        snprintf(start, sizeof start, "%s/%s: %s: ", run->name, sides[i], step);
+        snprintf(start, sizeof start, "redlock:%s/%s: %s: ", run->name, sides[i], step);
         for (line = strstr(text + run->mark, start); line != NULL; line = strstr(line + 1, start))
             if ((word = strstr(line, what)) != NULL && word < strchr(line, '\n'))
                 break;
@@ -137,7 +137,7 @@ static void look_at(struct run *run, unsigned side)
 
     if (token[0] == '\0' && !says(run, "acquire", "held"))
         return;
-    snprintf(key, sizeof key, "%s/%s", run->name, sides[side]);
+    snprintf(key, sizeof key, "redlock:%s/%s", run->name, sides[side]);
     for (i = 0; i < SERVERS; i++) {
         values[i][0] = '\0';
         if (servers[i].pid != 0)

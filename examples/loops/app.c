@@ -32,7 +32,7 @@ int app_arguments(struct app *app, int argc, char **argv)
     for (app->count = 0; app->count + 3 < (unsigned)argc; app->count++)
         app->nodes[app->count].address = argv[app->count + 3];
     for (i = 0; i < APP_LOCKS; i++) {
-        snprintf(app->locks[i].key, sizeof app->locks[i].key, "%s/%s", argv[1],
+        snprintf(app->locks[i].key, sizeof app->locks[i].key, "redlock:%s/%s", argv[1],
                  i == 0 ? "left" : "right");
         app->locks[i].left = (unsigned)(seconds * 1000 / (APP_TTL_MS / 3));
     }
