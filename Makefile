@@ -29,7 +29,7 @@ help: ## list the targets
 
 # Targets that need more than a compiler call it first, for their part; it does nothing where all is
 # there.
-deps: ## install what demo, test, size and bench need (Debian and its kin; asks apt-get)
+deps: ## install what demo, test, size and bench need (Debian and derived systems, with apt-get)
 	@test/deps.sh
 deps-%:
 	@test/deps.sh $*
@@ -84,7 +84,7 @@ $(B)/redlock-static: $(CLI) cli/static/libc.c $(wildcard cli/*.h) $(HEADERS)
 	@mkdir -p $(@D)
 	$(STATIC) $(WARN) $(CLI_FLAGS) -I. $(CLI) cli/static/libc.c -o $@
 PORT = 7001
-servers: deps-demo ## PORT=n: five servers to play with, on this port and those after it, until Ctrl-C
+servers: deps-demo ## PORT=n: five servers to try it with, on this port and those after it, until Ctrl-C
 	@test/five.sh $(PORT)
 
 MAN = $(B)/man/man3
@@ -383,7 +383,7 @@ test-board: deps-board
 	done
 	prove -e sh test/board.sh :: $(B)
 
-# The firmware of examples/lwip_raw: lwIP is Debian's source package, or what is in a folder of yours.
+# The firmware of examples/lwip_raw: lwIP is Debian's source package, or the sources in your folder.
 LWIP = $(B)/lwip-source
 lwip-board test-lwip-board: export WARN := $(WARN)
 lwip-board test-lwip-board: export CORE := $(CORE)
@@ -403,7 +403,7 @@ $(B)/sim $(B)/sim-minimal: test/sim.c test/mini.c test/mini.h test/lock_options.
 	@mkdir -p $(@D)
 	$(CC) -O3 -flto=auto -g $(WARN) $(POSIX) $(if $(findstring minimal,$@),-DREDLOCK_MINIMAL=1 -DRESP_PIPELINE_MAX=8) -I. -Itest $< test/mini.c $(CORE) -o $@
 
-sim: deps-test $(B)/sim $(B)/sim-minimal ## SEEDS=n random histories of several clients and servers with faults; FIRST=n is the first seed
+sim: deps-test $(B)/sim $(B)/sim-minimal ## SEEDS=n simulated runs of several clients and servers with faults; FIRST=n is the first seed
 	prove -v -e '' $(B)/sim :: $(or $(FIRST),1) $(SEEDS)
 	prove -v -e '' $(B)/sim-minimal :: $(or $(FIRST),1) 3000
 
@@ -506,7 +506,7 @@ cli-figures: deps-cli ## what the program costs: start to lock, memory, size; dy
 	@strip -o $(B)/redlock-stripped $(B)/redlock
 	@$(B)/figures-cli $(B)/redlock-stripped $(B)/redlock-static
 
-bench: ## the library against a floor, against other locks, with servers in trouble, over distances
+bench: ## the library against a lower bound and other locks, with failed servers, over distances
 bench-quick: ## the same in a minute, without the other locks
 bench bench-quick: deps-bench
 	@$(MAKE) -s $(B)/bench $(B)/handover $(B)/conditions $(B)/wide $(B)/peers/ours
