@@ -627,7 +627,7 @@ int verb_bench(int count, char **words)
 
     (void)words;
     if (count != 0)
-        die(EXIT_USAGE, "bench: options only");
+        die(EXIT_USAGE, "bench: unexpected argument");
     if (options.count == 0 || options.clients == 0 || options.ttl_ms < TTL_MIN_MS)
         die(EXIT_USAGE, "bench: at least 1 cycle, 1 client, a ttl of %d ms", (int)TTL_MIN_MS);
     nodes_load();

@@ -78,7 +78,7 @@ int verb_acquire(int count, char **words)
 
     began_us = now_us();
     if (count != 1)
-        die(EXIT_USAGE, "acquire: one NAME");
+        die(EXIT_USAGE, "acquire: exactly one NAME is required");
     must_have_ttl("acquire");
     nodes_load();
     session_open(&session, words[0]);
@@ -116,7 +116,7 @@ static void read_token(const char *verb, int count, char **words)
     const char *said = count == 2 ? words[1] : getenv("REDLOCK_TOKEN");
 
     if (count < 1 || count > 2)
-        die(EXIT_USAGE, "%s: NAME and TOKEN", verb);
+        die(EXIT_USAGE, "%s: NAME is required, TOKEN may follow", verb);
     if (said == NULL)
         die(EXIT_USAGE,
             "%s: TOKEN is missing; it can also be in REDLOCK_TOKEN, or on standard input with -",
@@ -213,7 +213,8 @@ static enum redlock_status release_by_force(int count, char **words)
     int found;
 
     if (count != 1 || options.id == NULL)
-        die(EXIT_USAGE, "release --force: --id ID NAME; redlock status tells the ID");
+        die(EXIT_USAGE,
+            "release --force: --id ID and NAME are required; redlock status prints the ID");
     nodes_load();
     key_of(key, words[0]);
     found = find_by_id(key, options.id, session.value, &size);

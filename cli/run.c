@@ -673,7 +673,7 @@ static char **command_of(int count, char **words)
     if (count >= 2 && strcmp(words[0], "--") == 0)
         words++;
     if (count < 2 || words[0] == NULL)
-        die(EXIT_USAGE, "run: NAME and COMMAND");
+        die(EXIT_USAGE, "run: NAME and COMMAND are required");
     return words;
 }
 

@@ -106,7 +106,7 @@ int verb_status(int count, char **words)
     char key[REDLOCK_KEY_MAX + 1];
 
     if (count != 1)
-        die(EXIT_USAGE, "status: one NAME");
+        die(EXIT_USAGE, "status: exactly one NAME is required");
     nodes_load();
     key_of(key, words[0]);
     look_at(key, &picture);
@@ -306,7 +306,7 @@ int verb_list(int count, char **words)
     unsigned answered;
 
     if (count > 1)
-        die(EXIT_USAGE, "list: one PATTERN at most");
+        die(EXIT_USAGE, "list: at most one PATTERN");
     nodes_load();
     key_of(key, count > 0 ? words[0] : "*"); /* exits if it is longer than a key */
     make_pattern(pattern, count > 0 ? words[0] : "*");
