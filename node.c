@@ -360,18 +360,26 @@ REDLOCK_PRIVATE uint32_t rl_decision_us(const struct redlock_client *c)
     return least;
 }
 
-/* node_timeout_ms, but at least three round trips, so that it works over any distance. A quarter of the
-   ttl at most: waiting for about as long as the ttl leaves nothing to win, and livelocks. */
-REDLOCK_PRIVATE uint32_t rl_patience_ms(const struct redlock_client *c,
-                                        const struct redlock_lock *lock)
+/* How long a vote may take: node_timeout_ms, but at least three round trips, so that it works over any
+   distance. */
+static uint32_t rl_vote_ms(const struct redlock_client *c)
 {
-    uint32_t quarter_ms = lock->ttl_ms / 4, most_ms = c->priv.settings.node_timeout_ms;
+    uint32_t most_ms = c->priv.settings.node_timeout_ms;
     unsigned i, far = 0;
 
     for (i = 0; i < c->priv.count; i++)
         far += c->priv.nodes[i].rtt_us / 1000 * 3 > most_ms;
     if (c->priv.count - far < c->priv.quorum) /* only then it matters how far */
         most_ms = rl_decision_us(c) / 1000 * 3;
+    return most_ms;
+}
+
+/* A quarter of the ttl at most: waiting for about as long as the ttl leaves nothing to win, and livelocks. */
+REDLOCK_PRIVATE uint32_t rl_patience_ms(const struct redlock_client *c,
+                                        const struct redlock_lock *lock)
+{
+    uint32_t quarter_ms = lock->ttl_ms / 4, most_ms = rl_vote_ms(c);
+
     return quarter_ms < most_ms ? quarter_ms : most_ms;
 }
 
@@ -871,11 +879,8 @@ REDLOCK_PRIVATE uint64_t rl_node_stall_us(const struct redlock_client *c,
         return REDLOCK_NEVER;
     if (!rl_jams(c, node))
         return node->priv.mark_us + limit_us + 1;
-    /* half as long as a vote may take */
-    limit_us = c->priv.settings.node_timeout_ms * RL_MS_US / 2;
-    if (limit_us < (uint64_t)node->rtt_us * 2)
-        limit_us = (uint64_t)node->rtt_us * 2;
-    return c->priv.jammed_us + limit_us + 1;
+    /* half as long as a vote may take, however far this node is: the others have the other half */
+    return c->priv.jammed_us + rl_vote_ms(c) * RL_MS_US / 2 + 1;
 }
 
 REDLOCK_PRIVATE int rl_node_stalls(const struct redlock_client *c, const struct redlock_node *node)

@@ -187,7 +187,8 @@ R5|node.c|s/\(from \+ \(unsigned\)moved\)/to/|what a socket did not take is sent
 R5|node.c|s/rl_transmit\(c, rl_first_node\(c, nodes\)\);/;/|and sent before
 R5|node.c|s/rl_out_sent\(c, node\);(\s+rl_clear\(&c->priv.full)/$1/|what a connection that broke was still to be sent goes to no other
 R5|node.c|s/if \(!rl_jams\(c, node\)\)/if (1)/|a node that keeps the buffer full is given up sooner
-R15|node.c|s/if \(limit_us < \(uint64_t\)node->rtt_us \* 2\)/if (0)/|but not within two round trips
+R15|node.c|s/rl_vote_ms\(c\) \* RL_MS_US \/ 2/c->priv.settings.node_timeout_ms * RL_MS_US \/ 2/|but not too soon where a quorum is far away
+R15|node.c|s/(jammed_us \+ )(rl_vote_ms\(c\) \* RL_MS_US \/ 2)/$1(node->rtt_us * 2 > $2 ? node->rtt_us * 2 : $2)/|however far it is itself
 R5|node.c|s/c->priv.jammed = 1;/;/|it is known that the buffer is full
 R5|node.c|s/c->priv.out.runs = c->priv.jammed = 0;/c->priv.out.runs = 0;/|or a connection breaks
 R6|redlock.c|s/!c->priv.jammed && //|no attempt begins while the buffer is full
@@ -208,7 +209,7 @@ R8|round.c|s/if \(reply->role != RL_VOTER\)\s+return; \/\* decided/\/* decided/|
 R4|round.c|s/if \(reply->command != RL_PTTL\)/if (1)/|the reply to PTTL is no reply to a release
 R4|redlock.c|s/rl_owe\(c, lock, lock->priv.todo\);/;/|nodes that could not be sent the release in time are owed it
 R5|node.c|s/if \(node->priv.denied\) \/\* nothing/if (0) \/* nothing/|a node that denies us has its pause in any case
-R5|node.c|s/c->priv.jammed_us \+ limit_us/node->priv.mark_us + limit_us/|that time begins when the buffer is full
+R5|node.c|s/c->priv.jammed_us \+ rl_vote_ms/node->priv.mark_us + rl_vote_ms/|that time begins when the buffer is full
 R5|client.c|s/REDLOCK_READABLE \| REDLOCK_WRITABLE\);(\s+rl_read_clock)/REDLOCK_READABLE);$1/|after a pause it may take bytes at once
 R8b|node.c|s/for \(i = 0; i < c->priv.count; i\+\+\) \/\* R13/rl_clear(\&c->priv.abandoned, rl_bit(node->priv.index)); $&/|a server that is refused proves nothing of another
 R8b|client.c|s/(rl_abandon\(client, [^;]*), 1\);/$1, 0);/|nor does a process from before the hand-over
@@ -260,7 +261,7 @@ QR5|node.c|s/node->priv.part > rl_main_part\(command\) && !\(command & RL_WITH_S
 QR5|node.c|s/node->priv.part\+\+ == main \+ \(\(command & \(RL_WITH_PTTL \| RL_WITH_SYNC\)\) != 0\)/node->priv.part++ == main/|PTTL and WAITAOF have replies of their own
 QR5|node.c|s/else if \(node->priv.part < main\)/else if (0)/|the reply to CACHING is not the reply to the command
 QR8b|node.c|s/rl_abandon\(c, rl_bit\(node->priv.index\), 0\);/;/|what may still run on a node is remembered
-QR5|node.c|s/limit_us = c->priv.settings.node_timeout_ms \* RL_MS_US \/ 2;/;/|a node that jams the buffer has less time
+QR5|node.c|s/jammed_us \+ rl_vote_ms\(c\) \* RL_MS_US \/ 2/jammed_us + limit_us/|a node that jams the buffer has less time
 R5|node.c|s/nodes &= rl_up\(c\);//|nothing is queued behind a break
 END
 }

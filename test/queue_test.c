@@ -782,13 +782,15 @@ static void ring_limits(void)
 static void time_of_a_jam(void)
 {
     uint64_t free_us, jammed_us;
+    unsigned i;
 
     seed = 0;
     one_history();
     failed = NULL;
     client.priv.settings.stall_ms = 1000;
     client.priv.settings.node_timeout_ms = 50;
-    nodes[0].rtt_us = 1000;
+    for (i = 0; i < client.priv.count; i++)
+        nodes[i].rtt_us = 1000;
     connect_node(0);
     nodes[0].priv.count = 1;
     nodes[0].priv.mark_us = 0;
@@ -801,7 +803,11 @@ static void time_of_a_jam(void)
     is_int((long)free_us, 1000 * 1000 + 1, "a node that owes a reply has stall_ms");
     is_int((long)jammed_us, 25 * 1000 + 1, "one that jams the buffer half of node_timeout_ms");
     nodes[0].rtt_us = 40000;
-    is_int((long)rl_node_stall_us(&client, &nodes[0]), 80 * 1000 + 1, "or two round trips");
+    is_int((long)rl_node_stall_us(&client, &nodes[0]), 25 * 1000 + 1, "also if it is far away");
+    for (i = 0; i < client.priv.count; i++)
+        nodes[i].rtt_us = 40000;
+    is_int((long)rl_node_stall_us(&client, &nodes[0]), 60 * 1000 + 1,
+           "or half of three round trips to a quorum");
 }
 
 int main(void)

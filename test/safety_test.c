@@ -2404,6 +2404,26 @@ static void r04_a_far_node_costs_no_near_one(void)
     redlock_deinit(&client);
 }
 
+/* A far node takes nothing. However far it is, the near ones wait for room half as long as a vote may take. */
+static void r15_a_far_node_holds_up_no_near_one(void)
+{
+    if (BURST < 200)
+        return;
+    begin_with_defaults(3);
+    distance(0, 100 * MS);
+    warm_up();
+    fake_pass(&client, 300 * MS);
+    ok(nodes[0].rtt_us > 50 * MS, "r15: one is far away");
+    make_many(BURST);
+    is_int(acquire(0), REDLOCK_OK, "r15: held");
+    fake_nodes[0].full = 1;
+    start_many(0, BURST, 1000);
+    fake_pass(&client, 10 * MS);
+    ok(client.priv.jammed, "r15: the far one takes nothing");
+    is_int(extend(), REDLOCK_OK, "r15: it does not hold up an extension");
+    redlock_deinit(&client);
+}
+
 /* Node 0 takes nothing, but replies to what it was sent before, one every 20 ms. It does not hold up the others for
    longer than one that is silent. */
 static void r05_replies_make_no_room(void)
@@ -2696,6 +2716,7 @@ int main(void)
     }
     r05_a_loss_costs_no_connection();
     r04_a_far_node_costs_no_near_one();
+    r15_a_far_node_holds_up_no_near_one();
     r05_replies_make_no_room();
     r05_room_after_a_pause();
     r03_a_vote_of_a_connection_that_breaks_now();
