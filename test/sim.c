@@ -153,11 +153,12 @@ struct wish {
     uint64_t check_us;   /* it must be on all servers then; 0: that is not checked */
     uint64_t well_us;    /* since then, at the latest, these servers have not been upset: */
     unsigned well;
-    uint16_t extended;  /* how often, as far as that was checked */
-    redlock_mask sworn; /* nodes that prove without a clock that nobody else had it */
-    uint8_t handed;     /* over to another client */
-    char next;          /* what the client does with it next, if that was decided before; else 0 */
-    char what;          /* 'a'cquire, 'e'xtend, 'r'elease, 'k'eep; ' ': nothing */
+    unsigned filled[SERVERS]; /* what that of the client was when it began */
+    uint16_t extended;        /* how often, as far as that was checked */
+    redlock_mask sworn;       /* nodes that prove without a clock that nobody else had it */
+    uint8_t handed;           /* over to another client */
+    char next; /* what the client does with it next, if that was decided before; else 0 */
+    char what; /* 'a'cquire, 'e'xtend, 'r'elease, 'k'eep; ' ': nothing */
 };
 
 struct client {
@@ -177,6 +178,7 @@ struct client {
     int hole[SERVERS];
     uint64_t
         upset_us[SERVERS]; /* the last moment, maybe to come, of a fault between it and a server */
+    unsigned filled[SERVERS]; /* how often a connection had no room for all bytes */
     unsigned lock_count;
     int blocked; /* in a call that blocks */
 };
@@ -863,6 +865,7 @@ static int sim_transmit(void *context, struct redlock_node *node, const void *by
 {
     struct client *c = self(context);
     struct link *link = &links[node->handle];
+    unsigned taken;
 
     a_moment(c);
     if (!link->served) {
@@ -873,11 +876,12 @@ static int sim_transmit(void *context, struct redlock_node *node, const void *by
         return 0;
     if (has(FULL) && roll(8) == 0)
         size = 1 + roll((unsigned)size);
-    size = flow_put(&link->to, (const char *)bytes, (unsigned)size, c->here_us,
-                    &machines[link->server]);
+    taken = flow_put(&link->to, (const char *)bytes, (unsigned)size, c->here_us,
+                     &machines[link->server]);
+    c->filled[link->server] += taken > 0 && taken < size;
     if (machines[link->server].away_until_us == 0 && link_to_us(link) < next_us[0][link->server])
         next_us[0][link->server] = link_to_us(link);
-    return (int)size;
+    return (int)taken;
 }
 
 static int sim_receive(void *context, struct redlock_node *node, void *bytes, size_t size)
@@ -989,15 +993,18 @@ static unsigned put_token(const struct redlock_lock *lock, char *text)
     return 40U + label_size_of(lock);
 }
 
-static int server_has(struct mini_server *mini, const void *key, const char *token, unsigned size)
+/* For so long from now on, if no fault strikes. */
+static int server_has(struct mini_server *mini, const void *key, const char *token, unsigned size,
+                      uint64_t for_us)
 {
     const struct mini_key *found = mini_find(mini, key, 2);
 
-    return found != NULL && found->value_size == size && memcmp(found->value, token, size) == 0;
+    return found != NULL && found->value_size == size && memcmp(found->value, token, size) == 0 &&
+           found->until_us - mini->now_us >= for_us;
 }
 
-/* Bit i: server i has all keys of the lock with its token. */
-static unsigned servers_that_have(const struct redlock_lock *lock)
+/* Bit i: server i has all keys of the lock with its token, and for so long. */
+static unsigned servers_that_have_for(const struct redlock_lock *lock, uint64_t for_us)
 {
     char token[80];
     unsigned n, have = 0, size = put_token(lock, token);
@@ -1005,12 +1012,17 @@ static unsigned servers_that_have(const struct redlock_lock *lock)
     for (n = 0; n < node_count; n++) {
         struct mini_server *mini = &at_its_time(server_of[n])->mini;
         mini->database = (int)database[n];
-        if (server_has(mini, lock->key, token, size) &&
+        if (server_has(mini, lock->key, token, size, for_us) &&
             (extra_key_count_of(lock) == 0 ||
-             server_has(mini, extra_keys_of(lock)->bytes, token, size)))
+             server_has(mini, extra_keys_of(lock)->bytes, token, size, for_us)))
             have |= 1U << server_of[n];
     }
     return have;
+}
+
+static unsigned servers_that_have(const struct redlock_lock *lock)
+{
+    return servers_that_have_for(lock, 0);
 }
 
 static int refused_by(const struct machine *m, const struct redlock_lock *lock)
@@ -1065,17 +1077,50 @@ static unsigned still_well(const struct client *c, const struct wish *wish)
     return well;
 }
 
-/* A round trip is so short that no answer can come too late. */
-static int is_near(const struct redlock_lock *lock)
+/* So many round trips are so short that no answer can come too late. */
+static int is_within(const struct redlock_lock *lock, unsigned round_trips)
 {
     uint64_t patience_ms = lock->ttl_ms / 4 < node_timeout_ms ? lock->ttl_ms / 4 : node_timeout_ms;
 
-    return 2 * longest_round_trip_us() < patience_ms * MS;
+    return round_trips * longest_round_trip_us() < patience_ms * MS;
 }
 
-/* From now on a quorum of these servers is enough to extend the lock, if it lives that long. */
+static int is_near(const struct redlock_lock *lock)
+{
+    return is_within(lock, 2);
+}
+
+/* A connection takes ROOM bytes in a round trip. R15 gives an answer its time from the moment on when the command is
+   queued, also if it stands behind others. So it may come too late where connections were filled several times since. */
+static int has_time(const struct client *c, const struct redlock_lock *lock,
+                    const struct wish *wish)
+{
+    unsigned i, most = 0;
+
+    for (i = 0; i < server_count; i++)
+        if (c->filled[i] - wish->filled[i] > most)
+            most = c->filled[i] - wish->filled[i];
+    return is_within(lock, 2 + most);
+}
+
+/* When auto-extension extends the lock, at the latest, from now on: when a third of the ttl has passed, at once if less
+   than two thirds are left (R10); and somewhat later by the drift, and clocks of different rates. */
+static uint64_t extended_in_us(const struct client *c, const struct redlock_lock *lock)
+{
+    uint64_t left_us = held_until_us(c, lock) - c->here_us + lock->ttl_ms * MS / 50 + 2 * MS;
+    uint64_t third_us = lock->ttl_ms * MS / 3, later_us = third_us / 50 + 1 * MS;
+
+    if (left_us <= 2 * third_us)
+        return 0;
+    left_us -= 2 * third_us;
+    return left_us < third_us + later_us ? left_us : third_us + later_us;
+}
+
+/* From now on a quorum of these servers is enough to extend the lock, if it lives that long. A server that did not
+   confirm the last extension may have the key for less than that, if the ttl was shorter before. Who adopts the lock
+   cannot know. */
 static void expect_extension(const struct client *c, const struct redlock_lock *lock,
-                             struct wish *wish)
+                             struct wish *wish, char what)
 {
     unsigned n, members = 0;
 
@@ -1089,7 +1134,7 @@ static void expect_extension(const struct client *c, const struct redlock_lock *
             members |= 1U << server_of[n];
     wish->well = members & servers_that_are_well(c, 1);
     if (bits(wish->well) >= quorum)
-        wish->well &= servers_that_have(lock);
+        wish->well &= servers_that_have_for(lock, what == 'k' ? extended_in_us(c, lock) : 0);
 }
 
 static void check_holders(const struct client *c)
@@ -1192,7 +1237,7 @@ static void check_extension(const struct client *c, const struct redlock_lock *l
             wins[i].done_us < began_us)
             violated("extended, though another had it meanwhile");
     if (wish->what == 'k')
-        expect_extension(c, lock, wish);
+        expect_extension(c, lock, wish, 'k');
 }
 
 /* It was acquired while no fault struck, and none has struck since. */
@@ -1273,12 +1318,13 @@ static void check_result(const struct client *c, const struct redlock_lock *lock
     if (wish->what == 'a' && status != REDLOCK_OK && fencing_token_of(lock) != 0)
         violated("a fencing token without a lock");
     if (wish->what == 'a' && well == (1U << server_count) - 1 &&
-        (status == REDLOCK_UNREACHABLE || status == REDLOCK_DENIED || status == REDLOCK_TOO_LATE))
+        (status == REDLOCK_UNREACHABLE || status == REDLOCK_DENIED || status == REDLOCK_TOO_LATE) &&
+        has_time(c, lock, wish))
         violated("an acquire that fails though all servers are well");
     if (wish->what == 'k' && status == REDLOCK_LOST && bits(well) >= quorum)
         violated("a kept lock is lost though a quorum is well");
     if (wish->what == 'e' && (status == REDLOCK_LOST || status == REDLOCK_UNREACHABLE) &&
-        bits(well) >= quorum)
+        bits(well) >= quorum && has_time(c, lock, wish))
         violated("an extension fails though a quorum is well");
 }
 
@@ -1503,12 +1549,13 @@ static int start(struct client *c, unsigned i, char what, uint32_t wait_ms)
     wish->check_us = 0;
     wish->wait_ms = wait_ms;
     wish->allowed_us = allowed_us(lock, what, wait_ms);
+    memcpy(wish->filled, c->filled, sizeof wish->filled);
     wish->well = 0;
     wish->well_us = now_us;
     if (what == 'a' && !guarded && profile != TWICE && is_near(lock))
         wish->well = servers_that_are_well(c, 0);
     else if (what == 'e' || what == 'k')
-        expect_extension(c, lock, wish);
+        expect_extension(c, lock, wish, what);
     status = start_it(c, i, what, wait_ms);
     note("client %d lock %u %c starts, ttl %lu ms, wait %lu ms: %s", number_of(c), i, what,
          (unsigned long)lock->ttl_ms, (unsigned long)wait_ms, redlock_strerror((int)status));
