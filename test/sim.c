@@ -2185,7 +2185,8 @@ static void holder_hands_over(void)
 
 static void extend_for(struct client *c, unsigned k, uint32_t ms)
 {
-    c->locks[k].ttl_ms = ms;
+    if (c->wishes[k].what == ' ') /* else the lock is the library's */
+        c->locks[k].ttl_ms = ms;
     extend_if_held(c, k);
     pass(3 * longest_round_trip_us() + 1 * MS);
 }
