@@ -973,10 +973,10 @@ static int share_a_key(const struct redlock_lock *a, const struct redlock_lock *
             theirs[0] == 'k');
 }
 
-/* The true moment at which the holder's own clock says that it ends; 0: not held. */
+/* The first true moment at which the holder's own clock says that it has ended; 0: not held. */
 static uint64_t held_until_us(const struct client *c, const struct redlock_lock *lock)
 {
-    return lock->valid_until_us == 0 ? 0 : true_us(c, lock->valid_until_us);
+    return lock->valid_until_us == 0 ? 0 : true_us(c, lock->valid_until_us - 1) + 1;
 }
 
 static unsigned put_token(const struct redlock_lock *lock, char *text)
