@@ -13,10 +13,10 @@ POSIX = -D_POSIX_C_SOURCE=200809L
 SAN = -fsanitize=address,undefined -fno-sanitize-recover=all
 CFLAGS = -O2 -g
 LIMITS = # -DREDLOCK_NODES_MAX=12 ... for the library; the installed headers tell programs
-LARGE = -DRESP_OUT_MAX=16384 -DRESP_PIPELINE_MAX=255 -DREDLOCK_NODES_MAX=16
+LARGE = -DREDLOCK_SEND_MAX=16384 -DREDLOCK_PIPELINE_MAX=255 -DREDLOCK_NODES_MAX=16
 # For tests: the tightest queues; and what can be left out left out.
-TIGHT = -DRESP_PIPELINE_MAX=4 -DRESP_DEPTH_MAX=2 -DREDLOCK_POOL_MAX=20 -DRESP_OUT_MAX=882
-LEAN = -DREDLOCK_FENCING=0 -DREDLOCK_MULTI_KEY=0 -DREDLOCK_NOTIFICATION=0 -DREDLOCK_NATIVE_RELEASE=0 -DREDLOCK_DURABLE=0 -DRESP_OUT_MAX=371
+TIGHT = -DREDLOCK_PIPELINE_MAX=4 -DRESP_DEPTH_MAX=2 -DREDLOCK_POOL_MAX=20 -DREDLOCK_SEND_MAX=882
+LEAN = -DREDLOCK_FENCING=0 -DREDLOCK_MULTI_KEY=0 -DREDLOCK_NOTIFICATION=0 -DREDLOCK_NATIVE_RELEASE=0 -DREDLOCK_DURABLE=0 -DREDLOCK_SEND_MAX=371
 
 # Nothing of what stands before a colon here is a file, but for what is in build.
 .PHONY: $(shell sed -n 's/^\([a-z][a-z -]*\):.*/\1/p' $(firstword $(MAKEFILE_LIST))) $(VARIANTS:%=test-%)
@@ -64,10 +64,10 @@ $(SHARED): $(LIB) url.c $(HEADERS) $(B)/flags
 
 # ---- The program ----------------------------------------------------------------------------
 
-# Long keys and tokens, many nodes; still below 2048 for RESP_OUT_MAX, which would cost stack. Without what it has no use
+# Long keys and tokens, many nodes; still below 2048 for REDLOCK_SEND_MAX, which would cost stack. Without what it has no use
 # for: also of the servers' own commands, as a connection that releases once never gets beyond trying them.
 CLI_FLAGS = -D_GNU_SOURCE -DREDLOCK_NODES_MAX=16 -DREDLOCK_KEY_MAX=255 -DREDLOCK_LABEL_MAX=250 -DREDLOCK_ERROR_MAX=159 \
-            -DRESP_TEXT_MAX=255 -DRESP_OUT_MAX=2040 -DREDLOCK_MARKER=0 -DREDLOCK_DURABLE=0 \
+            -DRESP_TEXT_MAX=255 -DREDLOCK_SEND_MAX=2040 -DREDLOCK_MARKER=0 -DREDLOCK_DURABLE=0 \
             -DREDLOCK_NATIVE_RELEASE=0
 CLI = $(wildcard cli/*.c) url.c $(LIB)
 
@@ -195,8 +195,8 @@ test-short: test/lock_test.c test/fake.c test/mini.c $(LIB) $(HEADERS)
 
 # The send buffer and the ring of requests at their limits.
 QUEUES = least most
-QUEUE-least = -DRESP_PIPELINE_MAX=2 -DREDLOCK_MINIMAL=1 -DRESP_OUT_MAX=371
-QUEUE-most = -DRESP_OUT_MAX=65535 -DREDLOCK_NODES_MAX=16
+QUEUE-least = -DREDLOCK_PIPELINE_MAX=2 -DREDLOCK_MINIMAL=1 -DREDLOCK_SEND_MAX=371
+QUEUE-most = -DREDLOCK_SEND_MAX=65535 -DREDLOCK_NODES_MAX=16
 $(B)/queue/%: test/queue_test.c test/lock_options.h test/tap.h $(CORE) $(HEADERS) Makefile
 	@mkdir -p $(@D)
 	gcc $(SAN) $(QUEUE-$*) -O1 -g $(WARN) $(POSIX) -I. -Itest $< $(filter-out node.c,$(CORE)) -o $@
@@ -401,7 +401,7 @@ SEEDS = 6000
 # The minimal one with few requests at once: bursts fill the queues.
 $(B)/sim $(B)/sim-minimal: test/sim.c test/mini.c test/mini.h test/lock_options.h test/tap.h $(CORE) $(HEADERS)
 	@mkdir -p $(@D)
-	$(CC) -O3 -flto=auto -g $(WARN) $(POSIX) $(if $(findstring minimal,$@),-DREDLOCK_MINIMAL=1 -DRESP_PIPELINE_MAX=8) -I. -Itest $< test/mini.c $(CORE) -o $@
+	$(CC) -O3 -flto=auto -g $(WARN) $(POSIX) $(if $(findstring minimal,$@),-DREDLOCK_MINIMAL=1 -DREDLOCK_PIPELINE_MAX=8) -I. -Itest $< test/mini.c $(CORE) -o $@
 
 sim: deps-test $(B)/sim $(B)/sim-minimal ## SEEDS=n simulated runs of several clients and servers with faults; FIRST=n is the first seed
 	prove -v -e '' $(B)/sim :: $(or $(FIRST),1) $(SEEDS)
@@ -415,7 +415,7 @@ API-lean = $(LEAN)
 API-minimal = -DREDLOCK_MINIMAL=1
 API-short = -DRESP_TEXT_MAX=15
 API-one = -DREDLOCK_NODES_MAX=1 -DREDLOCK_MARKER=0
-API-least = -DRESP_PIPELINE_MAX=2 -DRESP_DEPTH_MAX=2 -DREDLOCK_POOL_MAX=20 -DREDLOCK_LABEL_MAX=1 -DREDLOCK_ERROR_MAX=1
+API-least = -DREDLOCK_PIPELINE_MAX=2 -DRESP_DEPTH_MAX=2 -DREDLOCK_POOL_MAX=20 -DREDLOCK_LABEL_MAX=1 -DREDLOCK_ERROR_MAX=1
 RUNS = 1000
 
 $(B)/api/mini.o: test/mini.c test/mini.h

@@ -103,9 +103,11 @@ enum {
                  REDLOCK_KEY_MAX + RL_TOKEN_HEX + REDLOCK_LABEL_MAX + (REDLOCK_DURABLE ? 42 : 0)
 };
 #if defined(__STDC_VERSION__) && __STDC_VERSION__ >= 201112L
-_Static_assert(RESP_OUT_MAX >= RL_LONGEST, "RESP_OUT_MAX is too small for the longest command");
+_Static_assert(REDLOCK_SEND_MAX >= RL_LONGEST,
+               "REDLOCK_SEND_MAX is too small for the longest command");
 #else /* the name is what a compiler says of it */
-typedef char RESP_OUT_MAX_is_too_small_for_the_longest_command[RESP_OUT_MAX >= RL_LONGEST ? 1 : -1];
+typedef char
+    REDLOCK_SEND_MAX_is_too_small_for_the_longest_command[REDLOCK_SEND_MAX >= RL_LONGEST ? 1 : -1];
 #endif
 typedef char rl_owed_holds_the_longest_release[sizeof((struct redlock_owed *)0)->bytes >=
                                                        48 + sizeof rl_delete_all_script +

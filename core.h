@@ -36,6 +36,9 @@
 #if REDLOCK_NOTIFICATION && RESP_DEPTH_MAX < 2
 #error "REDLOCK_NOTIFICATION needs RESP_DEPTH_MAX of 2: its keys are a list in a list"
 #endif
+#if defined(RESP_OUT_MAX) || defined(RESP_PIPELINE_MAX)
+#error "RESP_OUT_MAX is REDLOCK_SEND_MAX now, and RESP_PIPELINE_MAX is REDLOCK_PIPELINE_MAX"
+#endif
 #if REDLOCK_OWED_MAX < 1 || REDLOCK_OWED_MAX > 16
 #error "REDLOCK_OWED_MAX must be 1..16"
 #endif
@@ -61,11 +64,11 @@
     ~1
 #error "REDLOCK_MINIMAL, REDLOCK_HOSTED and each feature switch must be 0 or 1"
 #endif
-#if RESP_PIPELINE_MAX < 2 || RESP_PIPELINE_MAX > 255
-#error "RESP_PIPELINE_MAX must be 2..255: one request is kept for rollbacks"
+#if REDLOCK_PIPELINE_MAX < 2 || REDLOCK_PIPELINE_MAX > 255
+#error "REDLOCK_PIPELINE_MAX must be 2..255: one request is kept for rollbacks"
 #endif
-#if RESP_OUT_MAX < 1 || RESP_OUT_MAX > 65535
-#error "RESP_OUT_MAX must be 1..65535, and hold the longest command"
+#if REDLOCK_SEND_MAX < 1 || REDLOCK_SEND_MAX > 65535
+#error "REDLOCK_SEND_MAX must be 1..65535, and hold the longest command"
 #endif
 
 #define RL_MS_US ((uint64_t)1000)

@@ -71,7 +71,7 @@ static struct redlock_request *rl_request(struct redlock_node *node, unsigned nt
 {
     unsigned at = node->priv.first + nth;
 
-    return &node->priv.requests[at < RESP_PIPELINE_MAX ? at : at - RESP_PIPELINE_MAX];
+    return &node->priv.requests[at < REDLOCK_PIPELINE_MAX ? at : at - REDLOCK_PIPELINE_MAX];
 }
 
 /* The last request, if this command goes into it: the same command again, and no lock waits for either. */
@@ -91,7 +91,7 @@ static struct redlock_request *rl_shared(struct redlock_node *node, const void *
    for a slot for long. */
 static int rl_has_slot(struct redlock_node *node, const void *owner, unsigned command)
 {
-    return node->priv.count < RESP_PIPELINE_MAX - (owner != NULL) ||
+    return node->priv.count < REDLOCK_PIPELINE_MAX - (owner != NULL) ||
            rl_shared(node, owner, command) != NULL;
 }
 
@@ -117,7 +117,7 @@ static void rl_pop(struct redlock_node *node)
     if (--rl_request(node, 0)->repeats > 0)
         return;
     node->priv.count--;
-    if (++node->priv.first == RESP_PIPELINE_MAX)
+    if (++node->priv.first == REDLOCK_PIPELINE_MAX)
         node->priv.first = 0;
 }
 
@@ -276,7 +276,7 @@ REDLOCK_PRIVATE redlock_mask rl_send(struct redlock_client *c, void *from, unsig
         lock != NULL && rl_looks_at_marker(c, lock, message.command) && rl_run(message.node) != 0;
     for (tries = 0; sent != 0; tries++) {
         w.bytes = c->priv.out.bytes + c->priv.out.used;
-        w.size = RESP_OUT_MAX - (size_t)c->priv.out.used;
+        w.size = REDLOCK_SEND_MAX - (size_t)c->priv.out.used;
         w.used = 0;
         w.overflow = 0;
         if (owed != NULL)

@@ -70,23 +70,24 @@ extern "C" {
 #define REDLOCK_NODES_MAX 7 /* nodes of a client, 1..16. RAM of a lock: 2 bytes each */
 #endif
 #ifndef REDLOCK_KEY_MAX
-#define REDLOCK_KEY_MAX 64 /* bytes of a key. RESP_OUT_MAX must hold the longest command with it */
+#define REDLOCK_KEY_MAX                                                                            \
+    64 /* bytes of a key. REDLOCK_SEND_MAX must hold the longest command with it */
 #endif
 #ifndef REDLOCK_LABEL_MAX
-#define REDLOCK_LABEL_MAX 24 /* bytes of a label; 0: no labels. RESP_OUT_MAX must hold it too */
+#define REDLOCK_LABEL_MAX 24 /* bytes of a label; 0: no labels. REDLOCK_SEND_MAX must hold it too */
 #endif
 #ifndef REDLOCK_ERROR_MAX
 #define REDLOCK_ERROR_MAX                                                                          \
     (REDLOCK_ERROR_TEXTS ? 79 : 1) /* bytes of a node's error. RAM of a node: 1 each */
 #endif
-#ifndef RESP_PIPELINE_MAX
+#ifndef REDLOCK_PIPELINE_MAX
 /* Commands of a connection that are unanswered at once, 2..255; one of them only for rollbacks. RAM of a
    node: two pointers each */
-#define RESP_PIPELINE_MAX (REDLOCK_HOSTED ? 255 : 8)
+#define REDLOCK_PIPELINE_MAX (REDLOCK_HOSTED ? 255 : 8)
 #endif
-#ifndef RESP_OUT_MAX
+#ifndef REDLOCK_SEND_MAX
 /* Bytes waiting to be sent, up to 65535; must hold the longest command. RAM of the client: 1 each */
-#define RESP_OUT_MAX (REDLOCK_HOSTED ? 16384 : REDLOCK_FENCING ? 888 : 509)
+#define REDLOCK_SEND_MAX (REDLOCK_HOSTED ? 16384 : REDLOCK_FENCING ? 888 : 509)
 #endif
 #ifndef REDLOCK_READ_MAX
 #define REDLOCK_READ_MAX                                                                           \
@@ -114,7 +115,7 @@ extern "C" {
 #endif
 #ifndef REDLOCK_FENCING
 #define REDLOCK_FENCING                                                                            \
-    !REDLOCK_MINIMAL /* fencing tokens. R16. Without it RESP_OUT_MAX can be 379 smaller */
+    !REDLOCK_MINIMAL /* fencing tokens. R16. Without it REDLOCK_SEND_MAX can be 379 smaller */
 #endif
 #ifndef REDLOCK_RESTART_GUARD
 #define REDLOCK_RESTART_GUARD !REDLOCK_MINIMAL /* run_id of the server, longest_ttl_ms. R13, R14 */
@@ -237,7 +238,7 @@ struct redlock_node {
         uint32_t last_run; /* what `run` was on the connection before, or is */
 #endif
         struct resp_reader reader;
-        struct redlock_request requests[RESP_PIPELINE_MAX];
+        struct redlock_request requests[REDLOCK_PIPELINE_MAX];
     } priv;
 
     /* You set these before redlock_init, in a cleared struct; `address` also while the state is IDLE or
@@ -494,8 +495,8 @@ struct redlock_client {
         struct {
             redlock_mask unsent; /* nodes that are still to be sent something */
             uint16_t used, runs;
-            struct redlock_run run[RESP_OUT_MAX / 128 + 4];
-            uint8_t bytes[RESP_OUT_MAX];
+            struct redlock_run run[REDLOCK_SEND_MAX / 128 + 4];
+            uint8_t bytes[REDLOCK_SEND_MAX];
         } out;
         uint8_t input[REDLOCK_READ_MAX]; /* what was read last */
         uint8_t pool[REDLOCK_POOL_MAX];

@@ -28,7 +28,7 @@ static const char rl_error_texts[] = "cannot connect\0"
                                      "no address\0"
                                      "same address as another node\0"
                                      "a user without a password\0"
-                                     "user and password are too long for RESP_OUT_MAX\0"
+                                     "user and password are too long for REDLOCK_SEND_MAX\0"
                                      "setting out of range\0";
 
 /* The n-th of texts that follow each other. */

@@ -475,9 +475,9 @@ static void print_many(void)
                mine->sum.servers_us / mine->pairs, least->sum.servers_us / least->pairs,
                calls_of(mine), calls_of(least),
                flights[f] == 64 ? "  target >= 0.9 of the floor" : "");
-        figure(RESP_OUT_MAX > 1000 ? "flight" : "flight-default", "library", flights[f],
+        figure(REDLOCK_SEND_MAX > 1000 ? "flight" : "flight-default", "library", flights[f],
                "pairs_per_s", median_rate(mine, NULL));
-        figure(RESP_OUT_MAX > 1000 ? "flight" : "flight-default", "floor", flights[f],
+        figure(REDLOCK_SEND_MAX > 1000 ? "flight" : "flight-default", "floor", flights[f],
                "pairs_per_s", median_rate(least, NULL));
     }
 }
@@ -519,8 +519,8 @@ static void compare(void)
         taken[kind] = (double *)calloc((size_t)(rounds * pairs), sizeof **taken);
         check(taken[kind] != NULL, "memory");
     }
-    printf("limits: %d bytes to send and %d replies due per node (node: %lu bytes)\n", RESP_OUT_MAX,
-           RESP_PIPELINE_MAX, (unsigned long)sizeof(struct redlock_node));
+    printf("limits: %d bytes to send and %d replies due per node (node: %lu bytes)\n",
+           REDLOCK_SEND_MAX, REDLOCK_PIPELINE_MAX, (unsigned long)sizeof(struct redlock_node));
     memset(calls, 0, sizeof calls); /* of setting up */
     for (round = 0; round < rounds; round++) {
         round_of_one(round);

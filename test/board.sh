@@ -172,7 +172,7 @@ struct() { # HEADER STRUCT
     printf '%d' "0x$(arm-none-eabi-nm -S "$folder/size.o" | awk '$4 == "size_of" { print $2 }')"
 }
 text() { # HEADER - of the core, whose longest command must have room
-    sed '/define RESP_OUT_MAX/d' "$1" >"$folder/text.h"
+    sed '/define REDLOCK_SEND_MAX/d' "$1" >"$folder/text.h"
     for file in $core; do
         arm-none-eabi-gcc --specs=picolibc.specs -std=c99 -mcpu=cortex-m4 -mthumb -Os -include "$folder/text.h" -c $file.c -o "$folder/$file.o"
     done

@@ -74,7 +74,7 @@ downwards() {
     for file in cli/*.c; do
         name=${file#cli/}
         grep -q "^$name " "$folder/layers" || { echo "$name is not in the picture"; return 1; }
-        gcc -w -O0 -c -I. -D_GNU_SOURCE -DREDLOCK_KEY_MAX=255 -DREDLOCK_LABEL_MAX=250 -DRESP_TEXT_MAX=255 -DRESP_OUT_MAX=2040 \
+        gcc -w -O0 -c -I. -D_GNU_SOURCE -DREDLOCK_KEY_MAX=255 -DREDLOCK_LABEL_MAX=250 -DRESP_TEXT_MAX=255 -DREDLOCK_SEND_MAX=2040 \
             "$file" -o "$folder/$name.o" || return 1
         nm -g "$folder/$name.o" | awk -v file="$name" '{ print $(NF - 1) == "U" ? "needs" : "has", file, $NF }'
     done >"$folder/symbols"

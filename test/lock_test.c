@@ -376,15 +376,15 @@ static void r05_unwanted_answers_are_dropped(void)
    releases, but not with the SET before it, which has another reply. */
 static void r05_a_full_queue_keeps_answers_apart(void)
 {
-    struct redlock_lock many[RESP_PIPELINE_MAX - 1];
+    struct redlock_lock many[REDLOCK_PIPELINE_MAX - 1];
     unsigned i;
 
-    if (RESP_PIPELINE_MAX > 100)
+    if (REDLOCK_PIPELINE_MAX > 100)
         return; /* more than a fake server can hold */
     begin_with_defaults(1);
     warm_up();
     fake_nodes[0].hung = 1;
-    for (i = 0; i < RESP_PIPELINE_MAX - 1; i++) {
+    for (i = 0; i < REDLOCK_PIPELINE_MAX - 1; i++) {
         redlock_lock_init(&many[i], &"abcdefghijklmnopqrstuvwxyz"[i % 26], 1, 10000);
         redlock_acquire_start(&client, &many[i], 1000);
         fake_pass(&client, 0);
@@ -1996,10 +1996,10 @@ static void r12_left_out(void)
 /* HELLO fills the buffer: the rest of the handshake follows it, before any command of a lock. */
 static void r12_a_greeting_in_pieces(void)
 {
-    static char secret[RESP_OUT_MAX];
+    static char secret[REDLOCK_SEND_MAX];
     unsigned i, room;
 
-    for (room = RESP_OUT_MAX - 1; room > 0; room--) { /* the longest that fits */
+    for (room = REDLOCK_SEND_MAX - 1; room > 0; room--) { /* the longest that fits */
         memset(secret, 'x', room);
         secret[room] = '\0';
         begin_with_defaults(3);
@@ -2142,7 +2142,7 @@ static void r12_not_a_node(void)
 
 static void r12_bad_nodes_are_refused(void)
 {
-    static char secret[RESP_OUT_MAX];
+    static char secret[REDLOCK_SEND_MAX];
 
     begin_with_defaults(3);
     memset(secret, 'x', sizeof secret - 1);
@@ -3000,7 +3000,7 @@ static void several_keys(void)
     is_int(lock.status, REDLOCK_OK, "r07: woken when any of several keys goes");
 }
 
-/* As long as the limits allow: with the smallest RESP_OUT_MAX that compiles, to a few bytes. */
+/* As long as the limits allow: with the smallest REDLOCK_SEND_MAX that compiles, to a few bytes. */
 static void longest_commands(void)
 {
     static char key[REDLOCK_KEY_MAX], label[REDLOCK_LABEL_MAX + 1];

@@ -192,7 +192,7 @@ R15|node.c|s/(jammed_us \+ )(rl_vote_ms\(c\) \* RL_MS_US \/ 2)/$1(node->rtt_us *
 R5|node.c|s/c->priv.jammed = 1;/;/|it is known that the buffer is full
 R5|node.c|s/c->priv.out.runs = c->priv.jammed = 0;/c->priv.out.runs = 0;/|or a connection breaks
 R6|redlock.c|s/!c->priv.jammed && //|no attempt begins while the buffer is full
-R4|node.c|s/RESP_PIPELINE_MAX - \(owner != NULL\)/RESP_PIPELINE_MAX/|one request is kept for rollbacks
+R4|node.c|s/REDLOCK_PIPELINE_MAX - \(owner != NULL\)/REDLOCK_PIPELINE_MAX/|one request is kept for rollbacks
 R4|node.c|s/ \|\|\s+rl_shared\(node, owner, command\) != NULL;/;/|which share it
 R5|node.c|s/last->command == command &&//|but only the same commands
 R6|node.c|s/else if \(from != NULL\)(\s+rl_set\(&c->priv.full)/else if (0)$1/|it is known which nodes have no request free
@@ -233,13 +233,13 @@ R15|round.c|s/if \(rl_past\(c, lock->priv.due_us\)\)( \{\s+rl_too_slow)/if (rl_p
 R5|client.c|s/rl_set\(&client->priv.busy, rl_bit\(i\)\);//|a node with events is looked at
 R5|client.c|s/rl_past\(c, c->priv.nodes_us\) \? c->priv.all : 0U/0U/|and all of them when it is time
 R5|node.c|s/rl_set\(&c->priv.busy, sent\);//|and those that were sent something
-QR5|node.c|s/count < RESP_PIPELINE_MAX - \(owner != NULL\)/count < RESP_PIPELINE_MAX/|the last slot is for commands of nobody
+QR5|node.c|s/count < REDLOCK_PIPELINE_MAX - \(owner != NULL\)/count < REDLOCK_PIPELINE_MAX/|the last slot is for commands of nobody
 QR5|node.c|s/last->command == command &&//|a request is shared by the same command only
 QR5|node.c|s/last->owner == NULL &&//|nor with a lock that waits for its reply
 QR5|node.c|s/node->priv.part = 0;\n(\s+if \(--rl_request)/$1/|the replies of each request are counted anew
 QR5|node.c|s/if \(--rl_request\(node, 0\)->repeats > 0\)\n\s+return;//|a shared request has as many replies as commands
-QR5|node.c|s/if \(\+\+node->priv.first == RESP_PIPELINE_MAX\)\n\s+node->priv.first = 0;/++node->priv.first;/|the ring is round
-QR5|node.c|s/at < RESP_PIPELINE_MAX \? at : at - RESP_PIPELINE_MAX/at % (RESP_PIPELINE_MAX - 1)/|all of its slots
+QR5|node.c|s/if \(\+\+node->priv.first == REDLOCK_PIPELINE_MAX\)\n\s+node->priv.first = 0;/++node->priv.first;/|the ring is round
+QR5|node.c|s/at < REDLOCK_PIPELINE_MAX \? at : at - REDLOCK_PIPELINE_MAX/at % (REDLOCK_PIPELINE_MAX - 1)/|all of its slots
 QR5|node.c|s/request->owner == owner && rl_is\(request->command, set\)/request->owner == owner/|only replies to commands of the set are redirected
 QR5|node.c|s/request->role = \(uint8_t\)role;//|a redirected reply has another role
 QR2|node.c|s/\(c->priv.out.run\[run\].end <= from \|\| !\(c->priv.out.run\[run\].nodes & bit\)\)/c->priv.out.run[run].end <= from/|a node is not sent what is for others

@@ -12,7 +12,7 @@
 
 enum {
     LOCKS = 6,
-    STEPS = RESP_OUT_MAX > 20000 ? 3000 : 500, /* so that it is filled */
+    STEPS = REDLOCK_SEND_MAX > 20000 ? 3000 : 500, /* so that it is filled */
     SEEDS = 200000 / STEPS,
     ENTRIES = 2 * STEPS,
     REPLIES = 65536,
@@ -45,7 +45,7 @@ struct end {
     unsigned used, spoken;         /* how many; and of how many the replies were said */
     unsigned heard;                /* replies of the first one that were read */
     unsigned long sent;            /* bytes of this connection */
-    uint8_t expected[RESP_OUT_MAX];
+    uint8_t expected[REDLOCK_SEND_MAX];
     unsigned expected_used;
     struct part parts[4 * ENTRIES];
     unsigned parts_used;
@@ -116,7 +116,7 @@ static int merges(const struct end *end, const void *owner, unsigned command)
 
 static int has_slot(const struct end *end, const void *owner, unsigned command)
 {
-    return slots(end) < RESP_PIPELINE_MAX - (unsigned)(owner != NULL) ||
+    return slots(end) < REDLOCK_PIPELINE_MAX - (unsigned)(owner != NULL) ||
            merges(end, owner, command);
 }
 
@@ -347,7 +347,7 @@ static void add_entry(unsigned i, void *owner, unsigned command, unsigned role,
 
 static void send_some(void)
 {
-    static uint8_t bytes[RESP_OUT_MAX];
+    static uint8_t bytes[REDLOCK_SEND_MAX];
     struct resp_writer w = {bytes, sizeof bytes, 0, 0};
     struct redlock_lock *lock = &locks[roll(LOCKS)];
     unsigned command = any_command(),
@@ -398,7 +398,7 @@ static void send_some(void)
         seen.jams++;
         if (!client.priv.jammed)
             wrong("it is known that there is no room");
-        if (client.priv.out.used + w.used <= RESP_OUT_MAX && client.priv.out.runs < RUNS)
+        if (client.priv.out.used + w.used <= REDLOCK_SEND_MAX && client.priv.out.runs < RUNS)
             wrong("where there is room it is used");
         for (i = 0; i < count; i++)
             if (ends[i].up && ends[i].expected_used > 0 && ends[i].room > 0)
@@ -423,7 +423,7 @@ static void transmit_some(void)
     end = &ends[i];
     if (!end->up)
         return;
-    end->room += roll(brief ? 60 : 4) == 0 ? RESP_OUT_MAX : roll(200);
+    end->room += roll(brief ? 60 : 4) == 0 ? REDLOCK_SEND_MAX : roll(200);
     rl_node_event(&client, &nodes[i], REDLOCK_WRITABLE);
     if (end->up && end->expected_used > 0 && end->room > 0)
         wrong("what the socket takes is sent");
@@ -630,7 +630,7 @@ static void check(void)
         if (ends[i].up != rl_is_up(&nodes[i]))
             wrong("it is known who is connected");
     }
-    if (used > RESP_OUT_MAX || client.priv.out.runs > RUNS)
+    if (used > REDLOCK_SEND_MAX || client.priv.out.runs > RUNS)
         wrong("the buffer is not larger than it is");
     if ((client.priv.out.unsent == 0) != (used == 0))
         wrong("when all is sent the buffer is empty");
@@ -667,7 +667,7 @@ static void settle_all(void)
 
     for (i = 0; i < count; i++) {
         struct end *end = &ends[i];
-        end->room = 2 * RESP_OUT_MAX;
+        end->room = 2 * REDLOCK_SEND_MAX;
         rl_node_event(&client, &nodes[i], REDLOCK_WRITABLE);
         if (end->up && !end->gone && end->expected_used > 0)
             wrong("all is sent at last");
@@ -747,8 +747,8 @@ static void ring_limits(void)
     unsigned i;
 
     memset(node, 0, sizeof *node);
-    node->priv.first = RESP_PIPELINE_MAX - 1; /* the ring is round */
-    for (i = 0; i < RESP_PIPELINE_MAX - 1; i++) {
+    node->priv.first = REDLOCK_PIPELINE_MAX - 1; /* the ring is round */
+    for (i = 0; i < REDLOCK_PIPELINE_MAX - 1; i++) {
         if (!rl_has_slot(node, &locks[0], RL_SET))
             wrong("a free slot is one");
         rl_push(node, &locks[i % LOCKS], RL_SET, RL_VOTER);
@@ -756,16 +756,16 @@ static void ring_limits(void)
     ok(!rl_has_slot(node, &locks[0], RL_SET), "the last slot is not for a lock");
     ok(rl_has_slot(node, NULL, RL_DELETE), "but for a command of nobody");
     rl_push(node, NULL, RL_DELETE, RL_NOBODY);
-    is_int(node->priv.count, RESP_PIPELINE_MAX, "which takes it");
+    is_int(node->priv.count, REDLOCK_PIPELINE_MAX, "which takes it");
     ok(rl_has_slot(node, NULL, RL_DELETE), "the same command shares it");
     ok(!rl_has_slot(node, NULL, RL_SET), "no other one does");
     ok(!rl_has_slot(node, NULL, RL_DELETE | RL_WITH_PTTL), "nor one with another reply behind it");
     ok(!rl_has_slot(node, &locks[0], RL_DELETE), "nor one of a lock");
     for (i = 1; i < UINT16_MAX; i++)
         rl_push(node, NULL, RL_DELETE, RL_NOBODY);
-    is_int(node->priv.count, RESP_PIPELINE_MAX, "65,535 share it");
+    is_int(node->priv.count, REDLOCK_PIPELINE_MAX, "65,535 share it");
     ok(!rl_has_slot(node, NULL, RL_DELETE), "and no more");
-    for (i = 0; i < RESP_PIPELINE_MAX - 1; i++) {
+    for (i = 0; i < REDLOCK_PIPELINE_MAX - 1; i++) {
         if (rl_request(node, 0)->owner != &locks[i % LOCKS])
             wrong("the oldest first");
         rl_pop(node);
@@ -824,7 +824,7 @@ int main(void)
        seen.down);
     ok(seen.sends > 1000 && seen.moves > 1000, "%lu commands, %lu times some bytes", seen.sends,
        seen.moves);
-    ok(seen.jams > 20 || REDLOCK_NODES_MAX < 3 || RESP_OUT_MAX / RESP_PIPELINE_MAX > 100,
+    ok(seen.jams > 20 || REDLOCK_NODES_MAX < 3 || REDLOCK_SEND_MAX / REDLOCK_PIPELINE_MAX > 100,
        "%lu times no room, up to %lu runs of %u", seen.jams, seen.most_runs, (unsigned)RUNS);
     ok(seen.breaks > 100 && seen.unanswered > 100, "%lu breaks, %lu left unanswered", seen.breaks,
        seen.unanswered);
@@ -832,7 +832,7 @@ int main(void)
        seen.merges, seen.redirects);
     ok(seen.replies > 1000 && seen.pushes > 100 && seen.nonsense > 10,
        "%lu replies, %lu pushes, %lu pieces of nonsense", seen.replies, seen.pushes, seen.nonsense);
-    ok(seen.fulls > 100 || RESP_PIPELINE_MAX > 100, "%lu times no free request", seen.fulls);
+    ok(seen.fulls > 100 || REDLOCK_PIPELINE_MAX > 100, "%lu times no free request", seen.fulls);
     ok(seen.held > 100 || !REDLOCK_DURABLE, "%lu votes waited for the disk", seen.held);
     ok(seen.parts_of_several > 100 || !(REDLOCK_DIAGNOSIS || REDLOCK_NOTIFICATION),
        "%lu commands had several replies", seen.parts_of_several);

@@ -767,7 +767,7 @@ static void r06_a_burst_on_a_new_client(unsigned count)
     begin_with_defaults(3);
     make_many(count);
     for (i = 0; i < 3; i++)
-        distance((int)i, RESP_PIPELINE_MAX < 8 || RESP_OUT_MAX < 800 ? 100 : 1 * MS);
+        distance((int)i, REDLOCK_PIPELINE_MAX < 8 || REDLOCK_SEND_MAX < 800 ? 100 : 1 * MS);
     for (i = 0; i < count; i++)
         redlock_acquire_start(&client, &many[i], 0);
     is_int((int)serve_many(count, 20000 * MS), (int)count, "r06: %u at once on a new client",
@@ -1317,12 +1317,12 @@ static int nothing_before_select(int node)
 /* A password that fills most of the queue leaves no room for the rest of the handshake. */
 static void r12_a_long_password(void)
 {
-    static char password[RESP_OUT_MAX];
+    static char password[REDLOCK_SEND_MAX];
     unsigned size, tried = 0, overtaken = 0, left = 0, failed = 0;
     int i, wait_ms;
 
     memset(password, 'p', sizeof password);
-    for (size = RESP_OUT_MAX - 160; size < RESP_OUT_MAX - 1; size++)
+    for (size = REDLOCK_SEND_MAX - 160; size < REDLOCK_SEND_MAX - 1; size++)
         for (wait_ms = 0; wait_ms <= 100; wait_ms += 100) {
             begin_with_defaults(3);
             redlock_deinit(&client);
@@ -1345,7 +1345,7 @@ static void r12_a_long_password(void)
             }
             password[size] = 'p';
         }
-    ok(tried > 100, "r12: %u passwords of up to RESP_OUT_MAX bytes", tried);
+    ok(tried > 100, "r12: %u passwords of up to REDLOCK_SEND_MAX bytes", tried);
     is_int((int)failed, 0, "r12: locked with each");
     is_int((int)overtaken, 0, "r12: with none a command overtakes SELECT");
     is_int((int)left, 0, "r12: and no key is left");
@@ -1884,7 +1884,7 @@ static void r04_not_longer_than_the_key_lives(void)
 /* ---- The send buffer, requests and their roles ------------------------------------------------- */
 
 /* More locks than the buffer holds at once, where it is not very small. They start in one tick. */
-enum { BURST = RESP_PIPELINE_MAX > 200 ? 200 : RESP_PIPELINE_MAX - 1 };
+enum { BURST = REDLOCK_PIPELINE_MAX > 200 ? 200 : REDLOCK_PIPELINE_MAX - 1 };
 
 static void start_many(unsigned from, unsigned to, uint32_t wait_ms)
 {
@@ -1934,7 +1934,7 @@ static void r05_a_node_that_is_slow_to_take_bytes(void)
     fake_pass(&client, 10 * MS);
     before = fake_count(1, 'S');
     ok(before < BURST, "r05: a node takes nothing: %u locks are asked for", before);
-    take_bytes(0, RESP_OUT_MAX);
+    take_bytes(0, REDLOCK_SEND_MAX);
     fake_pass(&client, 1 * MS);
     ok(fake_count(1, 'S') > before + 2, "r05: it takes all of that: %u", fake_count(1, 'S'));
     fake_pass(&client, 100 * MS);
@@ -2003,19 +2003,20 @@ static void r04_a_release_finds_a_request(void)
 
     begin_with_defaults(1);
     warm_up();
-    make_many(RESP_PIPELINE_MAX + 3);
+    make_many(REDLOCK_PIPELINE_MAX + 3);
     fake_nodes[0].hung = 1;
     nodes[0].priv.useful = 1;
-    for (i = 0; i < RESP_PIPELINE_MAX + 3; i++) {
+    for (i = 0; i < REDLOCK_PIPELINE_MAX + 3; i++) {
         start_many(i, i + 1, 1000);
         redlock_tick(&client);
     }
-    for (i = 0; i < 3 && i < RESP_PIPELINE_MAX; i++)
+    for (i = 0; i < 3 && i < REDLOCK_PIPELINE_MAX; i++)
         redlock_cancel(&client, &many[i]);
     redlock_tick(&client);
     while (redlock_next_completed(&client) != NULL)
         ended++;
-    is_int((int)ended, (int)i, "r04: cancelled behind %d requests, at once", RESP_PIPELINE_MAX - 1);
+    is_int((int)ended, (int)i, "r04: cancelled behind %d requests, at once",
+           REDLOCK_PIPELINE_MAX - 1);
     redlock_deinit(&client);
 }
 
@@ -2317,7 +2318,7 @@ static void r04_a_time_to_live_of_another(void)
     char holder[64];
     int i;
 
-    if (RESP_PIPELINE_MAX < 8)
+    if (REDLOCK_PIPELINE_MAX < 8)
         return; /* another order of the commands */
     memset(&settings, 0, sizeof settings);
     settings.retries = REDLOCK_NONE;

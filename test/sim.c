@@ -34,8 +34,8 @@
 enum {
     CLIENTS = 5,
     SERVERS = REDLOCK_NODES_MAX < 7 ? REDLOCK_NODES_MAX : 7,
-    LOCKS = RESP_PIPELINE_MAX < 16 ? RESP_PIPELINE_MAX + 40
-                                   : 40, /* of a client; most runs use three of them */
+    LOCKS = REDLOCK_PIPELINE_MAX < 16 ? REDLOCK_PIPELINE_MAX + 40
+                                      : 40, /* of a client; most runs use three of them */
     FEW = 3,
     SLOTS =
         8, /* connections of a client to a server: open ones, and closed ones with bytes under way */
@@ -2350,7 +2350,7 @@ static void draw_world(void)
 /* Which server each node is, and how it is reached. */
 static void draw_nodes(void)
 {
-    enum { SIZE = RESP_OUT_MAX < 1000 ? RESP_OUT_MAX : 1000 };
+    enum { SIZE = REDLOCK_SEND_MAX < 1000 ? REDLOCK_SEND_MAX : 1000 };
     static char long_secret[SIZE];
     unsigned i, first = roll(node_count), second = roll(node_count);
     int secrets = roll(4) == 0, databases = roll(profile == TWICE ? 2 : 4) == 0;

@@ -169,7 +169,7 @@ while read -r name least most works; do
     most_flags= least_flags= alone=is_refused
     case $name in # the other limits that must go with it
     RESP_DEPTH_MAX) least_flags=-DREDLOCK_NOTIFICATION=0 ;;
-    REDLOCK_KEY_MAX) most_flags=-DRESP_OUT_MAX=65535 alone=says ;;
+    REDLOCK_KEY_MAX) most_flags=-DREDLOCK_SEND_MAX=65535 alone=says ;;
     esac
     text="$name must be $least..$most"
     check "refused: $name of $((least - 1))" says "$text" -D$name=$((least - 1))
@@ -188,35 +188,38 @@ REDLOCK_READ_MAX 1 32767
 REDLOCK_OWED_MAX 1 16
 REDLOCK_POOL_MAX 20 255
 REDLOCK_URL_MAX 21 65535
-RESP_PIPELINE_MAX 2 255
+REDLOCK_PIPELINE_MAX 2 255
 RESP_TEXT_MAX 15 255
 RESP_DEPTH_MAX 1 8
 RESP_SIZE_MAX 1024 2147483647
 END
-are_limits() { # and RESP_OUT_MAX, which follows
+are_limits() { # and REDLOCK_SEND_MAX, which follows
     sed -n 's/^#ifndef \(RE[A-Z]*_[A-Z]*_MAX\)$/\1/p' redlock.h resp.h url.h | sort >"$folder/there"
-    { sed -n 's/^\(RE[A-Z]*_[A-Z]*_MAX\) [0-9]* [0-9 ]*$/\1/p' test/switches.sh && echo RESP_OUT_MAX; } | sort >"$folder/here"
+    { sed -n 's/^\(RE[A-Z]*_[A-Z]*_MAX\) [0-9]* [0-9 ]*$/\1/p' test/switches.sh && echo REDLOCK_SEND_MAX; } | sort >"$folder/here"
     diff "$folder/there" "$folder/here"
 }
 check 'these are all limits that can be set' are_limits
-text='RESP_OUT_MAX must be 1..65535'
-check 'refused: a send buffer of no byte' says "$text" -DRESP_OUT_MAX=0
-check 'refused: a send buffer beyond 16 bits' is_refused "$text" -DRESP_OUT_MAX=65536
-check 'but not the largest' passes_with -DRESP_OUT_MAX=65535
+for old in RESP_OUT_MAX RESP_PIPELINE_MAX; do
+    check "refused: the old name $old" is_refused "$old is REDLOCK_" -D$old=4096
+done
+text='REDLOCK_SEND_MAX must be 1..65535'
+check 'refused: a send buffer of no byte' says "$text" -DREDLOCK_SEND_MAX=0
+check 'refused: a send buffer beyond 16 bits' is_refused "$text" -DREDLOCK_SEND_MAX=65536
+check 'but not the largest' passes_with -DREDLOCK_SEND_MAX=65535
 holds() { # FLAG ... - the least that compiles is found in words, by a compiler of C99 and by one of C11
     least=1 most=4096
     while [ $least -lt $most ]; do
         middle=$(((least + most) / 2))
-        if passes_with -DRESP_OUT_MAX=$middle "$@" >/dev/null; then most=$middle; else least=$((middle + 1)); fi
+        if passes_with -DREDLOCK_SEND_MAX=$middle "$@" >/dev/null; then most=$middle; else least=$((middle + 1)); fi
     done
     echo "the least is $least"
     [ $least -gt 200 ] && [ $least -lt 2000 ] &&
-        is_refused RESP_OUT_MAX_is_too_small_for_the_longest_command -DRESP_OUT_MAX=$((least - 1)) "$@" &&
-        is_refused '"RESP_OUT_MAX is too small for the longest command"' -DRESP_OUT_MAX=$((least - 1)) "$@" -std=c11
+        is_refused REDLOCK_SEND_MAX_is_too_small_for_the_longest_command -DREDLOCK_SEND_MAX=$((least - 1)) "$@" &&
+        is_refused '"REDLOCK_SEND_MAX is too small for the longest command"' -DREDLOCK_SEND_MAX=$((least - 1)) "$@" -std=c11
 }
 check 'refused: a send buffer that does not hold the longest command' holds
 check 'and of the minimal build' holds $minimal
-check 'and a key that is too long for it' is_refused RESP_OUT_MAX_is_too_small -DREDLOCK_KEY_MAX=16384
+check 'and a key that is too long for it' is_refused REDLOCK_SEND_MAX_is_too_small -DREDLOCK_KEY_MAX=16384
 for each in MINIMAL HOSTED $features; do
     check "refused: REDLOCK_$each of 2" is_refused 'must be 0 or 1' -DREDLOCK_$each=2
 done

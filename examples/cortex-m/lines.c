@@ -16,7 +16,7 @@
 
 /* A queue that one side writes and the other reads; one of them is the interrupt. */
 enum { RING = 512 };
-typedef char ring_holds_all_that_a_node_has_to_send[RING >= RESP_OUT_MAX ? 1 : -1];
+typedef char ring_holds_all_that_a_node_has_to_send[RING >= REDLOCK_SEND_MAX ? 1 : -1];
 
 struct ring {
     volatile uint16_t in, out; /* free-running, they wrap */

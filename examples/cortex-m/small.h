@@ -18,15 +18,15 @@
 #ifndef REDLOCK_NODES_MAX
 #define REDLOCK_NODES_MAX 5
 #endif
-#define REDLOCK_ERROR_MAX 23 /* node 56 */
-#define REDLOCK_POOL_MAX 20  /* `entropy` is called for each attempt. client 16 */
-#define RESP_PIPELINE_MAX 3  /* locks that are in progress at once, and one. node 40 */
-#define RESP_TEXT_MAX 15     /* bytes kept of a server's text. node 48 */
-#define RESP_DEPTH_MAX 2     /* the reply to HELLO needs this. node 8 */
+#define REDLOCK_ERROR_MAX 23   /* node 56 */
+#define REDLOCK_POOL_MAX 20    /* `entropy` is called for each attempt. client 16 */
+#define REDLOCK_PIPELINE_MAX 3 /* locks that are in progress at once, and one. node 40 */
+#define RESP_TEXT_MAX 15       /* bytes kept of a server's text. node 48 */
+#define RESP_DEPTH_MAX 2       /* the reply to HELLO needs this. node 8 */
 
 /* The size of the longest remaining command, an extension. Each byte of key or label counts. */
 #define REDLOCK_KEY_MAX 16
 #define REDLOCK_LABEL_MAX 0
-#define RESP_OUT_MAX 299 /* client 208 */
+#define REDLOCK_SEND_MAX 299 /* client 208 */
 
 #endif

@@ -155,19 +155,19 @@ pop() { defines=-DPOP flags=$history && requests "$@"; }
 redirect() { defines=-DREDIRECT=$step flags='-eva-slevel-function rl_redirect:2000' && requests "$@"; }
 first_node() { defines='' flags='' && requests "$@"; }
 for size in 2 8 255; do
-    limits="-DRESP_PIPELINE_MAX=$size -DEXACT" step=1
-    [ $size -ne 255 ] || limits='-DRESP_PIPELINE_MAX=255 -DREDLOCK_NODES_MAX=2' step=85
+    limits="-DREDLOCK_PIPELINE_MAX=$size -DEXACT" step=1
+    [ $size -ne 255 ] || limits='-DREDLOCK_PIPELINE_MAX=255 -DREDLOCK_NODES_MAX=2' step=85
     check "requests: rl_push into a ring of $size" push no_alarm
     check 'requests: rl_pop' pop no_alarm
     check 'requests: rl_redirect' redirect no_alarm
 done
 limits=-DREDLOCK_NODES_MAX=16
 check 'requests: rl_first_node of up to 16' first_node no_alarm
-limits='-DRESP_PIPELINE_MAX=2 -DEXACT' step=16
-check 'mutant: a slot too many' push alarm 's/count < RESP_PIPELINE_MAX - (owner != NULL)/count <= RESP_PIPELINE_MAX - (owner != NULL)/'
+limits='-DREDLOCK_PIPELINE_MAX=2 -DEXACT' step=16
+check 'mutant: a slot too many' push alarm 's/count < REDLOCK_PIPELINE_MAX - (owner != NULL)/count <= REDLOCK_PIPELINE_MAX - (owner != NULL)/'
 check 'mutant: a request for nothing' push alarm 's/last->repeats < UINT16_MAX$/last->repeats <= UINT16_MAX/'
-check 'mutant: the ring has no end' pop alarm 's/++node->priv.first == RESP_PIPELINE_MAX/++node->priv.first > RESP_PIPELINE_MAX/'
-check 'mutant: a request behind the ring' pop alarm 's/at < RESP_PIPELINE_MAX ? at/at <= RESP_PIPELINE_MAX ? at/'
+check 'mutant: the ring has no end' pop alarm 's/++node->priv.first == REDLOCK_PIPELINE_MAX/++node->priv.first > REDLOCK_PIPELINE_MAX/'
+check 'mutant: a request behind the ring' pop alarm 's/at < REDLOCK_PIPELINE_MAX ? at/at <= REDLOCK_PIPELINE_MAX ? at/'
 check 'mutant: a request more than there is' redirect alarm 's/n = node->priv.count; n-- > 0;/n = node->priv.count + 40000; n-- > 0;/'
 limits=-DREDLOCK_NODES_MAX=3
 check 'mutant: the node before' first_node alarm 's/for (; !(nodes & 1); nodes >>= 1)/for (; !(nodes \& 2); nodes >>= 1)/'
@@ -177,7 +177,7 @@ fi
 
 if is_asked sending; then
 sending() {
-    "$@" sending node.c "$folder/none" "-DREDLOCK_NODES_MAX=2 -DRESP_OUT_MAX=$size $defines" -eva-slevel 100000 \
+    "$@" sending node.c "$folder/none" "-DREDLOCK_NODES_MAX=2 -DREDLOCK_SEND_MAX=$size $defines" -eva-slevel 100000 \
         -eva-partition-history 2 -eva-interprocedural-history -eva-use-spec rl_set_error
 }
 add() { defines=-DADD && sending "$@"; }

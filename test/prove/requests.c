@@ -35,7 +35,7 @@ static void any_request(struct redlock_request *request, unsigned repeats)
 /* Any requests; `first` to `first_most`, `count` to `count_most`. */
 static void any_ring(struct redlock_node *node, unsigned first, unsigned first_most, unsigned count, unsigned count_most)
 {
-    any_request(&node->priv.requests[any_of(0, RESP_PIPELINE_MAX - 1)], 0);
+    any_request(&node->priv.requests[any_of(0, REDLOCK_PIPELINE_MAX - 1)], 0);
     node->priv.part = (uint8_t)any_of(0, 255);
     node->priv.first = (uint8_t)any_of(first, first_most);
     node->priv.count = (uint8_t)any_of(count, count_most);
@@ -43,8 +43,8 @@ static void any_ring(struct redlock_node *node, unsigned first, unsigned first_m
 
 static void check_ring(const struct redlock_node *node)
 {
-    //@ check first: node->priv.first < RESP_PIPELINE_MAX;
-    //@ check count: node->priv.count <= RESP_PIPELINE_MAX;
+    //@ check first: node->priv.first < REDLOCK_PIPELINE_MAX;
+    //@ check count: node->priv.count <= REDLOCK_PIPELINE_MAX;
 }
 
 /* Each state alone: so it is known which requests are in the ring. */
@@ -78,11 +78,11 @@ static void push(void *owner, unsigned command)
 /* A full ring: the request that is pushed goes into the last one, or is not pushed. */
 static void push_full(unsigned first, unsigned command)
 {
-    any_ring(nodes, first, first, RESP_PIPELINE_MAX, RESP_PIPELINE_MAX);
-    any_request(rl_request(nodes, RESP_PIPELINE_MAX - 1), 0);
+    any_ring(nodes, first, first, REDLOCK_PIPELINE_MAX, REDLOCK_PIPELINE_MAX);
+    any_request(rl_request(nodes, REDLOCK_PIPELINE_MAX - 1), 0);
     push(NULL, command);
     check_ring(nodes);
-    any_ring(nodes, first, first, RESP_PIPELINE_MAX, RESP_PIPELINE_MAX);
+    any_ring(nodes, first, first, REDLOCK_PIPELINE_MAX, REDLOCK_PIPELINE_MAX);
     push(owners, command);
     check_ring(nodes);
 }
@@ -91,7 +91,7 @@ static void push_exact(unsigned first, unsigned count)
 {
     exact_ring(first, count);
     push(NULL, any_of(0, 255));
-    if (count < RESP_PIPELINE_MAX)
+    if (count < REDLOCK_PIPELINE_MAX)
         check_exact();
     exact_ring(first, count);
     push(owners, any_of(0, 255));
@@ -102,15 +102,15 @@ int main(void)
 {
     unsigned first, command, count;
 
-    any_ring(nodes, 0, RESP_PIPELINE_MAX - 1, 0, RESP_PIPELINE_MAX - 1);
+    any_ring(nodes, 0, REDLOCK_PIPELINE_MAX - 1, 0, REDLOCK_PIPELINE_MAX - 1);
     push(any_owner(), any_of(0, 255));
     check_ring(nodes);
-    for (first = 0; first < RESP_PIPELINE_MAX; first++)
+    for (first = 0; first < REDLOCK_PIPELINE_MAX; first++)
         for (command = 0; command < 256; command += PUSH)
             push_full(first, command);
 #ifdef EXACT
-    for (first = 0; first < RESP_PIPELINE_MAX; first++)
-        for (count = 0; count <= RESP_PIPELINE_MAX; count++)
+    for (first = 0; first < REDLOCK_PIPELINE_MAX; first++)
+        for (count = 0; count <= REDLOCK_PIPELINE_MAX; count++)
             push_exact(first, count);
 #endif
     return 0;
@@ -128,14 +128,14 @@ int main(void)
     const struct redlock_request *request;
     unsigned first, count;
 
-    any_ring(nodes, 0, RESP_PIPELINE_MAX - 1, 1, RESP_PIPELINE_MAX);
-    request = rl_request(nodes, any_of(0, RESP_PIPELINE_MAX - 1));
-    //@ check within: \subset(request, nodes[0].priv.requests + (0 .. RESP_PIPELINE_MAX - 1));
+    any_ring(nodes, 0, REDLOCK_PIPELINE_MAX - 1, 1, REDLOCK_PIPELINE_MAX);
+    request = rl_request(nodes, any_of(0, REDLOCK_PIPELINE_MAX - 1));
+    //@ check within: \subset(request, nodes[0].priv.requests + (0 .. REDLOCK_PIPELINE_MAX - 1));
     rl_pop(nodes);
     check_ring(nodes);
 #ifdef EXACT
-    for (first = 0; first < RESP_PIPELINE_MAX; first++)
-        for (count = 1; count <= RESP_PIPELINE_MAX; count++)
+    for (first = 0; first < REDLOCK_PIPELINE_MAX; first++)
+        for (count = 1; count <= REDLOCK_PIPELINE_MAX; count++)
             pop_exact(first, count);
 #endif
     return 0;
@@ -143,7 +143,7 @@ int main(void)
 #elif defined REDIRECT
 static void redirect(unsigned i, unsigned count)
 {
-    any_ring(&nodes[i], 0, RESP_PIPELINE_MAX - 1, count, count);
+    any_ring(&nodes[i], 0, REDLOCK_PIPELINE_MAX - 1, count, count);
     rl_redirect(&client, any_owner(), 1U << i, any_of(0, UINT32_MAX), any_owner(), any_of(0, 255));
     check_ring(&nodes[i]);
 }
@@ -154,7 +154,7 @@ int main(void)
 
     client.priv.nodes = nodes;
     for (i = 0; i < REDLOCK_NODES_MAX; i++)
-        for (count = RESP_PIPELINE_MAX % REDIRECT; count <= RESP_PIPELINE_MAX; count += REDIRECT)
+        for (count = REDLOCK_PIPELINE_MAX % REDIRECT; count <= REDLOCK_PIPELINE_MAX; count += REDIRECT)
             redirect(i, count);
     return 0;
 }

@@ -88,7 +88,7 @@ static int any_state(unsigned ends, unsigned unsent, unsigned i, unsigned own)
 static void check_state(void)
 {
     //@ check runs: client.priv.out.runs <= RUNS && RUNS == 4;
-    //@ check used: client.priv.out.used <= RESP_OUT_MAX;
+    //@ check used: client.priv.out.used <= REDLOCK_SEND_MAX;
     //@ check none: client.priv.out.runs > 0 || client.priv.out.used == 0;
     //@ check first: client.priv.out.runs < 1 || client.priv.out.run[0].end > 0;
     //@ check second: client.priv.out.runs < 2 || client.priv.out.run[1].end > client.priv.out.run[0].end;
@@ -116,7 +116,7 @@ static void forget(void)
 #ifdef ADD
 static void add(unsigned ends, unsigned unsent, unsigned to, unsigned size)
 {
-    if (!any_state(ends, unsent, 0, 0) || client.priv.out.runs == RUNS || client.priv.out.used + size > RESP_OUT_MAX)
+    if (!any_state(ends, unsent, 0, 0) || client.priv.out.runs == RUNS || client.priv.out.used + size > REDLOCK_SEND_MAX)
         return;
     rl_out_add(&client, (redlock_mask)to, size);
     check_state();
@@ -127,10 +127,10 @@ int main(void)
 {
     unsigned ends, unsent, to, size;
 
-    for (ends = 0; ends < 1U << RESP_OUT_MAX; ends++)
+    for (ends = 0; ends < 1U << REDLOCK_SEND_MAX; ends++)
         for (unsent = 0; unsent < 1U << REDLOCK_NODES_MAX; unsent++)
             for (to = 1; to < 1U << REDLOCK_NODES_MAX; to++)
-                for (size = 1; size <= RESP_OUT_MAX; size++)
+                for (size = 1; size <= REDLOCK_SEND_MAX; size++)
                     add(ends, unsent, to, size);
     return 0;
 }
@@ -149,11 +149,11 @@ int main(void)
 {
     unsigned ends, own, cursor, unsent, i;
 
-    for (ends = 0; ends < 1U << RESP_OUT_MAX; ends++)
+    for (ends = 0; ends < 1U << REDLOCK_SEND_MAX; ends++)
         for (own = 0; own < 1U << RUNS; own++)
             for (unsent = 1; unsent < 1U << REDLOCK_NODES_MAX; unsent++)
                 for (i = 0; i < REDLOCK_NODES_MAX; i++)
-                    for (cursor = 0; cursor <= RESP_OUT_MAX && unsent >> i & 1; cursor++)
+                    for (cursor = 0; cursor <= REDLOCK_SEND_MAX && unsent >> i & 1; cursor++)
                         take(ends, own, unsent, i, cursor);
     return 0;
 }
