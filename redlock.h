@@ -197,8 +197,8 @@ struct redlock_request {
 struct redlock_node {
     /* You read these. What is used most comes first, because small processors reach the first bytes of a struct
        with shorter instructions. */
-    enum redlock_node_state state;
     uint32_t rtt_us; /* smoothed round trip; 0: not measured yet */
+    enum redlock_node_state state;
 
     /* Private. */
     struct {
