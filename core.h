@@ -234,7 +234,7 @@ enum {
 enum rl_vote {
     RL_YES,
     RL_NO,
-    RL_REPAIRED,   /* the key was missing and was created again */
+    RL_REPAIRED,   /* a yes, but the key was just created again, or may have been. R9 */
     RL_LATER,      /* a temporary error, or not entitled to vote yet */
     RL_DENIED,     /* an error that will not go away by itself */
     RL_UNANSWERED, /* the connection broke, or the command is unknown to the server */
@@ -283,6 +283,7 @@ REDLOCK_PRIVATE uint32_t rl_hash(const struct resp_item *item, unsigned most);
 enum rl_role {
     RL_NOBODY, /* the reply is dropped */
     RL_VOTER,  /* the lock, as a vote in its present round */
+    RL_YOUNG,  /* the same, but the key may be younger than the round: a yes is as a repair. R9 */
     RL_LATE,   /* the lock, whose round is decided: the node may still become a member */
     RL_STALE,  /* the lock, for R8b only: what this command creates makes no member */
     RL_OWED    /* a release that the client keeps. R4 */
@@ -339,6 +340,9 @@ REDLOCK_PRIVATE void rl_node_fail(struct redlock_client *c, struct redlock_node 
 /* The replies that `owner` waits for from `nodes`, to commands of a set, go to `heir` in a new role. */
 REDLOCK_PRIVATE void rl_redirect(struct redlock_client *c, const void *owner, unsigned nodes,
                                  unsigned set, void *heir, unsigned role);
+
+/* Whether the node owes `owner` the reply to a command of a set. */
+REDLOCK_PRIVATE int rl_owes(struct redlock_node *node, const void *owner, unsigned set);
 
 /* ---- Clients (node.c) -------------------------------------------------------------------------------- */
 
@@ -524,7 +528,6 @@ static inline void rl_set_waiting(struct redlock_client *c, struct redlock_lock 
 #endif
 
 /* A command that creates the key may still run on these nodes: no repair there until it is known better. R8b */
-#if REDLOCK_REPAIR
 static inline void rl_suspect(struct redlock_lock *lock, unsigned nodes)
 {
     rl_set(&lock->priv.attempt.suspect, nodes);
@@ -555,40 +558,6 @@ static inline void rl_hear_process(struct redlock_client *c, unsigned bit, int a
         rl_clear(&c->priv.abandoned, bit);
     rl_clear(&c->priv.unheard, bit);
 }
-#else
-static inline void rl_suspect(struct redlock_lock *lock, unsigned nodes)
-{
-    (void)lock;
-    (void)nodes;
-}
-
-static inline void rl_trust(struct redlock_lock *lock, unsigned nodes)
-{
-    (void)lock;
-    (void)nodes;
-}
-
-static inline unsigned rl_suspects(const struct redlock_client *c, const struct redlock_lock *lock)
-{
-    (void)c;
-    (void)lock;
-    return 0;
-}
-
-static inline void rl_abandon(struct redlock_client *c, unsigned nodes, int unheard)
-{
-    (void)c;
-    (void)nodes;
-    (void)unheard;
-}
-
-static inline void rl_hear_process(struct redlock_client *c, unsigned bit, int another)
-{
-    (void)c;
-    (void)bit;
-    (void)another;
-}
-#endif
 
 static inline int rl_durable(const struct redlock_client *c)
 {

@@ -30,9 +30,9 @@
        repeats the data of closed sockets. Only commands that create the key do harm then. So at most one
        of them is unanswered per node and token, and none is sent where the key may be. Our token on the
        node proves that it has run; another run_id proves that it never will.
-   R9  Repair. Where an extension does not find our token, a second command creates the key if it is
-       missing. The node becomes a member when it has confirmed a later round that succeeds: before the
-       repair, but after the start of its round, another client may have had the key there.
+   R9  Repair. Where a node answers an extension that the key is missing, the key is created again. The
+       node becomes a member when it has confirmed a round that succeeds and that began after the repair, or a
+       late SET, was answered: before that command ran another client may have had the key there.
    R10 Bounded extension. Auto-extension runs a third of the ttl after the last success, at once if less
        than two thirds are left, and after a failure again until the validity ends.
    R11 Release in every state of the lock, on all nodes. A server's own compare-and-delete command replaces

@@ -359,11 +359,9 @@ struct redlock_lock {
             redlock_mask
                 again; /* nodes that are sent one more command: an extension said that the key
                                      is missing (R9), or a release got a temporary error (R4) */
-#if REDLOCK_REPAIR
             redlock_mask
                 suspect; /* nodes where a command that creates the key is unanswered on a former
                                      connection. R8b */
-#endif
 #if REDLOCK_RESTART_GUARD
             redlock_mask mute; /* nodes that had no vote and may have lost it. R14 */
 #endif
@@ -474,12 +472,10 @@ struct redlock_client {
         redlock_mask broke;  /* nodes whose connection broke, before the locks have noted it */
         redlock_mask full;   /* nodes that had no free request, until one is answered */
         redlock_mask wanted; /* nodes that some lock is still to be sent to: they are connected */
-#if REDLOCK_REPAIR
         /* Nodes whose present process may still run such a command, of some lock. R8b */
         redlock_mask abandoned;
         redlock_mask
             unheard; /* adopted doubts: of a process that is not known until it is heard of. R8b */
-#endif
         const struct redlock_io *io;
         struct redlock_node *nodes;
         struct redlock_settings settings;

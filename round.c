@@ -251,14 +251,9 @@ static void rl_try_native(struct redlock_client *c, struct redlock_lock *lock, u
 /* Sends a command to nodes that are ready. Nodes that may not vote are sent it too, without waiting for
    their reply, and so are nodes that are asked only after the decision. R2, R14 */
 static void rl_send_vote(struct redlock_client *c, struct redlock_lock *lock, unsigned nodes,
-                         unsigned command, unsigned mute)
+                         unsigned command, unsigned role, unsigned mute)
 {
-    unsigned state = lock->priv.state, creates = (unsigned)rl_is(command, RL_CREATING);
-    unsigned counts = !mute && state != RL_IS_HELD && state != RL_IN_AUTO;
-    redlock_mask sent = rl_send(c, lock, nodes, command,
-                                counts    ? RL_VOTER
-                                : creates ? RL_STALE
-                                          : RL_NOBODY);
+    redlock_mask sent = rl_send(c, lock, nodes, command, role);
 
     rl_clear(&lock->priv.todo, sent);
     rl_clear(&lock->failed, sent);
@@ -267,10 +262,10 @@ static void rl_send_vote(struct redlock_client *c, struct redlock_lock *lock, un
         rl_set(&lock->failed, sent);
         for (nodes = sent; nodes != 0; nodes &= nodes - 1)
             rl_quarantine(rl_first_node(c, nodes));
-    } else if (counts) {
+    } else if (role == RL_VOTER || role == RL_YOUNG) {
         rl_set(&lock->priv.waits, sent);
     }
-    if (creates) {
+    if (rl_is(command, RL_CREATING)) {
         rl_clear(&lock->priv.attempt.again, sent);
         rl_set(&lock->priv.attempt.asked, sent);
     }
@@ -297,6 +292,31 @@ static void rl_is_away(struct redlock_lock *lock, const struct redlock_node *nod
 static void rl_replied(struct redlock_client *c, struct redlock_node *node,
                        const struct rl_reply *reply);
 
+/* A lock will not get the reply that it waits for. A command that may be sent twice is, once; one that
+   acquires never. R1 */
+static void rl_unanswered(const struct redlock_node *node, struct redlock_lock *lock,
+                          unsigned command)
+{
+    unsigned bit = rl_bit(node->priv.index), round = lock->priv.state;
+
+    rl_clear(&lock->priv.waits, bit);
+    if (rl_is(command, RL_EXTENDING) && round != RL_IN_EXTEND)
+        return; /* decided without it */
+    if (!rl_is(command, RL_TAKING) && node->priv.useful && !(lock->priv.round.broken & bit))
+        rl_set(&lock->priv.todo, bit);
+    else
+        rl_set(&lock->failed, bit);
+    if (node->priv.useful)
+        rl_set(&lock->priv.round.broken, bit);
+}
+
+/* Whether it gathers votes that count only while their connection lasts. */
+static int rl_in_round(const struct redlock_lock *lock)
+{
+    return lock->priv.state == RL_IN_ASK || lock->priv.state == RL_IN_CONFIRM ||
+           lock->priv.state == RL_IN_EXTEND;
+}
+
 /* The connection to a node broke. A server that restarts empty has lost what it granted, and may be
    connected again under another of its addresses: so its votes in rounds that are not decided count no
    more. R3, R13 */
@@ -309,14 +329,11 @@ static void rl_void_votes(struct redlock_client *c, struct redlock_node *node)
     for (list = RL_TURN; list <= RL_WAIT; list++)
         for (lock = rl_first(c, list); lock != NULL; lock = next) {
             next = lock->priv.next;
-            if (!(lock->granted & bit) ||
-                (lock->priv.state != RL_IN_ASK && lock->priv.state != RL_IN_CONFIRM))
+            if (!(lock->granted & bit) || !rl_in_round(lock))
                 continue;
             rl_clear(&lock->granted, bit);
             rl_disagree(lock, bit);
-            rl_set(&lock->failed, bit);
-            if (node->priv.useful)
-                rl_set(&lock->priv.round.broken, bit);
+            rl_unanswered(node, lock, lock->priv.state == RL_IN_EXTEND ? RL_EXTEND : RL_SET);
             rl_touch(c, lock);
         }
 }
@@ -327,8 +344,14 @@ REDLOCK_PRIVATE void rl_take_replies(struct redlock_client *c, struct redlock_no
 {
     struct rl_reply reply;
 
-    while (rl_node_reply(c, node, in, &reply))
+    while (rl_node_reply(c, node, in, &reply)) {
+        if (reply.role == RL_YOUNG) {
+            reply.role = RL_VOTER;
+            if (reply.vote == RL_YES)
+                reply.vote = RL_REPAIRED;
+        }
         rl_replied(c, node, &reply);
+    }
 }
 
 /* Tells the locks which connections broke: what these owe is not answered any more. */
@@ -357,6 +380,26 @@ static unsigned rl_is_mute(const struct redlock_client *c, const struct redlock_
     return rl_is(command, RL_WRITING) && !rl_may_vote(c, node);
 }
 
+/* Whether our token on a node may be younger than this round: a command that creates the key is unanswered there,
+   as on no member. Then the token proves nothing of the time before, but does in a later round. R9 */
+static int rl_may_be_young(const struct redlock_client *c, struct redlock_node *node,
+                           const struct redlock_lock *lock)
+{
+    unsigned bit = rl_bit(node->priv.index);
+
+    return !(lock->members & bit) &&
+           ((rl_suspects(c, lock) & bit) != 0 || rl_owes(node, lock, RL_CREATING));
+}
+
+/* What becomes of the reply. */
+static unsigned rl_role_for(const struct redlock_client *c, struct redlock_node *node,
+                            const struct redlock_lock *lock, unsigned command, unsigned mute)
+{
+    if (mute || lock->priv.state == RL_IS_HELD || lock->priv.state == RL_IN_AUTO)
+        return rl_is(command, RL_CREATING) ? RL_STALE : RL_NOBODY;
+    return command == RL_EXTEND && rl_may_be_young(c, node, lock) ? RL_YOUNG : RL_VOTER;
+}
+
 /* Sends the present command of a lock where it is still to be sent and can be. Most nodes are sent the
    same. R2 */
 REDLOCK_PRIVATE void rl_ask_nodes(struct redlock_client *c, struct redlock_lock *lock)
@@ -369,19 +412,21 @@ REDLOCK_PRIVATE void rl_ask_nodes(struct redlock_client *c, struct redlock_lock 
         rl_is_away(lock, rl_first_node(c, away));
     ready &= c->priv.jammed ? 0U : c->priv.in[REDLOCK_NODE_READY];
     while (ready != 0) {
-        const struct redlock_node *node = rl_first_node(c, ready);
+        struct redlock_node *node = rl_first_node(c, ready);
         unsigned command = rl_command_for(c, node, lock), mute = rl_is_mute(c, node, command);
+        unsigned role = rl_role_for(c, node, lock, command, mute);
         unsigned same = rl_bit(node->priv.index), others = ready & ~same;
 
         if (rl_looks_at_marker(c, lock, command))
             others = 0;
         for (; others != 0; others &= others - 1) {
             node = rl_first_node(c, others);
-            if (rl_command_for(c, node, lock) == command && rl_is_mute(c, node, command) == mute)
+            if (rl_command_for(c, node, lock) == command && rl_is_mute(c, node, command) == mute &&
+                rl_role_for(c, node, lock, command, mute) == role)
                 same |= rl_bit(node->priv.index);
         }
         ready &= ~same;
-        rl_send_vote(c, lock, same, command, mute);
+        rl_send_vote(c, lock, same, command, role, mute);
     }
     rl_tell_broken(c); /* a vote of this round may be gone */
 }
@@ -500,24 +545,6 @@ REDLOCK_PRIVATE void rl_notify_own(struct redlock_client *c, const struct redloc
 
 /* ---- Replies ----------------------------------------------------------------------------------------- */
 
-/* A lock will not get the reply that it waits for. A command that may be sent twice is, once; one that
-   acquires never. R1 */
-static void rl_unanswered(const struct redlock_node *node, struct redlock_lock *lock,
-                          unsigned command)
-{
-    unsigned bit = rl_bit(node->priv.index), round = lock->priv.state;
-
-    rl_clear(&lock->priv.waits, bit);
-    if (rl_is(command, RL_EXTENDING) && round != RL_IN_EXTEND)
-        return; /* decided without it */
-    if (!rl_is(command, RL_TAKING) && node->priv.useful && !(lock->priv.round.broken & bit))
-        rl_set(&lock->priv.todo, bit);
-    else
-        rl_set(&lock->failed, bit);
-    if (node->priv.useful)
-        rl_set(&lock->priv.round.broken, bit);
-}
-
 /* What a node says after the decision, for the caller of a held lock. */
 static void rl_note_late(struct redlock_lock *lock, unsigned bit, unsigned vote)
 {
@@ -583,8 +610,8 @@ static void rl_extended(const struct redlock_client *c, unsigned i, struct redlo
 /* What the reply says of the key on that node. R8b, R9 */
 static void rl_learn_of_key(struct redlock_lock *lock, unsigned bit, const struct rl_reply *reply)
 {
-    if (reply->vote == RL_YES && !rl_is(reply->command, RL_CREATING) &&
-        rl_is(reply->command, RL_WRITING))
+    if ((reply->vote == RL_YES || reply->vote == RL_REPAIRED) &&
+        !rl_is(reply->command, RL_CREATING) && rl_is(reply->command, RL_WRITING))
         rl_trust(lock, bit); /* our token is there: what may create it has run */
     if (rl_is(reply->command, RL_WRITING)) {
         if (reply->command == RL_EXTEND && reply->vote == RL_NO)
@@ -632,9 +659,11 @@ static void rl_replied(struct redlock_client *c, struct redlock_node *node,
         rl_learn_of_key(lock, bit, reply);
         if (reply->role != RL_VOTER) { /* decided without it */
             rl_note_late(lock, bit, reply->vote);
-            if (reply->role == RL_STALE)
+            if (reply->role == RL_STALE && lock->priv.state != RL_IN_EXTEND)
                 return;
-            if (reply->vote == RL_YES)
+            if (reply->role == RL_STALE) /* its key is younger than this round. R9 */
+                rl_clear(&lock->priv.todo, bit);
+            else if (reply->vote == RL_YES)
                 rl_set(&lock->priv.attempt.late, bit);
         } else if (rl_is(reply->command, RL_EXTENDING)) {
             rl_extended(c, i, lock, reply);

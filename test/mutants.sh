@@ -26,7 +26,7 @@ R2|redlock.c|s/lock->priv.todo = c->priv.all & \(redlock_mask\)~lock->priv.attem
 R2|redlock.c|s/return \(coming == 0 \|\|[^&]*&&[^&]*&&/return /|an attempt waits for connections
 R2|redlock.c|s/\(quorum_ready && node->priv.failing\)/0/|but not for nodes that failed before
 R2|redlock.c|s/(if \(rl_past\(c, lock->valid_until_us\)\)\s+)lock->priv.todo = 0;/$1;/|nothing is owed when it is over
-R8|round.c|s/counts = !mute && state != RL_IS_HELD && state != RL_IN_AUTO/counts = !mute/|a node that is asked late confirms late
+R8|round.c|s/if \(mute \|\| lock->priv.state == RL_IS_HELD \|\| lock->priv.state == RL_IN_AUTO\)/if (mute)/|a node that is asked late confirms late
 R3|redlock.c|s/if \(rl_past\(c, rl_valid_until\(c, lock\)\)\) \{\n\s+rl_roll_back/if (0) {rl_roll_back/|validity above 0
 R3|redlock.c|s/rl_past\(c, rl_valid_until\(c, lock\)\)(\) \{\n\s+rl_roll_back)/c->priv.now_us > rl_valid_until(c, lock)$1/|validity of 0 is not above 0
 R3|node.c|s/ \+ 1 \+ 2 \* RL_MS_US;/ + 1;/|2 ms of drift
@@ -100,13 +100,17 @@ R9|round.c|s/return REDLOCK_REPAIR && !rl_past\(c, lock->valid_until_us\)/return
 R9|round.c|s/return REDLOCK_REPAIR && !rl_past\(c, lock->valid_until_us\)/return 1/|no repair when the validity is over
 R9|round.c|s/\(lock->priv.attempt.again & ~unanswered & bit\)/(~unanswered \& bit)/|no repair where nobody has said that it is gone
 R9|round.c|s/state == RL_IN_EXTEND && vote == RL_NO && rl_repairs\(c, lock, bit\)\) \{/0) {/|repaired in the same round
+R9|round.c|s/\? RL_YOUNG : RL_VOTER/? RL_VOTER : RL_VOTER/|a key that is younger than the round proves nothing
+R9|round.c|s/\(rl_suspects\(c, lock\) & bit\) != 0 \|\| rl_owes/rl_owes/|nor one that a former connection may have created since
+R9|round.c|s/rl_clear\(&lock->priv.todo, bit\);(\s+else if)/;$1/|nor one that was created before the round asked
+R8b|round.c|s/\(reply->vote == RL_YES \|\| reply->vote == RL_REPAIRED\) &&/reply->vote == RL_YES \&\&/|our token proves that the command has run, though not since when
 R9|round.c|s/if \(vote != RL_REPAIRED\)/if (1)/|repaired nodes count when they have confirmed
 R8b|round.c|s/\(lock->priv.attempt.again & ~unanswered & bit\)/(lock->priv.attempt.again \& bit)/|one unanswered command that creates the key
 R8b|round.c|s/rl_suspect\(lock, bit\);/;/|what is unanswered on a former connection
 R8b|round.c|s/rl_redirect\(c, lock, lock->priv.waits, 1 << RL_REPAIR, lock, RL_STALE\);/rl_ignore(c, lock, lock->priv.waits, 1 << RL_REPAIR);/|what is unanswered of an earlier round
 R8b|round.c|s/rl_trust\(lock, bit\);/;/|our token there proves that it has run
 R8b|node.c|s/node->priv.last_run != 0 && node->priv.last_run != node->priv.run\);/0);/|another process never runs it
-R8b|round.c|s/creates \? RL_STALE/0 ? RL_STALE/|a vote that does not count is unanswered, too
+R8b|round.c|s/return rl_is\(command, RL_CREATING\) \? RL_STALE : RL_NOBODY;/return RL_NOBODY;/|a vote that does not count is unanswered, too
 R8b|client.c|s/rl_suspect\(lock, [^;]*\);//|what another process sent may still run
 R12|node.c|s/node->priv.handshake == RL_READY &&\s+node->priv.handshakes_due == 0/1/|nothing counts before the handshake is answered
 R12|node.c|s/if \(command == RL_HELLO_AUTH\) \{ \/\*/if (0) { \/*/|AUTH where HELLO is not known
@@ -204,7 +208,7 @@ R8|redlock.c|s/rl_redirect\(c, lock, lock->priv.waits, RL_TAKING, lock, RL_LATE\
 R16|redlock.c|s/rl_end_votes\(c, lock\);(\s+rl_set\(&lock->members)/rl_ignore(c, lock, lock->priv.waits, 1 << RL_CONFIRM); lock->priv.waits = 0;$1/|so are grants after the counters are known
 R16|redlock.c|s/rl_ignore\(c, lock, lock->priv.waits, 1 << RL_CONFIRM\);(\s+lock->priv.waits = 0;)/$1/|a node that agrees after the decision does not count
 R16|redlock.c|s/rl_end_votes\(c, lock\);(\s+rl_set\(&lock->members)/rl_redirect(c, lock, lock->priv.waits, RL_TAKING, lock, RL_LATE); lock->priv.waits = 0;$1/|nor one that agrees to the proposal before
-R8b|round.c|s/if \(reply->role == RL_STALE\)\s+return;//|what does not count makes no member when it comes late
+R8b|round.c|s/if \(reply->role == RL_STALE && lock->priv.state != RL_IN_EXTEND\)\s+return;\s+if \(reply->role == RL_STALE\)/if (0)/|what does not count makes no member when it comes late
 R8|round.c|s/if \(reply->role != RL_VOTER\)\s+return; \/\* decided/\/* decided/|who breaks the connection after the decision has not failed
 R4|round.c|s/if \(reply->command != RL_PTTL\)/if (1)/|the reply to PTTL is no reply to a release
 R4|redlock.c|s/rl_owe\(c, lock, lock->priv.todo\);/;/|nodes that could not be sent the release in time are owed it
@@ -216,7 +220,9 @@ R8b|client.c|s/(rl_abandon\(client, [^;]*), 1\);/$1, 0);/|nor does a process fro
 R3|round.c|s/rl_tell_broken\(c\); \/\* a vote/\/* a vote/|a vote of a connection that breaks in this tick does not count
 R9|round.c|s/vote == RL_YES \|\| vote == RL_REPAIRED(\s+\? &lock->granted)/vote == RL_YES$1/|a late repair is no failure
 R3|client.c|s/now = client->priv.now_us; \/\* a clock/; \/* a clock/|a clock that steps back gives no time
-R14|round.c|s/counts\s+\? RL_VOTER/1 ? RL_VOTER/|who may not vote has no vote
+R13|round.c|s/ \|\|\s+lock->priv.state == RL_IN_EXTEND;/;/|nor does such a vote for an extension
+R13|round.c|s/lock->priv.state == RL_IN_EXTEND \? RL_EXTEND : RL_SET/RL_SET/|which is asked for again
+R14|round.c|s/if \(mute \|\| lock->priv.state == RL_IS_HELD/if (lock->priv.state == RL_IS_HELD/|who may not vote has no vote
 R4|round.c|s/if \(reply->role == RL_OWED\)/if (0)/|the answer to a release that is owed is no vote
 R4|redlock.c|s/rl_redirect\(c, lock, unanswered, RL_RELEASING, owed, RL_OWED\);//|what answers a release late answers what is owed
 R8b|node.c|s/if \(rl_is\(command, RL_CREATING\)\)(\s+rl_abandon\(c)/if (0)$1/|what a process may still run of other locks

@@ -1743,7 +1743,10 @@ static void r08b_repair_after_proof(void)
     fake_nodes[2].deaf_to_set = 0;
     is_int(extend(), REDLOCK_OK, "r08b: extended");
     fake_pass(&client, 10 * MS);
-    is_int(lock.members, 7, "r08b: the node has our token: a member");
+    is_int(lock.members, 3, "r09: the SET may have run after the round began");
+    is_int(extend(), REDLOCK_OK, "r08b: extended again");
+    fake_pass(&client, 10 * MS);
+    is_int(lock.members, 7, "r08b: the node had our token before it: a member");
     fake_delete(2, "k");
     is_int(extend(), REDLOCK_OK, "r08b: it loses the key");
     fake_pass(&client, 10 * MS);
@@ -2245,6 +2248,30 @@ static void r03_a_vote_of_a_broken_connection(int fenced)
        redlock_strerror(lock.status));
 }
 
+/* Node 2 has confirmed the extension, and its connection breaks before node 1 does: it is asked again. It may have
+   restarted empty; and connected again under another of its addresses it would vote twice. */
+static void r13_an_extension_of_a_broken_connection(int restarts)
+{
+    begin_with_defaults(3);
+    warm_up();
+    is_int(acquire(0), REDLOCK_OK, "r13: held");
+    fake_pass(&client, 20 * MS);
+    fake_nodes[0].hung = 1;
+    fake_nodes[1].delay_us = 20 * MS;
+    redlock_extend_start(&client, &lock);
+    fake_pass(&client, 10 * MS);
+    is_int(lock.granted, 4, "r13: extended by the third");
+    if (restarts)
+        fake_restart(2);
+    else
+        fake_break(2);
+    fake_pass(&client, 60 * MS);
+    is_int((int)fake_count(2, 'E'), restarts && REDLOCK_REPAIR ? 3 : 2,
+           "r13: which is asked again");
+    ok((lock.status == REDLOCK_OK) != restarts, "r13: and may say something else: %s",
+       redlock_strerror(lock.status));
+}
+
 /* ---- What a second review found ------------------------------------------------------------------ */
 
 /* The rollback is unanswered when the attempt has ended; then the node can't write, but says how long the key lives. That
@@ -2596,6 +2623,66 @@ static void r09_a_late_repair_is_no_failure(void)
     redlock_deinit(&client);
 }
 
+/* Held by two nodes, which extended it; the repair of node 2 is on its way. */
+static void repair_on_its_way(void)
+{
+    unsigned n, asked;
+
+    begin_with_defaults(3);
+    fake_nodes[0].delay_us = fake_nodes[1].delay_us = 3 * MS;
+    warm_up();
+    is_int(acquire(0), REDLOCK_OK, "r09: held");
+    fake_pass(&client, 20 * MS);
+    fake_delete(2, "k");
+    asked = fake_count(2, 'E');
+    redlock_extend_start(&client, &lock);
+    fake_pass(&client, 0);
+    for (n = 0; n < 400 && fake_count(2, 'E') == asked; n++)
+        fake_pass(&client, 50);
+    fake_nodes[2].hung = 1;
+    fake_pass(&client, 20 * MS);
+    ok(redlock_next_completed(&client) == &lock && lock.status == REDLOCK_OK,
+       "r09: extended by two");
+    ok(!has_token(2, &lock), "r09: the repair of the third has not run");
+}
+
+/* It runs after the next round began: another client had the lock in between. */
+static void r09_a_repair_of_the_round_before(void)
+{
+    repair_on_its_way();
+    is_int(extend(), REDLOCK_OK, "r09: the next round");
+    fake_delete(1, "k");
+    fake_put(1, "k", "other", 100);
+    fake_put(2, "k", "other", 100);
+    fake_delete(1, "k");
+    fake_delete(2, "k");
+    fake_resume(2);
+    fake_pass(&client, 20 * MS);
+    is_int((int)lock.members, 3, "r09: the third is no member");
+    ok(extend() != REDLOCK_OK, "r09: the extension does not say that it was ours all the time");
+    redlock_deinit(&client);
+}
+
+/* It is answered after the next round began, and before that asks the node, which had no room. */
+static void r09_a_repair_that_the_round_waits_for(void)
+{
+    repair_on_its_way();
+    client.priv.full = 4;
+    redlock_extend_start(&client, &lock);
+    redlock_tick(&client);
+    fake_resume(2);
+    fake_pass(&client, 20 * MS);
+    is_int(lock.status, REDLOCK_OK, "r09: extended");
+    ok(has_token(2, &lock), "r09: and repaired");
+    is_int((int)lock.members, 3, "r09: the third is no member by this round");
+    redlock_next_completed(&client);
+    is_int(extend(), REDLOCK_OK, "r09: extended again");
+    fake_pass(&client, 20 * MS);
+    is_int((int)extend(), REDLOCK_OK, "r09: and again");
+    is_int((int)lock.members, 7, "r09: but by a later one");
+    redlock_deinit(&client);
+}
+
 /* What the last operation was, and what was wrong with a call. */
 static void operations_and_arguments(void)
 {
@@ -2704,6 +2791,8 @@ int main(void)
         for (how = 0; how < 3; how++)
             r16_replies_to_earlier_rounds(how);
     r08_an_extension_behind_a_late_set();
+    r13_an_extension_of_a_broken_connection(0);
+    r13_an_extension_of_a_broken_connection(1);
     for (how = 0; how <= REDLOCK_FENCING; how++)
         r03_a_vote_of_a_broken_connection(how);
     r12_nothing_behind_a_handshake();
@@ -2728,6 +2817,10 @@ int main(void)
     if (REDLOCK_RESTART_GUARD)
         r08b_another_server_for_a_while();
     r03_a_clock_that_steps_back();
+    if (REDLOCK_REPAIR) {
+        r09_a_repair_of_the_round_before();
+        r09_a_repair_that_the_round_waits_for();
+    }
     operations_and_arguments();
     return done_testing();
 }

@@ -1134,7 +1134,8 @@ static void expect_extension(const struct client *c, const struct redlock_lock *
             members |= 1U << server_of[n];
     wish->well = members & servers_that_are_well(c, 1);
     if (bits(wish->well) >= quorum)
-        wish->well &= servers_that_have_for(lock, what == 'k' ? extended_in_us(c, lock) : 0);
+        wish->well &= servers_that_have_for(lock, (what == 'k' ? extended_in_us(c, lock) : 0) +
+                                                      longest_round_trip_us());
 }
 
 static void check_holders(const struct client *c)
@@ -1147,8 +1148,11 @@ static void check_holders(const struct client *c)
         const struct redlock_lock *lock = &c->locks[i];
         if (lock->valid_until_us == 0 || held_until_us(c, lock) <= c->here_us)
             continue;
-        if (!(on >> FORGET & 1) && !marked && bits(servers_that_have(lock)) < quorum)
+        if (!(on >> FORGET & 1) && !marked && bits(servers_that_have(lock)) < quorum) {
+            note("client %d lock %u is held until %.3f ms, and servers %#x have it", number_of(c),
+                 i, (double)held_until_us(c, lock) / 1000, servers_that_have(lock));
             violated("a holder without a quorum");
+        }
         for (j = 0; j < client_count; j++)
             for (k = 0; k < clients[j].lock_count; k++) {
                 const struct redlock_lock *other = &clients[j].locks[k];
