@@ -13,8 +13,11 @@
  *   lock is held for that many ticks. A node can be sent the SET at any time while the lock is held (R2).
  * Extend (EXT). A round asks all nodes. It succeeds when QSZ members confirm and T-e-DRIFT > 0. A failed round
  *   changes nothing and is followed by another one. LATEXT: a round can also start after the validity has ended.
+ *   In a round each node answers one extension, and another one if its connection is given up meanwhile. A round that
+ *   succeeds may do so before all nodes have answered.
  * Repair (HEAL). A node that answers an extension that the key is gone can be sent a repair while the lock is valid,
- *   unless it is suspect: it creates the key again. So at most one creating command of a token is unanswered.
+ *   unless it is suspect: it creates the key again. So at most one creating command of a token is unanswered. The
+ *   answer to a repair is no vote and makes no member (R9).
  * Release. Compare and delete; it may reach each node at any later time.
  *
  * A client knows nothing but answers. On one connection commands run and are answered in order. A creating command
@@ -22,7 +25,8 @@
  * are abandoned at any time; an unanswered creating command can still run afterwards, and its answer is lost.
  *
  * Members are nodes (a) whose grant arrived while the lock was valid and no repair was sent behind that SET and
- *   is unanswered, or (b) that confirmed, or were repaired, in a round that succeeded.
+ *   is unanswered, or (b) that confirmed an extension of a round that succeeded: before it did, or later while the
+ *   lock was valid. So a node that was repaired is one when it has confirmed another extension.
  * Suspect (R8b) are nodes with an unanswered creating command on an abandoned connection. A suspect node is not
  *   repaired until it confirms the token, which proves that the command has run, or restarts, or (KILL) has closed the
  *   former connection.
@@ -33,17 +37,26 @@
  * TTL2=t: a round can extend by t ticks instead of T. One that was sent can run at any later time. No key is ever
  *   shortened on the node, and no validity in the client.
  * ADOPT: another process continues with token and members, and without knowledge of what the first one has
- *   sent. It treats all other nodes as suspect.
+ *   sent. It treats all other nodes as suspect. With crashes: the adopter may know such a node as the process that it
+ *   was before. So the first process that it hears of after the adoption proves nothing (unheard); a later one does.
+ * VANISH=k: k keys, of any attempt, vanish at any moment, which no rule assumes. (M) is not promised then, and (K) is
+ *   what an extension proves without it: no attempt that started after attempt 0 had become a holder was one before
+ *   the round began. Late grants make no members here: the engine lets them, but they rest on the validity.
+ *   PROMPT: a round begins only when no creating command is unanswered. It restricts the world, not the rule.
+ *   FRESH: not in the engine. A round makes a member only of a node with no unanswered creating command when the
+ *   round began, on any connection, and that was not repaired in this round.
  *
  * Checked:
  *   (M) no two attempts have v > 0 at the same time
  *   (K) continuity: when a round succeeds, no other attempt became a holder since this one acquired
  *
- * Mutants: ANYMEMBER (every node counts), RECREATE (a repaired node counts at once), NOSUSPECT (R8b is missing),
- *   SETDOUBT (R8b for repairs only), FIRSTDOUBT (only the first doubtful connection of a node is remembered),
- *   OLDROUND (repairs of former rounds are forgotten when a connection is abandoned), REPAIRSUSPECT (suspect nodes are
- *   repaired), BLINDREPAIR (nodes are repaired without having been asked; did not end in 500 s), ADOPTALL (an adopter suspects no node), SHORTEN
- *   (an extension can shorten), BLINDHEAL (a repair ignores the marker), RESEND, NOELAPSED, EXTNOELAPSED, BLINDDEL, BLINDEXT, DRIFT < D, QSZ too small, QUAR < T
+ * Mutants: ANYMEMBER (every node counts), RECREATE (a repaired node counts at once), SAMEROUND (a repaired node is a
+ *   member when the round that repaired it succeeds), NOSUSPECT (R8b is missing), SETDOUBT (R8b for repairs only),
+ *   FIRSTDOUBT (only the first doubtful connection of a node is remembered), OLDROUND (repairs of former rounds are
+ *   forgotten when a connection is abandoned), REPAIRSUSPECT (suspect nodes are repaired), BLINDREPAIR (nodes are
+ *   repaired without having been asked), ADOPTALL (an adopter suspects no node), HEARDBEFORE (an adopter takes a node
+ *   for another process than its predecessor knew), SHORTEN (an extension can shorten), BLINDHEAL (a repair ignores
+ *   the marker), RESEND, NOELAPSED, EXTNOELAPSED, BLINDDEL, BLINDEXT, DRIFT < D, QSZ too small, QUAR < T
  *
  * Reductions. (1) A repair that runs has its answer at once, or it is never heard: a client that hears it later knows
  *   the same later. (2) A late command of an abandoned connection that finds a key is not run: to extend it
@@ -107,9 +120,32 @@ bit  mem[C*N];         /* member */
 bit  sus[C*N];         /* suspect */
 byte late[C*N];        /* creating commands that may still run, sent on abandoned connections */
 #endif
+#ifdef EXT
+bit  due[C*N];         /* the extension of this round is not answered yet */
+#endif
 #ifdef HEAL
 bit  now[C*N];         /* the repair of this round is on its way, on the present connection */
 byte old[C*N];         /* so many of former rounds are */
+#endif
+#ifdef VANISH
+byte gaps;             /* keys that have vanished */
+bit  aft[C];           /* ghost: attempt c started after attempt 0 had become a holder */
+#define STARTED(c) aft[c] = ph[0] == 2 || ph[0] == 3
+#define CLAIMED(c) (aft[c])
+bit  before[C];        /* ghost: lost[], when this round began */
+#define CONTINUOUS(c) (!before[c])
+#else
+#define STARTED(c) skip
+#define CLAIMED(c) (1)
+#define CONTINUOUS(c) (!lost[c])
+#endif
+#ifdef FRESH
+bit  unp[C*N];         /* a creating command was unanswered when this round began, or was sent in it */
+#define UNPROVED(c,n) (unp[X(c,n)] && !mem[X(c,n)])
+#define UNPROVE(c,n) unp[X(c,n)] = 1
+#else
+#define UNPROVE(c,n) skip
+#define UNPROVED(c,n) (0)
 #endif
 #ifdef FIRSTDOUBT
 byte fd[C*N];          /* connection of the first unanswered repair: 1 the present one, 2 a former one, 3 of a dead server */
@@ -123,9 +159,13 @@ bit  brief[C];         /* a short extension was sent */
 #endif
 #ifdef ADOPT
 bit  adopted;
+bit  unh[N];           /* the adopter has not heard since then which process that node is */
 #endif
 #if K > 0
 byte crashes;
+#ifdef ADOPT
+bit  again[N];         /* had restarted before the adoption */
+#endif
 #endif
 #ifdef BLINDDEL
 bit  deld[C*N];
@@ -175,6 +215,16 @@ inline forget(c) {     /* the answers of the round */
 
 inline begin(c) {
     ph[c] = 3; e[c] = 0; forget(c);
+    do :: k < N -> due[X(c,k)] = 1; k++ :: else -> break od; k = 0;
+#ifdef PROMPT
+    do :: k < N -> st[X(c,k)] = 2; k++ :: else -> break od; k = 0;   /* the SET was never sent */
+#endif
+#ifdef VANISH
+    before[c] = lost[c];
+#endif
+#ifdef FRESH
+    do :: k < N -> unp[X(c,k)] = st[X(c,k)] < 2 || REPAIRS(c,k) > 0 || sus[X(c,k)]; k++ :: else -> break od; k = 0;
+#endif
 #ifdef HEAL
     do :: k < N -> old[X(c,k)] = old[X(c,k)] + now[X(c,k)]; now[X(c,k)] = 0; k++ :: else -> break od; k = 0;
 #endif
@@ -189,7 +239,10 @@ inline give_up(c) {
     :: k < N ->
         st[X(c,k)] = 2;
 #ifdef EXT
-        mem[X(c,k)] = 0; sus[X(c,k)] = 0; late[X(c,k)] = 0;
+        mem[X(c,k)] = 0; sus[X(c,k)] = 0; late[X(c,k)] = 0; due[X(c,k)] = 0;
+#endif
+#ifdef FRESH
+        unp[X(c,k)] = 0;
 #endif
 #ifdef HEAL
         now[X(c,k)] = 0; old[X(c,k)] = 0;
@@ -202,6 +255,12 @@ inline give_up(c) {
     od; k = 0
 #ifdef TTL2
     ; ttl[c] = 0; brief[c] = 0
+#endif
+#ifdef VANISH
+    ; aft[c] = 0; before[c] = 0
+#endif
+#if defined(ADOPT) && K > 0
+    ; if :: c == 0 -> do :: k < N -> unh[k] = 0; k++ :: else -> break od; k = 0 :: else -> skip fi
 #endif
 }
 
@@ -219,10 +278,12 @@ inline give_up(c) {
 inline hold(c, left) {
     if :: left > v[c] -> v[c] = left :: else -> skip fi;
     ph[c] = 2; e[c] = 0;
+#ifndef VANISH
     do
     :: k < C -> assert(k == c || v[k] == 0); k++                  /* (M) */
     :: else -> break
     od; k = 0;
+#endif
     forget(c)
 }
 
@@ -242,7 +303,7 @@ inline hold(c, left) {
 #else
 #define ASKS(c) (ph[c] < 4 && (c == 0 || ph[c-(c != 0)] != 0))
 #endif
-#define START(c) if :: ph[c] == 0 -> ph[c] = 1 :: else -> skip fi
+#define START(c) if :: ph[c] == 0 -> ph[c] = 1; STARTED(c) :: else -> skip fi
 #define CREATE(c,n) owner[n] = c+1; r[n] = T
 #ifdef MARK
 #define CREATES(n) (!gone[n] && quar[n] == 0)
@@ -265,12 +326,17 @@ inline hold(c, left) {
         :: EXTENDS(c) -> st[X(c,n)] = 1 \
         :: else -> SETTLE(c,n); cnt[X(c,n)] = (ph[c] == 1 && COUNTED(n)) \
         fi }
+#ifdef VANISH
+#define LATEGRANTS 0
+#else
+#define LATEGRANTS 1
+#endif
 #ifdef EXT
 #define GRANTOPT(n) :: atomic { st[X(c,n)] == 1 -> \
         SETTLE(c,n); \
         if \
         :: ph[c] == 1 && COUNTED(n) -> cnt[X(c,n)] = 1; mem[X(c,n)] = 1 \
-        :: ph[c] > 1 && v[c] > 0 && COUNTED(n) && LAST(c,n) && TRUSTED(c,n) -> mem[X(c,n)] = 1 \
+        :: LATEGRANTS && ph[c] > 1 && v[c] > 0 && COUNTED(n) && LAST(c,n) && TRUSTED(c,n) -> mem[X(c,n)] = 1 \
         :: else -> skip \
         fi }
 #else
@@ -294,10 +360,13 @@ inline hold(c, left) {
 #define PROVED(c,n) sus[X(c,n)] = 0
 #endif
 #ifdef EXT
-#define EXTOPT(n) :: atomic { ph[c] == 3 && REPAIRS(c,n) == 0 && OURS(c,n) && SETTLED(c,n) -> \
-        SETTLE(c,n); PEXPIRE(n, TTL(c)); ANSWERED(c,n); PROVED(c,n); \
-        cnt[X(c,n)] = cnt[X(c,n)] || (COUNTED(n) && !SUSPECT(c,n)) } \
-    :: atomic { ph[c] == 3 && mem[X(c,n)] && owner[n] != c+1 && !cnt[X(c,n)] -> mem[X(c,n)] = 0 }
+#define EXTOPT(n) :: atomic { ph[c] == 3 && due[X(c,n)] && REPAIRS(c,n) == 0 && OURS(c,n) && SETTLED(c,n) -> \
+        due[X(c,n)] = 0; SETTLE(c,n); PEXPIRE(n, TTL(c)); ANSWERED(c,n); PROVED(c,n); \
+        cnt[X(c,n)] = COUNTED(n) && !SUSPECT(c,n) && !UNPROVED(c,n) } \
+    :: atomic { ph[c] == 2 && due[X(c,n)] && v[c] > 0 && !mem[X(c,n)] && REPAIRS(c,n) == 0 && OURS(c,n) && SETTLED(c,n) -> \
+        due[X(c,n)] = 0; SETTLE(c,n); PEXPIRE(n, TTL(c)); ANSWERED(c,n); PROVED(c,n); \
+        if :: COUNTED(n) && !UNPROVED(c,n) -> mem[X(c,n)] = 1 :: else -> skip fi } \
+    :: atomic { ph[c] == 3 && mem[X(c,n)] && owner[n] != c+1 && due[X(c,n)] -> mem[X(c,n)] = 0; due[X(c,n)] = 0 }
 #else
 #define EXTOPT(n)
 #endif
@@ -313,10 +382,17 @@ inline hold(c, left) {
 #else
 #define DOUBT(c,n) skip
 #endif
-#ifdef RECREATE
-#define JOIN(c,n) mem[X(c,n)] = 1
+#if defined(RECREATE)
+#define REPAIRED(c,n) if :: COUNTED(n) && !SUSPECT(c,n) -> mem[X(c,n)] = 1; cnt[X(c,n)] = (ph[c] == 3) :: else -> skip fi
+#elif defined(SAMEROUND)
+#define REPAIRED(c,n) \
+        if \
+        :: ph[c] == 3 && COUNTED(n) && !SUSPECT(c,n) -> cnt[X(c,n)] = 1 \
+        :: ph[c] == 2 && v[c] > 0 && COUNTED(n) && TRUSTED(c,n) -> mem[X(c,n)] = 1 \
+        :: else -> skip \
+        fi
 #else
-#define JOIN(c,n) skip
+#define REPAIRED(c,n) skip
 #endif
 #ifdef LATEHEAL
 #define REPAIRING(c) (1)
@@ -342,19 +418,14 @@ inline hold(c, left) {
 #define GONESETTLE(c,n) SETTLE(c,n)
 #endif
 #ifdef HEAL
-#define HEALOPT(n) :: atomic { (ph[c] == 3 || ph[c] == 2) && REPAIRING(c) && !cnt[X(c,n)] && REPAIRS(c,n) < SENT && GONE(c,n) -> \
-        GONESETTLE(c,n); mem[X(c,n)] = 0; now[X(c,n)] = 1; DOUBT(c,n) } \
+#define HEALOPT(n) :: atomic { (ph[c] == 3 || ph[c] == 2) && REPAIRING(c) && due[X(c,n)] && REPAIRS(c,n) < SENT && GONE(c,n) -> \
+        due[X(c,n)] = 0; GONESETTLE(c,n); mem[X(c,n)] = 0; now[X(c,n)] = 1; UNPROVE(c,n); DOUBT(c,n) } \
     :: atomic { now[X(c,n)] && old[X(c,n)] == 0 && SETTLED(c,n) && (owner[n] == 0 || owner[n] == c+1) -> \
         SETTLE(c,n); now[X(c,n)] = 0; \
         if \
         :: owner[n] == 0 && !REPAIRABLE(n) -> skip \
         :: else -> \
-            REPAIR(c,n); ANSWERED(c,n); \
-            if \
-            :: ph[c] == 3 && COUNTED(n) && !SUSPECT(c,n) -> cnt[X(c,n)] = 1; JOIN(c,n) \
-            :: ph[c] == 2 && v[c] > 0 && COUNTED(n) && TRUSTED(c,n) -> mem[X(c,n)] = 1 \
-            :: else -> skip \
-            fi \
+            REPAIR(c,n); ANSWERED(c,n); REPAIRED(c,n) \
         fi } \
     :: atomic { REPAIRS(c,n) > 0 && SETTLED(c,n) -> \
         SETTLE(c,n); \
@@ -389,9 +460,11 @@ inline hold(c, left) {
 #endif
 #ifdef HEAL
 #define ABANDON(c,n) late[X(c,n)] = late[X(c,n)] + (st[X(c,n)] == 0) + REPAIRS(c,n); st[X(c,n)] = 2; \
+        due[X(c,n)] = ph[c] == 3; \
         now[X(c,n)] = 0; old[X(c,n)] = 0
 #else
-#define ABANDON(c,n) late[X(c,n)] = late[X(c,n)] + (st[X(c,n)] == 0); st[X(c,n)] = 2
+#define ABANDON(c,n) late[X(c,n)] = late[X(c,n)] + (st[X(c,n)] == 0); st[X(c,n)] = 2; \
+        due[X(c,n)] = ph[c] == 3
 #endif
 #ifdef EXT
 #define CLOSEOPT(n) :: atomic { EXTENDS(c) && ph[c] > 0 && ph[c] < 4 && (UNSETTLED(c,n) || st[X(c,n)] == 1 || \
@@ -407,12 +480,19 @@ inline hold(c, left) {
 #define KILLOPT(n)
 #endif
 
+#if defined(ADOPT) && K > 0
+#define HEAROPT(n) :: atomic { c == 0 && unh[n] -> unh[n] = 0 }
+#else
+#define HEAROPT(n)
+#endif
+
 #ifdef BLINDDEL
 #define RELOPT(n) :: atomic { ph[c] == 4 && owner[n] != 0 && !deld[X(c,n)] -> deld[X(c,n)] = 1; owner[n] = 0; r[n] = 0 }
 #else
 #define RELOPT(n) :: atomic { ph[c] == 4 && owner[n] == c+1 -> owner[n] = 0; r[n] = 0 }
 #endif
-#define NODE(n) SETOPT(n) GRANTOPT(n) MARKOPT(n) EXTOPT(n) SHORTOPT(n) HEALOPT(n) LATEOPT(n) CLOSEOPT(n) KILLOPT(n) RELOPT(n)
+#define NODE(n) SETOPT(n) GRANTOPT(n) MARKOPT(n) EXTOPT(n) SHORTOPT(n) HEALOPT(n) LATEOPT(n) \
+    CLOSEOPT(n) KILLOPT(n) HEAROPT(n) RELOPT(n)
 
 #if C == 2 && EXTC == 1
 #define ENDS(c) (c > 0 && ph[c] > 1)
@@ -423,9 +503,15 @@ inline hold(c, left) {
 /* ---- Clients ---------------------------------------------------------------------------------- */
 
 #ifdef LATEXT
-#define MAYEXTEND(c) (1)
+#define INTIME(c) (1)
 #else
-#define MAYEXTEND(c) (v[c] > 0)
+#define INTIME(c) (v[c] > 0)
+#endif
+#ifdef PROMPT   /* of three nodes */
+#define UNANSWERED(c,n) (st[X(c,n)] == 1 || REPAIRS(c,n) > 0 || SUSPECT(c,n))
+#define MAYEXTEND(c) (INTIME(c) && !UNANSWERED(c,0) && !UNANSWERED(c,1) && !UNANSWERED(c,2))
+#else
+#define MAYEXTEND(c) INTIME(c)
 #endif
 
 proctype Client(byte c) {
@@ -447,7 +533,10 @@ end:
         if
         :: g >= QSZ ->
             g = LEFT_ACQ(c); hold(c, g);
-            do :: k < C -> if :: k != c && (ph[k] == 2 || ph[k] == 3) -> lost[k] = 1 :: else -> skip fi; k++ :: else -> break od; k = 0
+            do
+            :: k < C -> if :: k != c && (ph[k] == 2 || ph[k] == 3) && CLAIMED(c) -> lost[k] = 1 :: else -> skip fi; k++
+            :: else -> break
+            od; k = 0
         :: else -> skip
         fi; g = 0 }
     /* given up, or released */
@@ -459,8 +548,11 @@ end:
         votes(c);
         if
         :: g >= QSZ ->
-            assert(!lost[c]);                                       /* (K) */
-            do :: k < N -> if :: cnt[X(c,k)] && TRUSTED(c,k) -> mem[X(c,k)] = 1 :: else -> skip fi; k++ :: else -> break od; k = 0;
+            assert(CONTINUOUS(c));                                  /* (K) */
+            do
+            :: k < N -> if :: cnt[X(c,k)] && TRUSTED(c,k) -> mem[X(c,k)] = 1 :: else -> skip fi; k++
+            :: else -> break
+            od; k = 0;
             g = LEFT_EXT(c); hold(c, g)
         :: else -> skip
         fi; g = 0 }
@@ -473,8 +565,13 @@ end:
             ABANDON(c,k);
 #ifdef ADOPTALL
             sus[X(c,k)] = 0;
+#elif defined(HEARDBEFORE)
+            sus[X(c,k)] = !mem[X(c,k)] && !again[k];
 #else
             sus[X(c,k)] = !mem[X(c,k)];
+#if K > 0
+            unh[k] = !mem[X(c,k)];
+#endif
 #endif
             k++
         :: else -> break
@@ -493,9 +590,15 @@ inline restart(n) {    /* of a server: nothing that was sent to it will run any 
     :: k < EXTC ->
 #ifdef EXT
         if :: st[X(k,n)] == 1 -> st[X(k,n)] = 2 :: else -> skip fi;
-        sus[X(k,n)] = 0; late[X(k,n)] = 0;
+        late[X(k,n)] = 0;
+#ifdef ADOPT
+        if :: !unh[n] -> sus[X(k,n)] = 0 :: else -> skip fi;
+#else
+        sus[X(k,n)] = 0;
+#endif
 #endif
 #ifdef HEAL
+        due[X(k,n)] = due[X(k,n)] || (now[X(k,n)] && ph[k] == 3);
         now[X(k,n)] = 0; old[X(k,n)] = 0;
 #endif
 #ifdef FIRSTDOUBT
@@ -504,6 +607,9 @@ inline restart(n) {    /* of a server: nothing that was sent to it will run any 
         k++
     :: else -> break
     od; k = 0
+#if defined(ADOPT) && K > 0
+    ; again[n] = !adopted
+#endif
 }
 
 proctype World() {
@@ -529,6 +635,12 @@ end:
             n++
         :: else -> break
         od; n = 0 }
+#ifdef VANISH
+    :: atomic { gaps < VANISH ->
+        n = 0; do :: n < N-1 -> n++ :: break od;
+        if :: owner[n] != 0 -> gaps++; owner[n] = 0; r[n] = 0 :: else -> skip fi;
+        n = 0 }
+#endif
     FAST(0)
     FAST(1)
     FAST(2)
