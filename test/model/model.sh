@@ -51,10 +51,10 @@ f[k]==f[c]|fence|-DC=2 -DACK_BLIND|without: the compare in the second round
 f[k]==f[c]|fence|-DC=2 -DLOSS=1|without: counts that are kept
 END
     [ "${1:-}" != full ] || cat <<'END'
-before[c]|redlock|-DC=2 -DT=2 -DEXT -DHEAL -DEXTC=1 -DLATE=0 -DVANISH=1|R9 is not enough: a repair that runs after the next round began
-before[c]|redlock|-DC=2 -DT=2 -DEXT -DLATEXT -DHEAL -DEXTC=1 -DVANISH=2 -DFRESH|nor that: another client counts a vote that the node forgot before the repair
-holds|redlock|-DC=2 -DT=2 -DEXT -DLATEXT -DHEAL -DEXTC=1 -DVANISH=1 -DFRESH|R9, and no member by a round that began with an unanswered repair
-before[c]|redlock|-DC=2 -DT=2 -DEXT -DLATEXT -DHEAL -DEXTC=1 -DVANISH=1 -DFRESH -DSAMEROUND|the same, without: a later round
+before[c]|redlock|-DC=2 -DT=2 -DEXT -DHEAL -DEXTC=1 -DLATE=0 -DVANISH=1|R9, without: a round that began before a repair was answered makes no member
+before[c]|redlock|-DC=2 -DT=2 -DEXT -DLATEXT -DHEAL -DEXTC=1 -DVANISH=2 -DFRESH|two keys vanish: another client counts a vote that the node forgot before the repair
+holds|redlock|-DC=2 -DT=2 -DEXT -DLATEXT -DHEAL -DEXTC=1 -DVANISH=1 -DFRESH|R9: a key vanishes
+before[c]|redlock|-DC=2 -DT=2 -DEXT -DLATEXT -DHEAL -DEXTC=1 -DVANISH=1 -DFRESH -DSAMEROUND|R9, without: a later round
 holds|redlock|-DC=2 -DT=2 -DEXT -DLATEXT -DHEAL -DEXTC=1 -DADOPT|R8b: another process adopts the lock
 lost[c]|redlock|-DC=2 -DT=2 -DEXT -DLATEXT -DHEAL -DEXTC=1 -DNOSUSPECT|R8b, without: suspect nodes
 lost[c]|redlock|-DC=2 -DT=2 -DEXT -DLATEXT -DHEAL -DEXTC=1 -DADOPT -DADOPTALL|R8b, without: what an adopter does not know is suspect

@@ -43,8 +43,9 @@
  *   what an extension proves without it: no attempt that started after attempt 0 had become a holder was one before
  *   the round began. Late grants make no members here: the engine lets them, but they rest on the validity.
  *   PROMPT: a round begins only when no creating command is unanswered. It restricts the world, not the rule.
- *   FRESH: not in the engine. A round makes a member only of a node with no unanswered creating command when the
- *   round began, on any connection, and that was not repaired in this round.
+ *   FRESH: R9 wholly. A round makes a member only of a node with no unanswered creating command when the round began,
+ *   on any connection, and that was not repaired in this round. Without VANISH all holds without it, too; as it
+ *   only makes fewer members, the other runs leave it out: it multiplies their states.
  *
  * Checked:
  *   (M) no two attempts have v > 0 at the same time
