@@ -1214,8 +1214,7 @@ static int proves(const struct redlock_lock *lock, struct wish *wish)
     int proof = bits((unsigned)(wish->sworn & lock->granted & lock->members)) >= quorum;
 
     if (proof)
-        wish->sworn |= lock->granted;
-    wish->sworn &= lock->members;
+        wish->sworn |= lock->granted & lock->members;
     return proof && !lazy && !returning && server_count == node_count;
 }
 
@@ -1232,6 +1231,7 @@ static void check_extension(const struct client *c, const struct redlock_lock *l
     if (lock->valid_until_us > wish->valid_us)
         began_us = true_us(c, lock->valid_until_us + 2001 + lock->ttl_ms * 10U - lock->ttl_ms * MS);
     wish->valid_us = lock->valid_until_us;
+    wish->sworn &= lock->members; /* also of one that is a member again by the next round */
     if (lock->extended == wish->extended)
         return;
     wish->extended = lock->extended;
@@ -1244,14 +1244,16 @@ static void check_extension(const struct client *c, const struct redlock_lock *l
         expect_extension(c, lock, wish, 'k');
 }
 
-/* It was acquired while no fault struck, and none has struck since. */
+/* It was acquired while no fault struck, and none has struck since. A node that keeps the send buffer full for half as
+   long as a vote may take is disconnected (R5), with what it was to be sent. */
 static void check_everywhere(const struct client *c, const struct redlock_lock *lock,
                              struct wish *wish)
 {
     unsigned i, have;
 
     wish->check_us = 0;
-    if (still_well(c, wish) != (1U << server_count) - 1 || held_until_us(c, lock) <= now_us)
+    if (still_well(c, wish) != (1U << server_count) - 1 || held_until_us(c, lock) <= now_us ||
+        !has_time(c, lock, wish))
         return;
     have = servers_that_have(lock);
     everywhere_seen++;
