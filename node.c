@@ -12,8 +12,7 @@
        Nothing else is queued before all of it is queued, and nothing counts before all of it is
        answered. Permissions that are not needed are done without.
    R13 One server, one vote. Each server is asked for its run_id. A node is not used when another node,
-       connected or not, has said the same; nor later, until that other node is connected anew and says another one:
-       a restart changes the run_id, and the other connection may not have noticed it.
+       connected or not, has said the same.
    R14 Delayed restart. With longest_ttl_ms a server that may have lost keys is sent everything but does
        not vote, until the longest lock that it may have lost has expired.
    R17 Durable votes. Each command that acquires or extends is followed by WAITAOF, and a yes counts only
@@ -558,22 +557,12 @@ static void rl_hear_info(struct redlock_client *c, struct redlock_node *node,
         return;
     }
     node->priv.run = rl_hash(item, RL_RUN_MAX);
-    for (i = 0; i < c->priv.count; i++) { /* R13: connected or not, its votes may still count */
-        struct redlock_node *other = &c->priv.nodes[i];
-        int same = other->priv.last_run == node->priv.run;
-
-        if (other == node || (!same && node->priv.twin != i + 1))
-            continue;
-        node->priv.run = 0;
-        node->priv.twin = (uint8_t)(i + 1);
-        rl_node_deny(c, node, RL_IS_THE_SAME_SERVER);
-        if (!same && rl_is_up(other)) /* it may have restarted: who is it now? */
-            rl_node_broke(c, other, RL_NO_ERROR);
-        return;
-    }
-    for (i = 0; i < c->priv.count; i++)
-        if (c->priv.nodes[i].priv.twin == node->priv.index + 1)
-            c->priv.nodes[i].priv.twin = 0;
+    for (i = 0; i < c->priv.count; i++) /* R13: connected or not, its votes may still count */
+        if (i != node->priv.index && c->priv.nodes[i].priv.last_run == node->priv.run) {
+            node->priv.run = 0;
+            rl_node_deny(c, node, RL_IS_THE_SAME_SERVER);
+            return;
+        }
     rl_hear_process(c, rl_bit(node->priv.index),
                     node->priv.last_run != 0 && node->priv.last_run != node->priv.run);
     node->priv.last_run = node->priv.run;

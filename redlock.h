@@ -236,8 +236,6 @@ struct redlock_node {
         uint32_t run;      /* the server's run_id, hashed; 0: not known. R13 */
         uint32_t age_s;    /* of that run, as the server said */
         uint32_t last_run; /* what `run` was on the connection before, or is */
-        uint8_t
-            twin; /* 1 and the index of a node that is the same server, until that says who it is again */
 #endif
         struct resp_reader reader;
         struct redlock_request requests[REDLOCK_PIPELINE_MAX];

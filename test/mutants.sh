@@ -122,11 +122,8 @@ R12|redlock.c|s/lock->priv.todo & c->priv.in\[REDLOCK_NODE_READY\],(\s+RL_DELETE
 R12|text.c|s/rl_hide_password\(text, node->password\);/;/|what a server repeats of the password
 R12|text.c|s/if \(rl_is_unclear_denial\(text\)\)/if (0)/|which permission a user lacks
 R12|text.c|s/command & RL_WITH_SYNC \? 0 : at/command == 0 ? 0 : at/|also for WAITAOF
-R13|node.c|s/int same = other->priv.last_run == node->priv.run;/int same = 0;/|one server, one vote
-R13|node.c|s/int same = other->priv.last_run == node->priv.run;/int same = rl_is_up(other) \&\& other->priv.last_run == node->priv.run;/|connected or not
-R13|node.c|s/\(!same && node->priv.twin != i \+ 1\)/!same/|also after a restart that the other connection has not noticed
-R13|node.c|s/c->priv.nodes\[i\].priv.twin = 0;/;/|until the other has said who it is
-R13|node.c|s/rl_node_broke\(c, other, RL_NO_ERROR\);/;/|which is asked
+R13|node.c|s/c->priv.nodes\[i\].priv.last_run == node->priv.run/0/|one server, one vote
+R13|node.c|s/c->priv.nodes\[i\].priv.last_run == node->priv.run/rl_is_up(\&c->priv.nodes[i]) \&\& $&/|connected or not
 R14|round.c|s/rl_is\(command, RL_WRITING\) && !rl_may_vote\(c, node\)/0/|a server that may have forgotten does not vote
 R14|node.c|s/ \+ 2000000;/;/|the second that an age may be wrong by, and one more
 R14|node.c|s/wait_us > age_us/0/|the age of the server
@@ -218,7 +215,7 @@ R4|redlock.c|s/rl_owe\(c, lock, lock->priv.todo\);/;/|nodes that could not be se
 R5|node.c|s/if \(node->priv.denied\) \/\* nothing/if (0) \/* nothing/|a node that denies us has its pause in any case
 R5|node.c|s/c->priv.jammed_us \+ rl_vote_ms/node->priv.mark_us + rl_vote_ms/|that time begins when the buffer is full
 R5|client.c|s/REDLOCK_READABLE \| REDLOCK_WRITABLE\);(\s+rl_read_clock)/REDLOCK_READABLE);$1/|after a pause it may take bytes at once
-R8b|node.c|s/for \(i = 0; i < c->priv.count; i\+\+\) \{ \/\* R13/rl_clear(\&c->priv.abandoned, rl_bit(node->priv.index)); $&/|a server that is refused proves nothing of another
+R8b|node.c|s/for \(i = 0; i < c->priv.count; i\+\+\) \/\* R13/rl_clear(\&c->priv.abandoned, rl_bit(node->priv.index)); $&/|a server that is refused proves nothing of another
 R8b|client.c|s/(rl_abandon\(client, [^;]*), 1\);/$1, 0);/|nor does a process from before the hand-over
 R3|round.c|s/rl_tell_broken\(c\); \/\* a vote/\/* a vote/|a vote of a connection that breaks in this tick does not count
 R9|round.c|s/vote == RL_YES \|\| vote == RL_REPAIRED(\s+\? &lock->granted)/vote == RL_YES$1/|a late repair is no failure

@@ -2272,25 +2272,6 @@ static void r13_an_extension_of_a_broken_connection(int restarts)
        redlock_strerror(lock.status));
 }
 
-/* Nodes 0 and 2 are one server, which restarts; node 0 has not noticed it. */
-static void r13_the_same_server_after_a_restart(void)
-{
-    begin_with_defaults(3);
-    fake_nodes[0].server.run = fake_nodes[2].server.run = 12345;
-    is_int(acquire(0), REDLOCK_OK, "r13: held by two servers");
-    fake_nodes[0].server.run = fake_nodes[2].server.run = 777;
-    redlock_auto_extend_start(&client, &lock, 100);
-    fake_pass(&client, 5000 * MS);
-    is_int((int)lock.members, 3, "r13: the third is refused, whatever it says");
-    fake_break(0);
-    fake_pass(&client, 5000 * MS);
-    is_int((int)lock.members, 3, "r13: also when the first says who it is");
-    fake_nodes[2].server.run = 888;
-    fake_pass(&client, 20000 * MS);
-    is_int((int)lock.members, 7, "r13: until it is another server");
-    redlock_deinit(&client);
-}
-
 /* ---- What a second review found ------------------------------------------------------------------ */
 
 /* The rollback is unanswered when the attempt has ended; then the node can't write, but says how long the key lives. That
@@ -2810,8 +2791,6 @@ int main(void)
         for (how = 0; how < 3; how++)
             r16_replies_to_earlier_rounds(how);
     r08_an_extension_behind_a_late_set();
-    if (REDLOCK_RESTART_GUARD && REDLOCK_AUTO_EXTEND)
-        r13_the_same_server_after_a_restart();
     r13_an_extension_of_a_broken_connection(0);
     r13_an_extension_of_a_broken_connection(1);
     for (how = 0; how <= REDLOCK_FENCING; how++)
