@@ -10,9 +10,9 @@
 /* Features that this firmware does not have. */
 #define REDLOCK_FENCING 0        /* flash 1054 */
 #define REDLOCK_MULTI_KEY 0      /* flash 600 */
-#define REDLOCK_NOTIFICATION 0   /* flash 364 */
-#define REDLOCK_NATIVE_RELEASE 0 /* flash 88 */
-#define REDLOCK_DURABLE 0        /* flash 232 */
+#define REDLOCK_NOTIFICATION 0   /* flash 469 */
+#define REDLOCK_NATIVE_RELEASE 0 /* flash 163 */
+#define REDLOCK_DURABLE 0        /* flash 265 */
 
 /* Its sizes. */
 #ifndef REDLOCK_NODES_MAX
