@@ -787,6 +787,7 @@ static void time_of_a_jam(void)
     seed = 0;
     one_history();
     failed = NULL;
+    client.priv.quorum = 1;
     client.priv.settings.stall_ms = 1000;
     client.priv.settings.node_timeout_ms = 50;
     for (i = 0; i < client.priv.count; i++)
@@ -803,7 +804,8 @@ static void time_of_a_jam(void)
     is_int((long)free_us, 1000 * 1000 + 1, "a node that owes a reply has stall_ms");
     is_int((long)jammed_us, 25 * 1000 + 1, "one that jams the buffer half of node_timeout_ms");
     nodes[0].rtt_us = 40000;
-    is_int((long)rl_node_stall_us(&client, &nodes[0]), 25 * 1000 + 1, "also if it is far away");
+    if (client.priv.count > 1)
+        is_int((long)rl_node_stall_us(&client, &nodes[0]), 25 * 1000 + 1, "also if it is far away");
     for (i = 0; i < client.priv.count; i++)
         nodes[i].rtt_us = 40000;
     is_int((long)rl_node_stall_us(&client, &nodes[0]), 60 * 1000 + 1,
