@@ -2417,7 +2417,8 @@ static void draw(uint32_t seed)
     else if (profile == LATE && roll(3) == 0)
         beyond = 1;
     on = draw_faults(beyond);
-    if (twin >= 0) /* a restart that the other connection has not noticed looks like another server */
+    if (twin >=
+        0) /* a restart that the other connection has not noticed looks like another server */
         on &= ~(1U << STUCK | 1U << HOLE);
     lazy = roll(4) == 0;
     in_moves = profile == LATE && roll(4) > 0;
