@@ -206,10 +206,10 @@ struct redlock_node {
         uint8_t denied;    /* what is wrong with it will not mend itself */
         uint8_t failing;   /* its last connection failed, and no handshake was answered since. R5 */
         uint8_t handshake; /* how far the handshake was queued, a command */
-        uint8_t handshakes_due; /* its replies that are due */
-        uint8_t heard;          /* of the reply that is coming: which part is next */
+        uint8_t heard;     /* of the reply that is coming: which part is next */
         uint8_t first, count;   /* of `requests`, a ring */
         uint8_t part;           /* replies of the first request that have come */
+        uint8_t handshakes_due; /* its replies that are due */
 #if REDLOCK_RESP3
         uint8_t plain; /* it knows no HELLO: RESP2 */
 #endif

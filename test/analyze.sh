@@ -53,7 +53,7 @@ report scan-build
 # Off:           unusedFunction      the functions of the public interface
 #                redundantContinue   the body of an empty loop
 #                variableScope       variables are declared at the head of a function
-cppcheck --quiet --std=c99 --enable=warning,style,performance,portability --inconclusive \
+cppcheck --quiet --max-configs=32 --std=c99 --enable=warning,style,performance,portability --inconclusive \
     --suppress=missingIncludeSystem --suppress=unusedFunction --suppress=redundantContinue --suppress=variableScope \
     $files >"$folder/findings" 2>&1
 report cppcheck
