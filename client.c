@@ -335,8 +335,9 @@ enum redlock_status redlock_adopt(struct redlock_client *client, struct redlock_
     memset(&lock->priv, 0, sizeof lock->priv);
     lock->priv.attempt.asked = client->priv.all;
     /* what the other client sent to these nodes may run later than our commands. R8b */
-    rl_suspect(lock, client->priv.all & ~(unsigned)lock->members);
-    rl_abandon(client, client->priv.all & ~(unsigned)lock->members, 1);
+    lock->priv.attempt.suspect = client->priv.all & (redlock_mask)~lock->members;
+    rl_set(&client->priv.abandoned, lock->priv.attempt.suspect);
+    rl_set(&client->priv.unheard, lock->priv.attempt.suspect);
     lock->priv.state = RL_IS_HELD;
     lock->priv.started_us = client->priv.io->now_us(client->priv.io->context);
     lock->valid_until_us = lock->priv.started_us + remaining_ms * RL_MS_US;

@@ -155,15 +155,13 @@ static const char rl_words[] = /* clang-format off */
     "AUTH " USER " " PASSWORD "\0"
     "SELECT " DATABASE "\0"
 #if REDLOCK_NOTIFICATION
-    "CLIENT TRACKING ON OPTIN NOLOOP\0"
-#else
-    "\0"
+    "CLIENT TRACKING ON OPTIN NOLOOP"
 #endif
+    "\0"
 #if REDLOCK_RESTART_GUARD
-    "EVAL " INFO " 0\0"
-#else
-    "\0"
+    "EVAL " INFO " 0"
 #endif
+    "\0"
 #if REDLOCK_DIAGNOSIS
     "PTTL " KEY
 #endif

@@ -527,38 +527,6 @@ static inline void rl_set_waiting(struct redlock_client *c, struct redlock_lock 
 }
 #endif
 
-/* A command that creates the key may still run on these nodes: no repair there until it is known better. R8b */
-static inline void rl_suspect(struct redlock_lock *lock, unsigned nodes)
-{
-    rl_set(&lock->priv.attempt.suspect, nodes);
-}
-
-static inline void rl_trust(struct redlock_lock *lock, unsigned nodes)
-{
-    rl_clear(&lock->priv.attempt.suspect, nodes);
-}
-
-static inline unsigned rl_suspects(const struct redlock_client *c, const struct redlock_lock *lock)
-{
-    return lock->priv.attempt.suspect & (unsigned)c->priv.abandoned;
-}
-
-/* Some process on them has such a command, of some lock; `unheard`: which process is not known. */
-static inline void rl_abandon(struct redlock_client *c, unsigned nodes, int unheard)
-{
-    rl_set(&c->priv.abandoned, nodes);
-    if (unheard)
-        rl_set(&c->priv.unheard, nodes);
-}
-
-/* A node has said which process it is; `another`: than before. */
-static inline void rl_hear_process(struct redlock_client *c, unsigned bit, int another)
-{
-    if (another && !(c->priv.unheard & bit))
-        rl_clear(&c->priv.abandoned, bit);
-    rl_clear(&c->priv.unheard, bit);
-}
-
 static inline int rl_durable(const struct redlock_client *c)
 {
     return REDLOCK_DURABLE && c->priv.settings.durable != 0;

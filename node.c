@@ -563,8 +563,10 @@ static void rl_hear_info(struct redlock_client *c, struct redlock_node *node,
             rl_node_deny(c, node, RL_IS_THE_SAME_SERVER);
             return;
         }
-    rl_hear_process(c, rl_bit(node->priv.index),
-                    node->priv.last_run != 0 && node->priv.last_run != node->priv.run);
+    if (node->priv.last_run != 0 && node->priv.last_run != node->priv.run &&
+        !(c->priv.unheard & rl_bit(node->priv.index)))
+        rl_clear(&c->priv.abandoned, rl_bit(node->priv.index)); /* another process. R8b */
+    rl_clear(&c->priv.unheard, rl_bit(node->priv.index));
     node->priv.last_run = node->priv.run;
 }
 
@@ -826,7 +828,7 @@ static int rl_next_unanswered(struct redlock_client *c, struct redlock_node *nod
         if (reply->owner == NULL)
             continue;
         if (rl_is(command, RL_CREATING))
-            rl_abandon(c, rl_bit(node->priv.index), 0);
+            rl_set(&c->priv.abandoned, rl_bit(node->priv.index));
         return 1;
     }
     return 0;

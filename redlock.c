@@ -12,9 +12,9 @@
        Such a grant counts from the next successful extension on.
    R3  Decide early, and by the clock. A quorum granted and ttl - (now - T1) - drift > 0: held. A quorum
        out of reach: failed. `now` is read after the replies were read.
-   R4  Roll back failed attempts, and lost locks. The release goes at once to every node that was sent the command. It
-       outlasts a full buffer. A release that is unanswered when the operation ends, or was answered
-       with a temporary error, is repeated until the key has expired: the client keeps it, see
+   R4  Roll back failed attempts, and lost locks. The release goes at once to every node that was sent the
+       command. It outlasts a full buffer. A release that is unanswered when the operation ends, or was
+       answered with a temporary error, is repeated until the key has expired: the client keeps it, see
        REDLOCK_OWED_MAX.
    R6  Retry with growing, random pauses. A failed attempt ends when the outcome and its reason are known.
        Contention is retried at once, a few times. More operations than there is room for wait in line;
@@ -31,8 +31,8 @@
        of them is unanswered per node and token, and none is sent where the key may be. Our token on the
        node proves that it has run; another run_id proves that it never will.
    R9  Repair. Where a node answers an extension that the key is missing, the key is created again. The
-       node becomes a member when it has confirmed a round that succeeds and that began after the repair, or a
-       late SET, was answered: before that command ran another client may have had the key there.
+       node becomes a member when it has confirmed a round that succeeds and that began after the repair, or
+       a late SET, was answered: before that command ran another client may have had the key there.
    R10 Bounded extension. Auto-extension runs a third of the ttl after the last success, at once if less
        than two thirds are left, and after a failure again until the validity ends.
    R11 Release in every state of the lock, on all nodes. A server's own compare-and-delete command replaces

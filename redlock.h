@@ -70,8 +70,8 @@ extern "C" {
 #define REDLOCK_NODES_MAX 7 /* nodes of a client, 1..16. RAM of a lock: 2 bytes each */
 #endif
 #ifndef REDLOCK_KEY_MAX
-#define REDLOCK_KEY_MAX                                                                            \
-    64 /* bytes of a key. REDLOCK_SEND_MAX must hold the longest command with it */
+/* Bytes of a key. REDLOCK_SEND_MAX must hold the longest command with it */
+#define REDLOCK_KEY_MAX 64
 #endif
 #ifndef REDLOCK_LABEL_MAX
 #define REDLOCK_LABEL_MAX 24 /* bytes of a label; 0: no labels. REDLOCK_SEND_MAX must hold it too */

@@ -181,12 +181,18 @@ REDLOCK_PRIVATE void rl_ignore_extensions(struct redlock_client *c, struct redlo
 REDLOCK_PRIVATE void rl_begin_round(struct redlock_client *c, struct redlock_lock *lock)
 {
     rl_ignore_extensions(c, lock); /* late ones of the round before */
-    rl_trust(lock, ~rl_suspects(c, lock));
+    rl_clear(&lock->priv.attempt.suspect, ~(unsigned)c->priv.abandoned);
     lock->priv.started_us = c->priv.now_us;
     lock->priv.todo = c->priv.all;
     memset(&lock->priv.round, 0, sizeof lock->priv.round);
     lock->granted = lock->refused = lock->failed = 0;
     lock->priv.due_us = rl_replies_due(c, lock);
+}
+
+/* Nodes where a command that creates the key may still run, on a connection that was given up. R8b */
+static unsigned rl_suspects(const struct redlock_client *c, const struct redlock_lock *lock)
+{
+    return lock->priv.attempt.suspect & (unsigned)c->priv.abandoned;
 }
 
 /* Whether the key is to be created again on a node: only if an extension did not find our token there (R9),
@@ -345,7 +351,7 @@ REDLOCK_PRIVATE void rl_take_replies(struct redlock_client *c, struct redlock_no
     struct rl_reply reply;
 
     while (rl_node_reply(c, node, in, &reply)) {
-        if (reply.role == RL_YOUNG) {
+        if (reply.role == RL_YOUNG) { /* R9 */
             reply.role = RL_VOTER;
             if (reply.vote == RL_YES)
                 reply.vote = RL_REPAIRED;
@@ -612,7 +618,7 @@ static void rl_learn_of_key(struct redlock_lock *lock, unsigned bit, const struc
 {
     if ((reply->vote == RL_YES || reply->vote == RL_REPAIRED) &&
         !rl_is(reply->command, RL_CREATING) && rl_is(reply->command, RL_WRITING))
-        rl_trust(lock, bit); /* our token is there: what may create it has run */
+        rl_clear(&lock->priv.attempt.suspect, bit); /* our token there: that has run */
     if (rl_is(reply->command, RL_WRITING)) {
         if (reply->command == RL_EXTEND && reply->vote == RL_NO)
             rl_set(&lock->priv.attempt.again, bit);
@@ -651,7 +657,7 @@ static void rl_replied(struct redlock_client *c, struct redlock_node *node,
     }
     if (reply->vote == RL_UNANSWERED) {
         if (rl_is(reply->command, RL_CREATING))
-            rl_suspect(lock, bit);
+            rl_set(&lock->priv.attempt.suspect, bit);
         if (reply->role != RL_VOTER)
             return; /* decided without it */
         rl_unanswered(node, lock, reply->command);

@@ -1,6 +1,6 @@
 /* queue.c - the queue of this machine's waiters for the same lock: only the first of them asks the nodes. So a release wakes
    one waiter and not all of them, and the others need no connections. The queue is voluntary, for the programs of one user.
-   No lock depends on it, and each waiter also makes attempts of its own from time to time.
+   No lock depends on it, and each waiter also makes attempts from time to time.
 
    The queue of a lock is a byte of one file, which the first waiter locks. A child process waits for the byte, because that
    blocks. Its parent then has the byte too, because both have the same open file.

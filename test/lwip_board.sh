@@ -100,7 +100,7 @@ emulate() {
     tied timeout 120 qemu-system-arm -M mps2-an386 -display none -monitor none -serial none -nic user,model=lan9118 \
         -semihosting-config enable=on,target=native -kernel "$program" -append "$append" "$@" </dev/null 2>&1
 }
-# The deepest stack of some turns, in a run of its own.
+# The deepest stack of some turns, in a separate run.
 for name in default default3 minimal minimal3; do
     case $name in *3) n=3 ;; *) n=5 ;; esac
     emulate $name $n 'ttl=3000 hold=1100' >"$folder/$name.said" &

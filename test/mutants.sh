@@ -106,12 +106,12 @@ R9|round.c|s/rl_clear\(&lock->priv.todo, bit\);(\s+else if)/;$1/|nor one that wa
 R8b|round.c|s/\(reply->vote == RL_YES \|\| reply->vote == RL_REPAIRED\) &&/reply->vote == RL_YES \&\&/|our token proves that the command has run, though not since when
 R9|round.c|s/if \(vote != RL_REPAIRED\)/if (1)/|repaired nodes count when they have confirmed
 R8b|round.c|s/\(lock->priv.attempt.again & ~unanswered & bit\)/(lock->priv.attempt.again \& bit)/|one unanswered command that creates the key
-R8b|round.c|s/rl_suspect\(lock, bit\);/;/|what is unanswered on a former connection
+R8b|round.c|s/rl_set\(&lock->priv.attempt.suspect, bit\);/;/|what is unanswered on a former connection
 R8b|round.c|s/rl_redirect\(c, lock, lock->priv.waits, 1 << RL_REPAIR, lock, RL_STALE\);/rl_ignore(c, lock, lock->priv.waits, 1 << RL_REPAIR);/|what is unanswered of an earlier round
-R8b|round.c|s/rl_trust\(lock, bit\);/;/|our token there proves that it has run
-R8b|node.c|s/node->priv.last_run != 0 && node->priv.last_run != node->priv.run\);/0);/|another process never runs it
+R8b|round.c|s/rl_clear\(&lock->priv.attempt.suspect, bit\);//|our token there proves that it has run
+R8b|node.c|s/rl_clear\(&c->priv.abandoned, rl_bit\(node->priv.index\)\); \/\* another/; \/* another/|another process never runs it
 R8b|round.c|s/return rl_is\(command, RL_CREATING\) \? RL_STALE : RL_NOBODY;/return RL_NOBODY;/|a vote that does not count is unanswered, too
-R8b|client.c|s/rl_suspect\(lock, [^;]*\);//|what another process sent may still run
+R8b|client.c|s/lock->priv.attempt.suspect = client->priv.all & \(redlock_mask\)~lock->members;//|what another process sent may still run
 R12|node.c|s/node->priv.handshake == RL_READY &&\s+node->priv.handshakes_due == 0/1/|nothing counts before the handshake is answered
 R12|node.c|s/if \(command == RL_HELLO_AUTH\) \{ \/\*/if (0) { \/*/|AUTH where HELLO is not known
 R12|node.c|s/(node->priv.heard == ROLE && !other && )/0 \&\& $1/|a replica is no node
@@ -216,7 +216,7 @@ R5|node.c|s/if \(node->priv.denied\) \/\* nothing/if (0) \/* nothing/|a node tha
 R5|node.c|s/c->priv.jammed_us \+ rl_vote_ms/node->priv.mark_us + rl_vote_ms/|that time begins when the buffer is full
 R5|client.c|s/REDLOCK_READABLE \| REDLOCK_WRITABLE\);(\s+rl_read_clock)/REDLOCK_READABLE);$1/|after a pause it may take bytes at once
 R8b|node.c|s/for \(i = 0; i < c->priv.count; i\+\+\) \/\* R13/rl_clear(\&c->priv.abandoned, rl_bit(node->priv.index)); $&/|a server that is refused proves nothing of another
-R8b|client.c|s/(rl_abandon\(client, [^;]*), 1\);/$1, 0);/|nor does a process from before the hand-over
+R8b|client.c|s/rl_set\(&client->priv.unheard, [^;]*\);//|nor does a process from before the hand-over
 R3|round.c|s/rl_tell_broken\(c\); \/\* a vote/\/* a vote/|a vote of a connection that breaks in this tick does not count
 R9|round.c|s/vote == RL_YES \|\| vote == RL_REPAIRED(\s+\? &lock->granted)/vote == RL_YES$1/|a late repair is no failure
 R3|client.c|s/now = client->priv.now_us; \/\* a clock/; \/* a clock/|a clock that steps back gives no time
@@ -225,7 +225,7 @@ R13|round.c|s/lock->priv.state == RL_IN_EXTEND \? RL_EXTEND : RL_SET/RL_SET/|whi
 R14|round.c|s/if \(mute \|\| lock->priv.state == RL_IS_HELD/if (lock->priv.state == RL_IS_HELD/|who may not vote has no vote
 R4|round.c|s/if \(reply->role == RL_OWED\)/if (0)/|the answer to a release that is owed is no vote
 R4|redlock.c|s/rl_redirect\(c, lock, unanswered, RL_RELEASING, owed, RL_OWED\);//|what answers a release late answers what is owed
-R8b|node.c|s/if \(rl_is\(command, RL_CREATING\)\)(\s+rl_abandon\(c)/if (0)$1/|what a process may still run of other locks
+R8b|node.c|s/if \(rl_is\(command, RL_CREATING\)\)(\s+rl_set\(&c->priv.abandoned)/if (0)$1/|what a process may still run of other locks
 R6|node.c|s/rl_note_reply\(c, node, request->role == RL_VOTER\)/rl_note_reply(c, node, 1)/|nor of what came late
 R5|node.c|s/rl_clear\(&c->priv.in\[node->state\], bit\);//|a node is in one state
 R5|client.c|s/client->priv.all = client->priv.in\[REDLOCK_NODE_IDLE\] =/client->priv.all =/|and idle at first
@@ -266,7 +266,7 @@ QR5|node.c|s/int answered = node->priv.part > rl_main_part\(command\) && !\(comm
 QR5|node.c|s/node->priv.part > rl_main_part\(command\) && !\(command & RL_WITH_SYNC\)/node->priv.part > 0/|CACHING is no reply, nor is a vote that is not on disk
 QR5|node.c|s/node->priv.part\+\+ == main \+ \(\(command & \(RL_WITH_PTTL \| RL_WITH_SYNC\)\) != 0\)/node->priv.part++ == main/|PTTL and WAITAOF have replies of their own
 QR5|node.c|s/else if \(node->priv.part < main\)/else if (0)/|the reply to CACHING is not the reply to the command
-QR8b|node.c|s/rl_abandon\(c, rl_bit\(node->priv.index\), 0\);/;/|what may still run on a node is remembered
+QR8b|node.c|s/rl_set\(&c->priv.abandoned, rl_bit\(node->priv.index\)\);/;/|what may still run on a node is remembered
 QR5|node.c|s/jammed_us \+ rl_vote_ms\(c\) \* RL_MS_US \/ 2/jammed_us + limit_us/|a node that jams the buffer has less time
 R5|node.c|s/nodes &= rl_up\(c\);//|nothing is queued behind a break
 END

@@ -511,16 +511,6 @@ static void answer(struct end *end)
     end->spoken++;
 }
 
-/* Without repairs no node is remembered, and none is missed. */
-static unsigned abandoned_nodes(void)
-{
-#if REDLOCK_REPAIR
-    return client.priv.abandoned;
-#else
-    return ~0U;
-#endif
-}
-
 /* Reads what has come, or takes what a broken connection owes. */
 static void hear(unsigned i, int reading)
 {
@@ -549,7 +539,7 @@ static void hear(unsigned i, int reading)
             reply.number != expected.number)
             wrong("with its number");
         if (reply.vote == RL_UNANSWERED && rl_is(reply.command, RL_CREATING) && !end->up &&
-            !(abandoned_nodes() & rl_bit(i)))
+            !(client.priv.abandoned & rl_bit(i)))
             wrong("what may still run there is remembered");
     }
     if (end->up ? next_heard(end, &expected) : next_unanswered(end, &expected))

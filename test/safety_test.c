@@ -2300,8 +2300,8 @@ static void r04_a_time_to_live_is_no_answer(void)
     redlock_deinit(&client);
 }
 
-/* The lock is lost on two nodes, while the third is connected again: that is sent the release when it is up. */
-static void r04_a_loss_with_a_node_that_connects(void)
+/* Held by three nodes, just before an extension; two of them have lost the key by then. */
+static void about_to_be_lost(void)
 {
     begin_with_defaults(3);
     lock.ttl_ms = 30000;
@@ -2310,6 +2310,12 @@ static void r04_a_loss_with_a_node_that_connects(void)
     fake_pass(&client, 9900 * MS);
     fake_delete(0, "k");
     fake_delete(1, "k");
+}
+
+/* The third is connected again meanwhile: that is sent the release when it is up. */
+static void r04_a_loss_with_a_node_that_connects(void)
+{
+    about_to_be_lost();
     fake_nodes[2].connect_us = 50 * MS;
     fake_break(2);
     fake_pass(&client, 140 * MS);
@@ -2319,16 +2325,10 @@ static void r04_a_loss_with_a_node_that_connects(void)
     ok(fake_find(2, "k", 1) == NULL, "r04: it is sent the release when it is");
 }
 
-/* The lock is lost on two nodes, while the third is busy. */
+/* The third is busy. */
 static void r04_a_loss_and_a_temporary_error(void)
 {
-    begin_with_defaults(3);
-    lock.ttl_ms = 30000;
-    acquire(0);
-    redlock_auto_extend_start(&client, &lock, 100);
-    fake_pass(&client, 9900 * MS);
-    fake_delete(0, "k");
-    fake_delete(1, "k");
+    about_to_be_lost();
     fake_nodes[2].says = "-BUSY Redis is busy running a script.\r\n";
     fake_pass(&client, 300 * MS);
     is_int(lock.status, REDLOCK_LOST, "r04: lost at once");

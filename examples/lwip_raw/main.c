@@ -329,7 +329,7 @@ static int keep(void)
     return 1;
 }
 
-/* The field is only there in a build that asks who holds the lock. */
+/* Only a build with REDLOCK_DIAGNOSIS has the field. */
 #if REDLOCK_DIAGNOSIS
 static void ask_for_holder(void)
 {
