@@ -4,7 +4,7 @@
 # SPDX-License-Identifier: MIT
 
 B = build
-CORE = client.c redlock.c round.c node.c command.c text.c resp.c
+CORE = client.c redlock.c round.c vote.c node.c pipeline.c command.c policy.c text.c resp.c
 LIB = $(CORE) net.c
 HEADERS = redlock.h resp.h url.h core.h
 WARN = -std=c99 -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wcast-qual \
@@ -134,7 +134,7 @@ amalgamation: $(ONE) ## generate the whole library as one file beside redlock.h,
 $(ONE): $(LIB) $(HEADERS) test/amalgamate.awk Makefile
 	@mkdir -p $(@D)
 	awk -f test/amalgamate.awk redlock.h > $(@D)/redlock.h
-	awk -f test/amalgamate.awk net.c resp.c text.c command.c node.c round.c redlock.c client.c > $@
+	awk -f test/amalgamate.awk net.c resp.c text.c policy.c command.c pipeline.c node.c vote.c round.c redlock.c client.c > $@
 
 # The same bytes each time, also from an unpacked release. In it, ready made: the single file, the man pages, and the
 # checksums of all its files. Beside it: its own.
@@ -176,9 +176,9 @@ define variant
 $(B)/$(1)/%: test/%.c $(HELPERS) $(wildcard test/*.h) $(LIB) $(HEADERS) $(ONE) Makefile
 	@mkdir -p $$(@D)
 	$$(CC-$(1)) -O1 -g $(WARN) $(POSIX) $(if $(LIB-$(1)),-I$(B)/single) -I. -Itest $$< $(HELPERS) $(or $(LIB-$(1)),$(LIB)) -o $$@
-$(B)/$(1)/queue_test: test/queue_test.c test/lock_options.h test/tap.h $(CORE) $(HEADERS) Makefile # includes node.c
+$(B)/$(1)/queue_test: test/queue_test.c test/lock_options.h test/tap.h $(CORE) $(HEADERS) Makefile # includes pipeline.c and node.c
 	@mkdir -p $$(@D)
-	$$(CC-$(1)) -O1 -g $(WARN) $(POSIX) -I. -Itest $$< $(filter-out node.c,$(CORE)) -o $$@
+	$$(CC-$(1)) -O1 -g $(WARN) $(POSIX) -I. -Itest $$< $(filter-out node.c pipeline.c,$(CORE)) -o $$@
 test-$(1): $(PROGRAMS:%=$(B)/$(1)/%)
 	prove -j 4 -e '' $$^
 endef
@@ -199,7 +199,7 @@ QUEUE-least = -DREDLOCK_PIPELINE_MAX=2 -DREDLOCK_MINIMAL=1 -DREDLOCK_SEND_MAX=37
 QUEUE-most = -DREDLOCK_SEND_MAX=65535 -DREDLOCK_NODES_MAX=16
 $(B)/queue/%: test/queue_test.c test/lock_options.h test/tap.h $(CORE) $(HEADERS) Makefile
 	@mkdir -p $(@D)
-	gcc $(SAN) $(QUEUE-$*) -O1 -g $(WARN) $(POSIX) -I. -Itest $< $(filter-out node.c,$(CORE)) -o $@
+	gcc $(SAN) $(QUEUE-$*) -O1 -g $(WARN) $(POSIX) -I. -Itest $< $(filter-out node.c pipeline.c,$(CORE)) -o $@
 test-queue: $(QUEUES:%=$(B)/queue/%)
 	prove -e '' $^
 

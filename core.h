@@ -3,9 +3,12 @@
 
        client.c    set-up, checks of arguments, event loop, blocking calls
        redlock.c   locks: attempts, validity, retries, extension, release
-       round.c     rounds: which nodes are asked, their votes, notification
-       node.c      connections: connect, handshake, send, match replies to requests
+       round.c     rounds: which nodes are sent which command
+       vote.c      what replies say of a lock: votes, notification
+       node.c      connections: connect, handshake, replies, time limits
+       pipeline.c  commands on their way: the send buffer, requests
        command.c   the commands on the wire, and what a reply means
+       policy.c    quorums, time limits, clock drift, chance
        text.c      texts for people
 
    SPDX-FileCopyrightText: the redlock authors
@@ -99,10 +102,6 @@ static inline void rl_clear(redlock_mask *mask, unsigned bits)
 {
     *mask = (redlock_mask)(*mask & ~bits);
 }
-
-/* The first node of a set that is not empty. To look at each node of a set:
-   for (; nodes != 0; nodes &= nodes - 1) */
-REDLOCK_PRIVATE struct redlock_node *rl_first_node(const struct redlock_client *c, unsigned nodes);
 
 /* As of the last reading of the clock. */
 static inline int rl_past(const struct redlock_client *c, uint64_t moment_us)
@@ -277,7 +276,35 @@ REDLOCK_PRIVATE int rl_is_denial(const struct resp_item *item);
 /* A short name for the first `most` bytes of a text; never 0. */
 REDLOCK_PRIVATE uint32_t rl_hash(const struct resp_item *item, unsigned most);
 
-/* ---- Nodes (node.c) --------------------------------------------------------------------------- */
+/* ---- Arithmetic (policy.c) --------------------------------------------------------------------------- */
+
+/* The first node of a set that is not empty. To look at each node of a set:
+   for (; nodes != 0; nodes &= nodes - 1) */
+REDLOCK_PRIVATE struct redlock_node *rl_first_node(const struct redlock_client *c, unsigned nodes);
+
+/* Random bytes, drawn from the system many at a time. 0, or -1. */
+REDLOCK_PRIVATE int rl_random(struct redlock_client *c, void *out, size_t size);
+
+/* 0 <= result < range; without entropy the middle, as a pause is better than none. */
+REDLOCK_PRIVATE uint32_t rl_random_below(struct redlock_client *c, uint32_t range);
+
+/* Allowance for clocks. R3 */
+REDLOCK_PRIVATE uint64_t rl_drift_us(const struct redlock_client *c, uint32_t ttl_ms);
+
+/* Whether these nodes are a quorum. */
+REDLOCK_PRIVATE int rl_is_quorum(const struct redlock_client *c, unsigned nodes);
+
+/* How long a decision takes: the round trip to the slowest node of the fastest quorum. */
+REDLOCK_PRIVATE uint32_t rl_decision_us(const struct redlock_client *c);
+
+/* How long a vote may take: node_timeout_ms, but at least three round trips. R15 */
+REDLOCK_PRIVATE uint32_t rl_vote_ms(const struct redlock_client *c);
+
+/* The same for this lock: at most a quarter of its ttl. R15 */
+REDLOCK_PRIVATE uint32_t rl_patience_ms(const struct redlock_client *c,
+                                        const struct redlock_lock *lock);
+
+/* ---- Commands on their way (pipeline.c) ---------------------------------------------------------- */
 
 /* Who gets the reply to a request. */
 enum rl_role {
@@ -288,6 +315,47 @@ enum rl_role {
     RL_STALE,  /* the lock, for R8b only: what this command creates makes no member */
     RL_OWED    /* a release that the client keeps. R4 */
 };
+
+static inline int rl_is_up(const struct redlock_node *node)
+{
+    return node->state == REDLOCK_NODE_READY || node->state == REDLOCK_NODE_HANDSHAKE;
+}
+
+/* All nodes that are up. */
+static inline redlock_mask rl_up(const struct redlock_client *c)
+{
+    return c->priv.in[REDLOCK_NODE_READY] | c->priv.in[REDLOCK_NODE_HANDSHAKE];
+}
+
+REDLOCK_PRIVATE void rl_set_state(struct redlock_client *c, struct redlock_node *node,
+                                  enum redlock_node_state state);
+
+/* Encodes a command once and queues it on all of `nodes` that have room. Returns these. `from`: a lock;
+   in the role OWED a redlock_owed; NULL: the handshake. */
+REDLOCK_PRIVATE redlock_mask rl_send(struct redlock_client *c, void *from, unsigned nodes,
+                                     unsigned command, unsigned role);
+
+/* Sends what the socket takes. */
+REDLOCK_PRIVATE void rl_transmit(struct redlock_client *c, struct redlock_node *node);
+
+/* Hangs up. What the node owes is answered by rl_node_reply. R5 */
+REDLOCK_PRIVATE void rl_node_broke(struct redlock_client *c, struct redlock_node *node,
+                                   enum rl_error error);
+
+/* The nth of the requests whose replies are due, the oldest first. */
+REDLOCK_PRIVATE struct redlock_request *rl_request(struct redlock_node *node, unsigned nth);
+
+/* The oldest request has all its replies. */
+REDLOCK_PRIVATE void rl_pop(struct redlock_node *node);
+
+/* The replies that `owner` waits for from `nodes`, to commands of a set, go to `heir` in a new role. */
+REDLOCK_PRIVATE void rl_redirect(struct redlock_client *c, const void *owner, unsigned nodes,
+                                 unsigned set, void *heir, unsigned role);
+
+/* Whether the node owes `owner` the reply to a command of a set. */
+REDLOCK_PRIVATE int rl_owes(struct redlock_node *node, const void *owner, unsigned set);
+
+/* ---- Nodes (node.c) --------------------------------------------------------------------------- */
 
 struct rl_reply {
     void *owner; /* a lock, or in the role OWED a redlock_owed */
@@ -315,11 +383,6 @@ REDLOCK_PRIVATE uint64_t rl_node_stall_us(const struct redlock_client *c,
                                           const struct redlock_node *node);
 REDLOCK_PRIVATE int rl_node_stalls(const struct redlock_client *c, const struct redlock_node *node);
 
-/* Encodes a command once and queues it on all of `nodes` that have room. Returns these. `from`: a lock;
-   in the role OWED a redlock_owed; NULL: the handshake. */
-REDLOCK_PRIVATE redlock_mask rl_send(struct redlock_client *c, void *from, unsigned nodes,
-                                     unsigned command, unsigned role);
-
 /* The socket is ready for `events`: completes the connection, queues the handshake, and sends what is
    queued. */
 REDLOCK_PRIVATE void rl_node_event(struct redlock_client *c, struct redlock_node *node,
@@ -332,38 +395,6 @@ REDLOCK_PRIVATE int rl_node_reply(struct redlock_client *c, struct redlock_node 
 
 /* Time limits, measurement, end of the handshake, backoff. */
 REDLOCK_PRIVATE void rl_node_tick(struct redlock_client *c, struct redlock_node *node);
-
-/* Disconnects; the node counts as failed. */
-REDLOCK_PRIVATE void rl_node_fail(struct redlock_client *c, struct redlock_node *node,
-                                  enum rl_error error);
-
-/* The replies that `owner` waits for from `nodes`, to commands of a set, go to `heir` in a new role. */
-REDLOCK_PRIVATE void rl_redirect(struct redlock_client *c, const void *owner, unsigned nodes,
-                                 unsigned set, void *heir, unsigned role);
-
-/* Whether the node owes `owner` the reply to a command of a set. */
-REDLOCK_PRIVATE int rl_owes(struct redlock_node *node, const void *owner, unsigned set);
-
-/* ---- Clients (node.c) -------------------------------------------------------------------------------- */
-
-/* Random bytes, drawn from the system many at a time. 0, or -1. */
-REDLOCK_PRIVATE int rl_random(struct redlock_client *c, void *out, size_t size);
-
-/* 0 <= result < range; without entropy the middle, as a pause is better than none. */
-REDLOCK_PRIVATE uint32_t rl_random_below(struct redlock_client *c, uint32_t range);
-
-/* Allowance for clocks. R3 */
-REDLOCK_PRIVATE uint64_t rl_drift_us(const struct redlock_client *c, uint32_t ttl_ms);
-
-/* Whether these nodes are a quorum. */
-REDLOCK_PRIVATE int rl_is_quorum(const struct redlock_client *c, unsigned nodes);
-
-/* How long a decision takes: the round trip to the slowest node of the fastest quorum. */
-REDLOCK_PRIVATE uint32_t rl_decision_us(const struct redlock_client *c);
-
-/* How long a reply is waited for. R15 */
-REDLOCK_PRIVATE uint32_t rl_patience_ms(const struct redlock_client *c,
-                                        const struct redlock_lock *lock);
 
 /* ---- Features: a feature that is left out is an empty function ------------------------------------------ */
 
@@ -794,7 +825,7 @@ static inline void rl_set_mute(struct redlock_lock *lock, unsigned nodes, int mu
 }
 #endif
 
-/* ---- Rounds (round.c) ------------------------------------------------------------------------------- */
+/* ---- Votes (vote.c) ---------------------------------------------------------------------------------- */
 
 /* The states of a lock, and how it goes from one to the next:
 
@@ -850,6 +881,35 @@ REDLOCK_PRIVATE void rl_move(struct redlock_client *c, struct redlock_lock *lock
 /* Something happened to it that the next tick must look at. */
 REDLOCK_PRIVATE void rl_touch(struct redlock_client *c, struct redlock_lock *lock);
 
+/* Nodes where a command that creates the key may still run, on a connection that was given up. R8b */
+static inline unsigned rl_suspects(const struct redlock_client *c, const struct redlock_lock *lock)
+{
+    return lock->priv.attempt.suspect & (unsigned)c->priv.abandoned;
+}
+
+/* Whether the key is to be created again on a node. R9 */
+REDLOCK_PRIVATE int rl_repairs(const struct redlock_client *c, const struct redlock_lock *lock,
+                               unsigned bit);
+
+/* Takes the replies of a node. */
+REDLOCK_PRIVATE void rl_take_replies(struct redlock_client *c, struct redlock_node *node,
+                                     struct rl_input *in);
+
+/* Tells the locks which connections broke: what these owe is not answered any more. */
+REDLOCK_PRIVATE void rl_tell_broken(struct redlock_client *c);
+
+/* A release is told to the waiters of this client: servers do not tell the client that deleted. R7 */
+REDLOCK_PRIVATE void rl_notify_own(struct redlock_client *c, const struct redlock_lock *lock);
+
+/* Whether enough nodes say that the lock may be free. R7 */
+REDLOCK_PRIVATE int rl_may_be_free(const struct redlock_client *c, const struct redlock_lock *lock);
+
+/* How many nodes the holder with most of them has. */
+REDLOCK_PRIVATE unsigned rl_largest_holding(const struct redlock_client *c,
+                                            const struct redlock_lock *lock);
+
+/* ---- Rounds (round.c) ------------------------------------------------------------------------------- */
+
 /* A new command to all nodes, a new count of votes. */
 REDLOCK_PRIVATE void rl_begin_round(struct redlock_client *c, struct redlock_lock *lock);
 
@@ -875,25 +935,8 @@ REDLOCK_PRIVATE void rl_ignore_late(struct redlock_client *c, struct redlock_loc
 /* A round of extensions is over. */
 REDLOCK_PRIVATE void rl_ignore_extensions(struct redlock_client *c, struct redlock_lock *lock);
 
-/* How many nodes the holder with most of them has. */
-REDLOCK_PRIVATE unsigned rl_largest_holding(const struct redlock_client *c,
-                                            const struct redlock_lock *lock);
-
 /* Connects nodes where that is due, or would be too late at the next due time. */
 REDLOCK_PRIVATE void rl_connect(struct redlock_client *c, unsigned nodes, uint64_t too_late_us);
-
-/* Takes the replies of a node. */
-REDLOCK_PRIVATE void rl_take_replies(struct redlock_client *c, struct redlock_node *node,
-                                     struct rl_input *in);
-
-/* Tells the locks which connections broke: what these owe is not answered any more. */
-REDLOCK_PRIVATE void rl_tell_broken(struct redlock_client *c);
-
-/* A release is told to the waiters of this client: servers do not tell the client that deleted. R7 */
-REDLOCK_PRIVATE void rl_notify_own(struct redlock_client *c, const struct redlock_lock *lock);
-
-/* Whether enough nodes say that the lock may be free. R7 */
-REDLOCK_PRIVATE int rl_may_be_free(const struct redlock_client *c, const struct redlock_lock *lock);
 
 /* ---- Locks (redlock.c) ------------------------------------------------------------------------------ */
 

@@ -35,11 +35,11 @@ command=$(sed -n '/^    arm-none-eabi-gcc/,/[^\\]$/s/\\*$//p' "$example/README.m
 compile="${command%%"$example/*.c"*} ${WARN:-}"
 # shellcheck disable=SC2086 # lists of words
 build_all() {
-    $compile "$example"/*.c client.c redlock.c round.c node.c command.c text.c resp.c -o "$build/pump.elf" &&
+    $compile "$example"/*.c client.c redlock.c round.c vote.c node.c pipeline.c command.c policy.c text.c resp.c -o "$build/pump.elf" &&
         # what stays when the library is not there
         $compile "$example"/*.c -Wl,--unresolved-symbols=ignore-all -o "$build/without.elf" &&
         $compile -I"$example" -Itest --oslib=semihost -Wl,--defsym=STACK=3K test/board_test.c test/mini.c "$example/board.c" \
-            "$example/lines.c" client.c redlock.c round.c node.c command.c text.c resp.c -o "$build/board_test.elf"
+            "$example/lines.c" client.c redlock.c round.c vote.c node.c pipeline.c command.c policy.c text.c resp.c -o "$build/board_test.elf"
 }
 check "the README's command" build_all
 [ $failed -eq 0 ] || done_testing
@@ -164,7 +164,7 @@ check 'the deepest stack of a call' at_most "$deepest" 512
 
 # ---- What small.h saves ----
 
-core='client redlock round node command text resp'
+core='client redlock round vote node pipeline command policy text resp'
 
 struct() { # HEADER STRUCT
     printf '#include "%s"\n#include "redlock.h"\nchar size_of[sizeof(struct %s)];\n' "$1" "$2" >"$folder/size.c"

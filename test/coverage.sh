@@ -15,7 +15,7 @@ build=$1/coverage
 shift
 rm -rf "$build"
 mkdir -p "$build"
-for file in client redlock round node command text resp net url; do
+for file in client redlock round vote node pipeline command policy text resp net url; do
     gcc -std=c99 -O0 -g --coverage -I. -c $file.c -o "$build/$file.o"
 done
 for test in "$@"; do
@@ -26,7 +26,7 @@ for test in "$@"; do
         "$build"/*.o $flags -o "$build/$test"
     "$build/$test" >"$build/$test.tap" || { grep '^not ok' "$build/$test.tap"; exit 1; }
 done
-for file in client redlock round node command text resp net url; do
+for file in client redlock round vote node pipeline command policy text resp net url; do
     gcov -b -o "$build" "$file.c" 2>/dev/null | awk -v file="$file.c" '
         $0 == "File \x27" file "\x27" { mine = 1 }
         mine && /^Lines/ { sub(/.*:/, ""); lines = $0 }
@@ -35,10 +35,11 @@ for file in client redlock round node command text resp net url; do
 done | tee "$build/summary"
 rm -f ./*.gcov
 echo 'lines not run:'
-grep -H '#####:' "$build"/client.c.gcov "$build"/round.c.gcov "$build"/redlock.c.gcov "$build"/node.c.gcov "$build"/command.c.gcov "$build"/text.c.gcov "$build"/resp.c.gcov "$build"/net.c.gcov "$build"/url.c.gcov |
+grep -H '#####:' "$build"/client.c.gcov "$build"/round.c.gcov "$build"/vote.c.gcov "$build"/redlock.c.gcov "$build"/node.c.gcov "$build"/pipeline.c.gcov \
+    "$build"/command.c.gcov "$build"/policy.c.gcov "$build"/text.c.gcov "$build"/resp.c.gcov "$build"/net.c.gcov "$build"/url.c.gcov |
     sed "s|$build/||; s/\.gcov: *#####: */:/; s/: */:/2" || true
 echo 'branches not taken:'
-for file in client redlock round node command text resp net url; do
+for file in client redlock round vote node pipeline command policy text resp net url; do
     awk -v file=$file.c '
         /^ *[0-9#-]+\*?: *[0-9]+:/ { split($0, part, ":"); number = part[2] + 0; text = $0; sub(/^[^:]*:[^:]*: */, "", text) }
         /^branch/ && /taken 0%/ && number != last { print file ":" number ": " text; last = number }' "$build/$file.c.gcov"

@@ -23,7 +23,7 @@ posix() {
         # the linker's warning of getaddrinfo: it would want the libc's shared objects for names
         # shellcheck disable=SC2086 # a list of words
         "$@" $warn -D_POSIX_C_SOURCE=200809L -static test/$test.c test/fake.c test/mini.c test/servers.c url.c client.c redlock.c \
-            round.c node.c command.c text.c resp.c net.c -o "$build/$name/$test" 2>"$build/log" || { cat "$build/log"; return 1; }
+            round.c vote.c node.c pipeline.c command.c policy.c text.c resp.c net.c -o "$build/$name/$test" 2>"$build/log" || { cat "$build/log"; return 1; }
     done
     echo "$name:"
     prove -e "$runner" "$build/$name"/*_test "$build/$name/sim"
@@ -36,7 +36,7 @@ cortex_m4() {
     for test in resp_test lock_test safety_test sim url_test; do
         # shellcheck disable=SC2086 # a list of words
         arm-none-eabi-gcc --specs=picolibc.specs --oslib=semihost --crt0=hosted -mcpu=cortex-m4 -mthumb $warn \
-            test/$test.c test/fake.c test/mini.c url.c client.c redlock.c round.c node.c command.c text.c resp.c -o "$build/cortex-m4/$test" \
+            test/$test.c test/fake.c test/mini.c url.c client.c redlock.c round.c vote.c node.c pipeline.c command.c policy.c text.c resp.c -o "$build/cortex-m4/$test" \
             -Wl,--defsym=__flash=0 -Wl,--defsym=__flash_size=0x400000 -Wl,--defsym=__ram=0x21000000 \
             -Wl,--defsym=__ram_size=0x1000000 -Wl,--defsym=__stack_size=0x10000 -Tpicolibc.ld || return 1
     done

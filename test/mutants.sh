@@ -4,7 +4,7 @@
 # If a rule is removed and no test fails, the rule has no test.
 #
 # Each line of the table: rule | file | perl substitution on it | what is removed
-# A rule that begins with Q is about the queues of node.c, and only queue_test has to fail.
+# A rule that begins with Q is about the queues of pipeline.c and node.c, and only queue_test has to fail.
 #
 # SPDX-FileCopyrightText: the redlock authors
 # SPDX-License-Identifier: MIT
@@ -12,13 +12,13 @@ set -u
 folder=${1:?folder for the builds}/mutants
 seeds=${2:-0} # runs of the simulator for each, for information
 pattern=${3:-.}
-engine='client redlock round node command text'
+engine='client redlock round vote node pipeline command policy text'
 tight=$(sed -n 's/^TIGHT = //p' Makefile) # the smallest buffers: some rules are about full ones
 
 table() {
     cat <<'END'
 R1|redlock.c|s/rl_random\(c, lock->token, sizeof lock->token\) != 0/lock->priv.op.attempts < 2 && $&/|a new token for every attempt
-R1|round.c|s/if \(!rl_is\(command, RL_TAKING\) && node->priv.useful/if (node->priv.useful/|a SET is not sent again
+R1|vote.c|s/if \(!rl_is\(command, RL_TAKING\) && node->priv.useful/if (node->priv.useful/|a SET is not sent again
 R1|redlock.c|s/(rl_set\(&lock->members, lock->granted\);\s+lock->extended = 0)/lock->priv.started_us = c->priv.now_us; lock->valid_until_us = rl_valid_until(c, lock); $1/|T1 is before the first byte
 R2|redlock.c|s/switch \(rl_verdict_of\(c, lock, agreed,/switch (rl_verdict_of(c, lock, lock->priv.waits == 0 ? agreed : 0,/|not one after the other: the quorum is enough
 R2|redlock.c|s/lock->priv.todo =\s+c->priv.all & \(redlock_mask\)~lock->priv.attempt.asked; \/\* they/lock->priv.todo = 0; \/* they/|nodes that were not asked are owed it
@@ -29,16 +29,16 @@ R2|redlock.c|s/(if \(rl_past\(c, lock->valid_until_us\)\)\s+)lock->priv.todo = 0
 R8|round.c|s/if \(mute \|\| lock->priv.state == RL_IS_HELD \|\| lock->priv.state == RL_IN_AUTO\)/if (mute)/|a node that is asked late confirms late
 R3|redlock.c|s/if \(rl_past\(c, rl_valid_until\(c, lock\)\)\) \{\n\s+rl_roll_back/if (0) {rl_roll_back/|validity above 0
 R3|redlock.c|s/rl_past\(c, rl_valid_until\(c, lock\)\)(\) \{\n\s+rl_roll_back)/c->priv.now_us > rl_valid_until(c, lock)$1/|validity of 0 is not above 0
-R3|node.c|s/ \+ 1 \+ 2 \* RL_MS_US;/ + 1;/|2 ms of drift
-R3|node.c|s/ttl_ms % 1000 \* ppm \/ 1000/0/|drift of a ttl below a second
-R3|node.c|s/\(uint64_t\)\(ttl_ms \/ 1000\) \* ppm \+/0 +/|drift of the ttl
+R3|policy.c|s/ \+ 1 \+ 2 \* RL_MS_US;/ + 1;/|2 ms of drift
+R3|policy.c|s/ttl_ms % 1000 \* ppm \/ 1000/0/|drift of a ttl below a second
+R3|policy.c|s/\(uint64_t\)\(ttl_ms \/ 1000\) \* ppm \+/0 +/|drift of the ttl
 R3|client.c|s/i == 0 \? count \/ 2 \+ 1/i == 0 ? (count + 1) \/ 2/|quorum above the half
 R4|redlock.c|s/lock->priv.todo = lock->priv.attempt.asked;/lock->priv.todo = lock->granted;/|release to all asked, not only to those that granted
 R4|redlock.c|s/rl_roll_back\(c, lock, REDLOCK_LOST\);/rl_enter(lock, RL_IN_SETTLE), lock->priv.outcome = REDLOCK_LOST;/g|a lost lock is released where it is left
 R4|redlock.c|s/lock->priv.todo = lock->priv.attempt.asked;/lock->priv.todo = 0;/|the rollback
 R4|redlock.c|s/rl_send\(c, lock, lock->priv.todo & [^,]*,\s+RL_DELETE, RL_NOBODY\)/0/|the release that outlasts a full buffer
 R4|redlock.c|s/rl_roll_back\(c, lock, REDLOCK_CANCELLED\);/rl_finish(c, lock, REDLOCK_CANCELLED, RL_IS_IDLE);/|undoing of what was cancelled
-R4|node.c|s/sent &= rl_up\(c\);/;/|nothing is queued on a connection that broke
+R4|pipeline.c|s/sent &= rl_up\(c\);/;/|nothing is queued on a connection that broke
 R4|redlock.c|s/lock->priv.attempt.again \| unanswered/unanswered/|a temporary error is no answer to a release
 R4|redlock.c|s/lock->priv.attempt.again \| unanswered/lock->priv.attempt.again/|nor is one that comes later
 R4|node.c|s/\} else if \(node->priv.part < main\) \{/$& reply->owner = request->owner;/|the last of a pair is the answer
@@ -74,41 +74,41 @@ R6|redlock.c|s/lock->priv.until_us > connected_us \? lock->priv.until_us : conne
 R7|redlock.c|s/if \(!rl_may_be_free\(c, lock\)\)\s+return;/return;/|notification
 R7|round.c|s/rl_notifies\(node\)/0/|a refused attempt asks for notification
 R7|round.c|s/rl_notifies\(node\)/REDLOCK_NOTIFICATION/|but not where it is denied
-R7|round.c|s/rl_is_quorum\(c, lock->priv.attempt.free\) && /lock->priv.attempt.free != 0 \&\& /|notification by less than a quorum
-R7|round.c|s/(rl_is_quorum\(c, lock->priv.attempt.free\)) && rl_others_had_it\(lock\)/$1/|no notification for lack of voters
+R7|vote.c|s/rl_is_quorum\(c, lock->priv.attempt.free\) && /lock->priv.attempt.free != 0 \&\& /|notification by less than a quorum
+R7|vote.c|s/(rl_is_quorum\(c, lock->priv.attempt.free\)) && rl_others_had_it\(lock\)/$1/|no notification for lack of voters
 R6|node.c|s/if \(awaited \|\| c->priv.slow\)/if (1)/|round trips are of what was waited for
 R15|node.c|s/if \(awaited \|\| c->priv.slow\)/if (awaited)/|but late answers tell how long to wait
-R15|node.c|s/rl_decision_us\(c\) \/ 1000 \* 3/0/|at least three round trips
+R15|policy.c|s/rl_decision_us\(c\) \/ 1000 \* 3/0/|at least three round trips
 R7|redlock.c|s/\(uint64_t\)rl_random_below\(c, rl_quick_us\(c, 0\)\)/(uint64_t)rl_quick_us(c, 0)/|at random
 R7|redlock.c|s/rl_random_below\(c, 3\) > 0 \? lock->priv.op.vain : 0U/0/|a waiter that was notified in vain stands back
-R7|round.c|s/if \(notified != NULL\) \{/if (0) {/|one of several
+R7|vote.c|s/if \(notified != NULL\) \{/if (0) {/|one of several
 R7|redlock.c|s/if \(lock->priv.outcome == REDLOCK_OK\)\s+rl_notify_own\(c, lock\);//|notification of a release by the same client
-R7|round.c|s/if \(!rl_has_key\(lock, key, key_size, known\)\)/if (0)/|only for the key that it waits for
+R7|vote.c|s/if \(!rl_has_key\(lock, key, key_size, known\)\)/if (0)/|only for the key that it waits for
 R8|redlock.c|s/lock->granted, lock->members & ~\(unsigned\)rl_mute/lock->granted, c->priv.all \& ~(unsigned)rl_mute/|only members count
 R8|redlock.c|s/if \(!rl_past\(c, lock->valid_until_us\)\)\s+(rl_set\(&lock->members, lock->priv.attempt.late\);)/$1/|late grants only while it is valid
 R8|redlock.c|s/rl_set\(&lock->members, lock->priv.attempt.late\);/;/|late grants make members
-R8|round.c|s/if \(vote != RL_REPAIRED\)/if (vote != RL_REPAIRED \&\& (state != RL_IN_EXTEND || lock->members \& bit))/|confirmed nodes become members
+R8|vote.c|s/if \(vote != RL_REPAIRED\)/if (vote != RL_REPAIRED \&\& (state != RL_IN_EXTEND || lock->members \& bit))/|confirmed nodes become members
 R8|redlock.c|s/if \(!rl_past\(c, rl_valid_until\(c, lock\)\)\)\s+(status = REDLOCK_OK;)/$1/|new validity above 0
 R8|redlock.c|s/if \(lock->valid_until_us < rl_valid_until\(c, lock\)\)//|no shortening here
 R8|command.c|s/math.max\(t,c\('pttl',k\)\)/t/|no shortening on the node
 R8|redlock.c|s/(lock->valid_until_us = rl_valid_until\(c, lock\);\n\s+rl_set)/lock->priv.started_us = c->priv.now_us; $1/|T1 of the extension is before its first byte
 R8|redlock.c|s/if \(!rl_is_quorum\(c, lock->members\)\) \{/if (0) {/|loss when members say so
 R8|client.c|s/if \(lock->priv.state != RL_IS_HELD\)\s+return REDLOCK_LOST;//|no extension of what is not held
-R8|round.c|s/rl_clear\(&lock->members, bit\); \/\* its word counts no more/; \/* its word/|a node that says that it is gone is no member
-R8|round.c|s/(else if \(reply->vote == RL_YES\)\s+)rl_set\(&lock->priv.attempt.late, bit\);/$1;/|a node that says late that it is there is one
-R9|round.c|s/return REDLOCK_REPAIR && !rl_past\(c, lock->valid_until_us\)/return 0/|repair
-R9|round.c|s/return REDLOCK_REPAIR && !rl_past\(c, lock->valid_until_us\)/return 1/|no repair when the validity is over
-R9|round.c|s/\(lock->priv.attempt.again & ~unanswered & bit\)/(~unanswered \& bit)/|no repair where nobody has said that it is gone
-R9|round.c|s/state == RL_IN_EXTEND && vote == RL_NO && rl_repairs\(c, lock, bit\)\) \{/0) {/|repaired in the same round
+R8|vote.c|s/rl_clear\(&lock->members, bit\); \/\* its word counts no more/; \/* its word/|a node that says that it is gone is no member
+R8|vote.c|s/(else if \(reply->vote == RL_YES\)\s+)rl_set\(&lock->priv.attempt.late, bit\);/$1;/|a node that says late that it is there is one
+R9|vote.c|s/return REDLOCK_REPAIR && !rl_past\(c, lock->valid_until_us\)/return 0/|repair
+R9|vote.c|s/return REDLOCK_REPAIR && !rl_past\(c, lock->valid_until_us\)/return 1/|no repair when the validity is over
+R9|vote.c|s/\(lock->priv.attempt.again & ~unanswered & bit\)/(~unanswered \& bit)/|no repair where nobody has said that it is gone
+R9|vote.c|s/state == RL_IN_EXTEND && vote == RL_NO && rl_repairs\(c, lock, bit\)\) \{/0) {/|repaired in the same round
 R9|round.c|s/\? RL_YOUNG : RL_VOTER/? RL_VOTER : RL_VOTER/|a key that is younger than the round proves nothing
 R9|round.c|s/\(rl_suspects\(c, lock\) & bit\) != 0 \|\| rl_owes/rl_owes/|nor one that a former connection may have created since
-R9|round.c|s/rl_clear\(&lock->priv.todo, bit\);(\s+else if)/;$1/|nor one that was created before the round asked
-R8b|round.c|s/\(reply->vote == RL_YES \|\| reply->vote == RL_REPAIRED\) &&/reply->vote == RL_YES \&\&/|our token proves that the command has run, though not since when
-R9|round.c|s/if \(vote != RL_REPAIRED\)/if (1)/|repaired nodes count when they have confirmed
-R8b|round.c|s/\(lock->priv.attempt.again & ~unanswered & bit\)/(lock->priv.attempt.again \& bit)/|one unanswered command that creates the key
-R8b|round.c|s/rl_set\(&lock->priv.attempt.suspect, bit\);/;/|what is unanswered on a former connection
+R9|vote.c|s/rl_clear\(&lock->priv.todo, bit\);(\s+else if)/;$1/|nor one that was created before the round asked
+R8b|vote.c|s/\(reply->vote == RL_YES \|\| reply->vote == RL_REPAIRED\) &&/reply->vote == RL_YES \&\&/|our token proves that the command has run, though not since when
+R9|vote.c|s/if \(vote != RL_REPAIRED\)/if (1)/|repaired nodes count when they have confirmed
+R8b|vote.c|s/\(lock->priv.attempt.again & ~unanswered & bit\)/(lock->priv.attempt.again \& bit)/|one unanswered command that creates the key
+R8b|vote.c|s/rl_set\(&lock->priv.attempt.suspect, bit\);/;/|what is unanswered on a former connection
 R8b|round.c|s/rl_redirect\(c, lock, lock->priv.waits, 1 << RL_REPAIR, lock, RL_STALE\);/rl_ignore(c, lock, lock->priv.waits, 1 << RL_REPAIR);/|what is unanswered of an earlier round
-R8b|round.c|s/rl_clear\(&lock->priv.attempt.suspect, bit\);//|our token there proves that it has run
+R8b|vote.c|s/rl_clear\(&lock->priv.attempt.suspect, bit\);//|our token there proves that it has run
 R8b|node.c|s/rl_clear\(&c->priv.abandoned, rl_bit\(node->priv.index\)\); \/\* another/; \/* another/|another process never runs it
 R8b|round.c|s/return rl_is\(command, RL_CREATING\) \? RL_STALE : RL_NOBODY;/return RL_NOBODY;/|a vote that does not count is unanswered, too
 R8b|client.c|s/lock->priv.attempt.suspect = client->priv.all & \(redlock_mask\)~lock->members;//|what another process sent may still run
@@ -164,12 +164,12 @@ R16|command.c|s/number > 0 && number < RL_FENCING_TOKEN_MAX/number > 0/|the larg
 R16|core.h|s/wall_us < RL_WALL_MAX_US \? wall_us : 0/0/|the proposal
 R16|core.h|s/wall_us < RL_WALL_MAX_US \? wall_us : 0/wall_us/|a broken wall clock is not proposed
 R16|redlock.c|s/(if \(state == RL_IS_IDLE\)\s+)rl_set_fencing_token\(lock, 0\);/$1;/|no fencing token without the lock
-R7|round.c|s/notified = rl_extra_keys\(lock\) == 0 \? lock : NULL;/notified = lock;/|one that needs more keys does not stand for the others
+R7|vote.c|s/notified = rl_extra_keys\(lock\) == 0 \? lock : NULL;/notified = lock;/|one that needs more keys does not stand for the others
 R17|node.c|s/else if \(!node->priv.synced\)/else if (0)/|a vote counts when it is on disk
 R17|node.c|s/item->depth > 0 && item->integer > 0/item->depth > 0/|0 servers have it on disk
 R17|node.c|s/(node->priv.unsure = \(uint8_t\)vote;)\s+node->priv.synced = 0;/$1/|what was synced before is not this
-R17|node.c|s/if \(request->owner == owner && /$&!(n == 0 && node->priv.part > 0) && /|no vote for a lock that is gone
-R17|node.c|s/rl_is\(command, RL_WRITING\)(\) \{\s+command \|= RL_WITH_SYNC)/rl_is(command, RL_WRITING \& ~(1 << RL_EXTEND))$1/|extensions are to be on disk too
+R17|pipeline.c|s/if \(request->owner == owner && /$&!(n == 0 && node->priv.part > 0) && /|no vote for a lock that is gone
+R17|pipeline.c|s/rl_is\(command, RL_WRITING\)(\) \{\s+command \|= RL_WITH_SYNC)/rl_is(command, RL_WRITING \& ~(1 << RL_EXTEND))$1/|extensions are to be on disk too
 R17|node.c|s/item->integer = node->priv.counted;//|the count of a fencing token
 R17|node.c|s/request->owner = NULL; \/\* what WAITAOF/; \/* what WAITAOF/|nobody waits for the second half of a no
 R17|client.c|s/settings->stall_ms == 0 && values/0 \&\& values/|a stall is longer than the wait for an answer
@@ -180,37 +180,37 @@ R18|command.c|s/return REDLOCK_MARKER &&/return 0 \&\&/|the marker is looked at
 R18|node.c|s/else if \(vote == RL_LATER\)(\s+rl_quarantine)/else if (0)$1/|it is said why there is no vote
 R15|redlock.c|s/\/\* fall through \*\/\s+case RL_TIME_IS_UP:/if (0) { case RL_TIME_IS_UP: break; }/|the bound of an attempt
 R15|node.c|s/RL_READS_MAX = 32,/RL_READS_MAX = 100000000,/|a node that talks without end
-R15|node.c|s/quarter_ms < most_ms \? quarter_ms : most_ms/most_ms/|a quarter of the ttl
+R15|policy.c|s/quarter_ms < most_ms \? quarter_ms : most_ms/most_ms/|a quarter of the ttl
 R15|redlock.c|s/(due_us > lock->valid_until_us\)\s+)lock->priv.due_us = lock->valid_until_us;/$1;/|no longer than what is left
-R5|node.c|s/nodes & ~\(unsigned\)c->priv.out.unsent, runs/nodes, runs/|what is still to be sent to a node is sent first
-R5|node.c|s/for \(; idle != 0; idle &= idle - 1\)\s+rl_first_node\(c, idle\)->priv.cursor = c->priv.out.used;//|a cursor begins where the first bytes for its node stand
-R5|node.c|s/ \|\| c->priv.out.run\[runs - 1\].nodes != nodes/ \&\& 0/|bytes for other nodes are another run
-R5|node.c|s/c->priv.out.run\[run\].end <= from \|\| !\(c->priv.out.run\[run\].nodes & bit\)/c->priv.out.run[run].end <= from/|a node is sent nothing of the others
-R5|node.c|s/(to = from; run < c->priv.out.runs) && \(c->priv.out.run\[run\].nodes & bit\)/$1/|nor what stands behind its own
-R5|node.c|s/\(from \+ \(unsigned\)moved\)/to/|what a socket did not take is sent later
-R5|node.c|s/rl_transmit\(c, rl_first_node\(c, nodes\)\);/;/|and sent before
-R5|node.c|s/rl_out_sent\(c, node\);(\s+rl_clear\(&c->priv.full)/$1/|what a connection that broke was still to be sent goes to no other
+R5|pipeline.c|s/nodes & ~\(unsigned\)c->priv.out.unsent, runs/nodes, runs/|what is still to be sent to a node is sent first
+R5|pipeline.c|s/for \(; idle != 0; idle &= idle - 1\)\s+rl_first_node\(c, idle\)->priv.cursor = c->priv.out.used;//|a cursor begins where the first bytes for its node stand
+R5|pipeline.c|s/ \|\| c->priv.out.run\[runs - 1\].nodes != nodes/ \&\& 0/|bytes for other nodes are another run
+R5|pipeline.c|s/c->priv.out.run\[run\].end <= from \|\| !\(c->priv.out.run\[run\].nodes & bit\)/c->priv.out.run[run].end <= from/|a node is sent nothing of the others
+R5|pipeline.c|s/(to = from; run < c->priv.out.runs) && \(c->priv.out.run\[run\].nodes & bit\)/$1/|nor what stands behind its own
+R5|pipeline.c|s/\(from \+ \(unsigned\)moved\)/to/|what a socket did not take is sent later
+R5|pipeline.c|s/rl_transmit\(c, rl_first_node\(c, nodes\)\);/;/|and sent before
+R5|pipeline.c|s/rl_out_sent\(c, node\);(\s+rl_clear\(&c->priv.full)/$1/|what a connection that broke was still to be sent goes to no other
 R5|node.c|s/if \(!rl_jams\(c, node\)\)/if (1)/|a node that keeps the buffer full is given up sooner
 R15|node.c|s/rl_vote_ms\(c\) \* RL_MS_US \/ 2/c->priv.settings.node_timeout_ms * RL_MS_US \/ 2/|but not too soon where a quorum is far away
 R15|node.c|s/(jammed_us \+ )(rl_vote_ms\(c\) \* RL_MS_US \/ 2)/$1(node->rtt_us * 2 > $2 ? node->rtt_us * 2 : $2)/|however far it is itself
-R5|node.c|s/c->priv.jammed = 1;/;/|it is known that the buffer is full
-R5|node.c|s/c->priv.out.runs = c->priv.jammed = 0;/c->priv.out.runs = 0;/|or a connection breaks
+R5|pipeline.c|s/c->priv.jammed = 1;/;/|it is known that the buffer is full
+R5|pipeline.c|s/c->priv.out.runs = c->priv.jammed = 0;/c->priv.out.runs = 0;/|or a connection breaks
 R6|redlock.c|s/!c->priv.jammed && //|no attempt begins while the buffer is full
-R4|node.c|s/REDLOCK_PIPELINE_MAX - \(owner != NULL\)/REDLOCK_PIPELINE_MAX/|one request is kept for rollbacks
-R4|node.c|s/ \|\|\s+rl_shared\(node, owner, command\) != NULL;/;/|which share it
-R5|node.c|s/last->command == command &&//|but only the same commands
-R6|node.c|s/else if \(from != NULL\)(\s+rl_set\(&c->priv.full)/else if (0)$1/|it is known which nodes have no request free
-R5|node.c|s/rl_clear\(&c->priv.full, rl_bit\(node->priv.index\)\);(\s+memset)/$1/|until their connection breaks
+R4|pipeline.c|s/REDLOCK_PIPELINE_MAX - \(owner != NULL\)/REDLOCK_PIPELINE_MAX/|one request is kept for rollbacks
+R4|pipeline.c|s/ \|\|\s+rl_shared\(node, owner, command\) != NULL;/;/|which share it
+R5|pipeline.c|s/last->command == command &&//|but only the same commands
+R6|pipeline.c|s/else if \(from != NULL\)(\s+rl_set\(&c->priv.full)/else if (0)$1/|it is known which nodes have no request free
+R5|pipeline.c|s/rl_clear\(&c->priv.full, rl_bit\(node->priv.index\)\);(\s+memset)/$1/|until their connection breaks
 R5|node.c|s/rl_clear\(&c->priv.full, rl_bit\(node->priv.index\)\);(\s+rl_note_reply)/$1/|or one is answered
-R5|node.c|s/if \(node->priv.count == 0\)(\s+node->priv.mark_us)/if (0)$1/|a stall begins with the first command that is unanswered
-R18|node.c|s/ && rl_run\(message.node\) != 0;/;/|no marker names a run that is not known
+R5|pipeline.c|s/if \(node->priv.count == 0\)(\s+node->priv.mark_us)/if (0)$1/|a stall begins with the first command that is unanswered
+R18|pipeline.c|s/ && rl_run\(message.node\) != 0;/;/|no marker names a run that is not known
 R8|redlock.c|s/rl_redirect\(c, lock, lock->priv.waits, RL_TAKING, lock, RL_LATE\);(\s+rl_ignore\(c, lock, lock->priv.waits, 1 << RL_CONFIRM\);\s+lock->priv.waits = 0;)/$1/|what is answered after the decision is late
 R16|redlock.c|s/rl_end_votes\(c, lock\);(\s+rl_set\(&lock->members)/rl_ignore(c, lock, lock->priv.waits, 1 << RL_CONFIRM); lock->priv.waits = 0;$1/|so are grants after the counters are known
 R16|redlock.c|s/rl_ignore\(c, lock, lock->priv.waits, 1 << RL_CONFIRM\);(\s+lock->priv.waits = 0;)/$1/|a node that agrees after the decision does not count
 R16|redlock.c|s/rl_end_votes\(c, lock\);(\s+rl_set\(&lock->members)/rl_redirect(c, lock, lock->priv.waits, RL_TAKING, lock, RL_LATE); lock->priv.waits = 0;$1/|nor one that agrees to the proposal before
-R8b|round.c|s/if \(reply->role == RL_STALE && lock->priv.state != RL_IN_EXTEND\)\s+return;\s+if \(reply->role == RL_STALE\)/if (0)/|what does not count makes no member when it comes late
-R8|round.c|s/if \(reply->role != RL_VOTER\)\s+return; \/\* decided/\/* decided/|who breaks the connection after the decision has not failed
-R4|round.c|s/if \(reply->command != RL_PTTL\)/if (1)/|the reply to PTTL is no reply to a release
+R8b|vote.c|s/if \(reply->role == RL_STALE && lock->priv.state != RL_IN_EXTEND\)\s+return;\s+if \(reply->role == RL_STALE\)/if (0)/|what does not count makes no member when it comes late
+R8|vote.c|s/if \(reply->role != RL_VOTER\)\s+return; \/\* decided/\/* decided/|who breaks the connection after the decision has not failed
+R4|vote.c|s/if \(reply->command != RL_PTTL\)/if (1)/|the reply to PTTL is no reply to a release
 R4|redlock.c|s/rl_owe\(c, lock, lock->priv.todo\);/;/|nodes that could not be sent the release in time are owed it
 R5|node.c|s/if \(node->priv.denied\) \/\* nothing/if (0) \/* nothing/|a node that denies us has its pause in any case
 R5|node.c|s/c->priv.jammed_us \+ rl_vote_ms/node->priv.mark_us + rl_vote_ms/|that time begins when the buffer is full
@@ -218,49 +218,49 @@ R5|client.c|s/REDLOCK_READABLE \| REDLOCK_WRITABLE\);(\s+rl_read_clock)/REDLOCK_
 R8b|node.c|s/for \(i = 0; i < c->priv.count; i\+\+\) \/\* R13/rl_clear(\&c->priv.abandoned, rl_bit(node->priv.index)); $&/|a server that is refused proves nothing of another
 R8b|client.c|s/rl_set\(&client->priv.unheard, [^;]*\);//|nor does a process from before the hand-over
 R3|round.c|s/rl_tell_broken\(c\); \/\* a vote/\/* a vote/|a vote of a connection that breaks in this tick does not count
-R9|round.c|s/vote == RL_YES \|\| vote == RL_REPAIRED(\s+\? &lock->granted)/vote == RL_YES$1/|a late repair is no failure
+R9|vote.c|s/vote == RL_YES \|\| vote == RL_REPAIRED(\s+\? &lock->granted)/vote == RL_YES$1/|a late repair is no failure
 R3|client.c|s/now = client->priv.now_us; \/\* a clock/; \/* a clock/|a clock that steps back gives no time
-R13|round.c|s/ \|\|\s+lock->priv.state == RL_IN_EXTEND;/;/|nor does such a vote for an extension
-R13|round.c|s/lock->priv.state == RL_IN_EXTEND \? RL_EXTEND : RL_SET/RL_SET/|which is asked for again
+R13|vote.c|s/ \|\|\s+lock->priv.state == RL_IN_EXTEND;/;/|nor does such a vote for an extension
+R13|vote.c|s/lock->priv.state == RL_IN_EXTEND \? RL_EXTEND : RL_SET/RL_SET/|which is asked for again
 R14|round.c|s/if \(mute \|\| lock->priv.state == RL_IS_HELD/if (lock->priv.state == RL_IS_HELD/|who may not vote has no vote
-R4|round.c|s/if \(reply->role == RL_OWED\)/if (0)/|the answer to a release that is owed is no vote
+R4|vote.c|s/if \(reply->role == RL_OWED\)/if (0)/|the answer to a release that is owed is no vote
 R4|redlock.c|s/rl_redirect\(c, lock, unanswered, RL_RELEASING, owed, RL_OWED\);//|what answers a release late answers what is owed
 R8b|node.c|s/if \(rl_is\(command, RL_CREATING\)\)(\s+rl_set\(&c->priv.abandoned)/if (0)$1/|what a process may still run of other locks
 R6|node.c|s/rl_note_reply\(c, node, request->role == RL_VOTER\)/rl_note_reply(c, node, 1)/|nor of what came late
-R5|node.c|s/rl_clear\(&c->priv.in\[node->state\], bit\);//|a node is in one state
+R5|pipeline.c|s/rl_clear\(&c->priv.in\[node->state\], bit\);//|a node is in one state
 R5|client.c|s/client->priv.all = client->priv.in\[REDLOCK_NODE_IDLE\] =/client->priv.all =/|and idle at first
 QR5|node.c|s/if \(node->priv.count > 0\)\s+return; \/\* the locks/\/* the locks/|a node is dialled when all who waited on it have been told
 R2|client.c|s/if \(c->priv.wanted & ready\)/if (0)/|a held lock is sent to a node that is ready at last
 R2|client.c|s/rl_ask_nodes\(c, lock\); \/\* it is complete/; \/* it is complete/|also one that is complete, and was not taken
 R2|node.c|s/if \(c->priv.wanted & rl_bit\(node->priv.index\)\)(\s+rl_node_want)/if (0)$1/|which is dialled for it
-R13|round.c|s/rl_void_votes\(c, node\);/rl_clear(\&c->priv.broke, rl_bit(node->priv.index));/|votes of a connection that breaks before the decision do not count
-R13|round.c|s/rl_disagree\(lock, bit\);/;/|nor do they agree
+R13|vote.c|s/rl_void_votes\(c, node\);/rl_clear(\&c->priv.broke, rl_bit(node->priv.index));/|votes of a connection that breaks before the decision do not count
+R13|vote.c|s/rl_disagree\(lock, bit\);/;/|nor do they agree
 R15|round.c|s/if \(rl_past\(c, lock->priv.due_us\)\)( \{\s+rl_too_slow)/if (rl_past(c, lock->priv.due_us) \&\& lock->priv.state != RL_IN_EXTEND)$1/|the bound of an extension
 R5|client.c|s/rl_set\(&client->priv.busy, rl_bit\(i\)\);//|a node with events is looked at
 R5|client.c|s/rl_past\(c, c->priv.nodes_us\) \? c->priv.all : 0U/0U/|and all of them when it is time
-R5|node.c|s/rl_set\(&c->priv.busy, sent\);//|and those that were sent something
-QR5|node.c|s/count < REDLOCK_PIPELINE_MAX - \(owner != NULL\)/count < REDLOCK_PIPELINE_MAX/|the last slot is for commands of nobody
-QR5|node.c|s/last->command == command &&//|a request is shared by the same command only
-QR5|node.c|s/last->owner == NULL &&//|nor with a lock that waits for its reply
-QR5|node.c|s/node->priv.part = 0;\n(\s+if \(--rl_request)/$1/|the replies of each request are counted anew
-QR5|node.c|s/if \(--rl_request\(node, 0\)->repeats > 0\)\n\s+return;//|a shared request has as many replies as commands
-QR5|node.c|s/if \(\+\+node->priv.first == REDLOCK_PIPELINE_MAX\)\n\s+node->priv.first = 0;/++node->priv.first;/|the ring is round
-QR5|node.c|s/at < REDLOCK_PIPELINE_MAX \? at : at - REDLOCK_PIPELINE_MAX/at % (REDLOCK_PIPELINE_MAX - 1)/|all of its slots
-QR5|node.c|s/request->owner == owner && rl_is\(request->command, set\)/request->owner == owner/|only replies to commands of the set are redirected
-QR5|node.c|s/request->role = \(uint8_t\)role;//|a redirected reply has another role
-QR2|node.c|s/\(c->priv.out.run\[run\].end <= from \|\| !\(c->priv.out.run\[run\].nodes & bit\)\)/c->priv.out.run[run].end <= from/|a node is not sent what is for others
-QR2|node.c|s/(run < c->priv.out.runs) && \(c->priv.out.run\[run\].nodes & bit\); run\+\+\)/$1; run++)/|nor what follows its own
-QR2|node.c|s/node->priv.cursor = \(uint16_t\)\(from \+ \(unsigned\)moved\);/node->priv.cursor = (uint16_t)to;/|what a socket did not take is sent later
-QR2|node.c|s/nodes & ~\(unsigned\)c->priv.out.unsent, runs/nodes, runs/|the cursor of a node with unsent bytes stays
-QR2|node.c|s/runs == 0 \|\| c->priv.out.run\[runs - 1\].nodes != nodes/runs == 0/|a run is of the same nodes
-QR2|node.c|s/rl_clear\(&c->priv.out.unsent, bit\);/;/|it is known which node was sent all
-QR2|node.c|s/ && c->priv.out.runs < sizeof c->priv.out.run \/ sizeof \*c->priv.out.run\)/)/|no more runs than there is room for
-QR2|node.c|s/if \(!w.overflow && /if (/|no more bytes than there is room for
-QR2|node.c|s/sent &= rl_up\(c\);/;/|nothing is queued where the connection broke while room was made
-QR2|node.c|s/rl_make_room\(c\);\n(\s+sent)/$1/|room is made
-QR2|node.c|s/c->priv.jammed = 1;/;/|it is known that there is no room
-QR6|node.c|s/rl_set\(&c->priv.full, rl_bit\(node->priv.index\)\);/;/|it is known which nodes have no free request
-QR5|node.c|s/rl_out_sent\(c, node\);\n(\s+rl_clear\(&c->priv.full)/$1/|a broken connection is sent nothing more
+R5|pipeline.c|s/rl_set\(&c->priv.busy, sent\);//|and those that were sent something
+QR5|pipeline.c|s/count < REDLOCK_PIPELINE_MAX - \(owner != NULL\)/count < REDLOCK_PIPELINE_MAX/|the last slot is for commands of nobody
+QR5|pipeline.c|s/last->command == command &&//|a request is shared by the same command only
+QR5|pipeline.c|s/last->owner == NULL &&//|nor with a lock that waits for its reply
+QR5|pipeline.c|s/node->priv.part = 0;\n(\s+if \(--rl_request)/$1/|the replies of each request are counted anew
+QR5|pipeline.c|s/if \(--rl_request\(node, 0\)->repeats > 0\)\n\s+return;//|a shared request has as many replies as commands
+QR5|pipeline.c|s/if \(\+\+node->priv.first == REDLOCK_PIPELINE_MAX\)\n\s+node->priv.first = 0;/++node->priv.first;/|the ring is round
+QR5|pipeline.c|s/at < REDLOCK_PIPELINE_MAX \? at : at - REDLOCK_PIPELINE_MAX/at % (REDLOCK_PIPELINE_MAX - 1)/|all of its slots
+QR5|pipeline.c|s/request->owner == owner && rl_is\(request->command, set\)/request->owner == owner/|only replies to commands of the set are redirected
+QR5|pipeline.c|s/request->role = \(uint8_t\)role;//|a redirected reply has another role
+QR2|pipeline.c|s/\(c->priv.out.run\[run\].end <= from \|\| !\(c->priv.out.run\[run\].nodes & bit\)\)/c->priv.out.run[run].end <= from/|a node is not sent what is for others
+QR2|pipeline.c|s/(run < c->priv.out.runs) && \(c->priv.out.run\[run\].nodes & bit\); run\+\+\)/$1; run++)/|nor what follows its own
+QR2|pipeline.c|s/node->priv.cursor = \(uint16_t\)\(from \+ \(unsigned\)moved\);/node->priv.cursor = (uint16_t)to;/|what a socket did not take is sent later
+QR2|pipeline.c|s/nodes & ~\(unsigned\)c->priv.out.unsent, runs/nodes, runs/|the cursor of a node with unsent bytes stays
+QR2|pipeline.c|s/runs == 0 \|\| c->priv.out.run\[runs - 1\].nodes != nodes/runs == 0/|a run is of the same nodes
+QR2|pipeline.c|s/rl_clear\(&c->priv.out.unsent, bit\);/;/|it is known which node was sent all
+QR2|pipeline.c|s/ && c->priv.out.runs < sizeof c->priv.out.run \/ sizeof \*c->priv.out.run\)/)/|no more runs than there is room for
+QR2|pipeline.c|s/if \(!w.overflow && /if (/|no more bytes than there is room for
+QR2|pipeline.c|s/sent &= rl_up\(c\);/;/|nothing is queued where the connection broke while room was made
+QR2|pipeline.c|s/rl_make_room\(c\);\n(\s+sent)/$1/|room is made
+QR2|pipeline.c|s/c->priv.jammed = 1;/;/|it is known that there is no room
+QR6|pipeline.c|s/rl_set\(&c->priv.full, rl_bit\(node->priv.index\)\);/;/|it is known which nodes have no free request
+QR5|pipeline.c|s/rl_out_sent\(c, node\);\n(\s+rl_clear\(&c->priv.full)/$1/|a broken connection is sent nothing more
 QR5|node.c|s/request->owner = NULL; \/\* what WAITAOF/; \/* what WAITAOF/|nobody waits for WAITAOF behind a no
 QR5|node.c|s/int answered = node->priv.part > rl_main_part\(command\) && !\(command & RL_WITH_SYNC\);/int answered = 0;/|a reply that came is not reported as unanswered
 QR5|node.c|s/node->priv.part > rl_main_part\(command\) && !\(command & RL_WITH_SYNC\)/node->priv.part > 0/|CACHING is no reply, nor is a vote that is not on disk
@@ -268,7 +268,7 @@ QR5|node.c|s/node->priv.part\+\+ == main \+ \(\(command & \(RL_WITH_PTTL \| RL_W
 QR5|node.c|s/else if \(node->priv.part < main\)/else if (0)/|the reply to CACHING is not the reply to the command
 QR8b|node.c|s/rl_set\(&c->priv.abandoned, rl_bit\(node->priv.index\)\);/;/|what may still run on a node is remembered
 QR5|node.c|s/jammed_us \+ rl_vote_ms\(c\) \* RL_MS_US \/ 2/jammed_us + limit_us/|a node that jams the buffer has less time
-R5|node.c|s/nodes &= rl_up\(c\);//|nothing is queued behind a break
+R5|pipeline.c|s/nodes &= rl_up\(c\);//|nothing is queued behind a break
 END
 }
 
@@ -301,13 +301,13 @@ run() { # SECONDS PROGRAM ...
     (ulimit -t "$1"; shift; exec timeout $((120 + seeds / 10)) "$@") >"$mine/output" 2>&1
 }
 
-# Whether queue_test fails: it includes node.c.
+# Whether queue_test fails: it includes pipeline.c and node.c.
 is_seen_in_queues() { # LIMITS
     flags=
     [ "$1" = usual ] || flags=$tight
     objects=
     for part in $engine resp; do
-        [ $part = node ] || objects="$objects $folder/$1/$part.o"
+        [ $part = node ] || [ $part = pipeline ] || objects="$objects $folder/$1/$part.o"
     done
     ${CC:-cc} $flags -std=c99 -D_POSIX_C_SOURCE=200809L -O1 -w -I"$mine" -I. -Itest test/queue_test.c $objects \
         -o "$mine/queue_test" 2>>"$mine/errors" || return 1

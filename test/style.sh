@@ -17,11 +17,11 @@ clang-format --dry-run --Werror ./*.[ch] ./*.hpp test/*.[ch] test/*.cpp examples
 long=$(awk 'FNR == 1 { start = 0 } /^{/ { start = FNR } /^}/ && start { if (FNR - start > 70) print FILENAME ":" start; start = 0 }' ./*.c cli/*.c)
 [ -z "$long" ] || complain "functions above 70 lines: $long"
 
-twice=$(for file in client.c redlock.c round.c node.c command.c text.c resp.c net.c url.c; do
+twice=$(for file in client.c redlock.c round.c vote.c node.c pipeline.c command.c policy.c text.c resp.c net.c url.c; do
     sed -n 's/^static [^=(]*[ *]\([a-z_0-9]*\)(.*/\1/p' $file | sort -u # a feature that can be left out has two definitions
 done | sort | uniq -d)
 [ -z "$twice" ] || complain "one name in two files: $twice"
-foreign=$(sed -n 's/^static [^=(]*[ *]\([a-z_0-9]*\)(.*/\1/p' client.c redlock.c round.c node.c command.c text.c resp.c net.c url.c | grep -v -e '^rl_' -e '^resp_' -e '^net_' -e '^url_' || true)
+foreign=$(sed -n 's/^static [^=(]*[ *]\([a-z_0-9]*\)(.*/\1/p' client.c redlock.c round.c vote.c node.c pipeline.c command.c policy.c text.c resp.c net.c url.c | grep -v -e '^rl_' -e '^resp_' -e '^net_' -e '^url_' || true)
 [ -z "$foreign" ] || complain "statics without the prefix of their file: $foreign"
 
 for rule in $(sed -n 's/^   R\([0-9]*\) .*/\1/p' redlock.c node.c | sort -u); do

@@ -1,5 +1,5 @@
-/* engine.c - the states of a lock: one call with one lock and one node, from any state of both, to a valid state. What node.c
-   and command.c do is played by functions below, which do all that those may do to a lock and a node, and more.
+/* engine.c - the states of a lock: one call with one lock and one node, from any state of both, to a valid state. Functions
+   below stand for node.c, pipeline.c, command.c and policy.c: they do all that those may do to a lock and a node, and more.
 
    STEP: rl_turn in each state, as often as it steps. REPLY: rl_replied in each state and list, any reply to each command. else:
    rl_note_holder and rl_note_pttl, with a buffer of any size.
@@ -19,6 +19,7 @@ static char holder[256];
 /*@ assigns lock->priv.round.holder[0 .. REDLOCK_NODES_MAX - 1], holder[0 .. 255] \from item->text[0 .. RESP_TEXT_MAX], i; */
 static void rl_note_holder(const struct redlock_client *c, struct redlock_lock *lock, unsigned i, const struct resp_item *item);
 
+#include "vote.c"
 #include "round.c"
 #include "redlock.c"
 
@@ -39,7 +40,7 @@ static redlock_mask any_nodes(void)
     return (redlock_mask)any_of(0, 1);
 }
 
-/* ---- What node.c and command.c may do ------------------------------------------------------------- */
+/* ---- What the layers below may do ----------------------------------------------------------------- */
 
 /* The connection may be in any state, now or after any call. */
 static void any_node(void)

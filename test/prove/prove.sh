@@ -148,12 +148,12 @@ if is_asked requests; then
 history='-eva-partition-history 2 -eva-interprocedural-history' # what each way through a function leaves, on its own
 requests() { # NO_ALARM_OR_ALARM [MUTANT], with $defines and $limits
     # shellcheck disable=SC2086 # lists of words
-    "$@" requests node.c "$folder/none" "$defines $limits" -eva-slevel 3000 -eva-plevel 300 $flags
+    "$@" requests $source "$folder/none" "$defines $limits" -eva-slevel 3000 -eva-plevel 300 $flags
 }
-push() { defines=-DPUSH=$step flags="-eva-split-return-function rl_has_slot:0,rl_shared:0 $history" && requests "$@"; }
-pop() { defines=-DPOP flags=$history && requests "$@"; }
-redirect() { defines=-DREDIRECT=$step flags='-eva-slevel-function rl_redirect:2000' && requests "$@"; }
-first_node() { defines='' flags='' && requests "$@"; }
+push() { source=pipeline.c defines=-DPUSH=$step flags="-eva-split-return-function rl_has_slot:0,rl_shared:0 $history" && requests "$@"; }
+pop() { source=pipeline.c defines=-DPOP flags=$history && requests "$@"; }
+redirect() { source=pipeline.c defines=-DREDIRECT=$step flags='-eva-slevel-function rl_redirect:2000' && requests "$@"; }
+first_node() { source=policy.c defines='' flags='' && requests "$@"; }
 for size in 2 8 255; do
     limits="-DREDLOCK_PIPELINE_MAX=$size -DEXACT" step=1
     [ $size -ne 255 ] || limits='-DREDLOCK_PIPELINE_MAX=255 -DREDLOCK_NODES_MAX=2' step=85
@@ -177,7 +177,7 @@ fi
 
 if is_asked sending; then
 sending() {
-    "$@" sending node.c "$folder/none" "-DREDLOCK_NODES_MAX=2 -DREDLOCK_SEND_MAX=$size $defines" -eva-slevel 100000 \
+    "$@" sending pipeline.c "$folder/none" "-DREDLOCK_NODES_MAX=2 -DREDLOCK_SEND_MAX=$size $defines" -eva-slevel 100000 \
         -eva-partition-history 2 -eva-interprocedural-history -eva-use-spec rl_set_error
 }
 add() { defines=-DADD && sending "$@"; }
@@ -203,8 +203,8 @@ engine() {
     "$@" engine "$source" "$folder/none" "$defines" -eva-slevel $level $flags
 }
 step() { defines=-DSTEP source=redlock.c level=3 flags='' && engine "$@"; }
-reply() { defines=-DREPLY source=round.c level=30 flags='-eva-use-spec rl_note_holder' && engine "$@"; }
-holder() { defines='' source=round.c level=300 flags='' && engine "$@"; }
+reply() { defines=-DREPLY source=vote.c level=30 flags='-eva-use-spec rl_note_holder' && engine "$@"; }
+holder() { defines='' source=vote.c level=300 flags='' && engine "$@"; }
 least=95 # what the switches leave out, and what one node alone does not reach
 check 'engine: rl_turn of a lock in any state, with one node' step no_alarm
 check 'engine: rl_replied, any reply to a lock in any state' reply no_alarm

@@ -10,7 +10,8 @@
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
 #include "any.h"
-#include "node.c"
+#include "policy.c"
+#include "pipeline.c"
 
 static struct redlock_client client;
 static struct redlock_node nodes[REDLOCK_NODES_MAX];

@@ -10,7 +10,8 @@
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
 #include "any.h"
-#include "node.c"
+#include "policy.c"
+#include "pipeline.c"
 
 enum { RUNS = sizeof((struct redlock_client *)0)->priv.out.run / sizeof *((struct redlock_client *)0)->priv.out.run };
 

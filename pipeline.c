@@ -1,0 +1,260 @@
+/* pipeline.c - the commands on their way to each server: the send buffer, and the requests whose replies
+   are due. Called by node.c and round.c.
+
+   Replies are matched by position: a reply that nobody needs any more keeps its place, and is dropped
+   when it comes. R5
+
+   SPDX-FileCopyrightText: the redlock authors
+   SPDX-License-Identifier: MIT */
+#define REDLOCK_ENGINE
+#include "core.h"
+
+#include <string.h>
+
+REDLOCK_PRIVATE void rl_set_state(struct redlock_client *c, struct redlock_node *node,
+                                  enum redlock_node_state state)
+{
+    unsigned bit = rl_bit(node->priv.index);
+
+    rl_clear(&c->priv.in[node->state], bit);
+    rl_set(&c->priv.in[state], bit);
+    node->state = state;
+}
+
+/* ---- Requests: commands whose replies are due, oldest first ------------------------------------- */
+
+REDLOCK_PRIVATE struct redlock_request *rl_request(struct redlock_node *node, unsigned nth)
+{
+    unsigned at = node->priv.first + nth;
+
+    return &node->priv.requests[at < REDLOCK_PIPELINE_MAX ? at : at - REDLOCK_PIPELINE_MAX];
+}
+
+/* The last request, if this command goes into it: the same command again, and no lock waits for either. */
+static struct redlock_request *rl_shared(struct redlock_node *node, const void *owner,
+                                         unsigned command)
+{
+    unsigned count = node->priv.count;
+    struct redlock_request *last = rl_request(node, count > 0 ? count - 1 : 0);
+
+    return count > 0 && owner == NULL && last->owner == NULL && last->command == command &&
+                   last->repeats < UINT16_MAX
+               ? last
+               : NULL;
+}
+
+/* The last slot is kept for commands whose reply is dropped. They can share it, so a rollback never waits
+   for a slot for long. */
+static int rl_has_slot(struct redlock_node *node, const void *owner, unsigned command)
+{
+    return node->priv.count < REDLOCK_PIPELINE_MAX - (owner != NULL) ||
+           rl_shared(node, owner, command) != NULL;
+}
+
+static void rl_push(struct redlock_node *node, void *owner, unsigned command, unsigned role)
+{
+    struct redlock_request *request = rl_shared(node, owner, command);
+
+    if (request != NULL) {
+        request->repeats++;
+        return;
+    }
+    request = rl_request(node, node->priv.count++);
+    request->owner = owner;
+    request->repeats = 1;
+    request->command = (uint8_t)command;
+    request->role = (uint8_t)role;
+}
+
+/* The oldest request has all its replies. */
+REDLOCK_PRIVATE void rl_pop(struct redlock_node *node)
+{
+    node->priv.part = 0;
+    if (--rl_request(node, 0)->repeats > 0)
+        return;
+    node->priv.count--;
+    if (++node->priv.first == REDLOCK_PIPELINE_MAX)
+        node->priv.first = 0;
+}
+
+REDLOCK_PRIVATE void rl_redirect(struct redlock_client *c, const void *owner, unsigned nodes,
+                                 unsigned set, void *heir, unsigned role)
+{
+    for (; nodes != 0; nodes &= nodes - 1) {
+        struct redlock_node *node = rl_first_node(c, nodes);
+        unsigned n;
+
+        for (n = node->priv.count; n-- > 0;) {
+            struct redlock_request *request = rl_request(node, n);
+            if (request->owner == owner && rl_is(request->command, set)) {
+                request->owner = heir;
+                request->role = (uint8_t)role;
+            }
+        }
+    }
+}
+
+REDLOCK_PRIVATE int rl_owes(struct redlock_node *node, const void *owner, unsigned set)
+{
+    unsigned n;
+
+    for (n = node->priv.count; n-- > 0;)
+        if (rl_request(node, n)->owner == owner && rl_is(rl_request(node, n)->command, set))
+            return 1;
+    return 0;
+}
+
+/* ---- Sending ------------------------------------------------------------------------------------ */
+
+/* Bytes that wait to be sent stand in one buffer of the client, each once for all nodes that are sent
+   them. It is a row of runs: the nodes of a run are sent its bytes. Each node has a cursor: up to there
+   it was sent all that is its own. The buffer starts anew when all is sent. */
+
+static void rl_out_sent(struct redlock_client *c, struct redlock_node *node)
+{
+    unsigned bit = rl_bit(node->priv.index);
+
+    rl_clear(&c->priv.out.unsent, bit);
+    if (c->priv.out.unsent == 0)
+        c->priv.out.used = c->priv.out.runs = c->priv.jammed = 0;
+}
+
+/* Hangs up. A connection that had worked may be connected again at once: servers close idle ones. Any
+   other waits out a pause, which the next tick draws. What it owed is answered by rl_node_reply. R5 */
+REDLOCK_PRIVATE void rl_node_broke(struct redlock_client *c, struct redlock_node *node,
+                                   enum rl_error error)
+{
+    rl_set_error(node, error);
+    c->priv.io->shut(c->priv.io->context, node);
+    rl_out_sent(c, node);
+    rl_clear(&c->priv.full, rl_bit(node->priv.index));
+    memset(&node->priv.reader, 0, sizeof node->priv.reader);
+    rl_set_state(c, node, node->priv.useful ? REDLOCK_NODE_IDLE : REDLOCK_NODE_DOWN);
+    node->priv.failing = !node->priv.useful;
+    rl_set(&c->priv.broke, rl_bit(node->priv.index));
+    rl_set(&c->priv.busy, rl_bit(node->priv.index));
+    node->priv.mark_us = node->priv.replied = 0;
+}
+
+/* Sends what the socket takes. */
+REDLOCK_PRIVATE void rl_transmit(struct redlock_client *c, struct redlock_node *node)
+{
+    unsigned bit = rl_bit(node->priv.index), run = 0;
+
+    while (c->priv.out.unsent & bit) {
+        unsigned from = node->priv.cursor, to;
+        int moved;
+
+        while (run < c->priv.out.runs &&
+               (c->priv.out.run[run].end <= from || !(c->priv.out.run[run].nodes & bit))) {
+            if (c->priv.out.run[run].end > from)
+                from = c->priv.out.run[run].end;
+            run++;
+        }
+        if (run == c->priv.out.runs) {
+            rl_out_sent(c, node);
+            return;
+        }
+        for (to = from; run < c->priv.out.runs && (c->priv.out.run[run].nodes & bit); run++)
+            to = c->priv.out.run[run].end;
+        moved =
+            c->priv.io->transmit(c->priv.io->context, node, c->priv.out.bytes + from, to - from);
+        if (moved < 0) {
+            rl_node_broke(c, node, RL_CONNECTION_LOST);
+            return;
+        }
+        node->priv.cursor = (uint16_t)(from + (unsigned)moved);
+        if ((unsigned)moved < to - from)
+            return;
+    }
+}
+
+/* Makes room in the buffer by sending all of it. */
+static void rl_make_room(struct redlock_client *c)
+{
+    unsigned nodes = c->priv.out.unsent;
+
+    for (; nodes != 0; nodes &= nodes - 1)
+        rl_transmit(c, rl_first_node(c, nodes));
+}
+
+/* What was written behind the buffer is for these nodes. */
+static void rl_out_add(struct redlock_client *c, redlock_mask nodes, size_t size)
+{
+    unsigned idle = nodes & ~(unsigned)c->priv.out.unsent, runs = c->priv.out.runs;
+
+    for (; idle != 0; idle &= idle - 1)
+        rl_first_node(c, idle)->priv.cursor = c->priv.out.used;
+    rl_set(&c->priv.out.unsent, nodes);
+    if (runs == 0 || c->priv.out.run[runs - 1].nodes != nodes) {
+        c->priv.out.run[runs].nodes = nodes;
+        c->priv.out.runs++;
+    } else {
+        runs--;
+    }
+    c->priv.out.used = (uint16_t)(c->priv.out.used + size);
+    c->priv.out.run[runs].end = c->priv.out.used;
+}
+
+REDLOCK_PRIVATE redlock_mask rl_send(struct redlock_client *c, void *from, unsigned nodes,
+                                     unsigned command, unsigned role)
+{
+    const struct redlock_owed *owed = role == RL_OWED ? (const struct redlock_owed *)from : NULL;
+    const struct redlock_lock *lock = role == RL_OWED ? NULL : (const struct redlock_lock *)from;
+    void *owner = role == RL_NOBODY ? NULL : from;
+    struct resp_writer w = {NULL, 0, 0, 0};
+    struct rl_message message = {c, lock, NULL, 0, 0, 0};
+    redlock_mask sent = 0;
+    unsigned tries;
+
+    if (lock != NULL && rl_durable(c) && rl_is(command, RL_WRITING)) {
+        command |= RL_WITH_SYNC;
+        message.patience_ms = rl_patience_ms(c, lock);
+    }
+    nodes &= rl_up(c);
+    if (nodes == 0)
+        return 0; /* its connection broke while room was made for another command of this tick */
+    message.command = (uint8_t)(command & 31);
+    for (; nodes != 0; nodes &= nodes - 1) {
+        struct redlock_node *node = rl_first_node(c, nodes);
+
+        if (rl_has_slot(node, owner, command))
+            rl_set(&sent, rl_bit(node->priv.index));
+        else if (from != NULL)
+            rl_set(&c->priv.full, rl_bit(node->priv.index));
+        message.node = node;
+    }
+    message.marked =
+        lock != NULL && rl_looks_at_marker(c, lock, message.command) && rl_run(message.node) != 0;
+    for (tries = 0; sent != 0; tries++) {
+        w.bytes = c->priv.out.bytes + c->priv.out.used;
+        w.size = REDLOCK_SEND_MAX - (size_t)c->priv.out.used;
+        w.used = 0;
+        w.overflow = 0;
+        if (owed != NULL)
+            resp_put_raw(&w, owed->bytes, owed->size);
+        else
+            rl_put_command(&w, &message, command);
+        if (!w.overflow && c->priv.out.runs < sizeof c->priv.out.run / sizeof *c->priv.out.run)
+            break;
+        if (tries > 0) { /* some node has not taken all: the jam ends when each has */
+            if (!c->priv.jammed)
+                c->priv.jammed_us = c->priv.now_us;
+            c->priv.jammed = 1;
+            return 0;
+        }
+        rl_make_room(c);
+        sent &= rl_up(c);
+    }
+    for (nodes = sent; nodes != 0; nodes &= nodes - 1) {
+        struct redlock_node *node = rl_first_node(c, nodes);
+
+        if (node->priv.count == 0)
+            node->priv.mark_us = c->priv.now_us;
+        rl_push(node, owner, command, role);
+    }
+    rl_set(&c->priv.busy, sent);
+    if (sent != 0)
+        rl_out_add(c, sent, w.used);
+    return sent;
+}

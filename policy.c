@@ -1,0 +1,92 @@
+/* policy.c - the arithmetic of the rules: quorums, time limits, clock drift, chance. Called by all files
+   above it.
+
+   SPDX-FileCopyrightText: the redlock authors
+   SPDX-License-Identifier: MIT */
+#define REDLOCK_ENGINE
+#include "core.h"
+
+#include <string.h>
+
+REDLOCK_PRIVATE struct redlock_node *rl_first_node(const struct redlock_client *c, unsigned nodes)
+{
+    struct redlock_node *node = c->priv.nodes;
+
+    for (; !(nodes & 1); nodes >>= 1)
+        node++;
+    return node;
+}
+
+REDLOCK_PRIVATE int rl_random(struct redlock_client *c, void *out, size_t size)
+{
+    if (c->priv.pool_used + size > sizeof c->priv.pool) { /* a system call for each would show */
+        if (c->priv.io->entropy(c->priv.io->context, c->priv.pool, sizeof c->priv.pool) != 0)
+            return -1;
+        c->priv.pool_used = 0;
+    }
+    memcpy(out, c->priv.pool + c->priv.pool_used, size);
+    c->priv.pool_used = (uint8_t)(c->priv.pool_used + size);
+    return 0;
+}
+
+REDLOCK_PRIVATE uint32_t rl_random_below(struct redlock_client *c, uint32_t range)
+{
+    uint32_t random;
+
+    if (rl_random(c, &random, sizeof random) != 0)
+        random = 0x80000000U;
+    return (uint32_t)((uint64_t)random * range >> 32);
+}
+
+/* ttl * ppm, plus 2 ms because servers count whole milliseconds. 32-bit divisions only: 64-bit ones are
+   a library call on small machines. */
+REDLOCK_PRIVATE uint64_t rl_drift_us(const struct redlock_client *c, uint32_t ttl_ms)
+{
+    uint32_t ppm = c->priv.settings.drift_ppm;
+
+    return (uint64_t)(ttl_ms / 1000) * ppm + ttl_ms % 1000 * ppm / 1000 + 1 + 2 * RL_MS_US;
+}
+
+REDLOCK_PRIVATE int rl_is_quorum(const struct redlock_client *c, unsigned nodes)
+{
+    return rl_bits(nodes) >= c->priv.quorum;
+}
+
+REDLOCK_PRIVATE uint32_t rl_decision_us(const struct redlock_client *c)
+{
+    uint32_t least = UINT32_MAX;
+    unsigned i, j;
+
+    for (i = 0; i < c->priv.count; i++) {
+        uint32_t rtt = c->priv.nodes[i].rtt_us;
+        unsigned faster = 0;
+        for (j = 0; j < c->priv.count; j++)
+            faster += c->priv.nodes[j].rtt_us <= rtt;
+        if (faster >= c->priv.quorum && rtt < least)
+            least = rtt;
+    }
+    return least;
+}
+
+/* How long a vote may take: node_timeout_ms, but at least three round trips, so that it works over any
+   distance. */
+REDLOCK_PRIVATE uint32_t rl_vote_ms(const struct redlock_client *c)
+{
+    uint32_t most_ms = c->priv.settings.node_timeout_ms;
+    unsigned i, far = 0;
+
+    for (i = 0; i < c->priv.count; i++)
+        far += c->priv.nodes[i].rtt_us / 1000 * 3 > most_ms;
+    if (c->priv.count - far < c->priv.quorum) /* only then it matters how far */
+        most_ms = rl_decision_us(c) / 1000 * 3;
+    return most_ms;
+}
+
+/* A quarter of the ttl at most: waiting for about as long as the ttl leaves nothing to win, and livelocks. */
+REDLOCK_PRIVATE uint32_t rl_patience_ms(const struct redlock_client *c,
+                                        const struct redlock_lock *lock)
+{
+    uint32_t quarter_ms = lock->ttl_ms / 4, most_ms = rl_vote_ms(c);
+
+    return quarter_ms < most_ms ? quarter_ms : most_ms;
+}

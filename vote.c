@@ -1,0 +1,448 @@
+/* vote.c - what the replies say of a lock: votes, who else holds it, whether it is free again. The lists
+   that locks stand in are here too, because a reply puts its lock into one. Decides nothing: that is
+   redlock.c's. Called by round.c, redlock.c and client.c.
+
+   The rules of these votes stand in the head of redlock.c: R2, R3, R7, R8b, R9, R13, R16.
+
+   SPDX-FileCopyrightText: the redlock authors
+   SPDX-License-Identifier: MIT */
+#define REDLOCK_ENGINE
+#include "core.h"
+
+#include <string.h>
+
+/* ---- Lists --------------------------------------------------------------------------------------- */
+
+/* Moves a lock to the end of a list, or in WAIT and LATER to its place, or off all. */
+REDLOCK_PRIVATE void rl_move(struct redlock_client *c, struct redlock_lock *lock, unsigned where)
+{
+    struct redlock_lock *next = lock->priv.next, *prev = lock->priv.prev;
+    struct redlock_list *list = &c->priv.list[lock->priv.list];
+
+    if (lock->priv.list != RL_NOWHERE) {
+        *(prev != NULL ? &prev->priv.next : &list->first) = next;
+        *(next != NULL ? &next->priv.prev : &list->last) = prev;
+    }
+    lock->priv.list = (uint8_t)where;
+    lock->priv.next = lock->priv.prev = NULL;
+    if (where == RL_NOWHERE)
+        return;
+    list = &c->priv.list[where];
+    next = NULL;
+    prev = list->last;
+    while ((where == RL_WAIT || where == RL_LATER_LIST) && prev != NULL &&
+           prev->priv.due_us > lock->priv.due_us) {
+        next = prev;
+        prev = prev->priv.prev;
+    }
+    lock->priv.next = next;
+    lock->priv.prev = prev;
+    *(prev != NULL ? &prev->priv.next : &list->first) = lock;
+    *(next != NULL ? &next->priv.prev : &list->last) = lock;
+}
+
+/* Something happened to it that the next tick must look at. */
+REDLOCK_PRIVATE void rl_touch(struct redlock_client *c, struct redlock_lock *lock)
+{
+    if (lock->priv.list != RL_DONE && lock->priv.list != RL_TURN)
+        rl_move(c, lock, RL_TURN);
+}
+
+/* ---- What replies tell besides votes ------------------------------------------------------------- */
+
+#if REDLOCK_DIAGNOSIS
+/* How many nodes the holder of node i has. */
+static unsigned rl_holding(const struct redlock_client *c, const struct redlock_lock *lock,
+                           unsigned i)
+{
+    unsigned j, same = 0;
+
+    for (j = 0; j < c->priv.count && lock->priv.round.holder[i] != 0; j++)
+        same += lock->priv.round.holder[j] == lock->priv.round.holder[i];
+    return same;
+}
+
+/* How many nodes the holder with most of them has. */
+REDLOCK_PRIVATE unsigned rl_largest_holding(const struct redlock_client *c,
+                                            const struct redlock_lock *lock)
+{
+    unsigned i, most = 0;
+
+    for (i = 0; i < c->priv.count; i++) {
+        unsigned same = rl_holding(c, lock, i);
+        most = same > most ? same : most;
+    }
+    return most;
+}
+
+/* Whether node i says who has it, and nobody is known to have more nodes. */
+static int rl_names_holder(const struct redlock_client *c, const struct redlock_lock *lock,
+                           unsigned i)
+{
+    return lock->priv.round.holder[i] != 0 && rl_holding(c, lock, i) == rl_largest_holding(c, lock);
+}
+
+/* Node i has replied the token of the holder: it is told to the caller, as far as there is room. */
+static void rl_note_holder(const struct redlock_client *c, struct redlock_lock *lock, unsigned i,
+                           const struct resp_item *item)
+{
+    size_t size = item->text_used < lock->holder_size ? item->text_used : lock->holder_size - 1U;
+
+    lock->priv.round.holder[i] = (uint16_t)(rl_hash(item, RESP_TEXT_MAX) % UINT16_MAX + 1);
+    if (lock->holder_size == 0 || !rl_names_holder(c, lock, i))
+        return;
+    memcpy(lock->holder, item->text, size);
+    lock->holder[size] = '\0';
+}
+
+/* And for how long, in milliseconds; below 0: without end, or gone. */
+static void rl_note_pttl(const struct redlock_client *c, struct redlock_lock *lock, unsigned i,
+                         int64_t left_ms)
+{
+    if (left_ms < -1 || !rl_names_holder(c, lock, i))
+        return;
+    lock->holder_until_us = left_ms < 0 || left_ms >= RL_FENCING_TOKEN_MAX
+                                ? REDLOCK_NEVER
+                                : c->priv.now_us + (uint64_t)left_ms * RL_MS_US;
+}
+
+#else
+REDLOCK_PRIVATE unsigned rl_largest_holding(const struct redlock_client *c,
+                                            const struct redlock_lock *lock)
+{
+    (void)c;
+    (void)lock;
+    return 0;
+}
+
+static inline void rl_note_holder(const struct redlock_client *c, struct redlock_lock *lock,
+                                  unsigned i, const struct resp_item *item)
+{
+    (void)c;
+    (void)lock;
+    (void)i;
+    (void)item;
+}
+
+static inline void rl_note_pttl(const struct redlock_client *c, struct redlock_lock *lock,
+                                unsigned i, int64_t left_ms)
+{
+    (void)c;
+    (void)lock;
+    (void)i;
+    (void)left_ms;
+}
+
+#endif
+
+#if REDLOCK_NOTIFICATION
+static void rl_note_free(struct redlock_lock *lock, unsigned nodes)
+{
+    rl_set(&lock->priv.attempt.free, nodes);
+}
+#else
+static inline void rl_note_free(struct redlock_lock *lock, unsigned nodes)
+{
+    (void)lock;
+    (void)nodes;
+}
+#endif
+
+/* ---- Notification ------------------------------------------------------------------------------------ */
+
+#if REDLOCK_NOTIFICATION
+/* Whether it is for this key, of which `known` bytes are known. */
+static int rl_has_key(const struct redlock_lock *lock, const void *key, size_t key_size,
+                      size_t known)
+{
+    unsigned i;
+
+    if (lock->key_size == key_size && memcmp(lock->key, key, known) == 0)
+        return 1;
+    for (i = 0; i < rl_extra_keys(lock); i++)
+        if (rl_extra_key(lock, i)->size == key_size &&
+            memcmp(rl_extra_key(lock, i)->bytes, key, known) == 0)
+            return 1;
+    return 0;
+}
+
+/* Enough nodes say so, and others had it when the last attempt failed. Locks that failed for want of
+   voters would only notify one another by their rollbacks. R7 */
+REDLOCK_PRIVATE int rl_may_be_free(const struct redlock_client *c, const struct redlock_lock *lock)
+{
+    return rl_is_quorum(c, lock->priv.attempt.free) && rl_others_had_it(lock);
+}
+
+/* Nodes say that the lock with this key may be free, of which `known` bytes are known. If they are enough
+   now, one waiter retries, that whose pause ends first; others that need this key must be told anew. But a
+   waiter that needs further keys may wait in vain, so it does not stand for the others. Without waiters
+   no list is looked at. R7 */
+static void rl_notify(struct redlock_client *c, unsigned nodes, const void *key, size_t key_size,
+                      size_t known)
+{
+    struct redlock_lock *lock, *next, *notified = NULL;
+    unsigned list;
+
+    if (c->priv.waiting == 0)
+        return;
+    for (list = RL_TURN; list <= RL_WAIT; list++)
+        for (lock = rl_first(c, list); lock != NULL; lock = next) {
+            next = lock->priv.next;
+            if (!rl_has_key(lock, key, key_size, known))
+                continue;
+            rl_set(&lock->priv.attempt.free, nodes);
+            if (notified != NULL) {
+                lock->priv.attempt.free = 0;
+            } else if (lock->priv.state == RL_IN_BACKOFF && rl_may_be_free(c, lock)) {
+                notified = rl_extra_keys(lock) == 0 ? lock : NULL;
+                rl_touch(c, lock);
+            }
+        }
+}
+
+/* A release is told to the waiters of this client, as servers do not tell the client that deleted. */
+REDLOCK_PRIVATE void rl_notify_own(struct redlock_client *c, const struct redlock_lock *lock)
+{
+    unsigned i;
+
+    rl_notify(c, c->priv.all, lock->key, lock->key_size, lock->key_size);
+    for (i = 0; i < rl_extra_keys(lock); i++) {
+        const struct redlock_key *key = rl_extra_key(lock, i);
+        rl_notify(c, c->priv.all, key->bytes, key->size, key->size);
+    }
+}
+
+#else
+static inline void rl_notify(struct redlock_client *c, unsigned nodes, const void *key,
+                             size_t key_size, size_t known)
+{
+    (void)c;
+    (void)nodes;
+    (void)key;
+    (void)key_size;
+    (void)known;
+}
+
+REDLOCK_PRIVATE void rl_notify_own(struct redlock_client *c, const struct redlock_lock *lock)
+{
+    (void)c;
+    (void)lock;
+}
+
+#endif
+
+/* ---- Replies ----------------------------------------------------------------------------------------- */
+
+/* Whether the key is to be created again on a node: only if an extension did not find our token there (R9),
+   and so all that was sent before it on its connection is answered, and nothing that creates the key is
+   unanswered on a former one (R8b). If another token is there, the script leaves it alone. */
+REDLOCK_PRIVATE int rl_repairs(const struct redlock_client *c, const struct redlock_lock *lock,
+                               unsigned bit)
+{
+    unsigned unanswered = rl_suspects(c, lock);
+
+    return REDLOCK_REPAIR && !rl_past(c, lock->valid_until_us) &&
+           (lock->priv.attempt.again & ~unanswered & bit) != 0;
+}
+
+/* What a node says after the decision, for the caller of a held lock. */
+static void rl_note_late(struct redlock_lock *lock, unsigned bit, unsigned vote)
+{
+    if (lock->priv.state == RL_IS_HELD || lock->priv.state == RL_IN_AUTO)
+        rl_set(vote == RL_YES || vote == RL_REPAIRED ? &lock->granted
+               : vote == RL_NO                       ? &lock->refused
+                                                     : &lock->failed,
+               bit);
+}
+
+/* Counts a vote. The replies to a rollback are not votes: they only tell who holds the lock. */
+static void rl_count_vote(const struct redlock_client *c, struct redlock_lock *lock, unsigned i,
+                          const struct rl_reply *reply)
+{
+    unsigned bit = rl_bit(i), state = lock->priv.state, vote = reply->vote;
+
+    rl_clear(&lock->priv.waits, bit);
+    if (reply->item->kind == RESP_STRING)
+        rl_note_holder(c, lock, i, reply->item);
+    if (vote == RL_LATER || vote == RL_DENIED) {
+        rl_set(&lock->failed, bit);
+        if (vote == RL_DENIED)
+            rl_set(&lock->priv.round.denied, bit);
+        else if (state == RL_IN_ROLLBACK || state == RL_IN_RELEASE)
+            rl_set(&lock->priv.attempt.again, bit);
+    } else if (state == RL_IN_EXTEND && vote == RL_NO && rl_repairs(c, lock, bit)) {
+        rl_set(&lock->priv.todo, bit);
+    } else if (state == RL_IN_ROLLBACK) {
+        if (reply->item->kind == RESP_INTEGER)
+            rl_note_free(lock, bit);
+    } else if (vote == RL_NO) {
+        rl_set(&lock->refused, bit);
+    } else {
+        if (state == RL_IN_ASK || state == RL_IN_CONFIRM)
+            rl_count_agreement(lock, bit, reply->number);
+        if (vote != RL_REPAIRED) /* it proves nothing of the time before. R9 */
+            rl_set(&lock->granted, bit);
+    }
+}
+
+/* A reply to an extension. If its round is over it had succeeded, and the slower nodes may still become
+   members or cease to be while it is valid. R8 */
+static void rl_extended(const struct redlock_client *c, unsigned i, struct redlock_lock *lock,
+                        const struct rl_reply *reply)
+{
+    unsigned bit = rl_bit(i);
+
+    if (reply->vote == RL_NO) {
+        rl_clear(&lock->members, bit); /* its word counts no more */
+        rl_clear(&lock->priv.attempt.late, bit);
+    }
+    if (lock->priv.state == RL_IN_EXTEND) {
+        rl_count_vote(c, lock, i, reply);
+        return;
+    }
+    rl_clear(&lock->priv.waits, bit);
+    if (reply->vote == RL_NO && rl_repairs(c, lock, bit))
+        rl_set(&lock->priv.todo, bit);
+    else if (reply->vote == RL_YES)
+        rl_set(&lock->priv.attempt.late, bit);
+}
+
+/* What the reply says of the key on that node. R8b, R9 */
+static void rl_learn_of_key(struct redlock_lock *lock, unsigned bit, const struct rl_reply *reply)
+{
+    if ((reply->vote == RL_YES || reply->vote == RL_REPAIRED) &&
+        !rl_is(reply->command, RL_CREATING) && rl_is(reply->command, RL_WRITING))
+        rl_clear(&lock->priv.attempt.suspect, bit); /* our token there: that has run */
+    if (rl_is(reply->command, RL_WRITING)) {
+        if (reply->command == RL_EXTEND && reply->vote == RL_NO)
+            rl_set(&lock->priv.attempt.again, bit);
+        else
+            rl_clear(&lock->priv.attempt.again, bit);
+    }
+}
+
+/* A node has answered a release that it was owed. R4 */
+static void rl_owed_replied(struct redlock_owed *owed, unsigned bit, const struct rl_reply *reply)
+{
+    rl_clear(&owed->waits, bit);
+    if (reply->vote == RL_YES || reply->vote == RL_NO || reply->vote == RL_DENIED)
+        rl_clear(&owed->todo, bit);
+}
+
+/* A lock will not get the reply that it waits for. A command that may be sent twice is, once; one that
+   acquires never. R1 */
+static void rl_unanswered(const struct redlock_node *node, struct redlock_lock *lock,
+                          unsigned command)
+{
+    unsigned bit = rl_bit(node->priv.index), round = lock->priv.state;
+
+    rl_clear(&lock->priv.waits, bit);
+    if (rl_is(command, RL_EXTENDING) && round != RL_IN_EXTEND)
+        return; /* decided without it */
+    if (!rl_is(command, RL_TAKING) && node->priv.useful && !(lock->priv.round.broken & bit))
+        rl_set(&lock->priv.todo, bit);
+    else
+        rl_set(&lock->failed, bit);
+    if (node->priv.useful)
+        rl_set(&lock->priv.round.broken, bit);
+}
+
+static void rl_replied(struct redlock_client *c, struct redlock_node *node,
+                       const struct rl_reply *reply)
+{
+    struct redlock_lock *lock = (struct redlock_lock *)reply->owner; /* unless it is OWED */
+    unsigned i = node->priv.index, bit = rl_bit(i);
+
+    if (reply->command == RL_INVALIDATION) {
+        rl_notify(c, bit, reply->item->text, reply->item->size, reply->item->text_used);
+        return;
+    }
+    if (reply->role == RL_OWED) {
+        if (reply->command != RL_PTTL) /* which may come when another release is owed */
+            rl_owed_replied((struct redlock_owed *)reply->owner, bit, reply);
+        return;
+    }
+    if (reply->command == RL_PTTL) {
+        if (reply->vote == RL_YES)
+            rl_note_pttl(c, lock, i, (int64_t)reply->number);
+        return;
+    }
+    if (reply->vote == RL_UNANSWERED) {
+        if (rl_is(reply->command, RL_CREATING))
+            rl_set(&lock->priv.attempt.suspect, bit);
+        if (reply->role != RL_VOTER)
+            return; /* decided without it */
+        rl_unanswered(node, lock, reply->command);
+    } else {
+        rl_learn_of_key(lock, bit, reply);
+        if (reply->role != RL_VOTER) { /* decided without it */
+            rl_note_late(lock, bit, reply->vote);
+            if (reply->role == RL_STALE && lock->priv.state != RL_IN_EXTEND)
+                return;
+            if (reply->role == RL_STALE) /* its key is younger than this round. R9 */
+                rl_clear(&lock->priv.todo, bit);
+            else if (reply->vote == RL_YES)
+                rl_set(&lock->priv.attempt.late, bit);
+        } else if (rl_is(reply->command, RL_EXTENDING)) {
+            rl_extended(c, i, lock, reply);
+        } else {
+            rl_count_vote(c, lock, i, reply);
+        }
+    }
+    rl_touch(c, lock);
+}
+
+/* Whether it gathers votes that count only while their connection lasts. */
+static int rl_in_round(const struct redlock_lock *lock)
+{
+    return lock->priv.state == RL_IN_ASK || lock->priv.state == RL_IN_CONFIRM ||
+           lock->priv.state == RL_IN_EXTEND;
+}
+
+/* The connection to a node broke. A server that restarts empty has lost what it granted, and may be
+   connected again under another of its addresses: so its votes in rounds that are not decided count no
+   more. R3, R13 */
+static void rl_void_votes(struct redlock_client *c, struct redlock_node *node)
+{
+    unsigned list, bit = rl_bit(node->priv.index);
+    struct redlock_lock *lock, *next;
+
+    rl_clear(&c->priv.broke, bit);
+    for (list = RL_TURN; list <= RL_WAIT; list++)
+        for (lock = rl_first(c, list); lock != NULL; lock = next) {
+            next = lock->priv.next;
+            if (!(lock->granted & bit) || !rl_in_round(lock))
+                continue;
+            rl_clear(&lock->granted, bit);
+            rl_disagree(lock, bit);
+            rl_unanswered(node, lock, lock->priv.state == RL_IN_EXTEND ? RL_EXTEND : RL_SET);
+            rl_touch(c, lock);
+        }
+}
+
+/* Takes the replies of a node. */
+REDLOCK_PRIVATE void rl_take_replies(struct redlock_client *c, struct redlock_node *node,
+                                     struct rl_input *in)
+{
+    struct rl_reply reply;
+
+    while (rl_node_reply(c, node, in, &reply)) {
+        if (reply.role == RL_YOUNG) { /* R9 */
+            reply.role = RL_VOTER;
+            if (reply.vote == RL_YES)
+                reply.vote = RL_REPAIRED;
+        }
+        rl_replied(c, node, &reply);
+    }
+}
+
+/* Tells the locks which connections broke: what these owe is not answered any more. */
+REDLOCK_PRIVATE void rl_tell_broken(struct redlock_client *c)
+{
+    while (c->priv.broke != 0) {
+        struct redlock_node *node = rl_first_node(c, c->priv.broke);
+
+        rl_take_replies(c, node, NULL);
+        rl_void_votes(c, node);
+    }
+}
