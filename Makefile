@@ -6,7 +6,7 @@
 B = build
 CORE = client.c redlock.c round.c vote.c node.c pipeline.c command.c policy.c text.c resp.c
 LIB = $(CORE) net.c
-HEADERS = redlock.h resp.h url.h core.h
+HEADERS = redlock.h redlock_config.h redlock_private.h resp.h url.h core.h
 WARN = -std=c99 -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wcast-qual \
        -Wcast-align -Wstrict-prototypes -Wmissing-prototypes -Wundef -Wvla -Wformat=2 -Werror
 POSIX = -D_POSIX_C_SOURCE=200809L
@@ -92,7 +92,7 @@ man: $(MAN)/redlock.3 ## generate the man pages from the headers; man -M build/m
 $(MAN)/redlock.3: $(HEADERS) docs/man.awk docs/redlock.7 $(wildcard docs/man/*.txt)
 	rm -rf $(B)/man
 	mkdir -p $(MAN) $(B)/man/man7
-	awk -v folder=$(MAN) -f docs/man.awk docs/man/*.txt redlock.h resp.h url.h
+	awk -v folder=$(MAN) -f docs/man.awk docs/man/*.txt redlock.h redlock_config.h resp.h url.h
 	sed 's/@VERSION@/$(VERSION)/' docs/redlock.7 > $(B)/man/man7/redlock.7
 
 PREFIX = /usr/local

@@ -28,6 +28,7 @@
    Time: durations are milliseconds in uint32_t, names end in _ms; moments are microseconds of a
    monotonic clock in uint64_t, names end in _us.
    The library calls none of your functions but those of struct redlock_io.
+   Limits and features are set at compile time: redlock_config.h.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
@@ -44,6 +45,7 @@
 #define RESP_API REDLOCK_API
 #endif
 
+#include "redlock_config.h"
 #include "resp.h"
 
 #ifdef __cplusplus
@@ -55,95 +57,6 @@ extern "C" {
 #define REDLOCK_VERSION_PATCH 0 /* mends */
 #define REDLOCK_VERSION "0.2.0"
 #define REDLOCK_VERSION_NUMBER 2000 /* 1000000 * major + 1000 * minor + patch */
-
-#ifndef REDLOCK_HOSTED
-#if defined(__unix__) || defined(__APPLE__) || defined(_WIN32)
-#define REDLOCK_HOSTED 1 /* memory is cheap: the defaults are for speed */
-#else
-#define REDLOCK_HOSTED 0
-#endif
-#endif
-
-/* Limits, fixed at compile time: the same for every file of a program. An installed header has those of
-   its library, and refuses others. */
-#ifndef REDLOCK_NODES_MAX
-#define REDLOCK_NODES_MAX 7 /* nodes of a client, 1..16. RAM of a lock: 2 bytes each */
-#endif
-#ifndef REDLOCK_KEY_MAX
-/* Bytes of a key. REDLOCK_SEND_MAX must hold the longest command with it */
-#define REDLOCK_KEY_MAX 64
-#endif
-#ifndef REDLOCK_LABEL_MAX
-#define REDLOCK_LABEL_MAX 24 /* bytes of a label; 0: no labels. REDLOCK_SEND_MAX must hold it too */
-#endif
-#ifndef REDLOCK_ERROR_MAX
-#define REDLOCK_ERROR_MAX                                                                          \
-    (REDLOCK_ERROR_TEXTS ? 79 : 1) /* bytes of a node's error. RAM of a node: 1 each */
-#endif
-#ifndef REDLOCK_PIPELINE_MAX
-/* Commands of a connection that are unanswered at once, 2..255; one of them only for rollbacks. RAM of a
-   node: two pointers each */
-#define REDLOCK_PIPELINE_MAX (REDLOCK_HOSTED ? 255 : 8)
-#endif
-#ifndef REDLOCK_SEND_MAX
-/* Bytes waiting to be sent, up to 65535; must hold the longest command. RAM of the client: 1 each */
-#define REDLOCK_SEND_MAX (REDLOCK_HOSTED ? 16384 : REDLOCK_FENCING ? 888 : 509)
-#endif
-#ifndef REDLOCK_READ_MAX
-#define REDLOCK_READ_MAX                                                                           \
-    (REDLOCK_HOSTED ? 2048 : 96) /* bytes read at once. RAM of the client: 1 each */
-#endif
-
-/* Features: 0 leaves one out. It then costs neither flash nor RAM, and its fields are not there. */
-#ifndef REDLOCK_MINIMAL
-#define REDLOCK_MINIMAL 0 /* 1: all of them are out unless set to 1 one by one */
-#endif
-#ifndef REDLOCK_REPAIR
-#define REDLOCK_REPAIR !REDLOCK_MINIMAL /* extensions repair nodes that lost the key. R9 */
-#endif
-#ifndef REDLOCK_AUTO_EXTEND
-#define REDLOCK_AUTO_EXTEND !REDLOCK_MINIMAL /* redlock_auto_extend_start. R10 */
-#endif
-#ifndef REDLOCK_RESP3
-#define REDLOCK_RESP3 !REDLOCK_MINIMAL /* HELLO 3; replicas are refused. R12 */
-#endif
-#ifndef REDLOCK_NOTIFICATION
-#define REDLOCK_NOTIFICATION (!REDLOCK_MINIMAL && REDLOCK_RESP3) /* waiters are notified. R7 */
-#endif
-#ifndef REDLOCK_MULTI_KEY
-#define REDLOCK_MULTI_KEY !REDLOCK_MINIMAL /* lock.extra_keys */
-#endif
-#ifndef REDLOCK_FENCING
-#define REDLOCK_FENCING                                                                            \
-    !REDLOCK_MINIMAL /* fencing tokens. R16. Without it REDLOCK_SEND_MAX can be 379 smaller */
-#endif
-#ifndef REDLOCK_RESTART_GUARD
-#define REDLOCK_RESTART_GUARD !REDLOCK_MINIMAL /* run_id of the server, longest_ttl_ms. R13, R14 */
-#endif
-#ifndef REDLOCK_MARKER
-#define REDLOCK_MARKER (REDLOCK_FENCING && REDLOCK_RESTART_GUARD) /* restart markers. R18 */
-#endif
-#ifndef REDLOCK_DURABLE
-#define REDLOCK_DURABLE !REDLOCK_MINIMAL /* the setting `durable`. R17 */
-#endif
-#ifndef REDLOCK_NATIVE_RELEASE
-#define REDLOCK_NATIVE_RELEASE !REDLOCK_MINIMAL /* release by DELIFEQ, DELEX or EVALSHA. R11 */
-#endif
-#ifndef REDLOCK_DIAGNOSIS
-#define REDLOCK_DIAGNOSIS !REDLOCK_MINIMAL /* who holds the lock, and for how long */
-#endif
-#ifndef REDLOCK_ERROR_TEXTS
-#define REDLOCK_ERROR_TEXTS !REDLOCK_MINIMAL /* texts for people */
-#endif
-#ifndef REDLOCK_OWED_MAX
-/* Releases that are repeated until each node has answered, 1..16. RAM of the client: 350 each */
-#define REDLOCK_OWED_MAX (REDLOCK_HOSTED ? 2 : 1)
-#endif
-#define REDLOCK_ADDRESS_MAX 119 /* bytes of an address that redlock_resolve writes */
-#ifndef REDLOCK_POOL_MAX
-#define REDLOCK_POOL_MAX                                                                           \
-    (REDLOCK_HOSTED ? 240 : 40) /* random bytes drawn at once, 20..255. RAM of the client: 1 each */
-#endif
 
 /* ---- Results -------------------------------------------------------------------------------- */
 
@@ -174,90 +87,6 @@ REDLOCK_API const char *redlock_strerror(int status);
 
 /* REDLOCK_VERSION_NUMBER of the compiled library. */
 REDLOCK_API uint32_t redlock_version(void);
-
-/* ---- Nodes ---------------------------------------------------------------------------------- */
-
-enum redlock_node_state {
-    REDLOCK_NODE_IDLE = 0,   /* no connection; connected when next needed */
-    REDLOCK_NODE_CONNECTING, /* the connection is not up yet */
-    REDLOCK_NODE_HANDSHAKE,  /* up, but the handshake is not answered yet. R12 */
-    REDLOCK_NODE_READY,      /* up */
-    REDLOCK_NODE_DOWN        /* failed; connected again after a backoff with jitter. R5 */
-};
-
-struct redlock_lock;
-
-/* Private: a command whose reply is due. */
-struct redlock_request {
-    void *owner;      /* the requester, a lock or a redlock_owed; NULL: the reply is dropped */
-    uint16_t repeats; /* how many such commands without a requester follow each other */
-    uint8_t command, role;
-};
-
-struct redlock_node {
-    /* You read these. What is used most comes first, because small processors reach the first bytes of a struct
-       with shorter instructions. */
-    uint32_t rtt_us; /* smoothed round trip; 0: not measured yet */
-    enum redlock_node_state state;
-
-    /* Private. */
-    struct {
-        uint8_t index, useful, replied;
-        uint8_t denied;    /* what is wrong with it will not mend itself */
-        uint8_t failing;   /* its last connection failed, and no handshake was answered since. R5 */
-        uint8_t handshake; /* how far the handshake was queued, a command */
-        uint8_t heard;     /* of the reply that is coming: which part is next */
-        uint8_t first, count;   /* of `requests`, a ring */
-        uint8_t part;           /* replies of the first request that have come */
-        uint8_t handshakes_due; /* its replies that are due */
-#if REDLOCK_RESP3
-        uint8_t plain; /* it knows no HELLO: RESP2 */
-#endif
-#if REDLOCK_NOTIFICATION
-        uint8_t notifies; /* when a key changes, if it is asked to. R7 */
-#endif
-#if REDLOCK_NATIVE_RELEASE
-        uint8_t native;    /* its own command that releases, */
-        uint8_t native_is; /* and what is known of that. R11 */
-#endif
-#if REDLOCK_DURABLE
-        uint8_t unsure; /* a vote that may not be on disk. R17 */
-        uint8_t synced; /* what the node says of that */
-#endif
-        uint16_t cursor;   /* in the client's send buffer: what was sent to this node */
-        uint16_t pause_ms; /* before the next connect, in the mean, */
-        uint32_t pause_us; /* and as drawn. R5 */
-        uint64_t mark_us;  /* its wait began then. DOWN: it failed then */
-#if REDLOCK_DURABLE
-        int64_t counted; /* the counter of a fencing token that `unsure` is for */
-#endif
-#if REDLOCK_RESTART_GUARD
-        uint64_t votes_us; /* what is sent before does not count. R14 */
-        uint32_t run;      /* the server's run_id, hashed; 0: not known. R13 */
-        uint32_t age_s;    /* of that run, as the server said */
-        uint32_t last_run; /* what `run` was on the connection before, or is */
-#endif
-        struct resp_reader reader;
-        struct redlock_request requests[REDLOCK_PIPELINE_MAX];
-    } priv;
-
-    /* You set these before redlock_init, in a cleared struct; `address` also while the state is IDLE or
-       DOWN. The strings must live until redlock_deinit. */
-    const char *address;  /* "10.0.0.1:6379", "[fe80::1]:6379", "unix:/run/redis.sock": numeric, see
-                             redlock_resolve for host names. What it means is up to struct redlock_io */
-    const char *user;     /* ACL user, Redis 6. NULL: "default" */
-    const char *password; /* any bytes but NUL; never part of an error. NULL: none */
-    uint32_t database;    /* 0, the first, needs no permission; others need SELECT */
-    void *user_data;      /* yours */
-
-    /* These belong to struct redlock_io. */
-    intptr_t handle; /* descriptor; -1: none */
-    void *link;      /* for example a TLS session */
-
-    /* You read this: the last error since the node's last vote, "" if none. The server's error text, else the
-       first connection error. */
-    char error[REDLOCK_ERROR_MAX + 1];
-};
 
 /* ---- Settings ------------------------------------------------------------------------------- */
 
@@ -302,9 +131,46 @@ struct redlock_settings {
     uint32_t durable;
 };
 
-/* ---- Locks and clients ---------------------------------------------------------------------- */
+/* ---- Nodes ---------------------------------------------------------------------------------- */
 
-typedef uint16_t redlock_mask; /* bit i: node i */
+typedef uint16_t redlock_mask; /* a set of nodes: bit i is node i */
+
+#include "redlock_private.h" /* the library's own part of each struct: `priv` */
+
+enum redlock_node_state {
+    REDLOCK_NODE_IDLE = 0,   /* no connection; connected when next needed */
+    REDLOCK_NODE_CONNECTING, /* the connection is not up yet */
+    REDLOCK_NODE_HANDSHAKE,  /* up, but the handshake is not answered yet. R12 */
+    REDLOCK_NODE_READY,      /* up */
+    REDLOCK_NODE_DOWN        /* failed; connected again after a backoff with jitter. R5 */
+};
+
+struct redlock_node {
+    /* You read these. */
+    uint32_t rtt_us; /* smoothed round trip; 0: not measured yet */
+    enum redlock_node_state state;
+
+    struct redlock_node_private priv;
+
+    /* You set these before redlock_init, in a cleared struct; `address` also while the state is IDLE or
+       DOWN. The strings must live until redlock_deinit. */
+    const char *address;  /* "10.0.0.1:6379", "[fe80::1]:6379", "unix:/run/redis.sock": numeric, see
+                             redlock_resolve for host names. What it means is up to struct redlock_io */
+    const char *user;     /* ACL user, Redis 6. NULL: "default" */
+    const char *password; /* any bytes but NUL; never part of an error. NULL: none */
+    uint32_t database;    /* 0, the first, needs no permission; others need SELECT */
+    void *user_data;      /* yours */
+
+    /* These belong to struct redlock_io. */
+    intptr_t handle; /* descriptor; -1: none */
+    void *link;      /* for example a TLS session */
+
+    /* You read this: the last error since the node's last vote, "" if none. The server's error text, else the
+       first connection error. */
+    char error[REDLOCK_ERROR_MAX + 1];
+};
+
+/* ---- Locks and clients ---------------------------------------------------------------------- */
 
 enum redlock_operation {
     REDLOCK_OP_NONE,
@@ -332,61 +198,7 @@ struct redlock_lock {
     redlock_mask members; /* confirmed nodes: they hold the key, only these can confirm it. R8 */
     uint16_t extended;    /* how often, since the acquire */
 
-    /* Private. */
-    struct {
-        uint8_t state, list;
-        int8_t outcome; /* redlock_status, once decided */
-#if REDLOCK_NOTIFICATION
-        uint8_t waiting; /* 1: was refused, and will ask again. R7 */
-#endif
-        redlock_mask todo;    /* nodes that the present command must still be sent to */
-        redlock_mask waits;   /* nodes whose reply to it is due */
-        struct {              /* of an operation */
-            uint8_t attempts; /* so far */
-            uint8_t quick;    /* quick retries in a row */
-            uint8_t slow;     /* slow retries */
-#if REDLOCK_NOTIFICATION
-            uint8_t vain; /* spurious notifications. R7 */
-#endif
-#if REDLOCK_AUTO_EXTEND
-            uint16_t
-                renewals; /* automatic extensions still allowed, and 1; 0: none asked for. R10 */
-#endif
-        } op;
-        struct {                /* of an attempt to acquire, and of the lock that came of it */
-            redlock_mask asked; /* nodes that may have our key: they are owed a release. R4 */
-            redlock_mask late;  /* nodes that granted it after it was decided */
-            redlock_mask
-                again; /* nodes that are sent one more command: an extension said that the key
-                                     is missing (R9), or a release got a temporary error (R4) */
-            redlock_mask
-                suspect; /* nodes where a command that creates the key is unanswered on a former
-                                     connection. R8b */
-#if REDLOCK_RESTART_GUARD
-            redlock_mask mute; /* nodes that had no vote and may have lost it. R14 */
-#endif
-#if REDLOCK_NOTIFICATION
-            redlock_mask free; /* nodes where it may be free for us. R7 */
-#endif
-#if REDLOCK_FENCING
-            uint8_t confirms; /* rounds to agree on a fencing token */
-#endif
-        } attempt;
-        struct {                 /* of a round */
-            redlock_mask broken; /* nodes whose connection broke under it */
-            redlock_mask denied; /* nodes that failed for lack of permission */
-#if REDLOCK_FENCING
-            redlock_mask agreed; /* nodes whose counter is `fencing_token`. R16 */
-#endif
-#if REDLOCK_DIAGNOSIS
-            uint16_t holder[REDLOCK_NODES_MAX]; /* the holder's token there, hashed; 0: unknown */
-#endif
-        } round;
-        uint64_t due_us;     /* of what `state` waits for */
-        uint64_t started_us; /* T1. R1 */
-        uint64_t until_us;   /* end of the caller's wait */
-        struct redlock_lock *next, *prev;
-    } priv;
+    struct redlock_lock_private priv;
 
     /* You set these, with redlock_lock_init or in a cleared struct, and not while status is
        REDLOCK_PENDING. Keys and label must live as long as the lock. */
@@ -437,67 +249,8 @@ struct redlock_lock {
 #endif
 };
 
-struct redlock_io;
-
-/* Private. */
-struct redlock_list {
-    struct redlock_lock *first, *last;
-};
-
-/* Private: a release that some nodes may be sent again. R4 */
-struct redlock_owed {
-    redlock_mask todo;  /* nodes that have not answered it well; 0: free */
-    redlock_mask waits; /* nodes whose reply is due */
-    uint16_t size;      /* of the command */
-    uint64_t due_us;    /* it is sent again */
-    uint64_t until_us;  /* the keys have expired */
-    uint8_t bytes[REDLOCK_KEY_MAX + REDLOCK_LABEL_MAX + (REDLOCK_MULTI_KEY ? 240 : 184)];
-};
-
-/* Private: bytes that wait to be sent, up to `end` from the run before, and the nodes that are sent them. */
-struct redlock_run {
-    uint16_t end;
-    redlock_mask nodes;
-};
-
 struct redlock_client {
-    struct {
-        uint8_t count, quorum, pool_used, ended;
-        uint8_t slow;        /* 1: the last round ended before its replies came. R15 */
-        uint8_t jammed;      /* 1: the send buffer had no room, until it is empty */
-        uint8_t invalid;     /* which argument was invalid */
-        redlock_mask all;    /* all nodes */
-        redlock_mask in[5];  /* the nodes in each state */
-        redlock_mask busy;   /* nodes that the next tick must look at */
-        redlock_mask broke;  /* nodes whose connection broke, before the locks have noted it */
-        redlock_mask full;   /* nodes that had no free request, until one is answered */
-        redlock_mask wanted; /* nodes that some lock is still to be sent to: they are connected */
-        /* Nodes whose present process may still run such a command, of some lock. R8b */
-        redlock_mask abandoned;
-        redlock_mask
-            unheard; /* adopted doubts: of a process that is not known until it is heard of. R8b */
-        const struct redlock_io *io;
-        struct redlock_node *nodes;
-        struct redlock_settings settings;
-        uint64_t now_us;    /* latest reading */
-        uint64_t nodes_us;  /* no node needs a look before, unless it is busy */
-        uint64_t jammed_us; /* `jammed` since then */
-        uint64_t line_us;   /* no lock that waits in line gives up before */
-        uint32_t process;   /* that made it */
-#if REDLOCK_NOTIFICATION
-        uint32_t waiting; /* how many of its locks were refused and will ask again. R7 */
-#endif
-        struct redlock_list list[7];
-        struct {
-            redlock_mask unsent; /* nodes that are still to be sent something */
-            uint16_t used, runs;
-            struct redlock_run run[REDLOCK_SEND_MAX / 128 + 4];
-            uint8_t bytes[REDLOCK_SEND_MAX];
-        } out;
-        uint8_t input[REDLOCK_READ_MAX]; /* what was read last */
-        uint8_t pool[REDLOCK_POOL_MAX];
-        struct redlock_owed owed[REDLOCK_OWED_MAX];
-    } priv;
+    struct redlock_client_private priv;
 };
 
 /* Sets up a client over `count` nodes, 1..REDLOCK_NODES_MAX, odd is best. Connects to none yet. `io` and
@@ -667,6 +420,8 @@ REDLOCK_API void redlock_set_error(struct redlock_node *node, const char *what, 
 /* The table for POSIX, in net.c: non-blocking close-on-exec sockets, poll(), TCP_NODELAY, no SIGPIPE,
    CLOCK_BOOTTIME where there is one, getrandom. Constant; any thread. */
 REDLOCK_API const struct redlock_io *redlock_posix(void);
+
+#define REDLOCK_ADDRESS_MAX 119 /* bytes of an address that redlock_resolve writes */
 
 /* Looks up "host:port" or "[v6]:port" and writes a numeric address for node->address to `text`; a unix:
    address is copied. 0; -1 when `name` has no such form, is longer than 95 bytes, or `text` is too small

@@ -2,7 +2,7 @@
 # named after its include guard, and one for each group of functions without a blank line between them. No date, no
 # path: the same input gives the same bytes, with gawk, mawk and busybox awk.
 #
-#     awk -v folder=build/man/man3 -f docs/man.awk docs/man/*.txt redlock.h resp.h url.h
+#     awk -v folder=build/man/man3 -f docs/man.awk docs/man/*.txt redlock.h redlock_config.h resp.h url.h
 #
 # Conventions of the headers: the first comment begins with "NAME.h - what it is"; `---- Title ----` begins a section; a
 # comment stands above what it explains, or behind it. Where there are both, or the one above begins with "You", it is

@@ -10,7 +10,7 @@ folder=$1
 shift
 here=$(cd "$(dirname "$0")/.." && pwd)
 mkdir -p "$folder"
-names=$(sed -n 's/^#ifndef \(RE[A-Z]*_[A-Z_0-9]*\)$/\1/p' "$here/resp.h" "$here/redlock.h" "$here/url.h" |
+names=$(sed -n 's/^#ifndef \(RE[A-Z]*_[A-Z_0-9]*\)$/\1/p' "$here/resp.h" "$here/redlock_config.h" "$here/redlock.h" "$here/url.h" |
     grep -v -e '_H$' -e '_API$')
 
 # Each value is an expression of C that the shell reads too.
@@ -31,8 +31,8 @@ done >"$folder/limits"
     printf '#endif\n'
 } >"$folder/redlock_limits.h"
 rm "$folder/values" "$folder/limits"
-for header in resp.h redlock.h url.h; do # behind the guard, before the defaults
+for header in resp.h redlock_config.h redlock.h url.h; do # behind the guard, before the defaults
     awk '{ print } /^#define [A-Z_]*_H$/ { print "\n#include \"redlock_limits.h\" /* of the installed library */" }' "$here/$header" \
         >"$folder/$header"
 done
-cp "$here/redlock.hpp" "$folder/redlock.hpp"
+cp "$here/redlock_private.h" "$here/redlock.hpp" "$folder"

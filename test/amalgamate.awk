@@ -1,4 +1,4 @@
-# amalgamate.awk - joins our files into one, to stdout. For redlock.h: puts resp.h where it is included.
+# amalgamate.awk - joins our files into one, to stdout. For redlock.h: puts our other headers where they are included.
 # For the .c files: one after the other, including only redlock.h. No date, no path: the same input
 # gives the same bytes.
 #
@@ -35,18 +35,28 @@ END {
 
 FNR == 1 { print ""; print "/* ---- " FILENAME " ---- */"; print "" }
 
-$0 == "#include \"resp.h\"" && FILENAME ~ /\.h$/ {
-    while ((getline line < "resp.h") > 0)
-        print line
-    close("resp.h")
+# Prints a header of ours, with those that it includes.
+function put(header,    line) {
+    while ((getline line < header) > 0)
+        if (line ~ /^#include "/) {
+            split(line, quoted, "\"")
+            put(quoted[2])
+        } else {
+            print line
+        }
+    close(header)
+}
+
+FILENAME ~ /\.h$/ && /^#include "/ {
+    split($0, quoted, "\"")
+    put(quoted[2])
     next
 }
 
 # The private header stands where it is first included; its own guard keeps it from there on.
 $0 == "#include \"core.h\"" {
-    if (!core)
-        while ((getline line < "core.h") > 0)
-            print line
+    while (!core && (getline line < "core.h") > 0)
+        print line
     core = 1
     next
 }

@@ -74,7 +74,7 @@ check 'mandoc has no complaint, except for the date that they do not have' \
 check 'the overview, redlock(7), has the present version' "$(grep -q "^\\.Os redlock $(sed -n 's/.*REDLOCK_VERSION "\(.*\)"/\1/p' redlock.h)\$" "$1/man/man7/redlock.7" || echo missing)"
 rm -rf "$build/again"
 mkdir "$build/again"
-awk -v folder="$build/again" -f docs/man.awk docs/man/*.txt redlock.h resp.h url.h
+awk -v folder="$build/again" -f docs/man.awk docs/man/*.txt redlock.h redlock_config.h resp.h url.h
 check 'generated again they are the same' "$(diff -r "$man" "$build/again" 2>&1)"
 # The pages also have the comments behind declarations; those of results matter most.
 check 'no result is without its meaning' "$(sed -n 's/^    \(REDLOCK_[A-Z_]*\) = -*[0-9]*,* *\/\* .*/\1/p' redlock.h |
@@ -94,8 +94,8 @@ limit() { # MACRO HOSTED - its value
     # shellcheck disable=SC2046 # an expression
     echo $(($(printf '#include "redlock.h"\nvalue=%s\n' "$1" | gcc -E -P -I. -DREDLOCK_HOSTED="$2" - | sed -n 's/^value=//p')))
 }
-check 'docs/settings.md has each limit, switch and option of redlock.h' "$(
-    { sed -n 's/^#ifndef \(RE[A-Z_0-9]*\)$/\1/p' redlock.h resp.h | grep -vE '_H$|_API$'
+check 'docs/settings.md has each limit, switch and option of the headers' "$(
+    { sed -n 's/^#ifndef \(RE[A-Z_0-9]*\)$/\1/p' redlock_config.h redlock.h resp.h | grep -vE '_H$|_API$'
       printf '#include "redlock.h"\n' | gcc -E -P -I. - | sed -n '/^struct redlock_lock {/,/uint8_t use_fencing/p' | sed '1,/^    } priv/d' |
           sed -n 's/.*[ *]\([a-z_]*\);$/\1/p'
     } | { read -r first && printf '%s\n' "$first" && cat || echo 'none is found'; } |

@@ -130,7 +130,7 @@ sources() {
 check "Zephyr: the sources" sources
 # All limits and switches of the headers, as "NAME=VALUE", with the values that they have on firmware.
 in_headers() { # [FLAG]
-    for name in $(sed -n 's/^#ifndef \(RE[A-Z]*_[A-Z_0-9]*\)$/\1/p' redlock.h resp.h | grep -v -e '_H$' -e '_API$' -e '_HOSTED$' | sort -u); do
+    for name in $(sed -n 's/^#ifndef \(RE[A-Z]*_[A-Z_0-9]*\)$/\1/p' redlock_config.h redlock.h resp.h | grep -v -e '_H$' -e '_API$' -e '_HOSTED$' | sort -u); do
         printf '#include "redlock.h"\nchar value[1 + (%s)];\n' "$name" >"$folder/value.c"
         # shellcheck disable=SC2086 # no flag, or one
         gcc -DREDLOCK_HOSTED=0 ${1-} -I. -c "$folder/value.c" -o "$folder/value.o" &&

@@ -130,7 +130,7 @@ printf '  %-26s %7s %7s %7s %7s\n' '' flash node lock client
 total() { # FLAG ...
     for part in $core; do $m4 $flags "$@" -c $part.c -o "$build/part.o" && text "$build/part.o"; done | awk '{ n += $1 } END { print n }'
 }
-for feature in $(sed -n 's/^#ifndef \(REDLOCK_[A-Z0-9_]*\)$/\1/p' redlock.h | sed '1,/^REDLOCK_MINIMAL$/d; /_MAX$/d'); do
+for feature in $(sed -n 's/^#ifndef \(REDLOCK_[A-Z0-9_]*\)$/\1/p' redlock_config.h | sed '1,/^REDLOCK_MINIMAL$/d; /_MAX$/d'); do
     without="-D$feature=0"
     case $feature in
     REDLOCK_FENCING | REDLOCK_RESTART_GUARD) without="$without -DREDLOCK_MARKER=0" ;;

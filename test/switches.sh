@@ -1,5 +1,5 @@
 #!/bin/sh
-# switches.sh BUILD - the feature switches of redlock.h: all on, none (REDLOCK_MINIMAL), each alone on top of none with
+# switches.sh BUILD - the feature switches of redlock_config.h: all on, none (REDLOCK_MINIMAL), each alone on top of none with
 # what it needs, each alone left out of all. Each of these builds compiles without a warning with two compilers and
 # passes lock_test, some also safety_test. A combination that cannot work is an #error with a
 # sentence. Needs CORE (the sources), WARN (the warnings) and POSIX of the Makefile.
@@ -22,10 +22,8 @@ needs_of() {
     esac
 }
 
-# The switches that redlock.h has between the head of the features and the first limit behind them.
 are_all() {
-    awk '/^\/\* Features/ { on = 1 } /^#ifndef REDLOCK_OWED_MAX/ { on = 0 } on && /^#ifndef/ { print $2 }' \
-        redlock.h | sort >"$folder/there"
+    sed '1,/^\/\* ---- Features/d' redlock_config.h | sed -n 's/^#ifndef //p' | sort >"$folder/there"
     for each in MINIMAL $features; do echo "REDLOCK_$each"; done | sort >"$folder/here"
     diff "$folder/there" "$folder/here"
 }
@@ -105,7 +103,7 @@ passes_with() {
     [ $refused = no ]
 }
 
-check 'the features are those of redlock.h' are_all
+check 'the features are those of redlock_config.h' are_all
 check 'what all builds share compiles' shared
 
 both='lock_test safety_test'
@@ -194,7 +192,7 @@ RESP_DEPTH_MAX 1 8
 RESP_SIZE_MAX 1024 2147483647
 END
 are_limits() { # and REDLOCK_SEND_MAX, which follows
-    sed -n 's/^#ifndef \(RE[A-Z]*_[A-Z]*_MAX\)$/\1/p' redlock.h resp.h url.h | sort >"$folder/there"
+    sed -n 's/^#ifndef \(RE[A-Z]*_[A-Z]*_MAX\)$/\1/p' redlock_config.h redlock.h resp.h url.h | sort >"$folder/there"
     { sed -n 's/^\(RE[A-Z]*_[A-Z]*_MAX\) [0-9]* [0-9 ]*$/\1/p' test/switches.sh && echo REDLOCK_SEND_MAX; } | sort >"$folder/here"
     diff "$folder/there" "$folder/here"
 }

@@ -1,0 +1,102 @@
+/* redlock_config.h - limits and features of redlock, fixed at compile time. Each can be set with -D, to the
+   same for every file of a program. An installed header has those of its library, and refuses others.
+
+   SPDX-FileCopyrightText: the redlock authors
+   SPDX-License-Identifier: MIT */
+#ifndef REDLOCK_CONFIG_H
+#define REDLOCK_CONFIG_H
+
+#ifndef REDLOCK_HOSTED
+#if defined(__unix__) || defined(__APPLE__) || defined(_WIN32)
+#define REDLOCK_HOSTED 1 /* memory is cheap: the defaults are for speed */
+#else
+#define REDLOCK_HOSTED 0
+#endif
+#endif
+
+/* ---- Limits ----------------------------------------------------------------------------------- */
+
+#ifndef REDLOCK_NODES_MAX
+/* Nodes of a client, 1..16. RAM of a lock: 2 bytes each. */
+#define REDLOCK_NODES_MAX 7
+#endif
+#ifndef REDLOCK_KEY_MAX
+/* Bytes of a key. REDLOCK_SEND_MAX must hold the longest command with it. */
+#define REDLOCK_KEY_MAX 64
+#endif
+#ifndef REDLOCK_LABEL_MAX
+/* Bytes of a label; 0: no labels. REDLOCK_SEND_MAX must hold it too. */
+#define REDLOCK_LABEL_MAX 24
+#endif
+#ifndef REDLOCK_ERROR_MAX
+/* Bytes of a node's error. RAM of a node: 1 each. */
+#define REDLOCK_ERROR_MAX (REDLOCK_ERROR_TEXTS ? 79 : 1)
+#endif
+#ifndef REDLOCK_PIPELINE_MAX
+/* Commands of a connection that are unanswered at once, 2..255; one of them only for rollbacks. RAM of a
+   node: two pointers each. */
+#define REDLOCK_PIPELINE_MAX (REDLOCK_HOSTED ? 255 : 8)
+#endif
+#ifndef REDLOCK_SEND_MAX
+/* Bytes waiting to be sent, up to 65535; must hold the longest command. RAM of the client: 1 each. */
+#define REDLOCK_SEND_MAX (REDLOCK_HOSTED ? 16384 : REDLOCK_FENCING ? 888 : 509)
+#endif
+#ifndef REDLOCK_READ_MAX
+/* Bytes read at once. RAM of the client: 1 each. */
+#define REDLOCK_READ_MAX (REDLOCK_HOSTED ? 2048 : 96)
+#endif
+#ifndef REDLOCK_OWED_MAX
+/* Releases that are repeated until each node has answered, 1..16. RAM of the client: 350 each. R4 */
+#define REDLOCK_OWED_MAX (REDLOCK_HOSTED ? 2 : 1)
+#endif
+#ifndef REDLOCK_POOL_MAX
+/* Random bytes drawn at once, 20..255. RAM of the client: 1 each. */
+#define REDLOCK_POOL_MAX (REDLOCK_HOSTED ? 240 : 40)
+#endif
+
+/* ---- Features --------------------------------------------------------------------------------- */
+
+/* 0 leaves a feature out. It then costs neither flash nor RAM, and its fields are not there. */
+
+#ifndef REDLOCK_MINIMAL
+#define REDLOCK_MINIMAL 0 /* 1: all features are out unless set to 1 one by one */
+#endif
+#ifndef REDLOCK_REPAIR
+#define REDLOCK_REPAIR !REDLOCK_MINIMAL /* extensions repair nodes that lost the key. R9 */
+#endif
+#ifndef REDLOCK_AUTO_EXTEND
+#define REDLOCK_AUTO_EXTEND !REDLOCK_MINIMAL /* redlock_auto_extend_start. R10 */
+#endif
+#ifndef REDLOCK_RESP3
+#define REDLOCK_RESP3 !REDLOCK_MINIMAL /* HELLO 3; replicas are refused. R12 */
+#endif
+#ifndef REDLOCK_NOTIFICATION
+#define REDLOCK_NOTIFICATION (!REDLOCK_MINIMAL && REDLOCK_RESP3) /* waiters are notified. R7 */
+#endif
+#ifndef REDLOCK_MULTI_KEY
+#define REDLOCK_MULTI_KEY !REDLOCK_MINIMAL /* lock.extra_keys */
+#endif
+#ifndef REDLOCK_FENCING
+/* Fencing tokens. Without them REDLOCK_SEND_MAX can be 379 smaller. R16 */
+#define REDLOCK_FENCING !REDLOCK_MINIMAL
+#endif
+#ifndef REDLOCK_RESTART_GUARD
+#define REDLOCK_RESTART_GUARD !REDLOCK_MINIMAL /* run_id of the server, longest_ttl_ms. R13, R14 */
+#endif
+#ifndef REDLOCK_MARKER
+#define REDLOCK_MARKER (REDLOCK_FENCING && REDLOCK_RESTART_GUARD) /* restart markers. R18 */
+#endif
+#ifndef REDLOCK_DURABLE
+#define REDLOCK_DURABLE !REDLOCK_MINIMAL /* the setting `durable`. R17 */
+#endif
+#ifndef REDLOCK_NATIVE_RELEASE
+#define REDLOCK_NATIVE_RELEASE !REDLOCK_MINIMAL /* release by DELIFEQ, DELEX or EVALSHA. R11 */
+#endif
+#ifndef REDLOCK_DIAGNOSIS
+#define REDLOCK_DIAGNOSIS !REDLOCK_MINIMAL /* who holds the lock, and for how long */
+#endif
+#ifndef REDLOCK_ERROR_TEXTS
+#define REDLOCK_ERROR_TEXTS !REDLOCK_MINIMAL /* texts for people */
+#endif
+
+#endif

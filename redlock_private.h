@@ -1,0 +1,177 @@
+/* redlock_private.h - the private members of the structs in redlock.h, which includes this file. They stand here because
+   you provide the memory. Your program uses none of them: they change without notice.
+
+   What is used most comes first, because small processors reach the first bytes of a struct with shorter instructions.
+
+   SPDX-FileCopyrightText: the redlock authors
+   SPDX-License-Identifier: MIT */
+#ifndef REDLOCK_PRIVATE_H
+#define REDLOCK_PRIVATE_H
+
+struct redlock_io;
+struct redlock_lock;
+struct redlock_node;
+
+/* A command whose reply is due. */
+struct redlock_request {
+    void *owner;      /* the requester, a lock or a redlock_owed; NULL: the reply is dropped */
+    uint16_t repeats; /* how many such commands without a requester follow each other */
+    uint8_t command, role;
+};
+
+/* Of a node. */
+struct redlock_node_private {
+    uint8_t index, useful, replied;
+    uint8_t denied;       /* what is wrong with it will not mend itself */
+    uint8_t failing;      /* its last connection failed, and no handshake was answered since. R5 */
+    uint8_t handshake;    /* how far the handshake was queued, a command */
+    uint8_t heard;        /* of the reply that is coming: which part is next */
+    uint8_t first, count; /* of `requests`, a ring */
+    uint8_t part;         /* replies of the first request that have come */
+    uint8_t handshakes_due; /* its replies that are due */
+#if REDLOCK_RESP3
+    uint8_t plain; /* it knows no HELLO: RESP2 */
+#endif
+#if REDLOCK_NOTIFICATION
+    uint8_t notifies; /* when a key changes, if it is asked to. R7 */
+#endif
+#if REDLOCK_NATIVE_RELEASE
+    uint8_t native;    /* its own command that releases, */
+    uint8_t native_is; /* and what is known of that. R11 */
+#endif
+#if REDLOCK_DURABLE
+    uint8_t unsure; /* a vote that may not be on disk. R17 */
+    uint8_t synced; /* what the node says of that */
+#endif
+    uint16_t cursor;   /* in the client's send buffer: what was sent to this node */
+    uint16_t pause_ms; /* before the next connect, in the mean, */
+    uint32_t pause_us; /* and as drawn. R5 */
+    uint64_t mark_us;  /* its wait began then. DOWN: it failed then */
+#if REDLOCK_DURABLE
+    int64_t counted; /* the counter of a fencing token that `unsure` is for */
+#endif
+#if REDLOCK_RESTART_GUARD
+    uint64_t votes_us; /* what is sent before does not count. R14 */
+    uint32_t run;      /* the server's run_id, hashed; 0: not known. R13 */
+    uint32_t age_s;    /* of that run, as the server said */
+    uint32_t last_run; /* what `run` was on the connection before, or is */
+#endif
+    struct resp_reader reader;
+    struct redlock_request requests[REDLOCK_PIPELINE_MAX];
+};
+
+/* Of a lock. */
+struct redlock_lock_private {
+    uint8_t state, list;
+    int8_t outcome; /* redlock_status, once decided */
+#if REDLOCK_NOTIFICATION
+    uint8_t waiting; /* 1: was refused, and will ask again. R7 */
+#endif
+    redlock_mask todo;    /* nodes that the present command must still be sent to */
+    redlock_mask waits;   /* nodes whose reply to it is due */
+    struct {              /* of an operation */
+        uint8_t attempts; /* so far */
+        uint8_t quick;    /* quick retries in a row */
+        uint8_t slow;     /* slow retries */
+#if REDLOCK_NOTIFICATION
+        uint8_t vain; /* spurious notifications. R7 */
+#endif
+#if REDLOCK_AUTO_EXTEND
+        uint16_t renewals; /* automatic extensions still allowed, and 1; 0: none asked for. R10 */
+#endif
+    } op;
+    struct {                /* of an attempt to acquire, and of the lock that came of it */
+        redlock_mask asked; /* nodes that may have our key: they are owed a release. R4 */
+        redlock_mask late;  /* nodes that granted it after it was decided */
+        /* Nodes that are sent one more command: an extension said that the key is missing (R9), or a
+           release got a temporary error (R4). */
+        redlock_mask again;
+        /* Nodes where a command that creates the key is unanswered on a former connection. R8b */
+        redlock_mask suspect;
+#if REDLOCK_RESTART_GUARD
+        redlock_mask mute; /* nodes that had no vote and may have lost it. R14 */
+#endif
+#if REDLOCK_NOTIFICATION
+        redlock_mask free; /* nodes where it may be free for us. R7 */
+#endif
+#if REDLOCK_FENCING
+        uint8_t confirms; /* rounds to agree on a fencing token */
+#endif
+    } attempt;
+    struct {                 /* of a round */
+        redlock_mask broken; /* nodes whose connection broke under it */
+        redlock_mask denied; /* nodes that failed for lack of permission */
+#if REDLOCK_FENCING
+        redlock_mask agreed; /* nodes whose counter is `fencing_token`. R16 */
+#endif
+#if REDLOCK_DIAGNOSIS
+        uint16_t holder[REDLOCK_NODES_MAX]; /* the holder's token there, hashed; 0: unknown */
+#endif
+    } round;
+    uint64_t due_us;     /* of what `state` waits for */
+    uint64_t started_us; /* T1. R1 */
+    uint64_t until_us;   /* end of the caller's wait */
+    struct redlock_lock *next, *prev;
+};
+
+/* Locks in the same state of waiting: enum rl_list in core.h. */
+struct redlock_list {
+    struct redlock_lock *first, *last;
+};
+
+/* A release that some nodes may be sent again. R4 */
+struct redlock_owed {
+    redlock_mask todo;  /* nodes that have not answered it well; 0: free */
+    redlock_mask waits; /* nodes whose reply is due */
+    uint16_t size;      /* of the command */
+    uint64_t due_us;    /* it is sent again */
+    uint64_t until_us;  /* the keys have expired */
+    uint8_t bytes[REDLOCK_KEY_MAX + REDLOCK_LABEL_MAX + (REDLOCK_MULTI_KEY ? 240 : 184)];
+};
+
+/* Bytes that wait to be sent, up to `end` from the run before, and the nodes that are sent them. */
+struct redlock_run {
+    uint16_t end;
+    redlock_mask nodes;
+};
+
+/* Of a client. */
+struct redlock_client_private {
+    uint8_t count, quorum, pool_used, ended;
+    uint8_t slow;        /* 1: the last round ended before its replies came. R15 */
+    uint8_t jammed;      /* 1: the send buffer had no room, until it is empty */
+    uint8_t invalid;     /* which argument was invalid */
+    redlock_mask all;    /* all nodes */
+    redlock_mask in[5];  /* the nodes in each state */
+    redlock_mask busy;   /* nodes that the next tick must look at */
+    redlock_mask broke;  /* nodes whose connection broke, before the locks have noted it */
+    redlock_mask full;   /* nodes that had no free request, until one is answered */
+    redlock_mask wanted; /* nodes that some lock is still to be sent to: they are connected */
+    /* Nodes whose present process may still run a command that creates a key, of some lock. R8b */
+    redlock_mask abandoned;
+    /* Those of them that an adopted lock named: which process that is becomes known with its run_id. R8b */
+    redlock_mask unheard;
+    const struct redlock_io *io;
+    struct redlock_node *nodes;
+    struct redlock_settings settings;
+    uint64_t now_us;    /* latest reading */
+    uint64_t nodes_us;  /* no node needs a look before, unless it is busy */
+    uint64_t jammed_us; /* `jammed` since then */
+    uint64_t line_us;   /* no lock that waits in line gives up before */
+    uint32_t process;   /* that made it */
+#if REDLOCK_NOTIFICATION
+    uint32_t waiting; /* how many of its locks were refused and will ask again. R7 */
+#endif
+    struct redlock_list list[7];
+    struct {
+        redlock_mask unsent; /* nodes that are still to be sent something */
+        uint16_t used, runs;
+        struct redlock_run run[REDLOCK_SEND_MAX / 128 + 4];
+        uint8_t bytes[REDLOCK_SEND_MAX];
+    } out;
+    uint8_t input[REDLOCK_READ_MAX]; /* what was read last */
+    uint8_t pool[REDLOCK_POOL_MAX];
+    struct redlock_owed owed[REDLOCK_OWED_MAX];
+};
+
+#endif
