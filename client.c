@@ -141,7 +141,7 @@ enum redlock_status redlock_init(struct redlock_client *client, const struct red
     return REDLOCK_OK;
 }
 
-/* The lock is the caller's again, and not held. */
+/* The lock is not held, and its memory is the caller's again. */
 static void rl_let_go(struct redlock_client *c, struct redlock_lock *lock)
 {
     rl_move(c, lock, RL_NOWHERE);
@@ -337,7 +337,7 @@ enum redlock_status redlock_adopt(struct redlock_client *client, struct redlock_
     /* what the other client sent to these nodes may run later than our commands. R8b */
     lock->priv.attempt.suspect = client->priv.all & (redlock_mask)~lock->members;
     rl_set(&client->priv.abandoned, lock->priv.attempt.suspect);
-    rl_set(&client->priv.unheard, lock->priv.attempt.suspect);
+    rl_set(&client->priv.unidentified, lock->priv.attempt.suspect);
     lock->priv.state = RL_IS_HELD;
     lock->priv.started_us = client->priv.io->now_us(client->priv.io->context);
     lock->valid_until_us = lock->priv.started_us + remaining_ms * RL_MS_US;
@@ -400,7 +400,7 @@ static void rl_read_clock(struct redlock_client *c)
         c->priv.now_us = now;
 }
 
-/* When something has to be done about a node. */
+/* When a node must be looked at again. */
 static uint64_t rl_node_due(const struct redlock_client *c, const struct redlock_node *node)
 {
     int in_line = rl_first(c, RL_LINE) != NULL;
@@ -415,8 +415,8 @@ static uint64_t rl_node_due(const struct redlock_client *c, const struct redlock
     return in_line && !rl_past(c, until_us) && until_us < due_us ? until_us : due_us;
 }
 
-/* Puts those of a list into TURN that can be sent to a node that is `ready`, or count on one that is
-   `down`, or whose time is up. SETTLE needs no connection that is ready. */
+/* Moves locks of a list to TURN: those that can be sent to a `ready` node, those that still count on a node that
+   is `down`, and those whose time is up. SETTLE needs no node that is ready. */
 static void rl_wake_blocked(struct redlock_client *c, unsigned list, unsigned ready, unsigned down)
 {
     struct redlock_lock *lock, *next;
@@ -429,7 +429,7 @@ static void rl_wake_blocked(struct redlock_client *c, unsigned list, unsigned re
     }
 }
 
-/* Puts into TURN what has to be looked at now. */
+/* Moves to TURN the locks that this tick must step. */
 static void rl_wake(struct redlock_client *c)
 {
     unsigned ready = c->priv.jammed ? 0 : c->priv.in[REDLOCK_NODE_READY] & ~(unsigned)c->priv.full;
@@ -483,7 +483,7 @@ static unsigned rl_look_at_nodes(struct redlock_client *c)
         struct redlock_node *node = rl_first_node(c, left);
 
         if (rl_node_stalls(c, node)) {
-            /* maybe nobody has listened. R5 */
+            /* its replies may not have been read yet. R5 */
             redlock_handle_events(c, node->priv.index, REDLOCK_READABLE | REDLOCK_WRITABLE);
             rl_read_clock(c);
         }

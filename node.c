@@ -45,7 +45,7 @@ static void rl_node_fail(struct redlock_client *c, struct redlock_node *node, en
     rl_node_broke(c, node, error);
 }
 
-/* The same, and only another set-up mends it. */
+/* The same, for an error that only another configuration mends. */
 static void rl_node_deny(struct redlock_client *c, struct redlock_node *node, enum rl_error error)
 {
     node->priv.denied = 1;
@@ -55,8 +55,8 @@ static void rl_node_deny(struct redlock_client *c, struct redlock_node *node, en
 
 /* ---- Connecting --------------------------------------------------------------------------------- */
 
-/* Whether the handshake of this node has this command in it. */
-static int rl_shakes_with(const struct redlock_node *node, unsigned command)
+/* Whether the handshake of this node contains this command. */
+static int rl_handshake_has(const struct redlock_node *node, unsigned command)
 {
     int secret = node->password != NULL, user = node->user != NULL;
     int plain = rl_is_plain(node);
@@ -80,10 +80,10 @@ static int rl_shakes_with(const struct redlock_node *node, unsigned command)
 }
 
 /* Queues as much of the handshake as there is room for. R12 */
-static void rl_shake(struct redlock_client *c, struct redlock_node *node)
+static void rl_send_handshake(struct redlock_client *c, struct redlock_node *node)
 {
     for (; node->priv.handshake < RL_READY; node->priv.handshake++) {
-        if (!rl_shakes_with(node, node->priv.handshake))
+        if (!rl_handshake_has(node, node->priv.handshake))
             continue;
         if (rl_send(c, NULL, rl_bit(node->priv.index), node->priv.handshake, RL_NOBODY) == 0)
             return;
@@ -103,7 +103,7 @@ static void rl_node_connected(struct redlock_client *c, struct redlock_node *nod
     }
 }
 
-/* Sooner where we were denied, if there is no quorum without it: somebody may set that right. */
+/* Sooner after a denial, if there is no quorum without the node: an administrator may have mended it. */
 REDLOCK_PRIVATE uint64_t rl_node_retry_us(const struct redlock_client *c,
                                           const struct redlock_node *node)
 {
@@ -132,7 +132,7 @@ REDLOCK_PRIVATE void rl_node_want(struct redlock_client *c, struct redlock_node 
         return; /* the locks have not taken the replies yet */
     node->priv.useful = node->priv.replied = node->priv.denied = 0;
     node->priv.handshake = RL_HELLO;
-    node->priv.handshakes_due = node->priv.heard = node->priv.part = 0;
+    node->priv.handshakes_due = node->priv.handshake_item = node->priv.part = 0;
     rl_set_notifies(node, 0);
     rl_set_native(node, RL_DELIFEQ, RL_UNTRIED);
     rl_forget_server(node);
@@ -155,16 +155,16 @@ REDLOCK_PRIVATE void rl_node_event(struct redlock_client *c, struct redlock_node
     if (node->state == REDLOCK_NODE_CONNECTING)
         rl_node_connected(c, node);
     if (node->state == REDLOCK_NODE_HANDSHAKE)
-        rl_shake(c, node);
+        rl_send_handshake(c, node);
     if (events & REDLOCK_WRITABLE)
         rl_transmit(c, node);
 }
 
 /* ---- Replies ------------------------------------------------------------------------------------ */
 
-/* Only a reply that is waited for tells how long it took: any other may have lain here since long ago,
-   and what comes behind it is measured from the last tick on. But when replies come too late, late ones
-   tell how long to wait. */
+/* Notes a reply for the measurement of the round trip. Only a reply that is waited for counts: any other may
+   have lain here unread, and the next one is measured from the last tick on. But when replies come too late,
+   late ones tell how long to wait. */
 static void rl_note_reply(const struct redlock_client *c, struct redlock_node *node, int awaited)
 {
     if (awaited || c->priv.slow) {
@@ -176,21 +176,21 @@ static void rl_note_reply(const struct redlock_client *c, struct redlock_node *n
 }
 
 /* Part of the reply to HELLO: a list of names and values. */
-static void rl_hear_hello(struct redlock_client *c, struct redlock_node *node,
-                          const struct resp_item *item)
+static void rl_hello_replied(struct redlock_client *c, struct redlock_node *node,
+                             const struct resp_item *item)
 {
     enum { NAME, ROLE, MODE };
     int other = item->kind != RESP_STRING || item->depth != 1;
 
-    if (node->priv.heard == ROLE && !other && strcmp(item->text, "master") != 0)
+    if (node->priv.handshake_item == ROLE && !other && strcmp(item->text, "master") != 0)
         rl_node_deny(c, node, RL_IS_A_REPLICA);
-    else if (node->priv.heard == MODE && !other && strcmp(item->text, "sentinel") == 0)
+    else if (node->priv.handshake_item == MODE && !other && strcmp(item->text, "sentinel") == 0)
         rl_node_deny(c, node, RL_IS_A_SENTINEL);
     else
-        node->priv.heard = (uint8_t)(other                             ? NAME
-                                     : strcmp(item->text, "role") == 0 ? ROLE
-                                     : strcmp(item->text, "mode") == 0 ? MODE
-                                                                       : NAME);
+        node->priv.handshake_item = (uint8_t)(other                             ? NAME
+                                              : strcmp(item->text, "role") == 0 ? ROLE
+                                              : strcmp(item->text, "mode") == 0 ? MODE
+                                                                                : NAME);
 }
 
 #if REDLOCK_RESTART_GUARD
@@ -205,14 +205,14 @@ static uint32_t rl_seconds(const char *text)
 }
 
 /* Part of the reply to INFO: the run_id, the age. */
-static void rl_hear_info(struct redlock_client *c, struct redlock_node *node,
-                         const struct resp_item *item)
+static void rl_info_replied(struct redlock_client *c, struct redlock_node *node,
+                            const struct resp_item *item)
 {
     unsigned i;
 
     if (item->kind != RESP_STRING)
         return;
-    if (node->priv.heard++ > 0) {
+    if (node->priv.handshake_item++ > 0) {
         node->priv.age_s = rl_seconds(item->text);
         return;
     }
@@ -224,9 +224,9 @@ static void rl_hear_info(struct redlock_client *c, struct redlock_node *node,
             return;
         }
     if (node->priv.last_run != 0 && node->priv.last_run != node->priv.run &&
-        !(c->priv.unheard & rl_bit(node->priv.index)))
+        !(c->priv.unidentified & rl_bit(node->priv.index)))
         rl_clear(&c->priv.abandoned, rl_bit(node->priv.index)); /* another process. R8b */
-    rl_clear(&c->priv.unheard, rl_bit(node->priv.index));
+    rl_clear(&c->priv.unidentified, rl_bit(node->priv.index));
     node->priv.last_run = node->priv.run;
 }
 
@@ -243,8 +243,8 @@ static void rl_votes_from_now(struct redlock_client *c, struct redlock_node *nod
         node->priv.votes_us += wait_us - age_us;
 }
 #else
-static inline void rl_hear_info(struct redlock_client *c, struct redlock_node *node,
-                                const struct resp_item *item)
+static inline void rl_info_replied(struct redlock_client *c, struct redlock_node *node,
+                                   const struct resp_item *item)
 {
     (void)c;
     (void)node;
@@ -258,14 +258,14 @@ static inline void rl_votes_from_now(struct redlock_client *c, struct redlock_no
 }
 #endif
 
-/* A server before version 6, or one that speaks RESP2 only. */
+/* HELLO is unknown: a server before version 6, or one with RESP2 only. */
 static int rl_is_unknown(const struct resp_item *item)
 {
     return strncmp(item->text, "NOPROTO", 7) == 0 || /* of a text that may be no longer than that */
            strncmp(item->text, "ERR unknown com", 15) == 0;
 }
 
-/* It runs no scripts yet. Who it is is asked again when it does: R13, R14 and R18 rest on that. */
+/* It runs no scripts yet. The run_id is asked for again later: R13, R14 and R18 rest on it. */
 static int rl_is_not_ready(const struct resp_item *item)
 {
     return strncmp(item->text, "LOADING", 7) == 0 || strncmp(item->text, "BUSY", 4) == 0;
@@ -281,8 +281,8 @@ static int rl_fits_handshake(unsigned command, const struct resp_item *item)
     return item->kind == RESP_STATUS || item->kind == RESP_ERROR;
 }
 
-/* Part of a reply to the handshake, or the last. 0: it can't be. An error to a command before TRACK fails
-   the node. Without TRACK there are no notifications, without INFO no run_id. */
+/* An item of a reply to the handshake, maybe the last; 0: it cannot be one. An error to a command before TRACK
+   fails the node. Without TRACK there are no notifications, without INFO there is no run_id. */
 static int rl_handshake_replied(struct redlock_client *c, struct redlock_node *node,
                                 unsigned command, int last)
 {
@@ -293,7 +293,7 @@ static int rl_handshake_replied(struct redlock_client *c, struct redlock_node *n
     if (REDLOCK_RESP3 && command <= RL_HELLO_AUTH && item->kind == RESP_ERROR &&
         rl_is_unknown(item)) {
         rl_set_plain(node);
-        if (command == RL_HELLO_AUTH) { /* it must come first: connect again, at once */
+        if (command == RL_HELLO_AUTH) { /* AUTH must come first: reconnect at once */
             node->priv.useful = 1;
             rl_node_broke(c, node, RL_NO_ERROR);
         }
@@ -303,21 +303,21 @@ static int rl_handshake_replied(struct redlock_client *c, struct redlock_node *n
         node->priv.denied = (uint8_t)rl_is_denial(item);
         rl_node_fail(c, node, RL_NO_ERROR);
     } else if (REDLOCK_RESP3 && command <= RL_HELLO_AUTH) {
-        rl_hear_hello(c, node, item);
+        rl_hello_replied(c, node, item);
     } else if (command == RL_INFO) {
-        rl_hear_info(c, node, item);
+        rl_info_replied(c, node, item);
     } else if (command == RL_TRACK) {
         rl_set_notifies(node, item->kind == RESP_STATUS);
     }
     if (last && rl_is_up(node)) {
-        node->priv.heard = 0;
+        node->priv.handshake_item = 0;
         node->priv.handshakes_due--;
         rl_note_reply(c, node, node->rtt_us == 0); /* better than none */
     }
     return 1;
 }
 
-/* The reply to CLIENT CACHING, which may be denied: then it is not asked again. 0: it can't be. R7 */
+/* The reply to CLIENT CACHING, which is not sent again after a denial; 0: it cannot be one. R7 */
 static int rl_caching_replied(struct redlock_node *node)
 {
     const struct resp_item *item = &node->priv.reader.item;
@@ -372,7 +372,7 @@ static inline enum rl_vote rl_sync_vote(struct redlock_node *node, int last)
 }
 #endif
 
-/* The server's own command was answered: the next one is tried if it does not know this one. R11 */
+/* The reply to a native release: the next command is tried if the server does not know this one. R11 */
 static void rl_learn_native(struct redlock_node *node, unsigned command, int known)
 {
     rl_set_native(node, command + !known, known ? RL_KNOWN : RL_UNTRIED);
@@ -394,14 +394,14 @@ static enum rl_vote rl_main_replied(struct redlock_client *c, struct redlock_nod
     rl_note_reply(c, node, request->role == RL_VOTER);
     if (rl_is(command, RL_NATIVE)) {
         rl_learn_native(node, command, item->kind != RESP_ERROR);
-        return vote == RL_YES ? vote : RL_UNANSWERED; /* the script will say why not */
+        return vote == RL_YES ? vote : RL_UNANSWERED; /* the script finds out why not */
     }
     if (item->kind == RESP_ERROR)
         rl_set_server_error(node, RL_REPLIED, item);
     else if (vote == RL_LATER)
         rl_quarantine(node);
     else if (rl_is(command, RL_WRITING) && rl_may_vote(c, node))
-        node->error[0] = '\0'; /* a release says nothing of what went wrong before it */
+        node->error[0] = '\0'; /* a release does not prove that an earlier error is gone */
     return vote;
 }
 
@@ -411,8 +411,8 @@ static unsigned rl_main_part(unsigned command)
     return (command & RL_WITH_CACHING) != 0;
 }
 
-/* An item has come. Fills `reply`; its vote is RL_UNANSWERED with no lock when nothing is to be
-   delivered, RL_NONSENSE when nobody can have asked for it. */
+/* An item has come: fills `reply`. Without an owner there is nothing to deliver. The vote is RL_NONSENSE where the
+   item belongs to no request. */
 static void rl_take(struct redlock_client *c, struct redlock_node *node, int last,
                     struct rl_reply *reply)
 {
@@ -450,12 +450,12 @@ static void rl_take(struct redlock_client *c, struct redlock_node *node, int las
             reply->owner = request->owner;
         } else if (!rl_hold_vote(node, (enum rl_vote)reply->vote)) {
             reply->owner = request->owner;
-            request->owner = NULL; /* what WAITAOF says is of no interest */
+            request->owner = NULL; /* what WAITAOF replies does not matter */
         }
     } else if (command & RL_WITH_SYNC) {
         reply->vote = (uint8_t)rl_sync_vote(node, last);
         reply->owner = last ? request->owner : NULL;
-        rl_note_reply(c, node, 0); /* a disk's time */
+        rl_note_reply(c, node, 0); /* it measures the disk */
     } else {
         reply->command = RL_PTTL;
         reply->vote = last && item->kind == RESP_INTEGER ? RL_YES
@@ -470,7 +470,7 @@ static void rl_take(struct redlock_client *c, struct redlock_node *node, int las
         rl_pop(node);
 }
 
-/* What a broken connection owes: nobody answers it any more. */
+/* The next reply that a broken connection owes: it is RL_UNANSWERED. */
 static int rl_next_unanswered(struct redlock_client *c, struct redlock_node *node,
                               struct rl_reply *reply)
 {
@@ -536,7 +536,7 @@ REDLOCK_PRIVATE int rl_node_reply(struct redlock_client *c, struct redlock_node 
 
 /* ---- Time --------------------------------------------------------------------------------------- */
 
-/* Whether it keeps the send buffer full: it holds up all others. */
+/* Whether the node keeps the send buffer full, and so delays all others. */
 static int rl_jams(const struct redlock_client *c, const struct redlock_node *node)
 {
     return c->priv.jammed && (c->priv.out.unsent & rl_bit(node->priv.index)) != 0;
@@ -560,7 +560,7 @@ REDLOCK_PRIVATE int rl_node_stalls(const struct redlock_client *c, const struct 
     return !node->priv.replied && rl_past(c, rl_node_stall_us(c, node));
 }
 
-/* The handshake is answered: from now on what is sent to the node counts as a vote. */
+/* The handshake is answered: from now on replies of the node count as votes. */
 static void rl_node_is_ready(struct redlock_client *c, struct redlock_node *node)
 {
     rl_set_state(c, node, REDLOCK_NODE_READY);
@@ -587,7 +587,7 @@ static void rl_draw_pause(struct redlock_client *c, struct redlock_node *node)
     node->priv.mark_us = c->priv.now_us;
 }
 
-/* Measures the round trip: the oldest reply that is due now has been so for at most as long. */
+/* Measures the round trip, from mark_us: when the oldest command was sent, or the reply before it came. */
 static void rl_measure(struct redlock_client *c, struct redlock_node *node)
 {
     uint32_t sample_us = (uint32_t)(c->priv.now_us - node->priv.mark_us), rtt_us = node->rtt_us;

@@ -30,7 +30,7 @@ REDLOCK_PRIVATE struct redlock_request *rl_request(struct redlock_node *node, un
     return &node->priv.requests[at < REDLOCK_PIPELINE_MAX ? at : at - REDLOCK_PIPELINE_MAX];
 }
 
-/* The last request, if this command goes into it: the same command again, and no lock waits for either. */
+/* The last request, if it can count this command too: the same command, and both replies are dropped. */
 static struct redlock_request *rl_shared(struct redlock_node *node, const void *owner,
                                          unsigned command)
 {
@@ -107,8 +107,8 @@ REDLOCK_PRIVATE int rl_owes(struct redlock_node *node, const void *owner, unsign
 /* ---- Sending ------------------------------------------------------------------------------------ */
 
 /* Bytes that wait to be sent stand in one buffer of the client, each once for all nodes that are sent
-   them. It is a row of runs: the nodes of a run are sent its bytes. Each node has a cursor: up to there
-   it was sent all that is its own. The buffer starts anew when all is sent. */
+   them. The buffer is a row of runs: the nodes of a run are sent its bytes. Each node has a cursor: it was
+   sent all its bytes in front of that. The buffer is emptied when all is sent. */
 
 static void rl_out_sent(struct redlock_client *c, struct redlock_node *node)
 {
@@ -178,7 +178,7 @@ static void rl_make_room(struct redlock_client *c)
         rl_transmit(c, rl_first_node(c, nodes));
 }
 
-/* What was written behind the buffer is for these nodes. */
+/* The bytes that were written behind the used ones are for these nodes. */
 static void rl_out_add(struct redlock_client *c, redlock_mask nodes, size_t size)
 {
     unsigned idle = nodes & ~(unsigned)c->priv.out.unsent, runs = c->priv.out.runs;

@@ -13,20 +13,20 @@
    R3  Decide early, and by the clock. A quorum granted and ttl - (now - T1) - drift > 0: held. A quorum
        out of reach: failed. `now` is read after the replies were read.
    R4  Roll back failed attempts, and lost locks. The release goes at once to every node that was sent the
-       command. It outlasts a full buffer. A release that is unanswered when the operation ends, or was
+       command; a full buffer only delays it. A release that is unanswered when the operation ends, or was
        answered with a temporary error, is repeated until the key has expired: the client keeps it, see
        REDLOCK_OWED_MAX.
    R6  Retry with growing, random pauses. A failed attempt ends when the outcome and its reason are known.
        Contention is retried at once, a few times. More operations than there is room for wait in line;
        wait_ms counts there.
    R7  Notify waiters. The rollback reads the key with client tracking on. When a quorum of nodes reports a
-       change, one waiter of each client retries within a round trip, at random; one that was notified in
-       vain stands back two times of three, to avoid a thundering herd. A notification is never a vote.
+       change, one waiter of each client retries within a round trip, at random. A waiter with spurious
+       notifications backs off two times of three, to avoid a thundering herd. A notification is no vote.
    R8  Only members confirm: nodes whose grant came while the lock was valid, or that confirmed an earlier
        extension that succeeded. A failed extension leaves the validity as it was, and none shortens it. So
        a success proves that nobody else held the lock up to the start of the round: without any clock if
        a quorum of its voters had granted before the decision. A later grant rests on the validity (R3).
-   R8b Late commands. A command on a connection that was given up may still run at any time: the kernel
+   R8b Late commands. A command on a connection that was closed may still run at any time: the kernel
        repeats the data of closed sockets. Only commands that create the key do harm then. So at most one
        of them is unanswered per node and token, and none is sent where the key may be. Our token on the
        node proves that it has run; another run_id proves that it never will.
@@ -56,14 +56,14 @@
 enum {
     RL_CONFIRMS_MAX = 4, /* rounds to agree on a fencing token. R16 */
     RL_QUICK_MAX = 5,    /* quick retries in a row: "5 times" at redlock_acquire in redlock.h. R6 */
-    RL_VAIN_MAX = 9,     /* a waiter notified in vain stands back for up to 2^9 round trips. R7 */
+    RL_SPURIOUS_MAX = 9, /* a waiter notified in vain stands back for up to 2^9 round trips. R7 */
     RL_CONNECT_MS = 100, /* a quorum waits so long for the connections to the rest. R2 */
     RL_OWED_MS = 100     /* between two releases that a node is owed. R4 */
 };
 
 /* ---- Time ---------------------------------------------------------------------------------------- */
 
-/* When a lock that was asked for at T1 = started_us expires for its holder. */
+/* When the holder must stop using a lock whose attempt or extension began at T1 = started_us. R3 */
 static uint64_t rl_valid_until(const struct redlock_client *c, const struct redlock_lock *lock)
 {
     return lock->priv.started_us + lock->ttl_ms * RL_MS_US - rl_drift_us(c, lock->ttl_ms);
@@ -82,13 +82,13 @@ static void rl_finish(struct redlock_client *c, struct redlock_lock *lock,
     rl_enter(lock, state);
     rl_set_waiting(c, lock, 0);
     if (state == RL_IS_IDLE)
-        rl_set_fencing_token(lock, 0); /* it was a proposal, or is another's by now. R16 */
+        rl_set_fencing_token(lock, 0); /* a proposal, or of a lock that has ended. R16 */
     lock->status = status;
     rl_move(c, lock, RL_DONE);
     c->priv.ended = 1;
 }
 
-/* Puts a held lock away: out of sight, unless some node is still to be sent it. R2 */
+/* Takes a held lock off its list, unless the command must still be sent to some node. R2 */
 REDLOCK_PRIVATE void rl_put_away(struct redlock_client *c, struct redlock_lock *lock)
 {
     if (lock->priv.state != RL_IS_HELD || lock->priv.todo == 0) {
@@ -100,8 +100,8 @@ REDLOCK_PRIVATE void rl_put_away(struct redlock_client *c, struct redlock_lock *
     rl_move(c, lock, RL_LATER_LIST);
 }
 
-/* Hands the lock to the library, which begins with `state` in the next tick. An earlier operation that is
-   complete, but was not returned yet, is not returned any more. */
+/* Starts an operation: the next tick begins with `state`. An earlier operation that has completed, but was
+   not returned yet, is not returned any more. */
 REDLOCK_PRIVATE enum redlock_status rl_begin(struct redlock_client *c, struct redlock_lock *lock,
                                              enum redlock_operation operation, unsigned state,
                                              uint32_t wait_ms)
@@ -128,7 +128,7 @@ static void rl_step_line(struct redlock_client *c, struct redlock_lock *lock)
     if (lock->priv.op.attempts == 0 && lock->priv.due_us == 0) {
         lock->priv.started_us = c->priv.now_us;
         if (lock->priv.until_us != 0)
-            lock->priv.until_us += c->priv.now_us; /* it held the time to wait */
+            lock->priv.until_us += c->priv.now_us; /* it was wait_ms */
     }
     if (lock->priv.until_us != 0 && lock->priv.until_us < c->priv.line_us)
         c->priv.line_us = lock->priv.until_us;
@@ -140,8 +140,9 @@ static int rl_quorum_is_ready(const struct redlock_client *c)
     return rl_is_quorum(c, c->priv.in[REDLOCK_NODE_READY]);
 }
 
-/* Until when an attempt waits for a connection that is under way. A ready quorum does not wait for a node
-   that failed before, nor long; without a quorum a first connection has stall_ms. R2 */
+/* Until when an attempt waits for the connection to this node; 0: it does not. With a ready quorum it waits
+   RL_CONNECT_MS at most, and not for a node that failed before. Without one, a first connection has
+   stall_ms. R2 */
 REDLOCK_PRIVATE uint64_t rl_connecting_until(const struct redlock_client *c,
                                              const struct redlock_node *node)
 {
@@ -158,9 +159,9 @@ REDLOCK_PRIVATE uint64_t rl_connecting_until(const struct redlock_client *c,
     return node->priv.mark_us + wait_ms * RL_MS_US;
 }
 
-/* Whether an attempt can begin. It waits for room, and for connections: then a new client gets the lock
-   from all nodes, and its validity is not used up by connecting. Without a quorum it begins, and fails,
-   when no connection is under way and each node that denied us was tried since. R2, R6 */
+/* Whether an attempt can begin. It waits for room, and for connections: so a new client acquires the lock on
+   all nodes, and connecting uses up none of the validity. Without a quorum the attempt begins, and fails,
+   when no connection is under way and each node that denied access was tried again. R2, R6 */
 static int rl_can_begin(struct redlock_client *c, const struct redlock_lock *lock)
 {
     unsigned i, ready, coming = 0, untried = 0;
@@ -200,8 +201,8 @@ static void rl_begin_attempt(struct redlock_client *c, struct redlock_lock *lock
     rl_move(c, lock, RL_TURN);
 }
 
-/* Ends an attempt that failed or was cancelled, or a lock that is lost: a key that it has on some nodes is in the
-   way of others. Not a member is left, or a later release could say that it was ours until then. R4 */
+/* Ends an attempt that failed or was cancelled, or a lock that is lost: its keys on some nodes would keep other
+   clients out. Without members, no later release can report that the lock was held until then. R4 */
 static void rl_roll_back(struct redlock_client *c, struct redlock_lock *lock,
                          enum redlock_status outcome)
 {
@@ -215,7 +216,7 @@ static void rl_roll_back(struct redlock_client *c, struct redlock_lock *lock,
     rl_enter(lock, RL_IN_ROLLBACK);
 }
 
-/* The votes that are still due come late: a grant may make a member, an agreement is needed no more. */
+/* The round is decided. A grant that comes later may make its node a member; a confirmation is not needed. */
 static void rl_end_votes(struct redlock_client *c, struct redlock_lock *lock)
 {
     rl_redirect(c, lock, lock->priv.waits, RL_TAKING, lock, RL_LATE);
@@ -223,7 +224,13 @@ static void rl_end_votes(struct redlock_client *c, struct redlock_lock *lock)
     lock->priv.waits = 0;
 }
 
-/* A quorum has granted it, and agrees on its fencing token if it has one. R3 */
+/* Nodes that were not sent the lock yet are sent it while it is held. R2 */
+static void rl_ask_the_rest(const struct redlock_client *c, struct redlock_lock *lock)
+{
+    lock->priv.todo = c->priv.all & (redlock_mask)~lock->priv.attempt.asked;
+}
+
+/* A quorum has granted the lock, and agrees on its fencing token if it has one. R3 */
 static void rl_hold(struct redlock_client *c, struct redlock_lock *lock)
 {
     if (rl_past(c, rl_valid_until(c, lock))) {
@@ -235,8 +242,7 @@ static void rl_hold(struct redlock_client *c, struct redlock_lock *lock)
     rl_set(&lock->members, lock->granted);
     lock->extended = 0;
     rl_end_votes(c, lock);
-    lock->priv.todo =
-        c->priv.all & (redlock_mask)~lock->priv.attempt.asked; /* they are owed it still. R2 */
+    rl_ask_the_rest(c, lock);
     rl_set(&c->priv.wanted, lock->priv.todo);
     c->priv.slow = 0;
     rl_finish(c, lock, REDLOCK_OK, RL_IS_HELD);
@@ -250,7 +256,7 @@ static void rl_confirm(struct redlock_client *c, struct redlock_lock *lock)
         return;
     }
     rl_end_votes(c, lock);
-    rl_set(&lock->members, lock->granted); /* if it comes to that */
+    rl_set(&lock->members, lock->granted); /* they count if it is held */
     lock->granted = lock->refused = lock->failed = 0;
     rl_disagree(lock, c->priv.all);
     lock->priv.todo = c->priv.all;
@@ -259,14 +265,14 @@ static void rl_confirm(struct redlock_client *c, struct redlock_lock *lock)
     rl_ask_nodes(c, lock);
 }
 
-/* A quorum has answered, or no other node will: is it another's, or can't they be reached? R6 */
+/* Whether it is known why an attempt fails: a quorum has answered, or no other node will. R6 */
 static int rl_knows_why(const struct redlock_client *c, const struct redlock_lock *lock)
 {
     return rl_is_quorum(c, (unsigned)(lock->granted | lock->refused)) ||
            ((lock->priv.todo | lock->priv.waits) & ~(unsigned)lock->failed) == 0;
 }
 
-/* Of ASK and CONFIRM. Without a fencing token a grant is an agreement. */
+/* The step of ASK and CONFIRM. Without a fencing token each grant agrees. */
 static void rl_step_ask(struct redlock_client *c, struct redlock_lock *lock)
 {
     unsigned agreed;
@@ -298,8 +304,8 @@ static void rl_step_ask(struct redlock_client *c, struct redlock_lock *lock)
     }
 }
 
-/* The longest pause of a quick retry: a few round trips, twice as many each time, so that clients that
-   collided are drawn apart. */
+/* The longest pause before a quick retry: a few round trips, twice as many each time, so that clients that
+   collided spread out. */
 static uint32_t rl_quick_us(const struct redlock_client *c, unsigned times)
 {
     uint32_t most = c->priv.settings.node_timeout_ms * 500U, us = rl_decision_us(c);
@@ -311,7 +317,7 @@ static uint32_t rl_quick_us(const struct redlock_client *c, unsigned times)
     return us < most ? us : most;
 }
 
-/* Why an attempt failed; REDLOCK_PENDING while the replies to its rollback may still tell. */
+/* Why an attempt failed; REDLOCK_PENDING while the replies to its rollback may still tell the holder. */
 static enum redlock_status rl_outcome(const struct redlock_client *c,
                                       const struct redlock_lock *lock, int in_time)
 {
@@ -344,7 +350,7 @@ static void rl_step_rollback(struct redlock_client *c, struct redlock_lock *lock
         rl_enter(lock, RL_IN_SETTLE);
 }
 
-/* The pause before a retry for which another holder has to release. */
+/* The pause before a slow retry: random, longer each time. R6 */
 static uint32_t rl_pause_us(struct redlock_client *c, const struct redlock_lock *lock)
 {
     const struct redlock_settings *s = &c->priv.settings;
@@ -359,7 +365,7 @@ static uint32_t rl_pause_us(struct redlock_client *c, const struct redlock_lock 
     return pause_ms * 1000U - jitter_us + rl_random_below(c, 2 * jitter_us + 1);
 }
 
-/* An attempt has ended and nothing is owed any more: ends the operation, or tries again. R6 */
+/* All nodes were sent the release: ends the operation, or schedules a retry. R6 */
 static void rl_retry(struct redlock_client *c, struct redlock_lock *lock)
 {
     enum redlock_status outcome = (enum redlock_status)lock->priv.outcome;
@@ -398,25 +404,25 @@ static void rl_retry(struct redlock_client *c, struct redlock_lock *lock)
 }
 
 #if REDLOCK_NOTIFICATION
-/* How long a notified waiter waits before it retries: less than a round trip. A waiter that was notified
-   in vain stands back two times of three, for longer and longer: then a few ask at once, however many
-   wait. */
-static void rl_hurry(struct redlock_client *c, struct redlock_lock *lock)
+/* Sets when a notified waiter retries: within a round trip. After spurious notifications it backs off two
+   times of three, for longer each time: so few waiters ask at once, however many wait. R7 */
+static void rl_hasten_retry(struct redlock_client *c, struct redlock_lock *lock)
 {
     uint64_t soon_us;
     unsigned back;
 
     if (!rl_may_be_free(c, lock))
         return;
-    back = rl_random_below(c, 3) > 0 ? lock->priv.op.vain : 0U;
+    back = rl_random_below(c, 3) > 0 ? lock->priv.op.spurious : 0U;
     soon_us = c->priv.now_us + (uint64_t)rl_random_below(c, rl_quick_us(c, 0)) * (1U << back);
-    lock->priv.op.vain =
-        (uint8_t)(lock->priv.op.vain + 2 < RL_VAIN_MAX ? lock->priv.op.vain + 2 : RL_VAIN_MAX);
+    lock->priv.op.spurious =
+        (uint8_t)(lock->priv.op.spurious + 2 < RL_SPURIOUS_MAX ? lock->priv.op.spurious + 2
+                                                               : RL_SPURIOUS_MAX);
     lock->priv.due_us = soon_us < lock->priv.due_us ? soon_us : lock->priv.due_us;
     lock->priv.attempt.free = 0;
 }
 #else
-static inline void rl_hurry(struct redlock_client *c, struct redlock_lock *lock)
+static inline void rl_hasten_retry(struct redlock_client *c, struct redlock_lock *lock)
 {
     (void)c;
     (void)lock;
@@ -425,19 +431,19 @@ static inline void rl_hurry(struct redlock_client *c, struct redlock_lock *lock)
 
 static void rl_step_backoff(struct redlock_client *c, struct redlock_lock *lock)
 {
-    rl_hurry(c, lock);
+    rl_hasten_retry(c, lock);
     if (rl_past(c, lock->priv.due_us) || lock->priv.outcome == REDLOCK_CANCELLED) {
         rl_set_waiting(c, lock, 0);
         rl_enter(lock, RL_IN_LINE);
     }
 }
 
-/* ---- What nodes are still owed after the end -------------------------------------------------------- */
+/* ---- Releases that are repeated ----------------------------------------------------------------------- */
 
-/* A release is decided. Nodes that could not be sent it in time (`todo`), that answered it with a temporary
-   error (BUSY, LOADING ...), or may do so yet, are sent it again until the key has expired. As the lock is
-   the caller's by then, the command is kept. Not with a token that the caller chose: it may be in use again
-   by then. R4 */
+/* The operation ends, but some nodes may still have the key: those that could not be sent the release in time
+   (`todo`), that replied a temporary error (BUSY, LOADING ...), or have not replied. They are sent it again
+   until the key has expired. The client keeps the command, because the lock is the caller's again. It keeps
+   none with a token that the caller chose: such a token may be in use again. R4 */
 static void rl_owe(struct redlock_client *c, struct redlock_lock *lock, redlock_mask todo)
 {
     redlock_mask unanswered = (redlock_mask)(lock->priv.waits & ~lock->refused);
@@ -457,7 +463,7 @@ static void rl_owe(struct redlock_client *c, struct redlock_lock *lock, redlock_
     rl_redirect(c, lock, unanswered, RL_RELEASING, owed, RL_OWED);
 }
 
-/* Sends what is owed, where it is due. */
+/* Repeats the releases that are due. R4 */
 static void rl_owed_tick(struct redlock_client *c)
 {
     struct redlock_owed *owed = c->priv.owed;
@@ -479,15 +485,15 @@ static void rl_owed_tick(struct redlock_client *c)
     }
 }
 
-/* Decided, but some nodes are still owed the release: it is queued for nobody, so that it finds a slot. Nodes
-   that it could not be queued for in time are owed it. R4 */
+/* The outcome is known, but some nodes must still be sent the release. Its reply is dropped, so that it finds a
+   slot. Nodes that cannot be sent it in time are left to rl_owe. R4 */
 static void rl_step_settle(struct redlock_client *c, struct redlock_lock *lock)
 {
     if (lock->priv.due_us == 0) { /* a loss is reported at once */
         lock->priv.due_us =
             lock->priv.outcome == REDLOCK_LOST ? c->priv.now_us : rl_replies_due(c, lock);
         rl_owe(c, lock, 0);
-        /* nothing but PTTL is due where no vote is waited for */
+        /* the reply to PTTL may be due from nodes that have voted */
         rl_ignore(c, lock, rl_wants_holder(lock) ? c->priv.all : lock->priv.waits, RL_RELEASING);
         lock->priv.waits = 0;
     }
@@ -516,7 +522,7 @@ static void rl_merge_late_grants(const struct redlock_client *c, struct redlock_
     lock->priv.attempt.late = 0;
 }
 
-/* Sets the time of the next automatic extension, or that of the loss if it is sooner. R10 */
+/* Schedules the next automatic extension; at the latest for the end of the validity: then it is lost. R10 */
 static void rl_renew_at(struct redlock_lock *lock, uint64_t moment_us)
 {
     lock->priv.state = RL_IN_AUTO;
@@ -537,13 +543,13 @@ static uint64_t rl_renewal_due(const struct redlock_client *c, const struct redl
     return third_us;
 }
 
-/* The extension is over. Nodes that confirmed it are members from the next round on, if this one proved
+/* A round of extensions ends. Nodes that confirmed it are members from the next round on, if this one proved
    that nobody else had the lock. R8 */
 static void rl_end_extension(struct redlock_client *c, struct redlock_lock *lock,
                              enum redlock_status status)
 {
     if (status != REDLOCK_OK) {
-        lock->priv.todo = c->priv.all & (redlock_mask)~lock->priv.attempt.asked; /* still. R2 */
+        rl_ask_the_rest(c, lock);
         rl_ignore_extensions(c, lock);
     } else {                                                /* replies that come late still count */
         if (lock->valid_until_us < rl_valid_until(c, lock)) /* never shortened. R8 */
@@ -561,12 +567,14 @@ static void rl_end_extension(struct redlock_client *c, struct redlock_lock *lock
         rl_set_renewals(lock, rl_renewals(lock) - 1);
         lock->priv.op.slow = 0;
         rl_renew_at(lock, rl_renewal_due(c, lock));
-    } else { /* as often as three times in the time that is left, if the settings are slower */
+    } else { /* a retry, after a quarter of the time that is left if the settings are slower */
         uint64_t left_us = lock->valid_until_us - c->priv.now_us;
         uint32_t pause_us = rl_pause_us(c, lock);
+        if (pause_us > left_us / 4)
+            pause_us = (uint32_t)(left_us / 4);
         lock->priv.op.slow = (uint8_t)(lock->priv.op.slow + (lock->priv.op.slow < UINT8_MAX));
-        rl_renew_at(lock, c->priv.now_us + RL_MS_US + /* else it could fail for ever in one tick */
-                              (pause_us < left_us / 4 ? pause_us : left_us / 4));
+        /* not at once: it could fail for ever in one tick */
+        rl_renew_at(lock, c->priv.now_us + RL_MS_US + pause_us);
     }
 }
 
@@ -600,7 +608,7 @@ static void rl_step_extend(struct redlock_client *c, struct redlock_lock *lock)
     rl_end_extension(c, lock, status);
 }
 
-/* A held lock: late grants count, and nodes that are ready only now are sent it. R2 */
+/* A held lock: late grants count, and nodes that are ready only now are sent the command. R2 */
 static void rl_step_held(struct redlock_client *c, struct redlock_lock *lock)
 {
     rl_merge_late_grants(c, lock);
@@ -626,7 +634,7 @@ static void rl_step_auto(struct redlock_client *c, struct redlock_lock *lock)
 
 /* ---- Release ----------------------------------------------------------------------------------------- */
 
-/* What a release has come to; REDLOCK_PENDING while replies may still tell. */
+/* The outcome of a release; REDLOCK_PENDING while replies may still decide it. */
 static enum redlock_status rl_released(const struct redlock_client *c,
                                        const struct redlock_lock *lock, int in_time)
 {
@@ -646,7 +654,7 @@ static void rl_step_release(struct redlock_client *c, struct redlock_lock *lock)
 {
     if (lock->priv.due_us == 0) {
         rl_begin_round(c, lock);
-        lock->priv.due_us = c->priv.now_us + lock->priv.until_us; /* it held the time to wait */
+        lock->priv.due_us = c->priv.now_us + lock->priv.until_us; /* which is wait_ms */
     }
     rl_ask_nodes(c, lock); /* R11 */
     if (lock->priv.outcome != REDLOCK_CANCELLED)
@@ -699,7 +707,7 @@ static void rl_step(struct redlock_client *c, struct redlock_lock *lock)
     }
 }
 
-/* Steps a lock until it has to wait for something, and puts it where it will be found then. */
+/* Steps a lock until it has to wait, and moves it to the list for what it waits for. */
 static void rl_turn(struct redlock_client *c, struct redlock_lock *lock)
 {
     unsigned state;
@@ -722,8 +730,8 @@ static void rl_turn(struct redlock_client *c, struct redlock_lock *lock)
                                              : RL_WAIT);
 }
 
-/* When the time to wait of a lock in line ends: for room with wait_ms, for connections after stall_ms at
-   the earliest, as if it waited for nobody. R6 */
+/* When a lock in line gives up: when wait_ms has passed, but without a ready quorum not before stall_ms, as with
+   wait_ms 0. R6 */
 static uint64_t rl_line_until(const struct redlock_client *c, const struct redlock_lock *lock,
                               int reachable)
 {
@@ -734,8 +742,8 @@ static uint64_t rl_line_until(const struct redlock_client *c, const struct redlo
     return reachable || lock->priv.until_us > connected_us ? lock->priv.until_us : connected_us;
 }
 
-/* Tells each node that keeps locks in line what it lacks. */
-static void rl_say_what_lacks(struct redlock_client *c)
+/* Sets the error of each node that kept the lock in line. */
+static void rl_set_line_errors(struct redlock_client *c)
 {
     unsigned i;
 
@@ -746,7 +754,7 @@ static void rl_say_what_lacks(struct redlock_client *c)
             rl_set_error(&c->priv.nodes[i], RL_NO_REPLY_IN_TIME);
 }
 
-/* The time to wait of a lock may end while it is in line. It is tried a last time, if that is possible. */
+/* Locks that give up leave the line. Each makes a last attempt, if that is possible. */
 static void rl_leave_line(struct redlock_client *c)
 {
     int reachable = rl_quorum_is_ready(c);
@@ -764,14 +772,14 @@ static void rl_leave_line(struct redlock_client *c)
         } else if (rl_can_begin(c, lock)) {
             rl_begin_attempt(c, lock);
         } else {
-            rl_say_what_lacks(c);
+            rl_set_line_errors(c);
             rl_finish(c, lock, rl_others_had_it(lock) ? REDLOCK_TIMEOUT : REDLOCK_UNREACHABLE,
                       RL_IS_IDLE);
         }
     }
 }
 
-/* All that can be done now. What is in progress, releases among it, comes before new attempts. */
+/* Does all that can be done now. Operations in progress, releases among them, come before new attempts. */
 REDLOCK_PRIVATE void rl_turn_all(struct redlock_client *c)
 {
     struct redlock_lock *lock;

@@ -22,39 +22,39 @@ struct redlock_request {
 /* Of a node. */
 struct redlock_node_private {
     uint8_t index, useful, replied;
-    uint8_t denied;       /* what is wrong with it will not mend itself */
-    uint8_t failing;      /* its last connection failed, and no handshake was answered since. R5 */
-    uint8_t handshake;    /* how far the handshake was queued, a command */
-    uint8_t heard;        /* of the reply that is coming: which part is next */
-    uint8_t first, count; /* of `requests`, a ring */
-    uint8_t part;         /* replies of the first request that have come */
+    uint8_t denied;    /* its last error was a denial: a retry alone will not mend it */
+    uint8_t failing;   /* its last connection failed, and no handshake was answered since. R5 */
+    uint8_t handshake; /* how far the handshake was queued, a command */
+    uint8_t handshake_item; /* what the next item of the reply is */
+    uint8_t first, count;   /* of `requests`, a ring */
+    uint8_t part;           /* replies of the first request that have come */
     uint8_t handshakes_due; /* its replies that are due */
 #if REDLOCK_RESP3
     uint8_t plain; /* it knows no HELLO: RESP2 */
 #endif
 #if REDLOCK_NOTIFICATION
-    uint8_t notifies; /* when a key changes, if it is asked to. R7 */
+    uint8_t notifies; /* it supports client tracking. R7 */
 #endif
 #if REDLOCK_NATIVE_RELEASE
-    uint8_t native;    /* its own command that releases, */
-    uint8_t native_is; /* and what is known of that. R11 */
+    uint8_t native;    /* its compare-and-delete command, */
+    uint8_t native_is; /* and whether it is known to work. R11 */
 #endif
 #if REDLOCK_DURABLE
-    uint8_t unsure; /* a vote that may not be on disk. R17 */
-    uint8_t synced; /* what the node says of that */
+    uint8_t unsure; /* a vote that may not be on disk yet. R17 */
+    uint8_t synced; /* 1: the node has confirmed that it is */
 #endif
     uint16_t cursor;   /* in the client's send buffer: what was sent to this node */
     uint16_t pause_ms; /* before the next connect, in the mean, */
     uint32_t pause_us; /* and as drawn. R5 */
-    uint64_t mark_us;  /* its wait began then. DOWN: it failed then */
+    uint64_t mark_us;  /* since when a reply or connection is due. DOWN: when it failed */
 #if REDLOCK_DURABLE
     int64_t counted; /* the counter of a fencing token that `unsure` is for */
 #endif
 #if REDLOCK_RESTART_GUARD
-    uint64_t votes_us; /* what is sent before does not count. R14 */
+    uint64_t votes_us; /* votes count from then on. R14 */
     uint32_t run;      /* the server's run_id, hashed; 0: not known. R13 */
     uint32_t age_s;    /* of that run, as the server said */
-    uint32_t last_run; /* what `run` was on the connection before, or is */
+    uint32_t last_run; /* `run`, or that of the connection before */
 #endif
     struct resp_reader reader;
     struct redlock_request requests[REDLOCK_PIPELINE_MAX];
@@ -65,7 +65,7 @@ struct redlock_lock_private {
     uint8_t state, list;
     int8_t outcome; /* redlock_status, once decided */
 #if REDLOCK_NOTIFICATION
-    uint8_t waiting; /* 1: was refused, and will ask again. R7 */
+    uint8_t waiting; /* 1: it was refused, and will retry. R7 */
 #endif
     redlock_mask todo;    /* nodes that the present command must still be sent to */
     redlock_mask waits;   /* nodes whose reply to it is due */
@@ -74,15 +74,15 @@ struct redlock_lock_private {
         uint8_t quick;    /* quick retries in a row */
         uint8_t slow;     /* slow retries */
 #if REDLOCK_NOTIFICATION
-        uint8_t vain; /* spurious notifications. R7 */
+        uint8_t spurious; /* notifications that led to no lock. R7 */
 #endif
 #if REDLOCK_AUTO_EXTEND
         uint16_t renewals; /* automatic extensions still allowed, and 1; 0: none asked for. R10 */
 #endif
     } op;
     struct {                /* of an attempt to acquire, and of the lock that came of it */
-        redlock_mask asked; /* nodes that may have our key: they are owed a release. R4 */
-        redlock_mask late;  /* nodes that granted it after it was decided */
+        redlock_mask asked; /* nodes that may have our key: each is sent a release. R4 */
+        redlock_mask late;  /* nodes that confirmed after the decision */
         /* Nodes that are sent one more command: an extension said that the key is missing (R9), or a
            release got a temporary error (R4). */
         redlock_mask again;
@@ -110,7 +110,7 @@ struct redlock_lock_private {
     } round;
     uint64_t due_us;     /* of what `state` waits for */
     uint64_t started_us; /* T1. R1 */
-    uint64_t until_us;   /* end of the caller's wait */
+    uint64_t until_us;   /* end of wait_ms; before the first step, wait_ms in microseconds */
     struct redlock_lock *next, *prev;
 };
 
@@ -146,11 +146,11 @@ struct redlock_client_private {
     redlock_mask busy;   /* nodes that the next tick must look at */
     redlock_mask broke;  /* nodes whose connection broke, before the locks have noted it */
     redlock_mask full;   /* nodes that had no free request, until one is answered */
-    redlock_mask wanted; /* nodes that some lock is still to be sent to: they are connected */
+    redlock_mask wanted; /* nodes that some lock must still be sent to: they are connected */
     /* Nodes whose present process may still run a command that creates a key, of some lock. R8b */
     redlock_mask abandoned;
     /* Those of them that an adopted lock named: which process that is becomes known with its run_id. R8b */
-    redlock_mask unheard;
+    redlock_mask unidentified;
     const struct redlock_io *io;
     struct redlock_node *nodes;
     struct redlock_settings settings;
@@ -158,13 +158,13 @@ struct redlock_client_private {
     uint64_t nodes_us;  /* no node needs a look before, unless it is busy */
     uint64_t jammed_us; /* `jammed` since then */
     uint64_t line_us;   /* no lock that waits in line gives up before */
-    uint32_t process;   /* that made it */
+    uint32_t process;   /* that called redlock_init */
 #if REDLOCK_NOTIFICATION
-    uint32_t waiting; /* how many of its locks were refused and will ask again. R7 */
+    uint32_t waiting; /* how many of its locks were refused and will retry. R7 */
 #endif
     struct redlock_list list[7];
     struct {
-        redlock_mask unsent; /* nodes that are still to be sent something */
+        redlock_mask unsent; /* nodes for which there are unsent bytes */
         uint16_t used, runs;
         struct redlock_run run[REDLOCK_SEND_MAX / 128 + 4];
         uint8_t bytes[REDLOCK_SEND_MAX];

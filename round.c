@@ -19,8 +19,8 @@ REDLOCK_PRIVATE void rl_ignore(struct redlock_client *c, const void *owner, unsi
     rl_redirect(c, owner, nodes, set, NULL, RL_NOBODY);
 }
 
-/* The token is of no use any more: what is answered late makes no members. Members and late voters owe
-   no such reply. */
+/* The token is not used any more, so late replies make no members. Members and nodes that confirmed late owe no
+   such reply. */
 REDLOCK_PRIVATE void rl_ignore_late(struct redlock_client *c, struct redlock_lock *lock)
 {
     rl_ignore(c, lock,
@@ -30,8 +30,8 @@ REDLOCK_PRIVATE void rl_ignore_late(struct redlock_client *c, struct redlock_loc
     lock->priv.waits = 0;
 }
 
-/* A round of extensions is over. A repair that was not answered stays the lock's, because it creates
-   the key and its connection may break yet. R8b */
+/* A round of extensions is over. The lock still gets the reply to a repair, because a repair creates the key and
+   its connection may break yet. R8b */
 REDLOCK_PRIVATE void rl_ignore_extensions(struct redlock_client *c, struct redlock_lock *lock)
 {
     rl_ignore(c, lock, lock->priv.waits, 1 << RL_EXTEND);
@@ -39,7 +39,7 @@ REDLOCK_PRIVATE void rl_ignore_extensions(struct redlock_client *c, struct redlo
     lock->priv.waits = 0;
 }
 
-/* A new command to all nodes, a new count of votes. */
+/* Begins a round: a new command to all nodes, a new count of votes. */
 REDLOCK_PRIVATE void rl_begin_round(struct redlock_client *c, struct redlock_lock *lock)
 {
     rl_ignore_extensions(c, lock); /* late ones of the round before */
@@ -51,15 +51,15 @@ REDLOCK_PRIVATE void rl_begin_round(struct redlock_client *c, struct redlock_loc
     lock->priv.due_us = rl_replies_due(c, lock);
 }
 
-static unsigned rl_taking(const struct redlock_lock *lock)
+static unsigned rl_acquiring_command(const struct redlock_lock *lock)
 {
     if (rl_use_fencing(lock))
         return RL_FENCE;
     return rl_extra_keys(lock) > 0 ? RL_TAKE : RL_SET;
 }
 
-/* The command that a lock is to send to a node now. The server's own command does not do for several
-   keys; nor to roll back, where the script also tells who holds the lock; nor a second time. R11 */
+/* The command that a lock sends to a node now. The native release serves one key only. It is not used for a
+   rollback, whose script also replies the holder, nor a second time. R11 */
 static unsigned rl_command_for(const struct redlock_client *c, const struct redlock_node *node,
                                const struct redlock_lock *lock)
 {
@@ -67,13 +67,13 @@ static unsigned rl_command_for(const struct redlock_client *c, const struct redl
 
     switch (lock->priv.state) {
     case RL_IN_ASK:
-        return rl_taking(lock);
+        return rl_acquiring_command(lock);
     case RL_IN_CONFIRM:
         return RL_CONFIRM;
     case RL_IS_HELD:
     case RL_IN_AUTO:
         if (!(lock->priv.attempt.asked & bit))
-            return rl_taking(lock);
+            return rl_acquiring_command(lock);
         /* fall through */
     case RL_IN_EXTEND:
         return rl_repairs(c, lock, bit) ? RL_REPAIR : RL_EXTEND;
@@ -87,7 +87,7 @@ static unsigned rl_command_for(const struct redlock_client *c, const struct redl
     }
 }
 
-/* Tries the server's own command behind the script. R11 */
+/* Tries the native release of nodes behind the script. R11 */
 static void rl_try_native(struct redlock_client *c, struct redlock_lock *lock, unsigned nodes)
 {
     for (; nodes != 0; nodes &= nodes - 1) {
@@ -99,8 +99,8 @@ static void rl_try_native(struct redlock_client *c, struct redlock_lock *lock, u
     }
 }
 
-/* Sends a command to nodes that are ready. Nodes that may not vote are sent it too, without waiting for
-   their reply, and so are nodes that are asked only after the decision. R2, R14 */
+/* Sends a command to ready nodes. Nodes that may not vote are sent it too, but their replies are not waited
+   for, nor are those of nodes that are asked after the decision. R2, R14 */
 static void rl_send_vote(struct redlock_client *c, struct redlock_lock *lock, unsigned nodes,
                          unsigned command, unsigned role, unsigned mute)
 {
@@ -166,7 +166,7 @@ static int rl_may_be_young(const struct redlock_client *c, struct redlock_node *
            ((rl_suspects(c, lock) & bit) != 0 || rl_owes(node, lock, RL_CREATING));
 }
 
-/* What becomes of the reply. */
+/* The role of the reply. */
 static unsigned rl_role_for(const struct redlock_client *c, struct redlock_node *node,
                             const struct redlock_lock *lock, unsigned command, unsigned mute)
 {
@@ -206,7 +206,7 @@ REDLOCK_PRIVATE void rl_ask_nodes(struct redlock_client *c, struct redlock_lock 
     rl_tell_broken(c); /* a vote of this round may be gone */
 }
 
-/* The votes that did not come in time: they failed, and the nodes are told why. */
+/* Votes that did not come in time count as failed. Their nodes get the error. */
 REDLOCK_PRIVATE void rl_too_slow(struct redlock_client *c, struct redlock_lock *lock)
 {
     unsigned late = (unsigned)(lock->priv.todo | lock->priv.waits) & ~(unsigned)lock->failed;

@@ -13,7 +13,7 @@
 
 /* ---- Lists --------------------------------------------------------------------------------------- */
 
-/* Moves a lock to the end of a list, or in WAIT and LATER to its place, or off all. */
+/* Moves a lock to the end of a list, in WAIT and LATER to its place in time, or off all lists (NOWHERE). */
 REDLOCK_PRIVATE void rl_move(struct redlock_client *c, struct redlock_lock *lock, unsigned where)
 {
     struct redlock_lock *next = lock->priv.next, *prev = lock->priv.prev;
@@ -41,7 +41,7 @@ REDLOCK_PRIVATE void rl_move(struct redlock_client *c, struct redlock_lock *lock
     *(next != NULL ? &next->priv.prev : &list->last) = lock;
 }
 
-/* Something happened to it that the next tick must look at. */
+/* Something happened to the lock: the next tick steps it. */
 REDLOCK_PRIVATE void rl_touch(struct redlock_client *c, struct redlock_lock *lock)
 {
     if (lock->priv.list != RL_DONE && lock->priv.list != RL_TURN)
@@ -75,14 +75,14 @@ REDLOCK_PRIVATE unsigned rl_largest_holding(const struct redlock_client *c,
     return most;
 }
 
-/* Whether node i says who has it, and nobody is known to have more nodes. */
+/* Whether node i named a holder, and no other holder is known to have more nodes. */
 static int rl_names_holder(const struct redlock_client *c, const struct redlock_lock *lock,
                            unsigned i)
 {
     return lock->priv.round.holder[i] != 0 && rl_holding(c, lock, i) == rl_largest_holding(c, lock);
 }
 
-/* Node i has replied the token of the holder: it is told to the caller, as far as there is room. */
+/* Node i has replied the token of the holder: copies as much of it as there is room for. */
 static void rl_note_holder(const struct redlock_client *c, struct redlock_lock *lock, unsigned i,
                            const struct resp_item *item)
 {
@@ -95,7 +95,7 @@ static void rl_note_holder(const struct redlock_client *c, struct redlock_lock *
     lock->holder[size] = '\0';
 }
 
-/* And for how long, in milliseconds; below 0: without end, or gone. */
+/* Node i has replied for how long the holder has the key; -1: without end, below -1: the key is gone. */
 static void rl_note_pttl(const struct redlock_client *c, struct redlock_lock *lock, unsigned i,
                          int64_t left_ms)
 {
@@ -151,7 +151,7 @@ static inline void rl_note_free(struct redlock_lock *lock, unsigned nodes)
 /* ---- Notification ------------------------------------------------------------------------------------ */
 
 #if REDLOCK_NOTIFICATION
-/* Whether it is for this key, of which `known` bytes are known. */
+/* Whether the lock needs this key, of which only the first `known` bytes are known. */
 static int rl_has_key(const struct redlock_lock *lock, const void *key, size_t key_size,
                       size_t known)
 {
@@ -166,17 +166,17 @@ static int rl_has_key(const struct redlock_lock *lock, const void *key, size_t k
     return 0;
 }
 
-/* Enough nodes say so, and others had it when the last attempt failed. Locks that failed for want of
-   voters would only notify one another by their rollbacks. R7 */
+/* Whether a quorum of nodes reports so, and other clients had the lock when the last attempt failed. Locks that
+   failed for want of voters would only notify each other by their rollbacks. R7 */
 REDLOCK_PRIVATE int rl_may_be_free(const struct redlock_client *c, const struct redlock_lock *lock)
 {
     return rl_is_quorum(c, lock->priv.attempt.free) && rl_others_had_it(lock);
 }
 
-/* Nodes say that the lock with this key may be free, of which `known` bytes are known. If they are enough
-   now, one waiter retries, that whose pause ends first; others that need this key must be told anew. But a
-   waiter that needs further keys may wait in vain, so it does not stand for the others. Without waiters
-   no list is looked at. R7 */
+/* Nodes report that the lock with this key may be free; only its first `known` bytes are known. If they are a
+   quorum now, one waiter retries: the one whose pause ends first. The others count notifications anew. But a
+   waiter that needs further keys may retry in vain, so it does not retry for the others. Without waiters no
+   list is searched. R7 */
 static void rl_notify(struct redlock_client *c, unsigned nodes, const void *key, size_t key_size,
                       size_t known)
 {
@@ -200,7 +200,7 @@ static void rl_notify(struct redlock_client *c, unsigned nodes, const void *key,
         }
 }
 
-/* A release is told to the waiters of this client, as servers do not tell the client that deleted. */
+/* Notifies the waiters of this client after a release: servers do not notify the client that deleted. R7 */
 REDLOCK_PRIVATE void rl_notify_own(struct redlock_client *c, const struct redlock_lock *lock)
 {
     unsigned i;
@@ -245,7 +245,7 @@ REDLOCK_PRIVATE int rl_repairs(const struct redlock_client *c, const struct redl
            (lock->priv.attempt.again & ~unanswered & bit) != 0;
 }
 
-/* What a node says after the decision, for the caller of a held lock. */
+/* A vote after the decision: shown to the caller of a held lock. */
 static void rl_note_late(struct redlock_lock *lock, unsigned bit, unsigned vote)
 {
     if (lock->priv.state == RL_IS_HELD || lock->priv.state == RL_IN_AUTO)
@@ -293,7 +293,7 @@ static void rl_extended(const struct redlock_client *c, unsigned i, struct redlo
     unsigned bit = rl_bit(i);
 
     if (reply->vote == RL_NO) {
-        rl_clear(&lock->members, bit); /* its word counts no more */
+        rl_clear(&lock->members, bit); /* its key is gone */
         rl_clear(&lock->priv.attempt.late, bit);
     }
     if (lock->priv.state == RL_IN_EXTEND) {
@@ -307,12 +307,12 @@ static void rl_extended(const struct redlock_client *c, unsigned i, struct redlo
         rl_set(&lock->priv.attempt.late, bit);
 }
 
-/* What the reply says of the key on that node. R8b, R9 */
+/* What the reply says about the key on that node. R8b, R9 */
 static void rl_learn_of_key(struct redlock_lock *lock, unsigned bit, const struct rl_reply *reply)
 {
     if ((reply->vote == RL_YES || reply->vote == RL_REPAIRED) &&
         !rl_is(reply->command, RL_CREATING) && rl_is(reply->command, RL_WRITING))
-        rl_clear(&lock->priv.attempt.suspect, bit); /* our token there: that has run */
+        rl_clear(&lock->priv.attempt.suspect, bit); /* our token is there: it has run */
     if (rl_is(reply->command, RL_WRITING)) {
         if (reply->command == RL_EXTEND && reply->vote == RL_NO)
             rl_set(&lock->priv.attempt.again, bit);
@@ -321,7 +321,7 @@ static void rl_learn_of_key(struct redlock_lock *lock, unsigned bit, const struc
     }
 }
 
-/* A node has answered a release that it was owed. R4 */
+/* A node has replied to a repeated release. R4 */
 static void rl_owed_replied(struct redlock_owed *owed, unsigned bit, const struct rl_reply *reply)
 {
     rl_clear(&owed->waits, bit);
@@ -329,8 +329,7 @@ static void rl_owed_replied(struct redlock_owed *owed, unsigned bit, const struc
         rl_clear(&owed->todo, bit);
 }
 
-/* A lock will not get the reply that it waits for. A command that may be sent twice is, once; one that
-   acquires never. R1 */
+/* The reply will not come. The command is sent a second time, unless it acquires. R1 */
 static void rl_unanswered(const struct redlock_node *node, struct redlock_lock *lock,
                           unsigned command)
 {
@@ -392,7 +391,7 @@ static void rl_replied(struct redlock_client *c, struct redlock_node *node,
     rl_touch(c, lock);
 }
 
-/* Whether it gathers votes that count only while their connection lasts. */
+/* Whether the lock gathers votes that count only while their connection lasts. */
 static int rl_in_round(const struct redlock_lock *lock)
 {
     return lock->priv.state == RL_IN_ASK || lock->priv.state == RL_IN_CONFIRM ||
@@ -436,7 +435,7 @@ REDLOCK_PRIVATE void rl_take_replies(struct redlock_client *c, struct redlock_no
     }
 }
 
-/* Tells the locks which connections broke: what these owe is not answered any more. */
+/* Tells the locks of broken connections, whose replies will not come. */
 REDLOCK_PRIVATE void rl_tell_broken(struct redlock_client *c)
 {
     while (c->priv.broke != 0) {

@@ -21,8 +21,8 @@ R1|redlock.c|s/rl_random\(c, lock->token, sizeof lock->token\) != 0/lock->priv.o
 R1|vote.c|s/if \(!rl_is\(command, RL_TAKING\) && node->priv.useful/if (node->priv.useful/|a SET is not sent again
 R1|redlock.c|s/(rl_set\(&lock->members, lock->granted\);\s+lock->extended = 0)/lock->priv.started_us = c->priv.now_us; lock->valid_until_us = rl_valid_until(c, lock); $1/|T1 is before the first byte
 R2|redlock.c|s/switch \(rl_verdict_of\(c, lock, agreed,/switch (rl_verdict_of(c, lock, lock->priv.waits == 0 ? agreed : 0,/|not one after the other: the quorum is enough
-R2|redlock.c|s/lock->priv.todo =\s+c->priv.all & \(redlock_mask\)~lock->priv.attempt.asked; \/\* they/lock->priv.todo = 0; \/* they/|nodes that were not asked are owed it
-R2|redlock.c|s/lock->priv.todo = c->priv.all & \(redlock_mask\)~lock->priv.attempt.asked; \/\* still/lock->priv.todo = 0; \/* still/|also after a failed extension
+R2|redlock.c|s/rl_ask_the_rest\(c, lock\);(\s+rl_set)/lock->priv.todo = 0;$1/|nodes that were not asked are sent the lock later
+R2|redlock.c|s/rl_ask_the_rest\(c, lock\);(\s+rl_ignore_ext)/lock->priv.todo = 0;$1/|also after a failed extension
 R2|redlock.c|s/return \(coming == 0 \|\|[^&]*&&[^&]*&&/return /|an attempt waits for connections
 R2|redlock.c|s/\(quorum_ready && node->priv.failing\)/0/|but not for nodes that failed before
 R2|redlock.c|s/(if \(rl_past\(c, lock->valid_until_us\)\)\s+)lock->priv.todo = 0;/$1;/|nothing is owed when it is over
@@ -80,7 +80,7 @@ R6|node.c|s/if \(awaited \|\| c->priv.slow\)/if (1)/|round trips are of what was
 R15|node.c|s/if \(awaited \|\| c->priv.slow\)/if (awaited)/|but late answers tell how long to wait
 R15|policy.c|s/rl_decision_us\(c\) \/ 1000 \* 3/0/|at least three round trips
 R7|redlock.c|s/\(uint64_t\)rl_random_below\(c, rl_quick_us\(c, 0\)\)/(uint64_t)rl_quick_us(c, 0)/|at random
-R7|redlock.c|s/rl_random_below\(c, 3\) > 0 \? lock->priv.op.vain : 0U/0/|a waiter that was notified in vain stands back
+R7|redlock.c|s/rl_random_below\(c, 3\) > 0 \? lock->priv.op.spurious : 0U/0/|a waiter that was notified in vain stands back
 R7|vote.c|s/if \(notified != NULL\) \{/if (0) {/|one of several
 R7|redlock.c|s/if \(lock->priv.outcome == REDLOCK_OK\)\s+rl_notify_own\(c, lock\);//|notification of a release by the same client
 R7|vote.c|s/if \(!rl_has_key\(lock, key, key_size, known\)\)/if (0)/|only for the key that it waits for
@@ -94,7 +94,7 @@ R8|command.c|s/math.max\(t,c\('pttl',k\)\)/t/|no shortening on the node
 R8|redlock.c|s/(lock->valid_until_us = rl_valid_until\(c, lock\);\n\s+rl_set)/lock->priv.started_us = c->priv.now_us; $1/|T1 of the extension is before its first byte
 R8|redlock.c|s/if \(!rl_is_quorum\(c, lock->members\)\) \{/if (0) {/|loss when members say so
 R8|client.c|s/if \(lock->priv.state != RL_IS_HELD\)\s+return REDLOCK_LOST;//|no extension of what is not held
-R8|vote.c|s/rl_clear\(&lock->members, bit\); \/\* its word counts no more/; \/* its word/|a node that says that it is gone is no member
+R8|vote.c|s/rl_clear\(&lock->members, bit\); \/\* its key is gone/; \/* its key is gone/|a node that says that it is gone is no member
 R8|vote.c|s/(else if \(reply->vote == RL_YES\)\s+)rl_set\(&lock->priv.attempt.late, bit\);/$1;/|a node that says late that it is there is one
 R9|vote.c|s/return REDLOCK_REPAIR && !rl_past\(c, lock->valid_until_us\)/return 0/|repair
 R9|vote.c|s/return REDLOCK_REPAIR && !rl_past\(c, lock->valid_until_us\)/return 1/|no repair when the validity is over
@@ -114,8 +114,8 @@ R8b|round.c|s/return rl_is\(command, RL_CREATING\) \? RL_STALE : RL_NOBODY;/retu
 R8b|client.c|s/lock->priv.attempt.suspect = client->priv.all & \(redlock_mask\)~lock->members;//|what another process sent may still run
 R12|node.c|s/node->priv.handshake == RL_READY &&\s+node->priv.handshakes_due == 0/1/|nothing counts before the handshake is answered
 R12|node.c|s/if \(command == RL_HELLO_AUTH\) \{ \/\*/if (0) { \/*/|AUTH where HELLO is not known
-R12|node.c|s/(node->priv.heard == ROLE && !other && )/0 \&\& $1/|a replica is no node
-R12|node.c|s/(node->priv.heard == MODE && !other && )/0 \&\& $1/|a sentinel is no node
+R12|node.c|s/(node->priv.handshake_item == ROLE && !other && )/0 \&\& $1/|a replica is no node
+R12|node.c|s/(node->priv.handshake_item == MODE && !other && )/0 \&\& $1/|a sentinel is no node
 R12|round.c|s/if \(node->priv.denied\)/if (0)/|a node that denies is not one that does not answer
 R12|node.c|s/ \|\| \(command == RL_INFO && rl_is_not_ready\(item\)\)//|a server that cannot tell its run_id yet is asked again
 R12|redlock.c|s/lock->priv.todo & c->priv.in\[REDLOCK_NODE_READY\],(\s+RL_DELETE, RL_NOBODY)/lock->priv.todo \& ~(unsigned)c->priv.in[REDLOCK_NODE_DOWN],$1/|nothing overtakes the handshake
@@ -138,10 +138,10 @@ R10|redlock.c|s/else if \(rl_past\(c, lock->valid_until_us\)\)\s+rl_roll_back/el
 R11|client.c|s/rl_ignore\(client, lock, client->priv.all, RL_ANY\);//|a release leaves no votes behind
 R10|redlock.c|s/return end_us > rest_us \? end_us - rest_us : 0;/return lock->priv.started_us + lock->ttl_ms \/ 3 * RL_MS_US;/|extended at once when it starts late
 R10|redlock.c|s/rl_renewals\(lock\) == 0 \|\| status == REDLOCK_CANCELLED/status != REDLOCK_OK \|\| rl_renewals(lock) == 0/|an automatic extension that failed is tried again
-R10|redlock.c|s/pause_us < left_us \/ 4 \? pause_us : left_us \/ 4/left_us/|tried again in time
+R10|redlock.c|s/if \(pause_us > left_us \/ 4\)\s+pause_us = \(uint32_t\)\(left_us \/ 4\);/pause_us = (uint32_t)left_us;/|tried again in time
 R10|node.c|s/c->priv.now_us < due_us && due_us < too_late_us/c->priv.now_us < due_us/|a connect before it is too late
 R10|redlock.c|s/lock->members = (lock->priv.attempt.again = 0;)/$1/|a lost lock was not ours until now
-R10|redlock.c|s/c->priv.now_us \+ RL_MS_US \+ \/\*/c->priv.now_us + \/*/|a pause after an extension that failed at once
+R10|redlock.c|s/c->priv.now_us \+ RL_MS_US \+ pause_us/c->priv.now_us + pause_us/|a pause after an extension that failed at once
 R11|redlock.c|s/rl_ask_nodes\(c, lock\); \/\* R11 \*\//lock->priv.todo \&= lock->members; $&/|release to all nodes
 R11|redlock.c|s/if \(!rl_is_quorum\(c, lock->members & ~\(unsigned\)lock->refused\)\)/if (0)/|released is told from expired
 R11|node.c|s/return vote == RL_YES \? vote : RL_UNANSWERED;/return vote;/|the script has the last word
@@ -216,7 +216,7 @@ R5|node.c|s/if \(node->priv.denied\) \/\* nothing/if (0) \/* nothing/|a node tha
 R5|node.c|s/c->priv.jammed_us \+ rl_vote_ms/node->priv.mark_us + rl_vote_ms/|that time begins when the buffer is full
 R5|client.c|s/REDLOCK_READABLE \| REDLOCK_WRITABLE\);(\s+rl_read_clock)/REDLOCK_READABLE);$1/|after a pause it may take bytes at once
 R8b|node.c|s/for \(i = 0; i < c->priv.count; i\+\+\) \/\* R13/rl_clear(\&c->priv.abandoned, rl_bit(node->priv.index)); $&/|a server that is refused proves nothing of another
-R8b|client.c|s/rl_set\(&client->priv.unheard, [^;]*\);//|nor does a process from before the hand-over
+R8b|client.c|s/rl_set\(&client->priv.unidentified, [^;]*\);//|nor does a process from before the hand-over
 R3|round.c|s/rl_tell_broken\(c\); \/\* a vote/\/* a vote/|a vote of a connection that breaks in this tick does not count
 R9|vote.c|s/vote == RL_YES \|\| vote == RL_REPAIRED(\s+\? &lock->granted)/vote == RL_YES$1/|a late repair is no failure
 R3|client.c|s/now = client->priv.now_us; \/\* a clock/; \/* a clock/|a clock that steps back gives no time

@@ -52,7 +52,7 @@ static void any_node(void)
         client.priv.in[i] = any_nodes();
     client.priv.full = any_nodes();
     client.priv.abandoned = any_nodes();
-    client.priv.unheard = any_nodes();
+    client.priv.unidentified = any_nodes();
     client.priv.broke = any_nodes();
     client.priv.jammed = (uint8_t)any_of(0, 1);
     client.priv.jammed_us = any_time();
@@ -244,7 +244,7 @@ static void any_lock(unsigned state, unsigned list)
     lock.priv.op.attempts = (uint8_t)any_of(0, 255);
     lock.priv.op.quick = (uint8_t)any_of(0, RL_QUICK_MAX);
     lock.priv.op.slow = (uint8_t)any_of(0, 255);
-    lock.priv.op.vain = (uint8_t)any_of(0, RL_VAIN_MAX);
+    lock.priv.op.spurious = (uint8_t)any_of(0, RL_SPURIOUS_MAX);
     lock.priv.op.renewals = (uint16_t)any_of(0, UINT16_MAX);
     lock.priv.attempt.asked = any_nodes();
     lock.priv.attempt.late = any_nodes();
@@ -290,7 +290,7 @@ static void check_lock(void)
     //@ check status: -15 <= lock.status <= 1;
     //@ check waiting: lock.priv.waiting <= 1;
     //@ check quick: lock.priv.op.quick <= RL_QUICK_MAX;
-    //@ check vain: lock.priv.op.vain <= RL_VAIN_MAX;
+    //@ check vain: lock.priv.op.spurious <= RL_SPURIOUS_MAX;
     //@ check todo: lock.priv.todo <= 1 && lock.priv.waits <= 1;
     //@ check attempt: lock.priv.attempt.asked <= 1 && lock.priv.attempt.late <= 1 && lock.priv.attempt.again <= 1;
     //@ check guards: lock.priv.attempt.suspect <= 1 && lock.priv.attempt.mute <= 1 && lock.priv.attempt.free <= 1;
