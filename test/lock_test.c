@@ -1,7 +1,8 @@
 /* lock_test.c - the rules of the lock, one by one, on simulated servers with a simulated clock. "r04" is rule
-   4 in the head of redlock.c or node.c. "T19" is a way in which another Redlock client was seen to fail. What
-   cannot happen here has no test: T42 and T44, as the library measures the time left on its own clock; T48 and
-   T49, as there are no semaphores and no locks for readers; T50, as nothing wraps the caller's work.
+   4 in the head of redlock.c or node.c. "T19" is a known failure of another Redlock client. Failures that
+   this library cannot have are not tested. T42 and T44: the library measures the remaining time with its own
+   clock. T48 and T49: there are no semaphores and no read locks. T50: the library does not call the caller's
+   work.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
@@ -14,8 +15,8 @@ static void begin_without_pauses(unsigned count)
     begin(count);
 }
 
-/* "k" is gone from the nodes from..to. */
-static void deleted_on(int from, int to)
+/* Another client deletes "k" on the nodes from..to. */
+static void delete_on(int from, int to)
 {
     for (; from <= to; from++)
         fake_delete(from, "k");
@@ -38,7 +39,7 @@ static void r01_new_token_for_every_attempt(void)
 
     begin_with_defaults(5);
     held_by("other", 0, 4);
-    is_int(acquire(3000), REDLOCK_TIMEOUT, "r01: waits in vain");
+    is_int(acquire(3000), REDLOCK_TIMEOUT, "r01: another client holds it all the time");
     sets = fake_count(0, 'S');
     ok(sets > 3, "r01: %u attempts", sets);
     for (i = 0; i < fake_logged; i++)
@@ -56,7 +57,7 @@ static void r01_a_set_is_never_sent_again(void)
 {
     begin_with_defaults(3);
     warm_up();
-    fake_nodes[1].says = ""; /* takes the SET, closes the connection instead of answering */
+    fake_nodes[1].says = ""; /* receives the SET and closes the connection without a reply */
     fake_nodes[1].says_once = 1;
     fake_nodes[2].delay_us = 30 * MS;
     is_int(acquire(0), REDLOCK_OK, "r01: two of three grant, one connection breaks");
@@ -74,7 +75,7 @@ static void r01_t1_is_read_before_the_first_byte(void)
     start = fake_now_us;
     is_int(acquire(0), REDLOCK_OK, "r01: slow transmit");
     is_int((int)(lock.valid_until_us - start), 10000 * MS - 100 * MS - 2 * MS - 1,
-           "r01: validity counts from before the first byte left");
+           "r01: the validity starts before the first byte is sent");
 }
 
 /* ---- R2, R3 --------------------------------------------------------------------------------- */
@@ -90,7 +91,7 @@ static void r02_all_nodes_at_once(void)
     for (i = 0; i < 5; i++)
         others += fake_log[i].at_us != fake_log[0].at_us || fake_log[i].kind != 'S' ||
                   strcmp(fake_log[i].token, fake_log[0].token) != 0;
-    is_int((int)others, 0, "r02: the same SET, without waiting for one another");
+    is_int((int)others, 0, "r02: the same SET to all, sent before any reply");
 }
 
 static void r03_wall_clocks_decide_nothing(void)
@@ -101,11 +102,12 @@ static void r03_wall_clocks_decide_nothing(void)
     for (i = 0; i < 3; i++) {
         begin_with_defaults(3);
         fake_wall_us = clocks[i];
-        is_int(acquire(0), REDLOCK_OK, "r03 T10: whatever the time is here");
+        is_int(acquire(0), REDLOCK_OK, "r03 T10: acquired with any wall clock");
         ok(fake_find(0, "k", 1)->until_us == fake_log[fake_logged - 1].at_us + 10000 * MS,
-           "r03 T10: the key lives for its ttl, by the server's clock");
+           "r03 T10: the key expires after its ttl by the server's clock");
         fake_wall_us += (uint64_t)3600000 * MS;
-        ok(redlock_remaining_ms(&client, &lock) > 9800, "r03 T10: and is held for as long here");
+        ok(redlock_remaining_ms(&client, &lock) > 9800,
+           "r03 T10: a change of the wall clock does not shorten the validity");
     }
 }
 
@@ -124,7 +126,7 @@ static void r03_decides_at_the_quorum(void)
     is_int(lock.granted, 7, "r03: with the three votes");
 }
 
-/* Validity is T1 + ttl - drift: 10000 - 100 - 2 ms. The replies come in time by a hair, or not. */
+/* Validity is T1 + ttl - drift: 10000 - 100 - 2 ms. The replies arrive 1 us before its end, or at its end. */
 static void r03_validity_must_be_positive(void)
 {
     static const struct {
@@ -139,13 +141,13 @@ static void r03_validity_must_be_positive(void)
         fake_sleep_us = cases[i].late_us - 1 - 1000;
         is_int(acquire(0), cases[i].status, "r03 T2 T18: asleep for %lu us of the ttl",
                (unsigned long)cases[i].late_us);
-        is_int((int)redlock_remaining_ms(&client, &lock), 0, "r03: nothing left");
+        is_int((int)redlock_remaining_ms(&client, &lock), 0, "r03: no validity left");
         if (cases[i].status != REDLOCK_OK)
-            is_int((int)fake_keys_left(), 0, "r03 T19: what came too late is undone");
+            is_int((int)fake_keys_left(), 0, "r03 T19: a lock acquired too late is rolled back");
     }
 }
 
-static void r03_drift_has_a_floor(void)
+static void r03_drift_has_a_minimum(void)
 {
     uint64_t start;
 
@@ -162,7 +164,8 @@ static void r03_drift_has_a_floor(void)
     warm_up();
     start = fake_now_us;
     acquire(0);
-    is_int((int)(lock.valid_until_us - start), 9998 * MS - 1, "r03: without a ratio 2 ms are left");
+    is_int((int)(lock.valid_until_us - start), 9998 * MS - 1,
+           "r03: with a ratio of 0 the drift is 2 ms");
 }
 
 static void r03_quorum(void)
@@ -182,7 +185,7 @@ static void r03_quorum(void)
 
     for (i = 0; i < sizeof cases / sizeof *cases; i++) {
         if (cases[i].count > REDLOCK_NODES_MAX)
-            continue; /* another build has more */
+            continue; /* the limit of this build */
         memset(&settings, 0, sizeof settings);
         settings.quorum = cases[i].quorum;
         begin(cases[i].count);
@@ -197,8 +200,9 @@ static void r03_quorum(void)
 
 /* ---- R4, R5 --------------------------------------------------------------------------------- */
 
-/* Every SET is followed by a release of the same token down the same connection. */
-static int each_set_is_undone(int but)
+/* Whether every SET is followed by a release of its token on its connection, except on node `but` (-1:
+   none). */
+static int each_set_is_released(int but)
 {
     unsigned i, j;
 
@@ -229,30 +233,30 @@ static void r04_release_goes_to_every_asked_node(void)
     is_int(lock.granted << 8 | lock.refused, 0x106, "r04: the votes");
     if (REDLOCK_DIAGNOSIS)
         is_int(lock.failed, 0x8, "r04: the failure");
-    ok(has_error(3, "LOADING"), "r04: and why: %s", nodes[3].error);
+    ok(has_error(3, "LOADING"), "r04: its error: %s", nodes[3].error);
     fake_resume(4);
-    is_int((int)fake_keys_left(), 2, "r04 T6 T37: no key of ours is left, also where it hung");
+    is_int((int)fake_keys_left(), 2, "r04 T6 T37: no key of ours is left, nor on the hung node");
     is_int((int)fake_count(-1, 'D'), 5, "r04: the release went to all five");
-    ok(each_set_is_undone(-1), "r05 T7: each after its SET, down the same connection");
+    ok(each_set_is_released(-1), "r05 T7: each after its SET, on the same connection");
 }
 
-/* Its connection broke before it had answered any SET, but after the handshake: it is connected again at
-   once for the release that it is owed, and the key does not stay for its ttl. */
-static void r04_release_after_the_first_answer_is_lost(void)
+/* The connection of node 0 breaks after the handshake, but before the first reply to a SET. The client
+   connects again at once for the release, so that the key does not stay until its ttl is over. */
+static void r04_release_after_the_first_reply_is_lost(void)
 {
     begin_with_defaults(3);
     fake_nodes[0].deaf_to_set = 1;
-    is_int(acquire(0), REDLOCK_OK, "r04: held by two, the third's first answer is due");
+    is_int(acquire(0), REDLOCK_OK, "r04: two nodes grant it, the third has not replied yet");
     fake_pass(&client, 5 * MS);
     fake_break(0);
-    is_int(release(100), REDLOCK_OK, "r04: and released");
+    is_int(release(100), REDLOCK_OK, "r04: released");
     fake_pass(&client, 5 * MS);
-    is_int((int)fake_keys_left(), 0, "r04: also where the connection broke");
+    is_int((int)fake_keys_left(), 0, "r04: no key is left, not even where the connection broke");
 }
 
-/* A server that closes the connection after the handshake is not connected for each attempt: once more at
-   once, then after pauses. */
-static void r05_greetings_alone_are_no_use(void)
+/* A server closes each connection after the handshake. The client reconnects once at once, then only after a
+   backoff, and not for each attempt. */
+static void r05_backoff_although_the_handshake_succeeds(void)
 {
     unsigned i;
 
@@ -264,13 +268,13 @@ static void r05_greetings_alone_are_no_use(void)
         release(100);
         fake_pass(&client, 10 * MS);
     }
-    ok(fake_nodes[0].dials > 4 && fake_nodes[0].dials < 12, "r05: dialled %d times in 2 s",
+    ok(fake_nodes[0].dials > 4 && fake_nodes[0].dials < 12, "r05: %d connects in 2 s",
        fake_nodes[0].dials);
     fake_nodes[0].says = NULL;
     fake_pass(&client, 3000 * MS);
     acquire(0);
     fake_pass(&client, 10 * MS);
-    is_int(lock.members, 7, "r05: and works when it does");
+    is_int(lock.members, 7, "r05: the node is a member when its connection works again");
     release(100);
 }
 
@@ -283,19 +287,19 @@ static void r04_release_outlasts_a_full_buffer(void)
     redlock_acquire_start(&client, &lock, 0);
     fake_pass(&client, 0);
     fake_pass(&client, 10 * MS);
-    is_int(lock.status, REDLOCK_HELD, "r04: decided without the node that takes no bytes");
+    is_int(lock.status, REDLOCK_HELD, "r04: decided without the node that accepts no bytes");
     fake_nodes[0].full = 0;
     fake_pass(&client, 10 * MS);
-    is_int((int)fake_count(0, 'S'), 1, "r04: then the SET goes");
-    is_int((int)fake_count(0, 'D'), 1, "r04: and the release after it");
+    is_int((int)fake_count(0, 'S'), 1, "r04: the SET is sent when the node accepts bytes");
+    is_int((int)fake_count(0, 'D'), 1, "r04: the release follows it");
     is_int((int)fake_keys_left(), 2, "r04: no key of ours is left");
 }
 
-/* More releases are owed to it than the send buffer holds: it is disconnected, so that none of the SETs
-   that wait in the buffer can ever run. */
-static void r04_a_node_that_takes_no_bytes_is_given_up(void)
+/* The send buffer has no room for all releases that node 0 must be sent. The client disconnects it, so that
+   no SET that waits in the buffer can ever run. */
+static void r04_a_node_that_accepts_no_bytes_is_disconnected(void)
 {
-    static const char label[REDLOCK_LABEL_MAX + 1]; /* so that fewer find room */
+    static const char label[REDLOCK_LABEL_MAX + 1]; /* for long commands */
     struct redlock_lock more[8];
     unsigned i;
 
@@ -314,10 +318,10 @@ static void r04_a_node_that_takes_no_bytes_is_given_up(void)
            redlock_strerror(more[i].status));
     fake_nodes[0].full = 0;
     fake_pass(&client, 3000 * MS);
-    is_int((int)fake_keys_left(), 2, "r04: and no key of ours is left");
+    is_int((int)fake_keys_left(), 2, "r04: no key of ours is left on any node");
 }
 
-static void r04_t8_cancel_undoes(void)
+static void r04_t8_cancel_rolls_back(void)
 {
     begin_with_defaults(3);
     warm_up();
@@ -327,43 +331,42 @@ static void r04_t8_cancel_undoes(void)
     is_int(lock.granted, 1, "r04 T8: one of three has granted");
     redlock_cancel(&client, &lock);
     redlock_tick(&client);
-    ok(redlock_next_completed(&client) == &lock, "r04 T8: cancelled at once");
-    is_int(lock.status, REDLOCK_CANCELLED, "r04 T8: and says so");
+    ok(redlock_next_completed(&client) == &lock, "r04 T8: the operation completes at once");
+    is_int(lock.status, REDLOCK_CANCELLED, "r04 T8: the status is REDLOCK_CANCELLED");
     is_int((int)fake_count(-1, 'D'), 3, "r04 T8: released on all three");
     fake_pass(&client, 100 * MS);
     is_int((int)fake_keys_left(), 0, "r04 T8: no key is left");
     redlock_cancel(&client, &lock);
-    is_int(lock.status, REDLOCK_CANCELLED, "cancel of what is over does nothing");
+    is_int(lock.status, REDLOCK_CANCELLED, "redlock_cancel after the end changes nothing");
 }
 
 static void r04_cancel_in_every_state(void)
 {
-    unsigned us;
-
-    for (us = 0; us < 400; us += 7) {
+    unsigned ms;
+    for (ms = 0; ms < 400; ms += 7) {
         begin_with_defaults(3);
         held_by("other", 0, 1);
         redlock_acquire_start(&client, &lock, 5000);
-        fake_pass(&client, us * MS);
+        fake_pass(&client, ms * MS);
         redlock_cancel(&client, &lock);
         fake_pass(&client, 60 * MS);
         if (lock.status != REDLOCK_CANCELLED || fake_keys_left() != 2 ||
             redlock_next_completed(&client) != &lock)
             break;
     }
-    ok(us >= 400, "r04: cancelled at any moment of a wait, nothing is left (%u ms)", us);
+    ok(ms >= 400, "r04: cancelled at any moment of a wait: no key is left (%u ms)", ms);
 }
 
-static void r05_unwanted_answers_are_dropped(void)
+static void r05_late_replies_are_dropped(void)
 {
     memset(&settings, 0, sizeof settings);
     settings.retries = REDLOCK_NONE;
     begin(3);
     warm_up();
     held_by("other", 1, 2);
-    fake_nodes[0].delay_us = 80 * MS; /* its grant comes long after the attempt is lost */
-    is_int(acquire(0), REDLOCK_HELD, "r05: lost before the slow grant came");
-    fake_nodes[1].server.keys[0].name.size = 0; /* the other one has gone from node 1 */
+    fake_nodes[0].delay_us = 80 * MS; /* its grant arrives long after the attempt has failed */
+    is_int(acquire(0), REDLOCK_HELD, "r05: the attempt fails before the slow grant arrives");
+    fake_nodes[1].server.keys[0].name.size = 0; /* the other client's key expires on node 1 */
     fake_nodes[2].delay_us = 200 * MS;
     redlock_acquire_start(&client, &lock, 0);
     fake_pass(&client, 45 * MS);
@@ -372,15 +375,15 @@ static void r05_unwanted_answers_are_dropped(void)
     is_int((int)fake_keys_left(), 1, "r05: no key of ours is left");
 }
 
-/* The queue of a slow node is full: the release of a cancelled attempt shares the slot that is reserved for
-   releases, but not with the SET before it, which has another reply. */
-static void r05_a_full_queue_keeps_answers_apart(void)
+/* The queue of a slow node is full. Releases whose replies are dropped share one slot. The SET before them
+   must have a slot for itself, because its reply has another form. */
+static void r05_a_full_queue_keeps_replies_apart(void)
 {
     struct redlock_lock many[REDLOCK_PIPELINE_MAX - 1];
     unsigned i;
 
     if (REDLOCK_PIPELINE_MAX > 100)
-        return; /* more than a fake server can hold */
+        return; /* a simulated server has no room for so many keys */
     begin_with_defaults(1);
     warm_up();
     fake_nodes[0].hung = 1;
@@ -394,13 +397,13 @@ static void r05_a_full_queue_keeps_answers_apart(void)
     fake_resume(0);
     fake_pass(&client, 100 * MS);
     ok(nodes[0].state == REDLOCK_NODE_READY && fake_nodes[0].dials == 1,
-       "r05: the connection lives on: %s", nodes[0].error);
+       "r05: the connection stays up: %s", nodes[0].error);
     redlock_deinit(&client);
 }
 
-/* More attempts than there is room for: they begin in the order of their starts, also when more come
-   meanwhile. */
-static void who_waits_for_room_is_in_line(void)
+/* More attempts than the queue has room for: they begin in the order in which they were started, also when
+   more are started meanwhile. */
+static void r02_attempts_wait_in_line_for_room(void)
 {
     static struct redlock_lock many[40];
     static char keys[40][4];
@@ -415,17 +418,17 @@ static void who_waits_for_room_is_in_line(void)
         redlock_acquire_start(&client, &many[i], 1000);
         redlock_tick(&client);
         if (i % 10 == 9)
-            fake_pass(&client, 100); /* some are answered, more come */
+            fake_pass(&client, 100); /* some replies arrive, then more are started */
     }
     fake_pass(&client, 100 * MS);
     for (i = 0; i < fake_logged; i++)
         if (fake_log[i].node == 0 && fake_log[i].kind == 'S')
             in_line += strcmp(fake_log[i].key, keys[begun++]) == 0;
-    is_int((int)begun, 40, "r02: all of 40 were asked for");
+    is_int((int)begun, 40, "r02: all 40 attempts are sent");
     is_int((int)in_line, 40, "r02: in the order in which they were started");
 }
 
-/* What must end a connection, and the error that the user then reads. */
+/* Replies that must close the connection, and the error of the node. */
 static void r05_nonsense_disconnects(void)
 {
     static const struct {
@@ -453,23 +456,23 @@ static void r05_nonsense_disconnects(void)
         is_int(acquire(0), REDLOCK_OK, "r05: the others decide");
         fake_pass(&client, 5 * MS);
         ok(has_error(0, cases[i].error), "r05: \"%.12s\": %s", cases[i].says, nodes[0].error);
-        ok(nodes[0].state != REDLOCK_NODE_READY, "r05: and is disconnected");
+        ok(nodes[0].state != REDLOCK_NODE_READY, "r05: the node is disconnected");
     }
 }
 
-/* A push is no answer, whatever it says. */
-static void r05_a_push_is_no_answer(void)
+/* RESP3 pushes are not replies to commands. */
+static void r05_a_push_is_not_a_reply(void)
 {
     begin_with_defaults(3);
     warm_up();
     fake_nodes[0].says = ">2\r\n+invalidate\r\n*0\r\n";
     is_int(acquire(0), REDLOCK_OK, "r05: the others decide");
     fake_pass(&client, 5 * MS);
-    is_int(nodes[0].state, REDLOCK_NODE_READY, "r05: a push ends no connection");
-    is_int(lock.granted & 1, 0, "r05: nor is it a vote");
+    is_int(nodes[0].state, REDLOCK_NODE_READY, "r05: a push does not close the connection");
+    is_int(lock.granted & 1, 0, "r05: a push is not a vote");
 }
 
-static void r05_unasked_greeting_disconnects(void)
+static void r05_an_unsolicited_first_reply_disconnects(void)
 {
     begin_with_defaults(3);
     fake_nodes[0].greets = "-ERR max number of clients reached\r\n";
@@ -490,7 +493,7 @@ static void r05_one_byte_at_a_time(void)
     is_int(extend(), REDLOCK_OK, "r05: extend");
     is_int(release(100), REDLOCK_OK, "r05: release");
     fake_pass(&client, 10 * MS);
-    is_int((int)fake_keys_left(), 0, "r05: nothing left");
+    is_int((int)fake_keys_left(), 0, "r05: no key is left");
 }
 
 static void r05_stalled_connection(void)
@@ -503,52 +506,56 @@ static void r05_stalled_connection(void)
     fake_nodes[2].hung = 1;
     acquire(0);
     fake_pass(&client, 900 * MS);
-    is_int(nodes[2].state, REDLOCK_NODE_READY, "r05: an answer is due for 0.9 s");
+    is_int(nodes[2].state, REDLOCK_NODE_READY, "r05: a reply is due for 0.9 s: connected");
     fake_pass(&client, 150 * MS);
-    is_int(nodes[2].state, REDLOCK_NODE_DOWN, "r05: for more than stall_ms: closed");
+    is_int(nodes[2].state, REDLOCK_NODE_DOWN,
+           "r05: a reply is due for more than stall_ms: disconnected");
     ok(has_error(2, "no reply"), "r05: %s", nodes[2].error);
     fake_nodes[1].refuses = fake_nodes[2].refuses = 1;
     release(10);
     fake_break(1);
     start = fake_now_us;
     is_int(acquire(0), REDLOCK_UNREACHABLE, "r05: two of three are down");
-    ok(since(start) < 40 * MS, "r05: which is known without waiting (%ld us)", since(start));
+    ok(since(start) < 40 * MS, "r05: the failure is reported without waiting (%ld us)",
+       since(start));
     fake_pass(&client, 10000 * MS);
     dials = fake_nodes[2].dials;
-    for (i = 0; i < 1000; i++) { /* asked again and again for 10 s */
+    for (i = 0; i < 1000; i++) { /* 10 s of attempts */
         acquire(0);
         fake_pass(&client, 10 * MS);
     }
     dials = fake_nodes[2].dials - dials;
-    ok(dials >= 4 && dials <= 20, "r05: a refused node is dialled with pauses: %d times", dials);
+    ok(dials >= 4 && dials <= 20, "r05: backoff between connects that are refused: %d in 10 s",
+       dials);
     fake_nodes[1].refuses = fake_nodes[2].refuses = fake_nodes[2].hung = 0;
-    is_int(acquire(5000), REDLOCK_OK, "r05: and works again when it is back");
+    is_int(acquire(5000), REDLOCK_OK, "r05: acquired when the nodes are back");
 }
 
-/* A caller that works for longer than stall_ms reads late what came in time. */
-static void r05_who_does_not_listen_sees_no_stall(void)
+/* The caller does not call the library for longer than stall_ms. A reply that arrived meanwhile is in
+   time. */
+static void r05_an_idle_caller_causes_no_stall(void)
 {
     begin_with_defaults(3);
     warm_up();
     fake_nodes[2].delay_us = 20 * MS;
-    is_int(acquire(0), REDLOCK_OK, "r05: two decide, the third's answer is due");
+    is_int(acquire(0), REDLOCK_OK, "r05: two nodes decide, the third has not replied yet");
     fake_now_us += 1500 * MS;
     is_int(release(100), REDLOCK_OK, "r05: released 1.5 s later");
     fake_pass(&client, 50 * MS);
-    is_int(fake_nodes[2].dials, 1, "r05: the third's connection stays: %s", nodes[2].error);
-    is_int((int)fake_keys_left(), 0, "r05: and no key");
-    is_int(acquire(0), REDLOCK_OK, "r05: once more");
+    is_int(fake_nodes[2].dials, 1, "r05: the third connection stays up: %s", nodes[2].error);
+    is_int((int)fake_keys_left(), 0, "r05: no key is left");
+    is_int(acquire(0), REDLOCK_OK, "r05: acquired again");
     fake_break(2);
     fake_now_us += 1500 * MS;
-    is_int(release(100), REDLOCK_OK, "r05: when it broke meanwhile");
+    is_int(release(100), REDLOCK_OK, "r05: released after the third connection broke");
     fake_pass(&client, 50 * MS);
-    ok(strstr(nodes[2].error, "stall_ms") == NULL, "r05: it is said that it did: %s",
-       nodes[2].error);
+    ok(strstr(nodes[2].error, "stall_ms") == NULL,
+       "r05: the error names the broken connection, not a stall: %s", nodes[2].error);
 }
 
 /* ---- R6 ------------------------------------------------------------------------------------- */
 
-static void r06_a_lost_attempt_ends_when_it_is_lost(void)
+static void r06_a_failed_attempt_ends_early(void)
 {
     uint64_t start;
 
@@ -557,8 +564,8 @@ static void r06_a_lost_attempt_ends_when_it_is_lost(void)
     held_by("other", 0, 2);
     fake_nodes[3].hung = fake_nodes[4].hung = 1;
     start = fake_now_us;
-    is_int(acquire(0), REDLOCK_HELD, "r06: held by another on three, two hang");
-    ok(since(start) <= 3 * MS, "r06: known after two round trips, %ld us", since(start));
+    is_int(acquire(0), REDLOCK_HELD, "r06: another client holds it on three nodes, two hang");
+    ok(since(start) <= 3 * MS, "r06: reported within three round trips, %ld us", since(start));
 }
 
 static void r06_number_of_attempts(void)
@@ -574,7 +581,7 @@ static void r06_number_of_attempts(void)
     held_by("a", 0, 0);
     held_by("b", 1, 1);
     held_by("c", 2, 2);
-    is_int(acquire(0), REFUSED_BY_SEVERAL, "r06: no retries: split");
+    is_int(acquire(0), REFUSED_BY_SEVERAL, "r06: no retries: contention");
     is_int((int)fake_count(0, 'S'), 1, "r06 T12: also after a split vote");
     settings.retries = 3;
     begin(3);
@@ -583,13 +590,13 @@ static void r06_number_of_attempts(void)
     is_int((int)fake_count(0, 'S'), 4, "r06: four attempts");
     begin_with_defaults(3);
     held_by("other", 0, 2);
-    is_int(acquire(0), REDLOCK_HELD, "r06: do not wait");
-    is_int((int)fake_count(0, 'S'), 1, "r06: for a holder");
+    is_int(acquire(0), REDLOCK_HELD, "r06: wait_ms 0: held");
+    is_int((int)fake_count(0, 'S'), 1, "r06: wait_ms 0: one attempt when there is a holder");
     begin_with_defaults(4);
     held_by("a", 0, 0);
     held_by("b", 1, 1);
-    is_int(acquire(0), REDLOCK_CONTENDED, "r06: nor for contention");
-    is_int((int)fake_count(0, 'S'), 1 + 5, "r06: but with five quick retries, as redlock.h says");
+    is_int(acquire(0), REDLOCK_CONTENDED, "r06: wait_ms 0: contention");
+    is_int((int)fake_count(0, 'S'), 1 + 5, "r06: wait_ms 0: five quick retries, as redlock.h says");
 }
 
 /* The pauses between attempts: 100 ms, growing by half, up to 1 s, each within half of it. */
@@ -600,7 +607,7 @@ static void r06_pauses_are_random_and_grow(void)
 
     begin_with_defaults(1);
     held_by("other", 0, 0);
-    is_int(acquire(20000), REDLOCK_TIMEOUT, "r06: wait of 20 s is over");
+    is_int(acquire(20000), REDLOCK_TIMEOUT, "r06: timeout after 20 s");
     for (i = 0; i < fake_logged; i++) {
         uint64_t pause = fake_log[i].at_us - last;
         if (fake_log[i].kind != 'S')
@@ -615,13 +622,13 @@ static void r06_pauses_are_random_and_grow(void)
         }
         last = fake_log[i].at_us;
     }
-    ok(wrong == 0 && seen > 10, "r06: %u pauses, all within half of what is expected", seen);
-    ok(longest > shortest + 40000, "r06: and not all alike");
+    ok(wrong == 0 && seen > 10, "r06: %u pauses, each within 50 percent of the expected one", seen);
+    ok(longest > shortest + 40000, "r06: the pauses are random");
     ok(last >= fake_log[0].at_us + 19990 * MS && last <= fake_log[0].at_us + 20010 * MS,
        "r06: the last attempt is made when the wait ends");
 }
 
-static void r06_two_clients_pause_differently(void)
+static void r01_tokens_differ(void)
 {
     uint8_t first[20];
 
@@ -630,11 +637,12 @@ static void r06_two_clients_pause_differently(void)
     memcpy(first, lock.token, sizeof first);
     release(10);
     acquire(0);
-    ok(memcmp(first, lock.token, sizeof first) != 0, "T16: every token is another");
+    ok(memcmp(first, lock.token, sizeof first) != 0, "T16: each acquire has a new token");
 }
 
-/* 5 nodes refuse it for three others; 4 nodes are halved. The others are gone after 5 ms. */
-static void r06_split_is_tried_again_quickly(unsigned count)
+/* Contention: on 5 nodes three other clients have keys, on 4 nodes two have. All these keys expire after 5
+   ms. */
+static void r06_contention_is_retried_quickly(unsigned count)
 {
     uint64_t start;
 
@@ -645,13 +653,13 @@ static void r06_split_is_tried_again_quickly(unsigned count)
     if (count == 5)
         fake_put(2, "k", "c", 5);
     start = fake_now_us;
-    is_int(acquire(0), REDLOCK_OK, "r06: a split vote that dissolves within 5 ms");
+    is_int(acquire(0), REDLOCK_OK, "r06: contention that ends within 5 ms");
     ok(fake_count(0, 'S') > 1 && since(start) < 40 * MS, "r06: %u quick attempts, %ld us",
        fake_count(0, 'S'), since(start));
 }
 
-/* Without diagnosis a quorum that refuses is a holder: no quick retry. */
-static void r06_a_split_is_taken_for_a_holder(void)
+/* Without diagnosis a quorum of refusals is taken for a holder: no quick retry. */
+static void r06_contention_is_taken_for_a_holder(void)
 {
     begin_with_defaults(5);
     held_by("a", 0, 0);
@@ -665,8 +673,8 @@ static void r06_a_split_is_taken_for_a_holder(void)
     begin_with_defaults(4);
     held_by("a", 0, 0);
     held_by("b", 1, 1);
-    is_int(acquire(0), REDLOCK_CONTENDED, "r06: two of four grant it, two refuse: split");
-    ok(fake_count(0, 'S') > 1, "r06: which is tried again at once: %u attempts",
+    is_int(acquire(0), REDLOCK_CONTENDED, "r06: two of four grant it, two refuse: contention");
+    ok(fake_count(0, 'S') > 1, "r06: contention is retried at once: %u attempts",
        fake_count(0, 'S'));
 }
 
@@ -680,28 +688,29 @@ static void r06_results_are_distinct(void)
     held_by("two", 2, 3);
     held_by("three", 4, 4);
     is_int(acquire(0), REFUSED_BY_SEVERAL,
-           "r06 T45: refused by all, but no one has a quorum: split");
+           "r06 T45: refused by all, but no other client has a quorum: contention");
     begin(5);
     held_by("one", 0, 2);
     held_by("two", 3, 4);
-    is_int(acquire(0), REDLOCK_HELD, "r06: one of two has a quorum: held");
+    is_int(acquire(0), REDLOCK_HELD, "r06: one of two other clients has a quorum: held");
     begin(3);
     fake_nodes[0].says = fake_nodes[1].says = "-NOPERM this user has no permissions\r\n";
-    is_int(acquire(60000), REDLOCK_DENIED, "r06: permission denied, not waited for");
-    ok(has_error(0, "NOPERM"), "r06: in the server's words: %s", nodes[0].error);
+    is_int(acquire(60000), REDLOCK_DENIED, "r06: permission denied, without a wait");
+    ok(has_error(0, "NOPERM"), "r06: the error is the server's text: %s", nodes[0].error);
     begin(3);
     fake_nodes[0].refuses = fake_nodes[1].refuses = 1;
     is_int(acquire(0), REDLOCK_UNREACHABLE, "r06: two of three refuse the connection");
     ok(has_error(1, "refused"), "r06: %s", nodes[1].error);
-    is_int(acquire(500), REDLOCK_UNREACHABLE, "r06: also at the end of the wait: not _TIMEOUT");
+    is_int(acquire(500), REDLOCK_UNREACHABLE,
+           "r06: also at the end of wait_ms, not REDLOCK_TIMEOUT");
     begin(3);
     held_by("one", 0, 2);
-    is_int(acquire(500), REDLOCK_TIMEOUT, "r06: a holder for all of the wait");
+    is_int(acquire(500), REDLOCK_TIMEOUT, "r06: another client holds it during all of wait_ms");
 }
 
-/* An error on a quorum: is it one that a wait may outlast? In the words of servers, some of them from within a
-   script. */
-static void r06_which_errors_pass(void)
+/* Two of three nodes reply with an error. Permanent errors end the wait (DENIED), temporary ones do not. The
+   texts are those of servers; some come from a script. */
+static void r06_permanent_and_temporary_errors(void)
 {
     static const struct {
         int outcome;
@@ -736,9 +745,9 @@ static void r06_which_errors_pass(void)
     }
 }
 
-/* Two of three do not grant the lock: one because another client has it, one because it is away. The third
-   decides whether another client has a quorum. */
-static void r06_lost_but_not_known_why(void)
+/* Two of three nodes do not grant the lock: on one another client has the key, the other is down. The attempt
+   has failed, but only the third node can show whether another client has a quorum. */
+static void r06_failed_but_the_reason_is_still_open(void)
 {
     unsigned slow, warm;
 
@@ -753,17 +762,18 @@ static void r06_lost_but_not_known_why(void)
             fake_nodes[2].refuses = 1;
             held_by("other", 0, 1);
             fake_nodes[slow].delay_us = 5 * MS;
-            is_int(acquire(0), REDLOCK_HELD, "r06: two of three say who has it");
-            is_int((int)fake_keys_left(), 2, "r06: and nothing is left of us");
-            is_int(acquire(200), REDLOCK_TIMEOUT, "r06: for all of the wait");
+            is_int(acquire(0), REDLOCK_HELD, "r06: two of three name one holder");
+            is_int((int)fake_keys_left(), 2, "r06: no key of ours is left");
+            is_int(acquire(200), REDLOCK_TIMEOUT, "r06: the holder keeps it during all of wait_ms");
             fake_delete((int)slow, "k");
-            is_int(acquire(0), REDLOCK_CONTENDED, "r06: each of two has another");
+            is_int(acquire(0), REDLOCK_CONTENDED,
+                   "r06: one node grants, one refuses, one is down: contention");
             fake_nodes[slow].hung = 1;
-            is_int(acquire(0), REDLOCK_UNREACHABLE, "r06: one of three is no quorum");
+            is_int(acquire(0), REDLOCK_UNREACHABLE, "r06: one of three replies: no quorum");
         }
 }
 
-static void r06_wait_gets_it_when_it_is_free(void)
+static void r06_a_waiter_acquires_after_expiry(void)
 {
     uint64_t start;
 
@@ -772,7 +782,7 @@ static void r06_wait_gets_it_when_it_is_free(void)
     fake_put(1, "k", "other", 700);
     fake_put(2, "k", "other", 700);
     start = fake_now_us;
-    is_int(acquire(5000), REDLOCK_OK, "r06: waits for the holder's ttl to pass");
+    is_int(acquire(5000), REDLOCK_OK, "r06: waits until the holder's keys expire");
     ok(since(start) >= 700 * MS && since(start) < 1400 * MS, "r06: after %ld us", since(start));
 }
 
@@ -785,18 +795,18 @@ static void r06_dead_connections_are_replaced(void)
     warm_up();
     for (i = 0; i < 3; i++)
         fake_break(i);
-    is_int(acquire(0), REDLOCK_OK, "T13: all idle connections were dead: dialled again, and held");
+    is_int(acquire(0), REDLOCK_OK, "T13: all idle connections were dead: reconnected, acquired");
     for (i = 0; i < 3; i++)
         fake_break(i);
-    is_int(extend(), REDLOCK_OK, "T13: the same for an extension");
+    is_int(extend(), REDLOCK_OK, "T13: all connections were dead: extended");
     for (i = 0; i < 3; i++)
         fake_break(i);
-    is_int(release(100), REDLOCK_OK, "T13 T40: and for a release");
+    is_int(release(100), REDLOCK_OK, "T13 T40: all connections were dead: released");
     fake_pass(&client, 10 * MS);
-    is_int((int)fake_keys_left(), 0, "T13: nothing left");
+    is_int((int)fake_keys_left(), 0, "T13: no key is left");
 }
 
-/* Each attempt fails at once and is retried at once: this must not go on for ever within one tick. */
+/* Each attempt fails at once and is retried at once. This must not become an endless loop within one tick. */
 static void r06_no_pause_still_ends(void)
 {
     uint64_t start;
@@ -806,13 +816,13 @@ static void r06_no_pause_still_ends(void)
     for (i = 0; i < 3; i++)
         fake_nodes[i].refuses = 1;
     start = fake_now_us;
-    is_int(acquire(5), REDLOCK_UNREACHABLE, "r06: no pause and no node: it ends");
-    ok(since(start) >= 5 * MS && since(start) < 6 * MS, "r06: with the wait, after %ld us",
+    is_int(acquire(5), REDLOCK_UNREACHABLE, "r06: no pause, no reachable node: fails");
+    ok(since(start) >= 5 * MS && since(start) < 6 * MS, "r06: at the end of wait_ms, after %ld us",
        since(start));
 }
 
-/* Pauses are multiples of the round trip. A reply that waits until the next call makes no round trip
-   longer. */
+/* Pauses are multiples of the round trip, so rtt_us must not contain the time that a reply waits for the
+   caller's next call. */
 static void r06_round_trips_are_not_idle_time(void)
 {
     int i;
@@ -822,23 +832,23 @@ static void r06_round_trips_are_not_idle_time(void)
         fake_nodes[i].delay_us = i < 2 ? MS : 3 * MS;
     for (i = 0; i < 20; i++) {
         is_int(acquire(0), REDLOCK_OK, "r06: held by two of three");
-        fake_now_us += 500 * MS; /* the third answers meanwhile */
-        is_int(release(100), REDLOCK_OK, "r06: and released");
+        fake_now_us += 500 * MS; /* the third replies meanwhile */
+        is_int(release(100), REDLOCK_OK, "r06: released");
         fake_now_us += 500 * MS;
     }
     for (i = 0; i < 2; i++)
-        is_int((int)nodes[i].rtt_us, (int)MS, "r06: node %d: its delay", i);
-    is_int((int)nodes[2].rtt_us, 3 * MS, "r06: node 2: measured by its handshake only");
+        is_int((int)nodes[i].rtt_us, (int)MS, "r06: rtt_us of node %d is its delay", i);
+    is_int((int)nodes[2].rtt_us, 3 * MS, "r06: rtt_us of node 2 is that of its handshake");
     fake_nodes[2].delay_us = MS;
     fake_nodes[0].hung = 1;
-    is_int(acquire(0), REDLOCK_OK, "r06: now it is needed");
-    ok(nodes[2].rtt_us >= MS && nodes[2].rtt_us < 3 * MS, "r06: and measured: %lu us",
-       (unsigned long)nodes[2].rtt_us);
+    is_int(acquire(0), REDLOCK_OK, "r06: acquired; the reply of node 2 is needed now");
+    ok(nodes[2].rtt_us >= MS && nodes[2].rtt_us < 3 * MS,
+       "r06: and its round trip is measured: %lu us", (unsigned long)nodes[2].rtt_us);
 }
 
 /* ---- R7 ------------------------------------------------------------------------------------- */
 
-/* `count` nodes on which another has "k", and a lock that waits for it and pauses for seconds. */
+/* Another client has "k" on all `count` nodes. `lock` waits for it, with pauses of 5 s. */
 static void begin_waiting(unsigned count)
 {
     memset(&settings, 0, sizeof settings);
@@ -849,9 +859,9 @@ static void begin_waiting(unsigned count)
     fake_pass(&client, 100 * MS);
 }
 
-/* Four nodes, another client has three: the attempt fails with two refusals and a grant, and only the
-   replies to its rollback tell that this is no contention. Found by sim.c. */
-static void r06_even_nodes_tell_a_holder_too(void)
+/* Another client has the key on three of four nodes. The attempt has failed after two refusals and a grant.
+   Only the replies to its rollback show that there is a holder and no contention. Found by sim.c. */
+static void r06_a_holder_on_an_even_number_of_nodes(void)
 {
     begin_with_defaults(4);
     held_by("another", 1, 3);
@@ -859,24 +869,25 @@ static void r06_even_nodes_tell_a_holder_too(void)
     release(100);
     fake_nodes[3].delay_us = 3 * MS;
     is_int(acquire(0), REDLOCK_DIAGNOSIS ? REDLOCK_HELD : REDLOCK_CONTENDED,
-           "r06: three of four are another's, one answers late: held");
+           "r06: another client has three of four nodes, one replies late: held");
     fake_delete(3, "k");
-    is_int(acquire(0), REDLOCK_CONTENDED, "r06: two of four are another's: split");
+    is_int(acquire(0), REDLOCK_CONTENDED, "r06: another client has two of four nodes: contention");
 }
 
-static void r07_pushes_end_the_pause(void)
+static void r07_notifications_end_the_pause(void)
 {
     int i;
 
     begin_waiting(5);
-    is_int((int)fake_count(0, 'S'), 1, "r07: one attempt, and a pause of seconds");
+    is_int((int)fake_count(0, 'S'), 1, "r07: one attempt, then a pause of seconds");
     fake_delete(0, "k");
     fake_delete(1, "k");
     fake_pass(&client, 100 * MS);
-    is_int((int)fake_count(0, 'S'), 1, "r07: two of five free: it goes on waiting");
+    is_int((int)fake_count(0, 'S'), 1,
+           "r07: free on two of five nodes: the waiter goes on waiting");
     fake_delete(2, "k");
     fake_pass(&client, 10 * MS);
-    is_int(lock.status, REDLOCK_OK, "r07: three of five free: it has the lock within milliseconds");
+    is_int(lock.status, REDLOCK_OK, "r07: free on three of five nodes: acquired within 10 ms");
     is_int((int)fake_count(0, 'S'), 2, "r07: with one more attempt");
     begin_waiting(3);
     for (i = 0; i < 3; i++) {
@@ -884,16 +895,17 @@ static void r07_pushes_end_the_pause(void)
         held_by("another", i, i);
     }
     fake_pass(&client, 100 * MS);
-    is_int(lock.status, REDLOCK_PENDING, "r07: a push is a hint: another was faster");
-    is_int((int)fake_count(0, 'S'), 2, "r07: after one attempt more it goes on waiting");
-    deleted_on(0, 2);
+    is_int(lock.status, REDLOCK_PENDING,
+           "r07: a notification is not a grant: another client was faster");
+    is_int((int)fake_count(0, 'S'), 2, "r07: one more attempt, then the waiter goes on waiting");
+    delete_on(0, 2);
     fake_pass(&client, 10 * MS);
-    is_int(lock.status, REDLOCK_OK, "r07: and is woken again");
+    is_int(lock.status, REDLOCK_OK, "r07: acquired after the next notification");
 }
 
-/* A waiter that failed for lack of voters is not helped by a free key. Otherwise waiters notify one another
-   with their releases, as fast as the network is: found by sim.c. */
-static void r07_not_for_want_of_voters(void)
+/* An attempt that failed because too few nodes may vote is not retried when the key is deleted. Otherwise
+   waiters would notify each other with their rollbacks without a pause. Found by sim.c. */
+static void r07_no_notification_without_voters(void)
 {
     int i;
 
@@ -905,12 +917,12 @@ static void r07_not_for_want_of_voters(void)
     fake_pass(&client, 100 * MS);
     for (i = 0; i < 3; i++)
         held_by("another", i, i);
-    deleted_on(0, 2);
+    delete_on(0, 2);
     fake_pass(&client, 100 * MS);
-    is_int((int)fake_count(0, 'S'), 1, "r07: nobody votes: no attempt before its time");
+    is_int((int)fake_count(0, 'S'), 1, "r07: no node may vote: no retry before the pause is over");
 }
 
-static void r07_wakes_at_random_moments(void)
+static void r07_retries_at_random_moments(void)
 {
     static struct redlock_lock draws;
     uint64_t at[20];
@@ -924,18 +936,20 @@ static void r07_wakes_at_random_moments(void)
             redlock_release(&client, &draws, 100);
         }
         fake_logged = 0;
-        deleted_on(0, 2);
+        delete_on(0, 2);
         at[n] = fake_now_us;
         fake_pass(&client, 10 * MS);
         at[n] = fake_logged > 0 ? fake_log[0].at_us - at[n] : 0;
         for (j = 0; j < n; j++)
             same += at[j] / 100 == at[n] / 100;
     }
-    ok(same < 60, "r07: those that are woken do not ask all at one moment (%u pairs of 190)", same);
+    ok(same < 60, "r07: notified waiters retry at random moments (%u pairs of 190 at the same)",
+       same);
 }
 
-/* The lock is gone from all nodes, and another's at once. Microseconds until the next attempt. */
-static long woken_in_vain(void)
+/* A spurious notification: the key is deleted on all nodes, and another client has it again at once.
+   Microseconds until the next attempt, -1: none within 700 ms. */
+static long notify_spuriously(void)
 {
     uint64_t start = fake_now_us;
     int i;
@@ -949,28 +963,28 @@ static long woken_in_vain(void)
     return fake_logged > 0 ? (long)(fake_log[0].at_us - start) : -1;
 }
 
-/* If all waiters tried at each release, they would get in each other's way. */
-static void r07_in_vain_stands_back(void)
+/* A waiter that was often notified in vain skips some notifications, to avoid a thundering herd. */
+static void r07_backs_off_after_spurious_notifications(void)
 {
     unsigned i, soon = 0, later = 0;
     long first;
 
     begin_waiting(3);
-    first = woken_in_vain();
-    ok(first >= 0 && first < 2 * (long)MS, "r07: woken for the first time: at once (%ld us)",
+    first = notify_spuriously();
+    ok(first >= 0 && first < 2 * (long)MS, "r07: first notification: retried at once (%ld us)",
        first);
     for (i = 0; i < 5; i++)
-        woken_in_vain();
+        notify_spuriously();
     for (i = 0; i < 60; i++) {
-        long us = woken_in_vain();
+        long us = notify_spuriously();
         soon += us >= 0 && us < 2 * (long)MS;
         later += us >= 2 * (long)MS;
     }
     ok(soon >= 8 && later >= 20 && soon + later == 60,
-       "r07: often in vain: at once %u times, later %u, of 60", soon, later);
+       "r07: after many spurious ones: %u retries at once, %u later, of 60", soon, later);
 }
 
-static void r07_without_pushes(void)
+static void r07_without_notifications(void)
 {
     unsigned i;
 
@@ -980,39 +994,39 @@ static void r07_without_pushes(void)
     held_by("other", 0, 2);
     redlock_acquire_start(&client, &lock, 60000);
     fake_pass(&client, 10 * MS);
-    deleted_on(0, 2);
+    delete_on(0, 2);
     fake_pass(&client, 30 * MS);
-    is_int(lock.status, REDLOCK_PENDING, "r07: no permission for CLIENT TRACKING: not told");
+    is_int(lock.status, REDLOCK_PENDING, "r07: no permission for CLIENT TRACKING: not notified");
     fake_pass(&client, 200 * MS);
-    is_int(lock.status, REDLOCK_OK, "r07: and got after the pause");
+    is_int(lock.status, REDLOCK_OK, "r07: acquired after the pause");
 }
 
 static void r07_left_out(void)
 {
     begin_waiting(3);
-    deleted_on(0, 2);
+    delete_on(0, 2);
     fake_pass(&client, 100 * MS);
-    is_int(lock.status, REDLOCK_PENDING, "r07 left out: a waiter is not told");
+    is_int(lock.status, REDLOCK_PENDING, "r07 left out: a waiter is not notified");
     fake_pass(&client, 10000 * MS);
-    is_int(lock.status, REDLOCK_OK, "r07 left out: and has it after its pause");
+    is_int(lock.status, REDLOCK_OK, "r07 left out: acquired after the pause");
     is_int((int)(fake_count(-1, 'T') + fake_count(-1, 'C')), 0,
            "r07 left out: no server is asked to track keys");
 }
 
-/* "k" is gone from all nodes. Is the waiter notified? */
-static int is_told(void)
+/* Deletes "k" on all nodes: is the waiter notified? */
+static int is_notified(void)
 {
-    deleted_on(0, 2);
+    delete_on(0, 2);
     fake_pass(&client, 10 * MS);
     return lock.status == REDLOCK_OK;
 }
 
-/* Servers need not remember what clients have read for any other purpose. */
-static void r07_who_is_refused_asks_to_be_told(void)
+/* Tracking costs memory on the servers, so only refused attempts ask for it. */
+static void r07_only_refused_attempts_ask_for_tracking(void)
 {
     static const struct {
         const char *says;
-        int told, asked_again;
+        int notified, asked_again;
     } cases[] = {
         {NULL, 1, 1},
         {"-NOPERM this user has no permissions to run the 'client|caching' command\r\n", 0, 0},
@@ -1025,7 +1039,7 @@ static void r07_who_is_refused_asks_to_be_told(void)
     fake_pass(&client, 10 * MS);
     extend();
     release(100);
-    is_int((int)fake_count(-1, 'C'), 0, "r07: who gets it does not ask to be told");
+    is_int((int)fake_count(-1, 'C'), 0, "r07: a granted attempt does not ask for tracking");
     for (i = 0; i < sizeof cases / sizeof *cases; i++) {
         begin_with_defaults(3);
         warm_up();
@@ -1034,25 +1048,26 @@ static void r07_who_is_refused_asks_to_be_told(void)
         held_by("other", 0, 2);
         redlock_acquire_start(&client, &lock, 60000);
         fake_pass(&client, 10 * MS);
-        is_int((int)fake_count(-1, 'C'), 3, "r07: who is refused asks for it");
-        is_int(is_told(), cases[i].told, "r07: told, as answered: %.7s",
+        is_int((int)fake_count(-1, 'C'), 3, "r07: a refused attempt asks for tracking");
+        is_int(is_notified(), cases[i].notified, "r07: notified or not after the reply %.7s",
                cases[i].says != NULL ? cases[i].says : "+OK");
         fake_pass(&client, 2000 * MS);
-        is_int(lock.status, REDLOCK_OK, "r07: after a pause at the latest");
+        is_int(lock.status, REDLOCK_OK, "r07: acquired after a pause at the latest");
         redlock_next_completed(&client);
         release(100);
         held_by("other", 0, 2);
         fake_logged = 0;
         acquire(0);
         fake_pass(&client, 10 * MS);
-        is_int((int)fake_count(-1, 'C'), cases[i].asked_again ? 3 : 0, "r07: asked again, if so");
-        is_int((int)fake_count(-1, 'D'), 3, "r07: and undone");
+        is_int((int)fake_count(-1, 'C'), cases[i].asked_again ? 3 : 0,
+               "r07: tracking is asked for again unless it is denied");
+        is_int((int)fake_count(-1, 'D'), 3, "r07: rolled back");
     }
     begin_with_defaults(3);
     warm_up();
     fake_nodes[0].server.caching = ":1\r\n";
     held_by("other", 0, 2);
-    is_int(acquire(0), REDLOCK_HELD, "r07: to be told is not needed");
+    is_int(acquire(0), REDLOCK_HELD, "r07: refused; a bad reply to CLIENT CACHING changes no vote");
     fake_pass(&client, 10 * MS);
     ok(has_error(0, "unexpected reply"), "r05: nonsense disconnects: %s", nodes[0].error);
 }
@@ -1064,14 +1079,14 @@ static void r07_other_keys(void)
 
     begin_waiting(3);
     for (i = 0; i < 3; i++) {
-        fake_nodes[i].session.tracked[1].bytes[0] = 'l'; /* it once read that one */
+        fake_nodes[i].session.tracked[1].bytes[0] = 'l'; /* as if the session had read "l" */
         fake_nodes[i].session.tracked[1].size = 1;
         fake_put(i, "l", "x", 60000);
         fake_delete(i, "l");
     }
     fake_pass(&client, 100 * MS);
-    is_int((int)fake_count(0, 'S'), 1, "r07: another key is no reason to wake up");
-    memset(key, 'k', 63); /* the decoder keeps less than that of a string */
+    is_int((int)fake_count(0, 'S'), 1, "r07: no notification by another key");
+    memset(key, 'k', 63); /* longer than the part of a string that the decoder stores */
     key[63] = '\0';
     memset(&settings, 0, sizeof settings);
     settings.retry_delay_ms = settings.retry_delay_max_ms = 5000;
@@ -1084,11 +1099,11 @@ static void r07_other_keys(void)
     for (i = 0; i < 3; i++)
         fake_delete(i, key);
     fake_pass(&client, 10 * MS);
-    is_int(lock.status, REDLOCK_OK, "r07: a long key is");
+    is_int(lock.status, REDLOCK_OK, "r07: notified by a long key");
 }
 
 /* Five waiters for one lock in one client: one of them is notified, the next one after its release. */
-static void r07_one_is_woken(void)
+static void r07_one_waiter_is_notified(void)
 {
     struct redlock_lock more[5];
     unsigned i, held, turn, wrong = 0;
@@ -1101,7 +1116,7 @@ static void r07_one_is_woken(void)
     }
     fake_pass(&client, 100 * MS);
     fake_logged = 0;
-    deleted_on(0, 2);
+    delete_on(0, 2);
     for (turn = 0; turn < 5; turn++) {
         fake_pass(&client, 10 * MS);
         while (redlock_next_completed(&client) != NULL)
@@ -1113,7 +1128,8 @@ static void r07_one_is_woken(void)
             }
         wrong += held != 1;
     }
-    is_int((int)wrong, 0, "r07: five in one client get it in turn, at once after one another");
+    is_int((int)wrong, 0,
+           "r07: five waiters of one client acquire one after the other within 10 ms");
     is_int((int)fake_count(0, 'S'), 5, "r07: with one attempt each");
 }
 
@@ -1129,17 +1145,18 @@ static void r08_extension_moves_validity(void)
     fake_pass(&client, 4000 * MS);
     is_int(extend(), REDLOCK_OK, "r08: extended");
     ok(lock.valid_until_us - before >= 4000 * MS && lock.valid_until_us - before < 4010 * MS,
-       "r08: by the time that had passed");
+       "r08: the validity moves by the time that has passed");
     is_int(lock.extended, 1, "r08: counted");
     is_int((int)votes(lock.members), 5, "r08: all five are members");
     fake_transmit_us = 200 * MS;
     before = fake_now_us;
     extend();
     is_int((int)(lock.valid_until_us - before), 10000 * MS - 102 * MS - 1,
-           "r08: from before the first byte of the extension");
+           "r08: the new validity starts before the first byte of the extension");
 }
 
-/* Two nodes run the SET after the lock has ended: they hold our key, but prove nothing. */
+/* Two nodes run the SET after the validity has ended. They have our key, but another client may have held the
+   lock before. */
 static void r08_only_members_count(void)
 {
     begin_with_defaults(5);
@@ -1147,14 +1164,15 @@ static void r08_only_members_count(void)
     lock.ttl_ms = 500;
     fake_nodes[3].delay_us = fake_nodes[4].delay_us = 600 * MS;
     is_int(acquire(0), REDLOCK_OK, "r08: three grant in time");
-    fake_pass(&client, 610 * MS); /* the two others after the end */
-    is_int((int)votes(lock.members), 3, "r08: who granted after the end is no member");
+    fake_pass(&client, 610 * MS); /* the two others grant it after the validity */
+    is_int((int)votes(lock.members), 3,
+           "r08: a node that granted after the validity is not a member");
     fake_nodes[3].delay_us = fake_nodes[4].delay_us = 1000;
     fake_put(0, "k", (const char *)fake_log[0].token, 5000);
     fake_put(3, "k", (const char *)fake_log[0].token, 5000);
     fake_put(4, "k", (const char *)fake_log[0].token, 5000);
     is_int(extend(), REDLOCK_LOST, "r08: our key on three nodes, one of them a member: lost");
-    is_int((int)redlock_remaining_ms(&client, &lock), 0, "r08: and over");
+    is_int((int)redlock_remaining_ms(&client, &lock), 0, "r08: no validity is left");
 }
 
 static void r08_late_grants_make_members(void)
@@ -1181,14 +1199,14 @@ static void r08_confirmed_nodes_count_from_the_next_round(void)
     fake_break(4);
     fake_pass(&client, 10 * MS);
     fake_nodes[3].deaf_to_set = fake_nodes[4].deaf_to_set = 0;
-    is_int((int)votes(lock.members), 3, "r08: two SETs were run and never answered");
+    is_int((int)votes(lock.members), 3, "r08: two SETs ran and were never answered: not members");
     fake_nodes[0].delay_us = fake_nodes[1].delay_us = fake_nodes[2].delay_us = 5 * MS;
     is_int(extend(), REDLOCK_OK, "r08: extended by the members");
     is_int((int)votes(lock.members), 3, "r09: a SET may have run after the round began");
-    is_int(extend(), REDLOCK_OK, "r08: and again");
-    is_int((int)votes(lock.members), 5, "r08: the others confirmed it, and are members now");
+    is_int(extend(), REDLOCK_OK, "r08: extended again");
+    is_int((int)votes(lock.members), 5, "r08: the two others confirmed it and are members now");
     fake_nodes[0].hung = fake_nodes[1].hung = 1;
-    is_int(extend(), REDLOCK_OK, "r08: and count in the next round");
+    is_int(extend(), REDLOCK_OK, "r08: and count as votes in the next round");
 }
 
 static void r08_failed_extension_changes_nothing(void)
@@ -1205,11 +1223,11 @@ static void r08_failed_extension_changes_nothing(void)
     start = fake_now_us;
     is_int(extend(), REDLOCK_UNREACHABLE, "r08 T23: three of five hang");
     is_int((int)since(start), 50 * MS, "r15 T33: known after node_timeout_ms");
-    ok(lock.valid_until_us == before, "r08 T23: the old validity stands");
-    is_int((int)fake_count(-1, 'D'), 0, "r08 T23: nothing is undone");
+    ok(lock.valid_until_us == before, "r08 T23: the old validity is unchanged");
+    is_int((int)fake_count(-1, 'D'), 0, "r08 T23: nothing is rolled back");
     for (i = 0; i < 3; i++)
         fake_resume((int)i);
-    is_int(extend(), REDLOCK_OK, "r08 T23: and the next one works");
+    is_int(extend(), REDLOCK_OK, "r08 T23: the next extension succeeds");
 }
 
 static void r08_extension_never_shortens(void)
@@ -1220,56 +1238,56 @@ static void r08_extension_never_shortens(void)
     fake_pass(&client, 10 * MS);
     lock.ttl_ms = 1000;
     is_int(extend(), REDLOCK_OK, "r08 T31: an extension by 1 s while 60 s are left");
-    ok(redlock_remaining_ms(&client, &lock) > 59000, "r08 T31: the 60 s stand here");
+    ok(redlock_remaining_ms(&client, &lock) > 59000, "r08 T31: the 60 s are left in the client");
     ok(fake_find(0, "k", 1)->until_us > fake_now_us + 59000 * MS, "r08 T31: and on the node");
     fake_pass(&client, 59000 * MS);
     lock.ttl_ms = 5000;
-    is_int(extend(), REDLOCK_OK, "r08: 5 s more when 1 s is left is no shortening");
+    is_int(extend(), REDLOCK_OK, "r08: extended by 5 s when 1 s is left");
 }
 
-static void r08_compares(void)
+static void r08_extension_compares_tokens(void)
 {
     unsigned i;
 
     begin_with_defaults(3);
     is_int(extend(), REDLOCK_LOST, "r08 T20: extension of what was never acquired");
-    is_int((int)fake_logged, 0, "r08 T20: asks nobody");
+    is_int((int)fake_logged, 0, "r08 T20: nothing is sent");
     acquire(0);
     fake_pass(&client, 10 * MS);
     for (i = 0; i < 2; i++)
         fake_nodes[i].server.keys[0].name.size = 0;
     held_by("other", 0, 1);
-    is_int(extend(), REDLOCK_LOST, "r08 T22: another has it on two of three");
-    is_int((int)redlock_remaining_ms(&client, &lock), 0, "r08: it is over at once");
+    is_int(extend(), REDLOCK_LOST, "r08 T22: another client has it on two of three");
+    is_int((int)redlock_remaining_ms(&client, &lock), 0, "r08: no validity is left");
     ok(memcmp(fake_find(0, "k", 1)->value, "other", 5) == 0,
-       "r08 T21: and the other's is untouched");
-    is_int(release(100), RELEASED_TAKEN, "r11: a release says that another has it");
-    is_int((int)fake_keys_left(), 2, "r11: and takes away only what was ours");
+       "r08 T21: the other client's key is unchanged");
+    is_int(release(100), RELEASED_TAKEN, "r11: the release reports that another client has it");
+    is_int((int)fake_keys_left(), 2, "r11: only our key is deleted");
 }
 
-/* The first SET is still unanswered on a hung node when the lock is lost and acquired anew. */
-static void r05_a_lost_lock_leaves_no_votes(void)
+/* The first SET is still unanswered on a hung node when the lock is lost and acquired again. */
+static void r05_grants_of_a_lost_lock_do_not_count(void)
 {
     unsigned i;
 
     begin_with_defaults(3);
     warm_up();
     fake_nodes[2].hung = 1;
-    is_int(acquire(0), REDLOCK_OK, "r05: two of three, the third has not answered");
+    is_int(acquire(0), REDLOCK_OK, "r05: two of three grant it, the third has not replied");
     fake_nodes[0].server.keys[0].name.size = fake_nodes[1].server.keys[0].name.size = 0;
     held_by("other", 1, 1);
     is_int(extend(), REDLOCK_LOST, "r05: lost");
     redlock_acquire_start(&client, &lock, 0);
     redlock_tick(&client);
     fake_nodes[2].drip = 1;
-    fake_resume(2); /* answers OK to the first SET, and to what came after it */
+    fake_resume(2); /* replies OK to the first SET, then to the later commands */
     fake_now_us += MS;
     for (i = 0; i < 5; i++)
         redlock_handle_events(&client, 2, REDLOCK_READABLE);
     redlock_tick(&client);
     is_int(lock.granted & 4, 0, "r05: the grant of the lost lock is no vote for the new one");
     fake_pass(&client, 100 * MS);
-    is_int(lock.status, REDLOCK_OK, "r05: the answer to the new SET is");
+    is_int(lock.status, REDLOCK_OK, "r05: the grant of the new SET is a vote");
 }
 
 static void r08_extension_that_comes_too_late(void)
@@ -1280,7 +1298,7 @@ static void r08_extension_that_comes_too_late(void)
     fake_pass(&client, 10 * MS);
     fake_sleep_us = 9900 * MS;
     is_int(extend(), REDLOCK_UNREACHABLE, "r08 T34: the process slept through the new validity");
-    is_int((int)redlock_remaining_ms(&client, &lock), 0, "r08: nothing is left of the old one");
+    is_int((int)redlock_remaining_ms(&client, &lock), 0, "r08: nor is the old validity left");
 }
 
 static void r08_a_cancelled_extension(void)
@@ -1296,14 +1314,14 @@ static void r08_a_cancelled_extension(void)
     redlock_tick(&client); /* it is sent */
     redlock_cancel(&client, &lock);
     fake_pass(&client, 20 * MS);
-    is_int(lock.status, REDLOCK_CANCELLED, "r08: cancelled before it was answered");
-    ok(redlock_next_completed(&client) == &lock, "r08: and is told so");
+    is_int(lock.status, REDLOCK_CANCELLED, "r08: cancelled before the replies");
+    ok(redlock_next_completed(&client) == &lock, "r08: and reported as completed");
     ok(lock.valid_until_us == valid_until_us && votes(lock.members) == 3,
-       "r08: the old validity stands, the answers are dropped");
-    is_int(extend(), REDLOCK_OK, "r08: and it can be extended");
+       "r08: the old validity is unchanged, the replies are dropped");
+    is_int(extend(), REDLOCK_OK, "r08: the lock can be extended");
 }
 
-static void r08_no_longer_than_what_is_left(void)
+static void r15_an_extension_ends_with_the_validity(void)
 {
     uint64_t start;
 
@@ -1317,7 +1335,7 @@ static void r08_no_longer_than_what_is_left(void)
     ok(since(start) <= 10 * MS, "r15 T33: it took %ld us", since(start));
 }
 
-/* Held on nodes 0 and 1 of three; node 2 answers `delay_us` later. */
+/* Held on nodes 0 and 1 of three. Node 2 is free, and replies after `delay_us`. */
 static void hold_two_of_three(uint64_t delay_us)
 {
     memset(&settings, 0, sizeof settings);
@@ -1331,33 +1349,32 @@ static void hold_two_of_three(uint64_t delay_us)
     fake_nodes[2].delay_us = delay_us;
 }
 
-static void r08_answers_that_come_late(void)
+static void r08_late_replies(void)
 {
     struct redlock_lock before;
-    int forgets;
-
+    int abandons;
     hold_two_of_three(20 * MS);
     is_int(extend(), REDLOCK_OK, "r08: two of three confirm it");
-    is_int(lock.members, 3, "r08: the third has not answered yet");
+    is_int(lock.members, 3, "r08: the third has not replied yet");
     fake_pass(&client, 50 * MS);
     is_int(fake_find(2, "k", 1) != NULL, REDLOCK_REPAIR,
-           "r09: the key was gone there, and is repaired");
-    is_int(lock.members, 3, "r09: but that came after the round: no member");
-    is_int(extend(), REDLOCK_OK, "r08: two of three confirm it again");
+           "r09: the key was missing on the third and is created again");
+    is_int(lock.members, 3, "r09: repaired after the round: not a member");
+    is_int(extend(), REDLOCK_OK, "r08: two of three confirm the next one");
     fake_pass(&client, 30 * MS);
-    is_int(lock.members, REDLOCK_REPAIR ? 7 : 3, "r08: and the third, later: a member");
+    is_int(lock.members, REDLOCK_REPAIR ? 7 : 3, "r08: the third confirms it later: a member");
     fake_delete(2, "k");
     extend();
     fake_pass(&client, 30 * MS);
-    is_int(lock.members, 3, "r08: it was gone there: no member");
+    is_int(lock.members, 3, "r08: the key was missing there: not a member");
     hold_two_of_three(11000 * MS);
     is_int(extend(), REDLOCK_OK, "r08: two of three confirm it");
     fake_pass(&client, 12000 * MS);
-    is_int(lock.members, 3, "r08: who answers when it is over does not become a member");
-    for (forgets = 0; forgets < 2; forgets++) {
+    is_int(lock.members, 3, "r08: a node that replies after the validity is not a member");
+    for (abandons = 0; abandons < 2; abandons++) {
         hold_two_of_three(20 * MS);
         extend();
-        if (forgets)
+        if (abandons)
             redlock_abandon(&client, &lock);
         else
             is_int(release(100), REDLOCK_OK, "r08: released");
@@ -1365,39 +1382,41 @@ static void r08_answers_that_come_late(void)
         before = lock;
         fake_pass(&client, 100 * MS);
         ok(memcmp(&before, &lock, sizeof lock) == 0,
-           "r08: nothing is written to what is given back");
+           "r08: late replies do not write to a lock that is released or abandoned");
     }
 }
 
-/* "Set" and "not yours any more" in one piece: the later word counts. */
+/* The grant and the refusal of a later extension arrive together: the later reply counts. */
 static void r08_a_late_grant_and_its_loss(void)
 {
     begin_with_defaults(3);
     warm_up();
     fake_nodes[2].delay_us = 20 * MS;
-    is_int(acquire(0), REDLOCK_OK, "r08: held on two of three, and on the third");
+    is_int(acquire(0), REDLOCK_OK, "r08: held on two of three; the third grants it, too");
     fake_nodes[2].server.used = 0;
     held_by("another", 2, 2);
-    is_int(extend(), REDLOCK_OK, "r08: where another has it now");
+    is_int(extend(), REDLOCK_OK, "r08: extended; another client has the third now");
     fake_pass(&client, 50 * MS);
-    is_int(lock.members, 3, "r08: the third is no member");
+    is_int(lock.members, 3, "r08: the third is not a member");
 }
 
-static void r09_no_healing_of_others_after_the_end(void)
+static void r09_no_repair_of_other_nodes_after_the_end(void)
 {
     hold_two_of_three(MS);
     held_by("another", 2, 2);
-    fake_pass(&client, 9900 * MS); /* over for us, with the drift; not for the servers */
+    fake_pass(&client,
+              9900 *
+                  MS); /* the validity has ended because of the drift, the keys have not expired */
     fake_delete(2, "k");
     is_int(extend(), REDLOCK_OK, "r09: extended after the end: the members still have it");
     fake_pass(&client, 10 * MS);
-    ok(fake_find(2, "k", 1) == NULL, "r09: but it is set on no other node");
+    ok(fake_find(2, "k", 1) == NULL, "r09: but the key is created on no other node");
 }
 
-/* An extension that runs long after it was sent: the lock has expired, another client has had it and has
-   released it. It must not create the key again: a success would prove that we held the lock all the time.
-   Found by sim.c. */
-static void r09_nothing_comes_back_from_the_dead(void)
+/* An extension runs long after it was sent. Meanwhile the lock has expired, and another client may have held
+   and released it. The extension must not create the key again, because its success would mean that we held
+   the lock all the time. Found by sim.c. */
+static void r09_a_late_extension_creates_no_key(void)
 {
     int i;
 
@@ -1413,16 +1432,16 @@ static void r09_nothing_comes_back_from_the_dead(void)
     for (i = 0; i < 3; i++)
         fake_resume(i);
     fake_pass(&client, 10 * MS);
-    is_int(extend(), REDLOCK_LOST, "r09: its time is over, and it is not set again");
+    is_int(extend(), REDLOCK_LOST, "r09: expired, and not created again");
     fake_pass(&client, 10 * MS);
     is_int((int)fake_keys_left(), 0, "r09: no key is left");
 }
 
-/* A node whose reply to a repair never came may be repaired at any time: what it says then proves nothing,
-   unless it says so on the same connection, where replies come in order. */
-static void r09_a_healing_without_an_answer(void)
+/* A repair without a reply may run at any time. So a later confirmation of that node proves nothing, unless
+   it comes on the same connection, where replies have the order of their commands. */
+static void r09_a_repair_without_a_reply(void)
 {
-    int breaks; /* 1: the connection; 2: the server, and another process comes */
+    int breaks; /* 1: the connection breaks; 2: another server process as well */
 
     for (breaks = 0; breaks < 3; breaks++) {
         memset(&settings, 0, sizeof settings);
@@ -1436,9 +1455,9 @@ static void r09_a_healing_without_an_answer(void)
         fake_nodes[0].delay_us = fake_nodes[1].delay_us = 5 * MS;
         redlock_extend_start(&client, &lock);
         fake_pass(&client, MS / 2);
-        fake_nodes[2].hung = 1; /* after it has said that the key is gone */
+        fake_nodes[2].hung = 1; /* after its reply that the key is missing */
         fake_pass(&client, 10 * MS);
-        is_int(lock.status, REDLOCK_OK, "r09: extended there, while the third hangs");
+        is_int(lock.status, REDLOCK_OK, "r09: extended by two, the third hangs");
         redlock_next_completed(&client);
         fake_pass(&client, 100 * MS);
         if (breaks)
@@ -1449,12 +1468,12 @@ static void r09_a_healing_without_an_answer(void)
         fake_pass(&client, 100 * MS);
         is_int(extend(), REDLOCK_OK, "r09: extended");
         fake_pass(&client, 10 * MS);
-        is_int(extend(), REDLOCK_OK, "r09: and again");
-        is_int(
-            lock.members, breaks == 0 || (breaks == 2 && REDLOCK_RESTART_GUARD) ? 7 : 3, "r09: %s",
-            breaks == 0   ? "the third has answered all: it is a member"
-            : breaks == 1 ? "the third's connection broke: it is none"
-                          : "the third is another process now: it is a member, if that is known");
+        is_int(extend(), REDLOCK_OK, "r09: extended again");
+        is_int(lock.members, breaks == 0 || (breaks == 2 && REDLOCK_RESTART_GUARD) ? 7 : 3,
+               "r09: %s",
+               breaks == 0   ? "same connection: the third is a member"
+               : breaks == 1 ? "its connection broke: the third is not a member"
+                             : "another process: a member, if the build reads run_id");
         release(100);
     }
 }
@@ -1471,28 +1490,28 @@ static void r10_number_of_extensions_is_limited(void)
         done += extend() == REDLOCK_OK;
     fake_logged = 0;
     is_int((int)done, 3, "r10: three extensions");
-    is_int(extend(), REDLOCK_EXTEND_LIMIT, "r10: and no fourth");
-    is_int((int)fake_logged, 0, "r10: asks nobody");
-    ok(redlock_remaining_ms(&client, &lock) > 9000, "r10: what is left is left");
+    is_int(extend(), REDLOCK_EXTEND_LIMIT, "r10: no fourth extension");
+    is_int((int)fake_logged, 0, "r10: nothing is sent");
+    ok(redlock_remaining_ms(&client, &lock) > 9000, "r10: the validity is unchanged");
     release(10);
-    is_int(acquire(0), REDLOCK_OK, "r10: acquired anew");
-    is_int(extend(), REDLOCK_OK, "r10: it counts from none");
+    is_int(acquire(0), REDLOCK_OK, "r10: acquired again");
+    is_int(extend(), REDLOCK_OK, "r10: the count starts at 0");
     settings.extend_max = REDLOCK_NONE;
     begin(3);
     acquire(0);
-    is_int(extend(), REDLOCK_EXTEND_LIMIT, "r10: REDLOCK_NONE: none at all");
+    is_int(extend(), REDLOCK_EXTEND_LIMIT, "r10: extend_max REDLOCK_NONE: no extension");
 }
 
 /* ---- R9 ------------------------------------------------------------------------------------- */
 
-/* Node i restarts without its keys. */
-static void forget_all(int i)
+/* Node i loses its keys, and its connection breaks. */
+static void lose_keys(int i)
 {
     fake_nodes[i].server.used = 0;
     fake_break(i);
 }
 
-static void r09_an_extension_heals(void)
+static void r09_an_extension_repairs(void)
 {
     int i, round, lost = 0;
 
@@ -1500,7 +1519,7 @@ static void r09_an_extension_heals(void)
     acquire(0);
     for (round = 0; round < 4; round++)
         for (i = 0; i < 5; i++) {
-            forget_all(i);
+            lose_keys(i);
             fake_pass(&client, 1000 * MS);
             lost += extend() != REDLOCK_OK;
             fake_pass(&client, 20 * MS);
@@ -1508,77 +1527,82 @@ static void r09_an_extension_heals(void)
             fake_pass(&client, 20 * MS);
             lost += fake_find(i, "k", 1) == NULL || votes(lock.members) != 5;
         }
-    is_int(lost, 0, "r09: five nodes forget it, one after the other, four times: still held");
-    is_int((int)fake_count(-1, 'S'), 5, "r09: without a new SET");
+    is_int(lost, 0, "r09: five nodes lose their keys one after the other, four times: still held");
+    is_int((int)fake_count(-1, 'S'), 5, "r09: no further SET");
     release(100);
     fake_pass(&client, 10 * MS);
-    is_int((int)fake_keys_left(), 0, "r09: and healed keys are released with the others");
+    is_int((int)fake_keys_left(), 0, "r09: repaired keys are released with the others");
 }
 
-static void r09_healed_nodes_do_not_count_at_once(void)
+static void r09_repaired_nodes_do_not_count_at_once(void)
 {
     begin_with_defaults(5);
     acquire(0);
     fake_pass(&client, 10 * MS);
     is_int((int)votes(lock.members), 5, "r09: five members");
-    forget_all(0);
-    forget_all(1);
-    forget_all(2);
-    is_int(extend(), REDLOCK_LOST, "r09: three forgot it: another may have had it meanwhile");
+    lose_keys(0);
+    lose_keys(1);
+    lose_keys(2);
+    is_int(extend(), REDLOCK_LOST,
+           "r09: three of five lost the key: another client may have held the lock");
     fake_pass(&client, 10 * MS);
-    is_int((int)fake_keys_left(), 0, "r09: what was healed and what was left is cleared away");
+    is_int((int)fake_keys_left(), 0, "r09: the repaired and the remaining keys are released");
     begin_with_defaults(3);
     acquire(0);
     fake_pass(&client, 10 * MS);
-    forget_all(0);
+    lose_keys(0);
     fake_nodes[1].hung = 1;
-    is_int(extend(), REDLOCK_UNREACHABLE, "r09: one forgot it, one hangs");
-    is_int((int)votes(lock.members), 2, "r09: what was healed in vain is no member");
+    is_int(extend(), REDLOCK_UNREACHABLE, "r09: one lost the key, one hangs");
+    is_int((int)votes(lock.members), 2,
+           "r09: the repaired node is not a member after a failed round");
     fake_resume(1);
     fake_nodes[2].hung = 1;
-    is_int(extend(), REDLOCK_UNREACHABLE, "r09: nor does it count in the next round");
+    is_int(extend(), REDLOCK_UNREACHABLE, "r09: it does not count in the next round");
     fake_resume(2);
     fake_nodes[0].delay_us = 0;
     fake_nodes[2].delay_us = 2 * MS;
-    is_int(extend(), REDLOCK_OK, "r09: but a round of two old members makes it one");
-    is_int((int)votes(lock.members), 3, "r09: of three");
+    is_int(extend(), REDLOCK_OK, "r09: two old members and the repaired node confirm a round");
+    is_int((int)votes(lock.members), 3, "r09: the repaired node is a member");
     fake_nodes[1].hung = 1;
-    is_int(extend(), REDLOCK_OK, "r09: and then it counts");
+    is_int(extend(), REDLOCK_OK, "r09: then the repaired node counts");
 }
 
-static void r09_a_healed_node_counts_when_it_has_confirmed(void)
+static void r09_a_repaired_node_counts_when_it_has_confirmed(void)
 {
     begin_with_defaults(3);
     acquire(0);
     fake_pass(&client, 10 * MS);
     fake_nodes[2].delay_us = 2 * MS;
-    forget_all(0);
+    lose_keys(0);
     fake_nodes[0].delay_us = 100;
-    is_int(extend(), REDLOCK_OK, "r09: two members confirm it, the third is healed");
+    is_int(extend(), REDLOCK_OK, "r09: two members confirm it, the third is repaired");
     fake_nodes[1].hung = 1;
-    is_int(extend(), REDLOCK_UNREACHABLE, "r09: which proves nothing of the time before that");
+    is_int(extend(), REDLOCK_UNREACHABLE,
+           "r09: a repair does not prove that we held the lock before");
     fake_resume(1);
     fake_pass(&client, 20 * MS);
-    is_int(extend(), REDLOCK_OK, "r09: it confirms the next round");
+    is_int(extend(), REDLOCK_OK, "r09: the repaired node confirms the next round");
     fake_pass(&client, 20 * MS);
     fake_nodes[1].hung = 1;
-    is_int(extend(), REDLOCK_OK, "r09: and counts then, instead of one that hangs");
+    is_int(extend(), REDLOCK_OK, "r09: then it counts instead of a member that hangs");
 }
 
-static void r09_no_healing_after_the_end(void)
+static void r09_repair_by_a_later_round(void)
 {
     begin_with_defaults(3);
     acquire(0);
-    fake_pass(&client, 9950 * MS); /* drift: it is over for us, not for the servers */
-    is_int((int)redlock_remaining_ms(&client, &lock), 0, "r09: over");
-    forget_all(0);
-    is_int(extend(), REDLOCK_OK, "r08: two members still have it: nobody else had it meanwhile");
+    fake_pass(&client,
+              9950 *
+                  MS); /* the validity has ended because of the drift, the keys have not expired */
+    is_int((int)redlock_remaining_ms(&client, &lock), 0, "r09: no validity is left");
+    lose_keys(0);
+    is_int(extend(), REDLOCK_OK, "r08: two members still have the key: extended");
     fake_pass(&client, 5 * MS);
-    ok(fake_find(0, "k", 1) != NULL, "r09: and as it is held again, it is repaired");
+    ok(fake_find(0, "k", 1) != NULL, "r09: held again, so the third node is repaired");
 }
 
-/* Without repair the key is not created again. A node that restarts empty is never a member again: the lock
-   lives as long as a quorum of members is left. */
+/* Without repair a lost key is not created again, and its node is never a member again. The lock is held as
+   long as a quorum of members is left. */
 static void r09_left_out(void)
 {
     int i;
@@ -1587,18 +1611,18 @@ static void r09_left_out(void)
     acquire(0);
     fake_pass(&client, 10 * MS);
     for (i = 0; i < 2; i++) {
-        forget_all(i);
-        is_int(extend(), REDLOCK_OK, "r09 left out: %d of five forgot it: extended", i + 1);
+        lose_keys(i);
+        is_int(extend(), REDLOCK_OK, "r09 left out: %d of five lost the key: extended", i + 1);
         fake_pass(&client, 20 * MS);
-        is_int(extend(), REDLOCK_OK, "r09 left out: and once more");
+        is_int(extend(), REDLOCK_OK, "r09 left out: extended again");
         fake_pass(&client, 20 * MS);
         ok(fake_find(i, "k", 1) == NULL, "r09 left out: the key is not created again");
-        is_int((int)votes(lock.members), 4 - i, "r09 left out: the node is no member any more");
+        is_int((int)votes(lock.members), 4 - i, "r09 left out: the node is no longer a member");
     }
-    forget_all(2);
-    is_int(extend(), REDLOCK_LOST, "r09 left out: the third of five forgot it: lost");
+    lose_keys(2);
+    is_int(extend(), REDLOCK_LOST, "r09 left out: three of five lost the key: lost");
     fake_pass(&client, 20 * MS);
-    is_int((int)fake_keys_left(), 0, "r09 left out: what was left is cleared away");
+    is_int((int)fake_keys_left(), 0, "r09 left out: the remaining keys are released");
     for (i = 0; i < (int)fake_logged && !fake_log[i].heals; i++)
         continue;
     is_int(i, (int)fake_logged, "r09 left out: no extension could have created the key");
@@ -1606,71 +1630,74 @@ static void r09_left_out(void)
 
 /* ---- R10: automatic extension --------------------------------------------------------------- */
 
-static void begin_kept(unsigned count, unsigned extensions)
+static void begin_auto_extension(unsigned count, unsigned extensions)
 {
     begin_with_defaults(count);
     lock.ttl_ms = 3000;
     acquire(0);
     fake_pass(&client, 10 * MS);
     redlock_next_completed(&client);
-    is_int(redlock_auto_extend_start(&client, &lock, extensions), REDLOCK_PENDING, "r10: kept");
+    is_int(redlock_auto_extend_start(&client, &lock, extensions), REDLOCK_PENDING,
+           "r10: automatic extension");
 }
 
-static void r10_kept_by_itself(void)
+static void r10_automatic_extension(void)
 {
-    unsigned i, gaps = 0;
+    unsigned i, late = 0;
 
-    begin_kept(5, 1000);
+    begin_auto_extension(5, 1000);
     for (i = 0; i < 1000; i++) {
         fake_pass(&client, 100 * MS);
-        gaps += redlock_remaining_ms(&client, &lock) < 1900;
+        late += redlock_remaining_ms(&client, &lock) < 1900;
     }
-    is_int((int)gaps, 0, "r10: 100 s: two thirds of 3 s are always left");
+    is_int((int)late, 0, "r10: for 100 s nearly two thirds of 3 s are always left");
     is_int(lock.status, REDLOCK_PENDING, "r10: in progress");
     ok(lock.extended >= 99 && lock.extended <= 101, "r10: extended each second: %u", lock.extended);
     redlock_release_start(&client, &lock, 1000);
-    is_int((int)redlock_remaining_ms(&client, &lock), 0, "r10: released: not held from then on");
+    is_int((int)redlock_remaining_ms(&client, &lock), 0,
+           "r10: not held after the release was started");
     fake_logged = 0;
     fake_pass(&client, 5000 * MS);
     is_int((int)fake_count(-1, 'E'), 0, "r10: no extension after the release was started");
     is_int(lock.status, REDLOCK_OK, "r10: released");
-    is_int((int)fake_keys_left(), 0, "r10: everywhere");
+    is_int((int)fake_keys_left(), 0, "r10: no key is left");
 }
 
-static void r10_kept_up_to_a_limit(void)
+static void r10_extension_limit(void)
 {
-    begin_kept(3, 4);
+    begin_auto_extension(3, 4);
     fake_pass(&client, 4900 * MS);
     is_int(lock.status, REDLOCK_PENDING, "r10: four extensions");
     fake_pass(&client, 200 * MS);
-    is_int(lock.status, REDLOCK_EXTEND_LIMIT, "r10: the limit is told when a fifth would be due");
-    ok(redlock_next_completed(&client) == &lock, "r10: as the end of an operation");
-    ok(redlock_remaining_ms(&client, &lock) > 1800, "r10: and the lock is still held: %lu ms",
+    is_int(lock.status, REDLOCK_EXTEND_LIMIT,
+           "r10: the limit is reported when a fifth extension is due");
+    ok(redlock_next_completed(&client) == &lock, "r10: the operation has completed");
+    ok(redlock_remaining_ms(&client, &lock) > 1800, "r10: the lock is still held: %lu ms",
        (unsigned long)redlock_remaining_ms(&client, &lock));
-    is_int(extend(), REDLOCK_OK, "r10: it can be extended by hand");
+    is_int(extend(), REDLOCK_OK, "r10: it can be extended by redlock_extend");
     is_int(release(100), REDLOCK_OK, "r10: and released");
 }
 
-static void r10_loss_is_told_by_the_clock(void)
+static void r10_loss_is_reported_by_the_clock(void)
 {
     uint64_t until;
     unsigned i;
 
-    begin_kept(5, 1000);
+    begin_auto_extension(5, 1000);
     fake_pass(&client, 1500 * MS);
     until = lock.valid_until_us;
     for (i = 0; i < 5; i++)
         fake_nodes[i].hung = 1;
     fake_pass(&client, until - fake_now_us - 1 * MS);
-    is_int(lock.status, REDLOCK_PENDING, "r10: all hang: not lost before the validity is over");
-    ok(fake_count(-1, 'E') == 0 || lock.extended == 1, "r10: though extensions failed");
+    is_int(lock.status, REDLOCK_PENDING, "r10: all nodes hang: not lost before the validity ends");
+    ok(fake_count(-1, 'E') == 0 || lock.extended == 1, "r10: although extensions failed");
     fake_pass(&client, 1 * MS);
-    is_int(lock.status, REDLOCK_LOST, "r10: lost when it is over, to the millisecond");
-    ok(fake_now_us <= until + 1, "r10: not later");
-    is_int((int)redlock_remaining_ms(&client, &lock), 0, "r10: nothing is left");
+    is_int(lock.status, REDLOCK_LOST, "r10: lost when the validity ends");
+    ok(fake_now_us <= until + 1, "r10: not later than that");
+    is_int((int)redlock_remaining_ms(&client, &lock), 0, "r10: no validity is left");
 }
 
-/* Whatever the caller's settings for retries. */
+/* settings.retries is for acquires only. */
 static void r10_loss_whatever_the_retries(void)
 {
     static const uint32_t retries[] = {REDLOCK_NONE, 1, 254};
@@ -1688,11 +1715,11 @@ static void r10_loss_whatever_the_retries(void)
         for (i = 0; i < 3; i++)
             fake_nodes[i].hung = 1;
         fake_pass(&client, 10000 * MS);
-        is_int(lock.status, REDLOCK_LOST, "r10 T25: and its loss is told");
+        is_int(lock.status, REDLOCK_LOST, "r10 T25: the loss is reported");
     }
 }
 
-/* An old handle of the same key is released: the newer one goes on. */
+/* Releasing an expired lock of the same key does not stop the auto-extension of the newer lock. */
 static void r10_two_of_one_key(void)
 {
     struct redlock_lock old;
@@ -1700,16 +1727,17 @@ static void r10_two_of_one_key(void)
     begin_with_defaults(3);
     redlock_lock_init(&old, "k", 1, 10000);
     redlock_acquire(&client, &old, 0);
-    fake_pass(&client, 11000 * MS); /* its time is over */
+    fake_pass(&client, 11000 * MS); /* it expires */
     acquire(0);
     redlock_auto_extend_start(&client, &lock, 1000);
-    is_int((int)redlock_release(&client, &old, 100), RELEASED_TAKEN, "r10 T29: a stale handle");
+    is_int((int)redlock_release(&client, &old, 100), RELEASED_TAKEN,
+           "r10 T29: an expired lock is released");
     fake_pass(&client, 20000 * MS);
     ok(lock.status == REDLOCK_PENDING && lock.extended >= 5,
-       "r10 T29: the newer one was extended %u times since", lock.extended);
+       "r10 T29: the newer lock was extended %u times", lock.extended);
 }
 
-static void r10_kept_through_failures(void)
+static void r10_extended_after_temporary_failures(void)
 {
     static const char *const says[] = {
         "-OOM command not allowed when used memory > 'maxmemory'.\r\n",
@@ -1729,26 +1757,25 @@ static void r10_kept_through_failures(void)
     unsigned n, i;
 
     for (n = 0; n < sizeof says / sizeof *says; n++) {
-        begin_kept(3, 1000);
+        begin_auto_extension(3, 1000);
         for (i = 0; i < 3; i++)
             fake_nodes[i].says = says[n];
         fake_pass(&client, 2500 * MS);
-        is_int(lock.status, REDLOCK_PENDING, "r10: \"%.12s\" is no loss", says[n]);
+        is_int(lock.status, REDLOCK_PENDING, "r10: \"%.12s\": not lost", says[n]);
         for (i = 0; i < 3; i++)
             fake_nodes[i].says = NULL;
         fake_pass(&client, 2500 * MS);
         ok(lock.status == REDLOCK_PENDING && redlock_remaining_ms(&client, &lock) > 1500,
-           "r10: and it is kept once that is over");
+           "r10: extended when the nodes work again");
     }
 }
 
-/* The growing pauses between connects end before the lock does. */
-static void r10_kept_though_nodes_come_back_late(void)
+/* The backoff before a connect ends early enough to extend the lock before it expires. */
+static void r10_extended_although_nodes_are_back_late(void)
 {
-    unsigned n, i, kept = 0;
-
+    unsigned n, i, extended = 0;
     for (n = 0; n < 50; n++) {
-        begin_kept(3, 1000);
+        begin_auto_extension(3, 1000);
         for (i = 0; i < 3; i++) {
             fake_nodes[i].refuses = 1;
             fake_break((int)i);
@@ -1757,13 +1784,14 @@ static void r10_kept_though_nodes_come_back_late(void)
         for (i = 0; i < 3; i++)
             fake_nodes[i].refuses = 0;
         fake_pass(&client, 2500 * MS);
-        kept += lock.status == REDLOCK_PENDING;
+        extended += lock.status == REDLOCK_PENDING;
     }
-    is_int((int)kept, 50, "r10 r05: kept when nodes come back 150 to 640 ms before its end");
+    is_int((int)extended, 50,
+           "r10 r05: extended when nodes are back 150 to 640 ms before the validity ends");
 }
 
-/* Extensions that fail at once, without a pause between them and up to the last microsecond. */
-static void r10_failing_at_once_is_no_loop(void)
+/* Extensions fail at once, with a retry pause of 0, until the validity ends. */
+static void r10_extensions_that_fail_at_once_are_no_busy_loop(void)
 {
     uint64_t until;
     unsigned i;
@@ -1780,40 +1808,41 @@ static void r10_failing_at_once_is_no_loop(void)
     until = lock.valid_until_us;
     fake_waits = 0;
     fake_pass(&client, until - fake_now_us - 1);
-    is_int(lock.status, REDLOCK_PENDING, "r10: all refuse: not lost before the validity is over");
-    ok(fake_waits < 20000, "r10: and it is no loop without a pause: %u waits", fake_waits);
+    is_int(lock.status, REDLOCK_PENDING,
+           "r10: all nodes refuse: not lost before the validity ends");
+    ok(fake_waits < 20000, "r10: not a busy loop: %u waits", fake_waits);
     fake_pass(&client, 2);
-    is_int(lock.status, REDLOCK_LOST, "r10: lost when it is over");
+    is_int(lock.status, REDLOCK_LOST, "r10: lost when the validity ends");
 }
 
 static void r10_lost_to_another(void)
 {
     int i;
 
-    begin_kept(3, 1000);
+    begin_auto_extension(3, 1000);
     for (i = 0; i < 2; i++) {
         fake_delete(i, "k");
         held_by("other", i, i);
     }
     fake_pass(&client, 1200 * MS);
-    is_int(lock.status, REDLOCK_LOST, "r10 T27: taken by another: lost at the next extension");
+    is_int(lock.status, REDLOCK_LOST, "r10 T27: another client has it: lost at the next extension");
     fake_logged = 0;
     fake_pass(&client, 5000 * MS);
-    is_int((int)fake_count(-1, 'E'), 0, "r10 T27: and not extended any more");
+    is_int((int)fake_count(-1, 'E'), 0, "r10 T27: no further extension");
     ok(fake_find(0, "k", 1) != NULL && fake_find(2, "k", 1) == NULL,
-       "r10: the other's key stays, what was ours is cleared away");
+       "r10: the other client's key stays, ours is released");
 }
 
-/* Lost because no quorum could be asked during its whole validity. A late repair has created the key again
-   on one node since then, but only after the end. */
+/* Lost, because only one node was reachable until the validity ended. After that a late repair creates the
+   key again on this node. */
 static void r10_lost_is_not_released(void)
 {
     char mine[2 * sizeof lock.token + 1];
     int i;
 
-    begin_kept(5, 1000);
+    begin_auto_extension(5, 1000);
     snprintf(mine, sizeof mine, "%.40s", fake_find(0, "k", 1)->value);
-    deleted_on(1, 2);
+    delete_on(1, 2);
     for (i = 3; i < 5; i++) {
         fake_nodes[i].refuses = 1;
         fake_break(i);
@@ -1822,8 +1851,8 @@ static void r10_lost_is_not_released(void)
     is_int(lock.status, REDLOCK_LOST, "r10: one of five is left: lost");
     redlock_next_completed(&client);
     fake_put(0, "k", mine, 10000);
-    is_int(release(100), REDLOCK_EXPIRED, "r11: what was lost is not released, but gone");
-    is_int((int)fake_keys_left(), 0, "r11: and deleted where it was set again");
+    is_int(release(100), REDLOCK_EXPIRED, "r11: the release of a lost lock reports EXPIRED");
+    is_int((int)fake_keys_left(), 0, "r11: the key of the late repair is deleted");
 }
 
 static void r10_release_and_cancel_at_any_moment(void)
@@ -1850,12 +1879,12 @@ static void r10_release_and_cancel_at_any_moment(void)
     is_int((int)wrong, 0, "r10: cancelled and released at any moment");
 }
 
-/* The answers to an extension that is under way are not taken for those to the release. */
+/* The replies to an extension in progress are not taken for replies to the release. */
 static void r10_release_while_extending(void)
 {
     int i;
 
-    begin_kept(3, 100);
+    begin_auto_extension(3, 100);
     for (i = 0; i < 3; i++)
         fake_nodes[i].delay_us = 40 * MS;
     fake_logged = 0;
@@ -1867,8 +1896,7 @@ static void r10_release_while_extending(void)
     }
     redlock_release_start(&client, &lock, 1000);
     fake_pass(&client, 200 * MS);
-    is_int(lock.status, RELEASED_TAKEN,
-           "r10: extended, taken, released: the release says the truth");
+    is_int(lock.status, RELEASED_TAKEN, "r10: taken during an extension: the release reports it");
 }
 
 static void r10_one_rate(void)
@@ -1889,7 +1917,8 @@ static void r10_one_rate(void)
     redlock_auto_extend_start(&client, &lock, 1000);
     fake_logged = 0;
     fake_pass(&client, 9990 * MS);
-    is_int((int)fake_count(0, 'E'), 9, "r10 T26: locked 200 times before: still one each second");
+    is_int((int)fake_count(0, 'E'), 9,
+           "r10 T26: after 200 earlier locks still one extension a second");
 }
 
 static void r10_left_out(void)
@@ -1900,40 +1929,41 @@ static void r10_left_out(void)
     fake_logged = 0;
     is_int(redlock_auto_extend_start(&client, &lock, 1), REDLOCK_INVALID_ARGUMENT,
            "r10 left out: no automatic extension");
-    ok(has_invalid("extensions"), "r10 left out: and it is said why: %s",
+    ok(has_invalid("extensions"), "r10 left out: the reason: %s",
        redlock_invalid_argument(&client));
     fake_pass(&client, 5000 * MS);
     is_int((int)fake_logged, 0, "r10 left out: nothing is sent");
-    is_int(lock.status, REDLOCK_OK, "r10 left out: it is held as before");
-    is_int(extend(), REDLOCK_OK, "r10 left out: it can be extended by hand");
-    is_int(release(100), REDLOCK_OK, "r10 left out: and released");
+    is_int(lock.status, REDLOCK_OK, "r10 left out: the lock is still held");
+    is_int(extend(), REDLOCK_OK, "r10 left out: it can be extended by redlock_extend");
+    is_int(release(100), REDLOCK_OK, "r10 left out: released");
 }
 
-static void r10_bad_keeps(void)
+static void r10_invalid_auto_extensions(void)
 {
     begin_with_defaults(3);
-    is_int(redlock_auto_extend_start(&client, &lock, 1), REDLOCK_LOST, "r10: what is not held");
+    is_int(redlock_auto_extend_start(&client, &lock, 1), REDLOCK_LOST, "r10: not held");
     acquire(0);
     is_int(redlock_auto_extend_start(&client, &lock, 0), REDLOCK_INVALID_ARGUMENT,
-           "r10: no extensions");
+           "r10: 0 extensions");
     is_int(redlock_auto_extend_start(&client, &lock, 65535), REDLOCK_INVALID_ARGUMENT,
-           "r10: too many");
-    is_int(redlock_auto_extend_start(&client, &lock, 65534), REDLOCK_PENDING, "r10: the most");
+           "r10: too many extensions");
+    is_int(redlock_auto_extend_start(&client, &lock, 65534), REDLOCK_PENDING,
+           "r10: the largest number of extensions");
     is_int(redlock_auto_extend_start(&client, &lock, 1), REDLOCK_INVALID_ARGUMENT,
-           "r10: kept already");
+           "r10: started twice");
     is_int(redlock_extend_start(&client, &lock), REDLOCK_INVALID_ARGUMENT,
-           "r10: extended by itself");
-    is_int(redlock_acquire_start(&client, &lock, 0), REDLOCK_INVALID_ARGUMENT, "r10: acquired");
+           "r10: redlock_extend during auto-extension");
+    is_int(redlock_acquire_start(&client, &lock, 0), REDLOCK_INVALID_ARGUMENT,
+           "r10: redlock_acquire during auto-extension");
     redlock_abandon(&client, &lock);
-    is_int(lock.status, REDLOCK_PENDING, "r10: a kept lock is not forgotten");
+    is_int(lock.status, REDLOCK_PENDING, "r10: redlock_abandon does nothing during auto-extension");
 }
 
 /* ---- R12 to R14 ----------------------------------------------------------------------------- */
 
-static void r12_greeting(void)
+static void r12_handshake(void)
 {
-    unsigned i, first = 0;
-
+    unsigned i, commands = 0;
     begin_with_defaults(3);
     for (i = 0; i < 3; i++) {
         nodes[i].password = fake_nodes[i].server.password = "secret\r\n$1";
@@ -1941,30 +1971,32 @@ static void r12_greeting(void)
     }
     fake_nodes[1].server.old = 1;
     fake_nodes[1].delay_us = 2 * MS;
-    is_int(acquire(0), REDLOCK_OK, "r12: HELLO, AUTH and SELECT, and then the lock");
-    is_int((int)votes(lock.members), 2, "r12: by the two that know HELLO");
+    is_int(acquire(0), REDLOCK_OK, "r12: acquired after HELLO, AUTH and SELECT");
+    is_int((int)votes(lock.members), 2, "r12: on the two nodes that know HELLO");
     fake_pass(&client, 20 * MS);
     is_int(extend(), REDLOCK_OK, "r12: extended");
     fake_pass(&client, 20 * MS);
-    is_int(fake_nodes[1].dials, 2, "r12: an old server is dialled again, for AUTH to come first");
+    is_int(fake_nodes[1].dials, 2,
+           "r12: a server without HELLO is connected again, so that AUTH is first");
     is_int(fake_nodes[0].session.database + fake_nodes[1].session.database +
                fake_nodes[2].session.database,
            21, "r12: all in database 7");
     for (i = 0; i < fake_logged && fake_log[i].kind != 'S'; i++)
-        first += fake_log[i].node == 0 && strchr("HLI", fake_log[i].kind) != NULL;
-    is_int((int)first, 2 + REDLOCK_RESTART_GUARD, "r12: the whole greeting is there before a SET");
+        commands += fake_log[i].node == 0 && strchr("HLI", fake_log[i].kind) != NULL;
+    is_int((int)commands, 2 + REDLOCK_RESTART_GUARD,
+           "r12: the whole handshake is sent before a SET");
     fake_break(1);
     extend();
     fake_pass(&client, 20 * MS);
-    is_int(fake_nodes[1].dials, 3, "r12: it is remembered what it does not know");
+    is_int(fake_nodes[1].dials, 3, "r12: the client remembers that the server does not know HELLO");
 }
 
-/* Without RESP3 there is no HELLO: AUTH, with a user if there is one, then SELECT. One of them is always
-   sent, as a hung server accepts connections (R5). Replies are RESP2. A replica is noticed when it refuses
-   to write. */
+/* Without RESP3 the handshake is AUTH, if there is a password, and SELECT, without HELLO. SELECT is always
+   sent, because a hung server accepts connections, too (R5). Replies are RESP2. A replica is detected when it
+   refuses a write. */
 static void r12_left_out(void)
 {
-    static const char expected[][4] = {"LI", "ALI", "ALI"}; /* INFO if it is asked for */
+    static const char expected[][4] = {"LI", "ALI", "ALI"}; /* without 'I', INFO, in some builds */
     unsigned n, i, seen, wrong;
 
     begin_with_defaults(3);
@@ -1973,7 +2005,7 @@ static void r12_left_out(void)
         nodes[n].password = fake_nodes[n].server.password = "secret\r\n$1";
     }
     nodes[2].user = "somebody";
-    is_int(acquire(0), REDLOCK_OK, "r12 left out: AUTH and SELECT, and then the lock");
+    is_int(acquire(0), REDLOCK_OK, "r12 left out: acquired after AUTH and SELECT");
     fake_pass(&client, 20 * MS);
     is_int(lock.members, 7, "r12 left out: on all nodes");
     for (n = 0; n < 3; n++) {
@@ -1982,26 +2014,26 @@ static void r12_left_out(void)
             if (fake_log[i].node == (int)n)
                 wrong += fake_log[i].kind != expected[n][seen++];
         ok(wrong == 0 && seen == strlen(expected[n]) - !REDLOCK_RESTART_GUARD,
-           "r12 left out: node %u is greeted so, and not otherwise", n);
-        is_int(fake_nodes[n].session.database, n > 0 ? 7 : 0, "r12 left out: its database");
-        is_int(fake_nodes[n].dials, 1, "r12 left out: on its first connection");
-        is_int(fake_nodes[n].session.resp3, 0, "r12 left out: which speaks RESP2");
+           "r12 left out: the handshake of node %u", n);
+        is_int(fake_nodes[n].session.database, n > 0 ? 7 : 0, "r12 left out: the database");
+        is_int(fake_nodes[n].dials, 1, "r12 left out: one connection");
+        is_int(fake_nodes[n].session.resp3, 0, "r12 left out: the replies are RESP2");
     }
     is_int(release(100), REDLOCK_OK, "r12 left out: released");
     held_by("other", 0, 2);
-    is_int(acquire(0), REDLOCK_HELD, "r12 left out: refused, as RESP2 says it");
+    is_int(acquire(0), REDLOCK_HELD, "r12 left out: a RESP2 reply refuses it");
     fake_nodes[0].says = fake_nodes[1].says =
         "-READONLY You can't write against a read only replica.\r\n";
     is_int(acquire(0), REDLOCK_DENIED, "r12 left out: a replica denies it");
 }
 
 /* HELLO fills the buffer: the rest of the handshake follows it, before any command of a lock. */
-static void r12_a_greeting_in_pieces(void)
+static void r12_a_handshake_in_pieces(void)
 {
     static char secret[REDLOCK_SEND_MAX];
     unsigned i, room;
 
-    for (room = REDLOCK_SEND_MAX - 1; room > 0; room--) { /* the longest that fits */
+    for (room = REDLOCK_SEND_MAX - 1; room > 0; room--) { /* the longest password that fits */
         memset(secret, 'x', room);
         secret[room] = '\0';
         begin_with_defaults(3);
@@ -2015,8 +2047,8 @@ static void r12_a_greeting_in_pieces(void)
         continue;
     ok(fake_count(-1, 'I') == (REDLOCK_RESTART_GUARD ? 3 : 0) &&
            fake_count(-1, REDLOCK_RESP3 ? 'H' : 'A') == 3 && i > (REDLOCK_RESTART_GUARD ? 5 : 2),
-       "r12: greeted in full, then asked");
-    is_int(release(100), REDLOCK_OK, "r12: and released");
+       "r12: the whole handshake is sent before the SETs");
+    is_int(release(100), REDLOCK_OK, "r12: released");
 }
 
 static void r12_wrong_password(void)
@@ -2028,24 +2060,27 @@ static void r12_wrong_password(void)
         fake_nodes[i].server.password = "right";
     nodes[0].password = "wrong-secret";
     fake_nodes[2].server.old = 1;
-    nodes[2].user = "somebody"; /* goes into its AUTH, as the password does */
+    nodes[2].user = "somebody"; /* the AUTH of this server has user and password */
     nodes[2].password = "wrong-secret";
-    is_int(acquire(60000), REDLOCK_DENIED, "r12: wrong or no password: denied, not waited for");
+    is_int(acquire(60000), REDLOCK_DENIED,
+           "r12: wrong or missing passwords: denied, without a wait");
     fake_pass(&client, 10 * MS);
     acquire(0);
     ok(has_error(0, "WRONGPASS"), "r12: %s", nodes[0].error);
     ok(has_error(1, "NOAUTH"), "r12: %s", nodes[1].error);
-    ok(has_error(2, "WRONGPASS"), "r12: old: %s", nodes[2].error);
+    ok(has_error(2, "WRONGPASS"), "r12: a server without HELLO: %s", nodes[2].error);
     for (i = 0; i < 3; i++)
-        ok(strstr(nodes[i].error, "secret") == NULL, "r12: no trouble has the password in it");
-    is_int((int)fake_count(-1, 'S'), 0, "r12: and nothing was asked for");
+        ok(strstr(nodes[i].error, "secret") == NULL,
+           "r12: the error does not contain the password");
+    is_int((int)fake_count(-1, 'S'), 0, "r12: no SET is sent");
 }
 
 #define LONG_NAME "a-user-whose-name-leaves-no-room"
 #define IN_SCRIPT "-ERR ACL failure in script: User " LONG_NAME " has no permissions to run the "
 
-/* Servers name the command that a user lacks behind the name of the user, or not at all. The error names it, or
-   the few that it can be. The text of Redis 6 is longer than what is kept, so its cause is unknown. */
+/* Servers write the missing command after the name of the user, or not at all. Where the text is cut off
+   before it, the error of the node lists the permissions that the operation needs. The script error of Redis
+   6 is cut off before its cause. */
 static void r12_a_denial_names_the_permissions(void)
 {
     static const struct {
@@ -2104,12 +2139,12 @@ static void r12_a_denial_names_the_permissions(void)
     }
 }
 
-static void r12_a_server_without_a_password_to_give(void)
+static void r12_an_old_server_without_a_password(void)
 {
     begin_with_defaults(1);
     fake_nodes[0].server.old = 1;
-    is_int(acquire(0), REDLOCK_OK, "r12: an old server that wants no password");
-    is_int(fake_nodes[0].dials, 1, "r12: is not dialled again");
+    is_int(acquire(0), REDLOCK_OK, "r12: a server without HELLO, no password");
+    is_int(fake_nodes[0].dials, 1, "r12: one connection is enough");
 }
 
 static void r12_not_a_node(void)
@@ -2127,22 +2162,22 @@ static void r12_not_a_node(void)
     for (i = 0; i < sizeof cases / sizeof *cases; i++) {
         begin_with_defaults(1);
         fake_nodes[0].server.hello = cases[i].hello;
-        is_int(acquire(0), REDLOCK_DENIED, "r12: not a node");
+        is_int(acquire(0), REDLOCK_DENIED, "r12: a server that cannot be a node");
         ok(has_error(0, cases[i].error), "r12: %s", nodes[0].error);
     }
-    begin_with_defaults(1); /* names and values in other places mean nothing */
+    begin_with_defaults(1); /* names and values of a nested reply are ignored */
     fake_nodes[0].server.hello = "%2\r\n$7\r\nmodules\r\n*2\r\n$4\r\nmode\r\n$8\r\nsentinel\r\n"
                                  "$4\r\nrole\r\n$6\r\nmaster\r\n";
-    is_int(acquire(0), REDLOCK_OK, "r12: what a module is called does not matter");
+    is_int(acquire(0), REDLOCK_OK, "r12: the name of a module does not matter");
     begin_with_defaults(1);
     fake_nodes[0].server.hello = "-LOADING Redis is loading the dataset in memory\r\n";
-    is_int(acquire(0), REDLOCK_UNREACHABLE, "r12: loading is no denial");
+    is_int(acquire(0), REDLOCK_UNREACHABLE, "r12: LOADING is temporary");
     fake_nodes[0].server.hello = NULL;
     fake_pass(&client, 200 * MS);
-    is_int(acquire(0), REDLOCK_OK, "r12: and passes");
+    is_int(acquire(0), REDLOCK_OK, "r12: acquired after it");
 }
 
-static void r12_bad_nodes_are_refused(void)
+static void r12_invalid_nodes_are_refused(void)
 {
     static char secret[REDLOCK_SEND_MAX];
 
@@ -2163,39 +2198,40 @@ static void r13_one_server_one_vote(void)
 {
     begin_with_defaults(3);
     fake_nodes[0].server.run = fake_nodes[1].server.run = fake_nodes[2].server.run = 12345;
-    is_int(acquire(0), REDLOCK_DENIED, "r13: one server listed three times is no quorum");
-    ok(has_error(2, "same server"), "r13: and says so: %s", nodes[2].error);
+    is_int(acquire(0), REDLOCK_DENIED, "r13: one server listed three times: no quorum");
+    ok(has_error(2, "same server"), "r13: the error says why: %s", nodes[2].error);
     begin_with_defaults(3);
     fake_nodes[0].server.run = fake_nodes[2].server.run = 12345;
-    is_int(acquire(0), REDLOCK_OK, "r13: listed twice, and another: two votes of three");
+    is_int(acquire(0), REDLOCK_OK,
+           "r13: one server listed twice, and another one: two votes of three");
     fake_pass(&client, 10 * MS);
-    is_int((int)votes(lock.members), 2, "r13: not three");
-    is_int(fake_nodes[2].dials, 1,
-           "r05: what failed after an answer is not dialled at once either");
+    is_int((int)votes(lock.members), 2, "r13: two members");
+    is_int(fake_nodes[2].dials, 1, "r05: no reconnect at once after a rejected handshake");
     begin_with_defaults(3);
     fake_nodes[0].server.run = fake_nodes[2].server.run = 12345;
     fake_nodes[0].server.no_info = fake_nodes[2].server.no_info = 1;
     acquire(0);
     fake_pass(&client, 10 * MS);
-    is_int((int)votes(lock.members), 3, "r13: where INFO is not permitted it can't be seen");
+    is_int((int)votes(lock.members), 3, "r13: without permission for INFO it is not detected");
 }
 
-/* Without the restart guard no server is asked for its run_id: one that is listed twice has two votes. */
+/* Without the restart guard the client does not read the run_id: a server that is listed twice has two
+   votes. */
 static void r13_left_out(void)
 {
     begin_with_defaults(3);
     fake_nodes[0].server.run = fake_nodes[1].server.run = fake_nodes[2].server.run = 12345;
     is_int(acquire(0), REDLOCK_OK, "r13 left out: one server listed three times");
     fake_pass(&client, 10 * MS);
-    is_int((int)votes(lock.members), 3, "r13 left out: has three votes");
-    is_int((int)fake_count(-1, 'I'), 0, "r13 left out: and is not asked for INFO");
-    forget_all(0);
+    is_int((int)votes(lock.members), 3, "r13 left out: three votes");
+    is_int((int)fake_count(-1, 'I'), 0, "r13 left out: no INFO is sent");
+    lose_keys(0);
     fake_nodes[0].server.age_s = 0;
     is_int(release(100), REDLOCK_OK, "r14 left out: released");
-    is_int(acquire(0), REDLOCK_OK, "r14 left out: one that has just started");
+    is_int(acquire(0), REDLOCK_OK, "r14 left out: acquired after a restart");
     fake_pass(&client, 200 * MS);
-    ok(lock.granted & 1, "r14 left out: votes at once");
-    is_int((int)fake_count(-1, 'I'), 0, "r14 left out: and is not asked for its age");
+    ok(lock.granted & 1, "r14 left out: the restarted node votes at once");
+    is_int((int)fake_count(-1, 'I'), 0, "r14 left out: no INFO is sent");
 }
 
 static void r14_a_restarted_server_does_not_vote(void)
@@ -2207,27 +2243,28 @@ static void r14_a_restarted_server_does_not_vote(void)
     begin(3);
     for (i = 0; i < 3; i++)
         fake_nodes[i].server.age_s = 100;
-    is_int(acquire(0), REDLOCK_OK, "r14: old servers vote");
+    is_int(acquire(0), REDLOCK_OK, "r14: servers that have run for long vote");
     release(100);
     fake_pass(&client, 10 * MS);
-    forget_all(0);
+    lose_keys(0);
     fake_nodes[0].server.age_s = 0;
     held_by("other", 1, 1);
-    is_int(acquire(0), REDLOCK_CONTENDED, "r14: the restarted one does not, though it says yes");
-    ok(has_error(0, "not voting"), "r14: and why: %s", nodes[0].error);
+    is_int(acquire(0), REDLOCK_CONTENDED, "r14: the vote of the restarted one does not count");
+    ok(has_error(0, "not voting"), "r14: its error: %s", nodes[0].error);
     fake_pass(&client, 30 * MS);
-    is_int((int)fake_keys_left(), 1, "r14: what it was asked for is undone there too");
+    is_int((int)fake_keys_left(), 1, "r14: rolled back on the restarted one, too");
     fake_pass(&client, 22050 * MS);
     is_int(acquire(0), REDLOCK_CONTENDED, "r14: not before 20 s, drift and 2 s have passed");
     fake_pass(&client, 200 * MS);
     is_int(acquire(0), REDLOCK_OK, "r14: then it votes again");
     release(100);
     lock.ttl_ms = 20001;
-    is_int(acquire(0), REDLOCK_INVALID_ARGUMENT, "r14: a longer ttl than the longest is refused");
+    is_int(acquire(0), REDLOCK_INVALID_ARGUMENT, "r14: a ttl above longest_ttl_ms is refused");
 }
 
-/* An age of n seconds may be little more than n - 1, and the process before may end a second late. */
-static void r14_the_age_that_a_server_says(void)
+/* An age of n seconds may be little more than n - 1 seconds. One second more, because the process before it
+   may have ended later than this one started. */
+static void r14_the_age_of_a_server(void)
 {
     static const struct {
         int age_s, no_info, votes;
@@ -2244,7 +2281,7 @@ static void r14_the_age_that_a_server_says(void)
                cases[i].no_info ? ", but INFO is not permitted" : "");
         release(0);
         fake_pass(&client, 22300 * MS);
-        is_int(acquire(0), REDLOCK_OK, "r14: a connection that lasts proves it");
+        is_int(acquire(0), REDLOCK_OK, "r14: votes after 22.3 s on one connection");
     }
 }
 
@@ -2260,23 +2297,24 @@ static void r14_extensions_too(void)
     acquire(0);
     fake_pass(&client, 10 * MS);
     fake_nodes[0].server.age_s = 0;
-    fake_break(0); /* it kept its keys, but the client cannot know */
+    fake_break(0); /* it has its keys, but the client cannot know */
     fake_nodes[1].hung = 1;
-    is_int(extend(), REDLOCK_UNREACHABLE, "r14: a restarted member confirms nothing");
-    is_int((int)votes(lock.members), 3, "r14: that is no loss");
+    is_int(extend(), REDLOCK_UNREACHABLE, "r14: a restarted member has no vote");
+    is_int((int)votes(lock.members), 3, "r14: the lock is not lost");
     fake_resume(1);
     for (i = 0; i < 2; i++) {
-        is_int(extend(), REDLOCK_OK, "r14: the others do");
+        is_int(extend(), REDLOCK_OK, "r14: extended by the two others");
         fake_pass(&client, 7000 * MS);
     }
     fake_nodes[1].hung = 1;
-    is_int(extend(), REDLOCK_UNREACHABLE, "r14: it has a vote again, but its word is in doubt");
+    is_int(extend(), REDLOCK_UNREACHABLE,
+           "r14: it may vote again, but may have lost the key meanwhile");
     fake_resume(1);
-    is_int(extend(), REDLOCK_OK, "r14: the others confirm it");
+    is_int(extend(), REDLOCK_OK, "r14: extended by the two others, it confirms as well");
     fake_pass(&client, 10 * MS);
-    is_int(extend(), REDLOCK_OK, "r14: once more, with its answer in time");
+    is_int(extend(), REDLOCK_OK, "r14: extended again");
     fake_nodes[1].hung = 1;
-    is_int(extend(), REDLOCK_OK, "r14: and counts again after a round without doubt");
+    is_int(extend(), REDLOCK_OK, "r14: it counts after a round that it has confirmed");
 }
 
 /* ---- R16 ------------------------------------------------------------------------------------ */
@@ -2289,7 +2327,7 @@ static void begin_fenced(unsigned count)
 
 /* ---- R18 ------------------------------------------------------------------------------------ */
 
-/* Servers that have run for long, but may have forgotten all the same. */
+/* Servers that have run for long, but may have lost their keys all the same. */
 static void begin_marked(unsigned count)
 {
     unsigned i;
@@ -2312,26 +2350,27 @@ static void r18_no_vote_without_a_marker(void)
     int i;
 
     begin_marked(3);
-    is_int(acquire(0), REDLOCK_UNREACHABLE, "r18: servers that were never marked do not vote");
-    ok(has_error(0, "not voting: node may have lost locks (quarantine)"), "r18: and why: %s",
+    is_int(acquire(0), REDLOCK_UNREACHABLE, "r18: servers without a marker do not vote");
+    ok(has_error(0, "not voting: node may have lost locks (quarantine)"), "r18: the error: %s",
        nodes[0].error);
-    is_int((int)fake_keys_left(), 0, "r18: nor do they take a key");
+    is_int((int)fake_keys_left(), 0, "r18: nor do they store a key");
     fake_pass(&client, 19900 * MS);
     is_int(acquire(0), REDLOCK_UNREACHABLE, "r18: not before 20 s have passed");
     fake_pass(&client, 200 * MS);
-    is_int(acquire(0), REDLOCK_OK, "r18: then they do");
+    is_int(acquire(0), REDLOCK_OK, "r18: then they vote");
     fake_pass(&client, 10 * MS);
-    is_int((int)votes(lock.members), 3, "r18: all of them");
+    is_int((int)votes(lock.members), 3, "r18: three members");
     for (i = 0; i < 3; i++)
-        ok(marker(i) != NULL, "r18: marked");
+        ok(marker(i) != NULL, "r18: each has a marker");
     is_int(release(100), REDLOCK_OK, "r18: released");
 
     begin_fenced(3);
-    is_int(acquire(0), REDLOCK_OK, "r18: only with longest_ttl_ms");
-    ok(marker(0) == NULL, "r18: else nothing is marked");
+    is_int(acquire(0), REDLOCK_OK, "r18: without longest_ttl_ms they vote at once");
+    ok(marker(0) == NULL, "r18: without longest_ttl_ms there is no marker");
 }
 
-/* The connection stays, and so does the age of the server. */
+/* A server loses its keys (FLUSHALL), or has those of another server (failover). The connection stays up, so
+   only the marker shows it. */
 static void r18_all_keys_are_gone(void)
 {
     struct mini_word name = {"redlock::run", 12}, other = {"4711", 4};
@@ -2346,24 +2385,24 @@ static void r18_all_keys_are_gone(void)
         else
             mini_store(&fake_nodes[0].server, name, other, marker(0)->until_us);
         held_by("other", 1, 1);
-        is_int(acquire(0), REDLOCK_CONTENDED, "r18: %s: it has no vote",
-               i == 0 ? "all is gone" : "what it has is another's");
-        ok(has_error(0, "not voting"), "r18: and why: %s", nodes[0].error);
+        is_int(acquire(0), REDLOCK_CONTENDED, "r18: %s: no vote",
+               i == 0 ? "no marker" : "the marker of another server");
+        ok(has_error(0, "not voting"), "r18: the error: %s", nodes[0].error);
         fake_pass(&client, 20100 * MS);
-        is_int(acquire(0), REDLOCK_OK, "r18: 20 s later it has");
+        is_int(acquire(0), REDLOCK_OK, "r18: 20 s later it votes");
         is_int(release(100), REDLOCK_OK, "r18: released");
         fake_delete(1, "k");
     }
-    is_int(fake_nodes[0].dials, 1, "r18: on the same connection");
+    is_int(fake_nodes[0].dials, 1, "r18: all on one connection");
     fake_nodes[0].refuses = 1;
     fake_break(0);
     fake_pass(&client, 10 * MS);
-    is_int(acquire(0), REDLOCK_OK, "r18: each marker names the run of its own server");
+    is_int(acquire(0), REDLOCK_OK, "r18: the marker of each node is compared with its own run_id");
 }
 
-/* A vote that the server gave to another client may be forgotten too: if the server were repaired, it would
-   have two votes. */
-static void r18_no_healing_either(void)
+/* The server may also have lost a key of another client. If the key were repaired, the server would have
+   voted for two clients. */
+static void r18_no_repair_without_a_marker(void)
 {
     begin_marked(3);
     acquire(0);
@@ -2371,24 +2410,25 @@ static void r18_no_healing_either(void)
     is_int(acquire(0), REDLOCK_OK, "r18: held");
     fake_pass(&client, 10 * MS);
     fake_nodes[0].server.used = 0;
-    is_int(extend(), REDLOCK_OK, "r18: extended by two");
+    is_int(extend(), REDLOCK_OK, "r18: two of three extend it");
     fake_pass(&client, 10 * MS);
-    is_int((int)votes(lock.members), 2, "r18: the third does not count");
-    ok(fake_find(0, "k", 1) == NULL && marker(0) != NULL, "r18: it is marked, not healed");
+    is_int((int)votes(lock.members), 2, "r18: the third is no member");
+    ok(fake_find(0, "k", 1) == NULL && marker(0) != NULL,
+       "r18: it has a marker now, but the key is not repaired");
     ok(has_error(0, "not voting"), "r18: %s", nodes[0].error);
     fake_pass(&client, 9000 * MS);
-    is_int(extend(), REDLOCK_OK, "r18: extended once more");
+    is_int(extend(), REDLOCK_OK, "r18: extended after 9 s");
     fake_pass(&client, 9000 * MS);
-    is_int(extend(), REDLOCK_OK, "r18: nor yet after 18 s");
+    is_int(extend(), REDLOCK_OK, "r18: extended after 18 s");
     fake_pass(&client, 2100 * MS);
-    ok(fake_find(0, "k", 1) == NULL, "r18: not healed");
-    is_int(extend(), REDLOCK_OK, "r18: after 20 s");
+    ok(fake_find(0, "k", 1) == NULL, "r18: not repaired before 20 s have passed");
+    is_int(extend(), REDLOCK_OK, "r18: extended after 20 s");
     fake_pass(&client, 10 * MS);
-    ok(fake_find(0, "k", 1) != NULL, "r18: it is");
-    is_int(extend(), REDLOCK_OK, "r18: and once more");
+    ok(fake_find(0, "k", 1) != NULL, "r18: repaired");
+    is_int(extend(), REDLOCK_OK, "r18: extended again");
     fake_pass(&client, 10 * MS);
     fake_nodes[1].hung = 1;
-    is_int(extend(), REDLOCK_OK, "r18: then it counts");
+    is_int(extend(), REDLOCK_OK, "r18: then the third counts");
 }
 
 static void r18_where_info_is_denied(void)
@@ -2397,13 +2437,14 @@ static void r18_where_info_is_denied(void)
     fake_nodes[1].server.no_info = 1;
     acquire(0);
     fake_pass(&client, 22300 * MS);
-    is_int(acquire(0), REDLOCK_OK, "r18: without INFO r14 alone is left");
+    is_int(acquire(0), REDLOCK_OK, "r18: without INFO only R14 protects");
     fake_pass(&client, 10 * MS);
-    is_int((int)votes(lock.members), 3, "r18: on that server");
-    ok(marker(1) == NULL && marker(2) != NULL, "r18: which is not marked");
+    is_int((int)votes(lock.members), 3, "r18: three members");
+    ok(marker(1) == NULL && marker(2) != NULL, "r18: no marker on the server without INFO");
 }
 
-/* All clients connect to a server that has crashed as soon as it is back, while it loads its file. */
+/* After a crash all clients connect to the server at once, while it loads its file and cannot tell its
+   run_id. */
 static void r18_connected_while_it_loads(void)
 {
     begin_marked(3);
@@ -2417,31 +2458,31 @@ static void r18_connected_while_it_loads(void)
     fake_pass(&client, 22300 * MS);
     is_int(acquire(0), REDLOCK_OK, "r18: loaded, and old enough");
     fake_pass(&client, 10 * MS);
-    ok(marker(1) != NULL, "r18: its marker is looked at");
+    ok(marker(1) != NULL, "r18: it has a marker");
     release(100);
     fake_nodes[1].server.used = 0; /* FLUSHALL */
     held_by("other", 0, 0);
-    is_int(acquire(0), REDLOCK_CONTENDED, "r18: and tells that it has forgotten");
+    is_int(acquire(0), REDLOCK_CONTENDED, "r18: no vote after FLUSHALL");
 }
 
-/* 8 hours ahead when it was started, say. */
+/* The clock of a server was 8 hours ahead when it set the marker, and is corrected. */
 static void r18_a_clock_that_is_set_back(void)
 {
     begin_marked(3);
     acquire(0);
     fake_pass(&client, 20100 * MS);
-    is_int(acquire(0), REDLOCK_OK, "r18: all are marked");
+    is_int(acquire(0), REDLOCK_OK, "r18: all have a marker");
     fake_pass(&client, 10 * MS);
     is_int(release(100), REDLOCK_OK, "r18: released");
     mini_find(&fake_nodes[0].server, "redlock::run", 12)->until_us += 28800000 * (uint64_t)1000;
     held_by("other", 1, 1);
-    is_int(acquire(0), REDLOCK_CONTENDED, "r18: the clock of one is set back: no vote");
+    is_int(acquire(0), REDLOCK_CONTENDED, "r18: the clock of one server is set back: no vote");
     fake_pass(&client, 20100 * MS);
-    is_int(acquire(0), REDLOCK_OK, "r18: for 20 s, not for 8 hours");
+    is_int(acquire(0), REDLOCK_OK, "r18: after 20 s it votes, not after 8 hours");
 }
 
-/* Another client of the same servers has another longest_ttl_ms. */
-static void r18_each_has_its_own_longest(void)
+/* Another client, with another longest_ttl_ms, sets the markers first. */
+static void r18_each_client_has_its_own_longest_ttl(void)
 {
     static const uint32_t theirs_ms[] = {100, 0x7fffffff};
     struct redlock_settings other_settings;
@@ -2460,20 +2501,21 @@ static void r18_each_has_its_own_longest(void)
         redlock_init(&other, fake_io(), others, 3, &other_settings);
         redlock_lock_init(&theirs, "t", 1, 100);
         set_use_fencing(&theirs, 1);
-        redlock_acquire(&other, &theirs, 0); /* it is the first, and marks all */
+        redlock_acquire(&other, &theirs, 0); /* sets the markers */
         fake_pass(&other, 10 * MS);
         redlock_deinit(&other);
         acquire(0);
         fake_pass(&client, 1000 * MS);
-        is_int(acquire(0), REDLOCK_UNREACHABLE, "r18: not before our 20 s are over, with %lu ms",
+        is_int(acquire(0), REDLOCK_UNREACHABLE,
+               "r18: not before our 20 s are over; the other client's are %lu ms",
                (unsigned long)theirs_ms[kind]);
         fake_pass(&client, 20000 * MS);
-        is_int(acquire(0), REDLOCK_OK, "r18: then it has a vote");
+        is_int(acquire(0), REDLOCK_OK, "r18: then they vote");
     }
 }
 
-/* Sets the count of "k" on node i. */
-static void count_is(int i, const char *digits)
+/* Sets the fencing counter of "k" on node i. */
+static void set_counter(int i, const char *digits)
 {
     fake_delete(i, "k:fence");
     fake_put(i, "k:fence", digits, 0x7fffffff);
@@ -2484,24 +2526,23 @@ static void r16_one_round_trip(void)
     uint64_t first, start;
 
     begin_fenced(5);
-    is_int(acquire(0), REDLOCK_OK, "r16: fenced");
-    ok(fencing_token_of(&lock) == fake_wall_us,
-       "r16: the token is what was proposed: the wall clock");
+    is_int(acquire(0), REDLOCK_OK, "r16: acquired with a fencing token");
+    ok(fencing_token_of(&lock) == fake_wall_us, "r16: the token is the proposal, the wall clock");
     is_int((int)(fake_count(-1, 'S') + fake_count(-1, 'R')), 0, "r16: in one round");
     first = fencing_token_of(&lock);
     release(100);
     fake_pass(&client, 10 * MS);
     start = fake_now_us;
-    is_int(acquire(0), REDLOCK_OK, "r16: again, with a wall clock that stands still");
+    is_int(acquire(0), REDLOCK_OK, "r16: acquired again, the wall clock has not advanced");
     is_int((int)since(start), 1 * MS, "r16: in one round trip");
     ok(fencing_token_of(&lock) == first + 1, "r16: the next token is larger");
     is_int(extend(), REDLOCK_OK, "r16: extended");
     ok(fencing_token_of(&lock) == first + 1, "r16: an extension keeps the token");
-    ok(fake_find(0, "k:fence", 7)->until_us == UINT64_MAX, "r16 T47: and the count has no ttl");
+    ok(fake_find(0, "k:fence", 7)->until_us == UINT64_MAX, "r16 T47: the counter has no ttl");
     release(100);
     fake_wall_us -= 1000000;
-    is_int(acquire(0), REDLOCK_OK, "r16: with a wall clock that went back");
-    ok(fencing_token_of(&lock) == first + 2, "r16: it still grows");
+    is_int(acquire(0), REDLOCK_OK, "r16: acquired, the wall clock was set back");
+    ok(fencing_token_of(&lock) == first + 2, "r16: the token still grows");
 }
 
 static void r16_agrees_on_the_largest(void)
@@ -2509,43 +2550,43 @@ static void r16_agrees_on_the_largest(void)
     begin_fenced(5);
     fake_wall_us = 1;
     warm_up();
-    count_is(0, "10");
-    count_is(1, "20");
-    count_is(2, "30");
-    is_int(acquire(0), REDLOCK_OK, "r16: five nodes, four counts");
-    ok(fencing_token_of(&lock) == 31, "r16: the largest: %lu",
+    set_counter(0, "10");
+    set_counter(1, "20");
+    set_counter(2, "30");
+    is_int(acquire(0), REDLOCK_OK, "r16: five nodes, four different counters");
+    ok(fencing_token_of(&lock) == 31, "r16: the token is the largest counter: %lu",
        (unsigned long)fencing_token_of(&lock));
     fake_pass(&client, 10 * MS);
-    is_int((int)fake_count(-1, 'R'), 5, "r16: after a second round, on all");
-    is_int((int)votes(lock.members), 5, "r16: and all are members");
+    is_int((int)fake_count(-1, 'R'), 5, "r16: after a second round on all nodes");
+    is_int((int)votes(lock.members), 5, "r16: all are members");
     release(100);
     acquire(0);
-    ok(fencing_token_of(&lock) == 32, "r16: then all count alike");
+    ok(fencing_token_of(&lock) == 32, "r16: then all counters are equal");
     is_int((int)fake_count(-1, 'R'), 5, "r16: and one round is enough");
 }
 
-/* A node whose count has risen meanwhile does not agree, though the key is ours there. Otherwise two
-   clients could get one token: the other one was refused everywhere else, and had the key there for a
-   moment. */
-static void r16_a_higher_count_does_not_agree(void)
+/* A node whose counter has grown meanwhile does not agree, although our key is there. Otherwise two clients
+   could get the same token. The other client had the key on this node for a moment, and was refused on the
+   rest. */
+static void r16_a_larger_counter_does_not_agree(void)
 {
     begin_fenced(3);
     fake_wall_us = 1;
     warm_up();
-    count_is(0, "10");
-    count_is(1, "20");
+    set_counter(0, "10");
+    set_counter(1, "20");
     fake_nodes[2].hung = 1;
     redlock_acquire_start(&client, &lock, 0);
-    fake_pass(&client, 500); /* 11 and 21 are on their way */
-    count_is(1, "40");
+    fake_pass(&client, 500); /* the replies 11 and 21 are under way */
+    set_counter(1, "40");
     fake_pass(&client, 20 * MS);
-    is_int(lock.status, REDLOCK_OK, "r16: two of three, and one's count rises meanwhile");
-    ok(fencing_token_of(&lock) == 40, "r16: agreed on in a third round: %lu",
+    is_int(lock.status, REDLOCK_OK, "r16: two of three reply, and one counter grows meanwhile");
+    ok(fencing_token_of(&lock) == 40, "r16: agreed in a third round: %lu",
        (unsigned long)fencing_token_of(&lock));
-    is_int((int)fake_count(0, 'R'), 2, "r16: which is the second that raises");
+    is_int((int)fake_count(0, 'R'), 2, "r16: the second round that proposes the maximum");
 }
 
-static void r16_raising_has_an_end(void)
+static void r16_rounds_of_agreement_are_limited(void)
 {
     unsigned i;
     char digits[12];
@@ -2557,20 +2598,20 @@ static void r16_raising_has_an_end(void)
     fake_wall_us = 1;
     warm_up();
     fake_nodes[2].hung = 1;
-    count_is(0, "10");
+    set_counter(0, "10");
     redlock_acquire_start(&client, &lock, 0);
-    count_is(1, "15");
+    set_counter(1, "15");
     for (i = 20; i < 400 && lock.status == REDLOCK_PENDING; i++) {
         fake_pass(&client, 200);
         sprintf(digits, "%u0", i);
-        count_is(i & 1, digits);
+        set_counter(i & 1, digits);
     }
     ok(lock.status != REDLOCK_PENDING && lock.status != REDLOCK_OK,
-       "r16: counts that always rise end the attempt: %s", redlock_strerror(lock.status));
+       "r16: counters that keep growing end the attempt: %s", redlock_strerror(lock.status));
     ok(fake_count(0, 'R') <= 4, "r16: after %u rounds", fake_count(0, 'R'));
     fake_resume(2);
     fake_pass(&client, 100 * MS);
-    is_int((int)fake_keys_left() - 2, 0, "r16: and only the counts that the test set are left");
+    is_int((int)fake_keys_left() - 2, 0, "r16: no key is left but the counters of the test");
 }
 
 static void r16_refused(void)
@@ -2580,27 +2621,28 @@ static void r16_refused(void)
 
     begin_fenced(5);
     held_by("other", 0, 2);
-    is_int(acquire(0), REDLOCK_HELD, "r16: held by another");
+    is_int(acquire(0), REDLOCK_HELD, "r16: another client holds it");
     fake_pass(&client, 10 * MS);
-    is_int((int)fake_keys_left(), 3, "r16: undone");
+    is_int((int)fake_keys_left(), 3, "r16: rolled back");
     for (i = 0; i < 4; i++) {
         begin_fenced(3);
         warm_up();
         fake_nodes[0].says = says[i];
         is_int(acquire(0), REDLOCK_OK, "r16: the others decide");
         fake_pass(&client, 5 * MS);
-        ok(nodes[0].state != REDLOCK_NODE_READY, "r16: %.8s is no count", says[i]);
+        ok(nodes[0].state != REDLOCK_NODE_READY, "r16: disconnected after the invalid counter %.8s",
+           says[i]);
     }
     if (!REDLOCK_MULTI_KEY)
         return;
     set_extra_keys(&lock, NULL, 1);
     redlock_abandon(&client, &lock);
-    is_int(acquire(0), REDLOCK_INVALID_ARGUMENT, "r16: not with several keys");
+    is_int(acquire(0), REDLOCK_INVALID_ARGUMENT, "r16: invalid together with extra keys");
 }
 
-/* Two clients' attempts in every order that a few hundred random delays give, and keys that vanish
-   between the rounds: what is acquired later has the larger token, and no two are the same. */
-static void r16_order(void)
+/* 400 acquires with random delays, nodes that hang, and keys that are deleted between the acquires. Each
+   token must be larger than all before it, and no two may be equal. */
+static void r16_tokens_grow(void)
 {
     uint64_t last = 0, all[400];
     unsigned i, j, taken = 0, wrong = 0, twice = 0;
@@ -2625,20 +2667,21 @@ static void r16_order(void)
                 twice += all[j] == last;
             all[taken++] = last;
             fake_pass(&client, dice >> 18 & 2047);
-            for (j = 0; j < 3 && dice >> 31; j++) /* it expires on some nodes */
+            for (j = 0; j < 3 && dice >> 31; j++) /* as if it had expired */
                 fake_delete((int)j, "k");
         }
         release(100);
     }
-    ok(taken > 200, "r16: %u acquisitions with nodes that come and go", taken);
-    is_int((int)(wrong + twice), 0, "r16: each with a larger token than those before it");
+    ok(taken > 200, "r16: %u acquires, nodes hang and resume", taken);
+    is_int((int)(wrong + twice), 0, "r16: each token is larger than those before it");
 }
 
 /* ---- R17 ------------------------------------------------------------------------------------ */
 
 static const char on_disk[] = "*2\r\n:1\r\n:0\r\n", not_in_time[] = "*2\r\n:0\r\n:7\r\n";
 
-/* Votes are durable. The servers from..to answer WAITAOF so; the others have the write on disk. */
+/* With the setting `durable`. The servers from..to reply `says` to WAITAOF, the others that the write is on
+   disk. */
 static void begin_durable(unsigned count, int from, int to, const char *says)
 {
     int i;
@@ -2655,25 +2698,25 @@ static void r17_counts_what_is_on_disk(void)
     begin_durable(5, 1, 0, NULL);
     is_int(acquire(0), REDLOCK_OK, "r17: acquired");
     fake_pass(&client, 20 * MS);
-    is_int((int)fake_count(-1, 'W'), 5, "r17: each was asked whether it has it on disk");
+    is_int((int)fake_count(-1, 'W'), 5, "r17: WAITAOF was sent to each node");
     is_int(extend(), REDLOCK_OK, "r17: extended");
-    is_int((int)votes(lock.members), 5, "r17: late ones are members, too");
+    is_int((int)votes(lock.members), 5, "r17: nodes that confirmed late are members, too");
     fake_pass(&client, 20 * MS);
-    is_int((int)fake_count(-1, 'W'), 10, "r17: asked again");
+    is_int((int)fake_count(-1, 'W'), 10, "r17: WAITAOF for the extension");
     is_int(release(1000), REDLOCK_OK, "r17: released");
     fake_pass(&client, 20 * MS);
-    is_int((int)fake_count(-1, 'W'), 10, "r17: for which it is not asked");
+    is_int((int)fake_count(-1, 'W'), 10, "r17: no WAITAOF for a release");
     is_int((int)fake_keys_left(), 0, "r17: no key is left");
     held_by("other", 0, 2);
-    is_int(acquire(0), REDLOCK_HELD, "r17: a refusal needs no disk");
-    is_int((int)fake_keys_left(), 3, "r17: and is undone");
+    is_int(acquire(0), REDLOCK_HELD, "r17: a refusal counts without WAITAOF");
+    is_int((int)fake_keys_left(), 3, "r17: rolled back");
 }
 
-static void r17_and_nothing_else(void)
+static void r17_other_replies_are_no_vote(void)
 {
     static const struct {
         const char *says, *error;
-        int talks; /* on the same connection from then on, so that the key is soon gone */
+        int stays_up; /* the connection, so that the rollback is run soon */
     } cases[] = {
         {not_in_time, "vote not confirmed on disk in time (WAITAOF)", 1},
         {NULL, "unknown com", 1},
@@ -2690,25 +2733,25 @@ static void r17_and_nothing_else(void)
 
     for (i = 0; i < sizeof cases / sizeof *cases; i++) {
         begin_durable(5, 0, 2, cases[i].says);
-        is_int(acquire(0), REDLOCK_UNREACHABLE, "r17: three of five say: %.30s",
-               cases[i].says != NULL ? cases[i].says : "what is that?");
+        is_int(acquire(0), REDLOCK_UNREACHABLE, "r17: three of five reply to WAITAOF: %.30s",
+               cases[i].says != NULL ? cases[i].says : "unknown command");
         ok(has_error(1, cases[i].error), "r17: %s", nodes[1].error);
         fake_pass(&client, 2000 * MS);
-        if (cases[i].talks)
-            is_int((int)fake_keys_left(), 0, "r17: and it is undone");
+        if (cases[i].stays_up)
+            is_int((int)fake_keys_left(), 0, "r17: rolled back");
         begin_durable(5, 0, 1, cases[i].says);
-        is_int(acquire(0), REDLOCK_OK, "r17: two of them do no harm");
-        is_int((int)votes(lock.members), 3, "r17: and are no members");
-        is_int(extend(), REDLOCK_OK, "r17: nor when it is extended");
-        is_int((int)votes(lock.members), 3, "r17: again no members");
+        is_int(acquire(0), REDLOCK_OK, "r17: two of five reply so: acquired");
+        is_int((int)votes(lock.members), 3, "r17: these two are not members");
+        is_int(extend(), REDLOCK_OK, "r17: extended");
+        is_int((int)votes(lock.members), 3, "r17: again not members");
         is_int(release(1000), REDLOCK_OK, "r17: released");
         fake_pass(&client, 2000 * MS);
-        if (cases[i].talks)
-            is_int((int)fake_keys_left(), 0, "r17: everywhere");
+        if (cases[i].stays_up)
+            is_int((int)fake_keys_left(), 0, "r17: no key is left");
     }
 }
 
-/* A member whose extension is not on its disk does not confirm the extension. */
+/* A member does not confirm an extension that is not on its disk. */
 static void r17_extensions(void)
 {
     unsigned i;
@@ -2717,27 +2760,28 @@ static void r17_extensions(void)
     warm_up();
     acquire(0);
     fake_pass(&client, 20 * MS);
-    for (i = 0; i < 2; i++) /* no answer, or an empty one, is none as the last was */
+    for (i = 0; i < 2; i++) /* an earlier confirmation does not count for this one */
         fake_nodes[i].server.synced = i == 0 ? not_in_time : "*0\r\n";
     is_int(extend(), REDLOCK_UNREACHABLE, "r17: one of three has the extension on disk");
-    ok(redlock_remaining_ms(&client, &lock) > 9000, "r17: the old validity stands");
+    ok(redlock_remaining_ms(&client, &lock) > 9000, "r17: the old validity is unchanged");
     for (i = 0; i < 2; i++)
         fake_nodes[i].server.synced = on_disk;
-    is_int(extend(), REDLOCK_OK, "r17: all of them");
+    is_int(extend(), REDLOCK_OK, "r17: all three have it on disk");
     fake_delete(0, "k");
     fake_nodes[0].server.synced = not_in_time;
-    is_int(extend(), REDLOCK_OK, "r17: two of them, and one is healed");
+    is_int(extend(), REDLOCK_OK, "r17: two have it on disk, one is repaired");
     fake_pass(&client, 20 * MS);
-    is_int((int)(lock.members & 1), 0, "r17: not to its disk, so it is no member");
+    is_int((int)(lock.members & 1), 0, "r17: the repair is not on its disk: not a member");
     fake_nodes[0].server.synced = on_disk;
     extend();
     fake_pass(&client, 20 * MS);
     extend();
-    is_int((int)(lock.members & 1), REDLOCK_REPAIR, "r17: later it is");
+    is_int((int)(lock.members & 1), REDLOCK_REPAIR, "r17: on its disk later: a member");
 }
 
-/* Replies for locks that are gone: no memory of these is written to. */
-static void r17_answers_that_come_late(void)
+/* Replies that arrive after the operation must not write to the lock, because its memory is the caller's
+   again. */
+static void r17_late_replies(void)
 {
     struct redlock_lock other, was;
     unsigned i, round;
@@ -2751,7 +2795,7 @@ static void r17_answers_that_come_late(void)
         }
         redlock_lock_init(&other, "o", 1, 10000);
         redlock_acquire_start(&client, &other, 0);
-        fake_pass(&client, (round == 0 ? 1 : 22) * MS); /* before any; between the two */
+        fake_pass(&client, (round == 0 ? 1 : 22) * MS); /* before both replies; between them */
         redlock_cancel(&client, &other);
         while (redlock_next_completed(&client) == NULL)
             fake_pass(&client, 1 * MS);
@@ -2760,19 +2804,19 @@ static void r17_answers_that_come_late(void)
         for (i = 0; i < 3 && round == 1; i++)
             fake_break((int)i);
         fake_pass(&client, 200 * MS);
-        ok(memcmp(&was, &other, sizeof was) == 0, "r17: a lock that is gone is not touched");
-        is_int((int)fake_keys_left(), 0, "r17: nor left");
+        ok(memcmp(&was, &other, sizeof was) == 0, "r17: a cancelled lock is not written to");
+        is_int((int)fake_keys_left(), 0, "r17: no key is left");
         for (i = 0; i < 3; i++) {
             fake_nodes[i].delay_us = 0;
             fake_nodes[i].server.synced = on_disk;
         }
-        is_int(acquire(0), REDLOCK_OK, "r17: answers and questions still belong together");
+        is_int(acquire(0), REDLOCK_OK, "r17: replies still match their requests");
         is_int(release(1000), REDLOCK_OK, "r17: released");
     }
 }
 
-/* The lock is given up between the two answers. */
-static void r17_half_an_answer(void)
+/* The lock is cancelled between the reply to SET and the reply to WAITAOF. */
+static void r17_half_a_reply(void)
 {
     unsigned i, byte;
 
@@ -2785,17 +2829,18 @@ static void r17_half_an_answer(void)
     fake_now_us += 10 * MS;
     for (i = 0; i < 3; i++) {
         fake_nodes[i].drip = 1;
-        for (byte = 0; byte < 7; byte++) /* +OK, and the beginning of the next */
+        for (byte = 0; byte < 7; byte++) /* +OK, and the beginning of the next reply */
             redlock_handle_events(&client, i, REDLOCK_READABLE);
         fake_nodes[i].drip = 0;
     }
     redlock_tick(&client);
-    is_int((int)lock.status, REDLOCK_PENDING, "r17: three grants are no lock yet");
-    is_int((int)lock.granted, 0, "r17: nor are they told as such");
+    is_int((int)lock.status, REDLOCK_PENDING,
+           "r17: three grants without WAITAOF: not acquired yet");
+    is_int((int)lock.granted, 0, "r17: nor are they in `granted`");
     redlock_cancel(&client, &lock);
     fake_pass(&client, 100 * MS);
-    is_int((int)fake_keys_left(), 0, "r17: cancelled between two answers");
-    ok(fake_nodes[0].dials == 1 && fake_nodes[1].dials == 1, "r17: on the same connections");
+    is_int((int)fake_keys_left(), 0, "r17: no key is left after the cancel");
+    ok(fake_nodes[0].dials == 1 && fake_nodes[1].dials == 1, "r17: the connections stay up");
 }
 
 static void r17_connections_that_break(void)
@@ -2804,7 +2849,7 @@ static void r17_connections_that_break(void)
 
     begin_durable(3, 0, 0, "");
     warm_up();
-    is_int(acquire(0), REDLOCK_OK, "r17: acquired, one WAITAOF is open");
+    is_int(acquire(0), REDLOCK_OK, "r17: acquired, one WAITAOF is unanswered");
     fake_break(0);
     fake_nodes[0].server.synced = on_disk;
     fake_pass(&client, 20 * MS);
@@ -2812,7 +2857,7 @@ static void r17_connections_that_break(void)
     fake_pass(&client, 200 * MS);
     extend();
     is_int((int)votes(lock.members), REDLOCK_REPAIR ? 3 : 2,
-           "r17: the one that broke is a member in the end");
+           "r17: the node whose connection broke is a member");
     fake_nodes[1].server.synced = fake_nodes[2].server.synced = "";
     redlock_extend_start(&client, &lock);
     fake_pass(&client, 5 * MS);
@@ -2821,7 +2866,8 @@ static void r17_connections_that_break(void)
     fake_nodes[1].server.synced = fake_nodes[2].server.synced = on_disk;
     fake_pass(&client, 20 * MS);
     ok(redlock_next_completed(&client) == &lock && lock.status == REDLOCK_OK,
-       "r17: an extension is sent again where it broke: %s", redlock_strerror(lock.status));
+       "r17: an extension is sent again after its connection broke: %s",
+       redlock_strerror(lock.status));
     for (i = 0; i < 3; i++)
         fake_nodes[i].delay_us = 20 * MS;
     redlock_extend_start(&client, &lock);
@@ -2830,14 +2876,14 @@ static void r17_connections_that_break(void)
     fake_break(1);
     fake_pass(&client, 100 * MS);
     ok(redlock_next_completed(&client) == &lock && lock.status == REDLOCK_OK,
-       "r17: and where it broke before any answer: %s", redlock_strerror(lock.status));
+       "r17: also when it broke before any reply: %s", redlock_strerror(lock.status));
     is_int(release(1000), REDLOCK_OK, "r17: released");
     fake_pass(&client, 200 * MS);
     is_int((int)fake_keys_left(), 0, "r17: no key is left");
 }
 
-/* A grant that was to be confirmed when the connection broke is not confirmed by the next connection. */
-static void r17_not_another_connections_answer(void)
+/* WAITAOF on the next connection does not confirm a grant of the broken one. */
+static void r17_another_connection_does_not_confirm(void)
 {
     int i;
 
@@ -2850,12 +2896,13 @@ static void r17_not_another_connections_answer(void)
     }
     fake_pass(&client, 20000 * MS);
     held_by("other", 0, 2);
-    is_int(acquire(0), REDLOCK_HELD, "r17: refused, whatever the last connection had granted");
+    is_int(acquire(0), REDLOCK_HELD,
+           "r17: held by another client; the grants of the broken connections do not count");
 }
 
-/* Nodes 3 and 4 refuse an extension, or have no memory, and are silent then. The lock has ended, and its
-   memory is the caller's, when their connections break. */
-static void r17_a_no_is_final(void)
+/* Nodes 3 and 4 refuse an extension, or reply OOM, but do not reply to its WAITAOF. The lock is released, and
+   its memory is the caller's, when their connections break. */
+static void r17_a_refusal_needs_no_waitaof(void)
 {
     struct redlock_lock other, was;
     int round, i;
@@ -2884,11 +2931,11 @@ static void r17_a_no_is_final(void)
             fake_break(i);
         }
         fake_pass(&client, 200 * MS);
-        ok(memcmp(&was, &other, sizeof was) == 0, "r17: nobody writes to what is no lock any more");
+        ok(memcmp(&was, &other, sizeof was) == 0, "r17: a released lock is not written to");
     }
 }
 
-/* WAITAOF takes up to two seconds where the file is written once a second: no stall. */
+/* With `appendfsync everysec` WAITAOF takes up to two seconds. This is not a stall. */
 static void r17_a_slow_disk_is_no_stall(void)
 {
     int i;
@@ -2904,12 +2951,12 @@ static void r17_a_slow_disk_is_no_stall(void)
         fake_nodes[i].server.synced = "";
     redlock_acquire_start(&client, &lock, 0);
     fake_pass(&client, 2400 * MS);
-    is_int((int)lock.status, REDLOCK_PENDING, "r17: waits as long as node_timeout_ms says");
+    is_int((int)lock.status, REDLOCK_PENDING, "r17: waits for node_timeout_ms");
     fake_pass(&client, 3000 * MS);
-    is_int((int)fake_keys_left(), 0, "r17: and undoes it on the same connections");
+    is_int((int)fake_keys_left(), 0, "r17: rolled back");
 }
 
-static void r17_many_keys_and_tokens(void)
+static void r17_extra_keys_and_fencing_tokens(void)
 {
     static const struct redlock_key more[] = {{"m", 1}};
     uint64_t last;
@@ -2918,8 +2965,8 @@ static void r17_many_keys_and_tokens(void)
     begin_durable(5, 0, 0, not_in_time);
     set_extra_keys(&lock, more, 1);
     if (REDLOCK_MULTI_KEY) {
-        is_int(acquire(0), REDLOCK_OK, "r17: several keys");
-        is_int((int)(lock.members & 1), 0, "r17: but where they are not on disk");
+        is_int(acquire(0), REDLOCK_OK, "r17: a multi-key lock");
+        is_int((int)(lock.members & 1), 0, "r17: not on disk on node 0: not a member");
         is_int(release(1000), REDLOCK_OK, "r17: released");
     }
     if (!REDLOCK_FENCING)
@@ -2930,21 +2977,22 @@ static void r17_many_keys_and_tokens(void)
     for (i = 0; i < 5; i++)
         fake_put(i, "k:fence", i % 2 ? "7" : "90", 0x7fffffff);
     is_int(acquire(0), REDLOCK_OK, "r17: with a fencing token");
-    ok(fencing_token_of(&lock) >= 8, "r17: %lu", (unsigned long)fencing_token_of(&lock));
+    ok(fencing_token_of(&lock) >= 8, "r17: the token is larger than the counters of a quorum: %lu",
+       (unsigned long)fencing_token_of(&lock));
     last = fencing_token_of(&lock);
     is_int(release(1000), REDLOCK_OK, "r17: released");
     fake_pass(&client, 20 * MS);
-    is_int(acquire(0), REDLOCK_OK, "r17: and another");
-    ok(fencing_token_of(&lock) > last, "r17: which is larger: %lu",
+    is_int(acquire(0), REDLOCK_OK, "r17: acquired again");
+    ok(fencing_token_of(&lock) > last, "r17: with a larger token: %lu",
        (unsigned long)fencing_token_of(&lock));
     is_int(release(1000), REDLOCK_OK, "r17: released");
     fake_pass(&client, 20 * MS);
     is_int((int)fake_keys_left(), 0, "r17: no key is left");
 }
 
-/* ---- Several keys, adoption, holder, fork --------------------------------------------------- */
+/* ---- Multi-key locks, adoption, holder, fork ------------------------------------------------ */
 
-static void several_keys(void)
+static void multi_key_lock(void)
 {
     static const struct redlock_key more[] = {{"l", 1}, {"m", 1}};
     static const struct redlock_key long_one[] = {{"0123456789012345678901234567890123456789"
@@ -2954,38 +3002,38 @@ static void several_keys(void)
 
     begin_with_defaults(3);
     set_extra_keys(&lock, more, 2);
-    is_int(acquire(0), REDLOCK_OK, "several keys: all free");
+    is_int(acquire(0), REDLOCK_OK, "multi-key: all keys are free");
     fake_pass(&client, 10 * MS);
-    is_int((int)fake_keys_left(), 9, "several keys: on every node all three");
+    is_int((int)fake_keys_left(), 9, "multi-key: three keys on each node");
     fake_pass(&client, 5000 * MS);
-    is_int(extend(), REDLOCK_OK, "several keys: extended");
+    is_int(extend(), REDLOCK_OK, "multi-key: extended");
     fake_pass(&client, 6000 * MS);
-    is_int((int)fake_keys_left(), 9, "several keys: all of them");
+    is_int((int)fake_keys_left(), 9, "multi-key: all keys are extended");
     fake_delete(0, "l");
-    is_int(extend(), REDLOCK_OK, "several keys: one is gone on one node: healed");
+    is_int(extend(), REDLOCK_OK, "multi-key: one key is missing on one node: extended");
     fake_pass(&client, 10 * MS);
-    is_int((int)fake_keys_left(), REDLOCK_REPAIR ? 9 : 8, "several keys: all are there again");
-    is_int(release(100), REDLOCK_OK, "several keys: released");
+    is_int((int)fake_keys_left(), REDLOCK_REPAIR ? 9 : 8, "multi-key: the missing key is repaired");
+    is_int(release(100), REDLOCK_OK, "multi-key: released");
     fake_pass(&client, 10 * MS);
-    is_int((int)fake_keys_left(), 0, "several keys: all of them");
+    is_int((int)fake_keys_left(), 0, "multi-key: no key is left");
     for (n = 0; n < 3; n++) {
         begin_with_defaults(3);
         set_extra_keys(&lock, more, 2);
         for (i = 0; i < 2; i++)
             fake_put((int)i, n == 0 ? "k" : n == 1 ? "l" : "m", "other", 60000);
-        is_int(acquire(0), REDLOCK_HELD, "several keys: another has one of them on two nodes");
+        is_int(acquire(0), REDLOCK_HELD, "multi-key: another client has one key on two nodes");
         fake_pass(&client, 10 * MS);
-        is_int((int)fake_keys_left(), 2, "several keys: none of ours is left");
+        is_int((int)fake_keys_left(), 2, "multi-key: no key of ours is left");
     }
     begin_with_defaults(3);
     acquire(0);
     fake_pass(&client, 10 * MS);
     set_extra_keys(&lock, more, 1);
-    is_int(release(100), REDLOCK_EXPIRED, "several keys: one that was never there is told");
+    is_int(release(100), REDLOCK_EXPIRED, "multi-key: EXPIRED if one of the keys does not exist");
     fake_pass(&client, 10 * MS);
-    is_int((int)fake_keys_left(), 0, "several keys: and the rest is released");
+    is_int((int)fake_keys_left(), 0, "multi-key: the existing key is deleted");
     set_extra_keys(&lock, long_one, 1);
-    is_int(acquire(0), REDLOCK_INVALID_ARGUMENT, "several keys: too long together");
+    is_int(acquire(0), REDLOCK_INVALID_ARGUMENT, "multi-key: too many bytes in all keys");
     if (!REDLOCK_NOTIFICATION)
         return;
     memset(&settings, 0, sizeof settings);
@@ -2999,10 +3047,11 @@ static void several_keys(void)
     for (i = 0; i < 3; i++)
         fake_delete((int)i, "m");
     fake_pass(&client, 10 * MS);
-    is_int(lock.status, REDLOCK_OK, "r07: woken when any of several keys goes");
+    is_int(lock.status, REDLOCK_OK, "r07: notified when any of several keys is deleted");
 }
 
-/* As long as the limits allow: with the smallest REDLOCK_SEND_MAX that compiles, to a few bytes. */
+/* The longest commands that the limits permit. The smallest REDLOCK_SEND_MAX that compiles has a few bytes
+   more. */
 static void longest_commands(void)
 {
     static char key[REDLOCK_KEY_MAX], label[REDLOCK_LABEL_MAX + 1];
@@ -3043,7 +3092,7 @@ static void longest_commands(void)
     }
 }
 
-/* What one client holds another takes over. */
+/* A second client adopts the lock of the first. */
 static void adoption(void)
 {
     static struct redlock_client second;
@@ -3064,26 +3113,27 @@ static void adoption(void)
     redlock_lock_init(&theirs, "k", 1, 10000);
     is_int((int)redlock_adopt(&second, &theirs, 5000), REDLOCK_INVALID_ARGUMENT,
            "adopt: no members");
-    is_int((int)redlock_adopt(&second, NULL, 5000), REDLOCK_INVALID_ARGUMENT, "adopt: nothing");
+    is_int((int)redlock_adopt(&second, NULL, 5000), REDLOCK_INVALID_ARGUMENT, "adopt: no lock");
     memcpy(theirs.token, mine.token, sizeof theirs.token);
     theirs.members = mine.members;
-    is_int((int)redlock_adopt(&second, &theirs, 5000), REDLOCK_OK, "adopt: token and members");
-    is_int((int)redlock_remaining_ms(&second, &theirs), 5000, "adopt: for what was left");
+    is_int((int)redlock_adopt(&second, &theirs, 5000), REDLOCK_OK, "adopt: with token and members");
+    is_int((int)redlock_remaining_ms(&second, &theirs), 5000, "adopt: for the remaining time");
     is_int((int)redlock_extend(&second, &theirs), REDLOCK_OK, "adopt: extended");
-    ok(redlock_remaining_ms(&second, &theirs) > 9800, "adopt: by its ttl");
+    ok(redlock_remaining_ms(&second, &theirs) > 9800, "adopt: for its ttl");
     is_int((int)redlock_adopt(&second, &theirs, 1), REDLOCK_ALREADY_HELD, "adopt: held already");
-    is_int((int)redlock_release(&second, &theirs, 100), REDLOCK_OK, "adopt: and released");
+    is_int((int)redlock_release(&second, &theirs, 100), REDLOCK_OK, "adopt: released");
     fake_pass(&second, 10 * MS);
-    is_int((int)fake_keys_left(), 0, "adopt: nothing is left");
+    is_int((int)fake_keys_left(), 0, "adopt: no key is left");
     theirs.token[0] ^= 1;
     held_by("other", 0, 2);
     is_int((int)redlock_adopt(&second, &theirs, 5000), REDLOCK_OK, "adopt: a wrong token");
-    is_int((int)redlock_extend(&second, &theirs), REDLOCK_LOST, "adopt: is found out");
-    is_int((int)fake_keys_left(), 3, "adopt: and changes nothing");
+    is_int((int)redlock_extend(&second, &theirs), REDLOCK_LOST,
+           "adopt: the extension finds that the lock is not held");
+    is_int((int)fake_keys_left(), 3, "adopt: the other client's keys are unchanged");
     redlock_deinit(&second);
 }
 
-static void who_holds_it(void)
+static void holder_of_the_lock(void)
 {
     char holder[16] = "?", longer[64] = "?";
 
@@ -3091,27 +3141,28 @@ static void who_holds_it(void)
     held_by("0123456789abcdef-host7", 0, 2);
     is_int(acquire(0), REDLOCK_HELD, "holder: refused");
     set_holder(&lock, holder, sizeof holder);
-    is_int(acquire(0), REDLOCK_HELD, "holder: refused, and asked who has it");
-    ok(strcmp(holder, "0123456789abcde") == 0, "holder: as much as there is room for: %s", holder);
+    is_int(acquire(0), REDLOCK_HELD, "holder: refused, with a buffer for the holder");
+    ok(strcmp(holder, "0123456789abcde") == 0, "holder: cut off at the size of the buffer: %s",
+       holder);
     set_holder(&lock, longer, sizeof longer);
     acquire(0);
     ok(strncmp(longer, "0123456789abcdef-host7", RESP_TEXT_MAX) == 0,
-       "holder: all of it, or of what is kept of an answer: %s", longer);
+       "holder: the whole token, or RESP_TEXT_MAX bytes of it: %s", longer);
 }
 
-/* Without diagnosis no node is asked for the holder, and none is named. */
+/* Without diagnosis the holder is not asked for. */
 static void diagnosis_left_out(void)
 {
     begin_with_defaults(3);
     held_by("0123456789abcdef0123456789abcdef01234567-host7", 0, 2);
-    is_int(acquire(0), REDLOCK_HELD, "holder left out: refused by a quorum is held");
-    is_int(acquire(300), REDLOCK_TIMEOUT, "holder left out: also for all of a wait");
+    is_int(acquire(0), REDLOCK_HELD, "holder left out: refused by a quorum: held");
+    is_int(acquire(300), REDLOCK_TIMEOUT, "holder left out: also during all of wait_ms");
     fake_pass(&client, 10 * MS);
-    ok(redlock_holder_label(&lock)[0] == '\0', "holder left out: no holder is told");
-    is_int((int)fake_count(-1, 'P'), 0, "holder left out: nobody is asked for how long");
+    ok(redlock_holder_label(&lock)[0] == '\0', "holder left out: no label of a holder");
+    is_int((int)fake_count(-1, 'P'), 0, "holder left out: no PTTL is sent");
 }
 
-static void for_how_long(void)
+static void expiry_of_the_holder(void)
 {
     char holder[16];
     uint64_t left_us;
@@ -3119,42 +3170,45 @@ static void for_how_long(void)
 
     begin_with_defaults(5);
     for (i = 0; i < 5; i++)
-        fake_put(i, "k", i == 1 ? "a key that is left" : "somebody", i == 1 ? 60000 : 7000);
+        fake_put(i, "k", i == 1 ? "a leftover key" : "somebody", i == 1 ? 60000 : 7000);
     is_int(acquire(0), REDLOCK_HELD, "holder: refused");
-    ok(holder_until(&lock) == 0 && fake_count(-1, 'P') == 0, "holder: nobody asked for how long");
+    ok(holder_until(&lock) == 0 && fake_count(-1, 'P') == 0,
+       "holder: without a buffer no PTTL is sent");
     set_holder(&lock, holder, sizeof holder);
     for (i = 0; i < 5; i++) {
         fake_pass(&client, 20 * MS);
         fake_logged = 0;
         fake_nodes[i].delay_us = 5 * MS;
-        ok(acquire(0) != REDLOCK_OK, "holder: refused, and asked for how long");
+        ok(acquire(0) != REDLOCK_OK, "holder: refused, with a buffer: PTTL is sent");
         left_us = holder_until(&lock) - fake_now_us;
-        ok(left_us <= 7000 * MS && left_us > 6500 * MS, "holder: as who has most nodes: %lu us",
-           (unsigned long)left_us);
-        ok(strncmp(holder, "somebody", RESP_TEXT_MAX) == 0, "holder: who is %s", holder);
-        ok(fake_count(-1, 'P') <= fake_count(-1, 'D'), "holder: once with each undoing");
+        ok(left_us <= 7000 * MS && left_us > 6500 * MS,
+           "holder: the expiry of the client with most nodes: %lu us", (unsigned long)left_us);
+        ok(strncmp(holder, "somebody", RESP_TEXT_MAX) == 0, "holder: the token of that client: %s",
+           holder);
+        ok(fake_count(-1, 'P') <= fake_count(-1, 'D'),
+           "holder: at most one PTTL with each rollback");
         fake_nodes[i].delay_us = 0;
     }
     for (i = 0; i < 5; i++)
         fake_put(i, "k", "somebody", 0);
     acquire(0);
-    ok(holder_until(&lock) == REDLOCK_NEVER, "holder: without end");
-    deleted_on(0, 4);
-    is_int(acquire(0), REDLOCK_OK, "holder: nobody");
-    ok(holder_until(&lock) == 0, "holder: for no time");
+    ok(holder_until(&lock) == REDLOCK_NEVER, "holder: keys without a ttl");
+    delete_on(0, 4);
+    is_int(acquire(0), REDLOCK_OK, "holder: acquired");
+    ok(holder_until(&lock) == 0, "holder: holder_until_us is cleared");
     is_int(release(1000), REDLOCK_OK, "holder: released");
     for (i = 0; i < 5; i++) {
         fake_put(i, "k", "somebody", 5000);
         fake_nodes[i].server.no_pttl = 1;
     }
-    is_int(acquire(0), REDLOCK_HELD, "holder: refused, where PTTL is not permitted");
+    is_int(acquire(0), REDLOCK_HELD, "holder: refused, PTTL is not permitted");
     ok(holder_until(&lock) == 0 && strncmp(holder, "somebody", RESP_TEXT_MAX) == 0 &&
            nodes[0].error[0] == '\0',
-       "holder: who it is is told, and no trouble made of the rest");
+       "holder: the token is known, the expiry is not, without an error");
 }
 
-/* A reply that comes when the lock is the caller's again. */
-static void for_how_long_too_late(void)
+/* A reply to PTTL that arrives after the operation must not write to the lock. */
+static void a_late_reply_about_the_holder(void)
 {
     struct redlock_lock other_use;
     char holder[16];
@@ -3165,17 +3219,17 @@ static void for_how_long_too_late(void)
     fake_pass(&client, 10 * MS);
     fake_nodes[2].delay_us = 20 * MS;
     set_holder(&lock, holder, sizeof holder);
-    is_int(acquire(0), REDLOCK_HELD, "holder: two of three say so");
+    is_int(acquire(0), REDLOCK_HELD, "holder: two of three refuse it");
     memset(&other_use, 0xff, sizeof other_use);
     lock = other_use;
     fake_pass(&client, 100 * MS);
-    is_int((int)fake_count(2, 'P'), 1, "holder: the third was asked too");
-    ok(memcmp(&lock, &other_use, sizeof lock) == 0, "holder: its answer finds nobody");
+    is_int((int)fake_count(2, 'P'), 1, "holder: PTTL was sent to the third node");
+    ok(memcmp(&lock, &other_use, sizeof lock) == 0, "holder: its reply is dropped");
 }
 
-/* The operation ends when the third node has named the holder, but not yet for how long it has the lock. Bytes come
-   one at a time, and names have all lengths. */
-static void for_how_long_in_between(void)
+/* The operation ends after the third node has named the holder, but before its reply to PTTL. The bytes
+   arrive one at a time, and the token has each length. */
+static void a_reply_about_the_holder_in_pieces(void)
 {
     static const char name[] = "somebody-else-has-it";
     struct redlock_lock other_use;
@@ -3197,12 +3251,12 @@ static void for_how_long_in_between(void)
         fake_pass(&client, 100 * MS);
         touched += memcmp(&lock, &other_use, sizeof lock) != 0;
     }
-    is_int((int)touched, 0, "holder: whenever it comes, an answer finds nobody");
-    ok(between > 0, "holder: %u times after all was decided", between);
+    is_int((int)touched, 0, "holder: late replies do not write to the lock");
+    ok(between > 0, "holder: a reply was late %u times", between);
 }
 
-/* 2 ms later all that has come is read. */
-static void hear_all(void)
+/* Waits 2 ms and reads all replies that have arrived. */
+static void read_replies(void)
 {
     unsigned i;
 
@@ -3211,8 +3265,8 @@ static void hear_all(void)
         redlock_handle_events(&client, i, REDLOCK_READABLE);
 }
 
-/* The connection to node 0 breaks before the next byte: does the next one begin with a handshake? */
-static int breaks_and_is_not_greeted(void)
+/* Breaks the connection to node 0. Whether the next connection begins without a handshake. */
+static int reconnects_without_handshake(void)
 {
     unsigned i;
 
@@ -3224,16 +3278,16 @@ static int breaks_and_is_not_greeted(void)
     return i < fake_logged && strchr("HAL", fake_log[i].kind) == NULL;
 }
 
-/* A rollback is queued, then room is made for what goes with it, and the connection turns out to be broken.
-   Keys of all sizes, so that each of the commands is the one that finds no room. */
+/* A rollback is queued. Then the client sends bytes to make room for the command after it, and finds that the
+   connection is broken. Keys of all sizes, so that the buffer is full before each of the commands. */
 static void r04_a_connection_breaks_while_room_is_made(void)
 {
     static struct redlock_lock many[4];
     static char keys[4][REDLOCK_KEY_MAX];
     char holder[8];
-    unsigned size, i, kept = 0, ungreeted = 0;
-    /* without diagnosis an attempt does not wait for the replies to its rollback: what is lost is sent
-       again later, for a few locks */
+    unsigned size, i, left = 0, without = 0;
+    /* without diagnosis an attempt does not wait for the replies to its rollback: a release that is lost
+       is repeated, but only for REDLOCK_OWED_MAX locks */
     unsigned most = !REDLOCK_DIAGNOSIS && REDLOCK_OWED_MAX < 4 ? 4 - REDLOCK_OWED_MAX : 0;
 
     for (size = 2; size <= REDLOCK_KEY_MAX; size++) {
@@ -3249,27 +3303,27 @@ static void r04_a_connection_breaks_while_room_is_made(void)
             redlock_acquire_start(&client, &many[i], 0);
         }
         redlock_tick(&client); /* node 0 grants, the others do not */
-        hear_all();
-        ungreeted += (unsigned)breaks_and_is_not_greeted();
+        read_replies();
+        without += (unsigned)reconnects_without_handshake();
         for (i = 0; i < 4; i++)
-            kept += fake_find(0, keys[i], size - 1) != NULL;
+            left += fake_find(0, keys[i], size - 1) != NULL;
     }
-    ok(kept <= most * (REDLOCK_KEY_MAX - 1),
-       "r04: what was granted is undone on the next connection (%u are left)", kept);
-    is_int((int)ungreeted, 0, "r12: which begins with a greeting");
+    ok(left <= most * (REDLOCK_KEY_MAX - 1),
+       "r04: grants are rolled back on the next connection (%u are left)", left);
+    is_int((int)without, 0, "r12: the next connection begins with a handshake");
 }
 
 #if REDLOCK_MULTI_KEY
-/* The same with releases of two other locks before it, on a connection that has not tried the server's own
-   command yet, as these have several keys. With some sizes there is room for the rollback, but not for what
-   follows it. */
+/* The same with the releases of two multi-key locks before the rollback. The connection has not tried the
+   server's own release command yet, because this command knows one key only. With some sizes there is room
+   for the rollback, but not for the command after it. */
 static void r12_nothing_is_queued_on_a_broken_connection(void)
 {
     static struct redlock_lock many[3];
     static char keys[3][REDLOCK_KEY_MAX];
     static const struct redlock_key more[] = {{"x", 1}, {"y", 1}, {"z", 1}};
     char holder[8];
-    unsigned size, mine, i, ungreeted = 0;
+    unsigned size, mine, i, without = 0;
 
     for (size = 1; size < REDLOCK_KEY_MAX - 14; size++)
         for (mine = 1; mine < REDLOCK_KEY_MAX; mine++) {
@@ -3292,10 +3346,10 @@ static void r12_nothing_is_queued_on_a_broken_connection(void)
             redlock_tick(&client);
             for (i = 1; i < 3; i++)
                 redlock_release_start(&client, &many[i], 1000);
-            hear_all();
-            ungreeted += (unsigned)breaks_and_is_not_greeted();
+            read_replies();
+            without += (unsigned)reconnects_without_handshake();
         }
-    is_int((int)ungreeted, 0, "r12: each connection begins with a greeting");
+    is_int((int)without, 0, "r12: each connection begins with a handshake");
 }
 #endif
 
@@ -3306,9 +3360,10 @@ static void forks(void)
     fake_forks++;
     is_int((int)redlock_extend_start(&client, &lock), REDLOCK_FORKED, "fork: no extension");
     is_int((int)redlock_release_start(&client, &lock, 0), REDLOCK_FORKED, "fork: no release");
-    is_int((int)redlock_auto_extend_start(&client, &lock, 1), REDLOCK_FORKED, "fork: no keeping");
+    is_int((int)redlock_auto_extend_start(&client, &lock, 1), REDLOCK_FORKED,
+           "fork: no automatic extension");
     is_int(acquire(0), REDLOCK_FORKED, "fork: no acquire");
-    is_int((int)fake_count(-1, 'D'), 0, "fork: not a byte");
+    is_int((int)fake_count(-1, 'D'), 0, "fork: nothing is sent");
     redlock_deinit(&client);
 }
 
@@ -3322,12 +3377,12 @@ static void r11_release_goes_to_all_nodes(void)
     acquire(0);
     is_int(release(1000), REDLOCK_OK, "r11: released while one hangs");
     fake_resume(4);
-    is_int((int)fake_count(4, 'D'), 1, "r11 T6: it went to the one that never answered too");
+    is_int((int)fake_count(4, 'D'), 1, "r11 T6: it is also sent to the node that has not replied");
     is_int((int)fake_keys_left(), 0, "r11 T6: no key is left");
-    ok(each_set_is_undone(-1), "r05: behind each SET");
+    ok(each_set_is_released(-1), "r05: after each SET");
 }
 
-/* Servers that know a command of their own which releases: 1 DELIFEQ, 2 DELEX, 4 EVALSHA. */
+/* Servers with a release command of their own. `native`: 1 DELIFEQ, 2 DELEX, 4 EVALSHA, or their sum. */
 static void begin_native(unsigned count, int native)
 {
     unsigned i;
@@ -3337,7 +3392,7 @@ static void begin_native(unsigned count, int native)
         fake_nodes[i].server.native = native;
 }
 
-static void take_and_give(unsigned times)
+static void acquire_and_release(unsigned times)
 {
     for (; times > 0; times--) {
         is_int(acquire(0), REDLOCK_OK, "r11: acquired");
@@ -3353,21 +3408,21 @@ static void r11_outcomes(int native)
 
     begin_native(3, native);
     is_int(release(100), REDLOCK_EXPIRED, "r11: never acquired");
-    take_and_give(3); /* and it is found out which commands there are */
+    acquire_and_release(3); /* the client learns which commands there are */
     acquire(0);
     is_int(release(100), REDLOCK_OK, "r11: released");
-    is_int(release(100), REDLOCK_EXPIRED, "r11: twice");
-    is_int((int)redlock_remaining_ms(&client, &lock), 0, "r11: nothing is left");
+    is_int(release(100), REDLOCK_EXPIRED, "r11: released twice");
+    is_int((int)redlock_remaining_ms(&client, &lock), 0, "r11: no validity is left");
     acquire(0);
     fake_pass(&client, 11000 * MS);
-    is_int(release(100), REDLOCK_EXPIRED, "r11: ended by its ttl");
+    is_int(release(100), REDLOCK_EXPIRED, "r11: expired");
     acquire(0);
     fake_pass(&client, 11000 * MS);
     held_by("other", 0, 2);
-    is_int(release(100), RELEASED_TAKEN, "r11: ended, and another has it");
-    is_int((int)fake_keys_left(), 3, "r11: which stays");
+    is_int(release(100), RELEASED_TAKEN, "r11: expired, another client has it");
+    is_int((int)fake_keys_left(), 3, "r11: the other client's keys are left");
     begin_native(3, native);
-    take_and_give(3);
+    acquire_and_release(3);
     acquire(0);
     fake_pass(&client, 10 * MS);
     for (i = 0; i < 2; i++)
@@ -3375,10 +3430,10 @@ static void r11_outcomes(int native)
     is_int(release(70), REDLOCK_UNCONFIRMED, "r11: two of three hang");
     for (i = 0; i < 2; i++)
         fake_resume(i);
-    is_int(release(100), REDLOCK_EXPIRED, "r11 T40: may be repeated");
+    is_int(release(100), REDLOCK_EXPIRED, "r11 T40: the release is repeated");
 }
 
-static void r11_a_dead_member_is_no_loss(void)
+static void r11_an_unreachable_member(void)
 {
     begin_with_defaults(5);
     warm_up();
@@ -3390,27 +3445,28 @@ static void r11_a_dead_member_is_no_loss(void)
     fake_pass(&client, 3000 * MS);
     fake_nodes[0].refuses = 1;
     fake_break(0);
-    is_int(release(1000), REDLOCK_OK, "r11: two deleted, two have none, one dead: released");
+    is_int(release(1000), REDLOCK_OK,
+           "r11: two nodes delete it, two have no key, one is down: released");
 }
 
-static void r11_not_waited_for(void)
+static void r11_release_without_waiting(void)
 {
     uint64_t start;
 
     begin_with_defaults(3);
     acquire(0);
     start = fake_now_us;
-    is_int(release(0), REDLOCK_UNCONFIRMED, "r11: sent, the answers are not waited for");
-    is_int((int)since(start), 0, "r11: in no time");
-    is_int((int)fake_count(-1, 'D'), 3, "r11: the bytes have left");
-    is_int((int)fake_keys_left(), 0, "r11: and done their work");
+    is_int(release(0), REDLOCK_UNCONFIRMED, "r11: sent, without waiting for the replies");
+    is_int((int)since(start), 0, "r11: without a wait");
+    is_int((int)fake_count(-1, 'D'), 3, "r11: the commands are sent");
+    is_int((int)fake_keys_left(), 0, "r11: and have run");
 }
 
-static void r11_own_commands_are_found_out(void)
+static void r11_native_commands_are_detected(void)
 {
     static const struct {
         int native, denied;
-        unsigned scripts, natives; /* to each server, in four rounds */
+        unsigned scripts, natives; /* sent to each server in four cycles */
     } cases[] = {{0, 0, 4, 3}, {1, 0, 1, 4}, {2, 0, 2, 4}, {3, 0, 1, 4},
                  {4, 0, 3, 4}, {7, 0, 1, 4}, {7, 1, 4, 3}};
     unsigned i, n;
@@ -3420,60 +3476,62 @@ static void r11_own_commands_are_found_out(void)
         begin_native(3, cases[n].native);
         for (i = 0; i < 3; i++)
             fake_nodes[i].server.no_native = cases[n].denied;
-        take_and_give(4);
+        acquire_and_release(4);
         for (i = 0; i < 3; i++)
             wrong += fake_count((int)i, 'D') != cases[n].scripts ||
                      fake_count((int)i, 'N') != cases[n].natives || nodes[i].error[0] != '\0' ||
                      fake_nodes[i].dials != 1;
-        is_int((int)wrong, 0, "r11: %d%s: %u scripts and %u others in four rounds, no trouble",
-               cases[n].native, cases[n].denied ? ", denied" : "", cases[n].scripts,
-               cases[n].natives);
+        is_int(
+            (int)wrong, 0, "r11: %d%s: %u scripts and %u native releases in four cycles, no error",
+            cases[n].native, cases[n].denied ? ", denied" : "", cases[n].scripts, cases[n].natives);
         for (i = 0; i < 3; i++)
             fake_break((int)i);
         fake_pass(&client, 20 * MS);
-        take_and_give(1);
+        acquire_and_release(1);
         is_int((int)fake_count(0, 'D'), (int)cases[n].scripts + 1,
-               "r11: and again on the next connection");
+               "r11: detected again on the next connection");
     }
 }
 
 static void r11_left_out(void)
 {
     begin_native(3, 7);
-    take_and_give(4);
+    acquire_and_release(4);
     is_int((int)fake_count(-1, 'D'), 12, "r11 left out: released by script");
-    is_int((int)fake_count(-1, 'N'), 0, "r11 left out: and by nothing else");
+    is_int((int)fake_count(-1, 'N'), 0, "r11 left out: no native command is sent");
 }
 
-/* The command is gone, in mid-connection: behind a proxy, or the right to it was taken back. */
-static void r11_own_commands_that_are_gone(void)
+/* The native command fails on a connection where it has worked: a proxy has switched servers, or the
+   permission was withdrawn. */
+static void r11_native_commands_that_fail_later(void)
 {
-    unsigned i, n, others = 0;
+    unsigned i, n, wrong = 0;
 
     for (n = 0; n < 4; n++) {
         int native = n < 2 ? 4 : 2, denied = n % 2;
         begin_native(5, native);
-        take_and_give(4);
+        acquire_and_release(4);
         acquire(0);
         for (i = 0; i < 5; i++) {
             fake_nodes[i].server.native = denied ? native : 0;
             fake_nodes[i].server.no_native = denied;
         }
         fake_logged = 0;
-        is_int(release(1000), REDLOCK_OK, "r11 T39: unknown from now on: released all the same");
-        is_int((int)fake_keys_left(), 0, "r11 T39: everywhere");
+        is_int(release(1000), REDLOCK_OK, "r11 T39: the native command fails: released");
+        is_int((int)fake_keys_left(), 0, "r11 T39: no key is left");
         fake_pass(&client, 20 * MS);
         for (i = 0; i < 5; i++)
-            others += fake_count((int)i, 'N') != n / 2 + 1 || fake_count((int)i, 'D') != 1 ||
-                      nodes[i].error[0] != '\0' || fake_nodes[i].dials != 1;
-        is_int((int)others, 0, "r11: by script, and without a word of it, as the token is in it");
+            wrong += fake_count((int)i, 'N') != n / 2 + 1 || fake_count((int)i, 'D') != 1 ||
+                     nodes[i].error[0] != '\0' || fake_nodes[i].dials != 1;
+        is_int((int)wrong, 0,
+               "r11: by script; the server's error, which contains the token, is dropped");
         fake_logged = 0;
-        take_and_give(1);
-        is_int((int)fake_count(-1, 'N'), 0, "r11: nor is any tried again");
+        acquire_and_release(1);
+        is_int((int)fake_count(-1, 'N'), 0, "r11: no native command is tried again");
     }
 }
 
-static void r11_own_commands_are_tried_once(void)
+static void r11_native_commands_are_tried_once(void)
 {
     struct redlock_lock locks[2];
     unsigned i;
@@ -3486,13 +3544,13 @@ static void r11_own_commands_are_tried_once(void)
     for (i = 0; i < 2; i++)
         redlock_release_start(&client, &locks[i], 1000);
     redlock_tick(&client);
-    is_int((int)fake_count(-1, 'D'), 6, "r11: two releases under way");
-    is_int((int)fake_count(-1, 'N'), 3, "r11: one try with them");
+    is_int((int)fake_count(-1, 'D'), 6, "r11: two releases in progress");
+    is_int((int)fake_count(-1, 'N'), 3, "r11: one native command is tried");
 }
 
-/* There is room for the release, but not for the try behind it, although a byte was sent to make some: what
-   the next node is sent is whole all the same. */
-static void r02_room_that_is_made(void)
+/* There is room for the release, but not for the native command after it, even after a byte was sent to make
+   room. The commands to the next node must be complete all the same. */
+static void r02_a_full_buffer_cuts_no_command(void)
 {
     static char key[64];
     struct redlock_lock locks[2];
@@ -3511,45 +3569,46 @@ static void r02_room_that_is_made(void)
     }
     redlock_release_start(&client, &lock, 1000);
     fake_pass(&client, 20 * MS);
-    is_int(lock.status, REDLOCK_OK, "r02: released while one takes byte by byte");
+    is_int(lock.status, REDLOCK_OK, "r02: released while one node accepts byte after byte");
     fake_nodes[0].drip = 0;
     fake_pass(&client, 20 * MS);
-    is_int((int)fake_count(-1, 'D'), 3, "r02: on all three");
+    is_int((int)fake_count(-1, 'D'), 3, "r02: the release was sent to all three");
 }
 
-static void r11_own_commands_say_less(void)
+static void r11_native_commands_and_scripts(void)
 {
     begin_native(3, 1);
-    take_and_give(1);
+    acquire_and_release(1);
     held_by("other", 0, 2);
     fake_logged = 0;
-    is_int(acquire(0), REDLOCK_HELD, "r11: an attempt is undone by script");
-    is_int((int)fake_count(-1, 'N'), 0, "r11: which tells who has it");
+    is_int(acquire(0), REDLOCK_HELD, "r11: a failed attempt is rolled back by script");
+    is_int((int)fake_count(-1, 'N'), 0,
+           "r11: not by the native command, which does not report the holder");
     begin_native(3, 1);
-    take_and_give(1);
+    acquire_and_release(1);
     acquire(0);
     fake_nodes[1].says = fake_nodes[2].says = "";
     fake_nodes[1].says_once = fake_nodes[2].says_once = 1;
-    is_int(release(1000), REDLOCK_OK, "r11: two connections break under it: sent again");
-    is_int((int)fake_keys_left(), 0, "r11: and done");
+    is_int(release(1000), REDLOCK_OK, "r11: two connections break before the reply: sent again");
+    is_int((int)fake_keys_left(), 0, "r11: no key is left");
     begin_native(3, 1);
-    take_and_give(1);
+    acquire_and_release(1);
     acquire(0);
     fake_nodes[1].says = "+OK\r\n";
-    is_int(release(1000), REDLOCK_OK, "r11: one answers nonsense to it");
+    is_int(release(1000), REDLOCK_OK, "r11: one node sends an unexpected reply");
     fake_pass(&client, 5 * MS);
-    ok(has_error(1, "unexpected reply"), "r11: and is told so: %s", nodes[1].error);
+    ok(has_error(1, "unexpected reply"), "r11: its error: %s", nodes[1].error);
     begin_native(3, 1);
-    take_and_give(1);
+    acquire_and_release(1);
     acquire(0);
-    is_int(release(0), REDLOCK_UNCONFIRMED, "r11: not waited for");
-    is_int((int)fake_keys_left(), 0, "r11: but sent");
+    is_int(release(0), REDLOCK_UNCONFIRMED, "r11: released without a wait");
+    is_int((int)fake_keys_left(), 0, "r11: no key is left");
     fake_pass(&client, 20 * MS);
-    is_int(nodes[0].state, REDLOCK_NODE_READY, "r11: and its answer is read and dropped");
+    is_int(nodes[0].state, REDLOCK_NODE_READY, "r11: its reply is read and dropped");
 }
 
 #if REDLOCK_MULTI_KEY
-static void r11_own_commands_know_one_key(void)
+static void r11_native_commands_know_one_key(void)
 {
     static const struct redlock_key more = {"k2", 2};
 
@@ -3557,11 +3616,11 @@ static void r11_own_commands_know_one_key(void)
 
     for (n = 0; n < 4; n++) {
         begin_native(3, 7);
-        take_and_give(n);
+        acquire_and_release(n);
         set_extra_keys(&lock, &more, 1);
         fake_logged = 0;
-        take_and_give(2);
-        is_int((int)fake_count(-1, 'N'), 0, "r11: several keys are released by script");
+        acquire_and_release(2);
+        is_int((int)fake_count(-1, 'N'), 0, "r11: multi-key locks are released by script");
     }
 }
 #endif
@@ -3577,9 +3636,9 @@ static void r15_everything_is_bounded(void)
         fake_nodes[i].hung = 1;
     start = fake_now_us;
     is_int(acquire(0), REDLOCK_UNREACHABLE, "r15 T14: three of five hang");
-    is_int((int)since(start), 50 * MS, "r15: for node_timeout_ms");
+    is_int((int)since(start), 50 * MS, "r15: after node_timeout_ms");
     start = fake_now_us;
-    is_int(acquire(500), REDLOCK_UNREACHABLE, "r15: and with a wait");
+    is_int(acquire(500), REDLOCK_UNREACHABLE, "r15: also with wait_ms");
     ok(since(start) <= (500 + 150) * MS, "r15: wait_ms + 3 * node_timeout_ms at most: %ld us",
        since(start));
     begin(5);
@@ -3587,38 +3646,38 @@ static void r15_everything_is_bounded(void)
         fake_nodes[i].never_up = 1;
     start = fake_now_us;
     is_int(acquire(0), REDLOCK_UNREACHABLE, "r15: three connections never come up");
-    is_int((int)since(start) / MS, 1001, "r15: for stall_ms");
+    is_int((int)since(start) / MS, 1001, "r15: after stall_ms");
     ok(has_error(0, "no connection"), "r15: %s", nodes[0].error);
-    is_int(nodes[0].state, REDLOCK_NODE_DOWN, "r15: then it is given up");
+    is_int(nodes[0].state, REDLOCK_NODE_DOWN, "r15: the connect is given up");
     start = fake_now_us;
-    is_int(acquire(0), REDLOCK_UNREACHABLE, "r15: and asked again");
-    is_int((int)since(start), MS, "r15: they are known to be down");
+    is_int(acquire(0), REDLOCK_UNREACHABLE, "r15: another acquire");
+    is_int((int)since(start), MS, "r15: fails at once, the nodes are known to be down");
     begin(3);
     acquire(0);
     for (i = 0; i < 3; i++)
         fake_nodes[i].hung = 1;
     start = fake_now_us;
-    is_int(release(80), REDLOCK_UNCONFIRMED, "r15: all hang at release");
-    is_int((int)since(start), 80 * MS, "r15: for wait_ms");
+    is_int(release(80), REDLOCK_UNCONFIRMED, "r15: all nodes hang during the release");
+    is_int((int)since(start), 80 * MS, "r15: after wait_ms");
 }
 
-static unsigned flooded;
+static unsigned flood_bytes;
 
-/* Node 0 sends something unsolicited, nearly without end: the test has to end. */
+/* Node 0 sends pushes without a pause: 100 MB at most, so that the test ends. */
 static int flood(void *context, struct redlock_node *node, void *bytes, size_t size)
 {
     static const char push[] = ">1\r\n:1\r\n";
     size_t i;
 
-    if (node != &nodes[0] || flooded >= 100 * 1000 * 1000)
+    if (node != &nodes[0] || flood_bytes >= 100 * 1000 * 1000)
         return fake_io()->receive(context, node, bytes, size);
     fake_now_us += 10;
     for (i = 0; i < size; i++)
-        ((char *)bytes)[i] = push[flooded++ % (sizeof push - 1)];
+        ((char *)bytes)[i] = push[flood_bytes++ % (sizeof push - 1)];
     return (int)size;
 }
 
-/* Other nodes and the caller have their share of the loop. */
+/* The client must also serve the other nodes, and return to the caller. */
 static void r15_a_chatty_node_does_not_hold_the_loop(void)
 {
     struct redlock_io io = *fake_io();
@@ -3626,17 +3685,18 @@ static void r15_a_chatty_node_does_not_hold_the_loop(void)
 
     begin_with_defaults(3);
     io.receive = flood;
-    is_int(redlock_init(&client, &io, nodes, 3, &settings), REDLOCK_OK, "r15: a node that talks");
-    flooded = 0;
+    is_int(redlock_init(&client, &io, nodes, 3, &settings), REDLOCK_OK,
+           "r15: a node that sends pushes without a pause");
+    flood_bytes = 0;
     start = fake_now_us;
-    is_int(acquire(0), REDLOCK_OK, "r15: the others are heard");
-    ok(flooded > 0 && since(start) < 150 * MS, "r15: after %u bytes of it, in %ld us", flooded,
-       since(start));
-    is_int(release(1000), REDLOCK_OK, "r15: also at the end");
+    is_int(acquire(0), REDLOCK_OK, "r15: the two others grant it");
+    ok(flood_bytes > 0 && since(start) < 150 * MS, "r15: after %u bytes of pushes, in %ld us",
+       flood_bytes, since(start));
+    is_int(release(1000), REDLOCK_OK, "r15: released");
     redlock_deinit(&client);
 }
 
-static void r15_a_short_ttl_is_not_waited_out(void)
+static void r15_an_attempt_takes_a_quarter_of_the_ttl_at_most(void)
 {
     uint64_t start;
 
@@ -3651,23 +3711,24 @@ static void r15_a_short_ttl_is_not_waited_out(void)
 
 /* ---- Arguments, memory, many at once -------------------------------------------------------- */
 
-static void bad_arguments_reach_nobody(void)
+static void invalid_arguments_send_nothing(void)
 {
     struct redlock_lock bad;
     struct redlock_client zero;
 
     begin_with_defaults(3);
     memset(&zero, 0, sizeof zero);
-    is_int(acquire(0), REDLOCK_OK, "a lock in use:");
+    is_int(acquire(0), REDLOCK_OK, "acquired");
     fake_pass(&client, 5 * MS);
     fake_logged = 0;
-    is_int(acquire(0), REDLOCK_ALREADY_HELD, "T32: acquired twice");
+    is_int(acquire(0), REDLOCK_ALREADY_HELD, "T32: acquire of a held lock");
     redlock_release_start(&client, &lock, 0);
     is_int((int)redlock_acquire(&client, &lock, 0), REDLOCK_INVALID_ARGUMENT,
-           "acquired in progress");
-    is_int((int)redlock_extend(&client, &lock), REDLOCK_INVALID_ARGUMENT, "extended in progress");
+           "acquire during a release");
+    is_int((int)redlock_extend(&client, &lock), REDLOCK_INVALID_ARGUMENT,
+           "extend during a release");
     is_int((int)redlock_release(&client, &lock, 0), REDLOCK_UNCONFIRMED,
-           "but released in any state");
+           "release during a release");
     begin_with_defaults(3);
 #define REFUSED(what, change)                                                                      \
     redlock_lock_init(&bad, "k", 1, 1000);                                                         \
@@ -3688,9 +3749,11 @@ static void bad_arguments_reach_nobody(void)
     is_int((int)redlock_acquire(&client, NULL, 0), REDLOCK_INVALID_ARGUMENT, "no lock");
     is_int((int)redlock_acquire(NULL, &bad, 0), REDLOCK_INVALID_ARGUMENT, "no client");
     is_int((int)redlock_acquire(&zero, &bad, 0), REDLOCK_INVALID_ARGUMENT, "a client without init");
-    is_int((int)redlock_remaining_ms(NULL, NULL), 0, "remaining of nothing");
-    is_int((int)redlock_remaining_ms(&client, NULL), 0, "of no lock");
-    is_int((int)redlock_remaining_ms(&zero, &bad), 0, "with a client without init");
+    is_int((int)redlock_remaining_ms(NULL, NULL), 0,
+           "redlock_remaining_ms without client and lock");
+    is_int((int)redlock_remaining_ms(&client, NULL), 0, "redlock_remaining_ms without a lock");
+    is_int((int)redlock_remaining_ms(&zero, &bad), 0,
+           "redlock_remaining_ms of a client without init");
     redlock_cancel(&client, NULL);
     redlock_cancel(NULL, &bad);
     redlock_abandon(&client, NULL);
@@ -3698,12 +3761,12 @@ static void bad_arguments_reach_nobody(void)
     redlock_deinit(NULL);
     redlock_deinit(&zero);
     is_int((int)fake_logged, 0, "nothing was sent");
-    is_int(fake_nodes[0].dials, 0, "nobody was dialled");
+    is_int(fake_nodes[0].dials, 0, "no connection was made");
 }
 
-/* A setting of a feature that a build lacks is refused, never ignored. The fields of such a feature are not in
-   struct redlock_lock: test/switches.sh. */
-static void what_is_left_out_is_refused(void)
+/* In a build without a feature its settings are refused, not ignored. Its fields are not in struct
+   redlock_lock: test/switches.sh. */
+static void settings_of_missing_features_are_refused(void)
 {
     static const struct redlock_key more[] = {{"m", 1}};
     struct redlock_settings durable = {.durable = 1}, guarded = {.longest_ttl_ms = 20000};
@@ -3711,7 +3774,7 @@ static void what_is_left_out_is_refused(void)
     begin_with_defaults(3);
     if (REDLOCK_MULTI_KEY) {
         set_extra_keys(&lock, more, 1);
-        is_int(acquire(0), REDLOCK_OK, "several keys: in this build");
+        is_int(acquire(0), REDLOCK_OK, "multi-key locks: in this build");
         begin_with_defaults(3);
     }
     if (REDLOCK_FENCING) {
@@ -3731,7 +3794,7 @@ static void what_is_left_out_is_refused(void)
         ok(has_error(0, "longest_ttl_ms"), "%s", nodes[0].error);
 }
 
-static void bad_drift(void)
+static void drift_above_half_of_the_ttl(void)
 {
     memset(&settings, 0, sizeof settings);
     settings.drift_ppm = 500000;
@@ -3742,7 +3805,7 @@ static void bad_drift(void)
     memset(&settings, 0, sizeof settings);
 }
 
-static void bad_settings(void)
+static void invalid_settings(void)
 {
     static const struct {
         struct redlock_settings settings;
@@ -3768,13 +3831,13 @@ static void bad_settings(void)
     for (i = 0; i < sizeof cases / sizeof *cases; i++) {
         is_int((int)redlock_init(&client, fake_io(), nodes, 5, &cases[i].settings),
                REDLOCK_INVALID_ARGUMENT, "T52: setting out of range: %s", cases[i].name);
-        ok(has_error(0, cases[i].name), "and named: %s", nodes[0].error);
+        ok(has_error(0, cases[i].name), "the error names it: %s", nodes[0].error);
     }
     memset(&client, 0xaa, sizeof client);
     is_int((int)redlock_init(&client, fake_io(), nodes, 0, NULL), REDLOCK_INVALID_ARGUMENT,
            "no nodes");
     redlock_deinit(&client);
-    ok(client.priv.nodes == NULL, "deinit after a failed init is harmless");
+    ok(client.priv.nodes == NULL, "deinit after a failed init");
     is_int((int)redlock_init(&client, fake_io(), nodes, REDLOCK_NODES_MAX + 1, NULL),
            REDLOCK_INVALID_ARGUMENT, "too many nodes");
     is_int((int)redlock_init(&client, NULL, nodes, 3, NULL), REDLOCK_INVALID_ARGUMENT, "no io");
@@ -3785,30 +3848,30 @@ static void bad_settings(void)
     nodes[2].address = nodes[1].address;
     is_int((int)redlock_init(&client, fake_io(), nodes, 3, NULL), REDLOCK_INVALID_ARGUMENT,
            "one address twice");
-    ok(has_error(2, "same address"), "and named: %s", nodes[2].error);
+    ok(has_error(2, "same address"), "the error names it: %s", nodes[2].error);
     nodes[2].address = NULL;
     is_int((int)redlock_init(&client, fake_io(), nodes, 3, NULL), REDLOCK_INVALID_ARGUMENT,
            "no address");
 }
 
-static void tokens_of_the_caller(void)
+static void labels(void)
 {
     begin_with_defaults(3);
     set_label(&lock, "\r\nhost\0 7", 9);
     is_int(acquire(0), REDLOCK_OK, "a label with CR LF NUL");
     ok(fake_find(0, "k", 1)->value_size == 49 &&
            memcmp(fake_find(0, "k", 1)->value + 40, "\r\nhost\0 7", 9) == 0,
-       "follows the random part");
-    is_int(extend(), REDLOCK_OK, "is compared by extend");
-    is_int(release(100), REDLOCK_OK, "and by release");
+       "the label follows the random part");
+    is_int(extend(), REDLOCK_OK, "extend compares token and label");
+    is_int(release(100), REDLOCK_OK, "release compares token and label");
     set_token_is_label(&lock, 1);
-    is_int(acquire(0), REDLOCK_OK, "a token of the caller's alone");
-    ok(fake_find(0, "k", 1)->value_size == 9, "is the whole value");
+    is_int(acquire(0), REDLOCK_OK, "token_is_label: acquired");
+    ok(fake_find(0, "k", 1)->value_size == 9, "token_is_label: the value is the label only");
     release(100);
     held_by("other", 0, 2);
     fake_logged = 0;
-    is_int(acquire(5000), REDLOCK_HELD, "and good for one attempt");
-    is_int((int)fake_count(0, 'S'), 1, "r01: only");
+    is_int(acquire(5000), REDLOCK_HELD, "token_is_label: held by another client");
+    is_int((int)fake_count(0, 'S'), 1, "r01: token_is_label: one attempt");
 }
 
 static void two_names_two_locks(void)
@@ -3821,7 +3884,7 @@ static void two_names_two_locks(void)
     is_int((int)redlock_acquire(&client, &other, 0), REDLOCK_OK,
            "T15: another name, at the same time");
     is_int(release(100), REDLOCK_OK, "T15: released");
-    ok(redlock_remaining_ms(&client, &other) > 9000, "T15: which does not touch the other");
+    ok(redlock_remaining_ms(&client, &other) > 9000, "T15: the other lock is still held");
     redlock_release(&client, &other, 100);
 }
 
@@ -3830,9 +3893,9 @@ static void binary_keys(void)
     begin_with_defaults(3);
     redlock_lock_init(&lock, "a\0b\r\nDEL x", 10, 10000);
     is_int(acquire(0), REDLOCK_OK, "a key with NUL CR LF");
-    ok(fake_find(1, "a\0b\r\nDEL x", 10) != NULL, "is one key");
-    is_int(release(100), REDLOCK_OK, "and released");
-    is_int((int)fake_keys_left(), 0, "nothing left");
+    ok(fake_find(1, "a\0b\r\nDEL x", 10) != NULL, "the key is stored with all its bytes");
+    is_int(release(100), REDLOCK_OK, "released");
+    is_int((int)fake_keys_left(), 0, "no key is left");
 }
 
 static void no_entropy_no_lock(void)
@@ -3842,12 +3905,11 @@ static void no_entropy_no_lock(void)
     begin_with_defaults(3);
     fake_no_entropy = 1;
     is_int(acquire(1000), REDLOCK_NO_ENTROPY, "no random bytes");
-    is_int((int)fake_count(-1, 'S'), 0, "no lock was asked for");
+    is_int((int)fake_count(-1, 'S'), 0, "no SET is sent");
     fake_no_entropy = 0;
-    is_int(acquire(1000), REDLOCK_OK, "works again");
+    is_int(acquire(1000), REDLOCK_OK, "acquired when there are random bytes again");
     begin_with_defaults(3);
-    for (; (times + 2) * 20 <= REDLOCK_POOL_MAX;
-         times++) { /* one more token, and the pool is empty */
+    for (; (times + 2) * 20 <= REDLOCK_POOL_MAX; times++) { /* leaves one token in the pool */
         acquire(0);
         release(100);
     }
@@ -3858,25 +3920,24 @@ static void no_entropy_no_lock(void)
     for (times = 0; times < 40 && redlock_next_completed(&client) == NULL; times++)
         fake_pass(&client, 1000 * MS);
     fake_no_entropy = 0;
-    is_int(lock.status, REDLOCK_NO_ENTROPY,
-           "no random bytes later on: tried again without, but not locked");
-    is_int((int)fake_keys_left(), 2, "and nothing of ours is left");
+    is_int(lock.status, REDLOCK_NO_ENTROPY, "no random bytes for a retry");
+    is_int((int)fake_keys_left(), 2, "no key of ours is left");
 }
 
-/* 2,147,483,647 ms are more than 32 bits of microseconds. */
+/* 2,147,483,647 ms do not fit into 32 bits as microseconds. */
 static void remaining_of_the_longest_ttl(void)
 {
     uint32_t left;
 
     begin_with_defaults(3);
     redlock_lock_init(&lock, "k", 1, 0x7fffffff);
-    is_int(acquire(0), REDLOCK_OK, "24 days");
+    is_int(acquire(0), REDLOCK_OK, "a ttl of 24 days");
     left = redlock_remaining_ms(&client, &lock);
     ok(left <= (lock.valid_until_us - fake_now_us) / 1000 && left > 2125000000U,
-       "remaining: rounded down, but little: %lu ms", (unsigned long)left);
+       "remaining time, rounded down by little: %lu ms", (unsigned long)left);
     fake_pass(&client, (uint64_t)86400000 * MS);
     is_int((long)(left - redlock_remaining_ms(&client, &lock)) / 1000, 86400,
-           "a day less a day later");
+           "a day less after a day");
     release(100);
 }
 
@@ -3887,12 +3948,13 @@ static void clock_that_steps_back(void)
     fake_pass(&client, 1000 * MS);
     fake_now_us -= 5000 * (uint64_t)MS;
     redlock_tick(&client);
-    is_int(extend(), REDLOCK_OK, "a clock that steps back does no harm");
-    ok(lock.valid_until_us <= fake_now_us + 15000 * (uint64_t)MS, "nor does it prolong for long");
+    is_int(extend(), REDLOCK_OK, "extended after the clock stepped back");
+    ok(lock.valid_until_us <= fake_now_us + 15000 * (uint64_t)MS,
+       "the validity is at most 5 s longer");
     redlock_abandon(&client, &lock);
 }
 
-static void an_end_is_told_at_once(void)
+static void completion_is_reported_at_once(void)
 {
     unsigned i;
 
@@ -3903,13 +3965,14 @@ static void an_end_is_told_at_once(void)
     fake_now_us += 2 * MS;
     for (i = 0; i < 3; i++)
         redlock_handle_events(&client, i, REDLOCK_READABLE);
-    is_int((int)redlock_tick(&client), 0, "a tick in which a lock has ended says: at once");
-    ok(redlock_tick(&client) > 0, "but only that one, whether it was fetched or not");
+    is_int((int)redlock_tick(&client), 0, "redlock_tick returns 0 when an operation has completed");
+    ok(redlock_tick(&client) > 0,
+       "the next redlock_tick does not, whether the lock was fetched or not");
     ok(redlock_next_completed(&client) == &lock && redlock_next_completed(&client) == NULL,
-       "it is fetched once");
+       "redlock_next_completed returns the lock once");
 }
 
-/* More locks than places: all get their turn. */
+/* More locks than pending requests: all are acquired. */
 static void many_at_once(void)
 {
     enum { MANY = 60 };
@@ -3931,14 +3994,14 @@ static void many_at_once(void)
     while (redlock_next_completed(&client) != NULL)
         done++;
     is_int((int)held, MANY, "%d locks at once: all held", MANY);
-    is_int((int)done, MANY, "and all reported, once each");
+    is_int((int)done, MANY, "each is reported once");
     for (i = 0; i < MANY; i++)
         redlock_release_start(&client, &many[i], 1000);
     fake_pass(&client, 200 * MS);
     for (i = 0, held = 0; i < MANY; i++)
         held += many[i].status == REDLOCK_OK;
-    is_int((int)held, MANY, "and all released");
-    is_int((int)fake_keys_left(), 0, "nothing left");
+    is_int((int)held, MANY, "all are released");
+    is_int((int)fake_keys_left(), 0, "no key is left");
 }
 
 static void many_with_a_hung_node(void)
@@ -3958,10 +4021,11 @@ static void many_with_a_hung_node(void)
     fake_pass(&client, 40 * MS);
     for (i = 0; i < MANY; i++)
         held += many[i].status == REDLOCK_OK;
-    is_int((int)held, MANY, "r05: a hung node, whose places are used up, stops nobody");
+    is_int((int)held, MANY, "r05: a hung node with a full queue does not delay the others");
 }
 
-/* The server has closed the connection, which is noticed while room is made for more commands. */
+/* The servers have closed the connections. The client finds this while it sends bytes to make room for more
+   commands. */
 static void many_on_a_dead_connection(void)
 {
     enum { MANY = 40 };
@@ -3980,10 +4044,10 @@ static void many_on_a_dead_connection(void)
     fake_pass(&client, 40 * MS);
     for (i = 0; i < MANY; i++)
         held += many[i].status == REDLOCK_OK;
-    is_int((int)held, MANY, "T13: %d locks on connections that were dead: all held", MANY);
+    is_int((int)held, MANY, "T13: %d locks on dead connections: all held", MANY);
 }
 
-static void over_is_over(void)
+static void ended_locks_are_not_written_to(void)
 {
     struct redlock_lock *gone = &lock;
 
@@ -3992,11 +4056,10 @@ static void over_is_over(void)
     fake_nodes[2].delay_us = 30 * MS;
     acquire(0);
     redlock_abandon(&client, &lock);
-    memset(gone, 0xaa,
-           sizeof *gone); /* its memory is the caller's: the late grant must not touch it */
+    memset(gone, 0xaa, sizeof *gone); /* its memory is the caller's */
     fake_pass(&client, 100 * MS);
     ok(((unsigned char *)gone)[sizeof *gone - 1] == 0xaa && gone->granted == 0xaaaa,
-       "r05: a forgotten lock is not written to");
+       "r05: a late grant does not write to an abandoned lock");
     begin(3);
     warm_up();
     fake_nodes[2].delay_us = 30 * MS;
@@ -4004,13 +4067,13 @@ static void over_is_over(void)
     release(100);
     memset(gone, 0xaa, sizeof *gone);
     fake_pass(&client, 100 * MS);
-    ok(gone->granted == 0xaaaa, "r05: nor a released one");
+    ok(gone->granted == 0xaaaa, "r05: nor to a released one");
     begin(3);
     redlock_acquire_start(&client, &lock, 1000);
     redlock_tick(&client);
     redlock_deinit(&client);
-    is_int(lock.status, REDLOCK_CANCELLED, "deinit cancels what is in progress");
-    is_int(nodes[0].handle == -1, 1, "and hangs up");
+    is_int(lock.status, REDLOCK_CANCELLED, "deinit cancels operations in progress");
+    is_int(nodes[0].handle == -1, 1, "deinit closes the connections");
     redlock_deinit(&client);
 }
 
@@ -4020,17 +4083,19 @@ static void texts_left_out(void)
 
     for (status = 2; status > -20; status--)
         said += redlock_strerror(status) == NULL || redlock_strerror(status)[0] != '\0';
-    is_int(said, 0, "texts left out: a result has an empty one, never NULL");
+    is_int(said, 0,
+           "texts left out: redlock_strerror returns "
+           ", never NULL");
     begin_with_defaults(3);
     lock.key_size = 0;
     is_int(acquire(0), REDLOCK_INVALID_ARGUMENT, "texts left out: no key");
     ok(redlock_invalid_argument(&client)[0] == '\0' && redlock_invalid_argument(NULL)[0] == '\0',
-       "texts left out: why is not said");
+       "texts left out: no reason");
     redlock_set_error(&nodes[0], "what", "why");
-    ok(nodes[0].error[0] == '\0', "texts left out: nor what an io says of a node");
+    ok(nodes[0].error[0] == '\0', "texts left out: redlock_set_error stores nothing");
 }
 
-/* A new result without a case here does not compile. */
+/* The compiler reports a new result that has no case here. */
 static int has_a_text(enum redlock_status status)
 {
     switch (status) {
@@ -4072,23 +4137,23 @@ static void texts(void)
                0 &&
            strcmp(redlock_strerror(REDLOCK_ALREADY_HELD), "lock is already held by this client") ==
                0,
-       "each its own");
+       "the texts differ");
 }
 
-static void no_token_in_trouble(void)
+static void error_texts_are_safe(void)
 {
     begin_with_defaults(3);
     fake_nodes[0].says = "-ERR unknown command 'EVAL', with args beginning with: 'x' '1' 'k'\r\n";
     acquire(0);
     fake_pass(&client, 10 * MS);
     ok(has_error(0, "unknown com") && strstr(nodes[0].error, "beginning") == NULL,
-       "what a server repeats of our words is left out: %s", nodes[0].error);
+       "arguments that the server repeats are left out: %s", nodes[0].error);
     fake_nodes[1].says = "-ERR \033[31m\001\377 red\r\n";
     release(100);
-    ok(has_error(1, "?[31m?? red"), "nor do control bytes get through: %s", nodes[1].error);
+    ok(has_error(1, "?[31m?? red"), "control bytes are replaced: %s", nodes[1].error);
 }
 
-/* ---- All of them ------------------------------------------------------------------------------ */
+/* ---- Groups of tests -------------------------------------------------------------------------- */
 
 static void acquiring(void)
 {
@@ -4099,58 +4164,58 @@ static void acquiring(void)
     r03_wall_clocks_decide_nothing();
     r03_decides_at_the_quorum();
     r03_validity_must_be_positive();
-    r03_drift_has_a_floor();
+    r03_drift_has_a_minimum();
     r03_quorum();
     r04_release_goes_to_every_asked_node();
-    r04_release_after_the_first_answer_is_lost();
+    r04_release_after_the_first_reply_is_lost();
     r04_release_outlasts_a_full_buffer();
-    r05_greetings_alone_are_no_use();
-    r04_a_node_that_takes_no_bytes_is_given_up();
-    r04_t8_cancel_undoes();
+    r05_backoff_although_the_handshake_succeeds();
+    r04_a_node_that_accepts_no_bytes_is_disconnected();
+    r04_t8_cancel_rolls_back();
     r04_cancel_in_every_state();
-    r05_unwanted_answers_are_dropped();
-    r05_a_full_queue_keeps_answers_apart();
-    who_waits_for_room_is_in_line();
+    r05_late_replies_are_dropped();
+    r05_a_full_queue_keeps_replies_apart();
+    r02_attempts_wait_in_line_for_room();
     r05_nonsense_disconnects();
-    r05_a_push_is_no_answer();
-    r05_unasked_greeting_disconnects();
+    r05_a_push_is_not_a_reply();
+    r05_an_unsolicited_first_reply_disconnects();
     r05_one_byte_at_a_time();
     r05_stalled_connection();
-    r05_who_does_not_listen_sees_no_stall();
-    r06_a_lost_attempt_ends_when_it_is_lost();
+    r05_an_idle_caller_causes_no_stall();
+    r06_a_failed_attempt_ends_early();
     r06_number_of_attempts();
     r06_pauses_are_random_and_grow();
-    r06_two_clients_pause_differently();
+    r01_tokens_differ();
     if (REDLOCK_DIAGNOSIS)
-        r06_split_is_tried_again_quickly(5);
+        r06_contention_is_retried_quickly(5);
     else
-        r06_a_split_is_taken_for_a_holder();
-    r06_split_is_tried_again_quickly(4);
+        r06_contention_is_taken_for_a_holder();
+    r06_contention_is_retried_quickly(4);
     r06_results_are_distinct();
-    r06_which_errors_pass();
-    r06_lost_but_not_known_why();
-    r06_wait_gets_it_when_it_is_free();
+    r06_permanent_and_temporary_errors();
+    r06_failed_but_the_reason_is_still_open();
+    r06_a_waiter_acquires_after_expiry();
     r06_dead_connections_are_replaced();
-    r06_even_nodes_tell_a_holder_too();
+    r06_a_holder_on_an_even_number_of_nodes();
     r06_round_trips_are_not_idle_time();
     r06_no_pause_still_ends();
 }
 
 static void notification(void)
 {
-    r07_without_pushes();
+    r07_without_notifications();
     if (!REDLOCK_NOTIFICATION) {
         r07_left_out();
         return;
     }
-    r07_pushes_end_the_pause();
+    r07_notifications_end_the_pause();
     if (REDLOCK_RESTART_GUARD)
-        r07_not_for_want_of_voters();
-    r07_wakes_at_random_moments();
-    r07_who_is_refused_asks_to_be_told();
+        r07_no_notification_without_voters();
+    r07_retries_at_random_moments();
+    r07_only_refused_attempts_ask_for_tracking();
     r07_other_keys();
-    r07_in_vain_stands_back();
-    r07_one_is_woken();
+    r07_backs_off_after_spurious_notifications();
+    r07_one_waiter_is_notified();
 }
 
 static void extensions(void)
@@ -4161,25 +4226,25 @@ static void extensions(void)
     r08_confirmed_nodes_count_from_the_next_round();
     r08_failed_extension_changes_nothing();
     r08_extension_never_shortens();
-    r08_compares();
-    r05_a_lost_lock_leaves_no_votes();
+    r08_extension_compares_tokens();
+    r05_grants_of_a_lost_lock_do_not_count();
     r08_extension_that_comes_too_late();
     r08_a_cancelled_extension();
-    r08_no_longer_than_what_is_left();
-    r08_answers_that_come_late();
+    r15_an_extension_ends_with_the_validity();
+    r08_late_replies();
     r08_a_late_grant_and_its_loss();
-    r09_no_healing_of_others_after_the_end();
-    r09_nothing_comes_back_from_the_dead();
+    r09_no_repair_of_other_nodes_after_the_end();
+    r09_a_late_extension_creates_no_key();
     r10_number_of_extensions_is_limited();
     if (!REDLOCK_REPAIR) {
         r09_left_out();
         return;
     }
-    r09_an_extension_heals();
-    r09_healed_nodes_do_not_count_at_once();
-    r09_a_healed_node_counts_when_it_has_confirmed();
-    r09_no_healing_after_the_end();
-    r09_a_healing_without_an_answer();
+    r09_an_extension_repairs();
+    r09_repaired_nodes_do_not_count_at_once();
+    r09_a_repaired_node_counts_when_it_has_confirmed();
+    r09_repair_by_a_later_round();
+    r09_a_repair_without_a_reply();
 }
 
 static void automatic_extensions(void)
@@ -4188,35 +4253,35 @@ static void automatic_extensions(void)
         r10_left_out();
         return;
     }
-    r10_kept_by_itself();
-    r10_kept_up_to_a_limit();
-    r10_loss_is_told_by_the_clock();
+    r10_automatic_extension();
+    r10_extension_limit();
+    r10_loss_is_reported_by_the_clock();
     r10_loss_whatever_the_retries();
     r10_two_of_one_key();
-    r10_kept_through_failures();
-    r10_kept_though_nodes_come_back_late();
-    r10_failing_at_once_is_no_loop();
+    r10_extended_after_temporary_failures();
+    r10_extended_although_nodes_are_back_late();
+    r10_extensions_that_fail_at_once_are_no_busy_loop();
     r10_lost_to_another();
     r10_lost_is_not_released();
     r10_release_and_cancel_at_any_moment();
     r10_release_while_extending();
     r10_one_rate();
-    r10_bad_keeps();
+    r10_invalid_auto_extensions();
 }
 
 static void handshakes(void)
 {
     if (REDLOCK_RESP3) {
-        r12_greeting();
+        r12_handshake();
         r12_not_a_node();
     } else {
         r12_left_out();
     }
-    r12_a_greeting_in_pieces();
+    r12_a_handshake_in_pieces();
     r12_wrong_password();
     r12_a_denial_names_the_permissions();
-    r12_a_server_without_a_password_to_give();
-    r12_bad_nodes_are_refused();
+    r12_an_old_server_without_a_password();
+    r12_invalid_nodes_are_refused();
 }
 
 static void restarts(void)
@@ -4227,17 +4292,17 @@ static void restarts(void)
     }
     r13_one_server_one_vote();
     r14_a_restarted_server_does_not_vote();
-    r14_the_age_that_a_server_says();
+    r14_the_age_of_a_server();
     r14_extensions_too();
     if (!REDLOCK_MARKER)
         return;
     r18_no_vote_without_a_marker();
     r18_all_keys_are_gone();
     if (REDLOCK_REPAIR)
-        r18_no_healing_either();
+        r18_no_repair_without_a_marker();
     r18_where_info_is_denied();
     r18_connected_while_it_loads();
-    r18_each_has_its_own_longest();
+    r18_each_client_has_its_own_longest_ttl();
     r18_a_clock_that_is_set_back();
 }
 
@@ -4247,10 +4312,10 @@ static void fencing_tokens(void)
         return;
     r16_one_round_trip();
     r16_agrees_on_the_largest();
-    r16_a_higher_count_does_not_agree();
-    r16_raising_has_an_end();
+    r16_a_larger_counter_does_not_agree();
+    r16_rounds_of_agreement_are_limited();
     r16_refused();
-    r16_order();
+    r16_tokens_grow();
 }
 
 static void diagnosis(void)
@@ -4259,10 +4324,10 @@ static void diagnosis(void)
         diagnosis_left_out();
         return;
     }
-    who_holds_it();
-    for_how_long();
-    for_how_long_too_late();
-    for_how_long_in_between();
+    holder_of_the_lock();
+    expiry_of_the_holder();
+    a_late_reply_about_the_holder();
+    a_reply_about_the_holder_in_pieces();
 }
 
 static void releases(void)
@@ -4271,19 +4336,19 @@ static void releases(void)
     r11_outcomes(0);
     r11_outcomes(1);
     r11_outcomes(4);
-    r11_a_dead_member_is_no_loss();
-    r11_not_waited_for();
+    r11_an_unreachable_member();
+    r11_release_without_waiting();
     if (!REDLOCK_NATIVE_RELEASE) {
         r11_left_out();
         return;
     }
-    r11_own_commands_are_found_out();
-    r11_own_commands_that_are_gone();
-    r11_own_commands_are_tried_once();
-    r02_room_that_is_made();
-    r11_own_commands_say_less();
+    r11_native_commands_are_detected();
+    r11_native_commands_that_fail_later();
+    r11_native_commands_are_tried_once();
+    r02_a_full_buffer_cuts_no_command();
+    r11_native_commands_and_scripts();
 #if REDLOCK_MULTI_KEY
-    r11_own_commands_know_one_key();
+    r11_native_commands_know_one_key();
 #endif
 }
 
@@ -4292,15 +4357,15 @@ static void durable_votes(void)
     if (!REDLOCK_DURABLE)
         return;
     r17_counts_what_is_on_disk();
-    r17_and_nothing_else();
+    r17_other_replies_are_no_vote();
     r17_extensions();
-    r17_answers_that_come_late();
-    r17_half_an_answer();
+    r17_late_replies();
+    r17_half_a_reply();
     r17_connections_that_break();
-    r17_not_another_connections_answer();
-    r17_a_no_is_final();
+    r17_another_connection_does_not_confirm();
+    r17_a_refusal_needs_no_waitaof();
     r17_a_slow_disk_is_no_stall();
-    r17_many_keys_and_tokens();
+    r17_extra_keys_and_fencing_tokens();
 }
 
 int main(void)
@@ -4313,7 +4378,7 @@ int main(void)
     restarts();
     fencing_tokens();
     if (REDLOCK_MULTI_KEY)
-        several_keys();
+        multi_key_lock();
     longest_commands();
     adoption();
     diagnosis();
@@ -4324,30 +4389,30 @@ int main(void)
     forks();
     releases();
     r15_everything_is_bounded();
-    r15_a_short_ttl_is_not_waited_out();
+    r15_an_attempt_takes_a_quarter_of_the_ttl_at_most();
     r15_a_chatty_node_does_not_hold_the_loop();
-    bad_arguments_reach_nobody();
-    what_is_left_out_is_refused();
-    bad_drift();
+    invalid_arguments_send_nothing();
+    settings_of_missing_features_are_refused();
+    drift_above_half_of_the_ttl();
     durable_votes();
-    bad_settings();
+    invalid_settings();
     if (REDLOCK_LABEL_MAX >= 9)
-        tokens_of_the_caller();
+        labels();
     two_names_two_locks();
     binary_keys();
     no_entropy_no_lock();
     remaining_of_the_longest_ttl();
     clock_that_steps_back();
-    an_end_is_told_at_once();
+    completion_is_reported_at_once();
     many_at_once();
     many_with_a_hung_node();
     many_on_a_dead_connection();
-    over_is_over();
+    ended_locks_are_not_written_to();
     if (REDLOCK_ERROR_TEXTS)
         texts();
     else
         texts_left_out();
     is_int((int)redlock_version(), REDLOCK_VERSION_NUMBER, "version");
-    no_token_in_trouble();
+    error_texts_are_safe();
     return done_testing();
 }
