@@ -1,5 +1,6 @@
-/* safety_test.c - what an independent review of the lock found, as a user would have met it: one test for each
-   case, on simulated servers, network and clock. "r08" is rule 8 in the head of redlock.c.
+/* safety_test.c - one test for each error that two independent reviews of the lock found, as a user would
+   have seen it. Servers, network and clock are simulated. A test of a case that had no error says "regression
+   test". "r08" is rule 8 in the head of redlock.c.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
@@ -7,25 +8,25 @@
 
 enum { MANY = 3000 };
 
-/* Of the tests with many locks: each with a key of its own. */
+/* For the tests with many locks: one key per lock. */
 static struct redlock_lock many[MANY];
 static char many_keys[MANY][8];
 static struct mini_key more_keys[3 * MANY];
 
-/* Node i can't be connected to, also not on the connection that there is. */
-static void unreachable(int i)
+/* Breaks the connection to node i, and refuses new ones. */
+static void make_unreachable(int i)
 {
     fake_nodes[i].refuses = 1;
     fake_break(i);
 }
 
-/* A connection takes so long, an answer too. */
-static void distance(int i, uint64_t us)
+/* Both connecting to node i and a reply take `us`. */
+static void set_distance(int i, uint64_t us)
 {
     fake_nodes[i].connect_us = fake_nodes[i].delay_us = us;
 }
 
-/* 1: the key of `of` on node i has its token. */
+/* Whether the key of `of` on node i contains the token of `of`. */
 static int has_token(int i, const struct redlock_lock *of)
 {
     const struct mini_key *key = fake_find(i, of->key, of->key_size);
@@ -47,7 +48,7 @@ static unsigned nodes_with(const struct redlock_lock *of)
     return n;
 }
 
-/* On how many nodes another client would be given the lock now. */
+/* The number of nodes that would grant the lock to another client now. */
 static unsigned nodes_free(void)
 {
     unsigned i, n = 0;
@@ -57,8 +58,9 @@ static unsigned nodes_free(void)
     return n;
 }
 
-/* Lets time pass up to the end of the validity, and sees whether another could have got the lock before it. */
-static int others_are_kept_out(void)
+/* Lets time pass until the validity ends. 0: before that a quorum of nodes was free, so another client could
+   have acquired the lock. */
+static int others_cannot_acquire(void)
 {
     while (redlock_remaining_ms(&client, &lock) > 0) {
         if (nodes_free() >= client.priv.quorum)
@@ -68,7 +70,7 @@ static int others_are_kept_out(void)
     return 1;
 }
 
-/* The lock in some of its forms: one key; two keys; with a fencing token. 0: this build has it not. */
+/* Sets up `lock` as one of `kind_names`. 0: this build lacks the feature. */
 static int make_kind(unsigned kind)
 {
     static const struct redlock_key other_key = {"l", 1};
@@ -86,9 +88,9 @@ static const char *const kind_names[] = {"one key", "two keys", "with a fencing 
 
 /* ---- Commands that arrive late: R8, R8b, R9 -------------------------------------------------- */
 
-/* An extension to 5 s is lost in the network together with its connection; the next one, to 60 s, succeeds. When the
-   network delivers the old one, the holder would have 60 s by its own account, and on that node 5 s: another
-   client gets the lock while the holder works. */
+/* An extension to 5 s is delayed in the network, and its connection breaks. The next extension, to 60 s,
+   succeeds. If the delayed extension shortened the key on its node, the key would expire after 5 s. Another
+   client could then acquire the lock, although the holder counts on 60 s. */
 static void r08_a_late_extension_does_not_shorten(unsigned kind)
 {
     begin_with_defaults(3);
@@ -102,13 +104,13 @@ static void r08_a_late_extension_does_not_shorten(unsigned kind)
     is_int(extend(), REDLOCK_UNREACHABLE, "r08: an extension to 5 s is under way to one of them");
     fake_pass(&client, 1500 * MS);
     lock.ttl_ms = 60000;
-    is_int(extend(), REDLOCK_OK, "r08: one to 60 s overtakes it on a new connection");
-    ok(redlock_remaining_ms(&client, &lock) > 59000, "r08: and is believed");
-    ok(fake_arrive(1) > 0, "r08: the first one arrives");
-    ok(others_are_kept_out(), "r08: nobody else can get the lock while it is valid");
+    is_int(extend(), REDLOCK_OK, "r08: an extension to 60 s overtakes it on a new connection");
+    ok(redlock_remaining_ms(&client, &lock) > 59000, "r08: the validity is 60 s");
+    ok(fake_arrive(1) > 0, "r08: the delayed extension arrives");
+    ok(others_cannot_acquire(), "r08: no other client can acquire the lock while it is valid");
 }
 
-/* Of several that are under way at once, from as many connections. */
+/* The same with several delayed extensions on several connections. */
 static void r08_late_extensions_of_several_ttls(void)
 {
     static const uint32_t ttls[] = {20000, 13000, 30000};
@@ -130,11 +132,11 @@ static void r08_late_extensions_of_several_ttls(void)
     is_int(extend(), REDLOCK_OK, "r08: extended to 60 s");
     for (i = 0; i < 3; i++)
         ok(fake_arrive(1) > 0, "r08: late extension %u arrives", i);
-    ok(others_are_kept_out(), "r08: nobody else can get the lock while it is valid");
+    ok(others_cannot_acquire(), "r08: no other client can acquire the lock while it is valid");
 }
 
-/* A smaller ttl than what is left: nothing is taken away from the lock, neither here nor on the nodes. */
-static void r08_a_smaller_ttl_takes_nothing_away(void)
+/* An extension with a ttl below the remaining time shortens neither the validity nor the keys. */
+static void r08_a_smaller_ttl_shortens_nothing(void)
 {
     uint64_t until_us;
 
@@ -143,29 +145,30 @@ static void r08_a_smaller_ttl_takes_nothing_away(void)
     is_int(acquire(0), REDLOCK_OK, "r08: held for 60 s");
     until_us = lock.valid_until_us;
     lock.ttl_ms = 5000;
-    is_int(extend(), REDLOCK_OK, "r08: an extension to 5 s is no error");
-    ok(lock.valid_until_us == until_us, "r08: and takes nothing off the 60 s");
+    is_int(extend(), REDLOCK_OK, "r08: extended to 5 s");
+    ok(lock.valid_until_us == until_us, "r08: the validity is unchanged");
     fake_pass(&client, 20 * MS);
     ok(fake_find(0, "k", 1)->until_us >= until_us && fake_find(1, "k", 1)->until_us >= until_us &&
            fake_find(2, "k", 1)->until_us >= until_us,
-       "r08: nor does any node");
+       "r08: no key is shortened");
     is_int(release(100), REDLOCK_OK, "r08: released");
 }
 
-/* The key expires on nodes 0 and 2, node 1 alone was still extended. Another client has the lock on 0 and 2
-   and releases it. Then a command that was on its way to node 2 creates our key there again. */
+/* The key expires on nodes 0 and 2; only node 1 was extended. Another client holds the lock on nodes 0 and 2
+   and releases it. Then a delayed command to node 2 creates our key there again. The result of the next
+   extension. */
 static int extended_after_another_had_it(void)
 {
     unsigned i, sent;
 
     fake_pass(&client, 8000 * MS);
-    unreachable(0);
-    unreachable(2);
+    make_unreachable(0);
+    make_unreachable(2);
     ok(extend() != REDLOCK_OK && has_token(1, &lock), "r08: extended on one node only");
     fake_pass(&client, 2500 * MS);
     fake_nodes[0].refuses = fake_nodes[2].refuses = 0;
-    is_int((int)redlock_remaining_ms(&client, &lock), 0, "r08: its time is over");
-    is_int((int)nodes_free(), 2, "r08: another client takes two nodes");
+    is_int((int)redlock_remaining_ms(&client, &lock), 0, "r08: no validity is left");
+    is_int((int)nodes_free(), 2, "r08: two nodes are free for another client");
     fake_put(0, "k", "other", 100);
     fake_put(2, "k", "other", 100);
     fake_pass(&client, 50 * MS);
@@ -173,13 +176,14 @@ static int extended_after_another_had_it(void)
     fake_delete(2, "k");
     for (i = sent = 0; i < 4; i++)
         sent += fake_arrive(2);
-    ok(sent > 0 && has_token(2, &lock), "r08: a late command sets our token again");
+    ok(sent > 0 && has_token(2, &lock), "r08: a delayed command creates our key again");
     return extend();
 }
 
-/* The SET of node 2 is lost in the network with its connection, an extension repairs the node and counts it from then
-   on. If it arrives after another client had the lock, an extension would say that we have held it all the time: a
-   reader of that success would work with data that somebody else has changed. */
+/* The SET to node 2 is delayed in the network, and its connection breaks. An extension repairs the node. If
+   the SET runs after another client held the lock, our key on node 2 does not prove that we held the lock all
+   the time. An extension that succeeded then would be wrong: the other client may have changed the protected
+   data. */
 static void r08_a_late_set_is_no_proof(unsigned kind)
 {
     begin_with_defaults(3);
@@ -187,19 +191,19 @@ static void r08_a_late_set_is_no_proof(unsigned kind)
         return;
     warm_up();
     fake_hold(2);
-    is_int(acquire(0), REDLOCK_OK, "r08: %s: held on two of three, the SET of the third is lost",
+    is_int(acquire(0), REDLOCK_OK, "r08: %s: held on two of three, the SET to the third is delayed",
            kind_names[kind]);
     fake_pass(&client, 1200 * MS);
-    is_int(extend(), REDLOCK_OK, "r08: extended, and repaired on a new connection");
+    is_int(extend(), REDLOCK_OK, "r08: extended on a new connection");
     fake_pass(&client, 3000 * MS);
     extend();
     fake_pass(&client, 20 * MS);
     ok(extended_after_another_had_it() != REDLOCK_OK,
-       "r08: the extension does not say that it was ours all the time");
+       "r08: the extension fails, because another client held the lock");
 }
 
-/* If the server of such a node is another process since, the late command is gone: then the node counts again, or a
-   lock would not outlive the restart of its nodes one after the other. A guard. */
+/* A delayed command cannot run in another server process. So a restarted node counts again; otherwise a lock
+   would not survive a rolling restart. A regression test. */
 static void r08_a_new_process_has_no_late_commands(void)
 {
     int i;
@@ -207,21 +211,22 @@ static void r08_a_new_process_has_no_late_commands(void)
     begin_with_defaults(3);
     warm_up();
     fake_hold(2);
-    is_int(acquire(0), REDLOCK_OK, "r08: the SET of the third node is lost");
+    is_int(acquire(0), REDLOCK_OK, "r08: the SET to the third node is delayed");
     fake_pass(&client, 1200 * MS);
     fake_restart(2);
     for (i = 0; i < 4; i++) {
         is_int(extend(), REDLOCK_OK, "r08: extended");
         fake_pass(&client, 700 * MS);
     }
-    is_int(lock.members, 7, "r08: its node was restarted and repaired: a member");
+    is_int(lock.members, 7, "r08: the third was restarted and repaired: a member");
     fake_restart(0);
-    is_int(extend(), REDLOCK_OK, "r08: so another node may be restarted");
+    is_int(extend(), REDLOCK_OK, "r08: extended after the restart of another node");
     is_int(release(100), REDLOCK_OK, "r08: released");
 }
 
-/* Starts an extension, and once node 2 was asked whether it has the key the packets of that connection are lost. */
-static int extend_with_lost_repair(void)
+/* Starts an extension. When it was sent to node 2, all that follows on that connection is delayed, the repair
+   included. The result of the extension. */
+static int extend_with_delayed_repair(void)
 {
     unsigned n, asked = fake_count(2, 'E');
 
@@ -231,12 +236,12 @@ static int extend_with_lost_repair(void)
         fake_pass(&client, 50);
     fake_hold(2);
     fake_pass(&client, 60 * MS);
-    ok(redlock_next_completed(&client) == &lock, "r08: the extension has ended");
+    ok(redlock_next_completed(&client) == &lock, "r08: the extension has completed");
     return lock.status;
 }
 
-/* Two repairs of node 2 are unanswered, on two connections, with a restart of the server between them;
-   later commands are answered. The first repair cannot run any more, the second can. */
+/* Two repairs of node 2 are unanswered, on two connections. The server restarts between them, so the first
+   repair can never run, but the second still can. Later commands are answered. */
 static void r09_every_unanswered_repair_is_remembered(void)
 {
     unsigned i;
@@ -248,20 +253,21 @@ static void r09_every_unanswered_repair_is_remembered(void)
     is_int(acquire(0), REDLOCK_OK, "r09: held");
     fake_pass(&client, 20 * MS);
     fake_delete(2, "k");
-    is_int(extend_with_lost_repair(), REDLOCK_OK, "r09: the key is gone, its repair is lost");
+    is_int(extend_with_delayed_repair(), REDLOCK_OK,
+           "r09: the key is missing, its repair is delayed");
     fake_pass(&client, 1200 * MS);
     fake_restart(2);
-    is_int(extend_with_lost_repair(), REDLOCK_OK, "r09: restarted; another repair is lost");
+    is_int(extend_with_delayed_repair(), REDLOCK_OK, "r09: restarted; another repair is delayed");
     fake_pass(&client, 1200 * MS);
-    is_int(extend(), REDLOCK_OK, "r09: what is sent next is answered");
+    is_int(extend(), REDLOCK_OK, "r09: extended, the next commands are answered");
     fake_pass(&client, 20 * MS);
     extend();
     fake_pass(&client, 20 * MS);
     ok(extended_after_another_had_it() != REDLOCK_OK,
-       "r09: the repair that arrives late is not taken for the lock");
+       "r09: the extension fails, because the key is that of a delayed repair");
 }
 
-/* The same without a restart: the later of two unanswered repairs arrives. A guard. */
+/* The same without a restart: the later of two unanswered repairs arrives. A regression test. */
 static void r09_the_later_of_two_unanswered_repairs(void)
 {
     begin_with_defaults(3);
@@ -270,26 +276,28 @@ static void r09_the_later_of_two_unanswered_repairs(void)
     is_int(acquire(0), REDLOCK_OK, "r09: held");
     fake_pass(&client, 20 * MS);
     fake_delete(2, "k");
-    is_int(extend_with_lost_repair(), REDLOCK_OK, "r09: the key is gone, its repair is lost");
+    is_int(extend_with_delayed_repair(), REDLOCK_OK,
+           "r09: the key is missing, its repair is delayed");
     fake_pass(&client, 1200 * MS);
-    is_int(extend_with_lost_repair(), REDLOCK_OK, "r09: the next one too");
+    is_int(extend_with_delayed_repair(), REDLOCK_OK, "r09: the next repair would be delayed, too");
     fake_pass(&client, 1200 * MS);
-    is_int(extend(), REDLOCK_OK, "r09: what is sent next is answered");
+    is_int(extend(), REDLOCK_OK, "r09: extended, the next commands are answered");
     fake_pass(&client, 20 * MS);
     extend();
     fake_pass(&client, 20 * MS);
     ok(extended_after_another_had_it() != REDLOCK_OK,
-       "r09: the repair that arrives late is not taken for the lock");
+       "r09: the extension fails, because the key is that of a delayed repair");
 }
 
-/* ---- The lock is on every healthy node: R2 --------------------------------------------------- */
+/* ---- The key is on every healthy node: R2 ---------------------------------------------------- */
 
-/* 0: whichever node restarts empty, another client could then have a quorum. */
+/* Whether any one node may lose its keys without a free quorum for another client. */
 static int survives_an_empty_restart(const struct redlock_lock *of)
 {
     return client.priv.count - nodes_with(of) + 1 < client.priv.quorum;
 }
 
+/* Serves the client until the operation of `one` has completed, for `us` at most. Its status. */
 static int wait_for(struct redlock_lock *one, uint64_t us)
 {
     uint64_t end_us = fake_now_us + us;
@@ -304,8 +312,8 @@ static int wait_for(struct redlock_lock *one, uint64_t us)
     return REDLOCK_PENDING;
 }
 
-/* A new client, of whose nodes some are a little farther away, has the lock on a bare quorum: one node that restarts
-   without its keys then lets a second client in. */
+/* A new client, some nodes are farther away. If the client sent the SET only to the near nodes, it would hold
+   a bare quorum. A second client could then acquire the lock when one node restarts without its keys. */
 static void r02_a_new_client_locks_every_node(unsigned count, unsigned near, uint64_t near_us,
                                               uint64_t farther_us, int blocking)
 {
@@ -314,7 +322,7 @@ static void r02_a_new_client_locks_every_node(unsigned count, unsigned near, uin
 
     begin_with_defaults(count);
     for (i = 0; i < count; i++)
-        distance((int)i, i < near ? near_us : near_us + farther_us);
+        set_distance((int)i, i < near ? near_us : near_us + farther_us);
     if (blocking) {
         status = acquire(0);
     } else {
@@ -326,10 +334,10 @@ static void r02_a_new_client_locks_every_node(unsigned count, unsigned near, uin
            count, (int)(near_us / MS), count - near, (int)(farther_us / MS),
            blocking ? "blocking" : "by events");
     is_int((int)nodes_with(&lock), (int)count, "r02: on every node");
-    ok(survives_an_empty_restart(&lock), "r02: one that restarts empty lets nobody in");
+    ok(survives_an_empty_restart(&lock), "r02: one node may lose its keys");
     if (blocking) {
         fake_pass(&client, 100 * MS + near_us + farther_us);
-        is_int(lock.members, (1 << count) - 1, "r02: and each is a member");
+        is_int(lock.members, (1 << count) - 1, "r02: all are members");
     }
 }
 
@@ -349,28 +357,28 @@ static void r02_a_new_client(void)
             }
 }
 
-/* Nodes that never answer are not waited for long. A guard. */
-static void r02_a_dead_node_costs_little(void)
+/* An attempt does not wait long for a node that is down. A regression test. */
+static void r02_a_short_wait_for_a_dead_node(void)
 {
     uint64_t start;
 
     begin_with_defaults(3);
     fake_nodes[2].never_up = 1;
     start = fake_now_us;
-    is_int(acquire(0), REDLOCK_OK, "r02: a node that never connects");
-    ok(since(start) <= 250 * MS, "r02: is waited for once: %ld us", since(start));
+    is_int(acquire(0), REDLOCK_OK, "r02: acquired, one node never connects");
+    ok(since(start) <= 250 * MS, "r02: with one wait for its connection: %ld us", since(start));
     release(100);
     start = fake_now_us;
-    is_int(acquire(0), REDLOCK_OK, "r02: again");
-    ok(since(start) <= 10 * MS, "r02: and not again: %ld us", since(start));
+    is_int(acquire(0), REDLOCK_OK, "r02: acquired again");
+    ok(since(start) <= 10 * MS, "r02: without a second wait: %ld us", since(start));
     begin_with_defaults(3);
     fake_nodes[2].refuses = 1;
     start = fake_now_us;
-    is_int(acquire(0), REDLOCK_OK, "r02: a node that refuses connections");
-    ok(since(start) <= 10 * MS, "r02: is not waited for at all: %ld us", since(start));
+    is_int(acquire(0), REDLOCK_OK, "r02: acquired, one node refuses connections");
+    ok(since(start) <= 10 * MS, "r02: without a wait: %ld us", since(start));
 }
 
-/* `count` locks with keys of their own, for one minute each, and room for so many keys on each node. */
+/* Sets up `count` locks of one minute with different keys, and room for these keys on each node. */
 static void make_many(unsigned count)
 {
     unsigned i;
@@ -389,7 +397,8 @@ static void make_many(unsigned count)
     }
 }
 
-/* Serves the client until `count` operations have ended, or so long; how many ended with REDLOCK_OK. */
+/* Serves the client until `count` operations have completed, for `us` at most. How many completed with
+   REDLOCK_OK. */
 static unsigned serve_many(unsigned count, uint64_t us)
 {
     uint64_t end_us = fake_now_us + us;
@@ -406,8 +415,8 @@ static unsigned serve_many(unsigned count, uint64_t us)
     return good;
 }
 
-/* As many as a busy process asks for at once: where the queue of a node was full when the others had decided, that node
-   is never asked, though it is healthy. */
+/* More locks at once than a queue has room for. A healthy node whose queue was full until the decision must
+   still be sent the SET. */
 static void r02_many_at_once_are_on_every_node(unsigned count, int warm)
 {
     unsigned i, everywhere = 0, safe = 0;
@@ -416,28 +425,28 @@ static void r02_many_at_once_are_on_every_node(unsigned count, int warm)
     if (warm)
         warm_up();
     for (i = 0; i < 5; i++)
-        distance((int)i, warm ? (1 + i) * 500 : (1 + 3 * i) * MS);
+        set_distance((int)i, warm ? (1 + i) * 500 : (1 + 3 * i) * MS);
     make_many(count);
     for (i = 0; i < count; i++)
         redlock_acquire_start(&client, &many[i], 20000);
     is_int((int)serve_many(count, 20000 * MS), (int)count, "r02: %u locks at once, %s: all held",
            count, warm ? "connected" : "on a new client");
-    fake_pass(&client,
-              (warm ? 1500 : 6000) * MS); /* the slowest node, with queues for three commands */
+    /* the slowest node needs this long with a queue of three commands */
+    fake_pass(&client, (warm ? 1500 : 6000) * MS);
     for (i = 0; i < count; i++) {
         everywhere += nodes_with(&many[i]) == 5;
         safe += (unsigned)survives_an_empty_restart(&many[i]);
     }
-    is_int((int)safe, (int)count, "r02: an empty restart of a node lets nobody into any of them");
+    is_int((int)safe, (int)count, "r02: one node may lose its keys");
     is_int((int)everywhere, (int)count, "r02: each is on all five nodes");
     redlock_deinit(&client);
 }
 
-/* A node that comes back while the lock is held is given the lock. Without, each holder of such a lock is one more
-   restart away from a second one. */
-static void r02_a_node_that_comes_back_is_given_the_lock(int how)
+/* A node that comes back while the lock is held is sent the SET. Otherwise one restart without keys would be
+   enough for a second holder. */
+static void r02_a_node_that_comes_back_is_sent_the_set(int how)
 {
-    static const char *const hows[] = {"refused", "did not connect", "took no bytes"};
+    static const char *const hows[] = {"refused", "did not connect", "accepted no bytes"};
 
     begin_with_defaults(3);
     if (how == 2)
@@ -449,22 +458,22 @@ static void r02_a_node_that_comes_back_is_given_the_lock(int how)
     fake_pass(&client, 600 * MS);
     fake_nodes[2].refuses = fake_nodes[2].never_up = fake_nodes[2].full = 0;
     fake_pass(&client, 4000 * MS);
-    ok(has_token(2, &lock), "r02: when the third is back it is given the lock");
-    is_int((int)fake_count(2, 'S'), 1, "r02: by one SET");
-    ok(survives_an_empty_restart(&lock), "r02: now another may restart empty");
+    ok(has_token(2, &lock), "r02: the third has the key when it is back");
+    is_int((int)fake_count(2, 'S'), 1, "r02: one SET was sent");
+    ok(survives_an_empty_restart(&lock), "r02: one node may lose its keys");
     is_int(extend(), REDLOCK_OK, "r02: extended");
     fake_pass(&client, 20 * MS);
     is_int(lock.members, 7, "r02: all are members");
     fake_restart(0);
-    is_int(extend(), REDLOCK_OK, "r02: and with one that has restarted");
+    is_int(extend(), REDLOCK_OK, "r02: extended after the restart of another node");
     is_int(release(100), REDLOCK_OK, "r02: released");
     fake_pass(&client, 100 * MS);
-    is_int((int)fake_keys_left(), 0, "r02: on all nodes");
+    is_int((int)fake_keys_left(), 0, "r02: no key is left");
 }
 
-/* Whatever is done with the lock until then: an extension that fails, as another node does not answer for a moment; one
-   that succeeds; automatic ones. */
-static void r02_it_is_given_the_lock_after_extensions(int what)
+/* The same after an extension that failed because another node hung for a moment, after one that succeeded,
+   and during auto-extension. */
+static void r02_also_after_extensions(int what)
 {
     static const char *const whats[] = {"a failed extension", "an extension",
                                         "automatic extensions"};
@@ -483,7 +492,7 @@ static void r02_it_is_given_the_lock_after_extensions(int what)
     fake_pass(&client, 100 * MS);
     fake_nodes[2].refuses = 0;
     fake_pass(&client, 4000 * MS);
-    ok(has_token(2, &lock), "r02: the third is back, and is given the lock after %s", whats[what]);
+    ok(has_token(2, &lock), "r02: the third has the key when it is back, after %s", whats[what]);
     if (what == 2)
         redlock_cancel(&client, &lock);
     fake_pass(&client, 10 * MS);
@@ -491,9 +500,9 @@ static void r02_it_is_given_the_lock_after_extensions(int what)
     is_int(release(100), REDLOCK_OK, "r02: released");
 }
 
-/* A node that grants the lock only now proves nothing about the time before. Here a member restarted
-   without its keys, and another client had the lock and released it meanwhile: an extension must not say
-   that it was ours all the time. */
+/* A node that grants the lock late does not prove that we held the lock before. Here a member restarts
+   without its keys, and another client holds and releases the lock, before the third node grants it. An
+   extension must not succeed with this node. */
 static void r08_a_node_that_was_away_proves_nothing(void)
 {
     begin_with_defaults(3);
@@ -509,14 +518,15 @@ static void r08_a_node_that_was_away_proves_nothing(void)
     fake_delete(2, "k");
     fake_nodes[2].never_up = 0;
     fake_pass(&client, 4000 * MS);
-    ok(has_token(2, &lock), "r08: the third is back and is given the lock, others had it before");
-    ok(extend() != REDLOCK_OK, "r08: the extension does not say that it was ours all the time");
+    ok(has_token(2, &lock), "r08: the third has our key after another client had it");
+    ok(extend() != REDLOCK_OK, "r08: the extension fails, because another client held the lock");
 }
 
-/* But not when the lock has ended meanwhile, in any way: that key would block others. A guard. */
+/* A node is not sent the SET after the lock has ended: the key would block other clients. A regression
+   test. */
 static void r02_not_after_its_end(int how)
 {
-    static const char *const hows[] = {"expired", "was released", "was forgotten", "was lost"};
+    static const char *const hows[] = {"expired", "was released", "was abandoned", "was lost"};
 
     begin_with_defaults(3);
     lock.ttl_ms = 2000;
@@ -532,24 +542,24 @@ static void r02_not_after_its_end(int how)
         fake_delete(0, "k");
         fake_delete(1, "k");
         held_by("other", 0, 1);
-        is_int(extend(), REDLOCK_LOST, "r02: another has it");
+        is_int(extend(), REDLOCK_LOST, "r02: another client has it");
     }
     if (how == 0)
         fake_pass(&client, 2000 * MS);
     fake_nodes[2].refuses = fake_nodes[2].never_up = 0;
     fake_pass(&client, 4000 * MS);
-    is_int((int)fake_count(2, 'S'), 0, "r02: it %s: the third node is not sent the SET any more",
+    is_int((int)fake_count(2, 'S'), 0, "r02: the lock %s: no SET is sent to the third node",
            hows[how]);
 }
 
-/* The release may be called at any moment of this. A guard. */
+/* A release at any moment while a node comes back. A regression test. */
 static void r02_released_while_a_node_comes_back(void)
 {
     unsigned us, left = 0;
 
     for (us = 0; us < 6000; us += 100) {
         begin_with_defaults(3);
-        distance(2, 1 * MS);
+        set_distance(2, 1 * MS);
         fake_nodes[2].never_up = 1;
         acquire(0);
         fake_pass(&client, 300 * MS);
@@ -564,8 +574,8 @@ static void r02_released_while_a_node_comes_back(void)
 
 /* ---- Automatic extensions: R10, R11 ---------------------------------------------------------- */
 
-/* Gives the lock to `second` with so much time left. */
-static void hand_over(struct redlock_lock *second, uint32_t remaining_ms)
+/* Abandons `lock` and adopts it as `second`, with `remaining_ms` left. */
+static void hand_off(struct redlock_lock *second, uint32_t remaining_ms)
 {
     struct redlock_lock mine = lock;
 
@@ -577,7 +587,8 @@ static void hand_over(struct redlock_lock *second, uint32_t remaining_ms)
            "adopted with %lu ms left", (unsigned long)remaining_ms);
 }
 
-/* All servers are healthy, not one extension is sent, and then the lock is lost. */
+/* An adopted lock may have much less time left than its ttl. Auto-extension must begin before this time is
+   over. */
 static void r10_adopted_with_little_left_is_extended_at_once(void)
 {
     static const uint32_t left_ms[] = {500, 5000, 9900, 15000, 29000};
@@ -589,22 +600,22 @@ static void r10_adopted_with_little_left_is_extended_at_once(void)
         lock.ttl_ms = 30000;
         acquire(0);
         fake_pass(&client, (29600 - left_ms[i]) * MS);
-        hand_over(&second, left_ms[i]);
+        hand_off(&second, left_ms[i]);
         fake_logged = 0;
         redlock_auto_extend_start(&client, &second, 1000);
         fake_pass(&client, 20 * MS);
         at_once = fake_count(-1, 'E');
         ok(left_ms[i] > 10000 || at_once >= 3, "r10: %u extensions were sent at once", at_once);
         fake_pass(&client, 35000 * MS);
-        is_int(second.status, REDLOCK_PENDING, "r10: it is held 35 s later");
-        ok(redlock_remaining_ms(&client, &second) > 15000, "r10: with %lu ms left",
+        is_int(second.status, REDLOCK_PENDING, "r10: still extended 35 s later");
+        ok(redlock_remaining_ms(&client, &second) > 15000, "r10: %lu ms are left",
            (unsigned long)redlock_remaining_ms(&client, &second));
     }
 }
 
-/* An extension by hand fails, since no node answers for a moment. Automatic ones are started then: the first must not
-   be later than the end of the lock. */
-static void r10_kept_after_a_failed_extension(void)
+/* redlock_extend fails because all nodes hang for a moment. If auto-extension is started then, its first
+   extension must be sent before the validity ends. */
+static void r10_auto_extension_after_a_failed_extension(void)
 {
     int i;
 
@@ -621,12 +632,13 @@ static void r10_kept_after_a_failed_extension(void)
     fake_logged = 0;
     redlock_auto_extend_start(&client, &lock, 1000);
     fake_pass(&client, 20 * MS);
-    ok(fake_count(-1, 'E') >= 3, "r10: automatic ones begin at once");
+    ok(fake_count(-1, 'E') >= 3, "r10: auto-extension begins at once");
     fake_pass(&client, 20000 * MS);
-    is_int(lock.status, REDLOCK_PENDING, "r10: and it is held 20 s later");
+    is_int(lock.status, REDLOCK_PENDING, "r10: still extended 20 s later");
 }
 
-/* A lock whose automatic extensions have ended in one of three ways, which redlock_next_completed has not told yet. */
+/* The auto-extension of `lock` has ended with the status `how`, which redlock_next_completed has not reported
+   yet. */
 static void begin_ended(enum redlock_status how)
 {
     int i;
@@ -643,12 +655,13 @@ static void begin_ended(enum redlock_status how)
         held_by("other", i, i);
     }
     fake_pass(&client, 2500 * MS);
-    is_int((int)lock.status, (int)how, "r11: its automatic extensions have ended: %s",
+    is_int((int)lock.status, (int)how, "r11: auto-extension has ended: %s",
            redlock_strerror((int)how));
 }
 
-/* After the release the memory is the caller's: nothing of the library writes to it or follows it. */
-static void memory_is_ours_again(void)
+/* After the release the memory is the caller's: the library neither writes to it nor follows pointers in
+   it. */
+static void memory_is_not_used_any_more(void)
 {
     struct redlock_lock poison, next;
 
@@ -657,14 +670,15 @@ static void memory_is_ours_again(void)
     redlock_lock_init(&next, "next", 4, 3000);
     redlock_acquire_start(&client, &next, 1000);
     is_int(wait_for(&next, 3000 * MS), REDLOCK_OK, "r11: another lock is acquired");
-    is_int((int)redlock_release(&client, &next, 100), REDLOCK_OK, "r11: and released");
+    is_int((int)redlock_release(&client, &next, 100), REDLOCK_OK, "r11: another lock is released");
     fake_pass(&client, 5000 * MS);
-    ok(memcmp(&lock, &poison, sizeof lock) == 0, "r11: the memory of the first is left alone");
-    ok(redlock_next_completed(&client) == NULL, "r11: and it is told no more");
+    ok(memcmp(&lock, &poison, sizeof lock) == 0,
+       "r11: the memory of the released lock is unchanged");
+    ok(redlock_next_completed(&client) == NULL, "r11: the released lock is not reported again");
     redlock_deinit(&client);
 }
 
-static void r11_released_before_its_end_is_told(enum redlock_status how, int blocking)
+static void r11_released_before_the_end_is_reported(enum redlock_status how, int blocking)
 {
     int status;
 
@@ -683,14 +697,14 @@ static void r11_released_before_its_end_is_told(enum redlock_status how, int blo
         is_int(status, REDLOCK_OK, "r11: released");
     fake_pass(&client, 50 * MS);
     is_int((int)nodes_with(&lock), 0, "r11: no key is left");
-    is_int((int)redlock_remaining_ms(&client, &lock), 0, "r11: and not held");
+    is_int((int)redlock_remaining_ms(&client, &lock), 0, "r11: no validity is left");
     if (status == REDLOCK_INVALID_ARGUMENT || status == REDLOCK_PENDING)
-        return; /* its memory is not ours */
-    memory_is_ours_again();
+        return; /* its memory is still the library's */
+    memory_is_not_used_any_more();
 }
 
-/* What else may be called then leaves it in a state in which it can be released. */
-static void r11_extended_before_its_end_is_told(enum redlock_status how)
+/* An extension and an acquire at that moment leave the lock in a state in which it can be released. */
+static void r11_extended_before_the_end_is_reported(enum redlock_status how)
 {
     int status;
 
@@ -704,12 +718,12 @@ static void r11_extended_before_its_end_is_told(enum redlock_status how)
        redlock_strerror(status));
     status = release(1000);
     ok(status == REDLOCK_OK || (how == REDLOCK_LOST && status != REDLOCK_INVALID_ARGUMENT),
-       "r11: and released: %s", redlock_strerror(status));
+       "r11: released: %s", redlock_strerror(status));
     fake_pass(&client, 50 * MS);
     is_int((int)nodes_with(&lock), 0, "r11: no key is left");
     if (status == REDLOCK_INVALID_ARGUMENT || status == REDLOCK_PENDING)
         return;
-    memory_is_ours_again();
+    memory_is_not_used_any_more();
 }
 
 /* A release may also be started while an acquire or an extension is in progress. It completes once. */
@@ -749,17 +763,17 @@ static void r11_released_at_any_moment(int what, int blocking)
         twice += redlock_next_completed(&client) != NULL;
         left += nodes_with(&lock);
     }
-    is_int((int)refused, 0, "r11: released during %s, %s: never refused", whats[what],
+    is_int((int)refused, 0, "r11: released during %s, %s: always accepted", whats[what],
            blocking ? "blocking" : "by events");
-    is_int((int)unended, 0, "r11: always ended");
-    is_int((int)twice, 0, "r11: told once");
-    is_int((int)left, 0, "r11: and no key is left");
+    is_int((int)unended, 0, "r11: always completed");
+    is_int((int)twice, 0, "r11: reported once");
+    is_int((int)left, 0, "r11: no key is left");
 }
 
 /* ---- A new client, and one that is far away: R6, R15 ------------------------------------------ */
 
-/* All servers are healthy. A client with connections holds all 3,000 locks. A new one held 252, and
-   reported for the rest that the nodes cannot be reached. */
+/* All servers are healthy. A new client must acquire all 3,000 locks, as a connected one does. It acquired
+   252, and reported REDLOCK_UNREACHABLE for the others. */
 static void r06_a_burst_on_a_new_client(unsigned count)
 {
     unsigned i;
@@ -767,7 +781,7 @@ static void r06_a_burst_on_a_new_client(unsigned count)
     begin_with_defaults(3);
     make_many(count);
     for (i = 0; i < 3; i++)
-        distance((int)i, REDLOCK_PIPELINE_MAX < 8 || REDLOCK_SEND_MAX < 800 ? 100 : 1 * MS);
+        set_distance((int)i, REDLOCK_PIPELINE_MAX < 8 || REDLOCK_SEND_MAX < 800 ? 100 : 1 * MS);
     for (i = 0; i < count; i++)
         redlock_acquire_start(&client, &many[i], 0);
     is_int((int)serve_many(count, 20000 * MS), (int)count, "r06: %u at once on a new client",
@@ -775,8 +789,8 @@ static void r06_a_burst_on_a_new_client(unsigned count)
     redlock_deinit(&client);
 }
 
-/* One node fails: that costs the burst no lock. */
-static void r06_a_burst_with_a_node_in_trouble(int how)
+/* All locks are acquired although one node fails. */
+static void r06_a_burst_with_a_failed_node(int how)
 {
     static const char *const hows[] = {"refuses", "does not connect", "hangs"};
     enum { COUNT = 300 };
@@ -794,7 +808,8 @@ static void r06_a_burst_with_a_node_in_trouble(int how)
     redlock_deinit(&client);
 }
 
-/* No node can be reached: an acquire without a wait says so, also behind others that wait. */
+/* No node is reachable. An acquire with wait_ms 0 reports this soon, although another acquire is waiting
+   before it. */
 static void r06_no_wait_behind_a_long_one(int how)
 {
     struct redlock_lock patient;
@@ -816,15 +831,16 @@ static void r06_no_wait_behind_a_long_one(int how)
         if (wait_for(&lock, 20000 * MS) != REDLOCK_UNREACHABLE || since(start) > 1200 * MS)
             break;
     }
-    is_int(i, 10, "r06: each of ten without a wait is told within stall_ms (%ld us)", since(start));
-    is_int((int)patient.status, REDLOCK_PENDING, "r06: the one with a wait goes on");
+    is_int(i, 10, "r06: ten acquires without a wait fail within stall_ms (%ld us)", since(start));
+    is_int((int)patient.status, REDLOCK_PENDING, "r06: the acquire with a wait is in progress");
     redlock_deinit(&client);
-    is_int((int)patient.status, REDLOCK_CANCELLED, "r06: until the client ends");
+    is_int((int)patient.status, REDLOCK_CANCELLED, "r06: redlock_deinit cancels it");
 }
 
-/* Nodes that neither answer nor refuse, one after the other. An acquire without a wait ends within the
-   bound that the header names, and once it is known that they fail, not after a second each time. */
-static void r15_no_wait_on_dead_nodes(unsigned count)
+/* The nodes become unreachable one after the other, without refusing connections. An acquire with wait_ms 0
+   ends within the bound that redlock.h names. When the client knows that the nodes fail, most calls end at
+   once and not after a second. */
+static void r15_no_wait_for_dead_nodes(unsigned count)
 {
     unsigned i, n, run, slow = 0;
     long longest = 0;
@@ -850,17 +866,17 @@ static void r15_no_wait_on_dead_nodes(unsigned count)
     }
     ok(longest <= 1150 * MS, "r15: %u nodes that do not connect: the longest call took %ld us",
        count, longest);
-    ok(slow <= 150, "r15: most are told at once: %u of 300 are not", slow);
+    ok(slow <= 150, "r15: most calls fail at once: %u of 300 do not", slow);
 }
 
-/* With the default settings, on any ordinary network. */
+/* The default settings work over these distances. */
 static void r15_far_away(uint64_t rtt_us, uint32_t wait_ms, unsigned count)
 {
     unsigned i;
 
     begin_with_defaults(count);
     for (i = 0; i < count; i++)
-        distance((int)i, rtt_us);
+        set_distance((int)i, rtt_us);
     is_int(acquire(wait_ms), REDLOCK_OK, "r15: %u nodes %d ms away, waiting %lu ms: acquired",
            count, (int)(rtt_us / MS), (unsigned long)wait_ms);
     fake_pass(&client, 1000 * MS);
@@ -868,14 +884,14 @@ static void r15_far_away(uint64_t rtt_us, uint32_t wait_ms, unsigned count)
     is_int(extend(), REDLOCK_OK, "r15: extended");
     is_int(release(1000), REDLOCK_OK, "r15: released");
     fake_pass(&client, 1000 * MS);
-    is_int((int)fake_keys_left(), 0, "r15: on all nodes");
-    is_int(acquire(0), REDLOCK_OK, "r15: and acquired again");
+    is_int((int)fake_keys_left(), 0, "r15: no key is left");
+    is_int(acquire(0), REDLOCK_OK, "r15: acquired again");
     held_by("other", 0, (int)count - 1);
-    is_int(release(1000), RELEASED_TAKEN, "r15: taken by another");
-    is_int(acquire(0), REDLOCK_HELD, "r15: and told that another has it");
+    is_int(release(1000), RELEASED_TAKEN, "r15: another client has it: lost");
+    is_int(acquire(0), REDLOCK_HELD, "r15: another client has it: held");
 }
 
-static void r15_any_ordinary_network(void)
+static void r15_distances(void)
 {
     static const uint64_t rtts_us[] = {26 * MS, 60 * MS, 150 * MS};
     unsigned i;
@@ -886,9 +902,9 @@ static void r15_any_ordinary_network(void)
     }
 }
 
-/* ---- A lock that is handed over: R8b ---------------------------------------------------------- */
+/* ---- Hand-off to another process: R8b --------------------------------------------------------- */
 
-/* Ends this client, as its process does, and takes its lock over in the next one, with so much time left. */
+/* Ends the client, as its process would, and adopts the lock in a new client, with `remaining_ms` left. */
 static int adopted_by_another(uint32_t remaining_ms)
 {
     struct redlock_lock mine = lock;
@@ -902,19 +918,18 @@ static int adopted_by_another(uint32_t remaining_ms)
     return (int)redlock_adopt(&client, &lock, remaining_ms);
 }
 
-/* The SET of node 2 was on its way when the process handed its lock over. The other process repairs that
-   node. If it trusted the node from then on, it would hold the lock although another client had it
-   meanwhile. */
-static void r08_what_the_other_process_sent_may_arrive_late(void)
+/* The SET to node 2 is delayed when the lock is handed off. The other process must not rely on its own repair
+   of that node: the SET may run after another client held the lock. */
+static void r08_a_delayed_set_of_the_other_process(void)
 {
     int i;
 
     begin_with_defaults(3);
     warm_up();
     fake_hold(2);
-    is_int(acquire(0), REDLOCK_OK, "r08: held on two of three, the SET of the third is lost");
-    is_int(lock.members, 3, "r08: which is no member");
-    is_int(adopted_by_another(9000), REDLOCK_OK, "r08: another process adopts it");
+    is_int(acquire(0), REDLOCK_OK, "r08: held on two of three, the SET to the third is delayed");
+    is_int(lock.members, 3, "r08: two members");
+    is_int(adopted_by_another(9000), REDLOCK_OK, "r08: another process adopts the lock");
     for (i = 0; i < 3; i++) {
         is_int(extend(), REDLOCK_OK, "r08: and extends it");
         fake_pass(&client, 1000 * MS);
@@ -922,10 +937,10 @@ static void r08_what_the_other_process_sent_may_arrive_late(void)
     extend();
     fake_pass(&client, 20 * MS);
     ok(extended_after_another_had_it() != REDLOCK_OK,
-       "r08: the extension does not say that it was ours all the time");
+       "r08: the extension fails, because another client held the lock");
 }
 
-/* Otherwise the adopter would be the holder for longer than the key lives. */
+/* The remaining time cannot exceed the ttl: the key would expire before the validity of the new holder. */
 static void r08_no_more_time_than_the_ttl(void)
 {
     begin_with_defaults(3);
@@ -942,28 +957,28 @@ static void r08_no_more_time_than_the_ttl(void)
 
 /* ---- One server, one vote: R13 ---------------------------------------------------------------- */
 
-/* Two addresses lead to one server, the third node is dead: there is no majority. The first connection
-   breaks at some moment, and the second one is up only then. */
-/* An extension near the end of the validity connects at once, as a later one would be too late. But not where that
-   changes nothing. */
-static void r05_a_node_that_denies_us_has_its_pause(void)
+/* Near the end of the validity an extension connects without the backoff, because the next moment would be
+   too late. This must not happen for a node that was rejected as a duplicate. */
+static void r05_backoff_for_a_rejected_node(void)
 {
-    int dials;
+    int connects;
 
     begin_with_defaults(3);
     fake_nodes[2].server.run = fake_nodes[0].server.run;
     fake_nodes[2].connect_us = 5 * MS;
     lock.ttl_ms = 300;
-    is_int(acquire(0), REDLOCK_OK, "r05: two servers, one of them twice");
+    is_int(acquire(0), REDLOCK_OK, "r05: acquired on two servers, one of them is listed twice");
     fake_pass(&client, 200 * MS);
     fake_nodes[2].connect_us = 100;
     fake_nodes[0].delay_us = fake_nodes[1].delay_us = 30 * MS;
-    dials = fake_nodes[2].dials;
+    connects = fake_nodes[2].dials;
     is_int(extend(), REDLOCK_OK, "r05: extended");
-    dials = fake_nodes[2].dials - dials;
-    ok(dials <= 2, "r05: the second name is dialled %d times", dials);
+    connects = fake_nodes[2].dials - connects;
+    ok(connects <= 2, "r05: %d connects to the second address", connects);
 }
 
+/* Two addresses lead to one server, and the third node is down: there is no quorum. The first connection
+   breaks at some moment, and the second is up only after it. */
 static void r13_not_by_a_connection_that_broke(void)
 {
     unsigned us, wrong = 0;
@@ -972,8 +987,8 @@ static void r13_not_by_a_connection_that_broke(void)
         begin_with_defaults(3);
         fake_nodes[1].server.run = fake_nodes[0].server.run;
         fake_nodes[2].refuses = 1;
-        distance(0, 1 * MS);
-        distance(1, 4 * MS);
+        set_distance(0, 1 * MS);
+        set_distance(1, 4 * MS);
         redlock_acquire_start(&client, &lock, 0);
         fake_pass(&client, us);
         if (fake_nodes[0].connected)
@@ -981,26 +996,27 @@ static void r13_not_by_a_connection_that_broke(void)
         wrong += wait_for(&lock, 3000 * MS) == REDLOCK_OK;
     }
     is_int((int)wrong, 0,
-           "r13: two names of one server are one vote, whenever a connection breaks");
+           "r13: two addresses of one server have one vote, whenever a connection breaks");
 }
 
-/* Nor by one that is down for long while the other name is connected for the first time. */
-static void r13_not_by_a_server_that_was_there_before(void)
+/* Nor have they two votes when the server's first address is down, and the second is connected for the first
+   time. */
+static void r13_not_by_an_address_that_is_down(void)
 {
     begin_with_defaults(3);
-    lock.ttl_ms = 2000; /* node 0 keeps its key for so long */
+    lock.ttl_ms = 2000; /* then the key of node 0 expires */
     fake_nodes[1].server.run = fake_nodes[0].server.run;
     fake_nodes[1].refuses = 1;
-    is_int(acquire(0), REDLOCK_OK, "r13: held, one of three can't be reached");
-    unreachable(0);
+    is_int(acquire(0), REDLOCK_OK, "r13: held, one of three is unreachable");
+    make_unreachable(0);
     fake_nodes[1].refuses = 0;
     is_int(release(0), REDLOCK_UNCONFIRMED, "r13: released");
     fake_pass(&client, 3000 * MS);
-    ok(acquire(0) != REDLOCK_OK, "r13: the server that is down has no second name");
+    ok(acquire(0) != REDLOCK_OK, "r13: the second address of the server has no vote");
     ok(has_error(1, "same server"), "r13: %s", nodes[1].error);
     fake_nodes[0].refuses = 0;
     fake_pass(&client, 3000 * MS);
-    is_int(acquire(3000), REDLOCK_OK, "r13: when it is up again it votes");
+    is_int(acquire(3000), REDLOCK_OK, "r13: acquired when the first address is up again");
 }
 
 /* ---- Fencing tokens: R16 ---------------------------------------------------------------------- */
@@ -1010,60 +1026,62 @@ static void make_fenced(void)
     set_use_fencing(&lock, 1);
 }
 
-/* The clock of one client is far in the future. Afterwards no client could acquire this lock again. */
+/* The wall clock of one client is far in the future. It must not use up the fencing tokens, so that no client
+   could acquire the lock again. */
 static void r16_a_wrong_wall_clock(uint64_t wrong_us, const char *name)
 {
-    uint64_t fence = 0, before = 0;
+    uint64_t token = 0, before = 0;
     unsigned i, grew = 0;
 
     begin_with_defaults(3);
     make_fenced();
     fake_wall_us = wrong_us;
     if (acquire(0) == REDLOCK_OK)
-        fence = fencing_token_of(&lock);
+        token = fencing_token_of(&lock);
     release(100);
     fake_wall_us = (uint64_t)1 << 50;
     for (i = 0; i < 20; i++) {
         if (acquire(0) != REDLOCK_OK)
             break;
-        before = fence;
-        fence = fencing_token_of(&lock);
-        grew += fence > before;
+        before = token;
+        token = fencing_token_of(&lock);
+        grew += token > before;
         release(100);
         fake_pass(&client, 10 * MS);
     }
-    is_int((int)i, 20, "r16: a wall clock of %s us: others are granted the lock", name);
-    is_int((int)grew, 20, "r16: with tokens that grow");
-    ok(fence < ((uint64_t)1 << 53) - 1000000, "r16: and are not used up");
+    is_int((int)i, 20, "r16: a wall clock of %s us: later clients acquire the lock", name);
+    is_int((int)grew, 20, "r16: the tokens grow");
+    ok(token < ((uint64_t)1 << 53) - 1000000, "r16: the tokens are not used up");
 }
 
-/* The count of a lock is at its end, after such a client of an older version: what is refused changes nothing. */
-static void r16_a_count_at_its_end(void)
+/* The fencing counter is at its maximum, because of such a client of an older version. An acquire fails and
+   changes nothing. */
+static void r16_a_counter_at_its_maximum(void)
 {
-    static const char end[] = "9007199254740991";
+    static const char largest[] = "9007199254740991";
     unsigned i, same = 0;
 
     begin_with_defaults(3);
     make_fenced();
     for (i = 0; i < 3; i++)
-        fake_put((int)i, "k:fence", end, 0);
-    is_int(acquire(0), REDLOCK_UNREACHABLE, "r16: a count that is at its end is refused");
+        fake_put((int)i, "k:fence", largest, 0);
+    is_int(acquire(0), REDLOCK_UNREACHABLE, "r16: no larger counter: not acquired");
     for (i = 0; i < 3; i++) {
-        const struct mini_key *count = fake_find((int)i, "k:fence", 7);
-        same += count != NULL && memcmp(count->value, end, sizeof end - 1) == 0;
+        const struct mini_key *counter = fake_find((int)i, "k:fence", 7);
+        same += counter != NULL && memcmp(counter->value, largest, sizeof largest - 1) == 0;
     }
-    is_int((int)same, 3, "r16: and stays as it was");
-    is_int((int)nodes_with(&lock), 0, "r16: as does the lock");
+    is_int((int)same, 3, "r16: the counters are unchanged");
+    is_int((int)nodes_with(&lock), 0, "r16: no key is left");
 }
 
-/* A caller that forgets to look at the result takes lock.fencing_token to the resource. It must be refused there: 0 always is. */
-static void fence_is_0(int status, int expected)
+/* A caller that ignores the result would use lock.fencing_token all the same. It must be 0 then, which every
+   resource refuses. */
+static void token_is_0(int status, int expected)
 {
     is_int(status, expected, "r16: failed: %s", redlock_strerror(expected));
-    ok(fencing_token_of(&lock) == 0, "r16: so there is no fencing token");
+    ok(fencing_token_of(&lock) == 0, "r16: the fencing token is 0");
 }
 
-/* As a lock that was held before. */
 static void begin_fenced(void)
 {
     begin_with_defaults(3);
@@ -1071,7 +1089,7 @@ static void begin_fenced(void)
     warm_up();
 }
 
-static void all_say(const char *words)
+static void all_reply(const char *words)
 {
     int i;
 
@@ -1085,52 +1103,52 @@ static void r16_no_token_without_the_lock(void)
 
     begin_fenced();
     held_by("other", 0, 2);
-    fence_is_0(acquire(0), REDLOCK_HELD);
-    fence_is_0(acquire(300), REDLOCK_TIMEOUT);
+    token_is_0(acquire(0), REDLOCK_HELD);
+    token_is_0(acquire(300), REDLOCK_TIMEOUT);
     begin_fenced();
     held_by("other", 0, 0);
     held_by("another", 1, 1);
-    fence_is_0(acquire(0), REFUSED_BY_SEVERAL);
+    token_is_0(acquire(0), REFUSED_BY_SEVERAL);
     begin_fenced();
     for (i = 0; i < 3; i++)
-        unreachable(i);
-    fence_is_0(acquire(0), REDLOCK_UNREACHABLE);
+        make_unreachable(i);
+    token_is_0(acquire(0), REDLOCK_UNREACHABLE);
     begin_fenced();
-    all_say("-NOPERM x\r\n");
-    fence_is_0(acquire(0), REDLOCK_DENIED);
+    all_reply("-NOPERM x\r\n");
+    token_is_0(acquire(0), REDLOCK_DENIED);
     begin_fenced();
     fake_sleep_us = 9900 * MS;
-    fence_is_0(acquire(0), REDLOCK_TOO_LATE);
+    token_is_0(acquire(0), REDLOCK_TOO_LATE);
     begin_fenced();
     acquire(0);
     release(100);
     fake_no_entropy = 1;
     for (i = 0; i < 30 && acquire(0) == REDLOCK_OK; i++)
         release(100);
-    fence_is_0(lock.status, REDLOCK_NO_ENTROPY);
+    token_is_0(lock.status, REDLOCK_NO_ENTROPY);
     begin_fenced();
     held_by("other", 0, 2);
     redlock_acquire_start(&client, &lock, 5000);
     fake_pass(&client, 500);
     redlock_cancel(&client, &lock);
     fake_pass(&client, 100 * MS);
-    fence_is_0(lock.status, REDLOCK_CANCELLED);
+    token_is_0(lock.status, REDLOCK_CANCELLED);
     begin_fenced();
     redlock_acquire_start(&client, &lock, 5000);
     fake_pass(&client, 500);
     redlock_deinit(&client);
-    fence_is_0(lock.status, REDLOCK_CANCELLED);
+    token_is_0(lock.status, REDLOCK_CANCELLED);
     begin_fenced();
     held_by("other", 0, 2);
     redlock_acquire_start(&client, &lock, 5000);
-    fake_pass(&client, 10 * MS); /* it waits */
-    fence_is_0(release(100), REDLOCK_EXPIRED);
+    fake_pass(&client, 10 * MS); /* its first attempt has failed */
+    token_is_0(release(100), REDLOCK_EXPIRED);
 }
 
 /* ---- Rollback and release on a node that fails: R4, R11 ---------------------------------------- */
 
-/* Node 0 has our key, and is busy for a while when it is to delete the key. The key would stay for its ttl:
-   no client could have the lock on this node. */
+/* Node 0 has our key, and replies with a temporary error when it is sent the release. The release must be
+   repeated. Otherwise the key would block this node for other clients until its ttl is over. */
 static void r04_deleted_after_a_temporary_error(const char *words, unsigned busy_ms, int released,
                                                 unsigned kind, uint64_t slower_us)
 {
@@ -1154,14 +1172,16 @@ static void r04_deleted_after_a_temporary_error(const char *words, unsigned busy
         fake_nodes[0].says = words;
     }
     was = lock;
-    ok(has_token(0, &was), "r04: node 0, %lu us slower, has our key (%s), and says %.10s for %u ms",
+    ok(has_token(0, &was),
+       "r04: node 0, %lu us slower, has our key (%s), and replies %.10s for %u ms",
        (unsigned long)slower_us, kind_names[kind], words, busy_ms);
     fake_pass(&client, busy_ms * MS);
-    ok(has_token(0, &was), "r04: so it is still there");
+    ok(has_token(0, &was), "r04: the key is still there");
     fake_nodes[0].says = NULL;
     fake_pass(&client, 4000 * MS);
-    ok(!has_token(0, &was), "r04: when that is over it is deleted soon");
-    is_int((int)lock.status, released ? REDLOCK_OK : REDLOCK_HELD, "r04: the result is as ever");
+    ok(!has_token(0, &was), "r04: the key is deleted soon after the errors end");
+    is_int((int)lock.status, released ? REDLOCK_OK : REDLOCK_HELD,
+           "r04: the result does not change");
 }
 
 static void r04_temporary_errors(void)
@@ -1196,7 +1216,7 @@ static void begin_with_long_pauses(void)
     begin(3);
 }
 
-static void free_on_all_nodes(const char *key)
+static void delete_on_all_nodes(const char *key)
 {
     int i;
 
@@ -1204,8 +1224,8 @@ static void free_on_all_nodes(const char *key)
         fake_delete(i, key);
 }
 
-/* A client ends while a lock of it waits. When the same memory is used again, by a new client, a waiter must be told as
-   soon as the lock is free, not after its pause of many seconds. */
+/* redlock_deinit while a lock waits. When a new client uses the same memory, a waiter must be notified as
+   soon as the lock is free, not after its pause of 20 s. */
 static void r07_notified_after_a_deinit_while_waiting(int waits_again)
 {
     struct redlock_lock next;
@@ -1214,28 +1234,28 @@ static void r07_notified_after_a_deinit_while_waiting(int waits_again)
     held_by("other", 0, 2);
     redlock_acquire_start(&client, &lock, 60000);
     fake_pass(&client, 100 * MS);
-    is_int((int)lock.status, REDLOCK_PENDING, "r07: it waits");
+    is_int((int)lock.status, REDLOCK_PENDING, "r07: the lock waits");
     redlock_deinit(&client);
-    is_int((int)lock.status, REDLOCK_CANCELLED, "r07: the client ends");
+    is_int((int)lock.status, REDLOCK_CANCELLED, "r07: redlock_deinit cancels it");
     redlock_init(&client, fake_io(), nodes, 3, &settings);
     redlock_lock_init(&next, "k", 1, 10000);
     if (!waits_again) {
-        free_on_all_nodes("k");
-        is_int(acquire(0), REDLOCK_OK, "r07: another client: the lock is used again");
-        is_int(release(100), REDLOCK_OK, "r07: and released");
+        delete_on_all_nodes("k");
+        is_int(acquire(0), REDLOCK_OK, "r07: acquired with a new client");
+        is_int(release(100), REDLOCK_OK, "r07: released");
         held_by("other", 0, 2);
     }
     redlock_acquire_start(&client, waits_again ? &lock : &next, 60000);
     fake_pass(&client, 100 * MS);
-    free_on_all_nodes("k");
+    delete_on_all_nodes("k");
     is_int(wait_for(waits_again ? &lock : &next, 500 * MS), REDLOCK_OK,
-           "r07: who waits then is notified");
+           "r07: a waiter of the new client is notified");
     redlock_deinit(&client);
 }
 
 #if REDLOCK_MULTI_KEY
-/* One lock waits for k0 and k1, another for k0 alone, and k1 is not released. When k0 is released, the
-   second lock gets it at once: the first cannot use it. */
+/* One lock waits for k0 and k1, another for k0 only. When k0 is released, but not k1, the second lock must be
+   notified, because the first cannot be acquired yet. */
 static void r07_overlapping_keys(int order)
 {
     static const struct redlock_key k1 = {"k1", 2};
@@ -1254,20 +1274,20 @@ static void r07_overlapping_keys(int order)
     fake_pass(&client, 50 * MS);
     redlock_acquire_start(&client, order ? &both : &one, 60000);
     fake_pass(&client, 50 * MS);
-    free_on_all_nodes("k0");
+    delete_on_all_nodes("k0");
     is_int(wait_for(&one, 1000 * MS), REDLOCK_OK,
-           "r07: a free key is not lost to a waiter for two");
-    is_int((int)both.status, REDLOCK_PENDING, "r07: which goes on to wait");
+           "r07: the waiter for k0 is notified, not the waiter for k0 and k1");
+    is_int((int)both.status, REDLOCK_PENDING, "r07: the waiter for both goes on waiting");
     redlock_release(&client, &one, 100);
-    free_on_all_nodes("k1");
-    is_int(wait_for(&both, 1000 * MS), REDLOCK_OK, "r07: until both keys are free");
+    delete_on_all_nodes("k1");
+    is_int(wait_for(&both, 1000 * MS), REDLOCK_OK, "r07: it is notified when both keys are free");
     redlock_release(&client, &both, 100);
     redlock_deinit(&client);
 }
 #endif
 
-/* More locks than there is room for: an acquire with a wait of 100 ms ends within that, and what an attempt
-   takes. */
+/* More locks than the queue has room for. An acquire with a wait of 100 ms ends after this time and the time
+   of one attempt. */
 static void r06_time_in_line_counts(void)
 {
     enum { COUNT = 60 };
@@ -1285,17 +1305,18 @@ static void r06_time_in_line_counts(void)
         redlock_acquire_start(&client, &many[i], 100);
     serve_many(COUNT, 10000 * MS);
     took = since(start);
-    ok(took <= (100 + 3 * 50) * MS, "r06: all have ended within their wait: %ld us", took);
+    ok(took <= (100 + 3 * 50) * MS, "r06: all have completed in time: %ld us", took);
     fake_pass(&client, 1000 * MS);
     for (i = 0; i < COUNT; i++)
         left += many[i].status == REDLOCK_OK ? 0 : nodes_with(&many[i]);
-    is_int((int)left, 0, "r06: and those that did not get it have left no key");
+    is_int((int)left, 0, "r06: failed acquires have left no key");
     redlock_deinit(&client);
 }
 
 /* ---- Connections: R5, R12 --------------------------------------------------------------------- */
 
-/* Nothing of a lock is sent before the database is chosen: a release would go to the wrong one, and the key stay. */
+/* Whether no command of a lock was sent to the node before SELECT: in the wrong database a release would not
+   find the key. */
 static int nothing_before_select(int node)
 {
     unsigned i;
@@ -1314,7 +1335,7 @@ static int nothing_before_select(int node)
     return selected;
 }
 
-/* A password that fills most of the queue leaves no room for the rest of the handshake. */
+/* A password that fills most of the send buffer leaves no room for the rest of the handshake. */
 static void r12_a_long_password(void)
 {
     static char password[REDLOCK_SEND_MAX];
@@ -1346,14 +1367,14 @@ static void r12_a_long_password(void)
             password[size] = 'p';
         }
     ok(tried > 100, "r12: %u passwords of up to REDLOCK_SEND_MAX bytes", tried);
-    is_int((int)failed, 0, "r12: locked with each");
-    is_int((int)overtaken, 0, "r12: with none a command overtakes SELECT");
-    is_int((int)left, 0, "r12: and no key is left");
+    is_int((int)failed, 0, "r12: acquired with each");
+    is_int((int)overtaken, 0, "r12: no command is sent before SELECT");
+    is_int((int)left, 0, "r12: no key is left");
 }
 
-/* An operator corrects what the nodes deny, and the next call works: at once without a wait, else within
-   it. */
-static void r05_repaired_permissions(uint32_t wait_ms, const char *hello)
+/* An operator corrects the password or the permissions. The next acquire succeeds: at once with wait_ms 0,
+   otherwise within wait_ms. */
+static void r05_corrected_permissions(uint32_t wait_ms, const char *hello)
 {
     unsigned times, calls, failed = 0, slow = 0;
     int i;
@@ -1376,14 +1397,15 @@ static void r05_repaired_permissions(uint32_t wait_ms, const char *hello)
             failed += acquire(wait_ms) != REDLOCK_OK;
             slow += since(start) > 100 * MS;
         }
-    is_int((int)failed, 0, "r05: %s, waiting %lu ms: the first call after the repair gets it",
+    is_int((int)failed, 0,
+           "r05: %s, waiting %lu ms: the first acquire after the correction succeeds",
            hello == NULL ? "a password" : "a permission", (unsigned long)wait_ms);
     if (wait_ms == 0)
         is_int((int)slow, 0, "r05: within 100 ms");
 }
 
-/* Of five nodes one is dead and one hangs; the kernel of the latter accepts connections all the same. Two grants and a
-   refusal are no majority: that is clear at once, not after node_timeout_ms. */
+/* Of five nodes one is down and one hangs, but still accepts connections. After two grants and a refusal the
+   attempt must fail at once, not after node_timeout_ms. */
 static void r05_a_hung_node_costs_no_time(void)
 {
     unsigned i, slow = 0, wrong = 0;
@@ -1393,10 +1415,10 @@ static void r05_a_hung_node_costs_no_time(void)
     settings.retries = REDLOCK_NONE;
     begin(5);
     warm_up();
-    unreachable(3);
+    make_unreachable(3);
     fake_nodes[4].hung = 1;
     held_by("other", 2, 2);
-    for (i = 0; i < 30; i++) { /* until it has been noticed */
+    for (i = 0; i < 30; i++) { /* until the client knows that it hangs */
         acquire(0);
         fake_pass(&client, 50 * MS);
     }
@@ -1410,20 +1432,20 @@ static void r05_a_hung_node_costs_no_time(void)
             held_by("other", 2, 2);
     }
     is_int((int)slow, 0, "r05: none of 400 attempts waits for the hung node");
-    is_int((int)wrong, 0, "r05: nor gets the lock");
+    is_int((int)wrong, 0, "r05: none succeeds");
     fake_resume(4);
     for (i = 0; i < 40 && acquire(0) != REDLOCK_OK; i++)
         fake_pass(&client, 100 * MS);
-    is_int((int)lock.status, REDLOCK_OK, "r05: when it answers again it votes");
+    is_int((int)lock.status, REDLOCK_OK, "r05: acquired when the hung node replies again");
     release(100);
     fake_pass(&client, 100 * MS);
-    is_int((int)fake_keys_left(), 1, "r05: and no key of ours is left");
+    is_int((int)fake_keys_left(), 1, "r05: no key of ours is left");
 }
 
-/* ---- Smaller ones ----------------------------------------------------------------------------- */
+/* ---- Smaller errors --------------------------------------------------------------------------- */
 
 #if REDLOCK_MULTI_KEY
-/* It would be acquired, and its release say that it had ended. */
+/* A release of a lock with the same key twice would report REDLOCK_EXPIRED. */
 static void same_key_twice(void)
 {
     static const struct redlock_key once[] = {{"k", 1}}, twice[] = {{"l", 1}, {"l", 1}},
@@ -1431,29 +1453,29 @@ static void same_key_twice(void)
 
     begin_with_defaults(3);
     set_extra_keys(&lock, once, 1);
-    is_int(acquire(0), REDLOCK_INVALID_ARGUMENT, "keys: the first once more is refused");
+    is_int(acquire(0), REDLOCK_INVALID_ARGUMENT, "keys: `key` again in extra_keys: refused");
     set_extra_keys(&lock, twice, 2);
     if (REDLOCK_KEY_MAX > 22)
-        is_int(acquire(0), REDLOCK_INVALID_ARGUMENT, "keys: the second once more too");
-    is_int((int)fake_logged, 0, "keys: before anything was sent");
+        is_int(acquire(0), REDLOCK_INVALID_ARGUMENT, "keys: the same extra key twice: refused");
+    is_int((int)fake_logged, 0, "keys: nothing is sent");
     set_extra_keys(&lock, none, 2);
     if (REDLOCK_KEY_MAX > 24)
-        is_int(acquire(0), REDLOCK_OK, "keys: those that only begin alike are two");
+        is_int(acquire(0), REDLOCK_OK, "keys: keys with the same beginning are different");
 }
 #endif
 
-/* The results of an extension are those that are documented for it. */
 static void r08_results_of_an_extension(void)
 {
     begin_with_defaults(3);
     acquire(0);
     fake_pass(&client, 10 * MS);
     fake_sleep_us = 9900 * MS;
-    is_int(extend(), REDLOCK_UNREACHABLE, "r08: a success that comes too late is none");
+    is_int(extend(), REDLOCK_UNREACHABLE,
+           "r08: confirmed after the validity: UNREACHABLE, as documented");
 }
 
-/* The extension before was for a shorter ttl than the lock is still valid: nodes that it repaired have the key for
-   that ttl only. */
+/* An extension with a ttl below the remaining validity: a node that it repaired has the key only for the
+   shorter ttl. So auto-extension must use a third of the shorter ttl. */
 static void r10_a_third_of_a_shorter_ttl(void)
 {
     begin_with_defaults(3);
@@ -1465,35 +1487,37 @@ static void r10_a_third_of_a_shorter_ttl(void)
     fake_logged = 0;
     redlock_auto_extend_start(&client, &lock, 1000);
     fake_pass(&client, 490 * MS);
-    is_int((int)fake_count(-1, 'E'), 0, "r10: not yet a third of that");
+    is_int((int)fake_count(-1, 'E'), 0, "r10: no extension before a third of the shorter ttl");
     fake_pass(&client, 30 * MS);
     ok(fake_count(2, 'E') >= 1, "r10: the repaired node is extended in time");
 }
 
-static void r10_kept_with_another_ttl(void)
+static void r10_auto_extension_with_another_ttl(void)
 {
     begin_with_defaults(3);
     acquire(0);
     lock.ttl_ms = 3000;
     redlock_auto_extend_start(&client, &lock, 100);
     fake_pass(&client, 30000 * MS);
-    is_int((int)lock.status, REDLOCK_PENDING, "r10: kept with another ttl than it was acquired");
+    is_int((int)lock.status, REDLOCK_PENDING,
+           "r10: extended with another ttl than that of the acquire");
     ok(lock.extended >= 15, "r10: extended %lu times", (unsigned long)lock.extended);
 }
 
-/* `extended` is the caller's bound on how long a lock can be kept: it never begins anew. */
+/* Callers limit the time of a lock by `extended`, so it must not wrap to 0. */
 static void r10_extended_does_not_wrap(void)
 {
     begin_with_defaults(1);
     acquire(0);
-    lock.extended = 65534; /* as they are then */
+    lock.extended = 65534; /* as after so many extensions */
     redlock_auto_extend_start(&client, &lock, 5);
     fake_pass(&client, 60000 * MS);
-    is_int((int)lock.status, REDLOCK_EXTEND_LIMIT, "r10: five extensions more");
-    ok(lock.extended >= 65535, "r10: have made it no smaller: %lu", (unsigned long)lock.extended);
+    is_int((int)lock.status, REDLOCK_EXTEND_LIMIT, "r10: five more extensions");
+    ok(lock.extended >= 65535, "r10: `extended` has not wrapped: %lu",
+       (unsigned long)lock.extended);
 }
 
-/* A release is not sent before the handshake is answered: the server may reject the client by now. */
+/* A release is not sent before the handshake is answered, because the server may reject the handshake. */
 static void r12_nothing_behind_a_handshake(void)
 {
     int i;
@@ -1501,7 +1525,7 @@ static void r12_nothing_behind_a_handshake(void)
     begin_with_defaults(3);
     redlock_deinit(&client);
     nodes[0].password = fake_nodes[0].server.password = "right";
-    is_int((int)redlock_init(&client, fake_io(), nodes, 3, NULL), REDLOCK_OK, "r12: begins");
+    is_int((int)redlock_init(&client, fake_io(), nodes, 3, NULL), REDLOCK_OK, "r12: redlock_init");
     warm_up();
     held_by("other", 1, 2);
     for (i = 0; i < 3; i++)
@@ -1511,12 +1535,12 @@ static void r12_nothing_behind_a_handshake(void)
     fake_break(0);
     fake_nodes[0].server.password = "changed";
     fake_pass(&client, 200 * MS);
-    is_int(lock.status, REDLOCK_HELD, "r12: two others have it");
-    is_int((int)fake_count(0, 'D'), 0, "r12: nothing was sent behind a handshake that failed");
+    is_int(lock.status, REDLOCK_HELD, "r12: another client has two nodes");
+    is_int((int)fake_count(0, 'D'), 0, "r12: no release after a handshake that failed");
 }
 
-/* A server, or a proxy, repeats what the client sent in an unusual error. */
-static void r12_no_password_in_trouble(void)
+/* A server or a proxy may repeat the client's command in its error. */
+static void r12_no_password_in_errors(void)
 {
     static const char *const hellos[] = {
         "-ERR invalid AUTH hunter2-and-more\r\n",
@@ -1533,16 +1557,16 @@ static void r12_no_password_in_trouble(void)
         nodes[0].password = "hunter2-and-more";
         fake_nodes[0].server.hello = hellos[i];
         redlock_init(&client, fake_io(), nodes, 1, NULL);
-        ok(acquire(0) != REDLOCK_OK, "r12: a server that is none");
+        ok(acquire(0) != REDLOCK_OK, "r12: HELLO is answered with an error");
         ok(nodes[0].error[0] != '\0' && strstr(nodes[0].error, "hunter") == NULL,
            "r12: no password in \"%s\"", nodes[0].error);
         redlock_deinit(&client);
     }
 }
 
-/* Two other clients have a node each, and the third is ours: no client holds the lock. If the tokens of the
-   two were told apart by few bits, some of these pairs would look like one holder. */
-static void r06_holders_are_told_apart(void)
+/* Two other clients have one node each, and we have the third: no client holds the lock. If the engine
+   compared too few bits of their tokens, some of these pairs would look like one holder. */
+static void r06_holders_are_distinguished(void)
 {
     char token[48];
     unsigned i, wrong = 0;
@@ -1559,7 +1583,7 @@ static void r06_holders_are_told_apart(void)
         fake_put(2, "k", token, 60000);
         wrong += acquire(0) != REDLOCK_CONTENDED;
     }
-    is_int((int)wrong, 0, "r06: 2,000 pairs of tokens: none is taken for one holder");
+    is_int((int)wrong, 0, "r06: none of 2,000 pairs of tokens is taken for one holder");
 }
 
 static void late_commands(void)
@@ -1569,12 +1593,12 @@ static void late_commands(void)
     for (kind = 0; kind < 3; kind++)
         r08_a_late_extension_does_not_shorten(kind);
     r08_late_extensions_of_several_ttls();
-    r08_a_smaller_ttl_takes_nothing_away();
+    r08_a_smaller_ttl_shortens_nothing();
     for (kind = 0; kind < 3; kind++)
         r08_a_late_set_is_no_proof(kind);
     if (!REDLOCK_REPAIR)
         return;
-    if (REDLOCK_RESTART_GUARD) { /* else another process is not known as one */
+    if (REDLOCK_RESTART_GUARD) { /* without it another process is not detected */
         r08_a_new_process_has_no_late_commands();
         r09_every_unanswered_repair_is_remembered();
     }
@@ -1586,15 +1610,15 @@ static void every_node(void)
     int how;
 
     r02_a_new_client();
-    r02_a_dead_node_costs_little();
+    r02_a_short_wait_for_a_dead_node();
     r02_many_at_once_are_on_every_node(40, 0);
     r02_many_at_once_are_on_every_node(40, 1);
     r02_many_at_once_are_on_every_node(1000, 0);
     r02_many_at_once_are_on_every_node(1000, 1);
     for (how = 0; how < 3; how++)
-        r02_a_node_that_comes_back_is_given_the_lock(how);
+        r02_a_node_that_comes_back_is_sent_the_set(how);
     for (how = 0; how < 2 + REDLOCK_AUTO_EXTEND; how++)
-        r02_it_is_given_the_lock_after_extensions(how);
+        r02_also_after_extensions(how);
     r08_a_node_that_was_away_proves_nothing();
     for (how = 0; how < 4; how++)
         r02_not_after_its_end(how);
@@ -1608,14 +1632,14 @@ static void automatic_extensions(void)
     unsigned i;
 
     r10_adopted_with_little_left_is_extended_at_once();
-    r10_kept_after_a_failed_extension();
-    r10_kept_with_another_ttl();
+    r10_auto_extension_after_a_failed_extension();
+    r10_auto_extension_with_another_ttl();
     r10_a_third_of_a_shorter_ttl();
     r10_extended_does_not_wrap();
     for (i = 0; i < 3; i++) {
-        r11_released_before_its_end_is_told(ends[i], 0);
-        r11_released_before_its_end_is_told(ends[i], 1);
-        r11_extended_before_its_end_is_told(ends[i]);
+        r11_released_before_the_end_is_reported(ends[i], 0);
+        r11_released_before_the_end_is_reported(ends[i], 1);
+        r11_extended_before_the_end_is_reported(ends[i]);
     }
 }
 
@@ -1630,27 +1654,27 @@ static void releases(void)
 
 static void rules(void)
 {
-    r08_what_the_other_process_sent_may_arrive_late();
+    r08_a_delayed_set_of_the_other_process();
     r08_no_more_time_than_the_ttl();
     if (REDLOCK_RESTART_GUARD) {
         r13_not_by_a_connection_that_broke();
-        r05_a_node_that_denies_us_has_its_pause();
-        r13_not_by_a_server_that_was_there_before();
+        r05_backoff_for_a_rejected_node();
+        r13_not_by_an_address_that_is_down();
     }
     r04_temporary_errors();
     r06_time_in_line_counts();
     r12_a_long_password();
-    r05_repaired_permissions(0, NULL);
-    r05_repaired_permissions(1000, NULL);
+    r05_corrected_permissions(0, NULL);
+    r05_corrected_permissions(1000, NULL);
     if (REDLOCK_RESP3)
-        r05_repaired_permissions(
+        r05_corrected_permissions(
             0, "-NOPERM this user has no permissions to run the 'hello' command\r\n");
     r05_a_hung_node_costs_no_time();
     r08_results_of_an_extension();
     if (REDLOCK_RESP3 && REDLOCK_ERROR_TEXTS)
-        r12_no_password_in_trouble();
+        r12_no_password_in_errors();
     if (REDLOCK_DIAGNOSIS)
-        r06_holders_are_told_apart();
+        r06_holders_are_distinguished();
 }
 
 static void fencing_tokens(void)
@@ -1662,13 +1686,13 @@ static void fencing_tokens(void)
     r16_a_wrong_wall_clock(most + 1, "2^53 + 1");
     r16_a_wrong_wall_clock((uint64_t)1 << 63, "2^63");
     r16_a_wrong_wall_clock(UINT64_MAX, "2^64 - 1");
-    r16_a_count_at_its_end();
+    r16_a_counter_at_its_maximum();
     r16_no_token_without_the_lock();
 }
 
 /* ---- One command at a time that creates the key: R8b ------------------------------------------- */
 
-/* How many of the extensions that node 2 was sent could create the key. */
+/* How many of the extensions to node 2 could create the key. */
 static unsigned repairs_sent(void)
 {
     unsigned i, count = 0;
@@ -1678,8 +1702,8 @@ static unsigned repairs_sent(void)
     return count;
 }
 
-/* The SET is under way, on the connection that is still in use: an extension must not create the key as well. If that
-   connection broke then, one of the two could run long after the other. */
+/* The SET is unanswered on a connection that is still in use. An extension must not be a second command that
+   creates the key: if the connection broke, one of the two could run long after the other. */
 static void r08b_no_repair_behind_an_unanswered_set(void)
 {
     begin_with_defaults(3);
@@ -1688,12 +1712,13 @@ static void r08b_no_repair_behind_an_unanswered_set(void)
     is_int(acquire(0), REDLOCK_OK, "r08b: held, a SET is unanswered");
     is_int(extend(), REDLOCK_OK, "r08b: extended");
     fake_arrive(2);
-    is_int((int)fake_count(2, 'S'), 1, "r08b: the SET was sent there");
+    is_int((int)fake_count(2, 'S'), 1, "r08b: the SET was sent to the third");
     is_int((int)fake_count(2, 'E'), 1, "r08b: and the extension");
-    is_int((int)repairs_sent(), 0, "r08b: which does not create the key");
+    is_int((int)repairs_sent(), 0, "r08b: the extension could not create the key");
 }
 
-/* A repair is unanswered, the next round begins, then the connection breaks: it may still run. */
+/* A repair is unanswered when the next round begins. Then its connection breaks: the repair may still run, so
+   there must not be another one. */
 static void r08b_no_repair_after_an_unanswered_one(void)
 {
     memset(&settings, 0, sizeof settings);
@@ -1704,40 +1729,43 @@ static void r08b_no_repair_after_an_unanswered_one(void)
     is_int(acquire(0), REDLOCK_OK, "r08b: held");
     fake_pass(&client, 20 * MS);
     fake_delete(2, "k");
-    is_int(extend_with_lost_repair(), REDLOCK_OK, "r08b: the key is gone, its repair is lost");
+    is_int(extend_with_delayed_repair(), REDLOCK_OK,
+           "r08b: the key is missing, its repair is delayed");
     is_int(extend(), REDLOCK_OK, "r08b: extended again");
     fake_break(2);
     fake_pass(&client, 20 * MS);
-    is_int(extend(), REDLOCK_OK, "r08b: and on a new connection");
+    is_int(extend(), REDLOCK_OK, "r08b: extended on a new connection");
     fake_pass(&client, 20 * MS);
-    is_int((int)repairs_sent(), 0, "r08b: there is no other repair");
-    ok(fake_arrive(2) > 0 && repairs_sent() == 1, "r08b: the first arrives");
+    is_int((int)repairs_sent(), 0, "r08b: no other repair is sent");
+    ok(fake_arrive(2) > 0 && repairs_sent() == 1, "r08b: the delayed repair arrives");
 }
 
-/* So it is when the SET was sent only after the decision. */
+/* The same with a SET that was sent only after the decision. */
 static void r08b_no_repair_behind_a_late_set(void)
 {
     begin_with_defaults(3);
-    unreachable(2);
-    is_int(acquire(0), REDLOCK_OK, "r08b: held by two nodes");
+    make_unreachable(2);
+    is_int(acquire(0), REDLOCK_OK, "r08b: held on two nodes");
     fake_nodes[2].refuses = 0;
-    fake_nodes[2].says = ""; /* breaks the connection instead of an answer */
+    fake_nodes[2].says = ""; /* closes the connection without a reply */
     fake_nodes[2].says_once = 1;
     fake_pass(&client, 3000 * MS);
-    ok(fake_count(2, 'S') == 1 && fake_nodes[2].says == NULL, "r08b: the third is sent it, later");
+    ok(fake_count(2, 'S') == 1 && fake_nodes[2].says == NULL,
+       "r08b: the SET is sent to the third later");
     is_int(extend(), REDLOCK_OK, "r08b: extended");
     fake_pass(&client, 20 * MS);
-    ok(fake_count(2, 'E') > 0, "r08b: there, too");
-    is_int((int)repairs_sent(), 0, "r08b: and the key is not created");
+    ok(fake_count(2, 'E') > 0, "r08b: the extension is sent to the third");
+    is_int((int)repairs_sent(), 0, "r08b: the extension could not create the key");
 }
 
-/* Our token is there, so the SET has run. When the key is lost later it can be repaired. */
+/* Our token on the node proves that the SET has run. When the node loses the key later, the key may be
+   repaired. */
 static void r08b_repair_after_proof(void)
 {
     begin_with_defaults(3);
     warm_up();
     fake_nodes[2].deaf_to_set = 1;
-    is_int(acquire(0), REDLOCK_OK, "r08b: held, a SET has run and is not answered");
+    is_int(acquire(0), REDLOCK_OK, "r08b: held, a SET has run without a reply");
     fake_break(2);
     fake_pass(&client, 10 * MS);
     fake_nodes[2].deaf_to_set = 0;
@@ -1746,114 +1774,115 @@ static void r08b_repair_after_proof(void)
     is_int(lock.members, 3, "r09: the SET may have run after the round began");
     is_int(extend(), REDLOCK_OK, "r08b: extended again");
     fake_pass(&client, 10 * MS);
-    is_int(lock.members, 7, "r08b: the node had our token before it: a member");
+    is_int(lock.members, 7, "r08b: the node had our token before this round: a member");
     fake_delete(2, "k");
-    is_int(extend(), REDLOCK_OK, "r08b: it loses the key");
+    is_int(extend(), REDLOCK_OK, "r08b: extended, the node has lost the key");
     fake_pass(&client, 10 * MS);
-    ok(fake_find(2, "k", 1) != NULL, "r08b: and has it again");
+    ok(fake_find(2, "k", 1) != NULL, "r08b: the key is repaired");
 }
 
-/* The lock is adopted: the client that had it may have sent a repair to the process that node 2 is now. That it is not
-   the process that we knew proves nothing; that it is another one later does. */
-static void r08b_what_is_adopted_is_of_an_unknown_process(void)
+/* Before the hand-off the other client may have sent a repair to the present process of node 2. A restart
+   before the hand-off proves nothing. Only after another restart a repair is permitted. */
+static void r08b_a_restart_before_the_hand_off_proves_nothing(void)
 {
     struct redlock_lock second;
 
     begin_with_defaults(3);
     warm_up();
-    unreachable(2);
-    is_int(acquire(0), REDLOCK_OK, "r08b: held by two nodes");
+    make_unreachable(2);
+    is_int(acquire(0), REDLOCK_OK, "r08b: held on two nodes");
     fake_restart(2);
-    hand_over(&second, 9000);
+    hand_off(&second, 9000);
     fake_nodes[2].refuses = 0;
     fake_pass(&client, 3000 * MS);
     is_int(redlock_extend(&client, &second), REDLOCK_OK, "r08b: extended");
     fake_pass(&client, 3000 * MS);
-    is_int(redlock_extend(&client, &second), REDLOCK_OK, "r08b: on three nodes");
+    is_int(redlock_extend(&client, &second), REDLOCK_OK, "r08b: extended again");
     fake_pass(&client, 20 * MS);
-    is_int((int)repairs_sent(), 0, "r08b: another process than before the hand-over: no repair");
+    is_int((int)repairs_sent(), 0, "r08b: restarted before the hand-off: no repair");
     fake_restart(2);
     fake_pass(&client, 100 * MS);
     is_int(redlock_extend(&client, &second), REDLOCK_OK, "r08b: extended again");
     fake_pass(&client, 100 * MS);
-    is_int(redlock_extend(&client, &second), REDLOCK_OK, "r08b: and again");
+    is_int(redlock_extend(&client, &second), REDLOCK_OK, "r08b: extended again");
     fake_pass(&client, 20 * MS);
     is_int(repairs_sent() > 0, REDLOCK_RESTART_GUARD,
-           "r08b: another process than at the hand-over: a repair");
+           "r08b: restarted after the hand-off: a repair");
 }
 
-/* Node 2 is sent the SET after the decision, and the extension after that was decided too. It has not confirmed a
-   round yet. */
-static void r08_who_is_asked_late_confirms_the_next_round(void)
+/* Node 2 is sent the SET after the decision, and the extension after the decision of its round. So it has not
+   confirmed a round yet. */
+static void r08_a_node_asked_late_confirms_the_next_round(void)
 {
     begin_with_defaults(3);
-    unreachable(2);
-    is_int(acquire(0), REDLOCK_OK, "r08: held by two nodes");
+    make_unreachable(2);
+    is_int(acquire(0), REDLOCK_OK, "r08: held on two nodes");
     fake_nodes[2].refuses = 0;
     fake_pass(&client, 3000 * MS);
-    ok(fake_find(2, "k", 1) != NULL, "r08: the third is sent it later");
-    unreachable(2);
+    ok(fake_find(2, "k", 1) != NULL, "r08: the third has the key later");
+    make_unreachable(2);
     fake_pass(&client, 10 * MS);
     is_int(extend(), REDLOCK_OK, "r08: extended on two");
     fake_nodes[2].refuses = 0;
     fake_logged = 0;
     fake_pass(&client, 3000 * MS);
-    ok(fake_count(2, 'E') > 0, "r08: on the third later, too");
+    ok(fake_count(2, 'E') > 0, "r08: the extension is sent to the third later");
     fake_nodes[1].hung = 1;
-    is_int(extend(), REDLOCK_UNREACHABLE, "r08: it does not stand in for another");
+    is_int(extend(), REDLOCK_UNREACHABLE, "r08: the third does not count yet");
     fake_resume(1);
     fake_pass(&client, 20 * MS);
     is_int(extend(), REDLOCK_OK, "r08: all three confirm a round");
     fake_pass(&client, 20 * MS);
     fake_nodes[1].hung = 1;
-    is_int(extend(), REDLOCK_OK, "r08: from then on it does");
+    is_int(extend(), REDLOCK_OK, "r08: then the third counts");
 }
 
-/* The caller looks at the status and never asks which lock is complete. The third node is ready only later. */
-static void r02_a_complete_lock_that_is_not_taken(void)
+/* The caller reads the status and never calls redlock_next_completed. A node that is connected later must be
+   sent the SET all the same. */
+static void r02_without_redlock_next_completed(void)
 {
     begin_with_defaults(3);
     fake_nodes[2].connect_us = 300 * MS;
     redlock_acquire_start(&client, &lock, 0);
     fake_pass(&client, 200 * MS);
-    is_int(lock.status, REDLOCK_OK, "r02: held by two nodes");
+    is_int(lock.status, REDLOCK_OK, "r02: held on two nodes");
     ok(fake_find(2, "k", 1) == NULL, "r02: the third is not connected yet");
     fake_pass(&client, 200 * MS);
-    ok(fake_find(2, "k", 1) != NULL, "r02: it is sent the SET when it is");
+    ok(fake_find(2, "k", 1) != NULL, "r02: the third is sent the SET when it is connected");
 }
 
-/* A token that the caller chose may be in use again when a release would be repeated: it is not. */
-static void r04_a_chosen_token_is_not_released_again(void)
+/* A release with token_is_label is not repeated, because the caller may use the token again by then. */
+static void r04_no_repeated_release_of_a_chosen_token(void)
 {
     begin_with_defaults(3);
     warm_up();
     set_label(&lock, "mine", 4);
     set_token_is_label(&lock, 1);
-    is_int(acquire(0), REDLOCK_OK, "r04: held with a token of ours");
+    is_int(acquire(0), REDLOCK_OK, "r04: held with a token of the caller");
     fake_nodes[0].says = "-BUSY Redis is busy running a script.\r\n";
     fake_nodes[0].says_once = 1;
-    is_int(release(100), REDLOCK_OK, "r04: released, but one node was busy");
+    is_int(release(100), REDLOCK_OK, "r04: released, one node was busy");
     fake_delete(0, "k");
     is_int(acquire(0), REDLOCK_OK, "r04: held again, with the same token");
     fake_pass(&client, 1000 * MS);
-    is_int((int)fake_keys_left(), 3, "r04: and not released behind our back");
+    is_int((int)fake_keys_left(), 3, "r04: the first release was not repeated");
     is_int(release(100), REDLOCK_OK, "r04: released");
 }
 
-/* ---- What a wait is for: R4, R6, R15 ------------------------------------------------------------ */
+/* ---- Waiting and distance: R4, R6, R15 ---------------------------------------------------------- */
 
-/* A wait that is shorter than connecting takes is no reason to fail: without any wait it would not. */
+/* A wait_ms that is shorter than a connect must not fail: wait_ms 0 would succeed. */
 static void r06_a_short_wait_on_a_new_client(void)
 {
     int i;
 
     begin_with_defaults(3);
     for (i = 0; i < 3; i++)
-        distance(i, 20 * MS);
-    is_int(acquire(5), REDLOCK_OK, "r06: a wait of 5 ms, and nodes at 20 ms");
+        set_distance(i, 20 * MS);
+    is_int(acquire(5), REDLOCK_OK, "r06: acquired with wait_ms 5, the nodes are 20 ms away");
 }
 
-/* The way to the servers gets longer while connections are up. */
+/* The round trip gets longer while the connections are up. */
 static void r15_a_distance_that_grows(void)
 {
     int i;
@@ -1864,10 +1893,10 @@ static void r15_a_distance_that_grows(void)
         fake_nodes[i].delay_us = 120 * MS;
     for (i = 1; i <= 6 && acquire(0) != REDLOCK_OK; i++)
         fake_pass(&client, 300 * MS);
-    ok(i <= 3, "r15: held at the try number %d", i);
+    ok(i <= 3, "r15: held after %d attempts", i);
 }
 
-static void r04_not_longer_than_the_key_lives(void)
+static void r04_repeated_until_the_key_has_expired(void)
 {
     unsigned sent;
 
@@ -1876,17 +1905,18 @@ static void r04_not_longer_than_the_key_lives(void)
     lock.ttl_ms = 1000;
     is_int(acquire(0), REDLOCK_OK, "r04: held for 1 s");
     fake_nodes[0].says = "-BUSY Redis is busy running a script.\r\n";
-    is_int(release(100), REDLOCK_OK, "r04: released, but one node is busy");
+    is_int(release(100), REDLOCK_OK, "r04: released, one node is busy");
     fake_pass(&client, 2000 * MS);
     sent = fake_count(0, 'D');
-    ok(sent > 5, "r04: it is sent the release again and again: %u times", sent);
+    ok(sent > 5, "r04: the release is repeated: sent %u times", sent);
     fake_pass(&client, 2000 * MS);
-    is_int((int)fake_count(0, 'D'), (int)sent, "r04: until the key has expired");
+    is_int((int)fake_count(0, 'D'), (int)sent, "r04: not repeated after the key has expired");
 }
 
 /* ---- The send buffer, requests and their roles ------------------------------------------------- */
 
-/* More locks than the buffer holds at once, where it is not very small. They start in one tick. */
+/* Locks that are started in one tick: more than the send buffer has room for, unless REDLOCK_PIPELINE_MAX is
+   small. */
 enum { BURST = REDLOCK_PIPELINE_MAX > 200 ? 200 : REDLOCK_PIPELINE_MAX - 1 };
 
 static void start_many(unsigned from, unsigned to, uint32_t wait_ms)
@@ -1895,8 +1925,8 @@ static void start_many(unsigned from, unsigned to, uint32_t wait_ms)
         redlock_acquire_start(&client, &many[from], wait_ms);
 }
 
-/* Node i takes so many bytes more. */
-static void take_bytes(int i, unsigned size)
+/* Node i accepts `size` bytes, then none. */
+static void accept_bytes(int i, unsigned size)
 {
     fake_nodes[i].full = 0;
     fake_nodes[i].drip = 1;
@@ -1915,13 +1945,13 @@ static void r05_a_burst_is_sent_at_once(void)
     start_many(0, BURST, 0);
     redlock_tick(&client);
     is_int((int)fake_count(1, 'S'), BURST,
-           "r05: a burst is sent at once, whatever the buffer holds");
+           "r05: a burst is sent at once, although the buffer has no room for all");
     redlock_deinit(&client);
 }
 
-/* Node 0 takes nothing, so the buffer fills; then it takes all. There is room now, although node 4 was never
-   sent anything. */
-static void r05_a_node_that_is_slow_to_take_bytes(void)
+/* Node 0 accepts no bytes, so the buffer becomes full. Then node 0 accepts all: the buffer must have room
+   again, although node 4 was never sent anything. */
+static void r05_a_node_that_is_slow_to_accept_bytes(void)
 {
     unsigned before, i;
 
@@ -1936,27 +1966,28 @@ static void r05_a_node_that_is_slow_to_take_bytes(void)
     start_many(0, BURST, 1000);
     fake_pass(&client, 10 * MS);
     before = fake_count(1, 'S');
-    ok(before < BURST, "r05: a node takes nothing: %u locks are asked for", before);
-    take_bytes(0, REDLOCK_SEND_MAX);
+    ok(before < BURST, "r05: a node accepts no bytes: %u SETs are sent", before);
+    accept_bytes(0, REDLOCK_SEND_MAX);
     fake_pass(&client, 1 * MS);
-    ok(fake_count(1, 'S') > before + 2, "r05: it takes all of that: %u", fake_count(1, 'S'));
+    ok(fake_count(1, 'S') > before + 2, "r05: it accepts them: %u SETs are sent",
+       fake_count(1, 'S'));
     fake_pass(&client, 100 * MS);
     for (i = 0; i < BURST && many[i].status == REDLOCK_OK; i++) {
     }
-    is_int((int)i, BURST, "r05: it costs no lock");
+    is_int((int)i, BURST, "r05: all are held");
     ok(many[i - 1].valid_until_us >= many[0].valid_until_us + 10 * MS,
-       "r06: the time of those that waited for room has begun later");
+       "r06: the validity of locks that waited for room begins later");
     redlock_deinit(&client);
 }
 
-/* A node that is far away is slower to take bytes, too. */
-static void r15_a_far_node_takes_its_time(void)
+/* A node that is far away may accept bytes later. */
+static void r15_a_far_node_accepts_bytes_late(void)
 {
     int i, epoch;
 
     begin_with_defaults(3);
     for (i = 0; i < 3; i++)
-        distance(i, 100 * MS);
+        set_distance(i, 100 * MS);
     warm_up();
     fake_pass(&client, 300 * MS);
     make_many(BURST);
@@ -1966,13 +1997,13 @@ static void r15_a_far_node_takes_its_time(void)
     fake_pass(&client, 120 * MS);
     fake_nodes[0].full = 0;
     is_int((int)serve_many(BURST, 3000 * MS), BURST, "r15: a burst, 100 ms away: all are held");
-    is_int(fake_nodes[0].epoch, epoch, "r15: and no connection is given up");
+    is_int(fake_nodes[0].epoch, epoch, "r15: no connection is closed");
     redlock_deinit(&client);
 }
 
-/* Node 0 replies to what it was sent before, so it is no stall, but takes nothing more. The SET waits in our buffer; its
-   release has no room there. */
-static void r04_a_node_that_replies_but_takes_nothing(void)
+/* Node 0 replies to earlier commands, so there is no stall, but accepts no bytes. The SET waits in the send
+   buffer, which has no room for its release. */
+static void r04_a_node_that_replies_but_accepts_no_bytes(void)
 {
     enum { REPLIES = 10 };
     int i;
@@ -1991,15 +2022,15 @@ static void r04_a_node_that_replies_but_takes_nothing(void)
     redlock_tick(&client);
     start_many(REPLIES, BURST, 0);
     fake_pass(&client, 150 * MS);
-    is_int(lock.status, REDLOCK_HELD, "r04: refused by two, the third takes no bytes");
+    is_int(lock.status, REDLOCK_HELD, "r04: refused by two, the third accepts no bytes");
     fake_nodes[0].full = 0;
     fake_pass(&client, 1000 * MS);
-    ok(fake_find(0, "k", 1) == NULL, "r04: what waited for it is not run any more");
+    ok(fake_find(0, "k", 1) == NULL, "r04: the SET that waited in the buffer never runs");
     redlock_deinit(&client);
 }
 
-/* All requests of a hung node are in use: what is cancelled ends at once, because one is kept for releases, and they
-   share it. */
+/* All requests of a hung node are in use. A cancelled acquire completes at once, because one request is
+   reserved for releases, which share it. */
 static void r04_a_release_finds_a_request(void)
 {
     unsigned i, ended = 0;
@@ -2018,13 +2049,14 @@ static void r04_a_release_finds_a_request(void)
     redlock_tick(&client);
     while (redlock_next_completed(&client) != NULL)
         ended++;
-    is_int((int)ended, (int)i, "r04: cancelled behind %d requests, at once",
+    is_int((int)ended, (int)i, "r04: cancelled at once behind %d requests",
            REDLOCK_PIPELINE_MAX - 1);
     redlock_deinit(&client);
 }
 
-/* The connection to a node with a part of the buffer breaks while another node makes room for its handshake: it is
-   connected again when its locks know that they get no reply from the old one. */
+/* Node 0 has not accepted all bytes of the send buffer. Its connection breaks while room is made for the
+   handshake of node 2. Node 0 must be connected again only after its locks know that they get no reply on the
+   old connection. */
 static void r05_a_break_while_room_is_made(void)
 {
     unsigned i;
@@ -2044,18 +2076,18 @@ static void r05_a_break_while_room_is_made(void)
     fake_nodes[0].full = 0;
     fake_break(0);
     redlock_handle_events(&client, 2, REDLOCK_WRITABLE);
-    ok(nodes[0].state == REDLOCK_NODE_IDLE, "r05: broken while room was made");
+    ok(nodes[0].state == REDLOCK_NODE_IDLE, "r05: the connection broke while room was made");
     fake_pass(&client, 3000 * MS);
     ok(nodes[0].state == REDLOCK_NODE_READY && fake_nodes[0].epoch == 2,
-       "r05: connected again, once: %d", fake_nodes[0].epoch);
+       "r05: connected once more: %d", fake_nodes[0].epoch);
     for (i = 0; i < BURST && many[i].status == REDLOCK_OK; i++) {
     }
-    is_int((int)i, BURST, "r05: it costs no lock");
+    is_int((int)i, BURST, "r05: all are held");
     redlock_deinit(&client);
 }
 
-/* Node 1 closes its connection, which is noticed when room is made for the command to node 0: what is only for node 1
-   is not sent on it any more. */
+/* Node 1 closes its connection. The client finds this while it makes room for the command to node 0. After
+   that it must not send the command for node 1 on the closed connection. */
 static void r05_a_break_before_the_next_command(void)
 {
     unsigned n;
@@ -2068,7 +2100,7 @@ static void r05_a_break_before_the_next_command(void)
         for (i = 0; i < 3; i++)
             fake_nodes[i].server.age_s = 100000;
         make_fenced();
-        warm_up(); /* sets the markers, which have to be old */
+        warm_up(); /* sets the markers, which must be older than longest_ttl_ms */
         fake_pass(&client, 61000 * MS);
         warm_up();
         make_many(BURST);
@@ -2090,8 +2122,8 @@ static void r05_a_break_before_the_next_command(void)
        redlock_strerror(lock.status), fake_nodes[1].epoch - epoch);
 }
 
-/* The only node hangs: nothing comes from anywhere, and yet its stall is noticed. */
-static void r05_a_stall_in_silence(void)
+/* The only node hangs. The stall must be found although no event occurs. */
+static void r05_a_stall_without_events(void)
 {
     begin_with_defaults(1);
     warm_up();
@@ -2100,11 +2132,11 @@ static void r05_a_stall_in_silence(void)
     fake_nodes[0].hung = 1;
     is_int(extend(), REDLOCK_UNREACHABLE, "r05: the only node hangs");
     fake_pass(&client, 2000 * MS);
-    ok(nodes[0].state != REDLOCK_NODE_READY, "r05: it is given up");
+    ok(nodes[0].state != REDLOCK_NODE_READY, "r05: the connection is closed");
 }
 
-/* The memory of a lock whose operation has ended is the caller's: what comes late does not write to it. */
-static int is_left_alone(uint64_t us)
+/* The memory of a lock that has ended is the caller's. Whether late replies leave it unchanged for `us`. */
+static int stays_unchanged(uint64_t us)
 {
     static const struct redlock_lock none;
 
@@ -2126,13 +2158,13 @@ static void r05_a_lost_lock_is_not_written_to(void)
     fake_pass(&client, 100 * MS);
     is_int(lock.extended, 1, "r05: extended by two, the third is slow");
     fake_sleep_us = 2000 * MS;
-    is_int(wait_for(&lock, 3000 * MS), REDLOCK_LOST, "r05: lost in a sleep");
-    ok(is_left_alone(6000 * MS), "r05: the third replies later, to nobody");
+    is_int(wait_for(&lock, 3000 * MS), REDLOCK_LOST, "r05: lost while the process sleeps");
+    ok(stays_unchanged(6000 * MS), "r05: the late reply of the third does not write to the lock");
 }
 
-/* Node 2 does not have the key any more, and its replies come byte by byte: the repair is sent between the extension's
-   and that of WAITAOF. */
-static void r17_a_no_is_said_once(void)
+/* Node 2 has lost the key, and its replies arrive byte by byte. The repair is sent after the reply to the
+   extension, before the reply to its WAITAOF. */
+static void r17_a_missing_key_is_repaired_once(void)
 {
     int i;
 
@@ -2141,18 +2173,18 @@ static void r17_a_no_is_said_once(void)
     begin(3);
     for (i = 0; i < 3; i++)
         fake_nodes[i].server.synced = "*2\r\n:1\r\n:0\r\n";
-    is_int(acquire(0), REDLOCK_OK, "r17: held on disk");
+    is_int(acquire(0), REDLOCK_OK, "r17: held, on disk");
     fake_pass(&client, 10 * MS);
     fake_delete(2, "k");
     fake_nodes[2].drip = 1;
     is_int(extend(), REDLOCK_OK, "r17: extended");
     fake_pass(&client, 10 * MS);
-    is_int((int)repairs_sent(), 1, "r17: and repaired once");
+    is_int((int)repairs_sent(), 1, "r17: one repair");
 }
 
-/* The node has said who holds the lock; its connection breaks before it says for how long, while another is still to say
-   who. */
-static void r05_an_answer_is_not_lost_again(void)
+/* The node has replied with the holder. Its connection breaks before the reply to PTTL, while another node
+   has not replied with the holder yet. */
+static void r05_an_answered_release_is_not_repeated(void)
 {
     char holder[40];
     int i;
@@ -2170,7 +2202,7 @@ static void r05_an_answer_is_not_lost_again(void)
     fake_nodes[0].delay_us = 0;
     fake_nodes[0].drip = 1;
     fake_now_us++;
-    for (i = 0; i < 3000 && fake_count(0, 'D') == 0; i++) { /* byte by byte */
+    for (i = 0; i < 3000 && fake_count(0, 'D') == 0; i++) { /* one byte at a time */
         redlock_handle_events(&client, (unsigned)i % 3, REDLOCK_READABLE);
         redlock_tick(&client);
     }
@@ -2178,12 +2210,13 @@ static void r05_an_answer_is_not_lost_again(void)
     fake_nodes[0].says_once = 1;
     fake_nodes[0].drip = 0;
     fake_pass(&client, 100 * MS);
-    ok(fake_nodes[0].says == NULL && lock.status != REDLOCK_PENDING, "r05: others hold it: %s",
-       redlock_strerror(lock.status));
-    is_int((int)fake_count(0, 'D'), 1, "r05: the first was sent one release");
+    ok(fake_nodes[0].says == NULL && lock.status != REDLOCK_PENDING,
+       "r05: other clients have it: %s", redlock_strerror(lock.status));
+    is_int((int)fake_count(0, 'D'), 1, "r05: one release was sent to the first node");
 }
 
-/* Two rounds to agree. A grant that comes in the second is no vote there; nor is a reply to the first in the next. */
+/* A fencing token needs a second round. A late grant of the first round is not a vote in the second, nor is a
+   late reply of the second in a third. */
 static void r16_replies_to_earlier_rounds(int late)
 {
     char counter[24];
@@ -2202,13 +2235,13 @@ static void r16_replies_to_earlier_rounds(int late)
         fake_put(1, "k:fence", counter, 0);
     fake_pass(&client, 10 * MS);
     is_int(lock.status, REDLOCK_OK, "r16: held");
-    is_int((int)fake_count(0, 'R'), late == 1 ? 2 : 1, "r16: in as few rounds as it takes");
+    is_int((int)fake_count(0, 'R'), late == 1 ? 2 : 1, "r16: the number of further rounds");
     redlock_next_completed(&client);
     redlock_abandon(&client, &lock);
-    ok(is_left_alone(100 * MS), "r16: and what comes later goes to nobody");
+    ok(stays_unchanged(100 * MS), "r16: later replies do not write to the lock");
 }
 
-/* The connection breaks when both the SET and an extension are unanswered: the extension is sent again. */
+/* The connection breaks while the SET and an extension are unanswered: the extension is sent again. */
 static void r08_an_extension_behind_a_late_set(void)
 {
     begin_with_defaults(3);
@@ -2227,14 +2260,15 @@ static void r08_an_extension_behind_a_late_set(void)
     is_int(lock.status, REDLOCK_OK, "r08: extended");
 }
 
-/* Node 0 has granted the lock and restarts empty before node 1 grants it: another may hold it on 0 and 2. */
-static void r03_a_vote_of_a_broken_connection(int fenced)
+/* Node 0 grants the lock and restarts without its keys before node 1 grants it. Another client may hold the
+   lock on nodes 0 and 2, so the grant of node 0 must not count. */
+static void r03_a_vote_of_a_broken_connection(int use_fencing)
 {
     memset(&settings, 0, sizeof settings);
     settings.retries = REDLOCK_NONE;
     begin(3);
     warm_up();
-    if (fenced)
+    if (use_fencing)
         make_fenced();
     held_by("other", 2, 2);
     fake_nodes[1].delay_us = 20 * MS;
@@ -2244,12 +2278,12 @@ static void r03_a_vote_of_a_broken_connection(int fenced)
     fake_restart(0);
     fake_pass(&client, 100 * MS);
     ok(lock.status != REDLOCK_OK && lock.status != REDLOCK_PENDING,
-       "r03: which has restarted before the second has granted it: %s",
-       redlock_strerror(lock.status));
+       "r03: the first has restarted, its grant does not count: %s", redlock_strerror(lock.status));
 }
 
-/* Node 2 has confirmed the extension, and its connection breaks before node 1 does: it is asked again. It may have
-   restarted empty; and connected again under another of its addresses it would vote twice. */
+/* Node 2 confirms the extension, and its connection breaks before node 1 confirms it. Node 2 must be asked
+   again: it may have restarted without its keys, or be connected under another address, where it would vote
+   twice. */
 static void r13_an_extension_of_a_broken_connection(int restarts)
 {
     begin_with_defaults(3);
@@ -2260,23 +2294,23 @@ static void r13_an_extension_of_a_broken_connection(int restarts)
     fake_nodes[1].delay_us = 20 * MS;
     redlock_extend_start(&client, &lock);
     fake_pass(&client, 10 * MS);
-    is_int(lock.granted, 4, "r13: extended by the third");
+    is_int(lock.granted, 4, "r13: confirmed by the third");
     if (restarts)
         fake_restart(2);
     else
         fake_break(2);
     fake_pass(&client, 60 * MS);
     is_int((int)fake_count(2, 'E'), restarts && REDLOCK_REPAIR ? 3 : 2,
-           "r13: which is asked again");
-    ok((lock.status == REDLOCK_OK) != restarts, "r13: and may say something else: %s",
+           "r13: the third is asked again");
+    ok((lock.status == REDLOCK_OK) != restarts, "r13: its second reply counts: %s",
        redlock_strerror(lock.status));
 }
 
-/* ---- What a second review found ------------------------------------------------------------------ */
+/* ---- Errors that the second review found ---------------------------------------------------------- */
 
-/* The rollback is unanswered when the attempt has ended; then the node can't write, but says how long the key lives. That
-   is no answer to the release. */
-static void r04_a_time_to_live_is_no_answer(void)
+/* The rollback is unanswered when the attempt ends. Then the node replies to the release with a temporary
+   error, and to PTTL with a time. The reply to PTTL must not count as a reply to the release. */
+static void r04_a_reply_to_pttl_is_no_reply_to_the_release(void)
 {
     char holder[64];
 
@@ -2296,12 +2330,12 @@ static void r04_a_time_to_live_is_no_answer(void)
     ok(fake_nodes[0].says == NULL && fake_find(0, "k", 1) != NULL,
        "r04: the release gets a temporary error");
     fake_pass(&client, 1000 * MS);
-    ok(fake_find(0, "k", 1) == NULL, "r04: and is repeated");
+    ok(fake_find(0, "k", 1) == NULL, "r04: the release is repeated");
     redlock_deinit(&client);
 }
 
-/* Held by three nodes, just before an extension; two of them have lost the key by then. */
-static void about_to_be_lost(void)
+/* Held on three nodes with auto-extension. Just before the next extension two of them lose the key. */
+static void begin_loss(void)
 {
     begin_with_defaults(3);
     lock.ttl_ms = 30000;
@@ -2312,47 +2346,48 @@ static void about_to_be_lost(void)
     fake_delete(1, "k");
 }
 
-/* The third is connected again meanwhile: that is sent the release when it is up. */
-static void r04_a_loss_with_a_node_that_connects(void)
+/* The third node is being connected when the lock is lost. It must be sent the release when it is up. */
+static void r04_a_loss_while_a_node_connects(void)
 {
-    about_to_be_lost();
+    begin_loss();
     fake_nodes[2].connect_us = 50 * MS;
     fake_break(2);
     fake_pass(&client, 140 * MS);
     is_int(lock.status, REDLOCK_LOST, "r04: lost at once");
-    ok(fake_find(2, "k", 1) != NULL, "r04: one node is not up");
+    ok(fake_find(2, "k", 1) != NULL, "r04: the third node is not up yet");
     fake_pass(&client, 500 * MS);
-    ok(fake_find(2, "k", 1) == NULL, "r04: it is sent the release when it is");
+    ok(fake_find(2, "k", 1) == NULL, "r04: the key is deleted there when it is up");
 }
 
-/* The third is busy. */
+/* The third node is busy when the lock is lost. */
 static void r04_a_loss_and_a_temporary_error(void)
 {
-    about_to_be_lost();
+    begin_loss();
     fake_nodes[2].says = "-BUSY Redis is busy running a script.\r\n";
     fake_pass(&client, 300 * MS);
     is_int(lock.status, REDLOCK_LOST, "r04: lost at once");
-    ok(fake_find(2, "k", 1) != NULL, "r04: one node can't delete the key");
+    ok(fake_find(2, "k", 1) != NULL, "r04: the third node cannot delete the key");
     fake_nodes[2].says = NULL;
     fake_pass(&client, 500 * MS);
-    ok(fake_find(2, "k", 1) == NULL, "r04: it does when it can");
+    ok(fake_find(2, "k", 1) == NULL, "r04: the release is repeated");
 }
 
-/* The release of the first lock is answered, byte by byte, and its place is that of another lock's release, which gets
-   a temporary error. What else is said of the first is no answer to the second. */
-static void r04_a_time_to_live_of_another(void)
+/* The reply to the release of a first lock arrives byte by byte. Then its entry in `owed` is used for the
+   release of a second lock, which gets a temporary error. The reply to the PTTL of the first lock must not
+   count as a reply to the second release. */
+static void r04_a_reply_to_pttl_of_another_lock(void)
 {
     char holder[64];
     int i;
 
     if (REDLOCK_PIPELINE_MAX < 8)
-        return; /* another order of the commands */
+        return; /* with fewer requests the commands have another order */
     memset(&settings, 0, sizeof settings);
     settings.retries = REDLOCK_NONE;
     begin(3);
     warm_up();
-    unreachable(1);
-    unreachable(2);
+    make_unreachable(1);
+    make_unreachable(2);
     fake_pass(&client, 10 * MS);
     make_many(1);
     set_holder(&lock, holder, sizeof holder);
@@ -2375,13 +2410,13 @@ static void r04_a_time_to_live_of_another(void)
     redlock_cancel(&client, &many[0]);
     fake_pass(&client, 10 * MS);
     ok(fake_nodes[0].says == NULL && has_token(0, &many[0]),
-       "r04: the other gets a temporary error");
+       "r04: the second release gets a temporary error");
     fake_pass(&client, 1000 * MS);
-    ok(!has_token(0, &many[0]), "r04: and is repeated");
+    ok(!has_token(0, &many[0]), "r04: the release is repeated");
     redlock_deinit(&client);
 }
 
-/* Node 0 takes nothing, so the buffer is full, and a lock is lost: that is no reason to hang up on the others. */
+/* Node 0 accepts no bytes, so the buffer is full, and a lock is lost. The other nodes must stay connected. */
 static void r05_a_loss_costs_no_connection(void)
 {
     if (BURST < 200)
@@ -2402,24 +2437,25 @@ static void r05_a_loss_costs_no_connection(void)
     fake_pass(&client, 10 * MS);
     is_int(lock.status, REDLOCK_LOST, "r05: lost while the buffer is full");
     ok(fake_nodes[1].connected && fake_nodes[2].connected,
-       "r05: the nodes that take all keep their connections");
+       "r05: the nodes that accept bytes stay connected");
     fake_pass(&client, 100 * MS);
-    is_int(fake_nodes[1].epoch, 1, "r05: for good");
+    is_int(fake_nodes[1].epoch, 1, "r05: also later");
     redlock_deinit(&client);
 }
 
-/* A far node takes nothing for a while. A rollback finds no room, but the near nodes take all that they are sent. */
-static void r04_a_far_node_costs_no_near_one(void)
+/* A far node accepts no bytes for a while, and the buffer has no room for a rollback. The near nodes, which
+   accept bytes, must stay connected. */
+static void r04_near_nodes_stay_connected(void)
 {
     if (BURST < 200)
         return;
     memset(&settings, 0, sizeof settings);
     settings.retries = REDLOCK_NONE;
     begin(3);
-    distance(0, 100 * MS);
+    set_distance(0, 100 * MS);
     warm_up();
     fake_pass(&client, 300 * MS);
-    ok(nodes[0].rtt_us > 50 * MS, "r04: one is far away");
+    ok(nodes[0].rtt_us > 50 * MS, "r04: one node is far away");
     make_many(BURST);
     held_by("other", 1, 2);
     redlock_acquire_start(&client, &lock, 0);
@@ -2427,33 +2463,34 @@ static void r04_a_far_node_costs_no_near_one(void)
     fake_nodes[0].full = 1;
     start_many(0, BURST, 1000);
     fake_pass(&client, 130 * MS);
-    is_int(lock.status, REDLOCK_HELD, "r04: refused by the near ones");
-    ok(fake_nodes[1].connected && fake_nodes[2].connected, "r04: which keep their connections");
+    is_int(lock.status, REDLOCK_HELD, "r04: refused by the near nodes");
+    ok(fake_nodes[1].connected && fake_nodes[2].connected, "r04: the near nodes stay connected");
     redlock_deinit(&client);
 }
 
-/* A far node takes nothing. However far it is, the near ones wait for room half as long as a vote may take. */
-static void r15_a_far_node_holds_up_no_near_one(void)
+/* A far node accepts no bytes. The near nodes must wait for room in the buffer at most half as long as a vote
+   may take, at any distance of the far node. */
+static void r15_a_far_node_does_not_delay_the_near_ones(void)
 {
     if (BURST < 200)
         return;
     begin_with_defaults(3);
-    distance(0, 100 * MS);
+    set_distance(0, 100 * MS);
     warm_up();
     fake_pass(&client, 300 * MS);
-    ok(nodes[0].rtt_us > 50 * MS, "r15: one is far away");
+    ok(nodes[0].rtt_us > 50 * MS, "r15: one node is far away");
     make_many(BURST);
     is_int(acquire(0), REDLOCK_OK, "r15: held");
     fake_nodes[0].full = 1;
     start_many(0, BURST, 1000);
     fake_pass(&client, 10 * MS);
-    ok(client.priv.jammed, "r15: the far one takes nothing");
-    is_int(extend(), REDLOCK_OK, "r15: it does not hold up an extension");
+    ok(client.priv.jammed, "r15: the far node accepts no bytes, the buffer is full");
+    is_int(extend(), REDLOCK_OK, "r15: the extension is not delayed");
     redlock_deinit(&client);
 }
 
-/* Node 0 takes nothing, but replies to what it was sent before, one every 20 ms. It does not hold up the others for
-   longer than one that is silent. */
+/* Node 0 accepts no bytes, but replies to earlier commands, one every 20 ms. It must not delay the others for
+   longer than a node that is silent. */
 static void r05_replies_make_no_room(void)
 {
     enum { REPLIES = 20 };
@@ -2474,14 +2511,15 @@ static void r05_replies_make_no_room(void)
     fake_nodes[0].full = 1;
     start_many(REPLIES, BURST, 1000);
     fake_pass(&client, 10 * MS);
-    ok(client.priv.jammed, "r05: a node takes nothing, but replies");
+    ok(client.priv.jammed, "r05: a node replies, but accepts no bytes; the buffer is full");
     fake_pass(&client, 200 * MS);
-    is_int(extend(), REDLOCK_OK, "r05: after 200 ms it does not hold up an extension");
+    is_int(extend(), REDLOCK_OK, "r05: after 200 ms an extension is not delayed");
     redlock_deinit(&client);
 }
 
-/* The process stood still, and the clock is asked before the sockets: node 0 takes all by now. */
-static void r05_room_after_a_pause(void)
+/* The process was paused, and reads the clock before the sockets. Node 0 accepts bytes again, so it must not
+   be disconnected. */
+static void r05_a_paused_process_disconnects_no_node(void)
 {
     if (BURST < 200)
         return;
@@ -2491,16 +2529,16 @@ static void r05_room_after_a_pause(void)
     fake_nodes[0].full = 1;
     start_many(0, BURST, 1000);
     fake_pass(&client, 1 * MS);
-    ok(client.priv.jammed, "r05: a node takes nothing");
+    ok(client.priv.jammed, "r05: a node accepts no bytes, the buffer is full");
     fake_nodes[0].full = 0;
     fake_now_us += 500 * MS;
     fake_pass(&client, 10 * MS);
-    ok(fake_nodes[0].connected, "r05: it does after a pause, and is not given up");
+    ok(fake_nodes[0].connected, "r05: after the pause it accepts bytes and stays connected");
     redlock_deinit(&client);
 }
 
-/* The same as r03_a_vote_of_a_broken_connection, in one tick: the connection breaks while room is made for a release,
-   behind which the lock is decided. */
+/* As r03_a_vote_of_a_broken_connection, but in one tick: the client finds the broken connection while it
+   makes room for a release, just before the decision. */
 static void r03_a_vote_of_a_connection_that_breaks_now(void)
 {
     uint64_t took_us, least_us = 0;
@@ -2525,7 +2563,8 @@ static void r03_a_vote_of_a_connection_that_breaks_now(void)
         for (i = 0; i < n; i++)
             redlock_release_start(&client, &many[i], 1000);
         redlock_handle_events(&client, 1, REDLOCK_READABLE);
-        fake_transmit_us = 1; /* counts them: one more than before says that room was made */
+        fake_transmit_us =
+            1; /* 1 us for each call: one more than with fewer locks shows that room was made */
         took_us = fake_now_us;
         redlock_tick(&client);
         took_us = fake_now_us - took_us;
@@ -2536,11 +2575,11 @@ static void r03_a_vote_of_a_connection_that_breaks_now(void)
             break;
     }
     ok(n < 150, "r03: room was made for %u releases", n);
-    ok(lock.status != REDLOCK_OK, "r03: what a node had granted before it broke does not count: %s",
+    ok(lock.status != REDLOCK_OK, "r03: a grant of the broken connection does not count: %s",
        redlock_strerror(lock.status));
 }
 
-/* The process sleeps until the validity is over, and only then learns that the key is missing. */
+/* The process sleeps until after the validity, and only then reads that the key is missing. */
 static void r09_no_repair_after_the_end(void)
 {
     begin_with_defaults(3);
@@ -2555,14 +2594,14 @@ static void r09_no_repair_after_the_end(void)
     fake_sleep_us = 500 * MS;
     fake_pass(&client, 600 * MS);
     is_int(lock.status, REDLOCK_UNREACHABLE, "r09: not extended");
-    is_int((int)redlock_remaining_ms(&client, &lock), 0, "r09: nor held any more");
-    is_int((int)repairs_sent(), 0, "r09: so it is not repaired");
-    ok(fake_find(2, "k", 1) == NULL, "r09: and not in the way of others");
+    is_int((int)redlock_remaining_ms(&client, &lock), 0, "r09: no validity is left");
+    is_int((int)repairs_sent(), 0, "r09: no repair is sent");
+    ok(fake_find(2, "k", 1) == NULL, "r09: the key does not block other clients");
     redlock_deinit(&client);
 }
 
-/* A SET to node 2 is under way. Its address leads to another server for a while, which is refused, and then to the first
-   one again: that may run the SET yet. */
+/* A SET to node 2 is unanswered. For a while the address of node 2 leads to another server, which is rejected
+   as a duplicate, then to the first server again. This server may still run the SET. */
 static void r08b_another_server_for_a_while(void)
 {
     begin_with_defaults(3);
@@ -2576,7 +2615,7 @@ static void r08b_another_server_for_a_while(void)
     extend();
     fake_pass(&client, 500 * MS);
     ok(nodes[2].state != REDLOCK_NODE_READY && has_error(2, "same server"),
-       "r08b: there is another server: %s", nodes[2].error);
+       "r08b: the other server is rejected: %s", nodes[2].error);
     fake_nodes[2].server.run = 90002;
     fake_pass(&client, 4000 * MS);
     extend();
@@ -2584,12 +2623,13 @@ static void r08b_another_server_for_a_while(void)
     is_int(extend(), REDLOCK_OK, "r08b: extended");
     fake_pass(&client, 50 * MS);
     ok(nodes[2].state == REDLOCK_NODE_READY && fake_count(2, 'E') > 0,
-       "r08b: the first one again, it is sent the extension");
-    is_int((int)repairs_sent(), 0, "r08b: which does not create the key");
+       "r08b: the first server is sent the extension");
+    is_int((int)repairs_sent(), 0, "r08b: the extension could not create the key");
     redlock_deinit(&client);
 }
 
-/* redlock.h wants a clock that never steps back. With one that does the time left does not grow. */
+/* redlock.h requires a monotonic clock. If the clock steps back nevertheless, the remaining time must not
+   grow. */
 static void r03_a_clock_that_steps_back(void)
 {
     uint32_t left;
@@ -2606,7 +2646,7 @@ static void r03_a_clock_that_steps_back(void)
     redlock_deinit(&client);
 }
 
-/* The key is missing on node 2, which says so after the decision, and is repaired then. */
+/* The key is missing on node 2. Its reply arrives after the decision, and the key is repaired then. */
 static void r09_a_late_repair_is_no_failure(void)
 {
     begin_with_defaults(3);
@@ -2619,12 +2659,12 @@ static void r09_a_late_repair_is_no_failure(void)
     is_int(lock.failed, 0, "r09: no node has failed");
     fake_pass(&client, 50 * MS);
     ok(has_token(2, &lock), "r09: the third is repaired");
-    is_int(lock.failed, 0, "r09: and has not failed");
+    is_int(lock.failed, 0, "r09: the repaired node has not failed");
     redlock_deinit(&client);
 }
 
-/* Held by two nodes, which extended it; the repair of node 2 is on its way. */
-static void repair_on_its_way(void)
+/* Two nodes have extended the lock; the repair of node 2 has been sent, but has not run. */
+static void begin_unanswered_repair(void)
 {
     unsigned n, asked;
 
@@ -2646,11 +2686,11 @@ static void repair_on_its_way(void)
     ok(!has_token(2, &lock), "r09: the repair of the third has not run");
 }
 
-/* It runs after the next round began: another client had the lock in between. */
+/* The repair runs after the next round has begun, and another client held the lock in between. */
 static void r09_a_repair_of_the_round_before(void)
 {
-    repair_on_its_way();
-    is_int(extend(), REDLOCK_OK, "r09: the next round");
+    begin_unanswered_repair();
+    is_int(extend(), REDLOCK_OK, "r09: extended by the next round");
     fake_delete(1, "k");
     fake_put(1, "k", "other", 100);
     fake_put(2, "k", "other", 100);
@@ -2658,60 +2698,62 @@ static void r09_a_repair_of_the_round_before(void)
     fake_delete(2, "k");
     fake_resume(2);
     fake_pass(&client, 20 * MS);
-    is_int((int)lock.members, 3, "r09: the third is no member");
-    ok(extend() != REDLOCK_OK, "r09: the extension does not say that it was ours all the time");
+    is_int((int)lock.members, 3, "r09: the third is not a member");
+    ok(extend() != REDLOCK_OK, "r09: the extension fails, because another client held the lock");
     redlock_deinit(&client);
 }
 
-/* It is answered after the next round began, and before that asks the node, which had no room. */
+/* The repair is answered after the next round has begun, but before the node is sent the extension of this
+   round, because it had no free request. */
 static void r09_a_repair_that_the_round_waits_for(void)
 {
-    repair_on_its_way();
+    begin_unanswered_repair();
     client.priv.full = 4;
     redlock_extend_start(&client, &lock);
     redlock_tick(&client);
     fake_resume(2);
     fake_pass(&client, 20 * MS);
     is_int(lock.status, REDLOCK_OK, "r09: extended");
-    ok(has_token(2, &lock), "r09: and repaired");
-    is_int((int)lock.members, 3, "r09: the third is no member by this round");
+    ok(has_token(2, &lock), "r09: the third is repaired");
+    is_int((int)lock.members, 3, "r09: this round does not make the third a member");
     redlock_next_completed(&client);
     is_int(extend(), REDLOCK_OK, "r09: extended again");
     fake_pass(&client, 20 * MS);
     is_int((int)extend(), REDLOCK_OK, "r09: and again");
-    is_int((int)lock.members, 7, "r09: but by a later one");
+    is_int((int)lock.members, 7, "r09: a later round makes the third a member");
     redlock_deinit(&client);
 }
 
-/* What the last operation was, and what was wrong with a call. */
+/* lock.operation, redlock_invalid_argument and redlock_holder_label. */
 static void operations_and_arguments(void)
 {
     char holder[100];
 
     begin_with_defaults(3);
-    is_int(lock.operation, REDLOCK_OP_NONE, "no operation at first");
+    is_int(lock.operation, REDLOCK_OP_NONE, "operation: none at first");
     is_int(acquire(0), REDLOCK_OK, "acquired");
-    is_int(lock.operation, REDLOCK_OP_ACQUIRE, "that was an acquire");
-    is_int(acquire(0), REDLOCK_ALREADY_HELD, "twice is told apart");
+    is_int(lock.operation, REDLOCK_OP_ACQUIRE, "operation: acquire");
+    is_int(acquire(0), REDLOCK_ALREADY_HELD, "acquired twice");
     is_int(extend(), REDLOCK_OK, "extended");
-    is_int(lock.operation, REDLOCK_OP_EXTEND, "that was an extension");
+    is_int(lock.operation, REDLOCK_OP_EXTEND, "operation: extend");
     if (REDLOCK_AUTO_EXTEND) {
         redlock_auto_extend_start(&client, &lock, 5);
-        is_int(lock.operation, REDLOCK_OP_AUTO_EXTEND, "this extends automatically");
+        is_int(lock.operation, REDLOCK_OP_AUTO_EXTEND, "operation: automatic extension");
     }
     is_int(release(1000), REDLOCK_OK, "released");
-    is_int(lock.operation, REDLOCK_OP_RELEASE, "that was a release");
+    is_int(lock.operation, REDLOCK_OP_RELEASE, "operation: release");
     lock.ttl_ms = 3;
     is_int(acquire(0), REDLOCK_INVALID_ARGUMENT, "a ttl of 3 ms");
     if (REDLOCK_ERROR_TEXTS) {
-        ok(strcmp(redlock_invalid_argument(&client), "ttl_ms") == 0, "is named: %s",
-           redlock_invalid_argument(&client));
+        ok(strcmp(redlock_invalid_argument(&client), "ttl_ms") == 0,
+           "the invalid argument is the ttl: %s", redlock_invalid_argument(&client));
         lock.ttl_ms = 10000;
         lock.key_size = 0;
         acquire(0);
-        ok(strcmp(redlock_invalid_argument(&client), "key") == 0, "so is a key: %s",
-           redlock_invalid_argument(&client));
-        ok(strcmp(redlock_invalid_argument(NULL), "client") == 0, "and no client");
+        ok(strcmp(redlock_invalid_argument(&client), "key") == 0,
+           "the invalid argument is the key: %s", redlock_invalid_argument(&client));
+        ok(strcmp(redlock_invalid_argument(NULL), "client") == 0,
+           "the invalid argument is the client");
     }
     redlock_lock_init(&lock, "k", 1, 10000);
     set_holder(&lock, holder, sizeof holder);
@@ -2719,12 +2761,12 @@ static void operations_and_arguments(void)
         strcpy(holder, "0123456789abcdef0123456789abcdef01234567host-1:99");
         ok(strcmp(redlock_holder_label(&lock), "host-1:99") == 0, "the label of a holder");
         strcpy(holder, "0123456789abcdef0123456789abcdef01234567");
-        ok(redlock_holder_label(&lock)[0] == '\0', "none");
+        ok(redlock_holder_label(&lock)[0] == '\0', "a token without a label");
         strcpy(holder, "a token of another library, which is not hexadecimal");
-        ok(redlock_holder_label(&lock)[0] == '\0', "nor of another library");
+        ok(redlock_holder_label(&lock)[0] == '\0', "a token of another library has no label");
     }
     set_holder(&lock, holder, 0);
-    ok(redlock_holder_label(&lock)[0] == '\0', "nor where no holder is asked for");
+    ok(redlock_holder_label(&lock)[0] == '\0', "without a buffer for the holder there is no label");
 }
 
 int main(void)
@@ -2738,12 +2780,12 @@ int main(void)
     releases();
     r06_a_burst_on_a_new_client(MANY);
     for (how = 0; how < 3; how++) {
-        r06_a_burst_with_a_node_in_trouble(how);
+        r06_a_burst_with_a_failed_node(how);
         r06_no_wait_behind_a_long_one(how);
     }
-    r15_no_wait_on_dead_nodes(3);
-    r15_no_wait_on_dead_nodes(5);
-    r15_any_ordinary_network();
+    r15_no_wait_for_dead_nodes(3);
+    r15_no_wait_for_dead_nodes(5);
+    r15_distances();
     rules();
     if (REDLOCK_FENCING)
         fencing_tokens();
@@ -2762,31 +2804,31 @@ int main(void)
     r08b_no_repair_behind_a_late_set();
     if (REDLOCK_REPAIR) {
         r08b_no_repair_after_an_unanswered_one();
-        r08b_what_is_adopted_is_of_an_unknown_process();
+        r08b_a_restart_before_the_hand_off_proves_nothing();
         r08b_repair_after_proof();
     }
-    r02_a_complete_lock_that_is_not_taken();
-    r08_who_is_asked_late_confirms_the_next_round();
+    r02_without_redlock_next_completed();
+    r08_a_node_asked_late_confirms_the_next_round();
     r06_a_short_wait_on_a_new_client();
     r15_a_distance_that_grows();
-    r04_not_longer_than_the_key_lives();
+    r04_repeated_until_the_key_has_expired();
     if (REDLOCK_LABEL_MAX >= 4)
-        r04_a_chosen_token_is_not_released_again();
+        r04_no_repeated_release_of_a_chosen_token();
     r05_a_burst_is_sent_at_once();
-    r05_a_node_that_is_slow_to_take_bytes();
-    r15_a_far_node_takes_its_time();
-    r04_a_node_that_replies_but_takes_nothing();
+    r05_a_node_that_is_slow_to_accept_bytes();
+    r15_a_far_node_accepts_bytes_late();
+    r04_a_node_that_replies_but_accepts_no_bytes();
     r04_a_release_finds_a_request();
     r05_a_break_while_room_is_made();
     if (REDLOCK_MARKER)
         r05_a_break_before_the_next_command();
-    r05_a_stall_in_silence();
+    r05_a_stall_without_events();
     if (REDLOCK_AUTO_EXTEND)
         r05_a_lost_lock_is_not_written_to();
     if (REDLOCK_DURABLE && REDLOCK_REPAIR)
-        r17_a_no_is_said_once();
+        r17_a_missing_key_is_repaired_once();
     if (REDLOCK_DIAGNOSIS)
-        r05_an_answer_is_not_lost_again();
+        r05_an_answered_release_is_not_repeated();
     if (REDLOCK_FENCING)
         for (how = 0; how < 3; how++)
             r16_replies_to_earlier_rounds(how);
@@ -2797,18 +2839,18 @@ int main(void)
         r03_a_vote_of_a_broken_connection(how);
     r12_nothing_behind_a_handshake();
     if (REDLOCK_DIAGNOSIS) {
-        r04_a_time_to_live_is_no_answer();
-        r04_a_time_to_live_of_another();
+        r04_a_reply_to_pttl_is_no_reply_to_the_release();
+        r04_a_reply_to_pttl_of_another_lock();
     }
     if (REDLOCK_AUTO_EXTEND) {
-        r04_a_loss_with_a_node_that_connects();
+        r04_a_loss_while_a_node_connects();
         r04_a_loss_and_a_temporary_error();
     }
     r05_a_loss_costs_no_connection();
-    r04_a_far_node_costs_no_near_one();
-    r15_a_far_node_holds_up_no_near_one();
+    r04_near_nodes_stay_connected();
+    r15_a_far_node_does_not_delay_the_near_ones();
     r05_replies_make_no_room();
-    r05_room_after_a_pause();
+    r05_a_paused_process_disconnects_no_node();
     r03_a_vote_of_a_connection_that_breaks_now();
     if (REDLOCK_REPAIR) {
         r09_no_repair_after_the_end();
