@@ -343,6 +343,7 @@ static void r04_t8_cancel_rolls_back(void)
 static void r04_cancel_in_every_state(void)
 {
     unsigned ms;
+
     for (ms = 0; ms < 400; ms += 7) {
         begin_with_defaults(3);
         held_by("other", 0, 1);
@@ -1353,6 +1354,7 @@ static void r08_late_replies(void)
 {
     struct redlock_lock before;
     int abandons;
+
     hold_two_of_three(20 * MS);
     is_int(extend(), REDLOCK_OK, "r08: two of three confirm it");
     is_int(lock.members, 3, "r08: the third has not replied yet");
@@ -1774,6 +1776,7 @@ static void r10_extended_after_temporary_failures(void)
 static void r10_extended_although_nodes_are_back_late(void)
 {
     unsigned n, i, extended = 0;
+
     for (n = 0; n < 50; n++) {
         begin_auto_extension(3, 1000);
         for (i = 0; i < 3; i++) {
@@ -1964,6 +1967,7 @@ static void r10_invalid_auto_extensions(void)
 static void r12_handshake(void)
 {
     unsigned i, commands = 0;
+
     begin_with_defaults(3);
     for (i = 0; i < 3; i++) {
         nodes[i].password = fake_nodes[i].server.password = "secret\r\n$1";
