@@ -1,14 +1,15 @@
-/* api_test.c - all calls of redlock.h in random order, in every state of a lock, over servers (mini.h) and
-   connections that fail at random. All of a run comes from its seed:
+/* api_test.c - all calls of redlock.h in random order, in every state of a lock, with simulated servers
+   (mini.h) and connections that fail at random. The seed determines the whole run:
 
-       api_test FIRST COUNT         runs of so many seeds; a failed one is printed with its seed
-       api_test FIRST COUNT trace   the same, each call printed
-       api_test FIRST COUNT go-on   a run does not end at the first broken rule: memory errors may follow
+       api_test FIRST COUNT         COUNT runs from the seed FIRST on; prints the seeds of failed runs
+       api_test FIRST COUNT trace   the same, prints each call
+       api_test FIRST COUNT go-on   a run goes on after its first violation; memory errors may follow
 
-   The test keeps its own record of each lock, made from the header alone: free (the memory is the caller's), in
-   progress, or held. A free lock is overwritten and its memory freed, with its keys, label and holder buffer, and
-   so are a client, its nodes and its io table after redlock_deinit: the address sanitizer then sees any pointer
-   that the library has kept. Each result must be one that the header allows in that state.
+   The test records the state of each lock as redlock.h defines it: free (the memory is the caller's), in
+   progress, or held. It overwrites and frees the memory of a free lock, with keys, label and holder buffer.
+   It does the same with a client, its nodes and its io table after redlock_deinit. So the address sanitizer
+   finds every pointer that the library still uses. Each result must be one that redlock.h permits in that
+   state.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
@@ -25,10 +26,10 @@
 
 enum {
     PARTIES = 3,                                             /* clients */
-    SERVERS = REDLOCK_NODES_MAX < 5 ? REDLOCK_NODES_MAX : 5, /* of each: the same */
+    SERVERS = REDLOCK_NODES_MAX < 5 ? REDLOCK_NODES_MAX : 5, /* the same for all clients */
     SLOTS = 6,                                               /* locks of a client */
     LINKS = 96,
-    BYTES = 8192, /* on the way, in each direction */
+    BYTES = 8192, /* under way, in each direction */
     TURNS_MAX = 20000,
     CALLS_MAX = 100000
 };
@@ -36,13 +37,13 @@ enum {
 #define SECOND ((uint64_t)1000000)
 #define START_US ((uint64_t)1 << 40)
 
-/* A connection. Memory of its own, so that one that is used after it was closed shows. */
+/* A connection. Each is allocated separately, so that the address sanitizer finds a use after close. */
 struct link {
     int party, server;
-    int open;    /* the client has it */
-    int served;  /* the server has it */
-    int greeted; /* the server knows the client */
-    int mute;    /* runs what comes and says nothing any more */
+    int open;          /* the client has it */
+    int served;        /* the server has it */
+    int has_handshake; /* the client has sent HELLO or AUTH */
+    int mute;          /* runs all commands, sends no reply */
     uint64_t up_us, to_us, back_us;
     unsigned to_used, back_ready, back_used;
     struct mini_session session;
@@ -53,23 +54,24 @@ struct server {
     struct mini_server mini;
     uint64_t away_until_us, busy_until_us, delay_us;
     int refuses, never_up;
-    unsigned database; /* that all clients use */
+    unsigned database; /* used by all clients */
     char *password;    /* NULL: none */
 };
 
-/* What the header says of the memory of a lock. A stale one was held, or extended, when its client ended: no call
-   but redlock_abandon says what it is now, so results for both are accepted. */
+/* What redlock.h says about the memory of a lock. STALE: held or being extended when its client ended.
+   Whether such a lock counts as held is known only after redlock_abandon, so the results for both are
+   accepted. */
 enum state { NONE, FREE, STALE, BUSY, HELD };
 
 struct slot {
     struct redlock_lock *lock;
     enum state state;
-    char what;              /* the operation in progress: 'a'cquire, 'e'xtend, 'k'eep, 'r'elease */
-    int cancelled;          /* redlock_cancel was called for it */
+    char what;     /* the operation in progress: 'a'cquire, 'e'xtend, 'k' auto-extend, 'r'elease */
+    int cancelled; /* redlock_cancel was called for it */
     uint32_t wait_ms;       /* of the operation in progress */
-    uint64_t valid_us;      /* valid_until_us when it was looked at last */
-    uint64_t fencing_token; /* as it was when the lock was got */
-    void *parts[8];         /* keys, label and buffer: memory of their own */
+    uint64_t valid_us;      /* valid_until_us at the last check */
+    uint64_t fencing_token; /* at the acquire */
+    void *parts[8];         /* keys, label and buffer, allocated separately */
     unsigned part_count;
 };
 
@@ -77,7 +79,7 @@ struct party {
     struct redlock_client *client;
     struct redlock_node *nodes;
     struct redlock_io *io;
-    struct redlock_settings settings; /* as given */
+    struct redlock_settings settings; /* as given to redlock_init */
     unsigned count, waits;
     int is_denied; /* it has a wrong password for some node */
     uint32_t process;
@@ -93,7 +95,7 @@ static unsigned party_count, slot_count, server_count, quorum, fault_rate;
 static uint64_t now_us;
 static uint32_t dice, seed;
 static int no_entropy, lacked_entropy, old_servers, tracing, going_on, in_a_run;
-static int broken; /* a rule was */
+static int broken; /* a rule of redlock.h was violated */
 static char broken_text[400], last_call[160];
 static unsigned long calls, ends[4][16];
 static const char operations[] = "aekr";
@@ -111,7 +113,7 @@ static int strikes(unsigned one_in)
     return fault_rate > 0 && roll(one_in * fault_rate) == 0;
 }
 
-/* The call that is made now. */
+/* Records the next call, for messages. */
 #if defined(__GNUC__)
 __attribute__((format(printf, 1, 2)))
 #endif
@@ -142,7 +144,7 @@ static int is_going_on(void)
     return !broken || going_on;
 }
 
-/* Errors that end the run. */
+/* For errors after which the program cannot go on. */
 static void die(const char *rule)
 {
     printf("not ok - seed %lu: %s, at %s\nBail out!\n", (unsigned long)seed, rule, last_call);
@@ -151,7 +153,7 @@ static void die(const char *rule)
     _exit(1);
 }
 
-/* Overwrites and frees. */
+/* Overwrites and frees the memory. */
 static void wreck(void *memory, size_t size)
 {
     if (memory != NULL)
@@ -182,7 +184,7 @@ static void link_end(int i)
     links[i] = NULL;
 }
 
-/* The server's end is gone. What it has said may still come. */
+/* The server closes its end. Replies that it has sent may still arrive. */
 static void link_cut(struct link *link)
 {
     link->served = 0;
@@ -206,8 +208,8 @@ static void say(struct link *link, const char *bytes, unsigned size)
     link->back_used += size;
 }
 
-/* Tells all other connections that track the key. */
-static void tell(const struct link *changer, int server, struct mini_word name)
+/* Notifies all other connections that track the key. */
+static void notify(const struct link *changer, int server, struct mini_word name)
 {
     char push[MINI_REPLY];
     unsigned i, size;
@@ -251,14 +253,14 @@ static void obey(struct link *link, struct mini_command *command)
     unsigned size, i;
 
     m->mini.now_us = now_us;
-    link->greeted |= strchr("HA", command->kind) != NULL;
-    if (link->greeted && m->password != NULL && !link->session.known &&
+    link->has_handshake |= strchr("HA", command->kind) != NULL;
+    if (link->has_handshake && m->password != NULL && !link->session.known &&
         mini_is_of_a_lock(command)) {
-        static const char stranger[] = "-NOAUTH Authentication required.\r\n";
-        say(link, stranger, sizeof stranger - 1);
+        static const char refusal[] = "-NOAUTH Authentication required.\r\n";
+        say(link, refusal, sizeof refusal - 1);
         return;
     }
-    if (strikes(100)) { /* an unknown client is not let in by it */
+    if (strikes(100)) { /* but not OK to a wrong password */
         const char *says = nonsense[roll(sizeof nonsense / sizeof *nonsense)];
         if (m->password != NULL && strchr("HA", command->kind) != NULL)
             says = nonsense[0];
@@ -272,18 +274,18 @@ static void obey(struct link *link, struct mini_command *command)
         return;
     }
     if (mini_is_of_a_lock(command) && link->session.database != (int)m->database)
-        violated("a command for another database");
+        violated("a command in the wrong database");
     size = mini_run(&m->mini, &link->session, command, reply);
     link->mute |= strikes(300);
     say(link, reply, size);
     for (i = 0; i < command->key_count && mini_is_of_a_lock(command); i++)
         if (command->changed >> i & 1)
-            tell(link, link->server, command->keys[i]);
+            notify(link, link->server, command->keys[i]);
     if (strikes(300))
         link_cut(link);
 }
 
-/* Runs what has arrived; also when the client has closed its end: bytes of a closed socket arrive, too. */
+/* Runs the commands that have arrived. Bytes that were sent before the client closed its end arrive, too. */
 static void serve_link(int i)
 {
     struct link *link = links[i];
@@ -325,7 +327,7 @@ static uint64_t next_arrival_us(int *which)
     return next;
 }
 
-/* Time passes. */
+/* Lets time pass, and the servers run what arrives. */
 static void advance(uint64_t to_us)
 {
     uint64_t next;
@@ -350,7 +352,7 @@ static int has_bytes(struct link *link)
 static struct link *link_of(const struct redlock_node *node)
 {
     if (node->handle < 0 || node->handle >= LINKS || links[node->handle] == NULL)
-        die("the io is called for a connection that is closed");
+        die("an I/O callback is called for a closed connection");
     return links[node->handle];
 }
 
@@ -397,7 +399,7 @@ static int io_transmit(void *context, struct redlock_node *node, const void *byt
 
     (void)context;
     if (size == 0)
-        violated("transmit of nothing");
+        violated("transmit of 0 bytes");
     if (!link->served || strikes(300))
         return -1;
     if (strikes(50))
@@ -436,11 +438,11 @@ static void io_shut(void *context, struct redlock_node *node)
     int i = (int)node->handle;
 
     if (link->party != (int)((struct party *)context - parties) || !link->open)
-        die("shut of a connection that is not this client's");
+        die("shut of a connection of another client");
     node->handle = -1;
     link->open = 0;
     if (!link->served || link->to_us == REDLOCK_NEVER || roll(2))
-        link_end(i); /* else what was sent arrives later */
+        link_end(i); /* otherwise the sent bytes arrive later */
 }
 
 static uint64_t io_now(void *context)
@@ -483,8 +485,8 @@ static unsigned ready_events(struct redlock_node *node, unsigned wanted)
                      (up && (has_bytes(link) || !link->served) ? REDLOCK_READABLE : 0U));
 }
 
-/* When an event that is waited for may come without the client; what a server says meanwhile is seen as it
-   comes. */
+/* The time of the next event on the connection that needs no action of a client or server; later replies are
+   seen when they are sent. */
 static uint64_t next_event_us(struct redlock_node *node)
 {
     const struct link *link = link_of(node);
@@ -494,7 +496,7 @@ static uint64_t next_event_us(struct redlock_node *node)
     return link->back_used > link->back_ready ? link->back_us : REDLOCK_NEVER;
 }
 
-/* Lets time pass to the next thing that happens, `until_us` at most. */
+/* Lets time pass until the next wanted event, until `until_us` at most. */
 static void doze(struct redlock_node *nodes, unsigned count, uint64_t until_us,
                  const uint8_t *wanted)
 {
@@ -515,7 +517,7 @@ static void doze(struct redlock_node *nodes, unsigned count, uint64_t until_us,
         if (now_us >= until_us)
             return;
         if (next == REDLOCK_NEVER && until_us == REDLOCK_NEVER)
-            die("a wait for ever");
+            die("a wait without end");
         advance(next < until_us ? next : until_us);
     }
 }
@@ -534,10 +536,10 @@ static void io_wait(void *context, struct redlock_node *nodes, unsigned count, u
         if (events[i] != 0)
             events[i] = (uint8_t)ready_events(&nodes[i], events[i]);
     if (strikes(400))
-        advance(now_us + roll(2000) * MS); /* the process is stopped */
+        advance(now_us + roll(2000) * MS); /* the process is paused */
 }
 
-/* ---- What the header says ------------------------------------------------------------------- */
+/* ---- The rules of redlock.h ----------------------------------------------------------------- */
 
 #define ST(status) (1U << -(REDLOCK_##status))
 #define ST_PENDING 0x10000U
@@ -549,7 +551,7 @@ static unsigned bit_of(int status)
                                           : 0;
 }
 
-/* How an operation may end. */
+/* The results that an operation may have. */
 static unsigned endings(char what, uint32_t wait_ms, int cancelled)
 {
     unsigned may = cancelled ? ST(CANCELLED) : 0U;
@@ -568,7 +570,7 @@ static unsigned endings(char what, uint32_t wait_ms, int cancelled)
     }
 }
 
-/* Is the lock held after it? */
+/* Whether the lock is held after the operation. */
 static int is_held_after(char what, int status)
 {
     if (what == 'a')
@@ -578,7 +580,7 @@ static int is_held_after(char what, int status)
     return what == 'k' && status != REDLOCK_LOST;
 }
 
-/* The state without regard to redlock_next_completed; BUSY: its operation goes on. */
+/* The state, also before redlock_next_completed has reported it. BUSY: the operation is in progress. */
 static enum state real_state(const struct slot *s)
 {
     if (s->state != BUSY || s->lock->status == REDLOCK_PENDING)
@@ -610,7 +612,7 @@ static int has_good_keys(const struct redlock_lock *lock)
     return size <= REDLOCK_KEY_MAX;
 }
 
-/* Is what the caller set in the lock within its limits? */
+/* Whether the fields that the caller sets are within their limits. */
 static int is_good(const struct party *p, const struct redlock_lock *lock)
 {
     uint32_t ppm = p->settings.drift_ppm == 0              ? 10000
@@ -629,7 +631,7 @@ static int is_good(const struct party *p, const struct redlock_lock *lock)
     return p->settings.longest_ttl_ms == 0 || lock->ttl_ms <= p->settings.longest_ttl_ms;
 }
 
-/* What a start may say. */
+/* The results that the start of an operation may have. */
 static unsigned starts(const struct party *p, struct slot *s, char what, unsigned extensions)
 {
     enum state state = real_state(s);
@@ -637,7 +639,7 @@ static unsigned starts(const struct party *p, struct slot *s, char what, unsigne
 
     if (s->state == BUSY && state == HELD && s->what == 'a')
         s->fencing_token =
-            fencing_token_of(s->lock); /* got, and redlock_next_completed may never return it */
+            fencing_token_of(s->lock); /* redlock_next_completed may never report it */
     if (p->process != 1)
         return ST(FORKED) | (is_good(p, s->lock) ? 0U : ST(INVALID_ARGUMENT));
     if (!is_good(p, s->lock) ||
@@ -677,7 +679,7 @@ static void set_state(struct slot *s, enum state state)
     s->valid_us = state == HELD ? s->lock->valid_until_us : 0;
 }
 
-/* The operation of a lock has ended, and the library has let it go. */
+/* The operation has completed, and the lock is the caller's. */
 static void has_ended(struct slot *s, int status)
 {
     ends[strchr(operations, s->what) - operations][-status & 15]++;
@@ -685,7 +687,7 @@ static void has_ended(struct slot *s, int status)
         s->fencing_token = fencing_token_of(s->lock);
     else if (is_held_after(s->what, status) && s->valid_us != REDLOCK_NEVER &&
              s->lock->valid_until_us < s->valid_us)
-        violated("an extension has shortened the lock");
+        violated("an extension has shortened the validity");
     set_state(s, is_held_after(s->what, status) ? HELD : FREE);
 }
 
@@ -695,12 +697,12 @@ static void check_held(struct slot *s)
 
     if (lock->valid_until_us == 0) {
         if (!(s->state == BUSY && (s->what == 'e' || s->what == 'k')))
-            violated("a lock is held, and valid_until_us is 0");
+            violated("valid_until_us of a held lock is 0");
     } else if (lock->valid_until_us < s->valid_us) {
-        violated("valid_until_us moved back, or came back after a loss");
+        violated("valid_until_us was shortened, or set again after a loss");
     }
     if (lock->valid_until_us == 0)
-        s->valid_us = REDLOCK_NEVER; /* lost: it stays so */
+        s->valid_us = REDLOCK_NEVER; /* lost: must stay 0 */
     else if (s->valid_us != REDLOCK_NEVER)
         s->valid_us = lock->valid_until_us;
     if (s->state == HELD && fencing_token_of(lock) != s->fencing_token)
@@ -715,22 +717,22 @@ static void check_slot(struct party *p, struct slot *s)
 
     if (is_over)
         expect((int)lock->status, endings(s->what, s->wait_ms, s->cancelled),
-               "an operation has ended with a status that is not documented for it");
+               "the status of a completed operation is not documented for it");
     if (real_state(s) == FREE || (s->state == BUSY && !is_over && strchr("ar", s->what) != NULL)) {
         if (left_ms != 0 || lock->valid_until_us != 0)
-            violated("a lock that is not held has time left");
+            violated("a lock that is not held has a validity");
         if (fencing_token_of(lock) != 0 && real_state(s) == FREE)
             violated("a lock that is not held has a fencing token");
     }
     if ((s->state == FREE || s->state == HELD) && lock->status == REDLOCK_PENDING)
-        violated("a lock that is not in progress says so");
+        violated("the status of a lock that is not in progress is REDLOCK_PENDING");
     if (fencing_token_of(lock) != 0 && !uses_fencing(lock) && s->state != STALE)
-        violated("a fencing token that was not asked for");
+        violated("a fencing token without use_fencing");
     if (s->state == HELD || (s->state == BUSY && strchr("ek", s->what) != NULL && !is_over))
         check_held(s);
     if (s->state == BUSY && s->what == 'e' && !is_over && lock->valid_until_us < s->valid_us &&
         lock->valid_until_us != 0)
-        violated("an extension has shortened the lock");
+        violated("an extension has shortened the validity");
 }
 
 static void check_all(void)
@@ -745,7 +747,7 @@ static void check_all(void)
 
 /* ---- Locks ---------------------------------------------------------------------------------- */
 
-static void *part(struct slot *s, const void *bytes, size_t size)
+static void *add_part(struct slot *s, const void *bytes, size_t size)
 {
     void *memory = claim(size);
 
@@ -768,8 +770,8 @@ static const char *key_name(unsigned i)
     return names[i];
 }
 
-/* Fills in what the caller sets; `bad`: one thing of it out of its limits. */
-static void dress(struct slot *s, const struct party *p)
+/* Sets random values within the limits. */
+static void set_up_lock(struct slot *s, const struct party *p)
 {
     struct redlock_lock *lock = s->lock;
     unsigned i, size, first = roll(3);
@@ -781,24 +783,24 @@ static void dress(struct slot *s, const struct party *p)
     if (p->settings.longest_ttl_ms > 0 && ttl_ms > p->settings.longest_ttl_ms)
         ttl_ms = p->settings.longest_ttl_ms;
     drop_parts(s);
-    redlock_lock_init(lock, part(s, key_name(first), 2), 2, ttl_ms);
+    redlock_lock_init(lock, add_part(s, key_name(first), 2), 2, ttl_ms);
     s->what = '-';
     if (REDLOCK_LABEL_MAX > 0 && roll(3) == 0) {
         size = 1 + roll(REDLOCK_LABEL_MAX);
-        set_label(lock, part(s, NULL, size), size);
+        set_label(lock, add_part(s, NULL, size), size);
         set_token_is_label(lock, roll(3) == 0);
     }
     if (roll(2)) {
         size = 1 + roll(80);
-        set_holder(lock, (char *)part(s, NULL, size), size);
+        set_holder(lock, (char *)add_part(s, NULL, size), size);
     }
     if (REDLOCK_FENCING && roll(3) == 0) {
         set_use_fencing(lock, 1);
     } else if (REDLOCK_MULTI_KEY && roll(3) == 0) {
-        struct redlock_key *more = (struct redlock_key *)part(s, NULL, 2 * sizeof *more);
+        struct redlock_key *more = (struct redlock_key *)add_part(s, NULL, 2 * sizeof *more);
         size = 1 + roll(2);
         for (i = 0; i < 2; i++) {
-            more[i].bytes = part(s, key_name((first + 1 + i) % 3), 2);
+            more[i].bytes = add_part(s, key_name((first + 1 + i) % 3), 2);
             more[i].size = 2;
         }
         set_extra_keys(lock, more, (int)size);
@@ -820,16 +822,16 @@ static void new_lock(struct slot *s, const struct party *p)
 {
     drop_lock(s);
     s->lock = (struct redlock_lock *)claim(sizeof *s->lock);
-    dress(s, p);
+    set_up_lock(s, p);
 }
 
-/* Sets one thing of a lock that is not in progress: mostly what is allowed. */
+/* Changes one field of a lock that is not in progress, mostly to a valid value. */
 static void change(struct slot *s)
 {
     struct redlock_lock *lock = s->lock;
 
     switch (roll(8)) {
-    case 0: /* the buffer is the caller's again */
+    case 0: /* no buffer any more */
         set_holder(lock, NULL, 0);
         break;
     case 1:
@@ -868,7 +870,8 @@ static void draw_settings(struct redlock_settings *s)
     s->extend_max = roll(4) == 0 ? REDLOCK_NONE : roll(5);
     s->longest_ttl_ms = REDLOCK_RESTART_GUARD && roll(8) == 0 ? 100 + roll(2000) : 0;
     s->durable = REDLOCK_DURABLE && roll(8) == 0;
-    s->quorum = quorum; /* of all clients, or a lock of one is no lock for another */
+    s->quorum =
+        quorum; /* the same for all clients: otherwise the lock of one does not exclude the others */
 }
 
 static char *string(struct party *p, const char *text)
@@ -880,7 +883,7 @@ static char *string(struct party *p, const char *text)
     return copy;
 }
 
-/* Memory for a client, all of it filled with nonsense but what the caller sets. */
+/* Memory for a client. All fields but those that the caller sets have random values. */
 static void claim_client(struct party *p)
 {
     static const struct redlock_io io = {io_dial, io_ready, io_transmit, io_receive,
@@ -924,8 +927,8 @@ static void wreck_client(struct party *p)
     p->client = NULL;
 }
 
-/* A redlock_init that must fail: each argument in turn out of its limits. */
-static void init_badly(struct party *p)
+/* A redlock_init that must fail, with one random invalid argument. */
+static void init_with_invalid_argument(struct party *p)
 {
     struct redlock_settings s = p->settings;
     unsigned count = p->count, which = roll(8);
@@ -949,8 +952,9 @@ static void init_badly(struct party *p)
         nodes[roll(count)].user = "no password", nodes[0].password = NULL, nodes[0].user = "x";
     else
         values[roll(sizeof s / sizeof *values)] = 0xfffffffeU;
-    note("redlock_init, badly: %u", which);
-    expect(redlock_init(p->client, io, nodes, count, &s), ST(INVALID_ARGUMENT), "a bad init");
+    note("redlock_init with invalid argument %u", which);
+    expect(redlock_init(p->client, io, nodes, count, &s), ST(INVALID_ARGUMENT),
+           "redlock_init with an invalid argument");
     if (roll(2))
         redlock_deinit(p->client);
 }
@@ -963,14 +967,14 @@ static void begin_client(struct party *p)
     draw_settings(&p->settings);
     claim_client(p);
     if (roll(6) == 0) {
-        init_badly(p);
+        init_with_invalid_argument(p);
         wreck_client(p);
         claim_client(p);
     }
     s = (struct redlock_settings *)claim(sizeof *s);
     *s = p->settings;
     note("redlock_init of client %d over %u nodes", (int)(p - parties), p->count);
-    expect(redlock_init(p->client, p->io, p->nodes, p->count, s), ST(OK), "init");
+    expect(redlock_init(p->client, p->io, p->nodes, p->count, s), ST(OK), "redlock_init");
     wreck(s, sizeof *s);
     for (i = 0; i < SLOTS; i++)
         if (p->slots[i].state == NONE)
@@ -986,7 +990,8 @@ static int open_links(const struct party *p)
     return count;
 }
 
-/* All memory is the caller's then, also that of locks in progress. Some are kept as they are, to be used again. */
+/* After redlock_deinit all memory is the caller's, also that of locks in progress. Some locks are used again
+   as they are. */
 static void end_client(struct party *p)
 {
     unsigned i;
@@ -994,7 +999,7 @@ static void end_client(struct party *p)
     note("redlock_deinit of client %d", (int)(p - parties));
     redlock_deinit(p->client);
     if (open_links(p) != 0)
-        violated("a connection is left open");
+        violated("a connection is open after redlock_deinit");
     for (i = 0; i < SLOTS; i++) {
         struct slot *s = &p->slots[i];
         enum state state = s->state == NONE ? NONE : real_state(s);
@@ -1051,14 +1056,15 @@ static void start(struct party *p, struct slot *s)
              : what == 'e' ? redlock_extend_start(p->client, s->lock)
              : what == 'k' ? redlock_auto_extend_start(p->client, s->lock, extensions)
                            : redlock_release_start(p->client, s->lock, wait_ms);
-    expect(status, may, "a start says what is not documented");
+    expect(status, may, "the result of a start is not documented");
     if (status == REDLOCK_PENDING)
         has_started(s, what, wait_ms);
     else if (what == 'r' && (may & ST_PENDING)) /* "In every case its memory is yours." */
         set_state(s, FREE);
 }
 
-/* Time that a blocking call may take, with all that may hang one after the other; no test of the limits. */
+/* More time than a blocking call may take, with all nodes hanging one after the other. Not a test of the
+   documented limits. */
 static uint64_t longest_us(const struct party *p, uint32_t wait_ms)
 {
     return (wait_ms + 100 * (uint64_t)p->settings.node_timeout_ms + 4 * p->settings.stall_ms +
@@ -1083,14 +1089,14 @@ static void block(struct party *p, struct slot *s)
              : what == 'e' ? redlock_extend(p->client, s->lock)
                            : redlock_release(p->client, s->lock, wait_ms);
     expect(status, (may & ~ST_PENDING) | (may & ST_PENDING ? endings(what, wait_ms, 0) : 0U),
-           "a blocking call says what is not documented");
+           "the result of a blocking call is not documented");
     if (now_us > until_us && fault_rate == 0)
         violated("a blocking call took too long");
     if (!(may & ST_PENDING) ||
         (bit_of(status) & may & (ST(INVALID_ARGUMENT) | ST(ALREADY_HELD) | ST(FORKED))))
         return;
     if (what == 'e' && state == STALE && status == REDLOCK_LOST)
-        return; /* by the state, or by its servers */
+        return; /* it was not held, or its servers say so */
     s->what = what;
     has_ended(s, status);
 }
@@ -1119,18 +1125,18 @@ static void adopt(struct party *p, struct slot *s)
     else if (state == STALE || s->state == BUSY)
         may |= ST(INVALID_ARGUMENT) | ST(ALREADY_HELD);
     status = redlock_adopt(p->client, lock, left_ms);
-    expect(status, may, "redlock_adopt says what is not documented");
+    expect(status, may, "the result of redlock_adopt is not documented");
     if (status != REDLOCK_OK && s->state == FREE)
-        set_fencing_token(lock, 0); /* it was the test's */
+        set_fencing_token(lock, 0); /* set by the test above */
     if (status != REDLOCK_OK)
         return;
     s->fencing_token = fencing_token_of(lock);
     set_state(s, HELD);
     if (lock->valid_until_us != now_us + left_ms * MS)
-        violated("redlock_adopt does not take the time that was left");
+        violated("redlock_adopt does not set the given remaining time");
 }
 
-static void pull(struct party *p)
+static void take_completed(struct party *p)
 {
     struct redlock_lock *lock;
     unsigned i;
@@ -1143,7 +1149,7 @@ static void pull(struct party *p)
                 violated("redlock_next_completed returned a lock in progress");
             expect((int)lock->status,
                    endings(p->slots[i].what, p->slots[i].wait_ms, p->slots[i].cancelled),
-                   "an operation ended with what is not documented");
+                   "the status of a completed operation is not documented");
             has_ended(&p->slots[i], (int)lock->status);
             return;
         }
@@ -1151,7 +1157,7 @@ static void pull(struct party *p)
         violated("redlock_next_completed returned a lock that is not in progress");
 }
 
-static void forget(struct party *p, struct slot *s)
+static void abandon(struct party *p, struct slot *s)
 {
     enum state state = real_state(s);
 
@@ -1160,7 +1166,7 @@ static void forget(struct party *p, struct slot *s)
     if (state != BUSY)
         set_state(s, FREE);
     else if (s->lock->status != REDLOCK_PENDING)
-        violated("redlock_abandon has ended a lock in progress");
+        violated("redlock_abandon has ended an operation in progress");
 }
 
 static void cancel(struct party *p, struct slot *s)
@@ -1177,7 +1183,7 @@ static uint64_t tick(struct party *p)
     return redlock_tick(p->client);
 }
 
-/* As an event loop does it, for so long. */
+/* Serves the client for `us`, as an event loop does. */
 static void serve(struct party *p, uint64_t us)
 {
     uint64_t until_us = now_us + us;
@@ -1191,7 +1197,7 @@ static void serve(struct party *p, uint64_t us)
             return;
         }
         if (roll(4) > 0)
-            pull(p);
+            take_completed(p);
         check_all();
         if (now_us >= until_us)
             return;
@@ -1212,13 +1218,13 @@ static void event(struct party *p)
     redlock_handle_events(p->client, i, bits);
     bits = redlock_wanted_events(p->client, i);
     if (bits > 3)
-        violated("redlock_wanted_events says what it has no bit for");
+        violated("redlock_wanted_events returns an undefined bit");
     if (bits != 0 && p->nodes[i].handle < 0)
-        violated("redlock_wanted_events in a node without a connection");
+        violated("redlock_wanted_events is not 0 for a node without a connection");
 }
 
-/* Calls with arguments that the header says are refused or harmless. */
-static void misuse(struct party *p)
+/* Calls that redlock.h refuses, or that have no effect. */
+static void call_with_null(struct party *p)
 {
     struct redlock_lock lock;
     const char *text = redlock_strerror((int)roll(40) - 20);
@@ -1229,27 +1235,28 @@ static void misuse(struct party *p)
     redlock_lock_init(&lock, "k0", roll(2) ? 2 : 70000, 1000);
     expect(redlock_acquire_start(NULL, &lock, 0), ST(INVALID_ARGUMENT), "no client");
     expect(redlock_acquire(p->client, NULL, 0), ST(INVALID_ARGUMENT) | ST(FORKED), "no lock");
-    expect(redlock_extend_start(NULL, NULL), ST(INVALID_ARGUMENT), "nothing");
+    expect(redlock_extend_start(NULL, NULL), ST(INVALID_ARGUMENT), "no client and no lock");
     expect(redlock_auto_extend_start(NULL, &lock, 1), ST(INVALID_ARGUMENT), "no client");
     expect(redlock_release(NULL, &lock, 0), ST(INVALID_ARGUMENT), "no client");
     expect(redlock_release_start(p->client, NULL, 0), ST(INVALID_ARGUMENT) | ST(FORKED), "no lock");
-    expect(redlock_adopt(NULL, NULL, 0), ST(INVALID_ARGUMENT), "nothing");
+    expect(redlock_adopt(NULL, NULL, 0), ST(INVALID_ARGUMENT), "no client and no lock");
     redlock_cancel(p->client, NULL);
     redlock_abandon(NULL, &lock);
     redlock_cancel(p->client, &lock); /* not in progress: no effect */
     redlock_deinit(NULL);
     if (redlock_remaining_ms(NULL, &lock) != 0 || redlock_remaining_ms(p->client, NULL) != 0 ||
         redlock_remaining_ms(p->client, &lock) != 0)
-        violated("time left of nothing");
+        violated("remaining time without a held lock");
     expect(redlock_extend(p->client, &lock),
            ST(FORKED) | (is_good(p, &lock) ? ST(LOST) : ST(INVALID_ARGUMENT)),
-           "an extension of a fresh lock");
+           "an extension of a new lock");
     memset(&lock, 0xa5, sizeof lock);
 }
 
 /* ---- Faults --------------------------------------------------------------------------------- */
 
-static void crash(struct server *m, int forgets)
+/* Another process, with or without the keys. */
+static void crash(struct server *m, int loses_keys)
 {
     unsigned i;
 
@@ -1260,7 +1267,7 @@ static void crash(struct server *m, int forgets)
                 link_end((int)i);
         }
     m->mini.run += 7;
-    if (forgets)
+    if (loses_keys)
         m->mini.used = 0;
 }
 
@@ -1299,12 +1306,12 @@ static void fault(void)
     }
 }
 
-/* From here on there are no faults. */
-static void mend(void)
+/* Ends all faults. */
+static void end_faults(void)
 {
     unsigned i;
 
-    note("all is well again");
+    note("all faults end");
     fault_rate = 0;
     no_entropy = 0;
     for (i = 0; i < server_count; i++) {
@@ -1313,7 +1320,7 @@ static void mend(void)
         servers[i].delay_us = roll(1000);
         servers[i].mini.synced = "*2\r\n:1\r\n:0\r\n";
         if (roll(2))
-            crash(&servers[i], 0); /* a fresh connection is not mute */
+            crash(&servers[i], 0); /* new connections */
     }
     for (i = 0; i < LINKS; i++)
         if (links[i] != NULL && (links[i]->mute || links[i]->up_us == REDLOCK_NEVER))
@@ -1342,7 +1349,7 @@ static void step(void)
     else if (which < 36)
         cancel(p, s);
     else if (which < 38)
-        forget(p, s);
+        abandon(p, s);
     else if (which < 42)
         adopt(p, s);
     else if (which < 55)
@@ -1350,13 +1357,13 @@ static void step(void)
     else if (which < 62)
         event(p);
     else if (which < 70)
-        pull(p);
+        take_completed(p);
     else if (which < 80)
         serve(p, roll(10) == 0 ? roll(2000) * MS : roll(2000));
     else if (which < 84)
         advance(now_us + (roll(10) == 0 ? roll(3000) * MS : roll(3000)));
     else if (which < 86)
-        misuse(p);
+        call_with_null(p);
     else if (which < 90 && fault_rate > 0)
         fault();
     else if (which < 92)
@@ -1364,10 +1371,11 @@ static void step(void)
     else if (which < 95 && (s->state == HELD || (s->state == FREE && roll(4) == 0)))
         change(s);
     else if (s->state == FREE || s->state == STALE)
-        roll(2) ? dress(s, p) : new_lock(s, p);
+        roll(2) ? set_up_lock(s, p) : new_lock(s, p);
 }
 
-/* Cancels all that is in progress, and serves it until it has ended: in a bounded time. */
+/* Cancels all operations in progress, and serves the client until they have completed. This must not take
+   long. */
 static void drain(struct party *p)
 {
     uint64_t until_us = now_us + longest_us(p, 0);
@@ -1386,9 +1394,9 @@ static void drain(struct party *p)
         }
     }
     if (redlock_next_completed(p->client) != NULL)
-        violated("an operation has ended twice");
+        violated("an operation was reported twice");
     for (i = 0; i < SLOTS; i++)
-        forget(p, &p->slots[i]);
+        abandon(p, &p->slots[i]);
     check_all();
 }
 
@@ -1396,11 +1404,11 @@ static void simple_lock(struct slot *s, const struct party *p, const char *key)
 {
     new_lock(s, p);
     drop_parts(s);
-    redlock_lock_init(s->lock, part(s, key, strlen(key)), strlen(key),
+    redlock_lock_init(s->lock, add_part(s, key, strlen(key)), strlen(key),
                       p->settings.longest_ttl_ms > 0 ? p->settings.longest_ttl_ms : 60000);
 }
 
-/* For so long, or until `b` has it. */
+/* Serves both clients for `us`, or until `b` holds its first lock. */
 static void serve_both(struct party *a, struct party *b, uint64_t us)
 {
     uint64_t until_us = now_us + us;
@@ -1411,9 +1419,9 @@ static void serve_both(struct party *a, struct party *b, uint64_t us)
     }
 }
 
-/* Without faults a lock can be acquired. A waiter gets it when it is released, not at the end of its pause,
-   whatever was done with both clients before. */
-static void all_is_well(struct party *a, struct party *b)
+/* Without faults a free lock can be acquired, after any earlier calls. A waiter acquires it when it is
+   released, not at the end of its pause. */
+static void check_without_faults(struct party *a, struct party *b)
 {
     struct slot *first = &a->slots[0], *second = &b->slots[0];
     int notified = REDLOCK_NOTIFICATION && b->settings.retry_delay_ms == 100000 && !old_servers;
@@ -1421,31 +1429,34 @@ static void all_is_well(struct party *a, struct party *b)
     if (a->is_denied || b->is_denied || a->settings.retries != 0)
         return;
     simple_lock(first, a, "probe");
-    note("all is well: acquire of client %d", (int)(a - parties));
-    expect(redlock_acquire(a->client, first->lock, 20000), ST(OK), "a free lock is not to be had");
+    note("no faults: acquire of client %d", (int)(a - parties));
+    expect(redlock_acquire(a->client, first->lock, 20000), ST(OK),
+           "an acquire of a free lock fails");
     first->what = 'a';
     has_ended(first, (int)first->lock->status);
     if (b == a || b->settings.retries != 0 || !is_going_on() || a->settings.longest_ttl_ms > 0 ||
         b->settings.longest_ttl_ms > 0)
         return;
     simple_lock(second, b, "warm");
-    expect(redlock_acquire(b->client, second->lock, 20000), ST(OK), "a free lock is not to be had");
+    expect(redlock_acquire(b->client, second->lock, 20000), ST(OK),
+           "an acquire of a free lock fails");
     expect(redlock_release(b->client, second->lock, 1000), ST(OK), "a release fails");
     simple_lock(second, b, "probe");
-    expect(redlock_acquire(b->client, second->lock, 0), ST(HELD), "a held lock is not said to be");
+    expect(redlock_acquire(b->client, second->lock, 0), ST(HELD),
+           "an acquire of a held lock is not refused");
     expect(redlock_acquire_start(b->client, second->lock, 50000000), ST_PENDING, "a waiter");
     has_started(second, 'a', 50000000);
     serve_both(a, b, 50 * MS);
     if (second->state != BUSY || second->lock->status != REDLOCK_PENDING)
-        violated("a waiter that does not wait");
-    note("all is well: release of client %d", (int)(a - parties));
+        violated("a waiter does not wait");
+    note("no faults: release of client %d", (int)(a - parties));
     expect(redlock_release(a->client, first->lock, 1000), ST(OK), "a release fails");
     set_state(first, FREE);
     if (!notified)
         return;
     serve_both(a, b, SECOND);
     if (real_state(second) != HELD)
-        violated("a waiter is not told that the lock was released");
+        violated("a waiter is not notified of a release");
 }
 
 static void draw(void)
@@ -1509,7 +1520,7 @@ static int run(void)
         check_all();
     }
     if (is_going_on() && roll(2)) {
-        mend();
+        end_faults();
         for (i = 0; i < party_count && is_going_on(); i++) {
             parties[i].process = 1;
             if (parties[i].client == NULL)
@@ -1520,7 +1531,7 @@ static int run(void)
         for (i = 0; i < server_count; i++)
             servers[i].mini.used = 0;
         if (is_going_on())
-            all_is_well(&parties[0], &parties[party_count - 1]);
+            check_without_faults(&parties[0], &parties[party_count - 1]);
     }
     finish();
     return broken;
@@ -1534,7 +1545,7 @@ static void hangs(int signal)
     die("a call does not end");
 }
 
-/* Time of the processor, not of the clock: a run takes milliseconds of it. */
+/* Limits the processor time of a run, which is milliseconds. */
 static void watch(void)
 {
     struct itimerval most;
@@ -1544,8 +1555,8 @@ static void watch(void)
     setitimer(ITIMER_VIRTUAL, &most, NULL);
 }
 
-/* When the program is ended from elsewhere: by mini_fail, or the address sanitizer. */
-static void say_where(void)
+/* Names the seed when mini_fail or the address sanitizer ends the program. */
+static void report_seed(void)
 {
     if (in_a_run)
         fprintf(stderr, "# seed %lu, at %s\n", (unsigned long)seed, last_call);
@@ -1564,9 +1575,9 @@ int main(int argc, char **argv)
     tracing = argc > 3 && strcmp(argv[3], "trace") == 0;
     going_on = argc > 3 && strcmp(argv[3], "go-on") == 0;
     signal(SIGVTALRM, hangs);
-    atexit(say_where);
+    atexit(report_seed);
 #if defined(__SANITIZE_ADDRESS__)
-    __sanitizer_set_death_callback(say_where);
+    __sanitizer_set_death_callback(report_seed);
 #endif
     for (seed = first; seed < first + count && (wrong < 5 || going_on); seed++) {
         watch();
@@ -1577,7 +1588,8 @@ int main(int argc, char **argv)
         }
         in_a_run = 0;
     }
-    ok(wrong == 0, "%lu runs, %lu calls: as the header says", (unsigned long)count, calls);
+    ok(wrong == 0, "%lu runs, %lu calls: all results as redlock.h documents them",
+       (unsigned long)count, calls);
     for (i = 0; i < 4; i++)
         for (k = 0; k < 16; k++)
             if (ends[i][k] > 0)
