@@ -1,6 +1,6 @@
-/* check_test.c PROGRAM - redlock check, the program, on real servers: each thing that may be wrong with a node is made
-   wrong on a real server, one after the other, and must be found under its number, with its verdict and exit status, and
-   nothing else with it. What no server does on demand is said by a false one.
+/* check_test.c PROGRAM - `redlock check` on real servers. The test makes one thing at a time wrong on a
+   server. The program must report it under the number of its check, with the expected verdict and exit
+   status, and nothing else. Faults that a real server cannot produce come from a mock server.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
@@ -17,29 +17,30 @@
 #include <time.h>
 #include <unistd.h>
 
-#define PASSWORD "pA55-w0rd" /* must not be seen in any output */
+#define PASSWORD "pA55-w0rd" /* must not be in any output */
 
 enum {
-    FIRST, /* five that are as they should be, with an AOF */
+    FIRST, /* HEALTHY servers without a fault, with an AOF */
     HEALTHY = 5,
-    PLAIN = HEALTHY, /* keeps nothing */
-    OTHER,           /* the same; becomes a replica of it */
-    ADRIFT,          /* its folder is removed */
+    PLAIN = HEALTHY, /* no AOF */
+    OTHER,           /* no AOF; becomes a replica of PLAIN */
+    ADRIFT,          /* its directory is removed */
     CLUSTER,
     SENTINEL,
-    RENAMED, /* has no CONFIG */
+    RENAMED, /* without the command CONFIG */
     SERVERS
 };
 static struct server servers[SERVERS];
 
-static const char *program, *network; /* network: there are addresses other than loopback */
-static char record[200];              /* a file: all that was ever printed as JSON */
+static const char *program;
+static const char *network; /* not NULL: there are addresses other than loopback */
+static char record[200];    /* path of a file with all JSON output */
 static char output[1 << 18];
 static int status;
 
-/* ---- Running it ----------------------------------------------------------------------------- */
+/* ---- Running the program -------------------------------------------------------------------- */
 
-/* Runs `redlock check` on these nodes with these options; its output and exit status are in `output` and `status`. */
+/* Runs `redlock check` with these nodes and options, and sets `output` and `status`. */
 static void run(const char *nodes, const char *options)
 {
     char command[1000];
@@ -55,11 +56,11 @@ static void run(const char *nodes, const char *options)
     status = pclose(pipe);
     status = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
     if (!ok(strstr(output, PASSWORD) == NULL && strpbrk(output, "\x1b\r\t\x07") == NULL,
-            "no secret and no control character in it"))
+            "no password and no control character in the output"))
         fprintf(stderr, "# %s\n", output);
 }
 
-/* The same as JSON, without waiting for the clocks. */
+/* The same with --json, without measuring the clocks, and adds the output to `record`. */
 static void check(const char *nodes, const char *options)
 {
     char all[500];
@@ -74,7 +75,7 @@ static void check(const char *nodes, const char *options)
     }
 }
 
-/* 1: a line with this check, verdict, and words in its value. */
+/* Whether the output has this check with this verdict and a value that contains `value`. */
 static int has(int id, const char *verdict, const char *value)
 {
     char start[80];
@@ -106,7 +107,7 @@ static int complaints(void)
            count("\"result\":\"unsafe\"");
 }
 
-/* Says what there was, where a test fails. */
+/* Prints the verdicts other than pass and skip, after a test has failed. */
 static void show(void)
 {
     const char *line = output, *end;
@@ -120,7 +121,7 @@ static void show(void)
     }
 }
 
-/* The last run found this, and ended so; and found nothing else. */
+/* The last run has reported this and nothing else, and its exit status is `expected`. */
 static void only(const char *name, int expected, int id, const char *verdict, const char *value)
 {
     if (!ok(status == expected && has(id, verdict, value) && complaints() == 1, "%s: %d, %s", name,
@@ -130,7 +131,7 @@ static void only(const char *name, int expected, int id, const char *verdict, co
     }
 }
 
-/* The last run found this, and maybe more. */
+/* The last run has reported this, perhaps with more, and its exit status is `expected`. */
 static void also(const char *name, int expected, int id, const char *verdict, const char *value)
 {
     if (!ok(status == expected && has(id, verdict, value), "%s: %d, %s", name, id, verdict)) {
@@ -157,7 +158,7 @@ static void set(int i, const char *setting, const char *value)
         printf("# CONFIG SET %s %s: %s\n", setting, value, reply);
 }
 
-/* Until the server's INFO has this; gives up after 20 s. */
+/* Waits until the server's INFO contains `text`, for 20 s at most. */
 static void wait_for(int i, const char *text)
 {
     long until = now_ms() + 20000;
@@ -169,7 +170,8 @@ static void wait_for(int i, const char *text)
         sleep_ms(10);
 }
 
-/* "127.0.0.N:port": each healthy server on an address of its own, as if on a machine of its own; the others share one. */
+/* "127.0.0.N:port": each healthy server has a different address, as if on a different machine; the others
+   share one. */
 static const char *at(int i)
 {
     static char text[SERVERS][40];
@@ -179,7 +181,7 @@ static const char *at(int i)
     return text[i];
 }
 
-/* The first three that are healthy. */
+/* The first three healthy servers. */
 static const char *three(void)
 {
     static char text[200];
@@ -188,7 +190,7 @@ static const char *three(void)
     return text;
 }
 
-/* Two that are healthy, and this. */
+/* Two healthy servers and `node`. */
 static const char *with(const char *node)
 {
     static char text[400];
@@ -197,7 +199,7 @@ static const char *with(const char *node)
     return text;
 }
 
-/* A name in our own folder for a server's folder, or its file. */
+/* The path of `name` in the directory of the test. */
 static const char *name_in(char path[200], const char *name)
 {
     snprintf(path, 200, "%.*s/%s", (int)(strrchr(servers[0].local, '/') - servers[0].local - 5),
@@ -207,7 +209,7 @@ static const char *name_in(char path[200], const char *name)
 
 static void start_all(void)
 {
-    static char bus[32]; /* else 10000 above, which there may not be */
+    static char bus[32]; /* default: the port + 10000, which may be too large */
     static const char *cluster[] = {"--cluster-enabled", "yes", "--cluster-port", NULL, NULL};
     static const char *const renamed[] = {"--rename-command", "CONFIG", "", NULL};
     static const char *const plain[] = {"--appendonly", "no", NULL};
@@ -242,22 +244,22 @@ static void start_all(void)
     rmdir(folder);
 }
 
-/* ---- A false server ------------------------------------------------------------------------- */
+/* ---- A mock server -------------------------------------------------------------------------- */
 
-/* As a healthy one, but for this. */
-struct lie {
-    const char *greeting; /* instead of all else, and closes the connection */
-    const char *info;     /* these lines are the first of INFO */
-    const char *word,
-        *answer; /* to a command with this word, this reply; "": none; NULL: closes the connection */
-    double rate;   /* its clock runs faster by so much */
-    long ahead_ms; /* and was so far ahead */
-    int delays;    /* its INFO tells of one delayed fsync more each time */
-    long delay_ms; /* so long takes each answer */
-    long slow_ms;  /* so long takes every 50th SET: the two that p99 is made of */
+/* How the mock server differs from a healthy one. */
+struct fault {
+    const char *first_bytes; /* is sent first; then the connection is closed */
+    const char *info;        /* the first lines of INFO */
+    /* a command with this word gets this reply; "": none; NULL: closes the connection */
+    const char *word, *answer;
+    double rate;   /* relative: its clock is faster by this */
+    long ahead_ms; /* and was ahead by this */
+    int delays;    /* each INFO reports one more delayed fsync */
+    long delay_ms; /* before each reply */
+    long slow_ms;  /* before the reply to every 50th SET, so that p99 is slow */
 };
 
-static pid_t liar;
+static pid_t mock_pid;
 
 static double wall(void)
 {
@@ -267,7 +269,7 @@ static double wall(void)
     return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
-static void answer(int fd, const char *question, const struct lie *lie)
+static void answer(int fd, const char *question, const struct fault *fault)
 {
     static const char info[] =
         "redis_version:7.0.15\r\nredis_mode:standalone\r\nrole:master\r\nuptime_in_seconds:"
@@ -283,22 +285,22 @@ static void answer(int fd, const char *question, const struct lie *lie)
 
     if (start == 0)
         start = wall();
-    sleep_ms(lie->delay_ms);
-    if (lie->word != NULL && strstr(question, lie->word) != NULL) {
-        if (lie->answer == NULL)
+    sleep_ms(fault->delay_ms);
+    if (fault->word != NULL && strstr(question, fault->word) != NULL) {
+        if (fault->answer == NULL)
             _exit(0);
-        reply = lie->answer;
+        reply = fault->answer;
     } else if (strstr(question, "\r\nINFO\r\n") != NULL) {
         size_t size;
-        if (lie->delays)
+        if (fault->delays)
             snprintf(more, sizeof more, "aof_delayed_fsync:%d\r\n", infos++);
-        size = strlen(more) + strlen(lie->info != NULL ? lie->info : "") + strlen(info);
+        size = strlen(more) + strlen(fault->info != NULL ? fault->info : "") + strlen(info);
         snprintf(text, sizeof text, "$%zu\r\n%s%s%s\r\n", size, more,
-                 lie->info != NULL ? lie->info : "", info);
+                 fault->info != NULL ? fault->info : "", info);
     } else if (strstr(question, "\r\nHELLO\r\n") != NULL) {
         reply = hello;
     } else if (strstr(question, "\r\nTIME\r\n") != NULL) {
-        double now = wall() + (wall() - start) * lie->rate + (double)lie->ahead_ms / 1000;
+        double now = wall() + (wall() - start) * fault->rate + (double)fault->ahead_ms / 1000;
         snprintf(text, sizeof text, "*2\r\n$10\r\n%010.0f\r\n$6\r\n%06.0f\r\n", (double)(long)now,
                  (double)(long)((now - (double)(long)now) * 1e6));
     } else if (strstr(question, "\r\nCONFIG\r\n") != NULL) {
@@ -306,14 +308,14 @@ static void answer(int fd, const char *question, const struct lie *lie)
             no = strstr(question, "\r\nno-") != NULL;
         snprintf(text, sizeof text, "*2\r\n+name\r\n+%s\r\n", fsync ? "always" : no ? "no" : "0");
     } else if (strstr(question, "\r\nNX\r\n") != NULL) {
-        reply = ++sets == 3 ? "$-1\r\n" : "+OK\r\n"; /* the third is the second for its key */
+        reply = ++sets == 3 ? "$-1\r\n" : "+OK\r\n"; /* the third SET is the second for its key */
     } else if (strstr(question, "\r\nSET\r\n") != NULL) {
         if (++plain_sets % 50 == 0)
-            sleep_ms(lie->slow_ms);
+            sleep_ms(fault->slow_ms);
         born = strstr(question, "\r\n300\r\n") != NULL ? wall() : 0;
         reply = "+OK\r\n";
     } else if (strstr(question, "\r\nEVAL\r\n") != NULL) {
-        reply = ++evals == 3 ? ":0\r\n" : ":1\r\n"; /* the third is a wrong token's */
+        reply = ++evals == 3 ? ":0\r\n" : ":1\r\n"; /* the third release has a wrong token */
     } else if (strstr(question, "\r\nPTTL\r\n") != NULL) {
         reply = ":1000\r\n";
     } else {
@@ -322,8 +324,8 @@ static void answer(int fd, const char *question, const struct lie *lie)
     (void)!write(fd, reply, strlen(reply));
 }
 
-/* Starts it, in a process of its own, and returns its address. */
-static const char *start_liar(const struct lie *lie)
+/* Starts the mock server in a process, sets `mock_pid`, and returns its address. */
+static const char *start_mock(const struct fault *fault)
 {
     static char address[40];
     pid_t parent = getpid();
@@ -331,33 +333,33 @@ static const char *start_liar(const struct lie *lie)
     char question[4000];
     ssize_t size;
 
-    liar = fork();
-    if (liar != 0) {
+    mock_pid = fork();
+    if (mock_pid != 0) {
         close(listener);
         return address;
     }
     end_with(parent);
     while ((fd = accept(listener, NULL, NULL)) >= 0) {
-        if (lie->greeting != NULL) {
-            (void)!write(fd, lie->greeting, strlen(lie->greeting));
+        if (fault->first_bytes != NULL) {
+            (void)!write(fd, fault->first_bytes, strlen(fault->first_bytes));
             shutdown(fd, SHUT_WR);
         }
         while ((size = read(fd, question, sizeof question - 1)) > 0) {
             question[size] = '\0';
-            if (lie->greeting == NULL)
-                answer(fd, question, lie);
+            if (fault->first_bytes == NULL)
+                answer(fd, question, fault);
         }
         close(fd);
     }
     _exit(0);
 }
 
-/* What is found of two healthy servers and a false one. */
-static void check_liar(struct lie lie, const char *options)
+/* Checks two healthy servers and the mock server. */
+static void check_mock(struct fault fault, const char *options)
 {
-    check(with(start_liar(&lie)), options);
-    kill(liar, SIGKILL);
-    waitpid(liar, NULL, 0);
+    check(with(start_mock(&fault)), options);
+    kill(mock_pid, SIGKILL);
+    waitpid(mock_pid, NULL, 0);
 }
 
 static const char quick[] = "--read-only";
@@ -373,16 +375,16 @@ static void healthy(void)
     for (i = 0; i < 3; i++) {
         check(five, "--clock-window 0.5 --require-durable --strict");
         ok(status == 0 && complaints() == 0 && count("\"result\":\"pass\"") == 1 + 5 * 24,
-           "five healthy servers: nothing to complain of, all known");
+           "five healthy servers: all checks pass");
         if (status != 0)
             show();
     }
     for (i = 0; i < HEALTHY; i++)
-        ok(strcmp(ask(i, "DBSIZE", NULL, NULL, NULL), "0") == 0, "no key of it is left");
+        ok(strcmp(ask(i, "DBSIZE", NULL, NULL, NULL), "0") == 0, "no key is left");
     check(three(), quick);
     ok(status == 0 && has(9, "skip", "not asked") && has(19, "skip", "no time") &&
            has(20, "skip", "not asked"),
-       "read-only: no SET, and what needs it is skipped");
+       "read-only: checks that need SET are skipped");
 }
 
 static void c01_count(void)
@@ -407,27 +409,27 @@ static void c02_reach(void)
     char nodes[200];
 
     check(with("127.0.1.1:1"), quick);
-    only("nobody listens", 1, 2, "fail", "refused");
+    only("connection refused", 1, 2, "fail", "refused");
     snprintf(nodes, sizeof nodes, "%s,127.0.1.1:1,127.0.1.2:1", at(0));
     check(nodes, quick);
-    also("a majority is not there", 2, 2, "fail", "refused");
+    also("a majority is unreachable", 2, 2, "fail", "refused");
     check(with("a..b:1"), quick);
-    only("a name that is none", 1, 2, "fail", "cannot resolve the name");
+    only("an invalid name", 1, 2, "fail", "cannot resolve the name");
     server_pause(&servers[0]);
     check(three(), "--read-only --node-timeout 1");
     server_resume(&servers[0]);
     only("hangs", 1, 2, "fail", "no answer in time");
-    check_liar((struct lie){.greeting = "-DENIED Redis is running in protected mode because\r\n"},
-               quick);
-    only("protected mode, as it is said", 1, 2, "fail",
-         "DENIED Redis is running in protected mode");
-    check_liar((struct lie){.greeting = "HTTP/1.1 400 Bad Request\r\n\r\n"}, quick);
-    only("no Redis", 1, 2, "fail", "does not speak");
-    check_liar((struct lie){.word = "INFO", .answer = ""}, "--read-only --node-timeout 1");
-    only("hangs in the middle", 1, 2, "fail", "no answer in time");
-    ok(has(12, "skip", "not reached"), "and what was not asked is skipped");
-    check_liar((struct lie){.word = "INFO"}, quick);
-    only("dies in the middle", 1, 2, "fail", "closed by the server");
+    check_mock(
+        (struct fault){.first_bytes = "-DENIED Redis is running in protected mode because\r\n"},
+        quick);
+    only("protected mode", 1, 2, "fail", "DENIED Redis is running in protected mode");
+    check_mock((struct fault){.first_bytes = "HTTP/1.1 400 Bad Request\r\n\r\n"}, quick);
+    only("not Redis", 1, 2, "fail", "does not speak");
+    check_mock((struct fault){.word = "INFO", .answer = ""}, "--read-only --node-timeout 1");
+    only("hangs at INFO", 1, 2, "fail", "no answer in time");
+    ok(has(12, "skip", "not reached"), "checks that need its reply are skipped");
+    check_mock((struct fault){.word = "INFO"}, quick);
+    only("closes the connection at INFO", 1, 2, "fail", "closed by the server");
 }
 
 static void c03_credentials(void)
@@ -446,9 +448,9 @@ static void c03_credentials(void)
     ask(0, "AUTH", PASSWORD "2", NULL, NULL);
     set(0, "requirepass", "");
     check(with(node), quick);
-    only("a password that nobody wants", 1, 3, "warn", "the server wants none");
-    check_liar((struct lie){0}, quick);
-    is_int(status, 0, "a server as false ones are, without a lie");
+    only("a password that the server does not need", 1, 3, "warn", "the server wants none");
+    check_mock((struct fault){0}, quick);
+    is_int(status, 0, "the mock server without a fault");
 }
 
 static void c04_database(void)
@@ -458,7 +460,7 @@ static void c04_database(void)
     snprintf(node, sizeof node, "redis://%s/99", at(0));
     check(with(node), quick);
     also("no such database", 2, 4, "unsafe", "99: ERR DB index is out of range");
-    ok(has(4, "warn", "") == 0, "no other node is to blame");
+    ok(has(4, "warn", "") == 0, "no warning for the other nodes");
     snprintf(node, sizeof node, "redis://%s/1", at(0));
     check(with(node), quick);
     only("another database", 1, 4, "warn", "1 here, 0 on the first");
@@ -472,9 +474,9 @@ static void c05_kind(void)
     also("cluster without slots", 2, 9, "fail", "CLUSTERDOWN");
     check(with(at(SENTINEL)), quick);
     also("sentinel", 2, 5, "unsafe", "sentinel");
-    check_liar((struct lie){.word = "HELLO",
-                            .answer = "-ERR unknown command 'HELLO'\r\n",
-                            .info = "redis_mode:cluster\r\n"},
+    check_mock((struct fault){.word = "HELLO",
+                              .answer = "-ERR unknown command 'HELLO'\r\n",
+                              .info = "redis_mode:cluster\r\n"},
                quick);
     only("cluster, from INFO", 2, 5, "unsafe", "cluster");
 }
@@ -498,7 +500,7 @@ static void c06_c08_c16_replicas(void)
     check(nodes, quick);
     also("master and its replica", 2, 8, "unsafe", "one data set with 127.0.0.6");
     also("master of a replica", 2, 16, "warn", "1: only good");
-    wait_for(PLAIN, "state=online"); /* or there is nobody to fail over to */
+    wait_for(PLAIN, "state=online"); /* FAILOVER needs a connected replica */
     server_pause(&servers[OTHER]);
     ask(PLAIN, "SET", "something", "that is not there yet", NULL);
     ask(PLAIN, "FAILOVER", "TIMEOUT", "30000", NULL);
@@ -515,7 +517,7 @@ static void c06_c08_c16_replicas(void)
     check(three(), quick);
     only("replicas are wanted", 1, 16, "warn", "min-replicas-to-write 1");
     check(three(), "");
-    also("replicas are missed", 1, 9, "fail", "NOREPLICAS");
+    also("replicas are missing", 1, 9, "fail", "NOREPLICAS");
     set(0, "min-replicas-to-write", "0");
 }
 
@@ -526,17 +528,17 @@ static void c07_distinct(void)
 
     check(with(at(1)), quick);
     only("one address twice", 2, 7, "unsafe", "the same server as 127.0.0.2");
-    ok(strstr(output, "#3\"") != NULL, "its second name is another one");
+    ok(strstr(output, "#3\"") != NULL, "the duplicate is numbered");
     snprintf(node, sizeof node, "127.0.1.1:1,%s,127.0.1.1:1", at(1));
     check(node, quick);
-    also("one address twice, and nobody there", 2, 7, "unsafe", "the same server as 127.0.1.1:1");
+    also("one unreachable address twice", 2, 7, "unsafe", "the same server as 127.0.1.1:1");
     snprintf(node, sizeof node, "127.0.0.1:%d", servers[1].port);
     check(with(node), quick);
     only("one server, two addresses", 2, 7, "unsafe", "the same server as 127.0.0.2");
     snprintf(node, sizeof node, "[::1]:%d", servers[1].port);
     check(with(node), quick);
     if (has(2, "fail", ""))
-        skip("no IPv6 here");
+        skip("this machine has no IPv6");
     else
         only("one server, v4 and v6", 2, 7, "unsafe", "the same server as");
     check(with(servers[1].local), quick);
@@ -550,19 +552,20 @@ static void c07_distinct(void)
     for (i = 0; i < 3; i++)
         ask(i, "ACL", "SETUSER", "default", "-info");
     check(with(servers[1].local), "");
-    also("one server, twice, that does not tell", 2, 7, "unsafe",
+    also("one server, twice, without permission for INFO", 2, 7, "unsafe",
          "a key that was set through another");
     check(three(), "");
-    ok(status == 1 && has(7, "pass", "") && !has(7, "warn", ""), "three servers that do not tell");
+    ok(status == 1 && has(7, "pass", "") && !has(7, "warn", ""),
+       "three servers without permission for INFO");
     check(three(), quick);
     ok(status == 1 && has(7, "warn", "not known: no permission: +info") && !has(7, "pass", ""),
-       "nor are tried: a warning");
+       "read-only, without permission for INFO: a warning");
     for (i = 0; i < 3; i++)
         ask(i, "ACL", "SETUSER", "default", "+info");
 }
 
-/* A write that nobody waits for the answer of. */
-static int shout(int i, const char *text)
+/* Sends a command on a new connection, which is returned, and does not wait for the reply. */
+static int send_only(int i, const char *text)
 {
     struct server other = servers[i];
     char reply[8];
@@ -589,7 +592,7 @@ static void c09_c17_lock(void)
     only("no permission within scripts", 1, 9, "fail", "extension: ");
     ask(0, "ACL", "SETUSER", "default", "+pexpire");
     set(0, "busy-reply-threshold", "50");
-    fd = shout(0, "EVAL \"while true do end\" 0\r\n");
+    fd = send_only(0, "EVAL \"while true do end\" 0\r\n");
     while (strncmp(ask(0, "PING", NULL, NULL, NULL), "-BUSY", 5) != 0 && now_ms() < until)
         sleep_ms(10);
     check(three(), quick);
@@ -601,20 +604,21 @@ static void c09_c17_lock(void)
         sleep_ms(10);
     close(fd);
     set(0, "busy-reply-threshold", "5000");
-    check_liar((struct lie){.word = "\r\nNX\r\n", .answer = "+OK\r\n"}, "");
-    only("it grants twice", 2, 9, "unsafe", "SET NX PX of what is held");
-    check_liar((struct lie){.word = "\r\nEVAL\r\n", .answer = ":1\r\n"}, "");
-    only("it releases for others", 2, 9, "unsafe", "release by another");
-    check_liar((struct lie){.word = "\r\nINFO\r\n",
-                            .answer = "-LOADING Redis is loading the dataset in memory\r\n"},
+    check_mock((struct fault){.word = "\r\nNX\r\n", .answer = "+OK\r\n"}, "");
+    only("grants a held lock", 2, 9, "unsafe", "SET NX PX of what is held");
+    check_mock((struct fault){.word = "\r\nEVAL\r\n", .answer = ":1\r\n"}, "");
+    only("releases with a wrong token", 2, 9, "unsafe", "release by another");
+    check_mock((struct fault){.word = "\r\nINFO\r\n",
+                              .answer = "-LOADING Redis is loading the dataset in memory\r\n"},
                quick);
-    only("loading, in all answers", 1, 17, "fail", "LOADING");
-    check_liar((struct lie){.info = "loading:1\r\n"}, quick);
+    only("loading, INFO is refused", 1, 17, "fail", "LOADING");
+    check_mock((struct fault){.info = "loading:1\r\n"}, quick);
     only("loading", 1, 17, "fail", "loading");
-    check_liar((struct lie){.info = "async_loading:1\r\n"}, quick);
-    only("loading, and serving meanwhile", 1, 17, "fail", "loading");
-    check_liar(
-        (struct lie){.word = "\r\nSET\r\n", .answer = "-ERR unknown command '\033[31m\a'\r\n"}, "");
+    check_mock((struct fault){.info = "async_loading:1\r\n"}, quick);
+    only("loading while serving", 1, 17, "fail", "loading");
+    check_mock(
+        (struct fault){.word = "\r\nSET\r\n", .answer = "-ERR unknown command '\033[31m\a'\r\n"},
+        "");
     only("control characters", 1, 9, "fail", "ERR unknown command '\\\\x1b[31m\\\\x07'");
 }
 
@@ -622,31 +626,35 @@ static void c10_expiry(void)
 {
     int tries = 0;
 
-    do /* if the machine stands still for the key's life, it may not be seen */
-        check_liar((struct lie){.word = "*2\r\n$3\r\nGET", .answer = "$-1\r\n"}, "");
+    do /* tries again: not found if the machine is paused during the life of the key */
+        check_mock((struct fault){.word = "*2\r\n$3\r\nGET", .answer = "$-1\r\n"}, "");
     while (complaints() != 1 && ++tries < 3);
-    only("keys end early", 2, 10, "unsafe", "a key of 300 ms was gone after");
+    only("keys expire early", 2, 10, "unsafe", "a key of 300 ms was gone after");
     do
-        check_liar((struct lie){.word = "*2\r\n$3\r\nGET", .answer = "$1\r\nx\r\n"}, "");
+        check_mock((struct fault){.word = "*2\r\n$3\r\nGET", .answer = "$1\r\nx\r\n"}, "");
     while (complaints() != 1 && ++tries < 6);
-    only("keys end late", 1, 10, "warn", "a key of 300 ms was there after");
+    only("keys expire late", 1, 10, "warn", "a key of 300 ms was there after");
 }
 
 static void c11_version(void)
 {
     static const char unknown[] = "-ERR unknown command 'HELLO'\r\n";
 
-    check_liar((struct lie){.word = "HELLO", .answer = unknown, .info = "redis_version:5.0.14\r\n"},
-               quick);
+    check_mock(
+        (struct fault){.word = "HELLO", .answer = unknown, .info = "redis_version:5.0.14\r\n"},
+        quick);
     only("5.0", 1, 11, "warn", "5.0.14");
-    check_liar((struct lie){.word = "HELLO", .answer = unknown, .info = "redis_version:6.0.16\r\n"},
-               quick);
+    check_mock(
+        (struct fault){.word = "HELLO", .answer = unknown, .info = "redis_version:6.0.16\r\n"},
+        quick);
     only("6.0", 1, 11, "warn", "6.0.16");
-    check_liar((struct lie){.word = "HELLO", .answer = unknown, .info = "redis_version:6.2.0\r\n"},
-               quick);
+    check_mock(
+        (struct fault){.word = "HELLO", .answer = unknown, .info = "redis_version:6.2.0\r\n"},
+        quick);
     is_int(status, 0, "6.2");
-    check_liar((struct lie){.word = "HELLO", .answer = unknown, .info = "redis_version:2.6.11\r\n"},
-               quick);
+    check_mock(
+        (struct fault){.word = "HELLO", .answer = unknown, .info = "redis_version:2.6.11\r\n"},
+        quick);
     only("2.6.11", 1, 11, "fail", "2.6.11");
 }
 
@@ -660,19 +668,19 @@ static void c12_c14_restart(void)
     set(0, "appendfsync", "always");
     set(0, "no-appendfsync-on-rewrite", "yes");
     check(three(), "--read-only --ttl 0.1");
-    only("not during rewrites", 1, 12, "warn", "not during rewrites");
+    only("no-appendfsync-on-rewrite", 1, 12, "warn", "not during rewrites");
     set(0, "no-appendfsync-on-rewrite", "no");
     check(with(at(RENAMED)), "--read-only --ttl 0.1");
     only("no CONFIG", 1, 12, "warn", "not known: no such command there: config");
-    check_liar((struct lie){.word = "\r\nappendfsync\r\n", .answer = "*0\r\n"}, quick);
+    check_mock((struct fault){.word = "\r\nappendfsync\r\n", .answer = "*0\r\n"}, quick);
     only("no such setting", 1, 12, "warn", "not known: it has no setting appendfsync");
     check(with(at(RENAMED)), "--read-only --require-durable");
-    also("no CONFIG, but it must be durable", 2, 12, "unsafe", "no such command");
+    also("no CONFIG, with --require-durable", 2, 12, "unsafe", "no such command");
     server_restart(&servers[PLAIN]);
     check(with(at(PLAIN)), "--read-only --ttl 600");
     also("has just started", 2, 14, "unsafe", "s: back too early");
     check(with(at(PLAIN)), "--read-only --require-durable --ttl 0.1");
-    also("no AOF, but it must be durable", 2, 12, "unsafe", "no AOF");
+    also("no AOF, with --require-durable", 2, 12, "unsafe", "no AOF");
     until = now_ms() + 20000;
     while (strcmp(ask(PLAIN, "EVAL", "return redis.call('info'):match'uptime_in_seconds:(%d+)'",
                       "0", NULL),
@@ -682,7 +690,7 @@ static void c12_c14_restart(void)
     check(with(at(PLAIN)), "--read-only --ttl 0.1");
     only("no AOF, started long ago", 1, 12, "warn", "no AOF");
     check(with(at(PLAIN)), "--read-only --ttl 0.1 --strict");
-    only("no warning is taken with --strict", 2, 12, "warn", "no AOF");
+    only("no AOF, with --strict", 2, 12, "warn", "no AOF");
 }
 
 static void c13_disk(void)
@@ -694,13 +702,13 @@ static void c13_disk(void)
     ask(ADRIFT, "BGSAVE", NULL, NULL, NULL);
     wait_for(ADRIFT, "rdb_last_bgsave_status:err");
     check(with(at(ADRIFT)), "--read-only --ttl 0.1");
-    also("snapshot failed, none are wanted", 1, 13, "warn", "snapshot");
+    also("snapshot failed, no snapshots are configured", 1, 13, "warn", "snapshot");
     set(ADRIFT, "save", "3600 1");
     check(with(at(ADRIFT)), "--read-only --ttl 0.1");
     also("snapshot failed", 1, 13, "fail", "snapshot");
     check(with(at(ADRIFT)), "--ttl 3");
     also("writes are refused", 1, 9, "fail", "MISCONF");
-    check_liar((struct lie){.info = "aof_last_write_status:err\r\n"}, quick);
+    check_mock((struct fault){.info = "aof_last_write_status:err\r\n"}, quick);
     only("AOF can't be written", 1, 13, "fail", "can't be written");
 }
 
@@ -730,13 +738,13 @@ static void c15_eviction(void)
 
 static void c18_c19_clock(void)
 {
-    check_liar((struct lie){.ahead_ms = -2550}, quick);
+    check_mock((struct fault){.ahead_ms = -2550}, quick);
     only("its clock is behind", 1, 18, "warn", "-2.5");
-    check_liar((struct lie){.rate = 0.1}, "--read-only --clock-window 0.5");
+    check_mock((struct fault){.rate = 0.1}, "--read-only --clock-window 0.5");
     only("its clock is fast", 2, 19, "unsafe", "moved by +0.");
-    check_liar((struct lie){.rate = -0.1}, "--read-only --clock-window 0.5");
+    check_mock((struct fault){.rate = -0.1}, "--read-only --clock-window 0.5");
     only("its clock is slow", 2, 19, "unsafe", "moved by -0.");
-    check_liar((struct lie){.rate = 0.006}, "--read-only --clock-window 2");
+    check_mock((struct fault){.rate = 0.006}, "--read-only --clock-window 2");
     only("its clock is a little fast", 1, 19, "warn", "moved by +0.0");
 }
 
@@ -744,26 +752,27 @@ static void c20_latency(void)
 {
     long begin = now_ms();
 
-    check_liar((struct lie){.delay_ms = 160}, "--clock-window 5");
-    ok(now_ms() - begin < 10000, "with a slow node it ends within 10 s (%ld ms)", now_ms() - begin);
-    ok(has(20, "pass", "SET: p99 ") && has(18, "pass", ""), "and has measured it");
-    check_liar((struct lie){.slow_ms = 700}, "--node-timeout 2");
+    check_mock((struct fault){.delay_ms = 160}, "--clock-window 5");
+    ok(now_ms() - begin < 10000, "with a slow node check ends within 10 s (%ld ms)",
+       now_ms() - begin);
+    ok(has(20, "pass", "SET: p99 ") && has(18, "pass", ""), "the latency is measured");
+    check_mock((struct fault){.slow_ms = 700}, "--node-timeout 2");
     only("slow", 1, 20, "warn", "SET: p99 ");
-    check_liar((struct lie){.slow_ms = 700}, "--node-timeout 2 --ttl 5");
-    also("slow for so short a ttl", 1, 20, "fail", "SET: p99 ");
-    check_liar((struct lie){.slow_ms = 1100}, "--node-timeout 1");
-    also("slower than its time", 1, 20, "fail", "SET: p99 ");
-    check_liar((struct lie){.word = "\r\nSET\r\n", .answer = "-ERR no\r\n"}, "");
-    ok(has(20, "pass", "") && has(20, "skip", "ERR no"), "no latency of what is refused");
+    check_mock((struct fault){.slow_ms = 700}, "--node-timeout 2 --ttl 5");
+    also("slow, compared with the ttl", 1, 20, "fail", "SET: p99 ");
+    check_mock((struct fault){.slow_ms = 1100}, "--node-timeout 1");
+    also("slow, compared with --node-timeout", 1, 20, "fail", "SET: p99 ");
+    check_mock((struct fault){.word = "\r\nSET\r\n", .answer = "-ERR no\r\n"}, "");
+    ok(has(20, "pass", "") && has(20, "skip", "ERR no"), "no latency of refused commands");
 }
 
 static void c21_stalls(void)
 {
-    check_liar((struct lie){.info = "latest_fork_usec:4500000\r\n"}, quick);
+    check_mock((struct fault){.info = "latest_fork_usec:4500000\r\n"}, quick);
     only("a long fork", 1, 21, "warn", "the last fork took 4500 ms");
-    check_liar((struct lie){.delays = 1}, quick);
+    check_mock((struct fault){.delays = 1}, quick);
     only("a slow disk", 1, 21, "warn", "writes waited");
-    check_liar((struct lie){.info = "aof_delayed_fsync:7\r\n"}, quick);
+    check_mock((struct fault){.info = "aof_delayed_fsync:7\r\n"}, quick);
     is_int(status, 0, "a disk that was slow long ago");
 }
 
@@ -771,18 +780,18 @@ static void c22_clients(void)
 {
     long until = now_ms() + 20000;
 
-    while (now_ms() < until && /* our own connection is the one that stays */
+    while (now_ms() < until && /* the connection of the test is the last one */
            strstr(ask(0, "INFO", "clients", NULL, NULL), "connected_clients:1\r") == NULL)
         sleep_ms(20);
     set(0, "maxclients", "2");
     check(three(), quick);
-    only("little room", 1, 22, "warn", "2 of 2");
+    only("only one more client is permitted", 1, 22, "warn", "2 of 2");
     set(0, "maxclients", "1");
     check(three(), quick);
-    only("no room", 1, 22, "fail", "max number of clients");
+    only("too many clients", 1, 22, "fail", "max number of clients");
     set(0, "maxclients", "1000");
     check(three(), quick);
-    only("there was no room", 1, 22, "warn", "rejected: 1");
+    only("a client was rejected before", 1, 22, "warn", "rejected: 1");
     ask(0, "CONFIG", "RESETSTAT", NULL, NULL);
 }
 
@@ -799,7 +808,8 @@ static void c23_shared(void)
     check(three(), quick);
     only("FLUSHDB", 1, 23, "warn", "FLUSHALL or FLUSHDB since it started: 1");
     ask(0, "CONFIG", "RESETSTAT", NULL, NULL);
-    for (i = 0; i < 30; i++) { /* not all at once, which a slow machine finds busy */
+    /* in parts, because one long script may make a slow machine reply BUSY */
+    for (i = 0; i < 30; i++) {
         snprintf(from, sizeof from, "%d", i * 10000);
         ask(PLAIN, "EVAL", "for i=1,10000 do redis.call('set',ARGV[1]+i,1)end", "0", from);
     }
@@ -816,7 +826,7 @@ static void c24_exposure(void)
     char node[200], named[200], reply[100];
 
     if (network == NULL) {
-        skip("no network of our own here: no address but loopback");
+        skip("no network namespace: loopback addresses only");
         return;
     }
     snprintf(node, sizeof node, "10.11.12.13:%d", servers[0].port);
@@ -836,10 +846,10 @@ static void c24_exposure(void)
                "~*", "+@all", NULL);
     snprintf(named, sizeof named, "redis://named:%s@10.11.12.13:%d", PASSWORD, servers[0].port);
     check(with(named), quick);
-    is_int(status, 0, "a user of our own");
+    is_int(status, 0, "a named user");
     ask(0, "ACL", "SETUSER", "default", "-config");
     check(with(node), "--read-only --ttl 0.1");
-    only("user default, who may not do everything", 1, 12, "warn", "no permission: +config|get");
+    only("user default, without all permissions", 1, 12, "warn", "no permission: +config|get");
     ask(0, "ACL", "SETUSER", "default", "+config");
     snprintf(node, sizeof node, "redis://:%s@192.0.2.13:%d", PASSWORD, servers[0].port);
     check(with(node), quick);
@@ -853,22 +863,22 @@ static void c25_idle(void)
 
     set(0, "timeout", "10");
     check(three(), quick);
-    only("connections end", 1, 25, "warn", "timeout 10");
+    only("idle connections are closed", 1, 25, "warn", "timeout 10");
     set(0, "timeout", "1");
-    do /* if the machine stands still too long, it may find more */
+    do /* tries again: more is reported if the machine is paused */
         check(three(), "--read-only --clock-window 3");
     while (complaints() != 1 && ++tries < 3);
-    only("connections end soon", 1, 25, "warn", "timeout 1");
-    ask(0, "PING", NULL, NULL, NULL); /* ours has ended too: this connects again */
+    only("idle connections are closed soon", 1, 25, "warn", "timeout 1");
+    ask(0, "PING", NULL, NULL, NULL); /* connects again: this connection was closed, too */
     set(0, "timeout", "11");
     check(three(), quick);
-    is_int(status, 0, "connections live for more than a third of the ttl");
+    is_int(status, 0, "idle connections are open for more than a third of the ttl");
     set(0, "timeout", "0");
 }
 
-/* ---- What is permitted, and how it is said -------------------------------------------------- */
+/* ---- Permissions and output ----------------------------------------------------------------- */
 
-/* Users with the permissions that the manual names: for locks, and for check. */
+/* Users with the permissions that the manual page names, for locks and for check. */
 static void permissions(void)
 {
     static const char *const users[] = {"locker", "checker"};
@@ -891,51 +901,53 @@ static void permissions(void)
            has(12, "warn", "not known: no permission: +info") &&
            has(18, "skip", "no permission: +time") && has(9, "pass", "") &&
            has(6, "pass", "master"),
-       "who may only lock: persistence and eviction are not known, the rest is skipped");
-    ok(strstr(output, "\"skipped\":33}") != NULL, "JSON: they are counted");
+       "permissions for locks: persistence and eviction are not known, other checks are skipped");
+    ok(strstr(output, "\"skipped\":33}") != NULL, "JSON: skipped checks are counted");
     run(nodes[0], "--clock-window 0.1");
-    ok(status == 1 && strstr(output, "usable, 33 checks skipped\n") != NULL, "in text, too");
+    ok(status == 1 && strstr(output, "usable, 33 checks skipped\n") != NULL,
+       "text: skipped checks are counted");
     run(nodes[0], "--clock-window 0.1 --nagios");
     ok(status == 1 && strstr(output, "usable, 33 checks skipped; ") != NULL &&
            strstr(output, " skipped=33 ") != NULL && strstr(output, "eviction: not known") != NULL,
-       "and for Nagios");
+       "Nagios: skipped checks are counted");
     run(nodes[0], "--clock-window 0.1 --prometheus");
-    ok(status == 1 && strstr(output, "\nredlock_checks_skipped 33\n") != NULL, "for Prometheus");
+    ok(status == 1 && strstr(output, "\nredlock_checks_skipped 33\n") != NULL,
+       "Prometheus: skipped checks are counted");
     check(nodes[1], "--clock-window 0.1");
     ok(status == 0 && count("\"result\":\"pass\"") == 1 + 3 * 24,
-       "who may check: nothing is skipped");
+       "permissions for check: nothing is skipped");
     if (status != 0)
         show();
     check(three(), "--prefix ''");
     is_int(status, 0, "another prefix");
     check(nodes[0], "--prefix 'other:'");
-    also("not this prefix", 2, 9, "fail", "NOPERM");
+    also("a prefix without permission", 2, 9, "fail", "NOPERM");
 }
 
 static void secrets(void)
 {
-    check_liar((struct lie){0}, quick);
+    check_mock((struct fault){0}, quick);
     check(with("redis://x:" PASSWORD "@127.0.1.1:1"), quick);
     ok(has(2, "fail", "refused") && strstr(output, "127.0.1.1:1") != NULL,
        "a password in an address");
 }
 
-/* A server that does not know AUTH repeats the command. */
+/* A server that does not know AUTH repeats the command, with the password, in its error. */
 static void echo(void)
 {
-    struct lie lie = {.word = "\r\nAUTH\r\n",
-                      .answer = "-ERR unknown command 'AUTH', with args beginning with: '" PASSWORD
-                                "', \r\n"};
+    struct fault fault = {
+        .word = "\r\nAUTH\r\n",
+        .answer = "-ERR unknown command 'AUTH', with args beginning with: '" PASSWORD "', \r\n"};
     char node[100];
 
-    snprintf(node, sizeof node, "redis://:%s@%s", PASSWORD, start_liar(&lie));
+    snprintf(node, sizeof node, "redis://:%s@%s", PASSWORD, start_mock(&fault));
     check(with(node), quick);
-    kill(liar, SIGKILL);
-    waitpid(liar, NULL, 0);
-    only("a server that knows no AUTH", 1, 3, "fail", "ERR unknown command 'AUTH'");
+    kill(mock_pid, SIGKILL);
+    waitpid(mock_pid, NULL, 0);
+    only("a server without AUTH", 1, 3, "fail", "ERR unknown command 'AUTH'");
 }
 
-/* 1: every line of the output is of this form. */
+/* Whether every line of the output matches the pattern. */
 static int all_lines_are(const char *pattern)
 {
     char copy[sizeof output], *line;
@@ -956,7 +968,7 @@ static int all_lines_are(const char *pattern)
 
 static void forms(void)
 {
-    struct lie lie = {.word = "\r\nSET\r\n", .answer = "-ERR it's 5|6\r\n"};
+    struct fault fault = {.word = "\r\nSET\r\n", .answer = "-ERR it's 5|6\r\n"};
     char nodes[300], command[300];
 
     run(three(), "--clock-window 0");
@@ -964,10 +976,10 @@ static void forms(void)
            strncmp(output, "REDLOCK OK  3 nodes, quorum 2, 3 usable, 3 checks skipped\n", 58) ==
                0 &&
            count("\n") == 4,
-       "text: a line for all, and one for each node");
+       "text: one line for all nodes, and one for each node");
     run(three(), "--clock-window 0 -v");
     ok(count("  PASS ") == 1 + 3 * 23 && count("  SKIP ") == 3,
-       "-v: what passed and what was skipped too");
+       "-v: also the checks that pass or are skipped");
     run(three(), "--clock-window 0 -q");
     is_int(count("\n"), 1, "-q: one line");
     snprintf(nodes, sizeof nodes, "%s,%s,127.0.1.1:1", at(0), at(1));
@@ -976,18 +988,18 @@ static void forms(void)
            strstr(output, "  FAIL     2 reachable") != NULL &&
            strstr(output, "\n          why: a node that does not") != NULL &&
            strstr(output, "\n          fix: see that it runs") != NULL,
-       "text: what, why, and what to do");
+       "text: each fault has a reason and a fix");
     run(nodes, "--clock-window 0 --nagios");
     ok(status == 1 && count("\n") == 1 &&
            all_lines_are("^REDLOCK WARNING - 2 of 3 nodes usable, [0-9]+ checks skipped; "
                          "127.0.1.1:1 reachable: [^|']+ [|] usable=2;3:;2:;0;3 skipped=[0-9]+"
                          "( '[^'=]+'=-?[0-9.]+(ms|s)(;-?[0-9.]*:?[0-9.]*)*)+$"),
-       "nagios: a line, and numbers");
-    run(with(start_liar(&lie)), "--clock-window 0 --nagios");
-    kill(liar, SIGKILL);
-    waitpid(liar, NULL, 0);
+       "nagios: one line with performance data");
+    run(with(start_mock(&fault)), "--clock-window 0 --nagios");
+    kill(mock_pid, SIGKILL);
+    waitpid(mock_pid, NULL, 0);
     ok(strstr(output, "ERR it?s 5?6") != NULL && count("|") == 1,
-       "nagios: no server begins the numbers");
+       "nagios: a server's error cannot begin the performance data");
     snprintf(nodes, sizeof nodes, "%s,%s,%s", at(0), at(1), at(1));
     run(nodes, "--clock-window 0 --prometheus");
     ok(status == 2 && count("\nredlock_node_up{") == 3 &&
@@ -997,9 +1009,9 @@ static void forms(void)
            all_lines_are(
                "^(# HELP [a-z_]+ .+|# TYPE [a-z_]+ gauge|"
                "redlock_[a-z_]+([{][a-z]+=\"[^\"]*\"(,[a-z]+=\"[^\"]*\")*[}])? -?[0-9.]+)$"),
-       "prometheus: its text format");
+       "prometheus: the text format");
     snprintf(command, sizeof command, "perl -MJSON::PP -ne 'decode_json($_)' %s", record);
-    ok(system(command) == 0, "each line of JSON that was ever printed is JSON");
+    ok(system(command) == 0, "each line of all JSON output is valid");
 }
 
 static void usage(void)
@@ -1007,17 +1019,17 @@ static void usage(void)
     run(three(), "--no-such-option");
     is_int(status, 3, "an unknown option");
     run(three(), "a-word");
-    is_int(status, 3, "a word");
+    is_int(status, 3, "an argument without an option");
     run(three(), "--json --nagios");
-    is_int(status, 3, "two forms at once");
+    is_int(status, 3, "two output formats");
     run("", "");
     is_int(status, 3, "no nodes");
     run("redis://x@y", "");
-    is_int(status, 3, "an address that is none");
+    is_int(status, 3, "an invalid address");
     run(three(), "--ttl soon");
-    is_int(status, 3, "a value that is none");
+    is_int(status, 3, "an invalid value");
     run(three(), "--auth-file /no/such/file");
-    is_int(status, 3, "a file that is not there");
+    is_int(status, 3, "a missing file");
 }
 
 int main(int words, char **word)
@@ -1054,7 +1066,7 @@ int main(int words, char **word)
     network = getenv("REDLOCK_OWN_NETWORK");
     signal(SIGPIPE, SIG_IGN);
     if (access("/dev/shm", W_OK) == 0)
-        setenv("TMPDIR", "/dev/shm", 0); /* no busy disk, which would be found slow */
+        setenv("TMPDIR", "/dev/shm", 0); /* a busy disk would be reported as slow */
     start_all();
     name_in(record, "record");
     for (i = 0; i < sizeof parts / sizeof *parts; i++) {
