@@ -1,23 +1,24 @@
-/* sim.c - simulated runs in one process: several clients (the real library), several servers
-   (mini.h), a clock for each host, and the network between them. One seed decides everything:
+/* sim.c - simulated runs in one process: several clients (the real library), several servers (mini.h), a
+   clock for each host, and the network between them. The seed determines the whole run:
 
-       sim FIRST COUNT           one run for each seed; prints each broken promise with its seed
-       sim FIRST COUNT PROMISE   the same, but only promises that contain these words end a run
+       sim FIRST COUNT           one run for each seed; prints each violated invariant with its seed
+       sim FIRST COUNT TEXT      the same, but only invariants whose message contains TEXT end a run
        sim FIRST trace           one run, event by event
 
-   Each run draws a profile and its faults. Profile ANY draws up to 5 clients and 7 servers and all
-   kinds of faults. The other profiles are small and aim at one class of defects.
+   Each run draws a profile and its faults. Profile ANY draws up to 5 clients, 7 servers and all kinds of
+   faults. The other profiles are small; each is for one class of defects.
 
-   In three of four runs the faults keep to what the README assumes: clocks of nearly one rate, and no
-   key lost before its ttl. Then no two clients hold a lock at once, and each holder has its key on a quorum.
-   In the fourth, clocks jump and keys vanish. Then these promises are left: fencing tokens grow; an extension
-   that succeeds proves that nobody else had the lock in between; every operation ends.
+   In three of four runs the faults respect the assumptions of the README: clocks run at nearly one rate, and
+   no key is lost before its ttl. The invariants are: no two clients hold a lock at the same time, and each
+   holder has its key on a quorum. In the other runs clocks jump and keys vanish. The remaining invariants
+   are: fencing tokens grow; an extension succeeds only if no other client had the lock since the acquire;
+   every operation ends.
 
-   While no fault strikes there are more promises: a lock is on all servers soon after its acquire; a lock
-   under auto-extension is not lost; no acquire fails.
+   While there is no fault there are more invariants: a lock is on all servers soon after its acquire; a lock
+   with auto-extension is not lost; no acquire fails.
 
-   At the end all faults end: then every lock can be acquired within its ttl, results are true, and no
-   key is left.
+   At the end of a run all faults end. After that every lock can be acquired within its ttl, all results are
+   correct, and no key is left.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
@@ -35,15 +36,14 @@ enum {
     CLIENTS = 5,
     SERVERS = REDLOCK_NODES_MAX < 7 ? REDLOCK_NODES_MAX : 7,
     LOCKS = REDLOCK_PIPELINE_MAX < 16 ? REDLOCK_PIPELINE_MAX + 40
-                                      : 40, /* of a client; most runs use three of them */
+                                      : 40, /* of a client; most runs use FEW */
     FEW = 3,
-    SLOTS =
-        8, /* connections of a client to a server: open ones, and closed ones with bytes under way */
+    SLOTS = 8, /* connections of a client to a server, open or closed with bytes under way */
     SERVER_LINKS = CLIENTS * SLOTS,
     LINKS = SERVERS * SERVER_LINKS,
     ROOM = 6000,
     PARTS = 200,
-    WINS = 4000,
+    ACQUIRES = 4000,
     REFUSALS = 128,
     STATUSES = 16
 };
@@ -51,74 +51,77 @@ enum {
 #define SECOND ((uint64_t)1000000)
 
 enum fault {
-    HANG, /* a server stops for a while, and goes on with what it was sent */
+    HANG, /* a server is paused, and then runs what it was sent */
     CRASH,
-    FORGET, /* a crash after which the keys are gone */
-    CUT,    /* a connection ends, at any byte */
-    HOLE,   /* nothing passes between a client and a server for a while */
-    FULL,   /* a connection takes no bytes for a while */
+    FORGET, /* a crash with the loss of all keys */
+    CUT,    /* a connection breaks, at any byte */
+    HOLE,   /* a partition between a client and a server */
+    FULL,   /* a connection accepts no bytes for a while */
     SLOW,
     NONSENSE,
-    PAUSE, /* a client's process stops, between two calls or in one */
-    DEATH, /* and is gone, with all that it held */
-    STUCK, /* one connection moves no bytes for a while, which may be long after it was closed */
-    DRIP,  /* bytes come one by one */
-    DEAF,  /* pushes come late or never */
-    RATES, /* clocks run at different rates */
-    OLD, /* servers without HELLO, pushes, INFO, or whose own commands for a release come and go */
-    FLUSH,  /* all keys of a server are gone, its connections and its age are not */
-    VANISH, /* keys are gone before their time; from here on: beyond what is assumed */
+    PAUSE,  /* a client's process is paused, between two calls or in a call */
+    DEATH,  /* a client's process ends without releasing its locks */
+    STUCK,  /* a connection delays its bytes, perhaps until long after it was closed */
+    DRIP,   /* bytes arrive in small parts */
+    DEAF,   /* pushes arrive late or never */
+    RATES,  /* clocks run at different rates */
+    OLD,    /* servers without HELLO, pushes or INFO, or with native releases that come and go */
+    FLUSH,  /* a server loses all keys, but keeps its connections and its age */
+    VANISH, /* keys are lost before their ttl. From here on: faults beyond the assumptions */
     JUMP,   /* clocks of servers */
     WALL,   /* wall clocks of clients */
     FAULTS
 };
 
 static const char *const fault_names[FAULTS] = {
-    "servers hung",        "servers crashed",      "servers forgot",    "connections cut",
-    "partitions",          "full connections",     "slow servers",      "nonsense said",
-    "clients paused",      "clients died",         "connections stuck", "bytes that drip",
-    "pushes lost or late", "clocks' rates",        "old servers",       "servers flushed",
-    "keys vanished",       "server clocks jumped", "wall clocks jumped"};
+    "servers hung",        "servers crashed",    "servers lost their keys",
+    "connections cut",     "partitions",         "full connections",
+    "slow servers",        "unexpected replies", "clients paused",
+    "clients died",        "connections stuck",  "bytes in small parts",
+    "pushes lost or late", "clocks' rates",      "old servers",
+    "servers flushed",     "keys vanished",      "server clocks jumped",
+    "wall clocks jumped"};
 
-/* What a run aims at. */
+/* The class of defects that a run is for. */
 enum profile {
     ANY,
-    LATE,    /* commands of closed connections that run late; few clients, one key */
-    HEALTHY, /* no fault: servers at different distances, new clients, many locks at once */
-    HANDED,  /* locks that one client hands over to another */
-    TWICE,   /* one server stands in the list twice */
+    LATE,      /* commands of closed connections run late; few clients, one key */
+    HEALTHY,   /* no fault: servers at different distances, new clients, many locks at once */
+    HAND_OFF,  /* hand-offs of locks to other clients */
+    DUPLICATE, /* one server is listed twice */
     PROFILES
 };
 
-/* ---- What there is -------------------------------------------------------------------------- */
+/* ---- State ---------------------------------------------------------------------------------- */
 
 struct part {
     unsigned size;
     uint64_t at_us;
 };
 
-/* Bytes under way in one direction, in parts that arrive one after the other. */
+/* The bytes of one direction, in parts that arrive one after the other. */
 struct flow {
-    uint64_t next_us;              /* the next part arrives */
-    uint64_t last_us;              /* and the last: nothing overtakes */
-    unsigned first, arrived, used; /* bytes[first..arrived) are there, [arrived..used) under way */
+    uint64_t next_us; /* when the next part arrives */
+    uint64_t last_us; /* when the last part arrives; later parts do not overtake it */
+    unsigned first, arrived,
+        used; /* bytes[first..arrived) have arrived, [arrived..used) are under way */
     unsigned part, parts_used;
     struct part *parts; /* PARTS of them */
     char *bytes;        /* ROOM of them */
 };
 
-/* What is looked at often stands close together. */
+/* A connection. Members that are read often are close together, for the cache. */
 struct link {
     struct flow to;
-    uint64_t stuck_until_us; /* no byte arrives before */
-    uint64_t mute_until_us;  /* nor at the server before */
+    uint64_t stuck_until_us; /* no byte arrives before this, */
+    uint64_t mute_until_us;  /* and none at the server before this */
     int client, server;
-    int in_hole; /* nothing passes between these two */
+    int in_hole; /* a partition between client and server */
     int open;    /* the client has it */
     int served;  /* the server has it */
     int full;
     struct flow back;
-    int refused;       /* nobody was there */
+    int refused;       /* the server was down */
     unsigned node;     /* of the client's list */
     unsigned position; /* in `served` of the server */
     uint64_t up_us;
@@ -127,64 +130,64 @@ struct link {
 
 struct machine {
     struct mini_server mini;
-    struct mini_key disk[MINI_KEYS]; /* its keys, as they were when it last wrote them there */
+    struct mini_key disk[MINI_KEYS]; /* the keys at the last write to disk */
     int64_t ppm, step_us;
-    uint64_t base_us, started_us; /* on its clock */
-    uint64_t sweep_us;            /* when it next looks for expired keys */
-    uint64_t away_until_us;       /* hung, or down; 0: neither */
-    uint64_t falls_us;            /* it restarts then; 0: that is not decided */
+    uint64_t base_us, started_us; /* of its clock */
+    uint64_t sweep_us;            /* when it removes expired keys next */
+    uint64_t away_until_us;       /* hung or down until then; 0: neither */
+    uint64_t falls_us;            /* when it crashes; 0: not planned */
     uint64_t delay_us;
-    uint64_t far_us; /* one way, always */
+    uint64_t far_us; /* one way, besides all other delays */
     int down, nonsense;
-    char refused[REFUSALS][16]; /* beginnings of the tokens that it refused last */
+    char refused[REFUSALS][16]; /* the first bytes of the tokens that it refused last */
     unsigned refusals;
     struct link *served[SERVER_LINKS]; /* its connections */
     unsigned served_count;
 };
 
 /* One lock of a client and what the simulator knows of it. */
-struct wish {
-    uint64_t began_us;   /* the operation in progress, true time */
-    uint64_t allowed_us; /* for it, but for pauses */
-    uint32_t wait_ms;    /* that it was given */
-    uint64_t paused_us;  /* of the client, by then */
-    uint64_t won_us;     /* the lock was got then, also if by another client */
-    uint64_t valid_us;   /* what it said last */
-    uint64_t check_us;   /* it must be on all servers then; 0: that is not checked */
-    uint64_t well_us;    /* since then, at the latest, these servers have not been upset: */
-    unsigned well;
-    unsigned filled[SERVERS]; /* what that of the client was when it began */
-    uint16_t extended;        /* how often, as far as that was checked */
-    redlock_mask sworn;       /* nodes that prove without a clock that nobody else had it */
-    uint8_t handed;           /* over to another client */
-    char next; /* what the client does with it next, if that was decided before; else 0 */
-    char what; /* 'a'cquire, 'e'xtend, 'r'elease, 'k'eep; ' ': nothing */
+struct record {
+    uint64_t began_us;    /* start of the operation in progress, true time */
+    uint64_t allowed_us;  /* for the operation, without pauses of the process */
+    uint32_t wait_ms;     /* of the operation */
+    uint64_t paused_us;   /* c->paused_us at the start of the operation */
+    uint64_t acquired_us; /* when the lock was acquired, also by another client before a hand-off */
+    uint64_t valid_us;    /* valid_until_us at the last check */
+    uint64_t check_us;    /* when the key must be on all servers; 0: not checked */
+    uint64_t undisturbed_us;  /* when `undisturbed` was set */
+    unsigned undisturbed;     /* bit i: server i had no fault then, and matters for the operation */
+    unsigned filled[SERVERS]; /* c->filled at the start of the operation */
+    uint16_t extended;        /* lock->extended at the last check */
+    redlock_mask proven; /* nodes that prove, without a clock, that no other client had the lock */
+    uint8_t handed_off;  /* 1: handed off to another client */
+    char next;           /* the next operation, if planned; else 0 */
+    char what;           /* 'a'cquire, 'e'xtend, 'r'elease, 'k' auto-extend; ' ': no operation */
 };
 
 struct client {
     struct redlock_client redlock;
     struct redlock_node nodes[SERVERS];
     struct redlock_lock locks[LOCKS];
-    struct wish wishes[LOCKS];
+    struct record records[LOCKS];
     char holder[8];
     struct redlock_io io;
     int64_t ppm, wall_step_us;
     uint64_t base_us;
-    uint64_t here_us; /* true time where its process is: at or after now_us, then it is busy */
+    uint64_t here_us; /* true time of its process; after now_us: it is busy until then */
     uint64_t timer_us, action_us;
-    uint64_t paused_us; /* in all */
+    uint64_t paused_us; /* the sum of its pauses */
     uint8_t interest[SERVERS];
-    int link[SERVERS]; /* of each node: index; -1: none */
+    int link[SERVERS]; /* of each node: index in `links`; -1: none */
     int hole[SERVERS];
-    uint64_t
-        upset_us[SERVERS]; /* the last moment, maybe to come, of a fault between it and a server */
+    /* end of the last fault between the client and a server; may be in the future */
+    uint64_t disturbed_us[SERVERS];
     unsigned filled[SERVERS]; /* how often a connection had no room for all bytes */
     unsigned lock_count;
-    int blocked; /* in a call that blocks */
+    int blocked; /* in a blocking call */
 };
 
-/* A lock that was got. */
-struct win {
+/* A successful acquire. */
+struct acquisition {
     int key; /* index */
     uint64_t began_us, done_us, fencing_token;
 };
@@ -194,37 +197,38 @@ static struct part parts_of[LINKS][2][PARTS]; /* to the server, and back */
 static char bytes_of[LINKS][2][ROOM];
 static struct machine machines[SERVERS];
 static struct client clients[CLIENTS];
-static struct win wins[WINS];
-static unsigned win_count, client_count, node_count, server_count, quorum;
+static struct acquisition acquisitions[ACQUIRES];
+static unsigned acquisition_count, client_count, node_count, server_count, quorum;
 static int server_of[SERVERS];      /* of each node */
 static unsigned database[SERVERS];  /* of each node */
 static const char *secret[SERVERS]; /* of each server; NULL: none */
 static uint64_t now_us, digest;
 static uint32_t dice, entropy;
 static unsigned on; /* bit f: this run has fault f */
-static int calm, guarded;
-static int marked;    /* guarded, and all locks are fenced: servers may also be flushed. R18 */
-static int durable;   /* votes are: servers forget what is not on their disk. No guard is needed */
-static int swapped;   /* a server has other commands than before, on the same connections */
-static int returning; /* what had been deleted was there again after a crash */
+static int faults_ended, guarded;
+static int marked;  /* guarded, all locks have fencing tokens, and servers may be flushed. R18 */
+static int durable; /* the setting `durable`: servers lose what is not on disk, and need no guard */
+static int swapped; /* the native releases of a server have changed, on the same connections */
+static int returning; /* deleted keys were there again after a crash */
 static unsigned long event, broken_at, trace_from = ULONG_MAX; /* events of this run */
 static uint32_t ttl_ms, node_timeout_ms;
-static uint32_t longest_ms; /* no lock has a longer ttl */
+static uint32_t longest_ms; /* the longest ttl of a lock */
 static enum profile profile;
-static const char *only = ""; /* other promises than these do not end a run */
+static const char *only = ""; /* only messages that contain this text end a run */
 static uint64_t next_check_us;
-static uint64_t slowest_us; /* what slow servers have added to a round trip, at most */
+static uint64_t slowest_us; /* the longest time that slow servers have added to a round trip */
 static unsigned lock_count; /* of each client */
-static int in_moves;        /* LATE: what happens is not left to chance alone */
-static int bursts;     /* HEALTHY: one client, with many locks at once, each with another key */
-static int twin = -1;  /* TWICE: the server that stands in the list twice */
-static int aimed = -1; /* what follows an extension that this server answers with no, comes late */
-static int lazy;       /* clients do not pull what has ended at once */
-static const char *broken; /* the promise that was */
-/* Bit i: when it next runs, which is in next_us, must be worked out again. */
+static int in_moves;        /* LATE: the simulator plays moves in a certain order, see move() */
+static int bursts;          /* HEALTHY: one client with many locks at once, each with its own key */
+static int twin = -1;       /* DUPLICATE: the server that is listed twice */
+static int aimed =
+    -1;          /* when this server refuses an extension, the commands after it are delayed */
+static int lazy; /* clients call redlock_next_completed late */
+static const char *broken; /* the message of the violated invariant; NULL: none */
+/* Bit i: next_us[0][i] of a server, next_us[1][i] of a client must be computed again. */
 static unsigned stale_servers, stale_clients;
 static uint64_t next_us[2][CLIENTS > SERVERS ? CLIENTS : SERVERS];
-static unsigned long faults_seen[FAULTS], outcomes[4][STATUSES], events_seen, wins_seen,
+static unsigned long faults_seen[FAULTS], outcomes[4][STATUSES], events_seen, acquires_seen,
     extensions_seen, everywhere_seen, handed_seen, profiles_seen[PROFILES];
 
 static const struct redlock_key second_key = {"k1", 2};
@@ -232,7 +236,7 @@ static const char *const labels[] = {"", "@", " host-1:4711", "\r\n$3\r\nabc\r\n
 enum { LABELS = sizeof labels / sizeof *labels };
 
 static const char operations[] = "aerk";
-static const char *const operation_names[] = {"acquire", "extend", "release", "keep"};
+static const char *const operation_names[] = {"acquire", "extend", "release", "auto-extend"};
 
 static void count_outcome(char what, int status)
 {
@@ -249,10 +253,10 @@ static unsigned roll(unsigned sides)
 
 static int has(enum fault fault)
 {
-    return !calm && (on >> fault & 1) != 0;
+    return !faults_ended && (on >> fault & 1) != 0;
 }
 
-/* Is it in this run, and now? Counted. */
+/* Whether the fault occurs now, in one of `one_in` calls of a run that has it. Counts it. */
 static int strikes(enum fault fault, unsigned one_in)
 {
     if (!has(fault) || roll(one_in) != 0)
@@ -261,8 +265,8 @@ static int strikes(enum fault fault, unsigned one_in)
     return 1;
 }
 
-/* Everything that happens goes through here: the digest tells whether two runs were the same, as each draws
-   on what has happened before. */
+/* Records an event. The digest shows whether two runs were the same, because all random numbers depend on
+   earlier events. */
 #if defined(__GNUC__)
 __attribute__((format(printf, 1, 2)))
 #endif
@@ -286,13 +290,13 @@ note(const char *format, ...)
     fprintf(stderr, "# %10.3f ms  %s\n", (double)now_us / 1000, text);
 }
 
-static void violated(const char *promise)
+static void violated(const char *message)
 {
-    if (broken == NULL && strstr(promise, only) != NULL) {
-        broken = promise;
+    if (broken == NULL && strstr(message, only) != NULL) {
+        broken = message;
         broken_at = event;
     }
-    note("VIOLATED: %s", promise);
+    note("VIOLATED: %s", message);
 }
 
 /* ---- Clocks --------------------------------------------------------------------------------- */
@@ -302,7 +306,7 @@ static uint64_t local_us(uint64_t moment_us, uint64_t base_us, int64_t ppm)
     return (uint64_t)((int64_t)(base_us + moment_us) + (int64_t)moment_us * ppm / 1000000);
 }
 
-/* The last true moment at which a client's clock shows at most this. */
+/* The last true time at which a client's clock shows at most `shown_us`. */
 static uint64_t true_us(const struct client *c, uint64_t shown_us)
 {
     uint64_t guess = (uint64_t)((int64_t)(shown_us - c->base_us) * 1000000 / (1000000 + c->ppm));
@@ -326,7 +330,7 @@ static uint64_t delay_us(const struct machine *m)
     return 50 + m->far_us + roll(200) + (m->delay_us > 0 ? roll((unsigned)m->delay_us) : 0);
 }
 
-/* To a server and back, at most, while nothing is upset. */
+/* The longest round trip to a server without faults. */
 static uint64_t round_trip_us(const struct machine *m)
 {
     return 2 * (50 + m->far_us + 200);
@@ -343,20 +347,20 @@ static uint64_t longest_round_trip_us(void)
     return longest;
 }
 
-/* A fault has struck between a client and a server, or ends now or later. */
-static void upset(struct client *c, int server, uint64_t until_us)
+/* Records a fault between a client and a server until `until_us`. */
+static void disturb(struct client *c, int server, uint64_t until_us)
 {
-    if (c->upset_us[server] < until_us)
-        c->upset_us[server] = until_us;
+    if (c->disturbed_us[server] < until_us)
+        c->disturbed_us[server] = until_us;
 }
 
 /* The same for all clients. */
-static void upset_all(int server, uint64_t until_us)
+static void disturb_all(int server, uint64_t until_us)
 {
     unsigned i;
 
     for (i = 0; i < client_count; i++)
-        upset(&clients[i], server, until_us);
+        disturb(&clients[i], server, until_us);
 }
 
 static void flow_schedule(struct flow *flow)
@@ -371,7 +375,7 @@ static void flow_clear(struct flow *flow)
     flow_schedule(flow);
 }
 
-/* Puts bytes under way from `from_us` on; how many of them there was room for. */
+/* Sends bytes at `from_us`. Returns how many there was room for. */
 static unsigned flow_put(struct flow *flow, const char *bytes, unsigned size, uint64_t from_us,
                          const struct machine *m)
 {
@@ -379,7 +383,7 @@ static unsigned flow_put(struct flow *flow, const char *bytes, unsigned size, ui
 
     if (flow->part == flow->parts_used)
         flow->part = flow->parts_used = 0;
-    if (flow->first > ROOM / 2) { /* also where all is used: nothing is moved then */
+    if (flow->first > ROOM / 2) { /* also when first == used: then nothing is moved */
         memmove(flow->bytes, flow->bytes + flow->first, flow->used - flow->first);
         flow->arrived -= flow->first;
         flow->used -= flow->first;
@@ -415,7 +419,7 @@ static void flow_arrive(struct flow *flow, uint64_t until_us)
     }
 }
 
-/* What is under way is lost from a random byte on. */
+/* Drops the bytes under way from a random one on. */
 static void flow_cut(struct flow *flow)
 {
     unsigned keep =
@@ -431,7 +435,7 @@ static void flow_cut(struct flow *flow)
     flow->used = flow->arrived + size;
 }
 
-/* The server has a connection, or has it no more. */
+/* Adds the connection to those of the server, or removes it. */
 static void set_served(struct link *link, int served)
 {
     struct machine *m = &machines[link->server];
@@ -450,19 +454,19 @@ static void set_served(struct link *link, int served)
     }
 }
 
-/* The server's end is gone: it reads no more; what it has said may still come. */
+/* The server closes its end. Replies that it has sent may still arrive. */
 static void link_cut(struct link *link)
 {
     if (!link->served)
         return;
     set_served(link, 0);
     stale_clients |= 1U << link->client;
-    upset(&clients[link->client], link->server, now_us);
+    disturb(&clients[link->client], link->server, now_us);
     flow_clear(&link->to);
     flow_cut(&link->back);
 }
 
-/* A server says something. A client that takes so little of it is cut off. */
+/* The server sends bytes. If there is no room for them, it closes the connection. */
 static void say(struct link *link, const char *bytes, unsigned size, uint64_t from_us)
 {
     stale_clients |= 1U << link->client;
@@ -485,7 +489,7 @@ static void set_hole(struct client *c, int server, int hole)
         links_of(c, server)[i].in_hole = hole;
 }
 
-/* When bytes next arrive at the server. */
+/* When the next bytes arrive at the server. */
 static uint64_t link_to_us(const struct link *link)
 {
     uint64_t from_us = link->stuck_until_us;
@@ -498,7 +502,7 @@ static uint64_t link_to_us(const struct link *link)
                                                                            : link->to.next_us;
 }
 
-/* A connection moves no byte for a while. If it is closed before, its bytes arrive all the same. */
+/* Delays all bytes of a connection. They arrive also if the client closes it before. */
 static void link_sticks(struct link *link)
 {
     uint32_t most_ms[3];
@@ -512,21 +516,21 @@ static void link_sticks(struct link *link)
     if (link->stuck_until_us < until_us)
         link->stuck_until_us = until_us;
     if (link->open)
-        upset(&clients[link->client], link->server, until_us);
+        disturb(&clients[link->client], link->server, until_us);
     note("client %d server %d: a connection is stuck until %.3f ms", link->client, link->server,
          (double)link->stuck_until_us / 1000);
 }
 
 /* ---- Servers -------------------------------------------------------------------------------- */
 
-/* A push that comes late holds up all replies behind it. */
-static void tell(const struct link *changer, int server, struct mini_word name)
+/* Notifies all other connections that track the key. A late push delays the replies after it. */
+static void notify(const struct link *changer, int server, struct mini_word name)
 {
     struct machine *m = &machines[server];
     char push[MINI_REPLY];
     unsigned i, size;
 
-    for (i = m->served_count; i-- > 0;) { /* one that is cut is removed */
+    for (i = m->served_count; i-- > 0;) { /* backwards, because link_cut removes one */
         struct link *link = m->served[i];
         uint64_t from_us = now_us;
         if (link == changer)
@@ -536,7 +540,7 @@ static void tell(const struct link *changer, int server, struct mini_word name)
             continue;
         if (strikes(DEAF, 3)) {
             from_us += roll(300) * MS;
-            upset(&clients[link->client], server, from_us);
+            disturb(&clients[link->client], server, from_us);
         }
         say(link, push, size, from_us);
     }
@@ -556,7 +560,7 @@ static uint64_t next_sweep_us(void)
     return now_us + (10 + roll(100)) * MS;
 }
 
-/* Removes keys: those that have expired; all that do some day; all. */
+/* Which keys to remove: expired ones; all with a ttl; all. */
 enum { EXPIRED, EXPIRING, ALL };
 
 static void sweep(int server, int which)
@@ -575,13 +579,13 @@ static void sweep(int server, int which)
             stay = 1;
             continue;
         }
-        tell(NULL, server, name);
+        notify(NULL, server, name);
         key->name.size = 0;
     }
     m->sweep_us = stay ? next_sweep_us() : REDLOCK_NEVER;
 }
 
-/* 40 hex digits and a label. */
+/* Whether it is 40 hex digits and one of the labels. */
 static int is_token(struct mini_word word)
 {
     unsigned i, digits = 0;
@@ -600,9 +604,9 @@ static int is_token(struct mini_word word)
     return 0;
 }
 
-/* The server that counts twice has granted a lock: it restarts before the others answer. Then its other name may
-   be connected while the attempt is not decided. R13 */
-static void restart_before_others_answer(struct client *c)
+/* The server that is listed twice has granted a lock, and restarts before the others reply. Then its second
+   address may be connected before the decision. R13 */
+static void restart_before_others_reply(struct client *c)
 {
     uint64_t mute_us = now_us + roll(4 * node_timeout_ms) * MS;
     unsigned n;
@@ -611,12 +615,12 @@ static void restart_before_others_answer(struct client *c)
     for (n = 0; n < node_count; n++)
         if (server_of[n] != twin && c->link[n] >= 0 && links[c->link[n]].mute_until_us < mute_us) {
             links[c->link[n]].mute_until_us = mute_us;
-            upset(c, server_of[n], mute_us);
+            disturb(c, server_of[n], mute_us);
         }
     stale_servers = ~0U;
 }
 
-static void obey(struct link *link, struct mini_command *command)
+static void run_command(struct link *link, struct mini_command *command)
 {
     static const char *const nonsense[] = {"+QUEUED\r\n", "-ERR no\r\n",  "$3\r\nabc\r\n",
                                            "?\r\n",       "-BUSY no\r\n", "*0\r\n"};
@@ -627,27 +631,28 @@ static void obey(struct link *link, struct mini_command *command)
     unsigned size, i;
 
     if (m->sweep_us != REDLOCK_NEVER)
-        sweep(link->server, EXPIRED); /* an expired key is noticed when it is looked at */
+        sweep(link->server, EXPIRED); /* a server finds an expired key when it reads the key */
     if (mini_is_of_a_lock(command)) {
         if ((has_token && !is_token(command->arguments[0])) || command->keys[0].size != 2)
-            violated("a command of nobody's lock");
+            violated("a command without a valid token or key");
         if ((unsigned)link->session.database != database[link->node])
-            violated("a command to another database");
+            violated("a command in the wrong database");
         if (m->nonsense && strikes(NONSENSE, 1)) {
             m->nonsense = 0;
-            upset(&clients[link->client], link->server, now_us);
+            disturb(&clients[link->client], link->server, now_us);
             i = roll(6);
             say(link, nonsense[i], (unsigned)strlen(nonsense[i]), now_us);
-            note("server %d: nonsense %u", link->server, i);
+            note("server %d: unexpected reply %u", link->server, i);
             return;
         }
     }
     if (durable) {
-        m->mini.synced = !calm && roll(8) == 0 ? "*2\r\n:0\r\n:0\r\n" : "*2\r\n:1\r\n:0\r\n";
+        m->mini.synced =
+            !faults_ended && roll(8) == 0 ? "*2\r\n:0\r\n:0\r\n" : "*2\r\n:1\r\n:0\r\n";
         if (command->kind == 'W' && m->mini.synced[5] == '1')
             memcpy(m->disk, m->mini.keys, m->mini.used * sizeof *m->disk);
         else if (command->kind == 'W')
-            upset(&clients[link->client], link->server, now_us);
+            disturb(&clients[link->client], link->server, now_us);
     }
     size = mini_run(&m->mini, &link->session, command, reply);
     note("server %d: client %d %c %.8s: %.*s", link->server, link->client, command->kind,
@@ -656,11 +661,11 @@ static void obey(struct link *link, struct mini_command *command)
         memcpy(m->refused[m->refusals++ % REFUSALS], command->arguments[0].bytes,
                sizeof m->refused[0]);
     if (takes && command->changed && link->server == twin && strikes(CRASH, 4))
-        restart_before_others_answer(&clients[link->client]);
+        restart_before_others_reply(&clients[link->client]);
     if (link->server == aimed && command->kind == 'E' && !command->heals && reply[1] == '0') {
         aimed = -1;
         link->mute_until_us = now_us + roll(20 * longest_ms) * MS;
-        upset(&clients[link->client], link->server, link->mute_until_us);
+        disturb(&clients[link->client], link->server, link->mute_until_us);
         note("client %d server %d: mute until %.3f ms", link->client, link->server,
              (double)link->mute_until_us / 1000);
     }
@@ -669,10 +674,10 @@ static void obey(struct link *link, struct mini_command *command)
         m->sweep_us = next_sweep_us();
     for (i = 0; i < command->key_count && mini_is_of_a_lock(command); i++)
         if (command->changed >> i & 1)
-            tell(link, link->server, command->keys[i]);
+            notify(link, link->server, command->keys[i]);
 }
 
-/* Runs what has arrived on a connection, also when the client has closed its end meanwhile. */
+/* Runs the commands that have arrived, also when the client has closed its end. */
 static void serve_link(struct link *link)
 {
     struct flow *to = &link->to;
@@ -682,30 +687,30 @@ static void serve_link(struct link *link)
     flow_arrive(to, now_us);
     while (link->served &&
            (used = mini_read(to->bytes + to->first, to->arrived - to->first, &command)) > 0) {
-        obey(link, &command);
+        run_command(link, &command);
         to->first += used;
     }
     if (!link->open && to->part == to->parts_used)
-        set_served(link, 0); /* the client had closed it, and all that it had sent is done */
+        set_served(link, 0); /* closed by the client, and all its commands have run */
 }
 
-static void crash(int server, int forgets)
+static void crash(int server, int loses_keys)
 {
     struct machine *m = &machines[server];
     unsigned i;
 
     while (m->served_count > 0)
         link_cut(m->served[0]);
-    for (i = 0; forgets && i < m->mini.used; i++)
+    for (i = 0; loses_keys && i < m->mini.used; i++)
         if (durable)
             m->mini.keys[i] = m->disk[i];
         else if (m->mini.keys[i].until_us != UINT64_MAX)
             m->mini.keys[i].name.size = 0;
-    returning |= forgets && durable;
+    returning |= loses_keys && durable;
     m->down = 1;
     m->falls_us = 0;
-    upset_all(server, now_us);
-    note("server %d crashes%s", server, forgets ? " and forgets" : "");
+    disturb_all(server, now_us);
+    note("server %d crashes%s", server, loses_keys ? " and loses its keys" : "");
 }
 
 static void come_back(int server)
@@ -718,11 +723,11 @@ static void come_back(int server)
     }
     m->down = 0;
     m->away_until_us = 0;
-    upset_all(server, now_us);
+    disturb_all(server, now_us);
     note("server %d is back", server);
 }
 
-/* When something happens on it next. */
+/* The time of the server's next event. */
 static uint64_t server_next_us(int server)
 {
     const struct machine *m = &machines[server];
@@ -750,13 +755,13 @@ static void server_runs(int server)
     if (m->falls_us > 0 && m->falls_us <= now_us) {
         crash(server, 0);
         m->away_until_us = now_us + 1 + roll(2) * roll(5) * MS;
-        upset_all(server, m->away_until_us);
+        disturb_all(server, m->away_until_us);
         return;
     }
     for (i = 0; i < m->served_count; i++)
         if (link_to_us(m->served[i]) <= now_us)
             ready[count++] = m->served[i];
-    first = roll(count); /* after a pause: no order between connections */
+    first = roll(count); /* commands of different connections have no order */
     for (i = 0; i < count; i++)
         if (ready[(first + i) % count]->served)
             serve_link(ready[(first + i) % count]);
@@ -776,14 +781,14 @@ static int number_of(const struct client *c)
     return (int)(c - clients);
 }
 
-/* Its process is where the world is, or ahead of it if it is busy. */
+/* The time of a process is now_us, or later if it is busy. */
 static void catch_up(struct client *c)
 {
     if (c->here_us < now_us)
         c->here_us = now_us;
 }
 
-static void stop(struct client *c)
+static void pause_process(struct client *c)
 {
     uint64_t pause_us = roll(2 * ttl_ms) * MS;
     unsigned i;
@@ -791,19 +796,20 @@ static void stop(struct client *c)
     c->here_us += pause_us;
     c->paused_us += pause_us;
     for (i = 0; i < server_count; i++)
-        upset(c, (int)i, c->here_us);
-    note("client %d is stopped", number_of(c));
+        disturb(c, (int)i, c->here_us);
+    note("client %d is paused", number_of(c));
 }
 
-/* Every call takes a moment; sometimes the process is stopped in the middle of it. */
+/* Every call takes some time; sometimes the process is paused in it. */
 static void a_moment(struct client *c)
 {
     c->here_us += roll(4);
     if (strikes(PAUSE, 2000))
-        stop(c);
+        pause_process(c);
 }
 
-/* Where a client finds room for a new connection; if all are in use, the bytes of a closed one are lost. */
+/* A slot for a new connection. If all are in use, the bytes of a closed connection are lost. NULL: all are
+   open. */
 static struct link *free_link(const struct client *c, int server)
 {
     struct link *first = links_of(c, server), *link = NULL;
@@ -824,7 +830,7 @@ static int sim_dial(void *context, struct redlock_node *node)
 
     a_moment(c);
     if (link == NULL) {
-        violated("a connection that was not closed");
+        violated("too many open connections");
         return -1;
     }
     set_served(link, 0);
@@ -953,7 +959,7 @@ static int sim_entropy(void *context, void *bytes, size_t size)
     return 0;
 }
 
-/* ---- Promises ------------------------------------------------------------------------------- */
+/* ---- Invariants ----------------------------------------------------------------------------- */
 
 static unsigned bits(unsigned mask)
 {
@@ -973,7 +979,7 @@ static int share_a_key(const struct redlock_lock *a, const struct redlock_lock *
             theirs[0] == 'k');
 }
 
-/* The first true moment at which the holder's own clock says that it has ended; 0: not held. */
+/* The first true time at which the lock is no longer valid by the holder's clock; 0: not held. */
 static uint64_t held_until_us(const struct client *c, const struct redlock_lock *lock)
 {
     return lock->valid_until_us == 0 ? 0 : true_us(c, lock->valid_until_us - 1) + 1;
@@ -993,7 +999,7 @@ static unsigned put_token(const struct redlock_lock *lock, char *text)
     return 40U + label_size_of(lock);
 }
 
-/* For so long from now on, if no fault strikes. */
+/* Whether the server has the key with this token for at least `for_us`. */
 static int server_has(struct mini_server *mini, const void *key, const char *token, unsigned size,
                       uint64_t for_us)
 {
@@ -1003,7 +1009,7 @@ static int server_has(struct mini_server *mini, const void *key, const char *tok
            found->until_us - mini->now_us >= for_us;
 }
 
-/* Bit i: server i has all keys of the lock with its token, and for so long. */
+/* Bit i: server i has all keys of the lock with its token, for at least `for_us`. */
 static unsigned servers_that_have_for(const struct redlock_lock *lock, uint64_t for_us)
 {
     char token[80];
@@ -1037,15 +1043,15 @@ static int refused_by(const struct machine *m, const struct redlock_lock *lock)
     return 0;
 }
 
-/* Is there a fault now, or has there been one so lately that a client may still wait for what was lost? */
-static int is_upset(const struct client *c, int server)
+/* Whether there is a fault now, or was one so recently that a client may still wait for a lost reply. */
+static int is_disturbed(const struct client *c, int server)
 {
     uint64_t settle_us = 5 * node_timeout_ms * MS;
     const struct machine *m = &machines[server];
     unsigned n;
 
     if (m->away_until_us > 0 || m->delay_us > 0 || m->nonsense || c->hole[server] ||
-        (c->upset_us[server] > 0 && c->upset_us[server] + settle_us >= now_us))
+        (c->disturbed_us[server] > 0 && c->disturbed_us[server] + settle_us >= now_us))
         return 1;
     for (n = 0; n < node_count; n++)
         if (server_of[n] == server && c->link[n] >= 0 && links[c->link[n]].full)
@@ -1053,31 +1059,31 @@ static int is_upset(const struct client *c, int server)
     return 0;
 }
 
-/* Bit i: server i is not upset, and the client has a connection to it; a new client may be about to make it. */
-static unsigned servers_that_are_well(const struct client *c, int connected)
+/* Bit i: server i has no fault, and the client has a connection to it, or with `connected` 0 may connect. */
+static unsigned undisturbed_servers(const struct client *c, int connected)
 {
-    unsigned n, well = 0;
+    unsigned n, undisturbed = 0;
 
     for (n = 0; n < node_count; n++)
         if ((c->nodes[n].state == REDLOCK_NODE_READY ||
              (!connected && c->nodes[n].state != REDLOCK_NODE_DOWN)) &&
-            !is_upset(c, server_of[n]))
-            well |= 1U << server_of[n];
-    return well;
+            !is_disturbed(c, server_of[n]))
+            undisturbed |= 1U << server_of[n];
+    return undisturbed;
 }
 
-/* Those of wish->well that have not been upset since. */
-static unsigned still_well(const struct client *c, const struct wish *wish)
+/* The servers of record->undisturbed without a fault since undisturbed_us. */
+static unsigned still_undisturbed(const struct client *c, const struct record *record)
 {
-    unsigned i, well = wish->well;
+    unsigned i, undisturbed = record->undisturbed;
 
     for (i = 0; i < server_count; i++)
-        if (c->upset_us[i] >= wish->well_us)
-            well &= ~(1U << i);
-    return well;
+        if (c->disturbed_us[i] >= record->undisturbed_us)
+            undisturbed &= ~(1U << i);
+    return undisturbed;
 }
 
-/* So many round trips are so short that no answer can come too late. */
+/* Whether so many round trips fit into the time that a reply may take. */
 static int is_within(const struct redlock_lock *lock, unsigned round_trips)
 {
     uint64_t patience_ms = lock->ttl_ms / 4 < node_timeout_ms ? lock->ttl_ms / 4 : node_timeout_ms;
@@ -1090,21 +1096,22 @@ static int is_near(const struct redlock_lock *lock)
     return is_within(lock, 2);
 }
 
-/* A connection takes ROOM bytes in a round trip. R15 gives an answer its time from the moment on when the command is
-   queued, also if it stands behind others. So it may come too late where connections were filled several times since. */
+/* Whether all replies come in time. A connection accepts ROOM bytes in a round trip, and the time of a reply
+   begins when its command is queued, also behind others (R15). So each time that a connection was full costs
+   a round trip. */
 static int has_time(const struct client *c, const struct redlock_lock *lock,
-                    const struct wish *wish)
+                    const struct record *record)
 {
     unsigned i, most = 0;
 
     for (i = 0; i < server_count; i++)
-        if (c->filled[i] - wish->filled[i] > most)
-            most = c->filled[i] - wish->filled[i];
+        if (c->filled[i] - record->filled[i] > most)
+            most = c->filled[i] - record->filled[i];
     return is_within(lock, 2 + most);
 }
 
-/* When auto-extension extends the lock, at the latest, from now on: when a third of the ttl has passed, at once if less
-   than two thirds are left (R10); and somewhat later by the drift, and clocks of different rates. */
+/* The longest time until the next automatic extension. It is sent when a third of the ttl has passed, at once
+   if less than two thirds are left (R10). The drift and clocks of different rates are added. */
 static uint64_t extended_in_us(const struct client *c, const struct redlock_lock *lock)
 {
     uint64_t left_us = held_until_us(c, lock) - c->here_us + lock->ttl_ms * MS / 50 + 2 * MS;
@@ -1116,33 +1123,33 @@ static uint64_t extended_in_us(const struct client *c, const struct redlock_lock
     return left_us < third_us + later_us ? left_us : third_us + later_us;
 }
 
-/* From now on a quorum of these servers is enough to extend the lock, if it lives that long. A server that did not
-   confirm the last extension may have the key for less than that, if the ttl was shorter before. Who adopts the lock
-   cannot know. */
+/* Sets record->undisturbed: from now on the lock must be extended while a quorum of these servers has no
+   fault. A server that has not confirmed the last extension may have the key for a shorter time, if the ttl
+   was shorter before. A client that adopts the lock cannot know this. */
 static void expect_extension(const struct client *c, const struct redlock_lock *lock,
-                             struct wish *wish, char what)
+                             struct record *record, char what)
 {
     unsigned n, members = 0;
 
-    wish->well = 0;
-    wish->well_us = now_us;
+    record->undisturbed = 0;
+    record->undisturbed_us = now_us;
     if (guarded || on >> JUMP & 1 || !is_near(lock) ||
         held_until_us(c, lock) < c->here_us + 6 * longest_round_trip_us() + 10 * MS)
         return;
     for (n = 0; n < node_count; n++)
         if ((lock->members >> n & 1) && c->nodes[n].state == REDLOCK_NODE_READY)
             members |= 1U << server_of[n];
-    wish->well = members & servers_that_are_well(c, 1);
-    if (bits(wish->well) >= quorum)
-        wish->well &= servers_that_have_for(lock, (what == 'k' ? extended_in_us(c, lock) : 0) +
-                                                      longest_round_trip_us());
+    record->undisturbed = members & undisturbed_servers(c, 1);
+    if (bits(record->undisturbed) >= quorum)
+        record->undisturbed &= servers_that_have_for(
+            lock, (what == 'k' ? extended_in_us(c, lock) : 0) + longest_round_trip_us());
 }
 
 static void check_holders(const struct client *c)
 {
     unsigned i, j, k;
 
-    if (on >> VANISH != 0) /* beyond what is assumed */
+    if (on >> VANISH != 0) /* faults beyond the assumptions */
         return;
     for (i = 0; i < c->lock_count; i++) {
         const struct redlock_lock *lock = &c->locks[i];
@@ -1174,97 +1181,101 @@ static int key_of(const struct redlock_lock *lock)
     return key[0] << 8 | key[1];
 }
 
-/* Fencing: larger than all that were complete before this one began, and nobody else's. */
-static void check_win(const struct client *c, const struct redlock_lock *lock,
-                      const struct wish *wish)
+/* A fencing token must be unique, and larger than those of all acquires that were complete before this one
+   began. */
+static void check_acquisition(const struct client *c, const struct redlock_lock *lock,
+                              const struct record *record)
 {
-    struct win *win = &wins[win_count];
+    struct acquisition *acquisition = &acquisitions[acquisition_count];
     unsigned i;
 
-    wins_seen++;
-    if (win_count == WINS) {
-        violated("more locks got than there is room for");
+    acquires_seen++;
+    if (acquisition_count == ACQUIRES) {
+        violated("more acquires than ACQUIRES");
         return;
     }
-    win->key = key_of(lock);
-    win->began_us = wish->began_us;
-    win->done_us = c->here_us;
-    win->fencing_token = fencing_token_of(lock);
-    win_count++;
+    acquisition->key = key_of(lock);
+    acquisition->began_us = record->began_us;
+    acquisition->done_us = c->here_us;
+    acquisition->fencing_token = fencing_token_of(lock);
+    acquisition_count++;
     if (!uses_fencing(lock))
         return;
-    if (win->fencing_token == 0)
+    if (acquisition->fencing_token == 0)
         violated("no fencing token");
-    for (i = 0; i + 1 < win_count; i++) {
-        if (wins[i].key != win->key || wins[i].fencing_token == 0)
+    for (i = 0; i + 1 < acquisition_count; i++) {
+        if (acquisitions[i].key != acquisition->key || acquisitions[i].fencing_token == 0)
             continue;
-        if (wins[i].fencing_token == win->fencing_token)
+        if (acquisitions[i].fencing_token == acquisition->fencing_token)
             violated("a fencing token twice");
-        if (wins[i].done_us < win->began_us && wins[i].fencing_token > win->fencing_token)
+        if (acquisitions[i].done_us < acquisition->began_us &&
+            acquisitions[i].fencing_token > acquisition->fencing_token)
             violated("a fencing token that did not grow");
     }
 }
 
-/* An extension that succeeds proves that nobody else had the lock from the acquire to the begin of its round. No
-   clock, no ttl is needed for that, if a quorum of those that confirm it had granted the lock before the acquire was
-   decided, or had confirmed or repaired it in a round that such a quorum proved: it holds with every fault, but that
-   what had been deleted is there again. A node that grants later is a member by the clock. */
-static int proves(const struct redlock_lock *lock, struct wish *wish)
+/* Whether an extension proves, without any clock, that no other client had the lock from the acquire to the
+   start of its round. This needs a quorum of confirming nodes, each of which granted the lock before the
+   decision, or confirmed or repaired it in a round that such a quorum proved. The proof holds with every
+   fault except deleted keys that are there again. A node that grants later is a member by the clock only. */
+static int proves(const struct redlock_lock *lock, struct record *record)
 {
-    int proof = bits((unsigned)(wish->sworn & lock->granted & lock->members)) >= quorum;
+    int proof = bits((unsigned)(record->proven & lock->granted & lock->members)) >= quorum;
 
     if (proof)
-        wish->sworn |= lock->granted & lock->members;
+        record->proven |= lock->granted & lock->members;
     return proof && !lazy && !returning && server_count == node_count;
 }
 
-/* The round began after the operation; and if it gave the lock this validity, then at this validity's T1, by a drift
-   of 1 % and 2 ms. */
+/* An extension must fail if another client had the lock before its round began. The round began after the
+   operation; if it set this validity, then at T1, which follows from the validity, the ttl and a drift of 1 %
+   and 2 ms. */
 static void check_extension(const struct client *c, const struct redlock_lock *lock,
-                            struct wish *wish)
+                            struct record *record)
 {
-    /* a SET may be stuck until keys have ended before their time */
+    /* 0: a SET may be delayed until keys are lost before their ttl */
     int by_clock = !(on >> STUCK & 1 && (on >> JUMP & 1 || on >> VANISH & 1));
-    uint64_t began_us = wish->began_us;
+    uint64_t began_us = record->began_us;
     unsigned i;
 
-    if (lock->valid_until_us > wish->valid_us)
+    if (lock->valid_until_us > record->valid_us)
         began_us = true_us(c, lock->valid_until_us + 2001 + lock->ttl_ms * 10U - lock->ttl_ms * MS);
-    wish->valid_us = lock->valid_until_us;
-    wish->sworn &= lock->members; /* also of one that is a member again by the next round */
-    if (lock->extended == wish->extended)
+    record->valid_us = lock->valid_until_us;
+    record->proven &= lock->members; /* a node that becomes a member again proves nothing */
+    if (lock->extended == record->extended)
         return;
-    wish->extended = lock->extended;
+    record->extended = lock->extended;
     extensions_seen++;
-    for (i = proves(lock, wish) || by_clock ? 0 : win_count; i < win_count; i++)
-        if (wins[i].key == key_of(lock) && wins[i].began_us > wish->won_us &&
-            wins[i].done_us < began_us)
-            violated("extended, though another had it meanwhile");
-    if (wish->what == 'k')
-        expect_extension(c, lock, wish, 'k');
+    for (i = proves(lock, record) || by_clock ? 0 : acquisition_count; i < acquisition_count; i++)
+        if (acquisitions[i].key == key_of(lock) && acquisitions[i].began_us > record->acquired_us &&
+            acquisitions[i].done_us < began_us)
+            violated("extended, although another client had the lock");
+    if (record->what == 'k')
+        expect_extension(c, lock, record, 'k');
 }
 
-/* It was acquired while no fault struck, and none has struck since. A node that keeps the send buffer full for half as
-   long as a vote may take is disconnected (R5), with what it was to be sent. */
+/* A lock that was acquired without faults must be on all servers, if there was no fault since. A node that
+   keeps the send buffer full for half of the time of a vote is disconnected (R5), and its commands are
+   dropped. */
 static void check_everywhere(const struct client *c, const struct redlock_lock *lock,
-                             struct wish *wish)
+                             struct record *record)
 {
     unsigned i, have;
 
-    wish->check_us = 0;
-    if (still_well(c, wish) != (1U << server_count) - 1 || held_until_us(c, lock) <= now_us ||
-        !has_time(c, lock, wish))
+    record->check_us = 0;
+    if (still_undisturbed(c, record) != (1U << server_count) - 1 ||
+        held_until_us(c, lock) <= now_us || !has_time(c, lock, record))
         return;
     have = servers_that_have(lock);
     everywhere_seen++;
     for (i = 0; i < server_count; i++)
         if (!(have >> i & 1) && !refused_by(&machines[i], lock)) {
             note("client %d lock %d is not on server %u", number_of(c), (int)(lock - c->locks), i);
-            violated("a lock that is not on all servers, though all are well");
+            violated("a lock is not on all servers, without a fault");
         }
 }
 
-/* What is due by now; sets when the next is. */
+/* The checks that are due; sets next_check_us. */
 static void check_all_everywhere(void)
 {
     unsigned j, k;
@@ -1272,22 +1283,22 @@ static void check_all_everywhere(void)
     next_check_us = REDLOCK_NEVER;
     for (j = 0; j < client_count; j++)
         for (k = 0; k < clients[j].lock_count; k++) {
-            struct wish *wish = &clients[j].wishes[k];
-            if (wish->check_us != 0 && wish->check_us <= now_us)
-                check_everywhere(&clients[j], &clients[j].locks[k], wish);
-            if (wish->check_us != 0 && wish->check_us < next_check_us)
-                next_check_us = wish->check_us;
+            struct record *record = &clients[j].records[k];
+            if (record->check_us != 0 && record->check_us <= now_us)
+                check_everywhere(&clients[j], &clients[j].locks[k], record);
+            if (record->check_us != 0 && record->check_us < next_check_us)
+                next_check_us = record->check_us;
         }
 }
 
-/* How long it may take, but for pauses. */
+/* How long the operation may take, without pauses of the process. */
 static uint64_t allowed_us(const struct redlock_lock *lock, char what, uint32_t wait_ms)
 {
     uint64_t patience_us = node_timeout_ms * MS, all_us, far_us = 4 * longest_round_trip_us();
     /* three round trips to a slow server, if they are longer: R15 */
     uint64_t slow_us = slowest_us > 0 ? 3 * (longest_round_trip_us() + slowest_us) : 0;
 
-    if (what == 'a' && wait_ms > 0 && (calm || profile == HEALTHY) && !uses_fencing(lock))
+    if (what == 'a' && wait_ms > 0 && (faults_ended || profile == HEALTHY) && !uses_fencing(lock))
         return wait_ms * MS + 4 * (patience_us < far_us ? far_us : patience_us) + 5 * MS;
     if (slow_us > lock->ttl_ms * MS / 4)
         slow_us = lock->ttl_ms * MS / 4;
@@ -1295,69 +1306,70 @@ static uint64_t allowed_us(const struct redlock_lock *lock, char what, uint32_t 
     return uses_fencing(lock) ? 4 * all_us : all_us;
 }
 
-static int takes_too_long(const struct client *c, const struct wish *wish)
+static int takes_too_long(const struct client *c, const struct record *record)
 {
-    uint64_t until_us = wish->allowed_us + c->paused_us - wish->paused_us;
+    uint64_t until_us = record->allowed_us + c->paused_us - record->paused_us;
 
-    return c->here_us > wish->began_us + until_us + until_us / 50;
+    return c->here_us > record->began_us + until_us + until_us / 50;
 }
 
-static void check_time(const struct client *c, const struct redlock_lock *lock, struct wish *wish)
+static void check_time(const struct client *c, const struct redlock_lock *lock,
+                       struct record *record)
 {
-    if (!takes_too_long(c, wish))
+    if (!takes_too_long(c, record))
         return;
-    if (wish->what != 'k') /* a server may be slow only since then */
-        wish->allowed_us = allowed_us(lock, wish->what, wish->wait_ms);
-    if (!takes_too_long(c, wish))
+    if (record->what != 'k') /* again, because a server may have become slow since the start */
+        record->allowed_us = allowed_us(lock, record->what, record->wait_ms);
+    if (!takes_too_long(c, record))
         return;
     note("client %d lock %d %c takes longer than %.3f ms", (int)(c - clients),
-         (int)(wish - c->wishes), wish->what, (double)wish->allowed_us / 1000);
-    violated("an operation that takes too long");
+         (int)(record - c->records), record->what, (double)record->allowed_us / 1000);
+    violated("an operation takes too long");
 }
 
-/* What must not happen while all, or a quorum of the servers, are well. */
+/* Results that are wrong while no server, or no quorum, has a fault. */
 static void check_result(const struct client *c, const struct redlock_lock *lock,
-                         const struct wish *wish, int status)
+                         const struct record *record, int status)
 {
-    unsigned well = still_well(c, wish);
+    unsigned undisturbed = still_undisturbed(c, record);
 
-    if (wish->what == 'a' && status != REDLOCK_OK && fencing_token_of(lock) != 0)
-        violated("a fencing token without a lock");
-    if (wish->what == 'a' && well == (1U << server_count) - 1 &&
+    if (record->what == 'a' && status != REDLOCK_OK && fencing_token_of(lock) != 0)
+        violated("a fencing token of a lock that is not held");
+    if (record->what == 'a' && undisturbed == (1U << server_count) - 1 &&
         (status == REDLOCK_UNREACHABLE || status == REDLOCK_DENIED || status == REDLOCK_TOO_LATE) &&
-        has_time(c, lock, wish))
-        violated("an acquire that fails though all servers are well");
-    if (wish->what == 'k' && status == REDLOCK_LOST && bits(well) >= quorum)
-        violated("a kept lock is lost though a quorum is well");
-    if (wish->what == 'e' && (status == REDLOCK_LOST || status == REDLOCK_UNREACHABLE) &&
-        bits(well) >= quorum && has_time(c, lock, wish))
-        violated("an extension fails though a quorum is well");
+        has_time(c, lock, record))
+        violated("an acquire fails without a fault");
+    if (record->what == 'k' && status == REDLOCK_LOST && bits(undisturbed) >= quorum)
+        violated("a lock with auto-extension is lost, although a quorum has no fault");
+    if (record->what == 'e' && (status == REDLOCK_LOST || status == REDLOCK_UNREACHABLE) &&
+        bits(undisturbed) >= quorum && has_time(c, lock, record))
+        violated("an extension fails, although a quorum has no fault");
 }
 
 /* ---- Clients -------------------------------------------------------------------------------- */
 
-static void plan(struct client *c, struct wish *wish, char next, uint32_t in_ms)
+static void plan(struct client *c, struct record *record, char next, uint32_t in_ms)
 {
-    wish->next = next;
+    record->next = next;
     c->action_us = c->here_us + in_ms * MS;
 }
 
-static void won(struct client *c, struct redlock_lock *lock, struct wish *wish)
+static void acquired(struct client *c, struct redlock_lock *lock, struct record *record)
 {
-    /* a connection, a handshake and the command; and what else is in line */
+    /* a connection, a handshake and the command; and the other locks in line */
     uint64_t settle_us = (8 + c->lock_count / 2) * longest_round_trip_us() + 10 * MS;
 
-    check_win(c, lock, wish);
-    wish->won_us = c->here_us;
-    wish->sworn = lock->members;
-    wish->valid_us = lock->valid_until_us;
-    wish->extended = lock->extended;
-    if (profile == LATE && !in_moves && !calm && roll(3) > 0)
-        plan(c, wish, roll(2) ? 'r' : 'e', roll(roll(2) ? 3 : 12 * node_timeout_ms));
-    if (bits(still_well(c, wish)) == server_count) {
-        wish->check_us = c->here_us + settle_us;
-        if (wish->check_us < next_check_us)
-            next_check_us = wish->check_us;
+    check_acquisition(c, lock, record);
+    record->acquired_us = c->here_us;
+    record->proven = lock->members;
+    record->valid_us = lock->valid_until_us;
+    record->extended = lock->extended;
+    if (profile == LATE && !in_moves && !faults_ended && roll(3) > 0)
+        plan(c, record, roll(2) ? 'r' : 'e', roll(roll(2) ? 3 : 12 * node_timeout_ms));
+    if (bits(still_undisturbed(c, record)) == server_count) {
+        record->check_us = c->here_us + settle_us;
+        if (record->check_us < next_check_us)
+            next_check_us = record->check_us;
     }
 }
 
@@ -1365,28 +1377,28 @@ static void collect(struct client *c)
 {
     struct redlock_lock *lock;
 
-    if (lazy && !calm && roll(4) == 0)
-        return; /* later */
+    if (lazy && !faults_ended && roll(4) == 0)
+        return; /* calls redlock_next_completed later */
     while ((lock = redlock_next_completed(&c->redlock)) != NULL) {
-        struct wish *wish = &c->wishes[lock - c->locks];
+        struct record *record = &c->records[lock - c->locks];
         int status = (int)lock->status;
-        note("client %d lock %d %c: %s", number_of(c), (int)(lock - c->locks), wish->what,
+        note("client %d lock %d %c: %s", number_of(c), (int)(lock - c->locks), record->what,
              redlock_strerror(status));
-        if (wish->what == ' ') {
-            violated("an operation that ends twice");
+        if (record->what == ' ') {
+            violated("an operation is reported twice");
             continue;
         }
-        count_outcome(wish->what, status);
-        check_result(c, lock, wish, status);
-        if (wish->what == 'a' && status == REDLOCK_OK)
-            won(c, lock, wish);
-        else if (wish->what == 'e' && status == REDLOCK_OK)
-            check_extension(c, lock, wish);
-        wish->what = ' ';
+        count_outcome(record->what, status);
+        check_result(c, lock, record, status);
+        if (record->what == 'a' && status == REDLOCK_OK)
+            acquired(c, lock, record);
+        else if (record->what == 'e' && status == REDLOCK_OK)
+            check_extension(c, lock, record);
+        record->what = ' ';
     }
 }
 
-/* What a program's loop does when something has happened. */
+/* What the event loop of a program does. */
 static void client_runs(struct client *c)
 {
     uint64_t wait_us;
@@ -1396,7 +1408,7 @@ static void client_runs(struct client *c)
     for (n = 0; n < node_count; n++) {
         unsigned wanted = redlock_wanted_events(&c->redlock, n);
         if (wanted != 0)
-            redlock_handle_events(&c->redlock, n, wanted); /* not all of it may be so: harmless */
+            redlock_handle_events(&c->redlock, n, wanted); /* too many events are harmless */
     }
     do {
         wait_us = redlock_tick(&c->redlock);
@@ -1409,9 +1421,9 @@ static void client_runs(struct client *c)
         c->interest[n] = (uint8_t)redlock_wanted_events(&c->redlock, n);
     for (n = 0; n < c->lock_count; n++) {
         if (c->locks[n].status == REDLOCK_PENDING)
-            check_time(c, &c->locks[n], &c->wishes[n]);
-        if (c->wishes[n].what == 'k' && c->locks[n].valid_until_us != 0)
-            check_extension(c, &c->locks[n], &c->wishes[n]);
+            check_time(c, &c->locks[n], &c->records[n]);
+        if (c->records[n].what == 'k' && c->locks[n].valid_until_us != 0)
+            check_extension(c, &c->locks[n], &c->records[n]);
     }
     check_holders(c);
 }
@@ -1460,11 +1472,11 @@ static void begin_lock(struct client *c, unsigned i)
     static const char keys[2][3] = {"k0", "k1"};
     static char own_keys[LOCKS][2];
     struct redlock_lock *lock = &c->locks[i];
-    unsigned key = in_moves ? 0 : profile == LATE || profile == HANDED ? roll(8) == 0 : roll(2);
+    unsigned key = in_moves ? 0 : profile == LATE || profile == HAND_OFF ? roll(8) == 0 : roll(2);
     unsigned label;
 
-    memset(&c->wishes[i], 0, sizeof c->wishes[i]);
-    c->wishes[i].what = ' ';
+    memset(&c->records[i], 0, sizeof c->records[i]);
+    c->records[i].what = ' ';
     own_keys[i][0] = 'b';
     own_keys[i][1] = (char)('0' + i);
     redlock_lock_init(lock, bursts ? own_keys[i] : keys[key], 2, draw_ttl());
@@ -1499,7 +1511,7 @@ static void init_client(struct client *c)
         c->link[i] = -1;
     }
     if (redlock_init(&c->redlock, &c->io, c->nodes, node_count, &settings) != REDLOCK_OK)
-        violated("init");
+        violated("redlock_init fails");
     c->timer_us = REDLOCK_NEVER;
 }
 
@@ -1521,13 +1533,13 @@ static void end_client(struct client *c)
     redlock_deinit(&c->redlock);
     for (i = 0; i < node_count; i++)
         if (c->link[i] >= 0)
-            violated("a connection is left");
+            violated("a connection is open after redlock_deinit");
 }
 
 static enum redlock_status start_it(struct client *c, unsigned i, char what, uint32_t wait_ms)
 {
     struct redlock_lock *lock = &c->locks[i];
-    unsigned keeps;
+    unsigned extensions;
 
     if (what == 'a')
         return redlock_acquire_start(&c->redlock, lock, wait_ms);
@@ -1535,47 +1547,47 @@ static enum redlock_status start_it(struct client *c, unsigned i, char what, uin
         return redlock_extend_start(&c->redlock, lock);
     if (what == 'r')
         return redlock_release_start(&c->redlock, lock, wait_ms);
-    keeps = 1 + roll(6);
-    c->wishes[i].allowed_us = (keeps + 2) * longest_ms * MS;
-    return redlock_auto_extend_start(&c->redlock, lock, keeps);
+    extensions = 1 + roll(6);
+    c->records[i].allowed_us = (extensions + 2) * longest_ms * MS;
+    return redlock_auto_extend_start(&c->redlock, lock, extensions);
 }
 
 static int start(struct client *c, unsigned i, char what, uint32_t wait_ms)
 {
     struct redlock_lock *lock = &c->locks[i];
-    struct wish *wish = &c->wishes[i], before = *wish;
+    struct record *record = &c->records[i], before = *record;
     enum redlock_status status;
 
     if (what == 'k' && !REDLOCK_AUTO_EXTEND)
         what = 'e';
-    wish->handed = 0;
-    c->timer_us = 0; /* it has to be run */
-    wish->began_us = c->here_us;
-    wish->paused_us = c->paused_us;
-    wish->check_us = 0;
-    wish->wait_ms = wait_ms;
-    wish->allowed_us = allowed_us(lock, what, wait_ms);
-    memcpy(wish->filled, c->filled, sizeof wish->filled);
-    wish->well = 0;
-    wish->well_us = now_us;
-    if (what == 'a' && !guarded && profile != TWICE && is_near(lock))
-        wish->well = servers_that_are_well(c, 0);
+    record->handed_off = 0;
+    c->timer_us = 0; /* runs at once */
+    record->began_us = c->here_us;
+    record->paused_us = c->paused_us;
+    record->check_us = 0;
+    record->wait_ms = wait_ms;
+    record->allowed_us = allowed_us(lock, what, wait_ms);
+    memcpy(record->filled, c->filled, sizeof record->filled);
+    record->undisturbed = 0;
+    record->undisturbed_us = now_us;
+    if (what == 'a' && !guarded && profile != DUPLICATE && is_near(lock))
+        record->undisturbed = undisturbed_servers(c, 0);
     else if (what == 'e' || what == 'k')
-        expect_extension(c, lock, wish, what);
+        expect_extension(c, lock, record, what);
     status = start_it(c, i, what, wait_ms);
     note("client %d lock %u %c starts, ttl %lu ms, wait %lu ms: %s", number_of(c), i, what,
          (unsigned long)lock->ttl_ms, (unsigned long)wait_ms, redlock_strerror((int)status));
     if (status != REDLOCK_PENDING)
         count_outcome(what, (int)status);
-    wish->what = status == REDLOCK_PENDING ? what : ' ';
+    record->what = status == REDLOCK_PENDING ? what : ' ';
     if (status == REDLOCK_INVALID_ARGUMENT) {
-        violated("an operation that is refused");
-        *wish = before;
+        violated("a valid operation is refused");
+        *record = before;
     }
     return (int)status;
 }
 
-/* The same memory as it is, for another client. Held locks are forgotten, or left to be released. */
+/* A new client with the memory of the old one. Held locks are abandoned or released. */
 static void begin_client_again(struct client *c)
 {
     unsigned i;
@@ -1585,18 +1597,18 @@ static void begin_client_again(struct client *c)
     for (i = 0; i < c->lock_count; i++) {
         struct redlock_lock *lock = &c->locks[i];
         if (lock->status == REDLOCK_PENDING)
-            violated("a lock that is in progress without a client");
-        c->wishes[i].what = ' ';
-        c->wishes[i].check_us = 0;
-        if (lock->valid_until_us != 0 && !c->wishes[i].handed && roll(2) == 0)
+            violated("a lock is in progress after redlock_deinit");
+        c->records[i].what = ' ';
+        c->records[i].check_us = 0;
+        if (lock->valid_until_us != 0 && !c->records[i].handed_off && roll(2) == 0)
             start(c, i, 'r', roll(200));
         else
             redlock_abandon(&c->redlock, lock);
     }
 }
 
-/* Another client takes over a lock: c forgets it, or dies. */
-static void hand_over(struct client *c, unsigned i)
+/* Another client adopts lock i of `c`, which then abandons the lock or ends. */
+static void hand_off(struct client *c, unsigned i)
 {
     const struct redlock_lock *from = &c->locks[i];
     struct client *to = &clients[roll(client_count)];
@@ -1606,16 +1618,16 @@ static void hand_over(struct client *c, unsigned i)
     uint32_t left_ms = 0;
     unsigned n;
 
-    if (c->wishes[i].what == 'a') /* its success was not seen yet */
+    if (c->records[i].what == 'a') /* acquired, but not reported yet */
         return;
     if (to == c || to->blocked || to->here_us > c->here_us || lock->status == REDLOCK_PENDING ||
-        lock->valid_until_us != 0 || to->wishes[k].what != ' ' || bits(from->members) < quorum ||
+        lock->valid_until_us != 0 || to->records[k].what != ' ' || bits(from->members) < quorum ||
         until_us == 0 ||
-        (until_us <= c->here_us && c->here_us > now_us)) /* it expires before this happens */
+        (until_us <= c->here_us && c->here_us > now_us)) /* expires before the hand-off */
         return;
-    to->paused_us += c->here_us - to->here_us; /* it waits for one that is stopped */
+    to->paused_us += c->here_us - to->here_us; /* it waits for a paused client */
     for (n = 0; n < server_count && c->here_us > now_us; n++)
-        upset(to, (int)n, c->here_us);
+        disturb(to, (int)n, c->here_us);
     to->here_us = c->here_us;
     if (until_us > to->here_us + 2 * MS && roll(16) != 0)
         left_ms = (uint32_t)((until_us - to->here_us) / MS * 99 / 100);
@@ -1628,26 +1640,26 @@ static void hand_over(struct client *c, unsigned i)
     set_use_fencing(lock, uses_fencing(from));
     set_fencing_token(lock, fencing_token_of(from));
     lock->members = from->members;
-    to->wishes[k] = c->wishes[i];
-    to->wishes[k].what = ' ';
-    to->wishes[k].check_us = 0;
-    note("client %d lock %u is handed over to client %d lock %u, members %x, %lu ms left",
+    to->records[k] = c->records[i];
+    to->records[k].what = ' ';
+    to->records[k].check_us = 0;
+    note("client %d lock %u is handed_off off to client %d lock %u, members %x, %lu ms left",
          number_of(c), i, number_of(to), k, lock->members, (unsigned long)left_ms);
     if (redlock_adopt(&to->redlock, lock, left_ms) != REDLOCK_OK)
-        violated("a lock that is not adopted");
-    c->wishes[i].handed = 1;
-    to->wishes[k].extended = lock->extended;
-    to->wishes[k].valid_us = lock->valid_until_us;
+        violated("redlock_adopt fails");
+    c->records[i].handed_off = 1;
+    to->records[k].extended = lock->extended;
+    to->records[k].valid_us = lock->valid_until_us;
     handed_seen++;
     stale_clients |= 1U << number_of(to);
     if (roll(2) == 0)
         start(to, k, roll(2) ? 'k' : 'e', 0);
 }
 
-static void hand_over_and_forget(struct client *c, unsigned i)
+static void hand_off_and_abandon(struct client *c, unsigned i)
 {
-    hand_over(c, i);
-    c->wishes[i].check_us = 0;
+    hand_off(c, i);
+    c->records[i].check_us = 0;
     redlock_abandon(&c->redlock, &c->locks[i]);
 }
 
@@ -1667,15 +1679,15 @@ static void act_on_pending(struct client *c, unsigned i, unsigned what)
 static void act_on_held(struct client *c, unsigned i, unsigned what)
 {
     struct redlock_lock *lock = &c->locks[i];
-    unsigned handed = profile == HANDED ? 3 : profile == LATE ? 12 : 24;
+    unsigned one_in = profile == HAND_OFF ? 3 : profile == LATE ? 12 : 24;
 
-    if (c->wishes[i].next != 0) {
-        start(c, i, c->wishes[i].next, roll(300));
-        c->wishes[i].next = 0;
+    if (c->records[i].next != 0) {
+        start(c, i, c->records[i].next, roll(300));
+        c->records[i].next = 0;
         return;
     }
-    if (roll(handed) == 0) {
-        hand_over_and_forget(c, i);
+    if (roll(one_in) == 0) {
+        hand_off_and_abandon(c, i);
         return;
     }
     if (profile == LATE && roll(2) == 0)
@@ -1689,30 +1701,30 @@ static void act_on_held(struct client *c, unsigned i, unsigned what)
     else if (what < 15) {
         start(c, i, 'r', roll(2) * roll(300));
     } else {
-        c->wishes[i].check_us = 0;
+        c->records[i].check_us = 0;
         redlock_abandon(&c->redlock, lock);
     }
 }
 
-/* All of them at once, more than there is room for in the queues. R6 */
+/* Operations on all locks at once, more than the queues have room for. R6 */
 static void burst(struct client *c)
 {
     unsigned i;
 
     for (i = 0; i < c->lock_count; i++)
-        if (c->wishes[i].what == ' ')
+        if (c->records[i].what == ' ')
             start(c, i, c->locks[i].valid_until_us == 0 ? 'a' : 'r', 0);
 }
 
-/* Something that a program might do. */
+/* A random operation. */
 static void act(struct client *c)
 {
     unsigned i = roll(c->lock_count), what = roll(16);
     struct redlock_lock *lock = &c->locks[i];
 
-    if (bursts && (win_count == 0 || roll(4) == 0))
+    if (bursts && (acquisition_count == 0 || roll(4) == 0))
         burst(c);
-    else if (c->wishes[i].what != ' ') {
+    else if (c->records[i].what != ' ') {
         act_on_pending(c, i, what);
     } else if (lock->valid_until_us == 0) {
         if (roll(2) == 0)
@@ -1725,7 +1737,7 @@ static void act(struct client *c)
 
 /* ---- Faults --------------------------------------------------------------------------------- */
 
-/* In most cases with what the client is about to send. */
+/* Mostly used before the client sends something. */
 static void stick_one(const struct client *c)
 {
     unsigned n = roll(node_count);
@@ -1739,12 +1751,12 @@ static void fault_of_a_client(struct client *c)
     unsigned i;
 
     if (strikes(PAUSE, 12))
-        stop(c);
+        pause_process(c);
     if (strikes(DEATH, 60)) {
         for (i = 0; i < c->lock_count; i++)
             if (c->locks[i].valid_until_us != 0 && roll(2) == 0)
-                hand_over(c, i);
-        note("client %d dies, another begins", number_of(c));
+                hand_off(c, i);
+        note("client %d ends, another begins", number_of(c));
         if (roll(2) == 0) {
             begin_client_again(c);
         } else {
@@ -1757,7 +1769,7 @@ static void fault_of_a_client(struct client *c)
     i = roll(server_count);
     if (strikes(HOLE, 10)) {
         set_hole(c, (int)i, !c->hole[i]);
-        upset(c, (int)i, now_us);
+        disturb(c, (int)i, now_us);
     }
     i = roll(node_count);
     if (strikes(STUCK, profile == LATE ? 40 : 6))
@@ -1768,11 +1780,11 @@ static void fault_of_a_client(struct client *c)
     }
     if (c->link[i] >= 0 && strikes(FULL, 6)) {
         links[c->link[i]].full ^= 1;
-        upset(c, server_of[i], now_us);
+        disturb(c, server_of[i], now_us);
     }
 }
 
-/* In a small world often on several servers at once, or nothing would come of it. */
+/* With few clients often on several servers at once, because one lost key has no effect. */
 static void vanish(int server)
 {
     unsigned i;
@@ -1780,7 +1792,7 @@ static void vanish(int server)
     for (i = 0; i < server_count; i++)
         if ((int)i == server || (profile == LATE && !in_moves && roll(2) == 0)) {
             sweep((int)i, EXPIRING);
-            upset_all((int)i, now_us);
+            disturb_all((int)i, now_us);
             note("server %u: keys vanish", i);
         }
 }
@@ -1802,7 +1814,7 @@ static void fault_of_a_server(int server)
             m->delay_us = roll(2) * roll(2 * node_timeout_ms) * MS;
             if (slowest_us < 2 * m->delay_us)
                 slowest_us = 2 * m->delay_us;
-            upset_all(server, now_us + 2 * m->delay_us);
+            disturb_all(server, now_us + 2 * m->delay_us);
         }
         m->nonsense |= has(NONSENSE) && roll(6) == 0;
         if (strikes(OLD, 12)) {
@@ -1811,27 +1823,27 @@ static void fault_of_a_server(int server)
         }
         if (strikes(FLUSH, 6)) {
             sweep(server, ALL);
-            upset_all(server, now_us);
+            disturb_all(server, now_us);
             note("server %d is flushed", server);
         }
         if (strikes(VANISH, 6))
             vanish(server);
         if (strikes(JUMP, 10)) {
             m->step_us += (int64_t)roll(4 * ttl_ms) * 1000 - (int64_t)ttl_ms * 2000;
-            upset_all(server, now_us);
+            disturb_all(server, now_us);
         }
         return;
     }
     m->away_until_us = now_us + 1 + roll(3 * ttl_ms) * MS;
-    upset_all(server, m->away_until_us);
+    disturb_all(server, m->away_until_us);
 }
 
-/* All is well from now on. */
-static void mend(void)
+/* Ends all faults. */
+static void end_faults(void)
 {
     unsigned i, n;
 
-    calm = 1;
+    faults_ended = 1;
     for (i = 0; i < server_count; i++) {
         if (machines[i].away_until_us > 0)
             machines[i].away_until_us = now_us + 1;
@@ -1853,13 +1865,13 @@ static void mend(void)
     }
     for (i = 0; i < server_count; i++)
         for (n = 0; n < client_count; n++)
-            clients[n].upset_us[i] = now_us + 1;
-    note("all is mended");
+            clients[n].disturbed_us[i] = now_us + 1;
+    note("all faults end");
 }
 
 /* ---- A run ---------------------------------------------------------------------------------- */
 
-/* The next thing that happens, before `end_us`; 0: nothing does. */
+/* Runs the next event before `end_us`; 0: there is none. */
 static int step(uint64_t end_us)
 {
     uint64_t next = end_us;
@@ -1889,7 +1901,7 @@ static int step(uint64_t end_us)
     if (who < 0)
         return 0;
     if (who < SERVERS) {
-        if (!calm && !in_moves && roll(profile == ANY ? 100 : 40) == 0)
+        if (!faults_ended && !in_moves && roll(profile == ANY ? 100 : 40) == 0)
             fault_of_a_server(who);
         server_runs(who);
         stale_servers |= 1U << who;
@@ -1905,7 +1917,7 @@ static int step(uint64_t end_us)
         }
         client_runs(c);
         stale_clients |= 1U << (who - SERVERS);
-        if (!calm && roll(in_moves ? 200 : profile == ANY ? 40 : 15) == 0) {
+        if (!faults_ended && roll(in_moves ? 200 : profile == ANY ? 40 : 15) == 0) {
             fault_of_a_client(c);
             stale_servers = stale_clients = ~0U;
         }
@@ -1924,14 +1936,14 @@ static void pass(uint64_t us)
             violated("events without end");
 }
 
-/* One operation of a client while all is well. */
+/* One operation of a client after all faults have ended. Its status. */
 static int at_once(struct client *c, unsigned i, char what, uint32_t wait_ms)
 {
     unsigned steps = 0;
     int status;
 
     catch_up(c);
-    c->locks[i].ttl_ms = longest_ms; /* long, for the farthest server */
+    c->locks[i].ttl_ms = longest_ms; /* enough time for the farthest server */
     status = start(c, i, what, wait_ms);
     if (status != REDLOCK_PENDING)
         return status;
@@ -1942,10 +1954,10 @@ static int at_once(struct client *c, unsigned i, char what, uint32_t wait_ms)
     return (int)c->locks[i].status;
 }
 
-static void expect(int got, int expected, const char *promise)
+static void expect(int got, int expected, const char *message)
 {
     if (got != expected)
-        violated(promise);
+        violated(message);
 }
 
 static unsigned keys_left(void)
@@ -1957,17 +1969,16 @@ static unsigned keys_left(void)
     return left;
 }
 
-/* The other client may have tried for longer than the ttl. */
+/* Whether the lock is still held: an attempt of the other client may take longer than the ttl. */
 static int is_valid(const struct client *c, unsigned k)
 {
     return redlock_remaining_ms(&c->redlock, &c->locks[k]) > longest_round_trip_us() / 1000;
 }
 
-/* A lock of each client, one after the other, with nobody in the way. */
-static void all_is_well(void)
+/* One lock of each client, one client after the other. */
+static void check_without_faults(void)
 {
-    /* a server that was not waited for may not know the command any more: then the key expires with its ttl
-       */
+    /* a server may have lost its native release after the last one: then the key expires with its ttl */
     uint64_t released_us =
         swapped || returning ? (2 * longest_ms + 100) * MS : 20 * MS + 4 * longest_round_trip_us();
     unsigned i;
@@ -1975,46 +1986,49 @@ static void all_is_well(void)
     for (i = 0; i < client_count && broken == NULL; i++) {
         struct client *c = &clients[i], *other = &clients[(i + 1) % client_count];
         unsigned k = roll(lock_count);
-        expect(
-            at_once(c, k, 'a', guarded ? 5000 + 2 * longest_ms : 5000), REDLOCK_OK,
-            "a lock that nobody can get"); /* guarded: a server that is connected now, and does not tell its age */
-        expect(at_once(c, k, 'e', 0), REDLOCK_OK, "an extension that fails for no reason");
+        /* guarded: a server without INFO votes only longest_ttl_ms after it was connected */
+        expect(at_once(c, k, 'a', guarded ? 5000 + 2 * longest_ms : 5000), REDLOCK_OK,
+               "a lock cannot be acquired");
+        expect(at_once(c, k, 'e', 0), REDLOCK_OK, "an extension fails without a reason");
         if (other != c && share_a_key(&c->locks[k], &other->locks[0])) {
             int got = at_once(other, 0, 'a', 0);
-            /* connections that pause, of this client or of the holder; one server with two databases */
+            /* other results are possible when nodes of this client or of the holder are in the reconnect
+               backoff, or when one server is listed with two databases */
             if (is_valid(c, k) && got != REDLOCK_HELD && got != REDLOCK_UNREACHABLE &&
                 (got != REDLOCK_CONTENDED ||
                  (server_count == node_count &&
                   bits(servers_that_have(&c->locks[k])) == server_count)))
-                violated("a lock that is held, but that is not said");
+                violated("a held lock is not reported as held");
             if (got == REDLOCK_OK)
                 at_once(other, 0, 'r', 5000);
         }
         if (is_valid(c, k))
-            expect(at_once(c, k, 'r', 5000), REDLOCK_OK, "a release that fails for no reason");
+            expect(at_once(c, k, 'r', 5000), REDLOCK_OK, "a release fails without a reason");
         else
             at_once(c, k, 'r', 5000);
         pass(released_us);
-        expect(at_once(c, k, 'a', 0), REDLOCK_OK, "a free lock that is refused");
-        expect(at_once(c, k, 'r', 5000), REDLOCK_OK, "a release that fails for no reason");
-        expect(at_once(c, k, 'r', 5000), REDLOCK_EXPIRED, "gone, but that is not said");
+        expect(at_once(c, k, 'a', 0), REDLOCK_OK, "a free lock is refused");
+        expect(at_once(c, k, 'r', 5000), REDLOCK_OK, "a release fails without a reason");
+        expect(at_once(c, k, 'r', 5000), REDLOCK_EXPIRED,
+               "a release of a lock that is not held does not report EXPIRED");
         pass(released_us);
     }
     if (keys_left() > 0)
-        violated("a key that is left");
+        violated("a key is left");
 }
 
-/* As many servers crash or hang as may. The others are enough, at the first attempt. */
-static void a_majority_is_well(void)
+/* As many servers crash or hang as the quorum permits. The first attempt must succeed with the others. */
+static void check_majority(void)
 {
     unsigned i, first = roll(server_count);
 
     for (i = 0; i < client_count * FEW && broken == NULL && guarded; i++)
         if (i % FEW < lock_count && uses_fencing(&clients[i / FEW].locks[i % FEW])) {
-            at_once(&clients[i / FEW], i % FEW, 'a', 5000); /* all servers are marked. R18 */
+            at_once(&clients[i / FEW], i % FEW, 'a',
+                    5000); /* sets the markers on all servers. R18 */
             at_once(&clients[i / FEW], i % FEW, 'r', 5000);
         }
-    pass((2 * longest_ms + 4000) * MS); /* connections are up: until the last has its vote. R14 */
+    pass((2 * longest_ms + 4000) * MS); /* connections stay up until all servers may vote. R14 */
     for (i = 0; i < server_count - quorum; i++) {
         int server = (int)((first + i) % server_count);
         if (roll(2))
@@ -2023,14 +2037,16 @@ static void a_majority_is_well(void)
     }
     for (i = 0; i < client_count && broken == NULL; i++) {
         unsigned k = roll(lock_count);
-        expect(at_once(&clients[i], k, 'a', 0), REDLOCK_OK, "a majority that gives no lock");
-        expect(at_once(&clients[i], k, 'e', 0), REDLOCK_OK, "a majority that extends no lock");
-        expect(at_once(&clients[i], k, 'r', 5000), REDLOCK_OK, "a majority that releases no lock");
+        expect(at_once(&clients[i], k, 'a', 0), REDLOCK_OK, "a majority does not grant a lock");
+        expect(at_once(&clients[i], k, 'e', 0), REDLOCK_OK, "a majority does not extend a lock");
+        expect(at_once(&clients[i], k, 'r', 5000), REDLOCK_OK,
+               "a majority does not release a lock");
         pass(20 * MS);
     }
 }
 
-/* Client 0 is to hold the lock for long, the others for a moment. Its commands are those that come late. */
+/* An operation of profile LATE. Client 0 holds the lock for long, and its commands are delayed; the others
+   hold it for a moment. */
 static void operate(struct client *c, unsigned k)
 {
     int holder = c == clients;
@@ -2038,13 +2054,13 @@ static void operate(struct client *c, unsigned k)
     catch_up(c);
     if (holder && has(STUCK) && roll(4) > (c->locks[k].valid_until_us != 0 ? 2 : 0))
         stick_one(c);
-    if (c->wishes[k].what != ' ') {
+    if (c->records[k].what != ' ') {
         if (roll(8) == 0)
             start(c, k, 'r', roll(100));
     } else if (c->locks[k].valid_until_us == 0) {
         start(c, k, 'a', roll(2) * roll(ttl_ms));
     } else if (roll(16) == 0) {
-        hand_over_and_forget(c, k);
+        hand_off_and_abandon(c, k);
     } else {
         if (roll(2) == 0)
             c->locks[k].ttl_ms = draw_ttl();
@@ -2062,7 +2078,7 @@ static void old_bytes_arrive(unsigned one_in)
     stale_servers = ~0U;
 }
 
-/* The client that holds the lock, by what it knows; else client 0, which is to get it. */
+/* A client that holds a lock, by its own knowledge; else client 0. */
 static struct client *holder(unsigned *k)
 {
     unsigned i;
@@ -2077,14 +2093,14 @@ static struct client *holder(unsigned *k)
 
 static int extend_if_held(struct client *c, unsigned k)
 {
-    if (c->wishes[k].what != ' ' || c->locks[k].valid_until_us == 0)
+    if (c->records[k].what != ' ' || c->locks[k].valid_until_us == 0)
         return 0;
     catch_up(c);
     start(c, k, 'e', 0);
     return 1;
 }
 
-/* Long enough for broken connections to be given up and opened again, and for lost keys to be repaired. */
+/* The pauses are long enough for reconnects and repairs. */
 static void holder_extends_often(void)
 {
     unsigned i, k;
@@ -2096,8 +2112,8 @@ static void holder_extends_often(void)
     }
 }
 
-/* The worst order: keys are lost on all servers but one, another client has the lock for a moment, old commands
-   run, and the holder extends. */
+/* The worst order: keys are lost on all servers but `stays`, another client holds the lock for a moment,
+   delayed commands run, and the holder extends. */
 static void another_has_it(int stays)
 {
     unsigned k, held;
@@ -2111,12 +2127,12 @@ static void another_has_it(int stays)
     for (i = 0; i < (int)server_count && has(VANISH); i++)
         if (i != stays)
             vanish(i);
-    if (other->wishes[k].what == ' ' && other->locks[k].valid_until_us == 0) {
+    if (other->records[k].what == ' ' && other->locks[k].valid_until_us == 0) {
         catch_up(other);
         start(other, k, 'a', 0);
         pass(roll(2) * longest_round_trip_us() + roll(4) * MS);
     }
-    if (other->wishes[k].what == ' ' && other->locks[k].valid_until_us != 0) {
+    if (other->records[k].what == ' ' && other->locks[k].valid_until_us != 0) {
         catch_up(other);
         start(other, k, 'r', 0);
         pass(roll(2) * longest_round_trip_us() + roll(4) * MS);
@@ -2133,11 +2149,12 @@ static void restart(int server)
         return;
     crash(server, has(FORGET));
     machines[server].away_until_us = now_us + 1 + roll(roll(2) * 4 * node_timeout_ms) * MS;
-    upset_all(server, machines[server].away_until_us);
+    disturb_all(server, machines[server].away_until_us);
 }
 
-/* The key is lost on a server and is repaired there, but the repair is under way for long; maybe it never runs, as the
-   server restarts; and once more. Meanwhile the holder goes on extending, and at last another has the lock. */
+/* A server loses the key, and its repair is delayed for long, or never runs because the server restarts. This
+   may happen several times. Meanwhile the holder goes on extending, and at the end another client holds the
+   lock. */
 static void repairs_are_late(void)
 {
     unsigned k, n = roll(node_count), times = 1 + roll(3);
@@ -2167,21 +2184,21 @@ static void repairs_are_late(void)
         another_has_it((int)(((unsigned)server + 1 + roll(server_count - 1)) % server_count));
 }
 
-/* With commands under way, which may run after those of who takes it over. */
-static void holder_hands_over(void)
+/* A hand-off with commands under way, which may run after those of the new holder. */
+static void holder_hands_off(void)
 {
     unsigned k;
     struct client *c = holder(&k);
 
-    if (c->wishes[k].what == ' ' && c->locks[k].valid_until_us == 0) {
+    if (c->records[k].what == ' ' && c->locks[k].valid_until_us == 0) {
         stick_one(c);
         catch_up(c);
         start(c, k, 'a', 0);
         pass(longest_round_trip_us() + roll(3) * MS);
     }
-    if (c->wishes[k].what == ' ' && c->locks[k].valid_until_us != 0) {
+    if (c->records[k].what == ' ' && c->locks[k].valid_until_us != 0) {
         catch_up(c);
-        hand_over_and_forget(c, k);
+        hand_off_and_abandon(c, k);
     }
     pass(roll(3) * MS);
     holder_extends_often();
@@ -2191,15 +2208,16 @@ static void holder_hands_over(void)
 
 static void extend_for(struct client *c, unsigned k, uint32_t ms)
 {
-    if (c->wishes[k].what == ' ') /* else the lock is the library's */
+    if (c->records[k].what == ' ') /* the lock is not in use by the library */
         c->locks[k].ttl_ms = ms;
     extend_if_held(c, k);
     pass(3 * longest_round_trip_us() + 1 * MS);
 }
 
-/* The holder extends for long, then for less, when a server has lost the key: there the key is repaired for the
-   shorter time. It must be kept there too, as another server hangs. R10 */
-static void holder_keeps_for_less(void)
+/* The holder extends with a long ttl, then with a shorter one after a server has lost the key. So this server
+   has the key for the shorter time only. Auto-extension must extend it there in time, because another server
+   hangs. R10 */
+static void holder_auto_extends_a_shorter_ttl(void)
 {
     unsigned k, stops;
     struct client *c = holder(&k);
@@ -2210,7 +2228,7 @@ static void holder_keeps_for_less(void)
     extend_for(c, k, ttl_ms / 2);
     pass((5 * node_timeout_ms + 1) * MS);
     extend_for(c, k, ttl_ms / 2);
-    if (c->wishes[k].what != ' ' || c->locks[k].valid_until_us == 0)
+    if (c->records[k].what != ' ' || c->locks[k].valid_until_us == 0)
         return;
     catch_up(c);
     start(c, k, 'k', 0);
@@ -2218,7 +2236,7 @@ static void holder_keeps_for_less(void)
     stops = ((unsigned)server + 1 + roll(server_count - 1)) % server_count;
     if (machines[stops].away_until_us == 0) {
         machines[stops].away_until_us = now_us + longest_ms * MS;
-        upset_all((int)stops, machines[stops].away_until_us);
+        disturb_all((int)stops, machines[stops].away_until_us);
         stale_servers = ~0U;
         note("server %u hangs", stops);
     }
@@ -2236,16 +2254,17 @@ static void strike(unsigned what)
     else if (what < 6)
         holder_extends_often();
     else if (what == 6)
-        holder_hands_over();
+        holder_hands_off();
     else if (what == 7 && (has(CRASH) || has(FORGET)))
         restart((int)roll(server_count));
     else if (what == 8)
         repairs_are_late();
     else if (has(VANISH) && roll(2) == 0)
-        holder_keeps_for_less();
+        holder_auto_extends_a_shorter_ttl();
 }
 
-/* One move of profile LATE: what may matter when commands of closed connections run late. */
+/* One move of profile LATE: operations and faults that matter when commands of closed connections run
+   late. */
 static void move(void)
 {
     unsigned what = roll(22);
@@ -2273,7 +2292,7 @@ static void many_moves(void)
     }
 }
 
-static void let_go(void)
+static void cancel_all(void)
 {
     unsigned i, k;
 
@@ -2286,22 +2305,22 @@ static void let_go(void)
     for (i = 0; i < client_count; i++)
         for (k = 0; k < lock_count; k++) {
             if (clients[i].locks[k].status == REDLOCK_PENDING)
-                violated("an operation that does not end when all is well");
+                violated("an operation does not end after all faults have ended");
             redlock_abandon(&clients[i].redlock, &clients[i].locks[k]);
         }
 }
 
-/* The faults of a run. Never one with another seed only: `beyond` are those that break what is assumed. */
+/* The faults of a run; `beyond`: also those beyond the assumptions. */
 static unsigned draw_faults(int beyond)
 {
     unsigned faults = ((roll(1 << VANISH) | (roll(2) == 0 ? 1U << RATES : 0)) & roll(1 << VANISH)) |
                       (roll(3) == 0 ? 1U << roll(VANISH) : 0);
 
-    if (profile == LATE || profile == HANDED)
+    if (profile == LATE || profile == HAND_OFF)
         faults = 1U << STUCK | (roll(1 << VANISH) & roll(1 << VANISH) &
                                 (1U << CRASH | 1U << CUT | 1U << HOLE | 1U << HANG | 1U << PAUSE |
                                  1U << DEATH | 1U << RATES));
-    else if (profile == TWICE)
+    else if (profile == DUPLICATE)
         faults = 1U << CUT | roll(2) << CRASH |
                  (faults & (1U << CRASH | 1U << SLOW | 1U << STUCK | 1U << DRIP));
     else if (profile == HEALTHY)
@@ -2315,7 +2334,7 @@ static unsigned draw_faults(int beyond)
     return faults;
 }
 
-/* What a profile decides. */
+/* The profile, and the values that depend on it. */
 static void draw_world(void)
 {
     unsigned drawn = roll(12);
@@ -2323,8 +2342,8 @@ static void draw_world(void)
     profile = drawn < 6                              ? ANY
               : drawn < 8                            ? LATE
               : drawn < 10                           ? HEALTHY
-              : drawn < 11 || !REDLOCK_RESTART_GUARD ? HANDED
-                                                     : TWICE;
+              : drawn < 11 || !REDLOCK_RESTART_GUARD ? HAND_OFF
+                                                     : DUPLICATE;
     profiles_seen[profile]++;
     node_count = 1 + roll(SERVERS);
     client_count = 1 + roll(CLIENTS);
@@ -2333,17 +2352,17 @@ static void draw_world(void)
     ttl_ms = 100 + roll(4) * 300 + roll(100);
     if (profile != ANY && node_count > 3 && roll(4) > 0)
         node_count = 3;
-    if (profile == LATE || profile == HANDED) {
+    if (profile == LATE || profile == HAND_OFF) {
         if (node_count < 3 && SERVERS >= 3)
             node_count = 3;
         client_count = 2 + roll(2);
         lock_count = 1 + roll(2);
         node_timeout_ms = 5 + roll(10);
     }
-    if (profile == TWICE && node_count < 3 && SERVERS >= 3)
+    if (profile == DUPLICATE && node_count < 3 && SERVERS >= 3)
         node_count = 3;
-    if (profile == TWICE)
-        node_timeout_ms += roll(2) * 50; /* a node that was denied is tried again within it */
+    if (profile == DUPLICATE)
+        node_timeout_ms += roll(2) * 50; /* time to connect a rejected node again */
     bursts = profile == HEALTHY && roll(4) == 0;
     if (bursts) {
         client_count = 1;
@@ -2353,13 +2372,13 @@ static void draw_world(void)
     quorum = node_count / 2 + 1;
 }
 
-/* Which server each node is, and how it is reached. */
+/* The server, database and password of each node. */
 static void draw_nodes(void)
 {
     enum { SIZE = REDLOCK_SEND_MAX < 1000 ? REDLOCK_SEND_MAX : 1000 };
     static char long_secret[SIZE];
     unsigned i, first = roll(node_count), second = roll(node_count);
-    int secrets = roll(4) == 0, databases = roll(profile == TWICE ? 2 : 4) == 0;
+    int secrets = roll(4) == 0, databases = roll(profile == DUPLICATE ? 2 : 4) == 0;
 
     server_count = node_count;
     twin = -1;
@@ -2368,12 +2387,12 @@ static void draw_nodes(void)
         database[i] = databases ? roll(3) : 0;
         secret[i] = secrets && roll(2) == 0 ? "one two" : NULL;
     }
-    if (secrets && roll(4) == 0) { /* HELLO leaves little room, or none */
+    if (secrets && roll(4) == 0) { /* little or no room in the send buffer after HELLO */
         memset(long_secret, 'x', sizeof long_secret);
         long_secret[SIZE - 54 - roll(24)] = '\0';
         secret[first] = long_secret;
     }
-    if (profile != TWICE || first >= second)
+    if (profile != DUPLICATE || first >= second)
         return;
     server_count--;
     server_of[second] = twin = server_of[first];
@@ -2381,7 +2400,7 @@ static void draw_nodes(void)
         server_of[i]--;
 }
 
-/* What is drawn once for each run. */
+/* The random values of a run. */
 static void draw(uint32_t seed)
 {
     unsigned i;
@@ -2395,10 +2414,10 @@ static void draw(uint32_t seed)
         link->back.parts = parts_of[i][1];
         link->back.bytes = bytes_of[i][1];
     }
-    win_count = 0;
+    acquisition_count = 0;
     event = 0;
     broken = NULL;
-    calm = swapped = returning = 0;
+    faults_ended = swapped = returning = 0;
     aimed = -1;
     digest = 14695981039346656037U;
     now_us = SECOND;
@@ -2417,15 +2436,14 @@ static void draw(uint32_t seed)
     else if (profile == LATE && roll(3) == 0)
         beyond = 1;
     on = draw_faults(beyond);
-    if (twin >=
-        0) /* a restart that the other connection has not noticed looks like another server */
+    if (twin >= 0) /* without the run_id of a restart the two addresses look like two servers */
         on &= ~(1U << STUCK | 1U << HOLE);
     lazy = roll(4) == 0;
     in_moves = profile == LATE && roll(4) > 0;
     marked = on >> FLUSH & 1;
     durable = REDLOCK_DURABLE && roll(profile == ANY ? 3 : 8) == 0 && !marked;
     if (!REDLOCK_RESTART_GUARD && !durable && !beyond)
-        on &= ~(1U << FORGET); /* nothing guards against that */
+        on &= ~(1U << FORGET); /* this build has no guard against it */
     guarded = marked || (REDLOCK_RESTART_GUARD && (on >> FORGET & 1) != 0 && !durable &&
                          !(beyond && roll(2)));
     longest_ms = ttl_ms * (guarded && roll(4) > 0 ? 1 : 3);
@@ -2462,9 +2480,9 @@ static void set_up(void)
         m->sweep_us = now_us + roll(100) * MS;
         faults_seen[OLD] += (unsigned)(m->mini.old + m->mini.no_pushes + m->mini.no_info);
     }
-    if (profile == LATE && roll(3) == 0) { /* one server fewer than there should be */
+    if (profile == LATE && roll(3) == 0) { /* one server is down at first */
         machines[0].away_until_us = now_us + roll(20 * longest_ms) * MS;
-        upset_all(0, machines[0].away_until_us);
+        disturb_all(0, machines[0].away_until_us);
     }
     draw_distances();
     faults_seen[RATES] += has(RATES) != 0;
@@ -2483,7 +2501,7 @@ static void set_up(void)
     }
 }
 
-static const char *history(uint32_t seed)
+static const char *run_seed(uint32_t seed)
 {
     unsigned i;
 
@@ -2500,25 +2518,25 @@ static const char *history(uint32_t seed)
     else
         pass((profile == LATE ? 30U : 8 + roll(8)) * ttl_ms * MS);
     if (broken == NULL) {
-        mend();
-        pass(2 * longest_ms * MS); /* pauses end, connections come back */
+        end_faults();
+        pass(2 * longest_ms * MS); /* until pauses have ended and nodes are connected */
     }
     if (broken == NULL)
-        let_go();
-    for (i = 0; i < server_count; i++) /* after a jump it may be any time until they expire */
+        cancel_all();
+    for (i = 0; i < server_count; i++) /* after a jump keys may expire very late */
         if (on >> JUMP & 1)
             sweep((int)i, EXPIRING);
     if (broken == NULL)
         pass((2 * longest_ms + 4000) * MS);
     if (broken == NULL)
-        all_is_well();
+        check_without_faults();
     if (broken == NULL)
-        a_majority_is_well();
+        check_majority();
     for (i = 0; i < client_count; i++)
         redlock_deinit(&clients[i].redlock);
     for (i = 0; i < LINKS && broken == NULL; i++)
         if (links[i].open)
-            violated("a connection is left");
+            violated("a connection is open after redlock_deinit");
     return broken;
 }
 
@@ -2528,8 +2546,8 @@ static void print_table(void)
 {
     unsigned i, k;
 
-    printf("# %lu events, %lu locks got, %lu extensions, %lu handed over, %lu on all servers\n",
-           events_seen, wins_seen, extensions_seen, handed_seen, everywhere_seen);
+    printf("# %lu events, %lu acquires, %lu extensions, %lu hand-offs, %lu on all servers\n",
+           events_seen, acquires_seen, extensions_seen, handed_seen, everywhere_seen);
     for (i = 0; i < FAULTS; i++)
         printf("# %10lu  %s\n", faults_seen[i], fault_names[i]);
     for (k = 0; k < 4; k++)
@@ -2551,25 +2569,25 @@ int main(int argc, char **argv)
         count = 1;
     }
     for (seed = first; seed < first + count && wrong < 5; seed++) {
-        const char *promise = history(seed);
+        const char *message = run_seed(seed);
         uint64_t same = digest;
-        if (promise != NULL) {
-            ok(0, "seed %lu: %s (sim %lu trace)", (unsigned long)seed, promise,
+        if (message != NULL) {
+            ok(0, "seed %lu: %s (sim %lu trace)", (unsigned long)seed, message,
                (unsigned long)seed);
             wrong++;
-            if (trace_from > 0) { /* the end of it */
+            if (trace_from > 0) { /* prints the events before the violation */
                 trace_from = broken_at < 40 ? 0 : broken_at - 40;
-                history(seed);
+                run_seed(seed);
                 trace_from = ULONG_MAX;
             }
         }
         if (seed - first < 20 && trace_from > 0) {
-            history(seed);
+            run_seed(seed);
             if (digest != same)
-                ok(0, "seed %lu: another history the second time", (unsigned long)seed);
+                ok(0, "seed %lu: a second run of the seed differs", (unsigned long)seed);
         }
     }
-    ok(wrong == 0, "%lu histories: no promise broken", (unsigned long)count);
+    ok(wrong == 0, "%lu runs: no invariant violated", (unsigned long)count);
     print_table();
     for (i = 0; i < FAULTS; i++)
         kinds += faults_seen[i] > 0;
