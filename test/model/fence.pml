@@ -1,45 +1,46 @@
 /* fence.pml - rule R16 of redlock.c: fencing tokens from a counter per node; no consensus, no clocks. Run by
- * model.sh, where the variants stand that are run and what is expected of each.
+ * model.sh, which lists the variants and the expected result of each.
  *
  * SPDX-FileCopyrightText: the redlock authors
  * SPDX-License-Identifier: MIT
  *
- * N nodes, C acquisition attempts. Each attempt has its own token (id+1) except with SAMETOK.
- * Total asynchrony. State-space reductions, each exact for the two safety properties checked:
+ * N nodes, C acquisition attempts. Each attempt has a different token (id+1) except with SAMETOK.
+ * Messages may take any time, and there are no clocks. Reductions of the state space; each is exact for the two
+ * properties that are checked:
  *   S1 a key may vanish at ANY step (expiry, release, DEL, clock jump), and an absent key is
- *      observable only as "SET NX succeeds" / "ack fails"; so SET simply may replace any owner at
+ *      observable only as "SET NX succeeds" / "ack fails"; so a SET may replace any owner at
  *      any step, and "free" needs no state;
- *   S2 a refused SET, a lost message, a refused ack have no effect on a node = never executed;
- *   S3 giving up = never taking another step; messages of a stalled attempt may still execute late;
+ *   S2 a refused SET, a lost message and a refused ack have no effect on a node: they are not executed;
+ *   S3 an attempt that gives up takes no further step; its messages may still be executed later;
  *   S4 attempts are symmetric: attempt c starts after attempt c-1 has STARTED (not finished);
  *   S5 nodes are symmetric: initial counters are generated in ascending order;
- *   S6 dead variables are zeroed.
+ *   S6 variables that are not read any more are set to 0.
  *
  * Checked when attempt c succeeds with fencing token f:
  *   (D) distinct : no other successful attempt has the same f
  *   (O) order    : f > every f whose attempt had completed before c started
  *
  * Variants (-D...):
- *   ACK_OWNED   mutant: a second-round answer counts if the key is still owned, whatever the count
+ *   ACK_OWNED   mutant: a second-round reply counts if the key is still owned, with any count
  *   (default)   ACK_EXACT: counts only if owned AND F <= f before (so F == f after)
  *   ACK_TERM    lock value stores its term T: counts if owned and T <= f; then T:=f, F:=max(F,f)
  *               (allows ONE counter per node for all resources; use with BUMP)
- *   NO_ROUND2, ACK_BLIND   sanity mutants (must fail)
+ *   NO_ROUND2, ACK_BLIND   mutants: no second round; a second round without the compare
  *   DUP         every SET may be executed twice on a node (resend after reconnect)
- *   LOSS=k      at most k times a node loses key and counter
+ *   LOSS=k      a node loses key and counter, at most k times in total
  *   CLOCK=s     proposal p = s * (attempts started so far): perfect clocks, s >> counter increments
  *   RECREATE    after success the holder may re-create a missing key without touching F
  *   SAMETOK     attempts 0 and 1 = one client retrying with the SAME token (1 starts any time after
- *               0 has given up); a node already holding the token may answer "granted, F"
- *   BUMP=m      foreign resources increment F[n], m times in total (shared counter)
+ *               0 has given up); a node that has the token already may reply "granted, F"
+ *   BUMP=m      locks of other resources increment F[n], m times in total (shared counter)
  *   EXTCHK      after success the holder may run extend rounds (compare-and-pexpire). An extend
  *               succeeds with >= Q nodes that still hold the key AND were counted when the lock was
  *               acquired. Checked (E): when the extend round STARTED, no attempt that had started
- *               after this one's success had itself succeeded (= proof of continuous ownership up to
+ *               after this one's success had itself succeeded (a proof of continuous ownership up to
  *               the start of the round, no clocks involved).
  *   EXTANY      mutant of EXTCHK: any node holding the key counts
  *   EXTLATE     mutant of EXTCHK: a node whose grant came after the success counts, too. It does so in redlock.pml,
- *               where clocks tell that the lock was still valid; without clocks it proves nothing.
+ *               where clocks show that the lock was still valid; without clocks this grant proves nothing.
  *   INIT=k      initial counters 0..k
  *   NOD / NOO   do not check (D) / (O)
  */
@@ -78,7 +79,7 @@ bit  ex[C*N];       /* SET executed (granted) on node */
 #ifdef DUP
 bit  ex2[C*N];
 #endif
-byte val[C*N];      /* reply of the grant, 0 = none/seen no more */
+byte val[C*N];      /* reply of the grant, 0 = none, or not needed any more */
 bit  ak[C*N];       /* counted ack */
 byte ph[C];         /* 0 idle 1 round-1 2 round-2 3 success 4 gave up (SAMETOK only) */
 byte f[C];
@@ -86,7 +87,7 @@ byte smax[C];       /* ghost */
 byte maxdone;       /* ghost */
 #ifdef EXTCHK
 bit  sn[C*N];       /* node counted in the acquisition */
-bit  ek[C*N];       /* node answered the extend round */
+bit  ek[C*N];       /* node confirmed the extend round */
 byte aft[C];        /* ghost: attempts that had succeeded when this one started (bit set) */
 byte es[C];         /* ghost: attempts that had succeeded when the extend round started */
 bit  er[C];         /* an extend round is under way */
@@ -142,14 +143,14 @@ inline grant(c,n) {
 inline decide(c) {
     m = 0; g = 0; k = 0; eq = 1;
     do
-    :: k < N && val[X(c,k)] != 0 ->                  /* see this reply ... */
+    :: k < N && val[X(c,k)] != 0 ->                  /* this reply has arrived */
         if :: g > 0 && val[X(c,k)] != m -> eq = 0 :: else -> skip fi;
         if :: val[X(c,k)] > m -> m = val[X(c,k)] :: else -> skip fi;
 #ifdef EXTCHK
         sn[X(c,k)] = 1;
 #endif
         g++; k++
-    :: k < N -> k++                                   /* ... or not (yet) */
+    :: k < N -> k++                                   /* it has not */
     :: k == N -> break
     od;
     if
@@ -262,7 +263,7 @@ end:
 #endif
     :: atomic { ph[c] == 1 -> decide(c) }
 #ifdef EXTCHK
-    /* an extend round starts (answers of the previous round are forgotten) */
+    /* an extend round starts (replies of the previous round are dropped) */
     :: atomic { ph[c] == 3 -> k = 0; do :: k < N -> ek[X(c,k)] = 0; k++ :: else -> break od;
         k = 0; es[c] = 0; er[c] = 1;
         do :: k < C -> if :: ph[k] == 3 -> es[c] = es[c] | (1 << k) :: else -> skip fi; k++ :: else -> break od; k = 0 }
@@ -316,7 +317,7 @@ init {
     atomic {
         do
         :: i < N ->
-            do :: v < INIT -> v++ :: break od;       /* ascending (R5) */
+            do :: v < INIT -> v++ :: break od;       /* ascending (S5) */
             F[i] = v; i++
         :: else -> break
         od;

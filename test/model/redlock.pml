@@ -1,11 +1,11 @@
 /* redlock.pml - the rules R1 to R3, R8, R8b, R9, R14 and R18 of redlock.c: mutual exclusion and continuity, in
- * discrete time with bounded drift. model.sh lists the variants and what is expected of each.
+ * discrete time with bounded drift. model.sh lists the variants and the expected result of each.
  *
  * SPDX-FileCopyrightText: the redlock authors
  * SPDX-License-Identifier: MIT
  *
- * There are N nodes and C attempts; each attempt has its own token. A retry is another attempt. The first
- * EXTC attempts extend their locks. Time advances in ticks. A message takes any time or is lost.
+ * There are N nodes and C attempts; each attempt has a different token. A retry is another attempt. The first
+ * EXTC attempts extend their locks. Time advances in ticks. A message takes any time, or is lost.
  *
  * Node. A granted SET creates the key with a ttl of T ticks. A key can expire up to D ticks early: D is the drift
  *   of node and client together over one ttl.
@@ -13,39 +13,40 @@
  *   lock is held for that many ticks. A node can be sent the SET at any time while the lock is held (R2).
  * Extend (EXT). A round asks all nodes. It succeeds when QSZ members confirm and T-e-DRIFT > 0. A failed round
  *   changes nothing and is followed by another one. LATEXT: a round can also start after the validity has ended.
- *   In a round each node answers one extension, and another one if its connection is given up meanwhile. A round that
- *   succeeds may do so before all nodes have answered.
- * Repair (HEAL). A node that answers an extension that the key is gone can be sent a repair while the lock is valid,
- *   unless it is suspect: it creates the key again. So at most one creating command of a token is unanswered. The
- *   answer to a repair is no vote and makes no member (R9).
- * Release. Compare and delete; it may reach each node at any later time.
+ *   In a round each node answers one extension, and another one if its connection is abandoned meanwhile. A round
+ *   can succeed before all nodes have answered.
+ * Repair (HEAL). A node whose answer to an extension is that the key is missing can be sent a repair, which creates the
+ *   key again. The lock must be valid, and the node not suspect. So at most one creating command of a token is
+ *   unanswered. The answer to a repair is not a vote and does not make a member (R9).
+ * Release. Compare and delete; the release may reach each node at any later time.
  *
- * A client knows nothing but answers. On one connection commands run and are answered in order. A creating command
- * (SET or repair) that was sent runs at any later time: in a later round, after the validity, or never. Connections
- * are abandoned at any time; an unanswered creating command can still run afterwards, and its answer is lost.
+ * A client knows only what nodes have answered. On one connection commands run and are answered in order. A creating
+ * command (SET or repair) that was sent runs at any later time: in a later round, after the validity, or never.
+ * Connections are abandoned at any time; an unanswered creating command can still run afterwards, and its answer is
+ * lost.
  *
- * Members are nodes (a) whose grant arrived while the lock was valid and no repair was sent behind that SET and
- *   is unanswered, or (b) that confirmed an extension of a round that succeeded: before it did, or later while the
- *   lock was valid. So a node that was repaired is one when it has confirmed another extension.
+ * Members are nodes (a) whose grant arrived while the lock was valid, if no repair after that SET is unanswered, or
+ *   (b) that confirmed an extension of a round that succeeded: before the success, or later while the lock was valid.
+ *   So a repaired node becomes a member when it has confirmed another extension.
  * Suspect (R8b) are nodes with an unanswered creating command on an abandoned connection. A suspect node is not
  *   repaired until it confirms the token, which proves that the command has run, or restarts, or (KILL) has closed the
- *   former connection.
+ *   abandoned connection.
  *
  * CRASHES: at most K crashes. The node restarts without the key, or with it (KEEP). For QUAR ticks its
- *   votes are not counted (R14). MARK: the server is flushed and runs on, which nobody sees. The first SET or repair
+ *   votes are not counted (R14). MARK: the server is flushed and runs on, which no client sees. The first SET or repair
  *   finds no marker and sets one; for QUAR ticks no key is created (R18).
- * TTL2=t: a round can extend by t ticks instead of T. One that was sent can run at any later time. No key is ever
+ * TTL2=t: a round can extend by t ticks instead of T. Such an extension can run at any later time. No key is
  *   shortened on the node, and no validity in the client.
- * ADOPT: another process continues with token and members, and without knowledge of what the first one has
- *   sent. It treats all other nodes as suspect. With crashes: the adopter may know such a node as the process that it
- *   was before. So the first process that it hears of after the adoption proves nothing (unheard); a later one does.
- * VANISH=k: k keys, of any attempt, vanish at any moment, which no rule assumes. (M) is not promised then, and (K) is
- *   what an extension proves without it: no attempt that started after attempt 0 had become a holder was one before
- *   the round began. Late grants make no members here: the engine lets them, but they rest on the validity.
- *   PROMPT: a round begins only when no creating command is unanswered. It restricts the world, not the rule.
- *   FRESH: R9 wholly. A round makes a member only of a node with no unanswered creating command when the round began,
- *   on any connection, and that was not repaired in this round. Without VANISH all holds without it, too; as it
- *   only makes fewer members, the other runs leave it out: it multiplies their states.
+ * ADOPT: another process continues with token and members, and does not know what the first one has
+ *   sent. It treats all other nodes as suspect. With crashes: the adopter may know an earlier process of such a
+ *   node. So the first process that it finds after the adoption proves nothing (unh[]); a later one does.
+ * VANISH=k: k keys, of any attempt, vanish at any moment, against the assumptions of all rules. Then (M) does not
+ *   hold. (K) is weaker: no attempt that started after attempt 0 had become a holder became a holder before the
+ *   round began. Late grants make no members here: in the engine they do, but they rest on the validity.
+ *   PROMPT: a round begins only when no creating command is unanswered. This restricts the environment, not the rule.
+ *   FRESH: all of R9. A round makes a member only of a node with no unanswered creating command when the round began,
+ *   on any connection, and that was not repaired in this round. Without VANISH, FRESH is not
+ *   needed: it makes fewer members. The other runs leave it out, because it multiplies their states.
  *
  * Checked:
  *   (M) no two attempts have v > 0 at the same time
@@ -53,15 +54,15 @@
  *
  * Mutants: ANYMEMBER (every node counts), RECREATE (a repaired node counts at once), SAMEROUND (a repaired node is a
  *   member when the round that repaired it succeeds), NOSUSPECT (R8b is missing), SETDOUBT (R8b for repairs only),
- *   FIRSTDOUBT (only the first doubtful connection of a node is remembered), OLDROUND (repairs of former rounds are
- *   forgotten when a connection is abandoned), REPAIRSUSPECT (suspect nodes are repaired), BLINDREPAIR (nodes are
- *   repaired without having been asked), ADOPTALL (an adopter suspects no node), HEARDBEFORE (an adopter takes a node
- *   for another process than its predecessor knew), SHORTEN (an extension can shorten), BLINDHEAL (a repair ignores
- *   the marker), RESEND, NOELAPSED, EXTNOELAPSED, BLINDDEL, BLINDEXT, DRIFT < D, QSZ too small, QUAR < T
+ *   FIRSTDOUBT (only the first suspect connection of a node is recorded), OLDROUND (repairs of former rounds are not
+ *   recorded when a connection is abandoned), REPAIRSUSPECT (suspect nodes are repaired), BLINDREPAIR (nodes are
+ *   repaired without an extension before), ADOPTALL (an adopter suspects no node), HEARDBEFORE (an adopter takes a
+ *   node for a process that its predecessor did not know), SHORTEN (an extension can shorten), BLINDHEAL (a repair
+ *   ignores the marker), RESEND, NOELAPSED, EXTNOELAPSED, BLINDDEL, BLINDEXT, DRIFT < D, QSZ too small, QUAR < T
  *
- * Reductions. (1) A repair that runs has its answer at once, or it is never heard: a client that hears it later knows
- *   the same later. (2) A late command of an abandoned connection that finds a key is not run: to extend it
- *   harms nobody. (3) Nodes are numbered in the order in which the SET of attempt 0 is settled on them. (4) Attempt c
+ * Reductions. (1) The answer to a repair arrives when the repair runs, or never: a later answer tells the client the
+ *   same later. (2) A late command of an abandoned connection that finds a key is not run: extending a key is
+ *   harmless. (3) Nodes are numbered in the order in which the SET of attempt 0 is settled on them. (4) Attempt c
  *   starts after attempt c-1 has started, if all attempts are alike.
  */
 #ifndef N
@@ -94,10 +95,10 @@
 #ifndef EXTC
 #define EXTC C
 #endif
-#ifndef SENT        /* repairs on their way to a node on one connection */
+#ifndef SENT        /* repairs under way to a node on one connection */
 #define SENT 1
 #endif
-#ifndef LATE        /* commands of one attempt that are on their way to a node on abandoned connections */
+#ifndef LATE        /* commands of one attempt under way to a node on abandoned connections */
 #define LATE 1
 #endif
 #define X(c,n) ((c)*N+(n))
@@ -108,12 +109,12 @@ byte owner[N]; byte r[N];
 byte quar[N];
 #endif
 #ifdef MARK
-bit  gone[N];          /* the marker is */
+bit  gone[N];          /* the marker is missing */
 #endif
-byte ph[C];            /* 0 idle 1 acquiring 2 holding 3 extending 4 over */
+byte ph[C];            /* 0 idle 1 acquiring 2 holding 3 extending 4 ended */
 byte e[C];             /* ticks since the round began (saturates at T) */
-byte v[C];             /* validity left */
-byte st[C*N];          /* the SET: 0 has not run, 1 was granted, which is not answered yet, 2 is settled */
+byte v[C];             /* remaining validity */
+byte st[C*N];          /* the SET: 0 has not run, 1 granted, but not answered yet, 2 settled */
 bit  cnt[C*N];         /* answered yes in this round: the vote of a member, or of a node that may become one */
 bit  lost[C];          /* ghost: another attempt became a holder since this one did */
 #ifdef EXT
@@ -125,8 +126,8 @@ byte late[C*N];        /* creating commands that may still run, sent on abandone
 bit  due[C*N];         /* the extension of this round is not answered yet */
 #endif
 #ifdef HEAL
-bit  now[C*N];         /* the repair of this round is on its way, on the present connection */
-byte old[C*N];         /* so many of former rounds are */
+bit  now[C*N];         /* the repair of this round is under way, on the present connection */
+byte old[C*N];         /* the number of repairs of former rounds under way on it */
 #endif
 #ifdef VANISH
 byte gaps;             /* keys that have vanished */
@@ -149,7 +150,7 @@ bit  unp[C*N];         /* a creating command was unanswered when this round bega
 #define UNPROVED(c,n) (0)
 #endif
 #ifdef FIRSTDOUBT
-byte fd[C*N];          /* connection of the first unanswered repair: 1 the present one, 2 a former one, 3 of a dead server */
+byte fd[C*N];          /* connection of the first unanswered repair: 1 the present one, 2 a former one, 3 of an ended server process */
 #endif
 #ifdef TTL2
 byte ttl[C];           /* of this round */
@@ -160,12 +161,12 @@ bit  brief[C];         /* a short extension was sent */
 #endif
 #ifdef ADOPT
 bit  adopted;
-bit  unh[N];           /* the adopter has not heard since then which process that node is */
+bit  unh[N];           /* the adopter does not know yet which process the node is */
 #endif
 #if K > 0
 byte crashes;
 #ifdef ADOPT
-bit  again[N];         /* had restarted before the adoption */
+bit  again[N];         /* restarted before the adoption */
 #endif
 #endif
 #ifdef BLINDDEL
@@ -296,7 +297,7 @@ inline hold(c, left) {
 #define SETTLE(c,n) st[X(c,n)] = 2
 #endif
 #define UNSETTLED(c,n) (st[X(c,n)] == 0 && (c != 0 || n == 0 || st[X(c,n) - (n != 0)] != 0))
-/* In front of a later command on the connection: either it was answered, or it is never sent */
+/* A later command on the connection can run: the SET was answered, or is never sent */
 #define SETTLED(c,n) (st[X(c,n)] == 2 || UNSETTLED(c,n))
 
 #if EXTC > 0 && EXTC < C
@@ -320,7 +321,7 @@ inline hold(c, left) {
 #define REPAIRABLE(n) CREATES(n)
 #endif
 
-/* The SET is granted; its answer */
+/* The SET is granted; the grant is answered */
 #define SETOPT(n) :: atomic { ASKS(c) && UNSETTLED(c,n) && owner[n] == 0 && CREATES(n) -> \
         START(c); CREATE(c,n); \
         if \
@@ -344,7 +345,7 @@ inline hold(c, left) {
 #define GRANTOPT(n)
 #endif
 
-/* An extension is confirmed, refused; a short one of long ago runs */
+/* An extension is confirmed; is refused; a delayed short extension runs */
 #ifdef BLINDEXT
 #define OURS(c,n) (owner[n] != 0)
 #else
@@ -377,7 +378,7 @@ inline hold(c, left) {
 #define SHORTOPT(n)
 #endif
 
-/* A repair is sent, runs and is answered, runs too late to be heard; a command of an abandoned connection runs */
+/* A repair is sent; runs and is answered; runs without an answer. A command of an abandoned connection runs */
 #ifdef FIRSTDOUBT
 #define DOUBT(c,n) if :: fd[X(c,n)] == 0 -> fd[X(c,n)] = 1 :: else -> skip fi
 #else
@@ -406,8 +407,8 @@ inline hold(c, left) {
         :: owner[n] == c+1 -> PEXPIRE(n, T) \
         :: else -> skip \
         fi
-/* The node has answered an extension that the key is gone; so it has answered all that was sent before on this
-   connection. With BLINDREPAIR it was not asked. */
+/* The node has answered an extension: the key is missing. So it has answered all earlier commands on this
+   connection. With BLINDREPAIR there was no extension. */
 #if defined(BLINDREPAIR)
 #define GONE(c,n) (!mem[X(c,n)])
 #define GONESETTLE(c,n) skip
@@ -441,7 +442,7 @@ inline hold(c, left) {
 #define LATEOPT(n)
 #endif
 
-/* The connection is abandoned. What the client knows: which creating commands have no answer */
+/* The connection is abandoned. KNOWN: how many creating commands without an answer the client knows of */
 #ifdef OLDROUND
 #define KNOWN(c,n) ((st[X(c,n)] < 2) + now[X(c,n)])
 #elif defined(SETDOUBT)
@@ -585,7 +586,7 @@ end:
 
 #define FAST(n) :: atomic { owner[n] != 0 && r[n] <= D -> owner[n] = 0; r[n] = 0 }
 
-inline restart(n) {    /* of a server: nothing that was sent to it will run any more */
+inline restart(n) {    /* of a server: no command that was sent before can run any more */
     k = 0;
     do
     :: k < EXTC ->
