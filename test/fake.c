@@ -64,23 +64,24 @@ static void fake_say(int node, const char *bytes, unsigned size)
     uint64_t ready_us = fake_now_us + n->delay_us;
 
     if (n->out_used + size > FAKE_BYTES)
-        mini_fail("a client that does not read");
+        mini_fail("the client does not read");
     memcpy(n->out + n->out_used, bytes, size);
     n->out_used += size;
-    /* A shorter delay than before is one of all that is under way. */
+    /* Replies keep their order: with a shorter delay than before, earlier ones are ready at this time,
+       too. */
     while (n->dues > 0 && (n->dues == FAKE_DUE || n->due[n->dues - 1].ready_us >= ready_us))
         n->dues--;
     n->due[n->dues].end = n->out_used;
     n->due[n->dues++].ready_us = ready_us;
 }
 
-/* When the next byte is there. */
+/* When the next byte is ready. */
 static uint64_t fake_ready_us(const struct fake_node *n)
 {
     return n->out_first < n->out_used ? n->due[0].ready_us : REDLOCK_NEVER;
 }
 
-/* How many bytes are there. */
+/* How many bytes are ready. */
 static unsigned fake_there(const struct fake_node *n)
 {
     unsigned i, end = n->out_first;
@@ -138,12 +139,12 @@ static void fake_note(int node, const struct mini_command *command)
         return;
     fake_copy(note->key, sizeof note->key, command->keys[0]);
     fake_copy(note->token, sizeof note->token, command->arguments[0]);
-    note->heals = command->heals;
+    note->repairs = command->repairs;
     note->ttl_ms = command->ttl_ms;
 }
 
-/* Notes a command and runs it, or says what the test wants instead. */
-static void fake_obey(int node, struct mini_command *command)
+/* Logs a command and runs it, or replies `says` instead. */
+static void fake_run_command(int node, struct mini_command *command)
 {
     struct fake_node *n = &fake_nodes[node];
     char reply[MINI_REPLY];
@@ -152,7 +153,7 @@ static void fake_obey(int node, struct mini_command *command)
     fake_note(node, command);
     if (n->says == NULL || !mini_is_of_a_lock(command)) {
         size = mini_run(fake_server(node), &n->session, command, reply);
-        if (command->kind != 'S' || !n->deaf_to_set)
+        if (command->kind != 'S' || !n->drops_set_reply)
             fake_say(node, reply, size);
         return;
     }
@@ -164,7 +165,7 @@ static void fake_obey(int node, struct mini_command *command)
         n->says = NULL;
 }
 
-/* Runs the whole commands among the bytes that came. */
+/* Runs the whole commands among the bytes that have arrived. */
 static void fake_serve(int node)
 {
     struct fake_node *n = &fake_nodes[node];
@@ -172,8 +173,8 @@ static void fake_serve(int node)
     unsigned used;
 
     while (n->connected && !n->hung && (used = mini_read(n->in, n->in_used, &command)) > 0) {
-        fake_obey(node, &command);
-        if (n->in_used >= used) { /* not when it closed the connection */
+        fake_run_command(node, &command);
+        if (n->in_used >= used) { /* not after fake_break */
             memmove(n->in, n->in + used, n->in_used - used);
             n->in_used -= used;
         }
@@ -282,7 +283,7 @@ static int fake_dial(void *context, struct redlock_node *node)
     struct fake_node *n = &fake_nodes[i];
 
     (void)context;
-    n->dials++;
+    n->connects++;
     if (n->refuses) {
         redlock_set_error(node, "connect", "refused");
         return -1;
@@ -294,8 +295,8 @@ static int fake_dial(void *context, struct redlock_node *node)
     n->held = NULL;
     memset(&n->session, 0, sizeof n->session);
     node->handle = i;
-    if (n->greets != NULL)
-        fake_say(i, n->greets, (unsigned)strlen(n->greets));
+    if (n->first_bytes != NULL)
+        fake_say(i, n->first_bytes, (unsigned)strlen(n->first_bytes));
     return 0;
 }
 
@@ -374,8 +375,8 @@ static void fake_shut(void *context, struct redlock_node *node)
     if (node->handle < 0)
         mini_fail("shut twice");
     fake_nodes[node->handle].connected = 0;
-    fake_nodes[node->handle].held = NULL; /* it arrives all the same */
-    if (!fake_nodes[node->handle].hung)   /* a stopped server still runs what it was sent */
+    fake_nodes[node->handle].held = NULL; /* held bytes can still arrive */
+    if (!fake_nodes[node->handle].hung)   /* a hung server still runs what it was sent */
         fake_nodes[node->handle].in_used = 0;
     node->handle = -1;
 }
@@ -412,7 +413,7 @@ static int fake_entropy(void *context, void *bytes, size_t size)
     return 0;
 }
 
-/* When something will happen without the client on a node that is waited for. */
+/* When the next of the wanted events occurs on a node, without an action of the client. */
 static uint64_t fake_next_us(const struct fake_node *n, unsigned wanted)
 {
     if (!n->connected)
@@ -430,12 +431,12 @@ static void fake_wait(void *context, struct redlock_node *nodes, unsigned count,
 
     (void)context;
     if (++fake_waits > 1000000)
-        mini_fail("a loop without end");
+        mini_fail("an endless loop");
     for (i = 0; i < count; i++)
         if (events[i] != 0 && fake_next_us(&fake_nodes[nodes[i].handle], events[i]) < until)
             until = fake_next_us(&fake_nodes[nodes[i].handle], events[i]);
     if (until == REDLOCK_NEVER)
-        mini_fail("it would wait for ever");
+        mini_fail("a wait without end");
     if (until > fake_now_us)
         fake_now_us = until;
     fake_now_us += fake_sleep_us;
@@ -471,7 +472,7 @@ void fake_begin(struct redlock_client *client, struct redlock_node *nodes, unsig
 
     for (i = 0; i < FAKE_NODES; i++) {
         struct fake_node *n = &fake_nodes[i];
-        memset(n, 0, offsetof(struct fake_node, in)); /* all but the bytes: they are many */
+        memset(n, 0, offsetof(struct fake_node, in)); /* all but the buffers, to save time */
         memset(&n->in_used, 0, sizeof *n - offsetof(struct fake_node, in_used));
         n->delay_us = 1000;
         n->server.run = 90000 + i;

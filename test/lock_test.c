@@ -245,7 +245,7 @@ static void r04_release_goes_to_every_asked_node(void)
 static void r04_release_after_the_first_reply_is_lost(void)
 {
     begin_with_defaults(3);
-    fake_nodes[0].deaf_to_set = 1;
+    fake_nodes[0].drops_set_reply = 1;
     is_int(acquire(0), REDLOCK_OK, "r04: two nodes grant it, the third has not replied yet");
     fake_pass(&client, 5 * MS);
     fake_break(0);
@@ -268,8 +268,8 @@ static void r05_backoff_although_the_handshake_succeeds(void)
         release(100);
         fake_pass(&client, 10 * MS);
     }
-    ok(fake_nodes[0].dials > 4 && fake_nodes[0].dials < 12, "r05: %d connects in 2 s",
-       fake_nodes[0].dials);
+    ok(fake_nodes[0].connects > 4 && fake_nodes[0].connects < 12, "r05: %d connects in 2 s",
+       fake_nodes[0].connects);
     fake_nodes[0].says = NULL;
     fake_pass(&client, 3000 * MS);
     acquire(0);
@@ -397,7 +397,7 @@ static void r05_a_full_queue_keeps_replies_apart(void)
     fake_pass(&client, 60 * MS);
     fake_resume(0);
     fake_pass(&client, 100 * MS);
-    ok(nodes[0].state == REDLOCK_NODE_READY && fake_nodes[0].dials == 1,
+    ok(nodes[0].state == REDLOCK_NODE_READY && fake_nodes[0].connects == 1,
        "r05: the connection stays up: %s", nodes[0].error);
     redlock_deinit(&client);
 }
@@ -476,7 +476,7 @@ static void r05_a_push_is_not_a_reply(void)
 static void r05_an_unsolicited_first_reply_disconnects(void)
 {
     begin_with_defaults(3);
-    fake_nodes[0].greets = "-ERR max number of clients reached\r\n";
+    fake_nodes[0].first_bytes = "-ERR max number of clients reached\r\n";
     fake_nodes[0].delay_us = 0;
     fake_nodes[0].hung = 1;
     is_int(acquire(0), REDLOCK_OK, "r05: the others decide");
@@ -500,7 +500,7 @@ static void r05_one_byte_at_a_time(void)
 static void r05_stalled_connection(void)
 {
     uint64_t start;
-    int dials, i;
+    int connects, i;
 
     begin_with_defaults(3);
     warm_up();
@@ -520,14 +520,14 @@ static void r05_stalled_connection(void)
     ok(since(start) < 40 * MS, "r05: the failure is reported without waiting (%ld us)",
        since(start));
     fake_pass(&client, 10000 * MS);
-    dials = fake_nodes[2].dials;
+    connects = fake_nodes[2].connects;
     for (i = 0; i < 1000; i++) { /* 10 s of attempts */
         acquire(0);
         fake_pass(&client, 10 * MS);
     }
-    dials = fake_nodes[2].dials - dials;
-    ok(dials >= 4 && dials <= 20, "r05: backoff between connects that are refused: %d in 10 s",
-       dials);
+    connects = fake_nodes[2].connects - connects;
+    ok(connects >= 4 && connects <= 20,
+       "r05: backoff between connects that are refused: %d in 10 s", connects);
     fake_nodes[1].refuses = fake_nodes[2].refuses = fake_nodes[2].hung = 0;
     is_int(acquire(5000), REDLOCK_OK, "r05: acquired when the nodes are back");
 }
@@ -543,7 +543,7 @@ static void r05_an_idle_caller_causes_no_stall(void)
     fake_now_us += 1500 * MS;
     is_int(release(100), REDLOCK_OK, "r05: released 1.5 s later");
     fake_pass(&client, 50 * MS);
-    is_int(fake_nodes[2].dials, 1, "r05: the third connection stays up: %s", nodes[2].error);
+    is_int(fake_nodes[2].connects, 1, "r05: the third connection stays up: %s", nodes[2].error);
     is_int((int)fake_keys_left(), 0, "r05: no key is left");
     is_int(acquire(0), REDLOCK_OK, "r05: acquired again");
     fake_break(2);
@@ -1193,13 +1193,13 @@ static void r08_confirmed_nodes_count_from_the_next_round(void)
 {
     begin_with_defaults(5);
     warm_up();
-    fake_nodes[3].deaf_to_set = fake_nodes[4].deaf_to_set = 1;
+    fake_nodes[3].drops_set_reply = fake_nodes[4].drops_set_reply = 1;
     fake_nodes[3].says = fake_nodes[4].says = NULL;
     acquire(0);
     fake_break(3);
     fake_break(4);
     fake_pass(&client, 10 * MS);
-    fake_nodes[3].deaf_to_set = fake_nodes[4].deaf_to_set = 0;
+    fake_nodes[3].drops_set_reply = fake_nodes[4].drops_set_reply = 0;
     is_int((int)votes(lock.members), 3, "r08: two SETs ran and were never answered: not members");
     fake_nodes[0].delay_us = fake_nodes[1].delay_us = fake_nodes[2].delay_us = 5 * MS;
     is_int(extend(), REDLOCK_OK, "r08: extended by the members");
@@ -1625,7 +1625,7 @@ static void r09_left_out(void)
     is_int(extend(), REDLOCK_LOST, "r09 left out: three of five lost the key: lost");
     fake_pass(&client, 20 * MS);
     is_int((int)fake_keys_left(), 0, "r09 left out: the remaining keys are released");
-    for (i = 0; i < (int)fake_logged && !fake_log[i].heals; i++)
+    for (i = 0; i < (int)fake_logged && !fake_log[i].repairs; i++)
         continue;
     is_int(i, (int)fake_logged, "r09 left out: no extension could have created the key");
 }
@@ -1980,7 +1980,7 @@ static void r12_handshake(void)
     fake_pass(&client, 20 * MS);
     is_int(extend(), REDLOCK_OK, "r12: extended");
     fake_pass(&client, 20 * MS);
-    is_int(fake_nodes[1].dials, 2,
+    is_int(fake_nodes[1].connects, 2,
            "r12: a server without HELLO is connected again, so that AUTH is first");
     is_int(fake_nodes[0].session.database + fake_nodes[1].session.database +
                fake_nodes[2].session.database,
@@ -1992,7 +1992,8 @@ static void r12_handshake(void)
     fake_break(1);
     extend();
     fake_pass(&client, 20 * MS);
-    is_int(fake_nodes[1].dials, 3, "r12: the client remembers that the server does not know HELLO");
+    is_int(fake_nodes[1].connects, 3,
+           "r12: the client remembers that the server does not know HELLO");
 }
 
 /* Without RESP3 the handshake is AUTH, if there is a password, and SELECT, without HELLO. SELECT is always
@@ -2020,7 +2021,7 @@ static void r12_left_out(void)
         ok(wrong == 0 && seen == strlen(expected[n]) - !REDLOCK_RESTART_GUARD,
            "r12 left out: the handshake of node %u", n);
         is_int(fake_nodes[n].session.database, n > 0 ? 7 : 0, "r12 left out: the database");
-        is_int(fake_nodes[n].dials, 1, "r12 left out: one connection");
+        is_int(fake_nodes[n].connects, 1, "r12 left out: one connection");
         is_int(fake_nodes[n].session.resp3, 0, "r12 left out: the replies are RESP2");
     }
     is_int(release(100), REDLOCK_OK, "r12 left out: released");
@@ -2148,7 +2149,7 @@ static void r12_an_old_server_without_a_password(void)
     begin_with_defaults(1);
     fake_nodes[0].server.old = 1;
     is_int(acquire(0), REDLOCK_OK, "r12: a server without HELLO, no password");
-    is_int(fake_nodes[0].dials, 1, "r12: one connection is enough");
+    is_int(fake_nodes[0].connects, 1, "r12: one connection is enough");
 }
 
 static void r12_not_a_node(void)
@@ -2210,7 +2211,7 @@ static void r13_one_server_one_vote(void)
            "r13: one server listed twice, and another one: two votes of three");
     fake_pass(&client, 10 * MS);
     is_int((int)votes(lock.members), 2, "r13: two members");
-    is_int(fake_nodes[2].dials, 1, "r05: no reconnect at once after a rejected handshake");
+    is_int(fake_nodes[2].connects, 1, "r05: no reconnect at once after a rejected handshake");
     begin_with_defaults(3);
     fake_nodes[0].server.run = fake_nodes[2].server.run = 12345;
     fake_nodes[0].server.no_info = fake_nodes[2].server.no_info = 1;
@@ -2397,7 +2398,7 @@ static void r18_all_keys_are_gone(void)
         is_int(release(100), REDLOCK_OK, "r18: released");
         fake_delete(1, "k");
     }
-    is_int(fake_nodes[0].dials, 1, "r18: all on one connection");
+    is_int(fake_nodes[0].connects, 1, "r18: all on one connection");
     fake_nodes[0].refuses = 1;
     fake_break(0);
     fake_pass(&client, 10 * MS);
@@ -2844,7 +2845,7 @@ static void r17_half_a_reply(void)
     redlock_cancel(&client, &lock);
     fake_pass(&client, 100 * MS);
     is_int((int)fake_keys_left(), 0, "r17: no key is left after the cancel");
-    ok(fake_nodes[0].dials == 1 && fake_nodes[1].dials == 1, "r17: the connections stay up");
+    ok(fake_nodes[0].connects == 1 && fake_nodes[1].connects == 1, "r17: the connections stay up");
 }
 
 static void r17_connections_that_break(void)
@@ -3484,7 +3485,7 @@ static void r11_native_commands_are_detected(void)
         for (i = 0; i < 3; i++)
             wrong += fake_count((int)i, 'D') != cases[n].scripts ||
                      fake_count((int)i, 'N') != cases[n].natives || nodes[i].error[0] != '\0' ||
-                     fake_nodes[i].dials != 1;
+                     fake_nodes[i].connects != 1;
         is_int(
             (int)wrong, 0, "r11: %d%s: %u scripts and %u native releases in four cycles, no error",
             cases[n].native, cases[n].denied ? ", denied" : "", cases[n].scripts, cases[n].natives);
@@ -3526,7 +3527,7 @@ static void r11_native_commands_that_fail_later(void)
         fake_pass(&client, 20 * MS);
         for (i = 0; i < 5; i++)
             wrong += fake_count((int)i, 'N') != n / 2 + 1 || fake_count((int)i, 'D') != 1 ||
-                     nodes[i].error[0] != '\0' || fake_nodes[i].dials != 1;
+                     nodes[i].error[0] != '\0' || fake_nodes[i].connects != 1;
         is_int((int)wrong, 0,
                "r11: by script; the server's error, which contains the token, is dropped");
         fake_logged = 0;
@@ -3765,7 +3766,7 @@ static void invalid_arguments_send_nothing(void)
     redlock_deinit(NULL);
     redlock_deinit(&zero);
     is_int((int)fake_logged, 0, "nothing was sent");
-    is_int(fake_nodes[0].dials, 0, "no connection was made");
+    is_int(fake_nodes[0].connects, 0, "no connection was made");
 }
 
 /* In a build without a feature its settings are refused, not ignored. Its fields are not in struct

@@ -24,7 +24,7 @@ static int mini_is(struct mini_word word, const char *text)
     return mini_same(word.bytes, word.size, text, (unsigned)strlen(text));
 }
 
-/* ---- Replies: without printf, which would take most of the time of a command ------------------ */
+/* ---- Replies, without printf for speed -------------------------------------------------------- */
 
 static char *mini_put(char *to, const void *bytes, unsigned size)
 {
@@ -44,7 +44,7 @@ static char *mini_put_number(char *to, unsigned long long number)
     return mini_put(to, digits + first, (unsigned)sizeof digits - first);
 }
 
-/* Without an end. */
+/* Does not append a NUL. */
 static char *mini_put_string(char *to, const void *bytes, unsigned size)
 {
     *to++ = '$';
@@ -126,7 +126,7 @@ unsigned mini_keys_left(const struct mini_server *server)
     return left;
 }
 
-/* The session has read it, and is told when it changes. */
+/* The session has read the key, and must be notified when it changes. */
 static void mini_track(struct mini_session *session, struct mini_word name)
 {
     struct mini_name *tracked = session->tracked;
@@ -173,8 +173,8 @@ static uint64_t mini_end_us(const struct mini_server *server, const struct mini_
     return server->now_us + command->ttl_ms * (uint64_t)1000;
 }
 
-/* What the marker says of the run of the server. */
-static int mini_may_have_forgotten(struct mini_server *server, const struct mini_command *command)
+/* Whether the server may have lost keys, by its marker. Sets a missing marker, and one of another run. */
+static int mini_is_quarantined(struct mini_server *server, const struct mini_command *command)
 {
     struct mini_word name = command->keys[command->key_count];
     const struct mini_word *run = &command->arguments[command->argument_count];
@@ -186,8 +186,8 @@ static int mini_may_have_forgotten(struct mini_server *server, const struct mini
     return (marker->until_us - server->now_us) / 1000 > MINI_YEARS_US / 1000 - mini_decimal(run[1]);
 }
 
-/* The two scripts of a fencing token; 0: the count would be too large. */
-static long long mini_run_fence(struct mini_server *server, struct mini_command *command)
+/* The two scripts of a fencing token. Returns the counter; -1: refused; 0: the counter would be too large. */
+static long long mini_next_counter(struct mini_server *server, struct mini_command *command)
 {
     const struct mini_word *halves = &command->arguments[command->kind == 'F' ? 2 : 1];
     struct mini_key *found = mini_found(server, command->keys[0]);
@@ -222,32 +222,32 @@ static long long mini_run_fence(struct mini_server *server, struct mini_command 
     return (long long)count;
 }
 
-/* Taking and extending, of one key or several: 1 or 2, or 0. */
+/* Acquires or extends all keys: 1; 2: a key was created by an extension; 0: refused. */
 static int mini_run_all(struct mini_server *server, struct mini_command *command)
 {
     struct mini_word token = command->arguments[0];
     unsigned i;
-    int answer = 1;
+    int reply = 1;
 
     for (i = 0; i < command->key_count; i++) {
         const struct mini_key *found = mini_found(server, command->keys[i]);
         if (found != NULL && (command->kind != 'E' || !mini_owns(found, token)))
             return 0;
-        if (found == NULL && command->kind == 'E' && !command->heals)
+        if (found == NULL && command->kind == 'E' && !command->repairs)
             return 0;
         if (found == NULL && command->kind == 'E')
-            answer = 2;
+            reply = 2;
     }
     for (i = 0; i < command->key_count; i++) {
         const struct mini_key *found = mini_found(server, command->keys[i]);
         uint64_t end_us = mini_end_us(server, command);
-        if (command->keeps && found != NULL && found->until_us != UINT64_MAX &&
+        if (command->never_shortens && found != NULL && found->until_us != UINT64_MAX &&
             found->until_us > end_us)
             end_us = found->until_us;
         mini_store(server, command->keys[i], token, end_us);
         command->changed = (uint16_t)(command->changed | 1U << i);
     }
-    return answer;
+    return reply;
 }
 
 /* The reply to a release. */
@@ -272,7 +272,7 @@ static void mini_run_delete(struct mini_server *server, struct mini_session *ses
     }
 }
 
-/* The same by a command of the server's own, if it has it. */
+/* The same by a native command, if the server has it. */
 static void mini_run_native(struct mini_server *server, struct mini_session *session,
                             struct mini_command *command, char *reply)
 {
@@ -303,12 +303,12 @@ static void mini_run_native(struct mini_server *server, struct mini_session *ses
         strcpy(reply, ":1\r\n");
     }
     while (reply[0] == '-' && (line_end = strpbrk(reply, "\r\n"))[2] != '\0')
-        *line_end = ' '; /* one line, whatever is in the arguments */
+        *line_end = ' '; /* an error is one line, also with line ends in the arguments */
 }
 
 /* ---- The handshake --------------------------------------------------------------------------- */
 
-static void mini_tell_run(const struct mini_server *server, char *reply)
+static void mini_reply_run(const struct mini_server *server, char *reply)
 {
     char run[8], age[16];
 
@@ -318,9 +318,9 @@ static void mini_tell_run(const struct mini_server *server, char *reply)
             (unsigned)strlen(age), age);
 }
 
-/* As far as the library looks at the answers. */
-static void mini_greet(struct mini_server *server, struct mini_session *session,
-                       const struct mini_command *command, char *reply)
+/* Commands of the handshake, as far as the library reads the replies. */
+static void mini_run_handshake(struct mini_server *server, struct mini_session *session,
+                               const struct mini_command *command, char *reply)
 {
     char kind = command->kind;
     const struct mini_word *last = &command->words[command->count - 1];
@@ -359,7 +359,7 @@ static void mini_greet(struct mini_server *server, struct mini_session *session,
         strcpy(reply,
                "-ERR The user executing the script can't run this command or subcommand\r\n");
     else if (kind == 'I')
-        mini_tell_run(server, reply);
+        mini_reply_run(server, reply);
     else if (kind == 'L')
         session->database = (int)mini_decimal(*last);
     session->known |= reply[0] != '-' && (secret || right);
@@ -381,9 +381,9 @@ static void mini_run_pttl(struct mini_server *server, const struct mini_command 
         mini_reply_number(reply, (found->until_us - server->now_us) / 1000);
 }
 
-static void mini_count(struct mini_server *server, struct mini_command *command, char *reply)
+static void mini_run_fencing(struct mini_server *server, struct mini_command *command, char *reply)
 {
-    long long count = mini_run_fence(server, command);
+    long long count = mini_next_counter(server, command);
 
     if (count == 0)
         strcpy(reply, "-ERR fencing token too large\r\n");
@@ -404,19 +404,19 @@ unsigned mini_run(struct mini_server *server, struct mini_session *session,
                 "-ERR unknown command 'WAITAOF', with args beginning with: '1' '0' '%.*s' \r\n",
                 (int)command->words[3].size, command->words[3].bytes);
     else if (!mini_is_of_a_lock(command))
-        mini_greet(server, session, command, reply);
+        mini_run_handshake(server, session, command, reply);
     else if (server->password != NULL && !session->known)
-        mini_fail("a command before the greeting");
+        mini_fail("a command before the handshake");
     else if (command->kind == 'D')
         mini_run_delete(server, session, command, reply);
     else if (command->kind == 'N')
         mini_run_native(server, session, command, reply);
     else if (command->kind == 'P')
         mini_run_pttl(server, command, reply);
-    else if (command->marked && mini_may_have_forgotten(server, command))
+    else if (command->marked && mini_is_quarantined(server, command))
         strcpy(reply, ":-2\r\n");
     else if (command->kind == 'F' || command->kind == 'R')
-        mini_count(server, command, reply);
+        mini_run_fencing(server, command, reply);
     else if (command->kind != 'S')
         mini_reply_number(reply, (unsigned)mini_run_all(server, command));
     else if (mini_run_all(server, command) == 1)
@@ -445,7 +445,7 @@ static int mini_number(const char **at, const char *end, char type, unsigned *nu
     return 1;
 }
 
-/* Splits one command into words; 0 when it is not whole yet. */
+/* Splits one command into words; 0: not complete yet. */
 static unsigned mini_words(const char *at, const char *end, struct mini_word *words, unsigned *used)
 {
     const char *start = at;
@@ -454,7 +454,7 @@ static unsigned mini_words(const char *at, const char *end, struct mini_word *wo
     if (!mini_number(&at, end, '*', &count))
         return 0;
     if (count > 16)
-        mini_fail("a command of many words");
+        mini_fail("a command with too many words");
     for (i = 0; i < count; i++) {
         if (!mini_number(&at, end, '$', &words[i].size))
             return 0;
@@ -467,7 +467,7 @@ static unsigned mini_words(const char *at, const char *end, struct mini_word *wo
     return count;
 }
 
-/* Where it is in the word, from 1; 0: nowhere. */
+/* The position of `part` in the word, from 1; 0: not found. */
 static unsigned mini_at(struct mini_word word, const char *part)
 {
     unsigned i, size = (unsigned)strlen(part);
@@ -478,15 +478,15 @@ static unsigned mini_at(struct mini_word word, const char *part)
     return 0;
 }
 
-/* What a script is, by its text. */
+/* The properties of a script, found in its text. */
 struct mini_script {
     uint64_t hash; /* of the text */
-    unsigned size; /* 0: nothing is known yet */
-    char kind;     /* of the command; '?': it does not know that */
-    uint8_t keeps, bounded, marked;
+    unsigned size; /* 0: the entry is free */
+    char kind;     /* of the command; '?': unknown */
+    uint8_t never_shortens, bounded, marked;
 };
 
-static struct mini_script mini_study(struct mini_word text)
+static struct mini_script mini_classify(struct mini_word text)
 {
     static const struct {
         const char *part;
@@ -500,13 +500,13 @@ static struct mini_script mini_study(struct mini_word text)
         if (mini_at(text, scripts[i].part) > 0)
             script.kind = scripts[i].kind;
     script.marked = mini_at(text, "1e12") > 0;
-    script.keeps = script.kind == 'E' && mini_at(text, "math.max(t,c('pttl',k))") > 0;
+    script.never_shortens = script.kind == 'E' && mini_at(text, "math.max(t,c('pttl',k))") > 0;
     script.bounded = script.kind == 'R' ||
                      (script.kind == 'F' && mini_at(text, "2^53") < mini_at(text, "c('set',f"));
     return script;
 }
 
-/* The same, of a text that was seen before in most cases: looking for parts takes long. */
+/* The same with a cache, because searching the text is slow. */
 static const struct mini_script *mini_script(struct mini_word text)
 {
     enum { KNOWN = 16 };
@@ -526,7 +526,7 @@ static const struct mini_script *mini_script(struct mini_word text)
         if (known[i].size == text.size && known[i].hash == hash)
             return &known[i];
     i = oldest++ % KNOWN;
-    known[i] = mini_study(text);
+    known[i] = mini_classify(text);
     known[i].hash = hash;
     known[i].size = text.size;
     return &known[i];
@@ -549,7 +549,7 @@ static char mini_kind(const struct mini_word *words, unsigned count)
             mini_same(words[0].bytes, words[0].size, names[i].name, names[i].size) &&
             (i + 1 < sizeof names / sizeof *names || mini_is(words[2], "IFEQ")))
             return names[i].kind;
-    mini_fail("a command that it does not know");
+    mini_fail("an unknown command");
     return '?';
 }
 
@@ -584,10 +584,10 @@ unsigned mini_read(const char *bytes, unsigned size, struct mini_command *comman
         script = mini_script(words[1]);
     command->kind = script == &none ? mini_kind(words, command->count) : script->kind;
     if (command->kind == '?')
-        mini_fail("a script that it does not know");
-    command->changed = command->heals = 0;
+        mini_fail("an unknown script");
+    command->changed = command->repairs = 0;
     command->marked = script->marked;
-    command->keeps = script->keeps;
+    command->never_shortens = script->never_shortens;
     command->bounded = script->bounded;
     command->ttl_ms = command->key_count = command->argument_count = 0;
     command->keys = command->arguments = NULL;
@@ -598,14 +598,14 @@ unsigned mini_read(const char *bytes, unsigned size, struct mini_command *comman
     command->key_count = keys == 1 ? 1 : (unsigned)mini_decimal(words[2]);
     command->arguments = command->keys + command->key_count;
     command->argument_count = command->count - keys - command->key_count;
-    /* the last word: there may be an IFEQ before it, or nothing */
+    /* the last word: after IFEQ, after the key, or the key of PTTL */
     if (command->kind == 'N' || command->kind == 'P')
         command->arguments = &words[command->count - 1];
     if (command->marked) {
         command->key_count--;
         command->argument_count -= 2;
     }
-    command->heals = command->kind == 'E' && command->argument_count == 2;
+    command->repairs = command->kind == 'E' && command->argument_count == 2;
     if (command->kind == 'M' || command->kind == 'F' || command->kind == 'E')
         command->ttl_ms = (uint32_t)mini_decimal(command->arguments[1]);
     if (command->kind == 'S')

@@ -1,5 +1,6 @@
-/* mini.h - a small Redis without network or clock: what the library asks of a server, answered with the
-   bytes of redis-server 7.0 (test/fake_test.c compares them). Under fake.c and sim.c.
+/* mini.h - a small Redis server without network and clock. It knows the commands that the library sends, and
+   replies with the bytes of redis-server 7.0 (test/fake_test.c compares them). Used by the
+   simulations.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
@@ -10,7 +11,7 @@
 
 enum { MINI_KEYS = 96, MINI_TRACKED = 8, MINI_WORDS = 16, MINI_REPLY = 400 };
 
-#define MINI_YEARS_US 1000000000000000U /* a marker's time to live */
+#define MINI_YEARS_US 1000000000000000U /* the ttl of a restart marker */
 
 struct mini_word {
     const char *bytes;
@@ -27,76 +28,79 @@ struct mini_key {
     char value[128];
     unsigned value_size;
     int database;
-    uint64_t until_us; /* UINT64_MAX: for ever */
+    uint64_t until_us; /* UINT64_MAX: no ttl */
 };
 
 struct mini_server {
-    uint64_t now_us; /* its clock: set it before each call */
+    uint64_t now_us; /* its clock; the caller sets it before each call */
     struct mini_key keys[MINI_KEYS];
-    unsigned used;         /* of them, free ones between them included */
-    struct mini_key *more; /* more room for keys, the test's; NULL: none */
+    unsigned used;         /* of `keys` and `more`, including free ones */
+    struct mini_key *more; /* more room for keys, owned by the test; NULL: none */
     unsigned more_room;
-    int database; /* of the command that runs, or ran last: keys are looked up there */
+    int database; /* where keys are looked up: that of the last command */
     const char *password;
-    const char *hello;   /* its answer to HELLO instead of its own */
-    unsigned run;        /* what INFO says of the process */
-    int age_s;           /* and its age, which may be negative */
-    int old;             /* knows no HELLO */
+    const char *hello;   /* the reply to HELLO; NULL: that of Redis 7.0 */
+    unsigned run;        /* the process, as INFO reports it */
+    int age_s;           /* the uptime in INFO; may be negative */
+    int old;             /* without HELLO */
     int no_info;         /* INFO is not permitted */
-    int loading;         /* has just started: no scripts and no keys yet */
+    int loading;         /* has just started: INFO is refused */
     int no_pushes;       /* CLIENT TRACKING is not permitted */
-    const char *caching; /* its answer to CLIENT CACHING instead of its own */
+    const char *caching; /* the reply to CLIENT CACHING; NULL: that of Redis 7.0 */
     int no_pttl;         /* PTTL is not permitted */
-    int native;          /* knows: 1 DELIFEQ, 2 DELEX, 4 a script by its hash; or their sum */
-    int no_native;       /* but they are not permitted */
-    const char *synced;  /* its answer to WAITAOF; "": none; NULL: it does not know that */
+    int native;          /* release commands: 1 DELIFEQ, 2 DELEX, 4 EVALSHA, or their sum */
+    int no_native;       /* they are not permitted */
+    const char *synced;  /* the reply to WAITAOF; "": none; NULL: unknown command */
 };
 
-/* What a server knows of a connection. */
+/* The state of a connection in the server. */
 struct mini_session {
     int resp3, known, database, tracking;
-    int caching;                            /* what the next command reads is tracked */
-    struct mini_name tracked[MINI_TRACKED]; /* has read them, and is told once when they change */
+    int caching;                            /* keys that the next command reads are tracked */
+    struct mini_name tracked[MINI_TRACKED]; /* notified once when they change */
 };
 
 struct mini_command {
-    /* 'S'et, 'M'any keys, 'F'ence, 'R'aise, 'E'xtend, 'D'elete, 'N'atively too, 'P'ttl; 'H'ello, 'A'uth, se'L'ect, 'T'racking,
-       'C'aching, 'I'nfo; 'W'aitaof */
+    /* 'S'et, 'M'ulti-key, 'F'encing, 'R' confirm a fencing token, 'E'xtend, 'D'elete by script, 'N'ative
+       delete, 'P'ttl; 'H'ello, 'A'uth, se'L'ect, 'T'racking, 'C'aching, 'I'nfo; 'W'aitaof */
     char kind;
-    uint8_t heals;    /* an extension that may set the key again */
-    uint8_t keeps;    /* an extension that never shortens */
-    uint8_t bounded;  /* refuses a count that is too large before it is stored */
-    uint8_t marked;   /* looks at the marker keys[key_count], with two arguments more */
-    uint16_t changed; /* bit i: it changed keys[i] */
+    uint8_t repairs;        /* an extension that may create the key */
+    uint8_t never_shortens; /* an extension that never shortens a key */
+    uint8_t bounded;        /* refuses a counter that is too large before storing it */
+    uint8_t marked;         /* checks the marker keys[key_count], with two more arguments */
+    uint16_t changed;       /* bit i: it changed keys[i] */
     uint32_t ttl_ms;
     unsigned key_count, argument_count, count;
-    const struct mini_word *keys, *arguments; /* the first argument is the token, but to PTTL */
+    const struct mini_word *keys, *arguments; /* the first argument is the token, except for PTTL */
     struct mini_word words[MINI_WORDS];
 };
 
-/* The program ends: the library sent what it never should. */
+/* Ends the program: the library has sent an invalid command, or the test needs more room. */
 void mini_fail(const char *what);
 
-/* Takes a command off the front of `bytes`, which must live as long as it: the bytes it takes; 0: not
-   whole yet. */
+/* Reads the first command of `bytes`, which must live as long as `command`. Returns its size; 0: not complete
+   yet. */
 unsigned mini_read(const char *bytes, unsigned size, struct mini_command *command);
 
-/* Is it a command of a lock, not of the handshake? */
+/* Whether it is a command of a lock, not of the handshake. */
 int mini_is_of_a_lock(const struct mini_command *command);
 
-/* Runs it; the size of its reply. The caller notifies other sessions that track what it `changed`. */
+/* Runs the command and returns the size of the reply. The caller notifies other sessions that track `changed`
+   keys. */
 unsigned mini_run(struct mini_server *server, struct mini_session *session,
                   struct mini_command *command, char reply[MINI_REPLY]);
 
-/* NULL: not there, or expired. In server->database. */
+/* In server->database. NULL: missing or expired. */
 struct mini_key *mini_find(struct mini_server *server, const void *name, unsigned size);
 struct mini_key *mini_store(struct mini_server *server, struct mini_word name,
                             struct mini_word value, uint64_t until_us);
 
-/* How many are there, but for fencing counts, which stay for ever, and the marker, which stays for years. */
+/* How many keys there are, without fencing counters, which have no ttl, and the marker, whose ttl is
+   years. */
 unsigned mini_keys_left(const struct mini_server *server);
 
-/* The push to a session that tracks the key, which it does no longer; 0: it does not. */
+/* Writes the push for a session that tracks the key, and ends the tracking. Returns its size; 0: not
+   tracked. */
 unsigned mini_told(struct mini_session *session, struct mini_word name, char push[MINI_REPLY]);
 
 #endif

@@ -971,9 +971,9 @@ static void r05_backoff_for_a_rejected_node(void)
     fake_pass(&client, 200 * MS);
     fake_nodes[2].connect_us = 100;
     fake_nodes[0].delay_us = fake_nodes[1].delay_us = 30 * MS;
-    connects = fake_nodes[2].dials;
+    connects = fake_nodes[2].connects;
     is_int(extend(), REDLOCK_OK, "r05: extended");
-    connects = fake_nodes[2].dials - connects;
+    connects = fake_nodes[2].connects - connects;
     ok(connects <= 2, "r05: %d connects to the second address", connects);
 }
 
@@ -1698,7 +1698,7 @@ static unsigned repairs_sent(void)
     unsigned i, count = 0;
 
     for (i = 0; i < fake_logged; i++)
-        count += fake_log[i].node == 2 && fake_log[i].kind == 'E' && fake_log[i].heals;
+        count += fake_log[i].node == 2 && fake_log[i].kind == 'E' && fake_log[i].repairs;
     return count;
 }
 
@@ -1764,11 +1764,11 @@ static void r08b_repair_after_proof(void)
 {
     begin_with_defaults(3);
     warm_up();
-    fake_nodes[2].deaf_to_set = 1;
+    fake_nodes[2].drops_set_reply = 1;
     is_int(acquire(0), REDLOCK_OK, "r08b: held, a SET has run without a reply");
     fake_break(2);
     fake_pass(&client, 10 * MS);
-    fake_nodes[2].deaf_to_set = 0;
+    fake_nodes[2].drops_set_reply = 0;
     is_int(extend(), REDLOCK_OK, "r08b: extended");
     fake_pass(&client, 10 * MS);
     is_int(lock.members, 3, "r09: the SET may have run after the round began");

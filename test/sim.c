@@ -662,7 +662,7 @@ static void run_command(struct link *link, struct mini_command *command)
                sizeof m->refused[0]);
     if (takes && command->changed && link->server == twin && strikes(CRASH, 4))
         restart_before_others_reply(&clients[link->client]);
-    if (link->server == aimed && command->kind == 'E' && !command->heals && reply[1] == '0') {
+    if (link->server == aimed && command->kind == 'E' && !command->repairs && reply[1] == '0') {
         aimed = -1;
         link->mute_until_us = now_us + roll(20 * longest_ms) * MS;
         disturb(&clients[link->client], link->server, link->mute_until_us);
