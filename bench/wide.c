@@ -148,8 +148,8 @@ static void serve(int client, int server)
         post(client, server, 1, reply, size);
         for (i = 0; i < command.key_count; i++)
             for (other = 0; (command.changed >> i & 1) && other < client_count; other++)
-                if (other != client && (k = mini_told(&connections[other][server].session,
-                                                      command.keys[i], reply)) > 0)
+                if (other != client && (k = mini_notify(&connections[other][server].session,
+                                                        command.keys[i], reply)) > 0)
                     post(other, server, 1, reply, k);
         way->in_used -= used;
         memmove(way->in, way->in + used, way->in_used);

@@ -192,7 +192,7 @@ static void link_cut(struct link *link)
     link->to_us = REDLOCK_NEVER;
 }
 
-static void say(struct link *link, const char *bytes, unsigned size)
+static void send_reply(struct link *link, const char *bytes, unsigned size)
 {
     if (link->mute)
         return;
@@ -216,9 +216,9 @@ static void notify(const struct link *changer, int server, struct mini_word name
 
     for (i = 0; i < LINKS; i++)
         if (links[i] != NULL && links[i] != changer && links[i]->server == server &&
-            links[i]->served && (size = mini_told(&links[i]->session, name, push)) > 0 &&
+            links[i]->served && (size = mini_notify(&links[i]->session, name, push)) > 0 &&
             !strikes(4))
-            say(links[i], push, size);
+            send_reply(links[i], push, size);
 }
 
 static const char *const nonsense[] = {
@@ -257,7 +257,7 @@ static void obey(struct link *link, struct mini_command *command)
     if (link->has_handshake && m->password != NULL && !link->session.known &&
         mini_is_of_a_lock(command)) {
         static const char refusal[] = "-NOAUTH Authentication required.\r\n";
-        say(link, refusal, sizeof refusal - 1);
+        send_reply(link, refusal, sizeof refusal - 1);
         return;
     }
     if (strikes(100)) { /* but not OK to a wrong password */
@@ -265,19 +265,19 @@ static void obey(struct link *link, struct mini_command *command)
         if (m->password != NULL && strchr("HA", command->kind) != NULL)
             says = nonsense[0];
         mini_run(&m->mini, &link->session, command, reply);
-        say(link, says, (unsigned)strlen(says));
+        send_reply(link, says, (unsigned)strlen(says));
         return;
     }
     if (now_us < m->busy_until_us && mini_is_of_a_lock(command) && command->kind != 'N') {
         static const char busy[] = "-BUSY Redis is busy running a script.\r\n";
-        say(link, busy, sizeof busy - 1);
+        send_reply(link, busy, sizeof busy - 1);
         return;
     }
     if (mini_is_of_a_lock(command) && link->session.database != (int)m->database)
         violated("a command in the wrong database");
     size = mini_run(&m->mini, &link->session, command, reply);
     link->mute |= strikes(300);
-    say(link, reply, size);
+    send_reply(link, reply, size);
     for (i = 0; i < command->key_count && mini_is_of_a_lock(command); i++)
         if (command->changed >> i & 1)
             notify(link, link->server, command->keys[i]);

@@ -58,7 +58,7 @@ unsigned fake_keys_left(void)
     return left;
 }
 
-static void fake_say(int node, const char *bytes, unsigned size)
+static void fake_reply(int node, const char *bytes, unsigned size)
 {
     struct fake_node *n = &fake_nodes[node];
     uint64_t ready_us = fake_now_us + n->delay_us;
@@ -109,9 +109,9 @@ void fake_delete(int node, const char *key)
     if (found == NULL)
         return;
     found->name.size = 0;
-    size = mini_told(&fake_nodes[node].session, fake_text(key), push);
+    size = mini_notify(&fake_nodes[node].session, fake_text(key), push);
     if (size > 0)
-        fake_say(node, push, size);
+        fake_reply(node, push, size);
 }
 
 static void fake_copy(char *to, size_t room, struct mini_word word)
@@ -154,13 +154,13 @@ static void fake_run_command(int node, struct mini_command *command)
     if (n->says == NULL || !mini_is_of_a_lock(command)) {
         size = mini_run(fake_server(node), &n->session, command, reply);
         if (command->kind != 'S' || !n->drops_set_reply)
-            fake_say(node, reply, size);
+            fake_reply(node, reply, size);
         return;
     }
     if (n->says[0] == '\0')
         fake_break(node);
     else
-        fake_say(node, n->says, (unsigned)strlen(n->says));
+        fake_reply(node, n->says, (unsigned)strlen(n->says));
     if (n->says_once)
         n->says = NULL;
 }
@@ -220,7 +220,7 @@ static unsigned fake_run_held(struct fake_held *held)
         fake_note(held->node, &command);
         size = mini_run(fake_server(held->node), &held->session, &command, reply);
         if (n->held == held)
-            fake_say(held->node, reply, size);
+            fake_reply(held->node, reply, size);
         first += used;
         ran++;
     }
@@ -296,7 +296,7 @@ static int fake_dial(void *context, struct redlock_node *node)
     memset(&n->session, 0, sizeof n->session);
     node->handle = i;
     if (n->first_bytes != NULL)
-        fake_say(i, n->first_bytes, (unsigned)strlen(n->first_bytes));
+        fake_reply(i, n->first_bytes, (unsigned)strlen(n->first_bytes));
     return 0;
 }
 

@@ -142,7 +142,7 @@ static void mini_track(struct mini_session *session, struct mini_word name)
     tracked[to].size = name.size;
 }
 
-unsigned mini_told(struct mini_session *session, struct mini_word name, char push[MINI_REPLY])
+unsigned mini_notify(struct mini_session *session, struct mini_word name, char push[MINI_REPLY])
 {
     static const char head[] = ">2\r\n$10\r\ninvalidate\r\n*1\r\n";
     int i;

@@ -101,6 +101,6 @@ unsigned mini_keys_left(const struct mini_server *server);
 
 /* Writes the push for a session that tracks the key, and ends the tracking. Returns its size; 0: not
    tracked. */
-unsigned mini_told(struct mini_session *session, struct mini_word name, char push[MINI_REPLY]);
+unsigned mini_notify(struct mini_session *session, struct mini_word name, char push[MINI_REPLY]);
 
 #endif

@@ -467,7 +467,7 @@ static void link_cut(struct link *link)
 }
 
 /* The server sends bytes. If there is no room for them, it closes the connection. */
-static void say(struct link *link, const char *bytes, unsigned size, uint64_t from_us)
+static void send_reply(struct link *link, const char *bytes, unsigned size, uint64_t from_us)
 {
     stale_clients |= 1U << link->client;
     if (flow_put(&link->back, bytes, size, from_us, &machines[link->server]) < size)
@@ -535,14 +535,14 @@ static void notify(const struct link *changer, int server, struct mini_word name
         uint64_t from_us = now_us;
         if (link == changer)
             continue;
-        size = mini_told(&link->session, name, push);
+        size = mini_notify(&link->session, name, push);
         if (size == 0 || strikes(DEAF, 2))
             continue;
         if (strikes(DEAF, 3)) {
             from_us += roll(300) * MS;
             disturb(&clients[link->client], server, from_us);
         }
-        say(link, push, size, from_us);
+        send_reply(link, push, size, from_us);
     }
 }
 
@@ -641,7 +641,7 @@ static void run_command(struct link *link, struct mini_command *command)
             m->nonsense = 0;
             disturb(&clients[link->client], link->server, now_us);
             i = roll(6);
-            say(link, nonsense[i], (unsigned)strlen(nonsense[i]), now_us);
+            send_reply(link, nonsense[i], (unsigned)strlen(nonsense[i]), now_us);
             note("server %d: unexpected reply %u", link->server, i);
             return;
         }
@@ -669,7 +669,7 @@ static void run_command(struct link *link, struct mini_command *command)
         note("client %d server %d: mute until %.3f ms", link->client, link->server,
              (double)link->mute_until_us / 1000);
     }
-    say(link, reply, size, now_us);
+    send_reply(link, reply, size, now_us);
     if (m->sweep_us == REDLOCK_NEVER && command->changed)
         m->sweep_us = next_sweep_us();
     for (i = 0; i < command->key_count && mini_is_of_a_lock(command); i++)
