@@ -221,7 +221,7 @@ static void notify(const struct link *changer, int server, struct mini_word name
             send_reply(links[i], push, size);
 }
 
-static const char *const nonsense[] = {
+static const char *const bad_replies[] = {
     "-ERR no\r\n",
     "+QUEUED\r\n",
     "$3\r\nabc\r\n",
@@ -261,11 +261,11 @@ static void obey(struct link *link, struct mini_command *command)
         return;
     }
     if (strikes(100)) { /* but not OK to a wrong password */
-        const char *says = nonsense[roll(sizeof nonsense / sizeof *nonsense)];
+        const char *bytes = bad_replies[roll(sizeof bad_replies / sizeof *bad_replies)];
         if (m->password != NULL && strchr("HA", command->kind) != NULL)
-            says = nonsense[0];
+            bytes = bad_replies[0];
         mini_run(&m->mini, &link->session, command, reply);
-        send_reply(link, says, (unsigned)strlen(says));
+        send_reply(link, bytes, (unsigned)strlen(bytes));
         return;
     }
     if (now_us < m->busy_until_us && mini_is_of_a_lock(command) && command->kind != 'N') {

@@ -143,7 +143,7 @@ static void fake_note(int node, const struct mini_command *command)
     note->ttl_ms = command->ttl_ms;
 }
 
-/* Logs a command and runs it, or replies `says` instead. */
+/* Logs a command and runs it, or replies `reply` instead. */
 static void fake_run_command(int node, struct mini_command *command)
 {
     struct fake_node *n = &fake_nodes[node];
@@ -151,18 +151,18 @@ static void fake_run_command(int node, struct mini_command *command)
     unsigned size;
 
     fake_note(node, command);
-    if (n->says == NULL || !mini_is_of_a_lock(command)) {
+    if (n->reply == NULL || !mini_is_of_a_lock(command)) {
         size = mini_run(fake_server(node), &n->session, command, reply);
         if (command->kind != 'S' || !n->drops_set_reply)
             fake_reply(node, reply, size);
         return;
     }
-    if (n->says[0] == '\0')
+    if (n->reply[0] == '\0')
         fake_break(node);
     else
-        fake_reply(node, n->says, (unsigned)strlen(n->says));
-    if (n->says_once)
-        n->says = NULL;
+        fake_reply(node, n->reply, (unsigned)strlen(n->reply));
+    if (n->reply_once)
+        n->reply = NULL;
 }
 
 /* Runs the whole commands among the bytes that have arrived. */

@@ -31,8 +31,8 @@ struct fake_node {
     uint64_t delay_us;   /* from the arrival of a command to its reply */
     uint64_t connect_us; /* from the start of a connect until the connection is up */
     /* the reply to each command of a lock, which is not run; "": closes the connection; NULL: none */
-    const char *says;
-    int says_once;           /* `says` is for the next command only */
+    const char *reply;
+    int reply_once;          /* `reply` is for the next command only */
     const char *first_bytes; /* bytes that are sent when the client connects; NULL: none */
     struct mini_server server;
 

@@ -57,8 +57,8 @@ static void r01_a_set_is_never_sent_again(void)
 {
     begin_with_defaults(3);
     warm_up();
-    fake_nodes[1].says = ""; /* receives the SET and closes the connection without a reply */
-    fake_nodes[1].says_once = 1;
+    fake_nodes[1].reply = ""; /* receives the SET and closes the connection without a reply */
+    fake_nodes[1].reply_once = 1;
     fake_nodes[2].delay_us = 30 * MS;
     is_int(acquire(0), REDLOCK_OK, "r01: two of three grant, one connection breaks");
     fake_pass(&client, 200 * MS);
@@ -227,7 +227,7 @@ static void r04_release_goes_to_every_asked_node(void)
     begin(5);
     warm_up();
     held_by("other", 1, 2); /* 0: granted. 1, 2: refused. 3: an error. 4: hangs */
-    fake_nodes[3].says = "-LOADING Redis is loading the dataset in memory\r\n";
+    fake_nodes[3].reply = "-LOADING Redis is loading the dataset in memory\r\n";
     fake_nodes[4].hung = 1;
     is_int(acquire(0), REDLOCK_CONTENDED, "r04: one grant, two refusals, an error, a hung node");
     is_int(lock.granted << 8 | lock.refused, 0x106, "r04: the votes");
@@ -261,7 +261,7 @@ static void r05_backoff_although_the_handshake_succeeds(void)
     unsigned i;
 
     begin_with_defaults(3);
-    fake_nodes[0].says = "";
+    fake_nodes[0].reply = "";
     for (i = 0; i < 100; i++) {
         acquire(0);
         fake_pass(&client, 10 * MS);
@@ -270,7 +270,7 @@ static void r05_backoff_although_the_handshake_succeeds(void)
     }
     ok(fake_nodes[0].connects > 4 && fake_nodes[0].connects < 12, "r05: %d connects in 2 s",
        fake_nodes[0].connects);
-    fake_nodes[0].says = NULL;
+    fake_nodes[0].reply = NULL;
     fake_pass(&client, 3000 * MS);
     acquire(0);
     fake_pass(&client, 10 * MS);
@@ -433,7 +433,7 @@ static void r02_attempts_wait_in_line_for_room(void)
 static void r05_nonsense_disconnects(void)
 {
     static const struct {
-        const char *says, *error;
+        const char *reply, *error;
     } cases[] = {
         {"HTTP/1.1 400 Bad Request\r\n\r\n", "does not speak RESP"},
         {"$99999999999999999999\r\n", "does not speak RESP"},
@@ -452,11 +452,11 @@ static void r05_nonsense_disconnects(void)
     for (i = 0; i < sizeof cases / sizeof *cases; i++) {
         begin_with_defaults(3);
         warm_up();
-        fake_nodes[0].says = cases[i].says;
+        fake_nodes[0].reply = cases[i].reply;
         fake_nodes[0].delay_us = 0;
         is_int(acquire(0), REDLOCK_OK, "r05: the others decide");
         fake_pass(&client, 5 * MS);
-        ok(has_error(0, cases[i].error), "r05: \"%.12s\": %s", cases[i].says, nodes[0].error);
+        ok(has_error(0, cases[i].error), "r05: \"%.12s\": %s", cases[i].reply, nodes[0].error);
         ok(nodes[0].state != REDLOCK_NODE_READY, "r05: the node is disconnected");
     }
 }
@@ -466,7 +466,7 @@ static void r05_a_push_is_not_a_reply(void)
 {
     begin_with_defaults(3);
     warm_up();
-    fake_nodes[0].says = ">2\r\n+invalidate\r\n*0\r\n";
+    fake_nodes[0].reply = ">2\r\n+invalidate\r\n*0\r\n";
     is_int(acquire(0), REDLOCK_OK, "r05: the others decide");
     fake_pass(&client, 5 * MS);
     is_int(nodes[0].state, REDLOCK_NODE_READY, "r05: a push does not close the connection");
@@ -695,7 +695,7 @@ static void r06_results_are_distinct(void)
     held_by("two", 3, 4);
     is_int(acquire(0), REDLOCK_HELD, "r06: one of two other clients has a quorum: held");
     begin(3);
-    fake_nodes[0].says = fake_nodes[1].says = "-NOPERM this user has no permissions\r\n";
+    fake_nodes[0].reply = fake_nodes[1].reply = "-NOPERM this user has no permissions\r\n";
     is_int(acquire(60000), REDLOCK_DENIED, "r06: permission denied, without a wait");
     ok(has_error(0, "NOPERM"), "r06: the error is the server's text: %s", nodes[0].error);
     begin(3);
@@ -715,7 +715,7 @@ static void r06_permanent_and_temporary_errors(void)
 {
     static const struct {
         int outcome;
-        const char *says;
+        const char *reply;
     } cases[] = {
         {REDLOCK_DENIED, "-NOAUTH Authentication required.\r\n"},
         {REDLOCK_DENIED, "-NOPERM this user has no permissions\r\n"},
@@ -741,8 +741,8 @@ static void r06_permanent_and_temporary_errors(void)
     for (i = 0; i < sizeof cases / sizeof *cases; i++) {
         begin_with_defaults(3);
         warm_up();
-        fake_nodes[0].says = fake_nodes[1].says = cases[i].says;
-        is_int(acquire(500), cases[i].outcome, "r06: %.12s", cases[i].says + 1);
+        fake_nodes[0].reply = fake_nodes[1].reply = cases[i].reply;
+        is_int(acquire(500), cases[i].outcome, "r06: %.12s", cases[i].reply + 1);
     }
 }
 
@@ -1026,7 +1026,7 @@ static int is_notified(void)
 static void r07_only_refused_attempts_ask_for_tracking(void)
 {
     static const struct {
-        const char *says;
+        const char *reply;
         int notified, asked_again;
     } cases[] = {
         {NULL, 1, 1},
@@ -1045,13 +1045,13 @@ static void r07_only_refused_attempts_ask_for_tracking(void)
         begin_with_defaults(3);
         warm_up();
         for (n = 0; n < 3; n++)
-            fake_nodes[n].server.caching = cases[i].says;
+            fake_nodes[n].server.caching = cases[i].reply;
         held_by("other", 0, 2);
         redlock_acquire_start(&client, &lock, 60000);
         fake_pass(&client, 10 * MS);
         is_int((int)fake_count(-1, 'C'), 3, "r07: a refused attempt asks for tracking");
         is_int(is_notified(), cases[i].notified, "r07: notified or not after the reply %.7s",
-               cases[i].says != NULL ? cases[i].says : "+OK");
+               cases[i].reply != NULL ? cases[i].reply : "+OK");
         fake_pass(&client, 2000 * MS);
         is_int(lock.status, REDLOCK_OK, "r07: acquired after a pause at the latest");
         redlock_next_completed(&client);
@@ -1070,7 +1070,8 @@ static void r07_only_refused_attempts_ask_for_tracking(void)
     held_by("other", 0, 2);
     is_int(acquire(0), REDLOCK_HELD, "r07: refused; a bad reply to CLIENT CACHING changes no vote");
     fake_pass(&client, 10 * MS);
-    ok(has_error(0, "unexpected reply"), "r05: nonsense disconnects: %s", nodes[0].error);
+    ok(has_error(0, "unexpected reply"), "r05: an unexpected reply disconnects: %s",
+       nodes[0].error);
 }
 
 static void r07_other_keys(void)
@@ -1194,7 +1195,7 @@ static void r08_confirmed_nodes_count_from_the_next_round(void)
     begin_with_defaults(5);
     warm_up();
     fake_nodes[3].drops_set_reply = fake_nodes[4].drops_set_reply = 1;
-    fake_nodes[3].says = fake_nodes[4].says = NULL;
+    fake_nodes[3].reply = fake_nodes[4].reply = NULL;
     acquire(0);
     fake_break(3);
     fake_break(4);
@@ -1741,7 +1742,7 @@ static void r10_two_of_one_key(void)
 
 static void r10_extended_after_temporary_failures(void)
 {
-    static const char *const says[] = {
+    static const char *const reply[] = {
         "-OOM command not allowed when used memory > 'maxmemory'.\r\n",
         "-LOADING Redis is loading the dataset in memory\r\n",
         "-BUSY Redis is busy running a script.\r\n",
@@ -1758,14 +1759,14 @@ static void r10_extended_after_temporary_failures(void)
     };
     unsigned n, i;
 
-    for (n = 0; n < sizeof says / sizeof *says; n++) {
+    for (n = 0; n < sizeof reply / sizeof *reply; n++) {
         begin_auto_extension(3, 1000);
         for (i = 0; i < 3; i++)
-            fake_nodes[i].says = says[n];
+            fake_nodes[i].reply = reply[n];
         fake_pass(&client, 2500 * MS);
-        is_int(lock.status, REDLOCK_PENDING, "r10: \"%.12s\": not lost", says[n]);
+        is_int(lock.status, REDLOCK_PENDING, "r10: \"%.12s\": not lost", reply[n]);
         for (i = 0; i < 3; i++)
-            fake_nodes[i].says = NULL;
+            fake_nodes[i].reply = NULL;
         fake_pass(&client, 2500 * MS);
         ok(lock.status == REDLOCK_PENDING && redlock_remaining_ms(&client, &lock) > 1500,
            "r10: extended when the nodes work again");
@@ -1959,7 +1960,8 @@ static void r10_invalid_auto_extensions(void)
     is_int(redlock_acquire_start(&client, &lock, 0), REDLOCK_INVALID_ARGUMENT,
            "r10: redlock_acquire during auto-extension");
     redlock_abandon(&client, &lock);
-    is_int(lock.status, REDLOCK_PENDING, "r10: redlock_abandon does nothing during auto-extension");
+    is_int(lock.status, REDLOCK_PENDING,
+           "r10: redlock_abandon has no effect during auto-extension");
 }
 
 /* ---- R12 to R14 ----------------------------------------------------------------------------- */
@@ -2027,7 +2029,7 @@ static void r12_left_out(void)
     is_int(release(100), REDLOCK_OK, "r12 left out: released");
     held_by("other", 0, 2);
     is_int(acquire(0), REDLOCK_HELD, "r12 left out: a RESP2 reply refuses it");
-    fake_nodes[0].says = fake_nodes[1].says =
+    fake_nodes[0].reply = fake_nodes[1].reply =
         "-READONLY You can't write against a read only replica.\r\n";
     is_int(acquire(0), REDLOCK_DENIED, "r12 left out: a replica denies it");
 }
@@ -2090,7 +2092,7 @@ static void r12_a_denial_names_the_permissions(void)
 {
     static const struct {
         char operation; /* 'a'cquire, 'f'enced, 'm'ulti-key, 'e'xtend, 'r'elease, 'd'urable */
-        const char *says, *error;
+        const char *reply, *error;
     } cases[] = {
         {'a', "-NOPERM User " LONG_NAME " has no permissions to run the 'set' command\r\n",
          "needs +set"},
@@ -2130,9 +2132,9 @@ static void r12_a_denial_names_the_permissions(void)
         if (operation == 'e' || operation == 'r')
             acquire(0);
         if (operation == 'd')
-            fake_nodes[0].server.synced = cases[i].says;
+            fake_nodes[0].server.synced = cases[i].reply;
         else
-            fake_nodes[0].says = cases[i].says;
+            fake_nodes[0].reply = cases[i].reply;
         if (operation == 'e')
             extend();
         else if (operation == 'r')
@@ -2454,11 +2456,11 @@ static void r18_connected_while_it_loads(void)
 {
     begin_marked(3);
     fake_nodes[1].server.loading = 1;
-    fake_nodes[1].says = "-LOADING Redis is loading the dataset in memory\r\n";
+    fake_nodes[1].reply = "-LOADING Redis is loading the dataset in memory\r\n";
     acquire(0);
     fake_pass(&client, 100 * MS);
     fake_nodes[1].server.loading = 0;
-    fake_nodes[1].says = NULL;
+    fake_nodes[1].reply = NULL;
     acquire(0);
     fake_pass(&client, 22300 * MS);
     is_int(acquire(0), REDLOCK_OK, "r18: loaded, and old enough");
@@ -2621,7 +2623,7 @@ static void r16_rounds_of_agreement_are_limited(void)
 
 static void r16_refused(void)
 {
-    static const char *const says[] = {":0\r\n", ":-3\r\n", ":9007199254740992\r\n", "+OK\r\n"};
+    static const char *const reply[] = {":0\r\n", ":-3\r\n", ":9007199254740992\r\n", "+OK\r\n"};
     unsigned i;
 
     begin_fenced(5);
@@ -2632,11 +2634,11 @@ static void r16_refused(void)
     for (i = 0; i < 4; i++) {
         begin_fenced(3);
         warm_up();
-        fake_nodes[0].says = says[i];
+        fake_nodes[0].reply = reply[i];
         is_int(acquire(0), REDLOCK_OK, "r16: the others decide");
         fake_pass(&client, 5 * MS);
         ok(nodes[0].state != REDLOCK_NODE_READY, "r16: disconnected after the invalid counter %.8s",
-           says[i]);
+           reply[i]);
     }
     if (!REDLOCK_MULTI_KEY)
         return;
@@ -2685,9 +2687,9 @@ static void r16_tokens_grow(void)
 
 static const char on_disk[] = "*2\r\n:1\r\n:0\r\n", not_in_time[] = "*2\r\n:0\r\n:7\r\n";
 
-/* With the setting `durable`. The servers from..to reply `says` to WAITAOF, the others that the write is on
+/* With the setting `durable`. The servers from..to reply `reply` to WAITAOF, the others that the write is on
    disk. */
-static void begin_durable(unsigned count, int from, int to, const char *says)
+static void begin_durable(unsigned count, int from, int to, const char *reply)
 {
     int i;
 
@@ -2695,7 +2697,7 @@ static void begin_durable(unsigned count, int from, int to, const char *says)
     settings.durable = 1;
     begin(count);
     for (i = 0; i < (int)count; i++)
-        fake_nodes[i].server.synced = i >= from && i <= to ? says : on_disk;
+        fake_nodes[i].server.synced = i >= from && i <= to ? reply : on_disk;
 }
 
 static void r17_counts_what_is_on_disk(void)
@@ -2720,7 +2722,7 @@ static void r17_counts_what_is_on_disk(void)
 static void r17_other_replies_are_no_vote(void)
 {
     static const struct {
-        const char *says, *error;
+        const char *reply, *error;
         int stays_up; /* the connection, so that the rollback is run soon */
     } cases[] = {
         {not_in_time, "vote not confirmed on disk in time (WAITAOF)", 1},
@@ -2737,14 +2739,14 @@ static void r17_other_replies_are_no_vote(void)
     unsigned i;
 
     for (i = 0; i < sizeof cases / sizeof *cases; i++) {
-        begin_durable(5, 0, 2, cases[i].says);
+        begin_durable(5, 0, 2, cases[i].reply);
         is_int(acquire(0), REDLOCK_UNREACHABLE, "r17: three of five reply to WAITAOF: %.30s",
-               cases[i].says != NULL ? cases[i].says : "unknown command");
+               cases[i].reply != NULL ? cases[i].reply : "unknown command");
         ok(has_error(1, cases[i].error), "r17: %s", nodes[1].error);
         fake_pass(&client, 2000 * MS);
         if (cases[i].stays_up)
             is_int((int)fake_keys_left(), 0, "r17: rolled back");
-        begin_durable(5, 0, 1, cases[i].says);
+        begin_durable(5, 0, 1, cases[i].reply);
         is_int(acquire(0), REDLOCK_OK, "r17: two of five reply so: acquired");
         is_int((int)votes(lock.members), 3, "r17: these two are not members");
         is_int(extend(), REDLOCK_OK, "r17: extended");
@@ -2922,7 +2924,7 @@ static void r17_a_refusal_needs_no_waitaof(void)
         fake_pass(&client, 20 * MS);
         for (i = 3; i < 5; i++) {
             fake_nodes[i].server.synced = "";
-            fake_nodes[i].says = round == 0 ? NULL : "-OOM no\r\n";
+            fake_nodes[i].reply = round == 0 ? NULL : "-OOM no\r\n";
         }
         is_int((int)redlock_extend(&client, &other), REDLOCK_OK, "r17: three of five extend it");
         fake_pass(&client, 5 * MS);
@@ -3592,14 +3594,14 @@ static void r11_native_commands_and_scripts(void)
     begin_native(3, 1);
     acquire_and_release(1);
     acquire(0);
-    fake_nodes[1].says = fake_nodes[2].says = "";
-    fake_nodes[1].says_once = fake_nodes[2].says_once = 1;
+    fake_nodes[1].reply = fake_nodes[2].reply = "";
+    fake_nodes[1].reply_once = fake_nodes[2].reply_once = 1;
     is_int(release(1000), REDLOCK_OK, "r11: two connections break before the reply: sent again");
     is_int((int)fake_keys_left(), 0, "r11: no key is left");
     begin_native(3, 1);
     acquire_and_release(1);
     acquire(0);
-    fake_nodes[1].says = "+OK\r\n";
+    fake_nodes[1].reply = "+OK\r\n";
     is_int(release(1000), REDLOCK_OK, "r11: one node sends an unexpected reply");
     fake_pass(&client, 5 * MS);
     ok(has_error(1, "unexpected reply"), "r11: its error: %s", nodes[1].error);
@@ -4054,25 +4056,25 @@ static void many_on_a_dead_connection(void)
 
 static void ended_locks_are_not_written_to(void)
 {
-    struct redlock_lock *gone = &lock;
+    struct redlock_lock *memory = &lock;
 
     begin_with_defaults(3);
     warm_up();
     fake_nodes[2].delay_us = 30 * MS;
     acquire(0);
     redlock_abandon(&client, &lock);
-    memset(gone, 0xaa, sizeof *gone); /* its memory is the caller's */
+    memset(memory, 0xaa, sizeof *memory); /* its memory is the caller's */
     fake_pass(&client, 100 * MS);
-    ok(((unsigned char *)gone)[sizeof *gone - 1] == 0xaa && gone->granted == 0xaaaa,
+    ok(((unsigned char *)memory)[sizeof *memory - 1] == 0xaa && memory->granted == 0xaaaa,
        "r05: a late grant does not write to an abandoned lock");
     begin(3);
     warm_up();
     fake_nodes[2].delay_us = 30 * MS;
     acquire(0);
     release(100);
-    memset(gone, 0xaa, sizeof *gone);
+    memset(memory, 0xaa, sizeof *memory);
     fake_pass(&client, 100 * MS);
-    ok(gone->granted == 0xaaaa, "r05: nor to a released one");
+    ok(memory->granted == 0xaaaa, "r05: nor to a released one");
     begin(3);
     redlock_acquire_start(&client, &lock, 1000);
     redlock_tick(&client);
@@ -4148,12 +4150,12 @@ static void texts(void)
 static void error_texts_are_safe(void)
 {
     begin_with_defaults(3);
-    fake_nodes[0].says = "-ERR unknown command 'EVAL', with args beginning with: 'x' '1' 'k'\r\n";
+    fake_nodes[0].reply = "-ERR unknown command 'EVAL', with args beginning with: 'x' '1' 'k'\r\n";
     acquire(0);
     fake_pass(&client, 10 * MS);
     ok(has_error(0, "unknown com") && strstr(nodes[0].error, "beginning") == NULL,
        "arguments that the server repeats are left out: %s", nodes[0].error);
-    fake_nodes[1].says = "-ERR \033[31m\001\377 red\r\n";
+    fake_nodes[1].reply = "-ERR \033[31m\001\377 red\r\n";
     release(100);
     ok(has_error(1, "?[31m?? red"), "control bytes are replaced: %s", nodes[1].error);
 }

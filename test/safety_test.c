@@ -1094,7 +1094,7 @@ static void all_reply(const char *words)
     int i;
 
     for (i = 0; i < 3; i++)
-        fake_nodes[i].says = words;
+        fake_nodes[i].reply = words;
 }
 
 static void r16_no_token_without_the_lock(void)
@@ -1163,13 +1163,13 @@ static void r04_deleted_after_a_temporary_error(const char *words, unsigned busy
     if (released) {
         is_int(acquire(0), REDLOCK_OK, "r11: held");
         fake_pass(&client, 20 * MS);
-        fake_nodes[0].says = words;
+        fake_nodes[0].reply = words;
         redlock_release_start(&client, &lock, 100);
     } else {
         held_by("other", 1, 2);
         redlock_acquire_start(&client, &lock, 0);
         fake_pass(&client, 0);
-        fake_nodes[0].says = words;
+        fake_nodes[0].reply = words;
     }
     was = lock;
     ok(has_token(0, &was),
@@ -1177,7 +1177,7 @@ static void r04_deleted_after_a_temporary_error(const char *words, unsigned busy
        (unsigned long)slower_us, kind_names[kind], words, busy_ms);
     fake_pass(&client, busy_ms * MS);
     ok(has_token(0, &was), "r04: the key is still there");
-    fake_nodes[0].says = NULL;
+    fake_nodes[0].reply = NULL;
     fake_pass(&client, 4000 * MS);
     ok(!has_token(0, &was), "r04: the key is deleted soon after the errors end");
     is_int((int)lock.status, released ? REDLOCK_OK : REDLOCK_HELD,
@@ -1747,10 +1747,10 @@ static void r08b_no_repair_behind_a_late_set(void)
     make_unreachable(2);
     is_int(acquire(0), REDLOCK_OK, "r08b: held on two nodes");
     fake_nodes[2].refuses = 0;
-    fake_nodes[2].says = ""; /* closes the connection without a reply */
-    fake_nodes[2].says_once = 1;
+    fake_nodes[2].reply = ""; /* closes the connection without a reply */
+    fake_nodes[2].reply_once = 1;
     fake_pass(&client, 3000 * MS);
-    ok(fake_count(2, 'S') == 1 && fake_nodes[2].says == NULL,
+    ok(fake_count(2, 'S') == 1 && fake_nodes[2].reply == NULL,
        "r08b: the SET is sent to the third later");
     is_int(extend(), REDLOCK_OK, "r08b: extended");
     fake_pass(&client, 20 * MS);
@@ -1859,8 +1859,8 @@ static void r04_no_repeated_release_of_a_chosen_token(void)
     set_label(&lock, "mine", 4);
     set_token_is_label(&lock, 1);
     is_int(acquire(0), REDLOCK_OK, "r04: held with a token of the caller");
-    fake_nodes[0].says = "-BUSY Redis is busy running a script.\r\n";
-    fake_nodes[0].says_once = 1;
+    fake_nodes[0].reply = "-BUSY Redis is busy running a script.\r\n";
+    fake_nodes[0].reply_once = 1;
     is_int(release(100), REDLOCK_OK, "r04: released, one node was busy");
     fake_delete(0, "k");
     is_int(acquire(0), REDLOCK_OK, "r04: held again, with the same token");
@@ -1904,7 +1904,7 @@ static void r04_repeated_until_the_key_has_expired(void)
     warm_up();
     lock.ttl_ms = 1000;
     is_int(acquire(0), REDLOCK_OK, "r04: held for 1 s");
-    fake_nodes[0].says = "-BUSY Redis is busy running a script.\r\n";
+    fake_nodes[0].reply = "-BUSY Redis is busy running a script.\r\n";
     is_int(release(100), REDLOCK_OK, "r04: released, one node is busy");
     fake_pass(&client, 2000 * MS);
     sent = fake_count(0, 'D');
@@ -2206,11 +2206,11 @@ static void r05_an_answered_release_is_not_repeated(void)
         redlock_handle_events(&client, (unsigned)i % 3, REDLOCK_READABLE);
         redlock_tick(&client);
     }
-    fake_nodes[0].says = "";
-    fake_nodes[0].says_once = 1;
+    fake_nodes[0].reply = "";
+    fake_nodes[0].reply_once = 1;
     fake_nodes[0].drip = 0;
     fake_pass(&client, 100 * MS);
-    ok(fake_nodes[0].says == NULL && lock.status != REDLOCK_PENDING,
+    ok(fake_nodes[0].reply == NULL && lock.status != REDLOCK_PENDING,
        "r05: other clients have it: %s", redlock_strerror(lock.status));
     is_int((int)fake_count(0, 'D'), 1, "r05: one release was sent to the first node");
 }
@@ -2323,11 +2323,11 @@ static void r04_a_reply_to_pttl_is_no_reply_to_the_release(void)
     redlock_acquire_start(&client, &lock, 0);
     fake_pass(&client, 20 * MS);
     ok(fake_find(0, "k", 1) != NULL, "r04: granted by one node, two hang");
-    fake_nodes[0].says = "-MISCONF Redis is configured to save RDB snapshots\r\n";
-    fake_nodes[0].says_once = 1;
+    fake_nodes[0].reply = "-MISCONF Redis is configured to save RDB snapshots\r\n";
+    fake_nodes[0].reply_once = 1;
     fake_pass(&client, 60 * MS);
     is_int(lock.status, REDLOCK_UNREACHABLE, "r04: failed");
-    ok(fake_nodes[0].says == NULL && fake_find(0, "k", 1) != NULL,
+    ok(fake_nodes[0].reply == NULL && fake_find(0, "k", 1) != NULL,
        "r04: the release gets a temporary error");
     fake_pass(&client, 1000 * MS);
     ok(fake_find(0, "k", 1) == NULL, "r04: the release is repeated");
@@ -2363,11 +2363,11 @@ static void r04_a_loss_while_a_node_connects(void)
 static void r04_a_loss_and_a_temporary_error(void)
 {
     begin_loss();
-    fake_nodes[2].says = "-BUSY Redis is busy running a script.\r\n";
+    fake_nodes[2].reply = "-BUSY Redis is busy running a script.\r\n";
     fake_pass(&client, 300 * MS);
     is_int(lock.status, REDLOCK_LOST, "r04: lost at once");
     ok(fake_find(2, "k", 1) != NULL, "r04: the third node cannot delete the key");
-    fake_nodes[2].says = NULL;
+    fake_nodes[2].reply = NULL;
     fake_pass(&client, 500 * MS);
     ok(fake_find(2, "k", 1) == NULL, "r04: the release is repeated");
 }
@@ -2404,12 +2404,12 @@ static void r04_a_reply_to_pttl_of_another_lock(void)
         redlock_handle_events(&client, 0, REDLOCK_READABLE);
         redlock_tick(&client);
     }
-    fake_nodes[0].says = "-MISCONF Redis is configured to save RDB snapshots\r\n";
-    fake_nodes[0].says_once = 1;
+    fake_nodes[0].reply = "-MISCONF Redis is configured to save RDB snapshots\r\n";
+    fake_nodes[0].reply_once = 1;
     fake_nodes[0].drip = 0;
     redlock_cancel(&client, &many[0]);
     fake_pass(&client, 10 * MS);
-    ok(fake_nodes[0].says == NULL && has_token(0, &many[0]),
+    ok(fake_nodes[0].reply == NULL && has_token(0, &many[0]),
        "r04: the second release gets a temporary error");
     fake_pass(&client, 1000 * MS);
     ok(!has_token(0, &many[0]), "r04: the release is repeated");

@@ -53,12 +53,12 @@ enum {
 enum fault {
     HANG, /* a server is paused, and then runs what it was sent */
     CRASH,
-    FORGET, /* a crash with the loss of all keys */
-    CUT,    /* a connection breaks, at any byte */
-    HOLE,   /* a partition between a client and a server */
-    FULL,   /* a connection accepts no bytes for a while */
+    KEY_LOSS, /* a crash with the loss of all keys */
+    CUT,      /* a connection breaks, at any byte */
+    HOLE,     /* a partition between a client and a server */
+    FULL,     /* a connection accepts no bytes for a while */
     SLOW,
-    NONSENSE,
+    BAD_REPLY,
     PAUSE,  /* a client's process is paused, between two calls or in a call */
     DEATH,  /* a client's process ends without releasing its locks */
     STUCK,  /* a connection delays its bytes, perhaps until long after it was closed */
@@ -138,7 +138,7 @@ struct machine {
     uint64_t falls_us;            /* when it crashes; 0: not planned */
     uint64_t delay_us;
     uint64_t far_us; /* one way, besides all other delays */
-    int down, nonsense;
+    int down, bad_reply;
     char refused[REFUSALS][16]; /* the first bytes of the tokens that it refused last */
     unsigned refusals;
     struct link *served[SERVER_LINKS]; /* its connections */
@@ -622,8 +622,8 @@ static void restart_before_others_reply(struct client *c)
 
 static void run_command(struct link *link, struct mini_command *command)
 {
-    static const char *const nonsense[] = {"+QUEUED\r\n", "-ERR no\r\n",  "$3\r\nabc\r\n",
-                                           "?\r\n",       "-BUSY no\r\n", "*0\r\n"};
+    static const char *const bad_reply[] = {"+QUEUED\r\n", "-ERR no\r\n",  "$3\r\nabc\r\n",
+                                            "?\r\n",       "-BUSY no\r\n", "*0\r\n"};
     struct machine *m = at_its_time(link->server);
     int has_token = mini_is_of_a_lock(command) && command->kind != 'P';
     int takes = command->kind == 'S' || command->kind == 'M' || command->kind == 'F';
@@ -637,11 +637,11 @@ static void run_command(struct link *link, struct mini_command *command)
             violated("a command without a valid token or key");
         if ((unsigned)link->session.database != database[link->node])
             violated("a command in the wrong database");
-        if (m->nonsense && strikes(NONSENSE, 1)) {
-            m->nonsense = 0;
+        if (m->bad_reply && strikes(BAD_REPLY, 1)) {
+            m->bad_reply = 0;
             disturb(&clients[link->client], link->server, now_us);
             i = roll(6);
-            send_reply(link, nonsense[i], (unsigned)strlen(nonsense[i]), now_us);
+            send_reply(link, bad_reply[i], (unsigned)strlen(bad_reply[i]), now_us);
             note("server %d: unexpected reply %u", link->server, i);
             return;
         }
@@ -1050,7 +1050,7 @@ static int is_disturbed(const struct client *c, int server)
     const struct machine *m = &machines[server];
     unsigned n;
 
-    if (m->away_until_us > 0 || m->delay_us > 0 || m->nonsense || c->hole[server] ||
+    if (m->away_until_us > 0 || m->delay_us > 0 || m->bad_reply || c->hole[server] ||
         (c->disturbed_us[server] > 0 && c->disturbed_us[server] + settle_us >= now_us))
         return 1;
     for (n = 0; n < node_count; n++)
@@ -1155,7 +1155,7 @@ static void check_holders(const struct client *c)
         const struct redlock_lock *lock = &c->locks[i];
         if (lock->valid_until_us == 0 || held_until_us(c, lock) <= c->here_us)
             continue;
-        if (!(on >> FORGET & 1) && !marked && bits(servers_that_have(lock)) < quorum) {
+        if (!(on >> KEY_LOSS & 1) && !marked && bits(servers_that_have(lock)) < quorum) {
             note("client %d lock %u is held until %.3f ms, and servers %#x have it", number_of(c),
                  i, (double)held_until_us(c, lock) / 1000, servers_that_have(lock));
             violated("a holder without a quorum");
@@ -1803,7 +1803,7 @@ static void fault_of_a_server(int server)
 
     if (m->away_until_us > 0)
         return;
-    if (strikes(FORGET, 12)) {
+    if (strikes(KEY_LOSS, 12)) {
         crash(server, 1);
     } else if (strikes(CRASH, 12)) {
         crash(server, 0);
@@ -1816,7 +1816,7 @@ static void fault_of_a_server(int server)
                 slowest_us = 2 * m->delay_us;
             disturb_all(server, now_us + 2 * m->delay_us);
         }
-        m->nonsense |= has(NONSENSE) && roll(6) == 0;
+        m->bad_reply |= has(BAD_REPLY) && roll(6) == 0;
         if (strikes(OLD, 12)) {
             m->mini.native = (int)roll(8);
             swapped = 1;
@@ -1848,7 +1848,7 @@ static void end_faults(void)
         if (machines[i].away_until_us > 0)
             machines[i].away_until_us = now_us + 1;
         machines[i].delay_us = 0;
-        machines[i].nonsense = 0;
+        machines[i].bad_reply = 0;
         machines[i].falls_us = 0;
     }
     for (i = 0; i < client_count; i++) {
@@ -1875,7 +1875,7 @@ static void end_faults(void)
 static int step(uint64_t end_us)
 {
     uint64_t next = end_us;
-    int i, who = -1;
+    int i, which = -1;
 
     if (now_us >= next_check_us)
         check_all_everywhere();
@@ -1884,7 +1884,7 @@ static int step(uint64_t end_us)
             next_us[0][i] = server_next_us(i);
         if (next_us[0][i] < next) {
             next = next_us[0][i];
-            who = i;
+            which = i;
         }
     }
     for (i = 0; i < (int)client_count; i++) {
@@ -1892,21 +1892,21 @@ static int step(uint64_t end_us)
             next_us[1][i] = client_next_us(&clients[i]);
         if (next_us[1][i] < next && !clients[i].blocked) {
             next = next_us[1][i];
-            who = SERVERS + i;
+            which = SERVERS + i;
         }
     }
     stale_servers = stale_clients = 0;
     if (next > now_us)
         now_us = next;
-    if (who < 0)
+    if (which < 0)
         return 0;
-    if (who < SERVERS) {
+    if (which < SERVERS) {
         if (!faults_ended && !in_moves && roll(profile == ANY ? 100 : 40) == 0)
-            fault_of_a_server(who);
-        server_runs(who);
-        stale_servers |= 1U << who;
+            fault_of_a_server(which);
+        server_runs(which);
+        stale_servers |= 1U << which;
     } else {
-        struct client *c = &clients[who - SERVERS];
+        struct client *c = &clients[which - SERVERS];
         if (c->action_us <= now_us) {
             catch_up(c);
             c->action_us =
@@ -1916,7 +1916,7 @@ static int step(uint64_t end_us)
                 stick_one(c);
         }
         client_runs(c);
-        stale_clients |= 1U << (who - SERVERS);
+        stale_clients |= 1U << (which - SERVERS);
         if (!faults_ended && roll(in_moves ? 200 : profile == ANY ? 40 : 15) == 0) {
             fault_of_a_client(c);
             stale_servers = stale_clients = ~0U;
@@ -2147,7 +2147,7 @@ static void restart(int server)
 {
     if (machines[server].away_until_us > 0)
         return;
-    crash(server, has(FORGET));
+    crash(server, has(KEY_LOSS));
     machines[server].away_until_us = now_us + 1 + roll(roll(2) * 4 * node_timeout_ms) * MS;
     disturb_all(server, machines[server].away_until_us);
 }
@@ -2255,7 +2255,7 @@ static void strike(unsigned what)
         holder_extends_often();
     else if (what == 6)
         holder_hands_off();
-    else if (what == 7 && (has(CRASH) || has(FORGET)))
+    else if (what == 7 && (has(CRASH) || has(KEY_LOSS)))
         restart((int)roll(server_count));
     else if (what == 8)
         repairs_are_late();
@@ -2328,7 +2328,7 @@ static unsigned draw_faults(int beyond)
     if (!REDLOCK_MARKER || beyond)
         faults &= ~(1U << FLUSH);
     if (beyond && profile == LATE)
-        faults |= 1U << VANISH | roll(2) << FORGET;
+        faults |= 1U << VANISH | roll(2) << KEY_LOSS;
     else if (beyond)
         faults |= (1 + roll(7)) << VANISH;
     return faults;
@@ -2443,8 +2443,8 @@ static void draw(uint32_t seed)
     marked = on >> FLUSH & 1;
     durable = REDLOCK_DURABLE && roll(profile == ANY ? 3 : 8) == 0 && !marked;
     if (!REDLOCK_RESTART_GUARD && !durable && !beyond)
-        on &= ~(1U << FORGET); /* this build has no guard against it */
-    guarded = marked || (REDLOCK_RESTART_GUARD && (on >> FORGET & 1) != 0 && !durable &&
+        on &= ~(1U << KEY_LOSS); /* this build has no guard against it */
+    guarded = marked || (REDLOCK_RESTART_GUARD && (on >> KEY_LOSS & 1) != 0 && !durable &&
                          !(beyond && roll(2)));
     longest_ms = ttl_ms * (guarded && roll(4) > 0 ? 1 : 3);
 }

@@ -109,7 +109,7 @@ byte owner[N]; byte r[N];
 byte quar[N];
 #endif
 #ifdef MARK
-bit  gone[N];          /* the marker is missing */
+bit  unmarked[N];          /* the marker is missing */
 #endif
 byte ph[C];            /* 0 idle 1 acquiring 2 holding 3 extending 4 ended */
 byte e[C];             /* ticks since the round began (saturates at T) */
@@ -211,12 +211,12 @@ inline votes(c) {
     do :: k < N -> g = g + VOTES(c,k); k++ :: else -> break od; k = 0
 }
 
-inline forget(c) {     /* the answers of the round */
+inline clear_answers(c) {     /* the answers of the round */
     k = 0; do :: k < N -> cnt[X(c,k)] = 0; k++ :: else -> break od; k = 0
 }
 
 inline begin(c) {
-    ph[c] = 3; e[c] = 0; forget(c);
+    ph[c] = 3; e[c] = 0; clear_answers(c);
     do :: k < N -> due[X(c,k)] = 1; k++ :: else -> break od; k = 0;
 #ifdef PROMPT
     do :: k < N -> st[X(c,k)] = 2; k++ :: else -> break od; k = 0;   /* the SET was never sent */
@@ -236,7 +236,7 @@ inline begin(c) {
 }
 
 inline give_up(c) {
-    ph[c] = 4; v[c] = 0; e[c] = 0; lost[c] = 0; forget(c);
+    ph[c] = 4; v[c] = 0; e[c] = 0; lost[c] = 0; clear_answers(c);
     do
     :: k < N ->
         st[X(c,k)] = 2;
@@ -286,7 +286,7 @@ inline hold(c, left) {
     :: else -> break
     od; k = 0;
 #endif
-    forget(c)
+    clear_answers(c)
 }
 
 /* ---- What runs on a node ---------------------------------------------------------------------- */
@@ -308,9 +308,9 @@ inline hold(c, left) {
 #define START(c) if :: ph[c] == 0 -> ph[c] = 1; STARTED(c) :: else -> skip fi
 #define CREATE(c,n) owner[n] = c+1; r[n] = T
 #ifdef MARK
-#define CREATES(n) (!gone[n] && quar[n] == 0)
-#define MARKOPT(n) :: atomic { ASKS(c) && UNSETTLED(c,n) && gone[n] -> \
-        START(c); SETTLE(c,n); gone[n] = 0; quar[n] = QUAR }
+#define CREATES(n) (!unmarked[n] && quar[n] == 0)
+#define MARKOPT(n) :: atomic { ASKS(c) && UNSETTLED(c,n) && unmarked[n] -> \
+        START(c); SETTLE(c,n); unmarked[n] = 0; quar[n] = QUAR }
 #else
 #define CREATES(n) (1)
 #define MARKOPT(n)
@@ -410,18 +410,18 @@ inline hold(c, left) {
 /* The node has answered an extension: the key is missing. So it has answered all earlier commands on this
    connection. With BLINDREPAIR there was no extension. */
 #if defined(BLINDREPAIR)
-#define GONE(c,n) (!mem[X(c,n)])
-#define GONESETTLE(c,n) skip
+#define MISSING(c,n) (!mem[X(c,n)])
+#define MISSINGSETTLE(c,n) skip
 #elif defined(REPAIRSUSPECT)
-#define GONE(c,n) (owner[n] != c+1 && SETTLED(c,n))
-#define GONESETTLE(c,n) SETTLE(c,n)
+#define MISSING(c,n) (owner[n] != c+1 && SETTLED(c,n))
+#define MISSINGSETTLE(c,n) SETTLE(c,n)
 #else
-#define GONE(c,n) (owner[n] != c+1 && SETTLED(c,n) && !SUSPECT(c,n))
-#define GONESETTLE(c,n) SETTLE(c,n)
+#define MISSING(c,n) (owner[n] != c+1 && SETTLED(c,n) && !SUSPECT(c,n))
+#define MISSINGSETTLE(c,n) SETTLE(c,n)
 #endif
 #ifdef HEAL
-#define HEALOPT(n) :: atomic { (ph[c] == 3 || ph[c] == 2) && REPAIRING(c) && due[X(c,n)] && REPAIRS(c,n) < SENT && GONE(c,n) -> \
-        due[X(c,n)] = 0; GONESETTLE(c,n); mem[X(c,n)] = 0; now[X(c,n)] = 1; UNPROVE(c,n); DOUBT(c,n) } \
+#define HEALOPT(n) :: atomic { (ph[c] == 3 || ph[c] == 2) && REPAIRING(c) && due[X(c,n)] && REPAIRS(c,n) < SENT && MISSING(c,n) -> \
+        due[X(c,n)] = 0; MISSINGSETTLE(c,n); mem[X(c,n)] = 0; now[X(c,n)] = 1; UNPROVE(c,n); DOUBT(c,n) } \
     :: atomic { now[X(c,n)] && old[X(c,n)] == 0 && SETTLED(c,n) && (owner[n] == 0 || owner[n] == c+1) -> \
         SETTLE(c,n); now[X(c,n)] = 0; \
         if \
@@ -660,7 +660,7 @@ end:
         owner[n] = 0; r[n] = 0;
 #endif
 #ifdef MARK
-        gone[n] = 1;
+        unmarked[n] = 1;
 #else
 #if QUAR > 0
         quar[n] = QUAR;
