@@ -1374,8 +1374,7 @@ static void step(void)
         roll(2) ? set_up_lock(s, p) : new_lock(s, p);
 }
 
-/* Cancels all operations in progress, and serves the client until they have completed. This must not take
-   long. */
+/* Cancels all operations in progress, and serves the client until they have completed. This must not take long. */
 static void drain(struct party *p)
 {
     uint64_t until_us = now_us + longest_us(p, 0);

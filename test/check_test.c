@@ -170,8 +170,7 @@ static void wait_for(int i, const char *text)
         sleep_ms(10);
 }
 
-/* "127.0.0.N:port": each healthy server has a different address, as if on a different machine; the others
-   share one. */
+/* "127.0.0.N:port": each healthy server has a different address, as if on a different machine; the others share one. */
 static const char *at(int i)
 {
     static char text[SERVERS][40];

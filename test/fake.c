@@ -67,8 +67,7 @@ static void fake_reply(int node, const char *bytes, unsigned size)
         mini_fail("the client does not read");
     memcpy(n->out + n->out_used, bytes, size);
     n->out_used += size;
-    /* Replies keep their order: with a shorter delay than before, earlier ones are ready at this time,
-       too. */
+    /* Replies keep their order: with a shorter delay than before, earlier ones are ready at this time, too. */
     while (n->dues > 0 && (n->dues == FAKE_DUE || n->due[n->dues - 1].ready_us >= ready_us))
         n->dues--;
     n->due[n->dues].end = n->out_used;

@@ -200,8 +200,7 @@ static void r03_quorum(void)
 
 /* ---- R4, R5 --------------------------------------------------------------------------------- */
 
-/* Whether every SET is followed by a release of its token on its connection, except on node `but` (-1:
-   none). */
+/* Whether every SET is followed by a release of its token on its connection, except on node `but` (-1: none). */
 static int each_set_is_released(int but)
 {
     unsigned i, j;
@@ -532,8 +531,7 @@ static void r05_stalled_connection(void)
     is_int(acquire(5000), REDLOCK_OK, "r05: acquired when the nodes are back");
 }
 
-/* The caller does not call the library for longer than stall_ms. A reply that arrived meanwhile is in
-   time. */
+/* The caller does not call the library for longer than stall_ms. A reply that arrived meanwhile is in time. */
 static void r05_an_idle_caller_causes_no_stall(void)
 {
     begin_with_defaults(3);
@@ -641,8 +639,7 @@ static void r01_tokens_differ(void)
     ok(memcmp(first, lock.token, sizeof first) != 0, "T16: each acquire has a new token");
 }
 
-/* Contention: on 5 nodes three other clients have keys, on 4 nodes two have. All these keys expire after 5
-   ms. */
+/* Contention: on 5 nodes three other clients have keys, on 4 nodes two have. All these keys expire after 5 ms. */
 static void r06_contention_is_retried_quickly(unsigned count)
 {
     uint64_t start;
@@ -2222,8 +2219,7 @@ static void r13_one_server_one_vote(void)
     is_int((int)votes(lock.members), 3, "r13: without permission for INFO it is not detected");
 }
 
-/* Without the restart guard the client does not read the run_id: a server that is listed twice has two
-   votes. */
+/* Without the restart guard the client does not read the run_id: a server that is listed twice has two votes. */
 static void r13_left_out(void)
 {
     begin_with_defaults(3);
@@ -2450,8 +2446,7 @@ static void r18_where_info_is_denied(void)
     ok(marker(1) == NULL && marker(2) != NULL, "r18: no marker on the server without INFO");
 }
 
-/* After a crash all clients connect to the server at once, while it loads its file and cannot tell its
-   run_id. */
+/* After a crash all clients connect to the server at once, while it loads its file and cannot tell its run_id. */
 static void r18_connected_while_it_loads(void)
 {
     begin_marked(3);
@@ -2687,8 +2682,7 @@ static void r16_tokens_grow(void)
 
 static const char on_disk[] = "*2\r\n:1\r\n:0\r\n", not_in_time[] = "*2\r\n:0\r\n:7\r\n";
 
-/* With the setting `durable`. The servers from..to reply `reply` to WAITAOF, the others that the write is on
-   disk. */
+/* With the setting `durable`. The servers from..to reply `reply` to WAITAOF, the others that the write is on disk. */
 static void begin_durable(unsigned count, int from, int to, const char *reply)
 {
     int i;
@@ -2786,8 +2780,7 @@ static void r17_extensions(void)
     is_int((int)(lock.members & 1), REDLOCK_REPAIR, "r17: on its disk later: a member");
 }
 
-/* Replies that arrive after the operation must not write to the lock, because its memory is the caller's
-   again. */
+/* Replies that arrive after the operation must not write to the lock, because its memory is the caller's again. */
 static void r17_late_replies(void)
 {
     struct redlock_lock other, was;
@@ -3057,8 +3050,7 @@ static void multi_key_lock(void)
     is_int(lock.status, REDLOCK_OK, "r07: notified when any of several keys is deleted");
 }
 
-/* The longest commands that the limits permit. The smallest REDLOCK_SEND_MAX that compiles has a few bytes
-   more. */
+/* The longest commands that the limits permit. The smallest REDLOCK_SEND_MAX that compiles has a few bytes more. */
 static void longest_commands(void)
 {
     static char key[REDLOCK_KEY_MAX], label[REDLOCK_LABEL_MAX + 1];

@@ -78,15 +78,13 @@ struct mini_command {
 /* Ends the program: the library has sent an invalid command, or the test needs more room. */
 void mini_fail(const char *what);
 
-/* Reads the first command of `bytes`, which must live as long as `command`. Returns its size; 0: not complete
-   yet. */
+/* Reads the first command of `bytes`, which must live as long as `command`. Returns its size; 0: not complete yet. */
 unsigned mini_read(const char *bytes, unsigned size, struct mini_command *command);
 
 /* Whether it is a command of a lock, not of the handshake. */
 int mini_is_of_a_lock(const struct mini_command *command);
 
-/* Runs the command and returns the size of the reply. The caller notifies other sessions that track `changed`
-   keys. */
+/* Runs the command and returns the size of the reply. The caller notifies other sessions that track `changed` keys. */
 unsigned mini_run(struct mini_server *server, struct mini_session *session,
                   struct mini_command *command, char reply[MINI_REPLY]);
 
@@ -95,12 +93,10 @@ struct mini_key *mini_find(struct mini_server *server, const void *name, unsigne
 struct mini_key *mini_store(struct mini_server *server, struct mini_word name,
                             struct mini_word value, uint64_t until_us);
 
-/* How many keys there are, without fencing counters, which have no ttl, and the marker, whose ttl is
-   years. */
+/* How many keys there are, without fencing counters, which have no ttl, and the marker, whose ttl is years. */
 unsigned mini_keys_left(const struct mini_server *server);
 
-/* Writes the push for a session that tracks the key, and ends the tracking. Returns its size; 0: not
-   tracked. */
+/* Writes the push for a session that tracks the key, and ends the tracking. Returns its size; 0: not tracked. */
 unsigned mini_notify(struct mini_session *session, struct mini_word name, char push[MINI_REPLY]);
 
 #endif

@@ -397,8 +397,7 @@ static void make_many(unsigned count)
     }
 }
 
-/* Serves the client until `count` operations have completed, for `us` at most. How many completed with
-   REDLOCK_OK. */
+/* Serves the client until `count` operations have completed, for `us` at most. How many completed with REDLOCK_OK. */
 static unsigned serve_many(unsigned count, uint64_t us)
 {
     uint64_t end_us = fake_now_us + us;
@@ -522,8 +521,7 @@ static void r08_a_node_that_was_away_proves_nothing(void)
     ok(extend() != REDLOCK_OK, "r08: the extension fails, because another client held the lock");
 }
 
-/* A node is not sent the SET after the lock has ended: the key would block other clients. A regression
-   test. */
+/* A node is not sent the SET after the lock has ended: the key would block other clients. A regression test. */
 static void r02_not_after_its_end(int how)
 {
     static const char *const hows[] = {"expired", "was released", "was abandoned", "was lost"};
@@ -587,8 +585,7 @@ static void hand_off(struct redlock_lock *second, uint32_t remaining_ms)
            "adopted with %lu ms left", (unsigned long)remaining_ms);
 }
 
-/* An adopted lock may have much less time left than its ttl. Auto-extension must begin before this time is
-   over. */
+/* An adopted lock may have much less time left than its ttl. Auto-extension must begin before this time is over. */
 static void r10_adopted_with_little_left_is_extended_at_once(void)
 {
     static const uint32_t left_ms[] = {500, 5000, 9900, 15000, 29000};
@@ -637,8 +634,7 @@ static void r10_auto_extension_after_a_failed_extension(void)
     is_int(lock.status, REDLOCK_PENDING, "r10: still extended 20 s later");
 }
 
-/* The auto-extension of `lock` has ended with the status `how`, which redlock_next_completed has not reported
-   yet. */
+/* The auto-extension of `lock` has ended with the status `how`, which redlock_next_completed has not reported yet. */
 static void begin_ended(enum redlock_status how)
 {
     int i;
@@ -659,8 +655,7 @@ static void begin_ended(enum redlock_status how)
            redlock_strerror((int)how));
 }
 
-/* After the release the memory is the caller's: the library neither writes to it nor follows pointers in
-   it. */
+/* After the release the memory is the caller's: the library neither writes to it nor follows pointers in it. */
 static void memory_is_not_used_any_more(void)
 {
     struct redlock_lock poison, next;
@@ -808,8 +803,7 @@ static void r06_a_burst_with_a_failed_node(int how)
     redlock_deinit(&client);
 }
 
-/* No node is reachable. An acquire with wait_ms 0 reports this soon, although another acquire is waiting
-   before it. */
+/* No node is reachable. An acquire with wait_ms 0 reports this soon, although another acquire is waiting before it. */
 static void r06_no_wait_behind_a_long_one(int how)
 {
     struct redlock_lock patient;
@@ -999,8 +993,7 @@ static void r13_not_by_a_connection_that_broke(void)
            "r13: two addresses of one server have one vote, whenever a connection breaks");
 }
 
-/* Nor have they two votes when the server's first address is down, and the second is connected for the first
-   time. */
+/* Nor have they two votes when the server's first address is down, and the second is connected for the first time. */
 static void r13_not_by_an_address_that_is_down(void)
 {
     begin_with_defaults(3);
@@ -1758,8 +1751,7 @@ static void r08b_no_repair_behind_a_late_set(void)
     is_int((int)repairs_sent(), 0, "r08b: the extension could not create the key");
 }
 
-/* Our token on the node proves that the SET has run. When the node loses the key later, the key may be
-   repaired. */
+/* Our token on the node proves that the SET has run. When the node loses the key later, the key may be repaired. */
 static void r08b_repair_after_proof(void)
 {
     begin_with_defaults(3);
@@ -1915,8 +1907,7 @@ static void r04_repeated_until_the_key_has_expired(void)
 
 /* ---- The send buffer, requests and their roles ------------------------------------------------- */
 
-/* Locks that are started in one tick: more than the send buffer has room for, unless REDLOCK_PIPELINE_MAX is
-   small. */
+/* Locks that are started in one tick: more than the send buffer has room for, unless REDLOCK_PIPELINE_MAX is small. */
 enum { BURST = REDLOCK_PIPELINE_MAX > 200 ? 200 : REDLOCK_PIPELINE_MAX - 1 };
 
 static void start_many(unsigned from, unsigned to, uint32_t wait_ms)
@@ -2628,8 +2619,7 @@ static void r08b_another_server_for_a_while(void)
     redlock_deinit(&client);
 }
 
-/* redlock.h requires a monotonic clock. If the clock steps back nevertheless, the remaining time must not
-   grow. */
+/* redlock.h requires a monotonic clock. If the clock steps back nevertheless, the remaining time must not grow. */
 static void r03_a_clock_that_steps_back(void)
 {
     uint32_t left;

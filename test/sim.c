@@ -808,8 +808,7 @@ static void a_moment(struct client *c)
         pause_process(c);
 }
 
-/* A slot for a new connection. If all are in use, the bytes of a closed connection are lost. NULL: all are
-   open. */
+/* A slot for a new connection. If all are in use, the bytes of a closed connection are lost. NULL: all are open. */
 static struct link *free_link(const struct client *c, int server)
 {
     struct link *first = links_of(c, server), *link = NULL;
@@ -1181,8 +1180,7 @@ static int key_of(const struct redlock_lock *lock)
     return key[0] << 8 | key[1];
 }
 
-/* A fencing token must be unique, and larger than those of all acquires that were complete before this one
-   began. */
+/* A fencing token must be unique, and larger than those of all acquires that were complete before this one began. */
 static void check_acquisition(const struct client *c, const struct redlock_lock *lock,
                               const struct record *record)
 {
@@ -2263,8 +2261,7 @@ static void strike(unsigned what)
         holder_auto_extends_a_shorter_ttl();
 }
 
-/* One move of profile LATE: operations and faults that matter when commands of closed connections run
-   late. */
+/* One move of profile LATE: operations and faults that matter when commands of closed connections run late. */
 static void move(void)
 {
     unsigned what = roll(22);
