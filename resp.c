@@ -18,20 +18,48 @@
 
 /* ---- Encoder -------------------------------------------------------------------------------- */
 
-void resp_put_raw(struct resp_writer *w, const void *bytes, size_t size)
+/* Room for `size` bytes; NULL if there is none. */
+static uint8_t *resp_take_room(struct resp_writer *w, size_t size)
 {
+    uint8_t *room = w->bytes + w->used;
+
     if (w->overflow || size > w->size - w->used) {
         w->overflow = 1;
-        return;
+        return NULL;
     }
-    if (size > 0) /* memcpy must not see NULL, not even for nothing */
-        memcpy(w->bytes + w->used, bytes, size);
     w->used += size;
+    return room;
 }
 
-/* Writes `number` in decimal and "\r\n" so that it ends before `end`; returns where it begins. 12 bytes hold
-   any number. */
-static uint8_t *resp_decimal(uint8_t *end, uint32_t number)
+/* Writes a piece and returns where the next one goes. memcpy must not see NULL, not even for nothing. */
+static uint8_t *resp_append(uint8_t *to, const void *bytes, size_t size)
+{
+    if (size > 0)
+        memcpy(to, bytes, size);
+    return to + size;
+}
+
+void resp_put_raw(struct resp_writer *w, const void *bytes, size_t size)
+{
+    uint8_t *to = resp_take_room(w, size);
+
+    if (to != NULL)
+        resp_append(to, bytes, size);
+}
+
+static size_t resp_count_digits(uint32_t number)
+{
+    size_t digits = 1;
+
+    while (number >= 10) {
+        number /= 10;
+        digits++;
+    }
+    return digits;
+}
+
+/* "<number>\r\n", so that it ends before `end`. */
+static void resp_put_line(uint8_t *end, uint32_t number)
 {
     *--end = '\n';
     *--end = '\r';
@@ -39,59 +67,61 @@ static uint8_t *resp_decimal(uint8_t *end, uint32_t number)
         *--end = (uint8_t)('0' + number % 10);
         number /= 10;
     } while (number > 0);
-    return end;
 }
 
-/* "<type><number>\r\n", in one piece so that an overflow leaves no half of it. */
-static void resp_put_head(struct resp_writer *w, char type, uint32_t number)
+/* "<type><number>\r\n", and room for `size` bytes more: returns where these go. All of it or, if it does not fit,
+   nothing and NULL. */
+static uint8_t *resp_put_head(struct resp_writer *w, char type, uint32_t number, size_t size)
 {
-    uint8_t text[13];
-    uint8_t *start = resp_decimal(text + sizeof text, number);
+    size_t head = 1 + resp_count_digits(number) + 2;
+    uint8_t *to = resp_take_room(w, head + size);
 
-    *--start = (uint8_t)type;
-    resp_put_raw(w, start, (size_t)(text + sizeof text - start));
+    if (to == NULL)
+        return NULL;
+    *to = (uint8_t)type;
+    resp_put_line(to + head, number);
+    return to + head;
+}
+
+/* A word but for its `size` bytes: returns where these go, or NULL. */
+static uint8_t *resp_put_frame(struct resp_writer *w, size_t size)
+{
+    uint8_t *to = resp_put_head(w, '$', (uint32_t)size, size + 2);
+
+    if (to != NULL) {
+        to[size] = '\r';
+        to[size + 1] = '\n';
+    }
+    return to;
 }
 
 void resp_put_command(struct resp_writer *w, unsigned words)
 {
-    resp_put_head(w, '*', words);
+    resp_put_head(w, '*', words, 0);
 }
 
 void resp_put_joined(struct resp_writer *w, const void *head, size_t head_size, const void *tail,
                      size_t tail_size)
 {
-    size_t before = w->used;
+    uint8_t *to = resp_put_frame(w, head_size + tail_size);
 
-    resp_put_head(w, '$', (uint32_t)(head_size + tail_size));
-    resp_put_raw(w, head, head_size);
-    resp_put_raw(w, tail, tail_size);
-    resp_put_raw(w, "\r\n", 2);
-    if (w->overflow)
-        w->used = before;
+    if (to != NULL)
+        resp_append(resp_append(to, head, head_size), tail, tail_size);
 }
 
 void resp_put_hex(struct resp_writer *w, const uint8_t *bytes, size_t size, const void *tail,
                   size_t tail_size)
 {
     static const char digits[] = "0123456789abcdef";
-    size_t before = w->used, i;
-    uint8_t *to;
+    uint8_t *to = resp_put_frame(w, 2 * size + tail_size);
 
-    resp_put_head(w, '$', (uint32_t)(2 * size + tail_size));
-    if (2 * size > w->size - w->used)
-        w->overflow = 1;
-    if (!w->overflow) {
-        to = w->bytes + w->used;
-        for (i = 0; i < size; i++) {
-            *to++ = (uint8_t)digits[bytes[i] >> 4];
-            *to++ = (uint8_t)digits[bytes[i] & 15];
-        }
-        w->used += 2 * size;
+    if (to == NULL)
+        return;
+    for (; size > 0; size--) {
+        *to++ = (uint8_t)digits[*bytes >> 4];
+        *to++ = (uint8_t)digits[*bytes++ & 15];
     }
-    resp_put_raw(w, tail, tail_size);
-    resp_put_raw(w, "\r\n", 2);
-    if (w->overflow)
-        w->used = before;
+    resp_append(to, tail, tail_size);
 }
 
 void resp_put_bytes(struct resp_writer *w, const void *data, size_t size)
@@ -101,17 +131,16 @@ void resp_put_bytes(struct resp_writer *w, const void *data, size_t size)
 
 void resp_put_text(struct resp_writer *w, const char *text)
 {
-    resp_put_joined(w, text, strlen(text), NULL, 0);
+    resp_put_bytes(w, text, strlen(text));
 }
 
 void resp_put_number(struct resp_writer *w, uint32_t number)
 {
-    uint8_t text[1 + 4 + 12]; /* in one piece, too */
-    uint8_t *end = text + sizeof text, *start = resp_decimal(end, number);
+    size_t digits = resp_count_digits(number);
+    uint8_t *to = resp_put_frame(w, digits);
 
-    start = resp_decimal(start, (uint32_t)(end - start) - 2);
-    *--start = '$';
-    resp_put_raw(w, start, (size_t)(end - start));
+    if (to != NULL)
+        resp_put_line(to + digits + 2, number);
 }
 
 /* ---- Decoder -------------------------------------------------------------------------------- */

@@ -95,14 +95,14 @@ fi
 # ---- Writer ----
 
 if is_asked writer; then
-writer() { "$@" writer resp.c test/prove/writer.notes "-DSIZE=$size" -eva-slevel-function resp_decimal:12,resp_put_hex:500; }
+writer() { "$@" writer resp.c test/prove/writer.notes "-DSIZE=$size" -eva-slevel-function resp_count_digits:12,resp_put_line:12,resp_put_hex:500; }
 for size in 16 32; do
     check "writer: one put of anything into $size bytes, any of them used" writer no_alarm
 done
 size=16
 check 'mutant: used bytes do not count' writer alarm 's/size > w->size - w->used) {/size > w->size) {/'
-check 'mutant: a byte in hex counts once' writer alarm 's/if (2 \* size > w->size - w->used)/if (size > w->size - w->used)/'
-check 'mutant: a number has nine digits' writer alarm 's/uint8_t text\[1 + 4 + 12\]/uint8_t text[1 + 4 + 11]/'
+check 'mutant: a byte in hex counts once' writer alarm 's/2 \* size + tail_size/size + tail_size/'
+check 'mutant: a byte of the end of a word does not count' writer alarm 's/(uint32_t)size, size + 2)/(uint32_t)size, size + 1)/'
 fi
 
 # ---- Addresses ----
