@@ -118,60 +118,61 @@ typedef char rl_owed_holds_the_longest_release[sizeof((struct redlock_owed *)0)-
 
 /* ---- Writing ---------------------------------------------------------------------------------- */
 
-/* The words of each command, in the order of enum rl_command; none where a feature is left out. A control
-   character stands for what varies, see rl_put_value: */
+/* The words of each command, in the order of enum rl_command; none where a feature is left out. How many they are,
+   with one key, goes first. A control character stands for what varies, see rl_put_value; a blank is needed only
+   between other words: */
 #define KEY "\1"
 #define TOKEN "\2"
 #define TTL "\3"
-#define EVAL "EVAL \4 \5 \6" /* script, number of keys, the keys */
-#define COUNTER "\7 \10"     /* in two halves */
+#define EVAL "EVAL\4\5\6" /* script, number of keys, the keys */
+#define COUNTER "\7\10"   /* in two halves */
 #define PATIENCE "\11"
 #define USER "\12"
 #define PASSWORD "\13"
 #define DATABASE "\14"
 #define INFO "\15"
 static const char rl_words[] = /* clang-format off */
-    "SET " KEY " " TOKEN " NX PX " TTL "\0"
-    EVAL " " TOKEN " " TTL "\0"
+    "6SET" KEY TOKEN "NX PX" TTL "\0"
+    "6" EVAL TOKEN TTL "\0"
 #if REDLOCK_FENCING
-    EVAL " " TOKEN " " TTL " " COUNTER "\0"
-    EVAL " " TOKEN " " COUNTER "\0"
+    "8" EVAL TOKEN TTL COUNTER "\0"
+    "7" EVAL TOKEN COUNTER "\0"
 #else
     "\0\0"
 #endif
-    EVAL " " TOKEN " " TTL " 1\0"
-    EVAL " " TOKEN " " TTL "\0"
-    EVAL " " TOKEN "\0"
+    "7" EVAL TOKEN TTL "1\0"
+    "6" EVAL TOKEN TTL "\0"
+    "5" EVAL TOKEN "\0"
 #if REDLOCK_NATIVE_RELEASE
-    "DELIFEQ " KEY " " TOKEN "\0"
-    "DELEX " KEY " IFEQ " TOKEN "\0"
-    "EVALSHA " RL_DELETE_SHA1 " 1 " KEY " " TOKEN "\0"
+    "3DELIFEQ" KEY TOKEN "\0"
+    "4DELEX" KEY "IFEQ" TOKEN "\0"
+    "5EVALSHA " RL_DELETE_SHA1 " 1" KEY TOKEN "\0"
 #else
     "\0\0\0"
 #endif
-    "HELLO 3\0"
-    "HELLO 3 AUTH " USER " " PASSWORD "\0"
-    "AUTH " PASSWORD "\0"
-    "AUTH " USER " " PASSWORD "\0"
-    "SELECT " DATABASE "\0"
+    "2HELLO 3\0"
+    "5HELLO 3 AUTH" USER PASSWORD "\0"
+    "2AUTH" PASSWORD "\0"
+    "3AUTH" USER PASSWORD "\0"
+    "2SELECT" DATABASE "\0"
 #if REDLOCK_NOTIFICATION
-    "CLIENT TRACKING ON OPTIN NOLOOP"
+    "5CLIENT TRACKING ON OPTIN NOLOOP"
 #endif
     "\0"
 #if REDLOCK_RESTART_GUARD
-    "EVAL " INFO " 0"
+    "3EVAL" INFO "0"
 #endif
     "\0"
 #if REDLOCK_DIAGNOSIS
-    "PTTL " KEY
+    "2PTTL" KEY
 #endif
     "\0"
 #if REDLOCK_NOTIFICATION
-    "CLIENT CACHING YES"
+    "3CLIENT CACHING YES"
 #endif
     "\0"
 #if REDLOCK_DURABLE
-    "WAITAOF 1 0 " PATIENCE
+    "4WAITAOF 1 0" PATIENCE
 #endif
     "\0"; /* clang-format on */
 #undef KEY
@@ -291,27 +292,21 @@ static void rl_put_value(struct resp_writer *w, const struct rl_message *m, unsi
 
 static void rl_put_one(struct resp_writer *w, const struct rl_message *m, unsigned command)
 {
-    const char *text = rl_words, *at;
+    const char *text = rl_words, *word;
     int script = rl_is(command, RL_SCRIPTS);
-    unsigned words = 1;
+    unsigned more = script ? rl_more_keys(m) + 2 * m->marked : 0;
 
     for (; command > 0; command--)
         text += strlen(text) + 1;
-    for (at = text; *at != '\0'; at++)
-        words += *at == ' ';
-    if (script)
-        words += rl_more_keys(m) + 2 * m->marked;
-    resp_put_command(w, words);
-    for (;;) {
-        size_t size = strcspn(text, " ");
-
-        if (*text < ' ')
-            rl_put_value(w, m, (unsigned)*text);
-        else
-            resp_put_bytes(w, text, size);
-        text += size;
-        if (*text++ == '\0')
-            break;
+    resp_put_command(w, (unsigned)(*text++ - '0') + more);
+    while (*text != '\0') {
+        word = text;
+        while (*text > ' ')
+            text++;
+        if (text > word)
+            resp_put_bytes(w, word, (size_t)(text - word));
+        else if (*text++ < ' ')
+            rl_put_value(w, m, (unsigned)*word);
     }
     if (m->marked && script) {
         resp_put_number(w, rl_run(m->node) + m->node->database); /* may change places: SWAPDB */

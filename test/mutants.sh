@@ -151,7 +151,7 @@ R11|round.c|s/ && !\(lock->priv.round.broken & bit\)(\s+\? rl_native)/$1/|the se
 R11|round.c|s/ && rl_extra_keys\(lock\) == 0 &&(\s+rl_send)/ \&\& $1/|nor is it tried with several keys
 R11|command.c|s/1 << RL_DELETE \| 1 << RL_EVALSHA/1 << RL_DELETE/|EVALSHA answers as the script does
 R11|node.c|s/known \? RL_KNOWN : RL_UNTRIED/RL_KNOWN/|what is not known is not used
-R11|command.c|s/ IFEQ "/ "/|never deleted without the condition
+R11|command.c|s/4DELEX" KEY "IFEQ"/3DELEX" KEY/|never deleted without the condition
 R11|round.c|s/rl_set_native\(node, rl_native\(node\), RL_ON_TRIAL\);/;/|tried once
 R11|node.c|s/rl_set_native\(node, RL_DELIFEQ, RL_UNTRIED\);/if (node->priv.native == 0) $&/|each connection finds out for itself
 R11|redlock.c|s/rl_largest_holding\(c, lock\) > 0 \? REDLOCK_LOST/0 ? REDLOCK_LOST/|expired is told from taken by another client
