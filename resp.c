@@ -151,8 +151,7 @@ enum resp_state {
     RESP_AT_INTEGER,   /* digits up to CR: a value or a length */
     RESP_AT_LINE_FEED, /* after the CR of a line */
     RESP_AT_BYTES,     /* inside a string of known length */
-    RESP_AT_BYTES_CR,  /* the CR after it */
-    RESP_AT_BYTES_LF,
+    RESP_AT_CR,        /* behind it: it ends as a line does */
     RESP_AT_FAILED
 };
 
@@ -176,10 +175,11 @@ static uint8_t resp_begin_item(struct resp_reader *r, uint8_t type)
                                     RESP_NUMBER,   RESP_NUMBER, RESP_INTEGER, RESP_STRING,
                                     RESP_SEQUENCE, RESP_ERROR,  RESP_STRING,  RESP_MAP,
                                     RESP_SEQUENCE, RESP_PUSH,   RESP_MAP};
-    const char *found = type != '\0' ? strchr(types, type) : NULL;
+    const char *found = (const char *)memchr(types, type, sizeof types - 1);
     uint8_t pushed = r->priv.level > 0 ? r->item.pushed : 0;
 
-    memset(&r->item, 0, sizeof r->item); /* also if this is none: the one before is over */
+    /* Also if this is none, the one before is over. What is behind the NUL may stay. */
+    memset(&r->item, 0, offsetof(struct resp_item, text) + 1);
     if (found == NULL)
         return RESP_AT_FAILED;
     r->item.kind = (enum resp_kind)kinds[found - types];
@@ -216,7 +216,7 @@ static int resp_digit(struct resp_reader *r, uint8_t byte)
     return 1;
 }
 
-/* At the CR behind a number: gives it its sign. 0 when there is none, or "-0", or too large. */
+/* Behind a number: gives it its sign. 0 when there is none, or "-0", or too large. */
 static int resp_end_number(struct resp_reader *r)
 {
     if (r->priv.digits == 0 || (r->priv.sign && r->item.integer == 0))
@@ -247,12 +247,17 @@ static enum resp_event resp_end_item(struct resp_reader *r)
     return r->priv.level == 0 ? RESP_REPLY : RESP_ITEM;
 }
 
-/* A length was read: of a string, or of something with elements. */
-static enum resp_event resp_begin_body(struct resp_reader *r)
+/* A number was read: a value, or the length of a string or of something with elements. */
+static enum resp_event resp_end_digits(struct resp_reader *r)
 {
-    int64_t length = r->item.integer;
     uint8_t type = r->priv.type;
+    int64_t length;
 
+    if (!resp_end_number(r))
+        return RESP_BAD;
+    if (type == ':')
+        return resp_end_item(r);
+    length = r->item.integer;
     r->item.integer = 0;
     if (length == -1 && (type == '$' || type == '*')) {
         r->item.kind = RESP_NIL;
@@ -262,8 +267,9 @@ static enum resp_event resp_begin_body(struct resp_reader *r)
         return RESP_BAD;
     r->item.size = (uint32_t)length;
     if (r->item.kind == RESP_STRING || r->item.kind == RESP_ERROR) {
+        r->priv.type = '+'; /* its end is that of a line of text */
         r->priv.left = r->item.size;
-        r->priv.state = length > 0 ? RESP_AT_BYTES : RESP_AT_BYTES_CR;
+        r->priv.state = length > 0 ? RESP_AT_BYTES : RESP_AT_CR;
         return RESP_MORE;
     }
     if (r->item.kind == RESP_MAP)
@@ -300,10 +306,9 @@ static enum resp_event resp_end_line(struct resp_reader *r)
     case '-':
     case ',':
     case '(':
-    case ':':
         return resp_end_item(r);
     default:
-        return resp_begin_body(r);
+        return resp_end_digits(r);
     }
 }
 
@@ -317,58 +322,54 @@ static const uint8_t *resp_take_bytes(struct resp_reader *r, const uint8_t *at, 
     resp_keep(&r->item, at, size);
     r->priv.left -= (uint32_t)size;
     if (r->priv.left == 0)
-        r->priv.state = RESP_AT_BYTES_CR;
+        r->priv.state = RESP_AT_CR;
     return at + size;
 }
 
-/* One byte, in any state but RESP_AT_BYTES. */
-static enum resp_event resp_step(struct resp_reader *r, uint8_t byte)
+/* Whether the byte goes on with the line, then it is taken; else only CR may come. */
+static int resp_goes_on(struct resp_reader *r, uint8_t byte)
 {
-    switch ((enum resp_state)r->priv.state) {
-    case RESP_AT_TYPE:
-        r->priv.state = resp_begin_item(r, byte);
-        return r->priv.state == RESP_AT_FAILED ? RESP_BAD : RESP_MORE;
-    case RESP_AT_LINE:
-        if (byte == '\r') {
-            r->priv.state = RESP_AT_LINE_FEED;
-            return RESP_MORE;
-        }
-        if (byte == '\n' || r->item.size == RESP_SIZE_MAX)
-            return RESP_BAD;
-        r->item.size++;
-        resp_keep(&r->item, &byte, 1);
-        return RESP_MORE;
-    case RESP_AT_INTEGER:
-        if (byte != '\r')
-            return resp_digit(r, byte) ? RESP_MORE : RESP_BAD;
-        r->priv.state = RESP_AT_LINE_FEED;
-        return resp_end_number(r) ? RESP_MORE : RESP_BAD;
-    case RESP_AT_LINE_FEED:
-        return byte == '\n' ? resp_end_line(r) : RESP_BAD;
-    case RESP_AT_BYTES_CR:
-        r->priv.state = RESP_AT_BYTES_LF;
-        return byte == '\r' ? RESP_MORE : RESP_BAD;
-    case RESP_AT_BYTES: /* not here: resp_read takes bytes at once, and stays where it failed */
-    case RESP_AT_FAILED:
-    case RESP_AT_BYTES_LF:
-        break;
-    }
-    return r->priv.state == RESP_AT_BYTES_LF && byte == '\n' ? resp_end_item(r) : RESP_BAD;
+    if (r->priv.state == RESP_AT_INTEGER)
+        return resp_digit(r, byte);
+    if (byte == '\r' || byte == '\n' || r->item.size == RESP_SIZE_MAX)
+        return 0;
+    r->item.size++;
+    resp_keep(&r->item, &byte, 1);
+    return 1;
 }
 
 enum resp_event resp_read(struct resp_reader *reader, const uint8_t **cursor, const uint8_t *end)
 {
     const uint8_t *at = *cursor;
-    enum resp_event event = reader->priv.state == RESP_AT_FAILED ? RESP_BAD : RESP_MORE;
+    enum resp_event event = RESP_MORE;
 
     while (event == RESP_MORE && at != end) {
-        if (reader->priv.state == RESP_AT_BYTES)
+        switch ((enum resp_state)reader->priv.state) {
+        case RESP_AT_TYPE:
+            reader->priv.state = resp_begin_item(reader, *at++);
+            break;
+        case RESP_AT_BYTES:
             at = resp_take_bytes(reader, at, end);
-        else
-            event = resp_step(reader, *at++);
+            break;
+        case RESP_AT_LINE:
+        case RESP_AT_INTEGER:
+            if (resp_goes_on(reader, *at)) {
+                at++;
+                break;
+            }
+            /* fall through */
+        case RESP_AT_CR:
+            reader->priv.state = *at++ == '\r' ? RESP_AT_LINE_FEED : RESP_AT_FAILED;
+            break;
+        case RESP_AT_LINE_FEED:
+            event = *at++ == '\n' ? resp_end_line(reader) : RESP_BAD;
+            break;
+        case RESP_AT_FAILED:
+            event = RESP_BAD;
+        }
     }
+    *cursor = at;
     if (event == RESP_BAD)
         reader->priv.state = RESP_AT_FAILED;
-    *cursor = at;
-    return event;
+    return reader->priv.state == RESP_AT_FAILED ? RESP_BAD : event;
 }

@@ -22,7 +22,7 @@ static uint8_t input[N];
     ensures nul: item->text[RESP_TEXT_MAX] == 0; */
 static void resp_keep(struct resp_item *item, const uint8_t *bytes, size_t size);
 
-/* What STEP shows. 4 and 5: RESP_AT_BYTES, RESP_AT_BYTES_CR. */
+/* What STEP shows. 4 and 5: RESP_AT_BYTES, RESP_AT_CR. */
 /*@ requires used: r->item.text_used <= RESP_TEXT_MAX;
     assigns \result \from at, end;
     assigns r->item.text[0 .. RESP_TEXT_MAX], r->item.text_used, r->priv.left, r->priv.state \from *r, *at, indirect:at, indirect:end;
