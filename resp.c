@@ -118,8 +118,10 @@ void resp_put_hex(struct resp_writer *w, const uint8_t *bytes, size_t size, cons
     if (to == NULL)
         return;
     for (; size > 0; size--) {
-        *to++ = (uint8_t)digits[*bytes >> 4];
-        *to++ = (uint8_t)digits[*bytes++ & 15];
+        unsigned byte = *bytes++;
+
+        *to++ = (uint8_t)digits[byte >> 4];
+        *to++ = (uint8_t)digits[byte & 15];
     }
     resp_append(to, tail, tail_size);
 }
