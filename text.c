@@ -108,7 +108,7 @@ static int rl_is_unclear_denial(const char *text)
     int in_script = (*text == 'E' || *text == '@') && strstr(text, "script") != NULL;
     const char *named = strstr(text, "' ");
 
-    return (in_script || text[2] == 'P') &&                            /* NOPERM */
+    return (in_script || strncmp(text, "NOP", 3) == 0) &&              /* NOPERM */
            (named == NULL || (RESP_TEXT_MAX + 9 > REDLOCK_ERROR_MAX && /* with "replied: " */
                               named - text + 9 > REDLOCK_ERROR_MAX));
 }

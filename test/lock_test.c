@@ -2141,6 +2141,15 @@ static void r12_a_denial_names_the_permissions(void)
         fake_pass(&client, 20 * MS);
         ok(has_error(0, cases[i].error), "r12: %c: %s", operation, nodes[0].error);
     }
+    begin_with_defaults(3); /* 1 of 3 nodes denies, so the lock is held */
+    fake_nodes[0].reply = "-NOPERM x\r\n";
+    acquire(0);
+    release(1000);
+    fake_nodes[0].reply = "-X\r\n";
+    acquire(0);
+    fake_pass(&client, 20 * MS);
+    ok(has_error(0, "replied: X"), "r12: a shorter error has no part of the one before: %s",
+       nodes[0].error);
 }
 
 static void r12_an_old_server_without_a_password(void)
