@@ -34,7 +34,7 @@ printf '%s\n' "$@" | xargs -n 1 -P 2 "$0" one "$folder"
 echo
 echo "What ran:"
 for target in "$@"; do
-    cat "$folder/$target" 2>/dev/null || echo "$target FAILED 0 checks: it said nothing"
+    cat "$folder/$target" 2>/dev/null || echo "$target FAILED 0 checks: no result"
 done | tee "$folder/all"
 awk -v programs="$PROGRAMS" -v seconds=$(($(date +%s) - start)) '
     { checks += $3; count[$2]++ }

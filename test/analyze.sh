@@ -11,7 +11,7 @@ number=0
 failed=0
 mkdir -p "$folder"
 for tool in gcc clang-tidy scan-build clang cppcheck; do
-    command -v $tool >/dev/null || { echo "Bail out! no $tool here: make deps"; exit 1; }
+    command -v $tool >/dev/null || { echo "Bail out! $tool is not installed: make deps"; exit 1; }
 done
 
 # report NAME - fails if $folder/findings has a finding
@@ -37,8 +37,8 @@ done
 # Off:
 # easily-swappable-parameters     calls of sockets and of this library have them; prototypes name them
 # implicit-widening               products that are indices, or whose factors have small ranges
-# reserved-identifier, dcl37, 51  _POSIX_C_SOURCE and _GNU_SOURCE are there to be defined
-# narrowing-conversions           short events of poll(); gcc's -Wconversion watches the rest
+# reserved-identifier, dcl37, 51  programs are meant to define _POSIX_C_SOURCE and _GNU_SOURCE
+# narrowing-conversions           short events of poll(); gcc's -Wconversion reports the rest
 clang-tidy --quiet --checks='-*,bugprone-*,cert-*,clang-analyzer-*,misc-*,portability-*,-bugprone-easily-swappable-parameters,-bugprone-implicit-widening-of-multiplication-result,-bugprone-reserved-identifier,-cert-dcl37-c,-cert-dcl51-cpp,-bugprone-narrowing-conversions' \
     $files -- -std=c99 2>"$folder/log" >"$folder/findings"
 grep -q ' error: ' "$folder/log" && cat "$folder/log" >>"$folder/findings"

@@ -16,7 +16,7 @@ at_most() { # VALUE LIMIT
     echo "$1, at most $2"
     [ "$1" -le "$2" ]
 }
-equal() { # VALUE STATED - RAM, which is what the structs are
+equal() { # VALUE STATED - for RAM, which follows from the sizes of the structs
     echo "it is $1, stated is $2"
     [ "$1" -eq "$2" ]
 }
@@ -36,7 +36,7 @@ compile="${command%%"$example/*.c"*} ${WARN:-}"
 # shellcheck disable=SC2086 # lists of words
 build_all() {
     $compile "$example"/*.c client.c redlock.c round.c vote.c node.c pipeline.c command.c policy.c text.c resp.c -o "$build/pump.elf" &&
-        # what stays when the library is not there
+        # the same program without the library, to know what the library adds
         $compile "$example"/*.c -Wl,--unresolved-symbols=ignore-all -o "$build/without.elf" &&
         $compile -I"$example" -Itest --oslib=semihost -Wl,--defsym=STACK=3K test/board_test.c test/mini.c "$example/board.c" \
             "$example/lines.c" client.c redlock.c round.c vote.c node.c pipeline.c command.c policy.c text.c resp.c -o "$build/board_test.elf"
@@ -51,7 +51,7 @@ emulate() {
     tied timeout 300 setpriv --pdeathsig KILL qemu-system-arm -M mps2-an386 -display none -monitor none \
         -semihosting-config enable=on,target=native -kernel "$build/$program.elf" "$@" </dev/null 2>&1
 }
-emulate board_test -serial none -icount shift=6 >"$folder/figures" & # alone in its emulator: the same figures each time
+emulate board_test -serial none -icount shift=6 >"$folder/figures" & # with a virtual clock: the same figures each time
 measuring=$!
 
 # ---- The firmware on real servers ----
@@ -64,12 +64,12 @@ done
 keys_left() { for n in 0 1 2 3 4; do ask $n exists redlock:pump/7; done | grep -c '^1$'; }
 said() { cat "$folder/said"; grep -q "$1" "$folder/said"; }
 
-run_firmware() { # the last server hangs for a while after it has granted the lock
+run_firmware() { # stops the last server for a while after that server has granted the lock
     : >"$folder/said" # without the output of the run before
     # shellcheck disable=SC2086 # a list of words
     emulate pump $lines >"$folder/said" &
     firmware=$!
-    until_so said '^ours for '
+    until_so said '^acquired, valid for '
     keys=$(keys_left)
     kill -STOP "$server"
     until_so said 'uart4: no reply'
@@ -81,16 +81,16 @@ for run in 1 2 3; do # on a machine that is paused for seconds the lock is lost,
     run_firmware
     [ $status -ne 0 ] || break
 done
-check 'it gets the lock' said '^ours for '
-check 'a majority of the servers has it' at_most 3 "$keys"
-check 'it tells of a server that hangs' said 'uart4: no reply'
-check "it ends well, the $run. time" at_most $status 0
-check 'it has kept the lock for twice its ttl' at_most 6 "$(grep -c '^extended, for ' "$folder/said")"
-check 'it has given it back' said '^released'
+check 'it acquires the lock' said '^acquired, valid for '
+check 'a majority of the servers has the key' at_most 3 "$keys"
+check 'it reports the server that hangs' said 'uart4: no reply'
+check "it ends with status 0, in run $run" at_most $status 0
+check 'it has extended the lock for twice its TTL' at_most 6 "$(grep -c '^extended, for ' "$folder/said")"
+check 'it has released the lock' said '^released'
 none_left() { [ "$(keys_left)" -eq 0 ]; }
-check 'nobody has it any more, on the one that hung when its ttl is over' until_so none_left
-greetings=$(ask 4 info commandstats | sed -n 's/^cmdstat_hello:calls=\([0-9]*\).*/\1/p')
-check 'the server that hung was greeted again, on the same line' at_most 2 "${greetings:-0}"
+check 'no server has the key any more; on the one that hung it expires' until_so none_left
+handshakes=$(ask 4 info commandstats | sed -n 's/^cmdstat_hello:calls=\([0-9]*\).*/\1/p')
+check 'the server that hung got a second handshake, on the same line' at_most 2 "${handshakes:-0}"
 used=$(sed -n 's/^released; bytes of stack used: //p' "$folder/said")
 sed 's/^/# /' "$folder/said"
 
@@ -120,13 +120,13 @@ check 'of that used' at_most "${used:-9999}" "$(stated 'of that used, interrupts
 # ---- Each call ----
 
 wait $measuring
-check 'it was measured' at_most $? 0
+check 'the measurement ended with status 0' at_most $? 0
 sed 's/^/# /' "$folder/figures"
 # 1,000 + 12,000 N + ...: the four numbers of the tick's bound, the two of the event's
 # shellcheck disable=SC2046 # two lists of words
 set -- $(stated '`redlock_tick`' 1 | tr -dc '0-9 ') $(stated '`redlock_handle_events`' 1 | tr -dc '0-9 ') 0 0 0 0 0 0
 bounds=$*
-within() { # KIND - and the largest bound for what was measured is at most twice as large as that
+within() { # KIND - each bound is a tenth above its measurement, and one bound at most twice its measurement
     awk -v kind="$1" -v bounds="$bounds" '
         BEGIN { split(bounds, b, " ") }
         $1 == kind {
@@ -139,13 +139,13 @@ within() { # KIND - and the largest bound for what was measured is at most twice
         }
         END { exit !(n > 5 && !above && close_to) }' "$folder/figures"
 }
-check 'a tick takes a tenth less instructions than its bound, and not much less' within tick
-check 'so does an event' within event
+check 'a tick takes a tenth fewer instructions than its bound, and in the closest case at least half of it' within tick
+check 'an event, too' within event
 example_of_a_tick() {
     bound=$(echo "$bounds" | awk '{ print $1 + $2 * 5 + $3 + $4 * 5 }')
     tr -d ',' <"$example/README.md" | grep -q "a tick takes $bound instructions at most" || { echo "$bound: not in $example/README.md"; return 1; }
 }
-check 'with five nodes and one lock it takes what the texts say' example_of_a_tick
+check 'README states the bound of a tick with five nodes and one lock' example_of_a_tick
 deepest=0
 for call in tick handle_events init acquire_start auto_extend_start extend_start release_start cancel next_completed \
     remaining_ms wanted_events; do
@@ -171,7 +171,7 @@ struct() { # HEADER STRUCT
     arm-none-eabi-gcc --specs=picolibc.specs -mcpu=cortex-m4 -mthumb -I. -I"$example" -c "$folder/size.c" -o "$folder/size.o"
     printf '%d' "0x$(arm-none-eabi-nm -S "$folder/size.o" | awk '$4 == "size_of" { print $2 }')"
 }
-text() { # HEADER - of the core, whose longest command must have room
+text() { # HEADER - of the core; without REDLOCK_SEND_MAX, so that the longest command has room
     sed '/define REDLOCK_SEND_MAX/d' "$1" >"$folder/text.h"
     for file in $core; do
         arm-none-eabi-gcc --specs=picolibc.specs -std=c99 -mcpu=cortex-m4 -mthumb -Os -include "$folder/text.h" -c $file.c -o "$folder/$file.o"
@@ -191,6 +191,6 @@ for kind in flash node lock client; do
         printf '# %-58s %-6s %5d\n' "$macro saves" $kind $saves
     done
 done
-check "what small.h says of its macros" at_most 9 "$(grep -cE '^#define .*(flash|node|lock|client) [0-9]+ \*/' "$example/small.h")"
+check "small.h states a figure for at least nine macros" at_most 9 "$(grep -cE '^#define .*(flash|node|lock|client) [0-9]+ \*/' "$example/small.h")"
 
 done_testing

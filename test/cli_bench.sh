@@ -1,6 +1,6 @@
 #!/bin/sh
 # cli_bench.sh PROGRAM ... - redlock bench on three real servers: its figures add up, it ends in time also when servers
-# hang, and it leaves no key. Also each verb with nodes that have host names. For each program. As TAP.
+# hang, and it leaves no key behind. Also each verb with nodes that have host names. For each program. As TAP.
 #
 # SPDX-FileCopyrightText: the redlock authors
 # SPDX-License-Identifier: MIT
@@ -11,7 +11,7 @@ unset REDLOCK_CONFIG REDLOCK_PREFIX REDLOCK_HELD REDLOCK_TOKEN REDISCLI_AUTH
 patience=5s # a machine may be paused for a second, and no cycle may fail
 export REDLOCK_NODE_TIMEOUT=$patience
 
-# thrice COMMAND ... - tries three times: a limit of a second or two may be missed while the machine is paused
+# thrice COMMAND ... - up to three tries: a limit of a second or two may be missed while the machine is paused
 thrice() { "$@" || "$@" || "$@"; }
 # ends STATUS COMMAND ... - within a minute, with this status
 ends() {
@@ -21,7 +21,7 @@ ends() {
     got=$?
     [ $got -eq "$want" ] || { echo "status $got, not $want"; return 1; }
 }
-# json CONDITION COMMAND ... - what it prints is one JSON object $j, for which this holds
+# json CONDITION COMMAND ... - the command prints one JSON object $j, and the Perl condition on it is true
 json() {
     condition=$1
     shift
@@ -34,8 +34,8 @@ start_nodes 3
 REDLOCK_NODES=$(echo "$nodes" | sed 's/127.0.0.1/localhost/g')
 export REDLOCK_NODES
 
-# No key is left on any server, after 10 s at the latest: late releases arrive, and the keys that measure round trips have a
-# TTL of 1 s, those of the locks 30 s. Left keys are deleted, for the next try.
+# No key is left on any server, after 10 s at the latest. Late releases need that time. The keys that measure round trips have a
+# TTL of 1 s, those of the locks 30 s. Keys that are left are deleted, for the next try.
 nothing_left() {
     end=$(($(date +%s) + 10))
     until left=$(for n in $ports; do ask "$n" keys '*'; done) && [ -z "$left" ]; do
@@ -63,12 +63,12 @@ csv() {
 }
 interrupted() {
     tied "$program" bench -d 10 -c 5 >"$folder/text" &
-    sleep 4 # 2 of them at most are for the round trips
+    sleep 4 # the round trips take at most 2 s of these
     kill -TERM $!
     wait $!
     [ $? -eq 143 ] && cat "$folder/text" && grep -q '^acquire  *[1-9]' "$folder/text" && nothing_left
 }
-killed() { # also the keys of commands that were on their way
+killed() { # also the keys of commands that were in flight
     tied "$program" bench -d 10 -c 20 >"$folder/text" &
     until_so held_by_bench
     kill -KILL $!
@@ -83,7 +83,7 @@ hung() { # PROCESSES COMMAND ... - while these are stopped
     shift
     # shellcheck disable=SC2086 # a list of words
     kill -STOP $processes
-    REDLOCK_NODE_TIMEOUT=500ms # the first round trip to hung servers takes as long
+    REDLOCK_NODE_TIMEOUT=500ms # the first round trip to a hung server ends after this time
     thrice "$@"
     result=$?
     REDLOCK_NODE_TIMEOUT=$patience
@@ -111,7 +111,7 @@ all_verbs() {
 
 for program in "$@"; do
     check "$program: text" text
-    check 'CSV, as that of redis-benchmark' csv
+    check 'CSV, like that of redis-benchmark' csv
     check 'JSON that adds up' json "$ordered"'$j->{cycles} == 100 && $j->{failed} == 0 && @{$j->{node}} == 3 &&
         !grep({ !ordered($j->{$_}) || $j->{$_}{count} != 100 } qw(acquire extend release cycle)) &&
         !grep({ !ordered($_) || !$_->{count} } @{$j->{node}}) &&
@@ -120,19 +120,19 @@ for program in "$@"; do
         $j->{advice}{node_timeout_ms} >= 2 * (sort { $b <=> $a } map { $_->{p99_9_ms} } @{$j->{node}})[0] &&
         $j->{advice}{ttl_ms} >= 100 * $j->{acquire}{p99_ms} - 1' "$program" bench -n 100 --json
     check '20 clients' json '$j->{cycles} == 400 && $j->{failed} == 0' "$program" bench -c 20 -n 400 --json
-    check '5 contend' json 'my $n = 0; $n += $_ for @{$j->{wins}}; @{$j->{wins}} == 5 && $n == $j->{cycles} &&
+    check '5 clients contend' json 'my $n = 0; $n += $_ for @{$j->{wins}}; @{$j->{wins}} == 5 && $n == $j->{cycles} &&
         $j->{rounds} == 100 && $j->{cycles} + $j->{split} <= 100 + $j->{failed} && $n > 50 &&
         !grep({ $_ == $n } @{$j->{wins}}) && $j->{refused}{count} > 0' "$program" bench --contend -c 5 -n 100 --json
     check 'ends in time' thrice json '$j->{seconds} < 5 && $j->{cycles} > 0' "$program" bench -d 1 --json
-    check 'nothing is left' thrice all_released
-    check 'one hangs' hung "$server" without
-    check 'two hang' hung "${servers#* * }" unavailable -d 5
-    check 'two hang, and all of the time is not waited for' hung "${servers#* * }" unavailable -n 1000000
+    check 'no key is left' thrice all_released
+    check 'one server hangs' hung "$server" without
+    check 'two servers hang' hung "${servers#* * }" unavailable -d 5
+    check 'two servers hang: the program does not try all of a million cycles' hung "${servers#* * }" unavailable -n 1000000
     check 'interrupted' thrice interrupted
     check 'killed: no key is left' thrice killed
-    check 'no cycles, no clients, no ttl to speak of' ends 64 "$program" bench -n 0
-    check 'more connections than are allowed' too_many
-    check 'each verb, nodes by name' all_verbs
-    check 'a name that nobody has' ends 69 "$program" status -N no.such.invalid tour
+    check 'zero cycles are refused' ends 64 "$program" bench -n 0
+    check 'more connections than the descriptor limit permits' too_many
+    check 'each verb, with host names for nodes' all_verbs
+    check 'an unknown host name' ends 69 "$program" status -N no.such.invalid tour
 done
 done_testing

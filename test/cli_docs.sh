@@ -1,6 +1,6 @@
 #!/bin/sh
-# cli_docs.sh BUILD_DIR - documentation and files of the program: the man page names everything in the sources, and nothing
-# else; its examples and those in cli/examples work on real servers; completion. As TAP.
+# cli_docs.sh BUILD_DIR - documentation and files of the program. The man page names each option, verb, exit status, variable
+# and event of the sources, and no other. Its examples and those in cli/examples work on real servers. Completion. As TAP.
 #
 # SPDX-FileCopyrightText: the redlock authors
 # SPDX-License-Identifier: MIT
@@ -23,31 +23,31 @@ same() {
 
 # ---- The man page ----
 
-check 'mandoc has no complaint' silent mandoc -T lint -W warning cli/redlock.1
-check 'nor has groff' silent sh -c 'groff -man -ww -T utf8 -z cli/redlock.1'
-check 'it is of this version' grep -q "\"redlock $(sed -n 's/.*REDLOCK_VERSION "\(.*\)"/\1/p' redlock.h)\"" cli/redlock.1
+check 'mandoc has no warning' silent mandoc -T lint -W warning cli/redlock.1
+check 'groff has no warning' silent sh -c 'groff -man -ww -T utf8 -z cli/redlock.1'
+check 'the man page has the present version' grep -q "\"redlock $(sed -n 's/.*REDLOCK_VERSION "\(.*\)"/\1/p' redlock.h)\"" cli/redlock.1
 mandoc -T utf8 -O width=1000 cli/redlock.1 | sed 's/.'"$(printf '\b')"'//g' >"$folder/page"
 section() { # NAME - from its heading to the next one
     awk -v name="$1" '/^[A-Z]/ { inside = $0 == name } inside' "$folder/page"
 }
-awk '/^[A-Z]/ { inside = $0 != "NOTES" } inside' "$folder/page" >"$folder/body" # the notes list what does not exist
+awk '/^[A-Z]/ { inside = $0 != "NOTES" } inside' "$folder/page" >"$folder/body" # the notes list features that do not exist
 
 sed -n '/option_spec {/,/^};/p' cli/options.c >"$folder/specs"
 sed -n 's/^    {"\([a-z-]*\)", .*/--\1/p' "$folder/specs" >"$folder/options"
 sed -n "s/^    {\"\([a-z-]*\)\", '\(.\)'.*/-\2 --\1/p" "$folder/specs" >"$folder/pairs"
 sed -n 's/^ \{7\}-\(.*, -\)\{0,1\}\(-[a-z-]*\).*/-\2/p' "$folder/body" >"$folder/named"
-check 'all options are described, and no other' same "$folder/options" "$folder/named"
+check 'the page describes all options, and no other' same "$folder/options" "$folder/named"
 grep -o -e '--[a-z][a-z-]*' "$folder/body" >"$folder/named"
-check 'nor is another named' same "$folder/options" "$folder/named"
+check 'the page mentions no other option' same "$folder/options" "$folder/named"
 sed -n 's/^  *\(-[A-Za-z]\)[A-Z ]*, \(--[a-z-]*\).*/\1 \2/p' "$folder/body" >"$folder/named"
-check 'each with its letter' same "$folder/pairs" "$folder/named"
+check 'each option has its letter' same "$folder/pairs" "$folder/named"
 (cut -d ' ' -f 1 "$folder/pairs" && echo -c) >"$folder/letters"
 grep -o -e '[[ ]-[A-Za-z]\b' "$folder/body" | tr -d '[ ' >"$folder/named"
-check 'and no other letter' same "$folder/letters" "$folder/named"
+check 'the page mentions no other letter' same "$folder/letters" "$folder/named"
 sed -n 's/^    {"\([a-z]*\)", [A-Z]*, verb_.*/\1/p' cli/main.c >"$folder/verbs"
 section DESCRIPTION | sed -n 's/^ \{7\}\([a-z]*\)\( .*\)\{0,1\}$/\1/p' >"$folder/named"
-unknown() { ! sort -u "$folder/verbs" | grep -vxFf "$folder/named" && [ -s "$folder/verbs" ]; }
-check 'all verbs' unknown
+all_named() { ! sort -u "$folder/verbs" | grep -vxFf "$folder/named" && [ -s "$folder/verbs" ]; }
+check 'the page describes all verbs' all_named
 
 (sed -n 's/^ *EXIT_[A-Z]* = \([0-9]*\).*/\1/p' cli/cli.h && printf '0\n1\n126\n127\n') >"$folder/statuses"
 section 'EXIT STATUS' | sed -n 's/^ \{7\}\([0-9]*\)\(, \([0-9]*\)\)\{0,1\}\( .*\)\{0,1\}$/\1 \3/p' | tr ' ' '\n' | grep . >"$folder/named"
@@ -57,14 +57,14 @@ grep -q EXIT_UNKNOWN cli/cli.h || printf '2\n3\n' >>"$folder/statuses"
 check 'all exit statuses, and no other' same "$folder/statuses" "$folder/named"
 grep -oh '[("]REDLOCK_[A-Z_]*"\|"REDISCLI_AUTH"\|"JOURNAL_STREAM"' cli/*.c | tr -d '("' >"$folder/variables"
 section ENVIRONMENT | grep -o '[A-Z]*_[A-Z_]*' >"$folder/named"
-check 'all variables of the environment, and no other' same "$folder/variables" "$folder/named"
+check 'all environment variables, and no other' same "$folder/variables" "$folder/named"
 sed -n 's/.* event("\([a-z-]*\).*/\1/p' cli/*.c >"$folder/events"
 section EVENTS | sed -n 's/^ \{7\}\([a-z-][a-z-]*\)\( .*\)\{0,1\}$/\1/p' >"$folder/named"
 check 'all events, and no other' same "$folder/events" "$folder/named"
 
 # ---- The files ----
 
-# The symbols that each file defines and needs, and the picture in cli.h: a number for each line, a group for files on one line.
+# The picture of the layers in cli.h, as "FILE LINE GROUP": the number of its line, and the group of files that may use each other.
 layers() {
     sed -n '/^ \{7\}[a-z]*\.c/p' cli/cli.h | sed 's/^ *//; s/   .*//' | awk -F '  ' '{
         for (i = 1; i <= NF; i++) { n = split($i, file, " "); for (k = 1; k <= n; k++) print file[k], NR, NR "." i } }'
@@ -85,7 +85,7 @@ downwards() {
             if (to != "" && need[i] != "options" && to != from && group[from] != group[to]) { found++; if (line[from] >= line[to]) { print from " uses " need[i] " of " to; bad = 1 } } }
             exit bad || found < 50 }' "$folder/layers" "$folder/symbols"
 }
-check 'files use only files below them' downwards
+check 'files use only files below them in the picture of cli.h' downwards
 
 # ---- Examples ----
 
@@ -103,7 +103,7 @@ for file in cli/examples/* "$folder/page"; do
 done | sort -u >"$folder/calls"
 known() { # each option in the examples belongs to its verb
     while read -r _ verb words; do
-        grep -qx "$verb" "$folder/verbs" || continue # of another branch
+        grep -qx "$verb" "$folder/verbs" || continue # a verb that this program does not have
         redlock help --options "$verb" >"$folder/theirs"
         for word in $words; do
             case $word in
@@ -113,7 +113,7 @@ known() { # each option in the examples belongs to its verb
     done <"$folder/calls"
     [ "$(wc -l <"$folder/calls")" -gt 10 ]
 }
-check 'their options are those of their verbs' known
+check 'examples use only options that their verb has' known
 runs() { # replaces absolute paths of commands by `true`; succeeds
     grep '^redlock run .* [./][^ ]*$' "$folder/calls" >"$folder/runs"
     [ "$(wc -l <"$folder/runs")" -ge 4 ] || return 1
@@ -122,7 +122,7 @@ runs() { # replaces absolute paths of commands by `true`; succeeds
         sh -c "${line% *} true" || return 1
     done <"$folder/runs"
 }
-check 'what they run under a lock runs' runs
+check 'the examples of redlock run work' runs
 script() {
     { echo 'step1() { redlock status deploy; }; step2() { step1; }'
         section EXAMPLES | sed -n '/token=/,/step2/p'; } >"$folder/script"
@@ -135,22 +135,22 @@ itself() {
     sed -i '1i #!/bin/sh' "$folder/itself"
     "$folder/itself" word | grep -qx 'nightly word'
 }
-check 'the script that wants itself run' itself
+check 'the script that starts itself again under a lock' itself
 
 mkdir "$folder/units"
 for unit in cli/examples/*.service cli/examples/*.timer; do # their commands do not exist here
     sed "s,/usr/local/bin/redlock,$(command -v redlock),; s,/usr/local/bin/collectord,/bin/true," "$unit" >"$folder/units/${unit##*/}"
 done
-check 'systemd has nothing against the units' silent systemd-analyze verify --man=no "$folder"/units/*
-installed() { # neither cron nor systemd looks where make install puts the program
+check 'systemd-analyze has no warning about the units' silent systemd-analyze verify --man=no "$folder"/units/*
+installed() { # cron and systemd do not search the folder where make install puts the program
     path=$(sed -n 's/^PREFIX = //p' Makefile)/bin/redlock
     section EXAMPLES >"$folder/examples"
     grep -h -e '^ *ExecStart=' -e '^ *0 2 ' cli/examples/* "$folder/examples" >"$folder/paths"
     cat "$folder/paths"
     ! grep -v "[ =]$path run " "$folder/paths" && [ "$(wc -l <"$folder/paths")" -ge 5 ]
 }
-check 'units and cron run what make install installs' installed
-no_tokens() { # others can see a command line
+check 'units and cron name the path where make install puts the program' installed
+no_tokens() { # other users can see a command line
     [ -s "$folder/examples" ] && ! grep -iE 'redlock (extend|release) .*token' "$folder/examples"
 }
 check 'no example puts a token on a command line' no_tokens
@@ -158,12 +158,12 @@ cron() { # five fields of a time, a user, a command; or a variable
     grep -v '^#' cli/examples/redlock.cron | grep -vE '^([0-9*/,-]+ +){5}[a-z]+ +/[a-z/]+/redlock run |^[A-Z_]+=[^ ]+$' && return 1
     grep -q '/redlock run ' cli/examples/redlock.cron
 }
-check 'cron can read its line' cron
+check 'the crontab has a valid form' cron
 
 # ---- Completion ----
 
 cat >"$folder/complete" <<'END'
-# complete WORD ... - what bash would offer for the last one
+# complete WORD ... - prints what bash would offer for the last word
 . cli/redlock.bash
 COMP_WORDS=("$@")
 COMP_CWORD=$(($# - 1))
@@ -181,15 +181,15 @@ offers() {
 has_letters() {
     bash "$folder/complete" redlock bench - | grep -x -e '-[A-Za-z]' | sort | tr -d '\n' | grep -qx -e '-N-c-d-n-q-t-v'
 }
-check 'verbs' offers 'release|run' redlock r
-check 'options of a verb' offers '--wait' redlock acquire --w
-check 'and not those of another' offers '' redlock status --w
-check 'letters too' has_letters
-check 'behind an option that takes a word no option' offers '' redlock run --wait -
-check 'but what it takes' offers 'kill' redlock run --on-lost k
-check 'files' offers "$folder/page" redlock status --config "$folder/pag"
+check 'completion of verbs' offers 'release|run' redlock r
+check 'completion of a verb: its options' offers '--wait' redlock acquire --w
+check 'completion of a verb: no options of another verb' offers '' redlock status --w
+check 'completion of a verb: its letters' has_letters
+check 'completion after an option that takes a value: no option' offers '' redlock run --wait -
+check 'completion after an option that takes a value: the values' offers 'kill' redlock run --on-lost k
+check 'completion of file names' offers "$folder/page" redlock status --config "$folder/pag"
 touch "$folder/two words"
-check 'with blanks too' offers "$folder/two words" redlock status --config "$folder/two"
-check 'a command behind the name' offers 'systemd-analyze' redlock run -n -w 5 name systemd-analyz
-check 'and its words are files' offers "$folder/page" redlock run name ls -l "$folder/pag"
+check 'completion of a file name with a blank' offers "$folder/two words" redlock status --config "$folder/two"
+check 'completion after the lock name: a command' offers 'systemd-analyze' redlock run -n -w 5 name systemd-analyz
+check 'completion after the command: file names' offers "$folder/page" redlock run name ls -l "$folder/pag"
 done_testing

@@ -3,10 +3,12 @@
 # percent of the lines or 95 of the branches of any file, and lists those that were not run. WRAPS: linker options of
 # torture_test.
 #
-# Why branches are not taken: a switch over all enumerators has one more for none of them; a compile-time switch is on;
-# the caller has excluded the case (a hash of 0, 65535 answers in a row, a name longer than its limit); of a condition
-# with several parts (handshakes, addresses, arguments) each part is tested, but not each combination; the kernel cannot
-# be made to do it (EWOULDBLOCK that is not EAGAIN, a poll without a limit, a port that connects to itself).
+# Reasons for a branch that is not taken:
+# - a switch over all enumerators has one more branch, for a value that is none of them;
+# - a compile-time switch is on;
+# - the caller has excluded the case: a hash of 0, 65535 answers in a row, a name longer than its limit;
+# - a condition has several parts (handshakes, addresses, arguments): each part is tested, but not each combination;
+# - a test cannot make the kernel do it: EWOULDBLOCK that is not EAGAIN, a poll without a limit, a port that connects to itself.
 #
 # SPDX-FileCopyrightText: the redlock authors
 # SPDX-License-Identifier: MIT

@@ -68,11 +68,11 @@ if [ "$(id -u)" -ne 0 ]; then
 fi
 if ! command -v apt-get >/dev/null 2>&1 || [ "$sudo" = none ]; then
     echo "deps: missing:$missing" >&2
-    echo "deps: no apt-get here, or no right to use it. Please install these (Debian's names) and try again." >&2
+    echo "deps: apt-get is missing, or you may not use it. Please install these packages (Debian's names) and try again." >&2
     exit 1
 fi
 echo "deps: installing through apt-get:$missing"
-echo "deps: (redis-server's package may start its own server on port 6379; nothing here uses that one)"
+echo "deps: (redis-server's package may start a server on port 6379; the tests do not use that server)"
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 trap 'exit 1' HUP INT PIPE TERM

@@ -32,7 +32,7 @@ check() {
 
 # ---- Man pages
 
-# Found by the preprocessor, to check man.awk by another way.
+# The preprocessor finds the functions in a way that does not depend on man.awk, which is checked here.
 functions=$(printf '#include "redlock.h"\n#include "url.h"\n' |
     gcc -E -P -I. -DREDLOCK_API=PUBLIC -DRESP_API=PUBLIC - | tr '\n' ' ' | tr ';' '\n' |
     sed -n 's/.*PUBLIC [^(]*[ *]\([a-z_0-9]*\)(.*/\1/p')
@@ -47,7 +47,7 @@ for function in $functions; do
 done >"$build/synopses.c"
 [ "$count" -gt 20 ] || missing="only $count functions are found at all"
 check "each of $count functions has a man page that names, declares and describes it" "$missing"
-check 'what their synopses say compiles with the headers' \
+check 'the prototypes of the synopses compile with the headers' \
     "$(gcc -std=c99 -Wall -Wextra -Wpedantic -Werror -I. -c "$build/synopses.c" -o "$build/synopses.o" 2>&1)"
 check 'each function of redlock.h and url.h: parameters, return value, blocking time, an example' "$(
     for function in $functions; do
@@ -69,15 +69,15 @@ check 'no page has a rule number, a private struct or a line for authors' \
 check 'docs/man has no function that does not exist' "$(sed -n 's/^# \([a-z_]*\)$/\1/p' docs/man/*.txt | grep -vx all | while read -r function; do
     echo "$functions" | grep -qx "$function" || echo "$function"
 done)"
-check 'mandoc has no complaint, except for the date that they do not have' \
+check 'mandoc has no warning, except for the missing date' \
     "$(find "$man" "$1/man/man7" -type f | sort | xargs mandoc -T lint -W warning 2>&1 | grep -v 'missing date, using "": Dd$')"
-check 'the overview, redlock(7), has the present version' "$(grep -q "^\\.Os redlock $(sed -n 's/.*REDLOCK_VERSION "\(.*\)"/\1/p' redlock.h)\$" "$1/man/man7/redlock.7" || echo missing)"
+check 'redlock(7) has the present version' "$(grep -q "^\\.Os redlock $(sed -n 's/.*REDLOCK_VERSION "\(.*\)"/\1/p' redlock.h)\$" "$1/man/man7/redlock.7" || echo missing)"
 rm -rf "$build/again"
 mkdir "$build/again"
 awk -v folder="$build/again" -f docs/man.awk docs/man/*.txt redlock.h redlock_config.h resp.h url.h
-check 'generated again they are the same' "$(diff -r "$man" "$build/again" 2>&1)"
-# The pages also have the comments behind declarations; those of results matter most.
-check 'no result is without its meaning' "$(sed -n 's/^    \(REDLOCK_[A-Z_]*\) = -*[0-9]*,* *\/\* .*/\1/p' redlock.h |
+check 'the pages are the same when they are generated again' "$(diff -r "$man" "$build/again" 2>&1)"
+# The pages also have the comments that follow a declaration on its line; those of results matter most.
+check 'each result has a description' "$(sed -n 's/^    \(REDLOCK_[A-Z_]*\) = -*[0-9]*,* *\/\* .*/\1/p' redlock.h |
     while read -r result; do grep -A 1 "^.It .*$result = " "$man/redlock.3" | grep -qv '^\.It' || echo "$result"; done)"
 check 'docs/errors.md has each result' "$(sed -n 's/^    \(REDLOCK_[A-Z_]*\) = -*[0-9]*,* *\/\* .*/\1/p' redlock.h |
     grep -v _NODE_ | while read -r result; do grep -q "^| .$result" docs/errors.md || echo "$result"; done)"
@@ -131,7 +131,7 @@ missing=$(named '[]][(][^)# ]*[)#]' | sed 's/ (/ /' | while read -r text name; d
     case $name in http*: | http*) continue ;; esac
     [ -z "$name" ] || [ -e "$(dirname "$text")/$name" ] || echo "$text: $name"
 done)
-check 'links lead to files' "$missing"
+check 'files that links name exist' "$missing"
 awk '/^[^ ]*: #+ / { # FILE#anchor of each heading, as GitHub makes them
     text = substr($1, 1, length($1) - 1)
     sub(/^[^ ]*: #+ /, "")
@@ -139,7 +139,7 @@ awk '/^[^ ]*: #+ / { # FILE#anchor of each heading, as GitHub makes them
     gsub(/[^a-z0-9 _-]/, "")
     gsub(/ /, "-")
     print text "#" $0 }' "$build/texts" >"$build/anchors"
-check 'links lead to headings' "$(named '[]][(][^) ]*#[^) ]*[)]' | while read -r text name; do
+check 'headings that links name exist' "$(named '[]][(][^) ]*#[^) ]*[)]' | while read -r text name; do
     name=${name#(}
     case $name in http*) continue ;; esac
     file=${name%%#*}
@@ -169,7 +169,7 @@ check 'tests, functions, settings that are named exist' "$(named '`[a-z]+[0-9]*_
         grep -rqwF -e "$name" --include='*.[ch]' --include='*.?pp' --include='*.sh' --include=Makefile ./*.* Makefile test examples bench ||
             echo "$text: $name"
     done)"
-check 'functions that pictures name exist' "$(cat docs/*.svg bench/*.svg | grep -o 'redlock_[a-z_]*' | sort -u | while read -r name; do
+check 'functions named in pictures exist' "$(cat docs/*.svg bench/*.svg | grep -o 'redlock_[a-z_]*' | sort -u | while read -r name; do
     echo "$functions" | grep -qx "$name" || echo "$name"
 done)"
 version=$(sed -n 's/^#define REDLOCK_VERSION "\(.*\)"/\1/p' redlock.h)
@@ -180,7 +180,7 @@ check 'one version everywhere' "$(
     [ "$(echo "$version" | awk -F . '{ print 1000000 * $1 + 1000 * $2 + $3 }')" = \
         "$(sed -n 's/^#define REDLOCK_VERSION_NUMBER \([0-9]*\).*/\1/p' redlock.h)" ] || echo REDLOCK_VERSION_NUMBER
 )"
-check 'each source says its licence' "$(find . -type f \( -name '*.[ch]' -o -name '*.?pp' -o -name '*.sh' -o -name '*.awk' \
+check 'each source file names its licence' "$(find . -type f \( -name '*.[ch]' -o -name '*.?pp' -o -name '*.sh' -o -name '*.awk' \
     -o -name '*.pml' -o -name '*.js' -o -name Makefile -o -name CMakeLists.txt -o -name meson.build \) \
     ! -path './build/*' ! -path "./$1/*" ! -path '*/node_modules/*' -exec grep -L 'SPDX-License-Identifier: MIT' {} +)"
 
@@ -208,7 +208,7 @@ check 'README: at most 30 words in a sentence' "$(awk '
 # shellcheck disable=SC2086 # a list of words
 check 'spelling' "$(codespell --ignore-words test/words.txt $pages CHANGELOG.md docs/man/*.txt docs/redlock.7 cli/redlock.1 ./*.h ./*.hpp examples/*.c examples/*/*.[ch] 2>&1)"
 # shellcheck disable=SC2086 # a list of words
-check 'words of the field, not home-made ones' "$(grep -nwiE \
+check 'the terms of the field, no home-made terms' "$(grep -nwiE \
     'dialled|greeting|greeted|wake-up|undoing|healing|healed|hang up|hangs up|gives it back|lets go|be it|to be had|of yours|by itself|oftener|blots' \
     $pages docs/man/*.txt docs/redlock.7 cli/redlock.1 | grep -v ' --by-itself ')"
 acl() { awk -v file="$1" '/^```sh/ { inside = 1; next } /^```/ { inside = 0 } inside && /ACL SETUSER/, /[^\\]$/' "$1"; }

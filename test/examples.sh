@@ -60,7 +60,7 @@ kill $resolve
 demo() { "$build/demo" >"$folder/out" && ! grep -q UNEXPECTED "$folder/out"; }
 demo || demo || demo || fail "demo: $(cat "$folder/out")"
 
-# Interrupted in the middle: its folder and its five servers are gone.
+# When the demo is interrupted, it removes its folder and ends its five servers.
 interrupted() {
     mkdir -p "$folder/tmp"
     : >"$folder/out"
@@ -68,7 +68,7 @@ interrupted() {
     demo=$!
     until_so grep -q 'B waits' "$folder/out"
     its_folder=$(ls "$folder/tmp")
-    its_servers=$(pgrep -P $demo) # redis-server rewrites its command line: known by its parent only
+    its_servers=$(pgrep -P $demo) # redis-server rewrites its command line: only its parent identifies it
     kill -INT $demo
     wait $demo
     [ -n "$its_folder" ] && [ "$(echo "$its_servers" | wc -l)" -eq 5 ] && [ -z "$(ls "$folder/tmp")" ] || return 1
@@ -77,5 +77,5 @@ interrupted() {
     done
     return 0
 }
-interrupted || interrupted || interrupted || fail "demo, interrupted: it had $its_folder and $its_servers, and left something"
+interrupted || interrupted || interrupted || fail "demo, interrupted: its folder $its_folder or one of its servers $its_servers is left"
 echo "examples: lock, resolve, demo, demo interrupted: passed"

@@ -2,8 +2,8 @@
 # lwip.sh PROGRAM tap|slirp ... - runs it; with tap, in a network namespace of its own that has a tap device. Where that is
 # not permitted the test is skipped with a message.
 #
-# The mtu: Debian's liblwip 2.1.3 writes frames of more than 592 bytes past the end of its tap device's buffers, as
-# AddressSanitizer shows without it.
+# The MTU is 576, because Debian's liblwip 2.1.3 writes frames of more than 592 bytes past the end of its tap device's buffers;
+# AddressSanitizer shows this with a larger MTU.
 #
 # SPDX-FileCopyrightText: the redlock authors
 # SPDX-License-Identifier: MIT
@@ -14,4 +14,4 @@ inside='ip link set lo up && ip tuntap add dev tap0 mode tap && ip addr add 192.
 if unshare -rn sh -c "$inside" 2>/dev/null; then
     PRECONFIGURED_TAPIF=tap0 exec unshare -rn sh -c "$inside && exec \"\$@\"" sh "$@"
 fi
-echo '1..0 # SKIP no tap device may be made here: lwIP is tested through libslirp only'
+echo '1..0 # SKIP creating a tap device is not permitted: lwIP is tested through libslirp only'

@@ -1,8 +1,9 @@
 #!/bin/sh
 # CORE=... WARN=... MINIMAL=... lwip_board.sh BUILD_DIR LWIP build|figures [RECORD] - the firmware of examples/lwip_raw.
-# build: BUILD_DIR/lwip_board/default.elf and minimal.elf, with the warnings WARN for this project's files; and by the command in
-# docs/embedded.md.
-# figures: builds it for 3 and 5 nodes, runs it on real servers, and prints what it takes; with RECORD also to docs/embedded.md.
+# build: BUILD_DIR/lwip_board/default.elf and minimal.elf, with the warnings WARN for this project's files. The command in
+# docs/embedded.md must build the same.
+# figures: builds it for 3 and 5 nodes, runs it on real servers, prints flash, RAM, stack and instructions. With RECORD it also
+# writes them to docs/embedded.md.
 # CORE: the library's sources; MINIMAL: compiler options for the smallest library.
 #
 # SPDX-FileCopyrightText: the redlock authors
@@ -61,7 +62,7 @@ build_one minimal -DNODES=5 -DREDLOCK_NODES_MAX=5 $MINIMAL
 # The command of docs/embedded.md builds the same.
 command=$(sed -n '/^    arm-none-eabi-gcc/,/[^\\]$/s/\\*$//p' docs/embedded.md | tr '\n' ' ')
 (
-    # shellcheck disable=SC2034 # the command says $LWIP
+    # shellcheck disable=SC2034 # the command contains $LWIP
     LWIP=$lwip
     eval "${command%-o *} -o $build/by-hand.elf"
 )
@@ -69,7 +70,7 @@ arm-none-eabi-size "$build/default.elf" "$build/by-hand.elf" | awk '
     { is[NR] = $4 }
     END {
         if (NR == 3 && (is[2] - is[3]) ^ 2 <= 64 ^ 2) exit # the order of the files moves some bytes
-        print "docs/embedded.md: its command builds something else: " is[3] " bytes, not " is[2] >"/dev/stderr"
+        print "docs/embedded.md: its command builds a program of another size: " is[3] " bytes, not " is[2] >"/dev/stderr"
         exit 1
     }'
 [ "$3" != build ] || exit 0
@@ -100,7 +101,7 @@ emulate() {
     tied timeout 120 qemu-system-arm -M mps2-an386 -display none -monitor none -serial none -nic user,model=lan9118 \
         -semihosting-config enable=on,target=native -kernel "$program" -append "$append" "$@" </dev/null 2>&1
 }
-# The deepest stack of some turns, in a separate run.
+# The deepest stack of some acquire and release cycles. This is another run than the one that counts instructions.
 for name in default default3 minimal minimal3; do
     case $name in *3) n=3 ;; *) n=5 ;; esac
     emulate $name $n 'ttl=3000 hold=1100' >"$folder/$name.said" &
@@ -117,8 +118,8 @@ for name in default minimal; do
     grep -q '^phase release' "$folder/$name.counts" || { cat "$folder/$name.counts" >&2; exit 1; }
 done
 
-# part NAME flash|RAM PATTERN - bytes of the objects whose path matches, from the linker's map: "SECTION ADDRESS SIZE FILE",
-# or the section in a line before the rest
+# part NAME flash|RAM PATTERN - bytes of the objects whose path matches. The linker's map has lines "SECTION ADDRESS SIZE FILE";
+# a long section name is on a line of its own before the rest.
 part() {
     awk -v kind="$2" -v pattern="$3" '
         function number(hex, i, n) {
@@ -151,7 +152,7 @@ whole() { # NAME flash|RAM
 stack_used() { # NAME
     sed -n 's/^released; bytes of stack used: //p' "$folder/$1.said" | sort -n | tail -n 1
 }
-stack_kept() { # NAME
+stack_reserved() { # NAME
     arm-none-eabi-nm "$build/$1.elf" | awk '/ board_stack_(top|end)$/ { print $1 }' | sort | {
         read -r end
         read -r top
@@ -172,7 +173,7 @@ others() { # NAME flash|RAM
     if [ "$2" = flash ]; then
         echo $(($(whole "$1" flash) - $(part "$1" flash '/(library|lwip)/|redlock_lwip_raw')))
     else
-        echo $(($(whole "$1" RAM) - $(part "$1" RAM '/lwip/') - $(symbols "$1" client nodes lock stack) - $(stack_kept "$1")))
+        echo $(($(whole "$1" RAM) - $(part "$1" RAM '/lwip/') - $(symbols "$1" client nodes lock stack) - $(stack_reserved "$1")))
     fi
 }
 counts() { # KIND NAME TITLE
@@ -194,7 +195,7 @@ tables() {
     row 'RAM: the I/O table' symbols stack
     row 'RAM: lwIP, pools and heap' part RAM /lwip/
     row 'RAM: driver, board, program' others RAM
-    row 'RAM: kept for the stack' stack_kept
+    row 'RAM: kept for the stack' stack_reserved
     row '**RAM: the firmware**' whole RAM
     row 'stack in use at most, interrupts included' stack_used
     echo

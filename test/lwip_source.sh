@@ -5,8 +5,8 @@
 # SPDX-FileCopyrightText: the redlock authors
 # SPDX-License-Identifier: MIT
 set -eu
-[ ! -e "$1/src/core/tcp.c" ] || exit 0 # it is there already, or the user's folder
-[ ! -e "$1" ] || { echo "lwip_source: $1 is there, but no src/core/tcp.c in it" >&2; exit 1; }
+[ ! -e "$1/src/core/tcp.c" ] || exit 0 # an earlier run has fetched it, or it is the user's folder
+[ ! -e "$1" ] || { echo "lwip_source: $1 exists, but has no src/core/tcp.c" >&2; exit 1; }
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 trap 'exit 1' HUP INT PIPE TERM
@@ -22,6 +22,6 @@ echo "lwip_source: fetching Debian's source package lwip through apt-get to $1"
 mkdir -p "$(dirname "$1")"
 if ! ask update || ! (cd "$folder" && ask source lwip) || ! mv "$folder"/lwip-*/ "$1"; then
     tail -n 5 "$folder/log" >&2
-    echo "lwip_source: not to be had. Please unpack lwIP 2.1 or later, and say where: make LWIP=FOLDER ..." >&2
+    echo "lwip_source: cannot fetch lwIP. Please unpack lwIP 2.1 or later, and name its folder: make LWIP=FOLDER ..." >&2
     exit 1
 fi

@@ -5,7 +5,7 @@
 # SPDX-FileCopyrightText: the redlock authors
 # SPDX-License-Identifier: MIT
 set -eu
-if [ "$1" = board ]; then # machines.sh board PROGRAM - called by prove: prints the output of a program without a system
+if [ "$1" = board ]; then # machines.sh board PROGRAM - called by prove: runs a program that needs no operating system
     exec qemu-system-arm -M mps2-an386 -nographic -monitor none -serial none -semihosting-config enable=on,target=native \
         -kernel "$2" 2>&1 </dev/null
 fi
@@ -20,7 +20,7 @@ posix() {
     name=$1 runner=$2
     shift 2
     for test in resp_test lock_test safety_test sim fake_test net_test server_test node_test url_test; do
-        # the linker's warning of getaddrinfo: it would want the libc's shared objects for names
+        # the linker warns that getaddrinfo in a static program needs libc's shared objects; it is shown only after a failure
         # shellcheck disable=SC2086 # a list of words
         "$@" $warn -D_POSIX_C_SOURCE=200809L -static test/$test.c test/fake.c test/mini.c test/servers.c url.c client.c redlock.c \
             round.c vote.c node.c pipeline.c command.c policy.c text.c resp.c net.c -o "$build/$name/$test" 2>"$build/log" || { cat "$build/log"; return 1; }

@@ -1,8 +1,7 @@
 #!/bin/sh
 # packages.sh BUILD_DIR VERSION SOURCE ... - the manifests for other package managers and build systems: each is of this version
 # and builds exactly the library's sources, SOURCE (on firmware without net.c; on others with url.c). None of those tools is
-# installed here. So CMake, Python or Kconfig evaluates their files, with a stand-in for the few functions that the tool would
-# provide. As TAP.
+# needed. CMake, Python or Kconfig evaluates their files, with mocks for the few functions that the tool would provide. As TAP.
 #
 # SPDX-FileCopyrightText: the redlock authors
 # SPDX-License-Identifier: MIT
@@ -11,7 +10,7 @@ folder=$1/packages
 version=$2
 shift 2
 top=$(pwd)
-python=/usr/bin/python3 # the one that Debian's packages are for
+python=/usr/bin/python3 # Debian's, which finds the modules of Debian's packages
 [ -x $python ] || python=python3
 . test/tap.sh
 rm -rf "$folder"
@@ -57,7 +56,7 @@ platformio() {
 }
 check "PlatformIO: library.json" platformio
 # shellcheck disable=SC2046 # a list of words
-check "PlatformIO: its sources are all that is needed" complete $(sed -n 2p "$folder/library")
+check "PlatformIO: its sources make a complete library" complete $(sed -n 2p "$folder/library")
 
 # ---- ESP-IDF ----
 
@@ -122,7 +121,7 @@ END
     cmake -P "$folder/zephyr.cmake"
 }
 nothing() { zephyr && [ ! -e "$folder/zephyr.sources" ] && [ ! -e "$folder/zephyr.definitions" ]; }
-check "Zephyr: nothing unless it is asked for" nothing
+check "Zephyr: builds nothing without CONFIG_REDLOCK" nothing
 sources() {
     zephyr REDLOCK=y && same sources "$core" "$(sed "s|$top/||g" "$folder/zephyr.sources" | words)" &&
         same folders "$top" "$(cat "$folder/zephyr.folders")"
@@ -161,7 +160,7 @@ without() { # all features off; then the library compiles
     # shellcheck disable=SC2046 # a list of words
     complete $(cat "$folder/zephyr.sources" | tr ';' ' ')
 }
-check "Zephyr: without the features it compiles" without
+check "Zephyr: compiles with all features off" without
 definitions=
 
 # ---- CMake and Meson ----
@@ -174,9 +173,9 @@ meson_sources() {
     meson setup "$folder/meson" . && meson introspect --targets --projectinfo "$folder/meson" >"$folder/meson.json" &&
         "$python" - "$folder/meson.json" >"$folder/meson.got" <<'END'
 import json, os, sys
-told = json.load(open(sys.argv[1]))
-print(told["projectinfo"]["version"])
-print(*[os.path.basename(file) for target in told["targets"] for sources in target["target_sources"] for file in sources["sources"]])
+introspected = json.load(open(sys.argv[1]))
+print(introspected["projectinfo"]["version"])
+print(*[os.path.basename(file) for target in introspected["targets"] for sources in target["target_sources"] for file in sources["sources"]])
 END
     same version "$version" "$(sed -n 1p "$folder/meson.got")" && same sources "$all" "$(sed -n 2p "$folder/meson.got" | words)"
 }
@@ -282,11 +281,11 @@ END
         [ -e "$folder/vcpkg/package/share/redlock/redlockConfig.cmake" ] &&
         same sources "$all" "$(objects "$folder/vcpkg/package/lib/libredlock.a")"
 }
-check "vcpkg: the version, the sources, and where the port puts them" vcpkg
+check "vcpkg: the version, the sources, and the place of the installed files" vcpkg
 
 # ---- CI ----
 
-workflow() { # each step is a target; debian and ubuntu, gcc and clang; the table is kept
+workflow() { # each step is a target; debian and ubuntu, gcc and clang; the table of sizes is uploaded
     "$python" - >"$folder/workflow" <<'END' || return 1
 import yaml
 jobs = yaml.safe_load(open(".github/workflows/test.yml"))["jobs"]

@@ -10,4 +10,4 @@ inside='ip link set lo up && nft add table ip redlock &&
 if unshare -rn sh -c "$inside" 2>/dev/null; then
     exec unshare -rn sh -c "$inside && exec \"\$0\"" "$1"
 fi
-echo '1..0 # SKIP no network namespace with a packet filter may be made here'
+echo '1..0 # SKIP creating a network namespace with a packet filter is not permitted'

@@ -1,5 +1,5 @@
-# servers.sh - for shell scripts, which source it (`.`): a temporary $folder, and real redis-servers in it. They end with the
-# script; if the script is killed, the kernel ends them.
+# servers.sh - for shell scripts, which source it (`.`): a temporary $folder, and real redis-servers in it. The servers end with
+# the script; if the script is killed, the kernel ends them.
 #
 # SPDX-FileCopyrightText: the redlock authors
 # SPDX-License-Identifier: MIT
@@ -40,15 +40,15 @@ start_server() {
     server=$!
     servers="$servers $server"
     until_so answers "$name" $server && [ "$(ask "$name" ping)" = PONG ] && return
-    echo "redis-server $name does not come up: $(tail -n 3 "$folder/$name.log" 2>&1)" >&2
+    echo "redis-server $name does not start: $(tail -n 3 "$folder/$name.log" 2>&1)" >&2
     exit 1
 }
-answers() { # NAME PID - or has ended
+answers() { # NAME PID - succeeds when the server answers, and also when it has ended
     [ "$(ask "$1" ping)" = PONG ] || ! kill -0 "$2"
 }
 
-# hold_ports COUNT - reserves COUNT ports of loopback, in $ports. While the script runs no other program gets one of them by
-# chance, but a server can listen there. See hold_port in servers.h.
+# hold_ports COUNT - reserves COUNT ports of loopback, in $ports. While the script runs, the kernel gives none of them to another
+# program that binds to port 0, but a server can listen there. See hold_port in servers.h.
 hold_ports() {
     rm -f "$folder/ports"
     tied perl -MIO::Socket::INET -e '
@@ -73,6 +73,6 @@ start_nodes() {
 
 stop_servers() {
     # shellcheck disable=SC2086 # a list of words
-    [ -z "$servers" ] || { kill -KILL $servers; wait $servers; } 2>/dev/null || true # the shell's message about those that were killed
+    [ -z "$servers" ] || { kill -KILL $servers; wait $servers; } 2>/dev/null || true # hides the shell's messages about killed processes
     servers=''
 }

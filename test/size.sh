@@ -1,7 +1,7 @@
 #!/bin/sh
-# size.sh BUILD_DIR [RECORD] - what the library costs: text, data, bss, the largest stack frame, the structs; for three
-# machines, compiled only. Each figure is compared with the last release in docs/sizes.md. Then the checks: the core uses
-# no libc function but mem* and str*, has nothing in data or bss, and keeps the limits below.
+# size.sh BUILD_DIR [RECORD] - bytes of the library for three machines: text, data, bss, the largest stack frame, the structs.
+# Compares each figure with the last record in docs/sizes.md. Checks that the core uses no libc function but mem* and str*, has
+# nothing in data or bss, and respects the limits below.
 #
 # Fails if a text is more than 5 % larger than recorded. Make it smaller, or record the present figures with the second
 # argument: this replaces the rows of REDLOCK_VERSION.
@@ -57,7 +57,7 @@ record=docs/sizes.md
 version=$(sed -n 's/^#define REDLOCK_VERSION "\(.*\)"/\1/p' redlock.h)
 : >"$build/rows"
 : >"$build/grown"
-printf '%-30s' 'bytes at -Os, and what is new'
+printf '%-30s' 'bytes at -Os, and difference'
 printf '%7s       ' text data bss frame node lock client
 echo
 row 'x86-64, core' gcc "$core"
@@ -111,7 +111,7 @@ nm -u "$build"/*.o | awk '/ U / && $2 !~ /^(resp|redlock|rl)_/ { print $2 }' | s
 echo
 echo 'Gates:'
 foreign=$(nm -u "$build"/*.o | awk '/ U / && $2 !~ /^(resp_|redlock_|rl_|mem|str)/' | wc -l)
-gate 'functions of others but mem*, str*' "$foreign" 0
+gate 'foreign functions except mem*, str*' "$foreign" 0
 rm -f "$build/size.o"
 gate 'symbols in data or bss' "$(nm "$build"/*.o | grep -c ' [dDbBcC] ' || true)" 0
 gate 'everything on Cortex-M4, text' "$m4_text" 12288
@@ -125,7 +125,7 @@ gate 'client on Cortex-M4' "$(struct "$m4" redlock_client)" 1300
 gate 'largest stack frame on Cortex-M4' "$frame" 256
 gate 'deepest chain of calls on Cortex-M4' "${chain%% *}" 512
 echo
-echo 'What each feature costs on Cortex-M4: everything, less the same without it'
+echo 'Bytes that each feature adds on Cortex-M4: all features, less all but this one'
 printf '  %-26s %7s %7s %7s %7s\n' '' flash node lock client
 total() { # FLAG ...
     for part in $core; do $m4 $flags "$@" -c $part.c -o "$build/part.o" && text "$build/part.o"; done | awk '{ n += $1 } END { print n }'
@@ -142,14 +142,14 @@ for feature in $(sed -n 's/^#ifndef \(REDLOCK_[A-Z0-9_]*\)$/\1/p' redlock_config
         $(($(struct "$m4" redlock_lock) - $(struct "$m4 $without" redlock_lock))) \
         $(($(struct "$m4" redlock_client) - $(struct "$m4 $without" redlock_client)))
 done
-[ $status -eq 0 ] || echo 'Targets are missed: see the lines marked so, and docs/embedded.md.'
+[ $status -eq 0 ] || echo 'A limit is exceeded: see the lines with MISSED, and docs/embedded.md.'
 if [ -n "${2:-}" ]; then
     grep -v "^| $version |" $record >"$build/record" # rows of other releases, and the head
     cat "$build/rows" >>"$build/record"
     cp "$build/record" $record
     echo "Recorded in $record as $version."
 elif [ -s "$build/grown" ]; then
-    echo "GROWN since the last record in $record (make size RECORD=yes makes a new one):"
+    echo "GROWN since the last record in $record (make size RECORD=yes writes a new record):"
     cat "$build/grown"
     exit 1
 fi

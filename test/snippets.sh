@@ -3,9 +3,9 @@
 # exactly the permissions that README gives. As TAP. The word behind ``` says what a block is:
 #
 #     c, cpp    a program (has main; its first line is the command that builds and runs it), or statements for one:
-#               `c held` starts with the lock held, `c lost` has its key deleted under way; `c epoll` is what comes
-#               after the adapter of examples/loops/epoll.c: it is run until it works, loses its lock, and is ended
-#     sh        a script; `sh acl` are the permissions, run once for each server
+#               `c held` starts with the lock held, the key of `c lost` is deleted while it runs; `c epoll` follows
+#               the adapter of examples/loops/epoll.c: it runs until it has lost its lock and acquired it again
+#     sh        a script; `sh acl` sets the permissions, and is run once for each server
 #     sql       for sqlite3, cmake for a project, cron for a crontab
 #     conf      a configuration of redis-server
 #     text      output, and what depends on the machine: not run
@@ -20,7 +20,7 @@ build=$1
 . test/servers.sh
 . test/tap.sh
 
-# The blocks of other pages are for other machines, or not for users.
+# The excluded pages have blocks for other machines, or for developers of the library.
 texts=$(for text in README.md docs/*.md; do
     case $text in docs/embedded.md | docs/platforms.md | docs/design.md | docs/sizes.md) ;; *) echo "$text" ;; esac
 done)
@@ -30,10 +30,10 @@ done)
 start_nodes 5
 # shellcheck disable=SC2086 # a list of words
 set -- $ports
-all=$ports # hold_ports will change that
+all=$ports # hold_ports changes $ports later
 to_ports="s/\\b7001\\b/$1/g; s/\\b7002\\b/$2/g; s/\\b7003\\b/$3/g; s/\\b7004\\b/$4/g; s/\\b7005\\b/$5/g"
 first_port=$1
-admin() { # PORT WORD ... - whatever the default user may do
+admin() { # PORT WORD ... - as a user with all permissions, because the default user has only README's
     port=$1
     shift
     redis-cli -p "$port" --no-auth-warning --user admin --pass admin "$@"
@@ -135,7 +135,7 @@ program() { # FILE COMPILER - by the command in its first line
     command=$(sed -n '1s,^/\* \(.* && \./.*\) \*/$,\1,p' "$1")
     [ -n "$command" ] || { echo 'no command in the first line'; return 1; }
     file=$(echo "$command" | tr ' ' '\n' | grep -v '^build/' | grep '\.c[p]*$' | while read -r word; do [ -e "$here/$word" ] || echo "$word"; done)
-    [ -n "$file" ] || { echo "no file of its own in: $command"; return 1; }
+    [ -n "$file" ] || { echo "no new source file in: $command"; return 1; }
     cp "$1" "$file"
     # shellcheck disable=SC2086 # a list of words
     $2 $strict -I. -fsyntax-only "$file" && timeout 60 sh -euc "$command"
@@ -151,7 +151,7 @@ statements() { # FILE KIND
     esac
     timeout 60 ./around
 }
-epoll_program() { # FILE - it loses its lock, has it again, and releases it
+epoll_program() { # FILE - the program loses its lock, acquires it again, and releases it
     { sed '/^\/\* ---- The example/,$d' examples/loops/epoll.c; cat "$1"; } >collector.c
     # shellcheck disable=SC2086 # a list of words
     gcc -std=c99 -D_POSIX_C_SOURCE=200809L $strict -I. collector.c build/libredlock.a -o collector || return 1
@@ -165,7 +165,7 @@ epoll_program() { # FILE - it loses its lock, has it again, and releases it
     cat collector.out
     [ "$(grep -c '^release: ' collector.out)" = 1 ] && for port in $all; do [ "$(redis-cli -p "$port" EXISTS redlock:collector)" = 0 ] || return 1; done
 }
-epoll_limit() { # FILE - it goes on when the limit of auto-extension is reached
+epoll_limit() { # FILE - the program still holds its lock after the limit of auto-extension
     { sed '/^\/\* ---- The example/,$d' examples/loops/epoll.c; sed 's/65534/1/; s/15000/3000/' "$1"; } >limit.c
     # shellcheck disable=SC2086 # a list of words
     gcc -std=c99 -D_POSIX_C_SOURCE=200809L $strict -I. limit.c build/libredlock.a -o limit || return 1
@@ -195,7 +195,7 @@ cmake_project() { # FILE
     { printf 'cmake_minimum_required(VERSION 3.10)\nproject(app C)\nadd_executable(app lock.c)\n'; cat "$1"; } >"$folder/project/CMakeLists.txt"
     cmake -S "$folder/project" -B "$folder/project/build" && cmake --build "$folder/project/build" && "$folder/project/build/app"
 }
-conf() { # FILE - a server with it accepts the user
+conf() { # FILE - a server with this configuration accepts the user
     hold_ports 1
     { sed "s/^port .*/port $ports/; s/^bind .*/bind 127.0.0.1/" "$1"; echo "dir $folder"; } >"$folder/redis.conf"
     tied redis-server "$folder/redis.conf" >"$folder/redis.log" &
@@ -204,7 +204,7 @@ conf() { # FILE - a server with it accepts the user
         REDLOCK_NODES=redis://locker:PASSWORD@127.0.0.1:$ports redlock run name -- echo held | grep -x held
 }
 answers_port() { redis-cli -p "$1" PING | grep .; }
-cron() { # FILE - its commands; instead of the job `true`
+cron() { # FILE - runs its commands, with `true` instead of the job
     grep -vE '^(#|[A-Z_]+=|([0-9*/,-]+ +){5}[a-z]+ +/usr/local/bin/redlock run .* /[a-z/.-]+$)' "$1" && return 1
     sed -n 's,.* /usr/local/bin/\(redlock run .*\) /[^ ]*$,\1 true,p' "$1" >cron.sh
     [ -s cron.sh ] && sh -eu cron.sh
@@ -226,17 +226,17 @@ while read -r place file kind; do
         elif [ "$kind" = conf ]; then
             check "$place: a server with it grants the lock" conf "$file"
         elif [ "$kind" = cron ]; then
-            check "$place: cron can read it, and the command runs" cron "$file.here"
+            check "$place: the crontab has a valid form, and its command runs" cron "$file.here"
         else
             check "$place: the statements compile and run" statements "$file.here" "$kind"
         fi ;;
-    'sh acl') ;; # above
+    'sh acl') ;; # permit() has run it
     sh) check "$place: the script runs" timeout 300 sh -euc ". '$file.here'" ;;
     sql) check "$place: a newer token is accepted, an older one refused" sql "$file.here" ;;
     esac
 done <"$folder/list"
 
-# Nothing may fail, and no feature may be missing. All blocks also run with a user and a password.
+# A user with README's permissions: no call may fail, and no node may report that a feature is denied.
 cat >"$folder/permitted.c" <<'END'
 #include "redlock.h"
 #include <stdio.h>
@@ -295,7 +295,7 @@ servers_target() { # `make servers`, and the ports that it names
     return $found
 }
 if grep -q '`make servers`' "$here/README.md"; then
-    check 'README: make servers starts five and says how to name them' servers_target
+    check 'README: make servers starts five servers and prints their addresses' servers_target
 fi
 pkg_config() {
     command=$(sed -n 's/.*`\(cc app.c \$(pkg-config [^`]*\)`.*/\1/p' README.md)
@@ -313,7 +313,7 @@ check 'README: the line for Meson works' meson_project
 # ---- Without a server
 
 first=$(awk '$1 ~ /^README/ && $3 == "c" { print $2; exit }' "$folder/list")
-nobody() {
+without_servers() {
     hold_ports 3
     # shellcheck disable=SC2086 # a list of words
     set -- $ports
@@ -323,5 +323,5 @@ nobody() {
     [ $? -eq 1 ] && [ ! -s "$folder/out" ] && cat "$folder/err" && [ "$(wc -l <"$folder/err")" -eq 1 ] &&
         grep -q 'no quorum.*refused' "$folder/err"
 }
-check 'README: without a server the first program says so in one line, within a second' nobody
+check 'README: without a server the first program says so in one line, within a second' without_servers
 grep -q . "$folder/list" && [ "$first_port" ] && done_testing

@@ -39,5 +39,5 @@ foreign=$(statics $library | grep -v -e '^rl_' -e '^resp_' -e '^net_' -e '^url_'
 for rule in $(sed -n 's/^   R\([0-9]*\) .*/\1/p' redlock.c node.c | sort -u); do
     grep -q "$(printf 'r%02d' "$rule")_" test/lock_test.c || complain "rule R$rule has no test"
 done
-[ $status -eq 0 ] && echo "style: as it should be"
+[ $status -eq 0 ] && echo "style: no complaint"
 exit $status

@@ -1,8 +1,8 @@
 #!/bin/sh
-# switches.sh BUILD - the feature switches of redlock_config.h: all on, none (REDLOCK_MINIMAL), each alone on top of none with
-# what it needs, each alone left out of all. Each of these builds compiles without a warning with two compilers and
-# passes lock_test, some also safety_test. A combination that cannot work is an #error with a
-# sentence. Needs CORE (the sources), WARN (the warnings) and POSIX of the Makefile.
+# switches.sh BUILD - the feature switches of redlock_config.h: all on; none (REDLOCK_MINIMAL); each added to the minimal build with
+# the switches that it needs; each alone left out of all. Each of these builds compiles without a warning with two compilers
+# and passes lock_test, some also safety_test. A combination that cannot work is refused by an #error. Needs CORE (the sources),
+# WARN (the warnings) and POSIX of the Makefile.
 #
 # SPDX-FileCopyrightText: the redlock authors
 # SPDX-License-Identifier: MIT
@@ -22,6 +22,7 @@ needs_of() {
     esac
 }
 
+# The list above has all switches of redlock_config.h.
 are_all() {
     sed '1,/^\/\* ---- Features/d' redlock_config.h | sed -n 's/^#ifndef //p' | sort >"$folder/there"
     for each in MINIMAL $features; do echo "REDLOCK_$each"; done | sort >"$folder/here"
@@ -82,14 +83,14 @@ look_at() {
     done
     cat "$folder/output"
 }
-# is_refused TEXT [FLAG ...] - by an error with this text, and by nothing else
+# is_refused TEXT [FLAG ...] - by an error with this text, and by no other error
 is_refused() {
     text=$1 refused=no
     shift
     look_at "$@"
     [ $refused = yes ] && grep -q "error:.*$text" "$folder/output" && ! grep 'error:' "$folder/output" | grep -v -q "$text"
 }
-# says TEXT [FLAG ...] - an error with this text; others, of sizes below zero, come with it
+# says TEXT [FLAG ...] - an error with this text; it may cause others, about sizes below zero
 says() {
     text=$1 refused=no
     shift
@@ -104,7 +105,7 @@ passes_with() {
 }
 
 check 'the features are those of redlock_config.h' are_all
-check 'what all builds share compiles' shared
+check 'the files that do not depend on switches compile' shared
 
 both='lock_test safety_test'
 check 'all features' passes "$both"
@@ -115,13 +116,13 @@ for each in $features; do
         flags="$flags -DREDLOCK_$one=1"
     done
     case $each in
-    REPAIR | FENCING | RESTART_GUARD) tests=$both ;; # those on which the safety of the lock rests
+    REPAIR | FENCING | RESTART_GUARD) tests=$both ;; # the safety of the lock depends on these
     *) tests=lock_test ;;
     esac
     # shellcheck disable=SC2086
     check "minimal with $each $(needs_of $each)" passes "$tests" $minimal $flags
 done
-for each in $features; do # and of those that need it
+for each in $features; do # redlock.h switches off the features that need it
     case $each in
     REPAIR | RESP3 | DIAGNOSIS) tests=$both ;;
     *) tests=lock_test ;;
@@ -144,10 +145,10 @@ has_only_with() { # SWITCH OFF FIELD ...
         uses "$field" && ! uses "$field" "-D$switch=$off" && grep -q "no member named .$field" "$folder/output" || return 1
     done
 }
-check 'refused: several keys in a build without' has_only_with REDLOCK_MULTI_KEY 0 extra_keys extra_key_count
-check 'refused: fencing tokens in a build without' has_only_with REDLOCK_FENCING 0 use_fencing fencing_token
-check 'refused: the holder in a build without' has_only_with REDLOCK_DIAGNOSIS 0 holder holder_size holder_until_us
-check 'refused: labels in a build without' has_only_with REDLOCK_LABEL_MAX 0 label label_size token_is_label
+check 'the fields of extra keys need REDLOCK_MULTI_KEY' has_only_with REDLOCK_MULTI_KEY 0 extra_keys extra_key_count
+check 'the fields of fencing tokens need REDLOCK_FENCING' has_only_with REDLOCK_FENCING 0 use_fencing fencing_token
+check 'the fields of the holder need REDLOCK_DIAGNOSIS' has_only_with REDLOCK_DIAGNOSIS 0 holder holder_size holder_until_us
+check 'the fields of labels need a REDLOCK_LABEL_MAX above 0' has_only_with REDLOCK_LABEL_MAX 0 label label_size token_is_label
 
 text='REDLOCK_NOTIFICATION needs REDLOCK_RESP3'
 check 'refused: notification without RESP3' is_refused "$text" -DREDLOCK_NOTIFICATION=1 -DREDLOCK_RESP3=0
@@ -158,14 +159,14 @@ text='REDLOCK_MARKER needs REDLOCK_FENCING'
 check 'refused: markers without fencing tokens' is_refused "$text" -DREDLOCK_MARKER=1 -DREDLOCK_FENCING=0
 check 'refused: markers without the restart guard' is_refused "$text" -DREDLOCK_MARKER=1 -DREDLOCK_RESTART_GUARD=0
 check 'refused: minimal with markers alone' is_refused "$text" $minimal -DREDLOCK_MARKER=1
-check 'refused: and with fencing tokens' is_refused "$text" $minimal -DREDLOCK_MARKER=1 -DREDLOCK_FENCING=1
-check 'refused: and with the restart guard' is_refused "$text" $minimal -DREDLOCK_MARKER=1 -DREDLOCK_RESTART_GUARD=1
+check 'refused: minimal with markers and fencing tokens' is_refused "$text" $minimal -DREDLOCK_MARKER=1 -DREDLOCK_FENCING=1
+check 'refused: minimal with markers and the restart guard' is_refused "$text" $minimal -DREDLOCK_MARKER=1 -DREDLOCK_RESTART_GUARD=1
 
-# Each limit: one below, the least, the most (of a key: one that fits the largest send buffer), one above. Some
-# errors have others with them: of arrays below 0 bytes, of the send buffer.
+# Each limit: one below its range, the least, the most (for a key: a length that fits the largest send buffer), one above. Some
+# errors cause others: about arrays below 0 bytes, about the send buffer.
 while read -r name least most works; do
     most_flags= least_flags= alone=is_refused
-    case $name in # the other limits that must go with it
+    case $name in # other limits that must change with this one
     RESP_DEPTH_MAX) least_flags=-DREDLOCK_NOTIFICATION=0 ;;
     REDLOCK_KEY_MAX) most_flags=-DREDLOCK_SEND_MAX=65535 alone=says ;;
     esac
@@ -173,9 +174,9 @@ while read -r name least most works; do
     check "refused: $name of $((least - 1))" says "$text" -D$name=$((least - 1))
     check "refused: $name of -1" says "$text" -D$name=-1
     # shellcheck disable=SC2086 # no flag, or one
-    check "but not of $least" passes_with -D$name=$least $least_flags
+    check "accepted: $name of $least" passes_with -D$name=$least $least_flags
     # shellcheck disable=SC2086
-    check "nor of ${works:-$most}" passes_with -D$name="${works:-$most}" $most_flags
+    check "accepted: $name of ${works:-$most}" passes_with -D$name="${works:-$most}" $most_flags
     check "refused: $name of $((most + 1))" $alone "$text" -D$name=$((most + 1))
 done <<'END'
 REDLOCK_NODES_MAX 1 16
@@ -191,20 +192,20 @@ RESP_TEXT_MAX 15 255
 RESP_DEPTH_MAX 1 8
 RESP_SIZE_MAX 1024 2147483647
 END
-are_limits() { # and REDLOCK_SEND_MAX, which follows
-    sed -n 's/^#ifndef \(RE[A-Z]*_[A-Z]*_MAX\)$/\1/p' redlock_config.h redlock.h resp.h url.h | sort >"$folder/there"
+are_limits() { # the table above, and REDLOCK_SEND_MAX, which is checked below
+    sed -n 's/^#ifndef \(RE[A-Z]*_[A-Z]*_MAX\)$/\1/p' redlock.h resp.h url.h | sort >"$folder/there"
     { sed -n 's/^\(RE[A-Z]*_[A-Z]*_MAX\) [0-9]* [0-9 ]*$/\1/p' test/switches.sh && echo REDLOCK_SEND_MAX; } | sort >"$folder/here"
     diff "$folder/there" "$folder/here"
 }
-check 'these are all limits that can be set' are_limits
+check 'the table has all limits that can be set' are_limits
 for old in RESP_OUT_MAX RESP_PIPELINE_MAX; do
     check "refused: the old name $old" is_refused "$old is REDLOCK_" -D$old=4096
 done
 text='REDLOCK_SEND_MAX must be 1..65535'
-check 'refused: a send buffer of no byte' says "$text" -DREDLOCK_SEND_MAX=0
-check 'refused: a send buffer beyond 16 bits' is_refused "$text" -DREDLOCK_SEND_MAX=65536
-check 'but not the largest' passes_with -DREDLOCK_SEND_MAX=65535
-holds() { # FLAG ... - the least that compiles is found in words, by a compiler of C99 and by one of C11
+check 'refused: a send buffer of 0 bytes' says "$text" -DREDLOCK_SEND_MAX=0
+check 'refused: a send buffer of 65536 bytes' is_refused "$text" -DREDLOCK_SEND_MAX=65536
+check 'accepted: a send buffer of 65535 bytes' passes_with -DREDLOCK_SEND_MAX=65535
+holds() { # FLAG ... - finds the least size that compiles; one byte less is refused, in C99 and in C11
     least=1 most=4096
     while [ $least -lt $most ]; do
         middle=$(((least + most) / 2))
@@ -216,8 +217,8 @@ holds() { # FLAG ... - the least that compiles is found in words, by a compiler 
         is_refused '"REDLOCK_SEND_MAX is too small for the longest command"' -DREDLOCK_SEND_MAX=$((least - 1)) "$@" -std=c11
 }
 check 'refused: a send buffer that does not hold the longest command' holds
-check 'and of the minimal build' holds $minimal
-check 'and a key that is too long for it' is_refused REDLOCK_SEND_MAX_is_too_small -DREDLOCK_KEY_MAX=16384
+check 'refused: the same in the minimal build' holds $minimal
+check 'refused: a key that is too long for the send buffer' is_refused REDLOCK_SEND_MAX_is_too_small -DREDLOCK_KEY_MAX=16384
 for each in MINIMAL HOSTED $features; do
     check "refused: REDLOCK_$each of 2" is_refused 'must be 0 or 1' -DREDLOCK_$each=2
 done
@@ -226,11 +227,11 @@ cat >"$folder/private.c" <<'END'
 #include "core.h"
 int main(void) { return 0; }
 END
-is_private() { # FLAG ... - before it, behind redlock.h
+is_private() { # FLAG ... - one error, and no other
     ! gcc -I. -fsyntax-only "$@" "$folder/private.c" >"$folder/output" 2>&1 && cat "$folder/output" &&
         grep 'error: #error "core.h is private' "$folder/output" && [ "$(grep -c 'error:' "$folder/output")" -eq 1 ]
 }
 check 'refused: a program that includes the private header' is_private
-check 'also behind redlock.h' is_private -include redlock.h
-check 'also as C++' is_private -x c++
+check 'refused: the private header after redlock.h' is_private -include redlock.h
+check 'refused: the private header in C++' is_private -x c++
 done_testing

@@ -15,13 +15,13 @@ check() {
         echo "ok $number - $title"
     else
         echo "not ok $number - $title"
-        echo "# failed: $title" >&2 # `prove` hides what goes to stdout
+        echo "# failed: $title" >&2 # `prove` hides comments on stdout
         sed 's/^/# /' "$folder/log" | tail -n 20 >&2
         failed=1
     fi
 }
 
-# The plan, and the end.
+# Prints the plan and ends the script.
 done_testing() {
     echo "1..$number"
     exit $failed

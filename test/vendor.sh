@@ -81,16 +81,16 @@ for std in c++11 c++17 c++20; do
     check "as $std, clang" clang++ -std=$std -x c++ -Wall -Wextra -Wno-deprecated -c redlock_all.c -o one.o
 done
 check "with app.c" gcc -std=c99 -I. "$folder/app.c" redlock_all.c -o app
-check "and it runs" ./app
+check "the program runs" ./app
 exported() { # only names with our prefixes
     gcc -c redlock_all.c -o one.o && ! nm -g --defined-only one.o | awk '{ print $3 }' | grep -v '^redlock_\|^resp_'
 }
 check "exports redlock_ and resp_ only" exported
 
 printf '#include <stdio.h>\n#include "redlock_all.c"\n' >late.c
-check "behind a system header" gcc -Wall -Wextra -Werror -c late.c -o late.o
+check "the single file after a system header" gcc -Wall -Wextra -Werror -c late.c -o late.o
 strict() { ! gcc -std=c99 -c late.c -o late.o 2>late.log && sed -n '/error:/{p;q}' late.log | grep 'net.c needs POSIX'; }
-check "and refused there, with a sentence, by a compiler that hides POSIX" strict
+check "the single file after a system header that hides POSIX: a clear #error" strict
 
 for name in a b; do
     cat >$name.c <<END
@@ -106,19 +106,19 @@ END
 done
 echo 'int use_a(void); int use_b(void); int main(void) { return use_a() != use_b(); }' >twice.c
 check "static, twice in one program" gcc -std=c99 -Wall -Wno-unused-function -Werror a.c b.c twice.c -o twice
-check "and it runs" ./twice
+check "that program runs" ./twice
 nothing() { ! nm -g --defined-only twice | grep 'redlock_\|resp_'; }
-check "and exports nothing" nothing
+check "that program exports no redlock_ or resp_" nothing
 for name in a b; do
     sed "s/#define REDLOCK_API static/__attribute__((visibility(\"default\"))) int use_$name(void);/; s/redlock_all.c/redlock.h/" \
         $name.c >hidden_$name.c
     check "hidden in a shared library" gcc -fPIC -shared -fvisibility=hidden hidden_$name.c redlock_all.c -o libhidden_$name.so
     only() { nm -D --defined-only libhidden_$name.so | awk '{ print $3 }' | grep -qx "use_$name" &&
         ! nm -D --defined-only libhidden_$name.so | grep 'redlock_\|resp_'; }
-    check "which exports its own names only" only
+    check "that shared library exports only use_$name" only
 done
-check "two of them in one program" gcc twice.c ./libhidden_a.so ./libhidden_b.so -o twice
-check "and it runs" ./twice
+check "two such shared libraries in one program" gcc twice.c ./libhidden_a.so ./libhidden_b.so -o twice
+check "that program runs, too" ./twice
 cd "$here" || exit 1
 
 # ---- The release ----
@@ -130,15 +130,15 @@ again() { # FOLDER - made in FOLDER, with another umask, time zone and language
     umask "$umask"
     cmp "$build/redlock-$version.tar.gz" "$folder/again/redlock-$version.tar.gz"
 }
-check "made again the release is the same, byte for byte" again "$here"
+check "a second build of the release is the same, byte for byte" again "$here"
 rm -rf "$folder/again"
-check "and made from itself" again "$source"
-listed() { # each file and nothing else
+check "a build from the release is the same, byte for byte" again "$source"
+listed() { # SHA256SUMS lists each file and no other
     (cd "$build" && sha256sum -c "redlock-$version.tar.gz.sha256") && cd "$source" && sha256sum --quiet -c SHA256SUMS &&
         sed 's/^[^ ]*  //' SHA256SUMS >"$folder/listed" &&
         find . -type f ! -name SHA256SUMS | sed 's|^\./||' | LC_ALL=C sort | cmp - "$folder/listed"
 }
-check "its checksums are right, and of all files" listed
+check "the checksums are right, and cover all files" listed
 cd "$here" || exit 1
 has() { # files that another step would have to make
     for file in single/redlock_all.c single/redlock.h man/man1/redlock.1 man/man3/redlock.3 man/man3/redlock_acquire.3 man/man7/redlock.7 "$@"; do
@@ -146,45 +146,45 @@ has() { # files that another step would have to make
     done
 }
 check "the single file, the man pages and all sources are in it" has "$@" url.c Makefile
-compiler_only() { # no other tool can be run, no other file can be read
+compiler_only() { # PATH has no other tool, the folder no other file
     mkdir "$folder/bin" "$folder/empty"
     for tool in gcc as ld; do ln -s "$(command -v $tool)" "$folder/bin"; done
     cp "$source/single/redlock_all.c" "$source/single/redlock.h" "$folder/app.c" "$folder/empty"
     (cd "$folder/empty" && env -i PATH="$folder/bin" gcc -std=c99 -I. app.c redlock_all.c -o app && ./app)
 }
-check "a compiler alone makes a program of the single file" compiler_only
+check "a compiler is enough to build a program with the single file" compiler_only
 
-check "its Makefile builds" ${MAKE:-make} -s -C "$source" B=out
-check "and installs" ${MAKE:-make} -s -C "$source" B=out install PREFIX="$folder/prefix"
+check "the Makefile of the release builds" ${MAKE:-make} -s -C "$source" B=out
+check "the Makefile of the release installs" ${MAKE:-make} -s -C "$source" B=out install PREFIX="$folder/prefix"
 package() {
     PKG_CONFIG_PATH=$1 gcc "$folder/app.c" $(PKG_CONFIG_PATH=$1 pkg-config --cflags --libs redlock) -o "$folder/app" &&
         LD_LIBRARY_PATH=$2 "$folder/app" && readelf -d "$folder/app" | grep -q 'libredlock.so.0'
 }
-check "found with pkg-config, linked with the shared library" package "$folder/prefix/lib/pkgconfig" "$folder/prefix/lib"
+check "pkg-config finds the library; the program is linked with the shared one" package "$folder/prefix/lib/pkgconfig" "$folder/prefix/lib"
 archive() {
     gcc "$folder/app.c" -I"$folder/prefix/include/redlock" "$folder/prefix/lib/libredlock.a" -pthread -o "$folder/app" && "$folder/app"
 }
-check "and with the static one" archive
-refused() { # COMPILER FLAG ... - by one sentence
+check "a program linked with the static library" archive
+refused() { # COMPILER FLAG ... - by one #error, and no other
     ! "$@" -fsyntax-only "$folder/app.c" 2>"$folder/refused" && cat "$folder/refused" &&
         grep 'error: #error "REDLOCK_NODES_MAX is 7 in the installed library' "$folder/refused" &&
         [ "$(grep -c 'error:' "$folder/refused")" -eq 1 ]
 }
 headers=$folder/prefix/include/redlock
 check "a program with another limit than the installed library is refused" refused gcc -I"$headers" -DREDLOCK_NODES_MAX=16
-check "also as C++" refused g++ -x c++ -I"$headers" -DREDLOCK_NODES_MAX=16
+check "a C++ program with another limit is refused" refused g++ -x c++ -I"$headers" -DREDLOCK_NODES_MAX=16
 same_limit() { gcc -Wall -Wextra -Wpedantic -Werror -I"$headers" -DREDLOCK_NODES_MAX=7 -DREDLOCK_FENCING -fsyntax-only "$folder/app.c"; }
-check "but not with the same" same_limit
+check "a program that defines the same limit is accepted" same_limit
 nine() { # PKG_CONFIG_PATH LIBRARY_PATH
     PKG_CONFIG_PATH=$1 gcc "$folder/nine.c" $(PKG_CONFIG_PATH=$1 pkg-config --cflags --libs redlock) -o "$folder/nine" &&
         LD_LIBRARY_PATH=$2 "$folder/nine"
 }
-make_nine() { # files built with other limits are built again
+make_nine() { # also: the Makefile builds files again whose limits have changed
     ${MAKE:-make} -s -C "$source" B=out LIMITS=-DREDLOCK_NODES_MAX=9 install PREFIX="$folder/nine-prefix" &&
         nine "$folder/nine-prefix/lib/pkgconfig" "$folder/nine-prefix/lib"
 }
-check "a library with other limits tells them to programs" make_nine
-program() { # asks a node that is not there; its man page says the same version; bash completes its verbs
+check "a library with other limits passes them to programs" make_nine
+program() { # its version, and that of its man page; no node answers; bash completes its verbs
     "$folder/prefix/bin/redlock" version | grep -qx "redlock $version" &&
         grep -q "\"redlock $version\"" "$folder/prefix/share/man/man1/redlock.1" || return 1
     "$folder/prefix/bin/redlock" status -N 127.0.0.1:1 name
@@ -207,24 +207,24 @@ cmake_with() {
 check "CMake: find_package after make install" cmake_with installed "find_package(redlock ${version%.*} REQUIRED)" \
     -DCMAKE_PREFIX_PATH="$folder/prefix"
 shared() { readelf -d "$folder/installed/out/app" | grep -q 'libredlock.so.0'; }
-check "it is the shared library" shared
-check "or the static one" cmake_with static "find_package(redlock $version EXACT REQUIRED)" -DCMAKE_PREFIX_PATH="$folder/prefix" \
+check "CMake: the program uses the shared library" shared
+check "CMake: find_package with BUILD_SHARED_LIBS=OFF" cmake_with static "find_package(redlock $version EXACT REQUIRED)" -DCMAKE_PREFIX_PATH="$folder/prefix" \
     -DBUILD_SHARED_LIBS=OFF
 not_shared() { ! readelf -d "$folder/static/out/app" | grep 'libredlock'; }
-check "that is in the program" not_shared
-refuses() { # VERSION ... - because of the version, not as none were found
+check "CMake: the program contains the static library" not_shared
+refuses() { # VERSION ... - because of the version, not because no package was found
     for other in "$@"; do
         ! cmake_with "refused-$other" "find_package(redlock $other REQUIRED)" -DCMAKE_PREFIX_PATH="$folder/prefix" || return 1
         grep -q 'considered but not accepted' "$folder/log" || return 1
     done
 }
-check "not for another version" refuses "${version%.*}.99" 0.1 1.0
-staged() { # a target's files under a root of their own, with a LIBDIR as distributions have it
+check "CMake: find_package refuses another version" refuses "${version%.*}.99" 0.1 1.0
+staged() { # the files of another machine under a separate root, with a LIBDIR that is not lib
     ${MAKE:-make} -s -C "$source" B=out install DESTDIR="$folder/root" PREFIX=/usr LIBDIR=/usr/lib/some-where &&
         cmake_with staged "find_package(redlock REQUIRED)" -Dredlock_DIR="$folder/root/usr/lib/some-where/cmake/redlock" &&
         PKG_CONFIG_SYSROOT_DIR=$folder/root package "$folder/root/usr/lib/some-where/pkgconfig" "$folder/root/usr/lib/some-where"
 }
-check "in the files of another machine" staged
+check "CMake and pkg-config: installed with DESTDIR, used under a sysroot" staged
 check "CMake: add_subdirectory" cmake_with add "add_subdirectory($source redlock)"
 check "CMake: FetchContent" cmake_with fetch "include(FetchContent)
 FetchContent_Declare(redlock URL file://$build/redlock-$version.tar.gz)
@@ -234,14 +234,14 @@ cmake_install() {
         cmake --install "$folder/cmake"
 }
 check "CMake: install" cmake_install
-check "CMake: find_package" cmake_with find "find_package(redlock ${version%.*} REQUIRED)" -DCMAKE_PREFIX_PATH="$folder/cmake-prefix"
+check "CMake: find_package after cmake --install" cmake_with find "find_package(redlock ${version%.*} REQUIRED)" -DCMAKE_PREFIX_PATH="$folder/cmake-prefix"
 cmake_nine() {
     cmake -S "$source" -B "$folder/cmake-nine" -DCMAKE_INSTALL_PREFIX="$folder/cmake-nine-prefix" -DCMAKE_C_FLAGS=-DREDLOCK_NODES_MAX=9 &&
         cmake --build "$folder/cmake-nine" && cmake --install "$folder/cmake-nine" &&
         gcc "$folder/nine.c" -I"$folder/cmake-nine-prefix/include/redlock" "$folder/cmake-nine-prefix/lib/libredlock.a" -pthread \
             -o "$folder/nine" && "$folder/nine"
 }
-check "CMake: a library with other limits tells them to programs" cmake_nine
+check "CMake: a library with other limits passes them to programs" cmake_nine
 cmake_target_nine() { # the limit is the target's
     mkdir "$folder/target-nine"
     printf 'cmake_minimum_required(VERSION 3.14)\nproject(app C)\nadd_subdirectory(%s redlock)\n%s\nadd_executable(app %s)\n%s\n' "$source" \
@@ -252,7 +252,7 @@ cmake_target_nine() { # the limit is the target's
         gcc "$folder/nine.c" -I"$folder/target-nine-prefix/include/redlock" "$folder/target-nine-prefix/lib/libredlock.a" -pthread \
             -o "$folder/nine" && "$folder/nine"
 }
-check "CMake: limits of the target, beside it and installed" cmake_target_nine
+check "CMake: limits as a property of the target, in the same build and installed" cmake_target_nine
 cross() {
     cmake -S "$source" -B "$folder/shared" -DBUILD_SHARED_LIBS=ON && cmake --build "$folder/shared" &&
         readelf -d "$folder/shared/libredlock.so" | grep -q 'libredlock.so.0'
@@ -277,10 +277,10 @@ meson_install() {
     meson setup "$folder/meson-own" "$source" --prefix="$folder/meson-prefix" --libdir=lib && meson install -C "$folder/meson-own"
 }
 check "Meson: install" meson_install
-check "Meson: found with pkg-config" package "$folder/meson-prefix/lib/pkgconfig" "$folder/meson-prefix/lib"
+check "Meson: pkg-config finds the library" package "$folder/meson-prefix/lib/pkgconfig" "$folder/meson-prefix/lib"
 meson_nine() {
     meson setup "$folder/meson-nine" "$source" --prefix="$folder/meson-nine-prefix" --libdir=lib -Dc_args=-DREDLOCK_NODES_MAX=9 &&
         meson install -C "$folder/meson-nine" && nine "$folder/meson-nine-prefix/lib/pkgconfig" "$folder/meson-nine-prefix/lib"
 }
-check "Meson: a library with other limits tells them to programs" meson_nine
+check "Meson: a library with other limits passes them to programs" meson_nine
 done_testing

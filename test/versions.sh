@@ -1,6 +1,6 @@
 #!/bin/sh
-# versions.sh BUILD_DIR test|bench [NAME ...] - the tests that talk to real servers, or the bench of releases, with
-# other servers than this machine's own. Each is a package of some Debian release. The package and its
+# versions.sh BUILD_DIR test|bench [NAME ...] - the tests that talk to real servers, or a benchmark of the release commands,
+# with other servers than this machine's own. Each is a package of some Debian release. The package and its
 # dependencies are unpacked under BUILD_DIR/versions; nothing is installed. The last line names those not available.
 #
 # SPDX-FileCopyrightText: the redlock authors
@@ -20,7 +20,7 @@ valkey-8.1:trixie:valkey-server:
 valkey-9:sid:valkey-server:'
 [ $# -gt 0 ] || set -- $(echo "$table" | cut -d: -f1)
 
-# Unpacks a server and writes a redis-server that runs it with its own libraries. APT gets its own
+# Unpacks a server and writes a script redis-server that runs it with the libraries of its release. APT gets separate
 # lists and state, uses the mirror of this machine, and checks signatures as usual.
 get() { # NAME RELEASE PACKAGE OTHER
     home=$unpacked/$1
@@ -58,7 +58,7 @@ test_it() { # NAME
     PATH="$unpacked/$1/bin:$PATH" prove --directives -e '' $(printf "$build/gcc/%s " $programs)
 }
 
-# Cycles per second of 64 locks in flight, by script only and with the server's own command, in turns. In a
+# Cycles per second of 64 locks in flight: release by script only, and with the server's native command, alternately. In a
 # subshell, because the servers end with it.
 bench_it() ( # NAME
     PATH="$unpacked/$1/bin:$PATH"
@@ -77,7 +77,7 @@ bench_it() ( # NAME
 
 mkdir -p "$unpacked"
 passed=0 failed='' missing=''
-[ "$what" = test ] || echo 'pairs/s, 64 in flight: by script, with its own command where it has one, ratio (medians of 9)'
+[ "$what" = test ] || echo 'pairs/s, 64 in flight: release by script, with the native command if there is one, ratio (medians of 9)'
 for name in "$@"; do
     row=$(echo "$table" | grep "^$name:") || { echo "versions.sh: no such server: $name" >&2; exit 2; }
     # shellcheck disable=SC2046 # a list of words
@@ -93,5 +93,5 @@ for name in "$@"; do
         failed="$failed $name"
     fi
 done
-echo "servers: $passed passed; failed:${failed:- none}; not to be had, so not run:${missing:- none}"
+echo "servers: $passed passed; failed:${failed:- none}; not available, so not run:${missing:- none}"
 [ -z "$failed" ] && [ $passed -gt 0 ]

@@ -80,7 +80,7 @@ int main(void)
     status = finish(redlock_acquire_start(&client, &lock, 10000));
     if (status != REDLOCK_OK)
         return failed(status);
-    say("ours for ", redlock_remaining_ms(&client, &lock), " ms\n");
+    say("acquired, valid for ", redlock_remaining_ms(&client, &lock), " ms\n");
 
     status = redlock_auto_extend_start(&client, &lock, 100);
     while (status == REDLOCK_PENDING && extended < EXTENSIONS) {
