@@ -1,6 +1,5 @@
-/* clock_shim.c - preloaded into redis-server and into our own programs, it moves their wall clock while they run:
-   by as many microseconds as stand beside their process id in the file that REDLOCK_CLOCKS names. Their other
-   clocks go on as they are.
+/* clock_shim.c - preloaded into redis-server and into test programs, it shifts their wall clock while they run. The file
+   that REDLOCK_CLOCKS names has the shift in microseconds for each process id. Other clocks are not shifted.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */

@@ -1,5 +1,5 @@
-/* fake_test.c - the fake servers of fake.c against redis-server: the same commands, as the library
-   encodes them, to both; the same bytes must come back. Needs real servers, of Redis 7.0 or later.
+/* fake_test.c - compares the simulated servers of fake.c with redis-server: both get the same commands, as the
+   library encodes them, and must answer with the same bytes. Needs a real server of Redis 7.0 or later.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
@@ -10,12 +10,12 @@
 
 #include <string.h>
 
-/* An io that passes on to the POSIX one and keeps what goes over the wire of its one node. */
+/* Each client's io is that of `below`, with a receive that records the bytes of its one node. */
 static char heard[2][65536];
 static size_t heard_size[2];
 static const struct redlock_io *below[2];
 
-static int keep(int which, struct redlock_node *node, void *bytes, size_t size)
+static int record(int which, struct redlock_node *node, void *bytes, size_t size)
 {
     int moved = below[which]->receive(NULL, node, bytes, size);
 
@@ -29,13 +29,13 @@ static int keep(int which, struct redlock_node *node, void *bytes, size_t size)
 static int receive_real(void *context, struct redlock_node *node, void *bytes, size_t size)
 {
     (void)context;
-    return keep(0, node, bytes, size);
+    return record(0, node, bytes, size);
 }
 
 static int receive_fake(void *context, struct redlock_node *node, void *bytes, size_t size)
 {
     (void)context;
-    return keep(1, node, bytes, size);
+    return record(1, node, bytes, size);
 }
 
 /* Both sides draw the same tokens. */
@@ -53,8 +53,8 @@ static int same_entropy(void *context, void *bytes, size_t size)
     return 0;
 }
 
-/* A few hundred operations of three rivals on one connection, drawn from `start`; their results in
-   `log`. One wants a fencing token, one several keys. */
+/* 300 random operations, from the seed `start`, of three locks that contend for a key on one connection; one has a
+   fencing token, one several keys. `log` gets their results. */
 static void run(int which, struct redlock_io *io, const char *address, uint32_t start, char *log)
 {
     static const struct redlock_key more[] = {{"l", 1}, {"m", 1}};
@@ -105,7 +105,7 @@ static int knows(struct server *server, const char *command)
     return strstr(server_ask(server, text, sizeof text, command, NULL), "unknown") == NULL;
 }
 
-/* What the server answers to WAITAOF, with an append-only file if it knows that. */
+/* The server's answer to WAITAOF, with an append-only file; NULL if it does not know WAITAOF. */
 static const char *synced_by(struct server *server)
 {
     char text[8192] = "";
@@ -124,7 +124,7 @@ static const char *synced_by(struct server *server)
     return "*2\r\n:1\r\n:0\r\n";
 }
 
-/* Proposals for fencing tokens, below and above what the servers count. */
+/* Proposals for fencing tokens, below and above the counters of the servers. */
 static uint64_t same_wall(void *context)
 {
     (void)context;

@@ -1,5 +1,5 @@
-/* fork_shim.c - preloaded into a program, it makes its nth fork fail, or lets SIGTERM arrive just before it:
-   REDLOCK_FORK=fail1, fail2, term1, term2; exec: before execvp. And the resolver does not answer for the name
+/* fork_shim.c - preloaded into a program, it lets the first or second fork fail (REDLOCK_FORK=fail1, fail2), or sends
+   SIGTERM just before that fork (term1, term2) or before execvp (exec). The resolver takes a minute for the name
    "hangs.invalid".
 
    SPDX-FileCopyrightText: the redlock authors

@@ -1,4 +1,4 @@
-/* histogram_test.c - the histogram of redlock bench against the sorted values themselves.
+/* histogram_test.c - compares the histogram of redlock bench with the sorted values.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
@@ -14,7 +14,7 @@ static int by_size(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* Values below 2^bits, as often in each octave: what is said is not below the truth, and at most 1 % above. */
+/* Values below 2^bits, equally many in each octave: a quantile is at least the true value, and at most 1 % above it. */
 static void compare(unsigned bits)
 {
     static struct histogram histogram;
@@ -32,14 +32,14 @@ static void compare(unsigned bits)
     }
     qsort(values, VALUES, sizeof *values, by_size);
     for (permille = 1; permille <= 1000; permille++) {
-        uint64_t truth = values[(uint64_t)VALUES * permille / 1000 - 1],
-                 said = quantile(&histogram, permille);
-        wrong += said < truth || said > truth + truth / 100;
+        uint64_t exact = values[(uint64_t)VALUES * permille / 1000 - 1],
+                 got = quantile(&histogram, permille);
+        wrong += got < exact || got > exact + exact / 100;
     }
     ok(wrong == 0, "%u bits: %u of 1000 quantiles are wrong", bits, wrong);
     ok(histogram.min_us == values[0] && histogram.max_us == values[VALUES - 1] &&
            histogram.count == VALUES,
-       "%u bits: least, most, how many", bits);
+       "%u bits: least value, largest value, count", bits);
 }
 
 int main(void)
@@ -47,12 +47,12 @@ int main(void)
     static struct histogram histogram;
     unsigned bits;
 
-    ok(quantile(&histogram, 999) == 0 && mean_us(&histogram) == 0, "of nothing: 0");
+    ok(quantile(&histogram, 999) == 0 && mean_us(&histogram) == 0, "an empty histogram: 0");
     for (bits = 4; bits <= 25; bits += 7)
         compare(bits);
     record(&histogram, 3);
-    record(&histogram, (uint64_t)1 << 40); /* longer than it has slots for */
+    record(&histogram, (uint64_t)1 << 40); /* above the last slot */
     ok(quantile(&histogram, 500) == 3 && histogram.max_us == (uint64_t)1 << 40,
-       "longer than a minute");
+       "a value above the last slot");
     return done_testing();
 }

@@ -1,7 +1,8 @@
-/* late_test.c - a command that arrives late, with real servers and the kernel's TCP, in a network namespace of the
-   test's own (partition.sh makes it). The packets of one connection are dropped, the client gives the connection up,
-   and the kernel goes on sending what was written to it: an extension runs when a longer one has succeeded on a new
-   connection. It must not shorten the lock, or another client is admitted while the first one is inside its validity.
+/* late_test.c - a command that arrives late, with real servers and the kernel's TCP, in a separate network namespace
+   (made by partition.sh). The packets of one connection are dropped. The client closes the connection, but the kernel
+   still retransmits the bytes that were written to it. So an old extension runs after a longer one has succeeded on a
+   new connection. The old extension must not shorten the key: otherwise another client could acquire the lock during
+   the validity of the first.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
@@ -15,7 +16,7 @@ enum { NODES = 3, SHORT_MS = 5000, LONG_MS = 60000 };
 static struct server servers[NODES];
 static char key[20]; /* another one for each attempt */
 
-/* The port of our end of a connection. */
+/* The local port of a node's connection. */
 static int own_port(const struct redlock_node *node)
 {
     struct sockaddr_in address;
@@ -46,7 +47,8 @@ static long left_ms(struct server *server)
 }
 
 /* A holds the lock on nodes 0 and 1. An extension is sent to node 1 on a connection whose packets are dropped, and the
-   connection is given up; a longer one succeeds on a new connection. 0: not in time, the machine stands still. */
+   connection is closed; a longer extension succeeds on a new connection. Returns 0 if a pause of the machine made one
+   of these too late. */
 static int extend_twice(struct side *a)
 {
     long until = now_ms() + PATIENCE_MS;
@@ -66,7 +68,7 @@ static int extend_twice(struct side *a)
     return extend(a) == REDLOCK_OK;
 }
 
-/* 0: without a result, as the machine stood still for longer than the lock lives. */
+/* Returns 0 if there is no result, because the machine was paused for longer than the lock's TTL. */
 static int one_attempt(struct side *a, struct side *b)
 {
     long scripts, until = now_ms() + PATIENCE_MS, left;
@@ -83,10 +85,10 @@ static int one_attempt(struct side *a, struct side *b)
     status = (int)redlock_acquire(&b->client, &b->lock, SHORT_MS + 2000);
     if (redlock_remaining_ms(&a->client, &a->lock) == 0)
         return 0;
-    ok(late, "an extension has run when a longer one had succeeded");
-    ok(left > SHORT_MS, "it has not shortened the key: %ld ms are left", left);
+    ok(late, "an extension has run after a longer one had succeeded");
+    ok(left > SHORT_MS, "the late extension has not shortened the key: %ld ms are left", left);
     ok(status == REDLOCK_TIMEOUT || status == REDLOCK_HELD,
-       "nobody else gets the lock while it is valid: %s", redlock_strerror(status));
+       "no other client acquires the lock while it is valid: %s", redlock_strerror(status));
     return 1;
 }
 
@@ -96,7 +98,7 @@ int main(void)
     int tries, done = 0;
 
     servers_start(servers, NODES, NULL);
-    /* A never reaches node 2, where the key is free */
+    /* A does not reach node 2, where the key is free; B does, over its unix socket */
     shell("nft add chain ip redlock away '{ type filter hook output priority 0; }'");
     filter("away", "dport", servers[2].port, "reject with tcp reset");
     for (tries = 0; tries < 5 && !done; tries++) {
@@ -108,6 +110,6 @@ int main(void)
         redlock_deinit(&b.client);
         heal();
     }
-    ok(done, "on a machine that does not stand still: %d attempts", tries);
+    ok(done, "an attempt without a pause of the machine: %d attempts", tries);
     return done_testing();
 }

@@ -175,7 +175,7 @@ R17|node.c|s/request->owner = NULL; \/\* what WAITAOF/; \/* what WAITAOF/|after 
 R17|client.c|s/settings->stall_ms == 0 && values/0 \&\& values/|stall_ms is longer than the wait for WAITAOF
 R17|node.c|s/int answered = [^;]*;/int answered = 0;/|a pair of replies fails once
 R18|round.c|s/if \(rl_looks_at_marker\(c, lock, command\)\)\s+others = 0;//|each node's marker names that node's run_id
-R18|command.c|s/ \|\| \(command == RL_REPAIR && rl_use_fencing\(lock\)\)//|a marker is needed for a repair
+R18|command.c|s/ \|\| \(command == RL_REPAIR && rl_use_fencing\(lock\)\)//|a repair with a fencing token checks the marker, too
 R18|command.c|s/return REDLOCK_MARKER &&/return 0 \&\&/|the marker is checked
 R18|node.c|s/else if \(vote == RL_LATER\)(\s+rl_quarantine)/else if (0)$1/|the node's error says why it does not vote
 R15|redlock.c|s/\/\* fall through \*\/\s+case RL_TIME_IS_UP:/if (0) { case RL_TIME_IS_UP: break; }/|the bound of an attempt

@@ -1,6 +1,6 @@
-/* node_test.c - real redis-servers as people have them: passwords, permissions, databases, one server in
-   two places, restarts without data, no memory; and long operations: notification, auto-extension,
-   repair, fencing tokens. Names as in lock_test.c. Where time matters the test waits for it.
+/* node_test.c - real redis-servers as users configure them: passwords, permissions, databases, one server
+   under two addresses, restarts without data, no memory; and long operations: notification, auto-extension,
+   repair, fencing tokens. The names have the rule, as in lock_test.c. Time is real: the test waits.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
@@ -27,7 +27,7 @@ struct side {
 
 static struct server servers[NODES];
 static char text[8192];
-/* These machines may stand still for seconds: what must be answered has time for it. */
+/* The machine may be paused for seconds: a server that must answer has more time than that. */
 static const struct redlock_settings patient = {
     .node_timeout_ms = 8000, .stall_ms = 15000, .extend_max = 65535};
 
@@ -71,7 +71,7 @@ static int notifies(const struct redlock_node *node)
 #endif
 }
 
-/* Of three servers that may forget locks of this time to live, if it is not 0. */
+/* A client of three servers, guarded against restarts by this longest_ttl_ms; with 0 not guarded. */
 static void begin_guarded(struct side *side, uint32_t longest_ttl_ms, uint8_t fenced,
                           uint32_t database)
 {
@@ -114,7 +114,7 @@ static void tell(unsigned from, unsigned to, const char *a, const char *b, const
 
 static void end(struct side *side)
 {
-    settle(&side->client); /* what is under way could come after the FLUSHALL */
+    settle(&side->client); /* a command in flight could arrive after the FLUSHALL */
     redlock_deinit(&side->client);
     tell(0, NODES - 1, "FLUSHALL", NULL, NULL, NULL);
 }
@@ -124,8 +124,8 @@ static int is_held(const struct side *side)
     return redlock_remaining_ms(&side->client, &side->lock) > 0;
 }
 
-/* Another lock, held for a moment: then the next operation is not decided by a majority before the slowest
-   node is connected. */
+/* Acquires and releases another lock, so that all nodes are connected: otherwise a majority could decide the next
+   operation before the slowest node is connected. */
 static void meet_all(struct side *side)
 {
     struct redlock_lock other;
@@ -138,7 +138,7 @@ static void meet_all(struct side *side)
     redlock_abandon(&side->client, &other);
 }
 
-/* The same until all are connected again: a node that has failed is not connected at once. */
+/* The same until all nodes are connected again: there is a pause before a failed node is connected. */
 static void meet_all_again(struct side *side)
 {
     long until = now_ms() + 30000;
@@ -152,7 +152,7 @@ static void meet_all_again(struct side *side)
     }
 }
 
-/* Acquires with these credentials on three servers; what comes of it. */
+/* Acquires with these credentials on three servers; returns the status. */
 static int try_as(struct side *side, const char *user, const char *password, uint32_t database)
 {
     unsigned i;
@@ -260,16 +260,17 @@ static void permissions(void)
     tell(0, 2, "SET", "redlock:key", "another", NULL);
     for (n = 0; n < 2; n++) { /* the first permission alone notifies no client. R7 */
         tell(0, 2, "ACL", "SETUSER", "locker", n == 0 ? "+client|tracking" : "+client|caching");
-        is_int(try_as(&a, "locker", "secret", 0), REDLOCK_HELD, "r12: another has it");
+        is_int(try_as(&a, "locker", "secret", 0), REDLOCK_HELD, "r12: held by another client");
         settle(&a.client);
         for (i = 0; i < 20 && notifies(&a.nodes[0]) != (REDLOCK_NOTIFICATION && n == 1); i++) {
-            acquire(&a,
-                    0); /* what is decided without a slow node is released there without asking */
+            /* a node that is slower than the decision is sent no request for notification: another try */
+            acquire(&a, 0);
             settle(&a.client);
         }
         ok(a.nodes[0].state == REDLOCK_NODE_READY &&
                notifies(&a.nodes[0]) == (REDLOCK_NOTIFICATION && n == 1),
-           "r12: %s", n == 0 ? "told of nothing" : "and we will be told, if we can be");
+           "r12: %s",
+           n == 0 ? "one permission: no notification" : "both permissions: notification");
         redlock_deinit(&a.client);
     }
     tell(0, 2, "DEL", "redlock:key", NULL, NULL);
@@ -282,17 +283,18 @@ static void databases(void)
 
     is_int(try_as(&a, NULL, NULL, 9), REDLOCK_OK, "r12: database 9");
     tell(0, 0, "INFO", "keyspace", NULL, NULL);
-    ok(strstr(text, "db9:keys=1") != NULL && strstr(text, "db0:") == NULL, "r12: holds the key");
-    is_int(release(&a), REDLOCK_OK, "r12: released there");
+    ok(strstr(text, "db9:keys=1") != NULL && strstr(text, "db0:") == NULL,
+       "r12: database 9 has the key");
+    is_int(release(&a), REDLOCK_OK, "r12: database 9: released");
     end(&a);
     is_int(try_as(&a, NULL, NULL, 4000000), REDLOCK_UNREACHABLE, "r12: no such database");
     ok(strstr(a.nodes[0].error, "DB index") != NULL, "r12: %s", a.nodes[0].error);
-    is_int((int)servers_keys_left("*", 0), 0, "r12: and nothing was set in another");
+    is_int((int)servers_keys_left("*", 0), 0, "r12: no key was set in another database");
     end(&a);
 }
 
-/* Makes two servers sentinels, or servers again. A sentinel wants a file that it can write. */
-static void sentinels(int they_are)
+/* Makes two servers sentinels, or servers again. A sentinel needs a configuration file that it can write. */
+static void sentinels(int on)
 {
     static char files[2][300];
     unsigned i;
@@ -300,7 +302,7 @@ static void sentinels(int they_are)
     for (i = 0; i < 2; i++) {
         const char *const options[] = {files[i], "--sentinel", NULL};
         FILE *file;
-        if (they_are) {
+        if (on) {
             tell(i, i, "CONFIG", "GET", "dir", NULL);
             snprintf(files[i], sizeof files[i], "%.200s/%u.sentinel", text + strlen("dir "), i);
             file = fopen(files[i], "w");
@@ -340,13 +342,14 @@ static void one_server_in_two_places(void)
     a.nodes[2].address = servers[0].address;
     a.nodes[2].database = 1;
     ok(redlock_init(&a.client, redlock_posix(), a.nodes, 3, &patient) != REDLOCK_OK,
-       "r13: an address that stands there twice");
+       "r13: an address that is listed twice is refused");
     a.nodes[2].address = servers[1].address;
     a.nodes[2].database = 0;
     set_up(&a, &patient);
-    is_int(acquire(&a, 0), REDLOCK_OK, "r13: one server by port and by path, and another");
+    is_int(acquire(&a, 0), REDLOCK_OK, "r13: one server by port and by path, and another server");
     settle(&a.client);
-    ok(a.lock.members == 5 || a.lock.members == 6, "r13: have two votes: %x", a.lock.members);
+    ok(a.lock.members == 5 || a.lock.members == 6, "r13: the two servers have two votes: %x",
+       a.lock.members);
     release(&a);
     server_kill(&servers[1]);
     acquire(&a, 0);
@@ -354,12 +357,12 @@ static void one_server_in_two_places(void)
        "r13: one server alone is no quorum of three: %s", redlock_strerror(a.lock.status));
     ok(strstr(a.nodes[0].error, "same server") != NULL ||
            strstr(a.nodes[1].error, "same server") != NULL,
-       "r13: and why: %s", a.nodes[1].error);
+       "r13: the node's error says why: %s", a.nodes[1].error);
     server_restart(&servers[1]);
     end(&a);
 }
 
-/* Ways of a server to forget its keys. */
+/* Ways in which server 1 loses its keys. */
 static void crash(void)
 {
     server_kill(&servers[1]);
@@ -371,27 +374,27 @@ static void flush(void)
     tell(1, 1, "FLUSHALL", NULL, NULL, NULL);
 }
 
-/* What it has now was another server's: a failover, a copy. */
+/* Server 1 now has the data of another server, as after a failover or a copy. */
 static void replace(void)
 {
     flush();
     tell(1, 1, "SET", "redlock::run", "4711", NULL);
 }
 
-/* Its keys change places with those of another database, whose own clients have marked that too. */
+/* Server 1 swaps its keys with those of another database, which has a marker of its clients, too. */
 static void swap(void)
 {
     tell(1, 1, "SWAPDB", "0", "1", NULL);
 }
 
-/* Its clients have marked database 1 as well. */
+/* Other clients write their marker to database 1 of server 1. */
 static void mark_another_database(void)
 {
     struct side c;
     long until = now_ms() + 60000;
 
     begin_guarded(&c, 1000, 1, 1);
-    while (now_ms() < until && /* until server 1 has its vote there too */
+    while (now_ms() < until && /* until server 1 votes there, too */
            (acquire(&c, 0) != REDLOCK_OK || (settle(&c.client), !(c.lock.members & 2)))) {
         release(&c);
         sleep_ms(50);
@@ -400,7 +403,7 @@ static void mark_another_database(void)
     redlock_deinit(&c.client);
 }
 
-/* A holds it on nodes 0 and 1 only, node 1 forgets it. Can B have it on 1 and 2? */
+/* A holds the lock on nodes 0 and 1 only, node 1 loses the key. Whether B then acquires it on nodes 1 and 2. */
 static int second_holder(uint32_t longest_ttl_ms, uint8_t fenced, void (*forget)(void))
 {
     struct side a, b;
@@ -419,7 +422,7 @@ static int second_holder(uint32_t longest_ttl_ms, uint8_t fenced, void (*forget)
     tell(2, 2, "SET", "redlock:key", "in the way", NULL);
     if (acquire(&a, 30000) != REDLOCK_OK) /* once server 1 is old enough */
         ok(0, "r14: two of three: %s", a.nodes[1].error);
-    settle(&a.client); /* server 2 has refused it, not only will */
+    settle(&a.client); /* so that server 2 has refused the lock before its key is deleted */
     tell(2, 2, "DEL", "redlock:key", NULL, NULL);
     forget();
     acquire(&b, a.lock.ttl_ms / 2);
@@ -429,7 +432,7 @@ static int second_holder(uint32_t longest_ttl_ms, uint8_t fenced, void (*forget)
     return both;
 }
 
-/* Extends it until all three servers have it: one whose marker is younger is repaired later. */
+/* Extends the lock until all three servers have its key: a server with a younger marker is repaired later. */
 static void extend_on_all(struct side *side)
 {
     long until = now_ms() + 60000;
@@ -448,24 +451,25 @@ static void r18_whatever_makes_it_forget(void)
 
     if (!REDLOCK_FENCING || !REDLOCK_MARKER)
         return;
-    for (tries = 0; tries < 10 && !both; tries++) /* each has 3 s: it takes luck with time */
+    for (tries = 0; tries < 10 && !both; tries++) /* a try fails if the machine pauses for 3 s */
         both = second_holder(3000, 0, flush);
-    ok(both, "r14: FLUSHALL is not seen by the age of a server");
-    is_int(second_holder(1500, 1, flush), 0, "r18: but by the marker of fenced locks");
-    is_int(second_holder(1500, 1, replace), 0, "r18: so are keys of another server");
-    is_int(second_holder(1500, 1, crash), 0, "r18: and a crash");
-    is_int(second_holder(1500, 1, swap), 0, "r18: and a database that was swapped");
+    ok(both, "r14: the age of a server does not show a FLUSHALL: two holders");
+    is_int(second_holder(1500, 1, flush), 0, "r18: the marker shows a FLUSHALL: one holder");
+    is_int(second_holder(1500, 1, replace), 0,
+           "r18: the marker shows another server's data: one holder");
+    is_int(second_holder(1500, 1, crash), 0, "r18: the marker shows a crash: one holder");
+    is_int(second_holder(1500, 1, swap), 0, "r18: the marker shows a swapped database: one holder");
     begin_guarded(&a, 5000, 1, 0);
     is_int(acquire(&a, 60000), REDLOCK_OK, "r18: held");
     settle(&a.client);
-    extend_on_all(&a); /* on two only they could be 1 and another */
+    extend_on_all(&a); /* with two confirmed nodes, the FLUSHALL on server 1 could lose the lock */
     flush();
-    is_int((int)redlock_extend(&a.client, &a.lock), REDLOCK_OK, "r18: extended by two");
+    is_int((int)redlock_extend(&a.client, &a.lock), REDLOCK_OK, "r18: extended by two servers");
     settle(&a.client);
     tell(1, 1, "EXISTS", "redlock:key", NULL, NULL);
-    ok(strcmp(text, "0") == 0, "r18: not healed where all was gone");
+    ok(strcmp(text, "0") == 0, "r18: no repair on a server that has lost its marker");
     extend_on_all(&a);
-    is_int(a.lock.members, 7, "r18: but in the end");
+    is_int(a.lock.members, 7, "r18: repaired when the server votes again");
     is_int(release(&a), REDLOCK_OK, "r18: released");
     end(&a);
 }
@@ -476,8 +480,8 @@ static void a_crash_that_forgets(void)
     struct side a;
     long until;
 
-    is_int(second_holder(0, 0, crash), 1, "r14: without the guard a crash lets a second one in");
-    is_int(second_holder(3000, 0, crash), 0, "r14: with it not");
+    is_int(second_holder(0, 0, crash), 1, "r14: a crash without longest_ttl_ms: two holders");
+    is_int(second_holder(3000, 0, crash), 0, "r14: a crash with longest_ttl_ms: one holder");
     server_kill(&servers[0]);
     server_kill(&servers[1]);
     server_restart(&servers[0]);
@@ -486,7 +490,7 @@ static void a_crash_that_forgets(void)
     guarded.longest_ttl_ms = 600000;
     set_up(&a, &guarded);
     meet_all(&a);
-    is_int(acquire(&a, 0), REDLOCK_UNREACHABLE, "r14: who has just started has no vote");
+    is_int(acquire(&a, 0), REDLOCK_UNREACHABLE, "r14: servers that have just started do not vote");
     settle(&a.client);
     ok(strstr(a.nodes[0].error, "not voting") != NULL, "r14: %s", a.nodes[0].error);
     end(&a);
@@ -496,15 +500,15 @@ static void a_crash_that_forgets(void)
     until = now_ms() + 60000;
     while (acquire(&a, 0) != REDLOCK_OK && now_ms() < until)
         sleep_ms(50);
-    is_int(a.lock.status, REDLOCK_OK, "r14: some time later they have a vote again");
+    is_int(a.lock.status, REDLOCK_OK, "r14: they vote when they are older than longest_ttl_ms");
     release(&a);
     end(&a);
 }
 
 /* ---- R7, R9, R10 ---------------------------------------------------------------------------- */
 
-/* The holder is another library: it compares and deletes, and does not know about waiters. */
-static void woken_by_another_library(void)
+/* The holder is another library: it compares and deletes, and does not notify waiters. */
+static void notified_by_another_library(void)
 {
     static const char script[] = "if redis.call('get',KEYS[1])==ARGV[1] then return "
                                  "redis.call('del',KEYS[1]) end return 0";
@@ -521,26 +525,26 @@ static void woken_by_another_library(void)
     redlock_acquire_start(&a.client, &a.lock, 60000);
     settle(&a.client); /* all have refused it */
     attempts = a.lock.priv.op.attempts;
-    is_int(a.lock.status, REDLOCK_PENDING, "r07: it waits, for minutes if need be");
+    is_int(a.lock.status, REDLOCK_PENDING, "r07: all nodes have refused the lock: it waits");
     for (i = 0; i < 5; i++)
         server_ask(&servers[i], text, sizeof text, "EVAL", script, "1", "redlock:key", "theirs",
                    NULL);
     serve(&a.client, 20000);
-    is_int(a.lock.status, REDLOCK_OK, "r07: and is woken by a release of another library");
-    is_int((int)(a.lock.priv.op.attempts - attempts), 1, "r07: with one attempt");
+    is_int(a.lock.status, REDLOCK_OK, "r07: a release of another library notifies it");
+    is_int((int)(a.lock.priv.op.attempts - attempts), 1, "r07: one attempt is enough");
     release(&a);
     for (i = 0; i < 5; i++)
         server_ask(&servers[i], text, sizeof text, "SET", "redlock:key", "crashed", "PX", "700",
                    NULL);
     redlock_acquire_start(&a.client, &a.lock, 60000);
     serve(&a.client, 20000);
-    is_int(a.lock.status, REDLOCK_OK, "r07: and when a crashed holder's lock expires");
+    is_int(a.lock.status, REDLOCK_OK, "r07: the expiry of a crashed holder's lock notifies it");
     release(&a);
     end(&a);
 }
 
-/* Whether server i has it for this lock. */
-static int has_it(const struct redlock_lock *lock, unsigned i)
+/* Whether server i has the key with this lock's token. */
+static int has_key(const struct redlock_lock *lock, unsigned i)
 {
     char mine[2 * sizeof lock->token + 1];
     unsigned n;
@@ -552,7 +556,7 @@ static int has_it(const struct redlock_lock *lock, unsigned i)
 }
 
 /* Five servers without data on disk restart, one after the other, twice. */
-static void kept_through_restarts(void)
+static void held_through_restarts(void)
 {
     struct side a, b;
     unsigned round, i, gaps = 0, stolen = 0, few = 0;
@@ -562,7 +566,8 @@ static void kept_through_restarts(void)
     begin(&b, 5);
     meet_all(&a);
     is_int(acquire(&a, 0), REDLOCK_OK, "r09: held");
-    settle(&a.client); /* on all five: on three only the first restart would be the end of it */
+    settle(
+        &a.client); /* on all five: with three confirmed nodes the first restart would lose the lock */
     a.lock.ttl_ms = 20000;
     redlock_auto_extend_start(&a.client, &a.lock, 60000);
     for (round = 0; round < 2; round++)
@@ -570,8 +575,8 @@ static void kept_through_restarts(void)
             long until = now_ms() + 20000;
             server_kill(&servers[i]);
             server_restart(&servers[i]);
-            /* bring the next extension forward rather than wait for it: twice, as a repaired node counts in
-               the round after */
+            /* extend now rather than wait for auto-extension; at least twice, because a repaired node counts
+               only in the next round */
             do {
                 redlock_cancel(&a.client, &a.lock);
                 serve(&a.client, 5);
@@ -581,14 +586,14 @@ static void kept_through_restarts(void)
                 gaps += !is_held(&a);
                 stolen += acquire(&b, 0) == REDLOCK_OK;
                 whole =
-                    a.lock.members == 31 && has_it(&a.lock, i); /* i may not have answered yet */
+                    a.lock.members == 31 && has_key(&a.lock, i); /* i may not have answered yet */
             } while (!whole && now_ms() < until);
             few += !whole;
         }
     is_int((int)gaps, 0, "r09: held all the time");
-    is_int((int)stolen, 0, "r09: and nobody else ever got it");
-    is_int((int)few, 0, "r09: on all five nodes in the end of each turn");
-    is_int(a.lock.status, REDLOCK_PENDING, "r10: still kept");
+    is_int((int)stolen, 0, "r09: no other client ever acquired it");
+    is_int((int)few, 0, "r09: on all five nodes after each restart");
+    is_int(a.lock.status, REDLOCK_PENDING, "r10: auto-extension goes on");
     is_int(release(&a), REDLOCK_OK, "r09: released");
     is_int((int)servers_keys_left("*", 10000), 0, "r09: no key is left");
     redlock_deinit(&b.client);
@@ -602,7 +607,7 @@ static void lost_when_all_hang(void)
 
     begin(&a, 3);
     a.lock.ttl_ms = 3000;
-    for (tries = 0; tries < 5; tries++) { /* it is lost, rightly, when the machine stands still */
+    for (tries = 0; tries < 5; tries++) { /* the lock is rightly lost if the machine is paused */
         acquire(&a, 20000);
         redlock_auto_extend_start(&a.client, &a.lock, 1000);
         serve(&a.client, 3500);
@@ -610,12 +615,12 @@ static void lost_when_all_hang(void)
             break;
         release(&a);
     }
-    is_int(a.lock.status, REDLOCK_PENDING, "r10: a lock of 3 s is kept for longer");
+    is_int(a.lock.status, REDLOCK_PENDING, "r10: a lock of 3 s is extended for longer");
     for (i = 0; i < 3; i++)
         server_pause(&servers[i]);
     serve(&a.client, 60000);
     is_int(a.lock.status, REDLOCK_LOST, "r10: all servers hang: lost");
-    ok(!is_held(&a), "r10: and not held");
+    ok(!is_held(&a), "r10: all servers hang: no validity left");
     for (i = 0; i < 3; i++)
         server_resume(&servers[i]);
     is_int((int)servers_keys_left("*", 10000), 0, "r10: no key is left");
@@ -634,27 +639,27 @@ static void no_memory(void)
     tell(0, 2, "CONFIG", "SET", "maxmemory", "1");
     b.lock.key = "redlock:other";
     b.lock.key_size = 13;
-    is_int(acquire(&b, 0), REDLOCK_UNREACHABLE, "T35: no memory: no new lock");
+    is_int(acquire(&b, 0), REDLOCK_UNREACHABLE, "T35: servers without memory grant no new lock");
     settle(&b.client);
     ok(strstr(b.nodes[0].error, "OOM") != NULL, "T35: %s", b.nodes[0].error);
     is_int((int)redlock_extend(&a.client, &a.lock), REDLOCK_OK,
-           "T35: but what is held is extended");
-    is_int(release(&a), REDLOCK_OK, "T35: and released");
+           "T35: servers without memory extend a held lock");
+    is_int(release(&a), REDLOCK_OK, "T35: servers without memory release a held lock");
     tell(0, 2, "CONFIG", "SET", "maxmemory", "0");
     redlock_deinit(&b.client);
     end(&a);
 }
 
-/* A lock that is held on three servers, one of which can't do this any more; then another lock there, and
-   the same when two of them can't. Ends with the lock released. */
-static void in_trouble(const char *what, const char *trouble, void (*begin_it)(unsigned),
-                       void (*end_it)(unsigned))
+/* A lock is held on three servers. One of them stops granting locks, and another lock is acquired; then a second one
+   stops. `error` is in their replies. Ends with both servers repaired and the lock released. */
+static void out_of_service(const char *what, const char *error, void (*begin_it)(unsigned),
+                           void (*end_it)(unsigned))
 {
     struct side a, b;
 
     begin(&a, 3);
     begin(&b, 3);
-    a.lock.ttl_ms = 60000; /* it takes some seconds, on a slow machine many */
+    a.lock.ttl_ms = 60000; /* longer than the test takes on a slow machine */
     b.lock.key = "redlock:other";
     b.lock.key_size = 13;
     meet_all(&a);
@@ -663,21 +668,23 @@ static void in_trouble(const char *what, const char *trouble, void (*begin_it)(u
     settle(&a.client);
     begin_it(0);
     meet_all(&b);
-    is_int(acquire(&b, 0), REDLOCK_OK, "%s: two others are enough", what);
+    is_int(acquire(&b, 0), REDLOCK_OK, "%s: the other two servers are enough", what);
     settle(&b.client);
-    ok(strstr(b.nodes[0].error, trouble) != NULL, "%s: the first says why not: %s", what,
+    ok(strstr(b.nodes[0].error, error) != NULL, "%s: the first node's error: %s", what,
        b.nodes[0].error);
     is_int(release(&b), REDLOCK_OK, "%s: released", what);
     begin_it(1);
-    is_int(acquire(&b, 0), REDLOCK_UNREACHABLE, "%s: one of three is not", what);
-    is_int((int)redlock_extend(&a.client, &a.lock), REDLOCK_UNREACHABLE, "%s: an extension", what);
-    ok(redlock_remaining_ms(&a.client, &a.lock) > 0, "%s: what was held is held", what);
-    is_int(release(&a), REDLOCK_UNCONFIRMED, "%s: a release", what);
+    is_int(acquire(&b, 0), REDLOCK_UNREACHABLE, "%s: one of three servers is not enough", what);
+    is_int((int)redlock_extend(&a.client, &a.lock), REDLOCK_UNREACHABLE,
+           "%s: one of three servers is not enough for an extension", what);
+    ok(redlock_remaining_ms(&a.client, &a.lock) > 0, "%s: the held lock is still valid", what);
+    is_int(release(&a), REDLOCK_UNCONFIRMED, "%s: one of three servers does not confirm a release",
+           what);
     end_it(0);
     end_it(1);
-    is_int(acquire(&b, 30000), REDLOCK_OK, "%s: when it is over all is well", what);
+    is_int(acquire(&b, 30000), REDLOCK_OK, "%s: when it is over a lock is acquired", what);
     meet_all_again(&a);
-    release(&a); /* once more, where it was not confirmed */
+    release(&a); /* once more, for the nodes that had not confirmed */
     release(&b);
     settle(&a.client);
     settle(&b.client);
@@ -686,7 +693,7 @@ static void in_trouble(const char *what, const char *trouble, void (*begin_it)(u
     end(&a);
 }
 
-/* Where its snapshots go: a name in its folder. */
+/* The path of server i's snapshots, in its folder. */
 static const char *snapshot_of(unsigned i)
 {
     static char path[300];
@@ -696,8 +703,8 @@ static const char *snapshot_of(unsigned i)
     return path;
 }
 
-/* Its last snapshot has failed: a folder is where the file should be. */
-static void cant_save(unsigned i)
+/* Server i's last snapshot has failed: the path of the file is a folder. */
+static void break_snapshots(unsigned i)
 {
     long until = now_ms() + 10000;
 
@@ -709,13 +716,13 @@ static void cant_save(unsigned i)
     }
 }
 
-static void can_save(unsigned i)
+static void mend_snapshots(unsigned i)
 {
     tell(i, i, "CONFIG", "SET", "save", "");
     rmdir(snapshot_of(i));
 }
 
-/* It runs a script that does not end. Children start it: they wait for its answer. */
+/* Server i runs a script that does not end. A child process sends it, and waits for its answer. */
 static pid_t waiting[NODES];
 
 static void run_endless_script(unsigned i)
@@ -726,7 +733,7 @@ static void run_endless_script(unsigned i)
     fflush(stdout);
     waiting[i] = fork();
     if (waiting[i] == 0) {
-        servers[i].fd = -1; /* a connection of its own */
+        servers[i].fd = -1; /* the child needs a separate connection */
         tell(i, i, "EVAL", "while true do end", "0", NULL);
         _exit(0);
     }
@@ -740,7 +747,7 @@ static void end_endless_script(unsigned i)
     waitpid(waiting[i], NULL, 0);
 }
 
-/* A server that runs another script when it is connected cannot tell its run_id: it is asked again. */
+/* A server that runs a script during the handshake cannot report its run_id: the client asks again later. */
 static void r18_connected_when_it_was_busy(void)
 {
     struct side a;
@@ -760,11 +767,11 @@ static void r18_connected_when_it_was_busy(void)
         release(&a);
         tell(1, 1, "EXISTS", "redlock::run", NULL, NULL);
     }
-    ok(strcmp(text, "1") == 0, "r18: its marker is looked at, when it is not");
+    ok(strcmp(text, "1") == 0, "r18: its marker is written when the script has ended");
     end(&a);
 }
 
-/* It is started again and has keys to load for longer than the test takes, 5 ms for each. */
+/* Server i restarts and loads keys for longer than the test takes, 5 ms for each. */
 static void load(unsigned i)
 {
     static const char *const slowly[] = {"--key-load-delay", "5000",
@@ -788,9 +795,9 @@ static void end_load(unsigned i)
     unlink(snapshot_of(i));
 }
 
-/* It is a member of a cluster that was never set up. Its second port, else 10000 above the first, which may
-   be too large: */
-static int bus[3];
+/* Server i is a member of a cluster that was never set up. Its second port is chosen, because the default, 10000 above
+   the first, may be too large. */
+static int bus[3]; /* sockets that reserve the second ports */
 
 static void join_a_cluster(unsigned i)
 {
@@ -818,24 +825,24 @@ static int has_option(const char *option)
     return text[0] != '\0';
 }
 
-static void troubles(void)
+static void servers_out_of_service(void)
 {
-    in_trouble("snapshots fail", "MISCONF", cant_save, can_save);
-    in_trouble("an endless script", "BUSY", run_endless_script, end_endless_script);
+    out_of_service("snapshots fail", "MISCONF", break_snapshots, mend_snapshots);
+    out_of_service("an endless script", "BUSY", run_endless_script, end_endless_script);
     r18_connected_when_it_was_busy();
     if (has_option("loading-process-events-interval-bytes"))
-        in_trouble("loading", "LOADING", load, end_load);
+        out_of_service("loading", "LOADING", load, end_load);
     else
-        skip("loading: before Redis 7.0 it can't be made slow enough");
+        skip("loading: a server before Redis 7.0 cannot be made to load slowly enough");
     if (has_option("cluster-port"))
-        in_trouble("no cluster yet", "CLUSTERDOWN", join_a_cluster, leave_the_cluster);
+        out_of_service("no cluster yet", "CLUSTERDOWN", join_a_cluster, leave_the_cluster);
     else
-        skip("no cluster yet: before Redis 7.0 its second port can't be chosen");
+        skip("no cluster yet: the second port of a server before Redis 7.0 cannot be chosen");
 }
 
 /* ---- R17 ------------------------------------------------------------------------------------ */
 
-/* Three servers, an append-only file for each if they can say that it was written. */
+/* Three servers, with append-only files if they know WAITAOF. */
 static void durable(void)
 {
     struct redlock_settings settings = patient;
@@ -850,7 +857,7 @@ static void durable(void)
     ok(strstr(a.nodes[0].error, "WAITAOF") != NULL, "r17: %s", a.nodes[0].error);
     tell(0, 0, "WAITAOF", "1", "0", "1");
     if (strstr(text, "unknown") != NULL) {
-        skip("r17: before 7.2 a server can't say what is on its disk");
+        skip("r17: a server before 7.2 does not know WAITAOF");
         end(&a);
         return;
     }
@@ -860,24 +867,25 @@ static void durable(void)
     while (acquire(&a, 0) != REDLOCK_OK && now_ms() < until)
         sleep_ms(50);
     settle(&a.client);
-    is_int(a.lock.status, REDLOCK_OK, "r17: with one");
-    do { /* until the third has written its first file too */
+    is_int(a.lock.status, REDLOCK_OK, "r17: with append-only files the servers vote");
+    do { /* until the third server has written its first file, too */
         redlock_extend(&a.client, &a.lock);
         settle(&a.client);
     } while (a.lock.members != 7 && now_ms() < until);
     is_int(a.lock.status, REDLOCK_OK, "r17: extended");
-    is_int((int)a.lock.members, 7, "r17: on all");
+    is_int((int)a.lock.members, 7, "r17: extended on all servers");
     is_int(release(&a), REDLOCK_OK, "r17: released");
     tell(0, 1, "CONFIG", "SET", "appendonly", "no");
-    is_int(acquire(&a, 0), REDLOCK_UNREACHABLE, "r17: no more on two of them");
+    is_int(acquire(&a, 0), REDLOCK_UNREACHABLE,
+           "r17: two servers without an append-only file do not vote");
     tell(2, 2, "CONFIG", "SET", "appendonly", "no");
     end(&a);
 }
 
 /* ---- R16 ------------------------------------------------------------------------------------ */
 
-/* Counts that differ, keys that vanish: tokens must grow with every acquisition that begins after the last
-   one was complete. */
+/* Counters differ and keys vanish; yet each acquisition that begins after the end of the last one must have a larger
+   token. */
 static void fencing(void)
 {
     static const char *const counts[] = {"10", "3000", "200", "77", "9"};
@@ -886,7 +894,7 @@ static void fencing(void)
     uint64_t last;
     unsigned i, wrong = 0, raised = 0;
 
-    io.wall_us = NULL; /* so that the counts decide alone */
+    io.wall_us = NULL; /* so that only the counters decide */
     prepare(&a, 5);
     prepare(&b, 5);
     redlock_init(&a.client, &io, a.nodes, 5, &patient);
@@ -895,13 +903,13 @@ static void fencing(void)
     set_use_fencing(&b.lock, 1);
     for (i = 0; i < 5; i++)
         tell(i, i, "SET", "redlock:key:fence", counts[i], NULL);
-    is_int(acquire(&a, 0), REDLOCK_OK, "r16: five servers that count differently");
+    is_int(acquire(&a, 0), REDLOCK_OK, "r16: five servers with different counters");
     last = fencing_token_of(&a.lock);
-    ok(last >= 78 && last <= 3001, "r16: a token above the counts of some three of them: %lu",
-       (unsigned long)last); /* 9, 10 and 77, if these were the first to answer */
+    ok(last >= 78 && last <= 3001, "r16: a token above the counters of three servers: %lu",
+       (unsigned long)last); /* at least 78: the servers with 9, 10 and 77 may answer first */
     for (i = 0; i < 60; i++) {
         serve(&a.client, 5);
-        tell(i % 5, i % 5, "DEL", "redlock:key", NULL, NULL); /* it has expired there */
+        tell(i % 5, i % 5, "DEL", "redlock:key", NULL, NULL); /* as if the key had expired there */
         tell((i + 1) % 5, (i + 1) % 5, "INCR", "redlock:key:fence", NULL, NULL);
         tell((i + 2) % 5, (i + 2) % 5, "INCR", "redlock:key:fence", NULL, NULL);
         release(&a);
@@ -912,37 +920,38 @@ static void fencing(void)
         last = fencing_token_of(&a.lock);
     }
     is_int((int)wrong, 0, "r16: sixty acquisitions, each with a larger token");
-    ok(raised > 5, "r16: %u of them after a second round", raised);
+    ok(raised > 5, "r16: %u of them needed a second round", raised);
     release(&a);
-    is_int(acquire(&b, 5000), REDLOCK_OK, "r16: a client whose wall clock proposes");
-    ok(fencing_token_of(&b.lock) > 1700000000000000, "r16: jumps to the time: %lu",
+    is_int(acquire(&b, 5000), REDLOCK_OK, "r16: a client with a wall clock");
+    ok(fencing_token_of(&b.lock) > 1700000000000000, "r16: its token is the time: %lu",
        (unsigned long)fencing_token_of(&b.lock));
     last = fencing_token_of(&b.lock);
     release(&b);
-    is_int(acquire(&a, 5000), REDLOCK_OK, "r16: after which who proposes nothing");
-    ok(fencing_token_of(&a.lock) > last, "r16: goes on from there: %lu",
+    is_int(acquire(&a, 5000), REDLOCK_OK, "r16: then a client without a wall clock");
+    ok(fencing_token_of(&a.lock) > last, "r16: its token is larger than that: %lu",
        (unsigned long)fencing_token_of(&a.lock));
     tell(0, 0, "GET", "redlock:key:fence", NULL, NULL);
-    ok(strspn(text, "0123456789") == strlen(text), "r16: the count is written as digits: %s", text);
+    ok(strspn(text, "0123456789") == strlen(text), "r16: the counter is written as digits: %s",
+       text);
     release(&a);
-    settle(&a.client); /* or the slowest server would count once more */
+    settle(&a.client); /* otherwise the slowest server would count after the SET */
     settle(&b.client);
     for (i = 0; i < 5; i++)
         tell(i, i, "SET", "redlock:key:fence", "9007199254740990", NULL);
     is_int(acquire(&a, 5000), REDLOCK_OK, "r16: the last token that Lua can count");
     release(&a);
-    is_int(acquire(&a, 0), REDLOCK_UNREACHABLE, "r16: and no more after it");
+    is_int(acquire(&a, 0), REDLOCK_UNREACHABLE, "r16: no token after the last one");
     settle(&a.client);
     ok(strstr(a.nodes[0].error, "fencing token too large") != NULL, "r16: %s", a.nodes[0].error);
     redlock_deinit(&b.client);
     end(&a);
 }
 
-/* Which count a node has is written when it is agreed to, also if it stood there: only so WAITAOF can tell whether it
-   is on disk. */
+/* A node that agrees to a counter writes the counter, also if it has this value already: WAITAOF reports only on the
+   writes of its connection. */
 static void fencing_writes(void)
 {
-    static const char *const counts[] = {"90", "7"}; /* both must agree */
+    static const char *const counts[] = {"90", "7"}; /* a quorum of two nodes is both */
     struct redlock_io io = *redlock_posix();
     struct side a;
     long before;
@@ -957,12 +966,12 @@ static void fencing_writes(void)
         tell(i, i, "SET", "redlock:key:fence", counts[i], NULL);
     tell(0, 0, "INFO", "persistence", NULL, NULL);
     before = atol(strstr(text, "changes_since_last_save:") + 24);
-    is_int(acquire(&a, 0), REDLOCK_OK, "r17: the first of two has the larger count");
+    is_int(acquire(&a, 0), REDLOCK_OK, "r17: the first of two servers has the larger counter");
     settle(&a.client);
     ok(fencing_token_of(&a.lock) == 91 && confirms(&a.lock) == 1, "r17: the other is raised to it");
     tell(0, 0, "INFO", "persistence", NULL, NULL);
     is_int(atol(strstr(text, "changes_since_last_save:") + 24) - before, 3,
-           "r17: which wrote the count, the key, and the count again");
+           "r17: the first server wrote the counter, the key, and the counter again");
     release(&a);
     end(&a);
 }
@@ -975,19 +984,19 @@ static void several_keys(void)
     begin(&a, 3);
     begin(&b, 3);
     set_extra_keys(&a.lock, more, 2);
-    is_int(acquire(&a, 0), REDLOCK_OK, "several keys: all of them");
+    is_int(acquire(&a, 0), REDLOCK_OK, "several keys: acquired");
     b.lock.key = "redlock:c";
     b.lock.key_size = 9;
-    is_int(acquire(&b, 0), REDLOCK_HELD, "several keys: one of them is refused to another");
+    is_int(acquire(&b, 0), REDLOCK_HELD, "several keys: another client is refused one of them");
     is_int((int)redlock_extend(&a.client, &a.lock), REDLOCK_OK, "several keys: extended");
     is_int(release(&a), REDLOCK_OK, "several keys: released");
-    is_int((int)servers_keys_left("*", 10000), 0, "several keys: all of them");
-    is_int(acquire(&b, 5000), REDLOCK_OK, "several keys: one of them is another's now");
+    is_int((int)servers_keys_left("*", 10000), 0, "several keys: all of them are released");
+    is_int(acquire(&b, 5000), REDLOCK_OK, "several keys: another client holds one of them");
     settle(&b.client);
-    is_int(acquire(&a, 0), REDLOCK_HELD, "several keys: so all are refused");
+    is_int(acquire(&a, 0), REDLOCK_HELD, "several keys: all of them are refused");
     settle(&a.client);
     tell(0, 2, "EXISTS", "redlock:key", "redlock:b", NULL);
-    ok(strcmp(text, "0") == 0, "several keys: and none is taken");
+    ok(strcmp(text, "0") == 0, "several keys: none of them is set");
     release(&b);
     redlock_deinit(&b.client);
     end(&a);
@@ -1004,11 +1013,11 @@ int main(void)
     a_crash_that_forgets();
     r18_whatever_makes_it_forget();
     if (REDLOCK_NOTIFICATION)
-        woken_by_another_library();
-    kept_through_restarts();
+        notified_by_another_library();
+    held_through_restarts();
     lost_when_all_hang();
     no_memory();
-    troubles();
+    servers_out_of_service();
     if (REDLOCK_DURABLE)
         durable();
     if (REDLOCK_FENCING) {

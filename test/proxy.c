@@ -23,12 +23,12 @@ enum { TUNNELS = 400, PROXIES = 16, PIECE = 4096 };
 struct flow {
     char bytes[PIECE];
     size_t used;
-    long due_ms; /* not handed on before */
-    int ended;   /* no more will come */
+    long due_ms; /* the bytes are not sent before */
+    int ended;   /* the sender has closed */
 };
 
 struct tunnel {
-    int fd[2]; /* the client's, the server's; -1: this place is free */
+    int fd[2]; /* the client's, the server's; -1: the entry is free */
     int proxy;
     struct flow flow[2]; /* from fd[0], from fd[1] */
 };
@@ -56,7 +56,7 @@ static void set_non_blocking(int fd)
     fcntl(fd, F_SETFD, FD_CLOEXEC);
 }
 
-/* A new client. What becomes of the way to the server is seen when bytes go there. */
+/* Accepts a client and connects to the server. A failed connect shows when bytes are sent there. */
 static void take_client(int proxy)
 {
     struct sockaddr_in to;
@@ -67,7 +67,7 @@ static void take_client(int proxy)
     for (i = 0; i < TUNNELS - 1 && tunnels[i].fd[0] >= 0; i++)
         continue;
     if (tunnels[i].fd[0] >= 0)
-        close_tunnel(&tunnels[i], 1); /* there are too many: one is lost */
+        close_tunnel(&tunnels[i], 1); /* too many connections: closes one */
     memset(&tunnels[i], 0, sizeof tunnels[i]);
     tunnels[i].proxy = proxy;
     tunnels[i].fd[0] = client;
@@ -81,7 +81,7 @@ static void take_client(int proxy)
     (void)connect(tunnels[i].fd[1], (struct sockaddr *)(void *)&to, sizeof to);
 }
 
-/* Takes what has come from one side. */
+/* Reads from one side. */
 static void fill(struct tunnel *t, int side, int mode)
 {
     struct flow *flow = &t->flow[side];
@@ -97,7 +97,7 @@ static void fill(struct tunnel *t, int side, int mode)
     }
 }
 
-/* Hands on what is due to the other side. */
+/* Sends the bytes that are due to the other side. */
 static void drain(struct tunnel *t, int side, int mode)
 {
     struct flow *flow = &t->flow[side];
@@ -137,7 +137,7 @@ static void serve_tunnel(struct tunnel *t)
     }
 }
 
-/* Sleeps until something may have to be done, 2 ms at most while bytes wait here for their time or for room. */
+/* Sleeps until an event, 20 ms at most; 2 ms at most while bytes wait for their time or for room. */
 static void sleep_a_while(void)
 {
     static struct pollfd fds[PROXIES + 2 * TUNNELS];

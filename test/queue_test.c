@@ -13,7 +13,7 @@
 
 enum {
     LOCKS = 6,
-    STEPS = REDLOCK_SEND_MAX > 20000 ? 3000 : 500, /* so that it is filled */
+    STEPS = REDLOCK_SEND_MAX > 20000 ? 3000 : 500, /* enough to fill the buffer */
     SEEDS = 200000 / STEPS,
     ENTRIES = 2 * STEPS,
     REPLIES = 65536,
@@ -31,7 +31,7 @@ struct entry {
     unsigned long end;      /* of its bytes, in the stream of this connection */
 };
 
-/* What the server has said, or will have: one reply. */
+/* One reply, or one of the two or three replies to a command. */
 struct part {
     unsigned long end; /* of its bytes, in the stream of replies */
     char what;         /* 'c'aching, 'm'ain, 'p'ttl, 's'ync; 'n'onsense; 'i'nvalidation */
@@ -43,17 +43,17 @@ struct end {
     int up, gone; /* gone: the connection breaks at the next transmit or receive */
     unsigned room;
     struct entry entries[ENTRIES]; /* oldest first */
-    unsigned used, spoken;         /* how many; and of how many the replies were said */
-    unsigned heard;                /* replies of the first one that were read */
-    unsigned long sent;            /* bytes of this connection */
+    unsigned used, answered;       /* entries; and those of them that the server has answered */
+    unsigned heard;                /* replies to the first entry that the client has read */
+    unsigned long sent;            /* bytes that the socket has accepted on this connection */
     uint8_t expected[REDLOCK_SEND_MAX];
     unsigned expected_used;
     struct part parts[4 * ENTRIES];
     unsigned parts_used;
     char said[REPLIES];
-    unsigned said_used;        /* bytes that were not read yet */
-    unsigned long handed, all; /* how many were read, and said */
-    unsigned readable;         /* so many of them have arrived */
+    unsigned said_used;        /* bytes of replies that the client has not received */
+    unsigned long handed, all; /* bytes of replies: received by the client, and all of the server */
+    unsigned readable;         /* how many of said_used have arrived */
 };
 
 static struct redlock_client client;
@@ -62,11 +62,11 @@ static struct redlock_lock locks[LOCKS];
 static struct redlock_owed owed[LOCKS];
 static struct end ends[REDLOCK_NODES_MAX];
 static unsigned count, groups, seed, step;
-static int brief; /* this run has short commands only: they make many runs */
+static int brief; /* this seed has short commands only, so that the buffer has many runs */
 static const char *failed;
 static uint32_t dice;
 
-/* What has happened, so that nothing is passed without having been tried. */
+/* How often each case has happened: a case that never happens is not tested. */
 static struct {
     unsigned long sends, jams, down, moves, breaks, merges, fulls, redirects, replies, held,
         unanswered, pushes, nonsense, parts_of_several, most_runs;
@@ -124,7 +124,7 @@ static int has_slot(const struct end *end, const void *owner, unsigned command)
 static void pop(struct end *end)
 {
     memmove(end->entries, end->entries + 1, --end->used * sizeof *end->entries);
-    end->spoken -= end->spoken > 0;
+    end->answered -= end->answered > 0;
     end->heard = 0;
 }
 
@@ -133,7 +133,7 @@ static unsigned before_main(unsigned command)
     return (command & RL_WITH_CACHING) != 0;
 }
 
-/* Reads one part. 1: it is delivered, as this. */
+/* Reads one part. Returns 1 if it is delivered, as `reply`. */
 static int hear_part(struct end *end, struct rl_reply *reply)
 {
     struct part part = end->parts[0];
@@ -157,14 +157,14 @@ static int hear_part(struct end *end, struct rl_reply *reply)
     reply->number = part.number;
     end->heard++;
     if (main && !held && (first->command & RL_WITH_SYNC))
-        first->owner = NULL; /* what follows is of no interest */
+        first->owner = NULL; /* nothing waits for the reply to WAITAOF after a refusal */
     if (part.what == 'p' || part.what == 's' ||
         (main && !(first->command & (RL_WITH_PTTL | RL_WITH_SYNC))))
         pop(end);
     return reply->owner != NULL;
 }
 
-/* The next of what was read that is delivered; 0: none. */
+/* The next received reply that is delivered; returns 0 if there is none. */
 static int next_heard(struct end *end, struct rl_reply *reply)
 {
     while (end->parts_used > 0 && end->parts[0].end <= end->handed && end->parts[0].what != 'n')
@@ -173,7 +173,7 @@ static int next_heard(struct end *end, struct rl_reply *reply)
     return 0;
 }
 
-/* The next that is told that it will not be answered; 0: none. */
+/* The next command that is reported as unanswered; returns 0 if there is none. */
 static int next_unanswered(struct end *end, struct rl_reply *reply)
 {
     while (end->used > 0) {
@@ -221,11 +221,11 @@ static int queue_transmit(void *context, struct redlock_node *node, const void *
 
     (void)context;
     if (!end->up || size == 0)
-        wrong("nothing is sent without a connection, nor nothing");
+        wrong("transmit needs a connection and at least one byte");
     if (end->gone)
         return -1;
     if (size > end->expected_used || memcmp(bytes, end->expected, size) != 0) {
-        wrong("a node is sent what is queued for it, in order");
+        wrong("a node is sent the bytes that are queued for it, in order");
         return -1;
     }
     if (moved > end->room)
@@ -264,9 +264,9 @@ static void queue_shut(void *context, struct redlock_node *node)
     if (!end->up)
         wrong("a connection is shut once");
     if (next_heard(end, &reply))
-        wrong("what had come before the connection broke is delivered");
+        wrong("a reply received before the connection broke is delivered");
     if (!end->gone && (end->parts_used == 0 || end->parts[0].what != 'n'))
-        wrong("a connection is shut for a reason");
+        wrong("a connection is shut only when it broke or sent nonsense");
     end->up = 0;
     end->parts_used = end->expected_used = end->said_used = 0;
     seen.breaks++;
@@ -307,7 +307,7 @@ static void connect_node(unsigned i)
     rl_set_state(&client, node, REDLOCK_NODE_READY);
 }
 
-/* A command that this build has, with what may go with it. */
+/* A command that this build has, perhaps with CLIENT CACHING or PTTL. */
 static unsigned any_command(void)
 {
     static const unsigned commands[] = {RL_SET,     RL_EXTEND,  RL_REPAIR, RL_DELETE,
@@ -365,8 +365,8 @@ static void send_some(void)
         return;
     if (roll(8) > 0)
         down = 0;
-    seen.down +=
-        down != 0; /* it may have broken while room was made for another command of the same tick */
+    /* the engine may ask for this: a connection breaks while room is made for another command of the same tick */
+    seen.down += down != 0;
     if (role == RL_OWED)
         command = RL_DELETE;
     sent = rl_send(&client, role == RL_NOBODY ? lock : owner, mask | down, command, role);
@@ -390,7 +390,7 @@ static void send_some(void)
     }
     seen.fulls += may != mask;
     if ((client.priv.full & mask) != (full & mask))
-        wrong("it is known which nodes have no free request");
+        wrong("`full` has the nodes without a free request");
     message.command = (uint8_t)(command & 31);
     rl_put_command(&w, &message, command);
     if (w.overflow)
@@ -398,18 +398,18 @@ static void send_some(void)
     if (sent == 0 && (may & up) != 0) {
         seen.jams++;
         if (!client.priv.jammed)
-            wrong("it is known that there is no room");
+            wrong("`jammed` is set when there is no room");
         if (client.priv.out.used + w.used <= REDLOCK_SEND_MAX && client.priv.out.runs < RUNS)
-            wrong("where there is room it is used");
+            wrong("a command is queued when there is room");
         for (i = 0; i < count; i++)
             if (ends[i].up && ends[i].expected_used > 0 && ends[i].room > 0)
-                wrong("a buffer that is full is sent first");
+                wrong("a full buffer is sent first, to make room");
     } else if (sent & down) {
-        wrong("nothing is queued where there is no connection");
+        wrong("nothing is queued for a node without a connection");
     } else if (sent != (may & up)) {
-        wrong("it is queued on all nodes that have a free request");
+        wrong("a command is queued for all nodes that have a free request");
     } else if (sent == 0 && client.priv.jammed && !jammed) {
-        wrong("no free request is no lack of room");
+        wrong("a lack of free requests does not set `jammed`");
     }
     for (i = 0; i < count; i++)
         if (sent & rl_bit(i))
@@ -427,11 +427,11 @@ static void transmit_some(void)
     end->room += roll(brief ? 60 : 4) == 0 ? REDLOCK_SEND_MAX : roll(200);
     rl_node_event(&client, &nodes[i], REDLOCK_WRITABLE);
     if (end->up && end->expected_used > 0 && end->room > 0)
-        wrong("what the socket takes is sent");
+        wrong("bytes that the socket accepts are sent");
     for (i = 0; i < count && (!ends[i].up || ends[i].expected_used == 0); i++)
         continue;
     if (client.priv.jammed && i == count)
-        wrong("a buffer that was sent has room");
+        wrong("`jammed` is clear when all bytes are sent");
     if (roll(2) == 0)
         end->room = 0;
 }
@@ -486,11 +486,11 @@ static void say_main(struct end *end, unsigned command)
 /* The server runs one command that has arrived as a whole. */
 static void answer(struct end *end)
 {
-    const struct entry *entry = &end->entries[end->spoken];
+    const struct entry *entry = &end->entries[end->answered];
     unsigned from = end->parts_used;
     const struct part *main;
 
-    if (end->spoken >= end->used || entry->end > end->sent || end->said_used + 300 > REPLIES)
+    if (end->answered >= end->used || entry->end > end->sent || end->said_used + 300 > REPLIES)
         return;
     if (entry->command & RL_WITH_CACHING)
         say(end, 'c', RL_NO, 0, roll(4) == 0 ? "-ERR x\r\n" : "+OK\r\n");
@@ -509,10 +509,10 @@ static void answer(struct end *end)
             say(end, 's', main->vote, main->number, "*2\r\n:1\r\n:0\r\n");
     }
     seen.parts_of_several += end->parts_used > from + 1;
-    end->spoken++;
+    end->answered++;
 }
 
-/* Reads what has come, or takes what a broken connection owes. */
+/* Reads replies, or the reports of unanswered commands after a connection broke. */
 static void hear(unsigned i, int reading)
 {
     struct redlock_node *node = &nodes[i];
@@ -524,32 +524,32 @@ static void hear(unsigned i, int reading)
     memset(&expected, 0, sizeof expected);
     while (rl_node_reply(&client, node, reading ? &in : NULL, &reply)) {
         if (!(end->up ? next_heard(end, &expected) : next_unanswered(end, &expected))) {
-            wrong("nothing is delivered that nobody asked for");
+            wrong("no reply is delivered without a requester");
             return;
         }
         seen.replies++;
         if (reply.command != expected.command)
-            wrong("a reply is one to the command that was sent");
+            wrong("a reply names the command that was sent");
         if (reply.command == RL_INVALIDATION)
             continue;
         if (reply.owner != expected.owner || reply.role != expected.role)
-            wrong("a reply goes to who asked");
+            wrong("a reply goes to its requester");
         if (reply.vote != expected.vote)
-            wrong("a reply is the vote that the node gave");
+            wrong("a reply has the vote that the node gave");
         if (reply.vote == RL_YES && rl_is(reply.command, 1 << RL_FENCE | 1 << RL_PTTL) &&
             reply.number != expected.number)
-            wrong("with its number");
+            wrong("a reply has the number that the node gave");
         if (reply.vote == RL_UNANSWERED && rl_is(reply.command, RL_CREATING) && !end->up &&
             !(client.priv.abandoned & rl_bit(i)))
-            wrong("what may still run there is remembered");
+            wrong("`abandoned` has the nodes where a command may still run");
     }
     if (end->up ? next_heard(end, &expected) : next_unanswered(end, &expected))
-        wrong("each that asked is told");
+        wrong("each requester gets its reply");
     if (end->up && end->parts_used > 0 && end->parts[0].what == 'n' &&
         end->parts[0].end <= end->handed)
         wrong("nonsense breaks the connection");
     if (!end->up && node->priv.count != 0)
-        wrong("a broken connection owes nothing any more");
+        wrong("a broken connection has no requests left");
 }
 
 static void server_step(void)
@@ -615,16 +615,16 @@ static void check(void)
 
     for (i = 0; i < count; i++) {
         if (nodes[i].priv.count != slots(&ends[i]))
-            wrong("so many requests are due");
+            wrong("a node has as many requests as the model");
         if (((client.priv.out.unsent & rl_bit(i)) != 0) != (ends[i].expected_used > 0))
-            wrong("it is known who is still to be sent something");
+            wrong("`unsent` has the nodes with unsent bytes");
         if (ends[i].up != rl_is_up(&nodes[i]))
-            wrong("it is known who is connected");
+            wrong("the state of a node says whether it is connected");
     }
     if (used > REDLOCK_SEND_MAX || client.priv.out.runs > RUNS)
-        wrong("the buffer is not larger than it is");
+        wrong("bytes and runs stay within the buffer");
     if ((client.priv.out.unsent == 0) != (used == 0))
-        wrong("when all is sent the buffer is empty");
+        wrong("the buffer is empty when, and only when, all is sent");
     if (client.priv.out.runs > seen.most_runs)
         seen.most_runs = client.priv.out.runs;
 }
@@ -651,7 +651,7 @@ static void one_step(void)
     }
 }
 
-/* At last all is sent, answered and read. */
+/* In the end all commands are sent, answered and read. */
 static void settle_all(void)
 {
     unsigned i;
@@ -661,7 +661,7 @@ static void settle_all(void)
         end->room = 2 * REDLOCK_SEND_MAX;
         rl_node_event(&client, &nodes[i], REDLOCK_WRITABLE);
         if (end->up && !end->gone && end->expected_used > 0)
-            wrong("all is sent at last");
+            wrong("all is sent in the end");
         while (failed == NULL && (end->up ? end->used > 0 || end->said_used > 0 : end->used > 0)) {
             answer(end);
             end->readable = end->said_used;
@@ -670,10 +670,10 @@ static void settle_all(void)
         check();
     }
     if (client.priv.out.used != 0)
-        wrong("and the buffer is empty");
+        wrong("the buffer is empty in the end");
 }
 
-static void one_history(void)
+static void one_run(void)
 {
     static char keys[REDLOCK_KEY_MAX], label[REDLOCK_LABEL_MAX + 1];
     struct redlock_settings settings;
@@ -706,8 +706,8 @@ static void one_history(void)
     settle_all();
 }
 
-/* A node is dialled when the locks know that its last connection broke. */
-static void told_before_a_dial(void)
+/* A node is reconnected only after the locks have the failures of its last connection. */
+static void failures_before_a_reconnect(void)
 {
     struct redlock_node *node = &nodes[0];
     struct rl_reply reply;
@@ -724,59 +724,59 @@ static void told_before_a_dial(void)
     rl_node_broke(&client, node, RL_CONNECTION_LOST);
     is_int(node->state, REDLOCK_NODE_IDLE, "a useful connection broke");
     rl_node_want(&client, node, 0);
-    is_int(node->state, REDLOCK_NODE_IDLE, "no dial before the lock knows");
-    is_int(rl_node_reply(&client, node, NULL, &reply), 1, "it is told");
-    is_int(rl_node_reply(&client, node, NULL, &reply), 0, "once");
+    is_int(node->state, REDLOCK_NODE_IDLE, "no reconnect before the lock has the failure");
+    is_int(rl_node_reply(&client, node, NULL, &reply), 1, "the lock gets the failure");
+    is_int(rl_node_reply(&client, node, NULL, &reply), 0, "the lock gets the failure once");
     rl_node_want(&client, node, 0);
-    is_int(node->state, REDLOCK_NODE_DOWN, "then it is dialled, in vain");
+    is_int(node->state, REDLOCK_NODE_DOWN, "then there is a reconnect, which fails");
 }
 
-/* A slot for as many commands of nobody as there may be, if they are the same. */
+/* The last slot of the ring is for commands without a requester; equal ones share it. */
 static void ring_limits(void)
 {
     struct redlock_node *node = &nodes[0];
     unsigned i;
 
     memset(node, 0, sizeof *node);
-    node->priv.first = REDLOCK_PIPELINE_MAX - 1; /* the ring is round */
+    node->priv.first = REDLOCK_PIPELINE_MAX - 1; /* so that the ring wraps around */
     for (i = 0; i < REDLOCK_PIPELINE_MAX - 1; i++) {
         if (!rl_has_slot(node, &locks[0], RL_SET))
-            wrong("a free slot is one");
+            wrong("a lock gets a free slot");
         rl_push(node, &locks[i % LOCKS], RL_SET, RL_VOTER);
     }
     ok(!rl_has_slot(node, &locks[0], RL_SET), "the last slot is not for a lock");
-    ok(rl_has_slot(node, NULL, RL_DELETE), "but for a command of nobody");
+    ok(rl_has_slot(node, NULL, RL_DELETE), "the last slot is for a command without a requester");
     rl_push(node, NULL, RL_DELETE, RL_NOBODY);
-    is_int(node->priv.count, REDLOCK_PIPELINE_MAX, "which takes it");
-    ok(rl_has_slot(node, NULL, RL_DELETE), "the same command shares it");
-    ok(!rl_has_slot(node, NULL, RL_SET), "no other one does");
-    ok(!rl_has_slot(node, NULL, RL_DELETE | RL_WITH_PTTL), "nor one with another reply behind it");
-    ok(!rl_has_slot(node, &locks[0], RL_DELETE), "nor one of a lock");
+    is_int(node->priv.count, REDLOCK_PIPELINE_MAX, "all slots are in use");
+    ok(rl_has_slot(node, NULL, RL_DELETE), "the same command shares the last slot");
+    ok(!rl_has_slot(node, NULL, RL_SET), "another command does not share it");
+    ok(!rl_has_slot(node, NULL, RL_DELETE | RL_WITH_PTTL), "a command with PTTL does not share it");
+    ok(!rl_has_slot(node, &locks[0], RL_DELETE), "a command of a lock does not share it");
     for (i = 1; i < UINT16_MAX; i++)
         rl_push(node, NULL, RL_DELETE, RL_NOBODY);
     is_int(node->priv.count, REDLOCK_PIPELINE_MAX, "65,535 share it");
-    ok(!rl_has_slot(node, NULL, RL_DELETE), "and no more");
+    ok(!rl_has_slot(node, NULL, RL_DELETE), "65,536 do not share it");
     for (i = 0; i < REDLOCK_PIPELINE_MAX - 1; i++) {
         if (rl_request(node, 0)->owner != &locks[i % LOCKS])
-            wrong("the oldest first");
+            wrong("replies go to the oldest request first");
         rl_pop(node);
     }
-    is_int(node->priv.count, 1, "the locks have their replies");
+    is_int(node->priv.count, 1, "the locks have their replies: one slot is in use");
     for (i = 0; i < UINT16_MAX - 1; i++)
         rl_pop(node);
-    is_int(node->priv.count, 1, "one of nobody is left");
+    is_int(node->priv.count, 1, "one reply is missing: the slot is in use");
     rl_pop(node);
-    is_int(node->priv.count, 0, "and none");
+    is_int(node->priv.count, 0, "no reply is missing: no slot is in use");
 }
 
-/* A node whose bytes are in the way of all others has less time. */
+/* A node whose unsent bytes keep the shared buffer full has a shorter timeout. */
 static void time_of_a_jam(void)
 {
     uint64_t free_us, jammed_us;
     unsigned i;
 
     seed = 0;
-    one_history();
+    one_run();
     failed = NULL;
     client.priv.quorum = 1;
     client.priv.settings.stall_ms = 1000;
@@ -789,34 +789,36 @@ static void time_of_a_jam(void)
     free_us = rl_node_stall_us(&client, &nodes[0]);
     client.priv.jammed = 1;
     is_int((long)rl_node_stall_us(&client, &nodes[0]), (long)free_us,
-           "a jam is no reason to give up who has been sent all");
+           "a full buffer does not shorten the timeout of a node without unsent bytes");
     client.priv.out.unsent = 1;
     jammed_us = rl_node_stall_us(&client, &nodes[0]);
     is_int((long)free_us, 1000 * 1000 + 1, "a node that owes a reply has stall_ms");
-    is_int((long)jammed_us, 25 * 1000 + 1, "one that jams the buffer half of node_timeout_ms");
+    is_int((long)jammed_us, 25 * 1000 + 1,
+           "a node that keeps the buffer full has half of node_timeout_ms");
     nodes[0].rtt_us = 40000;
     if (client.priv.count > 1)
-        is_int((long)rl_node_stall_us(&client, &nodes[0]), 25 * 1000 + 1, "also if it is far away");
+        is_int((long)rl_node_stall_us(&client, &nodes[0]), 25 * 1000 + 1,
+               "also with a long round trip");
     for (i = 0; i < client.priv.count; i++)
         nodes[i].rtt_us = 40000;
     is_int((long)rl_node_stall_us(&client, &nodes[0]), 60 * 1000 + 1,
-           "or half of three round trips to a quorum");
+           "with long round trips to a quorum: half of three of them");
 }
 
 int main(void)
 {
-    told_before_a_dial();
+    failures_before_a_reconnect();
     ring_limits();
     for (seed = 1; seed <= SEEDS && failed == NULL; seed++) {
         dice = seed * 2654435761U + 1;
-        one_history();
+        one_run();
     }
-    ok(failed == NULL, "%u histories: %s", seed - 1,
-       failed != NULL ? failed : "each node is sent what is queued, each reply goes to who asked");
+    ok(failed == NULL, "%u runs: %s", seed - 1,
+       failed != NULL ? failed : "nodes are sent the queued bytes, requesters get their replies");
     ok(seen.down > 20 || REDLOCK_NODES_MAX < 3, "%lu commands to a node that is not connected",
        seen.down);
-    ok(seen.sends > 1000 && seen.moves > 1000, "%lu commands, %lu times some bytes", seen.sends,
-       seen.moves);
+    ok(seen.sends > 1000 && seen.moves > 1000, "%lu commands, %lu times some bytes sent",
+       seen.sends, seen.moves);
     ok(seen.jams > 20 || REDLOCK_NODES_MAX < 3 || REDLOCK_SEND_MAX / REDLOCK_PIPELINE_MAX > 100,
        "%lu times no room, up to %lu runs of %u", seen.jams, seen.most_runs, (unsigned)RUNS);
     ok(seen.breaks > 100 && seen.unanswered > 100, "%lu breaks, %lu left unanswered", seen.breaks,

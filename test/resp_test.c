@@ -1,5 +1,5 @@
-/* resp_test.c - encoder and decoder, against the promises of resp.h. The table of samples
-   reads as a specification: bytes, and what the decoder says of them, however they are cut up.
+/* resp_test.c - encoder and decoder, against what resp.h promises. The table of samples reads as a
+   specification: bytes, and the items that the decoder finds in them, in whatever pieces they arrive.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
@@ -16,7 +16,7 @@
 
 enum { SHOWN = 15 }; /* bytes of a text in a log: no build keeps fewer */
 
-static uint32_t seed; /* set by each test that rolls dice, so that a failure comes again */
+static uint32_t seed; /* each random test sets it, so that a failure can be repeated */
 
 static uint32_t roll(uint32_t sides) /* xorshift32 */
 {
@@ -28,7 +28,7 @@ static uint32_t roll(uint32_t sides) /* xorshift32 */
 
 /* ---- Memory that ends where the bytes end --------------------------------------------------- */
 
-static uint8_t *edge; /* the first byte that nobody may touch; one page before it is ours */
+static uint8_t *edge; /* the first byte that may not be accessed; one page before it may */
 static size_t page;
 
 #ifdef __unix__
@@ -48,7 +48,7 @@ static void leave_edge(void)
 {
     munmap(edge - page, 2 * page);
 }
-#else /* a board without memory protection: other machines notice a read too far */
+#else /* without memory protection; the other builds find a read beyond the end */
 static int find_edge(void)
 {
     static uint8_t bytes[4096];
@@ -63,12 +63,12 @@ static void leave_edge(void)
 }
 #endif
 
-/* ---- What the decoder says, in words -------------------------------------------------------- */
+/* ---- The results of the decoder, as text ----------------------------------------------------- */
 
 struct log {
     size_t used;
     unsigned replies;
-    int bad; /* RESP_BAD was said, or a promise was broken: nothing more is fed */
+    int bad; /* the decoder returned RESP_BAD or violated resp.h: no more bytes are fed */
     char text[2048];
 };
 
@@ -91,7 +91,7 @@ static void say_number(struct log *log, long long number)
     say(log, digits);
 }
 
-/* Bytes as C would write them: a log is the name of a check too, so it must stay on one line. */
+/* Escapes bytes as in a C string: the log is also the name of a check, which must stay on one line. */
 static void say_bytes(struct log *log, const char *bytes, size_t size)
 {
     char one[8];
@@ -149,7 +149,7 @@ static void say_item(struct log *log, enum resp_event event, const struct resp_i
     log->replies += event == RESP_REPLY;
 }
 
-/* RESP_BAD was said: it is said for ever, and nothing is taken. */
+/* After RESP_BAD, each further call returns RESP_BAD and consumes no byte. */
 static void say_bad(struct log *log, struct resp_reader *reader)
 {
     static const uint8_t good[] = "+OK\r\n";
@@ -163,7 +163,7 @@ static void say_bad(struct log *log, struct resp_reader *reader)
             say(log, " [not final]");
 }
 
-/* Feeds the decoder and logs what it says, until the first bad. */
+/* Feeds the decoder and logs its results, until the first RESP_BAD. */
 static void feed(struct resp_reader *reader, const void *bytes, size_t size, struct log *log)
 {
     const uint8_t *at = bytes, *end = at + size;
@@ -184,7 +184,7 @@ static void feed(struct resp_reader *reader, const void *bytes, size_t size, str
     }
 }
 
-/* The same, of a copy that ends at the edge: to read past the end is to crash. */
+/* The same, with a copy that ends at the edge: a read beyond the end crashes. */
 static void feed_edge(struct resp_reader *reader, const void *bytes, size_t size, struct log *log)
 {
     const uint8_t *at = edge;
@@ -192,12 +192,12 @@ static void feed_edge(struct resp_reader *reader, const void *bytes, size_t size
     if (size > page)
         abort();
     if (size == 0 && !log->bad && resp_read(reader, &at, edge) != RESP_MORE)
-        say(log, " [nothing is not enough]");
+        say(log, " [no bytes: not RESP_MORE]");
     memcpy(edge - size, bytes, size);
     feed(reader, edge - size, size, log);
 }
 
-/* In three pieces, some of them empty perhaps. */
+/* In three pieces; some of them may be empty. */
 static void feed_cut(const char *bytes, size_t size, size_t first, size_t second, struct log *log)
 {
     struct resp_reader reader;
@@ -227,7 +227,7 @@ static void feed_bytewise(const char *bytes, size_t size, struct log *log)
 static const struct sample {
     const char *bytes;
     size_t size;
-    unsigned levels; /* of nesting that it needs; a build with fewer leaves it out */
+    unsigned levels; /* of nesting; a build with a smaller RESP_DEPTH_MAX skips the sample */
     const char *log;
 } samples[] = {
     /* RESP2 */
@@ -297,8 +297,8 @@ static const struct sample {
     {BYTES("|1\r\n+k\r\n|0\r\n+v\r\n$1\r\na\r\n"), 1, "reply string 1 a"},
     {BYTES("*1\r\n|1\r\n+a\r\n*1\r\n|1\r\n:1\r\n:2\r\n+b\r\n:3\r\n"), 4,
      "item sequence 1 / reply@1 integer 3"},
-    {BYTES("|1\r\n+k\r\n+v\r\n>1\r\n+hint\r\n"), 1,
-     "pushed item push 1 / pushed reply@1 status hint"},
+    {BYTES("|1\r\n+k\r\n+v\r\n>1\r\n+note\r\n"), 1,
+     "pushed item push 1 / pushed reply@1 status note"},
 
     /* Pushes between replies */
     {BYTES("+a\r\n>2\r\n+message\r\n$1\r\nk\r\n+b\r\n"), 1,
@@ -333,7 +333,7 @@ static const struct sample {
     {BYTES(":18446744073709551616\r\n"), 0, "bad"},
     {BYTES(":99999999999999999999999\r\n"), 0, "bad"},
 
-    /* So are lengths, and -1 is a length in RESP2's two nils only */
+    /* Lengths have the same syntax; -1 is a length only in the two nils of RESP2 */
     {BYTES("$-2\r\n"), 0, "bad"},
     {BYTES("*-2\r\n"), 0, "bad"},
     {BYTES("$-0\r\n\r\n"), 0, "bad"},
@@ -363,7 +363,7 @@ static const struct sample {
     {BYTES("$0\r\na\r\n"), 0, "bad"},
     {BYTES("$2\r\na\r\n+"), 0, "bad"},
 
-    /* What is no RESP at all */
+    /* Bytes that are not RESP */
     {BYTES("#x\r\n"), 0, "bad"},
     {BYTES("#tt\r\n"), 0, "bad"},
     {BYTES("#T\r\n"), 0, "bad"},
@@ -381,7 +381,7 @@ static const struct sample {
     {BYTES("|1\r\n+k\r\nx"), 1, "bad"},
 };
 
-/* Whole, byte by byte and cut at every pair of positions: the log is the same. */
+/* The log is the same for the whole sample, byte by byte, and cut at every pair of positions. */
 static void try_sample(const char *bytes, size_t size, const char *expected)
 {
     static struct log log, name;
@@ -413,7 +413,7 @@ static void all_samples(void)
             try_sample(samples[i].bytes, samples[i].size, samples[i].log);
 }
 
-/* Sequences in sequences, as deep as this build goes, around `innermost`. */
+/* Sequences in sequences, RESP_DEPTH_MAX deep, around `innermost`. */
 static void nest(const char *innermost, const char *said)
 {
     char bytes[128] = "", log[512] = "";
@@ -440,7 +440,7 @@ static void nesting(void)
 {
     nest(":7\r\n", "integer 7");
     nest("$3\r\nabc\r\n", "string 3 abc");
-    nest("*0\r\n", "sequence 0"); /* nothing is inside, so it takes no level */
+    nest("*0\r\n", "sequence 0"); /* an empty sequence needs no level */
     nest("*1\r\n:7\r\n", "bad");
     nest("%1\r\n:7\r\n:8\r\n", "bad");
 }
@@ -489,11 +489,11 @@ static void lengths_not_believed(void)
             wrong += !is_bad(*type, lengths[i]);
         if (*type != '$' && *type != '*') /* RESP3 has one nil, the others are RESP2's */
             wrong += !is_bad(*type, "-1");
-        is_int((long)wrong, 0, "%c: lengths that are not believed", *type);
+        is_int((long)wrong, 0, "%c: lengths that are refused", *type);
     }
 }
 
-/* As many elements as are believed. Feeding them all would prove nothing more. */
+/* The largest accepted counts of elements. Only the heads are fed: the elements would test nothing more. */
 static void longest_sequences(void)
 {
     struct resp_reader reader;
@@ -515,7 +515,7 @@ static void longest_sequences(void)
     ok(strcmp(log.text, expected) == 0, "%s", expected);
 }
 
-/* A text of `size` bytes as one item; malloc, so that the sanitizers see its end. */
+/* A text of `size` bytes as one item; from malloc, so that the sanitizers know its end. The caller frees it. */
 static char *long_item(char type, size_t size, size_t *total)
 {
     char head[32] = "", *bytes;
@@ -538,7 +538,7 @@ static char *long_item(char type, size_t size, size_t *total)
     return bytes;
 }
 
-/* Whether the item is that text: its beginning is kept, its size is known. */
+/* Whether the item is that text: it has the beginning, and the size of the whole. */
 static int holds(const struct resp_item *item, size_t size)
 {
     size_t kept = size < RESP_TEXT_MAX ? size : RESP_TEXT_MAX, i;
@@ -565,7 +565,7 @@ static enum resp_event read_long(char type, size_t size, size_t step)
         at = (size_t)(cursor - (uint8_t *)bytes);
     }
     if (event == RESP_REPLY && (at != total || !holds(&reader.item, size)))
-        event = RESP_ITEM; /* anything but what is expected */
+        event = RESP_ITEM; /* a wrong result, for the caller */
     free(bytes);
     return event;
 }
@@ -583,7 +583,7 @@ static void long_texts(void)
         for (i = 0; i < sizeof sizes / sizeof *sizes; i++)
             for (j = 0; j < sizeof steps / sizeof *steps; j++)
                 wrong += read_long(*type, sizes[i], steps[j]) != RESP_REPLY;
-        is_int((long)wrong, 0, "%c: of a long text the beginning is kept, and the size", *type);
+        is_int((long)wrong, 0, "%c: of a long text the item has the beginning and the size", *type);
     }
     for (type = "+-$!="; *type != '\0'; type++) {
         is_int(read_long(*type, RESP_SIZE_MAX, SIZE_MAX), RESP_REPLY, "%c of RESP_SIZE_MAX", *type);
@@ -592,7 +592,7 @@ static void long_texts(void)
     }
 }
 
-/* 200 kB a byte at a time: every call takes its byte, none comes back. */
+/* 200 kB a byte at a time: each call consumes its byte, so the time is linear. */
 static void linear(void)
 {
     struct resp_reader reader;
@@ -612,7 +612,7 @@ static void linear(void)
     cursor = (uint8_t *)bytes;
     memset(&reader, 0, sizeof reader);
     event = resp_read(&reader, &cursor, (uint8_t *)bytes + total);
-    ok(event == RESP_REPLY && cursor == (uint8_t *)bytes + total, "and all of them in one call");
+    ok(event == RESP_REPLY && cursor == (uint8_t *)bytes + total, "the same bytes in one call");
     free(bytes);
 }
 
@@ -628,7 +628,7 @@ static size_t noise_of_letters(char *bytes, size_t size)
     return size;
 }
 
-/* Letters alone are bad within a few bytes. These lead deep inside; then a byte may be changed. */
+/* Random letters are RESP_BAD after a few bytes. Random items get further; then one byte may be changed. */
 static size_t noise_of_words(char *bytes, size_t size)
 {
     static const char *const words[] = {
@@ -668,13 +668,13 @@ static void noise(void)
     }
     if (!ok(round == 100000, "100000 rounds of noise: the same whole and byte by byte"))
         printf("# round %lu: %s\n# but: %s\n", round, whole.text, drip.text);
-    ok(replies > 100000 && bad > 50000 && bad < 99000, "of them %lu bad, %lu replies", bad,
+    ok(replies > 100000 && bad > 50000 && bad < 99000, "rounds of noise: %lu bad, %lu replies", bad,
        replies);
 }
 
 /* ---- Encoder -------------------------------------------------------------------------------- */
 
-/* Every put, and the bytes that it promises. */
+/* For each call of put_nth the bytes that it writes. */
 static const struct {
     const char *bytes;
     size_t size;
@@ -740,7 +740,7 @@ static void put_nth(struct resp_writer *w, unsigned nth)
     }
 }
 
-/* All puts into `size` bytes that end at the edge. Returns what is wrong, NULL for nothing. */
+/* All puts into `size` bytes that end at the edge. Returns what is wrong, or NULL. */
 static const char *encode_into(size_t size)
 {
     struct resp_writer w = {0};
@@ -786,7 +786,7 @@ static void encoder(void)
     }
 }
 
-/* The flag alone stops every put, be there room or not. */
+/* After an overflow no put writes, even if there is room. */
 static void overflow_is_sticky(void)
 {
     struct resp_writer w = {0};
@@ -815,7 +815,8 @@ static void word_counts(void)
     resp_put_command(&w, 1);
     resp_put_command(&w, 10);
     resp_put_command(&w, 4294967295U);
-    ok(w.used == 22 && memcmp(bytes, "*1\r\n*10\r\n*4294967295\r\n", 22) == 0, "counts of words");
+    ok(w.used == 22 && memcmp(bytes, "*1\r\n*10\r\n*4294967295\r\n", 22) == 0,
+       "resp_put_command writes the count of words");
 }
 
 int main(void)

@@ -1,5 +1,5 @@
-/* server_test.c - the library against real redis-servers that die, hang, forget, refuse. Names as in
-   lock_test.c. No check depends on how fast this machine is: where time matters it is waited for.
+/* server_test.c - the library against real redis-servers that die, hang, lose keys, refuse commands. The names have the
+   rule, as in lock_test.c. No check depends on the speed of the machine: a check that depends on time waits.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
@@ -24,7 +24,7 @@ struct side {
 static struct server servers[NODES];
 static char text[8192];
 
-/* These machines may stand still for seconds: what must be answered has time for it. */
+/* The machine may be paused for seconds: a server that must answer has more time than that. */
 static const struct redlock_settings patient = {.node_timeout_ms = 8000, .stall_ms = 15000};
 static const struct redlock_settings hasty = {.node_timeout_ms = 100, .stall_ms = 4000};
 
@@ -59,14 +59,14 @@ static int release(struct side *side)
     return (int)redlock_release(&side->client, &side->lock, 5000);
 }
 
-/* What node i has under "key". */
+/* The value of "key" on server i. */
 static const char *value(unsigned i)
 {
     return server_ask(&servers[i], text, sizeof text, "GET", "key", NULL);
 }
 
 /* The same, waiting up to 10 s for a SET that the quorum did not need. */
-static const char *value_at_last(unsigned i)
+static const char *value_in_time(unsigned i)
 {
     long until = now_ms() + 10000;
 
@@ -89,25 +89,26 @@ static void on_the_wire(void)
     settle(&a.client);
     is_int(acquire(&a, 0), REDLOCK_OK, "acquired");
     ok(redlock_remaining_ms(&a.client, &a.lock) <= 19798, "validity is below ttl - drift");
-    is_int(acquire(&b, 0), REDLOCK_HELD, "another is refused");
+    is_int(acquire(&b, 0), REDLOCK_HELD, "another client is refused");
     is_int((int)redlock_extend(&a.client, &a.lock), REDLOCK_OK, "extended");
     for (i = 0; i < 3; i++)
-        ok(strlen(value_at_last(i)) == 40 && strspn(text, "0123456789abcdef") == 40,
+        ok(strlen(value_in_time(i)) == 40 && strspn(text, "0123456789abcdef") == 40,
            "the value is 40 hex digits: %s", text);
     pttl = strtol(server_ask(&servers[0], text, sizeof text, "PTTL", "key", NULL), NULL, 10);
-    ok(pttl > 0 && pttl <= 20000, "it has a ttl in milliseconds: %ld", pttl);
-    is_int((int)redlock_extend(&b.client, &b.lock), REDLOCK_LOST, "T20: the refused can't extend");
-    is_int(release(&b), REDLOCK_EXPIRED, "nor release");
+    ok(pttl > 0 && pttl <= 20000, "the key has a TTL in milliseconds: %ld", pttl);
+    is_int((int)redlock_extend(&b.client, &b.lock), REDLOCK_LOST,
+           "T20: the refused client cannot extend the lock");
+    is_int(release(&b), REDLOCK_EXPIRED, "the refused client cannot release the lock");
     is_int(release(&a), REDLOCK_OK, "released");
     is_int((int)servers_keys_left("*", 10000), 0, "no key is left");
-    is_int(acquire(&b, 20000), REDLOCK_OK, "the other gets it now");
-    is_int(release(&b), REDLOCK_OK, "and releases it");
+    is_int(acquire(&b, 20000), REDLOCK_OK, "the other client acquires it now");
+    is_int(release(&b), REDLOCK_OK, "the other client releases it");
     is_int((int)servers_keys_left("*", 10000), 0, "no key is left");
     redlock_deinit(&a.client);
     end(&b);
 }
 
-/* A client of another kind does the same with SET NX PX: both exclude one another. */
+/* Another library locks with SET NX PX: the two exclude each other. */
 static void another_library(void)
 {
     struct side a;
@@ -123,21 +124,20 @@ static void another_library(void)
     a.lock.holder_size = sizeof holder;
     now_us = redlock_posix()->now_us(NULL);
     is_int(acquire(&a, 0), REDLOCK_HELD, "held by another library");
-    ok(strcmp(holder, "theirs") == 0, "by %s", holder);
-    ok(a.lock.holder_until_us > now_us && a.lock.holder_until_us < now_us + 61000000, "for %ld ms",
-       (long)(int64_t)(a.lock.holder_until_us - now_us) / 1000);
-    ok(strcmp(value(0), "theirs") == 0, "whose key stays: %s", text);
+    ok(strcmp(holder, "theirs") == 0, "the holder is %s", holder);
+    ok(a.lock.holder_until_us > now_us && a.lock.holder_until_us < now_us + 61000000,
+       "its key expires in %ld ms", (long)(int64_t)(a.lock.holder_until_us - now_us) / 1000);
+    ok(strcmp(value(0), "theirs") == 0, "its key is untouched: %s", text);
     for (i = 0; i < 3; i++)
         server_ask(&servers[i], text, sizeof text, "DEL", "key", NULL);
-    is_int((int)servers_keys_left("*", 10000), 0,
-           "r04 T6 T37: nothing of ours is left by the attempt");
+    is_int((int)servers_keys_left("*", 10000), 0, "r04 T6 T37: the failed attempt leaves no key");
     is_int(acquire(&a, 5000), REDLOCK_OK, "free: acquired");
     for (i = 0; i < 3; i++)
         server_ask(&servers[i], text, sizeof text, "SET", "key", "theirs", NULL);
     redlock_extend(&a.client, &a.lock);
     is_int(a.lock.status, REDLOCK_LOST, "r08 T21 T22: stolen: lost (refused %x, failed %x: %s)",
            a.lock.refused, a.lock.failed, a.nodes[2].error);
-    is_int(release(&a), REDLOCK_LOST, "r11: and a release says so");
+    is_int(release(&a), REDLOCK_LOST, "r11: a release reports the loss, too");
     ok(strcmp(value(1), "theirs") == 0, "T21: the thief's key is untouched: %s", text);
     end(&a);
 }
@@ -150,17 +150,17 @@ static void dead_servers(void)
     begin(&a, 5, &patient);
     server_kill(&servers[0]);
     server_kill(&servers[1]);
-    is_int(acquire(&a, 0), REDLOCK_OK, "T4 T5: two of five dead, exactly three grant");
-    is_int(a.lock.granted, 0x1c, "by their votes");
+    is_int(acquire(&a, 0), REDLOCK_OK, "T4 T5: two of five servers are dead: exactly three grant");
+    is_int(a.lock.granted, 0x1c, "the votes are those of the other three");
     is_int((int)redlock_extend(&a.client, &a.lock), REDLOCK_OK, "extended");
     is_int(release(&a), REDLOCK_OK, "released");
     server_kill(&servers[2]);
     is_int(acquire(&a, 0), REDLOCK_UNREACHABLE, "three of five dead: no quorum");
     ok(a.nodes[0].error[0] != '\0' && a.nodes[1].error[0] != '\0' && a.nodes[2].error[0] != '\0',
-       "each with its reason: %s", a.nodes[0].error);
+       "each dead node has an error: %s", a.nodes[0].error);
     for (i = 0; i < 3; i++)
         server_restart(&servers[i]);
-    is_int(acquire(&a, 20000), REDLOCK_OK, "T13: works again once they are back");
+    is_int(acquire(&a, 20000), REDLOCK_OK, "T13: the servers are back: acquired");
     is_int(release(&a), REDLOCK_OK, "released");
     is_int((int)servers_keys_left("*", 10000), 0, "no key is left");
     end(&a);
@@ -173,21 +173,21 @@ static void hung_servers(void)
     long start;
 
     begin(&a, 5, &hasty);
-    is_int(acquire(&a, 20000), REDLOCK_OK, "all well");
+    is_int(acquire(&a, 20000), REDLOCK_OK, "no server hangs: acquired");
     is_int(release(&a), REDLOCK_OK, "released");
     server_pause(&servers[0]);
     server_pause(&servers[1]);
-    is_int(acquire(&a, 20000), REDLOCK_OK, "T14: two of five hang: no matter");
+    is_int(acquire(&a, 20000), REDLOCK_OK, "T14: two of five servers hang: acquired");
     is_int(release(&a), REDLOCK_OK, "released");
     server_pause(&servers[2]);
     start = now_ms();
     is_int(acquire(&a, 0), REDLOCK_UNREACHABLE, "r15: three hang: no quorum");
-    ok(now_ms() - start < 20000, "r15: within its bound, not for ever");
+    ok(now_ms() - start < 20000, "r15: three hang: the call ends in time");
     for (i = 0; i < 3; i++)
         server_resume(&servers[i]);
     is_int((int)servers_keys_left("*", 10000), 0,
-           "r04 r05 T6 T7: when they go on, no key of ours stays");
-    is_int(acquire(&a, 20000), REDLOCK_OK, "and all is well again");
+           "r04 r05 T6 T7: the servers continue: the failed attempt leaves no key");
+    is_int(acquire(&a, 20000), REDLOCK_OK, "the servers continue: acquired");
     is_int(release(&a), REDLOCK_OK, "released");
     end(&a);
 }
@@ -205,9 +205,9 @@ static void connections_that_break(void)
                    "yes", NULL);
     is_int((int)redlock_extend(&a.client, &a.lock), REDLOCK_OK, "T13: CLIENT KILL, then extend");
     settle(&a.client);
-    is_int((int)redlock_extend(&a.client, &a.lock), REDLOCK_OK, "and again");
-    settle(
-        &a.client); /* a connection that breaks before its first reply is not made again at once */
+    is_int((int)redlock_extend(&a.client, &a.lock), REDLOCK_OK, "a second extension");
+    /* after a connection that broke before its first reply there is a pause */
+    settle(&a.client);
     for (i = 0; i < 5; i++)
         server_ask(&servers[i], text, sizeof text, "CLIENT", "KILL", "TYPE", "normal", "SKIPME",
                    "yes", NULL);
@@ -220,7 +220,7 @@ static void connections_that_break(void)
     for (i = 0; i < 5; i++)
         server_ask(&servers[i], text, sizeof text, "SCRIPT", "FLUSH", NULL);
     is_int((int)redlock_extend(&a.client, &a.lock), REDLOCK_OK, "T38: SCRIPT FLUSH, then extend");
-    is_int(release(&a), REDLOCK_OK, "T38: and release");
+    is_int(release(&a), REDLOCK_OK, "T38: SCRIPT FLUSH, then release");
     settle(&a.client);
     is_int((int)servers_keys_left("*", 10000), 0, "no key is left");
     end(&a);
@@ -235,19 +235,19 @@ static void servers_that_refuse(void)
     for (i = 0; i < 2; i++)
         server_ask(&servers[i], text, sizeof text, "ACL", "SETUSER", "default", "-set", NULL);
     is_int(acquire(&a, 60000), REDLOCK_DENIED,
-           "r06: no permission on two of three: not waited for");
-    ok(strstr(a.nodes[0].error, "NOPERM") != NULL, "in the server's words: %s", a.nodes[0].error);
+           "r06: no permission on two of three: the call does not wait");
+    ok(strstr(a.nodes[0].error, "NOPERM") != NULL, "the server's error text: %s", a.nodes[0].error);
     for (i = 0; i < 2; i++)
         server_ask(&servers[i], text, sizeof text, "ACL", "SETUSER", "default", "+@all", NULL);
     for (i = 0; i < 3; i++)
         server_ask(&servers[i], text, sizeof text, "RPUSH", "key", "not a lock", NULL);
-    is_int(acquire(&a, 0), REDLOCK_HELD, "a list of that name: taken");
+    is_int(acquire(&a, 0), REDLOCK_HELD, "the key is a list: held");
     for (i = 0; i < 1000 && strstr(a.nodes[0].error, "WRONGTYPE") == NULL; i++) {
-        acquire(&a, 0); /* two others decided, before this one was connected again */
+        acquire(&a, 0); /* the two others may have decided before this node was connected again */
         settle(&a.client);
         sleep_ms(5);
     }
-    ok(strstr(a.nodes[0].error, "WRONGTYPE") != NULL, "and says why: %s", a.nodes[0].error);
+    ok(strstr(a.nodes[0].error, "WRONGTYPE") != NULL, "the key is a list: %s", a.nodes[0].error);
     ok(strcmp(server_ask(&servers[0], text, sizeof text, "LLEN", "key", NULL), "1") == 0,
        "the list is untouched");
     server_ask(&servers[2], text, sizeof text, "DEL", "key", NULL);
@@ -256,7 +256,7 @@ static void servers_that_refuse(void)
         server_ask(&servers[i], text, sizeof text, "REPLICAOF", "127.0.0.1", "1", NULL);
     }
     is_int(acquire(&a, 60000), REDLOCK_DENIED, "r06: two of three are replicas");
-    ok(strstr(a.nodes[1].error, "READONLY") != NULL, "and says so: %s", a.nodes[1].error);
+    ok(strstr(a.nodes[1].error, "READONLY") != NULL, "the replica's error: %s", a.nodes[1].error);
     for (i = 0; i < 2; i++)
         server_ask(&servers[i], text, sizeof text, "REPLICAOF", "NO", "ONE", NULL);
     end(&a);
@@ -278,12 +278,12 @@ static int knows(const char *command)
     return strstr(text, "unknown command") == NULL;
 }
 
-/* DELIFEQ and DELEX, where the server has them, else EVALSHA; also when the permission is taken back. */
-static void own_commands(void)
+/* DELIFEQ or DELEX, if the server has it, else EVALSHA; also when the permission is withdrawn. */
+static void native_commands(void)
 {
     enum { ROUNDS = 20 };
     int i, bad = 0;
-    const char *own = knows("DELIFEQ") ? "delifeq" : knows("DELEX") ? "delex" : "evalsha";
+    const char *native = knows("DELIFEQ") ? "delifeq" : knows("DELEX") ? "delex" : "evalsha";
     struct side a;
 
     begin(&a, 5, &patient);
@@ -294,9 +294,9 @@ static void own_commands(void)
         settle(&a.client);
     }
     is_int(bad, 0, "r11: %d rounds", ROUNDS);
-    ok(REDLOCK_NATIVE_RELEASE ? calls_of(own) >= ROUNDS - 3 && calls_of("eval") < 10
+    ok(REDLOCK_NATIVE_RELEASE ? calls_of(native) >= ROUNDS - 3 && calls_of("eval") < 10
                               : calls_of("eval") > ROUNDS,
-       "r11: released by %s", REDLOCK_NATIVE_RELEASE ? own : "script");
+       "r11: released by %s", REDLOCK_NATIVE_RELEASE ? native : "script");
     acquire(&a, 20000);
     settle(&a.client);
     for (i = 0; i < 5; i++) {
@@ -304,18 +304,18 @@ static void own_commands(void)
         server_ask(&servers[i], text, sizeof text, "ACL", "SETUSER", "default", "-delex", NULL);
         server_ask(&servers[i], text, sizeof text, "SCRIPT", "FLUSH", NULL);
     }
-    is_int(release(&a), REDLOCK_OK, "r11: the right to it is taken back: released all the same");
+    is_int(release(&a), REDLOCK_OK, "r11: the permission is withdrawn: released by script");
     settle(&a.client);
-    ok(servers_keys_left("key", 0) <= 2, "r11: where the answer was waited for");
+    ok(servers_keys_left("key", 0) <= 2, "r11: at least three servers have deleted the key");
     for (i = 0; i < 5; i++)
         bad += a.nodes[i].error[0] != '\0';
-    is_int(bad, 0, "r11: without a word of it");
+    is_int(bad, 0, "r11: no node has an error");
     for (i = 0; i < 5; i++) {
         server_ask(&servers[i], text, sizeof text, "DEL", "key", NULL);
         server_ask(&servers[i], text, sizeof text, "ACL", "SETUSER", "default", "+@all", NULL);
     }
-    is_int(acquire(&a, 20000), REDLOCK_OK, "r11: and goes on");
-    is_int(release(&a), REDLOCK_OK, "r11: by script");
+    is_int(acquire(&a, 20000), REDLOCK_OK, "r11: the permission is back: acquired");
+    is_int(release(&a), REDLOCK_OK, "r11: the permission is back: released");
     settle(&a.client);
     is_int((int)servers_keys_left("*", 10000), 0, "no key is left");
     end(&a);
@@ -347,21 +347,22 @@ static void an_expired_lock(void)
     while (acquire(&a, 0) != REDLOCK_OK && now_ms() < until) /* each node has 75 ms only */
         continue;
     is_int(a.lock.status, REDLOCK_OK, "a lock of 300 ms");
-    is_int(acquire(&b, 20000), REDLOCK_OK, "no deadlock: another gets it when the ttl has passed");
-    is_int((int)redlock_remaining_ms(&a.client, &a.lock), 0, "and nothing was left for the first");
+    is_int(acquire(&b, 20000), REDLOCK_OK, "no deadlock: another client acquires the expired lock");
+    is_int((int)redlock_remaining_ms(&a.client, &a.lock), 0,
+           "no validity was left for the first client");
     until = now_ms() + 15000;
-    do /* in 75 ms, again */
+    do /* again each node has 75 ms only */
         redlock_extend(&a.client, &a.lock);
     while (a.lock.status == REDLOCK_UNREACHABLE && now_ms() < until);
-    is_int(a.lock.status, REDLOCK_LOST, "T22: who can't extend it");
-    is_int(release(&a), REDLOCK_LOST, "nor release");
-    is_int(release(&b), REDLOCK_OK, "the other's");
+    is_int(a.lock.status, REDLOCK_LOST, "T22: the first client cannot extend the other's lock");
+    is_int(release(&a), REDLOCK_LOST, "the first client cannot release the other's lock");
+    is_int(release(&b), REDLOCK_OK, "the other client releases its lock");
     redlock_deinit(&a.client);
     end(&b);
 }
 
-/* Children that ask for the lock in the same moment, again and again: a file that only one may have
-   open exclusively, in the servers' folder, is the judge. */
+/* A child process that acquires the lock again and again, together with others. The holder creates a file exclusively,
+   in the servers' folder: that fails if another process is inside. */
 static void contend(int rounds)
 {
     struct side a;
@@ -374,7 +375,7 @@ static void contend(int rounds)
         FILE *inside;
         if (acquire(&a, 10000) != REDLOCK_OK)
             continue;
-        inside = fopen(name, "wx"); /* fails if it exists: somebody else is inside */
+        inside = fopen(name, "wx"); /* fails if the file exists */
         failed += inside == NULL && redlock_remaining_ms(&a.client, &a.lock) > 0;
         if (inside != NULL) {
             fclose(inside);
@@ -383,8 +384,8 @@ static void contend(int rounds)
         won++;
         redlock_release(&a.client, &a.lock, 5000);
     }
-    settle(
-        &a.client); /* a server whose reply meets a reset reads no further, so not that release */
+    /* a process that ends with unread replies resets the connection, and the server would not read the release */
+    settle(&a.client);
     _exit(failed > 0 ? 1 : won == rounds ? 0 : 2);
 }
 
@@ -405,15 +406,15 @@ static void many_processes(void)
     }
     for (i = 0; i < CHILDREN; i++)
         bad += waitpid(children[i], &status, 0) != children[i] || status != 0;
-    is_int(bad, 0, "%d processes, %d turns each: never two inside, all get their turns", CHILDREN,
+    is_int(bad, 0, "%d processes acquire the lock %d times each, never two at once", CHILDREN,
            ROUNDS);
     is_int((int)servers_keys_left("*", 10000), 0, "no key is left");
     begin(&unused, 1, NULL);
     end(&unused);
 }
 
-/* Several acquires without a wait, in the same moment: one of them gets the lock. */
-static void nobody_waits_one_wins(void)
+/* Concurrent acquires with wait_ms 0: one of them gets the lock. */
+static void without_waiting_one_wins(void)
 {
     enum { SIDES = 8, ROUNDS = 10 };
     static struct side sides[SIDES];
@@ -450,8 +451,8 @@ static void nobody_waits_one_wins(void)
                 release(&sides[i]);
         servers_keys_left("*", 10000);
     }
-    is_int(wrong, 0, "r06: %d at once, %d rounds: never two holders", SIDES, ROUNDS);
-    ok(winners >= ROUNDS / 2, "r06: and somebody got it in %d of them", winners);
+    is_int(wrong, 0, "r06: %d clients, %d rounds: never two holders", SIDES, ROUNDS);
+    ok(winners >= ROUNDS / 2, "r06: one client acquired the lock in %d rounds", winners);
     for (i = 0; i < SIDES; i++)
         end(&sides[i]);
 }
@@ -495,12 +496,12 @@ static void many_locks_in_flight(void)
             redlock_handle_events(&a.client, n, events[n]);
     }
     is_int(held, MANY, "%d locks at once over the same connections: all held", MANY);
-    is_int(released, MANY, "and released");
+    is_int(released, MANY, "%d locks at once: all released", MANY);
     is_int((int)servers_keys_left("*", 10000), 0, "no key is left");
     end(&a);
 }
 
-/* T16: two processes that start alike have other tokens; and a child can't use its parent's client. */
+/* T16: parent and child draw different tokens; and a child cannot use its parent's client. */
 static void a_forked_process(void)
 {
     struct side a, b;
@@ -520,13 +521,13 @@ static void a_forked_process(void)
         exit(forked == REDLOCK_FORKED ? 0 : 1);
     }
     waitpid(child, &status, 0);
-    is_int(status, 0, "fork: the child is told that the client is its parent's");
+    is_int(status, 0, "fork: REDLOCK_FORKED in the child");
     snprintf(first, sizeof first, "%.40s", value(0));
     server_ask(&servers[0], text, sizeof text, "DEL", "key", NULL);
-    is_int(acquire(&a, 0), REDLOCK_OK, "fork: who goes on using it");
+    is_int(acquire(&a, 0), REDLOCK_OK, "fork: the parent can use its client");
     snprintf(second, sizeof second, "%.40s", value(0));
     ok(strlen(first) == 40 && strlen(second) == 40 && strcmp(first, second) != 0,
-       "T16: tokens of parent and child: %s %s", first, second);
+       "T16: different tokens of child and parent: %s %s", first, second);
     release(&a);
     end(&a);
 }
@@ -540,11 +541,11 @@ int main(void)
     hung_servers();
     connections_that_break();
     servers_that_refuse();
-    own_commands();
+    native_commands();
     other_addresses();
     an_expired_lock();
     many_processes();
-    nobody_waits_one_wins();
+    without_waiting_one_wins();
     many_locks_in_flight();
     a_forked_process();
     return done_testing();

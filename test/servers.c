@@ -61,7 +61,7 @@ static void fail(const char *what, const char *why)
 void end_with(pid_t parent)
 {
 #ifdef __linux__
-    prctl(PR_SET_PDEATHSIG, SIGKILL); /* not even kill -9 of the test leaves anything behind */
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* also after kill -9 of the test no process is left */
 #endif
     if (getppid() != parent)
         _exit(1);
@@ -89,7 +89,7 @@ static sigset_t ending_signals(void)
     return set;
 }
 
-/* Around whatever makes a pid and its `pid` field differ: the handler trusts the field. */
+/* Blocks signals while a server's process and its `pid` field may differ, because the handler relies on the field. */
 static sigset_t hold_signals(void)
 {
     sigset_t set = ending_signals(), before;
@@ -105,7 +105,7 @@ static void allow_signals(sigset_t before)
 
 /* ---- The end -------------------------------------------------------------------------------- */
 
-/* What the servers were told to make. Also from a signal handler: nothing but system calls. */
+/* Removes the files that every server has. Runs also in a signal handler: system calls only. */
 static void remove_known(void)
 {
     unsigned i;
@@ -117,7 +117,7 @@ static void remove_known(void)
     rmdir(folder);
 }
 
-/* And what they made besides, say with --appendonly. Links are removed, not followed. */
+/* Removes also other files, such as those of --appendonly. Links are removed, not followed. */
 static void remove_tree(const char *path, int depth)
 {
     DIR *list = opendir(path);
@@ -136,7 +136,7 @@ static void remove_tree(const char *path, int depth)
     rmdir(path);
 }
 
-/* Only system calls here: it also runs in a signal handler. */
+/* Runs also in a signal handler: system calls only. */
 static void end_servers(void)
 {
     unsigned i;
@@ -161,7 +161,7 @@ void servers_stop(void)
 {
     sigset_t before;
 
-    if (getpid() != owner || folder[0] == '\0') /* a child of the test that exits; or: twice */
+    if (getpid() != owner || folder[0] == '\0') /* in a child of the test, or called before */
         return;
     before = hold_signals();
     end_servers();
@@ -179,7 +179,7 @@ static void on_signal(int number)
     raise(number);
 }
 
-/* None of them while another one is handled. */
+/* While one of these signals is handled the others are blocked. */
 static void catch_signals(void)
 {
     struct sigaction action;
@@ -221,7 +221,7 @@ int listen_on(char *address, size_t size)
     return fd;
 }
 
-/* Appends words, which NULL ends; how many there are then. */
+/* Appends words up to NULL. Returns the new count. */
 static unsigned add(const char **words, unsigned used, const char *const *more)
 {
     while (more != NULL && *more != NULL && used < WORDS - 1)
@@ -276,7 +276,7 @@ static void spawn(struct server *server)
     sigset_t before = hold_signals();
 
     fflush(stdout);
-    unlink(server->local + 5); /* a killed server's */
+    unlink(server->local + 5); /* a killed server leaves its socket */
     server->pid = fork();
     if (server->pid == 0) {
         allow_signals(before);
@@ -287,7 +287,7 @@ static void spawn(struct server *server)
         fail("fork", strerror(errno));
 }
 
-/* Has it ended? Without the program there is no use in another try. */
+/* Whether the server has ended. Exits if redis-server is not installed. */
 static int ended(struct server *server)
 {
     sigset_t before = hold_signals();
@@ -301,9 +301,8 @@ static int ended(struct server *server)
     return over;
 }
 
-/* Waits until it answers, if only that it is loading its keys. 0 when it has ended, or does not within
-   20 s. */
-static int comes_up(struct server *server)
+/* Waits until the server answers, also with -LOADING. Returns 0 if it has ended, or does not answer within 20 s. */
+static int answers(struct server *server)
 {
     char reply[64];
     long end = now_ms() + 20000;
@@ -327,8 +326,8 @@ static void start(struct server *server, unsigned index)
     snprintf(server->local, sizeof server->local, "unix:%s/%u.sock", folder, index);
     snprintf(logs[index], sizeof logs[index], "%s/%u.log", folder, index);
     spawn(server);
-    if (!comes_up(server))
-        fail(server->address, "does not come up");
+    if (!answers(server))
+        fail(server->address, "does not start");
 }
 
 void servers_start(struct server *servers, unsigned count, const char *const *options)
@@ -338,7 +337,7 @@ void servers_start(struct server *servers, unsigned count, const char *const *op
 
     if (count > SERVERS_MAX)
         fail("servers_start", "too many");
-    if (parent == NULL || strlen(parent) > 60) /* a unix socket's path has to be short */
+    if (parent == NULL || strlen(parent) > 60) /* the path of a unix socket must be short */
         parent = "/tmp";
     snprintf(folder, sizeof folder, "%.60s/redlock-XXXXXX", parent);
     if (mkdtemp(folder) == NULL)
@@ -356,7 +355,7 @@ void servers_start(struct server *servers, unsigned count, const char *const *op
     }
 }
 
-static void hang_up(struct server *server)
+static void disconnect(struct server *server)
 {
     if (server->fd >= 0)
         close(server->fd);
@@ -372,7 +371,7 @@ void server_kill(struct server *server)
         waitpid(server->pid, NULL, 0);
     }
     server->pid = 0;
-    hang_up(server);
+    disconnect(server);
     allow_signals(before);
 }
 
@@ -380,8 +379,8 @@ void server_restart(struct server *server)
 {
     server_kill(server);
     spawn(server);
-    if (!comes_up(server))
-        fail(server->address, "does not come up again");
+    if (!answers(server))
+        fail(server->address, "does not restart");
 }
 
 void server_pause(struct server *server)
@@ -421,11 +420,11 @@ static int connected(struct server *server)
     setsockopt(server->fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
     if (connect(server->fd, (struct sockaddr *)(void *)&to, sizeof to) == 0)
         return 1;
-    hang_up(server);
+    disconnect(server);
     return 0;
 }
 
-/* All of it. As there is a time limit, a process that was stopped and continues (Ctrl-Z) is interrupted. */
+/* Receives exactly `size` bytes. With SO_RCVTIMEO a process that was stopped and continued (Ctrl-Z) gets EINTR. */
 static int receive(int fd, char *bytes, size_t size)
 {
     while (size > 0) {
@@ -459,7 +458,7 @@ static void append(char *reply, size_t size, const char *text)
     strncat(reply, text, size - strlen(reply) - 1);
 }
 
-/* Appends one reply; arrays within arrays come out flat. */
+/* Appends one reply; nested arrays are flattened. */
 static int next_reply(int fd, char *reply, size_t size)
 {
     char line[4096];
@@ -485,7 +484,7 @@ static int next_reply(int fd, char *reply, size_t size)
     return 1;
 }
 
-/* Writes the command; its size, or 0 when it is too long. */
+/* Writes the command. Returns its size, or 0 if it is too long. */
 static size_t encode(char *command, size_t room, unsigned count, const void *const *words,
                      const size_t *sizes)
 {
@@ -514,7 +513,7 @@ const char *server_ask_binary(struct server *server, char *reply, size_t size, u
     reply[0] = '\0';
     if (!connected(server) || send(server->fd, command, used, MSG_NOSIGNAL) != (ssize_t)used ||
         !next_reply(server->fd, reply, size)) {
-        hang_up(server);
+        disconnect(server);
         snprintf(reply, size, "(no answer)");
     }
     return reply;

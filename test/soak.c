@@ -1,10 +1,10 @@
-/* soak.c MINUTES CLOCK_SHIM - processes that contend for two locks for a while, on five real redis-servers behind a
-   bad network: servers are killed, stopped, restarted, told to close connections or to wait; clients are killed and stopped too.
-   A judge, which is no Redis client, gets reports of when each worker was inside.
+/* soak.c MINUTES CLOCK_SHIM - processes contend for two locks for MINUTES, on five real redis-servers behind a faulty
+   network. Servers are killed, stopped, restarted, made to close connections or to pause clients; clients are killed
+   and stopped, too. Each worker reports its holdings to a judge process, which does not use Redis.
 
-   For half of the time the servers forget their keys when they are killed, and `longest_ttl_ms` is set: never two
-   inside at once. For the other half they keep them, but wall clocks jump, theirs and the clients': then only
-   fencing tokens help, and no two of these are equal or out of order.
+   In the first half the servers lose their keys when they are killed, and `longest_ttl_ms` is set: no two workers may
+   hold a lock at once. In the second half the servers keep their keys on disk, but the wall clocks of servers and
+   clients jump: then only fencing tokens help, and no two of them may be equal or out of order.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
@@ -33,9 +33,9 @@ enum fault {
     CUT,
     KILL,
     STOP,
-    HANG_UP, /* CLIENT KILL */
-    WAIT,    /* CLIENT PAUSE */
-    JUMP,    /* of its wall clock, forward or back */
+    DISCONNECT, /* CLIENT KILL */
+    WAIT,       /* CLIENT PAUSE */
+    JUMP,       /* of its wall clock, forward or back */
     KILL_CLIENT,
     STOP_CLIENT,
     JUMP_CLIENT,
@@ -57,14 +57,14 @@ static const char *const fault_names[FAULTS] = {"",
                                                 "client: SIGSTOP",
                                                 "client: wall clock jumps"};
 
-/* What all processes share: a file without a name. */
+/* The memory that all processes share, mapped from a file without a name. */
 struct shared {
-    /* First, as the shim reads them there. Servers, then workers. */
+    /* The first member, because clock_shim.c maps the file. Servers, then workers. */
     struct clock_shift clocks[CLOCK_SHIFTS];
     struct proxy proxies[NODES];
     volatile int stop;
     volatile unsigned wins[WORKERS];
-    unsigned statuses[-REDLOCK_FORKED + 1]; /* of acquires; a count may be lost when two count */
+    unsigned statuses[-REDLOCK_FORKED + 1]; /* of acquires; not atomic, so some may be missing */
     unsigned long overlaps, disorders, doubles, intervals; /* what the judge found */
 };
 
@@ -99,17 +99,17 @@ static void map_shared(const char *path)
 
 /* ---- A worker ------------------------------------------------------------------------------- */
 
-/* One holding, by the one clock that all processes of this machine have. */
+/* One holding, by the monotonic clock that all processes of this machine share. */
 struct interval {
     int key, worker;
-    uint64_t began_us; /* the acquire */
-    uint64_t from_us;  /* it was over */
-    uint64_t to_us;    /* the release began, or the validity ended before that */
+    uint64_t began_us; /* start of the acquire */
+    uint64_t from_us;  /* end of the acquire */
+    uint64_t to_us;    /* start of the release, or the end of the validity if that is earlier */
     uint64_t fencing_token;
 };
 
-/* Tells the judge, in one piece. Once on entering, up to the validity's end, as a client that is killed stays
-   inside for so long; then again for each change. */
+/* Reports to the judge in one write. The first report of a holding ends with the validity, because the lock of a client
+   that is killed lasts until then. Each change is reported again. */
 static void report(int judge, const struct interval *interval)
 {
     if (write(judge, interval, sizeof *interval) != (ssize_t)sizeof *interval)
@@ -220,14 +220,14 @@ static void judge_all(struct interval *all, size_t count)
     for (i = 0; i < count; i++) {
         if (longest != NULL && longest->key == all[i].key && all[i].from_us < longest->to_us) {
             if (shared->overlaps++ < 5)
-                show("inside together", longest, &all[i]);
+                show("two holders at once", longest, &all[i]);
         }
         if (longest == NULL || longest->key != all[i].key || all[i].to_us > longest->to_us)
             longest = &all[i];
     }
-    /* Smaller tokens first: none of them may have begun after one with a larger token was complete. */
+    /* Sorted by token: an acquire with a smaller token must not begin after the end of one with a larger token. */
     qsort(all, count, sizeof *all, by_fence);
-    longest = NULL; /* of those with larger tokens, the one that was complete first */
+    longest = NULL; /* of the holdings with larger tokens, the one whose acquire ended first */
     for (i = count; i-- > 0;) {
         if (longest != NULL && longest->key == all[i].key && longest->from_us < all[i].began_us) {
             if (shared->disorders++ < 5)
@@ -242,8 +242,7 @@ static void judge_all(struct interval *all, size_t count)
     shared->intervals = count;
 }
 
-/* Reads what the workers report until the last has ended. What a worker says again of its last holding replaces
-   what it has said before. */
+/* Reads the reports until the last worker has ended. A new report on a worker's last holding replaces the old one. */
 static void judge(int reports)
 {
     struct interval *all = malloc(INTERVALS * sizeof *all), one, *last[WORKERS] = {NULL};
@@ -273,8 +272,8 @@ static unsigned faults[FAULTS];
 static struct {
     enum fault fault; /* 0: none */
     long until_ms;
-} trouble[NODES + WORKERS];
-static unsigned deaths; /* of workers, by themselves */
+} current[NODES + WORKERS]; /* the present fault of each server and worker */
+static unsigned deaths;     /* workers that ended without being killed by the test */
 static char text[200];
 
 static void start_worker(int number, int volatile_servers)
@@ -300,7 +299,7 @@ static void start_worker(int number, int volatile_servers)
     shared->clocks[NODES + number].pid = child;
 }
 
-/* Processes that have ended without a signal. */
+/* Counts and restarts workers that have ended, though the test has not killed them. */
 static void look_after_workers(int volatile_servers)
 {
     int i, status;
@@ -323,7 +322,7 @@ static void begin_server_fault(int i, enum fault fault)
         server_kill(&servers[i]);
     else if (fault == STOP)
         server_pause(&servers[i]);
-    else if (fault == HANG_UP)
+    else if (fault == DISCONNECT)
         server_ask(&servers[i], text, sizeof text, "CLIENT", "KILL", "TYPE", "normal", "SKIPME",
                    "yes", NULL);
     else if (fault == WAIT)
@@ -345,11 +344,11 @@ static void begin_client_fault(int i, enum fault fault, int volatile_servers)
     }
 }
 
-static void mend(int i)
+static void end_fault(int i)
 {
-    enum fault fault = trouble[i].fault;
+    enum fault fault = current[i].fault;
 
-    trouble[i].fault = (enum fault)0;
+    current[i].fault = (enum fault)0;
     if (i >= NODES) {
         kill(workers[i - NODES], SIGCONT);
         return;
@@ -363,43 +362,44 @@ static void mend(int i)
     }
 }
 
-static void begin_trouble(int i, enum fault fault)
+static void note_fault(int i, enum fault fault)
 {
     faults[fault]++;
-    trouble[i].fault = fault;
-    trouble[i].until_ms = now_ms() + 50 + (long)roll(roll(4) == 0 ? 2 * TTL_MS : 400);
+    current[i].fault = fault;
+    current[i].until_ms = now_ms() + 50 + (long)roll(roll(4) == 0 ? 2 * TTL_MS : 400);
 }
 
-/* A fault for a process that has none. Most of the time a majority of the servers is left in peace, so that
-   locks are granted. A server that has just been restarted without its keys does not count as such, because
-   it has no vote. */
-static void strike(int volatile_servers, const long *voteless_until_ms)
+/* Begins a fault of a process that has none. Most of the time a majority of the servers has no fault, so that
+   locks are granted. A server that has just been restarted without its keys counts as faulty, because it does not
+   vote. */
+static void begin_random_fault(int volatile_servers, const long *voteless_until_ms)
 {
     long now = now_ms();
-    int i = (int)roll(NODES + WORKERS), n, upset = 0;
+    int i = (int)roll(NODES + WORKERS), n, faulty = 0;
     enum fault fault;
 
     for (n = 0; n < NODES; n++)
-        upset += trouble[n].fault != 0 || voteless_until_ms[n] > now;
-    if (trouble[i].fault != 0 || (i < NODES ? upset >= 2 && roll(30) > 0 : roll(6) > 0))
+        faulty += current[n].fault != 0 || voteless_until_ms[n] > now;
+    if (current[i].fault != 0 || (i < NODES ? faulty >= 2 && roll(30) > 0 : roll(6) > 0))
         return;
     fault = (enum fault)(i < NODES ? 1 + roll(volatile_servers ? JUMP - 1 : JUMP)
                                    : KILL_CLIENT + roll(volatile_servers ? 2 : 3));
     if (i >= NODES) {
         begin_client_fault(i - NODES, fault, volatile_servers);
-        begin_trouble(i, fault);
+        note_fault(i, fault);
         return;
     }
-    if (upset == 0 && roll(2)) { /* the hardest case for the library: two forget at once */
+    if (faulty == 0 &&
+        roll(2)) { /* the hardest case for the library: two servers lose their keys at once */
         begin_server_fault((i + 1) % NODES, KILL);
-        begin_trouble((i + 1) % NODES, KILL);
+        note_fault((i + 1) % NODES, KILL);
         fault = KILL;
     }
     begin_server_fault(i, fault);
-    begin_trouble(i, fault);
+    note_fault(i, fault);
 }
 
-static void upset_all(long ms, int volatile_servers)
+static void run_faults(long ms, int volatile_servers)
 {
     long voteless_until_ms[NODES] = {0}, until = now_ms() + ms, next = now_ms();
     int i;
@@ -407,26 +407,26 @@ static void upset_all(long ms, int volatile_servers)
     while (now_ms() < until) {
         long now = now_ms();
         for (i = 0; i < NODES + WORKERS; i++)
-            if (trouble[i].fault != 0 && trouble[i].until_ms <= now) {
-                if (trouble[i].fault == KILL && volatile_servers)
+            if (current[i].fault != 0 && current[i].until_ms <= now) {
+                if (current[i].fault == KILL && volatile_servers)
                     voteless_until_ms[i] = now + TTL_MS + 2500;
-                mend(i);
+                end_fault(i);
             }
         if (now >= next) {
-            strike(volatile_servers, voteless_until_ms);
+            begin_random_fault(volatile_servers, voteless_until_ms);
             next = now + (long)roll(80);
         }
         look_after_workers(volatile_servers);
         sleep_ms(5);
     }
     for (i = 0; i < NODES + WORKERS; i++)
-        if (trouble[i].fault != 0)
-            mend(i);
+        if (current[i].fault != 0)
+            end_fault(i);
 }
 
 /* ---- One half ------------------------------------------------------------------------------- */
 
-/* How many workers get a lock within `ms`. */
+/* How many workers acquire a lock within `ms`. */
 static int winners(long ms)
 {
     unsigned before[WORKERS];
@@ -449,7 +449,7 @@ static void start_all(int volatile_servers)
 
     memset(shared, 0, sizeof *shared);
     memset(faults, 0, sizeof faults);
-    memset(trouble, 0, sizeof trouble);
+    memset(current, 0, sizeof current);
     deaths = 0;
     servers_start(servers, NODES, volatile_servers ? NULL : keeps);
     for (i = 0; i < NODES; i++) {
@@ -473,7 +473,7 @@ static void start_all(int volatile_servers)
         start_worker(i, volatile_servers);
 }
 
-/* How many workers do not end, as they should. */
+/* Returns how many workers do not end with status 0 within 20 s. */
 static int stop_workers(void)
 {
     int i, bad = 0, status;
@@ -497,19 +497,19 @@ static void half(long ms, int volatile_servers)
     int i, status;
 
     start_all(volatile_servers);
-    is_int(winners(60000), WORKERS, "before the faults every client gets a lock");
-    upset_all(ms, volatile_servers);
-    is_int(winners(60000), WORKERS, "and after them");
-    is_int((long)deaths, 0, "none died by itself");
-    is_int(stop_workers(), 0, "all end when they are told to");
+    is_int(winners(60000), WORKERS, "before the faults every client acquires a lock");
+    run_faults(ms, volatile_servers);
+    is_int(winners(60000), WORKERS, "after the faults every client acquires a lock");
+    is_int((long)deaths, 0, "no client crashed");
+    is_int(stop_workers(), 0, "all clients end when they are told to");
     close(to_judge);
-    ok(waitpid(judging, &status, 0) == judging && status == 0, "the judge has done his work");
+    ok(waitpid(judging, &status, 0) == judging && status == 0, "the judge has read all reports");
     is_int((int)servers_keys_left("soak:?", 20000), 0, "no lock is left");
     ok(shared->intervals > 50, "%lu holdings", shared->intervals);
     if (volatile_servers)
-        is_int((long)shared->overlaps, 0, "never two inside at once");
+        is_int((long)shared->overlaps, 0, "never two holders at once");
     else
-        printf("# %lu times two inside at once, as wall clocks jumped\n", shared->overlaps);
+        printf("# %lu times two holders at once, because wall clocks jumped\n", shared->overlaps);
     is_int((long)shared->disorders, 0, "no fencing token out of order");
     if (!volatile_servers)
         is_int((long)shared->doubles, 0, "no fencing token twice");
@@ -545,7 +545,7 @@ int main(int count, char **words)
     program = words[0];
     shared_path = inherited;
     map_shared(inherited);
-    setenv("REDLOCK_CLOCKS", inherited, 1); /* for the servers and workers to come */
+    setenv("REDLOCK_CLOCKS", inherited, 1); /* for servers and workers that are started later */
     setenv("LD_PRELOAD", words[2], 1);
     signal(SIGPIPE, SIG_IGN);
     half((long)(minutes * 30000), 1);

@@ -1,5 +1,5 @@
 /* thread_test.c - one client for each thread, all on the same servers and the same lock. Run under
-   ThreadSanitizer, which would see whatever two clients share.
+   ThreadSanitizer, which would report memory that two clients share.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
@@ -14,7 +14,8 @@
 enum { NODES = 5, THREADS = 6, TURNS = 40 };
 
 static struct server servers[NODES];
-static int inside, together, turns; /* by atomic operations only: the lock is no lock to the tool */
+static int inside, together,
+    turns; /* atomic operations only: ThreadSanitizer does not know the lock */
 
 static void *contend(void *unused)
 {
@@ -57,7 +58,8 @@ int main(void)
             return 1;
     for (i = 0; i < THREADS; i++)
         pthread_join(threads[i], NULL);
-    is_int(turns, THREADS * TURNS, "%d threads with a client each: all get their turns", THREADS);
-    is_int(together, 0, "and never two at once");
+    is_int(turns, THREADS * TURNS, "%d threads with a client each: all acquire the lock %d times",
+           THREADS, TURNS);
+    is_int(together, 0, "never two threads at once");
     return done_testing();
 }

@@ -1,6 +1,6 @@
-/* tls_test.c - examples/tls against real servers that speak TLS; servers that can't prove who they are; bytes that
-   come one at a time. Run by tls.sh: its arguments are examples/tls/lock and a folder of certificates. The servers have
-   a plain port besides, where the test asks what is true.
+/* tls_test.c - examples/tls against real servers that speak TLS; servers with a wrong certificate; bytes that arrive one
+   at a time. Run by tls.sh: its arguments are examples/tls/lock and a folder of certificates. The servers also have a
+   port without TLS, which the test uses to check their keys.
 
    The linker puts the functions here in the place of send and recv (--wrap, see Makefile).
 
@@ -30,7 +30,7 @@ static struct {
     const char *options[11];
 } over_tls[NODES];
 
-/* Starts server i anew, with this certificate. `clients`: must they have one, "yes" or "no"? */
+/* Restarts server i with this certificate. `clients`: "yes" if clients must have a certificate, else "no". */
 static void serve_tls(unsigned i, const char *certificate, const char *clients)
 {
     const char *options[] = {"--tls-port",
@@ -56,7 +56,7 @@ static void serve_tls(unsigned i, const char *certificate, const char *clients)
 
 /* ---- The client ----------------------------------------------------------------------------- */
 
-/* Time enough for handshakes on a machine that is busy, under valgrind. */
+/* Enough time for handshakes on a busy machine, under valgrind. */
 static const struct redlock_settings patient = {
     .node_timeout_ms = 10000, .stall_ms = 20000, .extend_max = 65535};
 static struct redlock_tls tls;
@@ -78,7 +78,7 @@ static int counting_dial(void *context, struct redlock_node *node)
     return dial(context, node);
 }
 
-/* A client that trusts this CA, and has this certificate or none. The nodes stay as they are. */
+/* A client that trusts this CA, and has this certificate or NULL. It does not change the nodes. */
 static void begin(unsigned count, const char *authorities, const char *certificate,
                   const struct redlock_settings *settings)
 {
@@ -108,7 +108,7 @@ static void reset_nodes(void)
         nodes[i].address = over_tls[i].address;
 }
 
-/* One turn of an event loop as an application has it. */
+/* One turn of an application's event loop. */
 static void turn(void)
 {
     struct pollfd fds[NODES];
@@ -134,7 +134,7 @@ static void turn(void)
     redlock_tick(&client);
 }
 
-/* Until its connections are up and all answers have come, 20 s at most. */
+/* Runs the loop until the connections are up and all replies have come, 20 s at most. */
 static void drain(void)
 {
     long until = now_ms() + 20000;
@@ -148,7 +148,7 @@ static void drain(void)
     }
 }
 
-/* Bytes for the slowest server that are unsent now would never be sent. */
+/* Waits first: redlock_deinit would discard unsent bytes for a slow server. */
 static void end(void)
 {
     drain();
@@ -156,19 +156,19 @@ static void end(void)
     redlock_tls_free(&tls);
 }
 
-/* Until each node has been tried and all its replies were read: most of the nodes are enough for a lock. */
+/* Until each node has been tried and all its replies were read; a majority of the nodes is enough for a lock. */
 static void reconnect(void)
 {
     static struct redlock_lock other;
 
-    drain(); /* a connection that has ended is seen, */
+    drain(); /* so that the client notices closed connections, */
     redlock_lock_init(&other, "settle", 6, 60000);
-    redlock_acquire(&client, &other, 0); /* and connected again */
+    redlock_acquire(&client, &other, 0); /* and reconnects */
     redlock_release(&client, &other, 10000);
     drain();
 }
 
-/* Until all servers have it: an acquire is over when most of them do, maybe before the last handshake. */
+/* Until all servers have the key: an acquire ends when a majority has it, perhaps before the last handshake. */
 static void extend_everywhere(void)
 {
     long until = now_ms() + 20000;
@@ -177,48 +177,48 @@ static void extend_everywhere(void)
         sleep_ms(5);
 }
 
-/* ---- A network that is not kind ------------------------------------------------------------- */
+/* ---- Faults of the network ------------------------------------------------------------------ */
 
-static enum { KIND, CRUMBS, FLIP } network;
-static unsigned flips_after;
-static int last_type = -1; /* of the last record that was begun: 21 is an alert */
-static long received;      /* bytes */
+static enum { NO_FAULT, SINGLE_BYTES, FLIP } network;
+static unsigned flips_after; /* records until the one that is changed */
+static int last_type = -1;   /* of the last record that was begun: 21 is an alert */
+static long received;        /* bytes */
 
 ssize_t __real_send(int fd, const void *bytes, size_t size, int flags);
 ssize_t __wrap_send(int fd, const void *bytes, size_t size, int flags);
 ssize_t __real_recv(int fd, void *bytes, size_t size, int flags);
 ssize_t __wrap_recv(int fd, void *bytes, size_t size, int flags);
 
-/* Crumbs: one byte at a time, and none each other time. */
+/* SINGLE_BYTES: every second call sends one byte, the others none. */
 ssize_t __wrap_send(int fd, const void *bytes, size_t size, int flags)
 {
     static unsigned calls;
 
-    if (network == CRUMBS && calls++ % 2 == 0) {
+    if (network == SINGLE_BYTES && calls++ % 2 == 0) {
         errno = EAGAIN;
         return -1;
     }
-    if (network == KIND)
+    if (network == NO_FAULT)
         last_type = *(const unsigned char *)bytes;
-    return __real_send(fd, bytes, network == CRUMBS ? 1 : size, flags);
+    return __real_send(fd, bytes, network == SINGLE_BYTES ? 1 : size, flags);
 }
 
-/* Flip: one bit of a record to come is another. Records come as 5 bytes of head, and the rest. */
+/* FLIP: changes one bit of a record. A record is received in two calls: 5 bytes of head, and the rest. */
 ssize_t __wrap_recv(int fd, void *bytes, size_t size, int flags)
 {
-    ssize_t got = __real_recv(fd, bytes, network == CRUMBS ? 1 : size, flags);
+    ssize_t got = __real_recv(fd, bytes, network == SINGLE_BYTES ? 1 : size, flags);
 
     received += got > 0 ? got : 0;
     if (network == FLIP && got > 5 && --flips_after == 0) {
         ((unsigned char *)bytes)[got - 1] ^= 1;
-        network = KIND;
+        network = NO_FAULT;
     }
     return got;
 }
 
 /* ---- Tests ---------------------------------------------------------------------------------- */
 
-static void takes_turns(void)
+static void acquires_and_releases(void)
 {
     char reply[64];
     long start;
@@ -243,14 +243,14 @@ static void takes_turns(void)
                 redlock_release(&client, &lock, 10000) == REDLOCK_OK;
     printf("# %d pairs: %ld ms\n", PAIRS, now_ms() - start);
     is_int(good, PAIRS, "%d times acquire and release", PAIRS);
-    is_int(dials, NODES, "on one connection for each server");
+    is_int(dials, NODES, "one connection for each server");
     last_type = -1;
     end();
-    is_int(last_type, 21, "the end of a session is said to the server");
+    is_int(last_type, 21, "an alert tells the server that the session ends");
     nodes[1].user_data = NULL;
 }
 
-/* Node 0 alone is wrong, then all are. Its error has these `words`. */
+/* Node 0 is refused: the other nodes are enough, node 0 alone is not. Its error has these `words`. */
 static void refuses(const char *what, const char *words)
 {
     begin(NODES, "ca", NULL, &patient);
@@ -258,7 +258,7 @@ static void refuses(const char *what, const char *words)
     reconnect();
     redlock_release(&client, &lock, 10000);
     is_int(redlock_acquire(&client, &lock, 0), REDLOCK_OK, "%s: the others are enough", what);
-    is_int(lock.granted & 1, 0, "%s: has no vote", what);
+    is_int(lock.granted & 1, 0, "%s: the node has no vote", what);
     ok(strstr(nodes[0].error, words) != NULL, "%s: %s", what, nodes[0].error);
     redlock_release(&client, &lock, 10000);
     end();
@@ -273,21 +273,21 @@ static void certificates(void)
     static char wrong_name[] = "redi.example", wrong_number[] = "127.0.0.9";
 
     is_int(redlock_tls_init(&tls, redlock_posix(), "/nonexistent", NULL, NULL) != 0, 1,
-           "without a CA it does not begin");
+           "redlock_tls_init fails without a CA");
     redlock_tls_free(&tls);
     serve_tls(0, "stranger", "no");
     refuses("another CA", "tls: The certificate is not correctly signed by the trusted CA");
     serve_tls(0, "expired", "no");
     refuses("an expired certificate", "tls: The certificate validity has expired");
     serve_tls(0, "elsewhere", "no");
-    refuses("a certificate for another number",
+    refuses("a certificate for another address",
             "tls: The certificate Common Name (CN) does not match");
     serve_tls(0, "server", "no");
     nodes[0].user_data = wrong_name;
     refuses("a certificate for another name",
             "tls: The certificate Common Name (CN) does not match");
     nodes[0].user_data = wrong_number;
-    refuses("another number than asked for",
+    refuses("another address than the node's user_data",
             "tls: The certificate Common Name (CN) does not match");
     nodes[0].user_data = NULL;
 }
@@ -300,16 +300,17 @@ static void client_certificates(void)
         serve_tls(i, "server", "yes");
     begin(NODES, "ca", NULL, &patient);
     is_int(redlock_acquire(&client, &lock, 0), REDLOCK_UNREACHABLE,
-           "servers want a certificate: none");
+           "servers require a certificate, the client has none");
     reconnect();
     ok(strstr(nodes[0].error, "tls: ") != NULL, "  %s", nodes[0].error);
     end();
     begin(NODES, "ca", "other-client", &patient);
-    is_int(redlock_acquire(&client, &lock, 0), REDLOCK_UNREACHABLE, "one that they don't trust");
+    is_int(redlock_acquire(&client, &lock, 0), REDLOCK_UNREACHABLE,
+           "the client has a certificate of another CA");
     end();
     begin(NODES, "ca", "client", &patient);
-    is_int(redlock_acquire(&client, &lock, 0), REDLOCK_OK, "the right one");
-    is_int(redlock_release(&client, &lock, 10000), REDLOCK_OK, "and released");
+    is_int(redlock_acquire(&client, &lock, 0), REDLOCK_OK, "the client has the right certificate");
+    is_int(redlock_release(&client, &lock, 10000), REDLOCK_OK, "it releases the lock");
     end();
     for (i = 0; i < NODES; i++)
         serve_tls(i, "server", "no");
@@ -323,16 +324,14 @@ static void mixed_up(void)
 
     nodes[0].address = servers[0].address;
     begin(1, "ca", NULL, &quick);
-    is_int(redlock_acquire(&client, &lock, 0), REDLOCK_UNREACHABLE,
-           "TLS to a server that has none");
+    is_int(redlock_acquire(&client, &lock, 0), REDLOCK_UNREACHABLE, "TLS to a server without TLS");
     ok(now_ms() - start < 20000, "  in %ld ms: %s", now_ms() - start, nodes[0].error);
     end();
     reset_nodes();
     start = now_ms();
     if (redlock_init(&client, redlock_posix(), nodes, 1, &quick) != REDLOCK_OK)
         exit(1);
-    is_int(redlock_acquire(&client, &lock, 0), REDLOCK_UNREACHABLE,
-           "no TLS to a server that has it");
+    is_int(redlock_acquire(&client, &lock, 0), REDLOCK_UNREACHABLE, "no TLS to a server with TLS");
     ok(now_ms() - start < 20000 && nodes[0].error[0] != '\0', "  in %ld ms: %s", now_ms() - start,
        nodes[0].error);
     redlock_deinit(&client);
@@ -350,13 +349,13 @@ static void killed_and_restarted(void)
     ok(nodes[0].error[0] != '\0', "  %s", nodes[0].error);
     server_restart(&servers[0]);
     extend_everywhere();
-    is_int(lock.members, ALL, "it is back: an extension sets the key there again");
+    is_int(lock.members, ALL, "the server is back: an extension repairs the key there");
     is_int(redlock_release(&client, &lock, 10000), REDLOCK_OK, "release");
     end();
     is_int((long)servers_keys_left("tls", 10000), 0, "no key is left");
 }
 
-static void listens_and_says_nothing(void)
+static void listens_and_never_answers(void)
 {
     static const struct redlock_settings quick = {.node_timeout_ms = 300, .stall_ms = 2000};
     char addresses[NODES][32];
@@ -379,7 +378,7 @@ static void listens_and_says_nothing(void)
     reset_nodes();
 }
 
-/* What every server has as the lock's holder from now on. 0: nothing. */
+/* Sets the lock's key on each server to a value of `size` bytes; "0" deletes the key. */
 static void set_holder(const char *size)
 {
     char reply[64];
@@ -392,7 +391,7 @@ static void set_holder(const char *size)
                    "1", "tls", size, NULL);
 }
 
-/* What is decrypted already makes no event of the socket. */
+/* Bytes that are decrypted already make no event of the socket. */
 static void large_answers(void)
 {
     char holder[20];
@@ -405,14 +404,14 @@ static void large_answers(void)
            "answers of 200,000 bytes, in many records");
     ok(strcmp(holder, "xxxxxxxxxxxxxxxxxxx") == 0, "the holder is %s", holder);
     set_holder("0");
-    is_int(redlock_acquire(&client, &lock, 0), REDLOCK_OK, "and then the lock is ours");
-    is_int(redlock_release(&client, &lock, 10000), REDLOCK_OK, "and released");
-    is_int(dials, NODES, "on the same connections");
+    is_int(redlock_acquire(&client, &lock, 0), REDLOCK_OK, "the key is deleted: acquire");
+    is_int(redlock_release(&client, &lock, 10000), REDLOCK_OK, "release");
+    is_int(dials, NODES, "the connections are the same");
     end();
 }
 
-/* Each lock is started while the bytes of earlier ones are unsent. */
-static void crumbs(void)
+/* Each operation starts while the bytes of earlier ones are unsent. */
+static void single_bytes(void)
 {
     static struct redlock_lock locks[LOCKS];
     static const char *const names[LOCKS] = {"tls/0", "tls/1", "tls/2", "tls/3"};
@@ -421,7 +420,7 @@ static void crumbs(void)
     unsigned steps, i, good = 0, left = 0;
 
     begin(NODES, "ca", NULL, &patient);
-    network = CRUMBS;
+    network = SINGLE_BYTES;
     for (i = 0; i < LOCKS; i++)
         redlock_lock_init(&locks[i], names[i], 5, 60000);
     for (steps = 0; steps < 20; steps++) {
@@ -438,10 +437,10 @@ static void crumbs(void)
                 good += done->status == REDLOCK_OK;
         }
     }
-    network = KIND;
+    network = NO_FAULT;
     is_int((long)good, 20 * LOCKS,
            "a byte at a time: %d locks at once, ten times acquired and released", LOCKS);
-    is_int(dials, NODES, "on one connection for each server");
+    is_int(dials, NODES, "a byte at a time: one connection for each server");
     end();
     is_int((long)servers_keys_left("tls*", 10000), 0, "no key is left");
 }
@@ -453,22 +452,23 @@ static void flipped(void)
     network = FLIP;
     flips_after = 1;
     is_int(redlock_acquire(&client, &lock, 0), REDLOCK_OK,
-           "a record is changed on its way: acquire");
+           "a record is changed in transit: acquire");
     reconnect();
-    is_int(dials, NODES + 1, "that connection is not used any more");
+    is_int(dials, NODES + 1, "the client replaces that connection");
     redlock_release(&client, &lock, 10000);
     reconnect();
     set_holder("200000");
     network = FLIP;
     flips_after = 5;
-    is_int(redlock_acquire(&client, &lock, 0), REDLOCK_HELD, "one amidst many is changed");
+    is_int(redlock_acquire(&client, &lock, 0), REDLOCK_HELD,
+           "one of many records is changed: acquire");
     reconnect();
-    is_int(dials, NODES + 2, "that connection is not used any more");
+    is_int(dials, NODES + 2, "the client replaces that connection, too");
     set_holder("0");
     end();
 }
 
-/* How many of the connections had the server show its certificate. */
+/* On how many connections the server has sent its certificate. */
 static int checked(void)
 {
     int i, count = 0;
@@ -478,7 +478,7 @@ static int checked(void)
     return count;
 }
 
-/* Bytes that came with the reconnects. */
+/* Returns the bytes that were received during the reconnects. */
 static long cut_and_reconnect(void)
 {
     char reply[64];
@@ -501,35 +501,36 @@ static void resumes(void)
     begin(NODES, "ca", NULL, &patient);
     reconnect();
     full = received;
-    is_int(checked(), NODES, "new sessions: all servers have shown a certificate");
+    is_int(checked(), NODES, "new sessions: all servers have sent a certificate");
     printf("# %ld bytes, %ld ms\n", full, now_ms() - start);
     start = now_ms();
     received = cut_and_reconnect();
-    is_int(dials, 2 * NODES, "all connections are cut: they are made again");
+    is_int(dials, 2 * NODES, "all connections are cut: the client reconnects");
     is_int(checked(), 0, "all sessions are resumed");
-    ok(full - received > NODES * 300, "without certificates: %ld bytes less", full - received);
+    ok(full - received > NODES * 300, "resumed sessions need %ld bytes less", full - received);
     printf("# %ld bytes, %ld ms\n", received, now_ms() - start);
     cut_and_reconnect();
-    is_int(checked(), 0, "and again");
-    server_restart(&servers[0]); /* which has forgotten its sessions */
+    is_int(checked(), 0, "all sessions are resumed once more");
+    server_restart(&servers[0]); /* it has lost its sessions */
     cut_and_reconnect();
-    is_int(checked(), 1, "a server that was restarted shows its certificate");
+    is_int(checked(), 1, "a server that was restarted sends its certificate");
     nodes[1].user_data = name;
     cut_and_reconnect();
-    is_int(checked(), 1, "another name is expected: that server shows its certificate");
+    is_int(checked(), 1, "another name is expected: that server sends its certificate");
     nodes[1].user_data = NULL;
     cut_and_reconnect();
     tls.sessions[0].kept.checked_us -= REDLOCK_TLS_RESUME_MS * (uint64_t)1000;
     cut_and_reconnect();
-    is_int(checked(), 1, "an hour later: that server shows its certificate again");
+    is_int(checked(), 1, "after REDLOCK_TLS_RESUME_MS that server sends its certificate again");
     is_int(redlock_acquire(&client, &lock, 0), REDLOCK_OK, "acquire");
     extend_everywhere();
-    is_int(lock.members, ALL, "on all servers");
+    is_int(lock.members, ALL, "all servers have the key");
     is_int(redlock_release(&client, &lock, 10000), REDLOCK_OK, "release");
     end();
     serve_tls(0, "stranger", "no"); /* a session does not outlive the struct */
     begin(1, "ca", NULL, &patient);
-    is_int(redlock_acquire(&client, &lock, 0), REDLOCK_UNREACHABLE, "another CA: refused as ever");
+    is_int(redlock_acquire(&client, &lock, 0), REDLOCK_UNREACHABLE,
+           "another CA: refused, although a session was kept");
     end();
     serve_tls(0, "server", "no");
 }
@@ -549,9 +550,9 @@ static void forked(void)
         _exit(0);
     }
     waitpid(child, &status, 0);
-    is_int(status, 0, "a child lets go of its parent's client");
-    is_int(redlock_extend(&client, &lock), REDLOCK_OK, "the parent goes on");
-    is_int(dials, NODES, "on the same connections");
+    is_int(status, 0, "a child calls redlock_deinit on its parent's client");
+    is_int(redlock_extend(&client, &lock), REDLOCK_OK, "the parent extends the lock");
+    is_int(dials, NODES, "the parent's connections are the same");
     redlock_release(&client, &lock, 10000);
     end();
 }
@@ -562,7 +563,7 @@ static int program(const char *path, const char *authorities)
 
     snprintf(command, sizeof command, "%s %s/%s.pem %s %s=redis.example %s", path, folder,
              authorities, over_tls[0].address, over_tls[1].address, over_tls[2].address);
-    return system(command); /* what it prints is a comment to `prove` */
+    return system(command); /* its output is no result line for `prove` */
 }
 
 int main(int argc, char **argv)
@@ -581,20 +582,20 @@ int main(int argc, char **argv)
     reset_nodes();
     servers_keys_left("none", 0); /* the connections for server_ask */
     descriptors = open_descriptors();
-    takes_turns();
-    is_int(program(argv[1], "ca"), 0, "the program");
-    ok(program(argv[1], "other-ca") != 0, "and with a wrong CA it fails");
+    acquires_and_releases();
+    is_int(program(argv[1], "ca"), 0, "the program examples/tls/lock");
+    ok(program(argv[1], "other-ca") != 0, "the program fails with a wrong CA");
     certificates();
     client_certificates();
     mixed_up();
     killed_and_restarted();
-    listens_and_says_nothing();
+    listens_and_never_answers();
     large_answers();
-    crumbs();
+    single_bytes();
     flipped();
     resumes();
     forked();
-    for (i = 0; i < NODES; i++) /* the test's own connections are open, as they were then */
+    for (i = 0; i < NODES; i++) /* so that the test's connections are open, as before */
         server_ask(&servers[i], reply, sizeof reply, "PING", NULL);
     is_int(open_descriptors(), descriptors, "no descriptor is left open");
     return done_testing();

@@ -1,9 +1,9 @@
 /* torture_test.c - each system call that net.c makes fails, in turn, in each way that it can: once, and
-   from then on. A lock is taken, extended and released meanwhile on real servers; whatever the client then
-   says must be true, nothing may hang, crash or stay open, and afterwards it works again.
+   from then on. Meanwhile a lock is acquired, extended and released on real servers. The results of the client must
+   be true, nothing may hang, crash or leave a descriptor open, and the client must work after the fault.
 
    The linker puts these functions in the place of the real ones (--wrap, see Makefile). With REDLOCK_WITHOUT_... (net.c)
-   the library works as on a system that lacks something; what it then must not use is not called.
+   the library works as on a system that lacks a function or flag; the test checks that it is not used.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
@@ -58,7 +58,7 @@ static const char *const call_names[CALLS] = {
     "poll",        "ppoll",       "clock_gettime",  "getrandom",     "open",
     "read",        "getaddrinfo", "if_indextoname", "pthread_atfork"};
 
-/* What this build does without, and what it uses in its place. */
+/* Which of the optional functions and flags this build uses. */
 #ifdef REDLOCK_WITHOUT_GETRANDOM
 enum { HAS_GETRANDOM = 0 };
 #else
@@ -103,24 +103,24 @@ static int is_used(enum call call)
     }
 }
 
-/* What the caller gets instead of -1 and an errno. */
-enum { SHORT = 10000, HALF, NOTHING, IT_SAYS_SO, ALL_BAD };
+/* Results that are not -1 with an errno: one byte, half of the bytes, 0, a wrong answer, all poll flags. */
+enum { SHORT = 10000, HALF, NOTHING, FALSE_ANSWER, ALL_BAD };
 
-/* What may come of it, if it strikes once. */
+/* The worst effect of a fault that happens once. */
 enum cost {
-    NO_VOTE, /* of one node */
-    NO_HARM, /* not even a connection is lost */
-    NO_LOCK  /* for want of a random token */
+    NO_VOTE, /* one node does not vote */
+    NO_HARM, /* no connection is lost */
+    NO_LOCK  /* without a random token no lock is acquired */
 };
 
 struct way {
     enum call call;
     int error; /* an errno, or one of these */
-    int done;  /* the call is made all the same: the kernel did it, and says otherwise */
+    int done;  /* the real call is made, too: the kernel has done the work, but reports an error */
     enum cost cost;
 };
 
-/* After this one, even if it strikes once, something is waited for that never comes. */
+/* After this fault, even if it happens once, the client waits for a connection that is never established. */
 static const struct way lost_packet = {CONNECT, EINPROGRESS, 0, NO_VOTE};
 
 static const struct way ways[] = {
@@ -149,12 +149,12 @@ static const struct way ways[] = {
     {CONNECT, EINPROGRESS, 1, NO_HARM},
     {GETSOCKOPT, ENOBUFS, 0, NO_VOTE},
     {GETSOCKOPT, EINVAL, 0, NO_VOTE},
-    {GETSOCKOPT, IT_SAYS_SO, 0, NO_VOTE}, /* SO_ERROR is ECONNREFUSED */
+    {GETSOCKOPT, FALSE_ANSWER, 0, NO_VOTE}, /* SO_ERROR is ECONNREFUSED */
     {GETPEERNAME, ENOTCONN, 0, NO_HARM},
     {GETPEERNAME, ENOBUFS, 0, NO_VOTE},
     {GETPEERNAME, EINVAL, 0, NO_VOTE},
     {GETSOCKNAME, ENOBUFS, 0, NO_HARM},
-    {GETSOCKNAME, IT_SAYS_SO, 0, NO_VOTE}, /* the peer's name: connected to itself */
+    {GETSOCKNAME, FALSE_ANSWER, 0, NO_VOTE}, /* the peer's name: connected to itself */
     {SEND, EAGAIN, 0, NO_HARM},
     {SEND, EINTR, 0, NO_HARM},
     {SEND, EPIPE, 0, NO_VOTE},
@@ -183,19 +183,19 @@ static const struct way ways[] = {
     {POLL, EINTR, 0, NO_HARM},
     {POLL, ENOMEM, 0, NO_HARM},
     {POLL, NOTHING, 0, NO_HARM},
-    {POLL, IT_SAYS_SO, 0, NO_HARM},
+    {POLL, FALSE_ANSWER, 0, NO_HARM},
     {POLL, ALL_BAD, 0, NO_HARM},
     {PPOLL, EINTR, 0, NO_HARM},
     {PPOLL, ENOMEM, 0, NO_HARM},
     {PPOLL, EINVAL, 0, NO_HARM},
-    {PPOLL, NOTHING, 0, NO_HARM},    /* time is up, too early */
-    {PPOLL, IT_SAYS_SO, 0, NO_HARM}, /* something is ready: nothing */
-    {PPOLL, ALL_BAD, 0, NO_HARM},    /* everything is ready, with every error: not one */
+    {PPOLL, NOTHING, 0, NO_HARM},      /* the timeout, too early */
+    {PPOLL, FALSE_ANSWER, 0, NO_HARM}, /* a count, but no flags */
+    {PPOLL, ALL_BAD, 0, NO_HARM},      /* all flags, though nothing is ready */
     {GETTIME, EINVAL, 0, NO_HARM},
     {GETRANDOM, EAGAIN, 0, NO_LOCK},
     {GETRANDOM, EINTR, 0, NO_HARM},
     {GETRANDOM, ENOSYS, 0, NO_HARM},
-    {GETRANDOM, EPERM, 0, NO_HARM}, /* a sandbox that does not know it */
+    {GETRANDOM, EPERM, 0, NO_HARM}, /* a sandbox that does not permit it */
     {GETRANDOM, SHORT, 1, NO_HARM},
     {OPEN, EMFILE, 0, NO_LOCK},
     {OPEN, ENFILE, 0, NO_LOCK},
@@ -212,12 +212,12 @@ enum { WAYS = sizeof ways / sizeof *ways };
 
 static struct {
     int armed;             /* only the library's calls fail, not those of the test */
-    int old;               /* a kernel without getrandom */
+    int old;               /* getrandom fails like on an old kernel */
     const struct way *way; /* NULL: none, calls are only counted */
-    unsigned nth;          /* of the calls, from 1 */
-    int forever;           /* and all after it */
+    unsigned nth;          /* which call fails, from 1 */
+    int forever;           /* also all calls after that */
     unsigned made[CALLS], struck;
-    int types, flags; /* all of them that socket and send were given */
+    int types, flags; /* all bits that were passed to socket and send */
 } plan;
 
 /* Whether this call fails now. Sets errno. */
@@ -240,7 +240,7 @@ static int fails(enum call call)
     return 1;
 }
 
-/* How much of `size` is moved when it is cut short. */
+/* How many of `size` bytes a short send or recv transfers. */
 static size_t part(size_t size)
 {
     return plan.way->error == SHORT ? 1 : (size + 1) / 2;
@@ -279,7 +279,7 @@ WRAPPED(int, getsockopt, int fd, int level, int name, void *value, socklen_t *si
 
     if (!fails(GETSOCKOPT))
         return __real_getsockopt(fd, level, name, value, size);
-    if (plan.way->error != IT_SAYS_SO)
+    if (plan.way->error != FALSE_ANSWER)
         return -1;
     memcpy(value, &refused, sizeof refused);
     return 0;
@@ -294,7 +294,7 @@ WRAPPED(int, getsockname, int fd, struct sockaddr *name, socklen_t *size)
 {
     if (!fails(GETSOCKNAME))
         return __real_getsockname(fd, name, size);
-    return plan.way->error == IT_SAYS_SO ? __real_getpeername(fd, name, size) : -1;
+    return plan.way->error == FALSE_ANSWER ? __real_getpeername(fd, name, size) : -1;
 }
 
 WRAPPED(ssize_t, send, int fd, const void *bytes, size_t size, int flags)
@@ -341,7 +341,7 @@ WRAPPED(int, fcntl, int fd, int command, ...)
     return command == F_SETFL && fails(FCNTL) ? -1 : __real_fcntl(fd, command, value);
 }
 
-/* What poll and ppoll say when they fail. */
+/* The result of a poll or ppoll that fails. */
 static int polled(struct pollfd *fds, nfds_t count)
 {
     nfds_t i;
@@ -364,7 +364,7 @@ WRAPPED(int, ppoll, struct pollfd *fds, nfds_t count, const struct timespec *tim
     return fails(PPOLL) ? polled(fds, count) : __real_ppoll(fds, count, timeout, mask);
 }
 
-/* Only the clock that a kernel may not have: the others never fail. */
+/* Only CLOCK_BOOTTIME, which a kernel may lack; the other clocks never fail. */
 WRAPPED(int, clock_gettime, clockid_t clock, struct timespec *now)
 {
     return clock == CLOCK_BOOTTIME && fails(GETTIME) ? -1 : __real_clock_gettime(clock, now);
@@ -410,7 +410,7 @@ WRAPPED(int, pthread_atfork, void (*before)(void), void (*parent)(void), void (*
     return fails(ATFORK) ? plan.way->error : __real_pthread_atfork(before, parent, child);
 }
 
-/* ---- A life of a client --------------------------------------------------------------------- */
+/* ---- A client, from init to deinit ------------------------------------------------------------ */
 
 enum { NODES = 3, WAIT_MS = 30 };
 
@@ -431,7 +431,7 @@ static void complain(const char *what)
         complaint = what;
 }
 
-/* On how many servers the key has our token. */
+/* On how many servers the key has the lock's token. */
 static unsigned owned(const struct redlock_lock *lock)
 {
     char mine[2 * sizeof lock->token + 1];
@@ -444,7 +444,7 @@ static unsigned owned(const struct redlock_lock *lock)
     return count;
 }
 
-/* A call of the library, within its documented time. */
+/* Makes the call; complains if it takes more than a minute. */
 static int timed(enum redlock_status (*call)(struct redlock_client *, struct redlock_lock *,
                                              uint32_t),
                  struct redlock_client *client, struct redlock_lock *lock)
@@ -468,7 +468,7 @@ static enum redlock_status extend(struct redlock_client *client, struct redlock_
 }
 
 /* No node has an error. */
-static int all_are_well(const struct redlock_node *nodes)
+static int no_errors(const struct redlock_node *nodes)
 {
     unsigned i;
 
@@ -478,31 +478,31 @@ static int all_are_well(const struct redlock_node *nodes)
     return 1;
 }
 
-static void hold_it(struct redlock_client *client, struct redlock_lock *lock)
+static void extend_and_release(struct redlock_client *client, struct redlock_lock *lock)
 {
     int status;
 
     if (redlock_remaining_ms(client, lock) == 0)
-        complain("acquired, and no time left");
+        complain("acquired, but no validity left");
     if (owned(lock) < 2)
         complain("acquired without a majority");
     status = timed(extend, client, lock);
     if (status == REDLOCK_OK && owned(lock) < 2)
         complain("extended without a majority");
     if (status == REDLOCK_LOST)
-        complain("lost, though nobody took it");
+        complain("lost, though no other client took it");
     status = timed(redlock_release, client, lock);
     if (status == REDLOCK_OK && owned(lock) > 1)
-        complain("released, but a majority has it");
+        complain("released, but a majority has the key");
     if (status != REDLOCK_OK && status != REDLOCK_UNCONFIRMED)
-        complain("released, it says, but it was held");
+        complain("the release says that the lock was not held");
     if (lock->valid_until_us != 0)
         complain("held after the release");
 }
 
-/* Whether the acquire succeeded. The fault ends before the client is used once more. `once`: it strikes one
-   node once, and no time limit matters. */
-static int live(struct redlock_client *client, struct redlock_node *nodes, int once)
+/* Returns whether the acquire succeeded. The fault ends before the client is used once more. `once`: the fault affects
+   one node once, and no time limit matters. */
+static int use(struct redlock_client *client, struct redlock_node *nodes, int once)
 {
     struct redlock_lock lock;
     int status, got, i;
@@ -511,9 +511,9 @@ static int live(struct redlock_client *client, struct redlock_node *nodes, int o
     status = timed(redlock_acquire, client, &lock);
     got = status == REDLOCK_OK;
     if (got)
-        hold_it(client, &lock);
-    else if (status == REDLOCK_UNREACHABLE && all_are_well(nodes))
-        complain("unreachable, and no node says why");
+        extend_and_release(client, &lock);
+    else if (status == REDLOCK_UNREACHABLE && no_errors(nodes))
+        complain("unreachable, but no node has an error");
     else if (status != REDLOCK_UNREACHABLE && status != REDLOCK_NO_ENTROPY)
         complain(redlock_strerror(status));
     settle(client);
@@ -525,21 +525,22 @@ static int live(struct redlock_client *client, struct redlock_node *nodes, int o
     plan.way = NULL;
     if (once && servers_keys_left("*", 10000) > 0)
         complain("a key was left");
-    redlock_lock_init(&lock, "another", 7, 3000); /* so long a disconnected server may keep it */
+    redlock_lock_init(&lock, "another", 7,
+                      3000); /* TTL: a disconnected server may keep the key for this time */
     if (redlock_acquire(client, &lock, 20000) != REDLOCK_OK)
-        complain("it does not work again");
+        complain("no lock can be acquired after the fault");
     else
         redlock_release(client, &lock, 20000);
     return got;
 }
 
-/* A fault, from a new client's first byte to its last. Whether it struck. */
+/* Uses a new client, with a fault. Returns whether the fault happened. */
 static int try(const struct way *way, unsigned nth, int forever, int *got)
 {
     static const struct redlock_settings hasty = {
         .node_timeout_ms = 30, .stall_ms = 60, .retry_delay_ms = 10, .retry_delay_max_ms = 10};
     static const struct redlock_settings patient = {.node_timeout_ms = 8000, .stall_ms = 15000};
-    int waits_in_vain = forever || way == &lost_packet;
+    int hasty_limits = forever || way == &lost_packet;
     struct redlock_io io = *redlock_posix();
     struct redlock_node nodes[NODES];
     struct redlock_client client;
@@ -556,8 +557,8 @@ static int try(const struct way *way, unsigned nth, int forever, int *got)
     plan.forever = forever;
     plan.struck = 0;
     complaint = NULL;
-    redlock_init(&client, &io, nodes, NODES, waits_in_vain ? &hasty : &patient);
-    *got = live(&client, nodes, !waits_in_vain);
+    redlock_init(&client, &io, nodes, NODES, hasty_limits ? &hasty : &patient);
+    *got = use(&client, nodes, !hasty_limits);
     plan.way = way->call == CLOSE ? way : NULL;
     plan.armed = 1;
     redlock_deinit(&client);
@@ -571,12 +572,12 @@ static int try(const struct way *way, unsigned nth, int forever, int *got)
 
 static const char *describe(const struct way *way)
 {
-    static const char *const words[] = {"one byte", "half", "0", "a lie", "all errors"};
+    static const char *const words[] = {"one byte", "half", "0", "a false answer", "all errors"};
 
     return way->error >= SHORT ? words[way->error - SHORT] : strerror(way->error);
 }
 
-/* This way, at each call in turn until one is not reached any more: `most` at the most. */
+/* Lets each call in turn fail in this way, up to the last call that a client makes, or `most`. */
 static void torture(const struct way *way, unsigned most)
 {
     unsigned nth, struck = 0, got = 0, tries = 0;
@@ -588,7 +589,7 @@ static void torture(const struct way *way, unsigned most)
             int hit = try(way, nth, forever, &acquired);
             if (complaint != NULL)
                 ok(0, "%s: %s, at call %u%s: %s", call_names[way->call], describe(way), nth,
-                   forever ? " and all after it" : "", complaint);
+                   forever ? " and all later calls" : "", complaint);
             if (!hit)
                 break;
             tries++;
@@ -596,11 +597,11 @@ static void torture(const struct way *way, unsigned most)
             got += acquired != 0;
         }
     plan.old = 0;
-    ok(struck > 0, "%s: %s%s: struck %u times in %u lives, %u locks got", call_names[way->call],
-       describe(way), way->done ? ", and done" : "", struck, tries, got);
+    ok(struck > 0, "%s: %s%s: %u faults in %u clients, %u locks acquired", call_names[way->call],
+       describe(way), way->done ? ", after the real call" : "", struck, tries, got);
 }
 
-/* A life without a fault: what it calls is what this build has. */
+/* A client without a fault calls the functions that this build uses, and no other. */
 static void calls(void)
 {
     static const struct way none = {CALLS, 0, 0, NO_HARM};
@@ -609,17 +610,17 @@ static void calls(void)
 
     plan.types = plan.flags = 0;
     try(&none, 1, 0, &got);
-    ok(got && complaint == NULL, "no fault: a lock is got");
+    ok(got && complaint == NULL, "no fault: a lock is acquired");
     for (call = CLOSE; call <= GETRANDOM; call++)
         is_int(plan.made[call] > 0, is_used(call), "no fault: %s is%s called", call_names[call],
                is_used(call) ? "" : " not");
     is_int(plan.made[READ] > 0, !HAS_GETRANDOM,
-           "no fault: bytes of the device are for want of others");
+           "no fault: the random device is read only without getrandom");
     is_int((plan.types & SOCK_NONBLOCK) != 0, HAS_SOCK_NONBLOCK, "no fault: SOCK_NONBLOCK");
     is_int((plan.flags & MSG_NOSIGNAL) != 0, HAS_NOSIGNAL, "no fault: MSG_NOSIGNAL");
 }
 
-/* ---- Outside of a life ------------------------------------------------------------------------ */
+/* ---- Other faults ----------------------------------------------------------------------------- */
 
 static void names(void)
 {
@@ -644,7 +645,7 @@ static void names(void)
     }
 }
 
-/* Where a fork can't be noticed when it happens, the process is asked for its number. */
+/* If pthread_atfork fails, the library compares process ids to detect a fork. */
 static void forks(void)
 {
     static const struct way failure = {ATFORK, ENOMEM, 0, NO_VOTE};
@@ -659,12 +660,12 @@ static void forks(void)
     parent = io->process(io->context);
     plan.armed = 0;
     is_int((long)plan.made[ATFORK], 1, "pthread_atfork fails");
-    is_int((long)io->process(io->context), (long)parent, "a process is the same as before");
+    is_int((long)io->process(io->context), (long)parent, "the same process has the same number");
     child = fork();
     if (child == 0)
         _exit(io->process(io->context) == parent);
     ok(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0,
-       "and another one in a child");
+       "a child process has another number");
 }
 
 /* The servers have closed their idle connections, and the process has no descriptor left for others. The
@@ -681,7 +682,7 @@ static void no_new_sockets(const struct way *way)
         nodes[i].address = servers[i].address;
     redlock_init(&client, redlock_posix(), nodes, NODES, NULL);
     redlock_lock_init(&lock, "key", 3, 30000);
-    is_int((int)redlock_acquire(&client, &lock, 20000), REDLOCK_OK, "%s: a lock is taken",
+    is_int((int)redlock_acquire(&client, &lock, 20000), REDLOCK_OK, "%s: a lock is acquired",
            call_names[way->call]);
     redlock_release(&client, &lock, 20000);
     settle(&client);
@@ -696,7 +697,7 @@ static void no_new_sockets(const struct way *way)
     is_int(status, REDLOCK_UNREACHABLE, "%s: all connections are closed, none can be made",
            call_names[way->call]);
     for (i = 0; i < NODES; i++)
-        ok(strstr(nodes[i].error, strerror(way->error)) != NULL, "%s: it says \"%s\"",
+        ok(strstr(nodes[i].error, strerror(way->error)) != NULL, "%s: the node's error is \"%s\"",
            call_names[way->call], nodes[i].error);
     redlock_deinit(&client);
 }
