@@ -1,10 +1,10 @@
-/* board_test.c - what each call costs on the example's board (examples/cortex-m): stack, and instructions, in the worst
-   cases that could be thought of. It runs on the emulated board, its servers in the same memory, with a clock of its own;
-   what the io does is not counted as time. test/board.sh builds it, runs it and checks what it prints:
-       tick NODES LOCKS INSTRUCTIONS       the slowest
-       event BYTES INSTRUCTIONS WHAT       of a server that sends without an end
-       other CALL INSTRUCTIONS             the slowest, of the calls that have no loop of locks or bytes
-       stack CALL BYTES                    the most; the io's share, some 30 bytes, is in it
+/* board_test.c - stack and instructions of each call on the example's board (examples/cortex-m), in the worst cases that
+   we know. It runs on the emulated board, with simulated servers in the same memory and a simulated clock. The time of
+   the io callbacks does not count. test/board.sh builds it, runs it and checks its output:
+       tick NODES LOCKS INSTRUCTIONS       the slowest tick
+       event BYTES INSTRUCTIONS WHAT       an event of a server that sends endlessly
+       other CALL INSTRUCTIONS             the slowest call of the functions without a loop over locks or bytes
+       stack CALL BYTES                    the maximum; includes that of the io callbacks, about 30 bytes
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
@@ -18,8 +18,8 @@
 
 enum { LOCKS_MAX = 8, WIRE = 8192, TTL_MS = 3000 };
 
-/* Of a server. DEAF reads no further than to the first command of a lock, SILENT reads nothing; with FULL
-   its line takes no bytes either, until the mood changes. GONE has no connection. */
+/* Of a server. REFUSES: another client holds each lock. DEAF stops reading before the first command of a lock, SILENT
+   reads nothing; with FULL its line also accepts no bytes, until the mood changes. GONE has no connection. */
 enum mood { ANSWERS, REFUSES, DENIES, DEAF, SILENT, FULL, GONE, MOODS };
 
 /* A connection, and the server at its end. */
@@ -28,7 +28,7 @@ struct wire {
     struct mini_session session;
     enum mood mood;
     unsigned sent_used, answered_used;
-    const char *flood; /* sent without an end; from its end it goes on at flood_from */
+    const char *flood; /* sent endlessly; after its last byte it is repeated from flood_from on */
     unsigned flood_at, flood_from, flood_sent;
     char sent[WIRE], answered[WIRE];
 };
@@ -56,13 +56,13 @@ enum call {
     EVENT,
     INIT,
     START,
-    KEEP,
+    AUTO_EXTEND,
     EXTEND,
     RELEASE,
     CANCEL,
-    DONE,
+    COMPLETED,
     REMAINING,
-    INTEREST,
+    WANTED,
     CALLS
 };
 
@@ -139,7 +139,7 @@ static int io_transmit(void *context, struct redlock_node *node, const void *byt
 
     (void)context;
     if (wire->mood == FULL || size > WIRE - wire->sent_used)
-        size = 0; /* as whole commands as the example's lines want them */
+        size = 0; /* lines.c also accepts all bytes or none */
     memcpy(wire->sent + wire->sent_used, bytes, size);
     wire->sent_used += (unsigned)size;
     apart += board_ticks() - start;
@@ -239,7 +239,7 @@ static void all_servers(enum mood mood)
 
 /* ---- A program ------------------------------------------------------------------------------ */
 
-/* What there is on each node, and a tick. */
+/* Handles the events of each node, and ticks. */
 static uint64_t turn(void)
 {
     uint64_t wait_us;
@@ -248,7 +248,7 @@ static uint64_t turn(void)
     for (i = 0; i < node_count; i++)
         serve(&wires[i]);
     for (i = 0; i < node_count; i++) {
-        MEASURE(INTEREST, events = redlock_wanted_events(&client, i));
+        MEASURE(WANTED, events = redlock_wanted_events(&client, i));
         if (events != 0)
             MEASURE(EVENT, redlock_handle_events(&client, i, events));
     }
@@ -268,11 +268,11 @@ static void take_ended(void)
     struct redlock_lock *lock;
 
     do
-        MEASURE(DONE, lock = redlock_next_completed(&client));
+        MEASURE(COMPLETED, lock = redlock_next_completed(&client));
     while (lock != NULL);
 }
 
-/* Until all have ended. Time goes on when nothing else does. */
+/* Until all operations have completed. Every fourth turn the clock advances to the next deadline. */
 static void all_end(void)
 {
     unsigned turns, i;
@@ -285,7 +285,7 @@ static void all_end(void)
         if (i == lock_count)
             return;
         if (turns > 1000)
-            mini_fail("it does not end");
+            mini_fail("an operation does not complete");
         if (turns % 4 == 3 && wait_us != REDLOCK_NEVER)
             clock_us += wait_us;
     }
@@ -306,8 +306,8 @@ static enum redlock_status start(enum call call, struct redlock_lock *lock)
 
     if (call == START)
         MEASURE(START, status = redlock_acquire_start(&client, lock, 60000));
-    else if (call == KEEP)
-        MEASURE(KEEP, status = redlock_auto_extend_start(&client, lock, 1000));
+    else if (call == AUTO_EXTEND)
+        MEASURE(AUTO_EXTEND, status = redlock_auto_extend_start(&client, lock, 1000));
     else if (call == EXTEND)
         MEASURE(EXTEND, status = redlock_extend_start(&client, lock));
     else if (call == RELEASE)
@@ -351,9 +351,9 @@ static void set_up(unsigned with_nodes, unsigned with_locks)
     }
 }
 
-/* ---- The worst ------------------------------------------------------------------------------ */
+/* ---- The worst cases ------------------------------------------------------------------------ */
 
-/* All locks do the same, and lose the same, each time all of them in one tick. */
+/* All locks do the same, and are lost together: each time all of them are handled in one tick. */
 static void all_at_once(enum mood first, enum mood then)
 {
     unsigned i;
@@ -361,14 +361,14 @@ static void all_at_once(enum mood first, enum mood then)
     start_all(START); /* with all nodes to be connected */
     all_end();
     all_are(REDLOCK_OK);
-    start_all(KEEP);
+    start_all(AUTO_EXTEND);
     turn();
     all_servers(first);
     later(TTL_MS / 3); /* all are extended */
     turn();
     later(60);
     all_servers(then);
-    later(TTL_MS); /* and end, unless they are extended now */
+    later(TTL_MS); /* all expire, unless they are extended now */
     for (i = 0; i < 6; i++)
         later(60);
     all_servers(GONE);
@@ -396,7 +396,7 @@ static void all_at_once(enum mood first, enum mood then)
     all_end();
 }
 
-/* Anything, at any time. */
+/* Random operations, moods and pauses. */
 static void at_random(void)
 {
     static const uint32_t pauses_us[] = {0, 0, 100, 1000, 50001, 250000, 1000002, 3000000};
@@ -437,17 +437,17 @@ static void measure_tick(unsigned with_nodes, unsigned with_locks)
     printf("tick %u %u %lu\n", with_nodes, with_locks, (unsigned long)most[TICK]);
 }
 
-/* One event of a server that sends without end: in the handshake, or after it. */
-static void flood(int greeted, const char *what, const char *text, unsigned from)
+/* One event of a server that sends endlessly: in the handshake, or after it. */
+static void flood(int after_handshake, const char *what, const char *text, unsigned from)
 {
     struct wire *wire = &wires[0];
 
     set_up(1, 1);
     start(START, &locks[0]);
     MEASURE(TICK, redlock_tick(&client));
-    if (greeted)
+    if (after_handshake)
         turn();
-    if (nodes[0].state != (greeted ? REDLOCK_NODE_READY : REDLOCK_NODE_HANDSHAKE))
+    if (nodes[0].state != (after_handshake ? REDLOCK_NODE_READY : REDLOCK_NODE_HANDSHAKE))
         mini_fail("flood");
     wire->flood = text;
     wire->flood_from = from;
@@ -471,12 +471,12 @@ int main(void)
     flood(0, "HELLO, a map of texts", "%100000\r\n+\r\n", 9);
     flood(0, "HELLO, arrays in it", "%100000\r\n*1\r\n_\r\n", 9);
     flood(0, "HELLO, empty arrays in it", "%100000\r\n*0\r\n", 9);
-    flood(0, "HELLO, keys that are looked for", "%100000\r\n+role\r\n+master\r\n", 9);
+    flood(0, "HELLO, keys that the client reads", "%100000\r\n+role\r\n+master\r\n", 9);
     flood(1, "one long push", ">1\r\n$1000000\r\nxxxxxxxxxxx", 14);
     flood(1, "empty pushes", ">0\r\n", 0);
     flood(1, "short pushes", ">1\r\n:1\r\n", 0);
     flood(1, "a push of nil", ">100000\r\n_\r\n", 9);
-    flood(1, "pushes that hint", ">2\r\n+invalidate\r\n*1\r\n+pump/0\r\n", 0);
+    flood(1, "invalidations of the lock's key", ">2\r\n+invalidate\r\n*1\r\n+pump/0\r\n", 0);
     flood(1, "empty attributes", "|0\r\n", 0);
     flood(1, "attributes", "|1\r\n_\r\n_\r\n", 0);
     flood(1, "an error without an end", "-x", 1);

@@ -1,4 +1,4 @@
-/* libc_test.c - the small C library of the static program (cli/static/libc.c) against that of the system.
+/* libc_test.c - compares the small C library of the static program (cli/static/libc.c) with the system's.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
@@ -13,7 +13,7 @@
 #include <string.h>
 #include <time.h>
 
-/* Ours get other names. */
+/* The functions of cli/static/libc.c get other names. */
 int small_vfprintf(FILE *file, const char *format, va_list arguments);
 int small_vsnprintf(char *text, size_t room, const char *format, va_list arguments);
 char *small_fgets(char *line, int room, FILE *file);
@@ -64,7 +64,7 @@ struct tm *small_gmtime(const time_t *moment);
 
 static int differ;
 
-/* Cut where the room ends, and nothing is written behind it. */
+/* The output is cut at `room`, and no byte after it is written. */
 static void __attribute__((format(printf, 2, 3))) compare_cut(size_t room, const char *format, ...)
 {
     char theirs[64], ours[64];
@@ -142,10 +142,10 @@ static void prints(void)
         compare_cut(i, "%5s|%03d", "ab", 7);
         compare_cut(i, "%s", "");
     }
-    is_int(differ, 0, "snprintf, in any room");
+    is_int(differ, 0, "snprintf, into buffers of any size");
 }
 
-/* A file in lines, by buffers of all sizes up to that of the longest. */
+/* Reads files by lines, with buffers of 2 to 8 bytes. */
 static void lines(void)
 {
     static const char *const texts[] = {"", "\n", "a", "a\n", "ab\n\ncde\nf", "\n\n"};
@@ -206,7 +206,7 @@ static void numbers(void)
             int is_same = strtoll(texts[i], &end[0], bases[b]) ==
                               small_strtoll(texts[i], &end[1], bases[b]) &&
                           end[0] == end[1];
-            /* a minus before what is too large is of no use to anybody, and not the same */
+            /* of negative numbers that are too large the result differs, and the program does not need it */
             if (texts[i][0] != '-' || strlen(texts[i]) < 19)
                 is_same = is_same &&
                           strtoull(texts[i], &end[0], bases[b]) ==
@@ -263,7 +263,8 @@ int main(void)
     ok(strcmp(longer, "text") == 0 && longer != piece, "realloc");
     piece = small_calloc(1000, 5000);
     ok(piece != NULL && piece[0] == 0 && piece[4999999] == 0 && small_malloc(100) != NULL,
-       "much memory");
-    ok(small_malloc(SIZE_MAX - 5) == NULL && small_calloc(SIZE_MAX / 2, 4) == NULL, "too much");
+       "calloc of 5 MB");
+    ok(small_malloc(SIZE_MAX - 5) == NULL && small_calloc(SIZE_MAX / 2, 4) == NULL,
+       "malloc and calloc of more than there is");
     return done_testing();
 }

@@ -1,5 +1,5 @@
-/* loops_test.c FOLDER - runs the examples of examples/loops, all at once and each once more under valgrind, and kills
-   and restarts a server under them. FOLDER has the programs.
+/* loops_test.c FOLDER - runs the examples of examples/loops, all at once, each also under valgrind, and kills and
+   restarts a server meanwhile. FOLDER has the programs.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
@@ -22,19 +22,19 @@ static const char *const sides[LOCKS] = {"left", "right"};
 static struct server servers[SERVERS];
 
 static struct run {
-    char name[40]; /* also of its locks */
+    char name[40]; /* also the prefix of its locks */
     int valgrind;
     pid_t pid;   /* 0: it has ended */
-    FILE *file;  /* what it says */
+    FILE *file;  /* its output */
     size_t mark; /* where `says` begins to look */
     int status;
     long cpu_ms;
-    char tokens[LOCKS][100]; /* that its locks have had from the beginning */
-    unsigned on[LOCKS];      /* how many servers have that */
-    unsigned lost;           /* how often it was seen that no majority has */
+    char tokens[LOCKS][100]; /* of its locks, since they were acquired */
+    unsigned on[LOCKS];      /* how many servers have that token */
+    unsigned lost;           /* how often no majority had that token */
 } runs[RUNS];
 
-/* All that it has said so far; valid until the next call. */
+/* Its output so far; valid until the next call. */
 static const char *output(const struct run *run)
 {
     static char text[65536];
@@ -44,7 +44,7 @@ static const char *output(const struct run *run)
     return text;
 }
 
-/* Has it said since the mark, in one line, "NAME/left: STEP: " and then WHAT, and the same of the right one? */
+/* Whether its output since the mark has a line with "NAME/left: STEP: " and then `what`, and the same for "right". */
 static int says(const struct run *run, const char *step, const char *what)
 {
     const char *text = output(run), *line, *word;
@@ -70,7 +70,7 @@ static void become(const struct run *run, const char *program)
 
     words[used++] = program;
     words[used++] = run->name;
-    words[used++] = "600"; /* seconds; it is ended before */
+    words[used++] = "600"; /* seconds; the test ends it before */
     for (i = 0; i < SERVERS; i++)
         words[used++] = servers[i].address;
     dup2(fileno(run->file), 1);
@@ -115,7 +115,7 @@ static long cpu_ms_of_children(void)
            (long)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1000;
 }
 
-/* Has it ended? */
+/* Whether it has ended. Then notes its status and CPU time. */
 static int over(struct run *run)
 {
     long before = cpu_ms_of_children();
@@ -127,8 +127,8 @@ static int over(struct run *run)
     return run->pid == 0;
 }
 
-/* Asks the servers whether the lock has one holder after it was acquired. Before, they may show an attempt
-   that is rolled back. */
+/* Asks the servers whether the lock still has its first token. Before it was acquired they may have the token of an
+   attempt that is rolled back. */
 static void look_at(struct run *run, unsigned side)
 {
     char key[60], values[SERVERS][100];
@@ -152,7 +152,7 @@ static void look_at(struct run *run, unsigned side)
     run->lost += run->on[side] < MAJORITY;
 }
 
-/* Has it said so of both locks, and are these on all servers that run? */
+/* Whether it has printed this for both locks, and all running servers have their keys. */
 static int is_well(struct run *run, const char *step, const char *what)
 {
     unsigned i, running = 0;
@@ -164,7 +164,7 @@ static int is_well(struct run *run, const char *step, const char *what)
     return says(run, step, what) && run->on[0] == running && run->on[1] == running;
 }
 
-/* Waits until all are well, and looks for what they say from then on. */
+/* Waits until is_well() for all runs; the next call looks only at later output. */
 static void expect_all_well(const char *step, const char *what, const char *when)
 {
     long until = now_ms() + PATIENCE_MS;
@@ -182,7 +182,7 @@ static void expect_all_well(const char *step, const char *what, const char *when
     }
 }
 
-/* Waits until all have ended; what does not end is killed. */
+/* Waits until all have ended, and kills those that do not end in time. */
 static void end_all(void)
 {
     long until = now_ms() + PATIENCE_MS;
@@ -206,11 +206,11 @@ static void expect_end(const struct run *run, int status)
     if (run->valgrind)
         good &= ok(strstr(output(run), "FILE DESCRIPTORS: 3 open (3 std)") != NULL,
                    "%s: no descriptor left open", run->name);
-    else /* usual are 4, in some 10 seconds */
+    else /* typical: 4 ms in about 10 s */
         good &= ok(run->cpu_ms < 100, "%s: sleeps when there is nothing to do (%ld ms of CPU)",
                    run->name, run->cpu_ms);
     if (!good)
-        fprintf(stderr, "# it said:\n%s\n", output(run));
+        fprintf(stderr, "# output:\n%s\n", output(run));
     fclose(run->file);
 }
 
@@ -220,8 +220,8 @@ static void server_killed_and_restarted(const char *folder)
 
     start_all(folder);
     expect_all_well("acquire", "held", "at first");
-    /* It hangs for longer than the time between two extensions: then it is killed with bytes that it has
-       not read, and the connections are reset rather than closed. */
+    /* The server hangs for longer than the time between two extensions. So it has unread bytes when it is killed,
+       and its connections are reset rather than closed. */
     server_pause(&servers[1]);
     sleep_ms(2000);
     server_kill(&servers[1]);
@@ -233,8 +233,8 @@ static void server_killed_and_restarted(const char *folder)
             kill(runs[i].pid, SIGTERM);
     end_all();
     for (i = 0; i < RUNS; i++) {
-        is_int(runs[i].lost, 0, "%s: no other holder, nor none, was seen", runs[i].name);
-        ok(says(&runs[i], "release", "done"), "%s: both are released", runs[i].name);
+        is_int(runs[i].lost, 0, "%s: a majority always had its tokens", runs[i].name);
+        ok(says(&runs[i], "release", "done"), "%s: both locks are released", runs[i].name);
         expect_end(&runs[i], 0);
     }
     is_int(servers_keys_left("*", 10000), 0, "no key is left");
@@ -251,7 +251,7 @@ static void all_servers_dead(const char *folder)
     for (i = 0; i < RUNS; i++) {
         ok(says(&runs[i], "acquire", "no quorum") &&
                strstr(output(&runs[i]), "Connection refused") != NULL,
-           "%s: says why when no server is there", runs[i].name);
+           "%s: reports why it cannot acquire without servers", runs[i].name);
         expect_end(&runs[i], 1);
     }
 }

@@ -1,8 +1,8 @@
-/* lwip_board_figures.c - what the firmware of examples/lwip_raw costs while it runs, counted by itself: linked to it, the
-   linker puts these functions around those that main.c calls (--wrap). qemu must count instructions, -icount shift=6. Once it
-   has had CYCLES turns it prints, and ends:
-       call NAME INSTRUCTIONS IO    the most that a call of the library took; and in it of what was called through the io table
-       phase NAME LIBRARY NETWORK   instructions of a turn on average: of the library; of lwIP, the table and the driver
+/* lwip_board_figures.c - counts the instructions of the firmware of examples/lwip_raw while it runs. It is linked with the
+   firmware: the linker puts these functions around those that main.c calls (--wrap). qemu must count instructions, -icount
+   shift=6. After CYCLES cycles of acquire and release it prints these lines, and ends:
+       call NAME INSTRUCTIONS IO    the maximum of one call: without the io callbacks, and of the io callbacks in it
+       phase NAME LIBRARY NETWORK   instructions of one cycle on average: of the library; of lwIP, io callbacks and driver
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
@@ -42,11 +42,11 @@ static void took(struct cost *cost, uint32_t ticks)
         cost->io = io_ticks;
 }
 
-/* ---- The io table --------------------------------------------------------------------------- */
+/* ---- The io callbacks ----------------------------------------------------------------------- */
 
 static const struct redlock_io *io;
 
-/* Each also counts the one that it calls. */
+/* Adds the time of a callback to io_ticks. */
 #define COUNTED(type, call)                                                                        \
     uint32_t start = board_ticks();                                                                \
     type result = call;                                                                            \
@@ -151,7 +151,7 @@ enum redlock_status __wrap_redlock_acquire_start(struct redlock_client *client,
 
     if (cycles++ == CYCLES)
         print_all();
-    if (cycles > 1) /* the first has connections to make */
+    if (cycles > 1) /* the first cycle makes the connections, and does not count */
         phase = ACQUIRE;
     start = board_ticks();
     io_ticks = 0;
@@ -160,7 +160,7 @@ enum redlock_status __wrap_redlock_acquire_start(struct redlock_client *client,
     return status;
 }
 
-/* What the program says tells how far it is. */
+/* The output of the program shows its phase. */
 void __real_board_print(const char *text);
 void __wrap_board_print(const char *text);
 void __wrap_board_print(const char *text)
@@ -203,7 +203,7 @@ enum redlock_status __wrap_redlock_init(struct redlock_client *client, const str
     return status;
 }
 
-/* ---- The network's own ---------------------------------------------------------------------- */
+/* ---- The network ---------------------------------------------------------------------------- */
 
 void __real_lan9118_poll(struct netif *netif);
 void __wrap_lan9118_poll(struct netif *netif);

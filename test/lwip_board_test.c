@@ -1,6 +1,6 @@
 /* lwip_board_test.c - the firmware of examples/lwip_raw on emulated boards with Ethernet, five real servers behind qemu's
-   network, and a second client on this machine. Its argument is the firmware. What is asserted is order: how long an
-   emulated board takes is bounded generously.
+   network, and a second client on this machine. Its argument is the firmware. It checks the order of events; the limits
+   for the time that an emulated board takes are generous.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
@@ -20,7 +20,7 @@
 enum { NODES = 5, QUORUM = 3, LONG = 120000, DRIFT_PPM = 400000, TTL_MS = 9000 };
 
 static const char *firmware;
-static struct server servers[NODES + 1]; /* the last one counts who is inside */
+static struct server servers[NODES + 1]; /* the last one counts the boards inside */
 
 /* ---- A board -------------------------------------------------------------------------------- */
 
@@ -36,7 +36,7 @@ static void tie(void)
     end_with(self);
 }
 
-/* Switches a board on that has the servers from .. to as its nodes. */
+/* Starts a board whose nodes are the servers `from` .. `to`. */
 static struct board power_on(int from, int to, const char *settings)
 {
     static int boards;
@@ -73,7 +73,7 @@ static const char *said(const struct board *board)
     return wrote(board->program, 'e');
 }
 
-/* 1 as soon as the board has said this so many times. */
+/* Waits until the board has printed this `times` times. Returns 1 then. */
 static int says(const struct board *board, const char *what, int times)
 {
     return until(count_of(said(board), what) >= times || has_ended(board->program), LONG) &&
@@ -103,7 +103,7 @@ static void show(const struct board *board)
 
 /* ---- qemu's monitor ------------------------------------------------------------------------- */
 
-/* Reads until this text has come. */
+/* Reads until this text has come. Returns 1 then, and 0 at the end of the stream or after a timeout. */
 static int monitor_reads(int fd, const char *text)
 {
     char got[4000];
@@ -125,8 +125,8 @@ static int monitor_asks(int fd, const char *command)
            monitor_reads(fd, "\"return\"");
 }
 
-/* 1: done. */
-static int tell(const struct board *board, const char *command)
+/* Sends a command to qemu. Returns 1 if it succeeds. */
+static int command_qemu(const struct board *board, const char *command)
 {
     struct timeval patience = {30, 0};
     int fd = socket(AF_UNIX, SOCK_STREAM, 0), done;
@@ -146,12 +146,12 @@ static int plug(const struct board *board, const char *up)
 
     snprintf(command, sizeof command,
              "{\"execute\":\"set_link\",\"arguments\":{\"name\":\"cable\",\"up\":%s}}\n", up);
-    return tell(board, command);
+    return command_qemu(board, command);
 }
 
-/* ---- The servers, and a client here --------------------------------------------------------- */
+/* ---- The servers, and a client on this machine ----------------------------------------------- */
 
-/* How many servers have this key with the value that most of them have. */
+/* How many servers have the token that most of them have. */
 static unsigned keys(void)
 {
     char token[NODES][80];
@@ -169,7 +169,7 @@ static unsigned keys(void)
     return most;
 }
 
-/* Removes all keys: what a board had that was switched off. */
+/* Removes all keys, among them those of a board that was switched off. */
 static void flush(void)
 {
     char reply[20];
@@ -210,25 +210,26 @@ static void wrong_address(void)
     struct board board = power_on(0, 1, "10.0.2.2:65536");
 
     is_int(ends(&board.program), 1, "a board with a wrong address of a server ends");
-    if (times_said(&board, "minimal") == 0) /* it has no texts */
-        ok(strstr(said(&board), "10.0.2.2:65536: address: invalid") != NULL, "and says which");
+    if (times_said(&board, "minimal") == 0) /* the minimal build has no error texts */
+        ok(strstr(said(&board), "10.0.2.2:65536: address: invalid") != NULL,
+           "it reports the wrong address");
 }
 
-static void takes_turns(void)
+static void acquires_and_releases(void)
 {
     struct board board =
         power_on(0, NODES - 1, "address=10.0.2.15 ttl=3000 hold=3500 pause=600000");
 
     ok(says(&board, "acquired", 1), "a board with a fixed address acquires the lock");
-    ok(times_said(&board, "address 10.0.2.15") == 1, "which is its own");
+    ok(times_said(&board, "address 10.0.2.15") == 1, "the board has the fixed address");
     ok(keys() >= QUORUM, "a majority of the servers has its key");
-    ok(says(&board, "extended: 1", 1), "it is extended");
+    ok(says(&board, "extended: 1", 1), "the lock is extended");
     ok(until(keys() == NODES, 5000), "all servers have its key");
-    ok(says(&board, "extended: 3", 1), "and again");
-    ok(says(&board, "released", 1), "it is released");
+    ok(says(&board, "extended: 3", 1), "the lock is extended three times");
+    ok(says(&board, "released", 1), "the lock is released");
     is_int((long)servers_keys_left("redlock:pump/7", 10000), 0, "no key is left");
     ok(times_said(&board, "\nlost: ") == 0 && times_said(&board, "not ") == 0,
-       "all without a failure");
+       "the board reports no failure");
     show(&board);
     power_off(&board);
 }
@@ -237,20 +238,20 @@ static void killed_and_restarted(struct board *board)
 {
     ok(says(board, "acquired", 1), "a board with an address by DHCP acquires the lock");
     ok(until(keys() == NODES, LONG), "all servers have its key");
-    ok(says(board, "extended: 1", 1), "it is extended");
+    ok(says(board, "extended: 1", 1), "the lock is extended");
     server_kill(&servers[0]);
-    ok(says(board, "extended: 3", 1), "a server is killed: it is extended");
+    ok(says(board, "extended: 3", 1), "a server is killed: the lock is extended");
     server_restart(&servers[0]);
     if (times_said(board, "minimal") == 0) {
-        ok(until(keys() == NODES, LONG), "the server is back, empty: it gets the key again");
+        ok(until(keys() == NODES, LONG), "the server is back, empty: the key is repaired");
     } else {
-        ok(says(board, "extended: 4", 1), "the server is back, empty: it is extended");
+        ok(says(board, "extended: 4", 1), "the server is back, empty: the lock is extended");
         is_int((long)keys(), NODES - 1, "without repair the server does not get the key again");
     }
     is_int(times_said(board, "\nlost: "), 0, "the lock was never lost");
 }
 
-/* How many connections of others than this test the server has. */
+/* How many connections the server has, without that of this test. */
 static int connections(struct server *server)
 {
     char list[4000];
@@ -265,13 +266,13 @@ static void hangs(struct board *board)
     server_pause(&servers[1]);
     ok(says(board, "extended: ", extended + 2), "a server hangs: the lock is extended");
     server_resume(&servers[1]);
-    ok(says(board, "extended: ", extended + 3), "and when it goes on");
-    ok(until(connections(&servers[1]) == 1, LONG), "which has one connection of the board then: %d",
-       connections(&servers[1]));
+    ok(says(board, "extended: ", extended + 3), "the server continues: the lock is extended");
+    ok(until(connections(&servers[1]) == 1, LONG),
+       "the server then has one connection of the board: %d", connections(&servers[1]));
     is_int(times_said(board, "\nlost: "), 0, "the lock was never lost");
 }
 
-/* The board allows for a drift of DRIFT_PPM: so long before its key expires it must have reported the loss. */
+/* The board allows for a drift of DRIFT_PPM: it must report the loss earlier than its key expires, by this drift. */
 static void cable_pulled(struct board *board)
 {
     long start, drift_ms = (long)TTL_MS * DRIFT_PPM / 1000000;
@@ -283,20 +284,21 @@ static void cable_pulled(struct board *board)
     status = redlock_acquire(&client, &lock, 60000);
     is_int(times_said(board, "\nlost: "), 1,
            "the board has reported the loss before the second client has the lock");
-    is_int(status, REDLOCK_OK, "which it gets after %ld ms", now_ms() - start);
+    is_int(status, REDLOCK_OK, "the second client has the lock after %ld ms", now_ms() - start);
     ok(says(board, "reported ms after its validity: ", 1) &&
            number_after(board, "reported ms after its validity: ") < drift_ms,
        "reported %ld ms after the end of its validity, %ld before its key can expire",
        number_after(board, "reported ms after its validity: "), drift_ms);
-    sleep_ms(3000); /* let it fail for a while */
-    is_int(times_said(board, "acquired"), 1, "without a network it does not acquire it");
+    sleep_ms(3000); /* some attempts of the board fail */
+    is_int(times_said(board, "acquired"), 1,
+           "the board does not acquire the lock without a network");
     ok(plug(board, "true"), "the cable is put back");
     client_end();
     ok(says(board, "acquired", 2), "the board acquires the lock again");
     ok(until(keys() == NODES, LONG), "all servers have its key");
 }
 
-/* What the server says of itself; 0: nothing. */
+/* This field of the server's INFO; 0 if the field is missing. */
 static long info(struct server *server, const char *section, const char *field)
 {
     char text[8000];
@@ -305,7 +307,7 @@ static long info(struct server *server, const char *section, const char *field)
     return at != NULL ? atol(at + strlen(field)) : 0;
 }
 
-/* Somebody has the lock whose token is longer than the board's window and any of its pbufs. */
+/* The holder's token is longer than the board's TCP window and any of its pbufs. */
 static void large_answers(void)
 {
     enum { ATTEMPTS = 6 };
@@ -322,14 +324,14 @@ static void large_answers(void)
     made = info(server, "stats", "total_connections_received:");
     board = power_on(0, NODES - 1, "ttl=6000 hold=600000");
     ok(until(info(server, "commandstats", "cmdstat_set:calls=") - asked >= ATTEMPTS, LONG),
-       "somebody holds the lock, with a token of 8000 bytes: the board asks %d times", ATTEMPTS);
-    is_int(times_said(&board, "acquired"), 0, "it does not acquire it");
+       "the lock is held with a token of 8000 bytes: the board tries %d times", ATTEMPTS);
+    is_int(times_said(&board, "acquired"), 0, "the board does not acquire the held lock");
     made = info(server, "stats", "total_connections_received:") - made;
-    ok(connections(server) == 1 && made < ATTEMPTS / 2, "on one connection, not %d of %ld",
+    ok(connections(server) == 1 && made < ATTEMPTS / 2, "the board has %d connection, of %ld made",
        connections(server), made);
     for (i = 0; i < NODES; i++)
         server_ask(&servers[i], reply, sizeof reply, "DEL", "redlock:pump/7", NULL);
-    ok(says(&board, "acquired", 1), "the lock is free: it acquires it");
+    ok(says(&board, "acquired", 1), "the lock is free: the board acquires it");
     power_off(&board);
     flush();
 }
@@ -347,7 +349,7 @@ static void reset_while_it_holds(void)
     client_begin();
     ok(says(&board, "extended: 1", 1), "a board holds the lock");
     start = now_ms();
-    ok(tell(&board, "{\"execute\":\"system_reset\"}\n"), "it is reset");
+    ok(command_qemu(&board, "{\"execute\":\"system_reset\"}\n"), "the board is reset");
     for (i = 0; i < NODES; i++) {
         server_ask(&servers[i], reply, sizeof reply, "PTTL", "redlock:pump/7", NULL);
         left[i] = atol(reply);
@@ -361,12 +363,14 @@ static void reset_while_it_holds(void)
     is_int(redlock_acquire(&client, &lock, 60000), REDLOCK_OK, "a second client acquires the lock");
     waited_ms = now_ms() - start;
     ok(shortest > 0 && waited_ms >= shortest - 1,
-       "it has waited until the keys expired: %ld ms of %ld", waited_ms, shortest);
-    ok(waited_ms <= SHORT_MS + 5000, "and not for long after the ttl");
+       "the second client has waited until the keys expired: %ld ms, at least %ld", waited_ms,
+       shortest);
+    ok(waited_ms <= SHORT_MS + 5000, "the second client has not waited for long after the TTL");
     ok(says(&board, "address ", 2), "the board has started again");
-    is_int(times_said(&board, "acquired"), 1, "the board has not asked before");
+    is_int(times_said(&board, "acquired"), 1, "the board has not acquired the lock again before");
     client_end();
-    ok(says(&board, "acquired", 2), "it acquires the lock when the second client has released it");
+    ok(says(&board, "acquired", 2),
+       "the board acquires the lock after the second client has released it");
     show(&board);
     power_off(&board);
     flush();
@@ -391,20 +395,22 @@ static void two_contend(void)
     for (i = 0; i < 2; i++)
         boards[i] = power_on(0, NODES - 1, settings);
     for (i = 0; i < 2; i++)
-        ok(says(&boards[i], "counted\n", TURNS), "board %d of two has had %d turns", i, TURNS);
+        ok(says(&boards[i], "counted\n", TURNS), "board %d of two has held the lock %d times", i,
+           TURNS);
     for (i = 0; i < 2; i++) {
-        is_int(times_said(&boards[i], "NOT ALONE"), 0, "it was never inside with the other");
-        is_int(times_said(&boards[i], "not counted"), 0, "it has counted each turn");
+        is_int(times_said(&boards[i], "NOT ALONE"), 0,
+               "board %d never held it together with the other", i);
+        is_int(times_said(&boards[i], "not counted"), 0, "board %d has counted each holding", i);
         power_off(&boards[i]);
     }
     ok(counted("turns") >= 2 * TURNS, "the server has counted %ld turns", counted("turns"));
     flush();
 
-    /* With different servers they have different locks: the counter must show that. */
+    /* With different servers the boards have different locks: the counter must show that. */
     boards[0] = power_on(0, 2, settings);
     boards[1] = power_on(3, 4, settings);
     ok(until(times_said(&boards[0], "NOT ALONE") + times_said(&boards[1], "NOT ALONE") > 0, LONG),
-       "two that have different servers are inside together");
+       "boards with different servers hold the lock together");
     for (i = 0; i < 2; i++)
         power_off(&boards[i]);
 }
@@ -421,7 +427,7 @@ int main(int argc, char **argv)
     programs_begin("qemu-system-arm");
     servers_start(servers, NODES + 1, NULL);
     wrong_address();
-    takes_turns();
+    acquires_and_releases();
     snprintf(settings, sizeof settings, "ttl=%d hold=600000 drift=%d", TTL_MS, DRIFT_PPM);
     board = power_on(0, NODES - 1, settings);
     killed_and_restarted(&board);

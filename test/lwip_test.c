@@ -1,5 +1,5 @@
-/* lwip_test.c tap PROGRAM, or slirp - examples/lwip against real servers, through a tap device, with PROGRAM
-   (examples/lwip/lock), and through libslirp, which needs no rights. Run by lwip.sh.
+/* lwip_test.c tap PROGRAM, or slirp - examples/lwip against real servers: through a tap device, also with PROGRAM
+   (examples/lwip/lock); or through libslirp, which needs no privileges. Run by lwip.sh.
 
    The linker puts the function here in the place of sys_now (--wrap, see Makefile).
 
@@ -22,9 +22,9 @@
 
 enum { NODES = 3, ALL = 7, PAIRS = 200 };
 
-/* How this machine is seen from lwIP's network. */
+/* The addresses of lwIP's network: of lwIP, of this machine, of no machine. */
 struct way {
-    const char *own, *host, *nobody; /* addresses */
+    const char *own, *host, *nobody;
     err_t (*init)(struct netif *netif);
 };
 
@@ -44,7 +44,7 @@ static struct redlock_lock lock;
 u32_t __real_sys_now(void);
 u32_t __wrap_sys_now(void);
 
-/* Begins again after three seconds. */
+/* Wraps around to 0 after three seconds. */
 u32_t __wrap_sys_now(void)
 {
     static u32_t offset;
@@ -89,7 +89,7 @@ static void begin(const struct redlock_settings *settings)
     redlock_lock_init(&lock, "lwip", 4, 60000);
 }
 
-/* Bytes for the slowest server that are unsent now would never be sent. */
+/* Waits first: redlock_deinit would discard unsent bytes for a slow server. */
 static void end(void)
 {
     settle(&client);
@@ -105,7 +105,7 @@ static void reset_nodes(void)
         nodes[i].address = addresses[i];
 }
 
-/* Until all servers have it: an acquire is over when most of them do. */
+/* Until all servers have the key: an acquire ends when a majority has it. */
 static void extend_everywhere(void)
 {
     long until = now_ms() + 20000;
@@ -114,7 +114,7 @@ static void extend_everywhere(void)
         sleep_ms(5);
 }
 
-/* The other nodes are enough; the error of node 0 may come later. */
+/* Until node 0 has an error: the other nodes are enough for an extension, so the error may come later. */
 static void extend_until_noticed(void)
 {
     long until = now_ms() + 20000;
@@ -125,7 +125,7 @@ static void extend_until_noticed(void)
     }
 }
 
-/* The descriptor that the next socket gets: lwIP gives the smallest that is free. */
+/* The descriptor of the next socket: lwIP returns the smallest free one. */
 static int next_socket(void)
 {
     int fd = lwip_socket(AF_INET, SOCK_STREAM, 0);
@@ -134,8 +134,8 @@ static int next_socket(void)
     return fd;
 }
 
-/* A connection that is asked for. */
-static int dial(const char *host, int port)
+/* A socket that begins to connect. */
+static int begin_connect(const char *host, int port)
 {
     struct sockaddr_in to;
     int on = 1, fd = lwip_socket(AF_INET, SOCK_STREAM, 0);
@@ -147,13 +147,13 @@ static int dial(const char *host, int port)
     lwip_ioctl(fd, (long)FIONBIO, &on);
     is_int(lwip_connect(fd, (struct sockaddr *)(void *)&to, sizeof to), -1,
            "connect does not block");
-    is_int(errno, EINPROGRESS, "it is under way");
+    is_int(errno, EINPROGRESS, "the connect is in progress");
     return fd;
 }
 
 /* ---- Tests ---------------------------------------------------------------------------------- */
 
-static void takes_turns(void)
+static void acquires_and_releases(void)
 {
     char reply[64];
     long start = now_ms();
@@ -191,10 +191,11 @@ static void killed_and_restarted(void)
         extend_until_noticed();
         ok(nodes[0].error[0] != '\0', "  %s", nodes[0].error);
         sleep_ms(200);
-        is_int(redlock_extend(&client, &lock), REDLOCK_OK, "it refuses connections: extend");
+        is_int(redlock_extend(&client, &lock), REDLOCK_OK,
+               "the server refuses connections: extend");
         server_restart(&servers[0]);
         extend_everywhere();
-        is_int(lock.members, ALL, "it is back: an extension sets the key there again");
+        is_int(lock.members, ALL, "the server is back: an extension repairs the key there");
     }
     is_int(redlock_release(&client, &lock, 10000), REDLOCK_OK, "release");
     end();
@@ -208,7 +209,7 @@ static void refused(void)
     begin(&patient);
     redlock_acquire(&client, &lock, 0);
     is_int(redlock_extend(&client, &lock), REDLOCK_OK,
-           "a server was never there: the others are enough");
+           "a server does not run: the others are enough");
     extend_until_noticed();
     ok(strncmp(nodes[0].error, "connect: ", 9) == 0, "  %s", nodes[0].error);
     redlock_release(&client, &lock, 10000);
@@ -227,7 +228,7 @@ static void nobody_answers(void)
     nodes[1].address = "not a number";
     nodes[2].address = "1.2.3.4:65536";
     begin(&quick);
-    is_int(redlock_acquire(&client, &lock, 2000), REDLOCK_UNREACHABLE, "nobody answers");
+    is_int(redlock_acquire(&client, &lock, 2000), REDLOCK_UNREACHABLE, "no server answers");
     ok(now_ms() - start < 10000 && nodes[0].error[0] != '\0', "  in %ld ms: %s", now_ms() - start,
        nodes[0].error);
     ok(strstr(nodes[1].error, "not an IPv4 address") != NULL, "  %s", nodes[1].error);
@@ -262,12 +263,12 @@ static void large_answers(void)
     is_int(redlock_acquire(&client, &lock, 0), REDLOCK_HELD, "answers of 200,000 bytes");
     for (i = 0; i < NODES; i++)
         server_ask(&servers[i], reply, sizeof reply, "DEL", "lwip", NULL);
-    is_int(redlock_acquire(&client, &lock, 0), REDLOCK_OK, "and then the lock is ours");
-    is_int(redlock_release(&client, &lock, 10000), REDLOCK_OK, "and released");
+    is_int(redlock_acquire(&client, &lock, 0), REDLOCK_OK, "the key is deleted: acquire");
+    is_int(redlock_release(&client, &lock, 10000), REDLOCK_OK, "release");
     end();
 }
 
-/* sys_now starts again while a lock is held. */
+/* sys_now wraps around while a lock is held. */
 static void clock_wraps(void)
 {
     uint64_t before_us, after_us;
@@ -281,16 +282,17 @@ static void clock_wraps(void)
         sleep_ms(10);
     sleep_ms(1200);
     after_us = stack.io.now_us(&stack);
-    ok(__wrap_sys_now() < first, "sys_now begins again");
-    ok(after_us - before_us >= 1100000 && after_us - before_us < 60000000, "the clock runs on");
-    ok(redlock_remaining_ms(&client, &lock) < 59000, "the lock grows older");
+    ok(__wrap_sys_now() < first, "sys_now has wrapped around");
+    ok(after_us - before_us >= 1100000 && after_us - before_us < 60000000,
+       "now_us does not wrap around");
+    ok(redlock_remaining_ms(&client, &lock) < 59000, "the remaining validity decreases");
     is_int(redlock_extend(&client, &lock), REDLOCK_OK, "extend");
     is_int(redlock_release(&client, &lock, 10000), REDLOCK_OK, "release");
     end();
 }
 
-/* What redlock_lwip.c says about lwIP. If this changes, change its comments. */
-static void ways_of_lwip(void)
+/* What the comments of redlock_lwip.c say about lwIP. If a check fails, change the comments. */
+static void peculiarities_of_lwip(void)
 {
     struct pollfd fds[2] = {{-1, POLLOUT, 0}, {-1, 0, 0}};
     struct sockaddr_in peer;
@@ -298,20 +300,20 @@ static void ways_of_lwip(void)
     long start = now_ms();
     int error = 0, fd;
 
-    is_int(lwip_poll(fds, 2, 50), 0, "poll of no socket");
-    ok(now_ms() - start >= 40, "sleeps");
-    fd = dial(way->nobody, 6379);
+    is_int(lwip_poll(fds, 2, 50), 0, "poll without a socket");
+    ok(now_ms() - start >= 40, "poll without a socket sleeps");
+    fd = begin_connect(way->nobody, 6379);
     is_int(lwip_getpeername(fd, (struct sockaddr *)(void *)&peer, &size), 0,
-           "getpeername knows the peer already");
+           "getpeername succeeds before the connection is established");
     fds[0].fd = fd;
-    is_int(lwip_poll(fds, 1, 50), 0, "poll does not say that it can be written to");
+    is_int(lwip_poll(fds, 1, 50), 0, "poll does not report the socket as writable");
     lwip_close(fd);
     server_kill(&servers[0]);
-    fds[0].fd = fd = dial(way->host, servers[0].port);
-    is_int(lwip_poll(fds, 1, 10000), 1, "a refusal is an event");
+    fds[0].fd = fd = begin_connect(way->host, servers[0].port);
+    is_int(lwip_poll(fds, 1, 10000), 1, "poll reports a refused connect");
     size = sizeof error;
     lwip_getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size);
-    is_int(error, ECONNRESET, "and is ECONNRESET");
+    is_int(error, ECONNRESET, "the error of a refused connect is ECONNRESET");
     lwip_close(fd);
     server_restart(&servers[0]);
 }
@@ -330,20 +332,20 @@ int main(int argc, char **argv)
     if (argc == 3) { /* before this process takes the device */
         snprintf(command, sizeof command, "%s %s %s %s", argv[2], addresses[0], addresses[1],
                  addresses[2]);
-        is_int(system(command), 0, "the program");
+        is_int(system(command), 0, "the program examples/lwip/lock");
     }
     if (!start_network())
         return 1;
     reset_nodes();
     first = next_socket();
-    clock_wraps(); /* first: it does so once */
-    takes_turns();
+    clock_wraps(); /* first, because sys_now wraps around only once */
+    acquires_and_releases();
     killed_and_restarted();
     refused();
     nobody_answers();
     hangs();
     large_answers();
-    ways_of_lwip();
+    peculiarities_of_lwip();
     is_int(next_socket(), first, "no socket is left open");
     return done_testing();
 }

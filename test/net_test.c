@@ -1,4 +1,4 @@
-/* net_test.c - net.c: addresses, names, descriptors, and servers on real sockets that are none.
+/* net_test.c - net.c: addresses, names, descriptors, signals, and faulty servers on real sockets.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
@@ -22,7 +22,7 @@ static struct server servers[3];
 static struct redlock_node nodes[3];
 static struct redlock_client client;
 static struct redlock_lock lock;
-/* As patient as the ttl permits; what is half said is given up after 5 s. */
+/* The longest node_timeout_ms that the TTL permits; a node that sends half a reply fails after 5 s. */
 static const struct redlock_settings patient = {.node_timeout_ms = 5000, .stall_ms = 5000};
 
 /* Nodes 1 and 2 are real servers, node 0 is `address`. */
@@ -37,16 +37,16 @@ static void begin(const char *address)
     redlock_lock_init(&lock, "key", 3, 20000);
 }
 
-/* ---- A server that is none ------------------------------------------------------------------ */
+/* ---- A faulty server ------------------------------------------------------------------------- */
 
 struct hostile {
-    const char *says; /* after each piece that it receives; NULL: nothing */
-    int greets;       /* says it at once, unasked */
-    int closes;       /* and closes the connection */
-    int drips;        /* byte by byte */
+    const char *says; /* sent after each piece that it receives; NULL: nothing */
+    int at_once;      /* sent when the connection is accepted, instead */
+    int closes;       /* then closes the connection */
+    int drips;        /* sends byte by byte */
 };
 
-/* To HELLO 3, to CLIENT TRACKING, and to the question which server it is. */
+/* The replies to HELLO 3, to CLIENT TRACKING, and to INFO. */
 #if REDLOCK_NOTIFICATION
 static const struct hostile polite = {"%1\r\n$4\r\nrole\r\n$6\r\nmaster\r\n+OK\r\n*0\r\n", 0, 0, 0};
 #else
@@ -71,17 +71,18 @@ static void hostile_serve(int listener, const struct hostile *first, const struc
     int fd;
 
     while ((fd = accept(listener, NULL, NULL)) >= 0) {
-        if (how->greets)
+        if (how->at_once)
             hostile_say(fd, how);
         if (first != NULL && recv(fd, bytes, sizeof bytes, 0) > 0)
             hostile_say(fd, first);
         while (recv(fd, bytes, sizeof bytes, 0) > 0) {
-            if (!how->greets)
+            if (!how->at_once)
                 hostile_say(fd, how);
             if (how->closes)
                 break;
         }
-        shutdown(fd, SHUT_WR); /* closing with bytes unread would be a reset, not an end */
+        shutdown(fd,
+                 SHUT_WR); /* close() with unread bytes would reset the connection, not end it */
         while (recv(fd, bytes, sizeof bytes, 0) > 0)
             ;
         close(fd);
@@ -89,7 +90,7 @@ static void hostile_serve(int listener, const struct hostile *first, const struc
     _exit(0);
 }
 
-/* `first`: its first reply on each connection; NULL: it is hostile from the first byte on. */
+/* `first`: what it sends first on each connection; NULL: it is faulty from the first byte on. */
 static pid_t hostile_start(const struct hostile *first, const struct hostile *how, char *address,
                            size_t size)
 {
@@ -133,33 +134,36 @@ static void hostile_servers(void)
     } cases[] = {
         {{"HTTP/1.1 400 Bad Request\r\n\r\n", 0, 1, 0}, "does not speak RESP"},
         {{"$99999999999\r\n", 0, 0, 0}, "does not speak RESP"},
-        {{"*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n", 0, 0, 0}, " "}, /* too deep, or no answer */
+        {{"*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n", 0, 0, 0},
+         " "}, /* nested too deep, or in a build with a larger RESP_DEPTH_MAX unfinished: any error */
         {{":7\r\n", 0, 0, 0}, "unexpected reply"},
         {{"+O", 0, 1, 0}, "closed by the server"},
         {{NULL, 0, 1, 0}, "closed by the server"},
-        {{"+OK\r\n+OK\r\n+OK\r\n", 0, 0, 0}, ""}, /* unasked, or wrong for what was asked since */
+        {{"+OK\r\n+OK\r\n+OK\r\n", 0, 0, 0},
+         ""}, /* unsolicited, or the wrong reply to a later command: any error */
         {{"-ERR max number of clients reached\r\n", 1, 0, 0}, "max number of clients"},
         {{"$5\r\nhello", 0, 0, 1}, "unexpected reply"},
     };
     enum { CASES = sizeof cases / sizeof *cases };
     unsigned n, i;
 
-    for (n = 0; n < 2 * CASES; n++) { /* to the handshake, and to a command of a lock */
+    for (n = 0; n < 2 * CASES; n++) { /* as replies to the handshake, then to a command of a lock */
         char address[40];
         const struct hostile *first = n < CASES ? NULL : &polite;
         pid_t child = hostile_start(first, &cases[i = n % CASES].how, address, sizeof address);
         begin(address);
         is_int((int)redlock_acquire(&client, &lock, 5000), REDLOCK_OK,
-               "hostile %u: the others decide", n);
-        serve_while(REDLOCK_NODE_CONNECTING, REDLOCK_NODE_HANDSHAKE); /* the others were faster */
+               "faulty server %u: the other nodes decide", n);
+        serve_while(REDLOCK_NODE_CONNECTING, REDLOCK_NODE_HANDSHAKE); /* the others may be faster */
         redlock_extend(&client, &lock);
         if (strncmp(cases[i].error, "wrong kind", 10) == 0 && cases[i].how.drips)
             kill(child, SIGTERM); /* half a reply without end: a hang, then a lost connection */
         serve_while(REDLOCK_NODE_READY, REDLOCK_NODE_HANDSHAKE);
         ok(nodes[0].error[0] != '\0' &&
                (cases[i].how.drips || strstr(nodes[0].error, cases[i].error) != NULL),
-           "hostile %u: found out: %s", n, nodes[0].error);
-        is_int((int)redlock_release(&client, &lock, 5000), REDLOCK_OK, "hostile %u: released", n);
+           "faulty server %u: the node's error: %s", n, nodes[0].error);
+        is_int((int)redlock_release(&client, &lock, 5000), REDLOCK_OK, "faulty server %u: released",
+               n);
         redlock_deinit(&client);
         kill(child, SIGKILL);
         waitpid(child, NULL, 0);
@@ -175,8 +179,8 @@ static void honest_but_slow(void)
     begin(address);
     server_pause(&servers[1]);
     is_int((int)redlock_acquire(&client, &lock, 0), REDLOCK_OK,
-           "one byte per packet is a vote too");
-    is_int(lock.granted & 1, 1, "and was needed");
+           "a reply of one byte per packet is a vote");
+    is_int(lock.granted & 1, 1, "the quorum needed this vote");
     server_resume(&servers[1]);
     redlock_release(&client, &lock, 5000);
     redlock_deinit(&client);
@@ -220,21 +224,22 @@ static void bad_addresses(void)
         nodes[1].address = servers[0].address;
         nodes[2].address = servers[1].address;
         status = redlock_init(&client, redlock_posix(), nodes, 3, &patient);
-        if (strchr(address, '%') != NULL) { /* that interface may come up later */
-            is_int((int)status, REDLOCK_OK, "\"%.30s\" may be an address one day", address);
+        if (strchr(address, '%') != NULL) { /* an interface with this name may be added later */
+            is_int((int)status, REDLOCK_OK, "\"%.30s\": an unknown interface is accepted", address);
             redlock_lock_init(&lock, "key", 3, 20000);
-            is_int((int)redlock_acquire(&client, &lock, 0), REDLOCK_OK, "the others decide");
+            is_int((int)redlock_acquire(&client, &lock, 0), REDLOCK_OK, "the other nodes decide");
             redlock_release(&client, &lock, 5000);
         } else {
             is_int((int)status, REDLOCK_INVALID_ARGUMENT, "\"%.30s\" is refused", address);
         }
-        ok(strstr(nodes[0].error, "not a numeric address") != NULL, "and it is named: %s",
+        ok(strstr(nodes[0].error, "not a numeric address") != NULL, "the node's error: %s",
            nodes[0].error);
         redlock_deinit(&client);
     }
 }
 
-/* Our servers listen on 127.0.0.1 only: IPv6 is refused, or there is none here, but the address is taken. */
+/* The servers listen on 127.0.0.1 only. An IPv6 connect is refused, or the machine has no IPv6; yet the address is
+   valid. */
 static void good_addresses(void)
 {
     static const char *const hosts[] = {"[::1]", "[::1%lo]"};
@@ -247,13 +252,13 @@ static void good_addresses(void)
         redlock_acquire(&client, &lock, 0);
         serve_while(REDLOCK_NODE_CONNECTING, REDLOCK_NODE_CONNECTING);
         ok(strstr(nodes[0].error, "connect") != NULL || strstr(nodes[0].error, "socket") != NULL,
-           "an IPv6 address is dialled: %s", nodes[0].error);
+           "an IPv6 address is connected to: %s", nodes[0].error);
         redlock_release(&client, &lock, 5000);
         redlock_deinit(&client);
     }
     begin("unix:/nonexistent/redis.sock");
     redlock_acquire(&client, &lock, 0);
-    ok(strstr(nodes[0].error, "No such file") != NULL, "a unix path is dialled: %s",
+    ok(strstr(nodes[0].error, "No such file") != NULL, "a unix path is connected to: %s",
        nodes[0].error);
     redlock_release(&client, &lock, 5000);
     redlock_deinit(&client);
@@ -263,25 +268,27 @@ static void names(void)
 {
     char text[64];
 
-    is_int(redlock_resolve("127.0.0.1:7001", text, sizeof text), 0, "numbers are resolved");
-    ok(strcmp(text, "127.0.0.1:7001") == 0, "to themselves: %s", text);
-    is_int(redlock_resolve("[::1]:7001", text, sizeof text), 0, "of IPv6 too");
-    ok(strcmp(text, "[::1]:7001") == 0, "with brackets: %s", text);
-    is_int(redlock_resolve("[fe80::1%lo]:7001", text, sizeof text), 0, "and behind an interface");
-    ok(strcmp(text, "[fe80::1%lo]:7001") == 0, "with its name: %s", text);
-    is_int(redlock_resolve("[fe80::1%lo]:7001", text, 12), -1, "which is too long");
-    is_int(redlock_resolve("[fe80::1%lo]:7001", text, 9), -1, "without which it just fits");
-    is_int(redlock_resolve("[fe80::1%lo]:7001", text, 6), -1, "all of which is");
-    is_int(redlock_resolve("unix:/a/b", text, sizeof text), 0, "a unix path");
-    ok(strcmp(text, "unix:/a/b") == 0, "stays as it is: %s", text);
-    is_int(redlock_resolve("localhost:7001", text, sizeof text), 0, "localhost");
-    ok(strcmp(text, "127.0.0.1:7001") == 0 || strcmp(text, "[::1]:7001") == 0, "is %s", text);
+    is_int(redlock_resolve("127.0.0.1:7001", text, sizeof text), 0, "resolve an IPv4 address");
+    ok(strcmp(text, "127.0.0.1:7001") == 0, "the result is the same: %s", text);
+    is_int(redlock_resolve("[::1]:7001", text, sizeof text), 0, "resolve an IPv6 address");
+    ok(strcmp(text, "[::1]:7001") == 0, "the result has brackets: %s", text);
+    is_int(redlock_resolve("[fe80::1%lo]:7001", text, sizeof text), 0,
+           "resolve one with an interface");
+    ok(strcmp(text, "[fe80::1%lo]:7001") == 0, "the result has the interface: %s", text);
+    is_int(redlock_resolve("[fe80::1%lo]:7001", text, 12), -1, "no room for the port");
+    is_int(redlock_resolve("[fe80::1%lo]:7001", text, 9), -1, "no room for the interface");
+    is_int(redlock_resolve("[fe80::1%lo]:7001", text, 6), -1, "no room for the address");
+    is_int(redlock_resolve("unix:/a/b", text, sizeof text), 0, "resolve a unix path");
+    ok(strcmp(text, "unix:/a/b") == 0, "the result is the same: %s", text);
+    is_int(redlock_resolve("localhost:7001", text, sizeof text), 0, "resolve localhost");
+    ok(strcmp(text, "127.0.0.1:7001") == 0 || strcmp(text, "[::1]:7001") == 0,
+       "the result is a loopback address: %s", text);
     is_int(redlock_resolve("localhost", text, sizeof text), -1, "no port");
     is_int(redlock_resolve("localhost:http", text, sizeof text), -1, "a port by name");
-    is_int(redlock_resolve("127.0.0.1:7001", text, 14), -1, "too small a buffer");
-    is_int(redlock_resolve("127.0.0.1:7001", text, 5), -1, "or none for the host alone");
-    is_int(redlock_resolve("127.0.0.1:7001", text, 3), -1, "far too small");
-    is_int(redlock_resolve("unix:/a/b", text, 9), -1, "too small for a path");
+    is_int(redlock_resolve("127.0.0.1:7001", text, 14), -1, "a buffer that is a byte too small");
+    is_int(redlock_resolve("127.0.0.1:7001", text, 5), -1, "a buffer too small for the host");
+    is_int(redlock_resolve("127.0.0.1:7001", text, 3), -1, "a buffer of 3 bytes");
+    is_int(redlock_resolve("unix:/a/b", text, 9), -1, "a buffer too small for the path");
 }
 
 /* ---- Descriptors and signals ---------------------------------------------------------------- */
@@ -298,7 +305,7 @@ static void descriptors(void)
     is_int(inherited, 0, "no descriptor is inherited by a child process");
     redlock_release(&client, &lock, 5000);
     redlock_deinit(&client);
-    is_int(open_descriptors(), before, "all are closed");
+    is_int(open_descriptors(), before, "all descriptors are closed");
 }
 
 static void no_descriptors(void)
@@ -309,17 +316,18 @@ static void no_descriptors(void)
     begin("127.0.0.1:1");
     getrlimit(RLIMIT_NOFILE, &old);
     limit = old;
-    limit.rlim_cur = 0; /* none at all any more */
+    limit.rlim_cur = 0; /* no new descriptor at all */
     setrlimit(RLIMIT_NOFILE, &limit);
 #ifdef REDLOCK_WITHOUT_GETRANDOM
-    wanted = REDLOCK_NO_ENTROPY; /* the device needs one too */
+    wanted = REDLOCK_NO_ENTROPY; /* the random device needs a descriptor, too */
 #endif
     is_int((int)redlock_acquire(&client, &lock, 0), wanted, "no descriptors left");
     setrlimit(RLIMIT_NOFILE, &old);
     for (i = 0; i < 3; i++)
-        ok(strstr(nodes[i].error, "socket") != NULL, "node %d says why: %s", i, nodes[i].error);
+        ok(strstr(nodes[i].error, "socket") != NULL,
+           "no descriptors left: the error of node %d: %s", i, nodes[i].error);
     is_int((int)redlock_acquire(&client, &lock, 10000), REDLOCK_OK,
-           "and works when there are again");
+           "descriptors are available again: acquired");
     redlock_release(&client, &lock, 5000);
     redlock_deinit(&client);
 }
@@ -349,7 +357,7 @@ static void on_alarm(int number)
     (void)number;
 }
 
-/* Interrupted a thousand times a second without harm; SIGPIPE would have ended us. */
+/* A signal each millisecond does no harm; a SIGPIPE would end the test. */
 static void signals(void)
 {
     struct itimerval often = {{0, 1000}, {0, 1000}}, never = {{0, 0}, {0, 0}};
@@ -367,10 +375,10 @@ static void signals(void)
         good += redlock_acquire(&client, &lock, 0) == REDLOCK_OK;
         good += redlock_release(&client, &lock, 5000) == REDLOCK_OK;
         for (j = 0; j < 3 && i % 10 == 0; j++)
-            shutdown((int)nodes[j].handle, SHUT_RDWR); /* then writes meet a broken pipe */
+            shutdown((int)nodes[j].handle, SHUT_RDWR); /* the next send would raise SIGPIPE */
     }
     setitimer(ITIMER_REAL, &never, NULL);
-    is_int(good, 200, "EINTR and SIGPIPE: 100 locks taken and released all the same");
+    is_int(good, 200, "EINTR and SIGPIPE: 100 locks are acquired and released");
     redlock_deinit(&client);
 }
 
@@ -388,7 +396,7 @@ static int blocked(sigset_t *set)
     return sigprocmask(SIG_BLOCK, NULL, set);
 }
 
-/* Whatever is done against SIGPIPE leaves the signals of the program as they were. */
+/* The library prevents SIGPIPE without changing the program's blocked and pending signals. */
 static void own_signals(void)
 {
     sigset_t set;
@@ -402,14 +410,14 @@ static void own_signals(void)
         begin(servers[2].local);
         redlock_acquire(&client, &lock, 0);
         shutdown((int)nodes[1].handle, SHUT_RDWR);
-        if (before) { /* the program has blocked it, and one is pending */
+        if (before) { /* the program has blocked SIGPIPE, and one is pending */
             sigprocmask(SIG_BLOCK, &set, NULL);
             raise(SIGPIPE);
         }
         is_int(redlock_posix()->transmit(NULL, &nodes[1], "x", 1), -1, "SIGPIPE: a send fails: %s",
                nodes[1].error);
-        is_int(sigpipe_is_in(blocked), before, "it is blocked as before");
-        is_int(sigpipe_is_in(sigpending), before, "and pending as before");
+        is_int(sigpipe_is_in(blocked), before, "SIGPIPE is blocked as before");
+        is_int(sigpipe_is_in(sigpending), before, "SIGPIPE is pending as before");
         redlock_release(&client, &lock, 5000);
         redlock_deinit(&client);
     }

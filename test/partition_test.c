@@ -1,5 +1,5 @@
-/* partition_test.c - packets that are dropped or refused by a packet filter, in a network namespace of the test's
-   own (partition.sh makes it): what no proxy can do, connections that are up and dead, and connects without an answer.
+/* partition_test.c - a packet filter drops or refuses packets, in a separate network namespace (made by partition.sh).
+   A proxy cannot do this: connections stay open but transfer nothing, and a connect gets no answer.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
@@ -9,15 +9,16 @@ enum { NODES = 5 };
 
 static struct server servers[NODES];
 
-/* All packets to the first `count` servers meet this verdict. What was on its way may arrive later, and a
-   key stays for its ttl: so each part has its own key. */
+/* Applies the verdict to all packets to the first `count` servers. Packets in flight may arrive later, and a key stays
+   for its TTL: so each part of the test has its own key. */
 static void cut(int count, const char *verdict)
 {
     int i;
 
     for (i = 0; i < count; i++) {
         filter("input", "dport", servers[i].port, verdict);
-        if (strcmp(verdict, "drop") == 0) /* else the refusal itself would be dropped */
+        if (strcmp(verdict, "drop") ==
+            0) /* a rule for the other direction would drop the refusal */
             filter("input", "sport", servers[i].port, "drop");
     }
 }
@@ -38,26 +39,26 @@ static int all_say(const struct side *side, int count, const char *words, const 
     return said == count;
 }
 
-static int give_back(struct side *side)
+static int release(struct side *side)
 {
     long until = now_ms() + PATIENCE_MS;
     int first = (int)redlock_release(&side->client, &side->lock, 5000), status = first;
 
     while (status == REDLOCK_UNCONFIRMED && now_ms() < until) {
-        sleep_ms(20); /* a late node was disconnected, and is not connected at once */
+        sleep_ms(20); /* a node that was late is reconnected after a pause */
         status = (int)redlock_release(&side->client, &side->lock, 5000);
     }
     return first == REDLOCK_UNCONFIRMED && status == REDLOCK_EXPIRED ? REDLOCK_OK : status;
 }
 
-static void take_and_give(struct side *side, const char *what)
+static void acquire_and_release(struct side *side, const char *what)
 {
     is_int(acquire(side, PATIENCE_MS), REDLOCK_OK, "%s: acquired", what);
     is_int(extend(side), REDLOCK_OK, "%s: extended", what);
-    is_int(give_back(side), REDLOCK_OK, "%s: released", what);
+    is_int(release(side), REDLOCK_OK, "%s: released", what);
 }
 
-/* Another lock, until all are connected and have voted: a node keeps its first error until then. */
+/* Acquires another lock until all nodes are connected and have voted, which clears their errors. */
 static void meet_all(struct side *side)
 {
     long until = now_ms() + PATIENCE_MS;
@@ -76,7 +77,7 @@ static void meet_all(struct side *side)
     redlock_abandon(&side->client, &other);
 }
 
-/* A client with a key of its own, its connections up or not, and then so many servers are cut off. */
+/* A client with a new key, with or without connections; then the first `count` servers are cut off. */
 static void begin_and_cut(struct side *side, int up, int count, const char *verdict)
 {
     static unsigned parts;
@@ -85,7 +86,7 @@ static void begin_and_cut(struct side *side, int up, int count, const char *verd
     snprintf(key, sizeof key, "cut%u", ++parts);
     begin(side, servers, NODES, 0, key, 20000);
     if (up) {
-        take_and_give(side, "whole");
+        acquire_and_release(side, "whole");
         meet_all(side);
     }
     cut(count, verdict);
@@ -94,7 +95,7 @@ static void begin_and_cut(struct side *side, int up, int count, const char *verd
 static void verdicts(void)
 {
     static const struct {
-        const char *verdict, *error[2]; /* of a connect; of a connection that was up */
+        const char *verdict, *error[2]; /* the node's error: of a connect; of an open connection */
     } cases[] = {
         {"drop", {"in time", "in time"}},
         {"reject with tcp reset", {"refused", "reset"}},
@@ -103,25 +104,25 @@ static void verdicts(void)
     struct side a;
     unsigned n;
     long until;
-    int up; /* the connections, when it happens */
+    int up; /* whether the connections are open before */
 
     for (n = 0; n < sizeof cases / sizeof *cases; n++)
         for (up = 0; up < 2; up++) {
             begin_and_cut(&a, up, 2, cases[n].verdict);
-            take_and_give(&a, cases[n].verdict);
+            acquire_and_release(&a, cases[n].verdict);
             heal();
             redlock_deinit(&a.client);
             begin_and_cut(&a, up, 3, cases[n].verdict);
             is_int(acquire(&a, 0), REDLOCK_UNREACHABLE, "%s: no quorum", cases[n].verdict);
             until = now_ms() + PATIENCE_MS;
-            do /* broken connections are noticed, and connected again */
+            do /* until the client has noticed the broken connections and tried to reconnect */
                 acquire(&a, 1500);
             while (!all_say(&a, 3, cases[n].error[0], cases[n].error[up]) && now_ms() < until);
-            ok(all_say(&a, 3, cases[n].error[0], cases[n].error[up]), "and the nodes say why: %s",
-               a.nodes[2].error);
+            ok(all_say(&a, 3, cases[n].error[0], cases[n].error[up]),
+               "no quorum: the error of a node: %s", a.nodes[2].error);
             heal();
-            is_int(acquire(&a, 30000), REDLOCK_OK, "healed: acquired");
-            is_int(give_back(&a), REDLOCK_OK, "and released");
+            is_int(acquire(&a, 30000), REDLOCK_OK, "the partition is over: acquired");
+            is_int(release(&a), REDLOCK_OK, "the partition is over: released");
             settle(&a.client);
             redlock_deinit(&a.client);
         }
@@ -135,15 +136,16 @@ static void the_holder_is_cut_off(void)
     uint64_t end_us;
     int early = 0;
 
-    begin(&a, servers, NODES, 0, "kept",
-          5000); /* extended when 3.3 s are left: so long the machine may stand still */
+    /* extended when 3.3 s are left: the machine may be paused for that time */
+    begin(&a, servers, NODES, 0, "kept", 5000);
     begin(&b, servers, NODES, 1, "kept", 15000);
-    is_int(acquire(&a, PATIENCE_MS), REDLOCK_OK, "the holder");
-    is_int((int)redlock_auto_extend_start(&a.client, &a.lock, 1000), REDLOCK_PENDING, "keeps it");
+    is_int(acquire(&a, PATIENCE_MS), REDLOCK_OK, "a client acquires the lock");
+    is_int((int)redlock_auto_extend_start(&a.client, &a.lock, 1000), REDLOCK_PENDING,
+           "the holder starts auto-extension");
     until = now_ms() + 6000;
     while (now_ms() < until)
         serve(&a.client, 20);
-    ok(redlock_remaining_ms(&a.client, &a.lock) > 0, "for longer than its ttl");
+    ok(redlock_remaining_ms(&a.client, &a.lock) > 0, "the lock is held for longer than its TTL");
     cut(NODES, "drop");
     end_us = a.lock.valid_until_us;
     redlock_acquire_start(&b.client, &b.lock, 30000);
@@ -155,21 +157,23 @@ static void the_holder_is_cut_off(void)
         serve(&b.client, 5);
         early += b.lock.status == REDLOCK_OK && redlock_remaining_ms(&a.client, &a.lock) > 0;
     }
-    is_int((int)a.lock.status, REDLOCK_LOST, "cut off: it is told");
-    is_int((int)b.lock.status, REDLOCK_OK, "and the other gets it");
-    is_int(early, 0, "not while anything was left for the first");
-    ok(redlock_posix()->now_us(NULL) >= end_us, "its time was over");
-    settle(&b.client); /* before answers that wait are as late as those that don't come */
+    is_int((int)a.lock.status, REDLOCK_LOST, "the holder is cut off: it learns of the loss");
+    is_int((int)b.lock.status, REDLOCK_OK, "the other client acquires the lock");
+    is_int(early, 0, "the other client acquires it after the validity of the first");
+    ok(redlock_posix()->now_us(NULL) >= end_us, "the validity of the first is over");
+    settle(&b.client); /* reads replies that have arrived, so that they do not count as too late */
     heal();
-    meet_all(&a); /* a late extension may set it again on one: with two that are not up, no proof */
-    is_int(give_back(&a), REDLOCK_LOST, "the first one's release harms nobody");
-    is_int(extend(&b), REDLOCK_OK, "the second has it");
-    is_int(give_back(&b), REDLOCK_OK, "and gives it back");
+    /* a late extension may set the key on one node again; if two more nodes were not connected, the loss
+       would not be certain */
+    meet_all(&a);
+    is_int(release(&a), REDLOCK_LOST, "a release by the first reports the loss");
+    is_int(extend(&b), REDLOCK_OK, "the second client extends the lock");
+    is_int(release(&b), REDLOCK_OK, "the second client releases the lock");
     settle(&a.client);
     settle(&b.client);
     redlock_deinit(&a.client);
     redlock_deinit(&b.client);
-    /* What was on its way when it was cut off may arrive now, and expires with its ttl. */
+    /* Commands that were in flight during the partition may arrive now; their keys expire. */
     is_int((int)servers_keys_left("kept", 20000), 0, "no key is left");
 }
 

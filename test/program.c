@@ -59,7 +59,7 @@ static void file_of(char path[100], int number, char stream)
     snprintf(path, 100, "%s/%d.%c", folder, number, stream);
 }
 
-/* To this descriptor a file of ours, or what `given` is. */
+/* Makes `fd` a copy of `given`; if that is 0, a file in `folder`, or /dev/null for input. */
 static void put_at(int fd, int number, char stream, int given)
 {
     char path[100];
@@ -91,7 +91,7 @@ static void become(const char **words, int number, int on_terminal)
     for (fd = has_events ? 4 : 3; fd < 256; fd++)
         close(fd);
     for (i = 1; i < 32; i++)
-        signal(i, SIG_DFL); /* whatever started the test may ignore some */
+        signal(i, SIG_DFL); /* the parent of the test may ignore some */
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
     if (setup.before != NULL)
@@ -212,8 +212,8 @@ int count_of(const char *text, const char *part)
     return count;
 }
 
-/* What the kernel says of a process, in this file of /proc; "" when there is no such process. */
-static const char *said_of(const char *pid, const char *file, char *text, size_t room)
+/* Reads this file of a process from /proc; "" if there is no such process. */
+static const char *proc_file(const char *pid, const char *file, char *text, size_t room)
 {
     char path[64];
     ssize_t size = 0;
@@ -229,11 +229,11 @@ static const char *said_of(const char *pid, const char *file, char *text, size_t
     return text;
 }
 
-/* Its parent; 0: there is no such process, or it is a zombie. */
+/* The parent of a process; 0 if there is no such process, or it is a zombie. */
 static pid_t parent_of(const char *pid)
 {
     char text[512];
-    const char *end = strrchr(said_of(pid, "stat", text, sizeof text), ')');
+    const char *end = strrchr(proc_file(pid, "stat", text, sizeof text), ')');
     char state = 'Z';
     int parent = 0;
 
@@ -255,8 +255,8 @@ int is_called(pid_t pid, const char *part)
     char number[24], text[4096];
 
     snprintf(number, sizeof number, "%ld", (long)pid);
-    return strstr(said_of(number, "comm", text, sizeof text), part) != NULL ||
-           strstr(said_of(number, "cmdline", text, sizeof text), part) != NULL;
+    return strstr(proc_file(number, "comm", text, sizeof text), part) != NULL ||
+           strstr(proc_file(number, "cmdline", text, sizeof text), part) != NULL;
 }
 
 int heard_signals(pid_t pid)
@@ -265,7 +265,7 @@ int heard_signals(pid_t pid)
     const char *pending;
 
     snprintf(number, sizeof number, "%ld", (long)pid);
-    pending = strstr(said_of(number, "status", text, sizeof text), "ShdPnd:");
+    pending = strstr(proc_file(number, "status", text, sizeof text), "ShdPnd:");
     return pending != NULL && strtoull(pending + 7, NULL, 16) == 0;
 }
 

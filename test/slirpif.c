@@ -17,11 +17,12 @@
 
 enum { FRAME = 1600, WATCHED = 64 };
 
-static int frames[2]; /* from lwIP, to slirp's thread: it must not be called from others */
+static int
+    frames[2]; /* socket pair from lwIP to slirp's thread, the only one that may call libslirp */
 static struct pollfd watched[WATCHED];
 static unsigned used;
 
-/* ---- What libslirp asks for ----------------------------------------------------------------- */
+/* ---- Callbacks of libslirp ------------------------------------------------------------------ */
 
 static ssize_t to_lwip(const void *bytes, size_t size, void *netif)
 {
@@ -29,7 +30,7 @@ static ssize_t to_lwip(const void *bytes, size_t size, void *netif)
 
     if (frame != NULL && (pbuf_take(frame, bytes, (u16_t)size) != ERR_OK ||
                           ((struct netif *)netif)->input(frame, (struct netif *)netif) != ERR_OK))
-        pbuf_free(frame); /* lost, as networks do */
+        pbuf_free(frame); /* the frame is lost: TCP sends it again */
     return (ssize_t)size;
 }
 
@@ -48,7 +49,8 @@ static int64_t now_ns(void *netif)
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
-static void *no_timer(SlirpTimerCb call, void *its, void *netif) /* they are for IPv6 */
+static void *no_timer(SlirpTimerCb call, void *its,
+                      void *netif) /* libslirp needs timers only for IPv6 */
 {
     (void)call;
     (void)its;
@@ -68,7 +70,7 @@ static void no_timer_mod(void *timer, int64_t ms, void *netif)
     (void)netif;
 }
 
-static void no_watch(int fd, void *netif) /* each round asks anew */
+static void no_watch(int fd, void *netif) /* run() asks for all descriptors before each poll */
 {
     (void)fd;
     (void)netif;
@@ -116,7 +118,7 @@ static int seen(int index, void *netif)
     return events;
 }
 
-/* ---- Its thread ----------------------------------------------------------------------------- */
+/* ---- The thread of libslirp ----------------------------------------------------------------- */
 
 static void run(void *netif)
 {
@@ -160,7 +162,7 @@ static err_t to_slirp(struct netif *netif, struct pbuf *packet)
     u16_t size = pbuf_copy_partial(packet, frame, sizeof frame, 0);
 
     (void)netif;
-    (void)send(frames[0], frame, size, MSG_DONTWAIT); /* or it is lost */
+    (void)send(frames[0], frame, size, MSG_DONTWAIT); /* if the socket is full the frame is lost */
     return ERR_OK;
 }
 

@@ -1,4 +1,4 @@
-/* url_test.c - node addresses as people write them, and as nobody should.
+/* url_test.c - valid and invalid node addresses.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
@@ -99,18 +99,18 @@ enum { BADS = sizeof bads / sizeof *bads };
 
 static struct redlock_url url;
 
-/* Parses a copy that is as long as it must be, so that a sanitizer sees a byte read too far. */
+/* Parses a copy in a block of exactly its size, so that a sanitizer reports a read beyond its end. */
 static const char *parse(const char *text, int *at)
 {
     size_t size = strlen(text) + 1;
     char *copy = (char *)malloc(size);
-    const char *end = copy, *trouble;
+    const char *end = copy, *error;
 
     memcpy(copy, text, size);
-    trouble = redlock_url_next(&end, &url);
+    error = redlock_url_next(&end, &url);
     *at = (int)(end - copy);
     free(copy);
-    return trouble;
+    return error;
 }
 
 static void good_ones(void)
@@ -120,14 +120,14 @@ static void good_ones(void)
 
     for (i = 0; i < GOODS; i++) {
         const struct good *good = &goods[i];
-        const char *trouble = parse(good->text, &at);
-        ok(trouble == NULL && strcmp(url.address, good->address) == 0, "%s: %s", good->text,
-           trouble != NULL ? trouble : url.address);
+        const char *error = parse(good->text, &at);
+        ok(error == NULL && strcmp(url.address, good->address) == 0, "%s: %s", good->text,
+           error != NULL ? error : url.address);
         ok(strcmp(url.user, good->user) == 0 && strcmp(url.password, good->password) == 0 &&
                url.database == good->database && url.timeout_ms == good->timeout_ms &&
                url.tls == good->tls,
-           "and the rest of it");
-        is_int(at, (int)strlen(good->text), "to its end");
+           "user, password, database, timeout and TLS");
+        is_int(at, (int)strlen(good->text), "the cursor is at the end");
     }
 }
 
@@ -137,11 +137,11 @@ static void bad_ones(void)
     int at;
 
     for (i = 0; i < BADS; i++) {
-        const char *trouble = parse(bads[i].text, &at);
-        ok(trouble != NULL && strstr(trouble, bads[i].error) != NULL, "%s: %s", bads[i].text,
-           trouble != NULL ? trouble : "no error");
-        is_int(at, bads[i].at, "at the right byte");
-        is_int(url.address[0] + url.password[0], 0, "and nothing is given");
+        const char *error = parse(bads[i].text, &at);
+        ok(error != NULL && strstr(error, bads[i].error) != NULL, "%s: %s", bads[i].text,
+           error != NULL ? error : "no error");
+        is_int(at, bads[i].at, "the cursor is at the error");
+        is_int(url.address[0] + url.password[0], 0, "address and password are empty");
     }
 }
 
@@ -155,11 +155,11 @@ static void lists(void)
     for (i = 0; i < 6; i++)
         ok(redlock_url_next(&at, &url) == NULL && strcmp(url.address, addresses[i]) == 0,
            "node %u of a list: \"%s\"", i, url.address);
-    ok(at == list + sizeof list - 1, "and its end");
+    ok(at == list + sizeof list - 1, "the cursor is at the end of the list");
     at = "h1,h2:x";
     redlock_url_next(&at, &url);
     ok(redlock_url_next(&at, &url) != NULL && strcmp(at, "x") == 0,
-       "the second is wrong: at its x");
+       "the second node of a list is wrong: the cursor is at its x");
 }
 
 static void limits(void)
@@ -168,7 +168,7 @@ static void limits(void)
     int at;
 
     memset(text, 'h', sizeof text);
-    text[REDLOCK_URL_MAX - 5] = '\0'; /* and ":6379" */
+    text[REDLOCK_URL_MAX - 5] = '\0'; /* ":6379" is appended */
     ok(parse(text, &at) != NULL, "a host that is too long by a byte");
     text[REDLOCK_URL_MAX - 6] = '\0';
     ok(parse(text, &at) == NULL && strlen(url.address) == REDLOCK_URL_MAX - 1, "the longest host");
@@ -180,8 +180,8 @@ static void limits(void)
     ok(parse(text, &at) != NULL, "a password that is too long by a byte");
 }
 
-/* Every beginning of every good one, and many with some bytes changed: an error within it, or a node
-   whose address is a good one too. */
+/* Each prefix of each valid text, and many texts with some bytes changed: an error with the cursor inside the text, or
+   a node whose address is itself valid. */
 static void mutations(void)
 {
     uint32_t dice = 1;
@@ -190,7 +190,7 @@ static void mutations(void)
 
     for (n = 0; n < 200000; n++) {
         char text[64];
-        const char *trouble;
+        const char *error;
         size_t size = strlen(goods[n % GOODS].text), cut;
         memcpy(text, goods[n % GOODS].text, size + 1);
         for (i = 0; i < n % 4; i++) {
@@ -200,19 +200,20 @@ static void mutations(void)
         }
         cut = n % 4 == 0 ? n / GOODS % (size + 1) : size;
         text[cut] = '\0';
-        trouble = parse(text, &at);
+        error = parse(text, &at);
         wrong += at < 0 || (size_t)at > strlen(text);
-        errors += trouble != NULL;
-        if (trouble == NULL && url.address[0] != '\0') {
+        errors += error != NULL;
+        if (error == NULL && url.address[0] != '\0') {
             struct redlock_url first = url;
             nodes++;
-            if (strncmp(url.address, "unix:", 5) != 0) { /* a path may need escapes */
+            if (strncmp(url.address, "unix:", 5) !=
+                0) { /* a path is not escaped, so it may differ */
                 wrong +=
                     parse(first.address, &at) != NULL || strcmp(first.address, url.address) != 0;
             }
         }
     }
-    is_int((int)wrong, 0, "changed in some bytes: an error inside, or a node");
+    is_int((int)wrong, 0, "texts with some bytes changed: an error inside, or a valid node");
     ok(nodes > 10000 && errors > 10000, "%u nodes, %u errors", nodes, errors);
 }
 

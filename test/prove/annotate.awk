@@ -1,5 +1,5 @@
-# annotate.awk -v notes=FILE: puts the annotations for Eva in FILE, "function: annotation" a line, behind the opening brace of these
-# functions. It fails if there is none such.
+# annotate.awk -v notes=FILE: inserts the annotations for Eva in FILE after the opening brace of their functions. Each line of FILE
+# is "function: annotation". It fails if there is no such function.
 #
 # SPDX-FileCopyrightText: the redlock authors
 # SPDX-License-Identifier: MIT

@@ -1,4 +1,4 @@
-/* any.h - what the harnesses share: any bytes, any number.
+/* any.h - shared by the harnesses: unknown bytes, and an unknown number in a range.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
