@@ -14,11 +14,11 @@ SAN = -fsanitize=address,undefined -fno-sanitize-recover=all
 CFLAGS = -O2 -g
 LIMITS = # -DREDLOCK_NODES_MAX=12 ... for the library; the installed headers tell programs
 LARGE = -DREDLOCK_SEND_MAX=16384 -DREDLOCK_PIPELINE_MAX=255 -DREDLOCK_NODES_MAX=16
-# For tests: the tightest queues; and what can be left out left out.
+# For tests: the smallest queues; and a build without optional features.
 TIGHT = -DREDLOCK_PIPELINE_MAX=4 -DRESP_DEPTH_MAX=2 -DREDLOCK_POOL_MAX=20 -DREDLOCK_SEND_MAX=882
 LEAN = -DREDLOCK_FENCING=0 -DREDLOCK_MULTI_KEY=0 -DREDLOCK_NOTIFICATION=0 -DREDLOCK_NATIVE_RELEASE=0 -DREDLOCK_DURABLE=0 -DREDLOCK_SEND_MAX=371
 
-# Nothing of what stands before a colon here is a file, but for what is in build.
+# Targets are no files, except those in build.
 .PHONY: $(shell sed -n 's/^\([a-z][a-z -]*\):.*/\1/p' $(firstword $(MAKEFILE_LIST))) $(VARIANTS:%=test-%)
 .DELETE_ON_ERROR:
 
@@ -27,8 +27,7 @@ all: $(B)/libredlock.a ## build the static library (the default)
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-# Targets that need more than a compiler call it first, for their part; it does nothing where all is
-# there.
+# Targets that need more than a compiler first call deps-PART. It does nothing if all packages are installed.
 deps: ## install what demo, test, size and bench need (Debian and derived systems, with apt-get)
 	@test/deps.sh
 deps-%:
@@ -43,7 +42,7 @@ $(B)/%.o: %.c $(HEADERS) $(B)/flags
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) $(LIMITS) $(WARN) -Wstack-usage=256 -c $< -o $@
 
-# Other flags make other objects: the installed headers must be right.
+# Compiles again after a change of the flags: the installed headers must match the objects.
 $(B)/flags: always
 	@mkdir -p $(@D)
 	@printf '%s\n' '$(CC) $(CFLAGS) $(LIMITS)' | cmp -s - $@ || printf '%s\n' '$(CC) $(CFLAGS) $(LIMITS)' > $@
@@ -64,8 +63,8 @@ $(SHARED): $(LIB) url.c $(HEADERS) $(B)/flags
 
 # ---- The program ----------------------------------------------------------------------------
 
-# Long keys and tokens, many nodes; still below 2048 for REDLOCK_SEND_MAX, which would cost stack. Without what it has no use
-# for: also of the servers' own commands, as a connection that releases once never gets beyond trying them.
+# Long keys and tokens, many nodes; REDLOCK_SEND_MAX stays below 2048 to save stack. Without unused features: native release,
+# for example, because a connection that releases once only tries the native command.
 CLI_FLAGS = -D_GNU_SOURCE -DREDLOCK_NODES_MAX=16 -DREDLOCK_KEY_MAX=255 -DREDLOCK_LABEL_MAX=250 -DREDLOCK_ERROR_MAX=159 \
             -DRESP_TEXT_MAX=255 -DREDLOCK_SEND_MAX=2040 -DREDLOCK_MARKER=0 -DREDLOCK_DURABLE=0 \
             -DREDLOCK_NATIVE_RELEASE=0
@@ -76,15 +75,15 @@ $(B)/redlock: $(CLI) $(wildcard cli/*.h) $(HEADERS)
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) $(WARN) $(CLI_FLAGS) -I. $(CLI) -o $@
 
-# Small, and without any library of the system it runs on. Where it saves a page of memory the linker fills up the last
-# one of the code in the file, if pages are not said to be small.
+# Small, and without shared libraries. With the usual common-page-size the linker may pad the code in the file to a whole page
+# to save a page of memory; a small value prevents this.
 STATIC = musl-gcc -static -no-pie -fno-pie -s -Oz -fno-jump-tables -ffunction-sections -fdata-sections -fno-asynchronous-unwind-tables -Wl,--gc-sections -Wl,-z,noseparate-code -Wl,-z,norelro -Wl,-z,common-page-size=64
 cli-static: deps-cli $(B)/redlock-static ## the same, static, with musl
 $(B)/redlock-static: $(CLI) cli/static/libc.c $(wildcard cli/*.h) $(HEADERS)
 	@mkdir -p $(@D)
 	$(STATIC) $(WARN) $(CLI_FLAGS) -I. $(CLI) cli/static/libc.c -o $@
 PORT = 7001
-servers: deps-demo ## PORT=n: five servers to try it with, on this port and those after it, until Ctrl-C
+servers: deps-demo ## PORT=n: five servers to try the program with, on this port and the four after it, until Ctrl-C
 	@test/five.sh $(PORT)
 
 MAN = $(B)/man/man3
@@ -126,8 +125,8 @@ install: $(B)/libredlock.a $(SHARED) $(B)/redlock man ## PREFIX=, LIBDIR=, MANDI
 	        > $(DESTDIR)$(LIBDIR)/cmake/redlock/$$file.cmake || exit 1; \
 	done
 
-# One file that compiles alone beside its redlock.h. net.c comes first: it sets the feature macros,
-# which must happen before any system header is seen.
+# One file that compiles alone beside its redlock.h. net.c comes first: it defines the feature macros, which must happen before
+# the first system header.
 ONE = $(B)/single/redlock_all.c
 
 amalgamation: $(ONE) ## generate the whole library as one file beside redlock.h, in build/single
@@ -136,16 +135,16 @@ $(ONE): $(LIB) $(HEADERS) test/amalgamate.awk Makefile
 	awk -f test/amalgamate.awk redlock.h > $(@D)/redlock.h
 	awk -f test/amalgamate.awk net.c resp.c text.c policy.c command.c pipeline.c node.c vote.c round.c redlock.c client.c > $@
 
-# The same bytes each time, also from an unpacked release. In it, ready made: the single file, the man pages, and the
-# checksums of all its files. Beside it: its own.
+# Reproducible: the same bytes each time, also when built from an unpacked release. The tarball also has the generated files:
+# the single file, the man pages, the checksums of all files. Its own checksum is in a file beside it.
 RELEASE = redlock-$(VERSION)
 release: $(ONE) man ## a tarball with all sources, the single file, man pages and checksums, in build
 	rm -rf $(B)/$(RELEASE)
 	mkdir -p $(B)/$(RELEASE)/single $(B)/$(RELEASE)/man/man1
-	@# The files are those of the release that this is, or those that git knows.
+	@# The files are listed in SHA256SUMS in a release, else by git.
 	@{ [ ! -f SHA256SUMS ] || sed -e 's/^[^ ]* *//' -e '/^single\//d' -e '/^man\//d' SHA256SUMS; \
 	   [ -f SHA256SUMS ] || git -c safe.directory='*' ls-files; } > $(B)/$(RELEASE).files
-	@grep -q . $(B)/$(RELEASE).files || { echo 'release: neither SHA256SUMS nor git says which files there are' >&2; exit 1; }
+	@grep -q . $(B)/$(RELEASE).files || { echo 'release: neither SHA256SUMS nor git lists the files' >&2; exit 1; }
 	tar -c -T $(B)/$(RELEASE).files | tar -x -C $(B)/$(RELEASE)
 	cp $(ONE) $(B)/single/redlock.h $(B)/$(RELEASE)/single
 	cp -RP $(B)/man/. $(B)/$(RELEASE)/man
@@ -155,7 +154,7 @@ release: $(ONE) man ## a tarball with all sources, the single file, man pages an
 	cd $(B) && sha256sum $(RELEASE).tar.gz > $(RELEASE).tar.gz.sha256
 
 # ---- Tests ----------------------------------------------------------------------------------
-# A variant is a compiler with its flags and the library's sources; each runs the same programs.
+# A variant is a compiler, its flags, and the sources of the library. All variants run the same programs.
 
 PROGRAMS = resp_test queue_test lock_test safety_test sim fake_test net_test server_test node_test url_test
 HELPERS = test/fake.c test/mini.c test/servers.c url.c
@@ -187,7 +186,7 @@ $(foreach v,$(VARIANTS),$(eval $(call variant,$(v))))
 test-valgrind: $(PROGRAMS:%=$(B)/gcc/%)
 	prove -j 4 -e 'test/valgrind.sh' $^
 
-# The shortest memory for what servers say.
+# The smallest buffer for the texts of replies.
 test-short: test/lock_test.c test/fake.c test/mini.c $(LIB) $(HEADERS)
 	@mkdir -p $(B)/short
 	gcc $(SAN) -DRESP_TEXT_MAX=15 -O1 -g $(WARN) $(POSIX) -I. -Itest $< test/fake.c test/mini.c $(CORE) -o $(B)/short/lock_test
@@ -206,7 +205,7 @@ test-queue: $(QUEUES:%=$(B)/queue/%)
 test-switches: export CORE := $(CORE)
 test-switches: export WARN := $(WARN)
 test-switches: export POSIX := $(POSIX)
-test-switches: ## each feature switch alone on top of none, and left out of all: passes lock_test, or is an #error
+test-switches: ## each feature switch added to the minimal build, and left out of the full one: passes lock_test, or is an #error
 	prove -e sh test/switches.sh :: $(B)
 
 test-threads: test/thread_test.c test/servers.c $(LIB) $(HEADERS)
@@ -214,7 +213,7 @@ test-threads: test/thread_test.c test/servers.c $(LIB) $(HEADERS)
 	gcc -fsanitize=thread -O1 -g $(WARN) $(POSIX) -pthread -I. -Itest $< test/servers.c $(LIB) -o $(B)/threads/thread_test
 	prove -e '' $(B)/threads/thread_test
 
-# The linker puts the test's functions in the place of these.
+# The linker replaces these functions by those of the test.
 TORTURED = socket setsockopt connect getsockopt getpeername getsockname send recv close fcntl poll ppoll \
            clock_gettime getrandom open read getaddrinfo if_indextoname pthread_atfork
 WRAPS = $(TORTURED:%=-Wl,--wrap=%)
@@ -224,7 +223,7 @@ test-torture: test/torture_test.c test/side.h test/servers.c $(LIB) $(HEADERS)
 	gcc $(SAN) -O1 -g $(WARN) $(POSIX) -I. -Itest $< test/servers.c $(LIB) $(WRAPS) -o $(B)/torture/torture_test
 	prove -e '' $(B)/torture/torture_test
 
-# net.c on systems that lack what Linux has: each of these, and all of them.
+# net.c on systems without some functions and flags of Linux: without each of these, and without all.
 LACKS = GETRANDOM PPOLL SOCK_NONBLOCK CLOCK_BOOTTIME MSG_NOSIGNAL
 $(B)/lacks/%: test/net_test.c test/servers.c $(LIB) $(HEADERS)
 	@mkdir -p $(@D)
@@ -232,10 +231,11 @@ $(B)/lacks/%: test/net_test.c test/servers.c $(LIB) $(HEADERS)
 $(B)/lacks/torture: test/torture_test.c test/side.h test/servers.c $(LIB) $(HEADERS)
 	@mkdir -p $(@D)
 	gcc $(SAN) -O1 -g $(WARN) $(POSIX) $(LACKS:%=-DREDLOCK_WITHOUT_%) -I. -Itest $< test/servers.c $(LIB) $(WRAPS) -o $@
-test-lacks: $(LACKS:%=$(B)/lacks/%) $(B)/lacks/all $(B)/lacks/torture ## net.c without getrandom, ppoll and other things that not every system has
+test-lacks: $(LACKS:%=$(B)/lacks/%) $(B)/lacks/all $(B)/lacks/torture ## net.c without getrandom, ppoll and others that not every system has
 	prove -j 4 -e '' $^
 
-# Each scenario is a test to prove: most of them is waiting. Then all again with sanitizers.
+# `prove` runs each scenario as a test of its own, in parallel, because the scenarios mostly wait. Then all again with sanitizers,
+# and with the static program.
 $(B)/cli/redlock-san: $(CLI) $(wildcard cli/*.h) $(HEADERS)
 	@mkdir -p $(@D)
 	gcc $(SAN) -O1 -g $(WARN) $(CLI_FLAGS) -I. $(CLI) -o $@
@@ -249,7 +249,7 @@ test-cli: deps-cli ## the program on real servers: plain, with sanitizers, stati
 	@$(MAKE) -s $(B)/cli/cli_test $(B)/redlock $(B)/cli/redlock-san $(B)/redlock-static
 	prove -j 6 -e $(B)/cli/cli_test $$($(B)/cli/cli_test)
 	REDLOCK=$(B)/cli/redlock-san prove -j 6 -e $(B)/cli/cli_test $$($(B)/cli/cli_test)
-	REDLOCK=$(B)/redlock-static prove -j 6 -e $(B)/cli/cli_test $$($(B)/cli/cli_test | grep -v -e fork_fails -e slow_names) # no preload there
+	REDLOCK=$(B)/redlock-static prove -j 6 -e $(B)/cli/cli_test $$($(B)/cli/cli_test | grep -v -e fork_fails -e slow_names) # a static program ignores LD_PRELOAD
 
 test-partition: test/partition_test.c test/late_test.c test/partition.h test/side.h test/servers.c $(LIB) $(HEADERS)
 	@mkdir -p $(B)/partition
@@ -265,7 +265,7 @@ test-tls: deps-transports test/tls_test.c test/side.h test/servers.c $(wildcard 
 	gcc $(SAN) -O1 -g $(WARN) -I. examples/tls/*.c $(LIB) -lmbedtls -lmbedx509 -lmbedcrypto -o $(B)/tls/lock
 	prove -e 'sh test/tls.sh' $(B)/tls/tls_test :: $(B)/tls/lock
 
-# On a tap device and through libslirp. First as firmware compiles it: with lwIP's own constants and macros.
+# Through libslirp and through a tap device. Before that it is compiled as in firmware: with lwIP's constants and macros.
 LWIP_FLAGS = -I. -Itest -Iexamples/lwip -isystem /usr/include/lwip
 test-lwip: deps-transports test/lwip_test.c test/slirpif.c test/side.h test/servers.c $(wildcard examples/lwip/*) $(LIB) $(HEADERS) ## lwIP, on real servers
 	@mkdir -p $(B)/lwip/firmware/arch
@@ -286,10 +286,10 @@ $(B)/soak/soak: test/soak.c test/proxy.c test/proxy.h test/servers.c test/server
 	gcc -shared -fPIC -O2 $(WARN) -Itest test/clock_shim.c -o $(@D)/clock_shim.so
 	gcc -O2 -g $(WARN) $(POSIX) -I. -Itest $< test/proxy.c test/servers.c $(LIB) -o $@
 
-soak: deps-test $(B)/soak/soak ## MINUTES=n of processes that contend while servers, network and clocks are upset
+soak: deps-test $(B)/soak/soak ## MINUTES=n of processes that contend while servers, network and clocks fail
 	prove -v -e '' $(B)/soak/soak :: $(MINUTES) $(B)/soak/clock_shim.so
 
-# The public header as C++, from the oldest; the examples as they are shown.
+# The public headers in each version of C++, redlock.c in each version of C; an example.
 test-build: $(LIB) $(HEADERS)
 	@mkdir -p $(B)/examples
 	for std in c++98 c++11 c++17 c++20; do \
@@ -301,7 +301,7 @@ test-build: $(LIB) $(HEADERS)
 	gcc $(WARN) -I. examples/lock.c $(LIB) -o $(B)/examples/lock
 	gcc $(WARN) -DREDLOCK_FENCING=0 -DREDLOCK_MARKER=1 -fsyntax-only redlock.c 2>&1 | grep '#error' # R18 needs R16
 
-# Long ones first; what two of them need is there before, as two are made at a time.
+# Long targets first. Files that several targets need are built before, because two targets run at a time.
 TESTS = test-gcc soak mutants model $(filter-out test-gcc test-clang,$(VARIANTS:%=test-%)) \
         test-short test-queue test-switches test-valgrind test-threads test-torture test-lacks test-partition \
         test-tls test-lwip test-cli test-cpp test-vendor test-examples test-loops test-board test-docs test-check test-cli-docs test-cli-bench \
@@ -311,7 +311,7 @@ test: ## build and run all tests: two compilers, sanitizers, valgrind, single fi
 	@$(MAKE) -s $(ONE) $(B)/libredlock.a $(B)/redlock $(B)/redlock-static
 	@MAKE='$(MAKE)' PROGRAMS='$(PROGRAMS) thread_test torture_test partition_test late_test api_test tls_test lwip_test loops_test hpp_test check_test cli_test soak' test/all.sh $(TESTS)
 
-# redlock.hpp by two compilers, from C++11 on.
+# redlock.hpp with two compilers, from C++11 on.
 test-cpp: test/hpp_test.cpp redlock.hpp test/servers.c $(LIB) $(HEADERS)
 	@mkdir -p $(B)/cpp
 	for file in $(LIB:%.c=%) test/servers; do \
@@ -323,12 +323,12 @@ test-cpp: test/hpp_test.cpp redlock.hpp test/servers.c $(LIB) $(HEADERS)
 	g++ $(SAN) -g -std=c++11 -I. -Itest test/hpp_test.cpp $(LIB:%.c=$(B)/cpp/%.o) $(B)/cpp/servers.o -o $(B)/cpp/hpp_test
 	prove -e '' $(B)/cpp/hpp_test
 
-# redlock check on real servers, each thing wrong with them in turn.
+# redlock check on real servers with one wrong setting after the other.
 test-check: $(B)/redlock test/check_test.c test/servers.c test/servers.h test/tap.h
 	gcc -O1 -g $(WARN) $(POSIX) -Itest test/check_test.c test/servers.c -o $(B)/check_test
 	prove -e 'sh test/own_network.sh' $(B)/check_test :: $(B)/redlock
 
-test-vendor: deps-vendor $(ONE) release ## the library as others build it: single file, install, CMake, Meson
+test-vendor: deps-vendor $(ONE) release ## the library as users build it: single file, install, CMake, Meson
 	prove -e sh test/vendor.sh :: $(B) $(VERSION) $(LIB)
 	prove -e sh test/packages.sh :: $(B) $(VERSION) $(LIB)
 
@@ -372,11 +372,11 @@ test-loops: deps-loops ## the examples for event loops: a server killed and rest
 	@$(MAKE) -s $(LOOPS:%=$(B)/loops/%) $(B)/loops/loops_test
 	prove -e '' $(B)/loops/loops_test :: $(B)/loops
 
-# The firmware of examples/cortex-m, and what each call costs there.
+# The firmware of examples/cortex-m, and the cost of each call there.
 board test-board: export WARN := $(WARN)
 board: deps-board ## firmware on an emulated Cortex-M4 with real servers: flash, RAM, stack and instructions of each call
 	@sh test/board.sh $(B)
-# First what `make machines` takes minutes to run there: it compiles, although uint32_t is no int.
+# First the tests that `make machines` runs on this processor in minutes: they must compile, although uint32_t is unsigned long.
 test-board: deps-board
 	for each in resp_test queue_test lock_test safety_test url_test sim fake mini; do \
 	    arm-none-eabi-gcc --specs=picolibc.specs $(WARN) -fsyntax-only -I. -Itest test/$$each.c || exit 1; \
@@ -398,7 +398,7 @@ test-lwip-board: deps-lwip_board ## that firmware on real servers: cable pulled,
 	prove -j 2 -e $(B)/lwip_board/lwip_board_test $(B)/lwip_board/default.elf $(B)/lwip_board/minimal.elf
 
 SEEDS = 6000
-# The minimal one with few requests at once: bursts fill the queues.
+# The minimal one with few slots for requests, so that bursts fill the rings.
 $(B)/sim $(B)/sim-minimal: test/sim.c test/mini.c test/mini.h test/lock_options.h test/tap.h $(CORE) $(HEADERS)
 	@mkdir -p $(@D)
 	$(CC) -O3 -flto=auto -g $(WARN) $(POSIX) $(if $(findstring minimal,$@),-DREDLOCK_MINIMAL=1 -DREDLOCK_PIPELINE_MAX=8) -I. -Itest $< test/mini.c $(CORE) -o $@
@@ -442,10 +442,10 @@ demo: deps-demo ## five real servers, and the lock at work on them
 	@$(MAKE) -s $(B)/demo
 	@$(B)/demo
 
-model: deps-model ## check the models of the rules with spin (test/model/model.sh build full: all of it)
+model: deps-model ## check the models of the rules with spin (test/model/model.sh build full: all of them)
 	prove -e 'sh' test/model/model.sh :: $(B)
 
-interop: deps-interop ## our library and node-redlock (through npm) on the same lock
+interop: deps-interop ## this library and node-redlock (through npm) on the same lock
 	prove -e 'sh' test/interop/interop.sh :: $(B)
 
 MACHINES = arm mips powerpc s390x i386 musl cortex-m4
@@ -456,8 +456,8 @@ SERVERS =
 test-servers: deps-test $(addprefix $(B)/gcc/,server_test node_test net_test fake_test) ## SERVERS="..." the tests with other servers: Redis 6.0 to 8.6, Valkey 8 and 9
 	@test/versions.sh $(B) test $(SERVERS)
 
-# Minutes each, so not in `make test`.
-prove: deps-prove ## with Frama-C: no input or call makes decoder, writer, address parser, queues or engine do what C leaves undefined
+# Each proof takes minutes, so not in `make test`.
+prove: deps-prove ## with Frama-C: no input or call causes undefined behaviour in decoder, writer, address parser, queues or engine
 	prove -v -e sh test/prove/prove.sh :: $(B)
 
 coverage: deps-test ## lines of the library that the tests run
@@ -466,7 +466,7 @@ coverage: deps-test ## lines of the library that the tests run
 analyze: deps-test ## gcc -fanalyzer, clang-tidy, scan-build and cppcheck: no findings
 	prove -e 'sh' test/analyze.sh :: $(B)
 
-style: ## formatting, the length of functions and headers, duplicate names
+style: ## formatting, the length of functions, duplicate names
 	@test/style.sh
 
 # ---- Figures --------------------------------------------------------------------------------
@@ -486,7 +486,7 @@ $(B)/handover: bench/handover.c bench/figures.h test/servers.c test/servers.h $(
 	@mkdir -p $(@D)
 	$(CC) -O2 -g $(WARN) $(POSIX) -I. -Itest $< test/servers.c $(LIB) -o $@
 
-bench-servers: deps-test $(B)/bench $(B)/bench-script ## SERVERS="..." releases by script and by the server's own command
+bench-servers: deps-test $(B)/bench $(B)/bench-script ## SERVERS="..." release by script and by native command
 	@test/versions.sh $(B) bench $(SERVERS)
 
 $(B)/conditions: bench/conditions.c bench/figures.h test/side.h test/servers.c test/servers.h $(LIB) $(HEADERS)
@@ -506,7 +506,7 @@ cli-figures: deps-cli ## what the program costs: start to lock, memory, size; dy
 	@strip -o $(B)/redlock-stripped $(B)/redlock
 	@$(B)/figures-cli $(B)/redlock-stripped $(B)/redlock-static
 
-bench: ## the library against a lower bound and other locks, with failed servers, over distances
+bench: ## the library compared with a lower bound and other locks, with failed servers, over distances
 bench-quick: ## the same in a minute, without the other locks
 bench bench-quick: deps-bench
 	@$(MAKE) -s $(B)/bench $(B)/handover $(B)/conditions $(B)/wide $(B)/peers/ours

@@ -1,17 +1,17 @@
-/* bench.c - the library against a lower bound, the "floor": the least that any client must do. Both in one run, in
-   turns, because machines differ from minute to minute; what counts is the ratio.
+/* bench.c - compares the library with a lower bound ("bound"): the least work that any client must do. Both are measured
+   alternately in one run, because the speed of a machine changes from minute to minute; the result is the ratio.
 
-   The floor writes ready-made commands to all nodes, polls, and reads until a quorum has answered;
+   The bound writes ready-made commands to all nodes, polls, and reads until a quorum has answered;
    twice, for the acquire and for the release. It has no tokens, no time limits, no votes. Its bytes
-   are those that the library sent for a key of the same length.
-   System calls are counted from within the timed runs, the library's through a struct redlock_io
-   that passes them on: under strace a client is so slow that nearly all answers are there at the
-   first poll.
+   are those that the library sent for a key of the same length. A "pair" is an acquire and a release.
+   System calls are counted during the timed runs; those of the library in a struct redlock_io
+   around redlock_posix(). Under strace a client would be so slow that nearly all replies have arrived
+   at the first poll.
 
    bench [--rounds N] [--pairs N] [--count N] [--unix]
                                                   starts five servers, or N, and prints the tables
    bench --only KIND --pairs N --nodes A,B,C,D,E [--flight N]
-                                                  one kind (floor, library) on these nodes, for
+                                                  one kind (bound, library) on these nodes, for
                                                   strace and callgrind; N locks in flight
 
    SPDX-FileCopyrightText: the redlock authors
@@ -33,10 +33,10 @@
 #include <unistd.h>
 
 enum { NODES = 5, MOST = 1000, ROUNDS_MAX = 1000, PAIRS_MAX = 1000000, COMMAND = 400 };
-enum { FLOOR, LIBRARY, KINDS };
+enum { BOUND, LIBRARY, KINDS };
 enum { POLLS, SENDS, RECEIVES, RANDOMS, CALLS };
 
-static const char *const kind_names[KINDS] = {"floor", "library"};
+static const char *const kind_names[KINDS] = {"bound", "library"};
 static const int flights[] = {1, 8, 64, 256, 1000};
 enum { FLIGHTS = sizeof flights / sizeof *flights };
 
@@ -44,7 +44,8 @@ static const char *addresses[NODES];
 static int node_count = NODES, by_path;
 static long rounds = 15, pairs = 2000, flight = 1;
 static long calls[KINDS][CALLS];
-static long dials; /* the library's: more than NODES shows that it disconnected servers that work */
+static long
+    dials; /* connects of the library; more than NODES: it has disconnected healthy servers */
 
 static void check(int good, const char *what)
 {
@@ -55,14 +56,14 @@ static void check(int good, const char *what)
     exit(1);
 }
 
-/* ---- The floor ------------------------------------------------------------------------------ */
+/* ---- The lower bound ------------------------------------------------------------------------ */
 
-static int floor_fd[NODES];
-static long floor_due[NODES];               /* replies still to come, late ones among them */
-static char floor_bytes[2][MOST * COMMAND]; /* SETs, releases, one after the other */
-static size_t floor_size[2];                /* of one of them */
+static int bound_fd[NODES];
+static long bound_due[NODES];               /* outstanding replies, also late ones */
+static char bound_bytes[2][MOST * COMMAND]; /* MOST SETs; MOST releases */
+static size_t bound_size[2];                /* bytes of one command */
 
-static int floor_dial(const char *address)
+static int bound_dial(const char *address)
 {
     struct sockaddr_un path;
     struct sockaddr_in to;
@@ -86,82 +87,82 @@ static int floor_dial(const char *address)
     return fd;
 }
 
-static void floor_connect(void)
+static void bound_connect(void)
 {
     int i;
 
     for (i = 0; i < node_count; i++)
-        floor_fd[i] = floor_dial(addresses[i]);
+        bound_fd[i] = bound_dial(addresses[i]);
 }
 
-static void floor_send(int fd, const char *bytes, size_t size)
+static void bound_send(int fd, const char *bytes, size_t size)
 {
     for (;;) {
         struct pollfd room = {0, POLLOUT, 0};
         ssize_t moved = send(fd, bytes, size, MSG_NOSIGNAL);
-        calls[FLOOR][SENDS]++;
+        calls[BOUND][SENDS]++;
         check(moved >= 0 || errno == EAGAIN, "send");
         bytes += moved > 0 ? moved : 0;
         size -= moved > 0 ? (size_t)moved : 0;
         if (size == 0)
             return;
         room.fd = fd;
-        calls[FLOOR][POLLS]++;
-        check(poll(&room, 1, 5000) > 0, "a node takes no bytes");
+        calls[BOUND][POLLS]++;
+        check(poll(&room, 1, 5000) > 0, "a node accepts no bytes");
     }
 }
 
-/* Reads what there is; returns whether the node has answered everything by that. */
-static int floor_receive(int i)
+/* Reads replies; returns whether the node has answered all commands. */
+static int bound_receive(int i)
 {
     char bytes[4096];
     int wrong = 0;
-    ssize_t k, got = recv(floor_fd[i], bytes, sizeof bytes, 0);
+    ssize_t k, got = recv(bound_fd[i], bytes, sizeof bytes, 0);
 
-    calls[FLOOR][RECEIVES]++;
-    check(got > 0, "a node hung up");
-    for (k = 0; k < got; k++) { /* +OK and :1, a line each; anything else is no lock */
-        floor_due[i] -= bytes[k] == '\n';
+    calls[BOUND][RECEIVES]++;
+    check(got > 0, "a node has closed the connection");
+    for (k = 0; k < got; k++) { /* lines of +OK and :1; other replies refuse the lock */
+        bound_due[i] -= bytes[k] == '\n';
         wrong |= bytes[k] == '-' || bytes[k] == '$' || bytes[k] == '0';
     }
-    check(!wrong, "the floor's lock was refused");
-    return floor_due[i] == 0;
+    check(!wrong, "the lower bound's lock was refused");
+    return bound_due[i] == 0;
 }
 
-/* Writes n commands to each node, reads until a quorum has answered them all. */
-static void floor_phase(int which, int n)
+/* Writes n commands to each node, reads until a quorum has answered all of them. */
+static void bound_phase(int which, int n)
 {
     struct pollfd fds[NODES];
     int i, answered = 0;
 
     for (i = 0; i < node_count; i++) {
-        floor_send(floor_fd[i], floor_bytes[which], floor_size[which] * (size_t)n);
-        floor_due[i] += n;
-        fds[i].fd = floor_fd[i];
+        bound_send(bound_fd[i], bound_bytes[which], bound_size[which] * (size_t)n);
+        bound_due[i] += n;
+        fds[i].fd = bound_fd[i];
         fds[i].events = POLLIN;
     }
     while (answered <= node_count / 2) {
-        calls[FLOOR][POLLS]++;
+        calls[BOUND][POLLS]++;
         check(poll(fds, (nfds_t)node_count, 5000) > 0, "no quorum answers");
         for (i = 0; i < node_count; i++)
             if (fds[i].revents != 0)
-                answered += floor_receive(i);
+                answered += bound_receive(i);
     }
 }
 
-static void floor_run(int n, long total)
+static void bound_run(int n, long total)
 {
     for (; total > 0; total -= n) {
-        floor_phase(0, n);
-        floor_phase(1, n);
+        bound_phase(0, n);
+        bound_phase(1, n);
     }
 }
 
-/* ---- What the library asks of the system ---------------------------------------------------- */
+/* ---- The system calls of the library -------------------------------------------------------- */
 
 static struct redlock_node nodes[NODES];
-static struct redlock_io watched; /* redlock_posix(), but counting, and keeping what is sent */
-static int kept = 2;              /* which of floor_bytes: 0, 1; 2: none */
+static struct redlock_io watched; /* redlock_posix(), but counts calls and records sent bytes */
+static int kept = 2;              /* index in bound_bytes that gets the sent bytes; 2: none */
 
 static int watch_transmit(void *context, struct redlock_node *node, const void *bytes, size_t size)
 {
@@ -169,8 +170,8 @@ static int watch_transmit(void *context, struct redlock_node *node, const void *
 
     calls[LIBRARY][SENDS]++;
     if (kept < 2 && node == &nodes[0] && moved > 0 && (size_t)moved <= COMMAND) {
-        memcpy(floor_bytes[kept], bytes, (size_t)moved);
-        floor_size[kept] = (size_t)moved;
+        memcpy(bound_bytes[kept], bytes, (size_t)moved);
+        bound_size[kept] = (size_t)moved;
     }
     return moved;
 }
@@ -255,8 +256,8 @@ static void library_sleep(uint64_t wait_us)
             redlock_handle_events(&client, i, events[i]);
 }
 
-/* `total` pairs with n locks in flight: each is acquired again as soon as it is released. It ends:
-   each operation is over within its wait of 5 s, and one that failed ends the program. */
+/* `total` pairs with n locks in flight: each is acquired again as soon as it is released. Each operation
+   completes within its wait of 5 s, and a failed one ends the program. */
 static void library_run(int n, long total)
 {
     long done = 0, started;
@@ -280,12 +281,12 @@ static void library_run(int n, long total)
 }
 
 /* Makes the commands of the lower bound from those of the library, for MOST other keys. */
-static void floor_copy(void)
+static void bound_copy(void)
 {
     int which, i;
 
-    for (i = 0; i < 4;
-         i++) { /* the connections are up, and each has found out how its server releases */
+    /* so that all connections are up, and each has tested the native command */
+    for (i = 0; i < 4; i++) {
         library_one(2);
         sleep_ms(50);
     }
@@ -295,14 +296,14 @@ static void floor_copy(void)
     check(redlock_release(&client, &locks[0], 5000) == REDLOCK_OK, "release");
     kept = 2;
     for (which = 0; which < 2; which++) {
-        char *first = floor_bytes[which], name[16];
-        size_t size = floor_size[which], k = 0;
+        char *first = bound_bytes[which], name[16];
+        size_t size = bound_size[which], k = 0;
         check(size > 0, "the first node was sent nothing");
         while (k + 8 < size && memcmp(first + k, names[0], 8) != 0)
             k++;
         check(k + 8 < size, "the key is not in the command");
-        for (i = MOST - 1; i >= 0; i--) { /* the pattern itself last */
-            snprintf(name, sizeof name, "floor%03d", i);
+        for (i = MOST - 1; i >= 0; i--) { /* the first command, which is the pattern, comes last */
+            snprintf(name, sizeof name, "bound%03d", i);
             memmove(first + (size_t)i * size, first, size);
             memcpy(first + (size_t)i * size + k, name, 8);
         }
@@ -322,11 +323,11 @@ struct series {
 };
 
 static struct series one[KINDS], many[KINDS][FLIGHTS];
-static struct server servers[NODES]; /* unless others' are used */
+static struct server servers[NODES]; /* unused with --nodes */
 static double *taken[KINDS];         /* microseconds of each pair */
 static double ratios[ROUNDS_MAX];
 
-/* What the servers have computed so far, in microseconds of CPU. 0 where the system does not tell. */
+/* CPU time of the servers so far, in microseconds. 0 if the system has no schedstat. */
 static double servers_us(void)
 {
     double sum = 0, ns;
@@ -344,7 +345,7 @@ static double servers_us(void)
     return sum;
 }
 
-/* Begins or ends a run. */
+/* Read at the begin and at the end of a run. */
 static struct spent spent_now(void)
 {
     struct rusage used;
@@ -369,12 +370,12 @@ static void add(struct series *to, long round, struct spent before, long count)
     to->sum.servers_us += now.servers_us - before.servers_us;
     to->rate[round] = (double)count / (now.wall_us - before.wall_us) * 1e6;
     to->pairs += (double)count;
-    for (i = 0; i < CALLS; i++) /* of the same kind: the other stood still meanwhile */
-        to->calls[i] += (double)(calls[FLOOR][i] + calls[LIBRARY][i]);
+    for (i = 0; i < CALLS; i++) /* only this kind has run since the last add() */
+        to->calls[i] += (double)(calls[BOUND][i] + calls[LIBRARY][i]);
     memset(calls, 0, sizeof calls);
 }
 
-/* Median over the rounds of the rates of `a`, over those of `b` in the same round if not NULL. */
+/* The median of the rates of `a` in each round; if `b` is not NULL, divided by the rate of `b` in the same round. */
 static double median_rate(const struct series *a, const struct series *b)
 {
     double each[ROUNDS_MAX];
@@ -390,13 +391,13 @@ static void round_of_one(long round)
     long turn, i;
 
     for (turn = 0; turn < KINDS; turn++) {
-        int kind = (turn + round) % KINDS == 0 ? FLOOR : LIBRARY;
+        int kind = (turn + round) % KINDS == 0 ? BOUND : LIBRARY;
         double *mine = taken[kind] + round * pairs;
         struct spent before = spent_now();
         for (i = 0; i < pairs; i++) {
             double start = now_us();
-            if (kind == FLOOR)
-                floor_run(1, 1);
+            if (kind == BOUND)
+                bound_run(1, 1);
             else
                 library_one(1);
             mine[i] = now_us() - start;
@@ -404,7 +405,7 @@ static void round_of_one(long round)
         add(&one[kind], round, before, pairs);
     }
     ratios[round] = quantile(taken[LIBRARY] + round * pairs, pairs, 0.5) /
-                    quantile(taken[FLOOR] + round * pairs, pairs, 0.5);
+                    quantile(taken[BOUND] + round * pairs, pairs, 0.5);
 }
 
 static void round_of_many(long round)
@@ -413,11 +414,11 @@ static void round_of_many(long round)
 
     for (f = 0; f < FLIGHTS; f++)
         for (turn = 0; turn < KINDS; turn++) {
-            int kind = (turn + round) % KINDS == 0 ? FLOOR : LIBRARY, n = flights[f];
+            int kind = (turn + round) % KINDS == 0 ? BOUND : LIBRARY, n = flights[f];
             long count = ((n == 1 ? pairs : 2 * pairs) + n - 1) / n * n;
             struct spent before = spent_now();
-            if (kind == FLOOR)
-                floor_run(n, count);
+            if (kind == BOUND)
+                bound_run(n, count);
             else
                 library_run(n, count);
             add(&many[kind][f], round, before, count);
@@ -447,9 +448,9 @@ static void print_one(void)
         figure(way, kind_names[kind], node_count, "cpu_us",
                (s->sum.user_us + s->sum.system_us) / s->pairs);
     }
-    printf("library/floor: medians %.3f, median of the rounds' ratios %.3f, target <= 1.05; "
+    printf("library/bound: medians %.3f, median of the rounds' ratios %.3f, target <= 1.05; "
            "p99 %.3f\n",
-           p50[LIBRARY] / p50[FLOOR], quantile(ratios, rounds, 0.5), p99[LIBRARY] / p99[FLOOR]);
+           p50[LIBRARY] / p50[BOUND], quantile(ratios, rounds, 0.5), p99[LIBRARY] / p99[BOUND]);
 }
 
 static double calls_of(const struct series *s)
@@ -462,10 +463,10 @@ static void print_many(void)
     int f;
 
     printf("\nMany locks in flight on one thread, pairs/s: medians of the rounds\n");
-    printf("in flight   library     floor  library/floor  library/1 in flight"
-           "  per pair, library, floor: CPU us, the servers', calls\n");
+    printf("in flight   library     bound  library/bound  library/1 in flight"
+           "  per pair, library, bound: CPU us, CPU us of the servers, calls\n");
     for (f = 0; f < FLIGHTS; f++) {
-        const struct series *mine = &many[LIBRARY][f], *least = &many[FLOOR][f];
+        const struct series *mine = &many[LIBRARY][f], *least = &many[BOUND][f];
         printf("%9d %9.0f %9.0f      %8.2f             %8.1f           %7.1f %7.1f %7.1f %7.1f "
                "%7.2f %7.2f%s\n",
                flights[f], median_rate(mine, NULL), median_rate(least, NULL),
@@ -474,16 +475,16 @@ static void print_many(void)
                (least->sum.user_us + least->sum.system_us) / least->pairs,
                mine->sum.servers_us / mine->pairs, least->sum.servers_us / least->pairs,
                calls_of(mine), calls_of(least),
-               flights[f] == 64 ? "  target >= 0.9 of the floor" : "");
+               flights[f] == 64 ? "  target >= 0.9 of the bound" : "");
         figure(REDLOCK_SEND_MAX > 1000 ? "flight" : "flight-default", "library", flights[f],
                "pairs_per_s", median_rate(mine, NULL));
-        figure(REDLOCK_SEND_MAX > 1000 ? "flight" : "flight-default", "floor", flights[f],
+        figure(REDLOCK_SEND_MAX > 1000 ? "flight" : "flight-default", "bound", flights[f],
                "pairs_per_s", median_rate(least, NULL));
     }
 }
 
-/* The library does not ask a node that owes as many replies as its queue has slots, or is not connected:
-   that saves calls by doing less. The lower bound always asks all. */
+/* The library sends nothing to a node whose slots are all in use, or which is not connected. That saves calls by doing
+   less work, because the lower bound always sends to all nodes. */
 static void print_calls(void)
 {
     double all[KINDS] = {0, 0}, unasked;
@@ -501,11 +502,12 @@ static void print_calls(void)
                each[SENDS], each[RECEIVES], each[RANDOMS]);
     }
     unasked = 2 * node_count - one[LIBRARY].calls[SENDS] / one[LIBRARY].pairs;
-    printf("library - floor: %+.3f, target <= 0; not sent by the library, as the node lagged or "
-           "was down: %.3f commands per pair\n",
-           all[LIBRARY] - all[FLOOR], unasked > 0 ? unasked : 0);
-    printf("at equal work at least %+.3f\n",
-           all[LIBRARY] - all[FLOOR] + (unasked > 0 ? unasked : 0));
+    printf("library - bound: %+.3f, target <= 0; not sent by the library, because the node was "
+           "late or "
+           "down: %.3f commands per pair\n",
+           all[LIBRARY] - all[BOUND], unasked > 0 ? unasked : 0);
+    printf("with these commands at least %+.3f\n",
+           all[LIBRARY] - all[BOUND] + (unasked > 0 ? unasked : 0));
 }
 
 /* ---- The program ---------------------------------------------------------------------------- */
@@ -519,9 +521,10 @@ static void compare(void)
         taken[kind] = (double *)calloc((size_t)(rounds * pairs), sizeof **taken);
         check(taken[kind] != NULL, "memory");
     }
-    printf("limits: %d bytes to send and %d replies due per node (node: %lu bytes)\n",
-           REDLOCK_SEND_MAX, REDLOCK_PIPELINE_MAX, (unsigned long)sizeof(struct redlock_node));
-    memset(calls, 0, sizeof calls); /* of setting up */
+    printf(
+        "limits: a send buffer of %d bytes, %d outstanding requests per node (node: %lu bytes)\n",
+        REDLOCK_SEND_MAX, REDLOCK_PIPELINE_MAX, (unsigned long)sizeof(struct redlock_node));
+    memset(calls, 0, sizeof calls); /* calls before the first round do not count */
     for (round = 0; round < rounds; round++) {
         round_of_one(round);
         round_of_many(round);
@@ -529,8 +532,8 @@ static void compare(void)
     print_one();
     print_many();
     print_calls();
-    printf("connections that the library made in all: %ld, expected %d\n", dials, node_count);
-    free(taken[FLOOR]);
+    printf("connects of the library: %ld, expected %d\n", dials, node_count);
+    free(taken[BOUND]);
     free(taken[LIBRARY]);
 }
 
@@ -539,7 +542,7 @@ static long number(const char *text, long most)
     char *end;
     long value = strtol(text, &end, 10);
 
-    errno = 0; /* of no help here */
+    errno = 0; /* so that check() does not print it */
     check(end != text && *end == '\0' && value >= 1 && value <= most, "a number is out of range");
     return value;
 }
@@ -589,28 +592,28 @@ int main(int argc, char **argv)
 {
     const char *mode = options(argc, argv);
     double start_us;
-    int i, is_floor = strcmp(mode, kind_names[FLOOR]) == 0;
+    int i, is_bound = strcmp(mode, kind_names[BOUND]) == 0;
     int is_library = strcmp(mode, kind_names[LIBRARY]) == 0;
 
-    check(*mode == '\0' || is_floor || is_library, "--only floor or library");
+    check(*mode == '\0' || is_bound || is_library, "--only bound or library");
     if (addresses[0] == NULL)
         servers_start(servers, (unsigned)node_count, NULL);
     for (i = 0; i < node_count; i++)
         if (addresses[i] == NULL)
             addresses[i] = by_path ? servers[i].local : servers[i].address;
     library_connect();
-    floor_copy();
-    floor_connect();
+    bound_copy();
+    bound_connect();
     start_us = now_us();
-    if (is_floor)
-        floor_run((int)flight, pairs);
+    if (is_bound)
+        bound_run((int)flight, pairs);
     else if (is_library && flight == 1)
         library_one(pairs);
     else if (is_library)
         library_run((int)flight, pairs);
     else
         compare();
-    if (is_floor || is_library)
+    if (is_bound || is_library)
         printf("%ld pairs, %.0f in a second\n", pairs, (double)pairs * 1e6 / (now_us() - start_us));
     redlock_deinit(&client);
     return 0;

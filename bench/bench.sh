@@ -1,7 +1,7 @@
 #!/bin/sh
-# bench.sh BUILD_DIR full|quick - all benches, one after the other; their raw numbers as lines "table,who,x,unit,value"
-# in BUILD_DIR/figures/figures.csv, and pictures of some of them beside it. Quick: below a minute, fewer rounds and
-# without the peers.
+# bench.sh BUILD_DIR full|quick - all benchmarks, one after the other. Their raw numbers are lines "table,who,x,unit,value"
+# in BUILD_DIR/figures/figures.csv, with pictures of some of them beside it. Quick: less than a minute, fewer rounds, and
+# without other libraries.
 #
 # SPDX-FileCopyrightText: the redlock authors
 # SPDX-License-Identifier: MIT
@@ -37,7 +37,7 @@ fi
 pick() { # TABLE WHO UNIT - its lines as "x value"
     awk -F, -v table="$1" -v who="$2" -v unit="$3" '$1 == table && $2 == who && $4 == unit { print $3, $5 }' "$FIGURES" | sort -n
 }
-for who in library floor; do
+for who in library bound; do
     pick flight $who pairs_per_s >"$folder/flight-$who"
     pick TCP $who p50_us >"$folder/latency-$who"
 done
@@ -50,18 +50,18 @@ draw() { # NAME COMMANDS
 }
 draw latency "set title 'acquire + release, one at a time, TCP'; set xlabel 'nodes'; set ylabel 'median us'; set yrange [0:*]
     set xrange [0:6]; set xtics (1, 3, 5)
-    plot '$folder/latency-floor' with linespoints pt 7 lc rgb '#999999' title 'floor', \\
+    plot '$folder/latency-bound' with linespoints pt 7 lc rgb '#999999' title 'lower bound', \\
          '$folder/latency-library' with linespoints pt 7 lc rgb '#cc3311' title 'redlock'"
 draw flight "set title 'many locks in flight, one thread, 5 nodes'; set xlabel 'in flight'; set ylabel 'pairs/s'; set yrange [0:*]
     set logscale x; set xtics (1, 8, 64, 256, 1000)
-    plot '$folder/flight-floor' with linespoints pt 7 lc rgb '#999999' title 'floor', \\
+    plot '$folder/flight-bound' with linespoints pt 7 lc rgb '#999999' title 'lower bound', \\
          '$folder/flight-library' with linespoints pt 7 lc rgb '#cc3311' title 'redlock'"
 [ ! -s "$folder/handover" ] ||
-    draw handover "set title 'from a release to who waited, 4 processes'; set ylabel 'median us'; set logscale y; unset key
+    draw handover "set title 'from a release to the next holder, 4 processes'; set ylabel 'median us'; set logscale y; unset key
         set style fill solid; set boxwidth 0.7; set xtics rotate by -35; set yrange [100:*]
         plot '$folder/handover' using 0:2:xtic(1) with boxes lc rgb '#cc3311'"
 draw split "set title 'one attempt each, all within a tenth of a round trip, 5 nodes'; set xlabel 'contenders'
-    set ylabel 'nobody has it, %'; set yrange [0:100]; unset key
+    set ylabel 'no holder, %'; set yrange [0:100]; unset key
     plot '$folder/split' with linespoints pt 7 lc rgb '#cc3311'"
 echo
 echo "raw numbers: $FIGURES; pictures: $(echo "$folder"/*.svg)"

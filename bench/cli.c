@@ -1,6 +1,6 @@
-/* cli.c - what the program costs: how long `redlock run` takes from its start to the lock, also over a slow network; how
-   long 50 runs of the same lock take, beside flock(1); the memory of one that holds a lock; its size. On five real servers,
-   for each program named; then the limits that we set ourselves. Build: make cli-figures
+/* cli.c - the cost of the program: the time from the start of `redlock run` to the lock, also over a slow network; the time of
+   50 concurrent runs with the same lock, compared with flock(1); the memory of a run that holds a lock; the size. On five real
+   servers, for each program in the arguments; with our limits for these figures. Build: make cli-figures
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
@@ -23,11 +23,19 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { SERVERS = 5, RUNS = 40, FAR_RUNS = 20, CROWD = 50, ROUNDS = 5, RTT_MS = 20, STATUS_FD = 3 };
+enum {
+    SERVERS = 5,
+    RUNS = 40,
+    FAR_RUNS = 20,
+    CONCURRENT = 50,
+    ROUNDS = 5,
+    RTT_MS = 20,
+    STATUS_FD = 3
+};
 
 enum { START_LIMIT_US = 2000, MEMORY_LIMIT_KB = 2048, SIZE_LIMIT = 150 * 1024 };
-#define CROWD_LIMIT 1.5 /* times flock(1) */
-#define TRIPS_LIMIT 3   /* round trips, one of them to connect */
+#define CONCURRENT_LIMIT 1.5 /* times flock(1) */
+#define TRIPS_LIMIT 3        /* round trips, one of them to connect */
 
 static char nodes[SERVERS * 40], far_nodes[SERVERS * 40];
 static char true_[] = "true", sleep_[] = "sleep", shortly[] = "0.2", long_[] = "100"; /* commands */
@@ -38,8 +46,8 @@ static void __attribute__((noreturn)) give_up(const char *what)
     exit(1);
 }
 
-/* As a shell starts it: without a copy of our own memory, which would take longer than some of what is measured. Its output
-   `fd` is `to`. */
+/* Starts a program without fork(): a copy of this process's memory would take longer than some of the measured times. Its
+   descriptor `fd` is a copy of `to`. */
 static pid_t spawn(const char *program, char **words, int to, int fd)
 {
     posix_spawn_file_actions_t actions;
@@ -55,7 +63,7 @@ static pid_t spawn(const char *program, char **words, int to, int fd)
     return pid;
 }
 
-/* Starts `redlock run` with this command. *events: where its events can be read. */
+/* Starts `redlock run` with this command. *events: the descriptor that its events can be read from; the caller closes it. */
 static pid_t start(const char *program, char *list, char *command, char *word, int *events)
 {
     static char redlock[] = "redlock", run[] = "run", on[] = "-N", option[] = "--status-fd",
@@ -72,7 +80,7 @@ static pid_t start(const char *program, char *list, char *command, char *word, i
     return pid;
 }
 
-/* The next event begins with "acquired". */
+/* Exits unless the next event begins with "acquired". */
 static void expect_acquired(int events)
 {
     struct pollfd fd = {events, POLLIN, 0};
@@ -95,8 +103,8 @@ static void wait_for_end(pid_t pid, int want)
     }
 }
 
-/* How long the program itself takes to start, and to end at once: what no lock changes. */
-static double measure_nothing(const char *program)
+/* The time in which the program starts and ends without using a lock. */
+static double measure_version(const char *program)
 {
     static char redlock[] = "redlock", version[] = "version";
     char *words[] = {redlock, version, NULL};
@@ -113,10 +121,10 @@ static double measure_nothing(const char *program)
     return quantile(us, RUNS, 0.5);
 }
 
-/* Of several rounds the best: what else runs on the machine makes each longer, and none shorter. */
+/* The best of several rounds, because other processes can only make a round longer. */
 static double measure_start(const char *program)
 {
-    double least_us = 1e9, fast_us = 1e9, ends_us = 1e9, nothing_us = 1e9, us;
+    double least_us = 1e9, fast_us = 1e9, ends_us = 1e9, version_us = 1e9, us;
     unsigned i, round;
     int events;
 
@@ -137,14 +145,15 @@ static double measure_start(const char *program)
         fast_us = us < fast_us ? us : fast_us;
         us = quantile(end_us, RUNS, 0.5);
         ends_us = us < ends_us ? us : ends_us;
-        us = measure_nothing(program);
-        nothing_us = us < nothing_us ? us : nothing_us;
+        us = measure_version(program);
+        version_us = us < version_us ? us : version_us;
     }
-    printf("  start to lock        %8.2f ms, the median of %d in the best of %d rounds; %.2f where "
-           "nothing else disturbs it (10 %%)\n",
-           least_us / 1e3, RUNS, ROUNDS, fast_us / 1e3);
+    printf(
+        "  start to lock        %8.2f ms, the median of %d in the best of %d rounds; %.2f for the "
+        "fastest 10 %%\n",
+        least_us / 1e3, RUNS, ROUNDS, fast_us / 1e3);
     printf("  to the end of `run x true` %.2f ms; of `redlock version`: %.2f\n", ends_us / 1e3,
-           nothing_us / 1e3);
+           version_us / 1e3);
     return least_us;
 }
 
@@ -152,11 +161,11 @@ static double measure_start(const char *program)
 
 enum { TUNNELS = 16, PIECES = 64, PIECE = 4096 };
 
-/* A process that passes bytes on, each RTT_MS / 2 later. Connections themselves take no time: the caller adds that. It counts
-   how often a client has asked after an answer, or for the first time: each is a round trip. */
+/* A process that forwards bytes RTT_MS / 2 later. A connect takes no time here: the caller adds a round trip. It counts how
+   often a client sends for the first time, or after an answer: each of these is a round trip. */
 static struct {
-    volatile unsigned trips; /* the most of any connection */
-} * relayed;                 /* both processes see it */
+    volatile unsigned trips; /* the maximum of all connections */
+} * relayed;                 /* shared by both processes */
 
 struct piece {
     long long due_us;
@@ -167,7 +176,7 @@ struct piece {
 static struct tunnel {
     int fd[2]; /* of the client, of the server; 0: free */
     unsigned trips;
-    int answered; /* since it asked last */
+    int answered; /* whether the server has sent after the client sent last */
     struct {
         unsigned first, count;
         struct piece piece[PIECES];
@@ -202,7 +211,7 @@ static void open_tunnel(int listener, int port)
     set_no_delay(tunnel->fd[1]);
 }
 
-/* Takes what has arrived on one side. */
+/* Reads what has arrived from one side. */
 static void take_piece(struct tunnel *tunnel, int side)
 {
     unsigned at = (tunnel->way[side].first + tunnel->way[side].count) % PIECES;
@@ -212,7 +221,7 @@ static void take_piece(struct tunnel *tunnel, int side)
     if (tunnel->way[side].count == PIECES)
         give_up("too many pieces");
     size = read(tunnel->fd[side], piece->bytes, PIECE);
-    if (size <= 0) { /* what is under way is lost: nobody waits for it */
+    if (size <= 0) { /* pieces that are not sent yet are lost: no process waits for them */
         close(tunnel->fd[0]);
         close(tunnel->fd[1]);
         tunnel->fd[0] = 0;
@@ -227,7 +236,7 @@ static void take_piece(struct tunnel *tunnel, int side)
         relayed->trips = tunnel->trips;
 }
 
-/* Passes on what is due. Returns when the next piece is. */
+/* Forwards the pieces that are due. Returns the time when the next one is. */
 static long long pass_on(struct tunnel *tunnel, int side, long long next_us)
 {
     while (tunnel->fd[0] != 0 && tunnel->way[side].count > 0) {
@@ -296,8 +305,8 @@ static void start_relay(const struct server *servers)
         close(listener[i]);
 }
 
-/* Round trips up to the lock, with the one for the connections. The command takes longer than the relay is asked: what
-   comes after it is not counted. */
+/* Round trips up to the lock, with the one to connect. The command takes so long that the count is read before the lock is
+   released. */
 static double measure_far(const char *program)
 {
     static double lock_us[FAR_RUNS], trips[FAR_RUNS];
@@ -314,7 +323,7 @@ static double measure_far(const char *program)
         trips[i] = relayed->trips + 1;
         wait_for_end(pid, 0);
         close(events);
-        sleep_ms(RTT_MS); /* what is under way arrives */
+        sleep_ms(RTT_MS); /* until all bytes in flight have arrived */
     }
     printf("  over %d ms            %8.2f ms from the start to the lock, and %d ms to connect: "
            "%.0f round "
@@ -325,26 +334,26 @@ static double measure_far(const char *program)
 
 /* ---- Many at once ---- */
 
-/* How long CROWD of these take when they start together, each with 8 ms of work. */
-static double crowd_us(const char *program, char **words)
+/* The time that CONCURRENT of these commands take if they start together, each with 8 ms of work. */
+static double concurrent_us(const char *program, char **words)
 {
     double begin = now_us();
-    pid_t pid[CROWD];
+    pid_t pid[CONCURRENT];
     unsigned i;
 
     fflush(stdout);
-    for (i = 0; i < CROWD; i++)
+    for (i = 0; i < CONCURRENT; i++)
         if ((pid[i] = fork()) == 0) {
             execvp(program, words);
             give_up(program);
         }
-    for (i = 0; i < CROWD; i++)
+    for (i = 0; i < CONCURRENT; i++)
         wait_for_end(pid[i], 0);
     return now_us() - begin;
 }
 
-/* Times flock(1), which is measured in turn. */
-static double measure_crowd(const char *program)
+/* The ratio to flock(1), which is measured alternately. */
+static double measure_concurrent(const char *program)
 {
     static double ours_us[ROUNDS], theirs_us[ROUNDS];
     char file[] = "/tmp/redlock-figures-XXXXXX", flock[] = "flock", sleep[] = "sleep",
@@ -355,18 +364,18 @@ static double measure_crowd(const char *program)
 
     close(mkstemp(file));
     for (i = 0; i < ROUNDS; i++) {
-        theirs_us[i] = crowd_us("flock", theirs);
-        ours_us[i] = crowd_us(program, ours);
+        theirs_us[i] = concurrent_us("flock", theirs);
+        ours_us[i] = concurrent_us(program, ours);
     }
     unlink(file);
-    printf("  %d runs of 8 ms      %8.0f ms in the median, flock(1): %.0f\n", CROWD,
+    printf("  %d runs of 8 ms      %8.0f ms in the median, flock(1): %.0f\n", CONCURRENT,
            quantile(ours_us, ROUNDS, 0.5) / 1e3, quantile(theirs_us, ROUNDS, 0.5) / 1e3);
     return quantile(ours_us, ROUNDS, 0.5) / quantile(theirs_us, ROUNDS, 0.5);
 }
 
 /* ---- Memory ---- */
 
-/* A line of /proc/PID/status: kilobytes. 0: there is none. */
+/* A field of /proc/PID/status in kB; 0 if there is none. */
 static long status_kb(long pid, const char *field)
 {
     char path[64], line[200];
@@ -383,7 +392,7 @@ static long status_kb(long pid, const char *field)
     return kb;
 }
 
-/* Of one that has held the lock for a while: itself, and its guard, the last of its children. */
+/* The memory of a run that has held the lock for a while: of the supervisor, and of the guard, the last of its children. */
 static long measure_memory(const char *program)
 {
     char path[64];
@@ -421,7 +430,7 @@ static void gate(const char *what, double value, double limit)
 
 int main(int argc, char **argv)
 {
-    static struct server servers[SERVERS]; /* ended after main */
+    static struct server servers[SERVERS]; /* static, because servers.c ends them at exit */
     struct stat status;
     size_t used = 0;
     unsigned i;
@@ -432,18 +441,18 @@ int main(int argc, char **argv)
         used += (size_t)snprintf(nodes + used, sizeof nodes - used, "%s,", servers[i].address);
     start_relay(servers);
     for (program = 1; program < argc; program++) {
-        double start_us, trips, crowd;
+        double start_us, trips, concurrent;
         long memory_kb;
         if (stat(argv[program], &status) != 0)
             give_up(argv[program]);
         printf("%s\n  size                 %8ld bytes\n", argv[program], (long)status.st_size);
         start_us = measure_start(argv[program]);
         trips = measure_far(argv[program]);
-        crowd = measure_crowd(argv[program]);
+        concurrent = measure_concurrent(argv[program]);
         memory_kb = measure_memory(argv[program]);
         gate("start, us", start_us, START_LIMIT_US);
         gate("round trips", trips, TRIPS_LIMIT);
-        gate("times flock", crowd, CROWD_LIMIT);
+        gate("times flock", concurrent, CONCURRENT_LIMIT);
         gate("memory, kB", (double)memory_kb, MEMORY_LIMIT_KB);
         if (strstr(argv[program], "static") != NULL)
             gate("size, bytes", (double)status.st_size, SIZE_LIMIT);

@@ -1,5 +1,5 @@
-/* conditions.c - what an acquire costs when servers hang or refuse, and what an operation costs when a
-   program holds many locks. Medians; the ratios are to the same thing measured right before.
+/* conditions.c - the time of an acquire when servers hang or refuse connections, and the cost of an operation when a
+   program holds many locks. Medians; the ratios are to the same measurement without faults right before.
 
    conditions [QUICK]    QUICK: a tenth of the rounds
 
@@ -34,7 +34,7 @@ static void begin(const struct redlock_settings *settings)
     redlock_lock_init(&probe, "probe", 5, 30000);
 }
 
-/* The median acquire; the slowest of the first hundred in *slowest_us. */
+/* The median time of an acquire; the slowest of the first hundred in *slowest_us. */
 static double acquire_us(double *slowest_us)
 {
     long i;
@@ -65,12 +65,11 @@ static void faults(void)
     double healthy, slowest, first, now;
     int i;
 
-    printf("\nAcquire with servers in trouble, 5 nodes, defaults, %ld in each: median us\n",
-           samples);
-    printf("              all well   in trouble   ratio   slowest of the first 100   no lock\n");
+    printf("\nAcquire with faulty servers, 5 nodes, defaults, %ld in each: median us\n", samples);
+    printf("              no fault     faulty     ratio   slowest of the first 100   no lock\n");
     for (i = 0; i < 4; i++) {
         begin(&usual);
-        acquire_us(&slowest); /* connected */
+        acquire_us(&slowest); /* until all nodes are connected */
         healthy = acquire_us(&slowest);
         failures = 0;
         if (i != 1)
@@ -121,7 +120,7 @@ static void hold(int count, uint32_t ttl_ms)
     }
 }
 
-/* Also when a lock is lost meanwhile. */
+/* Serves the client for `ms`; serve() also returns when a lock is lost. */
 static void pass(long ms)
 {
     long until = now_ms() + ms;
@@ -130,8 +129,7 @@ static void pass(long ms)
         serve(&client, until - now_ms());
 }
 
-/* So many locks are held with auto-extension: what a cycle costs beside them, and what each of their
-   extensions costs. */
+/* Many locks are held with auto-extension: the cost of an acquire and release of another lock, and of each extension. */
 static void many_held(void)
 {
     static const struct redlock_settings patient = {.node_timeout_ms = 2000, .stall_ms = 10000};
@@ -139,15 +137,15 @@ static void many_held(void)
     double first = 0;
     int n, i;
 
-    printf("\nLocks that are held and extended by themselves, ttl 3 s\n");
-    printf("    held   pair beside them, CPU us   ratio   extension, CPU us   lost\n");
+    printf("\nLocks held with auto-extension, TTL 3 s\n");
+    printf("    held   pair of another lock, CPU   ratio   extension, CPU us   lost\n");
     for (n = 0; n < 5; n++) {
         double before, slowest, pair, each;
         long extended, lost = 0;
         begin(&patient);
         for (i = 0; i < counts[n]; i++)
             snprintf(names[i], sizeof names[i], "held%05d", i);
-        hold(counts[n], 600000); /* none of them is extended meanwhile */
+        hold(counts[n], 600000); /* a TTL so long that none is extended meanwhile */
         acquire_us(&slowest);
         before = cpu_us();
         acquire_us(&slowest);
@@ -155,7 +153,7 @@ static void many_held(void)
         first = n == 0 ? pair : first;
         for (i = 0; i < counts[n]; i++)
             redlock_release(&client, &held[i], 1000);
-        hold(counts[n], 3000); /* now each is, every second */
+        hold(counts[n], 3000); /* each is extended every second */
         pass(1500);
         extended = extensions(counts[n]);
         before = cpu_us();

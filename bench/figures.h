@@ -1,4 +1,4 @@
-/* figures.h - what the benches share: a clock, medians, and the raw numbers as lines of CSV.
+/* figures.h - shared by the benchmarks: a clock, quantiles, and raw numbers as lines of CSV.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
@@ -24,14 +24,14 @@ static inline int by_size(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* Sorts them. */
+/* Sorts the values. */
 static inline double quantile(double *values, long count, double q)
 {
     qsort(values, (size_t)count, sizeof *values, by_size);
     return values[(size_t)((double)(count - 1) * q)];
 }
 
-/* Appends "table,who,x,unit,value" to the file that the environment names in FIGURES, if it does. */
+/* Appends "table,who,x,unit,value" to the file that the environment variable FIGURES names, if there is one. */
 static inline void figure(const char *table, const char *who, double x, const char *unit,
                           double value)
 {

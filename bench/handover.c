@@ -1,8 +1,8 @@
-/* handover.c - how long a contended lock takes from the release of one holder to the acquire of the next:
-   processes that each hold it for a few milliseconds, over five servers of our own. Each process waits for
-   the lock, works, releases the lock, and rests a moment before it asks again.
+/* handover.c - the time from the release of a contended lock to the acquire of the next holder. Processes contend on five
+   servers that the benchmark starts. Each process waits for the lock, holds it for WORK_MS, releases it, and rests for
+   REST_MS.
 
-   handover [--turns N] WAITERS...   for each number of waiters a line
+   handover [--turns N] WAITERS...   prints a line for each number of waiters
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
@@ -21,12 +21,12 @@ enum { NODES = 5, MOST = 256, TURNS_MAX = 100000, WORK_MS = 8, REST_MS = 5 };
 static struct shared {
     double released_us, took_us[TURNS_MAX], longest_us[MOST];
     long turns, inside, overlaps, attempts, wins[MOST];
-} * shared; /* written by the holder of the lock, or each its own place */
+} * shared; /* only the holder of the lock writes; wins and longest_us have an element for each process */
 
 static struct server servers[NODES];
 static long wanted = 400;
 
-/* One of them: asks until there were enough turns in all. */
+/* One process: acquires the lock until all processes together have had enough turns. */
 static void contend(int me)
 {
     static const struct redlock_settings patient = {.node_timeout_ms = 1000, .stall_ms = 5000};
@@ -69,7 +69,8 @@ static void contend(int me)
 static void print_line(int waiters)
 {
     long few = shared->wins[0], many = 0, n = shared->turns - 1;
-    double longest_us = 0, *took = shared->took_us + 1; /* there is no release before the first */
+    double longest_us = 0,
+           *took = shared->took_us + 1; /* there is no release before the first turn */
     int i;
 
     for (i = 0; i <= waiters; i++) {
@@ -88,7 +89,7 @@ static void print_line(int waiters)
     fflush(stdout);
 }
 
-/* One holder and so many waiters. */
+/* One holder and this many waiters. */
 static void run(int waiters)
 {
     pid_t children[MOST];
@@ -121,7 +122,7 @@ int main(int argc, char **argv)
                                    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (shared == (struct shared *)MAP_FAILED)
         return 1;
-    printf("\nHand-over of one lock, %d nodes, %ld turns: from a release to the next acquire\n",
+    printf("\nHand-off of one lock, %d nodes, %ld turns: from a release to the next acquire\n",
            NODES, wanted);
     printf("waiters   p50 us  p90 us  p99 us  attempts per turn  turns for each  longest wait ms"
            "  overlaps\n");

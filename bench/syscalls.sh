@@ -1,8 +1,8 @@
 #!/bin/sh
 # syscalls.sh BUILD_DIR [SHORT LONG] - system calls and user-space instructions per acquire + release, of
-# the floor and of the library: the difference between a long and a short run, so that setting up does
-# not count. Under strace and valgrind the client is slow and nearly all answers are there at the first
-# poll; the bench itself counts the calls of an undisturbed run.
+# the lower bound and of the library: the difference between a long and a short run, so that the setup does
+# not count. Under strace and valgrind the client is slow, and nearly all replies have arrived at the first
+# poll; the benchmark itself counts the calls of an undisturbed run.
 #
 # SPDX-FileCopyrightText: the redlock authors
 # SPDX-License-Identifier: MIT
@@ -25,9 +25,9 @@ instructions() { # KIND PAIRS
 }
 
 echo
-echo "Per acquire + release, under strace and callgrind (target: no more calls than the floor)"
+echo "Per acquire + release, under strace and callgrind (target: no more calls than the lower bound)"
 printf '%-8s %9s %9s %9s %9s %9s %9s %13s\n' '' sendto recvfrom poll getrandom other all instructions
-for kind in floor library; do
+for kind in bound library; do
     calls $kind "$short" >"$folder/short"
     calls $kind "$long" >"$folder/long"
     few=$(instructions $kind "$short")

@@ -1,6 +1,6 @@
-/* wide.c - the real library over a simulated network: what distance does to an acquire, and
-   what happens when many clients ask for one lock at the same time. Time is virtual, so the figures depend on
-   no machine; each message takes half of the round trip, a tenth more or less.
+/* wide.c - the library over a simulated network: the effect of distance on an acquire, and the effect of many clients that
+   try to acquire one lock at the same time. Time is simulated, so the figures do not depend on the machine. Each message
+   takes half of the round trip, plus or minus a tenth.
 
    wide [RUNS]
 
@@ -15,7 +15,7 @@
 enum { CLIENTS = 50, SERVERS = 7, MESSAGES = 4096, BYTES = 1024 };
 #define MS ((uint64_t)1000)
 
-/* Bytes on their way between `client` and `server`; `back`: to the client. */
+/* Bytes in flight between `client` and `server`; `back`: to the client. */
 static struct message {
     uint64_t at_us; /* 0: free */
     int client, server, back;
@@ -25,7 +25,7 @@ static struct message {
 
 static struct connection {
     struct mini_session session;
-    uint64_t last_us[2]; /* nothing overtakes: the latest arrival, in each direction */
+    uint64_t last_us[2]; /* the latest arrival in each direction: bytes arrive in order */
     char in[4 * BYTES], out[4 * BYTES];
     unsigned in_used, out_used;
 } connections[CLIENTS][SERVERS];
@@ -132,7 +132,7 @@ static int wide_entropy(void *context, void *bytes, size_t size)
     return 0;
 }
 
-/* ---- What happens --------------------------------------------------------------------------- */
+/* ---- Events --------------------------------------------------------------------------------- */
 
 static void serve(int client, int server)
 {
@@ -174,7 +174,7 @@ static void deliver(struct message *m)
     clients[m->client].next_us = clock_us;
 }
 
-/* The next thing that happens, before `end_us`; 0: nothing does. */
+/* Handles the next event before `end_us`. Returns 0 if there is none. */
 static int step(uint64_t end_us)
 {
     struct message *next = NULL;
@@ -211,7 +211,7 @@ static void pass(uint64_t us)
         continue;
 }
 
-/* Clients with their connections up. */
+/* Makes the clients and their connections. */
 static void begin(int many, int nodes, uint64_t round_trip_us,
                   const struct redlock_settings *settings)
 {
@@ -295,8 +295,8 @@ static void distance(long runs)
     }
 }
 
-/* So many ask within a tenth of a round trip. The time until one of them has it, in round trips; -1: all
-   have given up. */
+/* Many clients start to acquire within a tenth of a round trip. Returns the time until one of them has the lock, in round
+   trips; -1 if all have failed. */
 static double until_one_has_it(int many, const struct redlock_settings *settings, uint32_t wait_ms)
 {
     uint64_t start, until;
@@ -317,7 +317,7 @@ static double until_one_has_it(int many, const struct redlock_settings *settings
     return held ? (double)(clock_us - start) / 10000 : -1;
 }
 
-/* With no retries, with some, and with as many as it takes: what the quick retries are for. */
+/* Without retries, with some, and with the default: the effect of the quick retries. */
 static void collisions(long runs)
 {
     static const int counts[] = {2, 3, 5, 10, 20, 50};
@@ -325,25 +325,26 @@ static void collisions(long runs)
     static double took[1000];
     unsigned n, r;
 
-    printf("\nMany ask for one lock within 1 ms, round trip 10 ms, 5 nodes, %ld runs each\n", runs);
-    printf("             nobody has it in the end, with so many retries      somebody has it "
-           "after, in\n");
-    printf(
-        "contenders         0          1          3    default           round trips: p50   p99\n");
+    printf("\nMany clients try to acquire one lock within 1 ms, round trip 10 ms, 5 nodes, %ld "
+           "runs each\n",
+           runs);
+    printf("             no holder in the end, with this number of retries   time to a holder,\n");
+    printf("contenders         0          1          3    default         in round trips: p50   "
+           "p99\n");
     for (n = 0; n < sizeof counts / sizeof *counts; n++) {
         printf("%10d", counts[n]);
         for (r = 0; r < sizeof retries / sizeof *retries; r++) {
             struct redlock_settings settings = {.node_timeout_ms = 500, .stall_ms = 5000};
-            long run, nobody = 0;
+            long run, none = 0;
             settings.retries = retries[r];
             for (run = 0; run < runs; run++) {
                 took[run] = until_one_has_it(counts[n], &settings, retries[r] == 0 ? 60000 : 0);
-                nobody += took[run] < 0;
+                none += took[run] < 0;
             }
-            printf("   %6.1f %%", 100 * (double)nobody / (double)runs);
+            printf("   %6.1f %%", 100 * (double)none / (double)runs);
             if (retries[r] == REDLOCK_NONE)
                 figure("wide-split", "redlock", counts[n], "percent",
-                       100 * (double)nobody / (double)runs);
+                       100 * (double)none / (double)runs);
         }
         printf("                    %5.1f %5.1f\n", quantile(took, runs, 0.5),
                quantile(took, runs, 0.99));

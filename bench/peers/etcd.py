@@ -1,5 +1,5 @@
-# etcd.py - the lock of etcd, through its JSON gateway on a connection that is kept, as peers.sh asks it to work:
-# see there. It has no settings: who waits stands in a queue and is told.
+# etcd.py - the lock of etcd, through its JSON gateway on one connection. Called by peers.sh, which describes the arguments.
+# It has no settings: etcd queues and notifies waiters.
 #
 # SPDX-FileCopyrightText: the redlock authors
 # SPDX-License-Identifier: MIT

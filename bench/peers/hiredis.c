@@ -1,5 +1,5 @@
-/* hiredis.c - a Redlock on hiredis as the C++ libraries do it: one node after the other, each answer waited
-   for. Default settings: three attempts, pauses of up to 200 ms; best: pauses of up to 2 ms.
+/* hiredis.c - a Redlock on hiredis like that of the C++ libraries: it asks one node after the other and waits for each
+   reply. Called by peers.sh. Default settings: three attempts, pauses of up to 200 ms; best: pauses of up to 2 ms.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */

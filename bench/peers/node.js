@@ -1,6 +1,6 @@
-// node.js - node-redlock with ioredis, as peers.sh asks it to work: see there. Default settings: ten attempts,
-// pauses of 200 ms and up to 100 ms more or less; best: a loop of one attempt and a pause of 2 to 8 ms, as between
-// its own retries it keeps what a minority of the nodes has granted it and blocks itself.
+// node.js - node-redlock with ioredis. Called by peers.sh, which describes the arguments. Default settings: ten attempts,
+// pauses of 200 ms plus or minus 100 ms. Best: a loop of one attempt and a pause of 2 to 8 ms, because between its own
+// retries node-redlock keeps the keys that a minority of the nodes has granted, and blocks itself.
 //
 // SPDX-FileCopyrightText: the redlock authors
 // SPDX-License-Identifier: MIT
@@ -17,7 +17,7 @@ const nodes = addresses.map((address) => {
     return new Redis({ host, port: Number(port) });
 });
 const redlock = new Redlock(nodes, setting === 'best' ? best : {});
-redlock.on('error', () => {}); // a refusal is one, to it
+redlock.on('error', () => {}); // node-redlock reports refusals as errors
 
 async function pair(key) {
     const start = now();
@@ -55,7 +55,7 @@ async function contend(ms) {
         log.push('A ' + now().toFixed(1));
         await sleep(8);
         log.push('R ' + now().toFixed(1));
-        try { await lock.release(); } catch (error) { /* it says so when it had ended */ }
+        try { await lock.release(); } catch (error) { /* the lock has expired */ }
         await sleep(5);
     }
     console.log(log.join('\n'));

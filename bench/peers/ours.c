@@ -1,4 +1,4 @@
-/* ours.c - the library as peers.sh asks all of them to work: see there.
+/* ours.c - this library. Called by peers.sh, which describes the arguments.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
@@ -49,7 +49,7 @@ static void flight(long n)
             else if (++done < n)
                 redlock_acquire_start(&client, lock, 5000);
         if (ended)
-            continue; /* what was started is sent by the next tick */
+            continue; /* the next tick sends the commands of the new operations */
         for (i = 0; i < count; i++)
             events[i] = (uint8_t)redlock_wanted_events(&client, i);
         redlock_posix()->wait(NULL, nodes, count, wait_us, events);

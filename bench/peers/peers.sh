@@ -1,13 +1,13 @@
 #!/bin/sh
-# peers.sh BUILD_DIR [ROUNDS] - the library and other locks at the same work, in turns, on the same servers: five
-# redis-servers (redis-py uses one of them, as ours-1 does), and etcd with one member and with three, which keep their data on
-# disk as they always do. What can't be had here is left out, and said.
+# peers.sh BUILD_DIR [ROUNDS] - this library and other locks with the same work, alternately, on the same servers: five
+# redis-servers (redis-py and ours-1 use one of them), and etcd with one member and with three, which keep their data on disk.
+# Locks that are not installed here are left out; the last lines name them.
 #
 # Each program is called as PROGRAM MODE NUMBER default|best ADDRESS..., where MODE is
-#   pairs    NUMBER times acquire and release, alone; microseconds of each, a line each
-#   flight   the same with 64 at once; how many in a second
-#   contend  for NUMBER milliseconds takes turns with others: "W moment" when it wants the lock, "A moment" when
-#            it got it, 8 ms later "R moment" before the release; then it rests for 5 ms
+#   pairs    acquires and releases NUMBER times, one at a time; prints the microseconds of each in a line
+#   flight   the same with 64 locks at a time; prints the number per second
+#   contend  contends with other processes for NUMBER milliseconds: prints "W TIME" when it begins to wait for the lock,
+#            "A TIME" when it has acquired it, 8 ms later "R TIME" before the release; then it rests for 5 ms
 # A hand-off is the time from a release to the acquire of a process that was waiting then.
 #
 # SPDX-FileCopyrightText: the redlock authors
@@ -18,7 +18,7 @@ here=$(dirname "$0")
 . test/servers.sh
 figures=${FIGURES:-/dev/null}
 
-# ---- What there is; `make` has built ours
+# ---- The locks that are installed; `make` has built ours
 
 cc='gcc -std=c99 -O2 -g -D_POSIX_C_SOURCE=200809L -I. -Ibench'
 mkdir -p "$build/peers"
@@ -54,7 +54,7 @@ members() { # NAME COUNT - starts them; the address of the first in NAME.address
         servers="$servers $!"
     done
     until_so $python -c 'import sys, urllib.request; urllib.request.urlopen(sys.argv[1])' \
-        "http://$(cat "$folder/$name.address")/health" || leave_out "$name" 'it does not come up'
+        "http://$(cat "$folder/$name.address")/health" || leave_out "$name" 'it does not start'
 }
 case $peers in *etcd*)
     members etcd 1
@@ -105,7 +105,7 @@ for peer in ours node; do
     [ ! -s "$folder/flight.$peer" ] || show peers-flight "$peer" per_s "$folder/flight.$peer"
 done
 
-printf '\nHand-over between 4 processes   p50 us       p99 us    turns   in %d s\n' $((rounds * 2))
+printf '\nHand-off between 4 processes    p50 us       p99 us    turns   in %d s\n' $((rounds * 2))
 for _ in $(seq "$rounds"); do
     for setting in default best; do
         for peer in $peers; do

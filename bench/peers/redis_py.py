@@ -1,5 +1,5 @@
-# redis_py.py - the lock of redis-py, on the first node alone, as peers.sh asks it to work: see there. Default
-# settings: asks every 100 ms; best: every millisecond.
+# redis_py.py - the lock of redis-py, on the first node only. Called by peers.sh, which describes the arguments. Default
+# settings: tries every 100 ms; best: every millisecond.
 #
 # SPDX-FileCopyrightText: the redlock authors
 # SPDX-License-Identifier: MIT

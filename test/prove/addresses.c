@@ -1,6 +1,6 @@
-/* addresses.c - redlock_url_next over any list of up to N bytes. A proof for each FUNCTION of url.c: over any text of up to N
-   bytes, and any that stands in the struct already, it reads within the text and writes within the struct. What it
-   calls is as its contract below says where the text would give too many cases; that contract is what its own proof shows.
+/* addresses.c - redlock_url_next over any list of up to N bytes. One proof for each FUNCTION of url.c: for any text of up to N
+   bytes, and any previous content of the struct, it reads within the text and writes within the struct. Where the text would
+   give too many cases, a called function is replaced by its contract below; a separate proof shows that contract.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
@@ -25,7 +25,7 @@ static const char sentence[] = "what is wrong";
     predicate is_sentence(char *p) = p == \null || p == (char *)sentence;
     predicate is_string(char *p) = p == \null || \valid_read(p); */
 
-/* What a function returns: the one sentence where its contract stands for it, a sentence of its own where it is proved. */
+/* What a function returns: `sentence` if it is replaced by its contract, any string if it is the one that is proved. */
 #define RETURNS(function) (FUNCTION == function ? is_string(\result) : is_sentence(\result))
 
 /*@ requires text: is_text(text->at, text->end);
@@ -109,7 +109,7 @@ int main(void)
 #elif FUNCTION == 5
     url_user(text, &wrong, &url);
 #elif FUNCTION == 6
-    if (text.at < text.end) /* its caller has seen the [ */
+    if (text.at < text.end) /* the caller has found a [ */
         url_v6(&text, &url, (int)any_of(0, 1));
 #elif FUNCTION == 7
     url_host(&text, &url, (int)any_of(0, 1));

@@ -1,8 +1,8 @@
-/* decoder.c - resp_read from every valid state over any bytes. Three proofs; each uses what the one before has shown:
+/* decoder.c - resp_read from every valid state over any bytes. Three proofs; each uses the result of the one before:
 
-   KEEP: resp_keep, with any number of bytes kept already, and any number that come.
-   STEP: one byte, or where a string is read any number of them. The state is valid afterwards: by induction it always is.
-   else: all of resp_read, over N bytes that begin anywhere: the cursor stays within them. N is more than is kept.
+   KEEP: resp_keep, with any number of bytes stored before, and any number of new bytes.
+   STEP: one byte; within a string any number of bytes. The state is valid afterwards: by induction it is always valid.
+   else: all of resp_read, over N bytes from any offset: the cursor stays within them. N is larger than the text of an item.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
@@ -13,7 +13,7 @@
 
 static uint8_t input[N];
 
-/* What KEEP shows. */
+/* The contract that KEEP shows. */
 /*@ requires used: item->text_used <= RESP_TEXT_MAX;
     requires nul: item->text[RESP_TEXT_MAX] == 0;
     requires bytes: size == 0 || \valid_read(bytes + (0 .. size - 1));
@@ -22,7 +22,7 @@ static uint8_t input[N];
     ensures nul: item->text[RESP_TEXT_MAX] == 0; */
 static void resp_keep(struct resp_item *item, const uint8_t *bytes, size_t size);
 
-/* What STEP shows. 4 and 5: RESP_AT_BYTES, RESP_AT_CR. */
+/* The contract that STEP shows. 4 and 5: RESP_AT_BYTES, RESP_AT_CR. */
 /*@ requires used: r->item.text_used <= RESP_TEXT_MAX;
     assigns \result \from at, end;
     assigns r->item.text[0 .. RESP_TEXT_MAX], r->item.text_used, r->priv.left, r->priv.state \from *r, *at, indirect:at, indirect:end;

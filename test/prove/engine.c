@@ -1,11 +1,11 @@
-/* engine.c - the states of a lock: one call with one lock and one node, from any state of both, to a valid state. Functions
-   below stand for node.c, pipeline.c, command.c and policy.c: they do all that those may do to a lock and a node, and more.
+/* engine.c - the states of a lock: one call with one lock and one node, from any state of both, to a valid state. Functions below
+   simulate the files below vote.c: they may change a lock and a node in all the ways that the real functions can, and in more.
 
    STEP: rl_turn in each state, as often as it steps. REPLY: rl_replied in each state and list, any reply to each command. else:
    rl_note_holder and rl_note_pttl, with a buffer of any size.
 
-   A state is valid if each set of nodes holds that node or none, the state and the list are such, and the counters are within
-   what the code says of them. Times, settings, tokens and texts may be anything.
+   A state is valid if each set of nodes has that node or none, the state and the list are enumerators, and the counters are within
+   the limits in the code. Times, settings, tokens and texts may be anything.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
@@ -15,7 +15,7 @@
 
 static char holder[256];
 
-/* What the third shows: for any size of the buffer it stays within it. */
+/* The contract that the third proof shows: the function stays within a buffer of any size. */
 /*@ assigns lock->priv.round.holder[0 .. REDLOCK_NODES_MAX - 1], holder[0 .. 255] \from item->text[0 .. RESP_TEXT_MAX], i; */
 static void rl_note_holder(const struct redlock_client *c, struct redlock_lock *lock, unsigned i, const struct resp_item *item);
 
@@ -119,7 +119,7 @@ static void any_reply(struct rl_reply *reply, int is_owed)
     reply->vote = (uint8_t)any_of(RL_YES, RL_UNANSWERED);
 }
 
-/* A reply to a release that is owed changes nothing but that: it is as good as done here. */
+/* A reply to an owed release changes nothing but the owed release, which any_owed() has changed already. */
 int rl_node_reply(struct redlock_client *c, struct redlock_node *from, struct rl_input *in, struct rl_reply *reply)
 {
     (void)c, (void)from, (void)in;
@@ -230,7 +230,7 @@ static void any_item(void)
     item.size = any_of(0, RESP_SIZE_MAX);
 }
 
-/* Alone in its list, or in none. */
+/* Any lock. It is the only one in its list, or in no list. */
 static void any_lock(unsigned state, unsigned list)
 {
     lock.priv.state = (uint8_t)state;

@@ -1,20 +1,20 @@
 #!/bin/sh
-# prove.sh BUILD_DIR [PART] - proves with Frama-C's Eva that no input makes the decoder, the writer and the parser of addresses do
-# what C leaves undefined, and no call the ring of requests, the send buffer and the states of a lock; then breaks something in each
-# of them and sees that proof fail. PART: decoder, writer, addresses, requests, sending or engine alone. As TAP.
+# prove.sh BUILD_DIR [PART] - proves with Frama-C's Eva that there is no undefined behaviour: for any input of the decoder, the writer
+# and the address parser; for any call of the ring of requests, the send buffer and the states of a lock. Then it breaks something
+# in each of them, and the proof must fail. PART: only decoder, writer, addresses, requests, sending or engine. As TAP.
 #
-# A proof is: no alarm, and all statements reached, or as many percent as $least. What is proved, for a 64-bit machine:
+# A proof has no alarm and reaches $least percent of the statements, by default 99. What is proved, for a 64-bit machine:
 #   decoder    from every valid state of a reader, over any bytes, cut anywhere; with the default, small and large limits
 #   writer     one put of each kind, from every valid state of a writer of 16 and of 32 bytes; texts of up to 16 bytes more
 #   addresses  each function of url.c, over any text of up to 24 bytes (url_rest: 12; redlock_url_next: lists of up to 16)
 #   requests   rl_push, rl_pop, rl_redirect, rl_first_node from every valid ring of 2, 8 and 255 requests
 #   sending    rl_out_add and rl_transmit from every valid state of a send buffer of up to 4 bytes in up to 4 runs, for 2 nodes
 #   engine     rl_turn and rl_replied from every state of one lock and one node
-# docs/testing.md says what is left out of these.
-# A function that is called is analysed with its caller, or stands for its contract in the harness; the contract is then part of
-# its own proof. Not proved: that results are right, that functions end, and that a function changes nothing but what
-# `assigns` of its contract lists, which is read only. NAME.notes says where Eva has to tell cases apart; that goes into a copy of
-# the source, as what an earlier step has shown does (`admit`).
+# docs/testing.md says which functions are left out.
+# A called function is analysed with its caller, or is replaced by its contract in the harness; then a separate proof covers the
+# contract. Not proved: that results are right, that functions end, and that a function changes only what `assigns` in its
+# contract lists (this was only reviewed). NAME.notes says where Eva must distinguish cases. The notes, and the results of an
+# earlier step (`admit`), are inserted into a copy of the source.
 #
 # SPDX-FileCopyrightText: the redlock authors
 # SPDX-License-Identifier: MIT
@@ -27,8 +27,8 @@ part=${2:-}
 : >"$folder/none" # no notes
 is_asked() { [ -z "$part" ] || [ "$part" = "$1" ]; }
 
-# eva HARNESS SOURCE NOTES DEFINES [FLAG ...] - leaves what Eva says in $folder/eva. With $mutant, a command of sed that is done to
-# the source before.
+# eva HARNESS SOURCE NOTES DEFINES [FLAG ...] - leaves the output of Eva in $folder/eva. $mutant is a sed command that changes the
+# source before.
 mutant=
 eva() {
     harness=$1 source=$2 notes=$3 defines=$4
@@ -37,11 +37,11 @@ eva() {
     mkdir "$folder/source"
     sed "$mutant" "$source" >"$folder/mutant.c"
     if [ -n "$mutant" ] && cmp -s "$source" "$folder/mutant.c"; then
-        echo "the mutant is no other: $mutant"
+        echo "the mutant changes nothing: $mutant"
         return 1
     fi
     awk -v notes="$notes" -f test/prove/annotate.awk "$folder/mutant.c" >"$folder/source/$source" || return 1
-    # Not from here, where the preprocessor would find the source and not its copy.
+    # In another folder, because here the preprocessor would find the source instead of its copy.
     (cd "$folder" && timeout 900 frama-c -cpp-extra-args="-I$folder/source -I$here -I$here/test/prove $defines" \
         "$here/test/prove/$harness.c" -main main -warn-invalid-pointer -eva -eva-split-limit 1000 \
         -eva-msg-key=-initial-state,-final-states "$@") >"$folder/eva" 2>&1
@@ -51,7 +51,7 @@ eva() {
         return 1
     fi
 }
-# "nothing", or where C would not be defined; or what was not looked at.
+# Fails with the alarms of Eva, or if too few statements are reached.
 no_alarm() {
     eva "$@" || return 1
     grep -A 2 '^\[eva:alarm\]' "$folder/eva" && return 1
@@ -73,7 +73,7 @@ alarm() { # MUTANT ...
 
 if is_asked decoder; then
 echo 'resp_digit: check r->item.integer <= 0;' >"$folder/step"
-{ # which STEP has shown
+{ # the result of STEP
     echo 'resp_digit: admit r->item.integer <= 0;'
     cat test/prove/decoder.notes
 } >"$folder/read"
@@ -145,7 +145,7 @@ fi
 # ---- Requests ----
 
 if is_asked requests; then
-history='-eva-partition-history 2 -eva-interprocedural-history' # what each way through a function leaves, on its own
+history='-eva-partition-history 2 -eva-interprocedural-history' # keeps the states of different paths through a function apart
 requests() { # NO_ALARM_OR_ALARM [MUTANT], with $defines and $limits
     # shellcheck disable=SC2086 # lists of words
     "$@" requests $source "$folder/none" "$defines $limits" -eva-slevel 3000 -eva-plevel 300 $flags
@@ -205,7 +205,7 @@ engine() {
 step() { defines=-DSTEP source=redlock.c level=3 flags='' && engine "$@"; }
 reply() { defines=-DREPLY source=vote.c level=30 flags='-eva-use-spec rl_note_holder' && engine "$@"; }
 holder() { defines='' source=vote.c level=300 flags='' && engine "$@"; }
-least=95 # what the switches leave out, and what one node alone does not reach
+least=95 # the rest: code of switches that are off, and code that one node alone does not reach
 check 'engine: rl_turn of a lock in any state, with one node' step no_alarm
 check 'engine: rl_replied, any reply to a lock in any state' reply no_alarm
 check 'engine: rl_note_holder, a buffer of any size' holder no_alarm

@@ -4,8 +4,8 @@
    that is not empty, and rl_request. REDIRECT: rl_redirect on one node, each of them, with each REDIRECTth count up to that of
    a full ring. else: rl_first_node of any nodes.
 
-   A state is valid if `first` is in the ring and `count` is not more than it holds. With EXACT each state is looked at
-   alone; then it is valid only if each request also stands for one command at least.
+   A state is valid if `first` is in the ring and `count` is at most its size. With EXACT each state is analysed separately;
+   then it is valid only if each request also stands for at least one command.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
@@ -15,9 +15,9 @@
 
 static struct redlock_client client;
 static struct redlock_node nodes[REDLOCK_NODES_MAX];
-static int owners[2]; /* what they are does not matter */
+static int owners[2]; /* two addresses; the code does not read them */
 
-/* Without a branch: Eva would follow each of its ways. */
+/* Without a branch, because Eva would follow each path. */
 static void *any_owner(void)
 {
     static void *const any[] = {NULL, &owners[0], &owners[1]};
@@ -48,7 +48,7 @@ static void check_ring(const struct redlock_node *node)
     //@ check count: node->priv.count <= REDLOCK_PIPELINE_MAX;
 }
 
-/* Each state alone: so it is known which requests are in the ring. */
+/* A ring with known `first` and `count`, so that Eva knows which requests are in it. */
 static void exact_ring(unsigned first, unsigned count)
 {
     unsigned n;
@@ -76,7 +76,7 @@ static void push(void *owner, unsigned command)
         rl_push(nodes, owner, command, any_of(0, 4));
 }
 
-/* A full ring: the request that is pushed goes into the last one, or is not pushed. */
+/* A full ring: a command shares the last slot, or is not pushed. */
 static void push_full(unsigned first, unsigned command)
 {
     any_ring(nodes, first, first, REDLOCK_PIPELINE_MAX, REDLOCK_PIPELINE_MAX);

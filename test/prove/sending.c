@@ -1,11 +1,11 @@
 /* sending.c - the send buffer that all nodes share. One call from every valid state, to a valid state:
 
-   ADD: rl_out_add where there is room. else: rl_transmit for a node that is still to be sent something, to a socket that takes any
-   number of bytes, or is broken; that calls rl_out_sent and rl_node_broke.
+   ADD: rl_out_add if there is room. else: rl_transmit for a node with unsent bytes, to a socket that accepts any number of bytes,
+   or is broken; that calls rl_out_sent and rl_node_broke.
 
-   A state is valid if each run ends behind the one before it, the last where the used bytes end, and the cursor of a node that is
-   still to be sent something is no further. Each set of ends, each set of such nodes, each cursor is looked at alone; a run may
-   be for any nodes.
+   A state is valid if each run ends after the run before it, the last run at the end of the used bytes, and the cursor of a node
+   with unsent bytes is not beyond that. Each set of ends, each set of nodes with unsent bytes, and each cursor is analysed
+   separately; a run may be for any nodes.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
@@ -18,11 +18,11 @@ enum { RUNS = sizeof((struct redlock_client *)0)->priv.out.run / sizeof *((struc
 static struct redlock_client client;
 static struct redlock_node nodes[REDLOCK_NODES_MAX];
 
-/* Texts for people are another file's. */
+/* The error texts are in another file. */
 /*@ assigns node->error[0 .. REDLOCK_ERROR_MAX] \from indirect:error; */
 void rl_set_error(struct redlock_node *node, enum rl_error error);
 
-/* In the bytes that are used, and not none. */
+/* Checks that it gets at least one byte, within the used bytes. */
 static int transmit(void *context, struct redlock_node *node, const void *bytes, size_t size)
 {
     (void)context, (void)node;
@@ -42,7 +42,7 @@ static void shut(void *context, struct redlock_node *node)
 
 static const struct redlock_io io = {NULL, NULL, transmit, NULL, shut, NULL, NULL, NULL, NULL, NULL, NULL, NULL};
 
-/* Any nodes; or where bit `i` of these is said to be `is`. */
+/* Any nodes; without ADD bit `i` has the value `is`. */
 static redlock_mask any_nodes(unsigned i, unsigned is)
 {
 #ifdef ADD
@@ -54,8 +54,8 @@ static redlock_mask any_nodes(unsigned i, unsigned is)
 #endif
 }
 
-/* Runs that end where `ends` has a bit: 1 << 0 is behind the first byte. Those that have a bit in `own` are for node i.
-   0: more than there can be. */
+/* Runs that end where `ends` has a bit: 1 << 0 is the end of the first byte. Runs with a bit in `own` are for node i.
+   Returns 0 if there are more runs than RUNS. */
 static int any_state(unsigned ends, unsigned unsent, unsigned i, unsigned own)
 {
     unsigned j, used, runs = rl_bits(ends);
@@ -85,7 +85,7 @@ static int any_state(unsigned ends, unsigned unsent, unsigned i, unsigned own)
     return 1;
 }
 
-/* Without a branch, which would mix states. There are up to four runs and three nodes. */
+/* Without a branch, because branches would merge states. For up to four runs and three nodes. */
 static void check_state(void)
 {
     //@ check runs: client.priv.out.runs <= RUNS && RUNS == 4;
@@ -107,7 +107,7 @@ static void check_state(void)
 #endif
 }
 
-/* All states become one: else Eva would follow each of them through the next call. */
+/* Makes all states equal: otherwise Eva would follow each of them through the next call. */
 static void forget(void)
 {
     memset(&client, 0, sizeof client);

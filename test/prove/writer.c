@@ -1,5 +1,5 @@
-/* writer.c - one put into a writer of SIZE bytes, of which any number is used: nothing is written outside of them, and
-   the writer is valid afterwards. By induction it is after any number of puts.
+/* writer.c - one put into a writer of SIZE bytes, of which any number is used: no byte outside of them is written, and the
+   writer is valid afterwards. By induction this is true after any number of puts.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
