@@ -1,6 +1,6 @@
-/* bench.c - redlock bench: how long these nodes take to lock, extend and release, and what timeout and ttl
-   that asks for. Two ways: each client has a lock of its own, and takes it over and over; or --contend, where
-   all ask for the same lock at the same time, round by round.
+/* bench.c - redlock bench: measures how long these nodes take to lock, extend and release, and advises a timeout and a TTL.
+   Either each client has a different lock, which it acquires and releases repeatedly; or, with --contend, all clients try to
+   acquire the same lock at the same time, in rounds.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
@@ -41,7 +41,7 @@ static void record(struct histogram *histogram, uint64_t us)
     histogram->count++;
 }
 
-/* `permille` of 1000 values are at most this many microseconds: the upper end of a slot. 0: there are no values. */
+/* `permille` of 1000 values are at most this many microseconds, the upper end of a slot. 0: there are no values. */
 static uint64_t quantile(const struct histogram *histogram, unsigned permille)
 {
     uint64_t rank = (histogram->count * permille + 999) / 1000, seen = 0, upper;
@@ -60,10 +60,10 @@ static double mean_us(const struct histogram *histogram)
     return histogram->count > 0 ? (double)histogram->sum_us / (double)histogram->count : 0;
 }
 
-/* ---- What is measured ---- */
+/* ---- The measurements ---- */
 
 enum { ACQUIRE_TIME, REFUSED_TIME, EXTEND_TIME, RELEASE_TIME, CYCLE_TIME, PHASES };
-/* Of REFUSED_TIME only --contend has any, of EXTEND_TIME all but that. */
+/* Only --contend measures REFUSED_TIME; it does not measure EXTEND_TIME. */
 static const char *const phase_names[PHASES] = {"acquire", "refused", "extend", "release", "cycle"};
 
 enum { COUNT_DEFAULT = 1000, DURATION_DEFAULT_MS = 10000, PAUSE_US = 100000 };
@@ -75,7 +75,7 @@ struct client {
     struct redlock_lock lock;
     char key[REDLOCK_KEY_MAX + 1];
     enum step step;
-    unsigned long attempts;             /* the first, which connects, is not counted */
+    unsigned long attempts;             /* the first one, which connects, is not measured */
     uint64_t cycle_us, step_us, due_us; /* when these began; when the next cycle may */
     unsigned long wins;
 };
@@ -92,9 +92,9 @@ static struct {
     unsigned long most, begun;    /* cycles; with --contend rounds */
     unsigned long cycles, failed; /* with --contend a cycle is a win */
     unsigned long split, twice;   /* --contend: rounds without a winner; with two, which is a bug */
-    unsigned long opened;         /* rounds, with the first, which does not count */
-    uint64_t spread_us;           /* in which all clients ask */
-    int settled;                  /* this round: it has a winner, or nodes have failed */
+    unsigned long opened;         /* rounds, including the first, which is not measured */
+    uint64_t spread_us;           /* all clients of a round start within this time */
+    int settled;                  /* this round has a winner, or nodes have failed */
     enum redlock_status why;      /* of the last failure */
     uint64_t begin_us, until_us, good_us; /* good: the last success */
     double seconds, node_seconds;
@@ -103,8 +103,8 @@ static struct {
 
 /* ---- Round trips ---- */
 
-/* Writes, because a lock needs writes, and they may wait for a disk. One at a time, to all nodes at once, for a fifth of
-   the time; nodes that hang are left out after their first timeout. */
+/* Measures SET, because a lock needs writes, and they may wait for a disk. One SET at a time, to all nodes at once, for a
+   fifth of the time. Nodes that hang are left out after their first timeout. */
 static void measure_nodes(long duration_ms)
 {
     uint32_t timeout_ms = (uint32_t)options.node_timeout_ms;
@@ -165,7 +165,7 @@ static void measured(const struct client *client, int phase, uint64_t since_us)
 static void failed(struct client *client, enum redlock_status status)
 {
     client->due_us =
-        now_us() + PAUSE_US; /* else nodes that refuse would be asked without a pause */
+        now_us() + PAUSE_US; /* so that nodes that refuse get no endless stream of commands */
     if (status == REDLOCK_CANCELLED)
         return;
     bench.failed++;
@@ -263,8 +263,8 @@ static void begin_cycles(uint64_t now)
     }
 }
 
-/* A round is over when all clients have an answer and the winner, if there is one, has released the lock. In the next
-   round each client asks at a random moment within a round trip, so no client has an advantage by its place in this loop. */
+/* A round ends when all clients have a result and the winner, if there is one, has released the lock. In the next round each
+   client starts at a random moment within a round trip, so that its position in this loop gives it no advantage. */
 static void begin_round(uint64_t now)
 {
     unsigned i;
@@ -294,7 +294,7 @@ static void begin_round(uint64_t now)
     }
 }
 
-/* When a resting client may begin, or the next check is due. */
+/* The time when the next resting client may begin, or PAUSE_US from now. */
 static uint64_t next_due_us(uint64_t now)
 {
     uint64_t due = now + PAUSE_US;
@@ -308,7 +308,7 @@ static uint64_t next_due_us(uint64_t now)
     return due;
 }
 
-/* Ends what is in progress, and releases what is held. */
+/* Cancels the operations in progress, and releases the held locks. */
 static void end_cycles(void)
 {
     unsigned i;
@@ -323,7 +323,7 @@ static void end_cycles(void)
     }
 }
 
-/* One turn of the loop for all sessions, which take turns at being the first to send. */
+/* One turn of the loop for all sessions. Another session sends first in each turn. */
 static void serve_all(uint64_t until_us)
 {
     uint64_t wait_us = REDLOCK_NEVER, wait;
@@ -415,7 +415,7 @@ static void delete_keys(void)
     talks_close();
 }
 
-/* A process that deletes the keys if this one is killed. It deletes them twice, as commands may still be on the way. */
+/* A process that deletes the keys if this one is killed. It deletes them twice, because commands may still be in flight. */
 static void clean_up_after(int line)
 {
     sigset_t all;
@@ -486,8 +486,8 @@ static void print_row(const char *name, const struct histogram *histogram)
     printf(" %9.3f\n", ms(histogram->max_us));
 }
 
-/* Twice the time of the slowest node; not below the default of the library, as a few seconds do not show every pause of a
-   server. 0: no node answered. */
+/* Twice the time of the slowest node, but at least 50 ms, the default of the library, because a few seconds do not show every
+   pause of a server. 0: no node answered. */
 static unsigned long advised_timeout_ms(void)
 {
     uint64_t slowest_us = 0, us;
@@ -499,7 +499,7 @@ static unsigned long advised_timeout_ms(void)
     return slowest_us == 0 ? 0 : slowest_us > 25000 ? (unsigned long)(slowest_us / 500 + 1) : 50;
 }
 
-/* A hundred times what an acquisition takes, ten times the timeout, and what `run` takes. */
+/* A hundred times the time of an acquire, ten times the timeout, and the minimum of `run`: the largest of these. */
 static unsigned long advised_ttl_ms(void)
 {
     uint64_t ttl_ms = quantile(&bench.phase[ACQUIRE_TIME], 990) / 10;
@@ -509,7 +509,7 @@ static unsigned long advised_ttl_ms(void)
     return (unsigned long)(ttl_ms < 1000 ? 1000 : ttl_ms);
 }
 
-/* The fewest and the most rounds that a client won. */
+/* The smallest and the largest number of rounds that a client won. */
 static void span_of_wins(unsigned long *fewest, unsigned long *most)
 {
     unsigned i;
@@ -553,7 +553,7 @@ static void print_text(void)
                advised_timeout_ms(), (double)advised_ttl_ms() / 1e3);
 }
 
-/* As redis-benchmark --csv. */
+/* In the format of redis-benchmark --csv. */
 static void print_csv_row(const char *name, const struct histogram *histogram, double seconds)
 {
     if (histogram->count == 0)
@@ -633,7 +633,7 @@ int verb_bench(int count, char **words)
     nodes_load();
     set_up();
     start_cleaner();
-    /* if one of count and duration is given, the other one does not limit */
+    /* if only one of count and duration is given, the other has no limit */
     bench.most = options.count > 0          ? (unsigned long)options.count
                  : options.duration_ms >= 0 ? (unsigned long)-1
                                             : COUNT_DEFAULT;

@@ -1,5 +1,5 @@
-/* check.c - redlock check: asks all nodes at the same time, in the same order, for everything that matters. A node that
-   hangs, fails or denies is not asked any more, or for less. Each wait is bounded.
+/* check.c - redlock check: sends the same questions to all nodes at the same time. A node that hangs, fails or denies gets no
+   more questions, or fewer. Each wait has a limit.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
@@ -12,7 +12,7 @@
 #include <time.h>
 
 struct exam exams[REDLOCK_NODES_MAX];
-/* A key for each node, and one that is set on all: a node where it exists already is listed twice. */
+/* A key for each node, and one key that is set on all nodes: a server where it exists already is listed twice. */
 static char keys[REDLOCK_NODES_MAX + 1][REDLOCK_KEY_MAX + 1];
 
 const char *const setting_names[SETTINGS] = {"appendfsync", "no-appendfsync-on-rewrite", "save",
@@ -22,8 +22,9 @@ enum {
     WORDS = 8,
     PATIENCE = 4, /* multiples of the node's timeout */
     READINGS = 20,
-    CLOCK_US = 750000,    /* of a repeated question, at most */
-    LATENCY_US = 1500000, /* within 10 s when each answer takes 0.2 s */
+    CLOCK_US = 750000, /* the longest time for repeated TIME */
+    LATENCY_US =
+        1500000, /* for repeated SET; the whole check takes less than 10 s if each answer takes 0.2 s */
 };
 
 static const char release_script[] =
@@ -31,7 +32,7 @@ static const char release_script[] =
 static const char extend_script[] = "local c,k=redis.call,KEYS[1]if c('get',k)==ARGV[1]then return "
                                     "c('pexpire',k,math.max(ARGV[2],c('pttl',k)))end return 0";
 static const char token[] = "redlock check", wrong_token[] = "of another";
-/* The life of our keys, if we are killed: long enough that a slow node does not make the keys on the others expire. */
+/* The TTL of the keys, in case this program is killed; so long that the keys do not expire while a slow node answers. */
 static long probe_ms;
 static char probe_text[24];
 static uint64_t keys_end_us;
@@ -41,15 +42,15 @@ static uint64_t keys_end_us;
 /* In a question: stands for the node's own key. */
 static const char own_key[] = "";
 
-/* Errors after which more questions are of no use. */
+/* Errors after which the server answers no questions. */
 static int ends_all(const struct talk *talk)
 {
     return talk_is_error(talk, "NOAUTH") || talk_is_error(talk, "DENIED") ||
            talk_is_error(talk, "ERR max number of clients");
 }
 
-/* Asks all nodes; a NULL ends the arguments. The answers are in the talks, the errors in the exams. After the first answer a
-   node has as much time as the library gives it before it reconnects. */
+/* Asks all nodes; a NULL ends the arguments. The answers are in the talks, the errors in the exams. The first answer must
+   come within the node's timeout, later ones within the longer time after which the library would reconnect. */
 static void ask(enum question question, const char *first, ...)
 {
     const char *word[WORDS] = {NULL}, *next;
@@ -76,11 +77,11 @@ static void ask(enum question question, const char *first, ...)
         else if (refusal[0] == '\0')
             snprintf(refusal, sizeof exams[i].refusal[0], "%s", talks[i].item[0].text);
         if (ends_all(&talks[i]))
-            talk_hang_up(&talks[i], talks[i].item[0].text);
+            talk_close(&talks[i], talks[i].item[0].text);
     }
 }
 
-/* The answer of node i; NULL if there is none or an error. */
+/* The answer of node i; NULL if there is none, or if it is an error. */
 static const struct talk_item *answer_of(unsigned i)
 {
     return talks[i].items > 0 && !talk_is_error(&talks[i], "") ? talks[i].item : NULL;
@@ -109,7 +110,7 @@ static int is_nil(unsigned i)
     return is_kind(i, RESP_NIL);
 }
 
-/* ---- What it is ---- */
+/* ---- Kind, version, settings, clock ---- */
 
 /* The value that follows this name in the answer, a map or a flat list. */
 static void take_pair(unsigned i, const char *name, char *value, size_t room)
@@ -225,7 +226,7 @@ static void read_clocks(unsigned which)
     }
 }
 
-/* ---- What a lock needs ---- */
+/* ---- The commands of a lock ---- */
 
 static void draw_keys(void)
 {
@@ -242,7 +243,7 @@ static void draw_keys(void)
     }
 }
 
-/* Sets a new key on all nodes at once: a node that has it already got it by another address. */
+/* Sets a new key on all nodes at once. A server where the key exists already got it through another address. */
 static void look_for_twins(void)
 {
     const char *shared = keys[target_count];
@@ -256,8 +257,8 @@ static void look_for_twins(void)
     ask(ASK_EVAL, "EVAL", release_script, "1", shared, token, NULL);
 }
 
-/* Each node must answer what a lock needs; if not, that is its problem. After keys_end_us a wrong answer proves nothing: a
-   key may have expired while we, or another node, slept. */
+/* Each node must give the answer that a lock needs; otherwise exam->problem names the command. After keys_end_us a wrong answer
+   proves nothing, because a key may have expired while this program or another node was paused. */
 static void must_be(const char *what, int (*is)(unsigned i))
 {
     int late = now_us() >= keys_end_us;
@@ -284,7 +285,7 @@ static int is_1(unsigned i)
     return is_integer(i, 1, 1);
 }
 
-/* A denial is no problem: a lock does not need it. */
+/* A denied PTTL is no problem, because a lock does not need it. */
 static int is_left(unsigned i)
 {
     return answer_of(i) == NULL || is_integer(i, 1, probe_ms);
@@ -315,7 +316,7 @@ static void sleep_until(uint64_t until_us)
     nanosleep(&time, NULL);
 }
 
-/* When a key of EXPIRY_MS expires by our clock; for three times as long at most. */
+/* Measures by the clock here when a key with a TTL of EXPIRY_MS expires; gives up after three times that time. */
 static void watch_expiry(void)
 {
     uint64_t start_us = now_us();
@@ -372,7 +373,7 @@ static void measure_latency(void)
 
 /* ---- The verb ---- */
 
-/* Sends a command now and then: a server may close idle connections. */
+/* Sends a command twice a second, because a server may close idle connections. */
 static void wait_until(uint64_t until_us)
 {
     uint64_t now;
@@ -392,7 +393,7 @@ static void examine(void)
     ask_hello();
     start_us = now_us();
     read_clocks(0);
-    ask_info(); /* before the probes, which would change it */
+    ask_info(); /* before the test commands, which change commandstats */
     if (!options.read_only) {
         look_for_twins();
         try_a_lock();
@@ -419,7 +420,7 @@ static void append(char *name, const char *mark, unsigned long number)
     sprintf(name + strlen(name), "%s%lu", mark, number);
 }
 
-/* Makes the names differ: monitoring does not accept a series twice. */
+/* Makes the names unique, because monitoring systems do not accept a series twice. */
 static void name_nodes(void)
 {
     unsigned i, n;

@@ -7,7 +7,7 @@
 
 #include "cli.h"
 
-/* Questions to a node. Each may be denied; checks that need it are skipped then. Names are in judge.c. */
+/* Questions to a node. The node may deny each; then the checks that need it are skipped. Names are in judge.c. */
 enum question {
     ASK_HELLO,
     ASK_TIME,
@@ -36,8 +36,8 @@ enum verdict {
     SKIPPED = -1,
     PASS,
     WARN,
-    FAIL,  /* it refuses, or is not reachable: costs availability only */
-    UNSAFE /* it votes, but its vote may be false: one such node can be enough for two holders */
+    FAIL, /* the node refuses or is unreachable: reduces availability only */
+    UNSAFE /* the node votes, but its vote may be false: one such node can be enough for two holders */
 };
 
 struct finding {
@@ -45,11 +45,11 @@ struct finding {
     char value[200]; /* the value that was found */
 };
 
-/* Its wall clock: the best of several readings. */
+/* The node's wall clock: the best of several readings. */
 struct reading {
-    uint64_t at_us, rtt_us;  /* by our monotonic clock; at_us 0: none */
-    long long ahead_us;      /* of our monotonic clock, */
-    long long ahead_wall_us; /* of our wall clock; both within rtt_us / 2 */
+    uint64_t at_us, rtt_us;  /* by the monotonic clock here; at_us 0: no reading */
+    long long ahead_us;      /* of the monotonic clock here, within rtt_us / 2 */
+    long long ahead_wall_us; /* of the wall clock here, within rtt_us / 2 */
 };
 
 enum { CHECKS = 25, ROUNDS = 100 };
@@ -59,23 +59,23 @@ struct exam {
     const struct target *target;
     char name[REDLOCK_URL_MAX + 20];   /* address and database, for people */
     char error[REDLOCK_ERROR_MAX + 1]; /* why the exam ended early; "": it did not */
-    const char *refused;               /* "AUTH", "SELECT": its refusal ended the exam */
-    int is_open;                       /* it wants no password, though there is one */
-    unsigned answered;                 /* bit q: question q */
-    char refusal[QUESTIONS][REDLOCK_ERROR_MAX + 1]; /* the first error; "": none */
+    const char *refused; /* "AUTH", "SELECT": the node refused this command, which ended the exam */
+    int is_open;         /* the server needs no password, but one is given */
+    unsigned answered;   /* bit q: question q */
+    char refusal[QUESTIONS][REDLOCK_ERROR_MAX + 1]; /* the first error of each question; "": none */
 
-    char server[16], version[24], mode[16], role[16]; /* HELLO, or else INFO; "": not known */
+    char server[16], version[24], mode[16], role[16]; /* from HELLO, else from INFO; "": unknown */
     char *info, *stats;                               /* INFO, INFO commandstats; or NULL */
-    long long delayed_fsyncs;                         /* more of them while we looked */
+    long long delayed_fsyncs;                         /* how many were added during the exam */
     char setting[SETTINGS][64];
     unsigned settings; /* bit s: setting s is known */
 
-    int twin;                             /* the key that was set on all was there already */
-    int accepts;                          /* it has taken a SET */
-    char problem[REDLOCK_ERROR_MAX + 40]; /* the first thing that a lock needs and that failed */
-    int lies;                             /* and the answer was a false yes */
-    /* Of a key of EXPIRY_MS: its SET sent and answered; the last GET that found it, sent; the first that did
-       not, answered. 0: never. */
+    int twin;                             /* the key that was set on all nodes existed already */
+    int accepts;                          /* the node has accepted a SET */
+    char problem[REDLOCK_ERROR_MAX + 40]; /* the first command of a lock that failed */
+    int lies;                             /* the answer to this command was wrong, not an error */
+    /* Times for a key with a TTL of EXPIRY_MS: its SET was sent, and answered; the last GET that found the key was sent; the
+       first GET that did not was answered. 0: never. */
     uint64_t born_us, set_us, alive_us, gone_us;
     uint32_t rtt_us[ROUNDS]; /* of SETs, the shortest first */
     unsigned rtts;
@@ -85,10 +85,10 @@ struct exam {
 };
 enum { EXPIRY_MS = 300 };
 
-extern struct exam exams[REDLOCK_NODES_MAX]; /* of the targets; in check.c */
+extern struct exam exams[REDLOCK_NODES_MAX]; /* in the order of the targets; in check.c */
 
-/* Judges all nodes, one after the other, and fills in exams[].finding. The first check is about their number: all have the
-   same finding. */
+/* Judges all nodes, one after the other, and fills in exams[].finding. The first check is about the number of nodes: its finding
+   is the same for all. */
 void judge_all(void);
 
 struct check {
@@ -96,7 +96,7 @@ struct check {
     void (*judge)(struct finding *finding, const struct exam *exam);
     const char *why, *fix; /* why it matters for locks; what to do about it */
 };
-extern const struct check checks[CHECKS]; /* in judge.c. People count from 1 */
+extern const struct check checks[CHECKS]; /* in judge.c. Users see numbers from 1 */
 
 /* The sum of the findings. */
 struct verdict_of_all {
@@ -107,7 +107,7 @@ struct verdict_of_all {
 
 /* The number that a text begins with, limited to 0 to 4 * 10^12. In judge.c. */
 long long count_of(const char *text);
-/* Microseconds that `percent` of the SETs took at most; 0: there were none. In judge.c. */
+/* `percent` of the SETs took at most this many microseconds; 0: there were none. In judge.c. */
 uint32_t percentile(const struct exam *exam, unsigned percent);
 
 /* Prints the report in the form that the options ask for. */

@@ -1,11 +1,11 @@
-/* cli.h - shared declarations of redlock(1). A file uses only files on the lines below its own; the three files of check
-   also use each other, and all read the values of the options.
+/* cli.h - shared declarations of redlock(1). A file uses only files on the lines below its own line in this picture. The three
+   files of check also use each other, and all files read the values of the options.
 
        main.c
        run.c  lock.c  status.c  check.c judge.c report.c  bench.c    the verbs
        options.c  take.c  token.c                                    options, waiting for a lock, tokens
-       session.c  look.c                                             a client and its lock; what stands at a key
-       queue.c  talk.c                                               the waiters of this machine; plain conversations
+       session.c  look.c                                             a client and its lock; the value of a key
+       queue.c  talk.c                                               the waiters of this machine; plain commands to nodes
        nodes.c  holder.c                                             the list of nodes; values at keys
        text.c                                                        messages, JSON
        process.c                                                     signals, clock, name
@@ -21,14 +21,14 @@
 #include <poll.h>
 #include <stdio.h>
 
-/* Exit statuses: sysexits.h where there is one that fits; below 126, which belong to the shell. */
+/* Exit statuses: those of sysexits.h where one fits. All are below 126, because shells use 126 and above. */
 enum {
     EXIT_USAGE = 64,
     EXIT_UNAVAILABLE = 69, /* no quorum answers, or no client has a quorum */
     EXIT_BUG = 70,
     EXIT_SYSTEM = 71, /* no process, pipe or memory */
     EXIT_HELD = 75,   /* another client has the lock. -E sets another number */
-    EXIT_DENIED = 77, /* a quorum does not permit it */
+    EXIT_DENIED = 77, /* too many nodes deny permission */
     EXIT_CONFIG = 78, /* no nodes, bad address, password file that others may read */
     EXIT_LOST = 79,   /* the lock is not held (any more) */
 
@@ -60,7 +60,7 @@ struct options {
     int fence, clear_env, shell, force, yes;
     int read_only, require_durable, strict, nagios, prometheus; /* check */
     int contend, csv;                                           /* bench */
-    int failure; /* the status of each die(), in place of its own; 0: its own */
+    int failure; /* the exit status of each die(), instead of the argument of die(); 0: the argument */
 };
 extern struct options options;
 
@@ -77,14 +77,16 @@ enum verb_bit {
     ALL = 255
 };
 
-/* Reads the options of a verb from its arguments, then from environment and file what these do not set. Exits with 64 or 78
-   and a message if one is wrong. Returns how many arguments are left; they are moved to the front and ended by NULL. -1: the
-   user asks for help. */
+/* Reads the options of a verb from its arguments, and options that these do not set from the environment, then from the file.
+   Exits with 64 or 78 and a message if an option is wrong. Returns how many arguments are left; they are moved to the front,
+   with a NULL after them. Returns -1 if the user asks for help. */
 int options_take(int verb, const char *name, int count, char **words);
-/* Prints a line for each option of a verb; for completion its name alone, with "=" where an argument follows. */
+/* Prints a line for each option of a verb. options_list, for completion, prints only its names, with "=" if an argument
+   follows. */
 void options_help(int verb);
 void options_list(int verb);
-/* Sets the variables of nodes, prefix, files and node timeout to the options in effect, for a command that calls us. */
+/* Sets the environment variables of nodes, prefix, files and node timeout to the options in effect, for a command that calls
+   redlock again. */
 void export_options(void);
 
 /* ---- Nodes, in nodes.c ---- */
@@ -92,8 +94,8 @@ void export_options(void);
 /* A node as the user wrote it, and in the library's form. */
 struct target {
     struct redlock_url url; /* url.address may be printed: it holds no secret */
-    char address[108];      /* numeric, or unix:; a name that was not resolved as it was written */
-    const char *error;      /* why the name was not resolved; NULL: it was */
+    char address[108];      /* numeric, or unix:; an unresolved name stays as the user wrote it */
+    const char *error;      /* why the name was not resolved; NULL: no error */
 };
 
 /* The nodes, once nodes_load has read them. */
@@ -121,12 +123,12 @@ extern int may_wait;
 
 /* "redlock: ..." on stderr; notices not with -q, debug only with -v. */
 void say(enum level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* Prints an error in the same way, then exits. */
+/* Prints an error like say(), then exits. */
 void die(int status, const char *format, ...) __attribute__((format(printf, 2, 3), noreturn));
 
 /* 1: everything that was printed to stdout has been written. */
 int is_written(void);
-/* Exits with 71 and a message if not. */
+/* Exits with 71 and a message if is_written() fails. */
 void must_be_written(void);
 
 /* Writes a line to --status-fd. Does not block: the line is dropped if the reader is slow. */
@@ -134,26 +136,26 @@ void event(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* "1.5", "250ms", "2m", "1h", "1d" in milliseconds; bare numbers are seconds. -1: it is not a duration. */
 long parse_duration(const char *text);
-/* Digits, `most` at most; -1 if not. */
+/* The number if the text has only digits and is at most `most`, else -1. */
 long parse_number(const char *text, long most);
 
 /* Two hex digits for each byte, and a NUL. */
 void put_hex(char *out, const uint8_t *bytes, size_t size);
-/* The same for `size` random bytes, 20 at most: a unique name. */
+/* The same for `size` random bytes, at most 20: a unique name. */
 void put_random(char *out, size_t size);
 
-/* JSON goes to stdout. Begins the object of a verb's result: the members that all of them have. */
+/* JSON goes to stdout. Begins the object of a verb's result with the members that all objects have. */
 void json_begin(const char *verb);
 /* A text in quotes; bytes that are not UTF-8 become U+FFFD, control characters \u202e and the like. */
 void json_string(const char *text);
 /* The same as a member of an object, with a comma before it. */
 void json_member(const char *name, const char *text);
-/* Writes each byte that is not a letter, a digit or one of -_.~ as %XX; cut where `room` ends. */
+/* Writes each byte that is not a letter, a digit or one of -_.~ as %XX. The result is cut at `room`. */
 void percent_encode(char *out, size_t room, const char *text);
-/* In place. Broken escapes stay. */
+/* In place. Invalid escapes stay. */
 void percent_decode(char *text);
-/* A text for terminals and logs: UTF-8 as it is; as \x1b or \u202e what is not UTF-8, controls a terminal, or changes the
-   direction of writing. Cut where `room` ends. */
+/* A text for terminals and logs. Valid UTF-8 stays; bytes that are not UTF-8, control characters, and characters that change the
+   direction of writing become \x1b or \u202e. The result is cut at `room`. */
 void printable(char *out, size_t room, const char *text);
 
 /* ---- Values at keys, in holder.c ---- */
@@ -179,7 +181,7 @@ uint32_t hash_more(uint32_t hash, const char *bytes, size_t size);
 /* 8 hex digits for a value of any kind, computed from its first VALUE_MAX bytes. An id names a holder; it does not permit
    to release the lock. */
 void id_of(char id[ID_TEXT], const char *value, size_t size);
-/* 1: this program wrote the value, and it names the holder. */
+/* Returns 1 if redlock(1) wrote the value, and the value names the holder. */
 int parse_holder(struct holder *holder, const char *value);
 /* A member of a JSON object, with a comma before it; nothing if the value does not name the holder. */
 void json_holder(const char *value);
@@ -194,10 +196,11 @@ struct session {
     struct redlock_lock one;
     struct redlock_lock *locks; /* one of these is acquired: the slots, or &one */
     unsigned lock_count;
-    struct redlock_lock *lock; /* the one that is held, or was tried last */
+    struct redlock_lock *lock; /* the lock that is held, or was tried last */
     char key[REDLOCK_KEY_MAX + 1];
-    char value[VALUE_MAX + 1];  /* the value of the key if we hold it */
-    char holder[VALUE_MAX + 1]; /* its value if another client holds it, as far as known */
+    char value[VALUE_MAX + 1]; /* the value of the key while this session holds the lock */
+    char holder[VALUE_MAX +
+                1]; /* the value of the key while another client holds the lock; "" if unknown */
 };
 
 /* The key of the lock of this name. Exits with 64 if it is too long. */
@@ -205,10 +208,10 @@ void key_of(char key[REDLOCK_KEY_MAX + 1], const char *name);
 
 /* A client of all targets, and a lock on prefix + name. Exits if that is impossible. */
 void session_open(struct session *session, const char *name);
-/* Replaces the one lock by `count` slots, of which any is acquired: NAME/1 to NAME/count, in random order. */
+/* Replaces the one lock by `count` slots, NAME/1 to NAME/count, in random order. One of them will be acquired. */
 void session_slots(struct session *session, const char *name, unsigned count);
-/* Adds further names to the lock. The keys are sorted by bytes, whatever their order here. Exits with 64 if they are too
-   long, or one is there twice. */
+/* Adds further names to the lock. Sorts the keys by bytes, whatever the order of the names. Exits with 64 if the names are too
+   long, or one occurs twice. */
 void session_extra(struct session *session, const char *const *names, unsigned count);
 void session_close(struct session *session);
 
@@ -232,27 +235,28 @@ uint64_t session_watch(struct session *session, struct pollfd *fds);
 void session_serve(struct session *session, const struct pollfd *fds);
 
 unsigned count_nodes(redlock_mask mask);
-/* Why this node failed, for users; "": it did not. Valid until the next call. */
-const char *trouble_of(const struct session *session, unsigned i);
-/* Prints the same for each failed node, one line each. */
-void say_troubles(const struct session *session, enum level level);
+/* The error of this node, for users; "" if it has none. Valid until the next call. */
+const char *error_of(const struct session *session, unsigned i);
+/* Prints the errors of the nodes, one line each. */
+void say_errors(const struct session *session, enum level level);
 
 /* ---- The waiters of this machine, in queue.c ---- */
 
-/* Joins the queue for the locks of this session. 1: we are the first; 0: SIGCHLD comes when we may be. */
+/* Joins the queue for the locks of this session. Returns 1 if this process is the first; else 0: a SIGCHLD arrives when it may be
+   the first. */
 int queue_enter(const struct session *session);
 int queue_is_first(void);
-/* Leaves the queue, from any place in it. */
+/* Leaves the queue, from any position. */
 void queue_leave(void);
 
 /* ---- Taking a lock, in take.c ---- */
 
-/* Acquires the lock as the options say (-n, -w, --unavailable-timeout). REDLOCK_CANCELLED: a signal asked us to end. */
+/* Acquires the lock as the options say (-n, -w, --unavailable-timeout). REDLOCK_CANCELLED: a signal asked this process to end. */
 enum redlock_status take(struct session *session, const char *name);
 /* Serves the locks of a session until none is in progress: slots that were released or cancelled. */
 void session_finish(struct session *session);
-/* The outcome of an extension or a release: REDLOCK_LOST, and a message, where too few nodes confirmed because the key holds
-   something that is not a lock now. */
+/* The outcome of an extension or a release. Returns REDLOCK_LOST, with a message, if too few nodes confirmed because the key now
+   has a value that is not a lock; else `status`. */
 enum redlock_status look_for_loss(const struct session *session, const char *name,
                                   enum redlock_status status);
 /* The exit status for this outcome, after a message on stderr. */
@@ -267,8 +271,8 @@ int exit_status(enum redlock_status status);
 
 /* The token of the lock that is held. Valid until the next call. */
 const char *token_of(const struct session *session);
-/* Decodes a token: writes the value and returns the members. The nodes must be loaded. Exits with 64 if this is not a token,
-   with 78 if it belongs to another list of nodes. */
+/* Decodes a token: writes the value and returns the nodes that granted the lock. The nodes must be loaded. Exits with 64 if
+   this is not a token, with 78 if the token belongs to another list of nodes. */
 redlock_mask token_read(const char *token, char value[VALUE_MAX + 1]);
 
 /* ---- Signals, clock and name, in process.c ---- */
@@ -280,24 +284,24 @@ void rename_process(const char *name);
 
 /* From here on signals are handled, and only in sleep_on and is_asked_to_end. */
 void signals_begin(void);
-/* One of the signals that have arrived, which is forgotten then; 0: none has. *by_terminal: the kernel sent it to the whole
-   foreground group. */
+/* Takes one of the signals that have arrived; returns 0 if none has. *by_terminal: the kernel sent it to the whole foreground
+   group. */
 int next_signal(int *by_terminal);
 /* 1: this signal asks a program to end. */
 int is_ending(int number);
-/* Such a signal that has arrived; 0: none. It is meant for us as long as no child runs, and is not forgotten. */
+/* Such a signal that has arrived; 0 if none. It stays noted. It is meant for this process as long as no child runs. */
 int ending_signal(void);
 /* 1: such a signal has arrived, or is pending. */
 int is_asked_to_end(void);
 /* Ends this process as that signal would have. */
 void end_by_signal(void) __attribute__((noreturn));
-/* Restores the former effect of a signal. */
-void signals_give_back(int number);
-/* The same for all of them: for a child before exec. */
+/* Restores the inherited effect of a signal. */
+void signal_restore(int number);
+/* The same for all signals: for a child before exec. */
 void signals_restore(void);
 
 uint64_t now_us(void);
-/* Sleeps for wait_us, until until_us at most. fds[].revents say what is ready. */
+/* Sleeps for wait_us, but not beyond until_us. fds[].revents tell which descriptors are ready. */
 void sleep_on(struct pollfd *fds, unsigned count, uint64_t wait_us, uint64_t until_us);
 
 /* ---- Verbs: each returns the exit status ---- */

@@ -1,4 +1,4 @@
-/* holder.c - what the value at a key tells about the holder: an id, and host, process and label if redlock(1) wrote it.
+/* holder.c - what the value of a key says about the holder: an id; also host, process and label if redlock(1) wrote the value.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
@@ -19,7 +19,7 @@ void id_of(char id[ID_TEXT], const char *value, size_t size)
     snprintf(id, ID_TEXT, "%08lx", (unsigned long)hash_more(HASH_BEGIN, value, size));
 }
 
-/* The next part of `*at` up to a colon or the end, decoded. 0: there is none. */
+/* Decodes the next part of `*at`, up to a colon or the end. Returns 0 if there is none. */
 static int next_part(const char **at, char *part, size_t room)
 {
     size_t size;

@@ -1,4 +1,4 @@
-/* judge.c - the checks of redlock check: one small function for each, over the answers of a node.
+/* judge.c - the checks of redlock check: a small function for each, which examines the answers of a node.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
@@ -21,7 +21,7 @@ finds(struct finding *finding, enum verdict verdict, const char *format, ...)
     va_end(arguments);
 }
 
-/* 1: this question was answered; else the finding says why not. */
+/* Returns 1 if this question was answered; else the finding says why not. */
 static int knows(struct finding *finding, const struct exam *exam, enum question question)
 {
     static const char *const names[QUESTIONS] = {"hello", "time", "set",  "get",
@@ -51,7 +51,7 @@ static int knows_setting(struct finding *finding, const struct exam *exam, enum 
     return 0;
 }
 
-/* A field of INFO; "", or -1, if it is not there. */
+/* A field of INFO; "" (number_of: -1) if there is no such field. */
 struct field {
     char text[128];
 };
@@ -90,7 +90,7 @@ uint32_t percentile(const struct exam *exam, unsigned percent)
     return exam->rtts > 0 ? exam->rtt_us[(exam->rtts - 1) * percent / 100] : 0;
 }
 
-/* ---- Is it there, and what ---- */
+/* ---- Reachable, and of the right kind ---- */
 
 static void judge_count(struct finding *finding, const struct exam *exam)
 {
@@ -235,7 +235,7 @@ static void judge_pair(struct finding *finding, const struct exam *exam)
     }
 }
 
-/* ---- Does it do what a lock needs ---- */
+/* ---- The commands of a lock ---- */
 
 static void judge_lock(struct finding *finding, const struct exam *exam)
 {
@@ -247,7 +247,7 @@ static void judge_lock(struct finding *finding, const struct exam *exam)
 
 static void judge_expiry(struct finding *finding, const struct exam *exam)
 {
-    /* The longest and the shortest life that fits what was seen; a server rounds to a millisecond, both ways. */
+    /* The longest and the shortest TTL that fits the observations; a server rounds to a millisecond, up or down. */
     uint64_t most_us = exam->gone_us - exam->born_us;
     uint64_t least_us = exam->alive_us > exam->set_us ? exam->alive_us - exam->set_us : 0;
 
@@ -285,7 +285,7 @@ static void judge_version(struct finding *finding, const struct exam *exam)
         finding->verdict = FAIL;
 }
 
-/* ---- Does it keep what it has granted ---- */
+/* ---- Keeping locks ---- */
 
 static void find_durability(struct finding *finding, const struct exam *exam)
 {
@@ -336,7 +336,7 @@ static void judge_disk(struct finding *finding, const struct exam *exam)
         finds(finding, WARN, "the last rewrite of the AOF failed");
 }
 
-enum { DURABLE = 11, BUSY = 16 }; /* their places in the table */
+enum { DURABLE = 11, BUSY = 16 }; /* indices of two checks in the table */
 
 static void judge_restart(struct finding *finding, const struct exam *exam)
 {
@@ -435,7 +435,7 @@ static void judge_rate(struct finding *finding, const struct exam *exam)
 {
     const struct reading *first = &exam->clock[0], *last = &exam->clock[1];
     long long moved_us = last->ahead_us - first->ahead_us;
-    /* it has moved at least by this */
+    /* the clock has moved at least by this */
     long long sure_us = size_of(moved_us) - (long long)(first->rtt_us + last->rtt_us) / 2;
     double window_us = (double)(last->at_us - first->at_us), percent;
 
@@ -498,7 +498,7 @@ static void judge_room(struct finding *finding, const struct exam *exam)
         finds(finding, PASS, "%lld", clients);
 }
 
-/* A number out of "cmdstat_keys:calls=1,usec=2,usec_per_call=2.00". */
+/* A number in "cmdstat_keys:calls=1,usec=2,usec_per_call=2.00". */
 static long long stat_of(const struct exam *exam, const char *command, const char *name)
 {
     const struct field stat = field_of(exam->stats, command);
@@ -646,7 +646,7 @@ const struct check checks[CHECKS] = {
      "timeout 0"},
 };
 
-/* Without these checks an unsafe node stays unnoticed: a check that is not permitted is not passed. */
+/* If one of these checks is not permitted, that is a warning, because without it an unsafe node may stay unnoticed. */
 static const char *const vital[] = {"role", "distinct servers", "survives restart", "eviction"};
 
 static int is_vital(const struct check *check)
@@ -659,7 +659,7 @@ static int is_vital(const struct check *check)
     return 0;
 }
 
-/* Of a node that was reached, and is not busy: else it has failed already. */
+/* Only for a node that was reached and is not busy: any other node has failed already. */
 static void warn_of_skipped(struct exam *exam)
 {
     char why[sizeof exam->finding[0].value];

@@ -9,10 +9,10 @@
 #include <unistd.h>
 
 static struct session session;
-static char token[TOKEN_MAX + 2]; /* as it was given, maybe with the end of a line */
+static char token[TOKEN_MAX + 2]; /* the user's token; has room for the end of a line */
 static uint64_t began_us;         /* when the verb began */
 
-/* The ttl has no default here: the lock is not renewed. */
+/* The TTL has no default in these verbs, because the lock is not renewed. */
 static void must_have_ttl(const char *verb)
 {
     if (options.ttl_ms < 0)
@@ -52,9 +52,9 @@ static int finish(const char *verb, const char *name, enum redlock_status status
                target_count);
     }
     if (!is_written() && status == REDLOCK_OK && strcmp(verb, "acquire") == 0)
-        session_release(&session); /* nobody got its token */
+        session_release(&session); /* the user did not get the token */
     if (status == REDLOCK_LOST && strcmp(verb, "extend") == 0)
-        session_release(&session); /* waits for slow nodes, which may grant it later */
+        session_release(&session); /* also on slow nodes, which may still run the extension */
     session_close(&session);
     must_be_written();
     return result;
@@ -85,7 +85,8 @@ int verb_acquire(int count, char **words)
     session_sign(&session);
     status = take(&session, words[0]);
     if (status == REDLOCK_OK)
-        session_settle(&session); /* afterwards no client asks the slower nodes */
+        session_settle(
+            &session); /* after this program has ended, slower nodes would not get the lock any more */
     if (status == REDLOCK_OK && redlock_remaining_ms(&session.client, session.lock) == 0)
         status = REDLOCK_TOO_LATE;
     if (is_asked_to_end()) {
@@ -127,7 +128,7 @@ static void read_token(const char *verb, int count, char **words)
         token[strcspn(token, "\r\n")] = '\0';
     } else {
         snprintf(token, sizeof token, "%s",
-                 said); /* a token that is too long is cut off, and then refused */
+                 said); /* a token that is too long is cut, and then refused */
     }
 }
 
@@ -159,7 +160,7 @@ int verb_extend(int count, char **words)
     return finish("extend", words[0], status);
 }
 
-/* An operator's "y", or --yes. */
+/* Returns 1 after --yes, or if the operator answers "y". */
 static int is_sure(const char *name, const char *value)
 {
     char who[WHO_MAX + 1], lock[WHO_MAX + 1], line[8] = "";
@@ -175,8 +176,9 @@ static int is_sure(const char *name, const char *value)
     return fgets(line, sizeof line, stdin) != NULL && (line[0] == 'y' || line[0] == 'Y');
 }
 
-/* Deletes the keys that hold this value, for an operator. Of a long value, or one with NULs, its beginning and its size are
-   compared. REDLOCK_OK; REDLOCK_LOST: it is gone; REDLOCK_UNCONFIRMED. */
+/* Deletes the keys that have this value, for an operator. For a long value, or one with NULs, the script compares the
+   beginning and the size. Returns REDLOCK_OK; REDLOCK_LOST if no node has the value any more; REDLOCK_UNCONFIRMED or
+   REDLOCK_DENIED if too few nodes answer. */
 static enum redlock_status release_value(const char *key, const char *value, size_t size)
 {
     static const char script[] = "local v=redis.call('get',KEYS[1])return v and #v==ARGV[2]+0 and "
@@ -191,9 +193,9 @@ static enum redlock_status release_value(const char *key, const char *value, siz
     talks_ask(timeout_ms, sizeof words / sizeof *words, words);
     for (i = 0; i < target_count; i++) {
         const struct talk_item *answer = &talks[i].item[0];
-        int is_told = talks[i].items > 0 && answer->kind == RESP_INTEGER;
-        answered += (unsigned)is_told;
-        if (is_told && answer->integer == 1)
+        int is_count = talks[i].items > 0 && answer->kind == RESP_INTEGER;
+        answered += (unsigned)is_count;
+        if (is_count && answer->integer == 1)
             session.lock->granted = (redlock_mask)(session.lock->granted | 1U << i);
         talk_note_error(&talks[i]);
         memcpy(session.nodes[i].error, talks[i].node.error, sizeof talks[i].node.error);
@@ -205,7 +207,7 @@ static enum redlock_status release_value(const char *key, const char *value, siz
                                         : REDLOCK_OK;
 }
 
-/* Deletes the lock of the holder that --id names, if that still holds it. */
+/* Deletes the lock of the holder that --id names, if this holder still has it. */
 static enum redlock_status release_by_force(int count, char **words)
 {
     char key[REDLOCK_KEY_MAX + 1];

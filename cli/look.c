@@ -24,7 +24,7 @@ static int equal(const struct view *a, const struct view *b)
            memcmp(a->value, b->value, a->size < VALUE_MAX ? a->size : VALUE_MAX) == 0;
 }
 
-/* Held: a quorum has one value. It expires when fewer than a quorum of these nodes still have it. */
+/* A lock is held if a quorum of nodes has the same value. It expires when fewer than a quorum of these nodes have the value. */
 static void conclude(struct picture *picture)
 {
     unsigned i, n, same;
@@ -52,7 +52,7 @@ static void conclude(struct picture *picture)
     } else if (picture->answers >= quorum() &&
                picture->holding + (target_count - picture->answers) < quorum()) {
         picture->state = FREE;
-    } /* else the nodes that do not answer decide */
+    } /* else UNKNOWN: it depends on the nodes that do not answer */
 }
 
 static void take_value(struct view *view, const struct talk_item *item, size_t size)
@@ -64,14 +64,14 @@ static void take_value(struct view *view, const struct talk_item *item, size_t s
     memcpy(view->value, item->text, kept);
     view->value[kept] = '\0';
     id_of(view->id, view->value,
-          strlen(view->value)); /* as `run` does, which reads no more of it */
+          strlen(view->value)); /* only up to a NUL, like the id that `run` computes */
 }
 
 /* The reply to PTTL. */
 static void take_left(struct view *view, const struct talk_item *item)
 {
     if (item->kind != RESP_INTEGER)
-        view->left_ms = NOT_TOLD;
+        view->left_ms = UNKNOWN_TIME;
     else if (item->integer == -2)
         view->kind = ABSENT; /* it expired between GET and PTTL */
     else
@@ -127,7 +127,7 @@ void look_at(const char *key, struct picture *picture)
         if (talks[i].items > 0)
             take_left(&picture->view[i], &talks[i].item[0]);
         else
-            picture->view[i].left_ms = NOT_TOLD;
+            picture->view[i].left_ms = UNKNOWN_TIME;
         memcpy(picture->error[i], talks[i].node.error, sizeof picture->error[i]);
     }
     ask_types(key, picture);
@@ -137,9 +137,8 @@ void look_at(const char *key, struct picture *picture)
 
 /* ---- Several keys ---- */
 
-enum {
-    KEY_ITEMS = 3
-}; /* of the answer, for each key: its value, or type as a status; its size; its PTTL */
+/* Items of the answer for each key: its value, or its type as a status; its size; its PTTL. */
+enum { KEY_ITEMS = 3 };
 
 void look_many(const char *const *keys, unsigned count)
 {
@@ -203,14 +202,14 @@ const char *left_text(char text[32], long ms)
 {
     if (ms >= 0x7fffffff || ms == NO_END)
         snprintf(text, 32, "without end");
-    else if (ms == NOT_TOLD)
+    else if (ms == UNKNOWN_TIME)
         snprintf(text, 32, "time left unknown");
     else
         snprintf(text, 32, "%ld.%ld s left", ms / 1000, ms % 1000 / 100);
     return text;
 }
 
-/* -1: too few nodes answer. */
+/* Returns on how many nodes the key is foreign; -1 if too few nodes answer. */
 static int describe_key(char *out, size_t room, const char *key)
 {
     struct picture picture;

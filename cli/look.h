@@ -7,17 +7,17 @@
 
 #include "talk.h"
 
-enum { NO_END = -1, NOT_TOLD = -2 }; /* in place of a time */
+enum { NO_END = -1, UNKNOWN_TIME = -2 }; /* in place of a remaining time */
 
 /* The answer of one node. */
 struct view {
     enum { ABSENT, PRESENT, FOREIGN, FAILED } kind; /* FOREIGN: not a string, so not a lock */
-    char type[16];                                  /* of a foreign key; "": not told */
-    char value[VALUE_MAX + 1];                      /* the beginning of a present one */
+    char type[16];                                  /* of a foreign key; "": unknown */
+    char value[VALUE_MAX + 1];                      /* the beginning of the value, if PRESENT */
     char id[ID_TEXT];
     size_t size;  /* of the whole value */
-    long left_ms; /* or NO_END, NOT_TOLD */
-    int same;     /* 1: as on most nodes */
+    long left_ms; /* or NO_END, UNKNOWN_TIME */
+    int same;     /* 1: the most frequent value */
 };
 
 /* The answers of all nodes, and the conclusion. */
@@ -26,19 +26,19 @@ struct picture {
     char error[REDLOCK_NODES_MAX][REDLOCK_ERROR_MAX + 1];
     unsigned answers;       /* nodes that answered */
     unsigned best, holding; /* a node with the most frequent value; how many have it */
-    long left_ms;           /* until fewer than a quorum have it */
+    long left_ms;           /* until fewer than a quorum of nodes have the value */
     enum { UNKNOWN, FREE, HELD, IN_USE } state; /* IN_USE: by a key of another type */
 };
 
-/* Asks all nodes for one key, on connections of its own. */
+/* Asks all nodes for one key, on new connections. */
 void look_at(const char *key, struct picture *picture);
-/* Asks all nodes for this key among several, on open connections: look_many sends one question for all of them, at most
-   LOOK_MANY; then look_take returns the view of each. */
+/* Asks all nodes for several keys, at most LOOK_MANY, on open connections: look_many sends one question for all keys; then
+   look_take returns the picture of key n. */
 enum { LOOK_MANY = 100 };
 void look_many(const char *const *keys, unsigned count);
 void look_take(unsigned n, struct picture *picture);
 
-/* "free", "held"; of a foreign key its type. */
+/* "free", "held" and so on; the type of a foreign key. */
 const char *state_name(const struct picture *picture);
 const char *type_of(const struct view *view);
 /* "22.4 s left". */
@@ -46,8 +46,8 @@ const char *left_text(char text[32], long ms);
 
 /* Looks for a key of this lock that is not a string: "zset on host:port, ...". Returns on how many nodes it is. */
 unsigned describe_foreign(char *out, size_t room, const struct redlock_lock *lock);
-/* Looks for a value of this id; 1: found, 0: not there, -1: unknown, as too few nodes answer. The value, with a NUL
-   behind it, is cut off after VALUE_MAX bytes. */
+/* Looks for a value with this id. Returns 1 if found, 0 if there is none, -1 if too few nodes answer. The value is cut after
+   VALUE_MAX bytes, and has a NUL after it. */
 int find_by_id(const char *key, const char *id, char *value, size_t *size);
 
 #endif

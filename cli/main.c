@@ -75,8 +75,8 @@ static int list(const char *name)
     return name == NULL || verb != NULL ? 0 : EXIT_USAGE;
 }
 
-/* If descriptor 0, 1 or 2 is closed, a connection would take its place, and our messages would go to a node. These descriptors
-   cannot be written to, so printing fails as it should; the command finds them closed. */
+/* If descriptor 0, 1 or 2 is closed, a connection would get its number, and messages would go to a node. This opens a descriptor
+   that cannot be written to, so printing fails as it should. O_CLOEXEC: the command still finds them closed. */
 static void fill_gaps(void)
 {
     int fd;
@@ -93,7 +93,7 @@ static int is_one_of(const char *word, const char *one, const char *other)
     return strcmp(word, one) == 0 || strcmp(word, other) == 0;
 }
 
-/* Exits with the status of the verb. */
+/* Returns the exit status of the verb. */
 static int do_verb(const struct verb *verb, int count, char **words)
 {
     count = options_take(verb->bit, verb->name, count, words);
@@ -112,7 +112,7 @@ int main(int count, char **words)
     process_begin(count, words);
     fill_gaps();
     if (verb != NULL)
-        return do_verb(verb, count - 1, words + 1); /* the verb is what getopt takes for our name */
+        return do_verb(verb, count - 1, words + 1); /* words[0] of a verb is its name */
     if (is_one_of(name, "version", "--version")) {
         printf("redlock %s\n", REDLOCK_VERSION);
     } else if (is_one_of(name, "help", "--help") && strcmp(next, "--options") == 0) {

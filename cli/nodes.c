@@ -1,4 +1,4 @@
-/* nodes.c - the nodes: from options, environment or a file, with their passwords; and the files themselves.
+/* nodes.c - the list of nodes, with passwords, from options, environment or files; reading the files.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
@@ -29,7 +29,7 @@ unsigned quorum(void)
     return target_count / 2 + 1;
 }
 
-/* Why an optional file was not read; NULL: it was, or does not exist. */
+/* Why an optional file was not read; NULL if it was read or does not exist. */
 static const char *unread;
 
 /* A file that is read by lines. */
@@ -39,8 +39,8 @@ struct source {
     unsigned line; /* the last one that was read */
 };
 
-/* 0: errno says why it cannot be read. Refuses what is not a file, as a pipe might block us. `where`: what names the file, for
-   messages. */
+/* Returns 0 if the file cannot be read, with the reason in errno. Refuses pipes and the like, because they might block.
+   `where` is the place that names the file, for messages. */
 static int open_source(struct source *source, const char *where, const char *path)
 {
     struct stat status;
@@ -53,7 +53,7 @@ static int open_source(struct source *source, const char *where, const char *pat
     return source->file != NULL;
 }
 
-/* Reads a line without blanks at both ends; 0 at its end. */
+/* Reads a line, and removes blanks at both ends. Returns 0 at the end of the file. */
 static int next_line(struct source *source, char *line, int room)
 {
     size_t size;
@@ -73,8 +73,8 @@ static int next_line(struct source *source, char *line, int room)
     return 1;
 }
 
-/* A password that others can read is not a secret. A file of root may be readable by our group: systemd passes credentials
-   that way. */
+/* A password that other users can read is not secret. A file of root may be readable by a group, because systemd passes
+   credentials in this way. */
 static void must_be_private(const struct source *source)
 {
     struct stat status;
@@ -89,7 +89,7 @@ static void must_be_private(const struct source *source)
             source->path);
 }
 
-/* A comment begins a line, or stands behind a blank: so a # in a password does not begin one. */
+/* A comment begins at the start of a line or after a blank, so that a # in a password does not begin a comment. */
 static void cut_comment(char *line)
 {
     char *at = line;
@@ -111,7 +111,7 @@ void config_load(const char *path, int must_be,
     if (!open_source(&source, "", path)) {
         if (must_be)
             die(EXIT_CONFIG, "%s: %s", path, strerror(errno));
-        if (errno != ENOENT) /* only root may read it; maybe it is not needed */
+        if (errno != ENOENT) /* for example only root may read it; it may not be needed */
             say(LOG_DEBUG, "%s: not read: %s", path, unread = strerror(errno));
         return;
     }
@@ -198,7 +198,7 @@ static void ask_for_password(char *line, int room)
         die(EXIT_CONFIG, "--askpass: no password");
 }
 
-/* The password for nodes whose address has none: "" if there is none. `line` may be "user:password". */
+/* Finds the password for nodes whose address has none. `line` gets "password" or "user:password", or "". */
 static void find_password(char *line, int room)
 {
     const char *said = getenv("REDISCLI_AUTH");
@@ -226,7 +226,7 @@ static void give_password(struct redlock_url *url, const char *line)
     strcpy(url->password, password);
 }
 
-/* Only root may read our memory from now on. */
+/* From now on only root can read the memory of this process. */
 static void hide_memory(void)
 {
 #ifdef __linux__
@@ -236,10 +236,10 @@ static void hide_memory(void)
 
 /* ---- Names ---- */
 
-/* A process that looks up one name: getaddrinfo may block for minutes, and cannot be stopped. */
+/* A process that looks up one name, because getaddrinfo may block for minutes and cannot be stopped. */
 struct lookup {
-    pid_t pid; /* 0: there is none */
-    int fd;    /* a struct answer comes from there */
+    pid_t pid; /* 0: no process is needed */
+    int fd;    /* the process writes a struct answer to this pipe */
 };
 
 struct answer {
@@ -275,14 +275,14 @@ static void resolve(const struct target *target, struct answer *answer)
     answer->failed = redlock_resolve(target->url.address, answer->address, sizeof answer->address);
 }
 
-/* Looks up a number at once, and a name in another process. */
+/* Converts a numeric address at once; looks up a name in another process. */
 static struct lookup begin_lookup(struct target *target)
 {
     struct lookup lookup = {0, -1};
     struct answer answer;
     int line[2];
 
-    /* in place of an address: a connection fails, and no other node has the same */
+    /* for an unresolved name: a connect to it fails, and no other node has the same address */
     memcpy(target->address, target->url.address, sizeof target->address - 1);
     if (!is_name(target->url.address) || pipe2(line, O_CLOEXEC) != 0) {
         resolve(target, &answer);

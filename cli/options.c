@@ -1,5 +1,5 @@
-/* options.c - the options of all verbs. An option is one line of a table, whether it comes from the command line, the
-   environment or the configuration file; the first of these that sets it counts.
+/* options.c - the options of all verbs. Each option is one entry of a table, for the command line, the environment and the
+   configuration file; the first of these that sets an option counts.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
@@ -33,14 +33,14 @@ struct options options = {
 
 enum kind { FLAG, TEXT, NODE_LIST, NAMES, DURATION, NUMBER };
 
-static const struct option_spec { /* small members together: there are many of these */
+static const struct option_spec { /* small members together, to save memory */
     const char *name;
     char letter;
     uint8_t verbs, kind;
     int32_t most; /* of a number */
     void *value;
     const char *environment;
-    const char *argument, *does; /* for help; "": it takes none */
+    const char *argument, *does; /* for help; argument "": the option takes none */
 } specs[] = {
     {"nodes", 'N', ALL, NODE_LIST, 0, &options.nodes, "REDLOCK_NODES", "LIST",
      "the nodes, separated by commas or blanks"},
@@ -124,7 +124,8 @@ static const struct option_spec { /* small members together: there are many of t
     {"csv", 0, BENCH, FLAG, 0, &options.csv, NULL, "", "print lines as redis-benchmark --csv"},
 };
 enum { SPECS = sizeof specs / sizeof *specs };
-static uint8_t said[SPECS]; /* where: 1 on the command line, 2 in the environment, 3 in the file */
+static uint8_t source_of
+    [SPECS]; /* 1: set on the command line, 2: in the environment, 3: in the file; 0: not set */
 
 static const char *copy_of(const char *text)
 {
@@ -135,7 +136,7 @@ static const char *copy_of(const char *text)
     return copy;
 }
 
-/* NULL, or the error. */
+/* Returns NULL, or the error. */
 static const char *add_name(const char *name)
 {
     if (options.also_count == ALSO_MAX)
@@ -156,13 +157,13 @@ static void add_to_list(char **list, const char *more)
     *list = longer;
 }
 
-/* A flag in environment or file: "0", "no" and "" are no. */
+/* A flag in the environment: "0", "no" and "" mean no. */
 static int is_yes(const char *value)
 {
     return value[0] != '\0' && strcmp(value, "0") != 0 && strcasecmp(value, "no") != 0;
 }
 
-/* NULL, or the error in a duration or a number. */
+/* Returns NULL, or the error in a duration or a number. */
 static const char *check_number(const struct option_spec *spec, long number)
 {
     if (number < 0 || (number == 0 && spec->value == &options.slots))
@@ -173,10 +174,10 @@ static const char *check_number(const struct option_spec *spec, long number)
     return NULL;
 }
 
-/* NULL, or the error in the value, also where another source has set it already. */
+/* Returns NULL, or the error in the value; also checks the value if another source has set the option already. */
 static const char *set(const struct option_spec *spec, const char *value, uint8_t source)
 {
-    uint8_t *from = &said[spec - specs];
+    uint8_t *from = &source_of[spec - specs];
     long number = spec->kind == DURATION ? parse_duration(value)
                   : spec->kind == NUMBER ? parse_number(value, spec->most)
                                          : 1;
@@ -219,7 +220,7 @@ static int take_from_file(const char *key, const char *value, const char *where)
                 nodes_check(value, where);
             if ((wrong = set(&specs[i], value, 3)) != NULL)
                 die(EXIT_CONFIG, "%s: %s: %s", where, key, wrong);
-            if (specs[i].value == &options.auth_file && said[i] == 3) {
+            if (specs[i].value == &options.auth_file && source_of[i] == 3) {
                 snprintf(prefix, sizeof prefix, "%s: ", where);
                 options.auth_where = copy_of(prefix);
             }
@@ -242,13 +243,14 @@ static void take_from_environment(void)
 
 void export_options(void)
 {
-    static char path[2 * PATH_MAX]; /* absolute, as the command may change the folder */
+    static char path[2 * PATH_MAX]; /* absolute, because the command may change its folder */
     unsigned i;
 
     for (i = 0; i < SPECS; i++) {
         const struct option_spec *spec = &specs[i];
         const char *text = NULL;
-        if (spec->environment == NULL || spec->kind == FLAG || said[i] == 0 || said[i] == 3)
+        if (spec->environment == NULL || spec->kind == FLAG || source_of[i] == 0 ||
+            source_of[i] == 3)
             continue; /* the command reads the same file */
         if (spec->kind == DURATION)
             snprintf(path, sizeof path, "%ldms", *(long *)spec->value);
@@ -263,7 +265,7 @@ void export_options(void)
     }
 }
 
-/* An option of this verb, by letter, or by name if that is 0; NULL: there is none. */
+/* Finds an option of this verb by its letter, or by its name if the letter is 0. Returns NULL if there is none. */
 static const struct option_spec *find_option(int verb, char letter, const char *name, size_t size)
 {
     unsigned i;
@@ -287,7 +289,7 @@ static void overwrite(char *argument)
                          "REDLOCK_NODES or a file");
 }
 
-/* Without what follows "=", which may be a password. */
+/* The message does not have the text after "=", which may be a password. */
 static void no_such_option(const char *word, size_t size, const char *verb)
 {
     die(EXIT_USAGE, "%.*s: no such option of %s: see redlock %s --help", (int)size, word, verb,
@@ -307,7 +309,7 @@ static void take_option(const struct option_spec *spec, const char *word, char *
         overwrite(argument);
 }
 
-/* "--name", "--name=argument", "--name argument". Returns how many arguments it takes up; 0: it asks for help. */
+/* "--name", "--name=argument", "--name argument". Returns how many words it uses; 0 if it asks for help. */
 static int take_long(int verb, const char *verb_name, char **words)
 {
     const char *name = words[0] + 2;
@@ -328,7 +330,7 @@ static int take_long(int verb, const char *verb_name, char **words)
     return 2;
 }
 
-/* "-n", "-nv", "-w5", "-w 5". The same. */
+/* The same for "-n", "-nv", "-w5", "-w 5". */
 static int take_letters(int verb, const char *verb_name, char **words)
 {
     char *at = words[0] + 1, letter[3] = "-";
@@ -350,7 +352,7 @@ static int take_letters(int verb, const char *verb_name, char **words)
     return 1;
 }
 
-/* The first argument is the verb. The arguments of a command that `run` starts are left alone. */
+/* The first word is the verb. Does not read the arguments of a command that `run` starts. */
 static int take_words(int verb, const char *name, int count, char **words)
 {
     int at = 1, left = 0, step;
@@ -371,11 +373,11 @@ static int take_words(int verb, const char *name, int count, char **words)
         at++;
     while (at < count)
         words[left++] = words[at++];
-    words[left] = NULL; /* a command ends there */
+    words[left] = NULL; /* execvp() needs it */
     return left;
 }
 
-/* 1: systemd's journal reads stderr, as $JOURNAL_STREAM says in numbers. systemd.exec(5). */
+/* Returns 1 if stderr goes to systemd's journal: $JOURNAL_STREAM has its device and inode. See systemd.exec(5). */
 static int is_journal(void)
 {
     const char *journal = getenv("JOURNAL_STREAM");

@@ -1,4 +1,4 @@
-/* process.c - the process: its signals, its clock, its sleep, its name. Calls no other file of the program.
+/* process.c - signals, clock, sleep and name of the process. Calls no other file of the program.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
@@ -15,7 +15,7 @@
 
 /* ---- Name ---- */
 
-static char *words_begin, *words_end; /* of the command line, as the system shows it */
+static char *words_begin, *words_end; /* of the command line that the system shows */
 
 void process_begin(int count, char **words)
 {
@@ -40,19 +40,19 @@ void rename_process(const char *name)
 
 /* The signals that the program handles. They are blocked except in sleep_on and is_asked_to_end, so that no handler
    runs between two statements. */
-static const int heard[] = {SIGHUP,  SIGINT,  SIGQUIT,  SIGTERM, SIGUSR1,
-                            SIGUSR2, SIGCHLD, SIGWINCH, SIGCONT, SIGTSTP};
-enum { HEARD = sizeof heard / sizeof *heard };
+static const int handled[] = {SIGHUP,  SIGINT,  SIGQUIT,  SIGTERM, SIGUSR1,
+                              SIGUSR2, SIGCHLD, SIGWINCH, SIGCONT, SIGTSTP};
+enum { HANDLED = sizeof handled / sizeof *handled };
 
-static volatile sig_atomic_t arrived[HEARD], from_terminal[HEARD];
-static struct sigaction inherited[HEARD], inherited_pipe;
+static volatile sig_atomic_t arrived[HANDLED], from_terminal[HANDLED];
+static struct sigaction inherited[HANDLED], inherited_pipe;
 static sigset_t inherited_mask, sleeping_mask;
 
 static unsigned place_of(int number)
 {
     unsigned i = 0;
 
-    while (i < HEARD - 1 && heard[i] != number)
+    while (i < HANDLED - 1 && handled[i] != number)
         i++;
     return i;
 }
@@ -61,7 +61,7 @@ static void note(int number, siginfo_t *info, void *context)
 {
     (void)context;
     arrived[place_of(number)] = 1;
-    from_terminal[place_of(number)] = info->si_code > 0; /* by the kernel */
+    from_terminal[place_of(number)] = info->si_code > 0; /* the kernel sent it */
 }
 
 void signals_begin(void)
@@ -74,20 +74,20 @@ void signals_begin(void)
     if (begun++)
         return;
     sigemptyset(&mask);
-    for (i = 0; i < HEARD; i++)
-        sigaddset(&mask, heard[i]);
-    sigaddset(&mask, SIGTTOU); /* a message about the lock must not stop us */
+    for (i = 0; i < HANDLED; i++)
+        sigaddset(&mask, handled[i]);
+    sigaddset(&mask, SIGTTOU); /* printing a message in the background must not stop this process */
     sigprocmask(SIG_BLOCK, &mask, &inherited_mask);
     sleeping_mask = inherited_mask;
     sigaddset(&sleeping_mask, SIGTTOU);
     action.sa_sigaction = note;
     action.sa_flags = SA_SIGINFO;
-    for (i = 0; i < HEARD; i++) {
-        sigdelset(&sleeping_mask, heard[i]);
-        sigaction(heard[i], &action, &inherited[i]);
-        /* nohup ignores HUP, `&` ignores INT: keep it so */
-        if (inherited[i].sa_handler == SIG_IGN && heard[i] != SIGCHLD)
-            sigaction(heard[i], &inherited[i], NULL);
+    for (i = 0; i < HANDLED; i++) {
+        sigdelset(&sleeping_mask, handled[i]);
+        sigaction(handled[i], &action, &inherited[i]);
+        /* a signal that the caller ignores stays ignored: nohup ignores HUP, `&` ignores INT */
+        if (inherited[i].sa_handler == SIG_IGN && handled[i] != SIGCHLD)
+            sigaction(handled[i], &inherited[i], NULL);
     }
     action.sa_handler = SIG_IGN;
     action.sa_flags = 0;
@@ -98,14 +98,14 @@ void signals_restore(void)
 {
     unsigned i;
 
-    for (i = 0; i < HEARD; i++)
-        sigaction(heard[i], &inherited[i], NULL);
+    for (i = 0; i < HANDLED; i++)
+        sigaction(handled[i], &inherited[i], NULL);
     signal(SIGCHLD, SIG_DFL); /* a program that ignores it cannot wait for children */
     sigaction(SIGPIPE, &inherited_pipe, NULL);
     sigprocmask(SIG_SETMASK, &inherited_mask, NULL);
 }
 
-void signals_give_back(int number)
+void signal_restore(int number)
 {
     sigset_t mask;
 
@@ -119,11 +119,11 @@ int next_signal(int *by_terminal)
 {
     unsigned i;
 
-    for (i = 0; i < HEARD; i++)
+    for (i = 0; i < HANDLED; i++)
         if (arrived[i]) {
             arrived[i] = 0;
             *by_terminal = from_terminal[i];
-            return heard[i];
+            return handled[i];
         }
     return 0;
 }
@@ -137,9 +137,9 @@ int ending_signal(void)
 {
     unsigned i;
 
-    for (i = 0; i < HEARD; i++)
-        if (arrived[i] && is_ending(heard[i]))
-            return heard[i];
+    for (i = 0; i < HANDLED; i++)
+        if (arrived[i] && is_ending(handled[i]))
+            return handled[i];
     return 0;
 }
 

@@ -1,9 +1,9 @@
-/* queue.c - the queue of this machine's waiters for the same lock: only the first of them asks the nodes. So a release wakes
-   one waiter and not all of them, and the others need no connections. The queue is voluntary, for the programs of one user.
-   No lock depends on it, and each waiter also makes attempts from time to time.
+/* queue.c - the queue of this machine's waiters for the same lock: only the first waiter asks the nodes. So a release notifies
+   one waiter instead of all, and the others need no connections. The queue is advisory, for the programs of one user. No lock
+   depends on the queue, and each waiter also makes an attempt from time to time.
 
-   The queue of a lock is a byte of one file, which the first waiter locks. A child process waits for the byte, because that
-   blocks. Its parent then has the byte too, because both have the same open file.
+   The queue of a lock is a byte range lock on one byte of a file; the first waiter holds it. A child process waits for it,
+   because the call blocks. The parent then holds it, too, because both share the open file description.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
@@ -22,9 +22,9 @@
 #ifdef F_OFD_SETLKW
 
 static int queue_fd = -1;
-static pid_t waiter; /* 0: we need not wait */
+static pid_t waiter; /* the child that waits; 0: none */
 
-/* The file of this user; -1: there is none that is safe to use. */
+/* Opens the file of this user; returns -1 if it is not safe to use. */
 static int open_queue(void)
 {
     char path[40];
@@ -41,7 +41,7 @@ static int open_queue(void)
     return fd;
 }
 
-/* Which byte belongs to the locks of this session. */
+/* The byte for the locks of this session, a hash of nodes and keys. */
 static struct flock byte_of(const struct session *session)
 {
     struct flock byte = {0};
@@ -79,7 +79,7 @@ int queue_enter(const struct session *session)
 #endif
         _exit(getppid() != parent || fcntl(queue_fd, F_OFD_SETLKW, &byte) != 0);
     }
-    return waiter < 0; /* without a child we do not wait */
+    return waiter < 0; /* without a child there is no waiting */
 }
 
 int queue_is_first(void)
@@ -101,7 +101,7 @@ void queue_leave(void)
     waiter = 0;
 }
 
-#else /* without such locks all waiters ask the nodes */
+#else /* without open file description locks all waiters ask the nodes */
 
 int queue_enter(const struct session *session)
 {

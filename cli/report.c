@@ -65,7 +65,7 @@ static void print_node(const struct exam *exam)
         print_verdict(exam, n);
 }
 
-/* Behind the sum of the findings: what was not checked. */
+/* Printed after the sum of the findings: how many checks were skipped. */
 static void print_skipped(const struct verdict_of_all *all)
 {
     if (all->skipped > 0)
@@ -87,7 +87,7 @@ static void print_text(const struct verdict_of_all *all)
         print_node(&exams[i]);
 }
 
-/* ---- JSON: a line for all, one for each node, one for each check of it ---- */
+/* ---- JSON: a line for all nodes, then for each node a line, and a line for each of its checks ---- */
 
 static void print_json_check(const struct exam *exam, unsigned n, int of_all)
 {
@@ -132,9 +132,9 @@ static void print_json(const struct verdict_of_all *all)
     }
 }
 
-/* ---- Nagios: a line of words, and of numbers behind a | ---- */
+/* ---- Nagios: one line, text and then numbers after a | ---- */
 
-/* Names what was found, the worst first. */
+/* Prints the findings, the worst first. */
 static void print_worst(void)
 {
     unsigned i, n;
@@ -168,7 +168,7 @@ static void print_nagios(const struct verdict_of_all *all)
     printf("\n");
 }
 
-/* ---- Prometheus: text for node_exporter's folder of such files ---- */
+/* ---- Prometheus: text for the textfile collector of node_exporter ---- */
 
 static void print_metric(const char *name, const char *help)
 {

@@ -1,9 +1,9 @@
 /* run.c - redlock run: holds a lock while a command runs, and ends the command before the lock expires.
 
-   The lock is safe to rely on until its deadline D, which each renewal moves. If no renewal has succeeded by
-   D - kill_after, the command gets SIGTERM, and SIGKILL at D. A second process, the guard, knows D and kills at D too, or at
-   once when we die. So neither a killed nor a stopped supervisor leaves a command running without the lock. A process that
-   leaves the process group (setsid) escapes both.
+   The lock is valid until its deadline D, which each renewal moves. If no renewal has succeeded by D - kill_after, the command
+   gets SIGTERM, and SIGKILL at D. A second process, the guard, knows D. The guard also kills the command at D, or at once when
+   the supervisor, this process, dies. So neither a killed nor a stopped supervisor leaves a command running without the lock.
+   Neither can end a process that leaves the process group (setsid).
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
@@ -26,7 +26,7 @@
 
 enum {
     RENEWED_TTL_MIN_MS = 1000,
-    GUARD_DONE = 0 /* to the guard, in place of a deadline */
+    GUARD_DONE = 0 /* sent to the guard instead of a deadline: the guard ends */
 };
 
 static struct session session;
@@ -39,15 +39,14 @@ static struct {
     int guard_fd;
     int own_group;                             /* the command has its own process group */
     enum { RUNNING, STOPPING, STOPPED } phase; /* STOPPED: there is nothing more to do */
-    int lost;             /* 1: the lock is lost, or was about to be: exit status 79 */
-    uint64_t acquired_us; /* T1 of the acquisition */
-    uint64_t deadline_us; /* D */
-    uint64_t kill_us;     /* when STOPPING turns to STOPPED, by SIGKILL */
-    uint64_t warn_us;     /* a renewal is late then */
-    unsigned renewals;    /* so far */
-    int is_failing;       /* 1: the last one failed, and a message said so */
-    redlock_mask up,
-        members; /* nodes that are connected; that have the lock; as the last messages said */
+    int lost;                 /* 1: the lock is lost, or was about to be: exit status 79 */
+    uint64_t acquired_us;     /* T1 of the acquisition */
+    uint64_t deadline_us;     /* D */
+    uint64_t kill_us;         /* when STOPPING turns to STOPPED, by SIGKILL */
+    uint64_t warn_us;         /* when a renewal is late */
+    unsigned renewals;        /* how many were reported */
+    int is_failing;           /* 1: a message has reported a failed renewal */
+    redlock_mask up, members; /* nodes reported as connected; nodes reported to have the lock */
 } run;
 
 /* ---- Options ---- */
@@ -105,7 +104,7 @@ static void check_options(void)
 
 /* ---- Names ---- */
 
-/* Writes the key of a lock in the form of REDLOCK_HELD: percent-encoded, in a list with colons. */
+/* The key of a lock as an element of REDLOCK_HELD, a list with colons: percent-encoded. Valid until the next call. */
 static const char *held_key(const char *key, size_t size)
 {
     static char held[3 * REDLOCK_KEY_MAX + 1];
@@ -116,7 +115,7 @@ static const char *held_key(const char *key, size_t size)
     return held;
 }
 
-/* 1: a program that called us holds the lock. Waiting for it would never end. */
+/* Returns 1 if a program that called this one holds the lock: waiting for the lock would never end. */
 static int is_held_above(const void *key, size_t size)
 {
     const char *list = getenv("REDLOCK_HELD"), *held = held_key(key, size);
@@ -190,7 +189,7 @@ static void set_environment(void)
     if (options.slots > 0)
         setenv("REDLOCK_SLOT", strrchr(run.lock_name, '/') + 1, 1);
     else
-        unsetenv("REDLOCK_SLOT"); /* of a lock that is held around this one */
+        unsetenv("REDLOCK_SLOT"); /* may be set by a redlock run that called this one */
     setenv("REDLOCK_TOKEN", token_of(&session), 1);
     setenv("REDLOCK_ID", id, 1);
     set_number("REDLOCK_TTL_MS", lock->ttl_ms);
@@ -198,7 +197,7 @@ static void set_environment(void)
     if (options.fence)
         set_number("REDLOCK_FENCE", lock->fencing_token);
     else
-        unsetenv("REDLOCK_FENCE"); /* the same */
+        unsetenv("REDLOCK_FENCE"); /* likewise */
     add_held(lock->key, lock->key_size);
     for (i = 0; i < lock->extra_key_count; i++)
         add_held(lock->extra_keys[i].bytes, lock->extra_keys[i].size);
@@ -222,7 +221,7 @@ static void become(char **command, int go, pid_t parent)
         prctl(PR_SET_PDEATHSIG, SIGKILL);
 #endif
     if (read(go, &byte, 1) != 1 || getppid() != parent)
-        _exit(EXIT_SYSTEM); /* it must not run; or the parent died before prctl */
+        _exit(EXIT_SYSTEM); /* the parent did not permit the command, or died before prctl */
     set_environment();
     signals_restore();
     execvp(command[0], command);
@@ -231,7 +230,7 @@ static void become(char **command, int go, pid_t parent)
     _exit(status);
 }
 
-/* 0: it failed; a command that is gone is not a failure. */
+/* Returns 0 if it failed. It is no failure if the command has ended. */
 static int kill_command(int number)
 {
     if (kill(run.own_group ? -run.child : run.child, number) == 0 || errno == ESRCH)
@@ -242,8 +241,8 @@ static int kill_command(int number)
 
 /* ---- The guard ---- */
 
-/* Does not block: a guard that was stopped reads all deadlines when it is continued. If there is no room for the last
-   one, the guard must not be continued. */
+/* Sends a deadline or GUARD_DONE to the guard. Does not block: a guard that was stopped reads all deadlines when it continues. If
+   the pipe has no room for GUARD_DONE, the guard is killed, because it would later kill a process that has the command's pid. */
 static void tell_guard(uint64_t word)
 {
     if (run.guard == 0 || write(run.guard_fd, &word, sizeof word) == sizeof word)
@@ -257,8 +256,8 @@ static void tell_guard(uint64_t word)
         say(LOG_WARNING, "the guard process is gone");
 }
 
-/* A descriptor that becomes readable at a moment of our clock, which runs during suspend; the timeout of poll() does not,
-   and would be too late. -1: this system has none. */
+/* A descriptor that becomes readable at a time of now_us(), which counts during suspend. The timeout of poll() does not count
+   then, and would end too late. Returns -1 if the system has no such descriptor. */
 static int open_alarm(void)
 {
 #ifdef __linux__
@@ -282,8 +281,8 @@ static void set_alarm(int fd, uint64_t moment_us)
 #endif
 }
 
-/* Sleeps on a pipe; only the supervisor has the other end. It writes deadlines; the end of the pipe means that the
-   supervisor is dead. */
+/* Waits for data from a pipe; only the supervisor has the other end. The supervisor writes deadlines; the end of the stream means
+   that the supervisor is dead. */
 static void stand_guard(int line)
 {
     struct pollfd fds[2] = {{line, POLLIN, 0}, {-1, POLLIN, 0}};
@@ -294,8 +293,9 @@ static void stand_guard(int line)
     sigfillset(&all);
     sigprocmask(SIG_SETMASK, &all, NULL);
     setpgid(0, 0);
-    rename_process("rl-guard");   /* killall -9 redlock must not kill the guard too */
-    for (fd = 0; fd < 1024; fd++) /* the reader of a pipe waits until nobody has it open */
+    rename_process("rl-guard"); /* killall -9 redlock must not kill the guard */
+    for (fd = 0; fd < 1024;
+         fd++) /* the reader of an inherited pipe would wait until the guard ends */
         if (fd != line && fd != STDERR_FILENO)
             close(fd);
     fds[1].fd = open_alarm();
@@ -326,8 +326,8 @@ static void stand_guard(int line)
 
 /* ---- Start ---- */
 
-/* 1: we are in the foreground of a terminal, wherever stdin comes from. A command with its own group would be stopped when
-   it reads from the terminal. */
+/* Returns 1 if this process is in the foreground of a terminal, whatever stdin is. A command with its own process group would be
+   stopped when it reads from the terminal. */
 static int is_in_foreground(void)
 {
     int fd = open("/dev/tty", O_RDONLY | O_NOCTTY | O_CLOEXEC), is;
@@ -339,8 +339,8 @@ static int is_in_foreground(void)
     return is;
 }
 
-/* Forks the command, which waits, and the guard. Then the command is executed, unless a signal has asked us to end. -1: the
-   system denies a process or pipe; 0: the command is not executed, and its process ends; 1: it is executed. */
+/* Forks the command, which waits, and the guard. Then the command is executed, unless a signal has asked this process to end.
+   Returns 1 if the command is executed; 0 if it is not, and its process ends; -1 if the system denies a process or a pipe. */
 static int start(char **command)
 {
     pid_t parent = getpid();
@@ -348,10 +348,10 @@ static int start(char **command)
     int go[2], line[2], goes;
 
     run.own_group = !options.foreground && (options.new_group || !is_in_foreground());
-    /* Ctrl-Z must stop us and the command, or the shell does not get its terminal back. If that lasts too long, the guard
-       kills the command. */
+    /* Ctrl-Z must stop this process and the command; otherwise the shell does not get its terminal back. If that lasts too long,
+       the guard kills the command. */
     if (!run.own_group)
-        signals_give_back(SIGTSTP);
+        signal_restore(SIGTSTP);
     if (pipe2(go, O_CLOEXEC) != 0 || pipe2(line, O_CLOEXEC) != 0 || (run.child = fork()) < 0)
         return -1;
     if (run.child == 0) {
@@ -363,7 +363,7 @@ static int start(char **command)
     if (run.own_group)
         setpgid(run.child, run.child);
     if (guarded && (run.guard = fork()) < 0)
-        return -1; /* when we exit, the pipe ends, and with it the child */
+        return -1; /* when this process exits, the pipe is closed, and the child ends */
     if (guarded && run.guard == 0) {
         close(go[1]);
         close(line[1]);
@@ -404,7 +404,7 @@ static void renewed(void)
     tell_guard(end_us());
 }
 
-/* Ends the command, by kill_us at the latest. This is final: a renewal that succeeds now does not undo the signal. */
+/* Ends the command, by kill_us at the latest. This is final, because a renewal that succeeds now cannot take the signal back. */
 static void stop(uint64_t kill_us, const char *why)
 {
     run.lost = 1;
@@ -438,7 +438,7 @@ static void look_at_nodes(void)
         int is_up = (run.up & bit) != 0;
         if (is_up && node->state == REDLOCK_NODE_DOWN)
             say(LOG_DEBUG, "%s: the connection to %s is lost: %s", run.name, address,
-                trouble_of(&session, i));
+                error_of(&session, i));
         if (!is_up && node->state == REDLOCK_NODE_READY)
             say(LOG_DEBUG, "%s: connected to %s", run.name, address);
         if ((is_up && node->state == REDLOCK_NODE_DOWN) ||
@@ -495,12 +495,12 @@ static void look_at_lock(uint64_t now)
         event("renew-failed %u/%u", n, target_count);
         say(LOG_WARNING, "%s: renewal failed: %u of %u nodes confirmed it; %ld s left", run.name, n,
             target_count, seconds_left(now));
-        say_troubles(&session, LOG_WARNING);
+        say_errors(&session, LOG_WARNING);
         run.warn_us = now + (uint64_t)lock->ttl_ms * 200;
     }
 }
 
-/* Passes signals on. The terminal has sent its signals to the command too, if it is in our group. */
+/* Forwards signals to the command. A signal from the terminal has reached the command already if it is in the same group. */
 static void forward_signals(void)
 {
     int number, by_terminal;
@@ -511,7 +511,7 @@ static void forward_signals(void)
         if (!run.own_group && (number == SIGCONT || number == SIGTSTP || number == SIGWINCH))
             continue;
         kill_command(number);
-        if (is_ending(number)) /* a stopped command would not get it */
+        if (is_ending(number)) /* a stopped command would not get the signal */
             kill_command(SIGCONT);
     }
 }
@@ -522,7 +522,7 @@ static int has_ended(siginfo_t *end)
            end->si_pid == run.child;
 }
 
-/* No message after Ctrl-Z in our group, which also stops us: the shell reports it. */
+/* Reports that the command is stopped. No message after Ctrl-Z in the same group, because the shell reports that. */
 static void report_stop(void)
 {
     siginfo_t stop = {0};
@@ -542,10 +542,11 @@ static siginfo_t supervise(void)
     siginfo_t end = {0};
 
     for (;;) {
-        uint64_t now = now_us(); /* first: we may have slept for long */
+        uint64_t now =
+            now_us(); /* before has_ended(), because this process may be paused in between */
         int ended = has_ended(&end);
         if (ended && run.guard != 0 && end.si_code == CLD_EXITED)
-            return end; /* in time: else the guard would have killed it */
+            return end; /* it ended in time: otherwise the guard would have killed it */
         look_at_lock(now);
         if (run.phase == STOPPING && now >= run.kill_us) {
             kill_command(SIGKILL);
@@ -573,15 +574,15 @@ static void end_group(void)
     kill_command(SIGKILL);
 }
 
-/* Each key gets a random value, and expires at the end of --min-hold, later or earlier than before. So the token is no
-   longer valid, as after a release: an extension with it fails from now on. A lock of another client has another value, so
-   this script leaves it alone, also when it runs late. */
-static enum redlock_status leave_for(uint64_t rest_us)
+/* Gives each key a random value, and a TTL that ends with --min-hold, later or earlier than before. So the token is no longer
+   valid, as after a release: an extension with it fails from now on. A lock of another client has another value, so this
+   script does not change it, even if the script runs late. */
+static enum redlock_status keep_keys_for(uint64_t rest_us)
 {
     static const char script[] =
         "local s=0 for _,k in ipairs(KEYS)do local v=redis.call('get',k)if v==ARGV[1]then "
         "redis.call('set',k,ARGV[2],'PX',ARGV[3])elseif v then s=1 elseif s==0 then s=2 end end "
-        "return s"; /* 0: all had our token; 1: another client holds one; 2: one is gone */
+        "return s"; /* 0: all keys had the token; 1: another client holds one; 2: one is gone */
     const struct redlock_lock *lock = session.lock;
     char value[VALUE_MAX + 1], rest_ms[24], count[12], keys[ALSO_MAX][REDLOCK_KEY_MAX + 1];
     const char *words[ALSO_MAX + 7] = {"EVAL", script, count, session.key};
@@ -617,7 +618,7 @@ static enum redlock_status leave_for(uint64_t rest_us)
                                           : REDLOCK_EXPIRED;
 }
 
-static void let_go(void)
+static void end_hold(void)
 {
     uint64_t now = now_us(), hold_us = run.acquired_us + (uint64_t)options.min_hold_ms * 1000;
     struct redlock_lock *lock = session.lock;
@@ -635,7 +636,7 @@ static void let_go(void)
         return;
     }
     if (options.min_hold_ms > 0 && hold_us > now + 50000 && !run.lost) {
-        status = leave_for(hold_us - now);
+        status = keep_keys_for(hold_us - now);
         redlock_abandon(&session.client, lock);
     } else {
         status = session_release(&session);
@@ -648,7 +649,7 @@ static void let_go(void)
         run.lost = 1;
     } else if (status != REDLOCK_OK && !run.lost) {
         say(LOG_WARNING, "%s: %s", run.name, status_text(status));
-        say_troubles(&session, LOG_WARNING);
+        say_errors(&session, LOG_WARNING);
     }
 }
 
@@ -677,7 +678,7 @@ static char **command_of(int count, char **words)
     return words;
 }
 
-/* Ends this process by the signal that asked for it, before the command began. */
+/* Before the command began: releases the lock, and ends this process by the signal that asked for it. */
 static void withdraw(void)
 {
     tell_guard(GUARD_DONE);
@@ -786,7 +787,7 @@ int verb_run(int count, char **words)
         end_group();
     tell_guard(GUARD_DONE);
     waitpid(run.child, NULL, 0);
-    let_go();
+    end_hold();
     session_finish(&session);
     session_close(&session);
     return run.lost && !options.preserve_status ? EXIT_LOST : status_of(&end);

@@ -1,4 +1,4 @@
-/* session.c - a client of all nodes with its lock, and the event loop over its sockets and our signals.
+/* session.c - a client of all nodes with its lock, and the event loop for its sockets and for signals.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
@@ -12,7 +12,8 @@
 
 enum {
     STALL_TIMEOUTS = 4,
-    EXTRA_KEY_BYTES = 10 /* around each further key, as the library counts */
+    EXTRA_KEY_BYTES =
+        10 /* that the library adds for each extra key, in the limit REDLOCK_KEY_MAX */
 };
 
 unsigned count_nodes(redlock_mask mask)
@@ -30,10 +31,10 @@ uint64_t session_watch(struct session *session, struct pollfd *fds)
     unsigned i;
 
     for (i = 0; i < target_count; i++) {
-        unsigned interest = redlock_wanted_events(&session->client, i);
-        fds[i].fd = interest != 0 ? (int)session->nodes[i].handle : -1;
-        fds[i].events = (short)((interest & REDLOCK_READABLE ? POLLIN : 0) |
-                                (interest & REDLOCK_WRITABLE ? POLLOUT : 0));
+        unsigned wanted = redlock_wanted_events(&session->client, i);
+        fds[i].fd = wanted != 0 ? (int)session->nodes[i].handle : -1;
+        fds[i].events = (short)((wanted & REDLOCK_READABLE ? POLLIN : 0) |
+                                (wanted & REDLOCK_WRITABLE ? POLLOUT : 0));
         fds[i].revents = 0;
     }
     return wait_us;
@@ -82,7 +83,7 @@ void session_open(struct session *session, const char *name)
     struct redlock_settings settings = {0};
     unsigned i;
 
-    signals_begin(); /* not before: a lookup, a question or a password prompt may take for ever */
+    signals_begin(); /* not earlier: signals must end a lookup, a question or a password prompt */
     key_of(session->key, name);
     for (i = 0; i < target_count; i++) {
         const struct redlock_url *url = &targets[i].url;
@@ -94,10 +95,10 @@ void session_open(struct session *session, const char *name)
     settings.node_timeout_ms = (uint32_t)options.node_timeout_ms;
     settings.stall_ms = settings.node_timeout_ms * STALL_TIMEOUTS;
     io = *redlock_posix();
-    io.check = NULL; /* a name that cannot be resolved is a node that cannot be reached */
+    io.check = NULL; /* accepts an unresolved name: that node is unreachable */
     if (redlock_init(&session->client, &io, session->nodes, target_count, &settings) !=
         REDLOCK_OK) {
-        say_troubles(session, LOG_ERROR);
+        say_errors(session, LOG_ERROR);
         die(EXIT_CONFIG, "invalid node list");
     }
     session->lock = session->locks = &session->one;
@@ -125,9 +126,8 @@ void session_slots(struct session *session, const char *name, unsigned count)
 
     session->locks = must_allocate(count, sizeof *session->locks);
     session->lock_count = count;
-    for (
-        i = 0; i < count;
-        i++) { /* a random order: each goes to a random place, and the former one there to the end */
+    for (i = 0; i < count;
+         i++) { /* random order: slot i goes to a random index, the slot there to index i */
         if (redlock_posix()->entropy(NULL, &dice, sizeof dice) != 0)
             die(EXIT_SYSTEM, "no random bytes");
         n = dice % (i + 1);
@@ -222,7 +222,7 @@ redlock_mask granted_by(const struct session *session)
     return (redlock_mask)(session->lock->members | session->lock->granted);
 }
 
-/* A node that does not have the lock, and may still be connected to or still answer. */
+/* A node that does not have the lock, and may still become connected or answer. */
 static int is_unsettled(const struct session *session, unsigned i)
 {
     const struct redlock_lock *lock = session->lock;
@@ -232,7 +232,7 @@ static int is_unsettled(const struct session *session, unsigned i)
     if (((granted_by(session) | lock->refused) & bit) != 0)
         return 0;
     if (node->state ==
-        REDLOCK_NODE_READY) /* it may have failed before it was ready: that is over */
+        REDLOCK_NODE_READY) /* a failure from before it was ready does not count: it has no error now */
         return (lock->failed & bit) == 0 || node->error[0] == '\0';
     return node->state == REDLOCK_NODE_CONNECTING || node->state == REDLOCK_NODE_HANDSHAKE;
 }
@@ -256,28 +256,28 @@ void session_settle(struct session *session)
         turn(session, until_us);
 }
 
-const char *trouble_of(const struct session *session, unsigned i)
+const char *error_of(const struct session *session, unsigned i)
 {
     static const char in_time[] = " in time";
     static char text[REDLOCK_ERROR_MAX + 40];
-    const char *trouble = session->nodes[i].error;
-    size_t size = strlen(trouble);
+    const char *error = session->nodes[i].error;
+    size_t size = strlen(error);
 
     if (targets[i].error != NULL)
         snprintf(text, sizeof text, "cannot resolve the name: %s", targets[i].error);
-    else if (size >= sizeof in_time && strcmp(trouble + size - sizeof in_time + 1, in_time) == 0)
-        snprintf(text, sizeof text, "%.*s within %ld ms", (int)(size - sizeof in_time + 1), trouble,
+    else if (size >= sizeof in_time && strcmp(error + size - sizeof in_time + 1, in_time) == 0)
+        snprintf(text, sizeof text, "%.*s within %ld ms", (int)(size - sizeof in_time + 1), error,
                  options.node_timeout_ms);
     else
-        snprintf(text, sizeof text, "%s", trouble);
+        snprintf(text, sizeof text, "%s", error);
     return text;
 }
 
-void say_troubles(const struct session *session, enum level level)
+void say_errors(const struct session *session, enum level level)
 {
     unsigned i;
 
     for (i = 0; i < target_count; i++)
         if (targets[i].error != NULL || session->nodes[i].error[0] != '\0')
-            say(level, "  %s: %s", targets[i].url.address, trouble_of(session, i));
+            say(level, "  %s: %s", targets[i].url.address, error_of(session, i));
 }

@@ -1,5 +1,5 @@
-/* status.c - redlock status: who holds a lock; and redlock list: the locks under the prefix, with their holders. List
-   asks for the names with SCAN, for a few at a time, so no server is blocked; it is bounded in names, bytes and time.
+/* status.c - redlock status: the holder of a lock; and redlock list: the locks with the prefix, and their holders. List reads the
+   names with SCAN, a few at a time, so that no server is blocked; it has limits for names, bytes and time.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
@@ -121,22 +121,22 @@ int verb_status(int count, char **words)
 /* ---- redlock list: the names ---- */
 
 enum {
-    LIST_KEYS = 10000,   /* keys, */
-    LIST_BYTES = 262144, /* with at most this many bytes together, */
-    LIST_MS = 5000,      /* in this time for the names, and again for the holders */
-    LIST_STEP = 250      /* keys that a server looks at for one SCAN: a fraction of a millisecond */
+    LIST_KEYS = 10000,   /* the largest number of keys */
+    LIST_BYTES = 262144, /* of all keys together */
+    LIST_MS = 5000,      /* the limit for the names, and again for the holders */
+    LIST_STEP = 250 /* keys that a server examines in one SCAN: takes a fraction of a millisecond */
 };
 
 static struct {
     char bytes[LIST_BYTES]; /* keys, each with a NUL */
     uint32_t used;
-    uint32_t key[LIST_KEYS]; /* where each begins, in the order of the keys */
+    uint32_t key[LIST_KEYS]; /* offset of each in `bytes`, sorted by key */
     unsigned count;
-    int odd;         /* 1: there are keys that are too long for a lock of ours, or have a NUL */
-    const char *cut; /* why the list is not complete; NULL: it is */
+    int odd;         /* 1: some keys are too long for a lock of redlock, or have a NUL */
+    const char *cut; /* why the list is not complete; NULL if it is complete */
 } found;
 
-/* The place of the key, or the place where it belongs. */
+/* The index of the key, or the index where it must be inserted. */
 static unsigned place_of(const char *key)
 {
     unsigned low = 0, high = found.count;
@@ -183,7 +183,7 @@ static void make_pattern(char *out, const char *pattern)
     strcpy(out, pattern);
 }
 
-/* One answer to SCAN: the cursor, then the keys. 0: there are no more. */
+/* Takes one answer to SCAN: the cursor, then the keys. Returns 0 if there are no more. */
 static int take_page(const struct talk *talk, char cursor[24])
 {
     unsigned i;
@@ -197,7 +197,7 @@ static int take_page(const struct talk *talk, char cursor[24])
     return strcmp(cursor, "0") != 0;
 }
 
-/* Asks all nodes at the same time, each from where it is. */
+/* Asks all nodes at the same time, each with its own cursor. */
 static void find_keys(const char *pattern)
 {
     uint64_t until_us = now_us() + (uint64_t)LIST_MS * 1000;
@@ -223,7 +223,7 @@ static void find_keys(const char *pattern)
         for (i = 0; i < target_count; i++) {
             if (goes[i] &&
                 talk_is_error(&talks[i], "")) /* not permitted: this node is not asked again */
-                talk_hang_up(&talks[i], talks[i].item[0].text);
+                talk_close(&talks[i], talks[i].item[0].text);
             goes[i] = goes[i] && take_page(&talks[i], cursor[i]);
             more |= goes[i];
         }
@@ -234,7 +234,7 @@ static void find_keys(const char *pattern)
 
 /* ---- redlock list: the holders ---- */
 
-/* Keys of the library that are no locks: the counter of fencing tokens, and the marker of a server. */
+/* Keys of the library that are no locks: the counter of fencing tokens, and the incarnation marker of a server. */
 static int is_about_a_lock(const char *name, const struct view *view)
 {
     static const char suffix[] = ":fence";
@@ -286,7 +286,7 @@ static void print_locks(void)
     }
 }
 
-/* How many nodes have answered all questions. */
+/* Prints the nodes that have not answered all questions. Returns how many nodes have. */
 static unsigned say_silent(void)
 {
     unsigned i, answered = 0;

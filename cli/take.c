@@ -1,4 +1,4 @@
-/* take.c - waiting for a lock, messages meanwhile, and the outcome: exit status and message.
+/* take.c - waits for a lock, prints messages meanwhile, and explains the outcome: exit status and message.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
@@ -11,13 +11,13 @@ enum { IN_LINE_MS = 2000 };
 
 /* ---- Messages while waiting ---- */
 
-/* A person at a terminal should see what redlock waits for; in a log it would be noise. */
+/* A user at a terminal should see what redlock waits for; in a log these messages would be noise. */
 static int is_watched(void)
 {
     return options.verbose || (!options.quiet && isatty(STDERR_FILENO));
 }
 
-/* How long until the holder's lock expires; -1: unknown, or it does not expire. */
+/* Milliseconds until the holder's lock expires; -1 if unknown, or if it does not expire. */
 static long holder_remaining_ms(const struct session *session)
 {
     uint64_t until_us = session->lock->holder_until_us, now = now_us();
@@ -25,7 +25,7 @@ static long holder_remaining_ms(const struct session *session)
     return until_us == REDLOCK_NEVER || until_us <= now ? -1 : (long)((until_us - now) / 1000);
 }
 
-/* A waiter in the queue asks no node, so this reads the holder. Returns how many nodes answered. */
+/* Reads the holder from the nodes, because a waiter in the queue has not asked them. Returns how many nodes answered. */
 static unsigned look_for_holder(struct session *session, long *left_ms)
 {
     struct picture picture;
@@ -40,7 +40,7 @@ static unsigned look_for_holder(struct session *session, long *left_ms)
     return picture.answers;
 }
 
-/* What is waited for. */
+/* Reports the lock that this process waits for, and its holder. */
 static void say_waiting(struct session *session, const char *name, int in_line)
 {
     char who[WHO_MAX + 1], id[ID_TEXT], rest[WHO_MAX + 80] = "";
@@ -77,18 +77,18 @@ static int quorum_answered(const struct redlock_lock *lock)
     return count_nodes(lock->granted | lock->refused) >= quorum();
 }
 
-/* Too many nodes refused: the lock is not free before the key changes on one of them. */
+/* So many nodes have refused that the lock cannot be acquired before the key changes on one of them. */
 static int is_refused(const struct redlock_lock *lock)
 {
     return count_nodes(lock->refused) > target_count - quorum();
 }
 
-/* A wait. The locks of a session are started one after the other, and waited for together. */
+/* A wait for any of the locks of a session. They are started one after the other. */
 struct attempt {
     long wait_ms;         /* FOREVER_MS; 0: none */
     uint64_t begin_us;    /* of the wait */
-    uint64_t answered_us; /* a quorum answered last */
-    uint64_t contend_us;  /* after contention it retries until then */
+    uint64_t answered_us; /* when a quorum answered last */
+    uint64_t contend_us;  /* until then it retries after contention */
     uint64_t notice_us;   /* time of the next message; UINT64_MAX: never */
     unsigned started;     /* number of locks, in their order */
     int in_line, cancelled;
@@ -106,14 +106,15 @@ static void start_lock(struct session *session, struct redlock_lock *lock,
     uint64_t waited_ms = (now_us() - attempt->begin_us) / 1000;
     uint32_t wait_ms = 0;
 
-    if (attempt->wait_ms < 0) /* "for ever" does not fit the library's wait_ms */
+    if (attempt->wait_ms <
+        0) /* the library has no endless wait: this is its longest, and is repeated */
         wait_ms = 0x7fffffff;
     else if ((uint64_t)attempt->wait_ms > waited_ms)
         wait_ms = (uint32_t)((uint64_t)attempt->wait_ms - waited_ms);
     lock->status = redlock_acquire_start(&session->client, lock, wait_ms);
 }
 
-/* Starts the next lock if the one before it is refused or has completed, so that several slots are not acquired at once. */
+/* Starts the next lock if the one before it is refused or has completed. So no two slots are acquired at once. */
 static void start_next(struct session *session, struct attempt *attempt)
 {
     const struct redlock_lock *newest;
@@ -134,8 +135,8 @@ static void cancel_all(struct session *session, struct attempt *attempt)
             redlock_cancel(&session->client, &session->locks[i]);
 }
 
-/* The operation on this lock has completed. After contention no client has a majority although all nodes answer: a retry
-   soon succeeds for one of them. */
+/* Handles the completed operation on this lock. After contention no client has a majority, although all nodes answer: one of the
+   clients succeeds if they retry soon. */
 static void look_at_end(struct session *session, struct redlock_lock *lock, struct attempt *attempt)
 {
     if (lock->status == REDLOCK_OK && attempt->won == NULL) {
@@ -177,8 +178,8 @@ static void notice(struct session *session, const char *name, struct attempt *at
     attempt->notice_us = now_us() + 30000000;
 }
 
-/* Runs until one lock is held, none is in progress any more, or we give up: because of a signal, or because no quorum has
-   answered for too long. */
+/* Runs until one lock is held, or no operation is in progress any more. Cancels all operations after a signal, or if no
+   quorum has answered for too long. */
 static void wait_for(struct session *session, const char *name, struct attempt *attempt)
 {
     struct redlock_lock *ended;
@@ -223,8 +224,8 @@ static enum redlock_status outcome(struct session *session, const struct attempt
     return session->lock->status;
 }
 
-/* Waits in the queue of this machine's waiters for the same lock, at most IN_LINE_MS, or half of --unavailable-timeout.
-   1: we are the first. */
+/* Waits in the queue of this machine's waiters for the same lock: for IN_LINE_MS, or half of --unavailable-timeout if that is
+   shorter, plus up to a quarter. Returns 1 if this process is the first. */
 static int is_first(struct session *session, const char *name, struct attempt *attempt)
 {
     uint64_t most_ms = options.unavailable_ms > 0 && options.unavailable_ms < 2 * IN_LINE_MS
@@ -246,7 +247,7 @@ static int is_first(struct session *session, const char *name, struct attempt *a
     return first;
 }
 
-/* 1: the attempt failed for a temporary reason, and there is time left. */
+/* Returns 1 if the attempt failed for a temporary reason, and there is time left. */
 static int is_worth_waiting(enum redlock_status status, const struct attempt *attempt)
 {
     uint64_t now = now_us();
@@ -298,7 +299,7 @@ enum redlock_status take(struct session *session, const char *name)
     }
     timed_out = status == REDLOCK_TIMEOUT;
     if ((timed_out || status == REDLOCK_CANCELLED) && ending_signal() == 0) {
-        /* one more attempt finds the cause: whether there is a quorum, and whether one holder has it */
+        /* one more attempt finds the cause: whether a quorum answers, and whether one client holds the lock */
         attempt.wait_ms = 0;
         attempt.contend_us = 0;
         attempt.answered_us = now_us();
@@ -430,6 +431,6 @@ int explain(const struct session *session, const char *name, enum redlock_status
     else
         say(LOG_ERROR, "%s: %s", name, status_text(status));
     if (result == EXIT_UNAVAILABLE || result == EXIT_DENIED)
-        say_troubles(session, LOG_ERROR);
+        say_errors(session, LOG_ERROR);
     return result;
 }

@@ -1,5 +1,5 @@
-/* talk.c - see talk.h. The decoder keeps only the beginning of a string, but reports where the string ended. The bytes of an
-   answer stay in the receive buffer, so the whole string is there, before its end.
+/* talk.c - see talk.h. The decoder stores only the beginning of a string, but its cursor shows where the string ends. The
+   bytes of an answer stay in the receive buffer, so the whole string is in the bytes before the cursor.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
@@ -11,7 +11,7 @@
 struct talk talks[REDLOCK_NODES_MAX];
 static const char too_long[] = "its answer is too long";
 
-void talk_hang_up(struct talk *talk, const char *why)
+void talk_close(struct talk *talk, const char *why)
 {
     redlock_set_error(&talk->node, why, NULL);
     redlock_posix()->shut(NULL, &talk->node);
@@ -19,8 +19,8 @@ void talk_hang_up(struct talk *talk, const char *why)
     talk->items = 0;
 }
 
-/* One part of an answer. Behind a text come two bytes of the protocol, which make room for a NUL. */
-static void take_item(struct talk *talk, const struct resp_item *from, uint8_t *behind)
+/* Stores one part of an answer. The two protocol bytes after a text make room for its NUL. `end` is the cursor. */
+static void take_item(struct talk *talk, const struct resp_item *from, uint8_t *end)
 {
     struct talk_item *to = &talk->item[talk->items++];
 
@@ -30,8 +30,8 @@ static void take_item(struct talk *talk, const struct resp_item *from, uint8_t *
     to->integer = from->integer;
     to->text = "";
     if (from->kind == RESP_STATUS || from->kind == RESP_ERROR || from->kind == RESP_STRING) {
-        char *text = (char *)behind - 2 - from->size, *arguments;
-        behind[-2] = '\0';
+        char *text = (char *)end - 2 - from->size, *arguments;
+        end[-2] = '\0';
         if (from->kind == RESP_ERROR && (arguments = strstr(text, ", with args")) != NULL)
             *arguments = '\0'; /* the server repeats the command, with its password */
         to->text = text;
@@ -50,7 +50,7 @@ static void receive(struct talk *talk)
         enum resp_event event = resp_read(&talk->reader, &cursor, talk->bytes + talk->used);
         talk->done = (size_t)(cursor - talk->bytes);
         if (event == RESP_BAD || (event != RESP_MORE && talk->items == TALK_ITEMS)) {
-            talk_hang_up(talk, event == RESP_BAD ? "does not speak the Redis protocol" : too_long);
+            talk_close(talk, event == RESP_BAD ? "does not speak the Redis protocol" : too_long);
             return;
         }
         if (event != RESP_MORE)
@@ -61,9 +61,9 @@ static void receive(struct talk *talk)
         }
     }
     if (got < 0)
-        talk_hang_up(talk, "closed by the server");
+        talk_close(talk, "closed by the server");
     else if (talk->state == TALK_WAITS && talk->used == sizeof talk->bytes)
-        talk_hang_up(talk, too_long);
+        talk_close(talk, too_long);
 }
 
 static void transmit(struct talk *talk)
@@ -74,22 +74,22 @@ static void transmit(struct talk *talk)
     if (sent < 0) /* the server may have sent the reason before it closed the connection */
         talk->node.error[0] = '\0';
     talk->done += sent < 0 ? talk->used - talk->done : (size_t)sent;
-    if (talk->done == talk->used) { /* from here on the bytes are the answer's */
+    if (talk->done == talk->used) { /* from now on the bytes are those of the answer */
         talk->used = talk->done = 0;
         talk->state = TALK_WAITS;
     }
 }
 
-static void happen(struct talk *talk)
+static void handle_event(struct talk *talk)
 {
     int ready;
 
-    if (talk->state == TALK_DIALS) {
+    if (talk->state == TALK_CONNECTS) {
         ready = redlock_posix()->ready(NULL, &talk->node);
         if (ready > 0)
             talk->state = TALK_RESTS;
         else if (ready < 0)
-            talk_hang_up(talk, "no connection");
+            talk_close(talk, "no connection");
     } else if (talk->state == TALK_SENDS) {
         transmit(talk);
     } else {
@@ -97,8 +97,8 @@ static void happen(struct talk *talk)
     }
 }
 
-/* Waits until each is connected, or has its answer, or the time is over. An answer that has arrived counts, even if this
-   process was delayed. */
+/* Waits until each node is connected or has answered, or the time is over. An answer that has arrived counts, even if this
+   process was paused beyond that time. */
 void talks_wait(uint32_t timeout_ms)
 {
     uint64_t until = now_us() + (uint64_t)timeout_ms * 1000, now;
@@ -121,10 +121,10 @@ void talks_wait(uint32_t timeout_ms)
         poll(fds, n, now < until ? (int)((until - now + 999) / 1000) : 0);
         for (i = 0; i < n; i++)
             if (fds[i].revents != 0)
-                happen(busy[i]);
+                handle_event(busy[i]);
             else if (now >= until)
-                talk_hang_up(busy[i], busy[i]->state == TALK_DIALS ? "no connection in time"
-                                                                   : "no answer in time");
+                talk_close(busy[i], busy[i]->state == TALK_CONNECTS ? "no connection in time"
+                                                                    : "no answer in time");
     }
 }
 
@@ -156,7 +156,7 @@ void talks_ask(uint32_t timeout_ms, unsigned words, const char *const *word)
     talks_wait(timeout_ms);
 }
 
-/* A server without a password accepts each client, and HELLO with any password. So no password is an error here. */
+/* A server without a password accepts all clients, so its error after AUTH is not a refusal. */
 static int wants_no_password(const struct talk *talk)
 {
     return talk_is_error(talk, "ERR AUTH <password> called without any password") ||
@@ -173,7 +173,7 @@ static void must_be_fine(const char *question)
             talks[i].is_open = 1;
         } else if (talk_is_error(&talks[i], "")) {
             talks[i].refused = question;
-            talk_hang_up(&talks[i], talks[i].item[0].text);
+            talk_close(&talks[i], talks[i].item[0].text);
         }
 }
 
@@ -189,7 +189,7 @@ void talks_open(uint32_t timeout_ms)
         talks[i].node.handle = -1;
         if (targets[i].error != NULL)
             redlock_set_error(&talks[i].node, "cannot resolve the name", targets[i].error);
-        talks[i].state = io->dial(NULL, &talks[i].node) == 0 ? TALK_DIALS : TALK_CLOSED;
+        talks[i].state = io->dial(NULL, &talks[i].node) == 0 ? TALK_CONNECTS : TALK_CLOSED;
     }
     talks_wait(timeout_ms);
     for (i = 0; i < target_count; i++) {

@@ -13,8 +13,8 @@
 
 int may_wait = 1;
 
-/* One write for each line, as other processes may write there too. While a lock is held a line is dropped rather than
-   waited for. */
+/* One write for each line, because other processes may also write to stderr. While a lock is held a line is dropped if the write
+   would block. */
 static void __attribute__((format(printf, 2, 0)))
 say_list(enum level level, const char *format, va_list arguments)
 {
@@ -53,7 +53,7 @@ void die(int status, const char *format, ...)
 
 int is_written(void)
 {
-    /* an error may be from before, with nothing left to write */
+    /* fflush() may succeed because an earlier write has failed and nothing is left to write */
     return fflush(stdout) == 0 && !ferror(stdout);
 }
 
@@ -101,7 +101,7 @@ long parse_duration(const char *text)
     for (i = 0; i < sizeof units / sizeof *units; i++)
         if (strcmp(text, units[i].name) == 0) {
             if (value * units[i].ms > 0 && value * units[i].ms < 1)
-                return 1; /* not 0, which has another meaning */
+                return 1; /* not 0, which means "no wait" or "no limit" */
             value = value * units[i].ms + 0.5;
             return value <= 0x7fffffff ? (long)value : -1;
         }
@@ -136,7 +136,7 @@ void put_random(char *out, size_t size)
     put_hex(out, bytes, size);
 }
 
-/* The UTF-8 character that begins here, and its size; 0: there is none. RFC 3629. */
+/* Decodes the UTF-8 character that begins at `text`. Returns its size; 0 if it is not valid. RFC 3629. */
 static size_t read_utf8(const char *text, uint32_t *code)
 {
     const unsigned char *at = (const unsigned char *)text;
@@ -156,11 +156,11 @@ static size_t read_utf8(const char *text, uint32_t *code)
     }
     if ((size == 3 && (*code < 0x800 || (*code >= 0xd800 && *code < 0xe000))) ||
         (size == 4 && (*code < 0x10000 || *code > 0x10ffff)))
-        return 0; /* too long a form, a surrogate, beyond the last one */
+        return 0; /* an overlong form, a surrogate, or above U+10FFFF */
     return size;
 }
 
-/* 1: it controls a terminal, is invisible, or changes the direction of writing. */
+/* Returns 1 for characters that control a terminal, are invisible, or change the direction of writing. */
 static int is_control(uint32_t code)
 {
     static const uint32_t ranges[][2] = {{0, 0x1f},        {0x7f, 0x9f},     {0x61c, 0x61c},
@@ -238,7 +238,7 @@ void percent_encode(char *out, size_t room, const char *text)
     while (*text != '\0') {
         size_t size = read_utf8(text, &code);
         if (used + 3 * size + 4 > room)
-            break; /* no part of a character */
+            break; /* never writes a part of a character */
         for (size += size == 0; size > 0; size--, text++)
             if (isalnum((unsigned char)*text) || strchr("-_.~", *text) != NULL)
                 out[used++] = *text;

@@ -1,10 +1,10 @@
-/* token.c - the token that `acquire` prints and `extend` and `release` take: the value at the key, the nodes that granted
-   it, and a check of the list of nodes. Only nodes that granted the lock can prove that no other client had it since: any
-   other node may get the value late, from a delayed command.
+/* token.c - the token that `acquire` prints and that `extend` and `release` take: the value of the key, the nodes that granted
+   the lock, and a checksum of the list of nodes. Only nodes that granted the lock can prove that no other client has held it
+   since: any other node may get the value late, from a delayed command.
 
        <40 hex digits>.<members in hex>.<check, 8 hex digits>[:<host>:<pid>:<ms>:<label>]
 
-   For users it is opaque.
+   For users the token is opaque.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
@@ -15,7 +15,7 @@
 
 enum { CHECK_DIGITS = 8, MEMBERS_DIGITS = (REDLOCK_NODES_MAX + 3) / 4 };
 
-/* Of the nodes in their order, and of the members. */
+/* The checksum of the nodes in their order, and of the members. */
 static void check_of(char check[CHECK_DIGITS + 1], unsigned members)
 {
     char text[REDLOCK_URL_MAX + 32];
@@ -49,7 +49,7 @@ static size_t hex_digits(const char *text)
     return strspn(text, "0123456789abcdef");
 }
 
-/* 1: `least` to `most` hex digits, then this character. */
+/* Returns 1 if `text` begins with `least` to `most` hex digits and then this character. */
 static int is_part(const char *text, size_t least, size_t most, char end)
 {
     size_t size = hex_digits(text);

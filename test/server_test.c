@@ -279,7 +279,7 @@ static int knows(const char *command)
 }
 
 /* DELIFEQ or DELEX, if the server has it, else EVALSHA; also when the permission is withdrawn. */
-static void native_commands(void)
+static void own_commands(void)
 {
     enum { ROUNDS = 20 };
     int i, bad = 0;
@@ -541,7 +541,7 @@ int main(void)
     hung_servers();
     connections_that_break();
     servers_that_refuse();
-    native_commands();
+    own_commands();
     other_addresses();
     an_expired_lock();
     many_processes();
