@@ -1,5 +1,5 @@
 /* net.c - struct redlock_io for POSIX: sockets, poll(), clock, entropy, names. The only file of the
-   library with system headers. Firmware without POSIX leaves it out and brings its own table.
+   library with system headers. Firmware without POSIX leaves it out and has another struct redlock_io.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
@@ -36,8 +36,8 @@
     "net.c needs POSIX.1-2008: include it before any system header, or compile with -D_POSIX_C_SOURCE=200809L"
 #endif
 
-/* What other systems lack. Each REDLOCK_WITHOUT_... makes Linux lack it too: for the tests. ppoll is declared only with
-   _GNU_SOURCE, which is too late where a program included a header of glibc before. */
+/* Functions and flags that some systems lack. With REDLOCK_WITHOUT_... they are not used on Linux either, for the tests. ppoll
+   is declared only with _GNU_SOURCE; if a program has included a header of glibc before, defining it here is too late. */
 #if defined(__linux__) && !defined(REDLOCK_WITHOUT_GETRANDOM)
 #include <sys/random.h>
 #define NET_GETRANDOM
@@ -73,7 +73,7 @@ union net_address {
 
 static const char net_local_prefix[] = "unix:";
 
-/* Copies `size` bytes and a NUL; 0 when they do not fit. */
+/* Copies `size` bytes and a NUL. Returns 0 if they do not fit. */
 static int net_copy(char *to, size_t room, const char *from, size_t size)
 {
     if (size >= room)
@@ -83,7 +83,7 @@ static int net_copy(char *to, size_t room, const char *from, size_t size)
     return 1;
 }
 
-/* Splits "host:port" or "[v6]:port". The port, or 0 when it has no such form. */
+/* Splits "host:port" or "[v6]:port". Returns the port; 0 if the address has no such form. */
 static uint16_t net_split(const char *address, char *host, size_t room)
 {
     const char *start = address, *end = strrchr(address, ':'), *digit;
@@ -102,7 +102,7 @@ static uint16_t net_split(const char *address, char *host, size_t room)
     return end > start && net_copy(host, room, start, (size_t)(end - start)) ? (uint16_t)port : 0;
 }
 
-/* "fe80::1%eth0": the part behind % says by which interface. */
+/* "fe80::1%eth0": the part after % is the name of the interface. */
 static int net_parse_v6(char *host, struct sockaddr_in6 *out)
 {
     char *scope = strchr(host, '%');
@@ -116,10 +116,10 @@ static int net_parse_v6(char *host, struct sockaddr_in6 *out)
     return inet_pton(AF_INET6, host, &out->sin6_addr) == 1;
 }
 
-/* Parses a node's address: numbers only, so that nothing has to be looked up. Its size, or 0. */
+/* Parses a node's address. It must be numeric, because a name lookup would block. Returns its size, or 0. */
 static socklen_t net_parse(const char *address, union net_address *out)
 {
-    char host[INET6_ADDRSTRLEN + 20]; /* and the name of an interface */
+    char host[INET6_ADDRSTRLEN + 20]; /* with room for the name of an interface */
     uint16_t port;
 
     memset(out, 0, sizeof *out);
@@ -146,7 +146,7 @@ static socklen_t net_parse(const char *address, union net_address *out)
     return sizeof out->v6;
 }
 
-/* 0 when it does not fit. */
+/* Returns 0 if it does not fit. */
 static int net_append(char *text, size_t room, const char *more)
 {
     size_t used = strlen(text);
@@ -154,7 +154,7 @@ static int net_append(char *text, size_t room, const char *more)
     return net_copy(text + used, room - used, more, strlen(more));
 }
 
-/* Writes "10.0.0.1", or "[fe80::1%eth0]". 0, or -1 when there is no room, or no such interface any more. */
+/* Writes "10.0.0.1", or "[fe80::1%eth0]". Returns 0; -1 if there is no room, or the interface does not exist any more. */
 static int net_print(const union net_address *address, char *text, size_t size)
 {
     char scope[IF_NAMESIZE];
@@ -200,7 +200,7 @@ static int net_fd(const struct redlock_node *node)
     return (int)node->handle;
 }
 
-/* A non-blocking socket that no child process inherits, sends at once, and raises no signal. */
+/* A non-blocking socket that child processes do not inherit, that sends small packets at once, and raises no SIGPIPE. */
 static int net_socket(int family)
 {
     int on = 1;
@@ -220,7 +220,7 @@ static int net_socket(int family)
         return -1;
     }
 #endif
-    if (family != AF_UNIX) /* without it only slower */
+    if (family != AF_UNIX) /* if it fails, sending is slower: no error */
         (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
 #ifdef SO_NOSIGPIPE
     (void)setsockopt(fd, SOL_SOCKET, SO_NOSIGPIPE, &on, sizeof on);
@@ -243,8 +243,8 @@ static int net_dial(void *context, struct redlock_node *node)
         redlock_set_error(node, "socket", strerror(errno));
         return -1;
     }
-    /* EINTR leaves the connection under way like EINPROGRESS does. A unix socket whose queue is
-       full says EAGAIN and is not under way at all: an immediate failure, as a refusal is. */
+    /* After EINTR the connect is in progress, as after EINPROGRESS. EAGAIN means that the queue of a unix socket is full, and
+       that no connect is in progress: it is a failure, like a refusal. */
     if (connect(fd, &to.any, size) != 0 && errno != EINPROGRESS && errno != EINTR) {
         redlock_set_error(node, "connect", strerror(errno));
         (void)close(fd);
@@ -254,7 +254,7 @@ static int net_dial(void *context, struct redlock_node *node)
     return 0;
 }
 
-/* So that redlock_init refuses a host name. The name of an interface behind % may come up later. */
+/* Lets redlock_init refuse a host name. An unknown interface after % is accepted, because it may be added later. */
 static int net_check(void *context, struct redlock_node *node)
 {
     union net_address to;
@@ -270,8 +270,7 @@ static int net_ready(void *context, struct redlock_node *node)
 {
     union {
         struct sockaddr any;
-        struct sockaddr_in6
-            v6; /* a longer one, of a unix socket, is cut off: only its family counts */
+        struct sockaddr_in6 v6; /* a longer unix address is truncated: only its family is read */
     } peer, own;
     socklen_t peer_size = sizeof peer, own_size = sizeof own, size = sizeof(int);
     int error = 0;
@@ -289,7 +288,7 @@ static int net_ready(void *context, struct redlock_node *node)
         redlock_set_error(node, "connect", strerror(error));
         return -1;
     }
-    /* TCP may connect a socket to itself when its own port happens to be the one that it dials. */
+    /* TCP may connect a socket to itself, if its local port happens to be the port that it connects to. */
     if (peer.any.sa_family != AF_UNIX && getsockname(net_fd(node), &own.any, &own_size) == 0 &&
         own_size == peer_size && memcmp(&own, &peer, own_size) == 0) {
         redlock_set_error(node, "connect", "no listener (TCP self-connect)");
@@ -303,8 +302,8 @@ static int net_would_block(int error)
     return error == EAGAIN || error == EWOULDBLOCK || error == EINTR;
 }
 
-/* send() that raises no SIGPIPE. Without a flag or an option for that, SIGPIPE is blocked in this thread
-   meanwhile; one that this call raised is consumed, one that was pending before stays. */
+/* send() without SIGPIPE. If the system has no flag and no option for that, SIGPIPE is blocked in this thread meanwhile; a signal
+   from this call is consumed, a signal that was pending before stays pending. */
 static ssize_t net_send(int fd, const void *bytes, size_t size)
 {
 #ifdef NET_BLOCKS_SIGPIPE
@@ -358,14 +357,15 @@ static int net_receive(void *context, struct redlock_node *node, void *bytes, si
 static void net_shut(void *context, struct redlock_node *node)
 {
     (void)context;
-    (void)close(net_fd(node)); /* not again after EINTR: the descriptor may be another's by then */
+    (void)close(net_fd(
+        node)); /* no second try after EINTR: another thread may have the descriptor by then */
     node->handle = -1;
 }
 
 /* ---- Time, entropy, waiting ----------------------------------------------------------------- */
 
-/* CLOCK_BOOTTIME where there is one: CLOCK_MONOTONIC stands still while the machine sleeps, and a
-   device that wakes up past its ttl would believe that it still holds the lock. */
+/* CLOCK_BOOTTIME if there is one: CLOCK_MONOTONIC does not count while the machine is suspended, and a device that resumes after
+   its TTL would believe that it still holds the lock. */
 static uint64_t net_now_us(void *context)
 {
     struct timespec now = {0, 0};
@@ -387,8 +387,8 @@ static uint64_t net_wall_us(void *context)
     return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
 }
 
-/* How many forks this process is away from the first; the only variables of the library. Asking the system
-   who we are would be two system calls more for each lock, and is done only where forks can't be counted. */
+/* The number of forks between the first process and this one. These are the only variables of the library. getpid() would be two
+   more system calls for each lock; it is used only if pthread_atfork fails. */
 static uint32_t net_forks;
 static int net_counts_forks;
 
@@ -436,8 +436,8 @@ static int net_entropy(void *context, void *bytes, size_t size)
 {
     (void)context;
 #ifdef NET_GETRANDOM
-    /* up to 256 bytes come whole or not at all; at boot it may not be ready yet, and the device would give
-       bytes that can be guessed */
+    /* up to 256 bytes come whole or not at all. EAGAIN: the generator is not initialized yet, soon after boot; then the device
+       would give predictable bytes */
     ssize_t got = getrandom(bytes, size, GRND_NONBLOCK);
     if (got == (ssize_t)size)
         return 0;
@@ -447,8 +447,8 @@ static int net_entropy(void *context, void *bytes, size_t size)
     return net_device_entropy((uint8_t *)bytes, size);
 }
 
-/* poll(), but where there is ppoll in microseconds: who is woken asks again within less than one of
-   poll's milliseconds. Rounded up: waking before the time is up would only spin. */
+/* ppoll() if there is one, with microseconds, because a notified waiter retries within less than a millisecond; else poll().
+   poll() rounds up, because waking up too early would only spin. */
 static int net_poll(struct pollfd *fds, unsigned count, uint64_t timeout_us)
 {
     uint64_t most_us = 60000000, us = timeout_us < most_us ? timeout_us : most_us;

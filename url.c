@@ -10,8 +10,8 @@
 #error "REDLOCK_URL_MAX must be 21..65535: an address of numbers has 21 bytes"
 #endif
 
-/* A piece of the list, from `at` to before `end`. Each function takes what it reads off its beginning;
-   on an error `at` is where. */
+/* A part of the list, from `at` up to `end`, which is not included. Functions move `at` behind the text that they have read;
+   on an error `at` is the place of the error. */
 struct url_text {
     const char *at, *end;
 };
@@ -44,7 +44,7 @@ static int url_hex(char c)
     return url_digit(c) ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* Takes `word` off, in any case; 0 when it is not there. */
+/* Reads `word`, in upper or lower case. Returns 0 if the text does not begin with it. */
 static int url_take(struct url_text *text, const char *word)
 {
     size_t i, size = strlen(word);
@@ -58,7 +58,7 @@ static int url_take(struct url_text *text, const char *word)
     return 1;
 }
 
-/* Up to before the first `c`, or to the end; `text` goes on there. */
+/* Returns the part before the first `c`, or all; `text` then begins at that `c`. */
 static struct url_text url_until(struct url_text *text, char c)
 {
     struct url_text part = *text;
@@ -69,7 +69,7 @@ static struct url_text url_until(struct url_text *text, char c)
     return part;
 }
 
-/* All of `text`, %xx decoded, and a NUL, behind what stands in `to` already. No byte below `least`. */
+/* Decodes all of `text`, with %xx, and appends it to `to`. Bytes below `least` are an error. */
 static const char *url_decode(struct url_text *text, char *to, int least)
 {
     size_t used = strlen(to), width;
@@ -93,7 +93,7 @@ static const char *url_decode(struct url_text *text, char *to, int least)
     return NULL;
 }
 
-/* All of `text` as a number in decimal. */
+/* Reads all of `text` as a decimal number. */
 static const char *url_number(struct url_text *text, uint32_t least, uint32_t most,
                               uint32_t *number)
 {
@@ -165,7 +165,8 @@ static const char *url_v6(struct url_text *text, struct redlock_url *url, int in
             text->at++;
         url_put(url->address, '%');
         for (start = text->at; text->at < text->end && url_of_host(*text->at); text->at++)
-            url_put(url->address, *text->at); /* Linux tells upper from lower case there */
+            url_put(url->address,
+                    *text->at); /* keeps upper case: interface names are case-sensitive */
         if (text->at == start)
             return "no interface behind the %";
     }
@@ -246,7 +247,7 @@ static const char *url_options(struct url_text *text, struct redlock_url *url, i
     return NULL;
 }
 
-/* Takes the scheme off. 't'cp, 'u'nix; 0: none, or not one of ours. */
+/* Reads the scheme. Returns 't' for TCP, 'u' for unix; 0 if there is none, or an unknown one. */
 static char url_scheme(struct url_text *text, struct redlock_url *url)
 {
     if (url_take(text, "rediss://") || url_take(text, "valkeys://")) {
@@ -259,14 +260,14 @@ static char url_scheme(struct url_text *text, struct redlock_url *url)
         url_take(text, "redis+socket://") || url_take(text, "redis-socket://") ||
         (text->at < text->end && *text->at == '/'))
         return 'u';
-    if (url_take(text, "unix:/")) { /* as we write it ourselves */
+    if (url_take(text, "unix:/")) { /* the form of url->address */
         text->at--;
         return 'u';
     }
     return 0;
 }
 
-/* What stands behind a scheme. */
+/* Reads the part after the scheme. */
 static const char *url_rest(struct url_text *text, char scheme, struct redlock_url *url)
 {
     struct url_text rest = *text, part;
@@ -302,7 +303,7 @@ static const char *url_rest(struct url_text *text, char scheme, struct redlock_u
         text->at = rest.at;
         if (trouble != NULL)
             return trouble;
-        scheme = 'd'; /* the database is said */
+        scheme = 'd'; /* the path has set the database */
     }
     text->at = at;
     if (at < text->end && *at == '#')

@@ -21,7 +21,8 @@ static void reset(void)
            (size_t)((char *)board_data_end - (char *)board_data_start));
     memset(board_data_end, 0, (size_t)((char *)board_bss_end - (char *)board_data_end));
     board_stack_paint();
-    BOARD_REGISTER(0x40000008) = UINT32_MAX; /* TIMER0: counts down, and starts again there */
+    BOARD_REGISTER(0x40000008) =
+        UINT32_MAX; /* TIMER0: counts down from this value, and reloads it */
     BOARD_REGISTER(0x40000000) = 1;
     board_end(main());
 }
@@ -37,8 +38,8 @@ static void tick(void)
     /* the interrupt itself ends the sleep */
 }
 
-/* The processor's vector table: the stack, the exceptions from number 1 on, the board's 32 interrupts. An exception without
-   an entry ends in a fault, as does each fault without a vector. */
+/* The processor's vector table: the stack, the exceptions from number 1 on, the board's 32 interrupts. An exception without an
+   entry ends in HARD_FAULT. */
 enum { RESET = 0, NMI = 1, HARD_FAULT = 2, SYSTICK = 14 };
 
 #define EIGHT_TIMES(handler) handler, handler, handler, handler, handler, handler, handler, handler
@@ -54,9 +55,8 @@ __attribute__((section(".vectors"), used)) static const struct {
 
 /* ---- Time ----------------------------------------------------------------------------------- */
 
-/* A free-running timer, not a count of interrupts: a lost interrupt makes the clock late, and the program then
-   believes that it still holds a lock that another client holds. For deep sleep use a timer that runs in that
-   sleep. */
+/* A free-running timer, not a count of interrupts. A lost interrupt would make the clock late, and the program would then
+   believe that it still holds a lock that another client holds. For deep sleep use a timer that runs in that sleep. */
 uint32_t board_ticks(void)
 {
     return ~BOARD_REGISTER(0x40000004);
@@ -83,7 +83,7 @@ void board_sleep(uint64_t us)
         return;
     BOARD_REGISTER(0xe000e014) = (us < LONGEST_US ? (uint32_t)us : LONGEST_US) * BOARD_MHZ;
     BOARD_REGISTER(0xe000e018) = 0;
-    BOARD_REGISTER(0xe000e010) = 7; /* the processor's clock, with interrupt, on */
+    BOARD_REGISTER(0xe000e010) = 7; /* enabled, with interrupt, from the processor's clock */
     __asm volatile("dsb\n wfi" ::: "memory");
     BOARD_REGISTER(0xe000e010) = 0;
 }
@@ -144,11 +144,11 @@ void board_arguments(char *text, size_t size)
     (void)debugger(0x15, &block);
 }
 
-/* This board has no random generator, so it asks the machine that runs qemu. A real board must have one: the TRNG of its
+/* This board has no random generator, so it reads that of the machine that runs qemu. A real board must have one: the TRNG of its
    processor (STM32: RNG, nRF: CryptoCell or RNG, ESP32: RF on), or a secure element. Do not use rand(), or a seed of serial
-   number and time: two boards with the same token take each other's lock for their own. Without a generator use a counter in
-   flash: increment it before each use, and hash it with a secret of this board. The bytes must never repeat, on any board,
-   also after a reset. */
+   number and time: with equal tokens, each of two boards would believe that it holds the other's lock. Without a generator use a
+   counter in flash: increment it before each use, and hash it with a secret of this board. The bytes must never repeat, on any
+   board, also after a reset. */
 int board_random(void *bytes, size_t size)
 {
     static const char name[] = "/dev/urandom";

@@ -1,5 +1,6 @@
 /* board.h - the board of the example: Arm's MPS2 with the AN386 image, a Cortex-M4 at 25 MHz with five
-   UARTs and Ethernet, as qemu has it. For another board write another board.c and board.ld, and the registers in lines.c.
+   UARTs and Ethernet, emulated by qemu. For another board write another board.c and board.ld, and change the registers in
+   lines.c.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
@@ -25,16 +26,16 @@ void board_sleep(uint64_t us);
 void board_interrupts_off(void);
 void board_interrupts_on(void);
 
-/* Yours: all interrupts of devices end here. */
+/* The program defines it: the handler of all device interrupts. */
 void board_interrupt(void);
 
-/* Unpredictable bytes. 0, or -1: failed. */
+/* Fills with unpredictable bytes. Returns 0, or -1 if that fails. */
 int board_random(void *bytes, size_t size);
 
 /* The arguments from the debugger (qemu -append), separated by blanks; "" if there are none. */
 void board_arguments(char *text, size_t size);
 
-/* To the debugger, and the end, with an exit status for qemu. */
+/* Print to the debugger. board_end ends the program, with an exit status for qemu. */
 void board_print(const char *text);
 void board_print_number(uint32_t number);
 void board_end(int failed);

@@ -1,11 +1,11 @@
 /* lines.c - see lines.h.
 
-   A line cannot be disconnected: earlier commands on it are still answered. So `dial` sends a command that no server knows,
-   with a random name, and drops all replies before the reply to that command. This needs no permission, as the server looks
-   for the command first. For the same reason `transmit` takes whole commands only: half a command cannot be taken back.
-   A line must never continue silently with another connection: replies would be taken for those to other commands. qemu
-   ends the line with the connection, for good. A bridge that reconnects on its own must report it (DCD); `receive` and
-   `transmit` then return -1 until the next `dial`.
+   A line cannot be disconnected: the server still answers earlier commands on it. So `dial` sends an unknown command, with a
+   random name, and drops all replies before the reply to that command. This needs no permission, because a server looks up the
+   command before it checks permissions. For the same reason `transmit` accepts all bytes or none: half a command cannot be taken
+   back. A line must never continue unnoticed with another connection, because replies would be matched with other commands. qemu
+   ends the line with the connection, and does not reconnect. A bridge that reconnects must report it (DCD); `receive` and
+   `transmit` must then return -1 until the next `dial`.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
@@ -14,21 +14,21 @@
 
 #include <string.h>
 
-/* A queue that one side writes and the other reads; one of them is the interrupt. */
+/* A queue with one writer and one reader; one of them is the interrupt handler. */
 enum { RING = 512 };
 typedef char ring_holds_all_that_a_node_has_to_send[RING >= REDLOCK_SEND_MAX ? 1 : -1];
 
 struct ring {
-    volatile uint16_t in, out; /* free-running, they wrap */
+    volatile uint16_t in, out; /* free-running counters, which wrap around */
     volatile uint8_t bytes[RING];
 };
 
 struct line {
     struct ring sent, received;
-    char mark[14]; /* "line-" and 8 digits, all hexadecimal: a new one begins at an 'l' only */
+    char mark[14]; /* "line-" and 8 hexadecimal digits; 'l' occurs only as the first character */
     uint8_t
-        marked; /* bytes of it that have come; after all of them the end of that reply is awaited */
-    uint8_t open; /* 1: the reply is complete */
+        marked; /* how many characters of the mark have come; with 13 the end of that reply is awaited */
+    uint8_t open; /* 1: that reply is complete */
 };
 
 static struct line lines[LINES];
@@ -68,7 +68,7 @@ static void uart_start(unsigned i)
     BOARD_REGISTER(0xe000e100) = (uint32_t)3 << uart_interrupt[i];
 }
 
-/* Moves what can be moved. Interrupts are off. */
+/* Moves bytes between rings and UART, as many as possible. Call it with interrupts off. */
 static void uart_move(unsigned i)
 {
     uint32_t base = uart_base[i];
@@ -86,13 +86,13 @@ static void line_move(unsigned i)
     board_interrupts_on();
 }
 
-/* One handler for all of them is short. For fast lines use one for each. */
+/* One handler for all UARTs keeps the code short. For fast lines use one handler for each. */
 void board_interrupt(void)
 {
     unsigned i;
 
     for (i = 0; i < LINES; i++) {
-        BOARD_REGISTER(uart_base[i] + INTERRUPT) = 3; /* both are cleared */
+        BOARD_REGISTER(uart_base[i] + INTERRUPT) = 3; /* clears both interrupts */
         uart_move(i);
     }
 }
@@ -136,7 +136,7 @@ static int dial(void *context, struct redlock_node *node)
     uart_start(i);
     if (line_send(i, line->mark, sizeof line->mark) > 0)
         return 0;
-    redlock_set_error(node, "the line takes no bytes", NULL);
+    redlock_set_error(node, "the line accepts no bytes", NULL);
     node->handle = -1;
     return -1;
 }
@@ -173,7 +173,7 @@ static int receive(void *context, struct redlock_node *node, void *bytes, size_t
     (void)context;
     for (n = 0; n < size && ring_used(received) > 0; n++)
         p[n] = ring_take(received);
-    line_move((unsigned)node->handle); /* bytes that the UART kept while there was no room */
+    line_move((unsigned)node->handle); /* bytes that the UART held while the ring was full */
     return (int)n;
 }
 
@@ -204,7 +204,7 @@ const struct redlock_io *lines_io(void)
     return &io;
 }
 
-unsigned lines_events(const struct redlock_node *node, unsigned interest)
+unsigned lines_events(const struct redlock_node *node, unsigned wanted)
 {
     const struct line *line;
     unsigned events = 0;
@@ -213,8 +213,9 @@ unsigned lines_events(const struct redlock_node *node, unsigned interest)
         return 0;
     line = &lines[node->handle];
     if (ring_used(&line->received) > 0)
-        events = line->open ? REDLOCK_READABLE : REDLOCK_WRITABLE; /* which ends connecting */
+        events =
+            line->open ? REDLOCK_READABLE : REDLOCK_WRITABLE; /* while connecting: calls `ready` */
     if (line->open && ring_used(&line->sent) == 0)
         events |= REDLOCK_WRITABLE;
-    return events & interest;
+    return events & wanted;
 }

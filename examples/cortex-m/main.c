@@ -11,8 +11,8 @@ static struct redlock_node nodes[LINES];
 static struct redlock_client client;
 static struct redlock_lock lock;
 
-/* Sends, sleeps until a line has bytes or a timer is due, and passes on what was received. The second tick decides
-   on that: without it a decision would wait until after the next sleep. */
+/* Sends, sleeps until a line has bytes or a deadline passes, and lets the library read. The second tick acts on the received
+   replies: without it they would have an effect only after the next sleep. */
 static void turn(void)
 {
     uint64_t wait_us = redlock_tick(&client);

@@ -1,6 +1,6 @@
-/* small.h - the limits of this firmware, put before all of its files (-include): the same for the library and the
-   program. Behind each are the bytes that it saves, compared with its default: of flash, or of RAM in each node, in each
-   lock, in the client. `make board` measures them.
+/* small.h - the limits of this firmware, included before all of its files (-include), so that they are the same for the library
+   and the program. The comment of each has the bytes that it saves, compared with its default: of flash, or of RAM in each
+   node, in each lock, in the client. `make board` measures them.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
@@ -14,17 +14,17 @@
 #define REDLOCK_NATIVE_RELEASE 0 /* flash 163 */
 #define REDLOCK_DURABLE 0        /* flash 265 */
 
-/* Its sizes. */
+/* Sizes of buffers and queues. */
 #ifndef REDLOCK_NODES_MAX
 #define REDLOCK_NODES_MAX 5
 #endif
 #define REDLOCK_ERROR_MAX 23   /* node 56 */
 #define REDLOCK_POOL_MAX 20    /* `entropy` is called for each attempt. client 16 */
-#define REDLOCK_PIPELINE_MAX 3 /* locks that are in progress at once, and one. node 40 */
-#define RESP_TEXT_MAX 15       /* bytes kept of a server's text. node 48 */
+#define REDLOCK_PIPELINE_MAX 3 /* locks in progress at once, plus one. node 40 */
+#define RESP_TEXT_MAX 15       /* stored bytes of a server's text. node 48 */
 #define RESP_DEPTH_MAX 2       /* the reply to HELLO needs this. node 8 */
 
-/* The size of the longest remaining command, an extension. Each byte of key or label counts. */
+/* The longest command without these features, an extension, must fit; each byte of key and label adds to it. */
 #define REDLOCK_KEY_MAX 16
 #define REDLOCK_LABEL_MAX 0
 #define REDLOCK_SEND_MAX 299 /* client 208 */

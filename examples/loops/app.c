@@ -48,7 +48,7 @@ static unsigned connected(const struct app *app)
     return sum;
 }
 
-/* The lock is finished: released, or failed. */
+/* The lock is released or failed. */
 static void over(struct app *app, const struct app_lock *one, enum redlock_status status)
 {
     unsigned i;
@@ -62,8 +62,8 @@ static void over(struct app *app, const struct app_lock *one, enum redlock_statu
         fprintf(stderr, "  %s: %s\n", app->nodes[i].address, app->nodes[i].error);
 }
 
-/* Starts one extension at a time, so that each completes and can be printed. A program that only wants to
-   know the end starts all of them with one call. */
+/* Starts one extension at a time, so that each completes and can be printed. A program that needs only the final result starts
+   all extensions with one call. */
 static void start(struct app *app, struct app_lock *one, const char *step)
 {
     enum redlock_status status;

@@ -1,5 +1,5 @@
-/* app.h - the small program that all examples here run: it acquires two locks, extends them for some time, and
-   releases them. It does not know the event loop; the adapter calls app_done.
+/* app.h - the small program that all examples in this folder run: it acquires two locks, extends them for some time, and
+   releases them. It does not depend on the event loop; the adapter calls app_done.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */

@@ -29,7 +29,7 @@ struct adapter {
     } watches[REDLOCK_NODES_MAX];
 };
 
-/* The library closes a connection: stop watching it now, as the system may reuse its number at once. */
+/* The library closes a connection: stop watching it now, because the system may reuse its descriptor at once. */
 static void shut(void *context, struct redlock_node *node)
 {
     struct watch *watch = (struct watch *)node->user_data;
@@ -57,8 +57,8 @@ static void watch_node(struct adapter *adapter, unsigned i)
         watch->events = event.events;
 }
 
-/* Call before each sleep, so after all starts and events: the library decides and sends, `done` gets completed locks.
-   Returns the timeout for epoll_wait in ms; if other parts of your program have timers, use the shortest. */
+/* Call before each sleep, after all starts and events: the library decides and sends, `done` gets completed locks. Returns
+   the timeout for epoll_wait in ms; if other parts of your program have timers, use the shortest. */
 static int before_sleep(struct adapter *adapter)
 {
     uint64_t wait_us = redlock_tick(&adapter->client);

@@ -4,9 +4,9 @@
    ./a.out demo 10 127.0.0.1:7001 127.0.0.1:7002 127.0.0.1:7003
 
    Pitfalls of GLib:
-   * Changing what is watched wakes up the loop, so it would spin if that were done each time.
+   * A change of the watched events wakes up the loop. So change them only if they differ; otherwise the loop spins.
    * Remove a descriptor from the source before it is closed.
-   * Completed locks are handed out in dispatch: your code must not run the loop (for a dialog, say) inside prepare.
+   * `done` is called in dispatch, because your code must not run the loop (for a dialog, say) inside prepare.
    * Timeouts are whole milliseconds. Round up: 0 would spin.
 
    SPDX-FileCopyrightText: the redlock authors
@@ -35,7 +35,7 @@ struct adapter {
     } watches[REDLOCK_NODES_MAX];
 };
 
-/* The library closes a connection: stop watching it now, as the system may reuse its number at once. */
+/* The library closes a connection: stop watching it now, because the system may reuse its descriptor at once. */
 static void shut(void *context, struct redlock_node *node)
 {
     struct watch *watch = (struct watch *)node->user_data;
@@ -61,7 +61,7 @@ static void watch_node(struct adapter *adapter, unsigned i)
     watch->events = events;
 }
 
-/* Runs before each sleep, so after all starts and events: the library decides and sends. TRUE: do not sleep. */
+/* Runs before each sleep, after all starts and events: the library decides and sends. Returns TRUE if the loop must not sleep. */
 static gboolean before_sleep(GSource *source, gint *wait_ms)
 {
     struct adapter *adapter = ((struct source *)source)->adapter;

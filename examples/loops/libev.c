@@ -31,7 +31,7 @@ struct adapter {
     } watches[REDLOCK_NODES_MAX];
 };
 
-/* The library closes a connection: stop watching it now, as the system may reuse its number at once. */
+/* The library closes a connection: stop watching it now, because the system may reuse its descriptor at once. */
 static void shut(void *context, struct redlock_node *node)
 {
     struct watch *watch = (struct watch *)node->user_data;
@@ -72,12 +72,12 @@ static void watch_node(struct adapter *adapter, unsigned i)
 
 static void on_timer(struct ev_loop *loop, ev_timer *timer, int ready)
 {
-    (void)loop; /* it is awake; before_sleep runs next */
+    (void)loop; /* the loop is awake; before_sleep runs next */
     (void)timer;
     (void)ready;
 }
 
-/* Runs before each sleep, so after all starts and events: the library decides and sends, `done` gets completed locks. */
+/* Runs before each sleep, after all starts and events: the library decides and sends, `done` gets completed locks. */
 static void before_sleep(struct ev_loop *loop, ev_prepare *prepare, int ready)
 {
     struct adapter *adapter = (struct adapter *)prepare->data;

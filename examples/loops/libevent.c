@@ -5,8 +5,8 @@
 
    Pitfalls of libevent:
    * Free or delete an event before its descriptor is closed. An event that is added cannot be changed: make a new one.
-   * There is no hook before the sleep. One event of the adapter does that work: when it is made active, it runs last
-     in the batch.
+   * There is no hook before the sleep. So the adapter has one event for the work before the sleep: when it is made active, it
+     runs last in the batch.
    * A timer that has fired is off.
 
    SPDX-FileCopyrightText: the redlock authors
@@ -39,7 +39,7 @@ static void unwatch(struct watch *watch)
     watch->wanted = 0;
 }
 
-/* The library closes a connection: stop watching it now, as the system may reuse its number at once. */
+/* The library closes a connection: stop watching it now, because the system may reuse its descriptor at once. */
 static void shut(void *context, struct redlock_node *node)
 {
     struct watch *watch = (struct watch *)node->user_data;

@@ -38,13 +38,13 @@ static void free_handle(uv_handle_t *handle)
     free(handle);
 }
 
-/* The library closes a connection: stop watching it now, as the system may reuse its number at once. */
+/* The library closes a connection: stop watching it now, because the system may reuse its descriptor at once. */
 static void shut(void *context, struct redlock_node *node)
 {
     struct watch *watch = (struct watch *)node->user_data;
 
     if (watch->poll != NULL)
-        uv_close((uv_handle_t *)watch->poll, free_handle); /* stops it at once, too */
+        uv_close((uv_handle_t *)watch->poll, free_handle); /* also stops watching at once */
     watch->poll = NULL;
     redlock_posix()->shut(context, node);
 }
@@ -94,7 +94,7 @@ static void on_timer(uv_timer_t *timer)
     (void)timer; /* the loop is awake; before_sleep runs next */
 }
 
-/* Runs before each sleep, so after all starts and events: the library decides and sends, `done` gets completed locks. */
+/* Runs before each sleep, after all starts and events: the library decides and sends, `done` gets completed locks. */
 static void before_sleep(uv_prepare_t *prepare)
 {
     struct adapter *adapter = (struct adapter *)prepare->data;
@@ -108,7 +108,7 @@ static void before_sleep(uv_prepare_t *prepare)
     }
     for (i = 0; i < adapter->count; i++)
         watch_node(adapter, i);
-    uv_update_time(adapter->loop); /* else the timer counts from the last wake-up */
+    uv_update_time(adapter->loop); /* otherwise the timer counts from the end of the last sleep */
     if (wait_us == REDLOCK_NEVER)
         uv_timer_stop(&adapter->timer);
     else

@@ -5,10 +5,10 @@
 
    Pitfalls of sd-event:
    * Release a source before its descriptor is closed. A descriptor can be in one source only.
-   * Timers are one-shot and up to 250 ms late. Ask for an accuracy of 1 us, as 0 means 250 ms.
+   * Timers are one-shot and up to 250 ms late. Ask for an accuracy of 1 us, because 0 means 250 ms.
    * A callback that returns less than 0 is switched off.
-   * Each turn calls one source, the one that has been ready for longest. So the adapter has a source of its own, which
-     the others switch on: it runs after the batch.
+   * Each turn calls one source, the one that has been ready for longest. So the adapter has a separate source for the work
+     after a batch of events, which the other sources enable.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
@@ -33,7 +33,7 @@ struct adapter {
     } watches[REDLOCK_NODES_MAX];
 };
 
-/* The library closes a connection: stop watching it now, as the system may reuse its number at once. */
+/* The library closes a connection: stop watching it now, because the system may reuse its descriptor at once. */
 static void shut(void *context, struct redlock_node *node)
 {
     struct watch *watch = (struct watch *)node->user_data;

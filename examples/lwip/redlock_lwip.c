@@ -1,5 +1,5 @@
-/* redlock_lwip.c - see redlock_lwip.h. It is net.c, except where lwIP behaves differently; a comment
-   says where, as measured with lwIP 2.1.3.
+/* redlock_lwip.c - see redlock_lwip.h. Like net.c, except where lwIP behaves differently; comments describe the differences,
+   measured with lwIP 2.1.3.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
@@ -71,8 +71,8 @@ static int lw_dial(void *context, struct redlock_node *node)
     return lw_fail(node, "connect", error);
 }
 
-/* A connection is up once it can be written to. getpeername, which net.c uses, succeeds already while the connection
-   is being made; a second connect fails with EISCONN once it is up. */
+/* A connection is established when the socket is writable. getpeername, which net.c uses, succeeds before that; a second connect
+   fails with EISCONN after that. */
 static int lw_ready(void *context, struct redlock_node *node)
 {
     struct pollfd fd;
@@ -126,9 +126,8 @@ static void lw_shut(void *context, struct redlock_node *node)
 
 /* ---- Time and waiting ----------------------------------------------------------------------- */
 
-/* sys_now has 32 bits and wraps after 49.7 days, which is no problem if the client is served more often. It must
-   run while the chip sleeps, or a holder that wakes up after its TTL would believe that it still holds the
-   lock. */
+/* sys_now has 32 bits and wraps after 49.7 days, which is no problem if the client is served more often. It must count while the
+   chip sleeps: otherwise a holder that wakes up after its TTL would believe that it still holds the lock. */
 static uint64_t lw_now_us(void *context)
 {
     struct redlock_lwip *stack = (struct redlock_lwip *)context;

@@ -124,7 +124,8 @@ static void notice_cable(struct netif *netif)
         netif_set_link_down(netif);
 }
 
-/* The controller's interrupt stays on until its cause is gone: this switches it off, and lan9118_poll does the rest. */
+/* The controller's interrupt stays active until its cause is handled. So this handler disables it; lan9118_poll handles the cause
+   and enables it again. */
 void board_interrupt(void)
 {
     REGISTER(INT_EN) = 0;
@@ -136,7 +137,7 @@ int lan9118_waiting(void)
     return waiting;
 }
 
-/* A frame that comes after INT_STS was cleared sets it again, and interrupts as soon as interrupts are on. */
+/* A frame that arrives after INT_STS was cleared sets it again, and causes an interrupt when INT_EN is set. */
 void lan9118_poll(struct netif *netif)
 {
     uint32_t causes = REGISTER(INT_STS);
@@ -169,9 +170,10 @@ err_t lan9118_start(struct netif *netif)
     netif->output = etharp_output;
     netif->linkoutput = lan9118_send;
 
-    mac_write(MAC_MII_DATA, 0x50); /* cable pulled, speed negotiated */
+    mac_write(MAC_MII_DATA,
+              0x50); /* interrupts when the cable is pulled or the speed is negotiated */
     phy_command(PHY_MASK, 1);
-    REGISTER(TX_CFG) = 6;        /* on; the status of sent frames is not read */
+    REGISTER(TX_CFG) = 6;        /* enabled; no status of sent frames, which nothing would read */
     REGISTER(FIFO_INT) = 0;      /* an interrupt with the first frame */
     REGISTER(IRQ_CFG) = 0x111;   /* active high */
     mac_write(MAC_CR, 0x10000c); /* sends, receives; full duplex */

@@ -10,10 +10,10 @@
 /* For netif_add. */
 err_t lan9118_start(struct netif *netif);
 
-/* Passes received frames to lwIP, and whether the cable is plugged in. */
+/* Passes received frames to lwIP, and reports whether the cable is plugged in. */
 void lan9118_poll(struct netif *netif);
 
-/* 1: lan9118_poll has something to do. Ask with interrupts off, before going to sleep. */
+/* Returns 1 if lan9118_poll has work. Call it with interrupts off, before a sleep. */
 int lan9118_waiting(void);
 
 #endif

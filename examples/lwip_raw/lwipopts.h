@@ -1,5 +1,5 @@
-/* lwipopts.h - lwIP 2.1 for this board: no operating system, the raw API, TCP over IPv4, an address by DHCP. Pools are sized
-   for NODES connections that all work at once; `make lwip-board` prints their sizes.
+/* lwipopts.h - lwIP 2.1 for this board: no operating system, the raw API, TCP over IPv4, an address by DHCP. The pools are large
+   enough for NODES connections that transfer at once; `make lwip-board` prints their sizes.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */

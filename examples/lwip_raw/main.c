@@ -2,7 +2,7 @@
    and begins again. No operating system. The loop never blocks: the library and lwIP need only `turn`, and the program can
    also do other work. docs/embedded.md explains it; `make lwip-board` builds it, runs it and prints its sizes.
 
-   Its settings are arguments that qemu passes on (-append); a product has them in its flash:
+   The settings are arguments from qemu (-append); a product has them in its flash:
        ADDRESS:PORT       a Redis server, up to NODES
        counter=ADDRESS:PORT  the protected resource: a server that counts the holders
        address=ADDRESS    of this board; without it: by DHCP
@@ -33,7 +33,7 @@ static unsigned count;
 static const void *top; /* of the stack */
 static char holder[24];
 
-/* ---- What lwIP and the library ask of the board --------------------------------------------- */
+/* ---- Functions of the board that lwIP and the library call ---------------------------------- */
 
 uint32_t sys_now(void)
 {
@@ -147,7 +147,7 @@ static void serve_network(void)
     sys_check_timeouts();
 }
 
-/* Sleeps until a frame comes or the time is over. */
+/* Sleeps until a frame arrives, lwIP's next timeout, or the given time. */
 static void sleep_us(uint64_t longest_us)
 {
     uint64_t timer_us = sys_timeouts_sleeptime() * (uint64_t)1000;
@@ -162,8 +162,8 @@ static void sleep_us(uint64_t longest_us)
 
 static int counter_events(void);
 
-/* Sends, sleeps until a frame has come or a timer is due, and passes on what was received. The second tick decides
-   on that: without it a decision would wait until after the next sleep. */
+/* Sends, sleeps until a frame arrives or a deadline passes, and lets the library read. The second tick acts on the received
+   replies: without it they would have an effect only after the next sleep. */
 static void turn(void)
 {
     uint64_t wait_us = redlock_tick(&client);
@@ -226,10 +226,10 @@ static void say_failed(const char *what, enum redlock_status status)
         }
 }
 
-/* ---- What the lock protects ----------------------------------------------------------------- */
+/* ---- The protected resource ----------------------------------------------------------------- */
 
-/* A server that is no node of the lock counts the holders: the reply to INCR is 1 if there is only one. The connection
-   uses the same table, and resp.h. */
+/* A server that is no node of the lock counts the holders: the reply to INCR is 1 if there is only one. The connection to it uses
+   the same I/O callbacks, and resp.h. */
 static struct redlock_node counter;
 static struct redlock_lwip_raw counter_stack;
 
@@ -238,7 +238,7 @@ static int counter_events(void)
     return (int)redlock_lwip_raw_events(&counter_stack, &counter, REDLOCK_READABLE);
 }
 
-/* The reply, an integer; -1 if none arrives before the validity ends. */
+/* Returns the reply, an integer; -1 if none arrives before the validity ends. */
 static int64_t counter_ask(const char *command, const char *key)
 {
     const struct redlock_io *io = &counter_stack.io;
@@ -285,7 +285,7 @@ static void leave(void)
 
 /* ---- The program ---------------------------------------------------------------------------- */
 
-/* Extends the lock after a third of its TTL, unless the library does so: REDLOCK_AUTO_EXTEND. 0: the lock is lost. */
+/* Without REDLOCK_AUTO_EXTEND: extends the lock after a third of its TTL. Returns 0 if the lock is lost. */
 static int still_held(void)
 {
     static uint64_t again_us;
@@ -303,8 +303,8 @@ static int still_held(void)
     return 1;
 }
 
-/* Holds the lock for hold_ms. 0: the lock is lost. */
-static int keep(void)
+/* Holds the lock for hold_ms. Returns 0 if the lock is lost. */
+static int hold(void)
 {
     uint64_t until_us = board_now_us() + hold_ms * (uint64_t)1000, valid_until_us, now;
     unsigned extended = 0;
@@ -333,7 +333,7 @@ static int keep(void)
 #if REDLOCK_DIAGNOSIS
 static void ask_for_holder(void)
 {
-    lock.holder = holder; /* another client than this board */
+    lock.holder = holder; /* gets the holder's token and label after a refusal */
     lock.holder_size = sizeof holder;
 }
 #else
@@ -342,7 +342,7 @@ static void ask_for_holder(void)
 }
 #endif
 
-static void take_turn(void)
+static void acquire_and_hold(void)
 {
     enum redlock_status status = finish(redlock_acquire_start(&client, &lock, 60000));
 
@@ -356,9 +356,9 @@ static void take_turn(void)
     say("acquired, valid for ", redlock_remaining_ms(&client, &lock), " ms");
     if (counter_address != NULL && !enter())
         board_print("not counted\n");
-    if (!keep()) {
-        finish(redlock_release_start(&client, &lock,
-                                     0)); /* also ends an extension that is in progress */
+    if (!hold()) {
+        /* also ends an extension that is in progress */
+        finish(redlock_release_start(&client, &lock, 0));
         return;
     }
     if (counter_address != NULL)
@@ -390,7 +390,7 @@ int main(void)
         board_print("minimal\n");
 
     settings.drift_ppm = drift_ppm;
-    settings.node_timeout_ms = 500; /* an emulated board is slow at times */
+    settings.node_timeout_ms = 500; /* an emulated board is sometimes slow */
     redlock_lwip_raw_init(&stack, now_us, entropy);
     redlock_lwip_raw_init(&counter_stack, now_us, entropy);
     counter.address = counter_address;
@@ -403,7 +403,7 @@ int main(void)
     ask_for_holder();
     turn_for(delay_ms);
     for (;;) {
-        take_turn();
+        acquire_and_hold();
         turn_for(pause_ms);
     }
 }

@@ -21,7 +21,7 @@ static err_t raw_on_connected(void *session, struct tcp_pcb *pcb, err_t error)
     return ERR_OK;
 }
 
-/* The pbuf stays here until it is read, and the window is smaller until then: a server cannot send more than TCP_WND. */
+/* The session keeps the pbuf until it is read. Until then the window is smaller, so a server cannot send more than TCP_WND. */
 static err_t raw_on_received(void *session, struct tcp_pcb *pcb, struct pbuf *bytes, err_t error)
 {
     struct redlock_lwip_raw_session *s = (struct redlock_lwip_raw_session *)session;
@@ -37,8 +37,8 @@ static err_t raw_on_received(void *session, struct tcp_pcb *pcb, struct pbuf *by
     return ERR_OK;
 }
 
-/* Memory for segments is freed when some are confirmed, here or on another connection. The poll callback notices the
-   second case, every half second. */
+/* Memory for segments is freed when segments are confirmed, on this connection or on another. In the second case the poll
+   callback, every half second, permits the next try. */
 static err_t raw_on_sent(void *session, struct tcp_pcb *pcb, u16_t size)
 {
     (void)pcb;
@@ -53,7 +53,7 @@ static err_t raw_on_poll(void *session, struct tcp_pcb *pcb)
     return tcp_output(pcb);
 }
 
-/* The pcb is gone already. */
+/* lwIP has freed the pcb already. */
 static void raw_on_error(void *session, err_t error)
 {
     struct redlock_lwip_raw_session *s = (struct redlock_lwip_raw_session *)session;
@@ -117,7 +117,7 @@ static int raw_dial(void *context, struct redlock_node *node)
 
     if (!raw_parse(node->address, &ip, &port))
         return raw_fail(node, "address", ERR_VAL);
-    while (s->used) /* there are as many as a client has nodes */
+    while (s->used) /* ends: there are as many sessions as a client can have nodes */
         s++;
     memset(s, 0, sizeof *s);
     s->pcb = tcp_new_ip_type(IP_GET_TYPE(&ip));
@@ -185,8 +185,8 @@ static int raw_receive(void *context, struct redlock_node *node, void *bytes, si
     return n;
 }
 
-/* A connection that works is closed in the background, so that the last release still arrives; its reply is read
-   and dropped. A connection whose segments are not confirmed is aborted: lwIP would repeat them for minutes. */
+/* A healthy connection is closed in the background, so that the last release still arrives; lwIP drops the reply to it. A
+   connection with unconfirmed segments is aborted, because lwIP would repeat them for minutes. */
 static void raw_shut(void *context, struct redlock_node *node)
 {
     struct redlock_lwip_raw_session *s = raw_of(context, node);
@@ -200,9 +200,8 @@ static void raw_shut(void *context, struct redlock_node *node)
         tcp_sent(s->pcb, NULL);
         tcp_err(s->pcb, NULL);
         tcp_poll(s->pcb, NULL, 0);
-        tcp_recved(s->pcb, unread); /* or tcp_close would reset the connection */
-        tcp_setprio(s->pcb,
-                    TCP_PRIO_MIN); /* its pcb is the first that a new connection may take over */
+        tcp_recved(s->pcb, unread);        /* otherwise tcp_close would reset the connection */
+        tcp_setprio(s->pcb, TCP_PRIO_MIN); /* a new connection may take this pcb before any other */
         if (s->pcb->nrtx > 0 || tcp_close(s->pcb) != ERR_OK)
             tcp_abort(s->pcb);
     }

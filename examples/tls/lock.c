@@ -1,7 +1,6 @@
-/* lock.c - acquire, extend and release over TLS, with times.
-   Build: cc -std=c99 lock.c redlock_tls.c client.c redlock.c round.c vote.c node.c pipeline.c command.c policy.c text.c resp.c net.c -lmbedtls -lmbedx509 -lmbedcrypto -o lock
-   Run: ./lock ca.pem 10.0.0.1:6380 10.0.0.2:6380=redis-2.example ...
-   With a client certificate: ./lock ca.pem,client.pem,client.key 10.0.0.1:6380 ...
+/* lock.c - acquire, extend and release over TLS, with times. Build: cc -std=c99 lock.c redlock_tls.c client.c redlock.c
+   round.c vote.c node.c pipeline.c command.c policy.c text.c resp.c net.c -lmbedtls -lmbedx509 -lmbedcrypto -o lock Run: ./lock ca.pem 10.0.0.1:6380
+   10.0.0.2:6380=redis-2.example ... With a client certificate: ./lock ca.pem,client.pem,client.key 10.0.0.1:6380 ...
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
@@ -28,7 +27,7 @@ static void report(const char *what, enum redlock_status status)
     began_us = tls.io.now_us(tls.io.context);
 }
 
-/* Cuts `text` at `mark`. Returns the part behind it, or NULL. */
+/* Cuts `text` at `mark`. Returns the part after it, or NULL. */
 static char *split(char *text, char mark)
 {
     char *rest = text != NULL ? strchr(text, mark) : NULL;

@@ -15,7 +15,7 @@ static struct redlock_tls_session *tls_of(const struct redlock_node *node)
     return (struct redlock_tls_session *)node->link;
 }
 
-/* ---- Calls of the table below --------------------------------------------------------------- */
+/* ---- Calls of the callbacks in `below` ------------------------------------------------------- */
 
 static const struct redlock_io *tls_below(void *context)
 {
@@ -71,15 +71,14 @@ static int tls_recv(void *context, unsigned char *bytes, size_t size)
     return moved > 0 ? moved : moved == 0 ? MBEDTLS_ERR_SSL_WANT_READ : MBEDTLS_ERR_SSL_CONN_EOF;
 }
 
-/* The system's random bytes: a generator in this process would continue with the same numbers in a child after fork. */
+/* Random bytes of the system, because a generator in this process would give a child the same numbers after fork. */
 static int tls_random(void *context, unsigned char *bytes, size_t size)
 {
     return tls_entropy(context, bytes, size) == 0 ? 0 : MBEDTLS_ERR_SSL_INTERNAL_ERROR;
 }
 
 /* mbedTLS compares names; version 2.28 does not compare addresses (SAN "IP:10.0.0.1"). */
-static int tls_check_number(void *context, mbedtls_x509_crt *certificate, int depth,
-                            uint32_t *flags)
+static int tls_check_ip(void *context, mbedtls_x509_crt *certificate, int depth, uint32_t *flags)
 {
     struct redlock_tls_session *s = (struct redlock_tls_session *)context;
     const mbedtls_x509_sequence *name = &certificate->subject_alt_names;
@@ -114,7 +113,7 @@ static void tls_keep(struct redlock_tls *tls, struct redlock_tls_session *s)
         s->kept.checked_us = tls_now_us(tls);
 }
 
-/* Why a session ended. Sockets have set their error already, and the first error stands. */
+/* Sets why a session ended. If the socket has set an error already, that error stays. */
 static int tls_fail(struct redlock_node *node, int code)
 {
     struct redlock_tls_session *s = tls_of(node);
@@ -138,8 +137,7 @@ static int tls_wants_more(int code)
     return code == MBEDTLS_ERR_SSL_WANT_READ || code == MBEDTLS_ERR_SSL_WANT_WRITE;
 }
 
-/* The name or address that the certificate must be for. Addresses are not sent to the server as its name (RFC
-   6066). */
+/* Sets the name or address that the certificate must be for. An address must not be sent to the server as its name (RFC 6066). */
 static int tls_expect(struct redlock_tls_session *s, const struct redlock_node *node)
 {
     const char *name = node->user_data != NULL ? (const char *)node->user_data : node->address;
@@ -166,7 +164,7 @@ static int tls_expect(struct redlock_tls_session *s, const struct redlock_node *
     return mbedtls_ssl_set_hostname(&s->ssl, s->ip_size > 0 ? NULL : host);
 }
 
-/* The node's connection, as long as there is no other client; there are as many as a client has nodes. */
+/* The session of this node if there is one, else a free one. There are as many sessions as a client can have nodes. */
 static struct redlock_tls_session *tls_session_for(struct redlock_tls *tls,
                                                    const struct redlock_node *node)
 {
@@ -217,7 +215,7 @@ static int tls_dial(void *context, struct redlock_node *node)
         tls->io.shut(context, node);
         return -1;
     }
-    mbedtls_ssl_set_verify(&s->ssl, tls_check_number, s);
+    mbedtls_ssl_set_verify(&s->ssl, tls_check_ip, s);
     mbedtls_ssl_set_bio(&s->ssl, node, tls_send, tls_recv, NULL);
     return 0;
 }
@@ -238,7 +236,8 @@ static int tls_ready(void *context, struct redlock_node *node)
     if ((code == MBEDTLS_ERR_NET_SEND_FAILED || code == MBEDTLS_ERR_SSL_CONN_EOF) && first) {
         node->error[0] = '\0'; /* "broken pipe" */
         redlock_set_error(
-            node, "tls", "hung up in the handshake: no TLS there, or it wants another certificate");
+            node, "tls",
+            "closed in the handshake: the server has no TLS, or requires another certificate");
     }
     if (code != 0 && !tls_wants_more(code))
         return tls_fail(node, code);
@@ -250,9 +249,9 @@ static int tls_ready(void *context, struct redlock_node *node)
     return code == 0;
 }
 
-/* mbedTLS encrypts the bytes and keeps those that the socket did not take. If it reports that this would block, the
-   next call must pass the same bytes. By then the library may have more of them: without `offered` mbedTLS would
-   report the additional bytes as sent, and they would be lost. */
+/* mbedTLS encrypts the bytes and keeps those that the socket did not accept. If it reports that this would block, the next call
+   must pass the same bytes. By then the library may have more bytes: without `offered` mbedTLS would report the additional bytes
+   as sent, and they would be lost. */
 static int tls_transmit(void *context, struct redlock_node *node, const void *bytes, size_t size)
 {
     struct redlock_tls_session *s = tls_of(node);
@@ -298,7 +297,7 @@ static void tls_shut(void *context, struct redlock_node *node)
 
     (void)context;
     if (s->handshake == 0 && s->failed == 0 && s->process == tls_process(context))
-        (void)mbedtls_ssl_close_notify(&s->ssl); /* if there is room for it: without waiting */
+        (void)mbedtls_ssl_close_notify(&s->ssl); /* does not wait; is dropped if there is no room */
     mbedtls_ssl_free(&s->ssl);
     s->used = 0;
     node->link = NULL;
@@ -307,9 +306,9 @@ static void tls_shut(void *context, struct redlock_node *node)
 
 /* ---- Waiting -------------------------------------------------------------------------------- */
 
-unsigned redlock_tls_interest(const struct redlock_node *node, unsigned interest)
+unsigned redlock_tls_interest(const struct redlock_node *node, unsigned wanted)
 {
-    return interest != 0 && tls_of(node)->handshake != 0 ? tls_of(node)->handshake : interest;
+    return wanted != 0 && tls_of(node)->handshake != 0 ? tls_of(node)->handshake : wanted;
 }
 
 int redlock_tls_pending(const struct redlock_node *node)
@@ -366,7 +365,8 @@ int redlock_tls_init(struct redlock_tls *tls, const struct redlock_io *below,
 
     code = mbedtls_ssl_config_defaults(&tls->config, MBEDTLS_SSL_IS_CLIENT,
                                        MBEDTLS_SSL_TRANSPORT_STREAM, MBEDTLS_SSL_PRESET_DEFAULT);
-    if (code == 0) /* without files, on firmware: mbedtls_x509_crt_parse and mbedtls_pk_parse_key */
+    if (code ==
+        0) /* on firmware without files use mbedtls_x509_crt_parse and mbedtls_pk_parse_key */
         code = mbedtls_x509_crt_parse_file(&tls->authorities, authorities_file);
     if (code == 0 && certificate_file != NULL)
         code = mbedtls_x509_crt_parse_file(&tls->certificate, certificate_file);

@@ -1,5 +1,5 @@
-/* redlock_tls.h - struct redlock_io over TLS: mbedTLS on top of another table, on POSIX redlock_posix(). Two files to copy.
-   Written for mbedTLS 2.28 (TLS 1.2); below is what 3.x needs.
+/* redlock_tls.h - struct redlock_io over TLS: mbedTLS on top of another struct redlock_io, on POSIX redlock_posix(). Copy the two
+   files. Written for mbedTLS 2.28 (TLS 1.2); see below for 3.x.
 
        struct redlock_tls tls;
 
@@ -9,9 +9,9 @@
        redlock_deinit(&client);
        redlock_tls_free(&tls);
 
-   A server without a valid certificate gets no vote; nodes[i].error says what is wrong with it. The
-   certificate must be signed by the CA and be for the number in nodes[i].address ("10.0.0.1"), or, if
-   nodes[i].user_data is a string, for that name ("redis-1.example"); unix: addresses need one.
+   A server without a valid certificate has no vote; nodes[i].error says why. The certificate must be signed by the CA, and be for
+   the IP address in nodes[i].address ("10.0.0.1"), or, if nodes[i].user_data is a string, for that name ("redis-1.example").
+   unix: addresses need a name.
 
    A full handshake is two round trips and some milliseconds of computing (seconds on a small device). The computing blocks,
    within `ready`; the handshakes of the nodes run one after the other. Nodes that take longer than node_timeout_ms have
@@ -21,19 +21,18 @@
    one round trip, no certificates, little computing. The server's certificate is checked again at the latest
    REDLOCK_TLS_RESUME_MS after it was checked last.
 
-   The table below must leave node->link alone, as net.c and those in examples/lwip and examples/lwip_raw do. Tested on top of
-   redlock_posix(). On firmware parse the certificates from memory in redlock_tls_init, and take inet_pton from lwIP.
+   The struct redlock_io below must not use node->link; net.c, examples/lwip and examples/lwip_raw do not. Tested on top of
+   redlock_posix(). On firmware parse the certificates from memory in redlock_tls_init, and use lwIP's inet_pton.
 
-   One struct redlock_tls is for one client. mbedTLS allocates some 40 KB for each connection, and some 2 KB for each session
+   One struct redlock_tls is for one client. mbedTLS allocates about 40 KB for each connection, and about 2 KB for each session
    that may be resumed.
 
-   Mbed TLS 3.x. Not built here; from its migration guide and change log:
-   * mbedtls_pk_parse_keyfile has two more arguments: tls_random, NULL.
-   * mbedtls_ssl_conf_min_version gives way to mbedtls_ssl_conf_min_tls_version(config, MBEDTLS_SSL_VERSION_TLS1_2), from 3.2 on.
-   * TLS 1.3, which 3.6 uses by default, needs psa_crypto_init() before the first handshake, and sends its tickets after the
-     handshake. Where mbedtls_ssl_handshake, _read and _write may return MBEDTLS_ERR_SSL_RECEIVED_NEW_SESSION_TICKET, treat it as
-     MBEDTLS_ERR_SSL_WANT_READ and save the session there. Or call mbedtls_ssl_conf_max_tls_version(config,
-     MBEDTLS_SSL_VERSION_TLS1_2): then everything works as with 2.28.
+   Mbed TLS 3.x. Not built here; from its migration guide and change log: * mbedtls_pk_parse_keyfile has two more arguments:
+   tls_random, NULL. * mbedtls_ssl_conf_min_version is replaced by mbedtls_ssl_conf_min_tls_version(config,
+   MBEDTLS_SSL_VERSION_TLS1_2), from 3.2 on. * TLS 1.3, which 3.6 uses by default, needs psa_crypto_init() before the first
+   handshake, and sends its tickets after the handshake. Where mbedtls_ssl_handshake, _read and _write may return
+   MBEDTLS_ERR_SSL_RECEIVED_NEW_SESSION_TICKET, treat it as MBEDTLS_ERR_SSL_WANT_READ and save the session there. Or call
+   mbedtls_ssl_conf_max_tls_version(config, MBEDTLS_SSL_VERSION_TLS1_2): then everything works as with 2.28.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
@@ -53,7 +52,7 @@ struct redlock_tls_kept {
     mbedtls_ssl_session session;
     const struct redlock_node *node; /* NULL: none yet */
     uint64_t checked_us;             /* when its certificate was checked; 0: no session */
-    char host[64];                   /* the name or number that it was for */
+    char host[64];                   /* the name or IP address that the certificate was for */
 };
 
 /* A connection: node->link points to it. */
@@ -63,12 +62,12 @@ struct redlock_tls_session {
     mbedtls_ssl_context ssl;
     size_t offered;   /* size of a write that mbedTLS has begun; 0: none */
     uint32_t process; /* the process that connected */
-    int failed;       /* mbedTLS's code; 0: none. The session must not be used any more */
+    int failed;       /* mbedTLS's error code, after which the session must not be used; 0: none */
     uint8_t ip[16];   /* the address that the certificate must be for, */
     uint8_t ip_size;  /* 4 or 16 bytes; 0: it must be for a name */
     uint8_t connected;
-    uint8_t handshake; /* the events that it waits for; 0: it is complete */
-    uint8_t checked;   /* 1: the server has shown its certificate; 0: the session was resumed */
+    uint8_t handshake; /* the events that the handshake waits for; 0: it is complete */
+    uint8_t checked;   /* 1: the server has sent its certificate; 0: the session was resumed */
     uint8_t used;
 };
 
@@ -81,20 +80,21 @@ struct redlock_tls {
     struct redlock_tls_session sessions[REDLOCK_NODES_MAX];
 };
 
-/* `below` is the table that connects; it is borrowed. Reads the certificates (PEM): of the CA, and if servers ask clients
-   for one, our own with its key, or NULL. 0, or mbedTLS's error code, for mbedtls_strerror. redlock_tls_free in either case. */
+/* `below` makes the connections; it must stay valid until redlock_tls_free. Reads certificates (PEM): of the CA; and, if
+   servers require a client certificate, the client's with its key, else NULL. Returns 0, or mbedTLS's error code, for
+   mbedtls_strerror. Call redlock_tls_free in either case. */
 int redlock_tls_init(struct redlock_tls *tls, const struct redlock_io *below,
                      const char *authorities_file, const char *certificate_file,
                      const char *key_file);
 void redlock_tls_free(struct redlock_tls *tls);
 
-/* For event loops; the blocking calls do not need it. A session may wait for another event than the library: watch
-   for the result, where `interest` is what redlock_wanted_events returned. Otherwise the loop spins during a
+/* For event loops; the blocking calls do not need it. A session may wait for another event than the library: watch for the
+   events that this returns, where `wanted` is the result of redlock_wanted_events. Otherwise the loop spins during a
    handshake that waits for the server's bytes, because the socket is writable. */
-unsigned redlock_tls_interest(const struct redlock_node *node, unsigned interest);
+unsigned redlock_tls_interest(const struct redlock_node *node, unsigned wanted);
 
-/* 1: the session has bytes that were already read from the socket. Call redlock_handle_events with REDLOCK_READABLE for
-   this node, and do not sleep before. */
+/* Returns 1 if the session has bytes that were already read from the socket. Then call redlock_handle_events with
+   REDLOCK_READABLE for this node, and do not sleep before. */
 int redlock_tls_pending(const struct redlock_node *node);
 
 #endif
