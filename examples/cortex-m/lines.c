@@ -25,10 +25,9 @@ struct ring {
 
 struct line {
     struct ring sent, received;
-    char mark[14]; /* "line-" and 8 hexadecimal digits; 'l' occurs only as the first character */
-    uint8_t
-        marked; /* how many characters of the mark have come; with 13 the end of that reply is awaited */
-    uint8_t open; /* 1: that reply is complete */
+    char mark[14];  /* "line-" and 8 hexadecimal digits; 'l' occurs only at its start */
+    uint8_t marked; /* how much of it has come; 13: the end of that reply is missing */
+    uint8_t open;   /* 1: that reply is complete */
 };
 
 static struct line lines[LINES];

@@ -27,12 +27,13 @@
    One struct redlock_tls is for one client. mbedTLS allocates about 40 KB for each connection, and about 2 KB for each session
    that may be resumed.
 
-   Mbed TLS 3.x. Not built here; from its migration guide and change log: * mbedtls_pk_parse_keyfile has two more arguments:
-   tls_random, NULL. * mbedtls_ssl_conf_min_version is replaced by mbedtls_ssl_conf_min_tls_version(config,
-   MBEDTLS_SSL_VERSION_TLS1_2), from 3.2 on. * TLS 1.3, which 3.6 uses by default, needs psa_crypto_init() before the first
-   handshake, and sends its tickets after the handshake. Where mbedtls_ssl_handshake, _read and _write may return
-   MBEDTLS_ERR_SSL_RECEIVED_NEW_SESSION_TICKET, treat it as MBEDTLS_ERR_SSL_WANT_READ and save the session there. Or call
-   mbedtls_ssl_conf_max_tls_version(config, MBEDTLS_SSL_VERSION_TLS1_2): then everything works as with 2.28.
+   Mbed TLS 3.x. Not built here; from its migration guide and change log:
+   * mbedtls_pk_parse_keyfile has two more arguments: tls_random, NULL.
+   * mbedtls_ssl_conf_min_version is replaced by mbedtls_ssl_conf_min_tls_version(config, MBEDTLS_SSL_VERSION_TLS1_2), since 3.2.
+   * TLS 1.3, which 3.6 uses by default, needs psa_crypto_init() before the first handshake, and sends its tickets after the
+     handshake. Where mbedtls_ssl_handshake, _read and _write may return MBEDTLS_ERR_SSL_RECEIVED_NEW_SESSION_TICKET, treat it as
+     MBEDTLS_ERR_SSL_WANT_READ and save the session there. Or call mbedtls_ssl_conf_max_tls_version(config,
+     MBEDTLS_SSL_VERSION_TLS1_2): then everything works as with 2.28.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
