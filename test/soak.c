@@ -389,8 +389,8 @@ static void begin_random_fault(int volatile_servers, const long *voteless_until_
         note_fault(i, fault);
         return;
     }
-    if (faulty == 0 &&
-        roll(2)) { /* the hardest case for the library: two servers lose their keys at once */
+    /* The hardest case for the library: two servers lose their keys at once. */
+    if (faulty == 0 && roll(2)) {
         begin_server_fault((i + 1) % NODES, KILL);
         note_fault((i + 1) % NODES, KILL);
         fault = KILL;
