@@ -1,8 +1,17 @@
 /* lock.c - acquire, extend and release over lwIP, with times: lwIP in a Linux process, on a tap device. lwIP is Debian's
-   liblwip-dev; on a board replace start_network and entropy. Build: cc -std=gnu99 -I/usr/include/lwip lock.c redlock_lwip.c
-   client.c redlock.c round.c vote.c node.c pipeline.c command.c policy.c text.c resp.c -llwip -lpthread -o lock Set up, as root: ip tuntap add dev tap0
-   mode tap; ip addr add 192.168.77.1/24 dev tap0; ip link set tap0 mtu 576 up (liblwip 2.1.3 writes longer frames past the
-   end of its buffers) Run: PRECONFIGURED_TAPIF=tap0 ./lock 192.168.77.1:7001 192.168.77.1:7002 192.168.77.1:7003
+   liblwip-dev; on a board replace start_network and entropy.
+
+   Build:
+       cc -std=gnu99 -I/usr/include/lwip lock.c redlock_lwip.c client.c redlock.c round.c vote.c node.c pipeline.c \
+           command.c policy.c text.c resp.c -llwip -lpthread -o lock
+
+   Set up, as root (liblwip 2.1.3 writes longer frames past the end of its buffers):
+       ip tuntap add dev tap0 mode tap
+       ip addr add 192.168.77.1/24 dev tap0
+       ip link set tap0 mtu 576 up
+
+   Run:
+       PRECONFIGURED_TAPIF=tap0 ./lock 192.168.77.1:7001 192.168.77.1:7002 192.168.77.1:7003
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
