@@ -879,6 +879,37 @@ static void fork_fails(void)
     no_key_left("then");
 }
 
+/* A lock that is held for weeks is renewed more often than 16 bits count: with a ttl of 30 s after 7.6 days. Its times are
+   skipped; the servers' clocks are as they are. */
+static void renewed_for_weeks(void)
+{
+    enum { RENEWALS = 66000, LINE = sizeof "renewed 29697\n" - 1 };
+    FILE *events = tmpfile();
+    struct program run;
+    struct stat file;
+    char shim[300];
+
+    nodes(3);
+    snprintf(shim, sizeof shim, "%.*s/fork_shim.so", (int)(strrchr(self, '/') - self), self);
+    setenv("ASAN_OPTIONS", "verify_asan_link_order=0", 0);
+    setenv("LD_PRELOAD", shim, 1);
+    setenv("REDLOCK_SKIP", "1", 1);
+    setup.events = fileno(events);
+    run = start("run", "-t", "30", "--status-fd", "3", "x", "-c",
+                "unset LD_PRELOAD; exec sleep 600", NULL);
+    unsetenv("LD_PRELOAD");
+    unsetenv("REDLOCK_SKIP");
+    ok(until(has_ended(run) ||
+                 (fstat(fileno(events), &file) == 0 && file.st_size > RENEWALS * LINE),
+             300000),
+       "as many renewals");
+    ok(!has_ended(run), "the command still runs");
+    signal_to(run.pid, SIGTERM);
+    is_int(ends(&run), 128 + SIGTERM, "until it is told to end");
+    fclose(events);
+    no_key_left("then");
+}
+
 /* ---- The lock's end ---- */
 
 /* Starts a command that catches and ignores all signals, with such a child, under the lock `name`. */
@@ -3085,6 +3116,7 @@ static const struct scenario {
     {"nodes_hang", nodes_hang},
     {"supervisor_dies", supervisor_dies},
     {"signals_while_running", signals_while_running},
+    {"renewed_for_weeks", renewed_for_weeks},
     {"two_of_three_down", two_of_three_down},
     {"unavailable", unavailable},
     {"status_fd", status_fd},
