@@ -822,6 +822,32 @@ static void term_while_waiting(void)
     no_key_left("of the waiters");
 }
 
+/* The command hears only what was sent while it ran: a signal from the wait would end it before it has a handler, or stop
+   it for as long as the lock is renewed. */
+static void other_signals_while_waiting(void)
+{
+    static const int signals[] = {SIGUSR1, SIGUSR2, SIGTSTP};
+    struct program run;
+    size_t i;
+
+    nodes(3);
+    for (i = 0; i < sizeof signals / sizeof *signals; i++) {
+        ask_all("SET", "redlock:x", "another's");
+        run = start("run", "--status-fd", "3", "x", "-c", "echo ran; exit 4", NULL);
+        ok(writes(run, 's', "waiting"), "it waits");
+        signal_to(run.pid, signals[i]);
+        until(has_ended(run), 300);
+        ask_all("DEL", "redlock:x");
+        if (!has_ended(run) || signals[i] == SIGTSTP) {
+            is_int(ends(&run), 4, "signal %d does not reach the command", signals[i]);
+            is_text(wrote(run, 'o'), "ran\n", "which runs");
+        } else {
+            is_int(ends(&run), -signals[i], "or signal %d ends redlock itself", signals[i]);
+        }
+        no_key_left("then");
+    }
+}
+
 static void signals_while_running(void)
 {
     static const int signals[] = {SIGTERM, SIGHUP,  SIGQUIT,  SIGINT,
@@ -3152,6 +3178,7 @@ static const struct scenario {
     {"conflicts", conflicts},
     {"nobody_holds_it", nobody_holds_it},
     {"term_while_waiting", term_while_waiting},
+    {"other_signals_while_waiting", other_signals_while_waiting},
     {"fork_fails", fork_fails},
     {"min_hold", min_hold},
     {"late_min_hold", late_min_hold},
