@@ -755,6 +755,24 @@ static void unavailable(void)
     no_key_left("after these");
 }
 
+/* Nodes that accept connections and say nothing, for longer than --unavailable-timeout: also the attempt that is to find
+   the cause is given up. */
+static void unavailable_and_slow(void)
+{
+    nodes(3);
+    server_pause(&servers[1]);
+    server_pause(&servers[2]);
+    is_int(redlock("run", "--unavailable-timeout", "0.2", "x", "true", NULL), 69,
+           "a timeout that is shorter than an attempt");
+    ok(strstr(wrote(last, 'e'), "no quorum of nodes answered") != NULL, "says why");
+    is_int(redlock("acquire", "--json", "-t", "60", "--unavailable-timeout", "0.2", "x", NULL), 69,
+           "acquire");
+    ok(strstr(wrote(last, 'o'), "\"error\":\"unavailable\"") != NULL, "says so");
+    server_resume(&servers[1]);
+    server_resume(&servers[2]);
+    no_key_left("then");
+}
+
 static long long start_at_us;
 
 static void wait_for_the_others(void)
@@ -3145,6 +3163,7 @@ static const struct scenario {
     {"renewed_for_weeks", renewed_for_weeks},
     {"two_of_three_down", two_of_three_down},
     {"unavailable", unavailable},
+    {"unavailable_and_slow", unavailable_and_slow},
     {"status_fd", status_fd},
     {"verbose", verbose},
     {"works_again", works_again},
