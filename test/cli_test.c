@@ -514,6 +514,23 @@ static void nested(void)
     no_key_left("after these");
 }
 
+/* A process that the command leaves behind inherits REDLOCK_HELD. Once the command has ended, nothing is held above. */
+static void nested_no_more(void)
+{
+    struct program run;
+
+    nodes(3);
+    setenv("P", program, 1);
+    run = start("run", "x", "-c",
+                "(while \"$P\" status x; do sleep .1; done; "
+                "\"$P\" run x echo ran; echo left with $?) & exit 4",
+                NULL);
+    is_int(ends(&run), 4, "a command leaves a process behind");
+    ok(writes(run, 'o', "left with"), "which asks for the lock itself later");
+    ok(strstr(wrote(run, 'o'), "left with 0") != NULL, "and gets it");
+    no_key_left("then");
+}
+
 /* ---- Signals and descriptors of the caller ---- */
 
 static void odd_caller(void)
@@ -3194,6 +3211,7 @@ static const struct scenario {
     {"names", names},
     {"environment", environment},
     {"nested", nested},
+    {"nested_no_more", nested_no_more},
     {"conflicts", conflicts},
     {"nobody_holds_it", nobody_holds_it},
     {"term_while_waiting", term_while_waiting},
