@@ -1882,6 +1882,30 @@ static void force(void)
     }
 }
 
+/* "How long it has had it": not how long it has waited. */
+static void since_it_is_held(void)
+{
+    struct program first, second;
+    const char *since;
+    long long held_ms;
+
+    nodes(3);
+    first = start("run", "-t", "60", "x", "sleep", "60", NULL);
+    on_most("redlock:x");
+    second = start("run", "--status-fd", "3", "-t", "60", "x", "sleep", "60", NULL);
+    sleep_ms(6000);
+    signal_to(first.pid, SIGTERM);
+    ends(&first);
+    ok(writes(second, 's', "acquired"), "a waiter gets the lock after 6 s");
+    is_int(redlock("status", "--json", "x", NULL), 0, "status");
+    since = strstr(wrote(last, 'o'), "\"since_ms\":");
+    held_ms = since != NULL ? (long long)time(NULL) * 1000 - atoll(since + 11) : 9999;
+    ok(held_ms < 3000, "it has had it since then (%lld ms)", held_ms);
+    signal_to(second.pid, SIGTERM);
+    ends(&second);
+    no_key_left("then");
+}
+
 static void status(void)
 {
     static char huge[3500];
@@ -3226,6 +3250,7 @@ static const struct scenario {
     {"members", members},
     {"far_node", far_node},
     {"force", force},
+    {"since_it_is_held", since_it_is_held},
     {"status", status},
     {"foreign_keys", foreign_keys},
     {"node_lists", node_lists},
