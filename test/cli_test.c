@@ -3136,6 +3136,37 @@ static void terminals(void)
     no_key_left("then");
 }
 
+/* Ctrl-Z gives the shell its terminal back, whatever redlock does. */
+static void terminal_comes_back(void)
+{
+    static const char *const lines[] = {"$COMMAND run x true\n",
+                                        "$COMMAND run --new-group y sleep 60\n",
+                                        "$COMMAND run z sleep 60 & sleep .5; fg\n"};
+    static const char *const when[] = {"waiting", "--new-group", "from the background"};
+    struct program shell;
+    int terminal;
+    size_t i;
+
+    nodes(3);
+    setenv("COMMAND", program, 1);
+    redlock("acquire", "-t", "600", "x", NULL);
+    for (i = 0; i < sizeof lines / sizeof *lines; i++) {
+        setup.instead = "sh";
+        shell = start_on_terminal(&terminal, "-im", NULL);
+        type(terminal, lines[i]);
+        if (i > 0)
+            on_all(i == 1 ? "redlock:y" : "redlock:z");
+        sleep_ms(1000);
+        type(terminal, "\032");
+        sleep_ms(500);
+        type(terminal, "echo so$((1+1))\n");
+        ok(strstr(screen(terminal, "so2"), "so2") != NULL, "%s: the shell reads again", when[i]);
+        close(terminal);
+        signal_to(shell.pid, SIGKILL);
+        ends(&shell);
+    }
+}
+
 static void prompts(void)
 {
     struct program run;
@@ -3209,6 +3240,7 @@ static const struct scenario {
     {"verbose", verbose},
     {"works_again", works_again},
     {"terminals", terminals},
+    {"terminal_comes_back", terminal_comes_back},
     {"least_permissions", least_permissions},
     {"no_servers", no_servers},
     {"callers", callers},
