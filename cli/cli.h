@@ -94,8 +94,9 @@ void export_options(void);
 /* A node as the user wrote it, and in the library's form. */
 struct target {
     struct redlock_url url; /* url.address may be printed: it holds no secret */
-    char address[108];      /* numeric, or unix:; an unresolved name stays as the user wrote it */
-    const char *error;      /* why the name was not resolved; NULL: no error */
+    char address[REDLOCK_ADDRESS_MAX +
+                 1];   /* numeric, or unix:; an unresolved name stays as the user wrote it */
+    const char *error; /* why the name was not resolved; NULL: no error */
 };
 
 /* The nodes, once nodes_load has read them. */
@@ -295,9 +296,13 @@ int ending_signal(void);
 int is_asked_to_end(void);
 /* Ends this process as that signal would have. */
 void end_by_signal(void) __attribute__((noreturn));
-/* Restores the inherited effect of a signal. */
-void signal_restore(int number);
-/* The same for all signals: for a child before exec. */
+/* From here on SIGTSTP is handled, too. */
+void signals_add_stop(void);
+/* Stops this process as the terminal would. Returns when it is continued. */
+void stop_by_terminal(void);
+/* Forgets the signals that have arrived and do not ask a program to end. */
+void forget_other_signals(void);
+/* Restores the inherited effect of all signals: for a child before exec. */
 void signals_restore(void);
 
 uint64_t now_us(void);

@@ -40,8 +40,8 @@ void rename_process(const char *name)
 
 /* The signals that the program handles. They are blocked except in sleep_on and is_asked_to_end, so that no handler
    runs between two statements. */
-static const int handled[] = {SIGHUP,  SIGINT,  SIGQUIT,  SIGTERM, SIGUSR1,
-                              SIGUSR2, SIGCHLD, SIGWINCH, SIGCONT, SIGTSTP};
+static const int handled[] = {SIGHUP,  SIGINT,   SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2,
+                              SIGCHLD, SIGWINCH, SIGCONT, SIGTSTP}; /* SIGTSTP is the last */
 enum { HANDLED = sizeof handled / sizeof *handled };
 
 static volatile sig_atomic_t arrived[HANDLED], from_terminal[HANDLED];
@@ -64,6 +64,19 @@ static void note(int number, siginfo_t *info, void *context)
     from_terminal[place_of(number)] = info->si_code > 0; /* the kernel sent it */
 }
 
+/* Handles one of the signals. One that the caller ignores stays ignored: nohup ignores HUP, `&` ignores INT. */
+static void handle(unsigned i)
+{
+    struct sigaction action = {0};
+
+    action.sa_sigaction = note;
+    action.sa_flags = SA_SIGINFO;
+    sigdelset(&sleeping_mask, handled[i]);
+    sigaction(handled[i], &action, &inherited[i]);
+    if (inherited[i].sa_handler == SIG_IGN && handled[i] != SIGCHLD)
+        sigaction(handled[i], &inherited[i], NULL);
+}
+
 void signals_begin(void)
 {
     static int begun;
@@ -74,23 +87,16 @@ void signals_begin(void)
     if (begun++)
         return;
     sigemptyset(&mask);
-    for (i = 0; i < HANDLED; i++)
+    for (i = 0; i < HANDLED - 1; i++)
         sigaddset(&mask, handled[i]);
     sigaddset(&mask, SIGTTOU); /* printing a message in the background must not stop this process */
     sigprocmask(SIG_BLOCK, &mask, &inherited_mask);
     sleeping_mask = inherited_mask;
     sigaddset(&sleeping_mask, SIGTTOU);
-    action.sa_sigaction = note;
-    action.sa_flags = SA_SIGINFO;
-    for (i = 0; i < HANDLED; i++) {
-        sigdelset(&sleeping_mask, handled[i]);
-        sigaction(handled[i], &action, &inherited[i]);
-        /* a signal that the caller ignores stays ignored: nohup ignores HUP, `&` ignores INT */
-        if (inherited[i].sa_handler == SIG_IGN && handled[i] != SIGCHLD)
-            sigaction(handled[i], &inherited[i], NULL);
-    }
+    for (i = 0; i < HANDLED - 1; i++)
+        handle(i);
+    sigaction(SIGTSTP, NULL, &inherited[HANDLED - 1]);
     action.sa_handler = SIG_IGN;
-    action.sa_flags = 0;
     sigaction(SIGPIPE, &action, &inherited_pipe);
 }
 
@@ -105,14 +111,39 @@ void signals_restore(void)
     sigprocmask(SIG_SETMASK, &inherited_mask, NULL);
 }
 
-void signal_restore(int number)
+void signals_add_stop(void)
 {
     sigset_t mask;
 
-    sigaction(number, &inherited[place_of(number)], NULL);
     sigemptyset(&mask);
-    sigaddset(&mask, number);
-    sigprocmask(SIG_UNBLOCK, &mask, NULL);
+    sigaddset(&mask, SIGTSTP);
+    sigprocmask(SIG_BLOCK, &mask, NULL);
+    handle(HANDLED - 1);
+}
+
+void stop_by_terminal(void)
+{
+    struct sigaction handler, action = {0};
+    sigset_t mask, before;
+
+    sigemptyset(&mask);
+    sigaddset(&mask, SIGTSTP);
+    action.sa_handler =
+        SIG_DFL; /* not SIGSTOP: without a shell that could continue it the system does not stop it */
+    sigaction(SIGTSTP, &action, &handler);
+    raise(SIGTSTP);
+    sigprocmask(SIG_UNBLOCK, &mask, &before);
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    sigaction(SIGTSTP, &handler, NULL);
+}
+
+void forget_other_signals(void)
+{
+    unsigned i;
+
+    for (i = 0; i < HANDLED; i++)
+        if (!is_ending(handled[i]))
+            arrived[i] = 0;
 }
 
 int next_signal(int *by_terminal)

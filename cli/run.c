@@ -44,7 +44,6 @@ static struct {
     uint64_t deadline_us;     /* D */
     uint64_t kill_us;         /* when STOPPING turns to STOPPED, by SIGKILL */
     uint64_t warn_us;         /* when a renewal is late */
-    unsigned renewals;        /* how many were reported */
     int is_failing;           /* 1: a message has reported a failed renewal */
     redlock_mask up, members; /* nodes reported as connected; nodes reported to have the lock */
 } run;
@@ -104,7 +103,8 @@ static void check_options(void)
 
 /* ---- Names ---- */
 
-/* The key of a lock as an element of REDLOCK_HELD, a list with colons: percent-encoded. Valid until the next call. */
+/* The key of a lock as it stands in REDLOCK_HELD, a list KEY=PID:KEY=PID of percent-encoded keys and the processes that hold
+   them. Valid until the next call. */
 static const char *held_key(const char *key, size_t size)
 {
     static char held[3 * REDLOCK_KEY_MAX + 1];
@@ -115,16 +115,24 @@ static const char *held_key(const char *key, size_t size)
     return held;
 }
 
+/* Returns 1 unless it is known that the process does not live any more. A command may leave a process behind that outlives the
+   lock, and still has the variable. */
+static int may_live(const char *pid)
+{
+    return *pid != '=' || kill((pid_t)atol(pid + 1), 0) == 0 || errno != ESRCH;
+}
+
 /* Returns 1 if a program that called this one holds the lock: waiting for the lock would never end. */
 static int is_held_above(const void *key, size_t size)
 {
     const char *list = getenv("REDLOCK_HELD"), *held = held_key(key, size);
 
     while (list != NULL && *list != '\0') {
-        size_t part = strcspn(list, ":");
-        if (part == strlen(held) && memcmp(list, held, part) == 0)
+        size_t part = strcspn(list, "=:");
+        if (part == strlen(held) && memcmp(list, held, part) == 0 && may_live(list + part))
             return 1;
-        list += part + (list[part] == ':');
+        list += strcspn(list, ":");
+        list += *list == ':';
     }
     return 0;
 }
@@ -169,12 +177,16 @@ static void set_number(const char *name, unsigned long long number)
 
 static void add_held(const void *key, size_t size)
 {
-    const char *above = getenv("REDLOCK_HELD");
-    char held[4096];
+    const char *above = getenv("REDLOCK_HELD"), *held = held_key(key, size);
+    size_t room = (above != NULL ? strlen(above) : 0) + strlen(held) + 24;
+    char *list = malloc(room);
 
-    snprintf(held, sizeof held, "%s%s%s", above != NULL ? above : "",
-             above != NULL && *above != '\0' ? ":" : "", held_key(key, size));
-    setenv("REDLOCK_HELD", held, 1);
+    if (list == NULL)
+        die(EXIT_SYSTEM, "no memory");
+    snprintf(list, room, "%s%s%s=%ld", above != NULL ? above : "",
+             above != NULL && *above != '\0' ? ":" : "", held, (long)getppid());
+    setenv("REDLOCK_HELD", list, 1);
+    free(list);
 }
 
 static void set_environment(void)
@@ -348,10 +360,8 @@ static int start(char **command)
     int go[2], line[2], goes;
 
     run.own_group = !options.foreground && (options.new_group || !is_in_foreground());
-    /* Ctrl-Z must stop this process and the command; otherwise the shell does not get its terminal back. If that lasts too long,
-       the guard kills the command. */
-    if (!run.own_group)
-        signal_restore(SIGTSTP);
+    if (run.own_group) /* the terminal does not send Ctrl-Z to the command then */
+        signals_add_stop();
     if (pipe2(go, O_CLOEXEC) != 0 || pipe2(line, O_CLOEXEC) != 0 || (run.child = fork()) < 0)
         return -1;
     if (run.child == 0) {
@@ -471,8 +481,7 @@ static void look_at_lock(uint64_t now)
     if (run.phase != RUNNING)
         return;
     look_at_nodes();
-    if (lock->extended != run.renewals) {
-        run.renewals = lock->extended;
+    if (lock->valid_until_us > run.deadline_us) { /* lock->extended counts to 65,535 only */
         renewed();
         event("renewed %lu", (unsigned long)redlock_remaining_ms(&session.client, lock));
         say(run.is_failing ? LOG_NOTICE : LOG_DEBUG, "%s: %s; %ld s left", run.name,
@@ -508,9 +517,14 @@ static void forward_signals(void)
     while ((number = next_signal(&by_terminal)) != 0) {
         if (number == SIGCHLD || (by_terminal && !run.own_group))
             continue;
-        if (!run.own_group && (number == SIGCONT || number == SIGTSTP || number == SIGWINCH))
+        if (!run.own_group && (number == SIGCONT || number == SIGWINCH))
             continue;
         kill_command(number);
+        if (number == SIGTSTP &&
+            by_terminal) { /* until then the shell does not have its terminal back */
+            stop_by_terminal();
+            kill_command(SIGCONT);
+        }
         if (is_ending(number)) /* a stopped command would not get the signal */
             kill_command(SIGCONT);
     }
@@ -712,6 +726,7 @@ static void begin_hold(void)
     char id[ID_TEXT];
 
     may_wait = 0;
+    forget_other_signals(); /* they came before the command: it would have no handler for them yet */
     run.acquired_us = now_us();
     run.deadline_us = session.lock->valid_until_us;
     id_of(id, session.value, strlen(session.value));

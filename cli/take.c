@@ -252,7 +252,8 @@ static int is_worth_waiting(enum redlock_status status, const struct attempt *at
 {
     uint64_t now = now_us();
 
-    if (status != REDLOCK_HELD && status != REDLOCK_CONTENDED && status != REDLOCK_UNREACHABLE)
+    if (status != REDLOCK_HELD && status != REDLOCK_CONTENDED && status != REDLOCK_UNREACHABLE &&
+        status != REDLOCK_TOO_LATE) /* this process was paused */
         return 0;
     if (options.unavailable_ms > 0 &&
         now - attempt->answered_us > (uint64_t)options.unavailable_ms * 1000)
@@ -306,6 +307,8 @@ enum redlock_status take(struct session *session, const char *name)
         wait_for(session, name, &attempt);
         status = outcome(session, &attempt);
         status = timed_out && status == REDLOCK_HELD ? REDLOCK_TIMEOUT : status;
+        if (status == REDLOCK_CANCELLED && ending_signal() == 0) /* --unavailable-timeout, again */
+            status = REDLOCK_UNREACHABLE;
     }
     if (status == REDLOCK_OK) {
         const struct redlock_lock *lock = session->lock;
@@ -313,7 +316,7 @@ enum redlock_status take(struct session *session, const char *name)
         if (lock->label_size > 0)
             memcpy(session->value + TOKEN_DIGITS, lock->label, lock->label_size);
         session->value[TOKEN_DIGITS + lock->label_size] = '\0';
-        memcpy(session->key, lock->key, lock->key_size);
+        memmove(session->key, lock->key, lock->key_size); /* it may be the same memory */
         session->key[lock->key_size] = '\0';
     }
     return status;
