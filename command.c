@@ -21,7 +21,7 @@ static const char rl_delete_script[] =
 /* Its sha1sum, for EVALSHA. */
 #define RL_DELETE_SHA1 "0eb3fb62d87859ed2ecec0a26c11df77628751da"
 #if REDLOCK_MULTI_KEY
-/* The same for several keys: 1 when all were ours. */
+/* The same for several keys: 1 when all had our token. */
 static const char rl_delete_all_script[] =
     "local r=1 for _,k in ipairs(KEYS)do local v=redis.call('get',k)if v==ARGV[1]then "
     "redis.call('del',k)elseif v or r==1 then r=v or 0 end end return r";
@@ -65,10 +65,10 @@ static const char rl_confirm_script[] =
 #endif
 static const char rl_fence_suffix[] = ":fence";
 #if REDLOCK_MARKER
-/* Comes before a script that sets keys: -2 while the server may have lost locks. It takes its own key,
-   run and longest ttl off the end of the arguments. The age of the marker shows in its time to live,
-   which is 31 years at first: one key is enough, it is lost as a whole, and each client waits for its
-   own longest ttl. A marker from the future is set anew: the server's clock was set back. R18 */
+/* Goes before a script that sets keys: returns -2 while the server may have lost locks. It removes its key,
+   run and longest ttl from the end of the arguments. The time to live of the marker is 31 years at first
+   and so shows its age: one key is enough, and each client waits for its own longest ttl. A marker from the
+   future is set again: the server's clock was set back. R18 */
 static const char rl_marker_script[] =
     "local c,t,m=redis.call,table.remove,table.remove(KEYS)local l,r=t(ARGV),t(ARGV)local p=c("
     "'pttl',m)-1e12 if p>0 or c('get',m)~=r then p=0 c('set',m,r,'px',1e12)end if p>-l then return"
@@ -86,7 +86,7 @@ static const char rl_info_script[] =
 #define rl_info_script ""
 #endif
 
-/* The longest command fits into the send buffer. On the wire stand around script, key and token 48
+/* The longest command must fit into the send buffer. The words around script, key and token take 48
    bytes; 17 more for the ttl, 7 for "1"; for a fencing token 26, and 11 with suffix and length of its
    key; for a marker 5, and twice 17. Several keys count as one, see rl_check_keys. */
 enum {
@@ -105,7 +105,7 @@ enum {
 #if defined(__STDC_VERSION__) && __STDC_VERSION__ >= 201112L
 _Static_assert(REDLOCK_SEND_MAX >= RL_LONGEST,
                "REDLOCK_SEND_MAX is too small for the longest command");
-#else /* the name is what a compiler says of it */
+#else /* the compiler's error shows the name */
 typedef char
     REDLOCK_SEND_MAX_is_too_small_for_the_longest_command[REDLOCK_SEND_MAX >= RL_LONGEST ? 1 : -1];
 #endif
@@ -309,7 +309,7 @@ static void rl_put_one(struct resp_writer *w, const struct rl_message *m, unsign
             rl_put_value(w, m, (unsigned)*word);
     }
     if (m->marked && script) {
-        resp_put_number(w, rl_run(m->node) + m->node->database); /* may change places: SWAPDB */
+        resp_put_number(w, rl_run(m->node) + m->node->database); /* SWAPDB exchanges databases */
         resp_put_number(w, m->c->priv.settings.longest_ttl_ms);
     }
 }
@@ -349,7 +349,7 @@ REDLOCK_PRIVATE uint32_t rl_hash(const struct resp_item *item, unsigned most)
     return hash != 0 ? hash : 1;
 }
 
-/* The client, the server or the key is not what it must be. Other errors pass: LOADING BUSY OOM
+/* A denial: permissions, the server's role or the type of the key are wrong. Other errors pass: LOADING BUSY OOM
    MISCONF TRYAGAIN CLUSTERDOWN MASTERDOWN NOREPLICAS. The last two denials come from within a script;
    none is longer than RESP_TEXT_MAX may be. */
 REDLOCK_PRIVATE int rl_is_denial(const struct resp_item *item)
@@ -364,7 +364,7 @@ REDLOCK_PRIVATE int rl_is_denial(const struct resp_item *item)
     return 0;
 }
 
-/* To SET, and to a script: 1, 0 or another number. */
+/* Replies to SET; and to a script, which returns 1, 0 or another number. */
 REDLOCK_PRIVATE enum rl_vote rl_vote_of(unsigned command, const struct resp_item *item)
 {
     int64_t number = item->integer;

@@ -31,7 +31,7 @@
 #endif
 #if REDLOCK_MARKER && !(REDLOCK_FENCING && REDLOCK_RESTART_GUARD)
 #error                                                                                             \
-    "REDLOCK_MARKER needs REDLOCK_FENCING, whose script looks at the marker, and REDLOCK_RESTART_GUARD"
+    "REDLOCK_MARKER needs REDLOCK_FENCING, whose script compares the marker, and REDLOCK_RESTART_GUARD"
 #endif
 #if REDLOCK_NOTIFICATION && !REDLOCK_RESP3
 #error "REDLOCK_NOTIFICATION needs REDLOCK_RESP3: notifications are pushes"
@@ -288,7 +288,7 @@ REDLOCK_PRIVATE int rl_random(struct redlock_client *c, void *out, size_t size);
 /* 0 <= result < range; without entropy the middle, as a pause is better than none. */
 REDLOCK_PRIVATE uint32_t rl_random_below(struct redlock_client *c, uint32_t range);
 
-/* Allowance for clocks. R3 */
+/* What clock drift may take of a ttl. R3 */
 REDLOCK_PRIVATE uint64_t rl_drift_us(const struct redlock_client *c, uint32_t ttl_ms);
 
 /* Whether these nodes are a quorum. */
@@ -494,7 +494,7 @@ static inline void rl_set_renewals(struct redlock_lock *lock, unsigned renewals)
 }
 #endif
 
-/* Whether the node talks RESP2. R12 */
+/* Whether the connection uses RESP2. R12 */
 #if REDLOCK_RESP3
 static inline int rl_is_plain(const struct redlock_node *node)
 {
@@ -529,7 +529,7 @@ static inline void rl_set_notifies(struct redlock_node *node, int notifies)
     node->priv.notifies = (uint8_t)notifies;
 }
 
-/* Locks that wait for a holder are counted: notifications are of use to nobody else. R7 */
+/* Counts the locks that wait for a holder: only they need notifications. R7 */
 static inline void rl_set_waiting(struct redlock_client *c, struct redlock_lock *lock,
                                   unsigned waiting)
 {
@@ -875,10 +875,10 @@ static inline uint64_t rl_replies_due(const struct redlock_client *c,
     return c->priv.now_us + rl_patience_ms(c, lock) * RL_MS_US;
 }
 
-/* Moves a lock to the end of a list, or in WAIT and LATER to its place, or off all. */
+/* Moves a lock to the end of a list, in WAIT and LATER to its place in time, or off all lists (NOWHERE). */
 REDLOCK_PRIVATE void rl_move(struct redlock_client *c, struct redlock_lock *lock, unsigned where);
 
-/* Something happened to it that the next tick must look at. */
+/* Something happened to the lock: the next tick steps it. */
 REDLOCK_PRIVATE void rl_touch(struct redlock_client *c, struct redlock_lock *lock);
 
 /* Nodes where a command that creates the key may still run, on a connection that was given up. R8b */
@@ -895,10 +895,10 @@ REDLOCK_PRIVATE int rl_repairs(const struct redlock_client *c, const struct redl
 REDLOCK_PRIVATE void rl_take_replies(struct redlock_client *c, struct redlock_node *node,
                                      struct rl_input *in);
 
-/* Tells the locks which connections broke: what these owe is not answered any more. */
+/* Tells the locks of broken connections, whose replies will not come. */
 REDLOCK_PRIVATE void rl_tell_broken(struct redlock_client *c);
 
-/* A release is told to the waiters of this client: servers do not tell the client that deleted. R7 */
+/* Notifies the waiters of this client after a release: servers do not notify the client that deleted. R7 */
 REDLOCK_PRIVATE void rl_notify_own(struct redlock_client *c, const struct redlock_lock *lock);
 
 /* Whether enough nodes say that the lock may be free. R7 */
@@ -910,7 +910,7 @@ REDLOCK_PRIVATE unsigned rl_largest_holding(const struct redlock_client *c,
 
 /* ---- Rounds (round.c) ------------------------------------------------------------------------------- */
 
-/* A new command to all nodes, a new count of votes. */
+/* Begins a round: a new command to all nodes, a new count of votes. */
 REDLOCK_PRIVATE void rl_begin_round(struct redlock_client *c, struct redlock_lock *lock);
 
 /* Sends the present command of a lock where it is still to be sent and can be. R2 */
@@ -922,14 +922,14 @@ enum rl_verdict { RL_OPEN, RL_WON, RL_OUT_OF_REACH, RL_TIME_IS_UP };
 REDLOCK_PRIVATE enum rl_verdict rl_verdict_of(struct redlock_client *c, struct redlock_lock *lock,
                                               unsigned yes, unsigned voters);
 
-/* The votes that did not come in time failed; the nodes are told why. */
+/* Votes that did not come in time count as failed. Their nodes get the error. */
 REDLOCK_PRIVATE void rl_too_slow(struct redlock_client *c, struct redlock_lock *lock);
 
 /* The replies to commands of a set are needed no more. */
 REDLOCK_PRIVATE void rl_ignore(struct redlock_client *c, const void *owner, unsigned nodes,
                                unsigned set);
 
-/* The token is of no use any more: what is answered late makes no members. */
+/* The token is not used any more: late replies make no members. */
 REDLOCK_PRIVATE void rl_ignore_late(struct redlock_client *c, struct redlock_lock *lock);
 
 /* A round of extensions is over. */
@@ -940,17 +940,17 @@ REDLOCK_PRIVATE void rl_connect(struct redlock_client *c, unsigned nodes, uint64
 
 /* ---- Locks (redlock.c) ------------------------------------------------------------------------------ */
 
-/* Hands the lock to the library, which begins with `state` in the next tick. */
+/* Starts an operation: the next tick begins with `state`. */
 REDLOCK_PRIVATE enum redlock_status rl_begin(struct redlock_client *c, struct redlock_lock *lock,
                                              enum redlock_operation operation, unsigned state,
                                              uint32_t wait_ms);
 
 REDLOCK_PRIVATE void rl_enter(struct redlock_lock *lock, unsigned state);
 
-/* Puts a held lock away: out of sight, unless some node is still to be sent it. R2 */
+/* Takes a held lock off its list, unless the command must still be sent to some node. R2 */
 REDLOCK_PRIVATE void rl_put_away(struct redlock_client *c, struct redlock_lock *lock);
 
-/* Until when an attempt waits for a connection that is under way. R2 */
+/* Until when an attempt waits for the connection to this node; 0: it does not. R2 */
 REDLOCK_PRIVATE uint64_t rl_connecting_until(const struct redlock_client *c,
                                              const struct redlock_node *node);
 

@@ -65,7 +65,7 @@ REDLOCK_PRIVATE void rl_set_error(struct redlock_node *node, enum rl_error error
     redlock_set_error(node, rl_nth(rl_error_texts, error), NULL);
 }
 
-/* Ends the text before the password, or before as much of it as the text has room for. */
+/* Cuts the text off before the password, or before the part of it that the text has room for. */
 static void rl_hide_password(char *text, const char *password)
 {
     for (; *text != '\0'; text++) {

@@ -84,7 +84,7 @@ static const char *url_decode(struct url_text *text, char *to, int least)
             width = 3;
         }
         if (c < least || (c == 127 && least > 1))
-            return "a control character can't be part of it";
+            return "it contains a control character";
         if (used == REDLOCK_URL_MAX)
             return "too long";
         to[used++] = (char)c;
@@ -233,7 +233,7 @@ static const char *url_options(struct url_text *text, struct redlock_url *url, i
         } else if (url_take(&option, "timeout=")) {
             if (url->timeout_ms != 0) {
                 text->at = start;
-                return "the timeout is said twice";
+                return "the timeout is given twice";
             }
             trouble = url_number(&option, 1, 600000, &url->timeout_ms);
         } else {

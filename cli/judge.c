@@ -569,7 +569,7 @@ static void judge_exposure(struct finding *finding, const struct exam *exam)
     else if (privacy(exam->target->address) == 2)
         finds(finding, PASS, "this machine");
     else if (url->password[0] == '\0')
-        finds(finding, WARN, "it wants no password");
+        finds(finding, WARN, "it requires no password");
     else if (privacy(exam->target->address) == 0)
         finds(finding, WARN, "password and locks in plain text over a public network");
     else if (is_default && (exam->answered & (1U << ASK_CONFIG)) != 0)
@@ -637,10 +637,10 @@ const struct check checks[CHECKS] = {
     {"stalls", judge_stalls, "while it waits for fork or disk it has no vote",
      "fewer keys, no snapshots, transparent huge pages off; a disk of its own"},
     {"client limit", judge_room, "nodes that reject the connection cannot vote",
-     "a larger maxclients; find who does not close connections"},
+     "a larger maxclients; find the clients that do not close connections"},
     {"shared use", judge_shared, "FLUSHALL deletes locks; KEYS and large data sets stop the server",
      "a server for locks alone; deny +flushall +flushdb +keys to all"},
-    {"exposure", judge_exposure, "who can write can take or delete any lock",
+    {"exposure", judge_exposure, "a client that can write can take or delete any lock",
      "an ACL user with the prefix only; a private network, or stunnel"},
     {"idle close", judge_idle, "connections end between two renewals and must be made anew",
      "timeout 0"},

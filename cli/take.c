@@ -348,7 +348,7 @@ static const struct outcome {
     {REDLOCK_UNCONFIRMED, EXIT_UNAVAILABLE, "unavailable",
      "no quorum of nodes confirmed the release; the lock expires with its ttl at the latest"},
     {REDLOCK_TOO_LATE, EXIT_UNAVAILABLE, "unavailable",
-     "the nodes answered so late that nothing of the ttl was left"},
+     "acquired too late: the nodes took so long that none of the ttl was left"},
     {REDLOCK_DENIED, EXIT_DENIED, "denied", "no quorum of nodes permits it"},
     {REDLOCK_NO_ENTROPY, EXIT_SYSTEM, "system", "no random bytes"},
     {REDLOCK_INVALID_ARGUMENT, EXIT_BUG, "bug", "an internal error"}, /* and all others */

@@ -78,7 +78,7 @@ static int one_attempt(struct side *a, struct side *b)
         return 0;
     settle(&a->client);
     scripts = scripts_run(&servers[1]);
-    heal();
+    reconnect_network();
     while (!(late = scripts_run(&servers[1]) > scripts) && now_ms() < until)
         sleep_ms(20);
     left = left_ms(&servers[1]);
@@ -108,7 +108,7 @@ int main(void)
         done = one_attempt(&a, &b);
         redlock_deinit(&a.client);
         redlock_deinit(&b.client);
-        heal();
+        reconnect_network();
     }
     ok(done, "an attempt without a pause of the machine: %d attempts", tries);
     return done_testing();

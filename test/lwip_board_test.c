@@ -398,7 +398,7 @@ static void two_contend(void)
         ok(says(&boards[i], "counted\n", TURNS), "board %d of two has held the lock %d times", i,
            TURNS);
     for (i = 0; i < 2; i++) {
-        is_int(times_said(&boards[i], "NOT ALONE"), 0,
+        is_int(times_said(&boards[i], "TWO HOLDERS"), 0,
                "board %d never held it together with the other", i);
         is_int(times_said(&boards[i], "not counted"), 0, "board %d has counted each holding", i);
         power_off(&boards[i]);
@@ -409,7 +409,8 @@ static void two_contend(void)
     /* With different servers the boards have different locks: the counter must show that. */
     boards[0] = power_on(0, 2, settings);
     boards[1] = power_on(3, 4, settings);
-    ok(until(times_said(&boards[0], "NOT ALONE") + times_said(&boards[1], "NOT ALONE") > 0, LONG),
+    ok(until(times_said(&boards[0], "TWO HOLDERS") + times_said(&boards[1], "TWO HOLDERS") > 0,
+             LONG),
        "boards with different servers hold the lock together");
     for (i = 0; i < 2; i++)
         power_off(&boards[i]);

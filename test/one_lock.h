@@ -14,7 +14,7 @@
 
 enum { MS = 1000 };
 
-/* Results that another one replaces in a build that does not ask who holds the lock: a quorum of nodes refuses
+/* Results that differ in a build without holder diagnosis: a quorum of nodes refuses
    it, each for another client; and a release finds that another client has it. */
 enum {
     REFUSED_BY_SEVERAL = REDLOCK_DIAGNOSIS ? REDLOCK_CONTENDED : REDLOCK_HELD,

@@ -24,7 +24,7 @@ struct side {
 };
 
 /* `local`: over unix sockets, which no packet filter sees. The time limits are short, so that a partition
-   is noticed soon. A machine may stand still for longer, so each thing is tried until it succeeds. */
+   is noticed soon. A machine may pause for longer, so each step is tried until it succeeds. */
 static inline void begin(struct side *side, const struct server *servers, unsigned count, int local,
                          const char *key, uint32_t ttl_ms)
 {
@@ -58,7 +58,7 @@ static inline void filter(const char *chain, const char *end, int port, const ch
     shell(command);
 }
 
-static inline void heal(void)
+static inline void reconnect_network(void)
 {
     shell("nft flush chain ip redlock input");
 }

@@ -110,7 +110,7 @@ static void verdicts(void)
         for (up = 0; up < 2; up++) {
             begin_and_cut(&a, up, 2, cases[n].verdict);
             acquire_and_release(&a, cases[n].verdict);
-            heal();
+            reconnect_network();
             redlock_deinit(&a.client);
             begin_and_cut(&a, up, 3, cases[n].verdict);
             is_int(acquire(&a, 0), REDLOCK_UNREACHABLE, "%s: no quorum", cases[n].verdict);
@@ -120,7 +120,7 @@ static void verdicts(void)
             while (!all_say(&a, 3, cases[n].error[0], cases[n].error[up]) && now_ms() < until);
             ok(all_say(&a, 3, cases[n].error[0], cases[n].error[up]),
                "no quorum: the error of a node: %s", a.nodes[2].error);
-            heal();
+            reconnect_network();
             is_int(acquire(&a, 30000), REDLOCK_OK, "the partition is over: acquired");
             is_int(release(&a), REDLOCK_OK, "the partition is over: released");
             settle(&a.client);
@@ -162,7 +162,7 @@ static void the_holder_is_cut_off(void)
     is_int(early, 0, "the other client acquires it after the validity of the first");
     ok(redlock_posix()->now_us(NULL) >= end_us, "the validity of the first is over");
     settle(&b.client); /* reads replies that have arrived, so that they do not count as too late */
-    heal();
+    reconnect_network();
     /* a late extension may set the key on one node again; if two more nodes were not connected, the loss
        would not be certain */
     meet_all(&a);

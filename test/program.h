@@ -33,7 +33,7 @@ extern struct program_setup {
 
 /* Words end with NULL. Descriptor 3 is open only if a word is "--status-fd". */
 struct program start(const char *word, ...);
-/* The same on a terminal of its own, as a shell would: in the foreground; *terminal is the other side. */
+/* The same on a new terminal, in the foreground, as a shell does; *terminal is the other side. */
 struct program start_on_terminal(int *terminal, const char *word, ...);
 
 /* Its exit status, or minus the number of the signal that ended it. TOO_LONG: it had to be killed, after

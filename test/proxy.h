@@ -12,7 +12,7 @@ enum proxy_mode {
     PROXY_PASS,  /* a good network */
     PROXY_DELAY, /* each piece is 5 to 60 ms under way */
     PROXY_DRIP,  /* one byte in a millisecond */
-    PROXY_HOLE,  /* nothing comes through, nobody is told */
+    PROXY_HOLE,  /* nothing is passed on, and no side gets an error */
     PROXY_RESET, /* connections are reset, old and new */
     PROXY_CUT,   /* half of the next piece comes through, then the connection is closed */
     PROXY_MODES

@@ -66,7 +66,7 @@ tap_is(long got, long expected, const char *file, int line, const char *format, 
 #define ok(condition, ...) tap_ok((condition) != 0, __FILE__, __LINE__, __VA_ARGS__)
 #define is_int(got, expected, ...) tap_is((got), (expected), __FILE__, __LINE__, __VA_ARGS__)
 
-/* A check that can't be made here; it counts as skipped, and says why. */
+/* A check that cannot be made here: it counts as skipped, with the reason. */
 static inline void skip(const char *why)
 {
     printf("ok %u # SKIP %s\n", ++tap_checks, why);

@@ -1,6 +1,6 @@
-/* libc.c - for the static program: smaller versions of what is large in musl. They take the place of musl's as they are
-   linked first. Memory: what is allocated is little, at the start, and kept (options, and what getaddrinfo and fopen need),
-   so nothing is given back. printf: the conversions d i u x X c s f only, with flags - 0 +, width and precision; %f below
+/* libc.c - for the static program: smaller versions of functions that are large in musl. They replace musl's because they
+   are linked first. Memory: the program allocates little, at its start (options; getaddrinfo, fopen), so free does
+   nothing. printf: the conversions d i u x X c s f only, with flags - 0 +, width and precision; %f below
    10^12. gmtime: from 1970 on, without the day of the week and of the year. Sorting: for some hundred elements. mbstowcs:
    counts only, as getaddrinfo asks it to. With musl's own the program is 23 KB larger.
 
@@ -18,12 +18,12 @@
 
 /* ---- Memory ---- */
 
-enum { ALIGNMENT = 16, POOL = 65536 }; /* what has no room there is mapped */
+enum { ALIGNMENT = 16, POOL = 65536 }; /* a piece without room there is mapped */
 
 static char pool[POOL] __attribute__((aligned(ALIGNMENT)));
 static size_t used;
 
-/* Before each piece stands its size. */
+/* The size of a piece stands before it. */
 static size_t *size_of(void *piece)
 {
     return (size_t *)(void *)((char *)piece - ALIGNMENT);

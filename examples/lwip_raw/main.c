@@ -273,7 +273,7 @@ static int enter(void)
     int64_t inside = counter_ask("INCR", "inside");
 
     if (inside > 1)
-        say("NOT ALONE: ", (uint32_t)inside, "");
+        say("TWO HOLDERS: ", (uint32_t)inside, "");
     return inside == 1;
 }
 
