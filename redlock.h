@@ -192,9 +192,9 @@ struct redlock_lock {
     /* You read these, and those at the end. */
     enum redlock_status status; /* of the last operation */
     uint8_t operation;          /* which operation that is: enum redlock_operation */
-    redlock_mask granted;       /* nodes that said yes: set, extended, deleted */
-    redlock_mask refused;       /* nodes that said no: another holder, or the key is missing */
-    redlock_mask failed;        /* nodes that did not say, or not in time: see their `error` */
+    redlock_mask granted;       /* nodes that replied yes: set, extended, deleted */
+    redlock_mask refused;       /* nodes that replied no: another holder, or the key is missing */
+    redlock_mask failed;        /* nodes that did not vote in time: see their `error` */
     redlock_mask members; /* confirmed nodes: they hold the key, only these can confirm it. R8 */
     uint16_t extended;    /* how often, since the acquire */
 
@@ -204,13 +204,12 @@ struct redlock_lock {
        REDLOCK_PENDING. Keys and label must live as long as the lock. */
     const void *key; /* any bytes; the same on every node. By convention "redlock:NAME" */
 #if REDLOCK_LABEL_MAX > 0
-    const void
-        *label; /* any bytes; appended to the random token, so that others can see who holds it */
+    const void *label; /* any bytes; appended to the random token, to show who holds the lock */
 #endif
 #if REDLOCK_MULTI_KEY
-    const struct redlock_key *extra_keys; /* multi-key lock: each node grants all keys or none. All
-                                             keys, with 10 bytes more for each of these, fit
-                                             REDLOCK_KEY_MAX */
+    /* Multi-key lock: each node grants all keys or none. All keys, with 10 bytes more for each of these, must
+       fit REDLOCK_KEY_MAX. */
+    const struct redlock_key *extra_keys;
 #endif
 #if REDLOCK_DIAGNOSIS
     char *holder; /* your buffer for the holder's token, cut off, when refused; NULL: none */
@@ -219,8 +218,8 @@ struct redlock_lock {
     uint16_t key_size; /* 1..REDLOCK_KEY_MAX */
 #if REDLOCK_LABEL_MAX > 0
     uint8_t label_size; /* 0..REDLOCK_LABEL_MAX */
-    uint8_t
-        token_is_label; /* 1: the label alone is the token. It must be unique. One attempt. R1 */
+    /* 1: the label alone is the token. It must be unique. One attempt. R1 */
+    uint8_t token_is_label;
 #endif
 #if REDLOCK_MULTI_KEY
     uint8_t extra_key_count; /* 0: none */
@@ -235,17 +234,15 @@ struct redlock_lock {
     /* You read these, too. */
     uint8_t token[20]; /* random, new at each attempt; hex on the wire. R1 */
 #if REDLOCK_FENCING
-    uint64_t
-        fencing_token; /* larger than the token of every acquisition that was complete before this one
-                               began. The resource must refuse a smaller one than the largest it has seen.
-                               0 unless held with use_fencing. R16 */
+    /* Larger than the token of every acquisition that was complete before this one began. The resource must
+       refuse a smaller one than the largest it has seen. 0 unless held with use_fencing. R16 */
+    uint64_t fencing_token;
 #endif
-    uint64_t
-        valid_until_us; /* by the clock of struct redlock_io, drift taken off; 0: not held. R3 */
+    /* By the clock of struct redlock_io, drift taken off; 0: not held. R3 */
+    uint64_t valid_until_us;
 #if REDLOCK_DIAGNOSIS
-    uint64_t
-        holder_until_us; /* when the lock of `holder` expires, as a node says. REDLOCK_NEVER: not
-                                   at all; 0: not known */
+    /* When the lock of `holder` expires, as a node replied. REDLOCK_NEVER: not at all; 0: not known. */
+    uint64_t holder_until_us;
 #endif
 };
 

@@ -96,7 +96,7 @@ limit() { # MACRO HOSTED - its value
 }
 check 'docs/settings.md has each limit, switch and option of the headers' "$(
     { sed -n 's/^#ifndef \(RE[A-Z_0-9]*\)$/\1/p' redlock_config.h redlock.h resp.h | grep -vE '_H$|_API$'
-      printf '#include "redlock.h"\n' | gcc -E -P -I. - | sed -n '/^struct redlock_lock {/,/uint8_t use_fencing/p' | sed '1,/^    } priv/d' |
+      printf '#include "redlock.h"\n' | gcc -E -P -I. - | sed -n '/^struct redlock_lock {/,/uint8_t use_fencing/p' | sed '1,/ priv;/d' |
           sed -n 's/.*[ *]\([a-z_]*\);$/\1/p'
     } | { read -r first && printf '%s\n' "$first" && cat || echo 'none is found'; } |
     while read -r name; do grep -q "\`$name\`" docs/settings.md || grep -q "\`$name=1\`" docs/settings.md || echo "$name"; done)"
