@@ -15,7 +15,7 @@ CFLAGS = -O2 -g
 LIMITS = # -DREDLOCK_NODES_MAX=12 ... for the library; the installed headers tell programs
 LARGE = -DREDLOCK_SEND_MAX=16384 -DREDLOCK_PIPELINE_MAX=255 -DREDLOCK_NODES_MAX=16
 # For tests: the smallest queues; and a build without optional features.
-TIGHT = -DREDLOCK_PIPELINE_MAX=4 -DRESP_DEPTH_MAX=2 -DREDLOCK_POOL_MAX=20 -DREDLOCK_SEND_MAX=882
+TIGHT = -DREDLOCK_OWED_MAX=1 -DREDLOCK_PIPELINE_MAX=4 -DRESP_DEPTH_MAX=2 -DREDLOCK_POOL_MAX=20 -DREDLOCK_SEND_MAX=882
 LEAN = -DREDLOCK_FENCING=0 -DREDLOCK_MULTI_KEY=0 -DREDLOCK_NOTIFICATION=0 -DREDLOCK_NATIVE_RELEASE=0 -DREDLOCK_DURABLE=0 -DREDLOCK_SEND_MAX=371
 
 # Targets are no files, except those in build.
@@ -461,7 +461,7 @@ prove: deps-prove ## with Frama-C: no input or call causes undefined behaviour i
 	prove -v -e sh test/prove/prove.sh :: $(B)
 
 coverage: deps-test ## lines of the library that the tests run
-	@WRAPS='$(WRAPS)' test/coverage.sh $(B) $(filter-out queue_test,$(PROGRAMS)) torture_test
+	@WRAPS='$(WRAPS)' LIMITS='$(TIGHT)' test/coverage.sh $(B) $(filter-out queue_test,$(PROGRAMS)) torture_test
 
 analyze: deps-test ## gcc -fanalyzer, clang-tidy, scan-build and cppcheck: no findings
 	prove -e 'sh' test/analyze.sh :: $(B)

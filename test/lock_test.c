@@ -2977,6 +2977,9 @@ static void r17_extra_keys_and_fencing_tokens(void)
         is_int(acquire(0), REDLOCK_OK, "r17: a multi-key lock");
         is_int((int)(lock.members & 1), 0, "r17: not on disk on node 0: not a member");
         is_int(release(1000), REDLOCK_OK, "r17: released");
+        set_extra_keys(&lock, NULL, 1);
+        is_int(acquire(0), REDLOCK_INVALID_ARGUMENT, "extra keys that are not there");
+        ok(has_invalid("extra_keys"), "the reason: %s", redlock_invalid_argument(&client));
     }
     if (!REDLOCK_FENCING)
         return;
@@ -3917,6 +3920,7 @@ static void no_entropy_no_lock(void)
     fake_no_entropy = 0;
     is_int(acquire(1000), REDLOCK_OK, "acquired when there are random bytes again");
     begin_with_defaults(3);
+    warm_up();
     for (; (times + 2) * 20 <= REDLOCK_POOL_MAX; times++) { /* leaves one token in the pool */
         acquire(0);
         release(100);

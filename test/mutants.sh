@@ -211,7 +211,7 @@ R16|redlock.c|s/rl_end_votes\(c, lock\);(\s+rl_set\(&lock->members)/rl_redirect(
 R8b|vote.c|s/if \(reply->role == RL_STALE && lock->priv.state != RL_IN_EXTEND\)\s+return;\s+if \(reply->role == RL_STALE\)/if (0)/|a late reply that does not count makes no confirmed node
 R8|vote.c|s/if \(reply->role != RL_VOTER\)\s+return; \/\* decided/\/* decided/|a node that disconnects after the decision has not failed
 R4|vote.c|s/if \(reply->command != RL_PTTL\)/if (1)/|the reply to PTTL is no reply to a release
-R4|redlock.c|s/rl_owe\(c, lock, lock->priv.todo\);/;/|a release that could not be sent in time is owed to the node
+R4|redlock.c|s/rl_owe\(c, lock, late\)/rl_owe(c, lock, 0)/|a release that could not be sent in time is owed to the node
 R5|node.c|s/if \(node->priv.denied\) \/\* nothing/if (0) \/* nothing/|a node that denies the client gets its pause in any case
 R5|node.c|s/c->priv.jammed_us \+ rl_vote_ms/node->priv.mark_us + rl_vote_ms/|the shorter timeout begins when the buffer is full
 R5|client.c|s/REDLOCK_READABLE \| REDLOCK_WRITABLE\);(\s+rl_read_clock)/REDLOCK_READABLE);$1/|after a pause of the program a node may accept bytes at once
