@@ -193,7 +193,7 @@ RESP_DEPTH_MAX 1 8
 RESP_SIZE_MAX 1024 2147483647
 END
 are_limits() { # the table above, and REDLOCK_SEND_MAX, which is checked below
-    sed -n 's/^#ifndef \(RE[A-Z]*_[A-Z]*_MAX\)$/\1/p' redlock.h resp.h url.h | sort >"$folder/there"
+    sed -n 's/^#ifndef \(RE[A-Z]*_[A-Z]*_MAX\)$/\1/p' redlock_config.h redlock.h resp.h url.h | sort >"$folder/there"
     { sed -n 's/^\(RE[A-Z]*_[A-Z]*_MAX\) [0-9]* [0-9 ]*$/\1/p' test/switches.sh && echo REDLOCK_SEND_MAX; } | sort >"$folder/here"
     diff "$folder/there" "$folder/here"
 }
