@@ -94,8 +94,8 @@ void export_options(void);
 /* A node as the user wrote it, and in the library's form. */
 struct target {
     struct redlock_url url; /* url.address may be printed: it holds no secret */
-    char address[REDLOCK_ADDRESS_MAX +
-                 1];   /* numeric, or unix:; an unresolved name stays as the user wrote it */
+    /* Numeric, or unix:; an unresolved name stays as the user wrote it. */
+    char address[REDLOCK_ADDRESS_MAX + 1];
     const char *error; /* why the name was not resolved; NULL: no error */
 };
 
@@ -200,13 +200,15 @@ struct session {
     struct redlock_lock *lock; /* the lock that is held, or was tried last */
     char key[REDLOCK_KEY_MAX + 1];
     char value[VALUE_MAX + 1]; /* the value of the key while this session holds the lock */
-    char holder[VALUE_MAX +
-                1]; /* the value of the key while another client holds the lock; "" if unknown */
+    /* The value of the key while another client holds the lock; "" if unknown. */
+    char holder[VALUE_MAX + 1];
 };
 
 /* The key of the lock of this name. Exits with 64 if it is too long. */
 void key_of(char key[REDLOCK_KEY_MAX + 1], const char *name);
 
+/* Cleared memory; exits with 71 if there is none. The caller frees it. */
+void *must_allocate(size_t count, size_t size);
 /* A client of all targets, and a lock on prefix + name. Exits if that is impossible. */
 void session_open(struct session *session, const char *name);
 /* Replaces the one lock by `count` slots, NAME/1 to NAME/count, in random order. One of them will be acquired. */

@@ -111,29 +111,38 @@ void signals_restore(void)
     sigprocmask(SIG_SETMASK, &inherited_mask, NULL);
 }
 
-void signals_add_stop(void)
+/* Blocks or unblocks one signal. */
+static void set_mask(int how, int number)
 {
     sigset_t mask;
 
     sigemptyset(&mask);
-    sigaddset(&mask, SIGTSTP);
-    sigprocmask(SIG_BLOCK, &mask, NULL);
+    sigaddset(&mask, number);
+    sigprocmask(how, &mask, NULL);
+}
+
+/* What the signal does to a process that does not handle it. */
+static void raise_default(int number)
+{
+    signal(number, SIG_DFL);
+    raise(number);
+    set_mask(SIG_UNBLOCK, number);
+}
+
+void signals_add_stop(void)
+{
+    set_mask(SIG_BLOCK, SIGTSTP);
     handle(HANDLED - 1);
 }
 
+/* Not by SIGSTOP: without a shell that could continue this process, the system does not stop it. */
 void stop_by_terminal(void)
 {
-    struct sigaction handler, action = {0};
-    sigset_t mask, before;
+    struct sigaction handler;
 
-    sigemptyset(&mask);
-    sigaddset(&mask, SIGTSTP);
-    action.sa_handler =
-        SIG_DFL; /* not SIGSTOP: without a shell that could continue it the system does not stop it */
-    sigaction(SIGTSTP, &action, &handler);
-    raise(SIGTSTP);
-    sigprocmask(SIG_UNBLOCK, &mask, &before);
-    sigprocmask(SIG_SETMASK, &before, NULL);
+    sigaction(SIGTSTP, NULL, &handler);
+    raise_default(SIGTSTP);
+    set_mask(SIG_BLOCK, SIGTSTP);
     sigaction(SIGTSTP, &handler, NULL);
 }
 
@@ -185,13 +194,8 @@ int is_asked_to_end(void)
 void end_by_signal(void)
 {
     int number = ending_signal();
-    sigset_t mask;
 
-    signal(number, SIG_DFL);
-    sigemptyset(&mask);
-    sigaddset(&mask, number);
-    raise(number);
-    sigprocmask(SIG_UNBLOCK, &mask, NULL);
+    raise_default(number);
     _exit(128 + number);
 }
 

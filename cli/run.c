@@ -179,10 +179,8 @@ static void add_held(const void *key, size_t size)
 {
     const char *above = getenv("REDLOCK_HELD"), *held = held_key(key, size);
     size_t room = (above != NULL ? strlen(above) : 0) + strlen(held) + 24;
-    char *list = malloc(room);
+    char *list = must_allocate(room, 1);
 
-    if (list == NULL)
-        die(EXIT_SYSTEM, "no memory");
     snprintf(list, room, "%s%s%s=%ld", above != NULL ? above : "",
              above != NULL && *above != '\0' ? ":" : "", held, (long)getppid());
     setenv("REDLOCK_HELD", list, 1);

@@ -108,7 +108,7 @@ void session_open(struct session *session, const char *name)
     session->lock->holder_size = sizeof session->holder;
 }
 
-static void *must_allocate(size_t count, size_t size)
+void *must_allocate(size_t count, size_t size)
 {
     void *memory = calloc(count, size);
 
