@@ -5,7 +5,7 @@
 # SPDX-FileCopyrightText: the redlock authors
 # SPDX-License-Identifier: MIT
 folder=$1/analyze
-files='client.c redlock.c round.c vote.c node.c pipeline.c command.c policy.c text.c resp.c net.c url.c'
+files="$(sed -n 's/^CORE = //p' Makefile) net.c url.c"
 lean='-DREDLOCK_FENCING=0 -DREDLOCK_MULTI_KEY=0 -DREDLOCK_NOTIFICATION=0 -DREDLOCK_NATIVE_RELEASE=0'
 number=0
 failed=0

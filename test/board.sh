@@ -31,15 +31,16 @@ stated() {
 
 # ---- Building ----
 
+core=$(sed -n 's/^CORE = //p' Makefile)
 command=$(sed -n '/^    arm-none-eabi-gcc/,/[^\\]$/s/\\*$//p' "$example/README.md" | tr '\n' ' ')
 compile="${command%%"$example/*.c"*} ${WARN:-}"
 # shellcheck disable=SC2086 # lists of words
 build_all() {
-    $compile "$example"/*.c client.c redlock.c round.c vote.c node.c pipeline.c command.c policy.c text.c resp.c -o "$build/pump.elf" &&
+    $compile "$example"/*.c $core -o "$build/pump.elf" &&
         # the same program without the library, to know what the library adds
         $compile "$example"/*.c -Wl,--unresolved-symbols=ignore-all -o "$build/without.elf" &&
         $compile -I"$example" -Itest --oslib=semihost -Wl,--defsym=STACK=3K test/board_test.c test/mini.c "$example/board.c" \
-            "$example/lines.c" client.c redlock.c round.c vote.c node.c pipeline.c command.c policy.c text.c resp.c -o "$build/board_test.elf"
+            "$example/lines.c" $core -o "$build/board_test.elf"
 }
 check "the README's command" build_all
 [ $failed -eq 0 ] || done_testing
@@ -164,8 +165,6 @@ check 'the deepest stack of a call' at_most "$deepest" 512
 
 # ---- What small.h saves ----
 
-core='client redlock round vote node pipeline command policy text resp'
-
 struct() { # HEADER STRUCT
     printf '#include "%s"\n#include "redlock.h"\nchar size_of[sizeof(struct %s)];\n' "$1" "$2" >"$folder/size.c"
     arm-none-eabi-gcc --specs=picolibc.specs -mcpu=cortex-m4 -mthumb -I. -I"$example" -c "$folder/size.c" -o "$folder/size.o"
@@ -174,9 +173,9 @@ struct() { # HEADER STRUCT
 text() { # HEADER - of the core; without REDLOCK_SEND_MAX, so that the longest command has room
     sed '/define REDLOCK_SEND_MAX/d' "$1" >"$folder/text.h"
     for file in $core; do
-        arm-none-eabi-gcc --specs=picolibc.specs -std=c99 -mcpu=cortex-m4 -mthumb -Os -include "$folder/text.h" -c $file.c -o "$folder/$file.o"
+        arm-none-eabi-gcc --specs=picolibc.specs -std=c99 -mcpu=cortex-m4 -mthumb -Os -include "$folder/text.h" -c $file -o "$folder/${file%.c}.o"
     done
-    for file in $core; do arm-none-eabi-size "$folder/$file.o" | tail -n 1; done | awk '{ n += $1 } END { print n }'
+    for file in $core; do arm-none-eabi-size "$folder/${file%.c}.o" | tail -n 1; done | awk '{ n += $1 } END { print n }'
 }
 measured() { # KIND HEADER
     case $1 in flash) text "$2" ;; client) struct "$2" redlock_client ;; *) struct "$2" "redlock_$1" ;; esac

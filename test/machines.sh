@@ -12,6 +12,7 @@ fi
 build=$1/machines
 shift
 warn='-std=c99 -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror -O1 -g -I. -Itest'
+core=$(sed -n 's/^CORE = //p' Makefile)
 failed=0
 
 # posix NAME RUNNER COMPILER ... - all tests, linked statically
@@ -22,8 +23,8 @@ posix() {
     for test in resp_test lock_test safety_test sim fake_test net_test server_test node_test url_test; do
         # the linker warns that getaddrinfo in a static program needs libc's shared objects; it is shown only after a failure
         # shellcheck disable=SC2086 # a list of words
-        "$@" $warn -D_POSIX_C_SOURCE=200809L -static test/$test.c test/fake.c test/mini.c test/servers.c url.c client.c redlock.c \
-            round.c vote.c node.c pipeline.c command.c policy.c text.c resp.c net.c -o "$build/$name/$test" 2>"$build/log" || { cat "$build/log"; return 1; }
+        "$@" $warn -D_POSIX_C_SOURCE=200809L -static test/$test.c test/fake.c test/mini.c test/servers.c url.c \
+            $core net.c -o "$build/$name/$test" 2>"$build/log" || { cat "$build/log"; return 1; }
     done
     echo "$name:"
     prove -e "$runner" "$build/$name"/*_test "$build/$name/sim"
@@ -36,7 +37,7 @@ cortex_m4() {
     for test in resp_test lock_test safety_test sim url_test; do
         # shellcheck disable=SC2086 # a list of words
         arm-none-eabi-gcc --specs=picolibc.specs --oslib=semihost --crt0=hosted -mcpu=cortex-m4 -mthumb $warn \
-            test/$test.c test/fake.c test/mini.c url.c client.c redlock.c round.c vote.c node.c pipeline.c command.c policy.c text.c resp.c -o "$build/cortex-m4/$test" \
+            test/$test.c test/fake.c test/mini.c url.c $core -o "$build/cortex-m4/$test" \
             -Wl,--defsym=__flash=0 -Wl,--defsym=__flash_size=0x400000 -Wl,--defsym=__ram=0x21000000 \
             -Wl,--defsym=__ram_size=0x1000000 -Wl,--defsym=__stack_size=0x10000 -Tpicolibc.ld || return 1
     done

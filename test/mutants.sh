@@ -12,7 +12,7 @@ set -u
 folder=${1:?folder for the builds}/mutants
 seeds=${2:-0} # runs of the simulator for each, for information
 pattern=${3:-.}
-engine='client redlock round vote node pipeline command policy text'
+engine=$(sed -n 's/^CORE = //p' Makefile | sed 's/ resp\.c//; s/\.c//g')
 tight=$(sed -n 's/^TIGHT = //p' Makefile) # the smallest buffers: some rules are about full ones
 
 table() {

@@ -17,8 +17,8 @@ clang-format --dry-run --Werror ./*.[ch] ./*.hpp test/*.[ch] test/*.cpp examples
 long=$(awk 'FNR == 1 { start = 0 } /^{/ { start = FNR } /^}/ && start { if (FNR - start > 70) print FILENAME ":" start; start = 0 }' ./*.c cli/*.c)
 [ -z "$long" ] || complain "functions above 70 lines: $long"
 
-engine='client.c redlock.c round.c vote.c node.c pipeline.c command.c policy.c text.c'
-library="$engine resp.c net.c url.c"
+library="$(sed -n 's/^CORE = //p' Makefile) net.c url.c"
+engine=$(echo "$library" | sed 's/ resp\.c.*//')
 for file in $library; do
     [ "$(wc -l <"$file")" -le 1100 ] || complain "$file has more than 1,100 lines"
 done

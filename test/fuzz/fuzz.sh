@@ -16,7 +16,7 @@ for target in resp url client; do
     case $target in
     resp) sources=resp.c ;;
     url) sources=url.c ;;
-    client) sources='client.c redlock.c round.c vote.c node.c pipeline.c command.c policy.c text.c resp.c' ;;
+    client) sources=$(sed -n 's/^CORE = //p' Makefile) ;;
     esac
     # shellcheck disable=SC2086 # several sources
     clang -std=c99 -g -O1 -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all -I. test/fuzz/$target.c \

@@ -10,7 +10,7 @@ seconds=${2:-20}
 here=$(cd "$(dirname "$0")" && pwd)
 "$here/install.sh" "$1"
 ${CC:-cc} -std=c99 -D_POSIX_C_SOURCE=200809L -O2 -g -Wall -Wextra -I. -Itest "$here/interop.c" test/servers.c \
-    client.c redlock.c round.c vote.c node.c pipeline.c command.c policy.c text.c resp.c net.c -o "$build/interop"
+    $(sed -n 's/^CORE = //p' Makefile) net.c -o "$build/interop"
 rm -rf "$build/files"
 mkdir "$build/files"
 exec "$build/interop" "$build/client.js" "$build/files" "$seconds"
