@@ -441,6 +441,7 @@ static void r05_nonsense_disconnects(void)
         {"*100000\r\n", "unexpected reply"},
         {":1\r\n", "unexpected reply"},
         {"+QUEUED\r\n", "unexpected reply"},
+        {"+NO\r\n", "unexpected reply"},
         {"$2\r\nOK\r\n", "unexpected reply"},
         {"+OK\r\n+OK\r\n+OK\r\n", "unexpected reply"},
         {"+OK\r\n-ERR unasked\r\n-ERR unasked\r\n", "unsolicited: ERR unasked"},
@@ -2146,8 +2147,10 @@ static void r12_a_denial_names_the_permissions(void)
     acquire(0);
     release(1000);
     fake_nodes[0].reply = "-X\r\n";
+    fake_nodes[1].reply = "-\x7f\r\n";
     acquire(0);
     fake_pass(&client, 20 * MS);
+    ok(has_error(1, "replied: ?"), "r12: a control character is replaced: %s", nodes[1].error);
     ok(has_error(0, "replied: X"), "r12: a shorter error has no part of the one before: %s",
        nodes[0].error);
 }
