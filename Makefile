@@ -234,7 +234,7 @@ $(B)/lacks/torture: test/torture_test.c test/side.h test/servers.c $(LIB) $(HEAD
 test-lacks: $(LACKS:%=$(B)/lacks/%) $(B)/lacks/all $(B)/lacks/torture ## net.c without getrandom, ppoll and others that not every system has
 	prove -j 4 -e '' $^
 
-# `prove` runs each scenario as a test of its own, in parallel, because the scenarios mostly wait. Then all again with sanitizers,
+# `prove` runs each scenario as a separate test, in parallel, because the scenarios mostly wait. Then all again with sanitizers,
 # and with the static program.
 $(B)/cli/redlock-san: $(CLI) $(wildcard cli/*.h) $(HEADERS)
 	@mkdir -p $(@D)

@@ -66,7 +66,6 @@ static void rl_push(struct redlock_node *node, void *owner, unsigned command, un
     request->role = (uint8_t)role;
 }
 
-/* The oldest request has all its replies. */
 REDLOCK_PRIVATE void rl_pop(struct redlock_node *node)
 {
     node->priv.part = 0;
@@ -136,7 +135,6 @@ REDLOCK_PRIVATE void rl_node_broke(struct redlock_client *c, struct redlock_node
     node->priv.mark_us = node->priv.replied = 0;
 }
 
-/* Sends what the socket takes. */
 REDLOCK_PRIVATE void rl_transmit(struct redlock_client *c, struct redlock_node *node)
 {
     unsigned bit = rl_bit(node->priv.index), run = 0;

@@ -88,7 +88,6 @@ static void rl_finish(struct redlock_client *c, struct redlock_lock *lock,
     c->priv.ended = 1;
 }
 
-/* Takes a held lock off its list, unless the command must still be sent to some node. R2 */
 REDLOCK_PRIVATE void rl_put_away(struct redlock_client *c, struct redlock_lock *lock)
 {
     if (lock->priv.state != RL_IS_HELD || lock->priv.todo == 0) {

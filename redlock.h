@@ -204,7 +204,7 @@ struct redlock_lock {
        REDLOCK_PENDING. Keys and label must live as long as the lock. */
     const void *key; /* any bytes; the same on every node. By convention "redlock:NAME" */
 #if REDLOCK_LABEL_MAX > 0
-    const void *label; /* any bytes; appended to the random token, to show who holds the lock */
+    const void *label; /* any bytes; appended to the random token, to name the holder */
 #endif
 #if REDLOCK_MULTI_KEY
     /* Multi-key lock: each node grants all keys or none. All keys, with 10 bytes more for each of these, must

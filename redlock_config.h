@@ -93,7 +93,7 @@
 #define REDLOCK_NATIVE_RELEASE !REDLOCK_MINIMAL /* release by DELIFEQ, DELEX or EVALSHA. R11 */
 #endif
 #ifndef REDLOCK_DIAGNOSIS
-#define REDLOCK_DIAGNOSIS !REDLOCK_MINIMAL /* who holds the lock, and for how long */
+#define REDLOCK_DIAGNOSIS !REDLOCK_MINIMAL /* the holder, and how long it has the lock */
 #endif
 #ifndef REDLOCK_ERROR_TEXTS
 #define REDLOCK_ERROR_TEXTS !REDLOCK_MINIMAL /* texts for people */

@@ -12,7 +12,6 @@
 
 /* ---- The end of a round, and the next --------------------------------------------------------------- */
 
-/* The replies to commands of a set are needed no more. */
 REDLOCK_PRIVATE void rl_ignore(struct redlock_client *c, const void *owner, unsigned nodes,
                                unsigned set)
 {
@@ -39,7 +38,6 @@ REDLOCK_PRIVATE void rl_ignore_extensions(struct redlock_client *c, struct redlo
     lock->priv.waits = 0;
 }
 
-/* Begins a round: a new command to all nodes, a new count of votes. */
 REDLOCK_PRIVATE void rl_begin_round(struct redlock_client *c, struct redlock_lock *lock)
 {
     rl_ignore_extensions(c, lock); /* late ones of the round before */
@@ -140,7 +138,6 @@ static void rl_is_away(struct redlock_lock *lock, const struct redlock_node *nod
         rl_set(&lock->priv.round.denied, bit);
 }
 
-/* Connects nodes where that is due, or would be too late at the next due time. */
 REDLOCK_PRIVATE void rl_connect(struct redlock_client *c, unsigned nodes, uint64_t too_late_us)
 {
     nodes &= c->priv.in[REDLOCK_NODE_IDLE] | c->priv.in[REDLOCK_NODE_DOWN];
@@ -206,7 +203,6 @@ REDLOCK_PRIVATE void rl_ask_nodes(struct redlock_client *c, struct redlock_lock 
     rl_tell_broken(c); /* a vote of this round may be gone */
 }
 
-/* Votes that did not come in time count as failed. Their nodes get the error. */
 REDLOCK_PRIVATE void rl_too_slow(struct redlock_client *c, struct redlock_lock *lock)
 {
     unsigned late = (unsigned)(lock->priv.todo | lock->priv.waits) & ~(unsigned)lock->failed;

@@ -13,7 +13,6 @@
 
 /* ---- Lists --------------------------------------------------------------------------------------- */
 
-/* Moves a lock to the end of a list, in WAIT and LATER to its place in time, or off all lists (NOWHERE). */
 REDLOCK_PRIVATE void rl_move(struct redlock_client *c, struct redlock_lock *lock, unsigned where)
 {
     struct redlock_lock *next = lock->priv.next, *prev = lock->priv.prev;
@@ -41,7 +40,6 @@ REDLOCK_PRIVATE void rl_move(struct redlock_client *c, struct redlock_lock *lock
     *(next != NULL ? &next->priv.prev : &list->last) = lock;
 }
 
-/* Something happened to the lock: the next tick steps it. */
 REDLOCK_PRIVATE void rl_touch(struct redlock_client *c, struct redlock_lock *lock)
 {
     if (lock->priv.list != RL_DONE && lock->priv.list != RL_TURN)
@@ -62,7 +60,6 @@ static unsigned rl_holding(const struct redlock_client *c, const struct redlock_
     return same;
 }
 
-/* How many nodes the holder with most of them has. */
 REDLOCK_PRIVATE unsigned rl_largest_holding(const struct redlock_client *c,
                                             const struct redlock_lock *lock)
 {
@@ -200,7 +197,6 @@ static void rl_notify(struct redlock_client *c, unsigned nodes, const void *key,
         }
 }
 
-/* Notifies the waiters of this client after a release: servers do not notify the client that deleted. R7 */
 REDLOCK_PRIVATE void rl_notify_own(struct redlock_client *c, const struct redlock_lock *lock)
 {
     unsigned i;
@@ -255,7 +251,7 @@ static void rl_note_late(struct redlock_lock *lock, unsigned bit, unsigned vote)
                bit);
 }
 
-/* Counts a vote. The replies to a rollback are not votes: they only tell who holds the lock. */
+/* Counts a vote. The replies to a rollback are not votes: they only name the holder. */
 static void rl_count_vote(const struct redlock_client *c, struct redlock_lock *lock, unsigned i,
                           const struct rl_reply *reply)
 {
@@ -419,7 +415,6 @@ static void rl_void_votes(struct redlock_client *c, struct redlock_node *node)
         }
 }
 
-/* Takes the replies of a node. */
 REDLOCK_PRIVATE void rl_take_replies(struct redlock_client *c, struct redlock_node *node,
                                      struct rl_input *in)
 {
@@ -435,7 +430,6 @@ REDLOCK_PRIVATE void rl_take_replies(struct redlock_client *c, struct redlock_no
     }
 }
 
-/* Tells the locks of broken connections, whose replies will not come. */
 REDLOCK_PRIVATE void rl_tell_broken(struct redlock_client *c)
 {
     while (c->priv.broke != 0) {

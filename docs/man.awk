@@ -229,7 +229,7 @@ function put(s) {
     after_list = s == ".El"
 }
 
-# A paragraph, each sentence on a line of its own, so that the blanks behind them are set alike.
+# A paragraph, each sentence on a separate line, so that the blanks behind them are set alike.
 function paragraph(s) {
     s = marked(trim(s))
     gsub(/e\.g\. /, "e.g.\\ ", s)

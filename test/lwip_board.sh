@@ -119,7 +119,7 @@ for name in default minimal; do
 done
 
 # part NAME flash|RAM PATTERN - bytes of the objects whose path matches. The linker's map has lines "SECTION ADDRESS SIZE FILE";
-# a long section name is on a line of its own before the rest.
+# a long section name stands alone on a line, before the rest.
 part() {
     awk -v kind="$2" -v pattern="$3" '
         function number(hex, i, n) {
