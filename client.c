@@ -63,7 +63,7 @@ static enum rl_error rl_bad_node(struct redlock_client *c, const struct redlock_
                                  unsigned i)
 {
     struct resp_writer w = {NULL, REDLOCK_SEND_MAX, 0, 0};
-    struct rl_message message = {NULL, NULL, NULL, 0, RL_HELLO_AUTH, 0};
+    struct rl_message message = {NULL, NULL, NULL, NULL, 0, RL_HELLO_AUTH, 0};
     const struct redlock_node *node = &nodes[i];
     unsigned j;
 

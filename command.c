@@ -13,18 +13,14 @@
 
 /* ---- Scripts --------------------------------------------------------------------------------- */
 
-/* Returns 1 when the key had our token and was deleted, 0 when there is no key, else the token of the
-   holder: that tells contention from a holder. Or the error: before Redis 7.0 `call` would hide it in
-   a long text. */
-static const char rl_delete_script[] =
-    "local c=redis.pcall local v=c('get',KEYS[1])return v==ARGV[1]and c('del',KEYS[1])or v or 0";
-/* Its sha1sum, for EVALSHA. */
-#define RL_DELETE_SHA1 "0eb3fb62d87859ed2ecec0a26c11df77628751da"
+/* Releases. Returns 1 when all keys had our token and were deleted; 0 when a key is missing, unless another
+   is somebody else's: then the token of the holder, which tells contention from a holder. Or the error: before
+   Redis 7.0 `call` would hide it in a long text. With its sha1sum, for EVALSHA. */
 #if REDLOCK_MULTI_KEY
-/* The same for several keys: 1 when all had our token. */
-static const char rl_delete_all_script[] =
-    "local r=1 for _,k in ipairs(KEYS)do local v=redis.call('get',k)if v==ARGV[1]then "
-    "redis.call('del',k)elseif v or r==1 then r=v or 0 end end return r";
+static const char rl_delete_script[] =
+    "local c,r=redis.pcall,1 for _,k in ipairs(KEYS)do local v=c('get',k)if v==ARGV[1]then "
+    "v=c('del',k)end if v~=1 and(v or r==1)then r=v or 0 end end return r";
+#define RL_DELETE_SHA1 "13984df02b52d349a0f73ac6fd6fd9fa87a35df9"
 /* Sets all keys, or none: 1 or 0. */
 static const char rl_take_script[] =
     "for _,k in ipairs(KEYS)do if redis.call('exists',k)==1 then return 0 end end for _,k in "
@@ -38,10 +34,12 @@ static const char rl_extend_script[] =
     "ARGV[3]then h=2 elseif v~=ARGV[1]then return 0 end end for _,k in ipairs(KEYS)do if "
     "c('pexpire',k,math.max(t,c('pttl',k)))==0 then c('set',k,ARGV[1],'px',t)end end return h";
 #else
+static const char rl_delete_script[] =
+    "local c=redis.pcall local v=c('get',KEYS[1])return v==ARGV[1]and c('del',KEYS[1])or v or 0";
+#define RL_DELETE_SHA1 "0eb3fb62d87859ed2ecec0a26c11df77628751da"
 static const char rl_extend_script[] =
     "local c,k,t=redis.call,KEYS[1],ARGV[2]local v=c('get',k)return v==ARGV[1]and "
     "c('pexpire',k,math.max(t,c('pttl',k)))or(v or ARGV[3])and 0 or c('set',k,ARGV[1],'px',t)and 2";
-#define rl_delete_all_script rl_delete_script
 #define rl_take_script rl_delete_script /* never sent */
 #endif
 #if REDLOCK_FENCING
@@ -91,7 +89,7 @@ static const char rl_info_script[] =
    key; for a marker 5, and twice 17. Several keys count as one, see rl_check_keys. */
 enum {
     RL_TOKEN_HEX = 40,
-    RL_LONGEST_DELETE = 48 + sizeof rl_delete_all_script + (REDLOCK_NOTIFICATION ? 38 : 0),
+    RL_LONGEST_DELETE = 48 + sizeof rl_delete_script + (REDLOCK_NOTIFICATION ? 38 : 0),
     RL_LONGEST_EXTEND = 72 + sizeof rl_extend_script,
     RL_LONGEST_MARKER =
         REDLOCK_MARKER ? 5 + 2 * 17 + sizeof RL_MARKER_KEY + sizeof rl_marker_script : 0,
@@ -109,9 +107,9 @@ _Static_assert(REDLOCK_SEND_MAX >= RL_LONGEST,
 typedef char
     REDLOCK_SEND_MAX_is_too_small_for_the_longest_command[REDLOCK_SEND_MAX >= RL_LONGEST ? 1 : -1];
 #endif
+/* The words around number of keys, key and token take 27 bytes. */
 typedef char rl_owed_holds_the_longest_release[sizeof((struct redlock_owed *)0)->bytes >=
-                                                       48 + sizeof rl_delete_all_script +
-                                                           RL_TOKEN_HEX + REDLOCK_KEY_MAX +
+                                                       27 + RL_TOKEN_HEX + REDLOCK_KEY_MAX +
                                                            REDLOCK_LABEL_MAX
                                                    ? 1
                                                    : -1];
@@ -121,28 +119,42 @@ typedef char rl_owed_holds_the_longest_release[sizeof((struct redlock_owed *)0)-
 /* The words of each command, in the order of enum rl_command; none where a feature is left out. How many they are,
    with one key, goes first. A control character stands for what varies, see rl_put_value; a blank is needed only
    between other words: */
+enum rl_value {
+    RL_KEY = 1,
+    RL_TOKEN,
+    RL_TTL,
+    RL_SCRIPT,
+    RL_KEYS,         /* their number, the keys, and the token */
+    RL_COUNTER_HIGH, /* 32 bits */
+    RL_COUNTER_LOW,
+    RL_PATIENCE,
+    RL_USER,
+    RL_PASSWORD,
+    RL_DATABASE,
+    RL_INFO_SCRIPT
+};
 #define KEY "\1"
 #define TOKEN "\2"
 #define TTL "\3"
-#define EVAL "EVAL\4\5\6" /* script, number of keys, the keys */
-#define COUNTER "\7\10"   /* in two halves */
-#define PATIENCE "\11"
-#define USER "\12"
-#define PASSWORD "\13"
-#define DATABASE "\14"
-#define INFO "\15"
+#define EVAL "EVAL\4\5"
+#define COUNTER "\6\7"
+#define PATIENCE "\10"
+#define USER "\11"
+#define PASSWORD "\12"
+#define DATABASE "\13"
+#define INFO "\14"
 static const char rl_words[] = /* clang-format off */
     "6SET" KEY TOKEN "NX PX" TTL "\0"
-    "6" EVAL TOKEN TTL "\0"
+    "6" EVAL TTL "\0"
 #if REDLOCK_FENCING
-    "8" EVAL TOKEN TTL COUNTER "\0"
-    "7" EVAL TOKEN COUNTER "\0"
+    "8" EVAL TTL COUNTER "\0"
+    "7" EVAL COUNTER "\0"
 #else
     "\0\0"
 #endif
-    "7" EVAL TOKEN TTL "1\0"
-    "6" EVAL TOKEN TTL "\0"
-    "5" EVAL TOKEN "\0"
+    "7" EVAL TTL "1\0"
+    "6" EVAL TTL "\0"
+    "5" EVAL "\0"
 #if REDLOCK_NATIVE_RELEASE
     "3DELIFEQ" KEY TOKEN "\0"
     "4DELEX" KEY "IFEQ" TOKEN "\0"
@@ -186,7 +198,7 @@ static const char rl_words[] = /* clang-format off */
 #undef DATABASE
 #undef INFO
 
-static const char *rl_script_of(const struct redlock_lock *lock, unsigned command)
+static const char *rl_script_of(unsigned command)
 {
     switch (command) {
     case RL_TAKE:
@@ -196,7 +208,7 @@ static const char *rl_script_of(const struct redlock_lock *lock, unsigned comman
     case RL_CONFIRM:
         return rl_confirm_script;
     case RL_DELETE:
-        return rl_extra_keys(lock) > 0 ? rl_delete_all_script : rl_delete_script;
+        return rl_delete_script;
     default:
         return rl_extend_script;
     }
@@ -218,7 +230,15 @@ static int rl_has_counter(unsigned command)
 /* How many more keys than one the script has. */
 static unsigned rl_more_keys(const struct rl_message *m)
 {
+    if (m->owed != NULL)
+        return REDLOCK_MULTI_KEY ? m->owed->more_keys : 0;
     return m->marked + (rl_has_counter(m->command) ? 1U : rl_extra_keys(m->lock));
+}
+
+static void rl_put_token(struct resp_writer *w, const struct redlock_lock *lock)
+{
+    resp_put_hex(w, lock->token, rl_token_is_label(lock) ? 0 : sizeof lock->token, rl_label(lock),
+                 rl_label_size(lock));
 }
 
 static void rl_put_keys(struct resp_writer *w, const struct rl_message *m)
@@ -226,6 +246,7 @@ static void rl_put_keys(struct resp_writer *w, const struct rl_message *m)
     const struct redlock_lock *lock = m->lock;
     unsigned i;
 
+    resp_put_number(w, 1 + rl_more_keys(m));
     resp_put_bytes(w, lock->key, lock->key_size);
     if (rl_has_counter(m->command))
         resp_put_joined(w, lock->key, lock->key_size, rl_fence_suffix, sizeof rl_fence_suffix - 1);
@@ -234,9 +255,9 @@ static void rl_put_keys(struct resp_writer *w, const struct rl_message *m)
             resp_put_bytes(w, rl_extra_key(lock, i)->bytes, rl_extra_key(lock, i)->size);
     if (m->marked)
         resp_put_text(w, RL_MARKER_KEY);
+    rl_put_token(w, lock);
 }
 
-/* What a control character in rl_words stands for. */
 static void rl_put_value(struct resp_writer *w, const struct rl_message *m, unsigned which)
 {
     const struct redlock_lock *lock = m->lock;
@@ -245,46 +266,45 @@ static void rl_put_value(struct resp_writer *w, const struct rl_message *m, unsi
     uint32_t number;
 
     switch (which) {
-    case 1:
+    case RL_KEY:
         resp_put_bytes(w, lock->key, lock->key_size);
         return;
-    case 2:
-        resp_put_hex(w, lock->token, rl_token_is_label(lock) ? 0 : sizeof lock->token,
-                     rl_label(lock), rl_label_size(lock));
+    case RL_TOKEN:
+        rl_put_token(w, lock);
         return;
-    case 4:
-        text = rl_script_of(lock, m->command);
+    case RL_SCRIPT:
+        text = rl_script_of(m->command);
         resp_put_joined(w, rl_marker_script, m->marked ? sizeof rl_marker_script - 1 : 0, text,
                         strlen(text));
         return;
-    case 6:
-        rl_put_keys(w, m);
+    case RL_KEYS:
+        if (m->owed != NULL)
+            resp_put_raw(w, m->owed->bytes, m->owed->size);
+        else
+            rl_put_keys(w, m);
         return;
-    case 10:
+    case RL_USER:
         resp_put_text(w, node->user != NULL ? node->user : "default");
         return;
-    case 11:
+    case RL_PASSWORD:
         text = node->password;
         /* fall through */
-    case 13:
+    case RL_INFO_SCRIPT:
         resp_put_text(w, text);
         return;
-    case 3:
+    case RL_TTL:
         number = lock->ttl_ms;
         break;
-    case 5:
-        number = 1 + rl_more_keys(m);
-        break;
-    case 7:
+    case RL_COUNTER_HIGH:
         number = (uint32_t)(rl_fencing_token(lock) >> 32);
         break;
-    case 8:
+    case RL_COUNTER_LOW:
         number = (uint32_t)rl_fencing_token(lock);
         break;
-    case 9:
+    case RL_PATIENCE:
         number = m->patience_ms;
         break;
-    default:
+    default: /* RL_DATABASE */
         number = node->database;
     }
     resp_put_number(w, number);
@@ -326,15 +346,15 @@ REDLOCK_PRIVATE void rl_put_command(struct resp_writer *w, const struct rl_messa
         rl_put_one(w, m, RL_SYNC);
 }
 
-REDLOCK_PRIVATE void rl_keep_release(struct redlock_owed *owed, const struct redlock_client *c,
-                                     const struct redlock_lock *lock)
+REDLOCK_PRIVATE void rl_keep_release(struct redlock_owed *owed, const struct redlock_lock *lock)
 {
-    struct rl_message message = {c, lock, c->priv.nodes, 0, RL_DELETE, 0};
+    struct rl_message message = {NULL, lock, NULL, NULL, 0, RL_DELETE, 0};
     struct resp_writer w = {NULL, sizeof owed->bytes, 0, 0};
 
     w.bytes = owed->bytes;
-    rl_put_one(&w, &message, RL_DELETE);
+    rl_put_keys(&w, &message);
     owed->size = (uint16_t)w.used;
+    owed->more_keys = (uint8_t)rl_extra_keys(lock);
 }
 
 /* ---- Reading ----------------------------------------------------------------------------------- */

@@ -245,10 +245,11 @@ static inline int rl_is(unsigned command, unsigned set)
     return (int)(set >> (command & 31) & 1);
 }
 
-/* What a command is made of: the handshake needs a node, other commands a lock. */
+/* What a command is made of: the handshake needs a node, other commands a lock or what is kept of one. */
 struct rl_message {
     const struct redlock_client *c;
     const struct redlock_lock *lock;
+    const struct redlock_owed *owed;
     const struct redlock_node *node;
     uint32_t patience_ms; /* for WAITAOF */
     uint8_t command;
@@ -259,9 +260,8 @@ struct rl_message {
 REDLOCK_PRIVATE void rl_put_command(struct resp_writer *w, const struct rl_message *m,
                                     unsigned flags);
 
-/* Keeps the release of a lock that is the caller's again. R4 */
-REDLOCK_PRIVATE void rl_keep_release(struct redlock_owed *owed, const struct redlock_client *c,
-                                     const struct redlock_lock *lock);
+/* Keeps what the release of a lock says, for when the lock is the caller's again. R4 */
+REDLOCK_PRIVATE void rl_keep_release(struct redlock_owed *owed, const struct redlock_lock *lock);
 
 /* Whether the command must not create a key on a server that may have lost locks. R18 */
 REDLOCK_PRIVATE int rl_looks_at_marker(const struct redlock_client *c,

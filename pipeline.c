@@ -201,7 +201,7 @@ REDLOCK_PRIVATE redlock_mask rl_send(struct redlock_client *c, void *from, unsig
     const struct redlock_lock *lock = role == RL_OWED ? NULL : (const struct redlock_lock *)from;
     void *owner = role == RL_NOBODY ? NULL : from;
     struct resp_writer w = {NULL, 0, 0, 0};
-    struct rl_message message = {c, lock, NULL, 0, 0, 0};
+    struct rl_message message = {c, lock, owed, NULL, 0, 0, 0};
     redlock_mask sent = 0;
     unsigned tries;
 
@@ -229,10 +229,7 @@ REDLOCK_PRIVATE redlock_mask rl_send(struct redlock_client *c, void *from, unsig
         w.size = REDLOCK_SEND_MAX - (size_t)c->priv.out.used;
         w.used = 0;
         w.overflow = 0;
-        if (owed != NULL)
-            resp_put_raw(&w, owed->bytes, owed->size);
-        else
-            rl_put_command(&w, &message, command);
+        rl_put_command(&w, &message, command);
         if (!w.overflow && c->priv.out.runs < sizeof c->priv.out.run / sizeof *c->priv.out.run)
             break;
         if (tries > 0) { /* some node has not taken all: the jam ends when each has */

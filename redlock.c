@@ -454,7 +454,7 @@ static void rl_owe(struct redlock_client *c, struct redlock_lock *lock, redlock_
         owed++;
     if (owed == end || todo == 0 || rl_token_is_label(lock))
         return;
-    rl_keep_release(owed, c, lock);
+    rl_keep_release(owed, lock);
     owed->todo = todo;
     owed->waits = unanswered;
     owed->due_us = c->priv.now_us + RL_OWED_MS * RL_MS_US;

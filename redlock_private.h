@@ -123,10 +123,11 @@ struct redlock_list {
 struct redlock_owed {
     redlock_mask todo;  /* nodes that have not answered it well; 0: free */
     redlock_mask waits; /* nodes whose reply is due */
-    uint16_t size;      /* of the command */
+    uint8_t more_keys;  /* than one */
+    uint16_t size;      /* of `bytes`: number of keys, keys and token, as they are sent */
     uint64_t due_us;    /* it is sent again */
     uint64_t until_us;  /* the keys have expired */
-    uint8_t bytes[REDLOCK_KEY_MAX + REDLOCK_LABEL_MAX + (REDLOCK_MULTI_KEY ? 240 : 184)];
+    uint8_t bytes[REDLOCK_KEY_MAX + REDLOCK_LABEL_MAX + 68];
 };
 
 /* Bytes that wait to be sent, up to `end` from the run before, and the nodes that are sent them. */

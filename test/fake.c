@@ -255,6 +255,7 @@ void fake_restart(int node)
     fake_nodes[node].held = NULL;
     server->used = 0;
     memset(server->keys, 0, sizeof server->keys);
+    server->script = NULL;
     server->run++;
     server->age_s = 0;
 }

@@ -283,8 +283,8 @@ static void mini_run_native(struct mini_server *server, struct mini_session *ses
 
     if (hash && server->no_native)
         strcpy(reply, "-NOPERM this user has no permissions to run the 'evalsha' command\r\n");
-    else if (hash && !(server->native & 4 &&
-                       mini_is(command->words[1], "0eb3fb62d87859ed2ecec0a26c11df77628751da")))
+    else if (hash && !(server->native & 4 && server->script != NULL &&
+                       mini_is(command->words[1], server->script)))
         strcpy(reply, "-NOSCRIPT No matching script. Please use EVAL.\r\n");
     else if (hash)
         mini_run_delete(server, session, command, reply);
@@ -407,9 +407,11 @@ unsigned mini_run(struct mini_server *server, struct mini_session *session,
         mini_run_handshake(server, session, command, reply);
     else if (server->password != NULL && !session->known)
         mini_fail("a command before the handshake");
-    else if (command->kind == 'D')
+    else if (command->kind == 'D') {
+        server->script = command->loops ? "13984df02b52d349a0f73ac6fd6fd9fa87a35df9"
+                                        : "0eb3fb62d87859ed2ecec0a26c11df77628751da";
         mini_run_delete(server, session, command, reply);
-    else if (command->kind == 'N')
+    } else if (command->kind == 'N')
         mini_run_native(server, session, command, reply);
     else if (command->kind == 'P')
         mini_run_pttl(server, command, reply);
@@ -483,7 +485,7 @@ struct mini_script {
     uint64_t hash; /* of the text */
     unsigned size; /* 0: the entry is free */
     char kind;     /* of the command; '?': unknown */
-    uint8_t never_shortens, bounded, marked;
+    uint8_t never_shortens, bounded, loops, marked;
 };
 
 static struct mini_script mini_classify(struct mini_word text)
@@ -493,12 +495,13 @@ static struct mini_script mini_classify(struct mini_word text)
         char kind;
     } scripts[] = {{"'info'", 'I'},    {"'get',f)", 'F'}, {"n=tonumber(", 'R'},
                    {"'pexpire'", 'E'}, {"'del'", 'D'},    {"'exists'", 'M'}};
-    struct mini_script script = {0, 0, '?', 0, 0, 0};
+    struct mini_script script = {0, 0, '?', 0, 0, 0, 0};
     unsigned i;
 
     for (i = 0; i < sizeof scripts / sizeof *scripts && script.kind == '?'; i++)
         if (mini_at(text, scripts[i].part) > 0)
             script.kind = scripts[i].kind;
+    script.loops = mini_at(text, "ipairs") > 0;
     script.marked = mini_at(text, "1e12") > 0;
     script.never_shortens = script.kind == 'E' && mini_at(text, "math.max(t,c('pttl',k))") > 0;
     script.bounded = script.kind == 'R' ||
@@ -586,6 +589,7 @@ unsigned mini_read(const char *bytes, unsigned size, struct mini_command *comman
     if (command->kind == '?')
         mini_fail("an unknown script");
     command->changed = command->repairs = 0;
+    command->loops = script->loops;
     command->marked = script->marked;
     command->never_shortens = script->never_shortens;
     command->bounded = script->bounded;

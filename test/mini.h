@@ -50,6 +50,7 @@ struct mini_server {
     int no_pttl;         /* PTTL is not permitted */
     int native;          /* release commands: 1 DELIFEQ, 2 DELEX, 4 EVALSHA, or their sum */
     int no_native;       /* they are not permitted */
+    const char *script;  /* the sha1sum of the script that has deleted keys here; NULL: none has */
     const char *synced;  /* the reply to WAITAOF; "": none; NULL: unknown command */
 };
 
@@ -67,6 +68,7 @@ struct mini_command {
     uint8_t repairs;        /* an extension that may create the key */
     uint8_t never_shortens; /* an extension that never shortens a key */
     uint8_t bounded;        /* refuses a counter that is too large before storing it */
+    uint8_t loops;          /* a script for any number of keys */
     uint8_t marked;         /* checks the marker keys[key_count], with two more arguments */
     uint16_t changed;       /* bit i: it changed keys[i] */
     uint32_t ttl_ms;

@@ -707,6 +707,7 @@ static void crash(int server, int loses_keys)
         else if (m->mini.keys[i].until_us != UINT64_MAX)
             m->mini.keys[i].name.size = 0;
     returning |= loses_keys && durable;
+    m->mini.script = NULL;
     m->down = 1;
     m->falls_us = 0;
     disturb_all(server, now_us);
