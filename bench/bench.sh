@@ -29,6 +29,7 @@ fi
     if [ "$mode" = full ]; then
         bench/peers/peers.sh "$build"
         bench/syscalls.sh "$build"
+        bench/instructions.sh "$build"
     fi
 }
 
