@@ -352,9 +352,9 @@ static void send_some(void)
     struct resp_writer w = {bytes, sizeof bytes, 0, 0};
     struct redlock_lock *lock = &locks[roll(LOCKS)];
     unsigned command = any_command(),
-             role = roll(3) == 0 || brief ? (unsigned)RL_NOBODY : 1 + roll(4);
+             role = roll(3) == 0 || brief ? (unsigned)RL_NOBODY : 1 + roll(RL_OWED);
     void *owner = role == RL_NOBODY ? NULL : role == RL_OWED ? (void *)&owed[lock - locks] : lock;
-    struct rl_message message = {&client, lock, NULL, 0, 0, 0};
+    struct rl_message message = {&client, lock, NULL, NULL, 0, 0, 0};
     unsigned i, mask = 0, down = 0, may = 0, up = 0, full = client.priv.full, sent;
     int jammed = client.priv.jammed;
 
@@ -580,7 +580,7 @@ static void redirect_some(void)
     void *owner = from < LOCKS ? (void *)&locks[from] : &owed[from - LOCKS];
     void *heir = roll(2) == 0 ? NULL : to < LOCKS ? (void *)&locks[to] : &owed[to - LOCKS];
     unsigned set = sets[roll(5)], role = heir == NULL ? (unsigned)RL_NOBODY
-                                         : to < LOCKS ? 1 + roll(3)
+                                         : to < LOCKS ? 1 + roll(RL_OWED - 1)
                                                       : (unsigned)RL_OWED;
     unsigned mask = 1 + roll((1U << count) - 1), i, n;
 
@@ -695,7 +695,7 @@ static void one_run(void)
                           1000 + roll(100000));
         set_label(&locks[i], label, roll(brief ? 1 : REDLOCK_LABEL_MAX + 1));
         memset(locks[i].token, (int)i, sizeof locks[i].token);
-        rl_keep_release(&owed[i], &client, &locks[i]);
+        rl_keep_release(&owed[i], &locks[i]);
     }
     for (i = 0; i < count; i++)
         connect_node(i);

@@ -182,10 +182,11 @@ uint32_t rl_hash(const struct resp_item *of, unsigned most)
     return any_of(1, UINT32_MAX);
 }
 
-void rl_keep_release(struct redlock_owed *owed, const struct redlock_client *c, const struct redlock_lock *of)
+void rl_keep_release(struct redlock_owed *owed, const struct redlock_lock *of)
 {
-    (void)c, (void)of;
+    (void)of;
     owed->size = (uint16_t)any_of(0, sizeof owed->bytes);
+    owed->more_keys = (uint8_t)any_of(0, UINT8_MAX);
 }
 
 static uint64_t wall_us(void *context)
