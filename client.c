@@ -308,7 +308,9 @@ enum redlock_status redlock_release_start(struct redlock_client *client, struct 
 
     if (status != REDLOCK_PENDING)
         return status;
-    rl_ignore(client, lock, client->priv.all, RL_ANY); /* in whatever state it is. R11 */
+    rl_ignore_late(client, lock); /* in whatever state it is. R11 */
+    if (lock->priv.state != RL_IS_HELD)
+        rl_ignore(client, lock, client->priv.all, RL_RELEASING);
     lock->valid_until_us = 0;
     lock->priv.attempt.again = 0;
     rl_begin(client, lock, REDLOCK_OP_RELEASE, RL_IN_RELEASE, wait_ms);

@@ -218,8 +218,10 @@ static void rl_roll_back(struct redlock_client *c, struct redlock_lock *lock,
 /* The round is decided. A grant that comes later may make its node a member; a confirmation is not needed. */
 static void rl_end_votes(struct redlock_client *c, struct redlock_lock *lock)
 {
-    rl_redirect(c, lock, lock->priv.waits, RL_TAKING, lock, RL_LATE);
-    rl_ignore(c, lock, lock->priv.waits, 1 << RL_CONFIRM);
+    if (lock->priv.state == RL_IN_ASK)
+        rl_redirect(c, lock, lock->priv.waits, RL_TAKING, lock, RL_LATE);
+    else
+        rl_ignore(c, lock, lock->priv.waits, 1 << RL_CONFIRM);
     lock->priv.waits = 0;
 }
 
@@ -460,6 +462,7 @@ static void rl_owe(struct redlock_client *c, struct redlock_lock *lock, redlock_
     owed->due_us = c->priv.now_us + RL_OWED_MS * RL_MS_US;
     owed->until_us = c->priv.now_us + lock->ttl_ms * RL_MS_US;
     rl_redirect(c, lock, unanswered, RL_RELEASING, owed, RL_OWED);
+    rl_clear(&lock->priv.waits, unanswered);
 }
 
 /* Repeats the releases that are due. R4 */

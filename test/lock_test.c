@@ -3476,6 +3476,32 @@ static void r11_release_without_waiting(void)
     is_int((int)fake_keys_left(), 0, "r11: and have run");
 }
 
+/* A release is started again before the replies to the first one: these are no votes in the second. When it is complete
+   the library does not write to the lock, although other replies are due. */
+static void r11_a_release_during_a_release(void)
+{
+    struct redlock_lock other, was;
+    unsigned i;
+
+    begin_with_defaults(5);
+    warm_up();
+    redlock_lock_init(&other, "o", 1, 10000);
+    is_int((int)redlock_acquire(&client, &other, 0), REDLOCK_OK, "r11: acquired");
+    fake_pass(&client, 1 * MS);
+    for (i = 0; i < 5; i++)
+        fake_nodes[i].delay_us = i < 3 ? 5 * MS : 30 * MS;
+    redlock_release_start(&client, &other, 1000);
+    fake_pass(&client, 1 * MS);
+    redlock_release_start(&client, &other, 1000);
+    while (redlock_next_completed(&client) == NULL)
+        fake_pass(&client, 1 * MS);
+    is_int((int)other.status, REDLOCK_EXPIRED, "r11: the first release has deleted the keys");
+    memset(&other, 0xaa, sizeof other);
+    was = other;
+    fake_pass(&client, 200 * MS);
+    ok(memcmp(&was, &other, sizeof was) == 0, "r11: a released lock is not written to");
+}
+
 static void r11_native_commands_are_detected(void)
 {
     static const struct {
@@ -4353,6 +4379,7 @@ static void releases(void)
     r11_outcomes(4);
     r11_an_unreachable_member();
     r11_release_without_waiting();
+    r11_a_release_during_a_release();
     if (!REDLOCK_NATIVE_RELEASE) {
         r11_left_out();
         return;

@@ -135,7 +135,8 @@ R10|redlock.c|s/rl_past\(c, lock->priv.due_us\) && rl_renewals\(lock\) == 1/0/|t
 R10|redlock.c|s/end_us < third_us \+ rest_us/1/|an extension with a shorter TTL is due after a third of that TTL
 R10|redlock.c|s/third_us = (.*)lock->ttl_ms \/ 3/third_us = $1lock->ttl_ms/; s/lock->ttl_ms - lock->ttl_ms \/ 3/0/|an extension is due after a third of the TTL
 R10|redlock.c|s/else if \(rl_past\(c, lock->valid_until_us\)\)\s+rl_roll_back/else if (0) rl_roll_back/|the loss when the validity is over
-R11|client.c|s/rl_ignore\(client, lock, client->priv.all, RL_ANY\);//|a release discards outstanding votes
+R11|client.c|s/rl_ignore_late\(client, lock\);( \/\* in whatever)/$1/|a release discards outstanding votes
+R11|client.c|s/rl_ignore\(client, lock, client->priv.all, RL_RELEASING\);/;/|a release discards the replies to an earlier one
 R10|redlock.c|s/return end_us > rest_us \? end_us - rest_us : 0;/return lock->priv.started_us + lock->ttl_ms \/ 3 * RL_MS_US;/|auto-extension that starts late extends at once
 R10|redlock.c|s/rl_renewals\(lock\) == 0 \|\| status == REDLOCK_CANCELLED/status != REDLOCK_OK \|\| rl_renewals(lock) == 0/|an automatic extension that failed is tried again
 R10|redlock.c|s/if \(pause_us > left_us \/ 4\)\s+pause_us = \(uint32_t\)\(left_us \/ 4\);/pause_us = (uint32_t)left_us;/|tried again in time
@@ -204,7 +205,7 @@ R5|pipeline.c|s/rl_clear\(&c->priv.full, rl_bit\(node->priv.index\)\);(\s+memset
 R5|node.c|s/rl_clear\(&c->priv.full, rl_bit\(node->priv.index\)\);(\s+rl_note_reply)/$1/|a reply frees one of the node's slots
 R5|pipeline.c|s/if \(node->priv.count == 0\)(\s+node->priv.mark_us)/if (0)$1/|a stall is measured from the first unanswered command
 R18|pipeline.c|s/ && rl_run\(message.node\) != 0;/;/|no marker is written for an unknown run_id
-R8|redlock.c|s/rl_redirect\(c, lock, lock->priv.waits, RL_TAKING, lock, RL_LATE\);(\s+rl_ignore\(c, lock, lock->priv.waits, 1 << RL_CONFIRM\);\s+lock->priv.waits = 0;)/$1/|a reply after the decision counts as late
+R8|redlock.c|s/rl_redirect\(c, lock, lock->priv.waits, RL_TAKING, lock, RL_LATE\);/;/|a reply after the decision counts as late
 R16|redlock.c|s/rl_end_votes\(c, lock\);(\s+rl_set\(&lock->members)/rl_ignore(c, lock, lock->priv.waits, 1 << RL_CONFIRM); lock->priv.waits = 0;$1/|a grant after the counters are known counts as late
 R16|redlock.c|s/rl_ignore\(c, lock, lock->priv.waits, 1 << RL_CONFIRM\);(\s+lock->priv.waits = 0;)/$1/|a confirmation of the counter after the decision does not count
 R16|redlock.c|s/rl_end_votes\(c, lock\);(\s+rl_set\(&lock->members)/rl_redirect(c, lock, lock->priv.waits, RL_TAKING, lock, RL_LATE); lock->priv.waits = 0;$1/|a confirmation of an earlier proposal does not count
