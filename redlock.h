@@ -133,7 +133,12 @@ struct redlock_settings {
 
 /* ---- Nodes ---------------------------------------------------------------------------------- */
 
-typedef uint16_t redlock_mask; /* a set of nodes: bit i is node i */
+/* A set of nodes: bit i is node i. */
+#if REDLOCK_NODES_MAX <= 8
+typedef uint8_t redlock_mask;
+#else
+typedef uint16_t redlock_mask;
+#endif
 
 #include "redlock_private.h" /* the library's own part of each struct: `priv` */
 
