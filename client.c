@@ -445,7 +445,8 @@ static void rl_wake(struct redlock_client *c)
     if (c->priv.wanted & ready) {
         rl_wake_blocked(c, RL_LATER_LIST, ready, 0);
         for (lock = rl_first(c, RL_DONE); lock != NULL; lock = lock->priv.next)
-            if (lock->priv.state == RL_IS_HELD && (lock->priv.todo & ready))
+            if (lock->priv.state == RL_IS_HELD && (lock->priv.todo & ready) &&
+                !rl_past(c, lock->valid_until_us))
                 rl_ask_nodes(c, lock); /* it is complete, and was not taken yet. R2 */
     }
     rl_clear(&c->priv.wanted, ready);

@@ -1843,6 +1843,21 @@ static void r02_without_redlock_next_completed(void)
     ok(fake_find(2, "k", 1) != NULL, "r02: the third is sent the SET when it is connected");
 }
 
+/* Nor is a node sent the SET after the validity has ended: its key would keep other clients out for the ttl. */
+static void r02_nothing_is_sent_after_the_end(void)
+{
+    begin_with_defaults(3);
+    fake_nodes[2].refuses = 1;
+    redlock_acquire_start(&client, &lock, 0);
+    fake_pass(&client, 200 * MS);
+    is_int(lock.status, REDLOCK_OK, "r02: held on two nodes");
+    fake_pass(&client, 10000 * MS);
+    is_int((int)redlock_remaining_ms(&client, &lock), 0, "r02: the validity has ended");
+    fake_nodes[2].refuses = 0;
+    fake_pass(&client, 3000 * MS);
+    is_int((int)fake_keys_left(), 0, "r02: the third node is not sent the SET any more");
+}
+
 /* A release with token_is_label is not repeated, because the caller may use the token again by then. */
 static void r04_no_repeated_release_of_a_chosen_token(void)
 {
@@ -2798,6 +2813,7 @@ int main(void)
         r08b_repair_after_proof();
     }
     r02_without_redlock_next_completed();
+    r02_nothing_is_sent_after_the_end();
     r08_a_node_asked_late_confirms_the_next_round();
     r06_a_short_wait_on_a_new_client();
     r15_a_distance_that_grows();
