@@ -658,7 +658,7 @@ static inline void rl_set_native(struct redlock_node *node, unsigned command, en
 #if REDLOCK_DIAGNOSIS
 static inline int rl_wants_holder(const struct redlock_lock *lock)
 {
-    return lock->holder_size > 0;
+    return lock->holder != NULL && lock->holder_size > 0;
 }
 
 static inline char *rl_holder(const struct redlock_lock *lock)

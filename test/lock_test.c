@@ -3162,6 +3162,9 @@ static void holder_of_the_lock(void)
     acquire(0);
     ok(strncmp(longer, "0123456789abcdef-host7", RESP_TEXT_MAX) == 0,
        "holder: the whole token, or RESP_TEXT_MAX bytes of it: %s", longer);
+    set_holder(&lock, NULL, sizeof longer);
+    is_int(acquire(0), REDLOCK_HELD, "holder: refused, with a size but no buffer");
+    ok(redlock_holder_label(&lock)[0] == '\0', "holder: no label where there is no buffer");
 }
 
 /* Without diagnosis the holder is not asked for. */
