@@ -526,7 +526,7 @@ uint64_t redlock_tick(struct redlock_client *client)
         }
     }
     if (client->priv.ended || rl_first(client, RL_TURN) != NULL)
-        return 0; /* a lock is complete; a connection broke while sending */
+        return 0; /* a lock is complete; there is room again; a connection broke while sending */
     due_us = rl_next_due(client);
     if (client->priv.nodes_us < due_us)
         due_us = client->priv.nodes_us;

@@ -114,8 +114,11 @@ static void rl_out_sent(struct redlock_client *c, struct redlock_node *node)
     unsigned bit = rl_bit(node->priv.index);
 
     rl_clear(&c->priv.out.unsent, bit);
-    if (c->priv.out.unsent == 0)
-        c->priv.out.used = c->priv.out.runs = c->priv.jammed = 0;
+    if (c->priv.out.unsent != 0)
+        return;
+    if (c->priv.jammed)
+        c->priv.ended = 1; /* what waits for room goes on at once */
+    c->priv.out.used = c->priv.out.runs = c->priv.jammed = 0;
 }
 
 /* Hangs up. A connection that had worked may be connected again at once: servers close idle ones. Any

@@ -26,6 +26,7 @@ struct fake_node {
     int never_up;        /* a connect never completes */
     int hung;            /* accepts bytes, runs no command and sends no reply */
     int full;            /* accepts no bytes */
+    int full_calls;      /* the same, in so many calls */
     int drip;            /* moves one byte per call, both ways */
     int drops_set_reply; /* runs a SET, but sends no reply to it */
     uint64_t delay_us;   /* from the arrival of a command to its reply */

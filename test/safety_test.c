@@ -1986,6 +1986,29 @@ static void r05_a_node_that_is_slow_to_accept_bytes(void)
     redlock_deinit(&client);
 }
 
+/* Node 0 accepts no bytes while the buffer becomes full, and all of them at the end of the same tick. What waits for
+   room must go on at once: no event tells of it. */
+static void r05_room_again_in_the_same_tick(void)
+{
+    uint64_t start;
+    int i;
+
+    if (BURST < 200)
+        return; /* no request is free before the buffer fills */
+    begin_with_defaults(3);
+    warm_up();
+    make_many(BURST);
+    for (i = 0; i < 3; i++)
+        fake_nodes[i].delay_us = 30 * MS;
+    fake_nodes[0].full_calls = 1;
+    start_many(0, BURST - 1, 0);
+    start = fake_now_us;
+    is_int((int)redlock_acquire(&client, &many[BURST - 1], 0), REDLOCK_OK,
+           "r05: room again in the same tick: held");
+    is_int(since(start), 30 * MS, "r05: after one round trip");
+    redlock_deinit(&client);
+}
+
 /* A node that is far away may accept bytes later. */
 static void r15_a_far_node_accepts_bytes_late(void)
 {
@@ -2822,6 +2845,7 @@ int main(void)
         r04_no_repeated_release_of_a_chosen_token();
     r05_a_burst_is_sent_at_once();
     r05_a_node_that_is_slow_to_accept_bytes();
+    r05_room_again_in_the_same_tick();
     r15_a_far_node_accepts_bytes_late();
     r04_a_node_that_replies_but_accepts_no_bytes();
     r04_a_release_finds_a_request();
