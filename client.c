@@ -505,6 +505,17 @@ static void rl_send_unsent(struct redlock_client *c)
     rl_tell_broken(c);
 }
 
+/* The pause of a node that failed in this tick begins now: the next tick may be long after. R5 */
+static void rl_begin_pauses(struct redlock_client *c)
+{
+    unsigned nodes = c->priv.busy & c->priv.in[REDLOCK_NODE_DOWN];
+
+    for (; nodes != 0; nodes &= nodes - 1) {
+        rl_node_tick(c, rl_first_node(c, nodes));
+        c->priv.ended = 1; /* locks that wait for it go on */
+    }
+}
+
 uint64_t redlock_tick(struct redlock_client *client)
 {
     uint64_t due_us;
@@ -516,6 +527,7 @@ uint64_t redlock_tick(struct redlock_client *client)
     rl_wake(client);
     rl_turn_all(client);
     rl_send_unsent(client);
+    rl_begin_pauses(client);
     if (nodes != 0 || client->priv.busy != 0 || client->priv.wanted != 0 ||
         rl_first(client, RL_LINE) != NULL) {
         client->priv.nodes_us = REDLOCK_NEVER;

@@ -1889,6 +1889,23 @@ static void r06_a_short_wait_on_a_new_client(void)
     is_int(acquire(5), REDLOCK_OK, "r06: acquired with wait_ms 5, the nodes are 20 ms away");
 }
 
+/* A program that calls the library from time to time only. Its last call failed, as no server ran. The pause
+   before the next connect is long over, so the next call must connect. */
+static void r05_a_pause_between_two_calls(void)
+{
+    int i;
+
+    begin_with_defaults(3);
+    for (i = 0; i < 3; i++)
+        fake_nodes[i].refuses = 1;
+    is_int(acquire(0), REDLOCK_UNREACHABLE, "r05: no server runs");
+    for (i = 0; i < 3; i++)
+        fake_nodes[i].refuses = 0;
+    fake_now_us += 10000 * MS;
+    is_int(acquire(0), REDLOCK_OK, "r05: 10 s later all run, and the lock is held");
+    is_int(release(100), REDLOCK_OK, "r05: released");
+}
+
 /* The round trip gets longer while the connections are up. */
 static void r15_a_distance_that_grows(void)
 {
@@ -2839,6 +2856,7 @@ int main(void)
     r02_nothing_is_sent_after_the_end();
     r08_a_node_asked_late_confirms_the_next_round();
     r06_a_short_wait_on_a_new_client();
+    r05_a_pause_between_two_calls();
     r15_a_distance_that_grows();
     r04_repeated_until_the_key_has_expired();
     if (REDLOCK_LABEL_MAX >= 4)
