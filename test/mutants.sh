@@ -26,6 +26,7 @@ R2|redlock.c|s/rl_ask_the_rest\(c, lock\);(\s+rl_ignore_ext)/lock->priv.todo = 0
 R2|redlock.c|s/return \(coming == 0 \|\|[^&]*&&[^&]*&&/return /|an attempt waits for connections
 R2|redlock.c|s/\(quorum_ready && node->priv.failing\)/0/|an attempt does not wait for nodes that failed before
 R2|redlock.c|s/(if \(rl_past\(c, lock->valid_until_us\)\)\s+)lock->priv.todo = 0;/$1;/|nothing is sent any more when the validity is over
+R2|redlock.c|s/memset\(&lock->priv.attempt, 0, sizeof lock->priv.attempt\);/;/|an attempt begins without what an earlier one left
 R8|round.c|s/if \(mute \|\| lock->priv.state == RL_IS_HELD \|\| lock->priv.state == RL_IN_AUTO\)/if (mute)/|a node that is asked after the decision confirms after the decision
 R3|redlock.c|s/if \(rl_past\(c, rl_valid_until\(c, lock\)\)\) \{\n\s+rl_roll_back/if (0) {rl_roll_back/|validity above 0
 R3|redlock.c|s/rl_past\(c, rl_valid_until\(c, lock\)\)(\) \{\n\s+rl_roll_back)/c->priv.now_us > rl_valid_until(c, lock)$1/|validity of 0 is not above 0

@@ -1843,6 +1843,23 @@ static void r02_without_redlock_next_completed(void)
     ok(fake_find(2, "k", 1) != NULL, "r02: the third is sent the SET when it is connected");
 }
 
+/* A lock that is acquired again after a release that nobody confirmed, while a node is down. That node must be sent the
+   SET when it is back, although it was sent that of the first acquire. */
+static void r02_a_lock_that_is_used_again(void)
+{
+    begin_with_defaults(3);
+    warm_up();
+    is_int(acquire(0), REDLOCK_OK, "r02: held");
+    is_int(release(0), REDLOCK_UNCONFIRMED, "r02: the replies to the release are not waited for");
+    fake_pass(&client, 20 * MS);
+    make_unreachable(2);
+    fake_pass(&client, 20 * MS);
+    is_int(acquire(0), REDLOCK_OK, "r02: held again, on two nodes");
+    fake_nodes[2].refuses = 0;
+    fake_pass(&client, 2000 * MS);
+    ok(has_token(2, &lock), "r02: the third node is sent the SET when it is back");
+}
+
 /* Nor is a node sent the SET after the validity has ended: its key would keep other clients out for the ttl. */
 static void r02_nothing_is_sent_after_the_end(void)
 {
@@ -2854,6 +2871,7 @@ int main(void)
     }
     r02_without_redlock_next_completed();
     r02_nothing_is_sent_after_the_end();
+    r02_a_lock_that_is_used_again();
     r08_a_node_asked_late_confirms_the_next_round();
     r06_a_short_wait_on_a_new_client();
     r05_a_pause_between_two_calls();
