@@ -379,20 +379,6 @@ unsigned redlock_wanted_events(const struct redlock_client *client, unsigned i)
     }
 }
 
-void redlock_handle_events(struct redlock_client *client, unsigned i, unsigned events)
-{
-    struct redlock_node *node = &client->priv.nodes[i];
-    struct rl_input in;
-
-    in.at = in.end = client->priv.input;
-    in.reads = 0;
-    rl_set(&client->priv.busy, rl_bit(i));
-    rl_node_event(client, node, events);
-    if (events & REDLOCK_READABLE)
-        rl_take_replies(client, node, &in);
-    rl_tell_broken(client);
-}
-
 /* A clock that steps back is not followed. */
 static void rl_read_clock(struct redlock_client *c)
 {
@@ -400,6 +386,22 @@ static void rl_read_clock(struct redlock_client *c)
 
     if (now > c->priv.now_us)
         c->priv.now_us = now;
+}
+
+void redlock_handle_events(struct redlock_client *client, unsigned i, unsigned events)
+{
+    struct redlock_node *node = &client->priv.nodes[i];
+    struct rl_input in;
+
+    in.at = in.end = client->priv.input;
+    in.reads = 0;
+    if (node->state == REDLOCK_NODE_CONNECTING)
+        rl_read_clock(client); /* the reply to the handshake is due from now on. R5 */
+    rl_set(&client->priv.busy, rl_bit(i));
+    rl_node_event(client, node, events);
+    if (events & REDLOCK_READABLE)
+        rl_take_replies(client, node, &in);
+    rl_tell_broken(client);
 }
 
 /* When a node must be looked at again. */

@@ -2600,6 +2600,19 @@ static void r05_a_paused_process_disconnects_no_node(void)
     redlock_deinit(&client);
 }
 
+/* The process was paused while it connected. The handshake is sent after the pause, so no reply is late. */
+static void r05_a_pause_while_it_connects(void)
+{
+    int i;
+
+    begin_with_defaults(3);
+    for (i = 0; i < 3; i++)
+        fake_nodes[i].connect_us = 5 * MS;
+    fake_sleep_us = 2000 * MS;
+    is_int(acquire(0), REDLOCK_OK, "r05: paused while it connects, and held");
+    is_int(fake_nodes[0].connects, 1, "r05: no connection is closed");
+}
+
 /* As r03_a_vote_of_a_broken_connection, but in one tick: the client finds the broken connection while it
    makes room for a release, just before the decision. */
 static void r03_a_vote_of_a_connection_that_breaks_now(void)
@@ -2917,6 +2930,7 @@ int main(void)
     r15_a_far_node_does_not_delay_the_near_ones();
     r05_replies_make_no_room();
     r05_a_paused_process_disconnects_no_node();
+    r05_a_pause_while_it_connects();
     r03_a_vote_of_a_connection_that_breaks_now();
     if (REDLOCK_REPAIR) {
         r09_no_repair_after_the_end();
