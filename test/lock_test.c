@@ -4640,8 +4640,64 @@ static void r04_a_reply_to_a_release_that_was_given_up(void)
     ok(fake_find(2, "l", 1) == NULL, "r04: it is sent the second release again");
 }
 
+/* A lock that extends itself is sent to a node that was not there. The grant comes during an extension, so the node becomes
+   a member by the next one only. */
+static void r08_asked_late_while_it_extends_itself(void)
+{
+    memset(&settings, 0, sizeof settings);
+    settings.stall_ms = 60000;
+    begin(3);
+    fake_nodes[2].refuses = 1;
+    is_int(acquire(0), REDLOCK_OK, "r08: held on two of three");
+    redlock_auto_extend_start(&client, &lock, 100);
+    fake_pass(&client, 100 * MS);
+    fake_nodes[0].delay_us = fake_nodes[1].delay_us = 40 * MS;
+    fake_nodes[2].refuses = 0;
+    while (nodes[2].state != REDLOCK_NODE_HANDSHAKE)
+        fake_pass(&client, 100);
+    fake_nodes[2].delay_us = lock.priv.due_us + 20 * MS - fake_now_us;
+    fake_pass(&client, lock.priv.due_us + 30 * MS - fake_now_us);
+    is_int((int)fake_count(2, 'S'), 1, "r08: the third is sent the SET");
+    is_int((int)lock.extended, 0, "r08: and grants it during an extension");
+    fake_pass(&client, 20 * MS);
+    is_int((int)lock.extended, 1, "r08: which the two confirm");
+    is_int((int)lock.members, 3, "r08: the third has not confirmed it");
+    release(0);
+}
+
+/* A lock is complete, and another node grants it before the program asks which lock is. */
+static void a_late_grant_of_a_completed_lock(void)
+{
+    begin_with_defaults(3);
+    warm_up();
+    fake_nodes[2].delay_us = 20 * MS;
+    redlock_acquire_start(&client, &lock, 0);
+    fake_pass(&client, 50 * MS);
+    is_int(lock.status, REDLOCK_OK, "completed: held, and the third node has granted it, too");
+    ok(redlock_next_completed(&client) == &lock, "completed: the lock is returned");
+    release(100);
+}
+
+/* A release that a node has not answered is sent again on a new connection, without any other call. */
+static void r04_a_repeated_release_connects(void)
+{
+    begin_with_defaults(3);
+    warm_up();
+    acquire(0);
+    fake_pass(&client, 10 * MS);
+    fake_hold(2);
+    is_int(release(100), REDLOCK_OK, "r04: two of three have answered");
+    fake_break(2);
+    fake_pass(&client, 2000 * MS);
+    is_int((int)fake_keys_left(), 0, "r04: the third is connected and sent the release again");
+}
+
 static void lines_that_no_test_missed(void)
 {
+    if (REDLOCK_AUTO_EXTEND)
+        r08_asked_late_while_it_extends_itself();
+    a_late_grant_of_a_completed_lock();
+    r04_a_repeated_release_connects();
     r02_a_long_timeout_does_not_delay_a_new_client();
     r08_late_grants_and_refusals();
     r08_a_late_grant_and_its_loss_at_once();
