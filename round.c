@@ -105,7 +105,8 @@ static void rl_send_vote(struct redlock_client *c, struct redlock_lock *lock, un
     redlock_mask sent = rl_send(c, lock, nodes, command, role);
 
     rl_clear(&lock->priv.todo, sent);
-    rl_clear(&lock->failed, sent);
+    if (lock->priv.state != RL_IN_ROLLBACK) /* the caller sees who failed before */
+        rl_clear(&lock->failed, sent);
     if (mute) {
         rl_set_mute(lock, sent, 1);
         rl_set(&lock->failed, sent);

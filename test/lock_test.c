@@ -4678,6 +4678,17 @@ static void a_late_grant_of_a_completed_lock(void)
     release(100);
 }
 
+/* Nodes that do not vote in time are shown, with an error. */
+static void r15_who_was_too_slow(void)
+{
+    begin_with_defaults(3);
+    warm_up();
+    fake_nodes[1].hung = fake_nodes[2].hung = 1;
+    is_int(acquire(0), REDLOCK_UNREACHABLE, "r15: two of three hang");
+    is_int((int)lock.failed, 6, "r15: these have failed");
+    ok(has_error(1, "no reply in time") && has_error(2, "no reply in time"), "r15: and say why");
+}
+
 /* A release that a node has not answered is sent again on a new connection, without any other call. */
 static void r04_a_repeated_release_connects(void)
 {
@@ -4697,6 +4708,7 @@ static void lines_that_no_test_missed(void)
     if (REDLOCK_AUTO_EXTEND)
         r08_asked_late_while_it_extends_itself();
     a_late_grant_of_a_completed_lock();
+    r15_who_was_too_slow();
     r04_a_repeated_release_connects();
     r02_a_long_timeout_does_not_delay_a_new_client();
     r08_late_grants_and_refusals();
