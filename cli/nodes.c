@@ -53,24 +53,42 @@ static int open_source(struct source *source, const char *where, const char *pat
     return source->file != NULL;
 }
 
-/* Reads a line, and removes blanks at both ends. Returns 0 at the end of the file. */
-static int next_line(struct source *source, char *line, int room)
+/* Reads a line, and removes blanks at both ends. Returns 0 at the end of the file, or if the line cannot be used: then `wrong`
+   is not empty. */
+static int read_line(struct source *source, char *line, size_t room, char wrong[100])
 {
-    size_t size;
+    size_t size = 0;
+    int c;
 
-    if (fgets(line, room, source->file) == NULL) {
-        if (ferror(source->file))
-            die(EXIT_CONFIG, "%s: %s", source->path, strerror(errno));
-        return 0;
-    }
+    wrong[0] = '\0';
+    while ((c = getc(source->file)) > 0 && c != '\n' && size < room - 1)
+        line[size++] = (char)c;
     source->line++;
-    if (strchr(line, '\n') == NULL && !feof(source->file))
-        die(EXIT_CONFIG, "%s: line %u: longer than %d bytes", source->path, source->line, room - 2);
-    for (size = strlen(line); size > 0 && isspace((unsigned char)line[size - 1]); size--)
-        line[size - 1] = '\0';
+    if (ferror(source->file))
+        snprintf(wrong, 100, "%s", strerror(errno));
+    else if (c == '\0')
+        snprintf(wrong, 100, "it has a NUL byte");
+    else if (c != EOF && c != '\n')
+        snprintf(wrong, 100, "longer than %lu bytes", (unsigned long)(room - 1));
+    if (wrong[0] != '\0' || (c == EOF && size == 0))
+        return 0;
+    while (size > 0 && isspace((unsigned char)line[size - 1]))
+        size--;
+    line[size] = '\0';
     size = strspn(line, " \t");
     memmove(line, line + size, strlen(line + size) + 1);
     return 1;
+}
+
+/* The same, but exits if the line cannot be used. */
+static int next_line(struct source *source, char *line, size_t room)
+{
+    char wrong[100];
+    int got = read_line(source, line, room, wrong);
+
+    if (wrong[0] != '\0')
+        die(EXIT_CONFIG, "%s: line %u: %s", source->path, source->line, wrong);
+    return got;
 }
 
 /* A password that other users can read is not secret. A file of root may be readable by a group, because systemd passes
@@ -137,7 +155,7 @@ void config_load(const char *path, int must_be,
 }
 
 /* The file's one line: "password" or "user:password". */
-static void read_auth_file(const char *path, char *line, int room)
+static void read_auth_file(const char *path, char *line, size_t room)
 {
     struct source source;
 
@@ -162,7 +180,7 @@ static void put_back(int number)
 }
 
 /* From the terminal, without echo. */
-static void ask_for_password(char *line, int room)
+static void ask_for_password(char *line, size_t room)
 {
     static const int ending[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM};
     enum { ENDING = sizeof ending / sizeof *ending };
@@ -170,6 +188,7 @@ static void ask_for_password(char *line, int room)
     struct sigaction action = {0}, were[ENDING];
     struct source source = {file, "/dev/tty", 0};
     struct termios unseen;
+    char wrong[100];
     unsigned i;
     int got;
 
@@ -188,18 +207,18 @@ static void ask_for_password(char *line, int room)
     tcsetattr(terminal.fd, TCSAFLUSH, &unseen);
     fputs("Password of the nodes: ", file);
     fflush(file);
-    got = next_line(&source, line, room);
+    got = read_line(&source, line, room, wrong);
     tcsetattr(terminal.fd, TCSAFLUSH, &terminal.before);
     for (i = 0; i < ENDING; i++)
         sigaction(ending[i], &were[i], NULL);
     fputc('\n', file);
     fclose(file);
     if (!got || line[0] == '\0')
-        die(EXIT_CONFIG, "--askpass: no password");
+        die(EXIT_CONFIG, "--askpass: %s", wrong[0] != '\0' ? wrong : "no password");
 }
 
 /* Finds the password for nodes whose address has none. `line` gets "password" or "user:password", or "". */
-static void find_password(char *line, int room)
+static void find_password(char *line, size_t room)
 {
     const char *said = getenv("REDISCLI_AUTH");
 
@@ -209,7 +228,7 @@ static void find_password(char *line, int room)
     else if (options.auth_file != NULL)
         read_auth_file(options.auth_file, line, room);
     else if (said != NULL)
-        snprintf(line, (size_t)room, ":%s", said);
+        snprintf(line, room, ":%s", said);
 }
 
 static void give_password(struct redlock_url *url, const char *line)

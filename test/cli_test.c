@@ -2020,6 +2020,7 @@ static void node_lists(void)
 {
     static char huge[6000];
     char list[300], file[600];
+    const char *path;
 
     nodes(3);
     is_config_error("redis://:" SECRET "@127.0.0.1,redis://h:99999", "a bad port",
@@ -2098,6 +2099,11 @@ static void node_lists(void)
     redlock("status", "--config", write_file("c", 0600, huge), "y", NULL);
     ok(strstr(wrote(last, 'e'), "c.secret: line 2: longer than") != NULL,
        "a long line: the message has file and line");
+    path = write_file("c", 0600, "prefix = a\nprefix = b");
+    ok(truncate(path, 30) == 0 && redlock("status", "--config", path, "y", NULL) == 78,
+       "NUL bytes in a file: 78"); /* truncate() appends them */
+    ok(strstr(wrote(last, 'e'), "c.secret: line 2: it has a NUL byte") != NULL,
+       "NUL bytes in a file: the message has file and line");
     snprintf(file, sizeof file, "node = %s # the first\nnode=%s\t#b\n #\nnode=%s\nprefix = p:#\n",
              servers[0].address, servers[1].address, servers[2].local);
     redlock("acquire", "-t", "60", "--config", write_file("c", 0644, file), "z", NULL);
@@ -3148,7 +3154,7 @@ static void prompts(void)
 {
     struct program run;
     struct termios shown;
-    char id[9], token[300];
+    char id[9], token[300], long_line[600];
     int terminal;
 
     nodes(3);
@@ -3192,6 +3198,15 @@ static void prompts(void)
     type(terminal, "\003");
     is_int(ends(&run), -SIGINT, "Ctrl-C at the password");
     ok(tcgetattr(terminal, &shown) == 0 && (shown.c_lflag & ECHO) != 0, "the echo is on again");
+    close(terminal);
+    run = start_on_terminal(&terminal, "run", "--askpass", "x", "true", NULL);
+    screen(terminal, "Password");
+    memset(long_line, 'p', sizeof long_line);
+    strcpy(long_line + sizeof long_line - 2, "\n");
+    type(terminal, long_line);
+    is_int(ends(&run), 78, "a password that is too long: 78");
+    ok(tcgetattr(terminal, &shown) == 0 && (shown.c_lflag & ECHO) != 0,
+       "a password that is too long: the echo is on again");
     close(terminal);
     is_int(redlock("run", "--askpass", "x", "true", NULL), 78, "--askpass without a terminal: 78");
 }
