@@ -68,10 +68,11 @@ static void receive(struct talk *talk)
 
 static void transmit(struct talk *talk)
 {
+    int is_first = talk->node.error[0] == '\0';
     int sent = redlock_posix()->transmit(NULL, &talk->node, talk->bytes + talk->done,
                                          talk->used - talk->done);
 
-    if (sent < 0) /* the server may have sent the reason before it closed the connection */
+    if (sent < 0 && is_first) /* the server may have sent the reason before it closed */
         talk->node.error[0] = '\0';
     talk->done += sent < 0 ? talk->used - talk->done : (size_t)sent;
     if (talk->done == talk->used) { /* from now on the bytes are those of the answer */
@@ -245,13 +246,26 @@ int talk_is_error(const struct talk *talk, const char *prefix)
            strncmp(talk->item[0].text, prefix, strlen(prefix)) == 0;
 }
 
+/* The server denies a permission or does not accept the password. Other errors pass: LOADING, too many clients. */
+static int is_denied(const struct talk *talk)
+{
+    static const char *const errors[] = {"NOPERM", "NOAUTH", "WRONGPASS", "DENIED"};
+    const char *error = talk->node.error;
+    size_t i;
+
+    for (i = 0; i < sizeof errors / sizeof *errors; i++)
+        if (strncmp(error, errors[i], strlen(errors[i])) == 0)
+            return 1;
+    return talk->refused != NULL && strcmp(talk->refused, "AUTH") == 0 &&
+           strncmp(error, "ERR max number of clients", 25) != 0;
+}
+
 enum redlock_status talks_failure(void)
 {
     unsigned i, denied = 0;
 
     for (i = 0; i < target_count; i++)
-        denied += talks[i].refused != NULL || strncmp(talks[i].node.error, "NOPERM", 6) == 0 ||
-                  strncmp(talks[i].node.error, "NOAUTH", 6) == 0;
+        denied += (unsigned)is_denied(&talks[i]);
     return denied > target_count - quorum() ? REDLOCK_DENIED : REDLOCK_UNREACHABLE;
 }
 

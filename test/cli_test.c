@@ -2467,6 +2467,35 @@ static void passwords(void)
     no_key_left("then");
 }
 
+/* The only client that the servers accept is the test itself. That is no denial, with or without a password. */
+static void full_servers(void)
+{
+    char lists[2][300];
+    int i;
+
+    nodes(3);
+    snprintf(lists[0], sizeof *lists, "%s", list_of(3, ""));
+    snprintf(lists[1], sizeof *lists, "%s", list_of(3, "redis://:" SECRET "@"));
+    ask_all("CONFIG", "SET", "maxclients", "1");
+    for (i = 0; i < 2; i++) {
+        setenv("REDLOCK_NODES", lists[i], 1);
+        is_int(redlock("run", "-n", "x", "true", NULL), 69, "list %d: run", i);
+        is_int(redlock("status", "x", NULL), 69, "list %d: status", i);
+        is_int(count_of(wrote(last, 'o'), "ERR max number of clients"), 3,
+               "list %d: status has the error of each server", i);
+        is_int(redlock("list", NULL), 69, "list %d: list", i);
+        ok(strstr(wrote(last, 'e'), "no quorum of nodes answered: 0 of 3") != NULL,
+           "list %d: list does not speak of permission", i);
+        is_int(redlock("release", "--force", "--yes", "--id", "00000000", "x", NULL), 69,
+               "list %d: release --force", i);
+    }
+    ask_all("CONFIG", "SET", "maxclients", "100");
+    snprintf(lists[0], sizeof *lists, "redis://%s/99,redis://%s/99,redis://%s/99",
+             servers[0].address, servers[1].address, servers[2].address);
+    is_int(redlock("run", "-n", "-N", lists[0], "x", "true", NULL), 69, "no such database: run");
+    is_int(redlock("status", "-N", lists[0], "x", NULL), 69, "no such database: status");
+}
+
 static void least_permissions(void)
 {
     struct program run, waits;
@@ -3280,6 +3309,7 @@ static const struct scenario {
     {"slow_names", slow_names},
     {"default_config", default_config},
     {"passwords", passwords},
+    {"full_servers", full_servers},
     {"json", json},
     {"no_place_to_print", no_place_to_print},
     {"prompts", prompts},
