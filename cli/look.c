@@ -4,6 +4,7 @@
    SPDX-License-Identifier: MIT */
 #include "look.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,6 +14,8 @@ static int longest_first(const void *a, const void *b)
 {
     long left = *(const long *)a, right = *(const long *)b;
 
+    left = left == NO_END ? LONG_MAX : left;
+    right = right == NO_END ? LONG_MAX : right;
     return left < right ? 1 : left > right ? -1 : 0;
 }
 
@@ -43,7 +46,7 @@ static void conclude(struct picture *picture)
         struct view *view = &picture->view[i];
         view->same = equal(view, &picture->view[picture->best]);
         if (view->same)
-            left[n++] = view->left_ms == NO_END ? 0x7fffffff : view->left_ms;
+            left[n++] = view->left_ms;
     }
     qsort(left, n, sizeof *left, longest_first);
     if (picture->holding >= quorum()) {
@@ -70,12 +73,14 @@ static void take_value(struct view *view, const struct talk_item *item, size_t s
 /* The reply to PTTL. */
 static void take_left(struct view *view, const struct talk_item *item)
 {
+    const long most = LONG_MAX - 1000; /* has room for rounding up */
+
     if (item->kind != RESP_INTEGER)
         view->left_ms = UNKNOWN_TIME;
     else if (item->integer == -2)
         view->kind = ABSENT; /* it expired between GET and PTTL */
     else
-        view->left_ms = (long)item->integer;
+        view->left_ms = item->integer < most ? (long)item->integer : most;
 }
 
 /* ---- One key ---- */
@@ -200,7 +205,7 @@ const char *type_of(const struct view *view)
 
 const char *left_text(char text[32], long ms)
 {
-    if (ms >= 0x7fffffff || ms == NO_END)
+    if (ms == NO_END)
         snprintf(text, 32, "without end");
     else if (ms == UNKNOWN_TIME)
         snprintf(text, 32, "time left unknown");

@@ -26,7 +26,7 @@ struct picture {
     char error[REDLOCK_NODES_MAX][REDLOCK_ERROR_MAX + 1];
     unsigned answers;       /* nodes that answered */
     unsigned best, holding; /* a node with the most frequent value; how many have it */
-    long left_ms;           /* until fewer than a quorum of nodes have the value */
+    long left_ms;           /* until fewer than a quorum of nodes have the value; or as in a view */
     enum { UNKNOWN, FREE, HELD, IN_USE } state; /* IN_USE: by a key of another type */
 };
 

@@ -35,7 +35,7 @@ static unsigned look_for_holder(struct session *session, long *left_ms)
     *left_ms = -1;
     if (picture.state == HELD) {
         memcpy(session->holder, picture.view[picture.best].value, sizeof session->holder);
-        *left_ms = picture.left_ms >= 0 && picture.left_ms < 0x7fffffff ? picture.left_ms : -1;
+        *left_ms = picture.left_ms >= 0 ? picture.left_ms : -1;
     }
     return picture.answers;
 }

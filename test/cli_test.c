@@ -1937,6 +1937,14 @@ static void status(void)
     ok(strstr(wrote(last, 'o'), "without end left") == NULL &&
            strstr(wrote(last, 'o'), "without end") != NULL,
        "a key without a TTL: \"without end\"");
+    redlock("status", "--json", "x", NULL);
+    ok(strstr(wrote(last, 'o'), "\"remaining_ms\":-1,") != NULL,
+       "a key without a TTL: in JSON -1, as in PTTL");
+    ask_all("PEXPIRE", "redlock:x", "8640000000");
+    redlock("status", "x", NULL);
+    ok(strstr(wrote(last, 'o'), "without end") == NULL &&
+           count_of(wrote(last, 'o'), "  86399") == 4,
+       "a TTL of 100 days, which is longer than redlock's own: the time left");
     memset(huge, 'v', sizeof huge - 1);
     ask_all("SET", "redlock:x", huge);
     is_int(redlock("status", "x", NULL), 0, "a huge value");
