@@ -235,12 +235,13 @@ static void find_keys(const char *pattern)
 /* ---- redlock list: the holders ---- */
 
 /* Keys of the library that are no locks: the counter of fencing tokens, and the incarnation marker of a server. */
-static int is_about_a_lock(const char *name, const struct view *view)
+static int is_about_a_lock(const char *key, const struct view *view)
 {
     static const char suffix[] = ":fence";
+    const char *name = key + strlen(options.prefix);
     size_t size = strlen(name);
 
-    if (strcmp(name, ":run") == 0 && strcmp(options.prefix, "redlock:") == 0)
+    if (strcmp(key, "redlock::run") == 0) /* whatever the prefix is */
         return 1;
     return size >= sizeof suffix && strcmp(name + size - sizeof suffix + 1, suffix) == 0 &&
            view->kind == PRESENT && view->left_ms == NO_END &&
@@ -279,8 +280,7 @@ static void print_locks(void)
         look_many(keys, count);
         for (n = 0; n < count; n++) {
             look_take(n, &picture);
-            if (picture.holding > 0 &&
-                !is_about_a_lock(keys[n] + prefix, &picture.view[picture.best]))
+            if (picture.holding > 0 && !is_about_a_lock(keys[n], &picture.view[picture.best]))
                 print_lock(keys[n] + prefix, &picture, printed++ == 0);
         }
     }
