@@ -84,6 +84,8 @@ static void check_options(void)
             "--max-hold ends the command, and --on-lost none does not: use one of them");
     if (options.foreground && options.new_group)
         die(EXIT_USAGE, "--foreground and --new-group exclude each other");
+    if (options.keep && options.min_hold_ms > 0)
+        die(EXIT_USAGE, "--keep and --min-hold exclude each other");
     if (strncasecmp(signal, "SIG", 3) == 0)
         signal += 3;
     for (i = 0; i < sizeof signals / sizeof *signals; i++)
