@@ -228,6 +228,14 @@ static int net_socket(int family)
     return fd;
 }
 
+/* Says what is wrong with an address that net_parse does not accept. */
+static void net_refuse(struct redlock_node *node, const char *otherwise)
+{
+    int local = strncmp(node->address, net_local_prefix, sizeof net_local_prefix - 1) == 0;
+
+    redlock_set_error(node, local ? "no socket path, or too long" : otherwise, node->address);
+}
+
 static int net_dial(void *context, struct redlock_node *node)
 {
     union net_address to;
@@ -236,7 +244,7 @@ static int net_dial(void *context, struct redlock_node *node)
 
     (void)context;
     if (size == 0) {
-        redlock_set_error(node, "not a numeric address", node->address);
+        net_refuse(node, "not a numeric address");
         return -1;
     }
     if ((fd = net_socket(to.any.sa_family)) < 0) {
@@ -262,7 +270,7 @@ static int net_check(void *context, struct redlock_node *node)
     (void)context;
     if (net_parse(node->address, &to) != 0 || strchr(node->address, '%') != NULL)
         return 0;
-    redlock_set_error(node, "not a numeric address (see redlock_resolve)", node->address);
+    net_refuse(node, "not a numeric address (see redlock_resolve)");
     return -1;
 }
 
