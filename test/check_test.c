@@ -889,8 +889,8 @@ static void permissions(void)
             server_ask(&servers[i], reply, sizeof reply, "ACL", "SETUSER", users[user], "reset",
                        "on", ">" PASSWORD, "~redlock:*", "+set", "+get", "+del", "+pexpire",
                        "+pttl", "+eval", NULL);
-        server_ask(&servers[i], reply, sizeof reply, "ACL", "SETUSER", users[1], "+ping", "+info",
-                   "+time", "+config|get", NULL);
+        server_ask(&servers[i], reply, sizeof reply, "ACL", "SETUSER", users[1], "+info", "+time",
+                   "+config|get", NULL);
         for (user = 0; user < 2; user++)
             snprintf(nodes[user] + strlen(nodes[user]), sizeof nodes[user] - strlen(nodes[user]),
                      "redis://%s:%s@%s ", users[user], PASSWORD, at(i));
