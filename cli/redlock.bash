@@ -5,7 +5,7 @@
 # SPDX-License-Identifier: MIT
 _redlock()
 {
-    local program=$1 word=$2 before=$3 verb=${COMP_WORDS[1]} options i
+    local program=$1 word=$2 before=$3 verb=${COMP_WORDS[1]} options words part last='' i
     COMPREPLY=()
     if [ "$COMP_CWORD" -eq 1 ]; then
         mapfile -t COMPREPLY < <(compgen -W "$("$program" help --options 2>/dev/null)" -- "$word")
@@ -13,16 +13,25 @@ _redlock()
     fi
     options=$("$program" help --options "$verb" 2>/dev/null) || return
     if [ "$verb" = run ]; then # NAME, and then a command with options of its own
-        for ((i = 2; i < COMP_CWORD; i++)); do
-            if [[ ${COMP_WORDS[i]} != -* ]]; then
-                if ((i + 1 == COMP_CWORD)); then
+        words=()
+        for part in "${COMP_WORDS[@]:0:COMP_CWORD+1}"; do # bash has split them at : = @
+            if [[ $part =~ ^[:=@]+$ || ($last =~ ^[:=@]+$ && -n $part) ]]; then
+                words[${#words[@]}-1]+=$part
+            else
+                words+=("$part")
+            fi
+            last=$part
+        done
+        for ((i = 2; i + 1 < ${#words[@]}; i++)); do
+            if [[ ${words[i]} != -* ]]; then
+                if ((i + 2 == ${#words[@]})); then
                     mapfile -t COMPREPLY < <(compgen -c -- "$word")
                 else
                     mapfile -t COMPREPLY < <(compgen -f -- "$word")
                 fi
                 return
             fi
-            [[ $'\n'$options$'\n' == *$'\n'"${COMP_WORDS[i]}="$'\n'* ]] && ((i++))
+            [[ $'\n'$options$'\n' == *$'\n'"${words[i]}="$'\n'* ]] && ((i++))
         done
     fi
     if [[ $'\n'$options$'\n' == *$'\n'"$before="$'\n'* ]]; then # the word that an option takes

@@ -191,5 +191,8 @@ check 'completion of file names' offers "$folder/page" redlock status --config "
 touch "$folder/two words"
 check 'completion of a file name with a blank' offers "$folder/two words" redlock status --config "$folder/two"
 check 'completion after the lock name: a command' offers 'systemd-analyze' redlock run -n -w 5 name systemd-analyz
+check 'completion after an address with a port' offers 'systemd-analyze' \
+    redlock run -N 10.0.0.1 : 6379 --wait = 5 name systemd-analyz # bash splits words at : = @
+check 'completion after a name with a colon' offers 'systemd-analyze' redlock run -n a : b systemd-analyz
 check 'completion after the command: file names' offers "$folder/page" redlock run name ls -l "$folder/pag"
 done_testing
