@@ -57,6 +57,8 @@ static int finish(const char *verb, const char *name, enum redlock_status status
         session_release(&session); /* also on slow nodes, which may still run the extension */
     session_close(&session);
     must_be_written();
+    if (strcmp(verb, "acquire") != 0 && !options.force && is_asked_to_end())
+        end_by_signal(); /* so that a script does not go on */
     return result;
 }
 

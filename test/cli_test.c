@@ -708,6 +708,7 @@ static void nobody_holds_it(void)
 
 static void two_of_three_down(void)
 {
+    struct program run;
     char token[300];
     unsigned i;
 
@@ -738,6 +739,13 @@ static void two_of_three_down(void)
     is_int(redlock("acquire", "-n", "-t", "9", "x", NULL), 69, "acquire");
     is_int(redlock("extend", "-t", "9", "y", token, NULL), 69, "extend");
     is_int(redlock("release", "y", token, NULL), 69, "release");
+    for (i = 0; i < 2; i++) { /* else a script would go on after Ctrl-C */
+        run = i == 0 ? start("extend", "--node-timeout", "1", "-t", "9", "y", token, NULL)
+                     : start("release", "--node-timeout", "1", "y", token, NULL);
+        sleep_ms(100);
+        signal_to(run.pid, SIGINT);
+        is_int(ends(&run), -SIGINT, "%s: ends by SIGINT", i == 0 ? "extend" : "release");
+    }
     resume_all();
     no_key_left("on the servers that hung");
 }
