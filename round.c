@@ -97,17 +97,22 @@ static void rl_try_native(struct redlock_client *c, struct redlock_lock *lock, u
     }
 }
 
-/* Sends a command to ready nodes. Nodes that may not vote are sent it too, but their replies are not waited
+/* An order is what a node is sent: a command with its flags; the role of the reply; and MUTE if the reply does
+   not count, because the node may have lost the lock. R14 */
+enum { RL_COMMAND = 255, RL_ROLE = 256, RL_MUTE = 8 * RL_ROLE };
+
+/* Sends an order to ready nodes. Nodes that may not vote are sent it too, but their replies are not waited
    for, nor are those of nodes that are asked after the decision. R2, R14 */
-static void rl_send_vote(struct redlock_client *c, struct redlock_lock *lock, unsigned nodes,
-                         unsigned command, unsigned role, unsigned mute)
+static void rl_send_order(struct redlock_client *c, struct redlock_lock *lock, unsigned nodes,
+                          unsigned order)
 {
+    unsigned command = order & RL_COMMAND, role = order / RL_ROLE & 7;
     redlock_mask sent = rl_send(c, lock, nodes, command, role);
 
     rl_clear(&lock->priv.todo, sent);
     if (lock->priv.state != RL_IN_ROLLBACK) /* the caller sees who failed before */
         rl_clear(&lock->failed, sent);
-    if (mute) {
+    if (order & RL_MUTE) {
         rl_set_mute(lock, sent, 1);
         rl_set(&lock->failed, sent);
         for (nodes = sent; nodes != 0; nodes &= nodes - 1)
@@ -146,13 +151,6 @@ REDLOCK_PRIVATE void rl_connect(struct redlock_client *c, unsigned nodes, uint64
         rl_node_want(c, rl_first_node(c, nodes), too_late_us);
 }
 
-/* Whether the reply of a node does not count: it may have lost the lock. R14 */
-static unsigned rl_is_mute(const struct redlock_client *c, const struct redlock_node *node,
-                           unsigned command)
-{
-    return rl_is(command, RL_WRITING) && !rl_may_vote(c, node);
-}
-
 /* Whether our token on a node may be younger than this round: a command that creates the key is unanswered there,
    as on no member. Then the token proves nothing of the time before, but does in a later round. R9 */
 static int rl_may_be_young(const struct redlock_client *c, struct redlock_node *node,
@@ -164,17 +162,22 @@ static int rl_may_be_young(const struct redlock_client *c, struct redlock_node *
            ((rl_suspects(c, lock) & bit) != 0 || rl_owes(node, lock, RL_CREATING));
 }
 
-/* The role of the reply. */
-static unsigned rl_role_for(const struct redlock_client *c, struct redlock_node *node,
-                            const struct redlock_lock *lock, unsigned command, unsigned mute)
+/* The order for a node. */
+static unsigned rl_order_for(const struct redlock_client *c, struct redlock_node *node,
+                             const struct redlock_lock *lock)
 {
+    unsigned command = rl_command_for(c, node, lock), role = RL_VOTER;
+    unsigned mute = rl_is(command, RL_WRITING) && !rl_may_vote(c, node) ? RL_MUTE : 0;
+
     if (mute || lock->priv.state == RL_IS_HELD || lock->priv.state == RL_IN_AUTO)
-        return rl_is(command, RL_CREATING) ? RL_STALE : RL_NOBODY;
-    return command == RL_EXTEND && rl_may_be_young(c, node, lock) ? RL_YOUNG : RL_VOTER;
+        role = rl_is(command, RL_CREATING) ? RL_STALE : RL_NOBODY;
+    else if (command == RL_EXTEND && rl_may_be_young(c, node, lock))
+        role = RL_YOUNG;
+    return command | role * RL_ROLE | mute;
 }
 
-/* Sends the present command of a lock where it is still to be sent and can be. Most nodes are sent the
-   same. R2 */
+/* Sends the present command of a lock where it is still to be sent and can be: an order at a time, to all nodes
+   that it is for. An order that looks at a marker is for one node. R2 */
 REDLOCK_PRIVATE void rl_ask_nodes(struct redlock_client *c, struct redlock_lock *lock)
 {
     unsigned ready = lock->priv.todo & ~(unsigned)c->priv.full, away;
@@ -185,21 +188,21 @@ REDLOCK_PRIVATE void rl_ask_nodes(struct redlock_client *c, struct redlock_lock 
         rl_is_away(lock, rl_first_node(c, away));
     ready &= c->priv.jammed ? 0U : c->priv.in[REDLOCK_NODE_READY];
     while (ready != 0) {
-        struct redlock_node *node = rl_first_node(c, ready);
-        unsigned command = rl_command_for(c, node, lock), mute = rl_is_mute(c, node, command);
-        unsigned role = rl_role_for(c, node, lock, command, mute);
-        unsigned same = rl_bit(node->priv.index), others = ready & ~same;
+        unsigned left = ready, same = 0, order = 0;
 
-        if (rl_looks_at_marker(c, lock, command))
-            others = 0;
-        for (; others != 0; others &= others - 1) {
-            node = rl_first_node(c, others);
-            if (rl_command_for(c, node, lock) == command && rl_is_mute(c, node, command) == mute &&
-                rl_role_for(c, node, lock, command, mute) == role)
+        for (; left != 0; left &= left - 1) {
+            struct redlock_node *node = rl_first_node(c, left);
+            unsigned next = rl_order_for(c, node, lock);
+
+            if (same == 0)
+                order = next;
+            if (order == next)
                 same |= rl_bit(node->priv.index);
+            if (rl_looks_at_marker(c, lock, order & RL_COMMAND))
+                break;
         }
         ready &= ~same;
-        rl_send_vote(c, lock, same, command, role, mute);
+        rl_send_order(c, lock, same, order);
     }
     rl_tell_broken(c); /* a vote of this round may be gone */
 }

@@ -118,7 +118,7 @@ R9|vote.c|s/return REDLOCK_REPAIR && !rl_past\(c, lock->valid_until_us\)/return 
 R9|vote.c|s/return REDLOCK_REPAIR && !rl_past\(c, lock->valid_until_us\)/return 1/|no repair when the validity is over
 R9|vote.c|s/\(lock->priv.attempt.again & ~unanswered & bit\)/(~unanswered \& bit)/|no repair on a node that has not reported the key gone
 R9|vote.c|s/state == RL_IN_EXTEND && vote == RL_NO && rl_repairs\(c, lock, bit\)\) \{/0) {/|the repair is in the same round
-R9|round.c|s/\? RL_YOUNG : RL_VOTER/? RL_VOTER : RL_VOTER/|a key that is younger than the round proves nothing about the time before
+R9|round.c|s/role = RL_YOUNG;/;/|a key that is younger than the round proves nothing about the time before
 R9|round.c|s/\(rl_suspects\(c, lock\) & bit\) != 0 \|\| rl_owes/rl_owes/|a key that a command of a former connection may have created proves nothing
 R9|vote.c|s/rl_clear\(&lock->priv.todo, bit\);(\s+else if)/;$1/|a key that was created before the round asked proves nothing
 R8b|vote.c|s/\(reply->vote == RL_YES \|\| reply->vote == RL_REPAIRED\) &&/reply->vote == RL_YES \&\&/|the token on the node proves that the repair has run, but not when
@@ -128,7 +128,7 @@ R8b|vote.c|s/rl_set\(&lock->priv.attempt.suspect, bit\);/;/|an unanswered comman
 R8b|round.c|s/rl_redirect\(c, lock, lock->priv.waits, 1 << RL_REPAIR, lock, RL_STALE\);/rl_ignore(c, lock, lock->priv.waits, 1 << RL_REPAIR);/|an unanswered command of an earlier round counts as unanswered
 R8b|vote.c|s/rl_clear\(&lock->priv.attempt.suspect, bit\);//|the token on the node proves that the unanswered command has run
 R8b|node.c|s/rl_clear\(&c->priv.abandoned, rl_bit\(node->priv.index\)\); \/\* another/; \/* another/|another server process never runs an unanswered command
-R8b|round.c|s/return rl_is\(command, RL_CREATING\) \? RL_STALE : RL_NOBODY;/return RL_NOBODY;/|a vote that does not count is tracked as unanswered
+R8b|round.c|s/role = rl_is\(command, RL_CREATING\) \? RL_STALE : RL_NOBODY;/role = RL_NOBODY;/|a vote that does not count is tracked as unanswered
 R8b|client.c|s/lock->priv.attempt.suspect = client->priv.all & \(redlock_mask\)~lock->members;//|a command that the previous process of the lock sent may still run
 R12|node.c|s/node->priv.handshake == RL_READY &&\s+node->priv.handshakes_due == 0/1/|nothing counts before the handshake is answered
 R12|node.c|s/if \(command == RL_HELLO_AUTH\) \{ \/\*/if (0) { \/*/|AUTH on a server that does not know HELLO
@@ -193,7 +193,7 @@ R17|node.c|s/item->integer = node->priv.counted;//|the counter comes from the wr
 R17|node.c|s/request->owner = NULL; \/\* what WAITAOF/; \/* what WAITAOF/|after a refusal the lock does not wait for WAITAOF
 R17|client.c|s/settings->stall_ms == 0 && values/0 \&\& values/|stall_ms is longer than the wait for WAITAOF
 R17|node.c|s/int answered = [^;]*;/int answered = 0;/|a pair of replies fails once
-R18|round.c|s/if \(rl_looks_at_marker\(c, lock, command\)\)\s+others = 0;//|each node's marker names that node's run_id
+R18|round.c|s/if \(rl_looks_at_marker\(c, lock, order & RL_COMMAND\)\)\s+break;//|each node's marker names that node's run_id
 R18|command.c|s/ \|\| \(command == RL_REPAIR && rl_use_fencing\(lock\)\)//|a repair with a fencing token checks the marker, too
 R18|command.c|s/return REDLOCK_MARKER &&/return 0 \&\&/|the marker is checked
 R18|node.c|s/else if \(vote == RL_LATER\)(\s+rl_quarantine)/else if (0)$1/|the node's error says why it does not vote
