@@ -241,14 +241,21 @@ REDLOCK_PRIVATE int rl_repairs(const struct redlock_client *c, const struct redl
            (lock->priv.attempt.again & ~unanswered & bit) != 0;
 }
 
-/* A vote after the decision: shown to the caller of a held lock. */
-static void rl_note_late(struct redlock_lock *lock, unsigned bit, unsigned vote)
+/* What the reply says about the key on that node. R8, R8b, R9 */
+static void rl_learn_of_key(struct redlock_lock *lock, unsigned bit, const struct rl_reply *reply)
 {
-    if (lock->priv.state == RL_IS_HELD || lock->priv.state == RL_IN_AUTO)
-        rl_set(vote == RL_YES || vote == RL_REPAIRED ? &lock->granted
-               : vote == RL_NO                       ? &lock->refused
-                                                     : &lock->failed,
-               bit);
+    if (!rl_is(reply->command, RL_WRITING))
+        return;
+    rl_clear(&lock->priv.attempt.again, bit);
+    if ((reply->vote == RL_YES || reply->vote == RL_REPAIRED) &&
+        !rl_is(reply->command, RL_CREATING))
+        rl_clear(&lock->priv.attempt.suspect, bit); /* our token is there: it has run */
+    if (reply->vote != RL_NO || !rl_is(reply->command, RL_EXTENDING))
+        return;
+    rl_clear(&lock->members, bit); /* its key is gone */
+    rl_clear(&lock->priv.attempt.late, bit);
+    if (reply->command == RL_EXTEND)
+        rl_set(&lock->priv.attempt.again, bit);
 }
 
 /* Counts a vote. The replies to a rollback are not votes: they only name the holder. */
@@ -257,14 +264,13 @@ static void rl_count_vote(const struct redlock_client *c, struct redlock_lock *l
 {
     unsigned bit = rl_bit(i), state = lock->priv.state, vote = reply->vote;
 
-    rl_clear(&lock->priv.waits, bit);
     if (reply->item->kind == RESP_STRING)
         rl_note_holder(c, lock, i, reply->item);
     if (vote == RL_LATER || vote == RL_DENIED) {
         rl_set(&lock->failed, bit);
         if (vote == RL_DENIED)
             rl_set(&lock->priv.round.denied, bit);
-        else if (state == RL_IN_ROLLBACK || state == RL_IN_RELEASE)
+        else if (rl_is(reply->command, RL_RELEASING))
             rl_set(&lock->priv.attempt.again, bit);
     } else if (state == RL_IN_EXTEND && vote == RL_NO && rl_repairs(c, lock, bit)) {
         rl_set(&lock->priv.todo, bit);
@@ -281,39 +287,25 @@ static void rl_count_vote(const struct redlock_client *c, struct redlock_lock *l
     }
 }
 
-/* A reply to an extension. If its round is over it had succeeded, and the slower nodes may still become
-   members or cease to be while it is valid. R8 */
-static void rl_extended(const struct redlock_client *c, unsigned i, struct redlock_lock *lock,
-                        const struct rl_reply *reply)
+/* A reply after the decision, which a held lock shows to its caller. While the lock is valid slower nodes may
+   still become members, or be repaired. R8, R9 */
+static void rl_count_late(const struct redlock_client *c, struct redlock_lock *lock, unsigned bit,
+                          const struct rl_reply *reply)
 {
-    unsigned bit = rl_bit(i);
+    unsigned state = lock->priv.state, vote = reply->vote;
 
-    if (reply->vote == RL_NO) {
-        rl_clear(&lock->members, bit); /* its key is gone */
-        rl_clear(&lock->priv.attempt.late, bit);
-    }
-    if (lock->priv.state == RL_IN_EXTEND) {
-        rl_count_vote(c, lock, i, reply);
-        return;
-    }
-    rl_clear(&lock->priv.waits, bit);
-    if (reply->vote == RL_NO && rl_repairs(c, lock, bit))
-        rl_set(&lock->priv.todo, bit);
-    else if (reply->vote == RL_YES)
+    if (state == RL_IS_HELD || state == RL_IN_AUTO)
+        rl_set(vote == RL_YES || vote == RL_REPAIRED ? &lock->granted
+               : vote == RL_NO                       ? &lock->refused
+                                                     : &lock->failed,
+               bit);
+    if (reply->role == RL_STALE) {
+        if (state == RL_IN_EXTEND) /* its key is younger than this round. R9 */
+            rl_clear(&lock->priv.todo, bit);
+    } else if (vote == RL_YES) {
         rl_set(&lock->priv.attempt.late, bit);
-}
-
-/* What the reply says about the key on that node. R8b, R9 */
-static void rl_learn_of_key(struct redlock_lock *lock, unsigned bit, const struct rl_reply *reply)
-{
-    if ((reply->vote == RL_YES || reply->vote == RL_REPAIRED) &&
-        !rl_is(reply->command, RL_CREATING) && rl_is(reply->command, RL_WRITING))
-        rl_clear(&lock->priv.attempt.suspect, bit); /* our token is there: it has run */
-    if (rl_is(reply->command, RL_WRITING)) {
-        if (reply->command == RL_EXTEND && reply->vote == RL_NO)
-            rl_set(&lock->priv.attempt.again, bit);
-        else
-            rl_clear(&lock->priv.attempt.again, bit);
+    } else if (vote == RL_NO && rl_repairs(c, lock, bit)) {
+        rl_set(&lock->priv.todo, bit);
     }
 }
 
@@ -329,11 +321,8 @@ static void rl_owed_replied(struct redlock_owed *owed, unsigned bit, const struc
 static void rl_unanswered(const struct redlock_node *node, struct redlock_lock *lock,
                           unsigned command)
 {
-    unsigned bit = rl_bit(node->priv.index), round = lock->priv.state;
+    unsigned bit = rl_bit(node->priv.index);
 
-    rl_clear(&lock->priv.waits, bit);
-    if (rl_is(command, RL_EXTENDING) && round != RL_IN_EXTEND)
-        return; /* decided without it */
     if (!rl_is(command, RL_TAKING) && node->priv.useful && !(lock->priv.round.broken & bit))
         rl_set(&lock->priv.todo, bit);
     else
@@ -342,8 +331,7 @@ static void rl_unanswered(const struct redlock_node *node, struct redlock_lock *
         rl_set(&lock->priv.round.broken, bit);
 }
 
-static void rl_replied(struct redlock_client *c, struct redlock_node *node,
-                       const struct rl_reply *reply)
+static void rl_replied(struct redlock_client *c, struct redlock_node *node, struct rl_reply *reply)
 {
     struct redlock_lock *lock = (struct redlock_lock *)reply->owner; /* unless it is OWED */
     unsigned i = node->priv.index, bit = rl_bit(i);
@@ -362,6 +350,11 @@ static void rl_replied(struct redlock_client *c, struct redlock_node *node,
             rl_note_pttl(c, lock, i, (int64_t)reply->number);
         return;
     }
+    if (reply->role == RL_VOTER) {
+        rl_clear(&lock->priv.waits, bit);
+        if (rl_is(reply->command, RL_EXTENDING) && lock->priv.state != RL_IN_EXTEND)
+            reply->role = RL_LATE; /* its round has succeeded */
+    }
     if (reply->vote == RL_UNANSWERED) {
         if (rl_is(reply->command, RL_CREATING))
             rl_set(&lock->priv.attempt.suspect, bit);
@@ -370,19 +363,10 @@ static void rl_replied(struct redlock_client *c, struct redlock_node *node,
         rl_unanswered(node, lock, reply->command);
     } else {
         rl_learn_of_key(lock, bit, reply);
-        if (reply->role != RL_VOTER) { /* decided without it */
-            rl_note_late(lock, bit, reply->vote);
-            if (reply->role == RL_STALE && lock->priv.state != RL_IN_EXTEND)
-                return;
-            if (reply->role == RL_STALE) /* its key is younger than this round. R9 */
-                rl_clear(&lock->priv.todo, bit);
-            else if (reply->vote == RL_YES)
-                rl_set(&lock->priv.attempt.late, bit);
-        } else if (rl_is(reply->command, RL_EXTENDING)) {
-            rl_extended(c, i, lock, reply);
-        } else {
+        if (reply->role == RL_VOTER)
             rl_count_vote(c, lock, i, reply);
-        }
+        else
+            rl_count_late(c, lock, bit, reply);
     }
     rl_touch(c, lock);
 }

@@ -113,14 +113,14 @@ R8|redlock.c|s/(lock->valid_until_us = rl_valid_until\(c, lock\);\n\s+rl_set)/lo
 R8|redlock.c|s/if \(!rl_is_quorum\(c, lock->members\)\) \{/if (0) {/|the lock is lost when the confirmed nodes do not have the key any more
 R8|client.c|s/if \(lock->priv.state != RL_IS_HELD\)\s+return REDLOCK_LOST;//|no extension of a lock that is not held
 R8|vote.c|s/rl_clear\(&lock->members, bit\); \/\* its key is gone/; \/* its key is gone/|a node that says that it is gone is no member
-R8|vote.c|s/(else if \(reply->vote == RL_YES\)\s+)rl_set\(&lock->priv.attempt.late, bit\);/$1;/|a node that reports the key late is a confirmed node
+R8|vote.c|s/(else if \(vote == RL_YES\) \{\s+)rl_set\(&lock->priv.attempt.late, bit\);/$1;/|a node that reports the key late is a confirmed node
 R9|vote.c|s/return REDLOCK_REPAIR && !rl_past\(c, lock->valid_until_us\)/return 0/|the repair
 R9|vote.c|s/return REDLOCK_REPAIR && !rl_past\(c, lock->valid_until_us\)/return 1/|no repair when the validity is over
 R9|vote.c|s/\(lock->priv.attempt.again & ~unanswered & bit\)/(~unanswered \& bit)/|no repair on a node that has not reported the key gone
 R9|vote.c|s/state == RL_IN_EXTEND && vote == RL_NO && rl_repairs\(c, lock, bit\)\) \{/0) {/|the repair is in the same round
 R9|round.c|s/role = RL_YOUNG;/;/|a key that is younger than the round proves nothing about the time before
 R9|round.c|s/\(rl_suspects\(c, lock\) & bit\) != 0 \|\| rl_owes/rl_owes/|a key that a command of a former connection may have created proves nothing
-R9|vote.c|s/rl_clear\(&lock->priv.todo, bit\);(\s+else if)/;$1/|a key that was created before the round asked proves nothing
+R9|vote.c|s/rl_clear\(&lock->priv.todo, bit\);(\s+\} else if)/;$1/|a key that was created before the round asked proves nothing
 R8b|vote.c|s/\(reply->vote == RL_YES \|\| reply->vote == RL_REPAIRED\) &&/reply->vote == RL_YES \&\&/|the token on the node proves that the repair has run, but not when
 R9|vote.c|s/if \(vote != RL_REPAIRED\)/if (1)/|a repaired node counts after its next confirmation
 R8b|vote.c|s/\(lock->priv.attempt.again & ~unanswered & bit\)/(lock->priv.attempt.again \& bit)/|at most one unanswered command that creates the key
@@ -227,7 +227,7 @@ R8|redlock.c|s/rl_redirect\(c, lock, lock->priv.waits, RL_TAKING, lock, RL_LATE\
 R16|redlock.c|s/rl_end_votes\(c, lock\);(\s+rl_set\(&lock->members)/rl_ignore(c, lock, lock->priv.waits, 1 << RL_CONFIRM); lock->priv.waits = 0;$1/|a grant after the counters are known counts as late
 R16|redlock.c|s/rl_ignore\(c, lock, lock->priv.waits, 1 << RL_CONFIRM\);(\s+lock->priv.waits = 0;)/$1/|a confirmation of the counter after the decision does not count
 R16|redlock.c|s/rl_end_votes\(c, lock\);(\s+rl_set\(&lock->members)/rl_redirect(c, lock, lock->priv.waits, RL_TAKING, lock, RL_LATE); lock->priv.waits = 0;$1/|a confirmation of an earlier proposal does not count
-R8b|vote.c|s/if \(reply->role == RL_STALE && lock->priv.state != RL_IN_EXTEND\)\s+return;\s+if \(reply->role == RL_STALE\)/if (0)/|a late reply that does not count makes no confirmed node
+R8b|vote.c|s/if \(reply->role == RL_STALE\)/if (0)/|a late reply that does not count makes no confirmed node
 R8|vote.c|s/if \(reply->role != RL_VOTER\)\s+return; \/\* decided/\/* decided/|a node that disconnects after the decision has not failed
 R4|vote.c|s/if \(reply->command != RL_PTTL\)/if (1)/|the reply to PTTL is no reply to a release
 R4|redlock.c|s/rl_owe\(c, lock, late\)/rl_owe(c, lock, 0)/|a release that could not be sent in time is owed to the node
