@@ -75,14 +75,23 @@ REDLOCK_PRIVATE void rl_enter(struct redlock_lock *lock, unsigned state)
     lock->priv.due_us = 0; /* not begun */
 }
 
-/* The operation is complete; the lock stays in `state`, IDLE or HELD. */
-static void rl_finish(struct redlock_client *c, struct redlock_lock *lock,
-                      enum redlock_status status, unsigned state)
+/* Enters a state that waits for replies. */
+static void rl_await(const struct redlock_client *c, struct redlock_lock *lock, unsigned state)
 {
-    rl_enter(lock, state);
+    lock->priv.state = (uint8_t)state;
+    lock->priv.due_us = rl_replies_due(c, lock);
+}
+
+/* The operation is complete. The lock is held if it has a validity, also one that is over. */
+static void rl_finish(struct redlock_client *c, struct redlock_lock *lock,
+                      enum redlock_status status)
+{
+    lock->priv.state = RL_IS_HELD;
     rl_set_waiting(c, lock, 0);
-    if (state == RL_IS_IDLE)
+    if (lock->valid_until_us == 0) {
+        lock->priv.state = RL_IS_IDLE;
         rl_set_fencing_token(lock, 0); /* a proposal, or of a lock that has ended. R16 */
+    }
     lock->status = status;
     rl_move(c, lock, RL_DONE);
     c->priv.ended = 1;
@@ -121,17 +130,16 @@ REDLOCK_PRIVATE enum redlock_status rl_begin(struct redlock_client *c, struct re
 static void rl_step_line(struct redlock_client *c, struct redlock_lock *lock)
 {
     if (lock->priv.outcome == REDLOCK_CANCELLED) {
-        rl_finish(c, lock, REDLOCK_CANCELLED, RL_IS_IDLE);
+        rl_finish(c, lock, REDLOCK_CANCELLED);
         return;
     }
-    if (lock->priv.op.attempts == 0 && lock->priv.due_us == 0) {
+    if (lock->priv.op.attempts == 0) { /* until_us is wait_ms still */
         lock->priv.started_us = c->priv.now_us;
-        if (lock->priv.until_us != 0)
-            lock->priv.until_us += c->priv.now_us; /* it was wait_ms */
+        lock->priv.until_us =
+            lock->priv.until_us != 0 ? c->priv.now_us + lock->priv.until_us : REDLOCK_NEVER;
     }
-    if (lock->priv.until_us != 0 && lock->priv.until_us < c->priv.line_us)
+    if (lock->priv.until_us < c->priv.line_us)
         c->priv.line_us = lock->priv.until_us;
-    lock->priv.due_us = REDLOCK_NEVER;
 }
 
 static int rl_quorum_is_ready(const struct redlock_client *c)
@@ -163,21 +171,21 @@ REDLOCK_PRIVATE uint64_t rl_connecting_until(const struct redlock_client *c,
    when no connection is under way and each node that denied access was tried again. R2, R6 */
 static int rl_can_begin(struct redlock_client *c, const struct redlock_lock *lock)
 {
-    unsigned i, ready, coming = 0, untried = 0;
+    unsigned ready, away, coming = 0, untried = 0;
 
     rl_connect(c, c->priv.all, REDLOCK_NEVER);
     ready = c->priv.in[REDLOCK_NODE_READY];
-    for (i = 0; i < c->priv.count; i++) {
-        const struct redlock_node *node = &c->priv.nodes[i];
+    for (away = c->priv.all & ~ready; away != 0; away &= away - 1) {
+        const struct redlock_node *node = rl_first_node(c, away);
 
         coming += !rl_past(c, rl_connecting_until(c, node));
         if (node->state == REDLOCK_NODE_DOWN && node->priv.denied && node->priv.mark_us != 0 &&
             node->priv.mark_us < lock->priv.started_us)
-            untried |= rl_bit(i);
+            untried |= rl_bit(node->priv.index);
     }
-    if (rl_quorum_is_ready(c))
-        return (coming == 0 || (lock->priv.until_us != 0 && rl_past(c, lock->priv.until_us))) &&
-               !c->priv.jammed && rl_is_quorum(c, ready & ~(unsigned)c->priv.full);
+    if (rl_is_quorum(c, ready))
+        return (coming == 0 || rl_past(c, lock->priv.until_us)) && !c->priv.jammed &&
+               rl_is_quorum(c, ready & ~(unsigned)c->priv.full);
     if (coming != 0 && !rl_past(c, lock->priv.started_us + c->priv.settings.stall_ms * RL_MS_US))
         return 0;
     return !rl_is_quorum(c, ready | untried);
@@ -186,7 +194,7 @@ static int rl_can_begin(struct redlock_client *c, const struct redlock_lock *loc
 static void rl_begin_attempt(struct redlock_client *c, struct redlock_lock *lock)
 {
     if (!rl_token_is_label(lock) && rl_random(c, lock->token, sizeof lock->token) != 0) {
-        rl_finish(c, lock, REDLOCK_NO_ENTROPY, RL_IS_IDLE);
+        rl_finish(c, lock, REDLOCK_NO_ENTROPY);
         return;
     }
     lock->priv.op.attempts =
@@ -212,7 +220,7 @@ static void rl_roll_back(struct redlock_client *c, struct redlock_lock *lock,
     lock->priv.todo = lock->priv.attempt.asked;
     rl_forget_holder(lock);
     lock->priv.outcome = (int8_t)outcome;
-    rl_enter(lock, RL_IN_ROLLBACK);
+    rl_await(c, lock, RL_IN_ROLLBACK);
 }
 
 /* The round is decided. A grant that comes later may make its node a member; a confirmation is not needed. */
@@ -246,7 +254,7 @@ static void rl_hold(struct redlock_client *c, struct redlock_lock *lock)
     rl_ask_the_rest(c, lock);
     rl_set(&c->priv.wanted, lock->priv.todo);
     c->priv.slow = 0;
-    rl_finish(c, lock, REDLOCK_OK, RL_IS_HELD);
+    rl_finish(c, lock, REDLOCK_OK);
 }
 
 /* Proposes the largest counter to all nodes. R16 */
@@ -261,8 +269,7 @@ static void rl_confirm(struct redlock_client *c, struct redlock_lock *lock)
     lock->granted = lock->refused = lock->failed = 0;
     rl_disagree(lock, c->priv.all);
     lock->priv.todo = c->priv.all;
-    lock->priv.due_us = rl_replies_due(c, lock);
-    lock->priv.state = RL_IN_CONFIRM;
+    rl_await(c, lock, RL_IN_CONFIRM);
     rl_ask_nodes(c, lock);
 }
 
@@ -342,17 +349,15 @@ static enum redlock_status rl_outcome(const struct redlock_client *c,
 
 static void rl_step_rollback(struct redlock_client *c, struct redlock_lock *lock)
 {
-    if (lock->priv.due_us == 0)
-        lock->priv.due_us = rl_replies_due(c, lock);
     rl_ask_nodes(c, lock);
     if (lock->priv.outcome == REDLOCK_PENDING)
         lock->priv.outcome = (int8_t)rl_outcome(c, lock, !rl_past(c, lock->priv.due_us));
     if (lock->priv.outcome != REDLOCK_PENDING)
-        rl_enter(lock, RL_IN_SETTLE);
+        rl_await(c, lock, RL_IN_SETTLE);
 }
 
 /* The pause before a slow retry: random, longer each time. R6 */
-static uint32_t rl_pause_us(struct redlock_client *c, const struct redlock_lock *lock)
+static uint32_t rl_pause_us(struct redlock_client *c, struct redlock_lock *lock)
 {
     const struct redlock_settings *s = &c->priv.settings;
     uint32_t pause_ms = s->retry_delay_ms, jitter_us;
@@ -362,6 +367,7 @@ static uint32_t rl_pause_us(struct redlock_client *c, const struct redlock_lock 
         pause_ms += (pause_ms * s->retry_growth_pct + 99) / 100U;
     if (pause_ms > s->retry_delay_max_ms)
         pause_ms = s->retry_delay_max_ms;
+    lock->priv.op.slow = (uint8_t)(lock->priv.op.slow + (lock->priv.op.slow < UINT8_MAX));
     jitter_us = pause_ms * (s->retry_jitter_pct * 10U);
     return pause_ms * 1000U - jitter_us + rl_random_below(c, 2 * jitter_us + 1);
 }
@@ -379,26 +385,25 @@ static void rl_retry(struct redlock_client *c, struct redlock_lock *lock)
     if (others)
         c->priv.slow = 0;
     if (!again || rl_token_is_label(lock) || lock->priv.op.attempts > c->priv.settings.retries) {
-        rl_finish(c, lock, outcome, RL_IS_IDLE);
+        rl_finish(c, lock, outcome);
         return;
     }
-    if (until_us != 0 && rl_past(c, until_us)) {
-        rl_finish(c, lock, others ? REDLOCK_TIMEOUT : outcome, RL_IS_IDLE);
+    if (rl_past(c, until_us)) {
+        rl_finish(c, lock, others ? REDLOCK_TIMEOUT : outcome);
         return;
     }
     quick = quick && lock->priv.op.quick < RL_QUICK_MAX;
-    if (!quick && until_us == 0) {
-        rl_finish(c, lock, outcome, RL_IS_IDLE);
+    if (!quick && until_us == REDLOCK_NEVER) {
+        rl_finish(c, lock, outcome);
         return;
     }
     if (quick) {
         pause_us = rl_random_below(c, rl_quick_us(c, ++lock->priv.op.quick));
     } else {
         pause_us = rl_pause_us(c, lock);
-        lock->priv.op.slow = (uint8_t)(lock->priv.op.slow + (lock->priv.op.slow < UINT8_MAX));
         lock->priv.op.quick = 0;
     }
-    if (until_us != 0 && pause_us > until_us - c->priv.now_us)
+    if (pause_us > until_us - c->priv.now_us)
         pause_us = until_us - c->priv.now_us; /* the last attempt is made when the wait ends */
     lock->priv.state = RL_IN_BACKOFF;
     lock->priv.due_us = c->priv.now_us + pause_us + 1; /* else it could fail for ever in one tick */
@@ -435,7 +440,7 @@ static void rl_step_backoff(struct redlock_client *c, struct redlock_lock *lock)
     rl_hasten_retry(c, lock);
     if (rl_past(c, lock->priv.due_us) || lock->priv.outcome == REDLOCK_CANCELLED) {
         rl_set_waiting(c, lock, 0);
-        rl_enter(lock, RL_IN_LINE);
+        lock->priv.state = RL_IN_LINE;
     }
 }
 
@@ -445,13 +450,12 @@ static void rl_step_backoff(struct redlock_client *c, struct redlock_lock *lock)
    (`todo`), that replied a temporary error (BUSY, LOADING ...), or have not replied. They are sent it again
    until the key has expired. The client keeps the command, because the lock is the caller's again. It keeps
    none with a token that the caller chose: such a token may be in use again. R4 */
-static void rl_owe(struct redlock_client *c, struct redlock_lock *lock, redlock_mask todo)
+static void rl_owe(struct redlock_client *c, struct redlock_lock *lock)
 {
     redlock_mask unanswered = (redlock_mask)(lock->priv.waits & ~lock->refused);
+    redlock_mask todo = lock->priv.todo | lock->priv.attempt.again | unanswered;
     struct redlock_owed *owed = c->priv.owed, *end = owed + REDLOCK_OWED_MAX;
 
-    todo |= lock->priv.attempt.again | unanswered;
-    lock->priv.attempt.again = 0;
     while (owed < end && owed->todo != 0)
         owed++;
     if (owed == end || todo == 0 || rl_token_is_label(lock))
@@ -491,29 +495,17 @@ static void rl_owed_tick(struct redlock_client *c)
    slot. Nodes that cannot be sent it in time are left to rl_owe. R4 */
 static void rl_step_settle(struct redlock_client *c, struct redlock_lock *lock)
 {
-    int begins = lock->priv.due_us == 0;
-    redlock_mask late = 0;
-
-    if (begins) /* a loss is reported at once */
-        lock->priv.due_us =
-            lock->priv.outcome == REDLOCK_LOST ? c->priv.now_us : rl_replies_due(c, lock);
     rl_connect(c, lock->priv.todo, REDLOCK_NEVER);
     rl_clear(&lock->priv.todo, rl_send(c, lock, lock->priv.todo & c->priv.in[REDLOCK_NODE_READY],
                                        RL_DELETE, RL_NOBODY));
     rl_clear(&lock->priv.todo, c->priv.in[REDLOCK_NODE_DOWN]);
-    if (rl_past(c, lock->priv.due_us)) {
-        late = lock->priv.todo;
-        lock->priv.todo = 0;
-    }
-    if (begins || late != 0)
-        rl_owe(c, lock, late); /* once for a loss, as there may be one place only */
-    if (begins) {
-        /* the reply to PTTL may be due from nodes that have voted */
-        rl_ignore(c, lock, rl_wants_holder(lock) ? c->priv.all : lock->priv.waits, RL_RELEASING);
-        lock->priv.waits = 0;
-    }
-    if (lock->priv.todo != 0)
-        return;
+    if (lock->priv.todo != 0 && lock->priv.outcome != REDLOCK_LOST &&
+        !rl_past(c, lock->priv.due_us))
+        return; /* a loss is reported at once */
+    rl_owe(c, lock);
+    /* the reply to PTTL may be due from nodes that have voted */
+    rl_ignore(c, lock, rl_wants_holder(lock) ? c->priv.all : lock->priv.waits, RL_RELEASING);
+    lock->priv.todo = lock->priv.waits = lock->priv.attempt.again = 0;
     if (lock->priv.outcome != REDLOCK_UNCONFIRMED && lock->priv.outcome != REDLOCK_LOST)
         lock->priv.attempt.asked = 0;
     rl_retry(c, lock);
@@ -569,7 +561,7 @@ static void rl_end_extension(struct redlock_client *c, struct redlock_lock *lock
     if (status == REDLOCK_LOST) {
         rl_roll_back(c, lock, REDLOCK_LOST);
     } else if (rl_renewals(lock) == 0 || status == REDLOCK_CANCELLED) {
-        rl_finish(c, lock, status, RL_IS_HELD);
+        rl_finish(c, lock, status);
     } else if (status == REDLOCK_OK) {
         rl_set_renewals(lock, rl_renewals(lock) - 1);
         lock->priv.op.slow = 0;
@@ -579,7 +571,6 @@ static void rl_end_extension(struct redlock_client *c, struct redlock_lock *lock
         uint32_t pause_us = rl_pause_us(c, lock);
         if (pause_us > left_us / 4)
             pause_us = (uint32_t)(left_us / 4);
-        lock->priv.op.slow = (uint8_t)(lock->priv.op.slow + (lock->priv.op.slow < UINT8_MAX));
         /* not at once: it could fail for ever in one tick */
         rl_renew_at(lock, c->priv.now_us + RL_MS_US + pause_us);
     }
@@ -630,11 +621,11 @@ static void rl_step_auto(struct redlock_client *c, struct redlock_lock *lock)
         rl_renew_at(lock, rl_renewal_due(c, lock));
     rl_step_held(c, lock);
     if (lock->priv.outcome == REDLOCK_CANCELLED)
-        rl_finish(c, lock, REDLOCK_CANCELLED, RL_IS_HELD);
+        rl_finish(c, lock, REDLOCK_CANCELLED);
     else if (rl_past(c, lock->valid_until_us))
         rl_roll_back(c, lock, REDLOCK_LOST);
     else if (rl_past(c, lock->priv.due_us) && rl_renewals(lock) == 1)
-        rl_finish(c, lock, REDLOCK_EXTEND_LIMIT, RL_IS_HELD);
+        rl_finish(c, lock, REDLOCK_EXTEND_LIMIT);
     else if (rl_past(c, lock->priv.due_us))
         rl_enter(lock, RL_IN_EXTEND);
 }
@@ -672,7 +663,7 @@ static void rl_step_release(struct redlock_client *c, struct redlock_lock *lock)
         rl_too_slow(c, lock);
     if (lock->priv.outcome == REDLOCK_OK)
         rl_notify_own(c, lock);
-    rl_enter(lock, RL_IN_SETTLE);
+    rl_await(c, lock, RL_IN_SETTLE);
 }
 
 /* ---- Steps ------------------------------------------------------------------------------------------- */
@@ -743,8 +734,6 @@ static uint64_t rl_line_until(const struct redlock_client *c, const struct redlo
 {
     uint64_t connected_us = lock->priv.started_us + c->priv.settings.stall_ms * RL_MS_US;
 
-    if (lock->priv.until_us == 0)
-        return REDLOCK_NEVER;
     return reachable || lock->priv.until_us > connected_us ? lock->priv.until_us : connected_us;
 }
 
@@ -779,8 +768,7 @@ static void rl_leave_line(struct redlock_client *c)
             rl_begin_attempt(c, lock);
         } else {
             rl_set_line_errors(c);
-            rl_finish(c, lock, rl_others_had_it(lock) ? REDLOCK_TIMEOUT : REDLOCK_UNREACHABLE,
-                      RL_IS_IDLE);
+            rl_finish(c, lock, rl_others_had_it(lock) ? REDLOCK_TIMEOUT : REDLOCK_UNREACHABLE);
         }
     }
 }

@@ -355,6 +355,12 @@ static void rl_replied(struct redlock_client *c, struct redlock_node *node, stru
         if (rl_is(reply->command, RL_EXTENDING) && lock->priv.state != RL_IN_EXTEND)
             reply->role = RL_LATE; /* its round has succeeded */
     }
+    if (lock->priv.state ==
+        RL_IN_SETTLE) { /* a release, whose outcome is known: not well answered it is owed. R4 */
+        if (reply->vote == RL_LATER || reply->vote == RL_UNANSWERED)
+            rl_set(&lock->priv.attempt.again, bit);
+        return;
+    }
     if (reply->vote == RL_UNANSWERED) {
         if (rl_is(reply->command, RL_CREATING))
             rl_set(&lock->priv.attempt.suspect, bit);

@@ -55,9 +55,11 @@ R4|redlock.c|s/lock->priv.todo = lock->priv.attempt.asked;/lock->priv.todo = loc
 R4|redlock.c|s/rl_roll_back\(c, lock, REDLOCK_LOST\);/rl_enter(lock, RL_IN_SETTLE), lock->priv.outcome = REDLOCK_LOST;/g|a lost lock is released on the nodes that still have it
 R4|redlock.c|s/lock->priv.todo = lock->priv.attempt.asked;/lock->priv.todo = 0;/|the rollback
 R4|redlock.c|s/rl_send\(c, lock, lock->priv.todo & [^,]*,\s+RL_DELETE, RL_NOBODY\)/0/|a release that waits while the buffer is full
-R4|redlock.c|s/rl_roll_back\(c, lock, REDLOCK_CANCELLED\);/rl_finish(c, lock, REDLOCK_CANCELLED, RL_IS_IDLE);/|the rollback of a cancelled attempt
+R4|redlock.c|s/rl_roll_back\(c, lock, REDLOCK_CANCELLED\);/rl_finish(c, lock, REDLOCK_CANCELLED);/|the rollback of a cancelled attempt
 R4|pipeline.c|s/sent &= rl_up\(c\);/;/|nothing is queued on a connection that broke
 R4|redlock.c|s/lock->priv.attempt.again \| unanswered/unanswered/|a temporary error is no answer to a release
+R4|vote.c|s/(SETTLE\) \{[^}]*reply->vote == RL_LATER \|\| reply->vote ==) RL_UNANSWERED/$1 RL_LATER/|a release that becomes unanswered while another one waits is owed
+R4|vote.c|s/(SETTLE\) \{[^}]*)reply->vote == RL_LATER \|\|/$1/|so is one that is answered with a temporary error then
 R4|redlock.c|s/lock->priv.attempt.again \| unanswered/lock->priv.attempt.again/|a late temporary error is no answer to a release
 R4|node.c|s/\} else if \(node->priv.part < main\) \{/$& reply->owner = request->owner;/|the last reply of a pair is the answer
 R4|redlock.c|s/rl_past\(c, owed->until_us\)/0/|releases are owed until the key has expired
@@ -86,7 +88,7 @@ R6|redlock.c|s/quick = quick && lock->priv.op.quick < RL_QUICK_MAX;/quick = 0;/|
 R6|redlock.c|s/if \(same >= quorum\)\s+return REDLOCK_HELD;/return REDLOCK_HELD;/|contention is distinguished from a holder
 R6|redlock.c|s/pause_us = until_us - c->priv.now_us;/;/|the last attempt when the wait ends
 R6|redlock.c|s/if \(coming != 0 && /if (0 \&\& /|concurrent attempts wait for connections
-R6|redlock.c|s/ && rl_is_quorum\(c, ready & ~\(unsigned\)c->priv.full\);/;/|concurrent attempts wait for a free request
+R6|redlock.c|s/ &&\s+rl_is_quorum\(c, ready & ~\(unsigned\)c->priv.full\);/;/|concurrent attempts wait for a free request
 R6|redlock.c|s/if \(!rl_past\(c, c->priv.line_us\)\)/if (1)/|the time in the line of waiting locks counts towards wait_ms
 R6|redlock.c|s/lock->priv.until_us > connected_us \? lock->priv.until_us : connected_us/1 ? lock->priv.until_us : connected_us/|the time in which a new client connects does not count towards wait_ms
 R7|redlock.c|s/if \(!rl_may_be_free\(c, lock\)\)\s+return;/return;/|notification
@@ -178,11 +180,11 @@ R16|redlock.c|s/\(lock->priv.state == RL_IN_ASK \? rl_is_quorum\(c, lock->grante
 R16|core.h|s/(lock->fencing_token = count;)\s+lock->priv.round.agreed = 0;/$1/|a higher count does not agree
 R16|core.h|s/if \(count == lock->fencing_token\)//|a lower count does not agree
 R16|redlock.c|s/rl_count_confirm\(lock\) > RL_CONFIRMS_MAX/0/|a limit on the rounds that raise the counter
-R16|redlock.c|s/(lock->priv.state = RL_IN_CONFIRM;)\s+rl_ask_nodes\(c, lock\);/$1/|the next round that raises the counter starts at once
+R16|redlock.c|s/(rl_await\(c, lock, RL_IN_CONFIRM\);)\s+rl_ask_nodes\(c, lock\);/$1/|the next round that raises the counter starts at once
 R16|command.c|s/number > 0 && number < RL_FENCING_TOKEN_MAX/number > 0/|the largest counter that a Lua number represents exactly
 R16|core.h|s/wall_us < RL_WALL_MAX_US \? wall_us : 0/0/|the proposal for the counter from the wall clock
 R16|core.h|s/wall_us < RL_WALL_MAX_US \? wall_us : 0/wall_us/|a broken wall clock is not proposed
-R16|redlock.c|s/(if \(state == RL_IS_IDLE\)\s+)rl_set_fencing_token\(lock, 0\);/$1;/|no fencing token without the lock
+R16|redlock.c|s/(RL_IS_IDLE;\s+)rl_set_fencing_token\(lock, 0\);/$1;/|no fencing token without the lock
 R7|vote.c|s/notified = rl_extra_keys\(lock\) == 0 \? lock : NULL;/notified = lock;/|a waiter for several keys is not notified on behalf of the others
 R17|node.c|s/else if \(!node->priv.synced\)/else if (0)/|a vote counts only when it is on disk
 R17|node.c|s/item->depth > 0 && item->integer > 0/item->depth > 0/|WAITAOF with 0 servers is not on disk
@@ -214,7 +216,7 @@ R15|node.c|s/rl_vote_ms\(c\) \* RL_MS_US \/ 2/c->priv.settings.node_timeout_ms *
 R15|node.c|s/(jammed_us \+ )(rl_vote_ms\(c\) \* RL_MS_US \/ 2)/$1(node->rtt_us * 2 > $2 ? node->rtt_us * 2 : $2)/|that shorter timeout does not depend on the node's own round trip
 R5|pipeline.c|s/c->priv.jammed = 1;/;/|a full buffer is noted
 R5|pipeline.c|s/c->priv.out.runs = c->priv.jammed = 0;/c->priv.out.runs = 0;/|a broken connection clears the note of a full buffer
-R6|redlock.c|s/!c->priv.jammed && //|no attempt begins while the buffer is full
+R6|redlock.c|s/!c->priv.jammed &&//|no attempt begins while the buffer is full
 R4|pipeline.c|s/REDLOCK_PIPELINE_MAX - \(owner != NULL\)/REDLOCK_PIPELINE_MAX/|one slot is reserved for rollbacks
 R4|pipeline.c|s/ \|\|\s+rl_shared\(node, owner, command\) != NULL;/;/|rollbacks share their slot
 R5|pipeline.c|s/last->command == command &&//|only equal commands share a slot
@@ -230,7 +232,7 @@ R16|redlock.c|s/rl_end_votes\(c, lock\);(\s+rl_set\(&lock->members)/rl_redirect(
 R8b|vote.c|s/if \(reply->role == RL_STALE\)/if (0)/|a late reply that does not count makes no confirmed node
 R8|vote.c|s/if \(reply->role != RL_VOTER\)\s+return; \/\* decided/\/* decided/|a node that disconnects after the decision has not failed
 R4|vote.c|s/if \(reply->command != RL_PTTL\)/if (1)/|the reply to PTTL is no reply to a release
-R4|redlock.c|s/rl_owe\(c, lock, late\)/rl_owe(c, lock, 0)/|a release that could not be sent in time is owed to the node
+R4|redlock.c|s/lock->priv.todo \| lock->priv.attempt.again \|/lock->priv.attempt.again |/|a release that could not be sent in time is owed to the node
 R5|node.c|s/if \(node->priv.denied\) \/\* nothing/if (0) \/* nothing/|a node that denies the client gets its pause in any case
 R5|node.c|s/c->priv.jammed_us \+ rl_vote_ms/node->priv.mark_us + rl_vote_ms/|the shorter timeout begins when the buffer is full
 R5|client.c|s/REDLOCK_READABLE \| REDLOCK_WRITABLE\);(\s+rl_read_clock)/REDLOCK_READABLE);$1/|after a pause of the program a node may accept bytes at once

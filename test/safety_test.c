@@ -2435,6 +2435,36 @@ static void r04_a_loss_and_a_temporary_error(void)
     ok(fake_find(2, "k", 1) == NULL, "r04: the release is repeated");
 }
 
+/* The outcome of a release is known, but it waits for the connection to node 4. Meanwhile node 3 replies a temporary
+   error to it, or breaks down. */
+static void r04_another_reply_while_a_release_waits(const char *words)
+{
+    struct redlock_lock was;
+
+    begin_with_defaults(5);
+    warm_up();
+    lock.ttl_ms = 60000;
+    is_int(acquire(0), REDLOCK_OK, "r04: held");
+    fake_pass(&client, 20 * MS);
+    was = lock;
+    fake_nodes[4].connect_us = 40 * MS;
+    fake_break(4);
+    fake_nodes[3].delay_us = 5 * MS;
+    fake_nodes[3].hung = words == NULL;
+    fake_nodes[3].reply = words;
+    redlock_release_start(&client, &lock, 100);
+    fake_pass(&client, 20 * MS);
+    is_int(lock.status, REDLOCK_PENDING, "r04: the release waits for the connection to a node");
+    if (words == NULL)
+        fake_break(3);
+    fake_nodes[3].hung = 0;
+    fake_nodes[3].reply = NULL;
+    ok(has_token(3, &was), "r04: another node still has the key");
+    fake_pass(&client, 1000 * MS);
+    is_int(lock.status, REDLOCK_OK, "r04: released");
+    is_int((int)nodes_with(&was), 0, "r04: the key is deleted on both");
+}
+
 /* The reply to the release of a first lock arrives byte by byte. Then its entry in `owed` is used for the
    release of a second lock, which gets a temporary error. The reply to the PTTL of the first lock must not
    count as a reply to the second release. */
@@ -2897,6 +2927,8 @@ int main(void)
     r05_room_again_in_the_same_tick();
     r15_a_far_node_accepts_bytes_late();
     r04_a_node_that_replies_but_accepts_no_bytes();
+    r04_another_reply_while_a_release_waits("-BUSY Redis is busy running a script.\r\n");
+    r04_another_reply_while_a_release_waits(NULL);
     r04_a_release_finds_a_request();
     r05_a_break_while_room_is_made();
     if (REDLOCK_MARKER)
