@@ -161,7 +161,6 @@ void redlock_deinit(struct redlock_client *client)
         while ((lock = rl_first(client, list)) != NULL) {
             if (lock->status == REDLOCK_PENDING)
                 lock->status = REDLOCK_CANCELLED;
-            rl_set_waiting(client, lock, 0);
             rl_let_go(client, lock);
         }
     for (i = 0; i < client->priv.count; i++) {

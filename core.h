@@ -529,12 +529,10 @@ static inline void rl_set_notifies(struct redlock_node *node, int notifies)
     node->priv.notifies = (uint8_t)notifies;
 }
 
-/* Counts the locks that wait for a holder: only they need notifications. R7 */
-static inline void rl_set_waiting(struct redlock_client *c, struct redlock_lock *lock,
-                                  unsigned waiting)
+/* Some lock waits for a holder: only then are notifications needed. R7 */
+static inline void rl_note_waiting(struct redlock_client *c)
 {
-    c->priv.waiting += (uint32_t)waiting - lock->priv.waiting;
-    lock->priv.waiting = (uint8_t)waiting;
+    c->priv.waiting = 1;
 }
 #else
 static inline int rl_notifies(const struct redlock_node *node)
@@ -549,12 +547,9 @@ static inline void rl_set_notifies(struct redlock_node *node, int notifies)
     (void)notifies;
 }
 
-static inline void rl_set_waiting(struct redlock_client *c, struct redlock_lock *lock,
-                                  unsigned waiting)
+static inline void rl_note_waiting(struct redlock_client *c)
 {
     (void)c;
-    (void)lock;
-    (void)waiting;
 }
 #endif
 
@@ -835,7 +830,8 @@ static inline void rl_set_mute(struct redlock_lock *lock, unsigned nodes, int mu
         |                   |        v failed, cancelled
         `---- failed --- BACKOFF <- SETTLE <- ROLLBACK
 
-   A loss, in EXTEND or AUTO, ends by way of ROLLBACK too. */
+   A loss, in EXTEND or AUTO, ends by way of ROLLBACK too. A lock that was refused, and will retry, is in a state
+   from ROLLBACK to BACKOFF. */
 enum rl_state {
     RL_IS_IDLE,
     RL_IS_HELD,

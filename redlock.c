@@ -87,7 +87,6 @@ static void rl_finish(struct redlock_client *c, struct redlock_lock *lock,
                       enum redlock_status status)
 {
     lock->priv.state = RL_IS_HELD;
-    rl_set_waiting(c, lock, 0);
     if (lock->valid_until_us == 0) {
         lock->priv.state = RL_IS_IDLE;
         rl_set_fencing_token(lock, 0); /* a proposal, or of a lock that has ended. R16 */
@@ -114,7 +113,6 @@ REDLOCK_PRIVATE enum redlock_status rl_begin(struct redlock_client *c, struct re
                                              enum redlock_operation operation, unsigned state,
                                              uint32_t wait_ms)
 {
-    rl_set_waiting(c, lock, 0);
     lock->status = REDLOCK_PENDING;
     lock->operation = (uint8_t)operation;
     lock->priv.outcome = REDLOCK_PENDING;
@@ -216,7 +214,7 @@ static void rl_roll_back(struct redlock_client *c, struct redlock_lock *lock,
     rl_ignore_late(c, lock);
     lock->valid_until_us = 0;
     lock->members = lock->priv.attempt.again = 0;
-    rl_set_waiting(c, lock, 1);
+    rl_note_waiting(c);
     lock->priv.todo = lock->priv.attempt.asked;
     rl_forget_holder(lock);
     lock->priv.outcome = (int8_t)outcome;
@@ -439,7 +437,6 @@ static void rl_step_backoff(struct redlock_client *c, struct redlock_lock *lock)
 {
     rl_hasten_retry(c, lock);
     if (rl_past(c, lock->priv.due_us) || lock->priv.outcome == REDLOCK_CANCELLED) {
-        rl_set_waiting(c, lock, 0);
         lock->priv.state = RL_IN_LINE;
     }
 }

@@ -64,9 +64,6 @@ struct redlock_node_private {
 struct redlock_lock_private {
     uint8_t state, list;
     int8_t outcome; /* redlock_status, once decided */
-#if REDLOCK_NOTIFICATION
-    uint8_t waiting; /* 1: it was refused, and will retry. R7 */
-#endif
     redlock_mask todo;    /* nodes that the present command must still be sent to */
     redlock_mask waits;   /* nodes whose reply to it is due */
     struct {              /* of an operation */
@@ -162,7 +159,7 @@ struct redlock_client_private {
     uint64_t line_us;   /* no lock that waits in line gives up before */
     uint32_t process;   /* that called redlock_init */
 #if REDLOCK_NOTIFICATION
-    uint32_t waiting; /* how many of its locks were refused and will retry. R7 */
+    uint8_t waiting; /* 1: some lock may wait for a notification. R7 */
 #endif
     struct redlock_list list[7];
     struct {

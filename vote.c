@@ -173,18 +173,21 @@ REDLOCK_PRIVATE int rl_may_be_free(const struct redlock_client *c, const struct 
 /* Nodes report that the lock with this key may be free; only its first `known` bytes are known. If they are a
    quorum now, one waiter retries: the one whose pause ends first. The others count notifications anew. But a
    waiter that needs further keys may retry in vain, so it does not retry for the others. Without waiters no
-   list is searched. R7 */
+   list is searched, once a search has found none. R7 */
 static void rl_notify(struct redlock_client *c, unsigned nodes, const void *key, size_t key_size,
                       size_t known)
 {
     struct redlock_lock *lock, *next, *notified = NULL;
     unsigned list;
 
-    if (c->priv.waiting == 0)
+    if (!c->priv.waiting)
         return;
+    c->priv.waiting = 0;
     for (list = RL_TURN; list <= RL_WAIT; list++)
         for (lock = rl_first(c, list); lock != NULL; lock = next) {
             next = lock->priv.next;
+            if (lock->priv.state >= RL_IN_ROLLBACK && lock->priv.state <= RL_IN_BACKOFF)
+                c->priv.waiting = 1;
             if (!rl_has_key(lock, key, key_size, known))
                 continue;
             rl_set(&lock->priv.attempt.free, nodes);

@@ -211,7 +211,7 @@ static void any_client(void)
     client.priv.line_us = any_time();
     client.priv.wanted = any_nodes();
     client.priv.busy = any_nodes();
-    client.priv.waiting = any_of(0, UINT32_MAX);
+    client.priv.waiting = (uint8_t)any_of(0, 1);
     s->node_timeout_ms = any_of(1, 60000);
     s->stall_ms = any_of(1, 600000);
     s->retries = any_of(0, UINT32_MAX);
@@ -239,7 +239,6 @@ static void any_lock(unsigned state, unsigned list)
     lock.priv.next = lock.priv.prev = NULL;
     client.priv.list[list].first = client.priv.list[list].last = list != RL_NOWHERE ? &lock : NULL;
     lock.priv.outcome = (int8_t)(1 - (int)any_of(0, 16));
-    lock.priv.waiting = (uint8_t)any_of(0, 1);
     lock.priv.todo = any_nodes();
     lock.priv.waits = any_nodes();
     lock.priv.op.attempts = (uint8_t)any_of(0, 255);
@@ -289,7 +288,6 @@ static void check_lock(void)
     //@ check list: lock.priv.list <= RL_DONE;
     //@ check outcome: -15 <= lock.priv.outcome <= 1;
     //@ check status: -15 <= lock.status <= 1;
-    //@ check waiting: lock.priv.waiting <= 1;
     //@ check quick: lock.priv.op.quick <= RL_QUICK_MAX;
     //@ check vain: lock.priv.op.spurious <= RL_SPURIOUS_MAX;
     //@ check todo: lock.priv.todo <= 1 && lock.priv.waits <= 1;
