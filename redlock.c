@@ -289,8 +289,7 @@ static void rl_step_ask(struct redlock_client *c, struct redlock_lock *lock)
         rl_roll_back(c, lock, REDLOCK_CANCELLED);
         return;
     }
-    if (!rl_is_quorum(c, agreed) && (lock->priv.state == RL_IN_ASK ? rl_is_quorum(c, lock->granted)
-                                                                   : lock->granted != agreed)) {
+    if (!rl_is_quorum(c, agreed) && rl_is_quorum(c, lock->granted)) {
         rl_confirm(c, lock);
         return;
     }
@@ -390,13 +389,11 @@ static void rl_retry(struct redlock_client *c, struct redlock_lock *lock)
         rl_finish(c, lock, others ? REDLOCK_TIMEOUT : outcome);
         return;
     }
-    quick = quick && lock->priv.op.quick < RL_QUICK_MAX;
-    if (!quick && until_us == REDLOCK_NEVER) {
+    if (quick && lock->priv.op.quick < RL_QUICK_MAX) {
+        pause_us = rl_random_below(c, rl_quick_us(c, ++lock->priv.op.quick));
+    } else if (until_us == REDLOCK_NEVER) { /* no slow retry without a wait */
         rl_finish(c, lock, outcome);
         return;
-    }
-    if (quick) {
-        pause_us = rl_random_below(c, rl_quick_us(c, ++lock->priv.op.quick));
     } else {
         pause_us = rl_pause_us(c, lock);
         lock->priv.op.quick = 0;
@@ -544,6 +541,8 @@ static uint64_t rl_renewal_due(const struct redlock_client *c, const struct redl
 static void rl_end_extension(struct redlock_client *c, struct redlock_lock *lock,
                              enum redlock_status status)
 {
+    uint64_t next_us;
+
     if (status != REDLOCK_OK) {
         rl_ask_the_rest(c, lock);
         rl_ignore_extensions(c, lock);
@@ -557,20 +556,23 @@ static void rl_end_extension(struct redlock_client *c, struct redlock_lock *lock
     }
     if (status == REDLOCK_LOST) {
         rl_roll_back(c, lock, REDLOCK_LOST);
-    } else if (rl_renewals(lock) == 0 || status == REDLOCK_CANCELLED) {
+        return;
+    }
+    if (rl_renewals(lock) == 0 || status == REDLOCK_CANCELLED) {
         rl_finish(c, lock, status);
-    } else if (status == REDLOCK_OK) {
+        return;
+    }
+    if (status == REDLOCK_OK) {
         rl_set_renewals(lock, rl_renewals(lock) - 1);
         lock->priv.op.slow = 0;
-        rl_renew_at(lock, rl_renewal_due(c, lock));
+        next_us = rl_renewal_due(c, lock);
     } else { /* a retry, after a quarter of the time that is left if the settings are slower */
-        uint64_t left_us = lock->valid_until_us - c->priv.now_us;
+        uint64_t most_us = (lock->valid_until_us - c->priv.now_us) / 4;
         uint32_t pause_us = rl_pause_us(c, lock);
-        if (pause_us > left_us / 4)
-            pause_us = (uint32_t)(left_us / 4);
         /* not at once: it could fail for ever in one tick */
-        rl_renew_at(lock, c->priv.now_us + RL_MS_US + pause_us);
+        next_us = c->priv.now_us + RL_MS_US + (pause_us < most_us ? pause_us : most_us);
     }
+    rl_renew_at(lock, next_us);
 }
 
 static void rl_step_extend(struct redlock_client *c, struct redlock_lock *lock)

@@ -63,7 +63,7 @@ struct redlock_node_private {
 /* Of a lock. */
 struct redlock_lock_private {
     uint8_t state, list;
-    int8_t outcome; /* redlock_status, once decided */
+    int8_t outcome;       /* redlock_status, once decided */
     redlock_mask todo;    /* nodes that the present command must still be sent to */
     redlock_mask waits;   /* nodes whose reply to it is due */
     struct {              /* of an operation */

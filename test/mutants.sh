@@ -84,7 +84,7 @@ R6|command.c|s/ERR ACL failure\\0//|an error that waiting cannot mend ends the c
 R6|redlock.c|s/2 \* jitter_us \+ 1/1/|jitter
 R6|redlock.c|s/i < lock->priv.op.slow && pause_ms/0 \&\& pause_ms/|the growth of the backoff
 R6|redlock.c|s/pause_ms = s->retry_delay_max_ms;/;/|the longest backoff
-R6|redlock.c|s/quick = quick && lock->priv.op.quick < RL_QUICK_MAX;/quick = 0;/|quick retries
+R6|redlock.c|s/quick && lock->priv.op.quick < RL_QUICK_MAX/0/|quick retries
 R6|redlock.c|s/if \(same >= quorum\)\s+return REDLOCK_HELD;/return REDLOCK_HELD;/|contention is distinguished from a holder
 R6|redlock.c|s/pause_us = until_us - c->priv.now_us;/;/|the last attempt when the wait ends
 R6|redlock.c|s/if \(coming != 0 && /if (0 \&\& /|concurrent attempts wait for connections
@@ -159,10 +159,10 @@ R11|client.c|s/rl_ignore_late\(client, lock\);( \/\* in whatever)/$1/|a release 
 R11|client.c|s/rl_ignore\(client, lock, client->priv.all, RL_RELEASING\);/;/|a release discards the replies to an earlier one
 R10|redlock.c|s/return end_us > rest_us \? end_us - rest_us : 0;/return lock->priv.started_us + lock->ttl_ms \/ 3 * RL_MS_US;/|auto-extension that starts late extends at once
 R10|redlock.c|s/rl_renewals\(lock\) == 0 \|\| status == REDLOCK_CANCELLED/status != REDLOCK_OK \|\| rl_renewals(lock) == 0/|an automatic extension that failed is tried again
-R10|redlock.c|s/if \(pause_us > left_us \/ 4\)\s+pause_us = \(uint32_t\)\(left_us \/ 4\);/pause_us = (uint32_t)left_us;/|tried again in time
+R10|redlock.c|s/pause_us < most_us \? pause_us : most_us/4 * most_us/|tried again in time
 R10|node.c|s/c->priv.now_us < due_us && due_us < too_late_us/c->priv.now_us < due_us/|a reconnect does not wait until the validity is over
 R10|redlock.c|s/lock->members = (lock->priv.attempt.again = 0;)/$1/|a lost lock has no confirmed nodes
-R10|redlock.c|s/c->priv.now_us \+ RL_MS_US \+ pause_us/c->priv.now_us + pause_us/|a pause after an extension that failed at once
+R10|redlock.c|s/c->priv.now_us \+ RL_MS_US \+ \(pause/c->priv.now_us + (pause/|a pause after an extension that failed at once
 R11|redlock.c|s/rl_ask_nodes\(c, lock\); \/\* R11 \*\//lock->priv.todo \&= lock->members; $&/|release to all nodes
 R11|redlock.c|s/if \(!rl_is_quorum\(c, lock->members & ~\(unsigned\)lock->refused\)\)/if (0)/|released is distinguished from expired
 R11|node.c|s/return vote == RL_YES \? vote : RL_UNANSWERED;/return vote;/|the script decides, not the native command
@@ -176,7 +176,7 @@ R11|command.c|s/4DELEX" KEY "IFEQ"/3DELEX" KEY/|never deleted without the condit
 R11|round.c|s/rl_set_native\(node, rl_native\(node\), RL_ON_TRIAL\);/;/|the native command is tried once on a connection
 R11|node.c|s/rl_set_native\(node, RL_DELIFEQ, RL_UNTRIED\);/if (node->priv.native == 0) $&/|each connection tests the native command
 R11|redlock.c|s/rl_largest_holding\(c, lock\) > 0 \? REDLOCK_LOST/0 ? REDLOCK_LOST/|expired is distinguished from taken by another client
-R16|redlock.c|s/\(lock->priv.state == RL_IN_ASK \? rl_is_quorum\(c, lock->granted\)\s+: lock->granted != agreed\)/0/|the second round, which confirms the counter
+R16|redlock.c|s/!rl_is_quorum\(c, agreed\) && rl_is_quorum\(c, lock->granted\)/0/|the second round, which confirms the counter
 R16|core.h|s/(lock->fencing_token = count;)\s+lock->priv.round.agreed = 0;/$1/|a higher count does not agree
 R16|core.h|s/if \(count == lock->fencing_token\)//|a lower count does not agree
 R16|redlock.c|s/rl_count_confirm\(lock\) > RL_CONFIRMS_MAX/0/|a limit on the rounds that raise the counter

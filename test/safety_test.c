@@ -2296,7 +2296,10 @@ static void r16_replies_to_earlier_rounds(int late)
     sprintf(counter, "%llu", (unsigned long long)fake_wall_us + 500);
     if (late == 1)
         fake_put(1, "k:fence", counter, 0);
-    fake_pass(&client, 10 * MS);
+    fake_pass(&client, 1 * MS);
+    if (late == 1) /* node 1 replies last in the third round */
+        fake_nodes[1].delay_us = 3 * MS;
+    fake_pass(&client, 9 * MS);
     is_int(lock.status, REDLOCK_OK, "r16: held");
     is_int((int)fake_count(0, 'R'), late == 1 ? 2 : 1, "r16: the number of further rounds");
     redlock_next_completed(&client);
