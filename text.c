@@ -18,8 +18,8 @@ static const char rl_error_texts[] = "cannot connect\0"
                                      "accepts no data\0"
                                      "does not speak RESP\0"
                                      "unexpected reply\0"
-                                     "not voting: node may have lost locks (quarantine)\0"
-                                     "vote not confirmed on disk in time (WAITAOF)\0"
+                                     "not voting: may have lost locks\0"
+                                     "WAITAOF: not on disk in time\0"
                                      "is a replica\0"
                                      "is a sentinel\0"
                                      "is the same server as another node\0"
@@ -28,7 +28,7 @@ static const char rl_error_texts[] = "cannot connect\0"
                                      "no address\0"
                                      "same address as another node\0"
                                      "a user without a password\0"
-                                     "user and password are too long for REDLOCK_SEND_MAX\0"
+                                     "user and password exceed REDLOCK_SEND_MAX\0"
                                      "setting out of range\0";
 
 /* The n-th of texts that follow each other. */
@@ -148,7 +148,7 @@ REDLOCK_PRIVATE void rl_set_setting_error(struct redlock_node *node, unsigned se
 static const char rl_status_texts[] =
     "in progress\0"
     "success\0"
-    "lock is held by another client\0"
+    "held by another client\0"
     "contention: no client obtained a quorum\0"
     "no quorum: too few nodes are reachable\0"
     "no quorum: permission denied by too many nodes\0"
@@ -157,12 +157,12 @@ static const char rl_status_texts[] =
     "lock lost: expired or taken by another client\0"
     "lock had already expired\0"
     "release not confirmed by a quorum; the lock expires with its TTL\0"
-    "extension limit reached; the lock is still held\0"
+    "extension limit reached; still held\0"
     "cancelled\0"
     "invalid argument\0"
-    "no entropy source available\0"
-    "client was created before fork(); create a new one in the child\0"
-    "lock is already held by this client\0"
+    "no entropy source\0"
+    "client was created before fork(): create a new one\0"
+    "already held by this client\0"
     "unknown";
 
 const char *redlock_strerror(int status)

@@ -2202,7 +2202,7 @@ static void r12_invalid_nodes_are_refused(void)
     nodes[1].password = secret;
     is_int(redlock_init(&client, fake_io(), nodes, 3, NULL), REDLOCK_INVALID_ARGUMENT,
            "r12: a password that is too long");
-    ok(has_error(1, "too long"), "r12: %s", nodes[1].error);
+    ok(has_error(1, "exceed"), "r12: %s", nodes[1].error);
     nodes[1].password = NULL;
     nodes[2].user = "me";
     is_int(redlock_init(&client, fake_io(), nodes, 3, NULL), REDLOCK_INVALID_ARGUMENT,
@@ -2366,8 +2366,7 @@ static void r18_no_vote_without_a_marker(void)
 
     begin_marked(3);
     is_int(acquire(0), REDLOCK_UNREACHABLE, "r18: servers without a marker do not vote");
-    ok(has_error(0, "not voting: node may have lost locks (quarantine)"), "r18: the error: %s",
-       nodes[0].error);
+    ok(has_error(0, "not voting: may have lost locks"), "r18: the error: %s", nodes[0].error);
     is_int((int)fake_keys_left(), 0, "r18: nor do they store a key");
     fake_pass(&client, 19900 * MS);
     is_int(acquire(0), REDLOCK_UNREACHABLE, "r18: not before 20 s have passed");
@@ -2731,12 +2730,12 @@ static void r17_other_replies_are_no_vote(void)
         const char *reply, *error;
         int stays_up; /* the connection, so that the rollback is run soon */
     } cases[] = {
-        {not_in_time, "vote not confirmed on disk in time (WAITAOF)", 1},
+        {not_in_time, "WAITAOF: not on disk in time", 1},
         {NULL, "unknown com", 1},
         {"-ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled.\r\n",
          "ERR WAITAOF can", 1},
-        {"*1\r\n:1\r\n", "vote not confirmed on disk in time (WAITAOF)", 1},
-        {"*0\r\n", "vote not confirmed on disk in time (WAITAOF)", 1},
+        {"*1\r\n:1\r\n", "WAITAOF: not on disk in time", 1},
+        {"*0\r\n", "WAITAOF: not on disk in time", 1},
         {"", "no reply in time", 0},
         {"+OK\r\n", "unexpected reply", 0},
         {":1\r\n", "unexpected reply", 0},
@@ -4180,8 +4179,7 @@ static void texts(void)
     ok(strcmp(redlock_strerror(REDLOCK_PENDING), "in progress") == 0 &&
            strcmp(redlock_strerror(REDLOCK_CONTENDED), "contention: no client obtained a quorum") ==
                0 &&
-           strcmp(redlock_strerror(REDLOCK_ALREADY_HELD), "lock is already held by this client") ==
-               0,
+           strcmp(redlock_strerror(REDLOCK_ALREADY_HELD), "already held by this client") == 0,
        "the texts differ");
 }
 
