@@ -830,8 +830,7 @@ static inline void rl_set_mute(struct redlock_lock *lock, unsigned nodes, int mu
         |                   |        v failed, cancelled
         `---- failed --- BACKOFF <- SETTLE <- ROLLBACK
 
-   A loss, in EXTEND or AUTO, ends by way of ROLLBACK too. A lock that was refused, and will retry, is in a state
-   from ROLLBACK to BACKOFF. */
+   A loss, in EXTEND or AUTO, ends by way of ROLLBACK too. */
 enum rl_state {
     RL_IS_IDLE,
     RL_IS_HELD,

@@ -170,6 +170,13 @@ REDLOCK_PRIVATE int rl_may_be_free(const struct redlock_client *c, const struct 
     return rl_is_quorum(c, lock->priv.attempt.free) && rl_others_had_it(lock);
 }
 
+/* Whether the lock was refused, and will retry. R7 */
+static int rl_waits_for_a_holder(const struct redlock_lock *lock)
+{
+    return lock->priv.state == RL_IN_ROLLBACK || lock->priv.state == RL_IN_SETTLE ||
+           lock->priv.state == RL_IN_BACKOFF;
+}
+
 /* Nodes report that the lock with this key may be free; only its first `known` bytes are known. If they are a
    quorum now, one waiter retries: the one whose pause ends first. The others count notifications anew. But a
    waiter that needs further keys may retry in vain, so it does not retry for the others. Without waiters no
@@ -186,7 +193,7 @@ static void rl_notify(struct redlock_client *c, unsigned nodes, const void *key,
     for (list = RL_TURN; list <= RL_WAIT; list++)
         for (lock = rl_first(c, list); lock != NULL; lock = next) {
             next = lock->priv.next;
-            if (lock->priv.state >= RL_IN_ROLLBACK && lock->priv.state <= RL_IN_BACKOFF)
+            if (rl_waits_for_a_holder(lock))
                 c->priv.waiting = 1;
             if (!rl_has_key(lock, key, key_size, known))
                 continue;
@@ -358,8 +365,8 @@ static void rl_replied(struct redlock_client *c, struct redlock_node *node, stru
         if (rl_is(reply->command, RL_EXTENDING) && lock->priv.state != RL_IN_EXTEND)
             reply->role = RL_LATE; /* its round has succeeded */
     }
-    if (lock->priv.state ==
-        RL_IN_SETTLE) { /* a release, whose outcome is known: not well answered it is owed. R4 */
+    if (lock->priv.state == RL_IN_SETTLE) {
+        /* the outcome is known: a release that is not answered well is owed. R4 */
         if (reply->vote == RL_LATER || reply->vote == RL_UNANSWERED)
             rl_set(&lock->priv.attempt.again, bit);
         return;

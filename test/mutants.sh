@@ -29,7 +29,7 @@ R2|redlock.c|s/(if \(rl_past\(c, lock->valid_until_us\)\)\s+)lock->priv.todo = 0
 R2|redlock.c|s/memset\(&lock->priv.attempt, 0, sizeof lock->priv.attempt\);/;/|an attempt begins without what an earlier one left
 R2|redlock.c|s/if \(quorum_ready && wait_ms > RL_CONNECT_MS\)/if (0)/|a quorum waits 100 ms for the rest, however long node_timeout_ms is
 R16|redlock.c|s/rl_set\(&lock->members, lock->granted\); \/\* they count if/; \/* they count if/|a node that granted is a member without a reply to the second round
-R15|redlock.c|s/lock->priv.due_us = rl_replies_due\(c, lock\);(\s+lock->priv.state = RL_IN_CONFIRM)/$1/|each round to agree on a token has its own time
+R15|redlock.c|s/rl_await\(c, lock, RL_IN_CONFIRM\)/lock->priv.state = RL_IN_CONFIRM/|each round to agree on a token has its own time
 R16|vote.c|s/lock->priv.state == RL_IN_ASK \|\| lock->priv.state == RL_IN_CONFIRM \|\|/lock->priv.state == RL_IN_ASK ||/|an agreement counts only while its connection lasts
 R6|redlock.c|s/if \(!again \|\| rl_token/if (rl_token/|a denial is no reason to wait
 R11|redlock.c|s/lock->priv.outcome != REDLOCK_UNCONFIRMED && (lock->priv.outcome != REDLOCK_LOST)/$1/|an unconfirmed release can be called again
@@ -38,9 +38,9 @@ R4|redlock.c|s/owed->waits = unanswered;/;/|no release is repeated while its rep
 R4|vote.c|s/reply->vote == RL_YES \|\| reply->vote == RL_NO \|\| reply/reply->vote == RL_YES || reply/|a release that found no key is not repeated
 R4|redlock.c|s/rl_ignore\(c, owed, c->priv.all, RL_ANY\);/;/|the reply to a release that was given up says nothing of another
 R8|vote.c|s/rl_clear\(&lock->priv.attempt.late, bit\);/;/|a late grant counts no more when its key is gone
-R8|vote.c|s/else if \(reply->vote == RL_YES\)(\s+rl_set\(&lock->priv.attempt.late, bit\);\s+\} else)/else$1/|a late refusal makes no member
+R8|vote.c|s/else if \(vote == RL_YES\) \{(\s+rl_set\(&lock->priv.attempt.late)/else if (vote <= RL_NO) {$1/|a late refusal makes no member
 R8|round.c|s/if \(mute \|\| lock->priv.state == RL_IS_HELD \|\| lock->priv.state == RL_IN_AUTO\)/if (mute)/|a node that is asked after the decision confirms after the decision
-R8|round.c|s/ \|\| lock->priv.state == RL_IN_AUTO\)(\s+return rl_is)/)$1/|also while the lock extends itself
+R8|round.c|s/ \|\| lock->priv.state == RL_IN_AUTO\)(\s+role = )/)$1/|also while the lock extends itself
 R2|vote.c|s/lock->priv.list != RL_DONE && lock->priv.list != RL_TURN/lock->priv.list != RL_TURN/|a late reply does not take a lock from those that are complete
 R4|redlock.c|s/rl_connect\(c, nodes, REDLOCK_NEVER\);/;/|a node is connected for a release that it is owed
 R15|round.c|s/if \(lock->priv.state != RL_IN_ROLLBACK\) \/\* the caller/if (1) \/* the caller/|nodes that failed stay so in the rollback
