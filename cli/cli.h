@@ -224,7 +224,8 @@ void session_sign(struct session *session);
    an extension does not create a key again. */
 void session_adopt(struct session *session, size_t size, redlock_mask members);
 enum redlock_status session_release(struct session *session);
-/* Serves a held lock until each reachable node has granted it, at most node_timeout_ms or a quarter of its validity. */
+/* Serves a held lock until each reachable node has granted it, or was sent its extension, at most node_timeout_ms or a quarter
+   of its validity. */
 void session_settle(struct session *session);
 /* The nodes that have granted a held lock: those that it was acquired with, and those that granted it later. */
 redlock_mask granted_by(const struct session *session);

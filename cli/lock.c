@@ -154,6 +154,8 @@ int verb_extend(int count, char **words)
     read_token("extend", count, words);
     adopt_token(words[0]);
     status = redlock_extend(&session.client, session.lock);
+    if (status == REDLOCK_OK)
+        session_settle(&session);
     status = look_for_loss(&session, words[0], status);
     if (status == REDLOCK_OK && !options.json)
         printf("%lu\n", (unsigned long)redlock_remaining_ms(&session.client, session.lock));

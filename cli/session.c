@@ -222,14 +222,17 @@ redlock_mask granted_by(const struct session *session)
     return (redlock_mask)(session->lock->members | session->lock->granted);
 }
 
-/* A node that does not have the lock, and may still become connected or answer. */
+/* A node that does not have the lock, or was not sent its extension, and may still become connected or answer. An extension is
+   sent to a node as soon as it is ready; the reply does not count any more. */
 static int is_unsettled(const struct session *session, unsigned i)
 {
     const struct redlock_lock *lock = session->lock;
     const struct redlock_node *node = &session->nodes[i];
-    unsigned bit = 1U << i;
+    unsigned bit = 1U << i, done = granted_by(session) | lock->refused;
 
-    if (((granted_by(session) | lock->refused) & bit) != 0)
+    if (lock->operation == REDLOCK_OP_EXTEND)
+        done = node->state == REDLOCK_NODE_READY ? bit : 0;
+    if ((done & bit) != 0)
         return 0;
     if (node->state ==
         REDLOCK_NODE_READY) /* a failure from before it was ready does not count: it has no error now */

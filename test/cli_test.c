@@ -1799,6 +1799,15 @@ static void far_node(void)
     proxy = proxies_start(proxies, 1);
     snprintf(list, sizeof list, "%s,%s,%s", servers[0].address, servers[1].address,
              proxies->address);
+    for (i = 0; i < 10; i++) {
+        snprintf(name, sizeof name, "e%d", i);
+        snprintf(key, sizeof key, "redlock:%s", name);
+        redlock("acquire", "-N", list, "-t", "60", name, NULL);
+        redlock("extend", "-N", list, "-t", "600", name, line_of(last, token), NULL);
+        good += until(pttl(2, key) > 60000, 2000);
+    }
+    is_int(good, 10, "extended ten times, always also on the far node");
+    good = 0;
     begin = now_ms();
     for (i = 0; i < 10; i++) {
         snprintf(name, sizeof name, "k%d", i);
