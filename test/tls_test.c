@@ -585,6 +585,8 @@ int main(int argc, char **argv)
     acquires_and_releases();
     is_int(program(argv[1], "ca"), 0, "the program examples/tls/lock");
     ok(program(argv[1], "other-ca") != 0, "the program fails with a wrong CA");
+    is_int(program(argv[1], "missing") / 256, 1,
+           "a file that is missing is not wrong usage: 1, not 2");
     certificates();
     client_certificates();
     mixed_up();

@@ -15,6 +15,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <mbedtls/error.h>
+
 static struct redlock_node nodes[REDLOCK_NODES_MAX];
 static struct redlock_client client;
 static struct redlock_tls tls;
@@ -50,14 +52,22 @@ int main(int argc, char **argv)
     enum redlock_status status;
     char *certificate = argc > 1 ? split(argv[1], ',') : NULL, *key = split(certificate, ',');
     unsigned count;
+    char why[128];
+    int code;
 
     for (count = 0; count + 2 < (unsigned)argc && count < REDLOCK_NODES_MAX; count++) {
         nodes[count].address = argv[count + 2];
         nodes[count].user_data = split(argv[count + 2], '=');
     }
-    if (count == 0 || redlock_tls_init(&tls, redlock_posix(), argv[1], certificate, key) != 0) {
+    if (count == 0 || (certificate != NULL && key == NULL)) {
         fprintf(stderr, "usage: lock CA.pem[,CERTIFICATE.pem,KEY] ADDRESS:PORT[=NAME] ...\n");
         return 2;
+    }
+    if ((code = redlock_tls_init(&tls, redlock_posix(), argv[1], certificate, key)) != 0) {
+        mbedtls_strerror(code, why, sizeof why);
+        fprintf(stderr, "lock: the certificates cannot be used: %s\n", why);
+        redlock_tls_free(&tls);
+        return 1;
     }
     settings.stall_ms = 5000;
     settings.node_timeout_ms = 5000; /* the first acquire waits for handshakes */
