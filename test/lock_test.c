@@ -3105,6 +3105,23 @@ static void longest_commands(void)
     }
 }
 
+/* No validity is left to an adopted lock, so nothing is too late for it: servers that close each connection are not
+   connected again and again. */
+static void r05_backoff_while_an_adopted_lock_is_extended(void)
+{
+    int i, most = 0;
+
+    begin_with_defaults(3);
+    for (i = 0; i < 3; i++)
+        fake_nodes[i].first_bytes = "-ERR max number of clients reached\r\n";
+    lock.members = 7;
+    is_int((int)redlock_adopt(&client, &lock, 0), REDLOCK_OK, "r05: adopted");
+    is_int((int)redlock_extend(&client, &lock), REDLOCK_UNREACHABLE, "r05: not extended");
+    for (i = 0; i < 3; i++)
+        most = fake_nodes[i].connects > most ? fake_nodes[i].connects : most;
+    ok(most >= 1 && most <= 4, "r05: with pauses in between: %d connections", most);
+}
+
 /* A second client adopts the lock of the first. */
 static void adoption(void)
 {
@@ -4735,6 +4752,7 @@ int main(void)
     if (REDLOCK_MULTI_KEY)
         multi_key_lock();
     longest_commands();
+    r05_backoff_while_an_adopted_lock_is_extended();
     adoption();
     diagnosis();
     r04_a_connection_breaks_while_room_is_made();
