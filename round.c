@@ -129,14 +129,14 @@ static void rl_send_order(struct redlock_client *c, struct redlock_lock *lock, u
 }
 
 /* A node that has no connection counts as failed, also while it is connected again: it may be hung, and
-   accept connections. A command that acquires or extends is sent when it is back; a release is not. */
+   accept connections. The command is sent when it is back, but for a rollback, which waits for nobody. */
 static void rl_is_away(struct redlock_lock *lock, const struct redlock_node *node)
 {
     unsigned bit = rl_bit(node->priv.index), state = lock->priv.state;
 
     if (node->state != REDLOCK_NODE_DOWN && !(state == RL_IN_ASK && node->priv.failing))
         return;
-    if (state == RL_IN_ROLLBACK || state == RL_IN_RELEASE)
+    if (state == RL_IN_ROLLBACK)
         rl_clear(&lock->priv.todo, bit);
     if (state != RL_IN_ROLLBACK)
         rl_set(&lock->failed, bit);

@@ -4571,6 +4571,23 @@ static void r11_released_again(void)
     is_int((int)fake_keys_left(), 0, "r11: no key is left");
 }
 
+/* No node can be reached, and an extension fails. All are back when the lock is released, but the pauses before the next
+   connects are not over. The release has wait_ms for them. */
+static void r11_released_after_the_pause(void)
+{
+    begin_with_defaults(3);
+    acquire(0);
+    break_all(3, 1);
+    is_int(extend(), REDLOCK_UNREACHABLE, "r11: all nodes are down");
+    fake_pass(&client, 2000 * MS);
+    is_int(extend(), REDLOCK_UNREACHABLE, "r11: for some time");
+    break_all(3, 0);
+    is_int(release(1000), REDLOCK_OK,
+           "r11: they are back, and the release waits for the connections");
+    fake_pass(&client, 3000 * MS);
+    ok(fake_keys_left() <= 1, "r11: a quorum has no key any more");
+}
+
 /* A release is cancelled: it ends after node_timeout_ms, not after its wait_ms. */
 static void r11_a_cancelled_release_ends(void)
 {
@@ -4735,6 +4752,7 @@ static void lines_that_no_test_missed(void)
     }
     r06_denied_at_once();
     r11_released_again();
+    r11_released_after_the_pause();
     r11_a_cancelled_release_ends();
     r04_a_release_is_sent_once();
     r04_a_reply_to_a_release_that_was_given_up();
