@@ -4735,8 +4735,49 @@ static void r04_a_repeated_release_connects(void)
     is_int((int)fake_keys_left(), 0, "r04: the third is connected and sent the release again");
 }
 
+/* The former holder has abandoned a lock that another client has adopted. It can do no harm any more. */
+static void an_abandoned_lock(void)
+{
+    static struct redlock_client second;
+    static struct redlock_node second_nodes[3];
+    struct redlock_lock theirs, was;
+    int i;
+
+    begin_with_defaults(3);
+    warm_up();
+    is_int(acquire(0), REDLOCK_OK, "abandoned: held");
+    redlock_cancel(&client, &lock);
+    fake_pass(&client, 10 * MS);
+    is_int(extend(), REDLOCK_OK, "abandoned: a cancel of a held lock has no effect");
+    redlock_lock_init(&theirs, "k", 1, 10000);
+    memcpy(theirs.token, lock.token, sizeof theirs.token);
+    theirs.members = lock.members;
+    for (i = 0; i < 3; i++)
+        second_nodes[i].address = &"3\0004\0005"[2 * i];
+    redlock_init(&second, fake_io(), second_nodes, 3, NULL);
+    is_int((int)redlock_adopt(&second, &theirs, 5000), REDLOCK_OK, "abandoned: adopted");
+    redlock_abandon(&client, &lock);
+    is_int((int)redlock_remaining_ms(&client, &lock), 0, "abandoned: not held any more");
+    is_int(extend(), REDLOCK_LOST, "abandoned: cannot be extended");
+    is_int(release(100), REDLOCK_EXPIRED, "abandoned: nor released");
+    fake_pass(&client, 10 * MS);
+    is_int((int)fake_keys_left(), 3, "abandoned: the keys are those of the other client");
+    redlock_deinit(&second);
+    was = lock;
+    redlock_cancel(&client, &lock);
+    fake_pass(&client, 10 * MS);
+    ok(memcmp(&was, &lock, sizeof was) == 0, "abandoned: a cancel has no effect");
+    redlock_lock_init(&lock, "m", 1, 10000);
+    redlock_acquire_start(&client, &lock, 0);
+    redlock_abandon(&client, &lock);
+    fake_pass(&client, 10 * MS);
+    is_int(lock.status, REDLOCK_OK, "abandoned: not while it is in progress");
+    redlock_abandon(&client, &lock);
+}
+
 static void lines_that_no_test_missed(void)
 {
+    an_abandoned_lock();
     if (REDLOCK_AUTO_EXTEND)
         r08_asked_late_while_it_extends_itself();
     a_late_grant_of_a_completed_lock();

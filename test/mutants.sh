@@ -46,6 +46,10 @@ R4|redlock.c|s/rl_connect\(c, nodes, REDLOCK_NEVER\);/;/|a node is connected for
 R15|round.c|s/if \(lock->priv.state != RL_IN_ROLLBACK\) \/\* the caller/if (1) \/* the caller/|nodes that failed stay so in the rollback
 R15|round.c|s/rl_set\(&lock->failed, late\);/;/|votes that are late have failed
 R11|round.c|s/if \(state == RL_IN_ROLLBACK\)(\s+rl_clear\(&lock->priv.todo, bit\))/if (state == RL_IN_ROLLBACK || state == RL_IN_RELEASE)$1/|a release waits for nodes that are down
+R11|client.c|s/rl_let_go\(client, lock\);\s+lock->priv.attempt.asked = 0;/rl_let_go(client, lock);/|an abandoned lock is not released
+R10|client.c|s/rl_enter\(lock, RL_IS_IDLE\);/;/|an abandoned lock is not extended
+R4|client.c|s/ \|\| lock->status != REDLOCK_PENDING\)/)/|a cancel of what is not in progress has no effect
+R11|client.c|s/ \|\| lock->status == REDLOCK_PENDING\)/)/|nothing that is in progress is abandoned
 R3|redlock.c|s/if \(rl_past\(c, rl_valid_until\(c, lock\)\)\) \{\n\s+rl_roll_back/if (0) {rl_roll_back/|validity above 0
 R3|redlock.c|s/rl_past\(c, rl_valid_until\(c, lock\)\)(\) \{\n\s+rl_roll_back)/c->priv.now_us > rl_valid_until(c, lock)$1/|validity of 0 is not above 0
 R3|policy.c|s/ \+ 1 \+ 2 \* RL_MS_US;/ + 1;/|2 ms of drift
