@@ -1751,6 +1751,27 @@ static void r08b_no_repair_behind_a_late_set(void)
     is_int((int)repairs_sent(), 0, "r08b: the extension could not create the key");
 }
 
+/* The same on a server that tells its run_id on the second connection only: it may be the process that has the SET. A
+   regression test. */
+static void r08b_a_run_id_that_was_not_known(void)
+{
+    begin_with_defaults(3);
+    fake_nodes[2].server.no_info = 1;
+    warm_up();
+    fake_hold(2);
+    is_int(acquire(0), REDLOCK_OK, "r08b: held on two nodes, a SET is delayed");
+    fake_break(2);
+    fake_nodes[2].server.no_info = 0;
+    fake_pass(&client, 10 * MS);
+    is_int(extend(), REDLOCK_OK, "r08b: extended");
+    fake_pass(&client, 20 * MS);
+    is_int(extend(), REDLOCK_OK, "r08b: extended again");
+    fake_pass(&client, 20 * MS);
+    ok(fake_count(2, 'E') > 0,
+       "r08b: the third has no key, and tells its run_id for the first time");
+    is_int((int)repairs_sent(), 0, "r08b: that proves nothing, so it is not repaired");
+}
+
 /* Our token on the node proves that the SET has run. When the node loses the key later, the key may be repaired. */
 static void r08b_repair_after_proof(void)
 {
@@ -2914,6 +2935,8 @@ int main(void)
         r08b_no_repair_after_an_unanswered_one();
         r08b_a_restart_before_the_hand_off_proves_nothing();
         r08b_repair_after_proof();
+        if (REDLOCK_RESTART_GUARD)
+            r08b_a_run_id_that_was_not_known();
     }
     r02_without_redlock_next_completed();
     r02_nothing_is_sent_after_the_end();
