@@ -4775,8 +4775,31 @@ static void an_abandoned_lock(void)
     redlock_abandon(&client, &lock);
 }
 
+/* A node hangs, and the connection to another one is not up in time: the release is kept for both, although there may be
+   one place only. */
+static void r04_one_place_for_all_nodes(void)
+{
+    if (REDLOCK_NODES_MAX < 5)
+        return;
+    begin_with_defaults(5);
+    warm_up();
+    acquire(0);
+    fake_pass(&client, 20 * MS);
+    fake_nodes[3].hung = 1;
+    fake_nodes[4].never_up = 1;
+    fake_break(4);
+    fake_pass(&client, 1 * MS);
+    is_int(release(500), REDLOCK_OK, "r04: released, one of five hangs, another connects");
+    fake_pass(&client, 100 * MS);
+    fake_nodes[4].never_up = 0;
+    fake_resume(3);
+    fake_pass(&client, 3000 * MS);
+    is_int((int)fake_keys_left(), 0, "r04: both are sent the release");
+}
+
 static void lines_that_no_test_missed(void)
 {
+    r04_one_place_for_all_nodes();
     an_abandoned_lock();
     if (REDLOCK_AUTO_EXTEND)
         r08_asked_late_while_it_extends_itself();
