@@ -4797,8 +4797,28 @@ static void r04_one_place_for_all_nodes(void)
     is_int((int)fake_keys_left(), 0, "r04: both are sent the release");
 }
 
+/* A server restarts, and does not tell its age any more. That of the process before says nothing. */
+static void r14_an_age_that_is_not_known_any_more(void)
+{
+    unsigned i;
+
+    memset(&settings, 0, sizeof settings);
+    settings.longest_ttl_ms = 20000;
+    begin(3);
+    for (i = 0; i < 3; i++)
+        fake_nodes[i].server.age_s = 100;
+    warm_up();
+    fake_restart(0);
+    fake_nodes[0].server.no_info = 1;
+    held_by("other", 1, 1);
+    is_int(acquire(0), REDLOCK_CONTENDED, "r14: a restarted server that denies INFO does not vote");
+    ok(has_error(0, "not voting"), "r14: its error: %s", nodes[0].error);
+}
+
 static void lines_that_no_test_missed(void)
 {
+    if (REDLOCK_RESTART_GUARD)
+        r14_an_age_that_is_not_known_any_more();
     r04_one_place_for_all_nodes();
     an_abandoned_lock();
     if (REDLOCK_AUTO_EXTEND)

@@ -51,6 +51,7 @@ R10|client.c|s/rl_enter\(lock, RL_IS_IDLE\);/;/|an abandoned lock is not extende
 R4|client.c|s/ \|\| lock->status != REDLOCK_PENDING\)/)/|a cancel of what is not in progress has no effect
 R11|client.c|s/ \|\| lock->status == REDLOCK_PENDING\)/)/|nothing that is in progress is abandoned
 R8b|node.c|s/node->priv.last_run != 0 && node->priv.last_run != node->priv.run/node->priv.last_run != node->priv.run/|a first run_id proves nothing
+R14|node.c|s/rl_forget_server\(node\);/;/|what the process before has told is not known of the present one
 R3|redlock.c|s/if \(rl_past\(c, rl_valid_until\(c, lock\)\)\) \{\n\s+rl_roll_back/if (0) {rl_roll_back/|validity above 0
 R3|redlock.c|s/rl_past\(c, rl_valid_until\(c, lock\)\)(\) \{\n\s+rl_roll_back)/c->priv.now_us > rl_valid_until(c, lock)$1/|validity of 0 is not above 0
 R3|policy.c|s/ \+ 1 \+ 2 \* RL_MS_US;/ + 1;/|2 ms of drift
