@@ -48,15 +48,13 @@ static const char rl_extend_script[] =
    larger counter is refused before anything is stored. R16 */
 static const char rl_fence_script[] =
     "local c,k,f=redis.call,KEYS[1],KEYS[2]if c('exists',k)==1 then return-1 end local n=math.max(("
-    "c('get',f)or 0)+1,ARGV[3]*2^32+ARGV[4])if n>=2^53 then return redis.error_reply('ERR fencing "
-    "token too large')end c('set',f,string.format('%.0f',n))c('set',k,ARGV[1],'px',ARGV[2])return "
-    "n";
+    "c('get',f)or 0)+1,ARGV[3]*2^32+ARGV[4])if n>=2^53 then return{err='ERR fencing token too "
+    "large'}end c('set',f,('%.0f'):format(n))c('set',k,ARGV[1],'px',ARGV[2])return n";
 /* Raises the counter to the proposal if the key is ours, and returns the counter; else -1. It writes
    an equal counter too: WAITAOF reports the last write of its own connection. R16, R17 */
 static const char rl_confirm_script[] =
     "local c,k,f=redis.call,KEYS[2],ARGV[2]*2^32+ARGV[3]if c('get',KEYS[1])~=ARGV[1]then return-1 "
-    "end local n=tonumber(c('get',k)or 0)if n<=f then n=f c('set',k,string.format('%.0f',f))end "
-    "return n";
+    "end local n=(c('get',k)or 0)+0 if n<=f then n=f c('set',k,('%.0f'):format(f))end return n";
 #else
 #define rl_fence_script rl_delete_script /* never sent */
 #define rl_confirm_script rl_delete_script
@@ -228,11 +226,9 @@ static int rl_has_counter(unsigned command)
 }
 
 /* How many more keys than one the script has. */
-static unsigned rl_more_keys(const struct rl_message *m)
+static unsigned rl_more_keys(const struct redlock_lock *lock, unsigned command, unsigned marked)
 {
-    if (m->owed != NULL)
-        return REDLOCK_MULTI_KEY ? m->owed->more_keys : 0;
-    return m->marked + (rl_has_counter(m->command) ? 1U : rl_extra_keys(m->lock));
+    return marked + (rl_has_counter(command) ? 1U : rl_extra_keys(lock));
 }
 
 static void rl_put_token(struct resp_writer *w, const struct redlock_lock *lock)
@@ -241,19 +237,19 @@ static void rl_put_token(struct resp_writer *w, const struct redlock_lock *lock)
                  rl_label_size(lock));
 }
 
-static void rl_put_keys(struct resp_writer *w, const struct rl_message *m)
+static void rl_put_keys(struct resp_writer *w, const struct redlock_lock *lock, unsigned command,
+                        unsigned marked)
 {
-    const struct redlock_lock *lock = m->lock;
     unsigned i;
 
-    resp_put_number(w, 1 + rl_more_keys(m));
+    resp_put_number(w, 1 + rl_more_keys(lock, command, marked));
     resp_put_bytes(w, lock->key, lock->key_size);
-    if (rl_has_counter(m->command))
+    if (rl_has_counter(command))
         resp_put_joined(w, lock->key, lock->key_size, rl_fence_suffix, sizeof rl_fence_suffix - 1);
     else
         for (i = 0; i < rl_extra_keys(lock); i++)
             resp_put_bytes(w, rl_extra_key(lock, i)->bytes, rl_extra_key(lock, i)->size);
-    if (m->marked)
+    if (marked)
         resp_put_text(w, RL_MARKER_KEY);
     rl_put_token(w, lock);
 }
@@ -281,7 +277,7 @@ static void rl_put_value(struct resp_writer *w, const struct rl_message *m, unsi
         if (m->owed != NULL)
             resp_put_raw(w, m->owed->bytes, m->owed->size);
         else
-            rl_put_keys(w, m);
+            rl_put_keys(w, lock, m->command, m->marked);
         return;
     case RL_USER:
         resp_put_text(w, node->user != NULL ? node->user : "default");
@@ -314,7 +310,12 @@ static void rl_put_one(struct resp_writer *w, const struct rl_message *m, unsign
 {
     const char *text = rl_words, *word;
     int script = rl_is(command, RL_SCRIPTS);
-    unsigned more = script ? rl_more_keys(m) + 2 * m->marked : 0;
+    unsigned more = 0;
+
+    if (script && m->owed != NULL)
+        more = m->owed->more_keys;
+    else if (script)
+        more = rl_more_keys(m->lock, m->command, m->marked) + 2 * m->marked;
 
     for (; command > 0; command--)
         text += strlen(text) + 1;
@@ -348,11 +349,10 @@ REDLOCK_PRIVATE void rl_put_command(struct resp_writer *w, const struct rl_messa
 
 REDLOCK_PRIVATE void rl_keep_release(struct redlock_owed *owed, const struct redlock_lock *lock)
 {
-    struct rl_message message = {NULL, lock, NULL, NULL, 0, RL_DELETE, 0};
     struct resp_writer w = {NULL, sizeof owed->bytes, 0, 0};
 
     w.bytes = owed->bytes;
-    rl_put_keys(&w, &message);
+    rl_put_keys(&w, lock, RL_DELETE, 0);
     owed->size = (uint16_t)w.used;
     owed->more_keys = (uint8_t)rl_extra_keys(lock);
 }

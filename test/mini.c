@@ -493,7 +493,7 @@ static struct mini_script mini_classify(struct mini_word text)
     static const struct {
         const char *part;
         char kind;
-    } scripts[] = {{"'info'", 'I'},    {"'get',f)", 'F'}, {"n=tonumber(", 'R'},
+    } scripts[] = {{"'info'", 'I'},    {"'get',f)", 'F'}, {"n<=f", 'R'},
                    {"'pexpire'", 'E'}, {"'del'", 'D'},    {"'exists'", 'M'}};
     struct mini_script script = {0, 0, '?', 0, 0, 0, 0};
     unsigned i;
