@@ -85,7 +85,7 @@ static void rl_note_holder(const struct redlock_client *c, struct redlock_lock *
 {
     size_t size = item->text_used < lock->holder_size ? item->text_used : lock->holder_size - 1U;
 
-    lock->priv.round.holder[i] = (uint16_t)(rl_hash(item, RESP_TEXT_MAX) % UINT16_MAX + 1);
+    lock->priv.round.holder[i] = (uint16_t)(rl_hash(item, RESP_TEXT_MAX) | 1);
     if (!rl_wants_holder(lock) || !rl_names_holder(c, lock, i))
         return;
     memcpy(lock->holder, item->text, size);
