@@ -15,7 +15,7 @@
    R4  Roll back failed attempts, and lost locks. The release goes at once to every node that was sent the
        command; a full buffer only delays it. A release that is unanswered when the operation ends, or was
        answered with a temporary error, is repeated until the key has expired: the client keeps it, see
-       REDLOCK_OWED_MAX.
+       REDLOCK_OWED_MAX. It is not kept for a node that is down, which would use up these places.
    R6  Retry with growing, random pauses. A failed attempt ends when the outcome and its reason are known.
        Contention is retried at once, a few times. More operations than there is room for wait in line;
        wait_ms counts there.

@@ -46,7 +46,7 @@
 #define REDLOCK_READ_MAX (REDLOCK_HOSTED ? 2048 : 96)
 #endif
 #ifndef REDLOCK_OWED_MAX
-/* Releases that are repeated until each node has answered, 1..16. RAM of the client: 350 each. R4 */
+/* Releases that are repeated until each node has answered, 1..16. RAM of the client: 184 each. R4 */
 #define REDLOCK_OWED_MAX (REDLOCK_HOSTED ? 2 : 1)
 #endif
 #ifndef REDLOCK_POOL_MAX
