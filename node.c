@@ -87,7 +87,6 @@ static void rl_send_handshake(struct redlock_client *c, struct redlock_node *nod
             continue;
         if (rl_send(c, NULL, rl_bit(node->priv.index), node->priv.handshake, RL_NOBODY) == 0)
             return;
-        node->priv.handshakes_due++;
     }
 }
 
@@ -130,9 +129,8 @@ REDLOCK_PRIVATE void rl_node_want(struct redlock_client *c, struct redlock_node 
     }
     if (node->priv.count > 0)
         return; /* the locks have not taken the replies yet */
-    node->priv.useful = node->priv.replied = node->priv.denied = 0;
+    node->priv.useful = node->priv.denied = node->priv.handshake_item = 0;
     node->priv.handshake = RL_HELLO;
-    node->priv.handshakes_due = node->priv.handshake_item = node->priv.part = 0;
     rl_set_notifies(node, 0);
     rl_set_native(node, RL_DELIFEQ, RL_UNTRIED);
     rl_forget_server(node);
@@ -311,7 +309,6 @@ static int rl_handshake_replied(struct redlock_client *c, struct redlock_node *n
     }
     if (last && rl_is_up(node)) {
         node->priv.handshake_item = 0;
-        node->priv.handshakes_due--;
         rl_note_reply(c, node, node->rtt_us == 0); /* better than none */
     }
     return 1;
@@ -610,7 +607,7 @@ REDLOCK_PRIVATE void rl_node_tick(struct redlock_client *c, struct redlock_node 
     if (node->priv.replied)
         rl_measure(c, node);
     if (node->state == REDLOCK_NODE_HANDSHAKE && node->priv.handshake == RL_READY &&
-        node->priv.handshakes_due == 0)
+        node->priv.count == 0)
         rl_node_is_ready(c, node);
     if (node->state == REDLOCK_NODE_DOWN && node->priv.mark_us == 0)
         rl_draw_pause(c, node);

@@ -60,9 +60,9 @@ REDLOCK_PRIVATE uint32_t rl_decision_us(const struct redlock_client *c)
     for (i = 0; i < c->priv.count; i++) {
         uint32_t rtt = c->priv.nodes[i].rtt_us;
         unsigned faster = 0;
-        for (j = 0; j < c->priv.count; j++)
+        for (j = 0; j < c->priv.count && rtt < least; j++)
             faster += c->priv.nodes[j].rtt_us <= rtt;
-        if (faster >= c->priv.quorum && rtt < least)
+        if (faster >= c->priv.quorum)
             least = rtt;
     }
     return least;
@@ -72,14 +72,9 @@ REDLOCK_PRIVATE uint32_t rl_decision_us(const struct redlock_client *c)
    distance. */
 REDLOCK_PRIVATE uint32_t rl_vote_ms(const struct redlock_client *c)
 {
-    uint32_t most_ms = c->priv.settings.node_timeout_ms;
-    unsigned i, far = 0;
+    uint32_t least_ms = rl_decision_us(c) / 1000 * 3, most_ms = c->priv.settings.node_timeout_ms;
 
-    for (i = 0; i < c->priv.count; i++)
-        far += c->priv.nodes[i].rtt_us / 1000 * 3 > most_ms;
-    if (c->priv.count - far < c->priv.quorum) /* only then it matters how far */
-        most_ms = rl_decision_us(c) / 1000 * 3;
-    return most_ms;
+    return most_ms < least_ms ? least_ms : most_ms;
 }
 
 /* A quarter of the ttl at most: waiting for about as long as the ttl leaves nothing to win, and livelocks. */

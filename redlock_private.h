@@ -28,7 +28,6 @@ struct redlock_node_private {
     uint8_t handshake_item; /* what the next item of the reply is */
     uint8_t first, count;   /* of `requests`, a ring */
     uint8_t part;           /* replies of the first request that have come */
-    uint8_t handshakes_due; /* its replies that are due */
 #if REDLOCK_RESP3
     uint8_t plain; /* it knows no HELLO: RESP2 */
 #endif

@@ -139,7 +139,7 @@ R8b|vote.c|s/rl_clear\(&lock->priv.attempt.suspect, bit\);//|the token on the no
 R8b|node.c|s/rl_clear\(&c->priv.abandoned, rl_bit\(node->priv.index\)\); \/\* another/; \/* another/|another server process never runs an unanswered command
 R8b|round.c|s/role = rl_is\(command, RL_CREATING\) \? RL_STALE : RL_NOBODY;/role = RL_NOBODY;/|a vote that does not count is tracked as unanswered
 R8b|client.c|s/lock->priv.attempt.suspect = client->priv.all & \(redlock_mask\)~lock->members;//|a command that the previous process of the lock sent may still run
-R12|node.c|s/node->priv.handshake == RL_READY &&\s+node->priv.handshakes_due == 0/1/|nothing counts before the handshake is answered
+R12|node.c|s/node->priv.handshake == RL_READY &&\s+node->priv.count == 0/1/|nothing counts before the handshake is answered
 R12|node.c|s/if \(command == RL_HELLO_AUTH\) \{ \/\*/if (0) { \/*/|AUTH on a server that does not know HELLO
 R12|node.c|s/(node->priv.handshake_item == ROLE && !other && )/0 \&\& $1/|a replica is no node
 R12|node.c|s/(node->priv.handshake_item == MODE && !other && )/0 \&\& $1/|a sentinel is no node
