@@ -397,25 +397,11 @@ void redlock_handle_events(struct redlock_client *client, unsigned i, unsigned e
     if (node->state == REDLOCK_NODE_CONNECTING)
         rl_read_clock(client); /* the reply to the handshake is due from now on. R5 */
     rl_set(&client->priv.busy, rl_bit(i));
-    rl_node_event(client, node, events);
+    if (events & REDLOCK_WRITABLE)
+        rl_node_send(client, node);
     if (events & REDLOCK_READABLE)
         rl_take_replies(client, node, &in);
     rl_tell_broken(client);
-}
-
-/* When a node must be looked at again. */
-static uint64_t rl_node_due(const struct redlock_client *c, const struct redlock_node *node)
-{
-    int in_line = rl_first(c, RL_LINE) != NULL;
-    uint64_t due_us = rl_node_stall_us(c, node), until_us;
-
-    if (node->state == REDLOCK_NODE_READY)
-        return due_us;
-    if ((node->state == REDLOCK_NODE_DOWN || node->state == REDLOCK_NODE_IDLE) &&
-        (in_line || (c->priv.wanted & rl_bit(node->priv.index))))
-        return rl_node_retry_us(c, node);
-    until_us = rl_connecting_until(c, node);
-    return in_line && !rl_past(c, until_us) && until_us < due_us ? until_us : due_us;
 }
 
 /* Moves locks of a list to TURN: those that can be sent to a `ready` node, those that still count on a node that
@@ -456,45 +442,24 @@ static void rl_wake(struct redlock_client *c)
             rl_move(c, lock, RL_TURN);
 }
 
-/* The earliest time for which some lock waits. */
-static uint64_t rl_next_due(const struct redlock_client *c)
-{
-    uint64_t due_us = rl_first(c, RL_LINE) != NULL ? c->priv.line_us : REDLOCK_NEVER;
-    unsigned list, i;
-
-    for (list = RL_BLOCKED; list <= RL_LATER_LIST; list++) {
-        const struct redlock_lock *lock = list != RL_LINE ? rl_first(c, list) : NULL;
-        for (; lock != NULL; lock = list == RL_BLOCKED ? lock->priv.next : NULL)
-            if (lock->priv.due_us < due_us)
-                due_us = lock->priv.due_us;
-    }
-    for (i = 0; i < REDLOCK_OWED_MAX; i++) {
-        const struct redlock_owed *owed = &c->priv.owed[i];
-        if ((owed->todo & ~owed->waits) != 0 && owed->due_us < due_us)
-            due_us = owed->due_us;
-    }
-    return due_us;
-}
-
 /* Looks at nodes where something happened, or whose time has come. */
-static unsigned rl_look_at_nodes(struct redlock_client *c)
+static void rl_look_at_nodes(struct redlock_client *c)
 {
-    unsigned nodes = c->priv.busy | (rl_past(c, c->priv.nodes_us) ? c->priv.all : 0U);
-    unsigned left = nodes;
+    unsigned nodes = c->priv.busy | (rl_past(c, c->priv.due_us) ? c->priv.all : 0U);
 
     c->priv.busy = 0;
-    for (; left != 0; left &= left - 1) {
-        struct redlock_node *node = rl_first_node(c, left);
+    for (; nodes != 0; nodes &= nodes - 1) {
+        struct redlock_node *node = rl_first_node(c, nodes);
+        int stalls = rl_past(c, rl_node_stall_us(c, node));
 
-        if (rl_node_stalls(c, node)) {
-            /* its replies may not have been read yet. R5 */
+        if (stalls) { /* its replies may not have been read yet. R5 */
             redlock_handle_events(c, node->priv.index, REDLOCK_READABLE | REDLOCK_WRITABLE);
             rl_read_clock(c);
+            stalls = rl_past(c, rl_node_stall_us(c, node));
         }
-        rl_node_tick(c, node);
+        rl_node_tick(c, node, stalls);
         rl_tell_broken(c);
     }
-    return nodes;
 }
 
 static void rl_send_unsent(struct redlock_client *c)
@@ -502,7 +467,7 @@ static void rl_send_unsent(struct redlock_client *c)
     unsigned nodes = c->priv.out.unsent | (unsigned)c->priv.in[REDLOCK_NODE_HANDSHAKE];
 
     for (; nodes != 0; nodes &= nodes - 1)
-        rl_node_event(c, rl_first_node(c, nodes), REDLOCK_WRITABLE);
+        rl_node_send(c, rl_first_node(c, nodes));
     rl_tell_broken(c);
 }
 
@@ -512,40 +477,65 @@ static void rl_begin_pauses(struct redlock_client *c)
     unsigned nodes = c->priv.busy & c->priv.in[REDLOCK_NODE_DOWN];
 
     for (; nodes != 0; nodes &= nodes - 1) {
-        rl_node_tick(c, rl_first_node(c, nodes));
+        rl_node_tick(c, rl_first_node(c, nodes), 0);
         c->priv.ended = 1; /* locks that wait for it go on */
     }
 }
 
+/* When the nodes must be looked at again. */
+static void rl_nodes_due(struct redlock_client *c)
+{
+    int in_line = rl_first(c, RL_LINE) != NULL;
+    unsigned i, wanted = in_line ? c->priv.all : c->priv.wanted;
+
+    for (i = 0; i < c->priv.count; i++) {
+        const struct redlock_node *node = &c->priv.nodes[i];
+        uint64_t connecting_us = in_line ? rl_connecting_until(c, node) : 0;
+
+        rl_due(c, rl_node_stall_us(c, node));
+        if (!rl_past(c, connecting_us))
+            rl_due(c, connecting_us);
+        if ((node->state == REDLOCK_NODE_DOWN || node->state == REDLOCK_NODE_IDLE) &&
+            (wanted & rl_bit(i)))
+            rl_due(c, rl_node_retry_us(c, node));
+    }
+}
+
+/* When the first lock that waits must be stepped, or a release is sent again. */
+static void rl_locks_due(struct redlock_client *c)
+{
+    const struct redlock_lock *lock;
+    unsigned list, i;
+
+    for (lock = rl_first(c, RL_BLOCKED); lock != NULL; lock = lock->priv.next)
+        rl_due(c, lock->priv.due_us);
+    if (rl_first(c, RL_LINE) != NULL)
+        rl_due(c, c->priv.line_us);
+    for (list = RL_WAIT; list <= RL_LATER_LIST; list++)
+        if ((lock = rl_first(c, list)) != NULL)
+            rl_due(c, lock->priv.due_us);
+    for (i = 0; i < REDLOCK_OWED_MAX; i++)
+        if ((c->priv.owed[i].todo & ~c->priv.owed[i].waits) != 0)
+            rl_due(c, c->priv.owed[i].due_us);
+}
+
 uint64_t redlock_tick(struct redlock_client *client)
 {
-    uint64_t due_us;
-    unsigned i, nodes;
-
     rl_read_clock(client);
     client->priv.ended = 0;
-    nodes = rl_look_at_nodes(client);
+    rl_look_at_nodes(client);
     rl_wake(client);
     rl_turn_all(client);
     rl_send_unsent(client);
     rl_begin_pauses(client);
-    if (nodes != 0 || client->priv.busy != 0 || client->priv.wanted != 0 ||
-        rl_first(client, RL_LINE) != NULL) {
-        client->priv.nodes_us = REDLOCK_NEVER;
-        for (i = 0; i < client->priv.count; i++) {
-            due_us = rl_node_due(client, &client->priv.nodes[i]);
-            if (due_us < client->priv.nodes_us)
-                client->priv.nodes_us = due_us;
-        }
-    }
+    client->priv.due_us = REDLOCK_NEVER;
+    rl_nodes_due(client);
+    rl_locks_due(client);
     if (client->priv.ended || rl_first(client, RL_TURN) != NULL)
         return 0; /* a lock is complete; there is room again; a connection broke while sending */
-    due_us = rl_next_due(client);
-    if (client->priv.nodes_us < due_us)
-        due_us = client->priv.nodes_us;
-    return due_us == REDLOCK_NEVER   ? due_us
-           : rl_past(client, due_us) ? 0
-                                     : due_us - client->priv.now_us;
+    if (client->priv.due_us == REDLOCK_NEVER)
+        return REDLOCK_NEVER;
+    return rl_past(client, client->priv.due_us) ? 0 : client->priv.due_us - client->priv.now_us;
 }
 
 struct redlock_lock *redlock_next_completed(struct redlock_client *client)

@@ -377,24 +377,24 @@ REDLOCK_PRIVATE void rl_node_want(struct redlock_client *c, struct redlock_node 
 REDLOCK_PRIVATE uint64_t rl_node_retry_us(const struct redlock_client *c,
                                           const struct redlock_node *node);
 
-/* When a node owes a reply or a connection, or takes no bytes, for too long; REDLOCK_NEVER if it owes nothing.
-   And whether that is now. R5 */
+/* The next tick is due at that moment, unless it is due before. */
+REDLOCK_PRIVATE void rl_due(struct redlock_client *c, uint64_t moment_us);
+
+/* When a node owes a reply or a connection, or takes no bytes, for too long; REDLOCK_NEVER if it owes nothing, or
+   has replied since the last tick. R5 */
 REDLOCK_PRIVATE uint64_t rl_node_stall_us(const struct redlock_client *c,
                                           const struct redlock_node *node);
-REDLOCK_PRIVATE int rl_node_stalls(const struct redlock_client *c, const struct redlock_node *node);
 
-/* The socket is ready for `events`: completes the connection, queues the handshake, and sends what is
-   queued. */
-REDLOCK_PRIVATE void rl_node_event(struct redlock_client *c, struct redlock_node *node,
-                                   unsigned events);
+/* Completes the connection, queues the handshake, and sends what is queued: as much as the socket takes. */
+REDLOCK_PRIVATE void rl_node_send(struct redlock_client *c, struct redlock_node *node);
 
 /* The next reply that a lock waits for; 0: none. A broken connection answers RL_UNANSWERED. Reads
    from the socket if `in` is not NULL. */
 REDLOCK_PRIVATE int rl_node_reply(struct redlock_client *c, struct redlock_node *node,
                                   struct rl_input *in, struct rl_reply *reply);
 
-/* Time limits, measurement, end of the handshake, backoff. */
-REDLOCK_PRIVATE void rl_node_tick(struct redlock_client *c, struct redlock_node *node);
+/* Disconnects if the node stalls; measurement, end of the handshake, backoff. */
+REDLOCK_PRIVATE void rl_node_tick(struct redlock_client *c, struct redlock_node *node, int stalls);
 
 /* ---- Features: a feature that is left out is an empty function ------------------------------------------ */
 

@@ -147,15 +147,13 @@ REDLOCK_PRIVATE void rl_node_want(struct redlock_client *c, struct redlock_node 
     rl_node_connected(c, node);
 }
 
-REDLOCK_PRIVATE void rl_node_event(struct redlock_client *c, struct redlock_node *node,
-                                   unsigned events)
+REDLOCK_PRIVATE void rl_node_send(struct redlock_client *c, struct redlock_node *node)
 {
     if (node->state == REDLOCK_NODE_CONNECTING)
         rl_node_connected(c, node);
     if (node->state == REDLOCK_NODE_HANDSHAKE)
         rl_send_handshake(c, node);
-    if (events & REDLOCK_WRITABLE)
-        rl_transmit(c, node);
+    rl_transmit(c, node);
 }
 
 /* ---- Replies ------------------------------------------------------------------------------------ */
@@ -533,6 +531,12 @@ REDLOCK_PRIVATE int rl_node_reply(struct redlock_client *c, struct redlock_node 
 
 /* ---- Time --------------------------------------------------------------------------------------- */
 
+REDLOCK_PRIVATE void rl_due(struct redlock_client *c, uint64_t moment_us)
+{
+    if (moment_us < c->priv.due_us)
+        c->priv.due_us = moment_us;
+}
+
 /* Whether the node keeps the send buffer full, and so delays all others. */
 static int rl_jams(const struct redlock_client *c, const struct redlock_node *node)
 {
@@ -544,17 +548,13 @@ REDLOCK_PRIVATE uint64_t rl_node_stall_us(const struct redlock_client *c,
 {
     uint64_t limit_us = c->priv.settings.stall_ms * RL_MS_US;
 
-    if (node->state != REDLOCK_NODE_CONNECTING && (!rl_is_up(node) || node->priv.count == 0))
+    if (node->priv.replied ||
+        (node->state != REDLOCK_NODE_CONNECTING && (!rl_is_up(node) || node->priv.count == 0)))
         return REDLOCK_NEVER;
     if (!rl_jams(c, node))
         return node->priv.mark_us + limit_us + 1;
     /* half as long as a vote may take, however far this node is: the others have the other half */
     return c->priv.jammed_us + rl_vote_ms(c) * RL_MS_US / 2 + 1;
-}
-
-REDLOCK_PRIVATE int rl_node_stalls(const struct redlock_client *c, const struct redlock_node *node)
-{
-    return !node->priv.replied && rl_past(c, rl_node_stall_us(c, node));
 }
 
 /* The handshake is answered: from now on replies of the node count as votes. */
@@ -597,9 +597,9 @@ static void rl_measure(struct redlock_client *c, struct redlock_node *node)
     node->priv.mark_us = c->priv.now_us;
 }
 
-REDLOCK_PRIVATE void rl_node_tick(struct redlock_client *c, struct redlock_node *node)
+REDLOCK_PRIVATE void rl_node_tick(struct redlock_client *c, struct redlock_node *node, int stalls)
 {
-    if (rl_node_stalls(c, node))
+    if (stalls)
         rl_node_fail(c, node,
                      node->state == REDLOCK_NODE_CONNECTING ? RL_NO_CONNECTION_IN_TIME
                      : rl_jams(c, node)                     ? RL_ACCEPTS_NO_DATA

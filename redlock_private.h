@@ -153,7 +153,7 @@ struct redlock_client_private {
     struct redlock_node *nodes;
     struct redlock_settings settings;
     uint64_t now_us;    /* latest reading */
-    uint64_t nodes_us;  /* no node needs a look before, unless it is busy */
+    uint64_t due_us;    /* of the next tick, unless something happens before */
     uint64_t jammed_us; /* `jammed` since then */
     uint64_t line_us;   /* no lock that waits in line gives up before */
     uint32_t process;   /* that called redlock_init */

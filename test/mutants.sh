@@ -77,7 +77,7 @@ R5|redlock.c|s/!rl_is_quorum\(c, ready \| untried\)/1/|untried nodes are tried b
 R5|redlock.c|s/rl_ignore_late\(c, lock\);(\s+lock->valid_until_us = 0;)/lock->priv.waits = 0;$1/|late answers are not votes
 R5|node.c|s/reply->owner = answered \? NULL : request->owner;/reply->owner = NULL;/|locks that wait for a broken connection get a failure
 R5|node.c|s/if \(reply->vote == RL_NONSENSE\)(\s+rl_node_fail)/if (event == RESP_BAD)$1/|nonsense disconnects
-R5|node.c|s/if \(rl_node_stalls\(c, node\)\)(\s+rl_node_fail)/if (0)$1/|the stall
+R5|node.c|s/if \(stalls\)(\s+rl_node_fail)/if (0)$1/|the stall
 R5|client.c|s/redlock_handle_events\(c, node->priv.index, REDLOCK_READABLE \| REDLOCK_WRITABLE\);/;/|replies that arrived while the program did not call the library are no stall
 R5|node.c|s/if \(node->priv.pause_ms ==\s+0\) \{/if (1) {/|a server that only completes the handshake gets one immediate reconnect, not more
 R5|node.c|s/node->priv.mark_us == 0 \|\| \(c->priv.now_us < due_us[^)]*\)/0/|the pause before a reconnect
@@ -266,7 +266,7 @@ R13|vote.c|s/rl_void_votes\(c, node\);/rl_clear(\&c->priv.broke, rl_bit(node->pr
 R13|vote.c|s/rl_disagree\(lock, bit\);/;/|confirmations of the counter on such a connection do not count
 R15|round.c|s/if \(rl_past\(c, lock->priv.due_us\)\)( \{\s+rl_too_slow)/if (rl_past(c, lock->priv.due_us) \&\& lock->priv.state != RL_IN_EXTEND)$1/|the bound of an extension
 R5|client.c|s/rl_set\(&client->priv.busy, rl_bit\(i\)\);//|a node with events is handled
-R5|client.c|s/rl_past\(c, c->priv.nodes_us\) \? c->priv.all : 0U/0U/|all nodes are handled when a deadline passes
+R5|client.c|s/rl_past\(c, c->priv.due_us\) \? c->priv.all : 0U/0U/|all nodes are handled when a deadline passes
 R5|pipeline.c|s/rl_set\(&c->priv.busy, sent\);//|nodes with new bytes to send are handled
 QR5|pipeline.c|s/count < REDLOCK_PIPELINE_MAX - \(owner != NULL\)/count < REDLOCK_PIPELINE_MAX/|the last slot is for commands without a requester
 QR5|pipeline.c|s/last->command == command &&//|only equal commands share a slot

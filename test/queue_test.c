@@ -425,7 +425,7 @@ static void transmit_some(void)
     if (!end->up)
         return;
     end->room += roll(brief ? 60 : 4) == 0 ? REDLOCK_SEND_MAX : roll(200);
-    rl_node_event(&client, &nodes[i], REDLOCK_WRITABLE);
+    rl_node_send(&client, &nodes[i]);
     if (end->up && end->expected_used > 0 && end->room > 0)
         wrong("bytes that the socket accepts are sent");
     for (i = 0; i < count && (!ends[i].up || ends[i].expected_used == 0); i++)
@@ -659,7 +659,7 @@ static void settle_all(void)
     for (i = 0; i < count; i++) {
         struct end *end = &ends[i];
         end->room = 2 * REDLOCK_SEND_MAX;
-        rl_node_event(&client, &nodes[i], REDLOCK_WRITABLE);
+        rl_node_send(&client, &nodes[i]);
         if (end->up && !end->gone && end->expected_used > 0)
             wrong("all is sent in the end");
         while (failed == NULL && (end->up ? end->used > 0 || end->said_used > 0 : end->used > 0)) {
@@ -785,7 +785,7 @@ static void time_of_a_jam(void)
         nodes[i].rtt_us = 1000;
     connect_node(0);
     nodes[0].priv.count = 1;
-    nodes[0].priv.mark_us = 0;
+    nodes[0].priv.mark_us = nodes[0].priv.replied = 0;
     free_us = rl_node_stall_us(&client, &nodes[0]);
     client.priv.jammed = 1;
     is_int((long)rl_node_stall_us(&client, &nodes[0]), (long)free_us,
