@@ -143,21 +143,22 @@ REDLOCK_PRIVATE void rl_transmit(struct redlock_client *c, struct redlock_node *
     unsigned bit = rl_bit(node->priv.index), run = 0;
 
     while (c->priv.out.unsent & bit) {
-        unsigned from = node->priv.cursor, to;
+        unsigned from = node->priv.cursor, to = 0;
         int moved;
 
-        while (run < c->priv.out.runs &&
-               (c->priv.out.run[run].end <= from || !(c->priv.out.run[run].nodes & bit))) {
-            if (c->priv.out.run[run].end > from)
-                from = c->priv.out.run[run].end;
-            run++;
+        for (; run < c->priv.out.runs; run++) { /* as many runs at once as follow each other */
+            const struct redlock_run *next = &c->priv.out.run[run];
+            if (next->nodes & bit)
+                to = next->end;
+            else if (to > from)
+                break;
+            else if (next->end > from)
+                from = next->end;
         }
-        if (run == c->priv.out.runs) {
+        if (to <= from) {
             rl_out_sent(c, node);
             return;
         }
-        for (to = from; run < c->priv.out.runs && (c->priv.out.run[run].nodes & bit); run++)
-            to = c->priv.out.run[run].end;
         moved =
             c->priv.io->transmit(c->priv.io->context, node, c->priv.out.bytes + from, to - from);
         if (moved < 0) {
@@ -179,44 +180,61 @@ static void rl_make_room(struct redlock_client *c)
         rl_transmit(c, rl_first_node(c, nodes));
 }
 
+/* A node without unsent bytes is sent what is written from now on. */
+static void rl_out_begin(const struct redlock_client *c, struct redlock_node *node)
+{
+    if (!(c->priv.out.unsent & rl_bit(node->priv.index)))
+        node->priv.cursor = c->priv.out.used;
+}
+
 /* The bytes that were written behind the used ones are for these nodes. */
 static void rl_out_add(struct redlock_client *c, redlock_mask nodes, size_t size)
 {
-    unsigned idle = nodes & ~(unsigned)c->priv.out.unsent, runs = c->priv.out.runs;
+    struct redlock_run *next = &c->priv.out.run[c->priv.out.runs];
 
-    for (; idle != 0; idle &= idle - 1)
-        rl_first_node(c, idle)->priv.cursor = c->priv.out.used;
-    rl_set(&c->priv.out.unsent, nodes);
-    if (runs == 0 || c->priv.out.run[runs - 1].nodes != nodes) {
-        c->priv.out.run[runs].nodes = nodes;
+    if (c->priv.out.runs == 0 || next[-1].nodes != nodes) {
+        next->nodes = nodes;
         c->priv.out.runs++;
     } else {
-        runs--;
+        next--;
     }
     c->priv.out.used = (uint16_t)(c->priv.out.used + size);
-    c->priv.out.run[runs].end = c->priv.out.used;
+    next->end = c->priv.out.used;
+    rl_set(&c->priv.out.unsent, nodes);
+    rl_set(&c->priv.busy, nodes);
+}
+
+/* Encodes a command behind the used bytes. Its size; 0: there is no room. */
+static size_t rl_encode(struct redlock_client *c, const struct rl_message *message, unsigned flags)
+{
+    struct resp_writer w = {NULL, 0, 0, 0};
+
+    w.bytes = c->priv.out.bytes + c->priv.out.used;
+    w.size = REDLOCK_SEND_MAX - (size_t)c->priv.out.used;
+    rl_put_command(&w, message, flags);
+    return w.overflow || c->priv.out.runs == sizeof c->priv.out.run / sizeof *c->priv.out.run
+               ? 0
+               : w.used;
 }
 
 REDLOCK_PRIVATE redlock_mask rl_send(struct redlock_client *c, void *from, unsigned nodes,
                                      unsigned command, unsigned role)
 {
-    const struct redlock_owed *owed = role == RL_OWED ? (const struct redlock_owed *)from : NULL;
-    const struct redlock_lock *lock = role == RL_OWED ? NULL : (const struct redlock_lock *)from;
+    struct rl_message message = {c, NULL, NULL, NULL, 0, 0, 0};
     void *owner = role == RL_NOBODY ? NULL : from;
-    struct resp_writer w = {NULL, 0, 0, 0};
-    struct rl_message message = {c, lock, owed, NULL, 0, 0, 0};
     redlock_mask sent = 0;
-    unsigned tries;
+    size_t size;
 
-    if (lock != NULL && rl_durable(c) && rl_is(command, RL_WRITING)) {
+    if (role == RL_OWED)
+        message.owed = (const struct redlock_owed *)from;
+    else
+        message.lock = (const struct redlock_lock *)from;
+    if (rl_durable(c) && rl_is(command, RL_WRITING)) {
         command |= RL_WITH_SYNC;
-        message.patience_ms = rl_patience_ms(c, lock);
+        message.patience_ms = rl_patience_ms(c, message.lock);
     }
-    nodes &= rl_up(c);
-    if (nodes == 0)
-        return 0; /* its connection broke while room was made for another command of this tick */
     message.command = (uint8_t)(command & 31);
-    for (; nodes != 0; nodes &= nodes - 1) {
+    for (nodes &= rl_up(c); nodes != 0; nodes &= nodes - 1) {
         struct redlock_node *node = rl_first_node(c, nodes);
 
         if (rl_has_slot(node, owner, command))
@@ -225,34 +243,31 @@ REDLOCK_PRIVATE redlock_mask rl_send(struct redlock_client *c, void *from, unsig
             rl_set(&c->priv.full, rl_bit(node->priv.index));
         message.node = node;
     }
+    if (sent == 0)
+        return 0;
     message.marked =
-        lock != NULL && rl_looks_at_marker(c, lock, message.command) && rl_run(message.node) != 0;
-    for (tries = 0; sent != 0; tries++) {
-        w.bytes = c->priv.out.bytes + c->priv.out.used;
-        w.size = REDLOCK_SEND_MAX - (size_t)c->priv.out.used;
-        w.used = 0;
-        w.overflow = 0;
-        rl_put_command(&w, &message, command);
-        if (!w.overflow && c->priv.out.runs < sizeof c->priv.out.run / sizeof *c->priv.out.run)
-            break;
-        if (tries > 0) { /* some node has not taken all: the jam ends when each has */
-            if (!c->priv.jammed)
-                c->priv.jammed_us = c->priv.now_us;
-            c->priv.jammed = 1;
-            return 0;
-        }
+        rl_looks_at_marker(c, message.lock, message.command) && rl_run(message.node) != 0;
+    size = rl_encode(c, &message, command);
+    if (size == 0) {
         rl_make_room(c);
         sent &= rl_up(c);
+        size = rl_encode(c, &message, command);
+    }
+    if (size == 0 && sent != 0) { /* some node has not taken all: the jam ends when each has */
+        if (!c->priv.jammed)
+            c->priv.jammed_us = c->priv.now_us;
+        c->priv.jammed = 1;
+        return 0;
     }
     for (nodes = sent; nodes != 0; nodes &= nodes - 1) {
         struct redlock_node *node = rl_first_node(c, nodes);
 
         if (node->priv.count == 0)
             node->priv.mark_us = c->priv.now_us;
+        rl_out_begin(c, node);
         rl_push(node, owner, command, role);
     }
-    rl_set(&c->priv.busy, sent);
     if (sent != 0)
-        rl_out_add(c, sent, w.used);
+        rl_out_add(c, sent, size);
     return sent;
 }

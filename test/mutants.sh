@@ -211,11 +211,11 @@ R15|redlock.c|s/\/\* fall through \*\/\s+case RL_TIME_IS_UP:/if (0) { case RL_TI
 R15|node.c|s/RL_READS_MAX = 32,/RL_READS_MAX = 100000000,/|a limit on reads from a node that sends endlessly
 R15|policy.c|s/quarter_ms < most_ms \? quarter_ms : most_ms/most_ms/|an attempt takes at most a quarter of the TTL
 R15|redlock.c|s/(due_us > lock->valid_until_us\)\s+)lock->priv.due_us = lock->valid_until_us;/$1;/|an extension takes no longer than the validity that is left
-R5|pipeline.c|s/nodes & ~\(unsigned\)c->priv.out.unsent, runs/nodes, runs/|unsent bytes of a node are sent first
-R5|pipeline.c|s/for \(; idle != 0; idle &= idle - 1\)\s+rl_first_node\(c, idle\)->priv.cursor = c->priv.out.used;//|a cursor begins where the first bytes for its node stand
-R5|pipeline.c|s/ \|\| c->priv.out.run\[runs - 1\].nodes != nodes/ \&\& 0/|bytes for other nodes are a separate run
-R5|pipeline.c|s/c->priv.out.run\[run\].end <= from \|\| !\(c->priv.out.run\[run\].nodes & bit\)/c->priv.out.run[run].end <= from/|a node is not sent bytes for other nodes
-R5|pipeline.c|s/(to = from; run < c->priv.out.runs) && \(c->priv.out.run\[run\].nodes & bit\)/$1/|a node is not sent bytes after its own run
+R5|pipeline.c|s/if \(!\(c->priv.out.unsent & rl_bit\(node->priv.index\)\)\)(\s+node->priv.cursor)/if (1)$1/|unsent bytes of a node are sent first
+R5|pipeline.c|s/if \(!\(c->priv.out.unsent & rl_bit\(node->priv.index\)\)\)\s+node->priv.cursor = c->priv.out.used;//|a cursor begins where the first bytes for its node stand
+R5|pipeline.c|s/ \|\| next\[-1\].nodes != nodes//|bytes for other nodes are a separate run
+R5|pipeline.c|s/if \(next->nodes & bit\)/if (next->end > from)/|a node is not sent bytes for other nodes
+R5|pipeline.c|s/else if \(to > from\)\s+break;/else if (to > from) to = next->end;/|a node is not sent bytes after its own run
 R5|pipeline.c|s/\(from \+ \(unsigned\)moved\)/to/|bytes that a socket did not accept are sent later
 R5|pipeline.c|s/rl_transmit\(c, rl_first_node\(c, nodes\)\);/;/|buffered bytes are sent before others are added
 R5|pipeline.c|s/rl_out_sent\(c, node\);(\s+rl_clear\(&c->priv.full)/$1/|unsent bytes of a broken connection go to no other connection
@@ -267,7 +267,6 @@ R13|vote.c|s/rl_disagree\(lock, bit\);/;/|confirmations of the counter on such a
 R15|round.c|s/if \(rl_past\(c, lock->priv.due_us\)\)( \{\s+rl_too_slow)/if (rl_past(c, lock->priv.due_us) \&\& lock->priv.state != RL_IN_EXTEND)$1/|the bound of an extension
 R5|client.c|s/rl_set\(&client->priv.busy, rl_bit\(i\)\);//|a node with events is handled
 R5|client.c|s/rl_past\(c, c->priv.due_us\) \? c->priv.all : 0U/0U/|all nodes are handled when a deadline passes
-R5|pipeline.c|s/rl_set\(&c->priv.busy, sent\);//|nodes with new bytes to send are handled
 QR5|pipeline.c|s/count < REDLOCK_PIPELINE_MAX - \(owner != NULL\)/count < REDLOCK_PIPELINE_MAX/|the last slot is for commands without a requester
 QR5|pipeline.c|s/last->command == command &&//|only equal commands share a slot
 QR5|pipeline.c|s/last->owner == NULL &&//|a slot whose requester waits for its reply is not shared
@@ -277,14 +276,15 @@ QR5|pipeline.c|s/if \(\+\+node->priv.first == REDLOCK_PIPELINE_MAX\)\n\s+node->p
 QR5|pipeline.c|s/at < REDLOCK_PIPELINE_MAX \? at : at - REDLOCK_PIPELINE_MAX/at % (REDLOCK_PIPELINE_MAX - 1)/|the ring uses all of its slots
 QR5|pipeline.c|s/request->owner == owner && rl_is\(request->command, set\)/request->owner == owner/|only replies to commands of the set are redirected
 QR5|pipeline.c|s/request->role = \(uint8_t\)role;//|a redirected reply gets the new role
-QR2|pipeline.c|s/\(c->priv.out.run\[run\].end <= from \|\| !\(c->priv.out.run\[run\].nodes & bit\)\)/c->priv.out.run[run].end <= from/|a node is not sent bytes for other nodes
-QR2|pipeline.c|s/(run < c->priv.out.runs) && \(c->priv.out.run\[run\].nodes & bit\); run\+\+\)/$1; run++)/|a node is not sent bytes after its own run
+QR2|pipeline.c|s/if \(next->nodes & bit\)/if (next->end > from)/|a node is not sent bytes for other nodes
+QR2|pipeline.c|s/else if \(to > from\)\s+break;/else if (to > from) to = next->end;/|a node is not sent bytes after its own run
+QR2|pipeline.c|s/else if \(next->end > from\)/else/|bytes that were sent are not sent again
 QR2|pipeline.c|s/node->priv.cursor = \(uint16_t\)\(from \+ \(unsigned\)moved\);/node->priv.cursor = (uint16_t)to;/|bytes that a socket did not accept are sent later
-QR2|pipeline.c|s/nodes & ~\(unsigned\)c->priv.out.unsent, runs/nodes, runs/|the cursor of a node with unsent bytes stays
-QR2|pipeline.c|s/runs == 0 \|\| c->priv.out.run\[runs - 1\].nodes != nodes/runs == 0/|a run has the same nodes for all of its bytes
+QR2|pipeline.c|s/if \(!\(c->priv.out.unsent & rl_bit\(node->priv.index\)\)\)(\s+node->priv.cursor)/if (1)$1/|the cursor of a node with unsent bytes stays
+QR2|pipeline.c|s/ \|\| next\[-1\].nodes != nodes//|a run has the same nodes for all of its bytes
 QR2|pipeline.c|s/rl_clear\(&c->priv.out.unsent, bit\);/;/|a node without unsent bytes is noted
-QR2|pipeline.c|s/ && c->priv.out.runs < sizeof c->priv.out.run \/ sizeof \*c->priv.out.run\)/)/|no more runs than there is room for
-QR2|pipeline.c|s/if \(!w.overflow && /if (/|no more bytes than there is room for
+QR2|pipeline.c|s/ \|\| c->priv.out.runs == sizeof c->priv.out.run \/ sizeof \*c->priv.out.run\s+\?/ ?/|no more runs than there is room for
+QR2|pipeline.c|s/return w.overflow \|\| /return /|no more bytes than there is room for
 QR2|pipeline.c|s/sent &= rl_up\(c\);/;/|nothing is queued for a connection that broke while room was made
 QR2|pipeline.c|s/rl_make_room\(c\);\n(\s+sent)/$1/|a full buffer is sent, to make room
 QR2|pipeline.c|s/c->priv.jammed = 1;/;/|a full buffer is noted
@@ -297,7 +297,7 @@ QR5|node.c|s/node->priv.part\+\+ == main \+ \(\(command & \(RL_WITH_PTTL \| RL_W
 QR5|node.c|s/else if \(node->priv.part < main\)/else if (0)/|the reply to CACHING is not the reply to the command
 QR8b|node.c|s/rl_set\(&c->priv.abandoned, rl_bit\(node->priv.index\)\);/;/|commands that may still run on a node are noted
 QR5|node.c|s/jammed_us \+ rl_vote_ms\(c\) \* RL_MS_US \/ 2/jammed_us + limit_us/|a node that keeps the buffer full gets a shorter timeout
-R5|pipeline.c|s/nodes &= rl_up\(c\);//|nothing is queued for a broken connection
+R5|pipeline.c|s/nodes &= rl_up\(c\); nodes/; nodes/|nothing is queued for a broken connection
 END
 }
 

@@ -188,9 +188,9 @@ for size in 2 4; do
     check "sending: rl_transmit from $size bytes" transmit no_alarm
 done
 size=2
-check 'mutant: a run ends elsewhere' add alarm 's/c->priv.out.run\[runs\].end = c->priv.out.used;/c->priv.out.run[runs].end = (uint16_t)size;/'
-check 'mutant: a cursor is left where it was' add alarm 's/rl_first_node(c, idle)->priv.cursor = c->priv.out.used/rl_first_node(c, idle)/'
-check 'mutant: a run that was sent' transmit alarm 's/c->priv.out.run\[run\].end <= from ||/0 ||/'
+check 'mutant: a run ends elsewhere' add alarm 's/next->end = c->priv.out.used;/next->end = (uint16_t)size;/'
+check 'mutant: a cursor is left where it was' add alarm 's/node->priv.cursor = c->priv.out.used;/;/'
+check 'mutant: a run that was sent' transmit alarm 's/if (to <= from)/if (to == 0)/'
 check 'mutant: more was taken than there is' transmit alarm 's/(uint16_t)(from + (unsigned)moved)/(uint16_t)(to + (unsigned)moved)/'
 check 'mutant: the buffer does not start anew' transmit alarm 's/c->priv.out.used = c->priv.out.runs = /c->priv.out.runs = /'
 fi

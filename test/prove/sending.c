@@ -1,6 +1,6 @@
 /* sending.c - the send buffer that all nodes share. One call from every valid state, to a valid state:
 
-   ADD: rl_out_add if there is room. else: rl_transmit for a node with unsent bytes, to a socket that accepts any number of bytes,
+   ADD: rl_out_begin and rl_out_add if there is room. else: rl_transmit for a node with unsent bytes, to a socket that accepts any number of bytes,
    or is broken; that calls rl_out_sent and rl_node_broke.
 
    A state is valid if each run ends after the run before it, the last run at the end of the used bytes, and the cursor of a node
@@ -117,8 +117,13 @@ static void forget(void)
 #ifdef ADD
 static void add(unsigned ends, unsigned unsent, unsigned to, unsigned size)
 {
+    unsigned i;
+
     if (!any_state(ends, unsent, 0, 0) || client.priv.out.runs == RUNS || client.priv.out.used + size > REDLOCK_SEND_MAX)
         return;
+    for (i = 0; i < REDLOCK_NODES_MAX; i++)
+        if (to >> i & 1)
+            rl_out_begin(&client, &nodes[i]);
     rl_out_add(&client, (redlock_mask)to, size);
     check_state();
     forget();
