@@ -319,6 +319,14 @@ enum redlock_status redlock_release_start(struct redlock_client *client, struct 
     return lock->status = REDLOCK_EXPIRED;
 }
 
+/* A clock that steps back is not followed. */
+static uint64_t rl_now(const struct redlock_client *c)
+{
+    uint64_t now_us = c->priv.io->now_us(c->priv.io->context);
+
+    return now_us > c->priv.now_us ? now_us : c->priv.now_us;
+}
+
 enum redlock_status redlock_adopt(struct redlock_client *client, struct redlock_lock *lock,
                                   uint32_t remaining_ms)
 {
@@ -340,7 +348,7 @@ enum redlock_status redlock_adopt(struct redlock_client *client, struct redlock_
     rl_set(&client->priv.abandoned, lock->priv.attempt.suspect);
     rl_set(&client->priv.unidentified, lock->priv.attempt.suspect);
     lock->priv.state = RL_IS_HELD;
-    lock->priv.started_us = client->priv.io->now_us(client->priv.io->context);
+    lock->priv.started_us = rl_now(client);
     lock->valid_until_us = lock->priv.started_us + remaining_ms * RL_MS_US;
     lock->extended = 0;
     lock->operation = REDLOCK_OP_ACQUIRE;
@@ -378,15 +386,6 @@ unsigned redlock_wanted_events(const struct redlock_client *client, unsigned i)
     }
 }
 
-/* A clock that steps back is not followed. */
-static void rl_read_clock(struct redlock_client *c)
-{
-    uint64_t now = c->priv.io->now_us(c->priv.io->context);
-
-    if (now > c->priv.now_us)
-        c->priv.now_us = now;
-}
-
 void redlock_handle_events(struct redlock_client *client, unsigned i, unsigned events)
 {
     struct redlock_node *node = &client->priv.nodes[i];
@@ -395,7 +394,8 @@ void redlock_handle_events(struct redlock_client *client, unsigned i, unsigned e
     in.at = in.end = client->priv.input;
     in.reads = 0;
     if (node->state == REDLOCK_NODE_CONNECTING)
-        rl_read_clock(client); /* the reply to the handshake is due from now on. R5 */
+        client->priv.now_us =
+            rl_now(client); /* the reply to the handshake is due from now on. R5 */
     rl_set(&client->priv.busy, rl_bit(i));
     if (events & REDLOCK_WRITABLE)
         rl_node_send(client, node);
@@ -454,7 +454,7 @@ static void rl_look_at_nodes(struct redlock_client *c)
 
         if (stalls) { /* its replies may not have been read yet. R5 */
             redlock_handle_events(c, node->priv.index, REDLOCK_READABLE | REDLOCK_WRITABLE);
-            rl_read_clock(c);
+            c->priv.now_us = rl_now(c);
             stalls = rl_past(c, rl_node_stall_us(c, node));
         }
         rl_node_tick(c, node, stalls);
@@ -521,7 +521,7 @@ static void rl_locks_due(struct redlock_client *c)
 
 uint64_t redlock_tick(struct redlock_client *client)
 {
-    rl_read_clock(client);
+    client->priv.now_us = rl_now(client);
     client->priv.ended = 0;
     rl_look_at_nodes(client);
     rl_wake(client);
@@ -596,14 +596,12 @@ enum redlock_status redlock_release(struct redlock_client *client, struct redloc
 
 uint32_t redlock_remaining_ms(const struct redlock_client *client, const struct redlock_lock *lock)
 {
-    uint64_t now, left;
+    uint64_t left, now;
     uint32_t coarse;
 
     if (client == NULL || client->priv.nodes == NULL || lock == NULL)
         return 0;
-    now = client->priv.io->now_us(client->priv.io->context);
-    if (now < client->priv.now_us)
-        now = client->priv.now_us; /* a clock that steps back is not followed */
+    now = rl_now(client);
     if (now >= lock->valid_until_us)
         return 0;
     left = lock->valid_until_us - now;
