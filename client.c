@@ -69,7 +69,7 @@ static enum rl_error rl_bad_node(struct redlock_client *c, const struct redlock_
 
     if (node->user != NULL && node->password == NULL)
         return RL_USER_WITHOUT_PASSWORD;
-    w.bytes = c->priv.out.bytes;
+    w.bytes = c->priv.out_bytes;
     message.node = node;
     if (node->password != NULL)
         rl_put_command(&w, &message, RL_HELLO_AUTH);

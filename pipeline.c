@@ -147,7 +147,7 @@ REDLOCK_PRIVATE void rl_transmit(struct redlock_client *c, struct redlock_node *
         int moved;
 
         for (; run < c->priv.out.runs; run++) { /* as many runs at once as follow each other */
-            const struct redlock_run *next = &c->priv.out.run[run];
+            const struct redlock_run *next = &c->priv.out_run[run];
             if (next->nodes & bit)
                 to = next->end;
             else if (to > from)
@@ -160,7 +160,7 @@ REDLOCK_PRIVATE void rl_transmit(struct redlock_client *c, struct redlock_node *
             return;
         }
         moved =
-            c->priv.io->transmit(c->priv.io->context, node, c->priv.out.bytes + from, to - from);
+            c->priv.io->transmit(c->priv.io->context, node, c->priv.out_bytes + from, to - from);
         if (moved < 0) {
             rl_node_broke(c, node, RL_CONNECTION_LOST);
             return;
@@ -190,7 +190,7 @@ static void rl_out_begin(const struct redlock_client *c, struct redlock_node *no
 /* The bytes that were written behind the used ones are for these nodes. */
 static void rl_out_add(struct redlock_client *c, redlock_mask nodes, size_t size)
 {
-    struct redlock_run *next = &c->priv.out.run[c->priv.out.runs];
+    struct redlock_run *next = &c->priv.out_run[c->priv.out.runs];
 
     if (c->priv.out.runs == 0 || next[-1].nodes != nodes) {
         next->nodes = nodes;
@@ -209,10 +209,10 @@ static size_t rl_encode(struct redlock_client *c, const struct rl_message *messa
 {
     struct resp_writer w = {NULL, 0, 0, 0};
 
-    w.bytes = c->priv.out.bytes + c->priv.out.used;
+    w.bytes = c->priv.out_bytes + c->priv.out.used;
     w.size = REDLOCK_SEND_MAX - (size_t)c->priv.out.used;
     rl_put_command(&w, message, flags);
-    return w.overflow || c->priv.out.runs == sizeof c->priv.out.run / sizeof *c->priv.out.run
+    return w.overflow || c->priv.out.runs == sizeof c->priv.out_run / sizeof *c->priv.out_run
                ? 0
                : w.used;
 }

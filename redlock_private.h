@@ -149,8 +149,13 @@ struct redlock_client_private {
     redlock_mask abandoned;
     /* Those of them that an adopted lock named: which process that is becomes known with its run_id. R8b */
     redlock_mask unidentified;
+    struct {
+        redlock_mask unsent; /* nodes for which there are unsent bytes */
+        uint16_t used, runs; /* of `out_bytes` and `out_run` */
+    } out;
     const struct redlock_io *io;
     struct redlock_node *nodes;
+    struct redlock_list list[7];
     struct redlock_settings settings;
     uint64_t now_us;    /* latest reading */
     uint64_t due_us;    /* of the next tick, unless something happens before */
@@ -160,13 +165,8 @@ struct redlock_client_private {
 #if REDLOCK_NOTIFICATION
     uint8_t waiting; /* 1: some lock may wait for a notification. R7 */
 #endif
-    struct redlock_list list[7];
-    struct {
-        redlock_mask unsent; /* nodes for which there are unsent bytes */
-        uint16_t used, runs;
-        struct redlock_run run[REDLOCK_SEND_MAX / 128 + 4];
-        uint8_t bytes[REDLOCK_SEND_MAX];
-    } out;
+    struct redlock_run out_run[REDLOCK_SEND_MAX / 128 + 4];
+    uint8_t out_bytes[REDLOCK_SEND_MAX];
     uint8_t input[REDLOCK_READ_MAX]; /* what was read last */
     uint8_t pool[REDLOCK_POOL_MAX];
     struct redlock_owed owed[REDLOCK_OWED_MAX];

@@ -283,7 +283,7 @@ QR2|pipeline.c|s/node->priv.cursor = \(uint16_t\)\(from \+ \(unsigned\)moved\);/
 QR2|pipeline.c|s/if \(!\(c->priv.out.unsent & rl_bit\(node->priv.index\)\)\)(\s+node->priv.cursor)/if (1)$1/|the cursor of a node with unsent bytes stays
 QR2|pipeline.c|s/ \|\| next\[-1\].nodes != nodes//|a run has the same nodes for all of its bytes
 QR2|pipeline.c|s/rl_clear\(&c->priv.out.unsent, bit\);/;/|a node without unsent bytes is noted
-QR2|pipeline.c|s/ \|\| c->priv.out.runs == sizeof c->priv.out.run \/ sizeof \*c->priv.out.run\s+\?/ ?/|no more runs than there is room for
+QR2|pipeline.c|s/ \|\| c->priv.out.runs == sizeof c->priv.out_run \/ sizeof \*c->priv.out_run\s+\?/ ?/|no more runs than there is room for
 QR2|pipeline.c|s/return w.overflow \|\| /return /|no more bytes than there is room for
 QR2|pipeline.c|s/sent &= rl_up\(c\);/;/|nothing is queued for a connection that broke while room was made
 QR2|pipeline.c|s/rl_make_room\(c\);\n(\s+sent)/$1/|a full buffer is sent, to make room

@@ -17,8 +17,8 @@ enum {
     SEEDS = 200000 / STEPS,
     ENTRIES = 2 * STEPS,
     REPLIES = 65536,
-    RUNS = sizeof((struct redlock_client *)0)->priv.out.run /
-           sizeof *((struct redlock_client *)0)->priv.out.run
+    RUNS = sizeof((struct redlock_client *)0)->priv.out_run /
+           sizeof *((struct redlock_client *)0)->priv.out_run
 };
 
 /* ---- The model ------------------------------------------------------------------------------- */

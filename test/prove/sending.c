@@ -13,7 +13,7 @@
 #include "policy.c"
 #include "pipeline.c"
 
-enum { RUNS = sizeof((struct redlock_client *)0)->priv.out.run / sizeof *((struct redlock_client *)0)->priv.out.run };
+enum { RUNS = sizeof((struct redlock_client *)0)->priv.out_run / sizeof *((struct redlock_client *)0)->priv.out_run };
 
 static struct redlock_client client;
 static struct redlock_node nodes[REDLOCK_NODES_MAX];
@@ -27,8 +27,8 @@ static int transmit(void *context, struct redlock_node *node, const void *bytes,
 {
     (void)context, (void)node;
     //@ check some: size > 0;
-    //@ check within: (uint8_t *)client.priv.out.bytes <= (uint8_t *)bytes;
-    //@ check used: (uint8_t *)bytes + size <= (uint8_t *)client.priv.out.bytes + client.priv.out.used;
+    //@ check within: (uint8_t *)client.priv.out_bytes <= (uint8_t *)bytes;
+    //@ check used: (uint8_t *)bytes + size <= (uint8_t *)client.priv.out_bytes + client.priv.out.used;
     if (any_of(0, 1))
         return -1;
     return (int)any_of(0, (unsigned)size);
@@ -68,8 +68,8 @@ static int any_state(unsigned ends, unsigned unsent, unsigned i, unsigned own)
     client.priv.out.used = 0;
     for (used = 1; ends != 0; used++, ends >>= 1)
         if (ends & 1) {
-            client.priv.out.run[runs].nodes = any_nodes(i, own >> runs & 1);
-            client.priv.out.run[runs++].end = (uint16_t)used;
+            client.priv.out_run[runs].nodes = any_nodes(i, own >> runs & 1);
+            client.priv.out_run[runs++].end = (uint16_t)used;
             client.priv.out.used = (uint16_t)used;
         }
     client.priv.out.runs = (uint16_t)runs;
@@ -91,11 +91,11 @@ static void check_state(void)
     //@ check runs: client.priv.out.runs <= RUNS && RUNS == 4;
     //@ check used: client.priv.out.used <= REDLOCK_SEND_MAX;
     //@ check none: client.priv.out.runs > 0 || client.priv.out.used == 0;
-    //@ check first: client.priv.out.runs < 1 || client.priv.out.run[0].end > 0;
-    //@ check second: client.priv.out.runs < 2 || client.priv.out.run[1].end > client.priv.out.run[0].end;
-    //@ check third: client.priv.out.runs < 3 || client.priv.out.run[2].end > client.priv.out.run[1].end;
-    //@ check fourth: client.priv.out.runs < 4 || client.priv.out.run[3].end > client.priv.out.run[2].end;
-    //@ check last: client.priv.out.runs < 1 || client.priv.out.run[client.priv.out.runs - 1].end == client.priv.out.used;
+    //@ check first: client.priv.out.runs < 1 || client.priv.out_run[0].end > 0;
+    //@ check second: client.priv.out.runs < 2 || client.priv.out_run[1].end > client.priv.out_run[0].end;
+    //@ check third: client.priv.out.runs < 3 || client.priv.out_run[2].end > client.priv.out_run[1].end;
+    //@ check fourth: client.priv.out.runs < 4 || client.priv.out_run[3].end > client.priv.out_run[2].end;
+    //@ check last: client.priv.out.runs < 1 || client.priv.out_run[client.priv.out.runs - 1].end == client.priv.out.used;
     //@ check unsent: client.priv.out.unsent < (1 << REDLOCK_NODES_MAX);
     //@ check broke: client.priv.broke < (1 << REDLOCK_NODES_MAX);
     //@ check one: !(client.priv.out.unsent & 1) || nodes[0].priv.cursor <= client.priv.out.used;
