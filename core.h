@@ -212,10 +212,11 @@ enum rl_command {
     RL_SYNC,
     RL_INVALIDATION, /* not a command: the server says that a key has changed. R7 */
 
-    /* Flags on a command: more commands that go with it, each with a reply of its own. */
-    RL_WITH_CACHING = 32, /* before it: tell us when the key that it reads changes. R7 */
-    RL_WITH_PTTL = 64,    /* after it: how long the holder has the key */
-    RL_WITH_SYNC = 128    /* after it: is it on disk? R17 */
+    /* Flags on a command: more commands that go with it, each with a reply of its own. Before it: tell us when
+       the key that it reads changes (R7); after it: how long the holder has the key, is it on disk? (R17) */
+    RL_WITH_CACHING = REDLOCK_NOTIFICATION ? 32 : 0,
+    RL_WITH_PTTL = REDLOCK_DIAGNOSIS ? 64 : 0,
+    RL_WITH_SYNC = REDLOCK_DURABLE ? 128 : 0
 };
 
 /* Sets of commands, for rl_is. */
@@ -224,7 +225,7 @@ enum {
     RL_CREATING = RL_TAKING | 1 << RL_REPAIR, /* harmful when they run late. R8b */
     RL_EXTENDING = 1 << RL_EXTEND | 1 << RL_REPAIR,
     RL_WRITING = RL_TAKING | RL_EXTENDING | 1 << RL_CONFIRM,
-    RL_NATIVE = 1 << RL_DELIFEQ | 1 << RL_DELEX | 1 << RL_EVALSHA,
+    RL_NATIVE = REDLOCK_NATIVE_RELEASE ? 1 << RL_DELIFEQ | 1 << RL_DELEX | 1 << RL_EVALSHA : 0,
     RL_RELEASING = 1 << RL_DELETE | RL_NATIVE,
     RL_SCRIPTS = (RL_WRITING & ~(1 << RL_SET)) | 1 << RL_DELETE,
     RL_ANY = RL_WRITING | RL_RELEASING
