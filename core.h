@@ -389,8 +389,8 @@ REDLOCK_PRIVATE uint64_t rl_node_stall_us(const struct redlock_client *c,
 /* Completes the connection, queues the handshake, and sends what is queued: as much as the socket takes. */
 REDLOCK_PRIVATE void rl_node_send(struct redlock_client *c, struct redlock_node *node);
 
-/* The next reply that a lock waits for; 0: none. A broken connection answers RL_UNANSWERED. Reads
-   from the socket if `in` is not NULL. */
+/* The next reply that a lock waits for; 0: none. Reads from the socket; if `in` is NULL it only tells what a
+   broken connection owes: RL_UNANSWERED. */
 REDLOCK_PRIVATE int rl_node_reply(struct redlock_client *c, struct redlock_node *node,
                                   struct rl_input *in, struct rl_reply *reply);
 

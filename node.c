@@ -437,7 +437,17 @@ static void rl_take(struct redlock_client *c, struct redlock_node *node, int las
     } else if (node->priv.part < main) {
         if (!last || !rl_caching_replied(node))
             reply->vote = RL_NONSENSE;
-    } else if (node->priv.part == main) {
+    } else if (node->priv.part > main && (command & RL_WITH_SYNC)) {
+        reply->vote = (uint8_t)rl_sync_vote(node, last);
+        reply->owner = last ? request->owner : NULL;
+        rl_note_reply(c, node, 0); /* it measures the disk */
+    } else if (node->priv.part > main && (command & RL_WITH_PTTL)) {
+        reply->command = RL_PTTL;
+        reply->vote = last && item->kind == RESP_INTEGER ? RL_YES
+                      : item->kind == RESP_ERROR         ? RL_LATER
+                                                         : RL_NONSENSE;
+        reply->owner = request->owner;
+    } else {
         reply->vote = (uint8_t)(last ? rl_main_replied(c, node, request) : RL_NONSENSE);
         if (reply->vote == RL_NONSENSE)
             return;
@@ -447,16 +457,6 @@ static void rl_take(struct redlock_client *c, struct redlock_node *node, int las
             reply->owner = request->owner;
             request->owner = NULL; /* what WAITAOF replies does not matter */
         }
-    } else if (command & RL_WITH_SYNC) {
-        reply->vote = (uint8_t)rl_sync_vote(node, last);
-        reply->owner = last ? request->owner : NULL;
-        rl_note_reply(c, node, 0); /* it measures the disk */
-    } else {
-        reply->command = RL_PTTL;
-        reply->vote = last && item->kind == RESP_INTEGER ? RL_YES
-                      : item->kind == RESP_ERROR         ? RL_LATER
-                                                         : RL_NONSENSE;
-        reply->owner = request->owner;
     }
     reply->number = (uint64_t)item->integer;
     if (reply->vote == RL_NONSENSE || !rl_is_up(node))
@@ -492,17 +492,19 @@ static int rl_next_unanswered(struct redlock_client *c, struct redlock_node *nod
 /* 0: there is no more to read now. */
 static int rl_receive(struct redlock_client *c, struct redlock_node *node, struct rl_input *in)
 {
-    int moved = 0;
+    int moved;
 
-    if (in->reads++ < RL_READS_MAX)
-        moved = c->priv.io->receive(c->priv.io->context, node, c->priv.input, sizeof c->priv.input);
-    if (moved < (int)sizeof c->priv.input)
-        in->reads = RL_READS_MAX;
+    if (in->reads == RL_READS_MAX)
+        return 0;
+    moved = c->priv.io->receive(c->priv.io->context, node, c->priv.input, sizeof c->priv.input);
     if (moved < 0)
         rl_node_broke(c, node, RL_CONNECTION_LOST);
+    if (moved <= 0)
+        return 0;
+    in->reads = moved < (int)sizeof c->priv.input ? RL_READS_MAX : in->reads + 1;
     in->at = c->priv.input;
-    in->end = c->priv.input + (moved > 0 ? moved : 0);
-    return moved != 0;
+    in->end = c->priv.input + moved;
+    return 1;
 }
 
 REDLOCK_PRIVATE int rl_node_reply(struct redlock_client *c, struct redlock_node *node,
@@ -513,8 +515,6 @@ REDLOCK_PRIVATE int rl_node_reply(struct redlock_client *c, struct redlock_node 
 
         if (in == NULL || (in->at == in->end && !rl_receive(c, node, in)))
             return 0;
-        if (!rl_is_up(node))
-            break;
         event = resp_read(&node->priv.reader, &in->at, in->end);
         if (event == RESP_MORE)
             continue;

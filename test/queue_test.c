@@ -543,6 +543,10 @@ static void hear(unsigned i, int reading)
             !(client.priv.abandoned & rl_bit(i)))
             wrong("`abandoned` has the nodes where a command may still run");
     }
+    if (reading && !end->up) { /* the connection broke: the engine reads its failures next */
+        hear(i, 0);
+        return;
+    }
     if (end->up ? next_heard(end, &expected) : next_unanswered(end, &expected))
         wrong("each requester gets its reply");
     if (end->up && end->parts_used > 0 && end->parts[0].what == 'n' &&
