@@ -40,21 +40,22 @@ typedef char rl_every_setting_has_a_range
 /* Checks each setting and puts the default where there is a 0. The number of a bad one, or RL_SETTINGS. */
 static unsigned rl_complete(struct redlock_settings *settings, unsigned count)
 {
-    uint32_t values[RL_SETTINGS];
+    uint32_t *value = (uint32_t *)(void *)settings;
+    int usual_stall = settings->stall_ms == 0;
     unsigned i;
 
-    memcpy(values, settings, sizeof values);
-    for (i = 0; i < RL_SETTINGS; i++) {
-        if (values[i] == 0)
-            values[i] = i == 0 ? count / 2 + 1 : rl_settings[i].usual;
-        else if (values[i] == REDLOCK_NONE && (RL_MAY_BE_NONE >> i & 1))
-            values[i] = 0;
-        else if (values[i] > rl_settings[i].most)
+    if (settings->quorum == 0)
+        settings->quorum = count / 2 + 1;
+    for (i = 0; i < RL_SETTINGS; i++, value++) {
+        if (*value == 0)
+            *value = rl_settings[i].usual;
+        else if (*value == REDLOCK_NONE && (RL_MAY_BE_NONE >> i & 1))
+            *value = 0;
+        else if (*value > rl_settings[i].most)
             return i;
     }
-    if (settings->stall_ms == 0 && values[2] < 2 * values[1])
-        values[2] = 2 * values[1]; /* or it would be shorter than node_timeout_ms */
-    memcpy(settings, values, sizeof values);
+    if (usual_stall && settings->stall_ms < 2 * settings->node_timeout_ms)
+        settings->stall_ms = 2 * settings->node_timeout_ms; /* or it would be shorter than that */
     return settings->quorum < count / 2 + 1 || settings->quorum > count ? 0 : RL_SETTINGS;
 }
 
@@ -62,15 +63,13 @@ static unsigned rl_complete(struct redlock_settings *settings, unsigned count)
 static enum rl_error rl_bad_node(struct redlock_client *c, const struct redlock_node *nodes,
                                  unsigned i)
 {
-    struct resp_writer w = {NULL, REDLOCK_SEND_MAX, 0, 0};
-    struct rl_message message = {NULL, NULL, NULL, NULL, 0, RL_HELLO_AUTH, 0};
     const struct redlock_node *node = &nodes[i];
+    struct resp_writer w = {c->priv.out_bytes, REDLOCK_SEND_MAX, 0, 0};
+    struct rl_message message = {NULL, NULL, NULL, node, 0, RL_HELLO_AUTH, 0};
     unsigned j;
 
     if (node->user != NULL && node->password == NULL)
         return RL_USER_WITHOUT_PASSWORD;
-    w.bytes = c->priv.out_bytes;
-    message.node = node;
     if (node->password != NULL)
         rl_put_command(&w, &message, RL_HELLO_AUTH);
     if (w.overflow)

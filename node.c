@@ -264,17 +264,19 @@ static int rl_is_unknown(const struct resp_item *item)
 /* It runs no scripts yet. The run_id is asked for again later: R13, R14 and R18 rest on it. */
 static int rl_is_not_ready(const struct resp_item *item)
 {
-    return strncmp(item->text, "LOADING", 7) == 0 || strncmp(item->text, "BUSY", 4) == 0;
+    return REDLOCK_RESTART_GUARD &&
+           (strncmp(item->text, "LOADING", 7) == 0 || strncmp(item->text, "BUSY", 4) == 0);
 }
 
 /* Whether an item can be part of the reply to this command of the handshake. */
 static int rl_fits_handshake(unsigned command, const struct resp_item *item)
 {
-    int list = item->kind == RESP_MAP || item->kind == RESP_SEQUENCE;
-
-    if (command <= RL_HELLO_AUTH || command == RL_INFO)
-        return item->depth > 0 || list || item->kind == RESP_ERROR;
-    return item->kind == RESP_STATUS || item->kind == RESP_ERROR;
+    if (item->kind == RESP_ERROR)
+        return 1;
+    if ((REDLOCK_RESP3 && command <= RL_HELLO_AUTH) ||
+        (REDLOCK_RESTART_GUARD && command == RL_INFO))
+        return item->depth > 0 || item->kind == RESP_MAP || item->kind == RESP_SEQUENCE;
+    return item->kind == RESP_STATUS;
 }
 
 /* An item of a reply to the handshake, maybe the last; 0: it cannot be one. An error to a command before TRACK
@@ -554,7 +556,7 @@ REDLOCK_PRIVATE uint64_t rl_node_stall_us(const struct redlock_client *c,
     if (!rl_jams(c, node))
         return node->priv.mark_us + limit_us + 1;
     /* half as long as a vote may take, however far this node is: the others have the other half */
-    return c->priv.jammed_us + rl_vote_ms(c) * RL_MS_US / 2 + 1;
+    return c->priv.jammed_us + rl_vote_ms(c) * 500U + 1;
 }
 
 /* The handshake is answered: from now on replies of the node count as votes. */

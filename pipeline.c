@@ -207,10 +207,9 @@ static void rl_out_add(struct redlock_client *c, redlock_mask nodes, size_t size
 /* Encodes a command behind the used bytes. Its size; 0: there is no room. */
 static size_t rl_encode(struct redlock_client *c, const struct rl_message *message, unsigned flags)
 {
-    struct resp_writer w = {NULL, 0, 0, 0};
+    struct resp_writer w = {c->priv.out_bytes + c->priv.out.used,
+                            REDLOCK_SEND_MAX - (size_t)c->priv.out.used, 0, 0};
 
-    w.bytes = c->priv.out_bytes + c->priv.out.used;
-    w.size = REDLOCK_SEND_MAX - (size_t)c->priv.out.used;
     rl_put_command(&w, message, flags);
     return w.overflow || c->priv.out.runs == sizeof c->priv.out_run / sizeof *c->priv.out_run
                ? 0
@@ -220,7 +219,7 @@ static size_t rl_encode(struct redlock_client *c, const struct rl_message *messa
 REDLOCK_PRIVATE redlock_mask rl_send(struct redlock_client *c, void *from, unsigned nodes,
                                      unsigned command, unsigned role)
 {
-    struct rl_message message = {c, NULL, NULL, NULL, 0, 0, 0};
+    struct rl_message message = {c, NULL, NULL, NULL, 0, (uint8_t)(command & 31), 0};
     void *owner = role == RL_NOBODY ? NULL : from;
     redlock_mask sent = 0;
     size_t size;
@@ -233,7 +232,6 @@ REDLOCK_PRIVATE redlock_mask rl_send(struct redlock_client *c, void *from, unsig
         command |= RL_WITH_SYNC;
         message.patience_ms = rl_patience_ms(c, message.lock);
     }
-    message.command = (uint8_t)(command & 31);
     for (nodes &= rl_up(c); nodes != 0; nodes &= nodes - 1) {
         struct redlock_node *node = rl_first_node(c, nodes);
 

@@ -57,7 +57,7 @@ R3|redlock.c|s/rl_past\(c, rl_valid_until\(c, lock\)\)(\) \{\n\s+rl_roll_back)/c
 R3|policy.c|s/ \+ 1 \+ 2 \* RL_MS_US;/ + 1;/|2 ms of drift
 R3|policy.c|s/ttl_ms % 1000 \* ppm \/ 1000/0/|drift of a ttl below a second
 R3|policy.c|s/\(uint64_t\)\(ttl_ms \/ 1000\) \* ppm \+/0 +/|drift of the ttl
-R3|client.c|s/i == 0 \? count \/ 2 \+ 1/i == 0 ? (count + 1) \/ 2/|a quorum is more than half of the nodes
+R3|client.c|s/settings->quorum = count \/ 2 \+ 1/settings->quorum = (count + 1) \/ 2/|a quorum is more than half of the nodes
 R4|redlock.c|s/lock->priv.todo = lock->priv.attempt.asked;/lock->priv.todo = lock->granted;/|release to all asked, not only to those that granted
 R4|redlock.c|s/rl_roll_back\(c, lock, REDLOCK_LOST\);/rl_enter(lock, RL_IN_SETTLE), lock->priv.outcome = REDLOCK_LOST;/g|a lost lock is released on the nodes that still have it
 R4|redlock.c|s/lock->priv.todo = lock->priv.attempt.asked;/lock->priv.todo = 0;/|the rollback
@@ -201,7 +201,7 @@ R17|pipeline.c|s/if \(request->owner == owner && /$&!(n == 0 && node->priv.part 
 R17|pipeline.c|s/rl_is\(command, RL_WRITING\)(\) \{\s+command \|= RL_WITH_SYNC)/rl_is(command, RL_WRITING \& ~(1 << RL_EXTEND))$1/|extensions must be on disk, too
 R17|node.c|s/item->integer = node->priv.counted;//|the counter comes from the write, not from WAITAOF
 R17|node.c|s/request->owner = NULL; \/\* what WAITAOF/; \/* what WAITAOF/|after a refusal the lock does not wait for WAITAOF
-R17|client.c|s/settings->stall_ms == 0 && values/0 \&\& values/|stall_ms is longer than the wait for WAITAOF
+R17|client.c|s/usual_stall && settings/0 \&\& settings/|stall_ms is longer than the wait for WAITAOF
 R17|node.c|s/int answered = [^;]*;/int answered = 0;/|a pair of replies fails once
 R18|round.c|s/if \(rl_looks_at_marker\(c, lock, order & RL_COMMAND\)\)\s+break;//|each node's marker names that node's run_id
 R18|command.c|s/ \|\| \(command == RL_REPAIR && rl_use_fencing\(lock\)\)//|a repair with a fencing token checks the marker, too
@@ -220,8 +220,8 @@ R5|pipeline.c|s/\(from \+ \(unsigned\)moved\)/to/|bytes that a socket did not ac
 R5|pipeline.c|s/rl_transmit\(c, rl_first_node\(c, nodes\)\);/;/|buffered bytes are sent before others are added
 R5|pipeline.c|s/rl_out_sent\(c, node\);(\s+rl_clear\(&c->priv.full)/$1/|unsent bytes of a broken connection go to no other connection
 R5|node.c|s/if \(!rl_jams\(c, node\)\)/if (1)/|a node that keeps the buffer full gets a shorter timeout
-R15|node.c|s/rl_vote_ms\(c\) \* RL_MS_US \/ 2/c->priv.settings.node_timeout_ms * RL_MS_US \/ 2/|that shorter timeout is longer if the round trips of a quorum are long
-R15|node.c|s/(jammed_us \+ )(rl_vote_ms\(c\) \* RL_MS_US \/ 2)/$1(node->rtt_us * 2 > $2 ? node->rtt_us * 2 : $2)/|that shorter timeout does not depend on the node's own round trip
+R15|node.c|s/rl_vote_ms\(c\) \* 500U/c->priv.settings.node_timeout_ms * 500U/|that shorter timeout is longer if the round trips of a quorum are long
+R15|node.c|s/(jammed_us \+ )(rl_vote_ms\(c\) \* 500U)/$1(node->rtt_us * 2 > $2 ? node->rtt_us * 2 : $2)/|that shorter timeout does not depend on the node's own round trip
 R5|pipeline.c|s/c->priv.jammed = 1;/;/|a full buffer is noted
 R5|pipeline.c|s/c->priv.out.runs = c->priv.jammed = 0;/c->priv.out.runs = 0;/|a broken connection clears the note of a full buffer
 R6|redlock.c|s/!c->priv.jammed &&//|no attempt begins while the buffer is full
@@ -296,7 +296,7 @@ QR5|node.c|s/node->priv.part > rl_main_part\(command\) && !\(command & RL_WITH_S
 QR5|node.c|s/node->priv.part\+\+ == main \+ \(\(command & \(RL_WITH_PTTL \| RL_WITH_SYNC\)\) != 0\)/node->priv.part++ == main/|PTTL and WAITAOF have separate replies
 QR5|node.c|s/else if \(node->priv.part < main\)/else if (0)/|the reply to CACHING is not the reply to the command
 QR8b|node.c|s/rl_set\(&c->priv.abandoned, rl_bit\(node->priv.index\)\);/;/|commands that may still run on a node are noted
-QR5|node.c|s/jammed_us \+ rl_vote_ms\(c\) \* RL_MS_US \/ 2/jammed_us + limit_us/|a node that keeps the buffer full gets a shorter timeout
+QR5|node.c|s/jammed_us \+ rl_vote_ms\(c\) \* 500U/jammed_us + limit_us/|a node that keeps the buffer full gets a shorter timeout
 R5|pipeline.c|s/nodes &= rl_up\(c\); nodes/; nodes/|nothing is queued for a broken connection
 END
 }
