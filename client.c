@@ -459,6 +459,7 @@ static void rl_look_at_nodes(struct redlock_client *c)
         rl_node_tick(c, node, stalls);
         rl_tell_broken(c);
     }
+    rl_connect(c, c->priv.wanted, REDLOCK_NEVER);
 }
 
 static void rl_send_unsent(struct redlock_client *c)
@@ -489,14 +490,14 @@ static void rl_nodes_due(struct redlock_client *c)
 
     for (i = 0; i < c->priv.count; i++) {
         const struct redlock_node *node = &c->priv.nodes[i];
-        uint64_t connecting_us = in_line ? rl_connecting_until(c, node) : 0;
 
         rl_due(c, rl_node_stall_us(c, node));
-        if (!rl_past(c, connecting_us))
-            rl_due(c, connecting_us);
-        if ((node->state == REDLOCK_NODE_DOWN || node->state == REDLOCK_NODE_IDLE) &&
-            (wanted & rl_bit(i)))
-            rl_due(c, rl_node_retry_us(c, node));
+        if (node->state == REDLOCK_NODE_DOWN || node->state == REDLOCK_NODE_IDLE) {
+            if (wanted & rl_bit(i))
+                rl_due(c, rl_node_retry_us(c, node));
+        } else if (in_line && !rl_past(c, rl_connecting_until(c, node))) {
+            rl_due(c, rl_connecting_until(c, node));
+        }
     }
 }
 

@@ -591,7 +591,7 @@ static void rl_measure(struct redlock_client *c, struct redlock_node *node)
 {
     uint32_t sample_us = (uint32_t)(c->priv.now_us - node->priv.mark_us), rtt_us = node->rtt_us;
 
-    if (node->priv.replied == RL_TIMED && sample_us < c->priv.settings.stall_ms * RL_MS_US)
+    if (node->priv.replied == RL_TIMED && sample_us < c->priv.settings.stall_ms * 1000U)
         node->rtt_us = rtt_us == 0 || (c->priv.slow && sample_us > rtt_us)
                            ? sample_us
                            : rtt_us - rtt_us / 8 + sample_us / 8;
@@ -613,6 +613,4 @@ REDLOCK_PRIVATE void rl_node_tick(struct redlock_client *c, struct redlock_node 
         rl_node_is_ready(c, node);
     if (node->state == REDLOCK_NODE_DOWN && node->priv.mark_us == 0)
         rl_draw_pause(c, node);
-    if (c->priv.wanted & rl_bit(node->priv.index))
-        rl_node_want(c, node, REDLOCK_NEVER);
 }

@@ -201,7 +201,6 @@ static void rl_out_add(struct redlock_client *c, redlock_mask nodes, size_t size
     c->priv.out.used = (uint16_t)(c->priv.out.used + size);
     next->end = c->priv.out.used;
     rl_set(&c->priv.out.unsent, nodes);
-    rl_set(&c->priv.busy, nodes);
 }
 
 /* Encodes a command behind the used bytes. Its size; 0: there is no room. */
