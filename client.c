@@ -392,9 +392,11 @@ void redlock_handle_events(struct redlock_client *client, unsigned i, unsigned e
 
     in.at = in.end = client->priv.input;
     in.reads = 0;
-    if (node->state == REDLOCK_NODE_CONNECTING)
+    if (node->state == REDLOCK_NODE_CONNECTING) {
+        events |= REDLOCK_WRITABLE; /* any event: it is up, or has failed */
         client->priv.now_us =
             rl_now(client); /* the reply to the handshake is due from now on. R5 */
+    }
     rl_set(&client->priv.busy, rl_bit(i));
     if (events & REDLOCK_WRITABLE)
         rl_node_send(client, node);

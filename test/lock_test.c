@@ -3105,6 +3105,19 @@ static void longest_commands(void)
     }
 }
 
+/* An event loop reports a connect that has failed, or is complete, as readable only. */
+static void r05_any_event_ends_a_connect(void)
+{
+    begin_with_defaults(1);
+    fake_nodes[0].connect_us = 5 * MS;
+    redlock_acquire_start(&client, &lock, 1000);
+    redlock_tick(&client);
+    is_int((int)nodes[0].state, REDLOCK_NODE_CONNECTING, "r05: connecting");
+    fake_now_us += 5 * MS;
+    redlock_handle_events(&client, 0, REDLOCK_READABLE);
+    is_int((int)nodes[0].state, REDLOCK_NODE_HANDSHAKE, "r05: connected");
+}
+
 /* No validity is left to an adopted lock, so nothing is too late for it: servers that close each connection are not
    connected again and again. */
 static void r05_backoff_while_an_adopted_lock_is_extended(void)
@@ -4854,6 +4867,7 @@ int main(void)
     if (REDLOCK_MULTI_KEY)
         multi_key_lock();
     longest_commands();
+    r05_any_event_ends_a_connect();
     r05_backoff_while_an_adopted_lock_is_extended();
     adoption();
     diagnosis();

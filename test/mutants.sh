@@ -169,6 +169,7 @@ R10|redlock.c|s/rl_renewals\(lock\) == 0 \|\| status == REDLOCK_CANCELLED/status
 R10|redlock.c|s/pause_us < most_us \? pause_us : most_us/4 * most_us/|tried again in time
 R10|node.c|s/c->priv.now_us < due_us && due_us < too_late_us/c->priv.now_us < due_us/|a reconnect does not wait until the validity is over
 R5|round.c|s/ && !rl_past\(c, lock->valid_until_us\)(\)\s+rl_connect)/$1/|a lock without validity does not shorten the pauses
+R5|client.c|s/events \|= REDLOCK_WRITABLE;//|any event ends a connect
 R10|redlock.c|s/lock->members = (lock->priv.attempt.again = 0;)/$1/|a lost lock has no confirmed nodes
 R10|redlock.c|s/c->priv.now_us \+ RL_MS_US \+ \(pause/c->priv.now_us + (pause/|a pause after an extension that failed at once
 R11|redlock.c|s/rl_ask_nodes\(c, lock\); \/\* R11 \*\//lock->priv.todo \&= lock->members; $&/|release to all nodes
