@@ -122,10 +122,8 @@ REDLOCK_PRIVATE void rl_node_want(struct redlock_client *c, struct redlock_node 
             too_late_us = REDLOCK_NEVER;
         if (node->priv.mark_us == 0 || (c->priv.now_us < due_us && due_us < too_late_us))
             return;
-    } else if (node->state == REDLOCK_NODE_IDLE) {
-        node->error[0] = '\0'; /* that a server closed an idle connection is no error */
     } else {
-        return;
+        node->error[0] = '\0'; /* that a server closed an idle connection is no error */
     }
     if (node->priv.count > 0)
         return; /* the locks have not taken the replies yet */

@@ -9,10 +9,10 @@
 
 /* Features that this firmware does not have. */
 #define REDLOCK_FENCING 0        /* flash 1054 */
-#define REDLOCK_MULTI_KEY 0      /* flash 600 */
-#define REDLOCK_NOTIFICATION 0   /* flash 469 */
-#define REDLOCK_NATIVE_RELEASE 0 /* flash 163 */
-#define REDLOCK_DURABLE 0        /* flash 265 */
+#define REDLOCK_MULTI_KEY 0      /* flash 504 */
+#define REDLOCK_NOTIFICATION 0   /* flash 529 */
+#define REDLOCK_NATIVE_RELEASE 0 /* flash 237 */
+#define REDLOCK_DURABLE 0        /* flash 350 */
 
 /* Sizes of buffers and queues. */
 #ifndef REDLOCK_NODES_MAX
@@ -27,6 +27,6 @@
 /* The longest command without these features, an extension, must fit; each byte of key and label adds to it. */
 #define REDLOCK_KEY_MAX 16
 #define REDLOCK_LABEL_MAX 0
-#define REDLOCK_SEND_MAX 299 /* client 208 */
+#define REDLOCK_SEND_MAX 299 /* client 216 */
 
 #endif
