@@ -433,9 +433,8 @@ static inline void rl_hasten_retry(struct redlock_client *c, struct redlock_lock
 static void rl_step_backoff(struct redlock_client *c, struct redlock_lock *lock)
 {
     rl_hasten_retry(c, lock);
-    if (rl_past(c, lock->priv.due_us) || lock->priv.outcome == REDLOCK_CANCELLED) {
+    if (rl_past(c, lock->priv.due_us) || lock->priv.outcome == REDLOCK_CANCELLED)
         lock->priv.state = RL_IN_LINE;
-    }
 }
 
 /* ---- Releases that are repeated ----------------------------------------------------------------------- */
