@@ -118,8 +118,8 @@ REDLOCK_PRIVATE void rl_node_want(struct redlock_client *c, struct redlock_node 
 {
     if (node->state == REDLOCK_NODE_DOWN) {
         uint64_t due_us = rl_node_retry_us(c, node);
-        if (node->priv.denied) /* nothing is too late for it */
-            too_late_us = REDLOCK_NEVER;
+        if (node->priv.denied || rl_past(c, too_late_us))
+            too_late_us = REDLOCK_NEVER; /* to connect at once does not help */
         if (node->priv.mark_us == 0 || (c->priv.now_us < due_us && due_us < too_late_us))
             return;
     } else {

@@ -182,10 +182,7 @@ REDLOCK_PRIVATE void rl_ask_nodes(struct redlock_client *c, struct redlock_lock 
 {
     unsigned ready = lock->priv.todo & ~(unsigned)c->priv.full, away;
 
-    if (lock->priv.state == RL_IN_EXTEND && !rl_past(c, lock->valid_until_us))
-        rl_connect(c, ready, lock->valid_until_us);
-    else
-        rl_connect(c, ready, REDLOCK_NEVER);
+    rl_connect(c, ready, lock->priv.state == RL_IN_EXTEND ? lock->valid_until_us : REDLOCK_NEVER);
     away = ready & ~(unsigned)c->priv.in[REDLOCK_NODE_READY];
     for (; away != 0; away &= away - 1)
         rl_is_away(lock, rl_first_node(c, away));

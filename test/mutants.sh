@@ -168,7 +168,7 @@ R10|redlock.c|s/return end_us > rest_us \? end_us - rest_us : 0;/return lock->pr
 R10|redlock.c|s/rl_renewals\(lock\) == 0 \|\| status == REDLOCK_CANCELLED/status != REDLOCK_OK \|\| rl_renewals(lock) == 0/|an automatic extension that failed is tried again
 R10|redlock.c|s/pause_us < most_us \? pause_us : most_us/4 * most_us/|tried again in time
 R10|node.c|s/c->priv.now_us < due_us && due_us < too_late_us/c->priv.now_us < due_us/|a reconnect does not wait until the validity is over
-R5|round.c|s/ && !rl_past\(c, lock->valid_until_us\)(\)\s+rl_connect)/$1/|a lock without validity does not shorten the pauses
+R5|node.c|s/ \|\| rl_past\(c, too_late_us\)//|a lock without validity does not shorten the pauses
 R5|client.c|s/events \|= REDLOCK_WRITABLE;//|any event ends a connect
 R10|redlock.c|s/lock->members = (lock->priv.attempt.again = 0;)/$1/|a lost lock has no confirmed nodes
 R10|redlock.c|s/c->priv.now_us \+ RL_MS_US \+ \(pause/c->priv.now_us + (pause/|a pause after an extension that failed at once
@@ -242,7 +242,7 @@ R8b|vote.c|s/if \(reply->role == RL_STALE\)/if (0)/|a late reply that does not c
 R8|vote.c|s/if \(reply->role != RL_VOTER\)\s+return; \/\* decided/\/* decided/|a node that disconnects after the decision has not failed
 R4|vote.c|s/if \(reply->command != RL_PTTL\)/if (1)/|the reply to PTTL is no reply to a release
 R4|redlock.c|s/lock->priv.todo \| lock->priv.attempt.again \|/lock->priv.attempt.again |/|a release that could not be sent in time is owed to the node
-R5|node.c|s/if \(node->priv.denied\) \/\* nothing/if (0) \/* nothing/|a node that denies the client gets its pause in any case
+R5|node.c|s/node->priv.denied \|\| rl_past\(c, too_late_us\)/rl_past(c, too_late_us)/|a node that denies the client gets its pause in any case
 R5|node.c|s/c->priv.jammed_us \+ rl_vote_ms/node->priv.mark_us + rl_vote_ms/|the shorter timeout begins when the buffer is full
 R5|client.c|s/REDLOCK_READABLE \| REDLOCK_WRITABLE\);(\s+c->priv.now_us)/REDLOCK_READABLE);$1/|after a pause of the program a node may accept bytes at once
 R8b|node.c|s/for \(i = 0; i < c->priv.count; i\+\+\) \/\* R13/rl_clear(\&c->priv.abandoned, rl_bit(node->priv.index)); $&/|a refused server proves nothing about another server
