@@ -2249,7 +2249,8 @@ static void r13_left_out(void)
     is_int((int)fake_count(-1, 'I'), 0, "r14 left out: no INFO is sent");
 }
 
-static void r14_a_restarted_server_does_not_vote(void)
+/* Three servers that have run for longer than the longest ttl. */
+static void begin_with_old_servers(void)
 {
     unsigned i;
 
@@ -2258,6 +2259,11 @@ static void r14_a_restarted_server_does_not_vote(void)
     begin(3);
     for (i = 0; i < 3; i++)
         fake_nodes[i].server.age_s = 100;
+}
+
+static void r14_a_restarted_server_does_not_vote(void)
+{
+    begin_with_old_servers();
     is_int(acquire(0), REDLOCK_OK, "r14: servers that have run for long vote");
     release(100);
     fake_pass(&client, 10 * MS);
@@ -4442,7 +4448,7 @@ static void durable_votes(void)
     r17_extra_keys_and_fencing_tokens();
 }
 
-/* ---- Lines of the engine that could be taken out, and no test above failed ---------------------------- */
+/* ---- Rules that none of the tests above missed when they were taken out ---------------------------------- */
 
 static void break_all(unsigned count, int refuses)
 {
@@ -4811,13 +4817,7 @@ static void r04_one_place_for_all_nodes(void)
 /* A server restarts, and does not tell its age any more. That of the process before says nothing. */
 static void r14_an_age_that_is_not_known_any_more(void)
 {
-    unsigned i;
-
-    memset(&settings, 0, sizeof settings);
-    settings.longest_ttl_ms = 20000;
-    begin(3);
-    for (i = 0; i < 3; i++)
-        fake_nodes[i].server.age_s = 100;
+    begin_with_old_servers();
     warm_up();
     fake_restart(0);
     fake_nodes[0].server.no_info = 1;
@@ -4826,7 +4826,7 @@ static void r14_an_age_that_is_not_known_any_more(void)
     ok(has_error(0, "not voting"), "r14: its error: %s", nodes[0].error);
 }
 
-static void lines_that_no_test_missed(void)
+static void rules_that_had_no_test(void)
 {
     if (REDLOCK_RESTART_GUARD)
         r14_an_age_that_is_not_known_any_more();
@@ -4901,6 +4901,6 @@ int main(void)
         texts_left_out();
     is_int((int)redlock_version(), REDLOCK_VERSION_NUMBER, "version");
     error_texts_are_safe();
-    lines_that_no_test_missed();
+    rules_that_had_no_test();
     return done_testing();
 }
