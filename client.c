@@ -393,9 +393,9 @@ void redlock_handle_events(struct redlock_client *client, unsigned i, unsigned e
     in.at = in.end = client->priv.input;
     in.reads = 0;
     if (node->state == REDLOCK_NODE_CONNECTING) {
-        events |= REDLOCK_WRITABLE; /* any event: it is up, or has failed */
-        client->priv.now_us =
-            rl_now(client); /* the reply to the handshake is due from now on. R5 */
+        /* Any event: it is up, or has failed. The reply to the handshake is due from now on. R5 */
+        events |= REDLOCK_WRITABLE;
+        client->priv.now_us = rl_now(client);
     }
     rl_set(&client->priv.busy, rl_bit(i));
     if (events & REDLOCK_WRITABLE)
@@ -492,13 +492,14 @@ static void rl_nodes_due(struct redlock_client *c)
 
     for (i = 0; i < c->priv.count; i++) {
         const struct redlock_node *node = &c->priv.nodes[i];
+        uint64_t until_us = in_line ? rl_connecting_until(c, node) : 0;
 
         rl_due(c, rl_node_stall_us(c, node));
         if (node->state == REDLOCK_NODE_DOWN || node->state == REDLOCK_NODE_IDLE) {
             if (wanted & rl_bit(i))
                 rl_due(c, rl_node_retry_us(c, node));
-        } else if (in_line && !rl_past(c, rl_connecting_until(c, node))) {
-            rl_due(c, rl_connecting_until(c, node));
+        } else if (!rl_past(c, until_us)) {
+            rl_due(c, until_us);
         }
     }
 }
@@ -598,7 +599,7 @@ enum redlock_status redlock_release(struct redlock_client *client, struct redloc
 
 uint32_t redlock_remaining_ms(const struct redlock_client *client, const struct redlock_lock *lock)
 {
-    uint64_t left, now;
+    uint64_t now, left;
     uint32_t coarse;
 
     if (client == NULL || client->priv.nodes == NULL || lock == NULL)

@@ -116,7 +116,7 @@ typedef char rl_owed_holds_the_longest_release[sizeof((struct redlock_owed *)0)-
 
 /* The words of each command, in the order of enum rl_command; none where a feature is left out. How many they are,
    with one key, goes first. A control character stands for what varies, see rl_put_value; a blank is needed only
-   between other words: */
+   between other words. The control characters have these numbers, in octal: */
 enum rl_value {
     RL_KEY = 1,
     RL_TOKEN,
@@ -349,9 +349,8 @@ REDLOCK_PRIVATE void rl_put_command(struct resp_writer *w, const struct rl_messa
 
 REDLOCK_PRIVATE void rl_keep_release(struct redlock_owed *owed, const struct redlock_lock *lock)
 {
-    struct resp_writer w = {NULL, sizeof owed->bytes, 0, 0};
+    struct resp_writer w = {owed->bytes, sizeof owed->bytes, 0, 0};
 
-    w.bytes = owed->bytes;
     rl_put_keys(&w, lock, RL_DELETE, 0);
     owed->size = (uint16_t)w.used;
     owed->more_keys = (uint8_t)rl_extra_keys(lock);

@@ -212,8 +212,9 @@ enum rl_command {
     RL_SYNC,
     RL_INVALIDATION, /* not a command: the server says that a key has changed. R7 */
 
-    /* Flags on a command: more commands that go with it, each with a reply of its own. Before it: tell us when
-       the key that it reads changes (R7); after it: how long the holder has the key, is it on disk? (R17) */
+    /* Flags on a command: other commands that are sent with it, each with a separate reply. CLIENT CACHING goes
+       before it: the server tells when the key that it reads changes (R7). PTTL, how long the holder has the
+       key, and WAITAOF, whether it is on disk (R17), go after it. */
     RL_WITH_CACHING = REDLOCK_NOTIFICATION ? 32 : 0,
     RL_WITH_PTTL = REDLOCK_DIAGNOSIS ? 64 : 0,
     RL_WITH_SYNC = REDLOCK_DURABLE ? 128 : 0
