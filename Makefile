@@ -189,7 +189,7 @@ test-valgrind: $(PROGRAMS:%=$(B)/gcc/%)
 # The smallest buffer for the texts of replies.
 test-short: test/lock_test.c test/fake.c test/mini.c $(LIB) $(HEADERS)
 	@mkdir -p $(B)/short
-	gcc $(SAN) -DRESP_TEXT_MAX=15 -O1 -g $(WARN) $(POSIX) -I. -Itest $< test/fake.c test/mini.c $(CORE) -o $(B)/short/lock_test
+	gcc $(SAN) -DRESP_TEXT_MAX=20 -O1 -g $(WARN) $(POSIX) -I. -Itest $< test/fake.c test/mini.c $(CORE) -o $(B)/short/lock_test
 	prove -e '' $(B)/short/lock_test
 
 # The send buffer and the ring of requests at their limits.
@@ -413,7 +413,7 @@ API-tight = $(TIGHT)
 API-large = $(LARGE)
 API-lean = $(LEAN)
 API-minimal = -DREDLOCK_MINIMAL=1
-API-short = -DRESP_TEXT_MAX=15
+API-short = -DRESP_TEXT_MAX=20
 API-one = -DREDLOCK_NODES_MAX=1 -DREDLOCK_MARKER=0
 API-least = -DREDLOCK_PIPELINE_MAX=2 -DRESP_DEPTH_MAX=2 -DREDLOCK_POOL_MAX=20 -DREDLOCK_LABEL_MAX=1 -DREDLOCK_ERROR_MAX=1
 RUNS = 1000

@@ -6,8 +6,8 @@
 
 #include <string.h>
 
-#if RESP_TEXT_MAX < 15 || RESP_TEXT_MAX > 255
-#error "RESP_TEXT_MAX must be 15..255"
+#if RESP_TEXT_MAX < 20 || RESP_TEXT_MAX > 255
+#error "RESP_TEXT_MAX must be 20..255: the longest number has 20 digits"
 #endif
 #if RESP_DEPTH_MAX < 1 || RESP_DEPTH_MAX > 8
 #error "RESP_DEPTH_MAX must be 1..8: one bit each in `attributes`"
@@ -149,11 +149,10 @@ void resp_put_number(struct resp_writer *w, uint32_t number)
 
 enum resp_state {
     RESP_AT_TYPE,      /* the first byte of an item */
-    RESP_AT_LINE,      /* text up to CR */
-    RESP_AT_INTEGER,   /* digits up to CR: a value or a length */
-    RESP_AT_LINE_FEED, /* after the CR of a line */
-    RESP_AT_BYTES,     /* inside a string of known length */
-    RESP_AT_CR,        /* behind it: it ends as a line does */
+    RESP_IN_LINE,      /* text up to CR: a text, a number, or a length */
+    RESP_IN_STRING,    /* inside a string of known length */
+    RESP_AT_CR,        /* behind either */
+    RESP_AT_LINE_FEED, /* and behind the CR */
     RESP_AT_FAILED
 };
 
@@ -171,7 +170,6 @@ static void resp_keep(struct resp_item *item, const uint8_t *bytes, size_t size)
 /* What is known from the type byte alone; RESP_AT_FAILED for a byte that is none. */
 static uint8_t resp_begin_item(struct resp_reader *r, uint8_t type)
 {
-    enum { LINES = 6 }; /* so many are lines of text, the others begin with a number */
     static const char types[] = "+-_#,(:$*!=%~>|";
     static const uint8_t kinds[] = {RESP_STATUS,   RESP_ERROR,  RESP_NIL,     RESP_BOOLEAN,
                                     RESP_NUMBER,   RESP_NUMBER, RESP_INTEGER, RESP_STRING,
@@ -193,41 +191,33 @@ static uint8_t resp_begin_item(struct resp_reader *r, uint8_t type)
             return RESP_AT_FAILED;
     }
     r->priv.type = type;
-    r->priv.sign = r->priv.digits = 0;
-    r->priv.left = 0;
-    return found - types < LINES ? RESP_AT_LINE : RESP_AT_INTEGER;
+    r->priv.left = RESP_SIZE_MAX;
+    return RESP_IN_LINE;
 }
 
-/* One digit or sign of -?(0|[1-9][0-9]*), kept negative in item.integer because the smallest
-   number has no positive twin. 0 when it is not of that form, or too large. */
-static int resp_digit(struct resp_reader *r, uint8_t byte)
+/* The number on a line: -?(0|[1-9][0-9]*). It is negative meanwhile, because the smallest number has no positive
+   twin. 0 when the line is not of that form, or the number is too large. */
+static int resp_parse_number(const struct resp_item *item, int64_t *result)
 {
-    int64_t *number = &r->item.integer;
-    int digit = byte - '0';
+    unsigned negative = item->text[0] == '-', i = negative;
+    int64_t number = 0;
 
-    if (byte == '-' && r->priv.digits == 0 && r->priv.sign == 0) {
-        r->priv.sign = 1;
-        return 1;
-    }
-    if (digit < 0 || digit > 9 || (r->priv.digits > 0 && *number == 0))
+    if (item->size > item->text_used || i == item->size || (item->text[i] == '0' && item->size > 1))
         return 0;
-    if (*number < INT64_MIN / 10 || (*number == INT64_MIN / 10 && digit > 8))
-        return 0;
-    *number = *number * 10 - digit;
-    r->priv.digits = 1;
-    return 1;
-}
+    for (; i < item->text_used; i++) {
+        int digit = item->text[i] - '0';
 
-/* Behind a number: gives it its sign. 0 when there is none, or "-0", or too large. */
-static int resp_end_number(struct resp_reader *r)
-{
-    if (r->priv.digits == 0 || (r->priv.sign && r->item.integer == 0))
-        return 0;
-    if (!r->priv.sign) {
-        if (r->item.integer == INT64_MIN)
+        if (digit < 0 || digit > 9 || number < INT64_MIN / 10 ||
+            (number == INT64_MIN / 10 && digit > 8))
             return 0;
-        r->item.integer = -r->item.integer;
+        number = number * 10 - digit;
     }
+    if (!negative) {
+        if (number == INT64_MIN)
+            return 0;
+        number = -number;
+    }
+    *result = number;
     return 1;
 }
 
@@ -250,17 +240,19 @@ static enum resp_event resp_end_item(struct resp_reader *r)
 }
 
 /* A number was read: a value, or the length of a string or of something with elements. */
-static enum resp_event resp_end_digits(struct resp_reader *r)
+static enum resp_event resp_end_number(struct resp_reader *r)
 {
     uint8_t type = r->priv.type;
     int64_t length;
 
-    if (!resp_end_number(r))
+    if (!resp_parse_number(&r->item, &length))
         return RESP_BAD;
-    if (type == ':')
+    r->item.size = r->item.text_used = 0;
+    r->item.text[0] = '\0';
+    if (type == ':') {
+        r->item.integer = length;
         return resp_end_item(r);
-    length = r->item.integer;
-    r->item.integer = 0;
+    }
     if (length == -1 && (type == '$' || type == '*')) {
         r->item.kind = RESP_NIL;
         return resp_end_item(r);
@@ -271,7 +263,7 @@ static enum resp_event resp_end_digits(struct resp_reader *r)
     if (r->item.kind == RESP_STRING || r->item.kind == RESP_ERROR) {
         r->priv.type = '+'; /* its end is that of a line of text */
         r->priv.left = r->item.size;
-        r->priv.state = length > 0 ? RESP_AT_BYTES : RESP_AT_CR;
+        r->priv.state = RESP_IN_STRING;
         return RESP_MORE;
     }
     if (r->item.kind == RESP_MAP)
@@ -310,34 +302,29 @@ static enum resp_event resp_end_line(struct resp_reader *r)
     case '(':
         return resp_end_item(r);
     default:
-        return resp_end_digits(r);
+        return resp_end_number(r);
     }
 }
 
-/* As much of a string as is there. */
-static const uint8_t *resp_take_bytes(struct resp_reader *r, const uint8_t *at, const uint8_t *end)
+/* As much as is there of a string, or of a line. A line ends before the first CR; an LF must not come before. */
+static const uint8_t *resp_take(struct resp_reader *r, const uint8_t *at, const uint8_t *end)
 {
-    size_t size = (size_t)(end - at);
+    size_t most = (size_t)(end - at), size = 0;
 
-    if (size > r->priv.left)
-        size = r->priv.left;
+    if (most > r->priv.left)
+        most = r->priv.left;
+    if (r->priv.state == RESP_IN_STRING) {
+        size = most;
+    } else {
+        while (size < most && at[size] != '\r' && at[size] != '\n')
+            size++;
+        r->item.size += (uint32_t)size;
+    }
     resp_keep(&r->item, at, size);
     r->priv.left -= (uint32_t)size;
-    if (r->priv.left == 0)
+    if (r->priv.left == 0 || size < most)
         r->priv.state = RESP_AT_CR;
     return at + size;
-}
-
-/* Whether the byte goes on with the line, then it is taken; else only CR may come. */
-static int resp_goes_on(struct resp_reader *r, uint8_t byte)
-{
-    if (r->priv.state == RESP_AT_INTEGER)
-        return resp_digit(r, byte);
-    if (byte == '\r' || byte == '\n' || r->item.size == RESP_SIZE_MAX)
-        return 0;
-    r->item.size++;
-    resp_keep(&r->item, &byte, 1);
-    return 1;
 }
 
 enum resp_event resp_read(struct resp_reader *reader, const uint8_t **cursor, const uint8_t *end)
@@ -350,16 +337,10 @@ enum resp_event resp_read(struct resp_reader *reader, const uint8_t **cursor, co
         case RESP_AT_TYPE:
             reader->priv.state = resp_begin_item(reader, *at++);
             break;
-        case RESP_AT_BYTES:
-            at = resp_take_bytes(reader, at, end);
+        case RESP_IN_LINE:
+        case RESP_IN_STRING:
+            at = resp_take(reader, at, end);
             break;
-        case RESP_AT_LINE:
-        case RESP_AT_INTEGER:
-            if (resp_goes_on(reader, *at)) {
-                at++;
-                break;
-            }
-            /* fall through */
         case RESP_AT_CR:
             reader->priv.state = *at++ == '\r' ? RESP_AT_LINE_FEED : RESP_AT_FAILED;
             break;

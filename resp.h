@@ -23,7 +23,7 @@ extern "C" {
 
 /* Limits, fixed at compile time: the same for every file of a program. RAM is per connection. */
 #ifndef RESP_TEXT_MAX
-#define RESP_TEXT_MAX 63 /* bytes kept of a string or an error text, 15..255. RAM: 1 byte each */
+#define RESP_TEXT_MAX 63 /* bytes kept of a text or a number, 20..255. RAM: 1 byte each */
 #endif
 #ifndef RESP_DEPTH_MAX
 #define RESP_DEPTH_MAX 4 /* nesting of arrays and maps, 1..8. RAM: 4 bytes each */
@@ -96,8 +96,8 @@ struct resp_reader {
     struct resp_item item; /* you read it after RESP_ITEM or RESP_REPLY; gone at the next call */
     struct {
         uint32_t due[RESP_DEPTH_MAX]; /* elements still to come, per level */
-        uint32_t left;                /* bytes of a string still to come */
-        uint8_t state, type, level, sign, digits;
+        uint32_t left; /* bytes still to come of a string, or that a line may still have */
+        uint8_t state, type, level;
         uint8_t attributes; /* bit per level: it is an attribute, to be dropped */
     } priv;
 };

@@ -1,7 +1,7 @@
 /* decoder.c - resp_read from every valid state over any bytes. Three proofs; each uses the result of the one before:
 
    KEEP: resp_keep, with any number of bytes stored before, and any number of new bytes.
-   STEP: one byte; within a string any number of bytes. The state is valid afterwards: by induction it is always valid.
+   STEP: one byte; within a line or string any number of bytes. The state is valid afterwards: by induction it is always valid.
    else: all of resp_read, over N bytes from any offset: the cursor stays within them. N is larger than the text of an item.
 
    SPDX-FileCopyrightText: the redlock authors
@@ -22,16 +22,17 @@ static uint8_t input[N];
     ensures nul: item->text[RESP_TEXT_MAX] == 0; */
 static void resp_keep(struct resp_item *item, const uint8_t *bytes, size_t size);
 
-/* The contract that STEP shows. 4 and 5: RESP_AT_BYTES, RESP_AT_CR. */
+/* The contract that STEP shows. 1 to 3: RESP_IN_LINE, RESP_IN_STRING, RESP_AT_CR. */
 /*@ requires used: r->item.text_used <= RESP_TEXT_MAX;
     assigns \result \from at, end;
-    assigns r->item.text[0 .. RESP_TEXT_MAX], r->item.text_used, r->priv.left, r->priv.state \from *r, *at, indirect:at, indirect:end;
+    assigns r->item.text[0 .. RESP_TEXT_MAX], r->item.text_used, r->item.size, r->priv.left, r->priv.state
+        \from *r, *at, indirect:at, indirect:end;
     ensures taken: \subset(\result, input + (0 .. N));
     ensures forward: at <= \result <= end;
-    ensures state: 4 <= r->priv.state <= 5;
+    ensures state: 1 <= r->priv.state <= 3;
     ensures used: r->item.text_used <= RESP_TEXT_MAX;
     ensures nul: r->item.text[RESP_TEXT_MAX] == 0; */
-static const uint8_t *resp_take_bytes(struct resp_reader *r, const uint8_t *at, const uint8_t *end);
+static const uint8_t *resp_take(struct resp_reader *r, const uint8_t *at, const uint8_t *end);
 
 #include "resp.c"
 
@@ -55,12 +56,10 @@ int main(void)
     resp_keep(&reader.item, input, from);
 #elif defined STEP
     //@ split reader.priv.state;
-    if (reader.priv.state == RESP_AT_INTEGER && reader.item.integer > 0)
-        return 0; /* not valid: a number is kept negative while it is read */
-    if (reader.priv.state == RESP_AT_BYTES) {
+    if (reader.priv.state == RESP_IN_LINE || reader.priv.state == RESP_IN_STRING) {
         //@ split from;
-        cursor = resp_take_bytes(&reader, input + from, input + N);
-        //@ check taken: 4 <= reader.priv.state <= 5;
+        cursor = resp_take(&reader, input + from, input + N);
+        //@ check taken: 1 <= reader.priv.state <= 3;
     } else {
         uint8_t byte = input[0];
         //@ split byte;
@@ -69,7 +68,6 @@ int main(void)
         event = resp_read(&reader, &cursor, input + 1);
         //@ check end: cursor <= (const uint8_t *)input + 1;
     }
-    //@ check integer: reader.priv.state != RESP_AT_INTEGER || reader.item.integer <= 0;
 #else
     event = resp_read(&reader, &cursor, input + N);
 #endif
