@@ -172,9 +172,14 @@ CC-lean = gcc $(LEAN)
 LIB-single = $(ONE)
 
 define variant
-$(B)/$(1)/%: test/%.c $(HELPERS) $(wildcard test/*.h) $(LIB) $(HEADERS) $(ONE) Makefile
+OBJECTS-$(1) = $(patsubst %.c,$(B)/$(1)/o/%.o,$(HELPERS) $(or $(LIB-$(1)),$(LIB)))
+COMPILE-$(1) = $$(CC-$(1)) -O1 -g $(WARN) $(POSIX) $(if $(LIB-$(1)),-I$(B)/single) -I. -Itest
+.SECONDARY: $$(OBJECTS-$(1))
+$(B)/$(1)/o/%.o: %.c $(wildcard test/*.h) $(HEADERS) $(ONE) Makefile
 	@mkdir -p $$(@D)
-	$$(CC-$(1)) -O1 -g $(WARN) $(POSIX) $(if $(LIB-$(1)),-I$(B)/single) -I. -Itest $$< $(HELPERS) $(or $(LIB-$(1)),$(LIB)) -o $$@
+	$$(COMPILE-$(1)) -c $$< -o $$@
+$(B)/$(1)/%: test/%.c $$(OBJECTS-$(1))
+	$$(COMPILE-$(1)) $$< $$(OBJECTS-$(1)) -o $$@
 $(B)/$(1)/queue_test: test/queue_test.c test/lock_options.h test/tap.h $(CORE) $(HEADERS) Makefile # includes pipeline.c and node.c
 	@mkdir -p $$(@D)
 	$$(CC-$(1)) -O1 -g $(WARN) $(POSIX) -I. -Itest $$< $(filter-out node.c pipeline.c,$(CORE)) -o $$@
@@ -225,12 +230,16 @@ test-torture: test/torture_test.c test/side.h test/servers.c $(LIB) $(HEADERS)
 
 # net.c on systems without some functions and flags of Linux: without each of these, and without all.
 LACKS = GETRANDOM PPOLL SOCK_NONBLOCK CLOCK_BOOTTIME MSG_NOSIGNAL
-$(B)/lacks/%: test/net_test.c test/servers.c $(LIB) $(HEADERS)
+COMPILE-lacks = gcc $(SAN) -O1 -g $(WARN) $(POSIX) -I. -Itest
+OBJECTS-lacks = $(patsubst %.c,$(B)/lacks/o/%.o,test/servers.c $(CORE))
+.SECONDARY: $(OBJECTS-lacks)
+$(B)/lacks/o/%.o: %.c $(wildcard test/*.h) $(HEADERS)
 	@mkdir -p $(@D)
-	gcc $(SAN) -O1 -g $(WARN) $(POSIX) $(patsubst %,-DREDLOCK_WITHOUT_%,$(if $(filter all,$*),$(LACKS),$*)) -I. -Itest $< test/servers.c $(LIB) -o $@
-$(B)/lacks/torture: test/torture_test.c test/side.h test/servers.c $(LIB) $(HEADERS)
-	@mkdir -p $(@D)
-	gcc $(SAN) -O1 -g $(WARN) $(POSIX) $(LACKS:%=-DREDLOCK_WITHOUT_%) -I. -Itest $< test/servers.c $(LIB) $(WRAPS) -o $@
+	$(COMPILE-lacks) -c $< -o $@
+$(B)/lacks/%: test/net_test.c net.c $(OBJECTS-lacks)
+	$(COMPILE-lacks) $(patsubst %,-DREDLOCK_WITHOUT_%,$(if $(filter all,$*),$(LACKS),$*)) $< net.c $(OBJECTS-lacks) -o $@
+$(B)/lacks/torture: test/torture_test.c net.c $(OBJECTS-lacks)
+	$(COMPILE-lacks) $(LACKS:%=-DREDLOCK_WITHOUT_%) $< net.c $(OBJECTS-lacks) $(WRAPS) -o $@
 test-lacks: $(LACKS:%=$(B)/lacks/%) $(B)/lacks/all $(B)/lacks/torture ## net.c without getrandom, ppoll and others that not every system has
 	prove -j 4 -e '' $^
 
@@ -301,7 +310,7 @@ test-build: $(LIB) $(HEADERS)
 	gcc $(WARN) -I. examples/lock.c $(LIB) -o $(B)/examples/lock
 	gcc $(WARN) -DREDLOCK_FENCING=0 -DREDLOCK_MARKER=1 -fsyntax-only redlock.c 2>&1 | grep '#error' # R18 needs R16
 
-# Long targets first. Files that several targets need are built before, because two targets run at a time.
+# Long targets first. Files that several targets need are built before, because several targets run at a time.
 TESTS = test-gcc soak mutants model $(filter-out test-gcc test-clang,$(VARIANTS:%=test-%)) \
         test-short test-queue test-switches test-valgrind test-threads test-torture test-lacks test-partition \
         test-tls test-lwip test-cli test-cpp test-vendor test-examples test-loops test-board test-docs test-check test-cli-docs test-cli-bench \

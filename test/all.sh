@@ -1,5 +1,5 @@
 #!/bin/sh
-# PROGRAMS=... all.sh TARGET ... - makes each target, two at a time, because tests mostly wait. Lists at the end what ran.
+# PROGRAMS=... all.sh TARGET ... - makes each target, three at a time, because tests mostly wait. Lists at the end what ran.
 # Fails if a target fails, or if no check ran. Shows the output of a target that has failed.
 #
 # SPDX-FileCopyrightText: the redlock authors
@@ -30,7 +30,7 @@ folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 trap 'exit 1' HUP INT PIPE # after TERM the shell would wait for its child
 start=$(date +%s)
-printf '%s\n' "$@" | xargs -n 1 -P 2 "$0" one "$folder"
+printf '%s\n' "$@" | xargs -n 1 -P 3 "$0" one "$folder"
 echo
 echo "What ran:"
 for target in "$@"; do
