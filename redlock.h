@@ -191,8 +191,14 @@ struct redlock_key {
 };
 
 struct redlock_lock {
-    /* You set this, as the fields below. */
-    uint32_t ttl_ms; /* 10..0x7fffffff, more than the drift: it expires without an extension */
+    /* You set these, as the fields below. */
+    uint32_t ttl_ms;   /* 10..0x7fffffff, more than the drift: it expires without an extension */
+    uint16_t key_size; /* 1..REDLOCK_KEY_MAX */
+#if REDLOCK_LABEL_MAX > 0
+    uint8_t label_size; /* 0..REDLOCK_LABEL_MAX */
+    /* 1: the label alone is the token. It must be unique. One attempt. R1 */
+    uint8_t token_is_label;
+#endif
 
     /* You read these, and those at the end. */
     enum redlock_status status; /* of the last operation */
@@ -219,13 +225,7 @@ struct redlock_lock {
 #if REDLOCK_DIAGNOSIS
     char *holder; /* your buffer for the holder's token, cut off, when refused; NULL: none */
 #endif
-    void *user_data;   /* yours */
-    uint16_t key_size; /* 1..REDLOCK_KEY_MAX */
-#if REDLOCK_LABEL_MAX > 0
-    uint8_t label_size; /* 0..REDLOCK_LABEL_MAX */
-    /* 1: the label alone is the token. It must be unique. One attempt. R1 */
-    uint8_t token_is_label;
-#endif
+    void *user_data; /* yours */
 #if REDLOCK_MULTI_KEY
     uint8_t extra_key_count; /* 0: none */
 #endif
