@@ -105,9 +105,9 @@ _Static_assert(REDLOCK_SEND_MAX >= RL_LONGEST,
 typedef char
     REDLOCK_SEND_MAX_is_too_small_for_the_longest_command[REDLOCK_SEND_MAX >= RL_LONGEST ? 1 : -1];
 #endif
-/* The words around number of keys, key and token take 27 bytes. */
+/* The words around key and token take 19 bytes. */
 typedef char rl_owed_holds_the_longest_release[sizeof((struct redlock_owed *)0)->bytes >=
-                                                       27 + RL_TOKEN_HEX + REDLOCK_KEY_MAX +
+                                                       19 + RL_TOKEN_HEX + REDLOCK_KEY_MAX +
                                                            REDLOCK_LABEL_MAX
                                                    ? 1
                                                    : -1];
@@ -242,7 +242,6 @@ static void rl_put_keys(struct resp_writer *w, const struct redlock_lock *lock, 
 {
     unsigned i;
 
-    resp_put_number(w, 1 + rl_more_keys(lock, command, marked));
     resp_put_bytes(w, lock->key, lock->key_size);
     if (rl_has_counter(command))
         resp_put_joined(w, lock->key, lock->key_size, rl_fence_suffix, sizeof rl_fence_suffix - 1);
@@ -254,7 +253,8 @@ static void rl_put_keys(struct resp_writer *w, const struct redlock_lock *lock, 
     rl_put_token(w, lock);
 }
 
-static void rl_put_value(struct resp_writer *w, const struct rl_message *m, unsigned which)
+static void rl_put_value(struct resp_writer *w, const struct rl_message *m, unsigned which,
+                         unsigned keys)
 {
     const struct redlock_lock *lock = m->lock;
     const struct redlock_node *node = m->node;
@@ -274,6 +274,7 @@ static void rl_put_value(struct resp_writer *w, const struct rl_message *m, unsi
                         strlen(text));
         return;
     case RL_KEYS:
+        resp_put_number(w, keys);
         if (m->owed != NULL)
             resp_put_raw(w, m->owed->bytes, m->owed->size);
         else
@@ -310,16 +311,16 @@ static void rl_put_one(struct resp_writer *w, const struct rl_message *m, unsign
 {
     const char *text = rl_words, *word;
     int script = rl_is(command, RL_SCRIPTS);
-    unsigned more = 0;
+    unsigned more_keys = 0, marked = script ? m->marked : 0U;
 
     if (script && m->owed != NULL)
-        more = m->owed->more_keys;
+        more_keys = m->owed->more_keys;
     else if (script)
-        more = rl_more_keys(m->lock, m->command, m->marked) + 2 * m->marked;
+        more_keys = rl_more_keys(m->lock, m->command, m->marked);
 
     for (; command > 0; command--)
         text += strlen(text) + 1;
-    resp_put_command(w, (unsigned)(*text++ - '0') + more);
+    resp_put_command(w, (unsigned)(*text++ - '0') + more_keys + 2 * marked);
     while (*text != '\0') {
         word = text;
         while (*text > ' ')
@@ -327,9 +328,9 @@ static void rl_put_one(struct resp_writer *w, const struct rl_message *m, unsign
         if (text > word)
             resp_put_bytes(w, word, (size_t)(text - word));
         else if (*text++ < ' ')
-            rl_put_value(w, m, (unsigned)*word);
+            rl_put_value(w, m, (unsigned)*word, 1 + more_keys);
     }
-    if (m->marked && script) {
+    if (marked) {
         resp_put_number(w, rl_run(m->node) + m->node->database); /* SWAPDB exchanges databases */
         resp_put_number(w, m->c->priv.settings.longest_ttl_ms);
     }

@@ -856,7 +856,7 @@ enum rl_list { RL_NOWHERE, RL_TURN, RL_BLOCKED, RL_LINE, RL_WAIT, RL_LATER_LIST,
 
 static inline struct redlock_lock *rl_first(const struct redlock_client *c, unsigned list)
 {
-    return c->priv.list[list].first;
+    return c->priv.list[list - 1].first; /* NOWHERE is no list */
 }
 
 /* Whether others had the lock when the last attempt failed. */

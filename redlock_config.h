@@ -39,19 +39,19 @@
 #endif
 #ifndef REDLOCK_SEND_MAX
 /* Bytes waiting to be sent, up to 65535; must hold the longest command. RAM of the client: 1 each. */
-#define REDLOCK_SEND_MAX (REDLOCK_HOSTED ? 16384 : REDLOCK_FENCING ? 888 : 509)
+#define REDLOCK_SEND_MAX (REDLOCK_HOSTED ? 16384 : REDLOCK_FENCING ? 863 : 509)
 #endif
 #ifndef REDLOCK_READ_MAX
 /* Bytes read at once. RAM of the client: 1 each. */
-#define REDLOCK_READ_MAX (REDLOCK_HOSTED ? 2048 : 96)
+#define REDLOCK_READ_MAX (REDLOCK_HOSTED ? 2048 : 32)
 #endif
 #ifndef REDLOCK_OWED_MAX
-/* Releases that are repeated until each node has answered, 1..16. RAM of the client: 184 each. R4 */
+/* Releases that are repeated until each node has answered, 1..16. RAM of the client: 176 each. R4 */
 #define REDLOCK_OWED_MAX (REDLOCK_HOSTED ? 2 : 1)
 #endif
 #ifndef REDLOCK_POOL_MAX
 /* Random bytes drawn at once, 20..255. RAM of the client: 1 each. */
-#define REDLOCK_POOL_MAX (REDLOCK_HOSTED ? 240 : 40)
+#define REDLOCK_POOL_MAX (REDLOCK_HOSTED ? 240 : 20)
 #endif
 
 /* ---- Features --------------------------------------------------------------------------------- */
@@ -77,7 +77,7 @@
 #define REDLOCK_MULTI_KEY !REDLOCK_MINIMAL /* lock.extra_keys */
 #endif
 #ifndef REDLOCK_FENCING
-/* Fencing tokens. Without them REDLOCK_SEND_MAX can be 379 smaller. R16 */
+/* Fencing tokens. Without them REDLOCK_SEND_MAX can be 354 smaller. R16 */
 #define REDLOCK_FENCING !REDLOCK_MINIMAL
 #endif
 #ifndef REDLOCK_RESTART_GUARD

@@ -120,10 +120,10 @@ struct redlock_owed {
     redlock_mask todo;  /* nodes that have not answered it well; 0: free */
     redlock_mask waits; /* nodes whose reply is due */
     uint8_t more_keys;  /* than one */
-    uint16_t size;      /* of `bytes`: number of keys, keys and token, as they are sent */
+    uint16_t size;      /* of `bytes`: keys and token, as they are sent */
     uint64_t due_us;    /* it is sent again */
     uint64_t until_us;  /* the keys have expired */
-    uint8_t bytes[REDLOCK_KEY_MAX + REDLOCK_LABEL_MAX + 68];
+    uint8_t bytes[REDLOCK_KEY_MAX + REDLOCK_LABEL_MAX + 60];
 };
 
 /* Bytes that wait to be sent, up to `end` from the run before, and the nodes that are sent them. */
@@ -155,7 +155,7 @@ struct redlock_client_private {
     } out;
     const struct redlock_io *io;
     struct redlock_node *nodes;
-    struct redlock_list list[7];
+    struct redlock_list list[6];
     struct redlock_settings settings;
     uint64_t now_us;    /* latest reading */
     uint64_t due_us;    /* of the next tick, unless something happens before */
@@ -165,7 +165,7 @@ struct redlock_client_private {
 #if REDLOCK_NOTIFICATION
     uint8_t waiting; /* 1: some lock may wait for a notification. R7 */
 #endif
-    struct redlock_run out_run[REDLOCK_SEND_MAX / 128 + 4];
+    struct redlock_run out_run[REDLOCK_SEND_MAX / 128 + 1];
     uint8_t out_bytes[REDLOCK_SEND_MAX];
     uint8_t input[REDLOCK_READ_MAX]; /* what was read last */
     uint8_t pool[REDLOCK_POOL_MAX];

@@ -237,7 +237,8 @@ static void any_lock(unsigned state, unsigned list)
     lock.priv.state = (uint8_t)state;
     lock.priv.list = (uint8_t)list;
     lock.priv.next = lock.priv.prev = NULL;
-    client.priv.list[list].first = client.priv.list[list].last = list != RL_NOWHERE ? &lock : NULL;
+    if (list != RL_NOWHERE)
+        client.priv.list[list - 1].first = client.priv.list[list - 1].last = &lock;
     lock.priv.outcome = (int8_t)(1 - (int)any_of(0, 16));
     lock.priv.todo = any_nodes();
     lock.priv.waits = any_nodes();
