@@ -243,7 +243,7 @@ static enum resp_event resp_end_item(struct resp_reader *r)
 static enum resp_event resp_end_number(struct resp_reader *r)
 {
     uint8_t type = r->priv.type;
-    int64_t length;
+    int64_t length = 0;
 
     if (!resp_parse_number(&r->item, &length))
         return RESP_BAD;

@@ -73,8 +73,8 @@ alarm() { # MUTANT ...
 
 if is_asked decoder; then
 keep() { "$@" decoder resp.c "$folder/none" "-DKEEP $limits"; }
-step() { "$@" decoder resp.c "$folder/none" "-DSTEP $limits" -eva-slevel-function resp_read:20,resp_take:1000,resp_parse_number:600 -eva-split-return-function resp_parse_number:0 -eva-use-spec resp_keep; }
-read_all() { "$@" decoder resp.c test/prove/decoder.notes "$limits" -eva-slevel-function resp_parse_number:600 -eva-split-return-function resp_parse_number:0 -eva-use-spec resp_take,resp_keep; }
+step() { "$@" decoder resp.c "$folder/none" "-DSTEP $limits" -eva-slevel-function resp_read:20,resp_take:1000,resp_parse_number:600 -eva-use-spec resp_keep; }
+read_all() { "$@" decoder resp.c test/prove/decoder.notes "$limits" -eva-slevel-function resp_parse_number:600 -eva-use-spec resp_take,resp_keep; }
 for limits in '' '-DRESP_TEXT_MAX=20 -DRESP_DEPTH_MAX=1' '-DRESP_TEXT_MAX=255 -DRESP_DEPTH_MAX=8 -DRESP_SIZE_MAX=0x3fffffff'; do
     check "decoder: what is kept of a text ${limits:-(default limits)}" keep no_alarm
     check 'decoder: one step from every valid state, to a valid state' step no_alarm
