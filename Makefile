@@ -510,7 +510,10 @@ $(B)/instructions: bench/instructions.c test/fake.c test/fake.h test/mini.c test
 	@mkdir -p $(@D)
 	$(CC) -O2 -g $(WARN) $(POSIX) -I. $< test/fake.c test/mini.c $(CORE) -o $@
 
-instructions: deps-test $(B)/instructions ## instructions of the library for an acquire and a release, the same in each run
+$(B)/instructions-single: bench/instructions.c test/fake.c test/fake.h test/mini.c test/mini.h $(ONE)
+	$(CC) -O2 -g $(WARN) $(POSIX) -I$(B)/single -I. $< test/fake.c test/mini.c $(ONE) -o $@
+
+instructions: deps-test $(B)/instructions $(B)/instructions-single ## instructions of the library for an acquire and a release, the same in each run
 	@bench/instructions.sh $(B)
 
 $(B)/figures-cli: bench/cli.c bench/figures.h test/servers.c test/servers.h
@@ -525,5 +528,5 @@ cli-figures: deps-cli ## what the program costs: start to lock, memory, size; dy
 bench: ## the library compared with a lower bound and other locks, with failed servers, over distances
 bench-quick: ## the same in a minute, without the other locks
 bench bench-quick: deps-bench
-	@$(MAKE) -s $(B)/bench $(B)/instructions $(B)/handover $(B)/conditions $(B)/wide $(B)/peers/ours
+	@$(MAKE) -s $(B)/bench $(B)/instructions $(B)/instructions-single $(B)/handover $(B)/conditions $(B)/wide $(B)/peers/ours
 	@bench/bench.sh $(B) $(if $(findstring quick,$@),quick,full)
