@@ -385,7 +385,6 @@ static enum rl_vote rl_main_replied(struct redlock_client *c, struct redlock_nod
         return vote;
     node->priv.useful = 1;
     node->priv.pause_ms = 0;
-    rl_clear(&c->priv.full, rl_bit(node->priv.index));
     rl_note_reply(c, node, request->role == RL_VOTER);
     if (rl_is(command, RL_NATIVE)) {
         rl_learn_native(node, command, item->kind != RESP_ERROR);
@@ -461,8 +460,10 @@ static void rl_take(struct redlock_client *c, struct redlock_node *node, int las
     reply->number = (uint64_t)item->integer;
     if (reply->vote == RL_NONSENSE || !rl_is_up(node))
         reply->owner = NULL;
-    else if (last && node->priv.part++ == main + ((command & (RL_WITH_PTTL | RL_WITH_SYNC)) != 0))
+    else if (last && node->priv.part++ == main + ((command & (RL_WITH_PTTL | RL_WITH_SYNC)) != 0)) {
         rl_pop(node);
+        rl_clear(&c->priv.full, rl_bit(node->priv.index));
+    }
 }
 
 /* The next reply that a broken connection owes: it is RL_UNANSWERED. */

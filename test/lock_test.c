@@ -2973,6 +2973,29 @@ static void r17_a_slow_disk_is_no_stall(void)
     is_int((int)fake_keys_left(), 0, "r17: rolled back");
 }
 
+/* A request takes its place until all its replies have come: whoever finds none in between is told when there is one.
+   With two places, of which one is for rollbacks, no later reply tells it. */
+static void r05_room_after_the_second_reply(void)
+{
+    struct redlock_lock many[REDLOCK_PIPELINE_MAX];
+    unsigned i, held = 0;
+
+    if (REDLOCK_PIPELINE_MAX > 26)
+        return;
+    begin_durable(1, 1, 0, NULL);
+    warm_up();
+    fake_nodes[0].drip = 1;
+    for (i = 0; i < REDLOCK_PIPELINE_MAX; i++) {
+        redlock_lock_init(&many[i], &"abcdefghijklmnopqrstuvwxyz"[i], 1, 10000);
+        redlock_acquire_start(&client, &many[i], 1000);
+    }
+    fake_pass(&client, 1100 * MS);
+    for (i = 0; i < REDLOCK_PIPELINE_MAX; i++)
+        held += many[i].status == REDLOCK_OK;
+    is_int((int)held, REDLOCK_PIPELINE_MAX, "r05: one lock more than there is room for, byte by byte");
+    redlock_deinit(&client);
+}
+
 static void r17_extra_keys_and_fencing_tokens(void)
 {
     static const struct redlock_key more[] = {{"m", 1}};
@@ -4445,6 +4468,7 @@ static void durable_votes(void)
     r17_another_connection_does_not_confirm();
     r17_a_refusal_needs_no_waitaof();
     r17_a_slow_disk_is_no_stall();
+    r05_room_after_the_second_reply();
     r17_extra_keys_and_fencing_tokens();
 }
 
