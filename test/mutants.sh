@@ -231,7 +231,7 @@ R4|pipeline.c|s/ \|\|\s+rl_shared\(node, owner, command\) != NULL;/;/|rollbacks 
 R5|pipeline.c|s/last->command == command &&//|only equal commands share a slot
 R6|pipeline.c|s/else if \(from != NULL\)(\s+rl_set\(&c->priv.full)/else if (0)$1/|a node without a free slot is noted
 R5|pipeline.c|s/rl_clear\(&c->priv.full, rl_bit\(node->priv.index\)\);(\s+memset)/$1/|a broken connection frees the node's slots
-R5|node.c|s/rl_clear\(&c->priv.full, rl_bit\(node->priv.index\)\);(\s+rl_note_reply)/$1/|a reply frees one of the node's slots
+R5|node.c|s/(rl_pop\(node\);)\s+rl_clear\(&c->priv.full, rl_bit\(node->priv.index\)\);/$1/|a reply frees one of the node's slots
 R5|pipeline.c|s/if \(node->priv.count == 0\)(\s+node->priv.mark_us)/if (0)$1/|a stall is measured from the first unanswered command
 R18|pipeline.c|s/ && rl_run\(message.node\) != 0;/;/|no marker is written for an unknown run_id
 R8|redlock.c|s/rl_redirect\(c, lock, lock->priv.waits, RL_TAKING, lock, RL_LATE\);/;/|a reply after the decision counts as late
