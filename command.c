@@ -82,21 +82,24 @@ static const char rl_info_script[] =
 #define rl_info_script ""
 #endif
 
-/* The longest command must fit into the send buffer. The words around script, key and token take 48
-   bytes; 17 more for the ttl, 7 for "1"; for a fencing token 26, and 11 with suffix and length of its
-   key; for a marker 5, and twice 17. Several keys count as one, see rl_check_keys. */
+/* The longest command, with what goes with it, must fit into the send buffer. The words around script, key and
+   token take 48 bytes; 17 more for the ttl, 7 for "1"; for a fencing token 26, and 11 with suffix and length of
+   its key; for a marker 5, and twice 17; CLIENT CACHING 38; PTTL 24 and the key; WAITAOF 42. Several keys count as
+   one, see rl_check_keys. */
 enum {
     RL_TOKEN_HEX = 40,
-    RL_LONGEST_DELETE = 48 + sizeof rl_delete_script + (REDLOCK_NOTIFICATION ? 38 : 0),
-    RL_LONGEST_EXTEND = 72 + sizeof rl_extend_script,
+    RL_LONGEST_SYNC = REDLOCK_DURABLE ? 42 : 0,
+    RL_LONGEST_DELETE = 48 + sizeof rl_delete_script + (REDLOCK_NOTIFICATION ? 38 : 0) +
+                        (REDLOCK_DIAGNOSIS ? 24 + REDLOCK_KEY_MAX : 0),
+    RL_LONGEST_EXTEND = 72 + sizeof rl_extend_script + RL_LONGEST_SYNC,
     RL_LONGEST_MARKER =
         REDLOCK_MARKER ? 5 + 2 * 17 + sizeof RL_MARKER_KEY + sizeof rl_marker_script : 0,
     RL_LONGEST_FENCE = 48 + 17 + 2 * 17 + 18 + sizeof rl_fence_suffix + sizeof rl_fence_script +
-                       REDLOCK_KEY_MAX + RL_LONGEST_MARKER,
+                       REDLOCK_KEY_MAX + RL_LONGEST_MARKER + RL_LONGEST_SYNC,
     RL_LONGEST_LOCK = RL_LONGEST_DELETE > RL_LONGEST_EXTEND ? RL_LONGEST_DELETE : RL_LONGEST_EXTEND,
     RL_LONGEST = (REDLOCK_FENCING && RL_LONGEST_FENCE > RL_LONGEST_LOCK ? RL_LONGEST_FENCE
                                                                         : RL_LONGEST_LOCK) +
-                 REDLOCK_KEY_MAX + RL_TOKEN_HEX + REDLOCK_LABEL_MAX + (REDLOCK_DURABLE ? 42 : 0)
+                 REDLOCK_KEY_MAX + RL_TOKEN_HEX + REDLOCK_LABEL_MAX
 };
 #if defined(__STDC_VERSION__) && __STDC_VERSION__ >= 201112L
 _Static_assert(REDLOCK_SEND_MAX >= RL_LONGEST,

@@ -3096,11 +3096,11 @@ static void multi_key_lock(void)
 /* The longest commands that the limits permit. The smallest REDLOCK_SEND_MAX that compiles has a few bytes more. */
 static void longest_commands(void)
 {
-    static char key[REDLOCK_KEY_MAX], label[REDLOCK_LABEL_MAX + 1];
+    static char key[REDLOCK_KEY_MAX + 1], label[REDLOCK_LABEL_MAX + 1], holder[9];
     struct redlock_key more;
     int kind, i;
 
-    memset(key, 'k', sizeof key);
+    memset(key, 'k', REDLOCK_KEY_MAX);
     memset(label, 'l', sizeof label);
     for (kind = 0; kind < 5; kind++) {
         memset(&settings, 0, sizeof settings);
@@ -3111,12 +3111,12 @@ static void longest_commands(void)
             fake_nodes[i].server.age_s = 100000000;
             fake_nodes[i].server.synced = "*2\r\n:1\r\n:0\r\n";
         }
-        redlock_lock_init(&lock, key, sizeof key, 0x7fffffff);
+        redlock_lock_init(&lock, key, REDLOCK_KEY_MAX, 0x7fffffff);
         set_label(&lock, label, REDLOCK_LABEL_MAX);
         if (kind == 1 || kind >= 3)
             set_use_fencing(&lock, 1);
         if (kind == 2 && REDLOCK_MULTI_KEY && REDLOCK_KEY_MAX > 22) {
-            lock.key_size = sizeof key - 21;
+            lock.key_size = REDLOCK_KEY_MAX - 21;
             more.bytes = label;
             more.size = 11;
             set_extra_keys(&lock, &more, 1);
@@ -3132,6 +3132,15 @@ static void longest_commands(void)
         is_int(extend(), REDLOCK_OK, "longest commands: extend");
         is_int(release(100), REDLOCK_OK, "longest commands: release");
     }
+    begin_with_defaults(3);
+    redlock_lock_init(&lock, key, REDLOCK_KEY_MAX, 0x7fffffff);
+    set_label(&lock, label, REDLOCK_LABEL_MAX);
+    set_holder(&lock, holder, sizeof holder);
+    for (i = 0; i < 3; i++)
+        fake_put(i, key, "another", 60000);
+    is_int(acquire(0), REDLOCK_HELD, "longest commands: refused");
+    is_int(strcmp(holder, REDLOCK_DIAGNOSIS ? "another" : ""), 0,
+           "longest commands: the holder is named");
 }
 
 /* An event loop reports a connect that has failed, or is complete, as readable only. */
