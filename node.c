@@ -549,13 +549,13 @@ REDLOCK_PRIVATE uint64_t rl_node_stall_us(const struct redlock_client *c,
 {
     uint64_t limit_us = c->priv.settings.stall_ms * RL_MS_US;
 
-    if (node->priv.replied ||
-        (node->state != REDLOCK_NODE_CONNECTING && (!rl_is_up(node) || node->priv.count == 0)))
+    if (node->priv.replied)
         return REDLOCK_NEVER;
-    if (!rl_jams(c, node))
-        return node->priv.mark_us + limit_us + 1;
-    /* half as long as a vote may take, however far this node is: the others have the other half */
-    return c->priv.jammed_us + rl_vote_ms(c) * 500U + 1;
+    if (rl_jams(c, node)) /* half as long as a vote may take: the others have the other half */
+        return c->priv.jammed_us + rl_vote_ms(c) * 500U + 1;
+    if (node->state != REDLOCK_NODE_CONNECTING && (!rl_is_up(node) || node->priv.count == 0))
+        return REDLOCK_NEVER;
+    return node->priv.mark_us + limit_us + 1;
 }
 
 /* The handshake is answered: from now on replies of the node count as votes. */
