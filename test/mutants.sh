@@ -220,7 +220,7 @@ R5|pipeline.c|s/else if \(to > from\)\s+break;/else if (to > from) to = next->en
 R5|pipeline.c|s/\(from \+ \(unsigned\)moved\)/to/|bytes that a socket did not accept are sent later
 R5|pipeline.c|s/rl_transmit\(c, rl_first_node\(c, nodes\)\);/;/|buffered bytes are sent before others are added
 R5|pipeline.c|s/rl_out_sent\(c, node\);(\s+rl_clear\(&c->priv.full)/$1/|unsent bytes of a broken connection go to no other connection
-R5|node.c|s/if \(!rl_jams\(c, node\)\)/if (1)/|a node that keeps the buffer full gets a shorter timeout
+R5|node.c|s/if \(rl_jams\(c, node\)\)/if (0)/|a node that keeps the buffer full gets a shorter timeout
 R15|node.c|s/rl_vote_ms\(c\) \* 500U/c->priv.settings.node_timeout_ms * 500U/|that shorter timeout is longer if the round trips of a quorum are long
 R15|node.c|s/(jammed_us \+ )(rl_vote_ms\(c\) \* 500U)/$1(node->rtt_us * 2 > $2 ? node->rtt_us * 2 : $2)/|that shorter timeout does not depend on the node's own round trip
 R5|pipeline.c|s/c->priv.jammed = 1;/;/|a full buffer is noted
