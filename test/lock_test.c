@@ -576,6 +576,28 @@ static void r05_stalled_connection(void)
 }
 
 /* The caller does not call the library for longer than stall_ms. A reply that arrived meanwhile is in time. */
+/* The process sleeps for longer than stall_ms while a long reply comes. It is read before the node is given up. */
+static void r05_a_paused_process_reads_a_long_reply(void)
+{
+    char holder[60];
+    unsigned i;
+
+    begin_with_defaults(3);
+    warm_up();
+    set_holder(&lock, holder, sizeof holder);
+    held_by("0123456789012345678901234567890123456789, the label of the holder", 0, 2);
+    for (i = 0; i < 3; i++) {
+        redlock_acquire_start(&client, &lock, 0);
+        redlock_tick(&client);
+        fake_sleep_us = 2000 * MS;
+        fake_pass(&client, 1000 * MS);
+        fake_sleep_us = 2000 * MS;
+        fake_pass(&client, 500 * MS);
+        is_int((int)lock.status, REDLOCK_HELD, "r05: refused, after a pause in the rollback");
+    }
+    is_int(fake_nodes[0].connects, 1, "r05: the connection stays up");
+}
+
 static void r05_an_idle_caller_causes_no_stall(void)
 {
     begin_with_defaults(3);
@@ -4337,6 +4359,7 @@ static void acquiring(void)
     r05_one_byte_at_a_time();
     r05_stalled_connection();
     r05_an_idle_caller_causes_no_stall();
+    r05_a_paused_process_reads_a_long_reply();
     r06_a_failed_attempt_ends_early();
     r06_number_of_attempts();
     r06_pauses_are_random_and_grow();
