@@ -209,7 +209,7 @@ R18|command.c|s/ \|\| \(command == RL_REPAIR && rl_use_fencing\(lock\)\)//|a rep
 R18|command.c|s/return REDLOCK_MARKER &&/return 0 \&\&/|the marker is checked
 R18|node.c|s/else if \(vote == RL_LATER\)(\s+rl_quarantine)/else if (0)$1/|the node's error says why it does not vote
 R15|redlock.c|s/\/\* fall through \*\/\s+case RL_TIME_IS_UP:/if (0) { case RL_TIME_IS_UP: break; }/|the bound of an attempt
-R15|node.c|s/RL_READS_MAX = 32,/RL_READS_MAX = 100000000,/|a limit on reads from a node that sends endlessly
+R15|node.c|s/RL_READS_MAX = [^,}]*}/RL_READS_MAX = 100000000\n}/|a limit on reads from a node that sends endlessly
 R15|policy.c|s/quarter_ms < most_ms \? quarter_ms : most_ms/most_ms/|an attempt takes at most a quarter of the TTL
 R15|redlock.c|s/(due_us > lock->valid_until_us\)\s+)lock->priv.due_us = lock->valid_until_us;/$1;/|an extension takes no longer than the validity that is left
 R5|pipeline.c|s/if \(!\(c->priv.out.unsent & rl_bit\(node->priv.index\)\)\)(\s+node->priv.cursor)/if (1)$1/|unsent bytes of a node are sent first
