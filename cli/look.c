@@ -214,33 +214,41 @@ const char *left_text(char text[32], long ms)
     return text;
 }
 
-/* Returns on how many nodes the key is foreign; -1 if too few nodes answer. */
-static int describe_key(char *out, size_t room, const char *key)
+/* Returns on how many nodes the key is foreign. */
+static unsigned describe_foreign(char *out, size_t room, const struct picture *picture)
 {
-    struct picture picture;
-    unsigned i;
-    int count = 0;
+    unsigned i, count = 0;
+    int size;
 
-    look_at(key, &picture);
     for (i = 0; i < target_count; i++)
-        if (picture.view[i].kind == FOREIGN) {
-            int size = snprintf(out, room, "%s%s on %s", count++ > 0 ? ", " : "",
-                                type_of(&picture.view[i]), targets[i].url.address);
+        if (picture->view[i].kind == FOREIGN) {
+            size = snprintf(out, room, "%s%s on %s", count++ > 0 ? ", " : "",
+                            type_of(&picture->view[i]), targets[i].url.address);
             size = (size_t)size < room ? size : (int)room - 1;
             out += size;
             room -= (size_t)size;
         }
-    return count > 0 || picture.answers >= quorum() ? count : -1;
+    return count;
 }
 
-unsigned describe_foreign(char *out, size_t room, const struct redlock_lock *lock)
+unsigned find_foreign(char *out, size_t room, const char *const *keys, unsigned count,
+                      unsigned *which)
 {
-    int count = describe_key(out, room, lock->key);
-    unsigned i;
+    unsigned i, n, many, found = 0;
+    struct picture picture;
 
-    for (i = 0; i < lock->extra_key_count && count == 0; i++)
-        count = describe_key(out, room, lock->extra_keys[i].bytes);
-    return count > 0 ? (unsigned)count : 0;
+    talks_open((uint32_t)options.node_timeout_ms);
+    for (i = 0; i < count && found == 0; i += many) {
+        many = count - i < LOOK_MANY ? count - i : LOOK_MANY;
+        look_many(keys + i, many);
+        for (n = 0; n < many && found == 0; n++) {
+            look_take(n, &picture);
+            found = describe_foreign(out, room, &picture);
+            *which = i + n;
+        }
+    }
+    talks_close();
+    return found;
 }
 
 int find_by_id(const char *key, const char *id, char *value, size_t *size)

@@ -382,14 +382,18 @@ const char *status_text(enum redlock_status status)
    nodes. */
 static unsigned say_foreign(const struct session *session, const char *name)
 {
+    const char *keys[SLOTS_MAX + ALSO_MAX + 1];
     char who[WHO_MAX + 1];
-    unsigned i, count = 0;
+    unsigned i, count = 0, which;
 
-    for (i = 0; i < session->lock_count && count == 0; i++)
-        count = describe_foreign(who, sizeof who, &session->locks[i]);
+    for (i = 0; i < session->lock_count; i++)
+        keys[count++] = session->locks[i].key;
+    for (i = 0; i < session->lock->extra_key_count; i++)
+        keys[count++] = session->lock->extra_keys[i].bytes;
+    count = find_foreign(who, sizeof who, keys, count, &which);
     if (count > 0)
         say(LOG_ERROR, "%s: the name is in use by something that is not a lock: %s",
-            session->lock_count > 1 ? (const char *)session->locks[i - 1].key : name, who);
+            session->lock_count > 1 ? keys[which] : name, who);
     return count;
 }
 

@@ -2833,6 +2833,18 @@ static void odd_slots(void)
     is_int(redlock("run", "y", "-c", "test -z \"$REDLOCK_SLOT\"", NULL), 0,
            "no REDLOCK_SLOT without --slots");
     ask_all("FLUSHALL");
+    for (i = 1; i <= 16; i++) {
+        snprintf(name, sizeof name, "redlock:x/%d", i);
+        ask_all("SET", name, "another's");
+    }
+    server_pause(&servers[2]);
+    begin = now_ms();
+    is_int(redlock("run", "-n", "--node-timeout", "2", "--slots", "16", "x", "true", NULL), 75,
+           "all slots are held, and a node hangs: 75");
+    ok(now_ms() - begin < 20000,
+       "a node that hangs costs its timeout once, not for each slot (%ld ms)", now_ms() - begin);
+    server_resume(&servers[2]);
+    ask_all("FLUSHALL");
     is_int(redlock("run", "--slots", "2", "--min-hold", "20", "x", "true", NULL), 0,
            "--slots with --min-hold");
     ok(with_key("redlock:x/1") + with_key("redlock:x/2") > 1,
