@@ -246,10 +246,11 @@ int talk_is_error(const struct talk *talk, const char *prefix)
            strncmp(talk->item[0].text, prefix, strlen(prefix)) == 0;
 }
 
-/* The server denies a permission or does not accept the password. Other errors pass: LOADING, too many clients. */
+/* The server denies a permission, does not accept the password, or is a replica. Other errors pass: LOADING, too many
+   clients. */
 static int is_denied(const struct talk *talk)
 {
-    static const char *const errors[] = {"NOPERM", "NOAUTH", "WRONGPASS", "DENIED"};
+    static const char *const errors[] = {"NOPERM", "NOAUTH", "WRONGPASS", "DENIED", "READONLY"};
     const char *error = talk->node.error;
     size_t i;
 

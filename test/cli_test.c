@@ -1892,6 +1892,13 @@ static void force(void)
         ask_all("DEL", "redlock:x");
         huge[sizes[i]] = 'v';
     }
+    ask_all("SET", "redlock:x", "another's");
+    id_of("x", id);
+    ask_all("REPLICAOF", "127.0.0.1", "1");
+    is_int(redlock("release", "--force", "--yes", "--id", id, "x", NULL), 77,
+           "--force on replicas: 77");
+    ask_all("REPLICAOF", "NO", "ONE");
+    ask_all("DEL", "redlock:x");
     for (i = 0; i < sizeof values / sizeof *values; i++) {
         ask_all("SET", "redlock:x", values[i]);
         id_of("x", id);
