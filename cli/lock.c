@@ -180,6 +180,15 @@ static int is_sure(const char *name, const char *value)
     return fgets(line, sizeof line, stdin) != NULL && (line[0] == 'y' || line[0] == 'Y');
 }
 
+/* Copies the errors of the talks, for the message at the end. */
+static void take_errors(void)
+{
+    unsigned i;
+
+    for (i = 0; i < target_count; i++)
+        memcpy(session.nodes[i].error, talks[i].node.error, sizeof talks[i].node.error);
+}
+
 /* Deletes the keys that have this value, for an operator. For a long value, or one with NULs, the script compares the
    beginning and the size. Returns REDLOCK_OK; REDLOCK_LOST if no node has the value any more; REDLOCK_UNCONFIRMED or
    REDLOCK_DENIED if too few nodes answer. */
@@ -202,9 +211,9 @@ static enum redlock_status release_value(const char *key, const char *value, siz
         if (is_count && answer->integer == 1)
             session.lock->granted = (redlock_mask)(session.lock->granted | 1U << i);
         talk_note_error(&talks[i]);
-        memcpy(session.nodes[i].error, talks[i].node.error, sizeof talks[i].node.error);
     }
     talks_close();
+    take_errors();
     return answered < quorum()
                ? talks_failure() == REDLOCK_DENIED ? REDLOCK_DENIED : REDLOCK_UNCONFIRMED
            : session.lock->granted == 0 ? REDLOCK_LOST
@@ -224,13 +233,16 @@ static enum redlock_status release_by_force(int count, char **words)
     nodes_load();
     key_of(key, words[0]);
     found = find_by_id(key, options.id, session.value, &size);
+    take_errors();
+    session.lock = &session.one;
     if (found < 0)
-        die(exit_status(talks_failure()), "%s: %s", words[0], status_text(talks_failure()));
-    if (found == 0)
-        die(EXIT_LOST, "%s: no holder has the id %s", words[0], options.id);
+        return talks_failure();
+    if (found == 0) {
+        say(LOG_ERROR, "%s: no holder has the id %s", words[0], options.id);
+        return REDLOCK_LOST;
+    }
     if (!is_sure(words[0], session.value))
         die(EXIT_HELD, "%s: not released", words[0]);
-    session.lock = &session.one;
     return release_value(key, session.value, size);
 }
 

@@ -2660,6 +2660,8 @@ static void json(void)
     ask_all("FLUSHALL");
     is_object("\"error\":\"lost\"", "extend", "--json", "-t", "9", name, token);
     is_object("\"error\":\"lost\"", "release", "--json", name, token);
+    is_object("\"error\":\"lost\"", "release", "--json", "--force", "--yes", "--id", "00000000",
+              name);
     redlock("acquire", "-t", "60", "x", NULL);
     line_of(last, token);
     is_object(token, "extend", "--json", "-t", "9", "x", token);
@@ -2671,6 +2673,10 @@ static void json(void)
     server_kill(&servers[1]);
     is_object("\"error\":\"unavailable\"", "acquire", "--json", "-n", "-t", "9", "x");
     is_object("\"error\":\"unavailable\"", "release", "--json", "x", token);
+    is_object("\"error\":\"unavailable\"", "release", "--json", "--force", "--yes", "--id",
+              "00000000", "x");
+    redlock("release", "--force", "--yes", "--id", "00000000", "x", NULL);
+    ok(strstr(wrote(last, 'e'), servers[0].address) != NULL, "release --force names the nodes");
     is_object("\"state\":\"unknown\"", "status", "--json", "x");
 }
 
