@@ -81,6 +81,8 @@ int verb_acquire(int count, char **words)
     began_us = now_us();
     if (count != 1)
         die(EXIT_USAGE, "acquire: exactly one NAME is required");
+    if (options.shell && options.json)
+        die(EXIT_USAGE, "--sh and --json exclude each other");
     must_have_ttl("acquire");
     nodes_load();
     session_open(&session, words[0]);

@@ -366,6 +366,7 @@ static void options(void)
            "--foreground with --new-group");
     is_int(redlock("run", "--keep", "--min-hold", "60", "x", "true", NULL), 64,
            "--keep with --min-hold, which would end with the ttl");
+    is_int(redlock("acquire", "--sh", "--json", "-t", "9", "x", NULL), 64, "--sh with --json");
     is_int(redlock("status", "-n", "x", NULL), 64, "-n is no option of status");
     is_int(redlock("run", "--json", "x", "true", NULL), 64, "--json is no option of run");
     is_int(redlock("run", "-w", NULL), 64, "an option without its argument");
