@@ -154,6 +154,14 @@ void config_load(const char *path, int must_be,
     fclose(source.file);
 }
 
+/* The line is "password" or "user:password". Without a password the connection would be that of another user, "default". */
+static int has_password(const char *line)
+{
+    const char *colon = strchr(line, ':');
+
+    return (colon != NULL ? colon[1] : line[0]) != '\0';
+}
+
 /* The file's one line: "password" or "user:password". */
 static void read_auth_file(const char *path, char *line, size_t room)
 {
@@ -162,7 +170,7 @@ static void read_auth_file(const char *path, char *line, size_t room)
     if (!open_source(&source, options.auth_where, path))
         die(EXIT_CONFIG, "%s%s: %s", options.auth_where, path, strerror(errno));
     must_be_private(&source);
-    if (!next_line(&source, line, room) || line[0] == '\0')
+    if (!next_line(&source, line, room) || !has_password(line))
         die(EXIT_CONFIG, "%s: no password in it", path);
     fclose(source.file);
 }
@@ -213,7 +221,7 @@ static void ask_for_password(char *line, size_t room)
         sigaction(ending[i], &were[i], NULL);
     fputc('\n', file);
     fclose(file);
-    if (!got || line[0] == '\0')
+    if (!got || !has_password(line))
         die(EXIT_CONFIG, "--askpass: %s", wrong[0] != '\0' ? wrong : "no password");
 }
 

@@ -2488,6 +2488,8 @@ static void passwords(void)
     ok(strstr(wrote(last, 'e'), "not a regular file") != NULL, "stderr has: not a regular file");
     is_int(redlock("run", "--auth-file", write_file("auth", 0600, "\n"), "x", "true", NULL), 78,
            "an empty file");
+    is_int(redlock("status", "--auth-file", write_file("auth", 0600, "me:\n"), "x", NULL), 78,
+           "a file with a user and no password: 78");
     is_int(redlock("run", "--auth-file", "/nonexistent", "x", "true", NULL), 78,
            "a missing password file");
     snprintf(list, sizeof list, "node = %.900s\n", list_of(3, "redis://me:" SECRET "@"));
