@@ -241,6 +241,13 @@ static void take_from_environment(void)
             die(EXIT_CONFIG, "%s: %s", specs[i].environment, wrong);
 }
 
+/* The option is the path of a file, relative to the present folder. */
+static int is_relative(const struct option_spec *spec)
+{
+    return (spec->value == &options.config || spec->value == &options.auth_file) &&
+           **(const char **)spec->value != '/';
+}
+
 void export_options(void)
 {
     static char path[2 * PATH_MAX]; /* absolute, because the command may change its folder */
@@ -249,15 +256,15 @@ void export_options(void)
     for (i = 0; i < SPECS; i++) {
         const struct option_spec *spec = &specs[i];
         const char *text = NULL;
-        if (spec->environment == NULL || spec->kind == FLAG || source_of[i] == 0 ||
-            source_of[i] == 3)
+        if (spec->environment == NULL || spec->kind == FLAG || source_of[i] == 0)
+            continue;
+        if (source_of[i] == 3 && !is_relative(spec))
             continue; /* the command reads the same file */
         if (spec->kind == DURATION)
             snprintf(path, sizeof path, "%ldms", *(long *)spec->value);
         else
             text = *(const char **)spec->value;
-        if ((spec->value == &options.config || spec->value == &options.auth_file) && *text != '/' &&
-            getcwd(path, sizeof path - strlen(text) - 1) != NULL) {
+        if (is_relative(spec) && getcwd(path, sizeof path - strlen(text) - 1) != NULL) {
             strcat(path, "/");
             text = strcat(path, text);
         }

@@ -485,6 +485,15 @@ static void environment(void)
                    "'cd /; \"$P\" status x'",
                    NULL),
            0, "--config");
+    write_file("password", 0600, SECRET "\n");
+    strcat(nodes_file, "auth-file = password.secret\n");
+    write_file("c", 0600, nodes_file);
+    setup.instead = "sh";
+    is_int(redlock("-c",
+                   "cd \"$D\" && exec \"$P\" run --config c.secret x -c "
+                   "'cd /; \"$P\" status x'",
+                   NULL),
+           0, "a relative auth-file in the file of --config");
     is_int(redlock("run", "-N", list_of(3, ""), "x", "-c", "\"$P\" status x", NULL), 0,
            "-N: the command has the same nodes");
     setenv("REDLOCK_NODES", list_of(3, ""), 1);
