@@ -297,7 +297,8 @@ int is_ending(int number);
 int ending_signal(void);
 /* 1: such a signal has arrived, or is pending. */
 int is_asked_to_end(void);
-/* Ends this process as that signal would have. */
+/* Ends this process as a signal would have: this one, or the one of ending_signal. */
+void end_by(int number) __attribute__((noreturn));
 void end_by_signal(void) __attribute__((noreturn));
 /* From here on SIGTSTP is handled, too. */
 void signals_add_stop(void);

@@ -191,12 +191,15 @@ int is_asked_to_end(void)
     return ending_signal() != 0;
 }
 
-void end_by_signal(void)
+void end_by(int number)
 {
-    int number = ending_signal();
-
     raise_default(number);
     _exit(128 + number);
+}
+
+void end_by_signal(void)
+{
+    end_by(ending_signal());
 }
 
 /* ---- Clock and sleep ---- */

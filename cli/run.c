@@ -45,6 +45,7 @@ static struct {
     uint64_t kill_us;         /* when STOPPING turns to STOPPED, by SIGKILL */
     uint64_t warn_us;         /* when a renewal is late */
     int is_failing;           /* 1: a message has reported a failed renewal */
+    int interrupted;          /* 1: Ctrl-C has reached command and supervisor alike */
     redlock_mask up, members; /* nodes reported as connected; nodes reported to have the lock */
 } run;
 
@@ -515,6 +516,7 @@ static void forward_signals(void)
     int number, by_terminal;
 
     while ((number = next_signal(&by_terminal)) != 0) {
+        run.interrupted |= number == SIGINT && by_terminal && !run.own_group;
         if (number == SIGCHLD || (by_terminal && !run.own_group))
             continue;
         if (!run.own_group && (number == SIGCONT || number == SIGWINCH))
@@ -805,5 +807,9 @@ int verb_run(int count, char **words)
     end_hold();
     session_finish(&session);
     session_close(&session);
-    return run.lost && !options.preserve_status ? EXIT_LOST : status_of(&end);
+    if (run.lost && !options.preserve_status)
+        return EXIT_LOST;
+    if (run.interrupted && end.si_code == CLD_KILLED && end.si_status == SIGINT)
+        end_by(SIGINT); /* so that a loop of a shell ends, as it would without this program */
+    return status_of(&end);
 }

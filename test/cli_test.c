@@ -3151,6 +3151,17 @@ static void terminals(void)
     is_int(ends(&run), 5, "in the foreground: the command's status");
     close(terminal);
 
+    setenv("COMMAND", program, 1);
+    setup.instead = "bash";
+    run = start_on_terminal(
+        &terminal, "-c",
+        "for i in 1 2; do $COMMAND run x -c 'echo up$i; exec sleep 60'; done; echo on", NULL);
+    ok(strstr(screen(terminal, "up"), "up") != NULL, "a loop of a shell");
+    type(terminal, "\003");
+    is_int(ends(&run), -SIGINT, "Ctrl-C ends the command, redlock, and the loop");
+    close(terminal);
+    no_key_left("then");
+
     run =
         start_on_terminal(&terminal, "run", "--new-group", "x", self, "beat", beat_path("b"), NULL);
     ok(beats(b), "--new-group");
