@@ -538,6 +538,19 @@ static int has_ended(siginfo_t *end)
            end->si_pid == run.child;
 }
 
+/* The first process of a container is the parent of the processes that the command leaves behind. Command and guard are not
+   removed here: their pids are still used. */
+static void reap_orphans(void)
+{
+    siginfo_t end = {0};
+
+    while (waitid(P_ALL, 0, &end, WEXITED | WNOHANG | WNOWAIT) == 0 && end.si_pid != 0 &&
+           end.si_pid != run.child && end.si_pid != run.guard) {
+        waitpid(end.si_pid, NULL, 0);
+        end.si_pid = 0;
+    }
+}
+
 /* Reports that the command is stopped. No message after Ctrl-Z in the same group, because the shell reports that. */
 static void report_stop(void)
 {
@@ -572,6 +585,7 @@ static siginfo_t supervise(void)
         if (ended)
             return end;
         report_stop();
+        reap_orphans();
         turn(&session, run.phase == RUNNING    ? (stop_us() < run.warn_us ? stop_us() : run.warn_us)
                        : run.phase == STOPPING ? run.kill_us
                                                : now + 1000000);

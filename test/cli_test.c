@@ -1473,6 +1473,41 @@ static void stopped_command(void)
     no_key_left("then");
 }
 
+/* Orphans are given to the first process of a container, or to a process that asks for them. */
+static void ask_for_orphans(void)
+{
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+}
+
+/* How many children of this process have ended, and were not waited for. */
+static int zombies_of(pid_t parent)
+{
+    char command[100], count[12] = "";
+    FILE *file;
+
+    snprintf(command, sizeof command, "ps -o stat= --ppid %d | grep -c Z", parent);
+    file = popen(command, "r");
+    if (file == NULL || fgets(count, sizeof count, file) == NULL)
+        exit(1);
+    pclose(file);
+    return atoi(count);
+}
+
+static void orphans(void)
+{
+    struct program run;
+
+    nodes(3);
+    setup.before = ask_for_orphans;
+    run = start("run", "x", "-c",
+                "(sleep .1 & sleep .2 & sleep .3 &); sleep 1; echo left; sleep 60", NULL);
+    ok(writes(run, 'o', "left"), "a command leaves three processes behind");
+    ok(until(zombies_of(run.pid) == 0, 3000), "when they end, nothing is left of them");
+    signal_to(run.pid, SIGTERM);
+    is_int(ends(&run), 143, "the command's status");
+    no_key_left("then");
+}
+
 static void group_has_time(void)
 {
     nodes(3);
@@ -3359,6 +3394,7 @@ static const struct scenario {
     {"nobody_listens", nobody_listens},
     {"stopped_command", stopped_command},
     {"group_has_time", group_has_time},
+    {"orphans", orphans},
     {"everywhere", everywhere},
     {"held_with_a_node_down", held_with_a_node_down},
     {"nodes_down_at_the_end", nodes_down_at_the_end},
