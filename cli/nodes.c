@@ -177,7 +177,8 @@ static void read_auth_file(const char *path, char *line, size_t room)
 
 static struct {
     int fd;
-    struct termios before;
+    struct termios before, unseen;
+    struct sigaction stop; /* of SIGTSTP, while a password is typed */
 } terminal;
 
 /* A signal while a password is typed: switches the echo on again, then takes effect. */
@@ -187,38 +188,49 @@ static void put_back(int number)
     raise(number);
 }
 
+/* After Ctrl-Z: the shell has its own settings meanwhile. */
+static void hide_again(int number)
+{
+    (void)number;
+    tcsetattr(terminal.fd, TCSAFLUSH, &terminal.unseen);
+    sigaction(SIGTSTP, &terminal.stop, NULL);
+}
+
 /* From the terminal, without echo. */
 static void ask_for_password(char *line, size_t room)
 {
-    static const int ending[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM};
-    enum { ENDING = sizeof ending / sizeof *ending };
+    static const int caught[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGCONT};
+    enum { CAUGHT = sizeof caught / sizeof *caught };
     FILE *file = fopen("/dev/tty", "r+e");
-    struct sigaction action = {0}, were[ENDING];
+    struct sigaction show = {0}, hide = {0}, were[CAUGHT];
     struct source source = {file, "/dev/tty", 0};
-    struct termios unseen;
     char wrong[100];
     unsigned i;
     int got;
 
     if (file == NULL || tcgetattr(terminal.fd = fileno(file), &terminal.before) != 0)
         die(EXIT_CONFIG, "--askpass: no terminal");
-    unseen = terminal.before;
-    unseen.c_lflag &= ~(tcflag_t)ECHO;
-    action.sa_handler = put_back;
-    action.sa_flags = (int)SA_RESETHAND; /* so that raise() ends us */
-    sigaddset(&action.sa_mask, SIGTTOU); /* also in the background */
-    for (i = 0; i < ENDING; i++) {
-        sigaction(ending[i], NULL, &were[i]);
+    terminal.unseen = terminal.before;
+    terminal.unseen.c_lflag &= ~(tcflag_t)ECHO;
+    show.sa_handler = put_back;
+    show.sa_flags = (int)(SA_RESETHAND | SA_RESTART); /* so that raise() ends or stops us */
+    sigaddset(&show.sa_mask, SIGTTOU);                /* also in the background */
+    hide.sa_handler = hide_again;
+    hide.sa_flags = SA_RESTART;
+    for (i = 0; i < CAUGHT; i++) {
+        sigaction(caught[i], NULL, &were[i]);
         if (were[i].sa_handler != SIG_IGN)
-            sigaction(ending[i], &action, NULL);
+            sigaction(caught[i], caught[i] == SIGCONT ? &hide : &show, NULL);
     }
-    tcsetattr(terminal.fd, TCSAFLUSH, &unseen);
+    sigaction(SIGTSTP, NULL, &terminal.stop);
+    tcsetattr(terminal.fd, TCSAFLUSH, &terminal.unseen);
     fputs("Password of the nodes: ", file);
     fflush(file);
     got = read_line(&source, line, room, wrong);
+    sigaction(SIGCONT, &were[CAUGHT - 1], NULL);
     tcsetattr(terminal.fd, TCSAFLUSH, &terminal.before);
-    for (i = 0; i < ENDING; i++)
-        sigaction(ending[i], &were[i], NULL);
+    for (i = 0; i < CAUGHT; i++)
+        sigaction(caught[i], &were[i], NULL);
     fputc('\n', file);
     fclose(file);
     if (!got || !has_password(line))

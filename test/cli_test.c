@@ -3343,6 +3343,25 @@ static void prompts(void)
     is_int(ends(&run), -SIGINT, "Ctrl-C at the password");
     ok(tcgetattr(terminal, &shown) == 0 && (shown.c_lflag & ECHO) != 0, "the echo is on again");
     close(terminal);
+    setenv("COMMAND", program, 1);
+    setup.instead = "sh";
+    run = start_on_terminal(&terminal, "-im", NULL);
+    type(terminal, "$COMMAND run --askpass x -c 'exit 3'; echo got $?\n");
+    screen(terminal, "Password");
+    type(terminal, "\032");
+    screen(terminal, "Stopped");
+    ok(until(tcgetattr(terminal, &shown) == 0 && (shown.c_lflag & ECHO) != 0, WAIT_MS),
+       "Ctrl-Z at the password: the echo is on again");
+    type(terminal, "stty echo; echo so$((1+1))\n"); /* some shells do this by themselves */
+    screen(terminal, "so2");
+    type(terminal, "fg; echo got $?\n");
+    ok(until(tcgetattr(terminal, &shown) == 0 && (shown.c_lflag & ECHO) == 0, WAIT_MS),
+       "when redlock continues, the echo is off");
+    type(terminal, SECRET "\n");
+    ok(strstr(screen(terminal, "got 3"), "got 3") != NULL, "the password is read");
+    type(terminal, "exit\n");
+    ends(&run);
+    close(terminal);
     run = start_on_terminal(&terminal, "run", "--askpass", "x", "true", NULL);
     screen(terminal, "Password");
     memset(long_line, 'p', sizeof long_line);
