@@ -86,7 +86,7 @@ static void take_left(struct view *view, const struct talk_item *item)
 /* ---- One key ---- */
 
 /* Asks the nodes with a foreign key for its type; the answer may be a denial. */
-static void ask_types(const char *key, struct picture *picture)
+static void ask_types(const char *key, struct picture *picture, uint32_t timeout_ms)
 {
     const char *type[2] = {"TYPE", key};
     unsigned i;
@@ -94,7 +94,7 @@ static void ask_types(const char *key, struct picture *picture)
     for (i = 0; i < target_count; i++)
         if (picture->view[i].kind == FOREIGN)
             talk_send(&talks[i], 2, type);
-    talks_wait((uint32_t)options.node_timeout_ms);
+    talks_wait(timeout_ms);
     for (i = 0; i < target_count; i++)
         if (picture->view[i].kind == FOREIGN && talks[i].items > 0 &&
             talks[i].item[0].kind == RESP_STATUS)
@@ -102,10 +102,9 @@ static void ask_types(const char *key, struct picture *picture)
                      talks[i].item[0].text);
 }
 
-void look_at(const char *key, struct picture *picture)
+void look_at(const char *key, struct picture *picture, uint32_t timeout_ms)
 {
     const char *get[2] = {"GET", key}, *pttl[2] = {"PTTL", key};
-    uint32_t timeout_ms = (uint32_t)options.node_timeout_ms;
     unsigned i;
 
     memset(picture, 0, sizeof *picture);
@@ -135,7 +134,7 @@ void look_at(const char *key, struct picture *picture)
             picture->view[i].left_ms = UNKNOWN_TIME;
         memcpy(picture->error[i], talks[i].node.error, sizeof picture->error[i]);
     }
-    ask_types(key, picture);
+    ask_types(key, picture, timeout_ms);
     talks_close();
     conclude(picture);
 }
@@ -256,7 +255,7 @@ int find_by_id(const char *key, const char *id, char *value, size_t *size)
     struct picture picture;
     unsigned i;
 
-    look_at(key, &picture);
+    look_at(key, &picture, (uint32_t)options.node_timeout_ms);
     for (i = 0; i < target_count; i++) { /* the most frequent value first */
         const struct view *view = &picture.view[(picture.best + i) % target_count];
         if (view->kind == PRESENT && strcmp(id, view->id) == 0) {

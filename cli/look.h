@@ -30,8 +30,8 @@ struct picture {
     enum { UNKNOWN, FREE, HELD, IN_USE } state; /* IN_USE: by a key of another type */
 };
 
-/* Asks all nodes for one key, on new connections. */
-void look_at(const char *key, struct picture *picture);
+/* Asks all nodes for one key, on new connections. The limit in milliseconds is for each step, as in talks_open. */
+void look_at(const char *key, struct picture *picture, uint32_t timeout_ms);
 /* Asks all nodes for several keys, at most LOOK_MANY, on open connections: look_many sends one question for all keys; then
    look_take returns the picture of key n. */
 enum { LOOK_MANY = 100 };

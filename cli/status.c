@@ -109,7 +109,7 @@ int verb_status(int count, char **words)
         die(EXIT_USAGE, "status: exactly one NAME is required");
     nodes_load();
     key_of(key, words[0]);
-    look_at(key, &picture);
+    look_at(key, &picture, (uint32_t)options.node_timeout_ms);
     if (options.json)
         print_json(words[0], &picture);
     else

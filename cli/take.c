@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { IN_LINE_MS = 2000 };
+enum { IN_LINE_MS = 2000, GLANCE_MS = 1000 };
 
 /* ---- Messages while waiting ---- */
 
@@ -25,12 +25,14 @@ static long holder_remaining_ms(const struct session *session)
     return until_us == REDLOCK_NEVER || until_us <= now ? -1 : (long)((until_us - now) / 1000);
 }
 
-/* Reads the holder from the nodes, because a waiter in the queue has not asked them. Returns how many nodes answered. */
+/* Reads the holder from the nodes, because a waiter in the queue has not asked them. Takes no longer than about GLANCE_MS,
+   because signals wait meanwhile. Returns how many nodes answered. */
 static unsigned look_for_holder(struct session *session, long *left_ms)
 {
+    long most_ms = options.node_timeout_ms < GLANCE_MS ? options.node_timeout_ms : GLANCE_MS;
     struct picture picture;
 
-    look_at(session->key, &picture);
+    look_at(session->key, &picture, (uint32_t)most_ms);
     session->holder[0] = '\0';
     *left_ms = -1;
     if (picture.state == HELD) {

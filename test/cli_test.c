@@ -2365,6 +2365,31 @@ static void hand_off(void)
     no_key_left("then");
 }
 
+/* Nodes hang while a waiter in the queue asks them for the holder, for a message. */
+static void signal_in_line(void)
+{
+    struct program first, second;
+    long begin;
+
+    nodes(3);
+    ask_all("SET", "redlock:x", "another's");
+    first = start("run", "--status-fd", "3", "x", "true", NULL);
+    ok(writes(first, 's', "waiting"), "the first waits");
+    second = start("run", "--status-fd", "3", "--node-timeout", "20", "x", "true", NULL);
+    sleep_ms(500);
+    pause_all();
+    sleep_ms(1000);
+    signal_to(second.pid, SIGTERM);
+    begin = now_ms();
+    is_int(ends(&second), -SIGTERM, "SIGTERM ends the second");
+    ok(now_ms() - begin < 10000, "before --node-timeout is over (%ld ms)", now_ms() - begin);
+    signal_to(first.pid, SIGTERM);
+    is_int(ends(&first), -SIGTERM, "SIGTERM ends the first");
+    resume_all();
+    ask_all("DEL", "redlock:x");
+    no_key_left("then");
+}
+
 /* In a mount namespace: the path of the queue file is a link to another user's file. */
 static void no_queue_file(void)
 {
@@ -3406,6 +3431,7 @@ static const struct scenario {
     {"list", list},
     {"stale_values_differ", stale_values_differ},
     {"queue_of_waiters", queue_of_waiters},
+    {"signal_in_line", signal_in_line},
     {"hand_off", hand_off},
     {"queue_without_quorum", queue_without_quorum},
     {"two_hundred", two_hundred},
