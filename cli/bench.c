@@ -380,7 +380,7 @@ static void set_up(void)
     bench.session_count = options.contend ? bench.client_count : 1;
     if (getrlimit(RLIMIT_NOFILE, &files) == 0 &&
         bench.session_count * target_count + 32 > files.rlim_cur)
-        die(EXIT_USAGE, "--contend: ulimit -n does not allow so many connections");
+        die(EXIT_USAGE, "bench: ulimit -n does not allow so many connections");
     bench.sessions = calloc(bench.session_count, sizeof *bench.sessions);
     bench.clients = calloc(bench.client_count, sizeof *bench.clients);
     bench.fds = calloc(bench.session_count * target_count, sizeof *bench.fds);

@@ -98,7 +98,8 @@ without() { # one of three
     json '$j->{cycles} > 0 && grep({ $_->{count} == 0 } @{$j->{node}}) == 1' "$program" bench -n 100 -d 5 --json
 }
 too_many() {
-    (ulimit -n 60 && ends 64 "$program" bench --contend -c 20)
+    (ulimit -n 60 && ends 64 "$program" bench --contend -c 20) &&
+        (ulimit -n 30 && ends 64 "$program" bench) 2>"$folder/few" && ! grep contend "$folder/few"
 }
 all_verbs() {
     ends 7 "$program" run -t 5 tour sh -c 'exit 7' || return 1
