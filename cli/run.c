@@ -221,6 +221,25 @@ static void set_environment(void)
     }
 }
 
+/* Returns if the command cannot be executed, with the reason in errno. A script without #! is run by /bin/sh, as a shell does: not
+   each C library does that in execvp. */
+static void execute(char **command)
+{
+    static char shell[] = "/bin/sh";
+    size_t count = 0;
+    char **by_shell;
+
+    execvp(command[0], command);
+    if (errno != ENOEXEC || strchr(command[0], '/') == NULL)
+        return;
+    while (command[count] != NULL)
+        count++;
+    by_shell = must_allocate(count + 2, sizeof *by_shell);
+    by_shell[0] = shell;
+    memcpy(by_shell + 1, command, count * sizeof *command);
+    execv(shell, by_shell);
+}
+
 /* The child: waits for a byte, then executes the command. */
 static void become(char **command, int go, pid_t parent)
 {
@@ -237,7 +256,7 @@ static void become(char **command, int go, pid_t parent)
         _exit(EXIT_SYSTEM); /* the parent did not permit the command, or died before prctl */
     set_environment();
     signals_restore();
-    execvp(command[0], command);
+    execute(command);
     status = errno == ENOENT ? 127 : 126;
     say(LOG_ERROR, "%s: %s", command[0], strerror(errno));
     _exit(status);

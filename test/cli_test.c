@@ -277,6 +277,8 @@ static void exit_statuses(void)
     is_int(redlock("run", "x", "no-such-command", NULL), 127, "not found, without stderr");
     is_int(redlock("run", "x", "/etc/passwd", NULL), 126, "not executable");
     is_int(redlock("run", "x", "/", NULL), 126, "a directory");
+    is_int(redlock("run", "x", write_file("script", 0700, "exit $#"), "a", "b", NULL), 2,
+           "a script without #! is run by /bin/sh");
     no_key_left("after these");
 }
 
