@@ -44,8 +44,8 @@ const char *type_of(const struct view *view);
 /* "22.4 s left". */
 const char *left_text(char text[32], long ms);
 
-/* Looks for the first of these keys that is not a string, on any node: "zset on host:port, ...". Returns on how many nodes; *which
-   is its place in `keys`. */
+/* Looks for the first of these keys that is not a string, on any node: "zset on host:port, ...". Returns on how many nodes it is;
+   *which is its place in `keys`. */
 unsigned find_foreign(char *out, size_t room, const char *const *keys, unsigned count,
                       unsigned *which);
 /* Looks for a value with this id. Returns 1 if found, 0 if there is none, -1 if too few nodes answer. The value is cut after

@@ -221,8 +221,8 @@ static void set_environment(void)
     }
 }
 
-/* Returns if the command cannot be executed, with the reason in errno. A script without #! is run by /bin/sh, as a shell does: not
-   each C library does that in execvp. */
+/* Returns if the command cannot be executed, with the reason in errno. A script without #! is run by /bin/sh, as a shell does it:
+   some C libraries do not do that in execvp. */
 static void execute(char **command)
 {
     static char shell[] = "/bin/sh";
