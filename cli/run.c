@@ -24,10 +24,7 @@
 #include <time.h>
 #endif
 
-enum {
-    RENEWED_TTL_MIN_MS = 1000,
-    GUARD_DONE = 0 /* sent to the guard instead of a deadline: the guard ends */
-};
+enum { RENEWED_TTL_MIN_MS = 1000 };
 
 static struct session session;
 
@@ -273,19 +270,26 @@ static int kill_command(int number)
 
 /* ---- The guard ---- */
 
-/* Sends a deadline or GUARD_DONE to the guard. Does not block: a guard that was stopped reads all deadlines when it continues. If
-   the pipe has no room for GUARD_DONE, the guard is killed, because it would later kill a process that has the command's pid. */
-static void tell_guard(uint64_t word)
+/* Sends a deadline to the guard. Does not block: a guard that was stopped reads all deadlines when it continues. */
+static void tell_guard(uint64_t deadline_us)
 {
-    if (run.guard == 0 || write(run.guard_fd, &word, sizeof word) == sizeof word)
-        return;
-    if (errno == EAGAIN && word == GUARD_DONE)
-        kill(run.guard, SIGKILL);
-    if (errno != EPIPE)
+    if (run.guard == 0 ||
+        write(run.guard_fd, &deadline_us, sizeof deadline_us) == sizeof deadline_us ||
+        errno != EPIPE)
         return;
     run.guard = 0;
-    if (run.phase == RUNNING && word != GUARD_DONE)
+    if (run.phase == RUNNING)
         say(LOG_WARNING, "the guard process is gone");
+}
+
+/* Before the command's pid is free for another process, which the guard would kill. Nobody else might wait for the guard: in a
+   container it would stay a zombie. */
+static void end_guard(void)
+{
+    if (run.guard <= 0)
+        return;
+    kill(run.guard, SIGKILL);
+    waitpid(run.guard, NULL, 0);
 }
 
 /* A descriptor that becomes readable at a time of now_us(), which counts during suspend. The timeout of poll() does not count
@@ -318,7 +322,7 @@ static void set_alarm(int fd, uint64_t moment_us)
 static void stand_guard(int line)
 {
     struct pollfd fds[2] = {{line, POLLIN, 0}, {-1, POLLIN, 0}};
-    uint64_t deadline_us = run.deadline_us, word;
+    uint64_t deadline_us = run.deadline_us;
     sigset_t all;
     int fd;
 
@@ -336,14 +340,11 @@ static void stand_guard(int line)
         set_alarm(fds[1].fd, deadline_us);
         poll(fds, 2, left_ms > 60000 ? 60000 : (int)left_ms);
         if (fds[0].revents != 0) {
-            if (read(line, &word, sizeof word) != sizeof word) {
+            if (read(line, &deadline_us, sizeof deadline_us) != sizeof deadline_us) {
                 if (kill_command(SIGKILL))
                     say(LOG_ERROR, "%s: the supervisor is gone; the command was killed", run.name);
                 _exit(0);
             }
-            if (word == GUARD_DONE)
-                _exit(0);
-            deadline_us = word;
         } else if (now_us() >= deadline_us) {
             int killed = kill_command(SIGKILL);
             if (poll(fds, 1, 1000) == 0 && killed) /* else the supervisor killed it */
@@ -730,7 +731,7 @@ static char **command_of(int count, char **words)
 /* Before the command began: releases the lock, and ends this process by the signal that asked for it. */
 static void withdraw(void)
 {
-    tell_guard(GUARD_DONE);
+    end_guard();
     if (run.child > 0)
         waitpid(run.child, NULL, 0);
     session_release(&session);
@@ -835,7 +836,7 @@ int verb_run(int count, char **words)
     event("exit %d", status_of(&end));
     if (run.phase == STOPPING && run.own_group)
         end_group();
-    tell_guard(GUARD_DONE);
+    end_guard();
     waitpid(run.child, NULL, 0);
     end_hold();
     session_finish(&session);

@@ -1502,11 +1502,15 @@ static void orphans(void)
     nodes(3);
     setup.before = ask_for_orphans;
     run = start("run", "x", "-c",
-                "(sleep .1 & sleep .2 & sleep .3 &); sleep 1; echo left; sleep 60", NULL);
+                "(sleep .1 & sleep .2 & sleep .3 &); sleep 1; echo left; exec sleep 60", NULL);
     ok(writes(run, 'o', "left"), "a command leaves three processes behind");
     ok(until(zombies_of(run.pid) == 0, 3000), "when they end, nothing is left of them");
     signal_to(run.pid, SIGTERM);
     is_int(ends(&run), 143, "the command's status");
+    redlock("run", "x", "true", NULL);
+    redlock("run", "--slots", "2", "x", "true", NULL);
+    sleep_ms(1000);
+    is_int(zombies_of(getpid()), 0, "redlock itself leaves no process to its caller");
     no_key_left("then");
 }
 
