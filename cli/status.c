@@ -192,7 +192,8 @@ static int take_page(const struct talk *talk, char cursor[24])
         return 0;
     strcpy(cursor, talk->item[1].text);
     for (i = 3; i < talk->items && found.cut == NULL; i++)
-        if (talk->item[i].kind == RESP_STRING)
+        if (talk->item[i].kind == RESP_STRING &&
+            strncmp(talk->item[i].text, options.prefix, strlen(options.prefix)) == 0)
             add_key(talk->item[i].text, talk->item[i].size);
     return strcmp(cursor, "0") != 0;
 }

@@ -3108,10 +3108,17 @@ static void list(void)
 /* Special names and prefixes, and many keys. */
 static void odd_lists(void)
 {
-    char long_key[401];
+    static const char page[] = "*2\r\n$1\r\n0\r\n*1\r\n$1\r\na\r\n";
+    char long_key[401], address[32];
+    pid_t liar;
 
     nodes(3);
     setenv("P", program, 1);
+    liar = babbles(address, sizeof address, page, sizeof page - 1);
+    is_int(redlock("list", "-N", address, NULL), 0, "a server lists a key without the prefix");
+    is_text(wrote(last, 'o'), "", "it is left out");
+    signal_to(liar, SIGKILL);
+    waitpid(liar, NULL, 0);
     ask_all("SET", "a[b]*\\:x", "v", "PX", "60000");
     ask_all("SET", "ab:y", "v", "PX", "60000");
     redlock("list", "--prefix", "a[b]*\\:", NULL);
