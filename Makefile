@@ -38,9 +38,12 @@ clean: ## remove all that was built
 
 # ---- The library ----------------------------------------------------------------------------
 
+# Not every compiler knows this warning; clang refuses it. Asked once, when the first file is compiled.
+FRAME = $(eval FRAME := $$(shell $(CC) -Werror -Wstack-usage=256 -E -x c /dev/null >/dev/null 2>&1 && echo -Wstack-usage=256))$(FRAME)
+
 $(B)/%.o: %.c $(HEADERS) $(B)/flags
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS) $(LIMITS) $(WARN) -Wstack-usage=256 -c $< -o $@
+	$(CC) $(CFLAGS) $(LIMITS) $(WARN) $(FRAME) -c $< -o $@
 
 # Compiles again after a change of the flags: the installed headers must match the objects.
 $(B)/flags: always
@@ -100,29 +103,31 @@ MANDIR = $(PREFIX)/share/man
 
 COMPLETIONS = $(PREFIX)/share/bash-completion/completions
 
+# DESTDIR and the folders may have spaces in their names. The file for pkg-config has a backslash before each.
+SPACE = $() $()
 install: $(B)/libredlock.a $(SHARED) $(B)/redlock man ## PREFIX=, LIBDIR=, MANDIR=, DESTDIR=, LIMITS=: libraries, headers, pkg-config, CMake package, program, man pages
-	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(MANDIR)/man1 $(DESTDIR)$(COMPLETIONS)
-	install -m 755 $(B)/redlock $(DESTDIR)$(PREFIX)/bin
-	install -m 644 cli/redlock.1 $(DESTDIR)$(MANDIR)/man1
-	install -m 644 cli/redlock.bash $(DESTDIR)$(COMPLETIONS)/redlock
-	install -d $(DESTDIR)$(PREFIX)/include/redlock $(DESTDIR)$(LIBDIR)/pkgconfig $(DESTDIR)$(MANDIR)/man3
-	cp -RP $(MAN)/. $(DESTDIR)$(MANDIR)/man3
-	install -d $(DESTDIR)$(MANDIR)/man7
-	install -m 644 $(B)/man/man7/redlock.7 $(DESTDIR)$(MANDIR)/man7
+	install -d "$(DESTDIR)$(PREFIX)/bin" "$(DESTDIR)$(MANDIR)/man1" "$(DESTDIR)$(COMPLETIONS)"
+	install -m 755 $(B)/redlock "$(DESTDIR)$(PREFIX)/bin"
+	install -m 644 cli/redlock.1 "$(DESTDIR)$(MANDIR)/man1"
+	install -m 644 cli/redlock.bash "$(DESTDIR)$(COMPLETIONS)/redlock"
+	install -d "$(DESTDIR)$(PREFIX)/include/redlock" "$(DESTDIR)$(LIBDIR)/pkgconfig" "$(DESTDIR)$(MANDIR)/man3"
+	cp -RP $(MAN)/. "$(DESTDIR)$(MANDIR)/man3"
+	install -d "$(DESTDIR)$(MANDIR)/man7"
+	install -m 644 $(B)/man/man7/redlock.7 "$(DESTDIR)$(MANDIR)/man7"
 	rm -rf $(B)/include
 	sh packaging/headers.sh $(B)/include $(CC) $(CFLAGS) $(LIMITS)
-	install -m 644 $(B)/include/* $(DESTDIR)$(PREFIX)/include/redlock
-	install -m 644 $(B)/libredlock.a $(DESTDIR)$(LIBDIR)
-	install -m 755 $(SHARED) $(DESTDIR)$(LIBDIR)
-	ln -sf $(notdir $(SHARED)) $(DESTDIR)$(LIBDIR)/$(SONAME)
-	ln -sf $(SONAME) $(DESTDIR)$(LIBDIR)/libredlock.so
+	install -m 644 $(B)/include/* "$(DESTDIR)$(PREFIX)/include/redlock"
+	install -m 644 $(B)/libredlock.a "$(DESTDIR)$(LIBDIR)"
+	install -m 755 $(SHARED) "$(DESTDIR)$(LIBDIR)"
+	ln -sf $(notdir $(SHARED)) "$(DESTDIR)$(LIBDIR)/$(SONAME)"
+	ln -sf $(SONAME) "$(DESTDIR)$(LIBDIR)/libredlock.so"
 	printf '%s\n' 'Name: redlock' 'Description: Redlock distributed lock over Redis' 'Version: $(VERSION)' \
-	    'Cflags: -I$(PREFIX)/include/redlock' 'Libs: -L$(LIBDIR) -lredlock' 'Libs.private: -pthread' \
-	    > $(DESTDIR)$(LIBDIR)/pkgconfig/redlock.pc
-	install -d $(DESTDIR)$(LIBDIR)/cmake/redlock
-	up=$$(echo $(LIBDIR)/cmake/redlock | sed 's|^/||; s|[^/][^/]*|..|g'); for file in redlockConfig redlockConfigVersion; do \
+	    'Cflags: -I$(subst $(SPACE),\ ,$(PREFIX))/include/redlock' 'Libs: -L$(subst $(SPACE),\ ,$(LIBDIR)) -lredlock' \
+	    'Libs.private: -pthread' > "$(DESTDIR)$(LIBDIR)/pkgconfig/redlock.pc"
+	install -d "$(DESTDIR)$(LIBDIR)/cmake/redlock"
+	up=$$(echo "$(LIBDIR)/cmake/redlock" | sed 's|^/||; s|[^/][^/]*|..|g'); for file in redlockConfig redlockConfigVersion; do \
 	    sed "/@.*@/ { s|@UP@|$$up|; s|@PREFIX@|$(PREFIX)|; s|@LIBDIR@|$(LIBDIR)|; s|@VERSION@|$(VERSION)|; }" packaging/cmake/$$file.cmake.in \
-	        > $(DESTDIR)$(LIBDIR)/cmake/redlock/$$file.cmake || exit 1; \
+	        > "$(DESTDIR)$(LIBDIR)/cmake/redlock/$$file.cmake" || exit 1; \
 	done
 
 # One file that compiles alone beside its redlock.h. net.c comes first: it defines the feature macros, which must happen before
@@ -142,10 +147,13 @@ release: $(ONE) man ## a tarball with all sources, the single file, man pages an
 	rm -rf $(B)/$(RELEASE)
 	mkdir -p $(B)/$(RELEASE)/single $(B)/$(RELEASE)/man/man1
 	@# The files are listed in SHA256SUMS in a release, else by git.
-	@{ [ ! -f SHA256SUMS ] || sed -e 's/^[^ ]* *//' -e '/^single\//d' -e '/^man\//d' SHA256SUMS; \
-	   [ -f SHA256SUMS ] || git -c safe.directory='*' ls-files; } > $(B)/$(RELEASE).files
-	@grep -q . $(B)/$(RELEASE).files || { echo 'release: neither SHA256SUMS nor git lists the files' >&2; exit 1; }
-	tar -c -T $(B)/$(RELEASE).files | tar -x -C $(B)/$(RELEASE)
+	@if [ -f SHA256SUMS ]; then sed -e 's/^[^ ]* *//' -e '/^single\//d' -e '/^man\//d' SHA256SUMS; \
+	    else git -c safe.directory='*' ls-files; fi > $(B)/$(RELEASE).files; \
+	    grep -q . $(B)/$(RELEASE).files || { echo 'release: neither SHA256SUMS nor git lists the files' >&2; exit 1; }
+	@# Not through a pipe: a listed file that is missing must end the build.
+	tar -c -T $(B)/$(RELEASE).files -f $(B)/$(RELEASE).tar
+	tar -x -f $(B)/$(RELEASE).tar -C $(B)/$(RELEASE)
+	rm $(B)/$(RELEASE).tar
 	cp $(ONE) $(B)/single/redlock.h $(B)/$(RELEASE)/single
 	cp -RP $(B)/man/. $(B)/$(RELEASE)/man
 	cp cli/redlock.1 $(B)/$(RELEASE)/man/man1

@@ -133,6 +133,24 @@ again() { # FOLDER - made in FOLDER, with another umask, time zone and language
 check "a second build of the release is the same, byte for byte" again "$here"
 rm -rf "$folder/again"
 check "a build from the release is the same, byte for byte" again "$source"
+incomplete() { # without one of the files that it lists
+    mv "$source/docs/cpp.md" "$folder/cpp.md"
+    ${MAKE:-make} -s -C "$source" release B="$folder/again" 2>"$folder/incomplete"
+    made=$?
+    mv "$folder/cpp.md" "$source/docs/cpp.md"
+    rm -rf "$folder/again"
+    [ $made -ne 0 ] && grep 'cpp.md' "$folder/incomplete"
+}
+check "without one of its files there is no release" incomplete
+unlisted() { # neither a checkout nor a release: git's word, and ours
+    mv "$source/SHA256SUMS" "$folder/sums"
+    GIT_CEILING_DIRECTORIES=$folder ${MAKE:-make} -s -C "$source" release B="$folder/again" 2>"$folder/unlisted"
+    made=$?
+    mv "$folder/sums" "$source/SHA256SUMS"
+    rm -rf "$folder/again"
+    [ $made -ne 0 ] && grep '^release: neither SHA256SUMS nor git lists the files' "$folder/unlisted"
+}
+check "without a list of files the release says so" unlisted
 listed() { # SHA256SUMS lists each file and no other
     (cd "$build" && sha256sum -c "redlock-$version.tar.gz.sha256") && cd "$source" && sha256sum --quiet -c SHA256SUMS &&
         sed 's/^[^ ]*  //' SHA256SUMS >"$folder/listed" &&
@@ -155,6 +173,7 @@ compiler_only() { # PATH has no other tool, the folder no other file
 check "a compiler is enough to build a program with the single file" compiler_only
 
 check "the Makefile of the release builds" ${MAKE:-make} -s -C "$source" B=out
+check "the Makefile of the release builds with clang" ${MAKE:-make} -s -C "$source" B=out-clang CC=clang all shared cli
 check "the Makefile of the release installs" ${MAKE:-make} -s -C "$source" B=out install PREFIX="$folder/prefix"
 package() {
     PKG_CONFIG_PATH=$1 gcc "$folder/app.c" $(PKG_CONFIG_PATH=$1 pkg-config --cflags --libs redlock) -o "$folder/app" &&
@@ -225,6 +244,14 @@ staged() { # the files of another machine under a separate root, with a LIBDIR t
         PKG_CONFIG_SYSROOT_DIR=$folder/root package "$folder/root/usr/lib/some-where/pkgconfig" "$folder/root/usr/lib/some-where"
 }
 check "CMake and pkg-config: installed with DESTDIR, used under a sysroot" staged
+spaces() { # in DESTDIR, and in all other folders
+    ${MAKE:-make} -s -C "$source" B=out install DESTDIR="$folder/its root" PREFIX="/its prefix" &&
+        cmake_with spaces "find_package(redlock REQUIRED)" -Dredlock_DIR="$folder/its root/its prefix/lib/cmake/redlock" || return 1
+    ${MAKE:-make} -s -C "$source" B=out install PREFIX="$folder/its prefix" LIBDIR="$folder/its prefix/a lib" || return 1
+    eval "gcc '$folder/app.c' $(PKG_CONFIG_PATH="$folder/its prefix/a lib/pkgconfig" pkg-config --cflags --libs redlock) -o '$folder/app'" &&
+        LD_LIBRARY_PATH="$folder/its prefix/a lib" "$folder/app" && [ -x "$folder/its prefix/bin/redlock" ]
+}
+check "CMake and pkg-config: installed in folders with spaces in their names" spaces
 check "CMake: add_subdirectory" cmake_with add "add_subdirectory($source redlock)"
 check "CMake: FetchContent" cmake_with fetch "include(FetchContent)
 FetchContent_Declare(redlock URL file://$build/redlock-$version.tar.gz)
