@@ -280,6 +280,18 @@ cmake_target_nine() { # the limit is the target's
             -o "$folder/nine" && "$folder/nine"
 }
 check "CMake: limits as a property of the target, in the same build and installed" cmake_target_nine
+parent() { # options and definitions of a program around it
+    cmake_with parent "set(CMAKE_C_VISIBILITY_PRESET hidden)
+set(CMAKE_UNITY_BUILD ON)
+add_compile_definitions(\"TITLE=a program\" \"QUOTED=\\\"a b\\\"\" \"TWICE(x)=2*(x)\" \$<\$<CONFIG:Debug>:IS_DEBUG> REDLOCK_NODES_MAX=9)
+add_subdirectory($source redlock)" "$@" -DCMAKE_INSTALL_PREFIX="$folder/parent-prefix" && cmake --install "$folder/parent/out" &&
+        grep 'define REDLOCK_NODES_MAX 9' "$folder/parent-prefix/include/redlock/redlock_limits.h"
+    installed=$?
+    rm -rf "$folder/parent" "$folder/parent-prefix"
+    return $installed
+}
+check "CMake: in a program with hidden symbols, unity builds and definitions" parent
+check "CMake: the same, as a shared library" parent -DBUILD_SHARED_LIBS=ON
 cross() {
     cmake -S "$source" -B "$folder/shared" -DBUILD_SHARED_LIBS=ON && cmake --build "$folder/shared" &&
         readelf -d "$folder/shared/libredlock.so" | grep -q 'libredlock.so.0'
@@ -296,10 +308,12 @@ project('app', 'c')
 executable('app', 'app.c', dependencies: dependency('redlock', fallback: ['redlock', 'redlock_dep']))
 END
 meson_build() {
-    meson setup "$folder/meson/out" "$folder/meson" --wrap-mode=nodownload && meson compile -C "$folder/meson/out" &&
+    rm -rf "$folder/meson/out"
+    meson setup "$folder/meson/out" "$folder/meson" --wrap-mode=nodownload "$@" && meson compile -C "$folder/meson/out" &&
         "$folder/meson/out/app"
 }
 check "Meson: a subproject" meson_build
+check "Meson: a subproject in a unity build" meson_build --unity=on
 meson_install() {
     meson setup "$folder/meson-own" "$source" --prefix="$folder/meson-prefix" --libdir=lib && meson install -C "$folder/meson-own"
 }
