@@ -4,6 +4,8 @@
 # SPDX-FileCopyrightText: the redlock authors
 # SPDX-License-Identifier: MIT
 set -eu
+case ${1-} in '' | *[!0-9]* | 0* | ??????*) port=0 ;; *) port=$1 ;; esac
+[ "$port" -ge 1 ] && [ "$port" -le 65531 ] || { echo "servers: PORT is a number from 1 to 65531, not \"${1-}\"" >&2; exit 1; }
 . test/servers.sh
 trap 'exit 0' HUP INT TERM
 nodes=''

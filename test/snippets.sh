@@ -296,6 +296,13 @@ servers_target() { # `make servers`, and the ports that it names
 }
 if grep -q '`make servers`' "$here/README.md"; then
     check 'README: make servers starts five servers and prints their addresses' servers_target
+    no_port() { # no number, or too few ports after it; as the shell reads abc, its servers would have the ports 0 to 4
+        for port in abc 0 65532; do
+            timeout 10 make -s servers PORT=$port >"$folder/servers" 2>&1
+            [ $? -eq 2 ] && cat "$folder/servers" && grep '^servers: PORT' "$folder/servers" || return 1
+        done
+    }
+    check 'README: make servers refuses what is no port' no_port
 fi
 pkg_config() {
     command=$(sed -n 's/.*`\(cc app.c \$(pkg-config [^`]*\)`.*/\1/p' README.md)
