@@ -22,7 +22,7 @@ LEAN = -DREDLOCK_FENCING=0 -DREDLOCK_MULTI_KEY=0 -DREDLOCK_NOTIFICATION=0 -DREDL
 .PHONY: $(shell sed -n 's/^\([a-z][a-z -]*\):.*/\1/p' $(firstword $(MAKEFILE_LIST))) $(VARIANTS:%=test-%)
 .DELETE_ON_ERROR:
 
-all: $(B)/libredlock.a ## build the static library (the default)
+all: $(B)/libredlock.a ## build the static library (the default); B=folder: build there, also with other targets
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -81,7 +81,7 @@ $(B)/redlock: $(CLI) $(wildcard cli/*.h) $(HEADERS)
 # Small, and without shared libraries. With the usual common-page-size the linker may pad the code in the file to a whole page
 # to save a page of memory; a small value prevents this.
 STATIC = musl-gcc -static -no-pie -fno-pie -s -Oz -fno-jump-tables -ffunction-sections -fdata-sections -fno-asynchronous-unwind-tables -Wl,--gc-sections -Wl,-z,noseparate-code -Wl,-z,norelro -Wl,-z,common-page-size=64
-cli-static: deps-cli $(B)/redlock-static ## the same, static, with musl
+cli-static: deps-static $(B)/redlock-static ## the same, static, with musl
 $(B)/redlock-static: $(CLI) cli/static/libc.c $(wildcard cli/*.h) $(HEADERS)
 	@mkdir -p $(@D)
 	$(STATIC) $(WARN) $(CLI_FLAGS) -I. $(CLI) cli/static/libc.c -o $@

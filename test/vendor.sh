@@ -171,6 +171,11 @@ compiler_only() { # PATH has no other tool, the folder no other file
     (cd "$folder/empty" && env -i PATH="$folder/bin" gcc -std=c99 -I. app.c redlock_all.c -o app && ./app)
 }
 check "a compiler is enough to build a program with the single file" compiler_only
+musl_only() { # PATH has no redis-server, and no apt-get
+    for tool in sh make musl-gcc sed cat cmp mkdir dirname rm id; do ln -s "$(command -v $tool)" "$folder/bin" || return 1; done
+    env -i PATH="$folder/bin" REALGCC=gcc ${MAKE:-make} -s -C "$source" B=out-static cli-static && "$source/out-static/redlock-static" version
+}
+check "make and musl-gcc are enough to build the static program" musl_only
 
 check "the Makefile of the release builds" ${MAKE:-make} -s -C "$source" B=out
 check "the Makefile of the release builds with clang" ${MAKE:-make} -s -C "$source" B=out-clang CC=clang all shared cli
