@@ -134,50 +134,50 @@ enum rl_value {
     RL_DATABASE,
     RL_INFO_SCRIPT
 };
-#define KEY "\1"
-#define TOKEN "\2"
-#define TTL "\3"
-#define EVAL "EVAL\4\5"
-#define COUNTER "\6\7"
-#define PATIENCE "\10"
-#define USER "\11"
-#define PASSWORD "\12"
-#define DATABASE "\13"
-#define INFO "\14"
+#define RL_PUT_KEY "\1"
+#define RL_PUT_TOKEN "\2"
+#define RL_PUT_TTL "\3"
+#define RL_PUT_EVAL "EVAL\4\5"
+#define RL_PUT_COUNTER "\6\7"
+#define RL_PUT_PATIENCE "\10"
+#define RL_PUT_USER "\11"
+#define RL_PUT_PASSWORD "\12"
+#define RL_PUT_DATABASE "\13"
+#define RL_PUT_INFO "\14"
 static const char rl_words[] = /* clang-format off */
-    "6SET" KEY TOKEN "NX PX" TTL "\0"
-    "6" EVAL TTL "\0"
+    "6SET" RL_PUT_KEY RL_PUT_TOKEN "NX PX" RL_PUT_TTL "\0"
+    "6" RL_PUT_EVAL RL_PUT_TTL "\0"
 #if REDLOCK_FENCING
-    "8" EVAL TTL COUNTER "\0"
-    "7" EVAL COUNTER "\0"
+    "8" RL_PUT_EVAL RL_PUT_TTL RL_PUT_COUNTER "\0"
+    "7" RL_PUT_EVAL RL_PUT_COUNTER "\0"
 #else
     "\0\0"
 #endif
-    "7" EVAL TTL "1\0"
-    "6" EVAL TTL "\0"
-    "5" EVAL "\0"
+    "7" RL_PUT_EVAL RL_PUT_TTL "1\0"
+    "6" RL_PUT_EVAL RL_PUT_TTL "\0"
+    "5" RL_PUT_EVAL "\0"
 #if REDLOCK_NATIVE_RELEASE
-    "3DELIFEQ" KEY TOKEN "\0"
-    "4DELEX" KEY "IFEQ" TOKEN "\0"
-    "5EVALSHA " RL_DELETE_SHA1 " 1" KEY TOKEN "\0"
+    "3DELIFEQ" RL_PUT_KEY RL_PUT_TOKEN "\0"
+    "4DELEX" RL_PUT_KEY "IFEQ" RL_PUT_TOKEN "\0"
+    "5EVALSHA " RL_DELETE_SHA1 " 1" RL_PUT_KEY RL_PUT_TOKEN "\0"
 #else
     "\0\0\0"
 #endif
     "2HELLO 3\0"
-    "5HELLO 3 AUTH" USER PASSWORD "\0"
-    "2AUTH" PASSWORD "\0"
-    "3AUTH" USER PASSWORD "\0"
-    "2SELECT" DATABASE "\0"
+    "5HELLO 3 AUTH" RL_PUT_USER RL_PUT_PASSWORD "\0"
+    "2AUTH" RL_PUT_PASSWORD "\0"
+    "3AUTH" RL_PUT_USER RL_PUT_PASSWORD "\0"
+    "2SELECT" RL_PUT_DATABASE "\0"
 #if REDLOCK_NOTIFICATION
     "5CLIENT TRACKING ON OPTIN NOLOOP"
 #endif
     "\0"
 #if REDLOCK_RESTART_GUARD
-    "3EVAL" INFO "0"
+    "3EVAL" RL_PUT_INFO "0"
 #endif
     "\0"
 #if REDLOCK_DIAGNOSIS
-    "2PTTL" KEY
+    "2PTTL" RL_PUT_KEY
 #endif
     "\0"
 #if REDLOCK_NOTIFICATION
@@ -185,19 +185,19 @@ static const char rl_words[] = /* clang-format off */
 #endif
     "\0"
 #if REDLOCK_DURABLE
-    "4WAITAOF 1 0" PATIENCE
+    "4WAITAOF 1 0" RL_PUT_PATIENCE
 #endif
     "\0"; /* clang-format on */
-#undef KEY
-#undef TOKEN
-#undef TTL
-#undef EVAL
-#undef COUNTER
-#undef PATIENCE
-#undef USER
-#undef PASSWORD
-#undef DATABASE
-#undef INFO
+#undef RL_PUT_KEY
+#undef RL_PUT_TOKEN
+#undef RL_PUT_TTL
+#undef RL_PUT_EVAL
+#undef RL_PUT_COUNTER
+#undef RL_PUT_PATIENCE
+#undef RL_PUT_USER
+#undef RL_PUT_PASSWORD
+#undef RL_PUT_DATABASE
+#undef RL_PUT_INFO
 
 static const char *rl_script_of(unsigned command)
 {

@@ -174,18 +174,19 @@ static void rl_note_reply(const struct redlock_client *c, struct redlock_node *n
 static void rl_hello_replied(struct redlock_client *c, struct redlock_node *node,
                              const struct resp_item *item)
 {
-    enum { NAME, ROLE, MODE };
+    enum { RL_NAME_NEXT, RL_ROLE_NEXT, RL_MODE_NEXT };
     int other = item->kind != RESP_STRING || item->depth != 1;
 
-    if (node->priv.handshake_item == ROLE && !other && strcmp(item->text, "master") != 0)
+    if (node->priv.handshake_item == RL_ROLE_NEXT && !other && strcmp(item->text, "master") != 0)
         rl_node_deny(c, node, RL_IS_A_REPLICA);
-    else if (node->priv.handshake_item == MODE && !other && strcmp(item->text, "sentinel") == 0)
+    else if (node->priv.handshake_item == RL_MODE_NEXT && !other &&
+             strcmp(item->text, "sentinel") == 0)
         rl_node_deny(c, node, RL_IS_A_SENTINEL);
     else
-        node->priv.handshake_item = (uint8_t)(other                             ? NAME
-                                              : strcmp(item->text, "role") == 0 ? ROLE
-                                              : strcmp(item->text, "mode") == 0 ? MODE
-                                                                                : NAME);
+        node->priv.handshake_item = (uint8_t)(other                             ? RL_NAME_NEXT
+                                              : strcmp(item->text, "role") == 0 ? RL_ROLE_NEXT
+                                              : strcmp(item->text, "mode") == 0 ? RL_MODE_NEXT
+                                                                                : RL_NAME_NEXT);
 }
 
 #if REDLOCK_RESTART_GUARD

@@ -427,9 +427,9 @@ REDLOCK_API const struct redlock_io *redlock_posix(void);
 #define REDLOCK_ADDRESS_MAX 119 /* bytes of an address that redlock_resolve writes */
 
 /* Looks up "host:port" or "[v6]:port" and writes a numeric address for node->address to `text`, the first one
-   that getaddrinfo returns; a unix: address is copied. 0; -1 when `name` has no such form, is longer than 95 bytes, or `text` is too small
-   (REDLOCK_ADDRESS_MAX + 1 is enough); or the EAI_ code of getaddrinfo. Blocks as long as getaddrinfo does,
-   maybe minutes: the library never calls it. In net.c. */
+   that getaddrinfo returns; a unix: address is copied. 0; -1 when `name` has no such form, is longer than 95
+   bytes, or `text` is too small (REDLOCK_ADDRESS_MAX + 1 is enough); or the EAI_ code of getaddrinfo. Blocks as
+   long as getaddrinfo does, maybe minutes: the library never calls it. In net.c. */
 REDLOCK_API int redlock_resolve(const char *name, char *text, size_t size);
 
 #ifdef __cplusplus

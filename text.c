@@ -84,17 +84,18 @@ static void rl_hide_password(char *text, const char *password)
 static const char *rl_acl_rules(const struct redlock_node *node)
 {
     enum {
-        AT_SELECT = sizeof "+waitaof", /* with the blank behind it */
-        AT_EXISTS = AT_SELECT + sizeof "+select",
-        AT_DEL = AT_EXISTS + sizeof "+exists",
-        AT_EVAL = AT_DEL + sizeof "+del",
-        AT_SET = AT_EVAL + sizeof "+eval +get"
+        RL_AT_SELECT = sizeof "+waitaof", /* with the blank behind it */
+        RL_AT_EXISTS = RL_AT_SELECT + sizeof "+select",
+        RL_AT_DEL = RL_AT_EXISTS + sizeof "+exists",
+        RL_AT_EVAL = RL_AT_DEL + sizeof "+del",
+        RL_AT_SET = RL_AT_EVAL + sizeof "+eval +get"
     };
     static const char rules[] = "+waitaof +select +exists +del +eval +get +set +pexpire +pttl ~KEY";
     /* In the order of enum rl_command. */
-    static const uint8_t at[RL_READY] = {AT_SET,    AT_EXISTS, AT_EXISTS, AT_EXISTS, AT_EVAL,
-                                         AT_EVAL,   AT_DEL,    AT_DEL,    AT_DEL,    AT_DEL,
-                                         AT_SELECT, AT_SELECT, AT_SELECT, AT_SELECT, AT_SELECT};
+    static const uint8_t at[RL_READY] = {RL_AT_SET,    RL_AT_EXISTS, RL_AT_EXISTS, RL_AT_EXISTS,
+                                         RL_AT_EVAL,   RL_AT_EVAL,   RL_AT_DEL,    RL_AT_DEL,
+                                         RL_AT_DEL,    RL_AT_DEL,    RL_AT_SELECT, RL_AT_SELECT,
+                                         RL_AT_SELECT, RL_AT_SELECT, RL_AT_SELECT};
     unsigned command = node->priv.requests[node->priv.first].command;
 
     return rules + (node->priv.part > 0 && command & RL_WITH_SYNC ? 0 : at[command & 31]);

@@ -80,6 +80,8 @@ for std in c++11 c++17 c++20; do
     check "as $std" g++ -std=$std -x c++ -Wall -Wextra -c redlock_all.c -o one.o
     check "as $std, clang" clang++ -std=$std -x c++ -Wall -Wextra -Wno-deprecated -c redlock_all.c -o one.o
 done
+check "beside macros of the program" gcc -std=c99 -Wall -Wextra -Werror -DKEY=1 -DTOKEN=2 -DTTL=3 -DEVAL=4 -DUSER=5 -DPASSWORD=6 \
+    -DDATABASE=7 -DINFO=8 -DNAME=9 -DROLE=10 -DMODE=11 -DCOUNTER=12 -DPATIENCE=13 -c redlock_all.c -o one.o
 check "with app.c" gcc -std=c99 -I. "$folder/app.c" redlock_all.c -o app
 check "the program runs" ./app
 exported() { # only names with our prefixes

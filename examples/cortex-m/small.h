@@ -19,7 +19,6 @@
 #define REDLOCK_NODES_MAX 5
 #endif
 #define REDLOCK_ERROR_MAX 23   /* node 56 */
-#define REDLOCK_POOL_MAX 20    /* `entropy` is called for each attempt. client 16 */
 #define REDLOCK_PIPELINE_MAX 3 /* locks in progress at once, plus one. node 40 */
 #define RESP_TEXT_MAX 20       /* stored bytes of a server's text. node 40 */
 #define RESP_DEPTH_MAX 2       /* the reply to HELLO needs this. node 8 */
