@@ -141,8 +141,8 @@ R8b|round.c|s/role = rl_is\(command, RL_CREATING\) \? RL_STALE : RL_NOBODY;/role
 R8b|client.c|s/lock->priv.attempt.suspect = client->priv.all & \(redlock_mask\)~lock->members;//|a command that the previous process of the lock sent may still run
 R12|node.c|s/node->priv.handshake == RL_READY &&\s+node->priv.count == 0/1/|nothing counts before the handshake is answered
 R12|node.c|s/if \(command == RL_HELLO_AUTH\) \{ \/\*/if (0) { \/*/|AUTH on a server that does not know HELLO
-R12|node.c|s/(node->priv.handshake_item == ROLE && !other && )/0 \&\& $1/|a replica is no node
-R12|node.c|s/(node->priv.handshake_item == MODE && !other && )/0 \&\& $1/|a sentinel is no node
+R12|node.c|s/(node->priv.handshake_item == RL_ROLE_NEXT && !other && )/0 \&\& $1/|a replica is no node
+R12|node.c|s/(node->priv.handshake_item == RL_MODE_NEXT && !other &&\s)/0 \&\& $1/|a sentinel is no node
 R12|round.c|s/if \(node->priv.denied\)/if (0)/|a node that denies is distinguished from one that does not answer
 R12|node.c|s/ \|\| \(command == RL_INFO && rl_is_not_ready\(item\)\)//|a server that cannot tell its run_id yet is asked again
 R12|redlock.c|s/lock->priv.todo & c->priv.in\[REDLOCK_NODE_READY\],(\s+RL_DELETE, RL_NOBODY)/lock->priv.todo \& ~(unsigned)c->priv.in[REDLOCK_NODE_DOWN],$1/|no command is sent before the handshake is complete
@@ -181,7 +181,7 @@ R11|round.c|s/ && !\(lock->priv.round.broken & bit\)(\s+\? rl_native)/$1/|the na
 R11|round.c|s/ && rl_extra_keys\(lock\) == 0 &&(\s+rl_send)/ \&\& $1/|the native command is not tried for a lock of several keys
 R11|command.c|s/1 << RL_DELETE \| 1 << RL_EVALSHA/1 << RL_DELETE/|a reply to EVALSHA is read like that of the script
 R11|node.c|s/known \? RL_KNOWN : RL_UNTRIED/RL_KNOWN/|an untested native command is not used
-R11|command.c|s/4DELEX" KEY "IFEQ"/3DELEX" KEY/|never deleted without the condition
+R11|command.c|s/4DELEX" RL_PUT_KEY "IFEQ"/3DELEX" RL_PUT_KEY/|never deleted without the condition
 R11|round.c|s/rl_set_native\(node, rl_native\(node\), RL_ON_TRIAL\);/;/|the native command is tried once on a connection
 R11|node.c|s/rl_set_native\(node, RL_DELIFEQ, RL_UNTRIED\);/if (node->priv.native == 0) $&/|each connection tests the native command
 R11|redlock.c|s/rl_largest_holding\(c, lock\) > 0 \? REDLOCK_LOST/0 ? REDLOCK_LOST/|expired is distinguished from taken by another client
