@@ -199,11 +199,16 @@ $(foreach v,$(VARIANTS),$(eval $(call variant,$(v))))
 test-valgrind: $(PROGRAMS:%=$(B)/gcc/%)
 	prove -j 4 -e 'test/valgrind.sh' $^
 
-# The smallest buffer for the texts of replies.
-test-short: test/lock_test.c test/fake.c test/mini.c $(LIB) $(HEADERS)
-	@mkdir -p $(B)/short
-	gcc $(SAN) -DRESP_TEXT_MAX=20 -O1 -g $(WARN) $(POSIX) -I. -Itest $< test/fake.c test/mini.c $(CORE) -o $(B)/short/lock_test
-	prove -e '' $(B)/short/lock_test
+# The smallest buffer for the texts of replies; the fewest requests, and the fewest bytes at once.
+SHORT = texts requests reads
+SHORT-texts = -DRESP_TEXT_MAX=20
+SHORT-requests = -DREDLOCK_PIPELINE_MAX=2
+SHORT-reads = -DREDLOCK_READ_MAX=1
+$(B)/short/%: test/lock_test.c test/fake.c test/mini.c $(LIB) $(HEADERS)
+	@mkdir -p $(@D)
+	gcc $(SAN) $(SHORT-$*) -O1 -g $(WARN) $(POSIX) -I. -Itest $< test/fake.c test/mini.c $(CORE) -o $@
+test-short: $(SHORT:%=$(B)/short/%)
+	prove -e '' $^
 
 # The send buffer and the ring of requests at their limits.
 QUEUES = least most
