@@ -165,7 +165,7 @@ struct redlock_client_private {
 #if REDLOCK_NOTIFICATION
     uint8_t waiting; /* 1: some lock may wait for a notification. R7 */
 #endif
-    struct redlock_run out_run[REDLOCK_SEND_MAX / 128 + 1];
+    struct redlock_run out_run[REDLOCK_SEND_MAX < 512 ? 4 : REDLOCK_SEND_MAX / 128 + 1];
     uint8_t out_bytes[REDLOCK_SEND_MAX];
     uint8_t input[REDLOCK_READ_MAX]; /* what was read last */
     uint8_t pool[REDLOCK_POOL_MAX];
