@@ -26,6 +26,6 @@
 /* The longest command without these features, an extension, must fit; each byte of key and label adds to it. */
 #define REDLOCK_KEY_MAX 16
 #define REDLOCK_LABEL_MAX 0
-#define REDLOCK_SEND_MAX 299 /* client 216 */
+#define REDLOCK_SEND_MAX 299 /* client 208 */
 
 #endif
