@@ -178,22 +178,34 @@ static void read_auth_file(const char *path, char *line, size_t room)
 static struct {
     int fd;
     struct termios before, unseen;
-    struct sigaction stop; /* of SIGTSTP, while a password is typed */
+    struct sigaction stop;           /* of SIGTSTP, while a password is typed */
+    volatile sig_atomic_t is_echoed; /* 1: what is typed now would be seen */
 } terminal;
-
-/* A signal while a password is typed: switches the echo on again, then takes effect. */
-static void put_back(int number)
-{
-    tcsetattr(terminal.fd, TCSAFLUSH, &terminal.before);
-    raise(number);
-}
 
 /* After Ctrl-Z: the shell has its own settings meanwhile. */
 static void hide_again(int number)
 {
     (void)number;
+    terminal.is_echoed = 0;
     tcsetattr(terminal.fd, TCSAFLUSH, &terminal.unseen);
     sigaction(SIGTSTP, &terminal.stop, NULL);
+}
+
+/* A signal while a password is typed: switches the echo on again, then takes effect. Where it has none, the echo is switched off:
+   Ctrl-Z stops no process without a shell, and the first process of a container ignores Ctrl-C. */
+static void put_back(int number)
+{
+    sigset_t blocked;
+
+    sigemptyset(&blocked);
+    sigaddset(&blocked, number);
+    sigaddset(&blocked, SIGTTOU); /* so that `bg` does not switch the echo of the shell off */
+    terminal.is_echoed = 1;
+    tcsetattr(terminal.fd, TCSAFLUSH, &terminal.before);
+    raise(number);
+    sigprocmask(SIG_UNBLOCK, &blocked, NULL);
+    if (terminal.is_echoed)
+        hide_again(number);
 }
 
 /* From the terminal, without echo. */

@@ -3375,6 +3375,15 @@ static void prompts(void)
     is_int(ends(&run), 3, "--askpass");
     ok(strstr(screen(terminal, SECRET), SECRET) == NULL, "--askpass does not show the password");
     close(terminal);
+    run = start_on_terminal(&terminal, "run", "--askpass", "x", "-c", "exit 3", NULL);
+    screen(terminal, "Password");
+    type(terminal, "\032");
+    sleep_ms(500);
+    ok(tcgetattr(terminal, &shown) == 0 && (shown.c_lflag & ECHO) == 0,
+       "Ctrl-Z without a shell stops nothing, and the echo is off");
+    type(terminal, SECRET "\n");
+    is_int(ends(&run), 3, "and the password is read");
+    close(terminal);
     run = start_on_terminal(&terminal, "run", "--askpass", "x", "true", NULL);
     screen(terminal, "Password");
     type(terminal, "\003");
