@@ -218,22 +218,23 @@ static void set_environment(void)
     }
 }
 
-/* Returns if the command cannot be executed, with the reason in errno. A script without #! is run by /bin/sh, as a shell does it:
-   some C libraries do not do that in execvp. */
+/* Returns if the command cannot be executed, with the reason in errno. A script without #! is executed by a shell: some C
+   libraries do not do that in execvp. */
 static void execute(char **command)
 {
-    static char shell[] = "/bin/sh";
+    static char shell[] = "/bin/sh", dash_c[] = "-c", script[] = "exec \"$@\"";
+    char *first[] = {shell, dash_c, script, shell}, **by_shell;
+    enum { FIRST = sizeof first / sizeof *first };
     size_t count = 0;
-    char **by_shell;
 
     execvp(command[0], command);
-    if (errno != ENOEXEC || strchr(command[0], '/') == NULL)
+    if (errno != ENOEXEC)
         return;
     while (command[count] != NULL)
         count++;
-    by_shell = must_allocate(count + 2, sizeof *by_shell);
-    by_shell[0] = shell;
-    memcpy(by_shell + 1, command, count * sizeof *command);
+    by_shell = must_allocate(FIRST + count + 1, sizeof *by_shell);
+    memcpy(by_shell, first, sizeof first);
+    memcpy(by_shell + FIRST, command, count * sizeof *command);
     execv(shell, by_shell);
 }
 

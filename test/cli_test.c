@@ -279,6 +279,11 @@ static void exit_statuses(void)
     is_int(redlock("run", "x", "/", NULL), 126, "a directory");
     is_int(redlock("run", "x", write_file("script", 0700, "exit $#"), "a", "b", NULL), 2,
            "a script without #! is run by /bin/sh");
+    setenv("P", program, 1);
+    setenv("D", programs_folder(), 1);
+    setup.instead = "sh";
+    is_int(redlock("-c", "PATH=$D:$PATH exec \"$P\" run x script.secret a 'b c' d", NULL), 3,
+           "also one that is found in PATH");
     no_key_left("after these");
 }
 
