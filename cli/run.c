@@ -597,6 +597,8 @@ static siginfo_t supervise(void)
         int ended = has_ended(&end);
         if (ended && run.guard != 0 && end.si_code == CLD_EXITED)
             return end; /* it ended in time: otherwise the guard would have killed it */
+        if (ended)
+            is_asked_to_end(); /* takes a Ctrl-C that came after the last turn, and ended the command */
         look_at_lock(now);
         if (run.phase == STOPPING && now >= run.kill_us) {
             kill_command(SIGKILL);
