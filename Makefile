@@ -330,7 +330,7 @@ TESTS = test-gcc soak mutants model $(filter-out test-gcc test-clang,$(VARIANTS:
         api sim fuzz analyze style
 test: ## build and run all tests: two compilers, sanitizers, valgrind, single file, limits
 	@test/deps.sh test model vendor loops board transports cli
-	@$(MAKE) -s $(ONE) $(B)/libredlock.a $(B)/redlock $(B)/redlock-static
+	@$(MAKE) -s $(ONE) man $(B)/libredlock.a $(B)/redlock $(B)/redlock-static
 	@MAKE='$(MAKE)' PROGRAMS='$(PROGRAMS) thread_test torture_test partition_test late_test api_test tls_test lwip_test loops_test hpp_test check_test cli_test soak' test/all.sh $(TESTS)
 
 # redlock.hpp with two compilers, from C++11 on.

@@ -14,7 +14,7 @@ one() {
         verdict=SKIPPED
     fi
     checks=$(sed -n 's/^Files=[0-9]*, Tests=\([0-9]*\),.*/\1/p' "$log" | awk '{ n += $1 } END { print n + 0 }')
-    # in one write: the other lane prints too
+    # in one write: other lanes print, too
     { [ $verdict != FAILED ] || cat "$log"
       [ $verdict != SKIPPED ] || sed -n 's/^[^ ]* \.* skipped: /# not run here: /p' "$log"
       printf '%-16s %s  %5d checks  %3d s\n' "$2" "$verdict" "$checks" $(($(date +%s) - start)) | tee "$1/$2"
