@@ -41,7 +41,7 @@ loops='demo prove:perl valgrind:valgrind pkg-config:pkg-config /usr/include/uv.h
 transports='demo prove:perl openssl:openssl ip:iproute2 /usr/include/mbedtls/ssl.h:libmbedtls-dev
  /usr/include/lwip/lwipopts.h:liblwip-dev /usr/include/slirp/libslirp.h:libslirp-dev'
 static='musl-gcc:musl-tools'
-cli='demo static mandoc:mandoc groff:groff-base systemd-analyze:systemd bash:bash prove:perl'
+cli='demo static ps:procps mandoc:mandoc groff:groff-base systemd-analyze:systemd bash:bash prove:perl'
 parts='demo test docs model interop bench figures board lwip_board machines vendor loops transports static cli'
 
 missing=
