@@ -36,8 +36,12 @@ static void json_hold(const char *right)
 /* The end of each verb: prints the object of --json, and checks that it was written. */
 static int finish(const char *verb, const char *name, enum redlock_status status)
 {
-    int result = explain(&session, name, status);
+    int result = EXIT_LOST;
 
+    if (options.force && status == REDLOCK_LOST)
+        say(LOG_ERROR, "%s: no holder has the id %s", name, options.id);
+    else
+        result = explain(&session, name, status);
     if (options.json) {
         json_begin(verb);
         json_member("name", name);
@@ -239,10 +243,8 @@ static enum redlock_status release_by_force(int count, char **words)
     session.lock = &session.one;
     if (found < 0)
         return talks_failure();
-    if (found == 0) {
-        say(LOG_ERROR, "%s: no holder has the id %s", words[0], options.id);
+    if (found == 0)
         return REDLOCK_LOST;
-    }
     if (!is_sure(words[0], session.value))
         die(EXIT_HELD, "%s: not released", words[0]);
     return release_value(key, session.value, size);

@@ -1918,6 +1918,8 @@ static void force(void)
     other[7] = other[7] == '0' ? '1' : '0';
     is_int(redlock("release", "--force", "--yes", "--id", other, "x", NULL), 79,
            "--force with a wrong id");
+    snprintf(huge, sizeof huge, "redlock: x: no holder has the id %s\n", other);
+    is_text(wrote(last, 'e'), huge, "--force says so, and no more");
     is_int(redlock("release", "--force", "--yes", "--id", "", "x", NULL), 79,
            "--force with an empty id");
     is_int(redlock("release", "--force", "--yes", "x", NULL), 64, "--force without an id");
