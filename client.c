@@ -431,13 +431,15 @@ static void rl_wake(struct redlock_client *c)
         c->priv.wanted = 0;
     rl_wake_blocked(c, RL_BLOCKED, ready, down);
     if (c->priv.wanted & ready) {
+        rl_clear(&c->priv.wanted, ready);
         rl_wake_blocked(c, RL_LATER_LIST, ready, 0);
         for (lock = rl_first(c, RL_DONE); lock != NULL; lock = lock->priv.next)
             if (lock->priv.state == RL_IS_HELD && (lock->priv.todo & ready) &&
-                !rl_past(c, lock->valid_until_us))
+                !rl_past(c, lock->valid_until_us)) {
                 rl_ask_nodes(c, lock); /* it is complete, and was not taken yet. R2 */
+                rl_set(&c->priv.wanted, lock->priv.todo);
+            }
     }
-    rl_clear(&c->priv.wanted, ready);
     for (list = RL_WAIT; list <= RL_LATER_LIST; list++)
         while ((lock = rl_first(c, list)) != NULL && rl_past(c, lock->priv.due_us))
             rl_move(c, lock, RL_TURN);

@@ -471,6 +471,33 @@ static void r02_attempts_wait_in_line_for_room(void)
     is_int((int)in_line, 40, "r02: in the order in which they were started");
 }
 
+/* A node is connected when more locks are held than it has room for. It is sent all of them, although none of those that have
+   completed is taken. */
+static void r02_completed_locks_share_a_late_node(void)
+{
+    static struct redlock_lock many[40];
+    static char keys[40][4];
+    unsigned i, held = 0, found = 0;
+
+    begin_with_defaults(3);
+    fake_nodes[2].refuses = 1;
+    warm_up();
+    for (i = 0; i < 40; i++) {
+        snprintf(keys[i], sizeof keys[i], "l%02u", i);
+        redlock_lock_init(&many[i], keys[i], 3, 60000);
+        redlock_acquire_start(&client, &many[i], 5000);
+    }
+    fake_pass(&client, 2000 * MS);
+    for (i = 0; i < 40; i++)
+        held += many[i].status == REDLOCK_OK;
+    fake_nodes[2].refuses = 0;
+    fake_pass(&client, 4000 * MS);
+    for (i = 0; i < 40; i++)
+        found += fake_find(2, keys[i], 3) != NULL;
+    is_int((int)held, 40, "r02: 40 locks are held on two of three nodes");
+    is_int((int)found, 40, "r02: and on the third when it is back");
+}
+
 /* Replies that must close the connection, and the error of the node. */
 static void r05_nonsense_disconnects(void)
 {
@@ -4353,6 +4380,7 @@ static void acquiring(void)
     r05_late_replies_are_dropped();
     r05_a_full_queue_keeps_replies_apart();
     r02_attempts_wait_in_line_for_room();
+    r02_completed_locks_share_a_late_node();
     r05_nonsense_disconnects();
     r05_a_push_is_not_a_reply();
     r05_an_unsolicited_first_reply_disconnects();
