@@ -142,7 +142,7 @@ for feature in $(sed -n 's/^#ifndef \(REDLOCK_[A-Z0-9_]*\)$/\1/p' redlock_config
         $(($(struct "$m4" redlock_lock) - $(struct "$m4 $without" redlock_lock))) \
         $(($(struct "$m4" redlock_client) - $(struct "$m4 $without" redlock_client)))
 done
-[ $status -eq 0 ] || echo 'A limit is exceeded: see the lines with MISSED, and docs/embedded.md.'
+[ $status -eq 0 ] || echo 'A limit is exceeded: see the lines with MISSED, and docs/sizes.md.'
 if [ -n "${2:-}" ]; then
     grep -v "^| $version |" $record >"$build/record" # rows of other releases, and the head
     cat "$build/rows" >>"$build/record"
