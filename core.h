@@ -854,9 +854,14 @@ enum rl_state {
    a lock that acquires stands in one from TURN to WAIT, and waiters are notified in that order. */
 enum rl_list { RL_NOWHERE, RL_TURN, RL_BLOCKED, RL_LINE, RL_WAIT, RL_LATER_LIST, RL_DONE };
 
-static inline struct redlock_lock *rl_first(const struct redlock_client *c, unsigned list)
+static inline struct redlock_list *rl_list(struct redlock_client *c, unsigned which)
 {
-    return c->priv.list[list - 1].first; /* NOWHERE is no list */
+    return &c->priv.list[which - 1]; /* NOWHERE is no list */
+}
+
+static inline struct redlock_lock *rl_first(struct redlock_client *c, unsigned list)
+{
+    return rl_list(c, list)->first;
 }
 
 /* Whether others had the lock when the last attempt failed. */

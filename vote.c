@@ -19,7 +19,7 @@ REDLOCK_PRIVATE void rl_move(struct redlock_client *c, struct redlock_lock *lock
     struct redlock_list *list;
 
     if (lock->priv.list != RL_NOWHERE) {
-        list = &c->priv.list[lock->priv.list - 1];
+        list = rl_list(c, lock->priv.list);
         *(prev != NULL ? &prev->priv.next : &list->first) = next;
         *(next != NULL ? &next->priv.prev : &list->last) = prev;
     }
@@ -27,7 +27,7 @@ REDLOCK_PRIVATE void rl_move(struct redlock_client *c, struct redlock_lock *lock
     lock->priv.next = lock->priv.prev = NULL;
     if (where == RL_NOWHERE)
         return;
-    list = &c->priv.list[where - 1];
+    list = rl_list(c, where);
     next = NULL;
     prev = list->last;
     while ((where == RL_WAIT || where == RL_LATER_LIST) && prev != NULL &&

@@ -238,7 +238,7 @@ static void any_lock(unsigned state, unsigned list)
     lock.priv.list = (uint8_t)list;
     lock.priv.next = lock.priv.prev = NULL;
     if (list != RL_NOWHERE)
-        client.priv.list[list - 1].first = client.priv.list[list - 1].last = &lock;
+        rl_list(&client, list)->first = rl_list(&client, list)->last = &lock;
     lock.priv.outcome = (int8_t)(1 - (int)any_of(0, 16));
     lock.priv.todo = any_nodes();
     lock.priv.waits = any_nodes();
