@@ -188,16 +188,6 @@ static const char rl_words[] = /* clang-format off */
     "4WAITAOF 1 0" RL_PUT_PATIENCE
 #endif
     "\0"; /* clang-format on */
-#undef RL_PUT_KEY
-#undef RL_PUT_TOKEN
-#undef RL_PUT_TTL
-#undef RL_PUT_EVAL
-#undef RL_PUT_COUNTER
-#undef RL_PUT_PATIENCE
-#undef RL_PUT_USER
-#undef RL_PUT_PASSWORD
-#undef RL_PUT_DATABASE
-#undef RL_PUT_INFO
 
 static const char *rl_script_of(unsigned command)
 {
