@@ -29,7 +29,7 @@
 enum {
     RL_RETRY_MIN_MS = 50,   /* first pause before a reconnect; doubles */
     RL_RETRY_MAX_MS = 1600, /* longest, before jitter of half of it to both sides */
-    RL_RUN_MAX = 15,        /* bytes of a run_id that count: all builds keep so many */
+    RL_RUN_MAX = 15,        /* bytes of a run_id that count: each build keeps these */
     /* Receives per event: a chatty node must not hold the loop. But a whole reply is read. */
     RL_READS_MAX = REDLOCK_READ_MAX < 32 ? 1024 / REDLOCK_READ_MAX : 32
 };

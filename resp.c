@@ -7,7 +7,7 @@
 #include <string.h>
 
 #if RESP_TEXT_MAX < 20 || RESP_TEXT_MAX > 255
-#error "RESP_TEXT_MAX must be 20..255: the longest number has 20 digits"
+#error "RESP_TEXT_MAX must be 20..255: a number has up to 20 characters"
 #endif
 #if RESP_DEPTH_MAX < 1 || RESP_DEPTH_MAX > 8
 #error "RESP_DEPTH_MAX must be 1..8: one bit each in `attributes`"

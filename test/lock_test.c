@@ -320,7 +320,7 @@ static void r04_a_node_that_accepts_no_bytes_is_disconnected(void)
     is_int((int)fake_keys_left(), 2, "r04: no key of ours is left on any node");
 }
 
-/* Bytes that the server sends of its own accord. */
+/* The server sends these bytes before it is sent a command. */
 static void reply_early(int i, const char *bytes)
 {
     struct fake_node *n = &fake_nodes[i];
