@@ -179,13 +179,18 @@ CC-large = gcc $(LARGE)
 CC-lean = gcc $(LEAN)
 LIB-single = $(ONE)
 
-define variant
-OBJECTS-$(1) = $(patsubst %.c,$(B)/$(1)/o/%.o,$(HELPERS) $(or $(LIB-$(1)),$(LIB)))
+# How a variant compiles its second argument, the sources that all its programs share.
+define objects
+OBJECTS-$(1) = $(patsubst %.c,$(B)/$(1)/o/%.o,$(2))
 COMPILE-$(1) = $$(CC-$(1)) -O1 -g $(WARN) $(POSIX) $(if $(LIB-$(1)),-I$(B)/single) -I. -Itest
 .SECONDARY: $$(OBJECTS-$(1))
 $(B)/$(1)/o/%.o: %.c $(wildcard test/*.h) $(HEADERS) $(ONE) Makefile
 	@mkdir -p $$(@D)
 	$$(COMPILE-$(1)) -c $$< -o $$@
+endef
+
+define variant
+$(call objects,$(1),$(HELPERS) $(or $(LIB-$(1)),$(LIB)))
 $(B)/$(1)/%: test/%.c $$(OBJECTS-$(1))
 	$$(COMPILE-$(1)) $$< $$(OBJECTS-$(1)) -o $$@
 $(B)/$(1)/queue_test: test/queue_test.c test/lock_options.h test/tap.h $(CORE) $(HEADERS) Makefile # includes pipeline.c and node.c
@@ -243,12 +248,8 @@ test-torture: test/torture_test.c test/side.h test/servers.c $(LIB) $(HEADERS)
 
 # net.c on systems without some functions and flags of Linux: without each of these, and without all.
 LACKS = GETRANDOM PPOLL SOCK_NONBLOCK CLOCK_BOOTTIME MSG_NOSIGNAL
-COMPILE-lacks = gcc $(SAN) -O1 -g $(WARN) $(POSIX) -I. -Itest
-OBJECTS-lacks = $(patsubst %.c,$(B)/lacks/o/%.o,test/servers.c $(CORE))
-.SECONDARY: $(OBJECTS-lacks)
-$(B)/lacks/o/%.o: %.c $(wildcard test/*.h) $(HEADERS)
-	@mkdir -p $(@D)
-	$(COMPILE-lacks) -c $< -o $@
+CC-lacks = gcc $(SAN)
+$(eval $(call objects,lacks,test/servers.c $(CORE)))
 $(B)/lacks/%: test/net_test.c net.c $(OBJECTS-lacks)
 	$(COMPILE-lacks) $(patsubst %,-DREDLOCK_WITHOUT_%,$(if $(filter all,$*),$(LACKS),$*)) $< net.c $(OBJECTS-lacks) -o $@
 $(B)/lacks/torture: test/torture_test.c net.c $(OBJECTS-lacks)
