@@ -135,24 +135,16 @@ again() { # FOLDER - made in FOLDER, with another umask, time zone and language
 check "a second build of the release is the same, byte for byte" again "$here"
 rm -rf "$folder/again"
 check "a build from the release is the same, byte for byte" again "$source"
-incomplete() { # without one of the files that it lists
-    mv "$source/docs/cpp.md" "$folder/cpp.md"
-    ${MAKE:-make} -s -C "$source" release B="$folder/again" 2>"$folder/incomplete"
+lacks() { # without the file there is no release, and make says this. git is kept from finding a checkout around us
+    mv "$source/$1" "$folder/lacking"
+    GIT_CEILING_DIRECTORIES=$folder ${MAKE:-make} -s -C "$source" release B="$folder/again" 2>"$folder/lacks"
     made=$?
-    mv "$folder/cpp.md" "$source/docs/cpp.md"
+    mv "$folder/lacking" "$source/$1"
     rm -rf "$folder/again"
-    [ $made -ne 0 ] && grep 'cpp.md' "$folder/incomplete"
+    [ $made -ne 0 ] && grep "$2" "$folder/lacks"
 }
-check "without one of its files there is no release" incomplete
-unlisted() { # neither a checkout nor a release: git's word, and ours
-    mv "$source/SHA256SUMS" "$folder/sums"
-    GIT_CEILING_DIRECTORIES=$folder ${MAKE:-make} -s -C "$source" release B="$folder/again" 2>"$folder/unlisted"
-    made=$?
-    mv "$folder/sums" "$source/SHA256SUMS"
-    rm -rf "$folder/again"
-    [ $made -ne 0 ] && grep '^release: neither SHA256SUMS nor git lists the files' "$folder/unlisted"
-}
-check "without a list of files the release says so" unlisted
+check "without one of its files there is no release" lacks docs/cpp.md cpp.md
+check "without a list of files the release says so" lacks SHA256SUMS '^release: neither SHA256SUMS nor git lists the files'
 listed() { # SHA256SUMS lists each file and no other
     (cd "$build" && sha256sum -c "redlock-$version.tar.gz.sha256") && cd "$source" && sha256sum --quiet -c SHA256SUMS &&
         sed 's/^[^ ]*  //' SHA256SUMS >"$folder/listed" &&
