@@ -80,11 +80,12 @@ static void rl_hide_password(char *text, const char *password)
     }
 }
 
-/* The ACL rules that the oldest request needs, and maybe more of those that every lock needs. */
+/* The ACL rules that the oldest request needs, and maybe more of those that every lock needs: the end of `rules`,
+   from the place in `at`. So the rules that few commands need stand first. */
 static const char *rl_acl_rules(const struct redlock_node *node)
 {
     enum {
-        RL_AT_SELECT = sizeof "+waitaof", /* with the blank behind it */
+        RL_AT_SELECT = sizeof "+waitaof", /* sizeof counts the 0, as the blank behind it */
         RL_AT_EXISTS = RL_AT_SELECT + sizeof "+select",
         RL_AT_DEL = RL_AT_EXISTS + sizeof "+exists",
         RL_AT_EVAL = RL_AT_DEL + sizeof "+del",
