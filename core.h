@@ -214,7 +214,8 @@ enum rl_command {
 
     /* Flags on a command: other commands that are sent with it, each with a separate reply. CLIENT CACHING goes
        before it: the server tells when the key that it reads changes (R7). PTTL, how long the holder has the
-       key, and WAITAOF, whether it is on disk (R17), go after it. */
+       key, and WAITAOF, whether it is on disk (R17), go after it. A command and its flags fill one byte
+       (redlock_request, RL_COMMAND): another flag needs a wider one. */
     RL_WITH_CACHING = REDLOCK_NOTIFICATION ? 32 : 0,
     RL_WITH_PTTL = REDLOCK_DIAGNOSIS ? 64 : 0,
     RL_WITH_SYNC = REDLOCK_DURABLE ? 128 : 0
