@@ -2232,7 +2232,8 @@ static void r12_a_denial_names_the_permissions(void)
         else
             acquire(0);
         fake_pass(&client, 20 * MS);
-        ok(has_error(0, cases[i].error), "r12: %c: %s", operation, nodes[0].error);
+        ok(has_error(0, cases[i].error), "r12: %c: \"%s\" in: %s", operation, cases[i].error,
+           nodes[0].error);
     }
     begin_with_defaults(3); /* 1 of 3 nodes denies, so the lock is held */
     fake_nodes[0].reply = "-NOPERM x\r\n";
@@ -2975,8 +2976,8 @@ static void r17_connections_that_break(void)
     fake_nodes[1].server.synced = fake_nodes[2].server.synced = on_disk;
     fake_pass(&client, 20 * MS);
     ok(redlock_next_completed(&client) == &lock && lock.status == REDLOCK_OK,
-       "r17: an extension is sent again after its connection broke: %s",
-       redlock_strerror(lock.status));
+       "r17: an extension is sent again after its connection broke: %s. %s",
+       redlock_strerror(lock.status), nodes[1].error);
     for (i = 0; i < 3; i++)
         fake_nodes[i].delay_us = 20 * MS;
     redlock_extend_start(&client, &lock);
@@ -2985,7 +2986,8 @@ static void r17_connections_that_break(void)
     fake_break(1);
     fake_pass(&client, 100 * MS);
     ok(redlock_next_completed(&client) == &lock && lock.status == REDLOCK_OK,
-       "r17: also when it broke before any reply: %s", redlock_strerror(lock.status));
+       "r17: also when it broke before any reply: %s. %s", redlock_strerror(lock.status),
+       nodes[1].error);
     is_int(release(1000), REDLOCK_OK, "r17: released");
     fake_pass(&client, 200 * MS);
     is_int((int)fake_keys_left(), 0, "r17: no key is left");

@@ -544,7 +544,7 @@ static char mini_kind(const struct mini_word *words, unsigned count)
     } names[] = {{"SET", 3, 6, 'S'},   {"DELIFEQ", 7, 3, 'N'}, {"EVALSHA", 7, 5, 'N'},
                  {"PTTL", 4, 2, 'P'},  {"CLIENT", 6, 3, 'C'},  {"CLIENT", 6, 0, 'T'},
                  {"HELLO", 5, 0, 'H'}, {"WAITAOF", 7, 0, 'W'}, {"SELECT", 6, 0, 'L'},
-                 {"AUTH", 4, 0, 'A'},  {"DELEX", 5, 4, 'N'}};
+                 {"AUTH", 4, 0, 'A'},  {"DELEX", 5, 4, 'N'}}; /* DELEX stays last: it needs IFEQ */
     unsigned i;
 
     for (i = 0; i < sizeof names / sizeof *names; i++)
@@ -552,6 +552,8 @@ static char mini_kind(const struct mini_word *words, unsigned count)
             mini_same(words[0].bytes, words[0].size, names[i].name, names[i].size) &&
             (i + 1 < sizeof names / sizeof *names || mini_is(words[2], "IFEQ")))
             return names[i].kind;
+    printf("# %.*s with %u words: mini_kind has no letter for it\n", (int)words[0].size,
+           words[0].bytes, count);
     mini_fail("an unknown command");
     return '?';
 }
