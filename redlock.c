@@ -38,7 +38,7 @@
    R11 Release in every state of the lock, on all nodes. A server's own compare-and-delete command replaces
        the script on connections where it is known; each connection tries them behind a first script.
    R15 Nothing waits without a bound: node_timeout_ms, or three measured round trips, for an answer;
-       wait_ms for a holder; stall_ms for the connections of a new client.
+       wait_ms for a holder; stall_ms for a quorum of connections.
    R16 Fencing tokens. Each node counts the grants of a lock. The token is a counter on which a quorum
        agrees; where they differ the largest is proposed to all. A node whose counter is larger by then
        does not agree. The first proposal is the wall clock, unless that date cannot be.

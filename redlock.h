@@ -1,7 +1,7 @@
 /* redlock.h - a distributed lock over N independent Redis servers: the holder is the client that a
    majority of the servers names.
 
-       struct redlock_node nodes[3] = {{{0}}};
+       struct redlock_node nodes[3] = {{0}};
        struct redlock_client client;
        struct redlock_lock lock;
 
@@ -24,7 +24,8 @@
    Memory is the caller's; nothing is allocated. A client and its nodes must not move between init and
    deinit; a lock must not move from a start until it is released, abandoned, or has failed.
    Threads: a client with its nodes and locks belongs to one thread at a time. Clients are independent.
-   After fork() the child may only call redlock_deinit; every other call returns REDLOCK_FORKED.
+   After fork() the child may only call redlock_deinit: calls that start, run or end an operation return
+   REDLOCK_FORKED, the others do not check.
    Time: durations are milliseconds in uint32_t, names end in _ms; moments are microseconds of a
    monotonic clock in uint64_t, names end in _us.
    The library calls none of your functions but those of struct redlock_io.
@@ -100,7 +101,7 @@ struct redlock_settings {
        that the default works over any distance; at most a quarter of the ttl. R15 */
     uint32_t node_timeout_ms;
     /* A connection that owes a reply, or is not up, for longer is closed, 1..600000; default 1000, or twice
-       node_timeout_ms. A new client without a quorum waits so long for connections. R5 */
+       node_timeout_ms. An attempt without a quorum of connections waits so long for them. R2, R5 */
     uint32_t stall_ms;
     /* Attempts after the first, 1..254; REDLOCK_NONE: none; default: as many as fit into wait_ms. R6 */
     uint32_t retries;
@@ -118,7 +119,8 @@ struct redlock_settings {
     /* Clock drift, in parts per million of the ttl, 1..500000; REDLOCK_NONE: none; default 10000, the 1
        percent of [Redlock]. Always 2 ms more, as servers count whole milliseconds. R3 */
     uint32_t drift_ppm;
-    /* Extensions per acquire, 1..65535; REDLOCK_NONE: none; default 100. [Redlock] asks for a limit. R10 */
+    /* redlock_extend is refused after so many extensions per acquire, automatic ones included, 1..65535;
+       REDLOCK_NONE: none; default 100. [Redlock] asks for a limit. R10 */
     uint32_t extend_max;
     /* The longest ttl that any client of these servers uses, 1..0x7fffffff; default 0: off. A server that
        may have lost its keys does not vote until so much time has passed: one that has just started, or
@@ -161,7 +163,7 @@ struct redlock_node {
        DOWN. The strings must live until redlock_deinit. */
     const char *address;  /* "10.0.0.1:6379", "[fe80::1]:6379", "unix:/run/redis.sock": numeric, see
                              redlock_resolve for host names. What it means is up to struct redlock_io */
-    const char *user;     /* ACL user, Redis 6. NULL: "default" */
+    const char *user;     /* ACL user, Redis 6; needs a password. NULL: "default" */
     const char *password; /* any bytes but NUL; never part of an error. NULL: none */
     uint32_t database;    /* 0, the first, needs no permission; others need SELECT */
     void *user_data;      /* yours */
@@ -218,12 +220,14 @@ struct redlock_lock {
     const void *label; /* any bytes; appended to the random token, to name the holder */
 #endif
 #if REDLOCK_MULTI_KEY
-    /* Multi-key lock: each node grants all keys or none. All keys, with 10 bytes more for each of these, must
-       fit REDLOCK_KEY_MAX. */
+    /* Multi-key lock: each node grants all keys or none. No key may be there twice. All keys, with 10 bytes
+       more for each of these, must fit REDLOCK_KEY_MAX. The array lives as long as the lock. */
     const struct redlock_key *extra_keys;
 #endif
 #if REDLOCK_DIAGNOSIS
-    char *holder; /* your buffer for the holder's token, cut off, when refused; NULL: none */
+    /* Your buffer for the holder's token when refused: cut off after RESP_TEXT_MAX bytes, or with the NUL
+       after holder_size. NULL: none. */
+    char *holder;
 #endif
     void *user_data; /* yours */
 #if REDLOCK_MULTI_KEY
@@ -257,23 +261,24 @@ struct redlock_client {
 
 /* Sets up a client over `count` nodes, 1..REDLOCK_NODES_MAX, odd is best. Connects to none yet. `io` and
    `nodes` are borrowed until redlock_deinit; `settings` is copied, NULL: all defaults. REDLOCK_OK or
-   REDLOCK_INVALID_ARGUMENT: the error of nodes[0] names a setting that is out of range, the error of another
-   node what is wrong with it. A server must be listed once: a server that votes twice makes a false
-   majority. R13 */
+   REDLOCK_INVALID_ARGUMENT, see redlock_invalid_argument: the error of a node says what is wrong with it; the
+   error of nodes[0] also names a setting that is out of range. A server must be listed once: a server that
+   votes twice makes a false majority. R13 */
 REDLOCK_API enum redlock_status redlock_init(struct redlock_client *client,
                                              const struct redlock_io *io,
                                              struct redlock_node *nodes, unsigned count,
                                              const struct redlock_settings *settings);
 
 /* Which argument was invalid: a constant text. For REDLOCK_INVALID_ARGUMENT from any call with this client,
-   also from redlock_init. Never NULL. */
+   also from redlock_init. Never NULL; "" without REDLOCK_ERROR_TEXTS. */
 REDLOCK_API const char *redlock_invalid_argument(const struct redlock_client *client);
 
 /* Closes all connections. Does not block or send anything: held locks expire with their ttl. Locks in
    progress become REDLOCK_CANCELLED. All memory is yours again. May be called twice. */
 REDLOCK_API void redlock_deinit(struct redlock_client *client);
 
-/* Clears a lock and sets key and ttl. Not for a lock that is held or in progress. */
+/* Clears a lock and sets key (1..REDLOCK_KEY_MAX bytes, borrowed) and ttl_ms. Checks nothing: the first
+   operation does. Not for a lock that is held or in progress. */
 REDLOCK_API void redlock_lock_init(struct redlock_lock *lock, const void *key, size_t key_size,
                                    uint32_t ttl_ms);
 
@@ -281,11 +286,11 @@ REDLOCK_API void redlock_lock_init(struct redlock_lock *lock, const void *key, s
    with 0, contention and an idle connection that turned out dead are still retried at once, up to 5 times.
    REDLOCK_OK, _HELD, _CONTENDED, _UNREACHABLE, _DENIED, _TOO_LATE, _TIMEOUT, _NO_ENTROPY, _ALREADY_HELD,
    _FORKED or _INVALID_ARGUMENT. A failed acquire is rolled back. Blocks wait_ms + 3 * node_timeout_ms at
-   most, where each counts as three round trips if that is longer; with wait_ms 0 at most 20 *
-   node_timeout_ms (nodes time out one after another). A new client also waits for its first connections:
-   stall_ms if there is no quorum of them, 100 ms for the rest. With a fencing token 4 * node_timeout_ms
-   more for each attempt, if the nodes' counters differ. [Redlock], "The Redlock algorithm"; R1 to R7,
-   R16. */
+   most, where each counts as three round trips if that is longer; with wait_ms 0 at most 21 *
+   node_timeout_ms (six attempts, where nodes time out one after another). Before an attempt it also waits for
+   connections: stall_ms at most if there is no quorum of them, else 100 ms for the rest. With a fencing token
+   4 * node_timeout_ms more for each attempt, if the nodes' counters differ. [Redlock], "The Redlock
+   algorithm"; R1 to R7, R16. */
 REDLOCK_API enum redlock_status redlock_acquire(struct redlock_client *client,
                                                 struct redlock_lock *lock, uint32_t wait_ms);
 
@@ -302,10 +307,10 @@ REDLOCK_API enum redlock_status redlock_extend(struct redlock_client *client,
    REDLOCK_LOST: it had expired, and another client holds it. REDLOCK_UNCONFIRMED: no quorum answered within
    wait_ms; it was sent wherever there is a connection, and expires with its ttl; may be called again. The
    lock is not held afterwards, and its memory is yours. REDLOCK_FORKED or REDLOCK_INVALID_ARGUMENT: nothing
-   was sent. Blocks wait_ms + node_timeout_ms at most; with 0 replies are not waited for. A release that a
-   connected minority has not answered is repeated by your next calls or events. A program that exits here,
-   or a node that is down, may leave a key for its ttl. [Redlock], "Correct implementation with a single
-   instance"; R4, R11. */
+   was sent. Blocks wait_ms + node_timeout_ms at most; with 0 replies are not waited for: REDLOCK_UNCONFIRMED,
+   or REDLOCK_EXPIRED if no node can have the key. A release that a connected minority has not answered is
+   repeated by your next calls or events. A program that exits here, or a node that is down, may leave a key
+   for its ttl. [Redlock], "Correct implementation with a single instance"; R4, R11. */
 REDLOCK_API enum redlock_status redlock_release(struct redlock_client *client,
                                                 struct redlock_lock *lock, uint32_t wait_ms);
 
@@ -319,13 +324,14 @@ REDLOCK_API uint32_t redlock_remaining_ms(const struct redlock_client *client,
 REDLOCK_API void redlock_abandon(struct redlock_client *client, struct redlock_lock *lock);
 
 /* The label in lock->holder: what to show to people instead of the token. "" if there is none, or the token
-   is not one of this library's; always in a build without REDLOCK_DIAGNOSIS. */
+   is not one of this library's; always in a build without REDLOCK_DIAGNOSIS. Points into lock->holder. */
 REDLOCK_API const char *redlock_holder_label(const struct redlock_lock *lock);
 
-/* Takes over a lock that another client holds, maybe in another process: set key, ttl_ms, token, label and
-   `members` as they are there (and fencing_token), and pass the time that was left there, less what the
-   transfer took; 0: only to release it. Sends nothing. The other client then calls redlock_abandon.
-   REDLOCK_OK, _ALREADY_HELD, _FORKED or _INVALID_ARGUMENT. */
+/* Takes over a lock that another client of the same nodes, in the same order, holds, maybe in another
+   process: set the keys, ttl_ms, token, label and `members` as they are there (and fencing_token), and pass
+   the time that was left there, less what the transfer took, ttl_ms at most; 0: only to release it. Sends
+   nothing. The other client then calls redlock_abandon. REDLOCK_OK, _ALREADY_HELD, _FORKED or
+   _INVALID_ARGUMENT. */
 REDLOCK_API enum redlock_status redlock_adopt(struct redlock_client *client,
                                               struct redlock_lock *lock, uint32_t remaining_ms);
 
@@ -376,7 +382,8 @@ REDLOCK_API void redlock_handle_events(struct redlock_client *client, unsigned i
 REDLOCK_API uint64_t redlock_tick(struct redlock_client *client);
 
 /* The next lock whose operation is complete, in order of completion; NULL: none. lock->operation says which
-   operation, lock->status how it ended. */
+   operation, lock->status how it ended. Not those of the blocking calls, nor of a lock that was started
+   again. */
 REDLOCK_API struct redlock_lock *redlock_next_completed(struct redlock_client *client);
 
 /* ---- The system below: for authors of an I/O table ---------------------------------------------- */
@@ -409,7 +416,7 @@ struct redlock_io {
     /* May be NULL. Microseconds since 1970 by the wall clock: proposed as fencing tokens, so that these grow
        even when a node has lost its counter. Decides nothing. R16 */
     uint64_t (*wall_us)(void *context);
-    /* May be NULL. A number that is another one in a child process. */
+    /* May be NULL: forks are not noticed. A number that is another one in a child process. */
     uint32_t (*process)(void *context);
     /* May be NULL. Whether `dial` accepts the form of node->address: 0, or -1 with node->error. Called by
        redlock_init. */
@@ -417,7 +424,7 @@ struct redlock_io {
 };
 
 /* For authors of such a table: sets node->error to "what: why" unless an earlier error stands there; `why`
-   may be NULL. */
+   may be NULL. Cut off after REDLOCK_ERROR_MAX bytes. */
 REDLOCK_API void redlock_set_error(struct redlock_node *node, const char *what, const char *why);
 
 /* The table for POSIX, in net.c: non-blocking close-on-exec sockets, poll(), TCP_NODELAY, no SIGPIPE,
@@ -427,9 +434,9 @@ REDLOCK_API const struct redlock_io *redlock_posix(void);
 #define REDLOCK_ADDRESS_MAX 119 /* bytes of an address that redlock_resolve writes */
 
 /* Looks up "host:port" or "[v6]:port" and writes a numeric address for node->address to `text`, the first one
-   that getaddrinfo returns; a unix: address is copied. 0; -1 when `name` has no such form, is longer than 95
-   bytes, or `text` is too small (REDLOCK_ADDRESS_MAX + 1 is enough); or the EAI_ code of getaddrinfo. Blocks as
-   long as getaddrinfo does, maybe minutes: the library never calls it. In net.c. */
+   that getaddrinfo returns; a unix: address is copied. 0; -1 when `name` has no such form, its host is longer
+   than 95 bytes, or `text` is too small (REDLOCK_ADDRESS_MAX + 1 is enough); or the EAI_ code of getaddrinfo.
+   Blocks as long as getaddrinfo does, maybe minutes: the library never calls it. In net.c. */
 REDLOCK_API int redlock_resolve(const char *name, char *text, size_t size);
 
 #ifdef __cplusplus
