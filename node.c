@@ -297,8 +297,8 @@ static int rl_handshake_replied(struct redlock_client *c, struct redlock_node *n
         }
     } else if (item->kind == RESP_ERROR &&
                (command <= RL_SELECT || (command == RL_INFO && rl_is_not_ready(item)))) {
+        node->priv.denied = (uint8_t)rl_is_denial(item); /* before the text is cut off */
         rl_set_server_error(node, RL_REPLIED, item);
-        node->priv.denied = (uint8_t)rl_is_denial(item);
         rl_node_fail(c, node, RL_NO_ERROR);
     } else if (REDLOCK_RESP3 && command <= RL_HELLO_AUTH) {
         rl_hello_replied(c, node, item);

@@ -2170,6 +2170,10 @@ static void r12_wrong_password(void)
         ok(strstr(nodes[i].error, "secret") == NULL,
            "r12: the error does not contain the password");
     is_int((int)fake_count(-1, 'S'), 0, "r12: no SET is sent");
+    begin_with_defaults(1);
+    fake_nodes[0].server.password = "right";
+    nodes[0].password = "WRONG"; /* where the error of the node is cut off */
+    is_int(acquire(0), REDLOCK_DENIED, "r12: WRONGPASS means denied, whatever the password is");
 }
 
 #define LONG_NAME "a-user-whose-name-leaves-no-room"
