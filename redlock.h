@@ -259,11 +259,11 @@ struct redlock_client {
     struct redlock_client_private priv;
 };
 
-/* Sets up a client over `count` nodes, 1..REDLOCK_NODES_MAX, odd is best. Connects to none yet. `io` and
-   `nodes` are borrowed until redlock_deinit; `settings` is copied, NULL: all defaults. REDLOCK_OK or
-   REDLOCK_INVALID_ARGUMENT, see redlock_invalid_argument: the error of a node says what is wrong with it; the
-   error of nodes[0] also names a setting that is out of range. A server must be listed once: a server that
-   votes twice makes a false majority. R13 */
+/* Sets up a client over `count` nodes, 1..REDLOCK_NODES_MAX, odd is best. Connects to none yet. If it is in
+   use, call redlock_deinit first. `io` and `nodes` are borrowed until redlock_deinit; `settings` is copied,
+   NULL: all defaults. REDLOCK_OK or REDLOCK_INVALID_ARGUMENT, see redlock_invalid_argument: the error of a
+   node says what is wrong with it; the error of nodes[0] also names a setting that is out of range. A server
+   must be listed once: a server that votes twice makes a false majority. R13 */
 REDLOCK_API enum redlock_status redlock_init(struct redlock_client *client,
                                              const struct redlock_io *io,
                                              struct redlock_node *nodes, unsigned count,
@@ -366,8 +366,8 @@ REDLOCK_API void redlock_cancel(struct redlock_client *client, struct redlock_lo
 
 enum { REDLOCK_READABLE = 1, REDLOCK_WRITABLE = 2 }; /* bits of events */
 
-/* Which events of node i to watch on nodes[i].handle; 0: none, and the handle may be -1. Ask again after
-   each redlock_tick. */
+/* Which events of node i, 0 to `count` - 1, to watch on nodes[i].handle; 0: none, and the handle may be -1.
+   Ask again after each redlock_tick. This and the calls below need a client that redlock_init has set up. */
 REDLOCK_API unsigned redlock_wanted_events(const struct redlock_client *client, unsigned i);
 
 /* Node i is ready for `events`; errors and hang-ups count as both. Reads and sends, bounded, and decides
