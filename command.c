@@ -371,6 +371,8 @@ REDLOCK_PRIVATE int rl_is_denial(const struct resp_item *item)
                                    "ASK\0ERR The user ex\0ERR ACL failure\0";
     const char *prefix = prefixes;
 
+    if (item->kind != RESP_ERROR)
+        return 0;
     for (; prefix < prefixes + sizeof prefixes - 1; prefix += strlen(prefix) + 1)
         if (strncmp(item->text, prefix, strlen(prefix)) == 0)
             return 1;

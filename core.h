@@ -273,7 +273,7 @@ REDLOCK_PRIVATE int rl_looks_at_marker(const struct redlock_client *c,
 /* The meaning of a reply to the main command. */
 REDLOCK_PRIVATE enum rl_vote rl_vote_of(unsigned command, const struct resp_item *item);
 
-/* Whether an error reply will not go away by itself. */
+/* Whether the item is an error that will not go away by itself. Ask before its text is cut off for people. */
 REDLOCK_PRIVATE int rl_is_denial(const struct resp_item *item);
 
 /* A short name for the first `most` bytes of a text; never 0. */

@@ -297,7 +297,7 @@ static int rl_handshake_replied(struct redlock_client *c, struct redlock_node *n
         }
     } else if (item->kind == RESP_ERROR &&
                (command <= RL_SELECT || (command == RL_INFO && rl_is_not_ready(item)))) {
-        node->priv.denied = (uint8_t)rl_is_denial(item); /* before the text is cut off */
+        node->priv.denied = (uint8_t)rl_is_denial(item);
         rl_set_server_error(node, RL_REPLIED, item);
         rl_node_fail(c, node, RL_NO_ERROR);
     } else if (REDLOCK_RESP3 && command <= RL_HELLO_AUTH) {
@@ -319,7 +319,7 @@ static int rl_caching_replied(struct redlock_node *node)
 {
     const struct resp_item *item = &node->priv.reader.item;
 
-    rl_set_notifies(node, item->kind != RESP_ERROR || !rl_is_denial(item));
+    rl_set_notifies(node, !rl_is_denial(item));
     return item->kind == RESP_STATUS || item->kind == RESP_ERROR;
 }
 
@@ -338,6 +338,7 @@ static int rl_hold_vote(struct redlock_node *node, enum rl_vote vote)
 static enum rl_vote rl_sync_vote(struct redlock_node *node, int last)
 {
     struct resp_item *item = &node->priv.reader.item;
+    int denied = rl_is_denial(item);
 
     if (item->kind != RESP_ERROR && item->kind != (item->depth == 0 ? RESP_SEQUENCE : RESP_INTEGER))
         return RL_NONSENSE;
@@ -351,7 +352,7 @@ static enum rl_vote rl_sync_vote(struct redlock_node *node, int last)
         item->integer = node->priv.counted;
         return (enum rl_vote)node->priv.unsure;
     }
-    return item->kind == RESP_ERROR && rl_is_denial(item) ? RL_DENIED : RL_LATER;
+    return denied ? RL_DENIED : RL_LATER;
 }
 #else
 static inline int rl_hold_vote(struct redlock_node *node, enum rl_vote vote)

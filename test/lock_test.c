@@ -2864,6 +2864,9 @@ static void r17_other_replies_are_no_vote(void)
         if (cases[i].stays_up)
             is_int((int)fake_keys_left(), 0, "r17: no key is left");
     }
+    begin_durable(1, 0, 0, "-NOPERM this user has no permissions\r\n");
+    nodes[0].password = fake_nodes[0].server.password = "NOPERM"; /* where the error is cut off */
+    is_int(acquire(0), REDLOCK_DENIED, "r17: NOPERM means denied, whatever the password is");
 }
 
 /* A member does not confirm an extension that is not on its disk. */
