@@ -409,7 +409,8 @@ static unsigned rl_main_part(unsigned command)
 }
 
 /* An item has come: fills `reply`. Without an owner there is nothing to deliver. The vote is RL_NONSENSE where the
-   item belongs to no request. */
+   item belongs to no request. Only replies to the handshake and WAITAOF have more than one item: any other list
+   is nonsense from its head on. */
 static void rl_take(struct redlock_client *c, struct redlock_node *node, int last,
                     struct rl_reply *reply)
 {
@@ -437,7 +438,7 @@ static void rl_take(struct redlock_client *c, struct redlock_node *node, int las
         if (!rl_handshake_replied(c, node, command, last))
             reply->vote = RL_NONSENSE;
     } else if (node->priv.part < main) {
-        if (!last || !rl_caching_replied(node))
+        if (!rl_caching_replied(node))
             reply->vote = RL_NONSENSE;
     } else if (node->priv.part > main && (command & RL_WITH_SYNC)) {
         reply->vote = (uint8_t)rl_sync_vote(node, last);
@@ -445,12 +446,12 @@ static void rl_take(struct redlock_client *c, struct redlock_node *node, int las
         rl_note_reply(c, node, 0); /* it measures the disk */
     } else if (node->priv.part > main && (command & RL_WITH_PTTL)) {
         reply->command = RL_PTTL;
-        reply->vote = last && item->kind == RESP_INTEGER ? RL_YES
-                      : item->kind == RESP_ERROR         ? RL_LATER
-                                                         : RL_NONSENSE;
+        reply->vote = item->kind == RESP_INTEGER ? RL_YES
+                      : item->kind == RESP_ERROR ? RL_LATER
+                                                 : RL_NONSENSE;
         reply->owner = request->owner;
     } else {
-        reply->vote = (uint8_t)(last ? rl_main_replied(c, node, request) : RL_NONSENSE);
+        reply->vote = (uint8_t)rl_main_replied(c, node, request);
         if (reply->vote == RL_NONSENSE)
             return;
         if ((command & RL_WITH_SYNC) == 0) {
