@@ -324,6 +324,12 @@ static inline int rl_is_up(const struct redlock_node *node)
     return node->state == REDLOCK_NODE_READY || node->state == REDLOCK_NODE_HANDSHAKE;
 }
 
+/* Whether the last connection of a node that is connecting again failed: only then a pause came before. R5 */
+static inline int rl_is_failing(const struct redlock_node *node)
+{
+    return node->priv.pause_ms > 1;
+}
+
 /* All nodes that are up. */
 static inline redlock_mask rl_up(const struct redlock_client *c)
 {

@@ -137,7 +137,6 @@ REDLOCK_PRIVATE void rl_node_want(struct redlock_client *c, struct redlock_node 
     if (c->priv.io->dial(c->priv.io->context, node) != 0) {
         rl_set_error(node, RL_CANNOT_CONNECT);
         rl_set_state(c, node, REDLOCK_NODE_DOWN);
-        node->priv.failing = 1;
         node->priv.mark_us = 0;
         return;
     }
@@ -566,7 +565,6 @@ REDLOCK_PRIVATE uint64_t rl_node_stall_us(const struct redlock_client *c,
 static void rl_node_is_ready(struct redlock_client *c, struct redlock_node *node)
 {
     rl_set_state(c, node, REDLOCK_NODE_READY);
-    node->priv.failing = 0;
     if (node->priv.pause_ms ==
         0) { /* if it breaks now it is connected at once, but once only. R5 */
         node->priv.useful = 1;

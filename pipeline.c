@@ -132,7 +132,6 @@ REDLOCK_PRIVATE void rl_node_broke(struct redlock_client *c, struct redlock_node
     rl_clear(&c->priv.full, rl_bit(node->priv.index));
     memset(&node->priv.reader, 0, sizeof node->priv.reader);
     rl_set_state(c, node, node->priv.useful ? REDLOCK_NODE_IDLE : REDLOCK_NODE_DOWN);
-    node->priv.failing = !node->priv.useful;
     rl_set(&c->priv.broke, rl_bit(node->priv.index));
     rl_set(&c->priv.busy, rl_bit(node->priv.index));
     node->priv.mark_us = node->priv.replied = 0;

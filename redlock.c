@@ -157,9 +157,9 @@ REDLOCK_PRIVATE uint64_t rl_connecting_until(const struct redlock_client *c,
     if (quorum_ready && wait_ms > RL_CONNECT_MS)
         wait_ms = RL_CONNECT_MS;
     if ((node->state != REDLOCK_NODE_CONNECTING && node->state != REDLOCK_NODE_HANDSHAKE) ||
-        (quorum_ready && node->priv.failing))
+        (quorum_ready && rl_is_failing(node)))
         return 0;
-    if (!quorum_ready && !node->priv.failing && wait_ms < c->priv.settings.stall_ms)
+    if (!quorum_ready && !rl_is_failing(node) && wait_ms < c->priv.settings.stall_ms)
         wait_ms = c->priv.settings.stall_ms;
     return node->priv.mark_us + wait_ms * RL_MS_US;
 }

@@ -22,9 +22,8 @@ struct redlock_request {
 /* Of a node. */
 struct redlock_node_private {
     uint8_t index, useful, replied;
-    uint8_t denied;    /* its last error was a denial: a retry alone will not mend it */
-    uint8_t failing;   /* its last connection failed, and no handshake was answered since. R5 */
-    uint8_t handshake; /* how far the handshake was queued, a command */
+    uint8_t denied;         /* its last error was a denial: a retry alone will not mend it */
+    uint8_t handshake;      /* how far the handshake was queued, a command */
     uint8_t handshake_item; /* what the next item of the reply is */
     uint8_t first, count;   /* of `requests`, a ring */
     uint8_t part;           /* replies of the first request that have come */
@@ -42,8 +41,9 @@ struct redlock_node_private {
     uint8_t unsure; /* a vote that may not be on disk yet. R17 */
     uint8_t synced; /* 1: the node has confirmed that it is */
 #endif
-    uint16_t cursor;   /* in the client's send buffer: what was sent to this node */
-    uint16_t pause_ms; /* before the next connect, in the mean, */
+    uint16_t cursor; /* in the client's send buffer: what was sent to this node */
+    uint16_t
+        pause_ms; /* before the last connect, in the mean. 0: a vote has come since; 1: a handshake has. R5 */
     uint32_t pause_us; /* and as drawn. R5 */
     uint64_t mark_us;  /* since when a reply or connection is due. DOWN: when it failed */
 #if REDLOCK_DURABLE

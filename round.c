@@ -134,7 +134,7 @@ static void rl_is_away(struct redlock_lock *lock, const struct redlock_node *nod
 {
     unsigned bit = rl_bit(node->priv.index), state = lock->priv.state;
 
-    if (node->state != REDLOCK_NODE_DOWN && !(state == RL_IN_ASK && node->priv.failing))
+    if (node->state != REDLOCK_NODE_DOWN && !(state == RL_IN_ASK && rl_is_failing(node)))
         return;
     if (state == RL_IN_ROLLBACK)
         rl_clear(&lock->priv.todo, bit);

@@ -24,7 +24,7 @@ R2|redlock.c|s/switch \(rl_verdict_of\(c, lock, agreed,/switch (rl_verdict_of(c,
 R2|redlock.c|s/rl_ask_the_rest\(c, lock\);(\s+rl_set)/lock->priv.todo = 0;$1/|nodes that were not asked are sent the lock later
 R2|redlock.c|s/rl_ask_the_rest\(c, lock\);(\s+rl_ignore_ext)/lock->priv.todo = 0;$1/|also after a failed extension
 R2|redlock.c|s/return \(coming == 0 \|\|[^&]*&&[^&]*&&/return /|an attempt waits for connections
-R2|redlock.c|s/\(quorum_ready && node->priv.failing\)/0/|an attempt does not wait for nodes that failed before
+R2|redlock.c|s/\(quorum_ready && rl_is_failing\(node\)\)/0/|an attempt does not wait for nodes that failed before
 R2|redlock.c|s/(if \(rl_past\(c, lock->valid_until_us\)\)\s+)lock->priv.todo = 0;/$1;/|nothing is sent any more when the validity is over
 R2|redlock.c|s/memset\(&lock->priv.attempt, 0, sizeof lock->priv.attempt\);/;/|an attempt begins without what an earlier one left
 R2|redlock.c|s/if \(quorum_ready && wait_ms > RL_CONNECT_MS\)/if (0)/|a quorum waits 100 ms for the rest, however long node_timeout_ms is
@@ -71,7 +71,7 @@ R4|redlock.c|s/lock->priv.attempt.again \| unanswered/lock->priv.attempt.again/|
 R4|node.c|s/\} else if \(node->priv.part < main\) \{/$& reply->owner = request->owner;/|the last reply of a pair is the answer
 R4|redlock.c|s/rl_past\(c, owed->until_us\)/0/|releases are owed until the key has expired
 R4|redlock.c|s/ \|\| rl_token_is_label\(lock\)\)/)/|no release is repeated if the token is the caller's
-R5|round.c|s/\(state == RL_IN_ASK && node->priv.failing\)/0/|a node that failed before counts as failed
+R5|round.c|s/\(state == RL_IN_ASK && rl_is_failing\(node\)\)/0/|a node that failed before counts as failed
 R5|node.c|s/node->priv.denied && (pause_us > soon_us)/$1/|only nodes that deny the client are tried again soon
 R5|redlock.c|s/!rl_is_quorum\(c, ready \| untried\)/1/|untried nodes are tried before a call fails
 R5|redlock.c|s/rl_ignore_late\(c, lock\);(\s+lock->valid_until_us = 0;)/lock->priv.waits = 0;$1/|late answers are not votes
