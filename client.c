@@ -156,7 +156,7 @@ void redlock_deinit(struct redlock_client *client)
 
     if (client == NULL || client->priv.nodes == NULL)
         return;
-    for (list = RL_TURN; list <= RL_DONE; list++)
+    for (list = RL_LINE; list <= RL_DONE; list++)
         while ((lock = rl_first(client, list)) != NULL) {
             if (lock->status == REDLOCK_PENDING)
                 lock->status = REDLOCK_CANCELLED;
@@ -405,44 +405,30 @@ void redlock_handle_events(struct redlock_client *client, unsigned i, unsigned e
     rl_tell_broken(client);
 }
 
-/* Moves locks of a list to TURN: those that can be sent to a `ready` node, those that still count on a node that
-   is `down`, and those whose time is up. SETTLE needs no node that is ready. */
-static void rl_wake_blocked(struct redlock_client *c, unsigned list, unsigned ready, unsigned down)
-{
-    struct redlock_lock *lock, *next;
-
-    for (lock = rl_first(c, list); lock != NULL; lock = next) {
-        next = lock->priv.next;
-        if ((lock->priv.todo & ready) || (lock->priv.todo & down & ~(unsigned)lock->failed) ||
-            lock->priv.state == RL_IN_SETTLE || rl_past(c, lock->priv.due_us))
-            rl_move(c, lock, RL_TURN);
-    }
-}
-
-/* Moves to TURN the locks that this tick must step. */
+/* Moves to TURN the locks that this tick must step: those whose time is up, and those that can be sent to a node
+   that is ready now. */
 static void rl_wake(struct redlock_client *c)
 {
     unsigned ready = c->priv.jammed ? 0 : c->priv.in[REDLOCK_NODE_READY] & ~(unsigned)c->priv.full;
-    unsigned down = c->priv.in[REDLOCK_NODE_DOWN], list;
-    struct redlock_lock *lock;
+    unsigned list, wanted = c->priv.wanted & ready;
+    struct redlock_lock *lock, *next;
 
-    if (rl_first(c, RL_LATER_LIST) == NULL && rl_first(c, RL_BLOCKED) == NULL &&
+    if (rl_first(c, RL_LATER_LIST) == NULL && rl_first(c, RL_WAIT) == NULL &&
         rl_first(c, RL_DONE) == NULL)
         c->priv.wanted = 0;
-    rl_wake_blocked(c, RL_BLOCKED, ready, down);
-    if (c->priv.wanted & ready) {
-        rl_clear(&c->priv.wanted, ready);
-        rl_wake_blocked(c, RL_LATER_LIST, ready, 0);
-        for (lock = rl_first(c, RL_DONE); lock != NULL; lock = lock->priv.next)
-            if (lock->priv.state == RL_IS_HELD && (lock->priv.todo & ready) &&
-                !rl_past(c, lock->valid_until_us)) {
-                rl_ask_nodes(c, lock); /* it is complete, and was not taken yet. R2 */
-                rl_set(&c->priv.wanted, lock->priv.todo);
-            }
-    }
+    rl_clear(&c->priv.wanted, ready);
     for (list = RL_WAIT; list <= RL_LATER_LIST; list++)
-        while ((lock = rl_first(c, list)) != NULL && rl_past(c, lock->priv.due_us))
-            rl_move(c, lock, RL_TURN);
+        for (lock = rl_first(c, list); lock != NULL; lock = next) {
+            next = lock->priv.next;
+            if (rl_past(c, lock->priv.due_us) || (lock->priv.todo & ready))
+                rl_move(c, lock, RL_TURN);
+            else if (wanted == 0)
+                break; /* the others are due later */
+        }
+    for (lock = rl_first(c, RL_DONE); lock != NULL; lock = lock->priv.next)
+        if (lock->priv.state == RL_IS_HELD && (lock->priv.todo & ready) &&
+            !rl_past(c, lock->valid_until_us))
+            rl_ask_nodes(c, lock); /* it is complete, and was not taken yet. R2 */
 }
 
 /* Looks at nodes where something happened, or whose time has come. */
@@ -512,8 +498,6 @@ static void rl_locks_due(struct redlock_client *c)
     const struct redlock_lock *lock;
     unsigned list, i;
 
-    for (lock = rl_first(c, RL_BLOCKED); lock != NULL; lock = lock->priv.next)
-        rl_due(c, lock->priv.due_us);
     if (rl_first(c, RL_LINE) != NULL)
         rl_due(c, c->priv.line_us);
     for (list = RL_WAIT; list <= RL_LATER_LIST; list++)

@@ -854,12 +854,12 @@ enum rl_state {
     RL_IN_RELEASE
 };
 
-/* Lists that a lock may stand in. TURN: to be stepped in this tick. BLOCKED: some node had no room or
-   no connection yet. LINE: to begin an attempt when it can. WAIT: for a reply or its time. LATER: the
-   same, for auto-extension. DONE: for redlock_next_completed. WAIT and LATER are in the order of time: two
-   lists, as the times in each mostly come in that order by themselves. The order of the lists matters:
-   a lock that acquires stands in one from TURN to WAIT, and waiters are notified in that order. */
-enum rl_list { RL_NOWHERE, RL_TURN, RL_BLOCKED, RL_LINE, RL_WAIT, RL_LATER_LIST, RL_DONE };
+/* Lists that a lock may stand in. LINE: to begin an attempt when it can. TURN: to be stepped in this tick.
+   WAIT: for a reply, for a node, or for its time. LATER: the same, for a held lock. DONE: for
+   redlock_next_completed. WAIT and LATER are in the order of time: two lists, as the times in each mostly come
+   in that order by themselves. The order of the lists matters: a lock with an attempt or a round stands in TURN or
+   WAIT, and waiters are notified in that order. */
+enum rl_list { RL_NOWHERE, RL_LINE, RL_TURN, RL_WAIT, RL_LATER_LIST, RL_DONE };
 
 static inline struct redlock_list *rl_list(struct redlock_client *c, unsigned which)
 {

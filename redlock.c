@@ -721,7 +721,6 @@ static void rl_turn(struct redlock_client *c, struct redlock_lock *lock)
     rl_move(c, lock,
             lock->priv.state == RL_IN_LINE   ? RL_LINE
             : lock->priv.state == RL_IN_AUTO ? RL_LATER_LIST
-            : lock->priv.todo != 0           ? RL_BLOCKED
                                              : RL_WAIT);
 }
 

@@ -42,9 +42,9 @@ struct redlock_node_private {
     uint8_t synced; /* 1: the node has confirmed that it is */
 #endif
     uint16_t cursor; /* in the client's send buffer: what was sent to this node */
-    uint16_t
-        pause_ms; /* before the last connect, in the mean. 0: a vote has come since; 1: a handshake has. R5 */
-    uint32_t pause_us; /* and as drawn. R5 */
+    /* Before the last connect, in the mean. 0: a vote has come since; 1: a handshake was answered since. R5 */
+    uint16_t pause_ms;
+    uint32_t pause_us; /* as drawn */
     uint64_t mark_us;  /* since when a reply or connection is due. DOWN: when it failed */
 #if REDLOCK_DURABLE
     int64_t counted; /* the counter of a fencing token that `unsure` is for */
@@ -155,7 +155,7 @@ struct redlock_client_private {
     } out;
     const struct redlock_io *io;
     struct redlock_node *nodes;
-    struct redlock_list list[6];
+    struct redlock_list list[5];
     struct redlock_settings settings;
     uint64_t now_us;    /* latest reading */
     uint64_t due_us;    /* of the next tick, unless something happens before */

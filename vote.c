@@ -397,7 +397,7 @@ static int rl_in_round(const struct redlock_lock *lock)
 
 /* The connection to a node broke. A server that restarts empty has lost what it granted, and may be
    connected again under another of its addresses: so its votes in rounds that are not decided count no
-   more. R3, R13 */
+   more. R3, R13. Locks that are still to be sent there see that it is away. */
 static void rl_void_votes(struct redlock_client *c, struct redlock_node *node)
 {
     unsigned list, bit = rl_bit(node->priv.index);
@@ -407,11 +407,13 @@ static void rl_void_votes(struct redlock_client *c, struct redlock_node *node)
     for (list = RL_TURN; list <= RL_WAIT; list++)
         for (lock = rl_first(c, list); lock != NULL; lock = next) {
             next = lock->priv.next;
-            if (!(lock->granted & bit) || !rl_in_round(lock))
+            if ((lock->granted & bit) && rl_in_round(lock)) {
+                rl_clear(&lock->granted, bit);
+                rl_disagree(lock, bit);
+                rl_unanswered(node, lock, lock->priv.state == RL_IN_EXTEND ? RL_EXTEND : RL_SET);
+            } else if (!(lock->priv.todo & bit)) {
                 continue;
-            rl_clear(&lock->granted, bit);
-            rl_disagree(lock, bit);
-            rl_unanswered(node, lock, lock->priv.state == RL_IN_EXTEND ? RL_EXTEND : RL_SET);
+            }
             rl_touch(c, lock);
         }
 }

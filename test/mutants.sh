@@ -260,9 +260,8 @@ R6|node.c|s/rl_note_reply\(c, node, request->role == RL_VOTER\)/rl_note_reply(c,
 R5|pipeline.c|s/rl_clear\(&c->priv.in\[node->state\], bit\);//|a node is in one state
 R5|client.c|s/client->priv.all = client->priv.in\[REDLOCK_NODE_IDLE\] =/client->priv.all =/|a node is idle at first
 QR5|node.c|s/if \(node->priv.count > 0\)\s+return; \/\* the locks/\/* the locks/|a reconnect waits until all requesters have the failure
-R2|client.c|s/if \(c->priv.wanted & ready\)/if (0)/|the command of a held lock goes to a node that becomes ready later
+R2|client.c|s/ \|\| \(lock->priv.todo & ready\)\)/)/|the command of a held lock goes to a node that becomes ready later
 R2|client.c|s/rl_ask_nodes\(c, lock\); \/\* it is complete/; \/* it is complete/|the command also goes there after the lock was reported as completed
-R2|client.c|s/rl_set\(&c->priv.wanted, lock->priv.todo\);\n\s+\}/}/|also where it has no room for all of them
 R2|client.c|s/rl_connect\(c, c->priv.wanted, REDLOCK_NEVER\);//|a node is connected for a held lock
 R13|vote.c|s/rl_void_votes\(c, node\);/rl_clear(\&c->priv.broke, rl_bit(node->priv.index));/|votes of a connection that breaks before the decision do not count
 R13|vote.c|s/rl_disagree\(lock, bit\);/;/|confirmations of the counter on such a connection do not count
