@@ -461,17 +461,6 @@ static void rl_send_unsent(struct redlock_client *c)
     rl_tell_broken(c);
 }
 
-/* The pause of a node that failed in this tick begins now: the next tick may be long after. R5 */
-static void rl_begin_pauses(struct redlock_client *c)
-{
-    unsigned nodes = c->priv.busy & c->priv.in[REDLOCK_NODE_DOWN];
-
-    for (; nodes != 0; nodes &= nodes - 1) {
-        rl_node_tick(c, rl_first_node(c, nodes), 0);
-        c->priv.ended = 1; /* locks that wait for it go on */
-    }
-}
-
 /* When the nodes must be looked at again. */
 static void rl_nodes_due(struct redlock_client *c)
 {
@@ -516,12 +505,11 @@ uint64_t redlock_tick(struct redlock_client *client)
     rl_wake(client);
     rl_turn_all(client);
     rl_send_unsent(client);
-    rl_begin_pauses(client);
     client->priv.due_us = REDLOCK_NEVER;
     rl_nodes_due(client);
     rl_locks_due(client);
     if (client->priv.ended || rl_first(client, RL_TURN) != NULL)
-        return 0; /* a lock is complete; there is room again; a connection broke while sending */
+        return 0; /* a lock is complete; there is room again; a node went down */
     if (client->priv.due_us == REDLOCK_NEVER)
         return REDLOCK_NEVER;
     return rl_past(client, client->priv.due_us) ? 0 : client->priv.due_us - client->priv.now_us;

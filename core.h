@@ -336,6 +336,10 @@ static inline redlock_mask rl_up(const struct redlock_client *c)
     return c->priv.in[REDLOCK_NODE_READY] | c->priv.in[REDLOCK_NODE_HANDSHAKE];
 }
 
+/* The first pause before a reconnect; it doubles. R5 */
+enum { RL_RETRY_MIN_MS = 50 };
+
+/* A node that is DOWN begins its pause. */
 REDLOCK_PRIVATE void rl_set_state(struct redlock_client *c, struct redlock_node *node,
                                   enum redlock_node_state state);
 
@@ -402,7 +406,7 @@ REDLOCK_PRIVATE void rl_node_send(struct redlock_client *c, struct redlock_node 
 REDLOCK_PRIVATE int rl_node_reply(struct redlock_client *c, struct redlock_node *node,
                                   struct rl_input *in, struct rl_reply *reply);
 
-/* Disconnects if the node stalls; measurement, end of the handshake, backoff. */
+/* Disconnects if the node stalls; measurement, end of the handshake. */
 REDLOCK_PRIVATE void rl_node_tick(struct redlock_client *c, struct redlock_node *node, int stalls);
 
 /* ---- Features: a feature that is left out is an empty function ------------------------------------------ */

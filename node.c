@@ -27,9 +27,7 @@
 #include <string.h>
 
 enum {
-    RL_RETRY_MIN_MS = 50,   /* first pause before a reconnect; doubles */
-    RL_RETRY_MAX_MS = 1600, /* longest, before jitter of half of it to both sides */
-    RL_RUN_MAX = 15,        /* bytes of a run_id that count: each build keeps these */
+    RL_RUN_MAX = 15, /* bytes of a run_id that count: each build keeps these */
     /* Receives per event: a chatty node must not hold the loop. But a whole reply is read. */
     RL_READS_MAX = REDLOCK_READ_MAX < 32 ? 1024 / REDLOCK_READ_MAX : 32
 };
@@ -121,7 +119,7 @@ REDLOCK_PRIVATE void rl_node_want(struct redlock_client *c, struct redlock_node 
         uint64_t due_us = rl_node_retry_us(c, node);
         if (node->priv.denied || rl_past(c, too_late_us))
             too_late_us = REDLOCK_NEVER; /* to connect at once does not help */
-        if (node->priv.mark_us == 0 || (c->priv.now_us < due_us && due_us < too_late_us))
+        if (c->priv.now_us < due_us && due_us < too_late_us)
             return;
     } else {
         node->error[0] = '\0'; /* that a server closed an idle connection is no error */
@@ -137,7 +135,6 @@ REDLOCK_PRIVATE void rl_node_want(struct redlock_client *c, struct redlock_node 
     if (c->priv.io->dial(c->priv.io->context, node) != 0) {
         rl_set_error(node, RL_CANNOT_CONNECT);
         rl_set_state(c, node, REDLOCK_NODE_DOWN);
-        node->priv.mark_us = 0;
         return;
     }
     rl_set_state(c, node, REDLOCK_NODE_CONNECTING);
@@ -573,20 +570,6 @@ static void rl_node_is_ready(struct redlock_client *c, struct redlock_node *node
     rl_votes_from_now(c, node);
 }
 
-/* Draws the pause before the next connect. */
-static void rl_draw_pause(struct redlock_client *c, struct redlock_node *node)
-{
-    uint32_t pause_ms = node->priv.pause_ms * 2;
-
-    if (pause_ms < RL_RETRY_MIN_MS)
-        pause_ms = RL_RETRY_MIN_MS;
-    if (pause_ms > RL_RETRY_MAX_MS)
-        pause_ms = RL_RETRY_MAX_MS;
-    node->priv.pause_ms = (uint16_t)pause_ms;
-    node->priv.pause_us = pause_ms * 500U + rl_random_below(c, pause_ms * 1000U);
-    node->priv.mark_us = c->priv.now_us;
-}
-
 /* Measures the round trip, from mark_us: when the oldest command was sent, or the reply before it came. */
 static void rl_measure(struct redlock_client *c, struct redlock_node *node)
 {
@@ -612,6 +595,4 @@ REDLOCK_PRIVATE void rl_node_tick(struct redlock_client *c, struct redlock_node 
     if (node->state == REDLOCK_NODE_HANDSHAKE && node->priv.handshake == RL_READY &&
         node->priv.count == 0)
         rl_node_is_ready(c, node);
-    if (node->state == REDLOCK_NODE_DOWN && node->priv.mark_us == 0)
-        rl_draw_pause(c, node);
 }

@@ -11,6 +11,24 @@
 
 #include <string.h>
 
+/* The longest pause before a reconnect, before jitter of half of it to both sides. */
+enum { RL_RETRY_MAX_MS = 1600 };
+
+/* Draws the pause before the next connect. It begins now, and not when the clock was read last. R5 */
+static void rl_draw_pause(struct redlock_client *c, struct redlock_node *node)
+{
+    uint32_t pause_ms = node->priv.pause_ms * 2;
+
+    if (pause_ms < RL_RETRY_MIN_MS)
+        pause_ms = RL_RETRY_MIN_MS;
+    if (pause_ms > RL_RETRY_MAX_MS)
+        pause_ms = RL_RETRY_MAX_MS;
+    node->priv.pause_ms = (uint16_t)pause_ms;
+    node->priv.pause_us = pause_ms * 500U + rl_random_below(c, pause_ms * 1000U);
+    node->priv.mark_us = c->priv.io->now_us(c->priv.io->context);
+    c->priv.ended = 1; /* locks that wait for the node go on */
+}
+
 REDLOCK_PRIVATE void rl_set_state(struct redlock_client *c, struct redlock_node *node,
                                   enum redlock_node_state state)
 {
@@ -19,6 +37,8 @@ REDLOCK_PRIVATE void rl_set_state(struct redlock_client *c, struct redlock_node 
     rl_clear(&c->priv.in[node->state], bit);
     rl_set(&c->priv.in[state], bit);
     node->state = state;
+    if (state == REDLOCK_NODE_DOWN)
+        rl_draw_pause(c, node);
 }
 
 /* ---- Requests: commands whose replies are due, oldest first ------------------------------------- */
@@ -122,7 +142,7 @@ static void rl_out_sent(struct redlock_client *c, struct redlock_node *node)
 }
 
 /* Hangs up. A connection that had worked may be connected again at once: servers close idle ones. Any
-   other waits out a pause, which the next tick draws. What it owed is answered by rl_node_reply. R5 */
+   other waits out a pause. What it owed is answered by rl_node_reply. R5 */
 REDLOCK_PRIVATE void rl_node_broke(struct redlock_client *c, struct redlock_node *node,
                                    enum rl_error error)
 {
@@ -134,7 +154,7 @@ REDLOCK_PRIVATE void rl_node_broke(struct redlock_client *c, struct redlock_node
     rl_set_state(c, node, node->priv.useful ? REDLOCK_NODE_IDLE : REDLOCK_NODE_DOWN);
     rl_set(&c->priv.broke, rl_bit(node->priv.index));
     rl_set(&c->priv.busy, rl_bit(node->priv.index));
-    node->priv.mark_us = node->priv.replied = 0;
+    node->priv.replied = 0;
 }
 
 REDLOCK_PRIVATE void rl_transmit(struct redlock_client *c, struct redlock_node *node)

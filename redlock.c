@@ -177,7 +177,7 @@ static int rl_can_begin(struct redlock_client *c, const struct redlock_lock *loc
         const struct redlock_node *node = rl_first_node(c, away);
 
         coming += !rl_past(c, rl_connecting_until(c, node));
-        if (node->state == REDLOCK_NODE_DOWN && node->priv.denied && node->priv.mark_us != 0 &&
+        if (node->state == REDLOCK_NODE_DOWN && node->priv.denied &&
             node->priv.mark_us < lock->priv.started_us)
             untried |= rl_bit(node->priv.index);
     }

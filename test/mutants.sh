@@ -80,7 +80,7 @@ R5|node.c|s/if \(reply->vote == RL_NONSENSE\)(\s+rl_node_fail)/if (event == RESP
 R5|node.c|s/if \(stalls\)(\s+rl_node_fail)/if (0)$1/|the stall
 R5|client.c|s/redlock_handle_events\(c, node->priv.index, REDLOCK_READABLE \| REDLOCK_WRITABLE\);/;/|replies that arrived while the program did not call the library are no stall
 R5|node.c|s/if \(node->priv.pause_ms ==\s+0\) \{/if (1) {/|a server that only completes the handshake gets one immediate reconnect, not more
-R5|node.c|s/node->priv.mark_us == 0 \|\| \(c->priv.now_us < due_us[^)]*\)/0/|the pause before a reconnect
+R5|node.c|s/c->priv.now_us < due_us && due_us < too_late_us/0/|the pause before a reconnect
 R5|client.c|s/rl_ignore_late\(client, lock\);\n    rl_let_go/rl_let_go/|the struct of an abandoned lock is not written to
 R5|redlock.c|s/lock->priv.waits, RL_RELEASING\)/0, RL_RELEASING)/|the struct of a released lock is not written to
 R5|redlock.c|s/rl_wants_holder\(lock\) \? c->priv.all : lock->priv.waits, RL_RELEASING/lock->priv.waits, RL_RELEASING/|the struct of a lock whose PTTL is unanswered is not written to
