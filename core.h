@@ -881,13 +881,6 @@ static inline int rl_others_had_it(const struct redlock_lock *lock)
     return lock->priv.outcome == REDLOCK_HELD || lock->priv.outcome == REDLOCK_CONTENDED;
 }
 
-/* When the replies to what is sent now come too late. */
-static inline uint64_t rl_replies_due(const struct redlock_client *c,
-                                      const struct redlock_lock *lock)
-{
-    return c->priv.now_us + rl_patience_ms(c, lock) * RL_MS_US;
-}
-
 /* Moves a lock to the end of a list, in WAIT and LATER to its place in time, or off all lists (NOWHERE). */
 REDLOCK_PRIVATE void rl_move(struct redlock_client *c, struct redlock_lock *lock, unsigned where);
 

@@ -75,11 +75,11 @@ REDLOCK_PRIVATE void rl_enter(struct redlock_lock *lock, unsigned state)
     lock->priv.due_us = 0; /* not begun */
 }
 
-/* Enters a state that waits for replies. */
+/* Enters a state that waits for replies. R15 */
 static void rl_await(const struct redlock_client *c, struct redlock_lock *lock, unsigned state)
 {
     lock->priv.state = (uint8_t)state;
-    lock->priv.due_us = rl_replies_due(c, lock);
+    lock->priv.due_us = c->priv.now_us + rl_patience_ms(c, lock) * RL_MS_US;
 }
 
 /* The operation is complete. The lock is held if it has a validity, also one that is over. */
@@ -202,7 +202,7 @@ static void rl_begin_attempt(struct redlock_client *c, struct redlock_lock *lock
     lock->members = 0;
     rl_propose(c->priv.io, lock);
     rl_begin_round(c, lock); /* R1: the clock was read before anything was queued */
-    lock->priv.state = RL_IN_ASK;
+    rl_await(c, lock, RL_IN_ASK);
     rl_move(c, lock, RL_TURN);
 }
 
@@ -581,6 +581,7 @@ static void rl_step_extend(struct redlock_client *c, struct redlock_lock *lock)
     rl_merge_late_grants(c, lock);
     if (lock->priv.due_us == 0) {
         rl_begin_round(c, lock);
+        rl_await(c, lock, RL_IN_EXTEND);
         if (!rl_past(c, lock->valid_until_us) && lock->priv.due_us > lock->valid_until_us)
             lock->priv.due_us = lock->valid_until_us;
     }

@@ -46,7 +46,6 @@ REDLOCK_PRIVATE void rl_begin_round(struct redlock_client *c, struct redlock_loc
     lock->priv.todo = c->priv.all;
     memset(&lock->priv.round, 0, sizeof lock->priv.round);
     lock->granted = lock->refused = lock->failed = 0;
-    lock->priv.due_us = rl_replies_due(c, lock);
 }
 
 static unsigned rl_acquiring_command(const struct redlock_lock *lock)
