@@ -439,14 +439,15 @@ static void rl_look_at_nodes(struct redlock_client *c)
     c->priv.busy = 0;
     for (; nodes != 0; nodes &= nodes - 1) {
         struct redlock_node *node = rl_first_node(c, nodes);
-        int stalls = rl_past(c, rl_node_stall_us(c, node));
 
-        if (stalls) { /* its replies may not have been read yet. R5 */
+        if (rl_past(c,
+                    rl_node_stall_us(c, node))) { /* its replies may not have been read yet. R5 */
             redlock_handle_events(c, node->priv.index, REDLOCK_READABLE | REDLOCK_WRITABLE);
             c->priv.now_us = rl_now(c);
-            stalls = rl_past(c, rl_node_stall_us(c, node));
+            if (rl_past(c, rl_node_stall_us(c, node)))
+                rl_node_stalls(c, node);
         }
-        rl_node_tick(c, node, stalls);
+        rl_node_tick(c, node);
         rl_tell_broken(c);
     }
     rl_connect(c, c->priv.wanted, REDLOCK_NEVER);

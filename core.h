@@ -406,8 +406,11 @@ REDLOCK_PRIVATE void rl_node_send(struct redlock_client *c, struct redlock_node 
 REDLOCK_PRIVATE int rl_node_reply(struct redlock_client *c, struct redlock_node *node,
                                   struct rl_input *in, struct rl_reply *reply);
 
-/* Disconnects if the node stalls; measurement, end of the handshake. */
-REDLOCK_PRIVATE void rl_node_tick(struct redlock_client *c, struct redlock_node *node, int stalls);
+/* Disconnects a node that stalls. */
+REDLOCK_PRIVATE void rl_node_stalls(struct redlock_client *c, struct redlock_node *node);
+
+/* Measurement, end of the handshake. */
+REDLOCK_PRIVATE void rl_node_tick(struct redlock_client *c, struct redlock_node *node);
 
 /* ---- Features: a feature that is left out is an empty function ------------------------------------------ */
 

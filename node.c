@@ -583,13 +583,16 @@ static void rl_measure(struct redlock_client *c, struct redlock_node *node)
     node->priv.mark_us = c->priv.now_us;
 }
 
-REDLOCK_PRIVATE void rl_node_tick(struct redlock_client *c, struct redlock_node *node, int stalls)
+REDLOCK_PRIVATE void rl_node_stalls(struct redlock_client *c, struct redlock_node *node)
 {
-    if (stalls)
-        rl_node_fail(c, node,
-                     node->state == REDLOCK_NODE_CONNECTING ? RL_NO_CONNECTION_IN_TIME
-                     : rl_jams(c, node)                     ? RL_ACCEPTS_NO_DATA
-                                                            : RL_NO_REPLY_IN_TIME);
+    rl_node_fail(c, node,
+                 node->state == REDLOCK_NODE_CONNECTING ? RL_NO_CONNECTION_IN_TIME
+                 : rl_jams(c, node)                     ? RL_ACCEPTS_NO_DATA
+                                                        : RL_NO_REPLY_IN_TIME);
+}
+
+REDLOCK_PRIVATE void rl_node_tick(struct redlock_client *c, struct redlock_node *node)
+{
     if (node->priv.replied)
         rl_measure(c, node);
     if (node->state == REDLOCK_NODE_HANDSHAKE && node->priv.handshake == RL_READY &&

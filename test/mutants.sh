@@ -77,7 +77,7 @@ R5|redlock.c|s/!rl_is_quorum\(c, ready \| untried\)/1/|untried nodes are tried b
 R5|redlock.c|s/rl_ignore_late\(c, lock\);(\s+lock->valid_until_us = 0;)/lock->priv.waits = 0;$1/|late answers are not votes
 R5|node.c|s/reply->owner = answered \? NULL : request->owner;/reply->owner = NULL;/|locks that wait for a broken connection get a failure
 R5|node.c|s/if \(reply->vote == RL_NONSENSE\)(\s+rl_node_fail)/if (event == RESP_BAD)$1/|nonsense disconnects
-R5|node.c|s/if \(stalls\)(\s+rl_node_fail)/if (0)$1/|the stall
+R5|client.c|s/(rl_past\(c, rl_node_stall_us\(c, node\)\))(\)\s+rl_node_stalls)/0$2/|the stall
 R5|client.c|s/redlock_handle_events\(c, node->priv.index, REDLOCK_READABLE \| REDLOCK_WRITABLE\);/;/|replies that arrived while the program did not call the library are no stall
 R5|node.c|s/if \(node->priv.pause_ms ==\s+0\) \{/if (1) {/|a server that only completes the handshake gets one immediate reconnect, not more
 R5|node.c|s/c->priv.now_us < due_us && due_us < too_late_us/0/|the pause before a reconnect
