@@ -240,11 +240,11 @@ static void rl_ask_the_rest(const struct redlock_client *c, struct redlock_lock 
 /* A quorum has granted the lock, and agrees on its fencing token if it has one. R3 */
 static void rl_hold(struct redlock_client *c, struct redlock_lock *lock)
 {
-    if (rl_past(c, rl_valid_until(c, lock))) {
+    lock->valid_until_us = rl_valid_until(c, lock);
+    if (rl_past(c, lock->valid_until_us)) {
         rl_roll_back(c, lock, REDLOCK_TOO_LATE);
         return;
     }
-    lock->valid_until_us = rl_valid_until(c, lock);
     rl_forget_holder(lock);
     rl_set(&lock->members, lock->granted);
     lock->extended = 0;
@@ -324,7 +324,7 @@ static uint32_t rl_quick_us(const struct redlock_client *c, unsigned times)
 
 /* Why an attempt failed; REDLOCK_PENDING while the replies to its rollback may still tell the holder. */
 static enum redlock_status rl_outcome(const struct redlock_client *c,
-                                      const struct redlock_lock *lock, int in_time)
+                                      const struct redlock_lock *lock)
 {
     unsigned quorum = c->priv.quorum, untold, others = lock->refused;
     unsigned same = rl_largest_holding(c, lock);
@@ -339,7 +339,7 @@ static enum redlock_status rl_outcome(const struct redlock_client *c,
                                                                          : REDLOCK_UNREACHABLE;
     if (REDLOCK_DIAGNOSIS && same + untold + rl_bits(lock->refused & lock->failed) < quorum)
         return REDLOCK_CONTENDED;
-    if (REDLOCK_DIAGNOSIS && untold > 0 && in_time)
+    if (REDLOCK_DIAGNOSIS && untold > 0 && !rl_past(c, lock->priv.due_us))
         return REDLOCK_PENDING;
     return rl_is_quorum(c, lock->refused) ? REDLOCK_HELD : REDLOCK_CONTENDED;
 }
@@ -348,7 +348,7 @@ static void rl_step_rollback(struct redlock_client *c, struct redlock_lock *lock
 {
     rl_ask_nodes(c, lock);
     if (lock->priv.outcome == REDLOCK_PENDING)
-        lock->priv.outcome = (int8_t)rl_outcome(c, lock, !rl_past(c, lock->priv.due_us));
+        lock->priv.outcome = (int8_t)rl_outcome(c, lock);
     if (lock->priv.outcome != REDLOCK_PENDING)
         rl_await(c, lock, RL_IN_SETTLE);
 }
@@ -633,18 +633,17 @@ static void rl_step_auto(struct redlock_client *c, struct redlock_lock *lock)
 
 /* The outcome of a release; REDLOCK_PENDING while replies may still decide it. */
 static enum redlock_status rl_released(const struct redlock_client *c,
-                                       const struct redlock_lock *lock, int in_time)
+                                       const struct redlock_lock *lock)
 {
-    int pending = in_time && (lock->priv.todo | lock->priv.waits) != 0;
     int answered = rl_is_quorum(c, (unsigned)(lock->granted | lock->refused));
 
     if (rl_is_quorum(c, lock->granted))
         return REDLOCK_OK;
-    if (!answered)
-        return pending ? REDLOCK_PENDING : REDLOCK_UNCONFIRMED;
-    if (!rl_is_quorum(c, lock->members & ~(unsigned)lock->refused))
+    if (answered && !rl_is_quorum(c, lock->members & ~(unsigned)lock->refused))
         return rl_largest_holding(c, lock) > 0 ? REDLOCK_LOST : REDLOCK_EXPIRED;
-    return pending ? REDLOCK_PENDING : REDLOCK_OK;
+    if ((lock->priv.todo | lock->priv.waits) != 0 && !rl_past(c, lock->priv.due_us))
+        return REDLOCK_PENDING;
+    return answered ? REDLOCK_OK : REDLOCK_UNCONFIRMED;
 }
 
 static void rl_step_release(struct redlock_client *c, struct redlock_lock *lock)
@@ -655,7 +654,7 @@ static void rl_step_release(struct redlock_client *c, struct redlock_lock *lock)
     }
     rl_ask_nodes(c, lock); /* R11 */
     if (lock->priv.outcome != REDLOCK_CANCELLED)
-        lock->priv.outcome = (int8_t)rl_released(c, lock, !rl_past(c, lock->priv.due_us));
+        lock->priv.outcome = (int8_t)rl_released(c, lock);
     if (lock->priv.outcome == REDLOCK_PENDING)
         return;
     if (lock->priv.outcome == REDLOCK_UNCONFIRMED && lock->priv.until_us > 0)

@@ -52,8 +52,8 @@ R4|client.c|s/ \|\| lock->status != REDLOCK_PENDING\)/)/|a cancel of what is not
 R11|client.c|s/ \|\| lock->status == REDLOCK_PENDING\)/)/|nothing that is in progress is abandoned
 R8b|node.c|s/node->priv.last_run != 0 && node->priv.last_run != node->priv.run/node->priv.last_run != node->priv.run/|a first run_id proves nothing
 R14|node.c|s/rl_forget_server\(node\);/;/|what the process before has told is not known of the present one
-R3|redlock.c|s/if \(rl_past\(c, rl_valid_until\(c, lock\)\)\) \{\n\s+rl_roll_back/if (0) {rl_roll_back/|validity above 0
-R3|redlock.c|s/rl_past\(c, rl_valid_until\(c, lock\)\)(\) \{\n\s+rl_roll_back)/c->priv.now_us > rl_valid_until(c, lock)$1/|validity of 0 is not above 0
+R3|redlock.c|s/if \(rl_past\(c, lock->valid_until_us\)\) \{\n\s+rl_roll_back/if (0) {rl_roll_back/|validity above 0
+R3|redlock.c|s/rl_past\(c, lock->valid_until_us\)(\) \{\n\s+rl_roll_back)/c->priv.now_us > lock->valid_until_us$1/|validity of 0 is not above 0
 R3|policy.c|s/ \+ 1 \+ 2 \* RL_MS_US;/ + 1;/|2 ms of drift
 R3|policy.c|s/ttl_ms % 1000 \* ppm \/ 1000/0/|drift of a ttl below a second
 R3|policy.c|s/\(uint64_t\)\(ttl_ms \/ 1000\) \* ppm \+/0 +/|drift of the ttl
@@ -173,7 +173,7 @@ R5|client.c|s/events \|= REDLOCK_WRITABLE;//|any event ends a connect
 R10|redlock.c|s/lock->members = (lock->priv.attempt.again = 0;)/$1/|a lost lock has no confirmed nodes
 R10|redlock.c|s/c->priv.now_us \+ RL_MS_US \+ \(pause/c->priv.now_us + (pause/|a pause after an extension that failed at once
 R11|redlock.c|s/rl_ask_nodes\(c, lock\); \/\* R11 \*\//lock->priv.todo \&= lock->members; $&/|release to all nodes
-R11|redlock.c|s/if \(!rl_is_quorum\(c, lock->members & ~\(unsigned\)lock->refused\)\)/if (0)/|released is distinguished from expired
+R11|redlock.c|s/if \(answered && !rl_is_quorum\(c, lock->members & ~\(unsigned\)lock->refused\)\)/if (0)/|released is distinguished from expired
 R11|node.c|s/return vote == RL_YES \? vote : RL_UNANSWERED;/return vote;/|the script decides, not the native command
 R11|round.c|s/case RL_IN_ROLLBACK:(?=\s+return RL_DELETE)/$& if (rl_knows_native(node) && rl_extra_keys(lock) == 0) return rl_native(node);/|a rollback is by script
 R11|round.c|s/rl_knows_native\(node\) && rl_extra_keys\(lock\) == 0/rl_knows_native(node)/|the native command is only for a lock of one key
