@@ -320,13 +320,11 @@ static int rl_caching_replied(struct redlock_node *node)
 }
 
 #if REDLOCK_DURABLE
-/* A vote is not on disk yet: it waits for the reply to WAITAOF. */
-static int rl_hold_vote(struct redlock_node *node, enum rl_vote vote)
+/* A yes that may not be on disk yet waits for the reply to WAITAOF. */
+static void rl_hold_vote(struct redlock_node *node)
 {
-    node->priv.unsure = (uint8_t)vote;
     node->priv.synced = 0;
     node->priv.counted = node->priv.reader.item.integer;
-    return vote == RL_YES;
 }
 
 /* Part of the reply to WAITAOF, or the last: a list of two numbers, for the server itself and for its
@@ -346,16 +344,14 @@ static enum rl_vote rl_sync_vote(struct redlock_node *node, int last)
         rl_set_error(node, RL_NOT_ON_DISK);
     else {
         item->integer = node->priv.counted;
-        return (enum rl_vote)node->priv.unsure;
+        return RL_YES;
     }
     return denied ? RL_DENIED : RL_LATER;
 }
 #else
-static inline int rl_hold_vote(struct redlock_node *node, enum rl_vote vote)
+static inline void rl_hold_vote(struct redlock_node *node)
 {
     (void)node;
-    (void)vote;
-    return 0;
 }
 
 static inline enum rl_vote rl_sync_vote(struct redlock_node *node, int last)
@@ -450,11 +446,12 @@ static void rl_take(struct redlock_client *c, struct redlock_node *node, int las
         reply->vote = (uint8_t)rl_main_replied(c, node, request);
         if (reply->vote == RL_NONSENSE)
             return;
-        if ((command & RL_WITH_SYNC) == 0) {
+        if ((command & RL_WITH_SYNC) && reply->vote == RL_YES) {
+            rl_hold_vote(node);
+        } else {
             reply->owner = request->owner;
-        } else if (!rl_hold_vote(node, (enum rl_vote)reply->vote)) {
-            reply->owner = request->owner;
-            request->owner = NULL; /* what WAITAOF replies does not matter */
+            if (command & RL_WITH_SYNC)
+                request->owner = NULL; /* what WAITAOF replies does not matter */
         }
     }
     reply->number = (uint64_t)item->integer;

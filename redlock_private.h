@@ -38,8 +38,7 @@ struct redlock_node_private {
     uint8_t native_is; /* and whether it is known to work. R11 */
 #endif
 #if REDLOCK_DURABLE
-    uint8_t unsure; /* a vote that may not be on disk yet. R17 */
-    uint8_t synced; /* 1: the node has confirmed that it is */
+    uint8_t synced; /* 1: the node has confirmed that a vote is on disk. R17 */
 #endif
     uint16_t cursor; /* in the client's send buffer: what was sent to this node */
     /* Before the last connect, in the mean. 0: a vote has come since; 1: a handshake was answered since. R5 */
@@ -47,7 +46,7 @@ struct redlock_node_private {
     uint32_t pause_us; /* as drawn */
     uint64_t mark_us;  /* since when a reply or connection is due. DOWN: when it failed */
 #if REDLOCK_DURABLE
-    int64_t counted; /* the counter of a fencing token that `unsure` is for */
+    int64_t counted; /* the counter of a fencing token, of the same vote */
 #endif
 #if REDLOCK_RESTART_GUARD
     uint64_t votes_us; /* votes count from then on. R14 */

@@ -197,7 +197,7 @@ R16|redlock.c|s/(RL_IS_IDLE;\s+)rl_set_fencing_token\(lock, 0\);/$1;/|no fencing
 R7|vote.c|s/notified = rl_extra_keys\(lock\) == 0 \? lock : NULL;/notified = lock;/|a waiter for several keys is not notified on behalf of the others
 R17|node.c|s/else if \(!node->priv.synced\)/else if (0)/|a vote counts only when it is on disk
 R17|node.c|s/item->depth > 0 && item->integer > 0/item->depth > 0/|WAITAOF with 0 servers is not on disk
-R17|node.c|s/(node->priv.unsure = \(uint8_t\)vote;)\s+node->priv.synced = 0;/$1/|an earlier WAITAOF does not confirm this write
+R17|node.c|s/node->priv.synced = 0;//|an earlier WAITAOF does not confirm this write
 R17|pipeline.c|s/if \(request->owner == owner && /$&!(n == 0 && node->priv.part > 0) && /|the reply of WAITAOF gives no vote to an abandoned lock
 R17|pipeline.c|s/rl_is\(command, RL_WRITING\)(\) \{\s+command \|= RL_WITH_SYNC)/rl_is(command, RL_WRITING \& ~(1 << RL_EXTEND))$1/|extensions must be on disk, too
 R17|node.c|s/item->integer = node->priv.counted;//|the counter comes from the write, not from WAITAOF
