@@ -659,8 +659,7 @@ static void rl_step_release(struct redlock_client *c, struct redlock_lock *lock)
         return;
     if (lock->priv.outcome == REDLOCK_UNCONFIRMED && lock->priv.until_us > 0)
         rl_too_slow(c, lock);
-    if (lock->priv.outcome == REDLOCK_OK)
-        rl_notify_own(c, lock);
+    rl_notify_own(c, lock);
     rl_await(c, lock, RL_IN_SETTLE);
 }
 

@@ -109,7 +109,8 @@ R15|policy.c|s/rl_decision_us\(c\) \/ 1000 \* 3/0/|the timeout is at least three
 R7|redlock.c|s/\(uint64_t\)rl_random_below\(c, rl_quick_us\(c, 0\)\)/(uint64_t)rl_quick_us(c, 0)/|a notified waiter tries at a random moment
 R7|redlock.c|s/rl_random_below\(c, 3\) > 0 \? lock->priv.op.spurious : 0U/0/|a waiter that was notified in vain stands back
 R7|vote.c|s/if \(notified != NULL\) \{/if (0) {/|one waiter of several is notified
-R7|redlock.c|s/if \(lock->priv.outcome == REDLOCK_OK\)\s+rl_notify_own\(c, lock\);//|notification of a release by the same client
+R7|redlock.c|s/rl_notify_own\(c, lock\);//|notification of a release by the same client
+R7|redlock.c|s/rl_notify_own\(c, lock\);/if (lock->priv.outcome == REDLOCK_OK) $&/|also of one that does not wait for replies
 R7|vote.c|s/if \(!rl_has_key\(lock, key, key_size, known\)\)/if (0)/|a waiter is notified only for its own key
 R8|redlock.c|s/lock->granted, lock->members & ~\(unsigned\)rl_mute/lock->granted, c->priv.all \& ~(unsigned)rl_mute/|only confirmed nodes count
 R8|redlock.c|s/if \(!rl_past\(c, lock->valid_until_us\)\)\s+(rl_set\(&lock->members, lock->priv.attempt.late\);)/$1/|late grants count only while the lock is valid

@@ -1246,6 +1246,22 @@ static void r07_notified_after_a_deinit_while_waiting(int waits_again)
     redlock_deinit(&client);
 }
 
+/* A release that does not wait for replies notifies the waiters of its client, too: servers do not. */
+static void r07_released_without_waiting(void)
+{
+    struct redlock_lock next;
+
+    begin_with_long_pauses();
+    is_int(acquire(0), REDLOCK_OK, "r07: held");
+    redlock_lock_init(&next, "k", 1, 10000);
+    redlock_acquire_start(&client, &next, 60000);
+    fake_pass(&client, 50 * MS);
+    is_int(release(0), REDLOCK_UNCONFIRMED, "r07: released without waiting");
+    is_int(wait_for(&next, 1000 * MS), REDLOCK_OK, "r07: a waiter of the same client is notified");
+    redlock_release(&client, &next, 100);
+    redlock_deinit(&client);
+}
+
 #if REDLOCK_MULTI_KEY
 /* One lock waits for k0 and k1, another for k0 only. When k0 is released, but not k1, the second lock must be
    notified, because the first cannot be acquired yet. */
@@ -2921,6 +2937,7 @@ int main(void)
     if (REDLOCK_NOTIFICATION) {
         r07_notified_after_a_deinit_while_waiting(0);
         r07_notified_after_a_deinit_while_waiting(1);
+        r07_released_without_waiting();
     }
 #if REDLOCK_MULTI_KEY
     if (REDLOCK_NOTIFICATION) {
