@@ -237,21 +237,31 @@ static void rl_ask_the_rest(const struct redlock_client *c, struct redlock_lock 
     lock->priv.todo = c->priv.all & (redlock_mask)~lock->priv.attempt.asked;
 }
 
+/* A quorum has granted or confirmed the lock: its validity, which is never shortened, and its members. R8 */
+static void rl_prolong(struct redlock_client *c, struct redlock_lock *lock)
+{
+    uint64_t until_us = rl_valid_until(c, lock);
+
+    if (lock->valid_until_us < until_us)
+        lock->valid_until_us = until_us;
+    rl_set(&lock->members, lock->granted);
+    rl_set_mute(lock, lock->granted, 0);
+    c->priv.slow = 0;
+}
+
 /* A quorum has granted the lock, and agrees on its fencing token if it has one. R3 */
 static void rl_hold(struct redlock_client *c, struct redlock_lock *lock)
 {
-    lock->valid_until_us = rl_valid_until(c, lock);
+    rl_prolong(c, lock);
     if (rl_past(c, lock->valid_until_us)) {
         rl_roll_back(c, lock, REDLOCK_TOO_LATE);
         return;
     }
     rl_forget_holder(lock);
-    rl_set(&lock->members, lock->granted);
     lock->extended = 0;
     rl_end_votes(c, lock);
     rl_ask_the_rest(c, lock);
     rl_set(&c->priv.wanted, lock->priv.todo);
-    c->priv.slow = 0;
     rl_finish(c, lock, REDLOCK_OK);
 }
 
@@ -545,12 +555,8 @@ static void rl_end_extension(struct redlock_client *c, struct redlock_lock *lock
     if (status != REDLOCK_OK) {
         rl_ask_the_rest(c, lock);
         rl_ignore_extensions(c, lock);
-    } else {                                                /* replies that come late still count */
-        if (lock->valid_until_us < rl_valid_until(c, lock)) /* never shortened. R8 */
-            lock->valid_until_us = rl_valid_until(c, lock);
-        rl_set(&lock->members, lock->granted);
-        rl_set_mute(lock, lock->granted, 0);
-        c->priv.slow = 0;
+    } else { /* replies that come late still count */
+        rl_prolong(c, lock);
         lock->extended = (uint16_t)(lock->extended + (lock->extended < UINT16_MAX));
     }
     if (status == REDLOCK_LOST) {

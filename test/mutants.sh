@@ -19,7 +19,7 @@ table() {
     cat <<'END'
 R1|redlock.c|s/rl_random\(c, lock->token, sizeof lock->token\) != 0/lock->priv.op.attempts < 2 && $&/|a new token for every attempt
 R1|vote.c|s/if \(!rl_is\(command, RL_TAKING\) && node->priv.useful/if (node->priv.useful/|a SET is not sent again
-R1|redlock.c|s/(rl_set\(&lock->members, lock->granted\);\s+lock->extended = 0)/lock->priv.started_us = c->priv.now_us; lock->valid_until_us = rl_valid_until(c, lock); $1/|T1 is read before the first byte is sent
+R1|redlock.c|s/(rl_prolong\(c, lock\);\s+if \(rl_past)/lock->priv.started_us = c->priv.now_us; $1/|T1 is read before the first byte is sent
 R2|redlock.c|s/switch \(rl_verdict_of\(c, lock, agreed,/switch (rl_verdict_of(c, lock, lock->priv.waits == 0 ? agreed : 0,/|one node after the other is not enough: the command goes to all nodes at once
 R2|redlock.c|s/rl_ask_the_rest\(c, lock\);(\s+rl_set)/lock->priv.todo = 0;$1/|nodes that were not asked are sent the lock later
 R2|redlock.c|s/rl_ask_the_rest\(c, lock\);(\s+rl_ignore_ext)/lock->priv.todo = 0;$1/|also after a failed extension
@@ -117,9 +117,9 @@ R8|redlock.c|s/if \(!rl_past\(c, lock->valid_until_us\)\)\s+(rl_set\(&lock->memb
 R8|redlock.c|s/rl_set\(&lock->members, lock->priv.attempt.late\);/;/|a node that grants late becomes a confirmed node
 R8|vote.c|s/if \(vote != RL_REPAIRED\)/if (vote != RL_REPAIRED \&\& (state != RL_IN_EXTEND || lock->members \& bit))/|a node that grants an extension becomes a confirmed node
 R8|redlock.c|s/if \(!rl_past\(c, rl_valid_until\(c, lock\)\)\)\s+(status = REDLOCK_OK;)/$1/|the new validity of an extension is above 0
-R8|redlock.c|s/if \(lock->valid_until_us < rl_valid_until\(c, lock\)\)//|an extension does not shorten the validity
+R8|redlock.c|s/if \(lock->valid_until_us < until_us\)//|an extension does not shorten the validity
 R8|command.c|s/math.max\(t,c\('pttl',k\)\)/t/|an extension does not shorten the TTL on the node
-R8|redlock.c|s/(lock->valid_until_us = rl_valid_until\(c, lock\);\n\s+rl_set)/lock->priv.started_us = c->priv.now_us; $1/|T1 of the extension is before its first byte
+R8|redlock.c|s/(rl_prolong\(c, lock\);\s+lock->extended = \(uint16_t\))/lock->priv.started_us = c->priv.now_us; $1/|T1 of the extension is before its first byte
 R8|redlock.c|s/if \(!rl_is_quorum\(c, lock->members\)\) \{/if (0) {/|the lock is lost when the confirmed nodes do not have the key any more
 R8|client.c|s/if \(lock->priv.state != RL_IS_HELD\)\s+return REDLOCK_LOST;//|no extension of a lock that is not held
 R8|vote.c|s/rl_clear\(&lock->members, bit\); \/\* its key is gone/; \/* its key is gone/|a node that says that it is gone is no member
@@ -157,6 +157,7 @@ R14|node.c|s/ \+ 2000000;/;/|2 s are added to the quarantine, because uptime has
 R14|node.c|s/wait_us > age_us/0/|the quarantine ends sooner for a server that is older
 R14|redlock.c|s/lock->members & ~\(unsigned\)rl_mute\(lock\)/lock->members/|a quarantined server's reply is doubted until a round has succeeded
 R14|redlock.c|s/rl_set_mute\(lock, lock->granted, 0\);//|a server's reply is doubted no longer after a round has succeeded
+R14|redlock.c|s/rl_set_mute\(lock, lock->granted, 0\);/if (lock->priv.state == RL_IN_EXTEND) $&/|nor after it has agreed to a fencing token
 R14|client.c|s/longest_ms != 0 && lock->ttl_ms > longest_ms/0/|no TTL above longest_ttl_ms
 R10|client.c|s/if \(lock->extended >= client->[^)]*\)[^;]*;//|the limit of extensions
 R10|redlock.c|s/rl_past\(c, lock->priv.due_us\) && rl_renewals\(lock\) == 1/0/|the limit of automatic extensions

@@ -1686,6 +1686,41 @@ static void rules(void)
         r06_holders_are_distinguished();
 }
 
+/* A server that has restarted may vote again between the two rounds of an attempt with a fencing token. It agrees to the token,
+   and so has a vote for the extension, too. */
+static void r14_a_vote_from_the_second_round_on(void)
+{
+    struct mini_word counter = {"k:fence", 7}, large = {"77", 2};
+    uint64_t end_us;
+    int i;
+
+    memset(&settings, 0, sizeof settings);
+    settings.longest_ttl_ms = 20000;
+    begin(3);
+    for (i = 0; i < 3; i++)
+        fake_nodes[i].server.age_s = 1000;
+    make_fenced();
+    fake_wall_us = 1;
+    warm_up();
+    fake_pass(&client, 20100 * MS); /* the markers are old enough. R18 */
+    fake_break(2);
+    fake_nodes[2].server.age_s = 0;
+    fake_pass(&client, 10 * MS);
+    end_us = fake_now_us + 22202 * MS; /* 20 s and their drift, and 2 s */
+    is_int(acquire(0), REDLOCK_OK, "r14: the third has restarted, and may not vote yet");
+    is_int(release(100), REDLOCK_OK, "r14: released");
+    fake_pass(&client, end_us - 30 * MS - fake_now_us);
+    mini_store(&fake_nodes[1].server, counter, large, UINT64_MAX);
+    for (i = 0; i < 3; i++)
+        fake_nodes[i].delay_us = 40 * MS;
+    redlock_acquire_start(&client, &lock, 0);
+    fake_pass(&client, 45 * MS);
+    fake_nodes[0].hung = 1;
+    is_int(wait_for(&lock, 60 * MS), REDLOCK_OK, "r14: two agree to a token, also the third");
+    is_int(extend(), REDLOCK_OK, "r14: the same two extend");
+    release(100);
+}
+
 static void fencing_tokens(void)
 {
     const uint64_t most = (uint64_t)1 << 53;
@@ -1697,6 +1732,8 @@ static void fencing_tokens(void)
     r16_a_wrong_wall_clock(UINT64_MAX, "2^64 - 1");
     r16_a_counter_at_its_maximum();
     r16_no_token_without_the_lock();
+    if (REDLOCK_RESTART_GUARD)
+        r14_a_vote_from_the_second_round_on();
 }
 
 /* ---- One command at a time that creates the key: R8b ------------------------------------------- */
