@@ -585,6 +585,12 @@ static inline void rl_forget_server(struct redlock_node *node)
     node->priv.run = node->priv.age_s = 0;
 }
 
+/* This run may still execute what was sent to it; 0: which one it is was not told. R8b */
+static inline void rl_remember_run(struct redlock_node *node)
+{
+    node->priv.last_run = node->priv.run;
+}
+
 static inline int rl_may_vote(const struct redlock_client *c, const struct redlock_node *node)
 {
     return rl_past(c, node->priv.votes_us);
@@ -597,6 +603,11 @@ static inline uint32_t rl_run(const struct redlock_node *node)
 }
 
 static inline void rl_forget_server(struct redlock_node *node)
+{
+    (void)node;
+}
+
+static inline void rl_remember_run(struct redlock_node *node)
 {
     (void)node;
 }

@@ -52,7 +52,7 @@ struct redlock_node_private {
     uint64_t votes_us; /* votes count from then on. R14 */
     uint32_t run;      /* the server's run_id, hashed; 0: not known. R13 */
     uint32_t age_s;    /* of that run, as the server said */
-    uint32_t last_run; /* `run`, or that of the connection before */
+    uint32_t last_run; /* `run`, or that of a connection before; 0: not known */
 #endif
     struct resp_reader reader;
     struct redlock_request requests[REDLOCK_PIPELINE_MAX];

@@ -51,6 +51,7 @@ R10|client.c|s/rl_enter\(lock, RL_IS_IDLE\);/;/|an abandoned lock is not extende
 R4|client.c|s/ \|\| lock->status != REDLOCK_PENDING\)/)/|a cancel of what is not in progress has no effect
 R11|client.c|s/ \|\| lock->status == REDLOCK_PENDING\)/)/|nothing that is in progress is abandoned
 R8b|node.c|s/node->priv.last_run != 0 && node->priv.last_run != node->priv.run/node->priv.last_run != node->priv.run/|a first run_id proves nothing
+R8b|node.c|s/rl_remember_run\(node\);//|nor one that was not told when the SET was sent
 R14|node.c|s/rl_forget_server\(node\);/;/|what the process before has told is not known of the present one
 R3|redlock.c|s/if \(rl_past\(c, lock->valid_until_us\)\) \{\n\s+rl_roll_back/if (0) {rl_roll_back/|validity above 0
 R3|redlock.c|s/rl_past\(c, lock->valid_until_us\)(\) \{\n\s+rl_roll_back)/c->priv.now_us > lock->valid_until_us$1/|validity of 0 is not above 0
@@ -257,7 +258,7 @@ R13|vote.c|s/lock->priv.state == RL_IN_EXTEND \? RL_EXTEND : RL_SET/RL_SET/|the 
 R14|round.c|s/if \(mute \|\| lock->priv.state == RL_IS_HELD/if (lock->priv.state == RL_IS_HELD/|a node that is excluded from voting has no vote
 R4|vote.c|s/if \(reply->role == RL_OWED\)/if (0)/|the answer to a release that is owed is no vote
 R4|redlock.c|s/rl_redirect\(c, lock, unanswered, RL_RELEASING, owed, RL_OWED\);//|a late reply to a release answers the owed release
-R8b|node.c|s/if \(rl_is\(command, RL_CREATING\)\)(\s+rl_set\(&c->priv.abandoned)/if (0)$1/|commands of other locks that a server process may still run
+R8b|node.c|s/if \(rl_is\(command, RL_CREATING\)\) \{(\s+rl_set\(&c->priv.abandoned)/if (0) {$1/|commands of other locks that a server process may still run
 R6|node.c|s/rl_note_reply\(c, node, request->role == RL_VOTER\)/rl_note_reply(c, node, 1)/|late replies do not count for the round trip
 R5|pipeline.c|s/rl_clear\(&c->priv.in\[node->state\], bit\);//|a node is in one state
 R5|client.c|s/client->priv.all = client->priv.in\[REDLOCK_NODE_IDLE\] =/client->priv.all =/|a node is idle at first

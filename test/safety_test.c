@@ -1825,6 +1825,30 @@ static void r08b_a_run_id_that_was_not_known(void)
     is_int((int)repairs_sent(), 0, "r08b: that proves nothing, so it is not repaired");
 }
 
+/* The same after connections that told it. The server has restarted meanwhile, so the run_id that was known before is that of
+   another process than the one that has the SET. */
+static void r08b_a_run_id_that_was_denied_for_a_while(void)
+{
+    begin_with_defaults(3);
+    warm_up();
+    fake_restart(2);
+    fake_nodes[2].server.no_info = 1;
+    fake_pass(&client, 1000 * MS);
+    warm_up();
+    ok(nodes[2].state == REDLOCK_NODE_READY, "r08b: the third has restarted, and denies INFO");
+    fake_hold(2);
+    is_int(acquire(0), REDLOCK_OK, "r08b: held on two nodes, a SET is delayed");
+    fake_break(2);
+    fake_nodes[2].server.no_info = 0;
+    fake_pass(&client, 10 * MS);
+    is_int(extend(), REDLOCK_OK, "r08b: extended");
+    fake_pass(&client, 20 * MS);
+    is_int(extend(), REDLOCK_OK, "r08b: extended again");
+    fake_pass(&client, 20 * MS);
+    ok(fake_count(2, 'E') > 0, "r08b: the third has no key, and tells its run_id again");
+    is_int((int)repairs_sent(), 0, "r08b: it may be the process with the SET: no repair");
+}
+
 /* Our token on the node proves that the SET has run. When the node loses the key later, the key may be repaired. */
 static void r08b_repair_after_proof(void)
 {
@@ -2989,8 +3013,10 @@ int main(void)
         r08b_no_repair_after_an_unanswered_one();
         r08b_a_restart_before_the_hand_off_proves_nothing();
         r08b_repair_after_proof();
-        if (REDLOCK_RESTART_GUARD)
+        if (REDLOCK_RESTART_GUARD) {
             r08b_a_run_id_that_was_not_known();
+            r08b_a_run_id_that_was_denied_for_a_while();
+        }
     }
     r02_without_redlock_next_completed();
     r02_nothing_is_sent_after_the_end();
