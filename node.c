@@ -211,7 +211,7 @@ static void rl_info_replied(struct redlock_client *c, struct redlock_node *node,
     node->priv.run = rl_hash(item, RL_RUN_MAX);
     for (i = 0; i < c->priv.count; i++) /* R13: connected or not, its votes may still count */
         if (i != node->priv.index && c->priv.nodes[i].priv.last_run == node->priv.run) {
-            node->priv.run = 0;
+            node->priv.run = node->priv.last_run = 0; /* it is not the server before any more */
             rl_node_deny(c, node, RL_IS_THE_SAME_SERVER);
             return;
         }

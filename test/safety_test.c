@@ -1012,6 +1012,31 @@ static void r13_not_by_an_address_that_is_down(void)
     is_int(acquire(3000), REDLOCK_OK, "r13: acquired when the first address is up again");
 }
 
+/* Two servers exchange their addresses: the address of each node leads to the server that the other node had. Each server has
+   one vote again, and not for ever none. */
+static void r13_two_servers_exchange_their_addresses(int unreachable)
+{
+    const char *address;
+    int i;
+
+    begin_with_defaults(3);
+    warm_up();
+    for (i = 0; i < 3; i++)
+        fake_break(i);
+    fake_nodes[2].refuses = unreachable;
+    fake_pass(&client, 10 * MS);
+    address = nodes[0].address;
+    nodes[0].address = nodes[1].address;
+    nodes[1].address = address;
+    acquire(0);
+    release(100);
+    fake_pass(&client, 1000 * MS);
+    is_int(acquire(0), REDLOCK_OK, "r13: two servers have exchanged their addresses");
+    fake_pass(&client, 1000 * MS);
+    is_int(extend(), REDLOCK_OK, "r13: extended");
+    ok((lock.granted & 3) == 3, "r13: each of them has a vote: %x", lock.granted);
+}
+
 /* ---- Fencing tokens: R16 ---------------------------------------------------------------------- */
 
 static void make_fenced(void)
@@ -1669,6 +1694,8 @@ static void rules(void)
         r13_not_by_a_connection_that_broke();
         r05_backoff_for_a_rejected_node();
         r13_not_by_an_address_that_is_down();
+        r13_two_servers_exchange_their_addresses(0);
+        r13_two_servers_exchange_their_addresses(1);
     }
     r04_temporary_errors();
     r06_time_in_line_counts();
