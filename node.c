@@ -57,24 +57,19 @@ static void rl_node_deny(struct redlock_client *c, struct redlock_node *node, en
 /* Whether the handshake of this node contains this command. */
 static int rl_handshake_has(const struct redlock_node *node, unsigned command)
 {
-    int secret = node->password != NULL, user = node->user != NULL;
-    int plain = rl_is_plain(node);
+    int secret = node->password != NULL;
 
     switch (command) {
-    case RL_HELLO:
-        return !plain && !secret;
-    case RL_HELLO_AUTH:
-        return !plain && secret;
-    case RL_AUTH:
-        return plain && secret && !user;
-    case RL_AUTH_USER:
-        return plain && secret && user;
     case RL_SELECT:
         return node->database > 0 || (!REDLOCK_RESP3 && !secret);
     case RL_TRACK:
-        return REDLOCK_NOTIFICATION && !plain;
-    default: /* INFO */
+        return REDLOCK_NOTIFICATION && !rl_is_plain(node);
+    case RL_INFO:
         return REDLOCK_RESTART_GUARD;
+    default: /* the one that logs in; without a password RESP2 needs none */
+        if (!rl_is_plain(node))
+            return command == (secret ? RL_HELLO_AUTH : RL_HELLO);
+        return secret && command == (node->user != NULL ? RL_AUTH_USER : RL_AUTH);
     }
 }
 
@@ -171,18 +166,19 @@ static void rl_hello_replied(struct redlock_client *c, struct redlock_node *node
                              const struct resp_item *item)
 {
     enum { RL_NAME_NEXT, RL_ROLE_NEXT, RL_MODE_NEXT };
-    int other = item->kind != RESP_STRING || item->depth != 1;
+    unsigned is = node->priv.handshake_item;
 
-    if (node->priv.handshake_item == RL_ROLE_NEXT && !other && strcmp(item->text, "master") != 0)
+    node->priv.handshake_item = RL_NAME_NEXT;
+    if (item->kind != RESP_STRING || item->depth != 1)
+        return;
+    if (is == RL_ROLE_NEXT && strcmp(item->text, "master") != 0)
         rl_node_deny(c, node, RL_IS_A_REPLICA);
-    else if (node->priv.handshake_item == RL_MODE_NEXT && !other &&
-             strcmp(item->text, "sentinel") == 0)
+    else if (is == RL_MODE_NEXT && strcmp(item->text, "sentinel") == 0)
         rl_node_deny(c, node, RL_IS_A_SENTINEL);
-    else
-        node->priv.handshake_item = (uint8_t)(other                             ? RL_NAME_NEXT
-                                              : strcmp(item->text, "role") == 0 ? RL_ROLE_NEXT
-                                              : strcmp(item->text, "mode") == 0 ? RL_MODE_NEXT
-                                                                                : RL_NAME_NEXT);
+    else if (strcmp(item->text, "role") == 0)
+        node->priv.handshake_item = RL_ROLE_NEXT;
+    else if (strcmp(item->text, "mode") == 0)
+        node->priv.handshake_item = RL_MODE_NEXT;
 }
 
 #if REDLOCK_RESTART_GUARD
@@ -436,7 +432,7 @@ static void rl_take(struct redlock_client *c, struct redlock_node *node, int las
         reply->vote = (uint8_t)rl_sync_vote(node, last);
         reply->owner = last ? request->owner : NULL;
         rl_note_reply(c, node, 0); /* it measures the disk */
-    } else if (node->priv.part > main && (command & RL_WITH_PTTL)) {
+    } else if (REDLOCK_DIAGNOSIS && node->priv.part > main) {
         reply->command = RL_PTTL;
         reply->vote = item->kind == RESP_INTEGER ? RL_YES
                       : item->kind == RESP_ERROR ? RL_LATER
