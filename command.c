@@ -76,8 +76,8 @@ static const char rl_marker_script[] =
 #if REDLOCK_RESTART_GUARD
 /* The run_id of the server process, and its age in seconds. R13, R14 */
 static const char rl_info_script[] =
-    "local i=redis.call('info','server')return{i:match'run_id:(%w+)',i:match'uptime_in_seconds:("
-    "%-?%d+)'}";
+    "local i=redis.call('info','server')return{i:match'run_id:(%w+)',(i:match'uptime_in_seconds:("
+    "%-?%d+)'or 0)+0}";
 #else
 #define rl_info_script ""
 #endif

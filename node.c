@@ -182,28 +182,16 @@ static void rl_hello_replied(struct redlock_client *c, struct redlock_node *node
 }
 
 #if REDLOCK_RESTART_GUARD
-/* Seconds; 0 for what is no number, or below. */
-static uint32_t rl_seconds(const char *text)
-{
-    uint32_t seconds = 0;
-
-    for (; *text >= '0' && *text <= '9' && seconds < 100000000; text++)
-        seconds = seconds * 10 + (uint32_t)(*text - '0');
-    return seconds;
-}
-
 /* Part of the reply to INFO: the run_id, the age. */
 static void rl_info_replied(struct redlock_client *c, struct redlock_node *node,
                             const struct resp_item *item)
 {
     unsigned i;
 
+    if (item->kind == RESP_INTEGER && item->integer > 0) /* the clock may have been set back */
+        node->priv.age_s = (uint32_t)item->integer;
     if (item->kind != RESP_STRING)
         return;
-    if (node->priv.handshake_item++ > 0) {
-        node->priv.age_s = rl_seconds(item->text);
-        return;
-    }
     node->priv.run = rl_hash(item, RL_RUN_MAX);
     for (i = 0; i < c->priv.count; i++) /* R13: connected or not, its votes may still count */
         if (i != node->priv.index && c->priv.nodes[i].priv.last_run == node->priv.run) {

@@ -310,12 +310,10 @@ static void mini_run_native(struct mini_server *server, struct mini_session *ses
 
 static void mini_reply_run(const struct mini_server *server, char *reply)
 {
-    char run[8], age[16];
+    char run[8];
 
     sprintf(run, "%05u", server->run % 100000);
-    sprintf(age, "%d", server->age_s);
-    sprintf(reply, "*2\r\n$%u\r\n%s\r\n$%u\r\n%s\r\n", (unsigned)strlen(run), run,
-            (unsigned)strlen(age), age);
+    sprintf(reply, "*2\r\n$%u\r\n%s\r\n:%d\r\n", (unsigned)strlen(run), run, server->age_s);
 }
 
 /* Commands of the handshake, as far as the library reads the replies. */
