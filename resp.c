@@ -257,29 +257,27 @@ static enum resp_event resp_end_number(struct resp_reader *r)
         r->item.kind = RESP_NIL;
         return resp_end_item(r);
     }
-    if (length < 0 || length > (r->item.kind == RESP_MAP ? RESP_SIZE_MAX / 2 : RESP_SIZE_MAX))
+    if (length < 0 || length > RESP_SIZE_MAX)
         return RESP_BAD;
     r->item.size = (uint32_t)length;
+    if (r->item.kind == RESP_MAP) /* of pairs */
+        r->item.size *= 2;
+    if (r->item.size > RESP_SIZE_MAX)
+        return RESP_BAD;
     if (r->item.kind == RESP_STRING || r->item.kind == RESP_ERROR) {
         r->priv.type = '+'; /* its end is that of a line of text */
         r->priv.left = r->item.size;
         r->priv.state = RESP_IN_STRING;
         return RESP_MORE;
     }
-    if (r->item.kind == RESP_MAP)
-        r->item.size *= 2;
-    if (r->item.size == 0) {
-        if (type != '|')
-            return resp_end_item(r);
-        r->priv.state = RESP_AT_TYPE;
-        return RESP_MORE;
-    }
+    r->priv.state = RESP_AT_TYPE;
+    if (r->item.size == 0)
+        return type == '|' ? RESP_MORE : resp_end_item(r);
     if (r->priv.level == RESP_DEPTH_MAX)
         return RESP_BAD;
     if (type == '|')
         r->priv.attributes = (uint8_t)(r->priv.attributes | 1U << r->priv.level);
     r->priv.due[r->priv.level++] = r->item.size;
-    r->priv.state = RESP_AT_TYPE;
     return r->priv.attributes ? RESP_MORE : RESP_ITEM;
 }
 
