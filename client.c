@@ -426,8 +426,7 @@ static void rl_wake(struct redlock_client *c)
                 break; /* the others are due later */
         }
     for (lock = rl_first(c, RL_DONE); lock != NULL; lock = lock->priv.next)
-        if (lock->priv.state == RL_IS_HELD && (lock->priv.todo & ready) &&
-            !rl_past(c, lock->valid_until_us))
+        if ((lock->priv.todo & ready) && !rl_past(c, lock->valid_until_us))
             rl_ask_nodes(c, lock); /* it is complete, and was not taken yet. R2 */
 }
 
