@@ -154,13 +154,16 @@ REDLOCK_PRIVATE uint64_t rl_connecting_until(const struct redlock_client *c,
     int quorum_ready = rl_quorum_is_ready(c);
     uint32_t wait_ms = c->priv.settings.node_timeout_ms * 2;
 
-    if (quorum_ready && wait_ms > RL_CONNECT_MS)
-        wait_ms = RL_CONNECT_MS;
-    if ((node->state != REDLOCK_NODE_CONNECTING && node->state != REDLOCK_NODE_HANDSHAKE) ||
-        (quorum_ready && rl_is_failing(node)))
+    if (node->state != REDLOCK_NODE_CONNECTING && node->state != REDLOCK_NODE_HANDSHAKE)
         return 0;
-    if (!quorum_ready && !rl_is_failing(node) && wait_ms < c->priv.settings.stall_ms)
+    if (quorum_ready) {
+        if (rl_is_failing(node))
+            return 0;
+        if (wait_ms > RL_CONNECT_MS)
+            wait_ms = RL_CONNECT_MS;
+    } else if (!rl_is_failing(node) && wait_ms < c->priv.settings.stall_ms) {
         wait_ms = c->priv.settings.stall_ms;
+    }
     return node->priv.mark_us + wait_ms * RL_MS_US;
 }
 

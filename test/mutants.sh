@@ -24,10 +24,10 @@ R2|redlock.c|s/switch \(rl_verdict_of\(c, lock, agreed,/switch (rl_verdict_of(c,
 R2|redlock.c|s/rl_ask_the_rest\(c, lock\);(\s+rl_set)/lock->priv.todo = 0;$1/|nodes that were not asked are sent the lock later
 R2|redlock.c|s/rl_ask_the_rest\(c, lock\);(\s+rl_ignore_ext)/lock->priv.todo = 0;$1/|also after a failed extension
 R2|redlock.c|s/return \(coming == 0 \|\|[^&]*&&[^&]*&&/return /|an attempt waits for connections
-R2|redlock.c|s/\(quorum_ready && rl_is_failing\(node\)\)/0/|an attempt does not wait for nodes that failed before
+R2|redlock.c|s/if \(rl_is_failing\(node\)\)\s+return 0;//|an attempt does not wait for nodes that failed before
 R2|redlock.c|s/(if \(rl_past\(c, lock->valid_until_us\)\)\s+)lock->priv.todo = 0;/$1;/|nothing is sent any more when the validity is over
 R2|redlock.c|s/memset\(&lock->priv.attempt, 0, sizeof lock->priv.attempt\);/;/|an attempt begins without what an earlier one left
-R2|redlock.c|s/if \(quorum_ready && wait_ms > RL_CONNECT_MS\)/if (0)/|a quorum waits 100 ms for the rest, however long node_timeout_ms is
+R2|redlock.c|s/if \(wait_ms > RL_CONNECT_MS\)/if (0)/|a quorum waits 100 ms for the rest, however long node_timeout_ms is
 R16|redlock.c|s/rl_set\(&lock->members, lock->granted\); \/\* they count if/; \/* they count if/|a node that granted is a member without a reply to the second round
 R15|redlock.c|s/rl_await\(c, lock, RL_IN_CONFIRM\)/lock->priv.state = RL_IN_CONFIRM/|each round to agree on a token has its own time
 R16|vote.c|s/lock->priv.state == RL_IN_ASK \|\| lock->priv.state == RL_IN_CONFIRM \|\|/lock->priv.state == RL_IN_ASK ||/|an agreement counts only while its connection lasts
