@@ -51,10 +51,10 @@ static const char rl_fence_script[] =
     "c('get',f)or 0)+1,ARGV[3]*2^32+ARGV[4])if n>=2^53 then return{err='ERR fencing token too "
     "large'}end c('set',f,('%.0f'):format(n))c('set',k,ARGV[1],'px',ARGV[2])return n";
 /* Raises the counter to the proposal if the key is ours, and returns the counter; else -1. It writes
-   an equal counter too: WAITAOF reports the last write of its own connection. R16, R17 */
+   an equal or larger counter too: WAITAOF reports the last write of its own connection. R16, R17 */
 static const char rl_confirm_script[] =
-    "local c,k,f=redis.call,KEYS[2],ARGV[2]*2^32+ARGV[3]if c('get',KEYS[1])~=ARGV[1]then return-1 "
-    "end local n=(c('get',k)or 0)+0 if n<=f then n=f c('set',k,('%.0f'):format(f))end return n";
+    "local c,k=redis.call,KEYS[2]if c('get',KEYS[1])~=ARGV[1]then return-1 end local n=math.max(c("
+    "'get',k)or 0,ARGV[2]*2^32+ARGV[3])c('set',k,('%.0f'):format(n))return n";
 #else
 #define rl_fence_script rl_delete_script /* never sent */
 #define rl_confirm_script rl_delete_script

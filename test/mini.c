@@ -491,7 +491,7 @@ static struct mini_script mini_classify(struct mini_word text)
     static const struct {
         const char *part;
         char kind;
-    } scripts[] = {{"'info'", 'I'},    {"'get',f)", 'F'}, {"n<=f", 'R'},
+    } scripts[] = {{"'info'", 'I'},    {"'get',f)", 'F'}, {"'get',k)or", 'R'},
                    {"'pexpire'", 'E'}, {"'del'", 'D'},    {"'exists'", 'M'}};
     struct mini_script script = {0, 0, '?', 0, 0, 0, 0};
     unsigned i;
