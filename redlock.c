@@ -640,9 +640,9 @@ static void rl_step_auto(struct redlock_client *c, struct redlock_lock *lock)
 
 /* ---- Release ----------------------------------------------------------------------------------------- */
 
-/* The outcome of a release; REDLOCK_PENDING while replies may still decide it. */
+/* The outcome of a release; REDLOCK_PENDING while replies before end_us may still decide it. */
 static enum redlock_status rl_released(const struct redlock_client *c,
-                                       const struct redlock_lock *lock)
+                                       const struct redlock_lock *lock, uint64_t end_us)
 {
     int answered = rl_is_quorum(c, (unsigned)(lock->granted | lock->refused));
 
@@ -650,22 +650,31 @@ static enum redlock_status rl_released(const struct redlock_client *c,
         return REDLOCK_OK;
     if (answered && !rl_is_quorum(c, lock->members & ~(unsigned)lock->refused))
         return rl_largest_holding(c, lock) > 0 ? REDLOCK_LOST : REDLOCK_EXPIRED;
-    if ((lock->priv.todo | lock->priv.waits) != 0 && !rl_past(c, lock->priv.due_us))
+    if ((lock->priv.todo | lock->priv.waits | lock->priv.attempt.again) != 0 && !rl_past(c, end_us))
         return REDLOCK_PENDING;
     return answered ? REDLOCK_OK : REDLOCK_UNCONFIRMED;
 }
 
 static void rl_step_release(struct redlock_client *c, struct redlock_lock *lock)
 {
+    uint64_t end_us;
+
     if (lock->priv.due_us == 0) {
         rl_begin_round(c, lock);
-        lock->priv.due_us = c->priv.now_us + lock->priv.until_us; /* which is wait_ms */
+    } else if (rl_past(c, lock->priv.due_us)) { /* once more where there was a temporary error */
+        rl_set(&lock->priv.todo, lock->priv.attempt.again);
+        lock->priv.attempt.again = 0;
     }
-    rl_ask_nodes(c, lock); /* R11 */
+    end_us = lock->priv.started_us + lock->priv.until_us; /* which is wait_ms */
+    rl_ask_nodes(c, lock);                                /* R11 */
     if (lock->priv.outcome != REDLOCK_CANCELLED)
-        lock->priv.outcome = (int8_t)rl_released(c, lock);
-    if (lock->priv.outcome == REDLOCK_PENDING)
+        lock->priv.outcome = (int8_t)rl_released(c, lock, end_us);
+    if (lock->priv.outcome == REDLOCK_PENDING) {
+        rl_await(c, lock, RL_IN_RELEASE);
+        if (lock->priv.due_us > end_us)
+            lock->priv.due_us = end_us;
         return;
+    }
     if (lock->priv.outcome == REDLOCK_UNCONFIRMED && lock->priv.until_us > 0)
         rl_too_slow(c, lock);
     rl_notify_own(c, lock);

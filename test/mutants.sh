@@ -33,6 +33,9 @@ R15|redlock.c|s/rl_await\(c, lock, RL_IN_CONFIRM\)/lock->priv.state = RL_IN_CONF
 R16|vote.c|s/lock->priv.state == RL_IN_ASK \|\| lock->priv.state == RL_IN_CONFIRM \|\|/lock->priv.state == RL_IN_ASK ||/|an agreement counts only while its connection lasts
 R6|redlock.c|s/if \(!again \|\| rl_token/if (rl_token/|a denial is no reason to wait
 R11|redlock.c|s/lock->priv.outcome != REDLOCK_UNCONFIRMED && (lock->priv.outcome != REDLOCK_LOST)/$1/|an unconfirmed release can be called again
+R11|redlock.c|s/lock->priv.waits \| lock->priv.attempt.again\) != 0/lock->priv.waits) != 0/|a release that waits repeats what temporary errors refused
+R11|redlock.c|s/else if \(rl_past\(c, lock->priv.due_us\)\) (\{ \/\* once more)/else $1/|not all the time
+R11|redlock.c|s/if \(lock->priv.due_us > end_us\)/if (0)/|it ends when the wait is over
 R11|redlock.c|s/if \(lock->priv.outcome != REDLOCK_CANCELLED\)(\s+lock->priv.outcome = \(int8_t\)rl_released)/$1/|a cancelled release ends
 R4|redlock.c|s/owed->waits = unanswered;/;/|no release is repeated while its reply is due
 R4|vote.c|s/reply->vote == RL_YES \|\| reply->vote == RL_NO \|\| reply/reply->vote == RL_YES || reply/|a release that found no key is not repeated
@@ -176,8 +179,8 @@ R5|node.c|s/ \|\| rl_past\(c, too_late_us\)//|a lock without validity does not s
 R5|client.c|s/events \|= REDLOCK_WRITABLE;//|any event ends a connect
 R10|redlock.c|s/lock->members = (lock->priv.attempt.again = 0;)/$1/|a lost lock has no confirmed nodes
 R10|redlock.c|s/c->priv.now_us \+ RL_MS_US \+ \(pause/c->priv.now_us + (pause/|a pause after an extension that failed at once
-R11|redlock.c|s/rl_ask_nodes\(c, lock\); \/\* R11 \*\//lock->priv.todo \&= lock->members; $&/|release to all nodes
 R11|redlock.c|s/if \(answered && !rl_is_quorum\(c, lock->members & ~\(unsigned\)lock->refused\)\)/if (0)/|released is distinguished from expired
+R11|redlock.c|s/rl_ask_nodes\(c, lock\);\s+\/\* R11 \*\//lock->priv.todo \&= lock->members; $&/|release to all nodes
 R11|node.c|s/return vote == RL_YES \? vote : RL_UNANSWERED;/return vote;/|the script decides, not the native command
 R11|round.c|s/case RL_IN_ROLLBACK:(?=\s+return RL_DELETE)/$& if (rl_knows_native(node) && rl_extra_keys(lock) == 0) return rl_native(node);/|a rollback is by script
 R11|round.c|s/rl_knows_native\(node\) && rl_extra_keys\(lock\) == 0/rl_knows_native(node)/|the native command is only for a lock of one key

@@ -1202,6 +1202,41 @@ static void r04_deleted_after_a_temporary_error(const char *words, unsigned busy
            "r04: the result does not change");
 }
 
+/* A quorum of nodes is busy for a moment. A release that waits is not over before that: a program that ends then would leave the
+   keys. Without end of the errors it ends in time. */
+static void r11_released_after_temporary_errors(void)
+{
+    const char *busy = "-BUSY Redis is busy running a script.\r\n";
+    uint64_t start;
+    int i;
+
+    begin_with_defaults(3);
+    is_int(acquire(0), REDLOCK_OK, "r11: held");
+    fake_pass(&client, 20 * MS);
+    for (i = 0; i < 2; i++) {
+        fake_nodes[i].reply = busy;
+        fake_nodes[i].reply_once = 1;
+    }
+    start = fake_now_us;
+    is_int(release(1000), REDLOCK_OK, "r11: released, two of three are busy for a moment");
+    ok(since(start) <= 100 * MS, "r11: after %ld us", since(start));
+    is_int((int)fake_keys_left(), 0, "r11: no key is left");
+    is_int(acquire(0), REDLOCK_OK, "r11: held");
+    fake_pass(&client, 20 * MS);
+    for (i = 0; i < 2; i++) {
+        fake_nodes[i].reply = busy;
+        fake_nodes[i].reply_once = 0;
+    }
+    fake_logged = 0;
+    start = fake_now_us;
+    is_int(release(220), REDLOCK_UNCONFIRMED, "r11: two of three are busy for longer");
+    is_int((int)since(start), 220 * MS, "r11: until the wait is over");
+    ok(fake_count(0, 'D') + fake_count(0, 'N') <= 7, "r11: they are not asked all the time");
+    fake_nodes[0].reply = fake_nodes[1].reply = NULL;
+    fake_pass(&client, 500 * MS);
+    is_int((int)fake_keys_left(), 0, "r11: it is repeated after that");
+}
+
 static void r04_temporary_errors(void)
 {
     static const char *const errors[] = {
@@ -1698,6 +1733,7 @@ static void rules(void)
         r13_two_servers_exchange_their_addresses(1);
     }
     r04_temporary_errors();
+    r11_released_after_temporary_errors();
     r06_time_in_line_counts();
     r12_a_long_password();
     r05_corrected_permissions(0, NULL);
