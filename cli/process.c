@@ -64,6 +64,12 @@ static void note(int number, siginfo_t *info, void *context)
     from_terminal[place_of(number)] = info->si_code > 0; /* the kernel sent it */
 }
 
+/* A terminal that hangs up sends SIGHUP to the leader of the session only. */
+static int is_for_all(unsigned i)
+{
+    return from_terminal[i] && !(handled[i] == SIGHUP && getsid(0) == getpid());
+}
+
 /* Handles one of the signals. One that the caller ignores stays ignored: nohup ignores HUP, `&` ignores INT. */
 static void handle(unsigned i)
 {
@@ -162,7 +168,7 @@ int next_signal(int *by_terminal)
     for (i = 0; i < HANDLED; i++)
         if (arrived[i]) {
             arrived[i] = 0;
-            *by_terminal = from_terminal[i];
+            *by_terminal = is_for_all(i);
             return handled[i];
         }
     return 0;

@@ -3341,6 +3341,29 @@ static void terminal_comes_back(void)
     }
 }
 
+/* Only the leader of the session gets SIGHUP then: with ssh -t, that may be redlock. */
+static void terminal_hangs_up(void)
+{
+    static const char *const groups[] = {"--foreground", "--new-group"};
+    struct program run;
+    int terminal;
+    size_t i;
+
+    nodes(3);
+    for (i = 0; i < sizeof groups / sizeof *groups; i++) {
+        struct beat *a = map_beat(beat_path(groups[i] + 2));
+        run = start_on_terminal(&terminal, "run", groups[i], "x", self, "beat",
+                                beat_path(groups[i] + 2), NULL);
+        ok(beats(a), "%s: on a terminal", groups[i]);
+        close(terminal);
+        ok(until(a->heard[SIGHUP] > 0, WAIT_MS), "%s: the terminal hangs up: the command gets HUP",
+           groups[i]);
+        a->stop = 1;
+        is_int(ends(&run), 5, "%s: the command's status", groups[i]);
+    }
+    no_key_left("then");
+}
+
 static void prompts(void)
 {
     struct program run;
@@ -3452,6 +3475,7 @@ static const struct scenario {
     {"works_again", works_again},
     {"terminals", terminals},
     {"terminal_comes_back", terminal_comes_back},
+    {"terminal_hangs_up", terminal_hangs_up},
     {"least_permissions", least_permissions},
     {"no_servers", no_servers},
     {"callers", callers},
