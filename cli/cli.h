@@ -308,6 +308,8 @@ void stop_by_terminal(void);
 void forget_other_signals(void);
 /* Restores the inherited effect of all signals: for a child before exec. */
 void signals_restore(void);
+/* From here on a write that fails is an error only: it does not end this process by SIGPIPE or SIGXFSZ. */
+void signals_ignore_of_writes(void);
 
 uint64_t now_us(void);
 /* Sleeps for wait_us, but not beyond until_us. fds[].revents tell which descriptors are ready. */

@@ -44,8 +44,12 @@ static const int handled[] = {SIGHUP,  SIGINT,   SIGQUIT, SIGTERM, SIGUSR1, SIGU
                               SIGCHLD, SIGWINCH, SIGCONT, SIGTSTP}; /* SIGTSTP is the last */
 enum { HANDLED = sizeof handled / sizeof *handled };
 
+/* The signals of a write that fails: nobody reads any more; the file must not grow. */
+static const int of_writes[] = {SIGPIPE, SIGXFSZ};
+enum { OF_WRITES = sizeof of_writes / sizeof *of_writes };
+
 static volatile sig_atomic_t arrived[HANDLED], from_terminal[HANDLED];
-static struct sigaction inherited[HANDLED], inherited_pipe;
+static struct sigaction inherited[HANDLED], inherited_of_writes[OF_WRITES];
 static sigset_t inherited_mask, sleeping_mask;
 
 static unsigned place_of(int number)
@@ -83,10 +87,19 @@ static void handle(unsigned i)
         sigaction(handled[i], &inherited[i], NULL);
 }
 
+void signals_ignore_of_writes(void)
+{
+    struct sigaction action = {0};
+    unsigned i;
+
+    action.sa_handler = SIG_IGN;
+    for (i = 0; i < OF_WRITES; i++)
+        sigaction(of_writes[i], &action, &inherited_of_writes[i]);
+}
+
 void signals_begin(void)
 {
     static int begun;
-    struct sigaction action = {0};
     sigset_t mask;
     unsigned i;
 
@@ -102,8 +115,7 @@ void signals_begin(void)
     for (i = 0; i < HANDLED - 1; i++)
         handle(i);
     sigaction(SIGTSTP, NULL, &inherited[HANDLED - 1]);
-    action.sa_handler = SIG_IGN;
-    sigaction(SIGPIPE, &action, &inherited_pipe);
+    signals_ignore_of_writes();
 }
 
 void signals_restore(void)
@@ -113,7 +125,8 @@ void signals_restore(void)
     for (i = 0; i < HANDLED; i++)
         sigaction(handled[i], &inherited[i], NULL);
     signal(SIGCHLD, SIG_DFL); /* a program that ignores it cannot wait for children */
-    sigaction(SIGPIPE, &inherited_pipe, NULL);
+    for (i = 0; i < OF_WRITES; i++)
+        sigaction(of_writes[i], &inherited_of_writes[i], NULL);
     sigprocmask(SIG_SETMASK, &inherited_mask, NULL);
 }
 

@@ -22,6 +22,7 @@
 #include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -2772,9 +2773,27 @@ static void close_stdout(void)
     close(1);
 }
 
+/* No file can be longer than one block. */
+static void limit_files(void)
+{
+    const struct rlimit most = {512, 512};
+
+    setrlimit(RLIMIT_FSIZE, &most);
+}
+
+static void break_stderr(void)
+{
+    int fd[2];
+
+    pipe2(fd, O_CLOEXEC);
+    dup2(fd[1], 2);
+    close(fd[0]);
+    close(fd[1]);
+}
+
 static void no_place_to_print(void)
 {
-    int full = open("/dev/full", O_WRONLY | O_CLOEXEC);
+    int full = open("/dev/full", O_WRONLY | O_CLOEXEC), block;
 
     nodes(3);
     setup.output = full;
@@ -2796,6 +2815,23 @@ static void no_place_to_print(void)
     setup.output = full;
     is_int(redlock("run", "x", "-c", "exit 3", NULL), 3, "run to a full disk: prints nothing");
     close(full);
+
+    block = open(beat_path("block"), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    ok(block >= 0 && ftruncate(block, 512) == 0, "a file that cannot grow");
+    setup.before = limit_files;
+    setup.output = block;
+    is_int(redlock("acquire", "-t", "60", "x", NULL), 71, "acquire to such a file: 71");
+    no_key_left("of a lock whose token was not printed");
+    setup.before = limit_files;
+    setup.events = block;
+    is_int(redlock("run", "--status-fd", "3", "x", "-c", "exit 3", NULL), 3,
+           "run with events to such a file: the command's status");
+    close(block);
+
+    setup.before = break_stderr;
+    is_int(redlock("run", "x", "no-such-command", NULL), 127,
+           "nobody reads stderr: the status of a command that is not found");
+    no_key_left("then");
 }
 
 /* ---- Several holders, several names ---- */
