@@ -127,6 +127,9 @@ void say(enum level level, const char *format, ...) __attribute__((format(printf
 /* Prints an error like say(), then exits. */
 void die(int status, const char *format, ...) __attribute__((format(printf, 2, 3), noreturn));
 
+/* How much of a word that is unknown a message may have: an address with a password may follow, in place of a word or in it. */
+int public_size(const char *word);
+
 /* 1: everything that was printed to stdout has been written. */
 int is_written(void);
 /* Exits with 71 and a message if is_written() fails. */

@@ -125,8 +125,9 @@ int main(int count, char **words)
         usage(stderr);
         result = EXIT_USAGE;
     } else {
-        die(EXIT_USAGE, "%s: no such verb: see redlock help",
-            strcmp(name, "help") == 0 ? next : name);
+        if (strcmp(name, "help") == 0)
+            name = next;
+        die(EXIT_USAGE, "%.*s: no such verb: see redlock help", public_size(name), name);
     }
     return is_written() ? result : EXIT_SYSTEM;
 }

@@ -149,7 +149,7 @@ void config_load(const char *path, int must_be,
         if (strchr(value, '@') != NULL)
             must_be_private(&source);
         if (add(line, value + strspn(value, " \t"), where) != 0)
-            die(EXIT_CONFIG, "%s: no such key: %s", where, line);
+            die(EXIT_CONFIG, "%s: no such key: %.*s", where, public_size(line), line);
     }
     fclose(source.file);
 }

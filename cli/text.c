@@ -51,6 +51,11 @@ void die(int status, const char *format, ...)
     exit(options.failure != 0 ? options.failure : status);
 }
 
+int public_size(const char *word)
+{
+    return (int)strcspn(word, "=:@/");
+}
+
 int is_written(void)
 {
     /* fflush() may succeed because an earlier write has failed and nothing is left to write */

@@ -329,6 +329,12 @@ static void words(void)
     is_int(redlock("nonsense", NULL), 64, "no such verb");
     is_text(wrote(last, 'e'), "redlock: nonsense: no such verb: see redlock help\n",
             "the message names the verb");
+    is_int(redlock("--nodes=redis://:" SECRET "@h", "status", "x", NULL), 64,
+           "an option before the verb");
+    is_text(wrote(last, 'e'), "redlock: --nodes: no such verb: see redlock help\n",
+            "the message has no password");
+    redlock("-Nredis://:" SECRET "@h", "status", "x", NULL);
+    redlock("redis://:" SECRET "@h", "status", "x", NULL);
     is_int(redlock(NULL), 64, "no verb");
     no_key_left("after these");
 }
@@ -2178,6 +2184,11 @@ static void node_lists(void)
     is_int(redlock("status", "--config", write_file("c", 0600, "nodess = a\n"), "y", NULL), 78,
            "no such key: 78");
     ok(strstr(wrote(last, 'e'), "line 1") != NULL, "stderr has: line 1");
+    is_int(redlock("status", "--config",
+                   write_file("c", 0600, "redis://u:" SECRET "@h?timeout=500\n"), "y", NULL),
+           78, "an address without a key");
+    ok(strstr(wrote(last, 'e'), "line 1: no such key: redis\n") != NULL,
+       "the message has no password");
     is_int(redlock("status", "--config", write_file("c", 0600, "node\n"), "y", NULL), 78,
            "a key without a value");
     is_int(redlock("status", "--config", programs_folder(), "y", NULL), 78, "a folder: 78");
