@@ -109,6 +109,8 @@ unsigned quorum(void); /* the number of nodes that a lock needs */
 void nodes_load(void);
 /* The same, but one node may be listed twice: for check. */
 void nodes_read(void);
+/* 1: an address in the list has a password, or may have one, as the list is not valid. */
+int nodes_have_password(const char *list);
 /* Exits with 78 and a message that begins with `where` if this is not a list of nodes. */
 void nodes_check(const char *list, const char *where);
 /* Passes each line of the configuration file to `add`, which returns 0, or -1 for an unknown key. */

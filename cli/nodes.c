@@ -91,6 +91,18 @@ static int next_line(struct source *source, char *line, size_t room)
     return got;
 }
 
+int nodes_have_password(const char *list)
+{
+    const char *at = list;
+    struct redlock_url url;
+
+    do
+        if (redlock_url_next(&at, &url) != NULL)
+            return strchr(list, '@') != NULL;
+    while (url.address[0] != '\0' && url.password[0] == '\0');
+    return url.password[0] != '\0';
+}
+
 /* A password that other users can read is not secret. A file of root may be readable by a group, because systemd passes
    credentials in this way. */
 static void must_be_private(const struct source *source)
@@ -146,7 +158,7 @@ void config_load(const char *path, int must_be,
             continue;
         *end = '\0';
         value++;
-        if (strchr(value, '@') != NULL)
+        if (strncmp(line, "node", 4) == 0 && nodes_have_password(value))
             must_be_private(&source);
         if (add(line, value + strspn(value, " \t"), where) != 0)
             die(EXIT_CONFIG, "%s: no such key: %.*s", where, public_size(line), line);

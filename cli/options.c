@@ -288,7 +288,7 @@ static const struct option_spec *find_option(int verb, char letter, const char *
 /* Hides a password from users that list processes. */
 static void overwrite(char *argument)
 {
-    if (strchr(argument, '@') == NULL)
+    if (!nodes_have_password(argument))
         return;
     memset(argument, '*', strlen(argument));
     if (!options.no_auth_warning)

@@ -2172,6 +2172,17 @@ static void node_lists(void)
     ok(on_most("redlock:y"), "-N three times: all nodes are used");
     ask_all("FLUSHALL");
 
+    snprintf(list, sizeof list, "%s/redis@1.sock", programs_folder());
+    ok(symlink(servers[2].local + strlen("unix:"), list) == 0, "a socket with @ in its path");
+    is_int(redlock("run", "-N", servers[0].address, "-N", list, "-N", servers[1].address, "x",
+                   "true", NULL),
+           0, "on the command line");
+    is_text(wrote(last, 'e'), "", "no warning about a password");
+    snprintf(file, sizeof file, "prefix = p@:\nnode = %s, %s\nnode = %s\n",
+             servers[0].address, list, servers[1].address);
+    is_int(redlock("run", "--config", write_file("c", 0644, file), "x", "true", NULL), 0,
+           "in a configuration file that others may read");
+
     snprintf(file, sizeof file,
              "# ours\n\n  node = %s\nnode=%s\n\tnode =\t%s  \nprefix = p:\nnode-timeout = 2\n",
              servers[0].address, servers[1].address, servers[2].local);
