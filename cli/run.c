@@ -619,11 +619,11 @@ static siginfo_t supervise(void)
 /* ---- The end ---- */
 
 /* The command has ended after the signal; the rest of its group has time until kill_us. A zombie counts as a member, so the
-   command's own is removed first. */
+   command's own is removed first, and then those of orphans. */
 static void end_group(void)
 {
     waitpid(run.child, NULL, 0);
-    while (kill(-run.child, 0) == 0 && now_us() < run.kill_us)
+    for (reap_orphans(); kill(-run.child, 0) == 0 && now_us() < run.kill_us; reap_orphans())
         poll(NULL, 0, 20);
     kill_command(SIGKILL);
 }

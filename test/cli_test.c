@@ -1512,6 +1512,7 @@ static int zombies_of(pid_t parent)
 static void orphans(void)
 {
     struct program run;
+    long begin;
 
     nodes(3);
     setup.before = ask_for_orphans;
@@ -1521,6 +1522,12 @@ static void orphans(void)
     ok(until(zombies_of(run.pid) == 0, 3000), "when they end, nothing is left of them");
     signal_to(run.pid, SIGTERM);
     is_int(ends(&run), 143, "the command's status");
+    begin = now_ms();
+    setup.before = ask_for_orphans;
+    is_int(redlock("run", "-t", "90", "-k", "30", "--max-hold", "31", "x", "-c",
+                   "(trap '' TERM; exec sleep 3) & trap exit TERM; wait", NULL),
+           79, "--max-hold is over: the command ends, and a process that it leaves behind ends");
+    ok(now_ms() - begin < 25000, "redlock ends before the time of -k is over");
     redlock("run", "x", "true", NULL);
     redlock("run", "--slots", "2", "x", "true", NULL);
     sleep_ms(1000);
