@@ -37,6 +37,7 @@ static struct {
     int own_group;                             /* the command has its own process group */
     enum { RUNNING, STOPPING, STOPPED } phase; /* STOPPED: there is nothing more to do */
     int lost;                 /* 1: the lock is lost, or was about to be: exit status 79 */
+    int at_most;              /* 1: not lost: only the time of --max-hold is over */
     uint64_t acquired_us;     /* T1 of the acquisition */
     uint64_t deadline_us;     /* D */
     uint64_t kill_us;         /* when STOPPING turns to STOPPED, by SIGKILL */
@@ -518,8 +519,9 @@ static void look_at_lock(uint64_t now)
         uint64_t soon = now + (uint64_t)options.kill_after_ms * 1000;
         stop(soon < end_us() ? soon : end_us(), status_text(lock->status));
     } else if (now >= stop_us()) {
-        stop(end_us(), end_us() < run.deadline_us ? "the time of --max-hold is over"
-                                                  : "the lock was not renewed in time");
+        run.at_most = end_us() < run.deadline_us;
+        stop(end_us(), run.at_most ? "the time of --max-hold is over"
+                                   : "the lock was not renewed in time");
     }
     if (run.phase == RUNNING && now >= run.warn_us) {
         unsigned n = count_nodes(lock->granted);
@@ -677,6 +679,7 @@ static void end_hold(void)
     uint64_t now = now_us(), hold_us = run.acquired_us + (uint64_t)options.min_hold_ms * 1000;
     struct redlock_lock *lock = session.lock;
     enum redlock_status status;
+    int held = !run.lost || run.at_most;
 
     if (lock->status == REDLOCK_PENDING) /* ends the renewals */
         redlock_cancel(&session.client, lock);
@@ -689,19 +692,19 @@ static void end_hold(void)
         redlock_abandon(&session.client, lock);
         return;
     }
-    if (options.min_hold_ms > 0 && hold_us > now + 50000 && !run.lost) {
+    if (options.min_hold_ms > 0 && hold_us > now + 50000 && held) {
         status = keep_keys_for(hold_us - now);
         redlock_abandon(&session.client, lock);
     } else {
         status = session_release(&session);
         event("released %u/%u", count_nodes(lock->granted), target_count);
     }
-    if (!run.lost)
+    if (held)
         status = look_for_loss(&session, run.name, status);
-    if (status == REDLOCK_LOST && !run.lost) {
+    if (status == REDLOCK_LOST && held) {
         say(LOG_ERROR, "%s: another client took the name before the command ended", run.name);
         run.lost = 1;
-    } else if (status != REDLOCK_OK && !run.lost) {
+    } else if (status != REDLOCK_OK && held) {
         say(LOG_WARNING, "%s: %s", run.name, status_text(status));
         say_errors(&session, LOG_WARNING);
     }

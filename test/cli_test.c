@@ -1289,6 +1289,11 @@ static void min_hold(void)
     is_int(redlock("run", "-n", "-t", "40", "--keep", "z", "true", NULL), 0, "--keep");
     stays("redlock:z", 40000, begin);
     ask_all("FLUSHALL");
+    begin = now_ms();
+    is_int(redlock("run", "-n", "--max-hold", "1", "--min-hold", "20", "x", "sleep", "60", NULL),
+           79, "--max-hold below --min-hold");
+    stays("redlock:x", 20000, begin);
+    ask_all("FLUSHALL");
     is_int(redlock("run", "-n", "--min-hold", ".2", "x", "sleep", "1", NULL), 0,
            "--min-hold below the time of the command");
     is_int(redlock("run", "-n", "--min-hold", "20", "x", "no-such-command", NULL), 127,
