@@ -128,6 +128,8 @@ extern int may_wait;
 void say(enum level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Prints an error like say(), then exits. */
 void die(int status, const char *format, ...) __attribute__((format(printf, 2, 3), noreturn));
+/* With --sh: prints a command that has this status if the status is not 0. To eval nothing would be a success. */
+void tell_shell(int status);
 
 /* How much of a word that is unknown a message may have: an address with a password may follow, in place of a word or in it. */
 int public_size(const char *word);

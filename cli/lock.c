@@ -55,6 +55,7 @@ static int finish(const char *verb, const char *name, enum redlock_status status
                (unsigned long long)(now_us() - began_us) / 1000, count_nodes(session.lock->granted),
                target_count);
     }
+    tell_shell(result);
     if (!is_written() && status == REDLOCK_OK && strcmp(verb, "acquire") == 0)
         session_release(&session); /* the user did not get the token */
     if (status == REDLOCK_LOST && strcmp(verb, "extend") == 0)
@@ -101,6 +102,8 @@ int verb_acquire(int count, char **words)
         if (status == REDLOCK_OK)
             session_release(&session);
         session_close(&session);
+        tell_shell(128 + ending_signal());
+        fflush(stdout);
         end_by_signal();
     }
     if (status == REDLOCK_OK && options.shell) {

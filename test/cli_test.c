@@ -1705,6 +1705,7 @@ static const char *value_of(const char *token)
 
 static void tokens(void)
 {
+    struct program run;
     char token[300], value[300], *most;
     long begin, left;
 
@@ -1763,6 +1764,21 @@ static void tokens(void)
     ok(strncmp(token, "it's x ", 7) == 0, "acquire --sh: a shell can eval the output: %s", token);
     ok(strtol(token + 7, &most, 10) > 50000 && with_value("redlock:it's x", value_of(most + 1)) > 1,
        "acquire --sh: validity and token");
+    setenv("COMMAND", program, 1);
+    setup.instead = "sh";
+    is_int(redlock("-c", "eval \"$($COMMAND acquire -n -t 60 --sh \"it's x\")\" || exit", NULL), 75,
+           "acquire --sh of a lock that is held: eval has its status");
+    setup.instead = "sh";
+    is_int(redlock("-c", "eval \"$($COMMAND acquire --sh -t 60 -N :0 y)\" || exit", NULL), 78,
+           "acquire --sh with a bad address: eval has its status");
+    setup.instead = "sh";
+    run = start("-c", "eval \"$($COMMAND acquire -v --sh -t 60 \"it's x\")\" || exit", NULL);
+    ok(writes(run, 'e', "waiting for"), "acquire --sh waits");
+    signal_to(child_of(run.pid, 0), SIGTERM);
+    is_int(ends(&run), 128 + SIGTERM, "acquire --sh that is ended by a signal: eval has its status");
+    is_int(redlock("acquire", "--sh", "-n", "-E", "0", "-t", "9", "it's x", NULL), 0,
+           "acquire --sh -E 0 of a lock that is held");
+    is_text(wrote(last, 'o'), "", "acquire --sh -E 0 of a lock that is held prints nothing");
     ask(0, "DEL", "redlock:it's x");
     ask(1, "DEL", "redlock:it's x");
     is_int(redlock("extend", "-t", "60", "it's x", most + 1, NULL), 79,
