@@ -264,7 +264,7 @@ void export_options(void)
             snprintf(path, sizeof path, "%ldms", *(long *)spec->value);
         else
             text = *(const char **)spec->value;
-        if (is_relative(spec) && getcwd(path, sizeof path - strlen(text) - 1) != NULL) {
+        if (is_relative(spec) && strlen(text) < PATH_MAX && getcwd(path, PATH_MAX) != NULL) {
             strcat(path, "/");
             text = strcat(path, text);
         }

@@ -3452,6 +3452,7 @@ static void terminal_hangs_up(void)
 
 static void prompts(void)
 {
+    static char long_path[40000];
     struct program run;
     struct termios shown;
     char id[9], token[300], long_line[600];
@@ -3492,6 +3493,14 @@ static void prompts(void)
     type(terminal, SECRET "\n");
     is_int(ends(&run), 3, "--askpass");
     ok(strstr(screen(terminal, SECRET), SECRET) == NULL, "--askpass does not show the password");
+    close(terminal);
+    memset(long_path, 'p', sizeof long_path - 1);
+    setenv("REDLOCK_AUTH_FILE", long_path, 1);
+    run = start_on_terminal(&terminal, "run", "--askpass", "x", "-c", "exit 3", NULL);
+    screen(terminal, "Password");
+    type(terminal, SECRET "\n");
+    is_int(ends(&run), 3, "--askpass and a path that is too long, of a file that is not read");
+    unsetenv("REDLOCK_AUTH_FILE");
     close(terminal);
     run = start_on_terminal(&terminal, "run", "--askpass", "x", "-c", "exit 3", NULL);
     screen(terminal, "Password");
