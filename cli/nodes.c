@@ -112,7 +112,7 @@ static void must_be_private(const struct source *source)
 
     if (fstat(fileno(source->file), &status) != 0)
         die(EXIT_CONFIG, "%s: %s", source->path, strerror(errno));
-    if (status.st_uid == 0 && geteuid() != 0)
+    if (status.st_uid == 0)
         others = S_IWGRP | S_IRWXO;
     if ((status.st_mode & others) != 0)
         die(EXIT_CONFIG, "%s: the file has a password, and other users can read it: chmod 600",

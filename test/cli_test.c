@@ -2611,8 +2611,16 @@ static void passwords(void)
     setenv("REDLOCK_AUTH_FILE", write_file("auth2", 0400, SECRET "d\n"), 1);
     is_int(redlock("run", "-v", "x", "true", NULL), 0, "a password in a file: REDLOCK_AUTH_FILE");
     unsetenv("REDLOCK_AUTH_FILE");
-    is_int(redlock("run", "--auth-file", write_file("auth", 0640, SECRET "d\n"), "x", "true", NULL),
-           78, "a password file that the group may read: 78");
+    path = write_file("auth", 0640, SECRET "d\n");
+    if (geteuid() == 0) {
+        is_int(redlock("run", "--auth-file", path, "x", "true", NULL), 0,
+               "root and a password file of root that its group may read");
+        ok(chown(path, 1000, 1000) == 0, "the file is another user's");
+    }
+    is_int(redlock("run", "--auth-file", path, "x", "true", NULL), 78,
+           "a password file that the group may read: 78");
+    is_int(redlock("run", "--auth-file", write_file("auth", 0660, SECRET "d\n"), "x", "true", NULL),
+           78, "a password file that the group may write: 78");
     is_int(redlock("run", "--auth-file", write_file("auth", 0604, SECRET "d\n"), "x", "true", NULL),
            78, "a password file that others may read: 78");
     snprintf(list, sizeof list, "%s/pipe.secret", programs_folder());
