@@ -315,7 +315,7 @@ void stop_by_terminal(void);
 void forget_other_signals(void);
 /* Restores the inherited effect of all signals: for a child before exec. */
 void signals_restore(void);
-/* From here on a write that fails is an error only: it does not end this process by SIGPIPE or SIGXFSZ. */
+/* From here on no write ends or stops this process by SIGPIPE, SIGXFSZ or SIGTTOU. */
 void signals_ignore_of_writes(void);
 
 uint64_t now_us(void);

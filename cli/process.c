@@ -44,8 +44,8 @@ static const int handled[] = {SIGHUP,  SIGINT,   SIGQUIT, SIGTERM, SIGUSR1, SIGU
                               SIGCHLD, SIGWINCH, SIGCONT, SIGTSTP}; /* SIGTSTP is the last */
 enum { HANDLED = sizeof handled / sizeof *handled };
 
-/* The signals of a write that fails: nobody reads any more; the file must not grow. */
-static const int of_writes[] = {SIGPIPE, SIGXFSZ};
+/* The signals of a write: nobody reads any more; the file must not grow; a process in the background must not print. */
+static const int of_writes[] = {SIGPIPE, SIGXFSZ, SIGTTOU};
 enum { OF_WRITES = sizeof of_writes / sizeof *of_writes };
 
 static volatile sig_atomic_t arrived[HANDLED], from_terminal[HANDLED];
@@ -108,10 +108,8 @@ void signals_begin(void)
     sigemptyset(&mask);
     for (i = 0; i < HANDLED - 1; i++)
         sigaddset(&mask, handled[i]);
-    sigaddset(&mask, SIGTTOU); /* printing a message in the background must not stop this process */
     sigprocmask(SIG_BLOCK, &mask, &inherited_mask);
     sleeping_mask = inherited_mask;
-    sigaddset(&sleeping_mask, SIGTTOU);
     for (i = 0; i < HANDLED - 1; i++)
         handle(i);
     sigaction(SIGTSTP, NULL, &inherited[HANDLED - 1]);

@@ -3435,6 +3435,25 @@ static void terminal_comes_back(void)
     }
 }
 
+/* With stty tostop, a process in the background that prints is stopped. */
+static void background_prints(void)
+{
+    struct program shell;
+    int terminal;
+
+    nodes(3);
+    setenv("COMMAND", program, 1);
+    setup.instead = "sh";
+    shell = start_on_terminal(&terminal, "-im", NULL);
+    type(terminal, "stty tostop; $COMMAND run -v x no-such-command & wait $!; echo got $?\n");
+    ok(strstr(screen(terminal, "got 127"), "got 127") != NULL,
+       "a command that is not found, in the background");
+    type(terminal, "exit\n");
+    is_int(ends(&shell), 0, "the shell");
+    close(terminal);
+    no_key_left("then");
+}
+
 /* Only the leader of the session gets SIGHUP then: with ssh -t, that may be redlock. */
 static void terminal_hangs_up(void)
 {
@@ -3579,6 +3598,7 @@ static const struct scenario {
     {"terminals", terminals},
     {"terminal_comes_back", terminal_comes_back},
     {"terminal_hangs_up", terminal_hangs_up},
+    {"background_prints", background_prints},
     {"least_permissions", least_permissions},
     {"no_servers", no_servers},
     {"callers", callers},
