@@ -157,10 +157,11 @@ static void add_to_list(char **list, const char *more)
     *list = longer;
 }
 
-/* A flag in the environment: "0", "no" and "" mean no. */
+/* A flag in the environment. "" also means no. */
 static int is_yes(const char *value)
 {
-    return value[0] != '\0' && strcmp(value, "0") != 0 && strcasecmp(value, "no") != 0;
+    return value[0] != '\0' && strcmp(value, "0") != 0 && strcasecmp(value, "no") != 0 &&
+           strcasecmp(value, "false") != 0 && strcasecmp(value, "off") != 0;
 }
 
 /* Returns NULL, or the error in a duration or a number. */

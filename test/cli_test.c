@@ -462,6 +462,13 @@ static void environment(void)
     char expected[64], nodes_file[300], *path = realpath(program, NULL);
 
     nodes(3);
+    setenv("REDLOCK_VERBOSE", "yes", 1);
+    redlock("run", "x", "true", NULL);
+    ok(strstr(wrote(last, 'e'), "acquired on") != NULL, "REDLOCK_VERBOSE");
+    setenv("REDLOCK_VERBOSE", "False", 1);
+    redlock("run", "x", "true", NULL);
+    is_text(wrote(last, 'e'), "", "REDLOCK_VERBOSE=False");
+    unsetenv("REDLOCK_VERBOSE");
     setenv("REDISCLI_AUTH", "", 1);
     setenv("P", path != NULL ? path : "", 1);
     free(path);
