@@ -129,6 +129,12 @@ script() {
     sh "$folder/script" | tee /dev/stderr | grep -c 'deploy: held' | grep -qx 2 && ! redlock status deploy
 }
 check 'the lock for several commands is held during both, and not after' script
+ended_script() { # bash runs the EXIT trap after any signal, and dash does not
+    { echo 'step1() { redlock status deploy; }; step2() { kill $$; }'
+        section EXAMPLES | sed -n '/token=/,/step2/p'; } >"$folder/script"
+    sh "$folder/script" | tee /dev/stderr | grep -q 'deploy: held' && ! redlock status deploy
+}
+check 'nor after a signal' ended_script
 itself() {
     { section EXAMPLES | sed -n '/REDLOCK_NAME/p'; echo 'echo "$REDLOCK_NAME $1"'; } >"$folder/itself"
     chmod +x "$folder/itself"
