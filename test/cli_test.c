@@ -1782,7 +1782,8 @@ static void tokens(void)
     run = start("-c", "eval \"$($COMMAND acquire -v --sh -t 60 \"it's x\")\" || exit", NULL);
     ok(writes(run, 'e', "waiting for"), "acquire --sh waits");
     signal_to(child_of(run.pid, 0), SIGTERM);
-    is_int(ends(&run), 128 + SIGTERM, "acquire --sh that is ended by a signal: eval has its status");
+    is_int(ends(&run), 128 + SIGTERM,
+           "acquire --sh that is ended by a signal: eval has its status");
     is_int(redlock("acquire", "--sh", "-n", "-E", "0", "-t", "9", "it's x", NULL), 0,
            "acquire --sh -E 0 of a lock that is held");
     is_text(wrote(last, 'o'), "", "acquire --sh -E 0 of a lock that is held prints nothing");
@@ -2213,8 +2214,8 @@ static void node_lists(void)
                    "true", NULL),
            0, "on the command line");
     is_text(wrote(last, 'e'), "", "no warning about a password");
-    snprintf(file, sizeof file, "prefix = p@:\nnode = %s, %s\nnode = %s\n",
-             servers[0].address, list, servers[1].address);
+    snprintf(file, sizeof file, "prefix = p@:\nnode = %s, %s\nnode = %s\n", servers[0].address,
+             list, servers[1].address);
     is_int(redlock("run", "--config", write_file("c", 0644, file), "x", "true", NULL), 0,
            "in a configuration file that others may read");
 
