@@ -164,18 +164,29 @@ static int wants_no_password(const struct talk *talk)
            talk_is_error(talk, "ERR Client sent AUTH, but no password is set");
 }
 
+/* Closes a connection. The server may have repeated the password in its error. */
+static void refuse(struct talk *talk, const char *question, const char *password)
+{
+    const char *error = talk->item[0].text;
+    const char *secret = password[0] != '\0' ? strstr(error, password) : NULL;
+    char text[1024];
+    size_t size = secret != NULL ? (size_t)(secret - error) : strlen(error);
+
+    snprintf(text, sizeof text, "%.*s", (int)size, error);
+    talk->refused = question;
+    talk_close(talk, text);
+}
+
 /* Closes the connections whose answer is an error. */
 static void must_be_fine(const char *question)
 {
     unsigned i;
 
     for (i = 0; i < target_count; i++)
-        if (wants_no_password(&talks[i])) {
+        if (wants_no_password(&talks[i]))
             talks[i].is_open = 1;
-        } else if (talk_is_error(&talks[i], "")) {
-            talks[i].refused = question;
-            talk_close(&talks[i], talks[i].item[0].text);
-        }
+        else if (talk_is_error(&talks[i], ""))
+            refuse(&talks[i], question, targets[i].url.password);
 }
 
 void talks_open(uint32_t timeout_ms)

@@ -3219,8 +3219,9 @@ static void list(void)
 /* Special names and prefixes, and many keys. */
 static void odd_lists(void)
 {
-    static const char page[] = "*2\r\n$1\r\n0\r\n*1\r\n$1\r\na\r\n";
-    char long_key[401], address[32];
+    static const char page[] = "*2\r\n$1\r\n0\r\n*1\r\n$1\r\na\r\n",
+                      repeats[] = "-ERR what is AUTH " SECRET "?\r\n";
+    char long_key[401], address[32], node[80];
     pid_t liar;
 
     nodes(3);
@@ -3230,6 +3231,17 @@ static void odd_lists(void)
     is_text(wrote(last, 'o'), "", "it is left out");
     signal_to(liar, SIGKILL);
     waitpid(liar, NULL, 0);
+    liar = babbles(address, sizeof address, repeats, sizeof repeats - 1);
+    snprintf(node, sizeof node, "redis://:" SECRET "@%s", address);
+    setenv("REDLOCK_NODES", node, 1);
+    is_int(redlock("list", NULL), 77, "a server repeats the password");
+    ok(strstr(wrote(last, 'e'), "ERR what is AUTH ") != NULL, "the message has the rest");
+    redlock("status", "x", NULL);
+    redlock("check", "--clock-window", "0", NULL);
+    redlock("release", "--force", "--yes", "--id", "0", "x", NULL);
+    signal_to(liar, SIGKILL);
+    waitpid(liar, NULL, 0);
+    setenv("REDLOCK_NODES", list_of(3, ""), 1);
     ask_all("SET", "a[b]*\\:x", "v", "PX", "60000");
     ask_all("SET", "ab:y", "v", "PX", "60000");
     redlock("list", "--prefix", "a[b]*\\:", NULL);
