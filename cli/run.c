@@ -534,14 +534,15 @@ static void look_at_lock(uint64_t now)
     }
 }
 
-/* Forwards signals to the command. A signal from the terminal has reached the command already if it is in the same group. */
+/* Forwards signals to the command. A signal from the terminal has reached the command already if it is in the same group. A
+   command such as timeout(1) leaves that group. */
 static void forward_signals(void)
 {
     int number, by_terminal;
 
     while ((number = next_signal(&by_terminal)) != 0) {
         run.interrupted |= number == SIGINT && by_terminal && !run.own_group;
-        if (number == SIGCHLD || (by_terminal && !run.own_group))
+        if (number == SIGCHLD || (by_terminal && getpgid(run.child) == getpgrp()))
             continue;
         if (!run.own_group && (number == SIGCONT || number == SIGWINCH))
             continue;

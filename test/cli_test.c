@@ -3326,7 +3326,8 @@ static void type(int terminal, const char *keys)
 static void terminals(void)
 {
     struct beat *a = map_beat(beat_path("a")), *b = map_beat(beat_path("b")),
-                *c = map_beat(beat_path("c")), *d = map_beat(beat_path("d"));
+                *c = map_beat(beat_path("c")), *d = map_beat(beat_path("d")),
+                *e = map_beat(beat_path("e"));
     struct program run, quiet;
     int terminal;
 
@@ -3366,6 +3367,15 @@ static void terminals(void)
     ok(until(b->heard[SIGINT] == 1, WAIT_MS), "--new-group: redlock forwards Ctrl-C");
     b->stop = 1;
     is_int(ends(&run), 5, "--new-group: the command's status");
+    close(terminal);
+
+    run = start_on_terminal(&terminal, "run", "x", "timeout", "99", self, "beat", beat_path("e"),
+                            NULL);
+    ok(beats(e) && getpgid(e->pid) != run.pid, "a command that leaves the foreground");
+    type(terminal, "\003");
+    ok(until(e->heard[SIGINT] > 0, WAIT_MS), "Ctrl-C reaches it all the same");
+    e->stop = 1;
+    is_int(ends(&run), 5, "its status");
     close(terminal);
 
     setenv("COMMAND", program, 1);
