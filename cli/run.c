@@ -262,10 +262,14 @@ static void become(char **command, int go, pid_t parent)
     _exit(status);
 }
 
-/* Returns 0 if it failed. It is no failure if the command has ended. */
+/* Signals the command, with the group that it leads: its own, or one that it has made, as timeout(1) does in the foreground.
+   Returns 0 if that failed. It is no failure if the command has ended; its group may have processes all the same. */
 static int kill_command(int number)
 {
-    if (kill(run.own_group ? -run.child : run.child, number) == 0 || errno == ESRCH)
+    pid_t group = getpgid(run.child);
+    int leads = run.own_group || group == run.child || group < 0;
+
+    if (kill(leads ? -run.child : run.child, number) == 0 || errno == ESRCH)
         return 1;
     say(LOG_ERROR, "the command cannot be signalled: %s", strerror(errno));
     return 0;

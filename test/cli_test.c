@@ -3371,11 +3371,12 @@ static void terminals(void)
 
     run = start_on_terminal(&terminal, "run", "x", "timeout", "99", self, "beat", beat_path("e"),
                             NULL);
-    ok(beats(e) && getpgid(e->pid) != run.pid, "a command that leaves the foreground");
+    ok(beats(e) && getpgid(e->pid) != run.pid, "timeout leaves the foreground with its command");
     type(terminal, "\003");
     ok(until(e->heard[SIGINT] > 0, WAIT_MS), "Ctrl-C reaches it all the same");
-    e->stop = 1;
-    is_int(ends(&run), 5, "its status");
+    signal_to(run.pid, SIGKILL);
+    ok(until(!lives(e->pid), WAIT_MS), "it ends with redlock");
+    ends(&run);
     close(terminal);
 
     setenv("COMMAND", program, 1);
