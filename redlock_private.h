@@ -61,20 +61,9 @@ struct redlock_node_private {
 /* Of a lock. */
 struct redlock_lock_private {
     uint8_t state, list;
-    int8_t outcome;       /* redlock_status, once decided */
-    redlock_mask todo;    /* nodes that the present command must still be sent to */
-    redlock_mask waits;   /* nodes whose reply to it is due */
-    struct {              /* of an operation */
-        uint8_t attempts; /* so far */
-        uint8_t quick;    /* quick retries in a row */
-        uint8_t slow;     /* slow retries */
-#if REDLOCK_NOTIFICATION
-        uint8_t spurious; /* notifications that led to no lock. R7 */
-#endif
-#if REDLOCK_AUTO_EXTEND
-        uint16_t renewals; /* automatic extensions still allowed, and 1; 0: none asked for. R10 */
-#endif
-    } op;
+    int8_t outcome;         /* redlock_status, once decided */
+    redlock_mask todo;      /* nodes that the present command must still be sent to */
+    redlock_mask waits;     /* nodes whose reply to it is due */
     struct {                /* of an attempt to acquire, and of the lock that came of it */
         redlock_mask asked; /* nodes that may have our key: each is sent a release. R4 */
         redlock_mask late;  /* nodes that confirmed after the decision */
@@ -103,6 +92,17 @@ struct redlock_lock_private {
         uint16_t holder[REDLOCK_NODES_MAX]; /* the holder's token there, hashed; 0: unknown */
 #endif
     } round;
+    struct {              /* of an operation */
+        uint8_t attempts; /* so far */
+        uint8_t quick;    /* quick retries in a row */
+        uint8_t slow;     /* slow retries */
+#if REDLOCK_NOTIFICATION
+        uint8_t spurious; /* notifications that led to no lock. R7 */
+#endif
+#if REDLOCK_AUTO_EXTEND
+        uint16_t renewals; /* automatic extensions still allowed, and 1; 0: none asked for. R10 */
+#endif
+    } op;
     uint64_t due_us;     /* of what `state` waits for */
     uint64_t started_us; /* T1. R1 */
     uint64_t until_us;   /* end of wait_ms; before the first step, wait_ms in microseconds */
