@@ -539,13 +539,13 @@ static void rl_renew_at(struct redlock_lock *lock, uint64_t moment_us)
    repaired have the key for the shorter one. R10 */
 static uint64_t rl_renewal_due(const struct redlock_client *c, const struct redlock_lock *lock)
 {
-    uint64_t third_us = lock->priv.started_us + lock->ttl_ms / 3 * RL_MS_US;
-    uint64_t end_us = lock->valid_until_us + rl_drift_us(c, lock->ttl_ms);
+    uint64_t end_us = rl_valid_until(c, lock);
     uint64_t rest_us = (lock->ttl_ms - lock->ttl_ms / 3) * RL_MS_US;
 
-    if (end_us < third_us + rest_us)
-        return end_us > rest_us ? end_us - rest_us : 0;
-    return third_us;
+    if (end_us > lock->valid_until_us)
+        end_us = lock->valid_until_us;
+    end_us += rl_drift_us(c, lock->ttl_ms);
+    return end_us > rest_us ? end_us - rest_us : 0;
 }
 
 /* A round of extensions ends. Nodes that confirmed it are members from the next round on, if this one proved
