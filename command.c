@@ -218,6 +218,12 @@ static int rl_has_counter(unsigned command)
     return REDLOCK_FENCING && rl_is(command, 1 << RL_FENCE | 1 << RL_CONFIRM);
 }
 
+/* Whether the script looks at the restart marker first. R18 */
+static unsigned rl_is_marked(const struct rl_message *m)
+{
+    return REDLOCK_MARKER ? m->marked : 0U;
+}
+
 /* How many more keys than one the script has. */
 static unsigned rl_more_keys(const struct redlock_lock *lock, unsigned command, unsigned marked)
 {
@@ -263,15 +269,15 @@ static void rl_put_value(struct resp_writer *w, const struct rl_message *m, unsi
         return;
     case RL_SCRIPT:
         text = rl_script_of(m->command);
-        resp_put_joined(w, rl_marker_script, m->marked ? sizeof rl_marker_script - 1 : 0, text,
-                        strlen(text));
+        resp_put_joined(w, rl_marker_script, rl_is_marked(m) ? sizeof rl_marker_script - 1 : 0,
+                        text, strlen(text));
         return;
     case RL_KEYS:
         resp_put_number(w, keys);
         if (m->owed != NULL)
             resp_put_raw(w, m->owed->bytes, m->owed->size);
         else
-            rl_put_keys(w, lock, m->command, m->marked);
+            rl_put_keys(w, lock, m->command, rl_is_marked(m));
         return;
     case RL_USER:
         resp_put_text(w, node->user != NULL ? node->user : "default");
@@ -304,12 +310,12 @@ static void rl_put_one(struct resp_writer *w, const struct rl_message *m, unsign
 {
     const char *text = rl_words, *word;
     int script = rl_is(command, RL_SCRIPTS);
-    unsigned more_keys = 0, marked = script ? m->marked : 0U;
+    unsigned more_keys = 0, marked = script ? rl_is_marked(m) : 0U;
 
     if (script && m->owed != NULL)
         more_keys = m->owed->more_keys;
     else if (script)
-        more_keys = rl_more_keys(m->lock, m->command, m->marked);
+        more_keys = rl_more_keys(m->lock, m->command, marked);
 
     for (; command > 0; command--)
         text += strlen(text) + 1;

@@ -889,6 +889,13 @@ static inline struct redlock_lock *rl_first(struct redlock_client *c, unsigned l
     return rl_list(c, list)->first;
 }
 
+/* Whether the lock is held, and no round is under way. */
+static inline int rl_is_held(const struct redlock_lock *lock)
+{
+    return lock->priv.state == RL_IS_HELD ||
+           (REDLOCK_AUTO_EXTEND && lock->priv.state == RL_IN_AUTO);
+}
+
 /* Whether others had the lock when the last attempt failed. */
 static inline int rl_others_had_it(const struct redlock_lock *lock)
 {
@@ -919,14 +926,32 @@ REDLOCK_PRIVATE void rl_take_replies(struct redlock_client *c, struct redlock_no
 REDLOCK_PRIVATE void rl_tell_broken(struct redlock_client *c);
 
 /* Notifies the waiters of this client after a release: servers do not notify the client that deleted. R7 */
+#if REDLOCK_NOTIFICATION
 REDLOCK_PRIVATE void rl_notify_own(struct redlock_client *c, const struct redlock_lock *lock);
+#else
+static inline void rl_notify_own(struct redlock_client *c, const struct redlock_lock *lock)
+{
+    (void)c;
+    (void)lock;
+}
+#endif
 
 /* Whether enough nodes say that the lock may be free. R7 */
 REDLOCK_PRIVATE int rl_may_be_free(const struct redlock_client *c, const struct redlock_lock *lock);
 
 /* How many nodes the holder with most of them has. */
+#if REDLOCK_DIAGNOSIS
 REDLOCK_PRIVATE unsigned rl_largest_holding(const struct redlock_client *c,
                                             const struct redlock_lock *lock);
+#else
+static inline unsigned rl_largest_holding(const struct redlock_client *c,
+                                          const struct redlock_lock *lock)
+{
+    (void)c;
+    (void)lock;
+    return 0;
+}
+#endif
 
 /* ---- Rounds (round.c) ------------------------------------------------------------------------------- */
 

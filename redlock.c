@@ -302,7 +302,7 @@ static void rl_step_ask(struct redlock_client *c, struct redlock_lock *lock)
         rl_roll_back(c, lock, REDLOCK_CANCELLED);
         return;
     }
-    if (!rl_is_quorum(c, agreed) && rl_is_quorum(c, lock->granted)) {
+    if (rl_use_fencing(lock) && !rl_is_quorum(c, agreed) && rl_is_quorum(c, lock->granted)) {
         rl_confirm(c, lock);
         return;
     }

@@ -73,7 +73,7 @@ static unsigned rl_command_for(const struct redlock_client *c, const struct redl
             return rl_acquiring_command(lock);
         /* fall through */
     case RL_IN_EXTEND:
-        return rl_repairs(c, lock, bit) ? RL_REPAIR : RL_EXTEND;
+        return REDLOCK_REPAIR && rl_repairs(c, lock, bit) ? RL_REPAIR : RL_EXTEND;
     case RL_IN_ROLLBACK:
         return RL_DELETE | (rl_notifies(node) ? RL_WITH_CACHING : 0U) |
                (rl_wants_holder(lock) ? RL_WITH_PTTL : 0U);
@@ -168,7 +168,7 @@ static unsigned rl_order_for(const struct redlock_client *c, struct redlock_node
     unsigned command = rl_command_for(c, node, lock), role = RL_VOTER;
     unsigned mute = rl_is(command, RL_WRITING) && !rl_may_vote(c, node) ? RL_MUTE : 0;
 
-    if (mute || lock->priv.state == RL_IS_HELD || lock->priv.state == RL_IN_AUTO)
+    if (mute || rl_is_held(lock))
         role = rl_is(command, RL_CREATING) ? RL_STALE : RL_NOBODY;
     else if (command == RL_EXTEND && rl_may_be_young(c, node, lock))
         role = RL_YOUNG;
@@ -213,7 +213,7 @@ REDLOCK_PRIVATE void rl_too_slow(struct redlock_client *c, struct redlock_lock *
     if (lock->priv.waits != 0)
         c->priv.slow = 1;
     rl_set(&lock->failed, late);
-    for (; late != 0; late &= late - 1) {
+    for (; REDLOCK_ERROR_TEXTS && late != 0; late &= late - 1) {
         struct redlock_node *node = rl_first_node(c, late);
         rl_set_error(node, node->state == REDLOCK_NODE_CONNECTING ? RL_NO_CONNECTION_IN_TIME
                                                                   : RL_NO_REPLY_IN_TIME);

@@ -105,14 +105,6 @@ static void rl_note_pttl(const struct redlock_client *c, struct redlock_lock *lo
 }
 
 #else
-REDLOCK_PRIVATE unsigned rl_largest_holding(const struct redlock_client *c,
-                                            const struct redlock_lock *lock)
-{
-    (void)c;
-    (void)lock;
-    return 0;
-}
-
 static inline void rl_note_holder(const struct redlock_client *c, struct redlock_lock *lock,
                                   unsigned i, const struct resp_item *item)
 {
@@ -230,12 +222,6 @@ static inline void rl_notify(struct redlock_client *c, unsigned nodes, const voi
     (void)known;
 }
 
-REDLOCK_PRIVATE void rl_notify_own(struct redlock_client *c, const struct redlock_lock *lock)
-{
-    (void)c;
-    (void)lock;
-}
-
 #endif
 
 /* ---- Replies ----------------------------------------------------------------------------------------- */
@@ -305,7 +291,7 @@ static void rl_count_late(const struct redlock_client *c, struct redlock_lock *l
 {
     unsigned state = lock->priv.state, vote = reply->vote;
 
-    if (state == RL_IS_HELD || state == RL_IN_AUTO)
+    if (rl_is_held(lock))
         rl_set(vote == RL_YES || vote == RL_REPAIRED ? &lock->granted
                : vote == RL_NO                       ? &lock->refused
                                                      : &lock->failed,

@@ -42,8 +42,8 @@ R4|vote.c|s/reply->vote == RL_YES \|\| reply->vote == RL_NO \|\| reply/reply->vo
 R4|redlock.c|s/rl_ignore\(c, owed, c->priv.all, RL_ANY\);/;/|the reply to a release that was given up says nothing of another
 R8|vote.c|s/rl_clear\(&lock->priv.attempt.late, bit\);/;/|a late grant counts no more when its key is gone
 R8|vote.c|s/else if \(vote == RL_YES\) \{(\s+rl_set\(&lock->priv.attempt.late)/else if (vote <= RL_NO) {$1/|a late refusal makes no member
-R8|round.c|s/if \(mute \|\| lock->priv.state == RL_IS_HELD \|\| lock->priv.state == RL_IN_AUTO\)/if (mute)/|a node that is asked after the decision confirms after the decision
-R8|round.c|s/ \|\| lock->priv.state == RL_IN_AUTO\)(\s+role = )/)$1/|also while the lock extends itself
+R8|round.c|s/if \(mute \|\| rl_is_held\(lock\)\)/if (mute)/|a node that is asked after the decision confirms after the decision
+R8|round.c|s/if \(mute \|\| rl_is_held\(lock\)\)/if (mute || lock->priv.state == RL_IS_HELD)/|also while the lock extends itself
 R2|vote.c|s/lock->priv.list != RL_DONE && lock->priv.list != RL_TURN/lock->priv.list != RL_TURN/|a late reply does not take a lock from those that are complete
 R4|redlock.c|s/rl_connect\(c, nodes, REDLOCK_NEVER\);/;/|a node is connected for a release that it is owed
 R15|round.c|s/if \(lock->priv.state != RL_IN_ROLLBACK\) \/\* the caller/if (1) \/* the caller/|nodes that failed stay so in the rollback
@@ -259,7 +259,7 @@ R9|vote.c|s/vote == RL_YES \|\| vote == RL_REPAIRED(\s+\? &lock->granted)/vote =
 R3|client.c|s/now_us > c->priv.now_us \? now_us : c->priv.now_us/now_us/|a clock that steps back gives no time
 R13|vote.c|s/ \|\|\s+lock->priv.state == RL_IN_EXTEND;/;/|a vote for an extension on a connection that breaks in this tick does not count
 R13|vote.c|s/lock->priv.state == RL_IN_EXTEND \? RL_EXTEND : RL_SET/RL_SET/|the extension is sent again after such a break
-R14|round.c|s/if \(mute \|\| lock->priv.state == RL_IS_HELD/if (lock->priv.state == RL_IS_HELD/|a node that is excluded from voting has no vote
+R14|round.c|s/if \(mute \|\| rl_is_held/if (rl_is_held/|a node that is excluded from voting has no vote
 R4|vote.c|s/if \(reply->role == RL_OWED\)/if (0)/|the answer to a release that is owed is no vote
 R4|redlock.c|s/rl_redirect\(c, lock, unanswered, RL_RELEASING, owed, RL_OWED\);//|a late reply to a release answers the owed release
 R8b|node.c|s/if \(rl_is\(command, RL_CREATING\)\) \{(\s+rl_set\(&c->priv.abandoned)/if (0) {$1/|commands of other locks that a server process may still run
