@@ -205,13 +205,15 @@ static const char *rl_script_of(unsigned command)
     }
 }
 
+#if REDLOCK_MARKER
 /* A server that may have lost locks must not be given one. R18 */
 REDLOCK_PRIVATE int rl_looks_at_marker(const struct redlock_client *c,
                                        const struct redlock_lock *lock, unsigned command)
 {
-    return REDLOCK_MARKER && c->priv.settings.longest_ttl_ms != 0 &&
+    return c->priv.settings.longest_ttl_ms != 0 &&
            (command == RL_FENCE || (command == RL_REPAIR && rl_use_fencing(lock)));
 }
+#endif
 
 static int rl_has_counter(unsigned command)
 {

@@ -507,7 +507,8 @@ REDLOCK_PRIVATE int rl_node_reply(struct redlock_client *c, struct redlock_node 
             rl_take(c, node, event == RESP_REPLY, reply);
         if (reply->vote == RL_NONSENSE)
             rl_node_fail(c, node, event == RESP_BAD ? RL_NOT_RESP : RL_UNEXPECTED_REPLY);
-        else if (reply->owner != NULL || reply->command == RL_INVALIDATION)
+        else if (reply->owner != NULL ||
+                 (REDLOCK_NOTIFICATION && reply->command == RL_INVALIDATION))
             return 1;
     }
     return rl_next_unanswered(c, node, reply);

@@ -229,7 +229,7 @@ static void rl_end_votes(struct redlock_client *c, struct redlock_lock *lock)
 {
     if (lock->priv.state == RL_IN_ASK)
         rl_redirect(c, lock, lock->priv.waits, RL_TAKING, lock, RL_LATE);
-    else
+    else if (REDLOCK_FENCING)
         rl_ignore(c, lock, lock->priv.waits, 1 << RL_CONFIRM);
     lock->priv.waits = 0;
 }

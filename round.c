@@ -34,7 +34,8 @@ REDLOCK_PRIVATE void rl_ignore_late(struct redlock_client *c, struct redlock_loc
 REDLOCK_PRIVATE void rl_ignore_extensions(struct redlock_client *c, struct redlock_lock *lock)
 {
     rl_ignore(c, lock, lock->priv.waits, 1 << RL_EXTEND);
-    rl_redirect(c, lock, lock->priv.waits, 1 << RL_REPAIR, lock, RL_STALE);
+    if (REDLOCK_REPAIR)
+        rl_redirect(c, lock, lock->priv.waits, 1 << RL_REPAIR, lock, RL_STALE);
     lock->priv.waits = 0;
 }
 

@@ -213,7 +213,7 @@ R17|client.c|s/usual_stall && settings/0 \&\& settings/|stall_ms is longer than 
 R17|node.c|s/int answered = [^;]*;/int answered = 0;/|a pair of replies fails once
 R18|round.c|s/if \(rl_looks_at_marker\(c, lock, order & RL_COMMAND\)\)\s+break;//|each node's marker names that node's run_id
 R18|command.c|s/ \|\| \(command == RL_REPAIR && rl_use_fencing\(lock\)\)//|a repair with a fencing token checks the marker, too
-R18|command.c|s/return REDLOCK_MARKER &&/return 0 \&\&/|the marker is checked
+R18|command.c|s/return c->priv.settings.longest_ttl_ms != 0 &&/return 0 \&\&/|the marker is checked
 R18|node.c|s/else if \(vote == RL_LATER\)(\s+rl_quarantine)/else if (0)$1/|the node's error says why it does not vote
 R15|redlock.c|s/\/\* fall through \*\/\s+case RL_TIME_IS_UP:/if (0) { case RL_TIME_IS_UP: break; }/|the bound of an attempt
 R15|node.c|s/RL_READS_MAX = [^,}]*}/RL_READS_MAX = 100000000\n}/|a limit on reads from a node that sends endlessly
