@@ -469,14 +469,15 @@ static void rl_nodes_due(struct redlock_client *c)
 
     for (i = 0; i < c->priv.count; i++) {
         const struct redlock_node *node = &c->priv.nodes[i];
-        uint64_t until_us = in_line ? rl_connecting_until(c, node) : 0;
 
         rl_due(c, rl_node_stall_us(c, node));
         if (node->state == REDLOCK_NODE_DOWN || node->state == REDLOCK_NODE_IDLE) {
             if (wanted & rl_bit(i))
                 rl_due(c, rl_node_retry_us(c, node));
-        } else if (!rl_past(c, until_us)) {
-            rl_due(c, until_us);
+        } else if (in_line) {
+            uint64_t until_us = rl_connecting_until(c, node);
+            if (!rl_past(c, until_us))
+                rl_due(c, until_us);
         }
     }
 }
