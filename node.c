@@ -537,7 +537,7 @@ REDLOCK_PRIVATE uint64_t rl_node_stall_us(const struct redlock_client *c,
         return REDLOCK_NEVER;
     if (rl_jams(c, node)) /* half as long as a vote may take: the others have the other half */
         return c->priv.jammed_us + rl_vote_ms(c) * 500U + 1;
-    if (node->state != REDLOCK_NODE_CONNECTING && (!rl_is_up(node) || node->priv.count == 0))
+    if (node->state != REDLOCK_NODE_CONNECTING && node->priv.count == 0)
         return REDLOCK_NEVER;
     return node->priv.mark_us + limit_us + 1;
 }
