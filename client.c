@@ -318,14 +318,6 @@ enum redlock_status redlock_release_start(struct redlock_client *client, struct 
     return lock->status = REDLOCK_EXPIRED;
 }
 
-/* A clock that steps back is not followed. */
-static uint64_t rl_now(const struct redlock_client *c)
-{
-    uint64_t now_us = c->priv.io->now_us(c->priv.io->context);
-
-    return now_us > c->priv.now_us ? now_us : c->priv.now_us;
-}
-
 enum redlock_status redlock_adopt(struct redlock_client *client, struct redlock_lock *lock,
                                   uint32_t remaining_ms)
 {

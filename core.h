@@ -103,6 +103,14 @@ static inline void rl_clear(redlock_mask *mask, unsigned bits)
     *mask = (redlock_mask)(*mask & ~bits);
 }
 
+/* A clock that steps back is not followed. */
+static inline uint64_t rl_now(const struct redlock_client *c)
+{
+    uint64_t now_us = c->priv.io->now_us(c->priv.io->context);
+
+    return now_us > c->priv.now_us ? now_us : c->priv.now_us;
+}
+
 /* As of the last reading of the clock. */
 static inline int rl_past(const struct redlock_client *c, uint64_t moment_us)
 {

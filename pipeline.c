@@ -25,7 +25,7 @@ static void rl_draw_pause(struct redlock_client *c, struct redlock_node *node)
         pause_ms = RL_RETRY_MAX_MS;
     node->priv.pause_ms = (uint16_t)pause_ms;
     node->priv.pause_us = pause_ms * 500U + rl_random_below(c, pause_ms * 1000U);
-    node->priv.mark_us = c->priv.io->now_us(c->priv.io->context);
+    node->priv.mark_us = rl_now(c);
     c->priv.ended = 1; /* locks that wait for the node go on */
 }
 

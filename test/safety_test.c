@@ -2915,6 +2915,25 @@ static void r03_a_clock_that_steps_back(void)
     redlock_deinit(&client);
 }
 
+/* A node that refuses connections is not connected again and again until the clock is where it was. */
+static void r05_a_clock_that_steps_back(void)
+{
+    int before;
+
+    begin_with_defaults(3);
+    is_int(acquire(0), REDLOCK_OK, "r05: held");
+    fake_nodes[2].refuses = 1;
+    fake_break(2);
+    fake_pass(&client, 10 * MS);
+    before = fake_nodes[2].connects;
+    fake_now_us -= 4000 * MS;
+    extend();
+    fake_pass(&client, 1000 * MS);
+    ok(fake_nodes[2].connects <= before + 2, "r05: the clock steps back: connected %d times",
+       fake_nodes[2].connects - before);
+    redlock_deinit(&client);
+}
+
 /* The key is missing on node 2. Its reply arrives after the decision, and the key is repaired then. */
 static void r09_a_late_repair_is_no_failure(void)
 {
@@ -3139,6 +3158,7 @@ int main(void)
     }
     if (REDLOCK_RESTART_GUARD)
         r08b_another_server_for_a_while();
+    r05_a_clock_that_steps_back();
     r03_a_clock_that_steps_back();
     if (REDLOCK_REPAIR) {
         r09_a_repair_of_the_round_before();
