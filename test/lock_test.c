@@ -2148,6 +2148,27 @@ static void r12_a_handshake_in_pieces(void)
     is_int(release(100), REDLOCK_OK, "r12: released");
 }
 
+/* One node grants the lock, one refuses it, and the third is being connected: when that fails, the outcome is known. */
+static void r05_a_connect_that_fails_ends_the_wait(void)
+{
+    memset(&settings, 0, sizeof settings);
+    settings.retries = REDLOCK_NONE;
+    begin(3);
+    warm_up();
+    held_by("other", 1, 1);
+    fake_nodes[2].connect_us = 1000 * MS;
+    fake_break(2);
+    fake_pass(&client, 1 * MS);
+    redlock_acquire_start(&client, &lock, 0);
+    fake_pass(&client, 120 * MS);
+    ok(lock.status == REDLOCK_PENDING && fake_count(-1, 'S') > 0, "r05: asked, and undecided");
+    fake_break(2);
+    fake_pass(&client, 10 * MS);
+    ok(lock.status != REDLOCK_PENDING, "r05: the connect has failed: %s",
+       redlock_strerror(lock.status));
+    redlock_next_completed(&client);
+}
+
 static void r12_wrong_password(void)
 {
     unsigned i;
@@ -4493,6 +4514,7 @@ static void handshakes(void)
         r12_left_out();
     }
     r12_a_handshake_in_pieces();
+    r05_a_connect_that_fails_ends_the_wait();
     r12_wrong_password();
     r12_a_denial_names_the_permissions();
     r12_an_old_server_without_a_password();
