@@ -65,7 +65,7 @@ enum fault {
     DRIP,   /* bytes arrive in small parts */
     DEAF,   /* pushes arrive late or never */
     RATES,  /* clocks run at different rates */
-    OLD,    /* servers without HELLO, pushes or INFO, or with native releases that come and go */
+    OLD,    /* servers without HELLO or pushes, or with INFO or native releases that come and go */
     FLUSH,  /* a server loses all keys, but keeps its connections and its age */
     VANISH, /* keys are lost before their ttl. From here on: faults beyond the assumptions */
     JUMP,   /* clocks of servers */
@@ -2142,10 +2142,19 @@ static void another_has_it(int stays)
         operate(&clients[0], 0);
 }
 
+/* An administrator takes the permission for INFO, or gives it. With a server that is listed twice it stays: without a run_id the
+   two addresses look like two servers. */
+static void change_permission(struct machine *m)
+{
+    if (has(OLD) && !marked && twin < 0 && roll(3) == 0)
+        m->mini.no_info = !m->mini.no_info;
+}
+
 static void restart(int server)
 {
     if (machines[server].away_until_us > 0)
         return;
+    change_permission(&machines[server]);
     crash(server, has(KEY_LOSS));
     machines[server].away_until_us = now_us + 1 + roll(roll(2) * 4 * node_timeout_ms) * MS;
     disturb_all(server, machines[server].away_until_us);
@@ -2244,6 +2253,7 @@ static void holder_auto_extends_a_shorter_ttl(void)
 
 static void strike(unsigned what)
 {
+    change_permission(&machines[roll(server_count)]);
     if (what < 1)
         old_bytes_arrive(1 + roll(3));
     else if (what < 2 && has(VANISH))
@@ -2317,7 +2327,7 @@ static unsigned draw_faults(int beyond)
     if (profile == LATE || profile == HAND_OFF)
         faults = 1U << STUCK | (roll(1 << VANISH) & roll(1 << VANISH) &
                                 (1U << CRASH | 1U << CUT | 1U << HOLE | 1U << HANG | 1U << PAUSE |
-                                 1U << DEATH | 1U << RATES));
+                                 1U << DEATH | 1U << OLD | 1U << RATES));
     else if (profile == DUPLICATE)
         faults = 1U << CUT | roll(2) << CRASH |
                  (faults & (1U << CRASH | 1U << SLOW | 1U << STUCK | 1U << DRIP));
