@@ -56,7 +56,7 @@ static void any_node(void)
     client.priv.broke = any_nodes();
     client.priv.jammed = (uint8_t)any_of(0, 1);
     client.priv.jammed_us = any_time();
-    node.priv.failing = (uint8_t)any_of(0, 1);
+    node.priv.pause_ms = (uint16_t)any_of(0, UINT16_MAX);
     node.priv.denied = (uint8_t)any_of(0, 1);
     node.priv.useful = (uint8_t)any_of(0, 1);
     node.priv.notifies = (uint8_t)any_of(0, 1);
