@@ -40,7 +40,21 @@ static void shut(void *context, struct redlock_node *node)
     node->handle = -1;
 }
 
-static const struct redlock_io io = {NULL, NULL, transmit, NULL, shut, NULL, NULL, NULL, NULL, NULL, NULL, NULL};
+/* For the pause of a node that goes down. */
+static uint64_t now_us(void *context)
+{
+    (void)context;
+    return (uint64_t)any_of(0, UINT32_MAX) << 32 | any_of(0, UINT32_MAX);
+}
+
+static int entropy(void *context, void *bytes, size_t size)
+{
+    (void)context;
+    Frama_C_make_unknown((char *)bytes, size);
+    return any_of(0, 1) ? -1 : 0;
+}
+
+static const struct redlock_io io = {NULL, NULL, transmit, NULL, shut, now_us, entropy, NULL, NULL, NULL, NULL, NULL};
 
 /* Any nodes; without ADD bit `i` has the value `is`. */
 static redlock_mask any_nodes(unsigned i, unsigned is)
@@ -75,6 +89,7 @@ static int any_state(unsigned ends, unsigned unsent, unsigned i, unsigned own)
     client.priv.out.runs = (uint16_t)runs;
     client.priv.out.unsent = (redlock_mask)unsent;
     client.priv.jammed = (uint8_t)any_of(0, 1);
+    client.priv.pool_used = (uint8_t)any_of(0, sizeof client.priv.pool);
     client.priv.broke = (redlock_mask)any_of(0, (1U << REDLOCK_NODES_MAX) - 1);
     for (j = 0; j < REDLOCK_NODES_MAX; j++) {
         nodes[j].priv.index = (uint8_t)j;
