@@ -22,8 +22,8 @@ struct redlock_request {
 /* Of a node. */
 struct redlock_node_private {
     uint8_t index, useful, replied;
-    uint8_t denied;         /* its last error was a denial: a retry alone will not mend it */
     uint8_t handshake;      /* how far the handshake was queued, a command */
+    uint8_t denied;         /* its last error was a denial: a retry alone will not mend it */
     uint8_t handshake_item; /* what the next item of the reply is */
     uint8_t first, count;   /* of `requests`, a ring */
     uint8_t part;           /* replies of the first request that have come */
