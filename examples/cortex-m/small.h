@@ -8,11 +8,11 @@
 #define SMALL_H
 
 /* Features that this firmware does not have. */
-#define REDLOCK_FENCING 0        /* flash 1054 */
-#define REDLOCK_MULTI_KEY 0      /* flash 504 */
-#define REDLOCK_NOTIFICATION 0   /* flash 529 */
-#define REDLOCK_NATIVE_RELEASE 0 /* flash 237 */
-#define REDLOCK_DURABLE 0        /* flash 350 */
+#define REDLOCK_FENCING 0        /* flash 1265 */
+#define REDLOCK_MULTI_KEY 0      /* flash 496 */
+#define REDLOCK_NOTIFICATION 0   /* flash 501 */
+#define REDLOCK_NATIVE_RELEASE 0 /* flash 219 */
+#define REDLOCK_DURABLE 0        /* flash 285 */
 
 /* Sizes of buffers and queues. */
 #ifndef REDLOCK_NODES_MAX
