@@ -3372,6 +3372,8 @@ static void terminals(void)
     run = start_on_terminal(&terminal, "run", "x", "timeout", "99", self, "beat", beat_path("e"),
                             NULL);
     ok(beats(e) && getpgid(e->pid) != run.pid, "timeout leaves the foreground with its command");
+    /* a signal before it waits for its command would end timeout only */
+    ok(until(sleeps(getpgid(e->pid)), WAIT_MS), "timeout waits");
     type(terminal, "\003");
     ok(until(e->heard[SIGINT] > 0, WAIT_MS), "Ctrl-C reaches it all the same");
     signal_to(run.pid, SIGKILL);

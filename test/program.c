@@ -230,15 +230,24 @@ static const char *proc_file(const char *pid, const char *file, char *text, size
 }
 
 /* The parent of a process; 0 if there is no such process, or it is a zombie. */
-static pid_t parent_of(const char *pid)
+/* Z where there is no such process. */
+static char state_of(const char *pid, int *parent)
 {
     char text[512];
     const char *end = strrchr(proc_file(pid, "stat", text, sizeof text), ')');
     char state = 'Z';
-    int parent = 0;
 
+    *parent = 0;
     if (end != NULL)
-        sscanf(end + 1, " %c %d", &state, &parent);
+        sscanf(end + 1, " %c %d", &state, parent);
+    return state;
+}
+
+static pid_t parent_of(const char *pid)
+{
+    int parent;
+    char state = state_of(pid, &parent);
+
     return state == 'Z' || state == 'X' ? 0 : parent;
 }
 
@@ -248,6 +257,15 @@ int lives(pid_t pid)
 
     snprintf(text, sizeof text, "%ld", (long)pid);
     return parent_of(text) != 0;
+}
+
+int sleeps(pid_t pid)
+{
+    char text[24];
+    int parent;
+
+    snprintf(text, sizeof text, "%ld", (long)pid);
+    return state_of(text, &parent) == 'S';
 }
 
 int is_called(pid_t pid, const char *part)

@@ -67,6 +67,8 @@ int waited(int happened, long ms);
 pid_t child_of(pid_t parent, pid_t except);
 /* 1: there is such a process, and it is no zombie. */
 int lives(pid_t pid);
+/* 1: it waits for something. */
+int sleeps(pid_t pid);
 /* 1: its name, or the first word of its command line, has this part: killall or pkill -f would find it. */
 int is_called(pid_t pid, const char *part);
 /* 1: no signal that was sent to it is still to be delivered: a second one of a kind would not count till then. */
