@@ -417,9 +417,11 @@ static void rl_wake(struct redlock_client *c)
             else if (wanted == 0)
                 break; /* the others are due later */
         }
-    for (lock = rl_first(c, RL_DONE); lock != NULL; lock = lock->priv.next)
-        if ((lock->priv.todo & ready) && !rl_past(c, lock->valid_until_us))
+    for (lock = wanted != 0 ? rl_first(c, RL_DONE) : NULL; lock != NULL; lock = lock->priv.next)
+        if ((lock->priv.todo & ready) && !rl_past(c, lock->valid_until_us)) {
             rl_ask_nodes(c, lock); /* it is complete, and was not taken yet. R2 */
+            rl_set(&c->priv.wanted, lock->priv.todo);
+        }
 }
 
 /* Looks at nodes where something happened, or whose time has come. */
@@ -431,8 +433,8 @@ static void rl_look_at_nodes(struct redlock_client *c)
     for (; nodes != 0; nodes &= nodes - 1) {
         struct redlock_node *node = rl_first_node(c, nodes);
 
-        if (rl_past(c,
-                    rl_node_stall_us(c, node))) { /* its replies may not have been read yet. R5 */
+        if (rl_past(c, rl_node_stall_us(c, node))) {
+            /* its replies may not have been read yet. R5 */
             redlock_handle_events(c, node->priv.index, REDLOCK_READABLE | REDLOCK_WRITABLE);
             c->priv.now_us = rl_now(c);
             if (rl_past(c, rl_node_stall_us(c, node)))

@@ -27,8 +27,8 @@ static const char rl_take_script[] =
     "ipairs(KEYS)do redis.call('set',k,ARGV[1],'px',ARGV[2])end return 1";
 /* Extends. Returns 1: all keys are ours and were extended; 2: some were missing and were created again;
    0: neither. A third argument forbids to create keys. Never shortens, because this command may run
-   late, after a longer extension (R8). It writes in any case: WAITAOF confirms only writes of its own
-   connection (R17). PEXPIRE works when the server is out of memory, SET does not. */
+   late, after a longer extension (R8). It writes in any case: WAITAOF covers the last write of its
+   connection only (R17). PEXPIRE works when the server is out of memory, SET does not. */
 static const char rl_extend_script[] =
     "local c,t,h=redis.call,ARGV[2],1 for _,k in ipairs(KEYS)do local v=c('get',k)if not v and not "
     "ARGV[3]then h=2 elseif v~=ARGV[1]then return 0 end end for _,k in ipairs(KEYS)do if "
@@ -51,7 +51,7 @@ static const char rl_fence_script[] =
     "c('get',f)or 0)+1,ARGV[3]*2^32+ARGV[4])if n>=2^53 then return{err='ERR fencing token too "
     "large'}end c('set',f,('%.0f'):format(n))c('set',k,ARGV[1],'px',ARGV[2])return n";
 /* Raises the counter to the proposal if the key is ours, and returns the counter; else -1. It writes
-   an equal or larger counter too: WAITAOF reports the last write of its own connection. R16, R17 */
+   an equal or larger counter too: WAITAOF covers the last write of its connection only. R16, R17 */
 static const char rl_confirm_script[] =
     "local c,k=redis.call,KEYS[2]if c('get',KEYS[1])~=ARGV[1]then return-1 end local n=math.max(c("
     "'get',k)or 0,ARGV[2]*2^32+ARGV[3])c('set',k,('%.0f'):format(n))return n";

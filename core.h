@@ -292,7 +292,7 @@ static inline int rl_looks_at_marker(const struct redlock_client *c,
 /* The meaning of a reply to the main command. */
 REDLOCK_PRIVATE enum rl_vote rl_vote_of(unsigned command, const struct resp_item *item);
 
-/* Whether the item is an error that will not go away by itself. Ask before its text is cut off for people. */
+/* Whether the item is an error that a retry will not mend. Ask before rl_set_server_error cuts its text. */
 REDLOCK_PRIVATE int rl_is_denial(const struct resp_item *item);
 
 /* A short name for the first `most` bytes of a text; never 0. */
@@ -934,8 +934,19 @@ static inline unsigned rl_suspects(const struct redlock_client *c, const struct 
 }
 
 /* Whether the key is to be created again on a node. R9 */
+#if REDLOCK_REPAIR
 REDLOCK_PRIVATE int rl_repairs(const struct redlock_client *c, const struct redlock_lock *lock,
                                unsigned bit);
+#else
+static inline int rl_repairs(const struct redlock_client *c, const struct redlock_lock *lock,
+                             unsigned bit)
+{
+    (void)c;
+    (void)lock;
+    (void)bit;
+    return 0;
+}
+#endif
 
 /* Takes the replies of a node. */
 REDLOCK_PRIVATE void rl_take_replies(struct redlock_client *c, struct redlock_node *node,

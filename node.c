@@ -546,8 +546,8 @@ REDLOCK_PRIVATE uint64_t rl_node_stall_us(const struct redlock_client *c,
 static void rl_node_is_ready(struct redlock_client *c, struct redlock_node *node)
 {
     rl_set_state(c, node, REDLOCK_NODE_READY);
-    if (node->priv.pause_ms ==
-        0) { /* if it breaks now it is connected at once, but once only. R5 */
+    if (node->priv.pause_ms == 0) {
+        /* if it breaks now it is connected at once, but once only. R5 */
         node->priv.useful = 1;
         node->priv.pause_ms = 1;
     }

@@ -134,8 +134,8 @@ struct redlock_run {
 /* Of a client. */
 struct redlock_client_private {
     uint8_t count, quorum, pool_used;
-    uint8_t
-        ended; /* 1: a lock is complete, a node is down or there is room again, since this tick began */
+    /* 1: a lock is complete, a node is down or there is room again, since this tick began */
+    uint8_t ended;
     uint8_t slow;        /* 1: the last round ended before its replies came. R15 */
     uint8_t jammed;      /* 1: the send buffer had no room, until it is empty */
     uint8_t invalid;     /* which argument was invalid */

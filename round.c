@@ -74,7 +74,7 @@ static unsigned rl_command_for(const struct redlock_client *c, const struct redl
             return rl_acquiring_command(lock);
         /* fall through */
     case RL_IN_EXTEND:
-        return REDLOCK_REPAIR && rl_repairs(c, lock, bit) ? RL_REPAIR : RL_EXTEND;
+        return rl_repairs(c, lock, bit) ? RL_REPAIR : RL_EXTEND;
     case RL_IN_ROLLBACK:
         return RL_DELETE | (rl_notifies(node) ? RL_WITH_CACHING : 0U) |
                (rl_wants_holder(lock) ? RL_WITH_PTTL : 0U);

@@ -226,6 +226,7 @@ static inline void rl_notify(struct redlock_client *c, unsigned nodes, const voi
 
 /* ---- Replies ----------------------------------------------------------------------------------------- */
 
+#if REDLOCK_REPAIR
 /* Whether the key is to be created again on a node: only if an extension did not find our token there (R9),
    and so all that was sent before it on its connection is answered, and nothing that creates the key is
    unanswered on a former one (R8b). If another token is there, the script leaves it alone. */
@@ -234,9 +235,9 @@ REDLOCK_PRIVATE int rl_repairs(const struct redlock_client *c, const struct redl
 {
     unsigned unanswered = rl_suspects(c, lock);
 
-    return REDLOCK_REPAIR && !rl_past(c, lock->valid_until_us) &&
-           (lock->priv.attempt.again & ~unanswered & bit) != 0;
+    return !rl_past(c, lock->valid_until_us) && (lock->priv.attempt.again & ~unanswered & bit) != 0;
 }
+#endif
 
 /* What the reply says about the key on that node. R8, R8b, R9 */
 static void rl_learn_of_key(struct redlock_lock *lock, unsigned bit, const struct rl_reply *reply)

@@ -128,8 +128,8 @@ R8|redlock.c|s/if \(!rl_is_quorum\(c, lock->members\)\) \{/if (0) {/|the lock is
 R8|client.c|s/if \(lock->priv.state != RL_IS_HELD\)\s+return REDLOCK_LOST;//|no extension of a lock that is not held
 R8|vote.c|s/rl_clear\(&lock->members, bit\); \/\* its key is gone/; \/* its key is gone/|a node that says that it is gone is no member
 R8|vote.c|s/(else if \(vote == RL_YES\) \{\s+)rl_set\(&lock->priv.attempt.late, bit\);/$1;/|a node that reports the key late is a confirmed node
-R9|vote.c|s/return REDLOCK_REPAIR && !rl_past\(c, lock->valid_until_us\)/return 0/|the repair
-R9|vote.c|s/return REDLOCK_REPAIR && !rl_past\(c, lock->valid_until_us\)/return 1/|no repair when the validity is over
+R9|vote.c|s/return !rl_past\(c, lock->valid_until_us\) && /return 0 \&\& /|the repair
+R9|vote.c|s/return !rl_past\(c, lock->valid_until_us\) && /return /|no repair when the validity is over
 R9|vote.c|s/\(lock->priv.attempt.again & ~unanswered & bit\)/(~unanswered \& bit)/|no repair on a node that has not reported the key gone
 R9|vote.c|s/state == RL_IN_EXTEND && vote == RL_NO && rl_repairs\(c, lock, bit\)\) \{/0) {/|the repair is in the same round
 R9|round.c|s/role = RL_YOUNG;/;/|a key that is younger than the round proves nothing about the time before
@@ -269,6 +269,7 @@ R5|client.c|s/client->priv.all = client->priv.in\[REDLOCK_NODE_IDLE\] =/client->
 QR5|node.c|s/if \(node->priv.count > 0\)\s+return; \/\* the locks/\/* the locks/|a reconnect waits until all requesters have the failure
 R2|client.c|s/ \|\| \(lock->priv.todo & ready\)\)/)/|the command of a held lock goes to a node that becomes ready later
 R2|client.c|s/rl_ask_nodes\(c, lock\); \/\* it is complete/; \/* it is complete/|the command also goes there after the lock was reported as completed
+R2|client.c|s/rl_set\(&c->priv.wanted, lock->priv.todo\);\n\s+\}/}/|also where it has no room for all of them
 R2|client.c|s/rl_connect\(c, c->priv.wanted, REDLOCK_NEVER\);//|a node is connected for a held lock
 R13|vote.c|s/rl_void_votes\(c, node\);/rl_clear(\&c->priv.broke, rl_bit(node->priv.index));/|votes of a connection that breaks before the decision do not count
 R5|vote.c|s/\} else if \(!\(lock->priv.todo & bit\)\) \{/} else {/|a lock that waits for a connection notices that it has failed
