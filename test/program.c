@@ -229,7 +229,6 @@ static const char *proc_file(const char *pid, const char *file, char *text, size
     return text;
 }
 
-/* The parent of a process; 0 if there is no such process, or it is a zombie. */
 /* Z where there is no such process. */
 static char state_of(const char *pid, int *parent)
 {
@@ -243,6 +242,7 @@ static char state_of(const char *pid, int *parent)
     return state;
 }
 
+/* The parent of a process; 0 if there is no such process, or it is a zombie. */
 static pid_t parent_of(const char *pid)
 {
     int parent;
