@@ -316,7 +316,7 @@ void forget_other_signals(void);
 /* Restores the inherited effect of all signals: for a child before exec. */
 void signals_restore(void);
 /* From here on no write ends or stops this process by SIGPIPE, SIGXFSZ or SIGTTOU. */
-void signals_ignore_of_writes(void);
+void ignore_write_signals(void);
 
 uint64_t now_us(void);
 /* Sleeps for wait_us, but not beyond until_us. fds[].revents tell which descriptors are ready. */

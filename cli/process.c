@@ -45,11 +45,11 @@ static const int handled[] = {SIGHUP,  SIGINT,   SIGQUIT, SIGTERM, SIGUSR1, SIGU
 enum { HANDLED = sizeof handled / sizeof *handled };
 
 /* The signals of a write: nobody reads any more; the file must not grow; a process in the background must not print. */
-static const int of_writes[] = {SIGPIPE, SIGXFSZ, SIGTTOU};
-enum { OF_WRITES = sizeof of_writes / sizeof *of_writes };
+static const int write_signals[] = {SIGPIPE, SIGXFSZ, SIGTTOU};
+enum { WRITE_SIGNALS = sizeof write_signals / sizeof *write_signals };
 
 static volatile sig_atomic_t arrived[HANDLED], from_terminal[HANDLED];
-static struct sigaction inherited[HANDLED], inherited_of_writes[OF_WRITES];
+static struct sigaction inherited[HANDLED], inherited_write_signals[WRITE_SIGNALS];
 static sigset_t inherited_mask, sleeping_mask;
 
 static unsigned place_of(int number)
@@ -87,14 +87,14 @@ static void handle(unsigned i)
         sigaction(handled[i], &inherited[i], NULL);
 }
 
-void signals_ignore_of_writes(void)
+void ignore_write_signals(void)
 {
     struct sigaction action = {0};
     unsigned i;
 
     action.sa_handler = SIG_IGN;
-    for (i = 0; i < OF_WRITES; i++)
-        sigaction(of_writes[i], &action, &inherited_of_writes[i]);
+    for (i = 0; i < WRITE_SIGNALS; i++)
+        sigaction(write_signals[i], &action, &inherited_write_signals[i]);
 }
 
 void signals_begin(void)
@@ -113,7 +113,7 @@ void signals_begin(void)
     for (i = 0; i < HANDLED - 1; i++)
         handle(i);
     sigaction(SIGTSTP, NULL, &inherited[HANDLED - 1]);
-    signals_ignore_of_writes();
+    ignore_write_signals();
 }
 
 void signals_restore(void)
@@ -123,8 +123,8 @@ void signals_restore(void)
     for (i = 0; i < HANDLED; i++)
         sigaction(handled[i], &inherited[i], NULL);
     signal(SIGCHLD, SIG_DFL); /* a program that ignores it cannot wait for children */
-    for (i = 0; i < OF_WRITES; i++)
-        sigaction(of_writes[i], &inherited_of_writes[i], NULL);
+    for (i = 0; i < WRITE_SIGNALS; i++)
+        sigaction(write_signals[i], &inherited_write_signals[i], NULL);
     sigprocmask(SIG_SETMASK, &inherited_mask, NULL);
 }
 

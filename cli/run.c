@@ -257,7 +257,7 @@ static void become(char **command, int go, pid_t parent)
     signals_restore();
     execute(command);
     status = errno == ENOENT ? 127 : 126;
-    signals_ignore_of_writes(); /* the status is the same if the message cannot be written */
+    ignore_write_signals(); /* the status is the same if the message cannot be written */
     say(LOG_ERROR, "%s: %s", command[0], strerror(errno));
     _exit(status);
 }
