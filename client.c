@@ -428,11 +428,12 @@ static void rl_wake(struct redlock_client *c)
 static void rl_look_at_nodes(struct redlock_client *c)
 {
     unsigned nodes = c->priv.busy | (rl_past(c, c->priv.due_us) ? c->priv.all : 0U);
+    struct redlock_node *node = c->priv.nodes;
 
     c->priv.busy = 0;
-    for (; nodes != 0; nodes &= nodes - 1) {
-        struct redlock_node *node = rl_first_node(c, nodes);
-
+    for (; nodes != 0; nodes >>= 1, node++) {
+        if (!(nodes & 1))
+            continue;
         if (rl_past(c, rl_node_stall_us(c, node))) {
             /* its replies may not have been read yet. R5 */
             redlock_handle_events(c, node->priv.index, REDLOCK_READABLE | REDLOCK_WRITABLE);
@@ -449,9 +450,11 @@ static void rl_look_at_nodes(struct redlock_client *c)
 static void rl_send_unsent(struct redlock_client *c)
 {
     unsigned nodes = c->priv.out.unsent | (unsigned)c->priv.in[REDLOCK_NODE_HANDSHAKE];
+    struct redlock_node *node = c->priv.nodes;
 
-    for (; nodes != 0; nodes &= nodes - 1)
-        rl_node_send(c, rl_first_node(c, nodes));
+    for (; nodes != 0; nodes >>= 1, node++)
+        if (nodes & 1)
+            rl_node_send(c, node);
     rl_tell_broken(c);
 }
 
@@ -500,11 +503,11 @@ uint64_t redlock_tick(struct redlock_client *client)
     rl_wake(client);
     rl_turn_all(client);
     rl_send_unsent(client);
+    if (client->priv.ended || rl_first(client, RL_TURN) != NULL)
+        return 0; /* a lock is complete; there is room again; a node went down */
     client->priv.due_us = REDLOCK_NEVER;
     rl_nodes_due(client);
     rl_locks_due(client);
-    if (client->priv.ended || rl_first(client, RL_TURN) != NULL)
-        return 0; /* a lock is complete; there is room again; a node went down */
     if (client->priv.due_us == REDLOCK_NEVER)
         return REDLOCK_NEVER;
     return rl_past(client, client->priv.due_us) ? 0 : client->priv.due_us - client->priv.now_us;

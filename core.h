@@ -300,8 +300,8 @@ REDLOCK_PRIVATE uint32_t rl_hash(const struct resp_item *item, unsigned most);
 
 /* ---- Arithmetic (policy.c) --------------------------------------------------------------------------- */
 
-/* The first node of a set that is not empty. To look at each node of a set:
-   for (; nodes != 0; nodes &= nodes - 1) */
+/* The first node of a set that is not empty. To look at each node of a set that is mostly empty:
+   for (; nodes != 0; nodes &= nodes - 1). Of others all nodes are walked: that is faster. */
 REDLOCK_PRIVATE struct redlock_node *rl_first_node(const struct redlock_client *c, unsigned nodes);
 
 /* Random bytes, drawn from the system many at a time. 0, or -1. */

@@ -99,18 +99,17 @@ REDLOCK_PRIVATE void rl_pop(struct redlock_node *node)
 REDLOCK_PRIVATE void rl_redirect(struct redlock_client *c, const void *owner, unsigned nodes,
                                  unsigned set, void *heir, unsigned role)
 {
-    for (; nodes != 0; nodes &= nodes - 1) {
-        struct redlock_node *node = rl_first_node(c, nodes);
-        unsigned n;
+    struct redlock_node *node = c->priv.nodes;
+    unsigned n;
 
-        for (n = node->priv.count; n-- > 0;) {
+    for (; nodes != 0; nodes >>= 1, node++)
+        for (n = nodes & 1 ? node->priv.count : 0U; n-- > 0;) {
             struct redlock_request *request = rl_request(node, n);
             if (request->owner == owner && rl_is(request->command, set)) {
                 request->owner = heir;
                 request->role = (uint8_t)role;
             }
         }
-    }
 }
 
 REDLOCK_PRIVATE int rl_owes(struct redlock_node *node, const void *owner, unsigned set)
@@ -194,9 +193,11 @@ REDLOCK_PRIVATE void rl_transmit(struct redlock_client *c, struct redlock_node *
 static void rl_make_room(struct redlock_client *c)
 {
     unsigned nodes = c->priv.out.unsent;
+    struct redlock_node *node = c->priv.nodes;
 
-    for (; nodes != 0; nodes &= nodes - 1)
-        rl_transmit(c, rl_first_node(c, nodes));
+    for (; nodes != 0; nodes >>= 1, node++)
+        if (nodes & 1)
+            rl_transmit(c, node);
 }
 
 /* A node without unsent bytes is sent what is written from now on. */
@@ -239,6 +240,7 @@ REDLOCK_PRIVATE redlock_mask rl_send(struct redlock_client *c, void *from, unsig
 {
     struct rl_message message = {c, NULL, NULL, NULL, 0, (uint8_t)(command & 31), 0};
     void *owner = role == RL_NOBODY ? NULL : from;
+    struct redlock_node *node = c->priv.nodes;
     redlock_mask sent = 0;
     size_t size;
 
@@ -250,9 +252,9 @@ REDLOCK_PRIVATE redlock_mask rl_send(struct redlock_client *c, void *from, unsig
         command |= RL_WITH_SYNC;
         message.patience_ms = rl_patience_ms(c, message.lock);
     }
-    for (nodes &= rl_up(c); nodes != 0; nodes &= nodes - 1) {
-        struct redlock_node *node = rl_first_node(c, nodes);
-
+    for (nodes &= rl_up(c); nodes != 0; nodes >>= 1, node++) {
+        if (!(nodes & 1))
+            continue;
         if (rl_has_slot(node, owner, command))
             rl_set(&sent, rl_bit(node->priv.index));
         else if (from != NULL)
@@ -275,9 +277,9 @@ REDLOCK_PRIVATE redlock_mask rl_send(struct redlock_client *c, void *from, unsig
         c->priv.jammed = 1;
         return 0;
     }
-    for (nodes = sent; nodes != 0; nodes &= nodes - 1) {
-        struct redlock_node *node = rl_first_node(c, nodes);
-
+    for (nodes = sent, node = c->priv.nodes; nodes != 0; nodes >>= 1, node++) {
+        if (!(nodes & 1))
+            continue;
         if (node->priv.count == 0)
             node->priv.mark_us = c->priv.now_us;
         rl_out_begin(c, node);

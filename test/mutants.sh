@@ -225,7 +225,7 @@ R5|pipeline.c|s/ \|\| next\[-1\].nodes != nodes//|bytes for other nodes are a se
 R5|pipeline.c|s/if \(next->nodes & bit\)/if (next->end > from)/|a node is not sent bytes for other nodes
 R5|pipeline.c|s/else if \(to > from\)\s+break;/else if (to > from) to = next->end;/|a node is not sent bytes after its own run
 R5|pipeline.c|s/\(from \+ \(unsigned\)moved\)/to/|bytes that a socket did not accept are sent later
-R5|pipeline.c|s/rl_transmit\(c, rl_first_node\(c, nodes\)\);/;/|buffered bytes are sent before others are added
+R5|pipeline.c|s/if \(nodes & 1\)\s+rl_transmit\(c, node\);/;/|buffered bytes are sent before others are added
 R5|pipeline.c|s/rl_out_sent\(c, node\);(\s+rl_clear\(&c->priv.full)/$1/|unsent bytes of a broken connection go to no other connection
 R5|node.c|s/if \(rl_jams\(c, node\)\)/if (0)/|a node that keeps the buffer full gets a shorter timeout
 R15|node.c|s/rl_vote_ms\(c\) \* 500U/c->priv.settings.node_timeout_ms * 500U/|that shorter timeout is longer if the round trips of a quorum are long
