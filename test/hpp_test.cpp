@@ -167,10 +167,93 @@ static void what_goes_wrong()
     thrown = false;
     try {
         bad.try_lock();
-    } catch (const std::exception &) {
-        thrown = true;
+    } catch (const error &e) {
+        thrown = std::strstr(e.what(), redlock_invalid_argument(nobody.get())) != nullptr;
     }
-    ok(thrown, "an empty key is an error");
+    ok(thrown, "an empty key is an error that names the key");
+}
+
+static void serve_until_complete(client &client, mutex &mutex)
+{
+    const std::size_t count = client.nodes().size();
+    std::vector<std::uint8_t> events(count);
+
+    while (mutex.status() == REDLOCK_PENDING) {
+        std::uint64_t wait_us = redlock_tick(client.get());
+        for (unsigned i = 0; i < count; i++)
+            events[i] = static_cast<std::uint8_t>(redlock_wanted_events(client.get(), i));
+        redlock_posix()->wait(nullptr, const_cast<redlock_node *>(client.nodes().data()),
+                              static_cast<unsigned>(count), wait_us, events.data());
+        for (unsigned i = 0; i < count; i++)
+            redlock_handle_events(client.get(), i, events[i]);
+    }
+}
+
+/* What get() has started or acquired ends with the mutex, too. */
+static void with_the_c_functions()
+{
+    client mine(addresses(), patient()), yours(addresses(), patient());
+    mutex b(yours, "get", seconds(20));
+    {
+        mutex a(mine, "get", seconds(20));
+        ok(redlock_acquire(mine.get(), a.get(), 0) == REDLOCK_OK, "acquired with get()");
+    }
+    ok(b.try_lock_for(seconds(10)), "released by the destructor");
+    {
+        mutex a(mine, "get", seconds(20));
+        redlock_acquire_start(mine.get(), a.get(), 20000);
+    }
+    ok(redlock_tick(mine.get()) > 0 && redlock_next_completed(mine.get()) == nullptr,
+       "an acquire in progress ends with its mutex");
+    {
+        mutex a(mine, "get", seconds(20));
+        redlock_acquire_start(mine.get(), a.get(), 0);
+        serve_until_complete(mine, a);
+        ok(a.status() == REDLOCK_HELD, "complete, but not taken yet");
+    }
+    ok(redlock_next_completed(mine.get()) == nullptr, "a mutex that has ended is not returned");
+    b.unlock();
+}
+
+static void status_of_an_extension()
+{
+    redlock_settings once = patient();
+    once.extend_max = 1;
+    client mine(addresses(), once);
+    mutex a(mine, "once", seconds(20));
+
+    ok(!a.extend() && a.status() == REDLOCK_LOST, "not held: not extended, and status() says so");
+    a.lock();
+    ok(a.extend() && a.status() == REDLOCK_OK, "extended");
+    ok(!a.extend() && a.status() == REDLOCK_EXTEND_LIMIT, "not twice, and status() says why");
+    ok(a.remaining() > seconds(10), "still held");
+    redlock_auto_extend_start(mine.get(), a.get(), 9);
+    ok(!a.extend() && a.status() == REDLOCK_PENDING, "not while it is extended automatically");
+}
+
+static unsigned sends;
+
+static int counted(void *context, redlock_node *node, const void *bytes, std::size_t size)
+{
+    sends++;
+    return redlock_posix()->transmit(context, node, bytes, size);
+}
+
+/* Each acquire has one attempt only, but lock() goes on, with pauses. Without them it sends thousands of times. */
+static void without_retries()
+{
+    redlock_settings settings = patient();
+    settings.retries = REDLOCK_NONE;
+    redlock_io io = *redlock_posix();
+    io.transmit = counted;
+    client mine(addresses(), settings, &io);
+    mutex a(mine, "pause", seconds(20));
+    char reply[100];
+
+    for (server &each : servers)
+        server_ask(&each, reply, sizeof reply, "SET", "pause", "somebody", "PX", "700", nullptr);
+    a.lock();
+    ok(sends < 400, "lock() without retries pauses between two attempts: %u sends", sends);
 }
 
 static void with_a_password()
@@ -207,7 +290,10 @@ int main()
     long_waits();
     what_goes_wrong();
     with_a_password();
-    for (const char *key : {"key", "other", "fenced", "long", "until"})
+    with_the_c_functions();
+    status_of_an_extension();
+    without_retries();
+    for (const char *key : {"key", "other", "fenced", "long", "until", "get", "once", "pause"})
         is_int(servers_keys_left(key, 10000), 0, "no lock is left: %s", key);
     return done_testing();
 }
