@@ -30,7 +30,7 @@
 namespace redlock
 {
 
-/* what() is the sentence of redlock_strerror, and the first error text of a node. */
+/* what() is the sentence of redlock_strerror, which argument was invalid, and the first error text of a node. */
 class error : public std::runtime_error
 {
   public:
@@ -47,7 +47,7 @@ class error : public std::runtime_error
     redlock_status status_;
 };
 
-/* How to log in to all nodes. An empty user is "default"; without a password there is no login. */
+/* How to log in to all nodes. An empty user is "default"; another one needs a password. Without either there is no login. */
 struct login {
     std::string user, password;
     std::uint32_t database;
@@ -99,6 +99,8 @@ class client
         if (status == REDLOCK_OK)
             return;
         std::string what = redlock_strerror(status);
+        if (status == REDLOCK_INVALID_ARGUMENT)
+            what += std::string(": ") + redlock_invalid_argument(&client_);
         for (const redlock_node &node : nodes_)
             if (node.error[0] != '\0') {
                 what += ": " + std::string(node.address != nullptr ? node.address : "") + ": " +
@@ -131,23 +133,28 @@ class mutex
         lock_.use_fencing = use_fencing;
     }
 #endif
+    /* Also releases what get() has acquired, or started. */
     ~mutex()
     {
         unlock();
+        redlock_abandon(client_.get(), &lock_); /* complete, but never taken: leaves the list */
     }
     mutex(const mutex &) = delete;
     mutex &operator=(const mutex &) = delete;
 
-    /* Waits as long as other clients hold the lock. Throws error for any other failure; at once if the first
-       attempt finds no quorum of nodes that answer and grant permission. */
+    /* Waits as long as other clients hold the lock, also when the setting `retries` is used up. Throws error for any
+       other failure; at once if the first attempt finds no quorum of nodes that answer and grant permission. */
     void lock()
     {
+        const redlock_io *io = client_.get()->priv.io;
         std::uint32_t wait_ms = 0;
 
         while (!acquire(wait_ms)) {
             if (status() != REDLOCK_TIMEOUT && status() != REDLOCK_HELD &&
                 status() != REDLOCK_CONTENDED)
                 client_.check(status());
+            if (wait_ms != 0 && status() != REDLOCK_TIMEOUT)
+                io->wait(io->context, nullptr, 0, 100000, nullptr); /* sleeps */
             wait_ms = 60000;
         }
     }
@@ -172,18 +179,21 @@ class mutex
                             wide_ms(Clock::now().time_since_epoch()));
     }
 
-    /* Releases the lock, and waits up to 100 ms for confirmation. Does nothing if it is not held. */
+    /* Releases the lock, and waits up to 100 ms for confirmation. Does nothing if it is neither held nor in progress. */
     void unlock() noexcept
     {
-        if (held_)
+        if (lock_.status == REDLOCK_PENDING || lock_.valid_until_us != 0)
             redlock_release(client_.get(), &lock_, 100);
-        held_ = false;
     }
 
     /* Holds the lock for its TTL from now. false: see status(). */
     bool extend() noexcept
     {
-        return redlock_extend(client_.get(), &lock_) == REDLOCK_OK;
+        redlock_status status = redlock_extend(client_.get(), &lock_);
+
+        if (lock_.status != REDLOCK_PENDING) /* else it is extended automatically */
+            lock_.status = status;
+        return status == REDLOCK_OK;
     }
 
     std::chrono::milliseconds remaining() const noexcept
@@ -232,14 +242,12 @@ class mutex
         if (status == REDLOCK_INVALID_ARGUMENT || status == REDLOCK_ALREADY_HELD ||
             status == REDLOCK_NO_ENTROPY || status == REDLOCK_FORKED)
             client_.check(status); /* throws; a lock that is held stays held */
-        held_ = status == REDLOCK_OK;
-        return held_;
+        return status == REDLOCK_OK;
     }
 
     client &client_;
     std::string key_;
     redlock_lock lock_;
-    bool held_ = false;
 };
 
 } // namespace redlock
