@@ -207,6 +207,9 @@ static void bad_addresses(void)
         "256.1.1.1:1",
         "[fe80::1%nosuchcard]:1",
         "[12345::1]:1",
+        "::1:6379",
+        "2001:db8::1:5",
+        "[127.0.0.1]:6379",
         "[::1%a-card-with-a-name-that-is-longer-than-any-that-a-card-ever-had]:1"};
     char path[200] = "unix:/";
     unsigned i;
@@ -283,6 +286,9 @@ static void names(void)
     is_int(redlock_resolve("localhost:7001", text, sizeof text), 0, "resolve localhost");
     ok(strcmp(text, "127.0.0.1:7001") == 0 || strcmp(text, "[::1]:7001") == 0,
        "the result is a loopback address: %s", text);
+    is_int(redlock_resolve("2001:db8::1:5", text, sizeof text), -1,
+           "an IPv6 address without brackets: its end is no port");
+    is_int(redlock_resolve("[127.0.0.1]:7001", text, sizeof text), -1, "an IPv4 address in them");
     is_int(redlock_resolve("localhost", text, sizeof text), -1, "no port");
     is_int(redlock_resolve("localhost:http", text, sizeof text), -1, "a port by name");
     is_int(redlock_resolve("127.0.0.1:7001", text, 14), -1, "a buffer that is a byte too small");
@@ -328,7 +334,46 @@ static void no_descriptors(void)
            "no descriptors left: the error of node %d: %s", i, nodes[i].error);
     is_int((int)redlock_acquire(&client, &lock, 10000), REDLOCK_OK,
            "descriptors are available again: acquired");
+    setrlimit(RLIMIT_NOFILE, &limit); /* as a sandbox does: poll refuses more of them than that */
+    is_int((int)redlock_extend(&client, &lock), REDLOCK_OK, "no descriptors left: extended");
+    setrlimit(RLIMIT_NOFILE, &old);
     redlock_release(&client, &lock, 5000);
+    redlock_deinit(&client);
+}
+
+static unsigned waits;
+
+static void counted_wait(void *context, struct redlock_node *n, unsigned count, uint64_t timeout_us,
+                         uint8_t *events)
+{
+    waits++;
+    redlock_posix()->wait(context, n, count, timeout_us, events);
+}
+
+/* All descriptors are taken, and poll refuses to wait for them: a hung server is waited for, but not in a busy loop. */
+static void no_poll(void)
+{
+    struct redlock_io io = *redlock_posix();
+    struct rlimit limit, old;
+
+    io.wait = counted_wait;
+    begin(servers[2].address);
+    redlock_deinit(&client);
+    redlock_init(&client, &io, nodes, 3, NULL);
+    redlock_acquire(&client, &lock, 10000);
+    server_pause(&servers[0]);
+    server_pause(&servers[1]);
+    getrlimit(RLIMIT_NOFILE, &old);
+    limit = old;
+    limit.rlim_cur = 0;
+    setrlimit(RLIMIT_NOFILE, &limit);
+    waits = 0;
+    is_int((int)redlock_extend(&client, &lock), REDLOCK_UNREACHABLE, "poll fails: not extended");
+    setrlimit(RLIMIT_NOFILE, &old);
+    ok(waits < 500, "poll fails: no busy loop, %u waits", waits); /* each of them at least 1 ms */
+    server_resume(&servers[0]);
+    server_resume(&servers[1]);
+    is_int((int)redlock_release(&client, &lock, 5000), REDLOCK_OK, "released");
     redlock_deinit(&client);
 }
 
@@ -435,6 +480,7 @@ int main(void)
     honest_but_slow();
     descriptors();
     no_descriptors();
+    no_poll();
     high_descriptors();
     signals();
     own_signals();
