@@ -83,7 +83,8 @@ static int net_copy(char *to, size_t room, const char *from, size_t size)
     return 1;
 }
 
-/* Splits "host:port" or "[v6]:port". Returns the port; 0 if the address has no such form. */
+/* Splits "host:port" or "[v6]:port". Returns the port; 0 if the address has no such form: without brackets the end of an IPv6
+   address would be the port. */
 static uint16_t net_split(const char *address, char *host, size_t room)
 {
     const char *start = address, *end = strrchr(address, ':'), *digit;
@@ -99,6 +100,8 @@ static uint16_t net_split(const char *address, char *host, size_t room)
         start++;
         end--;
     }
+    if ((strchr(start, ':') < end) != (start > address))
+        return 0;
     return end > start && net_copy(host, room, start, (size_t)(end - start)) ? (uint16_t)port : 0;
 }
 
@@ -474,6 +477,7 @@ static int net_poll(struct pollfd *fds, unsigned count, uint64_t timeout_us)
 static void net_wait(void *context, struct redlock_node *nodes, unsigned count, uint64_t timeout_us,
                      uint8_t *events)
 {
+    const struct timespec moment = {0, 1000000};
     struct pollfd fds[REDLOCK_NODES_MAX];
     unsigned i;
     int ready;
@@ -486,6 +490,11 @@ static void net_wait(void *context, struct redlock_node *nodes, unsigned count, 
         fds[i].revents = 0;
     }
     ready = net_poll(fds, count, timeout_us);
+    if (ready < 0 && errno != EINTR) {
+        /* EINVAL where a sandbox has set the limit of descriptors to 0. Each may be ready, so each is tried */
+        (void)nanosleep(&moment, NULL);
+        return;
+    }
     for (i = 0; i < count; i++) {
         short got = ready > 0 ? fds[i].revents : 0;
         unsigned bad = (got & (POLLERR | POLLHUP | POLLNVAL)) != 0;
