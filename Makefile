@@ -391,8 +391,15 @@ $(B)/loops/loops_test: test/loops_test.c test/servers.c test/servers.h test/tap.
 	@mkdir -p $(@D)
 	gcc $(CFLAGS) $(WARN) $(POSIX) -Itest $< test/servers.c -o $@
 
+# An adapter without its example, and the test behind it.
+$(B)/loops/adapter-%: examples/loops/%.c test/adapter_test.c test/servers.c test/servers.h test/tap.h $(LIB) $(HEADERS)
+	@mkdir -p $(@D)
+	sed '/^\/\* ---- The example/,$$d' $< | cat - test/adapter_test.c > $@.c
+	gcc $(SAN) -g $(WARN) $(POSIX) -DLOOP_$* -I. -Itest $@.c test/servers.c $(LIB) -o $@ $(LOOP-$*)
+
 test-loops: deps-loops ## the examples for event loops: a server killed and restarted under each, also under valgrind
-	@$(MAKE) -s $(LOOPS:%=$(B)/loops/%) $(B)/loops/loops_test
+	@$(MAKE) -s $(LOOPS:%=$(B)/loops/%) $(LOOPS:%=$(B)/loops/adapter-%) $(B)/loops/loops_test
+	prove -e '' $(LOOPS:%=$(B)/loops/adapter-%)
 	prove -e '' $(B)/loops/loops_test :: $(B)/loops
 
 # The firmware of examples/cortex-m, and the cost of each call there.

@@ -1,0 +1,281 @@
+/* adapter_test.c - what `done` and a forked child may do with the adapters of examples/loops, and a refused attach. `make
+   test-loops` puts each adapter before this file.
+
+   SPDX-FileCopyrightText: the redlock authors
+   SPDX-License-Identifier: MIT */
+#include "servers.h"
+#include "tap.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+static struct adapter adapter;
+
+/* ---- The loop: begin, one turn that may sleep, and what a child does before detach ---------------------------------- */
+
+#ifdef LOOP_epoll
+static int loop;
+
+static void loop_begin(void)
+{
+    loop = epoll_create1(EPOLL_CLOEXEC);
+}
+
+static void loop_turn(void)
+{
+    struct epoll_event ready[16];
+    int i, n = epoll_wait(loop, ready, 16, before_sleep(&adapter));
+
+    for (i = 0; i < n; i++)
+        on_event(&ready[i]);
+}
+
+static void loop_forked(void)
+{
+    close(loop);
+}
+#endif
+
+#ifdef LOOP_libuv
+static uv_loop_t *loop;
+
+static void loop_begin(void)
+{
+    loop = uv_default_loop();
+}
+
+static void loop_turn(void)
+{
+    uv_run(loop, UV_RUN_ONCE);
+}
+
+static void loop_forked(void)
+{
+    uv_loop_fork(loop);
+}
+#endif
+
+#ifdef LOOP_libev
+static struct ev_loop *loop;
+
+static void loop_begin(void)
+{
+    loop = ev_loop_new(EVFLAG_AUTO);
+}
+
+static void loop_turn(void)
+{
+    ev_run(loop, EVRUN_ONCE);
+}
+
+static void loop_forked(void)
+{
+}
+#endif
+
+#ifdef LOOP_libevent
+static struct event_base *loop;
+
+static void loop_begin(void)
+{
+    loop = event_base_new();
+}
+
+static void loop_turn(void)
+{
+    event_base_loop(loop, EVLOOP_ONCE);
+}
+
+static void loop_forked(void)
+{
+    event_reinit(loop);
+}
+#endif
+
+#ifdef LOOP_glib
+static GMainContext *loop;
+
+static void loop_begin(void)
+{
+    loop = g_main_context_new();
+}
+
+static void loop_turn(void)
+{
+    g_main_context_iteration(loop, TRUE);
+}
+
+static void loop_forked(void)
+{
+}
+#endif
+
+#ifdef LOOP_sd_event
+static sd_event *loop;
+
+static void loop_begin(void)
+{
+    sd_event_new(&loop);
+}
+
+static void loop_turn(void)
+{
+    sd_event_run(loop, UINT64_MAX);
+}
+
+static void loop_forked(void)
+{
+}
+#endif
+
+#if defined(LOOP_libevent) || defined(LOOP_sd_event)
+#define WAKE() wake(&adapter)
+#else
+#define WAKE() (void)0
+#endif
+
+/* ---- The tests ------------------------------------------------------------------------------------------------------ */
+
+enum { NODES = 3 };
+
+static struct server servers[NODES];
+static struct redlock_node nodes[NODES];
+static struct redlock_lock lock, other;
+static unsigned completed;
+
+static void begin(void (*done)(struct redlock_lock *lock))
+{
+    unsigned i;
+
+    memset(nodes, 0, sizeof nodes);
+    for (i = 0; i < NODES; i++)
+        nodes[i].address = servers[i].address;
+    is_int((int)attach(&adapter, loop, nodes, NODES, done), REDLOCK_OK, "attached");
+    redlock_lock_init(&lock, "key", 3, 20000);
+    redlock_lock_init(&other, "other", 5, 20000);
+    completed = 0;
+    redlock_acquire_start(&adapter.client, &lock, 20000);
+    WAKE();
+}
+
+static void turn_until(unsigned count)
+{
+    while (completed < count)
+        loop_turn();
+}
+
+static void count_it(struct redlock_lock *one)
+{
+    (void)one;
+    completed++;
+}
+
+static void detach_it(struct redlock_lock *one)
+{
+    redlock_release(&adapter.client, one, 5000);
+    detach(&adapter);
+    completed++;
+}
+
+static void done_detaches(void)
+{
+    begin(detach_it);
+    turn_until(1);
+    is_int((int)lock.status, REDLOCK_OK, "`done` has released the lock, and has detached");
+}
+
+/* The second time it is the end of the extension or release that the first time has started. */
+static void block_in_it(struct redlock_lock *one)
+{
+    if (completed++ > 0)
+        return;
+    is_int((int)redlock_acquire(&adapter.client, &other, 20000), REDLOCK_OK,
+           "`done` waits for another lock");
+    redlock_release(&adapter.client, &other, 5000);
+    redlock_release_start(&adapter.client, one, 5000);
+}
+
+static void done_blocks(void)
+{
+    begin(block_in_it);
+    turn_until(2);
+    is_int((int)lock.status, REDLOCK_OK, "the operation that it has started is complete");
+    detach(&adapter);
+}
+
+/* Ten, because a paused machine may miss some; together they are shorter than stall_ms, when a node that seems to have
+   no reply is read all the same. */
+static void child_detaches(void)
+{
+    enum redlock_status status = REDLOCK_UNREACHABLE;
+    unsigned tries;
+    pid_t child;
+
+    begin(count_it);
+    turn_until(1);
+    is_int((int)lock.status, REDLOCK_OK, "acquired");
+    fflush(stdout);
+    if ((child = fork()) == 0) {
+        loop_forked();
+        detach(&adapter);
+        _exit(0);
+    }
+    waitpid(child, NULL, 0);
+    for (tries = 0; tries < 10 && status == REDLOCK_UNREACHABLE; tries++) {
+        redlock_extend_start(&adapter.client, &lock);
+        WAKE();
+        turn_until(2 + tries);
+        status = lock.status;
+    }
+    is_int((int)status, REDLOCK_OK, "a child has detached: its parent still hears the servers");
+    redlock_release(&adapter.client, &lock, 5000);
+    detach(&adapter);
+}
+
+static void refused(void)
+{
+    memset(nodes, 0, sizeof nodes);
+    is_int((int)attach(&adapter, loop, nodes, NODES, count_it), REDLOCK_INVALID_ARGUMENT,
+           "nodes without addresses are refused");
+    detach(&adapter);
+}
+
+#ifdef LOOP_glib
+/* A dialog, for instance, that is open until the lock is extended. */
+static void run_the_loop_in_it(struct redlock_lock *one)
+{
+    if (completed++ > 0)
+        return;
+    redlock_extend_start(&adapter.client, one);
+    turn_until(2);
+}
+
+static void done_runs_the_loop(void)
+{
+    alarm(20);
+    begin(run_the_loop_in_it);
+    turn_until(2);
+    alarm(0);
+    ok(lock.status == REDLOCK_OK || lock.status == REDLOCK_UNREACHABLE,
+       "the lock is extended while `done` runs the loop");
+    redlock_release(&adapter.client, &lock, 5000);
+    detach(&adapter);
+}
+#else
+static void done_runs_the_loop(void)
+{
+}
+#endif
+
+int main(void)
+{
+    servers_start(servers, NODES, NULL);
+    loop_begin();
+    done_detaches();
+    done_blocks();
+    child_detaches();
+    refused();
+    done_runs_the_loop();
+    is_int((int)servers_keys_left("*", 10000), 0, "no key is left");
+    return done_testing();
+}
