@@ -134,6 +134,13 @@ static void loop_forked(void)
 #define WAKE() (void)0
 #endif
 
+/* After detach, before the memory of the adapter is used again. */
+#ifdef LOOP_libuv
+#define REST() uv_run(loop, UV_RUN_NOWAIT)
+#else
+#define REST() (void)0
+#endif
+
 /* ---- The tests ------------------------------------------------------------------------------------------------------ */
 
 enum { NODES = 3 };
@@ -147,6 +154,7 @@ static void begin(void (*done)(struct redlock_lock *lock))
 {
     unsigned i;
 
+    REST();
     memset(nodes, 0, sizeof nodes);
     for (i = 0; i < NODES; i++)
         nodes[i].address = servers[i].address;
@@ -234,6 +242,7 @@ static void child_detaches(void)
 
 static void refused(void)
 {
+    REST();
     memset(nodes, 0, sizeof nodes);
     is_int((int)attach(&adapter, loop, nodes, NODES, count_it), REDLOCK_INVALID_ARGUMENT,
            "nodes without addresses are refused");

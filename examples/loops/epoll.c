@@ -5,6 +5,7 @@
 
    Pitfalls of epoll:
    * Remove a descriptor from epoll before it is closed. Closing removes it only if no forked child has it open.
+   * A forked child shares the epoll: let it close its descriptor of that before detach, which would stop the parent's watching.
    * Timeouts are whole milliseconds. Round up: 0 would spin.
 
    SPDX-FileCopyrightText: the redlock authors
@@ -65,12 +66,12 @@ static int before_sleep(struct adapter *adapter)
     struct redlock_lock *lock;
     unsigned i;
 
-    while ((lock = redlock_next_completed(&adapter->client)) != NULL) {
-        adapter->done(lock);
-        wait_us = 0; /* `done` may have started an operation */
-    }
+    if ((lock = redlock_next_completed(&adapter->client)) != NULL)
+        wait_us = 0; /* `done` may start an operation */
     for (i = 0; i < adapter->count; i++)
         watch_node(adapter, i);
+    for (; lock != NULL; lock = redlock_next_completed(&adapter->client))
+        adapter->done(lock); /* last, because it may detach */
     if (wait_us == REDLOCK_NEVER)
         return -1;
     return wait_us < 60000000 ? (int)((wait_us + 999) / 1000) : 60000;
@@ -90,7 +91,8 @@ static void on_event(const struct epoll_event *event)
                           events);
 }
 
-/* Calls redlock_init; pass your settings there. The adapter must not move until detach. It uses user_data of the nodes. */
+/* Calls redlock_init; pass your settings there. Also if that fails, call detach, before the loop runs. The adapter must not
+   move until detach. It uses user_data of the nodes. */
 static enum redlock_status attach(struct adapter *adapter, int epoll, struct redlock_node *nodes,
                                   unsigned count, void (*done)(struct redlock_lock *lock))
 {

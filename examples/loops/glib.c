@@ -6,7 +6,8 @@
    Pitfalls of GLib:
    * A change of the watched events wakes up the loop. So change them only if they differ; otherwise the loop spins.
    * Remove a descriptor from the source before it is closed.
-   * `done` is called in dispatch, because your code must not run the loop (for a dialog, say) inside prepare.
+   * `done` is called in dispatch, because your code must not run the loop (for a dialog, say) inside prepare. Meanwhile the
+     source must be served, or the lock is lost: so it may recurse.
    * Timeouts are whole milliseconds. Round up: 0 would spin.
 
    SPDX-FileCopyrightText: the redlock authors
@@ -102,7 +103,8 @@ static gboolean dispatch(GSource *source, GSourceFunc unused, gpointer context)
     return G_SOURCE_CONTINUE;
 }
 
-/* Calls redlock_init; pass your settings there. The adapter must not move until detach. It uses user_data of the nodes. */
+/* Calls redlock_init; pass your settings there. Also if that fails, call detach, before the loop runs. The adapter must not
+   move until detach. It uses user_data of the nodes. */
 static enum redlock_status attach(struct adapter *adapter, GMainContext *loop,
                                   struct redlock_node *nodes, unsigned count,
                                   void (*done)(struct redlock_lock *lock))
@@ -122,6 +124,7 @@ static enum redlock_status attach(struct adapter *adapter, GMainContext *loop,
     }
     adapter->source = (struct source *)g_source_new(&functions, sizeof *adapter->source);
     adapter->source->adapter = adapter;
+    g_source_set_can_recurse(&adapter->source->base, TRUE);
     g_source_attach(&adapter->source->base, loop);
     return redlock_init(&adapter->client, &adapter->io, nodes, count, NULL);
 }

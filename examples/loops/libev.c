@@ -86,21 +86,22 @@ static void before_sleep(struct ev_loop *loop, ev_prepare *prepare, int ready)
     unsigned i;
 
     (void)ready;
-    while ((lock = redlock_next_completed(&adapter->client)) != NULL) {
-        adapter->done(lock);
-        wait_us = 0; /* `done` may have started an operation */
-    }
+    if ((lock = redlock_next_completed(&adapter->client)) != NULL)
+        wait_us = 0; /* `done` may start an operation */
     for (i = 0; i < adapter->count; i++)
         watch_node(adapter, i);
     ev_timer_stop(loop, &adapter->timer);
-    if (wait_us == REDLOCK_NEVER)
-        return;
-    ev_now_update(loop);
-    ev_timer_set(&adapter->timer, (double)wait_us / 1e6, 0.);
-    ev_timer_start(loop, &adapter->timer);
+    if (wait_us != REDLOCK_NEVER) {
+        ev_now_update(loop);
+        ev_timer_set(&adapter->timer, (double)wait_us / 1e6, 0.);
+        ev_timer_start(loop, &adapter->timer);
+    }
+    for (; lock != NULL; lock = redlock_next_completed(&adapter->client))
+        adapter->done(lock); /* last, because it may detach */
 }
 
-/* Calls redlock_init; pass your settings there. The adapter must not move until detach. It uses user_data of the nodes. */
+/* Calls redlock_init; pass your settings there. Also if that fails, call detach, before the loop runs. The adapter must not
+   move until detach. It uses user_data of the nodes. */
 static enum redlock_status attach(struct adapter *adapter, struct ev_loop *loop,
                                   struct redlock_node *nodes, unsigned count,
                                   void (*done)(struct redlock_lock *lock))

@@ -8,6 +8,7 @@
    * There is no hook before the sleep. So the adapter has one event for the work before the sleep: when it is made active, it
      runs last in the batch.
    * A timer that has fired is off.
+   * A forked child shares the loop's epoll: let it call event_reinit before detach, which would stop the parent's watching.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
@@ -96,22 +97,22 @@ static void turn(evutil_socket_t fd, short ready, void *context)
 
     (void)fd;
     (void)ready;
-    while ((lock = redlock_next_completed(&adapter->client)) != NULL) {
-        adapter->done(lock);
-        wait_us = 0; /* `done` may have started an operation */
-    }
+    if ((lock = redlock_next_completed(&adapter->client)) != NULL)
+        wait_us = 0; /* `done` may start an operation */
     for (i = 0; i < adapter->count; i++)
         watch_node(adapter, i);
-    if (wait_us == REDLOCK_NEVER) {
-        evtimer_del(adapter->turn);
-        return;
-    }
     wait.tv_sec = (time_t)(wait_us / 1000000);
     wait.tv_usec = (suseconds_t)(wait_us % 1000000);
-    evtimer_add(adapter->turn, &wait);
+    if (wait_us == REDLOCK_NEVER)
+        evtimer_del(adapter->turn);
+    else
+        evtimer_add(adapter->turn, &wait);
+    for (; lock != NULL; lock = redlock_next_completed(&adapter->client))
+        adapter->done(lock); /* last, because it may detach */
 }
 
-/* Calls redlock_init; pass your settings there. The adapter must not move until detach. It uses user_data of the nodes. */
+/* Calls redlock_init; pass your settings there. Also if that fails, call detach, before the loop runs. The adapter must not
+   move until detach. It uses user_data of the nodes. */
 static enum redlock_status attach(struct adapter *adapter, struct event_base *loop,
                                   struct redlock_node *nodes, unsigned count,
                                   void (*done)(struct redlock_lock *lock))

@@ -7,6 +7,7 @@
    * uv_close is asynchronous: the memory of a handle belongs to the loop until the callback has run. A poll handle
      belongs to one descriptor. So each connection has a handle from malloc, and the callback frees it.
    * A failed connection is reported as an error, and libuv has stopped watching it by then.
+   * A forked child shares the loop's epoll: let it call uv_loop_fork before detach, which would stop the parent's watching.
    * Timers are whole milliseconds. Round up: 0 would spin.
 
    SPDX-FileCopyrightText: the redlock authors
@@ -102,10 +103,8 @@ static void before_sleep(uv_prepare_t *prepare)
     struct redlock_lock *lock;
     unsigned i;
 
-    while ((lock = redlock_next_completed(&adapter->client)) != NULL) {
-        adapter->done(lock);
-        wait_us = 0; /* `done` may have started an operation */
-    }
+    if ((lock = redlock_next_completed(&adapter->client)) != NULL)
+        wait_us = 0; /* `done` may start an operation */
     for (i = 0; i < adapter->count; i++)
         watch_node(adapter, i);
     uv_update_time(adapter->loop); /* otherwise the timer counts from the end of the last sleep */
@@ -113,9 +112,12 @@ static void before_sleep(uv_prepare_t *prepare)
         uv_timer_stop(&adapter->timer);
     else
         uv_timer_start(&adapter->timer, on_timer, (wait_us + 999) / 1000, 0);
+    for (; lock != NULL; lock = redlock_next_completed(&adapter->client))
+        adapter->done(lock); /* last, because it may detach */
 }
 
-/* Calls redlock_init; pass your settings there. The adapter must not move until detach. It uses user_data of the nodes. */
+/* Calls redlock_init; pass your settings there. Also if that fails, call detach, before the loop runs. The adapter must not
+   move until detach. It uses user_data of the nodes. */
 static enum redlock_status attach(struct adapter *adapter, uv_loop_t *loop,
                                   struct redlock_node *nodes, unsigned count,
                                   void (*done)(struct redlock_lock *lock))

@@ -89,16 +89,16 @@ static int turn(sd_event_source *source, void *context)
     unsigned i;
 
     (void)source;
-    while ((lock = redlock_next_completed(&adapter->client)) != NULL) {
-        adapter->done(lock);
-        wait_us = 0; /* `done` may have started an operation */
-    }
+    if ((lock = redlock_next_completed(&adapter->client)) != NULL)
+        wait_us = 0; /* `done` may start an operation */
     for (i = 0; i < adapter->count; i++)
         watch_node(adapter, i);
     if (wait_us != REDLOCK_NEVER)
         sd_event_source_set_time_relative(adapter->timer, wait_us);
     sd_event_source_set_enabled(adapter->timer,
                                 wait_us != REDLOCK_NEVER ? SD_EVENT_ONESHOT : SD_EVENT_OFF);
+    for (; lock != NULL; lock = redlock_next_completed(&adapter->client))
+        adapter->done(lock); /* last, because it may detach */
     return 0;
 }
 
@@ -108,7 +108,8 @@ static int on_timer(sd_event_source *source, uint64_t due_us, void *context)
     return turn(source, context);
 }
 
-/* Calls redlock_init; pass your settings there. The adapter must not move until detach. It uses user_data of the nodes. */
+/* Calls redlock_init; pass your settings there. Also if that fails, call detach, before the loop runs. The adapter must not
+   move until detach. It uses user_data of the nodes. */
 static enum redlock_status attach(struct adapter *adapter, sd_event *loop,
                                   struct redlock_node *nodes, unsigned count,
                                   void (*done)(struct redlock_lock *lock))
