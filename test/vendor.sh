@@ -268,6 +268,14 @@ cmake_nine() {
             -o "$folder/nine" && "$folder/nine"
 }
 check "CMake: a library with other limits passes them to programs" cmake_nine
+cmake_release_nine() { # the limit is a flag of the build type, and the compiler is two words, as with ccache
+    CC='env gcc' cmake -S "$source" -B "$folder/cmake-nine" -DCMAKE_INSTALL_PREFIX="$folder/cmake-nine-prefix" -DCMAKE_BUILD_TYPE=Release \
+        -DCMAKE_C_FLAGS_RELEASE=-DREDLOCK_NODES_MAX=9 && cmake --build "$folder/cmake-nine" && cmake --install "$folder/cmake-nine" &&
+        gcc "$folder/nine.c" -I"$folder/cmake-nine-prefix/include/redlock" "$folder/cmake-nine-prefix/lib/libredlock.a" -pthread \
+            -o "$folder/nine" && "$folder/nine"
+}
+rm -rf "$folder/cmake-nine" "$folder/cmake-nine-prefix"
+check "CMake: the same with CC='env gcc', and as a flag of the build type" cmake_release_nine
 cmake_target_nine() { # the limit is the target's
     mkdir "$folder/target-nine"
     printf 'cmake_minimum_required(VERSION 3.14)\nproject(app C)\nadd_subdirectory(%s redlock)\n%s\nadd_executable(app %s)\n%s\n' "$source" \
