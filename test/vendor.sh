@@ -331,4 +331,10 @@ meson_nine() {
         meson install -C "$folder/meson-nine" && nine "$folder/meson-nine-prefix/lib/pkgconfig" "$folder/meson-nine-prefix/lib"
 }
 check "Meson: a library with other limits passes them to programs" meson_nine
+meson_again() { # a new version of a header comes into a folder that has been built
+    cp -R "$source" "$folder/again" && meson setup "$folder/again/out" "$folder/again" && meson compile -C "$folder/again/out" &&
+        echo '/* new */' >>"$folder/again/redlock.hpp" && meson compile -C "$folder/again/out" &&
+        cmp "$folder/again/redlock.hpp" "$folder/again/out/redlock.hpp"
+}
+check "Meson: the headers to install are made again when one has changed" meson_again
 done_testing
