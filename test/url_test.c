@@ -168,10 +168,10 @@ static void limits(void)
     int at;
 
     memset(text, 'h', sizeof text);
-    text[REDLOCK_URL_MAX - 5] = '\0'; /* ":6379" is appended */
+    text[REDLOCK_URL_MAX - 4] = '\0'; /* ":6379" is appended */
     ok(parse(text, &at) != NULL, "a host that is too long by a byte");
-    text[REDLOCK_URL_MAX - 6] = '\0';
-    ok(parse(text, &at) == NULL && strlen(url.address) == REDLOCK_URL_MAX - 1, "the longest host");
+    text[REDLOCK_URL_MAX - 5] = '\0';
+    ok(parse(text, &at) == NULL && strlen(url.address) == REDLOCK_URL_MAX, "the longest host");
     memcpy(text, "redis://:", 9);
     memset(text + 9, 'p', REDLOCK_URL_MAX);
     strcpy(text + 9 + REDLOCK_URL_MAX, "@h");
