@@ -111,7 +111,7 @@ static const char *url_number(struct url_text *text, uint32_t least, uint32_t mo
     return NULL;
 }
 
-/* Appends one character to an address. */
+/* Appends one character to an address. One that gets too long begins with a blank then. */
 static void url_put(char *address, char c)
 {
     size_t used = strlen(address);
@@ -119,6 +119,8 @@ static void url_put(char *address, char c)
     if (used < REDLOCK_URL_MAX) {
         address[used] = c;
         address[used + 1] = '\0';
+    } else {
+        address[0] = ' ';
     }
 }
 
@@ -211,7 +213,7 @@ static const char *url_host(struct url_text *text, struct redlock_url *url, int 
     for (scale = 10000; scale > 0; scale /= 10)
         if (port >= scale)
             url_put(url->address, (char)('0' + port / scale % 10));
-    return strlen(url->address) >= REDLOCK_URL_MAX ? "too long" : NULL;
+    return url->address[0] == ' ' ? "too long" : NULL;
 }
 
 /* "db=2&timeout=500" */
