@@ -7,6 +7,7 @@
 #include <cstring>
 #include <limits>
 #include <mutex>
+#include <new>
 #include <type_traits>
 
 extern "C" {
@@ -258,6 +259,12 @@ static void without_retries()
 
 static void with_a_password()
 {
+    alignas(redlock::login) unsigned char memory[sizeof(redlock::login)];
+    std::memset(memory, 0xee, sizeof memory);
+    redlock::login *own = new (memory) redlock::login;
+    ok(own->database == 0, "a login of no words has database 0");
+    own->~login();
+
     char reply[100];
     bool refused = false;
 
