@@ -271,7 +271,8 @@ static int net_check(void *context, struct redlock_node *node)
     union net_address to;
 
     (void)context;
-    if (net_parse(node->address, &to) != 0 || strchr(node->address, '%') != NULL)
+    if (net_parse(node->address, &to) != 0 ||
+        (*node->address == '[' && strchr(node->address, '%') != NULL))
         return 0;
     net_refuse(node, "not a numeric address (see redlock_resolve)");
     return -1;

@@ -51,6 +51,12 @@ class error : public std::runtime_error
 struct login {
     std::string user, password;
     std::uint32_t database;
+
+    login(std::string user_ = std::string(), std::string password_ = std::string(),
+          std::uint32_t database_ = 0)
+        : user(std::move(user_)), password(std::move(password_)), database(database_)
+    {
+    }
 };
 
 /* The nodes and the connections to them. Neither copied nor moved. */
