@@ -6,9 +6,13 @@
 
 #include <cstring>
 #include <limits>
+#include <memory>
 #include <mutex>
 #include <new>
 #include <type_traits>
+
+#include <sys/wait.h>
+#include <unistd.h>
 
 extern "C" {
 #include "servers.h"
@@ -216,6 +220,29 @@ static void with_the_c_functions()
     b.unlock();
 }
 
+/* The child's copies of mutex and client end in order, without a word to the servers. */
+static void in_a_child()
+{
+    std::unique_ptr<client> mine(new client(addresses(), patient()));
+    std::unique_ptr<mutex> a(new mutex(*mine, "fork", seconds(20))),
+        b(new mutex(*mine, "forked", seconds(20)));
+    int status = 0;
+
+    a->lock();
+    redlock_acquire_start(mine->get(), b->get(), 20000);
+    std::fflush(stdout);
+    pid_t child = fork();
+    if (child == 0) {
+        a.reset();
+        b.reset();
+        mine.reset();
+        _exit(0);
+    }
+    waitpid(child, &status, 0);
+    is_int(status, 0, "a child ends its copies");
+    ok(a->extend(), "its parent still has the lock");
+}
+
 static void status_of_an_extension()
 {
     redlock_settings once = patient();
@@ -298,9 +325,11 @@ int main()
     what_goes_wrong();
     with_a_password();
     with_the_c_functions();
+    in_a_child();
     status_of_an_extension();
     without_retries();
-    for (const char *key : {"key", "other", "fenced", "long", "until", "get", "once", "pause"})
+    for (const char *key :
+         {"key", "other", "fenced", "long", "until", "get", "fork", "forked", "once", "pause"})
         is_int(servers_keys_left(key, 10000), 0, "no lock is left: %s", key);
     return done_testing();
 }
