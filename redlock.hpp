@@ -143,6 +143,8 @@ class mutex
     ~mutex()
     {
         unlock();
+        if (lock_.status == REDLOCK_PENDING) /* in a forked child */
+            redlock_deinit(client_.get());
         redlock_abandon(client_.get(), &lock_); /* complete, but never taken: leaves the list */
     }
     mutex(const mutex &) = delete;
