@@ -154,15 +154,17 @@ class mutex
        other failure; at once if the first attempt finds no quorum of nodes that answer and grant permission. */
     void lock()
     {
-        const redlock_io *io = client_.get()->priv.io;
+        const auto &own = client_.get()->priv;
         std::uint32_t wait_ms = 0;
 
         while (!acquire(wait_ms)) {
             if (status() != REDLOCK_TIMEOUT && status() != REDLOCK_HELD &&
                 status() != REDLOCK_CONTENDED)
                 client_.check(status());
-            if (wait_ms != 0 && status() != REDLOCK_TIMEOUT)
-                io->wait(io->context, nullptr, 0, 100000, nullptr); /* sleeps */
+            if (wait_ms != 0 && status() != REDLOCK_TIMEOUT) {
+                std::uint8_t events[REDLOCK_NODES_MAX] = {}; /* none: it sleeps */
+                own.io->wait(own.io->context, own.nodes, own.count, 100000, events);
+            }
             wait_ms = 60000;
         }
     }
