@@ -368,6 +368,8 @@ int redlock_tls_init(struct redlock_tls *tls, const struct redlock_io *below,
     if (code ==
         0) /* on firmware without files use mbedtls_x509_crt_parse and mbedtls_pk_parse_key */
         code = mbedtls_x509_crt_parse_file(&tls->authorities, authorities_file);
+    if (code > 0) /* so many of a bundle are of a kind that mbedTLS does not know */
+        code = 0;
     if (code == 0 && certificate_file != NULL)
         code = mbedtls_x509_crt_parse_file(&tls->certificate, certificate_file);
     if (code == 0 && certificate_file != NULL)
