@@ -49,7 +49,7 @@ static void shut(void *context, struct redlock_node *node)
     redlock_posix()->shut(context, node);
 }
 
-/* Call after each operation that you start outside of `done`. */
+/* Call after each operation that you start or cancel outside of `done`. */
 static void wake(struct adapter *adapter)
 {
     event_active(adapter->turn, EV_TIMEOUT, 0);

@@ -42,7 +42,7 @@ static void shut(void *context, struct redlock_node *node)
     redlock_posix()->shut(context, node);
 }
 
-/* Call after each operation that you start outside of `done`. */
+/* Call after each operation that you start or cancel outside of `done`. */
 static void wake(struct adapter *adapter)
 {
     sd_event_source_set_enabled(adapter->turn, SD_EVENT_ONESHOT);
