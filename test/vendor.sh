@@ -291,8 +291,10 @@ parent() { # options and definitions of a program around it
     cmake_with parent "set(CMAKE_C_VISIBILITY_PRESET hidden)
 set(CMAKE_UNITY_BUILD ON)
 add_compile_definitions(\"TITLE=a program\" \"QUOTED=\\\"a b\\\"\" \"TWICE(x)=2*(x)\" \$<\$<CONFIG:Debug>:IS_DEBUG> REDLOCK_NODES_MAX=9)
+add_compile_options(-Wall \"-DWORDS=a b\" -DREDLOCK_KEY_MAX=80)
 add_subdirectory($source redlock)" "$@" -DCMAKE_INSTALL_PREFIX="$folder/parent-prefix" && cmake --install "$folder/parent/out" &&
-        grep 'define REDLOCK_NODES_MAX 9' "$folder/parent-prefix/include/redlock/redlock_limits.h"
+        grep 'define REDLOCK_NODES_MAX 9' "$folder/parent-prefix/include/redlock/redlock_limits.h" &&
+        grep 'define REDLOCK_KEY_MAX 80' "$folder/parent-prefix/include/redlock/redlock_limits.h"
     installed=$?
     rm -rf "$folder/parent" "$folder/parent-prefix"
     return $installed
