@@ -1957,6 +1957,42 @@ static void r08b_a_restart_before_the_hand_off_proves_nothing(void)
            "r08b: restarted after the hand-off: a repair");
 }
 
+/* A reply with the run_id is under way when the server of node 2 restarts. The other client may have sent a repair
+   to the new process before the hand-off, so the old run_id that comes after it proves nothing. */
+static void r08b_a_run_id_under_way_at_the_hand_off(void)
+{
+    struct redlock_lock second;
+    int i;
+
+    begin_with_defaults(3);
+    make_unreachable(2);
+    is_int(acquire(0), REDLOCK_OK, "r08b: held on two nodes");
+    fake_nodes[2].refuses = 0;
+    fake_nodes[2].delay_us = 5 * MS;
+    for (i = 0; i < 4000 && nodes[2].state != REDLOCK_NODE_HANDSHAKE; i++)
+        fake_pass(&client, MS);
+    fake_pass(&client, MS);
+    fake_now_us += 10 * MS; /* this process is paused */
+    fake_restart(2);
+    fake_nodes[2].delay_us = MS;
+    hand_off(&second, 9000);
+    for (i = 0; i < 2; i++) {
+        fake_pass(&client, 2000 * MS);
+        is_int(redlock_extend(&client, &second), REDLOCK_OK, "r08b: extended");
+    }
+    fake_pass(&client, 20 * MS);
+    is_int(nodes[2].state, REDLOCK_NODE_READY, "r08b: the new process is connected");
+    is_int((int)repairs_sent(), 0, "r08b: restarted before the hand-off: no repair");
+    fake_restart(2);
+    for (i = 0; i < 2; i++) {
+        fake_pass(&client, 100 * MS);
+        is_int(redlock_extend(&client, &second), REDLOCK_OK, "r08b: extended again");
+    }
+    fake_pass(&client, 20 * MS);
+    is_int(repairs_sent() > 0, REDLOCK_RESTART_GUARD,
+           "r08b: restarted after the hand-off: a repair");
+}
+
 /* Node 2 is sent the SET after the decision, and the extension after the decision of its round. So it has not
    confirmed a round yet. */
 static void r08_a_node_asked_late_confirms_the_next_round(void)
@@ -3088,6 +3124,7 @@ int main(void)
     if (REDLOCK_REPAIR) {
         r08b_no_repair_after_an_unanswered_one();
         r08b_a_restart_before_the_hand_off_proves_nothing();
+        r08b_a_run_id_under_way_at_the_hand_off();
         r08b_repair_after_proof();
         if (REDLOCK_RESTART_GUARD) {
             r08b_a_run_id_that_was_not_known();
