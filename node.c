@@ -125,7 +125,7 @@ REDLOCK_PRIVATE void rl_node_want(struct redlock_client *c, struct redlock_node 
     node->priv.handshake = RL_HELLO;
     rl_set_notifies(node, 0);
     rl_set_native(node, RL_DELIFEQ, RL_UNTRIED);
-    rl_forget_server(node);
+    rl_forget_server(c, node);
     rl_set(&c->priv.busy, rl_bit(node->priv.index));
     if (c->priv.io->dial(c->priv.io->context, node) != 0) {
         rl_set_error(node, RL_CANNOT_CONNECT);
@@ -202,7 +202,6 @@ static void rl_info_replied(struct redlock_client *c, struct redlock_node *node,
     if (node->priv.last_run != 0 && node->priv.last_run != node->priv.run &&
         !(c->priv.unidentified & rl_bit(node->priv.index)))
         rl_clear(&c->priv.abandoned, rl_bit(node->priv.index)); /* another process. R8b */
-    rl_clear(&c->priv.unidentified, rl_bit(node->priv.index));
     node->priv.last_run = node->priv.run;
 }
 

@@ -147,7 +147,7 @@ struct redlock_client_private {
     redlock_mask wanted; /* nodes that some lock must still be sent to: they are connected */
     /* Nodes whose present process may still run a command that creates a key, of some lock. R8b */
     redlock_mask abandoned;
-    /* Those of them that an adopted lock named: which process that is becomes known with its run_id. R8b */
+    /* Those of them that an adopted lock named: which process that is becomes known on the next connection. R8b */
     redlock_mask unidentified;
     struct {
         redlock_mask unsent; /* nodes for which there are unsent bytes */
