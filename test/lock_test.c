@@ -3295,6 +3295,30 @@ static void r05_backoff_while_an_adopted_lock_is_extended(void)
     ok(most >= 1 && most <= 4, "r05: with pauses in between: %d connections", most);
 }
 
+/* Two servers close each connection at once, and a third one hangs, until the validity ends. A pause would last
+   longer than that, so the two are connected sooner, but not again and again. */
+static void r05_backoff_before_the_validity_ends(void)
+{
+    int i, most = 0;
+
+    begin_with_defaults(5);
+    for (i = 0; i < 5; i++)
+        fake_nodes[i].delay_us = fake_nodes[i].connect_us = 50;
+    acquire(0);
+    redlock_auto_extend_start(&client, &lock, 1000);
+    fake_nodes[2].hung = 1;
+    for (i = 3; i < 5; i++) {
+        fake_nodes[i].first_bytes = "-ERR max number of clients reached\r\n";
+        fake_nodes[i].connects = 0;
+        fake_break(i);
+    }
+    fake_pass(&client, lock.valid_until_us - fake_now_us - 1);
+    is_int(lock.status, REDLOCK_PENDING, "r05: not extended by two of five");
+    for (i = 3; i < 5; i++)
+        most = fake_nodes[i].connects > most ? fake_nodes[i].connects : most;
+    ok(most >= 6 && most <= 600, "r05: with pauses in between: %d connections in 10 s", most);
+}
+
 /* A second client adopts the lock of the first. */
 static void adoption(void)
 {
@@ -5031,6 +5055,8 @@ int main(void)
     longest_commands();
     r05_any_event_ends_a_connect();
     r05_backoff_while_an_adopted_lock_is_extended();
+    if (REDLOCK_AUTO_EXTEND)
+        r05_backoff_before_the_validity_ends();
     adoption();
     diagnosis();
     r04_a_connection_breaks_while_room_is_made();
