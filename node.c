@@ -112,9 +112,9 @@ REDLOCK_PRIVATE void rl_node_want(struct redlock_client *c, struct redlock_node 
 {
     if (node->state == REDLOCK_NODE_DOWN) {
         uint64_t due_us = rl_node_retry_us(c, node);
-        if (node->priv.denied || rl_past(c, too_late_us))
-            too_late_us = REDLOCK_NEVER; /* to connect at once does not help */
-        if (c->priv.now_us < due_us && due_us < too_late_us)
+        if (due_us >= too_late_us && !rl_past(c, too_late_us))
+            due_us = node->priv.mark_us + node->priv.pause_us / 64; /* but not again and again */
+        if (!rl_past(c, due_us))
             return;
     } else {
         node->error[0] = '\0'; /* that a server closed an idle connection is no error */

@@ -3293,6 +3293,12 @@ static void r05_backoff_while_an_adopted_lock_is_extended(void)
     for (i = 0; i < 3; i++)
         most = fake_nodes[i].connects > most ? fake_nodes[i].connects : most;
     ok(most >= 1 && most <= 4, "r05: with pauses in between: %d connections", most);
+    for (i = 0; i < 40; i++) {
+        fake_pass(&client, 25 * MS);
+        redlock_extend(&client, &lock);
+    }
+    ok(fake_nodes[0].connects <= 10, "r05: also when it is tried for a second: %d connections",
+       fake_nodes[0].connects);
 }
 
 /* Two servers close each connection at once, and a third one hangs, until the validity ends. A pause would last
