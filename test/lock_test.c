@@ -4777,6 +4777,24 @@ static void r11_released_again(void)
     is_int((int)fake_keys_left(), 0, "r11: no key is left");
 }
 
+/* Nor has a cancelled release deleted the keys of nodes that could not be reached. */
+static void r11_released_again_after_a_cancel(void)
+{
+    begin_with_defaults(3);
+    acquire(0);
+    break_all(3, 1);
+    redlock_release_start(&client, &lock, 5000);
+    fake_pass(&client, 10 * MS);
+    redlock_cancel(&client, &lock);
+    fake_pass(&client, 100 * MS);
+    is_int(lock.status, REDLOCK_CANCELLED, "r11: all nodes are down, the release is cancelled");
+    is_int((int)fake_keys_left(), 3, "r11: they keep the key");
+    break_all(3, 0);
+    fake_pass(&client, 200 * MS);
+    is_int(release(1000), REDLOCK_OK, "r11: released when they are back");
+    is_int((int)fake_keys_left(), 0, "r11: no key is left");
+}
+
 /* No node can be reached, and an extension fails. All are back when the lock is released, but the pauses before the next
    connects are not over. The release has wait_ms for them. */
 static void r11_released_after_the_pause(void)
@@ -5036,6 +5054,7 @@ static void rules_that_had_no_test(void)
     }
     r06_denied_at_once();
     r11_released_again();
+    r11_released_again_after_a_cancel();
     r11_released_after_the_pause();
     r11_a_cancelled_release_ends();
     r04_a_release_is_sent_once();
