@@ -512,8 +512,9 @@ static void rl_step_settle(struct redlock_client *c, struct redlock_lock *lock)
     /* the reply to PTTL may be due from nodes that have voted */
     rl_ignore(c, lock, rl_wants_holder(lock) ? c->priv.all : lock->priv.waits, RL_RELEASING);
     lock->priv.todo = lock->priv.waits = lock->priv.attempt.again = 0;
-    if (lock->priv.outcome != REDLOCK_UNCONFIRMED && lock->priv.outcome != REDLOCK_LOST)
-        lock->priv.attempt.asked = 0;
+    if (lock->priv.outcome != REDLOCK_UNCONFIRMED && lock->priv.outcome != REDLOCK_LOST &&
+        lock->priv.outcome != REDLOCK_CANCELLED)
+        lock->priv.attempt.asked = 0; /* else it may be released again */
     rl_retry(c, lock);
 }
 

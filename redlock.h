@@ -361,7 +361,8 @@ REDLOCK_API enum redlock_status redlock_auto_extend_start(struct redlock_client 
 
 /* Asks for an early end. redlock_next_completed returns the lock with REDLOCK_CANCELLED, after
    node_timeout_ms at most. A cancelled acquire is rolled back, a cancelled extension leaves the validity as
-   it was, a cancelled release was sent. No effect on a lock that is not in progress. R4 */
+   it was, a cancelled release was sent wherever there is a connection, and may be called again. No effect on
+   a lock that is not in progress. R4 */
 REDLOCK_API void redlock_cancel(struct redlock_client *client, struct redlock_lock *lock);
 
 enum { REDLOCK_READABLE = 1, REDLOCK_WRITABLE = 2 }; /* bits of events */

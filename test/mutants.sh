@@ -33,6 +33,7 @@ R15|redlock.c|s/rl_await\(c, lock, RL_IN_CONFIRM\)/lock->priv.state = RL_IN_CONF
 R16|vote.c|s/lock->priv.state == RL_IN_ASK \|\| lock->priv.state == RL_IN_CONFIRM \|\|/lock->priv.state == RL_IN_ASK ||/|an agreement counts only while its connection lasts
 R6|redlock.c|s/if \(!again \|\| rl_token/if (rl_token/|a denial is no reason to wait
 R11|redlock.c|s/lock->priv.outcome != REDLOCK_UNCONFIRMED && (lock->priv.outcome != REDLOCK_LOST)/$1/|an unconfirmed release can be called again
+R11|redlock.c|s/ &&\s+lock->priv.outcome != REDLOCK_CANCELLED\)/)/|so can a cancelled one
 R11|redlock.c|s/lock->priv.waits \| lock->priv.attempt.again\) != 0/lock->priv.waits) != 0/|a release that waits repeats what temporary errors refused
 R11|redlock.c|s/else if \(rl_past\(c, lock->priv.due_us\)\) (\{ \/\* once more)/else $1/|not all the time
 R11|redlock.c|s/if \(lock->priv.due_us > end_us\)/if (0)/|it ends when the wait is over
