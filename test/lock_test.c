@@ -912,6 +912,19 @@ static void r06_no_pause_still_ends(void)
        since(start));
 }
 
+/* Attempts that wait for no reply, because no node may vote: without a pause they would flood servers that have just
+   started. */
+static void r06_no_pause_is_no_flood(void)
+{
+    memset(&settings, 0, sizeof settings);
+    settings.retry_delay_ms = REDLOCK_NONE;
+    settings.longest_ttl_ms = 60000;
+    begin(3);
+    is_int(acquire(10), REDLOCK_UNREACHABLE, "r06: no pause, no node may vote: fails");
+    ok(fake_count(-1, 'S') <= 3 * 12, "r06: an attempt in a millisecond: %u commands",
+       fake_count(-1, 'S'));
+}
+
 /* Pauses are multiples of the round trip, so rtt_us must not contain the time that a reply waits for the
    caller's next call. */
 static void r06_round_trips_are_not_idle_time(void)
@@ -4465,6 +4478,8 @@ static void acquiring(void)
     r06_a_holder_on_an_even_number_of_nodes();
     r06_round_trips_are_not_idle_time();
     r06_no_pause_still_ends();
+    if (REDLOCK_RESTART_GUARD)
+        r06_no_pause_is_no_flood();
 }
 
 static void notification(void)
