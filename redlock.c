@@ -408,7 +408,7 @@ static void rl_retry(struct redlock_client *c, struct redlock_lock *lock)
         rl_finish(c, lock, outcome);
         return;
     } else {
-        pause_us = rl_pause_us(c, lock);
+        pause_us = RL_MS_US + rl_pause_us(c, lock); /* an attempt may wait for no reply */
         lock->priv.op.quick = 0;
     }
     if (pause_us > until_us - c->priv.now_us)

@@ -105,8 +105,8 @@ struct redlock_settings {
     uint32_t stall_ms;
     /* Attempts after the first, 1..254; REDLOCK_NONE: none; default: as many as fit into wait_ms. R6 */
     uint32_t retries;
-    /* Pause before the first retry, 1..600000; REDLOCK_NONE: none; default 100. Lower shortens the hand-off
-       but increases load: each attempt sends two commands to every node. R6 */
+    /* Pause before the first retry, 1..600000; REDLOCK_NONE: none; default 100; always 1 ms more. Lower shortens
+       the hand-off but increases load: each attempt sends two commands to every node. R6 */
     uint32_t retry_delay_ms;
     /* Jitter: the pause is random within this much of it, to both sides, 1..100 percent; REDLOCK_NONE:
        none; default 50. R6 */
