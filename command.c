@@ -13,33 +13,47 @@
 
 /* ---- Scripts --------------------------------------------------------------------------------- */
 
+/* Each script begins with this. */
+#define RL_HEAD "local c,K,A=redis.call,KEYS,ARGV "
+/* The rest of it only goes before a script that sets keys: returns -2 while the server may have lost locks. It
+   removes its key, run and longest ttl from the end of the arguments. The time to live of the marker is 31 years
+   at first and so shows its age: one key is enough, and each client waits for its own longest ttl. A marker from
+   the future is set again: the server's clock was set back. R18 */
+static const char rl_head[] = RL_HEAD
+#if REDLOCK_MARKER
+    "local t=table.remove local l,r,m=t(A),t(A),t(K)local p=c('pttl',m)-1e12 "
+    "if p>0 or c('get',m)~=r then p=0 c('set',m,r,'px',1e12)end if p>-l then return-2 end "
+#endif
+    ;
+#define RL_MARKER_KEY "redlock::run"
+
 /* Releases. Returns 1 when all keys had our token and were deleted; 0 when a key is missing, unless another
    is somebody else's: then the token of the holder, which tells contention from a holder. Or the error: before
    Redis 7.0 `call` would hide it in a long text. With its sha1sum, for EVALSHA. */
 #if REDLOCK_MULTI_KEY
 static const char rl_delete_script[] =
-    "local c,r=redis.pcall,1 for _,k in ipairs(KEYS)do local v=c('get',k)if v==ARGV[1]then "
-    "v=c('del',k)end if v~=1 and(v or r==1)then r=v or 0 end end return r";
-#define RL_DELETE_SHA1 "13984df02b52d349a0f73ac6fd6fd9fa87a35df9"
+    "c=redis.pcall local r=1 for i=1,#K do local v=c('get',K[i])v=v==A[1]and c('del',K[i])or v "
+    "r=v~=1 and(v or r==1 and 0)or r end return r";
+#define RL_DELETE_SHA1 "60d07b91ee799158692502e4a8c3fb6a5f1d226f"
 /* Sets all keys, or none: 1 or 0. */
 static const char rl_take_script[] =
-    "for _,k in ipairs(KEYS)do if redis.call('exists',k)==1 then return 0 end end for _,k in "
-    "ipairs(KEYS)do redis.call('set',k,ARGV[1],'px',ARGV[2])end return 1";
+    "for i=1,#K do if c('exists',K[i])==1 then return 0 end end for i=1,#K do "
+    "c('set',K[i],A[1],'px',A[2])end return 1";
 /* Extends. Returns 1: all keys are ours and were extended; 2: some were missing and were created again;
    0: neither. A third argument forbids to create keys. Never shortens, because this command may run
    late, after a longer extension (R8). It writes in any case: WAITAOF covers the last write of its
    connection only (R17). PEXPIRE works when the server is out of memory, SET does not. */
 static const char rl_extend_script[] =
-    "local c,t,h=redis.call,ARGV[2],1 for _,k in ipairs(KEYS)do local v=c('get',k)if not v and not "
-    "ARGV[3]then h=2 elseif v~=ARGV[1]then return 0 end end for _,k in ipairs(KEYS)do if "
-    "c('pexpire',k,math.max(t,c('pttl',k)))==0 then c('set',k,ARGV[1],'px',t)end end return h";
+    "local h=1 for i=1,#K do local v=c('get',K[i])if v~=A[1]then if v or A[3]then return 0 end h=2 "
+    "end end for i=1,#K do if c('pexpire',K[i],math.max(A[2],c('pttl',K[i])))==0 then "
+    "c('set',K[i],A[1],'px',A[2])end end return h";
 #else
 static const char rl_delete_script[] =
-    "local c=redis.pcall local v=c('get',KEYS[1])return v==ARGV[1]and c('del',KEYS[1])or v or 0";
-#define RL_DELETE_SHA1 "0eb3fb62d87859ed2ecec0a26c11df77628751da"
+    "c=redis.pcall local v=c('get',K[1])return v==A[1]and c('del',K[1])or v or 0";
+#define RL_DELETE_SHA1 "132f5caa262553984ac610e11f210aff38b2bdc4"
 static const char rl_extend_script[] =
-    "local c,k,t=redis.call,KEYS[1],ARGV[2]local v=c('get',k)return v==ARGV[1]and "
-    "c('pexpire',k,math.max(t,c('pttl',k)))or(v or ARGV[3])and 0 or c('set',k,ARGV[1],'px',t)and 2";
+    "local v=c('get',K[1])return v==A[1]and c('pexpire',K[1],math.max(A[2],c('pttl',K[1])))or(v or "
+    "A[3])and 0 or c('set',K[1],A[1],'px',A[2])and 2";
 #define rl_take_script rl_delete_script /* never sent */
 #endif
 #if REDLOCK_FENCING
@@ -47,39 +61,25 @@ static const char rl_extend_script[] =
    proposal, which comes as two halves of 32 bits. Lua counts in doubles, which are exact below 2^53; a
    larger counter is refused before anything is stored. R16 */
 static const char rl_fence_script[] =
-    "local c,k,f=redis.call,KEYS[1],KEYS[2]if c('exists',k)==1 then return-1 end local n=math.max(("
-    "c('get',f)or 0)+1,ARGV[3]*2^32+ARGV[4])if n>=2^53 then return{err='ERR fencing token too "
-    "large'}end c('set',f,('%.0f'):format(n))c('set',k,ARGV[1],'px',ARGV[2])return n";
+    "if c('exists',K[1])==1 then return-1 end local n=math.max((c('get',K[2])or 0)+1,A[3]*2^32+"
+    "A[4])if n>=2^53 then return{err='ERR fencing token too large'}end "
+    "c('set',K[2],('%.0f'):format(n))c('set',K[1],A[1],'px',A[2])return n";
 /* Raises the counter to the proposal if the key is ours, and returns the counter; else -1. It writes
    an equal or larger counter too: WAITAOF covers the last write of its connection only. R16, R17 */
 static const char rl_confirm_script[] =
-    "local c,k=redis.call,KEYS[2]if c('get',KEYS[1])~=ARGV[1]then return-1 end local n=math.max(c("
-    "'get',k)or 0,ARGV[2]*2^32+ARGV[3])c('set',k,('%.0f'):format(n))return n";
+    "if c('get',K[1])~=A[1]then return-1 end local n=math.max(c('get',K[2])or 0,A[2]*2^32+A[3])"
+    "c('set',K[2],('%.0f'):format(n))return n";
 #else
 #define rl_fence_script rl_delete_script /* never sent */
 #define rl_confirm_script rl_delete_script
 #endif
 static const char rl_fence_suffix[] = ":fence";
-#if REDLOCK_MARKER
-/* Goes before a script that sets keys: returns -2 while the server may have lost locks. It removes its key,
-   run and longest ttl from the end of the arguments. The time to live of the marker is 31 years at first
-   and so shows its age: one key is enough, and each client waits for its own longest ttl. A marker from the
-   future is set again: the server's clock was set back. R18 */
-static const char rl_marker_script[] =
-    "local c,t,m=redis.call,table.remove,table.remove(KEYS)local l,r=t(ARGV),t(ARGV)local p=c("
-    "'pttl',m)-1e12 if p>0 or c('get',m)~=r then p=0 c('set',m,r,'px',1e12)end if p>-l then return"
-    "-2 end ";
-#else
-#define rl_marker_script ""
-#endif
-#define RL_MARKER_KEY "redlock::run"
 #if REDLOCK_RESTART_GUARD
 /* The run_id of the server process, and its age in seconds. R13, R14 */
-static const char rl_info_script[] =
-    "local i=redis.call('info','server')return{i:match'run_id:(%w+)',(i:match'uptime_in_seconds:("
-    "%-?%d+)'or 0)+0}";
+static const char rl_info_script[] = "local i=c('info','server')return{i:match'run_id:(%w+)',"
+                                     "(i:match'uptime_in_seconds:(%-?%d+)'or 0)+0}";
 #else
-#define rl_info_script ""
+#define rl_info_script rl_delete_script /* never sent */
 #endif
 
 /* The longest command, with what goes with it, must fit into the send buffer. The words around script, key and
@@ -89,11 +89,12 @@ static const char rl_info_script[] =
 enum {
     RL_TOKEN_HEX = 40,
     RL_LONGEST_SYNC = REDLOCK_DURABLE ? 42 : 0,
-    RL_LONGEST_DELETE = 48 + sizeof rl_delete_script + (REDLOCK_NOTIFICATION ? 38 : 0) +
+    RL_LONGEST_DELETE = 48 + sizeof RL_HEAD + sizeof rl_delete_script +
+                        (REDLOCK_NOTIFICATION ? 38 : 0) +
                         (REDLOCK_DIAGNOSIS ? 24 + REDLOCK_KEY_MAX : 0),
-    RL_LONGEST_EXTEND = 72 + sizeof rl_extend_script + RL_LONGEST_SYNC,
+    RL_LONGEST_EXTEND = 72 + sizeof RL_HEAD + sizeof rl_extend_script + RL_LONGEST_SYNC,
     RL_LONGEST_MARKER =
-        REDLOCK_MARKER ? 5 + 2 * 17 + sizeof RL_MARKER_KEY + sizeof rl_marker_script : 0,
+        REDLOCK_MARKER ? 5 + 2 * 17 + sizeof RL_MARKER_KEY + sizeof rl_head : sizeof RL_HEAD,
     RL_LONGEST_FENCE = 48 + 17 + 2 * 17 + 18 + sizeof rl_fence_suffix + sizeof rl_fence_script +
                        REDLOCK_KEY_MAX + RL_LONGEST_MARKER + RL_LONGEST_SYNC,
     RL_LONGEST_LOCK = RL_LONGEST_DELETE > RL_LONGEST_EXTEND ? RL_LONGEST_DELETE : RL_LONGEST_EXTEND,
@@ -131,19 +132,18 @@ enum rl_value {
     RL_PATIENCE,
     RL_USER,
     RL_PASSWORD,
-    RL_DATABASE,
-    RL_INFO_SCRIPT
+    RL_DATABASE
 };
 #define RL_PUT_KEY "\1"
 #define RL_PUT_TOKEN "\2"
 #define RL_PUT_TTL "\3"
-#define RL_PUT_EVAL "EVAL\4\5"
+#define RL_PUT_SCRIPT "EVAL\4"
+#define RL_PUT_EVAL RL_PUT_SCRIPT "\5"
 #define RL_PUT_COUNTER "\6\7"
 #define RL_PUT_PATIENCE "\10"
 #define RL_PUT_USER "\11"
 #define RL_PUT_PASSWORD "\12"
 #define RL_PUT_DATABASE "\13"
-#define RL_PUT_INFO "\14"
 static const char rl_words[] = /* clang-format off */
     "6SET" RL_PUT_KEY RL_PUT_TOKEN "NX PX" RL_PUT_TTL "\0"
     "6" RL_PUT_EVAL RL_PUT_TTL "\0"
@@ -173,7 +173,7 @@ static const char rl_words[] = /* clang-format off */
 #endif
     "\0"
 #if REDLOCK_RESTART_GUARD
-    "3EVAL" RL_PUT_INFO "0"
+    "3" RL_PUT_SCRIPT "0"
 #endif
     "\0"
 #if REDLOCK_DIAGNOSIS
@@ -200,6 +200,8 @@ static const char *rl_script_of(unsigned command)
         return rl_confirm_script;
     case RL_DELETE:
         return rl_delete_script;
+    case RL_INFO:
+        return rl_info_script;
     default:
         return rl_extend_script;
     }
@@ -259,7 +261,7 @@ static void rl_put_value(struct resp_writer *w, const struct rl_message *m, unsi
 {
     const struct redlock_lock *lock = m->lock;
     const struct redlock_node *node = m->node;
-    const char *text = rl_info_script;
+    const char *script;
     uint32_t number;
 
     switch (which) {
@@ -270,9 +272,9 @@ static void rl_put_value(struct resp_writer *w, const struct rl_message *m, unsi
         rl_put_token(w, lock);
         return;
     case RL_SCRIPT:
-        text = rl_script_of(m->command);
-        resp_put_joined(w, rl_marker_script, rl_is_marked(m) ? sizeof rl_marker_script - 1 : 0,
-                        text, strlen(text));
+        script = rl_script_of(m->command);
+        resp_put_joined(w, rl_head, (rl_is_marked(m) ? sizeof rl_head : sizeof RL_HEAD) - 1, script,
+                        strlen(script));
         return;
     case RL_KEYS:
         resp_put_number(w, keys);
@@ -285,10 +287,7 @@ static void rl_put_value(struct resp_writer *w, const struct rl_message *m, unsi
         resp_put_text(w, node->user != NULL ? node->user : "default");
         return;
     case RL_PASSWORD:
-        text = node->password;
-        /* fall through */
-    case RL_INFO_SCRIPT:
-        resp_put_text(w, text);
+        resp_put_text(w, node->password);
         return;
     case RL_TTL:
         number = lock->ttl_ms;

@@ -406,8 +406,8 @@ unsigned mini_run(struct mini_server *server, struct mini_session *session,
     else if (server->password != NULL && !session->known)
         mini_fail("a command before the handshake");
     else if (command->kind == 'D') {
-        server->script = command->loops ? "13984df02b52d349a0f73ac6fd6fd9fa87a35df9"
-                                        : "0eb3fb62d87859ed2ecec0a26c11df77628751da";
+        server->script = command->loops ? "60d07b91ee799158692502e4a8c3fb6a5f1d226f"
+                                        : "132f5caa262553984ac610e11f210aff38b2bdc4";
         mini_run_delete(server, session, command, reply);
     } else if (command->kind == 'N')
         mini_run_native(server, session, command, reply);
@@ -491,19 +491,19 @@ static struct mini_script mini_classify(struct mini_word text)
     static const struct {
         const char *part;
         char kind;
-    } scripts[] = {{"'info'", 'I'},    {"'get',f)", 'F'}, {"'get',k)or", 'R'},
-                   {"'pexpire'", 'E'}, {"'del'", 'D'},    {"'exists'", 'M'}};
+    } scripts[] = {{"'info'", 'I'},    {"'exists',K[1]", 'F'}, {"'get',K[2])or", 'R'},
+                   {"'pexpire'", 'E'}, {"'del'", 'D'},         {"'exists'", 'M'}};
     struct mini_script script = {0, 0, '?', 0, 0, 0, 0};
     unsigned i;
 
     for (i = 0; i < sizeof scripts / sizeof *scripts && script.kind == '?'; i++)
         if (mini_at(text, scripts[i].part) > 0)
             script.kind = scripts[i].kind;
-    script.loops = mini_at(text, "ipairs") > 0;
+    script.loops = mini_at(text, "#K") > 0;
     script.marked = mini_at(text, "1e12") > 0;
-    script.never_shortens = script.kind == 'E' && mini_at(text, "math.max(t,c('pttl',k))") > 0;
+    script.never_shortens = script.kind == 'E' && mini_at(text, "math.max(A[2],c('pttl',K[") > 0;
     script.bounded = script.kind == 'R' ||
-                     (script.kind == 'F' && mini_at(text, "2^53") < mini_at(text, "c('set',f"));
+                     (script.kind == 'F' && mini_at(text, "2^53") < mini_at(text, "c('set',K[2]"));
     return script;
 }
 
