@@ -52,8 +52,12 @@ static const char rl_delete_script[] =
     "c=redis.pcall local v=c('get',K[1])return v==A[1]and c('del',K[1])or v or 0";
 #define RL_DELETE_SHA1 "132f5caa262553984ac610e11f210aff38b2bdc4"
 static const char rl_extend_script[] =
-    "local v=c('get',K[1])return v==A[1]and c('pexpire',K[1],math.max(A[2],c('pttl',K[1])))or(v or "
-    "A[3])and 0 or c('set',K[1],A[1],'px',A[2])and 2";
+    "local v=c('get',K[1])return v==A[1]and c('pexpire',K[1],math.max(A[2],c('pttl',K[1])))or"
+#if REDLOCK_REPAIR
+    "(v or A[3])and 0 or c('set',K[1],A[1],'px',A[2])and 2";
+#else
+    " 0";
+#endif
 #define rl_take_script rl_delete_script /* never sent */
 #endif
 #if REDLOCK_FENCING
@@ -88,13 +92,14 @@ static const char rl_info_script[] = "local i=c('info','server')return{i:match'r
    one, see rl_check_keys. */
 enum {
     RL_TOKEN_HEX = 40,
+    RL_HEAD_SIZE = sizeof RL_HEAD - 1,
     RL_LONGEST_SYNC = REDLOCK_DURABLE ? 42 : 0,
-    RL_LONGEST_DELETE = 48 + sizeof RL_HEAD + sizeof rl_delete_script +
+    RL_LONGEST_DELETE = 48 + RL_HEAD_SIZE + sizeof rl_delete_script +
                         (REDLOCK_NOTIFICATION ? 38 : 0) +
                         (REDLOCK_DIAGNOSIS ? 24 + REDLOCK_KEY_MAX : 0),
-    RL_LONGEST_EXTEND = 72 + sizeof RL_HEAD + sizeof rl_extend_script + RL_LONGEST_SYNC,
+    RL_LONGEST_EXTEND = 72 + RL_HEAD_SIZE + sizeof rl_extend_script + RL_LONGEST_SYNC,
     RL_LONGEST_MARKER =
-        REDLOCK_MARKER ? 5 + 2 * 17 + sizeof RL_MARKER_KEY + sizeof rl_head : sizeof RL_HEAD,
+        REDLOCK_MARKER ? 5 + 2 * 17 + sizeof RL_MARKER_KEY + sizeof rl_head : RL_HEAD_SIZE,
     RL_LONGEST_FENCE = 48 + 17 + 2 * 17 + 18 + sizeof rl_fence_suffix + sizeof rl_fence_script +
                        REDLOCK_KEY_MAX + RL_LONGEST_MARKER + RL_LONGEST_SYNC,
     RL_LONGEST_LOCK = RL_LONGEST_DELETE > RL_LONGEST_EXTEND ? RL_LONGEST_DELETE : RL_LONGEST_EXTEND,
@@ -273,7 +278,7 @@ static void rl_put_value(struct resp_writer *w, const struct rl_message *m, unsi
         return;
     case RL_SCRIPT:
         script = rl_script_of(m->command);
-        resp_put_joined(w, rl_head, (rl_is_marked(m) ? sizeof rl_head : sizeof RL_HEAD) - 1, script,
+        resp_put_joined(w, rl_head, rl_is_marked(m) ? sizeof rl_head - 1 : RL_HEAD_SIZE, script,
                         strlen(script));
         return;
     case RL_KEYS:
