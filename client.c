@@ -365,16 +365,10 @@ void redlock_abandon(struct redlock_client *client, struct redlock_lock *lock)
 
 unsigned redlock_wanted_events(const struct redlock_client *client, unsigned i)
 {
-    switch (client->priv.nodes[i].state) {
-    case REDLOCK_NODE_CONNECTING:
-        return REDLOCK_WRITABLE;
-    case REDLOCK_NODE_HANDSHAKE:
-    case REDLOCK_NODE_READY:
-        return (client->priv.out.unsent & rl_bit(i)) != 0 ? REDLOCK_READABLE | REDLOCK_WRITABLE
-                                                          : REDLOCK_READABLE;
-    default:
-        return 0;
-    }
+    unsigned writable = client->priv.in[REDLOCK_NODE_CONNECTING] | client->priv.out.unsent;
+
+    return (rl_up(client) >> i & 1 ? REDLOCK_READABLE : 0U) |
+           (writable >> i & 1 ? REDLOCK_WRITABLE : 0U);
 }
 
 void redlock_handle_events(struct redlock_client *client, unsigned i, unsigned events)
@@ -427,14 +421,14 @@ static void rl_wake(struct redlock_client *c)
 /* Looks at nodes where something happened, or whose time has come. */
 static void rl_look_at_nodes(struct redlock_client *c)
 {
-    unsigned nodes = c->priv.busy | (rl_past(c, c->priv.due_us) ? c->priv.all : 0U);
+    unsigned late = rl_past(c, c->priv.due_us) ? c->priv.all : 0U, nodes = c->priv.busy | late;
     struct redlock_node *node = c->priv.nodes;
 
     c->priv.busy = 0;
     for (; nodes != 0; nodes >>= 1, node++) {
         if (!(nodes & 1))
             continue;
-        if (rl_past(c, rl_node_stall_us(c, node))) {
+        if (late != 0 && rl_past(c, rl_node_stall_us(c, node))) {
             /* its replies may not have been read yet. R5 */
             redlock_handle_events(c, node->priv.index, REDLOCK_READABLE | REDLOCK_WRITABLE);
             c->priv.now_us = rl_now(c);
@@ -442,8 +436,8 @@ static void rl_look_at_nodes(struct redlock_client *c)
                 rl_node_stalls(c, node);
         }
         rl_node_tick(c, node);
-        rl_tell_broken(c);
     }
+    rl_tell_broken(c);
     rl_connect(c, c->priv.wanted, REDLOCK_NEVER);
 }
 
