@@ -184,21 +184,20 @@ void redlock_lock_init(struct redlock_lock *lock, const void *key, size_t key_si
 /* What is wrong with the keys of a lock. Each extra key counts with what stands around it. */
 static enum rl_argument rl_check_keys(const struct redlock_lock *lock)
 {
-    size_t size = lock->key_size;
+    const struct redlock_key first = {lock->key, lock->key_size};
+    size_t size = first.size;
     unsigned i, j;
 
-    if (lock->key == NULL || lock->key_size < 1)
+    if (first.bytes == NULL || size < 1)
         return RL_ARG_KEY;
     if (rl_lacks_extra_keys(lock))
         return RL_ARG_EXTRA_KEYS;
     for (i = 0; i < rl_extra_keys(lock); i++) {
-        const struct redlock_key *key = rl_extra_key(lock, i);
-        for (j = 0; j <= i; j++) { /* a repeated key would be refused by our own first one */
-            const void *bytes = j < i ? rl_extra_key(lock, j)->bytes : lock->key;
-            size_t bytes_size = j < i ? rl_extra_key(lock, j)->size : lock->key_size;
-            if (key->size == bytes_size && memcmp(key->bytes, bytes, bytes_size) == 0)
+        const struct redlock_key *key = rl_extra_key(lock, i), *other = &first;
+        for (j = 0; j <= i;
+             other = rl_extra_key(lock, j++)) /* our own key would refuse a repeated one */
+            if (key->size == other->size && memcmp(key->bytes, other->bytes, key->size) == 0)
                 return RL_ARG_EXTRA_KEYS;
-        }
         size += key->size + 10U;
     }
     if (size > REDLOCK_KEY_MAX)
@@ -218,9 +217,8 @@ static enum rl_argument rl_check_lock(const struct redlock_client *c,
         (rl_label(lock) == NULL && rl_label_size(lock) > 0) ||
         (rl_token_is_label(lock) && rl_label_size(lock) == 0))
         return RL_ARG_LABEL;
-    if (lock->ttl_ms < RL_TTL_MIN_MS || lock->ttl_ms > RL_TTL_MAX_MS ||
-        rl_drift_us(c, lock->ttl_ms) >= lock->ttl_ms * RL_MS_US)
-        return RL_ARG_TTL;
+    if (lock->ttl_ms < RL_TTL_MIN_MS || lock->ttl_ms > RL_TTL_MAX_MS)
+        return RL_ARG_TTL; /* in this range it is more than the drift, at most half of it and 2 ms */
     if (longest_ms != 0 && lock->ttl_ms > longest_ms)
         return RL_ARG_LONGEST_TTL; /* R14 rests on it */
     return rl_check_keys(lock);
