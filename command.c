@@ -205,10 +205,11 @@ static const char *rl_script_of(unsigned command)
         return rl_confirm_script;
     case RL_DELETE:
         return rl_delete_script;
-    case RL_INFO:
-        return rl_info_script;
-    default:
+    case RL_EXTEND:
+    case RL_REPAIR:
         return rl_extend_script;
+    default: /* RL_INFO */
+        return rl_info_script;
     }
 }
 
