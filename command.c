@@ -392,28 +392,23 @@ REDLOCK_PRIVATE int rl_is_denial(const struct resp_item *item)
     return 0;
 }
 
-/* Replies to SET; and to a script, which returns 1, 0 or another number. */
+/* Replies to SET; and to a script, which returns 1, 0 or another number, or the token of the holder. */
 REDLOCK_PRIVATE enum rl_vote rl_vote_of(unsigned command, const struct resp_item *item)
 {
     int64_t number = item->integer;
 
-    switch (item->kind) {
-    case RESP_ERROR:
+    if (item->kind == RESP_ERROR)
         return rl_is_denial(item) ? RL_DENIED : RL_LATER;
-    case RESP_STATUS:
-        return command == RL_SET && item->text_used == 2 && memcmp(item->text, "OK", 2) == 0
+    if (command == RL_SET) {
+        if (item->kind == RESP_NIL)
+            return RL_NO;
+        return item->kind == RESP_STATUS && item->text_used == 2 && memcmp(item->text, "OK", 2) == 0
                    ? RL_YES
                    : RL_NONSENSE;
-    case RESP_NIL:
-        return command == RL_SET ? RL_NO : RL_NONSENSE;
-    case RESP_STRING: /* the token of the holder */
-        return rl_is(command, 1 << RL_DELETE | 1 << RL_EVALSHA) ? RL_NO : RL_NONSENSE;
-    case RESP_INTEGER:
-        break;
-    default:
-        return RL_NONSENSE;
     }
-    if (command == RL_SET)
+    if (item->kind == RESP_STRING && rl_is(command, 1 << RL_DELETE | 1 << RL_EVALSHA))
+        return RL_NO;
+    if (item->kind != RESP_INTEGER)
         return RL_NONSENSE;
     if (REDLOCK_MARKER && number == -2 && rl_is(command, 1 << RL_FENCE | 1 << RL_REPAIR))
         return RL_LATER; /* R18 */
