@@ -454,14 +454,13 @@ static void rl_send_unsent(struct redlock_client *c)
 static void rl_nodes_due(struct redlock_client *c)
 {
     int in_line = rl_first(c, RL_LINE) != NULL;
-    unsigned i, wanted = in_line ? c->priv.all : c->priv.wanted;
+    unsigned nodes = c->priv.all, wanted = in_line ? nodes : c->priv.wanted;
+    const struct redlock_node *node = c->priv.nodes;
 
-    for (i = 0; i < c->priv.count; i++) {
-        const struct redlock_node *node = &c->priv.nodes[i];
-
+    for (; nodes != 0; nodes >>= 1, wanted >>= 1, node++) {
         rl_due(c, rl_node_stall_us(c, node));
         if (node->state == REDLOCK_NODE_DOWN || node->state == REDLOCK_NODE_IDLE) {
-            if (wanted & rl_bit(i))
+            if (wanted & 1)
                 rl_due(c, rl_node_retry_us(c, node));
         } else if (in_line) {
             uint64_t until_us = rl_connecting_until(c, node);
