@@ -214,8 +214,7 @@ static enum rl_argument rl_check_lock(const struct redlock_client *c,
     if (rl_use_fencing(lock) && rl_extra_keys(lock) > 0)
         return RL_ARG_FENCING;
     if (rl_label_size(lock) > REDLOCK_LABEL_MAX ||
-        (rl_label(lock) == NULL && rl_label_size(lock) > 0) ||
-        (rl_token_is_label(lock) && rl_label_size(lock) == 0))
+        (rl_label_size(lock) == 0 ? rl_token_is_label(lock) : rl_label(lock) == NULL))
         return RL_ARG_LABEL;
     if (lock->ttl_ms < RL_TTL_MIN_MS || lock->ttl_ms > RL_TTL_MAX_MS)
         return RL_ARG_TTL; /* in this range it is more than the drift, at most half of it and 2 ms */

@@ -169,9 +169,10 @@ static const char rl_status_texts[] =
 
 const char *redlock_strerror(int status)
 {
-    int known = status <= REDLOCK_PENDING && status >= REDLOCK_ALREADY_HELD;
+    enum { RL_UNKNOWN = REDLOCK_PENDING - REDLOCK_ALREADY_HELD + 1 };
+    unsigned n = (unsigned)REDLOCK_PENDING - (unsigned)status;
 
-    return rl_nth(rl_status_texts, known ? (unsigned)(REDLOCK_PENDING - status) : 17);
+    return rl_nth(rl_status_texts, n < RL_UNKNOWN ? n : RL_UNKNOWN);
 }
 
 /* In the order of enum rl_argument: names of parameters and fields. */
