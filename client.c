@@ -59,14 +59,12 @@ static unsigned rl_complete(struct redlock_settings *settings, unsigned count)
     return settings->quorum < count / 2 + 1 || settings->quorum > count ? 0 : RL_SETTINGS;
 }
 
-/* What is wrong with nodes[i], or RL_NO_ERROR. */
+/* What is wrong with a node, or RL_NO_ERROR. */
 static enum rl_error rl_bad_node(struct redlock_client *c, const struct redlock_node *nodes,
-                                 unsigned i)
+                                 const struct redlock_node *node)
 {
-    const struct redlock_node *node = &nodes[i];
     struct resp_writer w = {c->priv.out_bytes, REDLOCK_SEND_MAX, 0, 0};
     struct rl_message message = {NULL, NULL, NULL, node, 0, RL_HELLO_AUTH, 0};
-    unsigned j;
 
     if (node->user != NULL && node->password == NULL)
         return RL_USER_WITHOUT_PASSWORD;
@@ -76,8 +74,8 @@ static enum rl_error rl_bad_node(struct redlock_client *c, const struct redlock_
         return RL_LONG_PASSWORD;
     if (node->address == NULL || node->address[0] == '\0')
         return RL_NO_ADDRESS;
-    for (j = 0; j < i; j++)
-        if (strcmp(node->address, nodes[j].address) == 0)
+    for (; nodes < node; nodes++)
+        if (strcmp(node->address, nodes->address) == 0)
             return RL_SAME_ADDRESS;
     return RL_NO_ERROR;
 }
@@ -97,7 +95,8 @@ enum redlock_status redlock_init(struct redlock_client *client, const struct red
                                  struct redlock_node *nodes, unsigned count,
                                  const struct redlock_settings *settings)
 {
-    unsigned i, bad;
+    struct redlock_node *node;
+    unsigned bad;
 
     if (client == NULL)
         return REDLOCK_INVALID_ARGUMENT;
@@ -106,20 +105,18 @@ enum redlock_status redlock_init(struct redlock_client *client, const struct red
         return rl_invalid(client, RL_ARG_IO);
     if (nodes == NULL || count < 1 || count > REDLOCK_NODES_MAX)
         return rl_invalid(client, RL_ARG_NODES);
-    for (i = 0; i < count; i++) {
-        struct redlock_node *node = &nodes[i];
-        node->state = REDLOCK_NODE_IDLE;
-        node->rtt_us = 0;
+    for (node = nodes; node < nodes + count; node++) {
+        /* all that stands before what the caller sets */
+        memset(node, 0, offsetof(struct redlock_node, address));
         node->error[0] = '\0';
         node->handle = -1;
-        memset(&node->priv, 0, sizeof node->priv);
-        node->priv.index = (uint8_t)i;
+        node->priv.index = client->priv.count++;
     }
-    for (i = 0; i < count; i++) {
-        enum rl_error error = rl_bad_node(client, nodes, i);
-        if (error == RL_NO_ERROR && (io->check == NULL || io->check(io->context, &nodes[i]) == 0))
+    for (node = nodes; node < nodes + count; node++) {
+        enum rl_error error = rl_bad_node(client, nodes, node);
+        if (error == RL_NO_ERROR && (io->check == NULL || io->check(io->context, node) == 0))
             continue;
-        rl_set_error(&nodes[i], error);
+        rl_set_error(node, error);
         return rl_invalid(client, RL_ARG_NODE);
     }
     if (settings != NULL)
@@ -132,7 +129,6 @@ enum redlock_status redlock_init(struct redlock_client *client, const struct red
     client->priv.io = io;
     client->priv.process = rl_process(io);
     client->priv.nodes = nodes;
-    client->priv.count = (uint8_t)count;
     client->priv.all = client->priv.in[REDLOCK_NODE_IDLE] = (redlock_mask)((1UL << count) - 1);
     client->priv.quorum = (uint8_t)client->priv.settings.quorum;
     client->priv.pool_used = sizeof client->priv.pool;
