@@ -316,14 +316,13 @@ static void rl_put_value(struct resp_writer *w, const struct rl_message *m, unsi
 static void rl_put_one(struct resp_writer *w, const struct rl_message *m, unsigned command)
 {
     const char *text = rl_words, *word;
-    int script = rl_is(command, RL_SCRIPTS);
-    unsigned more_keys = 0, marked = script ? rl_is_marked(m) : 0U;
+    unsigned more_keys = 0, marked = 0;
 
-    if (script && m->owed != NULL)
-        more_keys = m->owed->more_keys;
-    else if (script)
-        more_keys = rl_more_keys(m->lock, m->command, marked);
-
+    if (rl_is(command, RL_SCRIPTS)) {
+        marked = rl_is_marked(m);
+        more_keys =
+            m->owed != NULL ? m->owed->more_keys : rl_more_keys(m->lock, m->command, marked);
+    }
     for (; command > 0; command--)
         text += strlen(text) + 1;
     resp_put_command(w, (unsigned)(*text++ - '0') + more_keys + 2 * marked);
