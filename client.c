@@ -147,8 +147,9 @@ static void rl_let_go(struct redlock_client *c, struct redlock_lock *lock)
 
 void redlock_deinit(struct redlock_client *client)
 {
+    struct redlock_node *node;
     struct redlock_lock *lock;
-    unsigned list, i;
+    unsigned list;
 
     if (client == NULL || client->priv.nodes == NULL)
         return;
@@ -158,8 +159,7 @@ void redlock_deinit(struct redlock_client *client)
                 lock->status = REDLOCK_CANCELLED;
             rl_let_go(client, lock);
         }
-    for (i = 0; i < client->priv.count; i++) {
-        struct redlock_node *node = &client->priv.nodes[i];
+    for (node = client->priv.nodes; client->priv.count > 0; client->priv.count--, node++) {
         if (node->state != REDLOCK_NODE_IDLE && node->state != REDLOCK_NODE_DOWN)
             client->priv.io->shut(client->priv.io->context, node);
         node->state = REDLOCK_NODE_IDLE;
