@@ -489,8 +489,10 @@ uint64_t redlock_tick(struct redlock_client *client)
     rl_wake(client);
     rl_turn_all(client);
     rl_send_unsent(client);
-    if (client->priv.ended || rl_first(client, RL_TURN) != NULL)
+    if (client->priv.ended || rl_first(client, RL_TURN) != NULL) {
+        rl_due(client, client->priv.now_us + RL_MS_US); /* if more such ticks follow */
         return 0; /* a lock is complete; there is room again; a node went down */
+    }
     client->priv.due_us = REDLOCK_NEVER;
     rl_nodes_due(client);
     rl_locks_due(client);

@@ -602,7 +602,6 @@ static void r05_stalled_connection(void)
     is_int(acquire(5000), REDLOCK_OK, "r05: acquired when the nodes are back");
 }
 
-/* The caller does not call the library for longer than stall_ms. A reply that arrived meanwhile is in time. */
 /* The process sleeps for longer than stall_ms while a long reply comes. It is read before the node is given up. */
 static void r05_a_paused_process_reads_a_long_reply(void)
 {
@@ -625,6 +624,35 @@ static void r05_a_paused_process_reads_a_long_reply(void)
     is_int(fake_nodes[0].connects, 1, "r05: the connection stays up");
 }
 
+/* Each tick completes another lock, so that none is followed by a wait. */
+static void r05_a_stall_between_complete_locks(void)
+{
+    struct redlock_lock other;
+    unsigned ms, zeros = 0;
+
+    begin_with_defaults(3);
+    warm_up();
+    fake_pass(&client, 10 * MS);
+    fake_nodes[2].hung = 1;
+    redlock_lock_init(&other, "other", 5, 10000);
+    redlock_acquire_start(&client, &lock, 0);
+    for (ms = 0; ms < 1100; ms++) {
+        redlock_acquire_start(&client, &other, 0);
+        redlock_cancel(&client, &other);
+        zeros += redlock_tick(&client) == 0;
+        while (redlock_next_completed(&client) != NULL)
+            ;
+        fake_now_us += MS;
+        redlock_handle_events(&client, 0, REDLOCK_READABLE);
+        redlock_handle_events(&client, 1, REDLOCK_READABLE);
+    }
+    is_int((int)zeros, 1100, "r05: each tick completes a lock");
+    is_int(lock.status, REDLOCK_OK, "r05: one of them is held");
+    ok(nodes[2].state != REDLOCK_NODE_READY && has_error(2, "no reply in time"),
+       "r05: the hung node is given up: %s", nodes[2].error);
+}
+
+/* The caller does not call the library for longer than stall_ms. A reply that arrived meanwhile is in time. */
 static void r05_an_idle_caller_causes_no_stall(void)
 {
     begin_with_defaults(3);
@@ -4459,6 +4487,7 @@ static void acquiring(void)
     r05_an_unsolicited_first_reply_disconnects();
     r05_one_byte_at_a_time();
     r05_stalled_connection();
+    r05_a_stall_between_complete_locks();
     r05_an_idle_caller_causes_no_stall();
     r05_a_paused_process_reads_a_long_reply();
     r06_a_failed_attempt_ends_early();
