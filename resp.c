@@ -63,10 +63,9 @@ static void resp_put_line(uint8_t *end, uint32_t number)
 {
     *--end = '\n';
     *--end = '\r';
-    do {
+    for (; number >= 10; number /= 10)
         *--end = (uint8_t)('0' + number % 10);
-        number /= 10;
-    } while (number > 0);
+    *--end = (uint8_t)('0' + number);
 }
 
 /* "<type><number>\r\n", and room for `size` bytes more: returns where these go. All of it or, if it does not fit,
@@ -117,13 +116,11 @@ void resp_put_hex(struct resp_writer *w, const uint8_t *bytes, size_t size, cons
 
     if (to == NULL)
         return;
-    for (; size > 0; size--) {
-        unsigned byte = *bytes++;
-
-        *to++ = (uint8_t)digits[byte >> 4];
-        *to++ = (uint8_t)digits[byte & 15];
+    resp_append(to + 2 * size, tail, tail_size);
+    while (size-- > 0) {
+        to[2 * size] = (uint8_t)digits[bytes[size] >> 4];
+        to[2 * size + 1] = (uint8_t)digits[bytes[size] & 15];
     }
-    resp_append(to, tail, tail_size);
 }
 
 void resp_put_bytes(struct resp_writer *w, const void *data, size_t size)
@@ -150,75 +147,80 @@ void resp_put_number(struct resp_writer *w, uint32_t number)
 enum resp_state {
     RESP_AT_TYPE,      /* the first byte of an item */
     RESP_IN_LINE,      /* text up to CR: a text, a number, or a length */
-    RESP_IN_STRING,    /* inside a string of known length */
-    RESP_AT_CR,        /* behind either */
-    RESP_AT_LINE_FEED, /* and behind the CR */
+    RESP_IN_STRING,    /* inside a string of known length; its end is that of a line */
+    RESP_AT_LINE_FEED, /* behind the CR of either */
     RESP_AT_FAILED
 };
 
-static void resp_keep(struct resp_item *item, const uint8_t *bytes, size_t size)
-{
-    size_t room = RESP_TEXT_MAX - (size_t)item->text_used;
+/* What a type means, in one byte: a kind and flags. */
+enum {
+    RESP_KIND = 15,
+    RESP_NUMERIC = 16,  /* the line is a number: a value, or a length */
+    RESP_NULLABLE = 32, /* a length of -1 is a nil */
+    RESP_ATTRIBUTE = 64
+};
 
-    if (size > room)
-        size = room;
-    memcpy(item->text + item->text_used, bytes, size);
-    item->text_used = (uint8_t)(item->text_used + size);
-    item->text[item->text_used] = '\0';
+/* What is known from the type byte alone. The types that are used most come first. */
+static enum resp_event resp_begin_item(struct resp_reader *r, uint8_t type)
+{
+    static const struct {
+        uint8_t type, means;
+    } types[] = {{'+', RESP_STATUS},
+                 {':', RESP_INTEGER | RESP_NUMERIC},
+                 {'$', RESP_STRING | RESP_NUMERIC | RESP_NULLABLE},
+                 {'*', RESP_SEQUENCE | RESP_NUMERIC | RESP_NULLABLE},
+                 {'-', RESP_ERROR},
+                 {'_', RESP_NIL},
+                 {'%', RESP_MAP | RESP_NUMERIC},
+                 {'>', RESP_PUSH | RESP_NUMERIC},
+                 {'#', RESP_BOOLEAN},
+                 {',', RESP_NUMBER},
+                 {'(', RESP_NUMBER},
+                 {'!', RESP_ERROR | RESP_NUMERIC},
+                 {'=', RESP_STRING | RESP_NUMERIC},
+                 {'~', RESP_SEQUENCE | RESP_NUMERIC},
+                 {'|', RESP_MAP | RESP_NUMERIC | RESP_ATTRIBUTE},
+                 {0, 0}};
+    struct resp_item *item = &r->item;
+    unsigned i = 0;
+
+    item->integer = 0;
+    item->size = item->text_used = 0; /* also if this is no type, the item before is over */
+    while (types[i].type != type && types[i].type != 0)
+        i++;
+    if (types[i].type == 0)
+        return RESP_BAD;
+    r->priv.means = types[i].means;
+    item->kind = (enum resp_kind)(r->priv.means & RESP_KIND);
+    item->depth = r->priv.level;
+    if (r->priv.level == 0)
+        item->pushed = item->kind == RESP_PUSH;
+    else if (item->kind == RESP_PUSH) /* [RESP]: pushes stand between replies, never inside one */
+        return RESP_BAD;
+    r->priv.most = item->kind == RESP_NIL ? 0 : RESP_SIZE_MAX;
+    r->priv.state = RESP_IN_LINE;
+    return RESP_MORE;
 }
 
-/* What is known from the type byte alone; RESP_AT_FAILED for a byte that is none. */
-static uint8_t resp_begin_item(struct resp_reader *r, uint8_t type)
-{
-    static const char types[] = "+-_#,(:$*!=%~>|";
-    static const uint8_t kinds[] = {RESP_STATUS,   RESP_ERROR,  RESP_NIL,     RESP_BOOLEAN,
-                                    RESP_NUMBER,   RESP_NUMBER, RESP_INTEGER, RESP_STRING,
-                                    RESP_SEQUENCE, RESP_ERROR,  RESP_STRING,  RESP_MAP,
-                                    RESP_SEQUENCE, RESP_PUSH,   RESP_MAP};
-    const char *found = (const char *)memchr(types, type, sizeof types - 1);
-    uint8_t pushed = r->priv.level > 0 ? r->item.pushed : 0;
-
-    /* Also if this is none, the one before is over. What is behind the NUL may stay. */
-    memset(&r->item, 0, offsetof(struct resp_item, text) + 1);
-    if (found == NULL)
-        return RESP_AT_FAILED;
-    r->item.kind = (enum resp_kind)kinds[found - types];
-    r->item.depth = r->priv.level;
-    r->item.pushed = pushed;
-    if (r->item.kind == RESP_PUSH) {
-        r->item.pushed = 1;
-        if (r->priv.level > 0) /* [RESP]: pushes stand between replies, never inside one */
-            return RESP_AT_FAILED;
-    }
-    r->priv.type = type;
-    r->priv.left = RESP_SIZE_MAX;
-    return RESP_IN_LINE;
-}
-
-/* The number on a line: -?(0|[1-9][0-9]*). It is negative meanwhile, because the smallest number has no positive
-   twin. 0 when the line is not of that form, or the number is too large. */
+/* The number on a line: -?(0|[1-9][0-9]*). 0 when the line is not of that form, or the number is too large. */
 static int resp_parse_number(const struct resp_item *item, int64_t *result)
 {
-    unsigned negative = item->text[0] == '-', i = negative;
-    int64_t number = 0;
+    const char *at = item->text;
+    unsigned negative = *at == '-', digits = item->size - negative;
+    uint64_t number = 0; /* 19 digits fit, and all of them are in the text */
 
-    if (item->size > item->text_used || i == item->size || (item->text[i] == '0' && item->size > 1))
+    at += negative;
+    if (digits - 1 >= 19 || (*at == '0' && item->size > 1))
         return 0;
-    for (; i < item->text_used; i++) {
-        int digit = item->text[i] - '0';
+    do {
+        unsigned digit = (unsigned)*at++ - '0';
 
-        if (digit < 0 || digit > 9 || number < INT64_MIN / 10 ||
-            (number == INT64_MIN / 10 && digit > 8))
+        if (digit > 9)
             return 0;
-        number = number * 10 - digit;
-    }
-    if (!negative) {
-        if (number == INT64_MIN)
-            return 0;
-        number = -number;
-    }
-    *result = number;
-    return 1;
+        number = number * 10 + digit;
+    } while (--digits > 0);
+    *result = (int64_t)(negative ? 0 - number : number);
+    return (*result < 0) == negative; /* a number that is too large has the wrong sign */
 }
 
 /* An item is complete: goes up all levels that it completes. */
@@ -242,115 +244,106 @@ static enum resp_event resp_end_item(struct resp_reader *r)
 /* A number was read: a value, or the length of a string or of something with elements. */
 static enum resp_event resp_end_number(struct resp_reader *r)
 {
-    uint8_t type = r->priv.type;
-    int64_t length = 0;
+    struct resp_item *item = &r->item;
+    int64_t length;
+    uint32_t size;
 
-    if (!resp_parse_number(&r->item, &length))
+    if (!resp_parse_number(item, &length))
         return RESP_BAD;
-    r->item.size = r->item.text_used = 0;
-    r->item.text[0] = '\0';
-    if (type == ':') {
-        r->item.integer = length;
+    item->size = item->text_used = 0;
+    item->text[0] = '\0';
+    if (item->kind == RESP_INTEGER) {
+        item->integer = length;
         return resp_end_item(r);
     }
-    if (length == -1 && (type == '$' || type == '*')) {
-        r->item.kind = RESP_NIL;
+    if (length == -1 && (r->priv.means & RESP_NULLABLE)) {
+        item->kind = RESP_NIL;
         return resp_end_item(r);
     }
     if (length < 0 || length > RESP_SIZE_MAX)
         return RESP_BAD;
-    r->item.size = (uint32_t)length;
-    if (r->item.kind == RESP_MAP) /* of pairs */
-        r->item.size *= 2;
-    if (r->item.size > RESP_SIZE_MAX)
+    size = (uint32_t)length;
+    if (item->kind == RESP_MAP) /* of pairs */
+        size *= 2;
+    if (size > RESP_SIZE_MAX)
         return RESP_BAD;
-    if (r->item.kind == RESP_STRING || r->item.kind == RESP_ERROR) {
-        r->priv.type = '+'; /* its end is that of a line of text */
-        r->priv.left = r->item.size;
+    if (item->kind == RESP_STRING || item->kind == RESP_ERROR) {
+        r->priv.means = 0; /* its end is not that of a number */
+        r->priv.most = size;
         r->priv.state = RESP_IN_STRING;
         return RESP_MORE;
     }
+    item->size = size;
     r->priv.state = RESP_AT_TYPE;
-    if (r->item.size == 0)
-        return type == '|' ? RESP_MORE : resp_end_item(r);
-    if (r->priv.level == RESP_DEPTH_MAX)
-        return RESP_BAD;
-    if (type == '|')
-        r->priv.attributes = (uint8_t)(r->priv.attributes | 1U << r->priv.level);
-    r->priv.due[r->priv.level++] = r->item.size;
-    return r->priv.attributes ? RESP_MORE : RESP_ITEM;
+    if (size > 0) {
+        if (r->priv.level == RESP_DEPTH_MAX)
+            return RESP_BAD;
+        if (r->priv.means & RESP_ATTRIBUTE)
+            r->priv.attributes = (uint8_t)(r->priv.attributes | 1U << r->priv.level);
+        r->priv.due[r->priv.level++] = size + 1; /* with itself, which ends now */
+    } else if (r->priv.means & RESP_ATTRIBUTE) {
+        return RESP_MORE;
+    }
+    return resp_end_item(r);
 }
 
-/* A line is complete, its LF was read. */
+/* A line or a string is complete, its LF was read. */
 static enum resp_event resp_end_line(struct resp_reader *r)
 {
     struct resp_item *item = &r->item;
 
-    switch (r->priv.type) {
-    case '_':
-        return item->size == 0 ? resp_end_item(r) : RESP_BAD;
-    case '#':
+    if (r->priv.means & RESP_NUMERIC)
+        return resp_end_number(r);
+    if (item->kind == RESP_BOOLEAN) {
         if (item->size != 1 || (item->text[0] != 't' && item->text[0] != 'f'))
             return RESP_BAD;
         item->integer = item->text[0] == 't';
-        return resp_end_item(r);
-    case '+':
-    case '-':
-    case ',':
-    case '(':
-        return resp_end_item(r);
-    default:
-        return resp_end_number(r);
     }
+    return resp_end_item(r);
 }
 
-/* As much as is there of a string, or of a line. A line ends before the first CR; an LF must not come before. */
-static const uint8_t *resp_take(struct resp_reader *r, const uint8_t *at, const uint8_t *end)
+/* As much as is there of a string or of a line, and the CR behind it. A line ends before the first CR; an LF
+   must not come before. */
+static enum resp_event resp_take(struct resp_reader *r, const uint8_t **cursor, const uint8_t *end)
 {
-    size_t most = (size_t)(end - at), size = 0;
+    struct resp_item *item = &r->item;
+    const uint8_t *at = *cursor;
+    uint32_t size = item->size;
+    enum resp_event event = RESP_MORE;
 
-    if (most > r->priv.left)
-        most = r->priv.left;
-    if (r->priv.state == RESP_IN_STRING) {
-        size = most;
-    } else {
-        while (size < most && at[size] != '\r' && at[size] != '\n')
-            size++;
-        r->item.size += (uint32_t)size;
+    for (; at != end; size++) {
+        unsigned byte = *at++;
+
+        if (size == r->priv.most ||
+            (r->priv.state == RESP_IN_LINE && (byte == '\r' || byte == '\n'))) {
+            r->priv.state = RESP_AT_LINE_FEED;
+            if (byte != '\r')
+                event = RESP_BAD;
+            break;
+        }
+        if (size < RESP_TEXT_MAX)
+            item->text[size] = (char)byte;
     }
-    resp_keep(&r->item, at, size);
-    r->priv.left -= (uint32_t)size;
-    if (r->priv.left == 0 || size < most)
-        r->priv.state = RESP_AT_CR;
-    return at + size;
+    *cursor = at;
+    item->size = size;
+    item->text_used = (uint8_t)(size < RESP_TEXT_MAX ? size : RESP_TEXT_MAX);
+    item->text[item->text_used] = '\0';
+    return event;
 }
 
 enum resp_event resp_read(struct resp_reader *reader, const uint8_t **cursor, const uint8_t *end)
 {
-    const uint8_t *at = *cursor;
-    enum resp_event event = RESP_MORE;
+    enum resp_event event = reader->priv.state == RESP_AT_FAILED ? RESP_BAD : RESP_MORE;
 
-    while (event == RESP_MORE && at != end) {
-        switch ((enum resp_state)reader->priv.state) {
-        case RESP_AT_TYPE:
-            reader->priv.state = resp_begin_item(reader, *at++);
-            break;
-        case RESP_IN_LINE:
-        case RESP_IN_STRING:
-            at = resp_take(reader, at, end);
-            break;
-        case RESP_AT_CR:
-            reader->priv.state = *at++ == '\r' ? RESP_AT_LINE_FEED : RESP_AT_FAILED;
-            break;
-        case RESP_AT_LINE_FEED:
-            event = *at++ == '\n' ? resp_end_line(reader) : RESP_BAD;
-            break;
-        case RESP_AT_FAILED:
-            event = RESP_BAD;
-        }
+    while (event == RESP_MORE && *cursor != end) {
+        if (reader->priv.state == RESP_AT_TYPE)
+            event = resp_begin_item(reader, *(*cursor)++);
+        else if (reader->priv.state != RESP_AT_LINE_FEED)
+            event = resp_take(reader, cursor, end);
+        else
+            event = *(*cursor)++ == '\n' ? resp_end_line(reader) : RESP_BAD;
     }
-    *cursor = at;
     if (event == RESP_BAD)
         reader->priv.state = RESP_AT_FAILED;
-    return reader->priv.state == RESP_AT_FAILED ? RESP_BAD : event;
+    return event;
 }

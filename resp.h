@@ -93,13 +93,13 @@ enum resp_event {
 /* A decoder's whole state; all zero is the state at the start of a stream. Constant memory: a
    string of any length streams through, its first RESP_TEXT_MAX bytes are kept. */
 struct resp_reader {
-    struct resp_item item; /* you read it after RESP_ITEM or RESP_REPLY; gone at the next call */
     struct {
+        uint32_t most; /* bytes that the string has, or the line may have */
+        uint8_t state, means, level;
+        uint8_t attributes;           /* bit per level: it is an attribute, to be dropped */
         uint32_t due[RESP_DEPTH_MAX]; /* elements still to come, per level */
-        uint32_t left; /* bytes still to come of a string, or that a line may still have */
-        uint8_t state, type, level;
-        uint8_t attributes; /* bit per level: it is an attribute, to be dropped */
     } priv;
+    struct resp_item item; /* you read it after RESP_ITEM or RESP_REPLY; gone at the next call */
 };
 
 /* Takes bytes from *cursor, at most up to `end` and at most one item, and moves *cursor past them.

@@ -72,19 +72,17 @@ alarm() { # MUTANT ...
 # ---- Decoder ----
 
 if is_asked decoder; then
-keep() { "$@" decoder resp.c "$folder/none" "-DKEEP $limits"; }
-step() { "$@" decoder resp.c "$folder/none" "-DSTEP $limits" -eva-slevel-function resp_read:20,resp_take:1000,resp_parse_number:600 -eva-use-spec resp_keep; }
-read_all() { "$@" decoder resp.c test/prove/decoder.notes "$limits" -eva-slevel-function resp_parse_number:600 -eva-use-spec resp_take,resp_keep; }
+step() { "$@" decoder resp.c "$folder/none" "-DSTEP $limits" -eva-slevel-function resp_read:20,resp_begin_item:40,resp_take:2000,resp_parse_number:600; }
+read_all() { "$@" decoder resp.c test/prove/decoder.notes "$limits" -eva-slevel-function resp_begin_item:40,resp_parse_number:600 -eva-use-spec resp_take; }
 for limits in '' '-DRESP_TEXT_MAX=20 -DRESP_DEPTH_MAX=1' '-DRESP_TEXT_MAX=255 -DRESP_DEPTH_MAX=8 -DRESP_SIZE_MAX=0x3fffffff'; do
-    check "decoder: what is kept of a text ${limits:-(default limits)}" keep no_alarm
-    check 'decoder: one step from every valid state, to a valid state' step no_alarm
+    check "decoder: one step from every valid state, to a valid state ${limits:-(default limits)}" step no_alarm
     check 'decoder: resp_read over any bytes' read_all no_alarm
 done
 limits='-DRESP_TEXT_MAX=20 -DRESP_DEPTH_MAX=1'
-check 'mutant: a byte too many is kept' keep alarm 's/if (size > room)/if (size > room + 1)/'
+check 'mutant: more is kept of a text than there is room for' step alarm 's/if (size < RESP_TEXT_MAX)/if (size <= RESP_TEXT_MAX + 1)/'
 check 'mutant: a level too many' step alarm 's/level == RESP_DEPTH_MAX/level > RESP_DEPTH_MAX/'
-check 'mutant: numbers overflow' step alarm 's/number < INT64_MIN \/ 10 ||/0 ||/'
-check 'mutant: the end is not looked at' read_all alarm 's/event == RESP_MORE && at != end/event == RESP_MORE/'
+check 'mutant: a number longer than the text' step alarm 's/digits - 1 >= 19/digits == 0/'
+check 'mutant: the end is not looked at' read_all alarm 's/event == RESP_MORE \&\& \*cursor != end/event == RESP_MORE/'
 fi
 
 # ---- Writer ----
