@@ -247,44 +247,47 @@ static int rl_is_not_ready(const struct resp_item *item)
            (strncmp(item->text, "LOADING", 7) == 0 || strncmp(item->text, "BUSY", 4) == 0);
 }
 
-/* Whether an item can be part of the reply to this command of the handshake. */
-static int rl_fits_handshake(unsigned command, const struct resp_item *item)
-{
-    if (item->kind == RESP_ERROR)
-        return 1;
-    if ((REDLOCK_RESP3 && command <= RL_HELLO_AUTH) ||
-        (REDLOCK_RESTART_GUARD && command == RL_INFO))
-        return item->depth > 0 || item->kind == RESP_MAP || item->kind == RESP_SEQUENCE;
-    return item->kind == RESP_STATUS;
-}
-
-/* An item of a reply to the handshake, maybe the last; 0: it cannot be one. An error to a command before TRACK
-   fails the node. Without TRACK there are no notifications, without INFO there is no run_id. */
-static int rl_handshake_replied(struct redlock_client *c, struct redlock_node *node,
-                                unsigned command, int last)
+/* An error to a command of the handshake. One before TRACK fails the node. Without TRACK there are no notifications,
+   without INFO there is no run_id. */
+static void rl_handshake_refused(struct redlock_client *c, struct redlock_node *node,
+                                 unsigned command)
 {
     struct resp_item *item = &node->priv.reader.item;
 
-    if (!rl_fits_handshake(command, item))
-        return 0;
-    if (REDLOCK_RESP3 && command <= RL_HELLO_AUTH && item->kind == RESP_ERROR &&
-        rl_is_unknown(item)) {
+    if (REDLOCK_RESP3 && command <= RL_HELLO_AUTH && rl_is_unknown(item)) {
         rl_set_plain(node);
         if (command == RL_HELLO_AUTH) { /* AUTH must come first: reconnect at once */
             node->priv.useful = 1;
             rl_node_broke(c, node, RL_NO_ERROR);
         }
-    } else if (item->kind == RESP_ERROR &&
-               (command <= RL_SELECT || (command == RL_INFO && rl_is_not_ready(item)))) {
+    } else if (command <= RL_SELECT || (command == RL_INFO && rl_is_not_ready(item))) {
         node->priv.denied = (uint8_t)rl_is_denial(item);
         rl_set_server_error(node, RL_REPLIED, item);
         rl_node_fail(c, node, RL_NO_ERROR);
-    } else if (REDLOCK_RESP3 && command <= RL_HELLO_AUTH) {
-        rl_hello_replied(c, node, item);
-    } else if (command == RL_INFO) {
-        rl_info_replied(c, node, item);
-    } else if (command == RL_TRACK) {
-        rl_set_notifies(node, item->kind == RESP_STATUS);
+    }
+}
+
+/* An item of a reply to the handshake, maybe the last; 0: it cannot be one. */
+static int rl_handshake_replied(struct redlock_client *c, struct redlock_node *node,
+                                unsigned command, int last)
+{
+    const struct resp_item *item = &node->priv.reader.item;
+    int is_hello = REDLOCK_RESP3 && command <= RL_HELLO_AUTH;
+
+    if (item->kind == RESP_ERROR) {
+        rl_handshake_refused(c, node, command);
+    } else if (is_hello || (REDLOCK_RESTART_GUARD && command == RL_INFO)) {
+        if (item->depth == 0 && item->kind != RESP_MAP && item->kind != RESP_SEQUENCE)
+            return 0;
+        if (is_hello)
+            rl_hello_replied(c, node, item);
+        else
+            rl_info_replied(c, node, item);
+    } else {
+        if (item->kind != RESP_STATUS)
+            return 0;
+        if (command == RL_TRACK)
+            rl_set_notifies(node, 1);
     }
     if (last && rl_is_up(node)) {
         node->priv.handshake_item = 0;
@@ -383,67 +386,65 @@ static unsigned rl_main_part(unsigned command)
     return (command & RL_WITH_CACHING) != 0;
 }
 
-/* An item has come: fills `reply`. Without an owner there is nothing to deliver. The vote is RL_NONSENSE where the
-   item belongs to no request. Only replies to the handshake and WAITAOF have more than one item: any other list
-   is nonsense from its head on. */
-static void rl_take(struct redlock_client *c, struct redlock_node *node, int last,
-                    struct rl_reply *reply)
+/* An item has come: fills `reply`, but for the vote, which it returns. Without an owner there is nothing to
+   deliver. The vote is RL_NONSENSE where the item belongs to no request. Only replies to the handshake and WAITAOF
+   have more than one item: any other list is nonsense from its head on. */
+static enum rl_vote rl_take(struct redlock_client *c, struct redlock_node *node, int last,
+                            struct rl_reply *reply)
 {
-    struct redlock_request *request = rl_request(node, 0);
+    struct redlock_request *request = &node->priv.requests[node->priv.first]; /* the oldest */
     struct resp_item *item = &node->priv.reader.item;
     unsigned command = request->command, main = rl_main_part(command);
+    enum rl_vote vote = RL_NO;
 
     reply->owner = NULL;
     reply->item = item;
     reply->command = (uint8_t)(command & 31);
     reply->role = request->role;
-    reply->vote = RL_NO;
     if (item->pushed) {
         if (REDLOCK_NOTIFICATION && item->kind == RESP_STRING && item->depth == 2)
             reply->command = RL_INVALIDATION;
-        return;
+        return RL_NO;
     }
     if (node->priv.count == 0) {
-        reply->vote = RL_NONSENSE;
         if (item->kind == RESP_ERROR)
             rl_set_server_error(node, RL_UNSOLICITED, item);
-        return;
+        return RL_NONSENSE;
     }
     if (reply->command >= RL_HELLO) {
         if (!rl_handshake_replied(c, node, command, last))
-            reply->vote = RL_NONSENSE;
+            return RL_NONSENSE;
     } else if (node->priv.part < main) {
         if (!rl_caching_replied(node))
-            reply->vote = RL_NONSENSE;
+            return RL_NONSENSE;
     } else if (node->priv.part > main && (command & RL_WITH_SYNC)) {
-        reply->vote = (uint8_t)rl_sync_vote(node, last);
-        reply->owner = last ? request->owner : NULL;
+        vote = rl_sync_vote(node, last);
+        if (last)
+            reply->owner = request->owner;
         rl_note_reply(c, node, 0); /* it measures the disk */
     } else if (REDLOCK_DIAGNOSIS && node->priv.part > main) {
         reply->command = RL_PTTL;
-        reply->vote = item->kind == RESP_INTEGER ? RL_YES
-                      : item->kind == RESP_ERROR ? RL_LATER
-                                                 : RL_NONSENSE;
         reply->owner = request->owner;
+        vote = item->kind == RESP_INTEGER ? RL_YES
+               : item->kind == RESP_ERROR ? RL_LATER
+                                          : RL_NONSENSE;
     } else {
-        reply->vote = (uint8_t)rl_main_replied(c, node, request);
-        if (reply->vote == RL_NONSENSE)
-            return;
-        if ((command & RL_WITH_SYNC) && reply->vote == RL_YES) {
+        vote = rl_main_replied(c, node, request);
+        if (vote == RL_YES && (command & RL_WITH_SYNC)) {
             rl_hold_vote(node);
-        } else {
+        } else if (vote != RL_NONSENSE) {
             reply->owner = request->owner;
             if (command & RL_WITH_SYNC)
                 request->owner = NULL; /* what WAITAOF replies does not matter */
         }
     }
     reply->number = (uint64_t)item->integer;
-    if (reply->vote == RL_NONSENSE || !rl_is_up(node))
-        reply->owner = NULL;
-    else if (last && node->priv.part++ == main + ((command & (RL_WITH_PTTL | RL_WITH_SYNC)) != 0)) {
+    if (vote != RL_NONSENSE && last &&
+        node->priv.part++ == main + ((command & (RL_WITH_PTTL | RL_WITH_SYNC)) != 0)) {
         rl_pop(node);
         rl_clear(&c->priv.full, rl_bit(node->priv.index));
     }
+    return vote;
 }
 
 /* The next reply that a broken connection owes: it is RL_UNANSWERED. */
@@ -503,7 +504,7 @@ REDLOCK_PRIVATE int rl_node_reply(struct redlock_client *c, struct redlock_node 
             continue;
         reply->vote = RL_NONSENSE;
         if (event != RESP_BAD)
-            rl_take(c, node, event == RESP_REPLY, reply);
+            reply->vote = (uint8_t)rl_take(c, node, event == RESP_REPLY, reply);
         if (reply->vote == RL_NONSENSE)
             rl_node_fail(c, node, event == RESP_BAD ? RL_NOT_RESP : RL_UNEXPECTED_REPLY);
         else if (reply->owner != NULL ||

@@ -269,13 +269,15 @@ REDLOCK_PRIVATE redlock_mask rl_send(struct redlock_client *c, void *from, unsig
     if (size == 0) {
         rl_make_room(c);
         sent &= rl_up(c);
+        if (sent == 0)
+            return 0;
         size = rl_encode(c, &message, command);
-    }
-    if (size == 0 && sent != 0) { /* some node has not taken all: the jam ends when each has */
-        if (!c->priv.jammed)
-            c->priv.jammed_us = c->priv.now_us;
-        c->priv.jammed = 1;
-        return 0;
+        if (size == 0) { /* some node has not taken all: the jam ends when each has */
+            if (!c->priv.jammed)
+                c->priv.jammed_us = c->priv.now_us;
+            c->priv.jammed = 1;
+            return 0;
+        }
     }
     for (nodes = sent, node = c->priv.nodes; nodes != 0; nodes >>= 1, node++) {
         if (!(nodes & 1))
@@ -285,7 +287,6 @@ REDLOCK_PRIVATE redlock_mask rl_send(struct redlock_client *c, void *from, unsig
         rl_out_begin(c, node);
         rl_push(node, owner, command, role);
     }
-    if (sent != 0)
-        rl_out_add(c, sent, size);
+    rl_out_add(c, sent, size);
     return sent;
 }
