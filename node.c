@@ -318,7 +318,7 @@ static void rl_hold_vote(struct redlock_node *node)
 static enum rl_vote rl_sync_vote(struct redlock_node *node, int last)
 {
     struct resp_item *item = &node->priv.reader.item;
-    int denied = rl_is_denial(item);
+    enum rl_vote vote = rl_is_denial(item) ? RL_DENIED : RL_LATER;
 
     if (item->kind != RESP_ERROR && item->kind != (item->depth == 0 ? RESP_SEQUENCE : RESP_INTEGER))
         return RL_NONSENSE;
@@ -330,9 +330,9 @@ static enum rl_vote rl_sync_vote(struct redlock_node *node, int last)
         rl_set_error(node, RL_NOT_ON_DISK);
     else {
         item->integer = node->priv.counted;
-        return RL_YES;
+        vote = RL_YES;
     }
-    return denied ? RL_DENIED : RL_LATER;
+    return vote;
 }
 #else
 static inline void rl_hold_vote(struct redlock_node *node)
@@ -348,12 +348,6 @@ static inline enum rl_vote rl_sync_vote(struct redlock_node *node, int last)
 }
 #endif
 
-/* The reply to a native release: the next command is tried if the server does not know this one. R11 */
-static void rl_learn_native(struct redlock_node *node, unsigned command, int known)
-{
-    rl_set_native(node, command + !known, known ? RL_KNOWN : RL_UNTRIED);
-}
-
 /* The reply to the main command of a request. */
 static enum rl_vote rl_main_replied(struct redlock_client *c, struct redlock_node *node,
                                     const struct redlock_request *request)
@@ -368,7 +362,10 @@ static enum rl_vote rl_main_replied(struct redlock_client *c, struct redlock_nod
     node->priv.pause_ms = 0;
     rl_note_reply(c, node, request->role == RL_VOTER);
     if (rl_is(command, RL_NATIVE)) {
-        rl_learn_native(node, command, item->kind != RESP_ERROR);
+        if (item->kind == RESP_ERROR) /* the server does not know it: the next one is tried. R11 */
+            rl_set_native(node, command + 1, RL_UNTRIED);
+        else
+            rl_set_native(node, command, RL_KNOWN);
         return vote == RL_YES ? vote : RL_UNANSWERED; /* the script finds out why not */
     }
     if (item->kind == RESP_ERROR)
@@ -430,20 +427,22 @@ static enum rl_vote rl_take(struct redlock_client *c, struct redlock_node *node,
                                           : RL_NONSENSE;
     } else {
         vote = rl_main_replied(c, node, request);
+        if (vote == RL_NONSENSE)
+            return vote;
         if (vote == RL_YES && (command & RL_WITH_SYNC)) {
             rl_hold_vote(node);
-        } else if (vote != RL_NONSENSE) {
+        } else {
             reply->owner = request->owner;
             if (command & RL_WITH_SYNC)
                 request->owner = NULL; /* what WAITAOF replies does not matter */
         }
     }
-    reply->number = (uint64_t)item->integer;
     if (vote != RL_NONSENSE && last &&
         node->priv.part++ == main + ((command & (RL_WITH_PTTL | RL_WITH_SYNC)) != 0)) {
         rl_pop(node);
         rl_clear(&c->priv.full, rl_bit(node->priv.index));
     }
+    reply->number = (uint64_t)item->integer;
     return vote;
 }
 
