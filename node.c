@@ -186,7 +186,7 @@ static void rl_hello_replied(struct redlock_client *c, struct redlock_node *node
 static void rl_info_replied(struct redlock_client *c, struct redlock_node *node,
                             const struct resp_item *item)
 {
-    unsigned i;
+    unsigned i, bit = rl_bit(node->priv.index);
 
     if (item->kind == RESP_INTEGER && item->integer > 0) /* the clock may have been set back */
         node->priv.age_s = (uint32_t)item->integer;
@@ -200,8 +200,8 @@ static void rl_info_replied(struct redlock_client *c, struct redlock_node *node,
             return;
         }
     if (node->priv.last_run != 0 && node->priv.last_run != node->priv.run &&
-        !(c->priv.unidentified & rl_bit(node->priv.index)))
-        rl_clear(&c->priv.abandoned, rl_bit(node->priv.index)); /* another process. R8b */
+        !(c->priv.unidentified & bit))
+        rl_clear(&c->priv.abandoned, bit); /* another process. R8b */
     node->priv.last_run = node->priv.run;
 }
 

@@ -128,10 +128,8 @@ REDLOCK_PRIVATE int rl_owes(struct redlock_node *node, const void *owner, unsign
    them. The buffer is a row of runs: the nodes of a run are sent its bytes. Each node has a cursor: it was
    sent all its bytes in front of that. The buffer is emptied when all is sent. */
 
-static void rl_out_sent(struct redlock_client *c, struct redlock_node *node)
+static void rl_out_sent(struct redlock_client *c, unsigned bit)
 {
-    unsigned bit = rl_bit(node->priv.index);
-
     rl_clear(&c->priv.out.unsent, bit);
     if (c->priv.out.unsent != 0)
         return;
@@ -145,14 +143,16 @@ static void rl_out_sent(struct redlock_client *c, struct redlock_node *node)
 REDLOCK_PRIVATE void rl_node_broke(struct redlock_client *c, struct redlock_node *node,
                                    enum rl_error error)
 {
+    unsigned bit = rl_bit(node->priv.index);
+
     rl_set_error(node, error);
     c->priv.io->shut(c->priv.io->context, node);
-    rl_out_sent(c, node);
-    rl_clear(&c->priv.full, rl_bit(node->priv.index));
+    rl_out_sent(c, bit);
+    rl_clear(&c->priv.full, bit);
     memset(&node->priv.reader, 0, sizeof node->priv.reader);
     rl_set_state(c, node, node->priv.useful ? REDLOCK_NODE_IDLE : REDLOCK_NODE_DOWN);
-    rl_set(&c->priv.broke, rl_bit(node->priv.index));
-    rl_set(&c->priv.busy, rl_bit(node->priv.index));
+    rl_set(&c->priv.broke, bit);
+    rl_set(&c->priv.busy, bit);
     node->priv.replied = 0;
 }
 
@@ -174,7 +174,7 @@ REDLOCK_PRIVATE void rl_transmit(struct redlock_client *c, struct redlock_node *
                 from = next->end;
         }
         if (to <= from) {
-            rl_out_sent(c, node);
+            rl_out_sent(c, bit);
             return;
         }
         moved =

@@ -143,7 +143,7 @@ R8b|vote.c|s/\(lock->priv.attempt.again & ~unanswered & bit\)/(lock->priv.attemp
 R8b|vote.c|s/rl_set\(&lock->priv.attempt.suspect, bit\);/;/|an unanswered command of a former connection counts as unanswered
 R8b|round.c|s/rl_redirect\(c, lock, lock->priv.waits, 1 << RL_REPAIR, lock, RL_STALE\);/rl_ignore(c, lock, lock->priv.waits, 1 << RL_REPAIR);/|an unanswered command of an earlier round counts as unanswered
 R8b|vote.c|s/rl_clear\(&lock->priv.attempt.suspect, bit\);//|the token on the node proves that the unanswered command has run
-R8b|node.c|s/rl_clear\(&c->priv.abandoned, rl_bit\(node->priv.index\)\); \/\* another/; \/* another/|another server process never runs an unanswered command
+R8b|node.c|s/rl_clear\(&c->priv.abandoned, bit\); \/\* another/; \/* another/|another server process never runs an unanswered command
 R8b|round.c|s/role = rl_is\(command, RL_CREATING\) \? RL_STALE : RL_NOBODY;/role = RL_NOBODY;/|a vote that does not count is tracked as unanswered
 R8b|client.c|s/lock->priv.attempt.suspect = client->priv.all & \(redlock_mask\)~lock->members;//|a command that the previous process of the lock sent may still run
 R12|node.c|s/node->priv.handshake == RL_READY &&\s+node->priv.count == 0/1/|nothing counts before the handshake is answered
@@ -229,7 +229,7 @@ R5|pipeline.c|s/if \(next->nodes & bit\)/if (next->end > from)/|a node is not se
 R5|pipeline.c|s/else if \(to > from\)\s+break;/else if (to > from) to = next->end;/|a node is not sent bytes after its own run
 R5|pipeline.c|s/\(from \+ \(unsigned\)moved\)/to/|bytes that a socket did not accept are sent later
 R5|pipeline.c|s/if \(nodes & 1\)\s+rl_transmit\(c, node\);/;/|buffered bytes are sent before others are added
-R5|pipeline.c|s/rl_out_sent\(c, node\);(\s+rl_clear\(&c->priv.full)/$1/|unsent bytes of a broken connection go to no other connection
+R5|pipeline.c|s/rl_out_sent\(c, bit\);(\s+rl_clear\(&c->priv.full)/$1/|unsent bytes of a broken connection go to no other connection
 R5|node.c|s/if \(rl_jams\(c, node\)\)/if (0)/|a node that keeps the buffer full gets a shorter timeout
 R15|node.c|s/rl_vote_ms\(c\) \* 500U/c->priv.settings.node_timeout_ms * 500U/|that shorter timeout is longer if the round trips of a quorum are long
 R15|node.c|s/(jammed_us \+ )(rl_vote_ms\(c\) \* 500U)/$1(node->rtt_us * 2 > $2 ? node->rtt_us * 2 : $2)/|that shorter timeout does not depend on the node's own round trip
@@ -240,7 +240,7 @@ R4|pipeline.c|s/REDLOCK_PIPELINE_MAX - \(owner != NULL\)/REDLOCK_PIPELINE_MAX/|o
 R4|pipeline.c|s/ \|\|\s+rl_shared\(node, owner, command\) != NULL;/;/|rollbacks share their slot
 R5|pipeline.c|s/last->command == command &&//|only equal commands share a slot
 R6|pipeline.c|s/else if \(from != NULL\)(\s+rl_set\(&c->priv.full)/else if (0)$1/|a node without a free slot is noted
-R5|pipeline.c|s/rl_clear\(&c->priv.full, rl_bit\(node->priv.index\)\);(\s+memset)/$1/|a broken connection frees the node's slots
+R5|pipeline.c|s/rl_clear\(&c->priv.full, bit\);(\s+memset)/$1/|a broken connection frees the node's slots
 R5|node.c|s/(rl_pop\(node\);)\s+rl_clear\(&c->priv.full, rl_bit\(node->priv.index\)\);/$1/|a reply frees one of the node's slots
 R5|pipeline.c|s/if \(node->priv.count == 0\)(\s+node->priv.mark_us)/if (0)$1/|a stall is measured from the first unanswered command
 R18|pipeline.c|s/ && rl_run\(message.node\) != 0;/;/|no marker is written for an unknown run_id
@@ -305,7 +305,7 @@ QR2|pipeline.c|s/sent &= rl_up\(c\);/;/|nothing is queued for a connection that 
 QR2|pipeline.c|s/rl_make_room\(c\);\n(\s+sent)/$1/|a full buffer is sent, to make room
 QR2|pipeline.c|s/c->priv.jammed = 1;/;/|a full buffer is noted
 QR6|pipeline.c|s/rl_set\(&c->priv.full, rl_bit\(node->priv.index\)\);/;/|a node without a free slot is noted
-QR5|pipeline.c|s/rl_out_sent\(c, node\);\n(\s+rl_clear\(&c->priv.full)/$1/|a broken connection is sent nothing more
+QR5|pipeline.c|s/rl_out_sent\(c, bit\);\n(\s+rl_clear\(&c->priv.full)/$1/|a broken connection is sent nothing more
 QR5|node.c|s/request->owner = NULL; \/\* what WAITAOF/; \/* what WAITAOF/|after a refusal the lock does not wait for WAITAOF
 QR5|node.c|s/int answered = node->priv.part > rl_main_part\(command\) && !\(command & RL_WITH_SYNC\);/int answered = 0;/|a reply that came is not reported as unanswered
 QR5|node.c|s/node->priv.part > rl_main_part\(command\) && !\(command & RL_WITH_SYNC\)/node->priv.part > 0/|neither the reply to CACHING nor a vote that is not on disk is a reply to the command
