@@ -304,6 +304,9 @@ REDLOCK_PRIVATE uint32_t rl_hash(const struct resp_item *item, unsigned most);
    for (; nodes != 0; nodes &= nodes - 1). Of others all nodes are walked: that is faster. */
 REDLOCK_PRIVATE struct redlock_node *rl_first_node(const struct redlock_client *c, unsigned nodes);
 
+/* A moment becomes that one, unless it is before. */
+REDLOCK_PRIVATE void rl_not_after(uint64_t *moment_us, uint64_t most_us);
+
 /* Random bytes, drawn from the system many at a time. 0, or -1. */
 REDLOCK_PRIVATE int rl_random(struct redlock_client *c, void *out, size_t size);
 
@@ -892,8 +895,8 @@ enum rl_state {
     RL_IN_SETTLE,
     RL_IN_BACKOFF,
     RL_IN_EXTEND,
-    RL_IN_AUTO,
-    RL_IN_RELEASE
+    RL_IN_RELEASE,
+    RL_IN_AUTO = RL_IS_HELD /* and the operation is in progress */
 };
 
 /* Lists that a lock may stand in. LINE: to begin an attempt when it can. TURN: to be stepped in this tick.
@@ -913,11 +916,10 @@ static inline struct redlock_lock *rl_first(struct redlock_client *c, unsigned l
     return rl_list(c, list)->first;
 }
 
-/* Whether the lock is held, and no round is under way. */
-static inline int rl_is_held(const struct redlock_lock *lock)
+/* Whether a lock in state HELD extends itself: state AUTO. */
+static inline int rl_is_auto(const struct redlock_lock *lock)
 {
-    return lock->priv.state == RL_IS_HELD ||
-           (REDLOCK_AUTO_EXTEND && lock->priv.state == RL_IN_AUTO);
+    return REDLOCK_AUTO_EXTEND && lock->status == REDLOCK_PENDING;
 }
 
 /* Whether others had the lock when the last attempt failed. */
@@ -996,11 +998,9 @@ REDLOCK_PRIVATE void rl_begin_round(struct redlock_client *c, struct redlock_loc
 /* Sends the present command of a lock where it is still to be sent and can be. R2 */
 REDLOCK_PRIVATE void rl_ask_nodes(struct redlock_client *c, struct redlock_lock *lock);
 
-enum rl_verdict { RL_OPEN, RL_WON, RL_OUT_OF_REACH, RL_TIME_IS_UP };
-
-/* What a round has come to. `yes`: the nodes that agree; `voters`: the nodes whose votes count. */
-REDLOCK_PRIVATE enum rl_verdict rl_verdict_of(struct redlock_client *c, struct redlock_lock *lock,
-                                              unsigned yes, unsigned voters);
+/* Whether a round that has not succeeded cannot any more: its time is up, or too few of `voters` are left. */
+REDLOCK_PRIVATE int rl_is_in_vain(struct redlock_client *c, struct redlock_lock *lock,
+                                  unsigned voters);
 
 /* Votes that did not come in time count as failed. Their nodes get the error. */
 REDLOCK_PRIVATE void rl_too_slow(struct redlock_client *c, struct redlock_lock *lock);
@@ -1027,7 +1027,8 @@ REDLOCK_PRIVATE enum redlock_status rl_begin(struct redlock_client *c, struct re
 
 REDLOCK_PRIVATE void rl_enter(struct redlock_lock *lock, unsigned state);
 
-/* Takes a held lock off its list, unless the command must still be sent to some node. R2 */
+/* Moves a lock to the list for what it waits for. A complete one waits only if it is held and the command must
+   still be sent to some node. R2 */
 REDLOCK_PRIVATE void rl_put_away(struct redlock_client *c, struct redlock_lock *lock);
 
 /* Until when an attempt waits for the connection to this node; 0: it does not. R2 */

@@ -17,6 +17,12 @@ REDLOCK_PRIVATE struct redlock_node *rl_first_node(const struct redlock_client *
     return node;
 }
 
+REDLOCK_PRIVATE void rl_not_after(uint64_t *moment_us, uint64_t most_us)
+{
+    if (*moment_us > most_us)
+        *moment_us = most_us;
+}
+
 REDLOCK_PRIVATE int rl_random(struct redlock_client *c, void *out, size_t size)
 {
     if (c->priv.pool_used + size > sizeof c->priv.pool) { /* a system call for each would show */

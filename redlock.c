@@ -98,13 +98,17 @@ static void rl_finish(struct redlock_client *c, struct redlock_lock *lock,
 
 REDLOCK_PRIVATE void rl_put_away(struct redlock_client *c, struct redlock_lock *lock)
 {
-    if (lock->priv.state != RL_IS_HELD || lock->priv.todo == 0) {
-        rl_move(c, lock, RL_NOWHERE);
-        return;
+    unsigned state = lock->priv.state, where = RL_NOWHERE;
+
+    if (lock->status == REDLOCK_PENDING) {
+        where = state == RL_IN_LINE ? RL_LINE : state == RL_IS_HELD ? RL_LATER_LIST : RL_WAIT;
+    } else if (state == RL_IS_HELD && lock->priv.todo != 0) {
+        where = RL_LATER_LIST;
+        lock->priv.due_us = lock->valid_until_us;
     }
-    lock->priv.due_us = lock->valid_until_us;
-    rl_set(&c->priv.wanted, lock->priv.todo);
-    rl_move(c, lock, RL_LATER_LIST);
+    if (where != RL_NOWHERE)
+        rl_set(&c->priv.wanted, lock->priv.todo);
+    rl_move(c, lock, where);
 }
 
 /* Starts an operation: the next tick begins with `state`. An earlier operation that has completed, but was
@@ -136,8 +140,7 @@ static void rl_step_line(struct redlock_client *c, struct redlock_lock *lock)
         lock->priv.until_us =
             lock->priv.until_us != 0 ? c->priv.now_us + lock->priv.until_us : REDLOCK_NEVER;
     }
-    if (lock->priv.until_us < c->priv.line_us)
-        c->priv.line_us = lock->priv.until_us;
+    rl_not_after(&c->priv.line_us, lock->priv.until_us);
 }
 
 static int rl_quorum_is_ready(const struct redlock_client *c)
@@ -294,65 +297,47 @@ static int rl_knows_why(const struct redlock_client *c, const struct redlock_loc
 /* The step of ASK and CONFIRM. Without a fencing token each grant agrees. */
 static void rl_step_ask(struct redlock_client *c, struct redlock_lock *lock)
 {
-    unsigned agreed;
-
     rl_ask_nodes(c, lock);
-    agreed = rl_agreed(lock);
-    if (lock->priv.outcome == REDLOCK_CANCELLED) {
+    if (lock->priv.outcome == REDLOCK_CANCELLED)
         rl_roll_back(c, lock, REDLOCK_CANCELLED);
-        return;
-    }
-    if (rl_use_fencing(lock) && !rl_is_quorum(c, agreed) && rl_is_quorum(c, lock->granted)) {
-        rl_confirm(c, lock);
-        return;
-    }
-    switch (rl_verdict_of(c, lock, agreed, c->priv.all)) {
-    case RL_WON:
+    else if (rl_is_quorum(c, rl_agreed(lock)))
         rl_hold(c, lock);
-        break;
-    case RL_OUT_OF_REACH:
-        if (!rl_knows_why(c, lock))
-            break;
-        /* fall through */
-    case RL_TIME_IS_UP:
+    else if (rl_use_fencing(lock) && rl_is_quorum(c, lock->granted))
+        rl_confirm(c, lock);
+    else if (rl_is_in_vain(c, lock, c->priv.all) && rl_knows_why(c, lock))
         rl_roll_back(c, lock, REDLOCK_PENDING);
-        break;
-    case RL_OPEN:
-        break;
-    }
 }
 
-/* The longest pause before a quick retry: a few round trips, twice as many each time, so that clients that
-   collided spread out. */
-static uint32_t rl_quick_us(const struct redlock_client *c, unsigned times)
+/* The pause before a quick retry: random, up to a few round trips, twice as many each time, so that clients
+   that collided spread out. */
+static uint32_t rl_quick_us(struct redlock_client *c, unsigned times)
 {
     uint32_t most = c->priv.settings.node_timeout_ms * 500U, us = rl_decision_us(c);
 
     if (us < 100)
         us = 100;
-    for (; times > 0 && us < most; times--)
-        us *= 2;
-    return us < most ? us : most;
+    return rl_random_below(c, us < most >> times ? us << times : most);
 }
 
 /* Why an attempt failed; REDLOCK_PENDING while the replies to its rollback may still tell the holder. */
 static enum redlock_status rl_outcome(const struct redlock_client *c,
                                       const struct redlock_lock *lock)
 {
-    unsigned quorum = c->priv.quorum, untold, others = lock->refused;
-    unsigned same = rl_largest_holding(c, lock);
+    unsigned untold, others = lock->refused, same = rl_largest_holding(c, lock);
 
     if (!rl_is_quorum(c, lock->refused)) /* with an even number of nodes it fails before that */
         others = lock->priv.attempt.asked & ~(unsigned)lock->granted;
-    untold = rl_bits(others & (unsigned)(lock->priv.todo | lock->priv.waits));
-    if (same >= quorum)
+    untold = others & (unsigned)(lock->priv.todo | lock->priv.waits);
+    if (same >= c->priv.quorum)
         return REDLOCK_HELD;
     if (!rl_is_quorum(c, (unsigned)(lock->granted | lock->refused)))
-        return rl_bits(lock->priv.round.denied) > c->priv.count - quorum ? REDLOCK_DENIED
-                                                                         : REDLOCK_UNREACHABLE;
-    if (REDLOCK_DIAGNOSIS && same + untold + rl_bits(lock->refused & lock->failed) < quorum)
+        return rl_is_quorum(c, c->priv.all & ~(unsigned)lock->priv.round.denied)
+                   ? REDLOCK_UNREACHABLE
+                   : REDLOCK_DENIED;
+    if (REDLOCK_DIAGNOSIS &&
+        same + rl_bits(untold | (lock->refused & lock->failed)) < c->priv.quorum)
         return REDLOCK_CONTENDED;
-    if (REDLOCK_DIAGNOSIS && untold > 0 && !rl_past(c, lock->priv.due_us))
+    if (REDLOCK_DIAGNOSIS && untold != 0 && !rl_past(c, lock->priv.due_us))
         return REDLOCK_PENDING;
     return rl_is_quorum(c, lock->refused) ? REDLOCK_HELD : REDLOCK_CONTENDED;
 }
@@ -390,7 +375,8 @@ static void rl_retry(struct redlock_client *c, struct redlock_lock *lock)
     int again = others || outcome == REDLOCK_UNREACHABLE || outcome == REDLOCK_TOO_LATE;
     int quick = outcome == REDLOCK_CONTENDED ||
                 (outcome == REDLOCK_UNREACHABLE && lock->priv.round.broken != 0);
-    uint64_t until_us = lock->priv.until_us, pause_us;
+    uint64_t until_us = lock->priv.until_us;
+    uint32_t pause_us;
 
     if (others)
         c->priv.slow = 0;
@@ -403,7 +389,7 @@ static void rl_retry(struct redlock_client *c, struct redlock_lock *lock)
         return;
     }
     if (quick && lock->priv.op.quick < RL_QUICK_MAX) {
-        pause_us = rl_random_below(c, rl_quick_us(c, ++lock->priv.op.quick));
+        pause_us = rl_quick_us(c, ++lock->priv.op.quick);
     } else if (until_us == REDLOCK_NEVER) { /* no slow retry without a wait */
         rl_finish(c, lock, outcome);
         return;
@@ -411,10 +397,9 @@ static void rl_retry(struct redlock_client *c, struct redlock_lock *lock)
         pause_us = RL_MS_US + rl_pause_us(c, lock); /* an attempt may wait for no reply */
         lock->priv.op.quick = 0;
     }
-    if (pause_us > until_us - c->priv.now_us)
-        pause_us = until_us - c->priv.now_us; /* the last attempt is made when the wait ends */
     lock->priv.state = RL_IN_BACKOFF;
     lock->priv.due_us = c->priv.now_us + pause_us + 1; /* else it could fail for ever in one tick */
+    rl_not_after(&lock->priv.due_us, until_us); /* the last attempt is made when the wait ends */
 }
 
 #if REDLOCK_NOTIFICATION
@@ -428,11 +413,11 @@ static void rl_hasten_retry(struct redlock_client *c, struct redlock_lock *lock)
     if (!rl_may_be_free(c, lock))
         return;
     back = rl_random_below(c, 3) > 0 ? lock->priv.op.spurious : 0U;
-    soon_us = c->priv.now_us + (uint64_t)rl_random_below(c, rl_quick_us(c, 0)) * (1U << back);
+    soon_us = c->priv.now_us + (uint64_t)rl_quick_us(c, 0) * (1U << back);
     lock->priv.op.spurious =
         (uint8_t)(lock->priv.op.spurious + 2 < RL_SPURIOUS_MAX ? lock->priv.op.spurious + 2
                                                                : RL_SPURIOUS_MAX);
-    lock->priv.due_us = soon_us < lock->priv.due_us ? soon_us : lock->priv.due_us;
+    rl_not_after(&lock->priv.due_us, soon_us);
     lock->priv.attempt.free = 0;
 }
 #else
@@ -531,8 +516,9 @@ static void rl_merge_late_grants(const struct redlock_client *c, struct redlock_
 /* Schedules the next automatic extension; at the latest for the end of the validity: then it is lost. R10 */
 static void rl_renew_at(struct redlock_lock *lock, uint64_t moment_us)
 {
-    lock->priv.state = RL_IN_AUTO;
-    lock->priv.due_us = moment_us < lock->valid_until_us ? moment_us : lock->valid_until_us;
+    lock->priv.state = RL_IS_HELD;
+    lock->priv.due_us = moment_us;
+    rl_not_after(&lock->priv.due_us, lock->valid_until_us);
 }
 
 /* The next automatic extension is due when a third of the ttl has passed since the last round, or at once
@@ -587,32 +573,43 @@ static void rl_end_extension(struct redlock_client *c, struct redlock_lock *lock
 static void rl_step_extend(struct redlock_client *c, struct redlock_lock *lock)
 {
     enum redlock_status status = REDLOCK_UNREACHABLE;
+    unsigned voters;
 
     rl_merge_late_grants(c, lock);
     if (lock->priv.due_us == 0) {
         rl_begin_round(c, lock);
         rl_await(c, lock, RL_IN_EXTEND);
-        if (!rl_past(c, lock->valid_until_us) && lock->priv.due_us > lock->valid_until_us)
-            lock->priv.due_us = lock->valid_until_us;
+        if (!rl_past(c, lock->valid_until_us))
+            rl_not_after(&lock->priv.due_us, lock->valid_until_us);
     }
     rl_ask_nodes(c, lock);
+    voters = lock->members & ~(unsigned)rl_mute(lock);
     if (lock->priv.outcome == REDLOCK_CANCELLED) {
         status = REDLOCK_CANCELLED;
     } else if (!rl_is_quorum(c, lock->members)) {
         status = REDLOCK_LOST;
-    } else {
-        switch (rl_verdict_of(c, lock, lock->granted, lock->members & ~(unsigned)rl_mute(lock))) {
-        case RL_WON:
-            if (!rl_past(c, rl_valid_until(c, lock)))
-                status = REDLOCK_OK;
-            break;
-        case RL_OPEN:
-            return;
-        default:
-            break;
-        }
+    } else if (rl_is_quorum(c, lock->granted & voters)) {
+        if (!rl_past(c, rl_valid_until(c, lock)))
+            status = REDLOCK_OK;
+    } else if (!rl_is_in_vain(c, lock, voters)) {
+        return;
     }
     rl_end_extension(c, lock, status);
+}
+
+/* A held lock that extends itself. R10 */
+static void rl_step_auto(struct redlock_client *c, struct redlock_lock *lock)
+{
+    if (lock->priv.due_us == 0)
+        rl_renew_at(lock, rl_renewal_due(c, lock));
+    if (lock->priv.outcome == REDLOCK_CANCELLED)
+        rl_finish(c, lock, REDLOCK_CANCELLED);
+    else if (rl_past(c, lock->valid_until_us))
+        rl_roll_back(c, lock, REDLOCK_LOST);
+    else if (rl_past(c, lock->priv.due_us) && rl_renewals(lock) == 1)
+        rl_finish(c, lock, REDLOCK_EXTEND_LIMIT);
+    else if (rl_past(c, lock->priv.due_us))
+        rl_enter(lock, RL_IN_EXTEND);
 }
 
 /* A held lock: late grants count, and nodes that are ready only now are sent the command. R2 */
@@ -622,21 +619,8 @@ static void rl_step_held(struct redlock_client *c, struct redlock_lock *lock)
     if (rl_past(c, lock->valid_until_us))
         lock->priv.todo = 0;
     rl_ask_nodes(c, lock);
-}
-
-static void rl_step_auto(struct redlock_client *c, struct redlock_lock *lock)
-{
-    if (lock->priv.due_us == 0)
-        rl_renew_at(lock, rl_renewal_due(c, lock));
-    rl_step_held(c, lock);
-    if (lock->priv.outcome == REDLOCK_CANCELLED)
-        rl_finish(c, lock, REDLOCK_CANCELLED);
-    else if (rl_past(c, lock->valid_until_us))
-        rl_roll_back(c, lock, REDLOCK_LOST);
-    else if (rl_past(c, lock->priv.due_us) && rl_renewals(lock) == 1)
-        rl_finish(c, lock, REDLOCK_EXTEND_LIMIT);
-    else if (rl_past(c, lock->priv.due_us))
-        rl_enter(lock, RL_IN_EXTEND);
+    if (rl_is_auto(lock))
+        rl_step_auto(c, lock);
 }
 
 /* ---- Release ----------------------------------------------------------------------------------------- */
@@ -672,8 +656,7 @@ static void rl_step_release(struct redlock_client *c, struct redlock_lock *lock)
         lock->priv.outcome = (int8_t)rl_released(c, lock, end_us);
     if (lock->priv.outcome == REDLOCK_PENDING) {
         rl_await(c, lock, RL_IN_RELEASE);
-        if (lock->priv.due_us > end_us)
-            lock->priv.due_us = end_us;
+        rl_not_after(&lock->priv.due_us, end_us);
         return;
     }
     if (lock->priv.outcome == REDLOCK_UNCONFIRMED && lock->priv.until_us > 0)
@@ -706,10 +689,6 @@ static void rl_step(struct redlock_client *c, struct redlock_lock *lock)
     case RL_IN_EXTEND:
         rl_step_extend(c, lock);
         break;
-    case RL_IN_AUTO:
-        if (REDLOCK_AUTO_EXTEND)
-            rl_step_auto(c, lock);
-        break;
     case RL_IN_RELEASE:
         rl_step_release(c, lock);
         break;
@@ -720,7 +699,7 @@ static void rl_step(struct redlock_client *c, struct redlock_lock *lock)
     }
 }
 
-/* Steps a lock until it has to wait, and moves it to the list for what it waits for. */
+/* Steps a lock until it has to wait. */
 static void rl_turn(struct redlock_client *c, struct redlock_lock *lock)
 {
     unsigned state;
@@ -729,17 +708,8 @@ static void rl_turn(struct redlock_client *c, struct redlock_lock *lock)
         state = lock->priv.state;
         rl_step(c, lock);
     } while (lock->priv.state != state && lock->priv.list == RL_TURN);
-    if (lock->priv.list == RL_DONE)
-        return;
-    if (lock->priv.state == RL_IS_HELD) {
+    if (lock->priv.list != RL_DONE)
         rl_put_away(c, lock);
-        return;
-    }
-    rl_set(&c->priv.wanted, lock->priv.todo);
-    rl_move(c, lock,
-            lock->priv.state == RL_IN_LINE   ? RL_LINE
-            : lock->priv.state == RL_IN_AUTO ? RL_LATER_LIST
-                                             : RL_WAIT);
 }
 
 /* When a lock in line gives up: when wait_ms has passed, but without a ready quorum not before stall_ms, as with
@@ -777,8 +747,7 @@ static void rl_leave_line(struct redlock_client *c)
         uint64_t until_us = rl_line_until(c, lock, reachable);
         next = lock->priv.next;
         if (!rl_past(c, until_us)) {
-            if (until_us < c->priv.line_us)
-                c->priv.line_us = until_us;
+            rl_not_after(&c->priv.line_us, until_us);
         } else if (rl_can_begin(c, lock)) {
             rl_begin_attempt(c, lock);
         } else {

@@ -69,7 +69,6 @@ static unsigned rl_command_for(const struct redlock_client *c, const struct redl
     case RL_IN_CONFIRM:
         return RL_CONFIRM;
     case RL_IS_HELD:
-    case RL_IN_AUTO:
         if (!(lock->priv.attempt.asked & bit))
             return rl_acquiring_command(lock);
         /* fall through */
@@ -169,7 +168,7 @@ static unsigned rl_order_for(const struct redlock_client *c, struct redlock_node
     unsigned command = rl_command_for(c, node, lock), role = RL_VOTER;
     unsigned mute = rl_is(command, RL_WRITING) && !rl_may_vote(c, node) ? RL_MUTE : 0;
 
-    if (mute || rl_is_held(lock))
+    if (mute || lock->priv.state == RL_IS_HELD)
         role = rl_is(command, RL_CREATING) ? RL_STALE : RL_NOBODY;
     else if (command == RL_EXTEND && rl_may_be_young(c, node, lock))
         role = RL_YOUNG;
@@ -221,16 +220,12 @@ REDLOCK_PRIVATE void rl_too_slow(struct redlock_client *c, struct redlock_lock *
     }
 }
 
-/* What a round has come to. `voters`: the nodes whose votes count. */
-REDLOCK_PRIVATE enum rl_verdict rl_verdict_of(struct redlock_client *c, struct redlock_lock *lock,
-                                              unsigned yes, unsigned voters)
+REDLOCK_PRIVATE int rl_is_in_vain(struct redlock_client *c, struct redlock_lock *lock,
+                                  unsigned voters)
 {
-    if (rl_is_quorum(c, yes & voters))
-        return RL_WON;
     if (rl_past(c, lock->priv.due_us)) {
         rl_too_slow(c, lock);
-        return RL_TIME_IS_UP;
+        return 1;
     }
-    return !rl_is_quorum(c, voters & ~(unsigned)(lock->refused | lock->failed)) ? RL_OUT_OF_REACH
-                                                                                : RL_OPEN;
+    return !rl_is_quorum(c, voters & ~(unsigned)(lock->refused | lock->failed));
 }

@@ -292,7 +292,7 @@ static void rl_count_late(const struct redlock_client *c, struct redlock_lock *l
 {
     unsigned state = lock->priv.state, vote = reply->vote;
 
-    if (rl_is_held(lock))
+    if (lock->priv.state == RL_IS_HELD)
         rl_set(vote == RL_YES || vote == RL_REPAIRED ? &lock->granted
                : vote == RL_NO                       ? &lock->refused
                                                      : &lock->failed,

@@ -20,7 +20,7 @@ table() {
 R1|redlock.c|s/rl_random\(c, lock->token, sizeof lock->token\) != 0/lock->priv.op.attempts < 2 && $&/|a new token for every attempt
 R1|vote.c|s/if \(!rl_is\(command, RL_TAKING\) && node->priv.useful/if (node->priv.useful/|a SET is not sent again
 R1|redlock.c|s/(rl_prolong\(c, lock\);\s+if \(rl_past)/lock->priv.started_us = c->priv.now_us; $1/|T1 is read before the first byte is sent
-R2|redlock.c|s/switch \(rl_verdict_of\(c, lock, agreed,/switch (rl_verdict_of(c, lock, lock->priv.waits == 0 ? agreed : 0,/|one node after the other is not enough: the command goes to all nodes at once
+R2|redlock.c|s/rl_is_quorum\(c, rl_agreed\(lock\)\)/rl_is_quorum(c, lock->priv.waits == 0 ? rl_agreed(lock) : 0)/|one node after the other is not enough: the command goes to all nodes at once
 R2|redlock.c|s/rl_ask_the_rest\(c, lock\);(\s+rl_set)/lock->priv.todo = 0;$1/|nodes that were not asked are sent the lock later
 R2|redlock.c|s/rl_ask_the_rest\(c, lock\);(\s+rl_ignore_ext)/lock->priv.todo = 0;$1/|also after a failed extension
 R2|redlock.c|s/return \(coming == 0 \|\|[^&]*&&[^&]*&&/return /|an attempt waits for connections
@@ -37,15 +37,15 @@ R11|redlock.c|s/lock->priv.outcome != REDLOCK_UNCONFIRMED && (lock->priv.outcome
 R11|redlock.c|s/ &&\s+lock->priv.outcome != REDLOCK_CANCELLED\)/)/|so can a cancelled one
 R11|redlock.c|s/lock->priv.waits \| lock->priv.attempt.again\) != 0/lock->priv.waits) != 0/|a release that waits repeats what temporary errors refused
 R11|redlock.c|s/else if \(rl_past\(c, lock->priv.due_us\)\) (\{ \/\* once more)/else $1/|not all the time
-R11|redlock.c|s/if \(lock->priv.due_us > end_us\)/if (0)/|it ends when the wait is over
+R11|redlock.c|s/rl_not_after\(&lock->priv.due_us, end_us\);/;/|it ends when the wait is over
 R11|redlock.c|s/if \(lock->priv.outcome != REDLOCK_CANCELLED\)(\s+lock->priv.outcome = \(int8_t\)rl_released)/$1/|a cancelled release ends
 R4|redlock.c|s/owed->waits = unanswered;/;/|no release is repeated while its reply is due
 R4|vote.c|s/reply->vote == RL_YES \|\| reply->vote == RL_NO \|\| reply/reply->vote == RL_YES || reply/|a release that found no key is not repeated
 R4|redlock.c|s/rl_ignore\(c, owed, c->priv.all, RL_ANY\);/;/|the reply to a release that was given up says nothing of another
 R8|vote.c|s/rl_clear\(&lock->priv.attempt.late, bit\);/;/|a late grant counts no more when its key is gone
 R8|vote.c|s/else if \(vote == RL_YES\) \{(\s+rl_set\(&lock->priv.attempt.late)/else if (vote <= RL_NO) {$1/|a late refusal makes no member
-R8|round.c|s/if \(mute \|\| rl_is_held\(lock\)\)/if (mute)/|a node that is asked after the decision confirms after the decision
-R8|round.c|s/if \(mute \|\| rl_is_held\(lock\)\)/if (mute || lock->priv.state == RL_IS_HELD)/|also while the lock extends itself
+R8|round.c|s/if \(mute \|\| lock->priv.state == RL_IS_HELD\)/if (mute)/|a node that is asked after the decision confirms after the decision
+R8|round.c|s/if \(mute \|\| lock->priv.state == RL_IS_HELD\)/if (mute || (lock->priv.state == RL_IS_HELD \&\& !rl_is_auto(lock)))/|also while the lock extends itself
 R2|vote.c|s/lock->priv.list != RL_DONE && lock->priv.list != RL_TURN/lock->priv.list != RL_TURN/|a late reply does not take a lock from those that are complete
 R4|redlock.c|s/rl_connect\(c, nodes, REDLOCK_NEVER\);/;/|a node is connected for a release that it is owed
 R15|round.c|s/if \(lock->priv.state != RL_IN_ROLLBACK\) \/\* the caller/if (1) \/* the caller/|nodes that failed stay so in the rollback
@@ -91,15 +91,15 @@ R5|client.c|s/rl_ignore_late\(client, lock\);\n    rl_let_go/rl_let_go/|the stru
 R5|redlock.c|s/lock->priv.waits, RL_RELEASING\)/0, RL_RELEASING)/|the struct of a released lock is not written to
 R5|redlock.c|s/rl_wants_holder\(lock\) \? c->priv.all : lock->priv.waits, RL_RELEASING/lock->priv.waits, RL_RELEASING/|the struct of a lock whose PTTL is unanswered is not written to
 R6|round.c|s/return !rl_is_quorum\(c, voters & ~\(unsigned\)\(lock->refused \| lock->failed\)\)/return 0/|an attempt ends when a quorum is out of reach
-R6|redlock.c|s/if \(!rl_knows_why\(c, lock\)\)\s+break;//|a failed attempt ends when its cause is known
+R6|redlock.c|s/ && rl_knows_why\(c, lock\)//|a failed attempt ends when its cause is known
 R6|redlock.c|s/lock->priv.op.attempts > c->priv.settings.retries/0/|the number of retries
 R6|command.c|s/ERR ACL failure\\0//|an error that waiting cannot mend ends the call
 R6|redlock.c|s/2 \* jitter_us \+ 1/1/|jitter
 R6|redlock.c|s/i < lock->priv.op.slow && pause_ms/0 \&\& pause_ms/|the growth of the backoff
 R6|redlock.c|s/pause_ms = s->retry_delay_max_ms;/;/|the longest backoff
 R6|redlock.c|s/quick && lock->priv.op.quick < RL_QUICK_MAX/0/|quick retries
-R6|redlock.c|s/if \(same >= quorum\)\s+return REDLOCK_HELD;/return REDLOCK_HELD;/|contention is distinguished from a holder
-R6|redlock.c|s/pause_us = until_us - c->priv.now_us;/;/|the last attempt when the wait ends
+R6|redlock.c|s/if \(same >= c->priv.quorum\)\s+return REDLOCK_HELD;/return REDLOCK_HELD;/|contention is distinguished from a holder
+R6|redlock.c|s/rl_not_after\(&lock->priv.due_us, until_us\);/;/|the last attempt when the wait ends
 R6|redlock.c|s/if \(coming != 0 && /if (0 \&\& /|concurrent attempts wait for connections
 R6|redlock.c|s/ &&\s+rl_is_quorum\(c, ready & ~\(unsigned\)c->priv.full\);/;/|concurrent attempts wait for a free request
 R6|redlock.c|s/if \(!rl_past\(c, c->priv.line_us\)\)/if (1)/|the time in the line of waiting locks counts towards wait_ms
@@ -112,13 +112,13 @@ R7|vote.c|s/(rl_is_quorum\(c, lock->priv.attempt.free\)) && rl_others_had_it\(lo
 R6|node.c|s/if \(awaited \|\| c->priv.slow\)/if (1)/|round trips are measured on awaited replies
 R15|node.c|s/if \(awaited \|\| c->priv.slow\)/if (awaited)/|a late reply shows how long to wait
 R15|policy.c|s/rl_decision_us\(c\) \/ 1000 \* 3/0/|the timeout is at least three round trips
-R7|redlock.c|s/\(uint64_t\)rl_random_below\(c, rl_quick_us\(c, 0\)\)/(uint64_t)rl_quick_us(c, 0)/|a notified waiter tries at a random moment
+R7|redlock.c|s/\(uint64_t\)rl_quick_us\(c, 0\)/(uint64_t)rl_decision_us(c)/|a notified waiter tries at a random moment
 R7|redlock.c|s/rl_random_below\(c, 3\) > 0 \? lock->priv.op.spurious : 0U/0/|a waiter that was notified in vain stands back
 R7|vote.c|s/if \(notified != NULL\) \{/if (0) {/|one waiter of several is notified
 R7|redlock.c|s/rl_notify_own\(c, lock\);//|notification of a release by the same client
 R7|redlock.c|s/rl_notify_own\(c, lock\);/if (lock->priv.outcome == REDLOCK_OK) $&/|also of one that does not wait for replies
 R7|vote.c|s/if \(!rl_has_key\(lock, key, key_size, known\)\)/if (0)/|a waiter is notified only for its own key
-R8|redlock.c|s/lock->granted, lock->members & ~\(unsigned\)rl_mute/lock->granted, c->priv.all \& ~(unsigned)rl_mute/|only confirmed nodes count
+R8|redlock.c|s/voters = lock->members & ~\(unsigned\)rl_mute/voters = c->priv.all \& ~(unsigned)rl_mute/|only confirmed nodes count
 R8|redlock.c|s/if \(!rl_past\(c, lock->valid_until_us\)\)\s+(rl_set\(&lock->members, lock->priv.attempt.late\);)/$1/|late grants count only while the lock is valid
 R8|redlock.c|s/rl_set\(&lock->members, lock->priv.attempt.late\);/;/|a node that grants late becomes a confirmed node
 R8|vote.c|s/if \(vote != RL_REPAIRED\)/if (vote != RL_REPAIRED \&\& (state != RL_IN_EXTEND || lock->members \& bit))/|a node that grants an extension becomes a confirmed node
@@ -195,7 +195,7 @@ R11|command.c|s/4DELEX" RL_PUT_KEY "IFEQ"/3DELEX" RL_PUT_KEY/|never deleted with
 R11|round.c|s/rl_set_native\(node, rl_native\(node\), RL_ON_TRIAL\);/;/|the native command is tried once on a connection
 R11|node.c|s/rl_set_native\(node, RL_DELIFEQ, RL_UNTRIED\);/if (node->priv.native == 0) $&/|each connection tests the native command
 R11|redlock.c|s/rl_largest_holding\(c, lock\) > 0 \? REDLOCK_LOST/0 ? REDLOCK_LOST/|expired is distinguished from taken by another client
-R16|redlock.c|s/!rl_is_quorum\(c, agreed\) && rl_is_quorum\(c, lock->granted\)/0/|the second round, which confirms the counter
+R16|redlock.c|s/rl_use_fencing\(lock\) && rl_is_quorum\(c, lock->granted\)/0/|the second round, which confirms the counter
 R16|core.h|s/(lock->fencing_token = count;)\s+lock->priv.round.agreed = 0;/$1/|a higher count does not agree
 R16|core.h|s/if \(count == lock->fencing_token\)//|a lower count does not agree
 R16|redlock.c|s/rl_count_confirm\(lock\) > RL_CONFIRMS_MAX/0/|a limit on the rounds that raise the counter
@@ -218,10 +218,10 @@ R18|round.c|s/if \(rl_looks_at_marker\(c, lock, order & RL_COMMAND\)\)\s+break;/
 R18|command.c|s/ \|\| \(command == RL_REPAIR && rl_use_fencing\(lock\)\)//|a repair with a fencing token checks the marker, too
 R18|command.c|s/return c->priv.settings.longest_ttl_ms != 0 &&/return 0 \&\&/|the marker is checked
 R18|node.c|s/else if \(vote == RL_LATER\)(\s+rl_quarantine)/else if (0)$1/|the node's error says why it does not vote
-R15|redlock.c|s/\/\* fall through \*\/\s+case RL_TIME_IS_UP:/if (0) { case RL_TIME_IS_UP: break; }/|the bound of an attempt
+R15|redlock.c|s/rl_is_in_vain\(c, lock, c->priv.all\)/!rl_past(c, lock->priv.due_us) \&\& $&/|the bound of an attempt
 R15|node.c|s/RL_READS_MAX = [^,}]*}/RL_READS_MAX = 100000000\n}/|a limit on reads from a node that sends endlessly
 R15|policy.c|s/quarter_ms < most_ms \? quarter_ms : most_ms/most_ms/|an attempt takes at most a quarter of the TTL
-R15|redlock.c|s/(due_us > lock->valid_until_us\)\s+)lock->priv.due_us = lock->valid_until_us;/$1;/|an extension takes no longer than the validity that is left
+R15|redlock.c|s/rl_not_after\(&lock->priv.due_us, lock->valid_until_us\);(\s+\}\s+rl_ask)/;$1/|an extension takes no longer than the validity that is left
 R5|pipeline.c|s/if \(!\(c->priv.out.unsent & rl_bit\(node->priv.index\)\)\)(\s+node->priv.cursor)/if (1)$1/|unsent bytes of a node are sent first
 R5|pipeline.c|s/if \(!\(c->priv.out.unsent & rl_bit\(node->priv.index\)\)\)\s+node->priv.cursor = c->priv.out.used;//|a cursor begins where the first bytes for its node stand
 R5|pipeline.c|s/ \|\| next\[-1\].nodes != nodes//|bytes for other nodes are a separate run
@@ -263,7 +263,7 @@ R9|vote.c|s/vote == RL_YES \|\| vote == RL_REPAIRED(\s+\? &lock->granted)/vote =
 R3|core.h|s/now_us > c->priv.now_us \? now_us : c->priv.now_us/now_us/|a clock that steps back gives no time
 R13|vote.c|s/ \|\|\s+lock->priv.state == RL_IN_EXTEND;/;/|a vote for an extension on a connection that breaks in this tick does not count
 R13|vote.c|s/lock->priv.state == RL_IN_EXTEND \? RL_EXTEND : RL_SET/RL_SET/|the extension is sent again after such a break
-R14|round.c|s/if \(mute \|\| rl_is_held/if (rl_is_held/|a node that is excluded from voting has no vote
+R14|round.c|s/if \(mute \|\| lock->priv.state/if (lock->priv.state/|a node that is excluded from voting has no vote
 R4|vote.c|s/if \(reply->role == RL_OWED\)/if (0)/|the answer to a release that is owed is no vote
 R4|redlock.c|s/rl_redirect\(c, lock, unanswered, RL_RELEASING, owed, RL_OWED\);//|a late reply to a release answers the owed release
 R8b|node.c|s/if \(rl_is\(command, RL_CREATING\)\) \{(\s+rl_set\(&c->priv.abandoned)/if (0) {$1/|commands of other locks that a server process may still run
