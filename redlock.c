@@ -486,10 +486,11 @@ static void rl_owed_tick(struct redlock_client *c)
    slot. Nodes that cannot be sent it in time are left to rl_owe. R4 */
 static void rl_step_settle(struct redlock_client *c, struct redlock_lock *lock)
 {
+    unsigned sent;
+
     rl_connect(c, lock->priv.todo, REDLOCK_NEVER);
-    rl_clear(&lock->priv.todo, rl_send(c, lock, lock->priv.todo & c->priv.in[REDLOCK_NODE_READY],
-                                       RL_DELETE, RL_NOBODY));
-    rl_clear(&lock->priv.todo, c->priv.in[REDLOCK_NODE_DOWN]);
+    sent = rl_send(c, lock, lock->priv.todo & c->priv.in[REDLOCK_NODE_READY], RL_DELETE, RL_NOBODY);
+    rl_clear(&lock->priv.todo, sent | c->priv.in[REDLOCK_NODE_DOWN]);
     if (lock->priv.todo != 0 && lock->priv.outcome != REDLOCK_LOST &&
         !rl_past(c, lock->priv.due_us))
         return; /* a loss is reported at once */
@@ -767,7 +768,7 @@ REDLOCK_PRIVATE void rl_turn_all(struct redlock_client *c)
             rl_turn(c, lock);
         else if ((lock = rl_first(c, RL_LINE)) != NULL && rl_can_begin(c, lock))
             rl_begin_attempt(c, lock);
-        else if (rl_first(c, RL_TURN) == NULL) {
+        else {
             rl_leave_line(c);
             if (rl_first(c, RL_TURN) == NULL)
                 break;

@@ -116,9 +116,9 @@ static void rl_send_order(struct redlock_client *c, struct redlock_lock *lock, u
         rl_set(&lock->failed, sent);
         for (nodes = sent; nodes != 0; nodes &= nodes - 1)
             rl_quarantine(rl_first_node(c, nodes));
-    } else if (role == RL_VOTER || role == RL_YOUNG) {
-        rl_set(&lock->priv.waits, sent);
     }
+    if (role == RL_VOTER || role == RL_YOUNG)
+        rl_set(&lock->priv.waits, sent);
     if (rl_is(command, RL_CREATING)) {
         rl_clear(&lock->priv.attempt.again, sent);
         rl_set(&lock->priv.attempt.asked, sent);

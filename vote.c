@@ -270,7 +270,7 @@ static void rl_count_vote(const struct redlock_client *c, struct redlock_lock *l
             rl_set(&lock->priv.round.denied, bit);
         else if (rl_is(reply->command, RL_RELEASING))
             rl_set(&lock->priv.attempt.again, bit);
-    } else if (state == RL_IN_EXTEND && vote == RL_NO && rl_repairs(c, lock, bit)) {
+    } else if (vote == RL_NO && rl_repairs(c, lock, bit)) {
         rl_set(&lock->priv.todo, bit);
     } else if (state == RL_IN_ROLLBACK) {
         if (reply->item->kind == RESP_INTEGER)
