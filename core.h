@@ -93,6 +93,12 @@ static inline redlock_mask rl_bit(unsigned i)
     return (redlock_mask)(1U << i);
 }
 
+/* The bit of the first node of a set. */
+static inline unsigned rl_first_bit(unsigned nodes)
+{
+    return nodes & (0U - nodes);
+}
+
 static inline void rl_set(redlock_mask *mask, unsigned bits)
 {
     *mask = (redlock_mask)(*mask | bits);
@@ -447,6 +453,16 @@ static inline const struct redlock_key *rl_extra_key(const struct redlock_lock *
     return &lock->extra_keys[i];
 }
 
+/* The first key, and behind it the extra ones. */
+static inline struct redlock_key rl_key(const struct redlock_lock *lock, unsigned i)
+{
+    struct redlock_key first;
+
+    first.bytes = lock->key;
+    first.size = lock->key_size;
+    return i == 0 ? first : lock->extra_keys[i - 1];
+}
+
 static inline int rl_lacks_extra_keys(const struct redlock_lock *lock)
 {
     return lock->extra_keys == NULL && lock->extra_key_count > 0;
@@ -463,6 +479,16 @@ static inline const struct redlock_key *rl_extra_key(const struct redlock_lock *
     (void)lock;
     (void)i;
     return NULL;
+}
+
+static inline struct redlock_key rl_key(const struct redlock_lock *lock, unsigned i)
+{
+    struct redlock_key first;
+
+    (void)i;
+    first.bytes = lock->key;
+    first.size = lock->key_size;
+    return first;
 }
 
 static inline int rl_lacks_extra_keys(const struct redlock_lock *lock)
@@ -789,7 +815,6 @@ static inline void rl_propose(const struct redlock_io *io, struct redlock_lock *
     uint64_t wall_us = lock->use_fencing && io->wall_us != NULL ? io->wall_us(io->context) : 0;
 
     lock->fencing_token = wall_us < RL_WALL_MAX_US ? wall_us : 0;
-    lock->priv.attempt.confirms = 0;
 }
 
 static inline unsigned rl_count_confirm(struct redlock_lock *lock)

@@ -182,15 +182,16 @@ static int rl_can_begin(struct redlock_client *c, const struct redlock_lock *loc
     for (away = c->priv.all & ~ready; away != 0; away &= away - 1) {
         const struct redlock_node *node = rl_first_node(c, away);
 
-        coming += !rl_past(c, rl_connecting_until(c, node));
+        if (!rl_past(c, rl_connecting_until(c, node)))
+            coming = 1;
         if (node->state == REDLOCK_NODE_DOWN && node->priv.denied &&
             node->priv.mark_us < lock->priv.started_us)
-            untried |= rl_bit(node->priv.index);
+            untried |= rl_first_bit(away);
     }
     if (rl_is_quorum(c, ready))
-        return (coming == 0 || rl_past(c, lock->priv.until_us)) && !c->priv.jammed &&
+        return (!coming || rl_past(c, lock->priv.until_us)) && !c->priv.jammed &&
                rl_is_quorum(c, ready & ~(unsigned)c->priv.full);
-    if (coming != 0 && !rl_past(c, lock->priv.started_us + c->priv.settings.stall_ms * RL_MS_US))
+    if (coming && !rl_past(c, lock->priv.started_us + c->priv.settings.stall_ms * RL_MS_US))
         return 0;
     return !rl_is_quorum(c, ready | untried);
 }
@@ -543,16 +544,16 @@ static void rl_end_extension(struct redlock_client *c, struct redlock_lock *lock
 {
     uint64_t next_us;
 
+    if (status == REDLOCK_LOST) {
+        rl_roll_back(c, lock, REDLOCK_LOST);
+        return;
+    }
     if (status != REDLOCK_OK) {
         rl_ask_the_rest(c, lock);
         rl_ignore_extensions(c, lock);
     } else { /* replies that come late still count */
         rl_prolong(c, lock);
         lock->extended = (uint16_t)(lock->extended + (lock->extended < UINT16_MAX));
-    }
-    if (status == REDLOCK_LOST) {
-        rl_roll_back(c, lock, REDLOCK_LOST);
-        return;
     }
     if (rl_renewals(lock) == 0 || status == REDLOCK_CANCELLED) {
         rl_finish(c, lock, status);
@@ -630,15 +631,16 @@ static void rl_step_held(struct redlock_client *c, struct redlock_lock *lock)
 static enum redlock_status rl_released(const struct redlock_client *c,
                                        const struct redlock_lock *lock, uint64_t end_us)
 {
-    int answered = rl_is_quorum(c, (unsigned)(lock->granted | lock->refused));
+    int open =
+        (lock->priv.todo | lock->priv.waits | lock->priv.attempt.again) != 0 && !rl_past(c, end_us);
 
     if (rl_is_quorum(c, lock->granted))
         return REDLOCK_OK;
-    if (answered && !rl_is_quorum(c, lock->members & ~(unsigned)lock->refused))
+    if (!rl_is_quorum(c, (unsigned)(lock->granted | lock->refused)))
+        return open ? REDLOCK_PENDING : REDLOCK_UNCONFIRMED;
+    if (!rl_is_quorum(c, lock->members & ~(unsigned)lock->refused))
         return rl_largest_holding(c, lock) > 0 ? REDLOCK_LOST : REDLOCK_EXPIRED;
-    if ((lock->priv.todo | lock->priv.waits | lock->priv.attempt.again) != 0 && !rl_past(c, end_us))
-        return REDLOCK_PENDING;
-    return answered ? REDLOCK_OK : REDLOCK_UNCONFIRMED;
+    return open ? REDLOCK_PENDING : REDLOCK_OK;
 }
 
 static void rl_step_release(struct redlock_client *c, struct redlock_lock *lock)
@@ -738,11 +740,12 @@ static void rl_set_line_errors(struct redlock_client *c)
 /* Locks that give up leave the line. Each makes a last attempt, if that is possible. */
 static void rl_leave_line(struct redlock_client *c)
 {
-    int reachable = rl_quorum_is_ready(c);
     struct redlock_lock *lock, *next;
+    int reachable;
 
     if (!rl_past(c, c->priv.line_us))
         return;
+    reachable = rl_quorum_is_ready(c);
     c->priv.line_us = REDLOCK_NEVER;
     for (lock = rl_first(c, RL_LINE); lock != NULL; lock = next) {
         uint64_t until_us = rl_line_until(c, lock, reachable);

@@ -59,10 +59,8 @@ static unsigned rl_acquiring_command(const struct redlock_lock *lock)
 /* The command that a lock sends to a node now. The native release serves one key only. It is not used for a
    rollback, whose script also replies the holder, nor a second time. R11 */
 static unsigned rl_command_for(const struct redlock_client *c, const struct redlock_node *node,
-                               const struct redlock_lock *lock)
+                               const struct redlock_lock *lock, unsigned bit)
 {
-    unsigned bit = rl_bit(node->priv.index);
-
     switch (lock->priv.state) {
     case RL_IN_ASK:
         return rl_acquiring_command(lock);
@@ -91,7 +89,7 @@ static void rl_try_native(struct redlock_client *c, struct redlock_lock *lock, u
         struct redlock_node *node = rl_first_node(c, nodes);
 
         if (rl_tries_native(node) && rl_extra_keys(lock) == 0 &&
-            rl_send(c, lock, rl_bit(node->priv.index), rl_native(node), RL_NOBODY) != 0)
+            rl_send(c, lock, rl_first_bit(nodes), rl_native(node), RL_NOBODY) != 0)
             rl_set_native(node, rl_native(node), RL_ON_TRIAL);
     }
 }
@@ -114,8 +112,6 @@ static void rl_send_order(struct redlock_client *c, struct redlock_lock *lock, u
     if (order & RL_MUTE) {
         rl_set_mute(lock, sent, 1);
         rl_set(&lock->failed, sent);
-        for (nodes = sent; nodes != 0; nodes &= nodes - 1)
-            rl_quarantine(rl_first_node(c, nodes));
     }
     if (role == RL_VOTER || role == RL_YOUNG)
         rl_set(&lock->priv.waits, sent);
@@ -129,9 +125,9 @@ static void rl_send_order(struct redlock_client *c, struct redlock_lock *lock, u
 
 /* A node that has no connection counts as failed, also while it is connected again: it may be hung, and
    accept connections. The command is sent when it is back, but for a rollback, which waits for nobody. */
-static void rl_is_away(struct redlock_lock *lock, const struct redlock_node *node)
+static void rl_is_away(struct redlock_lock *lock, const struct redlock_node *node, unsigned bit)
 {
-    unsigned bit = rl_bit(node->priv.index), state = lock->priv.state;
+    unsigned state = lock->priv.state;
 
     if (node->state != REDLOCK_NODE_DOWN && !(state == RL_IN_ASK && rl_is_failing(node)))
         return;
@@ -153,24 +149,24 @@ REDLOCK_PRIVATE void rl_connect(struct redlock_client *c, unsigned nodes, uint64
 /* Whether our token on a node may be younger than this round: a command that creates the key is unanswered there,
    as on no member. Then the token proves nothing of the time before, but does in a later round. R9 */
 static int rl_may_be_young(const struct redlock_client *c, struct redlock_node *node,
-                           const struct redlock_lock *lock)
+                           const struct redlock_lock *lock, unsigned bit)
 {
-    unsigned bit = rl_bit(node->priv.index);
-
     return !(lock->members & bit) &&
            ((rl_suspects(c, lock) & bit) != 0 || rl_owes(node, lock, RL_CREATING));
 }
 
-/* The order for a node. */
+/* The order for a node. One that may not vote gets the reason as its error. */
 static unsigned rl_order_for(const struct redlock_client *c, struct redlock_node *node,
-                             const struct redlock_lock *lock)
+                             const struct redlock_lock *lock, unsigned bit)
 {
-    unsigned command = rl_command_for(c, node, lock), role = RL_VOTER;
+    unsigned command = rl_command_for(c, node, lock, bit), role = RL_VOTER;
     unsigned mute = rl_is(command, RL_WRITING) && !rl_may_vote(c, node) ? RL_MUTE : 0;
 
+    if (mute)
+        rl_quarantine(node);
     if (mute || lock->priv.state == RL_IS_HELD)
         role = rl_is(command, RL_CREATING) ? RL_STALE : RL_NOBODY;
-    else if (command == RL_EXTEND && rl_may_be_young(c, node, lock))
+    else if (command == RL_EXTEND && rl_may_be_young(c, node, lock, bit))
         role = RL_YOUNG;
     return command | role * RL_ROLE | mute;
 }
@@ -184,19 +180,19 @@ REDLOCK_PRIVATE void rl_ask_nodes(struct redlock_client *c, struct redlock_lock 
     rl_connect(c, ready, lock->priv.state == RL_IN_EXTEND ? lock->valid_until_us : REDLOCK_NEVER);
     away = ready & ~(unsigned)c->priv.in[REDLOCK_NODE_READY];
     for (; away != 0; away &= away - 1)
-        rl_is_away(lock, rl_first_node(c, away));
+        rl_is_away(lock, rl_first_node(c, away), rl_first_bit(away));
     ready &= c->priv.jammed ? 0U : c->priv.in[REDLOCK_NODE_READY];
     while (ready != 0) {
         unsigned left = ready, same = 0, order = 0;
 
         for (; left != 0; left &= left - 1) {
-            struct redlock_node *node = rl_first_node(c, left);
-            unsigned next = rl_order_for(c, node, lock);
+            unsigned bit = rl_first_bit(left);
+            unsigned next = rl_order_for(c, rl_first_node(c, left), lock, bit);
 
             if (same == 0)
                 order = next;
             if (order == next)
-                same |= rl_bit(node->priv.index);
+                same |= bit;
             if (rl_looks_at_marker(c, lock, order & RL_COMMAND))
                 break;
         }

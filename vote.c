@@ -24,7 +24,6 @@ REDLOCK_PRIVATE void rl_move(struct redlock_client *c, struct redlock_lock *lock
         *(next != NULL ? &next->priv.prev : &list->last) = prev;
     }
     lock->priv.list = (uint8_t)where;
-    lock->priv.next = lock->priv.prev = NULL;
     if (where == RL_NOWHERE)
         return;
     list = rl_list(c, where);
@@ -147,12 +146,11 @@ static int rl_has_key(const struct redlock_lock *lock, const void *key, size_t k
 {
     unsigned i;
 
-    if (lock->key_size == key_size && memcmp(lock->key, key, known) == 0)
-        return 1;
-    for (i = 0; i < rl_extra_keys(lock); i++)
-        if (rl_extra_key(lock, i)->size == key_size &&
-            memcmp(rl_extra_key(lock, i)->bytes, key, known) == 0)
+    for (i = 0; i <= rl_extra_keys(lock); i++) {
+        struct redlock_key own = rl_key(lock, i);
+        if (own.size == key_size && memcmp(own.bytes, key, known) == 0)
             return 1;
+    }
     return 0;
 }
 
@@ -204,10 +202,9 @@ REDLOCK_PRIVATE void rl_notify_own(struct redlock_client *c, const struct redloc
 {
     unsigned i;
 
-    rl_notify(c, c->priv.all, lock->key, lock->key_size, lock->key_size);
-    for (i = 0; i < rl_extra_keys(lock); i++) {
-        const struct redlock_key *key = rl_extra_key(lock, i);
-        rl_notify(c, c->priv.all, key->bytes, key->size, key->size);
+    for (i = 0; i <= rl_extra_keys(lock); i++) {
+        struct redlock_key key = rl_key(lock, i);
+        rl_notify(c, c->priv.all, key.bytes, key.size, key.size);
     }
 }
 
@@ -385,9 +382,9 @@ static int rl_in_round(const struct redlock_lock *lock)
 /* The connection to a node broke. A server that restarts empty has lost what it granted, and may be
    connected again under another of its addresses: so its votes in rounds that are not decided count no
    more. R3, R13. Locks that are still to be sent there see that it is away. */
-static void rl_void_votes(struct redlock_client *c, struct redlock_node *node)
+static void rl_void_votes(struct redlock_client *c, const struct redlock_node *node, unsigned bit)
 {
-    unsigned list, bit = rl_bit(node->priv.index);
+    unsigned list;
     struct redlock_lock *lock, *next;
 
     rl_clear(&c->priv.broke, bit);
@@ -423,9 +420,10 @@ REDLOCK_PRIVATE void rl_take_replies(struct redlock_client *c, struct redlock_no
 REDLOCK_PRIVATE void rl_tell_broken(struct redlock_client *c)
 {
     while (c->priv.broke != 0) {
-        struct redlock_node *node = rl_first_node(c, c->priv.broke);
+        unsigned bit = rl_first_bit(c->priv.broke);
+        struct redlock_node *node = rl_first_node(c, bit);
 
         rl_take_replies(c, node, NULL);
-        rl_void_votes(c, node);
+        rl_void_votes(c, node, bit);
     }
 }
