@@ -328,12 +328,16 @@ REDLOCK_PRIVATE int rl_is_quorum(const struct redlock_client *c, unsigned nodes)
 /* How long a decision takes: the round trip to the slowest node of the fastest quorum. */
 REDLOCK_PRIVATE uint32_t rl_decision_us(const struct redlock_client *c);
 
-/* How long a vote may take: node_timeout_ms, but at least three round trips. R15 */
-REDLOCK_PRIVATE uint32_t rl_vote_ms(const struct redlock_client *c);
-
-/* The same for this lock: at most a quarter of its ttl. R15 */
+/* How long a vote for this lock may take: node_timeout_ms, but at least three round trips, and at most a quarter
+   of its ttl. R15 */
 REDLOCK_PRIVATE uint32_t rl_patience_ms(const struct redlock_client *c,
                                         const struct redlock_lock *lock);
+
+/* The same without a ttl. */
+static inline uint32_t rl_vote_ms(const struct redlock_client *c)
+{
+    return rl_patience_ms(c, NULL);
+}
 
 /* ---- Commands on their way (pipeline.c) ---------------------------------------------------------- */
 
@@ -1023,10 +1027,6 @@ REDLOCK_PRIVATE void rl_begin_round(struct redlock_client *c, struct redlock_loc
 /* Sends the present command of a lock where it is still to be sent and can be. R2 */
 REDLOCK_PRIVATE void rl_ask_nodes(struct redlock_client *c, struct redlock_lock *lock);
 
-/* Whether a round that has not succeeded cannot any more: its time is up, or too few of `voters` are left. */
-REDLOCK_PRIVATE int rl_is_in_vain(struct redlock_client *c, struct redlock_lock *lock,
-                                  unsigned voters);
-
 /* Votes that did not come in time count as failed. Their nodes get the error. */
 REDLOCK_PRIVATE void rl_too_slow(struct redlock_client *c, struct redlock_lock *lock);
 
@@ -1042,6 +1042,9 @@ REDLOCK_PRIVATE void rl_ignore_extensions(struct redlock_client *c, struct redlo
 
 /* Connects nodes where that is due, or would be too late at the next due time. */
 REDLOCK_PRIVATE void rl_connect(struct redlock_client *c, unsigned nodes, uint64_t too_late_us);
+
+/* Connects nodes where that is due. */
+REDLOCK_PRIVATE void rl_connect_due(struct redlock_client *c, unsigned nodes);
 
 /* ---- Locks (redlock.c) ------------------------------------------------------------------------------ */
 

@@ -74,20 +74,14 @@ REDLOCK_PRIVATE uint32_t rl_decision_us(const struct redlock_client *c)
     return least;
 }
 
-/* How long a vote may take: node_timeout_ms, but at least three round trips, so that it works over any
-   distance. */
-REDLOCK_PRIVATE uint32_t rl_vote_ms(const struct redlock_client *c)
-{
-    uint32_t least_ms = rl_decision_us(c) / 1000 * 3, most_ms = c->priv.settings.node_timeout_ms;
-
-    return most_ms < least_ms ? least_ms : most_ms;
-}
-
-/* A quarter of the ttl at most: waiting for about as long as the ttl leaves nothing to win, and livelocks. */
+/* At least three round trips, so that it works over any distance. A quarter of the ttl at most: waiting for about
+   as long as the ttl leaves nothing to win, and livelocks. */
 REDLOCK_PRIVATE uint32_t rl_patience_ms(const struct redlock_client *c,
                                         const struct redlock_lock *lock)
 {
-    uint32_t quarter_ms = lock->ttl_ms / 4, most_ms = rl_vote_ms(c);
+    uint32_t least_ms = rl_decision_us(c) / 1000 * 3, most_ms = c->priv.settings.node_timeout_ms;
 
-    return quarter_ms < most_ms ? quarter_ms : most_ms;
+    if (most_ms < least_ms)
+        most_ms = least_ms;
+    return lock != NULL && lock->ttl_ms / 4 < most_ms ? lock->ttl_ms / 4 : most_ms;
 }

@@ -177,7 +177,7 @@ static int rl_can_begin(struct redlock_client *c, const struct redlock_lock *loc
 {
     unsigned ready, away, coming = 0, untried = 0;
 
-    rl_connect(c, c->priv.all, REDLOCK_NEVER);
+    rl_connect_due(c, c->priv.all);
     ready = c->priv.in[REDLOCK_NODE_READY];
     for (away = c->priv.all & ~ready; away != 0; away &= away - 1) {
         const struct redlock_node *node = rl_first_node(c, away);
@@ -196,11 +196,14 @@ static int rl_can_begin(struct redlock_client *c, const struct redlock_lock *loc
     return !rl_is_quorum(c, ready | untried);
 }
 
-static void rl_begin_attempt(struct redlock_client *c, struct redlock_lock *lock)
+/* Begins an attempt if it can. Returns whether the lock has left the line. */
+static int rl_leaves_line(struct redlock_client *c, struct redlock_lock *lock)
 {
+    if (!rl_can_begin(c, lock))
+        return 0;
     if (!rl_token_is_label(lock) && rl_random(c, lock->token, sizeof lock->token) != 0) {
         rl_finish(c, lock, REDLOCK_NO_ENTROPY);
-        return;
+        return 1;
     }
     lock->priv.op.attempts =
         (uint8_t)(lock->priv.op.attempts + (lock->priv.op.attempts < UINT8_MAX));
@@ -211,6 +214,7 @@ static void rl_begin_attempt(struct redlock_client *c, struct redlock_lock *lock
     rl_begin_round(c, lock); /* R1: the clock was read before anything was queued */
     rl_await(c, lock, RL_IN_ASK);
     rl_move(c, lock, RL_TURN);
+    return 1;
 }
 
 /* Ends an attempt that failed or was cancelled, or a lock that is lost: its keys on some nodes would keep other
@@ -288,6 +292,16 @@ static void rl_confirm(struct redlock_client *c, struct redlock_lock *lock)
     rl_ask_nodes(c, lock);
 }
 
+/* Whether a round that has not succeeded cannot any more: its time is up, or too few of `voters` are left. */
+static int rl_is_in_vain(struct redlock_client *c, struct redlock_lock *lock, unsigned voters)
+{
+    if (rl_past(c, lock->priv.due_us)) {
+        rl_too_slow(c, lock);
+        return 1;
+    }
+    return !rl_is_quorum(c, voters & ~(unsigned)(lock->refused | lock->failed));
+}
+
 /* Whether it is known why an attempt fails: a quorum has answered, or no other node will. R6 */
 static int rl_knows_why(const struct redlock_client *c, const struct redlock_lock *lock)
 {
@@ -325,22 +339,24 @@ static enum redlock_status rl_outcome(const struct redlock_client *c,
                                       const struct redlock_lock *lock)
 {
     unsigned untold, others = lock->refused, same = rl_largest_holding(c, lock);
+    int refused;
 
-    if (!rl_is_quorum(c, lock->refused)) /* with an even number of nodes it fails before that */
-        others = lock->priv.attempt.asked & ~(unsigned)lock->granted;
-    untold = others & (unsigned)(lock->priv.todo | lock->priv.waits);
     if (same >= c->priv.quorum)
         return REDLOCK_HELD;
     if (!rl_is_quorum(c, (unsigned)(lock->granted | lock->refused)))
         return rl_is_quorum(c, c->priv.all & ~(unsigned)lock->priv.round.denied)
                    ? REDLOCK_UNREACHABLE
                    : REDLOCK_DENIED;
+    refused = rl_is_quorum(c, lock->refused);
+    if (!refused) /* with an even number of nodes it fails before that */
+        others = lock->priv.attempt.asked & ~(unsigned)lock->granted;
+    untold = others & (unsigned)(lock->priv.todo | lock->priv.waits);
     if (REDLOCK_DIAGNOSIS &&
         same + rl_bits(untold | (lock->refused & lock->failed)) < c->priv.quorum)
         return REDLOCK_CONTENDED;
     if (REDLOCK_DIAGNOSIS && untold != 0 && !rl_past(c, lock->priv.due_us))
         return REDLOCK_PENDING;
-    return rl_is_quorum(c, lock->refused) ? REDLOCK_HELD : REDLOCK_CONTENDED;
+    return refused ? REDLOCK_HELD : REDLOCK_CONTENDED;
 }
 
 static void rl_step_rollback(struct redlock_client *c, struct redlock_lock *lock)
@@ -477,7 +493,7 @@ static void rl_owed_tick(struct redlock_client *c)
             continue;
         }
         owed->due_us = c->priv.now_us + RL_OWED_MS * RL_MS_US;
-        rl_connect(c, nodes, REDLOCK_NEVER);
+        rl_connect_due(c, nodes);
         rl_set(&owed->waits,
                rl_send(c, owed, nodes & c->priv.in[REDLOCK_NODE_READY], RL_DELETE, RL_OWED));
     }
@@ -489,7 +505,7 @@ static void rl_step_settle(struct redlock_client *c, struct redlock_lock *lock)
 {
     unsigned sent;
 
-    rl_connect(c, lock->priv.todo, REDLOCK_NEVER);
+    rl_connect_due(c, lock->priv.todo);
     sent = rl_send(c, lock, lock->priv.todo & c->priv.in[REDLOCK_NODE_READY], RL_DELETE, RL_NOBODY);
     rl_clear(&lock->priv.todo, sent | c->priv.in[REDLOCK_NODE_DOWN]);
     if (lock->priv.todo != 0 && lock->priv.outcome != REDLOCK_LOST &&
@@ -738,7 +754,7 @@ static void rl_set_line_errors(struct redlock_client *c)
 }
 
 /* Locks that give up leave the line. Each makes a last attempt, if that is possible. */
-static void rl_leave_line(struct redlock_client *c)
+static void rl_end_waits(struct redlock_client *c)
 {
     struct redlock_lock *lock, *next;
     int reachable;
@@ -752,9 +768,7 @@ static void rl_leave_line(struct redlock_client *c)
         next = lock->priv.next;
         if (!rl_past(c, until_us)) {
             rl_not_after(&c->priv.line_us, until_us);
-        } else if (rl_can_begin(c, lock)) {
-            rl_begin_attempt(c, lock);
-        } else {
+        } else if (!rl_leaves_line(c, lock)) {
             rl_set_line_errors(c);
             rl_finish(c, lock, rl_others_had_it(lock) ? REDLOCK_TIMEOUT : REDLOCK_UNREACHABLE);
         }
@@ -769,10 +783,8 @@ REDLOCK_PRIVATE void rl_turn_all(struct redlock_client *c)
     for (;;) {
         if ((lock = rl_first(c, RL_TURN)) != NULL)
             rl_turn(c, lock);
-        else if ((lock = rl_first(c, RL_LINE)) != NULL && rl_can_begin(c, lock))
-            rl_begin_attempt(c, lock);
-        else {
-            rl_leave_line(c);
+        else if ((lock = rl_first(c, RL_LINE)) == NULL || !rl_leaves_line(c, lock)) {
+            rl_end_waits(c);
             if (rl_first(c, RL_TURN) == NULL)
                 break;
         }

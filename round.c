@@ -146,6 +146,11 @@ REDLOCK_PRIVATE void rl_connect(struct redlock_client *c, unsigned nodes, uint64
         rl_node_want(c, rl_first_node(c, nodes), too_late_us);
 }
 
+REDLOCK_PRIVATE void rl_connect_due(struct redlock_client *c, unsigned nodes)
+{
+    rl_connect(c, nodes, REDLOCK_NEVER);
+}
+
 /* Whether our token on a node may be younger than this round: a command that creates the key is unanswered there,
    as on no member. Then the token proves nothing of the time before, but does in a later round. R9 */
 static int rl_may_be_young(const struct redlock_client *c, struct redlock_node *node,
@@ -214,14 +219,4 @@ REDLOCK_PRIVATE void rl_too_slow(struct redlock_client *c, struct redlock_lock *
         rl_set_error(node, node->state == REDLOCK_NODE_CONNECTING ? RL_NO_CONNECTION_IN_TIME
                                                                   : RL_NO_REPLY_IN_TIME);
     }
-}
-
-REDLOCK_PRIVATE int rl_is_in_vain(struct redlock_client *c, struct redlock_lock *lock,
-                                  unsigned voters)
-{
-    if (rl_past(c, lock->priv.due_us)) {
-        rl_too_slow(c, lock);
-        return 1;
-    }
-    return !rl_is_quorum(c, voters & ~(unsigned)(lock->refused | lock->failed));
 }

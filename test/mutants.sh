@@ -47,7 +47,7 @@ R8|vote.c|s/else if \(vote == RL_YES\) \{(\s+rl_set\(&lock->priv.attempt.late)/e
 R8|round.c|s/if \(mute \|\| lock->priv.state == RL_IS_HELD\)/if (mute)/|a node that is asked after the decision confirms after the decision
 R8|round.c|s/if \(mute \|\| lock->priv.state == RL_IS_HELD\)/if (mute || (lock->priv.state == RL_IS_HELD \&\& !rl_is_auto(lock)))/|also while the lock extends itself
 R2|vote.c|s/lock->priv.list != RL_DONE && lock->priv.list != RL_TURN/lock->priv.list != RL_TURN/|a late reply does not take a lock from those that are complete
-R4|redlock.c|s/rl_connect\(c, nodes, REDLOCK_NEVER\);/;/|a node is connected for a release that it is owed
+R4|redlock.c|s/rl_connect_due\(c, nodes\);/;/|a node is connected for a release that it is owed
 R15|round.c|s/if \(lock->priv.state != RL_IN_ROLLBACK\) \/\* the caller/if (1) \/* the caller/|nodes that failed stay so in the rollback
 R15|round.c|s/rl_set\(&lock->failed, late\);/;/|votes that are late have failed
 R11|round.c|s/if \(state == RL_IN_ROLLBACK\)(\s+rl_clear\(&lock->priv.todo, bit\))/if (state == RL_IN_ROLLBACK || state == RL_IN_RELEASE)$1/|a release waits for nodes that are down
@@ -90,7 +90,7 @@ R5|node.c|s/if \(!rl_past\(c, due_us\)\)\s+return;/;/|the pause before a reconne
 R5|client.c|s/rl_ignore_late\(client, lock\);\n    rl_let_go/rl_let_go/|the struct of an abandoned lock is not written to
 R5|redlock.c|s/lock->priv.waits, RL_RELEASING\)/0, RL_RELEASING)/|the struct of a released lock is not written to
 R5|redlock.c|s/rl_wants_holder\(lock\) \? c->priv.all : lock->priv.waits, RL_RELEASING/lock->priv.waits, RL_RELEASING/|the struct of a lock whose PTTL is unanswered is not written to
-R6|round.c|s/return !rl_is_quorum\(c, voters & ~\(unsigned\)\(lock->refused \| lock->failed\)\)/return 0/|an attempt ends when a quorum is out of reach
+R6|redlock.c|s/return !rl_is_quorum\(c, voters & ~\(unsigned\)\(lock->refused \| lock->failed\)\)/return 0/|an attempt ends when a quorum is out of reach
 R6|redlock.c|s/ && rl_knows_why\(c, lock\)//|a failed attempt ends when its cause is known
 R6|redlock.c|s/lock->priv.op.attempts > c->priv.settings.retries/0/|the number of retries
 R6|command.c|s/ERR ACL failure\\0//|an error that waiting cannot mend ends the call
@@ -220,7 +220,7 @@ R18|command.c|s/return c->priv.settings.longest_ttl_ms != 0 &&/return 0 \&\&/|th
 R18|node.c|s/else if \(vote == RL_LATER\)(\s+rl_quarantine)/else if (0)$1/|the node's error says why it does not vote
 R15|redlock.c|s/rl_is_in_vain\(c, lock, c->priv.all\)/!rl_past(c, lock->priv.due_us) \&\& $&/|the bound of an attempt
 R15|node.c|s/RL_READS_MAX = [^,}]*}/RL_READS_MAX = 100000000\n}/|a limit on reads from a node that sends endlessly
-R15|policy.c|s/quarter_ms < most_ms \? quarter_ms : most_ms/most_ms/|an attempt takes at most a quarter of the TTL
+R15|policy.c|s/lock != NULL && lock->ttl_ms/0 \&\& lock->ttl_ms/|an attempt takes at most a quarter of the TTL
 R15|redlock.c|s/rl_not_after\(&lock->priv.due_us, lock->valid_until_us\);(\s+\}\s+rl_ask)/;$1/|an extension takes no longer than the validity that is left
 R5|pipeline.c|s/if \(!\(c->priv.out.unsent & rl_bit\(node->priv.index\)\)\)(\s+node->priv.cursor)/if (1)$1/|unsent bytes of a node are sent first
 R5|pipeline.c|s/if \(!\(c->priv.out.unsent & rl_bit\(node->priv.index\)\)\)\s+node->priv.cursor = c->priv.out.used;//|a cursor begins where the first bytes for its node stand
@@ -280,7 +280,7 @@ R13|vote.c|s/rl_void_votes\(c, node, bit\);/rl_clear(\&c->priv.broke, bit);/|vot
 R5|vote.c|s/\} else if \(!\(lock->priv.todo & bit\)\) \{/} else {/|a lock that waits for a connection notices that it has failed
 R5|pipeline.c|s/mark_us = rl_now\(c\)/mark_us = c->priv.io->now_us(c->priv.io->context)/|a clock that steps back does not end the pause
 R13|vote.c|s/rl_disagree\(lock, bit\);/;/|confirmations of the counter on such a connection do not count
-R15|round.c|s/if \(rl_past\(c, lock->priv.due_us\)\)( \{\s+rl_too_slow)/if (rl_past(c, lock->priv.due_us) \&\& lock->priv.state != RL_IN_EXTEND)$1/|the bound of an extension
+R15|redlock.c|s/if \(rl_past\(c, lock->priv.due_us\)\)( \{\s+rl_too_slow)/if (rl_past(c, lock->priv.due_us) \&\& lock->priv.state != RL_IN_EXTEND)$1/|the bound of an extension
 R5|client.c|s/rl_set\(&client->priv.busy, rl_bit\(i\)\);//|a node with events is handled
 R5|client.c|s/rl_past\(c, c->priv.due_us\) \? c->priv.all : 0U/0U/|all nodes are handled when a deadline passes
 QR5|pipeline.c|s/count < REDLOCK_PIPELINE_MAX - \(owner != NULL\)/count < REDLOCK_PIPELINE_MAX/|the last slot is for commands without a requester
