@@ -326,7 +326,9 @@ static void rl_unanswered(const struct redlock_node *node, struct redlock_lock *
         rl_set(&lock->priv.round.broken, bit);
 }
 
-static void rl_replied(struct redlock_client *c, struct redlock_node *node, struct rl_reply *reply)
+/* Inline, as there is one call, for each reply. */
+static inline void rl_replied(struct redlock_client *c, struct redlock_node *node,
+                              struct rl_reply *reply)
 {
     struct redlock_lock *lock = (struct redlock_lock *)reply->owner; /* unless it is OWED */
     unsigned i = node->priv.index, bit = rl_bit(i);
@@ -344,6 +346,11 @@ static void rl_replied(struct redlock_client *c, struct redlock_node *node, stru
         if (reply->vote == RL_YES)
             rl_note_pttl(c, lock, i, (int64_t)reply->number);
         return;
+    }
+    if (reply->role == RL_YOUNG) { /* R9 */
+        reply->role = RL_VOTER;
+        if (reply->vote == RL_YES)
+            reply->vote = RL_REPAIRED;
     }
     if (reply->role == RL_VOTER) {
         rl_clear(&lock->priv.waits, bit);
@@ -407,14 +414,8 @@ REDLOCK_PRIVATE void rl_take_replies(struct redlock_client *c, struct redlock_no
 {
     struct rl_reply reply = {NULL, NULL, 0, 0, 0, 0};
 
-    while (rl_node_reply(c, node, in, &reply)) {
-        if (reply.role == RL_YOUNG) { /* R9 */
-            reply.role = RL_VOTER;
-            if (reply.vote == RL_YES)
-                reply.vote = RL_REPAIRED;
-        }
+    while (rl_node_reply(c, node, in, &reply))
         rl_replied(c, node, &reply);
-    }
 }
 
 REDLOCK_PRIVATE void rl_tell_broken(struct redlock_client *c)
