@@ -1007,13 +1007,10 @@ REDLOCK_PRIVATE int rl_may_be_free(const struct redlock_client *c, const struct 
 
 /* How many nodes the holder with most of them has. */
 #if REDLOCK_DIAGNOSIS
-REDLOCK_PRIVATE unsigned rl_largest_holding(const struct redlock_client *c,
-                                            const struct redlock_lock *lock);
+REDLOCK_PRIVATE unsigned rl_largest_holding(const struct redlock_lock *lock);
 #else
-static inline unsigned rl_largest_holding(const struct redlock_client *c,
-                                          const struct redlock_lock *lock)
+static inline unsigned rl_largest_holding(const struct redlock_lock *lock)
 {
-    (void)c;
     (void)lock;
     return 0;
 }

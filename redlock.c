@@ -338,7 +338,7 @@ static uint32_t rl_quick_us(struct redlock_client *c, unsigned times)
 static enum redlock_status rl_outcome(const struct redlock_client *c,
                                       const struct redlock_lock *lock)
 {
-    unsigned untold, others = lock->refused, same = rl_largest_holding(c, lock);
+    unsigned untold, others = lock->refused, same = rl_largest_holding(lock);
     int refused;
 
     if (same >= c->priv.quorum)
@@ -655,7 +655,7 @@ static enum redlock_status rl_released(const struct redlock_client *c,
     if (!rl_is_quorum(c, (unsigned)(lock->granted | lock->refused)))
         return open ? REDLOCK_PENDING : REDLOCK_UNCONFIRMED;
     if (!rl_is_quorum(c, lock->members & ~(unsigned)lock->refused))
-        return rl_largest_holding(c, lock) > 0 ? REDLOCK_LOST : REDLOCK_EXPIRED;
+        return rl_largest_holding(lock) > 0 ? REDLOCK_LOST : REDLOCK_EXPIRED;
     return open ? REDLOCK_PENDING : REDLOCK_OK;
 }
 
@@ -749,7 +749,7 @@ static void rl_set_line_errors(struct redlock_client *c)
     for (i = 0; i < c->priv.count; i++)
         if (c->priv.nodes[i].state != REDLOCK_NODE_READY)
             rl_set_error(&c->priv.nodes[i], RL_NO_CONNECTION_IN_TIME);
-        else if (c->priv.full & rl_bit(i))
+        else if (c->priv.full >> i & 1)
             rl_set_error(&c->priv.nodes[i], RL_NO_REPLY_IN_TIME);
 }
 

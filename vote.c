@@ -49,44 +49,40 @@ REDLOCK_PRIVATE void rl_touch(struct redlock_client *c, struct redlock_lock *loc
 /* ---- What replies tell besides votes ------------------------------------------------------------- */
 
 #if REDLOCK_DIAGNOSIS
-/* How many nodes the holder of node i has. */
-static unsigned rl_holding(const struct redlock_client *c, const struct redlock_lock *lock,
-                           unsigned i)
+/* How many nodes the holder of node i has. Nodes that are not there have none. */
+static unsigned rl_holding(const struct redlock_lock *lock, unsigned i)
 {
     unsigned j, same = 0;
 
-    for (j = 0; j < c->priv.count && lock->priv.round.holder[i] != 0; j++)
+    for (j = 0; j < REDLOCK_NODES_MAX && lock->priv.round.holder[i] != 0; j++)
         same += lock->priv.round.holder[j] == lock->priv.round.holder[i];
     return same;
 }
 
-REDLOCK_PRIVATE unsigned rl_largest_holding(const struct redlock_client *c,
-                                            const struct redlock_lock *lock)
+REDLOCK_PRIVATE unsigned rl_largest_holding(const struct redlock_lock *lock)
 {
     unsigned i, most = 0;
 
-    for (i = 0; i < c->priv.count; i++) {
-        unsigned same = rl_holding(c, lock, i);
+    for (i = 0; i < REDLOCK_NODES_MAX; i++) {
+        unsigned same = rl_holding(lock, i);
         most = same > most ? same : most;
     }
     return most;
 }
 
 /* Whether node i named a holder, and no other holder is known to have more nodes. */
-static int rl_names_holder(const struct redlock_client *c, const struct redlock_lock *lock,
-                           unsigned i)
+static int rl_names_holder(const struct redlock_lock *lock, unsigned i)
 {
-    return lock->priv.round.holder[i] != 0 && rl_holding(c, lock, i) == rl_largest_holding(c, lock);
+    return lock->priv.round.holder[i] != 0 && rl_holding(lock, i) == rl_largest_holding(lock);
 }
 
 /* Node i has replied the token of the holder: copies as much of it as there is room for. */
-static void rl_note_holder(const struct redlock_client *c, struct redlock_lock *lock, unsigned i,
-                           const struct resp_item *item)
+static void rl_note_holder(struct redlock_lock *lock, unsigned i, const struct resp_item *item)
 {
     size_t size = item->text_used < lock->holder_size ? item->text_used : lock->holder_size - 1U;
 
     lock->priv.round.holder[i] = (uint16_t)(rl_hash(item, RESP_TEXT_MAX) | 1);
-    if (!rl_wants_holder(lock) || !rl_names_holder(c, lock, i))
+    if (!rl_wants_holder(lock) || !rl_names_holder(lock, i))
         return;
     memcpy(lock->holder, item->text, size);
     lock->holder[size] = '\0';
@@ -96,7 +92,7 @@ static void rl_note_holder(const struct redlock_client *c, struct redlock_lock *
 static void rl_note_pttl(const struct redlock_client *c, struct redlock_lock *lock, unsigned i,
                          int64_t left_ms)
 {
-    if (left_ms < -1 || !rl_names_holder(c, lock, i))
+    if (left_ms < -1 || !rl_names_holder(lock, i))
         return;
     lock->holder_until_us = left_ms < 0 || left_ms >= RL_FENCING_TOKEN_MAX
                                 ? REDLOCK_NEVER
@@ -104,10 +100,9 @@ static void rl_note_pttl(const struct redlock_client *c, struct redlock_lock *lo
 }
 
 #else
-static inline void rl_note_holder(const struct redlock_client *c, struct redlock_lock *lock,
-                                  unsigned i, const struct resp_item *item)
+static inline void rl_note_holder(struct redlock_lock *lock, unsigned i,
+                                  const struct resp_item *item)
 {
-    (void)c;
     (void)lock;
     (void)i;
     (void)item;
@@ -260,7 +255,7 @@ static void rl_count_vote(const struct redlock_client *c, struct redlock_lock *l
     unsigned bit = rl_bit(i), state = lock->priv.state, vote = reply->vote;
 
     if (reply->item->kind == RESP_STRING)
-        rl_note_holder(c, lock, i, reply->item);
+        rl_note_holder(lock, i, reply->item);
     if (vote == RL_LATER || vote == RL_DENIED) {
         rl_set(&lock->failed, bit);
         if (vote == RL_DENIED)

@@ -194,7 +194,7 @@ R11|node.c|s/command \+ 1, RL_UNTRIED/command + 1, RL_KNOWN/|an untested native 
 R11|command.c|s/4DELEX" RL_PUT_KEY "IFEQ"/3DELEX" RL_PUT_KEY/|never deleted without the condition
 R11|round.c|s/rl_set_native\(node, rl_native\(node\), RL_ON_TRIAL\);/;/|the native command is tried once on a connection
 R11|node.c|s/rl_set_native\(node, RL_DELIFEQ, RL_UNTRIED\);/if (node->priv.native == 0) $&/|each connection tests the native command
-R11|redlock.c|s/rl_largest_holding\(c, lock\) > 0 \? REDLOCK_LOST/0 ? REDLOCK_LOST/|expired is distinguished from taken by another client
+R11|redlock.c|s/rl_largest_holding\(lock\) > 0 \? REDLOCK_LOST/0 ? REDLOCK_LOST/|expired is distinguished from taken by another client
 R16|redlock.c|s/rl_use_fencing\(lock\) && rl_is_quorum\(c, lock->granted\)/0/|the second round, which confirms the counter
 R16|core.h|s/(lock->fencing_token = count;)\s+lock->priv.round.agreed = 0;/$1/|a higher count does not agree
 R16|core.h|s/if \(count == lock->fencing_token\)//|a lower count does not agree

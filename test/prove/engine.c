@@ -17,7 +17,7 @@ static char holder[256];
 
 /* The contract that the third proof shows: the function stays within a buffer of any size. */
 /*@ assigns lock->priv.round.holder[0 .. REDLOCK_NODES_MAX - 1], holder[0 .. 255] \from item->text[0 .. RESP_TEXT_MAX], i; */
-static void rl_note_holder(const struct redlock_client *c, struct redlock_lock *lock, unsigned i, const struct resp_item *item);
+static void rl_note_holder(struct redlock_lock *lock, unsigned i, const struct resp_item *item);
 
 #include "vote.c"
 #include "round.c"
@@ -359,7 +359,7 @@ static void note(unsigned size)
     any_item();
     any_lock(RL_IN_ROLLBACK, RL_TURN);
     lock.holder_size = (uint8_t)size;
-    rl_note_holder(&client, &lock, 0, &item);
+    rl_note_holder(&lock, 0, &item);
     rl_note_pttl(&client, &lock, 0, (int64_t)any_time());
     check_lock();
 }
