@@ -245,7 +245,7 @@ static enum resp_event resp_end_item(struct resp_reader *r)
 static enum resp_event resp_end_number(struct resp_reader *r)
 {
     struct resp_item *item = &r->item;
-    int64_t length;
+    int64_t length = 0;
     uint32_t size;
 
     if (!resp_parse_number(item, &length))
