@@ -968,6 +968,13 @@ static void r06_round_trips_are_not_idle_time(void)
         is_int(release(100), REDLOCK_OK, "r06: released");
         fake_now_us += 500 * MS;
     }
+    is_int(acquire(0), REDLOCK_OK, "r06: held by two of three once more");
+    for (i = 0; i < 20; i++) {
+        fake_now_us += 500 * MS;
+        is_int(extend(), REDLOCK_OK, "r06: extended");
+    }
+    is_int(release(100), REDLOCK_OK, "r06: released after extensions");
+    fake_now_us += 500 * MS;
     for (i = 0; i < 2; i++)
         is_int((int)nodes[i].rtt_us, (int)MS, "r06: rtt_us of node %d is its delay", i);
     is_int((int)nodes[2].rtt_us, 3 * MS, "r06: rtt_us of node 2 is that of its handshake");
