@@ -113,12 +113,13 @@ static int line_send(unsigned i, const void *bytes, size_t size)
 static int dial(void *context, struct redlock_node *node)
 {
     static const char digits[] = "0123456789abcdef";
-    unsigned i = (unsigned)node->address[4] - '0', j;
+    int is_uart = strncmp(node->address, "uart", 4) == 0;
+    unsigned i = is_uart ? (unsigned)node->address[4] - '0' : LINES, j;
     struct line *line = &lines[i % LINES];
     uint8_t random[4];
 
     (void)context;
-    if (memcmp(node->address, "uart", 4) != 0 || i >= LINES) {
+    if (i >= LINES) {
         redlock_set_error(node, "no such line", NULL);
         return -1;
     }

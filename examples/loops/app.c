@@ -32,8 +32,12 @@ int app_arguments(struct app *app, int argc, char **argv)
     for (app->count = 0; app->count + 3 < (unsigned)argc; app->count++)
         app->nodes[app->count].address = argv[app->count + 3];
     for (i = 0; i < APP_LOCKS; i++) {
-        snprintf(app->locks[i].key, sizeof app->locks[i].key, "redlock:%s/%s", argv[1],
-                 i == 0 ? "left" : "right");
+        int size = snprintf(app->locks[i].key, sizeof app->locks[i].key, "redlock:%s/%s", argv[1],
+                            i == 0 ? "left" : "right");
+        if (size >= (int)sizeof app->locks[i].key) { /* both locks would have one key */
+            fprintf(stderr, "%s: this name is too long\n", argv[1]);
+            return 0;
+        }
         app->locks[i].left = (unsigned)(seconds * 1000 / (APP_TTL_MS / 3));
     }
     return 1;
