@@ -382,11 +382,12 @@ REDLOCK_PRIVATE int rl_is_denial(const struct resp_item *item)
     static const char prefixes[] = "NOAUTH\0NOPERM\0WRONGPASS\0DENIED\0READONLY\0WRONGTYPE\0MOVED\0"
                                    "ASK\0ERR The user ex\0ERR ACL failure\0";
     const char *prefix = prefixes;
+    size_t size;
 
     if (item->kind != RESP_ERROR)
         return 0;
-    for (; prefix < prefixes + sizeof prefixes - 1; prefix += strlen(prefix) + 1)
-        if (strncmp(item->text, prefix, strlen(prefix)) == 0)
+    for (; (size = strlen(prefix)) > 0; prefix += size + 1)
+        if (strncmp(item->text, prefix, size) == 0)
             return 1;
     return 0;
 }
@@ -395,29 +396,24 @@ REDLOCK_PRIVATE int rl_is_denial(const struct resp_item *item)
 REDLOCK_PRIVATE enum rl_vote rl_vote_of(unsigned command, const struct resp_item *item)
 {
     int64_t number = item->integer;
-
     if (item->kind == RESP_ERROR)
         return rl_is_denial(item) ? RL_DENIED : RL_LATER;
     if (command == RL_SET) {
         if (item->kind == RESP_NIL)
             return RL_NO;
-        return item->kind == RESP_STATUS && item->text_used == 2 && memcmp(item->text, "OK", 2) == 0
-                   ? RL_YES
-                   : RL_NONSENSE;
+        return item->kind == RESP_STATUS && strcmp(item->text, "OK") == 0 ? RL_YES : RL_NONSENSE;
     }
     if (item->kind == RESP_STRING && rl_is(command, 1 << RL_DELETE | 1 << RL_EVALSHA))
         return RL_NO;
     if (item->kind != RESP_INTEGER)
         return RL_NONSENSE;
-    if (REDLOCK_MARKER && number == -2 && rl_is(command, 1 << RL_FENCE | 1 << RL_REPAIR))
-        return RL_LATER; /* R18 */
-    if (REDLOCK_FENCING && rl_is(command, 1 << RL_FENCE | 1 << RL_CONFIRM))
-        return number == -1                                  ? RL_NO
-               : number > 0 && number < RL_FENCING_TOKEN_MAX ? RL_YES
-                                                             : RL_NONSENSE;
-    if (number == 0)
+    if (number == -rl_has_counter(command))
         return RL_NO;
+    if (number == 1 || (rl_has_counter(command) && number > 0 && number < RL_FENCING_TOKEN_MAX))
+        return RL_YES;
     if (number == 2 && command == RL_REPAIR)
         return RL_REPAIRED;
-    return number == 1 ? RL_YES : RL_NONSENSE;
+    if (REDLOCK_MARKER && number == -2 && rl_is(command, 1 << RL_FENCE | 1 << RL_REPAIR))
+        return RL_LATER; /* R18 */
+    return RL_NONSENSE;
 }
