@@ -12,13 +12,14 @@ enum { RL_TTL_MIN_MS = 10, RL_TTL_MAX_MS = 0x7fffffff };
 
 /* ---- Set up ------------------------------------------------------------------------------------------ */
 
-/* In the order of struct redlock_settings, which is all uint32_t. REDLOCK_NONE is none of `most`. */
+/* In the order of struct redlock_settings, which is all uint32_t. REDLOCK_NONE is none of `most`. The default of
+   quorum and stall_ms depends on others. */
 static const struct rl_setting {
     uint32_t most, usual;
 } rl_settings[] = {
     {16, 0},
     {60000, 50},
-    {600000, 1000},
+    {600000, 0},
     {254, UINT8_MAX},
     {600000, 100},
     {100, 50},
@@ -37,45 +38,51 @@ enum { RL_SETTINGS = sizeof rl_settings / sizeof *rl_settings, RL_MAY_BE_NONE = 
 typedef char rl_every_setting_has_a_range
     [sizeof(struct redlock_settings) == RL_SETTINGS * sizeof(uint32_t) ? 1 : -1];
 
-/* Checks each setting and puts the default where there is a 0. The number of a bad one, or RL_SETTINGS. */
-static unsigned rl_complete(struct redlock_settings *settings, unsigned count)
+/* Copies the settings, checks each, and puts the default where there is a 0. The number of a bad one, or
+   RL_SETTINGS. */
+static unsigned rl_complete(struct redlock_settings *settings, const struct redlock_settings *given,
+                            unsigned count)
 {
-    uint32_t *value = (uint32_t *)(void *)settings;
-    int usual_stall = settings->stall_ms == 0;
+    const uint32_t *from = (const uint32_t *)(const void *)given;
+    uint32_t *to = (uint32_t *)(void *)settings;
     unsigned i;
 
+    for (i = 0; i < RL_SETTINGS; i++) {
+        uint32_t value = from[i];
+        if (value == 0)
+            value = rl_settings[i].usual;
+        else if (value == REDLOCK_NONE && (RL_MAY_BE_NONE >> i & 1))
+            value = 0;
+        else if (value > rl_settings[i].most)
+            return i;
+        to[i] = value;
+    }
     if (settings->quorum == 0)
         settings->quorum = count / 2 + 1;
-    for (i = 0; i < RL_SETTINGS; i++, value++) {
-        if (*value == 0)
-            *value = rl_settings[i].usual;
-        else if (*value == REDLOCK_NONE && (RL_MAY_BE_NONE >> i & 1))
-            *value = 0;
-        else if (*value > rl_settings[i].most)
-            return i;
-    }
-    if (usual_stall && settings->stall_ms < 2 * settings->node_timeout_ms)
-        settings->stall_ms = 2 * settings->node_timeout_ms; /* or it would be shorter than that */
-    return settings->quorum < count / 2 + 1 || settings->quorum > count ? 0 : RL_SETTINGS;
+    if (settings->quorum < count / 2 + 1 || settings->quorum > count)
+        return 0;
+    if (settings->stall_ms == 0)
+        settings->stall_ms = settings->node_timeout_ms > 500 ? 2 * settings->node_timeout_ms : 1000;
+    return RL_SETTINGS;
 }
 
+/* The words around user and password take so many bytes at most, with "default" as the user. */
+enum { RL_LOGIN_SIZE = 59 };
+
 /* What is wrong with a node, or RL_NO_ERROR. */
-static enum rl_error rl_bad_node(struct redlock_client *c, const struct redlock_node *nodes,
-                                 const struct redlock_node *node)
+static enum rl_error rl_bad_node(const struct redlock_node *nodes, const struct redlock_node *node)
 {
-    struct resp_writer w = {c->priv.out_bytes, REDLOCK_SEND_MAX, 0, 0};
-    struct rl_message message = {NULL, NULL, NULL, node, 0, RL_HELLO_AUTH, 0};
+    size_t user_size = node->user != NULL ? strlen(node->user) : 0;
 
     if (node->user != NULL && node->password == NULL)
         return RL_USER_WITHOUT_PASSWORD;
-    if (node->password != NULL)
-        rl_put_command(&w, &message, RL_HELLO_AUTH);
-    if (w.overflow)
+    if (node->password != NULL &&
+        RL_LOGIN_SIZE + user_size + strlen(node->password) > REDLOCK_SEND_MAX)
         return RL_LONG_PASSWORD;
     if (node->address == NULL || node->address[0] == '\0')
         return RL_NO_ADDRESS;
     for (; nodes < node; nodes++)
-        if (strcmp(node->address, nodes->address) == 0)
+        if (nodes->address != NULL && strcmp(node->address, nodes->address) == 0)
             return RL_SAME_ADDRESS;
     return RL_NO_ERROR;
 }
@@ -105,23 +112,24 @@ enum redlock_status redlock_init(struct redlock_client *client, const struct red
         return rl_invalid(client, RL_ARG_IO);
     if (nodes == NULL || count < 1 || count > REDLOCK_NODES_MAX)
         return rl_invalid(client, RL_ARG_NODES);
-    for (node = nodes; node < nodes + count; node++) {
+    for (node = nodes; client->priv.count < count; node++) {
+        enum rl_error error;
+
         /* all that stands before what the caller sets */
         memset(node, 0, offsetof(struct redlock_node, address));
         node->error[0] = '\0';
         node->handle = -1;
         node->priv.index = client->priv.count++;
-    }
-    for (node = nodes; node < nodes + count; node++) {
-        enum rl_error error = rl_bad_node(client, nodes, node);
+        error = rl_bad_node(nodes, node);
         if (error == RL_NO_ERROR && (io->check == NULL || io->check(io->context, node) == 0))
             continue;
         rl_set_error(node, error);
-        return rl_invalid(client, RL_ARG_NODE);
+        rl_invalid(client, RL_ARG_NODE);
     }
-    if (settings != NULL)
-        client->priv.settings = *settings;
-    bad = rl_complete(&client->priv.settings, count);
+    if (client->priv.invalid != 0)
+        return REDLOCK_INVALID_ARGUMENT;
+    bad = rl_complete(&client->priv.settings, settings != NULL ? settings : &client->priv.settings,
+                      count);
     if (bad < RL_SETTINGS) {
         rl_set_setting_error(&nodes[0], bad);
         return rl_invalid(client, RL_ARG_SETTINGS);
