@@ -439,7 +439,7 @@ static void rl_look_at_nodes(struct redlock_client *c)
         rl_node_tick(c, node);
     }
     rl_tell_broken(c);
-    rl_connect(c, c->priv.wanted, REDLOCK_NEVER);
+    rl_connect_due(c, c->priv.wanted);
 }
 
 static void rl_send_unsent(struct redlock_client *c)

@@ -275,7 +275,7 @@ R2|client.c|s/ \|\| \(lock->priv.todo & ready\)\)/)/|the command of a held lock 
 R2|client.c|s/rl_ask_nodes\(c, lock\); \/\* it is complete/; \/* it is complete/|the command also goes there after the lock was reported as completed
 R2|client.c|s/rl_set\(&c->priv.wanted, lock->priv.todo\);\n\s+\}/}/|also where it has no room for all of them
 R5|client.c|s/rl_due\(client, client->priv.now_us \+ RL_MS_US\);/;/|a hung node is noticed, however many locks are complete meanwhile
-R2|client.c|s/rl_connect\(c, c->priv.wanted, REDLOCK_NEVER\);//|a node is connected for a held lock
+R2|client.c|s/rl_connect_due\(c, c->priv.wanted\);//|a node is connected for a held lock
 R13|vote.c|s/rl_void_votes\(c, node, bit\);/rl_clear(\&c->priv.broke, bit);/|votes of a connection that breaks before the decision do not count
 R5|vote.c|s/\} else if \(!\(lock->priv.todo & bit\)\) \{/} else {/|a lock that waits for a connection notices that it has failed
 R5|pipeline.c|s/mark_us = rl_now\(c\)/mark_us = c->priv.io->now_us(c->priv.io->context)/|a clock that steps back does not end the pause
