@@ -29,7 +29,7 @@ static const char rl_error_texts[] = "cannot connect\0"
                                      "same address as another node\0"
                                      "a user without a password\0"
                                      "user and password exceed REDLOCK_SEND_MAX\0"
-                                     "setting out of range\0";
+                                     "setting out of range: \0";
 
 /* The n-th of texts that follow each other. */
 static const char *rl_nth(const char *text, unsigned n)
@@ -128,9 +128,8 @@ REDLOCK_PRIVATE void rl_set_server_error(struct redlock_node *node, enum rl_erro
     if (rl_is_unclear_denial(text)) {
         rl_append(node->error, "needs ");
         rl_append(node->error, rl_acl_rules(node));
-    } else {
-        rl_set_error(node, error);
     }
+    rl_set_error(node, error); /* unless that stands there */
     rl_append(node->error, ": ");
     rl_append(node->error, text);
 }
@@ -142,8 +141,8 @@ static const char rl_setting_names[] =
 
 REDLOCK_PRIVATE void rl_set_setting_error(struct redlock_node *node, unsigned setting)
 {
-    redlock_set_error(node, rl_nth(rl_error_texts, RL_BAD_SETTING),
-                      rl_nth(rl_setting_names, setting));
+    rl_set_error(node, RL_BAD_SETTING);
+    rl_append(node->error, rl_nth(rl_setting_names, setting));
 }
 
 /* From REDLOCK_PENDING, which is 1, downwards. */
