@@ -227,8 +227,9 @@ static enum rl_argument rl_check_lock(const struct redlock_client *c,
     return rl_check_keys(lock);
 }
 
-/* REDLOCK_PENDING if nothing is wrong. */
-static enum redlock_status rl_check(struct redlock_client *c, const struct redlock_lock *lock)
+/* REDLOCK_PENDING if nothing is wrong. `idle`: no operation on the lock must be in progress. */
+static enum redlock_status rl_check(struct redlock_client *c, const struct redlock_lock *lock,
+                                    int idle)
 {
     enum rl_argument bad;
 
@@ -240,23 +241,14 @@ static enum redlock_status rl_check(struct redlock_client *c, const struct redlo
         return rl_invalid(c, RL_ARG_LOCK);
     if (rl_process(c->priv.io) != c->priv.process)
         return REDLOCK_FORKED;
-    bad = rl_check_lock(c, lock);
+    bad = idle && lock->status == REDLOCK_PENDING ? RL_ARG_LOCK : rl_check_lock(c, lock);
     return bad != RL_ARG_NONE ? rl_invalid(c, bad) : REDLOCK_PENDING;
-}
-
-/* The same for an operation on a lock that must not be in progress. */
-static enum redlock_status rl_check_idle(struct redlock_client *c, const struct redlock_lock *lock)
-{
-    enum redlock_status status = rl_check(c, lock);
-
-    return status == REDLOCK_PENDING && lock->status == REDLOCK_PENDING ? rl_invalid(c, RL_ARG_LOCK)
-                                                                        : status;
 }
 
 enum redlock_status redlock_acquire_start(struct redlock_client *client, struct redlock_lock *lock,
                                           uint32_t wait_ms)
 {
-    enum redlock_status status = rl_check_idle(client, lock);
+    enum redlock_status status = rl_check(client, lock, 1);
 
     if (status != REDLOCK_PENDING)
         return status;
@@ -272,7 +264,7 @@ enum redlock_status redlock_acquire_start(struct redlock_client *client, struct 
 
 enum redlock_status redlock_extend_start(struct redlock_client *client, struct redlock_lock *lock)
 {
-    enum redlock_status status = rl_check_idle(client, lock);
+    enum redlock_status status = rl_check(client, lock, 1);
 
     if (status != REDLOCK_PENDING)
         return status;
@@ -286,7 +278,7 @@ enum redlock_status redlock_extend_start(struct redlock_client *client, struct r
 enum redlock_status redlock_auto_extend_start(struct redlock_client *client,
                                               struct redlock_lock *lock, unsigned extensions)
 {
-    enum redlock_status status = rl_check_idle(client, lock);
+    enum redlock_status status = rl_check(client, lock, 1);
 
     if (status != REDLOCK_PENDING)
         return status;
@@ -303,7 +295,7 @@ enum redlock_status redlock_auto_extend_start(struct redlock_client *client,
 enum redlock_status redlock_release_start(struct redlock_client *client, struct redlock_lock *lock,
                                           uint32_t wait_ms)
 {
-    enum redlock_status status = rl_check(client, lock);
+    enum redlock_status status = rl_check(client, lock, 0);
 
     if (status != REDLOCK_PENDING)
         return status;
@@ -322,7 +314,7 @@ enum redlock_status redlock_release_start(struct redlock_client *client, struct 
 enum redlock_status redlock_adopt(struct redlock_client *client, struct redlock_lock *lock,
                                   uint32_t remaining_ms)
 {
-    enum redlock_status status = rl_check_idle(client, lock);
+    enum redlock_status status = rl_check(client, lock, 1);
 
     if (status != REDLOCK_PENDING)
         return status;
