@@ -12,28 +12,28 @@ enum { RL_TTL_MIN_MS = 10, RL_TTL_MAX_MS = 0x7fffffff };
 
 /* ---- Set up ------------------------------------------------------------------------------------------ */
 
-/* In the order of struct redlock_settings, which is all uint32_t. REDLOCK_NONE is none of `most`. The default of
-   quorum and stall_ms depends on others. */
-static const struct rl_setting {
-    uint32_t most, usual;
-} rl_settings[] = {
-    {16, 0},
-    {60000, 50},
-    {600000, 0},
-    {254, UINT8_MAX},
-    {600000, 100},
-    {100, 50},
-    {1000, 50},
-    {600000, 1000},
-    {500000, 10000},
-    {65535, 100},
-    {REDLOCK_RESTART_GUARD ? RL_TTL_MAX_MS : 0, 0},
-    {REDLOCK_DURABLE, 0},
-};
+/* The largest value of each setting, in the order of struct redlock_settings, which is all uint32_t. None is
+   REDLOCK_NONE. */
+static const uint32_t rl_most[] = {16,
+                                   60000,
+                                   600000,
+                                   254,
+                                   600000,
+                                   100,
+                                   1000,
+                                   600000,
+                                   500000,
+                                   65535,
+                                   REDLOCK_RESTART_GUARD ? RL_TTL_MAX_MS : 0,
+                                   REDLOCK_DURABLE};
 
 /* Those that may be REDLOCK_NONE: retries, retry_delay_ms, retry_jitter_pct, retry_growth_pct, drift_ppm,
    extend_max. */
-enum { RL_SETTINGS = sizeof rl_settings / sizeof *rl_settings, RL_MAY_BE_NONE = 0x378 };
+enum { RL_SETTINGS = sizeof rl_most / sizeof *rl_most, RL_MAY_BE_NONE = 0x378 };
+
+/* The defaults. Those of quorum and stall_ms depend on others. */
+static const uint16_t rl_usual[RL_SETTINGS] = {0,  50,   0,     UINT8_MAX, 100, 50,
+                                               50, 1000, 10000, 100,       0,   0};
 
 typedef char rl_every_setting_has_a_range
     [sizeof(struct redlock_settings) == RL_SETTINGS * sizeof(uint32_t) ? 1 : -1];
@@ -50,10 +50,10 @@ static unsigned rl_complete(struct redlock_settings *settings, const struct redl
     for (i = 0; i < RL_SETTINGS; i++) {
         uint32_t value = from[i];
         if (value == 0)
-            value = rl_settings[i].usual;
+            value = rl_usual[i];
         else if (value == REDLOCK_NONE && (RL_MAY_BE_NONE >> i & 1))
             value = 0;
-        else if (value > rl_settings[i].most)
+        else if (value > rl_most[i])
             return i;
         to[i] = value;
     }
@@ -367,10 +367,8 @@ unsigned redlock_wanted_events(const struct redlock_client *client, unsigned i)
 void redlock_handle_events(struct redlock_client *client, unsigned i, unsigned events)
 {
     struct redlock_node *node = &client->priv.nodes[i];
-    struct rl_input in;
+    struct rl_input in = {NULL, NULL, 0};
 
-    in.at = in.end = client->priv.input;
-    in.reads = 0;
     if (node->state == REDLOCK_NODE_CONNECTING) {
         /* Any event: it is up, or has failed. The reply to the handshake is due from now on. R5 */
         events |= REDLOCK_WRITABLE;
