@@ -286,10 +286,10 @@ enum redlock_status redlock_auto_extend_start(struct redlock_client *client,
         return rl_invalid(client, RL_ARG_EXTENSIONS);
     if (lock->priv.state != RL_IS_HELD)
         return REDLOCK_LOST;
-    rl_begin(client, lock, REDLOCK_OP_AUTO_EXTEND, RL_IN_AUTO, 0);
-    rl_set_renewals(lock, extensions + 1);
     lock->priv.op.slow = 0;
-    return REDLOCK_PENDING;
+    status = rl_begin(client, lock, REDLOCK_OP_AUTO_EXTEND, RL_IN_AUTO, 0);
+    rl_set_renewals(lock, extensions + 1);
+    return status;
 }
 
 enum redlock_status redlock_release_start(struct redlock_client *client, struct redlock_lock *lock,
