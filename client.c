@@ -379,7 +379,6 @@ void redlock_handle_events(struct redlock_client *client, unsigned i, unsigned e
         rl_node_send(client, node);
     if (events & REDLOCK_READABLE)
         rl_take_replies(client, node, &in);
-    rl_tell_broken(client);
 }
 
 /* Moves to TURN the locks that this tick must step: those whose time is up, and those that can be sent to a node
@@ -423,6 +422,7 @@ static void rl_look_at_nodes(struct redlock_client *c)
             /* its replies may not have been read yet. R5 */
             redlock_handle_events(c, node->priv.index, REDLOCK_READABLE | REDLOCK_WRITABLE);
             c->priv.now_us = rl_now(c);
+            rl_tell_broken(c); /* it may have broken: then it owes nothing */
             if (rl_past(c, rl_node_stall_us(c, node)))
                 rl_node_stalls(c, node);
         }
