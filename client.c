@@ -440,7 +440,6 @@ static void rl_send_unsent(struct redlock_client *c)
     for (; nodes != 0; nodes >>= 1, node++)
         if (nodes & 1)
             rl_node_send(c, node);
-    rl_tell_broken(c);
 }
 
 /* When the nodes must be looked at again. */
@@ -487,9 +486,9 @@ uint64_t redlock_tick(struct redlock_client *client)
     rl_wake(client);
     rl_turn_all(client);
     rl_send_unsent(client);
-    if (client->priv.ended || rl_first(client, RL_TURN) != NULL) {
+    if (client->priv.ended || client->priv.broke || rl_first(client, RL_TURN) != NULL) {
         rl_due(client, client->priv.now_us + RL_MS_US); /* if more such ticks follow */
-        return 0; /* a lock is complete; there is room again; a node went down */
+        return 0; /* a lock is complete; there is room again; a connection broke */
     }
     client->priv.due_us = REDLOCK_NEVER;
     rl_nodes_due(client);
