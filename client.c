@@ -222,7 +222,7 @@ static enum rl_argument rl_check_lock(const struct redlock_client *c,
         return RL_ARG_LABEL;
     if (lock->ttl_ms < RL_TTL_MIN_MS || lock->ttl_ms > RL_TTL_MAX_MS)
         return RL_ARG_TTL; /* in this range it is more than the drift, at most half of it and 2 ms */
-    if (longest_ms != 0 && lock->ttl_ms > longest_ms)
+    if (REDLOCK_RESTART_GUARD && longest_ms != 0 && lock->ttl_ms > longest_ms)
         return RL_ARG_LONGEST_TTL; /* R14 rests on it */
     return rl_check_keys(lock);
 }
