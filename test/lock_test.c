@@ -624,6 +624,21 @@ static void r05_a_paused_process_reads_a_long_reply(void)
     is_int(fake_nodes[0].connects, 1, "r05: the connection stays up");
 }
 
+static void r05_a_connection_breaks_beside_a_held_lock(void)
+{
+    unsigned zeros = 0;
+
+    begin_with_defaults(3);
+    is_int(acquire(0), REDLOCK_OK, "r05: held");
+    fake_pass(&client, 10 * MS);
+    fake_break(2);
+    redlock_handle_events(&client, 2, REDLOCK_READABLE);
+    while (zeros < 10 && redlock_tick(&client) == 0)
+        zeros++;
+    ok(zeros < 10, "r05: the next wait is not for nothing: %u ticks returned 0", zeros);
+    is_int(release(100), REDLOCK_OK, "r05: released");
+}
+
 /* Each tick completes another lock, so that none is followed by a wait. */
 static void r05_a_stall_between_complete_locks(void)
 {
@@ -4494,6 +4509,7 @@ static void acquiring(void)
     r05_an_unsolicited_first_reply_disconnects();
     r05_one_byte_at_a_time();
     r05_stalled_connection();
+    r05_a_connection_breaks_beside_a_held_lock();
     r05_a_stall_between_complete_locks();
     r05_an_idle_caller_causes_no_stall();
     r05_a_paused_process_reads_a_long_reply();

@@ -274,6 +274,7 @@ QR5|node.c|s/if \(node->priv.count > 0\)\s+return; \/\* the locks/\/* the locks/
 R2|client.c|s/ \|\| \(lock->priv.todo & ready\)\)/)/|the command of a held lock goes to a node that becomes ready later
 R2|client.c|s/rl_ask_nodes\(c, lock\); \/\* it is complete/; \/* it is complete/|the command also goes there after the lock was reported as completed
 R2|client.c|s/rl_set\(&c->priv.wanted, lock->priv.todo\);\n\s+\}/}/|also where it has no room for all of them
+R5|client.c|s/rl_tell_broken\(c\);(\s+rl_connect_due)/$1/|a tick tells the locks which connections broke
 R5|client.c|s/rl_due\(client, client->priv.now_us \+ RL_MS_US\);/;/|a hung node is noticed, however many locks are complete meanwhile
 R2|client.c|s/rl_connect_due\(c, c->priv.wanted\);//|a node is connected for a held lock
 R13|vote.c|s/rl_void_votes\(c, node, bit\);/rl_clear(\&c->priv.broke, bit);/|votes of a connection that breaks before the decision do not count
