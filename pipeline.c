@@ -50,46 +50,28 @@ REDLOCK_PRIVATE struct redlock_request *rl_request(struct redlock_node *node, un
     return &node->priv.requests[at < REDLOCK_PIPELINE_MAX ? at : at - REDLOCK_PIPELINE_MAX];
 }
 
-/* The last request, if it can count this command too: the same command, and both replies are dropped. */
-static struct redlock_request *rl_shared(struct redlock_node *node, const void *owner,
-                                         unsigned command)
+/* The request for one more command: the last one if it can count this one too, the same command, and both replies
+   are dropped; else a free one, which has no repeats; NULL: there is none. The last free one is kept for commands
+   whose reply is dropped. They can share it, so a rollback never waits for it for long. */
+static struct redlock_request *rl_slot(struct redlock_node *node, const void *owner,
+                                       unsigned command)
 {
     unsigned count = node->priv.count;
-    struct redlock_request *last = rl_request(node, count > 0 ? count - 1 : 0);
 
-    return count > 0 && owner == NULL && last->owner == NULL && last->command == command &&
-                   last->repeats < UINT16_MAX
-               ? last
-               : NULL;
-}
-
-/* The last slot is kept for commands whose reply is dropped. They can share it, so a rollback never waits
-   for a slot for long. */
-static int rl_has_slot(struct redlock_node *node, const void *owner, unsigned command)
-{
-    return node->priv.count < REDLOCK_PIPELINE_MAX - (owner != NULL) ||
-           rl_shared(node, owner, command) != NULL;
-}
-
-static void rl_push(struct redlock_node *node, void *owner, unsigned command, unsigned role)
-{
-    struct redlock_request *request = rl_shared(node, owner, command);
-
-    if (request != NULL) {
-        request->repeats++;
-        return;
+    if (owner != NULL)
+        return count < REDLOCK_PIPELINE_MAX - 1 ? rl_request(node, count) : NULL;
+    if (count > 0) {
+        struct redlock_request *last = rl_request(node, count - 1);
+        if (last->owner == NULL && last->command == command && last->repeats < UINT16_MAX)
+            return last;
     }
-    request = rl_request(node, node->priv.count++);
-    request->owner = owner;
-    request->repeats = 1;
-    request->command = (uint8_t)command;
-    request->role = (uint8_t)role;
+    return count < REDLOCK_PIPELINE_MAX ? rl_request(node, count) : NULL;
 }
 
 REDLOCK_PRIVATE void rl_pop(struct redlock_node *node)
 {
     node->priv.part = 0;
-    if (--rl_request(node, 0)->repeats > 0)
+    if (--node->priv.requests[node->priv.first].repeats > 0)
         return;
     node->priv.count--;
     if (++node->priv.first == REDLOCK_PIPELINE_MAX)
@@ -158,13 +140,15 @@ REDLOCK_PRIVATE void rl_node_broke(struct redlock_client *c, struct redlock_node
 
 REDLOCK_PRIVATE void rl_transmit(struct redlock_client *c, struct redlock_node *node)
 {
-    unsigned bit = rl_bit(node->priv.index), run = 0;
+    unsigned bit = rl_bit(node->priv.index), run = 0, from = node->priv.cursor, to;
 
-    while (c->priv.out.unsent & bit) {
-        unsigned from = node->priv.cursor, to = 0;
+    if (!(c->priv.out.unsent & bit))
+        return;
+    for (;;) {
         int moved;
 
-        for (; run < c->priv.out.runs; run++) { /* as many runs at once as follow each other */
+        for (to = 0; run < c->priv.out.runs;
+             run++) { /* as many runs at once as follow each other */
             const struct redlock_run *next = &c->priv.out_run[run];
             if (next->nodes & bit)
                 to = next->end;
@@ -173,20 +157,20 @@ REDLOCK_PRIVATE void rl_transmit(struct redlock_client *c, struct redlock_node *
             else if (next->end > from)
                 from = next->end;
         }
-        if (to <= from) {
-            rl_out_sent(c, bit);
-            return;
-        }
+        if (to <= from)
+            break;
         moved =
             c->priv.io->transmit(c->priv.io->context, node, c->priv.out_bytes + from, to - from);
         if (moved < 0) {
             rl_node_broke(c, node, RL_CONNECTION_LOST);
             return;
         }
-        node->priv.cursor = (uint16_t)(from + (unsigned)moved);
-        if ((unsigned)moved < to - from)
+        from += (unsigned)moved;
+        node->priv.cursor = (uint16_t)from;
+        if (from < to)
             return;
     }
+    rl_out_sent(c, bit);
 }
 
 /* Makes room in the buffer by sending all of it. */
@@ -200,24 +184,16 @@ static void rl_make_room(struct redlock_client *c)
             rl_transmit(c, node);
 }
 
-/* A node without unsent bytes is sent what is written from now on. */
-static void rl_out_begin(const struct redlock_client *c, struct redlock_node *node)
-{
-    if (!(c->priv.out.unsent & rl_bit(node->priv.index)))
-        node->priv.cursor = c->priv.out.used;
-}
-
 /* The bytes that were written behind the used ones are for these nodes. */
-static void rl_out_add(struct redlock_client *c, redlock_mask nodes, size_t size)
+static void rl_out_add(struct redlock_client *c, unsigned nodes, size_t size)
 {
     struct redlock_run *next = &c->priv.out_run[c->priv.out.runs];
 
-    if (c->priv.out.runs == 0 || next[-1].nodes != nodes) {
-        next->nodes = nodes;
-        c->priv.out.runs++;
-    } else {
+    if (c->priv.out.runs > 0 && next[-1].nodes == nodes)
         next--;
-    }
+    else
+        c->priv.out.runs++;
+    next->nodes = (redlock_mask)nodes;
     c->priv.out.used = (uint16_t)(c->priv.out.used + size);
     next->end = c->priv.out.used;
     rl_set(&c->priv.out.unsent, nodes);
@@ -241,9 +217,12 @@ REDLOCK_PRIVATE redlock_mask rl_send(struct redlock_client *c, void *from, unsig
     struct rl_message message = {c, NULL, NULL, NULL, 0, (uint8_t)(command & 31), 0};
     void *owner = role == RL_NOBODY ? NULL : from;
     struct redlock_node *node = c->priv.nodes;
-    redlock_mask sent = 0;
+    unsigned bit, sent = 0;
     size_t size;
 
+    nodes &= rl_up(c);
+    if (nodes == 0)
+        return 0;
     if (role == RL_OWED)
         message.owed = (const struct redlock_owed *)from;
     else
@@ -252,41 +231,47 @@ REDLOCK_PRIVATE redlock_mask rl_send(struct redlock_client *c, void *from, unsig
         command |= RL_WITH_SYNC;
         message.patience_ms = rl_patience_ms(c, message.lock);
     }
-    for (nodes &= rl_up(c); nodes != 0; nodes >>= 1, node++) {
-        if (!(nodes & 1))
-            continue;
-        if (rl_has_slot(node, owner, command))
-            rl_set(&sent, rl_bit(node->priv.index));
-        else if (from != NULL)
-            rl_set(&c->priv.full, rl_bit(node->priv.index));
-        message.node = node;
-    }
-    if (sent == 0)
-        return 0;
+    message.node = rl_first_node(c, nodes); /* a command for more than one does not ask for it */
     message.marked =
         rl_looks_at_marker(c, message.lock, message.command) && rl_run(message.node) != 0;
     size = rl_encode(c, &message, command);
     if (size == 0) {
         rl_make_room(c);
-        sent &= rl_up(c);
-        if (sent == 0)
-            return 0;
+        nodes &= rl_up(c);
         size = rl_encode(c, &message, command);
-        if (size == 0) { /* some node has not taken all: the jam ends when each has */
-            if (!c->priv.jammed)
-                c->priv.jammed_us = c->priv.now_us;
-            c->priv.jammed = 1;
-            return 0;
-        }
     }
-    for (nodes = sent, node = c->priv.nodes; nodes != 0; nodes >>= 1, node++) {
-        if (!(nodes & 1))
+    for (bit = 1; bit <= nodes; bit <<= 1, node++) {
+        struct redlock_request *request;
+
+        if (!(nodes & bit))
             continue;
+        request = rl_slot(node, owner, command);
+        if (request == NULL) {
+            if (from != NULL)
+                rl_set(&c->priv.full, bit);
+            continue;
+        }
+        sent |= bit;
+        if (size == 0)
+            continue;
+        if (!(c->priv.out.unsent & bit))
+            node->priv.cursor = c->priv.out.used; /* it is sent what is written from now on */
         if (node->priv.count == 0)
             node->priv.mark_us = c->priv.now_us;
-        rl_out_begin(c, node);
-        rl_push(node, owner, command, role);
+        if (request->repeats++ == 0)
+            node->priv.count++;
+        request->owner = owner;
+        request->command = (uint8_t)command;
+        request->role = (uint8_t)role;
+    }
+    if (sent == 0)
+        return 0;
+    if (size == 0) { /* some node has not taken all: the jam ends when each has */
+        if (!c->priv.jammed)
+            c->priv.jammed_us = c->priv.now_us;
+        c->priv.jammed = 1;
+        return 0;
     }
     rl_out_add(c, sent, size);
-    return sent;
+    return (redlock_mask)sent;
 }

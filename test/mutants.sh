@@ -69,7 +69,7 @@ R4|redlock.c|s/rl_roll_back\(c, lock, REDLOCK_LOST\);/rl_enter(lock, RL_IN_SETTL
 R4|redlock.c|s/lock->priv.todo = lock->priv.attempt.asked;/lock->priv.todo = 0;/|the rollback
 R4|redlock.c|s/rl_send\(c, lock, lock->priv.todo & [^,]*,\s+RL_DELETE, RL_NOBODY\)/0/|a release that waits while the buffer is full
 R4|redlock.c|s/rl_roll_back\(c, lock, REDLOCK_CANCELLED\);/rl_finish(c, lock, REDLOCK_CANCELLED);/|the rollback of a cancelled attempt
-R4|pipeline.c|s/sent &= rl_up\(c\);/;/|nothing is queued on a connection that broke
+R4|pipeline.c|s/nodes &= rl_up\(c\);(\s+size)/;$1/|nothing is queued on a connection that broke
 R4|redlock.c|s/lock->priv.attempt.again \| unanswered/unanswered/|a temporary error is no answer to a release
 R4|vote.c|s/(SETTLE\) \{[^}]*reply->vote == RL_LATER \|\| reply->vote ==) RL_UNANSWERED/$1 RL_LATER/|a release that becomes unanswered while another one waits is owed
 R4|vote.c|s/(SETTLE\) \{[^}]*)reply->vote == RL_LATER \|\|/$1/|so is one that is answered with a temporary error then
@@ -222,12 +222,12 @@ R15|redlock.c|s/rl_is_in_vain\(c, lock, c->priv.all\)/!rl_past(c, lock->priv.due
 R15|node.c|s/RL_READS_MAX = [^,}]*}/RL_READS_MAX = 100000000\n}/|a limit on reads from a node that sends endlessly
 R15|policy.c|s/lock != NULL && lock->ttl_ms/0 \&\& lock->ttl_ms/|an attempt takes at most a quarter of the TTL
 R15|redlock.c|s/rl_not_after\(&lock->priv.due_us, lock->valid_until_us\);(\s+\}\s+rl_ask)/;$1/|an extension takes no longer than the validity that is left
-R5|pipeline.c|s/if \(!\(c->priv.out.unsent & rl_bit\(node->priv.index\)\)\)(\s+node->priv.cursor)/if (1)$1/|unsent bytes of a node are sent first
-R5|pipeline.c|s/if \(!\(c->priv.out.unsent & rl_bit\(node->priv.index\)\)\)\s+node->priv.cursor = c->priv.out.used;//|a cursor begins where the first bytes for its node stand
-R5|pipeline.c|s/ \|\| next\[-1\].nodes != nodes//|bytes for other nodes are a separate run
+R5|pipeline.c|s/if \(!\(c->priv.out.unsent & bit\)\)(\s+node->priv.cursor)/if (1)$1/|unsent bytes of a node are sent first
+R5|pipeline.c|s/if \(!\(c->priv.out.unsent & bit\)\)\s+node->priv.cursor = c->priv.out.used;//|a cursor begins where the first bytes for its node stand
+R5|pipeline.c|s/ && next\[-1\].nodes == nodes//|bytes for other nodes are a separate run
 R5|pipeline.c|s/if \(next->nodes & bit\)/if (next->end > from)/|a node is not sent bytes for other nodes
 R5|pipeline.c|s/else if \(to > from\)\s+break;/else if (to > from) to = next->end;/|a node is not sent bytes after its own run
-R5|pipeline.c|s/\(from \+ \(unsigned\)moved\)/to/|bytes that a socket did not accept are sent later
+R5|pipeline.c|s/from \+= \(unsigned\)moved;/from = to;/|bytes that a socket did not accept are sent later
 R5|pipeline.c|s/if \(nodes & 1\)\s+rl_transmit\(c, node\);/;/|buffered bytes are sent before others are added
 R5|pipeline.c|s/rl_out_sent\(c, bit\);(\s+rl_clear\(&c->priv.full)/$1/|unsent bytes of a broken connection go to no other connection
 R5|node.c|s/if \(rl_jams\(c, node\)\)/if (0)/|a node that keeps the buffer full gets a shorter timeout
@@ -236,10 +236,10 @@ R15|node.c|s/(jammed_us \+ )(rl_vote_ms\(c\) \* 500U)/$1(node->rtt_us * 2 > $2 ?
 R5|pipeline.c|s/c->priv.jammed = 1;/;/|a full buffer is noted
 R5|pipeline.c|s/c->priv.out.runs = c->priv.jammed = 0;/c->priv.out.runs = 0;/|a broken connection clears the note of a full buffer
 R6|redlock.c|s/!c->priv.jammed &&//|no attempt begins while the buffer is full
-R4|pipeline.c|s/REDLOCK_PIPELINE_MAX - \(owner != NULL\)/REDLOCK_PIPELINE_MAX/|one slot is reserved for rollbacks
-R4|pipeline.c|s/ \|\|\s+rl_shared\(node, owner, command\) != NULL;/;/|rollbacks share their slot
+R4|pipeline.c|s/REDLOCK_PIPELINE_MAX - 1/REDLOCK_PIPELINE_MAX/|one slot is reserved for rollbacks
+R4|pipeline.c|s/(count > 0)(\) \{\s+struct redlock_request \*last)/0$2/|rollbacks share their slot
 R5|pipeline.c|s/last->command == command &&//|only equal commands share a slot
-R6|pipeline.c|s/else if \(from != NULL\)(\s+rl_set\(&c->priv.full)/else if (0)$1/|a node without a free slot is noted
+R6|pipeline.c|s/if \(from != NULL\)(\s+rl_set\(&c->priv.full)/if (0)$1/|a node without a free slot is noted
 R5|pipeline.c|s/rl_clear\(&c->priv.full, bit\);(\s+memset)/$1/|a broken connection frees the node's slots
 R5|node.c|s/(rl_pop\(node\);)\s+rl_clear\(&c->priv.full, rl_bit\(node->priv.index\)\);/$1/|a reply frees one of the node's slots
 R5|pipeline.c|s/if \(node->priv.count == 0\)(\s+node->priv.mark_us)/if (0)$1/|a stall is measured from the first unanswered command
@@ -284,11 +284,11 @@ R13|vote.c|s/rl_disagree\(lock, bit\);/;/|confirmations of the counter on such a
 R15|redlock.c|s/if \(rl_past\(c, lock->priv.due_us\)\)( \{\s+rl_too_slow)/if (rl_past(c, lock->priv.due_us) \&\& lock->priv.state != RL_IN_EXTEND)$1/|the bound of an extension
 R5|client.c|s/rl_set\(&client->priv.busy, rl_bit\(i\)\);//|a node with events is handled
 R5|client.c|s/rl_past\(c, c->priv.due_us\) \? c->priv.all : 0U/0U/|all nodes are handled when a deadline passes
-QR5|pipeline.c|s/count < REDLOCK_PIPELINE_MAX - \(owner != NULL\)/count < REDLOCK_PIPELINE_MAX/|the last slot is for commands without a requester
+QR5|pipeline.c|s/REDLOCK_PIPELINE_MAX - 1/REDLOCK_PIPELINE_MAX/|the last slot is for commands without a requester
 QR5|pipeline.c|s/last->command == command &&//|only equal commands share a slot
 QR5|pipeline.c|s/last->owner == NULL &&//|a slot whose requester waits for its reply is not shared
-QR5|pipeline.c|s/node->priv.part = 0;\n(\s+if \(--rl_request)/$1/|the count of replies starts at 0 for each request
-QR5|pipeline.c|s/if \(--rl_request\(node, 0\)->repeats > 0\)\n\s+return;//|a shared slot expects as many replies as commands
+QR5|pipeline.c|s/node->priv.part = 0;\n(\s+if \(--node)/$1/|the count of replies starts at 0 for each request
+QR5|pipeline.c|s/if \(--node->priv.requests\[node->priv.first\].repeats > 0\)\n\s+return;//|a shared slot expects as many replies as commands
 QR5|pipeline.c|s/if \(\+\+node->priv.first == REDLOCK_PIPELINE_MAX\)\n\s+node->priv.first = 0;/++node->priv.first;/|the ring of slots wraps around
 QR5|pipeline.c|s/at < REDLOCK_PIPELINE_MAX \? at : at - REDLOCK_PIPELINE_MAX/at % (REDLOCK_PIPELINE_MAX - 1)/|the ring uses all of its slots
 QR5|pipeline.c|s/request->owner == owner && rl_is\(request->command, set\)/request->owner == owner/|only replies to commands of the set are redirected
@@ -296,16 +296,16 @@ QR5|pipeline.c|s/request->role = \(uint8_t\)role;//|a redirected reply gets the 
 QR2|pipeline.c|s/if \(next->nodes & bit\)/if (next->end > from)/|a node is not sent bytes for other nodes
 QR2|pipeline.c|s/else if \(to > from\)\s+break;/else if (to > from) to = next->end;/|a node is not sent bytes after its own run
 QR2|pipeline.c|s/else if \(next->end > from\)/else/|bytes that were sent are not sent again
-QR2|pipeline.c|s/node->priv.cursor = \(uint16_t\)\(from \+ \(unsigned\)moved\);/node->priv.cursor = (uint16_t)to;/|bytes that a socket did not accept are sent later
-QR2|pipeline.c|s/if \(!\(c->priv.out.unsent & rl_bit\(node->priv.index\)\)\)(\s+node->priv.cursor)/if (1)$1/|the cursor of a node with unsent bytes stays
-QR2|pipeline.c|s/ \|\| next\[-1\].nodes != nodes//|a run has the same nodes for all of its bytes
+QR2|pipeline.c|s/from \+= \(unsigned\)moved;/from = to;/|bytes that a socket did not accept are sent later
+QR2|pipeline.c|s/if \(!\(c->priv.out.unsent & bit\)\)(\s+node->priv.cursor)/if (1)$1/|the cursor of a node with unsent bytes stays
+QR2|pipeline.c|s/ && next\[-1\].nodes == nodes//|a run has the same nodes for all of its bytes
 QR2|pipeline.c|s/rl_clear\(&c->priv.out.unsent, bit\);/;/|a node without unsent bytes is noted
 QR2|pipeline.c|s/ \|\| c->priv.out.runs == sizeof c->priv.out_run \/ sizeof \*c->priv.out_run\s+\?/ ?/|no more runs than there is room for
 QR2|pipeline.c|s/return w.overflow \|\| /return /|no more bytes than there is room for
-QR2|pipeline.c|s/sent &= rl_up\(c\);/;/|nothing is queued for a connection that broke while room was made
-QR2|pipeline.c|s/rl_make_room\(c\);\n(\s+sent)/$1/|a full buffer is sent, to make room
+QR2|pipeline.c|s/nodes &= rl_up\(c\);(\s+size)/;$1/|nothing is queued for a connection that broke while room was made
+QR2|pipeline.c|s/rl_make_room\(c\);\n(\s+nodes)/$1/|a full buffer is sent, to make room
 QR2|pipeline.c|s/c->priv.jammed = 1;/;/|a full buffer is noted
-QR6|pipeline.c|s/rl_set\(&c->priv.full, rl_bit\(node->priv.index\)\);/;/|a node without a free slot is noted
+QR6|pipeline.c|s/rl_set\(&c->priv.full, bit\);/;/|a node without a free slot is noted
 QR5|pipeline.c|s/rl_out_sent\(c, bit\);\n(\s+rl_clear\(&c->priv.full)/$1/|a broken connection is sent nothing more
 QR5|node.c|s/request->owner = NULL; \/\* what WAITAOF/; \/* what WAITAOF/|after a refusal the lock does not wait for WAITAOF
 QR5|node.c|s/int answered = node->priv.part > rl_main_part\(command\) && !\(command & RL_WITH_SYNC\);/int answered = 0;/|a reply that came is not reported as unanswered
@@ -314,7 +314,7 @@ QR5|node.c|s/node->priv.part\+\+ == main \+ \(\(command & \(RL_WITH_PTTL \| RL_W
 QR5|node.c|s/else if \(node->priv.part < main\)/else if (0)/|the reply to CACHING is not the reply to the command
 QR8b|node.c|s/rl_set\(&c->priv.abandoned, rl_bit\(node->priv.index\)\);/;/|commands that may still run on a node are noted
 QR5|node.c|s/jammed_us \+ rl_vote_ms\(c\) \* 500U/jammed_us + limit_us/|a node that keeps the buffer full gets a shorter timeout
-R5|pipeline.c|s/nodes &= rl_up\(c\); nodes/; nodes/|nothing is queued for a broken connection
+R5|pipeline.c|s/nodes &= rl_up\(c\);(\s+if \(nodes)/;$1/|nothing is queued for a broken connection
 END
 }
 
