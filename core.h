@@ -633,12 +633,13 @@ static inline uint32_t rl_run(const struct redlock_node *node)
 }
 
 /* The next run_id is asked for on a new connection, after all hand-overs so far: it is a first one. R8b */
-static inline void rl_forget_server(struct redlock_client *c, struct redlock_node *node)
+static inline void rl_forget_server(struct redlock_client *c, struct redlock_node *node,
+                                    unsigned bit)
 {
     node->priv.run = node->priv.age_s = 0;
-    if (c->priv.unidentified & rl_bit(node->priv.index))
+    if (c->priv.unidentified & bit)
         node->priv.last_run = 0;
-    rl_clear(&c->priv.unidentified, rl_bit(node->priv.index));
+    rl_clear(&c->priv.unidentified, bit);
 }
 
 /* This run may still execute what was sent to it; 0: which one it is was not told. R8b */
@@ -658,10 +659,12 @@ static inline uint32_t rl_run(const struct redlock_node *node)
     return 0;
 }
 
-static inline void rl_forget_server(struct redlock_client *c, struct redlock_node *node)
+static inline void rl_forget_server(struct redlock_client *c, struct redlock_node *node,
+                                    unsigned bit)
 {
     (void)c;
     (void)node;
+    (void)bit;
 }
 
 static inline void rl_remember_run(struct redlock_node *node)

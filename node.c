@@ -37,19 +37,11 @@ enum rl_replied { RL_SILENT, RL_UNTIMED, RL_TIMED };
 
 /* ---- Failures ------------------------------------------------------------------------------------ */
 
-/* Disconnects; the node counts as failed. */
+/* Disconnects, so the node counts as failed. */
 static void rl_node_fail(struct redlock_client *c, struct redlock_node *node, enum rl_error error)
 {
     node->priv.useful = 0;
     rl_node_broke(c, node, error);
-}
-
-/* The same, for an error that only another configuration mends. */
-static void rl_node_deny(struct redlock_client *c, struct redlock_node *node, enum rl_error error)
-{
-    node->priv.denied = 1;
-    node->error[0] = '\0';
-    rl_node_fail(c, node, error);
 }
 
 /* ---- Connecting --------------------------------------------------------------------------------- */
@@ -110,6 +102,8 @@ REDLOCK_PRIVATE uint64_t rl_node_retry_us(const struct redlock_client *c,
 REDLOCK_PRIVATE void rl_node_want(struct redlock_client *c, struct redlock_node *node,
                                   uint64_t too_late_us)
 {
+    unsigned bit;
+
     if (node->state == REDLOCK_NODE_DOWN) {
         uint64_t due_us = rl_node_retry_us(c, node);
         if (due_us >= too_late_us && !rl_past(c, too_late_us))
@@ -123,10 +117,11 @@ REDLOCK_PRIVATE void rl_node_want(struct redlock_client *c, struct redlock_node 
         return; /* the locks have not taken the replies yet */
     node->priv.useful = node->priv.denied = node->priv.handshake_item = 0;
     node->priv.handshake = RL_HELLO;
+    bit = rl_bit(node->priv.index);
     rl_set_notifies(node, 0);
     rl_set_native(node, RL_DELIFEQ, RL_UNTRIED);
-    rl_forget_server(c, node);
-    rl_set(&c->priv.busy, rl_bit(node->priv.index));
+    rl_forget_server(c, node, bit);
+    rl_set(&c->priv.busy, bit);
     if (c->priv.io->dial(c->priv.io->context, node) != 0) {
         rl_set_error(node, RL_CANNOT_CONNECT);
         rl_set_state(c, node, REDLOCK_NODE_DOWN);
@@ -148,9 +143,9 @@ REDLOCK_PRIVATE void rl_node_send(struct redlock_client *c, struct redlock_node 
 
 /* ---- Replies ------------------------------------------------------------------------------------ */
 
-/* Notes a reply for the measurement of the round trip. Only a reply that is waited for counts: any other may
-   have lain here unread, and the next one is measured from the last tick on. But when replies come too late,
-   late ones tell how long to wait. */
+/* Notes a reply for the measurement of the round trip, before it can break the connection. Only a reply that is
+   waited for counts: any other may have lain here unread, and the next one is measured from the last tick on. But
+   when replies come too late, late ones tell how long to wait. */
 static void rl_note_reply(const struct redlock_client *c, struct redlock_node *node, int awaited)
 {
     if (awaited || c->priv.slow) {
@@ -161,48 +156,48 @@ static void rl_note_reply(const struct redlock_client *c, struct redlock_node *n
     }
 }
 
-/* Part of the reply to HELLO: a list of names and values. */
-static void rl_hello_replied(struct redlock_client *c, struct redlock_node *node,
-                             const struct resp_item *item)
+/* Part of the reply to HELLO: a list of names and values. Says what only another configuration mends. */
+static enum rl_error rl_hello_replied(struct redlock_node *node, const struct resp_item *item)
 {
     enum { RL_NAME_NEXT, RL_ROLE_NEXT, RL_MODE_NEXT };
     unsigned is = node->priv.handshake_item;
 
     node->priv.handshake_item = RL_NAME_NEXT;
     if (item->kind != RESP_STRING || item->depth != 1)
-        return;
+        return RL_NO_ERROR;
     if (is == RL_ROLE_NEXT && strcmp(item->text, "master") != 0)
-        rl_node_deny(c, node, RL_IS_A_REPLICA);
-    else if (is == RL_MODE_NEXT && strcmp(item->text, "sentinel") == 0)
-        rl_node_deny(c, node, RL_IS_A_SENTINEL);
-    else if (strcmp(item->text, "role") == 0)
+        return RL_IS_A_REPLICA;
+    if (is == RL_MODE_NEXT && strcmp(item->text, "sentinel") == 0)
+        return RL_IS_A_SENTINEL;
+    if (strcmp(item->text, "role") == 0)
         node->priv.handshake_item = RL_ROLE_NEXT;
     else if (strcmp(item->text, "mode") == 0)
         node->priv.handshake_item = RL_MODE_NEXT;
+    return RL_NO_ERROR;
 }
 
 #if REDLOCK_RESTART_GUARD
-/* Part of the reply to INFO: the run_id, the age. */
-static void rl_info_replied(struct redlock_client *c, struct redlock_node *node,
-                            const struct resp_item *item)
+/* Part of the reply to INFO: the run_id, the age. Says what only another configuration mends. */
+static enum rl_error rl_info_replied(struct redlock_client *c, struct redlock_node *node,
+                                     const struct resp_item *item)
 {
     unsigned i, bit = rl_bit(node->priv.index);
 
     if (item->kind == RESP_INTEGER && item->integer > 0) /* the clock may have been set back */
         node->priv.age_s = (uint32_t)item->integer;
     if (item->kind != RESP_STRING)
-        return;
+        return RL_NO_ERROR;
     node->priv.run = rl_hash(item, RL_RUN_MAX);
     for (i = 0; i < c->priv.count; i++) /* R13: connected or not, its votes may still count */
         if (i != node->priv.index && c->priv.nodes[i].priv.last_run == node->priv.run) {
             node->priv.run = node->priv.last_run = 0; /* it is not the server before any more */
-            rl_node_deny(c, node, RL_IS_THE_SAME_SERVER);
-            return;
+            return RL_IS_THE_SAME_SERVER;
         }
     if (node->priv.last_run != 0 && node->priv.last_run != node->priv.run &&
         !(c->priv.unidentified & bit))
         rl_clear(&c->priv.abandoned, bit); /* another process. R8b */
     node->priv.last_run = node->priv.run;
+    return RL_NO_ERROR;
 }
 
 /* An age of n seconds may be little more than n - 1, and a second is for the process before this one to
@@ -218,12 +213,13 @@ static void rl_votes_from_now(struct redlock_client *c, struct redlock_node *nod
         node->priv.votes_us += wait_us - age_us;
 }
 #else
-static inline void rl_info_replied(struct redlock_client *c, struct redlock_node *node,
-                                   const struct resp_item *item)
+static inline enum rl_error rl_info_replied(struct redlock_client *c, struct redlock_node *node,
+                                            const struct resp_item *item)
 {
     (void)c;
     (void)node;
     (void)item;
+    return RL_NO_ERROR;
 }
 
 static inline void rl_votes_from_now(struct redlock_client *c, struct redlock_node *node)
@@ -269,29 +265,28 @@ static void rl_handshake_refused(struct redlock_client *c, struct redlock_node *
 
 /* An item of a reply to the handshake, maybe the last; 0: it cannot be one. */
 static int rl_handshake_replied(struct redlock_client *c, struct redlock_node *node,
-                                unsigned command, int last)
+                                unsigned command)
 {
     const struct resp_item *item = &node->priv.reader.item;
     int is_hello = REDLOCK_RESP3 && command <= RL_HELLO_AUTH;
+    enum rl_error error;
 
     if (item->kind == RESP_ERROR) {
         rl_handshake_refused(c, node, command);
     } else if (is_hello || (REDLOCK_RESTART_GUARD && command == RL_INFO)) {
         if (item->depth == 0 && item->kind != RESP_MAP && item->kind != RESP_SEQUENCE)
             return 0;
-        if (is_hello)
-            rl_hello_replied(c, node, item);
-        else
-            rl_info_replied(c, node, item);
+        error = is_hello ? rl_hello_replied(node, item) : rl_info_replied(c, node, item);
+        if (error != RL_NO_ERROR) {
+            node->priv.denied = 1;
+            node->error[0] = '\0';
+            rl_node_fail(c, node, error);
+        }
     } else {
         if (item->kind != RESP_STATUS)
             return 0;
         if (command == RL_TRACK)
             rl_set_notifies(node, 1);
-    }
-    if (last && rl_is_up(node)) {
-        node->priv.handshake_item = 0;
-        rl_note_reply(c, node, node->rtt_us == 0); /* better than none */
     }
     return 1;
 }
@@ -360,7 +355,6 @@ static enum rl_vote rl_main_replied(struct redlock_client *c, struct redlock_nod
         return vote;
     node->priv.useful = 1;
     node->priv.pause_ms = 0;
-    rl_note_reply(c, node, request->role == RL_VOTER);
     if (rl_is(command, RL_NATIVE)) {
         if (item->kind == RESP_ERROR) /* the server does not know it: the next one is tried. R11 */
             rl_set_native(node, command + 1, RL_UNTRIED);
@@ -384,8 +378,8 @@ static unsigned rl_main_part(unsigned command)
 }
 
 /* An item has come: fills `reply`, but for the vote, which it returns. Without an owner there is nothing to
-   deliver. The vote is RL_NONSENSE where the item belongs to no request. Only replies to the handshake and WAITAOF
-   have more than one item: any other list is nonsense from its head on. */
+   deliver; an invalidation is the client's. The vote is RL_NONSENSE where the item belongs to no request. Only
+   replies to the handshake and WAITAOF have more than one item: any other list is nonsense from its head on. */
 static enum rl_vote rl_take(struct redlock_client *c, struct redlock_node *node, int last,
                             struct rl_reply *reply)
 {
@@ -399,8 +393,10 @@ static enum rl_vote rl_take(struct redlock_client *c, struct redlock_node *node,
     reply->command = (uint8_t)(command & 31);
     reply->role = request->role;
     if (item->pushed) {
-        if (REDLOCK_NOTIFICATION && item->kind == RESP_STRING && item->depth == 2)
+        if (REDLOCK_NOTIFICATION && item->kind == RESP_STRING && item->depth == 2) {
             reply->command = RL_INVALIDATION;
+            reply->owner = c;
+        }
         return RL_NO;
     }
     if (node->priv.count == 0) {
@@ -408,8 +404,12 @@ static enum rl_vote rl_take(struct redlock_client *c, struct redlock_node *node,
             rl_set_server_error(node, RL_UNSOLICITED, item);
         return RL_NONSENSE;
     }
+    /* WAITAOF measures the disk; and any round trip is better than none */
+    if (last && node->priv.part >= main)
+        rl_note_reply(c, node,
+                      node->priv.part == main && (request->role == RL_VOTER || node->rtt_us == 0));
     if (reply->command >= RL_HELLO) {
-        if (!rl_handshake_replied(c, node, command, last))
+        if (!rl_handshake_replied(c, node, command))
             return RL_NONSENSE;
     } else if (node->priv.part < main) {
         if (!rl_caching_replied(node))
@@ -418,7 +418,6 @@ static enum rl_vote rl_take(struct redlock_client *c, struct redlock_node *node,
         vote = rl_sync_vote(node, last);
         if (last)
             reply->owner = request->owner;
-        rl_note_reply(c, node, 0); /* it measures the disk */
     } else if (REDLOCK_DIAGNOSIS && node->priv.part > main) {
         reply->command = RL_PTTL;
         reply->owner = request->owner;
@@ -506,8 +505,7 @@ REDLOCK_PRIVATE int rl_node_reply(struct redlock_client *c, struct redlock_node 
             reply->vote = (uint8_t)rl_take(c, node, event == RESP_REPLY, reply);
         if (reply->vote == RL_NONSENSE)
             rl_node_fail(c, node, event == RESP_BAD ? RL_NOT_RESP : RL_UNEXPECTED_REPLY);
-        else if (reply->owner != NULL ||
-                 (REDLOCK_NOTIFICATION && reply->command == RL_INVALIDATION))
+        else if (reply->owner != NULL)
             return 1;
     }
     return rl_next_unanswered(c, node, reply);

@@ -57,7 +57,7 @@ R4|client.c|s/ \|\| lock->status != REDLOCK_PENDING\)/)/|a cancel of what is not
 R11|client.c|s/ \|\| lock->status == REDLOCK_PENDING\)/)/|nothing that is in progress is abandoned
 R8b|node.c|s/node->priv.last_run != 0 && node->priv.last_run != node->priv.run/node->priv.last_run != node->priv.run/|a first run_id proves nothing
 R8b|node.c|s/rl_remember_run\(node\);//|nor one that was not told when the SET was sent
-R14|node.c|s/rl_forget_server\(c, node\);/;/|what the process before has told is not known of the present one
+R14|node.c|s/rl_forget_server\(c, node, bit\);/;/|what the process before has told is not known of the present one
 R3|redlock.c|s/if \(rl_past\(c, lock->valid_until_us\)\) \{\n\s+rl_roll_back/if (0) {rl_roll_back/|validity above 0
 R3|redlock.c|s/rl_past\(c, lock->valid_until_us\)(\) \{\n\s+rl_roll_back)/c->priv.now_us > lock->valid_until_us$1/|validity of 0 is not above 0
 R3|policy.c|s/ \+ 1 \+ 2 \* RL_MS_US;/ + 1;/|2 ms of drift
@@ -267,7 +267,7 @@ R14|round.c|s/if \(mute \|\| lock->priv.state/if (lock->priv.state/|a node that 
 R4|vote.c|s/if \(reply->role == RL_OWED\)/if (0)/|the answer to a release that is owed is no vote
 R4|redlock.c|s/rl_redirect\(c, lock, unanswered, RL_RELEASING, owed, RL_OWED\);//|a late reply to a release answers the owed release
 R8b|node.c|s/if \(rl_is\(command, RL_CREATING\)\) \{(\s+rl_set\(&c->priv.abandoned)/if (0) {$1/|commands of other locks that a server process may still run
-R6|node.c|s/rl_note_reply\(c, node, request->role == RL_VOTER\)/rl_note_reply(c, node, 1)/|late replies do not count for the round trip
+R6|node.c|s/\(request->role == RL_VOTER \|\| /(1 || /|late replies do not count for the round trip
 R5|pipeline.c|s/rl_clear\(&c->priv.in\[node->state\], bit\);//|a node is in one state
 R5|client.c|s/client->priv.all = client->priv.in\[REDLOCK_NODE_IDLE\] =/client->priv.all =/|a node is idle at first
 QR5|node.c|s/if \(node->priv.count > 0\)\s+return; \/\* the locks/\/* the locks/|a reconnect waits until all requesters have the failure
