@@ -50,9 +50,9 @@ REDLOCK_PRIVATE struct redlock_request *rl_request(struct redlock_node *node, un
     return &node->priv.requests[at < REDLOCK_PIPELINE_MAX ? at : at - REDLOCK_PIPELINE_MAX];
 }
 
-/* The request for one more command: the last one if it can count this one too, the same command, and both replies
-   are dropped; else a free one, which has no repeats; NULL: there is none. The last free one is kept for commands
-   whose reply is dropped. They can share it, so a rollback never waits for it for long. */
+/* The request for one more command: the last one, if it can count this one too, because it is the same command and
+   both replies are dropped; else a free one, which has no repeats; NULL: there is none. The last free one is kept for
+   commands whose reply is dropped. They can share it, so a rollback never waits for it for long. */
 static struct redlock_request *rl_slot(struct redlock_node *node, const void *owner,
                                        unsigned command)
 {
@@ -66,6 +66,16 @@ static struct redlock_request *rl_slot(struct redlock_node *node, const void *ow
             return last;
     }
     return count < REDLOCK_PIPELINE_MAX ? rl_request(node, count) : NULL;
+}
+
+static void rl_push(struct redlock_node *node, struct redlock_request *slot, void *owner,
+                    unsigned command, unsigned role)
+{
+    if (slot->repeats++ == 0)
+        node->priv.count++;
+    slot->owner = owner;
+    slot->command = (uint8_t)command;
+    slot->role = (uint8_t)role;
 }
 
 REDLOCK_PRIVATE void rl_pop(struct redlock_node *node)
@@ -184,6 +194,13 @@ static void rl_make_room(struct redlock_client *c)
             rl_transmit(c, node);
 }
 
+/* A node without unsent bytes is sent what is written from now on. */
+static void rl_out_begin(const struct redlock_client *c, struct redlock_node *node, unsigned bit)
+{
+    if (!(c->priv.out.unsent & bit))
+        node->priv.cursor = c->priv.out.used;
+}
+
 /* The bytes that were written behind the used ones are for these nodes. */
 static void rl_out_add(struct redlock_client *c, unsigned nodes, size_t size)
 {
@@ -241,12 +258,12 @@ REDLOCK_PRIVATE redlock_mask rl_send(struct redlock_client *c, void *from, unsig
         size = rl_encode(c, &message, command);
     }
     for (bit = 1; bit <= nodes; bit <<= 1, node++) {
-        struct redlock_request *request;
+        struct redlock_request *slot;
 
         if (!(nodes & bit))
             continue;
-        request = rl_slot(node, owner, command);
-        if (request == NULL) {
+        slot = rl_slot(node, owner, command);
+        if (slot == NULL) {
             if (from != NULL)
                 rl_set(&c->priv.full, bit);
             continue;
@@ -254,15 +271,10 @@ REDLOCK_PRIVATE redlock_mask rl_send(struct redlock_client *c, void *from, unsig
         sent |= bit;
         if (size == 0)
             continue;
-        if (!(c->priv.out.unsent & bit))
-            node->priv.cursor = c->priv.out.used; /* it is sent what is written from now on */
+        rl_out_begin(c, node, bit);
         if (node->priv.count == 0)
             node->priv.mark_us = c->priv.now_us;
-        if (request->repeats++ == 0)
-            node->priv.count++;
-        request->owner = owner;
-        request->command = (uint8_t)command;
-        request->role = (uint8_t)role;
+        rl_push(node, slot, owner, command, role);
     }
     if (sent == 0)
         return 0;

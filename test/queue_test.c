@@ -710,16 +710,9 @@ static void one_run(void)
     settle_all();
 }
 
-/* Notes a request as rl_send does. */
 static void push(struct redlock_node *node, void *owner, unsigned command, unsigned role)
 {
-    struct redlock_request *request = rl_slot(node, owner, command);
-
-    if (request->repeats++ == 0)
-        node->priv.count++;
-    request->owner = owner;
-    request->command = (uint8_t)command;
-    request->role = (uint8_t)role;
+    rl_push(node, rl_slot(node, owner, command), owner, command, role);
 }
 
 /* A node is reconnected only after the locks have the failures of its last connection. */

@@ -143,7 +143,7 @@ requests() { # NO_ALARM_OR_ALARM [MUTANT], with $defines and $limits
     # shellcheck disable=SC2086 # lists of words
     "$@" requests $source "$folder/none" "$defines $limits" -eva-slevel 3000 -eva-plevel 300 $flags
 }
-push() { source=pipeline.c defines=-DPUSH=$step flags="-eva-split-return-function rl_has_slot:0,rl_shared:0 $history" && requests "$@"; }
+push() { source=pipeline.c defines=-DPUSH=$step flags="-eva-split-return-function rl_slot:0 $history" && requests "$@"; }
 pop() { source=pipeline.c defines=-DPOP flags=$history && requests "$@"; }
 redirect() { source=pipeline.c defines=-DREDIRECT=$step flags='-eva-slevel-function rl_redirect:2000' && requests "$@"; }
 first_node() { source=policy.c defines='' flags='' && requests "$@"; }
@@ -157,8 +157,8 @@ done
 limits=-DREDLOCK_NODES_MAX=16
 check 'requests: rl_first_node of up to 16' first_node no_alarm
 limits='-DREDLOCK_PIPELINE_MAX=2 -DEXACT' step=16
-check 'mutant: a slot too many' push alarm 's/count < REDLOCK_PIPELINE_MAX - (owner != NULL)/count <= REDLOCK_PIPELINE_MAX - (owner != NULL)/'
-check 'mutant: a request for nothing' push alarm 's/last->repeats < UINT16_MAX$/last->repeats <= UINT16_MAX/'
+check 'mutant: a slot too many' push alarm 's/count < REDLOCK_PIPELINE_MAX ?/count <= REDLOCK_PIPELINE_MAX ?/'
+check 'mutant: a request for nothing' push alarm 's/last->repeats < UINT16_MAX/last->repeats <= UINT16_MAX/'
 check 'mutant: the ring has no end' pop alarm 's/++node->priv.first == REDLOCK_PIPELINE_MAX/++node->priv.first > REDLOCK_PIPELINE_MAX/'
 check 'mutant: a request behind the ring' pop alarm 's/at < REDLOCK_PIPELINE_MAX ? at/at <= REDLOCK_PIPELINE_MAX ? at/'
 check 'mutant: a request more than there is' redirect alarm 's/? node->priv.count : 0U/? node->priv.count + 40000U : 0U/'
@@ -184,7 +184,7 @@ size=2
 check 'mutant: a run ends elsewhere' add alarm 's/next->end = c->priv.out.used;/next->end = (uint16_t)size;/'
 check 'mutant: a cursor is left where it was' add alarm 's/node->priv.cursor = c->priv.out.used;/;/'
 check 'mutant: a run that was sent' transmit alarm 's/if (to <= from)/if (to == 0)/'
-check 'mutant: more was taken than there is' transmit alarm 's/(uint16_t)(from + (unsigned)moved)/(uint16_t)(to + (unsigned)moved)/'
+check 'mutant: more was taken than there is' transmit alarm 's/from += (unsigned)moved;/from = to + (unsigned)moved;/'
 check 'mutant: the buffer does not start anew' transmit alarm 's/c->priv.out.used = c->priv.out.runs = /c->priv.out.runs = /'
 fi
 

@@ -1,11 +1,11 @@
 /* requests.c - the ring of requests of a node. One call from every valid state, to a valid state:
 
-   PUSH: rl_push where rl_has_slot says that there is room; on a full ring with each PUSHth command. POP: rl_pop of a ring
+   PUSH: rl_push where rl_slot says that there is room; on a full ring with each PUSHth command. POP: rl_pop of a ring
    that is not empty, and rl_request. REDIRECT: rl_redirect on one node, each of them, with each REDIRECTth count up to that of
    a full ring. else: rl_first_node of any nodes.
 
    A state is valid if `first` is in the ring and `count` is at most its size. With EXACT each state is analysed separately;
-   then it is valid only if each request also stands for at least one command.
+   then it is valid only if each request also stands for at least one command, and each free one for none.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
@@ -56,6 +56,8 @@ static void exact_ring(unsigned first, unsigned count)
     any_ring(nodes, first, first, count, count);
     for (n = 0; n < count; n++)
         any_request(rl_request(nodes, n), 1);
+    for (; n < REDLOCK_PIPELINE_MAX; n++)
+        rl_request(nodes, n)->repeats = 0;
 }
 
 static void check_exact(void)
@@ -67,20 +69,26 @@ static void check_exact(void)
         const struct redlock_request *request = rl_request(nodes, n);
         //@ check stands_for_one: request->repeats > 0;
     }
+    for (; n < REDLOCK_PIPELINE_MAX; n++) {
+        const struct redlock_request *request = rl_request(nodes, n);
+        //@ check stands_for_none: request->repeats == 0;
+    }
 }
 
 #ifdef PUSH
 static void push(void *owner, unsigned command)
 {
-    if (rl_has_slot(nodes, owner, command))
-        rl_push(nodes, owner, command, any_of(0, 4));
+    struct redlock_request *slot = rl_slot(nodes, owner, command);
+
+    if (slot != NULL)
+        rl_push(nodes, slot, owner, command, any_of(0, 4));
 }
 
 /* A full ring: a command shares the last slot, or is not pushed. */
 static void push_full(unsigned first, unsigned command)
 {
     any_ring(nodes, first, first, REDLOCK_PIPELINE_MAX, REDLOCK_PIPELINE_MAX);
-    any_request(rl_request(nodes, REDLOCK_PIPELINE_MAX - 1), 0);
+    any_request(rl_request(nodes, REDLOCK_PIPELINE_MAX - 1), 1);
     push(NULL, command);
     check_ring(nodes);
     any_ring(nodes, first, first, REDLOCK_PIPELINE_MAX, REDLOCK_PIPELINE_MAX);

@@ -138,7 +138,7 @@ static void add(unsigned ends, unsigned unsent, unsigned to, unsigned size)
         return;
     for (i = 0; i < REDLOCK_NODES_MAX; i++)
         if (to >> i & 1)
-            rl_out_begin(&client, &nodes[i]);
+            rl_out_begin(&client, &nodes[i], rl_bit(i));
     rl_out_add(&client, (redlock_mask)to, size);
     check_state();
     forget();
