@@ -371,7 +371,7 @@ static inline redlock_mask rl_up(const struct redlock_client *c)
 /* The first pause before a reconnect; it doubles. R5 */
 enum { RL_RETRY_MIN_MS = 50 };
 
-/* A node that is DOWN begins its pause. */
+/* Notes since when; a node that is DOWN begins its pause. */
 REDLOCK_PRIVATE void rl_set_state(struct redlock_client *c, struct redlock_node *node,
                                   enum redlock_node_state state);
 

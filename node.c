@@ -82,7 +82,6 @@ static void rl_node_connected(struct redlock_client *c, struct redlock_node *nod
 
     if (up > 0) {
         rl_set_state(c, node, REDLOCK_NODE_HANDSHAKE);
-        node->priv.mark_us = c->priv.now_us;
     } else if (up < 0) {
         rl_node_broke(c, node, RL_NO_CONNECTION);
     }
@@ -128,7 +127,6 @@ REDLOCK_PRIVATE void rl_node_want(struct redlock_client *c, struct redlock_node 
         return;
     }
     rl_set_state(c, node, REDLOCK_NODE_CONNECTING);
-    node->priv.mark_us = c->priv.now_us;
     rl_node_connected(c, node);
 }
 
@@ -181,15 +179,17 @@ static enum rl_error rl_hello_replied(struct redlock_node *node, const struct re
 static enum rl_error rl_info_replied(struct redlock_client *c, struct redlock_node *node,
                                      const struct resp_item *item)
 {
-    unsigned i, bit = rl_bit(node->priv.index);
+    const struct redlock_node *other = c->priv.nodes;
+    unsigned n, bit = rl_bit(node->priv.index);
 
     if (item->kind == RESP_INTEGER && item->integer > 0) /* the clock may have been set back */
         node->priv.age_s = (uint32_t)item->integer;
     if (item->kind != RESP_STRING)
         return RL_NO_ERROR;
     node->priv.run = rl_hash(item, RL_RUN_MAX);
-    for (i = 0; i < c->priv.count; i++) /* R13: connected or not, its votes may still count */
-        if (i != node->priv.index && c->priv.nodes[i].priv.last_run == node->priv.run) {
+    for (n = c->priv.count; n > 0;
+         n--, other++) /* R13: connected or not, its votes may still count */
+        if (other != node && other->priv.last_run == node->priv.run) {
             node->priv.run = node->priv.last_run = 0; /* it is not the server before any more */
             return RL_IS_THE_SAME_SERVER;
         }
@@ -296,7 +296,8 @@ static int rl_caching_replied(struct redlock_node *node)
 {
     const struct resp_item *item = &node->priv.reader.item;
 
-    rl_set_notifies(node, !rl_is_denial(item));
+    if (rl_is_denial(item))
+        rl_set_notifies(node, 0);
     return item->kind == RESP_STATUS || item->kind == RESP_ERROR;
 }
 

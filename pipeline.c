@@ -14,7 +14,7 @@
 /* The longest pause before a reconnect, before jitter of half of it to both sides. */
 enum { RL_RETRY_MAX_MS = 1600 };
 
-/* Draws the pause before the next connect. It begins now, and not when the clock was read last. R5 */
+/* Draws the pause before the next connect. R5 */
 static void rl_draw_pause(struct redlock_client *c, struct redlock_node *node)
 {
     uint32_t pause_ms = node->priv.pause_ms * 2;
@@ -25,7 +25,6 @@ static void rl_draw_pause(struct redlock_client *c, struct redlock_node *node)
         pause_ms = RL_RETRY_MAX_MS;
     node->priv.pause_ms = (uint16_t)pause_ms;
     node->priv.pause_us = pause_ms * 500U + rl_random_below(c, pause_ms * 1000U);
-    node->priv.mark_us = rl_now(c);
     c->priv.ended = 1; /* locks that wait for the node go on */
 }
 
@@ -37,6 +36,7 @@ REDLOCK_PRIVATE void rl_set_state(struct redlock_client *c, struct redlock_node 
     rl_clear(&c->priv.in[node->state], bit);
     rl_set(&c->priv.in[state], bit);
     node->state = state;
+    node->priv.mark_us = rl_now(c); /* a pause begins now, and not when the clock was read last */
     if (state == REDLOCK_NODE_DOWN)
         rl_draw_pause(c, node);
 }

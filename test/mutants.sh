@@ -156,8 +156,8 @@ R12|redlock.c|s/lock->priv.todo & c->priv.in\[REDLOCK_NODE_READY\],(\s+RL_DELETE
 R12|text.c|s/rl_hide_password\(text, node->password\);/;/|a password in a server's error text is hidden
 R12|text.c|s/if \(rl_is_unclear_denial\(text\)\)/if (0)/|the error names the permission that the user lacks
 R12|text.c|s/command & RL_WITH_SYNC \? 0 : at/command == 0 ? 0 : at/|the error names the permission for WAITAOF
-R13|node.c|s/c->priv.nodes\[i\].priv.last_run == node->priv.run/0/|one server, one vote
-R13|node.c|s/c->priv.nodes\[i\].priv.last_run == node->priv.run/rl_is_up(\&c->priv.nodes[i]) \&\& $&/|one server, one vote, also when the first address is disconnected
+R13|node.c|s/other->priv.last_run == node->priv.run/0/|one server, one vote
+R13|node.c|s/other->priv.last_run == node->priv.run/rl_is_up(other) \&\& $&/|one server, one vote, also when the first address is disconnected
 R13|node.c|s/node->priv.run = node->priv.last_run = 0;/node->priv.run = 0;/|a node that leads to another server than before is not that one any more
 R14|round.c|s/rl_is\(command, RL_WRITING\) && !rl_may_vote\(c, node\)/0/|a quarantined server does not vote
 R14|node.c|s/ \+ 2000000;/;/|2 s are added to the quarantine, because uptime has whole seconds
@@ -254,7 +254,7 @@ R4|vote.c|s/if \(reply->command != RL_PTTL\)/if (1)/|the reply to PTTL is no rep
 R4|redlock.c|s/lock->priv.todo \| lock->priv.attempt.again \|/lock->priv.attempt.again |/|a release that could not be sent in time is owed to the node
 R5|node.c|s/c->priv.jammed_us \+ rl_vote_ms/node->priv.mark_us + rl_vote_ms/|the shorter timeout begins when the buffer is full
 R5|client.c|s/REDLOCK_READABLE \| REDLOCK_WRITABLE\);(\s+c->priv.now_us)/REDLOCK_READABLE);$1/|after a pause of the program a node may accept bytes at once
-R8b|node.c|s/for \(i = 0; i < c->priv.count; i\+\+\) \/\* R13/rl_clear(\&c->priv.abandoned, rl_bit(node->priv.index)); $&/|a refused server proves nothing about another server
+R8b|node.c|s/for \(n = c->priv.count; n > 0; [^\n]*\/\* R13/rl_clear(\&c->priv.abandoned, rl_bit(node->priv.index)); $&/|a refused server proves nothing about another server
 R8b|client.c|s/rl_set\(&client->priv.unidentified, [^;]*\);//|nor does a process from before the hand-over
 R8b|node.c|s/(?=node->priv.last_run = node->priv.run;)/rl_clear(&c->priv.unidentified, rl_bit(node->priv.index)); /|nor does a run_id that was asked for before it
 R8b|core.h|s/node->priv.last_run = 0;/;/|nor does the first one after it

@@ -72,8 +72,8 @@ alarm() { # MUTANT ...
 # ---- Decoder ----
 
 if is_asked decoder; then
-step() { "$@" decoder resp.c "$folder/none" "-DSTEP $limits" -eva-slevel-function resp_read:20,resp_begin_item:5000,resp_take:20000,resp_parse_number:600; }
-read_all() { "$@" decoder resp.c test/prove/decoder.notes "$limits" -eva-slevel-function resp_begin_item:5000,resp_parse_number:600 -eva-use-spec resp_take; }
+step() { "$@" decoder resp.c "$folder/none" "-DSTEP $limits" -eva-slevel-function resp_read:20,resp_begin_item:40,resp_take:2000,resp_parse_number:600; }
+read_all() { "$@" decoder resp.c test/prove/decoder.notes "$limits" -eva-slevel-function resp_begin_item:40,resp_parse_number:600 -eva-use-spec resp_take; }
 for limits in '' '-DRESP_TEXT_MAX=20 -DRESP_DEPTH_MAX=1' '-DRESP_TEXT_MAX=255 -DRESP_DEPTH_MAX=8 -DRESP_SIZE_MAX=0x3fffffff'; do
     check "decoder: one step from every valid state, to a valid state ${limits:-(default limits)}" step no_alarm
     check 'decoder: resp_read over any bytes' read_all no_alarm
@@ -161,7 +161,7 @@ check 'mutant: a slot too many' push alarm 's/count < REDLOCK_PIPELINE_MAX ?/cou
 check 'mutant: a request for nothing' push alarm 's/last->repeats < UINT16_MAX/last->repeats <= UINT16_MAX/'
 check 'mutant: the ring has no end' pop alarm 's/++node->priv.first == REDLOCK_PIPELINE_MAX/++node->priv.first > REDLOCK_PIPELINE_MAX/'
 check 'mutant: a request behind the ring' pop alarm 's/at < REDLOCK_PIPELINE_MAX ? at/at <= REDLOCK_PIPELINE_MAX ? at/'
-check 'mutant: a request more than there is' redirect alarm 's/? node->priv.count : 0U/? node->priv.count + 40000U : 0U/'
+check 'mutant: a request more than there is' redirect alarm 's/nodes & 1 ? node->priv.count : 0U/nodes \& 1 ? node->priv.count + 40000U : 0U/'
 limits=-DREDLOCK_NODES_MAX=3
 check 'mutant: the node before' first_node alarm 's/for (; !(nodes & 1); nodes >>= 1)/for (; !(nodes \& 2); nodes >>= 1)/'
 fi
@@ -184,7 +184,7 @@ size=2
 check 'mutant: a run ends elsewhere' add alarm 's/next->end = c->priv.out.used;/next->end = (uint16_t)size;/'
 check 'mutant: a cursor is left where it was' add alarm 's/node->priv.cursor = c->priv.out.used;/;/'
 check 'mutant: a run that was sent' transmit alarm 's/if (to <= from)/if (to == 0)/'
-check 'mutant: more was taken than there is' transmit alarm 's/from += (unsigned)moved;/from = to + (unsigned)moved;/'
+check 'mutant: more was taken than there is' transmit alarm 's/cursor = (uint16_t)from;/cursor = (uint16_t)(to + (unsigned)moved);/'
 check 'mutant: the buffer does not start anew' transmit alarm 's/c->priv.out.used = c->priv.out.runs = /c->priv.out.runs = /'
 fi
 
