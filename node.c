@@ -187,8 +187,8 @@ static enum rl_error rl_info_replied(struct redlock_client *c, struct redlock_no
     if (item->kind != RESP_STRING)
         return RL_NO_ERROR;
     node->priv.run = rl_hash(item, RL_RUN_MAX);
-    for (n = c->priv.count; n > 0;
-         n--, other++) /* R13: connected or not, its votes may still count */
+    /* R13: connected or not, its votes may still count */
+    for (n = c->priv.count; n > 0; n--, other++)
         if (other != node && other->priv.last_run == node->priv.run) {
             node->priv.run = node->priv.last_run = 0; /* it is not the server before any more */
             return RL_IS_THE_SAME_SERVER;

@@ -254,7 +254,7 @@ R4|vote.c|s/if \(reply->command != RL_PTTL\)/if (1)/|the reply to PTTL is no rep
 R4|redlock.c|s/lock->priv.todo \| lock->priv.attempt.again \|/lock->priv.attempt.again |/|a release that could not be sent in time is owed to the node
 R5|node.c|s/c->priv.jammed_us \+ rl_vote_ms/node->priv.mark_us + rl_vote_ms/|the shorter timeout begins when the buffer is full
 R5|client.c|s/REDLOCK_READABLE \| REDLOCK_WRITABLE\);(\s+c->priv.now_us)/REDLOCK_READABLE);$1/|after a pause of the program a node may accept bytes at once
-R8b|node.c|s/for \(n = c->priv.count; n > 0; [^\n]*\/\* R13/rl_clear(\&c->priv.abandoned, rl_bit(node->priv.index)); $&/|a refused server proves nothing about another server
+R8b|node.c|s/for \(n = c->priv.count; n > 0; n--, other\+\+\)/rl_clear(\&c->priv.abandoned, rl_bit(node->priv.index)); $&/|a refused server proves nothing about another server
 R8b|client.c|s/rl_set\(&client->priv.unidentified, [^;]*\);//|nor does a process from before the hand-over
 R8b|node.c|s/(?=node->priv.last_run = node->priv.run;)/rl_clear(&c->priv.unidentified, rl_bit(node->priv.index)); /|nor does a run_id that was asked for before it
 R8b|core.h|s/node->priv.last_run = 0;/;/|nor does the first one after it
