@@ -453,9 +453,10 @@ static int rl_next_unanswered(struct redlock_client *c, struct redlock_node *nod
     while (node->priv.count > 0) {
         struct redlock_request *request = rl_request(node, 0);
         unsigned command = request->command;
-        int answered = node->priv.part > rl_main_part(command) && !(command & RL_WITH_SYNC);
 
-        reply->owner = answered ? NULL : request->owner;
+        reply->owner = request->owner;
+        if (node->priv.part > rl_main_part(command) && !(command & RL_WITH_SYNC))
+            reply->owner = NULL; /* it is answered */
         reply->command = (uint8_t)(command & 31);
         reply->role = request->role;
         reply->vote = RL_UNANSWERED;
@@ -523,7 +524,7 @@ REDLOCK_PRIVATE void rl_due(struct redlock_client *c, uint64_t moment_us)
 /* Whether the node keeps the send buffer full, and so delays all others. */
 static int rl_jams(const struct redlock_client *c, const struct redlock_node *node)
 {
-    return c->priv.jammed && (c->priv.out.unsent & rl_bit(node->priv.index)) != 0;
+    return c->priv.jammed && (c->priv.out.unsent >> node->priv.index & 1) != 0;
 }
 
 REDLOCK_PRIVATE uint64_t rl_node_stall_us(const struct redlock_client *c,

@@ -17,7 +17,7 @@ enum { RL_RETRY_MAX_MS = 1600 };
 /* Draws the pause before the next connect. R5 */
 static void rl_draw_pause(struct redlock_client *c, struct redlock_node *node)
 {
-    uint32_t pause_ms = node->priv.pause_ms * 2;
+    uint32_t pause_ms = node->priv.pause_ms * 2U;
 
     if (pause_ms < RL_RETRY_MIN_MS)
         pause_ms = RL_RETRY_MIN_MS;

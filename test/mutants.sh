@@ -81,7 +81,7 @@ R5|round.c|s/\(state == RL_IN_ASK && rl_is_failing\(node\)\)/0/|a node that fail
 R5|node.c|s/node->priv.denied && (pause_us > soon_us)/$1/|only nodes that deny the client are tried again soon
 R5|redlock.c|s/!rl_is_quorum\(c, ready \| untried\)/1/|untried nodes are tried before a call fails
 R5|redlock.c|s/rl_ignore_late\(c, lock\);(\s+lock->valid_until_us = 0;)/lock->priv.waits = 0;$1/|late answers are not votes
-R5|node.c|s/reply->owner = answered \? NULL : request->owner;/reply->owner = NULL;/|locks that wait for a broken connection get a failure
+R5|node.c|s/if \((node->priv.part > rl_main_part\(command\) && !\(command & RL_WITH_SYNC\))\)(\s+reply->owner)/if (1)$2/|locks that wait for a broken connection get a failure
 R5|node.c|s/if \(reply->vote == RL_NONSENSE\)(\s+rl_node_fail)/if (event == RESP_BAD)$1/|nonsense disconnects
 R5|client.c|s/(rl_past\(c, rl_node_stall_us\(c, node\)\))(\)\s+rl_node_stalls)/0$2/|the stall
 R5|client.c|s/redlock_handle_events\(c, node->priv.index, REDLOCK_READABLE \| REDLOCK_WRITABLE\);/;/|replies that arrived while the program did not call the library are no stall
@@ -213,7 +213,7 @@ R17|pipeline.c|s/rl_is\(command, RL_WRITING\)(\) \{\s+command \|= RL_WITH_SYNC)/
 R17|node.c|s/item->integer = node->priv.counted;//|the counter comes from the write, not from WAITAOF
 R17|node.c|s/request->owner = NULL; \/\* what WAITAOF/; \/* what WAITAOF/|after a refusal the lock does not wait for WAITAOF
 R17|client.c|s/settings->node_timeout_ms > 500/0/|stall_ms is longer than the wait for WAITAOF
-R17|node.c|s/int answered = [^;]*;/int answered = 0;/|a pair of replies fails once
+R17|node.c|s/if \(node->priv.part > rl_main_part[^;]*;//|a pair of replies fails once
 R18|round.c|s/if \(rl_looks_at_marker\(c, lock, order & RL_COMMAND\)\)\s+break;//|each node's marker names that node's run_id
 R18|command.c|s/ \|\| \(command == RL_REPAIR && rl_use_fencing\(lock\)\)//|a repair with a fencing token checks the marker, too
 R18|command.c|s/return c->priv.settings.longest_ttl_ms != 0 &&/return 0 \&\&/|the marker is checked
@@ -308,7 +308,7 @@ QR2|pipeline.c|s/c->priv.jammed = 1;/;/|a full buffer is noted
 QR6|pipeline.c|s/rl_set\(&c->priv.full, bit\);/;/|a node without a free slot is noted
 QR5|pipeline.c|s/rl_out_sent\(c, bit\);\n(\s+rl_clear\(&c->priv.full)/$1/|a broken connection is sent nothing more
 QR5|node.c|s/request->owner = NULL; \/\* what WAITAOF/; \/* what WAITAOF/|after a refusal the lock does not wait for WAITAOF
-QR5|node.c|s/int answered = node->priv.part > rl_main_part\(command\) && !\(command & RL_WITH_SYNC\);/int answered = 0;/|a reply that came is not reported as unanswered
+QR5|node.c|s/if \(node->priv.part > rl_main_part\(command\) && [^;]*;//|a reply that came is not reported as unanswered
 QR5|node.c|s/node->priv.part > rl_main_part\(command\) && !\(command & RL_WITH_SYNC\)/node->priv.part > 0/|neither the reply to CACHING nor a vote that is not on disk is a reply to the command
 QR5|node.c|s/node->priv.part\+\+ == main \+ \(\(command & \(RL_WITH_PTTL \| RL_WITH_SYNC\)\) != 0\)/node->priv.part++ == main/|PTTL and WAITAOF have separate replies
 QR5|node.c|s/else if \(node->priv.part < main\)/else if (0)/|the reply to CACHING is not the reply to the command
