@@ -257,9 +257,16 @@ enum rl_vote {
     RL_NONSENSE    /* not a reply to this command */
 };
 
+/* Whether a command without flags is in a set of commands. */
+static inline int rl_in(unsigned command, unsigned set)
+{
+    return (int)(set >> command & 1);
+}
+
+/* The same for one with flags. */
 static inline int rl_is(unsigned command, unsigned set)
 {
-    return (int)(set >> (command & 31) & 1);
+    return rl_in(command & 31, set);
 }
 
 /* What a command is made of: the handshake needs a node, other commands a lock or what is kept of one. */

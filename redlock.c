@@ -176,6 +176,7 @@ REDLOCK_PRIVATE uint64_t rl_connecting_until(const struct redlock_client *c,
 static int rl_can_begin(struct redlock_client *c, const struct redlock_lock *lock)
 {
     unsigned ready, away, coming = 0, untried = 0;
+    int reachable;
 
     rl_connect_due(c, c->priv.all);
     ready = c->priv.in[REDLOCK_NODE_READY];
@@ -188,11 +189,13 @@ static int rl_can_begin(struct redlock_client *c, const struct redlock_lock *loc
             node->priv.mark_us < lock->priv.started_us)
             untried |= rl_first_bit(away);
     }
-    if (rl_is_quorum(c, ready))
-        return (!coming || rl_past(c, lock->priv.until_us)) && !c->priv.jammed &&
-               rl_is_quorum(c, ready & ~(unsigned)c->priv.full);
-    if (coming && !rl_past(c, lock->priv.started_us + c->priv.settings.stall_ms * RL_MS_US))
+    reachable = rl_is_quorum(c, ready);
+    if (coming &&
+        !rl_past(c, reachable ? lock->priv.until_us
+                              : lock->priv.started_us + c->priv.settings.stall_ms * RL_MS_US))
         return 0;
+    if (reachable)
+        return !c->priv.jammed && rl_is_quorum(c, ready & ~(unsigned)c->priv.full);
     return !rl_is_quorum(c, ready | untried);
 }
 
@@ -248,23 +251,26 @@ static void rl_ask_the_rest(const struct redlock_client *c, struct redlock_lock 
     lock->priv.todo = c->priv.all & (redlock_mask)~lock->priv.attempt.asked;
 }
 
-/* A quorum has granted or confirmed the lock: its validity, which is never shortened, and its members. R8 */
-static void rl_prolong(struct redlock_client *c, struct redlock_lock *lock)
+/* A quorum has granted or confirmed the lock: its validity, which is never shortened, and its members. Returns 0
+   if the new validity is over already. R3, R8 */
+static int rl_prolong(struct redlock_client *c, struct redlock_lock *lock)
 {
     uint64_t until_us = rl_valid_until(c, lock);
 
+    c->priv.slow = 0;
+    if (rl_past(c, until_us))
+        return 0;
     if (lock->valid_until_us < until_us)
         lock->valid_until_us = until_us;
     rl_set(&lock->members, lock->granted);
     rl_set_mute(lock, lock->granted, 0);
-    c->priv.slow = 0;
+    return 1;
 }
 
 /* A quorum has granted the lock, and agrees on its fencing token if it has one. R3 */
 static void rl_hold(struct redlock_client *c, struct redlock_lock *lock)
 {
-    rl_prolong(c, lock);
-    if (rl_past(c, lock->valid_until_us)) {
+    if (!rl_prolong(c, lock)) {
         rl_roll_back(c, lock, REDLOCK_TOO_LATE);
         return;
     }
@@ -286,7 +292,7 @@ static void rl_confirm(struct redlock_client *c, struct redlock_lock *lock)
     rl_end_votes(c, lock);
     rl_set(&lock->members, lock->granted); /* they count if it is held */
     lock->granted = lock->refused = lock->failed = 0;
-    rl_disagree(lock, c->priv.all);
+    rl_disagree(lock, ~0U);
     lock->priv.todo = c->priv.all;
     rl_await(c, lock, RL_IN_CONFIRM);
     rl_ask_nodes(c, lock);
@@ -523,22 +529,6 @@ static void rl_step_settle(struct redlock_client *c, struct redlock_lock *lock)
 
 /* ---- Extend ------------------------------------------------------------------------------------------ */
 
-/* Grants that came after the decision count as well, if the lock is still valid. R8 */
-static void rl_merge_late_grants(const struct redlock_client *c, struct redlock_lock *lock)
-{
-    if (!rl_past(c, lock->valid_until_us))
-        rl_set(&lock->members, lock->priv.attempt.late);
-    lock->priv.attempt.late = 0;
-}
-
-/* Schedules the next automatic extension; at the latest for the end of the validity: then it is lost. R10 */
-static void rl_renew_at(struct redlock_lock *lock, uint64_t moment_us)
-{
-    lock->priv.state = RL_IS_HELD;
-    lock->priv.due_us = moment_us;
-    rl_not_after(&lock->priv.due_us, lock->valid_until_us);
-}
-
 /* The next automatic extension is due when a third of the ttl has passed since the last round, or at once
    if less than two thirds are left. The ttl may have changed: where it is shorter now, nodes that were
    repaired have the key for the shorter one. R10 */
@@ -547,8 +537,7 @@ static uint64_t rl_renewal_due(const struct redlock_client *c, const struct redl
     uint64_t end_us = rl_valid_until(c, lock);
     uint64_t rest_us = (lock->ttl_ms - lock->ttl_ms / 3) * RL_MS_US;
 
-    if (end_us > lock->valid_until_us)
-        end_us = lock->valid_until_us;
+    rl_not_after(&end_us, lock->valid_until_us);
     end_us += rl_drift_us(c, lock->ttl_ms);
     return end_us > rest_us ? end_us - rest_us : 0;
 }
@@ -558,7 +547,8 @@ static uint64_t rl_renewal_due(const struct redlock_client *c, const struct redl
 static void rl_end_extension(struct redlock_client *c, struct redlock_lock *lock,
                              enum redlock_status status)
 {
-    uint64_t next_us;
+    /* not at once: it could fail for ever in one tick */
+    uint64_t soon_us = c->priv.now_us + RL_MS_US;
 
     if (status == REDLOCK_LOST) {
         rl_roll_back(c, lock, REDLOCK_LOST);
@@ -568,7 +558,6 @@ static void rl_end_extension(struct redlock_client *c, struct redlock_lock *lock
         rl_ask_the_rest(c, lock);
         rl_ignore_extensions(c, lock);
     } else { /* replies that come late still count */
-        rl_prolong(c, lock);
         lock->extended = (uint16_t)(lock->extended + (lock->extended < UINT16_MAX));
     }
     if (rl_renewals(lock) == 0 || status == REDLOCK_CANCELLED) {
@@ -578,14 +567,12 @@ static void rl_end_extension(struct redlock_client *c, struct redlock_lock *lock
     if (status == REDLOCK_OK) {
         rl_set_renewals(lock, rl_renewals(lock) - 1);
         lock->priv.op.slow = 0;
-        next_us = rl_renewal_due(c, lock);
+        rl_enter(lock, RL_IN_AUTO);
     } else { /* a retry, after a quarter of the time that is left if the settings are slower */
-        uint64_t most_us = (lock->valid_until_us - c->priv.now_us) / 4;
-        uint32_t pause_us = rl_pause_us(c, lock);
-        /* not at once: it could fail for ever in one tick */
-        next_us = c->priv.now_us + RL_MS_US + (pause_us < most_us ? pause_us : most_us);
+        lock->priv.state = RL_IN_AUTO;
+        lock->priv.due_us = soon_us + rl_pause_us(c, lock);
+        rl_not_after(&lock->priv.due_us, soon_us + (lock->valid_until_us - c->priv.now_us) / 4);
     }
-    rl_renew_at(lock, next_us);
 }
 
 static void rl_step_extend(struct redlock_client *c, struct redlock_lock *lock)
@@ -593,7 +580,6 @@ static void rl_step_extend(struct redlock_client *c, struct redlock_lock *lock)
     enum redlock_status status = REDLOCK_UNREACHABLE;
     unsigned voters;
 
-    rl_merge_late_grants(c, lock);
     if (lock->priv.due_us == 0) {
         rl_begin_round(c, lock);
         rl_await(c, lock, RL_IN_EXTEND);
@@ -607,7 +593,7 @@ static void rl_step_extend(struct redlock_client *c, struct redlock_lock *lock)
     } else if (!rl_is_quorum(c, lock->members)) {
         status = REDLOCK_LOST;
     } else if (rl_is_quorum(c, lock->granted & voters)) {
-        if (!rl_past(c, rl_valid_until(c, lock)))
+        if (rl_prolong(c, lock))
             status = REDLOCK_OK;
     } else if (!rl_is_in_vain(c, lock, voters)) {
         return;
@@ -615,11 +601,12 @@ static void rl_step_extend(struct redlock_client *c, struct redlock_lock *lock)
     rl_end_extension(c, lock, status);
 }
 
-/* A held lock that extends itself. R10 */
+/* A held lock that extends itself, or at the end of its validity is lost. R10 */
 static void rl_step_auto(struct redlock_client *c, struct redlock_lock *lock)
 {
     if (lock->priv.due_us == 0)
-        rl_renew_at(lock, rl_renewal_due(c, lock));
+        lock->priv.due_us = rl_renewal_due(c, lock);
+    rl_not_after(&lock->priv.due_us, lock->valid_until_us);
     if (lock->priv.outcome == REDLOCK_CANCELLED)
         rl_finish(c, lock, REDLOCK_CANCELLED);
     else if (rl_past(c, lock->valid_until_us))
@@ -633,7 +620,6 @@ static void rl_step_auto(struct redlock_client *c, struct redlock_lock *lock)
 /* A held lock: late grants count, and nodes that are ready only now are sent the command. R2 */
 static void rl_step_held(struct redlock_client *c, struct redlock_lock *lock)
 {
-    rl_merge_late_grants(c, lock);
     if (rl_past(c, lock->valid_until_us))
         lock->priv.todo = 0;
     rl_ask_nodes(c, lock);
@@ -686,8 +672,17 @@ static void rl_step_release(struct redlock_client *c, struct redlock_lock *lock)
 
 /* ---- Steps ------------------------------------------------------------------------------------------- */
 
+/* Grants that came after the decision count as well, if the lock is still valid. R8 */
+static void rl_merge_late_grants(const struct redlock_client *c, struct redlock_lock *lock)
+{
+    if (!rl_past(c, lock->valid_until_us))
+        rl_set(&lock->members, lock->priv.attempt.late);
+    lock->priv.attempt.late = 0;
+}
+
 static void rl_step(struct redlock_client *c, struct redlock_lock *lock)
 {
+    rl_merge_late_grants(c, lock);
     switch ((enum rl_state)lock->priv.state) {
     case RL_IN_LINE:
         rl_step_line(c, lock);
@@ -718,16 +713,13 @@ static void rl_step(struct redlock_client *c, struct redlock_lock *lock)
     }
 }
 
-/* Steps a lock until it has to wait. */
+/* Steps a lock. It waits if its state stays; else it is stepped again, as it is still the first. */
 static void rl_turn(struct redlock_client *c, struct redlock_lock *lock)
 {
-    unsigned state;
+    unsigned state = lock->priv.state;
 
-    do {
-        state = lock->priv.state;
-        rl_step(c, lock);
-    } while (lock->priv.state != state && lock->priv.list == RL_TURN);
-    if (lock->priv.list != RL_DONE)
+    rl_step(c, lock);
+    if (lock->priv.state == state && lock->priv.list == RL_TURN)
         rl_put_away(c, lock);
 }
 

@@ -170,7 +170,7 @@ static unsigned rl_order_for(const struct redlock_client *c, struct redlock_node
     if (mute)
         rl_quarantine(node);
     if (mute || lock->priv.state == RL_IS_HELD)
-        role = rl_is(command, RL_CREATING) ? RL_STALE : RL_NOBODY;
+        role = rl_in(command, RL_CREATING) ? RL_STALE : RL_NOBODY;
     else if (command == RL_EXTEND && rl_may_be_young(c, node, lock, bit))
         role = RL_YOUNG;
     return command | role * RL_ROLE | mute;

@@ -18,12 +18,12 @@ tight=$(sed -n 's/^TIGHT = //p' Makefile) # the smallest buffers: some rules are
 table() {
     cat <<'END'
 R1|redlock.c|s/rl_random\(c, lock->token, sizeof lock->token\) != 0/lock->priv.op.attempts < 2 && $&/|a new token for every attempt
-R1|vote.c|s/if \(!rl_is\(command, RL_TAKING\) && node->priv.useful/if (node->priv.useful/|a SET is not sent again
-R1|redlock.c|s/(rl_prolong\(c, lock\);\s+if \(rl_past)/lock->priv.started_us = c->priv.now_us; $1/|T1 is read before the first byte is sent
+R1|vote.c|s/if \(!rl_in\(command, RL_TAKING\) && node->priv.useful/if (node->priv.useful/|a SET is not sent again
+R1|redlock.c|s/if \(!rl_prolong/lock->priv.started_us = c->priv.now_us; $&/|T1 is read before the first byte is sent
 R2|redlock.c|s/rl_is_quorum\(c, rl_agreed\(lock\)\)/rl_is_quorum(c, lock->priv.waits == 0 ? rl_agreed(lock) : 0)/|one node after the other is not enough: the command goes to all nodes at once
 R2|redlock.c|s/rl_ask_the_rest\(c, lock\);(\s+rl_set)/lock->priv.todo = 0;$1/|nodes that were not asked are sent the lock later
 R2|redlock.c|s/rl_ask_the_rest\(c, lock\);(\s+rl_ignore_ext)/lock->priv.todo = 0;$1/|also after a failed extension
-R2|redlock.c|s/return \(!coming \|\|[^&]*&&[^&]*&&/return /|an attempt waits for connections
+R2|redlock.c|s/if \(coming &&/if (coming \&\& !reachable \&\&/|an attempt waits for connections
 R2|redlock.c|s/if \(rl_is_failing\(node\)\)\s+return 0;//|an attempt does not wait for nodes that failed before
 R2|redlock.c|s/(if \(rl_past\(c, lock->valid_until_us\)\)\s+)lock->priv.todo = 0;/$1;/|nothing is sent any more when the validity is over
 R2|redlock.c|s/memset\(&lock->priv.attempt, 0, sizeof lock->priv.attempt\);/;/|an attempt begins without what an earlier one left
@@ -58,8 +58,8 @@ R11|client.c|s/ \|\| lock->status == REDLOCK_PENDING\)/)/|nothing that is in pro
 R8b|node.c|s/node->priv.last_run != 0 && node->priv.last_run != node->priv.run/node->priv.last_run != node->priv.run/|a first run_id proves nothing
 R8b|node.c|s/rl_remember_run\(node\);//|nor one that was not told when the SET was sent
 R14|node.c|s/rl_forget_server\(c, node, bit\);/;/|what the process before has told is not known of the present one
-R3|redlock.c|s/if \(rl_past\(c, lock->valid_until_us\)\) \{\n\s+rl_roll_back/if (0) {rl_roll_back/|validity above 0
-R3|redlock.c|s/rl_past\(c, lock->valid_until_us\)(\) \{\n\s+rl_roll_back)/c->priv.now_us > lock->valid_until_us$1/|validity of 0 is not above 0
+R3|redlock.c|s/if \(rl_past\(c, until_us\)\)\s+return 0;//|validity above 0
+R3|redlock.c|s/rl_past\(c, until_us\)(\)\s+return 0;)/c->priv.now_us > until_us$1/|validity of 0 is not above 0
 R3|policy.c|s/ \+ 1 \+ 2 \* RL_MS_US;/ + 1;/|2 ms of drift
 R3|policy.c|s/ttl_ms % 1000 \* ppm \/ 1000/0/|drift of a ttl below a second
 R3|policy.c|s/\(uint64_t\)\(ttl_ms \/ 1000\) \* ppm \+/0 +/|drift of the ttl
@@ -100,7 +100,7 @@ R6|redlock.c|s/pause_ms = s->retry_delay_max_ms;/;/|the longest backoff
 R6|redlock.c|s/quick && lock->priv.op.quick < RL_QUICK_MAX/0/|quick retries
 R6|redlock.c|s/if \(same >= c->priv.quorum\)\s+return REDLOCK_HELD;/return REDLOCK_HELD;/|contention is distinguished from a holder
 R6|redlock.c|s/rl_not_after\(&lock->priv.due_us, until_us\);/;/|the last attempt when the wait ends
-R6|redlock.c|s/if \(coming && /if (0 \&\& /|concurrent attempts wait for connections
+R6|redlock.c|s/if \(coming &&/if (coming \&\& reachable \&\&/|concurrent attempts wait for connections
 R6|redlock.c|s/ &&\s+rl_is_quorum\(c, ready & ~\(unsigned\)c->priv.full\);/;/|concurrent attempts wait for a free request
 R6|redlock.c|s/if \(!rl_past\(c, c->priv.line_us\)\)/if (1)/|the time in the line of waiting locks counts towards wait_ms
 R6|redlock.c|s/lock->priv.until_us > connected_us \? lock->priv.until_us : connected_us/1 ? lock->priv.until_us : connected_us/|the time in which a new client connects does not count towards wait_ms
@@ -122,10 +122,10 @@ R8|redlock.c|s/voters = lock->members & ~\(unsigned\)rl_mute/voters = c->priv.al
 R8|redlock.c|s/if \(!rl_past\(c, lock->valid_until_us\)\)\s+(rl_set\(&lock->members, lock->priv.attempt.late\);)/$1/|late grants count only while the lock is valid
 R8|redlock.c|s/rl_set\(&lock->members, lock->priv.attempt.late\);/;/|a node that grants late becomes a confirmed node
 R8|vote.c|s/if \(vote != RL_REPAIRED\)/if (vote != RL_REPAIRED \&\& (state != RL_IN_EXTEND || lock->members \& bit))/|a node that grants an extension becomes a confirmed node
-R8|redlock.c|s/if \(!rl_past\(c, rl_valid_until\(c, lock\)\)\)\s+(status = REDLOCK_OK;)/$1/|the new validity of an extension is above 0
+R8|redlock.c|s/if \(rl_prolong\(c, lock\)\)\s+(status = REDLOCK_OK;)/rl_prolong(c, lock); $1/|the new validity of an extension is above 0
 R8|redlock.c|s/if \(lock->valid_until_us < until_us\)//|an extension does not shorten the validity
 R8|command.c|s/math.max\(A\[2\],c\('pttl',K\[i\]\)\)/A[2]/|an extension does not shorten the TTL on the node
-R8|redlock.c|s/(rl_prolong\(c, lock\);\s+lock->extended = \(uint16_t\))/lock->priv.started_us = c->priv.now_us; $1/|T1 of the extension is before its first byte
+R8|redlock.c|s/if \(rl_prolong/lock->priv.started_us = c->priv.now_us; $&/|T1 of the extension is before its first byte
 R8|redlock.c|s/if \(!rl_is_quorum\(c, lock->members\)\) \{/if (0) {/|the lock is lost when the confirmed nodes do not have the key any more
 R8|client.c|s/if \(lock->priv.state != RL_IS_HELD\)\s+return REDLOCK_LOST;//|no extension of a lock that is not held
 R8|vote.c|s/rl_clear\(&lock->members, bit\); \/\* its key is gone/; \/* its key is gone/|a node that says that it is gone is no member
@@ -144,7 +144,7 @@ R8b|vote.c|s/rl_set\(&lock->priv.attempt.suspect, bit\);/;/|an unanswered comman
 R8b|round.c|s/rl_redirect\(c, lock, lock->priv.waits, 1 << RL_REPAIR, lock, RL_STALE\);/rl_ignore(c, lock, lock->priv.waits, 1 << RL_REPAIR);/|an unanswered command of an earlier round counts as unanswered
 R8b|vote.c|s/rl_clear\(&lock->priv.attempt.suspect, bit\);//|the token on the node proves that the unanswered command has run
 R8b|node.c|s/rl_clear\(&c->priv.abandoned, bit\); \/\* another/; \/* another/|another server process never runs an unanswered command
-R8b|round.c|s/role = rl_is\(command, RL_CREATING\) \? RL_STALE : RL_NOBODY;/role = RL_NOBODY;/|a vote that does not count is tracked as unanswered
+R8b|round.c|s/role = rl_in\(command, RL_CREATING\) \? RL_STALE : RL_NOBODY;/role = RL_NOBODY;/|a vote that does not count is tracked as unanswered
 R8b|client.c|s/lock->priv.attempt.suspect = client->priv.all & \(redlock_mask\)~lock->members;//|a command that the previous process of the lock sent may still run
 R12|node.c|s/node->priv.handshake == RL_READY &&\s+node->priv.count == 0/1/|nothing counts before the handshake is answered
 R12|node.c|s/if \(command == RL_HELLO_AUTH\) \{ \/\*/if (0) { \/*/|AUTH on a server that does not know HELLO
@@ -168,20 +168,20 @@ R14|redlock.c|s/rl_set_mute\(lock, lock->granted, 0\);/if (lock->priv.state == R
 R14|client.c|s/longest_ms != 0 && lock->ttl_ms > longest_ms/0/|no TTL above longest_ttl_ms
 R10|client.c|s/if \(lock->extended >= client->[^)]*\)[^;]*;//|the limit of extensions
 R10|redlock.c|s/rl_past\(c, lock->priv.due_us\) && rl_renewals\(lock\) == 1/0/|the limit of automatic extensions
-R10|redlock.c|s/if \(end_us > lock->valid_until_us\)/if (1)/|an extension with a shorter TTL is due after a third of that TTL
+R10|redlock.c|s/rl_not_after\(&end_us, lock->valid_until_us\);/end_us = lock->valid_until_us;/|an extension with a shorter TTL is due after a third of that TTL
 R10|redlock.c|s/lock->ttl_ms - lock->ttl_ms \/ 3/0/|an extension is due after a third of the TTL
 R10|redlock.c|s/else if \(rl_past\(c, lock->valid_until_us\)\)\s+rl_roll_back/else if (0) rl_roll_back/|the loss when the validity is over
 R11|client.c|s/rl_ignore_late\(client, lock\);( \/\* in whatever)/$1/|a release discards outstanding votes
 R11|client.c|s/rl_ignore\(client, lock, client->priv.all, RL_RELEASING\);/;/|a release discards the replies to an earlier one
 R10|redlock.c|s/return end_us > rest_us \? end_us - rest_us : 0;/return lock->priv.started_us + lock->ttl_ms \/ 3 * RL_MS_US;/|auto-extension that starts late extends at once
 R10|redlock.c|s/rl_renewals\(lock\) == 0 \|\| status == REDLOCK_CANCELLED/status != REDLOCK_OK \|\| rl_renewals(lock) == 0/|an automatic extension that failed is tried again
-R10|redlock.c|s/pause_us < most_us \? pause_us : most_us/4 * most_us/|tried again in time
+R10|redlock.c|s/soon_us \+ \(lock->valid_until_us - c->priv.now_us\) \/ 4/lock->valid_until_us/|tried again in time
 R10|node.c|s/due_us = node->priv.mark_us \+ node->priv.pause_us \/ 64;/;/|a reconnect does not wait until the validity is over
 R5|node.c|s/node->priv.mark_us \+ node->priv.pause_us \/ 64;/0;/|nor is there a reconnect again and again before that
 R5|node.c|s/ && !rl_past\(c, too_late_us\)//|a lock without validity does not shorten the pauses
 R5|client.c|s/events \|= REDLOCK_WRITABLE;//|any event ends a connect
 R10|redlock.c|s/lock->members = (lock->priv.attempt.again = 0;)/$1/|a lost lock has no confirmed nodes
-R10|redlock.c|s/c->priv.now_us \+ RL_MS_US \+ \(pause/c->priv.now_us + (pause/|a pause after an extension that failed at once
+R10|redlock.c|s/soon_us = c->priv.now_us \+ RL_MS_US;/soon_us = c->priv.now_us;/|a pause after an extension that failed at once
 R11|redlock.c|s/if \(!rl_is_quorum\(c, lock->members & ~\(unsigned\)lock->refused\)\)/if (0)/|released is distinguished from expired
 R11|redlock.c|s/rl_ask_nodes\(c, lock\);\s+\/\* R11 \*\//lock->priv.todo \&= lock->members; $&/|release to all nodes
 R11|node.c|s/return vote == RL_YES \? vote : RL_UNANSWERED;/return vote;/|the script decides, not the native command
