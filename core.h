@@ -1034,6 +1034,17 @@ REDLOCK_PRIVATE void rl_begin_round(struct redlock_client *c, struct redlock_loc
 /* Sends the present command of a lock where it is still to be sent and can be. R2 */
 REDLOCK_PRIVATE void rl_ask_nodes(struct redlock_client *c, struct redlock_lock *lock);
 
+/* Sets the error of nodes that were not connected, or did not reply, in time. */
+#if REDLOCK_ERROR_TEXTS
+REDLOCK_PRIVATE void rl_set_late_errors(struct redlock_client *c, unsigned nodes);
+#else
+static inline void rl_set_late_errors(struct redlock_client *c, unsigned nodes)
+{
+    (void)c;
+    (void)nodes;
+}
+#endif
+
 /* Votes that did not come in time count as failed. Their nodes get the error. */
 REDLOCK_PRIVATE void rl_too_slow(struct redlock_client *c, struct redlock_lock *lock);
 

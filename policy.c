@@ -60,14 +60,16 @@ REDLOCK_PRIVATE int rl_is_quorum(const struct redlock_client *c, unsigned nodes)
 
 REDLOCK_PRIVATE uint32_t rl_decision_us(const struct redlock_client *c)
 {
+    const struct redlock_node *end = c->priv.nodes + c->priv.count, *node, *other;
     uint32_t least = UINT32_MAX;
-    unsigned i, j;
 
-    for (i = 0; i < c->priv.count; i++) {
-        uint32_t rtt = c->priv.nodes[i].rtt_us;
+    for (node = c->priv.nodes; node < end; node++) {
+        uint32_t rtt = node->rtt_us;
         unsigned faster = 0;
-        for (j = 0; j < c->priv.count && rtt < least; j++)
-            faster += c->priv.nodes[j].rtt_us <= rtt;
+        if (rtt >= least)
+            continue;
+        for (other = c->priv.nodes; other < end; other++)
+            faster += other->rtt_us <= rtt;
         if (faster >= c->priv.quorum)
             least = rtt;
     }

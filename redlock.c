@@ -368,10 +368,12 @@ static enum redlock_status rl_outcome(const struct redlock_client *c,
 static void rl_step_rollback(struct redlock_client *c, struct redlock_lock *lock)
 {
     rl_ask_nodes(c, lock);
-    if (lock->priv.outcome == REDLOCK_PENDING)
+    if (lock->priv.outcome == REDLOCK_PENDING) {
         lock->priv.outcome = (int8_t)rl_outcome(c, lock);
-    if (lock->priv.outcome != REDLOCK_PENDING)
-        rl_await(c, lock, RL_IN_SETTLE);
+        if (lock->priv.outcome == REDLOCK_PENDING)
+            return;
+    }
+    rl_await(c, lock, RL_IN_SETTLE);
 }
 
 /* The pause before a slow retry: random, longer each time. R6 */
@@ -421,7 +423,8 @@ static void rl_retry(struct redlock_client *c, struct redlock_lock *lock)
         lock->priv.op.quick = 0;
     }
     lock->priv.state = RL_IN_BACKOFF;
-    lock->priv.due_us = c->priv.now_us + pause_us + 1; /* else it could fail for ever in one tick */
+    lock->priv.due_us =
+        c->priv.now_us + (pause_us + 1U);       /* else it could fail for ever in one tick */
     rl_not_after(&lock->priv.due_us, until_us); /* the last attempt is made when the wait ends */
 }
 
@@ -547,20 +550,13 @@ static uint64_t rl_renewal_due(const struct redlock_client *c, const struct redl
 static void rl_end_extension(struct redlock_client *c, struct redlock_lock *lock,
                              enum redlock_status status)
 {
-    /* not at once: it could fail for ever in one tick */
-    uint64_t soon_us = c->priv.now_us + RL_MS_US;
-
-    if (status == REDLOCK_LOST) {
-        rl_roll_back(c, lock, REDLOCK_LOST);
-        return;
-    }
     if (status != REDLOCK_OK) {
         rl_ask_the_rest(c, lock);
         rl_ignore_extensions(c, lock);
     } else { /* replies that come late still count */
         lock->extended = (uint16_t)(lock->extended + (lock->extended < UINT16_MAX));
     }
-    if (rl_renewals(lock) == 0 || status == REDLOCK_CANCELLED) {
+    if (rl_renewals(lock) == 0) {
         rl_finish(c, lock, status);
         return;
     }
@@ -569,6 +565,8 @@ static void rl_end_extension(struct redlock_client *c, struct redlock_lock *lock
         lock->priv.op.slow = 0;
         rl_enter(lock, RL_IN_AUTO);
     } else { /* a retry, after a quarter of the time that is left if the settings are slower */
+        /* not at once: it could fail for ever in one tick */
+        uint64_t soon_us = c->priv.now_us + RL_MS_US;
         lock->priv.state = RL_IN_AUTO;
         lock->priv.due_us = soon_us + rl_pause_us(c, lock);
         rl_not_after(&lock->priv.due_us, soon_us + (lock->valid_until_us - c->priv.now_us) / 4);
@@ -589,9 +587,11 @@ static void rl_step_extend(struct redlock_client *c, struct redlock_lock *lock)
     rl_ask_nodes(c, lock);
     voters = lock->members & ~(unsigned)rl_mute(lock);
     if (lock->priv.outcome == REDLOCK_CANCELLED) {
+        rl_set_renewals(lock, 0);
         status = REDLOCK_CANCELLED;
     } else if (!rl_is_quorum(c, lock->members)) {
-        status = REDLOCK_LOST;
+        rl_roll_back(c, lock, REDLOCK_LOST);
+        return;
     } else if (rl_is_quorum(c, lock->granted & voters)) {
         if (rl_prolong(c, lock))
             status = REDLOCK_OK;
@@ -733,18 +733,6 @@ static uint64_t rl_line_until(const struct redlock_client *c, const struct redlo
     return reachable || lock->priv.until_us > connected_us ? lock->priv.until_us : connected_us;
 }
 
-/* Sets the error of each node that kept the lock in line. */
-static void rl_set_line_errors(struct redlock_client *c)
-{
-    unsigned i;
-
-    for (i = 0; i < c->priv.count; i++)
-        if (c->priv.nodes[i].state != REDLOCK_NODE_READY)
-            rl_set_error(&c->priv.nodes[i], RL_NO_CONNECTION_IN_TIME);
-        else if (c->priv.full >> i & 1)
-            rl_set_error(&c->priv.nodes[i], RL_NO_REPLY_IN_TIME);
-}
-
 /* Locks that give up leave the line. Each makes a last attempt, if that is possible. */
 static void rl_end_waits(struct redlock_client *c)
 {
@@ -761,7 +749,9 @@ static void rl_end_waits(struct redlock_client *c)
         if (!rl_past(c, until_us)) {
             rl_not_after(&c->priv.line_us, until_us);
         } else if (!rl_leaves_line(c, lock)) {
-            rl_set_line_errors(c);
+            /* the nodes that kept it in line */
+            rl_set_late_errors(c, c->priv.full |
+                                      (c->priv.all & ~(unsigned)c->priv.in[REDLOCK_NODE_READY]));
             rl_finish(c, lock, rl_others_had_it(lock) ? REDLOCK_TIMEOUT : REDLOCK_UNREACHABLE);
         }
     }

@@ -186,8 +186,8 @@ REDLOCK_PRIVATE void rl_ask_nodes(struct redlock_client *c, struct redlock_lock 
     away = ready & ~(unsigned)c->priv.in[REDLOCK_NODE_READY];
     for (; away != 0; away &= away - 1)
         rl_is_away(lock, rl_first_node(c, away), rl_first_bit(away));
-    ready &= c->priv.jammed ? 0U : c->priv.in[REDLOCK_NODE_READY];
-    while (ready != 0) {
+    ready &= c->priv.in[REDLOCK_NODE_READY];
+    while (ready != 0 && !c->priv.jammed) {
         unsigned left = ready, same = 0, order = 0;
 
         for (; left != 0; left &= left - 1) {
@@ -207,6 +207,16 @@ REDLOCK_PRIVATE void rl_ask_nodes(struct redlock_client *c, struct redlock_lock 
     rl_tell_broken(c); /* a vote of this round may be gone */
 }
 
+#if REDLOCK_ERROR_TEXTS
+REDLOCK_PRIVATE void rl_set_late_errors(struct redlock_client *c, unsigned nodes)
+{
+    for (; nodes != 0; nodes &= nodes - 1) {
+        struct redlock_node *node = rl_first_node(c, nodes);
+        rl_set_error(node, rl_is_up(node) ? RL_NO_REPLY_IN_TIME : RL_NO_CONNECTION_IN_TIME);
+    }
+}
+#endif
+
 REDLOCK_PRIVATE void rl_too_slow(struct redlock_client *c, struct redlock_lock *lock)
 {
     unsigned late = (unsigned)(lock->priv.todo | lock->priv.waits) & ~(unsigned)lock->failed;
@@ -214,9 +224,5 @@ REDLOCK_PRIVATE void rl_too_slow(struct redlock_client *c, struct redlock_lock *
     if (lock->priv.waits != 0)
         c->priv.slow = 1;
     rl_set(&lock->failed, late);
-    for (; REDLOCK_ERROR_TEXTS && late != 0; late &= late - 1) {
-        struct redlock_node *node = rl_first_node(c, late);
-        rl_set_error(node, node->state == REDLOCK_NODE_CONNECTING ? RL_NO_CONNECTION_IN_TIME
-                                                                  : RL_NO_REPLY_IN_TIME);
-    }
+    rl_set_late_errors(c, late);
 }

@@ -174,7 +174,7 @@ R10|redlock.c|s/else if \(rl_past\(c, lock->valid_until_us\)\)\s+rl_roll_back/el
 R11|client.c|s/rl_ignore_late\(client, lock\);( \/\* in whatever)/$1/|a release discards outstanding votes
 R11|client.c|s/rl_ignore\(client, lock, client->priv.all, RL_RELEASING\);/;/|a release discards the replies to an earlier one
 R10|redlock.c|s/return end_us > rest_us \? end_us - rest_us : 0;/return lock->priv.started_us + lock->ttl_ms \/ 3 * RL_MS_US;/|auto-extension that starts late extends at once
-R10|redlock.c|s/rl_renewals\(lock\) == 0 \|\| status == REDLOCK_CANCELLED/status != REDLOCK_OK \|\| rl_renewals(lock) == 0/|an automatic extension that failed is tried again
+R10|redlock.c|s/if \(rl_renewals\(lock\) == 0\)/if (status != REDLOCK_OK || rl_renewals(lock) == 0)/|an automatic extension that failed is tried again
 R10|redlock.c|s/soon_us \+ \(lock->valid_until_us - c->priv.now_us\) \/ 4/lock->valid_until_us/|tried again in time
 R10|node.c|s/due_us = node->priv.mark_us \+ node->priv.pause_us \/ 64;/;/|a reconnect does not wait until the validity is over
 R5|node.c|s/node->priv.mark_us \+ node->priv.pause_us \/ 64;/0;/|nor is there a reconnect again and again before that
