@@ -208,8 +208,8 @@ static int rl_leaves_line(struct redlock_client *c, struct redlock_lock *lock)
         rl_finish(c, lock, REDLOCK_NO_ENTROPY);
         return 1;
     }
-    lock->priv.op.attempts =
-        (uint8_t)(lock->priv.op.attempts + (lock->priv.op.attempts < UINT8_MAX));
+    if (lock->priv.op.attempts < UINT8_MAX)
+        lock->priv.op.attempts++;
     lock->priv.outcome = REDLOCK_PENDING;
     memset(&lock->priv.attempt, 0, sizeof lock->priv.attempt);
     lock->members = 0;
@@ -275,8 +275,8 @@ static void rl_hold(struct redlock_client *c, struct redlock_lock *lock)
         return;
     }
     rl_forget_holder(lock);
-    lock->extended = 0;
     rl_end_votes(c, lock);
+    lock->extended = 0;
     rl_ask_the_rest(c, lock);
     rl_set(&c->priv.wanted, lock->priv.todo);
     rl_finish(c, lock, REDLOCK_OK);
@@ -387,7 +387,8 @@ static uint32_t rl_pause_us(struct redlock_client *c, struct redlock_lock *lock)
         pause_ms += (pause_ms * s->retry_growth_pct + 99) / 100U;
     if (pause_ms > s->retry_delay_max_ms)
         pause_ms = s->retry_delay_max_ms;
-    lock->priv.op.slow = (uint8_t)(lock->priv.op.slow + (lock->priv.op.slow < UINT8_MAX));
+    if (lock->priv.op.slow < UINT8_MAX)
+        lock->priv.op.slow++;
     jitter_us = pause_ms * (s->retry_jitter_pct * 10U);
     return pause_ms * 1000U - jitter_us + rl_random_below(c, 2 * jitter_us + 1);
 }
@@ -524,9 +525,12 @@ static void rl_step_settle(struct redlock_client *c, struct redlock_lock *lock)
     /* the reply to PTTL may be due from nodes that have voted */
     rl_ignore(c, lock, rl_wants_holder(lock) ? c->priv.all : lock->priv.waits, RL_RELEASING);
     lock->priv.todo = lock->priv.waits = lock->priv.attempt.again = 0;
-    if (lock->priv.outcome != REDLOCK_UNCONFIRMED && lock->priv.outcome != REDLOCK_LOST &&
-        lock->priv.outcome != REDLOCK_CANCELLED)
-        lock->priv.attempt.asked = 0; /* else it may be released again */
+    if (lock->priv.outcome == REDLOCK_UNCONFIRMED || lock->priv.outcome == REDLOCK_LOST ||
+        lock->priv.outcome == REDLOCK_CANCELLED) { /* it may be released again */
+        rl_finish(c, lock, (enum redlock_status)lock->priv.outcome);
+        return;
+    }
+    lock->priv.attempt.asked = 0;
     rl_retry(c, lock);
 }
 

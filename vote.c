@@ -237,10 +237,13 @@ static void rl_learn_of_key(struct redlock_lock *lock, unsigned bit, const struc
     if (!rl_in(reply->command, RL_WRITING))
         return;
     rl_clear(&lock->priv.attempt.again, bit);
-    if ((reply->vote == RL_YES || reply->vote == RL_REPAIRED) &&
-        !rl_in(reply->command, RL_CREATING))
-        rl_clear(&lock->priv.attempt.suspect, bit); /* our token is there: it has run */
-    if (reply->vote != RL_NO || !rl_in(reply->command, RL_EXTENDING))
+    if (reply->vote != RL_NO) {
+        if ((reply->vote == RL_YES || reply->vote == RL_REPAIRED) &&
+            !rl_in(reply->command, RL_CREATING))
+            rl_clear(&lock->priv.attempt.suspect, bit); /* our token is there: it has run */
+        return;
+    }
+    if (!rl_in(reply->command, RL_EXTENDING))
         return;
     rl_clear(&lock->members, bit); /* its key is gone */
     rl_clear(&lock->priv.attempt.late, bit);
