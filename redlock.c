@@ -401,7 +401,6 @@ static void rl_retry(struct redlock_client *c, struct redlock_lock *lock)
     int again = others || outcome == REDLOCK_UNREACHABLE || outcome == REDLOCK_TOO_LATE;
     int quick = outcome == REDLOCK_CONTENDED ||
                 (outcome == REDLOCK_UNREACHABLE && lock->priv.round.broken != 0);
-    uint64_t until_us = lock->priv.until_us;
     uint32_t pause_us;
 
     if (others)
@@ -410,13 +409,13 @@ static void rl_retry(struct redlock_client *c, struct redlock_lock *lock)
         rl_finish(c, lock, outcome);
         return;
     }
-    if (rl_past(c, until_us)) {
+    if (rl_past(c, lock->priv.until_us)) {
         rl_finish(c, lock, others ? REDLOCK_TIMEOUT : outcome);
         return;
     }
     if (quick && lock->priv.op.quick < RL_QUICK_MAX) {
         pause_us = rl_quick_us(c, ++lock->priv.op.quick);
-    } else if (until_us == REDLOCK_NEVER) { /* no slow retry without a wait */
+    } else if (lock->priv.until_us == REDLOCK_NEVER) { /* no slow retry without a wait */
         rl_finish(c, lock, outcome);
         return;
     } else {
@@ -424,9 +423,9 @@ static void rl_retry(struct redlock_client *c, struct redlock_lock *lock)
         lock->priv.op.quick = 0;
     }
     lock->priv.state = RL_IN_BACKOFF;
-    lock->priv.due_us =
-        c->priv.now_us + (pause_us + 1U);       /* else it could fail for ever in one tick */
-    rl_not_after(&lock->priv.due_us, until_us); /* the last attempt is made when the wait ends */
+    /* 1 more, else it could fail for ever in one tick; the last attempt is made when the wait ends */
+    lock->priv.due_us = c->priv.now_us + (pause_us + 1U);
+    rl_not_after(&lock->priv.due_us, lock->priv.until_us);
 }
 
 #if REDLOCK_NOTIFICATION

@@ -1,7 +1,7 @@
 /* engine.c - the states of a lock: one call with one lock and one node, from any state of both, to a valid state. Functions below
    simulate the files below vote.c: they may change a lock and a node in all the ways that the real functions can, and in more.
 
-   STEP: rl_turn in each state, as often as it steps. REPLY: rl_replied in each state and list, any reply to each command. else:
+   STEP: rl_turn in each state, which is one step. REPLY: rl_replied in each state and list, any reply to each command. else:
    rl_note_holder and rl_note_pttl, with a buffer of any size.
 
    A state is valid if each set of nodes has that node or none, the state and the list are enumerators, and the counters are within
