@@ -1058,9 +1058,6 @@ REDLOCK_PRIVATE void rl_ignore_late(struct redlock_client *c, struct redlock_loc
 /* A round of extensions is over. */
 REDLOCK_PRIVATE void rl_ignore_extensions(struct redlock_client *c, struct redlock_lock *lock);
 
-/* Connects nodes where that is due, or would be too late at the next due time. */
-REDLOCK_PRIVATE void rl_connect(struct redlock_client *c, unsigned nodes, uint64_t too_late_us);
-
 /* Connects nodes where that is due. */
 REDLOCK_PRIVATE void rl_connect_due(struct redlock_client *c, unsigned nodes);
 

@@ -139,7 +139,8 @@ static void rl_is_away(struct redlock_lock *lock, const struct redlock_node *nod
         rl_set(&lock->priv.round.denied, bit);
 }
 
-REDLOCK_PRIVATE void rl_connect(struct redlock_client *c, unsigned nodes, uint64_t too_late_us)
+/* Connects nodes where that is due, or would be too late at the next due time. */
+static void rl_connect(struct redlock_client *c, unsigned nodes, uint64_t too_late_us)
 {
     nodes &= c->priv.in[REDLOCK_NODE_IDLE] | c->priv.in[REDLOCK_NODE_DOWN];
     for (; nodes != 0; nodes &= nodes - 1)
