@@ -675,9 +675,12 @@ static void rl_step_release(struct redlock_client *c, struct redlock_lock *lock)
 
 /* ---- Steps ------------------------------------------------------------------------------------------- */
 
-/* Grants that came after the decision count as well, if the lock is still valid. R8 */
+/* Grants that came after the decision count as well, if the lock is still valid; those that come while a fencing
+   token is agreed on, when it is held. R8 */
 static void rl_merge_late_grants(const struct redlock_client *c, struct redlock_lock *lock)
 {
+    if (lock->valid_until_us == 0)
+        return;
     if (!rl_past(c, lock->valid_until_us))
         rl_set(&lock->members, lock->priv.attempt.late);
     lock->priv.attempt.late = 0;

@@ -4781,6 +4781,23 @@ static void r16_who_granted_is_a_member(void)
 }
 
 /* Each round has node_timeout_ms. */
+/* A node that is slower than the others grants it in the second round, and agrees when that is decided. */
+static void r16_who_granted_late_is_a_member(void)
+{
+    begin_fenced(3);
+    fake_wall_us = 1;
+    warm_up();
+    set_counter(0, "10");
+    set_counter(1, "20");
+    fake_nodes[0].delay_us = fake_nodes[1].delay_us = 2 * MS;
+    fake_nodes[2].delay_us = 3 * MS;
+    is_int(acquire(0), REDLOCK_OK, "r16: agreed in a second round");
+    is_int(lock.granted, 3, "r16: which two nodes have decided");
+    fake_pass(&client, 20 * MS);
+    fake_nodes[0].hung = 1;
+    is_int(extend(), REDLOCK_OK, "r16: the third is a member, too: extended without the first");
+}
+
 static void r16_the_second_round_has_its_own_time(void)
 {
     int i;
@@ -5116,6 +5133,7 @@ static void rules_that_had_no_test(void)
     r08_a_late_grant_and_its_loss_at_once();
     if (REDLOCK_FENCING) {
         r16_who_granted_is_a_member();
+        r16_who_granted_late_is_a_member();
         r16_the_second_round_has_its_own_time();
         r16_an_agreement_of_a_broken_connection();
     }
