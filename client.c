@@ -198,8 +198,8 @@ static enum rl_argument rl_check_keys(const struct redlock_lock *lock)
         return RL_ARG_EXTRA_KEYS;
     for (i = 0; i < rl_extra_keys(lock); i++) {
         const struct redlock_key *key = rl_extra_key(lock, i), *other = &first;
-        for (j = 0; j <= i;
-             other = rl_extra_key(lock, j++)) /* our own key would refuse a repeated one */
+        /* our own key would refuse a repeated one */
+        for (j = 0; j <= i; other = rl_extra_key(lock, j++))
             if (key->size == other->size && memcmp(key->bytes, other->bytes, key->size) == 0)
                 return RL_ARG_EXTRA_KEYS;
         size += key->size + 10U;

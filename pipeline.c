@@ -157,8 +157,8 @@ REDLOCK_PRIVATE void rl_transmit(struct redlock_client *c, struct redlock_node *
     for (;;) {
         int moved;
 
-        for (to = 0; run < c->priv.out.runs;
-             run++) { /* as many runs at once as follow each other */
+        /* as many runs at once as follow each other */
+        for (to = 0; run < c->priv.out.runs; run++) {
             const struct redlock_run *next = &c->priv.out_run[run];
             if (next->nodes & bit)
                 to = next->end;
