@@ -528,6 +528,7 @@ static void environment(void)
 static void nested(void)
 {
     static const char *const names[] = {"x", "a:b", "a%3Ab", "%", ":", "a b"};
+    char longest_name[256];
     size_t i;
 
     nodes(3);
@@ -544,6 +545,12 @@ static void nested(void)
            "names that only look alike");
     is_int(redlock("run", "xy", "-c", "\"$P\" run x -- \"$P\" run y true", NULL), 0,
            "parts of the name are other names");
+    memset(longest_name, ' ', sizeof longest_name - 1);
+    longest_name[sizeof longest_name - 1] = '\0';
+    setenv("N", longest_name, 1);
+    longest_name[sizeof longest_name - 2] = '!';
+    is_int(redlock("run", "--prefix", "", longest_name, "-c", "\"$P\" run \"$N\" true", NULL), 0,
+           "names of 255 bytes that differ in the last one");
     no_key_left("after these");
 }
 
@@ -588,6 +595,38 @@ static void close_all(void)
     close(2);
 }
 
+static void write_or_end(const char *path, const char *text)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+
+    if (fd < 0 || write(fd, text, strlen(text)) != (ssize_t)strlen(text))
+        _exit(99);
+    close(fd);
+}
+
+/* The process is user 1000 there; so it has no privileges after it has executed a program. */
+static void enter_mount_namespace(void)
+{
+    char users[40], groups[40];
+
+    snprintf(users, sizeof users, "1000 %lu 1", (unsigned long)getuid());
+    snprintf(groups, sizeof groups, "1000 %lu 1", (unsigned long)getgid());
+    if (unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0)
+        _exit(99);
+    write_or_end("/proc/self/setgroups", "deny");
+    write_or_end("/proc/self/uid_map", users);
+    write_or_end("/proc/self/gid_map", groups);
+}
+
+/* In a mount namespace where no device exists, as in some containers. */
+static void close_all_without_dev(void)
+{
+    enter_mount_namespace();
+    if (mount("none", "/dev", "tmpfs", 0, NULL) != 0)
+        _exit(99);
+    close_all();
+}
+
 static unsigned long long mask_of(const char *text, const char *name)
 {
     const char *at = strstr(text, name);
@@ -627,6 +666,25 @@ static int sockets_among(pid_t pid, int most)
     return count;
 }
 
+static void closed_descriptors(void (*closer)(void), const char *what)
+{
+    struct beat *a = map_beat(beat_path("a"));
+    struct program run;
+
+    setup.before = closer;
+    is_int(redlock("run", "x", "-c", "test ! -e /proc/$$/fd/2 && exit 6", NULL), 6,
+           "%s that has closed 0, 1, 2: they are also closed in the command", what);
+    setup.before = closer;
+    a->stop = 0;
+    a->first_us = 0;
+    run = start("run", "x", self, "beat", beat_path("a"), NULL);
+    beats(a);
+    is_int(sockets_among(run.pid, 3), 0, "%s that has closed 0, 1, 2: no message goes to a node",
+           what);
+    a->stop = 1;
+    is_int(ends(&run), 5, "%s that has closed 0, 1, 2: the command's status", what);
+}
+
 static void callers(void)
 {
     struct beat *a = map_beat(beat_path("a"));
@@ -660,18 +718,13 @@ static void callers(void)
     redlock("run", "--status-fd", "2", "x", "-c", "echo here >&2", NULL);
     ok(strstr(wrote(last, 'e'), "here\n") && strstr(wrote(last, 'e'), "acquired"),
        "--status-fd 2: the command keeps its stderr");
-    setup.before = close_all;
-    is_int(redlock("run", "x", "-c", "test ! -e /proc/$$/fd/2 && exit 6", NULL), 6,
-           "a caller that has closed 0, 1, 2: they are also closed in the command");
-    setup.before = close_all;
-    a->stop = 0;
-    a->first_us = 0;
-    run = start("run", "x", self, "beat", beat_path("a"), NULL);
-    beats(a);
-    is_int(sockets_among(run.pid, 3), 0,
-           "a caller that has closed 0, 1, 2: no message goes to a node");
-    a->stop = 1;
-    is_int(ends(&run), 5, "a caller that has closed 0, 1, 2: the command's status");
+    closed_descriptors(close_all, "a caller");
+    unsetenv("REDLOCK_CONFIG");
+    setup.before = close_all_without_dev;
+    if (redlock("version", NULL) == 99)
+        skip("creating a mount namespace is not permitted");
+    else
+        closed_descriptors(close_all_without_dev, "a caller without /dev");
     no_key_left("after these");
 }
 
@@ -1779,6 +1832,12 @@ static void tokens(void)
     is_int(redlock("-c", "eval \"$($COMMAND acquire --sh -t 60 -N :0 y)\" || exit", NULL), 78,
            "acquire --sh with a bad address: eval has its status");
     setup.instead = "sh";
+    is_int(redlock("-c", "eval \"$($COMMAND acquire -t 1O --sh y)\" || exit", NULL), 64,
+           "acquire with a wrong option before --sh: eval has its status");
+    is_int(redlock("acquire", "-t", "9", "-l", "--sh", "y", NULL), 0, "the label --sh");
+    ok(strstr(wrote(last, 'o'), "export") == NULL, "the label --sh is not the option");
+    ask_all("DEL", "redlock:y");
+    setup.instead = "sh";
     run = start("-c", "eval \"$($COMMAND acquire -v --sh -t 60 \"it's x\")\" || exit", NULL);
     ok(writes(run, 'e', "waiting for"), "acquire --sh waits");
     signal_to(child_of(run.pid, 0), SIGTERM);
@@ -2274,29 +2333,6 @@ static void node_lists(void)
        "a missing password file: the message has file and line");
 }
 
-static void write_or_end(const char *path, const char *text)
-{
-    int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
-
-    if (fd < 0 || write(fd, text, strlen(text)) != (ssize_t)strlen(text))
-        _exit(99);
-    close(fd);
-}
-
-/* The process is user 1000 there; so it has no privileges after it has executed a program. */
-static void enter_mount_namespace(void)
-{
-    char users[40], groups[40];
-
-    snprintf(users, sizeof users, "1000 %lu 1", (unsigned long)getuid());
-    snprintf(groups, sizeof groups, "1000 %lu 1", (unsigned long)getgid());
-    if (unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0)
-        _exit(99);
-    write_or_end("/proc/self/setgroups", "deny");
-    write_or_end("/proc/self/uid_map", users);
-    write_or_end("/proc/self/gid_map", groups);
-}
-
 /* In a mount namespace: an /etc with a configuration file that the program may not read. */
 static void closed_config(void)
 {
@@ -2778,6 +2814,75 @@ static void no_servers(void)
     no_key_left("on the good servers");
 }
 
+/* A command that contains the first text gets the second as its answer. The last first text is "". */
+typedef const char *answer[2];
+
+/* Serves one connection. */
+static void answer_all(int client, const answer *answers)
+{
+    FILE *from = fdopen(client, "r");
+    char line[64], command[2048];
+    size_t used, size;
+    long words, i;
+
+    while (fgets(line, sizeof line, from) != NULL) {
+        for (words = strtol(line + 1, NULL, 10), used = 0; words > 0; words--) {
+            size = fgets(line, sizeof line, from) != NULL ? strtoul(line + 1, NULL, 10) + 2 : 0;
+            if (size >= sizeof command - used || fread(command + used, 1, size, from) != size)
+                return;
+            used += size;
+        }
+        command[used] = '\0';
+        for (i = 0; strstr(command, answers[i][0]) == NULL; i++)
+            continue;
+        dprintf(client, "%s", answers[i][1]);
+    }
+}
+
+/* A process that answers like this. It ends with the test. */
+static pid_t oracle(char *address, size_t size, const answer *answers)
+{
+    int fd = listen_on(address, size);
+    pid_t parent = getpid(), pid = fork();
+
+    if (pid == 0) {
+        end_with(parent);
+        signal(SIGCHLD, SIG_IGN);
+        for (;;) {
+            int client = accept(fd, NULL, NULL);
+            if (fork() == 0) {
+                answer_all(client, answers);
+                _exit(0);
+            }
+            close(client);
+        }
+    }
+    close(fd);
+    return pid;
+}
+
+/* Answers of the wrong kind. */
+static void odd_answers(void)
+{
+    static const answer answers[] = {{"ipairs", ":-9000000\r\n"}, {"SET\r\n", "+OK\r\n"},
+                                     {"GET\r\n", ":5\r\n"},       {"SCAN\r\n", "*0\r\n"},
+                                     {"TRACKING", "+OK\r\n"},     {"", "-ERR unknown command\r\n"}};
+    char address[32];
+    pid_t liar = oracle(address, sizeof address, answers);
+
+    setenv("REDLOCK_NODES", address, 1);
+    is_int(redlock("run", "--min-hold", "20", "x", "-c", "exit 3", NULL), 3,
+           "--min-hold: a negative number");
+    ok(strstr(wrote(last, 'e'), "unexpected reply") != NULL, "--min-hold: the message");
+    is_int(redlock("status", "x", NULL), 69, "status: a number as value");
+    ok(strstr(wrote(last, 'o'), "unexpected reply") != NULL, "status: the node has an error");
+    is_int(redlock("list", "--json", NULL), 69, "list: an empty answer to SCAN");
+    ok(strstr(wrote(last, 'o'), "\"ok\":0,\"complete\":false") != NULL, "list is not complete");
+    ok(strstr(wrote(last, 'e'), "unexpected reply") != NULL, "list: the node has an error");
+    signal_to(liar, SIGKILL);
+    waitpid(liar, NULL, 0);
+}
+
 /* ---- Output ---- */
 
 static int is_json(struct program from, const char *has)
@@ -2980,6 +3085,27 @@ static void slots(void)
     no_key_left("then");
 }
 
+/* The key redlock:x is no slot, and its holder is not waited for. */
+static void wait_for_slots(const char *slots, const char *message)
+{
+    struct program waiter[2];
+    char id[9];
+    int i;
+
+    ask_all("SET", "redlock:x/1", "this one's");
+    id_of("x", id);
+    for (i = 0; i < 2; i++)
+        waiter[i] = start("run", "-v", "--slots", slots, "x", "true", NULL);
+    for (i = 0; i < 2; i++) {
+        ok(writes(waiter[i], 'e', message), "two wait for --slots %s: '%s'", slots, message);
+        ok(strstr(wrote(waiter[i], 'e'), id) == NULL, "the holder of another lock is not named");
+    }
+    for (i = 0; i < 2; i++) {
+        signal_to(waiter[i].pid, SIGTERM);
+        ends(&waiter[i]);
+    }
+}
+
 /* Special cases of slots. */
 static void odd_slots(void)
 {
@@ -3039,6 +3165,9 @@ static void odd_slots(void)
         snprintf(name, sizeof name, "redlock:x/%d", i);
         ask_all("SET", name, "another's");
     }
+    ask_all("SET", "redlock:x", "another's");
+    wait_for_slots("16", "all 16 slots are held");
+    wait_for_slots("1", "held by id ");
     server_pause(&servers[2]);
     begin = now_ms();
     is_int(redlock("run", "-n", "--node-timeout", "2", "--slots", "16", "x", "true", NULL), 75,
@@ -3638,6 +3767,7 @@ static const struct scenario {
     {"slots", slots},
     {"several_names", several_names},
     {"odd_lists", odd_lists},
+    {"odd_answers", odd_answers},
     {"odd_slots", odd_slots},
     {"list", list},
     {"stale_values_differ", stale_values_differ},
