@@ -219,7 +219,8 @@ static enum redlock_status release_value(const char *key, const char *value, siz
         answered += (unsigned)is_count;
         if (is_count && answer->integer == 1)
             session.lock->granted = (redlock_mask)(session.lock->granted | 1U << i);
-        talk_note_error(&talks[i]);
+        if (!is_count)
+            talk_note_error(&talks[i]);
     }
     talks_close();
     take_errors();

@@ -120,11 +120,12 @@ void look_at(const char *key, struct picture *picture, uint32_t timeout_ms)
             view->kind = FOREIGN;
             continue;
         }
-        talk_note_error(&talks[i]);
         if (answer->kind == RESP_STRING)
             take_value(view, answer, answer->size);
         else if (answer->kind == RESP_NIL)
             view->kind = ABSENT;
+        else
+            talk_note_error(&talks[i]);
     }
     talks_ask(timeout_ms, 2, pttl);
     for (i = 0; i < target_count; i++) {

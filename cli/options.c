@@ -398,12 +398,22 @@ static int is_journal(void)
     return strcmp(journal, is) == 0;
 }
 
+/* For an error in a word before the option, which die() tells the shell too. */
+static int may_say_sh(char **words)
+{
+    while (*words != NULL && strcmp(*words, "--sh") != 0)
+        words++;
+    return *words != NULL;
+}
+
 int options_take(int verb, const char *name, int count, char **words)
 {
     options.log_levels = is_journal();
     if (verb == CHECK)
         options.failure = EXIT_UNKNOWN;
+    options.shell = verb == ACQUIRE && may_say_sh(words) ? -1 : 0;
     count = take_words(verb, name, count, words);
+    options.shell = options.shell > 0;
     if (count < 0)
         return count;
     take_from_environment();

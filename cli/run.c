@@ -665,11 +665,13 @@ static enum redlock_status keep_keys_for(uint64_t rest_us)
     talks_ask((uint32_t)options.node_timeout_ms, at, words);
     for (i = 0; i < target_count; i++) {
         const struct talk_item *answer = &talks[i].item[0];
-        if (talks[i].items > 0 && answer->kind == RESP_INTEGER && answer->integer <= 2)
+        if (talks[i].items > 0 && answer->kind == RESP_INTEGER && answer->integer >= 0 &&
+            answer->integer <= 2) {
             says[answer->integer]++;
-        else
+        } else {
             silent++;
-        talk_note_error(&talks[i]);
+            talk_note_error(&talks[i]);
+        }
         memcpy(session.nodes[i].error, talks[i].node.error, sizeof talks[i].node.error);
     }
     talks_close();

@@ -71,10 +71,12 @@ void key_of(char key[REDLOCK_KEY_MAX + 1], const char *name)
 }
 
 /* The lock of this key. */
-static void begin_lock(struct redlock_lock *lock, const char *key)
+static void begin_lock(struct session *session, struct redlock_lock *lock, const char *key)
 {
     redlock_lock_init(lock, key, strlen(key), (uint32_t)options.ttl_ms);
     lock->use_fencing = (uint8_t)options.fence;
+    lock->holder = session->holder;
+    lock->holder_size = sizeof session->holder;
 }
 
 void session_open(struct session *session, const char *name)
@@ -103,9 +105,7 @@ void session_open(struct session *session, const char *name)
     }
     session->lock = session->locks = &session->one;
     session->lock_count = 1;
-    begin_lock(session->lock, session->key);
-    session->lock->holder = session->holder;
-    session->lock->holder_size = sizeof session->holder;
+    begin_lock(session, session->lock, session->key);
 }
 
 void *must_allocate(size_t count, size_t size)
@@ -137,7 +137,7 @@ void session_slots(struct session *session, const char *name, unsigned count)
         key_of(keys[n], slot);
     }
     for (i = 0; i < count; i++)
-        begin_lock(&session->locks[i], keys[i]);
+        begin_lock(session, &session->locks[i], keys[i]);
     session->lock = session->locks;
 }
 

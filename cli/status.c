@@ -183,13 +183,17 @@ static void make_pattern(char *out, const char *pattern)
     strcpy(out, pattern);
 }
 
-/* Takes one answer to SCAN: the cursor, then the keys. Returns 0 if there are no more. */
-static int take_page(const struct talk *talk, char cursor[24])
+/* Takes one answer to SCAN: the cursor, then the keys. Returns 0 if there are no more. A node that does not permit SCAN is not
+   asked again. */
+static int take_page(struct talk *talk, char cursor[24])
 {
     unsigned i;
 
-    if (talk->items < 3 || talk->item[1].kind != RESP_STRING || talk->item[1].size > 23)
+    if (talk->items < 3 || talk->item[1].kind != RESP_STRING || talk->item[1].size > 23) {
+        talk_note_error(talk);
+        talk_close(talk, "");
         return 0;
+    }
     strcpy(cursor, talk->item[1].text);
     for (i = 3; i < talk->items && found.cut == NULL; i++)
         if (talk->item[i].kind == RESP_STRING &&
@@ -222,9 +226,6 @@ static void find_keys(const char *pattern)
         }
         talks_wait((uint32_t)options.node_timeout_ms);
         for (i = 0; i < target_count; i++) {
-            if (goes[i] &&
-                talk_is_error(&talks[i], "")) /* not permitted: this node is not asked again */
-                talk_close(&talks[i], talks[i].item[0].text);
             goes[i] = goes[i] && take_page(&talks[i], cursor[i]);
             more |= goes[i];
         }

@@ -32,7 +32,7 @@ static unsigned look_for_holder(struct session *session, long *left_ms)
     long most_ms = options.node_timeout_ms < GLANCE_MS ? options.node_timeout_ms : GLANCE_MS;
     struct picture picture;
 
-    look_at(session->key, &picture, (uint32_t)most_ms);
+    look_at(session->lock->key, &picture, (uint32_t)most_ms);
     session->holder[0] = '\0';
     *left_ms = -1;
     if (picture.state == HELD) {
@@ -54,7 +54,7 @@ static void say_waiting(struct session *session, const char *name, int in_line)
         reachable += session->nodes[i].state == REDLOCK_NODE_READY;
     if (in_line)
         reachable = look_for_holder(session, &left_ms);
-    if (session->holder[0] != '\0' && reachable >= quorum()) {
+    if (session->lock_count == 1 && session->holder[0] != '\0' && reachable >= quorum()) {
         describe_holder(who, sizeof who, session->holder);
         id_of(id, session->holder, strlen(session->holder));
         event("waiting held %s %ld %s", id, left_ms, who);

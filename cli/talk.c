@@ -283,6 +283,7 @@ enum redlock_status talks_failure(void)
 
 void talk_note_error(struct talk *talk)
 {
-    if (talk_is_error(talk, ""))
-        redlock_set_error(&talk->node, talk->item[0].text, NULL);
+    if (talk->items > 0)
+        redlock_set_error(&talk->node,
+                          talk_is_error(talk, "") ? talk->item[0].text : "unexpected reply", NULL);
 }

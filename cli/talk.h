@@ -67,7 +67,7 @@ void talks_wait(uint32_t timeout_ms);
 int talk_field(const char *info, const char *field, char *value, size_t room);
 /* Returns 1 if the answer is an error that begins with `prefix`. */
 int talk_is_error(const struct talk *talk, const char *prefix);
-/* If the answer is an error, it becomes the node's error. */
+/* The answer, if there is one, is not what was asked for: its error becomes the node's error. */
 void talk_note_error(struct talk *talk);
 /* Why no quorum has answered: REDLOCK_DENIED if too few nodes permit it, else REDLOCK_UNREACHABLE. */
 enum redlock_status talks_failure(void);

@@ -249,9 +249,10 @@ void percent_encode(char *out, size_t room, const char *text)
 
     while (*text != '\0') {
         size_t size = read_utf8(text, &code);
-        if (used + 3 * size + 4 > room)
+        size += size == 0; /* a byte that is not UTF-8 */
+        if (used + 3 * size >= room)
             break; /* never writes a part of a character */
-        for (size += size == 0; size > 0; size--, text++)
+        for (; size > 0; size--, text++)
             if (isalnum((unsigned char)*text) || strchr("-_.~", *text) != NULL)
                 out[used++] = *text;
             else
