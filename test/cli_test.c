@@ -1602,6 +1602,8 @@ static void orphans(void)
 
 static void group_has_time(void)
 {
+    struct beat *pair[2] = {map_beat(beat_path("a")), map_beat(beat_path("b"))};
+
     nodes(3);
     is_int(
         redlock(
@@ -1611,6 +1613,10 @@ static void group_has_time(void)
         79, "--max-hold is over: 79");
     ok(strstr(wrote(last, 'o'), "cleaned") != NULL,
        "the command ends at once; the process that it has started has time until -k");
+    is_int(redlock("run", "--foreground", "-t", "9", "--max-hold", "3", "-k", "1", "x", "timeout",
+                   "300", self, "beat", beat_path("a"), "polite", beat_path("b"), NULL),
+           79, "a command that leads a group of its own: 79");
+    ok(are_gone(pair), "the process that it has started is killed, too");
 }
 
 /* ---- Events ---- */
