@@ -262,14 +262,19 @@ static void become(char **command, int go, pid_t parent)
     _exit(status);
 }
 
-/* Signals the command, with the group that it leads: its own, or one that it has made, as timeout(1) does in the foreground.
-   Returns 0 if that failed. It is no failure if the command has ended; its group may have processes all the same. */
-static int kill_command(int number)
+/* The command leads a group: its own, or one that it has made, as timeout(1) does in the foreground. */
+static int leads_group(void)
 {
     pid_t group = getpgid(run.child);
-    int leads = run.own_group || group == run.child || group < 0;
 
-    if (kill(leads ? -run.child : run.child, number) == 0 || errno == ESRCH)
+    return run.own_group || group == run.child || group < 0;
+}
+
+/* Signals the command, with the group that it leads. Returns 0 if that failed. It is no failure if the command has ended; its group
+   may have processes all the same. */
+static int kill_command(int number)
+{
+    if (kill(leads_group() ? -run.child : run.child, number) == 0 || errno == ESRCH)
         return 1;
     say(LOG_ERROR, "the command cannot be signalled: %s", strerror(errno));
     return 0;
@@ -848,7 +853,7 @@ int verb_run(int count, char **words)
         redlock_auto_extend_start(&session.client, session.lock, UINT16_MAX - 1);
     end = supervise();
     event("exit %d", status_of(&end));
-    if (run.phase == STOPPING && run.own_group)
+    if (run.phase == STOPPING && leads_group())
         end_group();
     end_guard();
     waitpid(run.child, NULL, 0);
