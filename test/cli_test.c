@@ -3418,6 +3418,13 @@ static void odd_lists(void)
     is_int(redlock("list", "--json", NULL), 69, "more than 10000: 69");
     ok(strstr(wrote(last, 'e'), "the list is not complete") != NULL,
        "stderr has: the list is not complete");
+}
+
+/* A user who may not list all locks. */
+static void denied_lists(void)
+{
+    nodes(3);
+    ask_all("SET", "redlock:k1", "v", "PX", "90000");
     ask_all("ACL", "SETUSER", "locker", "reset", "on", ">" SECRET, "~redlock:*", "+set", "+get",
             "+del", "+pexpire", "+pttl", "+eval");
     is_int(redlock("list", "-N", list_of(3, "redis://locker:" SECRET "@"), NULL), 77,
@@ -3426,6 +3433,16 @@ static void odd_lists(void)
     ask_all("ACL", "SETUSER", "locker", "+scan");
     is_int(redlock("list", "-N", list_of(3, "redis://locker:" SECRET "@"), "k1", NULL), 0,
            "the README's permissions and SCAN are enough");
+    ask_all("FLUSHALL");
+    ask_all("EVAL", "for i=1,101 do redis.call('set','redlock:k'..i,'v','px',90000)end", "0");
+    ask_all("SET", "redlock:another's", "v", "PX", "90000");
+    ask_all("ACL", "SETUSER", "locker", "resetkeys", "~redlock:k*");
+    is_int(redlock("list", "--json", "-N", list_of(3, "redis://locker:" SECRET "@"), NULL), 77,
+           "one of the first 100 keys is not permitted: 77");
+    ok(strstr(wrote(last, 'o'), "\"complete\":false") != NULL, "the list is not complete");
+    ok(strstr(wrote(last, 'e'), "NOPERM") != NULL, "stderr has: NOPERM");
+    is_int(redlock("list", "-N", list_of(3, "redis://locker:" SECRET "@"), "k*", NULL), 0,
+           "a pattern without that key");
 }
 
 /* ---- Terminals ---- */
@@ -3773,6 +3790,7 @@ static const struct scenario {
     {"slots", slots},
     {"several_names", several_names},
     {"odd_lists", odd_lists},
+    {"denied_lists", denied_lists},
     {"odd_answers", odd_answers},
     {"odd_slots", odd_slots},
     {"list", list},
