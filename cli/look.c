@@ -155,6 +155,7 @@ void look_many(const char *const *keys, unsigned count)
         "then s=#v v=v:sub(1,n)end r[#r+1]=v r[#r+1]=s r[#r+1]=c('pttl',k)end return r";
     const char *words[LOOK_MANY + 4] = {"EVAL", script};
     char number[12], most[12];
+    unsigned i;
 
     snprintf(number, sizeof number, "%u", count);
     snprintf(most, sizeof most, "%d", (int)VALUE_MAX);
@@ -162,6 +163,9 @@ void look_many(const char *const *keys, unsigned count)
     memcpy(&words[3], keys, count * sizeof *keys);
     words[3 + count] = most;
     talks_ask((uint32_t)options.node_timeout_ms, count + 4, words);
+    for (i = 0; i < target_count; i++)
+        if (talks[i].items < 1 + count * KEY_ITEMS)
+            talk_note_error(&talks[i]);
 }
 
 void look_take(unsigned n, struct picture *picture)

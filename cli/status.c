@@ -294,9 +294,8 @@ static unsigned say_silent(void)
     unsigned i, answered = 0;
 
     for (i = 0; i < target_count; i++)
-        if (talks[i].state == TALK_CLOSED || talk_is_error(&talks[i], ""))
-            say(LOG_WARNING, "%s: %s", targets[i].url.address,
-                talk_is_error(&talks[i], "") ? talks[i].item[0].text : talks[i].node.error);
+        if (talks[i].node.error[0] != '\0')
+            say(LOG_WARNING, "%s: %s", targets[i].url.address, talks[i].node.error);
         else
             answered++;
     return answered;
