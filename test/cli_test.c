@@ -2873,6 +2873,11 @@ static void odd_answers(void)
     static const answer answers[] = {{"ipairs", ":-9000000\r\n"}, {"SET\r\n", "+OK\r\n"},
                                      {"GET\r\n", ":5\r\n"},       {"SCAN\r\n", "*0\r\n"},
                                      {"TRACKING", "+OK\r\n"},     {"", "-ERR unknown command\r\n"}};
+    static const answer types[] = {{"pcall", "*3\r\n+\x1b[2J\r\n:0\r\n:-1\r\n"},
+                                   {"SCAN\r\n", "*2\r\n$1\r\n0\r\n*1\r\n$9\r\nredlock:x\r\n"},
+                                   {"TYPE\r\n", "+\x1b[2J\r\n"},
+                                   {"GET\r\n", "-WRONGTYPE\r\n"},
+                                   {"", "-ERR unknown command\r\n"}};
     char address[32];
     pid_t liar = oracle(address, sizeof address, answers);
 
@@ -2885,6 +2890,16 @@ static void odd_answers(void)
     is_int(redlock("list", "--json", NULL), 69, "list: an empty answer to SCAN");
     ok(strstr(wrote(last, 'o'), "\"ok\":0,\"complete\":false") != NULL, "list is not complete");
     ok(strstr(wrote(last, 'e'), "unexpected reply") != NULL, "list: the node has an error");
+    signal_to(liar, SIGKILL);
+    waitpid(liar, NULL, 0);
+    liar = oracle(address, sizeof address, types);
+    setenv("REDLOCK_NODES", address, 1);
+    is_int(redlock("status", "x", NULL), 0, "status: a type with control characters");
+    is_int(count_of(wrote(last, 'o'), "\x1b") * 10 + count_of(wrote(last, 'o'), "\\x1b[2J"), 2,
+           "status: escapes them");
+    is_int(redlock("list", NULL), 0, "list: a type with control characters");
+    is_int(count_of(wrote(last, 'o'), "\x1b") * 10 + count_of(wrote(last, 'o'), "\\x1b[2J"), 1,
+           "list: escapes them");
     signal_to(liar, SIGKILL);
     waitpid(liar, NULL, 0);
 }
