@@ -98,8 +98,7 @@ static void ask_types(const char *key, struct picture *picture, uint32_t timeout
     for (i = 0; i < target_count; i++)
         if (picture->view[i].kind == FOREIGN && talks[i].items > 0 &&
             talks[i].item[0].kind == RESP_STATUS)
-            snprintf(picture->view[i].type, sizeof picture->view[i].type, "%s",
-                     talks[i].item[0].text);
+            printable(picture->view[i].type, sizeof picture->view[i].type, talks[i].item[0].text);
 }
 
 void look_at(const char *key, struct picture *picture, uint32_t timeout_ms)
@@ -186,7 +185,7 @@ void look_take(unsigned n, struct picture *picture)
         else
             view->kind = FOREIGN;
         if (item->kind == RESP_STATUS)
-            snprintf(view->type, sizeof view->type, "%s", item->text);
+            printable(view->type, sizeof view->type, item->text);
         if (view->kind != ABSENT)
             take_left(view, &item[2]);
     }

@@ -12,7 +12,7 @@ enum { NO_END = -1, UNKNOWN_TIME = -2 }; /* in place of a remaining time */
 /* The answer of one node. */
 struct view {
     enum { ABSENT, PRESENT, FOREIGN, FAILED } kind; /* FOREIGN: not a string, so not a lock */
-    char type[16];                                  /* of a foreign key; "": unknown */
+    char type[16];                                  /* of a foreign key, printable; "": unknown */
     char value[VALUE_MAX + 1];                      /* the beginning of the value, if PRESENT */
     char id[ID_TEXT];
     size_t size;  /* of the whole value */
