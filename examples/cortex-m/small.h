@@ -8,11 +8,11 @@
 #define SMALL_H
 
 /* Features that this firmware does not have. */
-#define REDLOCK_FENCING 0        /* flash 1265 */
-#define REDLOCK_MULTI_KEY 0      /* flash 496 */
-#define REDLOCK_NOTIFICATION 0   /* flash 501 */
-#define REDLOCK_NATIVE_RELEASE 0 /* flash 219 */
-#define REDLOCK_DURABLE 0        /* flash 285 */
+#define REDLOCK_FENCING 0        /* flash 1065 */
+#define REDLOCK_MULTI_KEY 0      /* flash 399 */
+#define REDLOCK_NOTIFICATION 0   /* flash 475 */
+#define REDLOCK_NATIVE_RELEASE 0 /* flash 205 */
+#define REDLOCK_DURABLE 0        /* flash 249 */
 
 /* Sizes of buffers and queues. */
 #ifndef REDLOCK_NODES_MAX
@@ -26,6 +26,6 @@
 /* The longest command without these features, an extension, must fit; each byte of key and label adds to it. */
 #define REDLOCK_KEY_MAX 16
 #define REDLOCK_LABEL_MAX 0
-#define REDLOCK_SEND_MAX 299 /* client 208 */
+#define REDLOCK_SEND_MAX 303 /* client 192 */
 
 #endif
