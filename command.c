@@ -374,22 +374,25 @@ REDLOCK_PRIVATE uint32_t rl_hash(const struct resp_item *item, unsigned most)
     return hash != 0 ? hash : 1;
 }
 
-/* A denial: permissions, the server's role or the type of the key are wrong. Other errors pass: LOADING BUSY OOM
-   MISCONF TRYAGAIN CLUSTERDOWN MASTERDOWN NOREPLICAS. The last two denials come from within a script;
-   none is longer than RESP_TEXT_MAX may be. */
-REDLOCK_PRIVATE int rl_is_denial(const struct resp_item *item)
+/* None of the texts is longer than RESP_TEXT_MAX may be. */
+REDLOCK_PRIVATE int rl_is_error(const struct resp_item *item, const char *prefixes)
 {
-    static const char prefixes[] = "NOAUTH\0NOPERM\0WRONGPASS\0DENIED\0READONLY\0WRONGTYPE\0MOVED\0"
-                                   "ASK\0ERR The user ex\0ERR ACL failure\0";
-    const char *prefix = prefixes;
     size_t size;
 
     if (item->kind != RESP_ERROR)
         return 0;
-    for (; (size = strlen(prefix)) > 0; prefix += size + 1)
-        if (strncmp(item->text, prefix, size) == 0)
+    for (; (size = strlen(prefixes)) > 0; prefixes += size + 1)
+        if (strncmp(item->text, prefixes, size) == 0)
             return 1;
     return 0;
+}
+
+/* A denial: permissions, the server's role or the type of the key are wrong. Other errors pass: LOADING BUSY OOM
+   MISCONF TRYAGAIN CLUSTERDOWN MASTERDOWN NOREPLICAS. The last two denials come from within a script. */
+REDLOCK_PRIVATE int rl_is_denial(const struct resp_item *item)
+{
+    return rl_is_error(item, "NOAUTH\0NOPERM\0WRONGPASS\0DENIED\0READONLY\0WRONGTYPE\0MOVED\0"
+                             "ASK\0ERR The user ex\0ERR ACL failure\0");
 }
 
 /* Replies to SET; and to a script, which returns 1, 0 or another number, or the token of the holder. */

@@ -308,6 +308,9 @@ REDLOCK_PRIVATE enum rl_vote rl_vote_of(unsigned command, const struct resp_item
 /* Whether the item is an error that a retry will not mend. Ask before rl_set_server_error cuts its text. */
 REDLOCK_PRIVATE int rl_is_denial(const struct resp_item *item);
 
+/* Whether the item is an error that begins with one of these texts, which an empty one follows. */
+REDLOCK_PRIVATE int rl_is_error(const struct resp_item *item, const char *prefixes);
+
 /* A short name for the first `most` bytes of a text; never 0. */
 REDLOCK_PRIVATE uint32_t rl_hash(const struct resp_item *item, unsigned most);
 

@@ -232,15 +232,13 @@ static inline void rl_votes_from_now(struct redlock_client *c, struct redlock_no
 /* HELLO is unknown: a server before version 6, or one with RESP2 only. */
 static int rl_is_unknown(const struct resp_item *item)
 {
-    return strncmp(item->text, "NOPROTO", 7) == 0 || /* of a text that may be no longer than that */
-           strncmp(item->text, "ERR unknown com", 15) == 0;
+    return rl_is_error(item, "NOPROTO\0ERR unknown com\0");
 }
 
 /* It runs no scripts yet. The run_id is asked for again later: R13, R14 and R18 rest on it. */
 static int rl_is_not_ready(const struct resp_item *item)
 {
-    return REDLOCK_RESTART_GUARD &&
-           (strncmp(item->text, "LOADING", 7) == 0 || strncmp(item->text, "BUSY", 4) == 0);
+    return REDLOCK_RESTART_GUARD && rl_is_error(item, "LOADING\0BUSY\0");
 }
 
 /* An error to a command of the handshake. One before TRACK fails the node. Without TRACK there are no notifications,
