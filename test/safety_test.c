@@ -698,6 +698,22 @@ static void r11_released_before_the_end_is_reported(enum redlock_status how, int
     memory_is_not_used_any_more();
 }
 
+/* A release that is not repeated, because the token is the caller's: replies that come later are dropped. R4 */
+static void r11_released_without_waiting(void)
+{
+    unsigned i;
+
+    begin_with_defaults(3);
+    set_label(&lock, "mine", 4);
+    set_token_is_label(&lock, 1);
+    is_int(acquire(0), REDLOCK_OK, "r11: held, and the token is a label");
+    fake_pass(&client, 10 * MS);
+    for (i = 0; i < 3; i++)
+        fake_nodes[i].delay_us = 20 * MS;
+    is_int(release(0), REDLOCK_UNCONFIRMED, "r11: released without waiting for a reply");
+    memory_is_not_used_any_more();
+}
+
 /* An extension and an acquire at that moment leave the lock in a state in which it can be released. */
 static void r11_extended_before_the_end_is_reported(enum redlock_status how)
 {
@@ -3141,6 +3157,7 @@ int main(void)
     r04_repeated_until_the_key_has_expired();
     if (REDLOCK_LABEL_MAX >= 4)
         r04_no_repeated_release_of_a_chosen_token();
+    r11_released_without_waiting();
     r05_a_burst_is_sent_at_once();
     r05_a_node_that_is_slow_to_accept_bytes();
     r05_room_again_in_the_same_tick();
