@@ -377,7 +377,7 @@ static unsigned rl_main_part(unsigned command)
 }
 
 /* An item has come: fills `reply`, but for the vote, which it returns. Without an owner there is nothing to
-   deliver; an invalidation is the client's. The vote is RL_NONSENSE where the item belongs to no request. Only
+   deliver; an invalidation is the node's. The vote is RL_NONSENSE where the item belongs to no request. Only
    replies to the handshake and WAITAOF have more than one item: any other list is nonsense from its head on. */
 static enum rl_vote rl_take(struct redlock_client *c, struct redlock_node *node, int last,
                             struct rl_reply *reply)
@@ -394,7 +394,7 @@ static enum rl_vote rl_take(struct redlock_client *c, struct redlock_node *node,
     if (item->pushed) {
         if (REDLOCK_NOTIFICATION && item->kind == RESP_STRING && item->depth == 2) {
             reply->command = RL_INVALIDATION;
-            reply->owner = c;
+            reply->owner = node;
         }
         return RL_NO;
     }

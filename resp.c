@@ -186,6 +186,7 @@ static enum resp_event resp_begin_item(struct resp_reader *r, uint8_t type)
 
     item->integer = 0;
     item->size = item->text_used = 0; /* also if this is no type, the item before is over */
+    item->text[0] = '\0';
     while (types[i].type != type && types[i].type != 0)
         i++;
     if (types[i].type == 0)

@@ -169,9 +169,9 @@ static const char rl_status_texts[] =
 const char *redlock_strerror(int status)
 {
     enum { RL_UNKNOWN = REDLOCK_PENDING - REDLOCK_ALREADY_HELD + 1 };
-    unsigned n = (unsigned)REDLOCK_PENDING - (unsigned)status;
+    int known = status <= REDLOCK_PENDING && status >= REDLOCK_ALREADY_HELD;
 
-    return rl_nth(rl_status_texts, n < RL_UNKNOWN ? n : RL_UNKNOWN);
+    return rl_nth(rl_status_texts, known ? (unsigned)(REDLOCK_PENDING - status) : RL_UNKNOWN);
 }
 
 /* In the order of enum rl_argument: names of parameters and fields. */

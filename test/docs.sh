@@ -83,7 +83,7 @@ check 'docs/errors.md has each result' "$(sed -n 's/^    \(REDLOCK_[A-Z_]*\) = -
     grep -v _NODE_ | while read -r result; do grep -q "^| .$result" docs/errors.md || echo "$result"; done)"
 check 'docs/errors.md has each error text of a node' "$(sed -n '/^static const char rl_error_texts/,/;/s/.*"\(.*\)\\0".*/\1/p' text.c |
     { read -r first && printf '%s\n' "$first" && cat || echo 'none is found'; } |
-    while read -r text; do [ "$text" = replied ] || grep -qF "\`$text\`" docs/errors.md || echo "$text"; done)"
+    while read -r text; do [ "$text" = replied ] || grep -qF "\`${text%:}\`" docs/errors.md || echo "$text"; done)"
 settings=$(printf '#include "redlock.h"\n' | gcc -E -P -I. - | awk '/^struct redlock_settings/ { inside = 1 } inside' | awk '/^}/ { exit } /;/ { gsub(/.* |;/, ""); print }')
 check 'docs/settings.md has each setting' "$([ "$(echo "$settings" | wc -l)" -gt 8 ] || echo "only: $settings"
     for setting in $settings; do grep -q "^| .$setting" docs/settings.md || echo "$setting"; done)"

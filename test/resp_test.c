@@ -158,6 +158,8 @@ static void say_bad(struct log *log, struct resp_reader *reader)
 
     log->bad = 1;
     say(log, log->used > 0 ? " / bad" : "bad");
+    if (reader->item.text[reader->item.text_used] != '\0')
+        say(log, " [text without a NUL]");
     for (i = 0; i < 4; i++)
         if (resp_read(reader, &at, i < 2 ? good + 5 : good) != RESP_BAD || at != good)
             say(log, " [not final]");

@@ -73,7 +73,7 @@ alarm() { # MUTANT ...
 
 if is_asked decoder; then
 step() { "$@" decoder resp.c "$folder/none" "-DSTEP $limits" -eva-slevel-function resp_read:20,resp_begin_item:40,resp_take:2000,resp_parse_number:600; }
-read_all() { "$@" decoder resp.c test/prove/decoder.notes "$limits" -eva-slevel-function resp_begin_item:40,resp_parse_number:600 -eva-use-spec resp_take; }
+read_all() { "$@" decoder resp.c test/prove/decoder.notes "$limits" -eva-slevel-function resp_begin_item:40,resp_parse_number:600 -eva-ilevel 32 -eva-use-spec resp_take; }
 for limits in '' '-DRESP_TEXT_MAX=20 -DRESP_DEPTH_MAX=1' '-DRESP_TEXT_MAX=255 -DRESP_DEPTH_MAX=8 -DRESP_SIZE_MAX=0x3fffffff'; do
     check "decoder: one step from every valid state, to a valid state ${limits:-(default limits)}" step no_alarm
     check 'decoder: resp_read over any bytes' read_all no_alarm
