@@ -10,9 +10,9 @@
 /* Features that this firmware does not have. */
 #define REDLOCK_FENCING 0        /* flash 1065 */
 #define REDLOCK_MULTI_KEY 0      /* flash 399 */
-#define REDLOCK_NOTIFICATION 0   /* flash 475 */
-#define REDLOCK_NATIVE_RELEASE 0 /* flash 205 */
-#define REDLOCK_DURABLE 0        /* flash 249 */
+#define REDLOCK_NOTIFICATION 0   /* flash 447 */
+#define REDLOCK_NATIVE_RELEASE 0 /* flash 181 */
+#define REDLOCK_DURABLE 0        /* flash 241 */
 
 /* Sizes of buffers and queues. */
 #ifndef REDLOCK_NODES_MAX
