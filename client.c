@@ -66,18 +66,18 @@ static unsigned rl_complete(struct redlock_settings *settings, const struct redl
     return RL_SETTINGS;
 }
 
-/* The words around user and password take so many bytes at most, with "default" as the user. */
-enum { RL_LOGIN_SIZE = 59 };
-
 /* What is wrong with a node, or RL_NO_ERROR. */
-static enum rl_error rl_bad_node(const struct redlock_node *nodes, const struct redlock_node *node)
+static enum rl_error rl_bad_node(struct redlock_client *c, const struct redlock_node *nodes,
+                                 const struct redlock_node *node)
 {
-    size_t user_size = node->user != NULL ? strlen(node->user) : 0;
+    struct resp_writer w = {c->priv.out_bytes, REDLOCK_SEND_MAX, 0, 0};
+    struct rl_message message = {NULL, NULL, NULL, node, 0, RL_HELLO_AUTH, 0};
 
     if (node->user != NULL && node->password == NULL)
         return RL_USER_WITHOUT_PASSWORD;
-    if (node->password != NULL &&
-        RL_LOGIN_SIZE + user_size + strlen(node->password) > REDLOCK_SEND_MAX)
+    if (node->password != NULL)
+        rl_put_command(&w, &message, RL_HELLO_AUTH);
+    if (w.overflow)
         return RL_LONG_PASSWORD;
     if (node->address == NULL || node->address[0] == '\0')
         return RL_NO_ADDRESS;
@@ -120,7 +120,7 @@ enum redlock_status redlock_init(struct redlock_client *client, const struct red
         node->error[0] = '\0';
         node->handle = -1;
         node->priv.index = client->priv.count++;
-        error = rl_bad_node(nodes, node);
+        error = rl_bad_node(client, nodes, node);
         if (error == RL_NO_ERROR && (io->check == NULL || io->check(io->context, node) == 0))
             continue;
         rl_set_error(node, error);
@@ -188,21 +188,21 @@ void redlock_lock_init(struct redlock_lock *lock, const void *key, size_t key_si
 /* What is wrong with the keys of a lock. Each extra key counts with what stands around it. */
 static enum rl_argument rl_check_keys(const struct redlock_lock *lock)
 {
-    const struct redlock_key first = {lock->key, lock->key_size};
-    size_t size = first.size;
+    size_t size = lock->key_size;
     unsigned i, j;
 
-    if (first.bytes == NULL || size < 1)
+    if (lock->key == NULL || size < 1)
         return RL_ARG_KEY;
     if (rl_lacks_extra_keys(lock))
         return RL_ARG_EXTRA_KEYS;
-    for (i = 0; i < rl_extra_keys(lock); i++) {
-        const struct redlock_key *key = rl_extra_key(lock, i), *other = &first;
-        /* our own key would refuse a repeated one */
-        for (j = 0; j <= i; other = rl_extra_key(lock, j++))
-            if (key->size == other->size && memcmp(key->bytes, other->bytes, key->size) == 0)
+    for (i = 1; i <= rl_extra_keys(lock); i++) {
+        struct redlock_key key = rl_key(lock, i);
+        for (j = 0; j < i; j++) { /* our own key would refuse a repeated one */
+            struct redlock_key other = rl_key(lock, j);
+            if (key.size == other.size && memcmp(key.bytes, other.bytes, key.size) == 0)
                 return RL_ARG_EXTRA_KEYS;
-        size += key->size + 10U;
+        }
+        size += key.size + 10U;
     }
     if (size > REDLOCK_KEY_MAX)
         return rl_extra_keys(lock) > 0 ? RL_ARG_EXTRA_KEYS : RL_ARG_KEY;

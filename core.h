@@ -257,16 +257,10 @@ enum rl_vote {
     RL_NONSENSE    /* not a reply to this command */
 };
 
-/* Whether a command without flags is in a set of commands. */
-static inline int rl_in(unsigned command, unsigned set)
-{
-    return (int)(set >> command & 1);
-}
-
-/* The same for one with flags. */
+/* Whether a command, without its flags, is in a set of commands. */
 static inline int rl_is(unsigned command, unsigned set)
 {
-    return rl_in(command & 31, set);
+    return (int)(set >> command & 1);
 }
 
 /* What a command is made of: the handshake needs a node, other commands a lock or what is kept of one. */
@@ -467,16 +461,6 @@ static inline const struct redlock_key *rl_extra_key(const struct redlock_lock *
     return &lock->extra_keys[i];
 }
 
-/* The first key, and behind it the extra ones. */
-static inline struct redlock_key rl_key(const struct redlock_lock *lock, unsigned i)
-{
-    struct redlock_key first;
-
-    first.bytes = lock->key;
-    first.size = lock->key_size;
-    return i == 0 ? first : lock->extra_keys[i - 1];
-}
-
 static inline int rl_lacks_extra_keys(const struct redlock_lock *lock)
 {
     return lock->extra_keys == NULL && lock->extra_key_count > 0;
@@ -495,22 +479,24 @@ static inline const struct redlock_key *rl_extra_key(const struct redlock_lock *
     return NULL;
 }
 
-static inline struct redlock_key rl_key(const struct redlock_lock *lock, unsigned i)
-{
-    struct redlock_key first;
-
-    (void)i;
-    first.bytes = lock->key;
-    first.size = lock->key_size;
-    return first;
-}
-
 static inline int rl_lacks_extra_keys(const struct redlock_lock *lock)
 {
     (void)lock;
     return 0;
 }
 #endif
+
+/* The first key, and behind it the extra ones. */
+static inline struct redlock_key rl_key(const struct redlock_lock *lock, unsigned i)
+{
+    struct redlock_key first;
+
+    if (i > 0)
+        return *rl_extra_key(lock, i - 1);
+    first.bytes = lock->key;
+    first.size = lock->key_size;
+    return first;
+}
 
 #if REDLOCK_LABEL_MAX > 0
 static inline const void *rl_label(const struct redlock_lock *lock)

@@ -462,7 +462,7 @@ static int rl_next_unanswered(struct redlock_client *c, struct redlock_node *nod
         rl_pop(node);
         if (reply->owner == NULL)
             continue;
-        if (rl_is(command, RL_CREATING)) {
+        if (rl_is(reply->command, RL_CREATING)) {
             rl_set(&c->priv.abandoned, rl_bit(node->priv.index));
             rl_remember_run(node);
         }

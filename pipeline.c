@@ -97,7 +97,7 @@ REDLOCK_PRIVATE void rl_redirect(struct redlock_client *c, const void *owner, un
     for (; nodes != 0; nodes >>= 1, node++)
         for (n = nodes & 1 ? node->priv.count : 0U; n-- > 0;) {
             struct redlock_request *request = rl_request(node, n);
-            if (request->owner == owner && rl_is(request->command, set)) {
+            if (request->owner == owner && rl_is(request->command & 31, set)) {
                 request->owner = heir;
                 request->role = (uint8_t)role;
             }
@@ -109,7 +109,7 @@ REDLOCK_PRIVATE int rl_owes(struct redlock_node *node, const void *owner, unsign
     unsigned n;
 
     for (n = node->priv.count; n-- > 0;)
-        if (rl_request(node, n)->owner == owner && rl_is(rl_request(node, n)->command, set))
+        if (rl_request(node, n)->owner == owner && rl_is(rl_request(node, n)->command & 31, set))
             return 1;
     return 0;
 }
@@ -244,7 +244,7 @@ REDLOCK_PRIVATE redlock_mask rl_send(struct redlock_client *c, void *from, unsig
         message.owed = (const struct redlock_owed *)from;
     else
         message.lock = (const struct redlock_lock *)from;
-    if (rl_durable(c) && rl_is(command, RL_WRITING)) {
+    if (rl_durable(c) && rl_is(message.command, RL_WRITING)) {
         command |= RL_WITH_SYNC;
         message.patience_ms = rl_patience_ms(c, message.lock);
     }

@@ -298,8 +298,8 @@ static void rl_confirm(struct redlock_client *c, struct redlock_lock *lock)
     rl_ask_nodes(c, lock);
 }
 
-/* Whether a round that has not succeeded cannot any more: its time is up, or too few of `voters` are left. */
-static int rl_is_in_vain(struct redlock_client *c, struct redlock_lock *lock, unsigned voters)
+/* Whether a round has failed that has not succeeded: its time is up, or too few of `voters` are left. */
+static int rl_has_failed(struct redlock_client *c, struct redlock_lock *lock, unsigned voters)
 {
     if (rl_past(c, lock->priv.due_us)) {
         rl_too_slow(c, lock);
@@ -325,7 +325,7 @@ static void rl_step_ask(struct redlock_client *c, struct redlock_lock *lock)
         rl_hold(c, lock);
     else if (rl_use_fencing(lock) && rl_is_quorum(c, lock->granted))
         rl_confirm(c, lock);
-    else if (rl_is_in_vain(c, lock, c->priv.all) && rl_knows_why(c, lock))
+    else if (rl_has_failed(c, lock, c->priv.all) && rl_knows_why(c, lock))
         rl_roll_back(c, lock, REDLOCK_PENDING);
 }
 
@@ -556,8 +556,8 @@ static void rl_end_extension(struct redlock_client *c, struct redlock_lock *lock
     if (status != REDLOCK_OK) {
         rl_ask_the_rest(c, lock);
         rl_ignore_extensions(c, lock);
-    } else { /* replies that come late still count */
-        lock->extended = (uint16_t)(lock->extended + (lock->extended < UINT16_MAX));
+    } else if (lock->extended < UINT16_MAX) { /* replies that come late still count */
+        lock->extended++;
     }
     if (rl_renewals(lock) == 0) {
         rl_finish(c, lock, status);
@@ -598,7 +598,7 @@ static void rl_step_extend(struct redlock_client *c, struct redlock_lock *lock)
     } else if (rl_is_quorum(c, lock->granted & voters)) {
         if (rl_prolong(c, lock))
             status = REDLOCK_OK;
-    } else if (!rl_is_in_vain(c, lock, voters)) {
+    } else if (!rl_has_failed(c, lock, voters)) {
         return;
     }
     rl_end_extension(c, lock, status);

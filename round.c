@@ -115,7 +115,7 @@ static void rl_send_order(struct redlock_client *c, struct redlock_lock *lock, u
     }
     if (role == RL_VOTER || role == RL_YOUNG)
         rl_set(&lock->priv.waits, sent);
-    if (rl_is(command, RL_CREATING)) {
+    if (rl_is(command & 31, RL_CREATING)) {
         rl_clear(&lock->priv.attempt.again, sent);
         rl_set(&lock->priv.attempt.asked, sent);
     }
@@ -166,12 +166,12 @@ static unsigned rl_order_for(const struct redlock_client *c, struct redlock_node
                              const struct redlock_lock *lock, unsigned bit)
 {
     unsigned command = rl_command_for(c, node, lock, bit), role = RL_VOTER;
-    unsigned mute = rl_is(command, RL_WRITING) && !rl_may_vote(c, node) ? RL_MUTE : 0;
+    unsigned mute = rl_is(command & 31, RL_WRITING) && !rl_may_vote(c, node) ? RL_MUTE : 0;
 
     if (mute)
         rl_quarantine(node);
     if (mute || lock->priv.state == RL_IS_HELD)
-        role = rl_in(command, RL_CREATING) ? RL_STALE : RL_NOBODY;
+        role = rl_is(command, RL_CREATING) ? RL_STALE : RL_NOBODY;
     else if (command == RL_EXTEND && rl_may_be_young(c, node, lock, bit))
         role = RL_YOUNG;
     return command | role * RL_ROLE | mute;

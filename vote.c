@@ -234,16 +234,16 @@ REDLOCK_PRIVATE int rl_repairs(const struct redlock_client *c, const struct redl
 /* What the reply says about the key on that node. R8, R8b, R9 */
 static void rl_learn_of_key(struct redlock_lock *lock, unsigned bit, const struct rl_reply *reply)
 {
-    if (!rl_in(reply->command, RL_WRITING))
+    if (!rl_is(reply->command, RL_WRITING))
         return;
     rl_clear(&lock->priv.attempt.again, bit);
     if (reply->vote != RL_NO) {
         if ((reply->vote == RL_YES || reply->vote == RL_REPAIRED) &&
-            !rl_in(reply->command, RL_CREATING))
+            !rl_is(reply->command, RL_CREATING))
             rl_clear(&lock->priv.attempt.suspect, bit); /* our token is there: it has run */
         return;
     }
-    if (!rl_in(reply->command, RL_EXTENDING))
+    if (!rl_is(reply->command, RL_EXTENDING))
         return;
     rl_clear(&lock->members, bit); /* its key is gone */
     rl_clear(&lock->priv.attempt.late, bit);
@@ -263,7 +263,7 @@ static void rl_count_vote(const struct redlock_client *c, struct redlock_lock *l
         rl_set(&lock->failed, bit);
         if (vote == RL_DENIED)
             rl_set(&lock->priv.round.denied, bit);
-        else if (rl_in(reply->command, RL_RELEASING))
+        else if (rl_is(reply->command, RL_RELEASING))
             rl_set(&lock->priv.attempt.again, bit);
     } else if (vote == RL_NO && rl_repairs(c, lock, bit)) {
         rl_set(&lock->priv.todo, bit);
@@ -316,7 +316,7 @@ static void rl_unanswered(const struct redlock_node *node, struct redlock_lock *
 {
     unsigned bit = rl_bit(node->priv.index);
 
-    if (!rl_in(command, RL_TAKING) && node->priv.useful && !(lock->priv.round.broken & bit))
+    if (!rl_is(command, RL_TAKING) && node->priv.useful && !(lock->priv.round.broken & bit))
         rl_set(&lock->priv.todo, bit);
     else
         rl_set(&lock->failed, bit);
@@ -352,7 +352,7 @@ static inline void rl_replied(struct redlock_client *c, struct redlock_node *nod
     }
     if (reply->role == RL_VOTER) {
         rl_clear(&lock->priv.waits, bit);
-        if (rl_in(reply->command, RL_EXTENDING) && lock->priv.state != RL_IN_EXTEND)
+        if (rl_is(reply->command, RL_EXTENDING) && lock->priv.state != RL_IN_EXTEND)
             reply->role = RL_LATE; /* its round has succeeded */
     }
     if (lock->priv.state == RL_IN_SETTLE) {
@@ -362,7 +362,7 @@ static inline void rl_replied(struct redlock_client *c, struct redlock_node *nod
         return;
     }
     if (reply->vote == RL_UNANSWERED) {
-        if (rl_in(reply->command, RL_CREATING))
+        if (rl_is(reply->command, RL_CREATING))
             rl_set(&lock->priv.attempt.suspect, bit);
         if (reply->role != RL_VOTER)
             return; /* decided without it */

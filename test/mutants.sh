@@ -18,7 +18,7 @@ tight=$(sed -n 's/^TIGHT = //p' Makefile) # the smallest buffers: some rules are
 table() {
     cat <<'END'
 R1|redlock.c|s/rl_random\(c, lock->token, sizeof lock->token\) != 0/lock->priv.op.attempts < 2 && $&/|a new token for every attempt
-R1|vote.c|s/if \(!rl_in\(command, RL_TAKING\) && node->priv.useful/if (node->priv.useful/|a SET is not sent again
+R1|vote.c|s/if \(!rl_is\(command, RL_TAKING\) && node->priv.useful/if (node->priv.useful/|a SET is not sent again
 R1|redlock.c|s/if \(!rl_prolong/lock->priv.started_us = c->priv.now_us; $&/|T1 is read before the first byte is sent
 R2|redlock.c|s/rl_is_quorum\(c, rl_agreed\(lock\)\)/rl_is_quorum(c, lock->priv.waits == 0 ? rl_agreed(lock) : 0)/|one node after the other is not enough: the command goes to all nodes at once
 R2|redlock.c|s/rl_ask_the_rest\(c, lock\);(\s+rl_set)/lock->priv.todo = 0;$1/|nodes that were not asked are sent the lock later
@@ -145,7 +145,7 @@ R8b|vote.c|s/rl_set\(&lock->priv.attempt.suspect, bit\);/;/|an unanswered comman
 R8b|round.c|s/rl_redirect\(c, lock, lock->priv.waits, 1 << RL_REPAIR, lock, RL_STALE\);/rl_ignore(c, lock, lock->priv.waits, 1 << RL_REPAIR);/|an unanswered command of an earlier round counts as unanswered
 R8b|vote.c|s/rl_clear\(&lock->priv.attempt.suspect, bit\);//|the token on the node proves that the unanswered command has run
 R8b|node.c|s/rl_clear\(&c->priv.abandoned, bit\); \/\* another/; \/* another/|another server process never runs an unanswered command
-R8b|round.c|s/role = rl_in\(command, RL_CREATING\) \? RL_STALE : RL_NOBODY;/role = RL_NOBODY;/|a vote that does not count is tracked as unanswered
+R8b|round.c|s/role = rl_is\(command, RL_CREATING\) \? RL_STALE : RL_NOBODY;/role = RL_NOBODY;/|a vote that does not count is tracked as unanswered
 R8b|client.c|s/lock->priv.attempt.suspect = client->priv.all & \(redlock_mask\)~lock->members;//|a command that the previous process of the lock sent may still run
 R12|node.c|s/node->priv.handshake == RL_READY &&\s+node->priv.count == 0/1/|nothing counts before the handshake is answered
 R12|node.c|s/if \(command == RL_HELLO_AUTH\) \{ \/\*/if (0) { \/*/|AUTH on a server that does not know HELLO
@@ -160,7 +160,7 @@ R12|text.c|s/command & RL_WITH_SYNC \? 0 : at/command == 0 ? 0 : at/|the error n
 R13|node.c|s/other->priv.last_run == node->priv.run/0/|one server, one vote
 R13|node.c|s/other->priv.last_run == node->priv.run/rl_is_up(other) \&\& $&/|one server, one vote, also when the first address is disconnected
 R13|node.c|s/node->priv.run = node->priv.last_run = 0;/node->priv.run = 0;/|a node that leads to another server than before is not that one any more
-R14|round.c|s/rl_is\(command, RL_WRITING\) && !rl_may_vote\(c, node\)/0/|a quarantined server does not vote
+R14|round.c|s/rl_is\(command & 31, RL_WRITING\) && !rl_may_vote\(c, node\)/0/|a quarantined server does not vote
 R14|node.c|s/ \+ 2000000;/;/|2 s are added to the quarantine, because uptime has whole seconds
 R14|node.c|s/wait_us > age_us/0/|the quarantine ends sooner for a server that is older
 R14|redlock.c|s/lock->members & ~\(unsigned\)rl_mute\(lock\)/lock->members/|a quarantined server's reply is doubted until a round has succeeded
@@ -210,7 +210,7 @@ R17|node.c|s/else if \(!node->priv.synced\)/else if (0)/|a vote counts only when
 R17|node.c|s/item->depth > 0 && item->integer > 0/item->depth > 0/|WAITAOF with 0 servers is not on disk
 R17|node.c|s/node->priv.synced = 0;//|an earlier WAITAOF does not confirm this write
 R17|pipeline.c|s/if \(request->owner == owner && /$&!(n == 0 && node->priv.part > 0) && /|the reply of WAITAOF gives no vote to an abandoned lock
-R17|pipeline.c|s/rl_is\(command, RL_WRITING\)(\) \{\s+command \|= RL_WITH_SYNC)/rl_is(command, RL_WRITING \& ~(1 << RL_EXTEND))$1/|extensions must be on disk, too
+R17|pipeline.c|s/rl_is\(message.command, RL_WRITING\)(\) \{\s+command \|= RL_WITH_SYNC)/rl_is(message.command, RL_WRITING \& ~(1 << RL_EXTEND))$1/|extensions must be on disk, too
 R17|node.c|s/item->integer = node->priv.counted;//|the counter comes from the write, not from WAITAOF
 R17|node.c|s/request->owner = NULL; \/\* what WAITAOF/; \/* what WAITAOF/|after a refusal the lock does not wait for WAITAOF
 R17|client.c|s/settings->node_timeout_ms > 500/0/|stall_ms is longer than the wait for WAITAOF
@@ -219,7 +219,7 @@ R18|round.c|s/if \(rl_looks_at_marker\(c, lock, order & RL_COMMAND\)\)\s+break;/
 R18|command.c|s/ \|\| \(command == RL_REPAIR && rl_use_fencing\(lock\)\)//|a repair with a fencing token checks the marker, too
 R18|command.c|s/return c->priv.settings.longest_ttl_ms != 0 &&/return 0 \&\&/|the marker is checked
 R18|node.c|s/else if \(vote == RL_LATER\)(\s+rl_quarantine)/else if (0)$1/|the node's error says why it does not vote
-R15|redlock.c|s/rl_is_in_vain\(c, lock, c->priv.all\)/!rl_past(c, lock->priv.due_us) \&\& $&/|the bound of an attempt
+R15|redlock.c|s/rl_has_failed\(c, lock, c->priv.all\)/!rl_past(c, lock->priv.due_us) \&\& $&/|the bound of an attempt
 R15|node.c|s/RL_READS_MAX = [^,}]*}/RL_READS_MAX = 100000000\n}/|a limit on reads from a node that sends endlessly
 R15|policy.c|s/lock != NULL && lock->ttl_ms/0 \&\& lock->ttl_ms/|an attempt takes at most a quarter of the TTL
 R15|redlock.c|s/rl_not_after\(&lock->priv.due_us, lock->valid_until_us\);(\s+\}\s+rl_ask)/;$1/|an extension takes no longer than the validity that is left
@@ -267,7 +267,7 @@ R13|vote.c|s/lock->priv.state == RL_IN_EXTEND \? RL_EXTEND : RL_SET/RL_SET/|the 
 R14|round.c|s/if \(mute \|\| lock->priv.state/if (lock->priv.state/|a node that is excluded from voting has no vote
 R4|vote.c|s/if \(reply->role == RL_OWED\)/if (0)/|the answer to a release that is owed is no vote
 R4|redlock.c|s/rl_redirect\(c, lock, unanswered, RL_RELEASING, owed, RL_OWED\);//|a late reply to a release answers the owed release
-R8b|node.c|s/if \(rl_is\(command, RL_CREATING\)\) \{(\s+rl_set\(&c->priv.abandoned)/if (0) {$1/|commands of other locks that a server process may still run
+R8b|node.c|s/if \(rl_is\(reply->command, RL_CREATING\)\) \{(\s+rl_set\(&c->priv.abandoned)/if (0) {$1/|commands of other locks that a server process may still run
 R6|node.c|s/\(request->role == RL_VOTER \|\| /(1 || /|late replies do not count for the round trip
 R5|pipeline.c|s/rl_clear\(&c->priv.in\[node->state\], bit\);//|a node is in one state
 R5|client.c|s/client->priv.all = client->priv.in\[REDLOCK_NODE_IDLE\] =/client->priv.all =/|a node is idle at first
@@ -292,7 +292,7 @@ QR5|pipeline.c|s/node->priv.part = 0;\n(\s+if \(--node)/$1/|the count of replies
 QR5|pipeline.c|s/if \(--node->priv.requests\[node->priv.first\].repeats > 0\)\n\s+return;//|a shared slot expects as many replies as commands
 QR5|pipeline.c|s/if \(\+\+node->priv.first == REDLOCK_PIPELINE_MAX\)\n\s+node->priv.first = 0;/++node->priv.first;/|the ring of slots wraps around
 QR5|pipeline.c|s/at < REDLOCK_PIPELINE_MAX \? at : at - REDLOCK_PIPELINE_MAX/at % (REDLOCK_PIPELINE_MAX - 1)/|the ring uses all of its slots
-QR5|pipeline.c|s/request->owner == owner && rl_is\(request->command, set\)/request->owner == owner/|only replies to commands of the set are redirected
+QR5|pipeline.c|s/request->owner == owner && rl_is\(request->command & 31, set\)/request->owner == owner/|only replies to commands of the set are redirected
 QR5|pipeline.c|s/request->role = \(uint8_t\)role;//|a redirected reply gets the new role
 QR2|pipeline.c|s/if \(next->nodes & bit\)/if (next->end > from)/|a node is not sent bytes for other nodes
 QR2|pipeline.c|s/else if \(to > from\)\s+break;/else if (to > from) to = next->end;/|a node is not sent bytes after its own run

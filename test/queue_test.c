@@ -152,8 +152,9 @@ static int hear_part(struct end *end, struct rl_reply *reply)
     reply->owner = part.what == 'c' || held ? NULL : first->owner;
     reply->command = part.what == 'p' ? RL_PTTL : (uint8_t)(first->command & 31);
     reply->role = (uint8_t)first->role;
-    reply->vote =
-        main && rl_is(first->command, RL_NATIVE) && part.vote != RL_YES ? RL_UNANSWERED : part.vote;
+    reply->vote = main && rl_is(first->command & 31, RL_NATIVE) && part.vote != RL_YES
+                      ? RL_UNANSWERED
+                      : part.vote;
     reply->number = part.number;
     end->heard++;
     if (main && !held && (first->command & RL_WITH_SYNC))
@@ -371,7 +372,7 @@ static void send_some(void)
         command = RL_DELETE;
     sent = rl_send(&client, role == RL_NOBODY ? lock : owner, mask | down, command, role);
     seen.sends++;
-    if (REDLOCK_DURABLE && client.priv.settings.durable && rl_is(command, RL_WRITING)) {
+    if (REDLOCK_DURABLE && client.priv.settings.durable && rl_is(command & 31, RL_WRITING)) {
         command |= RL_WITH_SYNC;
         message.patience_ms = rl_patience_ms(&client, lock);
     }
@@ -467,7 +468,7 @@ static void say_main(struct end *end, unsigned command)
         say(end, 'm', RL_NO, 0, kind == 2 ? "_\r\n" : "$-1\r\n");
     } else if (command == RL_SET) {
         say(end, 'm', RL_YES, 0, "+OK\r\n");
-    } else if (rl_is(command, 1 << RL_FENCE | 1 << RL_CONFIRM)) {
+    } else if (rl_is(command & 31, 1 << RL_FENCE | 1 << RL_CONFIRM)) {
         unsigned number = 1 + roll(1000);
         sprintf(text, ":%u\r\n", number);
         if (kind < 4)
@@ -592,7 +593,7 @@ static void redirect_some(void)
     for (i = 0; i < count; i++)
         for (n = 0; mask >> i & 1 && n < ends[i].used; n++) {
             struct entry *entry = &ends[i].entries[n];
-            if (entry->owner != owner || !rl_is(entry->command, set))
+            if (entry->owner != owner || !rl_is(entry->command & 31, set))
                 continue;
             entry->owner = heir;
             entry->role = role;
