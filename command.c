@@ -399,12 +399,15 @@ REDLOCK_PRIVATE int rl_is_denial(const struct resp_item *item)
 REDLOCK_PRIVATE enum rl_vote rl_vote_of(unsigned command, const struct resp_item *item)
 {
     int64_t number = item->integer;
+
     if (item->kind == RESP_ERROR)
         return rl_is_denial(item) ? RL_DENIED : RL_LATER;
     if (command == RL_SET) {
         if (item->kind == RESP_NIL)
             return RL_NO;
-        return item->kind == RESP_STATUS && strcmp(item->text, "OK") == 0 ? RL_YES : RL_NONSENSE;
+        return item->kind == RESP_STATUS && item->size == 2 && memcmp(item->text, "OK", 2) == 0
+                   ? RL_YES
+                   : RL_NONSENSE;
     }
     if (item->kind == RESP_STRING && rl_is(command, 1 << RL_DELETE | 1 << RL_EVALSHA))
         return RL_NO;

@@ -89,6 +89,7 @@ static uint16_t net_split(const char *address, char *host, size_t room)
 {
     const char *start = address, *end = strrchr(address, ':'), *digit;
     unsigned long port = 0;
+    int bracketed, v6;
 
     if (end == NULL)
         return 0;
@@ -96,11 +97,11 @@ static uint16_t net_split(const char *address, char *host, size_t room)
         port = port * 10 + (unsigned long)(*digit - '0');
     if (*digit != '\0' || port > 65535)
         return 0;
-    if (*start == '[' && end[-1] == ']') {
-        start++;
-        end--;
-    }
-    if ((strchr(start, ':') < end) != (start > address))
+    bracketed = *start == '[' && end[-1] == ']';
+    start += bracketed;
+    end -= bracketed;
+    v6 = strchr(start, ':') < end;
+    if (v6 != bracketed)
         return 0;
     return end > start && net_copy(host, room, start, (size_t)(end - start)) ? (uint16_t)port : 0;
 }
