@@ -1615,7 +1615,7 @@ static void group_has_time(void)
        "the command ends at once; the process that it has started has time until -k");
     is_int(redlock("run", "--foreground", "-t", "9", "--max-hold", "3", "-k", "1", "x", "timeout",
                    "300", self, "beat", beat_path("a"), "polite", beat_path("b"), NULL),
-           79, "a command that leads a group of its own: 79");
+           79, "a command that leads a separate group: 79");
     ok(are_gone(pair), "the process that it has started is killed, too");
 }
 

@@ -92,8 +92,8 @@ void redlock_tls_free(struct redlock_tls *tls);
 /* For event loops; the blocking calls do not need it. A session may wait for another event than the library: watch for the
    events that this returns, where `wanted` is the result of redlock_wanted_events. Otherwise the loop spins during a
    handshake that waits for the server's bytes, because the socket is writable. The adapters of examples/loops need this in
-   watch_node, your tls.io in place of redlock_posix(), and a place of their own for what they put into user_data: here that is
-   a name. */
+   watch_node, your tls.io in place of redlock_posix(), and another place for what they put into user_data, which holds a
+   name here. */
 unsigned redlock_tls_interest(const struct redlock_node *node, unsigned wanted);
 
 /* Returns 1 if the session has bytes that were already read from the socket. Then call redlock_handle_events with
