@@ -990,8 +990,11 @@ REDLOCK_PRIVATE void rl_take_replies(struct redlock_client *c, struct redlock_no
 /* Tells the locks of broken connections, whose replies will not come. */
 REDLOCK_PRIVATE void rl_tell_broken(struct redlock_client *c);
 
-/* Notifies the waiters of this client after a release: servers do not notify the client that deleted. R7 */
 #if REDLOCK_NOTIFICATION
+/* Whether enough nodes say that the lock may be free. R7 */
+REDLOCK_PRIVATE int rl_may_be_free(const struct redlock_client *c, const struct redlock_lock *lock);
+
+/* Notifies the waiters of this client after a release: servers do not notify the client that deleted. R7 */
 REDLOCK_PRIVATE void rl_notify_own(struct redlock_client *c, const struct redlock_lock *lock);
 #else
 static inline void rl_notify_own(struct redlock_client *c, const struct redlock_lock *lock)
@@ -1000,9 +1003,6 @@ static inline void rl_notify_own(struct redlock_client *c, const struct redlock_
     (void)lock;
 }
 #endif
-
-/* Whether enough nodes say that the lock may be free. R7 */
-REDLOCK_PRIVATE int rl_may_be_free(const struct redlock_client *c, const struct redlock_lock *lock);
 
 /* How many nodes the holder with most of them has. */
 #if REDLOCK_DIAGNOSIS
