@@ -391,7 +391,7 @@ static enum rl_vote rl_take(struct redlock_client *c, struct redlock_node *node,
     reply->item = item;
     reply->command = (uint8_t)(command & 31);
     reply->role = request->role;
-    if (item->pushed) {
+    if (REDLOCK_RESP3 && item->pushed) {
         if (REDLOCK_NOTIFICATION && item->kind == RESP_STRING && item->depth == 2) {
             reply->command = RL_INVALIDATION;
             reply->owner = node;

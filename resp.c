@@ -3,6 +3,7 @@
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
 #include "resp.h"
+#include "redlock_config.h" /* REDLOCK_RESP3: without it the types of RESP3 are not RESP */
 
 #include <string.h>
 
@@ -157,48 +158,59 @@ enum {
     RESP_KIND = 15,
     RESP_NUMERIC = 16,  /* the line is a number: a value, or a length */
     RESP_NULLABLE = 32, /* a length of -1 is a nil */
-    RESP_ATTRIBUTE = 64
+    RESP_ATTRIBUTE = REDLOCK_RESP3 ? 64 : 0
 };
 
-/* What is known from the type byte alone. The types that are used most come first. */
+/* The types that are used most come first. */
+static const struct {
+    uint8_t type, means;
+} resp_types[] = {{'+', RESP_STATUS},
+                  {':', RESP_INTEGER | RESP_NUMERIC},
+                  {'$', RESP_STRING | RESP_NUMERIC | RESP_NULLABLE},
+                  {'*', RESP_SEQUENCE | RESP_NUMERIC | RESP_NULLABLE},
+                  {'-', RESP_ERROR},
+#if REDLOCK_RESP3
+                  {'_', RESP_NIL},
+                  {'%', RESP_MAP | RESP_NUMERIC},
+                  {'>', RESP_PUSH | RESP_NUMERIC},
+                  {'#', RESP_BOOLEAN},
+                  {',', RESP_NUMBER},
+                  {'(', RESP_NUMBER},
+                  {'!', RESP_ERROR | RESP_NUMERIC},
+                  {'=', RESP_STRING | RESP_NUMERIC},
+                  {'~', RESP_SEQUENCE | RESP_NUMERIC},
+                  {'|', RESP_MAP | RESP_NUMERIC | RESP_ATTRIBUTE},
+#endif
+                  {0, 0}};
+
+/* Whether an item has this kind, at a place where only RESP3 has it. */
+static int resp_is_resp3(const struct resp_item *item, enum resp_kind kind)
+{
+    return REDLOCK_RESP3 && item->kind == kind;
+}
+
+/* What is known from the type byte alone. */
 static enum resp_event resp_begin_item(struct resp_reader *r, uint8_t type)
 {
-    static const struct {
-        uint8_t type, means;
-    } types[] = {{'+', RESP_STATUS},
-                 {':', RESP_INTEGER | RESP_NUMERIC},
-                 {'$', RESP_STRING | RESP_NUMERIC | RESP_NULLABLE},
-                 {'*', RESP_SEQUENCE | RESP_NUMERIC | RESP_NULLABLE},
-                 {'-', RESP_ERROR},
-                 {'_', RESP_NIL},
-                 {'%', RESP_MAP | RESP_NUMERIC},
-                 {'>', RESP_PUSH | RESP_NUMERIC},
-                 {'#', RESP_BOOLEAN},
-                 {',', RESP_NUMBER},
-                 {'(', RESP_NUMBER},
-                 {'!', RESP_ERROR | RESP_NUMERIC},
-                 {'=', RESP_STRING | RESP_NUMERIC},
-                 {'~', RESP_SEQUENCE | RESP_NUMERIC},
-                 {'|', RESP_MAP | RESP_NUMERIC | RESP_ATTRIBUTE},
-                 {0, 0}};
     struct resp_item *item = &r->item;
     unsigned i = 0;
 
     item->integer = 0;
     item->size = item->text_used = 0; /* also if this is no type, the item before is over */
     item->text[0] = '\0';
-    while (types[i].type != type && types[i].type != 0)
+    while (resp_types[i].type != type && resp_types[i].type != 0)
         i++;
-    if (types[i].type == 0)
+    if (resp_types[i].type == 0)
         return RESP_BAD;
-    r->priv.means = types[i].means;
+    r->priv.means = resp_types[i].means;
     item->kind = (enum resp_kind)(r->priv.means & RESP_KIND);
     item->depth = r->priv.level;
     if (r->priv.level == 0)
-        item->pushed = item->kind == RESP_PUSH;
-    else if (item->kind == RESP_PUSH) /* [RESP]: pushes stand between replies, never inside one */
+        item->pushed = (uint8_t)resp_is_resp3(item, RESP_PUSH);
+    else if (resp_is_resp3(item,
+                           RESP_PUSH)) /* [RESP]: pushes stand between replies, never inside one */
         return RESP_BAD;
-    r->priv.most = item->kind == RESP_NIL ? 0 : RESP_SIZE_MAX;
+    r->priv.most = resp_is_resp3(item, RESP_NIL) ? 0 : RESP_SIZE_MAX;
     r->priv.state = RESP_IN_LINE;
     return RESP_MORE;
 }
@@ -227,12 +239,13 @@ static int resp_parse_number(const struct resp_item *item, int64_t *result)
 /* An item is complete: goes up all levels that it completes. */
 static enum resp_event resp_end_item(struct resp_reader *r)
 {
-    int hidden = r->priv.attributes != 0;
+    int hidden = REDLOCK_RESP3 && r->priv.attributes != 0;
 
     r->priv.state = RESP_AT_TYPE;
     while (r->priv.level > 0 && --r->priv.due[r->priv.level - 1] == 0) {
         unsigned bit = 1U << --r->priv.level;
-        if (r->priv.attributes & bit) { /* what it stood before is still to come */
+        if (REDLOCK_RESP3 &&
+            (r->priv.attributes & bit)) { /* what it stood before is still to come */
             r->priv.attributes = (uint8_t)(r->priv.attributes & ~bit);
             return RESP_MORE;
         }
@@ -246,6 +259,7 @@ static enum resp_event resp_end_item(struct resp_reader *r)
 static enum resp_event resp_end_number(struct resp_reader *r)
 {
     struct resp_item *item = &r->item;
+    int pairs = resp_is_resp3(item, RESP_MAP); /* a map has twice as many elements */
     int64_t length = 0;
     uint32_t size;
 
@@ -261,14 +275,10 @@ static enum resp_event resp_end_number(struct resp_reader *r)
         item->kind = RESP_NIL;
         return resp_end_item(r);
     }
-    if (length < 0 || length > RESP_SIZE_MAX)
+    if (length < 0 || length > RESP_SIZE_MAX >> pairs)
         return RESP_BAD;
-    size = (uint32_t)length;
-    if (item->kind == RESP_MAP) /* of pairs */
-        size *= 2;
-    if (size > RESP_SIZE_MAX)
-        return RESP_BAD;
-    if (item->kind == RESP_STRING || item->kind == RESP_ERROR) {
+    size = (uint32_t)length << pairs;
+    if (item->kind == RESP_STRING || resp_is_resp3(item, RESP_ERROR)) {
         r->priv.means = 0; /* its end is not that of a number */
         r->priv.most = size;
         r->priv.state = RESP_IN_STRING;
@@ -295,7 +305,7 @@ static enum resp_event resp_end_line(struct resp_reader *r)
 
     if (r->priv.means & RESP_NUMERIC)
         return resp_end_number(r);
-    if (item->kind == RESP_BOOLEAN) {
+    if (resp_is_resp3(item, RESP_BOOLEAN)) {
         if (item->size != 1 || (item->text[0] != 't' && item->text[0] != 'f'))
             return RESP_BAD;
         item->integer = item->text[0] == 't';

@@ -1,7 +1,7 @@
 /* resp.h - RESP, the Redis wire protocol: encoder, streaming decoder, one pipelined connection.
 
    Sans I/O: bytes enter and leave through memory that the caller names. No allocation, no clock,
-   no system call, no global. RESP2 and RESP3. Nothing here knows what a lock is.
+   no system call, no global. RESP2 and, with REDLOCK_RESP3, RESP3. Nothing here knows what a lock is.
    Source of the format: "Redis serialization protocol specification", redis.io/docs; below [RESP].
    Threads: one object, one thread at a time; different objects are independent.
 

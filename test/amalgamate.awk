@@ -61,6 +61,7 @@ $0 == "#include \"core.h\"" {
     next
 }
 
-$0 == "#include \"resp.h\"" { print "#include \"redlock.h\""; next }
+$0 == "#include \"resp.h\"" { print "#include \"redlock.h\""; next } # which has redlock_config.h, too
+/^#include "redlock_config.h"/ { next }
 
 { print }

@@ -46,8 +46,10 @@ struct hostile {
     int drips;        /* sends byte by byte */
 };
 
-/* The replies to HELLO 3, to CLIENT TRACKING, and to INFO. */
-#if REDLOCK_NOTIFICATION
+/* The replies to HELLO 3, to CLIENT TRACKING, and to INFO; with RESP2 to SELECT and INFO. */
+#if !REDLOCK_RESP3
+static const struct hostile polite = {"+OK\r\n*0\r\n", 0, 0, 0};
+#elif REDLOCK_NOTIFICATION
 static const struct hostile polite = {"%1\r\n$4\r\nrole\r\n$6\r\nmaster\r\n+OK\r\n*0\r\n", 0, 0, 0};
 #else
 static const struct hostile polite = {"%1\r\n$4\r\nrole\r\n$6\r\nmaster\r\n*0\r\n", 0, 0, 0};
