@@ -135,11 +135,10 @@ static void rl_step_line(struct redlock_client *c, struct redlock_lock *lock)
         rl_finish(c, lock, REDLOCK_CANCELLED);
         return;
     }
-    if (lock->priv.op.attempts == 0) { /* until_us is wait_ms still */
-        lock->priv.started_us = c->priv.now_us;
+    lock->priv.started_us = c->priv.now_us; /* the wait for connections begins */
+    if (lock->priv.op.attempts == 0)        /* until_us is wait_ms still */
         lock->priv.until_us =
             lock->priv.until_us != 0 ? c->priv.now_us + lock->priv.until_us : REDLOCK_NEVER;
-    }
     rl_not_after(&c->priv.line_us, lock->priv.until_us);
 }
 

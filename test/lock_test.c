@@ -4732,6 +4732,28 @@ static void r02_a_long_timeout_does_not_delay_a_new_client(void)
     ok(since(start) < 110 * MS, "r02: that takes 100 ms: %ld us", since(start));
 }
 
+/* All connections were closed during a long pause: the retry waits for new ones, as the first attempt does. */
+static void r02_a_retry_waits_for_connections(void)
+{
+    int i;
+
+    memset(&settings, 0, sizeof settings);
+    settings.retry_delay_ms = 1500;
+    settings.retry_jitter_pct = settings.retry_growth_pct = REDLOCK_NONE;
+    begin(3);
+    warm_up();
+    for (i = 0; i < 3; i++) {
+        fake_put(i, "k", "other", 700);
+        fake_nodes[i].connect_us = 200 * MS;
+    }
+    redlock_acquire_start(&client, &lock, 10000);
+    fake_pass(&client, 300 * MS);
+    for (i = 0; i < 3; i++)
+        fake_break(i);
+    fake_pass(&client, 1600 * MS);
+    is_int(lock.status, REDLOCK_OK, "r02: acquired after a pause of 1.5 s and a connect of 0.2 s");
+}
+
 /* The grant that comes after the decision makes a member, a late refusal does not. */
 static void r08_late_grants_and_refusals(void)
 {
@@ -5130,6 +5152,7 @@ static void rules_that_had_no_test(void)
     r15_who_was_too_slow();
     r04_a_repeated_release_connects();
     r02_a_long_timeout_does_not_delay_a_new_client();
+    r02_a_retry_waits_for_connections();
     r08_late_grants_and_refusals();
     r08_a_late_grant_and_its_loss_at_once();
     if (REDLOCK_FENCING) {
