@@ -4732,6 +4732,22 @@ static void r02_a_long_timeout_does_not_delay_a_new_client(void)
     ok(since(start) < 110 * MS, "r02: that takes 100 ms: %ld us", since(start));
 }
 
+/* Three round trips are three also when one is no whole number of milliseconds. */
+static void r15_short_distances(void)
+{
+    int i;
+
+    memset(&settings, 0, sizeof settings);
+    settings.node_timeout_ms = 2;
+    begin(3);
+    for (i = 0; i < 3; i++)
+        fake_nodes[i].delay_us = 1900;
+    warm_up();
+    for (i = 0; i < 3; i++)
+        fake_nodes[i].delay_us = 1900 * 5 / 2;
+    is_int(acquire(0), REDLOCK_OK, "r15: after 2.5 round trips of 1.9 ms");
+}
+
 /* All connections were closed during a long pause: the retry waits for new ones, as the first attempt does. */
 static void r02_a_retry_waits_for_connections(void)
 {
@@ -5153,6 +5169,7 @@ static void rules_that_had_no_test(void)
     r04_a_repeated_release_connects();
     r02_a_long_timeout_does_not_delay_a_new_client();
     r02_a_retry_waits_for_connections();
+    r15_short_distances();
     r08_late_grants_and_refusals();
     r08_a_late_grant_and_its_loss_at_once();
     if (REDLOCK_FENCING) {

@@ -113,7 +113,7 @@ R7|vote.c|s/rl_is_quorum\(c, lock->priv.attempt.free\) && /lock->priv.attempt.fr
 R7|vote.c|s/(rl_is_quorum\(c, lock->priv.attempt.free\)) && rl_others_had_it\(lock\)/$1/|a lack of voters does not notify a waiter
 R6|node.c|s/if \(awaited \|\| c->priv.slow\)/if (1)/|round trips are measured on awaited replies
 R15|node.c|s/if \(awaited \|\| c->priv.slow\)/if (awaited)/|a late reply shows how long to wait
-R15|policy.c|s/rl_decision_us\(c\) \/ 1000 \* 3/0/|the timeout is at least three round trips
+R15|policy.c|s/rl_decision_us\(c\) \* 3 \/ 1000 \+ 1/0/|the timeout is at least three round trips
 R7|redlock.c|s/\(uint64_t\)rl_quick_us\(c, 0\)/(uint64_t)rl_decision_us(c)/|a notified waiter tries at a random moment
 R7|redlock.c|s/rl_random_below\(c, 3\) > 0 \? lock->priv.op.spurious : 0U/0/|a waiter that was notified in vain stands back
 R7|vote.c|s/if \(notified != NULL\) \{/if (0) {/|one waiter of several is notified
