@@ -24,10 +24,11 @@
    Memory is the caller's; nothing is allocated. A client and its nodes must not move between init and
    deinit; a lock must not move from a start until it is released, abandoned, or has failed.
    Threads: a client with its nodes and locks belongs to one thread at a time. Clients are independent.
-   After fork() the child may only call redlock_deinit: calls that start, run or end an operation return
-   REDLOCK_FORKED, the others do not check.
+   After fork() the child may only call redlock_deinit: calls that return a redlock_status, but
+   redlock_init, return REDLOCK_FORKED; the others do not check.
    Time: durations are milliseconds in uint32_t, names end in _ms; moments are microseconds of a
-   monotonic clock in uint64_t, names end in _us.
+   monotonic clock in uint64_t, names end in _us. Where a call says how long it blocks, node_timeout_ms
+   counts as three round trips if that is longer.
    The library calls none of your functions but those of struct redlock_io.
    Limits and features are set at compile time: redlock_config.h.
 
@@ -55,7 +56,7 @@ extern "C" {
 
 #define REDLOCK_VERSION_MAJOR 0 /* may break callers */
 #define REDLOCK_VERSION_MINOR 2 /* adds, never breaks */
-#define REDLOCK_VERSION_PATCH 0 /* mends */
+#define REDLOCK_VERSION_PATCH 0 /* fixes */
 #define REDLOCK_VERSION "0.2.0"
 #define REDLOCK_VERSION_NUMBER 2000 /* 1000000 * major + 1000 * minor + patch */
 
@@ -71,19 +72,20 @@ enum redlock_status {
     REDLOCK_UNREACHABLE = -3,   /* too few nodes answer, or confirm in time: see their `error` */
     REDLOCK_DENIED = -4,        /* too few nodes permit it: password, ACL, read-only */
     REDLOCK_TOO_LATE = -5,      /* a quorum granted it when no validity was left. R3 */
-    REDLOCK_TIMEOUT = -6,       /* wait_ms has passed, other clients held it all the time */
+    REDLOCK_TIMEOUT = -6,       /* wait_ms has passed; others held it, or competed */
     REDLOCK_LOST = -7,          /* not held any more: stop what the lock protects */
-    REDLOCK_EXPIRED = -8,       /* release: had expired or was not held; no other client has it */
+    REDLOCK_EXPIRED = -8,       /* release: had expired or was not held; no other holder seen */
     REDLOCK_UNCONFIRMED = -9,   /* release: no quorum confirmed it; it expires with its ttl */
-    REDLOCK_EXTEND_LIMIT = -10, /* extended `extend_max` times already; still held. R10 */
+    REDLOCK_EXTEND_LIMIT = -10, /* extended as often as allowed; still held. R10 */
     REDLOCK_CANCELLED = -11,    /* redlock_cancel or redlock_deinit */
     REDLOCK_INVALID_ARGUMENT = -12, /* nothing was sent or changed: see redlock_invalid_argument */
     REDLOCK_NO_ENTROPY = -13,       /* no random bytes for a token */
     REDLOCK_FORKED = -14,           /* the client belongs to the parent process */
-    REDLOCK_ALREADY_HELD = -15      /* acquire, adopt: this client holds the lock already */
+    REDLOCK_ALREADY_HELD = -15      /* acquire, adopt: not released or abandoned, maybe expired */
 };
 
-/* A constant English sentence of at most 79 bytes, for any int. Any thread. Never NULL. */
+/* A constant English sentence of at most 79 bytes, for any int; "" without REDLOCK_ERROR_TEXTS. Any thread.
+   Never NULL. */
 REDLOCK_API const char *redlock_strerror(int status);
 
 /* REDLOCK_VERSION_NUMBER of the compiled library. */
@@ -194,7 +196,7 @@ struct redlock_key {
 
 struct redlock_lock {
     /* You set these, as the fields below. */
-    uint32_t ttl_ms;   /* 10..0x7fffffff, more than the drift: it expires without an extension */
+    uint32_t ttl_ms;   /* 10..0x7fffffff: it expires without an extension */
     uint16_t key_size; /* 1..REDLOCK_KEY_MAX */
 #if REDLOCK_LABEL_MAX > 0
     uint8_t label_size; /* 0..REDLOCK_LABEL_MAX */
@@ -274,7 +276,8 @@ REDLOCK_API enum redlock_status redlock_init(struct redlock_client *client,
 REDLOCK_API const char *redlock_invalid_argument(const struct redlock_client *client);
 
 /* Closes all connections. Does not block or send anything: held locks expire with their ttl. Locks in
-   progress become REDLOCK_CANCELLED. All memory is yours again. May be called twice. */
+   progress become REDLOCK_CANCELLED. All memory is yours again; redlock_lock_init comes before another use
+   of a held lock. May be called twice. */
 REDLOCK_API void redlock_deinit(struct redlock_client *client);
 
 /* Clears a lock and sets key (1..REDLOCK_KEY_MAX bytes, borrowed) and ttl_ms. Checks nothing: the first
@@ -286,16 +289,15 @@ REDLOCK_API void redlock_lock_init(struct redlock_lock *lock, const void *key, s
    with 0, contention and an idle connection that turned out dead are still retried at once, up to 5 times.
    REDLOCK_OK, _HELD, _CONTENDED, _UNREACHABLE, _DENIED, _TOO_LATE, _TIMEOUT, _NO_ENTROPY, _ALREADY_HELD,
    _FORKED or _INVALID_ARGUMENT. A failed acquire is rolled back. Blocks wait_ms + 3 * node_timeout_ms at
-   most, where each counts as three round trips if that is longer; with wait_ms 0 at most 21 *
-   node_timeout_ms (six attempts, where nodes time out one after another). Before an attempt it also waits for
-   connections: stall_ms at most if there is no quorum of them, else 100 ms for the rest. With a fencing token
-   4 * node_timeout_ms more for each attempt, if the nodes' counters differ. [Redlock], "The Redlock
-   algorithm"; R1 to R7, R16. */
+   most; with wait_ms 0 at most 21 * node_timeout_ms (six attempts, where nodes time out one after another).
+   Before an attempt it also waits for connections: stall_ms at most if there is no quorum of them, else 100 ms
+   for the rest. With a fencing token 4 * node_timeout_ms more for each attempt, if the nodes' counters differ.
+   [Redlock], "The Redlock algorithm"; R1 to R7, R16. */
 REDLOCK_API enum redlock_status redlock_acquire(struct redlock_client *client,
                                                 struct redlock_lock *lock, uint32_t wait_ms);
 
 /* Extends a held lock to ttl_ms from now, and repairs nodes that lost the key; ttl_ms may have changed.
-   Never shortens. REDLOCK_OK; REDLOCK_LOST: fewer than a quorum of nodes can still confirm it;
+   Never shortens. REDLOCK_OK; REDLOCK_LOST: not held, or fewer than a quorum of nodes can still confirm it;
    REDLOCK_UNREACHABLE: not confirmed in time, the old validity still stands, try again; _EXTEND_LIMIT;
    _FORKED; _INVALID_ARGUMENT. Blocks node_timeout_ms at most. [Redlock], "Making the algorithm more
    reliable"; R8 to R10. */
@@ -304,7 +306,8 @@ REDLOCK_API enum redlock_status redlock_extend(struct redlock_client *client,
 
 /* Releases the lock on every node that still holds this lock's token. Works in every state, and ends what
    is in progress. REDLOCK_OK: a quorum confirmed it. REDLOCK_EXPIRED: it had expired, or was not held.
-   REDLOCK_LOST: it had expired, and another client holds it. REDLOCK_UNCONFIRMED: no quorum answered within
+   REDLOCK_LOST: it had expired, and a node says that another client holds it; EXPIRED without
+   REDLOCK_DIAGNOSIS. REDLOCK_UNCONFIRMED: no quorum answered within
    wait_ms; it was sent wherever there is a connection, and expires with its ttl; may be called again. The
    lock is not held afterwards, and its memory is yours. REDLOCK_FORKED or REDLOCK_INVALID_ARGUMENT: nothing
    was sent. Blocks wait_ms + node_timeout_ms at most; with 0 replies are not waited for: REDLOCK_UNCONFIRMED,
@@ -425,7 +428,7 @@ struct redlock_io {
 };
 
 /* For authors of such a table: sets node->error to "what: why" unless an earlier error stands there; `why`
-   may be NULL. Cut off after REDLOCK_ERROR_MAX bytes. */
+   may be NULL. Cut off after REDLOCK_ERROR_MAX bytes. No effect without REDLOCK_ERROR_TEXTS. */
 REDLOCK_API void redlock_set_error(struct redlock_node *node, const char *what, const char *why);
 
 /* The table for POSIX, in net.c: non-blocking close-on-exec sockets, poll(), TCP_NODELAY, no SIGPIPE,
