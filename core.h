@@ -910,9 +910,10 @@ static inline void rl_set_mute(struct redlock_lock *lock, unsigned nodes, int mu
         ^                   ^        |\      ^ |`-- auto-extend --> AUTO <-> EXTEND
         |                   |        | CONFIRM `-- release --> RELEASE --> SETTLE --> IDLE
         |                   |        v failed, cancelled
-        `---- failed --- BACKOFF <- SETTLE <- ROLLBACK
+        |                BACKOFF <- SETTLE <- ROLLBACK
+        `----- failed, cancelled -----'
 
-   A loss, in EXTEND or AUTO, ends by way of ROLLBACK too. */
+   A loss, in EXTEND or AUTO, ends by way of ROLLBACK too. LINE ends when the wait is over, or cancelled. */
 enum rl_state {
     RL_IS_IDLE,
     RL_IS_HELD,
