@@ -114,7 +114,7 @@ REDLOCK_PRIVATE void rl_node_want(struct redlock_client *c, struct redlock_node 
     }
     if (node->priv.count > 0)
         return; /* the locks have not taken the replies yet */
-    node->priv.useful = node->priv.denied = node->priv.handshake_item = 0;
+    node->priv.useful = node->priv.denied = node->priv.role_next = 0;
     node->priv.handshake = RL_HELLO;
     bit = rl_bit(node->priv.index);
     rl_set_notifies(node, 0);
@@ -157,20 +157,16 @@ static void rl_note_reply(const struct redlock_client *c, struct redlock_node *n
 /* Part of the reply to HELLO: a list of names and values. Says what only another configuration mends. */
 static enum rl_error rl_hello_replied(struct redlock_node *node, const struct resp_item *item)
 {
-    enum { RL_NAME_NEXT, RL_ROLE_NEXT, RL_MODE_NEXT };
-    unsigned is = node->priv.handshake_item;
+    int is_role = node->priv.role_next;
 
-    node->priv.handshake_item = RL_NAME_NEXT;
+    node->priv.role_next = 0;
     if (item->kind != RESP_STRING || item->depth != 1)
         return RL_NO_ERROR;
-    if (is == RL_ROLE_NEXT && strcmp(item->text, "master") != 0)
+    if (is_role && strcmp(item->text, "master") != 0)
         return RL_IS_A_REPLICA;
-    if (is == RL_MODE_NEXT && strcmp(item->text, "sentinel") == 0)
+    if (strcmp(item->text, "sentinel") == 0) /* the "mode": no other value is that */
         return RL_IS_A_SENTINEL;
-    if (strcmp(item->text, "role") == 0)
-        node->priv.handshake_item = RL_ROLE_NEXT;
-    else if (strcmp(item->text, "mode") == 0)
-        node->priv.handshake_item = RL_MODE_NEXT;
+    node->priv.role_next = strcmp(item->text, "role") == 0;
     return RL_NO_ERROR;
 }
 
@@ -344,10 +340,9 @@ static inline enum rl_vote rl_sync_vote(struct redlock_node *node, int last)
 
 /* The reply to the main command of a request. */
 static enum rl_vote rl_main_replied(struct redlock_client *c, struct redlock_node *node,
-                                    const struct redlock_request *request)
+                                    unsigned command)
 {
     struct resp_item *item = &node->priv.reader.item;
-    unsigned command = request->command & 31;
     enum rl_vote vote = rl_vote_of(command, item);
 
     if (vote == RL_NONSENSE)
@@ -424,7 +419,7 @@ static enum rl_vote rl_take(struct redlock_client *c, struct redlock_node *node,
                : item->kind == RESP_ERROR ? RL_LATER
                                           : RL_NONSENSE;
     } else {
-        vote = rl_main_replied(c, node, request);
+        vote = rl_main_replied(c, node, reply->command);
         if (vote == RL_NONSENSE)
             return vote;
         if (vote == RL_YES && (command & RL_WITH_SYNC)) {

@@ -22,11 +22,11 @@ struct redlock_request {
 /* Of a node. */
 struct redlock_node_private {
     uint8_t index, useful, replied;
-    uint8_t handshake;      /* how far the handshake was queued, a command */
-    uint8_t denied;         /* its last error was a denial: a retry alone will not mend it */
-    uint8_t handshake_item; /* what the next item of the reply is */
-    uint8_t first, count;   /* of `requests`, a ring */
-    uint8_t part;           /* replies of the first request that have come */
+    uint8_t handshake;    /* how far the handshake was queued, a command */
+    uint8_t denied;       /* its last error was a denial: a retry alone will not mend it */
+    uint8_t role_next;    /* the next item of the reply to HELLO is the role */
+    uint8_t first, count; /* of `requests`, a ring */
+    uint8_t part;         /* replies of the first request that have come */
 #if REDLOCK_RESP3
     uint8_t plain; /* it knows no HELLO: RESP2 */
 #endif

@@ -150,8 +150,8 @@ R8b|round.c|s/role = rl_is\(command, RL_CREATING\) \? RL_STALE : RL_NOBODY;/role
 R8b|client.c|s/lock->priv.attempt.suspect = client->priv.all & \(redlock_mask\)~lock->members;//|a command that the previous process of the lock sent may still run
 R12|node.c|s/node->priv.handshake == RL_READY &&\s+node->priv.count == 0/1/|nothing counts before the handshake is answered
 R12|node.c|s/if \(command == RL_HELLO_AUTH\) \{ \/\*/if (0) { \/*/|AUTH on a server that does not know HELLO
-R12|node.c|s/is == RL_ROLE_NEXT &&/0 \&\& $&/|a replica is no node
-R12|node.c|s/is == RL_MODE_NEXT &&/0 \&\& $&/|a sentinel is no node
+R12|node.c|s/is_role &&/0 \&\& $&/|a replica is no node
+R12|node.c|s/strcmp\(item->text, "sentinel"\) == 0/0/|a sentinel is no node
 R12|round.c|s/if \(node->priv.denied\)/if (0)/|a node that denies is distinguished from one that does not answer
 R12|node.c|s/ \|\| \(command == RL_INFO && rl_is_not_ready\(item\)\)//|a server that cannot tell its run_id yet is asked again
 R12|redlock.c|s/lock->priv.todo & c->priv.in\[REDLOCK_NODE_READY\],(\s+RL_DELETE, RL_NOBODY)/lock->priv.todo \& ~(unsigned)c->priv.in[REDLOCK_NODE_DOWN],$1/|no command is sent before the handshake is complete
