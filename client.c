@@ -71,12 +71,14 @@ static enum rl_error rl_bad_node(struct redlock_client *c, const struct redlock_
                                  const struct redlock_node *node)
 {
     struct resp_writer w = {c->priv.out_bytes, REDLOCK_SEND_MAX, 0, 0};
-    struct rl_message message = {NULL, NULL, NULL, node, 0, RL_HELLO_AUTH, 0};
+    /* the longest command that logs in */
+    struct rl_message message = {NULL, NULL, NULL, node,
+                                 REDLOCK_RESP3 ? RL_HELLO_AUTH : RL_AUTH_USER};
 
     if (node->user != NULL && node->password == NULL)
         return RL_USER_WITHOUT_PASSWORD;
     if (node->password != NULL)
-        rl_put_command(&w, &message, RL_HELLO_AUTH);
+        rl_put_command(&w, &message, 0);
     if (w.overflow)
         return RL_LONG_PASSWORD;
     if (node->address == NULL || node->address[0] == '\0')

@@ -168,8 +168,12 @@ static const char rl_words[] = /* clang-format off */
 #else
     "\0\0\0"
 #endif
+#if REDLOCK_RESP3
     "2HELLO 3\0"
     "5HELLO 3 AUTH" RL_PUT_USER RL_PUT_PASSWORD "\0"
+#else
+    "\0\0"
+#endif
     "2AUTH" RL_PUT_PASSWORD "\0"
     "3AUTH" RL_PUT_USER RL_PUT_PASSWORD "\0"
     "2SELECT" RL_PUT_DATABASE "\0"
@@ -231,7 +235,7 @@ static int rl_has_counter(unsigned command)
 /* Whether the script looks at the restart marker first. R18 */
 static unsigned rl_is_marked(const struct rl_message *m)
 {
-    return REDLOCK_MARKER ? m->marked : 0U;
+    return rl_looks_at_marker(m->c, m->lock, m->command) && rl_run(m->node) != 0;
 }
 
 /* How many more keys than one the script has. */
@@ -263,7 +267,7 @@ static void rl_put_keys(struct resp_writer *w, const struct redlock_lock *lock, 
 }
 
 static void rl_put_value(struct resp_writer *w, const struct rl_message *m, unsigned which,
-                         unsigned keys)
+                         unsigned keys, unsigned marked)
 {
     const struct redlock_lock *lock = m->lock;
     const struct redlock_node *node = m->node;
@@ -279,7 +283,7 @@ static void rl_put_value(struct resp_writer *w, const struct rl_message *m, unsi
         return;
     case RL_SCRIPT:
         script = rl_script_of(m->command);
-        resp_put_joined(w, rl_head, rl_is_marked(m) ? sizeof rl_head - 1 : RL_HEAD_SIZE, script,
+        resp_put_joined(w, rl_head, marked ? sizeof rl_head - 1 : RL_HEAD_SIZE, script,
                         strlen(script));
         return;
     case RL_KEYS:
@@ -287,7 +291,7 @@ static void rl_put_value(struct resp_writer *w, const struct rl_message *m, unsi
         if (m->owed != NULL)
             resp_put_raw(w, m->owed->bytes, m->owed->size);
         else
-            rl_put_keys(w, lock, m->command, rl_is_marked(m));
+            rl_put_keys(w, lock, m->command, marked);
         return;
     case RL_USER:
         resp_put_text(w, node->user != NULL ? node->user : "default");
@@ -305,7 +309,7 @@ static void rl_put_value(struct resp_writer *w, const struct rl_message *m, unsi
         number = (uint32_t)rl_fencing_token(lock);
         break;
     case RL_PATIENCE:
-        number = m->patience_ms;
+        number = rl_patience_ms(m->c, lock);
         break;
     default: /* RL_DATABASE */
         number = node->database;
@@ -333,7 +337,7 @@ static void rl_put_one(struct resp_writer *w, const struct rl_message *m, unsign
         if (text > word)
             resp_put_bytes(w, word, (size_t)(text - word));
         else if (*text++ < ' ')
-            rl_put_value(w, m, (unsigned)*word, 1 + more_keys);
+            rl_put_value(w, m, (unsigned)*word, 1 + more_keys, marked);
     }
     if (marked) {
         resp_put_number(w, rl_run(m->node) + m->node->database); /* SWAPDB exchanges databases */

@@ -269,9 +269,7 @@ struct rl_message {
     const struct redlock_lock *lock;
     const struct redlock_owed *owed;
     const struct redlock_node *node;
-    uint32_t patience_ms; /* for WAITAOF */
-    uint8_t command;
-    uint8_t marked; /* 1: the script looks at the restart marker first, for the run of `node` */
+    unsigned command;
 };
 
 /* Appends the command, and what goes with it. */

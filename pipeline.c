@@ -231,7 +231,7 @@ static size_t rl_encode(struct redlock_client *c, const struct rl_message *messa
 REDLOCK_PRIVATE redlock_mask rl_send(struct redlock_client *c, void *from, unsigned nodes,
                                      unsigned command, unsigned role)
 {
-    struct rl_message message = {c, NULL, NULL, NULL, 0, (uint8_t)(command & 31), 0};
+    struct rl_message message = {c, NULL, NULL, NULL, command & 31};
     void *owner = role == RL_NOBODY ? NULL : from;
     struct redlock_node *node = c->priv.nodes;
     unsigned bit, sent = 0;
@@ -244,13 +244,9 @@ REDLOCK_PRIVATE redlock_mask rl_send(struct redlock_client *c, void *from, unsig
         message.owed = (const struct redlock_owed *)from;
     else
         message.lock = (const struct redlock_lock *)from;
-    if (rl_durable(c) && rl_is(message.command, RL_WRITING)) {
+    if (rl_durable(c) && rl_is(message.command, RL_WRITING))
         command |= RL_WITH_SYNC;
-        message.patience_ms = rl_patience_ms(c, message.lock);
-    }
     message.node = rl_first_node(c, nodes); /* a command for more than one does not ask for it */
-    message.marked =
-        rl_looks_at_marker(c, message.lock, message.command) && rl_run(message.node) != 0;
     size = rl_encode(c, &message, command);
     if (size == 0) {
         rl_make_room(c);

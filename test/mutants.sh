@@ -211,7 +211,7 @@ R17|node.c|s/else if \(!node->priv.synced\)/else if (0)/|a vote counts only when
 R17|node.c|s/item->depth > 0 && item->integer > 0/item->depth > 0/|WAITAOF with 0 servers is not on disk
 R17|node.c|s/node->priv.synced = 0;//|an earlier WAITAOF does not confirm this write
 R17|pipeline.c|s/if \(request->owner == owner && /$&!(n == 0 && node->priv.part > 0) && /|the reply of WAITAOF gives no vote to an abandoned lock
-R17|pipeline.c|s/rl_is\(message.command, RL_WRITING\)(\) \{\s+command \|= RL_WITH_SYNC)/rl_is(message.command, RL_WRITING \& ~(1 << RL_EXTEND))$1/|extensions must be on disk, too
+R17|pipeline.c|s/rl_is\(message.command, RL_WRITING\)(\)\s+command \|= RL_WITH_SYNC)/rl_is(message.command, RL_WRITING \& ~(1 << RL_EXTEND))$1/|extensions must be on disk, too
 R17|node.c|s/item->integer = node->priv.counted;//|the counter comes from the write, not from WAITAOF
 R17|node.c|s/request->owner = NULL; \/\* what WAITAOF/; \/* what WAITAOF/|after a refusal the lock does not wait for WAITAOF
 R17|client.c|s/settings->node_timeout_ms > 500/0/|stall_ms is longer than the wait for WAITAOF
@@ -245,7 +245,7 @@ R6|pipeline.c|s/if \(from != NULL\)(\s+rl_set\(&c->priv.full)/if (0)$1/|a node w
 R5|pipeline.c|s/rl_clear\(&c->priv.full, bit\);(\s+memset)/$1/|a broken connection frees the node's slots
 R5|node.c|s/(rl_pop\(node\);)\s+rl_clear\(&c->priv.full, rl_bit\(node->priv.index\)\);/$1/|a reply frees one of the node's slots
 R5|pipeline.c|s/if \(node->priv.count == 0\)(\s+node->priv.mark_us)/if (0)$1/|a stall is measured from the first unanswered command
-R18|pipeline.c|s/ && rl_run\(message.node\) != 0;/;/|no marker is written for an unknown run_id
+R18|command.c|s/ && rl_run\(m->node\) != 0;/;/|no marker is written for an unknown run_id
 R8|redlock.c|s/rl_redirect\(c, lock, lock->priv.waits, RL_TAKING, lock, RL_LATE\);/;/|a reply after the decision counts as late
 R16|redlock.c|s/rl_end_votes\(c, lock\);(\s+rl_set\(&lock->members)/rl_ignore(c, lock, lock->priv.waits, 1 << RL_CONFIRM); lock->priv.waits = 0;$1/|a grant after the counters are known counts as late
 R16|redlock.c|s/rl_ignore\(c, lock, lock->priv.waits, 1 << RL_CONFIRM\);(\s+lock->priv.waits = 0;)/$1/|a confirmation of the counter after the decision does not count

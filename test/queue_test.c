@@ -355,7 +355,7 @@ static void send_some(void)
     unsigned command = any_command(),
              role = roll(3) == 0 || brief ? (unsigned)RL_NOBODY : 1 + roll(RL_OWED);
     void *owner = role == RL_NOBODY ? NULL : role == RL_OWED ? (void *)&owed[lock - locks] : lock;
-    struct rl_message message = {&client, lock, NULL, NULL, 0, 0, 0};
+    struct rl_message message = {&client, lock, NULL, NULL, 0};
     unsigned i, mask = 0, down = 0, may = 0, up = 0, full = client.priv.full, sent;
     int jammed = client.priv.jammed;
 
@@ -372,10 +372,8 @@ static void send_some(void)
         command = RL_DELETE;
     sent = rl_send(&client, role == RL_NOBODY ? lock : owner, mask | down, command, role);
     seen.sends++;
-    if (REDLOCK_DURABLE && client.priv.settings.durable && rl_is(command & 31, RL_WRITING)) {
+    if (REDLOCK_DURABLE && client.priv.settings.durable && rl_is(command & 31, RL_WRITING))
         command |= RL_WITH_SYNC;
-        message.patience_ms = rl_patience_ms(&client, lock);
-    }
     for (i = 0; i < count; i++) {
         if (!(mask & rl_bit(i)))
             continue;
@@ -392,7 +390,7 @@ static void send_some(void)
     seen.fulls += may != mask;
     if ((client.priv.full & mask) != (full & mask))
         wrong("`full` has the nodes without a free request");
-    message.command = (uint8_t)(command & 31);
+    message.command = command & 31;
     rl_put_command(&w, &message, command);
     if (w.overflow)
         wrong("each command fits into an empty buffer");
