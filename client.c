@@ -85,7 +85,7 @@ static enum rl_error rl_bad_node(struct redlock_client *c, const struct redlock_
         return RL_NO_ADDRESS;
     for (; nodes < node; nodes++)
         if (nodes->address != NULL && strcmp(node->address, nodes->address) == 0)
-            return RL_SAME_ADDRESS;
+            return RL_IS_THE_SAME_SERVER;
     return RL_NO_ERROR;
 }
 

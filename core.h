@@ -127,7 +127,6 @@ static inline int rl_past(const struct redlock_client *c, uint64_t moment_us)
 
 enum rl_error {
     RL_CANNOT_CONNECT,
-    RL_NO_CONNECTION,
     RL_CONNECTION_LOST,
     RL_NO_CONNECTION_IN_TIME,
     RL_NO_REPLY_IN_TIME,
@@ -142,7 +141,6 @@ enum rl_error {
     RL_REPLIED,
     RL_UNSOLICITED,
     RL_NO_ADDRESS,
-    RL_SAME_ADDRESS,
     RL_USER_WITHOUT_PASSWORD,
     RL_LONG_PASSWORD,
     RL_BAD_SETTING,

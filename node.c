@@ -83,7 +83,7 @@ static void rl_node_connected(struct redlock_client *c, struct redlock_node *nod
     if (up > 0) {
         rl_set_state(c, node, REDLOCK_NODE_HANDSHAKE);
     } else if (up < 0) {
-        rl_node_broke(c, node, RL_NO_CONNECTION);
+        rl_node_broke(c, node, RL_CANNOT_CONNECT);
     }
 }
 

@@ -11,7 +11,6 @@
 #if REDLOCK_ERROR_TEXTS
 /* In the order of enum rl_error, one after the other. */
 static const char rl_error_texts[] = "cannot connect\0"
-                                     "no connection\0"
                                      "connection lost\0"
                                      "no connection in time\0"
                                      "no reply in time\0"
@@ -26,7 +25,6 @@ static const char rl_error_texts[] = "cannot connect\0"
                                      "replied\0"
                                      "unsolicited\0"
                                      "no address\0"
-                                     "same address as another node\0"
                                      "a user without a password\0"
                                      "user and password exceed REDLOCK_SEND_MAX\0"
                                      "setting out of range: \0";
@@ -146,25 +144,24 @@ REDLOCK_PRIVATE void rl_set_setting_error(struct redlock_node *node, unsigned se
 }
 
 /* From REDLOCK_PENDING, which is 1, downwards. */
-static const char rl_status_texts[] =
-    "in progress\0"
-    "success\0"
-    "held by another client\0"
-    "contention: no client obtained a quorum\0"
-    "no quorum: too few nodes are reachable\0"
-    "no quorum: permission denied by too many nodes\0"
-    "lock acquired too late: no validity left\0"
-    "timed out waiting for the lock\0"
-    "lock lost: expired or taken by another client\0"
-    "lock had already expired\0"
-    "release not confirmed by a quorum; the lock expires with its TTL\0"
-    "extension limit reached; still held\0"
-    "cancelled\0"
-    "invalid argument\0"
-    "no entropy source\0"
-    "client was created before fork(): create a new one\0"
-    "already held by this client\0"
-    "unknown";
+static const char rl_status_texts[] = "in progress\0"
+                                      "success\0"
+                                      "held by another client\0"
+                                      "contention: no client got a quorum\0"
+                                      "no quorum: too few nodes are reachable\0"
+                                      "no quorum: permission denied by too many nodes\0"
+                                      "acquired too late: no validity left\0"
+                                      "timed out waiting for the lock\0"
+                                      "lock lost: expired or taken by another client\0"
+                                      "lock had already expired\0"
+                                      "release not confirmed; the lock expires with its TTL\0"
+                                      "extension limit reached; still held\0"
+                                      "cancelled\0"
+                                      "invalid argument\0"
+                                      "no entropy source\0"
+                                      "client was created before fork(): create a new one\0"
+                                      "already held by this client\0"
+                                      "unknown";
 
 const char *redlock_strerror(int status)
 {
@@ -176,7 +173,7 @@ const char *redlock_strerror(int status)
 
 /* In the order of enum rl_argument: names of parameters and fields. */
 static const char rl_argument_texts[] = "\0client\0io\0nodes or count\0nodes: see their "
-                                        "error\0settings: see the error of nodes[0]\0lock\0"
+                                        "error\0settings: see nodes[0].error\0lock\0"
                                         "key\0extra_keys\0use_fencing\0label\0ttl_ms\0ttl_ms: "
                                         "above longest_ttl_ms\0extensions\0members\0"
                                         "remaining_ms";

@@ -154,7 +154,7 @@ static void what_goes_wrong()
         client none({"127.0.0.1:1", "127.0.0.1:1"});
     } catch (const error &e) {
         thrown = e.status() == REDLOCK_INVALID_ARGUMENT &&
-                 std::strstr(e.what(), "same address") != nullptr;
+                 std::strstr(e.what(), "same server") != nullptr;
     }
     ok(thrown, "an address twice");
     client nobody({"127.0.0.1:1"});
