@@ -91,7 +91,7 @@ static enum rl_error rl_bad_node(struct redlock_client *c, const struct redlock_
 
 static enum redlock_status rl_invalid(struct redlock_client *c, enum rl_argument argument)
 {
-    c->priv.invalid = (uint8_t)argument;
+    rl_set_invalid(c, argument);
     return REDLOCK_INVALID_ARGUMENT;
 }
 
@@ -104,6 +104,7 @@ enum redlock_status redlock_init(struct redlock_client *client, const struct red
                                  struct redlock_node *nodes, unsigned count,
                                  const struct redlock_settings *settings)
 {
+    enum redlock_status status = REDLOCK_OK;
     struct redlock_node *node;
     unsigned bad;
 
@@ -126,10 +127,10 @@ enum redlock_status redlock_init(struct redlock_client *client, const struct red
         if (error == RL_NO_ERROR && (io->check == NULL || io->check(io->context, node) == 0))
             continue;
         rl_set_error(node, error);
-        rl_invalid(client, RL_ARG_NODE);
+        status = rl_invalid(client, RL_ARG_NODE);
     }
-    if (client->priv.invalid != 0)
-        return REDLOCK_INVALID_ARGUMENT;
+    if (status != REDLOCK_OK)
+        return status;
     bad = rl_complete(&client->priv.settings, settings != NULL ? settings : &client->priv.settings,
                       count);
     if (bad < RL_SETTINGS) {

@@ -368,6 +368,7 @@ REDLOCK_PRIVATE void rl_keep_release(struct redlock_owed *owed, const struct red
 
 /* ---- Reading ----------------------------------------------------------------------------------- */
 
+#if REDLOCK_RESTART_GUARD || REDLOCK_DIAGNOSIS
 REDLOCK_PRIVATE uint32_t rl_hash(const struct resp_item *item, unsigned most)
 {
     uint32_t hash = 2166136261U ^ item->size; /* FNV-1a */
@@ -377,6 +378,7 @@ REDLOCK_PRIVATE uint32_t rl_hash(const struct resp_item *item, unsigned most)
         hash = (hash ^ (uint8_t)item->text[i]) * 16777619U;
     return hash != 0 ? hash : 1;
 }
+#endif
 
 /* None of the texts is longer than RESP_TEXT_MAX may be. */
 REDLOCK_PRIVATE int rl_is_error(const struct resp_item *item, const char *prefixes)

@@ -176,6 +176,18 @@ REDLOCK_PRIVATE void rl_set_server_error(struct redlock_node *node, enum rl_erro
 
 /* Names a setting that is out of range. */
 REDLOCK_PRIVATE void rl_set_setting_error(struct redlock_node *node, unsigned setting);
+
+/* What the node's error said is over. */
+static inline void rl_clear_error(struct redlock_node *node)
+{
+    node->error[0] = '\0';
+}
+
+/* For redlock_invalid_argument. */
+static inline void rl_set_invalid(struct redlock_client *c, enum rl_argument argument)
+{
+    c->priv.invalid = (uint8_t)argument;
+}
 #else
 static inline void rl_set_error(struct redlock_node *node, enum rl_error error)
 {
@@ -195,6 +207,17 @@ static inline void rl_set_setting_error(struct redlock_node *node, unsigned sett
 {
     (void)node;
     (void)setting;
+}
+
+static inline void rl_clear_error(struct redlock_node *node)
+{
+    (void)node;
+}
+
+static inline void rl_set_invalid(struct redlock_client *c, enum rl_argument argument)
+{
+    (void)c;
+    (void)argument;
 }
 #endif
 
@@ -302,7 +325,9 @@ REDLOCK_PRIVATE int rl_is_denial(const struct resp_item *item);
 REDLOCK_PRIVATE int rl_is_error(const struct resp_item *item, const char *prefixes);
 
 /* A short name for the first `most` bytes of a text; never 0. */
+#if REDLOCK_RESTART_GUARD || REDLOCK_DIAGNOSIS
 REDLOCK_PRIVATE uint32_t rl_hash(const struct resp_item *item, unsigned most);
+#endif
 
 /* ---- Arithmetic (policy.c) --------------------------------------------------------------------------- */
 
@@ -674,7 +699,7 @@ static inline int rl_may_vote(const struct redlock_client *c, const struct redlo
 
 static inline void rl_quarantine(struct redlock_node *node)
 {
-    node->error[0] = '\0';
+    rl_clear_error(node);
     rl_set_error(node, RL_QUARANTINED);
 }
 

@@ -110,7 +110,7 @@ REDLOCK_PRIVATE void rl_node_want(struct redlock_client *c, struct redlock_node 
         if (!rl_past(c, due_us))
             return;
     } else {
-        node->error[0] = '\0'; /* that a server closed an idle connection is no error */
+        rl_clear_error(node); /* that a server closed an idle connection is no error */
     }
     if (node->priv.count > 0)
         return; /* the locks have not taken the replies yet */
@@ -273,7 +273,7 @@ static int rl_handshake_replied(struct redlock_client *c, struct redlock_node *n
         error = is_hello ? rl_hello_replied(node, item) : rl_info_replied(c, node, item);
         if (error != RL_NO_ERROR) {
             node->priv.denied = 1;
-            node->error[0] = '\0';
+            rl_clear_error(node);
             rl_node_fail(c, node, error);
         }
     } else {
@@ -361,7 +361,7 @@ static enum rl_vote rl_main_replied(struct redlock_client *c, struct redlock_nod
     else if (vote == RL_LATER)
         rl_quarantine(node);
     else if (rl_is(command, RL_WRITING) && rl_may_vote(c, node))
-        node->error[0] = '\0'; /* a release does not prove that an earlier error is gone */
+        rl_clear_error(node); /* a release does not prove that an earlier error is gone */
     return vote;
 }
 
@@ -559,12 +559,18 @@ static void rl_measure(struct redlock_client *c, struct redlock_node *node)
     node->priv.mark_us = c->priv.now_us;
 }
 
+/* What a node that stalls does not do, for its error. */
+static enum rl_error rl_stall_error(const struct redlock_client *c, const struct redlock_node *node)
+{
+    return !REDLOCK_ERROR_TEXTS                     ? RL_NO_ERROR
+           : node->state == REDLOCK_NODE_CONNECTING ? RL_NO_CONNECTION_IN_TIME
+           : rl_jams(c, node)                       ? RL_ACCEPTS_NO_DATA
+                                                    : RL_NO_REPLY_IN_TIME;
+}
+
 REDLOCK_PRIVATE void rl_node_stalls(struct redlock_client *c, struct redlock_node *node)
 {
-    rl_node_fail(c, node,
-                 node->state == REDLOCK_NODE_CONNECTING ? RL_NO_CONNECTION_IN_TIME
-                 : rl_jams(c, node)                     ? RL_ACCEPTS_NO_DATA
-                                                        : RL_NO_REPLY_IN_TIME);
+    rl_node_fail(c, node, rl_stall_error(c, node));
 }
 
 REDLOCK_PRIVATE void rl_node_tick(struct redlock_client *c, struct redlock_node *node)

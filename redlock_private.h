@@ -136,9 +136,11 @@ struct redlock_client_private {
     uint8_t count, quorum, pool_used;
     /* 1: a lock is complete, a node is down or there is room again, since this tick began */
     uint8_t ended;
-    uint8_t slow;        /* 1: the last round ended before its replies came. R15 */
-    uint8_t jammed;      /* 1: the send buffer had no room, until it is empty */
-    uint8_t invalid;     /* which argument was invalid */
+    uint8_t slow;   /* 1: the last round ended before its replies came. R15 */
+    uint8_t jammed; /* 1: the send buffer had no room, until it is empty */
+#if REDLOCK_ERROR_TEXTS
+    uint8_t invalid; /* which argument was invalid */
+#endif
     redlock_mask all;    /* all nodes */
     redlock_mask in[5];  /* the nodes in each state */
     redlock_mask busy;   /* nodes that the next tick must look at */
