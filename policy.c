@@ -81,7 +81,8 @@ REDLOCK_PRIVATE uint32_t rl_decision_us(const struct redlock_client *c)
 REDLOCK_PRIVATE uint32_t rl_patience_ms(const struct redlock_client *c,
                                         const struct redlock_lock *lock)
 {
-    uint32_t least_ms = rl_decision_us(c) * 3 / 1000 + 1, most_ms = c->priv.settings.node_timeout_ms;
+    uint32_t least_ms = rl_decision_us(c) * 3 / 1000 + 1,
+             most_ms = c->priv.settings.node_timeout_ms;
 
     if (most_ms < least_ms)
         most_ms = least_ms;
