@@ -63,12 +63,6 @@ enum {
 
 /* ---- Time ---------------------------------------------------------------------------------------- */
 
-/* When the holder must stop using a lock whose attempt or extension began at T1 = started_us. R3 */
-static uint64_t rl_valid_until(const struct redlock_client *c, const struct redlock_lock *lock)
-{
-    return lock->priv.started_us + lock->ttl_ms * RL_MS_US - rl_drift_us(c, lock->ttl_ms);
-}
-
 REDLOCK_PRIVATE void rl_enter(struct redlock_lock *lock, unsigned state)
 {
     lock->priv.state = (uint8_t)state;
@@ -250,11 +244,12 @@ static void rl_ask_the_rest(const struct redlock_client *c, struct redlock_lock 
     lock->priv.todo = c->priv.all & (redlock_mask)~lock->priv.attempt.asked;
 }
 
-/* A quorum has granted or confirmed the lock: its validity, which is never shortened, and its members. Returns 0
-   if the new validity is over already. R3, R8 */
+/* A quorum has granted or confirmed the lock: its validity, counted from T1 and never shortened, and its members.
+   Returns 0 if the new validity is over already. R3, R8 */
 static int rl_prolong(struct redlock_client *c, struct redlock_lock *lock)
 {
-    uint64_t until_us = rl_valid_until(c, lock);
+    uint64_t until_us =
+        lock->priv.started_us + lock->ttl_ms * RL_MS_US - rl_drift_us(c, lock->ttl_ms);
 
     c->priv.slow = 0;
     if (rl_past(c, until_us))
@@ -539,11 +534,10 @@ static void rl_step_settle(struct redlock_client *c, struct redlock_lock *lock)
    repaired have the key for the shorter one. R10 */
 static uint64_t rl_renewal_due(const struct redlock_client *c, const struct redlock_lock *lock)
 {
-    uint64_t end_us = rl_valid_until(c, lock);
+    uint64_t end_us = lock->priv.started_us + lock->ttl_ms * RL_MS_US;
     uint64_t rest_us = (lock->ttl_ms - lock->ttl_ms / 3) * RL_MS_US;
 
-    rl_not_after(&end_us, lock->valid_until_us);
-    end_us += rl_drift_us(c, lock->ttl_ms);
+    rl_not_after(&end_us, lock->valid_until_us + rl_drift_us(c, lock->ttl_ms));
     return end_us > rest_us ? end_us - rest_us : 0;
 }
 

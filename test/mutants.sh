@@ -170,7 +170,7 @@ R14|redlock.c|s/rl_set_mute\(lock, lock->granted, 0\);/if (lock->priv.state == R
 R14|client.c|s/longest_ms != 0 && lock->ttl_ms > longest_ms/0/|no TTL above longest_ttl_ms
 R10|client.c|s/if \(lock->extended >= client->[^)]*\)[^;]*;//|the limit of extensions
 R10|redlock.c|s/rl_past\(c, lock->priv.due_us\) && rl_renewals\(lock\) == 1/0/|the limit of automatic extensions
-R10|redlock.c|s/rl_not_after\(&end_us, lock->valid_until_us\);/end_us = lock->valid_until_us;/|an extension with a shorter TTL is due after a third of that TTL
+R10|redlock.c|s/rl_not_after\(&end_us, ([^;]*)\);/end_us = $1;/|an extension with a shorter TTL is due after a third of that TTL
 R10|redlock.c|s/lock->ttl_ms - lock->ttl_ms \/ 3/0/|an extension is due after a third of the TTL
 R10|redlock.c|s/else if \(rl_past\(c, lock->valid_until_us\)\)\s+rl_roll_back/else if (0) rl_roll_back/|the loss when the validity is over
 R11|client.c|s/rl_ignore_late\(client, lock\);( \/\* in whatever)/$1/|a release discards outstanding votes
