@@ -231,29 +231,27 @@ REDLOCK_PRIVATE int rl_repairs(const struct redlock_client *c, const struct redl
 }
 #endif
 
-/* What the reply says about the key on that node. R8, R8b, R9 */
-static void rl_learn_of_key(struct redlock_lock *lock, unsigned bit, const struct rl_reply *reply)
+/* What the reply says about the key on that node. Where an extension did not find it, it is repaired. R8, R8b, R9 */
+static void rl_learn_of_key(const struct redlock_client *c, struct redlock_lock *lock, unsigned bit,
+                            const struct rl_reply *reply)
 {
-    if (!rl_is(reply->command, RL_WRITING))
-        return;
     rl_clear(&lock->priv.attempt.again, bit);
-    if (reply->vote != RL_NO) {
-        if ((reply->vote == RL_YES || reply->vote == RL_REPAIRED) &&
-            !rl_is(reply->command, RL_CREATING))
-            rl_clear(&lock->priv.attempt.suspect, bit); /* our token is there: it has run */
-        return;
-    }
-    if (!rl_is(reply->command, RL_EXTENDING))
-        return;
-    rl_clear(&lock->members, bit); /* its key is gone */
-    rl_clear(&lock->priv.attempt.late, bit);
-    if (reply->command == RL_EXTEND)
+    if (reply->vote == RL_NO && rl_is(reply->command, RL_EXTENDING)) {
+        rl_clear(&lock->members, bit); /* its key is gone */
+        rl_clear(&lock->priv.attempt.late, bit);
+        if (reply->command != RL_EXTEND)
+            return;
         rl_set(&lock->priv.attempt.again, bit);
+        if (rl_repairs(c, lock, bit))
+            rl_set(&lock->priv.todo, bit);
+    } else if ((reply->vote == RL_YES || reply->vote == RL_REPAIRED) &&
+               !rl_is(reply->command, RL_CREATING)) {
+        rl_clear(&lock->priv.attempt.suspect, bit); /* our token is there: it has run */
+    }
 }
 
 /* Counts a vote. The replies to a rollback are not votes: they only name the holder. */
-static void rl_count_vote(const struct redlock_client *c, struct redlock_lock *lock, unsigned i,
-                          const struct rl_reply *reply)
+static void rl_count_vote(struct redlock_lock *lock, unsigned i, const struct rl_reply *reply)
 {
     unsigned bit = rl_bit(i), state = lock->priv.state, vote = reply->vote;
 
@@ -265,13 +263,11 @@ static void rl_count_vote(const struct redlock_client *c, struct redlock_lock *l
             rl_set(&lock->priv.round.denied, bit);
         else if (rl_is(reply->command, RL_RELEASING))
             rl_set(&lock->priv.attempt.again, bit);
-    } else if (vote == RL_NO && rl_repairs(c, lock, bit)) {
-        rl_set(&lock->priv.todo, bit);
     } else if (state == RL_IN_ROLLBACK) {
         if (reply->item->kind == RESP_INTEGER)
             rl_note_free(lock, bit);
     } else if (vote == RL_NO) {
-        rl_set(&lock->refused, bit);
+        rl_set(&lock->refused, bit & ~(unsigned)lock->priv.todo); /* unless it is repaired. R9 */
     } else {
         if (state == RL_IN_ASK || state == RL_IN_CONFIRM)
             rl_count_agreement(lock, bit, reply->number);
@@ -282,8 +278,7 @@ static void rl_count_vote(const struct redlock_client *c, struct redlock_lock *l
 
 /* A reply after the decision, which a held lock shows to its caller. While the lock is valid slower nodes may
    still become members, or be repaired. R8, R9 */
-static void rl_count_late(const struct redlock_client *c, struct redlock_lock *lock, unsigned bit,
-                          const struct rl_reply *reply)
+static void rl_count_late(struct redlock_lock *lock, unsigned bit, const struct rl_reply *reply)
 {
     unsigned state = lock->priv.state, vote = reply->vote;
 
@@ -297,8 +292,6 @@ static void rl_count_late(const struct redlock_client *c, struct redlock_lock *l
             rl_clear(&lock->priv.todo, bit);
     } else if (vote == RL_YES) {
         rl_set(&lock->priv.attempt.late, bit);
-    } else if (vote == RL_NO && rl_repairs(c, lock, bit)) {
-        rl_set(&lock->priv.todo, bit);
     }
 }
 
@@ -368,11 +361,11 @@ static inline void rl_replied(struct redlock_client *c, struct redlock_node *nod
             return; /* decided without it */
         rl_unanswered(node, lock, reply->command);
     } else {
-        rl_learn_of_key(lock, bit, reply);
+        rl_learn_of_key(c, lock, bit, reply);
         if (reply->role == RL_VOTER)
-            rl_count_vote(c, lock, i, reply);
+            rl_count_vote(lock, i, reply);
         else
-            rl_count_late(c, lock, bit, reply);
+            rl_count_late(lock, bit, reply);
     }
     rl_touch(c, lock);
 }

@@ -135,7 +135,7 @@ R8|vote.c|s/(else if \(vote == RL_YES\) \{\s+)rl_set\(&lock->priv.attempt.late, 
 R9|vote.c|s/return !rl_past\(c, lock->valid_until_us\) && /return 0 \&\& /|the repair
 R9|vote.c|s/return !rl_past\(c, lock->valid_until_us\) && /return /|no repair when the validity is over
 R9|vote.c|s/\(lock->priv.attempt.again & ~unanswered & bit\)/(~unanswered \& bit)/|no repair on a node that has not reported the key gone
-R9|vote.c|s/vote == RL_NO && rl_repairs\(c, lock, bit\)\) \{(\s+rl_set\(&lock->priv.todo, bit\);\s+\} else if \(state)/0) {$1/|the repair is in the same round
+R9|vote.c|s/if \(rl_repairs\(c, lock, bit\)\)(\s+rl_set\(&lock->priv.todo, bit\);)/if (0)$1/|the repair is in the same round
 R9|round.c|s/role = RL_YOUNG;/;/|a key that is younger than the round proves nothing about the time before
 R9|round.c|s/\(rl_suspects\(c, lock\) & bit\) != 0 \|\| rl_owes/rl_owes/|a key that a command of a former connection may have created proves nothing
 R9|vote.c|s/rl_clear\(&lock->priv.todo, bit\);(\s+\} else if)/;$1/|a key that was created before the round asked proves nothing
