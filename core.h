@@ -941,10 +941,10 @@ enum rl_state {
     RL_IN_LINE,
     RL_IN_ASK,
     RL_IN_CONFIRM,
+    RL_IN_EXTEND,
     RL_IN_ROLLBACK,
     RL_IN_SETTLE,
     RL_IN_BACKOFF,
-    RL_IN_EXTEND,
     RL_IN_RELEASE,
     RL_IN_AUTO = RL_IS_HELD /* and the operation is in progress */
 };

@@ -303,13 +303,12 @@ static void rl_owed_replied(struct redlock_owed *owed, unsigned bit, const struc
         rl_clear(&owed->todo, bit);
 }
 
-/* The reply will not come. The command is sent a second time, unless it acquires. R1 */
-static void rl_unanswered(const struct redlock_node *node, struct redlock_lock *lock,
-                          unsigned command)
+/* The vote will not come. The command is sent a second time, unless it acquires. R1 */
+static void rl_unanswered(const struct redlock_node *node, struct redlock_lock *lock)
 {
     unsigned bit = rl_bit(node->priv.index);
 
-    if (!rl_is(command, RL_TAKING) && node->priv.useful && !(lock->priv.round.broken & bit))
+    if (lock->priv.state != RL_IN_ASK && node->priv.useful && !(lock->priv.round.broken & bit))
         rl_set(&lock->priv.todo, bit);
     else
         rl_set(&lock->failed, bit);
@@ -359,7 +358,7 @@ static inline void rl_replied(struct redlock_client *c, struct redlock_node *nod
             rl_set(&lock->priv.attempt.suspect, bit);
         if (reply->role != RL_VOTER)
             return; /* decided without it */
-        rl_unanswered(node, lock, reply->command);
+        rl_unanswered(node, lock);
     } else {
         rl_learn_of_key(c, lock, bit, reply);
         if (reply->role == RL_VOTER)
@@ -392,7 +391,7 @@ static void rl_void_votes(struct redlock_client *c, const struct redlock_node *n
             if ((lock->granted & bit) && rl_in_round(lock)) {
                 rl_clear(&lock->granted, bit);
                 rl_disagree(lock, bit);
-                rl_unanswered(node, lock, lock->priv.state == RL_IN_EXTEND ? RL_EXTEND : RL_SET);
+                rl_unanswered(node, lock);
             } else if (!(lock->priv.todo & bit)) {
                 continue;
             }

@@ -18,7 +18,7 @@ tight=$(sed -n 's/^TIGHT = //p' Makefile) # the smallest buffers: some rules are
 table() {
     cat <<'END'
 R1|redlock.c|s/rl_random\(c, lock->token, sizeof lock->token\) != 0/lock->priv.op.attempts < 2 && $&/|a new token for every attempt
-R1|vote.c|s/if \(!rl_is\(command, RL_TAKING\) && node->priv.useful/if (node->priv.useful/|a SET is not sent again
+R1|vote.c|s/if \(lock->priv.state != RL_IN_ASK && node->priv.useful/if (node->priv.useful/|a SET is not sent again
 R1|redlock.c|s/if \(!rl_prolong/lock->priv.started_us = c->priv.now_us; $&/|T1 is read before the first byte is sent
 R2|redlock.c|s/rl_is_quorum\(c, rl_agreed\(lock\)\)/rl_is_quorum(c, lock->priv.waits == 0 ? rl_agreed(lock) : 0)/|one node after the other is not enough: the command goes to all nodes at once
 R2|redlock.c|s/rl_ask_the_rest\(c, lock\);(\s+rl_set)/lock->priv.todo = 0;$1/|nodes that were not asked are sent the lock later
@@ -264,7 +264,7 @@ R3|round.c|s/rl_tell_broken\(c\); \/\* a vote/\/* a vote/|a vote of a connection
 R9|vote.c|s/vote == RL_YES \|\| vote == RL_REPAIRED(\s+\? &lock->granted)/vote == RL_YES$1/|a late repair is no failure
 R3|core.h|s/now_us > c->priv.now_us \? now_us : c->priv.now_us/now_us/|a clock that steps back gives no time
 R13|vote.c|s/ \|\|\s+lock->priv.state == RL_IN_EXTEND;/;/|a vote for an extension on a connection that breaks in this tick does not count
-R13|vote.c|s/lock->priv.state == RL_IN_EXTEND \? RL_EXTEND : RL_SET/RL_SET/|the extension is sent again after such a break
+R13|vote.c|s/(rl_disagree\(lock, bit\);\s+)rl_unanswered\(node, lock\);/$1rl_set(\&lock->failed, bit);/|the extension is sent again after such a break
 R14|round.c|s/if \(mute \|\| lock->priv.state/if (lock->priv.state/|a node that is excluded from voting has no vote
 R4|vote.c|s/if \(reply->role == RL_OWED\)/if (0)/|the answer to a release that is owed is no vote
 R4|redlock.c|s/rl_redirect\(c, lock, unanswered, RL_RELEASING, owed, RL_OWED\);//|a late reply to a release answers the owed release
