@@ -157,7 +157,7 @@ REDLOCK_PRIVATE uint64_t rl_connecting_until(const struct redlock_client *c,
             return 0;
         if (wait_ms > RL_CONNECT_MS)
             wait_ms = RL_CONNECT_MS;
-    } else if (!rl_is_failing(node) && wait_ms < c->priv.settings.stall_ms) {
+    } else if (!rl_is_failing(node)) {
         wait_ms = c->priv.settings.stall_ms;
     }
     return node->priv.mark_us + wait_ms * RL_MS_US;
