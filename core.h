@@ -256,12 +256,12 @@ enum rl_command {
     RL_WITH_SYNC = REDLOCK_DURABLE ? 128 : 0
 };
 
-/* Sets of commands, for rl_is. */
+/* Sets of commands, for rl_is, without those of features that are left out. */
 enum {
-    RL_TAKING = 1 << RL_SET | 1 << RL_TAKE | 1 << RL_FENCE,
-    RL_CREATING = RL_TAKING | 1 << RL_REPAIR, /* harmful when they run late. R8b */
-    RL_EXTENDING = 1 << RL_EXTEND | 1 << RL_REPAIR,
-    RL_WRITING = RL_TAKING | RL_EXTENDING | 1 << RL_CONFIRM,
+    RL_TAKING = 1 << RL_SET | REDLOCK_MULTI_KEY << RL_TAKE | REDLOCK_FENCING << RL_FENCE,
+    RL_CREATING = RL_TAKING | REDLOCK_REPAIR << RL_REPAIR, /* harmful when they run late. R8b */
+    RL_EXTENDING = 1 << RL_EXTEND | REDLOCK_REPAIR << RL_REPAIR,
+    RL_WRITING = RL_TAKING | RL_EXTENDING | REDLOCK_FENCING << RL_CONFIRM,
     RL_NATIVE = REDLOCK_NATIVE_RELEASE ? 1 << RL_DELIFEQ | 1 << RL_DELEX | 1 << RL_EVALSHA : 0,
     RL_RELEASING = 1 << RL_DELETE | RL_NATIVE,
     RL_SCRIPTS = (RL_WRITING & ~(1 << RL_SET)) | 1 << RL_DELETE,

@@ -323,18 +323,17 @@ static inline void rl_replied(struct redlock_client *c, struct redlock_node *nod
     struct redlock_lock *lock = (struct redlock_lock *)reply->owner; /* unless it is OWED */
     unsigned i = node->priv.index, bit = rl_bit(i);
 
-    if (reply->command == RL_INVALIDATION) {
+    if (REDLOCK_NOTIFICATION && reply->command == RL_INVALIDATION) {
         rl_notify(c, bit, reply->item->text, reply->item->size, reply->item->text_used);
         return;
     }
-    if (reply->role == RL_OWED) {
-        if (reply->command != RL_PTTL) /* which may come when another release is owed */
-            rl_owed_replied((struct redlock_owed *)reply->owner, bit, reply);
+    if (REDLOCK_DIAGNOSIS && reply->command == RL_PTTL) { /* also when a release is owed */
+        if (reply->role != RL_OWED && reply->vote == RL_YES)
+            rl_note_pttl(c, lock, i, (int64_t)reply->number);
         return;
     }
-    if (reply->command == RL_PTTL) {
-        if (reply->vote == RL_YES)
-            rl_note_pttl(c, lock, i, (int64_t)reply->number);
+    if (reply->role == RL_OWED) {
+        rl_owed_replied((struct redlock_owed *)reply->owner, bit, reply);
         return;
     }
     if (reply->role == RL_YOUNG) { /* R9 */

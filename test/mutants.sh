@@ -252,7 +252,7 @@ R16|redlock.c|s/rl_ignore\(c, lock, lock->priv.waits, 1 << RL_CONFIRM\);(\s+lock
 R16|redlock.c|s/rl_end_votes\(c, lock\);(\s+rl_set\(&lock->members)/rl_redirect(c, lock, lock->priv.waits, RL_TAKING, lock, RL_LATE); lock->priv.waits = 0;$1/|a confirmation of an earlier proposal does not count
 R8b|vote.c|s/if \(reply->role == RL_STALE\)/if (0)/|a late reply that does not count makes no confirmed node
 R8|vote.c|s/if \(reply->role != RL_VOTER\)\s+return; \/\* decided/\/* decided/|a node that disconnects after the decision has not failed
-R4|vote.c|s/if \(reply->command != RL_PTTL\)/if (1)/|the reply to PTTL is no reply to a release
+R4|vote.c|s/if \(REDLOCK_DIAGNOSIS && reply->command == RL_PTTL\)/if (reply->role != RL_OWED \&\& reply->command == RL_PTTL)/|the reply to PTTL is no reply to a release
 R4|redlock.c|s/lock->priv.todo \| lock->priv.attempt.again \|/lock->priv.attempt.again |/|a release that could not be sent in time is owed to the node
 R5|node.c|s/c->priv.jammed_us \+ rl_vote_ms/node->priv.mark_us + rl_vote_ms/|the shorter timeout begins when the buffer is full
 R5|client.c|s/REDLOCK_READABLE \| REDLOCK_WRITABLE\);(\s+c->priv.now_us)/REDLOCK_READABLE);$1/|after a pause of the program a node may accept bytes at once
