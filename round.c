@@ -119,7 +119,7 @@ static void rl_send_order(struct redlock_client *c, struct redlock_lock *lock, u
         rl_clear(&lock->priv.attempt.again, sent);
         rl_set(&lock->priv.attempt.asked, sent);
     }
-    if ((command & 31) == RL_DELETE)
+    if (REDLOCK_NATIVE_RELEASE && (command & 31) == RL_DELETE)
         rl_try_native(c, lock, sent);
 }
 
