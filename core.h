@@ -431,7 +431,7 @@ struct rl_reply {
     void *owner; /* a lock, or in the role OWED a redlock_owed */
     const struct resp_item *item;
     uint64_t number; /* the counter of a fencing token; the time to live */
-    uint8_t command, role, vote;
+    unsigned command, role, vote;
 };
 
 struct rl_input {
