@@ -231,10 +231,10 @@ static void rl_roll_back(struct redlock_client *c, struct redlock_lock *lock,
 /* The round is decided. A grant that comes later may make its node a member; a confirmation is not needed. */
 static void rl_end_votes(struct redlock_client *c, struct redlock_lock *lock)
 {
-    if (lock->priv.state == RL_IN_ASK)
-        rl_redirect(c, lock, lock->priv.waits, RL_TAKING, lock, RL_LATE);
-    else if (REDLOCK_FENCING)
+    if (REDLOCK_FENCING && lock->priv.state == RL_IN_CONFIRM)
         rl_ignore(c, lock, lock->priv.waits, 1 << RL_CONFIRM);
+    else
+        rl_redirect(c, lock, lock->priv.waits, RL_TAKING, lock, RL_LATE);
     lock->priv.waits = 0;
 }
 
