@@ -320,6 +320,36 @@ static void r04_a_node_that_accepts_no_bytes_is_disconnected(void)
     is_int((int)fake_keys_left(), 2, "r04: no key of ours is left on any node");
 }
 
+/* A node owes a reply for nearly stall_ms when it begins to keep the send buffer full. It is disconnected when
+   stall_ms are over: the time of a node that accepts no bytes may be longer. Found by sim.c. */
+static void r05_a_full_buffer_gives_no_more_time(void)
+{
+    static const char label[REDLOCK_LABEL_MAX + 1]; /* for long commands */
+    struct redlock_lock more[40];
+    unsigned i;
+
+    memset(&settings, 0, sizeof settings);
+    settings.node_timeout_ms = 400;
+    settings.stall_ms = 1000;
+    begin(3);
+    warm_up();
+    held_by("other", 1, 2);
+    fake_nodes[0].hung = 1;
+    is_int(acquire(0), REDLOCK_HELD, "r05: refused by two nodes, the third hangs");
+    fake_pass(&client, 900 * MS);
+    fake_nodes[0].full = 1;
+    for (i = 0; i < 40; i++) {
+        redlock_lock_init(&more[i], "k", 1, 10000);
+        set_label(&more[i], label, REDLOCK_LABEL_MAX);
+        redlock_acquire_start(&client, &more[i], 0);
+    }
+    fake_pass(&client, 50 * MS);
+    is_int(nodes[0].state, REDLOCK_NODE_READY, "r05: it owes the reply for less than stall_ms");
+    fake_pass(&client, 55 * MS);
+    ok(nodes[0].state != REDLOCK_NODE_READY && more[39].status == REDLOCK_HELD,
+       "r05: stall_ms are over: %s", redlock_strerror(more[39].status));
+}
+
 /* The server sends these bytes before it is sent a command. */
 static void reply_early(int i, const char *bytes)
 {
@@ -4497,6 +4527,7 @@ static void acquiring(void)
     r04_release_outlasts_a_full_buffer();
     r05_backoff_although_the_handshake_succeeds();
     r04_a_node_that_accepts_no_bytes_is_disconnected();
+    r05_a_full_buffer_gives_no_more_time();
     r04_a_node_that_replies_early_is_disconnected();
     r04_t8_cancel_rolls_back();
     r04_cancel_in_every_state();
