@@ -523,15 +523,15 @@ static int rl_jams(const struct redlock_client *c, const struct redlock_node *no
 REDLOCK_PRIVATE uint64_t rl_node_stall_us(const struct redlock_client *c,
                                           const struct redlock_node *node)
 {
-    uint64_t limit_us = c->priv.settings.stall_ms * RL_MS_US;
+    uint64_t due_us = node->priv.mark_us + c->priv.settings.stall_ms * RL_MS_US + 1;
 
     if (node->priv.replied)
         return REDLOCK_NEVER;
     if (rl_jams(c, node)) /* half as long as a vote may take: the others have the other half */
-        return c->priv.jammed_us + rl_vote_ms(c) * 500U + 1;
-    if (node->state != REDLOCK_NODE_CONNECTING && node->priv.count == 0)
+        rl_not_after(&due_us, c->priv.jammed_us + rl_vote_ms(c) * 500U + 1);
+    else if (node->state != REDLOCK_NODE_CONNECTING && node->priv.count == 0)
         return REDLOCK_NEVER;
-    return node->priv.mark_us + limit_us + 1;
+    return due_us;
 }
 
 /* The handshake is answered: from now on replies of the node count as votes. */

@@ -255,6 +255,7 @@ R8|vote.c|s/(if \(reply->role != RL_VOTER\)\s+)return; \/\* decided/$1rl_set(\&l
 R4|vote.c|s/if \(REDLOCK_DIAGNOSIS && reply->command == RL_PTTL\)/if (reply->role != RL_OWED \&\& reply->command == RL_PTTL)/|the reply to PTTL is no reply to a release
 R4|redlock.c|s/lock->priv.todo \| lock->priv.attempt.again \|/lock->priv.attempt.again |/|a release that could not be sent in time is owed to the node
 R5|node.c|s/c->priv.jammed_us \+ rl_vote_ms/node->priv.mark_us + rl_vote_ms/|the shorter timeout begins when the buffer is full
+R5|node.c|s/rl_not_after\(&due_us, (c->priv.jammed_us [^;]*)\);/due_us = $1;/|and gives no more time than stall_ms
 R5|client.c|s/REDLOCK_READABLE \| REDLOCK_WRITABLE\);(\s+c->priv.now_us)/REDLOCK_READABLE);$1/|after a pause of the program a node may accept bytes at once
 R8b|node.c|s/for \(n = c->priv.count; n > 0; n--, other\+\+\)/rl_clear(\&c->priv.abandoned, rl_bit(node->priv.index)); $&/|a refused server proves nothing about another server
 R8b|client.c|s/rl_set\(&client->priv.unidentified, [^;]*\);//|nor does a process from before the hand-over
