@@ -36,7 +36,8 @@ R16|vote.c|s/lock->priv.state == RL_IN_ASK \|\| lock->priv.state == RL_IN_CONFIR
 R6|redlock.c|s/RL_MS_US \+ rl_pause_us\(c, lock\);/rl_pause_us(c, lock);/|an attempt that waits for no reply is not repeated at once
 R6|redlock.c|s/if \(!again \|\| rl_token/if (rl_token/|a denial is no reason to wait
 R11|redlock.c|s/lock->priv.outcome == REDLOCK_UNCONFIRMED \|\| (lock->priv.outcome == REDLOCK_LOST)/$1/|an unconfirmed release can be called again
-R11|redlock.c|s/ \|\|\s+lock->priv.outcome == REDLOCK_CANCELLED\)/)/|so can a cancelled one
+R11|redlock.c|s/(== REDLOCK_LOST) \|\|\s+lock->priv.outcome == REDLOCK_CANCELLED\)/$1)/|so can a cancelled one
+R4|redlock.c|s/(if \(rl_past\(c, lock->priv.due_us\)) \|\| lock->priv.outcome == REDLOCK_CANCELLED\)/$1)/|a cancel ends the pause before a retry
 R11|redlock.c|s/lock->priv.waits \| lock->priv.attempt.again\) != 0/lock->priv.waits) != 0/|a release that waits repeats what temporary errors refused
 R11|redlock.c|s/else if \(rl_past\(c, lock->priv.due_us\)\) (\{ \/\* once more)/else $1/|not all the time
 R11|redlock.c|s/rl_not_after\(&lock->priv.due_us, end_us\);/;/|it ends when the wait is over
