@@ -1,5 +1,5 @@
 /* client.c - the public calls: set-up, checks of arguments, the event loop, blocking calls. Called by
-   programs; calls redlock.c.
+   programs.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
@@ -38,7 +38,7 @@ static const uint16_t rl_usual[RL_SETTINGS] = {0,  50,   0,     UINT8_MAX, 100, 
 typedef char rl_every_setting_has_a_range
     [sizeof(struct redlock_settings) == RL_SETTINGS * sizeof(uint32_t) ? 1 : -1];
 
-/* Copies the settings, checks each, and puts the default where there is a 0. The number of a bad one, or
+/* Copies the settings, checks each, and puts the default where there is a 0. Returns the index of the first bad one, or
    RL_SETTINGS. */
 static unsigned rl_complete(struct redlock_settings *settings, const struct redlock_settings *given,
                             unsigned count)
@@ -445,6 +445,12 @@ static void rl_send_unsent(struct redlock_client *c)
             rl_node_send(c, node);
 }
 
+/* The next tick is due at that moment, unless it is due before. */
+static void rl_due(struct redlock_client *c, uint64_t moment_us)
+{
+    rl_not_after(&c->priv.due_us, moment_us);
+}
+
 /* When the nodes must be looked at again. */
 static void rl_nodes_due(struct redlock_client *c)
 {
@@ -456,7 +462,7 @@ static void rl_nodes_due(struct redlock_client *c)
         rl_due(c, rl_node_stall_us(c, node));
         if (node->state == REDLOCK_NODE_DOWN || node->state == REDLOCK_NODE_IDLE) {
             if (wanted & 1)
-                rl_due(c, rl_node_retry_us(c, node));
+                rl_due(c, rl_node_reconnect_us(c, node));
         } else if (in_line) {
             uint64_t until_us = rl_connecting_until(c, node);
             if (!rl_past(c, until_us))

@@ -1,5 +1,5 @@
 /* command.c - what is sent to a server, and what a reply to it means. Knows locks and nodes only as
-   sources of keys, tokens and passwords. Called by pipeline.c and node.c.
+   sources of keys, tokens and passwords. Called by all files above it.
 
    On the wire: `SET key token NX PX ttl` as in [Redlock], so that all Redlock clients exclude each
    other. Extension and release compare the token inside the server, in a Lua script.

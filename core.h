@@ -170,7 +170,7 @@ enum rl_argument {
 /* Sets node->error unless it says something already. */
 REDLOCK_PRIVATE void rl_set_error(struct redlock_node *node, enum rl_error error);
 
-/* Sets node->error to the server's text, without what it may repeat of ours: tokens and passwords. */
+/* Sets node->error to the server's text, without tokens and passwords that it may contain. */
 REDLOCK_PRIVATE void rl_set_server_error(struct redlock_node *node, enum rl_error error,
                                          struct resp_item *item);
 
@@ -241,8 +241,8 @@ enum rl_command {
     RL_SELECT,
     RL_TRACK,
     RL_INFO,
-    RL_READY, /* the handshake is complete */
-    RL_PTTL = RL_READY,
+    RL_READY,           /* the handshake is complete */
+    RL_PTTL = RL_READY, /* from here on none of the handshake */
     RL_CACHING,
     RL_SYNC,
     RL_INVALIDATION, /* not a command: the server says that a key has changed. R7 */
@@ -250,10 +250,11 @@ enum rl_command {
     /* Flags on a command: other commands that are sent with it, each with a separate reply. CLIENT CACHING goes
        before it: the server tells when the key that it reads changes (R7). PTTL, how long the holder has the
        key, and WAITAOF, whether it is on disk (R17), go after it. A command and its flags fill one byte
-       (redlock_request, RL_COMMAND): another flag needs a wider one. */
+       (redlock_request, RL_ORDER_COMMAND): another flag needs a wider one. */
     RL_WITH_CACHING = REDLOCK_NOTIFICATION ? 32 : 0,
     RL_WITH_PTTL = REDLOCK_DIAGNOSIS ? 64 : 0,
-    RL_WITH_SYNC = REDLOCK_DURABLE ? 128 : 0
+    RL_WITH_SYNC = REDLOCK_DURABLE ? 128 : 0,
+    RL_COMMAND = 31 /* what is not a flag */
 };
 
 /* Sets of commands, for rl_is, without those of features that are left out. */
@@ -274,7 +275,7 @@ enum rl_vote {
     RL_REPAIRED,   /* a yes, but the key was just created again, or may have been. R9 */
     RL_LATER,      /* a temporary error, or not entitled to vote yet */
     RL_DENIED,     /* an error that will not go away by itself */
-    RL_UNANSWERED, /* the connection broke, or the command is unknown to the server */
+    RL_UNANSWERED, /* the connection broke, or a native release did not delete */
     RL_NONSENSE    /* not a reply to this command */
 };
 
@@ -318,7 +319,7 @@ static inline int rl_looks_at_marker(const struct redlock_client *c,
 /* The meaning of a reply to the main command. */
 REDLOCK_PRIVATE enum rl_vote rl_vote_of(unsigned command, const struct resp_item *item);
 
-/* Whether the item is an error that a retry will not mend. Ask before rl_set_server_error cuts its text. */
+/* Whether the item is an error that a retry will not fix. Ask before rl_set_server_error cuts its text. */
 REDLOCK_PRIVATE int rl_is_denial(const struct resp_item *item);
 
 /* Whether the item is an error that begins with one of these texts, which an empty one follows. */
@@ -335,7 +336,7 @@ REDLOCK_PRIVATE uint32_t rl_hash(const struct resp_item *item, unsigned most);
    for (; nodes != 0; nodes &= nodes - 1). Of others all nodes are walked: that is faster. */
 REDLOCK_PRIVATE struct redlock_node *rl_first_node(const struct redlock_client *c, unsigned nodes);
 
-/* A moment becomes that one, unless it is before. */
+/* Sets *moment_us to most_us if it is later. */
 REDLOCK_PRIVATE void rl_not_after(uint64_t *moment_us, uint64_t most_us);
 
 /* Random bytes, drawn from the system many at a time. 0, or -1. */
@@ -394,7 +395,7 @@ static inline redlock_mask rl_up(const struct redlock_client *c)
 }
 
 /* The first pause before a reconnect; it doubles. R5 */
-enum { RL_RETRY_MIN_MS = 50 };
+enum { RL_RECONNECT_MIN_MS = 50 };
 
 /* Notes since when; a node that is DOWN begins its pause. */
 REDLOCK_PRIVATE void rl_set_state(struct redlock_client *c, struct redlock_node *node,
@@ -428,7 +429,7 @@ REDLOCK_PRIVATE int rl_owes(struct redlock_node *node, const void *owner, unsign
 /* ---- Nodes (node.c) --------------------------------------------------------------------------- */
 
 struct rl_reply {
-    void *owner; /* a lock, or in the role OWED a redlock_owed */
+    void *owner; /* a lock; in the role OWED a redlock_owed; of an INVALIDATION only not NULL */
     const struct resp_item *item;
     uint64_t number; /* the counter of a fencing token; the time to live */
     unsigned command, role, vote;
@@ -444,11 +445,8 @@ REDLOCK_PRIVATE void rl_node_want(struct redlock_client *c, struct redlock_node 
                                   uint64_t too_late_us);
 
 /* When a failed node is connected again. R5 */
-REDLOCK_PRIVATE uint64_t rl_node_retry_us(const struct redlock_client *c,
-                                          const struct redlock_node *node);
-
-/* The next tick is due at that moment, unless it is due before. */
-REDLOCK_PRIVATE void rl_due(struct redlock_client *c, uint64_t moment_us);
+REDLOCK_PRIVATE uint64_t rl_node_reconnect_us(const struct redlock_client *c,
+                                              const struct redlock_node *node);
 
 /* When a node owes a reply or a connection, or takes no bytes, for too long; REDLOCK_NEVER if it owes nothing, or
    has replied since the last tick. R5 */
@@ -554,7 +552,7 @@ static inline int rl_token_is_label(const struct redlock_lock *lock)
 }
 #endif
 
-/* Automatic extensions still allowed, and 1. R10 */
+/* Automatic extensions still allowed, plus 1. R10 */
 #if REDLOCK_AUTO_EXTEND
 static inline unsigned rl_renewals(const struct redlock_lock *lock)
 {
@@ -649,7 +647,7 @@ static inline uint32_t rl_run(const struct redlock_node *node)
     return node->priv.run;
 }
 
-/* The next run_id is asked for on a new connection, after all hand-overs so far: it is a first one. R8b */
+/* For a new connection. After redlock_adopt its run_id is the first one: it proves no restart. R8b */
 static inline void rl_forget_server(struct redlock_client *c, struct redlock_node *node,
                                     unsigned bit)
 {
@@ -659,7 +657,7 @@ static inline void rl_forget_server(struct redlock_client *c, struct redlock_nod
     rl_clear(&c->priv.unidentified, bit);
 }
 
-/* This run may still execute what was sent to it; 0: which one it is was not told. R8b */
+/* This run may still execute what was sent to it; 0: unknown. R8b */
 static inline void rl_remember_run(struct redlock_node *node)
 {
     node->priv.last_run = node->priv.run;

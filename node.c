@@ -1,6 +1,6 @@
 /* node.c - the connection to each server: connect, handshake, the replies to its requests, time limits,
-   backoff. Knows no lock's state: a lock is only the address of who asked. Called by vote.c, round.c,
-   redlock.c and client.c.
+   when to connect again. Knows no lock's state: a lock is only the address of who asked. Called by vote.c,
+   round.c and client.c.
 
    The rules that are kept here:
 
@@ -87,11 +87,11 @@ static void rl_node_connected(struct redlock_client *c, struct redlock_node *nod
     }
 }
 
-/* Sooner after a denial, if there is no quorum without the node: an administrator may have mended it. */
-REDLOCK_PRIVATE uint64_t rl_node_retry_us(const struct redlock_client *c,
-                                          const struct redlock_node *node)
+/* Sooner after a denial, if there is no quorum without the node: an administrator may have fixed it. */
+REDLOCK_PRIVATE uint64_t rl_node_reconnect_us(const struct redlock_client *c,
+                                              const struct redlock_node *node)
 {
-    uint32_t pause_us = node->priv.pause_us, soon_us = RL_RETRY_MIN_MS * 1000U + pause_us / 64;
+    uint32_t pause_us = node->priv.pause_us, soon_us = RL_RECONNECT_MIN_MS * 1000U + pause_us / 64;
 
     if (node->priv.denied && pause_us > soon_us && !rl_is_quorum(c, c->priv.in[REDLOCK_NODE_READY]))
         pause_us = soon_us;
@@ -104,7 +104,7 @@ REDLOCK_PRIVATE void rl_node_want(struct redlock_client *c, struct redlock_node 
     unsigned bit;
 
     if (node->state == REDLOCK_NODE_DOWN) {
-        uint64_t due_us = rl_node_retry_us(c, node);
+        uint64_t due_us = rl_node_reconnect_us(c, node);
         if (due_us >= too_late_us && !rl_past(c, too_late_us))
             due_us = node->priv.mark_us + node->priv.pause_us / 64; /* but not again and again */
         if (!rl_past(c, due_us))
@@ -154,7 +154,7 @@ static void rl_note_reply(const struct redlock_client *c, struct redlock_node *n
     }
 }
 
-/* Part of the reply to HELLO: a list of names and values. Says what only another configuration mends. */
+/* Part of the reply to HELLO: a list of names and values. Returns what only another configuration fixes. */
 static enum rl_error rl_hello_replied(struct redlock_node *node, const struct resp_item *item)
 {
     int is_role = node->priv.role_next;
@@ -171,7 +171,7 @@ static enum rl_error rl_hello_replied(struct redlock_node *node, const struct re
 }
 
 #if REDLOCK_RESTART_GUARD
-/* Part of the reply to INFO: the run_id, the age. Says what only another configuration mends. */
+/* Part of the reply to INFO: the run_id, the age. Returns what only another configuration fixes. */
 static enum rl_error rl_info_replied(struct redlock_client *c, struct redlock_node *node,
                                      const struct resp_item *item)
 {
@@ -297,7 +297,7 @@ static int rl_caching_replied(struct redlock_node *node)
 
 #if REDLOCK_DURABLE
 /* A yes that may not be on disk yet waits for the reply to WAITAOF. */
-static void rl_hold_vote(struct redlock_node *node)
+static void rl_defer_vote(struct redlock_node *node)
 {
     node->priv.synced = 0;
     node->priv.counted = node->priv.reader.item.integer;
@@ -325,7 +325,7 @@ static enum rl_vote rl_sync_vote(struct redlock_node *node, int last)
     return vote;
 }
 #else
-static inline void rl_hold_vote(struct redlock_node *node)
+static inline void rl_defer_vote(struct redlock_node *node)
 {
     (void)node;
 }
@@ -374,8 +374,8 @@ static unsigned rl_main_part(unsigned command)
 /* An item has come: fills `reply`, but for the vote, which it returns. Without an owner there is nothing to
    deliver; an invalidation is the node's. The vote is RL_NONSENSE where the item belongs to no request. Only
    replies to the handshake and WAITAOF have more than one item: any other list is nonsense from its head on. */
-static enum rl_vote rl_take(struct redlock_client *c, struct redlock_node *node, int last,
-                            struct rl_reply *reply)
+static enum rl_vote rl_item_came(struct redlock_client *c, struct redlock_node *node, int last,
+                                 struct rl_reply *reply)
 {
     struct redlock_request *request = &node->priv.requests[node->priv.first]; /* the oldest */
     struct resp_item *item = &node->priv.reader.item;
@@ -384,7 +384,7 @@ static enum rl_vote rl_take(struct redlock_client *c, struct redlock_node *node,
 
     reply->owner = NULL;
     reply->item = item;
-    reply->command = (uint8_t)(command & 31);
+    reply->command = (uint8_t)(command & RL_COMMAND);
     reply->role = request->role;
     if (REDLOCK_RESP3 && item->pushed) {
         if (REDLOCK_NOTIFICATION && item->kind == RESP_STRING && item->depth == 2) {
@@ -423,7 +423,7 @@ static enum rl_vote rl_take(struct redlock_client *c, struct redlock_node *node,
         if (vote == RL_NONSENSE)
             return vote;
         if (vote == RL_YES && (command & RL_WITH_SYNC)) {
-            rl_hold_vote(node);
+            rl_defer_vote(node);
         } else {
             reply->owner = request->owner;
             if (command & RL_WITH_SYNC)
@@ -450,7 +450,7 @@ static int rl_next_unanswered(struct redlock_client *c, struct redlock_node *nod
         reply->owner = request->owner;
         if (node->priv.part > rl_main_part(command) && !(command & RL_WITH_SYNC))
             reply->owner = NULL; /* it is answered */
-        reply->command = (uint8_t)(command & 31);
+        reply->command = (uint8_t)(command & RL_COMMAND);
         reply->role = request->role;
         reply->vote = RL_UNANSWERED;
         request->repeats = 1;
@@ -497,7 +497,7 @@ REDLOCK_PRIVATE int rl_node_reply(struct redlock_client *c, struct redlock_node 
             continue;
         reply->vote = RL_NONSENSE;
         if (event != RESP_BAD)
-            reply->vote = (uint8_t)rl_take(c, node, event == RESP_REPLY, reply);
+            reply->vote = (uint8_t)rl_item_came(c, node, event == RESP_REPLY, reply);
         if (reply->vote == RL_NONSENSE)
             rl_node_fail(c, node, event == RESP_BAD ? RL_NOT_RESP : RL_UNEXPECTED_REPLY);
         else if (reply->owner != NULL)
@@ -507,12 +507,6 @@ REDLOCK_PRIVATE int rl_node_reply(struct redlock_client *c, struct redlock_node 
 }
 
 /* ---- Time --------------------------------------------------------------------------------------- */
-
-REDLOCK_PRIVATE void rl_due(struct redlock_client *c, uint64_t moment_us)
-{
-    if (moment_us < c->priv.due_us)
-        c->priv.due_us = moment_us;
-}
 
 /* Whether the node keeps the send buffer full, and so delays all others. */
 static int rl_jams(const struct redlock_client *c, const struct redlock_node *node)
@@ -535,7 +529,7 @@ REDLOCK_PRIVATE uint64_t rl_node_stall_us(const struct redlock_client *c,
 }
 
 /* The handshake is answered: from now on replies of the node count as votes. */
-static void rl_node_is_ready(struct redlock_client *c, struct redlock_node *node)
+static void rl_make_ready(struct redlock_client *c, struct redlock_node *node)
 {
     rl_set_state(c, node, REDLOCK_NODE_READY);
     if (node->priv.pause_ms == 0) {
@@ -579,5 +573,5 @@ REDLOCK_PRIVATE void rl_node_tick(struct redlock_client *c, struct redlock_node 
         rl_measure(c, node);
     if (node->state == REDLOCK_NODE_HANDSHAKE && node->priv.handshake == RL_READY &&
         node->priv.count == 0)
-        rl_node_is_ready(c, node);
+        rl_make_ready(c, node);
 }

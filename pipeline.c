@@ -1,5 +1,6 @@
 /* pipeline.c - the commands on their way to each server: the send buffer, and the requests whose replies
-   are due. Called by node.c and round.c.
+   are due. What happens when a connection breaks is here too, because both lose what belongs to it. Called by
+   node.c, round.c and redlock.c.
 
    Replies are matched by position: a reply that nobody needs any more keeps its place, and is dropped
    when it comes. R5
@@ -12,17 +13,17 @@
 #include <string.h>
 
 /* The longest pause before a reconnect, before jitter of half of it to both sides. */
-enum { RL_RETRY_MAX_MS = 1600 };
+enum { RL_RECONNECT_MAX_MS = 1600 };
 
 /* Draws the pause before the next connect. R5 */
 static void rl_draw_pause(struct redlock_client *c, struct redlock_node *node)
 {
     uint32_t pause_ms = node->priv.pause_ms * 2U;
 
-    if (pause_ms < RL_RETRY_MIN_MS)
-        pause_ms = RL_RETRY_MIN_MS;
-    if (pause_ms > RL_RETRY_MAX_MS)
-        pause_ms = RL_RETRY_MAX_MS;
+    if (pause_ms < RL_RECONNECT_MIN_MS)
+        pause_ms = RL_RECONNECT_MIN_MS;
+    if (pause_ms > RL_RECONNECT_MAX_MS)
+        pause_ms = RL_RECONNECT_MAX_MS;
     node->priv.pause_ms = (uint16_t)pause_ms;
     node->priv.pause_us = pause_ms * 500U + rl_random_below(c, pause_ms * 1000U);
     c->priv.ended = 1; /* locks that wait for the node go on */
@@ -97,7 +98,7 @@ REDLOCK_PRIVATE void rl_redirect(struct redlock_client *c, const void *owner, un
     for (; nodes != 0; nodes >>= 1, node++)
         for (n = nodes & 1 ? node->priv.count : 0U; n-- > 0;) {
             struct redlock_request *request = rl_request(node, n);
-            if (request->owner == owner && rl_is(request->command & 31, set)) {
+            if (request->owner == owner && rl_is(request->command & RL_COMMAND, set)) {
                 request->owner = heir;
                 request->role = (uint8_t)role;
             }
@@ -109,7 +110,8 @@ REDLOCK_PRIVATE int rl_owes(struct redlock_node *node, const void *owner, unsign
     unsigned n;
 
     for (n = node->priv.count; n-- > 0;)
-        if (rl_request(node, n)->owner == owner && rl_is(rl_request(node, n)->command & 31, set))
+        if (rl_request(node, n)->owner == owner &&
+            rl_is(rl_request(node, n)->command & RL_COMMAND, set))
             return 1;
     return 0;
 }
@@ -117,7 +119,7 @@ REDLOCK_PRIVATE int rl_owes(struct redlock_node *node, const void *owner, unsign
 /* ---- Sending ------------------------------------------------------------------------------------ */
 
 /* Bytes that wait to be sent stand in one buffer of the client, each once for all nodes that are sent
-   them. The buffer is a row of runs: the nodes of a run are sent its bytes. Each node has a cursor: it was
+   them. The buffer is a sequence of runs: the nodes of a run are sent its bytes. Each node has a cursor: it was
    sent all its bytes in front of that. The buffer is emptied when all is sent. */
 
 static void rl_out_sent(struct redlock_client *c, unsigned bit)
@@ -231,7 +233,7 @@ static size_t rl_encode(struct redlock_client *c, const struct rl_message *messa
 REDLOCK_PRIVATE redlock_mask rl_send(struct redlock_client *c, void *from, unsigned nodes,
                                      unsigned command, unsigned role)
 {
-    struct rl_message message = {c, NULL, NULL, NULL, command & 31};
+    struct rl_message message = {c, NULL, NULL, NULL, command & RL_COMMAND};
     void *owner = role == RL_NOBODY ? NULL : from;
     struct redlock_node *node = c->priv.nodes;
     unsigned bit, sent = 0;

@@ -56,7 +56,7 @@
 enum {
     RL_CONFIRMS_MAX = 4, /* rounds to agree on a fencing token. R16 */
     RL_QUICK_MAX = 5,    /* quick retries in a row: "5 times" at redlock_acquire in redlock.h. R6 */
-    RL_SPURIOUS_MAX = 9, /* a waiter notified in vain stands back for up to 2^9 round trips. R7 */
+    RL_SPURIOUS_MAX = 9, /* a waiter notified in vain pauses for up to 2^9 round trips. R7 */
     RL_CONNECT_MS = 100, /* a quorum waits so long for the connections to the rest. R2 */
     RL_OWED_MS = 100     /* between two releases that a node is owed. R4 */
 };
@@ -163,7 +163,7 @@ REDLOCK_PRIVATE uint64_t rl_connecting_until(const struct redlock_client *c,
     return node->priv.mark_us + wait_ms * RL_MS_US;
 }
 
-/* Whether an attempt can begin. It waits for room, and for connections: so a new client acquires the lock on
+/* Whether an attempt can begin; connects the nodes for it. It waits for room, and for connections: so a new client acquires the lock on
    all nodes, and connecting uses up none of the validity. Without a quorum the attempt begins, and fails,
    when no connection is under way and each node that denied access was tried again. R2, R6 */
 static int rl_can_begin(struct redlock_client *c, const struct redlock_lock *lock)
@@ -192,8 +192,8 @@ static int rl_can_begin(struct redlock_client *c, const struct redlock_lock *loc
     return !rl_is_quorum(c, ready | untried);
 }
 
-/* Begins an attempt if it can. Returns whether the lock has left the line. */
-static int rl_leaves_line(struct redlock_client *c, struct redlock_lock *lock)
+/* Draws the token and begins an attempt, if one can begin. Returns whether the lock has left the line. */
+static int rl_try_begin(struct redlock_client *c, struct redlock_lock *lock)
 {
     if (!rl_can_begin(c, lock))
         return 0;
@@ -292,7 +292,8 @@ static void rl_confirm(struct redlock_client *c, struct redlock_lock *lock)
     rl_ask_nodes(c, lock);
 }
 
-/* Whether a round has failed that has not succeeded: its time is up, or too few of `voters` are left. */
+/* Whether a round has failed that has not succeeded: its time is up, or too few of `voters` are left.
+   When the time is up, marks the nodes that are late. */
 static int rl_has_failed(struct redlock_client *c, struct redlock_lock *lock, unsigned voters)
 {
     if (rl_past(c, lock->priv.due_us)) {
@@ -334,7 +335,9 @@ static uint32_t rl_quick_us(struct redlock_client *c, unsigned times)
     return rl_random_below(c, us < most >> times ? us << times : most);
 }
 
-/* Why an attempt failed; REDLOCK_PENDING while the replies to its rollback may still tell the holder. */
+/* Why an attempt failed; REDLOCK_PENDING while the replies to its rollback may still tell the holder. HELD: a quorum
+   names one holder, or has refused. CONTENDED: no holder can have a quorum, also with the nodes that have not
+   told theirs. */
 static enum redlock_status rl_outcome(const struct redlock_client *c,
                                       const struct redlock_lock *lock)
 {
@@ -348,7 +351,7 @@ static enum redlock_status rl_outcome(const struct redlock_client *c,
                    ? REDLOCK_UNREACHABLE
                    : REDLOCK_DENIED;
     refused = rl_is_quorum(c, lock->refused);
-    if (!refused) /* with an even number of nodes it fails before that */
+    if (!refused) /* the other nodes failed, or N is even: each may have the key of the holder */
         others = lock->priv.attempt.asked & ~(unsigned)lock->granted;
     untold = others & (unsigned)(lock->priv.todo | lock->priv.waits);
     if (REDLOCK_DIAGNOSIS &&
@@ -705,7 +708,7 @@ static void rl_step(struct redlock_client *c, struct redlock_lock *lock)
     case RL_IN_RELEASE:
         rl_step_release(c, lock);
         break;
-    case RL_IS_IDLE: /* is never stepped, as it stands in no list */
+    case RL_IS_IDLE: /* is never stepped */
     case RL_IS_HELD:
         rl_step_held(c, lock);
         break;
@@ -747,7 +750,7 @@ static void rl_end_waits(struct redlock_client *c)
         next = lock->priv.next;
         if (!rl_past(c, until_us)) {
             rl_not_after(&c->priv.line_us, until_us);
-        } else if (!rl_leaves_line(c, lock)) {
+        } else if (!rl_try_begin(c, lock)) {
             /* the nodes that kept it in line */
             rl_set_late_errors(c, c->priv.full |
                                       (c->priv.all & ~(unsigned)c->priv.in[REDLOCK_NODE_READY]));
@@ -764,7 +767,7 @@ REDLOCK_PRIVATE void rl_turn_all(struct redlock_client *c)
     for (;;) {
         if ((lock = rl_first(c, RL_TURN)) != NULL)
             rl_turn(c, lock);
-        else if ((lock = rl_first(c, RL_LINE)) == NULL || !rl_leaves_line(c, lock)) {
+        else if ((lock = rl_first(c, RL_LINE)) == NULL || !rl_try_begin(c, lock)) {
             rl_end_waits(c);
             if (rl_first(c, RL_TURN) == NULL)
                 break;

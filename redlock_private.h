@@ -21,9 +21,11 @@ struct redlock_request {
 
 /* Of a node. */
 struct redlock_node_private {
-    uint8_t index, useful, replied;
+    uint8_t index;
+    uint8_t useful;       /* 1: when the connection breaks, it is connected again at once. R5 */
+    uint8_t replied;      /* since the last tick: enum rl_replied in node.c */
     uint8_t handshake;    /* how far the handshake was queued, a command */
-    uint8_t denied;       /* its last error was a denial: a retry alone will not mend it */
+    uint8_t denied;       /* its last error was a denial: a retry alone will not fix it */
     uint8_t role_next;    /* the next item of the reply to HELLO is the role */
     uint8_t first, count; /* of `requests`, a ring */
     uint8_t part;         /* replies of the first request that have come */
@@ -41,7 +43,7 @@ struct redlock_node_private {
     uint8_t synced; /* 1: the node has confirmed that a vote is on disk. R17 */
 #endif
     uint16_t cursor; /* in the client's send buffer: what was sent to this node */
-    /* Before the last connect, in the mean. 0: a vote has come since; 1: a handshake was answered since. R5 */
+    /* Before the last connect, on average. 0: a vote has come since; 1: a handshake was answered since. R5 */
     uint16_t pause_ms;
     uint32_t pause_us; /* as drawn */
     uint64_t mark_us;  /* since when a reply or connection is due. DOWN: when it failed */
@@ -83,7 +85,7 @@ struct redlock_lock_private {
 #endif
     } attempt;
     struct {                 /* of a round */
-        redlock_mask broken; /* nodes whose connection broke under it */
+        redlock_mask broken; /* nodes that gave no usable reply once: a second time is a failure */
         redlock_mask denied; /* nodes that failed for lack of permission */
 #if REDLOCK_FENCING
         redlock_mask agreed; /* nodes whose counter is `fencing_token`. R16 */
@@ -100,7 +102,7 @@ struct redlock_lock_private {
         uint8_t spurious; /* notifications that led to no lock. R7 */
 #endif
 #if REDLOCK_AUTO_EXTEND
-        uint16_t renewals; /* automatic extensions still allowed, and 1; 0: none asked for. R10 */
+        uint16_t renewals; /* automatic extensions still allowed, plus 1; 0: none asked for. R10 */
 #endif
     } op;
     uint64_t due_us;     /* of what `state` waits for */

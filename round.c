@@ -1,7 +1,7 @@
 /* round.c - a round: a command that is sent to nodes, until enough of them have voted or none is left.
-   Decides nothing: that is redlock.c's, which calls it.
+   Decides nothing: that is redlock.c's. Called by redlock.c and client.c.
 
-   The rules of rounds stand in the head of redlock.c: R2, R8b, R9, R11, R14.
+   The rules of rounds stand in the head of redlock.c: R2, R8b, R9, R11; R14 in that of node.c.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
@@ -96,36 +96,36 @@ static void rl_try_native(struct redlock_client *c, struct redlock_lock *lock, u
 
 /* An order is what a node is sent: a command with its flags; the role of the reply; and MUTE if the reply does
    not count, because the node may have lost the lock. R14 */
-enum { RL_COMMAND = 255, RL_ROLE = 256, RL_MUTE = 8 * RL_ROLE };
+enum { RL_ORDER_COMMAND = 255, RL_ORDER_ROLE = 256, RL_ORDER_MUTE = 8 * RL_ORDER_ROLE };
 
 /* Sends an order to ready nodes. Nodes that may not vote are sent it too, but their replies are not waited
    for, nor are those of nodes that are asked after the decision. R2, R14 */
 static void rl_send_order(struct redlock_client *c, struct redlock_lock *lock, unsigned nodes,
                           unsigned order)
 {
-    unsigned command = order & RL_COMMAND, role = order / RL_ROLE & 7;
+    unsigned command = order & RL_ORDER_COMMAND, role = order / RL_ORDER_ROLE & 7;
     redlock_mask sent = rl_send(c, lock, nodes, command, role);
 
     rl_clear(&lock->priv.todo, sent);
     if (lock->priv.state != RL_IN_ROLLBACK) /* the caller sees who failed before */
         rl_clear(&lock->failed, sent);
-    if (order & RL_MUTE) {
+    if (order & RL_ORDER_MUTE) {
         rl_set_mute(lock, sent, 1);
         rl_set(&lock->failed, sent);
     }
     if (role == RL_VOTER || role == RL_YOUNG)
         rl_set(&lock->priv.waits, sent);
-    if (rl_is(command & 31, RL_CREATING)) {
+    if (rl_is(command & RL_COMMAND, RL_CREATING)) {
         rl_clear(&lock->priv.attempt.again, sent);
         rl_set(&lock->priv.attempt.asked, sent);
     }
-    if (REDLOCK_NATIVE_RELEASE && (command & 31) == RL_DELETE)
+    if (REDLOCK_NATIVE_RELEASE && (command & RL_COMMAND) == RL_DELETE)
         rl_try_native(c, lock, sent);
 }
 
 /* A node that has no connection counts as failed, also while it is connected again: it may be hung, and
    accept connections. The command is sent when it is back, but for a rollback, which waits for nobody. */
-static void rl_is_away(struct redlock_lock *lock, const struct redlock_node *node, unsigned bit)
+static void rl_mark_away(struct redlock_lock *lock, const struct redlock_node *node, unsigned bit)
 {
     unsigned state = lock->priv.state;
 
@@ -133,7 +133,7 @@ static void rl_is_away(struct redlock_lock *lock, const struct redlock_node *nod
         return;
     if (state == RL_IN_ROLLBACK)
         rl_clear(&lock->priv.todo, bit);
-    if (state != RL_IN_ROLLBACK)
+    else
         rl_set(&lock->failed, bit);
     if (node->priv.denied)
         rl_set(&lock->priv.round.denied, bit);
@@ -166,7 +166,8 @@ static unsigned rl_order_for(const struct redlock_client *c, struct redlock_node
                              const struct redlock_lock *lock, unsigned bit)
 {
     unsigned command = rl_command_for(c, node, lock, bit), role = RL_VOTER;
-    unsigned mute = rl_is(command & 31, RL_WRITING) && !rl_may_vote(c, node) ? RL_MUTE : 0;
+    unsigned mute =
+        rl_is(command & RL_COMMAND, RL_WRITING) && !rl_may_vote(c, node) ? RL_ORDER_MUTE : 0;
 
     if (mute)
         rl_quarantine(node);
@@ -174,20 +175,20 @@ static unsigned rl_order_for(const struct redlock_client *c, struct redlock_node
         role = rl_is(command, RL_CREATING) ? RL_STALE : RL_NOBODY;
     else if (command == RL_EXTEND && rl_may_be_young(c, node, lock, bit))
         role = RL_YOUNG;
-    return command | role * RL_ROLE | mute;
+    return command | role * RL_ORDER_ROLE | mute;
 }
 
 /* Sends the present command of a lock where it is still to be sent and can be: an order at a time, to all nodes
    that it is for. An order that looks at a marker is for one node. R2 */
 REDLOCK_PRIVATE void rl_ask_nodes(struct redlock_client *c, struct redlock_lock *lock)
 {
-    unsigned ready = lock->priv.todo & ~(unsigned)c->priv.full, away;
+    unsigned nodes = lock->priv.todo & ~(unsigned)c->priv.full, ready, away;
 
-    rl_connect(c, ready, lock->priv.state == RL_IN_EXTEND ? lock->valid_until_us : REDLOCK_NEVER);
-    away = ready & ~(unsigned)c->priv.in[REDLOCK_NODE_READY];
+    rl_connect(c, nodes, lock->priv.state == RL_IN_EXTEND ? lock->valid_until_us : REDLOCK_NEVER);
+    away = nodes & ~(unsigned)c->priv.in[REDLOCK_NODE_READY];
     for (; away != 0; away &= away - 1)
-        rl_is_away(lock, rl_first_node(c, away), rl_first_bit(away));
-    ready &= c->priv.in[REDLOCK_NODE_READY];
+        rl_mark_away(lock, rl_first_node(c, away), rl_first_bit(away));
+    ready = nodes & c->priv.in[REDLOCK_NODE_READY];
     while (ready != 0 && !c->priv.jammed) {
         unsigned left = ready, same = 0, order = 0;
 
@@ -199,7 +200,7 @@ REDLOCK_PRIVATE void rl_ask_nodes(struct redlock_client *c, struct redlock_lock 
                 order = next;
             if (order == next)
                 same |= bit;
-            if (rl_looks_at_marker(c, lock, order & RL_COMMAND))
+            if (rl_looks_at_marker(c, lock, order & RL_ORDER_COMMAND))
                 break;
         }
         ready &= ~same;

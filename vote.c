@@ -2,7 +2,7 @@
    that locks stand in are here too, because a reply puts its lock into one. Decides nothing: that is
    redlock.c's. Called by round.c, redlock.c and client.c.
 
-   The rules of these votes stand in the head of redlock.c: R2, R3, R7, R8b, R9, R13, R16.
+   The rules of these votes stand in the head of redlock.c: R2, R3, R7, R8b, R9, R16; R13 in that of node.c.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
@@ -276,7 +276,7 @@ static void rl_count_vote(struct redlock_lock *lock, unsigned i, const struct rl
     }
 }
 
-/* A reply after the decision, which a held lock shows to its caller. While the lock is valid slower nodes may
+/* A reply after the decision: a held lock notes it for its caller. While the lock is valid slower nodes may
    still become members, or be repaired. R8, R9 */
 static void rl_count_late(struct redlock_lock *lock, unsigned bit, const struct rl_reply *reply)
 {

@@ -162,7 +162,7 @@ R12|text.c|s/command & RL_WITH_SYNC \? 0 : at/command == 0 ? 0 : at/|the error n
 R13|node.c|s/other->priv.last_run == node->priv.run/0/|one server, one vote
 R13|node.c|s/other->priv.last_run == node->priv.run/rl_is_up(other) \&\& $&/|one server, one vote, also when the first address is disconnected
 R13|node.c|s/node->priv.run = node->priv.last_run = 0;/node->priv.run = 0;/|a node that leads to another server than before is not that one any more
-R14|round.c|s/rl_is\(command & 31, RL_WRITING\) && !rl_may_vote\(c, node\)/0/|a quarantined server does not vote
+R14|round.c|s/rl_is\(command & RL_COMMAND, RL_WRITING\) && !rl_may_vote\(c, node\)/0/|a quarantined server does not vote
 R14|node.c|s/ \+ 2000000;/;/|2 s are added to the quarantine, because uptime has whole seconds
 R14|node.c|s/wait_us > age_us/0/|the quarantine ends sooner for a server that is older
 R14|redlock.c|s/lock->members & ~\(unsigned\)rl_mute\(lock\)/lock->members/|a quarantined server's reply is doubted until a round has succeeded
@@ -217,7 +217,7 @@ R17|node.c|s/item->integer = node->priv.counted;//|the counter comes from the wr
 R17|node.c|s/request->owner = NULL; \/\* what WAITAOF/; \/* what WAITAOF/|after a refusal the lock does not wait for WAITAOF
 R17|client.c|s/settings->node_timeout_ms > 500/0/|stall_ms is longer than the wait for WAITAOF
 R17|node.c|s/if \(node->priv.part > rl_main_part[^;]*;//|a pair of replies fails once
-R18|round.c|s/if \(rl_looks_at_marker\(c, lock, order & RL_COMMAND\)\)\s+break;//|each node's marker names that node's run_id
+R18|round.c|s/if \(rl_looks_at_marker\(c, lock, order & RL_ORDER_COMMAND\)\)\s+break;//|each node's marker names that node's run_id
 R18|command.c|s/ \|\| \(command == RL_REPAIR && rl_use_fencing\(lock\)\)//|a repair with a fencing token checks the marker, too
 R18|command.c|s/return c->priv.settings.longest_ttl_ms != 0 &&/return 0 \&\&/|the marker is checked
 R18|node.c|s/else if \(vote == RL_LATER\)(\s+rl_quarantine)/else if (0)$1/|the node's error says why it does not vote
@@ -295,7 +295,7 @@ QR5|pipeline.c|s/node->priv.part = 0;\n(\s+if \(--node)/$1/|the count of replies
 QR5|pipeline.c|s/if \(--node->priv.requests\[node->priv.first\].repeats > 0\)\n\s+return;//|a shared slot expects as many replies as commands
 QR5|pipeline.c|s/if \(\+\+node->priv.first == REDLOCK_PIPELINE_MAX\)\n\s+node->priv.first = 0;/++node->priv.first;/|the ring of slots wraps around
 QR5|pipeline.c|s/at < REDLOCK_PIPELINE_MAX \? at : at - REDLOCK_PIPELINE_MAX/at % (REDLOCK_PIPELINE_MAX - 1)/|the ring uses all of its slots
-QR5|pipeline.c|s/request->owner == owner && rl_is\(request->command & 31, set\)/request->owner == owner/|only replies to commands of the set are redirected
+QR5|pipeline.c|s/request->owner == owner && rl_is\(request->command & RL_COMMAND, set\)/request->owner == owner/|only replies to commands of the set are redirected
 QR5|pipeline.c|s/request->role = \(uint8_t\)role;//|a redirected reply gets the new role
 QR2|pipeline.c|s/if \(next->nodes & bit\)/if (next->end > from)/|a node is not sent bytes for other nodes
 QR2|pipeline.c|s/else if \(to > from\)\s+break;/else if (to > from) to = next->end;/|a node is not sent bytes after its own run

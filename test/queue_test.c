@@ -150,9 +150,9 @@ static int hear_part(struct end *end, struct rl_reply *reply)
     held = main && (first->command & RL_WITH_SYNC) && part.vote == RL_YES;
     seen.held += (unsigned)held;
     reply->owner = part.what == 'c' || held ? NULL : first->owner;
-    reply->command = part.what == 'p' ? RL_PTTL : (uint8_t)(first->command & 31);
+    reply->command = part.what == 'p' ? RL_PTTL : (uint8_t)(first->command & RL_COMMAND);
     reply->role = (uint8_t)first->role;
-    reply->vote = main && rl_is(first->command & 31, RL_NATIVE) && part.vote != RL_YES
+    reply->vote = main && rl_is(first->command & RL_COMMAND, RL_NATIVE) && part.vote != RL_YES
                       ? RL_UNANSWERED
                       : part.vote;
     reply->number = part.number;
@@ -185,7 +185,7 @@ static int next_unanswered(struct end *end, struct rl_reply *reply)
         if (first.owner == NULL || answered)
             continue;
         reply->owner = first.owner;
-        reply->command = (uint8_t)(first.command & 31);
+        reply->command = (uint8_t)(first.command & RL_COMMAND);
         reply->role = (uint8_t)first.role;
         reply->vote = RL_UNANSWERED;
         seen.unanswered++;
@@ -320,7 +320,7 @@ static unsigned any_command(void)
         return RL_SET;
     if (command == RL_DELETE && REDLOCK_NOTIFICATION && roll(3) == 0)
         command |= RL_WITH_CACHING;
-    if ((command & 31) == RL_DELETE && REDLOCK_DIAGNOSIS && roll(3) == 0)
+    if ((command & RL_COMMAND) == RL_DELETE && REDLOCK_DIAGNOSIS && roll(3) == 0)
         command |= RL_WITH_PTTL;
     return command;
 }
@@ -372,7 +372,7 @@ static void send_some(void)
         command = RL_DELETE;
     sent = rl_send(&client, role == RL_NOBODY ? lock : owner, mask | down, command, role);
     seen.sends++;
-    if (REDLOCK_DURABLE && client.priv.settings.durable && rl_is(command & 31, RL_WRITING))
+    if (REDLOCK_DURABLE && client.priv.settings.durable && rl_is(command & RL_COMMAND, RL_WRITING))
         command |= RL_WITH_SYNC;
     for (i = 0; i < count; i++) {
         if (!(mask & rl_bit(i)))
@@ -390,7 +390,7 @@ static void send_some(void)
     seen.fulls += may != mask;
     if ((client.priv.full & mask) != (full & mask))
         wrong("`full` has the nodes without a free request");
-    message.command = command & 31;
+    message.command = command & RL_COMMAND;
     rl_put_command(&w, &message, command);
     if (w.overflow)
         wrong("each command fits into an empty buffer");
@@ -466,7 +466,7 @@ static void say_main(struct end *end, unsigned command)
         say(end, 'm', RL_NO, 0, kind == 2 && REDLOCK_RESP3 ? "_\r\n" : "$-1\r\n");
     } else if (command == RL_SET) {
         say(end, 'm', RL_YES, 0, "+OK\r\n");
-    } else if (rl_is(command & 31, 1 << RL_FENCE | 1 << RL_CONFIRM)) {
+    } else if (rl_is(command & RL_COMMAND, 1 << RL_FENCE | 1 << RL_CONFIRM)) {
         unsigned number = 1 + roll(1000);
         sprintf(text, ":%u\r\n", number);
         if (kind < 4)
@@ -494,7 +494,7 @@ static void answer(struct end *end)
     if (entry->command & RL_WITH_CACHING)
         say(end, 'c', RL_NO, 0, roll(4) == 0 ? "-ERR x\r\n" : "+OK\r\n");
     main = &end->parts[end->parts_used];
-    say_main(end, entry->command & 31);
+    say_main(end, entry->command & RL_COMMAND);
     if (entry->command & RL_WITH_PTTL) {
         if (roll(4) == 0)
             say(end, 'p', RL_LATER, 0, "-ERR x\r\n");
@@ -591,7 +591,7 @@ static void redirect_some(void)
     for (i = 0; i < count; i++)
         for (n = 0; mask >> i & 1 && n < ends[i].used; n++) {
             struct entry *entry = &ends[i].entries[n];
-            if (entry->owner != owner || !rl_is(entry->command & 31, set))
+            if (entry->owner != owner || !rl_is(entry->command & RL_COMMAND, set))
                 continue;
             entry->owner = heir;
             entry->role = role;
