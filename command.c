@@ -28,13 +28,14 @@ static const char rl_head[] = RL_HEAD
 #define RL_MARKER_KEY "redlock::run"
 
 /* Releases. Returns 1 when all keys had our token and were deleted; 0 when a key is missing, unless another
-   is somebody else's: then the token of the holder, which tells contention from a holder. Or the error: before
+   is somebody else's: then the token of the holder, which tells contention from a holder, of the first such key, as PTTL
+   asks for the first key. Or the error: before
    Redis 7.0 `call` would hide it in a long text. With its sha1sum, for EVALSHA. */
 #if REDLOCK_MULTI_KEY
 static const char rl_delete_script[] =
-    "c=redis.pcall local r=1 for i=1,#K do local v=c('get',K[i])v=v==A[1]and c('del',K[i])or v "
+    "c=redis.pcall local r=1 for i=#K,1,-1 do local v=c('get',K[i])v=v==A[1]and c('del',K[i])or v "
     "r=v~=1 and(v or r==1 and 0)or r end return r";
-#define RL_DELETE_SHA1 "60d07b91ee799158692502e4a8c3fb6a5f1d226f"
+#define RL_DELETE_SHA1 "c0a0f90c43600b509b42ee52fcb7b90f60ff6833"
 /* Sets all keys, or none: 1 or 0. */
 static const char rl_take_script[] =
     "for i=1,#K do if c('exists',K[i])==1 then return 0 end end for i=1,#K do "

@@ -3492,6 +3492,25 @@ static void diagnosis_left_out(void)
     is_int((int)fake_count(-1, 'P'), 0, "holder left out: no PTTL is sent");
 }
 
+/* Two clients have the two keys of a lock: the expiry is that of the one who is named. */
+static void expiry_with_several_holders(void)
+{
+    static const struct redlock_key second = {"k2", 2};
+    char holder[16];
+    int i;
+
+    begin_with_defaults(3);
+    for (i = 0; i < 3; i++) {
+        fake_put(i, "k", "for 7 s", 7000);
+        fake_put(i, "k2", "for 60 s", 60000);
+    }
+    set_extra_keys(&lock, &second, 1);
+    set_holder(&lock, holder, sizeof holder);
+    is_int(acquire(0), REDLOCK_HELD, "holder: refused by two holders");
+    ok(strcmp(holder, "for 7 s") == 0 && holder_until(&lock) < fake_now_us + 7000 * MS,
+       "holder: %s, until %lu", holder, (unsigned long)holder_until(&lock));
+}
+
 static void expiry_of_the_holder(void)
 {
     char holder[16];
@@ -4691,6 +4710,8 @@ static void diagnosis(void)
     }
     holder_of_the_lock();
     expiry_of_the_holder();
+    if (REDLOCK_MULTI_KEY)
+        expiry_with_several_holders();
     a_late_reply_about_the_holder();
     a_reply_about_the_holder_in_pieces();
 }

@@ -257,7 +257,7 @@ static void mini_run_delete(struct mini_server *server, struct mini_session *ses
     unsigned i;
 
     strcpy(reply, ":1\r\n");
-    for (i = 0; i < command->key_count; i++) {
+    for (i = command->key_count; i-- > 0;) {
         struct mini_key *found = mini_found(server, command->keys[i]);
         if (found != NULL && session->caching)
             mini_track(session, command->keys[i]);
@@ -406,7 +406,7 @@ unsigned mini_run(struct mini_server *server, struct mini_session *session,
     else if (server->password != NULL && !session->known)
         mini_fail("a command before the handshake");
     else if (command->kind == 'D') {
-        server->script = command->loops ? "60d07b91ee799158692502e4a8c3fb6a5f1d226f"
+        server->script = command->loops ? "c0a0f90c43600b509b42ee52fcb7b90f60ff6833"
                                         : "132f5caa262553984ac610e11f210aff38b2bdc4";
         mini_run_delete(server, session, command, reply);
     } else if (command->kind == 'N')
