@@ -471,20 +471,34 @@ static void rl_nodes_due(struct redlock_client *c)
     }
 }
 
-/* When the first lock that waits must be stepped, or a release is sent again. */
+#if REDLOCK_OWED_MAX > 0
+/* When a release is sent again. */
+static void rl_owed_due(struct redlock_client *c)
+{
+    const struct redlock_owed *owed = c->priv.owed;
+
+    for (; owed < c->priv.owed + REDLOCK_OWED_MAX; owed++)
+        if ((owed->todo & ~owed->waits) != 0)
+            rl_due(c, owed->due_us);
+}
+#else
+static inline void rl_owed_due(struct redlock_client *c)
+{
+    (void)c;
+}
+#endif
+
+/* When the first lock that waits must be stepped. */
 static void rl_locks_due(struct redlock_client *c)
 {
     const struct redlock_lock *lock;
-    unsigned list, i;
+    unsigned list;
 
     if (rl_first(c, RL_LINE) != NULL)
         rl_due(c, c->priv.line_us);
     for (list = RL_WAIT; list <= RL_LATER_LIST; list++)
         if ((lock = rl_first(c, list)) != NULL)
             rl_due(c, lock->priv.due_us);
-    for (i = 0; i < REDLOCK_OWED_MAX; i++)
-        if ((c->priv.owed[i].todo & ~c->priv.owed[i].waits) != 0)
-            rl_due(c, c->priv.owed[i].due_us);
 }
 
 uint64_t redlock_tick(struct redlock_client *client)
@@ -502,6 +516,7 @@ uint64_t redlock_tick(struct redlock_client *client)
     client->priv.due_us = REDLOCK_NEVER;
     rl_nodes_due(client);
     rl_locks_due(client);
+    rl_owed_due(client);
     if (client->priv.due_us == REDLOCK_NEVER)
         return REDLOCK_NEVER;
     return rl_past(client, client->priv.due_us) ? 0 : client->priv.due_us - client->priv.now_us;

@@ -289,7 +289,7 @@ static void rl_put_value(struct resp_writer *w, const struct rl_message *m, unsi
         return;
     case RL_KEYS:
         resp_put_number(w, keys);
-        if (m->owed != NULL)
+        if (REDLOCK_OWED_MAX > 0 && m->owed != NULL)
             resp_put_raw(w, m->owed->bytes, m->owed->size);
         else
             rl_put_keys(w, lock, m->command, marked);
@@ -325,8 +325,9 @@ static void rl_put_one(struct resp_writer *w, const struct rl_message *m, unsign
 
     if (rl_is(command, RL_SCRIPTS)) {
         marked = rl_is_marked(m);
-        more_keys =
-            m->owed != NULL ? m->owed->more_keys : rl_more_keys(m->lock, m->command, marked);
+        more_keys = REDLOCK_OWED_MAX > 0 && m->owed != NULL
+                        ? m->owed->more_keys
+                        : rl_more_keys(m->lock, m->command, marked);
     }
     for (; command > 0; command--)
         text += strlen(text) + 1;
@@ -358,6 +359,7 @@ REDLOCK_PRIVATE void rl_put_command(struct resp_writer *w, const struct rl_messa
         rl_put_one(w, m, RL_SYNC);
 }
 
+#if REDLOCK_OWED_MAX > 0
 REDLOCK_PRIVATE void rl_keep_release(struct redlock_owed *owed, const struct redlock_lock *lock)
 {
     struct resp_writer w = {owed->bytes, sizeof owed->bytes, 0, 0};
@@ -366,6 +368,7 @@ REDLOCK_PRIVATE void rl_keep_release(struct redlock_owed *owed, const struct red
     owed->size = (uint16_t)w.used;
     owed->more_keys = (uint8_t)rl_extra_keys(lock);
 }
+#endif
 
 /* ---- Reading ----------------------------------------------------------------------------------- */
 

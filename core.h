@@ -42,8 +42,8 @@
 #if defined(RESP_OUT_MAX) || defined(RESP_PIPELINE_MAX)
 #error "RESP_OUT_MAX is REDLOCK_SEND_MAX now, and RESP_PIPELINE_MAX is REDLOCK_PIPELINE_MAX"
 #endif
-#if REDLOCK_OWED_MAX < 1 || REDLOCK_OWED_MAX > 16
-#error "REDLOCK_OWED_MAX must be 1..16"
+#if REDLOCK_OWED_MAX < 0 || REDLOCK_OWED_MAX > 16
+#error "REDLOCK_OWED_MAX must be 0..16"
 #endif
 #if REDLOCK_POOL_MAX < 20 || REDLOCK_POOL_MAX > 255
 #error "REDLOCK_POOL_MAX must be 20..255: a token, and 8 bits"
@@ -299,7 +299,9 @@ REDLOCK_PRIVATE void rl_put_command(struct resp_writer *w, const struct rl_messa
                                     unsigned flags);
 
 /* Keeps what the release of a lock says, for when the lock is the caller's again. R4 */
+#if REDLOCK_OWED_MAX > 0
 REDLOCK_PRIVATE void rl_keep_release(struct redlock_owed *owed, const struct redlock_lock *lock);
+#endif
 
 /* Whether the command must not create a key on a server that may have lost locks. R18 */
 #if REDLOCK_MARKER

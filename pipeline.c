@@ -242,7 +242,7 @@ REDLOCK_PRIVATE redlock_mask rl_send(struct redlock_client *c, void *from, unsig
     nodes &= rl_up(c);
     if (nodes == 0)
         return 0;
-    if (role == RL_OWED)
+    if (REDLOCK_OWED_MAX > 0 && role == RL_OWED)
         message.owed = (const struct redlock_owed *)from;
     else
         message.lock = (const struct redlock_lock *)from;

@@ -14,8 +14,8 @@
        out of reach: failed. `now` is read after the replies were read.
    R4  Roll back failed attempts, and lost locks. The release goes at once to every node that was sent the
        command; a full buffer only delays it. A release that is unanswered when the operation ends, or was
-       answered with a temporary error, is repeated until the key has expired: the client keeps it, see
-       REDLOCK_OWED_MAX. It is not kept for a node that is down, which would use up these places.
+       answered with a temporary error, is repeated until the key has expired: the client keeps it, if
+       REDLOCK_OWED_MAX has room for it. It is not kept for a node that is down, which would use up these places.
    R6  Retry with growing, random pauses. A failed attempt ends when the outcome and its reason are known.
        Contention is retried at once, a few times. More operations than there is room for wait in line;
        wait_ms counts there.
@@ -460,6 +460,7 @@ static void rl_step_backoff(struct redlock_client *c, struct redlock_lock *lock)
 
 /* ---- Releases that are repeated ----------------------------------------------------------------------- */
 
+#if REDLOCK_OWED_MAX > 0
 /* The operation ends, but some nodes may still have the key: those that could not be sent the release in time
    (`todo`), that replied a temporary error (BUSY, LOADING ...), or have not replied. They are sent it again
    until the key has expired. The client keeps the command, because the lock is the caller's again. It keeps
@@ -504,6 +505,18 @@ static void rl_owed_tick(struct redlock_client *c)
                rl_send(c, owed, nodes & c->priv.in[REDLOCK_NODE_READY], RL_DELETE, RL_OWED));
     }
 }
+#else
+static inline void rl_owe(struct redlock_client *c, struct redlock_lock *lock)
+{
+    (void)c;
+    (void)lock;
+}
+
+static inline void rl_owed_tick(struct redlock_client *c)
+{
+    (void)c;
+}
+#endif
 
 /* The outcome is known, but some nodes must still be sent the release. Its reply is dropped, so that it finds a
    slot. Nodes that cannot be sent it in time are left to rl_owe. R4 */

@@ -46,8 +46,8 @@
 #define REDLOCK_READ_MAX (REDLOCK_HOSTED ? 2048 : 32)
 #endif
 #ifndef REDLOCK_OWED_MAX
-/* Releases that are repeated until each node has answered, 1..16. RAM of the client: 176 each. R4 */
-#define REDLOCK_OWED_MAX (REDLOCK_HOSTED ? 2 : 1)
+/* Releases that are repeated until each node has answered, 0..16; 0: none is. RAM of the client: 176 each. R4 */
+#define REDLOCK_OWED_MAX (REDLOCK_MINIMAL ? 0 : REDLOCK_HOSTED ? 2 : 1)
 #endif
 #ifndef REDLOCK_POOL_MAX
 /* Random bytes drawn at once, 20..255. RAM of the client: 1 each. */

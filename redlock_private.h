@@ -173,7 +173,9 @@ struct redlock_client_private {
     uint8_t out_bytes[REDLOCK_SEND_MAX];
     uint8_t input[REDLOCK_READ_MAX]; /* what was read last */
     uint8_t pool[REDLOCK_POOL_MAX];
+#if REDLOCK_OWED_MAX > 0
     struct redlock_owed owed[REDLOCK_OWED_MAX];
+#endif
 };
 
 #endif

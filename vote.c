@@ -332,7 +332,7 @@ static inline void rl_replied(struct redlock_client *c, struct redlock_node *nod
             rl_note_pttl(c, lock, i, (int64_t)reply->number);
         return;
     }
-    if (reply->role == RL_OWED) {
+    if (REDLOCK_OWED_MAX > 0 && reply->role == RL_OWED) {
         rl_owed_replied((struct redlock_owed *)reply->owner, bit, reply);
         return;
     }
@@ -348,7 +348,7 @@ static inline void rl_replied(struct redlock_client *c, struct redlock_node *nod
     }
     if (lock->priv.state == RL_IN_SETTLE) {
         /* the outcome is known: a release that is not answered well is owed. R4 */
-        if (reply->vote == RL_LATER || reply->vote == RL_UNANSWERED)
+        if (REDLOCK_OWED_MAX > 0 && (reply->vote == RL_LATER || reply->vote == RL_UNANSWERED))
             rl_set(&lock->priv.attempt.again, bit);
         return;
     }

@@ -5036,7 +5036,8 @@ static void r04_a_release_is_sent_once(void)
     is_int(release(100), REDLOCK_OK, "r04: one of three is busy");
     fake_delete(2, "k");
     fake_pass(&client, 1000 * MS);
-    is_int((int)fake_count(2, 'D'), 2, "r04: it is repeated once, as the key is gone then");
+    is_int((int)fake_count(2, 'D'), REPEATS ? 2 : 1,
+           "r04: it is repeated once, as the key is gone then");
 }
 
 /* A release that is owed to a node is given up when the key has expired, and another takes its place. The reply to
@@ -5045,7 +5046,7 @@ static void r04_a_reply_to_a_release_that_was_given_up(void)
 {
     struct redlock_lock second;
 
-    if (REDLOCK_PIPELINE_MAX < 8)
+    if (!REPEATS || REDLOCK_PIPELINE_MAX < 8)
         return; /* the reply to the second release would be dropped, for want of a request */
     memset(&settings, 0, sizeof settings);
     settings.stall_ms = 60000;
@@ -5130,7 +5131,8 @@ static void r04_a_repeated_release_connects(void)
     is_int(release(100), REDLOCK_OK, "r04: two of three have answered");
     fake_break(2);
     fake_pass(&client, 2000 * MS);
-    is_int((int)fake_keys_left(), 0, "r04: the third is connected and sent the release again");
+    is_int((int)fake_keys_left(), REPEATS ? 0 : 1,
+           "r04: the third is connected and sent the release again");
 }
 
 /* The former holder has abandoned a lock that another client has adopted. It can do no harm any more. */
@@ -5192,7 +5194,7 @@ static void r04_one_place_for_all_nodes(void)
     fake_nodes[4].never_up = 0;
     fake_resume(3);
     fake_pass(&client, 3000 * MS);
-    is_int((int)fake_keys_left(), 0, "r04: both are sent the release");
+    is_int((int)fake_keys_left(), REPEATS ? 0 : 1, "r04: both are sent the release");
 }
 
 /* A server restarts, and does not tell its age any more. That of the process before says nothing. */

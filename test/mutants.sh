@@ -268,7 +268,7 @@ R3|core.h|s/now_us > c->priv.now_us \? now_us : c->priv.now_us/now_us/|a clock t
 R13|vote.c|s/ \|\|\s+lock->priv.state == RL_IN_EXTEND;/;/|a vote for an extension on a connection that breaks in this tick does not count
 R13|vote.c|s/(rl_disagree\(lock, bit\);\s+)rl_unanswered\(node, lock\);/$1rl_set(\&lock->failed, bit);/|the extension is sent again after such a break
 R14|round.c|s/if \(mute \|\| lock->priv.state/if (lock->priv.state/|a node that is excluded from voting has no vote
-R4|vote.c|s/if \(reply->role == RL_OWED\)/if (0)/|the answer to a release that is owed is no vote
+R4|vote.c|s/if \(REDLOCK_OWED_MAX > 0 && reply->role == RL_OWED\)/if (0)/|the answer to a release that is owed is no vote
 R4|redlock.c|s/rl_redirect\(c, lock, unanswered, RL_RELEASING, owed, RL_OWED\);//|a late reply to a release answers the owed release
 R8b|node.c|s/if \(rl_is\(reply->command, RL_CREATING\)\) \{(\s+rl_set\(&c->priv.abandoned)/if (0) {$1/|commands of other locks that a server process may still run
 R6|node.c|s/\(request->role == RL_VOTER \|\| /(1 || /|late replies do not count for the round trip

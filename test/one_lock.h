@@ -21,6 +21,9 @@ enum {
     RELEASED_TAKEN = REDLOCK_DIAGNOSIS ? REDLOCK_LOST : REDLOCK_EXPIRED
 };
 
+/* 1: releases that a node has not answered well are repeated. */
+enum { REPEATS = REDLOCK_OWED_MAX > 0 };
+
 static struct redlock_client client;
 static struct redlock_node nodes[REDLOCK_NODES_MAX];
 static struct redlock_lock lock;

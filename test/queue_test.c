@@ -59,7 +59,8 @@ struct end {
 static struct redlock_client client;
 static struct redlock_node nodes[REDLOCK_NODES_MAX];
 static struct redlock_lock locks[LOCKS];
-static struct redlock_owed owed[LOCKS];
+static struct redlock_owed owed[LOCKS]; /* unused without REDLOCK_OWED_MAX */
+enum { LAST_ROLE = REDLOCK_OWED_MAX > 0 ? RL_OWED : RL_OWED - 1 };
 static struct end ends[REDLOCK_NODES_MAX];
 static unsigned count, groups, seed, step;
 static int brief; /* this seed has short commands only, so that the buffer has many runs */
@@ -308,6 +309,19 @@ static void connect_node(unsigned i)
     rl_set_state(&client, node, REDLOCK_NODE_READY);
 }
 
+#if REDLOCK_OWED_MAX > 0
+static void keep_release(struct redlock_owed *to, const struct redlock_lock *lock)
+{
+    rl_keep_release(to, lock);
+}
+#else
+static void keep_release(struct redlock_owed *to, const struct redlock_lock *lock)
+{
+    (void)to;
+    (void)lock;
+}
+#endif
+
 /* A command that this build has, perhaps with CLIENT CACHING or PTTL. */
 static unsigned any_command(void)
 {
@@ -353,7 +367,7 @@ static void send_some(void)
     struct resp_writer w = {bytes, sizeof bytes, 0, 0};
     struct redlock_lock *lock = &locks[roll(LOCKS)];
     unsigned command = any_command(),
-             role = roll(3) == 0 || brief ? (unsigned)RL_NOBODY : 1 + roll(RL_OWED);
+             role = roll(3) == 0 || brief ? (unsigned)RL_NOBODY : 1 + roll(LAST_ROLE);
     void *owner = role == RL_NOBODY ? NULL : role == RL_OWED ? (void *)&owed[lock - locks] : lock;
     struct rl_message message = {&client, lock, NULL, NULL, 0};
     unsigned i, mask = 0, down = 0, may = 0, up = 0, full = client.priv.full, sent;
@@ -579,7 +593,7 @@ static void server_step(void)
 static void redirect_some(void)
 {
     static const unsigned sets[] = {RL_ANY, RL_TAKING, RL_RELEASING, 1 << RL_REPAIR, RL_WRITING};
-    unsigned from = roll(2 * LOCKS), to = roll(2 * LOCKS);
+    unsigned all = REDLOCK_OWED_MAX > 0 ? 2 * LOCKS : LOCKS, from = roll(all), to = roll(all);
     void *owner = from < LOCKS ? (void *)&locks[from] : &owed[from - LOCKS];
     void *heir = roll(2) == 0 ? NULL : to < LOCKS ? (void *)&locks[to] : &owed[to - LOCKS];
     unsigned set = sets[roll(5)], role = heir == NULL ? (unsigned)RL_NOBODY
@@ -698,7 +712,7 @@ static void one_run(void)
                           1000 + roll(100000));
         set_label(&locks[i], label, roll(brief ? 1 : REDLOCK_LABEL_MAX + 1));
         memset(locks[i].token, (int)i, sizeof locks[i].token);
-        rl_keep_release(&owed[i], &locks[i]);
+        keep_release(&owed[i], &locks[i]);
     }
     for (i = 0; i < count; i++)
         connect_node(i);

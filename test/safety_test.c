@@ -1213,7 +1213,7 @@ static void r04_deleted_after_a_temporary_error(const char *words, unsigned busy
     ok(has_token(0, &was), "r04: the key is still there");
     fake_nodes[0].reply = NULL;
     fake_pass(&client, 4000 * MS);
-    ok(!has_token(0, &was), "r04: the key is deleted soon after the errors end");
+    is_int(!has_token(0, &was), REPEATS, "r04: the key is deleted soon after the errors end");
     is_int((int)lock.status, released ? REDLOCK_OK : REDLOCK_HELD,
            "r04: the result does not change");
 }
@@ -1250,7 +1250,7 @@ static void r11_released_after_temporary_errors(void)
     ok(fake_count(0, 'D') + fake_count(0, 'N') <= 7, "r11: they are not asked all the time");
     fake_nodes[0].reply = fake_nodes[1].reply = NULL;
     fake_pass(&client, 500 * MS);
-    is_int((int)fake_keys_left(), 0, "r11: it is repeated after that");
+    is_int(fake_keys_left() == 0, REPEATS, "r11: it is repeated after that");
 }
 
 static void r04_temporary_errors(void)
@@ -2156,7 +2156,7 @@ static void r04_repeated_until_the_key_has_expired(void)
     is_int(release(100), REDLOCK_OK, "r04: released, one node is busy");
     fake_pass(&client, 2000 * MS);
     sent = fake_count(0, 'D');
-    ok(sent > 5, "r04: the release is repeated: sent %u times", sent);
+    ok(sent > 5 || !REPEATS, "r04: the release is repeated: sent %u times", sent);
     fake_pass(&client, 2000 * MS);
     is_int((int)fake_count(0, 'D'), (int)sent, "r04: not repeated after the key has expired");
 }
@@ -2603,7 +2603,7 @@ static void r04_a_reply_to_pttl_is_no_reply_to_the_release(void)
     ok(fake_nodes[0].reply == NULL && fake_find(0, "k", 1) != NULL,
        "r04: the release gets a temporary error");
     fake_pass(&client, 1000 * MS);
-    ok(fake_find(0, "k", 1) == NULL, "r04: the release is repeated");
+    is_int(fake_find(0, "k", 1) == NULL, REPEATS, "r04: the release is repeated");
     redlock_deinit(&client);
 }
 
@@ -2629,7 +2629,7 @@ static void r04_a_loss_while_a_node_connects(void)
     is_int(lock.status, REDLOCK_LOST, "r04: lost at once");
     ok(fake_find(2, "k", 1) != NULL, "r04: the third node is not up yet");
     fake_pass(&client, 500 * MS);
-    ok(fake_find(2, "k", 1) == NULL, "r04: the key is deleted there when it is up");
+    is_int(fake_find(2, "k", 1) == NULL, REPEATS, "r04: the key is deleted there when it is up");
 }
 
 /* The third node is busy when the lock is lost. */
@@ -2642,7 +2642,7 @@ static void r04_a_loss_and_a_temporary_error(void)
     ok(fake_find(2, "k", 1) != NULL, "r04: the third node cannot delete the key");
     fake_nodes[2].reply = NULL;
     fake_pass(&client, 500 * MS);
-    ok(fake_find(2, "k", 1) == NULL, "r04: the release is repeated");
+    is_int(fake_find(2, "k", 1) == NULL, REPEATS, "r04: the release is repeated");
 }
 
 /* The outcome of a release is known, but it waits for the connection to node 4. Meanwhile node 3 replies a temporary
@@ -2672,9 +2672,10 @@ static void r04_another_reply_while_a_release_waits(const char *words)
     ok(has_token(3, &was), "r04: another node still has the key");
     fake_pass(&client, 1000 * MS);
     is_int(lock.status, REDLOCK_OK, "r04: released");
-    is_int((int)nodes_with(&was), 0, "r04: the key is deleted on both");
+    is_int(nodes_with(&was) == 0, REPEATS, "r04: the key is deleted on both");
 }
 
+#if REDLOCK_OWED_MAX > 0
 /* The reply to the release of a first lock arrives byte by byte. Then its entry in `owed` is used for the
    release of a second lock, which gets a temporary error. The reply to the PTTL of the first lock must not
    count as a reply to the second release. */
@@ -2718,6 +2719,11 @@ static void r04_a_reply_to_pttl_of_another_lock(void)
     ok(!has_token(0, &many[0]), "r04: the release is repeated");
     redlock_deinit(&client);
 }
+#else
+static void r04_a_reply_to_pttl_of_another_lock(void)
+{
+}
+#endif
 
 /* Node 0 accepts no bytes, so the buffer is full, and a lock is lost. The other nodes must stay connected. */
 static void r05_a_loss_costs_no_connection(void)
