@@ -94,6 +94,9 @@ struct mini_key *mini_store(struct mini_server *server, struct mini_word name,
         return NULL;
     }
     server->used += i > server->used;
+    if (!mini_same(key->name.bytes, key->name.size, name.bytes, name.size) ||
+        !mini_same(key->value, key->value_size, value.bytes, value.size))
+        key->since_us = server->now_us;
     memcpy(key->name.bytes, name.bytes, name.size);
     memcpy(key->value, value.bytes, value.size);
     key->name.size = name.size;

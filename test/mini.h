@@ -29,6 +29,7 @@ struct mini_key {
     unsigned value_size;
     int database;
     uint64_t until_us; /* UINT64_MAX: no ttl */
+    uint64_t since_us; /* when it was created with this value */
 };
 
 struct mini_server {

@@ -6,16 +6,19 @@
        sim FIRST trace           one run, event by event
 
    Each run draws a profile and its faults. Profile ANY draws up to 5 clients, 7 servers and all kinds of
-   faults. The other profiles are small; each is for one class of defects.
+   faults. The other profiles are small; each is for one class of defects. CALLS, in one run of eight, draws the
+   settings too, and makes calls that follow each other at once, in every state of a lock.
 
    In three of four runs the faults respect the assumptions of the README: clocks run at nearly one rate, and
    no key is lost before its ttl. The invariants are: no two clients hold a lock at the same time, and each
    holder has its key on a quorum. In the other runs clocks jump and keys vanish. The remaining invariants
    are: fencing tokens grow; an extension succeeds only if no other client had the lock since the acquire;
-   every operation ends.
+   every operation ends; at most one command that creates a key for a token may still run on a server; a release
+   that succeeds, or finds no lock, leaves the key on no quorum; a node that does not reply is disconnected in
+   time; no node is connected, or sent commands, again and again without a pause.
 
-   While there is no fault there are more invariants: a lock is on all servers soon after its acquire; a lock
-   with auto-extension is not lost; no acquire fails.
+   While there is no fault there are more invariants: a lock is on all servers soon after its acquire, and those
+   that were asked at its start are members; a lock with auto-extension is not lost; no acquire fails.
 
    At the end of a run all faults end. After that every lock can be acquired within its ttl, all results are
    correct, and no key is left.
@@ -47,6 +50,9 @@ enum {
     REFUSALS = 128,
     STATUSES = 16
 };
+/* In so many ms a client connects a node so often at most, and sends it so many commands for each lock and each
+   operation that it starts. */
+enum { WINDOW_MS = 100, CONNECTS_MAX = 30, COMMANDS_MAX = 1000 };
 #define MS ((uint64_t)1000)
 #define SECOND ((uint64_t)1000000)
 
@@ -89,6 +95,7 @@ enum profile {
     HEALTHY,   /* no fault: servers at different distances, new clients, many locks at once */
     HAND_OFF,  /* hand-offs of locks to other clients */
     DUPLICATE, /* one server is listed twice */
+    CALLS,     /* all settings, and any call at any time, also while others are under way */
     PROFILES
 };
 
@@ -125,6 +132,7 @@ struct link {
     unsigned node;     /* of the client's list */
     unsigned position; /* in `served` of the server */
     uint64_t up_us;
+    uint64_t silent_us; /* since then a reply is due, and no byte has come; 0: none is due */
     struct mini_session session;
 };
 
@@ -157,9 +165,11 @@ struct record {
     uint64_t undisturbed_us;  /* when `undisturbed` was set */
     unsigned undisturbed;     /* bit i: server i had no fault then, and matters for the operation */
     unsigned filled[SERVERS]; /* c->filled at the start of the operation */
+    unsigned connected;       /* bit i: node i was ready at the start of the operation */
     uint16_t extended;        /* lock->extended at the last check */
     redlock_mask proven; /* nodes that prove, without a clock, that no other client had the lock */
     uint8_t handed_off;  /* 1: handed off to another client */
+    uint8_t to_release;  /* 1: it was acquired, and no release has succeeded since */
     char next;           /* the next operation, if planned; else 0 */
     char what;           /* 'a'cquire, 'e'xtend, 'r'elease, 'k' auto-extend; ' ': no operation */
 };
@@ -175,13 +185,16 @@ struct client {
     uint64_t base_us;
     uint64_t here_us; /* true time of its process; after now_us: it is busy until then */
     uint64_t timer_us, action_us;
-    uint64_t paused_us; /* the sum of its pauses */
+    uint64_t paused_us;     /* the sum of its pauses */
+    uint64_t busy_until_us; /* until then each call of redlock_tick completes another operation */
     uint8_t interest[SERVERS];
     int link[SERVERS]; /* of each node: index in `links`; -1: none */
     int hole[SERVERS];
     /* end of the last fault between the client and a server; may be in the future */
     uint64_t disturbed_us[SERVERS];
     unsigned filled[SERVERS]; /* how often a connection had no room for all bytes */
+    uint64_t window_us;       /* since then it has started so many operations, */
+    unsigned starts, connects[SERVERS], commands[SERVERS]; /* and has sent so much to each node */
     unsigned lock_count;
     int blocked; /* in a blocking call */
 };
@@ -218,12 +231,14 @@ static const char *only = ""; /* only messages that contain this text end a run 
 static uint64_t next_check_us;
 static uint64_t slowest_us; /* the longest time that slow servers have added to a round trip */
 static unsigned lock_count; /* of each client */
-static int in_moves;        /* LATE: the simulator plays moves in a certain order, see move() */
-static int bursts;          /* HEALTHY: one client with many locks at once, each with its own key */
-static int twin = -1;       /* DUPLICATE: the server that is listed twice */
+static int in_moves;  /* LATE, CALLS: the simulator plays moves in a certain order, see move() */
+static int bursts;    /* HEALTHY: one client with many locks at once, each with its own key */
+static int twin = -1; /* DUPLICATE: the server that is listed twice */
 static int aimed =
-    -1;          /* when this server refuses an extension, the commands after it are delayed */
-static int lazy; /* clients call redlock_next_completed late */
+    -1; /* when this server refuses an extension, the commands after it are delayed */
+static int falling =
+    -1; /* this server restarts when it has told its run_id to a client, which gets it late */
+static int lazy;           /* clients call redlock_next_completed late */
 static const char *broken; /* the message of the violated invariant; NULL: none */
 /* Bit i: next_us[0][i] of a server, next_us[1][i] of a client must be computed again. */
 static unsigned stale_servers, stale_clients;
@@ -620,6 +635,52 @@ static void restart_before_others_reply(struct client *c)
     stale_servers = ~0U;
 }
 
+static int creates(const struct mini_command *command)
+{
+    return command->kind == 'S' || command->kind == 'M' || command->kind == 'F' || command->repairs;
+}
+
+/* Whether one more command that creates the key with this token may still run there. R8b */
+static int may_be_created_again(const struct link *link, const struct mini_command *command)
+{
+    const struct machine *m = &machines[link->server];
+    struct mini_word token = command->arguments[0];
+    struct mini_command other;
+    unsigned i, used;
+
+    for (i = 0; i < m->served_count; i++) {
+        const struct flow *to = &m->served[i]->to;
+        unsigned at = to->first;
+        for (; (used = mini_read(to->bytes + at, to->used - at, &other)) > 0; at += used)
+            if (m->served[i]->node == link->node && creates(&other) &&
+                other.arguments[0].bytes != token.bytes && other.arguments[0].size == token.size &&
+                memcmp(other.arguments[0].bytes, token.bytes, token.size) == 0)
+                return 1;
+    }
+    return 0;
+}
+
+static void check_command(const struct link *link, const struct mini_command *command)
+{
+    if ((command->kind != 'P' && !is_token(command->arguments[0])) || command->keys[0].size != 2)
+        violated("a command without a valid token or key");
+    if ((unsigned)link->session.database != database[link->node])
+        violated("a command in the wrong database");
+    if (creates(command) && may_be_created_again(link, command))
+        violated("two unanswered commands that create a key");
+}
+
+/* The server has told its run_id, which the client gets late, and restarts. R8b */
+static void falls_after_its_run_id(struct link *link)
+{
+    falling = -1;
+    machines[link->server].falls_us = now_us + 1;
+    link->stuck_until_us = now_us + (1 + roll(4 * node_timeout_ms)) * MS;
+    disturb(&clients[link->client], link->server, link->stuck_until_us);
+    note("server %d falls, client %d gets its run_id not before %.3f ms", link->server,
+         link->client, (double)link->stuck_until_us / 1000);
+}
+
 static void run_command(struct link *link, struct mini_command *command)
 {
     static const char *const bad_reply[] = {"+QUEUED\r\n", "-ERR no\r\n",  "$3\r\nabc\r\n",
@@ -633,10 +694,7 @@ static void run_command(struct link *link, struct mini_command *command)
     if (m->sweep_us != REDLOCK_NEVER)
         sweep(link->server, EXPIRED); /* a server finds an expired key when it reads the key */
     if (mini_is_of_a_lock(command)) {
-        if ((has_token && !is_token(command->arguments[0])) || command->keys[0].size != 2)
-            violated("a command without a valid token or key");
-        if ((unsigned)link->session.database != database[link->node])
-            violated("a command in the wrong database");
+        check_command(link, command);
         if (m->bad_reply && strikes(BAD_REPLY, 1)) {
             m->bad_reply = 0;
             disturb(&clients[link->client], link->server, now_us);
@@ -670,6 +728,8 @@ static void run_command(struct link *link, struct mini_command *command)
              (double)link->mute_until_us / 1000);
     }
     send_reply(link, reply, size, now_us);
+    if (link->server == falling && command->kind == 'I')
+        falls_after_its_run_id(link);
     if (m->sweep_us == REDLOCK_NEVER && command->changed)
         m->sweep_us = next_sweep_us();
     for (i = 0; i < command->key_count && mini_is_of_a_lock(command); i++)
@@ -821,6 +881,37 @@ static struct link *free_link(const struct client *c, int server)
     return link;
 }
 
+/* Counts what a client does. While it starts few operations, a node is sent a bounded number of commands, with
+   pauses in between, and is connected seldom: a pause before a reconnect is 400 us at least, and doubles. R5, R6 */
+static void count(struct client *c, unsigned *counter, unsigned by)
+{
+    unsigned n;
+
+    if (c->here_us >= c->window_us + WINDOW_MS * MS) {
+        c->window_us = c->here_us;
+        c->starts = 0;
+        memset(c->connects, 0, sizeof c->connects);
+        memset(c->commands, 0, sizeof c->commands);
+    }
+    *counter += by;
+    for (n = 0; n < node_count; n++) {
+        if (c->connects[n] > CONNECTS_MAX)
+            violated("a node is connected again and again");
+        if (c->commands[n] > COMMANDS_MAX * (c->lock_count + c->starts))
+            violated("a node is flooded with commands");
+    }
+}
+
+/* How many commands begin in these bytes. */
+static unsigned commands_in(const char *bytes, unsigned size)
+{
+    unsigned i, commands = 0;
+
+    for (i = 0; i < size; i++)
+        commands += bytes[i] == '*' && (i == 0 || bytes[i - 1] == '\n');
+    return commands;
+}
+
 static int sim_dial(void *context, struct redlock_node *node)
 {
     struct client *c = self(context);
@@ -829,6 +920,7 @@ static int sim_dial(void *context, struct redlock_node *node)
     struct link *link = free_link(c, server);
 
     a_moment(c);
+    count(c, &c->connects[n], 1);
     if (link == NULL) {
         violated("too many open connections");
         return -1;
@@ -842,7 +934,7 @@ static int sim_dial(void *context, struct redlock_node *node)
     link->node = n;
     link->open = 1;
     link->full = 0;
-    link->stuck_until_us = link->mute_until_us = 0;
+    link->stuck_until_us = link->mute_until_us = link->silent_us = 0;
     link->refused = machines[server].down;
     if (!link->refused)
         set_served(link, 1);
@@ -885,6 +977,9 @@ static int sim_transmit(void *context, struct redlock_node *node, const void *by
     taken = flow_put(&link->to, (const char *)bytes, (unsigned)size, c->here_us,
                      &machines[link->server]);
     c->filled[link->server] += taken > 0 && taken < size;
+    count(c, &c->commands[link->node], commands_in((const char *)bytes, taken));
+    if (taken > 0 && link->silent_us == 0)
+        link->silent_us = c->here_us;
     if (machines[link->server].away_until_us == 0 && link_to_us(link) < next_us[0][link->server])
         next_us[0][link->server] = link_to_us(link);
     return (int)taken;
@@ -908,6 +1003,7 @@ static int sim_receive(void *context, struct redlock_node *node, void *bytes, si
             size = 1 + roll((unsigned)size);
         memcpy(bytes, back->bytes + back->first, size);
         back->first += (unsigned)size;
+        link->silent_us = 0; /* more replies may be due: that is not noticed */
         return (int)size;
     }
     if (link->served || link->in_hole || c->here_us < link->stuck_until_us ||
@@ -1031,6 +1127,25 @@ static unsigned servers_that_have(const struct redlock_lock *lock)
     return servers_that_have_for(lock, 0);
 }
 
+/* Bit i: server i has had a key with the token of the lock since before that time. */
+static unsigned servers_that_kept(const struct redlock_lock *lock, uint64_t since_us)
+{
+    char token[80];
+    unsigned n, i, kept = 0, size = put_token(lock, token);
+
+    for (n = 0; n < server_count; n++) {
+        const struct machine *m = at_its_time((int)n);
+        uint64_t before_us = local_us(since_us, m->base_us, m->ppm);
+        for (i = 0; i < m->mini.used; i++) {
+            const struct mini_key *key = &m->mini.keys[i];
+            if (key->name.size > 0 && key->until_us > m->mini.now_us && key->since_us < before_us &&
+                key->value_size == size && memcmp(key->value, token, size) == 0)
+                kept |= 1U << n;
+        }
+    }
+    return kept;
+}
+
 static int refused_by(const struct machine *m, const struct redlock_lock *lock)
 {
     char token[80];
@@ -1057,6 +1172,18 @@ static int is_disturbed(const struct client *c, int server)
         if (server_of[n] == server && c->link[n] >= 0 && links[c->link[n]].full)
             return 1;
     return 0;
+}
+
+/* A node without a free request is asked only after the decision, and is a member after the next extension. */
+enum { HAS_ROOM = REDLOCK_PIPELINE_MAX > 8 };
+
+static unsigned ready_nodes(const struct client *c)
+{
+    unsigned n, ready = 0;
+
+    for (n = 0; n < node_count; n++)
+        ready |= (unsigned)(c->nodes[n].state == REDLOCK_NODE_READY) << n;
+    return ready;
 }
 
 /* Bit i: server i has no fault, and the client has a connection to it, or with `connected` 0 may connect. */
@@ -1259,7 +1386,7 @@ static void check_extension(const struct client *c, const struct redlock_lock *l
 static void check_everywhere(const struct client *c, const struct redlock_lock *lock,
                              struct record *record)
 {
-    unsigned i, have;
+    unsigned i, have, members = lock->members | (unsigned)lock->priv.attempt.late;
 
     record->check_us = 0;
     if (still_undisturbed(c, record) != (1U << server_count) - 1 ||
@@ -1271,6 +1398,8 @@ static void check_everywhere(const struct client *c, const struct redlock_lock *
         if (!(have >> i & 1) && !refused_by(&machines[i], lock)) {
             note("client %d lock %d is not on server %u", number_of(c), (int)(lock - c->locks), i);
             violated("a lock is not on all servers, without a fault");
+        } else if ((have & record->connected & ~members) >> i & 1) {
+            violated("a node that granted the lock is no member, without a fault");
         }
 }
 
@@ -1345,6 +1474,34 @@ static void check_result(const struct client *c, const struct redlock_lock *lock
         violated("an extension fails, although a quorum has no fault");
 }
 
+/* A release that succeeds, or that finds no lock, has the word of a quorum for it. A key that was created since it
+   began is of a late command. R11 */
+static void check_release(const struct redlock_lock *lock, struct record *record, int status)
+{
+    if (status != REDLOCK_OK && status != REDLOCK_EXPIRED)
+        return;
+    if (record->to_release && !(on >> JUMP & 1 || on >> BAD_REPLY & 1) && !returning &&
+        server_count == node_count &&
+        server_count - bits(servers_that_kept(lock, record->began_us)) < quorum)
+        violated("a release succeeds, or finds no lock, but no quorum is without the key");
+    record->to_release = 0;
+}
+
+/* A node that owes a reply for stall_ms is disconnected when the client runs the next time. R5 */
+static void check_stalls(const struct client *c, uint64_t ran_us)
+{
+    uint64_t stall_us = 4 * node_timeout_ms * MS;
+    unsigned n;
+
+    for (n = 0; n < node_count; n++)
+        if (c->link[n] >= 0 && links[c->link[n]].silent_us > 0 &&
+            ran_us > links[c->link[n]].silent_us + stall_us + stall_us / 50 + 5 * MS) {
+            note("client %d node %u: silent since %.3f ms", number_of(c), n,
+                 (double)links[c->link[n]].silent_us / 1000);
+            violated("a node that does not reply is still connected");
+        }
+}
+
 /* ---- Clients -------------------------------------------------------------------------------- */
 
 static void plan(struct client *c, struct record *record, char next, uint32_t in_ms)
@@ -1360,6 +1517,7 @@ static void acquired(struct client *c, struct redlock_lock *lock, struct record 
 
     check_acquisition(c, lock, record);
     record->acquired_us = c->here_us;
+    record->to_release = 1;
     record->proven = lock->members;
     record->valid_us = lock->valid_until_us;
     record->extended = lock->extended;
@@ -1393,17 +1551,34 @@ static void collect(struct client *c)
             acquired(c, lock, record);
         else if (record->what == 'e' && status == REDLOCK_OK)
             check_extension(c, lock, record);
+        else if (record->what == 'r')
+            check_release(lock, record, status);
         record->what = ' ';
     }
+}
+
+static int start(struct client *c, unsigned i, char what, uint32_t wait_ms);
+
+/* A program that is busy starts an operation that is complete at once, and calls the library again soon. */
+static void start_the_next(struct client *c)
+{
+    unsigned i = c->lock_count - 1;
+
+    if (c->records[i].what == ' ' && c->locks[i].valid_until_us == 0) {
+        start(c, i, 'a', 0);
+        redlock_cancel(&c->redlock, &c->locks[i]);
+    }
+    c->timer_us = c->here_us + 1 + roll(MS);
 }
 
 /* What the event loop of a program does. */
 static void client_runs(struct client *c)
 {
-    uint64_t wait_us;
+    uint64_t wait_us, ran_us;
     unsigned n, turns = 0;
 
     catch_up(c);
+    ran_us = c->here_us;
     for (n = 0; n < node_count; n++) {
         unsigned wanted = redlock_wanted_events(&c->redlock, n);
         if (wanted != 0)
@@ -1412,12 +1587,14 @@ static void client_runs(struct client *c)
     do {
         wait_us = redlock_tick(&c->redlock);
         collect(c);
-    } while (wait_us == 0 && ++turns < 200);
+    } while (wait_us == 0 && c->here_us >= c->busy_until_us && ++turns < 200);
     if (turns == 200)
         violated("a loop without end");
     c->timer_us = wait_us == REDLOCK_NEVER ? REDLOCK_NEVER : true_us(c, sim_now(c) + wait_us) + 1;
     for (n = 0; n < node_count; n++)
         c->interest[n] = (uint8_t)redlock_wanted_events(&c->redlock, n);
+    if (c->here_us < c->busy_until_us)
+        start_the_next(c);
     for (n = 0; n < c->lock_count; n++) {
         if (c->locks[n].status == REDLOCK_PENDING)
             check_time(c, &c->locks[n], &c->records[n]);
@@ -1425,6 +1602,7 @@ static void client_runs(struct client *c)
             check_extension(c, &c->locks[n], &c->records[n]);
     }
     check_holders(c);
+    check_stalls(c, ran_us);
 }
 
 static uint64_t link_next_us(const struct client *c, unsigned n)
@@ -1491,6 +1669,22 @@ static void begin_lock(struct client *c, unsigned i)
     }
 }
 
+/* Settings that change how operations are repeated, but for `retries`: at the end an acquire must succeed however long
+   nodes pause. */
+static void draw_settings(struct redlock_settings *settings)
+{
+    if (roll(2) == 0)
+        settings->retry_delay_ms = roll(2) ? REDLOCK_NONE : 1 + roll(50);
+    if (roll(2) == 0)
+        settings->retry_jitter_pct = roll(2) ? REDLOCK_NONE : 1 + roll(100);
+    if (roll(2) == 0)
+        settings->retry_growth_pct = roll(2) ? REDLOCK_NONE : 1 + roll(1000);
+    if (roll(2) == 0)
+        settings->retry_delay_max_ms = 1 + roll(1000);
+    if (roll(4) == 0)
+        settings->extend_max = 1 + roll(8);
+}
+
 static void init_client(struct client *c)
 {
     static const char *const addresses[] = {"0", "1", "2", "3", "4", "5", "6"};
@@ -1503,6 +1697,9 @@ static void init_client(struct client *c)
     settings.longest_ttl_ms = guarded ? longest_ms : 0;
     settings.durable = (uint32_t)durable;
     settings.retry_delay_ms = profile == LATE ? ttl_ms / 3 : 1 + node_timeout_ms;
+    settings.quorum = quorum;
+    if (profile == CALLS)
+        draw_settings(&settings);
     for (i = 0; i < node_count; i++) {
         c->nodes[i].address = addresses[i];
         c->nodes[i].database = database[i];
@@ -1560,6 +1757,10 @@ static int start(struct client *c, unsigned i, char what, uint32_t wait_ms)
     if (what == 'k' && !REDLOCK_AUTO_EXTEND)
         what = 'e';
     record->handed_off = 0;
+    if (record->what == 'r') /* maybe complete, but not taken yet */
+        check_release(lock, record, (int)lock->status);
+    if (what == 'a')
+        record->to_release = 0;
     c->timer_us = 0; /* runs at once */
     record->began_us = c->here_us;
     record->paused_us = c->paused_us;
@@ -1567,23 +1768,34 @@ static int start(struct client *c, unsigned i, char what, uint32_t wait_ms)
     record->wait_ms = wait_ms;
     record->allowed_us = allowed_us(lock, what, wait_ms);
     memcpy(record->filled, c->filled, sizeof record->filled);
+    record->connected = HAS_ROOM && !bursts ? ready_nodes(c) : 0;
     record->undisturbed = 0;
     record->undisturbed_us = now_us;
     if (what == 'a' && !guarded && profile != DUPLICATE && is_near(lock))
         record->undisturbed = undisturbed_servers(c, 0);
     else if (what == 'e' || what == 'k')
         expect_extension(c, lock, record, what);
+    count(c, &c->starts, 1);
     status = start_it(c, i, what, wait_ms);
     note("client %d lock %u %c starts, ttl %lu ms, wait %lu ms: %s", number_of(c), i, what,
          (unsigned long)lock->ttl_ms, (unsigned long)wait_ms, redlock_strerror((int)status));
     if (status != REDLOCK_PENDING)
         count_outcome(what, (int)status);
+    if (what == 'r')
+        check_release(lock, record, (int)status);
     record->what = status == REDLOCK_PENDING ? what : ' ';
     if (status == REDLOCK_INVALID_ARGUMENT) {
         violated("a valid operation is refused");
         *record = before;
     }
     return (int)status;
+}
+
+static void abandon(struct client *c, unsigned i)
+{
+    c->records[i].check_us = 0;
+    c->records[i].to_release = 0;
+    redlock_abandon(&c->redlock, &c->locks[i]);
 }
 
 /* A new client with the memory of the old one. Held locks are abandoned or released. */
@@ -1602,16 +1814,14 @@ static void begin_client_again(struct client *c)
         if (lock->valid_until_us != 0 && !c->records[i].handed_off && roll(2) == 0)
             start(c, i, 'r', roll(200));
         else
-            redlock_abandon(&c->redlock, lock);
+            abandon(c, i);
     }
 }
 
-/* Another client adopts lock i of `c`, which then abandons the lock or ends. */
-static void hand_off(struct client *c, unsigned i)
+/* The client `to` adopts lock i of `c` as its lock k; `c` then abandons the lock or ends. */
+static void hand_off_to(struct client *c, unsigned i, struct client *to, unsigned k)
 {
     const struct redlock_lock *from = &c->locks[i];
-    struct client *to = &clients[roll(client_count)];
-    unsigned k = roll(lock_count);
     struct redlock_lock *lock = &to->locks[k];
     uint64_t until_us = held_until_us(c, from);
     uint32_t left_ms = 0;
@@ -1655,11 +1865,17 @@ static void hand_off(struct client *c, unsigned i)
         start(to, k, roll(2) ? 'k' : 'e', 0);
 }
 
+static void hand_off(struct client *c, unsigned i)
+{
+    struct client *to = &clients[roll(client_count)];
+
+    hand_off_to(c, i, to, roll(lock_count));
+}
+
 static void hand_off_and_abandon(struct client *c, unsigned i)
 {
     hand_off(c, i);
-    c->records[i].check_us = 0;
-    redlock_abandon(&c->redlock, &c->locks[i]);
+    abandon(c, i);
 }
 
 static int is_pending(const struct client *c, unsigned i)
@@ -1700,8 +1916,7 @@ static void act_on_held(struct client *c, unsigned i, unsigned what)
     else if (what < 15) {
         start(c, i, 'r', roll(2) * roll(300));
     } else {
-        c->records[i].check_us = 0;
-        redlock_abandon(&c->redlock, lock);
+        abandon(c, i);
     }
 }
 
@@ -1715,13 +1930,38 @@ static void burst(struct client *c)
             start(c, i, c->locks[i].valid_until_us == 0 ? 'a' : 'r', 0);
 }
 
+/* A call that the state of the lock permits. Another one may follow before the operation has done anything. */
+static void any_call(struct client *c)
+{
+    unsigned i = roll(c->lock_count);
+    uint32_t wait_ms = roll(2) * roll(4 * ttl_ms);
+
+    if (is_pending(c, i) && roll(2)) {
+        note("client %d lock %u is cancelled", number_of(c), i);
+        redlock_cancel(&c->redlock, &c->locks[i]);
+        c->timer_us = 0;
+    } else if (c->records[i].what != ' ') {
+        start(c, i, 'r', wait_ms);
+    } else if (c->locks[i].valid_until_us == 0) {
+        start(c, i, "aaarre"[roll(6)], wait_ms);
+    } else {
+        act_on_held(c, i, roll(16));
+    }
+    if (roll(2))
+        c->action_us = c->here_us + 1 + roll(roll(2) ? MS / 4 : 3 * MS);
+    if (roll(16) == 0)
+        c->busy_until_us = c->here_us + roll(16 * node_timeout_ms) * MS;
+}
+
 /* A random operation. */
 static void act(struct client *c)
 {
     unsigned i = roll(c->lock_count), what = roll(16);
     struct redlock_lock *lock = &c->locks[i];
 
-    if (bursts && (acquisition_count == 0 || roll(4) == 0))
+    if (profile == CALLS)
+        any_call(c);
+    else if (bursts && (acquisition_count == 0 || roll(4) == 0))
         burst(c);
     else if (c->records[i].what != ' ') {
         act_on_pending(c, i, what);
@@ -2251,6 +2491,60 @@ static void holder_auto_extends_a_shorter_ttl(void)
     pass(longest_ms * MS);
 }
 
+/* A client that adopts a lock connects a server, which restarts before the reply to the handshake arrives, and may
+   be sent a command by the former holder. R8b */
+static void is_adopted_while_a_server_restarts(void)
+{
+    unsigned k, n = roll(node_count), times = 1 + roll(4);
+    struct client *c = holder(&k), *to = &clients[((unsigned)(c - clients) + 1) % client_count];
+    int server = server_of[n];
+
+    if (to->link[n] >= 0)
+        link_cut(&links[to->link[n]]);
+    catch_up(to);
+    if (to->records[0].what == ' ' && to->locks[0].valid_until_us == 0)
+        start(to, 0, 'a', 0);
+    falling = server;
+    pass(4 * round_trip_us(&machines[server]));
+    falling = -1;
+    redlock_cancel(&to->redlock, &to->locks[0]);
+    client_runs(to);
+    if (has(VANISH) && machines[server].away_until_us == 0)
+        vanish(server);
+    pass(roll(8) * MS);
+    aimed = server;
+    while (times-- > 0) {
+        extend_if_held(c, k);
+        pass(4 * longest_round_trip_us() + roll(2) * roll(node_timeout_ms) * MS);
+    }
+    aimed = -1;
+    if (c->records[k].what == ' ' && c->locks[k].valid_until_us != 0) {
+        catch_up(c);
+        hand_off_to(c, k, to, 0);
+        abandon(c, k);
+    }
+    holder_extends_often();
+}
+
+/* One move of profile CALLS. */
+static void call_move(void)
+{
+    unsigned what = roll(16);
+    struct client *c = &clients[roll(client_count)];
+
+    catch_up(c);
+    if (what < 8)
+        any_call(c);
+    else if (what < 11)
+        is_adopted_while_a_server_restarts();
+    else if (what < 13)
+        stick_one(c);
+    else if (what < 14)
+        restart((int)roll(server_count));
+    else
+        holder_extends_often();
+}
+
 static void strike(unsigned what)
 {
     change_permission(&machines[roll(server_count)]);
@@ -2275,9 +2569,11 @@ static void strike(unsigned what)
 /* One move of profile LATE: operations and faults that matter when commands of closed connections run late. */
 static void move(void)
 {
-    unsigned what = roll(22);
+    unsigned what = profile == CALLS ? 0 : roll(22);
 
-    if (what < 6)
+    if (profile == CALLS)
+        call_move();
+    else if (what < 6)
         operate(&clients[0], 0);
     else if (what < 12)
         operate(&clients[1 + roll(client_count - 1)], roll(lock_count));
@@ -2314,7 +2610,7 @@ static void cancel_all(void)
         for (k = 0; k < lock_count; k++) {
             if (clients[i].locks[k].status == REDLOCK_PENDING)
                 violated("an operation does not end after all faults have ended");
-            redlock_abandon(&clients[i].redlock, &clients[i].locks[k]);
+            abandon(&clients[i], k);
         }
 }
 
@@ -2333,6 +2629,8 @@ static unsigned draw_faults(int beyond)
                  (faults & (1U << CRASH | 1U << SLOW | 1U << STUCK | 1U << DRIP));
     else if (profile == HEALTHY)
         faults = roll(2) << RATES;
+    else if (profile == CALLS)
+        faults = 1U << CRASH | 1U << HANG | (faults & (in_moves ? 1U << STUCK : ~0U));
     if (!REDLOCK_MARKER || beyond)
         faults &= ~(1U << FLUSH);
     if (beyond && profile == LATE)
@@ -2342,12 +2640,13 @@ static unsigned draw_faults(int beyond)
     return faults;
 }
 
-/* The profile, and the values that depend on it. */
-static void draw_world(void)
+/* The profile, and the values that depend on it. One seed of eight has profile CALLS. */
+static void draw_world(uint32_t seed)
 {
     unsigned drawn = roll(12);
 
-    profile = drawn < 6                              ? ANY
+    profile = seed % 8 == 7                          ? CALLS
+              : drawn < 6                            ? ANY
               : drawn < 8                            ? LATE
               : drawn < 10                           ? HEALTHY
               : drawn < 11 || !REDLOCK_RESTART_GUARD ? HAND_OFF
@@ -2371,6 +2670,10 @@ static void draw_world(void)
         node_count = 3;
     if (profile == DUPLICATE)
         node_timeout_ms += roll(2) * 50; /* time to connect a rejected node again */
+    if (profile == CALLS) {
+        client_count = 1 + roll(3);
+        lock_count = 1 + roll(FEW);
+    }
     bursts = profile == HEALTHY && roll(4) == 0;
     if (bursts) {
         client_count = 1;
@@ -2378,6 +2681,9 @@ static void draw_world(void)
     }
     ttl_ms += ttl_ms % 2;
     quorum = node_count / 2 + 1;
+    in_moves = profile == CALLS && client_count > 1 && roll(2) == 0;
+    if (profile == CALLS && roll(4) == 0)
+        quorum += roll(node_count - quorum + 1);
 }
 
 /* The server, database and password of each node. */
@@ -2426,7 +2732,7 @@ static void draw(uint32_t seed)
     event = 0;
     broken = NULL;
     faults_ended = swapped = returning = 0;
-    aimed = -1;
+    aimed = falling = -1;
     digest = 14695981039346656037U;
     now_us = SECOND;
     next_check_us = REDLOCK_NEVER;
@@ -2435,19 +2741,19 @@ static void draw(uint32_t seed)
     for (i = 0; i < 8; i++)
         roll(2);
     entropy = dice;
-    draw_world();
+    draw_world(seed);
     draw_nodes();
     memset(machines, 0, server_count * sizeof *machines);
     memset(clients, 0, client_count * sizeof *clients);
     if (profile == HEALTHY)
         beyond = 0;
-    else if (profile == LATE && roll(3) == 0)
+    else if ((profile == LATE && roll(3) == 0) || (profile == CALLS && in_moves && roll(2)))
         beyond = 1;
     on = draw_faults(beyond);
     if (twin >= 0) /* without the run_id of a restart the two addresses look like two servers */
         on &= ~(1U << STUCK | 1U << HOLE);
     lazy = roll(4) == 0;
-    in_moves = profile == LATE && roll(4) > 0;
+    in_moves |= profile == LATE && roll(4) > 0;
     marked = on >> FLUSH & 1;
     durable = REDLOCK_DURABLE && roll(profile == ANY ? 3 : 8) == 0 && !marked;
     if (!REDLOCK_RESTART_GUARD && !durable && !beyond)
