@@ -398,6 +398,11 @@ static unsigned flow_put(struct flow *flow, const char *bytes, unsigned size, ui
 
     if (flow->part == flow->parts_used)
         flow->part = flow->parts_used = 0;
+    if (flow->part > PARTS / 2) { /* some part is always under way */
+        flow->parts_used -= flow->part;
+        memmove(flow->parts, flow->parts + flow->part, flow->parts_used * sizeof *flow->parts);
+        flow->part = 0;
+    }
     if (flow->first > ROOM / 2) { /* also when first == used: then nothing is moved */
         memmove(flow->bytes, flow->bytes + flow->first, flow->used - flow->first);
         flow->arrived -= flow->first;
@@ -1158,6 +1163,9 @@ static int refused_by(const struct machine *m, const struct redlock_lock *lock)
     return 0;
 }
 
+/* A node without a free request is asked only after the decision, and is a member after the next extension. */
+enum { HAS_ROOM = REDLOCK_PIPELINE_MAX > 8 };
+
 /* Whether there is a fault now, or was one so recently that a client may still wait for a lost reply. */
 static int is_disturbed(const struct client *c, int server)
 {
@@ -1173,9 +1181,6 @@ static int is_disturbed(const struct client *c, int server)
             return 1;
     return 0;
 }
-
-/* A node without a free request is asked only after the decision, and is a member after the next extension. */
-enum { HAS_ROOM = REDLOCK_PIPELINE_MAX > 8 };
 
 static unsigned ready_nodes(const struct client *c)
 {
@@ -1225,12 +1230,16 @@ static int is_near(const struct redlock_lock *lock)
 
 /* Whether all replies come in time. A connection accepts ROOM bytes in a round trip, and the time of a reply
    begins when its command is queued, also behind others (R15). So each time that a connection was full costs
-   a round trip. */
+   a round trip. A server that accepts no bytes delays the commands to all others for half of node_timeout_ms at
+   most (R5), which may be too long for a short ttl. With very few requests at a time a burst takes too long. */
 static int has_time(const struct client *c, const struct redlock_lock *lock,
                     const struct record *record)
 {
     unsigned i, most = 0;
 
+    if ((on >> FULL & 1 && lock->ttl_ms / 4 < node_timeout_ms) ||
+        (bursts && (REDLOCK_PIPELINE_MAX < 8 || (record->wait_ms > 0 && !HAS_ROOM))))
+        return 0;
     for (i = 0; i < server_count; i++)
         if (c->filled[i] - record->filled[i] > most)
             most = c->filled[i] - record->filled[i];
