@@ -344,7 +344,7 @@ static enum redlock_status rl_outcome(const struct redlock_client *c,
     unsigned untold, others = lock->refused, same = rl_largest_holding(lock);
     int refused;
 
-    if (same >= c->priv.quorum)
+    if (REDLOCK_DIAGNOSIS && same >= c->priv.quorum)
         return REDLOCK_HELD;
     if (!rl_is_quorum(c, (unsigned)(lock->granted | lock->refused)))
         return rl_is_quorum(c, c->priv.all & ~(unsigned)lock->priv.round.denied)

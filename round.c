@@ -52,7 +52,7 @@ REDLOCK_PRIVATE void rl_begin_round(struct redlock_client *c, struct redlock_loc
 static unsigned rl_acquiring_command(const struct redlock_lock *lock)
 {
     if (rl_use_fencing(lock))
-        return RL_FENCE;
+        return lock->priv.state == RL_IN_CONFIRM ? RL_CONFIRM : RL_FENCE;
     return rl_extra_keys(lock) > 0 ? RL_TAKE : RL_SET;
 }
 
@@ -63,9 +63,8 @@ static unsigned rl_command_for(const struct redlock_client *c, const struct redl
 {
     switch (lock->priv.state) {
     case RL_IN_ASK:
-        return rl_acquiring_command(lock);
     case RL_IN_CONFIRM:
-        return RL_CONFIRM;
+        return rl_acquiring_command(lock);
     case RL_IS_HELD:
         if (!(lock->priv.attempt.asked & bit))
             return rl_acquiring_command(lock);
@@ -116,8 +115,9 @@ static void rl_send_order(struct redlock_client *c, struct redlock_lock *lock, u
     if (role == RL_VOTER || role == RL_YOUNG)
         rl_set(&lock->priv.waits, sent);
     if (rl_is(command & RL_COMMAND, RL_CREATING)) {
-        rl_clear(&lock->priv.attempt.again, sent);
         rl_set(&lock->priv.attempt.asked, sent);
+        if (REDLOCK_REPAIR)
+            rl_clear(&lock->priv.attempt.again, sent);
     }
     if (REDLOCK_NATIVE_RELEASE && (command & RL_COMMAND) == RL_DELETE)
         rl_try_native(c, lock, sent);
@@ -221,10 +221,10 @@ REDLOCK_PRIVATE void rl_set_late_errors(struct redlock_client *c, unsigned nodes
 
 REDLOCK_PRIVATE void rl_too_slow(struct redlock_client *c, struct redlock_lock *lock)
 {
-    unsigned late = (unsigned)(lock->priv.todo | lock->priv.waits) & ~(unsigned)lock->failed;
+    unsigned late = lock->priv.todo | lock->priv.waits;
 
     if (lock->priv.waits != 0)
         c->priv.slow = 1;
+    rl_set_late_errors(c, late & ~(unsigned)lock->failed);
     rl_set(&lock->failed, late);
-    rl_set_late_errors(c, late);
 }

@@ -239,11 +239,11 @@ static void rl_learn_of_key(const struct redlock_client *c, struct redlock_lock 
     if (reply->vote == RL_NO && rl_is(reply->command, RL_EXTENDING)) {
         rl_clear(&lock->members, bit); /* its key is gone */
         rl_clear(&lock->priv.attempt.late, bit);
-        if (reply->command != RL_EXTEND)
-            return;
-        rl_set(&lock->priv.attempt.again, bit);
-        if (rl_repairs(c, lock, bit))
-            rl_set(&lock->priv.todo, bit);
+        if (REDLOCK_REPAIR && reply->command == RL_EXTEND) {
+            rl_set(&lock->priv.attempt.again, bit);
+            if (rl_repairs(c, lock, bit))
+                rl_set(&lock->priv.todo, bit);
+        }
     } else if ((reply->vote == RL_YES || reply->vote == RL_REPAIRED) &&
                !rl_is(reply->command, RL_CREATING)) {
         rl_clear(&lock->priv.attempt.suspect, bit); /* our token is there: it has run */
@@ -267,7 +267,8 @@ static void rl_count_vote(struct redlock_lock *lock, unsigned i, const struct rl
         if (reply->item->kind == RESP_INTEGER)
             rl_note_free(lock, bit);
     } else if (vote == RL_NO) {
-        rl_set(&lock->refused, bit & ~(unsigned)lock->priv.todo); /* unless it is repaired. R9 */
+        if (!REDLOCK_REPAIR || !(lock->priv.todo & bit)) /* it is not repaired. R9 */
+            rl_set(&lock->refused, bit);
     } else {
         if (state == RL_IN_ASK || state == RL_IN_CONFIRM)
             rl_count_agreement(lock, bit, reply->number);
