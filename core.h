@@ -425,9 +425,6 @@ REDLOCK_PRIVATE void rl_pop(struct redlock_node *node);
 REDLOCK_PRIVATE void rl_redirect(struct redlock_client *c, const void *owner, unsigned nodes,
                                  unsigned set, void *heir, unsigned role);
 
-/* Whether the node owes `owner` the reply to a command of a set. */
-REDLOCK_PRIVATE int rl_owes(struct redlock_node *node, const void *owner, unsigned set);
-
 /* ---- Nodes (node.c) --------------------------------------------------------------------------- */
 
 struct rl_reply {

@@ -105,17 +105,6 @@ REDLOCK_PRIVATE void rl_redirect(struct redlock_client *c, const void *owner, un
         }
 }
 
-REDLOCK_PRIVATE int rl_owes(struct redlock_node *node, const void *owner, unsigned set)
-{
-    unsigned n;
-
-    for (n = node->priv.count; n-- > 0;)
-        if (rl_request(node, n)->owner == owner &&
-            rl_is(rl_request(node, n)->command & RL_COMMAND, set))
-            return 1;
-    return 0;
-}
-
 /* ---- Sending ------------------------------------------------------------------------------------ */
 
 /* Bytes that wait to be sent stand in one buffer of the client, each once for all nodes that are sent

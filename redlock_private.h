@@ -72,8 +72,9 @@ struct redlock_lock_private {
         /* Nodes that are sent one more command: an extension said that the key is missing (R9), or a
            release got a temporary error (R4). */
         redlock_mask again;
-        /* Nodes where a command that creates the key is unanswered on a former connection. R8b */
-        redlock_mask suspect;
+        /* Nodes where a command that creates the key is unanswered: on the present connection, */
+        redlock_mask open;
+        redlock_mask suspect; /* and on a former one. R8b */
 #if REDLOCK_RESTART_GUARD
         redlock_mask mute; /* nodes that had no vote and may have lost it. R14 */
 #endif

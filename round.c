@@ -116,6 +116,7 @@ static void rl_send_order(struct redlock_client *c, struct redlock_lock *lock, u
         rl_set(&lock->priv.waits, sent);
     if (rl_is(command & RL_COMMAND, RL_CREATING)) {
         rl_set(&lock->priv.attempt.asked, sent);
+        rl_set(&lock->priv.attempt.open, sent);
         if (REDLOCK_REPAIR)
             rl_clear(&lock->priv.attempt.again, sent);
     }
@@ -154,11 +155,10 @@ REDLOCK_PRIVATE void rl_connect_due(struct redlock_client *c, unsigned nodes)
 
 /* Whether our token on a node may be younger than this round: a command that creates the key is unanswered there,
    as on no member. Then the token proves nothing of the time before, but does in a later round. R9 */
-static int rl_may_be_young(const struct redlock_client *c, struct redlock_node *node,
-                           const struct redlock_lock *lock, unsigned bit)
+static int rl_may_be_young(const struct redlock_client *c, const struct redlock_lock *lock,
+                           unsigned bit)
 {
-    return !(lock->members & bit) &&
-           ((rl_suspects(c, lock) & bit) != 0 || rl_owes(node, lock, RL_CREATING));
+    return (bit & ~(unsigned)lock->members & (lock->priv.attempt.open | rl_suspects(c, lock))) != 0;
 }
 
 /* The order for a node. One that may not vote gets the reason as its error. */
@@ -173,7 +173,7 @@ static unsigned rl_order_for(const struct redlock_client *c, struct redlock_node
         rl_quarantine(node);
     if (mute || lock->priv.state == RL_IS_HELD)
         role = rl_is(command, RL_CREATING) ? RL_STALE : RL_NOBODY;
-    else if (command == RL_EXTEND && rl_may_be_young(c, node, lock, bit))
+    else if (command == RL_EXTEND && rl_may_be_young(c, lock, bit))
         role = RL_YOUNG;
     return command | role * RL_ORDER_ROLE | mute;
 }

@@ -138,7 +138,8 @@ R9|vote.c|s/return !rl_past\(c, lock->valid_until_us\) && /return /|no repair wh
 R9|vote.c|s/\(lock->priv.attempt.again & ~unanswered & bit\)/(~unanswered \& bit)/|no repair on a node that has not reported the key gone
 R9|vote.c|s/if \(rl_repairs\(c, lock, bit\)\)(\s+rl_set\(&lock->priv.todo, bit\);)/if (0)$1/|the repair is in the same round
 R9|round.c|s/role = RL_YOUNG;/;/|a key that is younger than the round proves nothing about the time before
-R9|round.c|s/\(rl_suspects\(c, lock\) & bit\) != 0 \|\| rl_owes/rl_owes/|a key that a command of a former connection may have created proves nothing
+R9|round.c|s/\(lock->priv.attempt.open \| rl_suspects\(c, lock\)\)/lock->priv.attempt.open/|a key that a command of a former connection may have created proves nothing
+R9|round.c|s/rl_set\(&lock->priv.attempt.open, sent\);//|so does one that a command of this connection may have created
 R9|vote.c|s/rl_clear\(&lock->priv.todo, bit\);(\s+\} else if)/;$1/|a key that was created before the round asked proves nothing
 R8b|vote.c|s/\(reply->vote == RL_YES \|\| reply->vote == RL_REPAIRED\) &&/reply->vote == RL_YES \&\&/|the token on the node proves that the repair has run, but not when
 R9|vote.c|s/if \(vote != RL_REPAIRED\)/if (1)/|a repaired node counts after its next confirmation

@@ -97,12 +97,6 @@ void rl_redirect(struct redlock_client *c, const void *owner, unsigned nodes, un
     //@ check role: role <= RL_OWED;
 }
 
-int rl_owes(struct redlock_node *owing, const void *owner, unsigned set)
-{
-    (void)owing, (void)owner, (void)set;
-    return (int)any_of(0, 1);
-}
-
 void rl_node_want(struct redlock_client *c, struct redlock_node *wanted, uint64_t too_late_us)
 {
     (void)c, (void)wanted, (void)too_late_us;
