@@ -332,8 +332,7 @@ enum redlock_status redlock_adopt(struct redlock_client *client, struct redlock_
     lock->priv.attempt.asked = client->priv.all;
     /* what the other client sent to these nodes may run later than our commands. R8b */
     lock->priv.attempt.suspect = client->priv.all & (redlock_mask)~lock->members;
-    rl_set(&client->priv.abandoned, lock->priv.attempt.suspect);
-    rl_set(&client->priv.unidentified, lock->priv.attempt.suspect);
+    rl_note_adopted(client, lock->priv.attempt.suspect);
     lock->priv.state = RL_IS_HELD;
     lock->priv.started_us = rl_now(client);
     lock->valid_until_us = lock->priv.started_us + remaining_ms * RL_MS_US;

@@ -656,10 +656,24 @@ static inline void rl_forget_server(struct redlock_client *c, struct redlock_nod
     rl_clear(&c->priv.unidentified, bit);
 }
 
-/* This run may still execute what was sent to it; 0: unknown. R8b */
-static inline void rl_remember_run(struct redlock_node *node)
+/* Nodes whose present process may still run a command that creates a key. R8b */
+static inline unsigned rl_abandoned(const struct redlock_client *c)
 {
+    return c->priv.abandoned;
+}
+
+/* The connection has broken that such a command was sent on. This run has it; 0: unknown. */
+static inline void rl_note_abandoned(struct redlock_client *c, struct redlock_node *node)
+{
+    rl_set(&c->priv.abandoned, rl_bit(node->priv.index));
     node->priv.last_run = node->priv.run;
+}
+
+/* The former holder of an adopted lock may have sent such a command to these nodes. */
+static inline void rl_note_adopted(struct redlock_client *c, unsigned nodes)
+{
+    rl_set(&c->priv.abandoned, nodes);
+    rl_set(&c->priv.unidentified, nodes);
 }
 
 static inline int rl_may_vote(const struct redlock_client *c, const struct redlock_node *node)
@@ -681,9 +695,23 @@ static inline void rl_forget_server(struct redlock_client *c, struct redlock_nod
     (void)bit;
 }
 
-static inline void rl_remember_run(struct redlock_node *node)
+/* Without a run_id each process may be the one that has such a command. R8b */
+static inline unsigned rl_abandoned(const struct redlock_client *c)
 {
+    (void)c;
+    return ~0U;
+}
+
+static inline void rl_note_abandoned(struct redlock_client *c, struct redlock_node *node)
+{
+    (void)c;
     (void)node;
+}
+
+static inline void rl_note_adopted(struct redlock_client *c, unsigned nodes)
+{
+    (void)c;
+    (void)nodes;
 }
 
 static inline int rl_may_vote(const struct redlock_client *c, const struct redlock_node *node)
@@ -984,7 +1012,7 @@ REDLOCK_PRIVATE void rl_touch(struct redlock_client *c, struct redlock_lock *loc
 /* Nodes where a command that creates the key may still run, on a connection that was given up. R8b */
 static inline unsigned rl_suspects(const struct redlock_client *c, const struct redlock_lock *lock)
 {
-    return lock->priv.attempt.suspect & (unsigned)c->priv.abandoned;
+    return lock->priv.attempt.suspect & rl_abandoned(c);
 }
 
 /* Whether the key is to be created again on a node. R9 */

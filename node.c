@@ -457,10 +457,8 @@ static int rl_next_unanswered(struct redlock_client *c, struct redlock_node *nod
         rl_pop(node);
         if (reply->owner == NULL)
             continue;
-        if (rl_is(reply->command, RL_CREATING)) {
-            rl_set(&c->priv.abandoned, rl_bit(node->priv.index));
-            rl_remember_run(node);
-        }
+        if (rl_is(reply->command, RL_CREATING))
+            rl_note_abandoned(c, node);
         return 1;
     }
     return 0;

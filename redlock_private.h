@@ -150,10 +150,12 @@ struct redlock_client_private {
     redlock_mask broke;  /* nodes whose connection broke, before the locks have noted it */
     redlock_mask full;   /* nodes that had no free request, until one is answered */
     redlock_mask wanted; /* nodes that some lock must still be sent to: they are connected */
+#if REDLOCK_RESTART_GUARD
     /* Nodes whose present process may still run a command that creates a key, of some lock. R8b */
     redlock_mask abandoned;
     /* Those of them that an adopted lock named: which process that is becomes known on the next connection. R8b */
     redlock_mask unidentified;
+#endif
     struct {
         redlock_mask unsent; /* nodes for which there are unsent bytes */
         uint16_t used, runs; /* of `out_bytes` and `out_run` */

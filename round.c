@@ -42,7 +42,7 @@ REDLOCK_PRIVATE void rl_ignore_extensions(struct redlock_client *c, struct redlo
 REDLOCK_PRIVATE void rl_begin_round(struct redlock_client *c, struct redlock_lock *lock)
 {
     rl_ignore_extensions(c, lock); /* late ones of the round before */
-    rl_clear(&lock->priv.attempt.suspect, ~(unsigned)c->priv.abandoned);
+    rl_clear(&lock->priv.attempt.suspect, ~rl_abandoned(c));
     lock->priv.started_us = c->priv.now_us;
     lock->priv.todo = c->priv.all;
     memset(&lock->priv.round, 0, sizeof lock->priv.round);

@@ -553,7 +553,7 @@ static void hear(unsigned i, int reading)
             reply.number != expected.number)
             wrong("a reply has the number that the node gave");
         if (reply.vote == RL_UNANSWERED && rl_is(reply.command, RL_CREATING) && !end->up &&
-            !(client.priv.abandoned & rl_bit(i)))
+            !(rl_abandoned(&client) & rl_bit(i)))
             wrong("`abandoned` has the nodes where a command may still run");
     }
     if (reading && !end->up) { /* the connection broke: the engine reads its failures next */
