@@ -3000,6 +3000,8 @@ static void r09_a_late_repair_is_no_failure(void)
     fake_pass(&client, 50 * MS);
     ok(has_token(2, &lock), "r09: the third is repaired");
     is_int(lock.failed, 0, "r09: the repaired node has not failed");
+    is_int(lock.granted, 7, "r09: it has replied yes at last");
+    is_int(lock.refused, 0, "r09: so its no is over");
     redlock_deinit(&client);
 }
 
