@@ -250,7 +250,8 @@ static void rl_learn_of_key(const struct redlock_client *c, struct redlock_lock 
     }
 }
 
-/* Counts a vote. The replies to a rollback are not votes: they only name the holder. */
+/* Counts a vote; a held lock notes for its caller what comes after the decision. The replies to a rollback are
+   not votes: they only name the holder. */
 static void rl_count_vote(struct redlock_lock *lock, unsigned i, const struct rl_reply *reply)
 {
     unsigned bit = rl_bit(i), state = lock->priv.state, vote = reply->vote;
@@ -272,26 +273,18 @@ static void rl_count_vote(struct redlock_lock *lock, unsigned i, const struct rl
     } else {
         if (state == RL_IN_ASK || state == RL_IN_CONFIRM)
             rl_count_agreement(lock, bit, reply->number);
-        if (vote != RL_REPAIRED) /* it proves nothing of the time before. R9 */
+        if (vote != RL_REPAIRED || state == RL_IS_HELD) /* else it proves nothing of the past. R9 */
             rl_set(&lock->granted, bit);
     }
 }
 
-/* A reply after the decision: a held lock notes it for its caller. While the lock is valid slower nodes may
-   still become members, or be repaired. R8, R9 */
+/* A reply after the decision: while the lock is valid slower nodes may still become members. R8, R9 */
 static void rl_count_late(struct redlock_lock *lock, unsigned bit, const struct rl_reply *reply)
 {
-    unsigned state = lock->priv.state, vote = reply->vote;
-
-    if (lock->priv.state == RL_IS_HELD)
-        rl_set(vote == RL_YES || vote == RL_REPAIRED ? &lock->granted
-               : vote == RL_NO                       ? &lock->refused
-                                                     : &lock->failed,
-               bit);
     if (reply->role == RL_STALE) {
-        if (state == RL_IN_EXTEND) /* its key is younger than this round. R9 */
+        if (lock->priv.state == RL_IN_EXTEND) /* its key is younger than this round. R9 */
             rl_clear(&lock->priv.todo, bit);
-    } else if (vote == RL_YES) {
+    } else if (reply->vote == RL_YES) {
         rl_set(&lock->priv.attempt.late, bit);
     }
 }
@@ -363,9 +356,9 @@ static inline void rl_replied(struct redlock_client *c, struct redlock_node *nod
         rl_unanswered(node, lock);
     } else {
         rl_learn_of_key(c, lock, bit, reply);
-        if (reply->role == RL_VOTER)
+        if (reply->role == RL_VOTER || lock->priv.state == RL_IS_HELD)
             rl_count_vote(lock, i, reply);
-        else
+        if (reply->role != RL_VOTER)
             rl_count_late(lock, bit, reply);
     }
     rl_touch(c, lock);

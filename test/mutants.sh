@@ -46,7 +46,7 @@ R4|redlock.c|s/owed->waits = unanswered;/;/|no release is repeated while its rep
 R4|vote.c|s/reply->vote == RL_YES \|\| reply->vote == RL_NO \|\| reply/reply->vote == RL_YES || reply/|a release that found no key is not repeated
 R4|redlock.c|s/rl_ignore\(c, owed, c->priv.all, RL_ANY\);/;/|the reply to a release that was given up says nothing of another
 R8|vote.c|s/rl_clear\(&lock->priv.attempt.late, bit\);/;/|a late grant counts no more when its key is gone
-R8|vote.c|s/else if \(vote == RL_YES\) \{(\s+rl_set\(&lock->priv.attempt.late)/else if (vote <= RL_NO) {$1/|a late refusal makes no member
+R8|vote.c|s/else if \(reply->vote == RL_YES\) \{(\s+rl_set\(&lock->priv.attempt.late)/else if (reply->vote <= RL_NO) {$1/|a late refusal makes no member
 R8|round.c|s/if \(mute \|\| lock->priv.state == RL_IS_HELD\)/if (mute)/|a node that is asked after the decision confirms after the decision
 R8|round.c|s/if \(mute \|\| lock->priv.state == RL_IS_HELD\)/if (mute || (lock->priv.state == RL_IS_HELD \&\& !rl_is_auto(lock)))/|also while the lock extends itself
 R2|vote.c|s/lock->priv.list != RL_DONE && lock->priv.list != RL_TURN/lock->priv.list != RL_TURN/|a late reply does not take a lock from those that are complete
@@ -124,7 +124,7 @@ R7|vote.c|s/if \(!rl_has_key\(lock, key, key_size, known\)\)/if (0)/|a waiter is
 R8|redlock.c|s/voters = lock->members & ~\(unsigned\)rl_mute/voters = c->priv.all \& ~(unsigned)rl_mute/|only confirmed nodes count
 R8|redlock.c|s/if \(!rl_past\(c, lock->valid_until_us\)\)\s+(rl_set\(&lock->members, lock->priv.attempt.late\);)/$1/|late grants count only while the lock is valid
 R8|redlock.c|s/rl_set\(&lock->members, lock->priv.attempt.late\);/;/|a node that grants late becomes a confirmed node
-R8|vote.c|s/if \(vote != RL_REPAIRED\)/if (vote != RL_REPAIRED \&\& (state != RL_IN_EXTEND || lock->members \& bit))/|a node that grants an extension becomes a confirmed node
+R8|vote.c|s/if \(vote != RL_REPAIRED \|\|/if ((vote != RL_REPAIRED \&\& (state != RL_IN_EXTEND || lock->members \& bit)) ||/|a node that grants an extension becomes a confirmed node
 R8|redlock.c|s/if \(rl_prolong\(c, lock\)\)\s+(status = REDLOCK_OK;)/rl_prolong(c, lock); $1/|the new validity of an extension is above 0
 R8|redlock.c|s/if \(lock->valid_until_us < until_us\)//|an extension does not shorten the validity
 R8|command.c|s/math.max\(A\[2\],c\('pttl',K\[i\]\)\)/A[2]/|an extension does not shorten the TTL on the node
@@ -132,7 +132,7 @@ R8|redlock.c|s/if \(rl_prolong/lock->priv.started_us = c->priv.now_us; $&/|T1 of
 R8|redlock.c|s/if \(!rl_is_quorum\(c, lock->members\)\) \{/if (0) {/|the lock is lost when the confirmed nodes do not have the key any more
 R8|client.c|s/if \(lock->priv.state != RL_IS_HELD\)\s+return REDLOCK_LOST;//|no extension of a lock that is not held
 R8|vote.c|s/rl_clear\(&lock->members, bit\); \/\* its key is gone/; \/* its key is gone/|a node that says that it is gone is no member
-R8|vote.c|s/(else if \(vote == RL_YES\) \{\s+)rl_set\(&lock->priv.attempt.late, bit\);/$1;/|a node that reports the key late is a confirmed node
+R8|vote.c|s/(else if \(reply->vote == RL_YES\) \{\s+)rl_set\(&lock->priv.attempt.late, bit\);/$1;/|a node that reports the key late is a confirmed node
 R9|vote.c|s/return !rl_past\(c, lock->valid_until_us\) && /return 0 \&\& /|the repair
 R9|vote.c|s/return !rl_past\(c, lock->valid_until_us\) && /return /|no repair when the validity is over
 R9|vote.c|s/\(lock->priv.attempt.again & ~unanswered & bit\)/(~unanswered \& bit)/|no repair on a node that has not reported the key gone
@@ -142,7 +142,7 @@ R9|round.c|s/\(lock->priv.attempt.open \| rl_suspects\(c, lock\)\)/lock->priv.at
 R9|round.c|s/rl_set\(&lock->priv.attempt.open, sent\);//|so does one that a command of this connection may have created
 R9|vote.c|s/rl_clear\(&lock->priv.todo, bit\);(\s+\} else if)/;$1/|a key that was created before the round asked proves nothing
 R8b|vote.c|s/\(reply->vote == RL_YES \|\| reply->vote == RL_REPAIRED\) &&/reply->vote == RL_YES \&\&/|the token on the node proves that the repair has run, but not when
-R9|vote.c|s/if \(vote != RL_REPAIRED\)/if (1)/|a repaired node counts after its next confirmation
+R9|vote.c|s/if \(vote != RL_REPAIRED \|\|/if (1 ||/|a repaired node counts after its next confirmation
 R8b|vote.c|s/\(lock->priv.attempt.again & ~unanswered & bit\)/(lock->priv.attempt.again \& bit)/|at most one unanswered command that creates the key
 R8b|vote.c|s/rl_set\(&lock->priv.attempt.suspect, bit\);/;/|an unanswered command of a former connection counts as unanswered
 R8b|round.c|s/rl_redirect\(c, lock, lock->priv.waits, 1 << RL_REPAIR, lock, RL_STALE\);/rl_ignore(c, lock, lock->priv.waits, 1 << RL_REPAIR);/|an unanswered command of an earlier round counts as unanswered
@@ -264,7 +264,7 @@ R8b|core.h|s/rl_set\(&c->priv.unidentified, [^;]*\);//|nor does a process from b
 R8b|node.c|s/(?=node->priv.last_run = node->priv.run;)/rl_clear(&c->priv.unidentified, rl_bit(node->priv.index)); /|nor does a run_id that was asked for before it
 R8b|core.h|s/node->priv.last_run = 0;/;/|nor does the first one after it
 R3|round.c|s/rl_tell_broken\(c\); \/\* a vote/\/* a vote/|a vote of a connection that breaks in this tick does not count
-R9|vote.c|s/vote == RL_YES \|\| vote == RL_REPAIRED(\s+\? &lock->granted)/vote == RL_YES$1/|a late repair is no failure
+R9|vote.c|s/(if \(vote != RL_REPAIRED) \|\| state == RL_IS_HELD\)/$1)/|a late repair is no failure
 R3|core.h|s/now_us > c->priv.now_us \? now_us : c->priv.now_us/now_us/|a clock that steps back gives no time
 R13|vote.c|s/ \|\|\s+lock->priv.state == RL_IN_EXTEND;/;/|a vote for an extension on a connection that breaks in this tick does not count
 R13|vote.c|s/(rl_disagree\(lock, bit\);\s+)rl_unanswered\(node, lock\);/$1rl_set(\&lock->failed, bit);/|the extension is sent again after such a break
