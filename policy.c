@@ -26,8 +26,9 @@ REDLOCK_PRIVATE void rl_not_after(uint64_t *moment_us, uint64_t most_us)
 REDLOCK_PRIVATE int rl_random(struct redlock_client *c, void *out, size_t size)
 {
     if (c->priv.pool_used + size > sizeof c->priv.pool) { /* one system call for many */
-        if (c->priv.io->entropy(c->priv.io->context, c->priv.pool, sizeof c->priv.pool) != 0)
-            return -1;
+        int failed = c->priv.io->entropy(c->priv.io->context, c->priv.pool, sizeof c->priv.pool);
+        if (failed != 0)
+            return failed;
         c->priv.pool_used = 0;
     }
     memcpy(out, c->priv.pool + c->priv.pool_used, size);

@@ -95,7 +95,9 @@ REDLOCK_PRIVATE void rl_put_away(struct redlock_client *c, struct redlock_lock *
     unsigned state = lock->priv.state, where = RL_NOWHERE;
 
     if (lock->status == REDLOCK_PENDING) {
-        where = state == RL_IN_LINE ? RL_LINE : state == RL_IS_HELD ? RL_LATER_LIST : RL_WAIT;
+        where = state == RL_IN_LINE                          ? RL_LINE
+                : REDLOCK_AUTO_EXTEND && state == RL_IN_AUTO ? RL_LATER_LIST
+                                                             : RL_WAIT;
     } else if (state == RL_IS_HELD && lock->priv.todo != 0) {
         where = RL_LATER_LIST;
         lock->priv.due_us = lock->valid_until_us;
@@ -565,8 +567,8 @@ static void rl_end_extension(struct redlock_client *c, struct redlock_lock *lock
     if (status != REDLOCK_OK) {
         rl_ask_the_rest(c, lock);
         rl_ignore_extensions(c, lock);
-    } else if (lock->extended < UINT16_MAX) { /* replies that come late still count */
-        lock->extended++;
+    } else if (!REDLOCK_AUTO_EXTEND || lock->extended < UINT16_MAX) {
+        lock->extended++; /* redlock_extend has a limit. Replies that come late still count */
     }
     if (rl_renewals(lock) == 0) {
         rl_finish(c, lock, status);
@@ -688,7 +690,7 @@ static void rl_step_release(struct redlock_client *c, struct redlock_lock *lock)
    token is agreed on, when it is held. R8 */
 static void rl_merge_late_grants(const struct redlock_client *c, struct redlock_lock *lock)
 {
-    if (lock->valid_until_us == 0)
+    if (REDLOCK_FENCING && lock->valid_until_us == 0)
         return;
     if (!rl_past(c, lock->valid_until_us))
         rl_set(&lock->members, lock->priv.attempt.late);
