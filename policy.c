@@ -38,10 +38,9 @@ REDLOCK_PRIVATE int rl_random(struct redlock_client *c, void *out, size_t size)
 
 REDLOCK_PRIVATE uint32_t rl_random_below(struct redlock_client *c, uint32_t range)
 {
-    uint32_t random;
+    uint32_t random = 0x80000000U; /* stays without entropy */
 
-    if (rl_random(c, &random, sizeof random) != 0)
-        random = 0x80000000U;
+    (void)rl_random(c, &random, sizeof random);
     return (uint32_t)((uint64_t)random * range >> 32);
 }
 

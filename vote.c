@@ -346,11 +346,12 @@ static inline void rl_replied(struct redlock_client *c, struct redlock_node *nod
             rl_set(&lock->priv.attempt.again, bit);
         return;
     }
-    if (rl_is(reply->command, RL_CREATING))
+    if (rl_is(reply->command, RL_CREATING)) {
         rl_clear(&lock->priv.attempt.open, bit);
-    if (reply->vote == RL_UNANSWERED) {
-        if (rl_is(reply->command, RL_CREATING))
+        if (reply->vote == RL_UNANSWERED)
             rl_set(&lock->priv.attempt.suspect, bit);
+    }
+    if (reply->vote == RL_UNANSWERED) {
         if (reply->role != RL_VOTER)
             return; /* decided without it */
         rl_unanswered(node, lock);
