@@ -635,6 +635,31 @@ static inline void rl_note_waiting(struct redlock_client *c)
 }
 #endif
 
+/* How many replies of the oldest request have come. Only flags on a command make it more than one. */
+#if REDLOCK_NOTIFICATION || REDLOCK_DIAGNOSIS || REDLOCK_DURABLE
+static inline uint8_t rl_part(const struct redlock_node *node)
+{
+    return node->priv.part;
+}
+
+static inline void rl_set_part(struct redlock_node *node, unsigned part)
+{
+    node->priv.part = (uint8_t)part;
+}
+#else
+static inline uint8_t rl_part(const struct redlock_node *node)
+{
+    (void)node;
+    return 0;
+}
+
+static inline void rl_set_part(struct redlock_node *node, unsigned part)
+{
+    (void)node;
+    (void)part;
+}
+#endif
+
 static inline int rl_durable(const struct redlock_client *c)
 {
     return REDLOCK_DURABLE && c->priv.settings.durable != 0;

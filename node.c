@@ -371,6 +371,19 @@ static unsigned rl_main_part(unsigned command)
     return (command & RL_WITH_CACHING) != 0;
 }
 
+/* One of the replies to the oldest request has come; with the last one the request is answered. */
+static void rl_end_part(struct redlock_client *c, struct redlock_node *node, unsigned command)
+{
+    unsigned part = rl_part(node), behind = (command & (RL_WITH_PTTL | RL_WITH_SYNC)) != 0;
+
+    if (part < rl_main_part(command) + behind) {
+        rl_set_part(node, part + 1);
+        return;
+    }
+    rl_pop(node);
+    rl_clear(&c->priv.full, rl_bit(node->priv.index));
+}
+
 /* An item has come: fills `reply`, but for the vote, which it returns. Without an owner there is nothing to
    deliver; an invalidation is the node's. The vote is RL_NONSENSE where the item belongs to no request. Only
    replies to the handshake and WAITAOF have more than one item: any other list is nonsense from its head on. */
@@ -399,20 +412,20 @@ static enum rl_vote rl_item_came(struct redlock_client *c, struct redlock_node *
         return RL_NONSENSE;
     }
     /* WAITAOF measures the disk; and any round trip is better than none */
-    if (last && node->priv.part >= main)
+    if (last && rl_part(node) >= main)
         rl_note_reply(c, node,
-                      node->priv.part == main && (request->role == RL_VOTER || node->rtt_us == 0));
+                      rl_part(node) == main && (request->role == RL_VOTER || node->rtt_us == 0));
     if (reply->command >= RL_HELLO) {
         if (!rl_handshake_replied(c, node, command))
             return RL_NONSENSE;
-    } else if (node->priv.part < main) {
+    } else if (rl_part(node) < main) {
         if (!rl_caching_replied(node))
             return RL_NONSENSE;
-    } else if (node->priv.part > main && (command & RL_WITH_SYNC)) {
+    } else if (rl_part(node) > main && (command & RL_WITH_SYNC)) {
         vote = rl_sync_vote(node, last);
         if (last)
             reply->owner = request->owner;
-    } else if (REDLOCK_DIAGNOSIS && node->priv.part > main) {
+    } else if (REDLOCK_DIAGNOSIS && rl_part(node) > main) {
         reply->command = RL_PTTL;
         reply->owner = request->owner;
         vote = item->kind == RESP_INTEGER ? RL_YES
@@ -430,11 +443,8 @@ static enum rl_vote rl_item_came(struct redlock_client *c, struct redlock_node *
                 request->owner = NULL; /* what WAITAOF replies does not matter */
         }
     }
-    if (vote != RL_NONSENSE && last &&
-        node->priv.part++ == main + ((command & (RL_WITH_PTTL | RL_WITH_SYNC)) != 0)) {
-        rl_pop(node);
-        rl_clear(&c->priv.full, rl_bit(node->priv.index));
-    }
+    if (vote != RL_NONSENSE && last)
+        rl_end_part(c, node, command);
     reply->number = (uint64_t)item->integer;
     return vote;
 }
@@ -448,7 +458,7 @@ static int rl_next_unanswered(struct redlock_client *c, struct redlock_node *nod
         unsigned command = request->command;
 
         reply->owner = request->owner;
-        if (node->priv.part > rl_main_part(command) && !(command & RL_WITH_SYNC))
+        if (rl_part(node) > rl_main_part(command) && !(command & RL_WITH_SYNC))
             reply->owner = NULL; /* it is answered */
         reply->command = (uint8_t)(command & RL_COMMAND);
         reply->role = request->role;

@@ -81,7 +81,7 @@ static void rl_push(struct redlock_node *node, struct redlock_request *slot, voi
 
 REDLOCK_PRIVATE void rl_pop(struct redlock_node *node)
 {
-    node->priv.part = 0;
+    rl_set_part(node, 0);
     if (--node->priv.requests[node->priv.first].repeats > 0)
         return;
     node->priv.count--;

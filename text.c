@@ -97,7 +97,7 @@ static const char *rl_acl_rules(const struct redlock_node *node)
                                          RL_AT_SELECT, RL_AT_SELECT, RL_AT_SELECT};
     unsigned command = node->priv.requests[node->priv.first].command;
 
-    return rules + (node->priv.part > 0 && command & RL_WITH_SYNC ? 0 : at[command & RL_COMMAND]);
+    return rules + (rl_part(node) > 0 && command & RL_WITH_SYNC ? 0 : at[command & RL_COMMAND]);
 }
 
 /* Whether the ACL denies a command or a key, and the user would not read which command. Before Redis 7.2

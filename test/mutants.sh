@@ -77,14 +77,14 @@ R4|redlock.c|s/lock->priv.attempt.again \| unanswered/unanswered/|a temporary er
 R4|vote.c|s/(SETTLE\) \{[^}]*reply->vote == RL_LATER \|\| reply->vote ==) RL_UNANSWERED/$1 RL_LATER/|a release that becomes unanswered while another one waits is owed
 R4|vote.c|s/(SETTLE\) \{[^}]*)reply->vote == RL_LATER \|\|/$1/|so is one that is answered with a temporary error then
 R4|redlock.c|s/lock->priv.attempt.again \| unanswered/lock->priv.attempt.again/|a late temporary error is no answer to a release
-R4|node.c|s/\} else if \(node->priv.part < main\) \{/$& reply->owner = request->owner;/|the last reply of a pair is the answer
+R4|node.c|s/\} else if \(rl_part\(node\) < main\) \{/$& reply->owner = request->owner;/|the last reply of a pair is the answer
 R4|redlock.c|s/rl_past\(c, owed->until_us\)/0/|releases are owed until the key has expired
 R4|redlock.c|s/ \|\| rl_token_is_label\(lock\)\)/)/|no release is repeated if the token is the caller's
 R5|round.c|s/\(state == RL_IN_ASK && rl_is_failing\(node\)\)/0/|a node that failed before counts as failed
 R5|node.c|s/node->priv.denied && (pause_us > soon_us)/$1/|only nodes that deny the client are tried again soon
 R5|redlock.c|s/!rl_is_quorum\(c, ready \| untried\)/1/|untried nodes are tried before a call fails
 R5|redlock.c|s/rl_ignore_late\(c, lock\);(\s+lock->valid_until_us = 0;)/lock->priv.waits = 0;$1/|late answers are not votes
-R5|node.c|s/if \((node->priv.part > rl_main_part\(command\) && !\(command & RL_WITH_SYNC\))\)(\s+reply->owner)/if (1)$2/|locks that wait for a broken connection get a failure
+R5|node.c|s/if \((rl_part\(node\) > rl_main_part\(command\) && !\(command & RL_WITH_SYNC\))\)(\s+reply->owner)/if (1)$2/|locks that wait for a broken connection get a failure
 R5|node.c|s/if \(reply->vote == RL_NONSENSE\)(\s+rl_node_fail)/if (event == RESP_BAD)$1/|nonsense disconnects
 R5|client.c|s/(rl_past\(c, rl_node_stall_us\(c, node\)\))(\)\s+rl_node_stalls)/0$2/|the stall
 R5|client.c|s/redlock_handle_events\(c, node->priv.index, REDLOCK_READABLE \| REDLOCK_WRITABLE\);/;/|replies that arrived while the program did not call the library are no stall
@@ -212,12 +212,12 @@ R7|vote.c|s/notified = rl_extra_keys\(lock\) == 0 \? lock : NULL;/notified = loc
 R17|node.c|s/else if \(!node->priv.synced\)/else if (0)/|a vote counts only when it is on disk
 R17|node.c|s/item->depth > 0 && item->integer > 0/item->depth > 0/|WAITAOF with 0 servers is not on disk
 R17|node.c|s/node->priv.synced = 0;//|an earlier WAITAOF does not confirm this write
-R17|pipeline.c|s/if \(request->owner == owner && /$&!(n == 0 && node->priv.part > 0) && /|the reply of WAITAOF gives no vote to an abandoned lock
+R17|pipeline.c|s/if \(request->owner == owner && /$&!(n == 0 && rl_part(node) > 0) && /|the reply of WAITAOF gives no vote to an abandoned lock
 R17|pipeline.c|s/rl_is\(message.command, RL_WRITING\)(\)\s+command \|= RL_WITH_SYNC)/rl_is(message.command, RL_WRITING \& ~(1 << RL_EXTEND))$1/|extensions must be on disk, too
 R17|node.c|s/item->integer = node->priv.counted;//|the counter comes from the write, not from WAITAOF
 R17|node.c|s/request->owner = NULL; \/\* what WAITAOF/; \/* what WAITAOF/|after a refusal the lock does not wait for WAITAOF
 R17|client.c|s/settings->node_timeout_ms > 500/0/|stall_ms is longer than the wait for WAITAOF
-R17|node.c|s/if \(node->priv.part > rl_main_part[^;]*;//|a pair of replies fails once
+R17|node.c|s/if \(rl_part\(node\) > rl_main_part[^;]*;//|a pair of replies fails once
 R18|round.c|s/if \(rl_looks_at_marker\(c, lock, order & RL_ORDER_COMMAND\)\)\s+break;//|each node's marker names that node's run_id
 R18|command.c|s/ \|\| \(command == RL_REPAIR && rl_use_fencing\(lock\)\)//|a repair with a fencing token checks the marker, too
 R18|command.c|s/return c->priv.settings.longest_ttl_ms != 0 &&/return 0 \&\&/|the marker is checked
@@ -292,7 +292,7 @@ R5|client.c|s/rl_past\(c, c->priv.due_us\) \? c->priv.all : 0U/0U/|all nodes are
 QR5|pipeline.c|s/REDLOCK_PIPELINE_MAX - 1/REDLOCK_PIPELINE_MAX/|the last slot is for commands without a requester
 QR5|pipeline.c|s/last->command == command &&//|only equal commands share a slot
 QR5|pipeline.c|s/last->owner == NULL &&//|a slot whose requester waits for its reply is not shared
-QR5|pipeline.c|s/node->priv.part = 0;\n(\s+if \(--node)/$1/|the count of replies starts at 0 for each request
+QR5|pipeline.c|s/rl_set_part\(node, 0\);\n(\s+if \(--node)/$1/|the count of replies starts at 0 for each request
 QR5|pipeline.c|s/if \(--node->priv.requests\[node->priv.first\].repeats > 0\)\n\s+return;//|a shared slot expects as many replies as commands
 QR5|pipeline.c|s/if \(\+\+node->priv.first == REDLOCK_PIPELINE_MAX\)\n\s+node->priv.first = 0;/++node->priv.first;/|the ring of slots wraps around
 QR5|pipeline.c|s/at < REDLOCK_PIPELINE_MAX \? at : at - REDLOCK_PIPELINE_MAX/at % (REDLOCK_PIPELINE_MAX - 1)/|the ring uses all of its slots
@@ -313,10 +313,10 @@ QR2|pipeline.c|s/c->priv.jammed = 1;/;/|a full buffer is noted
 QR6|pipeline.c|s/rl_set\(&c->priv.full, bit\);/;/|a node without a free slot is noted
 QR5|pipeline.c|s/rl_out_sent\(c, bit\);\n(\s+rl_clear\(&c->priv.full)/$1/|a broken connection is sent nothing more
 QR5|node.c|s/request->owner = NULL; \/\* what WAITAOF/; \/* what WAITAOF/|after a refusal the lock does not wait for WAITAOF
-QR5|node.c|s/if \(node->priv.part > rl_main_part\(command\) && [^;]*;//|a reply that came is not reported as unanswered
-QR5|node.c|s/node->priv.part > rl_main_part\(command\) && !\(command & RL_WITH_SYNC\)/node->priv.part > 0/|neither the reply to CACHING nor a vote that is not on disk is a reply to the command
-QR5|node.c|s/node->priv.part\+\+ == main \+ \(\(command & \(RL_WITH_PTTL \| RL_WITH_SYNC\)\) != 0\)/node->priv.part++ == main/|PTTL and WAITAOF have separate replies
-QR5|node.c|s/else if \(node->priv.part < main\)/else if (0)/|the reply to CACHING is not the reply to the command
+QR5|node.c|s/if \(rl_part\(node\) > rl_main_part\(command\) && [^;]*;//|a reply that came is not reported as unanswered
+QR5|node.c|s/rl_part\(node\) > rl_main_part\(command\) && !\(command & RL_WITH_SYNC\)/rl_part(node) > 0/|neither the reply to CACHING nor a vote that is not on disk is a reply to the command
+QR5|node.c|s/rl_main_part\(command\) \+ behind/rl_main_part(command)/|PTTL and WAITAOF have separate replies
+QR5|node.c|s/else if \(rl_part\(node\) < main\)/else if (0)/|the reply to CACHING is not the reply to the command
 QR8b|core.h|s/rl_set\(&c->priv.abandoned, rl_bit\(node->priv.index\)\);/;/|commands that may still run on a node are noted
 QR5|node.c|s/jammed_us \+ rl_vote_ms\(c\) \* 500U/jammed_us + limit_us/|a node that keeps the buffer full gets a shorter timeout
 R5|pipeline.c|s/nodes &= rl_up\(c\);(\s+if \(nodes)/;$1/|nothing is queued for a broken connection

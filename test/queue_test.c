@@ -304,7 +304,8 @@ static void connect_node(unsigned i)
     memset(end, 0, sizeof *end);
     end->up = 1;
     node->priv.handshake = RL_READY;
-    node->priv.role_next = node->priv.part = node->priv.useful = 0;
+    node->priv.role_next = node->priv.useful = 0;
+    rl_set_part(node, 0);
     rl_set_notifies(node, 1);
     rl_set_state(&client, node, REDLOCK_NODE_READY);
 }
