@@ -39,6 +39,10 @@
 #if REDLOCK_NOTIFICATION && RESP_DEPTH_MAX < 2
 #error "REDLOCK_NOTIFICATION needs RESP_DEPTH_MAX of 2: its keys are a list in a list"
 #endif
+#if (REDLOCK_RESTART_GUARD || REDLOCK_DURABLE) && RESP_DEPTH_MAX < 1
+#error                                                                                             \
+    "REDLOCK_RESTART_GUARD and REDLOCK_DURABLE need RESP_DEPTH_MAX of 1: INFO and WAITAOF reply lists"
+#endif
 #if defined(RESP_OUT_MAX) || defined(RESP_PIPELINE_MAX)
 #error "RESP_OUT_MAX is REDLOCK_SEND_MAX now, and RESP_PIPELINE_MAX is REDLOCK_PIPELINE_MAX"
 #endif

@@ -3,15 +3,17 @@
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
 #include "resp.h"
-#include "redlock_config.h" /* REDLOCK_RESP3: without it the types of RESP3 are not RESP */
 
 #include <string.h>
 
 #if RESP_TEXT_MAX < 20 || RESP_TEXT_MAX > 255
 #error "RESP_TEXT_MAX must be 20..255: a number has up to 20 characters"
 #endif
-#if RESP_DEPTH_MAX < 1 || RESP_DEPTH_MAX > 8
-#error "RESP_DEPTH_MAX must be 1..8: one bit each in `attributes`"
+#if RESP_DEPTH_MAX < 0 || RESP_DEPTH_MAX > 8
+#error "RESP_DEPTH_MAX must be 0..8: one bit each in `attributes`"
+#endif
+#if REDLOCK_RESP3 && RESP_DEPTH_MAX < 1
+#error "REDLOCK_RESP3 needs RESP_DEPTH_MAX of 1: HELLO replies a map"
 #endif
 #if RESP_SIZE_MAX < 1024 || RESP_SIZE_MAX > 2147483647
 #error "RESP_SIZE_MAX must be 1024..2147483647"
@@ -167,7 +169,9 @@ static const struct {
 } resp_types[] = {{'+', RESP_STATUS},
                   {':', RESP_INTEGER | RESP_NUMERIC},
                   {'$', RESP_STRING | RESP_NUMERIC | RESP_NULLABLE},
+#if RESP_DEPTH_MAX > 0
                   {'*', RESP_SEQUENCE | RESP_NUMERIC | RESP_NULLABLE},
+#endif
                   {'-', RESP_ERROR},
 #if REDLOCK_RESP3
                   {'_', RESP_NIL},
@@ -189,6 +193,68 @@ static int resp_is_resp3(const struct resp_item *item, enum resp_kind kind)
     return REDLOCK_RESP3 && item->kind == kind;
 }
 
+#if RESP_DEPTH_MAX > 0
+static uint8_t resp_level(const struct resp_reader *r)
+{
+    return r->priv.level;
+}
+
+/* An item is complete: goes up all levels that it completes. */
+static enum resp_event resp_end_item(struct resp_reader *r)
+{
+    int hidden = REDLOCK_RESP3 && r->priv.attributes != 0;
+
+    r->priv.state = RESP_AT_TYPE;
+    while (r->priv.level > 0 && --r->priv.due[r->priv.level - 1] == 0) {
+        unsigned bit = 1U << --r->priv.level;
+        if (REDLOCK_RESP3 &&
+            (r->priv.attributes & bit)) { /* what it stood before is still to come */
+            r->priv.attributes = (uint8_t)(r->priv.attributes & ~bit);
+            return RESP_MORE;
+        }
+    }
+    if (hidden)
+        return RESP_MORE;
+    return r->priv.level == 0 ? RESP_REPLY : RESP_ITEM;
+}
+
+/* The head of an item with so many elements was read: they come next, a level deeper. */
+static enum resp_event resp_begin_elements(struct resp_reader *r, uint32_t count)
+{
+    r->item.size = count;
+    r->priv.state = RESP_AT_TYPE;
+    if (count > 0) {
+        if (r->priv.level == RESP_DEPTH_MAX)
+            return RESP_BAD;
+        if (r->priv.means & RESP_ATTRIBUTE)
+            r->priv.attributes = (uint8_t)(r->priv.attributes | 1U << r->priv.level);
+        r->priv.due[r->priv.level++] = count + 1; /* with itself, which ends now */
+    } else if (r->priv.means & RESP_ATTRIBUTE) {
+        return RESP_MORE;
+    }
+    return resp_end_item(r);
+}
+#else
+static inline uint8_t resp_level(const struct resp_reader *r)
+{
+    (void)r;
+    return 0;
+}
+
+static inline enum resp_event resp_end_item(struct resp_reader *r)
+{
+    r->priv.state = RESP_AT_TYPE;
+    return RESP_REPLY;
+}
+
+static inline enum resp_event resp_begin_elements(struct resp_reader *r, uint32_t count)
+{
+    (void)r;
+    (void)count;
+    return RESP_BAD;
+}
+#endif
+
 /* What is known from the type byte alone. */
 static enum resp_event resp_begin_item(struct resp_reader *r, uint8_t type)
 {
@@ -204,8 +270,8 @@ static enum resp_event resp_begin_item(struct resp_reader *r, uint8_t type)
         return RESP_BAD;
     r->priv.means = resp_types[i].means;
     item->kind = (enum resp_kind)(r->priv.means & RESP_KIND);
-    item->depth = r->priv.level;
-    if (r->priv.level == 0)
+    item->depth = resp_level(r);
+    if (resp_level(r) == 0)
         item->pushed = (uint8_t)resp_is_resp3(item, RESP_PUSH);
     else if (resp_is_resp3(item,
                            RESP_PUSH)) /* [RESP]: pushes stand between replies, never inside one */
@@ -236,23 +302,10 @@ static int resp_parse_number(const struct resp_item *item, int64_t *result)
     return (*result < 0) == negative; /* a number that is too large has the wrong sign */
 }
 
-/* An item is complete: goes up all levels that it completes. */
-static enum resp_event resp_end_item(struct resp_reader *r)
+/* Whether its length is a number of elements, else of bytes. */
+static int resp_has_elements(const struct resp_item *item)
 {
-    int hidden = REDLOCK_RESP3 && r->priv.attributes != 0;
-
-    r->priv.state = RESP_AT_TYPE;
-    while (r->priv.level > 0 && --r->priv.due[r->priv.level - 1] == 0) {
-        unsigned bit = 1U << --r->priv.level;
-        if (REDLOCK_RESP3 &&
-            (r->priv.attributes & bit)) { /* what it stood before is still to come */
-            r->priv.attributes = (uint8_t)(r->priv.attributes & ~bit);
-            return RESP_MORE;
-        }
-    }
-    if (hidden)
-        return RESP_MORE;
-    return r->priv.level == 0 ? RESP_REPLY : RESP_ITEM;
+    return RESP_DEPTH_MAX > 0 && item->kind != RESP_STRING && !resp_is_resp3(item, RESP_ERROR);
 }
 
 /* A number was read: a value, or the length of a string or of something with elements. */
@@ -278,24 +331,12 @@ static enum resp_event resp_end_number(struct resp_reader *r)
     if (length < 0 || length > RESP_SIZE_MAX >> pairs)
         return RESP_BAD;
     size = (uint32_t)length << pairs;
-    if (item->kind == RESP_STRING || resp_is_resp3(item, RESP_ERROR)) {
-        r->priv.means = 0; /* its end is not that of a number */
-        r->priv.most = size;
-        r->priv.state = RESP_IN_STRING;
-        return RESP_MORE;
-    }
-    item->size = size;
-    r->priv.state = RESP_AT_TYPE;
-    if (size > 0) {
-        if (r->priv.level == RESP_DEPTH_MAX)
-            return RESP_BAD;
-        if (r->priv.means & RESP_ATTRIBUTE)
-            r->priv.attributes = (uint8_t)(r->priv.attributes | 1U << r->priv.level);
-        r->priv.due[r->priv.level++] = size + 1; /* with itself, which ends now */
-    } else if (r->priv.means & RESP_ATTRIBUTE) {
-        return RESP_MORE;
-    }
-    return resp_end_item(r);
+    if (resp_has_elements(item))
+        return resp_begin_elements(r, size);
+    r->priv.means = 0; /* the end of a string is not that of a number */
+    r->priv.most = size;
+    r->priv.state = RESP_IN_STRING;
+    return RESP_MORE;
 }
 
 /* A line or a string is complete, its LF was read. */

@@ -13,6 +13,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "redlock_config.h" /* REDLOCK_RESP3: without it the types of RESP3 are not RESP */
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -26,7 +28,8 @@ extern "C" {
 #define RESP_TEXT_MAX 63 /* bytes kept of a text or a number, 20..255. RAM: 1 byte each */
 #endif
 #ifndef RESP_DEPTH_MAX
-#define RESP_DEPTH_MAX 4 /* nesting of arrays and maps, 1..8. RAM: 4 bytes each */
+/* Nesting of arrays and maps, 0..8; 0: they are not RESP. Replies of these features have them. RAM: 4 bytes each */
+#define RESP_DEPTH_MAX (REDLOCK_RESP3 || REDLOCK_RESTART_GUARD || REDLOCK_DURABLE ? 4 : 0)
 #endif
 #ifndef RESP_SIZE_MAX
 /* A longer string, or more elements, than this is not believed; 1024..2147483647 */
@@ -95,9 +98,12 @@ enum resp_event {
 struct resp_reader {
     struct {
         uint32_t most; /* bytes that the string has, or the line may have */
-        uint8_t state, means, level;
+        uint8_t state, means;
+#if RESP_DEPTH_MAX > 0
+        uint8_t level;
         uint8_t attributes;           /* bit per level: it is an attribute, to be dropped */
         uint32_t due[RESP_DEPTH_MAX]; /* elements still to come, per level */
+#endif
     } priv;
     struct resp_item item; /* you read it after RESP_ITEM or RESP_REPLY; gone at the next call */
 };

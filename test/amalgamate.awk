@@ -35,8 +35,11 @@ END {
 
 FNR == 1 { print ""; print "/* ---- " FILENAME " ---- */"; print "" }
 
-# Prints a header of ours, with those that it includes.
+# Prints a header of ours, with those that it includes, where it is first included.
 function put(header,    line) {
+    if (header in printed)
+        return
+    printed[header] = 1
     while ((getline line < header) > 0)
         if (line ~ /^#include "/) {
             split(line, quoted, "\"")

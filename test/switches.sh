@@ -154,6 +154,10 @@ check 'refused: notification without RESP3' is_refused "$text" -DREDLOCK_NOTIFIC
 check 'refused: minimal with notification alone' is_refused "$text" $minimal -DREDLOCK_NOTIFICATION=1
 text='REDLOCK_NOTIFICATION needs RESP_DEPTH_MAX'
 check 'refused: notification without lists in lists' is_refused "$text" -DRESP_DEPTH_MAX=1
+check 'refused: RESP3 without lists' says 'REDLOCK_RESP3 needs RESP_DEPTH_MAX' -DRESP_DEPTH_MAX=0
+for each in RESTART_GUARD DURABLE; do
+    check "refused: $each without lists" is_refused 'REDLOCK_DURABLE need RESP_DEPTH_MAX' $minimal -DREDLOCK_$each=1 -DRESP_DEPTH_MAX=0
+done
 text='REDLOCK_MARKER needs REDLOCK_FENCING'
 check 'refused: markers without fencing tokens' is_refused "$text" -DREDLOCK_MARKER=1 -DREDLOCK_FENCING=0
 check 'refused: markers without the restart guard' is_refused "$text" -DREDLOCK_MARKER=1 -DREDLOCK_RESTART_GUARD=0
@@ -166,7 +170,7 @@ check 'refused: minimal with markers and the restart guard' is_refused "$text" $
 while read -r name least most works; do
     most_flags= least_flags= alone=is_refused
     case $name in # other limits that must change with this one
-    RESP_DEPTH_MAX) least_flags=-DREDLOCK_NOTIFICATION=0 ;;
+    RESP_DEPTH_MAX) least_flags=$minimal ;;
     REDLOCK_KEY_MAX) most_flags=-DREDLOCK_SEND_MAX=65535 alone=says ;;
     esac
     text="$name must be $least..$most"
@@ -188,7 +192,7 @@ REDLOCK_POOL_MAX 20 255
 REDLOCK_URL_MAX 21 65535
 REDLOCK_PIPELINE_MAX 2 255
 RESP_TEXT_MAX 20 255
-RESP_DEPTH_MAX 1 8
+RESP_DEPTH_MAX 0 8
 RESP_SIZE_MAX 1024 2147483647
 END
 are_limits() { # the table above, and REDLOCK_SEND_MAX, which is checked below
