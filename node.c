@@ -445,7 +445,8 @@ static enum rl_vote rl_item_came(struct redlock_client *c, struct redlock_node *
     }
     if (vote != RL_NONSENSE && last)
         rl_end_part(c, node, command);
-    reply->number = (uint64_t)item->integer;
+    if (REDLOCK_FENCING || REDLOCK_DIAGNOSIS) /* which use it */
+        reply->number = (uint64_t)item->integer;
     return vote;
 }
 
@@ -492,6 +493,12 @@ static int rl_receive(struct redlock_client *c, struct redlock_node *node, struc
     return 1;
 }
 
+/* Whether the item is the last of its reply: without lists each is. */
+static int rl_is_last(enum resp_event event)
+{
+    return RESP_DEPTH_MAX == 0 || event == RESP_REPLY;
+}
+
 REDLOCK_PRIVATE int rl_node_reply(struct redlock_client *c, struct redlock_node *node,
                                   struct rl_input *in, struct rl_reply *reply)
 {
@@ -505,7 +512,7 @@ REDLOCK_PRIVATE int rl_node_reply(struct redlock_client *c, struct redlock_node 
             continue;
         reply->vote = RL_NONSENSE;
         if (event != RESP_BAD)
-            reply->vote = (uint8_t)rl_item_came(c, node, event == RESP_REPLY, reply);
+            reply->vote = (uint8_t)rl_item_came(c, node, rl_is_last(event), reply);
         if (reply->vote == RL_NONSENSE)
             rl_node_fail(c, node, event == RESP_BAD ? RL_NOT_RESP : RL_UNEXPECTED_REPLY);
         else if (reply->owner != NULL)
