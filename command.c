@@ -152,7 +152,10 @@ enum rl_value {
 #define RL_PUT_DATABASE "\13"
 static const char rl_words[] = /* clang-format off */
     "6SET" RL_PUT_KEY RL_PUT_TOKEN "NX PX" RL_PUT_TTL "\0"
-    "6" RL_PUT_EVAL RL_PUT_TTL "\0"
+#if REDLOCK_MULTI_KEY
+    "6" RL_PUT_EVAL RL_PUT_TTL
+#endif
+    "\0"
 #if REDLOCK_FENCING
     "8" RL_PUT_EVAL RL_PUT_TTL RL_PUT_COUNTER "\0"
     "7" RL_PUT_EVAL RL_PUT_COUNTER "\0"
@@ -160,7 +163,10 @@ static const char rl_words[] = /* clang-format off */
     "\0\0"
 #endif
     "7" RL_PUT_EVAL RL_PUT_TTL "1\0"
-    "6" RL_PUT_EVAL RL_PUT_TTL "\0"
+#if REDLOCK_REPAIR
+    "6" RL_PUT_EVAL RL_PUT_TTL
+#endif
+    "\0"
     "5" RL_PUT_EVAL "\0"
 #if REDLOCK_NATIVE_RELEASE
     "3DELIFEQ" RL_PUT_KEY RL_PUT_TOKEN "\0"
@@ -419,7 +425,8 @@ REDLOCK_PRIVATE enum rl_vote rl_vote_of(unsigned command, const struct resp_item
                    ? RL_YES
                    : RL_NONSENSE;
     }
-    if (item->kind == RESP_STRING && rl_is(command, 1 << RL_DELETE | 1 << RL_EVALSHA))
+    if (item->kind == RESP_STRING &&
+        rl_is(command, 1 << RL_DELETE | REDLOCK_NATIVE_RELEASE << RL_EVALSHA))
         return RL_NO;
     if (item->kind != RESP_INTEGER)
         return RL_NONSENSE;
@@ -427,7 +434,7 @@ REDLOCK_PRIVATE enum rl_vote rl_vote_of(unsigned command, const struct resp_item
         return RL_NO;
     if (number == 1 || (rl_has_counter(command) && number > 0 && number < RL_FENCING_TOKEN_MAX))
         return RL_YES;
-    if (number == 2 && command == RL_REPAIR)
+    if (REDLOCK_REPAIR && number == 2 && command == RL_REPAIR)
         return RL_REPAIRED;
     if (REDLOCK_MARKER && number == -2 && rl_is(command, 1 << RL_FENCE | 1 << RL_REPAIR))
         return RL_LATER; /* R18 */

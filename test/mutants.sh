@@ -193,7 +193,7 @@ R11|round.c|s/case RL_IN_ROLLBACK:(?=\s+return RL_DELETE)/$& if (rl_knows_native
 R11|round.c|s/rl_knows_native\(node\) && rl_extra_keys\(lock\) == 0/rl_knows_native(node)/|the native command is only for a lock of one key
 R11|round.c|s/ && !\(lock->priv.round.broken & bit\)(\s+\? rl_native)/$1/|the native command is sent once only
 R11|round.c|s/ && rl_extra_keys\(lock\) == 0 &&(\s+rl_send)/ \&\& $1/|the native command is not tried for a lock of several keys
-R11|command.c|s/1 << RL_DELETE \| 1 << RL_EVALSHA/1 << RL_DELETE/|a reply to EVALSHA is read like that of the script
+R11|command.c|s/ \| REDLOCK_NATIVE_RELEASE << RL_EVALSHA//|a reply to EVALSHA is read like that of the script
 R11|node.c|s/command \+ 1, RL_UNTRIED/command + 1, RL_KNOWN/|an untested native command is not used
 R11|command.c|s/4DELEX" RL_PUT_KEY "IFEQ"/3DELEX" RL_PUT_KEY/|never deleted without the condition
 R11|round.c|s/rl_set_native\(node, rl_native\(node\), RL_ON_TRIAL\);/;/|the native command is tried once on a connection

@@ -331,7 +331,7 @@ static unsigned any_command(void)
                                         RL_EVALSHA, RL_DELIFEQ, RL_FENCE,  RL_CONFIRM};
     unsigned command = commands[roll(REDLOCK_FENCING ? 12 : REDLOCK_NATIVE_RELEASE ? 10 : 8)];
 
-    if (brief || (!REDLOCK_NATIVE_RELEASE && rl_is(command, RL_NATIVE)))
+    if (brief || !rl_is(command, RL_ANY))
         return RL_SET;
     if (command == RL_DELETE && REDLOCK_NOTIFICATION && roll(3) == 0)
         command |= RL_WITH_CACHING;
