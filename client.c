@@ -71,9 +71,7 @@ static enum rl_error rl_bad_node(struct redlock_client *c, const struct redlock_
                                  const struct redlock_node *node)
 {
     struct resp_writer w = {c->priv.out_bytes, REDLOCK_SEND_MAX, 0, 0};
-    /* the longest command that logs in */
-    struct rl_message message = {NULL, NULL, NULL, node,
-                                 REDLOCK_RESP3 ? RL_HELLO_AUTH : RL_AUTH_USER};
+    struct rl_message message = {NULL, NULL, NULL, node, rl_login(node)};
 
     if (node->user != NULL && node->password == NULL)
         return RL_USER_WITHOUT_PASSWORD;

@@ -301,7 +301,7 @@ static void rl_put_value(struct resp_writer *w, const struct rl_message *m, unsi
             rl_put_keys(w, lock, m->command, marked);
         return;
     case RL_USER:
-        resp_put_text(w, node->user != NULL ? node->user : "default");
+        resp_put_text(w, REDLOCK_RESP3 && node->user == NULL ? "default" : node->user);
         return;
     case RL_PASSWORD:
         resp_put_text(w, node->password);

@@ -604,6 +604,14 @@ static inline void rl_set_plain(struct redlock_node *node)
 }
 #endif
 
+/* The command that logs in; without a password RESP2 needs none. R12 */
+static inline unsigned rl_login(const struct redlock_node *node)
+{
+    if (!rl_is_plain(node))
+        return node->password != NULL ? RL_HELLO_AUTH : RL_HELLO;
+    return node->user != NULL ? RL_AUTH_USER : RL_AUTH;
+}
+
 #if REDLOCK_NOTIFICATION
 static inline int rl_notifies(const struct redlock_node *node)
 {

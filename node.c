@@ -51,18 +51,13 @@ static int rl_handshake_has(const struct redlock_node *node, unsigned command)
 {
     int secret = node->password != NULL;
 
-    switch (command) {
-    case RL_SELECT:
+    if (command == RL_SELECT)
         return node->database > 0 || (!REDLOCK_RESP3 && !secret);
-    case RL_TRACK:
-        return REDLOCK_NOTIFICATION && !rl_is_plain(node);
-    case RL_INFO:
-        return REDLOCK_RESTART_GUARD;
-    default: /* the one that logs in; without a password RESP2 needs none */
-        if (!rl_is_plain(node))
-            return command == (secret ? RL_HELLO_AUTH : RL_HELLO);
-        return secret && command == (node->user != NULL ? RL_AUTH_USER : RL_AUTH);
-    }
+    if (REDLOCK_NOTIFICATION && command == RL_TRACK)
+        return !rl_is_plain(node);
+    if (REDLOCK_RESTART_GUARD && command == RL_INFO)
+        return 1;
+    return command == rl_login(node) && (secret || !rl_is_plain(node));
 }
 
 /* Queues as much of the handshake as there is room for. R12 */
