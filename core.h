@@ -258,7 +258,7 @@ enum rl_command {
     RL_WITH_CACHING = REDLOCK_NOTIFICATION ? 32 : 0,
     RL_WITH_PTTL = REDLOCK_DIAGNOSIS ? 64 : 0,
     RL_WITH_SYNC = REDLOCK_DURABLE ? 128 : 0,
-    RL_COMMAND = 31 /* what is not a flag */
+    RL_COMMAND = 255 & ~(RL_WITH_CACHING | RL_WITH_PTTL | RL_WITH_SYNC) /* what is not a flag */
 };
 
 /* Sets of commands, for rl_is, without those of features that are left out. */
