@@ -331,7 +331,7 @@ static void rl_put_one(struct resp_writer *w, const struct rl_message *m, unsign
 
     if (rl_is(command, RL_SCRIPTS)) {
         marked = rl_is_marked(m);
-        more_keys = REDLOCK_OWED_MAX > 0 && m->owed != NULL
+        more_keys = REDLOCK_MULTI_KEY && REDLOCK_OWED_MAX > 0 && m->owed != NULL
                         ? m->owed->more_keys
                         : rl_more_keys(m->lock, m->command, marked);
     }
