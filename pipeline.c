@@ -116,8 +116,7 @@ static void rl_out_sent(struct redlock_client *c, unsigned bit)
     rl_clear(&c->priv.out.unsent, bit);
     if (c->priv.out.unsent != 0)
         return;
-    if (c->priv.jammed)
-        c->priv.ended = 1; /* what waits for room goes on at once */
+    c->priv.ended |= c->priv.jammed; /* what waits for room goes on at once */
     c->priv.out.used = c->priv.out.runs = c->priv.jammed = 0;
 }
 
