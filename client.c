@@ -70,14 +70,11 @@ static unsigned rl_complete(struct redlock_settings *settings, const struct redl
 static enum rl_error rl_bad_node(struct redlock_client *c, const struct redlock_node *nodes,
                                  const struct redlock_node *node)
 {
-    struct resp_writer w = {c->priv.out_bytes, REDLOCK_SEND_MAX, 0, 0};
     struct rl_message message = {NULL, NULL, NULL, node, rl_login(node)};
 
     if (node->user != NULL && node->password == NULL)
         return RL_USER_WITHOUT_PASSWORD;
-    if (node->password != NULL)
-        rl_put_command(&w, &message, 0);
-    if (w.overflow)
+    if (node->password != NULL && rl_encode(c, &message, 0) == 0)
         return RL_LONG_PASSWORD;
     if (node->address == NULL || node->address[0] == '\0')
         return RL_NO_ADDRESS;

@@ -406,6 +406,10 @@ enum { RL_RECONNECT_MIN_MS = 50 };
 REDLOCK_PRIVATE void rl_set_state(struct redlock_client *c, struct redlock_node *node,
                                   enum redlock_node_state state);
 
+/* Encodes a command, and what goes with it, behind the used bytes of the send buffer. Its size; 0: there is no room. */
+REDLOCK_PRIVATE size_t rl_encode(struct redlock_client *c, const struct rl_message *message,
+                                 unsigned flags);
+
 /* Encodes a command once and queues it on all of `nodes` that have room. Returns these. `from`: a lock;
    in the role OWED a redlock_owed; NULL: the handshake. */
 REDLOCK_PRIVATE redlock_mask rl_send(struct redlock_client *c, void *from, unsigned nodes,

@@ -206,8 +206,8 @@ static void rl_out_add(struct redlock_client *c, unsigned nodes, size_t size)
     rl_set(&c->priv.out.unsent, nodes);
 }
 
-/* Encodes a command behind the used bytes. Its size; 0: there is no room. */
-static size_t rl_encode(struct redlock_client *c, const struct rl_message *message, unsigned flags)
+REDLOCK_PRIVATE size_t rl_encode(struct redlock_client *c, const struct rl_message *message,
+                                 unsigned flags)
 {
     struct resp_writer w = {c->priv.out_bytes + c->priv.out.used,
                             REDLOCK_SEND_MAX - (size_t)c->priv.out.used, 0, 0};
