@@ -8,11 +8,11 @@
 #define SMALL_H
 
 /* Features that this firmware does not have. */
-#define REDLOCK_FENCING 0        /* flash 1065 */
-#define REDLOCK_MULTI_KEY 0      /* flash 399 */
-#define REDLOCK_NOTIFICATION 0   /* flash 447 */
-#define REDLOCK_NATIVE_RELEASE 0 /* flash 181 */
-#define REDLOCK_DURABLE 0        /* flash 241 */
+#define REDLOCK_FENCING 0        /* flash 1137 */
+#define REDLOCK_MULTI_KEY 0      /* flash 456 */
+#define REDLOCK_NOTIFICATION 0   /* flash 467 */
+#define REDLOCK_NATIVE_RELEASE 0 /* flash 259 */
+#define REDLOCK_DURABLE 0        /* flash 299 */
 
 /* Sizes of buffers and queues. */
 #ifndef REDLOCK_NODES_MAX
