@@ -207,10 +207,9 @@ static enum resp_event resp_end_item(struct resp_reader *r)
     r->priv.state = RESP_AT_TYPE;
     while (r->priv.level > 0 && --r->priv.due[r->priv.level - 1] == 0) {
         unsigned bit = 1U << --r->priv.level;
-        if (REDLOCK_RESP3 &&
-            (r->priv.attributes & bit)) { /* what it stood before is still to come */
+        if (REDLOCK_RESP3 && (r->priv.attributes & bit)) {
             r->priv.attributes = (uint8_t)(r->priv.attributes & ~bit);
-            return RESP_MORE;
+            return RESP_MORE; /* what it stood before is still to come */
         }
     }
     if (hidden)
@@ -273,9 +272,8 @@ static enum resp_event resp_begin_item(struct resp_reader *r, uint8_t type)
     item->depth = resp_level(r);
     if (resp_level(r) == 0)
         item->pushed = (uint8_t)resp_is_resp3(item, RESP_PUSH);
-    else if (resp_is_resp3(item,
-                           RESP_PUSH)) /* [RESP]: pushes stand between replies, never inside one */
-        return RESP_BAD;
+    else if (resp_is_resp3(item, RESP_PUSH))
+        return RESP_BAD; /* [RESP]: pushes stand between replies, never inside one */
     r->priv.most = resp_is_resp3(item, RESP_NIL) ? 0 : RESP_SIZE_MAX;
     r->priv.state = RESP_IN_LINE;
     return RESP_MORE;
