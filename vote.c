@@ -398,7 +398,7 @@ static void rl_void_votes(struct redlock_client *c, const struct redlock_node *n
 REDLOCK_PRIVATE void rl_take_replies(struct redlock_client *c, struct redlock_node *node,
                                      struct rl_input *in)
 {
-    struct rl_reply reply;
+    struct rl_reply reply = {NULL, NULL, 0, 0, 0, 0};
 
     while (rl_node_reply(c, node, in, &reply))
         rl_replied(c, node, &reply);

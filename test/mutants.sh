@@ -318,7 +318,7 @@ QR5|node.c|s/rl_part\(node\) > rl_main_part\(command\) && !\(command & RL_WITH_S
 QR5|node.c|s/rl_main_part\(command\) \+ behind/rl_main_part(command)/|PTTL and WAITAOF have separate replies
 QR5|node.c|s/else if \(rl_part\(node\) < main\)/else if (0)/|the reply to CACHING is not the reply to the command
 QR8b|core.h|s/rl_set\(&c->priv.abandoned, rl_bit\(node->priv.index\)\);/;/|commands that may still run on a node are noted
-QR5|node.c|s/jammed_us \+ rl_vote_ms\(c\) \* 500U/jammed_us + limit_us/|a node that keeps the buffer full gets a shorter timeout
+QR5|node.c|s/jammed_us \+ rl_vote_ms\(c\) \* 500U/jammed_us + c->priv.settings.stall_ms * RL_MS_US/|a node that keeps the buffer full gets a shorter timeout
 R5|pipeline.c|s/nodes &= rl_up\(c\);(\s+if \(nodes)/;$1/|nothing is queued for a broken connection
 END
 }
