@@ -155,7 +155,7 @@ without() { # all features off; then the library compiles
     [ -n "$features" ] || return 1
     # shellcheck disable=SC2086 # a list of words
     zephyr REDLOCK=y $features || return 1
-    same features "$(echo "$features" | sed 's/n$/0/' | words)" "$(grep '=0$' "$folder/zephyr.definitions" | words)" || return 1
+    same features "$(echo "$features" | sed 's/n$/0/' | words)" "$(grep '=0$' "$folder/zephyr.definitions" | grep -v _MAX= | words)" || return 1
     definitions=$(sed 's/^/-D/' "$folder/zephyr.definitions" | xargs)
     # shellcheck disable=SC2046 # a list of words
     complete $(cat "$folder/zephyr.sources" | tr ';' ' ')
