@@ -440,8 +440,7 @@ static enum rl_vote rl_item_came(struct redlock_client *c, struct redlock_node *
     }
     if (vote != RL_NONSENSE && last)
         rl_end_part(c, node, command);
-    if (REDLOCK_FENCING || REDLOCK_DIAGNOSIS) /* which use it */
-        reply->number = (uint64_t)item->integer;
+    reply->number = (uint64_t)item->integer;
     return vote;
 }
 
