@@ -392,7 +392,7 @@ static enum rl_vote rl_item_came(struct redlock_client *c, struct redlock_node *
 
     reply->owner = NULL;
     reply->item = item;
-    reply->command = (uint8_t)(command & RL_COMMAND);
+    reply->command = command & RL_COMMAND;
     reply->role = request->role;
     if (REDLOCK_RESP3 && item->pushed) {
         if (REDLOCK_NOTIFICATION && item->kind == RESP_STRING && item->depth == 2) {
@@ -455,7 +455,7 @@ static int rl_next_unanswered(struct redlock_client *c, struct redlock_node *nod
         reply->owner = request->owner;
         if (rl_part(node) > rl_main_part(command) && !(command & RL_WITH_SYNC))
             reply->owner = NULL; /* it is answered */
-        reply->command = (uint8_t)(command & RL_COMMAND);
+        reply->command = command & RL_COMMAND;
         reply->role = request->role;
         reply->vote = RL_UNANSWERED;
         request->repeats = 1;
@@ -506,7 +506,7 @@ REDLOCK_PRIVATE int rl_node_reply(struct redlock_client *c, struct redlock_node 
             continue;
         reply->vote = RL_NONSENSE;
         if (event != RESP_BAD)
-            reply->vote = (uint8_t)rl_item_came(c, node, rl_is_last(event), reply);
+            reply->vote = rl_item_came(c, node, rl_is_last(event), reply);
         if (reply->vote == RL_NONSENSE)
             rl_node_fail(c, node, event == RESP_BAD ? RL_NOT_RESP : RL_UNEXPECTED_REPLY);
         else if (reply->owner != NULL)

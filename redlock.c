@@ -15,7 +15,8 @@
    R4  Roll back failed attempts, and lost locks. The release goes at once to every node that was sent the
        command; a full buffer only delays it. A release that is unanswered when the operation ends, or was
        answered with a temporary error, is repeated until the key has expired: the client keeps it, if
-       REDLOCK_OWED_MAX has room for it. It is not kept for a node that is down, which would use up these places.
+       REDLOCK_OWED_MAX has room for it. It is not kept for a node that is down, which would use
+       up the room.
    R6  Retry with growing, random pauses. A failed attempt ends when the outcome and its reason are known.
        Contention is retried at once, a few times. More operations than there is room for wait in line;
        wait_ms counts there.
@@ -165,9 +166,10 @@ REDLOCK_PRIVATE uint64_t rl_connecting_until(const struct redlock_client *c,
     return node->priv.mark_us + wait_ms * RL_MS_US;
 }
 
-/* Whether an attempt can begin; connects the nodes for it. It waits for room, and for connections: so a new client acquires the lock on
-   all nodes, and connecting uses up none of the validity. Without a quorum the attempt begins, and fails,
-   when no connection is under way and each node that denied access was tried again. R2, R6 */
+/* Whether an attempt can begin; connects the nodes for it. It waits for room, and for connections: so a new
+   client acquires the lock on all nodes, and connecting uses up none of the validity. Without a quorum the
+   attempt begins, and fails, when no connection is under way and each node that denied access was tried
+   again. R2, R6 */
 static int rl_can_begin(struct redlock_client *c, const struct redlock_lock *lock)
 {
     unsigned ready, away, coming = 0, untried = 0;
@@ -567,8 +569,8 @@ static void rl_end_extension(struct redlock_client *c, struct redlock_lock *lock
     if (status != REDLOCK_OK) {
         rl_ask_the_rest(c, lock);
         rl_ignore_extensions(c, lock);
-    } else if (!REDLOCK_AUTO_EXTEND || lock->extended < UINT16_MAX) {
-        lock->extended++; /* redlock_extend has a limit. Replies that come late still count */
+    } else if (lock->extended < UINT16_MAX) { /* replies that come late still count */
+        lock->extended++;
     }
     if (rl_renewals(lock) == 0) {
         rl_finish(c, lock, status);

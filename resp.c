@@ -160,7 +160,7 @@ enum {
     RESP_KIND = 15,
     RESP_NUMERIC = 16,  /* the line is a number: a value, or a length */
     RESP_NULLABLE = 32, /* a length of -1 is a nil */
-    RESP_ATTRIBUTE = REDLOCK_RESP3 ? 64 : 0
+    RESP_ATTRIBUTE = 64 /* describes the item behind it, and is skipped */
 };
 
 /* The types that are used most come first. */
@@ -188,10 +188,19 @@ static const struct {
                   {0, 0}};
 
 /* Whether an item has this kind, at a place where only RESP3 has it. */
+#if REDLOCK_RESP3
 static int resp_is_resp3(const struct resp_item *item, enum resp_kind kind)
 {
-    return REDLOCK_RESP3 && item->kind == kind;
+    return item->kind == kind;
 }
+#else
+static inline int resp_is_resp3(const struct resp_item *item, enum resp_kind kind)
+{
+    (void)item;
+    (void)kind;
+    return 0;
+}
+#endif
 
 #if RESP_DEPTH_MAX > 0
 static uint8_t resp_level(const struct resp_reader *r)
@@ -199,15 +208,21 @@ static uint8_t resp_level(const struct resp_reader *r)
     return r->priv.level;
 }
 
+/* Whether its length is a number of elements, else of bytes. */
+static int resp_has_elements(const struct resp_item *item)
+{
+    return item->kind != RESP_STRING && item->kind != RESP_ERROR;
+}
+
 /* An item is complete: goes up all levels that it completes. */
 static enum resp_event resp_end_item(struct resp_reader *r)
 {
-    int hidden = REDLOCK_RESP3 && r->priv.attributes != 0;
+    int hidden = r->priv.attributes != 0;
 
     r->priv.state = RESP_AT_TYPE;
     while (r->priv.level > 0 && --r->priv.due[r->priv.level - 1] == 0) {
         unsigned bit = 1U << --r->priv.level;
-        if (REDLOCK_RESP3 && (r->priv.attributes & bit)) {
+        if (r->priv.attributes & bit) {
             r->priv.attributes = (uint8_t)(r->priv.attributes & ~bit);
             return RESP_MORE; /* what it stood before is still to come */
         }
@@ -237,6 +252,12 @@ static enum resp_event resp_begin_elements(struct resp_reader *r, uint32_t count
 static inline uint8_t resp_level(const struct resp_reader *r)
 {
     (void)r;
+    return 0;
+}
+
+static inline int resp_has_elements(const struct resp_item *item)
+{
+    (void)item;
     return 0;
 }
 
@@ -298,12 +319,6 @@ static int resp_parse_number(const struct resp_item *item, int64_t *result)
     } while (--digits > 0);
     *result = (int64_t)(negative ? 0 - number : number);
     return (*result < 0) == negative; /* a number that is too large has the wrong sign */
-}
-
-/* Whether its length is a number of elements, else of bytes. */
-static int resp_has_elements(const struct resp_item *item)
-{
-    return RESP_DEPTH_MAX > 0 && item->kind != RESP_STRING && !resp_is_resp3(item, RESP_ERROR);
 }
 
 /* A number was read: a value, or the length of a string or of something with elements. */

@@ -29,7 +29,11 @@ extern "C" {
 #endif
 #ifndef RESP_DEPTH_MAX
 /* Nesting of arrays and maps, 0..8; 0: they are not RESP. Replies of these features have them. RAM: 4 bytes each */
-#define RESP_DEPTH_MAX (REDLOCK_RESP3 || REDLOCK_RESTART_GUARD || REDLOCK_DURABLE ? 4 : 0)
+#if REDLOCK_RESP3 || REDLOCK_RESTART_GUARD || REDLOCK_DURABLE
+#define RESP_DEPTH_MAX 4
+#else
+#define RESP_DEPTH_MAX 0
+#endif
 #endif
 #ifndef RESP_SIZE_MAX
 /* A longer string, or more elements, than this is not believed; 1024..2147483647 */

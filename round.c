@@ -52,7 +52,7 @@ REDLOCK_PRIVATE void rl_begin_round(struct redlock_client *c, struct redlock_loc
 static unsigned rl_acquiring_command(const struct redlock_lock *lock)
 {
     if (rl_use_fencing(lock))
-        return lock->priv.state == RL_IN_CONFIRM ? RL_CONFIRM : RL_FENCE;
+        return RL_FENCE;
     return rl_extra_keys(lock) > 0 ? RL_TAKE : RL_SET;
 }
 
@@ -63,8 +63,9 @@ static unsigned rl_command_for(const struct redlock_client *c, const struct redl
 {
     switch (lock->priv.state) {
     case RL_IN_ASK:
-    case RL_IN_CONFIRM:
         return rl_acquiring_command(lock);
+    case RL_IN_CONFIRM:
+        return RL_CONFIRM;
     case RL_IS_HELD:
         if (!(lock->priv.attempt.asked & bit))
             return rl_acquiring_command(lock);

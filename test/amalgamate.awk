@@ -65,6 +65,5 @@ $0 == "#include \"core.h\"" {
 }
 
 $0 == "#include \"resp.h\"" { print "#include \"redlock.h\""; next } # which has redlock_config.h, too
-/^#include "redlock_config.h"/ { next }
 
 { print }

@@ -132,10 +132,6 @@ total() { # FLAG ...
 }
 for feature in $(sed -n 's/^#ifndef \(REDLOCK_[A-Z0-9_]*\)$/\1/p' redlock_config.h | sed '1,/^REDLOCK_MINIMAL$/d; /_MAX$/d'); do
     without="-D$feature=0"
-    case $feature in
-    REDLOCK_FENCING | REDLOCK_RESTART_GUARD) without="$without -DREDLOCK_MARKER=0" ;;
-    REDLOCK_RESP3) without="$without -DREDLOCK_NOTIFICATION=0" ;;
-    esac
     # shellcheck disable=SC2086 # a list of words
     printf '  %-26s %7d %7d %7d %7d\n' "$feature" $((m4_text - $(total $without))) \
         $(($(struct "$m4" redlock_node) - $(struct "$m4 $without" redlock_node))) \

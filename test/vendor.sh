@@ -81,12 +81,7 @@ for std in c++11 c++17 c++20; do
     check "as $std, clang" clang++ -std=$std -x c++ -Wall -Wextra -Wno-deprecated -c redlock_all.c -o one.o
 done
 for feature in $(sed -n 's/^#ifndef \(REDLOCK_[A-Z0-9_]*\)$/\1/p' "$source/redlock_config.h" | sed '1,/^REDLOCK_MINIMAL$/d; /_MAX$/d'); do
-    case $feature in
-    REDLOCK_FENCING | REDLOCK_RESTART_GUARD) needs=-DREDLOCK_MARKER=0 ;;
-    REDLOCK_RESP3) needs=-DREDLOCK_NOTIFICATION=0 ;;
-    *) needs=-D$feature=0 ;;
-    esac
-    check "without $feature" gcc -std=c99 -O2 -Wall -Wextra -Wpedantic -Werror -D$feature=0 $needs -c redlock_all.c -o one.o
+    check "without $feature" gcc -std=c99 -O2 -Wall -Wextra -Wpedantic -Werror -D$feature=0 -c redlock_all.c -o one.o
 done
 check "minimal" gcc -std=c99 -O2 -Wall -Wextra -Wpedantic -Werror -DREDLOCK_MINIMAL=1 -c redlock_all.c -o one.o
 check "beside macros of the program" gcc -std=c99 -Wall -Wextra -Werror -DKEY=1 -DTOKEN=2 -DTTL=3 -DEVAL=4 -DUSER=5 -DPASSWORD=6 \

@@ -72,7 +72,6 @@ alarm() { # MUTANT ...
 # ---- Decoder ----
 
 if is_asked decoder; then
-least=95 # the rest: what a switch decides at compile time, where each condition has a part that is never reached
 step() { "$@" decoder resp.c "$folder/none" "-DSTEP $limits" -eva-slevel-function resp_read:20,resp_begin_item:40,resp_take:2000,resp_parse_number:600; }
 read_all() { "$@" decoder resp.c test/prove/decoder.notes "$limits" -eva-slevel-function resp_begin_item:40,resp_parse_number:600 -eva-ilevel 32 -eva-use-spec resp_take; }
 for limits in '' '-DRESP_TEXT_MAX=20 -DRESP_DEPTH_MAX=1' '-DRESP_TEXT_MAX=255 -DRESP_DEPTH_MAX=8 -DRESP_SIZE_MAX=0x3fffffff'; do
@@ -84,7 +83,6 @@ check 'mutant: more is kept of a text than there is room for' step alarm 's/if (
 check 'mutant: a level too many' step alarm 's/level == RESP_DEPTH_MAX/level > RESP_DEPTH_MAX/'
 check 'mutant: a number longer than the text' step alarm 's/digits - 1 >= 19/digits == 0/'
 check 'mutant: the end is not looked at' read_all alarm 's/event == RESP_MORE \&\& \*cursor != end/event == RESP_MORE/'
-least=
 fi
 
 # ---- Writer ----
