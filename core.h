@@ -428,7 +428,8 @@ REDLOCK_PRIVATE struct redlock_request *rl_request(struct redlock_node *node, un
 /* The oldest request has all its replies. */
 REDLOCK_PRIVATE void rl_pop(struct redlock_node *node);
 
-/* The replies that `owner` waits for from `nodes`, to commands of a set, go to `heir` in a new role. */
+/* The reply that `owner` waits for from each of `nodes`, to a command of a set, goes to `heir` in a new role. There is
+   at most one on each node. */
 REDLOCK_PRIVATE void rl_redirect(struct redlock_client *c, const void *owner, unsigned nodes,
                                  unsigned set, void *heir, unsigned role);
 
@@ -1124,7 +1125,7 @@ static inline void rl_set_late_errors(struct redlock_client *c, unsigned nodes)
 /* Votes that did not come in time count as failed. Their nodes get the error. */
 REDLOCK_PRIVATE void rl_too_slow(struct redlock_client *c, struct redlock_lock *lock);
 
-/* The replies to commands of a set are needed no more. */
+/* The reply to a command of a set is needed no more: at most one on each node. */
 REDLOCK_PRIVATE void rl_ignore(struct redlock_client *c, const void *owner, unsigned nodes,
                                unsigned set);
 

@@ -434,8 +434,8 @@ static enum rl_vote rl_item_came(struct redlock_client *c, struct redlock_node *
             rl_defer_vote(node);
         } else {
             reply->owner = request->owner;
-            if (command & RL_WITH_SYNC)
-                request->owner = NULL; /* what WAITAOF replies does not matter */
+            if ((command & RL_WITH_SYNC) || (REDLOCK_OWED_MAX > 0 && request->role == RL_OWED))
+                request->owner = NULL; /* what WAITAOF or PTTL replies does not matter */
         }
     }
     if (vote != RL_NONSENSE && last)

@@ -85,10 +85,14 @@ REDLOCK_PRIVATE void rl_pop(struct redlock_node *node)
     if (--node->priv.requests[node->priv.first].repeats > 0)
         return;
     node->priv.count--;
+    if (node->priv.sought > 0)
+        node->priv.sought--;
     if (++node->priv.first == REDLOCK_PIPELINE_MAX)
         node->priv.first = 0;
 }
 
+/* Locks are mostly decided in the order in which they asked. So the search goes on where the last one ended, and
+   mostly finds the request at once, however many there are. */
 REDLOCK_PRIVATE void rl_redirect(struct redlock_client *c, const void *owner, unsigned nodes,
                                  unsigned set, void *heir, unsigned role)
 {
@@ -96,11 +100,16 @@ REDLOCK_PRIVATE void rl_redirect(struct redlock_client *c, const void *owner, un
     unsigned n;
 
     for (; nodes != 0; nodes >>= 1, node++)
-        for (n = nodes & 1 ? node->priv.count : 0U; n-- > 0;) {
-            struct redlock_request *request = rl_request(node, n);
+        for (n = nodes & 1 ? node->priv.count : 0U; n > 0; n--) {
+            struct redlock_request *request;
+
+            if (node->priv.sought >= node->priv.count)
+                node->priv.sought = 0;
+            request = rl_request(node, node->priv.sought++);
             if (request->owner == owner && rl_is(request->command & RL_COMMAND, set)) {
                 request->owner = heir;
                 request->role = (uint8_t)role;
+                break;
             }
         }
 }

@@ -28,6 +28,7 @@ struct redlock_node_private {
     uint8_t denied;       /* its last error was a denial: a retry alone will not fix it */
     uint8_t role_next;    /* the next item of the reply to HELLO is the role */
     uint8_t first, count; /* of `requests`, a ring */
+    uint8_t sought; /* the request behind the one that was searched last, counted from the first */
 #if REDLOCK_NOTIFICATION || REDLOCK_DIAGNOSIS || REDLOCK_DURABLE
     uint8_t part; /* replies of the first request that have come */
 #endif

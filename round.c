@@ -18,14 +18,11 @@ REDLOCK_PRIVATE void rl_ignore(struct redlock_client *c, const void *owner, unsi
     rl_redirect(c, owner, nodes, set, NULL, RL_NOBODY);
 }
 
-/* The token is not used any more, so late replies make no members. Members and nodes that confirmed late owe no
-   such reply. */
+/* The token is not used any more, so late replies make no members. */
 REDLOCK_PRIVATE void rl_ignore_late(struct redlock_client *c, struct redlock_lock *lock)
 {
-    rl_ignore(c, lock,
-              (c->priv.all & ~(unsigned)(lock->members | lock->priv.attempt.late)) |
-                  lock->priv.waits,
-              RL_WRITING);
+    rl_ignore(c, lock, lock->priv.attempt.open, RL_CREATING);
+    rl_ignore(c, lock, lock->priv.waits, RL_WRITING & ~(unsigned)RL_CREATING);
     lock->priv.waits = 0;
 }
 

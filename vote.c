@@ -321,8 +321,8 @@ static inline void rl_replied(struct redlock_client *c, struct redlock_node *nod
         rl_notify(c, bit, reply->item->text, reply->item->size, reply->item->text_used);
         return;
     }
-    if (REDLOCK_DIAGNOSIS && reply->command == RL_PTTL) { /* also when a release is owed */
-        if (reply->role != RL_OWED && reply->vote == RL_YES)
+    if (REDLOCK_DIAGNOSIS && reply->command == RL_PTTL) {
+        if (reply->vote == RL_YES)
             rl_note_pttl(c, lock, i, (int64_t)reply->number);
         return;
     }

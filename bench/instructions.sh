@@ -8,30 +8,35 @@
 # SPDX-License-Identifier: MIT
 set -eu
 build=$1
-set -- --toggle-collect=redlock_acquire --toggle-collect=redlock_release
+set -- --toggle-collect=main
 for callback in dial ready transmit receive shut clock wall process entropy wait; do
     set -- "$@" --toggle-collect=fake_$callback
 done
 
-count() { # PROGRAM PAIRS GAP_US OPTION ... - of valgrind
-    program=$1 pairs=$2 gap_us=$3
-    shift 3
+count() { # PROGRAM PAIRS GAP_US LOCKS OPTION ... - of valgrind
+    program=$1 pairs=$2 gap_us=$3 locks=$4
+    shift 4
     timeout 100 valgrind --tool=callgrind --collect-atstart=no "$@" --callgrind-out-file=/dev/null \
-        --log-file="$build/instructions.log" "$build/$program" "$pairs" "$gap_us"
+        --log-file="$build/instructions.log" "$build/$program" "$pairs" "$gap_us" "$locks"
     sed -n 's/.*Collected : *//p' "$build/instructions.log"
 }
 
-echo
-echo 'Instructions of the library for each acquire + release, 5 nodes (target: 9500 or less, with net.c)'
-printf '%-28s %6s %11s\n' '' files 'single file'
-for gap in 0 20; do
-    case $gap in
-    0) when='all replies arrive at once' ;;
-    *) when='one reply at a time' ;;
-    esac
+row() { # WHAT GAP_US LOCKS OPTION ...
+    printf '%-46s' "$1"
+    gap_us=$2 locks=$3
+    shift 3
     for from in instructions instructions-single; do
-        few=$(count $from 100 $gap "$@")
-        many=$(count $from 300 $gap "$@")
-        echo $(((many - few) / 200))
-    done | xargs printf '%-28s %6d %11d\n' "$when"
-done
+        few=$(count $from 300 "$gap_us" "$locks" "$@")
+        many=$(count $from 600 "$gap_us" "$locks" "$@")
+        printf '%12d' $(((many - few) / 300))
+    done
+    echo
+}
+
+echo
+echo 'Instructions of the library for each acquire + release, 5 nodes (target for the first line: 9500, with net.c)'
+printf '%-46s%12s%12s\n' '' files 'single file'
+row 'one lock, all replies arrive at once' 0 1 "$@"
+row 'one lock, one reply at a time' 20 1 "$@"
+row '64 locks at a time, all replies arrive at once' 0 64 "$@"
+row '64 locks at a time, two nodes reply later' 20 64 "$@"

@@ -212,7 +212,7 @@ R7|vote.c|s/notified = rl_extra_keys\(lock\) == 0 \? lock : NULL;/notified = loc
 R17|node.c|s/else if \(!node->priv.synced\)/else if (0)/|a vote counts only when it is on disk
 R17|node.c|s/item->depth > 0 && item->integer > 0/item->depth > 0/|WAITAOF with 0 servers is not on disk
 R17|node.c|s/node->priv.synced = 0;//|an earlier WAITAOF does not confirm this write
-R17|pipeline.c|s/if \(request->owner == owner && /$&!(n == 0 && rl_part(node) > 0) && /|the reply of WAITAOF gives no vote to an abandoned lock
+R17|pipeline.c|s/if \(request->owner == owner && /$&!(request == rl_request(node, 0) && rl_part(node) > 0) && /|the reply of WAITAOF gives no vote to an abandoned lock
 R17|pipeline.c|s/rl_is\(message.command, RL_WRITING\)(\)\s+command \|= RL_WITH_SYNC)/rl_is(message.command, RL_WRITING \& ~(1 << RL_EXTEND))$1/|extensions must be on disk, too
 R17|node.c|s/item->integer = node->priv.counted;//|the counter comes from the write, not from WAITAOF
 R17|node.c|s/request->owner = NULL; \/\* what WAITAOF/; \/* what WAITAOF/|after a refusal the lock does not wait for WAITAOF
@@ -254,7 +254,7 @@ R16|redlock.c|s/rl_ignore\(c, lock, lock->priv.waits, 1 << RL_CONFIRM\);(\s+else
 R16|redlock.c|s/rl_end_votes\(c, lock\);(\s+rl_set\(&lock->members)/rl_redirect(c, lock, lock->priv.waits, RL_TAKING, lock, RL_LATE); lock->priv.waits = 0;$1/|a confirmation of an earlier proposal does not count
 R8b|vote.c|s/if \(reply->role == RL_STALE\)/if (0)/|a late reply that does not count makes no confirmed node
 R8|vote.c|s/(if \(reply->role != RL_VOTER\)\s+)return; \/\* decided/$1rl_set(\&lock->priv.round.broken, bit); else \/* decided/|a node that disconnects after the decision has not failed
-R4|vote.c|s/if \(REDLOCK_DIAGNOSIS && reply->command == RL_PTTL\)/if (reply->role != RL_OWED \&\& reply->command == RL_PTTL)/|the reply to PTTL is no reply to a release
+R4|vote.c|s/if \(REDLOCK_DIAGNOSIS && reply->command == RL_PTTL\)/if (0)/|the reply to PTTL is no reply to a release
 R4|redlock.c|s/lock->priv.todo \| lock->priv.attempt.again \|/lock->priv.attempt.again |/|a release that could not be sent in time is owed to the node
 R5|node.c|s/c->priv.jammed_us \+ rl_vote_ms/node->priv.mark_us + rl_vote_ms/|the shorter timeout begins when the buffer is full
 R5|node.c|s/rl_not_after\(&due_us, (c->priv.jammed_us [^;]*)\);/due_us = $1;/|and gives no more time than stall_ms
@@ -297,6 +297,8 @@ QR5|pipeline.c|s/if \(--node->priv.requests\[node->priv.first\].repeats > 0\)\n\
 QR5|pipeline.c|s/if \(\+\+node->priv.first == REDLOCK_PIPELINE_MAX\)\n\s+node->priv.first = 0;/++node->priv.first;/|the ring of slots wraps around
 QR5|pipeline.c|s/at < REDLOCK_PIPELINE_MAX \? at : at - REDLOCK_PIPELINE_MAX/at % (REDLOCK_PIPELINE_MAX - 1)/|the ring uses all of its slots
 QR5|pipeline.c|s/request->owner == owner && rl_is\(request->command & RL_COMMAND, set\)/request->owner == owner/|only replies to commands of the set are redirected
+QR5|pipeline.c|s/if \(node->priv.sought >= node->priv.count\)\s+node->priv.sought = 0;//|a search begins again with the oldest request
+QR4|node.c|s/ \|\| \(REDLOCK_OWED_MAX > 0 && request->role == RL_OWED\)//|a repeated release waits for its own reply only
 QR5|pipeline.c|s/request->role = \(uint8_t\)role;//|a redirected reply gets the new role
 QR2|pipeline.c|s/if \(next->nodes & bit\)/if (next->end > from)/|a node is not sent bytes for other nodes
 QR2|pipeline.c|s/else if \(to > from\)\s+break;/else if (to > from) to = next->end;/|a node is not sent bytes after its own run

@@ -158,8 +158,8 @@ static int hear_part(struct end *end, struct rl_reply *reply)
                       : part.vote;
     reply->number = part.number;
     end->heard++;
-    if (main && !held && (first->command & RL_WITH_SYNC))
-        first->owner = NULL; /* nothing waits for the reply to WAITAOF after a refusal */
+    if (main && !held && ((first->command & RL_WITH_SYNC) || first->role == RL_OWED))
+        first->owner = NULL; /* the reply to WAITAOF, or PTTL, does not matter */
     if (part.what == 'p' || part.what == 's' ||
         (main && !(first->command & (RL_WITH_PTTL | RL_WITH_SYNC))))
         pop(end);
@@ -591,6 +591,18 @@ static void server_step(void)
     hear(i, 1);
 }
 
+/* How many replies to commands of the set the owner waits for from node i. */
+static unsigned due_to(unsigned i, const void *owner, unsigned set)
+{
+    unsigned n, due = 0;
+
+    for (n = 0; n < ends[i].used; n++)
+        due += ends[i].entries[n].owner == owner &&
+               rl_is(ends[i].entries[n].command & RL_COMMAND, set);
+    return due;
+}
+
+/* Only where one reply at most is due: the caller promises this. */
 static void redirect_some(void)
 {
     static const unsigned sets[] = {RL_ANY, RL_TAKING, RL_RELEASING, 1 << RL_REPAIR, RL_WRITING};
@@ -602,6 +614,9 @@ static void redirect_some(void)
                                                       : (unsigned)RL_OWED;
     unsigned mask = 1 + roll((1U << count) - 1), i, n;
 
+    for (i = 0; i < count; i++)
+        if (due_to(i, owner, set) > 1)
+            mask &= ~(1U << i);
     rl_redirect(&client, owner, mask, set, heir, role);
     for (i = 0; i < count; i++)
         for (n = 0; mask >> i & 1 && n < ends[i].used; n++) {

@@ -25,9 +25,10 @@
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
+#define REDLOCK_ENGINE
+#include "core.h"
 #include "lock_options.h"
 #include "mini.h"
-#include "redlock.h"
 #include "tap.h"
 
 #include <limits.h>
@@ -1281,6 +1282,48 @@ static void expect_extension(const struct client *c, const struct redlock_lock *
             lock, (what == 'k' ? extended_in_us(c, lock) : 0) + longest_round_trip_us());
 }
 
+static const struct redlock_request *nth_request(const struct redlock_node *node, unsigned nth)
+{
+    return &node->priv.requests[(node->priv.first + nth) % REDLOCK_PIPELINE_MAX];
+}
+
+/* One search finds a reply, and stops there: an owner waits for one reply at most on a node, for each of these sets. A lock
+   that is the caller's again waits for none. `open` has all nodes that owe a reply to a command that creates the key. */
+static void check_request(const struct client *c, unsigned n, unsigned nth)
+{
+    static const unsigned sets[] = {RL_CREATING, 1 << RL_EXTEND, REDLOCK_FENCING << RL_CONFIRM,
+                                    RL_RELEASING};
+    const struct redlock_node *node = &c->nodes[n];
+    const struct redlock_request *other, *request = nth_request(node, nth);
+    unsigned i, command = request->command & RL_COMMAND;
+    const struct redlock_lock *lock;
+
+    for (i = 0; i < sizeof sets / sizeof *sets; i++)
+        while (request->owner != NULL && rl_is(command, sets[i]) && ++nth < node->priv.count) {
+            other = nth_request(node, nth);
+            if (other->owner == request->owner && rl_is(other->command & RL_COMMAND, sets[i]))
+                violated("two replies are due from a node");
+        }
+    for (i = 0; i < c->lock_count; i++) {
+        lock = &c->locks[i];
+        if (request->owner != lock)
+            continue;
+        if (lock->priv.state == RL_IS_IDLE && lock->status != REDLOCK_PENDING)
+            violated("a reply is due to a lock that is the caller's");
+        if (rl_is(command, RL_CREATING) && !(lock->priv.attempt.open >> n & 1))
+            violated("a reply is due from a node that is not known to owe it");
+    }
+}
+
+static void check_requests(const struct client *c)
+{
+    unsigned n, nth;
+
+    for (n = 0; n < node_count; n++)
+        for (nth = 0; nth < c->nodes[n].priv.count; nth++)
+            check_request(c, n, nth);
+}
+
 static void check_holders(const struct client *c)
 {
     unsigned i, j, k;
@@ -1611,6 +1654,7 @@ static void client_runs(struct client *c)
             check_extension(c, &c->locks[n], &c->records[n]);
     }
     check_holders(c);
+    check_requests(c);
     check_stalls(c, ran_us);
 }
 
