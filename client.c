@@ -182,6 +182,19 @@ void redlock_lock_init(struct redlock_lock *lock, const void *key, size_t key_si
 
 /* ---- Event-driven calls ------------------------------------------------------------------------------ */
 
+#if REDLOCK_MULTI_KEY
+static int rl_lacks_extra_keys(const struct redlock_lock *lock)
+{
+    return lock->extra_keys == NULL && lock->extra_key_count > 0;
+}
+#else
+static inline int rl_lacks_extra_keys(const struct redlock_lock *lock)
+{
+    (void)lock;
+    return 0;
+}
+#endif
+
 /* What is wrong with the keys of a lock. Each extra key counts with what stands around it. */
 static enum rl_argument rl_check_keys(const struct redlock_lock *lock)
 {

@@ -531,7 +531,7 @@ REDLOCK_PRIVATE uint64_t rl_node_stall_us(const struct redlock_client *c,
     if (node->priv.replied)
         return REDLOCK_NEVER;
     if (rl_jams(c, node)) /* half as long as a vote may take: the others have the other half */
-        rl_not_after(&due_us, c->priv.jammed_us + rl_vote_ms(c) * 500U + 1);
+        rl_not_after(&due_us, c->priv.jammed_us + rl_patience_ms(c, NULL) * 500U + 1);
     else if (node->state != REDLOCK_NODE_CONNECTING && node->priv.count == 0)
         return REDLOCK_NEVER;
     return due_us;

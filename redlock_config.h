@@ -99,4 +99,51 @@
 #define REDLOCK_ERROR_TEXTS !REDLOCK_MINIMAL /* texts for people */
 #endif
 
+/* ---- Values that are refused ------------------------------------------------------------------ */
+
+#if REDLOCK_NODES_MAX < 1 || REDLOCK_NODES_MAX > 16
+#error "REDLOCK_NODES_MAX must be 1..16: one bit each in redlock_mask"
+#endif
+#if REDLOCK_MARKER && !(REDLOCK_FENCING && REDLOCK_RESTART_GUARD)
+#error                                                                                             \
+    "REDLOCK_MARKER needs REDLOCK_FENCING, whose script compares the marker, and REDLOCK_RESTART_GUARD"
+#endif
+#if REDLOCK_NOTIFICATION && !REDLOCK_RESP3
+#error "REDLOCK_NOTIFICATION needs REDLOCK_RESP3: notifications are pushes"
+#endif
+#if defined(RESP_OUT_MAX) || defined(RESP_PIPELINE_MAX)
+#error "RESP_OUT_MAX is REDLOCK_SEND_MAX now, and RESP_PIPELINE_MAX is REDLOCK_PIPELINE_MAX"
+#endif
+#if REDLOCK_OWED_MAX < 0 || REDLOCK_OWED_MAX > 16
+#error "REDLOCK_OWED_MAX must be 0..16"
+#endif
+#if REDLOCK_POOL_MAX < 20 || REDLOCK_POOL_MAX > 255
+#error "REDLOCK_POOL_MAX must be 20..255: a token, and 8 bits"
+#endif
+#if REDLOCK_LABEL_MAX < 0 || REDLOCK_LABEL_MAX > 255
+#error "REDLOCK_LABEL_MAX must be 0..255"
+#endif
+#if REDLOCK_KEY_MAX < 1 || REDLOCK_KEY_MAX > 65535
+#error "REDLOCK_KEY_MAX must be 1..65535"
+#endif
+#if REDLOCK_ERROR_MAX < 1 || REDLOCK_ERROR_MAX > 65535
+#error "REDLOCK_ERROR_MAX must be 1..65535"
+#endif
+#if REDLOCK_READ_MAX < 1 || REDLOCK_READ_MAX > 32767
+#error "REDLOCK_READ_MAX must be 1..32767"
+#endif
+#if (REDLOCK_REPAIR | REDLOCK_AUTO_EXTEND | REDLOCK_RESP3 | REDLOCK_NOTIFICATION |                 \
+     REDLOCK_MULTI_KEY | REDLOCK_FENCING | REDLOCK_RESTART_GUARD | REDLOCK_MARKER |                \
+     REDLOCK_DURABLE | REDLOCK_NATIVE_RELEASE | REDLOCK_DIAGNOSIS | REDLOCK_ERROR_TEXTS |          \
+     REDLOCK_MINIMAL | REDLOCK_HOSTED) &                                                           \
+    ~1
+#error "REDLOCK_MINIMAL, REDLOCK_HOSTED and each feature switch must be 0 or 1"
+#endif
+#if REDLOCK_PIPELINE_MAX < 2 || REDLOCK_PIPELINE_MAX > 255
+#error "REDLOCK_PIPELINE_MAX must be 2..255: one request is kept for rollbacks"
+#endif
+#if REDLOCK_SEND_MAX < 1 || REDLOCK_SEND_MAX > 65535
+#error "REDLOCK_SEND_MAX must be 1..65535, and hold the longest command"
+#endif
+
 #endif

@@ -235,8 +235,8 @@ R5|pipeline.c|s/from \+= \(unsigned\)moved;/from = to;/|bytes that a socket did 
 R5|pipeline.c|s/if \(nodes & 1\)\s+rl_transmit\(c, node\);/;/|buffered bytes are sent before others are added
 R5|pipeline.c|s/rl_out_sent\(c, bit\);(\s+rl_clear\(&c->priv.full)/$1/|unsent bytes of a broken connection go to no other connection
 R5|node.c|s/if \(rl_jams\(c, node\)\)/if (0)/|a node that keeps the buffer full gets a shorter timeout
-R15|node.c|s/rl_vote_ms\(c\) \* 500U/c->priv.settings.node_timeout_ms * 500U/|that shorter timeout is longer if the round trips of a quorum are long
-R15|node.c|s/(jammed_us \+ )(rl_vote_ms\(c\) \* 500U)/$1(node->rtt_us * 2 > $2 ? node->rtt_us * 2 : $2)/|that shorter timeout does not depend on the node's own round trip
+R15|node.c|s/rl_patience_ms\(c, NULL\) \* 500U/c->priv.settings.node_timeout_ms * 500U/|that shorter timeout is longer if the round trips of a quorum are long
+R15|node.c|s/(jammed_us \+ )(rl_patience_ms\(c, NULL\) \* 500U)/$1(node->rtt_us * 2 > $2 ? node->rtt_us * 2 : $2)/|that shorter timeout does not depend on the node's own round trip
 R5|pipeline.c|s/c->priv.jammed = 1;/;/|a full buffer is noted
 R5|pipeline.c|s/c->priv.out.runs = c->priv.jammed = 0;/c->priv.out.runs = 0;/|a broken connection clears the note of a full buffer
 R6|redlock.c|s/!c->priv.jammed &&//|no attempt begins while the buffer is full
@@ -256,7 +256,7 @@ R8b|vote.c|s/if \(reply->role == RL_STALE\)/if (0)/|a late reply that does not c
 R8|vote.c|s/(if \(reply->role != RL_VOTER\)\s+)return; \/\* decided/$1rl_set(\&lock->priv.round.broken, bit); else \/* decided/|a node that disconnects after the decision has not failed
 R4|vote.c|s/if \(REDLOCK_DIAGNOSIS && reply->command == RL_PTTL\)/if (0)/|the reply to PTTL is no reply to a release
 R4|redlock.c|s/lock->priv.todo \| lock->priv.attempt.again \|/lock->priv.attempt.again |/|a release that could not be sent in time is owed to the node
-R5|node.c|s/c->priv.jammed_us \+ rl_vote_ms/node->priv.mark_us + rl_vote_ms/|the shorter timeout begins when the buffer is full
+R5|node.c|s/c->priv.jammed_us \+ rl_patience_ms/node->priv.mark_us + rl_patience_ms/|the shorter timeout begins when the buffer is full
 R5|node.c|s/rl_not_after\(&due_us, (c->priv.jammed_us [^;]*)\);/due_us = $1;/|and gives no more time than stall_ms
 R5|client.c|s/REDLOCK_READABLE \| REDLOCK_WRITABLE\);(\s+c->priv.now_us)/REDLOCK_READABLE);$1/|after a pause of the program a node may accept bytes at once
 R8b|node.c|s/for \(n = c->priv.count; n > 0; n--, other\+\+\)/rl_clear(\&c->priv.abandoned, rl_bit(node->priv.index)); $&/|a refused server proves nothing about another server
@@ -320,7 +320,7 @@ QR5|node.c|s/rl_part\(node\) > rl_main_part\(command\) && !\(command & RL_WITH_S
 QR5|node.c|s/rl_main_part\(command\) \+ behind/rl_main_part(command)/|PTTL and WAITAOF have separate replies
 QR5|node.c|s/else if \(rl_part\(node\) < main\)/else if (0)/|the reply to CACHING is not the reply to the command
 QR8b|core.h|s/rl_set\(&c->priv.abandoned, rl_bit\(node->priv.index\)\);/;/|commands that may still run on a node are noted
-QR5|node.c|s/jammed_us \+ rl_vote_ms\(c\) \* 500U/jammed_us + c->priv.settings.stall_ms * RL_MS_US/|a node that keeps the buffer full gets a shorter timeout
+QR5|node.c|s/jammed_us \+ rl_patience_ms\(c, NULL\) \* 500U/jammed_us + c->priv.settings.stall_ms * RL_MS_US/|a node that keeps the buffer full gets a shorter timeout
 R5|pipeline.c|s/nodes &= rl_up\(c\);(\s+if \(nodes)/;$1/|nothing is queued for a broken connection
 END
 }

@@ -19,7 +19,7 @@ long=$(awk 'FNR == 1 { start = 0 } /^{/ { start = FNR } /^}/ && start { if (FNR 
 
 library="$(sed -n 's/^CORE = //p' Makefile) net.c url.c"
 engine=$(echo "$library" | sed 's/ resp\.c.*//')
-for file in $library; do
+for file in $library ./*.h; do
     [ "$(wc -l <"$file")" -le 1100 ] || complain "$file has more than 1,100 lines"
 done
 [ "$(wc -l <redlock.h)" -le 450 ] || complain 'redlock.h has more than 450 lines'
