@@ -1111,8 +1111,9 @@ static int server_has(struct mini_server *mini, const void *key, const char *tok
            found->until_us - mini->now_us >= for_us;
 }
 
-/* Bit i: server i has all keys of the lock with its token, for at least `for_us`. */
-static unsigned servers_that_have_for(const struct redlock_lock *lock, uint64_t for_us)
+/* Bit i: server i has all keys of the lock with its token, for at least `for_us`, in the database of one of `nodes`. */
+static unsigned servers_that_have_for(const struct redlock_lock *lock, unsigned nodes,
+                                      uint64_t for_us)
 {
     char token[80];
     unsigned n, have = 0, size = put_token(lock, token);
@@ -1120,7 +1121,7 @@ static unsigned servers_that_have_for(const struct redlock_lock *lock, uint64_t 
     for (n = 0; n < node_count; n++) {
         struct mini_server *mini = &at_its_time(server_of[n])->mini;
         mini->database = (int)database[n];
-        if (server_has(mini, lock->key, token, size, for_us) &&
+        if ((nodes >> n & 1) && server_has(mini, lock->key, token, size, for_us) &&
             (extra_key_count_of(lock) == 0 ||
              server_has(mini, extra_keys_of(lock)->bytes, token, size, for_us)))
             have |= 1U << server_of[n];
@@ -1130,7 +1131,7 @@ static unsigned servers_that_have_for(const struct redlock_lock *lock, uint64_t 
 
 static unsigned servers_that_have(const struct redlock_lock *lock)
 {
-    return servers_that_have_for(lock, 0);
+    return servers_that_have_for(lock, ~0U, 0);
 }
 
 /* Bit i: server i has had a key with the token of the lock since before that time. */
@@ -1266,7 +1267,7 @@ static uint64_t extended_in_us(const struct client *c, const struct redlock_lock
 static void expect_extension(const struct client *c, const struct redlock_lock *lock,
                              struct record *record, char what)
 {
-    unsigned n, members = 0;
+    unsigned n, nodes = lock->members & ready_nodes(c), members = 0;
 
     record->undisturbed = 0;
     record->undisturbed_us = now_us;
@@ -1274,12 +1275,11 @@ static void expect_extension(const struct client *c, const struct redlock_lock *
         held_until_us(c, lock) < c->here_us + 6 * longest_round_trip_us() + 10 * MS)
         return;
     for (n = 0; n < node_count; n++)
-        if ((lock->members >> n & 1) && c->nodes[n].state == REDLOCK_NODE_READY)
-            members |= 1U << server_of[n];
+        members |= (nodes >> n & 1) << server_of[n];
     record->undisturbed = members & undisturbed_servers(c, 1);
-    if (bits(record->undisturbed) >= quorum)
+    if (bits(record->undisturbed) >= quorum) /* of two nodes on one server only the member counts */
         record->undisturbed &= servers_that_have_for(
-            lock, (what == 'k' ? extended_in_us(c, lock) : 0) + longest_round_trip_us());
+            lock, nodes, (what == 'k' ? extended_in_us(c, lock) : 0) + longest_round_trip_us());
 }
 
 static const struct redlock_request *nth_request(const struct redlock_node *node, unsigned nth)
