@@ -38,8 +38,8 @@ static const uint16_t rl_usual[RL_SETTINGS] = {0,  50,   0,     UINT8_MAX, 100, 
 typedef char rl_every_setting_has_a_range
     [sizeof(struct redlock_settings) == RL_SETTINGS * sizeof(uint32_t) ? 1 : -1];
 
-/* Copies the settings, checks each, and puts the default where there is a 0. Returns the index of the first bad one, or
-   RL_SETTINGS. */
+/* Copies the settings, checks each, and puts the default where there is a 0. Returns the index of the first bad
+   one, or RL_SETTINGS. */
 static unsigned rl_complete(struct redlock_settings *settings, const struct redlock_settings *given,
                             unsigned count)
 {

@@ -28,9 +28,9 @@ static const char rl_head[] = RL_HEAD
 #define RL_MARKER_KEY "redlock::run"
 
 /* Releases. Returns 1 when all keys had our token and were deleted; 0 when a key is missing, unless another
-   is somebody else's: then the token of the holder, which tells contention from a holder, of the first such key, as PTTL
-   asks for the first key. Or the error: before
-   Redis 7.0 `call` would hide it in a long text. With its sha1sum, for EVALSHA. */
+   is somebody else's: then the token of the holder, which tells contention from a holder. It is that of the
+   first such key, as PTTL asks for the first key. Or the error: before Redis 7.0 `call` would hide it in a
+   long text. With its sha1sum, for EVALSHA. */
 #if REDLOCK_MULTI_KEY
 static const char rl_delete_script[] =
     "c=redis.pcall local r=1 for i=#K,1,-1 do local v=c('get',K[i])v=v==A[1]and c('del',K[i])or v "

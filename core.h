@@ -357,7 +357,7 @@ enum { RL_RECONNECT_MIN_MS = 50 };
 REDLOCK_PRIVATE void rl_set_state(struct redlock_client *c, struct redlock_node *node,
                                   enum redlock_node_state state);
 
-/* Encodes a command, and what goes with it, behind the used bytes of the send buffer. Its size; 0: there is no room. */
+/* Encodes a command, and what goes with it, behind the used bytes of the send buffer. Its size; 0: no room. */
 REDLOCK_PRIVATE size_t rl_encode(struct redlock_client *c, const struct rl_message *message,
                                  unsigned flags);
 
