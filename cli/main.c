@@ -100,7 +100,8 @@ static int do_verb(const struct verb *verb, int count, char **words)
     if (count >= 0)
         return verb->function(count, words);
     help(verb);
-    return is_written() ? 0 : EXIT_SYSTEM;
+    must_be_written();
+    return 0;
 }
 
 int main(int count, char **words)
@@ -129,5 +130,6 @@ int main(int count, char **words)
             name = next;
         die(EXIT_USAGE, "%.*s: no such verb: see redlock help", public_size(name), name);
     }
-    return is_written() ? result : EXIT_SYSTEM;
+    must_be_written();
+    return result;
 }

@@ -2985,6 +2985,7 @@ static void break_stderr(void)
 
 static void no_place_to_print(void)
 {
+    static const char unwritten[] = "redlock: the result cannot be written\n";
     int full = open("/dev/full", O_WRONLY | O_CLOEXEC), block;
 
     nodes(3);
@@ -3002,8 +3003,13 @@ static void no_place_to_print(void)
     is_int(redlock("status", "x", NULL), 71, "status to a full disk: 71");
     setup.output = full;
     is_int(redlock("help", NULL), 71, "help to a full disk: 71");
+    is_text(wrote(last, 'e'), unwritten, "help to a full disk: a message");
+    setup.output = full;
+    is_int(redlock("run", "--help", NULL), 71, "help for a verb to a full disk: 71");
+    is_text(wrote(last, 'e'), unwritten, "help for a verb to a full disk: a message");
     setup.output = full;
     is_int(redlock("version", NULL), 71, "version to a full disk: 71");
+    is_text(wrote(last, 'e'), unwritten, "version to a full disk: a message");
     setup.output = full;
     is_int(redlock("run", "x", "-c", "exit 3", NULL), 3, "run to a full disk: prints nothing");
     close(full);
