@@ -119,7 +119,9 @@ static void measure_nodes(long duration_ms)
     for (n = 0; n <= 1000 && now_us() < until && !is_asked_to_end(); n++) {
         talks_ask(timeout_ms, 5, set);
         for (i = 0; i < target_count; i++)
-            if (talks[i].items > 0 && talks[i].item[0].kind == RESP_STATUS && n > 0)
+            if (talks[i].items == 0 || talks[i].item[0].kind != RESP_STATUS)
+                talk_note_error(&talks[i]);
+            else if (n > 0)
                 record(&bench.node[i], talks[i].rtt_us);
     }
     bench.node_seconds = (double)(now_us() - begin_us) / 1e6;
@@ -522,8 +524,15 @@ static void span_of_wins(unsigned long *fewest, unsigned long *most)
     }
 }
 
+/* Why this node has no round trips. */
+static const char *why_none(unsigned i)
+{
+    return talks[i].node.error[0] != '\0' ? talks[i].node.error : "not measured: there was no time";
+}
+
 static void print_text(void)
 {
+    char why[4 * REDLOCK_ERROR_MAX + 1];
     unsigned long fewest, most;
     unsigned i;
 
@@ -540,8 +549,9 @@ static void print_text(void)
         char name[40];
         snprintf(name, sizeof name, "  %.36s", targets[i].url.address);
         print_row(name, &bench.node[i]);
+        printable(why, sizeof why, why_none(i));
         if (bench.node[i].count == 0)
-            printf("%s: no answer\n", name);
+            printf("%s: %s\n", name, why);
     }
     if (options.contend) {
         span_of_wins(&fewest, &most);
@@ -585,7 +595,7 @@ static void print_json_times(const struct histogram *histogram)
            ms(histogram->min_us), mean_us(histogram) / 1e3);
     for (i = 0; i < QUANTILES; i++)
         printf(",\"%s_ms\":%.3f", names[i], ms(quantile(histogram, permilles[i])));
-    printf(",\"max_ms\":%.3f}", ms(histogram->max_us));
+    printf(",\"max_ms\":%.3f", ms(histogram->max_us));
 }
 
 static void print_json(void)
@@ -607,6 +617,7 @@ static void print_json(void)
         printf(",\"%s\":{\"per_second\":%.2f,", phase_names[i],
                per_second(&bench.phase[i], bench.seconds));
         print_json_times(&bench.phase[i]);
+        printf("}");
     }
     printf(",\"node\":[");
     for (i = 0; i < target_count; i++) {
@@ -614,6 +625,9 @@ static void print_json(void)
         json_string(targets[i].url.address);
         printf(",");
         print_json_times(&bench.node[i]);
+        if (bench.node[i].count == 0)
+            json_member("error", why_none(i));
+        printf("}");
     }
     printf("],\"advice\":{\"node_timeout_ms\":%lu,\"ttl_ms\":%lu}}\n", advised_timeout_ms(),
            advised_ttl_ms());

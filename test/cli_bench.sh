@@ -92,10 +92,10 @@ hung() { # PROCESSES COMMAND ... - while these are stopped
     return $result
 }
 unavailable() {
-    ends 69 "$program" bench "$@" >"$folder/text" && [ "$(grep -c 'no answer$' "$folder/text")" -eq 2 ]
+    ends 69 "$program" bench "$@" >"$folder/text" && [ "$(grep -c 'no answer in time$' "$folder/text")" -eq 2 ]
 }
 without() { # one of three
-    json '$j->{cycles} > 0 && grep({ $_->{count} == 0 } @{$j->{node}}) == 1' "$program" bench -n 100 -d 5 --json
+    json '$j->{cycles} > 0 && grep({ $_->{count} == 0 && $_->{error} eq "no answer in time" } @{$j->{node}}) == 1' "$program" bench -n 100 -d 5 --json
 }
 too_many() {
     (ulimit -n 60 && ends 64 "$program" bench --contend -c 20) &&

@@ -2634,6 +2634,7 @@ static void passwords(void)
     is_int(redlock("release", "--force", "--yes", "--id", "00000000", "x", NULL), 77,
            "a wrong password: release --force");
     is_int(redlock("bench", "-n", "5", NULL), 77, "a wrong password: bench");
+    is_int(count_of(wrote(last, 'o'), ": WRONGPASS "), 3, "bench says why it measured no node");
     setenv("REDLOCK_NODES", list_of(3, ""), 1);
     is_int(redlock("status", "x", NULL), 77, "status without a password");
     snprintf(list, sizeof list, "%s", list_of(3, "redis://me:" SECRET "@"));
