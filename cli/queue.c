@@ -49,9 +49,11 @@ static struct flock byte_of(const struct session *session)
     unsigned i, n;
 
     for (n = 0; n < 2; n++) {
-        for (i = 0; i < target_count; i++)
-            hash[n] =
-                hash_more(hash[n], targets[i].url.address, strlen(targets[i].url.address) + 1);
+        for (i = 0; i < target_count; i++) {
+            const struct redlock_url *url = &targets[i].url;
+            hash[n] = hash_more(hash[n], url->address, strlen(url->address) + 1);
+            hash[n] = hash_more(hash[n], (const char *)&url->database, sizeof url->database);
+        }
         for (i = 0; i < session->lock->extra_key_count; i++)
             hash[n] = hash_more(hash[n], session->lock->extra_keys[i].bytes,
                                 session->lock->extra_keys[i].size);

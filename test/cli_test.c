@@ -2435,6 +2435,33 @@ static void queue_of_waiters(void)
     no_key_left("then");
 }
 
+/* The lock of this name in another database is another lock: its waiter is the first at once, so no child waits in the queue. */
+static void queue_of_a_database(void)
+{
+    struct program waiter[2];
+    char list[200] = "";
+    unsigned i;
+
+    nodes(3);
+    for (i = 0; i < 3; i++)
+        snprintf(list + strlen(list), sizeof list - strlen(list), "redis://%.31s/1 ",
+                 servers[i].address);
+    ask_all("SET", "redlock:x", "another's");
+    waiter[0] = start("run", "--status-fd", "3", "x", "true", NULL);
+    ok(writes(waiter[0], 's', "waiting"), "a program waits");
+    ask_all("SELECT", "1");
+    ask_all("SET", "redlock:x", "another's");
+    waiter[1] = start("run", "-N", list, "--status-fd", "3", "x", "true", NULL);
+    ok(writes(waiter[1], 's', "waiting"), "a program waits for the same name in another database");
+    is_int(child_of(waiter[1].pid, 0), 0, "it does not stand in line behind the first one");
+    ask_all("DEL", "redlock:x");
+    is_int(ends(&waiter[1]), 0, "it acquires its lock");
+    ask_all("SELECT", "0");
+    ask_all("DEL", "redlock:x");
+    is_int(ends(&waiter[0]), 0, "the first one acquires its lock");
+    no_key_left("then");
+}
+
 /* Milliseconds from the end of the holder until all these waiters have ended; -1 if one of them failed. */
 static long hand_off_ms(int count)
 {
@@ -3818,6 +3845,7 @@ static const struct scenario {
     {"list", list},
     {"stale_values_differ", stale_values_differ},
     {"queue_of_waiters", queue_of_waiters},
+    {"queue_of_a_database", queue_of_a_database},
     {"signal_in_line", signal_in_line},
     {"hand_off", hand_off},
     {"queue_without_quorum", queue_without_quorum},
