@@ -264,6 +264,8 @@ void queue_leave(void);
 
 /* Acquires the lock as the options say (-n, -w, --unavailable-timeout). REDLOCK_CANCELLED: a signal asked this process to end. */
 enum redlock_status take(struct session *session, const char *name);
+/* With -v: says which nodes have granted the lock, and what is wrong with the others. */
+void say_acquired(const struct session *session, const char *name);
 /* Serves the locks of a session until none is in progress: slots that were released or cancelled. */
 void session_finish(struct session *session);
 /* The outcome of an extension or a release. Returns REDLOCK_LOST, with a message, if too few nodes confirmed because the key now

@@ -106,6 +106,8 @@ int verb_acquire(int count, char **words)
         fflush(stdout);
         end_by_signal();
     }
+    if (status == REDLOCK_OK)
+        say_acquired(&session, words[0]);
     if (status == REDLOCK_OK && options.shell) {
         printf("export REDLOCK_NAME=");
         shell_quote(words[0]);

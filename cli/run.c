@@ -759,26 +759,10 @@ static void withdraw(void)
     end_by_signal();
 }
 
-/* With -v: says which nodes hold the key. */
-static void say_acquired(void)
-{
-    char list[600] = "";
-    unsigned i;
-
-    run.members = granted_by(&session);
-    for (i = 0; i < target_count; i++) {
-        size_t used = strlen(list);
-        run.up = (redlock_mask)(run.up | (session.nodes[i].state == REDLOCK_NODE_READY) << i);
-        if ((run.members >> i & 1) != 0)
-            snprintf(list + used, sizeof list - used, " %.200s", targets[i].url.address);
-    }
-    say(LOG_DEBUG, "%s: acquired on %u of %u nodes:%s; %ld s left", run.name,
-        count_nodes(run.members), target_count, list, seconds_left(run.acquired_us));
-}
-
 static void begin_hold(void)
 {
     char id[ID_TEXT];
+    unsigned i;
 
     may_wait = 0;
     forget_other_signals(); /* they came before the command: it would have no handler for them yet */
@@ -787,7 +771,10 @@ static void begin_hold(void)
     id_of(id, session.value, strlen(session.value));
     event("acquired %s %lu", id,
           (unsigned long)redlock_remaining_ms(&session.client, session.lock));
-    say_acquired();
+    run.members = granted_by(&session);
+    for (i = 0; i < target_count; i++)
+        run.up = (redlock_mask)(run.up | (session.nodes[i].state == REDLOCK_NODE_READY) << i);
+    say_acquired(&session, run.name);
 }
 
 /* The lock that the options ask for. */

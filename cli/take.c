@@ -324,6 +324,23 @@ enum redlock_status take(struct session *session, const char *name)
     return status;
 }
 
+void say_acquired(const struct session *session, const char *name)
+{
+    redlock_mask members = granted_by(session);
+    char list[600] = "";
+    unsigned i;
+
+    for (i = 0; i < target_count; i++) {
+        size_t used = strlen(list);
+        if ((members >> i & 1) != 0)
+            snprintf(list + used, sizeof list - used, " %.200s", targets[i].url.address);
+    }
+    say(LOG_DEBUG, "%s: acquired on %u of %u nodes:%s; %lu s left", name, count_nodes(members),
+        target_count, list,
+        (unsigned long)redlock_remaining_ms(&session->client, session->lock) / 1000);
+    say_errors(session, LOG_DEBUG);
+}
+
 void session_finish(struct session *session)
 {
     while (is_pending(session)) {

@@ -1656,6 +1656,17 @@ static void verbose(void)
     is_int(ends(&waits), 0, "the waiter acquires the lock when the nodes are back");
     signal_to(quiet.pid, SIGTERM);
     ends(&quiet);
+    server_kill(&servers[0]);
+    snprintf(lost, sizeof lost, "redlock:   %.31s: connect: ", servers[0].address);
+    is_int(redlock("run", "-v", "w", "true", NULL), 0, "a node is down: run -v");
+    ok(strstr(wrote(last, 'e'), "w: acquired on 2 of 3 nodes: ") != NULL,
+       "run -v: acquired on two");
+    ok(strstr(wrote(last, 'e'), lost) != NULL, "run -v says why not on the third");
+    is_int(redlock("acquire", "-v", "-t", "9", "w", NULL), 0, "a node is down: acquire -v");
+    ok(strstr(wrote(last, 'e'), "w: acquired on 2 of 3 nodes: ") != NULL,
+       "acquire -v: acquired on two");
+    ok(strstr(wrote(last, 'e'), lost) != NULL, "acquire -v says why not on the third");
+    server_restart(&servers[0]);
     ok(strstr(wrote(quiet, 'e'), "_ms") == NULL, "no message has a name of the library");
     ask_all("FLUSHALL");
 }
