@@ -262,8 +262,12 @@ void queue_leave(void);
 
 /* ---- Taking a lock, in take.c ---- */
 
-/* Acquires the lock as the options say (-n, -w, --unavailable-timeout). REDLOCK_CANCELLED: a signal asked this process to end. */
+/* Acquires the lock as the options say (-n, -w, --unavailable-timeout). REDLOCK_CANCELLED: a signal asked this process to end.
+   Exits with 64 if a program that called this one holds the lock. */
 enum redlock_status take(struct session *session, const char *name);
+/* The key of a lock as it stands in REDLOCK_HELD, a list KEY=PID:KEY=PID of percent-encoded keys and the processes that hold
+   them. Valid until the next call. */
+const char *held_key(const char *key, size_t size);
 /* With -v: says which nodes have granted the lock, and what is wrong with the others. */
 void say_acquired(const struct session *session, const char *name);
 /* Serves the locks of a session until none is in progress: slots that were released or cancelled. */

@@ -104,54 +104,6 @@ static void check_options(void)
 
 /* ---- Names ---- */
 
-/* The key of a lock as it stands in REDLOCK_HELD, a list KEY=PID:KEY=PID of percent-encoded keys and the processes that hold
-   them. Valid until the next call. */
-static const char *held_key(const char *key, size_t size)
-{
-    static char held[3 * REDLOCK_KEY_MAX + 1];
-    char text[REDLOCK_KEY_MAX + 1];
-
-    snprintf(text, sizeof text, "%.*s", (int)size, key);
-    percent_encode(held, sizeof held, text);
-    return held;
-}
-
-/* Returns 1 unless it is known that the process does not live any more. A command may leave a process behind that outlives the
-   lock, and still has the variable. */
-static int may_live(const char *pid)
-{
-    return *pid != '=' || kill((pid_t)atol(pid + 1), 0) == 0 || errno != ESRCH;
-}
-
-/* Returns 1 if a program that called this one holds the lock: waiting for the lock would never end. */
-static int is_held_above(const void *key, size_t size)
-{
-    const char *list = getenv("REDLOCK_HELD"), *held = held_key(key, size);
-
-    while (list != NULL && *list != '\0') {
-        size_t part = strcspn(list, "=:");
-        if (part == strlen(held) && memcmp(list, held, part) == 0 && may_live(list + part))
-            return 1;
-        list += strcspn(list, ":");
-        list += *list == ':';
-    }
-    return 0;
-}
-
-static void must_not_be_held_above(void)
-{
-    unsigned i, held = 0;
-
-    for (i = 0; i < session.lock_count; i++)
-        held |= (unsigned)is_held_above(session.locks[i].key, session.locks[i].key_size);
-    for (i = 0; i < session.lock->extra_key_count; i++)
-        held |= (unsigned)is_held_above(session.lock->extra_keys[i].bytes,
-                                        session.lock->extra_keys[i].size);
-    if (held)
-        die(EXIT_USAGE, "%s is held by a program that called this one: it would wait for itself",
-            run.name);
-}
-
 /* Copies the name, and all names for messages: the guard overwrites the arguments of the command line. */
 static void set_names(const char *name)
 {
@@ -789,7 +741,6 @@ static void open_lock(const char *name)
         session_slots(&session, name, (unsigned)options.slots);
     if (options.also_count > 0)
         session_extra(&session, options.also, options.also_count);
-    must_not_be_held_above();
     session_sign(&session);
 }
 

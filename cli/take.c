@@ -4,6 +4,9 @@
    SPDX-License-Identifier: MIT */
 #include "look.h"
 
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -70,6 +73,54 @@ static void say_waiting(struct session *session, const char *name, int in_line)
     }
     if (is_watched())
         say(LOG_NOTICE, "waiting for %s%s", name, rest);
+}
+
+/* ---- Locks around this program ---- */
+
+const char *held_key(const char *key, size_t size)
+{
+    static char held[3 * REDLOCK_KEY_MAX + 1];
+    char text[REDLOCK_KEY_MAX + 1];
+
+    snprintf(text, sizeof text, "%.*s", (int)size, key);
+    percent_encode(held, sizeof held, text);
+    return held;
+}
+
+/* Returns 1 unless it is known that the process does not live any more. A command may leave a process behind that outlives the
+   lock, and still has the variable. */
+static int may_live(const char *pid)
+{
+    return *pid != '=' || kill((pid_t)atol(pid + 1), 0) == 0 || errno != ESRCH;
+}
+
+/* Returns 1 if a program that called this one holds the lock: waiting for the lock would never end. */
+static int is_held_above(const void *key, size_t size)
+{
+    const char *list = getenv("REDLOCK_HELD"), *held = held_key(key, size);
+
+    while (list != NULL && *list != '\0') {
+        size_t part = strcspn(list, "=:");
+        if (part == strlen(held) && memcmp(list, held, part) == 0 && may_live(list + part))
+            return 1;
+        list += strcspn(list, ":");
+        list += *list == ':';
+    }
+    return 0;
+}
+
+static void must_not_be_held_above(const struct session *session, const char *name)
+{
+    unsigned i, held = 0;
+
+    for (i = 0; i < session->lock_count; i++)
+        held |= (unsigned)is_held_above(session->locks[i].key, session->locks[i].key_size);
+    for (i = 0; i < session->lock->extra_key_count; i++)
+        held |= (unsigned)is_held_above(session->lock->extra_keys[i].bytes,
+                                        session->lock->extra_keys[i].size);
+    if (held)
+        die(EXIT_USAGE, "%s is held by a program that called this one: it would wait for itself",
+            name);
 }
 
 /* ---- Taking ---- */
@@ -289,6 +340,7 @@ enum redlock_status take(struct session *session, const char *name)
     enum redlock_status status;
     int timed_out;
 
+    must_not_be_held_above(session, name);
     attempt.wait_ms = options.nonblock ? 0 : options.wait_ms;
     attempt.begin_us = attempt.answered_us = now_us();
     attempt.contend_us = attempt.begin_us + 1000000;

@@ -551,6 +551,12 @@ static void nested(void)
     longest_name[sizeof longest_name - 2] = '!';
     is_int(redlock("run", "--prefix", "", longest_name, "-c", "\"$P\" run \"$N\" true", NULL), 0,
            "names of 255 bytes that differ in the last one");
+    is_int(redlock("run", "x", "-c", "\"$P\" acquire -t 9 x", NULL), 64, "acquire within run");
+    ok(strstr(wrote(last, 'e'), "x is held by a program that called this one") != NULL,
+       "acquire within run: the message says why");
+    is_int(redlock("run", "x", "-c", "\"$P\" acquire -t 9 y", NULL), 0,
+           "acquire of another name within run");
+    ask_all("DEL", "redlock:y");
     no_key_left("after these");
 }
 
