@@ -131,7 +131,7 @@ static void read_token(const char *verb, int count, char **words)
 
     if (count < 1 || count > 2)
         die(EXIT_USAGE, "%s: NAME is required, TOKEN may follow", verb);
-    if (said == NULL)
+    if (said == NULL || (count == 1 && said[0] == '\0')) /* empty: what a failed acquire printed */
         die(EXIT_USAGE,
             "%s: TOKEN is missing; it can also be in REDLOCK_TOKEN, or on standard input with -",
             verb);

@@ -1819,6 +1819,9 @@ static void tokens(void)
     ok(longest("redlock:x") < 101000, "the TTL is untouched");
     setenv("REDLOCK_TOKEN", token, 1);
     is_int(redlock("extend", "-t", "30", "x", NULL), 0, "REDLOCK_TOKEN");
+    setenv("REDLOCK_TOKEN", "", 1);
+    is_int(redlock("release", "x", NULL), 64, "REDLOCK_TOKEN is empty");
+    ok(strstr(wrote(last, 'e'), "TOKEN is missing") != NULL, "the message says that it is missing");
     unsetenv("REDLOCK_TOKEN");
     is_int(redlock("release", "x", token, NULL), 0, "release");
     no_key_left("then");
