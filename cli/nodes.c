@@ -435,6 +435,7 @@ void nodes_read(void)
     struct redlock_url url;
     char line[2 * REDLOCK_URL_MAX + 2];
     uint32_t longest_ms = 0;
+    unsigned slowest = 0;
 
     if (at == NULL)
         die(EXIT_CONFIG,
@@ -456,8 +457,10 @@ void nodes_read(void)
         if (url.password[0] != '\0')
             hide_memory();
         targets[target_count].url = url;
-        if (url.timeout_ms > longest_ms)
+        if (url.timeout_ms > longest_ms) {
             longest_ms = url.timeout_ms;
+            slowest = target_count;
+        }
         target_count++;
     }
     if (target_count == 0)
@@ -466,6 +469,7 @@ void nodes_read(void)
     if (options.node_timeout_ms < 0)
         options.node_timeout_ms = longest_ms > 0 ? (long)longest_ms : 250;
     if (options.node_timeout_ms > TIMEOUT_MAX_MS)
-        die(EXIT_CONFIG, "the timeout in an address: 60s at most");
+        die(EXIT_CONFIG, "%s: the timeout in its address: 60s at most",
+            targets[slowest].url.address);
     memset(line, 0, sizeof line);
 }

@@ -2282,6 +2282,12 @@ static void node_lists(void)
     is_int(redlock("status", "x", "--quiet=redis://:" SECRET "@h", NULL), 64, "a value for a flag");
     unsetenv("REDLOCK_NODES");
     is_int(redlock("run", "x", "true", NULL), 78, "no nodes: 78");
+    unsetenv("REDLOCK_NODE_TIMEOUT");
+    is_int(redlock("status", "-N", "h:1,redis://h:2?timeout=70000", "x", NULL), 78,
+           "a timeout of 70 s in an address");
+    setenv("REDLOCK_NODE_TIMEOUT", "3", 1);
+    is_text(wrote(last, 'e'), "redlock: h:2: the timeout in its address: 60s at most\n",
+            "the message names the node");
 
     snprintf(list, sizeof list, "redis://%.31s/0 unix://%.119s?timeout=900, localhost:%d",
              servers[0].address, servers[1].local + 5, servers[2].port);
