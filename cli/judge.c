@@ -135,7 +135,8 @@ static void judge_reach(struct finding *finding, const struct exam *exam)
 static void judge_credentials(struct finding *finding, const struct exam *exam)
 {
     if (lacks_credentials(exam))
-        finds(finding, FAIL, "%s", exam->error);
+        finds(finding, FAIL, "%s",
+              begins(exam->error, "NOAUTH") ? "NOAUTH: the server wants a password" : exam->error);
     else if (exam->answered == 0)
         finds(finding, SKIPPED, "not reached");
     else if (exam->is_open)
@@ -294,7 +295,7 @@ static void find_durability(struct finding *finding, const struct exam *exam)
     if (!knows(finding, exam, ASK_INFO))
         return;
     if (number_of(exam->info, "aof_enabled") != 1) {
-        finds(finding, WARN, "no AOF: what it knew is gone");
+        finds(finding, WARN, "no AOF: a restart loses locks");
         return;
     }
     if (!knows_setting(finding, exam, SETTING_FSYNC) ||

@@ -168,8 +168,9 @@ static int is_yes(const char *value)
 static const char *check_number(const struct option_spec *spec, long number)
 {
     if (number < 0 || (number == 0 && spec->value == &options.slots))
-        return spec->kind == DURATION ? "not a duration, as 1.5, 250ms, 2m, 1h; 24 days at most"
-                                      : "not a number, or out of range";
+        return spec->kind == DURATION
+                   ? "this is no time: write 1.5, 250ms, 2m, 1h or 1d; at most 24d"
+                   : "not a number, or out of range";
     if (spec->value == &options.node_timeout_ms && (number < 1 || number > TIMEOUT_MAX_MS))
         return "1ms to 60s";
     return NULL;

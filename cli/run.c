@@ -481,8 +481,9 @@ static void look_at_lock(uint64_t now)
         stop(soon < end_us() ? soon : end_us(), status_text(lock->status));
     } else if (now >= stop_us()) {
         run.at_most = end_us() < run.deadline_us;
-        stop(end_us(),
-             run.at_most ? "the time of --max-hold is over" : "the lock was not renewed in time");
+        stop(end_us(), run.at_most        ? "the time of --max-hold is over"
+                       : options.no_renew ? "the ttl is over, and --no-renew was given"
+                                          : "the lock was not renewed in time");
     }
     if (run.phase == RUNNING && now >= run.warn_us) {
         unsigned n = count_nodes(lock->granted);

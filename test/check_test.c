@@ -437,7 +437,7 @@ static void c03_credentials(void)
 
     set(0, "requirepass", PASSWORD "2");
     check(three(), quick);
-    only("no password", 1, 3, "fail", "NOAUTH");
+    only("no password", 1, 3, "fail", "NOAUTH: the server wants a password");
     snprintf(node, sizeof node, "redis://:%s@%s", PASSWORD, at(0));
     check(with(node), quick);
     only("wrong password", 1, 3, "fail", "WRONGPASS");
@@ -687,7 +687,7 @@ static void c12_c14_restart(void)
            now_ms() < until)
         sleep_ms(50);
     check(with(at(PLAIN)), "--read-only --ttl 0.1");
-    only("no AOF, started long ago", 1, 12, "warn", "no AOF");
+    only("no AOF, started long ago", 1, 12, "warn", "no AOF: a restart loses locks");
     check(with(at(PLAIN)), "--read-only --ttl 0.1 --strict");
     only("no AOF, with --strict", 2, 12, "warn", "no AOF");
 }

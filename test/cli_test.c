@@ -391,6 +391,9 @@ static void options(void)
     is_text(wrote(last, 'e'), "redlock: --json takes no argument\n", "the message names the flag");
     is_int(redlock("run", "--no-such=" SECRET, "x", "true", NULL), 64, "no such option");
     is_int(redlock("run", "-wx", NULL), 64, "a duration that is none");
+    is_text(wrote(last, 'e'),
+            "redlock: --wait x: this is no time: write 1.5, 250ms, 2m, 1h or 1d; at most 24d\n",
+            "the message says how to write one");
     is_int(redlock("run", "--unavail", "5", "x", "true", NULL), 64, "an abbreviated option");
     is_int(redlock("status", "x", "--", "-v", NULL), 64, "after -- there are no options");
     is_int(redlock("acquire", "-t", "50ms", "x", NULL), 64, "too short a TTL");
@@ -1309,6 +1312,8 @@ static void limits(void)
     is_int(ends(&group), 79, "a command that ends after SIGTERM: 79");
     ok(until(!lives(f->pid), WAIT_MS), "the rest of its process group is killed");
     is_int(ends(&once), 79, "--no-renew");
+    ok(strstr(wrote(once, 'e'), "once: the ttl is over, and --no-renew was given; ") != NULL,
+       "--no-renew: the message says so");
     ok(b->term_us != 0 && count_of(wrote(once, 's'), "renewed") == 0,
        "--no-renew: SIGTERM, and no renewal");
     is_int(ends(&kept), 9, "--preserve-status");
