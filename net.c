@@ -111,19 +111,22 @@ static int net_parse_v6(char *host, struct sockaddr_in6 *out)
 {
     char *scope = strchr(host, '%');
 
-    if (scope != NULL) {
+    if (scope != NULL)
         *scope++ = '\0';
-        out->sin6_scope_id = if_nametoindex(scope);
-        if (out->sin6_scope_id == 0)
-            return 0;
-    }
-    return inet_pton(AF_INET6, host, &out->sin6_addr) == 1;
+    if (inet_pton(AF_INET6, host, &out->sin6_addr) != 1)
+        return 0;
+    out->sin6_family = AF_INET6;
+    if (scope == NULL)
+        return 1;
+    out->sin6_scope_id = if_nametoindex(scope);
+    return out->sin6_scope_id != 0;
 }
 
-/* Parses a node's address. It must be numeric, because a name lookup would block. Returns its size, or 0. */
+/* Parses a node's address. It must be numeric, because a name lookup would block. Returns its size, or 0. If only the interface
+   is unknown, the family is set all the same. */
 static socklen_t net_parse(const char *address, union net_address *out)
 {
-    char host[INET6_ADDRSTRLEN + 20]; /* with room for the name of an interface */
+    char host[96]; /* with room for the name of an interface */
     uint16_t port;
 
     memset(out, 0, sizeof *out);
@@ -145,7 +148,6 @@ static socklen_t net_parse(const char *address, union net_address *out)
     memset(out, 0, sizeof *out);
     if (!net_parse_v6(host, &out->v6))
         return 0;
-    out->v6.sin6_family = AF_INET6;
     out->v6.sin6_port = htons(port);
     return sizeof out->v6;
 }
@@ -272,8 +274,7 @@ static int net_check(void *context, struct redlock_node *node)
     union net_address to;
 
     (void)context;
-    if (net_parse(node->address, &to) != 0 ||
-        (*node->address == '[' && strchr(node->address, '%') != NULL))
+    if (net_parse(node->address, &to) != 0 || to.any.sa_family == AF_INET6)
         return 0;
     net_refuse(node, "not a numeric address (see redlock_resolve)");
     return -1;
