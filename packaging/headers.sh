@@ -13,11 +13,12 @@ mkdir -p "$folder"
 names=$(sed -n 's/^#ifndef \(RE[A-Z]*_[A-Z_0-9]*\)$/\1/p' "$here/resp.h" "$here/redlock_config.h" "$here/redlock.h" "$here/url.h" |
     grep -v -e '_H$' -e '_API$')
 
-# Each value is an expression of C that the shell reads too.
+# Each value is an expression of C that the shell reads too. -ffreestanding: the headers of libc are not needed, which a cross
+# compiler may not find without other flags.
 {
     printf '#include "redlock.h"\n#include "url.h"\n'
     for name in $names; do printf 'value %s_ %s\n' "$name" "$name"; done
-} | "$@" -I"$here" -E -x c - >"$folder/values"
+} | "$@" -ffreestanding -I"$here" -E -x c - >"$folder/values"
 for name in $names; do
     value=$(($(sed -n "s/^value ${name}_ //p" "$folder/values")))
     printf '#if defined(%s) && %s != %s\n' "$name" "$name" "$value"

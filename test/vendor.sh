@@ -305,6 +305,12 @@ add_subdirectory($source redlock)" "$@" -DCMAKE_INSTALL_PREFIX="$folder/parent-p
 }
 check "CMake: in a program with hidden symbols, unity builds and definitions" parent
 check "CMake: the same, as a shared library" parent -DBUILD_SHARED_LIBS=ON
+sysroot() { # a cross compiler that finds the headers of libc only in the folder that CMake tells it
+    printf '#!/bin/sh\nexec gcc --sysroot=/nonexistent "$@"\n' >"$folder/cross-gcc" && chmod +x "$folder/cross-gcc" &&
+        cmake -S "$source" -B "$folder/sysroot" -DCMAKE_C_COMPILER="$folder/cross-gcc" -DCMAKE_SYSTEM_NAME=Linux -DCMAKE_SYSROOT=/ \
+            -DCMAKE_INSTALL_PREFIX="$folder/sysroot-prefix" && cmake --build "$folder/sysroot" && cmake --install "$folder/sysroot"
+}
+check "CMake: install with a cross compiler and CMAKE_SYSROOT" sysroot
 cross() {
     cmake -S "$source" -B "$folder/shared" -DBUILD_SHARED_LIBS=ON && cmake --build "$folder/shared" &&
         readelf -d "$folder/shared/libredlock.so" | grep -q 'libredlock.so.0'
