@@ -280,6 +280,14 @@ cmake_release_nine() { # the limit is a flag of the build type, and the compiler
 }
 rm -rf "$folder/cmake-nine" "$folder/cmake-nine-prefix"
 check "CMake: the same with CC='env gcc', and as a flag of the build type" cmake_release_nine
+cmake_types_nine() { # one folder for several build types: the limit is a flag of the type that is installed
+    cmake -G 'Ninja Multi-Config' -S "$source" -B "$folder/cmake-types" -DCMAKE_INSTALL_PREFIX="$folder/cmake-types-prefix" \
+        -DCMAKE_C_FLAGS_RELEASE=-DREDLOCK_NODES_MAX=9 && cmake --build "$folder/cmake-types" --config Release &&
+        cmake --install "$folder/cmake-types" --config Release &&
+        gcc "$folder/nine.c" -I"$folder/cmake-types-prefix/include/redlock" "$folder/cmake-types-prefix/lib/libredlock.a" -pthread \
+            -o "$folder/nine" && "$folder/nine"
+}
+check "CMake: the same with a generator for several build types" cmake_types_nine
 cmake_target_nine() { # the limit is the target's
     mkdir "$folder/target-nine"
     printf 'cmake_minimum_required(VERSION 3.14)\nproject(app C)\nadd_subdirectory(%s redlock)\n%s\nadd_executable(app %s)\n%s\n' "$source" \
