@@ -3428,6 +3428,7 @@ static void adoption(void)
     static struct redlock_client second;
     static struct redlock_node second_nodes[3];
     struct redlock_lock mine, theirs;
+    char holder[] = "0123456789abcdef0123456789abcdef01234567somebody";
     unsigned i;
 
     begin_with_defaults(3);
@@ -3446,7 +3447,10 @@ static void adoption(void)
     is_int((int)redlock_adopt(&second, NULL, 5000), REDLOCK_INVALID_ARGUMENT, "adopt: no lock");
     memcpy(theirs.token, mine.token, sizeof theirs.token);
     theirs.members = mine.members;
+    set_holder(&theirs, holder, sizeof holder);
     is_int((int)redlock_adopt(&second, &theirs, 5000), REDLOCK_OK, "adopt: with token and members");
+    ok(redlock_holder_label(&theirs)[0] == '\0',
+       "adopt: what stood in the buffer before is no holder");
     is_int((int)redlock_remaining_ms(&second, &theirs), 5000, "adopt: for the remaining time");
     is_int((int)redlock_extend(&second, &theirs), REDLOCK_OK, "adopt: extended");
     ok(redlock_remaining_ms(&second, &theirs) > 9800, "adopt: for its ttl");
