@@ -103,7 +103,8 @@ MANDIR = $(PREFIX)/share/man
 
 COMPLETIONS = $(PREFIX)/share/bash-completion/completions
 
-# DESTDIR and the folders may have spaces in their names. The file for pkg-config has a backslash before each.
+# DESTDIR and the folders may have spaces in their names. The file for pkg-config has a backslash before each. All users can read
+# what is installed, whatever the umask is.
 SPACE = $() $()
 install: $(B)/libredlock.a $(SHARED) $(B)/redlock man ## PREFIX=, LIBDIR=, MANDIR=, DESTDIR=, LIMITS=: libraries, headers, pkg-config, CMake package, program, man pages
 	install -d "$(DESTDIR)$(PREFIX)/bin" "$(DESTDIR)$(MANDIR)/man1" "$(DESTDIR)$(COMPLETIONS)"
@@ -111,7 +112,8 @@ install: $(B)/libredlock.a $(SHARED) $(B)/redlock man ## PREFIX=, LIBDIR=, MANDI
 	install -m 644 cli/redlock.1 "$(DESTDIR)$(MANDIR)/man1"
 	install -m 644 cli/redlock.bash "$(DESTDIR)$(COMPLETIONS)/redlock"
 	install -d "$(DESTDIR)$(PREFIX)/include/redlock" "$(DESTDIR)$(LIBDIR)/pkgconfig" "$(DESTDIR)$(MANDIR)/man3"
-	cp -RP $(MAN)/. "$(DESTDIR)$(MANDIR)/man3"
+	find $(MAN) -type f -exec install -m 644 {} "$(DESTDIR)$(MANDIR)/man3" \;
+	find $(MAN) -type l -exec cp -RP {} "$(DESTDIR)$(MANDIR)/man3" \;
 	install -d "$(DESTDIR)$(MANDIR)/man7"
 	install -m 644 $(B)/man/man7/redlock.7 "$(DESTDIR)$(MANDIR)/man7"
 	rm -rf $(B)/include
@@ -123,11 +125,12 @@ install: $(B)/libredlock.a $(SHARED) $(B)/redlock man ## PREFIX=, LIBDIR=, MANDI
 	ln -sf $(SONAME) "$(DESTDIR)$(LIBDIR)/libredlock.so"
 	printf '%s\n' 'Name: redlock' 'Description: Redlock distributed lock over Redis' 'Version: $(VERSION)' \
 	    'Cflags: -I$(subst $(SPACE),\ ,$(PREFIX))/include/redlock' 'Libs: -L$(subst $(SPACE),\ ,$(LIBDIR)) -lredlock' \
-	    'Libs.private: -pthread' > "$(DESTDIR)$(LIBDIR)/pkgconfig/redlock.pc"
+	    'Libs.private: -pthread' > $(B)/redlock.pc
+	install -m 644 $(B)/redlock.pc "$(DESTDIR)$(LIBDIR)/pkgconfig"
 	install -d "$(DESTDIR)$(LIBDIR)/cmake/redlock"
 	up=$$(echo "$(LIBDIR)/cmake/redlock" | sed 's|^/||; s|[^/][^/]*|..|g'); for file in redlockConfig redlockConfigVersion; do \
 	    sed "/@.*@/ { s|@UP@|$$up|; s|@PREFIX@|$(PREFIX)|; s|@LIBDIR@|$(LIBDIR)|; s|@VERSION@|$(VERSION)|; }" packaging/cmake/$$file.cmake.in \
-	        > "$(DESTDIR)$(LIBDIR)/cmake/redlock/$$file.cmake" || exit 1; \
+	        > $(B)/$$file.cmake && install -m 644 $(B)/$$file.cmake "$(DESTDIR)$(LIBDIR)/cmake/redlock" || exit 1; \
 	done
 
 # One file that compiles alone beside its redlock.h. net.c comes first: it defines the feature macros, which must happen before

@@ -178,6 +178,11 @@ check "make and musl-gcc are enough to build the static program" musl_only
 check "the Makefile of the release builds" ${MAKE:-make} -s -C "$source" B=out
 check "the Makefile of the release builds with clang" ${MAKE:-make} -s -C "$source" B=out-clang CC=clang all shared cli
 check "the Makefile of the release installs" ${MAKE:-make} -s -C "$source" B=out install PREFIX="$folder/prefix"
+readable() { # what root installs whose files are private
+    (umask 077 && ${MAKE:-make} -s -C "$source" B=out-private install PREFIX="$folder/private") &&
+        ! find "$folder/private" ! -type l ! -perm -o+r | grep .
+}
+check "all users can read what is installed with a umask of 077" readable
 package() {
     PKG_CONFIG_PATH=$1 gcc "$folder/app.c" $(PKG_CONFIG_PATH=$1 pkg-config --cflags --libs redlock) -o "$folder/app" &&
         LD_LIBRARY_PATH=$2 "$folder/app" && readelf -d "$folder/app" | grep -q 'libredlock.so.0'
