@@ -84,7 +84,7 @@ static enum rl_error rl_bad_node(struct redlock_client *c, const struct redlock_
     return RL_NO_ERROR;
 }
 
-static enum redlock_status rl_invalid(struct redlock_client *c, enum rl_argument argument)
+static enum redlock_status rl_invalid(struct redlock_client *c, unsigned argument)
 {
     rl_set_invalid(c, argument);
     return REDLOCK_INVALID_ARGUMENT;
@@ -128,10 +128,8 @@ enum redlock_status redlock_init(struct redlock_client *client, const struct red
         return status;
     bad = rl_complete(&client->priv.settings, settings != NULL ? settings : &client->priv.settings,
                       count);
-    if (bad < RL_SETTINGS) {
-        rl_set_setting_error(&nodes[0], bad);
-        return rl_invalid(client, RL_ARG_SETTINGS);
-    }
+    if (bad < RL_SETTINGS)
+        return rl_invalid(client, RL_ARG_SETTING + bad);
     client->priv.io = io;
     client->priv.process = rl_process(io);
     client->priv.nodes = nodes;

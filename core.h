@@ -103,7 +103,6 @@ enum rl_error {
     RL_NO_ADDRESS,
     RL_USER_WITHOUT_PASSWORD,
     RL_LONG_PASSWORD,
-    RL_BAD_SETTING,
     RL_NO_ERROR
 };
 
@@ -113,7 +112,6 @@ enum rl_argument {
     RL_ARG_IO,
     RL_ARG_NODES,
     RL_ARG_NODE,
-    RL_ARG_SETTINGS,
     RL_ARG_LOCK,
     RL_ARG_KEY,
     RL_ARG_EXTRA_KEYS,
@@ -123,7 +121,8 @@ enum rl_argument {
     RL_ARG_LONGEST_TTL,
     RL_ARG_EXTENSIONS,
     RL_ARG_MEMBERS,
-    RL_ARG_REMAINING
+    RL_ARG_REMAINING,
+    RL_ARG_SETTING /* the first one; the others follow */
 };
 
 #if REDLOCK_ERROR_TEXTS
@@ -134,9 +133,6 @@ REDLOCK_PRIVATE void rl_set_error(struct redlock_node *node, enum rl_error error
 REDLOCK_PRIVATE void rl_set_server_error(struct redlock_node *node, enum rl_error error,
                                          struct resp_item *item);
 
-/* Names a setting that is out of range. */
-REDLOCK_PRIVATE void rl_set_setting_error(struct redlock_node *node, unsigned setting);
-
 /* What the node's error said is over. */
 static inline void rl_clear_error(struct redlock_node *node)
 {
@@ -144,7 +140,7 @@ static inline void rl_clear_error(struct redlock_node *node)
 }
 
 /* For redlock_invalid_argument. */
-static inline void rl_set_invalid(struct redlock_client *c, enum rl_argument argument)
+static inline void rl_set_invalid(struct redlock_client *c, unsigned argument)
 {
     c->priv.invalid = (uint8_t)argument;
 }
@@ -163,18 +159,12 @@ static inline void rl_set_server_error(struct redlock_node *node, enum rl_error 
     (void)item;
 }
 
-static inline void rl_set_setting_error(struct redlock_node *node, unsigned setting)
-{
-    (void)node;
-    (void)setting;
-}
-
 static inline void rl_clear_error(struct redlock_node *node)
 {
     (void)node;
 }
 
-static inline void rl_set_invalid(struct redlock_client *c, enum rl_argument argument)
+static inline void rl_set_invalid(struct redlock_client *c, unsigned argument)
 {
     (void)c;
     (void)argument;

@@ -264,15 +264,16 @@ struct redlock_client {
 /* Sets up a client over `count` nodes, 1..REDLOCK_NODES_MAX, odd is best. Connects to none yet. If it is in
    use, call redlock_deinit first. `io` and `nodes` are borrowed until redlock_deinit; `settings` is copied,
    NULL: all defaults. REDLOCK_OK or REDLOCK_INVALID_ARGUMENT, see redlock_invalid_argument: the error of a
-   node says what is wrong with it; the error of nodes[0] also names a setting that is out of range. A server
-   must be listed once: a server that votes twice makes a false majority. R13 */
+   node says what is wrong with it. A server must be listed once: a server that votes twice makes a false
+   majority. R13 */
 REDLOCK_API enum redlock_status redlock_init(struct redlock_client *client,
                                              const struct redlock_io *io,
                                              struct redlock_node *nodes, unsigned count,
                                              const struct redlock_settings *settings);
 
-/* Which argument was invalid: a constant text. For REDLOCK_INVALID_ARGUMENT from any call with this client,
-   also from redlock_init. Never NULL; "" without REDLOCK_ERROR_TEXTS. */
+/* Which argument was invalid: a constant text. Of a setting that is out of range it is the name. For
+   REDLOCK_INVALID_ARGUMENT from any call with this client, also from redlock_init. Never NULL; ""
+   without REDLOCK_ERROR_TEXTS. */
 REDLOCK_API const char *redlock_invalid_argument(const struct redlock_client *client);
 
 /* Closes all connections. Does not block or send anything: held locks expire with their ttl. Locks in

@@ -26,8 +26,7 @@ static const char rl_error_texts[] = "cannot connect\0"
                                      "unsolicited\0"
                                      "no address\0"
                                      "a user without a password\0"
-                                     "user and password exceed REDLOCK_SEND_MAX\0"
-                                     "setting out of range: \0";
+                                     "user and password exceed REDLOCK_SEND_MAX\0";
 
 /* The n-th of texts that follow each other. */
 static const char *rl_nth(const char *text, unsigned n)
@@ -132,17 +131,6 @@ REDLOCK_PRIVATE void rl_set_server_error(struct redlock_node *node, enum rl_erro
     rl_append(node->error, text);
 }
 
-/* The names of the settings, in the order of struct redlock_settings. */
-static const char rl_setting_names[] =
-    "quorum\0node_timeout_ms\0stall_ms\0retries\0retry_delay_ms\0retry_jitter_pct\0"
-    "retry_growth_pct\0retry_delay_max_ms\0drift_ppm\0extend_max\0longest_ttl_ms\0durable";
-
-REDLOCK_PRIVATE void rl_set_setting_error(struct redlock_node *node, unsigned setting)
-{
-    rl_set_error(node, RL_BAD_SETTING);
-    rl_append(node->error, rl_nth(rl_setting_names, setting));
-}
-
 /* From REDLOCK_PENDING, which is 1, downwards. */
 static const char rl_status_texts[] = "in progress\0"
                                       "success\0"
@@ -171,12 +159,13 @@ const char *redlock_strerror(int status)
     return rl_nth(rl_status_texts, known ? (unsigned)(REDLOCK_PENDING - status) : RL_UNKNOWN);
 }
 
-/* In the order of enum rl_argument: names of parameters and fields. */
-static const char rl_argument_texts[] = "\0client\0io\0nodes or count\0nodes: see their "
-                                        "error\0settings: see nodes[0].error\0lock\0"
-                                        "key\0extra_keys\0use_fencing\0label\0ttl_ms\0ttl_ms: "
-                                        "above longest_ttl_ms\0extensions\0members\0"
-                                        "remaining_ms";
+/* In the order of enum rl_argument: names of parameters and fields; then those of struct redlock_settings. */
+static const char rl_argument_texts[] =
+    "\0client\0io\0nodes or count\0nodes: see their error\0"
+    "lock\0key\0extra_keys\0use_fencing\0label\0ttl_ms\0ttl_ms: above longest_ttl_ms\0"
+    "extensions\0members\0remaining_ms\0"
+    "quorum\0node_timeout_ms\0stall_ms\0retries\0retry_delay_ms\0retry_jitter_pct\0"
+    "retry_growth_pct\0retry_delay_max_ms\0drift_ppm\0extend_max\0longest_ttl_ms\0durable";
 
 const char *redlock_invalid_argument(const struct redlock_client *client)
 {

@@ -4167,13 +4167,13 @@ static void settings_of_missing_features_are_refused(void)
            REDLOCK_DURABLE ? REDLOCK_OK : REDLOCK_INVALID_ARGUMENT,
            "durable votes: in this build, or refused");
     if (!REDLOCK_DURABLE)
-        ok(has_error(0, "durable"), "%s", nodes[0].error);
+        ok(has_invalid("durable"), "%s", redlock_invalid_argument(&client));
     begin_with_defaults(3);
     is_int((int)redlock_init(&client, fake_io(), nodes, 3, &guarded),
            REDLOCK_RESTART_GUARD ? REDLOCK_OK : REDLOCK_INVALID_ARGUMENT,
            "the delay after a restart: in this build, or refused");
     if (!REDLOCK_RESTART_GUARD)
-        ok(has_error(0, "longest_ttl_ms"), "%s", nodes[0].error);
+        ok(has_invalid("longest_ttl_ms"), "%s", redlock_invalid_argument(&client));
 }
 
 static void drift_above_half_of_the_ttl(void)
@@ -4213,7 +4213,7 @@ static void invalid_settings(void)
     for (i = 0; i < sizeof cases / sizeof *cases; i++) {
         is_int((int)redlock_init(&client, fake_io(), nodes, 5, &cases[i].settings),
                REDLOCK_INVALID_ARGUMENT, "T52: setting out of range: %s", cases[i].name);
-        ok(has_error(0, cases[i].name), "the error names it: %s", nodes[0].error);
+        ok(has_invalid(cases[i].name), "it is named: %s", redlock_invalid_argument(&client));
     }
     memset(&client, 0xaa, sizeof client);
     is_int((int)redlock_init(&client, fake_io(), nodes, 0, NULL), REDLOCK_INVALID_ARGUMENT,
