@@ -16,9 +16,21 @@ done
 count() { # PROGRAM PAIRS GAP_US LOCKS OPTION ... - of valgrind
     program=$1 pairs=$2 gap_us=$3 locks=$4
     shift 4
-    timeout 100 valgrind --tool=callgrind --collect-atstart=no "$@" --callgrind-out-file=/dev/null \
+    timeout 100 valgrind --tool=callgrind --collect-atstart=no "$@" --callgrind-out-file="$build/instructions.$pairs" \
         --log-file="$build/instructions.log" "$build/$program" "$pairs" "$gap_us" "$locks"
     sed -n 's/.*Collected : *//p' "$build/instructions.log"
+}
+
+by_file() { # OPTION ... - of the first row
+    for pairs in 300 600; do
+        count instructions $pairs 0 1 "$@" >/dev/null
+    done
+    for pairs in 300 600; do
+        callgrind_annotate --threshold=100 "$build/instructions.$pairs" | tr -d , |
+            sed -n "s/^ *\([0-9]*\) (.*) *\([^ ]*\)\.\([chS]\):.*/$pairs \1 \2.\3/p"
+    done | awk '
+        { sub(/.*\//, "", $3); sum[$3 ~ /\.[ch]$/ ? $3 : "libc"] += ($1 == 600 ? $2 : -$2) / 300 }
+        END { for (file in sum) if (sum[file] >= 10) printf "    %-42s%12d\n", file, sum[file] }' | sort -k 2 -rn
 }
 
 row() { # WHAT GAP_US LOCKS OPTION ...
@@ -40,3 +52,5 @@ row 'one lock, all replies arrive at once' 0 1 "$@"
 row 'one lock, one reply at a time' 20 1 "$@"
 row '64 locks at a time, all replies arrive at once' 0 64 "$@"
 row '64 locks at a time, two nodes reply later' 20 64 "$@"
+echo 'The first line, file by file:'
+by_file "$@"
