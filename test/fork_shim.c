@@ -1,7 +1,7 @@
 /* fork_shim.c - preloaded into a program, it lets the first or second fork fail (REDLOCK_FORK=fail1, fail2), or sends
    SIGTERM just before that fork (term1, term2) or before execvp (exec). The resolver takes a minute for the name
-   "hangs.invalid". With REDLOCK_SKIP a sleep of two seconds or more returns at once, and the clocks move on by its length. A wait
-   for a reply is shorter: it is not skipped, or a busy machine would seem to lose its servers.
+   "hangs.invalid". With REDLOCK_SKIP a sleep of eight seconds or more returns at once, and the clocks move on by its length. A wait
+   for a server must be shorter: were it skipped, a busy machine would seem to lose its servers.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
@@ -36,7 +36,7 @@ int clock_gettime(clockid_t clock, struct timespec *now)
 int ppoll(struct pollfd *fds, nfds_t count, const struct timespec *time, const sigset_t *mask)
 {
     const struct timespec moment = {0, 100000}; /* in which answers come */
-    int skips = time != NULL && time->tv_sec > 1 && getenv("REDLOCK_SKIP") != NULL, ready;
+    int skips = time != NULL && time->tv_sec >= 8 && getenv("REDLOCK_SKIP") != NULL, ready;
     int (*real)(struct pollfd *, nfds_t, const struct timespec *, const sigset_t *);
     void *found = dlsym(RTLD_NEXT, "ppoll");
 
