@@ -207,10 +207,11 @@ $(foreach v,$(VARIANTS),$(eval $(call variant,$(v))))
 test-valgrind: $(PROGRAMS:%=$(B)/gcc/%)
 	prove -j 4 -e 'test/valgrind.sh' $^
 
-# The smallest buffer for the texts of replies; the fewest requests, and the fewest bytes at once.
-SHORT = texts requests reads
+# The smallest buffer for the texts of replies; the fewest requests, also without INFO; and the fewest bytes at once.
+SHORT = texts requests handshake reads
 SHORT-texts = -DRESP_TEXT_MAX=20
 SHORT-requests = -DREDLOCK_PIPELINE_MAX=2
+SHORT-handshake = -DREDLOCK_PIPELINE_MAX=2 -DREDLOCK_RESTART_GUARD=0
 SHORT-reads = -DREDLOCK_READ_MAX=1
 $(B)/short/%: test/lock_test.c test/fake.c test/mini.c $(LIB) $(HEADERS)
 	@mkdir -p $(@D)

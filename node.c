@@ -46,15 +46,19 @@ static void rl_node_fail(struct redlock_client *c, struct redlock_node *node, en
 
 /* ---- Connecting --------------------------------------------------------------------------------- */
 
-/* Whether the handshake of this node contains this command. */
+/* Whether SELECT is sent for database 0, too, to a server without HELLO and password. */
+enum { RL_SELECTS = !REDLOCK_RESP3 || !(REDLOCK_NOTIFICATION || REDLOCK_RESTART_GUARD) };
+
+/* Whether the handshake of this node contains this command. Without a password some command must be sent to a
+   server that is known to lack HELLO, too: a hung server accepts connections. It is the last one of this build. R5 */
 static int rl_handshake_has(const struct redlock_node *node, unsigned command)
 {
     int secret = node->password != NULL;
 
     if (command == RL_SELECT)
-        return node->database > 0 || (!REDLOCK_RESP3 && !secret);
+        return node->database > 0 || (RL_SELECTS && !secret && rl_is_plain(node));
     if (REDLOCK_NOTIFICATION && command == RL_TRACK)
-        return !rl_is_plain(node);
+        return !REDLOCK_RESTART_GUARD || !rl_is_plain(node);
     if (REDLOCK_RESTART_GUARD && command == RL_INFO)
         return 1;
     return command == rl_login(node) && (secret || !rl_is_plain(node));

@@ -2370,12 +2370,31 @@ static void r12_a_denial_names_the_permissions(void)
        nodes[0].error);
 }
 
-static void r12_an_old_server_without_a_password(void)
+/* Its later connections have a handshake, too, although HELLO is left out: a hung server accepts connections. */
+static void r12_an_old_server_without_a_password(uint32_t database)
 {
+    uint64_t start;
+
     begin_with_defaults(1);
     fake_nodes[0].server.old = 1;
+    nodes[0].database = database;
+    start = fake_now_us;
     is_int(acquire(0), REDLOCK_OK, "r12: a server without HELLO, no password");
+    ok(since(start) < 10 * MS, "r12: at once, after %ld us", since(start));
     is_int(fake_nodes[0].connects, 1, "r12: one connection is enough");
+    release(100);
+    fake_break(0);
+    fake_pass(&client, 20 * MS);
+    start = fake_now_us;
+    is_int(acquire(0), REDLOCK_OK, "r12: acquired on the next connection");
+    ok(since(start) < 10 * MS, "r12: at once, after %ld us", since(start));
+    release(100);
+    fake_break(0);
+    fake_nodes[0].hung = 1;
+    redlock_acquire_start(&client, &lock, 0);
+    fake_pass(&client, 20 * MS);
+    is_int((int)nodes[0].state, REDLOCK_NODE_HANDSHAKE,
+           "r12: a connection to a hung server is not ready");
 }
 
 static void r12_not_a_node(void)
@@ -4671,7 +4690,8 @@ static void handshakes(void)
     r05_a_connect_that_fails_ends_the_wait();
     r12_wrong_password();
     r12_a_denial_names_the_permissions();
-    r12_an_old_server_without_a_password();
+    r12_an_old_server_without_a_password(0);
+    r12_an_old_server_without_a_password(7);
     r12_invalid_nodes_are_refused();
 }
 
@@ -5252,6 +5272,7 @@ int main(void)
     if (REDLOCK_PIPELINE_MAX == 2 || REDLOCK_READ_MAX == 1) { /* the other tests need more */
         r05_a_paused_process_reads_a_long_reply();
         r05_room_after_the_second_reply();
+        r12_an_old_server_without_a_password(7);
         return done_testing();
     }
     acquiring();
