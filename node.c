@@ -114,6 +114,7 @@ REDLOCK_PRIVATE void rl_node_want(struct redlock_client *c, struct redlock_node 
     if (node->priv.count > 0)
         return; /* the locks have not taken the replies yet */
     node->priv.useful = node->priv.denied = node->priv.role_next = 0;
+    node->priv.pause_us = 0; /* it is over: when this connection breaks there may be none */
     node->priv.handshake = RL_HELLO;
     bit = rl_bit(node->priv.index);
     rl_set_notifies(node, 0);

@@ -2356,6 +2356,46 @@ static void r05_a_break_while_room_is_made(void)
     redlock_deinit(&client);
 }
 
+/* The only node has failed once, and served locks since. Its connection breaks while room is made for a command. The node
+   must be connected again at once: the pause after that failure is over. */
+static void r05_a_break_after_an_earlier_failure(void)
+{
+    static const char key[REDLOCK_KEY_MAX] = {0};
+    struct redlock_lock other;
+    uint64_t start;
+    unsigned size;
+    long took = 0;
+    int status = REDLOCK_OK;
+
+    for (size = 1; size <= REDLOCK_KEY_MAX && status == REDLOCK_OK && took < 10 * MS; size++) {
+        begin_with_defaults(1);
+        fake_unlogged = 1;
+        fake_nodes[0].refuses = 1;
+        acquire(0);
+        fake_nodes[0].refuses = 0;
+        fake_pass(&client, 3000 * MS);
+        warm_up();
+        redlock_lock_init(&other, key, size, 10000);
+        fake_nodes[0].full = 1;
+        while (client.priv.out.used + 80U < REDLOCK_SEND_MAX && !client.priv.jammed &&
+               !client.priv.full) {
+            redlock_acquire_start(&client, &other, 0);
+            redlock_tick(&client);
+            redlock_cancel(&client, &other);
+            fake_pass(&client, 0);
+        }
+        fake_nodes[0].full = 0;
+        fake_break(0);
+        start = fake_now_us;
+        status = acquire(0);
+        took = since(start);
+        redlock_deinit(&client);
+    }
+    ok(status == REDLOCK_OK && took < 10 * MS,
+       "r05: a break while room is made behind keys of up to %u bytes: %s after %ld us", size - 1,
+       redlock_strerror(status), took);
+}
+
 /* Node 1 closes its connection. The client finds this while it makes room for the command to node 0. After
    that it must not send the command for node 1 on the closed connection. */
 static void r05_a_break_before_the_next_command(void)
@@ -3175,6 +3215,7 @@ int main(void)
     r04_another_reply_while_a_release_waits(NULL);
     r04_a_release_finds_a_request();
     r05_a_break_while_room_is_made();
+    r05_a_break_after_an_earlier_failure();
     if (REDLOCK_MARKER)
         r05_a_break_before_the_next_command();
     r05_a_stall_without_events();
