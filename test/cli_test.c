@@ -3675,7 +3675,7 @@ static void terminal_comes_back(void)
 {
     static const char *const lines[] = {"$COMMAND run x true\n",
                                         "$COMMAND run --new-group y sleep 60\n",
-                                        "$COMMAND run z sleep 60 & sleep .5; fg\n"};
+                                        "$COMMAND run z sleep 60 &\n"};
     static const char *const when[] = {"waiting", "--new-group", "from the background"};
     struct program shell;
     int terminal;
@@ -3690,6 +3690,9 @@ static void terminal_comes_back(void)
         type(terminal, lines[i]);
         if (i > 0)
             on_all(i == 1 ? "redlock:y" : "redlock:z");
+        if (i == 2)
+            type(terminal, "fg\n");
+        until(tcgetpgrp(terminal) != shell.pid, WAIT_MS); /* otherwise nothing would be stopped */
         sleep_ms(1000);
         type(terminal, "\032");
         sleep_ms(500);
