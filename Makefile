@@ -328,8 +328,9 @@ test-build: $(LIB) $(HEADERS)
 	gcc $(WARN) -I. examples/lock.c $(LIB) -o $(B)/examples/lock
 	gcc $(WARN) -DREDLOCK_FENCING=0 -DREDLOCK_MARKER=1 -fsyntax-only redlock.c 2>&1 | grep '#error' # R18 needs R16
 
-# Long targets first. Files that several targets need are built before, because several targets run at a time.
-TESTS = test-gcc soak mutants model $(filter-out test-gcc test-clang,$(VARIANTS:%=test-%)) \
+# Long targets first. Files that several targets need are built before, because several targets run at a time. Without
+# test-gcc, whose programs test-valgrind runs, and without test-clang, a third run of the same code without a sanitizer.
+TESTS = soak mutants model $(filter-out test-gcc test-clang,$(VARIANTS:%=test-%)) \
         test-short test-queue test-switches test-valgrind test-threads test-torture test-lacks test-partition \
         test-tls test-lwip test-cli test-cpp test-vendor test-examples test-loops test-board test-docs test-check test-cli-docs test-cli-bench \
         api sim fuzz analyze style
