@@ -31,7 +31,7 @@ static struct redlock_lwip_raw stack;
 static struct netif netif;
 static unsigned count;
 static const void *top; /* of the stack */
-static char holder[24];
+static char label[16];  /* the board's address: names it to others */
 
 /* ---- Functions of the board that lwIP and the library call ---------------------------------- */
 
@@ -329,15 +329,19 @@ static int hold(void)
     return 1;
 }
 
-/* Only a build with REDLOCK_DIAGNOSIS has the field. */
-#if REDLOCK_DIAGNOSIS
-static void ask_for_holder(void)
+/* Only a build with labels and REDLOCK_DIAGNOSIS has the fields. */
+#if REDLOCK_LABEL_MAX > 0 && REDLOCK_DIAGNOSIS
+static void name_holders(void)
 {
-    lock.holder = holder; /* gets the holder's token and label after a refusal */
+    static char holder[RESP_TEXT_MAX + 1]; /* token and label of another holder */
+
+    lock.label = label;
+    lock.label_size = (uint8_t)strlen(label);
+    lock.holder = holder;
     lock.holder_size = sizeof holder;
 }
 #else
-static void ask_for_holder(void)
+static void name_holders(void)
 {
 }
 #endif
@@ -349,7 +353,7 @@ static void acquire_and_hold(void)
     if (status != REDLOCK_OK) {
         say_failed("not acquired: ", status);
         board_print("held by ");
-        board_print(holder);
+        board_print(redlock_holder_label(&lock));
         board_print("\n");
         return;
     }
@@ -382,8 +386,9 @@ int main(void)
         serve_network();
         sleep_us(1000000);
     }
+    ip4addr_ntoa_r(netif_ip4_addr(&netif), label, sizeof label);
     board_print("address ");
-    board_print(ip4addr_ntoa(netif_ip4_addr(&netif)));
+    board_print(label);
     board_print("\n");
 
     if (REDLOCK_MINIMAL)
@@ -400,7 +405,7 @@ int main(void)
         return 1;
     }
     redlock_lock_init(&lock, "redlock:pump/7", 14, ttl_ms);
-    ask_for_holder();
+    name_holders();
     turn_for(delay_ms);
     for (;;) {
         acquire_and_hold();
