@@ -346,8 +346,10 @@ static void r05_a_full_buffer_gives_no_more_time(void)
     fake_pass(&client, 50 * MS);
     is_int(nodes[0].state, REDLOCK_NODE_READY, "r05: it owes the reply for less than stall_ms");
     fake_pass(&client, 55 * MS);
-    ok(nodes[0].state != REDLOCK_NODE_READY && more[39].status == REDLOCK_HELD,
-       "r05: stall_ms are over: %s", redlock_strerror(more[39].status));
+    ok(nodes[0].state != REDLOCK_NODE_READY, "r05: stall_ms are over");
+    fake_pass(&client, 45 * MS); /* with short queues the locks take several round trips */
+    ok(more[39].status == REDLOCK_HELD, "r05: then the locks are asked for: %s",
+       redlock_strerror(more[39].status));
 }
 
 /* The server sends these bytes before it is sent a command. */
