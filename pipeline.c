@@ -99,6 +99,7 @@ REDLOCK_PRIVATE void rl_redirect(struct redlock_client *c, const void *owner, un
     struct redlock_node *node = c->priv.nodes;
     unsigned n;
 
+    nodes &= c->priv.all; /* the masks of a lock may be those of a former client */
     for (; nodes != 0; nodes >>= 1, node++)
         for (n = nodes & 1 ? node->priv.count : 0U; n > 0; n--) {
             struct redlock_request *request;

@@ -5204,6 +5204,42 @@ static void an_abandoned_lock(void)
     redlock_abandon(&client, &lock);
 }
 
+/* A lock of a client with five nodes ended before all had replied. It is used with a client of one node, behind which
+   something else stands in memory. */
+static void a_lock_of_a_former_client(int in_progress)
+{
+    static struct redlock_client second;
+    static struct redlock_node second_nodes[5], was[5];
+    int i;
+
+    begin_with_defaults(5);
+    warm_up();
+    for (i = 0; i < 5; i++)
+        fake_nodes[i].hung = 1;
+    if (in_progress) {
+        redlock_acquire_start(&client, &lock, 1000);
+        fake_pass(&client, 5 * MS);
+    } else {
+        is_int(acquire(0), REDLOCK_UNREACHABLE, "former client: no node replies");
+    }
+    redlock_deinit(&client);
+    memset(second_nodes, 0, sizeof second_nodes);
+    second_nodes[0].address = "6";
+    for (i = 1; i < 5; i++)
+        second_nodes[i].priv.count = 1;
+    memcpy(was, second_nodes, sizeof was);
+    redlock_init(&second, fake_io(), second_nodes, 1, NULL);
+    if (!in_progress)
+        redlock_release(&second, &lock, 0);
+    is_int((int)redlock_acquire(&second, &lock, 0), REDLOCK_OK, "former client: used with another");
+    ok(memcmp(second_nodes + 1, was + 1, 4 * sizeof *was) == 0,
+       "former client: the memory behind the nodes of the other is unchanged");
+    is_int((int)redlock_release(&second, &lock, 100), REDLOCK_OK, "former client: and released");
+    redlock_deinit(&second);
+    redlock_abandon(&client, &lock);
+    ok(redlock_remaining_ms(&client, &lock) == 0, "former client: abandoned after both");
+}
+
 /* A node hangs, and the connection to another one is not up in time: the release is kept for both, although there may be
    one place only. */
 static void r04_one_place_for_all_nodes(void)
@@ -5244,6 +5280,8 @@ static void rules_that_had_no_test(void)
         r14_an_age_that_is_not_known_any_more();
     r04_one_place_for_all_nodes();
     an_abandoned_lock();
+    a_lock_of_a_former_client(1);
+    a_lock_of_a_former_client(0);
     if (REDLOCK_AUTO_EXTEND)
         r08_asked_late_while_it_extends_itself();
     a_late_grant_of_a_completed_lock();
