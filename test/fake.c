@@ -476,7 +476,10 @@ void fake_begin(struct redlock_client *client, struct redlock_node *nodes, unsig
 
     for (i = 0; i < FAKE_NODES; i++) {
         struct fake_node *n = &fake_nodes[i];
-        memset(n, 0, offsetof(struct fake_node, in)); /* all but the buffers, to save time */
+        unsigned keys = n->server.used < MINI_KEYS ? n->server.used : MINI_KEYS;
+        memset(n->server.keys, 0, keys * sizeof *n->server.keys);
+        /* the rest of the keys, and the buffers, are left out to save time */
+        memset(n, 0, offsetof(struct fake_node, server) + offsetof(struct mini_server, keys));
         memset(&n->in_used, 0, sizeof *n - offsetof(struct fake_node, in_used));
         n->delay_us = 1000;
         n->server.run = 90000 + i;

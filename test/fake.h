@@ -35,19 +35,20 @@ struct fake_node {
     const char *reply;
     int reply_once;          /* `reply` is for the next command only */
     const char *first_bytes; /* bytes that are sent when the client connects; NULL: none */
-    struct mini_server server;
 
     /* The test may read these. */
     int connected, connects, epoch;
     struct mini_session session;
 
+    struct mini_server server; /* the test may set and read it */
+
     /* Bytes under way to the server (in) and back (out). out[..due[i].end) arrives at due[i].ready_us. */
     char in[FAKE_BYTES], out[FAKE_BYTES];
-    unsigned in_used, out_first, out_used, dues;
     struct {
         unsigned end;
         uint64_t ready_us;
     } due[FAKE_DUE];
+    unsigned in_used, out_first, out_used, dues;
     uint64_t up_us;         /* when the connection is up */
     struct fake_held *held; /* where sent bytes are held back; NULL: they arrive at once */
 };

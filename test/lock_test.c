@@ -4074,7 +4074,7 @@ static int flood(void *context, struct redlock_node *node, void *bytes, size_t s
 
     if (node != &nodes[0] || flood_bytes >= 100 * 1000 * 1000)
         return fake_io()->receive(context, node, bytes, size);
-    fake_now_us += 10;
+    fake_now_us += 50;
     for (i = 0; i < size; i++)
         ((char *)bytes)[i] = push[flood_bytes++ % (sizeof push - 1)];
     return (int)size;

@@ -67,14 +67,16 @@ static struct mini_key *mini_key_at(struct mini_server *server, unsigned i)
 
 struct mini_key *mini_find(struct mini_server *server, const void *name, unsigned size)
 {
+    char last = size > 0 ? ((const char *)name)[size - 1] : '\0';
     unsigned i;
 
     for (i = 0; i < server->used; i++) {
         struct mini_key *key = mini_key_at(server, i);
         if (key->name.size > 0 && key->until_us <= server->now_us)
             key->name.size = 0;
-        if (key->database == server->database &&
-            mini_same(key->name.bytes, key->name.size, name, size))
+        /* names differ mostly at their end */
+        if (key->name.size == size && size > 0 && key->name.bytes[size - 1] == last &&
+            key->database == server->database && memcmp(key->name.bytes, name, size) == 0)
             return key;
     }
     return NULL;

@@ -33,8 +33,7 @@ struct mini_key {
 };
 
 struct mini_server {
-    uint64_t now_us; /* its clock; the caller sets it before each call */
-    struct mini_key keys[MINI_KEYS];
+    uint64_t now_us;       /* its clock; the caller sets it before each call */
     unsigned used;         /* of `keys` and `more`, including free ones */
     struct mini_key *more; /* more room for keys, owned by the test; NULL: none */
     unsigned more_room;
@@ -53,6 +52,7 @@ struct mini_server {
     int no_native;       /* they are not permitted */
     const char *script;  /* the sha1sum of the script that has deleted keys here; NULL: none has */
     const char *synced;  /* the reply to WAITAOF; "": none; NULL: unknown command */
+    struct mini_key keys[MINI_KEYS];
 };
 
 /* The state of a connection in the server. */
