@@ -13,7 +13,7 @@ POSIX = -D_POSIX_C_SOURCE=200809L
 SAN = -fsanitize=address,undefined -fno-sanitize-recover=all
 CFLAGS = -O2 -g
 LIMITS = # -DREDLOCK_NODES_MAX=12 ... for the library; the installed headers tell programs
-LARGE = -DREDLOCK_SEND_MAX=16384 -DREDLOCK_PIPELINE_MAX=255 -DREDLOCK_NODES_MAX=16
+LARGE = -DREDLOCK_NODES_MAX=16
 # For tests: the smallest queues; and a build without optional features.
 TIGHT = -DREDLOCK_OWED_MAX=1 -DREDLOCK_PIPELINE_MAX=4 -DRESP_DEPTH_MAX=2 -DREDLOCK_POOL_MAX=20 -DREDLOCK_SEND_MAX=826
 LEAN = -DREDLOCK_FENCING=0 -DREDLOCK_MULTI_KEY=0 -DREDLOCK_NOTIFICATION=0 -DREDLOCK_NATIVE_RELEASE=0 -DREDLOCK_DURABLE=0 -DREDLOCK_RESP3=0 -DREDLOCK_SEND_MAX=375
@@ -176,9 +176,9 @@ CC-clang = clang
 CC-gcc-san = gcc $(SAN)
 CC-clang-san = clang $(SAN)
 CC-clang-msan = clang -fsanitize=memory -fno-sanitize-recover=all
-CC-single = gcc
+CC-single = clang $(SAN) -DREDLOCK_HOSTED=0
 CC-small = gcc $(TIGHT)
-CC-large = gcc $(LARGE)
+CC-large = clang -fsanitize=memory -fno-sanitize-recover=all $(LARGE)
 CC-lean = gcc $(LEAN)
 LIB-single = $(ONE)
 
@@ -329,8 +329,8 @@ test-build: $(LIB) $(HEADERS)
 	gcc $(WARN) -DREDLOCK_FENCING=0 -DREDLOCK_MARKER=1 -fsyntax-only redlock.c 2>&1 | grep '#error' # R18 needs R16
 
 # Long targets first. Files that several targets need are built before, because several targets run at a time. Without
-# test-gcc, whose programs test-valgrind runs, and without test-clang, a third run of the same code without a sanitizer.
-TESTS = soak mutants model $(filter-out test-gcc test-clang,$(VARIANTS:%=test-%)) \
+# the variants that others contain: test-valgrind runs the programs of test-gcc; test-single and test-large have clang's sanitizers.
+TESTS = soak mutants model test-gcc-san test-single test-large test-small test-lean \
         test-short test-queue test-switches test-valgrind test-threads test-torture test-lacks test-partition \
         test-tls test-lwip test-cli test-cpp test-vendor test-examples test-loops test-board test-docs test-check test-cli-docs test-cli-bench \
         api sim fuzz analyze style
