@@ -264,6 +264,7 @@ R8b|core.h|s/rl_set\(&c->priv.unidentified, [^;]*\);//|nor does a process from b
 R8b|node.c|s/(?=node->priv.last_run = node->priv.run;)/rl_clear(&c->priv.unidentified, rl_bit(node->priv.index)); /|nor does a run_id that was asked for before it
 R8b|core.h|s/node->priv.last_run = 0;/;/|nor does the first one after it
 R3|round.c|s/rl_tell_broken\(c\); \/\* a vote/\/* a vote/|a vote of a connection that breaks in this tick does not count
+R5|pipeline.c|s/nodes &= c->priv.all;/;/|a lock may have been that of a client with more nodes
 R9|vote.c|s/(if \(vote != RL_REPAIRED) \|\| state == RL_IS_HELD\)/$1)/|a late repair is no failure
 R3|core.h|s/now_us > c->priv.now_us \? now_us : c->priv.now_us/now_us/|a clock that steps back gives no time
 R13|vote.c|s/ \|\|\s+lock->priv.state == RL_IN_EXTEND;/;/|a vote for an extension on a connection that breaks in this tick does not count
