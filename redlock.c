@@ -600,19 +600,23 @@ static void rl_step_extend(struct redlock_client *c, struct redlock_lock *lock)
         if (!rl_past(c, lock->valid_until_us))
             rl_not_after(&lock->priv.due_us, lock->valid_until_us);
     }
-    rl_ask_nodes(c, lock);
-    voters = lock->members & ~(unsigned)rl_mute(lock);
     if (lock->priv.outcome == REDLOCK_CANCELLED) {
         rl_set_renewals(lock, 0);
         status = REDLOCK_CANCELLED;
     } else if (!rl_is_quorum(c, lock->members)) {
+        if (REDLOCK_REPAIR) /* which now is not done */
+            rl_set(&lock->refused, lock->priv.attempt.again);
         rl_roll_back(c, lock, REDLOCK_LOST);
         return;
-    } else if (rl_is_quorum(c, lock->granted & voters)) {
-        if (rl_prolong(c, lock))
-            status = REDLOCK_OK;
-    } else if (!rl_has_failed(c, lock, voters)) {
-        return;
+    } else {
+        rl_ask_nodes(c, lock);
+        voters = lock->members & ~(unsigned)rl_mute(lock);
+        if (rl_is_quorum(c, lock->granted & voters)) {
+            if (rl_prolong(c, lock))
+                status = REDLOCK_OK;
+        } else if (!rl_has_failed(c, lock, voters)) {
+            return;
+        }
     }
     rl_end_extension(c, lock, status);
 }

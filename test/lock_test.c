@@ -2026,6 +2026,25 @@ static void r10_lost_to_another(void)
        "r10: the other client's key stays, ours is released");
 }
 
+/* Two nodes say in one tick that the key is missing. The lock is lost then, so nothing is repaired. */
+static void r09_a_lost_lock_is_not_repaired(void)
+{
+    unsigned i, repairs = 0;
+
+    begin_with_defaults(3);
+    acquire(0);
+    fake_delete(0, "k");
+    fake_delete(1, "k");
+    held_by("other", 1, 1);
+    fake_logged = 0;
+    is_int(extend(), REDLOCK_LOST, "r09: a majority of nodes has not the key: lost");
+    is_int((int)lock.granted, 4, "r09: the third extended it");
+    is_int((int)lock.refused, 3, "r09: `refused` names the two");
+    for (i = 0; i < fake_logged; i++)
+        repairs += fake_log[i].kind == 'E' && fake_log[i].repairs;
+    is_int((int)repairs, 0, "r09: no node is sent a repair of a lost lock");
+}
+
 /* Lost, because only one node was reachable until the validity ended. After that a late repair creates the
    key again on this node. */
 static void r10_lost_is_not_released(void)
@@ -4651,6 +4670,7 @@ static void extensions(void)
         r09_left_out();
         return;
     }
+    r09_a_lost_lock_is_not_repaired();
     r09_an_extension_repairs();
     r09_repaired_nodes_do_not_count_at_once();
     r09_a_repaired_node_counts_when_it_has_confirmed();

@@ -225,7 +225,7 @@ R18|node.c|s/else if \(vote == RL_LATER\)(\s+rl_quarantine)/else if (0)$1/|the n
 R15|redlock.c|s/rl_has_failed\(c, lock, c->priv.all\)/!rl_past(c, lock->priv.due_us) \&\& $&/|the bound of an attempt
 R15|node.c|s/RL_READS_MAX = [^,}]*}/RL_READS_MAX = 100000000\n}/|a limit on reads from a node that sends endlessly
 R15|policy.c|s/lock != NULL && lock->ttl_ms/0 \&\& lock->ttl_ms/|an attempt takes at most a quarter of the TTL
-R15|redlock.c|s/rl_not_after\(&lock->priv.due_us, lock->valid_until_us\);(\s+\}\s+rl_ask)/;$1/|an extension takes no longer than the validity that is left
+R15|redlock.c|s/rl_not_after\(&lock->priv.due_us, lock->valid_until_us\);(\s+\}\s+if)/;$1/|an extension takes no longer than the validity that is left
 R5|pipeline.c|s/if \(!\(c->priv.out.unsent & bit\)\)(\s+node->priv.cursor)/if (1)$1/|unsent bytes of a node are sent first
 R5|pipeline.c|s/if \(!\(c->priv.out.unsent & bit\)\)\s+node->priv.cursor = c->priv.out.used;//|a cursor begins where the first bytes for its node stand
 R5|pipeline.c|s/ && next\[-1\].nodes == nodes//|bytes for other nodes are a separate run
@@ -264,6 +264,8 @@ R8b|core.h|s/rl_set\(&c->priv.unidentified, [^;]*\);//|nor does a process from b
 R8b|node.c|s/(?=node->priv.last_run = node->priv.run;)/rl_clear(&c->priv.unidentified, rl_bit(node->priv.index)); /|nor does a run_id that was asked for before it
 R8b|core.h|s/node->priv.last_run = 0;/;/|nor does the first one after it
 R3|round.c|s/rl_tell_broken\(c\); \/\* a vote/\/* a vote/|a vote of a connection that breaks in this tick does not count
+R9|redlock.c|s/rl_set\(&lock->refused, lock->priv.attempt.again\);/;/|nodes that a lost lock does not repair have refused
+R9|redlock.c|s/else if \(!rl_is_quorum\(c, lock->members\)\)/else if (rl_ask_nodes(c, lock), !rl_is_quorum(c, lock->members))/|a lost lock is not repaired
 R5|pipeline.c|s/nodes &= c->priv.all;/;/|a lock may have been that of a client with more nodes
 R9|vote.c|s/(if \(vote != RL_REPAIRED) \|\| state == RL_IS_HELD\)/$1)/|a late repair is no failure
 R3|core.h|s/now_us > c->priv.now_us \? now_us : c->priv.now_us/now_us/|a clock that steps back gives no time
