@@ -5224,6 +5224,25 @@ static void an_abandoned_lock(void)
     redlock_abandon(&client, &lock);
 }
 
+/* What the nodes replied to an earlier operation is not said of one that ends before any node is asked. */
+static void votes_of_the_last_operation(void)
+{
+    begin_with_defaults(3);
+    acquire(0);
+    release(100);
+    is_int(votes(lock.granted), 3, "votes: all nodes deleted the key");
+    is_int(release(100), REDLOCK_EXPIRED, "votes: released again");
+    is_int(votes(lock.granted), 0, "votes: by no node");
+    held_by("other", 0, 2);
+    acquire(0);
+    is_int(votes(lock.refused), 3, "votes: refused by all nodes");
+    redlock_acquire_start(&client, &lock, 0);
+    redlock_cancel(&client, &lock);
+    fake_pass(&client, 10 * MS);
+    is_int(lock.status, REDLOCK_CANCELLED, "votes: cancelled before it was sent");
+    is_int(votes(lock.refused), 0, "votes: refused by no node");
+}
+
 /* A lock of a client with five nodes ended before all had replied. It is used with a client of one node, behind which
    something else stands in memory. */
 static void a_lock_of_a_former_client(int in_progress)
@@ -5300,6 +5319,7 @@ static void rules_that_had_no_test(void)
         r14_an_age_that_is_not_known_any_more();
     r04_one_place_for_all_nodes();
     an_abandoned_lock();
+    votes_of_the_last_operation();
     a_lock_of_a_former_client(1);
     a_lock_of_a_former_client(0);
     if (REDLOCK_AUTO_EXTEND)
