@@ -116,7 +116,8 @@ REDLOCK_PRIVATE enum redlock_status rl_begin(struct redlock_client *c, struct re
 {
     lock->status = REDLOCK_PENDING;
     lock->operation = (uint8_t)operation;
-    lock->granted = lock->refused = lock->failed = 0; /* it may end without a round */
+    if (operation != REDLOCK_OP_AUTO_EXTEND) /* it may end without a round */
+        lock->granted = lock->refused = lock->failed = 0;
     lock->priv.outcome = REDLOCK_PENDING;
     rl_set_renewals(lock, 0);
     lock->priv.until_us = wait_ms * RL_MS_US; /* from now on; the first step reads the clock */

@@ -2043,6 +2043,18 @@ static void r09_a_lost_lock_is_not_repaired(void)
     for (i = 0; i < fake_logged; i++)
         repairs += fake_log[i].kind == 'E' && fake_log[i].repairs;
     is_int((int)repairs, 0, "r09: no node is sent a repair of a lost lock");
+
+    begin_with_defaults(3);
+    acquire(0);
+    fake_delete(0, "k");
+    redlock_extend_start(&client, &lock);
+    fake_pass(&client, 1 * MS);
+    is_int(lock.status, REDLOCK_OK, "r09: extended by two of three");
+    fake_nodes[0].hung = 1; /* while it is repaired */
+    fake_delete(1, "k");
+    fake_delete(2, "k");
+    is_int(extend(), REDLOCK_LOST, "r09: lost, by the two nodes that reply");
+    is_int((int)lock.refused, 6, "r09: `refused` names these");
 }
 
 /* Lost, because only one node was reachable until the validity ended. After that a late repair creates the
@@ -5241,6 +5253,12 @@ static void votes_of_the_last_operation(void)
     fake_pass(&client, 10 * MS);
     is_int(lock.status, REDLOCK_CANCELLED, "votes: cancelled before it was sent");
     is_int(votes(lock.refused), 0, "votes: refused by no node");
+    if (!REDLOCK_AUTO_EXTEND)
+        return;
+    begin_with_defaults(3);
+    acquire(0);
+    redlock_auto_extend_start(&client, &lock, 1);
+    is_int(votes(lock.granted), 3, "votes: those of the acquire, until the first extension");
 }
 
 /* A lock of a client with five nodes ended before all had replied. It is used with a client of one node, behind which

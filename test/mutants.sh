@@ -266,7 +266,8 @@ R8b|core.h|s/node->priv.last_run = 0;/;/|nor does the first one after it
 R3|round.c|s/rl_tell_broken\(c\); \/\* a vote/\/* a vote/|a vote of a connection that breaks in this tick does not count
 R9|redlock.c|s/rl_set\(&lock->refused, lock->priv.attempt.again\);/;/|nodes that a lost lock does not repair have refused
 R9|redlock.c|s/else if \(!rl_is_quorum\(c, lock->members\)\)/else if (rl_ask_nodes(c, lock), !rl_is_quorum(c, lock->members))/|a lost lock is not repaired
-R6|redlock.c|s/lock->granted = lock->refused = lock->failed = 0; \/\* it may end/; \/* it may end/|an operation begins without the votes of the one before
+R6|redlock.c|s/(\/\* it may end without a round \*\/\s+)lock->granted = lock->refused = lock->failed = 0;/$1;/|an operation begins without the votes of the one before
+R10|redlock.c|s/if \(operation != REDLOCK_OP_AUTO_EXTEND\) \/\* it may/if (1) \/* it may/|auto-extension keeps the votes of the acquire until its first round
 R5|pipeline.c|s/nodes &= c->priv.all;/;/|a lock may have been that of a client with more nodes
 R9|vote.c|s/(if \(vote != RL_REPAIRED) \|\| state == RL_IS_HELD\)/$1)/|a late repair is no failure
 R3|core.h|s/now_us > c->priv.now_us \? now_us : c->priv.now_us/now_us/|a clock that steps back gives no time
