@@ -5242,23 +5242,23 @@ static void votes_of_the_last_operation(void)
     begin_with_defaults(3);
     acquire(0);
     release(100);
-    is_int(votes(lock.granted), 3, "votes: all nodes deleted the key");
+    is_int((int)votes(lock.granted), 3, "votes: all nodes deleted the key");
     is_int(release(100), REDLOCK_EXPIRED, "votes: released again");
-    is_int(votes(lock.granted), 0, "votes: by no node");
+    is_int((int)votes(lock.granted), 0, "votes: by no node");
     held_by("other", 0, 2);
     acquire(0);
-    is_int(votes(lock.refused), 3, "votes: refused by all nodes");
+    is_int((int)votes(lock.refused), 3, "votes: refused by all nodes");
     redlock_acquire_start(&client, &lock, 0);
     redlock_cancel(&client, &lock);
     fake_pass(&client, 10 * MS);
     is_int(lock.status, REDLOCK_CANCELLED, "votes: cancelled before it was sent");
-    is_int(votes(lock.refused), 0, "votes: refused by no node");
+    is_int((int)votes(lock.refused), 0, "votes: refused by no node");
     if (!REDLOCK_AUTO_EXTEND)
         return;
     begin_with_defaults(3);
     acquire(0);
     redlock_auto_extend_start(&client, &lock, 1);
-    is_int(votes(lock.granted), 3, "votes: those of the acquire, until the first extension");
+    is_int((int)votes(lock.granted), 3, "votes: those of the acquire, until the first extension");
 }
 
 /* A lock of a client with five nodes ended before all had replied. It is used with a client of one node, behind which
