@@ -330,10 +330,10 @@ test-build: $(LIB) $(HEADERS)
 
 # Long targets first. Files that several targets need are built before, because several targets run at a time. Without
 # the variants that others contain: test-valgrind runs the programs of test-gcc; test-single and test-large have clang's sanitizers.
-TESTS = soak mutants model test-gcc-san test-single test-large test-small test-lean \
-        test-short test-queue test-switches test-valgrind test-threads test-torture test-lacks test-partition \
-        test-tls test-lwip test-cli test-cpp test-vendor test-examples test-loops test-board test-docs test-check test-cli-docs test-cli-bench \
-        api sim fuzz analyze style
+TESTS = test-vendor test-cli soak mutants test-single model test-large test-switches test-gcc-san test-valgrind \
+        sim test-loops analyze test-small api test-docs test-cli-bench test-partition test-lean test-board test-check \
+        test-lacks fuzz test-torture test-cpp test-lwip test-examples test-short test-tls test-queue test-threads \
+        style test-cli-docs
 test: ## build and run all tests: two compilers, sanitizers, valgrind, single file, limits
 	@test/deps.sh test model vendor loops board transports cli
 	@$(MAKE) -s $(ONE) man $(B)/libredlock.a $(B)/redlock $(B)/redlock-static

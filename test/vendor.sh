@@ -172,12 +172,12 @@ compiler_only() { # PATH has no other tool, the folder no other file
 check "a compiler is enough to build a program with the single file" compiler_only
 musl_only() { # PATH has no redis-server, and no apt-get
     for tool in sh make musl-gcc sed cat cmp mkdir dirname rm id; do ln -s "$(command -v $tool)" "$folder/bin" || return 1; done
-    env -i PATH="$folder/bin" REALGCC=gcc ${MAKE:-make} -s -C "$source" B=out-static cli-static && "$source/out-static/redlock-static" version
+    env -i PATH="$folder/bin" REALGCC=gcc ${MAKE:-make} -s -C "$source" B=out-static CFLAGS=-O0 cli-static && "$source/out-static/redlock-static" version
 }
 check "make and musl-gcc are enough to build the static program" musl_only
 
 check "the Makefile of the release builds" ${MAKE:-make} -s -C "$source" B=out
-check "the Makefile of the release builds with clang" ${MAKE:-make} -s -C "$source" B=out-clang CC=clang all shared cli
+check "the Makefile of the release builds with clang" ${MAKE:-make} -s -C "$source" B=out-clang CC=clang CFLAGS=-O0 all shared cli
 check "the Makefile of the release installs" ${MAKE:-make} -s -C "$source" B=out install PREFIX="$folder/prefix"
 readable() { # what root installs whose files are private
     (umask 077 && ${MAKE:-make} -s -C "$source" B=out-private CFLAGS=-O0 install PREFIX="$folder/private") &&
@@ -208,7 +208,7 @@ nine() { # PKG_CONFIG_PATH LIBRARY_PATH
         LD_LIBRARY_PATH=$2 "$folder/nine"
 }
 make_nine() { # also: the Makefile builds files again whose limits have changed
-    ${MAKE:-make} -s -C "$source" B=out LIMITS=-DREDLOCK_NODES_MAX=9 install PREFIX="$folder/nine-prefix" &&
+    ${MAKE:-make} -s -C "$source" B=out CFLAGS=-O0 LIMITS=-DREDLOCK_NODES_MAX=9 install PREFIX="$folder/nine-prefix" &&
         nine "$folder/nine-prefix/lib/pkgconfig" "$folder/nine-prefix/lib"
 }
 check "a library with other limits passes them to programs" make_nine
