@@ -194,12 +194,13 @@ REDLOCK_PRIVATE void rl_ask_nodes(struct redlock_client *c, struct redlock_lock 
             unsigned bit = rl_first_bit(left);
             unsigned next = rl_order_for(c, rl_first_node(c, left), lock, bit);
 
-            if (same == 0)
+            if (same == 0) {
                 order = next;
+                if (rl_looks_at_marker(c, lock, order & RL_ORDER_COMMAND))
+                    left = bit; /* the last one */
+            }
             if (order == next)
                 same |= bit;
-            if (rl_looks_at_marker(c, lock, order & RL_ORDER_COMMAND))
-                break;
         }
         ready &= ~same;
         rl_send_order(c, lock, same, order);

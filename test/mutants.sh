@@ -218,7 +218,7 @@ R17|node.c|s/item->integer = node->priv.counted;//|the counter comes from the wr
 R17|node.c|s/request->owner = NULL; \/\* what WAITAOF/; \/* what WAITAOF/|after a refusal the lock does not wait for WAITAOF
 R17|client.c|s/settings->node_timeout_ms > 500/0/|stall_ms is longer than the wait for WAITAOF
 R17|node.c|s/if \(rl_part\(node\) > rl_main_part[^;]*;//|a pair of replies fails once
-R18|round.c|s/if \(rl_looks_at_marker\(c, lock, order & RL_ORDER_COMMAND\)\)\s+break;//|each node's marker names that node's run_id
+R18|round.c|s/if \(rl_looks_at_marker\(c, lock, order & RL_ORDER_COMMAND\)\)\s+left = bit;//|each node's marker names that node's run_id
 R18|command.c|s/ \|\| \(command == RL_REPAIR && rl_use_fencing\(lock\)\)//|a repair with a fencing token checks the marker, too
 R18|command.c|s/return c->priv.settings.longest_ttl_ms != 0 &&/return 0 \&\&/|the marker is checked
 R18|node.c|s/else if \(vote == RL_LATER\)(\s+rl_quarantine)/else if (0)$1/|the node's error says why it does not vote
