@@ -373,14 +373,14 @@ static enum resp_event resp_take(struct resp_reader *r, const uint8_t **cursor, 
 {
     struct resp_item *item = &r->item;
     const uint8_t *at = *cursor;
-    uint32_t size = item->size;
+    uint32_t size = item->size, most = r->priv.most;
+    int in_line = r->priv.state == RESP_IN_LINE;
     enum resp_event event = RESP_MORE;
 
     for (; at != end; size++) {
         unsigned byte = *at++;
 
-        if (size == r->priv.most ||
-            (r->priv.state == RESP_IN_LINE && (byte == '\r' || byte == '\n'))) {
+        if (size == most || (in_line && (byte == '\r' || byte == '\n'))) {
             r->priv.state = RESP_AT_LINE_FEED;
             if (byte != '\r')
                 event = RESP_BAD;
