@@ -117,6 +117,7 @@ enum redlock_status redlock_init(struct redlock_client *client, const struct red
         memset(node, 0, offsetof(struct redlock_node, address));
         node->error[0] = '\0';
         node->handle = -1;
+        node->priv.bit = rl_bit(client->priv.count);
         node->priv.index = client->priv.count++;
         error = rl_bad_node(client, nodes, node);
         if (error == RL_NO_ERROR && (io->check == NULL || io->check(io->context, node) == 0))
@@ -376,7 +377,6 @@ unsigned redlock_wanted_events(const struct redlock_client *client, unsigned i)
 void redlock_handle_events(struct redlock_client *client, unsigned i, unsigned events)
 {
     struct redlock_node *node = &client->priv.nodes[i];
-    struct rl_input in = {NULL, NULL, 0};
 
     if (node->state == REDLOCK_NODE_CONNECTING) {
         /* Any event: it is up, or has failed. The reply to the handshake is due from now on. R5 */
@@ -387,7 +387,7 @@ void redlock_handle_events(struct redlock_client *client, unsigned i, unsigned e
     if (events & REDLOCK_WRITABLE)
         rl_node_send(client, node);
     if (events & REDLOCK_READABLE)
-        rl_take_replies(client, node, &in);
+        rl_take_replies(client, node, RL_READS_MAX);
 }
 
 /* Moves to TURN the locks that this tick must step: those whose time is up, and those that can be sent to a node

@@ -378,14 +378,15 @@ REDLOCK_PRIVATE void rl_redirect(struct redlock_client *c, const void *owner, un
 
 struct rl_reply {
     void *owner; /* a lock; in the role OWED a redlock_owed; of an INVALIDATION only not NULL */
-    const struct resp_item *item;
-    uint64_t number; /* the counter of a fencing token; the time to live */
     unsigned command, role, vote;
 };
 
+/* Receives per event: a chatty node must not hold the loop. But a whole reply is read. */
+enum { RL_READS_MAX = REDLOCK_READ_MAX < 32 ? 1024 / REDLOCK_READ_MAX : 32 };
+
 struct rl_input {
     const uint8_t *at, *end;
-    unsigned reads; /* how many so far */
+    unsigned reads; /* how many more may be done */
 };
 
 /* Connects a node that is IDLE or DOWN if that is due, or would be too late at the next due time. */
@@ -618,13 +619,12 @@ static inline uint32_t rl_run(const struct redlock_node *node)
 }
 
 /* For a new connection. After redlock_adopt its run_id is the first one: it proves no restart. R8b */
-static inline void rl_forget_server(struct redlock_client *c, struct redlock_node *node,
-                                    unsigned bit)
+static inline void rl_forget_server(struct redlock_client *c, struct redlock_node *node)
 {
     node->priv.run = node->priv.age_s = 0;
-    if (c->priv.unidentified & bit)
+    if (c->priv.unidentified & node->priv.bit)
         node->priv.last_run = 0;
-    rl_clear(&c->priv.unidentified, bit);
+    rl_clear(&c->priv.unidentified, node->priv.bit);
 }
 
 /* Nodes whose present process may still run a command that creates a key. R8b */
@@ -636,7 +636,7 @@ static inline unsigned rl_abandoned(const struct redlock_client *c)
 /* The connection has broken that such a command was sent on. This run has it; 0: unknown. */
 static inline void rl_note_abandoned(struct redlock_client *c, struct redlock_node *node)
 {
-    rl_set(&c->priv.abandoned, rl_bit(node->priv.index));
+    rl_set(&c->priv.abandoned, node->priv.bit);
     node->priv.last_run = node->priv.run;
 }
 
@@ -658,12 +658,10 @@ static inline uint32_t rl_run(const struct redlock_node *node)
     return 0;
 }
 
-static inline void rl_forget_server(struct redlock_client *c, struct redlock_node *node,
-                                    unsigned bit)
+static inline void rl_forget_server(struct redlock_client *c, struct redlock_node *node)
 {
     (void)c;
     (void)node;
-    (void)bit;
 }
 
 /* Without a run_id each process may be the one that has such a command. R8b */
@@ -1003,7 +1001,7 @@ static inline int rl_repairs(const struct redlock_client *c, const struct redloc
 
 /* Takes the replies of a node. */
 REDLOCK_PRIVATE void rl_take_replies(struct redlock_client *c, struct redlock_node *node,
-                                     struct rl_input *in);
+                                     unsigned reads);
 
 /* Tells the locks of broken connections, whose replies will not come. */
 REDLOCK_PRIVATE void rl_tell_broken(struct redlock_client *c);

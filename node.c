@@ -27,9 +27,7 @@
 #include <string.h>
 
 enum {
-    RL_RUN_MAX = 15, /* bytes of a run_id that count: each build keeps these */
-    /* Receives per event: a chatty node must not hold the loop. But a whole reply is read. */
-    RL_READS_MAX = REDLOCK_READ_MAX < 32 ? 1024 / REDLOCK_READ_MAX : 32
+    RL_RUN_MAX = 15 /* bytes of a run_id that count: each build keeps these */
 };
 
 /* Since the last tick: no reply; one that nobody waited for; one that was waited for. */
@@ -70,7 +68,7 @@ static void rl_send_handshake(struct redlock_client *c, struct redlock_node *nod
     for (; node->priv.handshake < RL_READY; node->priv.handshake++) {
         if (!rl_handshake_has(node, node->priv.handshake))
             continue;
-        if (rl_send(c, NULL, rl_bit(node->priv.index), node->priv.handshake, RL_NOBODY) == 0)
+        if (rl_send(c, NULL, node->priv.bit, node->priv.handshake, RL_NOBODY) == 0)
             return;
     }
 }
@@ -100,8 +98,6 @@ REDLOCK_PRIVATE uint64_t rl_node_reconnect_us(const struct redlock_client *c,
 REDLOCK_PRIVATE void rl_node_want(struct redlock_client *c, struct redlock_node *node,
                                   uint64_t too_late_us)
 {
-    unsigned bit;
-
     if (node->state == REDLOCK_NODE_DOWN) {
         uint64_t due_us = rl_node_reconnect_us(c, node);
         if (due_us >= too_late_us && !rl_past(c, too_late_us))
@@ -116,11 +112,10 @@ REDLOCK_PRIVATE void rl_node_want(struct redlock_client *c, struct redlock_node 
     node->priv.useful = node->priv.denied = node->priv.role_next = 0;
     node->priv.pause_us = 0; /* it is over: when this connection breaks there may be none */
     node->priv.handshake = RL_HELLO;
-    bit = rl_bit(node->priv.index);
     rl_set_notifies(node, 0);
     rl_set_native(node, RL_DELIFEQ, RL_UNTRIED);
-    rl_forget_server(c, node, bit);
-    rl_set(&c->priv.busy, bit);
+    rl_forget_server(c, node);
+    rl_set(&c->priv.busy, node->priv.bit);
     if (c->priv.io->dial(c->priv.io->context, node) != 0) {
         rl_set_error(node, RL_CANNOT_CONNECT);
         rl_set_state(c, node, REDLOCK_NODE_DOWN);
@@ -176,7 +171,7 @@ static enum rl_error rl_info_replied(struct redlock_client *c, struct redlock_no
                                      const struct resp_item *item)
 {
     const struct redlock_node *other = c->priv.nodes;
-    unsigned n, bit = rl_bit(node->priv.index);
+    unsigned n;
 
     if (item->kind == RESP_INTEGER && item->integer > 0) /* the clock may have been set back */
         node->priv.age_s = (uint32_t)item->integer;
@@ -190,8 +185,8 @@ static enum rl_error rl_info_replied(struct redlock_client *c, struct redlock_no
             return RL_IS_THE_SAME_SERVER;
         }
     if (node->priv.last_run != 0 && node->priv.last_run != node->priv.run &&
-        !(c->priv.unidentified & bit))
-        rl_clear(&c->priv.abandoned, bit); /* another process. R8b */
+        !(c->priv.unidentified & node->priv.bit))
+        rl_clear(&c->priv.abandoned, node->priv.bit); /* another process. R8b */
     node->priv.last_run = node->priv.run;
     return RL_NO_ERROR;
 }
@@ -381,7 +376,7 @@ static void rl_end_part(struct redlock_client *c, struct redlock_node *node, uns
         return;
     }
     rl_pop(node);
-    rl_clear(&c->priv.full, rl_bit(node->priv.index));
+    rl_clear(&c->priv.full, node->priv.bit);
 }
 
 /* An item has come: fills `reply`, but for the vote, which it returns. Without an owner there is nothing to
@@ -396,7 +391,6 @@ static enum rl_vote rl_item_came(struct redlock_client *c, struct redlock_node *
     enum rl_vote vote = RL_NO;
 
     reply->owner = NULL;
-    reply->item = item;
     reply->command = command & RL_COMMAND;
     reply->role = request->role;
     if (REDLOCK_RESP3 && item->pushed) {
@@ -445,7 +439,6 @@ static enum rl_vote rl_item_came(struct redlock_client *c, struct redlock_node *
     }
     if (vote != RL_NONSENSE && last)
         rl_end_part(c, node, command);
-    reply->number = (uint64_t)item->integer;
     return vote;
 }
 
@@ -479,14 +472,14 @@ static int rl_receive(struct redlock_client *c, struct redlock_node *node, struc
 {
     int moved;
 
-    if (in->reads == RL_READS_MAX)
+    if (in->reads == 0)
         return 0;
     moved = c->priv.io->receive(c->priv.io->context, node, c->priv.input, sizeof c->priv.input);
     if (moved < 0)
         rl_node_broke(c, node, RL_CONNECTION_LOST);
     if (moved <= 0)
         return 0;
-    in->reads = moved < (int)sizeof c->priv.input ? RL_READS_MAX : in->reads + 1;
+    in->reads = moved < (int)sizeof c->priv.input ? 0 : in->reads - 1;
     in->at = c->priv.input;
     in->end = c->priv.input + moved;
     return 1;
@@ -504,7 +497,7 @@ REDLOCK_PRIVATE int rl_node_reply(struct redlock_client *c, struct redlock_node 
     while (rl_is_up(node)) {
         enum resp_event event;
 
-        if (in == NULL || (in->at == in->end && !rl_receive(c, node, in)))
+        if (in->at == in->end && !rl_receive(c, node, in))
             return 0;
         event = resp_read(&node->priv.reader, &in->at, in->end);
         if (event == RESP_MORE)
@@ -525,7 +518,7 @@ REDLOCK_PRIVATE int rl_node_reply(struct redlock_client *c, struct redlock_node 
 /* Whether the node keeps the send buffer full, and so delays all others. */
 static int rl_jams(const struct redlock_client *c, const struct redlock_node *node)
 {
-    return c->priv.jammed && (c->priv.out.unsent >> node->priv.index & 1) != 0;
+    return c->priv.jammed && (c->priv.out.unsent & node->priv.bit) != 0;
 }
 
 REDLOCK_PRIVATE uint64_t rl_node_stall_us(const struct redlock_client *c,

@@ -32,7 +32,7 @@ static void rl_draw_pause(struct redlock_client *c, struct redlock_node *node)
 REDLOCK_PRIVATE void rl_set_state(struct redlock_client *c, struct redlock_node *node,
                                   enum redlock_node_state state)
 {
-    unsigned bit = rl_bit(node->priv.index);
+    unsigned bit = node->priv.bit;
 
     rl_clear(&c->priv.in[node->state], bit);
     rl_set(&c->priv.in[state], bit);
@@ -135,7 +135,7 @@ static void rl_out_sent(struct redlock_client *c, unsigned bit)
 REDLOCK_PRIVATE void rl_node_broke(struct redlock_client *c, struct redlock_node *node,
                                    enum rl_error error)
 {
-    unsigned bit = rl_bit(node->priv.index);
+    unsigned bit = node->priv.bit;
 
     rl_set_error(node, error);
     c->priv.io->shut(c->priv.io->context, node);
@@ -150,7 +150,7 @@ REDLOCK_PRIVATE void rl_node_broke(struct redlock_client *c, struct redlock_node
 
 REDLOCK_PRIVATE void rl_transmit(struct redlock_client *c, struct redlock_node *node)
 {
-    unsigned bit = rl_bit(node->priv.index), run = 0, from = node->priv.cursor, to;
+    unsigned bit = node->priv.bit, run = 0, from = node->priv.cursor, to;
 
     if (!(c->priv.out.unsent & bit))
         return;

@@ -21,6 +21,7 @@ struct redlock_request {
 
 /* Of a node. */
 struct redlock_node_private {
+    redlock_mask bit; /* of this node in sets of nodes */
     uint8_t index;
     uint8_t useful;       /* 1: when the connection breaks, it is connected again at once. R5 */
     uint8_t replied;      /* since the last tick: enum rl_replied in node.c */

@@ -252,12 +252,14 @@ static void rl_learn_of_key(const struct redlock_client *c, struct redlock_lock 
 
 /* Counts a vote; a held lock notes for its caller what comes after the decision. The replies to a rollback are
    not votes: they only name the holder. */
-static void rl_count_vote(struct redlock_lock *lock, unsigned i, const struct rl_reply *reply)
+static void rl_count_vote(struct redlock_lock *lock, const struct redlock_node *node,
+                          const struct rl_reply *reply)
 {
-    unsigned bit = rl_bit(i), state = lock->priv.state, vote = reply->vote;
+    const struct resp_item *item = &node->priv.reader.item;
+    unsigned bit = node->priv.bit, state = lock->priv.state, vote = reply->vote;
 
-    if (reply->item->kind == RESP_STRING)
-        rl_note_holder(lock, i, reply->item);
+    if (item->kind == RESP_STRING)
+        rl_note_holder(lock, node->priv.index, item);
     if (vote == RL_LATER || vote == RL_DENIED) {
         rl_set(&lock->failed, bit);
         if (vote == RL_DENIED)
@@ -265,14 +267,14 @@ static void rl_count_vote(struct redlock_lock *lock, unsigned i, const struct rl
         else if (rl_is(reply->command, RL_RELEASING))
             rl_set(&lock->priv.attempt.again, bit);
     } else if (state == RL_IN_ROLLBACK) {
-        if (reply->item->kind == RESP_INTEGER)
+        if (item->kind == RESP_INTEGER)
             rl_note_free(lock, bit);
     } else if (vote == RL_NO) {
         if (!REDLOCK_REPAIR || !(lock->priv.todo & bit)) /* it is not repaired. R9 */
             rl_set(&lock->refused, bit);
     } else {
         if (state == RL_IN_ASK || state == RL_IN_CONFIRM)
-            rl_count_agreement(lock, bit, reply->number);
+            rl_count_agreement(lock, bit, (uint64_t)item->integer);
         if (vote != RL_REPAIRED || state == RL_IS_HELD) /* else it proves nothing of the past. R9 */
             rl_set(&lock->granted, bit);
     }
@@ -300,7 +302,7 @@ static void rl_owed_replied(struct redlock_owed *owed, unsigned bit, const struc
 /* The vote will not come. The command is sent a second time, unless it acquires. R1 */
 static void rl_unanswered(const struct redlock_node *node, struct redlock_lock *lock)
 {
-    unsigned bit = rl_bit(node->priv.index);
+    unsigned bit = node->priv.bit;
 
     if (lock->priv.state != RL_IN_ASK && node->priv.useful && !(lock->priv.round.broken & bit))
         rl_set(&lock->priv.todo, bit);
@@ -314,16 +316,17 @@ static void rl_unanswered(const struct redlock_node *node, struct redlock_lock *
 static inline void rl_replied(struct redlock_client *c, struct redlock_node *node,
                               struct rl_reply *reply)
 {
+    const struct resp_item *item = &node->priv.reader.item;
     struct redlock_lock *lock = (struct redlock_lock *)reply->owner; /* unless it is OWED */
-    unsigned i = node->priv.index, bit = rl_bit(i);
+    unsigned bit = node->priv.bit;
 
     if (REDLOCK_NOTIFICATION && reply->command == RL_INVALIDATION) {
-        rl_notify(c, bit, reply->item->text, reply->item->size, reply->item->text_used);
+        rl_notify(c, bit, item->text, item->size, item->text_used);
         return;
     }
     if (REDLOCK_DIAGNOSIS && reply->command == RL_PTTL) {
         if (reply->vote == RL_YES)
-            rl_note_pttl(c, lock, i, (int64_t)reply->number);
+            rl_note_pttl(c, lock, node->priv.index, item->integer);
         return;
     }
     if (REDLOCK_OWED_MAX > 0 && reply->role == RL_OWED) {
@@ -358,7 +361,7 @@ static inline void rl_replied(struct redlock_client *c, struct redlock_node *nod
     } else {
         rl_learn_of_key(c, lock, bit, reply);
         if (reply->role == RL_VOTER || lock->priv.state == RL_IS_HELD)
-            rl_count_vote(lock, i, reply);
+            rl_count_vote(lock, node, reply);
         if (reply->role != RL_VOTER)
             rl_count_late(lock, bit, reply);
     }
@@ -375,9 +378,9 @@ static int rl_in_round(const struct redlock_lock *lock)
 /* The connection to a node broke. A server that restarts empty has lost what it granted, and may be
    connected again under another of its addresses: so its votes in rounds that are not decided count no
    more. R3, R13. Locks that are still to be sent there see that it is away. */
-static void rl_void_votes(struct redlock_client *c, const struct redlock_node *node, unsigned bit)
+static void rl_void_votes(struct redlock_client *c, const struct redlock_node *node)
 {
-    unsigned list;
+    unsigned list, bit = node->priv.bit;
     struct redlock_lock *lock, *next;
 
     rl_clear(&c->priv.broke, bit);
@@ -396,21 +399,21 @@ static void rl_void_votes(struct redlock_client *c, const struct redlock_node *n
 }
 
 REDLOCK_PRIVATE void rl_take_replies(struct redlock_client *c, struct redlock_node *node,
-                                     struct rl_input *in)
+                                     unsigned reads)
 {
-    struct rl_reply reply = {NULL, NULL, 0, 0, 0, 0};
+    struct rl_input in = {NULL, NULL, reads};
+    struct rl_reply reply;
 
-    while (rl_node_reply(c, node, in, &reply))
+    while (rl_node_reply(c, node, &in, &reply))
         rl_replied(c, node, &reply);
 }
 
 REDLOCK_PRIVATE void rl_tell_broken(struct redlock_client *c)
 {
     while (c->priv.broke != 0) {
-        unsigned bit = rl_first_bit(c->priv.broke);
-        struct redlock_node *node = rl_first_node(c, bit);
+        struct redlock_node *node = rl_first_node(c, c->priv.broke);
 
-        rl_take_replies(c, node, NULL);
-        rl_void_votes(c, node, bit);
+        rl_take_replies(c, node, 0);
+        rl_void_votes(c, node);
     }
 }

@@ -60,7 +60,7 @@ R4|client.c|s/ \|\| lock->status != REDLOCK_PENDING\)/)/|a cancel of what is not
 R11|client.c|s/ \|\| lock->status == REDLOCK_PENDING\)/)/|nothing that is in progress is abandoned
 R8b|node.c|s/node->priv.last_run != 0 && node->priv.last_run != node->priv.run/node->priv.last_run != node->priv.run/|a first run_id proves nothing
 R8b|core.h|s/(rl_set\(&c->priv.abandoned, [^;]*;)\s+node->priv.last_run = node->priv.run;/$1/|nor one that was not told when the SET was sent
-R14|node.c|s/rl_forget_server\(c, node, bit\);/;/|what the process before has told is not known of the present one
+R14|node.c|s/rl_forget_server\(c, node\);/;/|what the process before has told is not known of the present one
 R3|redlock.c|s/if \(rl_past\(c, until_us\)\)\s+return 0;//|validity above 0
 R3|redlock.c|s/rl_past\(c, until_us\)(\)\s+return 0;)/c->priv.now_us > until_us$1/|validity of 0 is not above 0
 R3|policy.c|s/ \+ 1 \+ 2 \* RL_MS_US;/ + 1;/|2 ms of drift
@@ -147,7 +147,7 @@ R8b|vote.c|s/\(lock->priv.attempt.again & ~unanswered & bit\)/(lock->priv.attemp
 R8b|vote.c|s/rl_set\(&lock->priv.attempt.suspect, bit\);/;/|an unanswered command of a former connection counts as unanswered
 R8b|round.c|s/rl_redirect\(c, lock, lock->priv.waits, 1 << RL_REPAIR, lock, RL_STALE\);/rl_ignore(c, lock, lock->priv.waits, 1 << RL_REPAIR);/|an unanswered command of an earlier round counts as unanswered
 R8b|vote.c|s/rl_clear\(&lock->priv.attempt.suspect, bit\);//|the token on the node proves that the unanswered command has run
-R8b|node.c|s/rl_clear\(&c->priv.abandoned, bit\); \/\* another/; \/* another/|another server process never runs an unanswered command
+R8b|node.c|s/rl_clear\(&c->priv.abandoned, node->priv.bit\); \/\* another/; \/* another/|another server process never runs an unanswered command
 R8b|round.c|s/role = rl_is\(command, RL_CREATING\) \? RL_STALE : RL_NOBODY;/role = RL_NOBODY;/|a vote that does not count is tracked as unanswered
 R8b|client.c|s/lock->priv.attempt.suspect = client->priv.all & \(redlock_mask\)~lock->members;//|a command that the previous process of the lock sent may still run
 R12|node.c|s/node->priv.handshake == RL_READY &&\s+node->priv.count == 0/1/|nothing counts before the handshake is answered
@@ -223,7 +223,7 @@ R18|command.c|s/ \|\| \(command == RL_REPAIR && rl_use_fencing\(lock\)\)//|a rep
 R18|command.c|s/return c->priv.settings.longest_ttl_ms != 0 &&/return 0 \&\&/|the marker is checked
 R18|node.c|s/else if \(vote == RL_LATER\)(\s+rl_quarantine)/else if (0)$1/|the node's error says why it does not vote
 R15|redlock.c|s/rl_has_failed\(c, lock, c->priv.all\)/!rl_past(c, lock->priv.due_us) \&\& $&/|the bound of an attempt
-R15|node.c|s/RL_READS_MAX = [^,}]*}/RL_READS_MAX = 100000000\n}/|a limit on reads from a node that sends endlessly
+R15|core.h|s/RL_READS_MAX = [^}]*}/RL_READS_MAX = 100000000 }/|a limit on reads from a node that sends endlessly
 R15|policy.c|s/lock != NULL && lock->ttl_ms/0 \&\& lock->ttl_ms/|an attempt takes at most a quarter of the TTL
 R15|redlock.c|s/rl_not_after\(&lock->priv.due_us, lock->valid_until_us\);(\s+\}\s+if)/;$1/|an extension takes no longer than the validity that is left
 R5|pipeline.c|s/if \(!\(c->priv.out.unsent & bit\)\)(\s+node->priv.cursor)/if (1)$1/|unsent bytes of a node are sent first
@@ -245,7 +245,7 @@ R4|pipeline.c|s/(count > 0)(\) \{\s+struct redlock_request \*last)/0$2/|rollback
 R5|pipeline.c|s/last->command == command &&//|only equal commands share a slot
 R6|pipeline.c|s/if \(from != NULL\)(\s+rl_set\(&c->priv.full)/if (0)$1/|a node without a free slot is noted
 R5|pipeline.c|s/rl_clear\(&c->priv.full, bit\);(\s+memset)/$1/|a broken connection frees the node's slots
-R5|node.c|s/(rl_pop\(node\);)\s+rl_clear\(&c->priv.full, rl_bit\(node->priv.index\)\);/$1/|a reply frees one of the node's slots
+R5|node.c|s/(rl_pop\(node\);)\s+rl_clear\(&c->priv.full, node->priv.bit\);/$1/|a reply frees one of the node's slots
 R5|pipeline.c|s/if \(node->priv.count == 0\)(\s+node->priv.mark_us)/if (0)$1/|a stall is measured from the first unanswered command
 R18|command.c|s/ && rl_run\(m->node\) != 0;/;/|no marker is written for an unknown run_id
 R8|redlock.c|s/rl_redirect\(c, lock, lock->priv.waits, RL_TAKING, lock, RL_LATE\);/;/|a reply after the decision counts as late
@@ -259,9 +259,9 @@ R4|redlock.c|s/lock->priv.todo \| lock->priv.attempt.again \|/lock->priv.attempt
 R5|node.c|s/c->priv.jammed_us \+ rl_patience_ms/node->priv.mark_us + rl_patience_ms/|the shorter timeout begins when the buffer is full
 R5|node.c|s/rl_not_after\(&due_us, (c->priv.jammed_us [^;]*)\);/due_us = $1;/|and gives no more time than stall_ms
 R5|client.c|s/REDLOCK_READABLE \| REDLOCK_WRITABLE\);(\s+c->priv.now_us)/REDLOCK_READABLE);$1/|after a pause of the program a node may accept bytes at once
-R8b|node.c|s/for \(n = c->priv.count; n > 0; n--, other\+\+\)/rl_clear(\&c->priv.abandoned, rl_bit(node->priv.index)); $&/|a refused server proves nothing about another server
+R8b|node.c|s/for \(n = c->priv.count; n > 0; n--, other\+\+\)/rl_clear(\&c->priv.abandoned, node->priv.bit); $&/|a refused server proves nothing about another server
 R8b|core.h|s/rl_set\(&c->priv.unidentified, [^;]*\);//|nor does a process from before the hand-over
-R8b|node.c|s/(?=node->priv.last_run = node->priv.run;)/rl_clear(&c->priv.unidentified, rl_bit(node->priv.index)); /|nor does a run_id that was asked for before it
+R8b|node.c|s/(?=node->priv.last_run = node->priv.run;)/rl_clear(&c->priv.unidentified, node->priv.bit); /|nor does a run_id that was asked for before it
 R8b|core.h|s/node->priv.last_run = 0;/;/|nor does the first one after it
 R3|round.c|s/rl_tell_broken\(c\); \/\* a vote/\/* a vote/|a vote of a connection that breaks in this tick does not count
 R9|redlock.c|s/rl_set\(&lock->refused, lock->priv.attempt.again\);/;/|nodes that a lost lock does not repair have refused
@@ -287,7 +287,7 @@ R2|client.c|s/rl_set\(&c->priv.wanted, lock->priv.todo\);\n\s+\}/}/|also where i
 R5|client.c|s/rl_tell_broken\(c\);(\s+rl_connect_due)/$1/|a tick tells the locks which connections broke
 R5|client.c|s/rl_due\(client, client->priv.now_us \+ RL_MS_US\);/;/|a hung node is noticed, however many locks are complete meanwhile
 R2|client.c|s/rl_connect_due\(c, c->priv.wanted\);//|a node is connected for a held lock
-R13|vote.c|s/rl_void_votes\(c, node, bit\);/rl_clear(\&c->priv.broke, bit);/|votes of a connection that breaks before the decision do not count
+R13|vote.c|s/rl_void_votes\(c, node\);/rl_clear(\&c->priv.broke, node->priv.bit);/|votes of a connection that breaks before the decision do not count
 R5|vote.c|s/\} else if \(!\(lock->priv.todo & bit\)\) \{/} else {/|a lock that waits for a connection notices that it has failed
 R5|pipeline.c|s/mark_us = rl_now\(c\)/mark_us = c->priv.io->now_us(c->priv.io->context)/|a clock that steps back does not end the pause
 R13|vote.c|s/rl_disagree\(lock, bit\);/;/|confirmations of the counter on such a connection do not count
@@ -324,7 +324,7 @@ QR5|node.c|s/if \(rl_part\(node\) > rl_main_part\(command\) && [^;]*;//|a reply 
 QR5|node.c|s/rl_part\(node\) > rl_main_part\(command\) && !\(command & RL_WITH_SYNC\)/rl_part(node) > 0/|neither the reply to CACHING nor a vote that is not on disk is a reply to the command
 QR5|node.c|s/rl_main_part\(command\) \+ behind/rl_main_part(command)/|PTTL and WAITAOF have separate replies
 QR5|node.c|s/else if \(rl_part\(node\) < main\)/else if (0)/|the reply to CACHING is not the reply to the command
-QR8b|core.h|s/rl_set\(&c->priv.abandoned, rl_bit\(node->priv.index\)\);/;/|commands that may still run on a node are noted
+QR8b|core.h|s/rl_set\(&c->priv.abandoned, node->priv.bit\);/;/|commands that may still run on a node are noted
 QR5|node.c|s/jammed_us \+ rl_patience_ms\(c, NULL\) \* 500U/jammed_us + c->priv.settings.stall_ms * RL_MS_US/|a node that keeps the buffer full gets a shorter timeout
 R5|pipeline.c|s/nodes &= rl_up\(c\);(\s+if \(nodes)/;$1/|nothing is queued for a broken connection
 END

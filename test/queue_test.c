@@ -134,8 +134,8 @@ static unsigned before_main(unsigned command)
     return (command & RL_WITH_CACHING) != 0;
 }
 
-/* Reads one part. Returns 1 if it is delivered, as `reply`. */
-static int hear_part(struct end *end, struct rl_reply *reply)
+/* Reads one part. Returns 1 if it is delivered, as `reply` with its number. */
+static int hear_part(struct end *end, struct rl_reply *reply, uint64_t *number)
 {
     struct part part = end->parts[0];
     struct entry *first = &end->entries[0];
@@ -156,7 +156,7 @@ static int hear_part(struct end *end, struct rl_reply *reply)
     reply->vote = main && rl_is(first->command & RL_COMMAND, RL_NATIVE) && part.vote != RL_YES
                       ? RL_UNANSWERED
                       : part.vote;
-    reply->number = part.number;
+    *number = part.number;
     end->heard++;
     if (main && !held && ((first->command & RL_WITH_SYNC) || first->role == RL_OWED))
         first->owner = NULL; /* the reply to WAITAOF, or PTTL, does not matter */
@@ -167,10 +167,10 @@ static int hear_part(struct end *end, struct rl_reply *reply)
 }
 
 /* The next received reply that is delivered; returns 0 if there is none. */
-static int next_heard(struct end *end, struct rl_reply *reply)
+static int next_heard(struct end *end, struct rl_reply *reply, uint64_t *number)
 {
     while (end->parts_used > 0 && end->parts[0].end <= end->handed && end->parts[0].what != 'n')
-        if (hear_part(end, reply))
+        if (hear_part(end, reply, number))
             return 1;
     return 0;
 }
@@ -261,11 +261,12 @@ static void queue_shut(void *context, struct redlock_node *node)
 {
     struct end *end = end_of(node);
     struct rl_reply reply;
+    uint64_t number;
 
     (void)context;
     if (!end->up)
         wrong("a connection is shut once");
-    if (next_heard(end, &reply))
+    if (next_heard(end, &reply, &number))
         wrong("a reply received before the connection broke is delivered");
     if (!end->gone && (end->parts_used == 0 || end->parts[0].what != 'n'))
         wrong("a connection is shut only when it broke or sent nonsense");
@@ -532,12 +533,12 @@ static void hear(unsigned i, int reading)
     struct redlock_node *node = &nodes[i];
     struct end *end = &ends[i];
     struct rl_reply reply, expected;
-    struct rl_input in;
+    struct rl_input in = {NULL, NULL, reading ? RL_READS_MAX : 0};
+    uint64_t number = 0;
 
-    memset(&in, 0, sizeof in);
     memset(&expected, 0, sizeof expected);
-    while (rl_node_reply(&client, node, reading ? &in : NULL, &reply)) {
-        if (!(end->up ? next_heard(end, &expected) : next_unanswered(end, &expected))) {
+    while (rl_node_reply(&client, node, &in, &reply)) {
+        if (!(end->up ? next_heard(end, &expected, &number) : next_unanswered(end, &expected))) {
             wrong("no reply is delivered without a requester");
             return;
         }
@@ -551,7 +552,7 @@ static void hear(unsigned i, int reading)
         if (reply.vote != expected.vote)
             wrong("a reply has the vote that the node gave");
         if (reply.vote == RL_YES && rl_is(reply.command, 1 << RL_FENCE | 1 << RL_PTTL) &&
-            reply.number != expected.number)
+            (uint64_t)node->priv.reader.item.integer != number)
             wrong("a reply has the number that the node gave");
         if (reply.vote == RL_UNANSWERED && rl_is(reply.command, RL_CREATING) && !end->up &&
             !(rl_abandoned(&client) & rl_bit(i)))
@@ -561,7 +562,7 @@ static void hear(unsigned i, int reading)
         hear(i, 0);
         return;
     }
-    if (end->up ? next_heard(end, &expected) : next_unanswered(end, &expected))
+    if (end->up ? next_heard(end, &expected, &number) : next_unanswered(end, &expected))
         wrong("each requester gets its reply");
     if (end->up && end->parts_used > 0 && end->parts[0].what == 'n' &&
         end->parts[0].end <= end->handed)
@@ -748,6 +749,7 @@ static void push(struct redlock_node *node, void *owner, unsigned command, unsig
 static void failures_before_a_reconnect(void)
 {
     struct redlock_node *node = &nodes[0];
+    struct rl_input none = {NULL, NULL, 0};
     struct rl_reply reply;
 
     memset(nodes, 0, sizeof nodes);
@@ -763,8 +765,8 @@ static void failures_before_a_reconnect(void)
     is_int(node->state, REDLOCK_NODE_IDLE, "a useful connection broke");
     rl_node_want(&client, node, 0);
     is_int(node->state, REDLOCK_NODE_IDLE, "no reconnect before the lock has the failure");
-    is_int(rl_node_reply(&client, node, NULL, &reply), 1, "the lock gets the failure");
-    is_int(rl_node_reply(&client, node, NULL, &reply), 0, "the lock gets the failure once");
+    is_int(rl_node_reply(&client, node, &none, &reply), 1, "the lock gets the failure");
+    is_int(rl_node_reply(&client, node, &none, &reply), 0, "the lock gets the failure once");
     rl_node_want(&client, node, 0);
     is_int(node->state, REDLOCK_NODE_DOWN, "then there is a reconnect, which fails");
 }

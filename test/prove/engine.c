@@ -26,7 +26,6 @@ static void rl_note_holder(struct redlock_lock *lock, unsigned i, const struct r
 static struct redlock_client client;
 static struct redlock_node node;
 static struct redlock_lock lock;
-static struct resp_item item;
 static char key[REDLOCK_KEY_MAX], label[REDLOCK_LABEL_MAX + 1];
 static const struct redlock_key extra = {key, 1};
 
@@ -57,6 +56,7 @@ static void any_node(void)
     client.priv.jammed = (uint8_t)any_of(0, 1);
     client.priv.jammed_us = any_time();
     node.priv.pause_ms = (uint16_t)any_of(0, UINT16_MAX);
+    node.priv.bit = 1;
     node.priv.denied = (uint8_t)any_of(0, 1);
     node.priv.useful = (uint8_t)any_of(0, 1);
     node.priv.notifies = (uint8_t)any_of(0, 1);
@@ -106,8 +106,6 @@ void rl_node_want(struct redlock_client *c, struct redlock_node *wanted, uint64_
 static void any_reply(struct rl_reply *reply, int is_owed)
 {
     reply->owner = is_owed ? (void *)client.priv.owed : (void *)&lock;
-    reply->item = &item;
-    reply->number = any_time();
     reply->command = (uint8_t)any_of(RL_SET, RL_EVALSHA);
     reply->role = (uint8_t)(is_owed ? RL_OWED : any_of(RL_VOTER, RL_STALE));
     reply->vote = (uint8_t)any_of(RL_YES, RL_UNANSWERED);
@@ -225,10 +223,12 @@ static void any_client(void)
 
 static void any_item(void)
 {
-    ANY(item);
-    item.kind = (enum resp_kind)any_of(0, RESP_PUSH);
-    item.text_used = (uint8_t)any_of(0, RESP_TEXT_MAX);
-    item.size = any_of(0, RESP_SIZE_MAX);
+    struct resp_item *item = &node.priv.reader.item;
+
+    ANY(*item);
+    item->kind = (enum resp_kind)any_of(0, RESP_PUSH);
+    item->text_used = (uint8_t)any_of(0, RESP_TEXT_MAX);
+    item->size = any_of(0, RESP_SIZE_MAX);
 }
 
 /* Any lock. It is the only one in its list, or in no list. */
@@ -353,7 +353,7 @@ static void note(unsigned size)
     any_item();
     any_lock(RL_IN_ROLLBACK, RL_TURN);
     lock.holder_size = (uint8_t)size;
-    rl_note_holder(&lock, 0, &item);
+    rl_note_holder(&lock, 0, &node.priv.reader.item);
     rl_note_pttl(&client, &lock, 0, (int64_t)any_time());
     check_lock();
 }
