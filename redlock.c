@@ -606,8 +606,6 @@ static void rl_step_extend(struct redlock_client *c, struct redlock_lock *lock)
         rl_set_renewals(lock, 0);
         status = REDLOCK_CANCELLED;
     } else if (!rl_is_quorum(c, lock->members)) {
-        if (REDLOCK_REPAIR) /* which now is not done */
-            rl_set(&lock->refused, lock->priv.attempt.again);
         rl_roll_back(c, lock, REDLOCK_LOST);
         return;
     } else {

@@ -270,8 +270,7 @@ static void rl_count_vote(struct redlock_lock *lock, const struct redlock_node *
         if (item->kind == RESP_INTEGER)
             rl_note_free(lock, bit);
     } else if (vote == RL_NO) {
-        if (!REDLOCK_REPAIR || !(lock->priv.todo & bit)) /* it is not repaired. R9 */
-            rl_set(&lock->refused, bit);
+        rl_set(&lock->refused, bit);
     } else {
         if (state == RL_IN_ASK || state == RL_IN_CONFIRM)
             rl_count_agreement(lock, bit, (uint64_t)item->integer);

@@ -2055,6 +2055,21 @@ static void r09_a_lost_lock_is_not_repaired(void)
     fake_delete(2, "k");
     is_int(extend(), REDLOCK_LOST, "r09: lost, by the two nodes that reply");
     is_int((int)lock.refused, 6, "r09: `refused` names these");
+
+    begin_with_defaults(3);
+    fake_nodes[2].drops_set_reply = 1;
+    acquire(0);
+    fake_pass(&client, 5 * MS);
+    fake_break(2); /* the SET may run once more, so nothing is repaired there. R8b */
+    fake_delete(2, "k");
+    is_int(extend(), REDLOCK_OK, "r09: extended by two of three");
+    fake_pass(&client, 20 * MS);
+    is_int((int)lock.refused, 4, "r09: the third has not the key, and is not repaired");
+    fake_nodes[2].hung = 1;
+    fake_delete(0, "k");
+    fake_delete(1, "k");
+    is_int(extend(), REDLOCK_LOST, "r09: lost, before the third replies again");
+    is_int((int)lock.refused, 3, "r09: `refused` names those that have replied to this extension");
 }
 
 /* Lost, because only one node was reachable until the validity ended. After that a late repair creates the

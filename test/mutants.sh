@@ -264,7 +264,7 @@ R8b|core.h|s/rl_set\(&c->priv.unidentified, [^;]*\);//|nor does a process from b
 R8b|node.c|s/(?=node->priv.last_run = node->priv.run;)/rl_clear(&c->priv.unidentified, node->priv.bit); /|nor does a run_id that was asked for before it
 R8b|core.h|s/node->priv.last_run = 0;/;/|nor does the first one after it
 R3|round.c|s/rl_tell_broken\(c\); \/\* a vote/\/* a vote/|a vote of a connection that breaks in this tick does not count
-R9|redlock.c|s/rl_set\(&lock->refused, lock->priv.attempt.again\);/;/|nodes that a lost lock does not repair have refused
+R9|round.c|s/rl_clear\(&lock->refused, sent\);/;/|a node that is repaired has not refused
 R9|redlock.c|s/else if \(!rl_is_quorum\(c, lock->members\)\)/else if (rl_ask_nodes(c, lock), !rl_is_quorum(c, lock->members))/|a lost lock is not repaired
 R6|redlock.c|s/(\/\* it may end without a round \*\/\s+)lock->granted = lock->refused = lock->failed = 0;/$1;/|an operation begins without the votes of the one before
 R10|redlock.c|s/if \(operation != REDLOCK_OP_AUTO_EXTEND\) \/\* it may/if (1) \/* it may/|auto-extension keeps the votes of the acquire until its first round
