@@ -136,6 +136,16 @@ static struct {
     const char *cut; /* why the list is not complete; NULL if it is complete */
 } found;
 
+static const char fence_suffix[] = ":fence"; /* of the counter of fencing tokens */
+enum { FENCE_SUFFIX = sizeof fence_suffix - 1 };
+
+static int ends_as_counter(const char *key)
+{
+    size_t size = strlen(key);
+
+    return size > FENCE_SUFFIX && strcmp(key + size - FENCE_SUFFIX, fence_suffix) == 0;
+}
+
 /* The index of the key, or the index where it must be inserted. */
 static unsigned place_of(const char *key)
 {
@@ -157,8 +167,10 @@ static void add_key(const char *key, size_t size)
 
     if (at < found.count && strcmp(found.bytes + found.key[at], key) == 0)
         return;
-    if (size > REDLOCK_KEY_MAX || strlen(key) != size) {
+    if (size > REDLOCK_KEY_MAX + FENCE_SUFFIX || strlen(key) != size) {
         found.odd = 1;
+    } else if (size > REDLOCK_KEY_MAX) { /* the counter of a long name is no lock either */
+        found.odd |= !ends_as_counter(key);
     } else if (found.count == LIST_KEYS || size >= LIST_BYTES - found.used) {
         found.cut = "there are too many keys";
     } else {
@@ -239,14 +251,11 @@ static void find_keys(const char *pattern)
 /* Keys of the library that are no locks: the counter of fencing tokens, and the incarnation marker of a server. */
 static int is_about_a_lock(const char *key, const struct view *view)
 {
-    static const char suffix[] = ":fence";
     const char *name = key + strlen(options.prefix);
-    size_t size = strlen(name);
 
     if (strcmp(key, "redlock::run") == 0) /* whatever the prefix is */
         return 1;
-    return size >= sizeof suffix && strcmp(name + size - sizeof suffix + 1, suffix) == 0 &&
-           view->kind == PRESENT && view->left_ms == NO_END &&
+    return ends_as_counter(name) && view->kind == PRESENT && view->left_ms == NO_END &&
            strspn(view->value, "0123456789") == view->size;
 }
 

@@ -3477,6 +3477,11 @@ static void odd_lists(void)
     memset(long_key, 'n', sizeof long_key);
     memcpy(long_key, "redlock:", 8);
     long_key[400] = '\0';
+    long_key[255] = '\0';
+    redlock("run", "--fence", long_key + 8, "true", NULL);
+    is_int(redlock("list", NULL), 0, "the counter of fencing tokens for the longest name");
+    is_text(wrote(last, 'e'), "", "it is not a key that was left out");
+    long_key[255] = 'n';
     ask_all("SET", long_key, "v");
     is_int(redlock("list", NULL), 0, "a key that is too long for a lock");
     ok(count_of(wrote(last, 'o'), "\n") == 1 && count_of(wrote(last, 'e'), "left out") == 1,
