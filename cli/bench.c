@@ -660,8 +660,13 @@ int verb_bench(int count, char **words)
     measure();
     (options.json ? print_json : options.csv ? print_csv : print_text)();
     must_be_written();
-    if (bench.failed > 0)
+    if (bench.failed > 0) {
         result = explain(bench.clients[0].session, "bench", bench.why);
+    } else if (bench.cycles + bench.split == 0 && !is_asked_to_end()) {
+        /* what the end has cancelled is no failure, but the nodes may hang */
+        say(LOG_ERROR, "bench: no cycle was completed in this time");
+        result = EXIT_UNAVAILABLE;
+    }
     for (i = 0; i < bench.session_count; i++)
         session_close(&bench.sessions[i]);
     stop_cleaner();

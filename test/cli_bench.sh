@@ -128,6 +128,7 @@ for program in "$@"; do
     check 'no key is left' thrice all_released
     check 'one server hangs' hung "$server" without
     check 'two servers hang' hung "${servers#* * }" unavailable -d 5
+    check 'two servers hang, and no attempt ends in the time' hung "${servers#* * }" unavailable -d 0.1
     check 'two servers hang: the program does not try all of a million cycles' hung "${servers#* * }" unavailable -n 1000000
     check 'interrupted' thrice interrupted
     check 'killed: no key is left' thrice killed
