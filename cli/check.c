@@ -470,6 +470,8 @@ int verb_check(int count, char **words)
         die(EXIT_USAGE, "check: unexpected argument");
     if (options.json + options.nagios + options.prometheus > 1)
         die(EXIT_USAGE, "check: one of --json, --nagios, --prometheus");
+    if (options.ttl_ms < TTL_MIN_MS)
+        die(EXIT_USAGE, "check: --ttl: at least %d ms", (int)TTL_MIN_MS);
     nodes_read();
     name_nodes();
     draw_keys();

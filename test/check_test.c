@@ -1027,6 +1027,8 @@ static void usage(void)
     is_int(status, 3, "an invalid address");
     run(three(), "--ttl soon");
     is_int(status, 3, "an invalid value");
+    run(three(), "--ttl 0");
+    is_int(status, 3, "a ttl that no lock can have");
     run(three(), "--auth-file /no/such/file");
     is_int(status, 3, "a missing file");
 }
