@@ -505,7 +505,7 @@ int explain(const struct session *session, const char *name, enum redlock_status
     if (status == REDLOCK_CONTENDED)
         say(LOG_ERROR, "%s: %s: free on %u, taken on %u, unknown on %u of %u nodes", name,
             status_text(status), count_nodes(lock->granted), count_nodes(lock->refused),
-            count_nodes(lock->failed), target_count);
+            target_count - count_nodes(lock->granted | lock->refused), target_count);
     else
         say(LOG_ERROR, "%s: %s", name, status_text(status));
     if (result == EXIT_UNAVAILABLE || result == EXIT_DENIED)

@@ -777,6 +777,11 @@ static void conflicts(void)
 /* -E 0 means "the job runs elsewhere". That is reported only if one holder has a majority. */
 static void nobody_holds_it(void)
 {
+    static const char *const value[] = {"one", "two", "three", "four", "five"};
+    int is_free = 0, taken = 0, unknown = 0;
+    const char *counts;
+    unsigned i;
+
     nodes(5);
     setenv("REDLOCK_NODE_TIMEOUT", "2", 1); /* the healthy servers must answer in time */
     ask(0, "SET", "redlock:x", "stale");
@@ -795,6 +800,14 @@ static void nobody_holds_it(void)
     resume_all();
     ask(3, "SET", "redlock:x", "another's");
     is_int(redlock("run", "-n", "-E", "0", "x", "true", NULL), 0, "one holder has a majority: -E");
+    for (i = 0; i < 5; i++)
+        ask(i, "SET", "redlock:x", value[i]);
+    is_int(redlock("run", "-n", "x", "true", NULL), 69, "each node has another holder: 69");
+    counts = strstr(wrote(last, 'e'), "free on ");
+    ok(counts != NULL && sscanf(counts, "free on %d, taken on %d, unknown on %d of 5", &is_free,
+                                &taken, &unknown) == 3,
+       "the message has three counts");
+    is_int(is_free + taken + unknown, 5, "which add up to the nodes");
     ask_all("DEL", "redlock:x");
     no_key_left("after these");
 }
