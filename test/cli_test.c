@@ -2766,6 +2766,12 @@ static void passwords(void)
            "a password in the configuration file");
     is_int(redlock("run", "--config", write_file("c", 0644, list), "x", "true", NULL), 78,
            "a configuration file with a password that others may read: 78");
+    snprintf(list, sizeof list, "node = %.600s\nauth-file = %.300s\n", list_of(3, ""),
+             write_file("auth", 0600, "me:" SECRET "\n"));
+    setenv("REDISCLI_AUTH", SECRET "x", 1);
+    is_int(redlock("run", "--config", write_file("c", 0600, list), "x", "true", NULL), 0,
+           "an auth-file in the configuration file comes before REDISCLI_AUTH");
+    unsetenv("REDISCLI_AUTH");
     ask_all("DEL", "redlock:y");
     no_key_left("then");
 }
