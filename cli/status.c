@@ -90,11 +90,13 @@ static void print_json(const char *name, const struct picture *picture)
                                     : view->same && picture->state == HELD ? "same"
                                                                            : "other");
         if (view->kind == PRESENT)
-            printf(",\"id\":\"%s\",\"pttl_ms\":%ld", view->id, view->left_ms);
+            json_member("id", view->id);
         else if (view->kind == FOREIGN)
             json_member("type", type_of(view));
         else if (view->kind == FAILED)
             json_member("error", picture->error[i]);
+        if (view->kind == PRESENT || view->kind == FOREIGN)
+            printf(",\"pttl_ms\":%ld", view->left_ms);
         printf("}");
     }
     printf("]}\n");

@@ -2229,6 +2229,9 @@ static void foreign_keys(void)
     ok(strstr(wrote(last, 'e'), text) != NULL, "extend: the message has the type and the node");
     is_int(redlock("release", "x", token, NULL), 79, "release: 79");
     ok(strstr(wrote(last, 'e'), text) != NULL, "release: the message has the type and the node");
+    redlock("status", "--json", "x", NULL);
+    ok(strstr(wrote(last, 'o'), "\"value\":\"foreign\",\"type\":\"zset\",\"pttl_ms\":-1}") != NULL,
+       "status --json: the type, and that it has no end");
     redlock("extend", "--json", "-t", "60", "x", token, NULL);
     ok(strstr(wrote(last, 'o'), "\"error\":\"lost\"") != NULL, "extend --json: lost");
     a->stop = b->stop = 1;
