@@ -8,11 +8,11 @@
 #define SMALL_H
 
 /* Features that this firmware does not have. */
-#define REDLOCK_FENCING 0        /* flash 1137 */
-#define REDLOCK_MULTI_KEY 0      /* flash 456 */
-#define REDLOCK_NOTIFICATION 0   /* flash 467 */
+#define REDLOCK_FENCING 0        /* flash 1107 */
+#define REDLOCK_MULTI_KEY 0      /* flash 460 */
+#define REDLOCK_NOTIFICATION 0   /* flash 497 */
 #define REDLOCK_NATIVE_RELEASE 0 /* flash 259 */
-#define REDLOCK_DURABLE 0        /* flash 299 */
+#define REDLOCK_DURABLE 0        /* flash 315 */
 
 /* Sizes of buffers and queues. */
 #ifndef REDLOCK_NODES_MAX
