@@ -7,15 +7,18 @@
 
    Each run draws a profile and its faults. Profile ANY draws up to 5 clients, 7 servers and all kinds of
    faults. The other profiles are small; each is for one class of defects. CALLS, in one run of eight, draws the
-   settings too, and makes calls that follow each other at once, in every state of a lock.
+   settings too, and makes calls that follow each other at once, in every state of a lock. A client that ends may
+   be followed by one with fewer nodes, or with all of them again, which uses the same locks.
 
    In three of four runs the faults respect the assumptions of the README: clocks run at nearly one rate, and
    no key is lost before its ttl. The invariants are: no two clients hold a lock at the same time, and each
    holder has its key on a quorum. In the other runs clocks jump and keys vanish. The remaining invariants
    are: fencing tokens grow; an extension succeeds only if no other client had the lock since the acquire;
    every operation ends; at most one command that creates a key for a token may still run on a server; a release
-   that succeeds, or finds no lock, leaves the key on no quorum; a node that does not reply is disconnected in
-   time; no node is connected, or sent commands, again and again without a pause.
+   that succeeds, or finds no lock, leaves the key on no quorum; a lock that is not held is not repaired; the votes
+   that a lock names are of nodes that have replied to its operation, and explain the result; a client writes to
+   its own nodes only; a node that does not reply is disconnected in time; no node is connected, or sent commands,
+   again and again without a pause.
 
    While there is no fault there are more invariants: a lock is on all servers soon after its acquire, and those
    that were asked at its start are members; a lock with auto-extension is not lost; no acquire fails.
@@ -128,6 +131,7 @@ struct link {
     int open;    /* the client has it */
     int served;  /* the server has it */
     int full;
+    int midway; /* the client has sent a part of a command last */
     struct flow back;
     int refused;       /* the server was down */
     unsigned node;     /* of the client's list */
@@ -156,10 +160,11 @@ struct machine {
 
 /* One lock of a client and what the simulator knows of it. */
 struct record {
-    uint64_t began_us;    /* start of the operation in progress, true time */
-    uint64_t allowed_us;  /* for the operation, without pauses of the process */
-    uint32_t wait_ms;     /* of the operation */
-    uint64_t paused_us;   /* c->paused_us at the start of the operation */
+    uint64_t began_us;   /* start of the operation in progress, true time */
+    uint64_t votes_us;   /* granted, refused and failed are of nodes that have replied since then */
+    uint64_t allowed_us; /* for the operation, without pauses of the process */
+    uint32_t wait_ms;    /* of the operation */
+    uint64_t paused_us;  /* c->paused_us at the start of the operation */
     uint64_t acquired_us; /* when the lock was acquired, also by another client before a hand-off */
     uint64_t valid_us;    /* valid_until_us at the last check */
     uint64_t check_us;    /* when the key must be on all servers; 0: not checked */
@@ -189,7 +194,9 @@ struct client {
     uint64_t paused_us;     /* the sum of its pauses */
     uint64_t busy_until_us; /* until then each call of redlock_tick completes another operation */
     uint8_t interest[SERVERS];
-    int link[SERVERS]; /* of each node: index in `links`; -1: none */
+    unsigned listed;            /* it has the first so many nodes */
+    int link[SERVERS];          /* of each node: index in `links`; -1: none */
+    uint64_t heard_us[SERVERS]; /* when it has received bytes from each node last */
     int hole[SERVERS];
     /* end of the last fault between the client and a server; may be in the future */
     uint64_t disturbed_us[SERVERS];
@@ -211,6 +218,8 @@ static struct part parts_of[LINKS][2][PARTS]; /* to the server, and back */
 static char bytes_of[LINKS][2][ROOM];
 static struct machine machines[SERVERS];
 static struct client clients[CLIENTS];
+/* What stands in memory behind the nodes of a client that has fewer than the one before it. */
+static struct redlock_node behind[CLIENTS][SERVERS];
 static struct acquisition acquisitions[ACQUIRES];
 static unsigned acquisition_count, client_count, node_count, server_count, quorum;
 static int server_of[SERVERS];      /* of each node */
@@ -939,7 +948,7 @@ static int sim_dial(void *context, struct redlock_node *node)
     link->server = server;
     link->node = n;
     link->open = 1;
-    link->full = 0;
+    link->full = link->midway = 0;
     link->stuck_until_us = link->mute_until_us = link->silent_us = 0;
     link->refused = machines[server].down;
     if (!link->refused)
@@ -965,11 +974,40 @@ static int sim_ready(void *context, struct redlock_node *node)
     return -1;
 }
 
+static unsigned put_token(const struct redlock_lock *lock, char *text);
+
+static int holds_token(const struct client *c, struct mini_word token)
+{
+    char own[80];
+    unsigned i;
+
+    for (i = 0; i < c->lock_count; i++)
+        if (c->locks[i].valid_until_us != 0 && put_token(&c->locks[i], own) == token.size &&
+            memcmp(own, token.bytes, token.size) == 0)
+            return 1;
+    return 0;
+}
+
+/* A lock that is not held any more is not repaired: its key would keep others out. A connection that was full may send
+   late what was written before. R9 */
+static void check_repairs(const struct client *c, const struct link *link, const char *bytes,
+                          unsigned size)
+{
+    struct mini_command command;
+    unsigned used;
+
+    if (link->midway || on >> FULL & 1 || c->filled[link->server] > 0)
+        return;
+    for (; (used = mini_read(bytes, size, &command)) > 0; bytes += used, size -= used)
+        if (command.repairs && !holds_token(c, command.arguments[0]))
+            violated("a lock is repaired that is not held");
+}
+
 static int sim_transmit(void *context, struct redlock_node *node, const void *bytes, size_t size)
 {
     struct client *c = self(context);
     struct link *link = &links[node->handle];
-    unsigned taken;
+    unsigned taken, all = (unsigned)size;
 
     a_moment(c);
     if (!link->served) {
@@ -983,6 +1021,8 @@ static int sim_transmit(void *context, struct redlock_node *node, const void *by
     taken = flow_put(&link->to, (const char *)bytes, (unsigned)size, c->here_us,
                      &machines[link->server]);
     c->filled[link->server] += taken > 0 && taken < size;
+    check_repairs(c, link, (const char *)bytes, taken);
+    link->midway = taken < all;
     count(c, &c->commands[link->node], commands_in((const char *)bytes, taken));
     if (taken > 0 && link->silent_us == 0)
         link->silent_us = c->here_us;
@@ -1010,6 +1050,7 @@ static int sim_receive(void *context, struct redlock_node *node, void *bytes, si
         memcpy(bytes, back->bytes + back->first, size);
         back->first += (unsigned)size;
         link->silent_us = 0; /* more replies may be due: that is not noticed */
+        c->heard_us[link->node] = c->here_us;
         return (int)size;
     }
     if (link->served || link->in_hole || c->here_us < link->stuck_until_us ||
@@ -1188,7 +1229,7 @@ static unsigned ready_nodes(const struct client *c)
 {
     unsigned n, ready = 0;
 
-    for (n = 0; n < node_count; n++)
+    for (n = 0; n < c->listed; n++)
         ready |= (unsigned)(c->nodes[n].state == REDLOCK_NODE_READY) << n;
     return ready;
 }
@@ -1198,7 +1239,7 @@ static unsigned undisturbed_servers(const struct client *c, int connected)
 {
     unsigned n, undisturbed = 0;
 
-    for (n = 0; n < node_count; n++)
+    for (n = 0; n < c->listed; n++)
         if ((c->nodes[n].state == REDLOCK_NODE_READY ||
              (!connected && c->nodes[n].state != REDLOCK_NODE_DOWN)) &&
             !is_disturbed(c, server_of[n]))
@@ -1319,7 +1360,7 @@ static void check_requests(const struct client *c)
 {
     unsigned n, nth;
 
-    for (n = 0; n < node_count; n++)
+    for (n = 0; n < c->listed; n++)
         for (nth = 0; nth < c->nodes[n].priv.count; nth++)
             check_request(c, n, nth);
 }
@@ -1539,6 +1580,46 @@ static void check_release(const struct redlock_lock *lock, struct record *record
     record->to_release = 0;
 }
 
+/* The votes that a lock names are those of its operation, of nodes that its client has. */
+static void check_voters(const struct client *c, const struct redlock_lock *lock,
+                         const struct record *record)
+{
+    unsigned n, votes = lock->granted | lock->refused;
+
+    if (((votes | lock->failed) >> c->listed) != 0 ||
+        (lock->valid_until_us != 0 && lock->members >> c->listed != 0))
+        violated("a lock names a node that its client does not have");
+    if ((lock->granted & lock->refused) != 0)
+        violated("a node has granted and refused the same");
+    for (n = 0; n < c->listed; n++)
+        if ((votes >> n & 1) && c->heard_us[n] < record->votes_us)
+            violated("a vote of a node that has not replied since the operation began");
+}
+
+/* The votes explain the result. Most results need a quorum of them. A lock is lost before its validity ends only because
+   a node has not the key. R3, R6, R9, R11 */
+static void check_votes(const struct client *c, const struct redlock_lock *lock,
+                        const struct record *record, int status)
+{
+    unsigned votes = lock->granted | lock->refused;
+
+    check_voters(c, lock, record);
+    if ((status == REDLOCK_OK && bits(record->what == 'r' ? votes : lock->granted) < quorum) ||
+        ((status == REDLOCK_EXPIRED || status == REDLOCK_CONTENDED) && bits(votes) < quorum))
+        violated("a result without the votes of a quorum");
+    if (record->what != 'r' && status == REDLOCK_LOST && lock->refused == 0 &&
+        true_us(c, record->valid_us) > c->here_us)
+        violated("a lock is lost before its validity ends, but no node has refused it");
+}
+
+/* A client writes to its own nodes only. */
+static void check_behind(const struct client *c)
+{
+    if (memcmp(c->nodes + c->listed, behind[c - clients],
+               (node_count - c->listed) * sizeof *c->nodes) != 0)
+        violated("the memory behind the nodes of a client has changed");
+}
+
 /* A node that owes a reply for stall_ms is disconnected when the client runs the next time. R5 */
 static void check_stalls(const struct client *c, uint64_t ran_us)
 {
@@ -1599,6 +1680,7 @@ static void collect(struct client *c)
         }
         count_outcome(record->what, status);
         check_result(c, lock, record, status);
+        check_votes(c, lock, record, status);
         if (record->what == 'a' && status == REDLOCK_OK)
             acquired(c, lock, record);
         else if (record->what == 'e' && status == REDLOCK_OK)
@@ -1631,7 +1713,7 @@ static void client_runs(struct client *c)
 
     catch_up(c);
     ran_us = c->here_us;
-    for (n = 0; n < node_count; n++) {
+    for (n = 0; n < c->listed; n++) {
         unsigned wanted = redlock_wanted_events(&c->redlock, n);
         if (wanted != 0)
             redlock_handle_events(&c->redlock, n, wanted); /* too many events are harmless */
@@ -1643,7 +1725,7 @@ static void client_runs(struct client *c)
     if (turns == 200)
         violated("a loop without end");
     c->timer_us = wait_us == REDLOCK_NEVER ? REDLOCK_NEVER : true_us(c, sim_now(c) + wait_us) + 1;
-    for (n = 0; n < node_count; n++)
+    for (n = 0; n < c->listed; n++)
         c->interest[n] = (uint8_t)redlock_wanted_events(&c->redlock, n);
     if (c->here_us < c->busy_until_us)
         start_the_next(c);
@@ -1655,6 +1737,7 @@ static void client_runs(struct client *c)
     }
     check_holders(c);
     check_requests(c);
+    check_behind(c);
     check_stalls(c, ran_us);
 }
 
@@ -1738,7 +1821,9 @@ static void draw_settings(struct redlock_settings *settings)
         settings->extend_max = 1 + roll(8);
 }
 
-static void init_client(struct client *c)
+/* Sets up a client with the first `listed` nodes. As these are a quorum at least, any two clients have a node in common
+   on which both need the lock. */
+static void init_client(struct client *c, unsigned listed)
 {
     static const char *const addresses[] = {"0", "1", "2", "3", "4", "5", "6"};
     struct redlock_settings settings;
@@ -1753,13 +1838,16 @@ static void init_client(struct client *c)
     settings.quorum = quorum;
     if (profile == CALLS)
         draw_settings(&settings);
-    for (i = 0; i < node_count; i++) {
+    c->listed = listed;
+    for (i = 0; i < node_count; i++)
+        c->link[i] = -1;
+    for (i = 0; i < listed; i++) {
         c->nodes[i].address = addresses[i];
         c->nodes[i].database = database[i];
         c->nodes[i].password = secret[server_of[i]];
-        c->link[i] = -1;
     }
-    if (redlock_init(&c->redlock, &c->io, c->nodes, node_count, &settings) != REDLOCK_OK)
+    memcpy(behind[c - clients], c->nodes + listed, (node_count - listed) * sizeof *c->nodes);
+    if (redlock_init(&c->redlock, &c->io, c->nodes, listed, &settings) != REDLOCK_OK)
         violated("redlock_init fails");
     c->timer_us = REDLOCK_NEVER;
 }
@@ -1770,7 +1858,7 @@ static void begin_client(struct client *c)
 
     memset(c->nodes, 0, sizeof c->nodes);
     c->lock_count = lock_count;
-    init_client(c);
+    init_client(c, node_count);
     for (i = 0; i < c->lock_count; i++)
         begin_lock(c, i);
 }
@@ -1834,8 +1922,12 @@ static int start(struct client *c, unsigned i, char what, uint32_t wait_ms)
          (unsigned long)lock->ttl_ms, (unsigned long)wait_ms, redlock_strerror((int)status));
     if (status != REDLOCK_PENDING)
         count_outcome(what, (int)status);
-    if (what == 'r')
+    if (what == 'r' || (what != 'k' && status == REDLOCK_PENDING))
+        record->votes_us = record->began_us; /* 'k' begins with the votes that are there */
+    if (what == 'r') {
         check_release(lock, record, (int)status);
+        check_voters(c, lock, record);
+    }
     record->what = status == REDLOCK_PENDING ? what : ' ';
     if (status == REDLOCK_INVALID_ARGUMENT) {
         violated("a valid operation is refused");
@@ -1851,24 +1943,33 @@ static void abandon(struct client *c, unsigned i)
     redlock_abandon(&c->redlock, &c->locks[i]);
 }
 
-/* A new client with the memory of the old one. Held locks are abandoned or released. */
-static void begin_client_again(struct client *c)
+/* A new client with the memory of the old one, and perhaps with fewer or more nodes. Held locks are abandoned or released;
+   with other nodes, they are set up anew. Others may be used as they are. */
+static void begin_client_again(struct client *c, unsigned listed)
 {
-    unsigned i;
+    unsigned i, former = c->listed;
 
     end_client(c);
-    init_client(c);
+    init_client(c, listed);
+    note("client %d begins again with %u nodes", number_of(c), listed);
     for (i = 0; i < c->lock_count; i++) {
         struct redlock_lock *lock = &c->locks[i];
         if (lock->status == REDLOCK_PENDING)
             violated("a lock is in progress after redlock_deinit");
         c->records[i].what = ' ';
         c->records[i].check_us = 0;
-        if (lock->valid_until_us != 0 && !c->records[i].handed_off && roll(2) == 0)
+        if (lock->valid_until_us != 0 && listed != former)
+            begin_lock(c, i);
+        else if (lock->valid_until_us != 0 && !c->records[i].handed_off && roll(2) == 0)
             start(c, i, 'r', roll(200));
-        else
+        else if (lock->valid_until_us != 0 || c->records[i].handed_off || roll(2))
             abandon(c, i);
     }
+}
+
+static unsigned draw_listed(void)
+{
+    return roll(2) ? node_count : quorum + roll(node_count - quorum + 1);
 }
 
 /* The client `to` adopts lock i of `c` as its lock k; `c` then abandons the lock or ends. */
@@ -1884,7 +1985,7 @@ static void hand_off_to(struct client *c, unsigned i, struct client *to, unsigne
         return;
     if (to == c || to->blocked || to->here_us > c->here_us || lock->status == REDLOCK_PENDING ||
         lock->valid_until_us != 0 || to->records[k].what != ' ' || bits(from->members) < quorum ||
-        until_us == 0 ||
+        from->members >> to->listed != 0 || until_us == 0 ||
         (until_us <= c->here_us && c->here_us > now_us)) /* expires before the hand-off */
         return;
     to->paused_us += c->here_us - to->here_us; /* it waits for a paused client */
@@ -1905,6 +2006,7 @@ static void hand_off_to(struct client *c, unsigned i, struct client *to, unsigne
     to->records[k] = c->records[i];
     to->records[k].what = ' ';
     to->records[k].check_us = 0;
+    to->records[k].votes_us = to->here_us;
     note("client %d lock %u is handed_off off to client %d lock %u, members %x, %lu ms left",
          number_of(c), i, number_of(to), k, lock->members, (unsigned long)left_ms);
     if (redlock_adopt(&to->redlock, lock, left_ms) != REDLOCK_OK)
@@ -1989,7 +2091,9 @@ static void any_call(struct client *c)
     unsigned i = roll(c->lock_count);
     uint32_t wait_ms = roll(2) * roll(4 * ttl_ms);
 
-    if (is_pending(c, i) && roll(2)) {
+    if (roll(64) == 0) {
+        begin_client_again(c, draw_listed());
+    } else if (is_pending(c, i) && roll(2)) {
         note("client %d lock %u is cancelled", number_of(c), i);
         redlock_cancel(&c->redlock, &c->locks[i]);
         c->timer_us = 0;
@@ -2050,7 +2154,7 @@ static void fault_of_a_client(struct client *c)
                 hand_off(c, i);
         note("client %d ends, another begins", number_of(c));
         if (roll(2) == 0) {
-            begin_client_again(c);
+            begin_client_again(c, draw_listed());
         } else {
             end_client(c);
             begin_client(c);
@@ -2307,6 +2411,16 @@ static void check_without_faults(void)
     }
     if (keys_left() > 0)
         violated("a key is left");
+}
+
+/* Clients that have only the first few nodes get all of them. */
+static void list_all_nodes(void)
+{
+    unsigned i;
+
+    for (i = 0; i < client_count; i++)
+        if (clients[i].listed < node_count)
+            begin_client_again(&clients[i], node_count);
 }
 
 /* As many servers crash or hang as the quorum permits. The first attempt must succeed with the others. */
@@ -2890,6 +3004,8 @@ static const char *run_seed(uint32_t seed)
     }
     if (broken == NULL)
         cancel_all();
+    if (broken == NULL)
+        list_all_nodes();
     for (i = 0; i < server_count; i++) /* after a jump keys may expire very late */
         if (on >> JUMP & 1)
             sweep((int)i, EXPIRING);
