@@ -319,10 +319,12 @@ static int rl_knows_why(const struct redlock_client *c, const struct redlock_loc
 /* The step of ASK and CONFIRM. Without a fencing token each grant agrees. */
 static void rl_step_ask(struct redlock_client *c, struct redlock_lock *lock)
 {
-    rl_ask_nodes(c, lock);
-    if (lock->priv.outcome == REDLOCK_CANCELLED)
+    if (lock->priv.outcome == REDLOCK_CANCELLED) {
         rl_roll_back(c, lock, REDLOCK_CANCELLED);
-    else if (rl_is_quorum(c, rl_agreed(lock)))
+        return;
+    }
+    rl_ask_nodes(c, lock);
+    if (rl_is_quorum(c, rl_agreed(lock)))
         rl_hold(c, lock);
     else if (rl_use_fencing(lock) && rl_is_quorum(c, lock->granted))
         rl_confirm(c, lock);

@@ -432,6 +432,27 @@ static void r04_cancel_in_every_state(void)
     ok(ms >= 400, "r04: cancelled at any moment of a wait: no key is left (%u ms)", ms);
 }
 
+/* The third node is ready in the same tick in which the cancel is seen. */
+static void r04_a_cancelled_attempt_asks_nobody(void)
+{
+    begin_with_defaults(3);
+    fake_nodes[2].connect_us = 120 * MS;
+    fake_nodes[2].delay_us = 10 * MS;
+    redlock_acquire_start(&client, &lock, 5000);
+    fake_pass(&client, 50 * MS);
+    fake_nodes[0].delay_us = fake_nodes[1].delay_us = 100 * MS;
+    fake_pass(&client, 75 * MS);
+    is_int((int)fake_count(-1, 'S'), 2,
+           "r04: two nodes are asked, the third one is in its handshake");
+    fake_now_us += 10 * MS;
+    redlock_handle_events(&client, 2, REDLOCK_READABLE);
+    redlock_cancel(&client, &lock);
+    redlock_tick(&client);
+    is_int(nodes[2].state, REDLOCK_NODE_READY, "r04: now it is ready");
+    is_int((int)fake_count(2, 'S'), 0, "r04: but the attempt is cancelled, and does not ask it");
+    is_int((int)fake_count(-1, 'D'), 2, "r04: released on the two");
+}
+
 static void r05_late_replies_are_dropped(void)
 {
     memset(&settings, 0, sizeof settings);
@@ -4624,6 +4645,7 @@ static void acquiring(void)
     r04_a_node_that_replies_early_is_disconnected();
     r04_t8_cancel_rolls_back();
     r04_cancel_in_every_state();
+    r04_a_cancelled_attempt_asks_nobody();
     r05_late_replies_are_dropped();
     r05_a_full_queue_keeps_replies_apart();
     r02_attempts_wait_in_line_for_room();

@@ -265,6 +265,7 @@ R8b|node.c|s/(?=node->priv.last_run = node->priv.run;)/rl_clear(&c->priv.unident
 R8b|core.h|s/node->priv.last_run = 0;/;/|nor does the first one after it
 R3|round.c|s/rl_tell_broken\(c\); \/\* a vote/\/* a vote/|a vote of a connection that breaks in this tick does not count
 R9|round.c|s/rl_clear\(&lock->refused, sent\);/;/|a node that is repaired has not refused
+R4|redlock.c|s/(if \(lock->priv.outcome == REDLOCK_CANCELLED\) \{\s+rl_roll_back)/rl_ask_nodes(c, lock); $1/|a cancelled attempt asks no more nodes
 R9|redlock.c|s/else if \(!rl_is_quorum\(c, lock->members\)\)/else if (rl_ask_nodes(c, lock), !rl_is_quorum(c, lock->members))/|a lost lock is not repaired
 R6|redlock.c|s/(\/\* it may end without a round \*\/\s+)lock->granted = lock->refused = lock->failed = 0;/$1;/|an operation begins without the votes of the one before
 R10|redlock.c|s/if \(operation != REDLOCK_OP_AUTO_EXTEND\) \/\* it may/if (1) \/* it may/|auto-extension keeps the votes of the acquire until its first round
