@@ -976,31 +976,40 @@ static int sim_ready(void *context, struct redlock_node *node)
 
 static unsigned put_token(const struct redlock_lock *lock, char *text);
 
-static int holds_token(const struct client *c, struct mini_word token)
+/* Whether the token is that of a lock that is held or, if so asked, whose operation was cancelled. */
+static int has_token(const struct client *c, struct mini_word token, int cancelled)
 {
     char own[80];
     unsigned i;
 
     for (i = 0; i < c->lock_count; i++)
-        if (c->locks[i].valid_until_us != 0 && put_token(&c->locks[i], own) == token.size &&
-            memcmp(own, token.bytes, token.size) == 0)
+        if ((cancelled ? c->locks[i].status == REDLOCK_CANCELLED
+                       : c->locks[i].valid_until_us != 0) &&
+            put_token(&c->locks[i], own) == token.size && memcmp(own, token.bytes, token.size) == 0)
             return 1;
     return 0;
 }
 
-/* A lock that is not held any more is not repaired: its key would keep others out. A connection that was full may send
-   late what was written before. R9 */
-static void check_repairs(const struct client *c, const struct link *link, const char *bytes,
-                          unsigned size)
+/* A lock that is not held any more is not repaired: its key would keep others out (R9). Nor is a cancelled attempt sent
+   any further (R4). A connection that was full may send late what was written before. */
+static void check_sets(const struct client *c, const struct link *link, const char *bytes,
+                       unsigned size)
 {
     struct mini_command command;
     unsigned used;
 
     if (link->midway || on >> FULL & 1 || c->filled[link->server] > 0)
         return;
-    for (; (used = mini_read(bytes, size, &command)) > 0; bytes += used, size -= used)
-        if (command.repairs && !holds_token(c, command.arguments[0]))
+    for (; (used = mini_read(bytes, size, &command)) > 0; bytes += used, size -= used) {
+        int acquires = command.kind == 'S' || command.kind == 'M' || command.kind == 'F';
+
+        if ((!acquires && !command.repairs) || has_token(c, command.arguments[0], 0))
+            continue;
+        if (command.repairs)
             violated("a lock is repaired that is not held");
+        else if (has_token(c, command.arguments[0], 1))
+            violated("a cancelled attempt is sent to one more node");
+    }
 }
 
 static int sim_transmit(void *context, struct redlock_node *node, const void *bytes, size_t size)
@@ -1021,7 +1030,7 @@ static int sim_transmit(void *context, struct redlock_node *node, const void *by
     taken = flow_put(&link->to, (const char *)bytes, (unsigned)size, c->here_us,
                      &machines[link->server]);
     c->filled[link->server] += taken > 0 && taken < size;
-    check_repairs(c, link, (const char *)bytes, taken);
+    check_sets(c, link, (const char *)bytes, taken);
     link->midway = taken < all;
     count(c, &c->commands[link->node], commands_in((const char *)bytes, taken));
     if (taken > 0 && link->silent_us == 0)
