@@ -162,6 +162,7 @@ check 'mutant: a request for nothing' push alarm 's/last->repeats < UINT16_MAX/l
 check 'mutant: the ring has no end' pop alarm 's/++node->priv.first == REDLOCK_PIPELINE_MAX/++node->priv.first > REDLOCK_PIPELINE_MAX/'
 check 'mutant: a request behind the ring' pop alarm 's/at < REDLOCK_PIPELINE_MAX ? at/at <= REDLOCK_PIPELINE_MAX ? at/'
 check 'mutant: a request more than there is' redirect alarm 's/node->priv.sought >= node->priv.count/node->priv.sought > node->priv.count + 40U/'
+check 'mutant: nodes that the client does not have' redirect alarm 's/nodes &= c->priv.all;/;/'
 limits=-DREDLOCK_NODES_MAX=3
 check 'mutant: the node before' first_node alarm 's/for (; !(nodes & 1); nodes >>= 1)/for (; !(nodes \& 2); nodes >>= 1)/'
 fi

@@ -1,8 +1,8 @@
 /* requests.c - the ring of requests of a node. One call from every valid state, to a valid state:
 
    PUSH: rl_push where rl_slot says that there is room; on a full ring with each PUSHth command. POP: rl_pop of a ring
-   that is not empty, and rl_request. REDIRECT: rl_redirect on one node, each of them, with each REDIRECTth count up to that of
-   a full ring. else: rl_first_node of any nodes.
+   that is not empty, and rl_request. REDIRECT: rl_redirect on one node, each of them, and on all that the client does not have,
+   with each REDIRECTth count up to that of a full ring. else: rl_first_node of any nodes.
 
    A state is valid if `first` is in the ring and `count` is at most its size. With EXACT each state is analysed separately;
    then it is valid only if each request also stands for at least one command, and each free one for none.
@@ -154,7 +154,7 @@ int main(void)
 static void redirect(unsigned i, unsigned count)
 {
     any_ring(&nodes[i], 0, REDLOCK_PIPELINE_MAX - 1, count, count);
-    rl_redirect(&client, any_owner(), 1U << i, any_of(0, UINT32_MAX), any_owner(), any_of(0, 255));
+    rl_redirect(&client, any_owner(), 1U << i | ~client.priv.all, any_of(0, UINT32_MAX), any_owner(), any_of(0, 255));
     check_ring(&nodes[i]);
 }
 
@@ -163,6 +163,7 @@ int main(void)
     unsigned i, count;
 
     client.priv.nodes = nodes;
+    client.priv.all = (1U << REDLOCK_NODES_MAX) - 1;
     for (i = 0; i < REDLOCK_NODES_MAX; i++)
         for (count = REDLOCK_PIPELINE_MAX % REDIRECT; count <= REDLOCK_PIPELINE_MAX; count += REDIRECT)
             redirect(i, count);
