@@ -388,19 +388,20 @@ LOOP-libevent = $$(pkg-config --cflags --libs libevent_core)
 LOOP-glib = $$(pkg-config --cflags --libs glib-2.0)
 LOOP-sd_event = $$(pkg-config --cflags --libs libsystemd)
 
-$(B)/loops/%: examples/loops/%.c examples/loops/app.c examples/loops/app.h $(LIB) $(HEADERS)
+$(B)/loops/%: examples/loops/%.c examples/loops/app.c examples/loops/app.h $(B)/libredlock.a $(HEADERS)
 	@mkdir -p $(@D)
-	gcc $(CFLAGS) $(WARN) $(POSIX) -I. $< examples/loops/app.c $(LIB) -o $@ $(LOOP-$*)
+	gcc $(CFLAGS) $(WARN) $(POSIX) -I. $< examples/loops/app.c $(B)/libredlock.a -o $@ $(LOOP-$*)
 
 $(B)/loops/loops_test: test/loops_test.c test/servers.c test/servers.h test/tap.h
 	@mkdir -p $(@D)
 	gcc $(CFLAGS) $(WARN) $(POSIX) -Itest $< test/servers.c -o $@
 
 # An adapter without its example, and the test behind it.
-$(B)/loops/adapter-%: examples/loops/%.c test/adapter_test.c test/servers.c test/servers.h test/tap.h $(LIB) $(HEADERS)
-	@mkdir -p $(@D)
+CC-loops = gcc $(SAN)
+$(eval $(call objects,loops,test/servers.c $(LIB)))
+$(B)/loops/adapter-%: examples/loops/%.c test/adapter_test.c test/tap.h $(OBJECTS-loops)
 	sed '/^\/\* ---- The example/,$$d' $< | cat - test/adapter_test.c > $@.c
-	gcc $(SAN) -g $(WARN) $(POSIX) -DLOOP_$* -I. -Itest $@.c test/servers.c $(LIB) -o $@ $(LOOP-$*)
+	$(COMPILE-loops) -DLOOP_$* $@.c $(OBJECTS-loops) -o $@ $(LOOP-$*)
 
 test-loops: deps-loops ## the examples for event loops: a server killed and restarted under each, also under valgrind
 	@$(MAKE) -s $(LOOPS:%=$(B)/loops/%) $(LOOPS:%=$(B)/loops/adapter-%) $(B)/loops/loops_test
@@ -498,7 +499,7 @@ prove: deps-prove ## with Frama-C: no input or call causes undefined behaviour i
 coverage: deps-test ## lines of the library that the tests run
 	@WRAPS='$(WRAPS)' LIMITS='$(TIGHT)' test/coverage.sh $(B) $(filter-out queue_test,$(PROGRAMS)) torture_test
 
-analyze: deps-test ## gcc -fanalyzer, clang-tidy, scan-build and cppcheck: no findings
+analyze: deps-test ## gcc -fanalyzer, clang-tidy and cppcheck: no findings
 	prove -e 'sh' test/analyze.sh :: $(B)
 
 style: ## formatting, the length of functions, duplicate names

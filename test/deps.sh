@@ -10,7 +10,7 @@ PATH=$PATH:/usr/sbin:/sbin # not in every user's PATH
 # command:package; or a path, if the package has no command. A list can include another part by its name.
 demo='redis-server:redis-server redis-cli:redis-tools'
 test='demo prove:perl valgrind:valgrind clang:clang clang-format:clang-format g++:g++ pgrep:procps clang-tidy:clang-tidy
- scan-build:clang-tools cppcheck:cppcheck nft:nftables ip:iproute2 mandoc:mandoc'
+ cppcheck:cppcheck nft:nftables ip:iproute2 mandoc:mandoc'
 docs='demo mandoc:mandoc gawk:gawk mawk:mawk busybox:busybox codespell:codespell sqlite3:sqlite3 cmake:cmake meson:meson
  pkg-config:pkg-config g++:g++ prove:perl'
 model='spin:spin prove:perl'

@@ -82,7 +82,7 @@ for std in c++11 c++17 c++20; do
     check "as $std, clang" clang++ -std=$std -x c++ -Wall -Wextra -Wno-deprecated -c redlock_all.c -o one.o
 done
 for feature in $(sed -n 's/^#ifndef \(REDLOCK_[A-Z0-9_]*\)$/\1/p' "$source/redlock_config.h" | sed '1,/^REDLOCK_MINIMAL$/d; /_MAX$/d'); do
-    check "without $feature" gcc -std=c99 -O2 -Wall -Wextra -Wpedantic -Werror -D$feature=0 -c redlock_all.c -o one.o
+    check "without $feature" gcc -std=c99 -O1 -Wall -Wextra -Wpedantic -Werror -D$feature=0 -c redlock_all.c -o one.o
 done
 check "minimal" gcc -std=c99 -O2 -Wall -Wextra -Wpedantic -Werror -DREDLOCK_MINIMAL=1 -c redlock_all.c -o one.o
 check "beside macros of the program" gcc -std=c99 -Wall -Wextra -Werror -DKEY=1 -DTOKEN=2 -DTTL=3 -DEVAL=4 -DUSER=5 -DPASSWORD=6 \
@@ -178,7 +178,7 @@ check "make and musl-gcc are enough to build the static program" musl_only
 
 check "the Makefile of the release builds" ${MAKE:-make} -s -C "$source" B=out
 check "the Makefile of the release builds with clang" ${MAKE:-make} -s -C "$source" B=out-clang CC=clang CFLAGS=-O0 all shared cli
-check "the Makefile of the release installs" ${MAKE:-make} -s -C "$source" B=out install PREFIX="$folder/prefix"
+check "the Makefile of the release installs" ${MAKE:-make} -s -C "$source" B=out CFLAGS=-O0 install PREFIX="$folder/prefix"
 readable() { # what root installs whose files are private
     (umask 077 && ${MAKE:-make} -s -C "$source" B=out-private CFLAGS=-O0 install PREFIX="$folder/private") &&
         ! find "$folder/private" ! -type l ! -perm -o+r | grep .
@@ -248,15 +248,15 @@ refuses() { # VERSION ... - because of the version, not because no package was f
 }
 check "CMake: find_package refuses another version" refuses "${version%.*}.99" 0.1 1.0
 staged() { # the files of another machine under a separate root, with a LIBDIR that is not lib
-    ${MAKE:-make} -s -C "$source" B=out install DESTDIR="$folder/root" PREFIX=/usr LIBDIR=/usr/lib/some-where &&
+    ${MAKE:-make} -s -C "$source" B=out CFLAGS=-O0 install DESTDIR="$folder/root" PREFIX=/usr LIBDIR=/usr/lib/some-where &&
         cmake_with staged "find_package(redlock REQUIRED)" -Dredlock_DIR="$folder/root/usr/lib/some-where/cmake/redlock" &&
         PKG_CONFIG_SYSROOT_DIR=$folder/root package "$folder/root/usr/lib/some-where/pkgconfig" "$folder/root/usr/lib/some-where"
 }
 check "CMake and pkg-config: installed with DESTDIR, used under a sysroot" staged
 spaces() { # in DESTDIR, and in all other folders
-    ${MAKE:-make} -s -C "$source" B=out install DESTDIR="$folder/its root" PREFIX="/its prefix" &&
+    ${MAKE:-make} -s -C "$source" B=out CFLAGS=-O0 install DESTDIR="$folder/its root" PREFIX="/its prefix" &&
         cmake_with spaces "find_package(redlock REQUIRED)" -Dredlock_DIR="$folder/its root/its prefix/lib/cmake/redlock" || return 1
-    ${MAKE:-make} -s -C "$source" B=out install PREFIX="$folder/its prefix" LIBDIR="$folder/its prefix/a lib" || return 1
+    ${MAKE:-make} -s -C "$source" B=out CFLAGS=-O0 install PREFIX="$folder/its prefix" LIBDIR="$folder/its prefix/a lib" || return 1
     eval "gcc '$folder/app.c' $(PKG_CONFIG_PATH="$folder/its prefix/a lib/pkgconfig" pkg-config --cflags --libs redlock) -o '$folder/app'" &&
         LD_LIBRARY_PATH="$folder/its prefix/a lib" "$folder/app" && [ -x "$folder/its prefix/bin/redlock" ]
 }
