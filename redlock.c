@@ -109,14 +109,14 @@ REDLOCK_PRIVATE void rl_put_away(struct redlock_client *c, struct redlock_lock *
 }
 
 /* Starts an operation: the next tick begins with `state`. An earlier operation that has completed, but was
-   not returned yet, is not returned any more. */
+   not returned yet, is not returned any more. An extension keeps its votes until it has asked. */
 REDLOCK_PRIVATE enum redlock_status rl_begin(struct redlock_client *c, struct redlock_lock *lock,
                                              enum redlock_operation operation, unsigned state,
                                              uint32_t wait_ms)
 {
     lock->status = REDLOCK_PENDING;
     lock->operation = (uint8_t)operation;
-    if (operation != REDLOCK_OP_AUTO_EXTEND) /* it may end without a round */
+    if (operation == REDLOCK_OP_ACQUIRE || operation == REDLOCK_OP_RELEASE)
         lock->granted = lock->refused = lock->failed = 0;
     lock->priv.outcome = REDLOCK_PENDING;
     rl_set_renewals(lock, 0);
@@ -593,17 +593,12 @@ static void rl_end_extension(struct redlock_client *c, struct redlock_lock *lock
     }
 }
 
+/* Asks the members. If it is lost or cancelled before that, the votes of the round before tell why. R9 */
 static void rl_step_extend(struct redlock_client *c, struct redlock_lock *lock)
 {
     enum redlock_status status = REDLOCK_UNREACHABLE;
     unsigned voters;
 
-    if (lock->priv.due_us == 0) {
-        rl_begin_round(c, lock);
-        rl_await(c, lock, RL_IN_EXTEND);
-        if (!rl_past(c, lock->valid_until_us))
-            rl_not_after(&lock->priv.due_us, lock->valid_until_us);
-    }
     if (lock->priv.outcome == REDLOCK_CANCELLED) {
         rl_set_renewals(lock, 0);
         status = REDLOCK_CANCELLED;
@@ -611,6 +606,12 @@ static void rl_step_extend(struct redlock_client *c, struct redlock_lock *lock)
         rl_roll_back(c, lock, REDLOCK_LOST);
         return;
     } else {
+        if (lock->priv.due_us == 0) {
+            rl_begin_round(c, lock);
+            rl_await(c, lock, RL_IN_EXTEND);
+            if (!rl_past(c, lock->valid_until_us))
+                rl_not_after(&lock->priv.due_us, lock->valid_until_us);
+        }
         rl_ask_nodes(c, lock);
         voters = lock->members & ~(unsigned)rl_mute(lock);
         if (rl_is_quorum(c, lock->granted & voters)) {

@@ -207,8 +207,8 @@ struct redlock_lock {
     /* You read these, and those at the end. */
     enum redlock_status status; /* of the last operation */
     uint8_t operation;          /* which operation that is: enum redlock_operation */
-    redlock_mask granted;       /* nodes that replied yes: set, extended, deleted */
-    redlock_mask refused;       /* nodes that replied no: another holder, or the key is missing */
+    redlock_mask granted;       /* nodes whose last vote is yes: set, extended, deleted */
+    redlock_mask refused;       /* nodes whose last vote is no: another holder, or no key */
     redlock_mask failed;        /* nodes that did not vote in time: see their `error` */
     redlock_mask members; /* confirmed nodes: they hold the key, only these can confirm it. R8 */
     uint16_t extended;    /* how often, since the acquire */

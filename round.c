@@ -115,10 +115,8 @@ static void rl_send_order(struct redlock_client *c, struct redlock_lock *lock, u
     if (rl_is(command & RL_COMMAND, RL_CREATING)) {
         rl_set(&lock->priv.attempt.asked, sent);
         rl_set(&lock->priv.attempt.open, sent);
-        if (REDLOCK_REPAIR) {
+        if (REDLOCK_REPAIR)
             rl_clear(&lock->priv.attempt.again, sent);
-            rl_clear(&lock->refused, sent);
-        }
     }
     if (REDLOCK_NATIVE_RELEASE && (command & RL_COMMAND) == RL_DELETE)
         rl_try_native(c, lock, sent);

@@ -271,7 +271,9 @@ static void rl_count_vote(struct redlock_lock *lock, const struct redlock_node *
             rl_note_free(lock, bit);
     } else if (vote == RL_NO) {
         rl_set(&lock->refused, bit);
+        rl_clear(&lock->granted, bit);
     } else {
+        rl_clear(&lock->refused, bit);
         if (state == RL_IN_ASK || state == RL_IN_CONFIRM)
             rl_count_agreement(lock, bit, (uint64_t)item->integer);
         if (vote != RL_REPAIRED || state == RL_IS_HELD) /* else it proves nothing of the past. R9 */

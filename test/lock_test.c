@@ -2091,6 +2091,24 @@ static void r09_a_lost_lock_is_not_repaired(void)
     fake_delete(1, "k");
     is_int(extend(), REDLOCK_LOST, "r09: lost, before the third replies again");
     is_int((int)lock.refused, 3, "r09: `refused` names those that have replied to this extension");
+
+    begin_with_defaults(3);
+    warm_up();
+    acquire(0);
+    fake_delete(0, "k");
+    fake_delete(1, "k");
+    redlock_extend_start(&client, &lock);
+    fake_pass(&client, 1);
+    fake_now_us += 1 * MS;
+    redlock_handle_events(&client, 0, REDLOCK_READABLE);
+    redlock_handle_events(&client, 1, REDLOCK_READABLE);
+    redlock_cancel(&client, &lock);
+    fake_pass(&client, 1 * MS);
+    is_int(lock.status, REDLOCK_CANCELLED, "r09: cancelled when two replies are there");
+    fake_logged = 0;
+    is_int(extend(), REDLOCK_LOST, "r09: lost, as these have not the key");
+    is_int((int)fake_count(-1, 'E'), 0, "r09: without a question");
+    is_int((int)lock.refused, 3, "r09: `refused` names them");
 }
 
 /* Lost, because only one node was reachable until the validity ended. After that a late repair creates the
@@ -2488,6 +2506,12 @@ static void r12_not_a_node(void)
     fake_nodes[0].server.hello = "%2\r\n$7\r\nmodules\r\n*2\r\n$4\r\nmode\r\n$8\r\nsentinel\r\n"
                                  "$4\r\nrole\r\n$6\r\nmaster\r\n";
     is_int(acquire(0), REDLOCK_OK, "r12: the name of a module does not matter");
+    begin_with_defaults(1);
+    nodes[0].database = 1;
+    fake_nodes[0].server.hello =
+        "%1\r\n$4\r\nmode\r\n$10\r\nstandalone\r\n:1\r\n"; /* :1 to SELECT */
+    is_int(acquire(0), REDLOCK_UNREACHABLE, "r12: a number is no reply to SELECT");
+    ok(has_error(0, "unexpected reply"), "r12: %s", nodes[0].error);
     begin_with_defaults(1);
     fake_nodes[0].server.hello = "-LOADING Redis is loading the dataset in memory\r\n";
     is_int(acquire(0), REDLOCK_UNREACHABLE, "r12: LOADING is temporary");
@@ -4951,6 +4975,18 @@ static void r08_a_late_grant_and_its_loss_at_once(void)
     fake_now_us += 30 * MS;
     fake_pass(&client, 1 * MS);
     is_int((int)lock.members, 3, "r08: the third had granted, but has no key: no member");
+
+    begin_with_defaults(3);
+    warm_up();
+    fake_nodes[2].delay_us = 20 * MS;
+    is_int(acquire(0), REDLOCK_OK, "r08: two of three are fast");
+    fake_delete(2, "k");
+    held_by("other", 2, 2);
+    is_int(extend(), REDLOCK_OK, "r08: these confirm an extension");
+    fake_now_us += 30 * MS;
+    fake_pass(&client, 1 * MS);
+    is_int((int)(lock.granted << 8 | lock.refused), 0x304,
+           "r08: the third had granted, but refuses now: its last vote is shown");
 }
 
 /* The second round on a fencing token: nodes that have granted are members although they do not reply to it. */

@@ -225,7 +225,7 @@ R18|node.c|s/else if \(vote == RL_LATER\)(\s+rl_quarantine)/else if (0)$1/|the n
 R15|redlock.c|s/rl_has_failed\(c, lock, c->priv.all\)/!rl_past(c, lock->priv.due_us) \&\& $&/|the bound of an attempt
 R15|core.h|s/RL_READS_MAX = [^}]*}/RL_READS_MAX = 100000000 }/|a limit on reads from a node that sends endlessly
 R15|policy.c|s/lock != NULL && lock->ttl_ms/0 \&\& lock->ttl_ms/|an attempt takes at most a quarter of the TTL
-R15|redlock.c|s/rl_not_after\(&lock->priv.due_us, lock->valid_until_us\);(\s+\}\s+if)/;$1/|an extension takes no longer than the validity that is left
+R15|redlock.c|s/rl_not_after\(&lock->priv.due_us, lock->valid_until_us\);(\s+\}\s+rl_ask_nodes)/;$1/|an extension takes no longer than the validity that is left
 R5|pipeline.c|s/if \(!\(c->priv.out.unsent & bit\)\)(\s+node->priv.cursor)/if (1)$1/|unsent bytes of a node are sent first
 R5|pipeline.c|s/if \(!\(c->priv.out.unsent & bit\)\)\s+node->priv.cursor = c->priv.out.used;//|a cursor begins where the first bytes for its node stand
 R5|pipeline.c|s/ && next\[-1\].nodes == nodes//|bytes for other nodes are a separate run
@@ -264,11 +264,13 @@ R8b|core.h|s/rl_set\(&c->priv.unidentified, [^;]*\);//|nor does a process from b
 R8b|node.c|s/(?=node->priv.last_run = node->priv.run;)/rl_clear(&c->priv.unidentified, node->priv.bit); /|nor does a run_id that was asked for before it
 R8b|core.h|s/node->priv.last_run = 0;/;/|nor does the first one after it
 R3|round.c|s/rl_tell_broken\(c\); \/\* a vote/\/* a vote/|a vote of a connection that breaks in this tick does not count
-R9|round.c|s/rl_clear\(&lock->refused, sent\);/;/|a node that is repaired has not refused
+R9|vote.c|s/rl_clear\(&lock->refused, bit\);/;/|a node that is repaired has not refused
+R8|vote.c|s/(rl_set\(&lock->refused, bit\);\s+)rl_clear\(&lock->granted, bit\);/$1;/|the last vote of a node replaces the one before
+R9|redlock.c|s/(?=if \(lock->priv.outcome == REDLOCK_CANCELLED\) \{\s+rl_set_renewals)/if (lock->priv.due_us == 0) rl_begin_round(c, lock); /|the votes tell why a lock is lost, also if they came before the extension
 R4|redlock.c|s/(if \(lock->priv.outcome == REDLOCK_CANCELLED\) \{\s+rl_roll_back)/rl_ask_nodes(c, lock); $1/|a cancelled attempt asks no more nodes
 R9|redlock.c|s/else if \(!rl_is_quorum\(c, lock->members\)\)/else if (rl_ask_nodes(c, lock), !rl_is_quorum(c, lock->members))/|a lost lock is not repaired
-R6|redlock.c|s/(\/\* it may end without a round \*\/\s+)lock->granted = lock->refused = lock->failed = 0;/$1;/|an operation begins without the votes of the one before
-R10|redlock.c|s/if \(operation != REDLOCK_OP_AUTO_EXTEND\) \/\* it may/if (1) \/* it may/|auto-extension keeps the votes of the acquire until its first round
+R6|redlock.c|s/(operation == REDLOCK_OP_RELEASE\)\s+)lock->granted = lock->refused = lock->failed = 0;/$1;/|an operation begins without the votes of the one before
+R10|redlock.c|s/if \(operation == REDLOCK_OP_ACQUIRE \|\| operation == REDLOCK_OP_RELEASE\)/if (1)/|auto-extension keeps the votes of the acquire until its first round
 R5|pipeline.c|s/nodes &= c->priv.all;/;/|a lock may have been that of a client with more nodes
 R9|vote.c|s/(if \(vote != RL_REPAIRED) \|\| state == RL_IS_HELD\)/$1)/|a late repair is no failure
 R3|core.h|s/now_us > c->priv.now_us \? now_us : c->priv.now_us/now_us/|a clock that steps back gives no time

@@ -1589,7 +1589,8 @@ static void check_release(const struct redlock_lock *lock, struct record *record
     record->to_release = 0;
 }
 
-/* The votes that a lock names are those of its operation, of nodes that its client has. */
+/* The votes that a lock names are those of its operation, of nodes that its client has. A lock that is lost or
+   cancelled before an extension has asked any node names those from before. */
 static void check_voters(const struct client *c, const struct redlock_lock *lock,
                          const struct record *record)
 {
@@ -1608,10 +1609,12 @@ static void check_voters(const struct client *c, const struct redlock_lock *lock
 /* The votes explain the result. Most results need a quorum of them. A lock is lost before its validity ends only because
    a node has not the key. R3, R6, R9, R11 */
 static void check_votes(const struct client *c, const struct redlock_lock *lock,
-                        const struct record *record, int status)
+                        struct record *record, int status)
 {
     unsigned votes = lock->granted | lock->refused;
 
+    if (record->what == 'e' && status != REDLOCK_LOST && status != REDLOCK_CANCELLED)
+        record->votes_us = record->began_us;
     check_voters(c, lock, record);
     if ((status == REDLOCK_OK && bits(record->what == 'r' ? votes : lock->granted) < quorum) ||
         ((status == REDLOCK_EXPIRED || status == REDLOCK_CONTENDED) && bits(votes) < quorum))
@@ -1931,8 +1934,8 @@ static int start(struct client *c, unsigned i, char what, uint32_t wait_ms)
          (unsigned long)lock->ttl_ms, (unsigned long)wait_ms, redlock_strerror((int)status));
     if (status != REDLOCK_PENDING)
         count_outcome(what, (int)status);
-    if (what == 'r' || (what != 'k' && status == REDLOCK_PENDING))
-        record->votes_us = record->began_us; /* 'k' begins with the votes that are there */
+    if (what == 'r' || (what == 'a' && status == REDLOCK_PENDING))
+        record->votes_us = record->began_us; /* an extension begins with the votes that are there */
     if (what == 'r') {
         check_release(lock, record, (int)status);
         check_voters(c, lock, record);
