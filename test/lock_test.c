@@ -3556,6 +3556,9 @@ static void adoption(void)
     redlock_lock_init(&theirs, "k", 1, 10000);
     is_int((int)redlock_adopt(&second, &theirs, 5000), REDLOCK_INVALID_ARGUMENT,
            "adopt: no members");
+    theirs.members = 0x0e;
+    is_int((int)redlock_adopt(&second, &theirs, 5000), REDLOCK_INVALID_ARGUMENT,
+           "adopt: a majority, but one of them is no node of this client");
     is_int((int)redlock_adopt(&second, NULL, 5000), REDLOCK_INVALID_ARGUMENT, "adopt: no lock");
     memcpy(theirs.token, mine.token, sizeof theirs.token);
     theirs.members = mine.members;

@@ -8,9 +8,9 @@
 #define SMALL_H
 
 /* Features that this firmware does not have. */
-#define REDLOCK_FENCING 0        /* flash 1107 */
+#define REDLOCK_FENCING 0        /* flash 1127 */
 #define REDLOCK_MULTI_KEY 0      /* flash 460 */
-#define REDLOCK_NOTIFICATION 0   /* flash 497 */
+#define REDLOCK_NOTIFICATION 0   /* flash 515 */
 #define REDLOCK_NATIVE_RELEASE 0 /* flash 259 */
 #define REDLOCK_DURABLE 0        /* flash 315 */
 
