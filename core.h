@@ -923,12 +923,13 @@ static inline void rl_set_mute(struct redlock_lock *lock, unsigned nodes, int mu
 
        IDLE -- acquire --> LINE --> ASK --> HELD -- extend --> EXTEND --> HELD
         ^                   ^        |\      ^ |`-- auto-extend --> AUTO <-> EXTEND
-        |                   |        | CONFIRM `-- release --> RELEASE --> SETTLE --> IDLE
+        |                   |        | CONFIRM `-- release --> RELEASE --> ROLLBACK --> IDLE
         |                   |        v failed, cancelled
-        |                BACKOFF <- SETTLE <- ROLLBACK
-        `----- failed, cancelled -----'
+        |                   `---- ROLLBACK
+        `-- failed, cancelled -------'
 
-   A loss, in EXTEND or AUTO, ends by way of ROLLBACK too. LINE ends when the wait is over, or cancelled. */
+   A loss, in EXTEND or AUTO, ends by way of ROLLBACK too. LINE begins with the pause before a retry, and ends when
+   the wait is over, or cancelled. */
 enum rl_state {
     RL_IS_IDLE,
     RL_IS_HELD,
@@ -937,8 +938,6 @@ enum rl_state {
     RL_IN_CONFIRM,
     RL_IN_EXTEND,
     RL_IN_ROLLBACK,
-    RL_IN_SETTLE,
-    RL_IN_BACKOFF,
     RL_IN_RELEASE,
     RL_IN_AUTO = RL_IS_HELD /* and the operation is in progress */
 };

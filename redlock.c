@@ -96,9 +96,7 @@ REDLOCK_PRIVATE void rl_put_away(struct redlock_client *c, struct redlock_lock *
     unsigned state = lock->priv.state, where = RL_NOWHERE;
 
     if (lock->status == REDLOCK_PENDING) {
-        where = state == RL_IN_LINE                          ? RL_LINE
-                : REDLOCK_AUTO_EXTEND && state == RL_IN_AUTO ? RL_LATER_LIST
-                                                             : RL_WAIT;
+        where = REDLOCK_AUTO_EXTEND && state == RL_IN_AUTO ? RL_LATER_LIST : RL_WAIT;
     } else if (state == RL_IS_HELD && lock->priv.todo != 0) {
         where = RL_LATER_LIST;
         lock->priv.due_us = lock->valid_until_us;
@@ -127,19 +125,6 @@ REDLOCK_PRIVATE enum redlock_status rl_begin(struct redlock_client *c, struct re
 }
 
 /* ---- Acquire --------------------------------------------------------------------------------------- */
-
-static void rl_step_line(struct redlock_client *c, struct redlock_lock *lock)
-{
-    if (lock->priv.outcome == REDLOCK_CANCELLED) {
-        rl_finish(c, lock, REDLOCK_CANCELLED);
-        return;
-    }
-    lock->priv.started_us = c->priv.now_us; /* the wait for connections begins */
-    if (lock->priv.op.attempts == 0)        /* until_us is wait_ms still */
-        lock->priv.until_us =
-            lock->priv.until_us != 0 ? c->priv.now_us + lock->priv.until_us : REDLOCK_NEVER;
-    rl_not_after(&c->priv.line_us, lock->priv.until_us);
-}
 
 static int rl_quorum_is_ready(const struct redlock_client *c)
 {
@@ -370,17 +355,6 @@ static enum redlock_status rl_outcome(const struct redlock_client *c,
     return refused ? REDLOCK_HELD : REDLOCK_CONTENDED;
 }
 
-static void rl_step_rollback(struct redlock_client *c, struct redlock_lock *lock)
-{
-    rl_ask_nodes(c, lock);
-    if (lock->priv.outcome == REDLOCK_PENDING) {
-        lock->priv.outcome = (int8_t)rl_outcome(c, lock);
-        if (lock->priv.outcome == REDLOCK_PENDING)
-            return;
-    }
-    rl_await(c, lock, RL_IN_SETTLE);
-}
-
 /* The pause before a slow retry: random, longer each time. R6 */
 static uint32_t rl_pause_us(struct redlock_client *c, struct redlock_lock *lock)
 {
@@ -427,7 +401,7 @@ static void rl_retry(struct redlock_client *c, struct redlock_lock *lock)
         pause_us = RL_MS_US + rl_pause_us(c, lock); /* an attempt may wait for no reply */
         lock->priv.op.quick = 0;
     }
-    lock->priv.state = RL_IN_BACKOFF;
+    lock->priv.state = RL_IN_LINE;
     /* 1 more, else it could fail for ever in one tick; the last attempt is made when the wait ends */
     lock->priv.due_us = c->priv.now_us + (pause_us + 1U);
     rl_not_after(&lock->priv.due_us, lock->priv.until_us);
@@ -459,11 +433,22 @@ static inline void rl_hasten_retry(struct redlock_client *c, struct redlock_lock
 }
 #endif
 
-static void rl_step_backoff(struct redlock_client *c, struct redlock_lock *lock)
+/* A lock waits out the pause before a retry, then it stands in line for an attempt. */
+static void rl_step_line(struct redlock_client *c, struct redlock_lock *lock)
 {
+    if (lock->priv.outcome == REDLOCK_CANCELLED) {
+        rl_finish(c, lock, REDLOCK_CANCELLED);
+        return;
+    }
     rl_hasten_retry(c, lock);
-    if (rl_past(c, lock->priv.due_us) || lock->priv.outcome == REDLOCK_CANCELLED)
-        lock->priv.state = RL_IN_LINE;
+    if (!rl_past(c, lock->priv.due_us))
+        return;
+    lock->priv.started_us = c->priv.now_us; /* the wait for connections begins */
+    if (lock->priv.op.attempts == 0)        /* until_us is wait_ms still */
+        lock->priv.until_us =
+            lock->priv.until_us != 0 ? c->priv.now_us + lock->priv.until_us : REDLOCK_NEVER;
+    rl_not_after(&c->priv.line_us, lock->priv.until_us);
+    rl_move(c, lock, RL_LINE);
 }
 
 /* ---- Releases that are repeated ----------------------------------------------------------------------- */
@@ -526,15 +511,19 @@ static inline void rl_owed_tick(struct redlock_client *c)
 }
 #endif
 
-/* The outcome is known, but some nodes must still be sent the release. Its reply is dropped, so that it finds a
-   slot. Nodes that cannot be sent it in time are left to rl_owe. R4 */
-static void rl_step_settle(struct redlock_client *c, struct redlock_lock *lock)
+/* Releases the lock on all nodes that may have it, and ends when the outcome is known and each was sent the
+   release. A node without a free request is asked for no reply then, so that it finds one. Nodes that cannot be
+   sent it in time are left to rl_owe. R4 */
+static void rl_step_rollback(struct redlock_client *c, struct redlock_lock *lock)
 {
-    unsigned sent;
-
-    rl_connect_due(c, lock->priv.todo);
-    sent = rl_send(c, lock, lock->priv.todo & c->priv.in[REDLOCK_NODE_READY], RL_DELETE, RL_NOBODY);
-    rl_clear(&lock->priv.todo, sent | c->priv.in[REDLOCK_NODE_DOWN]);
+    rl_ask_nodes(c, lock);
+    if (lock->priv.outcome == REDLOCK_PENDING) {
+        lock->priv.outcome = (int8_t)rl_outcome(c, lock);
+        if (lock->priv.outcome == REDLOCK_PENDING)
+            return;
+    }
+    rl_clear(&lock->priv.todo, rl_send(c, lock, lock->priv.todo & c->priv.in[REDLOCK_NODE_READY],
+                                       RL_DELETE, RL_NOBODY));
     if (lock->priv.todo != 0 && lock->priv.outcome != REDLOCK_LOST &&
         !rl_past(c, lock->priv.due_us))
         return; /* a loss is reported at once */
@@ -690,7 +679,7 @@ static void rl_step_release(struct redlock_client *c, struct redlock_lock *lock)
     if (lock->priv.outcome == REDLOCK_UNCONFIRMED && lock->priv.until_us > 0)
         rl_too_slow(c, lock);
     rl_notify_own(c, lock);
-    rl_await(c, lock, RL_IN_SETTLE);
+    rl_await(c, lock, RL_IN_ROLLBACK);
 }
 
 /* ---- Steps ------------------------------------------------------------------------------------------- */
@@ -719,12 +708,6 @@ static void rl_step(struct redlock_client *c, struct redlock_lock *lock)
         break;
     case RL_IN_ROLLBACK:
         rl_step_rollback(c, lock);
-        break;
-    case RL_IN_SETTLE:
-        rl_step_settle(c, lock);
-        break;
-    case RL_IN_BACKOFF:
-        rl_step_backoff(c, lock);
         break;
     case RL_IN_EXTEND:
         rl_step_extend(c, lock);

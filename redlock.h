@@ -289,8 +289,8 @@ REDLOCK_API void redlock_lock_init(struct redlock_lock *lock, const void *key, s
 /* Acquires the lock. wait_ms is how long to wait for another holder, or for a quorum of nodes that answer;
    with 0, contention and an idle connection that turned out dead are still retried at once, up to 5 times.
    REDLOCK_OK, _HELD, _CONTENDED, _UNREACHABLE, _DENIED, _TOO_LATE, _TIMEOUT, _NO_ENTROPY, _ALREADY_HELD,
-   _FORKED or _INVALID_ARGUMENT. A failed acquire is rolled back. Blocks wait_ms + 3 * node_timeout_ms at
-   most; with wait_ms 0 at most 21 * node_timeout_ms (six attempts, where nodes time out one after another).
+   _FORKED or _INVALID_ARGUMENT. A failed acquire is rolled back. Blocks wait_ms + 2 * node_timeout_ms at
+   most; with wait_ms 0 at most 15 * node_timeout_ms (six attempts, where nodes time out one after another).
    Before an attempt it also waits for connections: stall_ms at most if there is no quorum of them, else 100 ms
    for the rest. With a fencing token 4 * node_timeout_ms more for each attempt, if the nodes' counters differ.
    [Redlock], "The Redlock algorithm"; R1 to R7, R16. */

@@ -156,11 +156,10 @@ REDLOCK_PRIVATE int rl_may_be_free(const struct redlock_client *c, const struct 
     return rl_is_quorum(c, lock->priv.attempt.free) && rl_others_had_it(lock);
 }
 
-/* Whether the lock was refused, and will retry. R7 */
+/* Whether the lock may have been refused, and will retry. R7 */
 static int rl_waits_for_a_holder(const struct redlock_lock *lock)
 {
-    return lock->priv.state == RL_IN_ROLLBACK || lock->priv.state == RL_IN_SETTLE ||
-           lock->priv.state == RL_IN_BACKOFF;
+    return lock->priv.state == RL_IN_ROLLBACK || lock->priv.state == RL_IN_LINE;
 }
 
 /* Nodes report that the lock with this key may be free; only its first `known` bytes are known. If they are a
@@ -186,7 +185,7 @@ static void rl_notify(struct redlock_client *c, unsigned nodes, const void *key,
             rl_set(&lock->priv.attempt.free, nodes);
             if (notified != NULL) {
                 lock->priv.attempt.free = 0;
-            } else if (lock->priv.state == RL_IN_BACKOFF && rl_may_be_free(c, lock)) {
+            } else if (lock->priv.state == RL_IN_LINE && rl_may_be_free(c, lock)) {
                 notified = rl_extra_keys(lock) == 0 ? lock : NULL;
                 rl_touch(c, lock);
             }
@@ -343,12 +342,6 @@ static inline void rl_replied(struct redlock_client *c, struct redlock_node *nod
         rl_clear(&lock->priv.waits, bit);
         if (rl_is(reply->command, RL_EXTENDING) && lock->priv.state != RL_IN_EXTEND)
             reply->role = RL_LATE; /* its round has succeeded */
-    }
-    if (lock->priv.state == RL_IN_SETTLE) {
-        /* the outcome is known: a release that is not answered well is owed. R4 */
-        if (REDLOCK_OWED_MAX > 0 && (reply->vote == RL_LATER || reply->vote == RL_UNANSWERED))
-            rl_set(&lock->priv.attempt.again, bit);
-        return;
     }
     if (rl_is(reply->command, RL_CREATING)) {
         rl_clear(&lock->priv.attempt.open, bit);

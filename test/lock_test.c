@@ -4136,7 +4136,7 @@ static void r15_everything_is_bounded(void)
     is_int((int)since(start), 50 * MS, "r15: after node_timeout_ms");
     start = fake_now_us;
     is_int(acquire(500), REDLOCK_UNREACHABLE, "r15: also with wait_ms");
-    ok(since(start) <= (500 + 150) * MS, "r15: wait_ms + 3 * node_timeout_ms at most: %ld us",
+    ok(since(start) <= (500 + 100) * MS, "r15: wait_ms + 2 * node_timeout_ms at most: %ld us",
        since(start));
     begin(5);
     for (i = 0; i < 3; i++)

@@ -37,7 +37,7 @@ R6|redlock.c|s/RL_MS_US \+ rl_pause_us\(c, lock\);/rl_pause_us(c, lock);/|an att
 R6|redlock.c|s/if \(!again \|\| rl_token/if (rl_token/|a denial is no reason to wait
 R11|redlock.c|s/lock->priv.outcome == REDLOCK_UNCONFIRMED \|\| (lock->priv.outcome == REDLOCK_LOST)/$1/|an unconfirmed release can be called again
 R11|redlock.c|s/(== REDLOCK_LOST) \|\|\s+lock->priv.outcome == REDLOCK_CANCELLED\)/$1)/|so can a cancelled one
-R4|redlock.c|s/(if \(rl_past\(c, lock->priv.due_us\)) \|\| lock->priv.outcome == REDLOCK_CANCELLED\)/$1)/|a cancel ends the pause before a retry
+R4|redlock.c|s/if \((lock->priv.outcome == REDLOCK_CANCELLED)\)( \{\s+rl_finish\(c, lock, REDLOCK_CANCELLED\);\s+return;\s+\}\s+rl_hasten)/if ($1 \&\& rl_past(c, lock->priv.due_us))$2/|a cancel ends the pause before a retry
 R11|redlock.c|s/lock->priv.waits \| lock->priv.attempt.again\) != 0/lock->priv.waits) != 0/|a release that waits repeats what temporary errors refused
 R11|redlock.c|s/else if \(rl_past\(c, lock->priv.due_us\)\) (\{ \/\* once more)/else $1/|not all the time
 R11|redlock.c|s/rl_not_after\(&lock->priv.due_us, end_us\);/;/|it ends when the wait is over
@@ -68,14 +68,14 @@ R3|policy.c|s/ttl_ms % 1000 \* ppm \/ 1000/0/|drift of a ttl below a second
 R3|policy.c|s/\(uint64_t\)\(ttl_ms \/ 1000\) \* ppm \+/0 +/|drift of the ttl
 R3|client.c|s/settings->quorum = count \/ 2 \+ 1/settings->quorum = (count + 1) \/ 2/|a quorum is more than half of the nodes
 R4|redlock.c|s/lock->priv.todo = lock->priv.attempt.asked;/lock->priv.todo = lock->granted;/|release to all asked, not only to those that granted
-R4|redlock.c|s/rl_roll_back\(c, lock, REDLOCK_LOST\);/rl_enter(lock, RL_IN_SETTLE), lock->priv.outcome = REDLOCK_LOST;/g|a lost lock is released on the nodes that still have it
+R4|redlock.c|s/(rl_roll_back\(c, lock, REDLOCK_LOST\));/$1, lock->priv.todo = 0;/g|a lost lock is released on the nodes that still have it
 R4|redlock.c|s/lock->priv.todo = lock->priv.attempt.asked;/lock->priv.todo = 0;/|the rollback
 R4|redlock.c|s/rl_send\(c, lock, lock->priv.todo & [^,]*,\s+RL_DELETE, RL_NOBODY\)/0/|a release that waits while the buffer is full
 R4|redlock.c|s/rl_roll_back\(c, lock, REDLOCK_CANCELLED\);/rl_finish(c, lock, REDLOCK_CANCELLED);/|the rollback of a cancelled attempt
 R4|pipeline.c|s/nodes &= rl_up\(c\);(\s+size)/;$1/|nothing is queued on a connection that broke
 R4|redlock.c|s/lock->priv.attempt.again \| unanswered/unanswered/|a temporary error is no answer to a release
-R4|vote.c|s/(SETTLE\) \{[^}]*reply->vote == RL_LATER \|\| reply->vote ==) RL_UNANSWERED/$1 RL_LATER/|a release that becomes unanswered while another one waits is owed
-R4|vote.c|s/(SETTLE\) \{[^}]*)reply->vote == RL_LATER \|\|/$1/|so is one that is answered with a temporary error then
+R4|vote.c|s/lock->priv.state != RL_IN_ASK && node->priv.useful/lock->priv.state != RL_IN_ROLLBACK \&\& $&/|a release that becomes unanswered while another one waits is owed
+R4|vote.c|s/else if \(rl_is\(reply->command, RL_RELEASING\)\)/else if (state != RL_IN_ROLLBACK \&\& rl_is(reply->command, RL_RELEASING))/|so is one that is answered with a temporary error then
 R4|redlock.c|s/lock->priv.attempt.again \| unanswered/lock->priv.attempt.again/|a late temporary error is no answer to a release
 R4|node.c|s/\} else if \(rl_part\(node\) < main\) \{/$& reply->owner = request->owner;/|the last reply of a pair is the answer
 R4|redlock.c|s/rl_past\(c, owed->until_us\)/0/|releases are owed until the key has expired
