@@ -308,9 +308,7 @@ enum redlock_status redlock_release_start(struct redlock_client *client, struct 
 
     if (status != REDLOCK_PENDING)
         return status;
-    rl_ignore_late(client, lock); /* in whatever state it is. R11 */
-    if (lock->priv.state != RL_IS_HELD)
-        rl_ignore(client, lock, client->priv.all, RL_RELEASING);
+    rl_forget(client, lock); /* in whatever state it is. R11 */
     lock->valid_until_us = 0;
     lock->priv.attempt.again = 0;
     rl_begin(client, lock, REDLOCK_OP_RELEASE, RL_IN_RELEASE, wait_ms);
@@ -361,7 +359,7 @@ void redlock_abandon(struct redlock_client *client, struct redlock_lock *lock)
 {
     if (client == NULL || lock == NULL || lock->status == REDLOCK_PENDING)
         return;
-    rl_ignore_late(client, lock);
+    rl_forget(client, lock);
     rl_let_go(client, lock);
     lock->priv.attempt.asked = 0;
 }

@@ -215,8 +215,7 @@ enum {
     RL_WRITING = RL_TAKING | RL_EXTENDING | REDLOCK_FENCING << RL_CONFIRM,
     RL_NATIVE = REDLOCK_NATIVE_RELEASE ? 1 << RL_DELIFEQ | 1 << RL_DELEX | 1 << RL_EVALSHA : 0,
     RL_RELEASING = 1 << RL_DELETE | RL_NATIVE,
-    RL_SCRIPTS = (RL_WRITING & ~(1 << RL_SET)) | 1 << RL_DELETE,
-    RL_ANY = RL_WRITING | RL_RELEASING
+    RL_SCRIPTS = (RL_WRITING & ~(1 << RL_SET)) | 1 << RL_DELETE
 };
 
 enum rl_vote {
@@ -369,10 +368,10 @@ REDLOCK_PRIVATE struct redlock_request *rl_request(struct redlock_node *node, un
 /* The oldest request has all its replies. */
 REDLOCK_PRIVATE void rl_pop(struct redlock_node *node);
 
-/* The reply that `owner` waits for from each of `nodes`, to a command of a set, goes to `heir` in a new role. There is
-   at most one on each node. */
+/* The vote that `owner` waits for from each of `nodes` goes to `heir` in a new role; without an heir any reply does.
+   There is at most one on each node. */
 REDLOCK_PRIVATE void rl_redirect(struct redlock_client *c, const void *owner, unsigned nodes,
-                                 unsigned set, void *heir, unsigned role);
+                                 void *heir, unsigned role);
 
 /* ---- Nodes (node.c) --------------------------------------------------------------------------- */
 
@@ -1052,15 +1051,11 @@ static inline void rl_set_late_errors(struct redlock_client *c, unsigned nodes)
 /* Votes that did not come in time count as failed. Their nodes get the error. */
 REDLOCK_PRIVATE void rl_too_slow(struct redlock_client *c, struct redlock_lock *lock);
 
-/* The reply to a command of a set is needed no more: at most one on each node. */
-REDLOCK_PRIVATE void rl_ignore(struct redlock_client *c, const void *owner, unsigned nodes,
-                               unsigned set);
+/* The replies that are still due are no votes any more. */
+REDLOCK_PRIVATE void rl_end_round(struct redlock_client *c, struct redlock_lock *lock);
 
-/* The token is not used any more: late replies make no members. */
-REDLOCK_PRIVATE void rl_ignore_late(struct redlock_client *c, struct redlock_lock *lock);
-
-/* A round of extensions is over. */
-REDLOCK_PRIVATE void rl_ignore_extensions(struct redlock_client *c, struct redlock_lock *lock);
+/* No reply is needed any more. */
+REDLOCK_PRIVATE void rl_forget(struct redlock_client *c, struct redlock_lock *lock);
 
 /* Connects nodes where that is due. */
 REDLOCK_PRIVATE void rl_connect_due(struct redlock_client *c, unsigned nodes);

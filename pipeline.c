@@ -91,10 +91,23 @@ REDLOCK_PRIVATE void rl_pop(struct redlock_node *node)
         node->priv.first = 0;
 }
 
+/* A late reply is of use only to a command that creates the key. A repair makes no member. R8, R9 */
+static void rl_hand_over(struct redlock_request *request, void *heir, unsigned role)
+{
+    unsigned command = request->command & RL_COMMAND;
+
+    if (role == RL_LATE && !rl_is(command, RL_CREATING))
+        heir = NULL;
+    if (REDLOCK_REPAIR && role == RL_LATE && command == RL_REPAIR)
+        role = RL_STALE;
+    request->owner = heir;
+    request->role = (uint8_t)role;
+}
+
 /* Locks are mostly decided in the order in which they asked. So the search goes on where the last one ended, and
    mostly finds the request at once, however many there are. */
 REDLOCK_PRIVATE void rl_redirect(struct redlock_client *c, const void *owner, unsigned nodes,
-                                 unsigned set, void *heir, unsigned role)
+                                 void *heir, unsigned role)
 {
     struct redlock_node *node = c->priv.nodes;
     unsigned n;
@@ -107,9 +120,8 @@ REDLOCK_PRIVATE void rl_redirect(struct redlock_client *c, const void *owner, un
             if (node->priv.sought >= node->priv.count)
                 node->priv.sought = 0;
             request = rl_request(node, node->priv.sought++);
-            if (request->owner == owner && rl_is(request->command & RL_COMMAND, set)) {
-                request->owner = heir;
-                request->role = (uint8_t)role;
+            if (request->owner == owner && (heir == NULL || request->role < RL_LATE)) {
+                rl_hand_over(request, heir, role);
                 break;
             }
         }

@@ -209,7 +209,7 @@ static int rl_try_begin(struct redlock_client *c, struct redlock_lock *lock)
 static void rl_roll_back(struct redlock_client *c, struct redlock_lock *lock,
                          enum redlock_status outcome)
 {
-    rl_ignore_late(c, lock);
+    rl_forget(c, lock);
     lock->valid_until_us = 0;
     lock->members = lock->priv.attempt.again = 0;
     rl_note_waiting(c);
@@ -217,16 +217,6 @@ static void rl_roll_back(struct redlock_client *c, struct redlock_lock *lock,
     rl_forget_holder(lock);
     lock->priv.outcome = (int8_t)outcome;
     rl_await(c, lock, RL_IN_ROLLBACK);
-}
-
-/* The round is decided. A grant that comes later may make its node a member; a confirmation is not needed. */
-static void rl_end_votes(struct redlock_client *c, struct redlock_lock *lock)
-{
-    if (REDLOCK_FENCING && lock->priv.state == RL_IN_CONFIRM)
-        rl_ignore(c, lock, lock->priv.waits, 1 << RL_CONFIRM);
-    else
-        rl_redirect(c, lock, lock->priv.waits, RL_TAKING, lock, RL_LATE);
-    lock->priv.waits = 0;
 }
 
 /* Nodes that were not sent the lock yet are sent it while it is held. R2 */
@@ -260,7 +250,7 @@ static void rl_hold(struct redlock_client *c, struct redlock_lock *lock)
         return;
     }
     rl_forget_holder(lock);
-    rl_end_votes(c, lock);
+    rl_end_round(c, lock);
     lock->extended = 0;
     rl_ask_the_rest(c, lock);
     rl_set(&c->priv.wanted, lock->priv.todo);
@@ -274,7 +264,7 @@ static void rl_confirm(struct redlock_client *c, struct redlock_lock *lock)
         rl_roll_back(c, lock, REDLOCK_PENDING);
         return;
     }
-    rl_end_votes(c, lock);
+    rl_end_round(c, lock);
     rl_set(&lock->members, lock->granted); /* they count if it is held */
     lock->granted = lock->refused = lock->failed = 0;
     rl_disagree(lock, ~0U);
@@ -473,7 +463,7 @@ static void rl_owe(struct redlock_client *c, struct redlock_lock *lock)
     owed->waits = unanswered;
     owed->due_us = c->priv.now_us + RL_OWED_MS * RL_MS_US;
     owed->until_us = c->priv.now_us + lock->ttl_ms * RL_MS_US;
-    rl_redirect(c, lock, unanswered, RL_RELEASING, owed, RL_OWED);
+    rl_redirect(c, lock, unanswered, owed, RL_OWED);
     rl_clear(&lock->priv.waits, unanswered);
 }
 
@@ -488,7 +478,7 @@ static void rl_owed_tick(struct redlock_client *c)
         if (owed->todo == 0 || !rl_past(c, owed->due_us))
             continue;
         if (rl_past(c, owed->until_us)) {
-            rl_ignore(c, owed, c->priv.all, RL_ANY);
+            rl_redirect(c, owed, c->priv.all, NULL, RL_NOBODY);
             owed->todo = 0;
             continue;
         }
@@ -528,9 +518,8 @@ static void rl_step_rollback(struct redlock_client *c, struct redlock_lock *lock
         !rl_past(c, lock->priv.due_us))
         return; /* a loss is reported at once */
     rl_owe(c, lock);
-    /* the reply to PTTL may be due from nodes that have voted */
-    rl_ignore(c, lock, rl_wants_holder(lock) ? c->priv.all : lock->priv.waits, RL_RELEASING);
-    lock->priv.todo = lock->priv.waits = lock->priv.attempt.again = 0;
+    rl_forget(c, lock);
+    lock->priv.todo = lock->priv.attempt.again = 0;
     if (lock->priv.outcome == REDLOCK_UNCONFIRMED || lock->priv.outcome == REDLOCK_LOST ||
         lock->priv.outcome == REDLOCK_CANCELLED) { /* it may be released again */
         rl_finish(c, lock, (enum redlock_status)lock->priv.outcome);
@@ -561,7 +550,7 @@ static void rl_end_extension(struct redlock_client *c, struct redlock_lock *lock
 {
     if (status != REDLOCK_OK) {
         rl_ask_the_rest(c, lock);
-        rl_ignore_extensions(c, lock);
+        rl_end_round(c, lock);
     } else if (lock->extended < UINT16_MAX) { /* replies that come late still count */
         lock->extended++;
     }

@@ -12,33 +12,24 @@
 
 /* ---- The end of a round, and the next --------------------------------------------------------------- */
 
-REDLOCK_PRIVATE void rl_ignore(struct redlock_client *c, const void *owner, unsigned nodes,
-                               unsigned set)
+REDLOCK_PRIVATE void rl_end_round(struct redlock_client *c, struct redlock_lock *lock)
 {
-    rl_redirect(c, owner, nodes, set, NULL, RL_NOBODY);
-}
-
-/* The token is not used any more, so late replies make no members. */
-REDLOCK_PRIVATE void rl_ignore_late(struct redlock_client *c, struct redlock_lock *lock)
-{
-    rl_ignore(c, lock, lock->priv.attempt.open, RL_CREATING);
-    rl_ignore(c, lock, lock->priv.waits, RL_WRITING & ~(unsigned)RL_CREATING);
+    rl_redirect(c, lock, lock->priv.waits, lock, RL_LATE);
     lock->priv.waits = 0;
 }
 
-/* A round of extensions is over. The lock still gets the reply to a repair, because a repair creates the key and
-   its connection may break yet. R8b */
-REDLOCK_PRIVATE void rl_ignore_extensions(struct redlock_client *c, struct redlock_lock *lock)
+REDLOCK_PRIVATE void rl_forget(struct redlock_client *c, struct redlock_lock *lock)
 {
-    rl_ignore(c, lock, lock->priv.waits, 1 << RL_EXTEND);
-    if (REDLOCK_REPAIR)
-        rl_redirect(c, lock, lock->priv.waits, 1 << RL_REPAIR, lock, RL_STALE);
-    lock->priv.waits = 0;
+    if (rl_wants_holder(lock)) /* nodes that have voted may owe the reply to PTTL */
+        lock->priv.waits = c->priv.all;
+    rl_end_round(c, lock);
+    rl_redirect(c, lock, lock->priv.attempt.open, NULL, RL_NOBODY);
+    lock->priv.attempt.open = 0;
 }
 
 REDLOCK_PRIVATE void rl_begin_round(struct redlock_client *c, struct redlock_lock *lock)
 {
-    rl_ignore_extensions(c, lock); /* late ones of the round before */
+    rl_end_round(c, lock); /* late ones of the round before */
     rl_clear(&lock->priv.attempt.suspect, ~rl_abandoned(c));
     lock->priv.started_us = c->priv.now_us;
     lock->priv.todo = c->priv.all;

@@ -3726,6 +3726,45 @@ static void a_reply_about_the_holder_in_pieces(void)
     ok(between > 0, "holder: a reply was late %u times", between);
 }
 
+/* An attempt is refused, and its replies arrive one byte at a time. The release begins after each number of bytes, also
+   when the holder is named and the reply to PTTL is still due. */
+static void r11_a_release_between_two_replies(void)
+{
+    struct redlock_lock other_use;
+    char holder[64];
+    unsigned touched = 0, between = 0, bytes, n;
+    int i;
+
+    memset(&other_use, 0xff, sizeof other_use);
+    for (bytes = 0; bytes < 100; bytes++) {
+        begin_with_defaults(3);
+        warm_up();
+        fake_put(1, "k", "somebody-whose-token-is-longer", 60000);
+        fake_put(2, "k", "x", 60000);
+        set_holder(&lock, holder, sizeof holder);
+        set_label(&lock, "mine", 4 * (REDLOCK_LABEL_MAX > 3));
+        set_token_is_label(&lock, REDLOCK_LABEL_MAX > 3); /* then the release is not repeated */
+        redlock_acquire_start(&client, &lock, 0);
+        for (n = 0; n < bytes; n++) {
+            fake_nodes[1].drip = fake_nodes[2].drip = 0; /* commands are sent whole */
+            redlock_tick(&client);
+            fake_nodes[1].drip = fake_nodes[2].drip = 1;
+            fake_now_us += MS / 10;
+            for (i = 0; i < 3; i++)
+                redlock_handle_events(&client, (unsigned)i, REDLOCK_READABLE);
+        }
+        between +=
+            lock.status == REDLOCK_PENDING && nodes[2].priv.count > 0 && !(lock.priv.waits & 4);
+        fake_nodes[1].drip = fake_nodes[2].drip = 0;
+        redlock_release(&client, &lock, 0);
+        lock = other_use;
+        fake_pass(&client, 200 * MS);
+        touched += memcmp(&lock, &other_use, sizeof lock) != 0;
+    }
+    is_int((int)touched, 0, "r11: no reply is due to a released lock");
+    ok(between > 0, "r11: between the reply to the rollback and that to PTTL, %u times", between);
+}
+
 /* Waits 2 ms and reads all replies that have arrived. */
 static void read_replies(void)
 {
@@ -4838,6 +4877,7 @@ static void diagnosis(void)
     if (REDLOCK_MULTI_KEY)
         expiry_with_several_holders();
     a_late_reply_about_the_holder();
+    r11_a_release_between_two_replies();
     a_reply_about_the_holder_in_pieces();
 }
 

@@ -22,7 +22,7 @@ R1|vote.c|s/if \(lock->priv.state != RL_IN_ASK && node->priv.useful/if (node->pr
 R1|redlock.c|s/if \(!rl_prolong/lock->priv.started_us = c->priv.now_us; $&/|T1 is read before the first byte is sent
 R2|redlock.c|s/rl_is_quorum\(c, rl_agreed\(lock\)\)/rl_is_quorum(c, lock->priv.waits == 0 ? rl_agreed(lock) : 0)/|one node after the other is not enough: the command goes to all nodes at once
 R2|redlock.c|s/rl_ask_the_rest\(c, lock\);(\s+rl_set)/lock->priv.todo = 0;$1/|nodes that were not asked are sent the lock later
-R2|redlock.c|s/rl_ask_the_rest\(c, lock\);(\s+rl_ignore_ext)/lock->priv.todo = 0;$1/|also after a failed extension
+R2|redlock.c|s/rl_ask_the_rest\(c, lock\);(\s+rl_end_round)/lock->priv.todo = 0;$1/|also after a failed extension
 R2|redlock.c|s/lock->priv.started_us = c->priv.now_us; \/\* the wait/if (lock->priv.op.attempts == 0) $&/|a retry waits for connections, too
 R2|redlock.c|s/if \(coming &&/if (coming \&\& !reachable \&\&/|an attempt waits for connections
 R2|redlock.c|s/if \(rl_is_failing\(node\)\)\s+return 0;//|an attempt does not wait for nodes that failed before
@@ -44,7 +44,7 @@ R11|redlock.c|s/rl_not_after\(&lock->priv.due_us, end_us\);/;/|it ends when the 
 R11|redlock.c|s/if \(lock->priv.outcome != REDLOCK_CANCELLED\)(\s+lock->priv.outcome = \(int8_t\)rl_released)/$1/|a cancelled release ends
 R4|redlock.c|s/owed->waits = unanswered;/;/|no release is repeated while its reply is due
 R4|vote.c|s/reply->vote == RL_YES \|\| reply->vote == RL_NO \|\| reply/reply->vote == RL_YES || reply/|a release that found no key is not repeated
-R4|redlock.c|s/rl_ignore\(c, owed, c->priv.all, RL_ANY\);/;/|the reply to a release that was given up says nothing of another
+R4|redlock.c|s/rl_redirect\(c, owed, c->priv.all, NULL, RL_NOBODY\);/;/|the reply to a release that was given up says nothing of another
 R8|vote.c|s/rl_clear\(&lock->priv.attempt.late, bit\);/;/|a late grant counts no more when its key is gone
 R8|vote.c|s/else if \(reply->vote == RL_YES\) \{(\s+rl_set\(&lock->priv.attempt.late)/else if (reply->vote <= RL_NO) {$1/|a late refusal makes no member
 R8|round.c|s/if \(mute \|\| lock->priv.state == RL_IS_HELD\)/if (mute)/|a node that is asked after the decision confirms after the decision
@@ -83,16 +83,16 @@ R4|redlock.c|s/ \|\| rl_token_is_label\(lock\)\)/)/|no release is repeated if th
 R5|round.c|s/\(state == RL_IN_ASK && rl_is_failing\(node\)\)/0/|a node that failed before counts as failed
 R5|node.c|s/node->priv.denied && (pause_us > soon_us)/$1/|only nodes that deny the client are tried again soon
 R5|redlock.c|s/!rl_is_quorum\(c, ready \| untried\)/1/|untried nodes are tried before a call fails
-R5|redlock.c|s/rl_ignore_late\(c, lock\);(\s+lock->valid_until_us = 0;)/lock->priv.waits = 0;$1/|late answers are not votes
+R5|redlock.c|s/rl_forget\(c, lock\);(\s+lock->valid_until_us = 0;)/lock->priv.waits = 0;$1/|late answers are not votes
 R5|node.c|s/if \((rl_part\(node\) > rl_main_part\(command\) && !\(command & RL_WITH_SYNC\))\)(\s+reply->owner)/if (1)$2/|locks that wait for a broken connection get a failure
 R5|node.c|s/if \(reply->vote == RL_NONSENSE\)(\s+rl_node_fail)/if (event == RESP_BAD)$1/|nonsense disconnects
 R5|client.c|s/(rl_past\(c, rl_node_stall_us\(c, node\)\))(\)\s+rl_node_stalls)/0$2/|the stall
 R5|client.c|s/redlock_handle_events\(c, node->priv.index, REDLOCK_READABLE \| REDLOCK_WRITABLE\);/;/|replies that arrived while the program did not call the library are no stall
 R5|node.c|s/if \(node->priv.pause_ms ==\s+0\) \{/if (1) {/|a server that only completes the handshake gets one immediate reconnect, not more
 R5|node.c|s/if \(!rl_past\(c, due_us\)\)\s+return;/;/|the pause before a reconnect
-R5|client.c|s/rl_ignore_late\(client, lock\);\n    rl_let_go/rl_let_go/|the struct of an abandoned lock is not written to
-R5|redlock.c|s/lock->priv.waits, RL_RELEASING\)/0, RL_RELEASING)/|the struct of a released lock is not written to
-R5|redlock.c|s/rl_wants_holder\(lock\) \? c->priv.all : lock->priv.waits, RL_RELEASING/lock->priv.waits, RL_RELEASING/|the struct of a lock whose PTTL is unanswered is not written to
+R5|client.c|s/rl_forget\(client, lock\);\n    rl_let_go/rl_let_go/|the struct of an abandoned lock is not written to
+R5|redlock.c|s/rl_forget\(c, lock\);(\s+lock->priv.todo = )/$1/|the struct of a released lock is not written to
+R5|round.c|s/if \(rl_wants_holder\(lock\)\) (\/\* nodes that have)/if (0) $1/|the struct of a lock whose PTTL is unanswered is not written to
 R6|redlock.c|s/return !rl_is_quorum\(c, voters & ~\(unsigned\)\(lock->refused \| lock->failed\)\)/return 0/|an attempt ends when a quorum is out of reach
 R6|redlock.c|s/ && rl_knows_why\(c, lock\)//|a failed attempt ends when its cause is known
 R6|redlock.c|s/lock->priv.op.attempts > c->priv.settings.retries/0/|the number of retries
@@ -145,7 +145,8 @@ R8b|vote.c|s/\(reply->vote == RL_YES \|\| reply->vote == RL_REPAIRED\) &&/reply-
 R9|vote.c|s/if \(vote != RL_REPAIRED \|\|/if (1 ||/|a repaired node counts after its next confirmation
 R8b|vote.c|s/\(lock->priv.attempt.again & ~unanswered & bit\)/(lock->priv.attempt.again \& bit)/|at most one unanswered command that creates the key
 R8b|vote.c|s/rl_set\(&lock->priv.attempt.suspect, bit\);/;/|an unanswered command of a former connection counts as unanswered
-R8b|round.c|s/rl_redirect\(c, lock, lock->priv.waits, 1 << RL_REPAIR, lock, RL_STALE\);/rl_ignore(c, lock, lock->priv.waits, 1 << RL_REPAIR);/|an unanswered command of an earlier round counts as unanswered
+R9|pipeline.c|s/role = RL_STALE;/;/|a late reply to a repair makes no member
+R8b|pipeline.c|s/(role == RL_LATE && !rl_is\(command, )RL_CREATING/$1RL_TAKING/|an unanswered command of an earlier round counts as unanswered
 R8b|vote.c|s/rl_clear\(&lock->priv.attempt.suspect, bit\);//|the token on the node proves that the unanswered command has run
 R8b|node.c|s/rl_clear\(&c->priv.abandoned, node->priv.bit\); \/\* another/; \/* another/|another server process never runs an unanswered command
 R8b|round.c|s/role = rl_is\(command, RL_CREATING\) \? RL_STALE : RL_NOBODY;/role = RL_NOBODY;/|a vote that does not count is tracked as unanswered
@@ -175,8 +176,8 @@ R10|redlock.c|s/rl_past\(c, lock->priv.due_us\) && rl_renewals\(lock\) == 1/0/|t
 R10|redlock.c|s/rl_not_after\(&end_us, ([^;]*)\);/end_us = $1;/|an extension with a shorter TTL is due after a third of that TTL
 R10|redlock.c|s/lock->ttl_ms - lock->ttl_ms \/ 3/0/|an extension is due after a third of the TTL
 R10|redlock.c|s/else if \(rl_past\(c, lock->valid_until_us\)\)\s+rl_roll_back/else if (0) rl_roll_back/|the loss when the validity is over
-R11|client.c|s/rl_ignore_late\(client, lock\);( \/\* in whatever)/$1/|a release discards outstanding votes
-R11|client.c|s/rl_ignore\(client, lock, client->priv.all, RL_RELEASING\);/;/|a release discards the replies to an earlier one
+R11|round.c|s/rl_end_round\(c, lock\);( \/\* late ones)/$1/|a round discards the votes that an earlier one waits for
+R11|client.c|s/rl_forget\(client, lock\);( \/\* in whatever)/$1/|a release discards the replies to an earlier command
 R10|redlock.c|s/return end_us > rest_us \? end_us - rest_us : 0;/return lock->priv.started_us + lock->ttl_ms \/ 3 * RL_MS_US;/|auto-extension that starts late extends at once
 R10|redlock.c|s/if \(rl_renewals\(lock\) == 0\)/if (status != REDLOCK_OK || rl_renewals(lock) == 0)/|an automatic extension that failed is tried again
 R10|redlock.c|s/soon_us \+ \(lock->valid_until_us - c->priv.now_us\) \/ 4/lock->valid_until_us/|tried again in time
@@ -248,10 +249,10 @@ R5|pipeline.c|s/rl_clear\(&c->priv.full, bit\);(\s+memset)/$1/|a broken connecti
 R5|node.c|s/(rl_pop\(node\);)\s+rl_clear\(&c->priv.full, node->priv.bit\);/$1/|a reply frees one of the node's slots
 R5|pipeline.c|s/if \(node->priv.count == 0\)(\s+node->priv.mark_us)/if (0)$1/|a stall is measured from the first unanswered command
 R18|command.c|s/ && rl_run\(m->node\) != 0;/;/|no marker is written for an unknown run_id
-R8|redlock.c|s/rl_redirect\(c, lock, lock->priv.waits, RL_TAKING, lock, RL_LATE\);/;/|a reply after the decision counts as late
-R16|redlock.c|s/rl_end_votes\(c, lock\);(\s+rl_set\(&lock->members)/rl_ignore(c, lock, lock->priv.waits, 1 << RL_CONFIRM); lock->priv.waits = 0;$1/|a grant after the counters are known counts as late
-R16|redlock.c|s/rl_ignore\(c, lock, lock->priv.waits, 1 << RL_CONFIRM\);(\s+else)/;$1/|a confirmation of the counter after the decision does not count
-R16|redlock.c|s/rl_end_votes\(c, lock\);(\s+rl_set\(&lock->members)/rl_redirect(c, lock, lock->priv.waits, RL_TAKING, lock, RL_LATE); lock->priv.waits = 0;$1/|a confirmation of an earlier proposal does not count
+R8|round.c|s/rl_redirect\(c, lock, lock->priv.waits, lock, RL_LATE\);/;/|a reply after the decision counts as late
+R16|redlock.c|s/rl_end_round\(c, lock\);(\s+rl_set\(&lock->members)/rl_forget(c, lock);$1/|a grant after the counters are known counts as late
+R16|pipeline.c|s/(role == RL_LATE && !rl_is\(command, RL_CREATING)\)/$1 | 1 << RL_CONFIRM)/|a confirmation of the counter after the decision does not count
+R16|redlock.c|s/rl_end_round\(c, lock\);(\s+rl_set\(&lock->members)/if (lock->priv.state == RL_IN_ASK) rl_end_round(c, lock); lock->priv.waits = 0;$1/|a confirmation of an earlier proposal does not count
 R8b|vote.c|s/if \(reply->role == RL_STALE\)/if (0)/|a late reply that does not count makes no confirmed node
 R8|vote.c|s/(if \(reply->role != RL_VOTER\)\s+)return; \/\* decided/$1rl_set(\&lock->priv.round.broken, bit); else \/* decided/|a node that disconnects after the decision has not failed
 R4|vote.c|s/if \(REDLOCK_DIAGNOSIS && reply->command == RL_PTTL\)/if (0)/|the reply to PTTL is no reply to a release
@@ -278,7 +279,7 @@ R13|vote.c|s/ \|\|\s+lock->priv.state == RL_IN_EXTEND;/;/|a vote for an extensio
 R13|vote.c|s/(rl_disagree\(lock, bit\);\s+)rl_unanswered\(node, lock\);/$1rl_set(\&lock->failed, bit);/|the extension is sent again after such a break
 R14|round.c|s/if \(mute \|\| lock->priv.state/if (lock->priv.state/|a node that is excluded from voting has no vote
 R4|vote.c|s/if \(REDLOCK_OWED_MAX > 0 && reply->role == RL_OWED\)/if (0)/|the answer to a release that is owed is no vote
-R4|redlock.c|s/rl_redirect\(c, lock, unanswered, RL_RELEASING, owed, RL_OWED\);//|a late reply to a release answers the owed release
+R4|redlock.c|s/rl_redirect\(c, lock, unanswered, owed, RL_OWED\);//|a late reply to a release answers the owed release
 R8b|node.c|s/if \(rl_is\(reply->command, RL_CREATING\)\)(\s+rl_note_abandoned)/if (0)$1/|commands of other locks that a server process may still run
 R6|node.c|s/\(request->role == RL_VOTER \|\| /(1 || /|late replies do not count for the round trip
 R5|pipeline.c|s/rl_clear\(&c->priv.in\[node->state\], bit\);//|a node is in one state
@@ -304,7 +305,7 @@ QR5|pipeline.c|s/rl_set_part\(node, 0\);\n(\s+if \(--node)/$1/|the count of repl
 QR5|pipeline.c|s/if \(--node->priv.requests\[node->priv.first\].repeats > 0\)\n\s+return;//|a shared slot expects as many replies as commands
 QR5|pipeline.c|s/if \(\+\+node->priv.first == REDLOCK_PIPELINE_MAX\)\n\s+node->priv.first = 0;/++node->priv.first;/|the ring of slots wraps around
 QR5|pipeline.c|s/at < REDLOCK_PIPELINE_MAX \? at : at - REDLOCK_PIPELINE_MAX/at % (REDLOCK_PIPELINE_MAX - 1)/|the ring uses all of its slots
-QR5|pipeline.c|s/request->owner == owner && rl_is\(request->command & RL_COMMAND, set\)/request->owner == owner/|only replies to commands of the set are redirected
+QR5|pipeline.c|s/ && \(heir == NULL \|\| request->role < RL_LATE\)//|only votes are redirected to another requester
 QR5|pipeline.c|s/if \(node->priv.sought >= node->priv.count\)\s+node->priv.sought = 0;//|a search begins again with the oldest request
 QR4|node.c|s/ \|\| \(REDLOCK_OWED_MAX > 0 && request->role == RL_OWED\)//|a repeated release waits for its own reply only
 QR5|pipeline.c|s/request->role = \(uint8_t\)role;//|a redirected reply gets the new role

@@ -332,7 +332,7 @@ static unsigned any_command(void)
                                         RL_EVALSHA, RL_DELIFEQ, RL_FENCE,  RL_CONFIRM};
     unsigned command = commands[roll(REDLOCK_FENCING ? 12 : REDLOCK_NATIVE_RELEASE ? 10 : 8)];
 
-    if (brief || !rl_is(command, RL_ANY))
+    if (brief || !rl_is(command, RL_WRITING | RL_RELEASING))
         return RL_SET;
     if (command == RL_DELETE && REDLOCK_NOTIFICATION && roll(3) == 0)
         command |= RL_WITH_CACHING;
@@ -592,40 +592,47 @@ static void server_step(void)
     hear(i, 1);
 }
 
-/* How many replies to commands of the set the owner waits for from node i. */
-static unsigned due_to(unsigned i, const void *owner, unsigned set)
+/* Whether an entry is what rl_redirect looks for: a vote that the owner waits for, or without an heir any reply. */
+static int is_sought(const struct entry *entry, const void *owner, const void *heir)
+{
+    return entry->owner == owner && (heir == NULL || entry->role < RL_LATE);
+}
+
+/* How many of these are due from node i. */
+static unsigned sought_from(unsigned i, const void *owner, const void *heir)
 {
     unsigned n, due = 0;
 
     for (n = 0; n < ends[i].used; n++)
-        due += ends[i].entries[n].owner == owner &&
-               rl_is(ends[i].entries[n].command & RL_COMMAND, set);
+        due += (unsigned)is_sought(&ends[i].entries[n], owner, heir);
     return due;
 }
 
-/* Only where one reply at most is due: the caller promises this. */
+/* Only where one reply at most is due: the caller promises this. A late reply is only needed to a command that
+   creates the key. */
 static void redirect_some(void)
 {
-    static const unsigned sets[] = {RL_ANY, RL_TAKING, RL_RELEASING, 1 << RL_REPAIR, RL_WRITING};
     unsigned all = REDLOCK_OWED_MAX > 0 ? 2 * LOCKS : LOCKS, from = roll(all), to = roll(all);
     void *owner = from < LOCKS ? (void *)&locks[from] : &owed[from - LOCKS];
     void *heir = roll(2) == 0 ? NULL : to < LOCKS ? (void *)&locks[to] : &owed[to - LOCKS];
-    unsigned set = sets[roll(5)], role = heir == NULL ? (unsigned)RL_NOBODY
-                                         : to < LOCKS ? 1 + roll(RL_OWED - 1)
-                                                      : (unsigned)RL_OWED;
+    unsigned role = heir == NULL ? (unsigned)RL_NOBODY
+                    : to < LOCKS ? 1 + roll(RL_OWED - 1)
+                                 : (unsigned)RL_OWED;
     unsigned mask = 1 + roll((1U << count) - 1), i, n;
 
     for (i = 0; i < count; i++)
-        if (due_to(i, owner, set) > 1)
+        if (sought_from(i, owner, heir) > 1)
             mask &= ~(1U << i);
-    rl_redirect(&client, owner, mask, set, heir, role);
+    rl_redirect(&client, owner, mask, heir, role);
     for (i = 0; i < count; i++)
         for (n = 0; mask >> i & 1 && n < ends[i].used; n++) {
             struct entry *entry = &ends[i].entries[n];
-            if (entry->owner != owner || !rl_is(entry->command & RL_COMMAND, set))
+            unsigned command = entry->command & RL_COMMAND;
+
+            if (!is_sought(entry, owner, heir))
                 continue;
-            entry->owner = heir;
-            entry->role = role;
+            entry->owner = role == RL_LATE && !rl_is(command, RL_CREATING) ? NULL : heir;
+            entry->role = role == RL_LATE && command == RL_REPAIR ? (unsigned)RL_STALE : role;
             seen.redirects++;
         }
 }

@@ -154,7 +154,7 @@ int main(void)
 static void redirect(unsigned i, unsigned count)
 {
     any_ring(&nodes[i], 0, REDLOCK_PIPELINE_MAX - 1, count, count);
-    rl_redirect(&client, any_owner(), 1U << i | ~client.priv.all, any_of(0, UINT32_MAX), any_owner(), any_of(0, 255));
+    rl_redirect(&client, any_owner(), 1U << i | ~client.priv.all, any_owner(), any_of(0, 255));
     check_ring(&nodes[i]);
 }
 
