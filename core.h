@@ -1020,7 +1020,10 @@ static inline void rl_notify_own(struct redlock_client *c, const struct redlock_
 
 /* How many nodes the holder with most of them has. */
 #if REDLOCK_DIAGNOSIS
-REDLOCK_PRIVATE unsigned rl_largest_holding(const struct redlock_lock *lock);
+static inline unsigned rl_largest_holding(const struct redlock_lock *lock)
+{
+    return lock->priv.round.holding;
+}
 #else
 static inline unsigned rl_largest_holding(const struct redlock_lock *lock)
 {

@@ -519,7 +519,7 @@ static void rl_step_rollback(struct redlock_client *c, struct redlock_lock *lock
         return; /* a loss is reported at once */
     rl_owe(c, lock);
     rl_forget(c, lock);
-    lock->priv.todo = lock->priv.attempt.again = 0;
+    lock->priv.todo = 0;
     if (lock->priv.outcome == REDLOCK_UNCONFIRMED || lock->priv.outcome == REDLOCK_LOST ||
         lock->priv.outcome == REDLOCK_CANCELLED) { /* it may be released again */
         rl_finish(c, lock, (enum redlock_status)lock->priv.outcome);

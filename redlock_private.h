@@ -96,6 +96,8 @@ struct redlock_lock_private {
         redlock_mask agreed; /* nodes whose counter is `fencing_token`. R16 */
 #endif
 #if REDLOCK_DIAGNOSIS
+        uint8_t holding;                    /* how many nodes the holder with most of them has, */
+        uint16_t named;                     /* and its token, hashed */
         uint16_t holder[REDLOCK_NODES_MAX]; /* the holder's token there, hashed; 0: unknown */
 #endif
     } round;

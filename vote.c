@@ -49,40 +49,22 @@ REDLOCK_PRIVATE void rl_touch(struct redlock_client *c, struct redlock_lock *loc
 /* ---- What replies tell besides votes ------------------------------------------------------------- */
 
 #if REDLOCK_DIAGNOSIS
-/* How many nodes the holder of node i has. Nodes that are not there have none. */
-static unsigned rl_holding(const struct redlock_lock *lock, unsigned i)
-{
-    unsigned j, same = 0;
-
-    for (j = 0; j < REDLOCK_NODES_MAX && lock->priv.round.holder[i] != 0; j++)
-        same += lock->priv.round.holder[j] == lock->priv.round.holder[i];
-    return same;
-}
-
-REDLOCK_PRIVATE unsigned rl_largest_holding(const struct redlock_lock *lock)
-{
-    unsigned i, most = 0;
-
-    for (i = 0; i < REDLOCK_NODES_MAX; i++) {
-        unsigned same = rl_holding(lock, i);
-        most = same > most ? same : most;
-    }
-    return most;
-}
-
-/* Whether node i named a holder, and no other holder is known to have more nodes. */
-static int rl_names_holder(const struct redlock_lock *lock, unsigned i)
-{
-    return lock->priv.round.holder[i] != 0 && rl_holding(lock, i) == rl_largest_holding(lock);
-}
-
-/* Node i has replied the token of the holder: copies as much of it as there is room for. */
+/* Node i has replied the token of the holder. Of the holder with most nodes, as far as that is known, copies as much as
+   there is room for. */
 static void rl_note_holder(struct redlock_lock *lock, unsigned i, const struct resp_item *item)
 {
     size_t size = item->text_used < lock->holder_size ? item->text_used : lock->holder_size - 1U;
+    uint16_t token = (uint16_t)(rl_hash(item, RESP_TEXT_MAX) | 1);
+    unsigned j, same = 0;
 
-    lock->priv.round.holder[i] = (uint16_t)(rl_hash(item, RESP_TEXT_MAX) | 1);
-    if (!rl_wants_holder(lock) || !rl_names_holder(lock, i))
+    lock->priv.round.holder[i] = token;
+    for (j = 0; j < REDLOCK_NODES_MAX; j++)
+        same += lock->priv.round.holder[j] == token;
+    if (same < lock->priv.round.holding)
+        return;
+    lock->priv.round.holding = (uint8_t)same;
+    lock->priv.round.named = token;
+    if (!rl_wants_holder(lock))
         return;
     memcpy(lock->holder, item->text, size);
     lock->holder[size] = '\0';
@@ -92,11 +74,12 @@ static void rl_note_holder(struct redlock_lock *lock, unsigned i, const struct r
 static void rl_note_pttl(const struct redlock_client *c, struct redlock_lock *lock, unsigned i,
                          int64_t left_ms)
 {
-    if (left_ms < -1 || !rl_names_holder(lock, i))
+    uint16_t token = lock->priv.round.holder[i];
+
+    if (left_ms < -1 || token == 0 || token != lock->priv.round.named)
         return;
-    lock->holder_until_us = left_ms < 0 || left_ms >= RL_FENCING_TOKEN_MAX
-                                ? REDLOCK_NEVER
-                                : c->priv.now_us + (uint64_t)left_ms * RL_MS_US;
+    lock->holder_until_us =
+        left_ms >> 32 != 0 ? REDLOCK_NEVER : c->priv.now_us + (uint32_t)left_ms * RL_MS_US;
 }
 
 #else
