@@ -174,9 +174,7 @@ static int rl_can_begin(struct redlock_client *c, const struct redlock_lock *loc
             untried |= rl_first_bit(away);
     }
     reachable = rl_is_quorum(c, ready);
-    if (coming &&
-        !rl_past(c, reachable ? lock->priv.until_us
-                              : lock->priv.started_us + c->priv.settings.stall_ms * RL_MS_US))
+    if (coming && !rl_past(c, reachable ? lock->priv.until_us : lock->priv.due_us))
         return 0;
     if (reachable)
         return !c->priv.jammed && rl_is_quorum(c, ready & ~(unsigned)c->priv.full);
@@ -434,7 +432,8 @@ static void rl_step_line(struct redlock_client *c, struct redlock_lock *lock)
     if (!rl_past(c, lock->priv.due_us))
         return;
     lock->priv.started_us = c->priv.now_us; /* the wait for connections begins */
-    if (lock->priv.op.attempts == 0)        /* until_us is wait_ms still */
+    lock->priv.due_us = c->priv.now_us + c->priv.settings.stall_ms * RL_MS_US;
+    if (lock->priv.op.attempts == 0) /* until_us is wait_ms still */
         lock->priv.until_us =
             lock->priv.until_us != 0 ? c->priv.now_us + lock->priv.until_us : REDLOCK_NEVER;
     rl_not_after(&c->priv.line_us, lock->priv.until_us);
@@ -723,12 +722,10 @@ static void rl_turn(struct redlock_client *c, struct redlock_lock *lock)
 
 /* When a lock in line gives up: when wait_ms has passed, but without a ready quorum not before stall_ms, as with
    wait_ms 0. R6 */
-static uint64_t rl_line_until(const struct redlock_client *c, const struct redlock_lock *lock,
-                              int reachable)
+static uint64_t rl_line_until(const struct redlock_lock *lock, int reachable)
 {
-    uint64_t connected_us = lock->priv.started_us + c->priv.settings.stall_ms * RL_MS_US;
-
-    return reachable || lock->priv.until_us > connected_us ? lock->priv.until_us : connected_us;
+    return reachable || lock->priv.until_us > lock->priv.due_us ? lock->priv.until_us
+                                                                : lock->priv.due_us;
 }
 
 /* Locks that give up leave the line. Each makes a last attempt, if that is possible. */
@@ -742,7 +739,7 @@ static void rl_end_waits(struct redlock_client *c)
     reachable = rl_quorum_is_ready(c);
     c->priv.line_us = REDLOCK_NEVER;
     for (lock = rl_first(c, RL_LINE); lock != NULL; lock = next) {
-        uint64_t until_us = rl_line_until(c, lock, reachable);
+        uint64_t until_us = rl_line_until(lock, reachable);
         next = lock->priv.next;
         if (!rl_past(c, until_us)) {
             rl_not_after(&c->priv.line_us, until_us);

@@ -23,7 +23,7 @@ R1|redlock.c|s/if \(!rl_prolong/lock->priv.started_us = c->priv.now_us; $&/|T1 i
 R2|redlock.c|s/rl_is_quorum\(c, rl_agreed\(lock\)\)/rl_is_quorum(c, lock->priv.waits == 0 ? rl_agreed(lock) : 0)/|one node after the other is not enough: the command goes to all nodes at once
 R2|redlock.c|s/rl_ask_the_rest\(c, lock\);(\s+rl_set)/lock->priv.todo = 0;$1/|nodes that were not asked are sent the lock later
 R2|redlock.c|s/rl_ask_the_rest\(c, lock\);(\s+rl_end_round)/lock->priv.todo = 0;$1/|also after a failed extension
-R2|redlock.c|s/lock->priv.started_us = c->priv.now_us; \/\* the wait/if (lock->priv.op.attempts == 0) $&/|a retry waits for connections, too
+R2|redlock.c|s/lock->priv.due_us = c->priv.now_us \+ c->priv.settings.stall_ms/if (lock->priv.op.attempts == 0) $&/|a retry waits for connections, too
 R2|redlock.c|s/if \(coming &&/if (coming \&\& !reachable \&\&/|an attempt waits for connections
 R2|redlock.c|s/if \(rl_is_failing\(node\)\)\s+return 0;//|an attempt does not wait for nodes that failed before
 R2|redlock.c|s/(if \(rl_past\(c, lock->valid_until_us\)\)\s+)lock->priv.todo = 0;/$1;/|nothing is sent any more when the validity is over
@@ -106,7 +106,7 @@ R6|redlock.c|s/rl_not_after\(&lock->priv.due_us, lock->priv.until_us\);/;/|the l
 R6|redlock.c|s/if \(coming &&/if (coming \&\& reachable \&\&/|concurrent attempts wait for connections
 R6|redlock.c|s/ &&\s+rl_is_quorum\(c, ready & ~\(unsigned\)c->priv.full\);/;/|concurrent attempts wait for a free request
 R6|redlock.c|s/if \(!rl_past\(c, c->priv.line_us\)\)/if (1)/|the time in the line of waiting locks counts towards wait_ms
-R6|redlock.c|s/lock->priv.until_us > connected_us \? lock->priv.until_us : connected_us/1 ? lock->priv.until_us : connected_us/|the time in which a new client connects does not count towards wait_ms
+R6|redlock.c|s/lock->priv.until_us > lock->priv.due_us \?/1 ?/|the time in which a new client connects does not count towards wait_ms
 R7|redlock.c|s/if \(!rl_may_be_free\(c, lock\)\)\s+return;/return;/|notification
 R7|round.c|s/rl_notifies\(node\)/0/|a refused attempt asks for notification
 R7|round.c|s/rl_notifies\(node\)/REDLOCK_NOTIFICATION/|no notification is asked for on a node that denies it
