@@ -388,7 +388,8 @@ struct rl_input {
     unsigned reads; /* how many more may be done */
 };
 
-/* Connects a node that is IDLE or DOWN if that is due, or would be too late at the next due time. */
+/* Connects a node that is IDLE or DOWN if that is due, or would be too late at the next due time: too_late_us, 0 if there is
+   no such time. */
 REDLOCK_PRIVATE void rl_node_want(struct redlock_client *c, struct redlock_node *node,
                                   uint64_t too_late_us);
 

@@ -129,7 +129,7 @@ static void rl_mark_away(struct redlock_lock *lock, const struct redlock_node *n
         rl_set(&lock->priv.round.denied, bit);
 }
 
-/* Connects nodes where that is due, or would be too late at the next due time. */
+/* Connects nodes where that is due, or would be too late at the next due time; 0: no time is too late. */
 static void rl_connect(struct redlock_client *c, unsigned nodes, uint64_t too_late_us)
 {
     nodes &= c->priv.in[REDLOCK_NODE_IDLE] | c->priv.in[REDLOCK_NODE_DOWN];
@@ -139,7 +139,7 @@ static void rl_connect(struct redlock_client *c, unsigned nodes, uint64_t too_la
 
 REDLOCK_PRIVATE void rl_connect_due(struct redlock_client *c, unsigned nodes)
 {
-    rl_connect(c, nodes, REDLOCK_NEVER);
+    rl_connect(c, nodes, 0);
 }
 
 /* Whether our token on a node may be younger than this round: a command that creates the key is unanswered there,
@@ -173,7 +173,7 @@ REDLOCK_PRIVATE void rl_ask_nodes(struct redlock_client *c, struct redlock_lock 
 {
     unsigned nodes = lock->priv.todo & ~(unsigned)c->priv.full, ready, away;
 
-    rl_connect(c, nodes, lock->priv.state == RL_IN_EXTEND ? lock->valid_until_us : REDLOCK_NEVER);
+    rl_connect(c, nodes, lock->priv.state == RL_IN_EXTEND ? lock->valid_until_us : 0);
     away = nodes & ~(unsigned)c->priv.in[REDLOCK_NODE_READY];
     for (; away != 0; away &= away - 1)
         rl_mark_away(lock, rl_first_node(c, away), rl_first_bit(away));
