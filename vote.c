@@ -63,6 +63,8 @@ static void rl_note_holder(struct redlock_lock *lock, unsigned i, const struct r
     if (same < lock->priv.round.holding)
         return;
     lock->priv.round.holding = (uint8_t)same;
+    if (lock->priv.round.named != token) /* when this one expires is not known yet */
+        rl_forget_holder(lock);
     lock->priv.round.named = token;
     if (!rl_wants_holder(lock))
         return;

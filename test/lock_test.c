@@ -3633,6 +3633,40 @@ static void expiry_with_several_holders(void)
        "holder: %s, until %lu", holder, (unsigned long)holder_until(&lock));
 }
 
+/* The holder with most nodes becomes known with the last reply. When it expires is not known yet: the time that is there is
+   that of another client. */
+static void expiry_of_another_holder(void)
+{
+    char holder[16];
+    unsigned i;
+
+    memset(&settings, 0, sizeof settings);
+    settings.retries = REDLOCK_NONE;
+    begin(3);
+    warm_up();
+    fake_put(0, "k", "for 60 s", 60000);
+    fake_put(1, "k", "for 7 s", 7000);
+    fake_put(2, "k", "for 60 s", 60000);
+    set_holder(&lock, holder, sizeof holder);
+    redlock_acquire_start(&client, &lock, 0);
+    redlock_tick(&client);
+    for (i = 0; i < 3; i++) /* the replies to the rollback come one after the other */
+        fake_nodes[i].delay_us = (i + 1) * MS;
+    fake_pass(&client, 4 * MS - 1);
+    ok(strcmp(holder, "for 7 s") == 0 && holder_until(&lock) < fake_now_us + 7000 * MS,
+       "holder: one of two that have one node each: %s", holder);
+    fake_nodes[2].drip = 1;
+    fake_now_us++;
+    for (i = 0; i < 3000 && lock.status == REDLOCK_PENDING; i++) {
+        redlock_handle_events(&client, 2, REDLOCK_READABLE);
+        redlock_tick(&client);
+    }
+    is_int(lock.status, REDLOCK_HELD, "holder: two of three name one");
+    ok(strcmp(holder, "for 60 s") == 0, "holder: the one with most nodes: %s", holder);
+    ok(holder_until(&lock) == 0, "holder: its expiry is not known: %lu",
+       (unsigned long)holder_until(&lock));
+}
+
 static void expiry_of_the_holder(void)
 {
     char holder[16];
@@ -4874,6 +4908,7 @@ static void diagnosis(void)
     }
     holder_of_the_lock();
     expiry_of_the_holder();
+    expiry_of_another_holder();
     if (REDLOCK_MULTI_KEY)
         expiry_with_several_holders();
     a_late_reply_about_the_holder();
