@@ -332,8 +332,10 @@ enum redlock_status redlock_adopt(struct redlock_client *client, struct redlock_
     if (remaining_ms > lock->ttl_ms)
         return rl_invalid(client, RL_ARG_REMAINING);
     rl_move(client, lock, RL_NOWHERE);
+    rl_forget_holder(lock);
     if (rl_wants_holder(lock)) /* no acquire may have cleared it */
         rl_holder(lock)[0] = '\0';
+    lock->granted = lock->refused = lock->failed = 0;
     memset(&lock->priv, 0, sizeof lock->priv);
     lock->priv.attempt.asked = client->priv.all;
     /* what the other client sent to these nodes may run later than our commands. R8b */

@@ -4900,6 +4900,22 @@ static void fencing_tokens(void)
     r16_tokens_grow();
 }
 
+/* A lock that others had is taken over: what the failed acquire has left is not of the lock that is held now. */
+static void a_failed_lock_is_adopted(void)
+{
+    char holder[16];
+
+    begin_with_defaults(3);
+    held_by("another", 0, 2);
+    set_holder(&lock, holder, sizeof holder);
+    is_int(acquire(0), REDLOCK_HELD, "adopt: another client has it");
+    ok(holder_until(&lock) != 0 && lock.refused != 0, "adopt: until when is known");
+    lock.members = 7;
+    is_int((int)redlock_adopt(&client, &lock, 5000), REDLOCK_OK, "adopt: a lock that failed before");
+    ok(holder[0] == '\0' && holder_until(&lock) == 0, "adopt: no holder is known any more");
+    is_int(lock.granted | lock.refused | lock.failed, 0, "adopt: no node has voted yet");
+}
+
 static void diagnosis(void)
 {
     if (!REDLOCK_DIAGNOSIS) {
@@ -4909,6 +4925,7 @@ static void diagnosis(void)
     holder_of_the_lock();
     expiry_of_the_holder();
     expiry_of_another_holder();
+    a_failed_lock_is_adopted();
     if (REDLOCK_MULTI_KEY)
         expiry_with_several_holders();
     a_late_reply_about_the_holder();
