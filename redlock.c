@@ -58,7 +58,6 @@ enum {
     RL_CONFIRMS_MAX = 4, /* rounds to agree on a fencing token. R16 */
     RL_QUICK_MAX = 5,    /* quick retries in a row: "5 times" at redlock_acquire in redlock.h. R6 */
     RL_SPURIOUS_MAX = 9, /* a waiter notified in vain pauses for up to 2^9 round trips. R7 */
-    RL_CONNECT_MS = 100, /* a quorum waits so long for the connections to the rest. R2 */
     RL_OWED_MS = 100     /* between two releases that a node is owed. R4 */
 };
 
@@ -132,24 +131,18 @@ static int rl_quorum_is_ready(const struct redlock_client *c)
 }
 
 /* Until when an attempt waits for the connection to this node; 0: it does not. With a ready quorum it waits
-   RL_CONNECT_MS at most, and not for a node that failed before. Without one, a first connection has
-   stall_ms. R2 */
+   for the rest only, and not for a node that failed before. Without one, a first connection has stall_ms. R2 */
 REDLOCK_PRIVATE uint64_t rl_connecting_until(const struct redlock_client *c,
                                              const struct redlock_node *node)
 {
-    int quorum_ready = rl_quorum_is_ready(c);
-    uint32_t wait_ms = c->priv.settings.node_timeout_ms * 2;
+    uint32_t wait_ms = c->priv.settings.stall_ms;
 
     if (node->state != REDLOCK_NODE_CONNECTING && node->state != REDLOCK_NODE_HANDSHAKE)
         return 0;
-    if (quorum_ready) {
-        if (rl_is_failing(node))
-            return 0;
-        if (wait_ms > RL_CONNECT_MS)
-            wait_ms = RL_CONNECT_MS;
-    } else if (!rl_is_failing(node)) {
-        wait_ms = c->priv.settings.stall_ms;
-    }
+    if (rl_quorum_is_ready(c))
+        return rl_is_failing(node) ? 0 : c->priv.rest_us;
+    if (rl_is_failing(node))
+        wait_ms = c->priv.settings.node_timeout_ms * 2;
     return node->priv.mark_us + wait_ms * RL_MS_US;
 }
 

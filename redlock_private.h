@@ -174,6 +174,7 @@ struct redlock_client_private {
     uint64_t due_us;    /* of the next tick, unless something happens before */
     uint64_t jammed_us; /* `jammed` since then */
     uint64_t line_us;   /* no lock that waits in line gives up before */
+    uint64_t rest_us;   /* until then attempts with a ready quorum wait for the rest. R2 */
     uint32_t process;   /* that called redlock_init */
 #if REDLOCK_NOTIFICATION
     uint8_t waiting; /* 1: some lock may wait for a notification. R7 */

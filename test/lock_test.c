@@ -4911,7 +4911,8 @@ static void a_failed_lock_is_adopted(void)
     is_int(acquire(0), REDLOCK_HELD, "adopt: another client has it");
     ok(holder_until(&lock) != 0 && lock.refused != 0, "adopt: until when is known");
     lock.members = 7;
-    is_int((int)redlock_adopt(&client, &lock, 5000), REDLOCK_OK, "adopt: a lock that failed before");
+    is_int((int)redlock_adopt(&client, &lock, 5000), REDLOCK_OK,
+           "adopt: a lock that failed before");
     ok(holder[0] == '\0' && holder_until(&lock) == 0, "adopt: no holder is known any more");
     is_int(lock.granted | lock.refused | lock.failed, 0, "adopt: no node has voted yet");
 }
@@ -4998,6 +4999,55 @@ static void r02_a_long_timeout_does_not_delay_a_new_client(void)
     start = fake_now_us;
     is_int(acquire(0), REDLOCK_OK, "r02: one of three never connects");
     ok(since(start) < 110 * MS, "r02: that takes 100 ms: %ld us", since(start));
+}
+
+/* The connection is slow, and so is each reply to the handshake: together they delay an attempt by 100 ms at most. */
+static void r02_a_slow_handshake_does_not_delay_a_new_client(void)
+{
+    uint64_t start;
+    int i;
+
+    begin_with_defaults(3);
+    fake_nodes[2].connect_us = fake_nodes[2].delay_us = 70 * MS;
+    start = fake_now_us;
+    is_int(acquire(0), REDLOCK_OK, "r02: one of three takes two round trips of 70 ms");
+    ok(since(start) < 110 * MS, "r02: that takes 100 ms: %ld us", since(start));
+    begin_with_defaults(5);
+    for (i = 0; i < 5; i++)
+        fake_nodes[i].connect_us = fake_nodes[i].delay_us = i < 3 ? 60 * MS : 80 * MS;
+    start = fake_now_us;
+    is_int(acquire(0), REDLOCK_OK, "r02: a quorum that is ready after 120 ms");
+    is_int((int)since(start), 220 * MS, "r02: waits for the rest, which takes 160 ms");
+}
+
+/* An attempt does not wait for a node that has failed before, also not while it waits for another one. */
+static void r02_a_node_that_failed_does_not_delay_the_others(void)
+{
+    uint64_t start;
+    int i;
+
+    begin_with_defaults(5);
+    fake_nodes[3].never_up = fake_nodes[4].refuses = 1;
+    redlock_acquire_start(&client, &lock, 0);
+    redlock_tick(&client);
+    fake_nodes[4].refuses = 0; /* the next connect does not fail, but takes long */
+    fake_nodes[4].never_up = 1;
+    fake_pass(&client, 110 * MS);
+    is_int(lock.status, REDLOCK_OK,
+           "r02: not for longer than 100 ms, when one that failed connects");
+    ok(fake_nodes[4].connects > 1, "r02: it was connected meanwhile");
+    begin_with_defaults(3);
+    fake_nodes[2].refuses = 1;
+    warm_up();
+    fake_nodes[2].refuses = 0;
+    fake_nodes[2].never_up = 1;
+    fake_pass(&client, 3000 * MS);
+    for (i = 0; i < 2; i++)
+        fake_break(i);
+    fake_pass(&client, 10 * MS);
+    start = fake_now_us;
+    is_int(acquire(0), REDLOCK_OK, "r02: all connect, one of them failed before");
+    ok(since(start) < 10 * MS, "r02: at once: %ld us", since(start));
 }
 
 /* Three round trips are three also when one is no whole number of milliseconds. */
@@ -5514,6 +5564,8 @@ static void rules_that_had_no_test(void)
     r15_who_was_too_slow();
     r04_a_repeated_release_connects();
     r02_a_long_timeout_does_not_delay_a_new_client();
+    r02_a_slow_handshake_does_not_delay_a_new_client();
+    r02_a_node_that_failed_does_not_delay_the_others();
     r02_a_retry_waits_for_connections();
     r15_short_distances();
     r08_late_grants_and_refusals();

@@ -25,10 +25,13 @@ R2|redlock.c|s/rl_ask_the_rest\(c, lock\);(\s+rl_set)/lock->priv.todo = 0;$1/|no
 R2|redlock.c|s/rl_ask_the_rest\(c, lock\);(\s+rl_end_round)/lock->priv.todo = 0;$1/|also after a failed extension
 R2|redlock.c|s/lock->priv.due_us = c->priv.now_us \+ c->priv.settings.stall_ms/if (lock->priv.op.attempts == 0) $&/|a retry waits for connections, too
 R2|redlock.c|s/if \(coming &&/if (coming \&\& !reachable \&\&/|an attempt waits for connections
-R2|redlock.c|s/if \(rl_is_failing\(node\)\)\s+return 0;//|an attempt does not wait for nodes that failed before
+R2|redlock.c|s/rl_is_failing\(node\) \? 0 : c->priv.rest_us/c->priv.rest_us/|an attempt does not wait for nodes that failed before
 R2|redlock.c|s/(if \(rl_past\(c, lock->valid_until_us\)\)\s+)lock->priv.todo = 0;/$1;/|nothing is sent any more when the validity is over
 R2|redlock.c|s/memset\(&lock->priv.attempt, 0, sizeof lock->priv.attempt\);/;/|an attempt begins without what an earlier one left
-R2|redlock.c|s/if \(wait_ms > RL_CONNECT_MS\)/if (0)/|a quorum waits 100 ms for the rest, however long node_timeout_ms is
+R2|node.c|s/if \(wait_ms > RL_CONNECT_MS\)/if (0)/|a quorum waits 100 ms for the rest, however long node_timeout_ms is
+R2|redlock.c|s/\? 0 : c->priv.rest_us;/? 0 : node->priv.mark_us + 100 * RL_MS_US;/|and however many replies their handshakes have
+R2|node.c|s/if \(!rl_is_failing\(node\)\)\s+rl_await_rest/rl_await_rest/|the connect of a node that failed before does not prolong it
+R2|node.c|s/if \(!rl_is_quorum\(c, c->priv.in\[REDLOCK_NODE_READY\]\)\)\s+rl_await_rest\(c\);//|the wait for the rest begins when a quorum is ready
 R16|redlock.c|s/if \(REDLOCK_FENCING && lock->valid_until_us == 0\)\s+return;//|a grant that comes in the second round counts when the lock is held
 R16|redlock.c|s/rl_set\(&lock->members, lock->granted\); \/\* they count if/; \/* they count if/|a node that granted is a member without a reply to the second round
 R15|redlock.c|s/rl_await\(c, lock, RL_IN_CONFIRM\)/lock->priv.state = RL_IN_CONFIRM/|each round to agree on a token has its own time
