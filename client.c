@@ -206,6 +206,8 @@ static enum rl_argument rl_check_keys(const struct redlock_lock *lock)
         return RL_ARG_EXTRA_KEYS;
     for (i = 1; i <= rl_extra_keys(lock); i++) {
         struct redlock_key key = rl_key(lock, i);
+        if (key.bytes == NULL)
+            return RL_ARG_EXTRA_KEYS;
         for (j = 0; j < i; j++) { /* our own key would refuse a repeated one */
             struct redlock_key other = rl_key(lock, j);
             if (key.size == other.size && memcmp(key.bytes, other.bytes, key.size) == 0)

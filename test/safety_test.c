@@ -1534,7 +1534,8 @@ static void r05_a_hung_node_costs_no_time(void)
 static void same_key_twice(void)
 {
     static const struct redlock_key once[] = {{"k", 1}}, twice[] = {{"l", 1}, {"l", 1}},
-                                    none[] = {{"l", 1}, {"kk", 2}};
+                                    none[] = {{"l", 1}, {"kk", 2}},
+                                    missing[] = {{"l", 1}, {NULL, 1}};
 
     begin_with_defaults(3);
     set_extra_keys(&lock, once, 1);
@@ -1542,6 +1543,9 @@ static void same_key_twice(void)
     set_extra_keys(&lock, twice, 2);
     if (REDLOCK_KEY_MAX > 22)
         is_int(acquire(0), REDLOCK_INVALID_ARGUMENT, "keys: the same extra key twice: refused");
+    set_extra_keys(&lock, missing, 2);
+    is_int(acquire(0), REDLOCK_INVALID_ARGUMENT, "keys: an extra key that is NULL: refused");
+    ok(has_invalid("extra_keys"), "the reason: %s", redlock_invalid_argument(&client));
     is_int((int)fake_logged, 0, "keys: nothing is sent");
     set_extra_keys(&lock, none, 2);
     if (REDLOCK_KEY_MAX > 24)
