@@ -44,6 +44,7 @@ struct link {
     int served;        /* the server has it */
     int has_handshake; /* the client has sent HELLO or AUTH */
     int mute;          /* runs all commands, sends no reply */
+    int deaf;          /* its client was told that client tracking is not permitted */
     uint64_t up_us, to_us, back_us;
     unsigned to_used, back_ready, back_used;
     struct mini_session session;
@@ -267,6 +268,7 @@ static void obey(struct link *link, struct mini_command *command)
         if (m->password != NULL && strchr("HA", command->kind) != NULL)
             bytes = bad_replies[0];
         mini_run(&m->mini, &link->session, command, reply);
+        link->deaf |= strchr("TC", command->kind) != NULL && bytes[0] == '-';
         send_reply(link, bytes, (unsigned)strlen(bytes));
         return;
     }
@@ -1421,12 +1423,22 @@ static void serve_both(struct party *a, struct party *b, uint64_t us)
     }
 }
 
+/* Whether each open connection notifies: a waiter may need all of them, as its quorum may be all nodes. */
+static int is_notified(const struct party *p)
+{
+    int i, notified = REDLOCK_NOTIFICATION && p->settings.retry_delay_ms == 100000 && !old_servers;
+
+    for (i = 0; i < LINKS; i++)
+        if (links[i] != NULL && links[i]->open && &parties[links[i]->party] == p && links[i]->deaf)
+            notified = 0;
+    return notified;
+}
+
 /* Without faults a free lock can be acquired, after any earlier calls. A waiter acquires it when it is
    released, not at the end of its pause. */
 static void check_without_faults(struct party *a, struct party *b)
 {
     struct slot *first = &a->slots[0], *second = &b->slots[0];
-    int notified = REDLOCK_NOTIFICATION && b->settings.retry_delay_ms == 100000 && !old_servers;
     int status;
 
     if (a->is_denied || b->is_denied || a->settings.retries != 0)
@@ -1457,7 +1469,7 @@ static void check_without_faults(struct party *a, struct party *b)
     note("no faults: release of client %d", (int)(a - parties));
     expect(redlock_release(a->client, first->lock, 1000), ST(OK), "a release fails");
     set_state(first, FREE);
-    if (!notified)
+    if (!is_notified(b))
         return;
     serve_both(a, b, SECOND);
     if (real_state(second) != HELD)
