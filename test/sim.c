@@ -163,8 +163,11 @@ struct record {
     uint64_t began_us;   /* start of the operation in progress, true time */
     uint64_t votes_us;   /* granted, refused and failed are of nodes that have replied since then */
     uint64_t allowed_us; /* for the operation, without pauses of the process */
-    uint32_t wait_ms;    /* of the operation */
-    uint64_t paused_us;  /* c->paused_us at the start of the operation */
+    uint64_t vote_us; /* the longest time for a vote, by the round trips measured since the start */
+    uint64_t cancelled_us; /* when the operation was cancelled; 0: it was not */
+    uint64_t unpaused_us;  /* c->paused_us then */
+    uint32_t wait_ms;      /* of the operation */
+    uint64_t paused_us;    /* c->paused_us at the start of the operation */
     uint64_t acquired_us; /* when the lock was acquired, also by another client before a hand-off */
     uint64_t valid_us;    /* valid_until_us at the last check */
     uint64_t check_us;    /* when the key must be on all servers; 0: not checked */
@@ -1536,6 +1539,44 @@ static uint64_t allowed_us(const struct redlock_lock *lock, char what, uint32_t 
     return uses_fencing(lock) ? 4 * all_us : all_us;
 }
 
+/* How long redlock.h says that the operation takes, where a vote takes so long. R15 */
+static uint64_t promised_us(const struct redlock_lock *lock, const struct record *record,
+                            uint64_t vote_us)
+{
+    /* for connections, before each attempt: stall_ms, and the wait for the rest */
+    uint64_t connect_us = 4 * node_timeout_ms * MS, rest_us = 2 * node_timeout_ms * MS;
+    uint64_t attempts = record->wait_ms == 0 ? 6 : 1;
+
+    connect_us += rest_us < 100 * MS ? rest_us : 100 * MS;
+    if (record->what == 'k')
+        return REDLOCK_NEVER / 2;
+    if (record->what != 'a')
+        return vote_us + (record->what == 'r' ? record->wait_ms * MS : 0);
+    return record->wait_ms * MS + (record->wait_ms == 0 ? 21 : 3) * vote_us +
+           attempts * (connect_us + (uses_fencing(lock) ? 4 * vote_us : 0));
+}
+
+static int waits_too_long(const struct client *c, const struct redlock_lock *lock,
+                          struct record *record)
+{
+    uint64_t vote_us = node_timeout_ms * MS, from_us, us;
+    unsigned n;
+
+    for (n = 0; n < c->listed; n++)
+        if (vote_us < 3 * (uint64_t)c->nodes[n].rtt_us + MS)
+            vote_us = 3 * (uint64_t)c->nodes[n].rtt_us + MS;
+    if (record->vote_us < vote_us)
+        record->vote_us = vote_us;
+    if (record->cancelled_us != 0) {
+        from_us = record->cancelled_us + c->paused_us - record->unpaused_us;
+        us = record->vote_us;
+    } else {
+        from_us = record->began_us + c->paused_us - record->paused_us;
+        us = promised_us(lock, record, record->vote_us);
+    }
+    return c->here_us > from_us + us + us / 50 + 4 * MS;
+}
+
 static int takes_too_long(const struct client *c, const struct record *record)
 {
     uint64_t until_us = record->allowed_us + c->paused_us - record->paused_us;
@@ -1546,6 +1587,8 @@ static int takes_too_long(const struct client *c, const struct record *record)
 static void check_time(const struct client *c, const struct redlock_lock *lock,
                        struct record *record)
 {
+    if (waits_too_long(c, lock, record))
+        violated("an operation takes longer than promised");
     if (!takes_too_long(c, record))
         return;
     if (record->what != 'k') /* again, because a server may have become slow since the start */
@@ -1705,6 +1748,18 @@ static void collect(struct client *c)
 
 static int start(struct client *c, unsigned i, char what, uint32_t wait_ms);
 
+static void cancel(struct client *c, unsigned i)
+{
+    struct record *record = &c->records[i];
+
+    if (record->cancelled_us == 0) {
+        record->cancelled_us = c->here_us > now_us ? c->here_us : now_us;
+        record->unpaused_us = c->paused_us;
+    }
+    c->timer_us = 0; /* runs at once */
+    redlock_cancel(&c->redlock, &c->locks[i]);
+}
+
 /* A program that is busy starts an operation that is complete at once, and calls the library again soon. */
 static void start_the_next(struct client *c)
 {
@@ -1712,7 +1767,7 @@ static void start_the_next(struct client *c)
 
     if (c->records[i].what == ' ' && c->locks[i].valid_until_us == 0) {
         start(c, i, 'a', 0);
-        redlock_cancel(&c->redlock, &c->locks[i]);
+        cancel(c, i);
     }
     c->timer_us = c->here_us + 1 + roll(MS);
 }
@@ -1919,6 +1974,7 @@ static int start(struct client *c, unsigned i, char what, uint32_t wait_ms)
     record->paused_us = c->paused_us;
     record->check_us = 0;
     record->wait_ms = wait_ms;
+    record->vote_us = record->cancelled_us = 0;
     record->allowed_us = allowed_us(lock, what, wait_ms);
     memcpy(record->filled, c->filled, sizeof record->filled);
     record->connected = HAS_ROOM && !bursts ? ready_nodes(c) : 0;
@@ -2055,7 +2111,7 @@ static void act_on_pending(struct client *c, unsigned i, unsigned what)
     if (what < 3)
         start(c, i, 'r', roll(200));
     else if (what == 4 && is_pending(c, i))
-        redlock_cancel(&c->redlock, &c->locks[i]);
+        cancel(c, i);
 }
 
 static void act_on_held(struct client *c, unsigned i, unsigned what)
@@ -2107,8 +2163,7 @@ static void any_call(struct client *c)
         begin_client_again(c, draw_listed());
     } else if (is_pending(c, i) && roll(2)) {
         note("client %d lock %u is cancelled", number_of(c), i);
-        redlock_cancel(&c->redlock, &c->locks[i]);
-        c->timer_us = 0;
+        cancel(c, i);
     } else if (c->records[i].what != ' ') {
         start(c, i, 'r', wait_ms);
     } else if (c->locks[i].valid_until_us == 0) {
@@ -2686,7 +2741,7 @@ static void is_adopted_while_a_server_restarts(void)
     falling = server;
     pass(4 * round_trip_us(&machines[server]));
     falling = -1;
-    redlock_cancel(&to->redlock, &to->locks[0]);
+    cancel(to, 0);
     client_runs(to);
     if (has(VANISH) && machines[server].away_until_us == 0)
         vanish(server);
@@ -2781,7 +2836,7 @@ static void cancel_all(void)
 
     for (i = 0; i < client_count; i++)
         for (k = 0; k < lock_count; k++)
-            redlock_cancel(&clients[i].redlock, &clients[i].locks[k]);
+            cancel(&clients[i], k);
     for (i = 0; i < client_count; i++)
         client_runs(&clients[i]);
     pass((2 * longest_ms + 40 * (uint64_t)node_timeout_ms) * MS);
