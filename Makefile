@@ -221,7 +221,7 @@ test-short: $(SHORT:%=$(B)/short/%)
 
 # The send buffer and the ring of requests at their limits.
 QUEUES = least most
-QUEUE-least = -DREDLOCK_PIPELINE_MAX=2 -DREDLOCK_MINIMAL=1 -DREDLOCK_SEND_MAX=324
+QUEUE-least = -DREDLOCK_PIPELINE_MAX=2 -DREDLOCK_MINIMAL=1 -DREDLOCK_LABEL_MAX=24 -DREDLOCK_SEND_MAX=324
 QUEUE-most = -DREDLOCK_SEND_MAX=65535 -DREDLOCK_NODES_MAX=16
 $(B)/queue/%: test/queue_test.c test/lock_options.h test/tap.h $(CORE) $(HEADERS) Makefile
 	@mkdir -p $(@D)

@@ -26,7 +26,7 @@
 #endif
 #ifndef REDLOCK_LABEL_MAX
 /* Bytes of a label; 0: no labels. REDLOCK_SEND_MAX must hold it too. */
-#define REDLOCK_LABEL_MAX 24
+#define REDLOCK_LABEL_MAX (REDLOCK_MINIMAL ? 0 : 24)
 #endif
 #ifndef REDLOCK_ERROR_MAX
 /* Bytes of a node's error. RAM of a node: 1 each. */

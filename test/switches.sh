@@ -129,7 +129,8 @@ for each in $features; do # redlock.h switches off the features that need it
     check "all without $each" passes "$tests" -DREDLOCK_$each=0
 done
 
-check 'minimal without labels' passes "$both" $minimal -DREDLOCK_LABEL_MAX=0
+check 'minimal with labels' passes "$both" $minimal -DREDLOCK_LABEL_MAX=24
+check 'all without labels' passes "$both" -DREDLOCK_LABEL_MAX=0
 
 # The fields of a feature that is off are not there: a program that uses one of them does not compile.
 uses() { # FIELD [FLAG ...]
