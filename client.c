@@ -327,6 +327,8 @@ enum redlock_status redlock_adopt(struct redlock_client *client, struct redlock_
 
     if (status != REDLOCK_PENDING)
         return status;
+    if (!REDLOCK_TRANSFER)
+        return rl_invalid(client, RL_ARG_MEMBERS);
     if (lock->priv.state == RL_IS_HELD)
         return REDLOCK_ALREADY_HELD;
     if ((lock->members & ~client->priv.all) != 0 || !rl_is_quorum(client, lock->members))

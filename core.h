@@ -618,13 +618,21 @@ static inline uint32_t rl_run(const struct redlock_node *node)
     return node->priv.run;
 }
 
+/* Whether an adopted lock named the node, which was not connected since. R8b */
+static inline int rl_is_unidentified(const struct redlock_client *c,
+                                     const struct redlock_node *node)
+{
+    return REDLOCK_TRANSFER && (c->priv.unidentified & node->priv.bit) != 0;
+}
+
 /* For a new connection. After redlock_adopt its run_id is the first one: it proves no restart. R8b */
 static inline void rl_forget_server(struct redlock_client *c, struct redlock_node *node)
 {
     node->priv.run = node->priv.age_s = 0;
-    if (c->priv.unidentified & node->priv.bit)
+    if (rl_is_unidentified(c, node)) {
         node->priv.last_run = 0;
-    rl_clear(&c->priv.unidentified, node->priv.bit);
+        rl_clear(&c->priv.unidentified, node->priv.bit);
+    }
 }
 
 /* Nodes whose present process may still run a command that creates a key. R8b */

@@ -198,7 +198,7 @@ static enum rl_error rl_info_replied(struct redlock_client *c, struct redlock_no
             return RL_IS_THE_SAME_SERVER;
         }
     if (node->priv.last_run != 0 && node->priv.last_run != node->priv.run &&
-        !(c->priv.unidentified & node->priv.bit))
+        !rl_is_unidentified(c, node))
         rl_clear(&c->priv.abandoned, node->priv.bit); /* another process. R8b */
     node->priv.last_run = node->priv.run;
     return RL_NO_ERROR;

@@ -335,7 +335,7 @@ REDLOCK_API const char *redlock_holder_label(const struct redlock_lock *lock);
    process: set the keys, ttl_ms, token, label and `members` as they are there (and fencing_token), and pass
    the time that was left there, less what the transfer took, ttl_ms at most; 0: only to release it. Sends
    nothing. The other client then calls redlock_abandon. REDLOCK_OK, _ALREADY_HELD, _FORKED or
-   _INVALID_ARGUMENT. */
+   _INVALID_ARGUMENT; without REDLOCK_TRANSFER it is always refused. */
 REDLOCK_API enum redlock_status redlock_adopt(struct redlock_client *client,
                                               struct redlock_lock *lock, uint32_t remaining_ms);
 

@@ -92,6 +92,9 @@
 #ifndef REDLOCK_NATIVE_RELEASE
 #define REDLOCK_NATIVE_RELEASE !REDLOCK_MINIMAL /* release by DELIFEQ, DELEX or EVALSHA. R11 */
 #endif
+#ifndef REDLOCK_TRANSFER
+#define REDLOCK_TRANSFER !REDLOCK_MINIMAL /* redlock_adopt */
+#endif
 #ifndef REDLOCK_DIAGNOSIS
 #define REDLOCK_DIAGNOSIS !REDLOCK_MINIMAL /* the holder, and how long it has the lock */
 #endif
@@ -134,8 +137,8 @@
 #endif
 #if (REDLOCK_REPAIR | REDLOCK_AUTO_EXTEND | REDLOCK_RESP3 | REDLOCK_NOTIFICATION |                 \
      REDLOCK_MULTI_KEY | REDLOCK_FENCING | REDLOCK_RESTART_GUARD | REDLOCK_MARKER |                \
-     REDLOCK_DURABLE | REDLOCK_NATIVE_RELEASE | REDLOCK_DIAGNOSIS | REDLOCK_ERROR_TEXTS |          \
-     REDLOCK_MINIMAL | REDLOCK_HOSTED) &                                                           \
+     REDLOCK_DURABLE | REDLOCK_NATIVE_RELEASE | REDLOCK_TRANSFER | REDLOCK_DIAGNOSIS |             \
+     REDLOCK_ERROR_TEXTS | REDLOCK_MINIMAL | REDLOCK_HOSTED) &                                     \
     ~1
 #error "REDLOCK_MINIMAL, REDLOCK_HOSTED and each feature switch must be 0 or 1"
 #endif

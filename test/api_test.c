@@ -1124,8 +1124,8 @@ static void adopt(struct party *p, struct slot *s)
         bits += ((unsigned)lock->members >> i) & 1U;
     if (p->process != 1)
         may = ST(FORKED) | ST(INVALID_ARGUMENT);
-    else if (!is_good(p, lock) || state == HELD || state == BUSY || bits < votes ||
-             lock->members >> p->count != 0 || left_ms > lock->ttl_ms)
+    else if (!REDLOCK_TRANSFER || !is_good(p, lock) || state == HELD || state == BUSY ||
+             bits < votes || lock->members >> p->count != 0 || left_ms > lock->ttl_ms)
         may = ST(INVALID_ARGUMENT) | (state == HELD || state == STALE ? ST(ALREADY_HELD) : 0U);
     else if (state == STALE || s->state == BUSY)
         may |= ST(INVALID_ARGUMENT) | ST(ALREADY_HELD);

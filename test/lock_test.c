@@ -4362,6 +4362,12 @@ static void settings_of_missing_features_are_refused(void)
            "the delay after a restart: in this build, or refused");
     if (!REDLOCK_RESTART_GUARD)
         ok(has_invalid("longest_ttl_ms"), "%s", redlock_invalid_argument(&client));
+    begin_with_defaults(3);
+    lock.members = 7;
+    is_int((int)redlock_adopt(&client, &lock, 1000),
+           REDLOCK_TRANSFER ? REDLOCK_OK : REDLOCK_INVALID_ARGUMENT,
+           "the transfer of a lock: in this build, or refused");
+    is_int(extend(), REDLOCK_LOST, "which no node has");
 }
 
 static void drift_above_half_of_the_ttl(void)
@@ -5414,7 +5420,8 @@ static void r04_a_repeated_release_connects(void)
            "r04: the third is connected and sent the release again");
 }
 
-/* The former holder has abandoned a lock that another client has adopted. It can do no harm any more. */
+/* The former holder has abandoned a lock that another client has adopted, or that nobody has. It can do no harm any
+   more. */
 static void an_abandoned_lock(void)
 {
     static struct redlock_client second;
@@ -5434,7 +5441,8 @@ static void an_abandoned_lock(void)
     for (i = 0; i < 3; i++)
         second_nodes[i].address = &"3\0004\0005"[2 * i];
     redlock_init(&second, fake_io(), second_nodes, 3, NULL);
-    is_int((int)redlock_adopt(&second, &theirs, 5000), REDLOCK_OK, "abandoned: adopted");
+    if (REDLOCK_TRANSFER)
+        is_int((int)redlock_adopt(&second, &theirs, 5000), REDLOCK_OK, "abandoned: adopted");
     redlock_abandon(&client, &lock);
     is_int((int)redlock_remaining_ms(&client, &lock), 0, "abandoned: not held any more");
     is_int(extend(), REDLOCK_LOST, "abandoned: cannot be extended");
@@ -5604,10 +5612,12 @@ int main(void)
         multi_key_lock();
     longest_commands();
     r05_any_event_ends_a_connect();
-    r05_backoff_while_an_adopted_lock_is_extended();
+    if (REDLOCK_TRANSFER)
+        r05_backoff_while_an_adopted_lock_is_extended();
     if (REDLOCK_AUTO_EXTEND)
         r05_backoff_before_the_validity_ends();
-    adoption();
+    if (REDLOCK_TRANSFER)
+        adoption();
     diagnosis();
     r04_a_connection_breaks_while_room_is_made();
 #if REDLOCK_MULTI_KEY

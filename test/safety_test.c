@@ -1720,7 +1720,8 @@ static void automatic_extensions(void)
                                                REDLOCK_CANCELLED};
     unsigned i;
 
-    r10_adopted_with_little_left_is_extended_at_once();
+    if (REDLOCK_TRANSFER)
+        r10_adopted_with_little_left_is_extended_at_once();
     r10_auto_extension_after_a_failed_extension();
     r10_auto_extension_with_another_ttl();
     r10_a_third_of_a_shorter_ttl();
@@ -1743,8 +1744,10 @@ static void releases(void)
 
 static void rules(void)
 {
-    r08_a_delayed_set_of_the_other_process();
-    r08_no_more_time_than_the_ttl();
+    if (REDLOCK_TRANSFER) {
+        r08_a_delayed_set_of_the_other_process();
+        r08_no_more_time_than_the_ttl();
+    }
     if (REDLOCK_RESTART_GUARD) {
         r13_not_by_a_connection_that_broke();
         r05_backoff_for_a_rejected_node();
@@ -3191,8 +3194,10 @@ int main(void)
     r08b_no_repair_behind_a_late_set();
     if (REDLOCK_REPAIR) {
         r08b_no_repair_after_an_unanswered_one();
-        r08b_a_restart_before_the_hand_off_proves_nothing();
-        r08b_a_run_id_under_way_at_the_hand_off();
+        if (REDLOCK_TRANSFER) {
+            r08b_a_restart_before_the_hand_off_proves_nothing();
+            r08b_a_run_id_under_way_at_the_hand_off();
+        }
         r08b_repair_after_proof();
         if (REDLOCK_RESTART_GUARD) {
             r08b_a_run_id_that_was_not_known();

@@ -2049,7 +2049,7 @@ static void hand_off_to(struct client *c, unsigned i, struct client *to, unsigne
     uint32_t left_ms = 0;
     unsigned n;
 
-    if (c->records[i].what == 'a') /* acquired, but not reported yet */
+    if (!REDLOCK_TRANSFER || c->records[i].what == 'a') /* acquired, but not reported yet */
         return;
     if (to == c || to->blocked || to->here_us > c->here_us || lock->status == REDLOCK_PENDING ||
         lock->valid_until_us != 0 || to->records[k].what != ' ' || bits(from->members) < quorum ||

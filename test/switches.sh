@@ -12,7 +12,7 @@ folder=$1/switches
 mkdir -p "$folder"
 . test/tap.sh
 
-features='REPAIR AUTO_EXTEND RESP3 NOTIFICATION MULTI_KEY FENCING RESTART_GUARD MARKER DURABLE NATIVE_RELEASE DIAGNOSIS ERROR_TEXTS'
+features='REPAIR AUTO_EXTEND RESP3 NOTIFICATION MULTI_KEY FENCING RESTART_GUARD MARKER DURABLE NATIVE_RELEASE TRANSFER DIAGNOSIS ERROR_TEXTS'
 minimal=-DREDLOCK_MINIMAL=1
 
 needs_of() {
@@ -115,7 +115,7 @@ for each in $features; do
         flags="$flags -DREDLOCK_$one=1"
     done
     case $each in
-    REPAIR | FENCING | RESTART_GUARD) tests=$both ;; # the safety of the lock depends on these
+    REPAIR | FENCING | RESTART_GUARD | TRANSFER) tests=$both ;; # the safety of the lock depends on these
     *) tests=lock_test ;;
     esac
     # shellcheck disable=SC2086
@@ -123,7 +123,7 @@ for each in $features; do
 done
 for each in $features; do # redlock.h switches off the features that need it
     case $each in
-    REPAIR | RESP3 | DIAGNOSIS) tests=$both ;;
+    REPAIR | RESP3 | DIAGNOSIS | TRANSFER) tests=$both ;;
     *) tests=lock_test ;;
     esac
     check "all without $each" passes "$tests" -DREDLOCK_$each=0
