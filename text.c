@@ -25,8 +25,8 @@ static const char rl_error_texts[] = "cannot connect\0"
                                      "replied\0"
                                      "unsolicited\0"
                                      "no address\0"
-                                     "a user without a password\0"
-                                     "user and password exceed REDLOCK_SEND_MAX\0";
+                                     "user without password\0"
+                                     "password exceeds REDLOCK_SEND_MAX\0";
 
 /* The n-th of texts that follow each other. */
 static const char *rl_nth(const char *text, unsigned n)
@@ -136,18 +136,18 @@ static const char rl_status_texts[] = "in progress\0"
                                       "success\0"
                                       "held by another client\0"
                                       "contention: no client got a quorum\0"
-                                      "no quorum: too few nodes are reachable\0"
-                                      "no quorum: permission denied by too many nodes\0"
-                                      "acquired too late: no validity left\0"
-                                      "timed out waiting for the lock\0"
-                                      "lock lost: expired or taken by another client\0"
-                                      "lock had already expired\0"
-                                      "release not confirmed; the lock expires with its TTL\0"
+                                      "too few nodes are reachable\0"
+                                      "permission denied by too many nodes\0"
+                                      "too late: no validity left\0"
+                                      "timed out waiting\0"
+                                      "lost: expired or taken by another client\0"
+                                      "had already expired\0"
+                                      "release not confirmed; expires with its TTL\0"
                                       "extension limit reached; still held\0"
                                       "cancelled\0"
                                       "invalid argument\0"
                                       "no entropy source\0"
-                                      "client was created before fork(): create a new one\0"
+                                      "client was created before fork()\0"
                                       "already held by this client\0"
                                       "unknown";
 

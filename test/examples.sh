@@ -20,7 +20,7 @@ done
 # shellcheck disable=SC2086 # a list of words
 "$build/examples/lock" $nodes | grep -q '^held for ' || fail "lock"
 "$build/examples/lock" unix:/nonexistent >"$folder/out" 2>&1 && fail "lock without servers succeeds"
-grep -q 'no quorum' "$folder/out" && grep -q 'No such file' "$folder/out" || fail "lock gives no reason"
+grep -q 'too few nodes' "$folder/out" && grep -q 'No such file' "$folder/out" || fail "lock gives no reason"
 
 # The host names of resolve are files here; each holds an address.
 cat >"$folder/names.c" <<'END'

@@ -2533,8 +2533,8 @@ static void r12_invalid_nodes_are_refused(void)
     nodes[1].password = NULL;
     nodes[2].user = "me";
     is_int(redlock_init(&client, fake_io(), nodes, 3, NULL), REDLOCK_INVALID_ARGUMENT,
-           "r12: a user without a password");
-    ok(has_error(2, "without a password"), "r12: %s", nodes[2].error);
+           "r12: a user without password");
+    ok(has_error(2, "without password"), "r12: %s", nodes[2].error);
 }
 
 static void r13_one_server_one_vote(void)

@@ -328,7 +328,7 @@ without_servers() {
     gcc -std=c99 -I. lonely.c build/libredlock.a -o lonely || return 1
     timeout 1 ./lonely >"$folder/out" 2>"$folder/err"
     [ $? -eq 1 ] && [ ! -s "$folder/out" ] && cat "$folder/err" && [ "$(wc -l <"$folder/err")" -eq 1 ] &&
-        grep -q 'no quorum.*refused' "$folder/err"
+        grep -q 'too few nodes.*refused' "$folder/err"
 }
 check 'README: without a server the first program says so in one line, within a second' without_servers
 grep -q . "$folder/list" && [ "$first_port" ] && done_testing
