@@ -346,8 +346,8 @@ enum redlock_status redlock_adopt(struct redlock_client *client, struct redlock_
     lock->priv.attempt.suspect = client->priv.all & (redlock_mask)~lock->members;
     rl_note_adopted(client, lock->priv.attempt.suspect);
     lock->priv.state = RL_IS_HELD;
-    lock->priv.started_us = rl_now(client);
-    lock->valid_until_us = lock->priv.started_us + remaining_ms * RL_MS_US;
+    lock->priv.at.started_us = rl_now(client);
+    lock->valid_until_us = lock->priv.at.started_us + remaining_ms * RL_MS_US;
     lock->extended = 0;
     lock->operation = REDLOCK_OP_ACQUIRE;
     return lock->status = REDLOCK_OK;

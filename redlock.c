@@ -163,7 +163,7 @@ static int rl_can_begin(struct redlock_client *c, const struct redlock_lock *loc
         if (!rl_past(c, rl_connecting_until(c, node)))
             coming = 1;
         if (node->state == REDLOCK_NODE_DOWN && node->priv.denied &&
-            node->priv.mark_us < lock->priv.started_us)
+            node->priv.mark_us < lock->priv.at.started_us)
             untried |= rl_first_bit(away);
     }
     reachable = rl_is_quorum(c, ready);
@@ -195,6 +195,13 @@ static int rl_try_begin(struct redlock_client *c, struct redlock_lock *lock)
     return 1;
 }
 
+/* A rollback or a release begins: its replies name the holders, which are noted where T1 stood. */
+static void rl_forget_holders(struct redlock_lock *lock)
+{
+    if (REDLOCK_DIAGNOSIS)
+        memset(&lock->priv.at, 0, sizeof lock->priv.at);
+}
+
 /* Ends an attempt that failed or was cancelled, or a lock that is lost: its keys on some nodes would keep other
    clients out. Without members, no later release can report that the lock was held until then. R4 */
 static void rl_roll_back(struct redlock_client *c, struct redlock_lock *lock,
@@ -206,6 +213,7 @@ static void rl_roll_back(struct redlock_client *c, struct redlock_lock *lock,
     rl_note_waiting(c);
     lock->priv.todo = lock->priv.attempt.asked;
     rl_forget_holder(lock);
+    rl_forget_holders(lock);
     lock->priv.outcome = (int8_t)outcome;
     rl_await(c, lock, RL_IN_ROLLBACK);
 }
@@ -221,7 +229,7 @@ static void rl_ask_the_rest(const struct redlock_client *c, struct redlock_lock 
 static int rl_prolong(struct redlock_client *c, struct redlock_lock *lock)
 {
     uint64_t until_us =
-        lock->priv.started_us + lock->ttl_ms * RL_MS_US - rl_drift_us(c, lock->ttl_ms);
+        lock->priv.at.started_us + lock->ttl_ms * RL_MS_US - rl_drift_us(c, lock->ttl_ms);
 
     c->priv.slow = 0;
     if (rl_past(c, until_us))
@@ -424,7 +432,7 @@ static void rl_step_line(struct redlock_client *c, struct redlock_lock *lock)
     rl_hasten_retry(c, lock);
     if (!rl_past(c, lock->priv.due_us))
         return;
-    lock->priv.started_us = c->priv.now_us; /* the wait for connections begins */
+    lock->priv.at.started_us = c->priv.now_us; /* the wait for connections begins */
     lock->priv.due_us = c->priv.now_us + c->priv.settings.stall_ms * RL_MS_US;
     if (lock->priv.op.attempts == 0) /* until_us is wait_ms still */
         lock->priv.until_us =
@@ -528,7 +536,7 @@ static void rl_step_rollback(struct redlock_client *c, struct redlock_lock *lock
    repaired have the key for the shorter one. R10 */
 static uint64_t rl_renewal_due(const struct redlock_client *c, const struct redlock_lock *lock)
 {
-    uint64_t end_us = lock->priv.started_us + lock->ttl_ms * RL_MS_US;
+    uint64_t end_us = lock->priv.at.started_us + lock->ttl_ms * RL_MS_US;
     uint64_t rest_us = (lock->ttl_ms - lock->ttl_ms / 3) * RL_MS_US;
 
     rl_not_after(&end_us, lock->valid_until_us + rl_drift_us(c, lock->ttl_ms));
@@ -622,12 +630,12 @@ static void rl_step_held(struct redlock_client *c, struct redlock_lock *lock)
 
 /* ---- Release ----------------------------------------------------------------------------------------- */
 
-/* The outcome of a release; REDLOCK_PENDING while replies before end_us may still decide it. */
+/* The outcome of a release; REDLOCK_PENDING while replies in time may still decide it. */
 static enum redlock_status rl_released(const struct redlock_client *c,
-                                       const struct redlock_lock *lock, uint64_t end_us)
+                                       const struct redlock_lock *lock)
 {
-    int open =
-        (lock->priv.todo | lock->priv.waits | lock->priv.attempt.again) != 0 && !rl_past(c, end_us);
+    int open = (lock->priv.todo | lock->priv.waits | lock->priv.attempt.again) != 0 &&
+               !rl_past(c, lock->priv.until_us);
 
     if (rl_is_quorum(c, lock->granted))
         return REDLOCK_OK;
@@ -640,24 +648,25 @@ static enum redlock_status rl_released(const struct redlock_client *c,
 
 static void rl_step_release(struct redlock_client *c, struct redlock_lock *lock)
 {
-    uint64_t end_us;
+    int waited = lock->priv.due_us != 0; /* for replies; not with wait_ms 0 */
 
-    if (lock->priv.due_us == 0) {
+    if (!waited) {
         rl_begin_round(c, lock);
+        rl_forget_holders(lock);
+        lock->priv.until_us += c->priv.now_us;
     } else if (rl_past(c, lock->priv.due_us)) { /* once more where there was a temporary error */
         rl_set(&lock->priv.todo, lock->priv.attempt.again);
         lock->priv.attempt.again = 0;
     }
-    end_us = lock->priv.started_us + lock->priv.until_us; /* which is wait_ms */
-    rl_ask_nodes(c, lock);                                /* R11 */
+    rl_ask_nodes(c, lock); /* R11 */
     if (lock->priv.outcome != REDLOCK_CANCELLED)
-        lock->priv.outcome = (int8_t)rl_released(c, lock, end_us);
+        lock->priv.outcome = (int8_t)rl_released(c, lock);
     if (lock->priv.outcome == REDLOCK_PENDING) {
         rl_await(c, lock, RL_IN_RELEASE);
-        rl_not_after(&lock->priv.due_us, end_us);
+        rl_not_after(&lock->priv.due_us, lock->priv.until_us);
         return;
     }
-    if (lock->priv.outcome == REDLOCK_UNCONFIRMED && lock->priv.until_us > 0)
+    if (waited && lock->priv.outcome == REDLOCK_UNCONFIRMED)
         rl_too_slow(c, lock);
     rl_notify_own(c, lock);
     rl_await(c, lock, RL_IN_ROLLBACK);

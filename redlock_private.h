@@ -96,9 +96,7 @@ struct redlock_lock_private {
         redlock_mask agreed; /* nodes whose counter is `fencing_token`. R16 */
 #endif
 #if REDLOCK_DIAGNOSIS
-        uint8_t holding;                    /* how many nodes the holder with most of them has, */
-        uint16_t named;                     /* and its token, hashed */
-        uint16_t holder[REDLOCK_NODES_MAX]; /* the holder's token there, hashed; 0: unknown */
+        uint8_t holding; /* how many nodes the holder with most of them has */
 #endif
     } round;
     struct {              /* of an operation */
@@ -112,9 +110,18 @@ struct redlock_lock_private {
         uint16_t renewals; /* automatic extensions still allowed, plus 1; 0: none asked for. R10 */
 #endif
     } op;
-    uint64_t due_us;     /* of what `state` waits for */
-    uint64_t started_us; /* T1. R1 */
-    uint64_t until_us;   /* end of wait_ms; before the first step, wait_ms in microseconds */
+    uint64_t due_us;   /* of what `state` waits for */
+    uint64_t until_us; /* end of wait_ms; before the first step, wait_ms in microseconds */
+    union {
+        uint64_t started_us; /* T1; in LINE the begin of the wait for connections. R1 */
+#if REDLOCK_DIAGNOSIS
+        /* In a rollback and in a release, which have no T1. Tokens are hashed; 0: unknown. */
+        struct {
+            uint16_t named; /* the holder with most nodes */
+            uint16_t on[REDLOCK_NODES_MAX];
+        } holder;
+#endif
+    } at;
     struct redlock_lock *next, *prev;
 };
 

@@ -31,7 +31,7 @@ REDLOCK_PRIVATE void rl_begin_round(struct redlock_client *c, struct redlock_loc
 {
     rl_end_round(c, lock); /* late ones of the round before */
     rl_clear(&lock->priv.attempt.suspect, ~rl_abandoned(c));
-    lock->priv.started_us = c->priv.now_us;
+    lock->priv.at.started_us = c->priv.now_us;
     lock->priv.todo = c->priv.all;
     memset(&lock->priv.round, 0, sizeof lock->priv.round);
     lock->granted = lock->refused = lock->failed = 0;

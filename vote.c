@@ -50,22 +50,24 @@ REDLOCK_PRIVATE void rl_touch(struct redlock_client *c, struct redlock_lock *loc
 
 #if REDLOCK_DIAGNOSIS
 /* Node i has replied the token of the holder. Of the holder with most nodes, as far as that is known, copies as much as
-   there is room for. */
+   there is room for. Only a rollback and a release have such replies: else T1 stands where the holders are noted. */
 static void rl_note_holder(struct redlock_lock *lock, unsigned i, const struct resp_item *item)
 {
     size_t size = item->text_used < lock->holder_size ? item->text_used : lock->holder_size - 1U;
     uint16_t token = (uint16_t)(rl_hash(item, RESP_TEXT_MAX) | 1);
     unsigned j, same = 0;
 
-    lock->priv.round.holder[i] = token;
+    if (lock->priv.state != RL_IN_ROLLBACK && lock->priv.state != RL_IN_RELEASE)
+        return;
+    lock->priv.at.holder.on[i] = token;
     for (j = 0; j < REDLOCK_NODES_MAX; j++)
-        same += lock->priv.round.holder[j] == token;
+        same += lock->priv.at.holder.on[j] == token;
     if (same < lock->priv.round.holding)
         return;
     lock->priv.round.holding = (uint8_t)same;
-    if (lock->priv.round.named != token) /* when this one expires is not known yet */
+    if (lock->priv.at.holder.named != token) /* when this one expires is not known yet */
         rl_forget_holder(lock);
-    lock->priv.round.named = token;
+    lock->priv.at.holder.named = token;
     if (!rl_wants_holder(lock))
         return;
     memcpy(lock->holder, item->text, size);
@@ -76,9 +78,9 @@ static void rl_note_holder(struct redlock_lock *lock, unsigned i, const struct r
 static void rl_note_pttl(const struct redlock_client *c, struct redlock_lock *lock, unsigned i,
                          int64_t left_ms)
 {
-    uint16_t token = lock->priv.round.holder[i];
+    uint16_t token = lock->priv.at.holder.on[i];
 
-    if (left_ms < -1 || token == 0 || token != lock->priv.round.named)
+    if (left_ms < -1 || token == 0 || token != lock->priv.at.holder.named)
         return;
     lock->holder_until_us =
         left_ms >> 32 != 0 ? REDLOCK_NEVER : c->priv.now_us + (uint32_t)left_ms * RL_MS_US;

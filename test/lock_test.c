@@ -4940,9 +4940,20 @@ static void diagnosis(void)
     a_reply_about_the_holder_in_pieces();
 }
 
+/* Where no reply is waited for, none is late. */
+static void r11_without_a_wait_no_node_is_late(void)
+{
+    begin_with_defaults(3);
+    acquire(0);
+    is_int(release(0), REDLOCK_UNCONFIRMED, "r11: without a wait");
+    ok(lock.failed == 0 && nodes[0].error[0] == '\0', "r11: no node is late: %x, %s", lock.failed,
+       nodes[0].error);
+}
+
 static void releases(void)
 {
     r11_release_goes_to_all_nodes();
+    r11_without_a_wait_no_node_is_late();
     r11_outcomes(0);
     r11_outcomes(1);
     r11_outcomes(4);

@@ -19,7 +19,7 @@ table() {
     cat <<'END'
 R1|redlock.c|s/rl_random\(c, lock->token, sizeof lock->token\) != 0/lock->priv.op.attempts < 2 && $&/|a new token for every attempt
 R1|vote.c|s/if \(lock->priv.state != RL_IN_ASK && node->priv.useful/if (node->priv.useful/|a SET is not sent again
-R1|redlock.c|s/if \(!rl_prolong/lock->priv.started_us = c->priv.now_us; $&/|T1 is read before the first byte is sent
+R1|redlock.c|s/if \(!rl_prolong/lock->priv.at.started_us = c->priv.now_us; $&/|T1 is read before the first byte is sent
 R2|redlock.c|s/rl_is_quorum\(c, rl_agreed\(lock\)\)/rl_is_quorum(c, lock->priv.waits == 0 ? rl_agreed(lock) : 0)/|one node after the other is not enough: the command goes to all nodes at once
 R2|redlock.c|s/rl_ask_the_rest\(c, lock\);(\s+rl_set)/lock->priv.todo = 0;$1/|nodes that were not asked are sent the lock later
 R2|redlock.c|s/rl_ask_the_rest\(c, lock\);(\s+rl_end_round)/lock->priv.todo = 0;$1/|also after a failed extension
@@ -43,7 +43,10 @@ R11|redlock.c|s/(== REDLOCK_LOST) \|\|\s+lock->priv.outcome == REDLOCK_CANCELLED
 R4|redlock.c|s/if \((lock->priv.outcome == REDLOCK_CANCELLED)\)( \{\s+rl_finish\(c, lock, REDLOCK_CANCELLED\);\s+return;\s+\}\s+rl_hasten)/if ($1 \&\& rl_past(c, lock->priv.due_us))$2/|a cancel ends the pause before a retry
 R11|redlock.c|s/lock->priv.waits \| lock->priv.attempt.again\) != 0/lock->priv.waits) != 0/|a release that waits repeats what temporary errors refused
 R11|redlock.c|s/else if \(rl_past\(c, lock->priv.due_us\)\) (\{ \/\* once more)/else $1/|not all the time
-R11|redlock.c|s/rl_not_after\(&lock->priv.due_us, end_us\);/;/|it ends when the wait is over
+R11|redlock.c|s/(rl_await\(c, lock, RL_IN_RELEASE\);\s+)rl_not_after\(&lock->priv.due_us, lock->priv.until_us\);/$1;/|it ends when the wait is over
+R11|redlock.c|s/(rl_begin_round\(c, lock\);\s+)rl_forget_holders\(lock\);/$1/|T1 is no holder of a lock that is released
+R6|redlock.c|s/rl_forget_holders\(lock\);(\s+lock->priv.outcome = )/$1/|nor of one that is rolled back
+R11|redlock.c|s/waited && (lock->priv.outcome == REDLOCK_UNCONFIRMED)/$1/|without a wait no node is late
 R11|redlock.c|s/if \(lock->priv.outcome != REDLOCK_CANCELLED\)(\s+lock->priv.outcome = \(int8_t\)rl_released)/$1/|a cancelled release ends
 R4|redlock.c|s/owed->waits = unanswered;/;/|no release is repeated while its reply is due
 R4|vote.c|s/reply->vote == RL_YES \|\| reply->vote == RL_NO \|\| reply/reply->vote == RL_YES || reply/|a release that found no key is not repeated
@@ -131,7 +134,7 @@ R8|vote.c|s/if \(vote != RL_REPAIRED \|\|/if ((vote != RL_REPAIRED \&\& (state !
 R8|redlock.c|s/if \(rl_prolong\(c, lock\)\)\s+(status = REDLOCK_OK;)/rl_prolong(c, lock); $1/|the new validity of an extension is above 0
 R8|redlock.c|s/if \(lock->valid_until_us < until_us\)//|an extension does not shorten the validity
 R8|command.c|s/math.max\(A\[2\],c\('pttl',K\[i\]\)\)/A[2]/|an extension does not shorten the TTL on the node
-R8|redlock.c|s/if \(rl_prolong/lock->priv.started_us = c->priv.now_us; $&/|T1 of the extension is before its first byte
+R8|redlock.c|s/if \(rl_prolong/lock->priv.at.started_us = c->priv.now_us; $&/|T1 of the extension is before its first byte
 R8|redlock.c|s/if \(!rl_is_quorum\(c, lock->members\)\) \{/if (0) {/|the lock is lost when the confirmed nodes do not have the key any more
 R8|client.c|s/if \(lock->priv.state != RL_IS_HELD\)\s+return REDLOCK_LOST;//|no extension of a lock that is not held
 R8|vote.c|s/rl_clear\(&lock->members, bit\); \/\* its key is gone/; \/* its key is gone/|a node that says that it is gone is no member
@@ -181,7 +184,7 @@ R10|redlock.c|s/lock->ttl_ms - lock->ttl_ms \/ 3/0/|an extension is due after a 
 R10|redlock.c|s/else if \(rl_past\(c, lock->valid_until_us\)\)\s+rl_roll_back/else if (0) rl_roll_back/|the loss when the validity is over
 R11|round.c|s/rl_end_round\(c, lock\);( \/\* late ones)/$1/|a round discards the votes that an earlier one waits for
 R11|client.c|s/rl_forget\(client, lock\);( \/\* in whatever)/$1/|a release discards the replies to an earlier command
-R10|redlock.c|s/return end_us > rest_us \? end_us - rest_us : 0;/return lock->priv.started_us + lock->ttl_ms \/ 3 * RL_MS_US;/|auto-extension that starts late extends at once
+R10|redlock.c|s/return end_us > rest_us \? end_us - rest_us : 0;/return lock->priv.at.started_us + lock->ttl_ms \/ 3 * RL_MS_US;/|auto-extension that starts late extends at once
 R10|redlock.c|s/if \(rl_renewals\(lock\) == 0\)/if (status != REDLOCK_OK || rl_renewals(lock) == 0)/|an automatic extension that failed is tried again
 R10|redlock.c|s/soon_us \+ \(lock->valid_until_us - c->priv.now_us\) \/ 4/lock->valid_until_us/|tried again in time
 R10|node.c|s/due_us = node->priv.mark_us \+ node->priv.pause_us \/ 64;/;/|a reconnect does not wait until the validity is over

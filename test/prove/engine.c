@@ -16,7 +16,7 @@
 static char holder[256];
 
 /* The contract that the third proof shows: the function stays within a buffer of any size. */
-/*@ assigns lock->priv.round.holding, lock->priv.round.named, lock->priv.round.holder[0 .. REDLOCK_NODES_MAX - 1], holder[0 .. 255] \from item->text[0 .. RESP_TEXT_MAX], i; */
+/*@ assigns lock->priv.round.holding, lock->priv.at.holder, holder[0 .. 255] \from item->text[0 .. RESP_TEXT_MAX], i; */
 static void rl_note_holder(struct redlock_lock *lock, unsigned i, const struct resp_item *item);
 
 #include "vote.c"
@@ -258,10 +258,8 @@ static void any_lock(unsigned state, unsigned list)
     lock.priv.round.denied = any_nodes();
     lock.priv.round.agreed = any_nodes();
     lock.priv.round.holding = (uint8_t)any_of(0, REDLOCK_NODES_MAX);
-    lock.priv.round.named = (uint16_t)any_of(0, UINT16_MAX);
-    lock.priv.round.holder[0] = (uint16_t)any_of(0, UINT16_MAX);
     lock.priv.due_us = any_time();
-    lock.priv.started_us = any_time();
+    lock.priv.at.started_us = any_time();
     lock.priv.until_us = any_time();
     lock.key = key;
     lock.label = label;
