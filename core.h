@@ -770,7 +770,7 @@ static inline char *rl_holder(const struct redlock_lock *lock)
 /* The holder is not known any more, or not yet. */
 static inline void rl_forget_holder(struct redlock_lock *lock)
 {
-    lock->holder_until_us = 0;
+    lock->holder_left_ms = 0;
 }
 #else
 static inline int rl_wants_holder(const struct redlock_lock *lock)

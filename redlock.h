@@ -244,6 +244,10 @@ struct redlock_lock {
 
     /* You read these, too. */
     uint8_t token[20]; /* random, new at each attempt; hex on the wire. R1 */
+#if REDLOCK_DIAGNOSIS
+    /* How long the lock of `holder` lives after it refused. 0xffffffff: it does not expire; 0: not known. */
+    uint32_t holder_left_ms;
+#endif
 #if REDLOCK_FENCING
     /* Larger than the token of every acquisition that was complete before this one began. The resource must
        refuse a smaller one than the largest it has seen. 0 unless held with use_fencing. R16 */
@@ -251,10 +255,6 @@ struct redlock_lock {
 #endif
     /* By the clock of struct redlock_io, drift taken off; 0: not held. R3 */
     uint64_t valid_until_us;
-#if REDLOCK_DIAGNOSIS
-    /* When the lock of `holder` expires, as a node replied. REDLOCK_NEVER: not at all; 0: not known. */
-    uint64_t holder_until_us;
-#endif
 };
 
 struct redlock_client {

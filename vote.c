@@ -75,15 +75,13 @@ static void rl_note_holder(struct redlock_lock *lock, unsigned i, const struct r
 }
 
 /* Node i has replied for how long the holder has the key; -1: without end, below -1: the key is gone. */
-static void rl_note_pttl(const struct redlock_client *c, struct redlock_lock *lock, unsigned i,
-                         int64_t left_ms)
+static void rl_note_pttl(struct redlock_lock *lock, unsigned i, int64_t left_ms)
 {
     uint16_t token = lock->priv.at.holder.on[i];
 
     if (left_ms < -1 || token == 0 || token != lock->priv.at.holder.named)
         return;
-    lock->holder_until_us =
-        left_ms >> 32 != 0 ? REDLOCK_NEVER : c->priv.now_us + (uint32_t)left_ms * RL_MS_US;
+    lock->holder_left_ms = left_ms < 0 || left_ms > UINT32_MAX ? UINT32_MAX : (uint32_t)left_ms;
 }
 
 #else
@@ -95,10 +93,8 @@ static inline void rl_note_holder(struct redlock_lock *lock, unsigned i,
     (void)item;
 }
 
-static inline void rl_note_pttl(const struct redlock_client *c, struct redlock_lock *lock,
-                                unsigned i, int64_t left_ms)
+static inline void rl_note_pttl(struct redlock_lock *lock, unsigned i, int64_t left_ms)
 {
-    (void)c;
     (void)lock;
     (void)i;
     (void)left_ms;
@@ -313,7 +309,7 @@ static inline void rl_replied(struct redlock_client *c, struct redlock_node *nod
     }
     if (REDLOCK_DIAGNOSIS && reply->command == RL_PTTL) {
         if (reply->vote == RL_YES)
-            rl_note_pttl(c, lock, node->priv.index, item->integer);
+            rl_note_pttl(lock, node->priv.index, item->integer);
         return;
     }
     if (REDLOCK_OWED_MAX > 0 && reply->role == RL_OWED) {

@@ -20,12 +20,12 @@ static int is_watched(void)
     return options.verbose || (!options.quiet && isatty(STDERR_FILENO));
 }
 
-/* Milliseconds until the holder's lock expires; -1 if unknown, or if it does not expire. */
+/* Milliseconds until the holder's lock expires, as of the last attempt; -1 if unknown, or if it does not expire. */
 static long holder_remaining_ms(const struct session *session)
 {
-    uint64_t until_us = session->lock->holder_until_us, now = now_us();
+    uint32_t left_ms = session->lock->holder_left_ms;
 
-    return until_us == REDLOCK_NEVER || until_us <= now ? -1 : (long)((until_us - now) / 1000);
+    return left_ms == 0 || left_ms > 0x7fffffff ? -1 : (long)left_ms;
 }
 
 /* Reads the holder from the nodes, because a waiter in the queue has not asked them. Takes no longer than about GLANCE_MS,

@@ -145,10 +145,10 @@ static inline void set_holder(struct redlock_lock *lock, char *holder, size_t si
 #endif
 }
 
-static inline uint64_t holder_until(const struct redlock_lock *lock)
+static inline uint32_t holder_left_ms(const struct redlock_lock *lock)
 {
 #if REDLOCK_DIAGNOSIS
-    return lock->holder_until_us;
+    return lock->holder_left_ms;
 #else
     (void)lock;
     return 0;

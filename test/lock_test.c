@@ -3629,8 +3629,8 @@ static void expiry_with_several_holders(void)
     set_extra_keys(&lock, &second, 1);
     set_holder(&lock, holder, sizeof holder);
     is_int(acquire(0), REDLOCK_HELD, "holder: refused by two holders");
-    ok(strcmp(holder, "for 7 s") == 0 && holder_until(&lock) < fake_now_us + 7000 * MS,
-       "holder: %s, until %lu", holder, (unsigned long)holder_until(&lock));
+    ok(strcmp(holder, "for 7 s") == 0 && holder_left_ms(&lock) <= 7000, "holder: %s, for %lu ms",
+       holder, (unsigned long)holder_left_ms(&lock));
 }
 
 /* The holder with most nodes becomes known with the last reply. When it expires is not known yet: the time that is there is
@@ -3653,7 +3653,7 @@ static void expiry_of_another_holder(void)
     for (i = 0; i < 3; i++) /* the replies to the rollback come one after the other */
         fake_nodes[i].delay_us = (i + 1) * MS;
     fake_pass(&client, 4 * MS - 1);
-    ok(strcmp(holder, "for 7 s") == 0 && holder_until(&lock) < fake_now_us + 7000 * MS,
+    ok(strcmp(holder, "for 7 s") == 0 && holder_left_ms(&lock) <= 7000,
        "holder: one of two that have one node each: %s", holder);
     fake_nodes[2].drip = 1;
     fake_now_us++;
@@ -3663,21 +3663,21 @@ static void expiry_of_another_holder(void)
     }
     is_int(lock.status, REDLOCK_HELD, "holder: two of three name one");
     ok(strcmp(holder, "for 60 s") == 0, "holder: the one with most nodes: %s", holder);
-    ok(holder_until(&lock) == 0, "holder: its expiry is not known: %lu",
-       (unsigned long)holder_until(&lock));
+    ok(holder_left_ms(&lock) == 0, "holder: its expiry is not known: %lu",
+       (unsigned long)holder_left_ms(&lock));
 }
 
 static void expiry_of_the_holder(void)
 {
     char holder[16];
-    uint64_t left_us;
+    uint32_t left_ms;
     int i;
 
     begin_with_defaults(5);
     for (i = 0; i < 5; i++)
         fake_put(i, "k", i == 1 ? "a leftover key" : "somebody", i == 1 ? 60000 : 7000);
     is_int(acquire(0), REDLOCK_HELD, "holder: refused");
-    ok(holder_until(&lock) == 0 && fake_count(-1, 'P') == 0,
+    ok(holder_left_ms(&lock) == 0 && fake_count(-1, 'P') == 0,
        "holder: without a buffer no PTTL is sent");
     set_holder(&lock, holder, sizeof holder);
     for (i = 0; i < 5; i++) {
@@ -3685,9 +3685,9 @@ static void expiry_of_the_holder(void)
         fake_logged = 0;
         fake_nodes[i].delay_us = 5 * MS;
         ok(acquire(0) != REDLOCK_OK, "holder: refused, with a buffer: PTTL is sent");
-        left_us = holder_until(&lock) - fake_now_us;
-        ok(left_us <= 7000 * MS && left_us > 6500 * MS,
-           "holder: the expiry of the client with most nodes: %lu us", (unsigned long)left_us);
+        left_ms = holder_left_ms(&lock);
+        ok(left_ms <= 7000 && left_ms > 6500,
+           "holder: the expiry of the client with most nodes: %lu ms", (unsigned long)left_ms);
         ok(strncmp(holder, "somebody", RESP_TEXT_MAX) == 0, "holder: the token of that client: %s",
            holder);
         ok(fake_count(-1, 'P') <= fake_count(-1, 'D'),
@@ -3697,17 +3697,17 @@ static void expiry_of_the_holder(void)
     for (i = 0; i < 5; i++)
         fake_put(i, "k", "somebody", 0);
     acquire(0);
-    ok(holder_until(&lock) == REDLOCK_NEVER, "holder: keys without a ttl");
+    ok(holder_left_ms(&lock) == 0xffffffff, "holder: keys without a ttl");
     delete_on(0, 4);
     is_int(acquire(0), REDLOCK_OK, "holder: acquired");
-    ok(holder_until(&lock) == 0, "holder: holder_until_us is cleared");
+    ok(holder_left_ms(&lock) == 0, "holder: holder_left_ms is cleared");
     is_int(release(1000), REDLOCK_OK, "holder: released");
     for (i = 0; i < 5; i++) {
         fake_put(i, "k", "somebody", 5000);
         fake_nodes[i].server.no_pttl = 1;
     }
     is_int(acquire(0), REDLOCK_HELD, "holder: refused, PTTL is not permitted");
-    ok(holder_until(&lock) == 0 && strncmp(holder, "somebody", RESP_TEXT_MAX) == 0 &&
+    ok(holder_left_ms(&lock) == 0 && strncmp(holder, "somebody", RESP_TEXT_MAX) == 0 &&
            nodes[0].error[0] == '\0',
        "holder: the token is known, the expiry is not, without an error");
 }
@@ -4915,11 +4915,11 @@ static void a_failed_lock_is_adopted(void)
     held_by("another", 0, 2);
     set_holder(&lock, holder, sizeof holder);
     is_int(acquire(0), REDLOCK_HELD, "adopt: another client has it");
-    ok(holder_until(&lock) != 0 && lock.refused != 0, "adopt: until when is known");
+    ok(holder_left_ms(&lock) != 0 && lock.refused != 0, "adopt: for how long is known");
     lock.members = 7;
     is_int((int)redlock_adopt(&client, &lock, 5000), REDLOCK_OK,
            "adopt: a lock that failed before");
-    ok(holder[0] == '\0' && holder_until(&lock) == 0, "adopt: no holder is known any more");
+    ok(holder[0] == '\0' && holder_left_ms(&lock) == 0, "adopt: no holder is known any more");
     is_int(lock.granted | lock.refused | lock.failed, 0, "adopt: no node has voted yet");
 }
 

@@ -147,7 +147,7 @@ has_only_with() { # SWITCH OFF FIELD ...
 }
 check 'the fields of extra keys need REDLOCK_MULTI_KEY' has_only_with REDLOCK_MULTI_KEY 0 extra_keys extra_key_count
 check 'the fields of fencing tokens need REDLOCK_FENCING' has_only_with REDLOCK_FENCING 0 use_fencing fencing_token
-check 'the fields of the holder need REDLOCK_DIAGNOSIS' has_only_with REDLOCK_DIAGNOSIS 0 holder holder_size holder_until_us
+check 'the fields of the holder need REDLOCK_DIAGNOSIS' has_only_with REDLOCK_DIAGNOSIS 0 holder holder_size holder_left_ms
 check 'the fields of labels need a REDLOCK_LABEL_MAX above 0' has_only_with REDLOCK_LABEL_MAX 0 label label_size token_is_label
 
 text='REDLOCK_NOTIFICATION needs REDLOCK_RESP3'

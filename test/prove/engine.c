@@ -354,7 +354,7 @@ static void note(unsigned size)
     any_lock(RL_IN_ROLLBACK, RL_TURN);
     lock.holder_size = (uint8_t)size;
     rl_note_holder(&lock, 0, &node.priv.reader.item);
-    rl_note_pttl(&client, &lock, 0, (int64_t)any_time());
+    rl_note_pttl(&lock, 0, (int64_t)any_time());
     check_lock();
 }
 
