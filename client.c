@@ -136,7 +136,6 @@ enum redlock_status redlock_init(struct redlock_client *client, const struct red
     client->priv.nodes = nodes;
     client->priv.all = client->priv.in[REDLOCK_NODE_IDLE] = (redlock_mask)((1UL << count) - 1);
     client->priv.quorum = (uint8_t)client->priv.settings.quorum;
-    client->priv.pool_used = sizeof client->priv.pool;
     return REDLOCK_OK;
 }
 

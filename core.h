@@ -290,7 +290,7 @@ REDLOCK_PRIVATE struct redlock_node *rl_first_node(const struct redlock_client *
 /* Sets *moment_us to most_us if it is later. */
 REDLOCK_PRIVATE void rl_not_after(uint64_t *moment_us, uint64_t most_us);
 
-/* Random bytes, drawn from the system many at a time. Not 0: there are none. */
+/* Random bytes of the system. Not 0: there are none. */
 REDLOCK_PRIVATE int rl_random(struct redlock_client *c, void *out, size_t size);
 
 /* 0 <= result < range; without entropy the middle, as a pause is better than none. */

@@ -50,8 +50,8 @@
 #define REDLOCK_OWED_MAX (REDLOCK_MINIMAL ? 0 : REDLOCK_HOSTED ? 2 : 1)
 #endif
 #ifndef REDLOCK_POOL_MAX
-/* Random bytes drawn at once, 20..255. RAM of the client: 1 each. */
-#define REDLOCK_POOL_MAX (REDLOCK_HOSTED ? 240 : 20)
+/* Random bytes drawn at once, 20..255; 0: as many as are needed. RAM of the client: 1 each. */
+#define REDLOCK_POOL_MAX (REDLOCK_HOSTED ? 240 : 0)
 #endif
 
 /* ---- Features --------------------------------------------------------------------------------- */
@@ -120,8 +120,8 @@
 #if REDLOCK_OWED_MAX < 0 || REDLOCK_OWED_MAX > 16
 #error "REDLOCK_OWED_MAX must be 0..16"
 #endif
-#if REDLOCK_POOL_MAX < 20 || REDLOCK_POOL_MAX > 255
-#error "REDLOCK_POOL_MAX must be 20..255: a token, and 8 bits"
+#if REDLOCK_POOL_MAX != 0 && (REDLOCK_POOL_MAX < 20 || REDLOCK_POOL_MAX > 255)
+#error "REDLOCK_POOL_MAX must be 20..255, or 0: a token, and 8 bits"
 #endif
 #if REDLOCK_LABEL_MAX < 0 || REDLOCK_LABEL_MAX > 255
 #error "REDLOCK_LABEL_MAX must be 0..255"

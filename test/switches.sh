@@ -129,6 +129,7 @@ for each in $features; do # redlock.h switches off the features that need it
     check "all without $each" passes "$tests" -DREDLOCK_$each=0
 done
 
+check 'all without a pool of random bytes' passes "$both" -DREDLOCK_POOL_MAX=0
 check 'minimal with labels' passes "$both" $minimal -DREDLOCK_LABEL_MAX=24
 check 'all without labels' passes "$both" -DREDLOCK_LABEL_MAX=0
 
