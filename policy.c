@@ -32,8 +32,8 @@ REDLOCK_PRIVATE int rl_random(struct redlock_client *c, void *out, size_t size)
             return failed;
         c->priv.pool_left = sizeof c->priv.pool;
     }
+    memcpy(out, c->priv.pool + sizeof c->priv.pool - c->priv.pool_left, size);
     c->priv.pool_left = (uint8_t)(c->priv.pool_left - size);
-    memcpy(out, c->priv.pool + c->priv.pool_left, size);
     return 0;
 }
 #else

@@ -3760,6 +3760,37 @@ static void a_reply_about_the_holder_in_pieces(void)
     ok(between > 0, "holder: a reply was late %u times", between);
 }
 
+/* Two nodes name two holders. The first one tells the expiry after the second one has told all: `holder` and
+   `holder_left_ms` are of the same holder. */
+static void expiry_of_the_holder_that_is_named(void)
+{
+    char holder[16];
+    unsigned i, n;
+
+    begin_with_defaults(3);
+    warm_up();
+    fake_put(1, "k", "first", 60000);
+    fake_put(2, "k", "second", 20000);
+    set_holder(&lock, holder, sizeof holder);
+    redlock_acquire_start(&client, &lock, 0);
+    redlock_tick(&client);
+    for (i = 0; i < 3; i++) {
+        fake_now_us += MS;
+        redlock_handle_events(&client, i, REDLOCK_READABLE);
+    }
+    redlock_tick(&client);
+    fake_now_us += 2 * MS;
+    fake_nodes[1].drip = 1;
+    for (n = 0; n < 100 && holder[0] == '\0'; n++)
+        redlock_handle_events(&client, 1, REDLOCK_READABLE);
+    fake_nodes[1].drip = 0;
+    redlock_handle_events(&client, 2, REDLOCK_READABLE);
+    redlock_handle_events(&client, 1, REDLOCK_READABLE);
+    redlock_tick(&client);
+    ok(strcmp(holder, "second") == 0, "holder: one of two, %s", holder);
+    ok(holder_left_ms(&lock) <= 20000, "holder: the expiry is not that of the other one");
+}
+
 /* An attempt is refused, and its replies arrive one byte at a time. The release begins after each number of bytes, also
    when the holder is named and the reply to PTTL is still due. */
 static void r11_a_release_between_two_replies(void)
@@ -4937,6 +4968,7 @@ static void diagnosis(void)
         expiry_with_several_holders();
     a_late_reply_about_the_holder();
     r11_a_release_between_two_replies();
+    expiry_of_the_holder_that_is_named();
     a_reply_about_the_holder_in_pieces();
 }
 

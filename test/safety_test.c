@@ -2806,7 +2806,8 @@ static void r04_another_reply_while_a_release_waits(const char *words)
     ok(has_token(3, &was), "r04: another node still has the key");
     fake_pass(&client, 1000 * MS);
     is_int(lock.status, REDLOCK_OK, "r04: released");
-    is_int(nodes_with(&was) == 0, REPEATS, "r04: the key is deleted on both");
+    /* without an answer it is sent again on the next connection */
+    is_int(nodes_with(&was) == 0, REPEATS || words == NULL, "r04: the key is deleted on both");
 }
 
 #if REDLOCK_OWED_MAX > 0
