@@ -497,14 +497,17 @@ static inline void rl_owed_due(struct redlock_client *c)
 }
 #endif
 
-/* When the first lock that waits must be stepped. */
+/* When the first lock that waits must be stepped: in line also when it has waited for connections for stall_ms. R2 */
 static void rl_locks_due(struct redlock_client *c)
 {
-    const struct redlock_lock *lock;
+    const struct redlock_lock *lock = rl_first(c, RL_LINE);
     unsigned list;
 
-    if (rl_first(c, RL_LINE) != NULL)
+    if (lock != NULL) {
         rl_due(c, c->priv.line_us);
+        if (!rl_past(c, lock->priv.due_us))
+            rl_due(c, lock->priv.due_us);
+    }
     for (list = RL_WAIT; list <= RL_LATER_LIST; list++)
         if ((lock = rl_first(c, list)) != NULL)
             rl_due(c, lock->priv.due_us);

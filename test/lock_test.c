@@ -5069,6 +5069,19 @@ static void r02_a_slow_handshake_does_not_delay_a_new_client(void)
     is_int((int)since(start), 220 * MS, "r02: waits for the rest, which takes 160 ms");
 }
 
+/* Without a quorum an attempt waits for connections for stall_ms, however they share it with their handshakes. */
+static void r02_connections_have_stall_ms(void)
+{
+    uint64_t start;
+
+    begin_with_defaults(1);
+    fake_nodes[0].connect_us = 600 * MS;
+    fake_nodes[0].hung = 1;
+    start = fake_now_us;
+    is_int(acquire(0), REDLOCK_UNREACHABLE, "r02: the handshake is not answered");
+    ok(since(start) <= 1000 * MS + 3 * 50 * MS, "r02: ends after stall_ms: %ld us", since(start));
+}
+
 /* An attempt does not wait for a node that has failed before, also not while it waits for another one. */
 static void r02_a_node_that_failed_does_not_delay_the_others(void)
 {
@@ -5616,6 +5629,7 @@ static void rules_that_had_no_test(void)
     r04_a_repeated_release_connects();
     r02_a_long_timeout_does_not_delay_a_new_client();
     r02_a_slow_handshake_does_not_delay_a_new_client();
+    r02_connections_have_stall_ms();
     r02_a_node_that_failed_does_not_delay_the_others();
     r02_a_retry_waits_for_connections();
     r15_short_distances();

@@ -25,6 +25,7 @@ R2|redlock.c|s/rl_ask_the_rest\(c, lock\);(\s+rl_set)/lock->priv.todo = 0;$1/|no
 R2|redlock.c|s/rl_ask_the_rest\(c, lock\);(\s+rl_end_round)/lock->priv.todo = 0;$1/|also after a failed extension
 R2|redlock.c|s/lock->priv.due_us = c->priv.now_us \+ c->priv.settings.stall_ms/if (lock->priv.op.attempts == 0) $&/|a retry waits for connections, too
 R2|redlock.c|s/if \(coming &&/if (coming \&\& !reachable \&\&/|an attempt waits for connections
+R2|client.c|s/if \(!rl_past\(c, lock->priv.due_us\)\)/if (0)/|an attempt waits for connections for stall_ms, however many replies they need
 R2|redlock.c|s/rl_is_failing\(node\) \? 0 : c->priv.rest_us/c->priv.rest_us/|an attempt does not wait for nodes that failed before
 R2|redlock.c|s/(if \(rl_past\(c, lock->valid_until_us\)\)\s+)lock->priv.todo = 0;/$1;/|nothing is sent any more when the validity is over
 R2|redlock.c|s/memset\(&lock->priv.attempt, 0, sizeof lock->priv.attempt\);/;/|an attempt begins without what an earlier one left
