@@ -167,11 +167,10 @@ static int rl_can_begin(struct redlock_client *c, const struct redlock_lock *loc
             untried |= rl_first_bit(away);
     }
     reachable = rl_is_quorum(c, ready);
-    if (coming && !rl_past(c, reachable ? lock->priv.until_us : lock->priv.due_us))
+    if ((coming || (!reachable && rl_is_quorum(c, ready | untried))) &&
+        !rl_past(c, reachable ? lock->priv.until_us : lock->priv.due_us))
         return 0;
-    if (reachable)
-        return !c->priv.jammed && rl_is_quorum(c, ready & ~(unsigned)c->priv.full);
-    return !rl_is_quorum(c, ready | untried);
+    return !reachable || (!c->priv.jammed && rl_is_quorum(c, ready & ~(unsigned)c->priv.full));
 }
 
 /* Draws the token and begins an attempt, if one can begin. Returns whether the lock has left the line. */

@@ -5080,6 +5080,18 @@ static void r02_connections_have_stall_ms(void)
     start = fake_now_us;
     is_int(acquire(0), REDLOCK_UNREACHABLE, "r02: the handshake is not answered");
     ok(since(start) <= 1000 * MS + 3 * 50 * MS, "r02: ends after stall_ms: %ld us", since(start));
+    memset(&settings, 0, sizeof settings);
+    settings.node_timeout_ms = 2;
+    settings.stall_ms = 6;
+    begin(1);
+    fake_nodes[0].server.password = "secret";
+    fake_nodes[0].delay_us = 100;
+    is_int(acquire(0), REDLOCK_DENIED, "r02: without the password");
+    fake_pass(&client, 1 * MS);
+    start = fake_now_us;
+    is_int(acquire(0), REDLOCK_DENIED,
+           "r02: a pause before the next connect is longer than stall_ms");
+    ok(since(start) <= 12 * MS, "r02: ends after stall_ms: %ld us", since(start));
 }
 
 /* An attempt does not wait for a node that has failed before, also not while it waits for another one. */

@@ -24,7 +24,7 @@ R2|redlock.c|s/rl_is_quorum\(c, rl_agreed\(lock\)\)/rl_is_quorum(c, lock->priv.w
 R2|redlock.c|s/rl_ask_the_rest\(c, lock\);(\s+rl_set)/lock->priv.todo = 0;$1/|nodes that were not asked are sent the lock later
 R2|redlock.c|s/rl_ask_the_rest\(c, lock\);(\s+rl_end_round)/lock->priv.todo = 0;$1/|also after a failed extension
 R2|redlock.c|s/lock->priv.due_us = c->priv.now_us \+ c->priv.settings.stall_ms/if (lock->priv.op.attempts == 0) $&/|a retry waits for connections, too
-R2|redlock.c|s/if \(coming &&/if (coming \&\& !reachable \&\&/|an attempt waits for connections
+R2|redlock.c|s/if \(\(coming \|\|/if (((coming \&\& !reachable) ||/|an attempt waits for connections
 R2|client.c|s/if \(!rl_past\(c, lock->priv.due_us\)\)/if (0)/|an attempt waits for connections for stall_ms, however many replies they need
 R2|redlock.c|s/rl_is_failing\(node\) \? 0 : c->priv.rest_us/c->priv.rest_us/|an attempt does not wait for nodes that failed before
 R2|redlock.c|s/(if \(rl_past\(c, lock->valid_until_us\)\)\s+)lock->priv.todo = 0;/$1;/|nothing is sent any more when the validity is over
@@ -89,7 +89,7 @@ R4|redlock.c|s/rl_past\(c, owed->until_us\)/0/|releases are owed until the key h
 R4|redlock.c|s/ \|\| rl_token_is_label\(lock\)\)/)/|no release is repeated if the token is the caller's
 R5|round.c|s/\(state == RL_IN_ASK && rl_is_failing\(node\)\)/0/|a node that failed before counts as failed
 R5|node.c|s/node->priv.denied && (pause_us > soon_us)/$1/|only nodes that deny the client are tried again soon
-R5|redlock.c|s/!rl_is_quorum\(c, ready \| untried\)/1/|untried nodes are tried before a call fails
+R5|redlock.c|s/rl_is_quorum\(c, ready \| untried\)/0/|untried nodes are tried before a call fails
 R5|redlock.c|s/rl_forget\(c, lock\);(\s+lock->valid_until_us = 0;)/lock->priv.waits = 0;$1/|late answers are not votes
 R5|node.c|s/if \((rl_part\(node\) > rl_main_part\(command\) && !\(command & RL_WITH_SYNC\))\)(\s+reply->owner)/if (1)$2/|locks that wait for a broken connection get a failure
 R5|node.c|s/if \(reply->vote == RL_NONSENSE\)(\s+rl_node_fail)/if (event == RESP_BAD)$1/|nonsense disconnects
@@ -110,7 +110,7 @@ R6|redlock.c|s/pause_ms = s->retry_delay_max_ms;/;/|the longest backoff
 R6|redlock.c|s/quick && lock->priv.op.quick < RL_QUICK_MAX/0/|quick retries
 R6|redlock.c|s/if \(REDLOCK_DIAGNOSIS && same >= c->priv.quorum\)\s+return REDLOCK_HELD;/return REDLOCK_HELD;/|contention is distinguished from a holder
 R6|redlock.c|s/rl_not_after\(&lock->priv.due_us, lock->priv.until_us\);/;/|the last attempt when the wait ends
-R6|redlock.c|s/if \(coming &&/if (coming \&\& reachable \&\&/|concurrent attempts wait for connections
+R6|redlock.c|s/if \(\(coming \|\|/if (((coming \&\& reachable) ||/|concurrent attempts wait for connections
 R6|redlock.c|s/ &&\s+rl_is_quorum\(c, ready & ~\(unsigned\)c->priv.full\);/;/|concurrent attempts wait for a free request
 R6|redlock.c|s/if \(!rl_past\(c, c->priv.line_us\)\)/if (1)/|the time in the line of waiting locks counts towards wait_ms
 R6|redlock.c|s/lock->priv.until_us > lock->priv.due_us \?/1 ?/|the time in which a new client connects does not count towards wait_ms
