@@ -357,7 +357,7 @@ void redlock_cancel(struct redlock_client *client, struct redlock_lock *lock)
     if (client == NULL || lock == NULL || lock->status != REDLOCK_PENDING)
         return;
     lock->priv.outcome = REDLOCK_CANCELLED;
-    rl_touch(client, lock);
+    rl_schedule(client, lock);
 }
 
 void redlock_abandon(struct redlock_client *client, struct redlock_lock *lock)

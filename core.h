@@ -983,7 +983,7 @@ static inline int rl_others_had_it(const struct redlock_lock *lock)
 REDLOCK_PRIVATE void rl_move(struct redlock_client *c, struct redlock_lock *lock, unsigned where);
 
 /* Something happened to the lock: the next tick steps it. */
-REDLOCK_PRIVATE void rl_touch(struct redlock_client *c, struct redlock_lock *lock);
+REDLOCK_PRIVATE void rl_schedule(struct redlock_client *c, struct redlock_lock *lock);
 
 /* Nodes where a command that creates the key may still run, on a connection that was given up. R8b */
 static inline unsigned rl_suspects(const struct redlock_client *c, const struct redlock_lock *lock)

@@ -40,7 +40,7 @@ REDLOCK_PRIVATE void rl_move(struct redlock_client *c, struct redlock_lock *lock
     *(next != NULL ? &next->priv.prev : &list->last) = lock;
 }
 
-REDLOCK_PRIVATE void rl_touch(struct redlock_client *c, struct redlock_lock *lock)
+REDLOCK_PRIVATE void rl_schedule(struct redlock_client *c, struct redlock_lock *lock)
 {
     if (lock->priv.list != RL_DONE && lock->priv.list != RL_TURN)
         rl_move(c, lock, RL_TURN);
@@ -170,7 +170,7 @@ static void rl_notify(struct redlock_client *c, unsigned nodes, const void *key,
                 lock->priv.attempt.free = 0;
             } else if (lock->priv.state == RL_IN_LINE && rl_may_be_free(c, lock)) {
                 notified = rl_extra_keys(lock) == 0 ? lock : NULL;
-                rl_touch(c, lock);
+                rl_schedule(c, lock);
             }
         }
 }
@@ -342,7 +342,7 @@ static inline void rl_replied(struct redlock_client *c, struct redlock_node *nod
         if (reply->role != RL_VOTER)
             rl_count_late(lock, bit, reply);
     }
-    rl_touch(c, lock);
+    rl_schedule(c, lock);
 }
 
 /* Whether the lock gathers votes that count only while their connection lasts. */
@@ -371,7 +371,7 @@ static void rl_void_votes(struct redlock_client *c, const struct redlock_node *n
             } else if (!(lock->priv.todo & bit)) {
                 continue;
             }
-            rl_touch(c, lock);
+            rl_schedule(c, lock);
         }
 }
 
