@@ -401,11 +401,11 @@ static void rl_wake(struct redlock_client *c)
     unsigned list, wanted = c->priv.wanted & ready;
     struct redlock_lock *lock, *next;
 
-    if (rl_first(c, RL_LATER_LIST) == NULL && rl_first(c, RL_WAIT) == NULL &&
+    if (rl_first(c, RL_WAIT_HELD) == NULL && rl_first(c, RL_WAIT) == NULL &&
         rl_first(c, RL_DONE) == NULL)
         c->priv.wanted = 0;
     rl_clear(&c->priv.wanted, ready);
-    for (list = RL_WAIT; list <= RL_LATER_LIST; list++)
+    for (list = RL_WAIT; list <= RL_WAIT_HELD; list++)
         for (lock = rl_first(c, list); lock != NULL; lock = next) {
             next = lock->priv.next;
             if (rl_past(c, lock->priv.due_us) || (lock->priv.todo & ready))
@@ -508,7 +508,7 @@ static void rl_locks_due(struct redlock_client *c)
         if (!rl_past(c, lock->priv.due_us))
             rl_due(c, lock->priv.due_us);
     }
-    for (list = RL_WAIT; list <= RL_LATER_LIST; list++)
+    for (list = RL_WAIT; list <= RL_WAIT_HELD; list++)
         if ((lock = rl_first(c, list)) != NULL)
             rl_due(c, lock->priv.due_us);
 }
@@ -539,7 +539,7 @@ struct redlock_lock *redlock_next_completed(struct redlock_client *client)
     struct redlock_lock *lock = rl_first(client, RL_DONE);
 
     if (lock != NULL)
-        rl_put_away(client, lock);
+        rl_park(client, lock);
     return lock;
 }
 
@@ -567,7 +567,7 @@ static enum redlock_status rl_run_until_done(struct redlock_client *client,
             if (events[i] != 0)
                 redlock_handle_events(client, i, events[i]);
     }
-    rl_put_away(client, lock);
+    rl_park(client, lock);
     return lock->status;
 }
 

@@ -955,7 +955,7 @@ enum rl_state {
    redlock_next_completed. WAIT and LATER are in the order of time: two lists, as the times in each mostly come
    in that order by themselves. The order of the lists matters: a lock with an attempt or a round stands in TURN or
    WAIT, and waiters are notified in that order. */
-enum rl_list { RL_NOWHERE, RL_LINE, RL_TURN, RL_WAIT, RL_LATER_LIST, RL_DONE };
+enum rl_list { RL_NOWHERE, RL_LINE, RL_TURN, RL_WAIT, RL_WAIT_HELD, RL_DONE };
 
 static inline struct redlock_list *rl_list(struct redlock_client *c, unsigned which)
 {
@@ -1083,7 +1083,7 @@ REDLOCK_PRIVATE void rl_enter(struct redlock_lock *lock, unsigned state);
 
 /* Moves a lock to the list for what it waits for. A complete one waits only if it is held and the command must
    still be sent to some node. R2 */
-REDLOCK_PRIVATE void rl_put_away(struct redlock_client *c, struct redlock_lock *lock);
+REDLOCK_PRIVATE void rl_park(struct redlock_client *c, struct redlock_lock *lock);
 
 /* Until when an attempt waits for the connection to this node; 0: it does not. R2 */
 REDLOCK_PRIVATE uint64_t rl_connecting_until(const struct redlock_client *c,

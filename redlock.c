@@ -90,14 +90,14 @@ static void rl_finish(struct redlock_client *c, struct redlock_lock *lock,
     c->priv.ended = 1;
 }
 
-REDLOCK_PRIVATE void rl_put_away(struct redlock_client *c, struct redlock_lock *lock)
+REDLOCK_PRIVATE void rl_park(struct redlock_client *c, struct redlock_lock *lock)
 {
     unsigned state = lock->priv.state, where = RL_NOWHERE;
 
     if (lock->status == REDLOCK_PENDING) {
-        where = REDLOCK_AUTO_EXTEND && state == RL_IN_AUTO ? RL_LATER_LIST : RL_WAIT;
+        where = REDLOCK_AUTO_EXTEND && state == RL_IN_AUTO ? RL_WAIT_HELD : RL_WAIT;
     } else if (state == RL_IS_HELD && lock->priv.todo != 0) {
-        where = RL_LATER_LIST;
+        where = RL_WAIT_HELD;
         lock->priv.due_us = lock->valid_until_us;
     }
     if (where != RL_NOWHERE)
@@ -718,7 +718,7 @@ static void rl_turn(struct redlock_client *c, struct redlock_lock *lock)
 
     rl_step(c, lock);
     if (lock->priv.state == state && lock->priv.list == RL_TURN)
-        rl_put_away(c, lock);
+        rl_park(c, lock);
 }
 
 /* When a lock in line gives up: when wait_ms has passed, but without a ready quorum not before stall_ms, as with

@@ -29,7 +29,7 @@ REDLOCK_PRIVATE void rl_move(struct redlock_client *c, struct redlock_lock *lock
     list = rl_list(c, where);
     next = NULL;
     prev = list->last;
-    while ((where == RL_WAIT || where == RL_LATER_LIST) && prev != NULL &&
+    while ((where == RL_WAIT || where == RL_WAIT_HELD) && prev != NULL &&
            prev->priv.due_us > lock->priv.due_us) {
         next = prev;
         prev = prev->priv.prev;
