@@ -140,7 +140,7 @@ enum redlock_status redlock_init(struct redlock_client *client, const struct red
 }
 
 /* The lock is not held, and its memory is the caller's again. */
-static void rl_let_go(struct redlock_client *c, struct redlock_lock *lock)
+static void rl_detach(struct redlock_client *c, struct redlock_lock *lock)
 {
     rl_move(c, lock, RL_NOWHERE);
     rl_enter(lock, RL_IS_IDLE);
@@ -160,7 +160,7 @@ void redlock_deinit(struct redlock_client *client)
         while ((lock = rl_first(client, list)) != NULL) {
             if (lock->status == REDLOCK_PENDING)
                 lock->status = REDLOCK_CANCELLED;
-            rl_let_go(client, lock);
+            rl_detach(client, lock);
         }
     for (node = client->priv.nodes; client->priv.count > 0; client->priv.count--, node++) {
         if (node->state != REDLOCK_NODE_IDLE && node->state != REDLOCK_NODE_DOWN)
@@ -315,7 +315,7 @@ enum redlock_status redlock_release_start(struct redlock_client *client, struct 
     rl_begin(client, lock, REDLOCK_OP_RELEASE, RL_IN_RELEASE, wait_ms);
     if (lock->priv.attempt.asked != 0)
         return REDLOCK_PENDING;
-    rl_let_go(client, lock);
+    rl_detach(client, lock);
     return lock->status = REDLOCK_EXPIRED;
 }
 
@@ -365,7 +365,7 @@ void redlock_abandon(struct redlock_client *client, struct redlock_lock *lock)
     if (client == NULL || lock == NULL || lock->status == REDLOCK_PENDING)
         return;
     rl_forget(client, lock);
-    rl_let_go(client, lock);
+    rl_detach(client, lock);
     lock->priv.attempt.asked = 0;
 }
 

@@ -61,7 +61,7 @@ R4|redlock.c|s/rl_connect_due\(c, nodes\);/;/|a node is connected for a release 
 R15|round.c|s/if \(lock->priv.state != RL_IN_ROLLBACK\) \/\* the caller/if (1) \/* the caller/|nodes that failed stay so in the rollback
 R15|round.c|s/rl_set\(&lock->failed, late\);/;/|votes that are late have failed
 R11|round.c|s/if \(state == RL_IN_ROLLBACK\)(\s+rl_clear\(&lock->priv.todo, bit\))/if (state == RL_IN_ROLLBACK || state == RL_IN_RELEASE)$1/|a release waits for nodes that are down
-R11|client.c|s/rl_let_go\(client, lock\);\s+lock->priv.attempt.asked = 0;/rl_let_go(client, lock);/|an abandoned lock is not released
+R11|client.c|s/rl_detach\(client, lock\);\s+lock->priv.attempt.asked = 0;/rl_detach(client, lock);/|an abandoned lock is not released
 R10|client.c|s/rl_enter\(lock, RL_IS_IDLE\);/;/|an abandoned lock is not extended
 R4|client.c|s/ \|\| lock->status != REDLOCK_PENDING\)/)/|a cancel of what is not in progress has no effect
 R11|client.c|s/ \|\| lock->status == REDLOCK_PENDING\)/)/|nothing that is in progress is abandoned
@@ -97,7 +97,7 @@ R5|client.c|s/(rl_past\(c, rl_node_stall_us\(c, node\)\))(\)\s+rl_node_stalls)/0
 R5|client.c|s/redlock_handle_events\(c, node->priv.index, REDLOCK_READABLE \| REDLOCK_WRITABLE\);/;/|replies that arrived while the program did not call the library are no stall
 R5|node.c|s/if \(node->priv.pause_ms ==\s+0\) \{/if (1) {/|a server that only completes the handshake gets one immediate reconnect, not more
 R5|node.c|s/if \(!rl_past\(c, due_us\)\)\s+return;/;/|the pause before a reconnect
-R5|client.c|s/rl_forget\(client, lock\);\n    rl_let_go/rl_let_go/|the struct of an abandoned lock is not written to
+R5|client.c|s/rl_forget\(client, lock\);\n    rl_detach/rl_detach/|the struct of an abandoned lock is not written to
 R5|redlock.c|s/rl_forget\(c, lock\);(\s+lock->priv.todo = )/$1/|the struct of a released lock is not written to
 R5|round.c|s/if \(rl_wants_holder\(lock\)\) (\/\* nodes that have)/if (0) $1/|the struct of a lock whose PTTL is unanswered is not written to
 R6|redlock.c|s/return !rl_is_quorum\(c, voters & ~\(unsigned\)\(lock->refused \| lock->failed\)\)/return 0/|an attempt ends when a quorum is out of reach
