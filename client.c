@@ -32,16 +32,16 @@ static const uint32_t rl_most[] = {16,
 enum { RL_SETTINGS = sizeof rl_most / sizeof *rl_most, RL_MAY_BE_NONE = 0x378 };
 
 /* The defaults. Those of quorum and stall_ms depend on others. */
-static const uint16_t rl_usual[RL_SETTINGS] = {0,  50,   0,     UINT8_MAX, 100, 50,
-                                               50, 1000, 10000, 100,       0,   0};
+static const uint16_t rl_defaults[RL_SETTINGS] = {0,  50,   0,     UINT8_MAX, 100, 50,
+                                                  50, 1000, 10000, 100,       0,   0};
 
 typedef char rl_every_setting_has_a_range
     [sizeof(struct redlock_settings) == RL_SETTINGS * sizeof(uint32_t) ? 1 : -1];
 
 /* Copies the settings, checks each, and puts the default where there is a 0. Returns the index of the first bad
    one, or RL_SETTINGS. */
-static unsigned rl_complete(struct redlock_settings *settings, const struct redlock_settings *given,
-                            unsigned count)
+static unsigned rl_set_settings(struct redlock_settings *settings,
+                                const struct redlock_settings *given, unsigned count)
 {
     const uint32_t *from = (const uint32_t *)(const void *)given;
     uint32_t *to = (uint32_t *)(void *)settings;
@@ -50,7 +50,7 @@ static unsigned rl_complete(struct redlock_settings *settings, const struct redl
     for (i = 0; i < RL_SETTINGS; i++) {
         uint32_t value = from[i];
         if (value == 0)
-            value = rl_usual[i];
+            value = rl_defaults[i];
         else if (value == REDLOCK_NONE && (RL_MAY_BE_NONE >> i & 1))
             value = 0;
         else if (value > rl_most[i])
@@ -127,8 +127,8 @@ enum redlock_status redlock_init(struct redlock_client *client, const struct red
     }
     if (status != REDLOCK_OK)
         return status;
-    bad = rl_complete(&client->priv.settings, settings != NULL ? settings : &client->priv.settings,
-                      count);
+    bad = rl_set_settings(&client->priv.settings,
+                          settings != NULL ? settings : &client->priv.settings, count);
     if (bad < RL_SETTINGS)
         return rl_invalid(client, RL_ARG_SETTING + bad);
     client->priv.io = io;
