@@ -1,4 +1,4 @@
-/* resp.h - RESP, the Redis wire protocol: encoder, streaming decoder, one pipelined connection.
+/* resp.h - RESP, the Redis wire protocol: encoder and streaming decoder.
 
    Sans I/O: bytes enter and leave through memory that the caller names. No allocation, no clock,
    no system call, no global. RESP2 and, with REDLOCK_RESP3, RESP3. Nothing here knows what a lock is.
