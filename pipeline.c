@@ -1,6 +1,6 @@
 /* pipeline.c - the commands on their way to each server: the send buffer, and the requests whose replies
    are due. What happens when a connection breaks is here too, because both lose what belongs to it. Called by
-   node.c, round.c and redlock.c.
+   all files above it but vote.c.
 
    Replies are matched by position: a reply that nobody needs any more keeps its place, and is dropped
    when it comes. R5
