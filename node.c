@@ -1,6 +1,6 @@
 /* node.c - the connection to each server: connect, handshake, the replies to its requests, time limits,
-   when to connect again. Knows no lock's state: a lock is only the address of who asked. Called by vote.c,
-   round.c and client.c.
+   when to connect again. Knows no lock's state: a lock is only the address of the requester. Called by
+   vote.c, round.c and client.c.
 
    The rules that are kept here:
 
@@ -11,7 +11,7 @@
        server accepts connections.
    R12 Handshake first: HELLO 3 with user and password, or AUTH where HELLO is unknown; then SELECT.
        Nothing else is queued before all of it is queued, and nothing counts before all of it is
-       answered. Permissions that are not needed are done without.
+       answered. A denied permission that is optional turns its feature off.
    R13 One server, one vote. Each server is asked for its run_id. A node is not used when another node,
        connected or not, has said the same.
    R14 Delayed restart. With longest_ttl_ms a server that may have lost keys is sent everything but does
@@ -48,8 +48,8 @@ static void rl_node_fail(struct redlock_client *c, struct redlock_node *node, en
 /* Whether SELECT is sent for database 0, too, to a server without HELLO and password. */
 enum { RL_SELECTS = !REDLOCK_RESP3 || !(REDLOCK_NOTIFICATION || REDLOCK_RESTART_GUARD) };
 
-/* Whether the handshake of this node contains this command. Without a password some command must be sent to a
-   server that is known to lack HELLO, too: a hung server accepts connections. It is the last one of this build. R5 */
+/* Whether the handshake of this node contains this command. It is never empty, because a hung server accepts
+   connections: where HELLO is unknown and there is no password, it is the last command of this build. R5 */
 static int rl_handshake_has(const struct redlock_node *node, unsigned command)
 {
     int secret = node->password != NULL;
@@ -112,7 +112,7 @@ REDLOCK_PRIVATE void rl_node_want(struct redlock_client *c, struct redlock_node 
     if (node->state == REDLOCK_NODE_DOWN) {
         uint64_t due_us = rl_node_reconnect_us(c, node);
         if (due_us >= too_late_us && !rl_past(c, too_late_us))
-            due_us = node->priv.mark_us + node->priv.pause_us / 64; /* but not again and again */
+            due_us = node->priv.mark_us + node->priv.pause_us / 64; /* no busy loop */
         if (!rl_past(c, due_us))
             return;
     } else {
@@ -149,9 +149,9 @@ REDLOCK_PRIVATE void rl_node_send(struct redlock_client *c, struct redlock_node 
 
 /* ---- Replies ------------------------------------------------------------------------------------ */
 
-/* Notes a reply for the measurement of the round trip, before it can break the connection. Only a reply that is
-   waited for counts: any other may have lain here unread, and the next one is measured from the last tick on. But
-   when replies come too late, late ones tell how long to wait. */
+/* Notes a reply for the measurement of the round trip, before it can break the connection. Only an awaited reply
+   is measured: any other may have lain here unread, and only sets the start of the next measurement. But when
+   replies come too late, the late ones are measured too: they say how long to wait. */
 static void rl_note_reply(const struct redlock_client *c, struct redlock_node *node, int awaited)
 {
     if (awaited || c->priv.slow) {
@@ -239,7 +239,7 @@ static int rl_is_unknown(const struct resp_item *item)
     return rl_is_error(item, "NOPROTO\0ERR unknown com\0");
 }
 
-/* It runs no scripts yet. The run_id is asked for again later: R13, R14 and R18 rest on it. */
+/* The server runs no scripts yet. A later connection asks for the run_id: R13, R14 and R18 rest on it. */
 static int rl_is_not_ready(const struct resp_item *item)
 {
     return REDLOCK_RESTART_GUARD && rl_is_error(item, "LOADING\0BUSY\0");
@@ -575,7 +575,7 @@ static void rl_measure(struct redlock_client *c, struct redlock_node *node)
     node->priv.mark_us = c->priv.now_us;
 }
 
-/* What a node that stalls does not do, for its error. */
+/* The error of a node that stalls. */
 static enum rl_error rl_stall_error(const struct redlock_client *c, const struct redlock_node *node)
 {
     return !REDLOCK_ERROR_TEXTS                     ? RL_NO_ERROR
