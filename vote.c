@@ -1,8 +1,8 @@
 /* vote.c - what the replies say of a lock: votes, who else holds it, whether it is free again. The lists
-   that locks stand in are here too, because a reply puts its lock into one. Decides nothing: that is
-   redlock.c's. Called by round.c, redlock.c and client.c.
+   that locks stand in are here too, because a reply puts its lock into one. redlock.c decides.
+   Called by round.c, redlock.c and client.c.
 
-   The rules of these votes stand in the head of redlock.c: R2, R3, R7, R8b, R9, R16; R13 in that of node.c.
+   The rules of these votes stand in the head of redlock.c: R1, R3, R4, R7 to R9, R16; R13 in that of node.c.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
@@ -132,8 +132,8 @@ static int rl_has_key(const struct redlock_lock *lock, const void *key, size_t k
     return 0;
 }
 
-/* Whether a quorum of nodes reports so, and other clients had the lock when the last attempt failed. Locks that
-   failed for want of voters would only notify each other by their rollbacks. R7 */
+/* Whether a quorum reports a change, and other clients had the lock when the last attempt failed: locks that failed
+   for want of voters would only notify each other by their rollbacks. R7 */
 REDLOCK_PRIVATE int rl_may_be_free(const struct redlock_client *c, const struct redlock_lock *lock)
 {
     return rl_is_quorum(c, lock->priv.attempt.free) && rl_others_had_it(lock);
@@ -295,7 +295,7 @@ static void rl_unanswered(const struct redlock_node *node, struct redlock_lock *
         rl_set(&lock->priv.round.broken, bit);
 }
 
-/* Inline, as there is one call, for each reply. */
+/* Inline: there is one call, and it runs for each reply. */
 static inline void rl_replied(struct redlock_client *c, struct redlock_node *node,
                               struct rl_reply *reply)
 {
@@ -354,7 +354,7 @@ static int rl_in_round(const struct redlock_lock *lock)
 
 /* The connection to a node broke. A server that restarts empty has lost what it granted, and may be
    connected again under another of its addresses: so its votes in rounds that are not decided count no
-   more. R3, R13. Locks that are still to be sent there see that it is away. */
+   more. R3, R13. A lock that must still send to the node is stepped, and sees that it is away. */
 static void rl_void_votes(struct redlock_client *c, const struct redlock_node *node)
 {
     unsigned list, bit = node->priv.bit;
