@@ -1,4 +1,4 @@
-/* redlock.c - the lock: attempts, votes, validity, retry, extension, release. No I/O: bytes come in
+/* redlock.c - the lock: attempts, validity, rollback, retry, extension, release. No I/O: bytes come in
    through redlock_handle_events, time through redlock_tick. Read it beside [Redlock], see redlock.h.
 
    The rules. Those that concern connections stand in node.c. Code and tests cite them by number.
@@ -31,7 +31,7 @@
        repeats the data of closed sockets. Only commands that create the key do harm then. So at most one
        of them is unanswered per node and token, and none is sent where the key may be. Our token on the
        node proves that it has run; another run_id proves that it never will.
-   R9  Repair. Where a node answers an extension that the key is missing, the key is created again. The
+   R9  Repair. Where an extension finds the key missing, the key is created again. The
        node becomes a member when it has confirmed a round that succeeds and that began after the repair, or
        a late SET, was answered: before that command ran another client may have had the key there.
    R10 Bounded extension. Auto-extension runs a third of the ttl after the last success, at once if less
@@ -43,8 +43,8 @@
    R16 Fencing tokens. Each node counts the grants of a lock. The token is a counter on which a quorum
        agrees; where they differ the largest is proposed to all. A node whose counter is larger by then
        does not agree. The first proposal is the wall clock, unless that date cannot be.
-   R18 Restart marker. R14 for locks with a fencing token is kept by their scripts: a key on each server
-       names the run in which it was set; where it is missing or of another run, nothing is granted until
+   R18 Restart marker. For locks with a fencing token the scripts keep R14. A key on each server names the
+       run in which it was set. Where it is missing or of another run, nothing is granted until
        longest_ttl_ms have passed.
 
    SPDX-FileCopyrightText: the redlock authors
@@ -61,7 +61,7 @@ enum {
     RL_OWED_MS = 100     /* between two releases that a node is owed. R4 */
 };
 
-/* ---- Time ---------------------------------------------------------------------------------------- */
+/* ---- Begin and end of an operation ------------------------------------------------------------------- */
 
 REDLOCK_PRIVATE void rl_enter(struct redlock_lock *lock, unsigned state)
 {
@@ -106,7 +106,7 @@ REDLOCK_PRIVATE void rl_park(struct redlock_client *c, struct redlock_lock *lock
 }
 
 /* Starts an operation: the next tick begins with `state`. An earlier operation that has completed, but was
-   not returned yet, is not returned any more. An extension keeps its votes until it has asked. */
+   not returned yet, is not returned any more. An extension keeps the last votes until its round begins. */
 REDLOCK_PRIVATE enum redlock_status rl_begin(struct redlock_client *c, struct redlock_lock *lock,
                                              enum redlock_operation operation, unsigned state,
                                              uint32_t wait_ms)
@@ -202,7 +202,8 @@ static void rl_forget_holders(struct redlock_lock *lock)
 }
 
 /* Ends an attempt that failed or was cancelled, or a lock that is lost: its keys on some nodes would keep other
-   clients out. Without members, no later release can report that the lock was held until then. R4 */
+   clients out. PENDING: the replies say why it failed. Without members no later release reports that the lock
+   was held until now. R4 */
 static void rl_roll_back(struct redlock_client *c, struct redlock_lock *lock,
                          enum redlock_status outcome)
 {
@@ -271,7 +272,7 @@ static void rl_confirm(struct redlock_client *c, struct redlock_lock *lock)
     rl_ask_nodes(c, lock);
 }
 
-/* Whether a round has failed that has not succeeded: its time is up, or too few of `voters` are left.
+/* Whether a round that has not succeeded has failed: its time is up, or too few of `voters` are left.
    When the time is up, marks the nodes that are late. */
 static int rl_has_failed(struct redlock_client *c, struct redlock_lock *lock, unsigned voters)
 {
@@ -570,7 +571,7 @@ static void rl_end_extension(struct redlock_client *c, struct redlock_lock *lock
     }
 }
 
-/* Asks the members. If it is lost or cancelled before that, the votes of the round before tell why. R9 */
+/* Asks all nodes; only members vote. If it is lost or cancelled before that, the last votes tell why. R8, R9 */
 static void rl_step_extend(struct redlock_client *c, struct redlock_lock *lock)
 {
     enum redlock_status status = REDLOCK_UNREACHABLE;
@@ -601,7 +602,7 @@ static void rl_step_extend(struct redlock_client *c, struct redlock_lock *lock)
     rl_end_extension(c, lock, status);
 }
 
-/* A held lock that extends itself, or at the end of its validity is lost. R10 */
+/* A held lock is extended when that is due, and lost at the end of its validity. R10 */
 static void rl_step_auto(struct redlock_client *c, struct redlock_lock *lock)
 {
     if (lock->priv.due_us == 0)
@@ -673,8 +674,8 @@ static void rl_step_release(struct redlock_client *c, struct redlock_lock *lock)
 
 /* ---- Steps ------------------------------------------------------------------------------------------- */
 
-/* Grants that came after the decision count as well, if the lock is still valid; those that come while a fencing
-   token is agreed on, when it is held. R8 */
+/* Grants after the decision make members while the lock is valid. Those that come while a fencing token is agreed
+   on wait until the lock is held. R8 */
 static void rl_merge_late_grants(const struct redlock_client *c, struct redlock_lock *lock)
 {
     if (REDLOCK_FENCING && lock->valid_until_us == 0)
