@@ -1,5 +1,5 @@
-/* redlock.h - a distributed lock over N independent Redis servers: the holder is the client that a
-   majority of the servers names.
+/* redlock.h - a distributed lock over N independent Redis servers: the holder is the client whose
+   token a majority of the servers has.
 
        struct redlock_node nodes[3] = {{0}};
        struct redlock_client client;
@@ -24,8 +24,8 @@
    Memory is the caller's; nothing is allocated. A client and its nodes must not move between init and
    deinit; a lock must not move from a start until it is released, abandoned, or has failed.
    Threads: a client with its nodes and locks belongs to one thread at a time. Clients are independent.
-   After fork() the child may only call redlock_deinit: calls that return a redlock_status, but
-   redlock_init, return REDLOCK_FORKED; the others do not check.
+   After fork() the child may only call redlock_deinit. Calls that return a redlock_status, except
+   redlock_init, return REDLOCK_FORKED there; the others do not check.
    Time: durations are milliseconds in uint32_t, names end in _ms; moments are microseconds of a
    monotonic clock in uint64_t, names end in _us. Where a call says how long it blocks, node_timeout_ms
    counts as three round trips if that is longer.
@@ -102,8 +102,8 @@ struct redlock_settings {
     /* How long an attempt waits for replies, 1..60000; default 50. At least three measured round trips, so
        that the default works over any distance; at most a quarter of the ttl. R15 */
     uint32_t node_timeout_ms;
-    /* A connection that owes a reply, or is not up, for longer is closed, 1..600000; default 1000, or twice
-       node_timeout_ms. An attempt without a quorum of connections waits so long for them. R2, R5 */
+    /* A connection that owes a reply, or is not up, for longer than this is closed, 1..600000; default twice
+       node_timeout_ms, at least 1000. An attempt waits this long for a quorum of connections. R2, R5 */
     uint32_t stall_ms;
     /* Attempts after the first, 1..254; REDLOCK_NONE: none; default: as many as fit into wait_ms. R6 */
     uint32_t retries;
@@ -121,13 +121,13 @@ struct redlock_settings {
     /* Clock drift, in parts per million of the ttl, 1..500000; REDLOCK_NONE: none; default 10000, the 1
        percent of [Redlock]. Always 2 ms more, as servers count whole milliseconds. R3 */
     uint32_t drift_ppm;
-    /* redlock_extend is refused after so many extensions per acquire, automatic ones included, 1..65535;
+    /* redlock_extend is refused after this many extensions per acquire, automatic ones included, 1..65535;
        REDLOCK_NONE: none; default 100. [Redlock] asks for a limit. R10 */
     uint32_t extend_max;
-    /* The longest ttl that any client of these servers uses, 1..0x7fffffff; default 0: off. A server that
-       may have lost its keys does not vote until so much time has passed: one that has just started, or
-       where INFO is not permitted, one that was just connected. [Redlock], "delayed restarts"; R14. Locks
-       with a fencing token also detect FLUSHALL and a failover, by a key "redlock::run" on each server. R18 */
+    /* The longest ttl that any client of these servers uses, 1..0x7fffffff; default 0: off. A server may have
+       lost its keys when it started, so it does not vote until this much time has passed since then; where INFO
+       is not permitted, since it was connected. [Redlock], "delayed restarts"; R14. Locks with a fencing token
+       also detect FLUSHALL and a failover, by a key "redlock::run" on each server. R18 */
     uint32_t longest_ttl_ms;
     /* 1: a vote counts only after the node has confirmed with WAITAOF that it is on disk: Redis and Valkey
        from 7.2 on, with an append-only file and `appendfsync always`. With `everysec` a vote takes up to
@@ -210,8 +210,8 @@ struct redlock_lock {
     redlock_mask granted;       /* nodes whose last vote is yes: set, extended, deleted */
     redlock_mask refused;       /* nodes whose last vote is no: another holder, or no key */
     redlock_mask failed;        /* nodes that did not vote in time: see their `error` */
-    redlock_mask members; /* confirmed nodes: they hold the key, only these can confirm it. R8 */
-    uint16_t extended;    /* how often, since the acquire */
+    redlock_mask members;       /* nodes that confirmed it; only these confirm an extension. R8 */
+    uint16_t extended;          /* how often, since the acquire */
 
     struct redlock_lock_private priv;
 
@@ -222,13 +222,13 @@ struct redlock_lock {
     const void *label; /* any bytes; appended to the random token, to name the holder */
 #endif
 #if REDLOCK_MULTI_KEY
-    /* Multi-key lock: each node grants all keys or none. No key may be there twice. All keys, with 10 bytes
-       more for each of these, must fit REDLOCK_KEY_MAX. The array lives as long as the lock. */
+    /* Multi-key lock: each node grants all keys or none. No key may be there twice. The bytes of all keys, plus
+       10 for each extra one, must fit REDLOCK_KEY_MAX. The array lives as long as the lock. */
     const struct redlock_key *extra_keys;
 #endif
 #if REDLOCK_DIAGNOSIS
-    /* Your buffer for the holder's token when refused: cut off after RESP_TEXT_MAX bytes, or with the NUL
-       after holder_size. NULL: none. */
+    /* Your buffer for the holder's token when refused; NULL: none. At most RESP_TEXT_MAX bytes and a NUL, cut
+       off at holder_size. */
     char *holder;
 #endif
     void *user_data; /* yours */
@@ -277,8 +277,8 @@ REDLOCK_API enum redlock_status redlock_init(struct redlock_client *client,
 REDLOCK_API const char *redlock_invalid_argument(const struct redlock_client *client);
 
 /* Closes all connections. Does not block or send anything: held locks expire with their ttl. Locks in
-   progress become REDLOCK_CANCELLED. All memory is yours again; redlock_lock_init comes before another use
-   of a held lock. May be called twice. */
+   progress become REDLOCK_CANCELLED. All memory is yours again; call redlock_lock_init before you use a
+   held lock again. May be called twice. */
 REDLOCK_API void redlock_deinit(struct redlock_client *client);
 
 /* Clears a lock and sets key (1..REDLOCK_KEY_MAX bytes, borrowed) and ttl_ms. Checks nothing: the first
@@ -308,13 +308,13 @@ REDLOCK_API enum redlock_status redlock_extend(struct redlock_client *client,
 /* Releases the lock on every node that still holds this lock's token. Works in every state, and ends what
    is in progress. REDLOCK_OK: a quorum confirmed it. REDLOCK_EXPIRED: it had expired, or was not held.
    REDLOCK_LOST: it had expired, and a node says that another client holds it; EXPIRED without
-   REDLOCK_DIAGNOSIS. REDLOCK_UNCONFIRMED: no quorum answered within
-   wait_ms; it was sent wherever there is a connection, and expires with its ttl; may be called again. The
-   lock is not held afterwards, and its memory is yours. REDLOCK_FORKED or REDLOCK_INVALID_ARGUMENT: nothing
-   was sent. Blocks wait_ms + node_timeout_ms at most; with 0 replies are not waited for: REDLOCK_UNCONFIRMED,
-   or REDLOCK_EXPIRED if no node can have the key. A release that a connected minority has not answered is
-   repeated by your next calls or events (REDLOCK_OWED_MAX). A program that exits here, or a node that is down,
-   may leave a key for its ttl. [Redlock], "Correct implementation with a single instance"; R4, R11. */
+   REDLOCK_DIAGNOSIS. REDLOCK_UNCONFIRMED: no quorum answered within wait_ms; the release was sent wherever
+   there is a connection, and the lock expires with its ttl; may be called again. The lock is not held
+   afterwards, and its memory is yours. REDLOCK_FORKED or REDLOCK_INVALID_ARGUMENT: nothing was sent. Blocks
+   wait_ms + node_timeout_ms at most; with 0 replies are not waited for: REDLOCK_UNCONFIRMED, or REDLOCK_EXPIRED
+   if no node can have the key. A release that a connected minority has not answered is repeated by your next
+   calls or events (REDLOCK_OWED_MAX). A program that exits here, or a node that is down, may leave a key for its
+   ttl. [Redlock], "Correct implementation with a single instance"; R4, R11. */
 REDLOCK_API enum redlock_status redlock_release(struct redlock_client *client,
                                                 struct redlock_lock *lock, uint32_t wait_ms);
 
@@ -421,7 +421,7 @@ struct redlock_io {
     /* May be NULL. Microseconds since 1970 by the wall clock: proposed as fencing tokens, so that these grow
        even when a node has lost its counter. Decides nothing. R16 */
     uint64_t (*wall_us)(void *context);
-    /* May be NULL: forks are not noticed. A number that is another one in a child process. */
+    /* May be NULL: forks are not noticed. A number that differs in a child process. */
     uint32_t (*process)(void *context);
     /* May be NULL. Whether `dial` accepts the form of node->address: 0, or -1 with node->error. Called by
        redlock_init. */
