@@ -47,7 +47,7 @@ struct redlock_node_private {
     uint8_t synced; /* 1: the node has confirmed that a vote is on disk. R17 */
 #endif
     uint16_t cursor; /* in the client's send buffer: what was sent to this node */
-    /* Before the last connect, on average. 0: a vote has come since; 1: a handshake was answered since. R5 */
+    /* Before the last connect, on average. 0: a lock has had a reply since; 1: and then a handshake was answered. R5 */
     uint16_t pause_ms;
     uint32_t pause_us; /* as drawn */
     uint64_t mark_us;  /* since when a reply or connection is due. DOWN: when it failed */
@@ -70,7 +70,7 @@ struct redlock_lock_private {
     int8_t outcome;         /* redlock_status, once decided */
     redlock_mask todo;      /* nodes that the present command must still be sent to */
     redlock_mask waits;     /* nodes whose reply to it is due */
-    struct {                /* of an attempt to acquire, and of the lock that came of it */
+    struct {                /* of an attempt to acquire, and of its lock */
         redlock_mask asked; /* nodes that may have our key: each is sent a release. R4 */
         redlock_mask late;  /* nodes that confirmed after the decision */
         /* Nodes that are sent one more command: an extension said that the key is missing (R9), or a
@@ -80,10 +80,10 @@ struct redlock_lock_private {
         redlock_mask open;
         redlock_mask suspect; /* and on a former one. R8b */
 #if REDLOCK_RESTART_GUARD
-        redlock_mask mute; /* nodes that had no vote and may have lost it. R14 */
+        redlock_mask mute; /* nodes that had no vote, and may have lost the key. R14 */
 #endif
 #if REDLOCK_NOTIFICATION
-        redlock_mask free; /* nodes where it may be free for us. R7 */
+        redlock_mask free; /* nodes where the key may be free. R7 */
 #endif
 #if REDLOCK_FENCING
         uint8_t confirms; /* rounds to agree on a fencing token */
@@ -110,10 +110,11 @@ struct redlock_lock_private {
         uint16_t renewals; /* automatic extensions still allowed, plus 1; 0: none asked for. R10 */
 #endif
     } op;
-    uint64_t due_us;   /* of what `state` waits for */
-    uint64_t until_us; /* end of wait_ms; before the first step, wait_ms in microseconds */
+    uint64_t due_us; /* of what `state` waits for; in LINE: the end of the pause, then that of stall_ms */
+    /* End of wait_ms, NEVER in an acquire with 0; before the first step, wait_ms in microseconds */
+    uint64_t until_us;
     union {
-        uint64_t started_us; /* T1; in LINE the begin of the wait for connections. R1 */
+        uint64_t started_us; /* T1, R1; in LINE: when the wait for connections began */
 #if REDLOCK_DIAGNOSIS
         /* In a rollback and in a release, which have no T1. Tokens are hashed; 0: unknown. */
         struct {
