@@ -133,7 +133,7 @@ REDLOCK_PRIVATE void rl_set_error(struct redlock_node *node, enum rl_error error
 REDLOCK_PRIVATE void rl_set_server_error(struct redlock_node *node, enum rl_error error,
                                          struct resp_item *item);
 
-/* What the node's error said is over. */
+/* The error no longer applies. */
 static inline void rl_clear_error(struct redlock_node *node)
 {
     node->error[0] = '\0';
@@ -276,15 +276,15 @@ REDLOCK_PRIVATE int rl_is_denial(const struct resp_item *item);
 /* Whether the item is an error that begins with one of these texts, which an empty one follows. */
 REDLOCK_PRIVATE int rl_is_error(const struct resp_item *item, const char *prefixes);
 
-/* A short name for the first `most` bytes of a text; never 0. */
+/* A hash of the first `most` bytes of a text; never 0. */
 #if REDLOCK_RESTART_GUARD || REDLOCK_DIAGNOSIS
 REDLOCK_PRIVATE uint32_t rl_hash(const struct resp_item *item, unsigned most);
 #endif
 
 /* ---- Arithmetic (policy.c) --------------------------------------------------------------------------- */
 
-/* The first node of a set that is not empty. To look at each node of a set that is mostly empty:
-   for (; nodes != 0; nodes &= nodes - 1). Of others all nodes are walked: that is faster. */
+/* The first node of a set that is not empty. A set of few nodes is walked by
+   for (; nodes != 0; nodes &= nodes - 1); a set of many by a loop over all nodes, which is faster. */
 REDLOCK_PRIVATE struct redlock_node *rl_first_node(const struct redlock_client *c, unsigned nodes);
 
 /* Sets *moment_us to most_us if it is later. */
@@ -312,14 +312,14 @@ REDLOCK_PRIVATE uint32_t rl_patience_ms(const struct redlock_client *c,
 
 /* ---- Commands on their way (pipeline.c) ---------------------------------------------------------- */
 
-/* Who gets the reply to a request. */
+/* What the reply to a request is for. */
 enum rl_role {
     RL_NOBODY, /* the reply is dropped */
     RL_VOTER,  /* the lock, as a vote in its present round */
     RL_YOUNG,  /* the same, but the key may be younger than the round: a yes is as a repair. R9 */
     RL_LATE,   /* the lock, whose round is decided: the node may still become a member */
-    RL_STALE,  /* the lock, for R8b only: what this command creates makes no member */
-    RL_OWED    /* a release that the client keeps. R4 */
+    RL_STALE,  /* the lock, but the key makes no member: the command is answered. R8b */
+    RL_OWED    /* a release that the client repeats. R4 */
 };
 
 static inline int rl_is_up(const struct redlock_node *node)
@@ -358,7 +358,7 @@ REDLOCK_PRIVATE redlock_mask rl_send(struct redlock_client *c, void *from, unsig
 /* Sends what the socket takes. */
 REDLOCK_PRIVATE void rl_transmit(struct redlock_client *c, struct redlock_node *node);
 
-/* Hangs up. What the node owes is answered by rl_node_reply. R5 */
+/* Disconnects. rl_node_reply reports the replies that are due as RL_UNANSWERED. R5 */
 REDLOCK_PRIVATE void rl_node_broke(struct redlock_client *c, struct redlock_node *node,
                                    enum rl_error error);
 
@@ -388,8 +388,7 @@ struct rl_input {
     unsigned reads; /* how many more may be done */
 };
 
-/* Connects a node that is IDLE or DOWN if that is due, or would be too late at the next due time: too_late_us, 0 if there is
-   no such time. */
+/* Connects a node that is IDLE or DOWN if that is due, or becomes due only after too_late_us; 0: there is no such time. */
 REDLOCK_PRIVATE void rl_node_want(struct redlock_client *c, struct redlock_node *node,
                                   uint64_t too_late_us);
 
@@ -641,7 +640,7 @@ static inline unsigned rl_abandoned(const struct redlock_client *c)
     return c->priv.abandoned;
 }
 
-/* The connection has broken that such a command was sent on. This run has it; 0: unknown. */
+/* The connection of such a command has broken. This run has the command; 0: unknown. */
 static inline void rl_note_abandoned(struct redlock_client *c, struct redlock_node *node)
 {
     rl_set(&c->priv.abandoned, node->priv.bit);
@@ -951,10 +950,10 @@ enum rl_state {
 };
 
 /* Lists that a lock may stand in. LINE: to begin an attempt when it can. TURN: to be stepped in this tick.
-   WAIT: for a reply, for a node, or for its time. LATER: the same, for a held lock. DONE: for
-   redlock_next_completed. WAIT and LATER are in the order of time: two lists, as the times in each mostly come
-   in that order by themselves. The order of the lists matters: a lock with an attempt or a round stands in TURN or
-   WAIT, and waiters are notified in that order. */
+   WAIT: for a reply, for a node, or for its time. WAIT_HELD: the same, for a held lock. DONE: for
+   redlock_next_completed. WAIT and WAIT_HELD are sorted by time; in each, locks mostly come in that order. The order
+   of the lists matters: a lock with an attempt or a round stands in TURN or WAIT, and waiters are notified in that
+   order. */
 enum rl_list { RL_NOWHERE, RL_LINE, RL_TURN, RL_WAIT, RL_WAIT_HELD, RL_DONE };
 
 static inline struct redlock_list *rl_list(struct redlock_client *c, unsigned which)
@@ -967,7 +966,7 @@ static inline struct redlock_lock *rl_first(struct redlock_client *c, unsigned l
     return rl_list(c, list)->first;
 }
 
-/* Whether a lock in state HELD extends itself: state AUTO. */
+/* Whether a lock in state HELD is extended automatically: state AUTO. */
 static inline int rl_is_auto(const struct redlock_lock *lock)
 {
     return REDLOCK_AUTO_EXTEND && lock->status == REDLOCK_PENDING;
@@ -1014,7 +1013,7 @@ REDLOCK_PRIVATE void rl_take_replies(struct redlock_client *c, struct redlock_no
 REDLOCK_PRIVATE void rl_tell_broken(struct redlock_client *c);
 
 #if REDLOCK_NOTIFICATION
-/* Whether enough nodes say that the lock may be free. R7 */
+/* Whether a quorum reports that the lock may be free. R7 */
 REDLOCK_PRIVATE int rl_may_be_free(const struct redlock_client *c, const struct redlock_lock *lock);
 
 /* Notifies the waiters of this client after a release: servers do not notify the client that deleted. R7 */
@@ -1027,7 +1026,7 @@ static inline void rl_notify_own(struct redlock_client *c, const struct redlock_
 }
 #endif
 
-/* How many nodes the holder with most of them has. */
+/* The most nodes that named the same holder. */
 #if REDLOCK_DIAGNOSIS
 static inline unsigned rl_largest_holding(const struct redlock_lock *lock)
 {
