@@ -38,8 +38,8 @@ static const uint16_t rl_defaults[RL_SETTINGS] = {0,  50,   0,     UINT8_MAX, 10
 typedef char rl_every_setting_has_a_range
     [sizeof(struct redlock_settings) == RL_SETTINGS * sizeof(uint32_t) ? 1 : -1];
 
-/* Copies the settings, checks each, and puts the default where there is a 0. Returns the index of the first bad
-   one, or RL_SETTINGS. */
+/* Copies the settings, checks each, and sets the default where there is a 0. Returns the index of the first
+   invalid one, or RL_SETTINGS. */
 static unsigned rl_set_settings(struct redlock_settings *settings,
                                 const struct redlock_settings *given, unsigned count)
 {
@@ -231,7 +231,7 @@ static enum rl_argument rl_check_lock(const struct redlock_client *c,
         (rl_label_size(lock) == 0 ? rl_token_is_label(lock) : rl_label(lock) == NULL))
         return RL_ARG_LABEL;
     if (lock->ttl_ms < RL_TTL_MIN_MS || lock->ttl_ms > RL_TTL_MAX_MS)
-        return RL_ARG_TTL; /* in this range it is more than the drift, at most half of it and 2 ms */
+        return RL_ARG_TTL; /* in this range it exceeds the drift, which is at most ttl / 2 + 2 ms */
     if (REDLOCK_RESTART_GUARD && longest_ms != 0 && lock->ttl_ms > longest_ms)
         return RL_ARG_LONGEST_TTL; /* R14 rests on it */
     return rl_check_keys(lock);
@@ -545,7 +545,7 @@ struct redlock_lock *redlock_next_completed(struct redlock_client *client)
 
 /* ---- Blocking calls ---------------------------------------------------------------------------------- */
 
-/* A loop over the event-driven calls, and an example of one. `started` is what the start said. */
+/* A loop over the event-driven calls, and an example of one. `started` is what the start returned. */
 static enum redlock_status rl_run_until_done(struct redlock_client *client,
                                              struct redlock_lock *lock, enum redlock_status started)
 {
