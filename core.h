@@ -8,7 +8,7 @@
        node.c      connections: connect, handshake, replies, time limits
        pipeline.c  commands on their way: the send buffer, requests
        command.c   the commands on the wire, and what a reply means
-       policy.c    quorums, time limits, clock drift, chance
+       policy.c    quorums, time limits, clock drift, random numbers
        text.c      texts for people
 
    SPDX-FileCopyrightText: the redlock authors

@@ -1,4 +1,4 @@
-/* policy.c - the arithmetic of the rules: quorums, time limits, clock drift, chance. Called by all files
+/* policy.c - the arithmetic of the rules: quorums, time limits, clock drift, random numbers. Called by all files
    above it.
 
    SPDX-FileCopyrightText: the redlock authors
