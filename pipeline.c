@@ -142,8 +142,8 @@ static void rl_out_sent(struct redlock_client *c, unsigned bit)
     c->priv.out.used = c->priv.out.runs = c->priv.jammed = 0;
 }
 
-/* Hangs up. A connection that had worked may be connected again at once: servers close idle ones. Any
-   other waits out a pause. What it owed is answered by rl_node_reply. R5 */
+/* Disconnects. A node that had been useful may be connected again at once: servers close idle connections. Any
+   other waits out a pause. R5 */
 REDLOCK_PRIVATE void rl_node_broke(struct redlock_client *c, struct redlock_node *node,
                                    enum rl_error error)
 {
