@@ -130,8 +130,8 @@ static int rl_quorum_is_ready(const struct redlock_client *c)
     return rl_is_quorum(c, c->priv.in[REDLOCK_NODE_READY]);
 }
 
-/* Until when an attempt waits for the connection to this node; 0: it does not. With a ready quorum it waits
-   for the rest only, and not for a node that failed before. Without one, a first connection has stall_ms. R2 */
+/* Until when an attempt waits for the connection to this node; 0: it does not. With a ready quorum: until rest_us,
+   and not at all if the node failed before. Without one: stall_ms, or 2 * node_timeout_ms for such a node. R2 */
 REDLOCK_PRIVATE uint64_t rl_connecting_until(const struct redlock_client *c,
                                              const struct redlock_node *node)
 {
@@ -317,13 +317,13 @@ static uint32_t rl_quick_us(struct redlock_client *c, unsigned times)
     return rl_random_below(c, us < most >> times ? us << times : most);
 }
 
-/* Why an attempt failed; REDLOCK_PENDING while the replies to its rollback may still tell the holder. HELD: a quorum
-   names one holder, or has refused. CONTENDED: no holder can have a quorum, also with the nodes that have not
-   told theirs. */
+/* Why an attempt failed; REDLOCK_PENDING while the replies to its rollback may still name the holder. HELD: a quorum
+   names one holder, or has refused. CONTENDED: no holder can have a quorum, even with the nodes that have not
+   named theirs. */
 static enum redlock_status rl_outcome(const struct redlock_client *c,
                                       const struct redlock_lock *lock)
 {
-    unsigned untold, others = lock->refused, same = rl_largest_holding(lock);
+    unsigned unnamed, others = lock->refused, same = rl_largest_holding(lock);
     int refused;
 
     if (REDLOCK_DIAGNOSIS && same >= c->priv.quorum)
@@ -335,11 +335,11 @@ static enum redlock_status rl_outcome(const struct redlock_client *c,
     refused = rl_is_quorum(c, lock->refused);
     if (!refused) /* the other nodes failed, or N is even: each may have the key of the holder */
         others = lock->priv.attempt.asked & ~(unsigned)lock->granted;
-    untold = others & (unsigned)(lock->priv.todo | lock->priv.waits);
+    unnamed = others & (unsigned)(lock->priv.todo | lock->priv.waits);
     if (REDLOCK_DIAGNOSIS &&
-        same + rl_bits(untold | (lock->refused & lock->failed)) < c->priv.quorum)
+        same + rl_bits(unnamed | (lock->refused & lock->failed)) < c->priv.quorum)
         return REDLOCK_CONTENDED;
-    if (REDLOCK_DIAGNOSIS && untold != 0 && !rl_past(c, lock->priv.due_us))
+    if (REDLOCK_DIAGNOSIS && unnamed != 0 && !rl_past(c, lock->priv.due_us))
         return REDLOCK_PENDING;
     return refused ? REDLOCK_HELD : REDLOCK_CONTENDED;
 }
