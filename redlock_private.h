@@ -110,7 +110,8 @@ struct redlock_lock_private {
         uint16_t renewals; /* automatic extensions still allowed, plus 1; 0: none asked for. R10 */
 #endif
     } op;
-    uint64_t due_us; /* of what `state` waits for; in LINE: the end of the pause, then that of stall_ms */
+    uint64_t
+        due_us; /* of what `state` waits for; in LINE: the end of the pause, then that of stall_ms */
     /* End of wait_ms, NEVER in an acquire with 0; before the first step, wait_ms in microseconds */
     uint64_t until_us;
     union {
