@@ -11,6 +11,9 @@
        policy.c    quorums, time limits, clock drift, random numbers
        text.c      texts for people
 
+   What they offer each other comes first; the fields of optional features, and what stands for them where a
+   feature is left out, come last.
+
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
 #ifndef REDLOCK_CORE_H
@@ -415,7 +418,168 @@ REDLOCK_PRIVATE void rl_node_stalls(struct redlock_client *c, struct redlock_nod
 /* Measurement, end of the handshake. */
 REDLOCK_PRIVATE void rl_node_tick(struct redlock_client *c, struct redlock_node *node);
 
-/* ---- Features: a feature that is left out is an empty function ------------------------------------------ */
+/* ---- Votes (vote.c) ---------------------------------------------------------------------------------- */
+
+/* The states of a lock, and how it goes from one to the next:
+
+       IDLE -- acquire --> LINE --> ASK --> HELD -- extend --> EXTEND --> HELD
+        ^                   ^        |\      ^ |`-- auto-extend --> AUTO <-> EXTEND
+        |                   |        | CONFIRM `-- release --> RELEASE --> ROLLBACK --> IDLE
+        |                   |        v failed, cancelled
+        |                   `---- ROLLBACK
+        `-- failed, cancelled -------'
+
+   A loss, in EXTEND or AUTO, ends by way of ROLLBACK too. LINE begins with the pause before a retry, and ends when
+   the wait is over, or cancelled. */
+enum rl_state {
+    RL_IS_IDLE,
+    RL_IS_HELD,
+    RL_IN_LINE,
+    RL_IN_ASK,
+    RL_IN_CONFIRM,
+    RL_IN_EXTEND,
+    RL_IN_ROLLBACK,
+    RL_IN_RELEASE,
+    RL_IN_AUTO = RL_IS_HELD /* and the operation is in progress */
+};
+
+/* Lists that a lock may stand in. LINE: to begin an attempt when it can. TURN: to be stepped in this tick.
+   WAIT: for a reply, for a node, or for its time. WAIT_HELD: the same, for a held lock. DONE: for
+   redlock_next_completed. WAIT and WAIT_HELD are sorted by time; in each, locks mostly come in that order. The order
+   of the lists matters: a lock with an attempt or a round stands in TURN or WAIT, and waiters are notified in that
+   order. */
+enum rl_list { RL_NOWHERE, RL_LINE, RL_TURN, RL_WAIT, RL_WAIT_HELD, RL_DONE };
+
+static inline struct redlock_list *rl_list(struct redlock_client *c, unsigned which)
+{
+    return &c->priv.list[which - 1]; /* NOWHERE is no list */
+}
+
+static inline struct redlock_lock *rl_first(struct redlock_client *c, unsigned list)
+{
+    return rl_list(c, list)->first;
+}
+
+/* Whether a lock in state HELD is extended automatically: state AUTO. */
+static inline int rl_is_auto(const struct redlock_lock *lock)
+{
+    return REDLOCK_AUTO_EXTEND && lock->status == REDLOCK_PENDING;
+}
+
+/* Whether others had the lock when the last attempt failed. */
+static inline int rl_others_had_it(const struct redlock_lock *lock)
+{
+    return lock->priv.outcome == REDLOCK_HELD || lock->priv.outcome == REDLOCK_CONTENDED;
+}
+
+/* Moves a lock to the end of a list, in WAIT and LATER to its place in time, or off all lists (NOWHERE). */
+REDLOCK_PRIVATE void rl_move(struct redlock_client *c, struct redlock_lock *lock, unsigned where);
+
+/* Something happened to the lock: the next tick steps it. */
+REDLOCK_PRIVATE void rl_schedule(struct redlock_client *c, struct redlock_lock *lock);
+
+/* Whether the key is to be created again on a node. R9 */
+#if REDLOCK_REPAIR
+REDLOCK_PRIVATE int rl_repairs(const struct redlock_client *c, const struct redlock_lock *lock,
+                               unsigned bit);
+#else
+static inline int rl_repairs(const struct redlock_client *c, const struct redlock_lock *lock,
+                             unsigned bit)
+{
+    (void)c;
+    (void)lock;
+    (void)bit;
+    return 0;
+}
+#endif
+
+/* Takes the replies of a node. */
+REDLOCK_PRIVATE void rl_take_replies(struct redlock_client *c, struct redlock_node *node,
+                                     unsigned reads);
+
+/* Tells the locks of broken connections, whose replies will not come. */
+REDLOCK_PRIVATE void rl_tell_broken(struct redlock_client *c);
+
+#if REDLOCK_NOTIFICATION
+/* Whether a quorum reports that the lock may be free. R7 */
+REDLOCK_PRIVATE int rl_may_be_free(const struct redlock_client *c, const struct redlock_lock *lock);
+
+/* Notifies the waiters of this client after a release: servers do not notify the client that deleted. R7 */
+REDLOCK_PRIVATE void rl_notify_own(struct redlock_client *c, const struct redlock_lock *lock);
+#else
+static inline void rl_notify_own(struct redlock_client *c, const struct redlock_lock *lock)
+{
+    (void)c;
+    (void)lock;
+}
+#endif
+
+/* The most nodes that named the same holder. */
+#if REDLOCK_DIAGNOSIS
+static inline unsigned rl_largest_holding(const struct redlock_lock *lock)
+{
+    return lock->priv.round.holding;
+}
+#else
+static inline unsigned rl_largest_holding(const struct redlock_lock *lock)
+{
+    (void)lock;
+    return 0;
+}
+#endif
+
+/* ---- Rounds (round.c) ------------------------------------------------------------------------------- */
+
+/* Begins a round: a new command to all nodes, a new count of votes. */
+REDLOCK_PRIVATE void rl_begin_round(struct redlock_client *c, struct redlock_lock *lock);
+
+/* Sends the present command of a lock where it is still to be sent and can be. R2 */
+REDLOCK_PRIVATE void rl_ask_nodes(struct redlock_client *c, struct redlock_lock *lock);
+
+/* Sets the error of nodes that were not connected, or did not reply, in time. */
+#if REDLOCK_ERROR_TEXTS
+REDLOCK_PRIVATE void rl_set_late_errors(struct redlock_client *c, unsigned nodes);
+#else
+static inline void rl_set_late_errors(struct redlock_client *c, unsigned nodes)
+{
+    (void)c;
+    (void)nodes;
+}
+#endif
+
+/* Votes that did not come in time count as failed. Their nodes get the error. */
+REDLOCK_PRIVATE void rl_too_slow(struct redlock_client *c, struct redlock_lock *lock);
+
+/* The replies that are still due are no votes any more. */
+REDLOCK_PRIVATE void rl_end_round(struct redlock_client *c, struct redlock_lock *lock);
+
+/* No reply is needed any more. */
+REDLOCK_PRIVATE void rl_forget(struct redlock_client *c, struct redlock_lock *lock);
+
+/* Connects nodes where that is due. */
+REDLOCK_PRIVATE void rl_connect_due(struct redlock_client *c, unsigned nodes);
+
+/* ---- Locks (redlock.c) ------------------------------------------------------------------------------ */
+
+/* Starts an operation: the next tick begins with `state`. */
+REDLOCK_PRIVATE enum redlock_status rl_begin(struct redlock_client *c, struct redlock_lock *lock,
+                                             enum redlock_operation operation, unsigned state,
+                                             uint32_t wait_ms);
+
+REDLOCK_PRIVATE void rl_enter(struct redlock_lock *lock, unsigned state);
+
+/* Moves a lock to the list for what it waits for. A complete one waits only if it is held and the command must
+   still be sent to some node. R2 */
+REDLOCK_PRIVATE void rl_park(struct redlock_client *c, struct redlock_lock *lock);
+
+/* Until when an attempt waits for the connection to this node; 0: it does not. R2 */
+REDLOCK_PRIVATE uint64_t rl_connecting_until(const struct redlock_client *c,
+                                             const struct redlock_node *node);
+
+/* Steps all that can go on now, and sends what is owed. */
+REDLOCK_PRIVATE void rl_turn_all(struct redlock_client *c);
+
+/* ---- Optional features: one that is left out is an empty function ------------------------------------------ */
 
 #if REDLOCK_MULTI_KEY
 static inline unsigned rl_extra_keys(const struct redlock_lock *lock)
@@ -924,170 +1088,9 @@ static inline void rl_set_mute(struct redlock_lock *lock, unsigned nodes, int mu
 }
 #endif
 
-/* ---- Votes (vote.c) ---------------------------------------------------------------------------------- */
-
-/* The states of a lock, and how it goes from one to the next:
-
-       IDLE -- acquire --> LINE --> ASK --> HELD -- extend --> EXTEND --> HELD
-        ^                   ^        |\      ^ |`-- auto-extend --> AUTO <-> EXTEND
-        |                   |        | CONFIRM `-- release --> RELEASE --> ROLLBACK --> IDLE
-        |                   |        v failed, cancelled
-        |                   `---- ROLLBACK
-        `-- failed, cancelled -------'
-
-   A loss, in EXTEND or AUTO, ends by way of ROLLBACK too. LINE begins with the pause before a retry, and ends when
-   the wait is over, or cancelled. */
-enum rl_state {
-    RL_IS_IDLE,
-    RL_IS_HELD,
-    RL_IN_LINE,
-    RL_IN_ASK,
-    RL_IN_CONFIRM,
-    RL_IN_EXTEND,
-    RL_IN_ROLLBACK,
-    RL_IN_RELEASE,
-    RL_IN_AUTO = RL_IS_HELD /* and the operation is in progress */
-};
-
-/* Lists that a lock may stand in. LINE: to begin an attempt when it can. TURN: to be stepped in this tick.
-   WAIT: for a reply, for a node, or for its time. WAIT_HELD: the same, for a held lock. DONE: for
-   redlock_next_completed. WAIT and WAIT_HELD are sorted by time; in each, locks mostly come in that order. The order
-   of the lists matters: a lock with an attempt or a round stands in TURN or WAIT, and waiters are notified in that
-   order. */
-enum rl_list { RL_NOWHERE, RL_LINE, RL_TURN, RL_WAIT, RL_WAIT_HELD, RL_DONE };
-
-static inline struct redlock_list *rl_list(struct redlock_client *c, unsigned which)
-{
-    return &c->priv.list[which - 1]; /* NOWHERE is no list */
-}
-
-static inline struct redlock_lock *rl_first(struct redlock_client *c, unsigned list)
-{
-    return rl_list(c, list)->first;
-}
-
-/* Whether a lock in state HELD is extended automatically: state AUTO. */
-static inline int rl_is_auto(const struct redlock_lock *lock)
-{
-    return REDLOCK_AUTO_EXTEND && lock->status == REDLOCK_PENDING;
-}
-
-/* Whether others had the lock when the last attempt failed. */
-static inline int rl_others_had_it(const struct redlock_lock *lock)
-{
-    return lock->priv.outcome == REDLOCK_HELD || lock->priv.outcome == REDLOCK_CONTENDED;
-}
-
-/* Moves a lock to the end of a list, in WAIT and LATER to its place in time, or off all lists (NOWHERE). */
-REDLOCK_PRIVATE void rl_move(struct redlock_client *c, struct redlock_lock *lock, unsigned where);
-
-/* Something happened to the lock: the next tick steps it. */
-REDLOCK_PRIVATE void rl_schedule(struct redlock_client *c, struct redlock_lock *lock);
-
 /* Nodes where a command that creates the key may still run, on a connection that was given up. R8b */
 static inline unsigned rl_suspects(const struct redlock_client *c, const struct redlock_lock *lock)
 {
     return lock->priv.attempt.suspect & rl_abandoned(c);
 }
-
-/* Whether the key is to be created again on a node. R9 */
-#if REDLOCK_REPAIR
-REDLOCK_PRIVATE int rl_repairs(const struct redlock_client *c, const struct redlock_lock *lock,
-                               unsigned bit);
-#else
-static inline int rl_repairs(const struct redlock_client *c, const struct redlock_lock *lock,
-                             unsigned bit)
-{
-    (void)c;
-    (void)lock;
-    (void)bit;
-    return 0;
-}
-#endif
-
-/* Takes the replies of a node. */
-REDLOCK_PRIVATE void rl_take_replies(struct redlock_client *c, struct redlock_node *node,
-                                     unsigned reads);
-
-/* Tells the locks of broken connections, whose replies will not come. */
-REDLOCK_PRIVATE void rl_tell_broken(struct redlock_client *c);
-
-#if REDLOCK_NOTIFICATION
-/* Whether a quorum reports that the lock may be free. R7 */
-REDLOCK_PRIVATE int rl_may_be_free(const struct redlock_client *c, const struct redlock_lock *lock);
-
-/* Notifies the waiters of this client after a release: servers do not notify the client that deleted. R7 */
-REDLOCK_PRIVATE void rl_notify_own(struct redlock_client *c, const struct redlock_lock *lock);
-#else
-static inline void rl_notify_own(struct redlock_client *c, const struct redlock_lock *lock)
-{
-    (void)c;
-    (void)lock;
-}
-#endif
-
-/* The most nodes that named the same holder. */
-#if REDLOCK_DIAGNOSIS
-static inline unsigned rl_largest_holding(const struct redlock_lock *lock)
-{
-    return lock->priv.round.holding;
-}
-#else
-static inline unsigned rl_largest_holding(const struct redlock_lock *lock)
-{
-    (void)lock;
-    return 0;
-}
-#endif
-
-/* ---- Rounds (round.c) ------------------------------------------------------------------------------- */
-
-/* Begins a round: a new command to all nodes, a new count of votes. */
-REDLOCK_PRIVATE void rl_begin_round(struct redlock_client *c, struct redlock_lock *lock);
-
-/* Sends the present command of a lock where it is still to be sent and can be. R2 */
-REDLOCK_PRIVATE void rl_ask_nodes(struct redlock_client *c, struct redlock_lock *lock);
-
-/* Sets the error of nodes that were not connected, or did not reply, in time. */
-#if REDLOCK_ERROR_TEXTS
-REDLOCK_PRIVATE void rl_set_late_errors(struct redlock_client *c, unsigned nodes);
-#else
-static inline void rl_set_late_errors(struct redlock_client *c, unsigned nodes)
-{
-    (void)c;
-    (void)nodes;
-}
-#endif
-
-/* Votes that did not come in time count as failed. Their nodes get the error. */
-REDLOCK_PRIVATE void rl_too_slow(struct redlock_client *c, struct redlock_lock *lock);
-
-/* The replies that are still due are no votes any more. */
-REDLOCK_PRIVATE void rl_end_round(struct redlock_client *c, struct redlock_lock *lock);
-
-/* No reply is needed any more. */
-REDLOCK_PRIVATE void rl_forget(struct redlock_client *c, struct redlock_lock *lock);
-
-/* Connects nodes where that is due. */
-REDLOCK_PRIVATE void rl_connect_due(struct redlock_client *c, unsigned nodes);
-
-/* ---- Locks (redlock.c) ------------------------------------------------------------------------------ */
-
-/* Starts an operation: the next tick begins with `state`. */
-REDLOCK_PRIVATE enum redlock_status rl_begin(struct redlock_client *c, struct redlock_lock *lock,
-                                             enum redlock_operation operation, unsigned state,
-                                             uint32_t wait_ms);
-
-REDLOCK_PRIVATE void rl_enter(struct redlock_lock *lock, unsigned state);
-
-/* Moves a lock to the list for what it waits for. A complete one waits only if it is held and the command must
-   still be sent to some node. R2 */
-REDLOCK_PRIVATE void rl_park(struct redlock_client *c, struct redlock_lock *lock);
-
-/* Until when an attempt waits for the connection to this node; 0: it does not. R2 */
-REDLOCK_PRIVATE uint64_t rl_connecting_until(const struct redlock_client *c,
-                                             const struct redlock_node *node);
-
-/* Steps all that can go on now, and sends what is owed. */
-REDLOCK_PRIVATE void rl_turn_all(struct redlock_client *c);
 #endif
