@@ -12,28 +12,48 @@ enum { RL_TTL_MIN_MS = 10, RL_TTL_MAX_MS = 0x7fffffff };
 
 /* ---- Set up ------------------------------------------------------------------------------------------ */
 
-/* The largest value of each setting, in the order of struct redlock_settings, which is all uint32_t. None is
-   REDLOCK_NONE. */
-static const uint32_t rl_most[] = {16,
-                                   60000,
-                                   600000,
-                                   254,
-                                   600000,
-                                   100,
-                                   1000,
-                                   600000,
-                                   500000,
-                                   65535,
-                                   REDLOCK_RESTART_GUARD ? RL_TTL_MAX_MS : 0,
-                                   REDLOCK_DURABLE};
+/* The settings, in the order of struct redlock_settings, which is all uint32_t. */
+enum rl_setting {
+    RL_QUORUM,
+    RL_NODE_TIMEOUT,
+    RL_STALL,
+    RL_RETRIES,
+    RL_RETRY_DELAY,
+    RL_RETRY_JITTER,
+    RL_RETRY_GROWTH,
+    RL_RETRY_DELAY_MAX,
+    RL_DRIFT,
+    RL_EXTEND_MAX,
+    RL_LONGEST_TTL,
+    RL_DURABLE,
+    RL_SETTINGS,
 
-/* Those that may be REDLOCK_NONE: retries, retry_delay_ms, retry_jitter_pct, retry_growth_pct, drift_ppm,
-   extend_max. */
-enum { RL_SETTINGS = sizeof rl_most / sizeof *rl_most, RL_MAY_BE_NONE = 0x378 };
+    RL_MAY_BE_NONE = 1 << RL_RETRIES | 1 << RL_RETRY_DELAY | 1 << RL_RETRY_JITTER |
+                     1 << RL_RETRY_GROWTH | 1 << RL_DRIFT | 1 << RL_EXTEND_MAX
+};
+
+/* The largest value of each. None is REDLOCK_NONE. */
+static const uint32_t rl_most[RL_SETTINGS] = {
+    [RL_QUORUM] = 16,
+    [RL_NODE_TIMEOUT] = 60000,
+    [RL_STALL] = 600000,
+    [RL_RETRIES] = 254,
+    [RL_RETRY_DELAY] = 600000,
+    [RL_RETRY_JITTER] = 100,
+    [RL_RETRY_GROWTH] = 1000,
+    [RL_RETRY_DELAY_MAX] = 600000,
+    [RL_DRIFT] = 500000,
+    [RL_EXTEND_MAX] = 65535,
+    [RL_LONGEST_TTL] = REDLOCK_RESTART_GUARD ? RL_TTL_MAX_MS : 0,
+    [RL_DURABLE] = REDLOCK_DURABLE,
+};
 
 /* The defaults. Those of quorum and stall_ms depend on others. */
-static const uint16_t rl_defaults[RL_SETTINGS] = {0,  50,   0,     UINT8_MAX, 100, 50,
-                                                  50, 1000, 10000, 100,       0,   0};
+static const uint16_t rl_defaults[RL_SETTINGS] = {
+    [RL_NODE_TIMEOUT] = 50, [RL_RETRIES] = UINT8_MAX, [RL_RETRY_DELAY] = 100,
+    [RL_RETRY_JITTER] = 50, [RL_RETRY_GROWTH] = 50,   [RL_RETRY_DELAY_MAX] = 1000,
+    [RL_DRIFT] = 10000,     [RL_EXTEND_MAX] = 100,
+};
 
 typedef char rl_every_setting_has_a_range
     [sizeof(struct redlock_settings) == RL_SETTINGS * sizeof(uint32_t) ? 1 : -1];
@@ -60,7 +80,7 @@ static unsigned rl_set_settings(struct redlock_settings *settings,
     if (settings->quorum == 0)
         settings->quorum = count / 2 + 1;
     if (settings->quorum < count / 2 + 1 || settings->quorum > count)
-        return 0;
+        return RL_QUORUM;
     if (settings->stall_ms == 0)
         settings->stall_ms = settings->node_timeout_ms > 500 ? 2 * settings->node_timeout_ms : 1000;
     return RL_SETTINGS;
