@@ -3246,6 +3246,121 @@ static void operations_and_arguments(void)
     ok(redlock_holder_label(&lock)[0] == '\0', "without a buffer for the holder there is no label");
 }
 
+/* ---- Blocking time ---------------------------------------------------------------------------- */
+
+static uint32_t dice;
+
+static unsigned roll(unsigned sides)
+{
+    dice = dice * 1664525U + 1013904223U;
+    return (dice >> 8) % sides;
+}
+
+static int one_in(unsigned sides)
+{
+    return roll(sides) == 0;
+}
+
+/* Node i gets faults, or none. */
+static void roll_faults(int i)
+{
+    static const char *const replies[] = {"-ERR no\r\n", "-BUSY no\r\n",  "-NOPERM no\r\n", "",
+                                          ":0\r\n",      "$3\r\nabc\r\n", "+OK\r\n"};
+    struct fake_node *n = &fake_nodes[i];
+
+    n->refuses = one_in(5);
+    n->never_up = one_in(6);
+    n->hung = one_in(6);
+    n->full = one_in(8);
+    n->drip = one_in(10);
+    n->drops_set_reply = one_in(10);
+    n->server.loading = one_in(12);
+    n->delay_us = roll(one_in(3) ? 120 * MS : 3 * MS);
+    n->connect_us = roll(one_in(3) ? 150 * MS : 3 * MS);
+    n->reply = one_in(8) ? replies[roll(sizeof replies / sizeof *replies)] : NULL;
+    n->reply_once = one_in(2);
+    if (one_in(8))
+        fake_break(i);
+    if (one_in(20))
+        fake_restart(i);
+    if (one_in(10))
+        fake_put(i, "k", "other", 300 + roll(5000));
+}
+
+/* The longest time for a vote: node_timeout_ms, or three round trips. */
+static uint64_t vote_us(void)
+{
+    uint64_t us = settings.node_timeout_ms * (uint64_t)MS;
+    unsigned i;
+
+    for (i = 0; i < client.priv.count; i++)
+        if (us < 3 * (uint64_t)nodes[i].rtt_us + MS)
+            us = 3 * (uint64_t)nodes[i].rtt_us + MS;
+    return us;
+}
+
+/* How long redlock.h says that the call may block; without a wait for each attempt that it has made. */
+static uint64_t promised_us(int call, uint32_t wait_ms, uint64_t us)
+{
+    uint64_t rest_us = settings.node_timeout_ms < 50 ? 2 * settings.node_timeout_ms * MS : 100 * MS;
+    uint64_t connect_us = settings.stall_ms * (uint64_t)MS + rest_us;
+    unsigned attempts = wait_ms == 0 && lock.priv.op.attempts > 0 ? lock.priv.op.attempts : 1;
+
+    if (call > 0)
+        return us + (call == 2 ? wait_ms * (uint64_t)MS : 0);
+    return wait_ms * (uint64_t)MS +
+           attempts * (us * 7 / 2 + connect_us + (uses_fencing(&lock) ? 4 * us : 0));
+}
+
+/* The three calls in any order, on servers with any faults. Returns 0 if one takes longer than promised. */
+static int rolled_calls_are_bounded(uint32_t seed)
+{
+    unsigned i, k, count;
+
+    dice = seed;
+    memset(&settings, 0, sizeof settings);
+    settings.node_timeout_ms = 5 + roll(100);
+    settings.stall_ms = settings.node_timeout_ms * (1 + roll(20));
+    count = 1 + roll(REDLOCK_NODES_MAX < 5 ? REDLOCK_NODES_MAX : 5);
+    begin(count);
+    fake_unlogged = 1;
+    lock.ttl_ms = 1000 + roll(60000);
+    set_use_fencing(&lock, REDLOCK_FENCING && one_in(4));
+    for (k = 0; k < 12; k++) {
+        uint32_t wait_ms = one_in(2) ? roll(400) : 0;
+        uint64_t start, before_us = vote_us(), us;
+        int call = (int)roll(3);
+
+        for (i = 0; i < count; i++)
+            if (one_in(3))
+                roll_faults((int)i);
+        if (one_in(3))
+            fake_pass(&client, roll(2000) * (uint64_t)MS);
+        if (call == 0)
+            redlock_abandon(&client, &lock);
+        start = fake_now_us;
+        (void)(call == 0 ? acquire(wait_ms) : call == 1 ? extend() : release(wait_ms));
+        us = vote_us() < before_us ? before_us : vote_us();
+        if (since(start) > (long)promised_us(call, wait_ms, us) + 2 * MS)
+            return 0;
+    }
+    redlock_deinit(&client);
+    return 1;
+}
+
+static void r15_blocking_calls_are_bounded(void)
+{
+    uint32_t seed, wrong = 0, first = 0;
+
+    for (seed = 1; seed <= 10000; seed++)
+        if (!rolled_calls_are_bounded(seed)) {
+            wrong++;
+            first = first == 0 ? seed : first;
+        }
+    ok(wrong == 0, "r15: %lu of 10,000 programs are blocked too long, first seed %lu",
+       (unsigned long)wrong, (unsigned long)first);
+}
+
 int main(void)
 {
     int how;
@@ -3361,5 +3476,6 @@ int main(void)
         r09_a_repair_that_the_round_waits_for();
     }
     operations_and_arguments();
+    r15_blocking_calls_are_bounded();
     return done_testing();
 }
