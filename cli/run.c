@@ -44,7 +44,8 @@ static struct {
     uint64_t warn_us;         /* when a renewal is late */
     int is_failing;           /* 1: a message has reported a failed renewal */
     int interrupted;          /* 1: Ctrl-C has reached command and supervisor alike */
-    redlock_mask up, members; /* nodes reported as connected; nodes reported to have the lock */
+    redlock_mask up, holding; /* nodes reported as connected; nodes reported to have the lock */
+    redlock_mask members;     /* as in the lock, at the last turn */
 } run;
 
 /* ---- Options ---- */
@@ -421,9 +422,20 @@ static long seconds_left(uint64_t now)
     return run.deadline_us > now ? (long)((run.deadline_us - now) / 1000000) : 0;
 }
 
+/* The nodes that have the lock. A node that has not answered the present extension has it as before. */
+static redlock_mask find_holding(void)
+{
+    const struct redlock_lock *lock = session.lock;
+    unsigned gone = lock->refused | (run.members & ~(unsigned)lock->members);
+
+    run.members = lock->members;
+    return (redlock_mask)((run.holding & ~gone) | granted_by(&session));
+}
+
 /* With -v: says which nodes were lost or came back since the last turn. */
 static void look_at_nodes(void)
 {
+    redlock_mask holding = find_holding();
     unsigned i;
 
     for (i = 0; i < target_count; i++) {
@@ -439,11 +451,11 @@ static void look_at_nodes(void)
         if ((is_up && node->state == REDLOCK_NODE_DOWN) ||
             (!is_up && node->state == REDLOCK_NODE_READY))
             run.up = (redlock_mask)(run.up ^ bit);
-        if (((run.members ^ granted_by(&session)) & bit) != 0)
+        if (((run.holding ^ holding) & bit) != 0)
             say(LOG_DEBUG, "%s: %s %s", run.name, address,
-                (run.members & bit) != 0 ? "does not have the lock any more" : "has the lock");
+                (holding & bit) != 0 ? "has the lock" : "does not have the lock any more");
     }
-    run.members = granted_by(&session);
+    run.holding = holding;
 }
 
 /* 1: an operation on the lock has completed. Operations on abandoned slots are ignored. */
@@ -724,7 +736,8 @@ static void begin_hold(void)
     id_of(id, session.value, strlen(session.value));
     event("acquired %s %lu", id,
           (unsigned long)redlock_remaining_ms(&session.client, session.lock));
-    run.members = granted_by(&session);
+    run.holding = granted_by(&session);
+    run.members = session.lock->members;
     for (i = 0; i < target_count; i++)
         run.up = (redlock_mask)(run.up | (session.nodes[i].state == REDLOCK_NODE_READY) << i);
     say_acquired(&session, run.name);

@@ -1653,8 +1653,23 @@ static void verbose(void)
 {
     struct program run, quiet, waits;
     char lost[200], back[200];
+    const char *at;
+    int renewals;
 
     nodes(3);
+    run = start("run", "-v", "-t", "3", "x", "sleep", "60", NULL);
+    ok(on_all("redlock:x") && writes(run, 'e', "x: renewed; "), "-v: on all nodes, and renewed");
+    renewals = count_of(wrote(run, 'e'), "x: renewed; ");
+    ask(0, "DEL", "redlock:x");
+    snprintf(lost, sizeof lost, "x: %.31s does not have the lock any more\n", servers[0].address);
+    snprintf(back, sizeof back, "x: %.31s has the lock\n", servers[0].address);
+    ok(until(count_of(wrote(run, 'e'), "x: renewed; ") > renewals + 4, WAIT_MS),
+       "-v: renewed again");
+    at = strstr(wrote(run, 'e'), lost);
+    ok(at != NULL && strstr(at, back) != NULL, "-v: a node lost the lock, and then has it again");
+    is_int(count_of(wrote(run, 'e'), lost), 1, "-v: no later renewal says that it is lost");
+    signal_to(run.pid, SIGTERM);
+    ends(&run);
     quiet = start("run", "-t", "24", "y", "sleep", "60", NULL);
     run = start("run", "-v", "-t", "15", "x", "sleep", "60", NULL);
     ok(writes(run, 'e', "x: acquired on ") && writes(run, 'e', " of 3 nodes: 127.0.0.1:"),
