@@ -97,6 +97,14 @@ unavailable() {
 without() { # one of three
     json '$j->{cycles} > 0 && grep({ $_->{count} == 0 && $_->{error} eq "no answer in time" } @{$j->{node}}) == 1' "$program" bench -n 100 -d 5 --json
 }
+no_scripts() { # each lock remains, so the next attempt of its client finds it held
+    for n in $ports; do ask "$n" ACL SETUSER default -eval -evalsha; done
+    ends 69 "$program" bench -n 3 2>"$folder/denied"
+    result=$?
+    for n in $ports; do ask "$n" ACL SETUSER default +@all && ask "$n" FLUSHALL; done
+    cat "$folder/denied"
+    [ $result -eq 0 ] && grep -q NOPERM "$folder/denied" && ! grep 'held by another' "$folder/denied"
+}
 too_many() {
     (ulimit -n 60 && ends 64 "$program" bench --contend -c 20) &&
         (ulimit -n 30 && ends 64 "$program" bench) 2>"$folder/few" && ! grep contend "$folder/few"
@@ -130,6 +138,7 @@ for program in "$@"; do
     check 'two servers hang' hung "${servers#* * }" unavailable -d 5
     check 'two servers hang, and no attempt ends in the time' hung "${servers#* * }" unavailable -d 0.1
     check 'two servers hang: the program does not try all of a million cycles' hung "${servers#* * }" unavailable -n 1000000
+    check 'scripts are denied: says so' no_scripts
     check 'interrupted' thrice interrupted
     check 'killed: no key is left' thrice killed
     check 'zero cycles are refused' ends 64 "$program" bench -n 0
