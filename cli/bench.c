@@ -643,6 +643,8 @@ int verb_bench(int count, char **words)
     (void)words;
     if (count != 0)
         die(EXIT_USAGE, "bench: unexpected argument");
+    if (options.json && options.csv)
+        die(EXIT_USAGE, "--csv and --json exclude each other");
     if (options.count == 0 || options.duration_ms == 0 || options.clients == 0 ||
         options.ttl_ms < TTL_MIN_MS)
         die(EXIT_USAGE, "bench: at least 1 cycle, 1 ms, 1 client, a ttl of %d ms", (int)TTL_MIN_MS);

@@ -142,6 +142,7 @@ for program in "$@"; do
     check 'interrupted' thrice interrupted
     check 'killed: no key is left' thrice killed
     check 'zero cycles are refused' ends 64 "$program" bench -n 0
+    check 'CSV and JSON at once are refused' ends 64 "$program" bench -n 1 --csv --json
     check 'no time is refused' ends 64 "$program" bench -d 0
     check 'more connections than the descriptor limit permits' too_many
     check 'each verb, with host names for nodes' all_verbs
