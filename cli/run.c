@@ -70,6 +70,8 @@ static void check_options(void)
         die(EXIT_USAGE, "--ttl: at least 1 s, as a renewal takes time");
     if (options.kill_after_ms > options.ttl_ms / 3)
         die(EXIT_USAGE, "--kill-after: at most a third of the ttl");
+    if (options.max_hold_ms == 0)
+        die(EXIT_USAGE, "--max-hold: 0 would end the command at once");
     if (options.max_hold_ms >= 0 && options.kill_after_ms > options.max_hold_ms)
         die(EXIT_USAGE, "--kill-after: at most --max-hold");
     shortest_ms = options.max_hold_ms >= 0 && options.max_hold_ms < options.ttl_ms
