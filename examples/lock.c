@@ -17,9 +17,13 @@ int main(int argc, char **argv)
     struct redlock_lock lock;
     enum redlock_status status;
 
-    for (i = 0; i < count && i < REDLOCK_NODES_MAX; i++)
+    if (count > REDLOCK_NODES_MAX) { /* a majority of the first ones is none of all */
+        fprintf(stderr, "lock: at most %d nodes\n", REDLOCK_NODES_MAX);
+        return 2;
+    }
+    for (i = 0; i < count; i++)
         nodes[i].address = argc > 1 ? argv[i + 1] : local[i];
-    status = redlock_init(&client, redlock_posix(), nodes, i, NULL);
+    status = redlock_init(&client, redlock_posix(), nodes, count, NULL);
     if (status == REDLOCK_OK) {
         redlock_lock_init(&lock, "redlock:pump", 12, 30000); /* TTL: 30 s */
         status = redlock_acquire(&client, &lock, 5000);      /* waits up to 5 s */
@@ -31,7 +35,7 @@ int main(int argc, char **argv)
     }
     if (status != REDLOCK_OK) {
         fprintf(stderr, "redlock:pump: %s\n", redlock_strerror(status));
-        for (i = 0; i < REDLOCK_NODES_MAX && nodes[i].address != NULL; i++)
+        for (i = 0; i < count; i++)
             fprintf(stderr, "  %s: %s\n", nodes[i].address, nodes[i].error);
     }
     redlock_deinit(&client);

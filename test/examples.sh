@@ -21,6 +21,8 @@ done
 "$build/examples/lock" $nodes | grep -q '^held for ' || fail "lock"
 "$build/examples/lock" unix:/nonexistent >"$folder/out" 2>&1 && fail "lock without servers succeeds"
 grep -q 'too few nodes' "$folder/out" && grep -q 'No such file' "$folder/out" || fail "lock gives no reason"
+"$build/examples/lock" a:1 a:2 a:3 a:4 a:5 a:6 a:7 a:8 2>"$folder/out" && fail "lock with too many nodes succeeds"
+grep -qx 'lock: at most 7 nodes' "$folder/out" || fail "lock with too many nodes: $(cat "$folder/out")"
 
 # The host names of resolve are files here; each holds an address.
 cat >"$folder/names.c" <<'END'

@@ -574,7 +574,7 @@ static int program(const char *path, const char *authorities)
 
 int main(int argc, char **argv)
 {
-    char reply[16];
+    char reply[16], too_many[400];
     int descriptors, i;
 
     if (argc != 3)
@@ -593,6 +593,9 @@ int main(int argc, char **argv)
     ok(program(argv[1], "other-ca") != 0, "the program fails with a wrong CA");
     is_int(program(argv[1], "missing") / 256, 1,
            "a file that is missing is not wrong usage: 1, not 2");
+    snprintf(too_many, sizeof too_many, "%s ca.pem 1 2 3 4 5 6 7 8 2>&1 | grep -q 'at most 7$'",
+             argv[1]);
+    is_int(system(too_many), 0, "the program does not leave out nodes");
     certificates();
     client_certificates();
     mixed_up();

@@ -74,14 +74,15 @@ int main(int argc, char **argv)
     struct redlock_settings settings = {0};
     struct redlock_lock lock;
     enum redlock_status status;
-    unsigned count;
+    unsigned i, count = argc > 1 ? (unsigned)argc - 1 : 0;
 
-    for (count = 0; count + 1 < (unsigned)argc && count < REDLOCK_NODES_MAX; count++)
-        nodes[count].address = argv[count + 1];
-    if (count == 0 || !start_network()) {
-        fprintf(stderr, "usage: PRECONFIGURED_TAPIF=tap0 lock ADDRESS:PORT ...\n");
+    if (count < 1 || count > REDLOCK_NODES_MAX || !start_network()) {
+        fprintf(stderr, "usage: PRECONFIGURED_TAPIF=tap0 lock ADDRESS:PORT ..., at most %d\n",
+                REDLOCK_NODES_MAX);
         return 2;
     }
+    for (i = 0; i < count; i++)
+        nodes[i].address = argv[i + 1];
     settings.stall_ms = 5000;
     settings.node_timeout_ms = 5000; /* the first segment may be lost during the ARP request */
     redlock_lwip_init(&stack, entropy);

@@ -51,17 +51,19 @@ int main(int argc, char **argv)
     struct redlock_lock lock;
     enum redlock_status status;
     char *certificate = argc > 1 ? split(argv[1], ',') : NULL, *key = split(certificate, ',');
-    unsigned count;
+    unsigned i, count = argc > 2 ? (unsigned)argc - 2 : 0;
     char why[128];
     int code;
 
-    for (count = 0; count + 2 < (unsigned)argc && count < REDLOCK_NODES_MAX; count++) {
-        nodes[count].address = argv[count + 2];
-        nodes[count].user_data = split(argv[count + 2], '=');
-    }
-    if (count == 0 || (certificate != NULL && key == NULL)) {
-        fprintf(stderr, "usage: lock CA.pem[,CERTIFICATE.pem,KEY] ADDRESS:PORT[=NAME] ...\n");
+    if (count < 1 || count > REDLOCK_NODES_MAX || (certificate != NULL && key == NULL)) {
+        fprintf(stderr,
+                "usage: lock CA.pem[,CERTIFICATE.pem,KEY] ADDRESS:PORT[=NAME] ..., at most %d\n",
+                REDLOCK_NODES_MAX);
         return 2;
+    }
+    for (i = 0; i < count; i++) {
+        nodes[i].address = argv[i + 2];
+        nodes[i].user_data = split(argv[i + 2], '=');
     }
     if ((code = redlock_tls_init(&tls, redlock_posix(), argv[1], certificate, key)) != 0) {
         mbedtls_strerror(code, why, sizeof why);
