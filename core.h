@@ -25,8 +25,12 @@
 
 #include "redlock.h"
 
-#ifndef REDLOCK_PRIVATE
-#define REDLOCK_PRIVATE /* "static" in the amalgamated file */
+#ifndef REDLOCK_PRIVATE /* "static" in the amalgamated file */
+#if defined(__GNUC__) && defined(__ELF__)
+#define REDLOCK_PRIVATE __attribute__((visibility("hidden"))) /* not exported by a shared library */
+#else
+#define REDLOCK_PRIVATE
+#endif
 #endif
 
 #if REDLOCK_NOTIFICATION && REDLOCK_RESP3 && RESP_DEPTH_MAX < 2

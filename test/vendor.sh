@@ -179,6 +179,8 @@ check "make and musl-gcc are enough to build the static program" musl_only
 check "the Makefile of the release builds" ${MAKE:-make} -s -C "$source" B=out
 check "the Makefile of the release builds with clang" ${MAKE:-make} -s -C "$source" B=out-clang CC=clang CFLAGS=-O0 all shared cli
 check "the Makefile of the release installs" ${MAKE:-make} -s -C "$source" B=out CFLAGS=-O0 install PREFIX="$folder/prefix"
+public_only() { ! nm -D --defined-only "$folder/prefix/lib/libredlock.so" | awk '{ print $3 }' | grep -v '^redlock_\|^resp_'; }
+check "the shared library exports redlock_ and resp_ only" public_only
 readable() { # what root installs whose files are private
     (umask 077 && ${MAKE:-make} -s -C "$source" B=out-private CFLAGS=-O0 install PREFIX="$folder/private") &&
         ! find "$folder/private" ! -type l ! -perm -o+r | grep .
