@@ -335,6 +335,8 @@ static enum redlock_status rl_outcome(const struct redlock_client *c,
     refused = rl_is_quorum(c, lock->refused);
     if (!refused) /* the other nodes failed, or N is even: each may have the key of the holder */
         others = lock->priv.attempt.asked & ~(unsigned)lock->granted;
+    else if (!rl_past(c, lock->priv.due_us)) /* a node that has not replied yet may have it too */
+        others |= lock->priv.attempt.asked & ~(unsigned)(lock->granted | lock->failed);
     unnamed = others & (unsigned)(lock->priv.todo | lock->priv.waits);
     if (REDLOCK_DIAGNOSIS &&
         same + rl_bits(unnamed | (lock->refused & lock->failed)) < c->priv.quorum)

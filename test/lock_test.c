@@ -964,6 +964,23 @@ static void r06_failed_but_the_reason_is_still_open(void)
         }
 }
 
+/* Two nodes refuse, and one of them with a token that was left behind. The third one has not replied yet: it may name the holder. */
+static void r06_the_slowest_node_names_the_holder(void)
+{
+    begin_with_defaults(3);
+    warm_up();
+    fake_put(0, "k", "left behind", 10000);
+    held_by("other", 1, 2);
+    fake_nodes[2].delay_us = 5 * MS;
+    is_int(acquire(0), REDLOCK_HELD, "r06: two of three name one holder, one of them late");
+    fake_put(2, "k", "a third", 10000);
+    is_int(acquire(0), REDLOCK_DIAGNOSIS ? REDLOCK_CONTENDED : REDLOCK_HELD,
+           "r06: each names another one");
+    fake_nodes[2].hung = 1;
+    is_int(acquire(0), REDLOCK_DIAGNOSIS ? REDLOCK_CONTENDED : REDLOCK_HELD,
+           "r06: two name another one, one hangs");
+}
+
 static void r06_a_waiter_acquires_after_expiry(void)
 {
     uint64_t start;
@@ -4808,6 +4825,7 @@ static void acquiring(void)
     r06_results_are_distinct();
     r06_permanent_and_temporary_errors();
     r06_failed_but_the_reason_is_still_open();
+    r06_the_slowest_node_names_the_holder();
     r06_a_waiter_acquires_after_expiry();
     r06_dead_connections_are_replaced();
     r06_a_holder_on_an_even_number_of_nodes();
