@@ -323,7 +323,7 @@ static uint32_t rl_quick_us(struct redlock_client *c, unsigned times)
 static enum redlock_status rl_outcome(const struct redlock_client *c,
                                       const struct redlock_lock *lock)
 {
-    unsigned unnamed, others = lock->refused, same = rl_largest_holding(lock);
+    unsigned unnamed, same = rl_largest_holding(lock);
     int refused;
 
     if (REDLOCK_DIAGNOSIS && same >= c->priv.quorum)
@@ -333,11 +333,8 @@ static enum redlock_status rl_outcome(const struct redlock_client *c,
                    ? REDLOCK_UNREACHABLE
                    : REDLOCK_DENIED;
     refused = rl_is_quorum(c, lock->refused);
-    if (!refused) /* the other nodes failed, or N is even: each may have the key of the holder */
-        others = lock->priv.attempt.asked & ~(unsigned)lock->granted;
-    else if (!rl_past(c, lock->priv.due_us)) /* a node that has not replied yet may have it too */
-        others |= lock->priv.attempt.asked & ~(unsigned)(lock->granted | lock->failed);
-    unnamed = others & (unsigned)(lock->priv.todo | lock->priv.waits);
+    unnamed =
+        lock->priv.attempt.asked & ~(unsigned)lock->granted & (lock->priv.todo | lock->priv.waits);
     if (REDLOCK_DIAGNOSIS &&
         same + rl_bits(unnamed | (lock->refused & lock->failed)) < c->priv.quorum)
         return REDLOCK_CONTENDED;

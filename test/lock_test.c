@@ -977,8 +977,8 @@ static void r06_the_slowest_node_names_the_holder(void)
     is_int(acquire(0), REDLOCK_DIAGNOSIS ? REDLOCK_CONTENDED : REDLOCK_HELD,
            "r06: each names another one");
     fake_nodes[2].hung = 1;
-    is_int(acquire(0), REDLOCK_DIAGNOSIS ? REDLOCK_CONTENDED : REDLOCK_HELD,
-           "r06: two name another one, one hangs");
+    is_int(acquire(0), REDLOCK_HELD,
+           "r06: two name another one, and one hangs: it may have been held");
 }
 
 static void r06_a_waiter_acquires_after_expiry(void)
