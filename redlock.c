@@ -194,13 +194,6 @@ static int rl_try_begin(struct redlock_client *c, struct redlock_lock *lock)
     return 1;
 }
 
-/* A rollback or a release begins: its replies name the holders, which are noted where T1 stood. */
-static void rl_forget_holders(struct redlock_lock *lock)
-{
-    if (REDLOCK_DIAGNOSIS)
-        memset(&lock->priv.at, 0, sizeof lock->priv.at);
-}
-
 /* Ends an attempt that failed or was cancelled, or a lock that is lost: its keys on some nodes would keep other
    clients out. PENDING: the replies say why it failed. Without members no later release reports that the lock
    was held until now. R4 */
@@ -213,7 +206,6 @@ static void rl_roll_back(struct redlock_client *c, struct redlock_lock *lock,
     rl_note_waiting(c);
     lock->priv.todo = lock->priv.attempt.asked;
     rl_forget_holder(lock);
-    rl_forget_holders(lock);
     lock->priv.outcome = (int8_t)outcome;
     rl_await(c, lock, RL_IN_ROLLBACK);
 }
@@ -651,7 +643,6 @@ static void rl_step_release(struct redlock_client *c, struct redlock_lock *lock)
 
     if (!waited) {
         rl_begin_round(c, lock);
-        rl_forget_holders(lock);
         lock->priv.until_us += c->priv.now_us;
     } else if (rl_past(c, lock->priv.due_us)) { /* once more where there was a temporary error */
         rl_set(&lock->priv.todo, lock->priv.attempt.again);

@@ -59,9 +59,13 @@ static void rl_note_holder(struct redlock_lock *lock, unsigned i, const struct r
 
     if (lock->priv.state != RL_IN_ROLLBACK && lock->priv.state != RL_IN_RELEASE)
         return;
-    lock->priv.at.holder.on[i] = token;
-    for (j = 0; j < REDLOCK_NODES_MAX; j++)
+    for (j = 0; j < REDLOCK_NODES_MAX; j++) {
+        if (lock->priv.round.holding == 0) /* T1 stands there */
+            lock->priv.at.holder.on[j] = 0;
+        if (j == i)
+            lock->priv.at.holder.on[j] = token;
         same += lock->priv.at.holder.on[j] == token;
+    }
     if (same < lock->priv.round.holding)
         return;
     lock->priv.round.holding = (uint8_t)same;
@@ -77,9 +81,8 @@ static void rl_note_holder(struct redlock_lock *lock, unsigned i, const struct r
 /* Node i has replied for how long the holder has the key; -1: without end, below -1: the key is gone. */
 static void rl_note_pttl(struct redlock_lock *lock, unsigned i, int64_t left_ms)
 {
-    uint16_t token = lock->priv.at.holder.on[i];
-
-    if (left_ms < -1 || token == 0 || token != lock->priv.at.holder.named)
+    if (left_ms < -1 || lock->priv.round.holding == 0 ||
+        lock->priv.at.holder.on[i] != lock->priv.at.holder.named)
         return;
     lock->holder_left_ms = left_ms < 0 || left_ms > UINT32_MAX ? UINT32_MAX : (uint32_t)left_ms;
 }

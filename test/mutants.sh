@@ -46,8 +46,6 @@ R4|redlock.c|s/if \((lock->priv.outcome == REDLOCK_CANCELLED)\)( \{\s+rl_finish\
 R11|redlock.c|s/lock->priv.waits \| lock->priv.attempt.again\) != 0/lock->priv.waits) != 0/|a release that waits repeats what temporary errors refused
 R11|redlock.c|s/else if \(rl_past\(c, lock->priv.due_us\)\) (\{ \/\* once more)/else $1/|not all the time
 R11|redlock.c|s/(rl_await\(c, lock, RL_IN_RELEASE\);\s+)rl_not_after\(&lock->priv.due_us, lock->priv.until_us\);/$1;/|it ends when the wait is over
-R11|redlock.c|s/(rl_begin_round\(c, lock\);\s+)rl_forget_holders\(lock\);/$1/|T1 is no holder of a lock that is released
-R6|redlock.c|s/rl_forget_holders\(lock\);(\s+lock->priv.outcome = )/$1/|nor of one that is rolled back
 R11|redlock.c|s/waited && (lock->priv.outcome == REDLOCK_UNCONFIRMED)/$1/|without a wait no node is late
 R11|redlock.c|s/if \(lock->priv.outcome != REDLOCK_CANCELLED\)(\s+lock->priv.outcome = \(int8_t\)rl_released)/$1/|a cancelled release ends
 R4|redlock.c|s/owed->waits = unanswered;/;/|no release is repeated while its reply is due
