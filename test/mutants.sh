@@ -37,7 +37,7 @@ R16|redlock.c|s/if \(REDLOCK_FENCING && lock->valid_until_us == 0\)\s+return;//|
 R16|redlock.c|s/rl_set\(&lock->members, lock->granted\); \/\* they count if/; \/* they count if/|a node that granted is a member without a reply to the second round
 R15|redlock.c|s/rl_await\(c, lock, RL_IN_CONFIRM\)/lock->priv.state = RL_IN_CONFIRM/|each round to agree on a token has its own time
 R16|vote.c|s/lock->priv.state == RL_IN_ASK \|\| lock->priv.state == RL_IN_CONFIRM \|\|/lock->priv.state == RL_IN_ASK ||/|an agreement counts only while its connection lasts
-R6|redlock.c|s/unnamed = lock->priv.attempt.asked & ~\(unsigned\)lock->granted/unnamed = lock->refused/|a node that has not replied yet may name the holder
+R6|redlock.c|s/unnamed =\s+lock->priv.attempt.asked & ~\(unsigned\)lock->granted/unnamed = lock->refused/|a node that has not replied yet may name the holder
 R6|redlock.c|s/RL_MS_US \+ rl_pause_us\(c, lock\);/rl_pause_us(c, lock);/|an attempt that waits for no reply is not repeated at once
 R6|redlock.c|s/if \(!again \|\| rl_token/if (rl_token/|a denial is no reason to wait
 R11|redlock.c|s/lock->priv.outcome == REDLOCK_UNCONFIRMED \|\| (lock->priv.outcome == REDLOCK_LOST)/$1/|an unconfirmed release can be called again
