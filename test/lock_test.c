@@ -4981,7 +4981,8 @@ static void diagnosis(void)
     holder_of_the_lock();
     expiry_of_the_holder();
     expiry_of_another_holder();
-    a_failed_lock_is_adopted();
+    if (REDLOCK_TRANSFER)
+        a_failed_lock_is_adopted();
     if (REDLOCK_MULTI_KEY)
         expiry_with_several_holders();
     a_late_reply_about_the_holder();
