@@ -32,27 +32,36 @@ enum rl_setting {
                      1 << RL_RETRY_GROWTH | 1 << RL_DRIFT | 1 << RL_EXTEND_MAX
 };
 
-/* The largest value of each. None is REDLOCK_NONE. */
+/* The largest value of each, in the same order. None is REDLOCK_NONE. */
 static const uint32_t rl_most[RL_SETTINGS] = {
-    [RL_QUORUM] = 16,
-    [RL_NODE_TIMEOUT] = 60000,
-    [RL_STALL] = 600000,
-    [RL_RETRIES] = 254,
-    [RL_RETRY_DELAY] = 600000,
-    [RL_RETRY_JITTER] = 100,
-    [RL_RETRY_GROWTH] = 1000,
-    [RL_RETRY_DELAY_MAX] = 600000,
-    [RL_DRIFT] = 500000,
-    [RL_EXTEND_MAX] = 65535,
-    [RL_LONGEST_TTL] = REDLOCK_RESTART_GUARD ? RL_TTL_MAX_MS : 0,
-    [RL_DURABLE] = REDLOCK_DURABLE,
+    16,                                        /* quorum */
+    60000,                                     /* node_timeout_ms */
+    600000,                                    /* stall_ms */
+    254,                                       /* retries */
+    600000,                                    /* retry_delay_ms */
+    100,                                       /* retry_jitter_pct */
+    1000,                                      /* retry_growth_pct */
+    600000,                                    /* retry_delay_max_ms */
+    500000,                                    /* drift_ppm */
+    65535,                                     /* extend_max */
+    REDLOCK_RESTART_GUARD ? RL_TTL_MAX_MS : 0, /* longest_ttl_ms */
+    REDLOCK_DURABLE,                           /* durable */
 };
 
 /* The defaults. Those of quorum and stall_ms depend on others. */
 static const uint16_t rl_defaults[RL_SETTINGS] = {
-    [RL_NODE_TIMEOUT] = 50, [RL_RETRIES] = UINT8_MAX, [RL_RETRY_DELAY] = 100,
-    [RL_RETRY_JITTER] = 50, [RL_RETRY_GROWTH] = 50,   [RL_RETRY_DELAY_MAX] = 1000,
-    [RL_DRIFT] = 10000,     [RL_EXTEND_MAX] = 100,
+    0,         /* quorum */
+    50,        /* node_timeout_ms */
+    0,         /* stall_ms */
+    UINT8_MAX, /* retries */
+    100,       /* retry_delay_ms */
+    50,        /* retry_jitter_pct */
+    50,        /* retry_growth_pct */
+    1000,      /* retry_delay_max_ms */
+    10000,     /* drift_ppm */
+    100,       /* extend_max */
+    0,         /* longest_ttl_ms */
+    0,         /* durable */
 };
 
 typedef char rl_every_setting_has_a_range

@@ -90,10 +90,12 @@ static const char *rl_acl_rules(const struct redlock_node *node)
     };
     static const char rules[] = "+waitaof +select +exists +del +eval +get +set +pexpire +pttl ~KEY";
     static const uint8_t at[RL_READY] = {
-        [RL_SET] = RL_AT_SET,        [RL_TAKE] = RL_AT_EXISTS,      [RL_FENCE] = RL_AT_EXISTS,
-        [RL_CONFIRM] = RL_AT_EXISTS, [RL_EXTEND] = RL_AT_EVAL,      [RL_REPAIR] = RL_AT_EVAL,
-        [RL_DELETE] = RL_AT_DEL,     [RL_HELLO] = RL_AT_SELECT,     [RL_HELLO_AUTH] = RL_AT_SELECT,
-        [RL_AUTH] = RL_AT_SELECT,    [RL_AUTH_USER] = RL_AT_SELECT, [RL_SELECT] = RL_AT_SELECT};
+        RL_AT_SET,                                           /* SET */
+        RL_AT_EXISTS, RL_AT_EXISTS, RL_AT_EXISTS,            /* TAKE, FENCE, CONFIRM */
+        RL_AT_EVAL,   RL_AT_EVAL,                            /* EXTEND, REPAIR */
+        RL_AT_DEL,    RL_AT_DEL,    RL_AT_DEL,    RL_AT_DEL, /* the releases */
+        RL_AT_SELECT, RL_AT_SELECT, RL_AT_SELECT, RL_AT_SELECT, RL_AT_SELECT /* HELLO to SELECT */
+    };
     unsigned command = node->priv.requests[node->priv.first].command;
 
     return rules + (rl_part(node) > 0 && command & RL_WITH_SYNC ? 0 : at[command & RL_COMMAND]);

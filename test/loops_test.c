@@ -249,7 +249,7 @@ static void all_servers_dead(const char *folder)
     start_all(folder);
     end_all();
     for (i = 0; i < RUNS; i++) {
-        ok(says(&runs[i], "acquire", "no quorum") &&
+        ok(says(&runs[i], "acquire", "too few nodes") &&
                strstr(output(&runs[i]), "Connection refused") != NULL,
            "%s: reports why it cannot acquire without servers", runs[i].name);
         expect_end(&runs[i], 1);
