@@ -126,7 +126,6 @@ REDLOCK_PRIVATE void rl_node_want(struct redlock_client *c, struct redlock_node 
     rl_set_notifies(node, 0);
     rl_set_native(node, RL_DELIFEQ, RL_UNTRIED);
     rl_forget_server(c, node);
-    rl_set(&c->priv.busy, node->priv.bit);
     if (c->priv.io->dial(c->priv.io->context, node) != 0) {
         rl_set_error(node, RL_CANNOT_CONNECT);
         rl_set_state(c, node, REDLOCK_NODE_DOWN);

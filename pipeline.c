@@ -156,7 +156,6 @@ REDLOCK_PRIVATE void rl_node_broke(struct redlock_client *c, struct redlock_node
     memset(&node->priv.reader, 0, sizeof node->priv.reader);
     rl_set_state(c, node, node->priv.useful ? REDLOCK_NODE_IDLE : REDLOCK_NODE_DOWN);
     rl_set(&c->priv.broke, bit);
-    rl_set(&c->priv.busy, bit);
     node->priv.replied = 0;
 }
 

@@ -161,7 +161,7 @@ struct redlock_client_private {
 #endif
     redlock_mask all;    /* all nodes */
     redlock_mask in[5];  /* the nodes in each state */
-    redlock_mask busy;   /* nodes that the next tick must look at */
+    redlock_mask busy;   /* nodes with events, which the next tick must look at */
     redlock_mask broke;  /* nodes whose connection broke, before the locks have noted it */
     redlock_mask full;   /* nodes that had no free request, until one is answered */
     redlock_mask wanted; /* nodes that some lock must still be sent to: they are connected */
