@@ -500,7 +500,7 @@ static void rl_nodes_due(struct redlock_client *c)
         rl_due(c, rl_node_stall_us(c, node));
         if (node->state == REDLOCK_NODE_DOWN || node->state == REDLOCK_NODE_IDLE) {
             if (wanted & 1)
-                rl_due(c, rl_node_reconnect_us(c, node));
+                rl_due(c, rl_node_reconnect_us(node));
         } else if (in_line) {
             uint64_t until_us = rl_connecting_until(c, node);
             if (!rl_past(c, until_us))

@@ -346,9 +346,6 @@ static inline redlock_mask rl_up(const struct redlock_client *c)
     return c->priv.in[REDLOCK_NODE_READY] | c->priv.in[REDLOCK_NODE_HANDSHAKE];
 }
 
-/* The first pause before a reconnect; it doubles. R5 */
-enum { RL_RECONNECT_MIN_MS = 50 };
-
 /* Notes since when; a node that is DOWN begins its pause. */
 REDLOCK_PRIVATE void rl_set_state(struct redlock_client *c, struct redlock_node *node,
                                   enum redlock_node_state state);
@@ -399,9 +396,11 @@ struct rl_input {
 REDLOCK_PRIVATE void rl_node_want(struct redlock_client *c, struct redlock_node *node,
                                   uint64_t too_late_us);
 
-/* When a failed node is connected again. R5 */
-REDLOCK_PRIVATE uint64_t rl_node_reconnect_us(const struct redlock_client *c,
-                                              const struct redlock_node *node);
+/* When a node that is IDLE or DOWN may be connected. R5 */
+static inline uint64_t rl_node_reconnect_us(const struct redlock_node *node)
+{
+    return node->priv.mark_us + node->priv.pause_us;
+}
 
 /* When a node owes a reply or a connection, or takes no bytes, for too long; REDLOCK_NEVER if it owes nothing, or
    has replied since the last tick. R5 */

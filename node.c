@@ -95,22 +95,11 @@ static void rl_node_connected(struct redlock_client *c, struct redlock_node *nod
     }
 }
 
-/* Sooner after a denial, if there is no quorum without the node: an administrator may have fixed it. */
-REDLOCK_PRIVATE uint64_t rl_node_reconnect_us(const struct redlock_client *c,
-                                              const struct redlock_node *node)
-{
-    uint32_t pause_us = node->priv.pause_us, soon_us = RL_RECONNECT_MIN_MS * 1000U + pause_us / 64;
-
-    if (node->priv.denied && pause_us > soon_us && !rl_is_quorum(c, c->priv.in[REDLOCK_NODE_READY]))
-        pause_us = soon_us;
-    return node->priv.mark_us + pause_us;
-}
-
 REDLOCK_PRIVATE void rl_node_want(struct redlock_client *c, struct redlock_node *node,
                                   uint64_t too_late_us)
 {
     if (node->state == REDLOCK_NODE_DOWN) {
-        uint64_t due_us = rl_node_reconnect_us(c, node);
+        uint64_t due_us = rl_node_reconnect_us(node);
         if (due_us >= too_late_us && !rl_past(c, too_late_us))
             due_us = node->priv.mark_us + node->priv.pause_us / 64; /* no busy loop */
         if (!rl_past(c, due_us))

@@ -12,15 +12,17 @@
 
 #include <string.h>
 
-/* The longest pause before a reconnect, before jitter of half of it to both sides. */
-enum { RL_RECONNECT_MAX_MS = 1600 };
+/* The first pause before a reconnect, which doubles, and the longest; before jitter of half of it to both sides. */
+enum { RL_RECONNECT_MIN_MS = 50, RL_RECONNECT_MAX_MS = 1600 };
 
-/* Draws the pause before the next connect. R5 */
+/* Draws the pause before the next connect. After a denial it does not grow, if there is no quorum without the node: an
+   administrator may have fixed it. R5 */
 static void rl_draw_pause(struct redlock_client *c, struct redlock_node *node)
 {
     uint32_t pause_ms = node->priv.pause_ms * 2U;
 
-    if (pause_ms < RL_RECONNECT_MIN_MS)
+    if (pause_ms < RL_RECONNECT_MIN_MS ||
+        (node->priv.denied && !rl_is_quorum(c, c->priv.in[REDLOCK_NODE_READY])))
         pause_ms = RL_RECONNECT_MIN_MS;
     if (pause_ms > RL_RECONNECT_MAX_MS)
         pause_ms = RL_RECONNECT_MAX_MS;
