@@ -53,32 +53,34 @@ REDLOCK_PRIVATE struct redlock_request *rl_request(struct redlock_node *node, un
     return &node->priv.requests[at < REDLOCK_PIPELINE_MAX ? at : at - REDLOCK_PIPELINE_MAX];
 }
 
-/* The request for one more command: the last one, if it can count this one too, because it is the same command and
-   both replies are dropped; else a free one, which has no repeats; NULL: there is none. The last free one is kept for
-   commands whose reply is dropped. They can share it, so a rollback never waits for it for long. */
-static struct redlock_request *rl_slot(struct redlock_node *node, const void *owner,
-                                       unsigned command)
+/* Whether the last request can count one more command: the same one, and both replies are dropped. */
+static int rl_is_shared(const struct redlock_request *last, const void *owner, unsigned command)
 {
-    unsigned count = node->priv.count;
-
-    if (owner != NULL)
-        return count < REDLOCK_PIPELINE_MAX - 1 ? rl_request(node, count) : NULL;
-    if (count > 0) {
-        struct redlock_request *last = rl_request(node, count - 1);
-        if (last->owner == NULL && last->command == command && last->repeats < UINT16_MAX)
-            return last;
-    }
-    return count < REDLOCK_PIPELINE_MAX ? rl_request(node, count) : NULL;
+    return owner == NULL && last->owner == NULL && last->command == command &&
+           last->repeats < UINT16_MAX;
 }
 
-static void rl_push(struct redlock_node *node, struct redlock_request *slot, void *owner,
-                    unsigned command, unsigned role)
+/* Notes one more command. 0: there is no room. A free request has no repeats. The last free one is kept for commands
+   whose reply is dropped. They can share it, so a rollback never waits for it for long. */
+static int rl_push(const struct redlock_client *c, struct redlock_node *node, void *owner,
+                   unsigned command, unsigned role)
 {
-    if (slot->repeats++ == 0)
+    unsigned count = node->priv.count;
+    struct redlock_request *request = rl_request(node, count > 0 ? count - 1 : 0);
+
+    if (count == 0)
+        node->priv.mark_us = c->priv.now_us;
+    if (count == 0 || !rl_is_shared(request, owner, command)) {
+        if (count + (owner != NULL) >= REDLOCK_PIPELINE_MAX)
+            return 0;
         node->priv.count++;
-    slot->owner = owner;
-    slot->command = (uint8_t)command;
-    slot->role = (uint8_t)role;
+        request = rl_request(node, count);
+    }
+    request->repeats++;
+    request->owner = owner;
+    request->command = (uint8_t)command;
+    request->role = (uint8_t)role;
+    return 1;
 }
 
 REDLOCK_PRIVATE void rl_pop(struct redlock_node *node)
@@ -196,8 +198,8 @@ REDLOCK_PRIVATE void rl_transmit(struct redlock_client *c, struct redlock_node *
     rl_out_sent(c, bit);
 }
 
-/* Makes room in the buffer by sending all of it. */
-static void rl_make_room(struct redlock_client *c)
+/* Makes room in the buffer by sending all of it. 0: some node has not taken all, so it is jammed until each has. */
+static int rl_make_room(struct redlock_client *c)
 {
     unsigned nodes = c->priv.out.unsent;
     struct redlock_node *node = c->priv.nodes;
@@ -205,6 +207,12 @@ static void rl_make_room(struct redlock_client *c)
     for (; nodes != 0; nodes >>= 1, node++)
         if (nodes & 1)
             rl_transmit(c, node);
+    if (c->priv.out.unsent == 0)
+        return 1;
+    if (!c->priv.jammed)
+        c->priv.jammed_us = c->priv.now_us;
+    c->priv.jammed = 1;
+    return 0;
 }
 
 /* A node without unsent bytes is sent what is written from now on. */
@@ -250,49 +258,32 @@ REDLOCK_PRIVATE redlock_mask rl_send(struct redlock_client *c, void *from, unsig
     unsigned bit, sent = 0;
     size_t size;
 
-    nodes &= rl_up(c);
-    if (nodes == 0)
-        return 0;
     if (REDLOCK_OWED_MAX > 0 && role == RL_OWED)
         message.owed = (const struct redlock_owed *)from;
     else
         message.lock = (const struct redlock_lock *)from;
     if (rl_durable(c) && rl_is(message.command, RL_WRITING))
         command |= RL_WITH_SYNC;
-    message.node = rl_first_node(c, nodes); /* a command for more than one does not ask for it */
-    size = rl_encode(c, &message, command);
-    if (size == 0) {
-        rl_make_room(c);
+    do {
         nodes &= rl_up(c);
+        if (nodes == 0)
+            return 0;
+        message.node = rl_first_node(c, nodes); /* a command for several does not ask for it */
         size = rl_encode(c, &message, command);
-    }
+        if (size == 0 && !rl_make_room(c))
+            return 0;
+    } while (size == 0);
     for (bit = 1; bit <= nodes; bit <<= 1, node++) {
-        struct redlock_request *slot;
-
         if (!(nodes & bit))
             continue;
-        slot = rl_slot(node, owner, command);
-        if (slot == NULL) {
-            if (from != NULL)
-                rl_set(&c->priv.full, bit);
-            continue;
+        if (rl_push(c, node, owner, command, role)) {
+            rl_out_begin(c, node, bit);
+            sent |= bit;
+        } else if (from != NULL) {
+            rl_set(&c->priv.full, bit);
         }
-        sent |= bit;
-        if (size == 0)
-            continue;
-        rl_out_begin(c, node, bit);
-        if (node->priv.count == 0)
-            node->priv.mark_us = c->priv.now_us;
-        rl_push(node, slot, owner, command, role);
     }
-    if (sent == 0)
-        return 0;
-    if (size == 0) { /* some node has not taken all: the jam ends when each has */
-        if (!c->priv.jammed)
-            c->priv.jammed_us = c->priv.now_us;
-        c->priv.jammed = 1;
-        return 0;
-    }
-    rl_out_add(c, sent, size);
+    if (sent != 0)
+        rl_out_add(c, sent, size);
     return (redlock_mask)sent;
 }

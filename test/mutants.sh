@@ -78,7 +78,7 @@ R4|redlock.c|s/(rl_roll_back\(c, lock, REDLOCK_LOST\));/$1, lock->priv.todo = 0;
 R4|redlock.c|s/lock->priv.todo = lock->priv.attempt.asked;/lock->priv.todo = 0;/|the rollback
 R4|redlock.c|s/rl_send\(c, lock, lock->priv.todo & [^,]*,\s+RL_DELETE, RL_NOBODY\)/0/|a release that waits while the buffer is full
 R4|redlock.c|s/rl_roll_back\(c, lock, REDLOCK_CANCELLED\);/rl_finish(c, lock, REDLOCK_CANCELLED);/|the rollback of a cancelled attempt
-R4|pipeline.c|s/nodes &= rl_up\(c\);(\s+size)/;$1/|nothing is queued on a connection that broke
+R4|pipeline.c|s/do \{\s+nodes &= rl_up\(c\);/nodes &= rl_up(c); do {/|nothing is queued on a connection that broke
 R4|redlock.c|s/lock->priv.attempt.again \| unanswered/unanswered/|a temporary error is no answer to a release
 R4|vote.c|s/lock->priv.state != RL_IN_ASK && node->priv.useful/lock->priv.state != RL_IN_ROLLBACK \&\& $&/|a release that becomes unanswered while another one waits is owed
 R4|vote.c|s/else if \(rl_is\(reply->command, RL_RELEASING\)\)/else if (state != RL_IN_ROLLBACK \&\& rl_is(reply->command, RL_RELEASING))/|so is one that is answered with a temporary error then
@@ -247,13 +247,13 @@ R15|node.c|s/(jammed_us \+ )(rl_patience_ms\(c, NULL\) \* 500U)/$1(node->rtt_us 
 R5|pipeline.c|s/c->priv.jammed = 1;/;/|a full buffer is noted
 R5|pipeline.c|s/c->priv.out.runs = c->priv.jammed = 0;/c->priv.out.runs = 0;/|a broken connection clears the note of a full buffer
 R6|redlock.c|s/!c->priv.jammed &&//|no attempt begins while the buffer is full
-R4|pipeline.c|s/REDLOCK_PIPELINE_MAX - 1/REDLOCK_PIPELINE_MAX/|one slot is reserved for rollbacks
-R4|pipeline.c|s/(count > 0)(\) \{\s+struct redlock_request \*last)/0$2/|rollbacks share their slot
+R4|pipeline.c|s/count \+ \(owner != NULL\) >=/count >=/|one slot is reserved for rollbacks
+R4|pipeline.c|s/!rl_is_shared\(request, owner, command\)/1/|rollbacks share their slot
 R5|pipeline.c|s/last->command == command &&//|only equal commands share a slot
-R6|pipeline.c|s/if \(from != NULL\)(\s+rl_set\(&c->priv.full)/if (0)$1/|a node without a free slot is noted
+R6|pipeline.c|s/from != NULL(\) \{\s+rl_set\(&c->priv.full)/0$1/|a node without a free slot is noted
 R5|pipeline.c|s/rl_clear\(&c->priv.full, bit\);(\s+memset)/$1/|a broken connection frees the node's slots
 R5|node.c|s/(rl_pop\(node\);)\s+rl_clear\(&c->priv.full, node->priv.bit\);/$1/|a reply frees one of the node's slots
-R5|pipeline.c|s/if \(node->priv.count == 0\)(\s+node->priv.mark_us)/if (0)$1/|a stall is measured from the first unanswered command
+R5|pipeline.c|s/if \(count == 0\)(\s+node->priv.mark_us)/if (0)$1/|a stall is measured from the first unanswered command
 R18|command.c|s/ && rl_run\(m->node\) != 0;/;/|no marker is written for an unknown run_id
 R8|round.c|s/rl_redirect\(c, lock, lock->priv.waits, lock, RL_LATE\);/;/|a reply after the decision counts as late
 R16|redlock.c|s/rl_end_round\(c, lock\);(\s+rl_set\(&lock->members)/rl_forget(c, lock);$1/|a grant after the counters are known counts as late
@@ -304,7 +304,7 @@ R13|vote.c|s/rl_disagree\(lock, bit\);/;/|confirmations of the counter on such a
 R15|redlock.c|s/if \(rl_past\(c, lock->priv.due_us\)\)( \{\s+rl_too_slow)/if (rl_past(c, lock->priv.due_us) \&\& lock->priv.state != RL_IN_EXTEND)$1/|the bound of an extension
 R5|client.c|s/rl_set\(&client->priv.busy, rl_bit\(i\)\);//|a node with events is handled
 R5|client.c|s/rl_past\(c, c->priv.due_us\) \? c->priv.all : 0U/0U/|all nodes are handled when a deadline passes
-QR5|pipeline.c|s/REDLOCK_PIPELINE_MAX - 1/REDLOCK_PIPELINE_MAX/|the last slot is for commands without a requester
+QR5|pipeline.c|s/count \+ \(owner != NULL\) >=/count >=/|the last slot is for commands without a requester
 QR5|pipeline.c|s/last->command == command &&//|only equal commands share a slot
 QR5|pipeline.c|s/last->owner == NULL &&//|a slot whose requester waits for its reply is not shared
 QR5|pipeline.c|s/rl_set_part\(node, 0\);\n(\s+if \(--node)/$1/|the count of replies starts at 0 for each request
@@ -324,8 +324,8 @@ QR2|pipeline.c|s/ && next\[-1\].nodes == nodes//|a run has the same nodes for al
 QR2|pipeline.c|s/rl_clear\(&c->priv.out.unsent, bit\);/;/|a node without unsent bytes is noted
 QR2|pipeline.c|s/ \|\| c->priv.out.runs == sizeof c->priv.out_run \/ sizeof \*c->priv.out_run\s+\?/ ?/|no more runs than there is room for
 QR2|pipeline.c|s/return w.overflow \|\| /return /|no more bytes than there is room for
-QR2|pipeline.c|s/nodes &= rl_up\(c\);(\s+size)/;$1/|nothing is queued for a connection that broke while room was made
-QR2|pipeline.c|s/rl_make_room\(c\);\n(\s+nodes)/$1/|a full buffer is sent, to make room
+QR2|pipeline.c|s/do \{\s+nodes &= rl_up\(c\);/nodes &= rl_up(c); do {/|nothing is queued for a connection that broke while room was made
+QR2|pipeline.c|s/if \(nodes & 1\)\s+rl_transmit\(c, node\);/;/|a full buffer is sent, to make room
 QR2|pipeline.c|s/c->priv.jammed = 1;/;/|a full buffer is noted
 QR6|pipeline.c|s/rl_set\(&c->priv.full, bit\);/;/|a node without a free slot is noted
 QR5|pipeline.c|s/rl_out_sent\(c, bit\);\n(\s+rl_clear\(&c->priv.full)/$1/|a broken connection is sent nothing more

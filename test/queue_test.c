@@ -372,7 +372,7 @@ static void send_some(void)
              role = roll(3) == 0 || brief ? (unsigned)RL_NOBODY : 1 + roll(LAST_ROLE);
     void *owner = role == RL_NOBODY ? NULL : role == RL_OWED ? (void *)&owed[lock - locks] : lock;
     struct rl_message message = {&client, lock, NULL, NULL, 0};
-    unsigned i, mask = 0, down = 0, may = 0, up = 0, full = client.priv.full, sent;
+    unsigned i, mask = 0, down = 0, may = 0, up = 0, full = client.priv.full, sent, no_room;
     int jammed = client.priv.jammed;
 
     for (i = 0; i < count; i++)
@@ -390,13 +390,19 @@ static void send_some(void)
     seen.sends++;
     if (REDLOCK_DURABLE && client.priv.settings.durable && rl_is(command & RL_COMMAND, RL_WRITING))
         command |= RL_WITH_SYNC;
+    message.node = &nodes[0];
+    message.command = command & RL_COMMAND;
+    rl_put_command(&w, &message, command);
+    if (w.overflow)
+        wrong("each command fits into an empty buffer");
+    no_room = sent == 0 &&
+              (client.priv.out.used + w.used > REDLOCK_SEND_MAX || client.priv.out.runs == RUNS);
     for (i = 0; i < count; i++) {
         if (!(mask & rl_bit(i)))
             continue;
-        message.node = &nodes[i];
         if (has_slot(&ends[i], owner, command))
             may |= rl_bit(i);
-        else
+        else if (!no_room)
             full |= rl_bit(i);
         if (ends[i].up)
             up |= rl_bit(i);
@@ -406,16 +412,10 @@ static void send_some(void)
     seen.fulls += may != mask;
     if ((client.priv.full & mask) != (full & mask))
         wrong("`full` has the nodes without a free request");
-    message.command = command & RL_COMMAND;
-    rl_put_command(&w, &message, command);
-    if (w.overflow)
-        wrong("each command fits into an empty buffer");
-    if (sent == 0 && (may & up) != 0) {
+    if (no_room && up != 0) {
         seen.jams++;
         if (!client.priv.jammed)
             wrong("`jammed` is set when there is no room");
-        if (client.priv.out.used + w.used <= REDLOCK_SEND_MAX && client.priv.out.runs < RUNS)
-            wrong("a command is queued when there is room");
         for (i = 0; i < count; i++)
             if (ends[i].up && ends[i].expected_used > 0 && ends[i].room > 0)
                 wrong("a full buffer is sent first, to make room");
@@ -747,9 +747,9 @@ static void one_run(void)
     settle_all();
 }
 
-static void push(struct redlock_node *node, void *owner, unsigned command, unsigned role)
+static int push(struct redlock_node *node, void *owner, unsigned command)
 {
-    rl_push(node, rl_slot(node, owner, command), owner, command, role);
+    return rl_push(&client, node, owner, command, owner != NULL ? RL_VOTER : RL_NOBODY);
 }
 
 /* A node is reconnected only after the locks have the failures of its last connection. */
@@ -766,7 +766,7 @@ static void failures_before_a_reconnect(void)
     redlock_init(&client, &io, nodes, 1, NULL);
     rl_set_state(&client, node, REDLOCK_NODE_READY);
     ends[0].up = ends[0].gone = 1;
-    push(node, &locks[0], RL_SET, RL_VOTER);
+    push(node, &locks[0], RL_SET);
     node->priv.useful = 1;
     rl_node_broke(&client, node, RL_CONNECTION_LOST);
     is_int(node->state, REDLOCK_NODE_IDLE, "a useful connection broke");
@@ -786,25 +786,21 @@ static void ring_limits(void)
 
     memset(node, 0, sizeof *node);
     node->priv.first = REDLOCK_PIPELINE_MAX - 1; /* so that the ring wraps around */
-    for (i = 0; i < REDLOCK_PIPELINE_MAX - 1; i++) {
-        if (rl_slot(node, &locks[0], RL_SET) == NULL)
+    for (i = 0; i < REDLOCK_PIPELINE_MAX - 1; i++)
+        if (!push(node, &locks[i % LOCKS], RL_SET))
             wrong("a lock gets a free slot");
-        push(node, &locks[i % LOCKS], RL_SET, RL_VOTER);
-    }
-    ok(rl_slot(node, &locks[0], RL_SET) == NULL, "the last slot is not for a lock");
-    ok(rl_slot(node, NULL, RL_DELETE) != NULL,
-       "the last slot is for a command without a requester");
-    push(node, NULL, RL_DELETE, RL_NOBODY);
+    ok(!push(node, &locks[0], RL_SET), "the last slot is not for a lock");
+    ok(push(node, NULL, RL_DELETE), "the last slot is for a command without a requester");
     is_int(node->priv.count, REDLOCK_PIPELINE_MAX, "all slots are in use");
-    ok(rl_slot(node, NULL, RL_DELETE) != NULL, "the same command shares the last slot");
-    ok(rl_slot(node, NULL, RL_SET) == NULL, "another command does not share it");
-    ok(!RL_WITH_PTTL || rl_slot(node, NULL, RL_DELETE | RL_WITH_PTTL) == NULL,
+    ok(push(node, NULL, RL_DELETE), "the same command shares the last slot");
+    ok(!push(node, NULL, RL_SET), "another command does not share it");
+    ok(!RL_WITH_PTTL || !push(node, NULL, RL_DELETE | RL_WITH_PTTL),
        "a command with PTTL does not share it");
-    ok(rl_slot(node, &locks[0], RL_DELETE) == NULL, "a command of a lock does not share it");
-    for (i = 1; i < UINT16_MAX; i++)
-        push(node, NULL, RL_DELETE, RL_NOBODY);
+    ok(!push(node, &locks[0], RL_DELETE), "a command of a lock does not share it");
+    for (i = 2; i < UINT16_MAX; i++)
+        push(node, NULL, RL_DELETE);
     is_int(node->priv.count, REDLOCK_PIPELINE_MAX, "65,535 share it");
-    ok(rl_slot(node, NULL, RL_DELETE) == NULL, "65,536 do not share it");
+    ok(!push(node, NULL, RL_DELETE), "65,536 do not share it");
     for (i = 0; i < REDLOCK_PIPELINE_MAX - 1; i++) {
         if (rl_request(node, 0)->owner != &locks[i % LOCKS])
             wrong("replies go to the oldest request first");

@@ -143,7 +143,7 @@ requests() { # NO_ALARM_OR_ALARM [MUTANT], with $defines and $limits
     # shellcheck disable=SC2086 # lists of words
     "$@" requests $source "$folder/none" "$defines $limits" -eva-slevel 3000 -eva-plevel 300 $flags
 }
-push() { source=pipeline.c defines=-DPUSH=$step flags="-eva-split-return-function rl_slot:0 $history" && requests "$@"; }
+push() { source=pipeline.c defines=-DPUSH=$step flags=$history && requests "$@"; }
 pop() { source=pipeline.c defines=-DPOP flags=$history && requests "$@"; }
 redirect() { source=pipeline.c defines=-DREDIRECT=$step flags='-eva-slevel-function rl_redirect:2000' && requests "$@"; }
 first_node() { source=policy.c defines='' flags='' && requests "$@"; }
@@ -157,7 +157,7 @@ done
 limits=-DREDLOCK_NODES_MAX=16
 check 'requests: rl_first_node of up to 16' first_node no_alarm
 limits='-DREDLOCK_PIPELINE_MAX=2 -DEXACT' step=16
-check 'mutant: a slot too many' push alarm 's/count < REDLOCK_PIPELINE_MAX ?/count <= REDLOCK_PIPELINE_MAX ?/'
+check 'mutant: a slot too many' push alarm 's/>= REDLOCK_PIPELINE_MAX)/> REDLOCK_PIPELINE_MAX)/'
 check 'mutant: a request for nothing' push alarm 's/last->repeats < UINT16_MAX/last->repeats <= UINT16_MAX/'
 check 'mutant: the ring has no end' pop alarm 's/++node->priv.first == REDLOCK_PIPELINE_MAX/++node->priv.first > REDLOCK_PIPELINE_MAX/'
 check 'mutant: a request behind the ring' pop alarm 's/at < REDLOCK_PIPELINE_MAX ? at/at <= REDLOCK_PIPELINE_MAX ? at/'

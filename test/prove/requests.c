@@ -1,6 +1,6 @@
 /* requests.c - the ring of requests of a node. One call from every valid state, to a valid state:
 
-   PUSH: rl_push where rl_slot says that there is room; on a full ring with each PUSHth command. POP: rl_pop of a ring
+   PUSH: rl_push; on a full ring with each PUSHth command. POP: rl_pop of a ring
    that is not empty, and rl_request. REDIRECT: rl_redirect on one node, each of them, and on all that the client does not have,
    with each REDIRECTth count up to that of a full ring. else: rl_first_node of any nodes.
 
@@ -79,10 +79,7 @@ static void check_exact(void)
 #ifdef PUSH
 static void push(void *owner, unsigned command)
 {
-    struct redlock_request *slot = rl_slot(nodes, owner, command);
-
-    if (slot != NULL)
-        rl_push(nodes, slot, owner, command, any_of(0, 4));
+    rl_push(&client, nodes, owner, command, any_of(0, 4));
 }
 
 /* A full ring: a command shares the last slot, or is not pushed. */
