@@ -300,25 +300,22 @@ static void rl_defer_vote(struct redlock_node *node)
 }
 
 /* Part of the reply to WAITAOF, or the last: a list of two numbers, for the server itself and for its
-   replicas. */
+   replicas. An error is one to the command. */
 static enum rl_vote rl_sync_vote(struct redlock_node *node, int last)
 {
     struct resp_item *item = &node->priv.reader.item;
-    enum rl_vote vote = rl_is_denial(item) ? RL_DENIED : RL_LATER;
 
-    if (item->kind != RESP_ERROR && item->kind != (item->depth == 0 ? RESP_SEQUENCE : RESP_INTEGER))
+    if (item->kind != (item->depth == 0 ? RESP_SEQUENCE : RESP_INTEGER))
         return RL_NONSENSE;
-    if (!last)
+    if (!last) {
         node->priv.synced = item->depth > 0 && item->integer > 0;
-    else if (item->kind == RESP_ERROR)
-        rl_set_server_error(node, RL_REPLIED, item);
-    else if (!node->priv.synced)
-        rl_set_error(node, RL_NOT_ON_DISK);
-    else {
+    } else if (node->priv.synced) {
         item->integer = node->priv.counted;
-        vote = RL_YES;
+        return RL_YES;
+    } else {
+        rl_set_error(node, RL_NOT_ON_DISK);
     }
-    return vote;
+    return RL_LATER;
 }
 #else
 static inline void rl_defer_vote(struct redlock_node *node)
@@ -406,26 +403,26 @@ static enum rl_vote rl_item_came(struct redlock_client *c, struct redlock_node *
             rl_set_server_error(node, RL_UNSOLICITED, item);
         return RL_NONSENSE;
     }
-    /* WAITAOF measures the disk; and any round trip is better than none */
-    if (last && rl_part(node) >= main)
+    /* the first reply measures the round trip, as WAITAOF measures the disk; and any round trip is better than none */
+    if (last)
         rl_note_reply(c, node,
-                      rl_part(node) == main && (request->role == RL_VOTER || node->rtt_us == 0));
+                      rl_part(node) == 0 && (request->role == RL_VOTER || node->rtt_us == 0));
     if (reply->command >= RL_HELLO) {
         if (!rl_handshake_replied(c, node, command))
             return RL_NONSENSE;
     } else if (rl_part(node) < main) {
         if (!rl_caching_replied(node))
             return RL_NONSENSE;
-    } else if (rl_part(node) > main && (command & RL_WITH_SYNC)) {
-        vote = rl_sync_vote(node, last);
-        if (last)
-            reply->owner = request->owner;
-    } else if (REDLOCK_DIAGNOSIS && rl_part(node) > main) {
+    } else if (rl_part(node) > main && (command & RL_WITH_PTTL)) {
         reply->command = RL_PTTL;
         reply->owner = request->owner;
         vote = item->kind == RESP_INTEGER ? RL_YES
                : item->kind == RESP_ERROR ? RL_LATER
                                           : RL_NONSENSE;
+    } else if (REDLOCK_DURABLE && rl_part(node) > main && item->kind != RESP_ERROR) {
+        vote = rl_sync_vote(node, last);
+        if (last)
+            reply->owner = request->owner;
     } else {
         vote = rl_main_replied(c, node, reply->command);
         if (vote == RL_NONSENSE)

@@ -216,7 +216,7 @@ R16|core.h|s/wall_us < RL_WALL_MAX_US \? wall_us : 0/0/|the proposal for the cou
 R16|core.h|s/wall_us < RL_WALL_MAX_US \? wall_us : 0/wall_us/|a broken wall clock is not proposed
 R16|redlock.c|s/(RL_IS_IDLE;\s+)rl_set_fencing_token\(lock, 0\);/$1;/|no fencing token without the lock
 R7|vote.c|s/notified = rl_extra_keys\(lock\) == 0 \? lock : NULL;/notified = lock;/|a waiter for several keys is not notified on behalf of the others
-R17|node.c|s/else if \(!node->priv.synced\)/else if (0)/|a vote counts only when it is on disk
+R17|node.c|s/else if \(node->priv.synced\)/else if (1)/|a vote counts only when it is on disk
 R17|node.c|s/item->depth > 0 && item->integer > 0/item->depth > 0/|WAITAOF with 0 servers is not on disk
 R17|node.c|s/node->priv.synced = 0;//|an earlier WAITAOF does not confirm this write
 R17|pipeline.c|s/if \(request->owner == owner && /$&!(request == rl_request(node, 0) && rl_part(node) > 0) && /|the reply of WAITAOF gives no vote to an abandoned lock
