@@ -34,15 +34,6 @@ enum {
 /* Since the last tick: no reply; one that nobody waited for; one that was waited for. */
 enum rl_replied { RL_SILENT, RL_UNTIMED, RL_TIMED };
 
-/* ---- Failures ------------------------------------------------------------------------------------ */
-
-/* Disconnects, so the node counts as failed. */
-static void rl_node_fail(struct redlock_client *c, struct redlock_node *node, enum rl_error error)
-{
-    node->priv.useful = 0;
-    rl_node_broke(c, node, error);
-}
-
 /* ---- Connecting --------------------------------------------------------------------------------- */
 
 /* Whether SELECT is sent for database 0, too, to a server without HELLO and password. */
@@ -244,12 +235,12 @@ static void rl_handshake_refused(struct redlock_client *c, struct redlock_node *
         rl_set_plain(node);
         if (command == RL_HELLO_AUTH) { /* AUTH must come first: reconnect at once */
             node->priv.useful = 1;
-            rl_node_broke(c, node, RL_NO_ERROR);
+            rl_node_broke(c, node, RL_CONNECTION_LOST);
         }
     } else if (command <= RL_SELECT || (command == RL_INFO && rl_is_not_ready(item))) {
         node->priv.denied = (uint8_t)rl_is_denial(item);
         rl_set_server_error(node, RL_REPLIED, item);
-        rl_node_fail(c, node, RL_NO_ERROR);
+        rl_node_broke(c, node, RL_NO_ERROR);
     }
 }
 
@@ -270,7 +261,7 @@ static int rl_handshake_replied(struct redlock_client *c, struct redlock_node *n
         if (error != RL_NO_ERROR) {
             node->priv.denied = 1;
             rl_clear_error(node);
-            rl_node_fail(c, node, error);
+            rl_node_broke(c, node, error);
         }
     } else {
         if (item->kind != RESP_STATUS)
@@ -504,7 +495,7 @@ REDLOCK_PRIVATE int rl_node_reply(struct redlock_client *c, struct redlock_node 
         if (event != RESP_BAD)
             reply->vote = rl_item_came(c, node, rl_is_last(event), reply);
         if (reply->vote == RL_NONSENSE)
-            rl_node_fail(c, node, event == RESP_BAD ? RL_NOT_RESP : RL_UNEXPECTED_REPLY);
+            rl_node_broke(c, node, event == RESP_BAD ? RL_NOT_RESP : RL_UNEXPECTED_REPLY);
         else if (reply->owner != NULL)
             return 1;
     }
@@ -571,7 +562,7 @@ static enum rl_error rl_stall_error(const struct redlock_client *c, const struct
 
 REDLOCK_PRIVATE void rl_node_stalls(struct redlock_client *c, struct redlock_node *node)
 {
-    rl_node_fail(c, node, rl_stall_error(c, node));
+    rl_node_broke(c, node, rl_stall_error(c, node));
 }
 
 REDLOCK_PRIVATE void rl_node_tick(struct redlock_client *c, struct redlock_node *node)

@@ -146,13 +146,15 @@ static void rl_out_sent(struct redlock_client *c, unsigned bit)
     c->priv.out.used = c->priv.out.runs = c->priv.jammed = 0;
 }
 
-/* Disconnects. A node that had been useful may be connected again at once: servers close idle connections. Any
-   other waits out a pause. R5 */
+/* Disconnects. A node that had been useful may be connected again at once, if all that is wrong is that the connection was
+   lost: servers close idle connections. Any other waits out a pause. R5 */
 REDLOCK_PRIVATE void rl_node_broke(struct redlock_client *c, struct redlock_node *node,
                                    enum rl_error error)
 {
     unsigned bit = node->priv.bit;
 
+    if (error != RL_CONNECTION_LOST)
+        node->priv.useful = 0;
     rl_set_error(node, error);
     c->priv.io->shut(c->priv.io->context, node);
     rl_out_sent(c, bit);

@@ -645,7 +645,7 @@ static void break_some(void)
         return;
     ends[i].gone = 1;
     if (roll(3) == 0)
-        rl_node_fail(&client, &nodes[i], RL_NO_ERROR);
+        rl_node_broke(&client, &nodes[i], RL_NO_ERROR);
     else if (roll(2) == 0)
         hear(i, 1);
 }
