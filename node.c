@@ -26,10 +26,8 @@
 
 #include <string.h>
 
-enum {
-    RL_RUN_MAX = 15,    /* bytes of a run_id that count: each build keeps these */
-    RL_CONNECT_MS = 100 /* a quorum waits so long for the connections to the rest. R2 */
-};
+/* Bytes of a run_id that count: each build keeps these. */
+enum { RL_RUN_MAX = 15 };
 
 /* Since the last tick: no reply; one that nobody waited for; one that was waited for. */
 enum rl_replied { RL_SILENT, RL_UNTIMED, RL_TIMED };
@@ -63,16 +61,6 @@ static void rl_send_handshake(struct redlock_client *c, struct redlock_node *nod
         if (rl_send(c, NULL, node->priv.bit, node->priv.handshake, RL_NOBODY) == 0)
             return;
     }
-}
-
-/* A connection begins, or a quorum of them is ready: from now on attempts wait for the rest so long. R2 */
-static void rl_await_rest(struct redlock_client *c)
-{
-    uint32_t wait_ms = c->priv.settings.node_timeout_ms * 2;
-
-    if (wait_ms > RL_CONNECT_MS)
-        wait_ms = RL_CONNECT_MS;
-    c->priv.rest_us = c->priv.now_us + wait_ms * RL_MS_US;
 }
 
 static void rl_node_connected(struct redlock_client *c, struct redlock_node *node)
@@ -111,8 +99,6 @@ REDLOCK_PRIVATE void rl_node_want(struct redlock_client *c, struct redlock_node 
         rl_set_state(c, node, REDLOCK_NODE_DOWN);
         return;
     }
-    if (!rl_is_failing(node))
-        rl_await_rest(c);
     rl_set_state(c, node, REDLOCK_NODE_CONNECTING);
     rl_node_connected(c, node);
 }
@@ -527,8 +513,6 @@ REDLOCK_PRIVATE uint64_t rl_node_stall_us(const struct redlock_client *c,
 /* The handshake is answered: from now on replies of the node count as votes. */
 static void rl_make_ready(struct redlock_client *c, struct redlock_node *node)
 {
-    if (!rl_is_quorum(c, c->priv.in[REDLOCK_NODE_READY]))
-        rl_await_rest(c);
     rl_set_state(c, node, REDLOCK_NODE_READY);
     if (node->priv.pause_ms == 0) {
         /* if it breaks now it is connected at once, but once only. R5 */

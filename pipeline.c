@@ -12,17 +12,20 @@
 
 #include <string.h>
 
-/* The first pause before a reconnect, which doubles, and the longest; before jitter of half of it to both sides. */
-enum { RL_RECONNECT_MIN_MS = 50, RL_RECONNECT_MAX_MS = 1600 };
+enum {
+    /* the first pause before a reconnect, which doubles, and the longest; before jitter of half of it to both sides */
+    RL_RECONNECT_MIN_MS = 50,
+    RL_RECONNECT_MAX_MS = 1600,
+    RL_CONNECT_MS = 100 /* a quorum waits so long for the connections to the rest. R2 */
+};
 
 /* Draws the pause before the next connect. After a denial it does not grow, if there is no quorum without the node: an
    administrator may have fixed it. R5 */
-static void rl_draw_pause(struct redlock_client *c, struct redlock_node *node)
+static void rl_draw_pause(struct redlock_client *c, struct redlock_node *node, int quorum)
 {
     uint32_t pause_ms = node->priv.pause_ms * 2U;
 
-    if (pause_ms < RL_RECONNECT_MIN_MS ||
-        (node->priv.denied && !rl_is_quorum(c, c->priv.in[REDLOCK_NODE_READY])))
+    if (pause_ms < RL_RECONNECT_MIN_MS || (node->priv.denied && !quorum))
         pause_ms = RL_RECONNECT_MIN_MS;
     if (pause_ms > RL_RECONNECT_MAX_MS)
         pause_ms = RL_RECONNECT_MAX_MS;
@@ -31,9 +34,20 @@ static void rl_draw_pause(struct redlock_client *c, struct redlock_node *node)
     c->priv.ended = 1; /* locks that wait for the node go on */
 }
 
+/* From now on attempts wait for the rest so long. R2 */
+static void rl_await_rest(struct redlock_client *c)
+{
+    uint32_t wait_ms = c->priv.settings.node_timeout_ms * 2;
+
+    if (wait_ms > RL_CONNECT_MS)
+        wait_ms = RL_CONNECT_MS;
+    c->priv.rest_us = c->priv.now_us + wait_ms * RL_MS_US;
+}
+
 REDLOCK_PRIVATE void rl_set_state(struct redlock_client *c, struct redlock_node *node,
                                   enum redlock_node_state state)
 {
+    int quorum = rl_is_quorum(c, c->priv.in[REDLOCK_NODE_READY]);
     unsigned bit = node->priv.bit;
 
     rl_clear(&c->priv.in[node->state], bit);
@@ -41,7 +55,10 @@ REDLOCK_PRIVATE void rl_set_state(struct redlock_client *c, struct redlock_node 
     node->state = state;
     node->priv.mark_us = rl_now(c); /* a pause begins now, and not when the clock was read last */
     if (state == REDLOCK_NODE_DOWN)
-        rl_draw_pause(c, node);
+        rl_draw_pause(c, node, quorum);
+    /* a connection begins, or a quorum of them is ready; before that it does no harm */
+    if (!quorum || (state == REDLOCK_NODE_CONNECTING && !rl_is_failing(node)))
+        rl_await_rest(c);
 }
 
 /* ---- Requests: commands whose replies are due, oldest first ------------------------------------- */

@@ -29,10 +29,10 @@ R2|client.c|s/if \(!rl_past\(c, lock->priv.due_us\)\)/if (0)/|an attempt waits f
 R2|redlock.c|s/rl_is_failing\(node\) \? 0 : c->priv.rest_us/c->priv.rest_us/|an attempt does not wait for nodes that failed before
 R2|redlock.c|s/(if \(rl_past\(c, lock->valid_until_us\)\)\s+)lock->priv.todo = 0;/$1;/|nothing is sent any more when the validity is over
 R2|redlock.c|s/memset\(&lock->priv.attempt, 0, sizeof lock->priv.attempt\);/;/|an attempt begins without what an earlier one left
-R2|node.c|s/if \(wait_ms > RL_CONNECT_MS\)/if (0)/|a quorum waits 100 ms for the rest, however long node_timeout_ms is
+R2|pipeline.c|s/if \(wait_ms > RL_CONNECT_MS\)/if (0)/|a quorum waits 100 ms for the rest, however long node_timeout_ms is
 R2|redlock.c|s/\? 0 : c->priv.rest_us;/? 0 : node->priv.mark_us + 100 * RL_MS_US;/|and however many replies their handshakes have
-R2|node.c|s/if \(!rl_is_failing\(node\)\)\s+rl_await_rest/rl_await_rest/|the connect of a node that failed before does not prolong it
-R2|node.c|s/if \(!rl_is_quorum\(c, c->priv.in\[REDLOCK_NODE_READY\]\)\)\s+rl_await_rest\(c\);//|the wait for the rest begins when a quorum is ready
+R2|pipeline.c|s/CONNECTING && !rl_is_failing\(node\)/CONNECTING/|the connect of a node that failed before does not prolong it
+R2|pipeline.c|s/!quorum \|\| \(state/(state/|the wait for the rest begins when a quorum is ready
 R16|redlock.c|s/if \(REDLOCK_FENCING && lock->valid_until_us == 0\)\s+return;//|a grant that comes in the second round counts when the lock is held
 R16|redlock.c|s/rl_set\(&lock->members, lock->granted\); \/\* they count if/; \/* they count if/|a node that granted is a member without a reply to the second round
 R15|redlock.c|s/rl_await\(c, lock, RL_IN_CONFIRM\)/lock->priv.state = RL_IN_CONFIRM/|each round to agree on a token has its own time
@@ -87,7 +87,7 @@ R4|node.c|s/\} else if \(rl_part\(node\) < main\) \{/$& reply->owner = request->
 R4|redlock.c|s/rl_past\(c, owed->until_us\)/0/|releases are owed until the key has expired
 R4|redlock.c|s/ \|\| rl_token_is_label\(lock\)\)/)/|no release is repeated if the token is the caller's
 R5|round.c|s/\(state == RL_IN_ASK && rl_is_failing\(node\)\)/0/|a node that failed before counts as failed
-R5|pipeline.c|s/node->priv.denied && (!rl_is_quorum)/$1/|only nodes that deny the client are tried again soon
+R5|pipeline.c|s/node->priv.denied && (!quorum)/$1/|only nodes that deny the client are tried again soon
 R5|redlock.c|s/rl_is_quorum\(c, ready \| untried\)/0/|untried nodes are tried before a call fails
 R5|redlock.c|s/rl_forget\(c, lock\);(\s+lock->valid_until_us = 0;)/lock->priv.waits = 0;$1/|late answers are not votes
 R5|node.c|s/if \((rl_part\(node\) > rl_main_part\(command\) && !\(command & RL_WITH_SYNC\))\)(\s+reply->owner)/if (1)$2/|locks that wait for a broken connection get a failure
