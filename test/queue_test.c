@@ -412,7 +412,7 @@ static void send_some(void)
     seen.fulls += may != mask;
     if ((client.priv.full & mask) != (full & mask))
         wrong("`full` has the nodes without a free request");
-    if (no_room && up != 0) {
+    if (no_room) {
         seen.jams++;
         if (!client.priv.jammed)
             wrong("`jammed` is set when there is no room");
