@@ -176,9 +176,11 @@ static void rl_votes_from_now(struct redlock_client *c, struct redlock_node *nod
     uint32_t longest_ms = c->priv.settings.longest_ttl_ms;
     uint64_t age_us = node->priv.age_s * (uint64_t)1000000, wait_us;
 
+    if (longest_ms == 0)
+        return;
     wait_us = longest_ms * RL_MS_US + rl_drift_us(c, longest_ms) + 2000000;
     node->priv.votes_us = c->priv.now_us;
-    if (longest_ms > 0 && wait_us > age_us)
+    if (wait_us > age_us)
         node->priv.votes_us += wait_us - age_us;
 }
 #else
