@@ -463,7 +463,6 @@ static void rl_look_at_nodes(struct redlock_client *c)
             /* its replies may not have been read yet. R5 */
             redlock_handle_events(c, node->priv.index, REDLOCK_READABLE | REDLOCK_WRITABLE);
             c->priv.now_us = rl_now(c);
-            rl_tell_broken(c); /* it may have broken: then it owes nothing */
             if (rl_past(c, rl_node_stall_us(c, node)))
                 rl_node_stalls(c, node);
         }
