@@ -149,8 +149,7 @@ void resp_put_number(struct resp_writer *w, uint32_t number)
 
 enum resp_state {
     RESP_AT_TYPE,      /* the first byte of an item */
-    RESP_IN_LINE,      /* text up to CR: a text, a number, or a length */
-    RESP_IN_STRING,    /* inside a string of known length; its end is that of a line */
+    RESP_IN_TEXT,      /* a line: a text, a number, or a length; or a string of known length */
     RESP_AT_LINE_FEED, /* behind the CR of either */
     RESP_AT_FAILED
 };
@@ -158,13 +157,14 @@ enum resp_state {
 /* What a type means, in one byte: a kind and flags. */
 enum {
     RESP_KIND = 15,
-    RESP_NUMERIC = 16,  /* the line is a number: a value, or a length */
-    RESP_NULLABLE = 32, /* a length of -1 is a nil */
-    RESP_ATTRIBUTE = 64 /* describes the item behind it, and is skipped */
+    RESP_LINE = 16,     /* its end is CR, not a length; a byte of 16 or more is neither CR nor LF */
+    RESP_NUMERIC = 32,  /* the line is a number: a value, or a length */
+    RESP_NULLABLE = 64, /* a length of -1 is a nil */
+    RESP_ATTRIBUTE = 128 /* describes the item behind it, and is skipped */
 };
 
 /* The types that are used most come first. */
-static const struct {
+static const struct resp_type {
     uint8_t type, means;
 } resp_types[] = {{'+', RESP_STATUS},
                   {':', RESP_INTEGER | RESP_NUMERIC},
@@ -172,7 +172,6 @@ static const struct {
 #if RESP_DEPTH_MAX > 0
                   {'*', RESP_SEQUENCE | RESP_NUMERIC | RESP_NULLABLE},
 #endif
-                  {'-', RESP_ERROR},
 #if REDLOCK_RESP3
                   {'_', RESP_NIL},
                   {'%', RESP_MAP | RESP_NUMERIC},
@@ -185,7 +184,7 @@ static const struct {
                   {'~', RESP_SEQUENCE | RESP_NUMERIC},
                   {'|', RESP_MAP | RESP_NUMERIC | RESP_ATTRIBUTE},
 #endif
-                  {0, 0}};
+                  {'-', RESP_ERROR}};
 
 /* Whether an item has this kind, at a place where only RESP3 has it. */
 #if REDLOCK_RESP3
@@ -217,19 +216,17 @@ static int resp_has_elements(const struct resp_item *item)
 /* An item is complete: goes up all levels that it completes. */
 static enum resp_event resp_end_item(struct resp_reader *r)
 {
-    int hidden = r->priv.attributes != 0;
-
     r->priv.state = RESP_AT_TYPE;
-    while (r->priv.level > 0 && --r->priv.due[r->priv.level - 1] == 0) {
-        unsigned bit = 1U << --r->priv.level;
-        if (r->priv.attributes & bit) {
-            r->priv.attributes = (uint8_t)(r->priv.attributes & ~bit);
+    while (r->priv.level > 0) {
+        if (--r->priv.due[r->priv.level - 1] > 0)
+            return r->priv.attributes != 0 ? RESP_MORE : RESP_ITEM;
+        r->priv.level--;
+        if (r->priv.attributes >> r->priv.level != 0) {
+            r->priv.attributes = (uint8_t)(r->priv.attributes ^ 1U << r->priv.level);
             return RESP_MORE; /* what it stood before is still to come */
         }
     }
-    if (hidden)
-        return RESP_MORE;
-    return r->priv.level == 0 ? RESP_REPLY : RESP_ITEM;
+    return RESP_REPLY;
 }
 
 /* The head of an item with so many elements was read: they come next, a level deeper. */
@@ -246,7 +243,7 @@ static enum resp_event resp_begin_elements(struct resp_reader *r, uint32_t count
     } else if (r->priv.means & RESP_ATTRIBUTE) {
         return RESP_MORE;
     }
-    return resp_end_item(r);
+    return RESP_ITEM;
 }
 #else
 static inline uint8_t resp_level(const struct resp_reader *r)
@@ -279,16 +276,14 @@ static inline enum resp_event resp_begin_elements(struct resp_reader *r, uint32_
 static enum resp_event resp_begin_item(struct resp_reader *r, uint8_t type)
 {
     struct resp_item *item = &r->item;
-    unsigned i = 0;
+    const struct resp_type *known;
 
     item->integer = 0;
-    item->size = item->text_used = 0; /* also if this is no type, the item before is over */
-    item->text[0] = '\0';
-    while (resp_types[i].type != type && resp_types[i].type != 0)
-        i++;
-    if (resp_types[i].type == 0)
-        return RESP_BAD;
-    r->priv.means = resp_types[i].means;
+    item->size = 0;
+    for (known = resp_types; known->type != type; known++)
+        if (known == resp_types + sizeof resp_types / sizeof *resp_types - 1)
+            return RESP_BAD;
+    r->priv.means = known->means | RESP_LINE;
     item->kind = (enum resp_kind)(r->priv.means & RESP_KIND);
     item->depth = resp_level(r);
     if (resp_level(r) == 0)
@@ -296,59 +291,57 @@ static enum resp_event resp_begin_item(struct resp_reader *r, uint8_t type)
     else if (resp_is_resp3(item, RESP_PUSH))
         return RESP_BAD; /* [RESP]: pushes stand between replies, never inside one */
     r->priv.most = resp_is_resp3(item, RESP_NIL) ? 0 : RESP_SIZE_MAX;
-    r->priv.state = RESP_IN_LINE;
+    r->priv.state = RESP_IN_TEXT;
     return RESP_MORE;
 }
 
 /* The number on a line: -?(0|[1-9][0-9]*). 0 when the line is not of that form, or the number is too large. */
-static int resp_parse_number(const struct resp_item *item, int64_t *result)
+static int resp_parse_number(struct resp_item *item)
 {
-    const char *at = item->text;
-    unsigned negative = *at == '-', digits = item->size - negative;
+    unsigned negative = item->text[0] == '-', i = negative;
     uint64_t number = 0; /* 19 digits fit, and all of them are in the text */
 
-    at += negative;
-    if (digits - 1 >= 19 || (*at == '0' && item->size > 1))
+    if (item->size - negative - 1 >= 19 || (item->text[i] == '0' && item->size > 1))
         return 0;
     do {
-        unsigned digit = (unsigned)*at++ - '0';
+        unsigned digit = (unsigned)item->text[i++] - '0';
 
         if (digit > 9)
             return 0;
         number = number * 10 + digit;
-    } while (--digits > 0);
-    *result = (int64_t)(negative ? 0 - number : number);
-    return (*result < 0) == negative; /* a number that is too large has the wrong sign */
+    } while (i < item->size);
+    item->integer = (int64_t)(negative ? 0 - number : number);
+    return (item->integer < 0) == negative; /* a number that is too large has the wrong sign */
 }
 
 /* A number was read: a value, or the length of a string or of something with elements. */
 static enum resp_event resp_end_number(struct resp_reader *r)
 {
     struct resp_item *item = &r->item;
-    int pairs = resp_is_resp3(item, RESP_MAP); /* a map has twice as many elements */
-    int64_t length = 0;
     uint32_t size;
 
-    if (!resp_parse_number(item, &length))
+    if (!resp_parse_number(item))
         return RESP_BAD;
-    item->size = item->text_used = 0;
-    item->text[0] = '\0';
-    if (item->kind == RESP_INTEGER) {
-        item->integer = length;
-        return resp_end_item(r);
-    }
-    if (length == -1 && (r->priv.means & RESP_NULLABLE)) {
+    size = (uint32_t)item->integer;
+    if (item->kind == RESP_INTEGER)
+        return RESP_ITEM;
+    if (item->integer == -1 && (r->priv.means & RESP_NULLABLE)) {
         item->kind = RESP_NIL;
-        return resp_end_item(r);
+        return RESP_ITEM;
     }
-    if (length < 0 || length > RESP_SIZE_MAX >> pairs)
+    if (item->integer != size || size > RESP_SIZE_MAX)
         return RESP_BAD;
-    size = (uint32_t)length << pairs;
+    if (resp_is_resp3(item, RESP_MAP)) { /* it has twice as many elements */
+        size *= 2;
+        if (size > RESP_SIZE_MAX)
+            return RESP_BAD;
+    }
     if (resp_has_elements(item))
         return resp_begin_elements(r, size);
-    r->priv.means = 0; /* the end of a string is not that of a number */
+    r->priv.means = 0; /* not a line */
     r->priv.most = size;
-    r->priv.state = RESP_IN_STRING;
+    item->size = 0;
+    r->priv.state = RESP_IN_TEXT;
     return RESP_MORE;
 }
 
@@ -360,11 +353,14 @@ static enum resp_event resp_end_line(struct resp_reader *r)
     if (r->priv.means & RESP_NUMERIC)
         return resp_end_number(r);
     if (resp_is_resp3(item, RESP_BOOLEAN)) {
-        if (item->size != 1 || (item->text[0] != 't' && item->text[0] != 'f'))
+        if (item->text[0] == 't')
+            item->integer = 1;
+        else if (item->text[0] != 'f')
             return RESP_BAD;
-        item->integer = item->text[0] == 't';
+        if (item->size != 1)
+            return RESP_BAD;
     }
-    return resp_end_item(r);
+    return RESP_ITEM;
 }
 
 /* As much as is there of a string or of a line, and the CR behind it. A line ends before the first CR; an LF
@@ -373,15 +369,17 @@ static enum resp_event resp_take(struct resp_reader *r, const uint8_t **cursor, 
 {
     struct resp_item *item = &r->item;
     const uint8_t *at = *cursor;
-    uint32_t size = item->size, most = r->priv.most;
-    int in_line = r->priv.state == RESP_IN_LINE;
+    uint32_t size = item->size;
+    unsigned below = r->priv.means & RESP_LINE; /* what ends a line */
     enum resp_event event = RESP_MORE;
 
     for (; at != end; size++) {
         unsigned byte = *at++;
 
-        if (size == most || (in_line && (byte == '\r' || byte == '\n'))) {
+        if (size == r->priv.most || (byte < below && (byte == '\r' || byte == '\n'))) {
             r->priv.state = RESP_AT_LINE_FEED;
+            item->text_used = (uint8_t)(size < RESP_TEXT_MAX ? size : RESP_TEXT_MAX);
+            item->text[item->text_used] = '\0';
             if (byte != '\r')
                 event = RESP_BAD;
             break;
@@ -391,23 +389,32 @@ static enum resp_event resp_take(struct resp_reader *r, const uint8_t **cursor, 
     }
     *cursor = at;
     item->size = size;
-    item->text_used = (uint8_t)(size < RESP_TEXT_MAX ? size : RESP_TEXT_MAX);
-    item->text[item->text_used] = '\0';
     return event;
 }
 
 enum resp_event resp_read(struct resp_reader *reader, const uint8_t **cursor, const uint8_t *end)
 {
-    enum resp_event event = reader->priv.state == RESP_AT_FAILED ? RESP_BAD : RESP_MORE;
+    const uint8_t *at = *cursor;
+    enum resp_event event = RESP_MORE;
 
-    while (event == RESP_MORE && *cursor != end) {
-        if (reader->priv.state == RESP_AT_TYPE)
-            event = resp_begin_item(reader, *(*cursor)++);
-        else if (reader->priv.state != RESP_AT_LINE_FEED)
-            event = resp_take(reader, cursor, end);
-        else
-            event = *(*cursor)++ == '\n' ? resp_end_line(reader) : RESP_BAD;
+    if (reader->priv.state == RESP_AT_FAILED)
+        return RESP_BAD;
+    while (event == RESP_MORE && at != end) {
+        if (reader->priv.state == RESP_AT_TYPE) {
+            event = resp_begin_item(reader, *at++);
+            if (event != RESP_MORE || at == end)
+                break;
+        }
+        if (reader->priv.state == RESP_IN_TEXT) {
+            event = resp_take(reader, &at, end);
+            if (event != RESP_MORE || at == end)
+                break;
+        }
+        event = *at++ == '\n' ? resp_end_line(reader) : RESP_BAD;
+        if (event == RESP_ITEM)
+            event = resp_end_item(reader);
     }
+    *cursor = at;
     if (event == RESP_BAD)
         reader->priv.state = RESP_AT_FAILED;
     return event;

@@ -12,14 +12,14 @@
 
 static uint8_t input[N];
 
-/* The contract that STEP shows. 1 to 3: RESP_IN_LINE, RESP_IN_STRING, RESP_AT_LINE_FEED. */
+/* The contract that STEP shows. 1 and 2: RESP_IN_TEXT, RESP_AT_LINE_FEED. */
 /*@ requires nul: r->item.text[RESP_TEXT_MAX] == 0;
     assigns \result, *cursor \from *r, *cursor, **cursor, end;
     assigns r->item.text[0 .. RESP_TEXT_MAX], r->item.text_used, r->item.size, r->priv.state
         \from *r, **cursor, indirect:*cursor, indirect:end;
     ensures event: \result == RESP_MORE || \result == RESP_BAD;
     ensures taken: \subset(*cursor, input + (0 .. N));
-    ensures state: 1 <= r->priv.state <= 3;
+    ensures state: 1 <= r->priv.state <= 2;
     ensures used: r->item.text_used <= RESP_TEXT_MAX;
     ensures nul: r->item.text[RESP_TEXT_MAX] == 0; */
 static enum resp_event resp_take(struct resp_reader *r, const uint8_t **cursor, const uint8_t *end);
@@ -43,12 +43,12 @@ int main(void)
     reader.item.text[RESP_TEXT_MAX] = '\0';
 #ifdef STEP
     //@ split reader.priv.state;
-    if (reader.priv.state == RESP_IN_LINE || reader.priv.state == RESP_IN_STRING) {
+    if (reader.priv.state == RESP_IN_TEXT) {
         //@ split from;
         cursor = input + from;
         event = resp_take(&reader, &cursor, input + N);
         //@ check forward: (const uint8_t *)input + from <= cursor;
-        //@ check taken: 1 <= reader.priv.state <= 3;
+        //@ check taken: 1 <= reader.priv.state <= 2;
     } else {
         uint8_t byte = input[0];
         //@ split byte;
