@@ -125,8 +125,8 @@ typedef char rl_owed_holds_the_longest_release[sizeof((struct redlock_owed *)0)-
 /* ---- Writing ---------------------------------------------------------------------------------- */
 
 /* The words of each command, in the order of enum rl_command; none where a feature is left out. How many they are,
-   with one key, goes first. A control character stands for what varies, see rl_put_value; a blank is needed only
-   between other words. The control characters have these numbers, in octal: */
+   with one key, goes first. In front of each word stands its length, added to '0': X is 40. A control character
+   stands for what varies, see rl_put_value. The control characters have these numbers, in octal: */
 enum rl_value {
     RL_KEY = 1,
     RL_TOKEN,
@@ -143,7 +143,7 @@ enum rl_value {
 #define RL_PUT_KEY "\1"
 #define RL_PUT_TOKEN "\2"
 #define RL_PUT_TTL "\3"
-#define RL_PUT_SCRIPT "EVAL\4"
+#define RL_PUT_SCRIPT "4EVAL\4"
 #define RL_PUT_EVAL RL_PUT_SCRIPT "\5"
 #define RL_PUT_COUNTER "\6\7"
 #define RL_PUT_PATIENCE "\10"
@@ -151,7 +151,8 @@ enum rl_value {
 #define RL_PUT_PASSWORD "\12"
 #define RL_PUT_DATABASE "\13"
 static const char rl_words[] = /* clang-format off */
-    "6SET" RL_PUT_KEY RL_PUT_TOKEN "NX PX" RL_PUT_TTL "\0"
+    "6" "3SET" RL_PUT_KEY RL_PUT_TOKEN "2NX" "2PX" RL_PUT_TTL "\0"
+    "5" RL_PUT_EVAL "\0"
 #if REDLOCK_MULTI_KEY
     "6" RL_PUT_EVAL RL_PUT_TTL
 #endif
@@ -162,46 +163,45 @@ static const char rl_words[] = /* clang-format off */
 #else
     "\0\0"
 #endif
-    "7" RL_PUT_EVAL RL_PUT_TTL "1\0"
+    "7" RL_PUT_EVAL RL_PUT_TTL "11\0"
 #if REDLOCK_REPAIR
     "6" RL_PUT_EVAL RL_PUT_TTL
 #endif
     "\0"
-    "5" RL_PUT_EVAL "\0"
 #if REDLOCK_NATIVE_RELEASE
-    "3DELIFEQ" RL_PUT_KEY RL_PUT_TOKEN "\0"
-    "4DELEX" RL_PUT_KEY "IFEQ" RL_PUT_TOKEN "\0"
-    "5EVALSHA " RL_DELETE_SHA1 " 1" RL_PUT_KEY RL_PUT_TOKEN "\0"
+    "3" "7DELIFEQ" RL_PUT_KEY RL_PUT_TOKEN "\0"
+    "4" "5DELEX" RL_PUT_KEY "4IFEQ" RL_PUT_TOKEN "\0"
+    "5" "7EVALSHA" "X" RL_DELETE_SHA1 "11" RL_PUT_KEY RL_PUT_TOKEN "\0"
 #else
     "\0\0\0"
 #endif
 #if REDLOCK_RESP3
-    "2HELLO 3\0"
-    "5HELLO 3 AUTH" RL_PUT_USER RL_PUT_PASSWORD "\0"
+    "2" "5HELLO" "13\0"
+    "5" "5HELLO" "13" "4AUTH" RL_PUT_USER RL_PUT_PASSWORD "\0"
 #else
     "\0\0"
 #endif
-    "2AUTH" RL_PUT_PASSWORD "\0"
-    "3AUTH" RL_PUT_USER RL_PUT_PASSWORD "\0"
-    "2SELECT" RL_PUT_DATABASE "\0"
+    "2" "4AUTH" RL_PUT_PASSWORD "\0"
+    "3" "4AUTH" RL_PUT_USER RL_PUT_PASSWORD "\0"
+    "2" "6SELECT" RL_PUT_DATABASE "\0"
 #if REDLOCK_NOTIFICATION
-    "5CLIENT TRACKING ON OPTIN NOLOOP"
+    "5" "6CLIENT" "8TRACKING" "2ON" "5OPTIN" "6NOLOOP"
 #endif
     "\0"
 #if REDLOCK_RESTART_GUARD
-    "3" RL_PUT_SCRIPT "0"
+    "3" RL_PUT_SCRIPT "10"
 #endif
     "\0"
 #if REDLOCK_DIAGNOSIS
-    "2PTTL" RL_PUT_KEY
+    "2" "4PTTL" RL_PUT_KEY
 #endif
     "\0"
 #if REDLOCK_NOTIFICATION
-    "3CLIENT CACHING YES"
+    "3" "6CLIENT" "7CACHING" "3YES"
 #endif
     "\0"
 #if REDLOCK_DURABLE
-    "4WAITAOF 1 0" RL_PUT_PATIENCE
+    "4" "7WAITAOF" "11" "10" RL_PUT_PATIENCE
 #endif
     "\0"; /* clang-format on */
 
@@ -326,8 +326,8 @@ static void rl_put_value(struct resp_writer *w, const struct rl_message *m, unsi
 
 static void rl_put_one(struct resp_writer *w, const struct rl_message *m, unsigned command)
 {
-    const char *text = rl_words, *word;
-    unsigned more_keys = 0, marked = 0;
+    const char *text = rl_words;
+    unsigned more_keys = 0, marked = 0, which;
 
     if (rl_is(command, RL_SCRIPTS)) {
         marked = rl_is_marked(m);
@@ -338,14 +338,13 @@ static void rl_put_one(struct resp_writer *w, const struct rl_message *m, unsign
     for (; command > 0; command--)
         text += strlen(text) + 1;
     resp_put_command(w, (unsigned)(*text++ - '0') + more_keys + 2 * marked);
-    while (*text != '\0') {
-        word = text;
-        while (*text > ' ')
-            text++;
-        if (text > word)
-            resp_put_bytes(w, word, (size_t)(text - word));
-        else if (*text++ < ' ')
-            rl_put_value(w, m, (unsigned)*word, 1 + more_keys, marked);
+    while ((which = (uint8_t)*text++) != 0) {
+        if (which < '0') {
+            rl_put_value(w, m, which, 1 + more_keys, marked);
+            continue;
+        }
+        resp_put_bytes(w, text, which - '0');
+        text += which - '0';
     }
     if (marked) {
         resp_put_number(w, rl_run(m->node) + m->node->database); /* SWAPDB exchanges databases */

@@ -180,38 +180,39 @@ static inline void rl_set_invalid(struct redlock_client *c, unsigned argument)
 
 /* ---- Commands (command.c) -------------------------------------------------------------------- */
 
-enum rl_command {
-    RL_SET,     /* acquire: one key, */
-    RL_TAKE,    /* several keys, */
-    RL_FENCE,   /* one key with a fencing token */
-    RL_CONFIRM, /* propose the largest counter to all nodes. R16 */
-    RL_EXTEND,  /* extend, but do not create the key, */
-    RL_REPAIR,  /* or create it where it is missing. R9 */
-    RL_DELETE,  /* release by script, */
-    RL_DELIFEQ, /* by a command of Valkey 9.0, */
-    RL_DELEX,   /* by a command of Redis 8.4, */
-    RL_EVALSHA, /* or by the hash of the script. R11 */
-    RL_HELLO,   /* the handshake, in this order; an error before TRACK fails the node. R12 */
-    RL_HELLO_AUTH,
-    RL_AUTH,
-    RL_AUTH_USER,
-    RL_SELECT,
-    RL_TRACK,
-    RL_INFO,
-    RL_READY,           /* the handshake is complete */
-    RL_PTTL = RL_READY, /* from here on none of the handshake */
-    RL_CACHING,
-    RL_SYNC,
-    RL_INVALIDATION, /* not a command: the server says that a key has changed. R7 */
+enum rl_command {             /* the first ones are found in the fewest steps */
+                  RL_SET,     /* acquire: one key */
+                  RL_DELETE,  /* release by script; by other commands see below */
+                  RL_TAKE,    /* acquire: several keys, */
+                  RL_FENCE,   /* or one key with a fencing token */
+                  RL_CONFIRM, /* propose the largest counter to all nodes. R16 */
+                  RL_EXTEND,  /* extend, but do not create the key, */
+                  RL_REPAIR,  /* or create it where it is missing. R9 */
+                  RL_DELIFEQ, /* release by a command of Valkey 9.0, */
+                  RL_DELEX,   /* by a command of Redis 8.4, */
+                  RL_EVALSHA, /* or by the hash of the script. R11 */
+                  RL_HELLO, /* the handshake, in this order; an error before TRACK fails the node. R12 */
+                  RL_HELLO_AUTH,
+                  RL_AUTH,
+                  RL_AUTH_USER,
+                  RL_SELECT,
+                  RL_TRACK,
+                  RL_INFO,
+                  RL_READY,           /* the handshake is complete */
+                  RL_PTTL = RL_READY, /* from here on none of the handshake */
+                  RL_CACHING,
+                  RL_SYNC,
+                  RL_INVALIDATION, /* not a command: the server says that a key has changed. R7 */
 
-    /* Flags on a command: other commands that are sent with it, each with a separate reply. CLIENT CACHING goes
+                  /* Flags on a command: other commands that are sent with it, each with a separate reply. CLIENT CACHING goes
        before it: the server tells when the key that it reads changes (R7). PTTL, how long the holder has the
        key, and WAITAOF, whether it is on disk (R17), go after it. A command and its flags fill one byte
        (redlock_request, RL_ORDER_COMMAND): another flag needs a wider one. */
-    RL_WITH_CACHING = REDLOCK_NOTIFICATION ? 32 : 0,
-    RL_WITH_PTTL = REDLOCK_DIAGNOSIS ? 64 : 0,
-    RL_WITH_SYNC = REDLOCK_DURABLE ? 128 : 0,
-    RL_COMMAND = 255 & ~(RL_WITH_CACHING | RL_WITH_PTTL | RL_WITH_SYNC) /* what is not a flag */
+                  RL_WITH_CACHING = REDLOCK_NOTIFICATION ? 32 : 0,
+                  RL_WITH_PTTL = REDLOCK_DIAGNOSIS ? 64 : 0,
+                  RL_WITH_SYNC = REDLOCK_DURABLE ? 128 : 0,
+                  RL_COMMAND = 255 & ~(RL_WITH_CACHING | RL_WITH_PTTL |
+                                       RL_WITH_SYNC) /* what is not a flag */
 };
 
 /* Sets of commands, for rl_is, without those of features that are left out. */

@@ -90,10 +90,10 @@ static const char *rl_acl_rules(const struct redlock_node *node)
     };
     static const char rules[] = "+waitaof +select +exists +del +eval +get +set +pexpire +pttl ~KEY";
     static const uint8_t at[RL_READY] = {
-        RL_AT_SET,                                           /* SET */
-        RL_AT_EXISTS, RL_AT_EXISTS, RL_AT_EXISTS,            /* TAKE, FENCE, CONFIRM */
-        RL_AT_EVAL,   RL_AT_EVAL,                            /* EXTEND, REPAIR */
-        RL_AT_DEL,    RL_AT_DEL,    RL_AT_DEL,    RL_AT_DEL, /* the releases */
+        RL_AT_SET,    RL_AT_DEL,                  /* SET, DELETE */
+        RL_AT_EXISTS, RL_AT_EXISTS, RL_AT_EXISTS, /* TAKE, FENCE, CONFIRM */
+        RL_AT_EVAL,   RL_AT_EVAL,                 /* EXTEND, REPAIR */
+        RL_AT_DEL,    RL_AT_DEL,    RL_AT_DEL,    /* DELIFEQ, DELEX, EVALSHA */
         RL_AT_SELECT, RL_AT_SELECT, RL_AT_SELECT, RL_AT_SELECT, RL_AT_SELECT /* HELLO to SELECT */
     };
     unsigned command = node->priv.requests[node->priv.first].command;

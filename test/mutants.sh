@@ -202,7 +202,7 @@ R11|round.c|s/ && !\(lock->priv.round.broken & bit\)(\s+\? rl_native)/$1/|the na
 R11|round.c|s/ && rl_extra_keys\(lock\) == 0 &&(\s+rl_send)/ \&\& $1/|the native command is not tried for a lock of several keys
 R11|command.c|s/ \| REDLOCK_NATIVE_RELEASE << RL_EVALSHA//|a reply to EVALSHA is read like that of the script
 R11|node.c|s/command \+ 1, RL_UNTRIED/command + 1, RL_KNOWN/|an untested native command is not used
-R11|command.c|s/4DELEX" RL_PUT_KEY "IFEQ"/3DELEX" RL_PUT_KEY/|never deleted without the condition
+R11|command.c|s/"4" "5DELEX" RL_PUT_KEY "4IFEQ"/"3" "5DELEX" RL_PUT_KEY/|never deleted without the condition
 R11|round.c|s/rl_set_native\(node, rl_native\(node\), RL_ON_TRIAL\);/;/|the native command is tried once on a connection
 R11|node.c|s/rl_set_native\(node, RL_DELIFEQ, RL_UNTRIED\);/if (node->priv.native == 0) $&/|each connection tests the native command
 R11|redlock.c|s/rl_largest_holding\(lock\) > 0 \? REDLOCK_LOST/0 ? REDLOCK_LOST/|expired is distinguished from taken by another client
