@@ -415,7 +415,7 @@ void redlock_handle_events(struct redlock_client *client, unsigned i, unsigned e
         events |= REDLOCK_WRITABLE;
         client->priv.now_us = rl_now(client);
     }
-    rl_set(&client->priv.busy, rl_bit(i));
+    rl_set(&client->priv.busy, node->priv.bit);
     if (events & REDLOCK_WRITABLE)
         rl_node_send(client, node);
     if (events & REDLOCK_READABLE)
@@ -469,7 +469,8 @@ static void rl_look_at_nodes(struct redlock_client *c)
         rl_node_tick(c, node);
     }
     rl_tell_broken(c);
-    rl_connect_due(c, c->priv.wanted);
+    if (c->priv.wanted != 0)
+        rl_connect_due(c, c->priv.wanted);
 }
 
 static void rl_send_unsent(struct redlock_client *c)

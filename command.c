@@ -429,10 +429,10 @@ REDLOCK_PRIVATE enum rl_vote rl_vote_of(unsigned command, const struct resp_item
         return RL_NO;
     if (item->kind != RESP_INTEGER)
         return RL_NONSENSE;
-    if (number == -rl_has_counter(command))
-        return RL_NO;
     if (number == 1 || (rl_has_counter(command) && number > 0 && number < RL_FENCING_TOKEN_MAX))
         return RL_YES;
+    if (number == -rl_has_counter(command))
+        return RL_NO;
     if (REDLOCK_REPAIR && number == 2 && command == RL_REPAIR)
         return RL_REPAIRED;
     if (REDLOCK_MARKER && number == -2 && rl_is(command, 1 << RL_FENCE | 1 << RL_REPAIR))

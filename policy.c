@@ -62,7 +62,11 @@ REDLOCK_PRIVATE uint64_t rl_drift_us(const struct redlock_client *c, uint32_t tt
 
 REDLOCK_PRIVATE int rl_is_quorum(const struct redlock_client *c, unsigned nodes)
 {
-    return rl_bits(nodes) >= c->priv.quorum;
+    unsigned others = c->priv.quorum - 1U;
+
+    for (; others > 0; others--)
+        nodes &= nodes - 1; /* without one of them */
+    return nodes != 0;
 }
 
 REDLOCK_PRIVATE uint32_t rl_decision_us(const struct redlock_client *c)

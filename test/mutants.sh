@@ -294,15 +294,15 @@ QR5|node.c|s/if \(node->priv.count > 0\)\s+return; \/\* the locks/\/* the locks/
 R2|client.c|s/ \|\| \(lock->priv.todo & ready\)\)/)/|the command of a held lock goes to a node that becomes ready later
 R2|client.c|s/rl_ask_nodes\(c, lock\); \/\* it is complete/; \/* it is complete/|the command also goes there after the lock was reported as completed
 R2|client.c|s/rl_set\(&c->priv.wanted, lock->priv.todo\);\n\s+\}/}/|also where it has no room for all of them
-R5|client.c|s/rl_tell_broken\(c\);(\s+rl_connect_due)/$1/|a tick tells the locks which connections broke
+R5|client.c|s/rl_tell_broken\(c\);(\s+if \(c->priv.wanted)/$1/|a tick tells the locks which connections broke
 R5|client.c|s/rl_due\(client, client->priv.now_us \+ RL_MS_US\);/;/|a hung node is noticed, however many locks are complete meanwhile
-R2|client.c|s/rl_connect_due\(c, c->priv.wanted\);//|a node is connected for a held lock
+R2|client.c|s/if \(c->priv.wanted != 0\)\s+rl_connect_due\(c, c->priv.wanted\);//|a node is connected for a held lock
 R13|vote.c|s/rl_void_votes\(c, node\);/rl_clear(\&c->priv.broke, node->priv.bit);/|votes of a connection that breaks before the decision do not count
 R5|vote.c|s/\} else if \(!\(lock->priv.todo & bit\)\) \{/} else {/|a lock that waits for a connection notices that it has failed
 R5|pipeline.c|s/mark_us = rl_now\(c\)/mark_us = c->priv.io->now_us(c->priv.io->context)/|a clock that steps back does not end the pause
 R13|vote.c|s/rl_disagree\(lock, bit\);/;/|confirmations of the counter on such a connection do not count
 R15|redlock.c|s/if \(rl_past\(c, lock->priv.due_us\)\)( \{\s+rl_too_slow)/if (rl_past(c, lock->priv.due_us) \&\& lock->priv.state != RL_IN_EXTEND)$1/|the bound of an extension
-R5|client.c|s/rl_set\(&client->priv.busy, rl_bit\(i\)\);//|a node with events is handled
+R5|client.c|s/rl_set\(&client->priv.busy, node->priv.bit\);//|a node with events is handled
 R5|client.c|s/rl_past\(c, c->priv.due_us\) \? c->priv.all : 0U/0U/|all nodes are handled when a deadline passes
 QR5|pipeline.c|s/count \+ \(owner != NULL\) >=/count >=/|the last slot is for commands without a requester
 QR5|pipeline.c|s/last->command == command &&//|only equal commands share a slot
