@@ -420,7 +420,8 @@ REDLOCK_PRIVATE enum rl_vote rl_vote_of(unsigned command, const struct resp_item
     if (command == RL_SET) {
         if (item->kind == RESP_NIL)
             return RL_NO;
-        return item->kind == RESP_STATUS && item->size == 2 && memcmp(item->text, "OK", 2) == 0
+        return item->kind == RESP_STATUS && item->size == 2 && item->text[0] == 'O' &&
+                       item->text[1] == 'K'
                    ? RL_YES
                    : RL_NONSENSE;
     }
