@@ -478,9 +478,14 @@ static void rl_send_unsent(struct redlock_client *c)
     unsigned nodes = c->priv.out.unsent | (unsigned)c->priv.in[REDLOCK_NODE_HANDSHAKE];
     struct redlock_node *node = c->priv.nodes;
 
-    for (; nodes != 0; nodes >>= 1, node++)
-        if (nodes & 1)
+    for (; nodes != 0; nodes >>= 1, node++) {
+        if (!(nodes & 1))
+            continue;
+        if (node->state == REDLOCK_NODE_HANDSHAKE)
             rl_node_send(c, node);
+        else
+            rl_transmit(c, node);
+    }
 }
 
 /* The next tick is due at that moment, unless it is due before. */
