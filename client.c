@@ -550,12 +550,12 @@ static void rl_locks_due(struct redlock_client *c)
 uint64_t redlock_tick(struct redlock_client *client)
 {
     client->priv.now_us = rl_now(client);
-    client->priv.ended = 0;
+    client->priv.tick_again = 0;
     rl_look_at_nodes(client);
     rl_wake(client);
     rl_turn_all(client);
     rl_send_unsent(client);
-    if (client->priv.ended || client->priv.broke || rl_first(client, RL_TURN) != NULL) {
+    if (client->priv.tick_again || client->priv.broke || rl_first(client, RL_TURN) != NULL) {
         rl_due(client, client->priv.now_us + RL_MS_US); /* if more such ticks follow */
         return 0; /* a lock is complete; there is room again; a connection broke */
     }

@@ -373,10 +373,10 @@ REDLOCK_PRIVATE struct redlock_request *rl_request(struct redlock_node *node, un
 /* The oldest request has all its replies. */
 REDLOCK_PRIVATE void rl_pop(struct redlock_node *node);
 
-/* The vote that `owner` waits for from each of `nodes` goes to `heir` in a new role; without an heir any reply does.
+/* The vote that `owner` waits for from each of `nodes` goes to `new_owner` in a new role; without an new_owner any reply does.
    There is at most one on each node. */
 REDLOCK_PRIVATE void rl_redirect(struct redlock_client *c, const void *owner, unsigned nodes,
-                                 void *heir, unsigned role);
+                                 void *new_owner, unsigned role);
 
 /* ---- Nodes (node.c) --------------------------------------------------------------------------- */
 
@@ -684,23 +684,23 @@ static inline void rl_set_renewals(struct redlock_lock *lock, unsigned renewals)
 
 /* Whether the connection uses RESP2. R12 */
 #if REDLOCK_RESP3
-static inline int rl_is_plain(const struct redlock_node *node)
+static inline int rl_is_resp2(const struct redlock_node *node)
 {
-    return node->priv.plain;
+    return node->priv.resp2;
 }
 
-static inline void rl_set_plain(struct redlock_node *node)
+static inline void rl_set_resp2(struct redlock_node *node)
 {
-    node->priv.plain = 1;
+    node->priv.resp2 = 1;
 }
 #else
-static inline int rl_is_plain(const struct redlock_node *node)
+static inline int rl_is_resp2(const struct redlock_node *node)
 {
     (void)node;
     return 1;
 }
 
-static inline void rl_set_plain(struct redlock_node *node)
+static inline void rl_set_resp2(struct redlock_node *node)
 {
     (void)node;
 }
@@ -709,7 +709,7 @@ static inline void rl_set_plain(struct redlock_node *node)
 /* The command that logs in; without a password RESP2 needs none. R12 */
 static inline unsigned rl_login(const struct redlock_node *node)
 {
-    if (!rl_is_plain(node))
+    if (!rl_is_resp2(node))
         return node->password != NULL ? RL_HELLO_AUTH : RL_HELLO;
     return node->user != NULL ? RL_AUTH_USER : RL_AUTH;
 }

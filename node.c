@@ -44,12 +44,12 @@ static int rl_handshake_has(const struct redlock_node *node, unsigned command)
     int secret = node->password != NULL;
 
     if (command == RL_SELECT)
-        return node->database > 0 || (RL_SELECTS && !secret && rl_is_plain(node));
+        return node->database > 0 || (RL_SELECTS && !secret && rl_is_resp2(node));
     if (REDLOCK_NOTIFICATION && command == RL_TRACK)
-        return !REDLOCK_RESTART_GUARD || !rl_is_plain(node);
+        return !REDLOCK_RESTART_GUARD || !rl_is_resp2(node);
     if (REDLOCK_RESTART_GUARD && command == RL_INFO)
         return 1;
-    return command == rl_login(node) && (secret || !rl_is_plain(node));
+    return command == rl_login(node) && (secret || !rl_is_resp2(node));
 }
 
 /* Queues as much of the handshake as there is room for. R12 */
@@ -220,7 +220,7 @@ static void rl_handshake_refused(struct redlock_client *c, struct redlock_node *
     struct resp_item *item = &node->priv.reader.item;
 
     if (REDLOCK_RESP3 && command <= RL_HELLO_AUTH && rl_is_unknown(item)) {
-        rl_set_plain(node);
+        rl_set_resp2(node);
         if (command == RL_HELLO_AUTH) { /* AUTH must come first: reconnect at once */
             node->priv.useful = 1;
             rl_node_broke(c, node, RL_CONNECTION_LOST);

@@ -31,7 +31,7 @@ static void rl_draw_pause(struct redlock_client *c, struct redlock_node *node, i
         pause_ms = RL_RECONNECT_MAX_MS;
     node->priv.pause_ms = (uint16_t)pause_ms;
     node->priv.pause_us = pause_ms * 500U + rl_random_below(c, pause_ms * 1000U);
-    c->priv.ended = 1; /* locks that wait for the node go on */
+    c->priv.tick_again = 1; /* locks that wait for the node go on */
 }
 
 /* From now on attempts wait for the rest so long. R2 */
@@ -113,22 +113,22 @@ REDLOCK_PRIVATE void rl_pop(struct redlock_node *node)
 }
 
 /* A late reply is of use only to a command that creates the key. A repair makes no member. R8, R9 */
-static void rl_hand_over(struct redlock_request *request, void *heir, unsigned role)
+static void rl_hand_over(struct redlock_request *request, void *new_owner, unsigned role)
 {
     unsigned command = request->command & RL_COMMAND;
 
     if (role == RL_LATE && !rl_is(command, RL_CREATING))
-        heir = NULL;
+        new_owner = NULL;
     if (REDLOCK_REPAIR && role == RL_LATE && command == RL_REPAIR)
         role = RL_STALE;
-    request->owner = heir;
+    request->owner = new_owner;
     request->role = (uint8_t)role;
 }
 
 /* Locks are mostly decided in the order in which they asked. So the search goes on where the last one ended, and
    mostly finds the request at once, however many there are. */
 REDLOCK_PRIVATE void rl_redirect(struct redlock_client *c, const void *owner, unsigned nodes,
-                                 void *heir, unsigned role)
+                                 void *new_owner, unsigned role)
 {
     struct redlock_node *node = c->priv.nodes;
     unsigned n;
@@ -141,8 +141,8 @@ REDLOCK_PRIVATE void rl_redirect(struct redlock_client *c, const void *owner, un
             if (node->priv.sought >= node->priv.count)
                 node->priv.sought = 0;
             request = rl_request(node, node->priv.sought++);
-            if (request->owner == owner && (heir == NULL || request->role < RL_LATE)) {
-                rl_hand_over(request, heir, role);
+            if (request->owner == owner && (new_owner == NULL || request->role < RL_LATE)) {
+                rl_hand_over(request, new_owner, role);
                 break;
             }
         }
@@ -159,7 +159,7 @@ static void rl_out_sent(struct redlock_client *c, unsigned bit)
     rl_clear(&c->priv.out.unsent, bit);
     if (c->priv.out.unsent != 0)
         return;
-    c->priv.ended |= c->priv.jammed; /* what waits for room goes on at once */
+    c->priv.tick_again |= c->priv.jammed; /* what waits for room goes on at once */
     c->priv.out.used = c->priv.out.runs = c->priv.jammed = 0;
 }
 

@@ -87,7 +87,7 @@ static void rl_finish(struct redlock_client *c, struct redlock_lock *lock,
     }
     lock->status = status;
     rl_move(c, lock, RL_DONE);
-    c->priv.ended = 1;
+    c->priv.tick_again = 1;
 }
 
 REDLOCK_PRIVATE void rl_park(struct redlock_client *c, struct redlock_lock *lock)

@@ -34,7 +34,7 @@ struct redlock_node_private {
     uint8_t part; /* replies of the first request that have come */
 #endif
 #if REDLOCK_RESP3
-    uint8_t plain; /* it knows no HELLO: RESP2 */
+    uint8_t resp2; /* it knows no HELLO: RESP2 */
 #endif
 #if REDLOCK_NOTIFICATION
     uint8_t notifies; /* it supports client tracking. R7 */
@@ -153,7 +153,7 @@ struct redlock_run {
 struct redlock_client_private {
     uint8_t count, quorum;
     /* 1: a lock is complete, a node is down or there is room again, since this tick began */
-    uint8_t ended;
+    uint8_t tick_again;
     uint8_t slow;   /* 1: the last round ended before its replies came. R15 */
     uint8_t jammed; /* 1: the send buffer had no room, until it is empty */
 #if REDLOCK_ERROR_TEXTS

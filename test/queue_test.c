@@ -592,19 +592,19 @@ static void server_step(void)
     hear(i, 1);
 }
 
-/* Whether an entry is what rl_redirect looks for: a vote that the owner waits for, or without an heir any reply. */
-static int is_sought(const struct entry *entry, const void *owner, const void *heir)
+/* Whether an entry is what rl_redirect looks for: a vote that the owner waits for, or without an new_owner any reply. */
+static int is_sought(const struct entry *entry, const void *owner, const void *new_owner)
 {
-    return entry->owner == owner && (heir == NULL || entry->role < RL_LATE);
+    return entry->owner == owner && (new_owner == NULL || entry->role < RL_LATE);
 }
 
 /* How many of these are due from node i. */
-static unsigned sought_from(unsigned i, const void *owner, const void *heir)
+static unsigned sought_from(unsigned i, const void *owner, const void *new_owner)
 {
     unsigned n, due = 0;
 
     for (n = 0; n < ends[i].used; n++)
-        due += (unsigned)is_sought(&ends[i].entries[n], owner, heir);
+        due += (unsigned)is_sought(&ends[i].entries[n], owner, new_owner);
     return due;
 }
 
@@ -614,24 +614,24 @@ static void redirect_some(void)
 {
     unsigned all = REDLOCK_OWED_MAX > 0 ? 2 * LOCKS : LOCKS, from = roll(all), to = roll(all);
     void *owner = from < LOCKS ? (void *)&locks[from] : &owed[from - LOCKS];
-    void *heir = roll(2) == 0 ? NULL : to < LOCKS ? (void *)&locks[to] : &owed[to - LOCKS];
-    unsigned role = heir == NULL ? (unsigned)RL_NOBODY
-                    : to < LOCKS ? 1 + roll(RL_OWED - 1)
-                                 : (unsigned)RL_OWED;
+    void *new_owner = roll(2) == 0 ? NULL : to < LOCKS ? (void *)&locks[to] : &owed[to - LOCKS];
+    unsigned role = new_owner == NULL ? (unsigned)RL_NOBODY
+                    : to < LOCKS      ? 1 + roll(RL_OWED - 1)
+                                      : (unsigned)RL_OWED;
     unsigned mask = 1 + roll((1U << count) - 1), i, n;
 
     for (i = 0; i < count; i++)
-        if (sought_from(i, owner, heir) > 1)
+        if (sought_from(i, owner, new_owner) > 1)
             mask &= ~(1U << i);
-    rl_redirect(&client, owner, mask, heir, role);
+    rl_redirect(&client, owner, mask, new_owner, role);
     for (i = 0; i < count; i++)
         for (n = 0; mask >> i & 1 && n < ends[i].used; n++) {
             struct entry *entry = &ends[i].entries[n];
             unsigned command = entry->command & RL_COMMAND;
 
-            if (!is_sought(entry, owner, heir))
+            if (!is_sought(entry, owner, new_owner))
                 continue;
-            entry->owner = role == RL_LATE && !rl_is(command, RL_CREATING) ? NULL : heir;
+            entry->owner = role == RL_LATE && !rl_is(command, RL_CREATING) ? NULL : new_owner;
             entry->role = role == RL_LATE && command == RL_REPAIR ? (unsigned)RL_STALE : role;
             seen.redirects++;
         }

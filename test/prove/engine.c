@@ -90,9 +90,9 @@ redlock_mask rl_send(struct redlock_client *c, void *from, unsigned nodes, unsig
     return (redlock_mask)any_of(0, nodes);
 }
 
-void rl_redirect(struct redlock_client *c, const void *owner, unsigned nodes, void *heir, unsigned role)
+void rl_redirect(struct redlock_client *c, const void *owner, unsigned nodes, void *new_owner, unsigned role)
 {
-    (void)c, (void)owner, (void)heir;
+    (void)c, (void)owner, (void)new_owner;
     //@ check nodes: nodes <= 1;
     //@ check role: role <= RL_OWED;
 }
