@@ -373,7 +373,7 @@ REDLOCK_PRIVATE struct redlock_request *rl_request(struct redlock_node *node, un
 /* The oldest request has all its replies. */
 REDLOCK_PRIVATE void rl_pop(struct redlock_node *node);
 
-/* The vote that `owner` waits for from each of `nodes` goes to `new_owner` in a new role; without an new_owner any reply does.
+/* The vote that `owner` waits for from each of `nodes` goes to `new_owner` in a new role; without one any reply does.
    There is at most one on each node. */
 REDLOCK_PRIVATE void rl_redirect(struct redlock_client *c, const void *owner, unsigned nodes,
                                  void *new_owner, unsigned role);

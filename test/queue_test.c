@@ -592,7 +592,7 @@ static void server_step(void)
     hear(i, 1);
 }
 
-/* Whether an entry is what rl_redirect looks for: a vote that the owner waits for, or without an new_owner any reply. */
+/* Whether an entry is what rl_redirect looks for: a vote that the owner waits for, or without one any reply. */
 static int is_sought(const struct entry *entry, const void *owner, const void *new_owner)
 {
     return entry->owner == owner && (new_owner == NULL || entry->role < RL_LATE);

@@ -8,11 +8,11 @@
 #define SMALL_H
 
 /* Features that this firmware does not have. */
-#define REDLOCK_FENCING 0        /* flash 1127 */
-#define REDLOCK_MULTI_KEY 0      /* flash 460 */
-#define REDLOCK_NOTIFICATION 0   /* flash 515 */
-#define REDLOCK_NATIVE_RELEASE 0 /* flash 259 */
-#define REDLOCK_DURABLE 0        /* flash 315 */
+#define REDLOCK_FENCING 0        /* flash 1129 */
+#define REDLOCK_MULTI_KEY 0      /* flash 485 */
+#define REDLOCK_NOTIFICATION 0   /* flash 513 */
+#define REDLOCK_NATIVE_RELEASE 0 /* flash 235 */
+#define REDLOCK_DURABLE 0        /* flash 288 */
 
 /* Sizes of buffers and queues. */
 #ifndef REDLOCK_NODES_MAX
