@@ -289,8 +289,8 @@ REDLOCK_PRIVATE redlock_mask rl_send(struct redlock_client *c, void *from, unsig
             return 0;
         message.node = rl_first_node(c, nodes); /* a command for several does not ask for it */
         size = rl_encode(c, &message, command);
-        if (size == 0 && !rl_make_room(c))
-            return 0;
+        if (size == 0 && (c->priv.out.used == 0 || !rl_make_room(c)))
+            return 0; /* too long for an empty buffer is only a password that has grown since redlock_init */
     } while (size == 0);
     for (bit = 1; bit <= nodes; bit <<= 1, node++) {
         if (!(nodes & bit))

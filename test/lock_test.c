@@ -2370,6 +2370,20 @@ static void r05_a_connect_that_fails_ends_the_wait(void)
     redlock_next_completed(&client);
 }
 
+/* A password became longer than the send buffer, although it must not change after redlock_init: no lock, but no endless loop. */
+static void r12_a_password_that_grew(void)
+{
+    static char password[REDLOCK_SEND_MAX + 1];
+
+    memset(password, 0, sizeof password);
+    password[0] = 'p';
+    begin_with_defaults(1);
+    nodes[0].password = password;
+    memset(password, 'p', sizeof password - 1);
+    is_int(acquire(0), REDLOCK_UNREACHABLE, "r12: a password that does not fit any more");
+    ok(has_error(0, "no reply"), "r12: %s", nodes[0].error);
+}
+
 static void r12_wrong_password(void)
 {
     unsigned i;
@@ -4914,6 +4928,7 @@ static void handshakes(void)
     }
     r12_a_handshake_in_pieces();
     r05_a_connect_that_fails_ends_the_wait();
+    r12_a_password_that_grew();
     r12_wrong_password();
     r12_a_denial_names_the_permissions();
     r12_an_old_server_without_a_password(0);
