@@ -121,7 +121,7 @@
 #error "REDLOCK_OWED_MAX must be 0..16"
 #endif
 #if REDLOCK_POOL_MAX != 0 && (REDLOCK_POOL_MAX < 20 || REDLOCK_POOL_MAX > 255)
-#error "REDLOCK_POOL_MAX must be 20..255, or 0: a token, and 8 bits"
+#error "REDLOCK_POOL_MAX must be 0..255, and not 1..19: a token, and 8 bits"
 #endif
 #if REDLOCK_LABEL_MAX < 0 || REDLOCK_LABEL_MAX > 255
 #error "REDLOCK_LABEL_MAX must be 0..255"
