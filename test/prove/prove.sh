@@ -172,9 +172,9 @@ fi
 # ---- Sending ----
 
 if is_asked sending; then
-sending() {
+sending() { # rl_set_state and what it calls need no distinct states: they do not touch the buffer
     "$@" sending pipeline.c "$folder/none" "-DREDLOCK_NODES_MAX=2 -DREDLOCK_SEND_MAX=$size $defines" -eva-slevel 100000 \
-        -eva-partition-history 2 -eva-interprocedural-history -eva-use-spec rl_set_error
+        -eva-partition-history 2 -eva-interprocedural-history -eva-slevel-function rl_set_state:1,rl_draw_pause:1,rl_is_quorum:1,rl_await_rest:1 -eva-use-spec rl_set_error
 }
 add() { defines=-DADD && sending "$@"; }
 transmit() { defines='' && sending "$@"; }
