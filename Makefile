@@ -15,7 +15,7 @@ CFLAGS = -O2 -g
 LIMITS = # -DREDLOCK_NODES_MAX=12 ... for the library; the installed headers tell programs
 LARGE = -DREDLOCK_NODES_MAX=16
 # For tests: the smallest queues; and a build without optional features.
-TIGHT = -DREDLOCK_OWED_MAX=1 -DREDLOCK_PIPELINE_MAX=4 -DRESP_DEPTH_MAX=2 -DREDLOCK_POOL_MAX=20 -DREDLOCK_SEND_MAX=826
+TIGHT = -DREDLOCK_OWED_MAX=1 -DREDLOCK_PIPELINE_MAX=4 -DREDLOCK_POOL_MAX=20 -DREDLOCK_SEND_MAX=826
 LEAN = -DREDLOCK_FENCING=0 -DREDLOCK_MULTI_KEY=0 -DREDLOCK_NOTIFICATION=0 -DREDLOCK_NATIVE_RELEASE=0 -DREDLOCK_DURABLE=0 -DREDLOCK_RESP3=0 -DREDLOCK_SEND_MAX=375
 
 # Targets are no files, except those in build.
@@ -28,10 +28,12 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 # Targets that need more than a compiler first call deps-PART. It does nothing if all packages are installed.
+# `make test` installs all that its targets need before it makes them with DEPS=no.
+DEPS = yes
 deps: ## install what demo, test, size and bench need (Debian and derived systems, with apt-get)
 	@test/deps.sh
 deps-%:
-	@test/deps.sh $*
+	@[ $(DEPS) = no ] || test/deps.sh $*
 
 clean: ## remove all that was built
 	rm -rf $(B)
@@ -136,28 +138,30 @@ install: $(B)/libredlock.a $(SHARED) $(B)/redlock man ## PREFIX=, LIBDIR=, MANDI
 # One file that compiles alone beside its redlock.h. net.c comes first: it defines the feature macros, which must happen before
 # the first system header.
 ONE = $(B)/single/redlock_all.c
+ONE_CORE = $(B)/single/redlock_core.c
+ONE_ORDER = resp.c text.c policy.c command.c pipeline.c node.c vote.c round.c redlock.c client.c
 
-amalgamation: $(ONE) ## generate the whole library as one file beside redlock.h, in build/single
+amalgamation: $(ONE) $(ONE_CORE) ## the library as one file beside redlock.h, in build/single: redlock_all.c; for firmware redlock_core.c
 $(ONE): $(LIB) $(HEADERS) test/amalgamate.awk Makefile
 	@mkdir -p $(@D)
 	awk -f test/amalgamate.awk redlock.h > $(@D)/redlock.h
-	awk -f test/amalgamate.awk net.c resp.c text.c policy.c command.c pipeline.c node.c vote.c round.c redlock.c client.c > $@
+	awk -f test/amalgamate.awk net.c $(ONE_ORDER) > $@
+# Without net.c: no system header.
+$(ONE_CORE): $(ONE)
+	awk -f test/amalgamate.awk $(ONE_ORDER) > $@
 
 # Reproducible: the same bytes each time, also when built from an unpacked release. The tarball also has the generated files:
-# the single file, the man pages, the checksums of all files. Its own checksum is in a file beside it.
+# the single files, the man pages, the checksums of all files. Its own checksum is in a file beside it.
 RELEASE = redlock-$(VERSION)
-release: $(ONE) man ## a tarball with all sources, the single file, man pages and checksums, in build
+release: $(ONE) $(ONE_CORE) man ## a tarball with all sources, the single files, man pages and checksums, in build
 	rm -rf $(B)/$(RELEASE)
 	mkdir -p $(B)/$(RELEASE)/single $(B)/$(RELEASE)/man/man1
-	@# The files are listed in SHA256SUMS in a release, else by git.
-	@if [ -f SHA256SUMS ]; then sed -e 's/^[^ ]* *//' -e '/^single\//d' -e '/^man\//d' SHA256SUMS; \
-	    else git -c safe.directory='*' ls-files; fi > $(B)/$(RELEASE).files; \
-	    grep -q . $(B)/$(RELEASE).files || { echo 'release: neither SHA256SUMS nor git lists the files' >&2; exit 1; }
+	test/files.sh > $(B)/$(RELEASE).files
 	@# Not through a pipe: a listed file that is missing must end the build.
 	tar -c -T $(B)/$(RELEASE).files -f $(B)/$(RELEASE).tar
 	tar -x -f $(B)/$(RELEASE).tar -C $(B)/$(RELEASE)
 	rm $(B)/$(RELEASE).tar
-	cp $(ONE) $(B)/single/redlock.h $(B)/$(RELEASE)/single
+	cp $(ONE) $(ONE_CORE) $(B)/single/redlock.h $(B)/$(RELEASE)/single
 	cp -RP $(B)/man/. $(B)/$(RELEASE)/man
 	cp cli/redlock.1 $(B)/$(RELEASE)/man/man1
 	cd $(B)/$(RELEASE) && find . -type f | sed 's|^\./||' | LC_ALL=C sort | xargs sha256sum > ../SHA256SUMS && mv ../SHA256SUMS .
@@ -169,8 +173,9 @@ release: $(ONE) man ## a tarball with all sources, the single file, man pages an
 
 PROGRAMS = resp_test queue_test lock_test safety_test sim fake_test net_test server_test node_test url_test
 HELPERS = test/fake.c test/mini.c test/servers.c url.c
-VARIANTS = gcc clang gcc-san clang-san clang-msan single small large lean
+VARIANTS = cc gcc clang gcc-san clang-san clang-msan single small large lean
 
+CC-cc = $(CC)
 CC-gcc = gcc
 CC-clang = clang
 CC-gcc-san = gcc $(SAN)
@@ -199,13 +204,21 @@ $(B)/$(1)/%: test/%.c $$(OBJECTS-$(1))
 $(B)/$(1)/queue_test: test/queue_test.c test/lock_options.h test/tap.h $(CORE) $(HEADERS) Makefile # includes pipeline.c and node.c
 	@mkdir -p $$(@D)
 	$$(CC-$(1)) -O1 -g $(WARN) $(POSIX) -I. -Itest $$< $(filter-out node.c pipeline.c,$(CORE)) -o $$@
-test-$(1): $(PROGRAMS:%=$(B)/$(1)/%)
-	prove -j 4 -e '' $$^
+test-$(1): deps-programs $(PROGRAMS:%=$(B)/$(1)/%)
+	prove -j 4 -e '' $(PROGRAMS:%=$(B)/$(1)/%)
 endef
 $(foreach v,$(VARIANTS),$(eval $(call variant,$(v))))
 
-test-valgrind: $(PROGRAMS:%=$(B)/gcc/%)
-	prove -j 4 -e 'test/valgrind.sh' $^
+test-valgrind: deps-valgrind $(PROGRAMS:%=$(B)/gcc/%)
+	prove -j 4 -e 'test/valgrind.sh' $(PROGRAMS:%=$(B)/gcc/%)
+
+# What to run after each change: the programs, and the scenarios of the program redlock(1), except the longest two and two that
+# need Perl's modules. The tests mostly wait, so eight run at a time.
+CHECK_NOT = renewed_for_weeks terminals list json
+check: deps-demo ## the tests in a minute or two; needs a compiler, make and redis-server only
+	@$(MAKE) -s $(PROGRAMS:%=$(B)/cc/%) $(B)/cli/cli_test $(B)/redlock
+	@{ printf '%s\n' $(PROGRAMS:%=$(B)/cc/%); $(B)/cli/cli_test | grep -vx $(CHECK_NOT:%=-e %) | sed 's,^,$(B)/cli/cli_test ,'; } | \
+	    REDLOCK=$(B)/redlock test/check.sh
 
 # The smallest buffer for the texts of replies; the fewest requests, also without INFO; and the fewest bytes at once.
 SHORT = texts requests handshake reads
@@ -216,8 +229,8 @@ SHORT-reads = -DREDLOCK_READ_MAX=1
 $(B)/short/%: test/lock_test.c test/fake.c test/mini.c $(LIB) $(HEADERS)
 	@mkdir -p $(@D)
 	gcc $(SAN) $(SHORT-$*) -O1 -g $(WARN) $(POSIX) -I. -Itest $< test/fake.c test/mini.c $(CORE) -o $@
-test-short: $(SHORT:%=$(B)/short/%)
-	prove -e '' $^
+test-short: deps-programs $(SHORT:%=$(B)/short/%)
+	prove -e '' $(SHORT:%=$(B)/short/%)
 
 # The send buffer and the ring of requests at their limits.
 QUEUES = least most
@@ -226,16 +239,16 @@ QUEUE-most = -DREDLOCK_SEND_MAX=65535 -DREDLOCK_NODES_MAX=16
 $(B)/queue/%: test/queue_test.c test/lock_options.h test/tap.h $(CORE) $(HEADERS) Makefile
 	@mkdir -p $(@D)
 	gcc $(SAN) $(QUEUE-$*) -O1 -g $(WARN) $(POSIX) -I. -Itest $< $(filter-out node.c pipeline.c,$(CORE)) -o $@
-test-queue: $(QUEUES:%=$(B)/queue/%)
-	prove -e '' $^
+test-queue: deps-programs $(QUEUES:%=$(B)/queue/%)
+	prove -e '' $(QUEUES:%=$(B)/queue/%)
 
 test-switches: export CORE := $(CORE)
 test-switches: export WARN := $(WARN)
 test-switches: export POSIX := $(POSIX)
-test-switches: ## each feature switch added to the minimal build, and left out of the full one: passes lock_test, or is an #error
+test-switches: deps-programs ## each feature switch added to the minimal build, and left out of the full one: passes lock_test, or is an #error
 	prove -e sh test/switches.sh :: $(B)
 
-test-threads: test/thread_test.c test/servers.c $(LIB) $(HEADERS)
+test-threads: test/thread_test.c test/servers.c $(LIB) $(HEADERS) deps-programs
 	@mkdir -p $(B)/threads
 	gcc -fsanitize=thread -O1 -g $(WARN) $(POSIX) -pthread -I. -Itest $< test/servers.c $(LIB) -o $(B)/threads/thread_test
 	prove -e '' $(B)/threads/thread_test
@@ -245,7 +258,7 @@ TORTURED = socket setsockopt connect getsockopt getpeername getsockname send rec
            clock_gettime getrandom open read getaddrinfo if_indextoname pthread_atfork
 WRAPS = $(TORTURED:%=-Wl,--wrap=%)
 
-test-torture: test/torture_test.c test/side.h test/servers.c $(LIB) $(HEADERS)
+test-torture: test/torture_test.c test/side.h test/servers.c $(LIB) $(HEADERS) deps-programs
 	@mkdir -p $(B)/torture
 	gcc $(SAN) -O1 -g $(WARN) $(POSIX) -I. -Itest $< test/servers.c $(LIB) $(WRAPS) -o $(B)/torture/torture_test
 	prove -e '' $(B)/torture/torture_test
@@ -258,8 +271,8 @@ $(B)/lacks/%: test/net_test.c net.c $(OBJECTS-lacks)
 	$(COMPILE-lacks) $(patsubst %,-DREDLOCK_WITHOUT_%,$(if $(filter all,$*),$(LACKS),$*)) $< net.c $(OBJECTS-lacks) -o $@
 $(B)/lacks/torture: test/torture_test.c net.c $(OBJECTS-lacks)
 	$(COMPILE-lacks) $(LACKS:%=-DREDLOCK_WITHOUT_%) $< net.c $(OBJECTS-lacks) $(WRAPS) -o $@
-test-lacks: $(LACKS:%=$(B)/lacks/%) $(B)/lacks/all $(B)/lacks/torture ## net.c without getrandom, ppoll and others that not every system has
-	prove -j 4 -e '' $^
+test-lacks: deps-programs $(LACKS:%=$(B)/lacks/%) $(B)/lacks/all $(B)/lacks/torture ## net.c without getrandom, ppoll and others that not every system has
+	prove -j 4 -e '' $(LACKS:%=$(B)/lacks/%) $(B)/lacks/all $(B)/lacks/torture
 
 # `prove` runs each scenario as a separate test, in parallel, because the scenarios mostly wait. Then all again with sanitizers,
 # and with the static program.
@@ -269,8 +282,8 @@ $(B)/cli/redlock-san: $(CLI) $(wildcard cli/*.h) $(HEADERS)
 
 $(B)/cli/cli_test: test/cli_test.c test/program.c test/program.h test/proxy.c test/proxy.h test/fork_shim.c test/servers.c test/servers.h test/tap.h
 	@mkdir -p $(@D)
-	gcc -shared -fPIC -O1 $(WARN) test/fork_shim.c -o $(@D)/fork_shim.so
-	gcc -O1 -g $(WARN) $(POSIX) -Itest $< test/program.c test/proxy.c test/servers.c -o $@
+	$(CC) -shared -fPIC -O1 $(WARN) test/fork_shim.c -o $(@D)/fork_shim.so
+	$(CC) -O1 -g $(WARN) $(POSIX) -Itest $< test/program.c test/proxy.c test/servers.c -o $@
 
 test-cli: deps-cli ## the program on real servers: plain, with sanitizers, static
 	@$(MAKE) -s $(B)/cli/cli_test $(B)/redlock $(B)/cli/redlock-san $(B)/redlock-static
@@ -278,7 +291,7 @@ test-cli: deps-cli ## the program on real servers: plain, with sanitizers, stati
 	REDLOCK=$(B)/cli/redlock-san prove -j 8 -e $(B)/cli/cli_test $$($(B)/cli/cli_test | grep -v -e renewed_for_weeks) # it takes long
 	REDLOCK=$(B)/redlock-static prove -j 8 -e $(B)/cli/cli_test $$($(B)/cli/cli_test | grep -v -e fork_fails -e slow_names -e renewed_for_weeks) # a static program ignores LD_PRELOAD
 
-test-partition: test/partition_test.c test/late_test.c test/partition.h test/side.h test/servers.c $(LIB) $(HEADERS)
+test-partition: test/partition_test.c test/late_test.c test/partition.h test/side.h test/servers.c $(LIB) $(HEADERS) deps-partition
 	@mkdir -p $(B)/partition
 	gcc -O1 -g $(WARN) $(POSIX) -I. -Itest $< test/servers.c $(LIB) -o $(B)/partition/partition_test
 	gcc -O1 -g $(WARN) $(POSIX) -I. -Itest test/late_test.c test/servers.c $(LIB) -o $(B)/partition/late_test
@@ -313,11 +326,11 @@ $(B)/soak/soak: test/soak.c test/proxy.c test/proxy.h test/servers.c test/server
 	gcc -shared -fPIC -O2 $(WARN) -Itest test/clock_shim.c -o $(@D)/clock_shim.so
 	gcc -O2 -g $(WARN) $(POSIX) -I. -Itest $< test/proxy.c test/servers.c $(LIB) -o $@
 
-soak: deps-test $(B)/soak/soak ## MINUTES=n of processes that contend while servers, network and clocks fail
+soak: deps-programs $(B)/soak/soak ## MINUTES=n of processes that contend while servers, network and clocks fail
 	prove -v -e '' $(B)/soak/soak :: $(MINUTES) $(B)/soak/clock_shim.so
 
 # The public headers in each version of C++, redlock.c in each version of C; an example.
-test-build: $(LIB) $(HEADERS)
+test-build: deps-gcc $(LIB) $(HEADERS)
 	@mkdir -p $(B)/examples
 	for std in c++98 c++11 c++17 c++20; do \
 	    printf '#include "redlock.h"\n#include "url.h"\n' | g++ -std=$$std -Wall -Wextra -Wpedantic -Werror -I. -x c++ -c - -o $(B)/header.o || exit 1; \
@@ -335,12 +348,19 @@ TESTS = test-vendor test-cli soak mutants test-single model test-large test-swit
         test-lacks fuzz test-torture test-cpp test-lwip test-examples test-short test-tls test-queue test-threads \
         style test-cli-docs
 test: ## build and run all tests: two compilers, sanitizers, valgrind, single file, limits
-	@test/deps.sh test model vendor loops board transports cli
+	@test/deps.sh test
 	@$(MAKE) -s $(ONE) man $(B)/libredlock.a $(B)/redlock $(B)/redlock-static
 	@MAKE='$(MAKE)' PROGRAMS='$(PROGRAMS) thread_test torture_test partition_test late_test api_test tls_test lwip_test loops_test hpp_test check_test cli_test soak' test/all.sh $(TESTS)
 
+# The quick start, and then these commands of README; takes the last commit. SUITE=trixie is Debian 13, SUITE=bookworm is Debian 12.
+SUITE =
+COMPILERS = gcc clang
+RUN = demo check test
+fresh: deps-fresh ## SUITE=bookworm|trixie: README's commands on a new Debian system, with gcc only and with clang only; as root
+	@for compiler in $(COMPILERS); do test/fresh.sh $(B) "$(SUITE)" $$compiler $(RUN) || exit 1; done
+
 # redlock.hpp with two compilers, from C++11 on.
-test-cpp: test/hpp_test.cpp redlock.hpp test/servers.c $(LIB) $(HEADERS)
+test-cpp: deps-programs test/hpp_test.cpp redlock.hpp test/servers.c $(LIB) $(HEADERS)
 	@mkdir -p $(B)/cpp
 	for file in $(LIB:%.c=%) test/servers; do \
 	    gcc $(SAN) -O1 -g $(WARN) $(POSIX) -I. -Itest -c $$file.c -o $(B)/cpp/$${file##*/}.o || exit 1; \
@@ -352,7 +372,7 @@ test-cpp: test/hpp_test.cpp redlock.hpp test/servers.c $(LIB) $(HEADERS)
 	prove -e '' $(B)/cpp/hpp_test
 
 # redlock check on real servers with one wrong setting after the other.
-test-check: $(B)/redlock test/check_test.c test/servers.c test/servers.h test/tap.h
+test-check: deps-partition $(B)/redlock test/check_test.c test/servers.c test/servers.h test/tap.h
 	gcc -O1 -g $(WARN) $(POSIX) -Itest test/check_test.c test/servers.c -o $(B)/check_test
 	prove -e 'sh test/own_network.sh' $(B)/check_test :: $(B)/redlock
 
@@ -378,8 +398,8 @@ test-cli-bench: deps-cli $(B)/redlock $(B)/redlock-static $(B)/histogram_test $(
 	prove -e '' $(B)/histogram_test $(B)/libc_test
 	prove -e sh test/cli_bench.sh :: $(B)/redlock $(B)/redlock-static
 
-test-examples: test-build $(B)/demo $(B)/libredlock.a
-	test/examples.sh $(B)
+test-examples: deps-programs test-build $(B)/demo $(B)/libredlock.a
+	prove -e sh test/examples.sh :: $(B)
 
 LOOPS = epoll libuv libev libevent glib sd_event
 LOOP-libuv = $$(pkg-config --cflags --libs libuv)
@@ -439,7 +459,7 @@ $(B)/sim $(B)/sim-minimal: test/sim.c test/mini.c test/mini.h test/lock_options.
 	@mkdir -p $(@D)
 	$(CC) -O3 -flto=auto -g $(WARN) $(POSIX) $(if $(findstring minimal,$@),-DREDLOCK_MINIMAL=1 -DREDLOCK_PIPELINE_MAX=8) -I. -Itest $< test/mini.c $(CORE) -o $@
 
-sim: deps-test $(B)/sim $(B)/sim-minimal ## SEEDS=n simulated runs of several clients and servers with faults; FIRST=n is the first seed
+sim: deps-programs $(B)/sim $(B)/sim-minimal ## SEEDS=n simulated runs of several clients and servers with faults; FIRST=n is the first seed
 	prove -v -e '' $(B)/sim :: $(or $(FIRST),1) $(SEEDS)
 	prove -v -e '' $(B)/sim-minimal :: $(or $(FIRST),1) 3000
 
@@ -460,14 +480,14 @@ $(B)/api/mini.o: test/mini.c test/mini.h
 $(B)/api/%: test/api_test.c $(B)/api/mini.o test/lock_options.h test/tap.h $(CORE) $(HEADERS) Makefile
 	gcc $(SAN) -O1 -g $(WARN) $(POSIX) $(API-$*) -I. -Itest $< $(B)/api/mini.o $(CORE) -o $@
 
-api: deps-test $(API_SETS:%=$(B)/api/%) ## RUNS=n of all calls in random order, in every state of a lock; FIRST=n is the first seed
+api: deps-programs $(API_SETS:%=$(B)/api/%) ## RUNS=n of all calls in random order, in every state of a lock; FIRST=n is the first seed
 	prove -v -e '' $(API_SETS:%=$(B)/api/%) :: $(or $(FIRST),1) $(RUNS)
 
 SECONDS = 5
-fuzz: deps-test ## SECONDS=n of libFuzzer for each: decoder, addresses, the whole client
+fuzz: deps-programs ## SECONDS=n of libFuzzer for each: decoder, addresses, the whole client
 	prove -v -e 'sh' test/fuzz/fuzz.sh :: $(B) $(SECONDS)
 
-mutants: deps-test ## take out one rule at a time and see lock_test, safety_test or queue_test fail
+mutants: deps-programs ## take out one rule at a time and see lock_test, safety_test or queue_test fail
 	prove -e 'sh' test/mutants.sh :: $(B)
 
 $(B)/demo: examples/demo.c test/servers.c test/servers.h $(LIB) $(HEADERS)
@@ -489,21 +509,21 @@ machines: deps-machines ## MACHINES="..." the tests on other machines, by qemu: 
 	sh test/machines.sh $(B) $(MACHINES)
 
 SERVERS =
-test-servers: deps-test $(addprefix $(B)/gcc/,server_test node_test net_test fake_test) ## SERVERS="..." the tests with other servers: Redis 6.0 to 8.6, Valkey 8 and 9
+test-servers: deps-programs $(addprefix $(B)/gcc/,server_test node_test net_test fake_test) ## SERVERS="..." the tests with other servers: Redis 6.0 to 8.6, Valkey 8 and 9
 	@test/versions.sh $(B) test $(SERVERS)
 
 # Each proof takes minutes, so not in `make test`.
 prove: deps-prove ## with Frama-C: no input or call causes undefined behaviour in decoder, writer, address parser, queues or engine
 	prove -v -e sh test/prove/prove.sh :: $(B)
 
-coverage: deps-test ## lines of the library that the tests run
+coverage: deps-programs ## lines of the library that the tests run
 	@WRAPS='$(WRAPS)' LIMITS='$(TIGHT)' test/coverage.sh $(B) $(filter-out queue_test,$(PROGRAMS)) torture_test
 
-analyze: deps-test ## gcc -fanalyzer, clang-tidy and cppcheck: no findings
+analyze: deps-analyze ## gcc -fanalyzer, clang-tidy and cppcheck: no findings
 	prove -e 'sh' test/analyze.sh :: $(B)
 
-style: ## formatting, the length of functions, duplicate names
-	@test/style.sh
+style: deps-style ## formatting, the length of functions, duplicate names
+	prove -e sh test/style.sh
 
 # ---- Figures --------------------------------------------------------------------------------
 
@@ -522,7 +542,7 @@ $(B)/handover: bench/handover.c bench/figures.h test/servers.c test/servers.h $(
 	@mkdir -p $(@D)
 	$(CC) -O2 -g $(WARN) $(POSIX) -I. -Itest $< test/servers.c $(LIB) -o $@
 
-bench-servers: deps-test $(B)/bench $(B)/bench-script ## SERVERS="..." release by script and by native command
+bench-servers: deps-programs $(B)/bench $(B)/bench-script ## SERVERS="..." release by script and by native command
 	@test/versions.sh $(B) bench $(SERVERS)
 
 $(B)/conditions: bench/conditions.c bench/figures.h test/side.h test/servers.c test/servers.h $(LIB) $(HEADERS)
@@ -540,7 +560,7 @@ $(B)/instructions: bench/instructions.c test/fake.c test/fake.h test/mini.c test
 $(B)/instructions-single: bench/instructions.c test/fake.c test/fake.h test/mini.c test/mini.h $(ONE)
 	$(CC) -O2 -g $(WARN) $(POSIX) -I$(B)/single -I. $< test/fake.c test/mini.c $(ONE) -o $@
 
-instructions: deps-test $(B)/instructions $(B)/instructions-single ## instructions of the library for an acquire and a release, the same in each run
+instructions: deps-programs $(B)/instructions $(B)/instructions-single ## instructions of the library for an acquire and a release, the same in each run
 	@bench/instructions.sh $(B)
 
 $(B)/figures-cli: bench/cli.c bench/figures.h test/servers.c test/servers.h

@@ -9,21 +9,29 @@ PATH=$PATH:/usr/sbin:/sbin # not in every user's PATH
 
 # command:package; or a path, if the package has no command. A list can include another part by its name.
 demo='redis-server:redis-server redis-cli:redis-tools'
-test='demo prove:perl valgrind:valgrind clang:clang clang-format:clang-format g++:g++ pgrep:procps clang-tidy:clang-tidy
- cppcheck:cppcheck nft:nftables ip:iproute2 mandoc:mandoc'
-docs='demo mandoc:mandoc gawk:gawk mawk:mawk busybox:busybox codespell:codespell sqlite3:sqlite3 cmake:cmake meson:meson
- pkg-config:pkg-config g++:g++ prove:perl'
-model='spin:spin prove:perl'
-# prove: only if it is named, because it is large
+gcc='gcc:gcc g++:g++ prove:perl'
+clang='gcc clang:clang sanitizers'
+programs='demo clang pgrep:procps'
+valgrind='programs valgrind:valgrind'
+analyze='clang clang-tidy:clang-tidy cppcheck:cppcheck'
+partition='programs nft:nftables ip:iproute2'
+style='clang-format:clang-format prove:perl git:git'
+# all that `make test` needs
+test='programs valgrind analyze partition style docs model vendor loops board transports cli'
+docs='demo gcc git:git mandoc:mandoc gawk:gawk mawk:mawk busybox:busybox codespell:codespell sqlite3:sqlite3 cmake:cmake meson:meson
+ pkg-config:pkg-config'
+model='gcc spin:spin'
+# prove, fresh: only if they are named
 prove='frama-c:frama-c-base prove:perl'
 interop='demo node:nodejs npm:npm prove:perl'
-bench='demo strace:strace valgrind:valgrind gnuplot:gnuplot-nox etcd:etcd-server node:nodejs npm:npm python3:python3
+bench='demo gcc strace:strace valgrind:valgrind gnuplot:gnuplot-nox etcd:etcd-server node:nodejs npm:npm python3:python3
  /usr/include/hiredis/hiredis.h:libhiredis-dev /usr/lib/python3/dist-packages/redis:python3-redis'
-figures='demo strace:strace valgrind:valgrind arm-none-eabi-gcc:gcc-arm-none-eabi
+figures='demo gcc strace:strace valgrind:valgrind arm-none-eabi-gcc:gcc-arm-none-eabi
  /usr/lib/arm-none-eabi/newlib:libnewlib-arm-none-eabi arm-linux-gnueabihf-gcc:gcc-arm-linux-gnueabihf
  /usr/arm-linux-gnueabihf/include/stdio.h:libc6-dev-armhf-cross'
-board='demo prove:perl qemu-system-arm:qemu-system-arm arm-none-eabi-gcc:gcc-arm-none-eabi
+board='demo gcc qemu-system-arm:qemu-system-arm arm-none-eabi-gcc:gcc-arm-none-eabi
  /usr/lib/picolibc/arm-none-eabi:picolibc-arm-none-eabi'
+fresh='mmdebstrap:mmdebstrap git:git'
 lwip_board='board dpkg-source:dpkg-dev'
 # not gcc-multilib, which conflicts with the cross compilers
 machines='board qemu-s390x-static:qemu-user-static musl-gcc:musl-tools
@@ -31,23 +39,28 @@ machines='board qemu-s390x-static:qemu-user-static musl-gcc:musl-tools
  mips-linux-gnu-gcc:gcc-mips-linux-gnu /usr/mips-linux-gnu/include/stdio.h:libc6-dev-mips-cross
  powerpc-linux-gnu-gcc:gcc-powerpc-linux-gnu /usr/powerpc-linux-gnu/include/stdio.h:libc6-dev-powerpc-cross
  s390x-linux-gnu-gcc:gcc-s390x-linux-gnu /usr/s390x-linux-gnu/include/stdio.h:libc6-dev-s390x-cross
- /usr/lib32/libc.a:libc6-dev-i386 /usr/lib/gcc/x86_64-linux-gnu/12/32/libgcc.a:gcc-12-multilib'
-vendor='clang:clang g++:g++ tcc:tcc musl-gcc:musl-tools cmake:cmake meson:meson pkg-config:pkg-config prove:perl git:git
+ /usr/lib32/libc.a:libc6-dev-i386 gcc_32_bits'
+vendor='clang arm-none-eabi-gcc:gcc-arm-none-eabi tcc:tcc musl-gcc:musl-tools cmake:cmake meson:meson pkg-config:pkg-config git:git
  /usr/lib/python3/dist-packages/yaml:python3-yaml /usr/lib/python3/dist-packages/kconfiglib.py:python3-kconfiglib
  /usr/include/x86_64-linux-gnu/gnu/stubs-32.h:libc6-dev-i386'
-loops='demo prove:perl valgrind:valgrind pkg-config:pkg-config /usr/include/uv.h:libuv1-dev /usr/include/ev.h:libev-dev
+loops='valgrind pkg-config:pkg-config /usr/include/uv.h:libuv1-dev /usr/include/ev.h:libev-dev
  /usr/include/event2/event.h:libevent-dev /usr/include/glib-2.0/glib.h:libglib2.0-dev
  /usr/include/systemd/sd-event.h:libsystemd-dev'
-transports='demo prove:perl openssl:openssl ip:iproute2 /usr/include/mbedtls/ssl.h:libmbedtls-dev
+transports='demo gcc openssl:openssl ip:iproute2 /usr/include/mbedtls/ssl.h:libmbedtls-dev
  /usr/include/lwip/lwipopts.h:liblwip-dev /usr/include/slirp/libslirp.h:libslirp-dev'
 static='musl-gcc:musl-tools'
-cli='demo static ps:procps mandoc:mandoc groff:groff-base systemd-analyze:systemd bash:bash prove:perl'
-parts='demo test docs model interop bench figures board lwip_board machines vendor loops transports static cli'
+cli='demo gcc static ps:procps mandoc:mandoc groff:groff-base systemd-analyze:systemd bash:bash'
+parts='test interop bench figures lwip_board machines'
 
 missing=
 look_for() { # ITEM ...
     for item in "$@"; do
         case $item in
+        sanitizers) # without its run-time library -fsanitize does not link
+            echo 'int main(void) { return 0; }' | clang -fsanitize=address -x c - -o /dev/null 2>/dev/null ||
+                missing="$missing libclang-rt-dev" ;;
+        gcc_32_bits) # the package of this gcc's version
+            [ -e "$(gcc -m32 -print-libgcc-file-name 2>&1)" ] || missing="$missing gcc-$(gcc -dumpversion)-multilib" ;;
         /*) [ -e "${item%%:*}" ] || missing="$missing ${item#*:}" ;;
         *:*) command -v "${item%%:*}" >/dev/null 2>&1 || missing="$missing ${item#*:}" ;;
         *) eval "look_for \$$item" ;;
@@ -56,11 +69,8 @@ look_for() { # ITEM ...
 }
 # shellcheck disable=SC2086 # a list of words
 look_for ${*:-$parts}
-case " ${*:-$parts} " in *\ test\ *) # without its run-time library -fsanitize does not link
-    echo 'int main(void) { return 0; }' | clang -fsanitize=address -x c - -o /dev/null 2>/dev/null ||
-        missing="$missing libclang-rt-dev" ;;
-esac
 [ -n "$missing" ] || exit 0
+missing=$(for package in $missing; do echo "$package"; done | sort -u | tr '\n' ' ')
 
 sudo=
 if [ "$(id -u)" -ne 0 ]; then
@@ -68,11 +78,11 @@ if [ "$(id -u)" -ne 0 ]; then
     command -v sudo >/dev/null 2>&1 || sudo=none
 fi
 if ! command -v apt-get >/dev/null 2>&1 || [ "$sudo" = none ]; then
-    echo "deps: missing:$missing" >&2
+    echo "deps: missing: $missing" >&2
     echo "deps: apt-get is missing, or you may not use it. Please install these packages (Debian's names) and try again." >&2
     exit 1
 fi
-echo "deps: installing through apt-get:$missing"
+echo "deps: installing through apt-get: $missing"
 echo "deps: (redis-server's package may start a server on port 6379; the tests do not use that server)"
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT

@@ -11,6 +11,7 @@ man=$1/man/man3
 number=0 status=0
 mkdir -p "$build"
 : >"$build/complaints"
+files=$(test/files.sh) || exit 1
 
 awk() { # a warning is a failure, see the last check
     # shellcheck disable=SC2086 # "busybox awk"
@@ -110,14 +111,12 @@ check 'docs/settings.md has the limits and their defaults' "$(
 # ---- Texts
 
 # Without comments, which may have notes for authors.
-texts=$(find . -name '*.md' ! -path './build/*' ! -path "./$1/*" ! -path '*/node_modules/*' | sort)
+texts=$(echo "$files" | grep '\.md$')
 for text in $texts; do
-    sed '/^<!--/,/-->$/d' "$text" | awk -v text="${text#./}" '{ print text ": " $0 }'
+    sed '/^<!--/,/-->$/d' "$text" | awk -v text="$text" '{ print text ": " $0 }'
 done >"$build/texts"
 # All pages except the table of sizes.
-pages=$(for text in README.md SECURITY.md CONTRIBUTING.md docs/*.md; do
-    case $text in docs/sizes.md) ;; *) echo "$text" ;; esac
-done)
+pages=$(echo "$texts" | grep -xE '(README|SECURITY|CONTRIBUTING|docs/[^/]*)\.md' | grep -vx docs/sizes.md)
 
 # named PATTERN - FILE: NAME for each that is named in the texts between `` or ()
 named() {
@@ -147,7 +146,7 @@ check 'headings that links name exist' "$(named '[]][(][^) ]*#[^) ]*[)]' | while
     file=$(echo "$file" | sed 's,^\./,,; s,[^/.]*/\.\./,,')
     grep -qxF "$file#${name#*#}" "$build/anchors" || echo "$text: $name"
 done)"
-check 'each page is linked from docs/index.md' "$(for page in README.md SECURITY.md CONTRIBUTING.md CHANGELOG.md docs/*.md; do
+check 'each page is linked from docs/index.md' "$(for page in $pages CHANGELOG.md docs/sizes.md; do
     case $page in docs/index.md) continue ;; docs/*) name=${page#docs/} ;; *) name=../$page ;; esac
     grep -qF "]($name)" docs/index.md || echo "$page"
 done)"
@@ -156,7 +155,7 @@ missing=$(named '`[a-z][a-z_0-9/.-]*([.](c|h|hpp|cpp|md|sh|awk|pml|svg)|/)`' | w
         [ -n "$(find . -name "$name" ! -path './build/*')" ] || echo "$text: $name"
 done)
 # files that a reader or an install creates
-check 'files that are named exist' "$(echo "$missing" | grep -vE '((redlock_all|lock|backup|pump)[.](c|cpp)|redlock_limits[.]h)$')"
+check 'files that are named exist' "$(echo "$missing" | grep -vE '((redlock_all|redlock_core|lock|backup|pump)[.](c|cpp)|redlock_limits[.]h)$')"
 ${MAKE:-make} -pnq 2>/dev/null | sed -n 's/^\([a-z][a-z-]*\):.*/\1/p' | sort -u >"$build/targets"
 check 'make targets that are named exist' "$(named '`make [a-z -]+[ `]' | while read -r text _ names; do
     for name in $(echo "$names" | tr -d '`'); do
@@ -180,9 +179,8 @@ check 'one version everywhere' "$(
     [ "$(echo "$version" | awk -F . '{ print 1000000 * $1 + 1000 * $2 + $3 }')" = \
         "$(sed -n 's/^#define REDLOCK_VERSION_NUMBER \([0-9]*\).*/\1/p' redlock.h)" ] || echo REDLOCK_VERSION_NUMBER
 )"
-check 'each source file names its licence' "$(find . -type f \( -name '*.[ch]' -o -name '*.?pp' -o -name '*.sh' -o -name '*.awk' \
-    -o -name '*.pml' -o -name '*.js' -o -name Makefile -o -name CMakeLists.txt -o -name meson.build \) \
-    ! -path './build/*' ! -path "./$1/*" ! -path '*/node_modules/*' -exec grep -L 'SPDX-License-Identifier: MIT' {} +)"
+check 'each source file names its licence' "$(echo "$files" |
+    grep -E '\.([ch]|.pp|sh|awk|pml|js)$|(^|/)(Makefile|CMakeLists\.txt|meson\.build)$' | xargs grep -L 'SPDX-License-Identifier: MIT')"
 
 # ---- Language
 
@@ -206,7 +204,8 @@ check 'README: at most 30 words in a sentence' "$(awk '
     { held = held $0 " " }
     END { end_paragraph() }' README.md)"
 # shellcheck disable=SC2086 # a list of words
-check 'spelling' "$(codespell --ignore-words test/words.txt $pages CHANGELOG.md docs/man/*.txt docs/redlock.7 cli/redlock.1 ./*.h ./*.hpp examples/*.c examples/*/*.[ch] 2>&1)"
+check 'spelling' "$(codespell --ignore-words test/words.txt $pages CHANGELOG.md $(echo "$files" |
+    grep -xE 'docs/man/.*\.txt|docs/redlock\.7|cli/redlock\.1|[^/]*\.(h|hpp)|examples/.*\.[ch]') 2>&1)"
 # shellcheck disable=SC2086 # a list of words
 check 'the terms of the field, no home-made terms' "$(grep -nwiE \
     'dialled|greeting|greeted|wake-up|undoing|healing|healed|hang up|hangs up|gives it back|lets go|be it|to be had|of yours|by itself|oftener|blots' \

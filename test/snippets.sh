@@ -15,15 +15,13 @@
 # SPDX-FileCopyrightText: the redlock authors
 # SPDX-License-Identifier: MIT
 set -u
-here=$(pwd)
 build=$1
 . test/servers.sh
 . test/tap.sh
 
 # The excluded pages have blocks for other machines, or for developers of the library.
-texts=$(for text in README.md docs/*.md; do
-    case $text in docs/embedded.md | docs/platforms.md | docs/design.md | docs/sizes.md) ;; *) echo "$text" ;; esac
-done)
+files=$(test/files.sh) || exit 1
+texts=$(echo "$files" | grep -xE 'README\.md|docs/[^/]*\.md' | grep -vxE 'docs/(embedded|platforms|design|sizes)\.md')
 
 # ---- Servers, with the permissions
 
@@ -79,7 +77,7 @@ check 'each block says what it is' known_kinds
 # A copy of the sources: the blocks write into it.
 tree=$folder/tree
 mkdir "$tree"
-tar -c --exclude=./.git --exclude=./build --exclude="./$build" . | tar -x -C "$tree" || exit 1
+echo "$files" | tar -c -T - | tar -x -C "$tree" || exit 1
 cd "$tree" || exit 1
 REDLOCK_NODES=$nodes
 REDLOCK_NODE_TIMEOUT=5s # a machine may be paused for a second
@@ -134,7 +132,7 @@ END
 program() { # FILE COMPILER - by the command in its first line
     command=$(sed -n '1s,^/\* \(.* && \./.*\) \*/$,\1,p' "$1")
     [ -n "$command" ] || { echo 'no command in the first line'; return 1; }
-    file=$(echo "$command" | tr ' ' '\n' | grep -v '^build/' | grep '\.c[p]*$' | while read -r word; do [ -e "$here/$word" ] || echo "$word"; done)
+    file=$(echo "$command" | tr ' ' '\n' | grep -v '^build/' | grep '\.c[p]*$' | while read -r word; do echo "$files" | grep -qx "$word" || echo "$word"; done)
     [ -n "$file" ] || { echo "no new source file in: $command"; return 1; }
     cp "$1" "$file"
     # shellcheck disable=SC2086 # a list of words
@@ -294,7 +292,7 @@ servers_target() { # `make servers`, and the ports that it names
     wait $started
     return $found
 }
-if grep -q '`make servers`' "$here/README.md"; then
+if grep -q '`make servers`' README.md; then
     check 'README: make servers starts five servers and prints their addresses' servers_target
     no_port() { # no number, or too few ports after it; as the shell reads abc, its servers would have the ports 0 to 4
         for port in abc 0 65532; do

@@ -1,43 +1,64 @@
 #!/bin/sh
 # style.sh - formatting; long functions and files, files that offer many functions; statics with one name in two files (they
-# would collide in the single file); rules without a test.
+# would collide in the single file); rules without a test. As TAP.
 #
 # SPDX-FileCopyrightText: the redlock authors
 # SPDX-License-Identifier: MIT
-set -eu
-status=0
-complain() {
-    echo "style: $*" >&2
-    status=1
+set -u
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+. test/tap.sh
+
+none() { # COMMAND ... - succeeds if the command prints nothing
+    "$@" >"$folder/found"
+    cat "$folder/found"
+    [ ! -s "$folder/found" ]
 }
 
-clang-format --dry-run --Werror ./*.[ch] ./*.hpp test/*.[ch] test/*.cpp examples/*.c examples/*/*.[ch] cli/*.[ch] cli/*/*.c bench/*.[ch] bench/peers/*.c || complain "run clang-format"
+files=$(test/files.sh) || exit 1
+sources=$(echo "$files" | grep -E '\.([ch]|.pp)$' | grep -v '^test/.*/')
+# shellcheck disable=SC2086 # a list of words
+check 'clang-format' clang-format --dry-run --Werror $sources
 
+# shellcheck disable=SC2046 # lists of words
 # A function begins at a "{" in the first column and ends at a "}" there.
-long=$(awk 'FNR == 1 { start = 0 } /^{/ { start = FNR } /^}/ && start { if (FNR - start > 70) print FILENAME ":" start; start = 0 }' ./*.c cli/*.c)
-[ -z "$long" ] || complain "functions above 70 lines: $long"
+check 'functions: at most 70 lines' none awk \
+    'FNR == 1 { start = 0 } /^{/ { start = FNR } /^}/ && start { if (FNR - start > 70) print FILENAME ":" start; start = 0 }' \
+    $(echo "$sources" | grep -xE '(cli/)?[^/]*\.c')
 
 library="$(sed -n 's/^CORE = //p' Makefile) net.c url.c"
 engine=$(echo "$library" | sed 's/ resp\.c.*//')
-for file in $library ./*.h; do
-    [ "$(wc -l <"$file")" -le 1100 ] || complain "$file has more than 1,100 lines"
-done
-[ "$(wc -l <redlock.h)" -le 450 ] || complain 'redlock.h has more than 450 lines'
-for file in $engine; do
-    [ "$(sed -n 's/^REDLOCK_PRIVATE [^(]*[ *]\([a-z_0-9]*\)(.*/\1/p' "$file" | sort -u | wc -l)" -le 8 ] ||
-        complain "$file offers more than eight functions to the others"
-done
-statics() { sed -n 's/^static [^=(]*[ *]\([a-z_0-9]*\)(.*/\1/p' "$@"; }
-twice=$(for file in $library; do
-    statics "$file" | sort -u # a feature that can be left out has two definitions
-done | sort | uniq -d)
-[ -z "$twice" ] || complain "one name in two files: $twice"
+long() { # LINES FILE ... - the longer ones
+    lines=$1
+    shift
+    for file in "$@"; do [ "$(wc -l <"$file")" -le "$lines" ] || echo "$file: $(wc -l <"$file")"; done
+}
 # shellcheck disable=SC2086 # a list of words
-foreign=$(statics $library | grep -v -e '^rl_' -e '^resp_' -e '^net_' -e '^url_' || true)
-[ -z "$foreign" ] || complain "statics without the prefix of their file: $foreign"
-
-for rule in $(sed -n 's/^   R\([0-9]*\) .*/\1/p' redlock.c node.c | sort -u); do
-    grep -q "$(printf 'r%02d' "$rule")_" test/lock_test.c || complain "rule R$rule has no test"
-done
-[ $status -eq 0 ] && echo "style: no complaint"
-exit $status
+check 'files: at most 1,100 lines' none long 1100 $library $(echo "$sources" | grep -x '[^/]*\.h')
+check 'redlock.h: at most 450 lines' none long 450 redlock.h
+offers() {
+    for file in $engine; do
+        [ "$(sed -n 's/^REDLOCK_PRIVATE [^(]*[ *]\([a-z_0-9]*\)(.*/\1/p' "$file" | sort -u | wc -l)" -le 8 ] || echo "$file"
+    done
+}
+check 'a file offers at most eight functions to the others' none offers
+statics() { sed -n 's/^static [^=(]*[ *]\([a-z_0-9]*\)(.*/\1/p' "$@"; }
+twice() {
+    for file in $library; do
+        statics "$file" | sort -u # a feature that can be left out has two definitions
+    done | sort | uniq -d
+}
+check 'no name is in two files' none twice
+foreign() { # shellcheck disable=SC2086 # a list of words
+    statics $library | grep -v -e '^rl_' -e '^resp_' -e '^net_' -e '^url_'
+}
+check 'statics have the prefix of their file' none foreign
+untested() {
+    rules=$(sed -n 's/^   R\([0-9]*\) .*/\1/p' redlock.c node.c | sort -u)
+    [ -n "$rules" ] || echo 'no rule is found'
+    for rule in $rules; do
+        grep -q "$(printf 'r%02d' "$rule")_" test/lock_test.c || echo "R$rule"
+    done
+}
+check 'each rule has a test' none untested
+done_testing

@@ -16,7 +16,7 @@ mkdir -p "$folder/one"
 shift 2
 tar -C "$folder" -xzf "$build/redlock-$version.tar.gz"
 source=$folder/redlock-$version
-cp "$source/single/redlock_all.c" "$source/single/redlock.h" "$folder/one"
+cp "$source/single/redlock_all.c" "$source/single/redlock_core.c" "$source/single/redlock.h" "$folder/one"
 
 # A user's program: exit status 0 if the library that it was linked with has this version and works.
 cat >"$folder/app.c" <<'END'
@@ -126,6 +126,28 @@ for name in a b; do
 done
 check "two such shared libraries in one program" gcc twice.c ./libhidden_a.so ./libhidden_b.so -o twice
 check "that program runs, too" ./twice
+# redlock_core.c with the headers that every compiler brings along, and these functions of a C library
+mkdir core
+cat >core/string.h <<'END'
+#include <stddef.h>
+void *memcpy(void *restrict, const void *restrict, size_t);
+void *memset(void *, int, size_t);
+void *memchr(const void *, int, size_t);
+int memcmp(const void *, const void *, size_t);
+int strcmp(const char *, const char *);
+int strncmp(const char *, const char *, size_t);
+char *strstr(const char *, const char *);
+size_t strlen(const char *);
+END
+firmware() { # OPTION ... - calls these functions, and the compiler's for 64-bit products, 32-bit quotients and switches only
+    arm-none-eabi-gcc "$@" -mthumb -std=c99 -Os -Wall -Wextra -Wpedantic -Werror -ffreestanding -nostdinc \
+        -isystem "$(arm-none-eabi-gcc -print-file-name=include)" -isystem core -c redlock_core.c -o core.o &&
+        ! arm-none-eabi-nm -u core.o | awk '{ print $2 }' | grep -vE '^(mem|str|__gnu_thumb1_case|__aeabi_lmul$|__aeabi_uidiv(mod)?$)'
+}
+for cpu in cortex-m0plus cortex-m4; do
+    check "redlock_core.c for firmware on $cpu, without a system header" firmware -mcpu=$cpu
+    check "redlock_core.c for firmware on $cpu, minimal" firmware -mcpu=$cpu -DREDLOCK_MINIMAL=1
+done
 cd "$here" || exit 1
 
 # ---- The release ----
@@ -149,7 +171,7 @@ lacks() { # without the file there is no release, and make says this. git is kep
     [ $made -ne 0 ] && grep "$2" "$folder/lacks"
 }
 check "without one of its files there is no release" lacks docs/cpp.md cpp.md
-check "without a list of files the release says so" lacks SHA256SUMS '^release: neither SHA256SUMS nor git lists the files'
+check "without a list of files the release says so" lacks SHA256SUMS '^neither SHA256SUMS nor git lists the files'
 listed() { # SHA256SUMS lists each file and no other
     (cd "$build" && sha256sum -c "redlock-$version.tar.gz.sha256") && cd "$source" && sha256sum --quiet -c SHA256SUMS &&
         sed 's/^[^ ]*  //' SHA256SUMS >"$folder/listed" &&
@@ -158,7 +180,7 @@ listed() { # SHA256SUMS lists each file and no other
 check "the checksums are right, and cover all files" listed
 cd "$here" || exit 1
 has() { # files that another step would have to make
-    for file in single/redlock_all.c single/redlock.h man/man1/redlock.1 man/man3/redlock.3 man/man3/redlock_acquire.3 man/man7/redlock.7 "$@"; do
+    for file in single/redlock_all.c single/redlock_core.c single/redlock.h man/man1/redlock.1 man/man3/redlock.3 man/man3/redlock_acquire.3 man/man7/redlock.7 "$@"; do
         [ -s "$source/$file" ] || return 1
     done
 }
