@@ -163,9 +163,10 @@ enum { TUNNELS = 16, PIECES = 64, PIECE = 4096 };
 
 /* A process that forwards bytes RTT_MS / 2 later. A connect takes no time here: the caller adds a round trip. It counts how
    often a client sends for the first time, or after an answer: each of these is a round trip. */
-static struct {
+struct relayed {
     volatile unsigned trips; /* the maximum of all connections */
-} * relayed;                 /* shared by both processes */
+};
+static struct relayed *relayed; /* shared by both processes */
 
 struct piece {
     long long due_us;

@@ -18,10 +18,12 @@
 
 enum { NODES = 5, MOST = 256, TURNS_MAX = 100000, WORK_MS = 8, REST_MS = 5 };
 
-static struct shared {
+struct shared {
     double released_us, took_us[TURNS_MAX], longest_us[MOST];
     long turns, inside, overlaps, attempts, wins[MOST];
-} * shared; /* only the holder of the lock writes; wins and longest_us have an element for each process */
+};
+static struct shared *shared; /* only the holder of the lock writes; wins and longest_us have an
+                                 element for each process */
 
 static struct server servers[NODES];
 static long wanted = 400;

@@ -10,8 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void __attribute__((format(printf, 3, 4)))
-finds(struct finding *finding, enum verdict verdict, const char *format, ...)
+static void finds(struct finding *finding, enum verdict verdict, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+static void finds(struct finding *finding, enum verdict verdict, const char *format, ...)
 {
     va_list arguments;
 

@@ -13,10 +13,12 @@
 
 int may_wait = 1;
 
+static void say_list(enum level level, const char *format, va_list arguments)
+    __attribute__((format(printf, 2, 0)));
+
 /* One write for each line, because other processes may also write to stderr. While a lock is held a line is dropped if the write
    would block. */
-static void __attribute__((format(printf, 2, 0)))
-say_list(enum level level, const char *format, va_list arguments)
+static void say_list(enum level level, const char *format, va_list arguments)
 {
     struct pollfd fd = {STDERR_FILENO, POLLOUT, 0};
     char text[1024], line[1500], prefix[8] = "";

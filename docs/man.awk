@@ -184,19 +184,22 @@ function scan(s, ends) {
 
 # ---- Setting: plain English with names of C in it becomes mdoc.
 
+# Every `from` in s becomes `to`. Not gsub: what a backslash means in its replacement differs between versions of awk.
+function replaced(s, from, to,    at, out) {
+    while ((at = index(s, from)) > 0) {
+        out = out substr(s, 1, at - 1) to
+        s = substr(s, at + length(from))
+    }
+    return out s
+}
+
 function escape(s) {
-    gsub(/\\/, "\\e", s)
-    gsub(/~/, "\\(ti", s)
-    gsub(/\^/, "\\(ha", s)
-    gsub(/->/, "\\->", s)
-    return s
+    return replaced(replaced(replaced(replaced(s, "\\", "\\e"), "~", "\\(ti"), "^", "\\(ha"), "->", "\\->")
 }
 
 # In an argument of a macro, between quotes.
 function quoted(s) {
-    s = escape(s)
-    gsub(/"/, "\\(dq", s)
-    return s
+    return replaced(escape(s), "\"", "\\(dq")
 }
 
 function bold(s) { return "\\fB" s "\\fP" }
@@ -231,8 +234,7 @@ function put(s) {
 
 # A paragraph, each sentence on a separate line, so that the blanks behind them are set alike.
 function paragraph(s) {
-    s = marked(trim(s))
-    gsub(/e\.g\. /, "e.g.\\ ", s)
+    s = replaced(marked(trim(s)), "e.g. ", "e.g.\\ ")
     while (match(s, /[^ .][.!?][)"]* /)) {
         put_text(substr(s, 1, RSTART + RLENGTH - 2))
         s = substr(s, RSTART + RLENGTH)

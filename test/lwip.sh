@@ -7,11 +7,8 @@
 #
 # SPDX-FileCopyrightText: the redlock authors
 # SPDX-License-Identifier: MIT
-PATH=$PATH:/usr/sbin:/sbin # not in every user's PATH
+. test/network.sh
 [ "$2" = tap ] || exec "$@"
-inside='ip link set lo up && ip tuntap add dev tap0 mode tap && ip addr add 192.168.77.1/24 dev tap0 &&
-    ip link set tap0 mtu 576 up'
-if unshare -rn sh -c "$inside" 2>/dev/null; then
-    PRECONFIGURED_TAPIF=tap0 exec unshare -rn sh -c "$inside && exec \"\$@\"" sh "$@"
-fi
+in_network 'ip link set lo up && ip tuntap add dev tap0 mode tap && ip addr add 192.168.77.1/24 dev tap0 &&
+    ip link set tap0 mtu 576 up' env PRECONFIGURED_TAPIF=tap0 "$@"
 echo '1..0 # SKIP creating a tap device is not permitted: lwIP is tested through libslirp only'

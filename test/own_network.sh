@@ -4,9 +4,7 @@
 #
 # SPDX-FileCopyrightText: the redlock authors
 # SPDX-License-Identifier: MIT
-PATH=$PATH:/usr/sbin:/sbin # not in every user's PATH
-inside='ip link set lo up && ip address add 10.11.12.13/32 dev lo && ip address add 192.0.2.13/32 dev lo'
-if unshare -rn sh -c "$inside" 2>/dev/null; then
-    REDLOCK_OWN_NETWORK=1 exec unshare -rn sh -c "$inside && exec \"\$0\" \"\$@\"" "$@"
-fi
+. test/network.sh
+in_network 'ip link set lo up && ip address add 10.11.12.13/32 dev lo && ip address add 192.0.2.13/32 dev lo' \
+    env REDLOCK_OWN_NETWORK=1 "$@"
 exec "$@"

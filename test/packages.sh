@@ -175,7 +175,7 @@ meson_sources() {
 import json, os, sys
 introspected = json.load(open(sys.argv[1]))
 print(introspected["projectinfo"]["version"])
-print(*[os.path.basename(file) for target in introspected["targets"] for sources in target["target_sources"] for file in sources["sources"]])
+print(*[os.path.basename(file) for target in introspected["targets"] for sources in target["target_sources"] for file in sources.get("sources", [])])
 END
     same version "$version" "$(sed -n 1p "$folder/meson.got")" && same sources "$all" "$(sed -n 2p "$folder/meson.got" | words)"
 }

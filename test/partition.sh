@@ -4,10 +4,7 @@
 #
 # SPDX-FileCopyrightText: the redlock authors
 # SPDX-License-Identifier: MIT
-PATH=$PATH:/usr/sbin:/sbin # not in every user's PATH
-inside='ip link set lo up && nft add table ip redlock &&
-    nft "add chain ip redlock input { type filter hook input priority 0; }"'
-if unshare -rn sh -c "$inside" 2>/dev/null; then
-    exec unshare -rn sh -c "$inside && exec \"\$0\"" "$1"
-fi
+. test/network.sh
+in_network 'ip link set lo up && nft add table ip redlock &&
+    nft "add chain ip redlock input { type filter hook input priority 0; }"' "$@"
 echo '1..0 # SKIP creating a network namespace with a packet filter is not permitted'

@@ -69,10 +69,14 @@ void end_with(pid_t parent)
 
 int open_descriptors(void)
 {
-    int fd, count = 0;
+    DIR *all_of_them = opendir("/dev/fd"); /* valgrind reports a closed one that is asked for */
+    int count = 0;
 
-    for (fd = 0; fd < 1024; fd++)
-        count += fcntl(fd, F_GETFD) >= 0;
+    if (all_of_them == NULL)
+        fail("/dev/fd", strerror(errno));
+    while (readdir(all_of_them) != NULL)
+        count++;
+    closedir(all_of_them);
     return count;
 }
 

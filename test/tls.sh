@@ -31,10 +31,11 @@ certificates() {
     cat "$folder/unknown.pem" "$folder/ca.pem" >"$folder/bundle.pem" # mbedTLS 2.28 does not know keys of Ed25519
     make server 10 "$here" ca
     make stranger 10 "$here" other-ca
-    make expired -1 "$here" ca
+    make expired 0 "$here" ca
     make elsewhere 10 'subjectAltName=IP:127.0.0.2,DNS:elsewhere.example' ca
     make client 10 'subjectAltName=DNS:client.example' ca
     make other-client 10 'subjectAltName=DNS:client.example' other-ca
+    sleep 2 # the certificate of 0 days, given until its first second
 }
 
 certificates >"$folder/log" 2>&1

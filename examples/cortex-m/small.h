@@ -21,9 +21,6 @@
 #define REDLOCK_ERROR_MAX 23   /* node 56 */
 #define REDLOCK_PIPELINE_MAX 3 /* locks in progress at once, plus one. node 40 */
 #define RESP_TEXT_MAX 20       /* stored bytes of a server's text. node 40 */
-#ifndef REDLOCK_MINIMAL        /* which needs none */
-#define RESP_DEPTH_MAX 2       /* the reply to HELLO needs this. node 8 */
-#endif
 
 /* The longest command without these features, an extension, must fit; each byte of key and label adds to it. */
 #define REDLOCK_KEY_MAX 16

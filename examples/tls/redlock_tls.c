@@ -9,6 +9,7 @@
 
 #include <mbedtls/error.h>
 #include <mbedtls/net_sockets.h>
+#include <mbedtls/version.h>
 
 static struct redlock_tls_session *tls_of(const struct redlock_node *node)
 {
@@ -336,7 +337,27 @@ static void tls_wait(void *context, struct redlock_node *nodes, unsigned count, 
             events[i] |= REDLOCK_READABLE;
 }
 
-/* ---- Set up --------------------------------------------------------------------------------- */
+/* ---- Set up. mbedTLS 2.28 and 3.x differ in two functions ----------------------------------- */
+
+static int tls_parse_key(struct redlock_tls *tls, const char *file)
+{
+#if MBEDTLS_VERSION_NUMBER >= 0x03000000
+    return mbedtls_pk_parse_keyfile(&tls->key, file, NULL, tls_random, tls);
+#else
+    return mbedtls_pk_parse_keyfile(&tls->key, file, NULL);
+#endif
+}
+
+/* TLS 1.2. TLS 1.3 sends its tickets after the handshake, and needs psa_crypto_init() before. */
+static void tls_set_version(mbedtls_ssl_config *config)
+{
+#if MBEDTLS_VERSION_NUMBER >= 0x03020000
+    mbedtls_ssl_conf_min_tls_version(config, MBEDTLS_SSL_VERSION_TLS1_2);
+    mbedtls_ssl_conf_max_tls_version(config, MBEDTLS_SSL_VERSION_TLS1_2);
+#else
+    mbedtls_ssl_conf_min_version(config, MBEDTLS_SSL_MAJOR_VERSION_3, MBEDTLS_SSL_MINOR_VERSION_3);
+#endif
+}
 
 int redlock_tls_init(struct redlock_tls *tls, const struct redlock_io *below,
                      const char *authorities_file, const char *certificate_file,
@@ -373,13 +394,12 @@ int redlock_tls_init(struct redlock_tls *tls, const struct redlock_io *below,
     if (code == 0 && certificate_file != NULL)
         code = mbedtls_x509_crt_parse_file(&tls->certificate, certificate_file);
     if (code == 0 && certificate_file != NULL)
-        code = mbedtls_pk_parse_keyfile(&tls->key, key_file, NULL);
+        code = tls_parse_key(tls, key_file);
     if (code == 0 && certificate_file != NULL)
         code = mbedtls_ssl_conf_own_cert(&tls->config, &tls->certificate, &tls->key);
     mbedtls_ssl_conf_ca_chain(&tls->config, &tls->authorities, NULL);
     mbedtls_ssl_conf_authmode(&tls->config, MBEDTLS_SSL_VERIFY_REQUIRED);
-    mbedtls_ssl_conf_min_version(&tls->config, MBEDTLS_SSL_MAJOR_VERSION_3,
-                                 MBEDTLS_SSL_MINOR_VERSION_3); /* TLS 1.2 */
+    tls_set_version(&tls->config);
     mbedtls_ssl_conf_rng(&tls->config, tls_random, tls);
     return code;
 }

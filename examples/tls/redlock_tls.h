@@ -1,5 +1,5 @@
 /* redlock_tls.h - struct redlock_io over TLS: mbedTLS on top of another struct redlock_io, on POSIX redlock_posix(). Copy the two
-   files. Written for mbedTLS 2.28 (TLS 1.2); see below for 3.x.
+   files. For mbedTLS 2.28 and 3.x, with TLS 1.2.
 
        struct redlock_tls tls;
 
@@ -27,13 +27,9 @@
    One struct redlock_tls is for one client. mbedTLS allocates about 40 KB for each connection, and about 2 KB for each session
    that may be resumed.
 
-   Mbed TLS 3.x. Not built here; from its migration guide and change log:
-   * mbedtls_pk_parse_keyfile has two more arguments: tls_random, NULL.
-   * mbedtls_ssl_conf_min_version is replaced by mbedtls_ssl_conf_min_tls_version(config, MBEDTLS_SSL_VERSION_TLS1_2), since 3.2.
-   * TLS 1.3, which 3.6 uses by default, needs psa_crypto_init() before the first handshake, and sends its tickets after the
-     handshake. Where mbedtls_ssl_handshake, _read and _write may return MBEDTLS_ERR_SSL_RECEIVED_NEW_SESSION_TICKET, treat it as
-     MBEDTLS_ERR_SSL_WANT_READ and save the session there. Or call mbedtls_ssl_conf_max_tls_version(config,
-     MBEDTLS_SSL_VERSION_TLS1_2): then everything works as with 2.28.
+   TLS 1.3, of mbedTLS 3.x, is not used: it sends its tickets after the handshake. To use it, change tls_set_version, call
+   psa_crypto_init() before the first handshake, and where mbedtls_ssl_handshake, _read or _write return
+   MBEDTLS_ERR_SSL_RECEIVED_NEW_SESSION_TICKET, save the session and treat the code as MBEDTLS_ERR_SSL_WANT_READ.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
