@@ -52,7 +52,7 @@ REDLOCK_PRIVATE uint32_t rl_random_below(struct redlock_client *c, uint32_t rang
 }
 
 /* ttl * ppm, plus 2 ms because servers count whole milliseconds. 32-bit divisions only: 64-bit ones are
-   a library call on small machines. */
+   a long library call on small machines. */
 REDLOCK_PRIVATE uint64_t rl_drift_us(const struct redlock_client *c, uint32_t ttl_ms)
 {
     uint32_t ppm = c->priv.settings.drift_ppm;
