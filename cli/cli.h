@@ -5,7 +5,7 @@
        run.c  lock.c  status.c  check.c judge.c report.c  bench.c    the verbs
        options.c  take.c  token.c                                    options, waiting for a lock, tokens
        session.c  look.c                                             a client and its lock; the value of a key
-       queue.c  talk.c                                               the waiters of this machine; plain commands to nodes
+       queue.c  talk.c  job.c                                        the waiters of this machine; plain commands to nodes; processes
        nodes.c  holder.c                                             the list of nodes; values at keys
        text.c                                                        messages, JSON
        process.c                                                     signals, clock, name
@@ -19,6 +19,7 @@
 #include "url.h"
 
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 
 /* Exit statuses: those of sysexits.h where one fits. All are below 126, because shells use 126 and above. */
@@ -291,6 +292,43 @@ const char *token_of(const struct session *session);
 /* Decodes a token: writes the value and returns the nodes that granted the lock. The nodes must be loaded. Exits with 64 if
    this is not a token, with 78 if the token belongs to another list of nodes. */
 redlock_mask token_read(const char *token, char value[VALUE_MAX + 1]);
+
+/* ---- The job of run, in job.c: the command, and all processes that come from it ---- */
+
+struct job_setup {
+    void (*set_environment)(void); /* in the child, before the command begins */
+    const char *name;              /* of the lock, for messages */
+    const char *mark;     /* a word that set_environment puts in, and that no other job has */
+    uint64_t deadline_us; /* the first of job_set_deadline */
+    int ends_with_lock;   /* 1: guard and system kill the command if this process dies */
+};
+
+/* Forks the command, which waits, and the guard. Then the command is executed, unless a signal has asked this process to end.
+   Returns 1 if the command is executed; 0 if it is not, and its process ends; -1 if the system denies a process or a pipe. */
+int job_start(char **command, const struct job_setup *setup);
+/* Tells the guard when to kill the job. Does not block: a guard that was stopped reads all deadlines when it continues. */
+void job_set_deadline(uint64_t deadline_us);
+int job_has_guard(void);
+/* 1: the command has ended, as *end says. It stays a zombie until job_finish. */
+int job_has_ended(siginfo_t *end);
+/* The signal that has stopped the command since the last call; 0: none. */
+int job_stopped_by(void);
+/* 1: no process of the job lives. */
+int job_is_empty(void);
+/* 1: the command is in the group of this process. */
+int job_shares_group(void);
+/* 1: redlock has given it a group of its own. */
+int job_has_own_group(void);
+/* Signals the command, with the group that it leads. Returns 0, after a message, if that is not permitted. */
+int job_signal_command(int number);
+/* Signals the processes that job_signal_command, or the terminal, did not reach. */
+void job_signal_rest(int number, int by_terminal);
+/* Both, also to a command that is stopped. */
+void job_end(int number);
+/* Removes those that have ended. */
+void job_reap_orphans(void);
+/* Ends the guard, then removes the command: before that, no other process gets its pid, which the guard would kill. */
+void job_finish(void);
 
 /* ---- Signals, clock and name, in process.c ---- */
 

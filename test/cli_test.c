@@ -1644,6 +1644,128 @@ static void group_has_time(void)
     ok(are_gone(pair), "the process that it has started is killed, too");
 }
 
+/* ---- The whole job ---- */
+
+/* A shell, and its child, which hears SIGTERM and does not end by it. `before` stands before the child's words. */
+static struct program start_script(const char *name, struct beat **child, const char *before,
+                                   const char *option, const char *value)
+{
+    static char script[4][400];
+    static unsigned turn;
+    char *to = script[turn++ % 4];
+    struct program run;
+
+    *child = map_beat(beat_path(name));
+    snprintf(to, sizeof *script, "echo $$; %s %s beat %s; :", before, self, beat_path(name));
+    run = start("run", "--status-fd", "3", "-t", "15", option, value, name, "-c", to, NULL);
+    ok(beats(*child), "%s: a script and its child", name);
+    return run;
+}
+
+static pid_t shell_of(struct program run)
+{
+    char line[300];
+
+    return atoi(line_of(run, line));
+}
+
+/* A stop ends the shell. Its child needs longer: the lock is kept for it, at most for -k. */
+static void stop_of_a_script(void)
+{
+    struct beat *a, *b, *c, *d = map_beat(beat_path("d")), *e = map_beat(beat_path("e"));
+    struct beat *f = map_beat(beat_path("f"));
+    struct program slow, deaf, shell, waits[2], away;
+    long long begin;
+
+    nodes(3);
+    slow = start_script("slow", &a, "", "-k", "5");
+    deaf = start_script("deaf", &b, "", "-k", "1");
+    shell = start_script("shell", &c, "", "-k", "5");
+    waits[0] = start("run", "slow", self, "beat", beat_path("d"), NULL);
+    waits[1] = start("run", "deaf", self, "beat", beat_path("e"), NULL);
+    signal_to(slow.pid, SIGTERM);
+    ok(until(!lives(shell_of(slow)), WAIT_MS) && a->heard[SIGTERM], "SIGTERM ends the shell");
+    sleep_ms(1500);
+    ok(lives(a->pid) && !has_ended(slow) && d->first_us == 0, "the lock is kept for its child");
+    a->stop = 1;
+    is_int(ends(&slow), 128 + SIGTERM, "until the child ends: 143");
+    ok(beats(d) && d->first_us > a->last_us, "then the next holder begins");
+    signal_to(deaf.pid, SIGTERM);
+    is_int(ends(&deaf), 128 + SIGTERM, "a child that does not end: 143");
+    ok(beats(e) && e->first_us > b->last_us && !lives(b->pid),
+       "it is killed before the next begins");
+    ok(b->last_us - b->term_us >= 500000, "after -k (%lld ms)", (b->last_us - b->term_us) / 1000);
+
+    signal_to(shell_of(shell), SIGKILL);
+    ok(until(!lives(shell_of(shell)), WAIT_MS), "the shell alone is killed");
+    begin = now_us();
+    is_int(ends(&shell), 128 + SIGKILL, "the shell alone is killed: 137");
+    ok(now_us() - begin > 3000000 && !lives(c->pid), "its child has the time of -k");
+    is_int(count_of(wrote(shell, 's'), "lost"), 0, "the lock is not lost");
+
+    setenv("SELF", self, 1);
+    setenv("BEAT", beat_path("f"), 1);
+    away = start("run", "away", "-c", "$SELF beat $BEAT & sleep .3; exit 4", NULL);
+    is_int(ends(&away), 4, "a command that ends by itself is not waited for");
+    ok(lives(f->pid), "a process that it has left lives on");
+    d->stop = e->stop = f->stop = 1;
+    is_int(ends(&waits[0]), 5, "the next holder");
+    is_int(ends(&waits[1]), 5, "the other next holder");
+    no_key_left("then");
+}
+
+/* A loss ends all processes of the job, in whatever group they are. */
+static void loss_ends_all(void)
+{
+    static const char *const names[] = {"timeout", "setsid", "terminal"};
+    struct beat *child[3];
+    struct program run[3];
+    size_t i;
+
+    nodes(3);
+    run[0] = start_script("timeout", &child[0], "timeout 300", "-k", "2");
+    run[1] = start_script("setsid", &child[1], "setsid", "-k", "2");
+    run[2] = start_script("terminal", &child[2], "", "--foreground", "-v");
+    for (i = 0; i < 3; i++) {
+        char key[40];
+        snprintf(key, sizeof key, "redlock:%s", names[i]);
+        ask_all("DEL", key);
+    }
+    for (i = 0; i < 3; i++) {
+        is_int(ends(&run[i]), 79, "%s: the lock is lost: 79", names[i]);
+        ok(child[i]->heard[SIGTERM] > 0, "%s: SIGTERM reaches the child of the shell", names[i]);
+        ok(!lives(child[i]->pid), "%s: the child of the shell is killed", names[i]);
+    }
+    no_key_left("then");
+}
+
+/* The same when redlock is killed, stopped, or asked to end. */
+static void guard_ends_all(void)
+{
+    struct beat *a, *b, *c, *d;
+    struct program killed, stopped, terminal, asked;
+
+    nodes(3);
+    killed = start_script("killed", &a, "timeout 300", "-k", "2");
+    stopped = start_script("stopped", &b, "timeout 300", "-k", "2");
+    terminal = start_script("terminal", &c, "", "--foreground", "-v");
+    asked = start_script("asked", &d, "timeout 300", "-k", "2");
+    signal_to(stopped.pid, SIGSTOP);
+    signal_to(killed.pid, SIGKILL);
+    is_int(ends(&killed), -SIGKILL, "redlock is killed");
+    ok(until(!lives(a->pid), WAIT_MS), "the child of timeout is killed");
+    signal_to(terminal.pid, SIGKILL);
+    is_int(ends(&terminal), -SIGKILL, "redlock is killed in the foreground");
+    ok(until(!lives(c->pid), WAIT_MS), "the child of the shell is killed");
+    signal_to(asked.pid, SIGTERM);
+    is_int(ends(&asked), 128 + SIGTERM, "redlock is asked to end");
+    ok(d->heard[SIGTERM] > 0 && !lives(d->pid), "the child of timeout gets SIGTERM, and is killed");
+    ok(until(!lives(b->pid), WAIT_MS), "redlock is stopped: the child of timeout is killed");
+    signal_to(stopped.pid, SIGCONT);
+    is_int(ends(&stopped), 79, "redlock is stopped: 79");
+    ask_all("FLUSHALL");
+}
+
 /* ---- Events ---- */
 
 static int pipe_ends[2];
@@ -3931,6 +4053,9 @@ static const struct scenario {
     {"nobody_listens", nobody_listens},
     {"stopped_command", stopped_command},
     {"group_has_time", group_has_time},
+    {"stop_of_a_script", stop_of_a_script},
+    {"loss_ends_all", loss_ends_all},
+    {"guard_ends_all", guard_ends_all},
     {"orphans", orphans},
     {"everywhere", everywhere},
     {"held_with_a_node_down", held_with_a_node_down},
