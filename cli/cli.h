@@ -132,6 +132,9 @@ void die(int status, const char *format, ...) __attribute__((format(printf, 2, 3
 /* With --sh: prints a command that has this status if the status is not 0. To eval nothing would be a success. */
 void tell_shell(int status);
 
+/* Cleared memory; exits with 71 if there is none. The caller frees it. */
+void *must_allocate(size_t count, size_t size);
+
 /* How much of a word that is unknown a message may have: an address with a password may follow, in place of a word or in it. */
 int public_size(const char *word);
 
@@ -215,8 +218,6 @@ struct session {
 /* The key of the lock of this name. Exits with 64 if it is too long. */
 void key_of(char key[REDLOCK_KEY_MAX + 1], const char *name);
 
-/* Cleared memory; exits with 71 if there is none. The caller frees it. */
-void *must_allocate(size_t count, size_t size);
 /* A client of all targets, and a lock on prefix + name. Exits if that is impossible. */
 void session_open(struct session *session, const char *name);
 /* Replaces the one lock by `count` slots, NAME/1 to NAME/count, in random order. One of them will be acquired. */

@@ -108,15 +108,6 @@ void session_open(struct session *session, const char *name)
     begin_lock(session, session->lock, session->key);
 }
 
-void *must_allocate(size_t count, size_t size)
-{
-    void *memory = calloc(count, size);
-
-    if (memory == NULL)
-        die(EXIT_SYSTEM, "no memory");
-    return memory;
-}
-
 void session_slots(struct session *session, const char *name, unsigned count)
 {
     char(*keys)[REDLOCK_KEY_MAX + 1] = must_allocate(count, sizeof *keys),
