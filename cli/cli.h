@@ -57,6 +57,7 @@ struct options {
     long conflict_status, status_fd, count, clients;
     long slots; /* 0: one holder */
     int verbose, quiet, json, log_levels, askpass, no_auth_warning;
+    int here;
     int nonblock, no_renew, keep, foreground, new_group, no_guard, anonymous, preserve_status;
     int fence, clear_env, shell, force, yes;
     int read_only, require_durable, strict, nagios, prometheus; /* check */
@@ -75,7 +76,8 @@ enum verb_bit {
     LIST = 32,
     CHECK = 64,
     BENCH = 128,
-    ALL = 255
+    PROBE = 256,
+    ALL = 511
 };
 
 /* Reads the options of a verb from its arguments, and options that these do not set from the environment, then from the file.
@@ -174,6 +176,7 @@ void printable(char *out, size_t room, const char *text);
 
 enum {
     ID_TEXT = 9,
+    HOST_MAX = 64,
     TOKEN_DIGITS = 40, /* at the beginning of this program's values; the label follows */
     VALUE_MAX = REDLOCK_LABEL_MAX,
     WHO_MAX = 4 * REDLOCK_KEY_MAX, /* of a name or holder, printable */
@@ -182,7 +185,7 @@ enum {
 
 /* The holder, as a value of this program describes it. */
 struct holder {
-    char host[80], label[120];
+    char host[HOST_MAX + 1], label[120];
     long pid;
     long long since_ms; /* since 1970 */
 };
@@ -195,6 +198,10 @@ uint32_t hash_more(uint32_t hash, const char *bytes, size_t size);
 void id_of(char id[ID_TEXT], const char *value, size_t size);
 /* Returns 1 if redlock(1) wrote the value, and the value names the holder. */
 int parse_holder(struct holder *holder, const char *value);
+/* The name of this host, as it stands in values: if it is too long, its end, which tells one container from another. */
+void name_host(char host[HOST_MAX + 1]);
+/* 1: the holder is a process of this host that lives. */
+int is_here(const struct holder *holder);
 /* A member of a JSON object, with a comma before it; nothing if the value does not name the holder. */
 void json_holder(const char *value);
 /* "host/pid (label)", or "id 1234abcd". */
@@ -267,9 +274,14 @@ void queue_leave(void);
 /* Acquires the lock as the options say (-n, -w, --unavailable-timeout). REDLOCK_CANCELLED: a signal asked this process to end.
    Exits with 64 if a program that called this one holds the lock. */
 enum redlock_status take(struct session *session, const char *name);
-/* The key of a lock as it stands in REDLOCK_HELD, a list KEY=PID:KEY=PID of percent-encoded keys and the processes that hold
-   them. Valid until the next call. */
+/* The key of a lock as it stands in REDLOCK_HELD, a list KEY=MARK:KEY=MARK of percent-encoded keys and marks: the random digits at
+   the beginning of the value that the key has while the lock is held. So a mark is a proof that needs no process id, and ends
+   with the lock. Valid until the next call. */
 const char *held_key(const char *key, size_t size);
+/* The mark of this key, up to a colon or the end; NULL if there is none. */
+const char *mark_of(const void *key, size_t size);
+/* 1: the value has this mark. */
+int has_mark(const char *value, const char *mark);
 /* With -v: says which nodes have granted the lock, and what is wrong with the others. */
 void say_acquired(const struct session *session, const char *name);
 /* Serves the locks of a session until none is in progress: slots that were released or cancelled. */
@@ -374,6 +386,7 @@ int verb_acquire(int count, char **words);
 int verb_extend(int count, char **words);
 int verb_release(int count, char **words);
 int verb_status(int count, char **words);
+int verb_held(int count, char **words);
 int verb_list(int count, char **words);
 int verb_check(int count, char **words);
 int verb_bench(int count, char **words);

@@ -113,7 +113,7 @@ static unsigned read_processes(struct process **list)
 }
 
 /* 1: the process has the mark of this job in its environment. */
-static int has_mark(pid_t pid)
+static int is_marked(pid_t pid)
 {
     static char text[ENVIRONMENT_MAX];
     char number[24];
@@ -140,7 +140,7 @@ static unsigned find_job(struct process *list, unsigned count)
     pid_t parent = job.keeper;
 
     for (i = 0; i < count && is_orphaned; i++)
-        if (list[i].pid != getpid() && (list[i].pid == job.command || has_mark(list[i].pid)))
+        if (list[i].pid != getpid() && (list[i].pid == job.command || is_marked(list[i].pid)))
             put_first(list, &members, i);
     if (is_orphaned)
         parent = job.command;

@@ -134,11 +134,11 @@ static void set_number(const char *name, unsigned long long number)
 static void add_held(const void *key, size_t size)
 {
     const char *above = getenv("REDLOCK_HELD"), *held = held_key(key, size);
-    size_t room = (above != NULL ? strlen(above) : 0) + strlen(held) + 24;
+    size_t room = (above != NULL ? strlen(above) : 0) + strlen(held) + sizeof run.mark + 2;
     char *list = must_allocate(room, 1);
 
-    snprintf(list, room, "%s%s%s=%ld", above != NULL ? above : "",
-             above != NULL && *above != '\0' ? ":" : "", held, (long)getppid());
+    snprintf(list, room, "%s%s%s=%s", above != NULL ? above : "",
+             above != NULL && *above != '\0' ? ":" : "", held, run.mark);
     setenv("REDLOCK_HELD", list, 1);
     free(list);
 }

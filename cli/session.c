@@ -174,18 +174,17 @@ void session_close(struct session *session)
 void session_sign(struct session *session)
 {
     static char label[200];
-    char host[65] = "?", name[49], text[100];
+    char host[HOST_MAX + 1], text[100];
     struct timespec now;
     unsigned i;
     int size;
 
     if (options.anonymous)
         return;
-    gethostname(host, sizeof host - 1);
-    percent_encode(name, sizeof name, host);
+    name_host(host);
     percent_encode(text, sizeof text, options.label != NULL ? options.label : "");
     clock_gettime(CLOCK_REALTIME, &now);
-    size = snprintf(label, sizeof label, ":%s:%ld:%lld:%s", name, (long)getpid(),
+    size = snprintf(label, sizeof label, ":%s:%ld:%lld:%s", host, (long)getpid(),
                     (long long)now.tv_sec * 1000 + now.tv_nsec / 1000000, text);
     for (i = 0; i < session->lock_count; i++) {
         session->locks[i].label_size = (uint8_t)size;

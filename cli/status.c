@@ -120,6 +120,35 @@ int verb_status(int count, char **words)
     return picture.state >= HELD ? 0 : picture.state == FREE ? 1 : exit_status(talks_failure());
 }
 
+/* ---- redlock held ---- */
+
+int verb_held(int count, char **words)
+{
+    char key[REDLOCK_KEY_MAX + 1];
+    struct picture picture;
+    struct holder holder;
+    const char *mark, *value;
+
+    if (count != 1)
+        die(EXIT_USAGE, "held: exactly one NAME is required");
+    nodes_load();
+    key_of(key, words[0]);
+    mark = mark_of(key, strlen(key));
+    if (mark == NULL && !options.here)
+        return 1;
+    look_at(key, &picture, (uint32_t)options.node_timeout_ms);
+    if (picture.state == UNKNOWN) {
+        say(LOG_ERROR, "%s: %s", words[0], status_text(talks_failure()));
+        return exit_status(talks_failure());
+    }
+    value = picture.view[picture.best].value;
+    return picture.state == HELD &&
+                   ((mark != NULL && has_mark(value, mark)) ||
+                    (options.here && parse_holder(&holder, value) && is_here(&holder)))
+               ? 0
+               : 1;
+}
+
 /* ---- redlock list: the names ---- */
 
 enum {

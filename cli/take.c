@@ -4,8 +4,6 @@
    SPDX-License-Identifier: MIT */
 #include "look.h"
 
-#include <errno.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -87,40 +85,51 @@ const char *held_key(const char *key, size_t size)
     return held;
 }
 
-/* Returns 1 unless it is known that the process does not live any more. A command may leave a process behind that outlives the
-   lock, and still has the variable. */
-static int may_live(const char *pid)
+const char *mark_of(const void *key, size_t size)
 {
-    return *pid != '=' || kill((pid_t)atol(pid + 1), 0) == 0 || errno != ESRCH;
-}
-
-/* Returns 1 if a program that called this one holds the lock: waiting for the lock would never end. */
-static int is_held_above(const void *key, size_t size)
-{
-    const char *list = getenv("REDLOCK_HELD"), *held = held_key(key, size);
+    const char *list = getenv("REDLOCK_HELD"), *held = held_key(key, size), *found = NULL;
 
     while (list != NULL && *list != '\0') {
         size_t part = strcspn(list, "=:");
-        if (part == strlen(held) && memcmp(list, held, part) == 0 && may_live(list + part))
-            return 1;
+        if (part == strlen(held) && memcmp(list, held, part) == 0 && list[part] == '=')
+            found = list + part + 1; /* the last one is the innermost */
         list += strcspn(list, ":");
         list += *list == ':';
     }
-    return 0;
+    return found;
 }
 
-static void must_not_be_held_above(const struct session *session, const char *name)
+int has_mark(const char *value, const char *mark)
+{
+    size_t size = strcspn(mark, ":");
+
+    return size == TOKEN_DIGITS && strncmp(value, mark, size) == 0;
+}
+
+/* A program that called this one has held the lock: all of the slots, or any of the names. */
+static int may_be_held_above(const struct session *session)
 {
     unsigned i, held = 0;
 
     for (i = 0; i < session->lock_count; i++)
-        held |= (unsigned)is_held_above(session->locks[i].key, session->locks[i].key_size);
+        held += mark_of(session->locks[i].key, session->locks[i].key_size) != NULL;
+    if (held == session->lock_count)
+        return 1;
     for (i = 0; i < session->lock->extra_key_count; i++)
-        held |= (unsigned)is_held_above(session->lock->extra_keys[i].bytes,
-                                        session->lock->extra_keys[i].size);
-    if (held)
-        die(EXIT_USAGE, "%s is held by a program that called this one: it would wait for itself",
-            name);
+        if (mark_of(session->lock->extra_keys[i].bytes, session->lock->extra_keys[i].size) != NULL)
+            return 1;
+    return 0;
+}
+
+/* The holder that the nodes name is a program that called this one: waiting would never end. */
+static int is_held_above(const struct session *session)
+{
+    const char *list = getenv("REDLOCK_HELD"), *mark;
+
+    for (mark = list; mark != NULL; mark = strchr(mark, '='))
+        if (has_mark(session->holder, ++mark))
+            return 1;
+    return 0;
 }
 
 /* ---- Taking ---- */
@@ -145,6 +154,7 @@ struct attempt {
     uint64_t notice_us;   /* time of the next message; UINT64_MAX: never */
     unsigned started;     /* number of locks, in their order */
     int in_line, cancelled;
+    int may_be_ours; /* may_be_held_above */
     struct redlock_lock *won;
 };
 
@@ -251,7 +261,7 @@ static void wait_for(struct session *session, const char *name, struct attempt *
             look_at_end(session, ended, attempt);
         start_next(session, attempt);
         if (!is_stopped(attempt) &&
-            (ending_signal() != 0 ||
+            (ending_signal() != 0 || (attempt->may_be_ours && is_held_above(session)) ||
              (options.unavailable_ms > 0 &&
               now - attempt->answered_us > (uint64_t)options.unavailable_ms * 1000))) {
             attempt->cancelled = 1;
@@ -340,7 +350,7 @@ enum redlock_status take(struct session *session, const char *name)
     enum redlock_status status;
     int timed_out;
 
-    must_not_be_held_above(session, name);
+    attempt.may_be_ours = may_be_held_above(session);
     attempt.wait_ms = options.nonblock ? 0 : options.wait_ms;
     attempt.begin_us = attempt.answered_us = now_us();
     attempt.contend_us = attempt.begin_us + 1000000;
@@ -352,6 +362,9 @@ enum redlock_status take(struct session *session, const char *name)
     } else {
         status = wait_in_line(session, name, &attempt);
     }
+    if (status != REDLOCK_OK && attempt.may_be_ours && is_held_above(session))
+        die(EXIT_USAGE, "%s is held by a program that called this one: it would wait for itself",
+            name);
     timed_out = status == REDLOCK_TIMEOUT;
     if ((timed_out || status == REDLOCK_CANCELLED) && ending_signal() == 0) {
         /* one more attempt finds the cause: whether a quorum answers, and whether one client holds the lock */

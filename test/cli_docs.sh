@@ -136,7 +136,7 @@ ended_script() { # bash runs the EXIT trap after any signal, and dash does not
 }
 check 'nor after a signal' ended_script
 itself() {
-    { section EXAMPLES | sed -n '/REDLOCK_NAME/p'; echo 'echo "$REDLOCK_NAME $1"'; } >"$folder/itself"
+    { section EXAMPLES | sed -n '/redlock held/p'; echo 'echo "$REDLOCK_NAME $1"'; } >"$folder/itself"
     chmod +x "$folder/itself"
     sed -i '1i #!/bin/sh' "$folder/itself"
     "$folder/itself" word | grep -qx 'nightly word'

@@ -476,13 +476,14 @@ static void environment(void)
     setenv("P", path != NULL ? path : "", 1);
     free(path);
     run = start("run", "-t", "20", "a:b", "-c",
-                "echo $REDLOCK_NAME $REDLOCK_TTL_MS $PPID $REDLOCK_HOLDER_PID $REDLOCK_HELD;"
+                "echo $REDLOCK_NAME $REDLOCK_TTL_MS $PPID $REDLOCK_HOLDER_PID"
+                " ${REDLOCK_HELD%=*} $((${#REDLOCK_HELD} - ${#REDLOCK_NAME}));"
                 "\"$P\" status \"$REDLOCK_NAME\" | grep -c \"id $REDLOCK_ID \";"
                 "\"$P\" extend -t 60 a:b >/dev/null && echo extended; exit 3",
                 NULL);
     is_int(ends(&run), 3, "a command that uses its own lock");
-    snprintf(expected, sizeof expected, "a:b 20000 %d %d redlock%%3Aa%%3Ab=%d\n1\nextended\n",
-             run.pid, run.pid, run.pid);
+    snprintf(expected, sizeof expected, "a:b 20000 %d %d redlock%%3Aa%%3Ab 53\n1\nextended\n",
+             run.pid, run.pid);
     is_text(wrote(run, 'o'), expected, "REDLOCK_NAME, _TTL_MS, _HOLDER_PID, _HELD, _ID, _TOKEN");
     is_int(
         redlock("run", "x", "-c", "test -n \"$REDLOCK_NODES\" && test -z \"$REDLOCK_FENCE\"", NULL),
@@ -521,10 +522,6 @@ static void environment(void)
     is_int(redlock("run", "-N", list_of(3, ""), "x", "-c", "\"$P\" status x", NULL), 0,
            "-N: the command has the same nodes");
     setenv("REDLOCK_NODES", list_of(3, ""), 1);
-    is_int(redlock("run", "selfie", "-c",
-                   "[ \"$REDLOCK_NAME\" = selfie ] || exec \"$P\" run -n selfie false; exit 9",
-                   NULL),
-           9, "a script that calls itself under a lock");
     no_key_left("after these");
 }
 
@@ -554,6 +551,12 @@ static void nested(void)
     longest_name[sizeof longest_name - 2] = '!';
     is_int(redlock("run", "--prefix", "", longest_name, "-c", "\"$P\" run \"$N\" true", NULL), 0,
            "names of 255 bytes that differ in the last one");
+    is_int(redlock("run", "--slots", "2", "x", "-c", "\"$P\" run --slots 2 x -c 'exit 7'", NULL), 7,
+           "a slot within a slot, while one is free");
+    is_int(redlock("run", "--slots", "1", "x", "-c", "\"$P\" run --slots 1 x true", NULL), 64,
+           "a slot within the only slot");
+    is_int(redlock("run", "-a", "z", "x", "-c", "\"$P\" run -a y z true", NULL), 64,
+           "one of two names");
     is_int(redlock("run", "x", "-c", "\"$P\" acquire -t 9 x", NULL), 64, "acquire within run");
     ok(strstr(wrote(last, 'e'), "x is held by a program that called this one") != NULL,
        "acquire within run: the message says why");
@@ -578,6 +581,94 @@ static void nested_no_more(void)
     ok(writes(run, 'o', "left with"), "which asks for the lock itself later");
     ok(strstr(wrote(run, 'o'), "left with 0") != NULL, "and gets it");
     no_key_left("then");
+}
+
+/* In new user and PID namespaces, where no process of the outside has a number. */
+static int in_pid_namespace(const char *script)
+{
+    return redlock("run", "x", "unshare", "-Urpf", "sh", "-c", script, NULL);
+}
+
+/* `redlock held` asks for a lock that is held now, by a redlock around the caller. */
+static void held(void)
+{
+    struct program run;
+    char line[300], forged[400];
+
+    nodes(3);
+    setenv("P", program, 1);
+    is_int(redlock("held", "x", NULL), 1, "nobody holds it");
+    is_int(redlock("run", "x", "-c", "\"$P\" held x", NULL), 0, "in the command");
+    is_int(redlock("run", "x", "-c", "\"$P\" held y", NULL), 1, "in the command: another name");
+    is_int(redlock("run", "x", "-c", "\"$P\" run y -- \"$P\" held x", NULL), 0,
+           "in a command of a command");
+    is_int(redlock("run", "--slots", "2", "x", "-c", "\"$P\" held $REDLOCK_NAME", NULL), 0,
+           "in a slot");
+    is_int(redlock("run", "-a", "y", "x", "-c", "\"$P\" held x && \"$P\" held y", NULL), 0,
+           "two names");
+    is_int(redlock("run", "x", "-c", "\"$P\" release x; \"$P\" held x", NULL), 1, "released");
+    if (redlock("run", "x", "unshare", "-Urpf", "true", NULL) != 0) {
+        skip("creating a PID namespace is not permitted");
+    } else {
+        is_int(in_pid_namespace("\"$P\" held x"), 0, "in another PID namespace");
+        is_int(in_pid_namespace("\"$P\" run x true"), 64,
+               "in another PID namespace: waiting for itself");
+    }
+    is_int(redlock("run", "x", "-c", "\"$P\" held x || exec \"$P\" run -n x false; exit 9", NULL),
+           9, "a script that calls itself under a lock");
+
+    run = start("run", "x", "-c", "echo $REDLOCK_HELD; read line", NULL);
+    ok(writes(run, 'o', "\n"), "a job that ends");
+    line_of(run, line);
+    signal_to(run.pid, SIGTERM);
+    ends(&run);
+    run = start("run", "--status-fd", "3", "x", "sleep", "60", NULL);
+    ok(writes(run, 's', "acquired "), "and another job");
+    setenv("REDLOCK_HELD", line, 1);
+    is_int(redlock("held", "x", NULL), 1, "what an earlier job has left behind");
+    is_int(redlock("run", "-n", "x", "true", NULL), 75, "it does not wait for itself");
+    snprintf(forged, sizeof forged, "redlock%%3Ax=%.8s", strstr(wrote(run, 's'), "acquired ") + 9);
+    setenv("REDLOCK_HELD", forged, 1);
+    is_int(redlock("held", "x", NULL), 1, "the id of the holder is no proof");
+    unsetenv("REDLOCK_HELD");
+    is_int(redlock("held", "x", NULL), 1, "beside the command");
+    is_int(redlock("held", "--here", "x", NULL), 0, "beside the command, --here");
+    server_pause(&servers[0]);
+    server_pause(&servers[1]);
+    setenv("REDLOCK_NODE_TIMEOUT", ".3", 1);
+    is_int(redlock("held", "--here", "x", NULL), 69, "two of three hang");
+    setenv("REDLOCK_NODE_TIMEOUT", "3", 1);
+    resume_all();
+    signal_to(run.pid, SIGTERM);
+    ends(&run);
+    is_int(redlock("held", "--here", "x", NULL), 1, "the job has ended");
+    no_key_left("then");
+}
+
+/* A probe asks whether a process of this host holds the lock; that of an earlier container may have had the same number. */
+static void held_here(void)
+{
+    static const char hex[] = "0123456789abcdef0123456789abcdef01234567";
+    long long now_unix_ms = (long long)time(NULL) * 1000;
+    char host[65] = "", value[300];
+
+    nodes(3);
+    gethostname(host, sizeof host - 1);
+    snprintf(value, sizeof value, "%s:%s:%d:%lld:job", hex, host, getpid(), now_unix_ms);
+    ask_all("SET", "redlock:x", value, "PX", "60000");
+    is_int(redlock("held", "--here", "x", NULL), 0, "a process of this host");
+    snprintf(value, sizeof value, "%s:%s.other:%d:%lld:job", hex, host, getpid(), now_unix_ms);
+    ask_all("SET", "redlock:x", value, "PX", "60000");
+    is_int(redlock("held", "--here", "x", NULL), 1, "a process of another host");
+    snprintf(value, sizeof value, "%s:%s:%d:%lld:job", hex, host, getpid(), now_unix_ms - 60000);
+    ask_all("SET", "redlock:x", value, "PX", "60000");
+    is_int(redlock("held", "--here", "x", NULL), 1, "a process that is older than this one");
+    snprintf(value, sizeof value, "%s:%s:%d:%lld:job", hex, host, 0x7ffffff0, now_unix_ms);
+    ask_all("SET", "redlock:x", value, "PX", "60000");
+    is_int(redlock("held", "--here", "x", NULL), 1, "a process that does not live");
+    ask_all("SET", "redlock:x", hex, "PX", "60000");
+    is_int(redlock("held", "--here", "x", NULL), 1, "a value without a host");
+    ask_all("DEL", "redlock:x");
 }
 
 /* ---- Signals and descriptors of the caller ---- */
@@ -3398,8 +3489,6 @@ static void odd_slots(void)
     is_int(redlock("run", "--slots", "x", "x", "true", NULL), 64, "--slots x");
     is_int(redlock("acquire", "--slots", "2", "-t", "9", "x", NULL), 64,
            "--slots is no option of acquire");
-    is_int(redlock("run", "--slots", "2", "x", "-c", "\"$P\" run --slots 2 x true", NULL), 64,
-           "--slots within the same slots is refused");
     is_int(redlock("run", "--slots", "2", "x", "-c", "\"$P\" extend -t 60 \"$REDLOCK_NAME\"", NULL),
            0, "the command can extend its slot");
     is_int(redlock("run", "--slots", "2", "--fence", "x", "-c", "test $REDLOCK_FENCE -gt 0", NULL),
@@ -4067,6 +4156,8 @@ static const struct scenario {
     {"environment", environment},
     {"nested", nested},
     {"nested_no_more", nested_no_more},
+    {"held", held},
+    {"held_here", held_here},
     {"conflicts", conflicts},
     {"nobody_holds_it", nobody_holds_it},
     {"term_while_waiting", term_while_waiting},
