@@ -40,6 +40,7 @@ static struct {
     int at_most;              /* 1: not lost: only the time of --max-hold is over */
     uint64_t acquired_us;     /* T1 of the acquisition */
     uint64_t deadline_us;     /* D */
+    unsigned extended;        /* lock->extended at that time */
     uint64_t kill_us;         /* when DRAINING or STOPPING turns to KILLING */
     uint64_t warn_us;         /* when a renewal is late */
     int is_failing;           /* 1: a message has reported a failed renewal */
@@ -196,6 +197,7 @@ static uint64_t stop_us(void)
 static void renewed(void)
 {
     run.deadline_us = session.lock->valid_until_us;
+    run.extended = session.lock->extended;
     run.warn_us = options.no_renew ? UINT64_MAX /* the lock is renewed every third of the ttl */
                                    : now_us() + (uint64_t)session.lock->ttl_ms * 400;
     job_set_deadline(end_us());
@@ -278,7 +280,8 @@ static void report_renewal(uint64_t now)
 {
     struct redlock_lock *lock = session.lock;
 
-    if (lock->valid_until_us > run.deadline_us) { /* lock->extended counts to 65,535 only */
+    /* lock->extended counts to 65,535 only; the deadline of --min-hold may be later than that of a renewal */
+    if (lock->valid_until_us > run.deadline_us || lock->extended > run.extended) {
         renewed();
         event("renewed %lu", (unsigned long)redlock_remaining_ms(&session.client, lock));
         say(run.is_failing ? LOG_NOTICE : LOG_DEBUG, "%s: %s; %ld s left", run.name,
@@ -545,6 +548,43 @@ static void withdraw(void)
     end_by_signal();
 }
 
+/* Acquires with a ttl of at least --min-hold: so nothing must succeed at the end for the lock to remain so long. */
+static void set_first_ttl(void)
+{
+    unsigned i;
+
+    if (options.min_hold_ms > options.ttl_ms)
+        for (i = 0; i < session.lock_count; i++)
+            session.locks[i].ttl_ms = (uint32_t)options.min_hold_ms;
+}
+
+static int any_denies(void)
+{
+    unsigned i = 0;
+
+    while (i < target_count && !is_denial(session.nodes[i].error))
+        i++;
+    return i < target_count;
+}
+
+/* One extension before the command starts. If the nodes deny it, the command would be killed when the first ttl is over. If they
+   do not answer, later extensions may succeed. The first denial may end an extension, so the second one asks all nodes that have
+   granted the lock by then. */
+static enum redlock_status try_to_renew(void)
+{
+    struct redlock_lock *lock = session.lock;
+    enum redlock_status status = redlock_extend(&session.client, lock);
+
+    if (status == REDLOCK_UNREACHABLE) {
+        session_settle(&session);
+        status = redlock_extend(&session.client, lock);
+    }
+    lock->ttl_ms = (uint32_t)options.ttl_ms; /* an extension does not shorten */
+    if (status != REDLOCK_UNREACHABLE)
+        return status;
+    return lock->granted == 0 && any_denies() ? REDLOCK_DENIED : REDLOCK_OK;
+}
+
 static void begin_hold(void)
 {
     char id[ID_TEXT];
@@ -552,8 +592,8 @@ static void begin_hold(void)
 
     may_wait = 0;
     forget_other_signals(); /* they came before the command: it would have no handler for them yet */
-    run.acquired_us = now_us();
     run.deadline_us = session.lock->valid_until_us;
+    run.extended = session.lock->extended;
     snprintf(run.mark, sizeof run.mark, "%.*s", TOKEN_DIGITS, session.value);
     id_of(id, session.value, strlen(session.value));
     event("acquired %s %lu", id,
@@ -578,6 +618,7 @@ static void open_lock(const char *name)
     if (options.also_count > 0)
         session_extra(&session, options.also, options.also_count);
     session_sign(&session);
+    set_first_ttl();
 }
 
 /* Acquires the lock, or exits. */
@@ -585,6 +626,11 @@ static enum redlock_status take_lock(void)
 {
     enum redlock_status status = take(&session, run.name);
 
+    run.acquired_us = now_us();
+    if (status == REDLOCK_OK && (status = try_to_renew()) != REDLOCK_OK) {
+        say(LOG_ERROR, "%s: the lock cannot be renewed; the command is not started", run.name);
+        session_release(&session);
+    }
     if (is_asked_to_end())
         withdraw();
     if (status == REDLOCK_OK && options.slots > 0)

@@ -257,19 +257,28 @@ int talk_is_error(const struct talk *talk, const char *prefix)
            strncmp(talk->item[0].text, prefix, strlen(prefix)) == 0;
 }
 
-/* The server denies a permission, does not accept the password, or is a replica. Other errors pass: LOADING, too many
-   clients. */
-static int is_denied(const struct talk *talk)
+/* Other errors pass: LOADING, too many clients. */
+int is_denial(const char *error)
 {
-    static const char *const errors[] = {"NOPERM", "NOAUTH", "WRONGPASS", "DENIED", "READONLY"};
-    const char *error = talk->node.error;
+    static const char replied[] = "replied: "; /* the library's word, as "needs" is */
+    static const char *const first[] = {"NOPERM",          "NOAUTH",   "WRONGPASS",
+                                        "DENIED",          "READONLY", "ERR The user ex",
+                                        "ERR ACL failure", "needs +"};
     size_t i;
 
-    for (i = 0; i < sizeof errors / sizeof *errors; i++)
-        if (strncmp(error, errors[i], strlen(errors[i])) == 0)
+    if (strncmp(error, replied, sizeof replied - 1) == 0)
+        error += sizeof replied - 1;
+    for (i = 0; i < sizeof first / sizeof *first; i++)
+        if (strncmp(error, first[i], strlen(first[i])) == 0)
             return 1;
-    return talk->refused != NULL && strcmp(talk->refused, "AUTH") == 0 &&
-           strncmp(error, "ERR max number of clients", 25) != 0;
+    return strncmp(error, "ERR ", 4) == 0 && strstr(error, "nknown command") != NULL;
+}
+
+static int is_denied(const struct talk *talk)
+{
+    return is_denial(talk->node.error) ||
+           (talk->refused != NULL && strcmp(talk->refused, "AUTH") == 0 &&
+            strncmp(talk->node.error, "ERR max number of clients", 25) != 0);
 }
 
 enum redlock_status talks_failure(void)

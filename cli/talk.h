@@ -69,6 +69,8 @@ int talk_field(const char *info, const char *field, char *value, size_t room);
 int talk_is_error(const struct talk *talk, const char *prefix);
 /* The answer, if there is one, is not what was asked for: its error becomes the node's error. */
 void talk_note_error(struct talk *talk);
+/* 1: the server denies a permission, does not accept the password, does not have the command, or is a replica. */
+int is_denial(const char *error);
 /* Why no quorum has answered: REDLOCK_DENIED if too few nodes permit it, else REDLOCK_UNREACHABLE. */
 enum redlock_status talks_failure(void);
 

@@ -1479,6 +1479,48 @@ static void min_hold(void)
     no_key_left("then");
 }
 
+/* A majority that is away at the end does not shorten --min-hold. */
+static void min_hold_and_no_majority(void)
+{
+    struct proxy *proxies =
+        mmap(NULL, 2 * sizeof *proxies, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    struct beat *a = map_beat(beat_path("a")), *b = map_beat(beat_path("b"));
+    struct program run, next;
+    long long begin = now_us();
+    char list[300];
+    pid_t proxy;
+
+    nodes(3);
+    proxies[0].to = servers[1].port;
+    proxies[1].to = servers[2].port;
+    proxies[0].mode = proxies[1].mode = PROXY_PASS;
+    proxy = proxies_start(proxies, 2);
+    snprintf(list, sizeof list, "%s,%s,%s", servers[0].address, proxies[0].address,
+             proxies[1].address);
+    setenv("REDLOCK_NODES", list, 1);
+    run = start("run", "--node-timeout", ".25", "-t", "3", "--min-hold", "9", "x", self, "beat",
+                beat_path("a"), NULL);
+    ok(beats(a) && on_all("redlock:x"), "it runs");
+    begin = now_us();
+    proxies[0].mode = proxies[1].mode = PROXY_RESET;
+    a->stop = 1;
+    is_int(ends(&run), 5, "it ends while two of three are away");
+    proxies[0].mode = proxies[1].mode = PROXY_PASS;
+    next = start("run", "x", self, "beat", beat_path("b"), NULL);
+    ok(beats(b), "the next one runs");
+    ok(b->first_us - begin > 7500000, "when --min-hold is over (%lld ms)",
+       (b->first_us - begin) / 1000);
+    b->stop = 1;
+    is_int(ends(&next), 5, "the next one ends");
+    run = start("run", "--status-fd", "3", "-t", "3", "--min-hold", "30", "y", "sleep", "6", NULL);
+    is_int(ends(&run), 0, "a command that is longer than the ttl");
+    ok(count_of(wrote(run, 's'), "renewed ") >= 2 && count_of(wrote(run, 's'), "failed") == 0,
+       "is renewed meanwhile");
+    signal_to(proxy, SIGKILL);
+    waitpid(proxy, NULL, 0);
+    ask_all("FLUSHALL");
+}
+
 /* A command of --min-hold that is delayed until another client has the key does not change that key. */
 static void late_min_hold(void)
 {
@@ -3071,6 +3113,28 @@ static void least_permissions(void)
     ask_all("DEL", "redlock:x");
 }
 
+/* A lock that cannot be renewed: the command would be killed after the first ttl. */
+static void no_renewal(void)
+{
+    static const char *const without[] = {"-pexpire", "-eval", "-pttl"};
+    size_t i;
+
+    nodes(3);
+    for (i = 0; i < sizeof without / sizeof *without; i++) {
+        ask_all("ACL", "SETUSER", "locker", "reset", "on", ">" SECRET, "~redlock:*", "+set", "+get",
+                "+del", "+pexpire", "+pttl", "+eval", "+evalsha", without[i],
+                i == 1 ? "-evalsha" : without[i]);
+        is_int(redlock("run", "-t", "6", "-N", list_of(3, "redis://locker:" SECRET "@"), "x",
+                       "echo", "ran", NULL),
+               77, "%s: 77", without[i]);
+        is_text(wrote(last, 'o'), "", "the command does not run");
+        ok(strstr(wrote(last, 'e'), "x: the lock cannot be renewed") != NULL &&
+               count_of(wrote(last, 'e'), servers[0].address) > 0,
+           "the message says why: %s", wrote(last, 'e'));
+        ask_all("FLUSHALL"); /* without EVAL the release is denied, too */
+    }
+}
+
 /* ---- Other kinds of servers ---- */
 
 /* A process that accepts connections and sends these bytes, as another kind of server does. It ends with the test. */
@@ -4165,6 +4229,8 @@ static const struct scenario {
     {"fork_fails", fork_fails},
     {"min_hold", min_hold},
     {"late_min_hold", late_min_hold},
+    {"min_hold_and_no_majority", min_hold_and_no_majority},
+    {"no_renewal", no_renewal},
     {"fence", fence},
     {"tokens", tokens},
     {"token_form", token_form},
