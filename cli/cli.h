@@ -41,6 +41,9 @@ enum {
 
 #define FOREVER_MS (-1L) /* of a duration: not limited, or not given */
 enum { TTL_DEFAULT_MS = 30000, TTL_MIN_MS = 100, TIMEOUT_MAX_MS = 60000 };
+enum {
+    FIRST_TIMES = 4
+}; /* first connections: this many times the node timeout, while a majority of nodes is missing */
 enum { ALSO_MAX = 16, SLOTS_MAX = 256 };
 
 /* ---- Options, in options.c ---- */
@@ -239,6 +242,8 @@ void session_sign(struct session *session);
 /* Adopts the lock with the token session->value, of this size, which these nodes have granted. Its remaining time is 0, so
    an extension does not create a key again. */
 void session_adopt(struct session *session, size_t size, redlock_mask members);
+/* One operation each, with FIRST_TIMES the node timeout for first connections. */
+enum redlock_status session_extend(struct session *session);
 enum redlock_status session_release(struct session *session);
 /* Serves a held lock until each reachable node has granted it, or was sent its extension, at most node_timeout_ms or a quarter
    of its validity. */

@@ -164,7 +164,7 @@ int verb_extend(int count, char **words)
     began_us = now_us();
     read_token("extend", count, words);
     adopt_token(words[0]);
-    status = redlock_extend(&session.client, session.lock);
+    status = session_extend(&session);
     if (status == REDLOCK_OK)
         session_settle(&session);
     status = look_for_loss(&session, words[0], status);

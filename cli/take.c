@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { IN_LINE_MS = 2000, GLANCE_MS = 1000 };
+enum { IN_LINE_MS = 2000, GLANCE_MS = 1000 / FIRST_TIMES };
 
 /* ---- Messages while waiting ---- */
 
@@ -26,7 +26,7 @@ static long holder_remaining_ms(const struct session *session)
     return left_ms == 0 || left_ms > 0x7fffffff ? -1 : (long)left_ms;
 }
 
-/* Reads the holder from the nodes, because a waiter in the queue has not asked them. Takes no longer than about GLANCE_MS,
+/* Reads the holder from the nodes, because a waiter in the queue has not asked them. Takes about a second at most,
    because signals wait meanwhile. Returns how many nodes answered. */
 static unsigned look_for_holder(struct session *session, long *left_ms)
 {

@@ -57,6 +57,7 @@ static void receive(struct talk *talk)
             take_item(talk, &talk->reader.item, talk->bytes + talk->done);
         if (event == RESP_REPLY) {
             talk->state = TALK_RESTS;
+            talk->has_answered = 1;
             talk->rtt_us = now_us() - talk->sent_us;
         }
     }
@@ -98,32 +99,52 @@ static void handle_event(struct talk *talk)
     }
 }
 
+/* Lists the talks that wait, and their descriptors. Returns how many. */
+static unsigned list_busy(struct pollfd *fds, struct talk **busy)
+{
+    unsigned i, n = 0;
+
+    for (i = 0; i < target_count; i++) {
+        if (talks[i].state == TALK_CLOSED || talks[i].state == TALK_RESTS)
+            continue;
+        fds[n].fd = (int)talks[i].node.handle;
+        fds[n].events = talks[i].state == TALK_WAITS ? POLLIN : POLLOUT;
+        fds[n].revents = 0;
+        busy[n++] = &talks[i];
+    }
+    return n;
+}
+
+/* When the wait ends for this node: a first answer may take FIRST_TIMES as long while a majority has not answered. */
+static uint64_t end_of(const struct talk *talk, uint64_t begin_us, uint64_t timeout_us)
+{
+    unsigned i, done = 0;
+
+    for (i = 0; i < target_count; i++)
+        done += talks[i].state == TALK_RESTS;
+    return begin_us + timeout_us * (talk->has_answered || done >= quorum() ? 1 : FIRST_TIMES);
+}
+
 /* Waits until each node is connected or has answered, or the time is over. An answer that has arrived counts, even if this
    process was paused beyond that time. */
 void talks_wait(uint32_t timeout_ms)
 {
-    uint64_t until = now_us() + (uint64_t)timeout_ms * 1000, now;
+    uint64_t begin = now_us(), timeout_us = (uint64_t)timeout_ms * 1000, now, until, end;
     struct pollfd fds[REDLOCK_NODES_MAX];
     struct talk *busy[REDLOCK_NODES_MAX];
     unsigned i, n;
 
-    for (;;) {
-        for (i = n = 0; i < target_count; i++) {
-            if (talks[i].state == TALK_CLOSED || talks[i].state == TALK_RESTS)
-                continue;
-            fds[n].fd = (int)talks[i].node.handle;
-            fds[n].events = talks[i].state == TALK_WAITS ? POLLIN : POLLOUT;
-            fds[n].revents = 0;
-            busy[n++] = &talks[i];
-        }
-        if (n == 0)
-            return;
+    while ((n = list_busy(fds, busy)) > 0) {
         now = now_us();
+        for (i = 0, until = UINT64_MAX; i < n; i++)
+            if ((end = end_of(busy[i], begin, timeout_us)) < until)
+                until = end;
         poll(fds, n, now < until ? (int)((until - now + 999) / 1000) : 0);
         for (i = 0; i < n; i++)
             if (fds[i].revents != 0)
                 handle_event(busy[i]);
-            else if (now >= until)
+        for (i = 0; i < n; i++)
+            if (fds[i].revents == 0 && now >= end_of(busy[i], begin, timeout_us))
                 talk_close(busy[i], busy[i]->state == TALK_CONNECTS ? "no connection in time"
                                                                     : "no answer in time");
     }

@@ -997,6 +997,48 @@ static void unavailable_and_slow(void)
     no_key_left("then");
 }
 
+/* All servers begin to answer when 1.6 times of --node-timeout are over, as behind a slow tunnel: no verb gives up. */
+static void slow_first_answer(void)
+{
+    static const char *const line[][5] = {
+        {"run", "x", "true", NULL},         {"run", "-n", "x", "true", NULL},
+        {"acquire", "-t", "60", "y", NULL}, {"status", "z", NULL},
+        {"held", "--here", "z", NULL},      {"list", NULL},
+        {"extend", "-t", "60", "z", NULL},  {"release", "z", NULL}};
+    static const int statuses[] = {0, 0, 0, 0, 1, 0, 0, 0}; /* acquire has ended */
+    struct proxy *proxies =
+        mmap(NULL, 3 * sizeof *proxies, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    struct program run;
+    char list[300], token[300];
+    pid_t proxy;
+    size_t i, n;
+
+    nodes(3);
+    for (i = 0; i < 3; i++) {
+        proxies[i].to = servers[i].port;
+        proxies[i].mode = PROXY_PASS;
+    }
+    proxy = proxies_start(proxies, 3);
+    snprintf(list, sizeof list, "%s,%s,%s", proxies[0].address, proxies[1].address,
+             proxies[2].address);
+    setenv("REDLOCK_NODES", list, 1);
+    setenv("REDLOCK_NODE_TIMEOUT", "1", 1);
+    redlock("acquire", "-t", "90", "z", NULL);
+    setenv("REDLOCK_TOKEN", line_of(last, token), 1);
+    for (i = 0; i < sizeof line / sizeof *line; i++) {
+        for (n = 0; n < 3; n++)
+            proxies[n].mode = PROXY_HOLE;
+        run = start(line[i][0], line[i][1], line[i][2], line[i][3], line[i][4], NULL);
+        sleep_ms(1600);
+        for (n = 0; n < 3; n++)
+            proxies[n].mode = PROXY_PASS;
+        is_int(ends(&run), statuses[i], "%s %s", line[i][0], line[i][1] != NULL ? line[i][1] : "");
+    }
+    signal_to(proxy, SIGKILL);
+    waitpid(proxy, NULL, 0);
+    ask_all("FLUSHALL");
+}
+
 static long long start_at_us;
 
 static void wait_for_the_others(void)
@@ -3245,6 +3287,7 @@ static pid_t oracle(char *address, size_t size, const answer *answers)
 static void odd_answers(void)
 {
     static const answer answers[] = {{"ipairs", ":-9000000\r\n"}, {"SET\r\n", "+OK\r\n"},
+                                     {"pexpire", ":1\r\n"},       {"EVALSHA", "-NOSCRIPT none\r\n"},
                                      {"GET\r\n", ":5\r\n"},       {"SCAN\r\n", "*0\r\n"},
                                      {"TRACKING", "+OK\r\n"},     {"", "-ERR unknown command\r\n"}};
     static const answer types[] = {{"pcall", "*3\r\n+\x1b[2J\r\n:0\r\n:-1\r\n"},
@@ -4178,6 +4221,7 @@ static const struct scenario {
     {"two_of_three_down", two_of_three_down},
     {"unavailable", unavailable},
     {"unavailable_and_slow", unavailable_and_slow},
+    {"slow_first_answer", slow_first_answer},
     {"status_fd", status_fd},
     {"verbose", verbose},
     {"works_again", works_again},
