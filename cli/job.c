@@ -35,7 +35,7 @@ static struct {
     pid_t command, guard; /* 0: there is none */
     int guard_fd;
     int own_group;    /* the command has its own process group */
-    int has_terminal; /* 1: this group has been given the terminal */
+    int has_terminal; /* 1: its group has been lent the terminal */
     const char *name; /* of the lock, for messages */
     const char *mark; /* a word that only the environment of this job has */
 } job;
@@ -277,6 +277,7 @@ int job_has_guard(void)
 
 void job_finish(void)
 {
+    job_takes_terminal();
     if (job.guard > 0) {
         kill(job.guard, SIGKILL);
         waitpid(job.guard, NULL, 0);
@@ -384,6 +385,34 @@ static int is_in_foreground(void)
     is = tcgetpgrp(fd) == getpgrp();
     close(fd);
     return is;
+}
+
+/* Makes the process group the foreground of the terminal. Returns 1 if that worked. */
+static int set_foreground(pid_t group)
+{
+    int fd = open("/dev/tty", O_RDONLY | O_NOCTTY | O_CLOEXEC), done;
+
+    if (fd < 0)
+        return 0;
+    done = tcsetpgrp(fd, group) == 0; /* SIGTTOU is ignored */
+    close(fd);
+    return done;
+}
+
+void job_lend_terminal(void)
+{
+    if (job.own_group && !options.new_group && is_in_foreground())
+        job.has_terminal = set_foreground(job.command);
+}
+
+int job_takes_terminal(void)
+{
+    int had = job.has_terminal;
+
+    if (had)
+        set_foreground(getpgrp());
+    job.has_terminal = 0;
+    return had;
 }
 
 /* Returns if the command cannot be executed, with the reason in errno. A script without #! is executed by a shell: some C

@@ -61,7 +61,7 @@ static int stop_signal;
 static const char *const on_lost_names[] = {"term", "kill", "none"};
 static enum { ON_LOST_TERM, ON_LOST_KILL, ON_LOST_NONE, ON_LOST_UNKNOWN } on_lost;
 
-static void check_options(void)
+static void check_options(int has_timeout)
 {
     const char *signal = options.signal;
     long shortest_ms;
@@ -101,7 +101,7 @@ static void check_options(void)
     if (options.status_fd >= 0 && /* the command needs 0 to 2 too */
         fcntl((int)options.status_fd, F_SETFD, options.status_fd > 2 ? FD_CLOEXEC : 0) != 0)
         die(EXIT_USAGE, "--status-fd %ld: %s", options.status_fd, strerror(errno));
-    if (options.ttl_ms < options.node_timeout_ms * 10)
+    if (has_timeout && options.ttl_ms < options.node_timeout_ms * 10)
         say(LOG_WARNING,
             "--node-timeout is more than a tenth of the ttl: a node that hangs delays renewals");
 }
@@ -130,6 +130,15 @@ static void set_number(const char *name, unsigned long long number)
 
     snprintf(text, sizeof text, "%llu", number);
     setenv(name, text, 1);
+}
+
+/* A variable with which systemd names the process that is meant: from now on that is the command. */
+static void set_pid(const char *name)
+{
+    const char *pid = getenv(name);
+
+    if (pid != NULL && atol(pid) == (long)getppid())
+        set_number(name, (unsigned long long)getpid());
 }
 
 static void add_held(const void *key, size_t size)
@@ -168,6 +177,8 @@ static void set_environment(void)
     add_held(lock->key, lock->key_size);
     for (i = 0; i < lock->extra_key_count; i++)
         add_held(lock->extra_keys[i].bytes, lock->extra_keys[i].size);
+    set_pid("LISTEN_PID");
+    set_pid("WATCHDOG_PID");
     if (options.clear_env) {
         unsetenv("REDLOCK_NODES");
         unsetenv("REDLOCK_AUTH_FILE");
@@ -335,6 +346,8 @@ static void forward_signals(void)
             job_end(number);
         else if (is_ending(number))
             job_signal_rest(number, by_terminal);
+        if (number == SIGCONT)
+            job_lend_terminal();
         if (number == SIGCHLD || has_reached || is_ending(number) ||
             (!job_has_own_group() && (number == SIGCONT || number == SIGWINCH)))
             continue;
@@ -353,6 +366,10 @@ static void report_stop(void)
 
     if (number == 0 || (number == SIGTSTP && !job_has_own_group()))
         return;
+    if (job_takes_terminal()) { /* Ctrl-Z has reached the command only */
+        stop_by_terminal();
+        return;
+    }
     say(LOG_WARNING, "%s: the command is stopped%s; the lock is still renewed", run.name,
         number == SIGTTIN || number == SIGTTOU
             ? " because it uses the terminal, which needs --foreground"
@@ -500,7 +517,10 @@ static void end_hold(void)
         redlock_abandon(&session.client, lock);
     } else {
         status = session_release(&session);
-        event("released %u/%u", count_nodes(lock->granted), target_count);
+        if (status == REDLOCK_OK) /* a quorum has: later replies are not waited for */
+            event("released");
+        else
+            event("release-failed %u/%u", count_nodes(lock->granted), target_count);
     }
     if (held)
         status = look_for_loss(&session, run.name, status);
@@ -533,6 +553,10 @@ static char **command_of(int count, char **words)
     words++;
     if (count >= 2 && strcmp(words[0], "--") == 0)
         words++;
+    else if (count >= 2 && words[0][0] == '-')
+        die(EXIT_USAGE,
+            "run: %.*s: options belong before NAME; NAME -- COMMAND if this is a command",
+            public_size(words[0]), words[0]);
     if (count < 2 || words[0] == NULL)
         die(EXIT_USAGE, "run: NAME and COMMAND are required");
     return words;
@@ -644,11 +668,12 @@ int verb_run(int count, char **words)
     enum redlock_status status;
     siginfo_t end;
     struct job_setup setup = {.set_environment = set_environment};
+    int has_timeout = options.node_timeout_ms >= 0;
     int goes;
 
     set_names(words[0]);
     nodes_load();
-    check_options();
+    check_options(has_timeout);
     if (options.label == NULL)
         options.label =
             strrchr(command[0], '/') != NULL ? strrchr(command[0], '/') + 1 : command[0];

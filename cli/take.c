@@ -18,12 +18,12 @@ static int is_watched(void)
     return options.verbose || (!options.quiet && isatty(STDERR_FILENO));
 }
 
-/* Milliseconds until the holder's lock expires, as of the last attempt; -1 if unknown, or if it does not expire. */
+/* Milliseconds until the holder's lock expires, as of the last attempt; or NO_END, UNKNOWN_TIME. */
 static long holder_remaining_ms(const struct session *session)
 {
     uint32_t left_ms = session->lock->holder_left_ms;
 
-    return left_ms == 0 || left_ms > 0x7fffffff ? -1 : (long)left_ms;
+    return left_ms == 0 ? UNKNOWN_TIME : left_ms > 0x7fffffff ? NO_END : (long)left_ms;
 }
 
 /* Reads the holder from the nodes, because a waiter in the queue has not asked them. Takes about a second at most,
@@ -35,10 +35,10 @@ static unsigned look_for_holder(struct session *session, long *left_ms)
 
     look_at(session->lock->key, &picture, (uint32_t)most_ms);
     session->holder[0] = '\0';
-    *left_ms = -1;
+    *left_ms = UNKNOWN_TIME;
     if (picture.state == HELD) {
         memcpy(session->holder, picture.view[picture.best].value, sizeof session->holder);
-        *left_ms = picture.left_ms >= 0 ? picture.left_ms : -1;
+        *left_ms = picture.left_ms;
     }
     return picture.answers;
 }
@@ -58,10 +58,12 @@ static void say_waiting(struct session *session, const char *name, int in_line)
     if (session->lock_count == 1 && session->holder[0] != '\0' && reachable >= quorum()) {
         describe_holder(who, sizeof who, session->holder);
         id_of(id, session->holder, strlen(session->holder));
-        event("waiting held %s %ld %s", id, left_ms, who);
+        event("waiting held %s %ld %s", id, left_ms >= 0 ? left_ms : -1, who);
         used = (size_t)snprintf(rest, sizeof rest, ", held by %s", who);
         if (left_ms >= 0)
             snprintf(rest + used, sizeof rest - used, ", %ld s left", (left_ms + 999) / 1000);
+        else if (left_ms == NO_END)
+            snprintf(rest + used, sizeof rest - used, "; it never expires");
     } else {
         event("waiting");
         if (reachable < quorum())
@@ -502,7 +504,8 @@ static int explain_held(const struct session *session, const char *name, enum re
     if (session->lock_count > 1)
         say(level, "%s: all %u slots are held by other clients", name, session->lock_count);
     else
-        say(level, "%s: %s%s%s", name, status_text(status), who[0] != '\0' ? ": " : "", who);
+        say(level, "%s: %s%s%s%s", name, status_text(status), who[0] != '\0' ? ": " : "", who,
+            holder_remaining_ms(session) == NO_END ? "; it never expires" : "");
     return (int)options.conflict_status;
 }
 

@@ -194,6 +194,8 @@ static void refuse(struct talk *talk, const char *question, const char *password
     size_t size = secret != NULL ? (size_t)(secret - error) : strlen(error);
 
     snprintf(text, sizeof text, "%.*s", (int)size, error);
+    if (size == 0) /* the error begins like the password */
+        snprintf(text, sizeof text, "refuses %s", question);
     talk->refused = question;
     talk_close(talk, text);
 }

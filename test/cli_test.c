@@ -397,6 +397,18 @@ static void options(void)
     is_int(redlock("run", "--unavail", "5", "x", "true", NULL), 64, "an abbreviated option");
     is_int(redlock("status", "x", "--", "-v", NULL), 64, "after -- there are no options");
     is_int(redlock("acquire", "-t", "50ms", "x", NULL), 64, "too short a TTL");
+    is_int(redlock("acquire", "-t", "9", "-n", "-E", "0", "x", NULL), 64,
+           "acquire -E 0 would look as if the lock were held");
+    is_int(redlock("run", "x", "-n", "true", NULL), 64, "an option after NAME");
+    is_text(wrote(last, 'e'),
+            "redlock: run: -n: options belong before NAME; NAME -- COMMAND if this is a command\n",
+            "the message says so");
+    is_int(redlock("run", "x", "--", "-n", NULL), 127, "a command that begins with a dash");
+    unsetenv("REDLOCK_NODE_TIMEOUT");
+    status = redlock("run", "-t", "2", "x", "true", NULL);
+    ok(status == 0 ? *wrote(last, 'e') == '\0' : status == 79 || status == 69,
+       "-t 2: no message about a default");
+    setenv("REDLOCK_NODE_TIMEOUT", "3", 1);
     is_int(redlock("status", "x", "-v", NULL), 1, "status: options after the name");
     is_int(redlock("version", NULL), 0, "version");
     is_int(redlock("help", NULL), 0, "help");
@@ -493,6 +505,14 @@ static void environment(void)
            0, "--clear-env");
     is_int(redlock("run", "x", "-c", "\"$P\" release x", NULL), 0,
            "the command may release its own lock");
+    is_int(redlock("run", "x", "-c", "test -z \"$LISTEN_PID$WATCHDOG_PID\"", NULL), 0,
+           "no LISTEN_PID where there was none");
+    setup.instead = "sh";
+    is_int(redlock("-c",
+                   "LISTEN_PID=$$ WATCHDOG_PID=1 exec \"$P\" run x -c "
+                   "'test $LISTEN_PID = $$ && test $WATCHDOG_PID = 1'",
+                   NULL),
+           0, "LISTEN_PID that is redlock's becomes the command's, and no other");
     is_int(redlock("run", "--prefix", "p:", "x", "-c",
                    "\"$P\" status x && \"$P\" extend -t 60 x && \"$P\" run x true", NULL),
            64, "--prefix: the command has the same prefix");
@@ -840,6 +860,13 @@ static void conflicts(void)
     ok(strstr(wrote(last, 'e'), "redlock: x: held by another client: id ") != NULL,
        "the message names the holder");
     ok(*wrote(last, 'o') == '\0', "-n: held: the command does not run");
+    ok(strstr(wrote(last, 'e'), "; it never expires\n") != NULL, "and that the key never expires");
+    redlock("run", "-v", "-w", "1.5", "x", "true", NULL);
+    ok(strstr(wrote(last, 'e'), "waiting for x, held by id ") != NULL &&
+           strstr(wrote(last, 'e'), "; it never expires\n") != NULL,
+       "so does the message of a waiter");
+    redlock("status", "x", NULL);
+    ok(strstr(wrote(last, 'o'), "  never expires  ") != NULL, "and status");
     is_int(redlock("run", "-w", "0", "x", "true", NULL), 75, "-w 0 is -n");
     is_int(redlock("run", "-n", "-E", "0", "x", "true", NULL), 0, "-E 0");
     is_text(wrote(last, 'e'), "", "-E 0: no message, so cron sends no mail");
@@ -885,7 +912,7 @@ static void nobody_holds_it(void)
        "the message counts votes and names the nodes");
     is_text(wrote(last, 'o'), "", "the command does not run");
     is_int(redlock("run", "-w", ".5", "-E", "0", "x", "true", NULL), 69, "also with -w: 69");
-    is_int(redlock("acquire", "-n", "-t", "60", "-E", "0", "x", NULL), 69, "also acquire: 69");
+    is_int(redlock("acquire", "-n", "-t", "60", "-E", "3", "x", NULL), 69, "also acquire: 69");
     ask(1, "SET", "redlock:x", "another's");
     ask(2, "SET", "redlock:x", "another's");
     resume_all();
@@ -2054,7 +2081,7 @@ static void status_fd(void)
     ok(at != NULL && atoi(at + 9) > 2000 && atoi(at + 9) < 6000,
        "event: renewed, with the remaining time");
     at = strstr(text, "\nexit 3\n");
-    ok(at != NULL && strncmp(at, "\nexit 3\nreleased ", 17) == 0, "events: exit, released");
+    ok(at != NULL && strncmp(at, "\nexit 3\nreleased\n", 17) == 0, "events: exit, released");
 
     if (pipe2(pipe_ends, O_CLOEXEC) == 0)
         fcntl(pipe_ends[1], F_SETFL, O_NONBLOCK);
@@ -2479,15 +2506,15 @@ static void status(void)
     ask_all("FLUSHALL");
     ask_all("SET", "redlock:x", "no end");
     is_int(redlock("status", "x", NULL), 0, "a key without a TTL");
-    ok(strstr(wrote(last, 'o'), "without end left") == NULL &&
-           strstr(wrote(last, 'o'), "without end") != NULL,
-       "a key without a TTL: \"without end\"");
+    ok(strstr(wrote(last, 'o'), "never expires left") == NULL &&
+           strstr(wrote(last, 'o'), "never expires") != NULL,
+       "a key without a TTL: \"never expires\"");
     redlock("status", "--json", "x", NULL);
     ok(strstr(wrote(last, 'o'), "\"remaining_ms\":-1,") != NULL,
        "a key without a TTL: in JSON -1, as in PTTL");
     ask_all("PEXPIRE", "redlock:x", "8640000000");
     redlock("status", "x", NULL);
-    ok(strstr(wrote(last, 'o'), "without end") == NULL &&
+    ok(strstr(wrote(last, 'o'), "never expires") == NULL &&
            count_of(wrote(last, 'o'), "  86399") == 4,
        "a TTL of 100 days, which is longer than redlock's own: the time left");
     memset(huge, 'v', sizeof huge - 1);
@@ -2502,7 +2529,7 @@ static void status(void)
     ask_all("LPUSH", "redlock:x", "a", "b");
     is_int(redlock("status", "x", NULL), 0, "a list: the name is in use");
     ok(strstr(wrote(last, 'o'), "x: in use  by something that is not a lock: list  3/3 nodes") &&
-           count_of(wrote(last, 'o'), "foreign  without end  list") == 3,
+           count_of(wrote(last, 'o'), "foreign  never expires  list") == 3,
        "a list: status prints the type");
     redlock("status", "--json", "x", NULL);
     ok(strstr(wrote(last, 'o'), "\"state\":\"in use\"") && strstr(wrote(last, 'o'), "\"list\""),
@@ -3177,6 +3204,31 @@ static void no_renewal(void)
     }
 }
 
+/* ---- Names of hosts ---- */
+
+static const char pod_name[] = "web-frontend-production-eu-central-1-7c9d8b6f5d-abcde-0123456789";
+
+static void set_long_name(void)
+{
+    if (unshare(CLONE_NEWUSER | CLONE_NEWUTS) != 0 || sethostname(pod_name, 64) != 0)
+        _exit(99);
+}
+
+/* The ends of long names differ: these of containers. */
+static void long_host_name(void)
+{
+    nodes(3);
+    setup.before = set_long_name;
+    if (redlock("acquire", "-t", "60", "x", NULL) == 99) {
+        skip("creating a namespace is not permitted");
+        return;
+    }
+    redlock("status", "x", NULL);
+    ok(strstr(wrote(last, 'o'), "7c9d8b6f5d-abcde-0123456789/") != NULL,
+       "the end of a long host name is kept");
+    ask_all("DEL", "redlock:x");
+}
+
 /* ---- Other kinds of servers ---- */
 
 /* A process that accepts connections and sends these bytes, as another kind of server does. It ends with the test. */
@@ -3596,6 +3648,13 @@ static void odd_slots(void)
     is_int(redlock("run", "--slots", "x", "x", "true", NULL), 64, "--slots x");
     is_int(redlock("acquire", "--slots", "2", "-t", "9", "x", NULL), 64,
            "--slots is no option of acquire");
+    is_int(redlock("run", "--slots", "2", "x", "-c", "\"$P\" status x && \"$P\" status --json x",
+                   NULL),
+           0, "status of the name while a slot is held");
+    ok(strstr(wrote(last, 'o'), "x: held  slot ") != NULL &&
+           strstr(wrote(last, 'o'), "\"state\":\"held\",\"slots\":[") != NULL,
+       "says which slot");
+    is_int(redlock("status", "x", NULL), 1, "and then it is free");
     is_int(redlock("run", "--slots", "2", "x", "-c", "\"$P\" extend -t 60 \"$REDLOCK_NAME\"", NULL),
            0, "the command can extend its slot");
     is_int(redlock("run", "--slots", "2", "--fence", "x", "-c", "test $REDLOCK_FENCE -gt 0", NULL),
@@ -3844,7 +3903,7 @@ static void odd_lists(void)
     ask_all("FLUSHALL");
     ask_all("EVAL", "redis.call('set','redlock:huge',string.rep('v',70000))", "0");
     is_int(redlock("list", NULL), 0, "a huge value");
-    ok(strstr(wrote(last, 'o'), "huge: held  id ") && strstr(wrote(last, 'o'), "without end"),
+    ok(strstr(wrote(last, 'o'), "huge: held  id ") && strstr(wrote(last, 'o'), "never expires"),
        "a huge value: the lock is listed");
     ask_all("FLUSHALL");
     /* few enough for the limit of 5 s, also on a slow machine */
@@ -3884,6 +3943,9 @@ static void denied_lists(void)
     ok(strstr(wrote(last, 'e'), "NOPERM") != NULL, "stderr has: NOPERM");
     is_int(redlock("list", "-N", list_of(3, "redis://locker:" SECRET "@"), "k*", NULL), 0,
            "a pattern without that key");
+    is_int(redlock("list", "-N", list_of(3, "redis://locker:WRONGPASS@"), NULL), 77,
+           "a refused login, with the first word of the error as its password: 77");
+    ok(strstr(wrote(last, 'e'), "refuses AUTH") != NULL, "the message says so");
 }
 
 /* ---- Terminals ---- */
@@ -4064,6 +4126,36 @@ static void terminal_comes_back(void)
     }
 }
 
+/* A command that begins in the background and reads from the terminal is stopped; `fg` gives it the terminal. */
+static void background_reads(void)
+{
+    struct program shell;
+    int terminal;
+
+    nodes(3);
+    setenv("COMMAND", program, 1);
+    setup.instead = "sh";
+    shell = start_on_terminal(&terminal, "-im", NULL);
+    type(terminal, "$COMMAND run x -c 'read a; echo got-$a; read b; echo got-$b' &\n");
+    ok(strstr(screen(terminal, "is stopped"), "is stopped") != NULL, "in the background: stopped");
+    type(terminal, "fg\n");
+    until(tcgetpgrp(terminal) != shell.pid, WAIT_MS);
+    type(terminal, "one\n");
+    ok(strstr(screen(terminal, "got-one"), "got-one") != NULL, "fg: the command reads");
+    type(terminal, "\032");
+    ok(strstr(screen(terminal, "topped"), "topped") != NULL, "Ctrl-Z: the shell says so");
+    type(terminal, "echo so$((1+1))\n");
+    ok(strstr(screen(terminal, "so2"), "so2") != NULL, "the shell reads again");
+    type(terminal, "fg; echo end $?\n");
+    until(tcgetpgrp(terminal) != shell.pid, WAIT_MS);
+    type(terminal, "two\n");
+    ok(strstr(screen(terminal, "end 0"), "got-two") != NULL, "fg: the command reads again");
+    type(terminal, "exit\n");
+    is_int(ends(&shell), 0, "the shell");
+    close(terminal);
+    no_key_left("then");
+}
+
 /* With stty tostop, a process in the background that prints is stopped. */
 static void background_prints(void)
 {
@@ -4229,6 +4321,8 @@ static const struct scenario {
     {"terminal_comes_back", terminal_comes_back},
     {"terminal_hangs_up", terminal_hangs_up},
     {"background_prints", background_prints},
+    {"background_reads", background_reads},
+    {"long_host_name", long_host_name},
     {"least_permissions", least_permissions},
     {"no_servers", no_servers},
     {"callers", callers},
