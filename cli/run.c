@@ -24,6 +24,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <unistd.h>
 
 enum { RENEWED_TTL_MIN_MS = 1000, LOOK_MS = 100, KILL_MS = 20, KILLED_MS = 1000 };
 
@@ -414,7 +415,7 @@ static uint64_t wake_us(uint64_t now, int ended)
 {
     uint64_t wake = run.state == KILLING ? now + (uint64_t)KILL_MS * 1000
                     : ended              ? now + (uint64_t)LOOK_MS * 1000
-                                         : now + 1000000;
+                                         : UINT64_MAX;
 
     if ((run.state == DRAINING || run.state == STOPPING) && run.kill_us < wake)
         wake = run.kill_us;

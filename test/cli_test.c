@@ -2227,9 +2227,9 @@ static void tokens(void)
     signal_to(child_of(run.pid, 0), SIGTERM);
     is_int(ends(&run), 128 + SIGTERM,
            "acquire --sh that is ended by a signal: eval has its status");
-    is_int(redlock("acquire", "--sh", "-n", "-E", "0", "-t", "9", "it's x", NULL), 0,
-           "acquire --sh -E 0 of a lock that is held");
-    is_text(wrote(last, 'o'), "", "acquire --sh -E 0 of a lock that is held prints nothing");
+    is_int(redlock("acquire", "--sh", "-n", "-E", "0", "-t", "9", "it's x", NULL), 64,
+           "acquire --sh -E 0");
+    is_text(wrote(last, 'o'), "(exit 64)\n", "acquire --sh -E 0: eval has the status");
     ask(0, "DEL", "redlock:it's x");
     ask(1, "DEL", "redlock:it's x");
     is_int(redlock("extend", "-t", "60", "it's x", most + 1, NULL), 79,

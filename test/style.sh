@@ -11,7 +11,7 @@ complain() {
     status=1
 }
 
-clang-format --dry-run --Werror ./*.[ch] ./*.hpp test/*.[ch] test/*.cpp examples/*.c examples/*/*.[ch] cli/*.[ch] cli/*/*.c bench/*.[ch] bench/peers/*.c || complain "run clang-format"
+clang-format --dry-run --Werror ./*.[ch] ./*.hpp test/*.[ch] test/*.cpp examples/*.c examples/*/*.[ch] cli/*.[ch] bench/*.[ch] bench/peers/*.c || complain "run clang-format"
 
 # A function begins at a "{" in the first column and ends at a "}" there.
 long=$(awk 'FNR == 1 { start = 0 } /^{/ { start = FNR } /^}/ && start { if (FNR - start > 70) print FILENAME ":" start; start = 0 }' ./*.c cli/*.c)
