@@ -84,9 +84,9 @@ $(B)/redlock: $(CLI) $(wildcard cli/*.h) $(HEADERS)
 # to save a page of memory; a small value prevents this.
 STATIC = musl-gcc -static -no-pie -fno-pie -s -Oz -fno-jump-tables -ffunction-sections -fdata-sections -fno-asynchronous-unwind-tables -Wl,--gc-sections -Wl,-z,noseparate-code -Wl,-z,norelro -Wl,-z,common-page-size=64
 cli-static: deps-static $(B)/redlock-static ## the same, static, with musl
-$(B)/redlock-static: $(CLI) cli/static/libc.c $(wildcard cli/*.h) $(HEADERS)
+$(B)/redlock-static: $(CLI) $(wildcard cli/*.h) $(HEADERS)
 	@mkdir -p $(@D)
-	$(STATIC) $(WARN) $(CLI_FLAGS) -I. $(CLI) cli/static/libc.c -o $@
+	$(STATIC) $(WARN) $(CLI_FLAGS) -I. $(CLI) -o $@
 PORT = 7001
 servers: deps-demo ## PORT=n: five servers to try the program with, on this port and the four after it, until Ctrl-C
 	@test/five.sh $(PORT)
@@ -390,12 +390,8 @@ $(B)/histogram_test: test/histogram_test.c test/tap.h $(CLI) $(wildcard cli/*.h)
 	@mkdir -p $(@D)
 	gcc $(SAN) -O1 -g $(WARN) $(CLI_FLAGS) -I. -Itest $< $(filter-out cli/bench.c cli/main.c,$(CLI)) -o $@
 
-$(B)/libc_test: test/libc_test.c test/tap.h cli/static/libc.c
-	@mkdir -p $(@D)
-	gcc $(SAN) -O1 -g -fno-builtin $(WARN) -D_GNU_SOURCE -Itest $< -o $@
-
-test-cli-bench: deps-cli $(B)/redlock $(B)/redlock-static $(B)/histogram_test $(B)/libc_test
-	prove -e '' $(B)/histogram_test $(B)/libc_test
+test-cli-bench: deps-cli $(B)/redlock $(B)/redlock-static $(B)/histogram_test
+	prove -e '' $(B)/histogram_test
 	prove -e sh test/cli_bench.sh :: $(B)/redlock $(B)/redlock-static
 
 test-examples: deps-programs test-build $(B)/demo $(B)/libredlock.a

@@ -5,7 +5,7 @@
        run.c  lock.c  status.c  check.c judge.c report.c  bench.c    the verbs
        options.c  take.c  token.c                                    options, waiting for a lock, tokens
        session.c  look.c                                             a client and its lock; the value of a key
-       queue.c  talk.c                                               the waiters of this machine; plain commands to nodes
+       queue.c  talk.c  job.c                                        the waiters of this machine; plain commands to nodes; processes
        nodes.c  holder.c                                             the list of nodes; values at keys
        text.c                                                        messages, JSON
        process.c                                                     signals, clock, name
@@ -19,6 +19,7 @@
 #include "url.h"
 
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 
 /* Exit statuses: those of sysexits.h where one fits. All are below 126, because shells use 126 and above. */
@@ -40,6 +41,9 @@ enum {
 
 #define FOREVER_MS (-1L) /* of a duration: not limited, or not given */
 enum { TTL_DEFAULT_MS = 30000, TTL_MIN_MS = 100, TIMEOUT_MAX_MS = 60000 };
+enum {
+    FIRST_TIMES = 4
+}; /* first connections: this many times the node timeout, while a majority of nodes is missing */
 enum { ALSO_MAX = 16, SLOTS_MAX = 256 };
 
 /* ---- Options, in options.c ---- */
@@ -56,6 +60,7 @@ struct options {
     long conflict_status, status_fd, count, clients;
     long slots; /* 0: one holder */
     int verbose, quiet, json, log_levels, askpass, no_auth_warning;
+    int here;
     int nonblock, no_renew, keep, foreground, new_group, no_guard, anonymous, preserve_status;
     int fence, clear_env, shell, force, yes;
     int read_only, require_durable, strict, nagios, prometheus; /* check */
@@ -74,7 +79,8 @@ enum verb_bit {
     LIST = 32,
     CHECK = 64,
     BENCH = 128,
-    ALL = 255
+    PROBE = 256,
+    ALL = 511
 };
 
 /* Reads the options of a verb from its arguments, and options that these do not set from the environment, then from the file.
@@ -131,6 +137,9 @@ void die(int status, const char *format, ...) __attribute__((format(printf, 2, 3
 /* With --sh: prints a command that has this status if the status is not 0. To eval nothing would be a success. */
 void tell_shell(int status);
 
+/* Cleared memory; exits with 71 if there is none. The caller frees it. */
+void *must_allocate(size_t count, size_t size);
+
 /* How much of a word that is unknown a message may have: an address with a password may follow, in place of a word or in it. */
 int public_size(const char *word);
 
@@ -170,6 +179,7 @@ void printable(char *out, size_t room, const char *text);
 
 enum {
     ID_TEXT = 9,
+    HOST_MAX = 64,
     TOKEN_DIGITS = 40, /* at the beginning of this program's values; the label follows */
     VALUE_MAX = REDLOCK_LABEL_MAX,
     WHO_MAX = 4 * REDLOCK_KEY_MAX, /* of a name or holder, printable */
@@ -178,7 +188,7 @@ enum {
 
 /* The holder, as a value of this program describes it. */
 struct holder {
-    char host[80], label[120];
+    char host[HOST_MAX + 1], label[120];
     long pid;
     long long since_ms; /* since 1970 */
 };
@@ -191,6 +201,10 @@ uint32_t hash_more(uint32_t hash, const char *bytes, size_t size);
 void id_of(char id[ID_TEXT], const char *value, size_t size);
 /* Returns 1 if redlock(1) wrote the value, and the value names the holder. */
 int parse_holder(struct holder *holder, const char *value);
+/* The name of this host, as it stands in values: if it is too long, its end, which tells one container from another. */
+void name_host(char host[HOST_MAX + 1]);
+/* 1: the holder is a process of this host that lives. */
+int is_here(const struct holder *holder);
 /* A member of a JSON object, with a comma before it; nothing if the value does not name the holder. */
 void json_holder(const char *value);
 /* "host/pid (label)", or "id 1234abcd". */
@@ -214,8 +228,6 @@ struct session {
 /* The key of the lock of this name. Exits with 64 if it is too long. */
 void key_of(char key[REDLOCK_KEY_MAX + 1], const char *name);
 
-/* Cleared memory; exits with 71 if there is none. The caller frees it. */
-void *must_allocate(size_t count, size_t size);
 /* A client of all targets, and a lock on prefix + name. Exits if that is impossible. */
 void session_open(struct session *session, const char *name);
 /* Replaces the one lock by `count` slots, NAME/1 to NAME/count, in random order. One of them will be acquired. */
@@ -230,6 +242,8 @@ void session_sign(struct session *session);
 /* Adopts the lock with the token session->value, of this size, which these nodes have granted. Its remaining time is 0, so
    an extension does not create a key again. */
 void session_adopt(struct session *session, size_t size, redlock_mask members);
+/* One operation each, with FIRST_TIMES the node timeout for first connections. */
+enum redlock_status session_extend(struct session *session);
 enum redlock_status session_release(struct session *session);
 /* Serves a held lock until each reachable node has granted it, or was sent its extension, at most node_timeout_ms or a quarter
    of its validity. */
@@ -265,9 +279,14 @@ void queue_leave(void);
 /* Acquires the lock as the options say (-n, -w, --unavailable-timeout). REDLOCK_CANCELLED: a signal asked this process to end.
    Exits with 64 if a program that called this one holds the lock. */
 enum redlock_status take(struct session *session, const char *name);
-/* The key of a lock as it stands in REDLOCK_HELD, a list KEY=PID:KEY=PID of percent-encoded keys and the processes that hold
-   them. Valid until the next call. */
+/* The key of a lock as it stands in REDLOCK_HELD, a list KEY=MARK:KEY=MARK of percent-encoded keys and marks: the random digits at
+   the beginning of the value that the key has while the lock is held. So a mark is a proof that needs no process id, and ends
+   with the lock. Valid until the next call. */
 const char *held_key(const char *key, size_t size);
+/* The mark of this key, up to a colon or the end; NULL if there is none. */
+const char *mark_of(const void *key, size_t size);
+/* 1: the value has this mark. */
+int has_mark(const char *value, const char *mark);
 /* With -v: says which nodes have granted the lock, and what is wrong with the others. */
 void say_acquired(const struct session *session, const char *name);
 /* Serves the locks of a session until none is in progress: slots that were released or cancelled. */
@@ -291,6 +310,47 @@ const char *token_of(const struct session *session);
 /* Decodes a token: writes the value and returns the nodes that granted the lock. The nodes must be loaded. Exits with 64 if
    this is not a token, with 78 if the token belongs to another list of nodes. */
 redlock_mask token_read(const char *token, char value[VALUE_MAX + 1]);
+
+/* ---- The job of run, in job.c: the command, and all processes that come from it ---- */
+
+struct job_setup {
+    void (*set_environment)(void); /* in the child, before the command begins */
+    const char *name;              /* of the lock, for messages */
+    const char *mark;     /* a word that set_environment puts in, and that no other job has */
+    uint64_t deadline_us; /* the first of job_set_deadline */
+    int ends_with_lock;   /* 1: guard and system kill the command if this process dies */
+};
+
+/* Forks the command, which waits, and the guard. Then the command is executed, unless a signal has asked this process to end.
+   Returns 1 if the command is executed; 0 if it is not, and its process ends; -1 if the system denies a process or a pipe. */
+int job_start(char **command, const struct job_setup *setup);
+/* Tells the guard when to kill the job. Does not block: a guard that was stopped reads all deadlines when it continues. */
+void job_set_deadline(uint64_t deadline_us);
+int job_has_guard(void);
+/* 1: the command has ended, as *end says. It stays a zombie until job_finish. */
+int job_has_ended(siginfo_t *end);
+/* The signal that has stopped the command since the last call; 0: none. */
+int job_stopped_by(void);
+/* 1: no process of the job lives. */
+int job_is_empty(void);
+/* 1: the command is in the group of this process. */
+int job_shares_group(void);
+/* 1: redlock has given it a group of its own. */
+int job_has_own_group(void);
+/* This process was put into the foreground, although it began in the background: the group of the command gets the terminal. The
+   second function takes it back: it returns 1 if it was lent. */
+void job_lend_terminal(void);
+int job_takes_terminal(void);
+/* Signals the command, with the group that it leads. Returns 0, after a message, if that is not permitted. */
+int job_signal_command(int number);
+/* Signals the processes that job_signal_command, or the terminal, did not reach. */
+void job_signal_rest(int number, int by_terminal);
+/* Both, also to a command that is stopped. */
+void job_end(int number);
+/* Removes those that have ended. */
+void job_reap_orphans(void);
+/* Ends the guard, then removes the command: before that, no other process gets its pid, which the guard would kill. */
+void job_finish(void);
 
 /* ---- Signals, clock and name, in process.c ---- */
 
@@ -335,6 +395,7 @@ int verb_acquire(int count, char **words);
 int verb_extend(int count, char **words);
 int verb_release(int count, char **words);
 int verb_status(int count, char **words);
+int verb_held(int count, char **words);
 int verb_list(int count, char **words);
 int verb_check(int count, char **words);
 int verb_bench(int count, char **words);

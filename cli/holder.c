@@ -4,8 +4,12 @@
    SPDX-License-Identifier: MIT */
 #include "cli.h"
 
+#include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
+#include <unistd.h>
 
 uint32_t hash_more(uint32_t hash, const char *bytes, size_t size)
 {
@@ -53,6 +57,59 @@ int parse_holder(struct holder *holder, const char *value)
         holder->since_ms > 253402300799999) /* year 9999 */
         return 0;
     return next_part(&value, holder->label, sizeof holder->label);
+}
+
+void name_host(char host[HOST_MAX + 1])
+{
+    char name[256] = "?", text[3 * sizeof name];
+    size_t size;
+
+    gethostname(name, sizeof name - 1);
+    percent_encode(text, sizeof text, name);
+    size = strlen(text);
+    snprintf(host, HOST_MAX + 1, "%s", text + (size > HOST_MAX ? size - HOST_MAX : 0));
+}
+
+/* When the process began, in milliseconds since 1970; 0 if that is not known. */
+static long long begin_of(long pid)
+{
+#ifdef __linux__
+    char path[40], text[512] = "";
+    const char *end;
+    unsigned long long ticks;
+    struct timespec wall, boot;
+    FILE *file;
+
+    snprintf(path, sizeof path, "/proc/%ld/stat", pid);
+    if ((file = fopen(path, "re")) == NULL)
+        return 0;
+    text[fread(text, 1, sizeof text - 1, file)] = '\0';
+    fclose(file);
+    end = strrchr(text, ')'); /* the name of the program, before this, may have blanks */
+    if (end == NULL ||
+        sscanf(end + 1,
+               " %*c %*d %*d %*d %*d %*d %*d %*d %*d %*d %*d %*d %*d %*d %*d %*d "
+               "%*d %*d %*d %llu",
+               &ticks) != 1 ||
+        clock_gettime(CLOCK_REALTIME, &wall) != 0 || clock_gettime(CLOCK_BOOTTIME, &boot) != 0)
+        return 0;
+    return (long long)(wall.tv_sec - boot.tv_sec) * 1000 + (wall.tv_nsec - boot.tv_nsec) / 1000000 +
+           (long long)(ticks * 1000 / (unsigned long long)sysconf(_SC_CLK_TCK));
+#else
+    (void)pid;
+    return 0;
+#endif
+}
+
+int is_here(const struct holder *holder)
+{
+    char host[HOST_MAX + 1];
+
+    name_host(host);
+    percent_decode(host);
+    return strcmp(host, holder->host) == 0 &&
+           (kill((pid_t)holder->pid, 0) == 0 || errno != ESRCH) &&
+           begin_of(holder->pid) <= holder->since_ms + 2000; /* the wall clock may have been set */
 }
 
 void json_holder(const char *value)

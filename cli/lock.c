@@ -51,9 +51,11 @@ static int finish(const char *verb, const char *name, enum redlock_status status
             json_hold(strcmp(verb, "extend") == 0 ? token : token_of(&session));
         if (status == REDLOCK_HELD || status == REDLOCK_TIMEOUT)
             json_holder(session.holder);
-        printf(",\"elapsed_ms\":%llu,\"ok\":%u,\"nodes\":%u}\n",
-               (unsigned long long)(now_us() - began_us) / 1000, count_nodes(session.lock->granted),
-               target_count);
+        printf(",\"elapsed_ms\":%llu,\"nodes\":%u",
+               (unsigned long long)(now_us() - began_us) / 1000, target_count);
+        if (strcmp(verb, "release") != 0) /* its replies after a quorum are not waited for */
+            printf(",\"ok\":%u", count_nodes(session.lock->granted));
+        printf("}\n");
     }
     tell_shell(result);
     if (!is_written() && status == REDLOCK_OK && strcmp(verb, "acquire") == 0)
@@ -88,6 +90,8 @@ int verb_acquire(int count, char **words)
         die(EXIT_USAGE, "acquire: exactly one NAME is required");
     if (options.shell && options.json)
         die(EXIT_USAGE, "--sh and --json exclude each other");
+    if (options.conflict_status == 0)
+        die(EXIT_USAGE, "acquire: -E 0 would look as if the lock were held");
     must_have_ttl("acquire");
     nodes_load();
     session_open(&session, words[0]);
@@ -164,7 +168,7 @@ int verb_extend(int count, char **words)
     began_us = now_us();
     read_token("extend", count, words);
     adopt_token(words[0]);
-    status = redlock_extend(&session.client, session.lock);
+    status = session_extend(&session);
     if (status == REDLOCK_OK)
         session_settle(&session);
     status = look_for_loss(&session, words[0], status);

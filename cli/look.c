@@ -209,7 +209,7 @@ const char *type_of(const struct view *view)
 const char *left_text(char text[32], long ms)
 {
     if (ms == NO_END)
-        snprintf(text, 32, "without end");
+        snprintf(text, 32, "never expires");
     else if (ms == UNKNOWN_TIME)
         snprintf(text, 32, "time left unknown");
     else

@@ -23,6 +23,7 @@ static const struct verb {
     {"release", RELEASE, verb_release, "[options] NAME [TOKEN|-] | --force --id ID NAME",
      "release a lock"},
     {"status", STATUS, verb_status, "[options] NAME", "say who holds a lock"},
+    {"held", PROBE, verb_held, "[options] NAME", "end with 0 if the caller runs under the lock"},
     {"list", LIST, verb_list, "[options] [PATTERN]", "list the locks and who holds them"},
     {"check", CHECK, verb_check, "[options]", "look for what makes locks on these nodes unsafe"},
     {"bench", BENCH, verb_bench, "[-n COUNT] [-d TIME] [-c CLIENTS] [--contend] [options]",

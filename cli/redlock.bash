@@ -24,6 +24,7 @@ _redlock()
         done
         for ((i = 2; i + 1 < ${#words[@]}; i++)); do
             if [[ ${words[i]} != -* ]]; then
+                [[ ${words[i+1]} == -- ]] && ((i++)) # NAME -- COMMAND
                 if ((i + 2 == ${#words[@]})); then
                     mapfile -t COMPREPLY < <(compgen -c -- "$word")
                 else

@@ -1,9 +1,18 @@
-/* run.c - redlock run: holds a lock while a command runs, and ends the command before the lock expires.
+/* run.c - redlock run: holds a lock while a job runs, and ends the job before the lock expires.
 
-   The lock is valid until its deadline D, which each renewal moves. If no renewal has succeeded by D - kill_after, the command
-   gets SIGTERM, and SIGKILL at D. A second process, the guard, knows D. The guard also kills the command at D, or at once when
-   the supervisor, this process, dies. So neither a killed nor a stopped supervisor leaves a command running without the lock.
-   Neither can end a process that leaves the process group (setsid).
+   The lock is valid until its deadline D, which each renewal moves. If no renewal has succeeded by D - kill_after, the job gets
+   SIGTERM, and SIGKILL at D. The guard (job.c) knows D, too.
+
+       state      the lock is   ends
+       RUNNING    renewed       when the command has ended: OVER; DRAINING if a signal has ended it, or has asked it to end
+       DRAINING   renewed       when the job is empty: OVER; at kill_us: KILLING; when the lock is lost: STOPPING
+       STOPPING   lost          when the job is empty: OVER; at kill_us: KILLING
+       KILLING    as before     when the job is empty, or cannot be killed: OVER
+       LET_GO     lost          when the command has ended: OVER. Only with --on-lost none
+       OVER       as before     the lock is released
+
+   The job is the command and all that it has started (job.c). What a command leaves in the background when it exits by itself
+   is not waited for.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
@@ -11,20 +20,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <sys/wait.h>
 #include <unistd.h>
-#ifdef __linux__
-#include <sys/prctl.h>
-#include <sys/timerfd.h>
-#include <time.h>
-#endif
 
-enum { RENEWED_TTL_MIN_MS = 1000 };
+enum { RENEWED_TTL_MIN_MS = 1000, LOOK_MS = 100, KILL_MS = 20, KILLED_MS = 1000 };
 
 static struct session session;
 
@@ -32,15 +34,15 @@ static struct session session;
 static struct {
     const char *lock_name; /* for the command: NAME, or NAME/3 of a slot */
     const char *name;      /* for messages; with -a all names */
-    pid_t child, guard;    /* 0: there is none */
-    int guard_fd;
-    int own_group;                             /* the command has its own process group */
-    enum { RUNNING, STOPPING, STOPPED } phase; /* STOPPED: there is nothing more to do */
+    char mark[TOKEN_DIGITS + 1];
+    enum { RUNNING, DRAINING, STOPPING, KILLING, LET_GO, OVER } state;
+    int is_asked;             /* 1: a signal has asked the job to end */
     int lost;                 /* 1: the lock is lost, or was about to be: exit status 79 */
     int at_most;              /* 1: not lost: only the time of --max-hold is over */
     uint64_t acquired_us;     /* T1 of the acquisition */
     uint64_t deadline_us;     /* D */
-    uint64_t kill_us;         /* when STOPPING turns to STOPPED, by SIGKILL */
+    unsigned extended;        /* lock->extended at that time */
+    uint64_t kill_us;         /* when DRAINING or STOPPING turns to KILLING */
     uint64_t warn_us;         /* when a renewal is late */
     int is_failing;           /* 1: a message has reported a failed renewal */
     int interrupted;          /* 1: Ctrl-C has reached command and supervisor alike */
@@ -60,7 +62,7 @@ static int stop_signal;
 static const char *const on_lost_names[] = {"term", "kill", "none"};
 static enum { ON_LOST_TERM, ON_LOST_KILL, ON_LOST_NONE, ON_LOST_UNKNOWN } on_lost;
 
-static void check_options(void)
+static void check_options(int has_timeout)
 {
     const char *signal = options.signal;
     long shortest_ms;
@@ -100,7 +102,7 @@ static void check_options(void)
     if (options.status_fd >= 0 && /* the command needs 0 to 2 too */
         fcntl((int)options.status_fd, F_SETFD, options.status_fd > 2 ? FD_CLOEXEC : 0) != 0)
         die(EXIT_USAGE, "--status-fd %ld: %s", options.status_fd, strerror(errno));
-    if (options.ttl_ms < options.node_timeout_ms * 10)
+    if (has_timeout && options.ttl_ms < options.node_timeout_ms * 10)
         say(LOG_WARNING,
             "--node-timeout is more than a tenth of the ttl: a node that hangs delays renewals");
 }
@@ -131,14 +133,23 @@ static void set_number(const char *name, unsigned long long number)
     setenv(name, text, 1);
 }
 
+/* A variable with which systemd names the process that is meant: from now on that is the command. */
+static void set_pid(const char *name)
+{
+    const char *pid = getenv(name);
+
+    if (pid != NULL && atol(pid) == (long)getppid())
+        set_number(name, (unsigned long long)getpid());
+}
+
 static void add_held(const void *key, size_t size)
 {
     const char *above = getenv("REDLOCK_HELD"), *held = held_key(key, size);
-    size_t room = (above != NULL ? strlen(above) : 0) + strlen(held) + 24;
+    size_t room = (above != NULL ? strlen(above) : 0) + strlen(held) + sizeof run.mark + 2;
     char *list = must_allocate(room, 1);
 
-    snprintf(list, room, "%s%s%s=%ld", above != NULL ? above : "",
-             above != NULL && *above != '\0' ? ":" : "", held, (long)getppid());
+    snprintf(list, room, "%s%s%s=%s", above != NULL ? above : "",
+             above != NULL && *above != '\0' ? ":" : "", held, run.mark);
     setenv("REDLOCK_HELD", list, 1);
     free(list);
 }
@@ -167,212 +178,13 @@ static void set_environment(void)
     add_held(lock->key, lock->key_size);
     for (i = 0; i < lock->extra_key_count; i++)
         add_held(lock->extra_keys[i].bytes, lock->extra_keys[i].size);
+    set_pid("LISTEN_PID");
+    set_pid("WATCHDOG_PID");
     if (options.clear_env) {
         unsetenv("REDLOCK_NODES");
         unsetenv("REDLOCK_AUTH_FILE");
         unsetenv("REDISCLI_AUTH");
     }
-}
-
-/* Returns if the command cannot be executed, with the reason in errno. A script without #! is executed by a shell: some C
-   libraries do not do that in execvp. */
-static void execute(char **command)
-{
-    static char shell[] = "/bin/sh", dash_c[] = "-c", script[] = "exec \"$@\"";
-    char *first[] = {shell, dash_c, script, shell}, **by_shell;
-    enum { FIRST = sizeof first / sizeof *first };
-    size_t count = 0;
-
-    execvp(command[0], command);
-    if (errno != ENOEXEC)
-        return;
-    while (command[count] != NULL)
-        count++;
-    by_shell = must_allocate(FIRST + count + 1, sizeof *by_shell);
-    memcpy(by_shell, first, sizeof first);
-    memcpy(by_shell + FIRST, command, count * sizeof *command);
-    execv(shell, by_shell);
-}
-
-/* The child: waits for a byte, then executes the command. */
-static void become(char **command, int go, pid_t parent)
-{
-    char byte;
-    int status;
-
-    if (run.own_group)
-        setpgid(0, 0);
-#ifdef __linux__
-    if (on_lost != ON_LOST_NONE)
-        prctl(PR_SET_PDEATHSIG, SIGKILL);
-#endif
-    if (read(go, &byte, 1) != 1 || getppid() != parent)
-        _exit(EXIT_SYSTEM); /* the parent did not permit the command, or died before prctl */
-    set_environment();
-    signals_restore();
-    execute(command);
-    status = errno == ENOENT ? 127 : 126;
-    ignore_write_signals(); /* the status is the same if the message cannot be written */
-    say(LOG_ERROR, "%s: %s", command[0], strerror(errno));
-    _exit(status);
-}
-
-/* The command leads a group: its own, or one that it has made, as timeout(1) does in the foreground. */
-static int leads_group(void)
-{
-    pid_t group = getpgid(run.child);
-
-    return run.own_group || group == run.child || group < 0;
-}
-
-/* Signals the command, with the group that it leads. Returns 0 if that failed. It is no failure if the command has ended; its group
-   may have processes all the same. */
-static int kill_command(int number)
-{
-    if (kill(leads_group() ? -run.child : run.child, number) == 0 || errno == ESRCH)
-        return 1;
-    say(LOG_ERROR, "the command cannot be signalled: %s", strerror(errno));
-    return 0;
-}
-
-/* ---- The guard ---- */
-
-/* Sends a deadline to the guard. Does not block: a guard that was stopped reads all deadlines when it continues. */
-static void tell_guard(uint64_t deadline_us)
-{
-    if (run.guard == 0 ||
-        write(run.guard_fd, &deadline_us, sizeof deadline_us) == sizeof deadline_us ||
-        errno != EPIPE)
-        return;
-    run.guard = 0;
-    if (run.phase == RUNNING)
-        say(LOG_WARNING, "the guard process is gone");
-}
-
-/* Before the command's pid is free for another process, which the guard would kill. Nobody else might wait for the guard: in a
-   container it would stay a zombie. */
-static void end_guard(void)
-{
-    if (run.guard <= 0)
-        return;
-    kill(run.guard, SIGKILL);
-    waitpid(run.guard, NULL, 0);
-}
-
-/* A descriptor that becomes readable at a time of now_us(), which counts during suspend. The timeout of poll() does not count
-   then, and would end too late. Returns -1 if the system has no such descriptor. */
-static int open_alarm(void)
-{
-#ifdef __linux__
-    return timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC);
-#else
-    return -1;
-#endif
-}
-
-static void set_alarm(int fd, uint64_t moment_us)
-{
-#ifdef __linux__
-    struct itimerspec moment = {{0, 0}, {0, 0}};
-
-    moment.it_value.tv_sec = (time_t)(moment_us / 1000000);
-    moment.it_value.tv_nsec = (long)(moment_us % 1000000) * 1000 + 1; /* 0 would mean never */
-    timerfd_settime(fd, TFD_TIMER_ABSTIME, &moment, NULL);
-#else
-    (void)fd;
-    (void)moment_us;
-#endif
-}
-
-/* Waits for data from a pipe; only the supervisor has the other end. The supervisor writes deadlines; the end of the stream means
-   that the supervisor is dead. */
-static void stand_guard(int line)
-{
-    struct pollfd fds[2] = {{line, POLLIN, 0}, {-1, POLLIN, 0}};
-    uint64_t deadline_us = run.deadline_us;
-    sigset_t all;
-    int fd;
-
-    sigfillset(&all);
-    sigprocmask(SIG_SETMASK, &all, NULL);
-    setpgid(0, 0);
-    rename_process("rl-guard"); /* killall -9 redlock must not kill the guard */
-    for (fd = 0; fd < 1024;
-         fd++) /* the reader of an inherited pipe would wait until the guard ends */
-        if (fd != line && fd != STDERR_FILENO)
-            close(fd);
-    fds[1].fd = open_alarm();
-    for (;;) {
-        uint64_t now = now_us(), left_ms = deadline_us > now ? (deadline_us - now + 999) / 1000 : 0;
-        set_alarm(fds[1].fd, deadline_us);
-        poll(fds, 2, left_ms > 60000 ? 60000 : (int)left_ms);
-        if (fds[0].revents != 0) {
-            if (read(line, &deadline_us, sizeof deadline_us) != sizeof deadline_us) {
-                if (kill_command(SIGKILL))
-                    say(LOG_ERROR, "%s: the supervisor is gone; the command was killed", run.name);
-                _exit(0);
-            }
-        } else if (now_us() >= deadline_us) {
-            int killed = kill_command(SIGKILL);
-            if (poll(fds, 1, 1000) == 0 && killed) /* else the supervisor killed it */
-                say(LOG_ERROR,
-                    "%s: the supervisor does not react, and the lock is about to expire; the "
-                    "command was killed",
-                    run.name);
-            _exit(0);
-        }
-    }
-}
-
-/* ---- Start ---- */
-
-/* Returns 1 if this process is in the foreground of a terminal, whatever stdin is. A command with its own process group would be
-   stopped when it reads from the terminal. */
-static int is_in_foreground(void)
-{
-    int fd = open("/dev/tty", O_RDONLY | O_NOCTTY | O_CLOEXEC), is;
-
-    if (fd < 0)
-        return 0;
-    is = tcgetpgrp(fd) == getpgrp();
-    close(fd);
-    return is;
-}
-
-/* Forks the command, which waits, and the guard. Then the command is executed, unless a signal has asked this process to end.
-   Returns 1 if the command is executed; 0 if it is not, and its process ends; -1 if the system denies a process or a pipe. */
-static int start(char **command)
-{
-    pid_t parent = getpid();
-    int guarded = !options.no_guard && on_lost != ON_LOST_NONE;
-    int go[2], line[2], goes;
-
-    run.own_group = !options.foreground && (options.new_group || !is_in_foreground());
-    if (run.own_group) /* the terminal does not send Ctrl-Z to the command then */
-        signals_add_stop();
-    if (pipe2(go, O_CLOEXEC) != 0 || pipe2(line, O_CLOEXEC) != 0 || (run.child = fork()) < 0)
-        return -1;
-    if (run.child == 0) {
-        close(go[1]);
-        close(line[1]);
-        become(command, go[0], parent);
-    }
-    close(go[0]);
-    if (run.own_group)
-        setpgid(run.child, run.child);
-    if (guarded && (run.guard = fork()) < 0)
-        return -1; /* when this process exits, the pipe is closed, and the child ends */
-    if (guarded && run.guard == 0) {
-        close(go[1]);
-        close(line[1]);
-        stand_guard(line[0]);
-    }
-    close(line[0]);
-    fcntl(line[1], F_SETFL, O_NONBLOCK);
-    run.guard_fd = line[1];
-    goes = is_asked_to_end() ? 0 : write(go[1], "", 1) == 1 ? 1 : -1;
-    close(go[1]);
-    return goes;
 }
 
 /* ---- While it runs ---- */
@@ -397,23 +209,22 @@ static uint64_t stop_us(void)
 static void renewed(void)
 {
     run.deadline_us = session.lock->valid_until_us;
+    run.extended = session.lock->extended;
     run.warn_us = options.no_renew ? UINT64_MAX /* the lock is renewed every third of the ttl */
                                    : now_us() + (uint64_t)session.lock->ttl_ms * 400;
-    tell_guard(end_us());
+    job_set_deadline(end_us());
 }
 
-/* Ends the command, by kill_us at the latest. This is final, because a renewal that succeeds now cannot take the signal back. */
+/* Ends the job, by kill_us at the latest. This is final, because a renewal that succeeds now cannot take the signal back. */
 static void stop(uint64_t kill_us, const char *why)
 {
     run.lost = 1;
-    run.phase = on_lost == ON_LOST_NONE ? STOPPED : STOPPING;
+    run.state = on_lost == ON_LOST_NONE ? LET_GO : STOPPING;
     run.kill_us = on_lost == ON_LOST_KILL ? 0 : kill_us;
     redlock_cancel(&session.client, session.lock);
-    tell_guard(kill_us);
-    if (on_lost == ON_LOST_TERM) { /* before the message: the reader of stderr may be slow */
-        kill_command(stop_signal);
-        kill_command(SIGCONT); /* a stopped command would not get the signal */
-    }
+    job_set_deadline(kill_us);
+    if (on_lost == ON_LOST_TERM) /* before the message: the reader of stderr may be slow */
+        job_end(stop_signal);
     event("lost");
     say(LOG_ERROR, "%s: %s%s", run.name, why,
         on_lost == ON_LOST_NONE ? "; the command goes on" : "; the command is ended");
@@ -471,35 +282,24 @@ static int has_completed(void)
     return 0;
 }
 
-/* Checks the lock after each turn of the loop. */
-static void look_at_lock(uint64_t now)
+static int is_renewed(void)
+{
+    return run.state == RUNNING || run.state == DRAINING;
+}
+
+/* Reports a renewal, or that it is late. */
+static void report_renewal(uint64_t now)
 {
     struct redlock_lock *lock = session.lock;
-    int ended = has_completed();
 
-    if (run.phase != RUNNING)
-        return;
-    look_at_nodes();
-    if (lock->valid_until_us > run.deadline_us) { /* lock->extended counts to 65,535 only */
+    /* lock->extended counts to 65,535 only; the deadline of --min-hold may be later than that of a renewal */
+    if (lock->valid_until_us > run.deadline_us || lock->extended > run.extended) {
         renewed();
         event("renewed %lu", (unsigned long)redlock_remaining_ms(&session.client, lock));
         say(run.is_failing ? LOG_NOTICE : LOG_DEBUG, "%s: %s; %ld s left", run.name,
             run.is_failing ? "renewal works again" : "renewed", seconds_left(now));
         run.is_failing = 0;
-    }
-    if (ended &&
-        lock->status == REDLOCK_EXTEND_LIMIT) { /* the library has a limit, this program has none */
-        redlock_auto_extend_start(&session.client, lock, UINT16_MAX - 1);
-    } else if (ended && now < stop_us()) {
-        uint64_t soon = now + (uint64_t)options.kill_after_ms * 1000;
-        stop(soon < end_us() ? soon : end_us(), status_text(lock->status));
-    } else if (now >= stop_us()) {
-        run.at_most = end_us() < run.deadline_us;
-        stop(end_us(), run.at_most        ? "the time of --max-hold is over"
-                       : options.no_renew ? "the ttl is over, and --no-renew was given"
-                                          : "the lock was not renewed in time");
-    }
-    if (run.phase == RUNNING && now >= run.warn_us) {
+    } else if (now >= run.warn_us) {
         unsigned n = count_nodes(lock->granted);
         run.is_failing = 1;
         event("renew-failed %u/%u", n, target_count);
@@ -510,102 +310,144 @@ static void look_at_lock(uint64_t now)
     }
 }
 
-/* Forwards signals to the command. A signal from the terminal has reached the command already if it is in the same group. A
-   command such as timeout(1) leaves that group. */
+/* Checks the lock after each turn of the loop. */
+static void look_at_lock(uint64_t now)
+{
+    struct redlock_lock *lock = session.lock;
+    int ended = has_completed();
+    uint64_t soon = now + (uint64_t)options.kill_after_ms * 1000;
+
+    if (!is_renewed())
+        return;
+    look_at_nodes();
+    report_renewal(now);
+    if (now >= stop_us()) {
+        run.at_most = end_us() < run.deadline_us;
+        stop(end_us(), run.at_most        ? "the time of --max-hold is over"
+                       : options.no_renew ? "the ttl is over, and --no-renew was given"
+                                          : "the lock was not renewed in time");
+    } else if (ended && lock->status == REDLOCK_EXTEND_LIMIT) { /* the library has a limit */
+        redlock_auto_extend_start(&session.client, lock, UINT16_MAX - 1);
+    } else if (ended) {
+        stop(soon < end_us() ? soon : end_us(), status_text(lock->status));
+    }
+}
+
+/* Forwards signals to the job. A signal from the terminal has reached the command already if it is in the same group. A command
+   such as timeout(1) leaves that group. */
 static void forward_signals(void)
 {
     int number, by_terminal;
 
     while ((number = next_signal(&by_terminal)) != 0) {
-        run.interrupted |= number == SIGINT && by_terminal && !run.own_group;
-        if (number == SIGCHLD || (by_terminal && getpgid(run.child) == getpgrp()))
+        int has_reached = by_terminal && job_shares_group();
+        run.interrupted |= number == SIGINT && by_terminal && !job_has_own_group();
+        run.is_asked |= is_ending(number);
+        if (is_ending(number) && !has_reached)
+            job_end(number);
+        else if (is_ending(number))
+            job_signal_rest(number, by_terminal);
+        if (number == SIGCONT)
+            job_lend_terminal();
+        if (number == SIGCHLD || has_reached || is_ending(number) ||
+            (!job_has_own_group() && (number == SIGCONT || number == SIGWINCH)))
             continue;
-        if (!run.own_group && (number == SIGCONT || number == SIGWINCH))
-            continue;
-        kill_command(number);
-        if (number == SIGTSTP &&
-            by_terminal) { /* until then the shell does not have its terminal back */
+        job_signal_command(number);
+        if (number == SIGTSTP && by_terminal) { /* until then the shell has not its terminal back */
             stop_by_terminal();
-            kill_command(SIGCONT);
+            job_signal_command(SIGCONT);
         }
-        if (is_ending(number)) /* a stopped command would not get the signal */
-            kill_command(SIGCONT);
-    }
-}
-
-static int has_ended(siginfo_t *end)
-{
-    return waitid(P_PID, (id_t)run.child, end, WEXITED | WNOHANG | WNOWAIT) == 0 &&
-           end->si_pid == run.child;
-}
-
-/* The first process of a container is the parent of the processes that the command leaves behind. Command and guard are not
-   removed here: their pids are still used. */
-static void reap_orphans(void)
-{
-    siginfo_t end = {0};
-
-    while (waitid(P_ALL, 0, &end, WEXITED | WNOHANG | WNOWAIT) == 0 && end.si_pid != 0 &&
-           end.si_pid != run.child && end.si_pid != run.guard) {
-        waitpid(end.si_pid, NULL, 0);
-        end.si_pid = 0;
     }
 }
 
 /* Reports that the command is stopped. No message after Ctrl-Z in the same group, because the shell reports that. */
 static void report_stop(void)
 {
-    siginfo_t stop = {0};
+    int number = job_stopped_by();
 
-    if (waitid(P_PID, (id_t)run.child, &stop, WSTOPPED | WNOHANG) != 0 ||
-        stop.si_pid != run.child || (stop.si_status == SIGTSTP && !run.own_group))
+    if (number == 0 || (number == SIGTSTP && !job_has_own_group()))
         return;
+    if (job_takes_terminal()) { /* Ctrl-Z has reached the command only */
+        stop_by_terminal();
+        return;
+    }
     say(LOG_WARNING, "%s: the command is stopped%s; the lock is still renewed", run.name,
-        stop.si_status == SIGTTIN || stop.si_status == SIGTTOU
+        number == SIGTTIN || number == SIGTTOU
             ? " because it uses the terminal, which needs --foreground"
             : "");
 }
 
-/* Waits for the end of the command. It stays a zombie, so that no other process gets its pid yet. */
+/* The command has ended, and the lock is held: what of the job is left gets --kill-after to end. */
+static void drain(uint64_t now)
+{
+    if (job_is_empty())
+        return;
+    run.state = DRAINING;
+    run.kill_us = now + (uint64_t)options.kill_after_ms * 1000;
+    say(LOG_NOTICE,
+        "%s: the command has ended, and processes that it started have not: they have %ld.%ld s",
+        run.name, options.kill_after_ms / 1000, options.kill_after_ms % 1000 / 100);
+}
+
+/* The next state of the job; `end` is NULL while the command lives. */
+static void advance(uint64_t now, const siginfo_t *end)
+{
+    if (run.state == RUNNING && end != NULL && (end->si_code != CLD_EXITED || run.is_asked))
+        drain(now);
+    if ((run.state == DRAINING || run.state == STOPPING) && now >= run.kill_us) {
+        run.state = KILLING;
+        run.kill_us = now + (uint64_t)KILLED_MS * 1000;
+    }
+    if (run.state == KILLING) /* again and again: a process may have started another one */
+        job_end(SIGKILL);
+    if (end == NULL)
+        return;
+    if (run.state == RUNNING || run.state == LET_GO || job_is_empty()) {
+        run.state = OVER;
+    } else if (run.state == KILLING && now >= run.kill_us) {
+        say(LOG_ERROR, "%s: a process of the command cannot be killed", run.name);
+        run.state = OVER;
+    }
+}
+
+/* When the state may change without an event. */
+static uint64_t wake_us(uint64_t now, int ended)
+{
+    uint64_t wake = run.state == KILLING ? now + (uint64_t)KILL_MS * 1000
+                    : ended              ? now + (uint64_t)LOOK_MS * 1000
+                                         : UINT64_MAX;
+
+    if ((run.state == DRAINING || run.state == STOPPING) && run.kill_us < wake)
+        wake = run.kill_us;
+    if (is_renewed() && stop_us() < wake)
+        wake = stop_us();
+    return is_renewed() && run.warn_us < wake ? run.warn_us : wake;
+}
+
+/* Waits for the end of the job. The command stays a zombie, so that no other process gets its pid yet. */
 static siginfo_t supervise(void)
 {
     siginfo_t end = {0};
 
     for (;;) {
         uint64_t now =
-            now_us(); /* before has_ended(), because this process may be paused in between */
-        int ended = has_ended(&end);
-        if (ended && run.guard != 0 && end.si_code == CLD_EXITED)
-            return end; /* it ended in time: otherwise the guard would have killed it */
+            now_us(); /* before job_has_ended(), because this process may be paused in between */
+        int ended = job_has_ended(&end);
         if (ended)
-            is_asked_to_end(); /* takes a Ctrl-C that came after the last turn, and ended the command */
-        look_at_lock(now);
-        if (run.phase == STOPPING && now >= run.kill_us) {
-            kill_command(SIGKILL);
-            run.phase = STOPPED;
-        }
+            is_asked_to_end(); /* takes a signal that came after the last turn, and ended the command */
+        if (!ended || !job_has_guard() || end.si_code != CLD_EXITED || run.state != RUNNING)
+            look_at_lock(now); /* else it ended in time: otherwise the guard would have killed it */
         forward_signals();
-        if (ended)
+        advance(now, ended ? &end : NULL);
+        if (run.state == OVER)
             return end;
         report_stop();
-        reap_orphans();
-        turn(&session, run.phase == RUNNING    ? (stop_us() < run.warn_us ? stop_us() : run.warn_us)
-                       : run.phase == STOPPING ? run.kill_us
-                                               : now + 1000000);
+        job_reap_orphans();
+        turn(&session, wake_us(now, ended));
     }
 }
 
 /* ---- The end ---- */
-
-/* The command has ended after the signal; the rest of its group has time until kill_us. A zombie counts as a member, so the
-   command's own is removed first, and then those of orphans. */
-static void end_group(void)
-{
-    waitpid(run.child, NULL, 0);
-    for (reap_orphans(); kill(-run.child, 0) == 0 && now_us() < run.kill_us; reap_orphans())
-        poll(NULL, 0, 20);
-    kill_command(SIGKILL);
-}
 
 /* Gives each key a random value, and a TTL that ends with --min-hold, later or earlier than before. So the token is no longer
    valid, as after a release: an extension with it fails from now on. A lock of another client has another value, so this
@@ -676,7 +518,10 @@ static void end_hold(void)
         redlock_abandon(&session.client, lock);
     } else {
         status = session_release(&session);
-        event("released %u/%u", count_nodes(lock->granted), target_count);
+        if (status == REDLOCK_OK) /* a quorum has: later replies are not waited for */
+            event("released");
+        else
+            event("release-failed %u/%u", count_nodes(lock->granted), target_count);
     }
     if (held)
         status = look_for_loss(&session, run.name, status);
@@ -709,6 +554,10 @@ static char **command_of(int count, char **words)
     words++;
     if (count >= 2 && strcmp(words[0], "--") == 0)
         words++;
+    else if (count >= 2 && words[0][0] == '-')
+        die(EXIT_USAGE,
+            "run: %.*s: options belong before NAME; NAME -- COMMAND if this is a command",
+            public_size(words[0]), words[0]);
     if (count < 2 || words[0] == NULL)
         die(EXIT_USAGE, "run: NAME and COMMAND are required");
     return words;
@@ -717,13 +566,48 @@ static char **command_of(int count, char **words)
 /* Before the command began: releases the lock, and ends this process by the signal that asked for it. */
 static void withdraw(void)
 {
-    end_guard();
-    if (run.child > 0)
-        waitpid(run.child, NULL, 0);
+    job_finish();
     session_release(&session);
     session_finish(&session);
     session_close(&session);
     end_by_signal();
+}
+
+/* Acquires with a ttl of at least --min-hold: so nothing must succeed at the end for the lock to remain so long. */
+static void set_first_ttl(void)
+{
+    unsigned i;
+
+    if (options.min_hold_ms > options.ttl_ms)
+        for (i = 0; i < session.lock_count; i++)
+            session.locks[i].ttl_ms = (uint32_t)options.min_hold_ms;
+}
+
+static int any_denies(void)
+{
+    unsigned i = 0;
+
+    while (i < target_count && !is_denial(session.nodes[i].error))
+        i++;
+    return i < target_count;
+}
+
+/* One extension before the command starts. If the nodes deny it, the command would be killed when the first ttl is over. If they
+   do not answer, later extensions may succeed. The first denial may end an extension, so the second one asks all nodes that have
+   granted the lock by then. */
+static enum redlock_status try_to_renew(void)
+{
+    struct redlock_lock *lock = session.lock;
+    enum redlock_status status = redlock_extend(&session.client, lock);
+
+    if (status == REDLOCK_UNREACHABLE) {
+        session_settle(&session);
+        status = redlock_extend(&session.client, lock);
+    }
+    lock->ttl_ms = (uint32_t)options.ttl_ms; /* an extension does not shorten */
+    if (status != REDLOCK_UNREACHABLE)
+        return status;
+    return lock->granted == 0 && any_denies() ? REDLOCK_DENIED : REDLOCK_OK;
 }
 
 static void begin_hold(void)
@@ -733,8 +617,9 @@ static void begin_hold(void)
 
     may_wait = 0;
     forget_other_signals(); /* they came before the command: it would have no handler for them yet */
-    run.acquired_us = now_us();
     run.deadline_us = session.lock->valid_until_us;
+    run.extended = session.lock->extended;
+    snprintf(run.mark, sizeof run.mark, "%.*s", TOKEN_DIGITS, session.value);
     id_of(id, session.value, strlen(session.value));
     event("acquired %s %lu", id,
           (unsigned long)redlock_remaining_ms(&session.client, session.lock));
@@ -758,6 +643,7 @@ static void open_lock(const char *name)
     if (options.also_count > 0)
         session_extra(&session, options.also, options.also_count);
     session_sign(&session);
+    set_first_ttl();
 }
 
 /* Acquires the lock, or exits. */
@@ -765,6 +651,11 @@ static enum redlock_status take_lock(void)
 {
     enum redlock_status status = take(&session, run.name);
 
+    run.acquired_us = now_us();
+    if (status == REDLOCK_OK && (status = try_to_renew()) != REDLOCK_OK) {
+        say(LOG_ERROR, "%s: the lock cannot be renewed; the command is not started", run.name);
+        session_release(&session);
+    }
     if (is_asked_to_end())
         withdraw();
     if (status == REDLOCK_OK && options.slots > 0)
@@ -777,11 +668,13 @@ int verb_run(int count, char **words)
     char **command = command_of(count, words);
     enum redlock_status status;
     siginfo_t end;
+    struct job_setup setup = {.set_environment = set_environment};
+    int has_timeout = options.node_timeout_ms >= 0;
     int goes;
 
     set_names(words[0]);
     nodes_load();
-    check_options();
+    check_options(has_timeout);
     if (options.label == NULL)
         options.label =
             strrchr(command[0], '/') != NULL ? strrchr(command[0], '/') + 1 : command[0];
@@ -793,7 +686,11 @@ int verb_run(int count, char **words)
         return explain(&session, run.name, status);
     }
     begin_hold();
-    goes = start(command);
+    setup.ends_with_lock = on_lost != ON_LOST_NONE;
+    setup.name = run.name;
+    setup.mark = run.mark;
+    setup.deadline_us = run.deadline_us;
+    goes = job_start(command, &setup);
     if (goes == 0)
         withdraw();
     if (goes < 0) {
@@ -807,10 +704,7 @@ int verb_run(int count, char **words)
         redlock_auto_extend_start(&session.client, session.lock, UINT16_MAX - 1);
     end = supervise();
     event("exit %d", status_of(&end));
-    if (run.phase == STOPPING && leads_group())
-        end_group();
-    end_guard();
-    waitpid(run.child, NULL, 0);
+    job_finish();
     end_hold();
     session_finish(&session);
     session_close(&session);

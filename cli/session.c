@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 enum {
-    STALL_TIMEOUTS = 4,
     EXTRA_KEY_BYTES =
         10 /* that the library adds for each extra key, in the limit REDLOCK_KEY_MAX */
 };
@@ -95,7 +94,7 @@ void session_open(struct session *session, const char *name)
         session->nodes[i].database = url->database;
     }
     settings.node_timeout_ms = (uint32_t)options.node_timeout_ms;
-    settings.stall_ms = settings.node_timeout_ms * STALL_TIMEOUTS;
+    settings.stall_ms = settings.node_timeout_ms * FIRST_TIMES;
     io = *redlock_posix();
     io.check = NULL; /* accepts an unresolved name: that node is unreachable */
     if (redlock_init(&session->client, &io, session->nodes, target_count, &settings) !=
@@ -106,15 +105,6 @@ void session_open(struct session *session, const char *name)
     session->lock = session->locks = &session->one;
     session->lock_count = 1;
     begin_lock(session, session->lock, session->key);
-}
-
-void *must_allocate(size_t count, size_t size)
-{
-    void *memory = calloc(count, size);
-
-    if (memory == NULL)
-        die(EXIT_SYSTEM, "no memory");
-    return memory;
 }
 
 void session_slots(struct session *session, const char *name, unsigned count)
@@ -183,18 +173,17 @@ void session_close(struct session *session)
 void session_sign(struct session *session)
 {
     static char label[200];
-    char host[65] = "?", name[49], text[100];
+    char host[HOST_MAX + 1], text[100];
     struct timespec now;
     unsigned i;
     int size;
 
     if (options.anonymous)
         return;
-    gethostname(host, sizeof host - 1);
-    percent_encode(name, sizeof name, host);
+    name_host(host);
     percent_encode(text, sizeof text, options.label != NULL ? options.label : "");
     clock_gettime(CLOCK_REALTIME, &now);
-    size = snprintf(label, sizeof label, ":%s:%ld:%lld:%s", name, (long)getpid(),
+    size = snprintf(label, sizeof label, ":%s:%ld:%lld:%s", host, (long)getpid(),
                     (long long)now.tv_sec * 1000 + now.tv_nsec / 1000000, text);
     for (i = 0; i < session->lock_count; i++) {
         session->locks[i].label_size = (uint8_t)size;
@@ -212,9 +201,39 @@ void session_adopt(struct session *session, size_t size, redlock_mask members)
         die(EXIT_USAGE, "--ttl is out of range");
 }
 
+/* How many nodes are in one of these two states. */
+static unsigned count_in(const struct session *session, enum redlock_node_state one,
+                         enum redlock_node_state other)
+{
+    unsigned i, count = 0;
+
+    for (i = 0; i < target_count; i++)
+        count += session->nodes[i].state == one || session->nodes[i].state == other;
+    return count;
+}
+
+enum redlock_status session_extend(struct session *session)
+{
+    uint64_t until_us = now_us() + (uint64_t)options.node_timeout_ms * 1000 * FIRST_TIMES;
+    enum redlock_status status;
+    unsigned ready, may_come;
+
+    do {
+        status = redlock_extend(&session->client, session->lock);
+        ready = count_in(session, REDLOCK_NODE_READY, REDLOCK_NODE_READY);
+        may_come = count_in(session, REDLOCK_NODE_CONNECTING, REDLOCK_NODE_HANDSHAKE);
+    } while (status == REDLOCK_UNREACHABLE && ready < quorum() && ready + may_come >= quorum() &&
+             now_us() < until_us && !is_asked_to_end());
+    return status;
+}
+
 enum redlock_status session_release(struct session *session)
 {
-    return redlock_release(&session->client, session->lock, (uint32_t)options.node_timeout_ms * 2);
+    unsigned ready = count_in(session, REDLOCK_NODE_READY, REDLOCK_NODE_READY);
+
+    return redlock_release(&session->client, session->lock,
+                           (uint32_t)options.node_timeout_ms *
+                               (ready < quorum() ? FIRST_TIMES : 2));
 }
 
 redlock_mask granted_by(const struct session *session)

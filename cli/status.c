@@ -102,8 +102,54 @@ static void print_json(const char *name, const struct picture *picture)
     printf("]}\n");
 }
 
+/* Which slots of this name are held: their numbers go to `slots`. Returns how many. A node that does not permit EVAL does not say. */
+static unsigned find_slots(const char *key, unsigned slots[SLOTS_MAX])
+{
+    static char slot[LOOK_MANY][REDLOCK_KEY_MAX + 5];
+    const char *keys[LOOK_MANY];
+    struct picture picture;
+    unsigned i, n, many, count = 0;
+
+    talks_open((uint32_t)options.node_timeout_ms);
+    for (i = 0; i < SLOTS_MAX; i += many) {
+        many = SLOTS_MAX - i < LOOK_MANY ? SLOTS_MAX - i : LOOK_MANY;
+        for (n = 0; n < many; n++) {
+            snprintf(slot[n], sizeof *slot, "%s/%u", key, i + n + 1);
+            keys[n] = slot[n];
+        }
+        look_many(keys, many);
+        for (n = 0; n < many; n++) {
+            look_take(n, &picture);
+            if (picture.state == HELD)
+                slots[count++] = i + n + 1;
+        }
+    }
+    talks_close();
+    return count;
+}
+
+static void print_slots(const char *name, const unsigned *slots, unsigned count)
+{
+    char text[WHO_MAX + 1];
+    unsigned i;
+
+    printable(text, sizeof text, name);
+    if (options.json) {
+        json_begin("status");
+        printf(",\"quorum\":%u,\"nodes\":%u,\"name\":", quorum(), target_count);
+        json_string(name);
+        printf(",\"state\":\"held\",\"slots\":[");
+    } else {
+        printf("%s: held  slot ", text);
+    }
+    for (i = 0; i < count; i++)
+        printf("%s%u", i > 0 ? "," : "", slots[i]);
+    printf(options.json ? "]}\n" : "\n");
+}
+
 int verb_status(int count, char **words)
 {
+    unsigned slots[SLOTS_MAX], held = 0;
     struct picture picture;
     char key[REDLOCK_KEY_MAX + 1];
 
@@ -112,12 +158,48 @@ int verb_status(int count, char **words)
     nodes_load();
     key_of(key, words[0]);
     look_at(key, &picture, (uint32_t)options.node_timeout_ms);
-    if (options.json)
+    if (picture.state == FREE)
+        held = find_slots(key, slots);
+    if (held > 0)
+        print_slots(words[0], slots, held);
+    else if (options.json)
         print_json(words[0], &picture);
     else
         print_text(words[0], &picture);
     must_be_written();
-    return picture.state >= HELD ? 0 : picture.state == FREE ? 1 : exit_status(talks_failure());
+    return held > 0                ? 0
+           : picture.state >= HELD ? 0
+           : picture.state == FREE ? 1
+                                   : exit_status(talks_failure());
+}
+
+/* ---- redlock held ---- */
+
+int verb_held(int count, char **words)
+{
+    char key[REDLOCK_KEY_MAX + 1];
+    struct picture picture;
+    struct holder holder;
+    const char *mark, *value;
+
+    if (count != 1)
+        die(EXIT_USAGE, "held: exactly one NAME is required");
+    nodes_load();
+    key_of(key, words[0]);
+    mark = mark_of(key, strlen(key));
+    if (mark == NULL && !options.here)
+        return 1;
+    look_at(key, &picture, (uint32_t)options.node_timeout_ms);
+    if (picture.state == UNKNOWN) {
+        say(LOG_ERROR, "%s: %s", words[0], status_text(talks_failure()));
+        return exit_status(talks_failure());
+    }
+    value = picture.view[picture.best].value;
+    return picture.state == HELD &&
+                   ((mark != NULL && has_mark(value, mark)) ||
+                    (options.here && parse_holder(&holder, value) && is_here(&holder)))
+               ? 0
+               : 1;
 }
 
 /* ---- redlock list: the names ---- */

@@ -4,13 +4,11 @@
    SPDX-License-Identifier: MIT */
 #include "look.h"
 
-#include <errno.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { IN_LINE_MS = 2000, GLANCE_MS = 1000 };
+enum { IN_LINE_MS = 2000, GLANCE_MS = 1000 / FIRST_TIMES };
 
 /* ---- Messages while waiting ---- */
 
@@ -20,15 +18,15 @@ static int is_watched(void)
     return options.verbose || (!options.quiet && isatty(STDERR_FILENO));
 }
 
-/* Milliseconds until the holder's lock expires, as of the last attempt; -1 if unknown, or if it does not expire. */
+/* Milliseconds until the holder's lock expires, as of the last attempt; or NO_END, UNKNOWN_TIME. */
 static long holder_remaining_ms(const struct session *session)
 {
     uint32_t left_ms = session->lock->holder_left_ms;
 
-    return left_ms == 0 || left_ms > 0x7fffffff ? -1 : (long)left_ms;
+    return left_ms == 0 ? UNKNOWN_TIME : left_ms > 0x7fffffff ? NO_END : (long)left_ms;
 }
 
-/* Reads the holder from the nodes, because a waiter in the queue has not asked them. Takes no longer than about GLANCE_MS,
+/* Reads the holder from the nodes, because a waiter in the queue has not asked them. Takes about a second at most,
    because signals wait meanwhile. Returns how many nodes answered. */
 static unsigned look_for_holder(struct session *session, long *left_ms)
 {
@@ -37,10 +35,10 @@ static unsigned look_for_holder(struct session *session, long *left_ms)
 
     look_at(session->lock->key, &picture, (uint32_t)most_ms);
     session->holder[0] = '\0';
-    *left_ms = -1;
+    *left_ms = UNKNOWN_TIME;
     if (picture.state == HELD) {
         memcpy(session->holder, picture.view[picture.best].value, sizeof session->holder);
-        *left_ms = picture.left_ms >= 0 ? picture.left_ms : -1;
+        *left_ms = picture.left_ms;
     }
     return picture.answers;
 }
@@ -60,10 +58,12 @@ static void say_waiting(struct session *session, const char *name, int in_line)
     if (session->lock_count == 1 && session->holder[0] != '\0' && reachable >= quorum()) {
         describe_holder(who, sizeof who, session->holder);
         id_of(id, session->holder, strlen(session->holder));
-        event("waiting held %s %ld %s", id, left_ms, who);
+        event("waiting held %s %ld %s", id, left_ms >= 0 ? left_ms : -1, who);
         used = (size_t)snprintf(rest, sizeof rest, ", held by %s", who);
         if (left_ms >= 0)
             snprintf(rest + used, sizeof rest - used, ", %ld s left", (left_ms + 999) / 1000);
+        else if (left_ms == NO_END)
+            snprintf(rest + used, sizeof rest - used, "; it never expires");
     } else {
         event("waiting");
         if (reachable < quorum())
@@ -87,40 +87,51 @@ const char *held_key(const char *key, size_t size)
     return held;
 }
 
-/* Returns 1 unless it is known that the process does not live any more. A command may leave a process behind that outlives the
-   lock, and still has the variable. */
-static int may_live(const char *pid)
+const char *mark_of(const void *key, size_t size)
 {
-    return *pid != '=' || kill((pid_t)atol(pid + 1), 0) == 0 || errno != ESRCH;
-}
-
-/* Returns 1 if a program that called this one holds the lock: waiting for the lock would never end. */
-static int is_held_above(const void *key, size_t size)
-{
-    const char *list = getenv("REDLOCK_HELD"), *held = held_key(key, size);
+    const char *list = getenv("REDLOCK_HELD"), *held = held_key(key, size), *found = NULL;
 
     while (list != NULL && *list != '\0') {
         size_t part = strcspn(list, "=:");
-        if (part == strlen(held) && memcmp(list, held, part) == 0 && may_live(list + part))
-            return 1;
+        if (part == strlen(held) && memcmp(list, held, part) == 0 && list[part] == '=')
+            found = list + part + 1; /* the last one is the innermost */
         list += strcspn(list, ":");
         list += *list == ':';
     }
-    return 0;
+    return found;
 }
 
-static void must_not_be_held_above(const struct session *session, const char *name)
+int has_mark(const char *value, const char *mark)
+{
+    size_t size = strcspn(mark, ":");
+
+    return size == TOKEN_DIGITS && strncmp(value, mark, size) == 0;
+}
+
+/* A program that called this one has held the lock: all of the slots, or any of the names. */
+static int may_be_held_above(const struct session *session)
 {
     unsigned i, held = 0;
 
     for (i = 0; i < session->lock_count; i++)
-        held |= (unsigned)is_held_above(session->locks[i].key, session->locks[i].key_size);
+        held += mark_of(session->locks[i].key, session->locks[i].key_size) != NULL;
+    if (held == session->lock_count)
+        return 1;
     for (i = 0; i < session->lock->extra_key_count; i++)
-        held |= (unsigned)is_held_above(session->lock->extra_keys[i].bytes,
-                                        session->lock->extra_keys[i].size);
-    if (held)
-        die(EXIT_USAGE, "%s is held by a program that called this one: it would wait for itself",
-            name);
+        if (mark_of(session->lock->extra_keys[i].bytes, session->lock->extra_keys[i].size) != NULL)
+            return 1;
+    return 0;
+}
+
+/* The holder that the nodes name is a program that called this one: waiting would never end. */
+static int is_held_above(const struct session *session)
+{
+    const char *list = getenv("REDLOCK_HELD"), *mark;
+
+    for (mark = list; mark != NULL; mark = strchr(mark, '='))
+        if (has_mark(session->holder, ++mark))
+            return 1;
+    return 0;
 }
 
 /* ---- Taking ---- */
@@ -145,6 +156,7 @@ struct attempt {
     uint64_t notice_us;   /* time of the next message; UINT64_MAX: never */
     unsigned started;     /* number of locks, in their order */
     int in_line, cancelled;
+    int may_be_ours; /* may_be_held_above */
     struct redlock_lock *won;
 };
 
@@ -251,7 +263,7 @@ static void wait_for(struct session *session, const char *name, struct attempt *
             look_at_end(session, ended, attempt);
         start_next(session, attempt);
         if (!is_stopped(attempt) &&
-            (ending_signal() != 0 ||
+            (ending_signal() != 0 || (attempt->may_be_ours && is_held_above(session)) ||
              (options.unavailable_ms > 0 &&
               now - attempt->answered_us > (uint64_t)options.unavailable_ms * 1000))) {
             attempt->cancelled = 1;
@@ -340,7 +352,7 @@ enum redlock_status take(struct session *session, const char *name)
     enum redlock_status status;
     int timed_out;
 
-    must_not_be_held_above(session, name);
+    attempt.may_be_ours = may_be_held_above(session);
     attempt.wait_ms = options.nonblock ? 0 : options.wait_ms;
     attempt.begin_us = attempt.answered_us = now_us();
     attempt.contend_us = attempt.begin_us + 1000000;
@@ -352,6 +364,9 @@ enum redlock_status take(struct session *session, const char *name)
     } else {
         status = wait_in_line(session, name, &attempt);
     }
+    if (status != REDLOCK_OK && attempt.may_be_ours && is_held_above(session))
+        die(EXIT_USAGE, "%s is held by a program that called this one: it would wait for itself",
+            name);
     timed_out = status == REDLOCK_TIMEOUT;
     if ((timed_out || status == REDLOCK_CANCELLED) && ending_signal() == 0) {
         /* one more attempt finds the cause: whether a quorum answers, and whether one client holds the lock */
@@ -489,7 +504,8 @@ static int explain_held(const struct session *session, const char *name, enum re
     if (session->lock_count > 1)
         say(level, "%s: all %u slots are held by other clients", name, session->lock_count);
     else
-        say(level, "%s: %s%s%s", name, status_text(status), who[0] != '\0' ? ": " : "", who);
+        say(level, "%s: %s%s%s%s", name, status_text(status), who[0] != '\0' ? ": " : "", who,
+            holder_remaining_ms(session) == NO_END ? "; it never expires" : "");
     return (int)options.conflict_status;
 }
 

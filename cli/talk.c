@@ -57,6 +57,7 @@ static void receive(struct talk *talk)
             take_item(talk, &talk->reader.item, talk->bytes + talk->done);
         if (event == RESP_REPLY) {
             talk->state = TALK_RESTS;
+            talk->has_answered = 1;
             talk->rtt_us = now_us() - talk->sent_us;
         }
     }
@@ -98,32 +99,52 @@ static void handle_event(struct talk *talk)
     }
 }
 
+/* Lists the talks that wait, and their descriptors. Returns how many. */
+static unsigned list_busy(struct pollfd *fds, struct talk **busy)
+{
+    unsigned i, n = 0;
+
+    for (i = 0; i < target_count; i++) {
+        if (talks[i].state == TALK_CLOSED || talks[i].state == TALK_RESTS)
+            continue;
+        fds[n].fd = (int)talks[i].node.handle;
+        fds[n].events = talks[i].state == TALK_WAITS ? POLLIN : POLLOUT;
+        fds[n].revents = 0;
+        busy[n++] = &talks[i];
+    }
+    return n;
+}
+
+/* When the wait ends for this node: a first answer may take FIRST_TIMES as long while a majority has not answered. */
+static uint64_t end_of(const struct talk *talk, uint64_t begin_us, uint64_t timeout_us)
+{
+    unsigned i, done = 0;
+
+    for (i = 0; i < target_count; i++)
+        done += talks[i].state == TALK_RESTS;
+    return begin_us + timeout_us * (talk->has_answered || done >= quorum() ? 1 : FIRST_TIMES);
+}
+
 /* Waits until each node is connected or has answered, or the time is over. An answer that has arrived counts, even if this
    process was paused beyond that time. */
 void talks_wait(uint32_t timeout_ms)
 {
-    uint64_t until = now_us() + (uint64_t)timeout_ms * 1000, now;
+    uint64_t begin = now_us(), timeout_us = (uint64_t)timeout_ms * 1000, now, until, end;
     struct pollfd fds[REDLOCK_NODES_MAX];
     struct talk *busy[REDLOCK_NODES_MAX];
     unsigned i, n;
 
-    for (;;) {
-        for (i = n = 0; i < target_count; i++) {
-            if (talks[i].state == TALK_CLOSED || talks[i].state == TALK_RESTS)
-                continue;
-            fds[n].fd = (int)talks[i].node.handle;
-            fds[n].events = talks[i].state == TALK_WAITS ? POLLIN : POLLOUT;
-            fds[n].revents = 0;
-            busy[n++] = &talks[i];
-        }
-        if (n == 0)
-            return;
+    while ((n = list_busy(fds, busy)) > 0) {
         now = now_us();
+        for (i = 0, until = UINT64_MAX; i < n; i++)
+            if ((end = end_of(busy[i], begin, timeout_us)) < until)
+                until = end;
         poll(fds, n, now < until ? (int)((until - now + 999) / 1000) : 0);
         for (i = 0; i < n; i++)
             if (fds[i].revents != 0)
                 handle_event(busy[i]);
-            else if (now >= until)
+        for (i = 0; i < n; i++)
+            if (fds[i].revents == 0 && now >= end_of(busy[i], begin, timeout_us))
                 talk_close(busy[i], busy[i]->state == TALK_CONNECTS ? "no connection in time"
                                                                     : "no answer in time");
     }
@@ -173,6 +194,8 @@ static void refuse(struct talk *talk, const char *question, const char *password
     size_t size = secret != NULL ? (size_t)(secret - error) : strlen(error);
 
     snprintf(text, sizeof text, "%.*s", (int)size, error);
+    if (size == 0) /* the error begins like the password */
+        snprintf(text, sizeof text, "refuses %s", question);
     talk->refused = question;
     talk_close(talk, text);
 }
@@ -257,19 +280,28 @@ int talk_is_error(const struct talk *talk, const char *prefix)
            strncmp(talk->item[0].text, prefix, strlen(prefix)) == 0;
 }
 
-/* The server denies a permission, does not accept the password, or is a replica. Other errors pass: LOADING, too many
-   clients. */
-static int is_denied(const struct talk *talk)
+/* Other errors pass: LOADING, too many clients. */
+int is_denial(const char *error)
 {
-    static const char *const errors[] = {"NOPERM", "NOAUTH", "WRONGPASS", "DENIED", "READONLY"};
-    const char *error = talk->node.error;
+    static const char replied[] = "replied: "; /* the library's word, as "needs" is */
+    static const char *const first[] = {"NOPERM",          "NOAUTH",   "WRONGPASS",
+                                        "DENIED",          "READONLY", "ERR The user ex",
+                                        "ERR ACL failure", "needs +"};
     size_t i;
 
-    for (i = 0; i < sizeof errors / sizeof *errors; i++)
-        if (strncmp(error, errors[i], strlen(errors[i])) == 0)
+    if (strncmp(error, replied, sizeof replied - 1) == 0)
+        error += sizeof replied - 1;
+    for (i = 0; i < sizeof first / sizeof *first; i++)
+        if (strncmp(error, first[i], strlen(first[i])) == 0)
             return 1;
-    return talk->refused != NULL && strcmp(talk->refused, "AUTH") == 0 &&
-           strncmp(error, "ERR max number of clients", 25) != 0;
+    return strncmp(error, "ERR ", 4) == 0 && strstr(error, "nknown command") != NULL;
+}
+
+static int is_denied(const struct talk *talk)
+{
+    return is_denial(talk->node.error) ||
+           (talk->refused != NULL && strcmp(talk->refused, "AUTH") == 0 &&
+            strncmp(talk->node.error, "ERR max number of clients", 25) != 0);
 }
 
 enum redlock_status talks_failure(void)

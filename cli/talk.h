@@ -36,8 +36,9 @@ struct talk {
     struct resp_reader reader;
     enum talk_state state;
     const char
-        *refused; /* "AUTH" or "SELECT" if the server refused this in talks_open, else NULL */
-    int is_open;  /* the server needs no password, but one is given */
+        *refused;     /* "AUTH" or "SELECT" if the server refused this in talks_open, else NULL */
+    int has_answered; /* at least one question */
+    int is_open;      /* the server needs no password, but one is given */
     uint64_t sent_us, rtt_us; /* of the last question: how long its answer took */
     size_t used, done; /* how many of `bytes` are in use; how many of these were sent or decoded */
     unsigned items;    /* of the last answer; 0: there is none */
@@ -49,7 +50,8 @@ struct talk {
 extern struct talk talks[REDLOCK_NODES_MAX];
 
 /* Connects to all nodes at the same time. Then sends AUTH if there is a password, and SELECT if there is a database.
-   timeout_ms is the limit for each of these steps. A node that failed is TALK_CLOSED and has an error: "connection refused",
+   timeout_ms is the limit for each of these steps; FIRST_TIMES as long for the first answer of a node, while a majority has
+   not answered. A node that failed is TALK_CLOSED and has an error: "connection refused",
    "timeout", or the server's error text. */
 void talks_open(uint32_t timeout_ms);
 void talks_close(void);
@@ -69,6 +71,8 @@ int talk_field(const char *info, const char *field, char *value, size_t room);
 int talk_is_error(const struct talk *talk, const char *prefix);
 /* The answer, if there is one, is not what was asked for: its error becomes the node's error. */
 void talk_note_error(struct talk *talk);
+/* 1: the server denies a permission, does not accept the password, does not have the command, or is a replica. */
+int is_denial(const char *error);
 /* Why no quorum has answered: REDLOCK_DENIED if too few nodes permit it, else REDLOCK_UNREACHABLE. */
 enum redlock_status talks_failure(void);
 

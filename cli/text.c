@@ -60,6 +60,15 @@ void die(int status, const char *format, ...)
     exit(options.failure != 0 ? options.failure : status);
 }
 
+void *must_allocate(size_t count, size_t size)
+{
+    void *memory = calloc(count, size);
+
+    if (memory == NULL)
+        die(EXIT_SYSTEM, "no memory");
+    return memory;
+}
+
 int public_size(const char *word)
 {
     return (int)strcspn(word, "=:@/");

@@ -55,7 +55,7 @@ section 'EXIT STATUS' | sed -n 's/^ \{7\}\([0-9]*\)\(, \([0-9]*\)\)\{0,1\}\( .*\
 section 'EXIT STATUS' | sed -n 's/^ *check ends with \([0-9, ]*\)or \([0-9]\):.*/\1 \2/p' | tr -s ', ' '\n' >>"$folder/named"
 grep -q EXIT_UNKNOWN cli/cli.h || printf '2\n3\n' >>"$folder/statuses"
 check 'all exit statuses, and no other' same "$folder/statuses" "$folder/named"
-grep -oh '[("]REDLOCK_[A-Z_]*"\|"REDISCLI_AUTH"\|"JOURNAL_STREAM"' cli/*.c | tr -d '("' >"$folder/variables"
+grep -oh '[("]REDLOCK_[A-Z_]*"\|"REDISCLI_AUTH"\|"JOURNAL_STREAM"\|"LISTEN_PID"\|"WATCHDOG_PID"' cli/*.c | tr -d '("' >"$folder/variables"
 section ENVIRONMENT | grep -o '[A-Z]*_[A-Z_]*' >"$folder/named"
 check 'all environment variables, and no other' same "$folder/variables" "$folder/named"
 sed -n 's/.* event("\([a-z-]*\).*/\1/p' cli/*.c >"$folder/events"
@@ -136,7 +136,7 @@ ended_script() { # bash runs the EXIT trap after any signal, and dash does not
 }
 check 'nor after a signal' ended_script
 itself() {
-    { section EXAMPLES | sed -n '/REDLOCK_NAME/p'; echo 'echo "$REDLOCK_NAME $1"'; } >"$folder/itself"
+    { section EXAMPLES | sed -n '/redlock held/p'; echo 'echo "$REDLOCK_NAME $1"'; } >"$folder/itself"
     chmod +x "$folder/itself"
     sed -i '1i #!/bin/sh' "$folder/itself"
     "$folder/itself" word | grep -qx 'nightly word'
@@ -200,5 +200,6 @@ check 'completion after the lock name: a command' offers 'systemd-analyze' redlo
 check 'completion after an address with a port' offers 'systemd-analyze' \
     redlock run -N 10.0.0.1 : 6379 --wait = 5 name systemd-analyz # bash splits words at : = @
 check 'completion after a name with a colon' offers 'systemd-analyze' redlock run -n a : b systemd-analyz
+check 'completion after the lock name and --: a command' offers 'systemd-analyze' redlock run -n name -- systemd-analyz
 check 'completion after the command: file names' offers "$folder/page" redlock run name ls -l "$folder/pag"
 done_testing

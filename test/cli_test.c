@@ -397,6 +397,18 @@ static void options(void)
     is_int(redlock("run", "--unavail", "5", "x", "true", NULL), 64, "an abbreviated option");
     is_int(redlock("status", "x", "--", "-v", NULL), 64, "after -- there are no options");
     is_int(redlock("acquire", "-t", "50ms", "x", NULL), 64, "too short a TTL");
+    is_int(redlock("acquire", "-t", "9", "-n", "-E", "0", "x", NULL), 64,
+           "acquire -E 0 would look as if the lock were held");
+    is_int(redlock("run", "x", "-n", "true", NULL), 64, "an option after NAME");
+    is_text(wrote(last, 'e'),
+            "redlock: run: -n: options belong before NAME; NAME -- COMMAND if this is a command\n",
+            "the message says so");
+    is_int(redlock("run", "x", "--", "-n", NULL), 127, "a command that begins with a dash");
+    unsetenv("REDLOCK_NODE_TIMEOUT");
+    status = redlock("run", "-t", "2", "x", "true", NULL);
+    ok(status == 0 ? *wrote(last, 'e') == '\0' : status == 79 || status == 69,
+       "-t 2: no message about a default");
+    setenv("REDLOCK_NODE_TIMEOUT", "3", 1);
     is_int(redlock("status", "x", "-v", NULL), 1, "status: options after the name");
     is_int(redlock("version", NULL), 0, "version");
     is_int(redlock("help", NULL), 0, "help");
@@ -476,13 +488,14 @@ static void environment(void)
     setenv("P", path != NULL ? path : "", 1);
     free(path);
     run = start("run", "-t", "20", "a:b", "-c",
-                "echo $REDLOCK_NAME $REDLOCK_TTL_MS $PPID $REDLOCK_HOLDER_PID $REDLOCK_HELD;"
+                "echo $REDLOCK_NAME $REDLOCK_TTL_MS $PPID $REDLOCK_HOLDER_PID"
+                " ${REDLOCK_HELD%=*} $((${#REDLOCK_HELD} - ${#REDLOCK_NAME}));"
                 "\"$P\" status \"$REDLOCK_NAME\" | grep -c \"id $REDLOCK_ID \";"
                 "\"$P\" extend -t 60 a:b >/dev/null && echo extended; exit 3",
                 NULL);
     is_int(ends(&run), 3, "a command that uses its own lock");
-    snprintf(expected, sizeof expected, "a:b 20000 %d %d redlock%%3Aa%%3Ab=%d\n1\nextended\n",
-             run.pid, run.pid, run.pid);
+    snprintf(expected, sizeof expected, "a:b 20000 %d %d redlock%%3Aa%%3Ab 53\n1\nextended\n",
+             run.pid, run.pid);
     is_text(wrote(run, 'o'), expected, "REDLOCK_NAME, _TTL_MS, _HOLDER_PID, _HELD, _ID, _TOKEN");
     is_int(
         redlock("run", "x", "-c", "test -n \"$REDLOCK_NODES\" && test -z \"$REDLOCK_FENCE\"", NULL),
@@ -492,6 +505,14 @@ static void environment(void)
            0, "--clear-env");
     is_int(redlock("run", "x", "-c", "\"$P\" release x", NULL), 0,
            "the command may release its own lock");
+    is_int(redlock("run", "x", "-c", "test -z \"$LISTEN_PID$WATCHDOG_PID\"", NULL), 0,
+           "no LISTEN_PID where there was none");
+    setup.instead = "sh";
+    is_int(redlock("-c",
+                   "LISTEN_PID=$$ WATCHDOG_PID=1 exec \"$P\" run x -c "
+                   "'test $LISTEN_PID = $$ && test $WATCHDOG_PID = 1'",
+                   NULL),
+           0, "LISTEN_PID that is redlock's becomes the command's, and no other");
     is_int(redlock("run", "--prefix", "p:", "x", "-c",
                    "\"$P\" status x && \"$P\" extend -t 60 x && \"$P\" run x true", NULL),
            64, "--prefix: the command has the same prefix");
@@ -521,10 +542,6 @@ static void environment(void)
     is_int(redlock("run", "-N", list_of(3, ""), "x", "-c", "\"$P\" status x", NULL), 0,
            "-N: the command has the same nodes");
     setenv("REDLOCK_NODES", list_of(3, ""), 1);
-    is_int(redlock("run", "selfie", "-c",
-                   "[ \"$REDLOCK_NAME\" = selfie ] || exec \"$P\" run -n selfie false; exit 9",
-                   NULL),
-           9, "a script that calls itself under a lock");
     no_key_left("after these");
 }
 
@@ -554,6 +571,12 @@ static void nested(void)
     longest_name[sizeof longest_name - 2] = '!';
     is_int(redlock("run", "--prefix", "", longest_name, "-c", "\"$P\" run \"$N\" true", NULL), 0,
            "names of 255 bytes that differ in the last one");
+    is_int(redlock("run", "--slots", "2", "x", "-c", "\"$P\" run --slots 2 x -c 'exit 7'", NULL), 7,
+           "a slot within a slot, while one is free");
+    is_int(redlock("run", "--slots", "1", "x", "-c", "\"$P\" run --slots 1 x true", NULL), 64,
+           "a slot within the only slot");
+    is_int(redlock("run", "-a", "z", "x", "-c", "\"$P\" run -a y z true", NULL), 64,
+           "one of two names");
     is_int(redlock("run", "x", "-c", "\"$P\" acquire -t 9 x", NULL), 64, "acquire within run");
     ok(strstr(wrote(last, 'e'), "x is held by a program that called this one") != NULL,
        "acquire within run: the message says why");
@@ -578,6 +601,94 @@ static void nested_no_more(void)
     ok(writes(run, 'o', "left with"), "which asks for the lock itself later");
     ok(strstr(wrote(run, 'o'), "left with 0") != NULL, "and gets it");
     no_key_left("then");
+}
+
+/* In new user and PID namespaces, where no process of the outside has a number. */
+static int in_pid_namespace(const char *script)
+{
+    return redlock("run", "x", "unshare", "-Urpf", "sh", "-c", script, NULL);
+}
+
+/* `redlock held` asks for a lock that is held now, by a redlock around the caller. */
+static void held(void)
+{
+    struct program run;
+    char line[300], forged[400];
+
+    nodes(3);
+    setenv("P", program, 1);
+    is_int(redlock("held", "x", NULL), 1, "nobody holds it");
+    is_int(redlock("run", "x", "-c", "\"$P\" held x", NULL), 0, "in the command");
+    is_int(redlock("run", "x", "-c", "\"$P\" held y", NULL), 1, "in the command: another name");
+    is_int(redlock("run", "x", "-c", "\"$P\" run y -- \"$P\" held x", NULL), 0,
+           "in a command of a command");
+    is_int(redlock("run", "--slots", "2", "x", "-c", "\"$P\" held $REDLOCK_NAME", NULL), 0,
+           "in a slot");
+    is_int(redlock("run", "-a", "y", "x", "-c", "\"$P\" held x && \"$P\" held y", NULL), 0,
+           "two names");
+    is_int(redlock("run", "x", "-c", "\"$P\" release x; \"$P\" held x", NULL), 1, "released");
+    if (redlock("run", "x", "unshare", "-Urpf", "true", NULL) != 0) {
+        skip("creating a PID namespace is not permitted");
+    } else {
+        is_int(in_pid_namespace("\"$P\" held x"), 0, "in another PID namespace");
+        is_int(in_pid_namespace("\"$P\" run x true"), 64,
+               "in another PID namespace: waiting for itself");
+    }
+    is_int(redlock("run", "x", "-c", "\"$P\" held x || exec \"$P\" run -n x false; exit 9", NULL),
+           9, "a script that calls itself under a lock");
+
+    run = start("run", "x", "-c", "echo $REDLOCK_HELD; read line", NULL);
+    ok(writes(run, 'o', "\n"), "a job that ends");
+    line_of(run, line);
+    signal_to(run.pid, SIGTERM);
+    ends(&run);
+    run = start("run", "--status-fd", "3", "x", "sleep", "60", NULL);
+    ok(writes(run, 's', "acquired "), "and another job");
+    setenv("REDLOCK_HELD", line, 1);
+    is_int(redlock("held", "x", NULL), 1, "what an earlier job has left behind");
+    is_int(redlock("run", "-n", "x", "true", NULL), 75, "it does not wait for itself");
+    snprintf(forged, sizeof forged, "redlock%%3Ax=%.8s", strstr(wrote(run, 's'), "acquired ") + 9);
+    setenv("REDLOCK_HELD", forged, 1);
+    is_int(redlock("held", "x", NULL), 1, "the id of the holder is no proof");
+    unsetenv("REDLOCK_HELD");
+    is_int(redlock("held", "x", NULL), 1, "beside the command");
+    is_int(redlock("held", "--here", "x", NULL), 0, "beside the command, --here");
+    server_pause(&servers[0]);
+    server_pause(&servers[1]);
+    setenv("REDLOCK_NODE_TIMEOUT", ".3", 1);
+    is_int(redlock("held", "--here", "x", NULL), 69, "two of three hang");
+    setenv("REDLOCK_NODE_TIMEOUT", "3", 1);
+    resume_all();
+    signal_to(run.pid, SIGTERM);
+    ends(&run);
+    is_int(redlock("held", "--here", "x", NULL), 1, "the job has ended");
+    no_key_left("then");
+}
+
+/* A probe asks whether a process of this host holds the lock; that of an earlier container may have had the same number. */
+static void held_here(void)
+{
+    static const char hex[] = "0123456789abcdef0123456789abcdef01234567";
+    long long now_unix_ms = (long long)time(NULL) * 1000;
+    char host[65] = "", value[300];
+
+    nodes(3);
+    gethostname(host, sizeof host - 1);
+    snprintf(value, sizeof value, "%s:%s:%d:%lld:job", hex, host, getpid(), now_unix_ms);
+    ask_all("SET", "redlock:x", value, "PX", "60000");
+    is_int(redlock("held", "--here", "x", NULL), 0, "a process of this host");
+    snprintf(value, sizeof value, "%s:%s.other:%d:%lld:job", hex, host, getpid(), now_unix_ms);
+    ask_all("SET", "redlock:x", value, "PX", "60000");
+    is_int(redlock("held", "--here", "x", NULL), 1, "a process of another host");
+    snprintf(value, sizeof value, "%s:%s:%d:%lld:job", hex, host, getpid(), now_unix_ms - 60000);
+    ask_all("SET", "redlock:x", value, "PX", "60000");
+    is_int(redlock("held", "--here", "x", NULL), 1, "a process that is older than this one");
+    snprintf(value, sizeof value, "%s:%s:%d:%lld:job", hex, host, 0x7ffffff0, now_unix_ms);
+    ask_all("SET", "redlock:x", value, "PX", "60000");
+    is_int(redlock("held", "--here", "x", NULL), 1, "a process that does not live");
+    ask_all("SET", "redlock:x", hex, "PX", "60000");
+    is_int(redlock("held", "--here", "x", NULL), 1, "a value without a host");
+    ask_all("DEL", "redlock:x");
 }
 
 /* ---- Signals and descriptors of the caller ---- */
@@ -749,6 +860,13 @@ static void conflicts(void)
     ok(strstr(wrote(last, 'e'), "redlock: x: held by another client: id ") != NULL,
        "the message names the holder");
     ok(*wrote(last, 'o') == '\0', "-n: held: the command does not run");
+    ok(strstr(wrote(last, 'e'), "; it never expires\n") != NULL, "and that the key never expires");
+    redlock("run", "-v", "-w", "1.5", "x", "true", NULL);
+    ok(strstr(wrote(last, 'e'), "waiting for x, held by id ") != NULL &&
+           strstr(wrote(last, 'e'), "; it never expires\n") != NULL,
+       "so does the message of a waiter");
+    redlock("status", "x", NULL);
+    ok(strstr(wrote(last, 'o'), "  never expires  ") != NULL, "and status");
     is_int(redlock("run", "-w", "0", "x", "true", NULL), 75, "-w 0 is -n");
     is_int(redlock("run", "-n", "-E", "0", "x", "true", NULL), 0, "-E 0");
     is_text(wrote(last, 'e'), "", "-E 0: no message, so cron sends no mail");
@@ -794,7 +912,7 @@ static void nobody_holds_it(void)
        "the message counts votes and names the nodes");
     is_text(wrote(last, 'o'), "", "the command does not run");
     is_int(redlock("run", "-w", ".5", "-E", "0", "x", "true", NULL), 69, "also with -w: 69");
-    is_int(redlock("acquire", "-n", "-t", "60", "-E", "0", "x", NULL), 69, "also acquire: 69");
+    is_int(redlock("acquire", "-n", "-t", "60", "-E", "3", "x", NULL), 69, "also acquire: 69");
     ask(1, "SET", "redlock:x", "another's");
     ask(2, "SET", "redlock:x", "another's");
     resume_all();
@@ -904,6 +1022,48 @@ static void unavailable_and_slow(void)
     server_resume(&servers[1]);
     server_resume(&servers[2]);
     no_key_left("then");
+}
+
+/* All servers begin to answer when 1.6 times of --node-timeout are over, as behind a slow tunnel: no verb gives up. */
+static void slow_first_answer(void)
+{
+    static const char *const line[][5] = {
+        {"run", "x", "true", NULL},         {"run", "-n", "x", "true", NULL},
+        {"acquire", "-t", "60", "y", NULL}, {"status", "z", NULL},
+        {"held", "--here", "z", NULL},      {"list", NULL},
+        {"extend", "-t", "60", "z", NULL},  {"release", "z", NULL}};
+    static const int statuses[] = {0, 0, 0, 0, 1, 0, 0, 0}; /* acquire has ended */
+    struct proxy *proxies =
+        mmap(NULL, 3 * sizeof *proxies, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    struct program run;
+    char list[300], token[300];
+    pid_t proxy;
+    size_t i, n;
+
+    nodes(3);
+    for (i = 0; i < 3; i++) {
+        proxies[i].to = servers[i].port;
+        proxies[i].mode = PROXY_PASS;
+    }
+    proxy = proxies_start(proxies, 3);
+    snprintf(list, sizeof list, "%s,%s,%s", proxies[0].address, proxies[1].address,
+             proxies[2].address);
+    setenv("REDLOCK_NODES", list, 1);
+    setenv("REDLOCK_NODE_TIMEOUT", "1", 1);
+    redlock("acquire", "-t", "90", "z", NULL);
+    setenv("REDLOCK_TOKEN", line_of(last, token), 1);
+    for (i = 0; i < sizeof line / sizeof *line; i++) {
+        for (n = 0; n < 3; n++)
+            proxies[n].mode = PROXY_HOLE;
+        run = start(line[i][0], line[i][1], line[i][2], line[i][3], line[i][4], NULL);
+        sleep_ms(1600);
+        for (n = 0; n < 3; n++)
+            proxies[n].mode = PROXY_PASS;
+        is_int(ends(&run), statuses[i], "%s %s", line[i][0], line[i][1] != NULL ? line[i][1] : "");
+    }
+    signal_to(proxy, SIGKILL);
+    waitpid(proxy, NULL, 0);
+    ask_all("FLUSHALL");
 }
 
 static long long start_at_us;
@@ -1388,6 +1548,48 @@ static void min_hold(void)
     no_key_left("then");
 }
 
+/* A majority that is away at the end does not shorten --min-hold. */
+static void min_hold_and_no_majority(void)
+{
+    struct proxy *proxies =
+        mmap(NULL, 2 * sizeof *proxies, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    struct beat *a = map_beat(beat_path("a")), *b = map_beat(beat_path("b"));
+    struct program run, next;
+    long long begin = now_us();
+    char list[300];
+    pid_t proxy;
+
+    nodes(3);
+    proxies[0].to = servers[1].port;
+    proxies[1].to = servers[2].port;
+    proxies[0].mode = proxies[1].mode = PROXY_PASS;
+    proxy = proxies_start(proxies, 2);
+    snprintf(list, sizeof list, "%s,%s,%s", servers[0].address, proxies[0].address,
+             proxies[1].address);
+    setenv("REDLOCK_NODES", list, 1);
+    run = start("run", "--node-timeout", ".25", "-t", "3", "--min-hold", "9", "x", self, "beat",
+                beat_path("a"), NULL);
+    ok(beats(a) && on_all("redlock:x"), "it runs");
+    begin = now_us();
+    proxies[0].mode = proxies[1].mode = PROXY_RESET;
+    a->stop = 1;
+    is_int(ends(&run), 5, "it ends while two of three are away");
+    proxies[0].mode = proxies[1].mode = PROXY_PASS;
+    next = start("run", "x", self, "beat", beat_path("b"), NULL);
+    ok(beats(b), "the next one runs");
+    ok(b->first_us - begin > 7500000, "when --min-hold is over (%lld ms)",
+       (b->first_us - begin) / 1000);
+    b->stop = 1;
+    is_int(ends(&next), 5, "the next one ends");
+    run = start("run", "--status-fd", "3", "-t", "3", "--min-hold", "30", "y", "sleep", "6", NULL);
+    is_int(ends(&run), 0, "a command that is longer than the ttl");
+    ok(count_of(wrote(run, 's'), "renewed ") >= 2 && count_of(wrote(run, 's'), "failed") == 0,
+       "is renewed meanwhile");
+    signal_to(proxy, SIGKILL);
+    waitpid(proxy, NULL, 0);
+    ask_all("FLUSHALL");
+}
+
 /* A command of --min-hold that is delayed until another client has the key does not change that key. */
 static void late_min_hold(void)
 {
@@ -1644,6 +1846,128 @@ static void group_has_time(void)
     ok(are_gone(pair), "the process that it has started is killed, too");
 }
 
+/* ---- The whole job ---- */
+
+/* A shell, and its child, which hears SIGTERM and does not end by it. `before` stands before the child's words. */
+static struct program start_script(const char *name, struct beat **child, const char *before,
+                                   const char *option, const char *value)
+{
+    static char script[4][400];
+    static unsigned turn;
+    char *to = script[turn++ % 4];
+    struct program run;
+
+    *child = map_beat(beat_path(name));
+    snprintf(to, sizeof *script, "echo $$; %s %s beat %s; :", before, self, beat_path(name));
+    run = start("run", "--status-fd", "3", "-t", "15", option, value, name, "-c", to, NULL);
+    ok(beats(*child), "%s: a script and its child", name);
+    return run;
+}
+
+static pid_t shell_of(struct program run)
+{
+    char line[300];
+
+    return atoi(line_of(run, line));
+}
+
+/* A stop ends the shell. Its child needs longer: the lock is kept for it, at most for -k. */
+static void stop_of_a_script(void)
+{
+    struct beat *a, *b, *c, *d = map_beat(beat_path("d")), *e = map_beat(beat_path("e"));
+    struct beat *f = map_beat(beat_path("f"));
+    struct program slow, deaf, shell, waits[2], away;
+    long long begin;
+
+    nodes(3);
+    slow = start_script("slow", &a, "", "-k", "5");
+    deaf = start_script("deaf", &b, "", "-k", "1");
+    shell = start_script("shell", &c, "", "-k", "5");
+    waits[0] = start("run", "slow", self, "beat", beat_path("d"), NULL);
+    waits[1] = start("run", "deaf", self, "beat", beat_path("e"), NULL);
+    signal_to(slow.pid, SIGTERM);
+    ok(until(!lives(shell_of(slow)), WAIT_MS) && a->heard[SIGTERM], "SIGTERM ends the shell");
+    sleep_ms(1500);
+    ok(lives(a->pid) && !has_ended(slow) && d->first_us == 0, "the lock is kept for its child");
+    a->stop = 1;
+    is_int(ends(&slow), 128 + SIGTERM, "until the child ends: 143");
+    ok(beats(d) && d->first_us > a->last_us, "then the next holder begins");
+    signal_to(deaf.pid, SIGTERM);
+    is_int(ends(&deaf), 128 + SIGTERM, "a child that does not end: 143");
+    ok(beats(e) && e->first_us > b->last_us && !lives(b->pid),
+       "it is killed before the next begins");
+    ok(b->last_us - b->term_us >= 500000, "after -k (%lld ms)", (b->last_us - b->term_us) / 1000);
+
+    signal_to(shell_of(shell), SIGKILL);
+    ok(until(!lives(shell_of(shell)), WAIT_MS), "the shell alone is killed");
+    begin = now_us();
+    is_int(ends(&shell), 128 + SIGKILL, "the shell alone is killed: 137");
+    ok(now_us() - begin > 3000000 && !lives(c->pid), "its child has the time of -k");
+    is_int(count_of(wrote(shell, 's'), "lost"), 0, "the lock is not lost");
+
+    setenv("SELF", self, 1);
+    setenv("BEAT", beat_path("f"), 1);
+    away = start("run", "away", "-c", "$SELF beat $BEAT & sleep .3; exit 4", NULL);
+    is_int(ends(&away), 4, "a command that ends by itself is not waited for");
+    ok(lives(f->pid), "a process that it has left lives on");
+    d->stop = e->stop = f->stop = 1;
+    is_int(ends(&waits[0]), 5, "the next holder");
+    is_int(ends(&waits[1]), 5, "the other next holder");
+    no_key_left("then");
+}
+
+/* A loss ends all processes of the job, in whatever group they are. */
+static void loss_ends_all(void)
+{
+    static const char *const names[] = {"timeout", "setsid", "terminal"};
+    struct beat *child[3];
+    struct program run[3];
+    size_t i;
+
+    nodes(3);
+    run[0] = start_script("timeout", &child[0], "timeout 300", "-k", "2");
+    run[1] = start_script("setsid", &child[1], "setsid", "-k", "2");
+    run[2] = start_script("terminal", &child[2], "", "--foreground", "-v");
+    for (i = 0; i < 3; i++) {
+        char key[40];
+        snprintf(key, sizeof key, "redlock:%s", names[i]);
+        ask_all("DEL", key);
+    }
+    for (i = 0; i < 3; i++) {
+        is_int(ends(&run[i]), 79, "%s: the lock is lost: 79", names[i]);
+        ok(child[i]->heard[SIGTERM] > 0, "%s: SIGTERM reaches the child of the shell", names[i]);
+        ok(!lives(child[i]->pid), "%s: the child of the shell is killed", names[i]);
+    }
+    no_key_left("then");
+}
+
+/* The same when redlock is killed, stopped, or asked to end. */
+static void guard_ends_all(void)
+{
+    struct beat *a, *b, *c, *d;
+    struct program killed, stopped, terminal, asked;
+
+    nodes(3);
+    killed = start_script("killed", &a, "timeout 300", "-k", "2");
+    stopped = start_script("stopped", &b, "timeout 300", "-k", "2");
+    terminal = start_script("terminal", &c, "", "--foreground", "-v");
+    asked = start_script("asked", &d, "timeout 300", "-k", "2");
+    signal_to(stopped.pid, SIGSTOP);
+    signal_to(killed.pid, SIGKILL);
+    is_int(ends(&killed), -SIGKILL, "redlock is killed");
+    ok(until(!lives(a->pid), WAIT_MS), "the child of timeout is killed");
+    signal_to(terminal.pid, SIGKILL);
+    is_int(ends(&terminal), -SIGKILL, "redlock is killed in the foreground");
+    ok(until(!lives(c->pid), WAIT_MS), "the child of the shell is killed");
+    signal_to(asked.pid, SIGTERM);
+    is_int(ends(&asked), 128 + SIGTERM, "redlock is asked to end");
+    ok(d->heard[SIGTERM] > 0 && !lives(d->pid), "the child of timeout gets SIGTERM, and is killed");
+    ok(until(!lives(b->pid), WAIT_MS), "redlock is stopped: the child of timeout is killed");
+    signal_to(stopped.pid, SIGCONT);
+    is_int(ends(&stopped), 79, "redlock is stopped: 79");
+    ask_all("FLUSHALL");
+}
+
 /* ---- Events ---- */
 
 static int pipe_ends[2];
@@ -1757,7 +2081,7 @@ static void status_fd(void)
     ok(at != NULL && atoi(at + 9) > 2000 && atoi(at + 9) < 6000,
        "event: renewed, with the remaining time");
     at = strstr(text, "\nexit 3\n");
-    ok(at != NULL && strncmp(at, "\nexit 3\nreleased ", 17) == 0, "events: exit, released");
+    ok(at != NULL && strncmp(at, "\nexit 3\nreleased\n", 17) == 0, "events: exit, released");
 
     if (pipe2(pipe_ends, O_CLOEXEC) == 0)
         fcntl(pipe_ends[1], F_SETFL, O_NONBLOCK);
@@ -1903,9 +2227,9 @@ static void tokens(void)
     signal_to(child_of(run.pid, 0), SIGTERM);
     is_int(ends(&run), 128 + SIGTERM,
            "acquire --sh that is ended by a signal: eval has its status");
-    is_int(redlock("acquire", "--sh", "-n", "-E", "0", "-t", "9", "it's x", NULL), 0,
-           "acquire --sh -E 0 of a lock that is held");
-    is_text(wrote(last, 'o'), "", "acquire --sh -E 0 of a lock that is held prints nothing");
+    is_int(redlock("acquire", "--sh", "-n", "-E", "0", "-t", "9", "it's x", NULL), 64,
+           "acquire --sh -E 0");
+    is_text(wrote(last, 'o'), "(exit 64)\n", "acquire --sh -E 0: eval has the status");
     ask(0, "DEL", "redlock:it's x");
     ask(1, "DEL", "redlock:it's x");
     is_int(redlock("extend", "-t", "60", "it's x", most + 1, NULL), 79,
@@ -2182,15 +2506,15 @@ static void status(void)
     ask_all("FLUSHALL");
     ask_all("SET", "redlock:x", "no end");
     is_int(redlock("status", "x", NULL), 0, "a key without a TTL");
-    ok(strstr(wrote(last, 'o'), "without end left") == NULL &&
-           strstr(wrote(last, 'o'), "without end") != NULL,
-       "a key without a TTL: \"without end\"");
+    ok(strstr(wrote(last, 'o'), "never expires left") == NULL &&
+           strstr(wrote(last, 'o'), "never expires") != NULL,
+       "a key without a TTL: \"never expires\"");
     redlock("status", "--json", "x", NULL);
     ok(strstr(wrote(last, 'o'), "\"remaining_ms\":-1,") != NULL,
        "a key without a TTL: in JSON -1, as in PTTL");
     ask_all("PEXPIRE", "redlock:x", "8640000000");
     redlock("status", "x", NULL);
-    ok(strstr(wrote(last, 'o'), "without end") == NULL &&
+    ok(strstr(wrote(last, 'o'), "never expires") == NULL &&
            count_of(wrote(last, 'o'), "  86399") == 4,
        "a TTL of 100 days, which is longer than redlock's own: the time left");
     memset(huge, 'v', sizeof huge - 1);
@@ -2205,7 +2529,7 @@ static void status(void)
     ask_all("LPUSH", "redlock:x", "a", "b");
     is_int(redlock("status", "x", NULL), 0, "a list: the name is in use");
     ok(strstr(wrote(last, 'o'), "x: in use  by something that is not a lock: list  3/3 nodes") &&
-           count_of(wrote(last, 'o'), "foreign  without end  list") == 3,
+           count_of(wrote(last, 'o'), "foreign  never expires  list") == 3,
        "a list: status prints the type");
     redlock("status", "--json", "x", NULL);
     ok(strstr(wrote(last, 'o'), "\"state\":\"in use\"") && strstr(wrote(last, 'o'), "\"list\""),
@@ -2858,6 +3182,53 @@ static void least_permissions(void)
     ask_all("DEL", "redlock:x");
 }
 
+/* A lock that cannot be renewed: the command would be killed after the first ttl. */
+static void no_renewal(void)
+{
+    static const char *const without[] = {"-pexpire", "-eval", "-pttl"};
+    size_t i;
+
+    nodes(3);
+    for (i = 0; i < sizeof without / sizeof *without; i++) {
+        ask_all("ACL", "SETUSER", "locker", "reset", "on", ">" SECRET, "~redlock:*", "+set", "+get",
+                "+del", "+pexpire", "+pttl", "+eval", "+evalsha", without[i],
+                i == 1 ? "-evalsha" : without[i]);
+        is_int(redlock("run", "-t", "6", "-N", list_of(3, "redis://locker:" SECRET "@"), "x",
+                       "echo", "ran", NULL),
+               77, "%s: 77", without[i]);
+        is_text(wrote(last, 'o'), "", "the command does not run");
+        ok(strstr(wrote(last, 'e'), "x: the lock cannot be renewed") != NULL &&
+               count_of(wrote(last, 'e'), servers[0].address) > 0,
+           "the message says why: %s", wrote(last, 'e'));
+        ask_all("FLUSHALL"); /* without EVAL the release is denied, too */
+    }
+}
+
+/* ---- Names of hosts ---- */
+
+static const char pod_name[] = "web-frontend-production-eu-central-1-7c9d8b6f5d-abcde-0123456789";
+
+static void set_long_name(void)
+{
+    if (unshare(CLONE_NEWUSER | CLONE_NEWUTS) != 0 || sethostname(pod_name, 64) != 0)
+        _exit(99);
+}
+
+/* The ends of long names differ: these of containers. */
+static void long_host_name(void)
+{
+    nodes(3);
+    setup.before = set_long_name;
+    if (redlock("acquire", "-t", "60", "x", NULL) == 99) {
+        skip("creating a namespace is not permitted");
+        return;
+    }
+    redlock("status", "x", NULL);
+    ok(strstr(wrote(last, 'o'), "7c9d8b6f5d-abcde-0123456789/") != NULL,
+       "the end of a long host name is kept");
+    ask_all("DEL", "redlock:x");
+}
+
 /* ---- Other kinds of servers ---- */
 
 /* A process that accepts connections and sends these bytes, as another kind of server does. It ends with the test. */
@@ -2968,6 +3339,7 @@ static pid_t oracle(char *address, size_t size, const answer *answers)
 static void odd_answers(void)
 {
     static const answer answers[] = {{"ipairs", ":-9000000\r\n"}, {"SET\r\n", "+OK\r\n"},
+                                     {"pexpire", ":1\r\n"},       {"EVALSHA", "-NOSCRIPT none\r\n"},
                                      {"GET\r\n", ":5\r\n"},       {"SCAN\r\n", "*0\r\n"},
                                      {"TRACKING", "+OK\r\n"},     {"", "-ERR unknown command\r\n"}};
     static const answer types[] = {{"pcall", "*3\r\n+\x1b[2J\r\n:0\r\n:-1\r\n"},
@@ -3276,8 +3648,13 @@ static void odd_slots(void)
     is_int(redlock("run", "--slots", "x", "x", "true", NULL), 64, "--slots x");
     is_int(redlock("acquire", "--slots", "2", "-t", "9", "x", NULL), 64,
            "--slots is no option of acquire");
-    is_int(redlock("run", "--slots", "2", "x", "-c", "\"$P\" run --slots 2 x true", NULL), 64,
-           "--slots within the same slots is refused");
+    is_int(redlock("run", "--slots", "2", "x", "-c", "\"$P\" status x && \"$P\" status --json x",
+                   NULL),
+           0, "status of the name while a slot is held");
+    ok(strstr(wrote(last, 'o'), "x: held  slot ") != NULL &&
+           strstr(wrote(last, 'o'), "\"state\":\"held\",\"slots\":[") != NULL,
+       "says which slot");
+    is_int(redlock("status", "x", NULL), 1, "and then it is free");
     is_int(redlock("run", "--slots", "2", "x", "-c", "\"$P\" extend -t 60 \"$REDLOCK_NAME\"", NULL),
            0, "the command can extend its slot");
     is_int(redlock("run", "--slots", "2", "--fence", "x", "-c", "test $REDLOCK_FENCE -gt 0", NULL),
@@ -3526,7 +3903,7 @@ static void odd_lists(void)
     ask_all("FLUSHALL");
     ask_all("EVAL", "redis.call('set','redlock:huge',string.rep('v',70000))", "0");
     is_int(redlock("list", NULL), 0, "a huge value");
-    ok(strstr(wrote(last, 'o'), "huge: held  id ") && strstr(wrote(last, 'o'), "without end"),
+    ok(strstr(wrote(last, 'o'), "huge: held  id ") && strstr(wrote(last, 'o'), "never expires"),
        "a huge value: the lock is listed");
     ask_all("FLUSHALL");
     /* few enough for the limit of 5 s, also on a slow machine */
@@ -3566,6 +3943,9 @@ static void denied_lists(void)
     ok(strstr(wrote(last, 'e'), "NOPERM") != NULL, "stderr has: NOPERM");
     is_int(redlock("list", "-N", list_of(3, "redis://locker:" SECRET "@"), "k*", NULL), 0,
            "a pattern without that key");
+    is_int(redlock("list", "-N", list_of(3, "redis://locker:WRONGPASS@"), NULL), 77,
+           "a refused login, with the first word of the error as its password: 77");
+    ok(strstr(wrote(last, 'e'), "refuses AUTH") != NULL, "the message says so");
 }
 
 /* ---- Terminals ---- */
@@ -3746,6 +4126,36 @@ static void terminal_comes_back(void)
     }
 }
 
+/* A command that begins in the background and reads from the terminal is stopped; `fg` gives it the terminal. */
+static void background_reads(void)
+{
+    struct program shell;
+    int terminal;
+
+    nodes(3);
+    setenv("COMMAND", program, 1);
+    setup.instead = "sh";
+    shell = start_on_terminal(&terminal, "-im", NULL);
+    type(terminal, "$COMMAND run x -c 'read a; echo got-$a; read b; echo got-$b' &\n");
+    ok(strstr(screen(terminal, "is stopped"), "is stopped") != NULL, "in the background: stopped");
+    type(terminal, "fg\n");
+    until(tcgetpgrp(terminal) != shell.pid, WAIT_MS);
+    type(terminal, "one\n");
+    ok(strstr(screen(terminal, "got-one"), "got-one") != NULL, "fg: the command reads");
+    type(terminal, "\032");
+    ok(strstr(screen(terminal, "topped"), "topped") != NULL, "Ctrl-Z: the shell says so");
+    type(terminal, "echo so$((1+1))\n");
+    ok(strstr(screen(terminal, "so2"), "so2") != NULL, "the shell reads again");
+    type(terminal, "fg; echo end $?\n");
+    until(tcgetpgrp(terminal) != shell.pid, WAIT_MS);
+    type(terminal, "two\n");
+    ok(strstr(screen(terminal, "end 0"), "got-two") != NULL, "fg: the command reads again");
+    type(terminal, "exit\n");
+    is_int(ends(&shell), 0, "the shell");
+    close(terminal);
+    no_key_left("then");
+}
+
 /* With stty tostop, a process in the background that prints is stopped. */
 static void background_prints(void)
 {
@@ -3903,6 +4313,7 @@ static const struct scenario {
     {"two_of_three_down", two_of_three_down},
     {"unavailable", unavailable},
     {"unavailable_and_slow", unavailable_and_slow},
+    {"slow_first_answer", slow_first_answer},
     {"status_fd", status_fd},
     {"verbose", verbose},
     {"works_again", works_again},
@@ -3910,6 +4321,8 @@ static const struct scenario {
     {"terminal_comes_back", terminal_comes_back},
     {"terminal_hangs_up", terminal_hangs_up},
     {"background_prints", background_prints},
+    {"background_reads", background_reads},
+    {"long_host_name", long_host_name},
     {"least_permissions", least_permissions},
     {"no_servers", no_servers},
     {"callers", callers},
@@ -3931,6 +4344,9 @@ static const struct scenario {
     {"nobody_listens", nobody_listens},
     {"stopped_command", stopped_command},
     {"group_has_time", group_has_time},
+    {"stop_of_a_script", stop_of_a_script},
+    {"loss_ends_all", loss_ends_all},
+    {"guard_ends_all", guard_ends_all},
     {"orphans", orphans},
     {"everywhere", everywhere},
     {"held_with_a_node_down", held_with_a_node_down},
@@ -3942,6 +4358,8 @@ static const struct scenario {
     {"environment", environment},
     {"nested", nested},
     {"nested_no_more", nested_no_more},
+    {"held", held},
+    {"held_here", held_here},
     {"conflicts", conflicts},
     {"nobody_holds_it", nobody_holds_it},
     {"term_while_waiting", term_while_waiting},
@@ -3949,6 +4367,8 @@ static const struct scenario {
     {"fork_fails", fork_fails},
     {"min_hold", min_hold},
     {"late_min_hold", late_min_hold},
+    {"min_hold_and_no_majority", min_hold_and_no_majority},
+    {"no_renewal", no_renewal},
     {"fence", fence},
     {"tokens", tokens},
     {"token_form", token_form},
