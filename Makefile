@@ -505,7 +505,7 @@ machines: deps-machines ## MACHINES="..." the tests on other machines, by qemu: 
 	sh test/machines.sh $(B) $(MACHINES)
 
 SERVERS =
-test-servers: deps-programs $(addprefix $(B)/gcc/,server_test node_test net_test fake_test) ## SERVERS="..." the tests with other servers: Redis 6.0 to 8.6, Valkey 8 and 9
+test-servers: deps-programs $(foreach b,gcc small,$(addprefix $(B)/$(b)/,server_test node_test net_test fake_test)) ## SERVERS="..." the tests with other servers: Redis 6.0 to 8.6, Valkey 8 and 9
 	@test/versions.sh $(B) test $(SERVERS)
 
 # Each proof takes minutes, so not in `make test`.

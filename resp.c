@@ -10,7 +10,7 @@
 #error "RESP_TEXT_MAX must be 20..255: a number has up to 20 characters"
 #endif
 #if RESP_DEPTH_MAX < 0 || RESP_DEPTH_MAX > 8
-#error "RESP_DEPTH_MAX must be 0..8: one bit each in `attributes`"
+#error "RESP_DEPTH_MAX must be 0..8"
 #endif
 #if REDLOCK_RESP3 && RESP_DEPTH_MAX < 1
 #error "REDLOCK_RESP3 needs RESP_DEPTH_MAX of 1: HELLO replies a map"
@@ -207,49 +207,69 @@ static uint8_t resp_level(const struct resp_reader *r)
     return r->priv.level;
 }
 
+/* Whether the item is a reply or a push, not part of one. */
+static int resp_is_top(const struct resp_reader *r)
+{
+    return r->priv.level == 0 && r->priv.skipped == 0;
+}
+
 /* Whether its length is a number of elements, else of bytes. */
 static int resp_has_elements(const struct resp_item *item)
 {
     return item->kind != RESP_STRING && item->kind != RESP_ERROR;
 }
 
-/* An item is complete: goes up all levels that it completes. */
+/* An item is complete: goes up all levels that it completes. A list whose elements were skipped reads as an empty one. */
 static enum resp_event resp_end_item(struct resp_reader *r)
 {
     r->priv.state = RESP_AT_TYPE;
-    while (r->priv.level > 0) {
-        if (--r->priv.due[r->priv.level - 1] > 0)
-            return r->priv.attributes != 0 ? RESP_MORE : RESP_ITEM;
-        r->priv.level--;
-        if (r->priv.attributes >> r->priv.level != 0) {
-            r->priv.attributes = (uint8_t)(r->priv.attributes ^ 1U << r->priv.level);
-            return RESP_MORE; /* what it stood before is still to come */
-        }
+    if (r->priv.skipped > 0) {
+        if (--r->priv.skipped > 0 || r->priv.in_attribute)
+            return RESP_MORE;
+        r->item.kind = RESP_SEQUENCE;
+        r->item.size = 0;
     }
+    for (; r->priv.level > 0; r->priv.level--)
+        if (--r->priv.due[r->priv.level - 1] > 0)
+            return RESP_ITEM;
     return RESP_REPLY;
 }
 
-/* The head of an item with so many elements was read: they come next, a level deeper. */
+/* The head of an item with so many elements was read: they come next, a level deeper. Those of an attribute, and of
+   what is nested too deep, are only counted. An attribute is itself no element. */
 static enum resp_event resp_begin_elements(struct resp_reader *r, uint32_t count)
 {
+    uint8_t attribute = (r->priv.means & RESP_ATTRIBUTE) != 0;
+    uint32_t skipped = r->priv.skipped;
+
     r->item.size = count;
     r->priv.state = RESP_AT_TYPE;
-    if (count > 0) {
-        if (r->priv.level == RESP_DEPTH_MAX)
-            return RESP_BAD;
-        if (r->priv.means & RESP_ATTRIBUTE)
-            r->priv.attributes = (uint8_t)(r->priv.attributes | 1U << r->priv.level);
-        r->priv.due[r->priv.level++] = count + 1; /* with itself, which ends now */
-    } else if (r->priv.means & RESP_ATTRIBUTE) {
-        return RESP_MORE;
+    if (skipped == 0) {
+        r->priv.in_attribute = attribute;
+        if (!attribute && count == 0)
+            return RESP_ITEM;
+        if (!attribute && r->priv.level < RESP_DEPTH_MAX) {
+            r->priv.due[r->priv.level++] = count + 1; /* with itself, which ends now */
+            return RESP_ITEM;
+        }
+        skipped = !attribute;
+    } else if (count > RESP_SIZE_MAX - skipped) {
+        return RESP_BAD;
     }
-    return RESP_ITEM;
+    r->priv.skipped = skipped + count;
+    return attribute ? RESP_MORE : RESP_ITEM;
 }
 #else
 static inline uint8_t resp_level(const struct resp_reader *r)
 {
     (void)r;
     return 0;
+}
+
+static inline int resp_is_top(const struct resp_reader *r)
+{
+    (void)r;
+    return 1;
 }
 
 static inline int resp_has_elements(const struct resp_item *item)
@@ -286,7 +306,7 @@ static enum resp_event resp_begin_item(struct resp_reader *r, uint8_t type)
     r->priv.means = known->means | RESP_LINE;
     item->kind = (enum resp_kind)(r->priv.means & RESP_KIND);
     item->depth = resp_level(r);
-    if (resp_level(r) == 0)
+    if (resp_is_top(r))
         item->pushed = (uint8_t)resp_is_resp3(item, RESP_PUSH);
     else if (resp_is_resp3(item, RESP_PUSH))
         return RESP_BAD; /* [RESP]: pushes stand between replies, never inside one */
@@ -345,13 +365,15 @@ static enum resp_event resp_end_number(struct resp_reader *r)
     return RESP_MORE;
 }
 
-/* A line or a string is complete, its LF was read. */
+/* A line or a string is complete, its LF was read. A float may stand where an integer is meant: Lua has both. */
 static enum resp_event resp_end_line(struct resp_reader *r)
 {
     struct resp_item *item = &r->item;
 
     if (r->priv.means & RESP_NUMERIC)
         return resp_end_number(r);
+    if (resp_is_resp3(item, RESP_NUMBER) && resp_parse_number(item))
+        item->kind = RESP_INTEGER;
     if (resp_is_resp3(item, RESP_BOOLEAN)) {
         if (item->text[0] == 't')
             item->integer = 1;

@@ -28,7 +28,8 @@ extern "C" {
 #define RESP_TEXT_MAX 63 /* bytes kept of a text or a number, 20..255. RAM: 1 byte each */
 #endif
 #ifndef RESP_DEPTH_MAX
-/* Nesting of arrays and maps, 0..8; 0: they are not RESP. Replies of these features have them. RAM: 4 bytes each */
+/* Nesting of arrays and maps that is understood, 0..8: what is deeper is skipped; 0: they are not RESP. Replies of
+   these features have them. RAM: 4 bytes each */
 #if REDLOCK_RESP3 || REDLOCK_RESTART_GUARD || REDLOCK_DURABLE
 #define RESP_DEPTH_MAX 4
 #else
@@ -70,12 +71,12 @@ RESP_API void resp_put_hex(struct resp_writer *w, const uint8_t *bytes, size_t s
 enum resp_kind { /* [RESP], table of types. First byte on the wire; what `item` then holds */
                  RESP_STATUS,   /* +       text */
                  RESP_ERROR,    /* - !     text */
-                 RESP_INTEGER,  /* :       integer */
+                 RESP_INTEGER,  /* : , (   integer */
                  RESP_STRING,   /* $ =     size, text */
                  RESP_NIL,      /* _       nothing; in RESP2 $-1 and *-1 */
                  RESP_BOOLEAN,  /* #       integer, 0 or 1 */
-                 RESP_NUMBER,   /* , (     text: floats and big numbers are not computed with */
-                 RESP_SEQUENCE, /* * ~     size = elements that follow */
+                 RESP_NUMBER,   /* , (     text: no integer of 64 bits */
+                 RESP_SEQUENCE, /* * ~     size = elements that follow; 0 if skipped */
                  RESP_MAP,      /* %       size = elements that follow, twice the number of pairs */
                  RESP_PUSH /* >       size = elements that follow. Attributes (|) are read and dropped */
 };
@@ -105,7 +106,8 @@ struct resp_reader {
         uint8_t state, means;
 #if RESP_DEPTH_MAX > 0
         uint8_t level;
-        uint8_t attributes;           /* bit per level: it is an attribute, to be dropped */
+        uint8_t in_attribute; /* what is skipped belongs to an attribute, which is dropped */
+        uint32_t skipped;     /* items still to come that nobody is told of, at any depth */
         uint32_t due[RESP_DEPTH_MAX]; /* elements still to come, per level */
 #endif
     } priv;

@@ -230,7 +230,7 @@ static void feed_bytewise(const char *bytes, size_t size, struct log *log)
 static const struct sample {
     const char *bytes;
     size_t size;
-    unsigned levels; /* least RESP_DEPTH_MAX: any other build skips the sample */
+    unsigned levels; /* least RESP_DEPTH_MAX: any other build only finds the ends of replies */
     const char *log;
 } samples[] = {
     /* RESP2 */
@@ -269,13 +269,16 @@ static const struct sample {
     /* RESP3 */
     {BYTES("_\r\n"), 0, "reply nil"},
     {BYTES("#t\r\n#f\r\n"), 0, "reply boolean 1 / reply boolean 0"},
-    {BYTES(",1.5e3\r\n,inf\r\n"), 0, "reply number 1.5e3 / reply number inf"},
-    {BYTES("(-12345678901234\r\n"), 0, "reply number -12345678901234"},
+    {BYTES(",1.5e3\r\n,inf\r\n,\r\n"), 0, "reply number 1.5e3 / reply number inf / reply number"},
+    {BYTES(",10\r\n,-1\r\n"), 0, "reply integer 10 / reply integer -1"},
+    {BYTES(",1.0\r\n,01\r\n"), 0, "reply number 1.0 / reply number 01"},
+    {BYTES("(-12345678901234\r\n"), 0, "reply integer -12345678901234"},
+    {BYTES("(9223372036854775808\r\n"), 0, "reply number 922337203685477..."},
     {BYTES("!5\r\nERR x\r\n"), 0, "reply error ERR x"},
     {BYTES("!4\r\na\r\nb\r\n"), 0, "reply error a\\r\\nb"},
     {BYTES("=7\r\ntxt:abc\r\n"), 0, "reply string 7 txt:abc"},
     {BYTES("%0\r\n~0\r\n"), 0, "reply map 0 / reply sequence 0"},
-    {BYTES("~2\r\n#t\r\n,1\r\n"), 1, "item sequence 2 / item@1 boolean 1 / reply@1 number 1"},
+    {BYTES("~2\r\n#t\r\n,1\r\n"), 1, "item sequence 2 / item@1 boolean 1 / reply@1 integer 1"},
     {BYTES("%1\r\n+k\r\n_\r\n"), 1, "item map 2 / item@1 status k / reply@1 nil"},
     {BYTES("%1\r\n+k\r\n*2\r\n:1\r\n_\r\n"), 2,
      "item map 2 / item@1 status k / item@1 sequence 2 / item@2 integer 1 / reply@2 nil"},
@@ -284,21 +287,21 @@ static const struct sample {
      "item@2 integer 1 / reply@2 integer 2 / reply integer 3"},
 
     /* Attributes leave no trace */
-    {BYTES("|1\r\n+ttl\r\n:3600\r\n+OK\r\n+NO\r\n"), 1, "reply status OK / reply status NO"},
+    {BYTES("|1\r\n+ttl\r\n:3600\r\n+OK\r\n+NO\r\n"), 0, "reply status OK / reply status NO"},
     {BYTES("|0\r\n+OK\r\n"), 0, "reply status OK"},
-    {BYTES("|1\r\n$1\r\na\r\n_\r\n|1\r\n#t\r\n,1\r\n:7\r\n"), 1, "reply integer 7"},
-    {BYTES("|1\r\n+k\r\n*2\r\n:1\r\n:2\r\n*2\r\n:3\r\n:4\r\n"), 2,
+    {BYTES("|1\r\n$1\r\na\r\n_\r\n|1\r\n#t\r\n,1\r\n:7\r\n"), 0, "reply integer 7"},
+    {BYTES("|1\r\n+k\r\n*2\r\n:1\r\n:2\r\n*2\r\n:3\r\n:4\r\n"), 1,
      "item sequence 2 / item@1 integer 3 / reply@1 integer 4"},
-    {BYTES("*2\r\n|1\r\n+a\r\n+b\r\n:1\r\n:2\r\n"), 2,
+    {BYTES("*2\r\n|1\r\n+a\r\n+b\r\n:1\r\n:2\r\n"), 1,
      "item sequence 2 / item@1 integer 1 / reply@1 integer 2"},
-    {BYTES("*2\r\n:1\r\n|2\r\n+a\r\n+b\r\n+c\r\n*0\r\n:2\r\n:3\r\n"), 2,
+    {BYTES("*2\r\n:1\r\n|2\r\n+a\r\n+b\r\n+c\r\n*0\r\n:2\r\n:3\r\n"), 1,
      "item sequence 2 / item@1 integer 1 / reply@1 integer 2 / reply integer 3"},
     {BYTES("*1\r\n|0\r\n*0\r\n"), 1, "item sequence 1 / reply@1 sequence 0"},
-    {BYTES("|1\r\n|1\r\n+x\r\n+y\r\n+k\r\n+v\r\n+OK\r\n"), 2, "reply status OK"},
-    {BYTES("|1\r\n+k\r\n|1\r\n+x\r\n%1\r\n+y\r\n+z\r\n+v\r\n*1\r\n:1\r\n"), 3,
+    {BYTES("|1\r\n|1\r\n+x\r\n+y\r\n+k\r\n+v\r\n+OK\r\n"), 0, "reply status OK"},
+    {BYTES("|1\r\n+k\r\n|1\r\n+x\r\n%1\r\n+y\r\n+z\r\n+v\r\n*1\r\n:1\r\n"), 1,
      "item sequence 1 / reply@1 integer 1"},
-    {BYTES("|1\r\n+k\r\n|0\r\n+v\r\n$1\r\na\r\n"), 1, "reply string 1 a"},
-    {BYTES("*1\r\n|1\r\n+a\r\n*1\r\n|1\r\n:1\r\n:2\r\n+b\r\n:3\r\n"), 4,
+    {BYTES("|1\r\n+k\r\n|0\r\n+v\r\n$1\r\na\r\n"), 0, "reply string 1 a"},
+    {BYTES("*1\r\n|1\r\n+a\r\n*1\r\n|1\r\n:1\r\n:2\r\n+b\r\n:3\r\n"), 1,
      "item sequence 1 / reply@1 integer 3"},
     {BYTES("|1\r\n+k\r\n+v\r\n>1\r\n+note\r\n"), 1,
      "pushed item push 1 / pushed reply@1 status note"},
@@ -310,7 +313,7 @@ static const struct sample {
     {BYTES(">2\r\n+invalidate\r\n*2\r\n+k\r\n_\r\n*1\r\n:1\r\n"), 2,
      "pushed item push 2 / pushed item@1 status invalidate / pushed item@1 sequence 2 / "
      "pushed item@2 status k / pushed reply@2 nil / item sequence 1 / reply@1 integer 1"},
-    {BYTES(">2\r\n|1\r\n+a\r\n+b\r\n+c\r\n+d\r\n:1\r\n"), 2,
+    {BYTES(">2\r\n|1\r\n+a\r\n+b\r\n+c\r\n+d\r\n:1\r\n"), 1,
      "pushed item push 2 / pushed item@1 status c / pushed reply@1 status d / reply integer 1"},
     {BYTES(">0\r\n:1\r\n"), 0, "pushed reply push 0 / reply integer 1"},
 
@@ -381,7 +384,8 @@ static const struct sample {
     {BYTES("*2\r\n:1\r\nx"), 1, "item sequence 2 / item@1 integer 1 / bad"},
     {BYTES("*1\r\n>1\r\n+x\r\n"), 1, "item sequence 1 / bad"},
     {BYTES(">1\r\n>1\r\n+x\r\n"), 1, "pushed item push 1 / bad"},
-    {BYTES("|1\r\n+k\r\nx"), 1, "bad"},
+    {BYTES("|1\r\n+k\r\nx"), 0, "bad"},
+    {BYTES("|1\r\n+k\r\n>1\r\n+x\r\n"), 0, "bad"},
 };
 
 /* The log is the same for the whole sample, byte by byte, and cut at every pair of positions. */
@@ -421,13 +425,39 @@ static int needs_resp3(const struct sample *sample)
     return 0;
 }
 
+/* How often `part` stands in the text. */
+static unsigned occurrences(const char *text, const char *part)
+{
+    unsigned n = 0;
+
+    for (; (text = strstr(text, part)) != NULL; text++)
+        n++;
+    return n;
+}
+
+/* Lists that are nested deeper than this build understands are skipped: replies end where they end in the others. */
+static void try_ends(const struct sample *sample)
+{
+    static struct log log;
+
+    feed_bytewise(sample->bytes, sample->size, &log);
+    if (!ok(log.replies == occurrences(sample->log, "reply") && !log.bad &&
+                strchr(log.text, '[') == NULL,
+            "%u levels: as many replies as in: %s", sample->levels, sample->log))
+        printf("# got %s\n", log.text);
+}
+
 static void all_samples(void)
 {
     size_t i;
 
     for (i = 0; i < sizeof samples / sizeof *samples; i++)
-        if (samples[i].levels <= RESP_DEPTH_MAX && (REDLOCK_RESP3 || !needs_resp3(&samples[i])))
+        if (!REDLOCK_RESP3 && needs_resp3(&samples[i]))
+            continue;
+        else if (samples[i].levels <= RESP_DEPTH_MAX)
             try_sample(samples[i].bytes, samples[i].size, samples[i].log);
+        else if (RESP_DEPTH_MAX > 0)
+            try_ends(&samples[i]);
 }
 
 static void types_of_resp3(void)
@@ -472,8 +502,68 @@ static void nesting(void)
     nest(":7\r\n", "integer 7");
     nest("$3\r\nabc\r\n", "string 3 abc");
     nest("*0\r\n", "sequence 0"); /* an empty sequence needs no level */
-    nest("*1\r\n:7\r\n", "bad");
-    nest("%1\r\n:7\r\n:8\r\n", "bad");
+    /* what is deeper is skipped */
+    nest("*1\r\n:7\r\n", "sequence 0");
+    nest("*3\r\n*0\r\n*2\r\n*-1\r\n*1\r\n$1\r\na\r\n$-1\r\n", "sequence 0");
+    nest("*1\r\nx", "bad");
+    nest("*1\r\n*1\r\n*-2\r\n", "bad");
+    if (!REDLOCK_RESP3)
+        return;
+    nest("%1\r\n:7\r\n~1\r\n|1\r\n:1\r\n%1\r\n:2\r\n_\r\n:3\r\n", "sequence 0");
+    nest("|1\r\n:1\r\n*1\r\n*1\r\n:2\r\n:7\r\n", "integer 7");
+    nest("*1\r\n>1\r\n:1\r\n", "bad");
+}
+
+/* However deep: the decoder counts what is still to come. What follows is understood. */
+static void deep_nesting(void)
+{
+    enum { LEVELS = 100000 };
+    struct resp_reader reader;
+    struct log log;
+    const char *type;
+
+    for (type = REDLOCK_RESP3 ? "*~%|" : "*"; *type != '\0'; type++) {
+        char head[16], tail[8];
+        int i;
+
+        memset(&reader, 0, sizeof reader);
+        memset(&log, 0, sizeof log);
+        snprintf(head, sizeof head, "%c1\r\n%s", *type, *type == '%' ? ":1\r\n" : "");
+        for (i = 0; i < LEVELS && !log.bad; i++)
+            feed(&reader, head, strlen(head), &log);
+        ok(!log.bad && log.replies == 0, "%c, %d levels: unfinished", *type, LEVELS);
+        snprintf(tail, sizeof tail, ":7\r\n");
+        /* each attribute has two elements, and stands before another item */
+        for (i = 0; i < (*type == '|' ? 2 * LEVELS : 0); i++)
+            feed(&reader, tail, strlen(tail), &log);
+        feed(&reader, tail, strlen(tail), &log);
+        is_int((long)log.replies, 1, "%c, %d levels: complete", *type, LEVELS);
+        feed(&reader, "+OK\r\n", 5, &log);
+        ok(!log.bad && log.replies == 2 && reader.item.kind == RESP_STATUS &&
+               reader.item.depth == 0,
+           "%c, %d levels: the next reply is read", *type, LEVELS);
+    }
+}
+
+/* So many items that are to be skipped are not believed. */
+static void skipping_is_bounded(void)
+{
+    struct resp_reader reader;
+    struct log log;
+    char bytes[64] = "";
+    int depth;
+
+    memset(&reader, 0, sizeof reader);
+    memset(&log, 0, sizeof log);
+    for (depth = 0; depth < RESP_DEPTH_MAX; depth++)
+        strcat(bytes, "*1\r\n");
+    snprintf(bytes + strlen(bytes), 32, "*%lld\r\n", (long long)RESP_SIZE_MAX);
+    feed(&reader, bytes, strlen(bytes), &log);
+    ok(!log.bad, "RESP_SIZE_MAX elements to skip");
+    feed(&reader, ":1\r\n*1\r\n", 8, &log);
+    ok(!log.bad, "one of them has an element");
+    feed(&reader, "*2\r\n", 4, &log);
+    ok(log.bad, "one more than RESP_SIZE_MAX");
 }
 
 /* ---- Lengths -------------------------------------------------------------------------------- */
@@ -862,6 +952,8 @@ int main(void)
     lengths_not_believed();
     if (RESP_DEPTH_MAX > 0) {
         nesting();
+        deep_nesting();
+        skipping_is_bounded();
         longest_sequences();
     }
     long_texts();

@@ -54,8 +54,10 @@ get() { # NAME RELEASE PACKAGE OTHER
 test_it() { # NAME
     # the simulated servers behave like 7.0 and later
     programs=$(echo server_test node_test net_test; [ "$1" = redis-6.0 ] || echo fake_test)
+    # The smallest limits, too, where the reply to HELLO is longest: Redis 8 lists its modules there.
+    case $1 in redis-8*) builds='gcc small' ;; *) builds=gcc ;; esac
     # shellcheck disable=SC2046 # a list of words
-    PATH="$unpacked/$1/bin:$PATH" prove --directives -e '' $(printf "$build/gcc/%s " $programs)
+    PATH="$unpacked/$1/bin:$PATH" prove --directives -e '' $(for each in $builds; do printf "$build/$each/%s " $programs; done)
 }
 
 # Cycles per second of 64 locks in flight: release by script only, and with the server's native command, alternately. In a
