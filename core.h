@@ -95,6 +95,7 @@ static inline int rl_past(const struct redlock_client *c, uint64_t moment_us)
 enum rl_error {
     RL_CANNOT_CONNECT,
     RL_CONNECTION_LOST,
+    RL_CLOSED_IN_HANDSHAKE,
     RL_NO_CONNECTION_IN_TIME,
     RL_NO_REPLY_IN_TIME,
     RL_ACCEPTS_NO_DATA,
@@ -689,9 +690,9 @@ static inline int rl_is_resp2(const struct redlock_node *node)
     return node->priv.resp2;
 }
 
-static inline void rl_set_resp2(struct redlock_node *node)
+static inline void rl_set_resp2(struct redlock_node *node, int resp2)
 {
-    node->priv.resp2 = 1;
+    node->priv.resp2 = (uint8_t)resp2;
 }
 #else
 static inline int rl_is_resp2(const struct redlock_node *node)
@@ -700,18 +701,23 @@ static inline int rl_is_resp2(const struct redlock_node *node)
     return 1;
 }
 
-static inline void rl_set_resp2(struct redlock_node *node)
+static inline void rl_set_resp2(struct redlock_node *node, int resp2)
 {
     (void)node;
+    (void)resp2;
 }
 #endif
 
-/* The command that logs in; without a password RESP2 needs none. R12 */
+/* The command that logs in where HELLO does not. R12 */
+static inline unsigned rl_auth(const struct redlock_node *node)
+{
+    return node->user != NULL ? RL_AUTH_USER : RL_AUTH;
+}
+
+/* The longest command with the password. */
 static inline unsigned rl_login(const struct redlock_node *node)
 {
-    if (!rl_is_resp2(node))
-        return node->password != NULL ? RL_HELLO_AUTH : RL_HELLO;
-    return node->user != NULL ? RL_AUTH_USER : RL_AUTH;
+    return REDLOCK_RESP3 ? RL_HELLO_AUTH : rl_auth(node);
 }
 
 #if REDLOCK_NOTIFICATION

@@ -9,9 +9,10 @@
        so is one that owes a reply for stall_ms although all that has come was read. It is connected
        again after a growing, random pause, and counts as failed until its handshake is answered: a hung
        server accepts connections.
-   R12 Handshake first: HELLO 3 with user and password, or AUTH where HELLO is unknown; then SELECT.
-       Nothing else is queued before all of it is queued, and nothing counts before all of it is
-       answered. A denied permission that is optional turns its feature off.
+   R12 Handshake first: HELLO 3 with user and password; AUTH, which counts where HELLO is refused, whatever
+       the words: such a connection uses RESP2; then SELECT. Nothing else is queued before all of it is
+       queued, and nothing counts before all of it is answered. A denied permission that is optional turns
+       its feature off.
    R13 One server, one vote. Each server is asked for its run_id. A node is not used when another node,
        connected or not, has said the same.
    R14 Delayed restart. With longest_ttl_ms a server that may have lost keys is sent everything but does
@@ -34,22 +35,31 @@ enum rl_replied { RL_SILENT, RL_UNTIMED, RL_TIMED };
 
 /* ---- Connecting --------------------------------------------------------------------------------- */
 
-/* Whether SELECT is sent for database 0, too, to a server without HELLO and password. */
+/* Whether SELECT is sent for database 0, too, if there is no password. */
 enum { RL_SELECTS = !REDLOCK_RESP3 || !(REDLOCK_NOTIFICATION || REDLOCK_RESTART_GUARD) };
 
-/* Whether the handshake of this node contains this command. It is never empty, because a hung server accepts
-   connections: where HELLO is unknown and there is no password, it is the last command of this build. R5 */
+/* Whether the handshake of this node contains this command. AUTH goes behind HELLO without waiting for the reply, and
+   logs in where HELLO is refused. A handshake is never empty, because a hung server accepts connections, and does not
+   end with HELLO, because a server that refuses it may close the connection. R5, R12 */
 static int rl_handshake_has(const struct redlock_node *node, unsigned command)
 {
     int secret = node->password != NULL;
 
-    if (command == RL_SELECT)
-        return node->database > 0 || (RL_SELECTS && !secret && rl_is_resp2(node));
-    if (REDLOCK_NOTIFICATION && command == RL_TRACK)
-        return !REDLOCK_RESTART_GUARD || !rl_is_resp2(node);
-    if (REDLOCK_RESTART_GUARD && command == RL_INFO)
-        return 1;
-    return command == rl_login(node) && (secret || !rl_is_resp2(node));
+    switch (command) {
+    case RL_HELLO:
+        return REDLOCK_RESP3 && !secret;
+    case RL_HELLO_AUTH:
+        return REDLOCK_RESP3 && secret;
+    case RL_AUTH:
+    case RL_AUTH_USER:
+        return secret && command == rl_auth(node);
+    case RL_SELECT:
+        return node->database > 0 || (RL_SELECTS && !secret);
+    case RL_TRACK:
+        return REDLOCK_NOTIFICATION;
+    default: /* RL_INFO */
+        return REDLOCK_RESTART_GUARD;
+    }
 }
 
 /* Queues as much of the handshake as there is room for. R12 */
@@ -91,6 +101,7 @@ REDLOCK_PRIVATE void rl_node_want(struct redlock_client *c, struct redlock_node 
     node->priv.useful = node->priv.denied = node->priv.role_next = 0;
     node->priv.pause_us = 0; /* it is over: when this connection breaks there may be none */
     node->priv.handshake = RL_HELLO;
+    rl_set_resp2(node, 0); /* it may have HELLO by now */
     rl_set_notifies(node, 0);
     rl_set_native(node, RL_DELIFEQ, RL_UNTRIED);
     rl_forget_server(c, node);
@@ -200,36 +211,52 @@ static inline void rl_votes_from_now(struct redlock_client *c, struct redlock_no
 }
 #endif
 
-/* HELLO is unknown: a server before version 6, or one with RESP2 only. */
-static int rl_is_unknown(const struct resp_item *item)
-{
-    return rl_is_error(item, "NOPROTO\0ERR unknown com\0");
-}
-
 /* The server runs no scripts yet. A later connection asks for the run_id: R13, R14 and R18 rest on it. */
 static int rl_is_not_ready(const struct resp_item *item)
 {
-    return REDLOCK_RESTART_GUARD && rl_is_error(item, "LOADING\0BUSY\0");
+    return rl_is_error(item, "LOADING\0BUSY\0");
 }
 
-/* An error to a command of the handshake. One before TRACK fails the node. Without TRACK there are no notifications,
-   without INFO there is no run_id. */
+/* An error to HELLO that AUTH and RESP2 would not help against: it is temporary, or about the password. R12 */
+static int rl_fails_hello(const struct redlock_node *node, const struct resp_item *item)
+{
+    return rl_is_not_ready(item) || rl_is_error(item, "WRONGPASS\0") ||
+           (node->password == NULL && rl_is_error(item, "NOAUTH\0"));
+}
+
+/* Whether an error to this command of the handshake fails the node. After any other to HELLO the connection uses RESP2,
+   and after HELLO that to AUTH does not matter. Without TRACK there are no notifications, without INFO there is
+   no run_id. */
+static int rl_handshake_fails(const struct redlock_node *node, unsigned command)
+{
+    const struct resp_item *item = &node->priv.reader.item;
+
+    if (REDLOCK_RESP3 && command <= RL_HELLO_AUTH)
+        return rl_fails_hello(node, item);
+    if (command <= RL_AUTH_USER)
+        return rl_is_resp2(node);
+    return command == RL_SELECT ||
+           (REDLOCK_RESTART_GUARD && command == RL_INFO && rl_is_not_ready(item));
+}
+
+/* An error to a command of the handshake. What HELLO replied is the node's error until the handshake is over: the server
+   may close the connection now, or refuse AUTH, too. A refused AUTH is a denial, whatever the words. */
 static void rl_handshake_refused(struct redlock_client *c, struct redlock_node *node,
                                  unsigned command)
 {
     struct resp_item *item = &node->priv.reader.item;
+    int fails = rl_handshake_fails(node, command),
+        hello = REDLOCK_RESP3 && command <= RL_HELLO_AUTH;
 
-    if (REDLOCK_RESP3 && command <= RL_HELLO_AUTH && rl_is_unknown(item)) {
-        rl_set_resp2(node);
-        if (command == RL_HELLO_AUTH) { /* AUTH must come first: reconnect at once */
-            node->priv.useful = 1;
-            rl_node_broke(c, node, RL_CONNECTION_LOST);
-        }
-    } else if (command <= RL_SELECT || (command == RL_INFO && rl_is_not_ready(item))) {
-        node->priv.denied = (uint8_t)rl_is_denial(item);
-        rl_set_server_error(node, RL_REPLIED, item);
+    if (!fails && !hello)
+        return;
+    node->priv.denied =
+        (uint8_t)(rl_is_denial(item) || (command == rl_auth(node) && !rl_is_not_ready(item)));
+    rl_set_server_error(node, RL_REPLIED, item);
+    if (fails)
         rl_node_broke(c, node, RL_NO_ERROR);
-    }
+    else
+        rl_set_resp2(node, 1);
 }
 
 /* An item of a reply to the handshake, maybe the last; 0: it cannot be one. */
@@ -254,8 +281,8 @@ static int rl_handshake_replied(struct redlock_client *c, struct redlock_node *n
     } else {
         if (item->kind != RESP_STATUS)
             return 0;
-        if (command == RL_TRACK)
-            rl_set_notifies(node, 1);
+        if (command == RL_TRACK) /* RESP2 has no pushes */
+            rl_set_notifies(node, !rl_is_resp2(node));
     }
     return 1;
 }
@@ -447,13 +474,18 @@ static int rl_next_unanswered(struct redlock_client *c, struct redlock_node *nod
 /* 0: there is no more to read now. */
 static int rl_receive(struct redlock_client *c, struct redlock_node *node, struct rl_input *in)
 {
-    int moved;
+    int moved, silent;
 
     if (in->reads == 0)
         return 0;
+    silent = node->state == REDLOCK_NODE_HANDSHAKE && node->error[0] == '\0';
     moved = c->priv.io->receive(c->priv.io->context, node, c->priv.input, sizeof c->priv.input);
-    if (moved < 0)
+    if (moved < 0 && silent) { /* the text of `receive` says less */
+        rl_clear_error(node);
+        rl_node_broke(c, node, RL_CLOSED_IN_HANDSHAKE);
+    } else if (moved < 0) {
         rl_node_broke(c, node, RL_CONNECTION_LOST);
+    }
     if (moved <= 0)
         return 0;
     in->reads = moved < (int)sizeof c->priv.input ? 0 : in->reads - 1;
@@ -520,6 +552,10 @@ static void rl_make_ready(struct redlock_client *c, struct redlock_node *node)
         /* if it breaks now it is connected at once, but once only. R5 */
         node->priv.useful = 1;
         node->priv.pause_ms = 1;
+    }
+    if (REDLOCK_RESP3 && rl_is_resp2(node)) {
+        node->priv.denied = 0;
+        rl_clear_error(node); /* of HELLO */
     }
     rl_votes_from_now(c, node);
 }

@@ -34,7 +34,7 @@ struct redlock_node_private {
     uint8_t part; /* replies of the first request that have come */
 #endif
 #if REDLOCK_RESP3
-    uint8_t resp2; /* it knows no HELLO: RESP2 */
+    uint8_t resp2; /* HELLO was refused on this connection: RESP2 */
 #endif
 #if REDLOCK_NOTIFICATION
     uint8_t notifies; /* it supports client tracking. R7 */

@@ -253,10 +253,11 @@ static enum resp_event resp_begin_elements(struct resp_reader *r, uint32_t count
             return RESP_ITEM;
         }
         skipped = !attribute;
-    } else if (count > RESP_SIZE_MAX - skipped) {
-        return RESP_BAD;
     }
-    r->priv.skipped = skipped + count;
+    skipped += count;
+    if (skipped > RESP_SIZE_MAX + 1U)
+        return RESP_BAD;
+    r->priv.skipped = skipped;
     return attribute ? RESP_MORE : RESP_ITEM;
 }
 #else

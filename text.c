@@ -12,6 +12,8 @@
 /* In the order of enum rl_error, one after the other. */
 static const char rl_error_texts[] = "cannot connect\0"
                                      "connection lost\0"
+                                     "closed by the server during the handshake; "
+                                     "does this port expect TLS?\0"
                                      "no connection in time\0"
                                      "no reply in time\0"
                                      "accepts no data\0"
@@ -109,9 +111,23 @@ static int rl_is_unclear_denial(const char *text)
     int in_script = (*text == 'E' || *text == '@') && strstr(text, "script") != NULL;
     const char *named = strstr(text, "' ");
 
-    return (in_script || strncmp(text, "NOP", 3) == 0) &&              /* NOPERM */
+    return (in_script || strncmp(text, "NOPE", 4) == 0) &&             /* NOPERM */
            (named == NULL || (RESP_TEXT_MAX + 9 > REDLOCK_ERROR_MAX && /* with "replied: " */
                               named - text + 9 > REDLOCK_ERROR_MAX));
+}
+
+/* Clears the error for a new one. That of a refused HELLO stays before that of AUTH, with half of the room. R12 */
+static void rl_begin_server_error(struct redlock_node *node)
+{
+    unsigned command = node->priv.requests[node->priv.first].command;
+
+    if (!REDLOCK_RESP3 || node->priv.count == 0 || command != rl_auth(node)) {
+        node->error[0] = '\0';
+        return;
+    }
+    if (strlen(node->error) > REDLOCK_ERROR_MAX / 2)
+        node->error[REDLOCK_ERROR_MAX / 2] = '\0';
+    rl_append(node->error, ", AUTH");
 }
 
 REDLOCK_PRIVATE void rl_set_server_error(struct redlock_node *node, enum rl_error error,
@@ -123,7 +139,7 @@ REDLOCK_PRIVATE void rl_set_server_error(struct redlock_node *node, enum rl_erro
         *arguments = '\0';
     if (node->password != NULL && node->password[0] != '\0')
         rl_hide_password(text, node->password);
-    node->error[0] = '\0';
+    rl_begin_server_error(node);
     if (rl_is_unclear_denial(text)) {
         rl_append(node->error, "needs ");
         rl_append(node->error, rl_acl_rules(node));

@@ -74,10 +74,10 @@ static void fake_reply(int node, const char *bytes, unsigned size)
     n->due[n->dues++].ready_us = ready_us;
 }
 
-/* When the next byte is ready. */
+/* When the next byte is ready, or the end of the stream. */
 static uint64_t fake_ready_us(const struct fake_node *n)
 {
-    return n->out_first < n->out_used ? n->due[0].ready_us : REDLOCK_NEVER;
+    return n->out_first < n->out_used ? n->due[0].ready_us : n->ended ? fake_now_us : REDLOCK_NEVER;
 }
 
 /* How many bytes are ready. */
@@ -154,6 +154,7 @@ static void fake_run_command(int node, struct mini_command *command)
         size = mini_run(fake_server(node), &n->session, command, reply);
         if (command->kind != 'S' || !n->drops_set_reply)
             fake_reply(node, reply, size);
+        n->ended = command->kind == 'H' && n->closes_at_hello;
         return;
     }
     if (n->reply[0] == '\0')
@@ -171,7 +172,8 @@ static void fake_serve(int node)
     struct mini_command command;
     unsigned used;
 
-    while (n->connected && !n->hung && (used = mini_read(n->in, n->in_used, &command)) > 0) {
+    while (n->connected && !n->hung && !n->ended &&
+           (used = mini_read(n->in, n->in_used, &command)) > 0) {
         fake_run_command(node, &command);
         if (n->in_used >= used) { /* not after fake_break */
             memmove(n->in, n->in + used, n->in_used - used);
@@ -293,6 +295,7 @@ static int fake_dial(void *context, struct redlock_node *node)
     n->in_used = n->out_first = n->out_used = n->dues = 0;
     n->up_us = fake_now_us + n->connect_us;
     n->held = NULL;
+    n->ended = 0;
     memset(&n->session, 0, sizeof n->session);
     node->handle = i;
     if (n->first_bytes != NULL)
@@ -367,7 +370,7 @@ static int fake_receive(void *context, struct redlock_node *node, void *bytes, s
         fake_taken(n, (unsigned)size);
         return (int)size;
     }
-    if (n->connected)
+    if (n->connected && (!n->ended || n->out_first < n->out_used))
         return 0;
     redlock_set_error(node, "receive", "closed by the server");
     return -1;

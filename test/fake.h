@@ -28,6 +28,8 @@ struct fake_node {
     int full;            /* accepts no bytes */
     int full_calls;      /* the same, in so many calls */
     int drip;            /* moves one byte per call, both ways */
+    int closes_at_hello; /* closes the connection behind its reply to HELLO, */
+    int ended;           /* as it has done */
     int drops_set_reply; /* runs a SET, but sends no reply to it */
     uint64_t delay_us;   /* from the arrival of a command to its reply */
     uint64_t connect_us; /* from the start of a connect until the connection is up */

@@ -2269,12 +2269,11 @@ static void r12_handshake(void)
     fake_nodes[1].server.old = 1;
     fake_nodes[1].delay_us = 2 * MS;
     is_int(acquire(0), REDLOCK_OK, "r12: acquired after HELLO, AUTH and SELECT");
-    is_int((int)votes(lock.members), 2, "r12: on the two nodes that know HELLO");
     fake_pass(&client, 20 * MS);
     is_int(extend(), REDLOCK_OK, "r12: extended");
+    ok(fake_find(1, "k", 1) != NULL, "r12: also on the node that does not know HELLO");
     fake_pass(&client, 20 * MS);
-    is_int(fake_nodes[1].connects, 2,
-           "r12: a server without HELLO is connected again, so that AUTH is first");
+    is_int(fake_nodes[1].connects, 1, "r12: on its first connection");
     is_int(fake_nodes[0].session.database + fake_nodes[1].session.database +
                fake_nodes[2].session.database,
            21, "r12: all in database 7");
@@ -2282,11 +2281,124 @@ static void r12_handshake(void)
         commands += fake_log[i].node == 0 && strchr("HLI", fake_log[i].kind) != NULL;
     is_int((int)commands, 2 + REDLOCK_RESTART_GUARD,
            "r12: the whole handshake is sent before a SET");
+    is_int(fake_nodes[1].session.resp3, 0, "r12: RESP2 with the server without HELLO");
+    release(100);
+    held_by("other", 0, 2);
+    acquire(0);
+    ok(fake_count(1, 'C') == 0 && (!REDLOCK_NOTIFICATION || fake_count(0, 'C') > 0),
+       "r12: no notifications over RESP2");
+    fake_nodes[1].server.old = 0; /* it is upgraded */
     fake_break(1);
-    extend();
+    acquire(0);
     fake_pass(&client, 20 * MS);
-    is_int(fake_nodes[1].connects, 3,
-           "r12: the client remembers that the server does not know HELLO");
+    acquire(0);
+    is_int(fake_nodes[1].connects, 2, "r12: its second connection");
+    is_int(fake_nodes[1].session.resp3, 1, "r12: RESP3 when it has HELLO");
+    ok(!REDLOCK_NOTIFICATION || fake_count(1, 'C') > 0, "r12: with notifications");
+}
+
+/* Servers, proxies and hosted services refuse HELLO in many words. Each connection then uses AUTH and RESP2. */
+static void r12_hello_refused(const char *hello)
+{
+    char beginning[20] = "";
+    unsigned i, secret;
+    uint64_t start;
+
+    for (secret = 0; secret < 2; secret++) {
+        begin_with_defaults(3);
+        start = fake_now_us;
+        for (i = 0; i < 3; i++) {
+            nodes[i].database = 7;
+            nodes[i].user = secret ? "me" : NULL;
+            nodes[i].password = secret ? "hunter2" : NULL;
+            fake_nodes[i].server.password = nodes[i].password;
+            fake_nodes[i].server.hello = hello;
+        }
+        is_int(acquire(0), REDLOCK_OK, "r12: %s password, %s", secret ? "a" : "no", hello);
+        fake_pass(&client, 20 * MS);
+        ok(lock.members == 7 && nodes[0].error[0] == '\0' && fake_nodes[0].connects == 1,
+           "r12: all nodes have the lock, on one connection each, without an error: %s",
+           nodes[0].error);
+        is_int(fake_nodes[0].session.database, 7, "r12: in the database");
+        is_int((int)fake_count(-1, 'A'), secret ? 3 : 0,
+               "r12: AUTH is sent if there is a password");
+        is_int(release(100), REDLOCK_OK, "r12: released");
+        fake_break(0);
+        fake_pass(&client, MS); /* the client notices */
+        redlock_acquire_start(&client, &lock, 0);
+        do
+            fake_pass(&client, MS / 10);
+        while (nodes[0].state != REDLOCK_NODE_READY && since(start) < 1000 * MS);
+        ok(nodes[0].state == REDLOCK_NODE_READY && nodes[0].error[0] == '\0',
+           "r12: the handshake is over: %s", nodes[0].error);
+        redlock_cancel(&client, &lock);
+        fake_pass(&client, 20 * MS);
+        redlock_next_completed(&client);
+    }
+    nodes[0].password = nodes[1].password = "wrong-secret";
+    fake_break(0);
+    fake_break(1);
+    fake_pass(&client, 1 * MS);
+    is_int(acquire(60000), REDLOCK_DENIED, "r12: a wrong password is a denial");
+    memcpy(beginning, hello + 1, sizeof beginning - 1);
+    ok(has_error(0, ", AUTH: WRONGPASS") && (RESP_TEXT_MAX < 63 || has_error(0, beginning)) &&
+           strstr(nodes[0].error, "secret") == NULL,
+       "r12: the error has what HELLO and AUTH replied: %s", nodes[0].error);
+}
+
+static void r12_hello_refused_in_any_words(void)
+{
+    static const char *const hellos[] = {
+        "-ERR unknown command `HELLO`, with args beginning with: `3`\r\n",
+        "-ERR unsupported command 'hello'\r\n",
+        "-ERR unknown or unsupported command 'HELLO'\r\n",
+        "-ERR HELLO is not supported for your account\r\n",
+        "-NOPERM this user has no permissions to run the 'hello' command or its subcommand\r\n",
+        "-NOPROTO unsupported protocol version\r\n",
+        "-ERR Protocol version is not an integer or out of range\r\n",
+    };
+    unsigned i;
+
+    for (i = 0; i < sizeof hellos / sizeof *hellos; i++)
+        r12_hello_refused(hellos[i]);
+    begin_with_defaults(1);
+    nodes[0].password = fake_nodes[0].server.password = "hunter2";
+    fake_nodes[0].server.hello = "-NOAUTH Authentication required.\r\n";
+    is_int(acquire(0), REDLOCK_OK, "r12: a proxy that wants AUTH before HELLO");
+    begin_with_defaults(1);
+    fake_nodes[0].server.hello = "-NOAUTH HELLO must be called with the client authenticated\r\n";
+    is_int(acquire(60000), REDLOCK_DENIED, "r12: NOAUTH, and there is no password");
+    ok(has_error(0, "replied: NOAUTH") && fake_count(0, 'S') == 0, "r12: %s", nodes[0].error);
+    begin_with_defaults(1);
+    fake_nodes[0].server.hello = "-BUSY Redis is busy running a script.\r\n";
+    is_int(acquire(0), REDLOCK_UNREACHABLE, "r12: a temporary error");
+    fake_nodes[0].server.hello = NULL;
+    fake_pass(&client, 200 * MS);
+    is_int(acquire(0), REDLOCK_OK, "r12: acquired after it");
+    is_int(fake_nodes[0].session.resp3, 1, "r12: with RESP3");
+}
+
+/* HELLO with a password logs in to a server without one, where AUTH is an error. A server before Redis 6 refuses a wrong
+   password in words of its own. */
+static void r12_auth_counts_where_hello_does_not(void)
+{
+    begin_with_defaults(1);
+    nodes[0].password = "hunter2";
+    fake_nodes[0].server.auth = "-ERR AUTH <password> called without any password configured\r\n";
+    is_int(acquire(0), REDLOCK_OK, "r12: a password, and a server that needs none");
+    ok(nodes[0].error[0] == '\0', "r12: no error: %s", nodes[0].error);
+    begin_with_defaults(1);
+    nodes[0].password = "hunter2";
+    fake_nodes[0].server.old = 1;
+    fake_nodes[0].server.auth = "-ERR invalid password\r\n";
+    is_int(acquire(60000), REDLOCK_DENIED, "r12: a wrong password before Redis 6");
+    ok(has_error(0, "ERR unknown command") && has_error(0, "AUTH: ERR invalid password"),
+       "r12: what HELLO and AUTH replied: %s", nodes[0].error);
+    begin_with_defaults(1);
+    nodes[0].password = "hunter2";
+    fake_nodes[0].server.old = 1;
+    fake_nodes[0].server.auth = "-LOADING Redis is loading the dataset in memory\r\n";
+    is_int(acquire(0), REDLOCK_UNREACHABLE, "r12: a temporary error to AUTH is no denial");
 }
 
 /* Without RESP3 the handshake is AUTH, if there is a password, and SELECT, without HELLO. SELECT is always
@@ -2523,7 +2635,6 @@ static void r12_not_a_node(void)
         {"%2\r\n$4\r\nmode\r\n$10\r\nstandalone\r\n$4\r\nrole\r\n$7\r\nreplica\r\n", "replica"},
         {"*4\r\n$4\r\nrole\r\n$5\r\nslave\r\n$4\r\nmode\r\n$10\r\nstandalone\r\n", "replica"},
         {"%1\r\n$4\r\nmode\r\n$8\r\nsentinel\r\n", "sentinel"},
-        {"-DENIED Redis is running in protected mode\r\n", "DENIED"},
     };
     unsigned i;
 
@@ -2533,6 +2644,22 @@ static void r12_not_a_node(void)
         is_int(acquire(0), REDLOCK_DENIED, "r12: a server that cannot be a node");
         ok(has_error(0, cases[i].error), "r12: %s", nodes[0].error);
     }
+    begin_with_defaults(1); /* the server replies, and closes the connection */
+    fake_nodes[0].closes_at_hello = 1;
+    fake_nodes[0].server.hello = "-DENIED Redis is running in protected mode\r\n";
+    is_int(acquire(60000), REDLOCK_DENIED, "r12: protected mode");
+    ok(has_error(0, "replied: DENIED"), "r12: %s", nodes[0].error);
+    begin_with_defaults(1);
+    fake_nodes[0].closes_at_hello = 1;
+    fake_nodes[0].server.hello = "-ERR max number of clients reached\r\n";
+    is_int(acquire(0), REDLOCK_UNREACHABLE, "r12: too many clients are temporary");
+    ok(has_error(0, "replied: ERR max number"), "r12: %s", nodes[0].error);
+    begin_with_defaults(1); /* a TLS port; a proxy that does not know HELLO */
+    fake_nodes[0].closes_at_hello = 1;
+    fake_nodes[0].server.hello = "";
+    is_int(acquire(0), REDLOCK_UNREACHABLE, "r12: the connection is closed at HELLO");
+    ok(has_error(0, "closed by the server during the handshake; does this port expect TLS?"),
+       "r12: %s", nodes[0].error);
     begin_with_defaults(1); /* names and values of a nested reply are ignored */
     fake_nodes[0].server.hello = "%2\r\n$7\r\nmodules\r\n*2\r\n$4\r\nmode\r\n$8\r\nsentinel\r\n"
                                  "$4\r\nrole\r\n$6\r\nmaster\r\n";
@@ -4922,6 +5049,8 @@ static void handshakes(void)
 {
     if (REDLOCK_RESP3) {
         r12_handshake();
+        r12_hello_refused_in_any_words();
+        r12_auth_counts_where_hello_does_not();
         r12_not_a_node();
     } else {
         r12_left_out();

@@ -58,6 +58,15 @@ static void mini_reply_number(char *reply, unsigned long long number)
     strcpy(mini_put_number(reply + 1, number), "\r\n");
 }
 
+/* An error is one line, also with line ends in the arguments. */
+static void mini_keep_one_line(char *reply)
+{
+    char *line_end;
+
+    while (reply[0] == '-' && (line_end = strpbrk(reply, "\r\n"))[2] != '\0')
+        *line_end = ' ';
+}
+
 /* ---- Keys ----------------------------------------------------------------------------------- */
 
 static struct mini_key *mini_key_at(struct mini_server *server, unsigned i)
@@ -284,7 +293,6 @@ static void mini_run_native(struct mini_server *server, struct mini_session *ses
     int hash = command->count == 5, delex = command->words[0].size == 5;
     struct mini_word key = command->keys[0], token = command->arguments[0];
     struct mini_key *found = mini_found(server, key);
-    char *line_end;
 
     if (hash && server->no_native)
         strcpy(reply, "-NOPERM this user has no permissions to run the 'evalsha' command\r\n");
@@ -307,8 +315,7 @@ static void mini_run_native(struct mini_server *server, struct mini_session *ses
         command->changed = 1;
         strcpy(reply, ":1\r\n");
     }
-    while (reply[0] == '-' && (line_end = strpbrk(reply, "\r\n"))[2] != '\0')
-        *line_end = ' '; /* an error is one line, also with line ends in the arguments */
+    mini_keep_one_line(reply);
 }
 
 /* ---- The handshake --------------------------------------------------------------------------- */
@@ -331,8 +338,8 @@ static void mini_run_handshake(struct mini_server *server, struct mini_session *
     int right = server->password == NULL || (secret && mini_is(*last, server->password));
 
     strcpy(reply, "+OK\r\n");
-    if (kind == 'H' && server->hello != NULL) {
-        strcpy(reply, server->hello);
+    if ((kind == 'H' && server->hello != NULL) || (kind == 'A' && server->auth != NULL)) {
+        strcpy(reply, kind == 'H' ? server->hello : server->auth);
         return;
     }
     if (kind == 'H' && server->old)
@@ -365,6 +372,7 @@ static void mini_run_handshake(struct mini_server *server, struct mini_session *
         mini_reply_run(server, reply);
     else if (kind == 'L')
         session->database = (int)mini_decimal(*last);
+    mini_keep_one_line(reply);
     session->known |= reply[0] != '-' && (secret || right);
     session->resp3 |= kind == 'H' && reply[0] == '%';
 }

@@ -40,6 +40,7 @@ struct mini_server {
     int database; /* where keys are looked up: that of the last command */
     const char *password;
     const char *hello;   /* the reply to HELLO; NULL: that of Redis 7.0 */
+    const char *auth;    /* the reply to AUTH; NULL: that of Redis 7.0 */
     unsigned run;        /* the process, as INFO reports it */
     int age_s;           /* the uptime in INFO; may be negative */
     int old;             /* without HELLO */

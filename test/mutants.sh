@@ -158,11 +158,23 @@ R8b|node.c|s/rl_clear\(&c->priv.abandoned, node->priv.bit\); \/\* another/; \/* 
 R8b|round.c|s/role = rl_is\(command, RL_CREATING\) \? RL_STALE : RL_NOBODY;/role = RL_NOBODY;/|a vote that does not count is tracked as unanswered
 R8b|client.c|s/lock->priv.attempt.suspect = client->priv.all & \(redlock_mask\)~lock->members;//|a command that the previous process of the lock sent may still run
 R12|node.c|s/node->priv.handshake == RL_READY &&\s+node->priv.count == 0/1/|nothing counts before the handshake is answered
-R12|node.c|s/if \(command == RL_HELLO_AUTH\) \{ \/\*/if (0) { \/*/|AUTH on a server that does not know HELLO
+R12|node.c|s/if \(fails\)/if (fails || hello)/|AUTH and RESP2 where HELLO is refused
+R12|node.c|s/rl_set_resp2\(node, 1\);/;/|a connection on which HELLO is refused uses RESP2
+R12|node.c|s/rl_set_resp2\(node, 0\);/;/|HELLO is tried on each connection
+R12|node.c|s/return rl_is_resp2\(node\);/return 0;/|a refused AUTH fails the node
+R12|node.c|s/return rl_is_resp2\(node\);/return 1;/|but not after HELLO has logged in
+R12|node.c|s/command == rl_auth\(node\) && !rl_is_not_ready\(item\)/0/|a refused AUTH is a denial, whatever the words
+R12|node.c|s/(command == rl_auth\(node\)) && !rl_is_not_ready\(item\)/$1/|a temporary error to AUTH is no denial
+R12|node.c|s/return rl_is_not_ready\(item\) \|\| rl_is_error\(item, "WRONGPASS/return rl_is_error(item, "WRONGPASS/|a temporary error to HELLO is no reason for RESP2
+R12|node.c|s/\(node->password == NULL && rl_is_error\(item, "NOAUTH\\0"\)\)/0/|NOAUTH without a password fails the node
+R12|node.c|s/rl_set_notifies\(node, !rl_is_resp2\(node\)\)/rl_set_notifies(node, 1)/|RESP2 has no notifications
+R12|node.c|s/node->priv.denied = 0;\s+rl_clear_error\(node\); \/\* of HELLO/; \/*/|a refused HELLO is no error of a node that works
+R12|node.c|s/moved < 0 && silent/0/|a connection that is closed in the handshake is not just lost
+R12|text.c|s/if \(!REDLOCK_RESP3 \|\| node->priv.count == 0 \|\| command != rl_auth\(node\)\)/if (1)/|the error has what HELLO and AUTH replied
 R12|node.c|s/is_role &&/0 \&\& $&/|a replica is no node
 R12|node.c|s/strcmp\(item->text, "sentinel"\) == 0/0/|a sentinel is no node
 R12|round.c|s/if \(node->priv.denied\)/if (0)/|a node that denies is distinguished from one that does not answer
-R12|node.c|s/ \|\| \(command == RL_INFO && rl_is_not_ready\(item\)\)//|a server that cannot tell its run_id yet is asked again
+R12|node.c|s/\(REDLOCK_RESTART_GUARD && command == RL_INFO && rl_is_not_ready\(item\)\)/0/|a server that cannot tell its run_id yet is asked again
 R12|redlock.c|s/lock->priv.todo & c->priv.in\[REDLOCK_NODE_READY\],(\s+RL_DELETE, RL_NOBODY)/lock->priv.todo \& ~(unsigned)c->priv.in[REDLOCK_NODE_DOWN],$1/|no command is sent before the handshake is complete
 R12|text.c|s/rl_hide_password\(text, node->password\);/;/|a password in a server's error text is hidden
 R12|text.c|s/if \(rl_is_unclear_denial\(text\)\)/if (0)/|the error names the permission that the user lacks

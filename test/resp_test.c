@@ -562,8 +562,8 @@ static void skipping_is_bounded(void)
     ok(!log.bad, "RESP_SIZE_MAX elements to skip");
     feed(&reader, ":1\r\n*1\r\n", 8, &log);
     ok(!log.bad, "one of them has an element");
-    feed(&reader, "*2\r\n", 4, &log);
-    ok(log.bad, "one more than RESP_SIZE_MAX");
+    feed(&reader, "*2\r\n*2\r\n", 8, &log);
+    ok(log.bad, "two more than RESP_SIZE_MAX");
 }
 
 /* ---- Lengths -------------------------------------------------------------------------------- */

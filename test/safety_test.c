@@ -1644,9 +1644,9 @@ static void r12_no_password_in_errors(void)
         begin_with_defaults(1);
         redlock_deinit(&client);
         nodes[0].password = "hunter2-and-more";
-        fake_nodes[0].server.hello = hellos[i];
+        fake_nodes[0].server.hello = fake_nodes[0].server.auth = hellos[i];
         redlock_init(&client, fake_io(), nodes, 1, NULL);
-        ok(acquire(0) != REDLOCK_OK, "r12: HELLO is answered with an error");
+        ok(acquire(0) != REDLOCK_OK, "r12: HELLO and AUTH are answered with an error");
         ok(nodes[0].error[0] != '\0' && strstr(nodes[0].error, "hunter") == NULL,
            "r12: no password in \"%s\"", nodes[0].error);
         redlock_deinit(&client);
@@ -1763,7 +1763,7 @@ static void rules(void)
     r05_corrected_permissions(1000, NULL);
     if (REDLOCK_RESP3)
         r05_corrected_permissions(
-            0, "-NOPERM this user has no permissions to run the 'hello' command\r\n");
+            0, "-NOAUTH HELLO must be called with the client already authenticated\r\n");
     r05_a_hung_node_costs_no_time();
     r08_results_of_an_extension();
     if (REDLOCK_RESP3 && REDLOCK_ERROR_TEXTS)

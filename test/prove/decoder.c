@@ -38,7 +38,7 @@ int main(void)
     ANY(reader);
     //@ admit reader.priv.state <= RESP_AT_FAILED;
     //@ admit reader.priv.level <= RESP_DEPTH_MAX;
-    //@ admit reader.priv.skipped <= RESP_SIZE_MAX;
+    //@ admit reader.priv.skipped <= RESP_SIZE_MAX + 1;
     //@ admit reader.item.text_used <= RESP_TEXT_MAX;
     //@ admit reader.item.kind <= RESP_PUSH;
     reader.item.text[RESP_TEXT_MAX] = '\0';
@@ -65,7 +65,7 @@ int main(void)
     //@ check cursor: (const uint8_t *)input <= cursor <= (const uint8_t *)input + N;
     //@ check state: reader.priv.state <= RESP_AT_FAILED;
     //@ check level: reader.priv.level <= RESP_DEPTH_MAX;
-    //@ check skipped: reader.priv.skipped <= RESP_SIZE_MAX;
+    //@ check skipped: reader.priv.skipped <= RESP_SIZE_MAX + 1;
     //@ check used: reader.item.text_used <= RESP_TEXT_MAX;
     //@ check nul: reader.item.text[RESP_TEXT_MAX] == 0;
     //@ check kind: reader.item.kind <= RESP_PUSH;

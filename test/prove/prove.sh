@@ -82,7 +82,7 @@ done
 limits='-DRESP_TEXT_MAX=20 -DRESP_DEPTH_MAX=1'
 check 'mutant: more is kept of a text than there is room for' step alarm 's/if (size < RESP_TEXT_MAX)/if (size <= RESP_TEXT_MAX + 1)/'
 check 'mutant: a level too many' step alarm 's/level < RESP_DEPTH_MAX/level <= RESP_DEPTH_MAX/'
-check 'mutant: too many items are skipped' step alarm 's/count > RESP_SIZE_MAX - skipped/count > RESP_SIZE_MAX/'
+check 'mutant: too many items are skipped' step alarm 's/skipped > RESP_SIZE_MAX + 1U/skipped > 2U * RESP_SIZE_MAX/'
 check 'mutant: a number longer than the text' step alarm 's/item->size - negative - 1 >= 19/item->size == negative/'
 check 'mutant: the end is not looked at' read_all alarm 's/event == RESP_MORE \&\& at != end/event == RESP_MORE/'
 least=
