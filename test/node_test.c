@@ -277,6 +277,64 @@ static void permissions(void)
     tell(0, 2, "ACL", "DELUSER", "locker", NULL);
 }
 
+/* Writes the configuration that docs/servers.md shows, word for word, without this word. Returns its size. */
+static size_t write_documented(const char *path, const char *without)
+{
+    FILE *from = fopen("docs/servers.md", "r"), *to = fopen(path, "w");
+    char line[400] = "";
+    size_t size = 0;
+
+    if (from == NULL || to == NULL)
+        return 0;
+    while (strcmp(line, "```conf\n") != 0 && fgets(line, sizeof line, from) != NULL)
+        continue;
+    while (fgets(line, sizeof line, from) != NULL && strcmp(line, "```\n") != 0) {
+        char *word = without != NULL ? strstr(line, without) : NULL;
+
+        if (word != NULL)
+            memmove(word, word + strlen(without), strlen(word + strlen(without)) + 1);
+        size += (size_t)fprintf(to, "%s", line);
+    }
+    fclose(from);
+    fclose(to);
+    return size;
+}
+
+/* Three servers with that configuration. Redis 6.0 answers HELLO with NOPERM there, unless it is permitted. */
+static void documented_configuration(const char *without)
+{
+    static char file[300];
+    const char *const options[] = {file, NULL};
+    const char *what = without != NULL ? without : " as it is";
+    struct side a;
+    unsigned i;
+
+    tell(0, 0, "CONFIG", "GET", "dir", NULL);
+    snprintf(file, sizeof file, "%.200s/documented.conf", text + strlen("dir "));
+    ok(write_documented(file, without) > 200, "r12: the documented configuration%s", what);
+    for (i = 0; i < 3; i++) {
+        servers[i].options = options;
+        server_restart(&servers[i]);
+    }
+    is_int(try_as(&a, "locker", "PASSWORD", 0), REDLOCK_OK, "r12: acquired");
+    for (i = 0; i < 3; i++)
+        ok(a.nodes[i].state == REDLOCK_NODE_READY && a.nodes[i].error[0] == '\0',
+           "r12: node %u is ready: %s", i, a.nodes[i].error);
+    if (without == NULL)
+        is_int(notifies(&a.nodes[0]), REDLOCK_NOTIFICATION, "r12: with notification");
+    is_int((int)redlock_extend(&a.client, &a.lock), REDLOCK_OK, "r12: extended");
+    is_int(release(&a), REDLOCK_OK, "r12: released");
+    set_use_fencing(&a.lock, 1);
+    is_int(acquire(&a, 0), REDLOCK_OK, "r12: acquired with a fencing token");
+    is_int(release(&a), REDLOCK_OK, "r12: released");
+    settle(&a.client);
+    redlock_deinit(&a.client);
+    for (i = 0; i < 3; i++) {
+        servers[i].options = NULL;
+        server_restart(&servers[i]);
+    }
+}
+
 static void databases(void)
 {
     struct side a;
@@ -1009,6 +1067,8 @@ int main(void)
     servers_start(servers, NODES, NULL);
     passwords();
     permissions();
+    documented_configuration(NULL);
+    documented_configuration(" +hello");
     databases();
     not_a_node();
     one_server_in_two_places();

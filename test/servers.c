@@ -305,7 +305,7 @@ static int ended(struct server *server)
     return over;
 }
 
-/* Waits until the server answers, also with -LOADING. Returns 0 if it has ended, or does not answer within 20 s. */
+/* Waits until the server answers, also with -LOADING, or -NOAUTH and -NOPERM. Returns 0 if it has ended, or does not answer within 20 s. */
 static int answers(struct server *server)
 {
     char reply[64];
@@ -315,7 +315,7 @@ static int answers(struct server *server)
         if (ended(server))
             return 0;
         if (strcmp(server_ask(server, reply, sizeof reply, "PING", NULL), "PONG") == 0 ||
-            strncmp(reply, "-LOADING", 8) == 0)
+            strncmp(reply, "-LOADING", 8) == 0 || strncmp(reply, "-NO", 3) == 0)
             return 1;
         sleep_ms(5);
     }
