@@ -403,12 +403,12 @@ REDLOCK_PRIVATE int rl_is_error(const struct resp_item *item, const char *prefix
     return 0;
 }
 
-/* A denial: permissions, the server's role or the type of the key are wrong. Other errors pass: LOADING BUSY OOM
+/* A denial: permissions, the server's role, the type or the slot of a key are wrong. Other errors pass: LOADING BUSY OOM
    MISCONF TRYAGAIN CLUSTERDOWN MASTERDOWN NOREPLICAS. The last two denials come from within a script. */
 REDLOCK_PRIVATE int rl_is_denial(const struct resp_item *item)
 {
     return rl_is_error(item, "NOAUTH\0NOPERM\0WRONGPASS\0DENIED\0READONLY\0WRONGTYPE\0MOVED\0"
-                             "ASK\0ERR The user ex\0ERR ACL failure\0");
+                             "ASK\0CROSSSLOT\0ERR The user ex\0ERR ACL failure\0");
 }
 
 /* Replies to SET; and to a script, which returns 1, 0 or another number, or the token of the holder. */

@@ -116,6 +116,15 @@ static int rl_is_unclear_denial(const char *text)
                               named - text + 9 > REDLOCK_ERROR_MAX));
 }
 
+/* The text of an error behind its code, which says why, and is no password. All of it if the code is none of these. */
+static char *rl_behind_code(struct resp_item *item)
+{
+    char *blank = strchr(item->text, ' ');
+    int known = rl_is_denial(item) || rl_is_error(item, "ERR \0LOADING \0BUSY \0OOM \0MISCONF \0");
+
+    return known && blank != NULL ? blank : item->text;
+}
+
 /* Clears the error for a new one. That of a refused HELLO stays before that of AUTH, with half of the room. R12 */
 static void rl_begin_server_error(struct redlock_node *node)
 {
@@ -138,9 +147,11 @@ REDLOCK_PRIVATE void rl_set_server_error(struct redlock_node *node, enum rl_erro
     if (arguments != NULL)
         *arguments = '\0';
     if (node->password != NULL && node->password[0] != '\0')
-        rl_hide_password(text, node->password);
+        rl_hide_password(rl_behind_code(item), node->password);
     rl_begin_server_error(node);
-    if (rl_is_unclear_denial(text)) {
+    if (strncmp(text, "CROSS", 5) == 0) { /* CROSSSLOT */
+        rl_append(node->error, "needs hash tags, {KEY}");
+    } else if (rl_is_unclear_denial(text)) {
         rl_append(node->error, "needs ");
         rl_append(node->error, rl_acl_rules(node));
     }

@@ -176,7 +176,11 @@ R12|node.c|s/strcmp\(item->text, "sentinel"\) == 0/0/|a sentinel is no node
 R12|round.c|s/if \(node->priv.denied\)/if (0)/|a node that denies is distinguished from one that does not answer
 R12|node.c|s/\(REDLOCK_RESTART_GUARD && command == RL_INFO && rl_is_not_ready\(item\)\)/0/|a server that cannot tell its run_id yet is asked again
 R12|redlock.c|s/lock->priv.todo & c->priv.in\[REDLOCK_NODE_READY\],(\s+RL_DELETE, RL_NOBODY)/lock->priv.todo \& ~(unsigned)c->priv.in[REDLOCK_NODE_DOWN],$1/|no command is sent before the handshake is complete
-R12|text.c|s/rl_hide_password\(text, node->password\);/;/|a password in a server's error text is hidden
+R12|text.c|s/rl_hide_password\(rl_behind_code\(item\), node->password\);/;/|a password in a server's error text is hidden
+R12|text.c|s/return known && blank != NULL \? blank : item->text;/return item->text;/|a password does not hide the reason
+R12|text.c|s/return known && blank != NULL \?/return blank != NULL ?/|only a known code cannot be the password
+R12|text.c|s/strncmp\(text, "CROSS", 5\) == 0/0/|the error says that hash tags help
+R6|command.c|s/CROSSSLOT\\0//|a slot that waiting cannot mend ends the call
 R12|text.c|s/if \(rl_is_unclear_denial\(text\)\)/if (0)/|the error names the permission that the user lacks
 R12|text.c|s/command & RL_WITH_SYNC \? 0 : at/command == 0 ? 0 : at/|the error names the permission for WAITAOF
 R13|node.c|s/other->priv.last_run == node->priv.run/0/|one server, one vote

@@ -879,6 +879,33 @@ static void leave_the_cluster(unsigned i)
     close(bus[i]);
 }
 
+/* In a cluster the keys of a script must be in one slot: a retry does not help, hash tags do. One server is a whole cluster. */
+static void one_slot(void)
+{
+    static const struct redlock_key other = {"{redlock:ab}:b", 14};
+    struct side a;
+    long until = now_ms() + 30000;
+
+    prepare(&a, 1);
+    join_a_cluster(0);
+    tell(0, 0, "CLUSTER", "ADDSLOTSRANGE", "0", "16383");
+    is_int(strcmp(text, "OK"), 0, "r06: a cluster of one server: %s", text);
+    for (text[0] = '\0'; now_ms() < until && strstr(text, "cluster_state:ok") == NULL; sleep_ms(20))
+        tell(0, 0, "CLUSTER", "INFO", NULL, NULL);
+    set_up(&a, &patient);
+    set_extra_keys(&a.lock, &other, 1);
+    is_int(acquire(&a, 60000), REDLOCK_DENIED, "r06: keys in two slots");
+    settle(&a.client);
+    ok(strstr(a.nodes[0].error, "needs hash tags, {KEY}: CROSSSLOT") != NULL, "r06: %s",
+       a.nodes[0].error);
+    a.lock.key = "{redlock:ab}:a";
+    a.lock.key_size = 14;
+    is_int(acquire(&a, 60000), REDLOCK_OK, "r06: with a hash tag");
+    is_int(release(&a), REDLOCK_OK, "r06: released");
+    redlock_deinit(&a.client);
+    leave_the_cluster(0);
+}
+
 static int has_option(const char *option)
 {
     tell(0, 0, "CONFIG", "GET", option, NULL);
@@ -894,6 +921,8 @@ static void servers_out_of_service(void)
         out_of_service("loading", "LOADING", load, end_load);
     else
         skip("loading: a server before Redis 7.0 cannot be made to load slowly enough");
+    if (has_option("cluster-port") && REDLOCK_MULTI_KEY)
+        one_slot();
     if (has_option("cluster-port"))
         out_of_service("no cluster yet", "CLUSTERDOWN", join_a_cluster, leave_the_cluster);
     else

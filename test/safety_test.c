@@ -1636,6 +1636,7 @@ static void r12_no_password_in_errors(void)
         "-ERR Syntax error in HELLO option 'hunter2-and-more'\r\n",
         "-ERR Protocol error: 'hunter2-and-more'\r\n",
         "-hunter2-and-more\r\n",
+        "-hunter2-and-more is wrong\r\n",
         "-ERR 01234567890123456789012345678901234567890123456 hunter2-and-more\r\n",
     };
     unsigned i;
@@ -1651,6 +1652,35 @@ static void r12_no_password_in_errors(void)
            "r12: no password in \"%s\"", nodes[0].error);
         redlock_deinit(&client);
     }
+}
+
+/* A wrong password that the server's error text has by chance: the code of the error says why all the same. */
+static void r12_a_password_does_not_hide_the_reason(void)
+{
+    static const char *const passwords[] = {"W", "WRONG", "WRONGPASS", "WRONGPASS invalid", "in"};
+    unsigned i;
+
+    for (i = 0; i < sizeof passwords / sizeof *passwords; i++) {
+        begin_with_defaults(1);
+        redlock_deinit(&client);
+        nodes[0].password = passwords[i];
+        fake_nodes[0].server.password = "right";
+        redlock_init(&client, fake_io(), nodes, 1, NULL);
+        is_int((int)acquire(0), REDLOCK_DENIED, "r12: a wrong password: %s", passwords[i]);
+        ok(strncmp(nodes[0].error, "replied: WRONGPASS", 18) == 0, "r12: the reason is there: %s",
+           nodes[0].error);
+        redlock_deinit(&client);
+    }
+    begin_with_defaults(1);
+    redlock_deinit(&client);
+    nodes[0].password = "ERR";
+    fake_nodes[0].server.old = 1;
+    fake_nodes[0].server.auth = "-ERR invalid password\r\n";
+    redlock_init(&client, fake_io(), nodes, 1, NULL);
+    is_int((int)acquire(0), REDLOCK_DENIED, "r12: before Redis 6");
+    ok(strstr(nodes[0].error, "invalid password") != NULL, "r12: the reason is there: %s",
+       nodes[0].error);
+    redlock_deinit(&client);
 }
 
 /* Two other clients have one node each, and we have the third: no client holds the lock. If the engine
@@ -1766,8 +1796,10 @@ static void rules(void)
             0, "-NOAUTH HELLO must be called with the client already authenticated\r\n");
     r05_a_hung_node_costs_no_time();
     r08_results_of_an_extension();
-    if (REDLOCK_RESP3 && REDLOCK_ERROR_TEXTS)
+    if (REDLOCK_RESP3 && REDLOCK_ERROR_TEXTS) {
         r12_no_password_in_errors();
+        r12_a_password_does_not_hide_the_reason();
+    }
     if (REDLOCK_DIAGNOSIS)
         r06_holders_are_distinguished();
 }

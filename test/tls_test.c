@@ -572,6 +572,19 @@ static int program(const char *path, const char *authorities)
     return system(command); /* its output is no result line for `prove` */
 }
 
+/* Without TLS on a TLS port: the error asks for TLS. */
+static void plain_on_a_tls_port(void)
+{
+    reset_nodes();
+    if (redlock_init(&client, redlock_posix(), nodes, 1, &patient) != REDLOCK_OK)
+        exit(1);
+    redlock_lock_init(&lock, "tls", 3, 60000);
+    is_int((int)redlock_acquire(&client, &lock, 0), REDLOCK_UNREACHABLE, "no TLS on a TLS port");
+    ok(strstr(nodes[0].error, "does this port expect TLS?") != NULL, "%s", nodes[0].error);
+    redlock_deinit(&client);
+    reset_nodes();
+}
+
 int main(int argc, char **argv)
 {
     char reply[16], too_many[400];
@@ -588,6 +601,7 @@ int main(int argc, char **argv)
     reset_nodes();
     servers_keys_left("none", 0); /* the connections for server_ask */
     descriptors = open_descriptors();
+    plain_on_a_tls_port();
     acquires_and_releases();
     is_int(program(argv[1], "ca"), 0, "the program examples/tls/lock");
     ok(program(argv[1], "other-ca") != 0, "the program fails with a wrong CA");
