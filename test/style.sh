@@ -27,21 +27,6 @@ check 'functions: at most 70 lines' none awk \
     $(echo "$sources" | grep -xE '(cli/)?[^/]*\.c')
 
 library="$(sed -n 's/^CORE = //p' Makefile) net.c url.c"
-engine=$(echo "$library" | sed 's/ resp\.c.*//')
-long() { # LINES FILE ... - the longer ones
-    lines=$1
-    shift
-    for file in "$@"; do [ "$(wc -l <"$file")" -le "$lines" ] || echo "$file: $(wc -l <"$file")"; done
-}
-# shellcheck disable=SC2086 # a list of words
-check 'files: at most 1,100 lines' none long 1100 $library $(echo "$sources" | grep -x '[^/]*\.h')
-check 'redlock.h: at most 450 lines' none long 450 redlock.h
-offers() {
-    for file in $engine; do
-        [ "$(sed -n 's/^REDLOCK_PRIVATE [^(]*[ *]\([a-z_0-9]*\)(.*/\1/p' "$file" | sort -u | wc -l)" -le 8 ] || echo "$file"
-    done
-}
-check 'a file offers at most eight functions to the others' none offers
 statics() { sed -n 's/^static [^=(]*[ *]\([a-z_0-9]*\)(.*/\1/p' "$@"; }
 twice() {
     for file in $library; do
