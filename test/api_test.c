@@ -44,7 +44,7 @@ struct link {
     int served;        /* the server has it */
     int has_handshake; /* the client has sent HELLO or AUTH */
     int mute;          /* runs all commands, sends no reply */
-    int deaf;          /* its client was told that client tracking is not permitted */
+    int deaf;          /* its client was told that HELLO or client tracking is not permitted */
     uint64_t up_us, to_us, back_us;
     unsigned to_used, back_ready, back_used;
     struct mini_session session;
@@ -268,7 +268,7 @@ static void obey(struct link *link, struct mini_command *command)
         if (m->password != NULL && strchr("HA", command->kind) != NULL)
             bytes = bad_replies[0];
         mini_run(&m->mini, &link->session, command, reply);
-        link->deaf |= strchr("TC", command->kind) != NULL && bytes[0] == '-';
+        link->deaf |= strchr("HTC", command->kind) != NULL && bytes[0] == '-';
         send_reply(link, bytes, (unsigned)strlen(bytes));
         return;
     }

@@ -136,6 +136,7 @@ void *memchr(const void *, int, size_t);
 int memcmp(const void *, const void *, size_t);
 int strcmp(const char *, const char *);
 int strncmp(const char *, const char *, size_t);
+char *strchr(const char *, int);
 char *strstr(const char *, const char *);
 size_t strlen(const char *);
 END
