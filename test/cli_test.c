@@ -4410,7 +4410,8 @@ static int strays(void)
 
     for (i = 0; i < node_count; i++)
         server_kill(&servers[i]);
-    for (count = 0; count < 9 && !until((pid = child_of(getpid(), 0)) == 0, 10000); count++)
+    /* a release waits for servers that are gone for four times REDLOCK_NODE_TIMEOUT */
+    for (count = 0; count < 9 && !until((pid = child_of(getpid(), 0)) == 0, 30000); count++)
         signal_to(pid, SIGKILL);
     return count;
 }

@@ -446,8 +446,10 @@ static void fake_wait(void *context, struct redlock_node *nodes, unsigned count,
         mini_fail("a wait without end");
     if (until > fake_now_us)
         fake_now_us = until;
-    fake_now_us += fake_sleep_us;
-    fake_sleep_us = 0;
+    if (timeout_us > 0) { /* not in a look at what has come */
+        fake_now_us += fake_sleep_us;
+        fake_sleep_us = 0;
+    }
     for (i = 0; i < count; i++) {
         unsigned wanted = events[i], got = 0;
         const struct fake_node *n = wanted != 0 ? &fake_nodes[nodes[i].handle] : NULL;
