@@ -8,7 +8,11 @@
 
 #include <string.h>
 
-enum { RL_TTL_MIN_MS = 10, RL_TTL_MAX_MS = 0x7fffffff };
+enum {
+    RL_TTL_MIN_MS = 10,
+    RL_TTL_MAX_MS = 0x7fffffff,
+    RL_CATCH_UP_MAX = 4 /* reads of a blocking call before it begins */
+};
 
 /* ---- Set up ------------------------------------------------------------------------------------------ */
 
@@ -165,6 +169,8 @@ enum redlock_status redlock_init(struct redlock_client *client, const struct red
     client->priv.nodes = nodes;
     client->priv.all = client->priv.in[REDLOCK_NODE_IDLE] = (redlock_mask)((1UL << count) - 1);
     client->priv.quorum = (uint8_t)client->priv.settings.quorum;
+    for (node = nodes; node < nodes + count; node++)
+        rl_set_timeout(client, node, 0);
     return REDLOCK_OK;
 }
 
@@ -449,6 +455,42 @@ static void rl_wake(struct redlock_client *c)
         }
 }
 
+/* The client was not served for a while, since now_us: replies that come now say nothing of the round trip. A node that
+   owes the timed reply is so far away at least, and gets twice that time for the next one, as in RFC 6298. R15 */
+static void rl_time_none(struct redlock_client *c)
+{
+    unsigned i;
+
+    for (i = 0; i < c->priv.count; i++) {
+        struct redlock_node *node = &c->priv.nodes[i];
+        uint64_t twice_us = 2 * (c->priv.now_us - node->priv.timed_us);
+        if (node->priv.timed != 0 && twice_us > node->priv.timeout_us)
+            rl_set_timeout(c, node, twice_us < UINT32_MAX ? (uint32_t)twice_us : UINT32_MAX);
+        node->priv.timed = node->priv.sampled = 0;
+    }
+}
+
+/* Whether the client should have been served at that moment, but was not for so long that a round trip looks longer. */
+static int rl_was_not_served(const struct redlock_client *c, uint64_t moment_us)
+{
+    return rl_now(c) > moment_us &&
+           rl_now(c) - moment_us > c->priv.settings.node_timeout_ms * RL_MS_US / 4;
+}
+
+/* A tick whose time has come first reads what has come: no node is late whose reply is here. R3, R5 */
+static void rl_read_what_is_due(struct redlock_client *c)
+{
+    struct redlock_node *node = c->priv.nodes;
+    unsigned i;
+
+    if (!rl_past(c, c->priv.due_us))
+        return;
+    for (i = 0; i < c->priv.count; i++, node++)
+        if (node->priv.count > 0 || node->state == REDLOCK_NODE_CONNECTING)
+            redlock_handle_events(c, i, REDLOCK_READABLE | REDLOCK_WRITABLE);
+    c->priv.now_us = rl_now(c);
+}
+
 /* Looks at nodes where something happened, or whose time has come. */
 static void rl_look_at_nodes(struct redlock_client *c)
 {
@@ -459,13 +501,8 @@ static void rl_look_at_nodes(struct redlock_client *c)
     for (; nodes != 0; nodes >>= 1, node++) {
         if (!(nodes & 1))
             continue;
-        if (late != 0 && rl_past(c, rl_node_stall_us(c, node))) {
-            /* its replies may not have been read yet. R5 */
-            redlock_handle_events(c, node->priv.index, REDLOCK_READABLE | REDLOCK_WRITABLE);
-            c->priv.now_us = rl_now(c);
-            if (rl_past(c, rl_node_stall_us(c, node)))
-                rl_node_stalls(c, node);
-        }
+        if (late != 0 && rl_past(c, rl_node_stall_us(c, node)))
+            rl_node_stalls(c, node); /* R5 */
         rl_node_tick(c, node);
     }
     rl_tell_broken(c);
@@ -549,12 +586,17 @@ static void rl_locks_due(struct redlock_client *c)
 
 uint64_t redlock_tick(struct redlock_client *client)
 {
+    if (rl_was_not_served(client, client->priv.due_us))
+        rl_time_none(client);
     client->priv.now_us = rl_now(client);
     client->priv.tick_again = 0;
+    rl_read_what_is_due(client);
     rl_look_at_nodes(client);
     rl_wake(client);
     rl_turn_all(client);
     rl_send_unsent(client);
+    if (rl_past(client, client->priv.due_us))
+        client->priv.due_us = REDLOCK_NEVER; /* all that was due is done */
     if (client->priv.tick_again || client->priv.broke || rl_first(client, RL_TURN) != NULL) {
         rl_due(client, client->priv.now_us + RL_MS_US); /* if more such ticks follow */
         return 0; /* a lock is complete; there is room again; a connection broke */
@@ -579,27 +621,49 @@ struct redlock_lock *redlock_next_completed(struct redlock_client *client)
 
 /* ---- Blocking calls ---------------------------------------------------------------------------------- */
 
+/* Waits for events, for timeout_us at most, and handles them. 0: there were none. */
+static int rl_wait(struct redlock_client *c, uint64_t timeout_us)
+{
+    const struct redlock_io *io = c->priv.io;
+    uint8_t events[REDLOCK_NODES_MAX];
+    unsigned i, any = 0;
+
+    for (i = 0; i < c->priv.count; i++)
+        events[i] = (uint8_t)redlock_wanted_events(c, i);
+    io->wait(io->context, c->priv.nodes, c->priv.count, timeout_us, events);
+    for (i = 0; i < c->priv.count; i++)
+        if (events[i] != 0) {
+            redlock_handle_events(c, i, events[i]);
+            any = 1;
+        }
+    return (int)any;
+}
+
+/* A blocking call first reads what has come since the last one: replies to earlier commands; and the end of connections that
+   servers have closed, which only the read after the last reply sees. R8b, R9 */
+static void rl_catch_up(struct redlock_client *c)
+{
+    unsigned turns = 0;
+
+    if (c == NULL || c->priv.nodes == NULL || rl_process(c->priv.io) != c->priv.process)
+        return;
+    if (rl_was_not_served(c, c->priv.now_us))
+        rl_time_none(c);
+    while (rl_wait(c, 0) && ++turns < RL_CATCH_UP_MAX)
+        ;
+}
+
 /* A loop over the event-driven calls, and an example of one. `started` is what the start returned. */
 static enum redlock_status rl_run_until_done(struct redlock_client *client,
                                              struct redlock_lock *lock, enum redlock_status started)
 {
-    const struct redlock_io *io;
-    uint8_t events[REDLOCK_NODES_MAX];
-    unsigned i;
-
     if (started != REDLOCK_PENDING)
         return started;
-    io = client->priv.io;
     for (;;) {
         uint64_t wait_us = redlock_tick(client);
         if (lock->status != REDLOCK_PENDING)
             break;
-        for (i = 0; i < client->priv.count; i++)
-            events[i] = (uint8_t)redlock_wanted_events(client, i);
-        io->wait(io->context, client->priv.nodes, client->priv.count, wait_us, events);
-        for (i = 0; i < client->priv.count; i++)
-            if (events[i] != 0)
-                redlock_handle_events(client, i, events[i]);
+        rl_wait(client, wait_us);
     }
     rl_park(client, lock);
     return lock->status;
@@ -608,17 +672,20 @@ static enum redlock_status rl_run_until_done(struct redlock_client *client,
 enum redlock_status redlock_acquire(struct redlock_client *client, struct redlock_lock *lock,
                                     uint32_t wait_ms)
 {
+    rl_catch_up(client);
     return rl_run_until_done(client, lock, redlock_acquire_start(client, lock, wait_ms));
 }
 
 enum redlock_status redlock_extend(struct redlock_client *client, struct redlock_lock *lock)
 {
+    rl_catch_up(client);
     return rl_run_until_done(client, lock, redlock_extend_start(client, lock));
 }
 
 enum redlock_status redlock_release(struct redlock_client *client, struct redlock_lock *lock,
                                     uint32_t wait_ms)
 {
+    rl_catch_up(client);
     return rl_run_until_done(client, lock, redlock_release_start(client, lock, wait_ms));
 }
 

@@ -316,7 +316,7 @@ static void rl_put_value(struct resp_writer *w, const struct rl_message *m, unsi
         number = (uint32_t)rl_fencing_token(lock);
         break;
     case RL_PATIENCE:
-        number = REDLOCK_DURABLE ? rl_patience_ms(m->c, lock) : 0;
+        number = REDLOCK_DURABLE ? rl_patience_us(m->c) / 1000 : 0;
         break;
     default: /* RL_DATABASE */
         number = node->database;

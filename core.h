@@ -311,13 +311,23 @@ REDLOCK_PRIVATE uint64_t rl_drift_us(const struct redlock_client *c, uint32_t tt
 /* Whether these nodes are a quorum. */
 REDLOCK_PRIVATE int rl_is_quorum(const struct redlock_client *c, unsigned nodes);
 
-/* How long a decision takes: the round trip to the slowest node of the fastest quorum. */
+/* How long a decision takes: the round trip to the slowest node of the fastest quorum of ready nodes; a node that
+   was not measured counts with node_timeout_ms. 0: fewer are ready. */
 REDLOCK_PRIVATE uint32_t rl_decision_us(const struct redlock_client *c);
 
-/* How long a vote for this lock may take: node_timeout_ms, but at least three round trips, and at most a quarter
-   of its ttl. NULL: for any lock. R15 */
-REDLOCK_PRIVATE uint32_t rl_patience_ms(const struct redlock_client *c,
-                                        const struct redlock_lock *lock);
+/* How long that node may take to reply; node_timeout_ms if fewer than a quorum are ready. R15 */
+REDLOCK_PRIVATE uint32_t rl_patience_us(const struct redlock_client *c);
+
+/* Sets how long a reply of the node may take: node_timeout_ms at least, stall_ms at most. R15 */
+REDLOCK_PRIVATE void rl_set_timeout(const struct redlock_client *c, struct redlock_node *node,
+                                    uint32_t timeout_us);
+
+/* The longest wait for a vote: a quarter of the ttl, because waiting for about as long as the ttl leaves nothing to
+   win, and livelocks. R15 */
+static inline uint64_t rl_longest_wait_us(const struct redlock_lock *lock)
+{
+    return lock->ttl_ms * (RL_MS_US / 4);
+}
 
 /* ---- Commands on their way (pipeline.c) ---------------------------------------------------------- */
 
@@ -326,9 +336,9 @@ enum rl_role {
     RL_NOBODY, /* the reply is dropped */
     RL_VOTER,  /* the lock, as a vote in its present round */
     RL_YOUNG,  /* the same, but the key may be younger than the round: a yes is as a repair. R9 */
-    RL_LATE,   /* the lock, whose round is decided: the node may still become a member */
-    RL_STALE,  /* the lock, but the key makes no member: the command is answered. R8b */
-    RL_OWED    /* a release that the client repeats. R4 */
+    RL_LATE,   /* the lock, whose round has succeeded: the node may still become a member */
+    RL_STALE, /* the lock, but the key makes no member: the reply says whether it is there. R8b, R9 */
+    RL_OWED   /* a release that the client repeats. R4 */
 };
 
 static inline int rl_is_up(const struct redlock_node *node)
@@ -374,10 +384,10 @@ REDLOCK_PRIVATE struct redlock_request *rl_request(struct redlock_node *node, un
 /* The oldest request has all its replies. */
 REDLOCK_PRIVATE void rl_pop(struct redlock_node *node);
 
-/* The vote that `owner` waits for from each of `nodes` goes to `new_owner` in a new role; without one any reply does.
-   There is at most one on each node. */
-REDLOCK_PRIVATE void rl_redirect(struct redlock_client *c, const void *owner, unsigned nodes,
-                                 void *new_owner, unsigned role);
+/* The vote that `owner` waits for from each of `nodes` goes to `new_owner` in a new role; in the role NOBODY any reply
+   does, one for each node. In LATE and STALE the owner of a command that creates the key stays. Returns the nodes where the command was an extension whose reply still has an owner. */
+REDLOCK_PRIVATE redlock_mask rl_redirect(struct redlock_client *c, const void *owner,
+                                         unsigned nodes, void *new_owner, unsigned role);
 
 /* ---- Nodes (node.c) --------------------------------------------------------------------------- */
 
@@ -552,11 +562,17 @@ static inline void rl_set_late_errors(struct redlock_client *c, unsigned nodes)
 }
 #endif
 
-/* Votes that did not come in time count as failed. Their nodes get the error. */
-REDLOCK_PRIVATE void rl_too_slow(struct redlock_client *c, struct redlock_lock *lock);
+/* Votes of these nodes did not come in time: they count as failed, and their nodes get the error. */
+REDLOCK_PRIVATE void rl_fail_late(struct redlock_client *c, struct redlock_lock *lock,
+                                  unsigned nodes);
 
-/* The replies that are still due are no votes any more. */
-REDLOCK_PRIVATE void rl_end_round(struct redlock_client *c, struct redlock_lock *lock);
+/* Does so where the time of a node is up. Returns when the time of the next node
+   is up. R15 */
+REDLOCK_PRIVATE uint64_t rl_mark_late(struct redlock_client *c, struct redlock_lock *lock);
+
+/* The replies that are still due are no votes any more: they are LATE if the round has succeeded, else STALE. */
+REDLOCK_PRIVATE void rl_end_round(struct redlock_client *c, struct redlock_lock *lock,
+                                  enum rl_role role);
 
 /* No reply is needed any more. */
 REDLOCK_PRIVATE void rl_forget(struct redlock_client *c, struct redlock_lock *lock);

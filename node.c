@@ -30,9 +30,6 @@
 /* Bytes of a run_id that count: each build keeps these. */
 enum { RL_RUN_MAX = 15 };
 
-/* Since the last tick: no reply; one that nobody waited for; one that was waited for. */
-enum rl_replied { RL_SILENT, RL_UNTIMED, RL_TIMED };
-
 /* ---- Connecting --------------------------------------------------------------------------------- */
 
 /* Whether SELECT is sent for database 0, too, if there is no password. */
@@ -125,16 +122,13 @@ REDLOCK_PRIVATE void rl_node_send(struct redlock_client *c, struct redlock_node 
 
 /* ---- Replies ------------------------------------------------------------------------------------ */
 
-/* Notes a reply for the measurement of the round trip, before it can break the connection. Only an awaited reply
-   is measured: any other may have lain here unread, and only sets the start of the next measurement. But when
-   replies come too late, the late ones are measured too: they say how long to wait. */
-static void rl_note_reply(const struct redlock_client *c, struct redlock_node *node, int awaited)
+/* Notes a reply, before it can break the connection. If the oldest request is timed, this ends its round trip. */
+static void rl_note_reply(struct redlock_node *node)
 {
-    if (awaited || c->priv.slow) {
-        node->priv.replied = RL_TIMED;
-    } else if (node->priv.replied != RL_TIMED) {
-        node->priv.replied = RL_UNTIMED;
-        node->priv.mark_us = c->priv.now_us;
+    node->priv.replied = 1;
+    if (node->priv.timed == 1) {
+        node->priv.timed = 0;
+        node->priv.sampled = 1;
     }
 }
 
@@ -409,10 +403,8 @@ static enum rl_vote rl_item_came(struct redlock_client *c, struct redlock_node *
             rl_set_server_error(node, RL_UNSOLICITED, item);
         return RL_NONSENSE;
     }
-    /* the first reply measures the round trip, as WAITAOF measures the disk; and any round trip is better than none */
     if (last)
-        rl_note_reply(c, node,
-                      rl_part(node) == 0 && (request->role == RL_VOTER || node->rtt_us == 0));
+        rl_note_reply(node);
     if (reply->command >= RL_HELLO) {
         if (!rl_handshake_replied(c, node, command))
             return RL_NONSENSE;
@@ -530,6 +522,15 @@ static int rl_jams(const struct redlock_client *c, const struct redlock_node *no
     return c->priv.jammed && (c->priv.out.unsent & node->priv.bit) != 0;
 }
 
+/* How long a node may keep the send buffer full: half of the time that the others have for a reply, or one and a half
+   round trips to a quorum of nodes, because a far node needs one to accept more bytes. */
+static uint32_t rl_jam_us(const struct redlock_client *c)
+{
+    uint32_t least_us = c->priv.settings.node_timeout_ms * 500U, us = rl_decision_us(c) * 3 / 2;
+
+    return us > least_us ? us : least_us;
+}
+
 REDLOCK_PRIVATE uint64_t rl_node_stall_us(const struct redlock_client *c,
                                           const struct redlock_node *node)
 {
@@ -537,8 +538,8 @@ REDLOCK_PRIVATE uint64_t rl_node_stall_us(const struct redlock_client *c,
 
     if (node->priv.replied)
         return REDLOCK_NEVER;
-    if (rl_jams(c, node)) /* half as long as a vote may take: the others have the other half */
-        rl_not_after(&due_us, c->priv.jammed_us + rl_patience_ms(c, NULL) * 500U + 1);
+    if (rl_jams(c, node))
+        rl_not_after(&due_us, c->priv.jammed_us + rl_jam_us(c) + 1);
     else if (node->state != REDLOCK_NODE_CONNECTING && node->priv.count == 0)
         return REDLOCK_NEVER;
     return due_us;
@@ -560,17 +561,22 @@ static void rl_make_ready(struct redlock_client *c, struct redlock_node *node)
     rl_votes_from_now(c, node);
 }
 
-/* Measures the round trip, from mark_us: when the oldest command was sent, or the reply before it came. */
+/* The smoothed round trip, its variation, and how long a reply may take, as RFC 6298 computes them for TCP. One request at
+   a time is timed, from when it was queued. The weights are 1/8 and 1/4; the variation counts four times, and as half
+   of node_timeout_ms at least. R15 */
 static void rl_measure(struct redlock_client *c, struct redlock_node *node)
 {
-    uint32_t sample_us = (uint32_t)(c->priv.now_us - node->priv.mark_us), rtt_us = node->rtt_us;
+    uint32_t sample_us = (uint32_t)(c->priv.now_us - node->priv.timed_us), rtt_us = node->rtt_us;
+    uint32_t off_us = sample_us > rtt_us ? sample_us - rtt_us : rtt_us - sample_us;
+    uint32_t margin_us = c->priv.settings.node_timeout_ms * 500U;
 
-    if (node->priv.replied == RL_TIMED && sample_us < c->priv.settings.stall_ms * 1000U)
-        node->rtt_us = rtt_us == 0 || (c->priv.slow && sample_us > rtt_us)
-                           ? sample_us
-                           : rtt_us - rtt_us / 8 + sample_us / 8;
-    node->priv.replied = RL_SILENT;
-    node->priv.mark_us = c->priv.now_us;
+    node->rtt_us = rtt_us == 0 ? sample_us : rtt_us - rtt_us / 8 + sample_us / 8;
+    node->priv.variation_us =
+        rtt_us == 0 ? sample_us / 2
+                    : node->priv.variation_us - node->priv.variation_us / 4 + off_us / 4;
+    if (margin_us < node->priv.variation_us * 4)
+        margin_us = node->priv.variation_us * 4;
+    rl_set_timeout(c, node, node->rtt_us + margin_us);
 }
 
 /* The error of a node that stalls. */
@@ -589,8 +595,11 @@ REDLOCK_PRIVATE void rl_node_stalls(struct redlock_client *c, struct redlock_nod
 
 REDLOCK_PRIVATE void rl_node_tick(struct redlock_client *c, struct redlock_node *node)
 {
-    if (node->priv.replied)
+    if (node->priv.sampled)
         rl_measure(c, node);
+    if (node->priv.replied)
+        node->priv.mark_us = c->priv.now_us;
+    node->priv.replied = node->priv.sampled = 0;
     if (node->state == REDLOCK_NODE_HANDSHAKE && node->priv.handshake == RL_READY &&
         node->priv.count == 0)
         rl_make_ready(c, node);

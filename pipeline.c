@@ -92,6 +92,10 @@ static int rl_push(const struct redlock_client *c, struct redlock_node *node, vo
             return 0;
         node->priv.count++;
         request = rl_request(node, count);
+        if (node->priv.timed == 0 && !node->priv.sampled) {
+            node->priv.timed = node->priv.count;
+            node->priv.timed_us = c->priv.now_us;
+        }
     }
     request->repeats++;
     request->owner = owner;
@@ -108,29 +112,38 @@ REDLOCK_PRIVATE void rl_pop(struct redlock_node *node)
     node->priv.count--;
     if (node->priv.sought > 0)
         node->priv.sought--;
+    if (node->priv.timed > 0)
+        node->priv.timed--;
     if (++node->priv.first == REDLOCK_PIPELINE_MAX)
         node->priv.first = 0;
 }
 
-/* A late reply is of use only to a command that creates the key. A repair makes no member. R8, R9 */
+/* A late reply is of use to a command that creates the key, and to an extension: it says whether the key is there.
+   A repair makes no member, nor does an extension behind an unanswered command that creates the key. The reply to a
+   command that creates the key is never dropped here. R8, R8b, R9 */
 static void rl_hand_over(struct redlock_request *request, void *new_owner, unsigned role)
 {
     unsigned command = request->command & RL_COMMAND;
 
-    if (role == RL_LATE && !rl_is(command, RL_CREATING))
-        new_owner = NULL;
-    if (REDLOCK_REPAIR && role == RL_LATE && command == RL_REPAIR)
-        role = RL_STALE;
+    if (role == RL_LATE || role == RL_STALE) {
+        if (rl_is(command, RL_CREATING))
+            new_owner = request->owner;
+        else if (command != RL_EXTEND)
+            new_owner = NULL;
+        if ((REDLOCK_REPAIR && command == RL_REPAIR) || request->role == RL_YOUNG)
+            role = RL_STALE;
+    }
     request->owner = new_owner;
     request->role = (uint8_t)role;
 }
 
 /* Locks are mostly decided in the order in which they asked. So the search goes on where the last one ended, and
    mostly finds the request at once, however many there are. */
-REDLOCK_PRIVATE void rl_redirect(struct redlock_client *c, const void *owner, unsigned nodes,
-                                 void *new_owner, unsigned role)
+REDLOCK_PRIVATE redlock_mask rl_redirect(struct redlock_client *c, const void *owner,
+                                         unsigned nodes, void *new_owner, unsigned role)
 {
     struct redlock_node *node = c->priv.nodes;
+    redlock_mask extended = 0;
     unsigned n;
 
     nodes &= c->priv.all; /* the masks of a lock may be those of a former client */
@@ -141,11 +154,14 @@ REDLOCK_PRIVATE void rl_redirect(struct redlock_client *c, const void *owner, un
             if (node->priv.sought >= node->priv.count)
                 node->priv.sought = 0;
             request = rl_request(node, node->priv.sought++);
-            if (request->owner == owner && (new_owner == NULL || request->role < RL_LATE)) {
+            if (request->owner == owner && (role == RL_NOBODY || request->role < RL_LATE)) {
                 rl_hand_over(request, new_owner, role);
+                if (request->owner != NULL && (request->command & RL_COMMAND) == RL_EXTEND)
+                    rl_set(&extended, node->priv.bit);
                 break;
             }
         }
+    return extended;
 }
 
 /* ---- Sending ------------------------------------------------------------------------------------ */
@@ -179,7 +195,7 @@ REDLOCK_PRIVATE void rl_node_broke(struct redlock_client *c, struct redlock_node
     memset(&node->priv.reader, 0, sizeof node->priv.reader);
     rl_set_state(c, node, node->priv.useful ? REDLOCK_NODE_IDLE : REDLOCK_NODE_DOWN);
     rl_set(&c->priv.broke, bit);
-    node->priv.replied = 0;
+    node->priv.replied = node->priv.timed = node->priv.sampled = 0;
 }
 
 REDLOCK_PRIVATE void rl_transmit(struct redlock_client *c, struct redlock_node *node)

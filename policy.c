@@ -69,33 +69,53 @@ REDLOCK_PRIVATE int rl_is_quorum(const struct redlock_client *c, unsigned nodes)
     return nodes != 0;
 }
 
-REDLOCK_PRIVATE uint32_t rl_decision_us(const struct redlock_client *c)
+static uint32_t rl_round_trip_us(const struct redlock_client *c, const struct redlock_node *node)
 {
-    const struct redlock_node *end = c->priv.nodes + c->priv.count, *node, *other;
-    uint32_t least = UINT32_MAX;
-
-    for (node = c->priv.nodes; node < end; node++) {
-        uint32_t rtt = node->rtt_us;
-        unsigned faster = 0;
-        if (rtt >= least)
-            continue;
-        for (other = c->priv.nodes; other < end; other++)
-            faster += other->rtt_us <= rtt;
-        if (faster >= c->priv.quorum)
-            least = rtt;
-    }
-    return least;
+    return node->rtt_us != 0 ? node->rtt_us : c->priv.settings.node_timeout_ms * 1000U;
 }
 
-/* At least three round trips, so that it works over any distance. A quarter of the ttl at most: waiting for about
-   as long as the ttl leaves nothing to win, and livelocks. */
-REDLOCK_PRIVATE uint32_t rl_patience_ms(const struct redlock_client *c,
-                                        const struct redlock_lock *lock)
+/* The slowest node of the fastest quorum of ready nodes; NULL: fewer are ready. */
+static const struct redlock_node *rl_deciding_node(const struct redlock_client *c)
 {
-    uint32_t least_ms = rl_decision_us(c) * 3 / 1000 + 1,
-             most_ms = c->priv.settings.node_timeout_ms;
+    const struct redlock_node *end = c->priv.nodes + c->priv.count, *node, *other, *found = NULL;
+    uint32_t least_us = UINT32_MAX;
 
-    if (most_ms < least_ms)
-        most_ms = least_ms;
-    return lock != NULL && lock->ttl_ms / 4 < most_ms ? lock->ttl_ms / 4 : most_ms;
+    for (node = c->priv.nodes; node < end; node++) {
+        uint32_t rtt_us = rl_round_trip_us(c, node);
+        unsigned faster = 0;
+        if (node->state != REDLOCK_NODE_READY || rtt_us >= least_us)
+            continue;
+        for (other = c->priv.nodes; other < end; other++)
+            faster += other->state == REDLOCK_NODE_READY && rl_round_trip_us(c, other) <= rtt_us;
+        if (faster < c->priv.quorum)
+            continue;
+        found = node;
+        least_us = rtt_us;
+    }
+    return found;
+}
+
+REDLOCK_PRIVATE uint32_t rl_decision_us(const struct redlock_client *c)
+{
+    const struct redlock_node *node = rl_deciding_node(c);
+
+    return node != NULL ? rl_round_trip_us(c, node) : 0;
+}
+
+REDLOCK_PRIVATE uint32_t rl_patience_us(const struct redlock_client *c)
+{
+    const struct redlock_node *node = rl_deciding_node(c);
+
+    return node != NULL ? node->priv.timeout_us : c->priv.settings.node_timeout_ms * 1000U;
+}
+
+REDLOCK_PRIVATE void rl_set_timeout(const struct redlock_client *c, struct redlock_node *node,
+                                    uint32_t timeout_us)
+{
+    uint32_t least_us = c->priv.settings.node_timeout_ms * 1000U;
+    uint32_t most_us = c->priv.settings.stall_ms * 1000U;
+
+    if (timeout_us > most_us)
+        timeout_us = most_us;
+    node->priv.timeout_us = timeout_us > least_us ? timeout_us : least_us;
 }

@@ -36,10 +36,12 @@
        a late SET, was answered: before that command ran another client may have had the key there.
    R10 Bounded extension. Auto-extension runs a third of the ttl after the last success, at once if less
        than two thirds are left, and after a failure again until the validity ends.
-   R11 Release in every state of the lock, on all nodes. A server's own compare-and-delete command replaces
+   R11 Release in every state of the lock, on all nodes that may have the key. A server's own compare-and-delete command replaces
        the script on connections where it is known; each connection tries them behind a first script.
-   R15 Nothing waits without a bound: node_timeout_ms, or three measured round trips, for an answer;
-       wait_ms for a holder; stall_ms for a quorum of connections.
+   R15 Nothing waits without a bound, and the bound fits the distance. Each node has its own time for a vote,
+       from its smoothed round trip and the variation, as in RFC 6298; node_timeout_ms at least, stall_ms at
+       most. A round has failed when too few nodes have granted or still have time. wait_ms for a holder;
+       stall_ms for a quorum of connections.
    R16 Fencing tokens. Each node counts the grants of a lock. The token is a counter on which a quorum
        agrees; where they differ the largest is proposed to all. A node whose counter is larger by then
        does not agree. The first proposal is the wall clock, unless that date cannot be.
@@ -69,11 +71,21 @@ REDLOCK_PRIVATE void rl_enter(struct redlock_lock *lock, unsigned state)
     lock->priv.due_us = 0; /* not begun */
 }
 
-/* Enters a state that waits for replies. R15 */
+/* Enters a state that waits for replies to a release: not for each vote, but for as long as the decision of a quorum may
+   take. R15 */
 static void rl_await(const struct redlock_client *c, struct redlock_lock *lock, unsigned state)
 {
     lock->priv.state = (uint8_t)state;
-    lock->priv.due_us = c->priv.now_us + rl_patience_ms(c, lock) * RL_MS_US;
+    lock->priv.due_us = c->priv.now_us + rl_longest_wait_us(lock);
+    rl_not_after(&lock->priv.due_us, c->priv.now_us + rl_patience_us(c));
+}
+
+/* Enters a state that waits for votes: for each node as long as its reply may take. R15 */
+static void rl_await_votes(struct redlock_client *c, struct redlock_lock *lock, unsigned state)
+{
+    lock->priv.state = (uint8_t)state;
+    lock->priv.asked_us = c->priv.now_us;
+    lock->priv.due_us = rl_mark_late(c, lock);
 }
 
 /* The operation is complete. The lock is held if it has a validity, also one that is over. */
@@ -189,7 +201,7 @@ static int rl_try_begin(struct redlock_client *c, struct redlock_lock *lock)
     lock->members = 0;
     rl_propose(c->priv.io, lock);
     rl_begin_round(c, lock); /* R1: the clock was read before anything was queued */
-    rl_await(c, lock, RL_IN_ASK);
+    rl_await_votes(c, lock, RL_IN_ASK);
     rl_move(c, lock, RL_TURN);
     return 1;
 }
@@ -223,7 +235,6 @@ static int rl_prolong(struct redlock_client *c, struct redlock_lock *lock)
     uint64_t until_us =
         lock->priv.at.started_us + lock->ttl_ms * RL_MS_US - rl_drift_us(c, lock->ttl_ms);
 
-    c->priv.slow = 0;
     if (rl_past(c, until_us))
         return 0;
     if (lock->valid_until_us < until_us)
@@ -241,7 +252,7 @@ static void rl_hold(struct redlock_client *c, struct redlock_lock *lock)
         return;
     }
     rl_forget_holder(lock);
-    rl_end_round(c, lock);
+    rl_end_round(c, lock, RL_LATE);
     lock->extended = 0;
     rl_ask_the_rest(c, lock);
     rl_set(&c->priv.wanted, lock->priv.todo);
@@ -255,24 +266,25 @@ static void rl_confirm(struct redlock_client *c, struct redlock_lock *lock)
         rl_roll_back(c, lock, REDLOCK_PENDING);
         return;
     }
-    rl_end_round(c, lock);
+    rl_end_round(c, lock, RL_LATE);
     rl_set(&lock->members, lock->granted); /* they count if it is held */
     lock->granted = lock->refused = lock->failed = 0;
     rl_disagree(lock, ~0U);
     lock->priv.todo = c->priv.all;
-    rl_await(c, lock, RL_IN_CONFIRM);
+    rl_await_votes(c, lock, RL_IN_CONFIRM);
     rl_ask_nodes(c, lock);
 }
 
-/* Whether a round that has not succeeded has failed: its time is up, or too few of `voters` are left.
-   When the time is up, marks the nodes that are late. */
+/* Whether a round that has not succeeded has failed: too few of `voters` have granted the lock, or may still do so.
+   A node whose time is up may not, but others that are farther away have more time. R15 */
 static int rl_has_failed(struct redlock_client *c, struct redlock_lock *lock, unsigned voters)
 {
-    if (rl_past(c, lock->priv.due_us)) {
-        rl_too_slow(c, lock);
-        return 1;
-    }
-    return !rl_is_quorum(c, voters & ~(unsigned)(lock->refused | lock->failed));
+    unsigned open;
+
+    if (rl_past(c, lock->priv.due_us))
+        lock->priv.due_us = rl_mark_late(c, lock);
+    open = (lock->priv.todo | lock->priv.waits) & ~(unsigned)(lock->refused | lock->failed);
+    return !rl_is_quorum(c, voters & (lock->granted | open));
 }
 
 /* Whether it is known why an attempt fails: a quorum has answered, or no other node will. R6 */
@@ -362,8 +374,6 @@ static void rl_retry(struct redlock_client *c, struct redlock_lock *lock)
                 (outcome == REDLOCK_UNREACHABLE && lock->priv.round.broken != 0);
     uint32_t pause_us;
 
-    if (others)
-        c->priv.slow = 0;
     if (!again || rl_token_is_label(lock) || lock->priv.op.attempts > c->priv.settings.retries) {
         rl_finish(c, lock, outcome);
         return;
@@ -435,6 +445,31 @@ static void rl_step_line(struct redlock_client *c, struct redlock_lock *lock)
 /* ---- Releases that are repeated ----------------------------------------------------------------------- */
 
 #if REDLOCK_OWED_MAX > 0
+/* Whether a node that is owed this release may reply soon: it is ready, or its last connection did not fail. */
+static int rl_is_awaited(const struct redlock_client *c, const struct redlock_owed *owed)
+{
+    unsigned nodes = owed->todo;
+
+    for (; nodes != 0; nodes &= nodes - 1) {
+        const struct redlock_node *node = rl_first_node(c, nodes);
+        if (node->state == REDLOCK_NODE_READY || !rl_is_failing(node))
+            return 1;
+    }
+    return 0;
+}
+
+/* A free place, or else that of a release which only failed nodes are owed: they may not be back before the key has expired.
+   NULL: there is none. */
+static struct redlock_owed *rl_find_owed(struct redlock_client *c)
+{
+    struct redlock_owed *owed = c->priv.owed + REDLOCK_OWED_MAX, *found = NULL;
+
+    while (owed-- > c->priv.owed)
+        if (owed->todo == 0 || (found == NULL && !rl_is_awaited(c, owed)))
+            found = owed;
+    return found;
+}
+
 /* The operation ends, but some nodes may still have the key: those that could not be sent the release in time
    (`todo`), that replied a temporary error (BUSY, LOADING ...), or have not replied. They are sent it again
    until the key has expired. The client keeps the command, because the lock is the caller's again. It keeps
@@ -443,11 +478,9 @@ static void rl_owe(struct redlock_client *c, struct redlock_lock *lock)
 {
     redlock_mask unanswered = (redlock_mask)(lock->priv.waits & ~lock->refused);
     redlock_mask todo = lock->priv.todo | lock->priv.attempt.again | unanswered;
-    struct redlock_owed *owed = c->priv.owed, *end = owed + REDLOCK_OWED_MAX;
+    struct redlock_owed *owed = rl_find_owed(c);
 
-    while (owed < end && owed->todo != 0)
-        owed++;
-    if (owed == end || todo == 0 || rl_token_is_label(lock))
+    if (owed == NULL || todo == 0 || rl_token_is_label(lock))
         return;
     rl_keep_release(owed, lock);
     owed->todo = todo;
@@ -541,7 +574,7 @@ static void rl_end_extension(struct redlock_client *c, struct redlock_lock *lock
 {
     if (status != REDLOCK_OK) {
         rl_ask_the_rest(c, lock);
-        rl_end_round(c, lock);
+        rl_end_round(c, lock, RL_STALE);
     } else if (lock->extended < UINT16_MAX) { /* replies that come late still count */
         lock->extended++;
     }
@@ -577,9 +610,7 @@ static void rl_step_extend(struct redlock_client *c, struct redlock_lock *lock)
     } else {
         if (lock->priv.due_us == 0) {
             rl_begin_round(c, lock);
-            rl_await(c, lock, RL_IN_EXTEND);
-            if (!rl_past(c, lock->valid_until_us))
-                rl_not_after(&lock->priv.due_us, lock->valid_until_us);
+            rl_await_votes(c, lock, RL_IN_EXTEND);
         }
         rl_ask_nodes(c, lock);
         voters = lock->members & ~(unsigned)rl_mute(lock);
@@ -627,10 +658,11 @@ static enum redlock_status rl_released(const struct redlock_client *c,
 {
     int open = (lock->priv.todo | lock->priv.waits | lock->priv.attempt.again) != 0 &&
                !rl_past(c, lock->priv.until_us);
+    unsigned unasked = c->priv.all & ~(unsigned)lock->priv.attempt.asked;
 
     if (rl_is_quorum(c, lock->granted))
         return REDLOCK_OK;
-    if (!rl_is_quorum(c, (unsigned)(lock->granted | lock->refused)))
+    if (!rl_is_quorum(c, lock->granted | lock->refused | unasked))
         return open ? REDLOCK_PENDING : REDLOCK_UNCONFIRMED;
     if (!rl_is_quorum(c, lock->members & ~(unsigned)lock->refused))
         return rl_largest_holding(lock) > 0 ? REDLOCK_LOST : REDLOCK_EXPIRED;
@@ -643,6 +675,7 @@ static void rl_step_release(struct redlock_client *c, struct redlock_lock *lock)
 
     if (!waited) {
         rl_begin_round(c, lock);
+        lock->priv.todo = lock->priv.attempt.asked & c->priv.all; /* no other can have the key */
         lock->priv.until_us += c->priv.now_us;
     } else if (rl_past(c, lock->priv.due_us)) { /* once more where there was a temporary error */
         rl_set(&lock->priv.todo, lock->priv.attempt.again);
@@ -657,7 +690,7 @@ static void rl_step_release(struct redlock_client *c, struct redlock_lock *lock)
         return;
     }
     if (waited && lock->priv.outcome == REDLOCK_UNCONFIRMED)
-        rl_too_slow(c, lock);
+        rl_fail_late(c, lock, (lock->priv.todo | lock->priv.waits) & ~(unsigned)lock->failed);
     rl_notify_own(c, lock);
     rl_await(c, lock, RL_IN_ROLLBACK);
 }

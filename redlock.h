@@ -28,7 +28,7 @@
    redlock_init, return REDLOCK_FORKED there; the others do not check.
    Time: durations are milliseconds in uint32_t, names end in _ms; moments are microseconds of a
    monotonic clock in uint64_t, names end in _us. Where a call says how long it blocks, node_timeout_ms
-   counts as three round trips if that is longer.
+   stands for the time limit of the slowest node that the call needs: see the setting.
    The library calls none of your functions but those of struct redlock_io.
    Limits and features are set at compile time: redlock_config.h.
 
@@ -99,8 +99,10 @@ REDLOCK_API uint32_t redlock_version(void);
 struct redlock_settings {
     /* Votes needed, N/2+1..N; default N/2+1. More tolerates faulty nodes, but fewer failed ones. */
     uint32_t quorum;
-    /* How long an attempt waits for replies, 1..60000; default 50. At least three measured round trips, so
-       that the default works over any distance; at most a quarter of the ttl. R15 */
+    /* How long an attempt waits for the reply of a near node, 1..60000; default 50. A far node has its smoothed
+       round trip and four times the variation of it, or half of node_timeout_ms more, as in RFC 6298; if it
+       did not reply before a call ended, twice the time that it had. At most stall_ms, and a quarter of the
+       ttl. R15 */
     uint32_t node_timeout_ms;
     /* A connection that owes a reply, or is not up, for longer than this is closed, 1..600000; default twice
        node_timeout_ms, at least 1000. An attempt waits this long for a quorum of connections. R2, R5 */
@@ -299,8 +301,8 @@ REDLOCK_API enum redlock_status redlock_acquire(struct redlock_client *client,
 
 /* Extends a held lock to ttl_ms from now, and repairs nodes that lost the key; ttl_ms may have changed.
    Never shortens. REDLOCK_OK; REDLOCK_LOST: not held, or fewer than a quorum of nodes can still confirm it;
-   REDLOCK_UNREACHABLE: not confirmed in time, the old validity still stands, try again; _EXTEND_LIMIT;
-   _FORKED; _INVALID_ARGUMENT. Blocks node_timeout_ms at most. [Redlock], "Making the algorithm more
+   REDLOCK_UNREACHABLE: not confirmed in time, the old validity still stands: pause, because it may return
+   at once while nodes are disconnected, and try again; _EXTEND_LIMIT; _FORKED; _INVALID_ARGUMENT. Blocks node_timeout_ms at most. [Redlock], "Making the algorithm more
    reliable"; R8 to R10. */
 REDLOCK_API enum redlock_status redlock_extend(struct redlock_client *client,
                                                struct redlock_lock *lock);

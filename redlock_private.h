@@ -24,12 +24,14 @@ struct redlock_node_private {
     redlock_mask bit; /* of this node in sets of nodes */
     uint8_t index;
     uint8_t useful;       /* 1: when the connection breaks, it is connected again at once. R5 */
-    uint8_t replied;      /* since the last tick: enum rl_replied in node.c */
+    uint8_t replied;      /* 1: a reply has come since the last tick */
+    uint8_t sampled;      /* 1: the reply to the timed request has come since the last tick */
     uint8_t handshake;    /* how far the handshake was queued, a command */
     uint8_t denied;       /* its last error was a denial: a retry alone will not fix it */
     uint8_t role_next;    /* the next item of the reply to HELLO is the role */
     uint8_t first, count; /* of `requests`, a ring */
     uint8_t sought; /* the request behind the one that was searched last, counted from the first */
+    uint8_t timed;  /* the request that is timed, counted from the oldest, which is 1; 0: none */
 #if REDLOCK_NOTIFICATION || REDLOCK_DIAGNOSIS || REDLOCK_DURABLE
     uint8_t part; /* replies of the first request that have come */
 #endif
@@ -49,8 +51,11 @@ struct redlock_node_private {
     uint16_t cursor; /* in the client's send buffer: what was sent to this node */
     /* Before the last connect, on average. 0: a lock has had a reply since; 1: and then a handshake was answered. R5 */
     uint16_t pause_ms;
-    uint32_t pause_us; /* as drawn */
-    uint64_t mark_us;  /* since when a reply or connection is due. DOWN: when it failed */
+    uint32_t pause_us;     /* as drawn */
+    uint32_t variation_us; /* of the round trip, smoothed. R15 */
+    uint32_t timeout_us;   /* how long a reply may take. R15 */
+    uint64_t timed_us;     /* when the timed request was queued */
+    uint64_t mark_us;      /* since when a reply or connection is due. DOWN: when it failed */
 #if REDLOCK_DURABLE
     int64_t counted; /* the counter of a fencing token, of the same vote */
 #endif
@@ -79,6 +84,7 @@ struct redlock_lock_private {
         /* Nodes where a command that creates the key is unanswered: on the present connection, */
         redlock_mask open;
         redlock_mask suspect; /* and on a former one. R8b */
+        redlock_mask behind;  /* nodes that owe the reply to an extension of an earlier round. R9 */
 #if REDLOCK_RESTART_GUARD
         redlock_mask mute; /* nodes that had no vote, and may have lost the key. R14 */
 #endif
@@ -110,6 +116,8 @@ struct redlock_lock_private {
         uint16_t renewals; /* automatic extensions still allowed, plus 1; 0: none asked for. R10 */
 #endif
     } op;
+    uint64_t
+        asked_us; /* when the command of this round was first sent: time limits count from here */
     uint64_t
         due_us; /* of what `state` waits for; in LINE: the end of the pause, then that of stall_ms */
     /* End of wait_ms, NEVER in an acquire with 0; before the first step, wait_ms in microseconds */
@@ -154,7 +162,6 @@ struct redlock_client_private {
     uint8_t count, quorum;
     /* 1: a lock is complete, a node is down or there is room again, since this tick began */
     uint8_t tick_again;
-    uint8_t slow;   /* 1: the last round ended before its replies came. R15 */
     uint8_t jammed; /* 1: the send buffer had no room, until it is empty */
 #if REDLOCK_ERROR_TEXTS
     uint8_t invalid; /* which argument was invalid */

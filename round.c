@@ -12,9 +12,15 @@
 
 /* ---- The end of a round, and the next --------------------------------------------------------------- */
 
-REDLOCK_PRIVATE void rl_end_round(struct redlock_client *c, struct redlock_lock *lock)
+/* A node owes the reply to one earlier extension at most: the reply to a later one says nothing more of the key. */
+REDLOCK_PRIVATE void rl_end_round(struct redlock_client *c, struct redlock_lock *lock,
+                                  enum rl_role role)
 {
-    rl_redirect(c, lock, lock->priv.waits, lock, RL_LATE);
+    unsigned behind = lock->priv.waits & lock->priv.attempt.behind;
+
+    rl_redirect(c, lock, behind, NULL, role);
+    rl_set(&lock->priv.attempt.behind,
+           rl_redirect(c, lock, lock->priv.waits & ~behind, lock, role));
     lock->priv.waits = 0;
 }
 
@@ -22,14 +28,15 @@ REDLOCK_PRIVATE void rl_forget(struct redlock_client *c, struct redlock_lock *lo
 {
     if (rl_wants_holder(lock)) /* nodes that have voted may owe the reply to PTTL */
         lock->priv.waits = c->priv.all;
-    rl_end_round(c, lock);
+    rl_redirect(c, lock, lock->priv.waits, NULL, RL_NOBODY);
     rl_redirect(c, lock, lock->priv.attempt.open, NULL, RL_NOBODY);
-    lock->priv.attempt.open = 0;
+    rl_redirect(c, lock, lock->priv.attempt.behind, NULL, RL_NOBODY);
+    lock->priv.waits = lock->priv.attempt.open = lock->priv.attempt.behind = 0;
 }
 
 REDLOCK_PRIVATE void rl_begin_round(struct redlock_client *c, struct redlock_lock *lock)
 {
-    rl_end_round(c, lock); /* late ones of the round before */
+    rl_end_round(c, lock, RL_LATE); /* those of the round before, which has succeeded */
     rl_clear(&lock->priv.attempt.suspect, ~rl_abandoned(c));
     lock->priv.at.started_us = c->priv.now_us;
     lock->priv.todo = c->priv.all;
@@ -209,12 +216,31 @@ REDLOCK_PRIVATE void rl_set_late_errors(struct redlock_client *c, unsigned nodes
 }
 #endif
 
-REDLOCK_PRIVATE void rl_too_slow(struct redlock_client *c, struct redlock_lock *lock)
+REDLOCK_PRIVATE void rl_fail_late(struct redlock_client *c, struct redlock_lock *lock,
+                                  unsigned nodes)
 {
-    unsigned late = lock->priv.todo | lock->priv.waits;
+    rl_set_late_errors(c, nodes);
+    rl_set(&lock->failed, nodes);
+}
 
-    if (lock->priv.waits != 0)
-        c->priv.slow = 1;
-    rl_set_late_errors(c, late & ~(unsigned)lock->failed);
-    rl_set(&lock->failed, late);
+REDLOCK_PRIVATE uint64_t rl_mark_late(struct redlock_client *c, struct redlock_lock *lock)
+{
+    unsigned nodes = (lock->priv.todo | lock->priv.waits) & ~(unsigned)lock->failed, late = 0;
+    uint64_t longest_us = rl_longest_wait_us(lock), next_us = REDLOCK_NEVER;
+
+    for (; nodes != 0; nodes &= nodes - 1) {
+        struct redlock_node *node = rl_first_node(c, nodes);
+        uint64_t due_us = lock->priv.asked_us + node->priv.timeout_us;
+
+        rl_not_after(&due_us, lock->priv.asked_us + longest_us);
+        if (lock->priv.state == RL_IN_EXTEND && lock->priv.asked_us < lock->valid_until_us)
+            rl_not_after(&due_us, lock->valid_until_us);
+        if (rl_past(c, due_us)) {
+            late |= rl_first_bit(nodes);
+        } else {
+            rl_not_after(&next_us, due_us);
+        }
+    }
+    rl_fail_late(c, lock, late);
+    return next_us;
 }

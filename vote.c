@@ -206,27 +206,31 @@ static inline void rl_notify(struct redlock_client *c, unsigned nodes, const voi
 #if REDLOCK_REPAIR
 /* Whether the key is to be created again on a node: only if an extension did not find our token there (R9),
    and so all that was sent before it on its connection is answered, and nothing that creates the key is
-   unanswered on a former one (R8b). If another token is there, the script leaves it alone. */
+   unanswered on a former one (R8b). If another token is there, the script leaves it alone. A lock without a quorum
+   of members is lost, and not repaired. */
 REDLOCK_PRIVATE int rl_repairs(const struct redlock_client *c, const struct redlock_lock *lock,
                                unsigned bit)
 {
     unsigned unanswered = rl_suspects(c, lock);
 
-    return !rl_past(c, lock->valid_until_us) && (lock->priv.attempt.again & ~unanswered & bit) != 0;
+    return !rl_past(c, lock->valid_until_us) && rl_is_quorum(c, lock->members) &&
+           (lock->priv.attempt.again & ~unanswered & bit) != 0;
 }
 #endif
 
-/* What the reply says about the key on that node. Where an extension did not find it, it is repaired. R8, R8b, R9 */
+/* What the reply says about the key on that node. Where an extension did not find it, it is repaired: in the next round if a
+   later extension is under way to the node, and not if a command that creates the key is. R8, R8b, R9 */
 static void rl_learn_of_key(const struct redlock_client *c, struct redlock_lock *lock, unsigned bit,
                             const struct rl_reply *reply)
 {
     rl_clear(&lock->priv.attempt.again, bit);
     if (reply->vote == RL_NO && rl_is(reply->command, RL_EXTENDING)) {
-        rl_clear(&lock->members, bit); /* its key is gone */
+        rl_clear(&lock->members, bit); /* its key is gone: this vote may explain a loss */
         rl_clear(&lock->priv.attempt.late, bit);
-        if (REDLOCK_REPAIR && reply->command == RL_EXTEND) {
+        rl_set(&lock->refused, bit);
+        if (REDLOCK_REPAIR && reply->command == RL_EXTEND && !(lock->priv.attempt.open & bit)) {
             rl_set(&lock->priv.attempt.again, bit);
-            if (rl_repairs(c, lock, bit))
+            if (!(lock->priv.waits & bit) && rl_repairs(c, lock, bit))
                 rl_set(&lock->priv.todo, bit);
         }
     } else if ((reply->vote == RL_YES || reply->vote == RL_REPAIRED) &&
@@ -270,8 +274,8 @@ static void rl_count_vote(struct redlock_lock *lock, const struct redlock_node *
 static void rl_count_late(struct redlock_lock *lock, unsigned bit, const struct rl_reply *reply)
 {
     if (reply->role == RL_STALE) {
-        if (lock->priv.state == RL_IN_EXTEND) /* its key is younger than this round. R9 */
-            rl_clear(&lock->priv.todo, bit);
+        if (lock->priv.state == RL_IN_EXTEND && rl_is(reply->command, RL_CREATING))
+            rl_clear(&lock->priv.todo, bit); /* its key is younger than this round. R9 */
     } else if (reply->vote == RL_YES) {
         rl_set(&lock->priv.attempt.late, bit);
     }
@@ -333,6 +337,8 @@ static inline void rl_replied(struct redlock_client *c, struct redlock_node *nod
         rl_clear(&lock->priv.attempt.open, bit);
         if (reply->vote == RL_UNANSWERED)
             rl_set(&lock->priv.attempt.suspect, bit);
+    } else if (reply->role != RL_VOTER) {
+        rl_clear(&lock->priv.attempt.behind, bit);
     }
     if (reply->vote == RL_UNANSWERED) {
         if (reply->role != RL_VOTER)

@@ -5290,22 +5290,6 @@ static void r02_a_node_that_failed_does_not_delay_the_others(void)
     ok(since(start) < 10 * MS, "r02: at once: %ld us", since(start));
 }
 
-/* Three round trips are three also when one is no whole number of milliseconds. */
-static void r15_short_distances(void)
-{
-    int i;
-
-    memset(&settings, 0, sizeof settings);
-    settings.node_timeout_ms = 2;
-    begin(3);
-    for (i = 0; i < 3; i++)
-        fake_nodes[i].delay_us = 1900;
-    warm_up();
-    for (i = 0; i < 3; i++)
-        fake_nodes[i].delay_us = 1900 * 5 / 2;
-    is_int(acquire(0), REDLOCK_OK, "r15: after 2.5 round trips of 1.9 ms");
-}
-
 /* All connections were closed during a long pause: the retry waits for new ones, as the first attempt does. */
 static void r02_a_retry_waits_for_connections(void)
 {
@@ -5810,7 +5794,6 @@ static void rules_that_had_no_test(void)
     r02_connections_have_stall_ms();
     r02_a_node_that_failed_does_not_delay_the_others();
     r02_a_retry_waits_for_connections();
-    r15_short_distances();
     r08_late_grants_and_refusals();
     r08_a_late_grant_and_its_loss_at_once();
     if (REDLOCK_FENCING) {

@@ -35,7 +35,7 @@ R2|pipeline.c|s/CONNECTING && !rl_is_failing\(node\)/CONNECTING/|the connect of 
 R2|pipeline.c|s/!quorum \|\| \(state/(state/|the wait for the rest begins when a quorum is ready
 R16|redlock.c|s/if \(REDLOCK_FENCING && lock->valid_until_us == 0\)\s+return;//|a grant that comes in the second round counts when the lock is held
 R16|redlock.c|s/rl_set\(&lock->members, lock->granted\); \/\* they count if/; \/* they count if/|a node that granted is a member without a reply to the second round
-R15|redlock.c|s/rl_await\(c, lock, RL_IN_CONFIRM\)/lock->priv.state = RL_IN_CONFIRM/|each round to agree on a token has its own time
+R15|redlock.c|s/rl_await_votes\(c, lock, RL_IN_CONFIRM\)/lock->priv.state = RL_IN_CONFIRM/|each round to agree on a token has its own time
 R16|vote.c|s/lock->priv.state == RL_IN_ASK \|\| lock->priv.state == RL_IN_CONFIRM \|\|/lock->priv.state == RL_IN_ASK ||/|an agreement counts only while its connection lasts
 R6|redlock.c|s/unnamed =\s+lock->priv.attempt.asked & ~\(unsigned\)lock->granted/unnamed = lock->refused/|a node that has not replied yet may name the holder
 R6|redlock.c|s/RL_MS_US \+ rl_pause_us\(c, lock\);/rl_pause_us(c, lock);/|an attempt that waits for no reply is not repeated at once
@@ -58,7 +58,7 @@ R8|round.c|s/if \(mute \|\| lock->priv.state == RL_IS_HELD\)/if (mute || (lock->
 R2|vote.c|s/lock->priv.list != RL_DONE && lock->priv.list != RL_TURN/lock->priv.list != RL_TURN/|a late reply does not take a lock from those that are complete
 R4|redlock.c|s/rl_connect_due\(c, nodes\);/;/|a node is connected for a release that it is owed
 R15|round.c|s/if \(lock->priv.state != RL_IN_ROLLBACK\) \/\* the caller/if (1) \/* the caller/|nodes that failed stay so in the rollback
-R15|round.c|s/rl_set\(&lock->failed, late\);/;/|votes that are late have failed
+R15|round.c|s/rl_fail_late\(c, lock, late\);/;/|votes that are late have failed
 R11|round.c|s/if \(state == RL_IN_ROLLBACK\)(\s+rl_clear\(&lock->priv.todo, bit\))/if (state == RL_IN_ROLLBACK || state == RL_IN_RELEASE)$1/|a release waits for nodes that are down
 R11|client.c|s/rl_detach\(client, lock\);\s+lock->priv.attempt.asked = 0;/rl_detach(client, lock);/|an abandoned lock is not released
 R10|client.c|s/rl_enter\(lock, RL_IS_IDLE\);/;/|an abandoned lock is not extended
@@ -93,13 +93,13 @@ R5|redlock.c|s/rl_forget\(c, lock\);(\s+lock->valid_until_us = 0;)/lock->priv.wa
 R5|node.c|s/if \((rl_part\(node\) > rl_main_part\(command\) && !\(command & RL_WITH_SYNC\))\)(\s+reply->owner)/if (1)$2/|locks that wait for a broken connection get a failure
 R5|node.c|s/if \(reply->vote == RL_NONSENSE\)(\s+rl_node_broke)/if (event == RESP_BAD)$1/|nonsense disconnects
 R5|client.c|s/(rl_past\(c, rl_node_stall_us\(c, node\)\))(\)\s+rl_node_stalls)/0$2/|the stall
-R5|client.c|s/redlock_handle_events\(c, node->priv.index, REDLOCK_READABLE \| REDLOCK_WRITABLE\);/;/|replies that arrived while the program did not call the library are no stall
+R5|client.c|s/redlock_handle_events\(c, i, REDLOCK_READABLE \| REDLOCK_WRITABLE\);/;/|replies that arrived while the program did not call the library are not late
 R5|node.c|s/if \(node->priv.pause_ms ==\s+0\) \{/if (1) {/|a server that only completes the handshake gets one immediate reconnect, not more
 R5|node.c|s/if \(!rl_past\(c, due_us\)\)\s+return;/;/|the pause before a reconnect
 R5|client.c|s/rl_forget\(client, lock\);\n    rl_detach/rl_detach/|the struct of an abandoned lock is not written to
 R5|redlock.c|s/rl_forget\(c, lock\);(\s+lock->priv.todo = )/$1/|the struct of a released lock is not written to
 R5|round.c|s/if \(rl_wants_holder\(lock\)\) (\/\* nodes that have)/if (0) $1/|the struct of a lock whose PTTL is unanswered is not written to
-R6|redlock.c|s/return !rl_is_quorum\(c, voters & ~\(unsigned\)\(lock->refused \| lock->failed\)\)/return 0/|an attempt ends when a quorum is out of reach
+R6|redlock.c|s/return !rl_is_quorum\(c, voters & \(lock->granted \| open\)\)/return 0/|an attempt ends when a quorum is out of reach
 R6|redlock.c|s/ && rl_knows_why\(c, lock\)//|a failed attempt ends when its cause is known
 R6|redlock.c|s/lock->priv.op.attempts > c->priv.settings.retries/0/|the number of retries
 R6|command.c|s/ERR ACL failure\\0//|an error that waiting cannot mend ends the call
@@ -118,9 +118,9 @@ R7|round.c|s/rl_notifies\(node\)/0/|a refused attempt asks for notification
 R7|round.c|s/rl_notifies\(node\)/REDLOCK_NOTIFICATION/|no notification is asked for on a node that denies it
 R7|vote.c|s/rl_is_quorum\(c, lock->priv.attempt.free\) && /lock->priv.attempt.free != 0 \&\& /|a waiter needs the notifications of a quorum
 R7|vote.c|s/(rl_is_quorum\(c, lock->priv.attempt.free\)) && rl_others_had_it\(lock\)/$1/|a lack of voters does not notify a waiter
-R6|node.c|s/if \(awaited \|\| c->priv.slow\)/if (1)/|round trips are measured on awaited replies
-R15|node.c|s/if \(awaited \|\| c->priv.slow\)/if (awaited)/|a late reply shows how long to wait
-R15|policy.c|s/rl_decision_us\(c\) \* 3 \/ 1000 \+ 1/0/|the timeout is at least three round trips
+R15|client.c|s/if \(rl_was_not_served\(c, c->priv.now_us\)\)/if (0)/|a reply that came between two calls says nothing of the round trip
+R15|client.c|s/rl_set_timeout\(c, node, twice_us/if (0) $&/|a node that has not replied in time gets twice the time
+R15|node.c|s/rl_set_timeout\(c, node, node->rtt_us \+ margin_us\);/;/|the time for a reply follows the round trip
 R7|redlock.c|s/\(uint64_t\)rl_quick_us\(c, 0\)/(uint64_t)rl_decision_us(c)/|a notified waiter tries at a random moment
 R7|redlock.c|s/rl_random_below\(c, 3\) > 0 \? lock->priv.op.spurious : 0U/0/|a waiter that was notified in vain stands back
 R7|vote.c|s/if \(notified != NULL\) \{/if (0) {/|one waiter of several is notified
@@ -142,17 +142,17 @@ R8|vote.c|s/(else if \(reply->vote == RL_YES\) \{\s+)rl_set\(&lock->priv.attempt
 R9|vote.c|s/return !rl_past\(c, lock->valid_until_us\) && /return 0 \&\& /|the repair
 R9|vote.c|s/return !rl_past\(c, lock->valid_until_us\) && /return /|no repair when the validity is over
 R9|vote.c|s/\(lock->priv.attempt.again & ~unanswered & bit\)/(~unanswered \& bit)/|no repair on a node that has not reported the key gone
-R9|vote.c|s/if \(rl_repairs\(c, lock, bit\)\)(\s+rl_set\(&lock->priv.todo, bit\);)/if (0)$1/|the repair is in the same round
+R9|vote.c|s/if \(!\(lock->priv.waits & bit\) && rl_repairs\(c, lock, bit\)\)(\s+rl_set\(&lock->priv.todo, bit\);)/if (0)$1/|the repair is in the same round
 R9|round.c|s/role = RL_YOUNG;/;/|a key that is younger than the round proves nothing about the time before
 R9|round.c|s/\(lock->priv.attempt.open \| rl_suspects\(c, lock\)\)/lock->priv.attempt.open/|a key that a command of a former connection may have created proves nothing
 R9|round.c|s/rl_set\(&lock->priv.attempt.open, sent\);//|so does one that a command of this connection may have created
-R9|vote.c|s/rl_clear\(&lock->priv.todo, bit\);(\s+\} else if)/;$1/|a key that was created before the round asked proves nothing
+R9|vote.c|s/rl_clear\(&lock->priv.todo, bit\);( \/\* its key is younger)/;$1/|a key that was created before the round asked proves nothing
 R8b|vote.c|s/\(reply->vote == RL_YES \|\| reply->vote == RL_REPAIRED\) &&/reply->vote == RL_YES \&\&/|the token on the node proves that the repair has run, but not when
 R9|vote.c|s/if \(vote != RL_REPAIRED \|\|/if (1 ||/|a repaired node counts after its next confirmation
 R8b|vote.c|s/\(lock->priv.attempt.again & ~unanswered & bit\)/(lock->priv.attempt.again \& bit)/|at most one unanswered command that creates the key
 R8b|vote.c|s/rl_set\(&lock->priv.attempt.suspect, bit\);/;/|an unanswered command of a former connection counts as unanswered
 R9|pipeline.c|s/role = RL_STALE;/;/|a late reply to a repair makes no member
-R8b|pipeline.c|s/(role == RL_LATE && !rl_is\(command, )RL_CREATING/$1RL_TAKING/|an unanswered command of an earlier round counts as unanswered
+R8b|pipeline.c|s/if \(rl_is\(command, RL_CREATING\)\)(\s+new_owner = r)/if (rl_is(command, RL_TAKING))$1/|an unanswered command of an earlier round counts as unanswered
 R8b|vote.c|s/rl_clear\(&lock->priv.attempt.suspect, bit\);//|the token on the node proves that the unanswered command has run
 R8b|node.c|s/rl_clear\(&c->priv.abandoned, node->priv.bit\); \/\* another/; \/* another/|another server process never runs an unanswered command
 R8b|round.c|s/role = rl_is\(command, RL_CREATING\) \? RL_STALE : RL_NOBODY;/role = RL_NOBODY;/|a vote that does not count is tracked as unanswered
@@ -198,8 +198,7 @@ R10|redlock.c|s/rl_past\(c, lock->priv.due_us\) && rl_renewals\(lock\) == 1/0/|t
 R10|redlock.c|s/rl_not_after\(&end_us, ([^;]*)\);/end_us = $1;/|an extension with a shorter TTL is due after a third of that TTL
 R10|redlock.c|s/lock->ttl_ms - lock->ttl_ms \/ 3/0/|an extension is due after a third of the TTL
 R10|redlock.c|s/else if \(rl_past\(c, lock->valid_until_us\)\)\s+rl_roll_back/else if (0) rl_roll_back/|the loss when the validity is over
-R11|round.c|s/rl_end_round\(c, lock\);( \/\* late ones)/$1/|a round discards the votes that an earlier one waits for
-R11|client.c|s/rl_forget\(client, lock\);( \/\* in whatever)/$1/|a release discards the replies to an earlier command
+R11|round.c|s/rl_end_round\(c, lock, RL_LATE\);( \/\* those)/$1/|a round discards the votes that an earlier one waits for
 R10|redlock.c|s/return end_us > rest_us \? end_us - rest_us : 0;/return lock->priv.at.started_us + lock->ttl_ms \/ 3 * RL_MS_US;/|auto-extension that starts late extends at once
 R10|redlock.c|s/if \(rl_renewals\(lock\) == 0\)/if (status != REDLOCK_OK || rl_renewals(lock) == 0)/|an automatic extension that failed is tried again
 R10|redlock.c|s/soon_us \+ \(lock->valid_until_us - c->priv.now_us\) \/ 4/lock->valid_until_us/|tried again in time
@@ -226,7 +225,7 @@ R16|redlock.c|s/rl_use_fencing\(lock\) && rl_is_quorum\(c, lock->granted\)/0/|th
 R16|core.h|s/(lock->fencing_token = count;)\s+lock->priv.round.agreed = 0;/$1/|a higher count does not agree
 R16|core.h|s/if \(count == lock->fencing_token\)//|a lower count does not agree
 R16|redlock.c|s/rl_count_confirm\(lock\) > RL_CONFIRMS_MAX/0/|a limit on the rounds that raise the counter
-R16|redlock.c|s/(rl_await\(c, lock, RL_IN_CONFIRM\);)\s+rl_ask_nodes\(c, lock\);/$1/|the next round that raises the counter starts at once
+R16|redlock.c|s/(rl_await_votes\(c, lock, RL_IN_CONFIRM\);)\s+rl_ask_nodes\(c, lock\);/$1/|the next round that raises the counter starts at once
 R16|command.c|s/number > 0 && number < RL_FENCING_TOKEN_MAX/number > 0/|the largest counter that a Lua number represents exactly
 R16|core.h|s/wall_us < RL_WALL_MAX_US \? wall_us : 0/0/|the proposal for the counter from the wall clock
 R16|core.h|s/wall_us < RL_WALL_MAX_US \? wall_us : 0/wall_us/|a broken wall clock is not proposed
@@ -247,8 +246,8 @@ R18|command.c|s/return c->priv.settings.longest_ttl_ms != 0 &&/return 0 \&\&/|th
 R18|node.c|s/else if \(vote == RL_LATER\)(\s+rl_quarantine)/else if (0)$1/|the node's error says why it does not vote
 R15|redlock.c|s/rl_has_failed\(c, lock, c->priv.all\)/!rl_past(c, lock->priv.due_us) \&\& $&/|the bound of an attempt
 R15|core.h|s/RL_READS_MAX = [^}]*}/RL_READS_MAX = 100000000 }/|a limit on reads from a node that sends endlessly
-R15|policy.c|s/lock != NULL && lock->ttl_ms/0 \&\& lock->ttl_ms/|an attempt takes at most a quarter of the TTL
-R15|redlock.c|s/rl_not_after\(&lock->priv.due_us, lock->valid_until_us\);(\s+\}\s+rl_ask_nodes)/;$1/|an extension takes no longer than the validity that is left
+R15|core.h|s/lock->ttl_ms \* \(RL_MS_US \/ 4\)/lock->ttl_ms * RL_MS_US/|an attempt takes at most a quarter of the TTL
+R15|round.c|s/if \(lock->priv.state == RL_IN_EXTEND && lock->priv.asked_us < lock->valid_until_us\)/if (0)/|an extension takes no longer than the validity that is left
 R5|pipeline.c|s/if \(!\(c->priv.out.unsent & bit\)\)(\s+node->priv.cursor)/if (1)$1/|unsent bytes of a node are sent first
 R5|pipeline.c|s/if \(!\(c->priv.out.unsent & bit\)\)\s+node->priv.cursor = c->priv.out.used;//|a cursor begins where the first bytes for its node stand
 R5|pipeline.c|s/ && next\[-1\].nodes == nodes//|bytes for other nodes are a separate run
@@ -258,8 +257,8 @@ R5|pipeline.c|s/from \+= \(unsigned\)moved;/from = to;/|bytes that a socket did 
 R5|pipeline.c|s/if \(nodes & 1\)\s+rl_transmit\(c, node\);/;/|buffered bytes are sent before others are added
 R5|pipeline.c|s/rl_out_sent\(c, bit\);(\s+rl_clear\(&c->priv.full)/$1/|unsent bytes of a broken connection go to no other connection
 R5|node.c|s/if \(rl_jams\(c, node\)\)/if (0)/|a node that keeps the buffer full gets a shorter timeout
-R15|node.c|s/rl_patience_ms\(c, NULL\) \* 500U/c->priv.settings.node_timeout_ms * 500U/|that shorter timeout is longer if the round trips of a quorum are long
-R15|node.c|s/(jammed_us \+ )(rl_patience_ms\(c, NULL\) \* 500U)/$1(node->rtt_us * 2 > $2 ? node->rtt_us * 2 : $2)/|that shorter timeout does not depend on the node's own round trip
+R15|node.c|s/rl_decision_us\(c\) \* 3 \/ 2/0/|that shorter timeout is longer if the round trips of a quorum are long
+R15|node.c|s/(jammed_us \+ )(rl_jam_us\(c\))/$1(node->rtt_us * 2 > $2 ? node->rtt_us * 2 : $2)/|that shorter timeout does not depend on the node's own round trip
 R5|pipeline.c|s/c->priv.jammed = 1;/;/|a full buffer is noted
 R5|pipeline.c|s/c->priv.out.runs = c->priv.jammed = 0;/c->priv.out.runs = 0;/|a broken connection clears the note of a full buffer
 R6|redlock.c|s/!c->priv.jammed &&//|no attempt begins while the buffer is full
@@ -271,15 +270,15 @@ R5|pipeline.c|s/rl_clear\(&c->priv.full, bit\);(\s+memset)/$1/|a broken connecti
 R5|node.c|s/(rl_pop\(node\);)\s+rl_clear\(&c->priv.full, node->priv.bit\);/$1/|a reply frees one of the node's slots
 R5|pipeline.c|s/if \(count == 0\)(\s+node->priv.mark_us)/if (0)$1/|a stall is measured from the first unanswered command
 R18|command.c|s/ && rl_run\(m->node\) != 0;/;/|no marker is written for an unknown run_id
-R8|round.c|s/rl_redirect\(c, lock, lock->priv.waits, lock, RL_LATE\);/;/|a reply after the decision counts as late
-R16|redlock.c|s/rl_end_round\(c, lock\);(\s+rl_set\(&lock->members)/rl_forget(c, lock);$1/|a grant after the counters are known counts as late
-R16|pipeline.c|s/(role == RL_LATE && !rl_is\(command, RL_CREATING)\)/$1 | 1 << RL_CONFIRM)/|a confirmation of the counter after the decision does not count
-R16|redlock.c|s/rl_end_round\(c, lock\);(\s+rl_set\(&lock->members)/if (lock->priv.state == RL_IN_ASK) rl_end_round(c, lock); lock->priv.waits = 0;$1/|a confirmation of an earlier proposal does not count
+R8|round.c|s/rl_redirect\(c, lock, lock->priv.waits & ~behind, lock, role\)/0/|a reply after the decision counts as late
+R16|redlock.c|s/rl_end_round\(c, lock, RL_LATE\);(\s+rl_set\(&lock->members)/rl_forget(c, lock);$1/|a grant after the counters are known counts as late
+R16|pipeline.c|s/else if \(command != RL_EXTEND\)/else if (command != RL_EXTEND \&\& command != RL_CONFIRM)/|a confirmation of the counter after the decision does not count
+R16|redlock.c|s/rl_end_round\(c, lock, RL_LATE\);(\s+rl_set\(&lock->members)/if (lock->priv.state == RL_IN_ASK) rl_end_round(c, lock, RL_LATE); lock->priv.waits = 0;$1/|a confirmation of an earlier proposal does not count
 R8b|vote.c|s/if \(reply->role == RL_STALE\)/if (0)/|a late reply that does not count makes no confirmed node
 R8|vote.c|s/(if \(reply->role != RL_VOTER\)\s+)return; \/\* decided/$1rl_set(\&lock->priv.round.broken, bit); else \/* decided/|a node that disconnects after the decision has not failed
 R4|vote.c|s/if \(REDLOCK_DIAGNOSIS && reply->command == RL_PTTL\)/if (0)/|the reply to PTTL is no reply to a release
 R4|redlock.c|s/lock->priv.todo \| lock->priv.attempt.again \|/lock->priv.attempt.again |/|a release that could not be sent in time is owed to the node
-R5|node.c|s/c->priv.jammed_us \+ rl_patience_ms/node->priv.mark_us + rl_patience_ms/|the shorter timeout begins when the buffer is full
+R5|node.c|s/c->priv.jammed_us \+ rl_jam_us/node->priv.mark_us + rl_jam_us/|the shorter timeout begins when the buffer is full
 R5|node.c|s/rl_not_after\(&due_us, (c->priv.jammed_us [^;]*)\);/due_us = $1;/|and gives no more time than stall_ms
 R5|client.c|s/REDLOCK_READABLE \| REDLOCK_WRITABLE\);(\s+c->priv.now_us)/REDLOCK_READABLE);$1/|after a pause of the program a node may accept bytes at once
 R8b|node.c|s/for \(n = c->priv.count; n > 0; n--, other\+\+\)/rl_clear(\&c->priv.abandoned, node->priv.bit); $&/|a refused server proves nothing about another server
@@ -291,7 +290,6 @@ R9|vote.c|s/rl_clear\(&lock->refused, bit\);/;/|a node that is repaired has not 
 R8|vote.c|s/(rl_set\(&lock->refused, bit\);\s+)rl_clear\(&lock->granted, bit\);/$1;/|the last vote of a node replaces the one before
 R9|redlock.c|s/(?=if \(lock->priv.outcome == REDLOCK_CANCELLED\) \{\s+rl_set_renewals)/if (lock->priv.due_us == 0) rl_begin_round(c, lock); /|the votes tell why a lock is lost, also if they came before the extension
 R4|redlock.c|s/(if \(lock->priv.outcome == REDLOCK_CANCELLED\) \{\s+rl_roll_back)/rl_ask_nodes(c, lock); $1/|a cancelled attempt asks no more nodes
-R9|redlock.c|s/else if \(!rl_is_quorum\(c, lock->members\)\)/else if (rl_ask_nodes(c, lock), !rl_is_quorum(c, lock->members))/|a lost lock is not repaired
 R6|redlock.c|s/(operation == REDLOCK_OP_RELEASE\)\s+)lock->granted = lock->refused = lock->failed = 0;/$1;/|an operation begins without the votes of the one before
 R10|redlock.c|s/if \(operation == REDLOCK_OP_ACQUIRE \|\| operation == REDLOCK_OP_RELEASE\)/if (1)/|auto-extension keeps the votes of the acquire until its first round
 R5|pipeline.c|s/nodes &= c->priv.all;/;/|a lock may have been that of a client with more nodes
@@ -303,7 +301,14 @@ R14|round.c|s/if \(mute \|\| lock->priv.state/if (lock->priv.state/|a node that 
 R4|vote.c|s/if \(REDLOCK_OWED_MAX > 0 && reply->role == RL_OWED\)/if (0)/|the answer to a release that is owed is no vote
 R4|redlock.c|s/rl_redirect\(c, lock, unanswered, owed, RL_OWED\);//|a late reply to a release answers the owed release
 R8b|node.c|s/if \(rl_is\(reply->command, RL_CREATING\)\)(\s+rl_note_abandoned)/if (0)$1/|commands of other locks that a server process may still run
-R6|node.c|s/\(request->role == RL_VOTER \|\| /(1 || /|late replies do not count for the round trip
+R15|round.c|s/lock->priv.asked_us \+ node->priv.timeout_us/lock->priv.asked_us + rl_patience_us(c)/|a far node has more time than the near ones
+R9|pipeline.c|s/else if \(command != RL_EXTEND\)/else/|a late reply to an extension says whether the key is there
+R9|client.c|s/while \(rl_wait\(c, 0\) && \+\+turns < RL_CATCH_UP_MAX\)\s+;/;/|a blocking call first reads what has come
+R9|vote.c|s/rl_past\(c, lock->valid_until_us\) && rl_is_quorum\(c, lock->members\)/rl_past(c, lock->valid_until_us)/|a lock without a quorum of members is not repaired
+R11|redlock.c|s/lock->priv.todo = lock->priv.attempt.asked & c->priv.all;/;/|a release asks no node that was not sent the lock
+R4|redlock.c|s/found == NULL && !rl_is_awaited\(c, owed\)/0/|a node that has failed uses up no room for releases
+R15|client.c|s/client->priv.due_us = REDLOCK_NEVER; \/\* all/\/* all/|a tick that follows at once does not end the measurement
+R15|node.c|s/if \(node->priv.timed == 1\)/if (node->priv.timed > 0)/|a round trip ends with the reply to the timed request
 R5|pipeline.c|s/rl_clear\(&c->priv.in\[node->state\], bit\);//|a node is in one state
 R5|client.c|s/client->priv.all = client->priv.in\[REDLOCK_NODE_IDLE\] =/client->priv.all =/|a node is idle at first
 QR5|node.c|s/if \(node->priv.count > 0\)\s+return; \/\* the locks/\/* the locks/|a reconnect waits until all requesters have the failure
@@ -317,7 +322,7 @@ R13|vote.c|s/rl_void_votes\(c, node\);/rl_clear(\&c->priv.broke, node->priv.bit)
 R5|vote.c|s/\} else if \(!\(lock->priv.todo & bit\)\) \{/} else {/|a lock that waits for a connection notices that it has failed
 R5|pipeline.c|s/mark_us = rl_now\(c\)/mark_us = c->priv.io->now_us(c->priv.io->context)/|a clock that steps back does not end the pause
 R13|vote.c|s/rl_disagree\(lock, bit\);/;/|confirmations of the counter on such a connection do not count
-R15|redlock.c|s/if \(rl_past\(c, lock->priv.due_us\)\)( \{\s+rl_too_slow)/if (rl_past(c, lock->priv.due_us) \&\& lock->priv.state != RL_IN_EXTEND)$1/|the bound of an extension
+R15|redlock.c|s/if \(rl_past\(c, lock->priv.due_us\)\)(\s+lock->priv.due_us = rl_mark_late)/if (rl_past(c, lock->priv.due_us) \&\& lock->priv.state != RL_IN_EXTEND)$1/|the bound of an extension
 R5|client.c|s/rl_set\(&client->priv.busy, node->priv.bit\);//|a node with events is handled
 R5|client.c|s/rl_past\(c, c->priv.due_us\) \? c->priv.all : 0U/0U/|all nodes are handled when a deadline passes
 QR5|pipeline.c|s/count \+ \(owner != NULL\) >=/count >=/|the last slot is for commands without a requester
@@ -327,7 +332,7 @@ QR5|pipeline.c|s/rl_set_part\(node, 0\);\n(\s+if \(--node)/$1/|the count of repl
 QR5|pipeline.c|s/if \(--node->priv.requests\[node->priv.first\].repeats > 0\)\n\s+return;//|a shared slot expects as many replies as commands
 QR5|pipeline.c|s/if \(\+\+node->priv.first == REDLOCK_PIPELINE_MAX\)\n\s+node->priv.first = 0;/++node->priv.first;/|the ring of slots wraps around
 QR5|pipeline.c|s/at < REDLOCK_PIPELINE_MAX \? at : at - REDLOCK_PIPELINE_MAX/at % (REDLOCK_PIPELINE_MAX - 1)/|the ring uses all of its slots
-QR5|pipeline.c|s/ && \(new_owner == NULL \|\| request->role < RL_LATE\)//|only votes are redirected to another requester
+QR5|pipeline.c|s/ && \(role == RL_NOBODY \|\| request->role < RL_LATE\)//|only votes are redirected to another requester
 QR5|pipeline.c|s/if \(node->priv.sought >= node->priv.count\)\s+node->priv.sought = 0;//|a search begins again with the oldest request
 QR4|node.c|s/ \|\| \(REDLOCK_OWED_MAX > 0 && request->role == RL_OWED\)//|a repeated release waits for its own reply only
 QR5|pipeline.c|s/request->role = \(uint8_t\)role;//|a redirected reply gets the new role
@@ -351,7 +356,7 @@ QR5|node.c|s/rl_part\(node\) > rl_main_part\(command\) && !\(command & RL_WITH_S
 QR5|node.c|s/rl_main_part\(command\) \+ behind/rl_main_part(command)/|PTTL and WAITAOF have separate replies
 QR5|node.c|s/else if \(rl_part\(node\) < main\)/else if (0)/|the reply to CACHING is not the reply to the command
 QR8b|core.h|s/rl_set\(&c->priv.abandoned, node->priv.bit\);/;/|commands that may still run on a node are noted
-QR5|node.c|s/jammed_us \+ rl_patience_ms\(c, NULL\) \* 500U/jammed_us + c->priv.settings.stall_ms * RL_MS_US/|a node that keeps the buffer full gets a shorter timeout
+QR5|node.c|s/jammed_us \+ rl_jam_us\(c\)/jammed_us + c->priv.settings.stall_ms * RL_MS_US/|a node that keeps the buffer full gets a shorter timeout
 R5|pipeline.c|s/nodes &= rl_up\(c\);(\s+if \(nodes)/;$1/|nothing is queued for a broken connection
 END
 }

@@ -3232,16 +3232,22 @@ static void roll_faults(int i)
         fake_put(i, "k", "other", 300 + roll(5000));
 }
 
-/* The longest time for a vote: node_timeout_ms, or three round trips. */
-static uint64_t vote_us(void)
+static uint64_t vote_us; /* the longest time for a vote since it was set to 0 */
+
+static void note_vote_us(const struct redlock_node *all, unsigned count)
 {
-    uint64_t us = settings.node_timeout_ms * (uint64_t)MS;
     unsigned i;
 
-    for (i = 0; i < client.priv.count; i++)
-        if (us < 3 * (uint64_t)nodes[i].rtt_us + MS)
-            us = 3 * (uint64_t)nodes[i].rtt_us + MS;
-    return us;
+    for (i = 0; i < count; i++)
+        if (vote_us < all[i].priv.timeout_us)
+            vote_us = all[i].priv.timeout_us;
+}
+
+static void wait_and_note_votes(void *context, struct redlock_node *all, unsigned count,
+                                uint64_t timeout_us, uint8_t *events)
+{
+    note_vote_us(all, count);
+    fake_io()->wait(context, all, count, timeout_us, events);
 }
 
 /* How long redlock.h says that the call may block; without a wait for each attempt that it has made. */
@@ -3260,20 +3266,24 @@ static uint64_t promised_us(int call, uint32_t wait_ms, uint64_t us)
 /* The three calls in any order, on servers with any faults. Returns 0 if one takes longer than promised. */
 static int rolled_calls_are_bounded(uint32_t seed)
 {
+    static struct redlock_io io;
     unsigned i, k, count;
 
+    io = *fake_io();
+    io.wait = wait_and_note_votes;
     dice = seed;
     memset(&settings, 0, sizeof settings);
     settings.node_timeout_ms = 5 + roll(100);
     settings.stall_ms = settings.node_timeout_ms * (1 + roll(20));
     count = 1 + roll(REDLOCK_NODES_MAX < 5 ? REDLOCK_NODES_MAX : 5);
     begin(count);
+    client.priv.io = &io;
     fake_unlogged = 1;
     lock.ttl_ms = 1000 + roll(60000);
     set_use_fencing(&lock, REDLOCK_FENCING && one_in(4));
     for (k = 0; k < 12; k++) {
         uint32_t wait_ms = one_in(2) ? roll(400) : 0;
-        uint64_t start, before_us = vote_us(), us;
+        uint64_t start;
         int call = (int)roll(3);
 
         for (i = 0; i < count; i++)
@@ -3284,9 +3294,10 @@ static int rolled_calls_are_bounded(uint32_t seed)
         if (call == 0)
             redlock_abandon(&client, &lock);
         start = fake_now_us;
+        vote_us = 0;
         (void)(call == 0 ? acquire(wait_ms) : call == 1 ? extend() : release(wait_ms));
-        us = vote_us() < before_us ? before_us : vote_us();
-        if (since(start) > (long)promised_us(call, wait_ms, us) + 2 * MS)
+        note_vote_us(nodes, count);
+        if (since(start) > (long)promised_us(call, wait_ms, vote_us) + 2 * MS)
             return 0;
     }
     redlock_deinit(&client);
@@ -3307,8 +3318,7 @@ static void r15_blocking_calls_are_bounded(void)
 }
 
 static uint64_t next_change_us;
-static long
-    vote_ms; /* the longest time of a vote in this run: node_timeout_ms, or three round trips */
+static long vote_ms; /* the longest time of a vote in this run */
 
 /* A node hangs or goes on, or another client acquires or releases the lock there. */
 static void change_a_node(unsigned count)
@@ -3341,8 +3351,8 @@ static void wait_while_nodes_change(void *context, struct redlock_node *all, uns
     unsigned i;
 
     for (i = 0; i < count; i++)
-        if ((long)(3 * all[i].rtt_us / MS) >= vote_ms)
-            vote_ms = (long)(3 * all[i].rtt_us / MS) + 1;
+        if ((long)((all[i].priv.timeout_us + MS - 1) / MS) > vote_ms)
+            vote_ms = (long)((all[i].priv.timeout_us + MS - 1) / MS);
     fake_io()->wait(context, all, count, timeout_us < left_us ? timeout_us : left_us, events);
     if (fake_now_us < next_change_us)
         return;
@@ -3384,11 +3394,254 @@ static void r15_the_longest_acquire(uint32_t wait_ms, long votes)
     ok(failed > 500, "r15: %u fail", failed);
 }
 
+/* ---- Distances, and calls that are far apart --------------------------------------------------- */
+
+/* Between two blocking calls nothing is read. */
+static void gap(uint64_t us)
+{
+    fake_now_us += us;
+}
+
+/* Node 2 fails: it is gone, hangs, never comes up, or refuses to create keys. */
+static const char *const failure_names[] = {"gone", "hung", "never up", "out of memory"};
+
+static void fail_node_2(unsigned how)
+{
+    fake_nodes[2].hung = how == 1;
+    fake_nodes[2].never_up = how == 2;
+    if (how == 3)
+        fake_nodes[2].reply = "-OOM command not allowed when used memory > 'maxmemory'.\r\n";
+    if (how == 0)
+        make_unreachable(2);
+    if (how == 2)
+        fake_break(2);
+}
+
+/* So many calls until one succeeds; 20: none does. */
+static int calls_until_ok(int (*call)(void), uint64_t gap_us)
+{
+    int calls;
+
+    for (calls = 1; calls < 20; calls++) {
+        gap(gap_us);
+        if (call() == REDLOCK_OK)
+            break;
+    }
+    return calls;
+}
+
+static int acquire_at_once(void)
+{
+    return acquire(0);
+}
+
+/* Nodes 0 and 2 are near, node 1 is far. When node 2 fails, the lock needs the far one. */
+static void r15_a_far_node_is_needed(unsigned how, uint64_t rtt_us)
+{
+    int calls;
+
+    begin_with_defaults(3);
+    set_distance(1, rtt_us);
+    warm_up();
+    fake_pass(&client, 1000 * MS);
+    fail_node_2(how);
+    calls = calls_until_ok(acquire_at_once, 100 * MS);
+    ok(calls <= 3, "r15: %s, the other one is far: acquired at call %d", failure_names[how], calls);
+    calls = calls_until_ok(extend, 100 * MS);
+    ok(calls <= 3, "r15: extended at call %d", calls);
+    is_int(release(1000), REDLOCK_OK, "r15: released");
+}
+
+/* The round trip grows from 1 to 80 ms, and later to 300 ms, while calls are far apart. Node 2 may have failed. */
+static void r15_a_distance_that_grows_between_calls(uint64_t gap_us, unsigned failed)
+{
+    int i, calls;
+
+    begin_with_defaults(3);
+    lock.ttl_ms = 120000;
+    for (i = 0; i < 3; i++)
+        set_distance(i, MS);
+    warm_up();
+    is_int(acquire(0), REDLOCK_OK, "r15: held");
+    fake_pass(&client, 100 * MS);
+    if (failed)
+        make_unreachable(2);
+    set_distance(1, 80 * MS);
+    set_distance(2, 80 * MS);
+    calls = calls_until_ok(extend, gap_us);
+    ok(calls <= 3, "r15: 80 ms away: extended at call %d", calls);
+    ok(nodes[1].rtt_us < 100 * MS, "r15: the gap is not measured: %lu us",
+       (unsigned long)nodes[1].rtt_us);
+    set_distance(1, 300 * MS);
+    set_distance(2, 300 * MS);
+    calls = calls_until_ok(extend, gap_us);
+    ok(calls <= 4, "r15: 300 ms away: extended at call %d", calls);
+}
+
+/* One request at a time is timed, whatever is sent before and behind it. */
+static void r15_a_round_trip_of_several_requests(void)
+{
+    unsigned i;
+
+    begin_with_defaults(1);
+    make_many(30);
+    set_distance(0, 40 * MS);
+    warm_up();
+    fake_pass(&client, 1000 * MS);
+    for (i = 0; i < 30 && i < REDLOCK_PIPELINE_MAX; i++) {
+        start_many(i, i + 1, 1000);
+        fake_pass(&client, 7 * MS);
+    }
+    fake_pass(&client, 100 * MS);
+    ok(nodes[0].rtt_us > 39500 && nodes[0].rtt_us < 41500, "r15: a round trip of 40 ms: %lu us",
+       (unsigned long)nodes[0].rtt_us);
+    redlock_deinit(&client);
+}
+
+/* The replies come while the process is paused, between `wait` and the tick: they are in time. */
+static void r15_a_pause_before_the_tick(void)
+{
+    begin_with_defaults(3);
+    warm_up();
+    is_int(acquire(0), REDLOCK_OK, "r15: held");
+    redlock_extend_start(&client, &lock);
+    redlock_tick(&client);
+    gap(200 * MS);
+    redlock_tick(&client);
+    is_int(lock.status, REDLOCK_OK, "r15: the replies that are here count");
+}
+
+/* Node 2 replies later than the others, and restarts empty. Blocking calls must repair it. */
+static void r09_a_slower_node_is_repaired(uint64_t gap_us)
+{
+    int i;
+
+    begin_with_defaults(3);
+    for (i = 0; i < 3; i++)
+        fake_nodes[i].delay_us = i == 2 ? 1600 : 1000;
+    warm_up();
+    is_int(acquire(0), REDLOCK_OK, "r09: held");
+    fake_pass(&client, 20 * MS);
+    is_int(extend(), REDLOCK_OK, "r09: extended");
+    fake_restart(2);
+    for (i = 0; i < 20 && !(has_token(2, &lock) && lock.members == 7); i++) {
+        gap(gap_us);
+        is_int(extend(), REDLOCK_OK, "r09: extended while one node is empty");
+    }
+    ok(i < 20, "r09: the slower node has the key and is a member after %d calls", i);
+}
+
+/* The server has closed an idle connection between two calls. The lock must be on all nodes nevertheless. */
+static void r08b_closed_between_two_calls(void)
+{
+    int i;
+
+    begin_with_defaults(3);
+    warm_up();
+    gap(1000 * MS);
+    fake_break(2);
+    gap(1000 * MS);
+    is_int(acquire(0), REDLOCK_OK, "r08b: one connection was closed: held");
+    for (i = 0; i < 3; i++) {
+        gap(100 * MS);
+        is_int(extend(), REDLOCK_OK, "r08b: extended");
+    }
+    ok(has_token(2, &lock), "r08b: the third node has the key");
+    is_int(lock.members, 7, "r08b: and is a member");
+}
+
+/* A bare quorum holds the lock, and one of it has lost the key, as a late reply says. Another client may have had
+   the lock: it is lost, and not repaired. */
+static void r09_a_lost_lock_is_not_repaired(void)
+{
+    begin_with_defaults(3);
+    fake_nodes[2].refuses = 1;
+    warm_up();
+    is_int(acquire(0), REDLOCK_OK, "r09: held on two of three");
+    fake_delete(1, "k");
+    fake_nodes[1].delay_us = 60 * MS;
+    redlock_extend_start(&client, &lock);
+    is_int(wait_for(&lock, 1000 * MS), REDLOCK_UNREACHABLE, "r09: the second one is late");
+    fake_pass(&client, 200 * MS);
+    ok(fake_find(1, "k", 1) == NULL, "r09: it has lost the key, and is not repaired");
+    is_int(extend(), REDLOCK_LOST, "r09: lost");
+    is_int(lock.refused, 2, "r09: the votes say why");
+}
+
+/* A host that hangs was never sent the lock: a release does not wait for it. */
+static void r11_a_release_asks_nodes_that_may_have_the_key(void)
+{
+    uint64_t start;
+
+    begin_with_defaults(3);
+    fake_nodes[2].hung = 1;
+    is_int(acquire(0), REDLOCK_OK, "r11: held on two of three");
+    start = fake_now_us;
+    is_int(release(100), REDLOCK_OK, "r11: released");
+    ok(since(start) < 10 * MS, "r11: at once: %ld us", since(start));
+    is_int(acquire(0), REDLOCK_OK, "r11: held again");
+    start = fake_now_us;
+    release(0);
+    ok(since(start) < 10 * MS, "r11: without a wait, at once: %ld us", since(start));
+}
+
+/* Node 2 hangs when locks are released, and then goes down. The release of another lock, which node 1 cannot run at
+   first, must be repeated. */
+static void r04_a_failed_node_uses_no_room(void)
+{
+    int i;
+
+    begin_with_defaults(3);
+    lock.ttl_ms = 60000;
+    make_many(REDLOCK_OWED_MAX);
+    for (i = 0; i < REDLOCK_OWED_MAX; i++) {
+        many[i].ttl_ms = 60000;
+        redlock_acquire(&client, &many[i], 0);
+    }
+    is_int(acquire(0), REDLOCK_OK, "r04: held");
+    fake_pass(&client, 20 * MS);
+    fake_nodes[2].hung = 1;
+    for (i = 0; i < REDLOCK_OWED_MAX; i++)
+        redlock_release(&client, &many[i], 100);
+    fake_nodes[2].refuses = 1;
+    fake_pass(&client, 2000 * MS);
+    fake_nodes[1].reply = "-BUSY Redis is busy running a script.\r\n";
+    release(50);
+    fake_nodes[1].reply = NULL;
+    fake_pass(&client, 1000 * MS);
+    ok(fake_find(1, "k", 1) == NULL, "r04: the release is repeated where the node was busy");
+}
+
+static void distances_and_gaps(void)
+{
+    unsigned how;
+
+    for (how = 0; how < 4; how++) {
+        r15_a_far_node_is_needed(how, 80 * MS);
+        r15_a_far_node_is_needed(how, 150 * MS);
+    }
+    r15_a_distance_that_grows_between_calls(800 * MS, 0);
+    r15_a_distance_that_grows_between_calls(2000 * MS, 0);
+    r15_a_distance_that_grows_between_calls(2000 * MS, 1);
+    r15_a_pause_before_the_tick();
+    r15_a_round_trip_of_several_requests();
+    if (REDLOCK_REPAIR) {
+        r09_a_slower_node_is_repaired(0);
+        r09_a_slower_node_is_repaired(100 * MS);
+        r08b_closed_between_two_calls();
+        r09_a_lost_lock_is_not_repaired();
+    }
+    r11_a_release_asks_nodes_that_may_have_the_key();
+    if (REDLOCK_OWED_MAX > 0)
+        r04_a_failed_node_uses_no_room();
+}
+
 int main(void)
 {
     int how;
 
     late_commands();
+    distances_and_gaps();
     every_node();
     if (REDLOCK_AUTO_EXTEND)
         automatic_extensions();

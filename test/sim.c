@@ -6,7 +6,8 @@
        sim FIRST trace           one run, event by event
 
    Each run draws a profile and its faults. Profile ANY draws up to 5 clients, 7 servers and all kinds of
-   faults. The other profiles are small; each is for one class of defects. CALLS, in one run of eight, draws the
+   faults. DISTANT, in one run of eight, has one client with the default time limits, which makes blocking calls
+   in half of these runs: between two calls it reads nothing. The other profiles are small; each is for one class of defects. CALLS, in one run of eight, draws the
    settings too, and makes calls that follow each other at once, in every state of a lock. A client that ends may
    be followed by one with fewer nodes, or with all of them again, which uses the same locks.
 
@@ -22,6 +23,9 @@
 
    While there is no fault there are more invariants: a lock is on all servers soon after its acquire, and those
    that were asked at its start are members; a lock with auto-extension is not lost; no acquire fails.
+
+   While a majority of servers is healthy, in DISTANT: an acquire that may wait succeeds, no lock is lost, and after a
+   change few extensions fail; after some more of them each server has the key and is a member.
 
    At the end of a run all faults end. After that every lock can be acquired within its ttl, all results are
    correct, and no key is left.
@@ -100,6 +104,7 @@ enum profile {
     HAND_OFF,  /* hand-offs of locks to other clients */
     DUPLICATE, /* one server is listed twice */
     CALLS,     /* all settings, and any call at any time, also while others are under way */
+    DISTANT,   /* changing distances of 0.1 to 300 ms; a minority fails; calls with long gaps */
     PROFILES
 };
 
@@ -131,7 +136,8 @@ struct link {
     int open;    /* the client has it */
     int served;  /* the server has it */
     int full;
-    int midway; /* the client has sent a part of a command last */
+    int midway;  /* the client has sent a part of a command last */
+    int creates; /* it was sent a command that creates a key */
     struct flow back;
     int refused;       /* the server was down */
     unsigned node;     /* of the client's list */
@@ -152,6 +158,7 @@ struct machine {
     uint64_t delay_us;
     uint64_t far_us; /* one way, besides all other delays */
     int down, bad_reply;
+    int no_memory;              /* 1: it refuses to create keys, 2: also to extend them */
     char refused[REFUSALS][16]; /* the first bytes of the tokens that it refused last */
     unsigned refusals;
     struct link *served[SERVER_LINKS]; /* its connections */
@@ -176,6 +183,7 @@ struct record {
     unsigned filled[SERVERS]; /* c->filled at the start of the operation */
     unsigned connected;       /* bit i: node i was ready at the start of the operation */
     uint16_t extended;        /* lock->extended at the last check */
+    unsigned asked;           /* nodes that may have had the key when the operation began */
     redlock_mask proven; /* nodes that prove, without a clock, that no other client had the lock */
     uint8_t handed_off;  /* 1: handed off to another client */
     uint8_t to_release;  /* 1: it was acquired, and no release has succeeded since */
@@ -197,7 +205,9 @@ struct client {
     uint64_t paused_us;     /* the sum of its pauses */
     uint64_t busy_until_us; /* until then each call of redlock_tick completes another operation */
     uint8_t interest[SERVERS];
-    unsigned listed;            /* it has the first so many nodes */
+    unsigned
+        doubtful;    /* servers where a command of lock 0 that creates the key may run late. R8b */
+    unsigned listed; /* it has the first so many nodes */
     int link[SERVERS];          /* of each node: index in `links`; -1: none */
     uint64_t heard_us[SERVERS]; /* when it has received bytes from each node last */
     int hole[SERVERS];
@@ -207,7 +217,8 @@ struct client {
     uint64_t window_us;       /* since then it has started so many operations, */
     unsigned starts, connects[SERVERS], commands[SERVERS]; /* and has sent so much to each node */
     unsigned lock_count;
-    int blocked; /* in a blocking call */
+    int blocked; /* in a blocking call, or busy between two: it is not served */
+    int calling; /* the next operation is a blocking call */
 };
 
 /* A successful acquire. */
@@ -246,6 +257,7 @@ static uint64_t slowest_us; /* the longest time that slow servers have added to 
 static unsigned lock_count; /* of each client */
 static int in_moves;  /* LATE, CALLS: the simulator plays moves in a certain order, see move() */
 static int bursts;    /* HEALTHY: one client with many locks at once, each with its own key */
+static int blocking;  /* DISTANT: the client makes blocking calls */
 static int twin = -1; /* DUPLICATE: the server that is listed twice */
 static int aimed =
     -1; /* when this server refuses an extension, the commands after it are delayed */
@@ -352,6 +364,11 @@ static uint64_t server_us(const struct machine *m)
 }
 
 /* ---- The network ---------------------------------------------------------------------------- */
+
+static uint32_t stall_ms(void)
+{
+    return profile == DISTANT ? 1000 : 4 * node_timeout_ms;
+}
 
 static uint64_t delay_us(const struct machine *m)
 {
@@ -487,12 +504,22 @@ static void set_served(struct link *link, int served)
     }
 }
 
+/* The connection ends. A command that creates the key may still run if it was sent, and is not answered. R8b */
+static void leave_in_doubt(const struct link *link)
+{
+    struct client *c = &clients[link->client];
+
+    if (link->open && link->creates && (c->locks[0].priv.attempt.open >> link->node & 1))
+        c->doubtful |= 1U << link->server;
+}
+
 /* The server closes its end. Replies that it has sent may still arrive. */
 static void link_cut(struct link *link)
 {
     if (!link->served)
         return;
     set_served(link, 0);
+    leave_in_doubt(link);
     stale_clients |= 1U << link->client;
     disturb(&clients[link->client], link->server, now_us);
     flow_clear(&link->to);
@@ -730,7 +757,15 @@ static void run_command(struct link *link, struct mini_command *command)
         else if (command->kind == 'W')
             disturb(&clients[link->client], link->server, now_us);
     }
-    size = mini_run(&m->mini, &link->session, command, reply);
+    if (m->no_memory > 0 &&
+        (takes || command->repairs || (m->no_memory > 1 && command->kind == 'E'))) {
+        static const char oom[] = "-OOM command not allowed when used memory > 'maxmemory'.\r\n";
+        command->changed = 0;
+        size = sizeof oom - 1;
+        memcpy(reply, oom, size);
+    } else {
+        size = mini_run(&m->mini, &link->session, command, reply);
+    }
     note("server %d: client %d %c %.8s: %.*s", link->server, link->client, command->kind,
          has_token ? command->arguments[0].bytes : "        ", (int)size - 2, reply);
     if (takes && !command->changed)
@@ -951,7 +986,7 @@ static int sim_dial(void *context, struct redlock_node *node)
     link->server = server;
     link->node = n;
     link->open = 1;
-    link->full = link->midway = 0;
+    link->full = link->midway = link->creates = 0;
     link->stuck_until_us = link->mute_until_us = link->silent_us = 0;
     link->refused = machines[server].down;
     if (!link->refused)
@@ -995,8 +1030,7 @@ static int has_token(const struct client *c, struct mini_word token, int cancell
 
 /* A lock that is not held any more is not repaired: its key would keep others out (R9). Nor is a cancelled attempt sent
    any further (R4). A connection that was full may send late what was written before. */
-static void check_sets(const struct client *c, const struct link *link, const char *bytes,
-                       unsigned size)
+static void check_sets(const struct client *c, struct link *link, const char *bytes, unsigned size)
 {
     struct mini_command command;
     unsigned used;
@@ -1006,6 +1040,7 @@ static void check_sets(const struct client *c, const struct link *link, const ch
     for (; (used = mini_read(bytes, size, &command)) > 0; bytes += used, size -= used) {
         int acquires = command.kind == 'S' || command.kind == 'M' || command.kind == 'F';
 
+        link->creates |= creates(&command);
         if ((!acquires && !command.repairs) || has_token(c, command.arguments[0], 0))
             continue;
         if (command.repairs)
@@ -1023,6 +1058,9 @@ static int sim_transmit(void *context, struct redlock_node *node, const void *by
 
     a_moment(c);
     if (!link->served) {
+        /* a blocking call has read first: it knows, unless replies before the end are under way */
+        flow_arrive(&link->back, c->here_us);
+        link->creates |= !blocking || link->back.part < link->back.parts_used;
         redlock_set_error(node, "send", "broken pipe");
         return -1;
     }
@@ -1079,6 +1117,7 @@ static void sim_shut(void *context, struct redlock_node *node)
 
     if (!link->open)
         violated("closed twice");
+    leave_in_doubt(link);
     link->open = 0;
     if (link->to.part == link->to.parts_used && machines[link->server].away_until_us == 0)
         set_served(link, 0);
@@ -1100,6 +1139,28 @@ static uint64_t sim_wall(void *context)
     struct client *c = self(context);
 
     return ((uint64_t)1 << 50) + c->here_us + (uint64_t)c->wall_step_us;
+}
+
+static int is_blocked_until(struct client *c, uint64_t until_us, uint8_t *events);
+static uint64_t longest_timeout_us(const struct client *c);
+
+/* The other hosts run until something happens on a connection of the client, or its time is up. */
+static void sim_wait(void *context, struct redlock_node *nodes, unsigned count, uint64_t timeout_us,
+                     uint8_t *events)
+{
+    struct client *c = self(context);
+    uint64_t until_us =
+        timeout_us == REDLOCK_NEVER ? REDLOCK_NEVER : true_us(c, sim_now(c) + timeout_us) + 1;
+
+    (void)nodes;
+    if (timeout_us == 0)
+        until_us = c->here_us;
+    if (c->records[0].vote_us < longest_timeout_us(c))
+        c->records[0].vote_us = longest_timeout_us(c);
+    memcpy(c->interest, events, count);
+    while (is_blocked_until(c, until_us, events))
+        catch_up(c);
+    a_moment(c);
 }
 
 static int sim_entropy(void *context, void *bytes, size_t size)
@@ -1228,7 +1289,8 @@ static int is_disturbed(const struct client *c, int server)
     const struct machine *m = &machines[server];
     unsigned n;
 
-    if (m->away_until_us > 0 || m->delay_us > 0 || m->bad_reply || c->hole[server] ||
+    if (m->away_until_us > 0 || m->delay_us > 0 || m->bad_reply || m->no_memory ||
+        c->hole[server] ||
         (c->disturbed_us[server] > 0 && c->disturbed_us[server] + settle_us >= now_us))
         return 1;
     for (n = 0; n < node_count; n++)
@@ -1324,7 +1386,7 @@ static void expect_extension(const struct client *c, const struct redlock_lock *
 
     record->undisturbed = 0;
     record->undisturbed_us = now_us;
-    if (guarded || on >> JUMP & 1 || !is_near(lock) ||
+    if (guarded || blocking || on >> JUMP & 1 || !is_near(lock) ||
         held_until_us(c, lock) < c->here_us + 6 * longest_round_trip_us() + 10 * MS)
         return;
     for (n = 0; n < node_count; n++)
@@ -1340,7 +1402,8 @@ static const struct redlock_request *nth_request(const struct redlock_node *node
     return &node->priv.requests[(node->priv.first + nth) % REDLOCK_PIPELINE_MAX];
 }
 
-/* One search finds a reply, and stops there: an owner waits for one reply at most on a node, for each of these sets. A lock
+/* One search finds a reply, and stops there: an owner waits for one reply at most on a node, for each of these sets, and for
+   one more to an earlier extension. A lock
    that is the caller's again waits for none. `open` has all nodes that owe a reply to a command that creates the key. */
 static void check_request(const struct client *c, unsigned n, unsigned nth)
 {
@@ -1354,7 +1417,8 @@ static void check_request(const struct client *c, unsigned n, unsigned nth)
     for (i = 0; i < sizeof sets / sizeof *sets; i++)
         while (request->owner != NULL && rl_is(command, sets[i]) && ++nth < node->priv.count) {
             other = nth_request(node, nth);
-            if (other->owner == request->owner && rl_is(other->command & RL_COMMAND, sets[i]))
+            if (other->owner == request->owner && rl_is(other->command & RL_COMMAND, sets[i]) &&
+                (i != 1 || (other->role < RL_LATE) == (request->role < RL_LATE)))
                 violated("two replies are due from a node");
         }
     for (i = 0; i < c->lock_count; i++) {
@@ -1363,7 +1427,9 @@ static void check_request(const struct client *c, unsigned n, unsigned nth)
             continue;
         if (lock->priv.state == RL_IS_IDLE && lock->status != REDLOCK_PENDING)
             violated("a reply is due to a lock that is the caller's");
-        if (rl_is(command, RL_CREATING) && !(lock->priv.attempt.open >> n & 1))
+        if ((rl_is(command, RL_CREATING) && !(lock->priv.attempt.open >> n & 1)) ||
+            (command == RL_EXTEND && request->role >= RL_LATE &&
+             !(lock->priv.attempt.behind >> n & 1)))
             violated("a reply is due from a node that is not known to owe it");
     }
 }
@@ -1544,7 +1610,7 @@ static uint64_t promised_us(const struct redlock_lock *lock, const struct record
                             uint64_t vote_us)
 {
     /* for connections, before each attempt: stall_ms, and the wait for the rest */
-    uint64_t connect_us = 4 * node_timeout_ms * MS, rest_us = 2 * node_timeout_ms * MS;
+    uint64_t connect_us = stall_ms() * MS, rest_us = 2 * node_timeout_ms * MS;
     uint64_t attempts = record->wait_ms == 0 ? 6 : 1;
 
     connect_us += rest_us < 100 * MS ? rest_us : 100 * MS;
@@ -1556,17 +1622,24 @@ static uint64_t promised_us(const struct redlock_lock *lock, const struct record
            attempts * (connect_us + (uses_fencing(lock) ? 4 * vote_us : 0));
 }
 
-static int waits_too_long(const struct client *c, const struct redlock_lock *lock,
-                          struct record *record)
+static uint64_t longest_timeout_us(const struct client *c)
 {
-    uint64_t vote_us = node_timeout_ms * MS, from_us, us;
+    uint64_t longest_us = 0;
     unsigned n;
 
     for (n = 0; n < c->listed; n++)
-        if (vote_us < 3 * (uint64_t)c->nodes[n].rtt_us + MS)
-            vote_us = 3 * (uint64_t)c->nodes[n].rtt_us + MS;
-    if (record->vote_us < vote_us)
-        record->vote_us = vote_us;
+        if (longest_us < c->nodes[n].priv.timeout_us)
+            longest_us = c->nodes[n].priv.timeout_us;
+    return longest_us;
+}
+
+static int waits_too_long(const struct client *c, const struct redlock_lock *lock,
+                          struct record *record)
+{
+    uint64_t from_us, us;
+
+    if (record->vote_us < longest_timeout_us(c))
+        record->vote_us = longest_timeout_us(c);
     if (record->cancelled_us != 0) {
         from_us = record->cancelled_us + c->paused_us - record->unpaused_us;
         us = record->vote_us;
@@ -1659,6 +1732,8 @@ static void check_votes(const struct client *c, const struct redlock_lock *lock,
     if (record->what == 'e' && status != REDLOCK_LOST && status != REDLOCK_CANCELLED)
         record->votes_us = record->began_us;
     check_voters(c, lock, record);
+    if (record->what == 'r')
+        votes |= ((1U << c->listed) - 1) & ~record->asked;
     if ((status == REDLOCK_OK && bits(record->what == 'r' ? votes : lock->granted) < quorum) ||
         ((status == REDLOCK_EXPIRED || status == REDLOCK_CONTENDED) && bits(votes) < quorum))
         violated("a result without the votes of a quorum");
@@ -1678,7 +1753,7 @@ static void check_behind(const struct client *c)
 /* A node that owes a reply for stall_ms is disconnected when the client runs the next time. R5 */
 static void check_stalls(const struct client *c, uint64_t ran_us)
 {
-    uint64_t stall_us = 4 * node_timeout_ms * MS;
+    uint64_t stall_us = stall_ms() * MS;
     unsigned n;
 
     for (n = 0; n < node_count; n++)
@@ -1711,11 +1786,31 @@ static void acquired(struct client *c, struct redlock_lock *lock, struct record 
     record->extended = lock->extended;
     if (profile == LATE && !in_moves && !faults_ended && roll(3) > 0)
         plan(c, record, roll(2) ? 'r' : 'e', roll(roll(2) ? 3 : 12 * node_timeout_ms));
-    if (bits(still_undisturbed(c, record)) == server_count) {
+    if (bits(still_undisturbed(c, record)) == server_count && !blocking) {
         record->check_us = c->here_us + settle_us;
         if (record->check_us < next_check_us)
             next_check_us = record->check_us;
     }
+}
+
+/* The operation of the lock has ended. */
+static void ended(struct client *c, struct redlock_lock *lock)
+{
+    struct record *record = &c->records[lock - c->locks];
+    int status = (int)lock->status;
+
+    note("client %d lock %d %c: %s", number_of(c), (int)(lock - c->locks), record->what,
+         redlock_strerror(status));
+    count_outcome(record->what, status);
+    check_result(c, lock, record, status);
+    check_votes(c, lock, record, status);
+    if (record->what == 'a' && status == REDLOCK_OK)
+        acquired(c, lock, record);
+    else if (record->what == 'e' && status == REDLOCK_OK)
+        check_extension(c, lock, record);
+    else if (record->what == 'r')
+        check_release(lock, record, status);
+    record->what = ' ';
 }
 
 static void collect(struct client *c)
@@ -1725,24 +1820,10 @@ static void collect(struct client *c)
     if (lazy && !faults_ended && roll(4) == 0)
         return; /* calls redlock_next_completed later */
     while ((lock = redlock_next_completed(&c->redlock)) != NULL) {
-        struct record *record = &c->records[lock - c->locks];
-        int status = (int)lock->status;
-        note("client %d lock %d %c: %s", number_of(c), (int)(lock - c->locks), record->what,
-             redlock_strerror(status));
-        if (record->what == ' ') {
+        if (c->records[lock - c->locks].what == ' ')
             violated("an operation is reported twice");
-            continue;
-        }
-        count_outcome(record->what, status);
-        check_result(c, lock, record, status);
-        check_votes(c, lock, record, status);
-        if (record->what == 'a' && status == REDLOCK_OK)
-            acquired(c, lock, record);
-        else if (record->what == 'e' && status == REDLOCK_OK)
-            check_extension(c, lock, record);
-        else if (record->what == 'r')
-            check_release(lock, record, status);
-        record->what = ' ';
+        else
+            ended(c, lock);
     }
 }
 
@@ -1859,7 +1940,8 @@ static void begin_lock(struct client *c, unsigned i)
     c->records[i].what = ' ';
     own_keys[i][0] = 'b';
     own_keys[i][1] = (char)('0' + i);
-    redlock_lock_init(lock, bursts ? own_keys[i] : keys[key], 2, draw_ttl());
+    redlock_lock_init(lock, bursts ? own_keys[i] : keys[key], 2,
+                      profile == DISTANT ? ttl_ms : draw_ttl());
     if (roll(4) == 0) {
         set_holder(lock, c->holder, sizeof c->holder);
     }
@@ -1898,11 +1980,12 @@ static void init_client(struct client *c, unsigned listed)
 
     memset(&settings, 0, sizeof settings);
     settings.node_timeout_ms = node_timeout_ms;
-    settings.stall_ms = 4 * node_timeout_ms;
+    settings.stall_ms = stall_ms();
     settings.longest_ttl_ms = guarded ? longest_ms : 0;
     settings.durable = (uint32_t)durable;
     settings.retry_delay_ms = profile == LATE ? ttl_ms / 3 : 1 + node_timeout_ms;
     settings.quorum = quorum;
+    settings.extend_max = profile == DISTANT ? 65535 : 0;
     if (profile == CALLS)
         draw_settings(&settings);
     c->listed = listed;
@@ -1945,6 +2028,12 @@ static enum redlock_status start_it(struct client *c, unsigned i, char what, uin
     struct redlock_lock *lock = &c->locks[i];
     unsigned extensions;
 
+    if (c->calling && what == 'a')
+        return redlock_acquire(&c->redlock, lock, wait_ms);
+    if (c->calling && what == 'e')
+        return redlock_extend(&c->redlock, lock);
+    if (c->calling)
+        return redlock_release(&c->redlock, lock, wait_ms);
     if (what == 'a')
         return redlock_acquire_start(&c->redlock, lock, wait_ms);
     if (what == 'e')
@@ -1974,10 +2063,12 @@ static int start(struct client *c, unsigned i, char what, uint32_t wait_ms)
     record->paused_us = c->paused_us;
     record->check_us = 0;
     record->wait_ms = wait_ms;
-    record->vote_us = record->cancelled_us = 0;
+    record->vote_us = longest_timeout_us(c);
+    record->cancelled_us = 0;
     record->allowed_us = allowed_us(lock, what, wait_ms);
     memcpy(record->filled, c->filled, sizeof record->filled);
     record->connected = HAS_ROOM && !bursts ? ready_nodes(c) : 0;
+    record->asked = lock->priv.attempt.asked;
     record->undisturbed = 0;
     record->undisturbed_us = now_us;
     if (what == 'a' && !guarded && profile != DUPLICATE && is_near(lock))
@@ -1988,7 +2079,7 @@ static int start(struct client *c, unsigned i, char what, uint32_t wait_ms)
     status = start_it(c, i, what, wait_ms);
     note("client %d lock %u %c starts, ttl %lu ms, wait %lu ms: %s", number_of(c), i, what,
          (unsigned long)lock->ttl_ms, (unsigned long)wait_ms, redlock_strerror((int)status));
-    if (status != REDLOCK_PENDING)
+    if (status != REDLOCK_PENDING && !c->calling)
         count_outcome(what, (int)status);
     if (what == 'r' || (what == 'a' && status == REDLOCK_PENDING))
         record->votes_us = record->began_us; /* an extension begins with the votes that are there */
@@ -2385,6 +2476,30 @@ static int step(uint64_t end_us)
             stale_servers = stale_clients = ~0U;
         }
     }
+    return 1;
+}
+
+/* Runs one event of another host, unless a connection of the client is ready, or its time is up: then 0. */
+static int is_blocked_until(struct client *c, uint64_t until_us, uint8_t *events)
+{
+    uint64_t next = until_us;
+    unsigned n, ready = 0;
+
+    for (n = 0; n < c->listed; n++) {
+        uint64_t at_us =
+            c->link[n] >= 0 && c->interest[n] != 0 ? link_next_us(c, n) : REDLOCK_NEVER;
+        ready |= (unsigned)(at_us <= c->here_us) << n;
+        if (at_us < next)
+            next = at_us;
+    }
+    for (n = 0; n < c->listed; n++)
+        events[n] = ready >> n & 1 ? c->interest[n] : 0;
+    if (ready != 0 || c->here_us >= until_us || broken != NULL)
+        return 0;
+    c->blocked = 1;
+    stale_servers = stale_clients = ~0U;
+    step(next);
+    c->blocked = 0;
     return 1;
 }
 
@@ -2830,6 +2945,221 @@ static void many_moves(void)
     }
 }
 
+/* ---- Profile DISTANT: changing distances, a failing minority, long gaps between calls ------- */
+
+enum {
+    FAILS_MAX =
+        5, /* extensions that fail after a change: the time limit doubles from 50 to 800 ms */
+    REPAIRS =
+        20, /* extensions with healthy servers, after which each has the key and is a member */
+    SETTLE_MS = 6000 /* and the time for that: the pause before a reconnect is 2400 ms at most */
+};
+
+/* 0.1 to 300 ms for a round trip, as often below as above 5 ms. */
+static void draw_distance(struct machine *m)
+{
+    unsigned times = roll(12);
+
+    m->far_us = (50U << times) + roll(50U << times);
+    if (m->far_us > 150 * MS)
+        m->far_us = 150 * MS;
+}
+
+/* The time to the next call. In half of the runs the client is not served meanwhile. */
+static void pass_gap(struct client *c)
+{
+    uint64_t gap_us = roll(8) == 0 ? 0 : (100 + roll(100)) * MS << roll(7);
+
+    c->blocked = blocking;
+    pass(gap_us < 10 * SECOND ? gap_us : 10 * SECOND);
+    c->blocked = 0;
+    catch_up(c);
+}
+
+static int call(struct client *c, char what, uint32_t wait_ms)
+{
+    int status;
+
+    if (!blocking)
+        return at_once(c, 0, what, wait_ms);
+    c->calling = 1;
+    status = start(c, 0, what, wait_ms);
+    c->calling = 0;
+    c->records[0].what = what;
+    if (what == 'a')
+        c->records[0].votes_us = c->records[0].began_us;
+    check_time(c, &c->locks[0], &c->records[0]);
+    ended(c, &c->locks[0]);
+    return status;
+}
+
+/* A server may still have the key of an earlier lock whose release did not reach it. */
+static int has_an_old_key(unsigned server)
+{
+    const struct redlock_lock *lock = &clients[0].locks[0];
+
+    return !(servers_that_have(lock) >> server & 1) &&
+           mini_find(&at_its_time((int)server)->mini, lock->key, 2) != NULL;
+}
+
+static int is_healthy(unsigned server)
+{
+    return machines[server].away_until_us == 0 && machines[server].no_memory == 0 &&
+           !clients[0].hole[server] && !has_an_old_key(server);
+}
+
+static unsigned healthy_servers(void)
+{
+    unsigned i, healthy = 0;
+
+    for (i = 0; i < server_count; i++)
+        healthy |= (unsigned)is_healthy(i) << i;
+    return healthy;
+}
+
+/* Servers close connections that were idle, or a proxy does. */
+static void close_connections(int server)
+{
+    while (machines[server].served_count > 0)
+        link_cut(machines[server].served[0]);
+}
+
+static void fail_one(void)
+{
+    unsigned server = roll(server_count);
+    struct machine *m = &machines[server];
+
+    if (!is_healthy(server) || bits(healthy_servers()) <= quorum)
+        return;
+    switch (roll(5)) {
+    case 0:
+        crash((int)server, 0);
+        m->away_until_us = REDLOCK_NEVER;
+        break;
+    case 1:
+        m->away_until_us = REDLOCK_NEVER;
+        break;
+    case 2:
+        set_hole(&clients[0], (int)server, 1);
+        break;
+    default:
+        m->no_memory = 1 + (int)roll(2);
+        break;
+    }
+    note("server %u fails", server);
+}
+
+static void heal_all(void)
+{
+    unsigned i;
+
+    for (i = 0; i < server_count; i++) {
+        if (machines[i].away_until_us > 0)
+            machines[i].away_until_us = now_us + 1;
+        machines[i].no_memory = 0;
+        set_hole(&clients[0], (int)i, 0);
+    }
+    note("all servers heal");
+}
+
+/* Whether each server has the key, and is a member; but for those with a true doubt (R8b), and those that have
+   the key of an earlier lock, because its release did not reach them. */
+static int is_whole(const struct client *c)
+{
+    unsigned i, whole = (servers_that_have(&c->locks[0]) & c->locks[0].members) | c->doubtful;
+
+    for (i = 0; i < server_count; i++)
+        whole |= (unsigned)has_an_old_key(i) << i;
+    return whole == (1U << server_count) - 1;
+}
+
+static void change(const struct client *c)
+{
+    int may_fail = c->locks[0].valid_until_us == 0 || (is_whole(c) && c->doubtful == 0);
+    int may_restart = may_fail && bits(healthy_servers()) == server_count;
+    unsigned i, what = roll(8), server = roll(server_count);
+
+    for (i = 0; i < server_count; i++)
+        disturb_all((int)i, now_us);
+    if (what < 2)
+        draw_distance(&machines[server]);
+    for (i = 0; i < server_count && what == 2; i++)
+        draw_distance(&machines[i]);
+    for (i = 0; i < server_count && (what == 3 || what == 4); i++)
+        if (what == 3 || i == server)
+            close_connections((int)i);
+    if ((what == 5 || what == 6) && may_fail)
+        fail_one();
+    if (what == 7 && may_restart && REDLOCK_REPAIR) {
+        crash((int)server, 1);
+        machines[server].away_until_us = now_us + 1 + roll(50) * MS;
+    }
+    stale_servers = stale_clients = ~0U;
+    note("change %u, server %u", what, server);
+}
+
+/* Calls after a change. Few extensions fail. At the end of enough calls to healthy servers the lock is whole. */
+static void calls_after_a_change(struct client *c, unsigned calls)
+{
+    uint64_t healthy_us = now_us;
+    unsigned i, fails = 0,
+                healthy = 0; /* so many calls, since healthy_us, found all servers healthy */
+
+    for (i = 0; i < calls && broken == NULL; i++) {
+        int status;
+        pass_gap(c);
+        healthy = bits(healthy_servers()) == server_count ? healthy + 1 : 0;
+        if (healthy == 0)
+            healthy_us = now_us;
+        if (c->locks[0].valid_until_us == 0) {
+            c->doubtful = 0;
+            status = call(c, 'a', 5000);
+            if (status != REDLOCK_OK &&
+                REDLOCK_OWED_MAX > 0) /* else a lost release is not repeated */
+                violated("a majority does not grant a lock in time");
+            continue;
+        }
+        status = call(c, 'e', 0);
+        if (status == REDLOCK_LOST)
+            violated("a lock is lost, although each server keeps the key or is repaired");
+        fails += status != REDLOCK_OK;
+        if (fails > FAILS_MAX)
+            violated("extensions fail again and again, although a majority is healthy");
+    }
+    if (REDLOCK_REPAIR && broken == NULL && healthy >= REPAIRS &&
+        now_us > healthy_us + SETTLE_MS * MS && !is_whole(c)) {
+        pass_gap(c);
+        note("servers %#x have the key, members %#x, in doubt %#x", servers_that_have(&c->locks[0]),
+             c->locks[0].members, c->doubtful);
+        violated("a lock is not repaired on all servers");
+    }
+}
+
+static void far_and_near(void)
+{
+    struct client *c = &clients[0];
+    unsigned i, changes = 6 + roll(8);
+
+    c->action_us = REDLOCK_NEVER;
+    for (i = 0; i < server_count; i++)
+        draw_distance(&machines[i]);
+    for (i = 0; i < changes && broken == NULL; i++) {
+        change(c);
+        calls_after_a_change(c, roll(8));
+        if (roll(3) == 0) {
+            heal_all();
+            calls_after_a_change(c, REPAIRS + 4);
+        }
+        if (c->locks[0].valid_until_us != 0 && roll(3) == 0) {
+            pass_gap(c);
+            call(c, 'r', roll(2) * 1000);
+        }
+    }
+    heal_all();
+    for (i = 0; i < server_count; i++)
+        machines[i].far_us = 0;
+}
+
 static void cancel_all(void)
 {
     unsigned i, k;
@@ -2861,7 +3191,7 @@ static unsigned draw_faults(int beyond)
     else if (profile == DUPLICATE)
         faults = 1U << CUT | roll(2) << CRASH |
                  (faults & (1U << CRASH | 1U << SLOW | 1U << STUCK | 1U << DRIP));
-    else if (profile == HEALTHY)
+    else if (profile == HEALTHY || profile == DISTANT)
         faults = roll(2) << RATES;
     else if (profile == CALLS)
         faults = 1U << CRASH | 1U << HANG | (faults & (in_moves ? 1U << STUCK : ~0U));
@@ -2880,6 +3210,7 @@ static void draw_world(uint32_t seed)
     unsigned drawn = roll(12);
 
     profile = seed % 8 == 7                          ? CALLS
+              : seed % 8 == 3                        ? DISTANT
               : drawn < 6                            ? ANY
               : drawn < 8                            ? LATE
               : drawn < 10                           ? HEALTHY
@@ -2907,6 +3238,13 @@ static void draw_world(uint32_t seed)
     if (profile == CALLS) {
         client_count = 1 + roll(3);
         lock_count = 1 + roll(FEW);
+    }
+    blocking = profile == DISTANT && roll(2);
+    if (profile == DISTANT) { /* the default time limits */
+        node_count = SERVERS < 5 ? SERVERS : 3 + 2 * roll(2);
+        client_count = lock_count = 1;
+        node_timeout_ms = 50;
+        ttl_ms = 120000;
     }
     bursts = profile == HEALTHY && roll(4) == 0;
     if (bursts) {
@@ -2979,7 +3317,7 @@ static void draw(uint32_t seed)
     draw_nodes();
     memset(machines, 0, server_count * sizeof *machines);
     memset(clients, 0, client_count * sizeof *clients);
-    if (profile == HEALTHY)
+    if (profile == HEALTHY || profile == DISTANT)
         beyond = 0;
     else if ((profile == LATE && roll(3) == 0) || (profile == CALLS && in_moves && roll(2)))
         beyond = 1;
@@ -2989,12 +3327,12 @@ static void draw(uint32_t seed)
     lazy = roll(4) == 0;
     in_moves |= profile == LATE && roll(4) > 0;
     marked = on >> FLUSH & 1;
-    durable = REDLOCK_DURABLE && roll(profile == ANY ? 3 : 8) == 0 && !marked;
+    durable = REDLOCK_DURABLE && roll(profile == ANY ? 3 : 8) == 0 && !marked && profile != DISTANT;
     if (!REDLOCK_RESTART_GUARD && !durable && !beyond)
         on &= ~(1U << KEY_LOSS); /* this build has no guard against it */
     guarded = marked || (REDLOCK_RESTART_GUARD && (on >> KEY_LOSS & 1) != 0 && !durable &&
                          !(beyond && roll(2)));
-    longest_ms = ttl_ms * (guarded && roll(4) > 0 ? 1 : 3);
+    longest_ms = ttl_ms * (profile == DISTANT || (guarded && roll(4) > 0) ? 1 : 3);
 }
 
 /* Distances: all the same, or one server is farther away than the others. */
@@ -3037,7 +3375,7 @@ static void set_up(void)
     for (i = 0; i < client_count; i++) {
         struct client *c = &clients[i];
         static const struct redlock_io io = {sim_dial, sim_ready, sim_transmit, sim_receive,
-                                             sim_shut, sim_now,   sim_entropy,  NULL,
+                                             sim_shut, sim_now,   sim_entropy,  sim_wait,
                                              NULL,     sim_wall,  NULL,         NULL};
         c->io = io;
         c->io.context = c;
@@ -3063,6 +3401,8 @@ static const char *run_seed(uint32_t seed)
     set_up();
     if (in_moves)
         many_moves();
+    else if (profile == DISTANT)
+        far_and_near();
     else
         pass((profile == LATE ? 30U : 8 + roll(8)) * ttl_ms * MS);
     if (broken == NULL) {

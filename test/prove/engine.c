@@ -61,6 +61,8 @@ static void any_node(void)
     node.priv.useful = (uint8_t)any_of(0, 1);
     node.priv.notifies = (uint8_t)any_of(0, 1);
     node.priv.mark_us = any_time();
+    node.priv.timeout_us = any_of(1, 600000000);
+    node.priv.timed = (uint8_t)any_of(0, 255);
     node.rtt_us = any_of(0, UINT32_MAX);
 }
 
@@ -90,11 +92,12 @@ redlock_mask rl_send(struct redlock_client *c, void *from, unsigned nodes, unsig
     return (redlock_mask)any_of(0, nodes);
 }
 
-void rl_redirect(struct redlock_client *c, const void *owner, unsigned nodes, void *new_owner, unsigned role)
+redlock_mask rl_redirect(struct redlock_client *c, const void *owner, unsigned nodes, void *new_owner, unsigned role)
 {
     (void)c, (void)owner, (void)new_owner;
     //@ check nodes: nodes <= 1;
     //@ check role: role <= RL_OWED;
+    return (redlock_mask)any_of(0, nodes);
 }
 
 void rl_node_want(struct redlock_client *c, struct redlock_node *wanted, uint64_t too_late_us)
@@ -162,9 +165,9 @@ uint32_t rl_decision_us(const struct redlock_client *c)
     return any_of(0, UINT32_MAX);
 }
 
-uint32_t rl_patience_ms(const struct redlock_client *c, const struct redlock_lock *of)
+uint32_t rl_patience_us(const struct redlock_client *c)
 {
-    (void)c, (void)of;
+    (void)c;
     return any_of(0, UINT32_MAX);
 }
 
@@ -204,7 +207,6 @@ static void any_client(void)
     client.priv.nodes = &node;
     client.priv.count = client.priv.quorum = 1;
     client.priv.all = 1;
-    client.priv.slow = (uint8_t)any_of(0, 1);
     client.priv.now_us = any_time();
     client.priv.line_us = any_time();
     client.priv.wanted = any_nodes();
@@ -251,6 +253,8 @@ static void any_lock(unsigned state, unsigned list)
     lock.priv.attempt.late = any_nodes();
     lock.priv.attempt.again = any_nodes();
     lock.priv.attempt.suspect = any_nodes();
+    lock.priv.attempt.open = any_nodes();
+    lock.priv.attempt.behind = any_nodes();
     lock.priv.attempt.mute = any_nodes();
     lock.priv.attempt.free = any_nodes();
     lock.priv.attempt.confirms = (uint8_t)any_of(0, RL_CONFIRMS_MAX + 1);
