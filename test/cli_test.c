@@ -4094,6 +4094,14 @@ static void terminals(void)
     no_key_left("then");
 }
 
+/* A shell with job control, whose $COMMAND is the program. */
+static struct program start_shell(int *terminal)
+{
+    setenv("COMMAND", program, 1);
+    setup.instead = "sh";
+    return start_on_terminal(terminal, "-im", NULL);
+}
+
 /* Ctrl-Z gives the shell its terminal back, whatever redlock does. */
 static void terminal_comes_back(void)
 {
@@ -4106,11 +4114,9 @@ static void terminal_comes_back(void)
     size_t i;
 
     nodes(3);
-    setenv("COMMAND", program, 1);
     redlock("acquire", "-t", "600", "x", NULL);
     for (i = 0; i < sizeof lines / sizeof *lines; i++) {
-        setup.instead = "sh";
-        shell = start_on_terminal(&terminal, "-im", NULL);
+        shell = start_shell(&terminal);
         type(terminal, lines[i]);
         if (i > 0)
             on_all(i == 1 ? "redlock:y" : "redlock:z");
@@ -4135,9 +4141,7 @@ static void background_reads(void)
     int terminal;
 
     nodes(3);
-    setenv("COMMAND", program, 1);
-    setup.instead = "sh";
-    shell = start_on_terminal(&terminal, "-im", NULL);
+    shell = start_shell(&terminal);
     type(terminal, "$COMMAND run x -c 'read a; echo got-$a; read b; echo got-$b' &\n");
     ok(strstr(screen(terminal, "is stopped"), "is stopped") != NULL, "in the background: stopped");
     type(terminal, "fg\n");
@@ -4165,9 +4169,7 @@ static void background_prints(void)
     int terminal;
 
     nodes(3);
-    setenv("COMMAND", program, 1);
-    setup.instead = "sh";
-    shell = start_on_terminal(&terminal, "-im", NULL);
+    shell = start_shell(&terminal);
     type(terminal, "stty tostop; $COMMAND run -v x no-such-command & wait $!; echo got $?\n");
     ok(strstr(screen(terminal, "got 127"), "got 127") != NULL,
        "a command that is not found, in the background");
