@@ -103,7 +103,7 @@ static unsigned rl_set_settings(struct redlock_settings *settings,
 static enum rl_error rl_bad_node(struct redlock_client *c, const struct redlock_node *nodes,
                                  const struct redlock_node *node)
 {
-    struct rl_message message = {NULL, NULL, NULL, node, rl_login(node)};
+    struct rl_message message = {NULL, NULL, NULL, node, rl_longest_login(node)};
 
     if (node->user != NULL && node->password == NULL)
         return RL_USER_WITHOUT_PASSWORD;
@@ -455,8 +455,9 @@ static void rl_wake(struct redlock_client *c)
         }
 }
 
-/* The client was not served for a while, since now_us: replies that come now say nothing of the round trip. A node that
-   owes the timed reply is so far away at least, and gets twice that time for the next one, as in RFC 6298. R15 */
+/* The client was not served for a while, since now_us: replies that come now say nothing of the round trip.
+   A node that owes the timed reply is at least so far away, and gets twice that time for the next reply, as in
+   RFC 6298. R15 */
 static void rl_time_none(struct redlock_client *c)
 {
     unsigned i;
@@ -470,11 +471,15 @@ static void rl_time_none(struct redlock_client *c)
     }
 }
 
-/* Whether the client should have been served at that moment, but was not for so long that a round trip looks longer. */
-static int rl_was_not_served(const struct redlock_client *c, uint64_t moment_us)
+/* Reads the clock. If the client should have been served at that moment, and was not for so long that a round trip
+   would look longer, no request is timed any more. */
+static void rl_read_clock(struct redlock_client *c, uint64_t moment_us)
 {
-    return rl_now(c) > moment_us &&
-           rl_now(c) - moment_us > c->priv.settings.node_timeout_ms * RL_MS_US / 4;
+    uint64_t now_us = rl_now(c);
+
+    if (now_us > moment_us && now_us - moment_us > c->priv.settings.node_timeout_ms * RL_MS_US / 4)
+        rl_time_none(c);
+    c->priv.now_us = now_us;
 }
 
 /* A tick whose time has come first reads what has come: no node is late whose reply is here. R3, R5 */
@@ -586,9 +591,7 @@ static void rl_locks_due(struct redlock_client *c)
 
 uint64_t redlock_tick(struct redlock_client *client)
 {
-    if (rl_was_not_served(client, client->priv.due_us))
-        rl_time_none(client);
-    client->priv.now_us = rl_now(client);
+    rl_read_clock(client, client->priv.due_us);
     client->priv.tick_again = 0;
     rl_read_what_is_due(client);
     rl_look_at_nodes(client);
@@ -626,7 +629,8 @@ static int rl_wait(struct redlock_client *c, uint64_t timeout_us)
 {
     const struct redlock_io *io = c->priv.io;
     uint8_t events[REDLOCK_NODES_MAX];
-    unsigned i, any = 0;
+    unsigned i;
+    int any = 0;
 
     for (i = 0; i < c->priv.count; i++)
         events[i] = (uint8_t)redlock_wanted_events(c, i);
@@ -636,19 +640,18 @@ static int rl_wait(struct redlock_client *c, uint64_t timeout_us)
             redlock_handle_events(c, i, events[i]);
             any = 1;
         }
-    return (int)any;
+    return any;
 }
 
-/* A blocking call first reads what has come since the last one: replies to earlier commands; and the end of connections that
-   servers have closed, which only the read after the last reply sees. R8b, R9 */
+/* A blocking call first reads what has come since the last one: replies to earlier commands, and the end of
+   connections that servers have closed, which only the read after the last reply sees. R8b, R9 */
 static void rl_catch_up(struct redlock_client *c)
 {
     unsigned turns = 0;
 
     if (c == NULL || c->priv.nodes == NULL || rl_process(c->priv.io) != c->priv.process)
         return;
-    if (rl_was_not_served(c, c->priv.now_us))
-        rl_time_none(c);
+    rl_read_clock(c, c->priv.now_us);
     while (rl_wait(c, 0) && ++turns < RL_CATCH_UP_MAX)
         ;
 }

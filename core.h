@@ -385,7 +385,8 @@ REDLOCK_PRIVATE struct redlock_request *rl_request(struct redlock_node *node, un
 REDLOCK_PRIVATE void rl_pop(struct redlock_node *node);
 
 /* The vote that `owner` waits for from each of `nodes` goes to `new_owner` in a new role; in the role NOBODY any reply
-   does, one for each node. In LATE and STALE the owner of a command that creates the key stays. Returns the nodes where the command was an extension whose reply still has an owner. */
+   does, one for each node. In LATE and STALE the owner of a command that creates the key stays. Returns the nodes
+   where the command was an extension whose reply still has an owner. */
 REDLOCK_PRIVATE redlock_mask rl_redirect(struct redlock_client *c, const void *owner,
                                          unsigned nodes, void *new_owner, unsigned role);
 
@@ -566,8 +567,7 @@ static inline void rl_set_late_errors(struct redlock_client *c, unsigned nodes)
 REDLOCK_PRIVATE void rl_fail_late(struct redlock_client *c, struct redlock_lock *lock,
                                   unsigned nodes);
 
-/* Does so where the time of a node is up. Returns when the time of the next node
-   is up. R15 */
+/* Fails the votes of the nodes whose time is up. Returns when the time of the next node is up. R15 */
 REDLOCK_PRIVATE uint64_t rl_mark_late(struct redlock_client *c, struct redlock_lock *lock);
 
 /* The replies that are still due are no votes any more: they are LATE if the round has succeeded, else STALE. */
@@ -731,7 +731,7 @@ static inline unsigned rl_auth(const struct redlock_node *node)
 }
 
 /* The longest command with the password. */
-static inline unsigned rl_login(const struct redlock_node *node)
+static inline unsigned rl_longest_login(const struct redlock_node *node)
 {
     return REDLOCK_RESP3 ? RL_HELLO_AUTH : rl_auth(node);
 }

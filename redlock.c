@@ -458,8 +458,8 @@ static int rl_is_awaited(const struct redlock_client *c, const struct redlock_ow
     return 0;
 }
 
-/* A free place, or else that of a release which only failed nodes are owed: they may not be back before the key has expired.
-   NULL: there is none. */
+/* A free place, or else that of a release which only failed nodes are owed: these nodes may not be back before the
+   key has expired. NULL: there is no place. */
 static struct redlock_owed *rl_find_owed(struct redlock_client *c)
 {
     struct redlock_owed *owed = c->priv.owed + REDLOCK_OWED_MAX, *found = NULL;

@@ -301,9 +301,10 @@ REDLOCK_API enum redlock_status redlock_acquire(struct redlock_client *client,
 
 /* Extends a held lock to ttl_ms from now, and repairs nodes that lost the key; ttl_ms may have changed.
    Never shortens. REDLOCK_OK; REDLOCK_LOST: not held, or fewer than a quorum of nodes can still confirm it;
-   REDLOCK_UNREACHABLE: not confirmed in time, the old validity still stands: pause, because it may return
-   at once while nodes are disconnected, and try again; _EXTEND_LIMIT; _FORKED; _INVALID_ARGUMENT. Blocks node_timeout_ms at most. [Redlock], "Making the algorithm more
-   reliable"; R8 to R10. */
+   REDLOCK_UNREACHABLE: not confirmed in time, the old validity still stands; pause before you try again,
+   because the call may return at once while nodes are disconnected; _EXTEND_LIMIT; _FORKED;
+   _INVALID_ARGUMENT. Blocks node_timeout_ms at most. [Redlock], "Making the algorithm more reliable"; R8 to
+   R10. */
 REDLOCK_API enum redlock_status redlock_extend(struct redlock_client *client,
                                                struct redlock_lock *lock);
 

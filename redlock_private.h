@@ -116,8 +116,7 @@ struct redlock_lock_private {
         uint16_t renewals; /* automatic extensions still allowed, plus 1; 0: none asked for. R10 */
 #endif
     } op;
-    uint64_t
-        asked_us; /* when the command of this round was first sent: time limits count from here */
+    uint64_t asked_us; /* when this round began: each node has its time for a vote from then on */
     uint64_t
         due_us; /* of what `state` waits for; in LINE: the end of the pause, then that of stall_ms */
     /* End of wait_ms, NEVER in an acquire with 0; before the first step, wait_ms in microseconds */

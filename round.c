@@ -235,11 +235,10 @@ REDLOCK_PRIVATE uint64_t rl_mark_late(struct redlock_client *c, struct redlock_l
         rl_not_after(&due_us, lock->priv.asked_us + longest_us);
         if (lock->priv.state == RL_IN_EXTEND && lock->priv.asked_us < lock->valid_until_us)
             rl_not_after(&due_us, lock->valid_until_us);
-        if (rl_past(c, due_us)) {
+        if (rl_past(c, due_us))
             late |= rl_first_bit(nodes);
-        } else {
+        else
             rl_not_after(&next_us, due_us);
-        }
     }
     rl_fail_late(c, lock, late);
     return next_us;

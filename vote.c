@@ -218,8 +218,8 @@ REDLOCK_PRIVATE int rl_repairs(const struct redlock_client *c, const struct redl
 }
 #endif
 
-/* What the reply says about the key on that node. Where an extension did not find it, it is repaired: in the next round if a
-   later extension is under way to the node, and not if a command that creates the key is. R8, R8b, R9 */
+/* What the reply says about the key on that node. Where an extension did not find the key, it is repaired: in the
+   next round if a later extension is under way to the node, and not if a command that creates the key is. R8, R8b, R9 */
 static void rl_learn_of_key(const struct redlock_client *c, struct redlock_lock *lock, unsigned bit,
                             const struct rl_reply *reply)
 {

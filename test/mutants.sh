@@ -118,7 +118,7 @@ R7|round.c|s/rl_notifies\(node\)/0/|a refused attempt asks for notification
 R7|round.c|s/rl_notifies\(node\)/REDLOCK_NOTIFICATION/|no notification is asked for on a node that denies it
 R7|vote.c|s/rl_is_quorum\(c, lock->priv.attempt.free\) && /lock->priv.attempt.free != 0 \&\& /|a waiter needs the notifications of a quorum
 R7|vote.c|s/(rl_is_quorum\(c, lock->priv.attempt.free\)) && rl_others_had_it\(lock\)/$1/|a lack of voters does not notify a waiter
-R15|client.c|s/if \(rl_was_not_served\(c, c->priv.now_us\)\)/if (0)/|a reply that came between two calls says nothing of the round trip
+R15|client.c|s/rl_read_clock\(c, c->priv.now_us\);/;/|a reply that came between two calls says nothing of the round trip
 R15|client.c|s/rl_set_timeout\(c, node, twice_us/if (0) $&/|a node that has not replied in time gets twice the time
 R15|node.c|s/rl_set_timeout\(c, node, node->rtt_us \+ margin_us\);/;/|the time for a reply follows the round trip
 R7|redlock.c|s/\(uint64_t\)rl_quick_us\(c, 0\)/(uint64_t)rl_decision_us(c)/|a notified waiter tries at a random moment
@@ -304,6 +304,7 @@ R8b|node.c|s/if \(rl_is\(reply->command, RL_CREATING\)\)(\s+rl_note_abandoned)/i
 R15|round.c|s/lock->priv.asked_us \+ node->priv.timeout_us/lock->priv.asked_us + rl_patience_us(c)/|a far node has more time than the near ones
 R9|pipeline.c|s/else if \(command != RL_EXTEND\)/else/|a late reply to an extension says whether the key is there
 R9|client.c|s/while \(rl_wait\(c, 0\) && \+\+turns < RL_CATCH_UP_MAX\)\s+;/;/|a blocking call first reads what has come
+R8b|vote.c|s/ && !\(lock->priv.attempt.open & bit\)\) \{/) {/|no repair where a command that creates the key is under way
 R9|vote.c|s/rl_past\(c, lock->valid_until_us\) && rl_is_quorum\(c, lock->members\)/rl_past(c, lock->valid_until_us)/|a lock without a quorum of members is not repaired
 R11|redlock.c|s/lock->priv.todo = lock->priv.attempt.asked & c->priv.all;/;/|a release asks no node that was not sent the lock
 R4|redlock.c|s/found == NULL && !rl_is_awaited\(c, owed\)/0/|a node that has failed uses up no room for releases

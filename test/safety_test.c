@@ -3568,6 +3568,33 @@ static void r09_a_lost_lock_is_not_repaired(void)
     is_int(lock.refused, 2, "r09: the votes say why");
 }
 
+/* Node 2 was never sent the lock. An extension fails, which node 2 answers late, and node 2 is sent the SET. Then the
+   late answer says that the key is missing. A repair now would be a second command that creates the key. */
+static void r08b_no_repair_behind_a_set_after_an_extension(void)
+{
+    unsigned i, sets, repairs = 0;
+
+    begin_with_defaults(3);
+    fake_nodes[2].refuses = 1;
+    warm_up();
+    is_int(acquire(0), REDLOCK_OK, "r08b: held on two of three");
+    fake_nodes[2].refuses = 0;
+    fake_nodes[2].delay_us = 5 * MS;
+    gap(5000 * MS);
+    is_int(extend(), REDLOCK_OK, "r08b: extended, the third is being connected");
+    gap(100 * MS);
+    fake_nodes[2].delay_us = 60 * MS;
+    fake_nodes[1].hung = 1;
+    is_int(extend(), REDLOCK_UNREACHABLE, "r08b: the second hangs, the third is late");
+    sets = fake_count(2, 'S');
+    fake_pass(&client, 200 * MS);
+    for (i = 0; i < fake_logged; i++)
+        repairs += fake_log[i].node == 2 && fake_log[i].repairs;
+    is_int((int)(fake_count(2, 'S') - sets), 1, "r08b: the third is sent the SET");
+    is_int((int)repairs, 0, "r08b: and no repair");
+    ok(has_token(2, &lock), "r08b: it has the key");
+}
+
 /* A host that hangs was never sent the lock: a release does not wait for it. */
 static void r11_a_release_asks_nodes_that_may_have_the_key(void)
 {
@@ -3630,6 +3657,7 @@ static void distances_and_gaps(void)
         r09_a_slower_node_is_repaired(100 * MS);
         r08b_closed_between_two_calls();
         r09_a_lost_lock_is_not_repaired();
+        r08b_no_repair_behind_a_set_after_an_extension();
     }
     r11_a_release_asks_nodes_that_may_have_the_key();
     if (REDLOCK_OWED_MAX > 0)
