@@ -2379,8 +2379,8 @@ static void r12_hello_refused_in_any_words(void)
     is_int(fake_nodes[0].session.resp3, 1, "r12: with RESP3");
 }
 
-/* HELLO with a password logs in to a server without one, where AUTH is an error. A server before Redis 6 refuses a wrong
-   password in words of its own. */
+/* HELLO with a password logs in to a server without one, where AUTH is an error. A server before Redis 6 has another
+   error for a wrong password. */
 static void r12_auth_counts_where_hello_does_not(void)
 {
     begin_with_defaults(1);
