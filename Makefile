@@ -4,7 +4,7 @@
 # SPDX-License-Identifier: MIT
 
 B = build
-CORE = client.c redlock.c round.c vote.c node.c pipeline.c command.c policy.c text.c resp.c
+CORE = client.c redlock.c node.c command.c resp.c
 LIB = $(CORE) net.c
 HEADERS = redlock.h redlock_config.h redlock_private.h resp.h url.h core.h
 WARN = -std=c99 -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wcast-qual \
@@ -139,7 +139,7 @@ install: $(B)/libredlock.a $(SHARED) $(B)/redlock man ## PREFIX=, LIBDIR=, MANDI
 # the first system header.
 ONE = $(B)/single/redlock_all.c
 ONE_CORE = $(B)/single/redlock_core.c
-ONE_ORDER = resp.c text.c policy.c command.c pipeline.c node.c vote.c round.c redlock.c client.c
+ONE_ORDER = resp.c command.c node.c redlock.c client.c
 
 amalgamation: $(ONE) $(ONE_CORE) ## the library as one file beside redlock.h, in build/single: redlock_all.c; for firmware redlock_core.c
 $(ONE): $(LIB) $(HEADERS) test/amalgamate.awk Makefile
@@ -201,9 +201,9 @@ define variant
 $(call objects,$(1),$(HELPERS) $(or $(LIB-$(1)),$(LIB)))
 $(B)/$(1)/%: test/%.c $$(OBJECTS-$(1))
 	$$(COMPILE-$(1)) $$< $$(OBJECTS-$(1)) -o $$@
-$(B)/$(1)/queue_test: test/queue_test.c test/lock_options.h test/tap.h $(CORE) $(HEADERS) Makefile # includes pipeline.c and node.c
+$(B)/$(1)/queue_test: test/queue_test.c test/lock_options.h test/tap.h $(CORE) $(HEADERS) Makefile # includes node.c
 	@mkdir -p $$(@D)
-	$$(CC-$(1)) -O1 -g $(WARN) $(POSIX) -I. -Itest $$< $(filter-out node.c pipeline.c,$(CORE)) -o $$@
+	$$(CC-$(1)) -O1 -g $(WARN) $(POSIX) -I. -Itest $$< $(filter-out node.c,$(CORE)) -o $$@
 test-$(1): deps-programs $(PROGRAMS:%=$(B)/$(1)/%)
 	prove -j 4 -e '' $(PROGRAMS:%=$(B)/$(1)/%)
 endef
@@ -238,7 +238,7 @@ QUEUE-least = -DREDLOCK_PIPELINE_MAX=2 -DREDLOCK_MINIMAL=1 -DREDLOCK_LABEL_MAX=2
 QUEUE-most = -DREDLOCK_SEND_MAX=65535 -DREDLOCK_NODES_MAX=16
 $(B)/queue/%: test/queue_test.c test/lock_options.h test/tap.h $(CORE) $(HEADERS) Makefile
 	@mkdir -p $(@D)
-	gcc $(SAN) $(QUEUE-$*) -O1 -g $(WARN) $(POSIX) -I. -Itest $< $(filter-out node.c pipeline.c,$(CORE)) -o $@
+	gcc $(SAN) $(QUEUE-$*) -O1 -g $(WARN) $(POSIX) -I. -Itest $< $(filter-out node.c,$(CORE)) -o $@
 test-queue: deps-programs $(QUEUES:%=$(B)/queue/%)
 	prove -e '' $(QUEUES:%=$(B)/queue/%)
 

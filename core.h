@@ -2,14 +2,9 @@
    calls only the files below it:
 
        client.c    set-up, checks of arguments, event loop, blocking calls
-       redlock.c   locks: attempts, validity, retries, extension, release
-       round.c     rounds: which nodes are sent which command
-       vote.c      what replies say of a lock: votes, notification
-       node.c      connections: connect, handshake, replies, time limits
-       pipeline.c  commands on their way: the send buffer, requests
-       command.c   the commands on the wire, and what a reply means
-       policy.c    quorums, time limits, clock drift, random numbers
-       text.c      texts for people
+       redlock.c   the life of a lock: attempts, votes, retries, extension, release
+       node.c      a connection: connect, handshake, requests and replies, sending, time limits
+       command.c   the commands on the wire, what a reply means, texts for people
 
    What they offer each other comes first; the fields of optional features, and what stands for them where a
    feature is left out, come last.
@@ -90,7 +85,7 @@ static inline int rl_past(const struct redlock_client *c, uint64_t moment_us)
     return c->priv.now_us >= moment_us;
 }
 
-/* ---- Texts (text.c) -------------------------------------------------------------------------------- */
+/* ---- Texts (command.c) -------------------------------------------------------------------------------- */
 
 enum rl_error {
     RL_CANNOT_CONNECT,
@@ -290,7 +285,7 @@ REDLOCK_PRIVATE int rl_is_error(const struct resp_item *item, const char *prefix
 REDLOCK_PRIVATE uint32_t rl_hash(const struct resp_item *item, unsigned most);
 #endif
 
-/* ---- Arithmetic (policy.c) --------------------------------------------------------------------------- */
+/* ---- Arithmetic (node.c) --------------------------------------------------------------------------- */
 
 /* The first node of a set that is not empty. A set of few nodes is walked by
    for (; nodes != 0; nodes &= nodes - 1); a set of many by a loop over all nodes, which is faster. */
@@ -329,7 +324,7 @@ static inline uint64_t rl_longest_wait_us(const struct redlock_lock *lock)
     return lock->ttl_ms * (RL_MS_US / 4);
 }
 
-/* ---- Commands on their way (pipeline.c) ---------------------------------------------------------- */
+/* ---- Commands on their way (node.c) ---------------------------------------------------------- */
 
 /* What the reply to a request is for. */
 enum rl_role {
@@ -434,7 +429,7 @@ REDLOCK_PRIVATE void rl_node_stalls(struct redlock_client *c, struct redlock_nod
 /* Measurement, end of the handshake. */
 REDLOCK_PRIVATE void rl_node_tick(struct redlock_client *c, struct redlock_node *node);
 
-/* ---- Votes (vote.c) ---------------------------------------------------------------------------------- */
+/* ---- Votes (redlock.c) ---------------------------------------------------------------------------------- */
 
 /* The states of a lock, and how it goes from one to the next:
 
@@ -544,7 +539,7 @@ static inline unsigned rl_largest_holding(const struct redlock_lock *lock)
 }
 #endif
 
-/* ---- Rounds (round.c) ------------------------------------------------------------------------------- */
+/* ---- Rounds (redlock.c) ------------------------------------------------------------------------------- */
 
 /* Begins a round: a new command to all nodes, a new count of votes. */
 REDLOCK_PRIVATE void rl_begin_round(struct redlock_client *c, struct redlock_lock *lock);

@@ -1,11 +1,10 @@
 /* queue_test.c - the send buffer that all nodes share, and the ring of requests of each node. This file includes
-   pipeline.c and node.c, because it calls their static functions, and is linked with the rest of the library.
+   node.c, because it calls its static functions, and is linked with the rest of the library.
    Random steps: commands to random sets of nodes, sockets that take some bytes, connections that break, replies in
    pieces. A model says what each node must be sent, which reply goes to whom, and how full the buffer is.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
-#include "pipeline.c"
 #include "node.c"
 
 #include "lock_options.h"

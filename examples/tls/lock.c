@@ -1,8 +1,7 @@
 /* lock.c - acquire, extend and release over TLS, with times.
 
    Build:
-       cc -std=c99 lock.c redlock_tls.c client.c redlock.c round.c vote.c node.c pipeline.c command.c policy.c \
-           text.c resp.c net.c -lmbedtls -lmbedx509 -lmbedcrypto -o lock
+       cc -std=c99 lock.c redlock_tls.c client.c redlock.c node.c command.c resp.c net.c -lmbedtls -lmbedx509 -lmbedcrypto -o lock
 
    Run, the second with a client certificate:
        ./lock ca.pem 10.0.0.1:6380 10.0.0.2:6380=redis-2.example ...

@@ -1,5 +1,5 @@
 /* engine.c - the states of a lock: one call with one lock and one node, from any state of both, to a valid state. Functions below
-   simulate the files below vote.c: they may change a lock and a node in all the ways that the real functions can, and in more.
+   simulate the files below redlock.c: they may change a lock and a node in all the ways that the real functions can, and in more.
 
    STEP: rl_turn in each state, which is one step. REPLY: rl_replied in each state and list, any reply to each command. else:
    rl_note_holder and rl_note_pttl, with a buffer of any size.
@@ -19,8 +19,6 @@ static char holder[256];
 /*@ assigns lock->priv.round.holding, lock->priv.at.holder, holder[0 .. 255] \from item->text[0 .. RESP_TEXT_MAX], i; */
 static void rl_note_holder(struct redlock_lock *lock, unsigned i, const struct resp_item *item);
 
-#include "vote.c"
-#include "round.c"
 #include "redlock.c"
 
 static struct redlock_client client;

@@ -146,10 +146,10 @@ requests() { # NO_ALARM_OR_ALARM [MUTANT], with $defines and $limits
     # shellcheck disable=SC2086 # lists of words
     "$@" requests $source "$folder/none" "$defines $limits" -eva-slevel 3000 -eva-plevel 300 $flags
 }
-push() { source=pipeline.c defines=-DPUSH=$step flags="-eva-split-return-function rl_is_shared:0 $history" && requests "$@"; }
-pop() { source=pipeline.c defines=-DPOP flags=$history && requests "$@"; }
-redirect() { source=pipeline.c defines=-DREDIRECT=$step flags='-eva-slevel-function rl_redirect:2000' && requests "$@"; }
-first_node() { source=policy.c defines='' flags='' && requests "$@"; }
+push() { source=node.c defines=-DPUSH=$step flags="-eva-split-return-function rl_is_shared:0 $history" && requests "$@"; }
+pop() { source=node.c defines=-DPOP flags=$history && requests "$@"; }
+redirect() { source=node.c defines=-DREDIRECT=$step flags='-eva-slevel-function rl_redirect:2000' && requests "$@"; }
+first_node() { source=node.c defines='' flags='' && requests "$@"; }
 for size in 2 8 255; do
     limits="-DREDLOCK_PIPELINE_MAX=$size -DEXACT" step=1
     [ $size -ne 255 ] || limits='-DREDLOCK_PIPELINE_MAX=255 -DREDLOCK_NODES_MAX=2' step=85
@@ -174,7 +174,7 @@ fi
 
 if is_asked sending; then
 sending() { # rl_set_state and what it calls need no distinct states: they do not touch the buffer
-    "$@" sending pipeline.c "$folder/none" "-DREDLOCK_NODES_MAX=2 -DREDLOCK_SEND_MAX=$size $defines" -eva-slevel 100000 \
+    "$@" sending node.c "$folder/none" "-DREDLOCK_NODES_MAX=2 -DREDLOCK_SEND_MAX=$size $defines" -eva-slevel 100000 \
         -eva-partition-history 2 -eva-interprocedural-history -eva-slevel-function rl_set_state:1,rl_draw_pause:1,rl_is_quorum:1,rl_await_rest:1 -eva-use-spec rl_set_error
 }
 add() { defines=-DADD && sending "$@"; }
@@ -200,8 +200,8 @@ engine() {
     "$@" engine "$source" "$folder/none" "$defines" -eva-slevel $level $flags
 }
 step() { defines=-DSTEP source=redlock.c level=3 flags='' && engine "$@"; }
-reply() { defines=-DREPLY source=vote.c level=30 flags='-eva-use-spec rl_note_holder' && engine "$@"; }
-holder() { defines='' source=vote.c level=300 flags='' && engine "$@"; }
+reply() { defines=-DREPLY source=redlock.c level=30 flags='-eva-use-spec rl_note_holder' && engine "$@"; }
+holder() { defines='' source=redlock.c level=300 flags='' && engine "$@"; }
 least=95 # the rest: code of switches that are off, and code that one node alone does not reach
 check 'engine: rl_turn of a lock in any state, with one node' step no_alarm
 check 'engine: rl_replied, any reply to a lock in any state' reply no_alarm

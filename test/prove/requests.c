@@ -10,8 +10,7 @@
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
 #include "any.h"
-#include "policy.c"
-#include "pipeline.c"
+#include "node.c"
 
 static struct redlock_client client;
 static struct redlock_node nodes[REDLOCK_NODES_MAX];

@@ -10,8 +10,7 @@
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
 #include "any.h"
-#include "policy.c"
-#include "pipeline.c"
+#include "node.c"
 
 enum { RUNS = sizeof((struct redlock_client *)0)->priv.out_run / sizeof *((struct redlock_client *)0)->priv.out_run };
 
