@@ -71,7 +71,7 @@ $(SHARED): $(LIB) url.c $(HEADERS) $(B)/flags
 # Long keys and tokens, many nodes; REDLOCK_SEND_MAX stays below 2048 to save stack. Without unused features: native release,
 # for example, because a connection that releases once only tries the native command.
 CLI_FLAGS = -D_GNU_SOURCE -DREDLOCK_NODES_MAX=16 -DREDLOCK_KEY_MAX=255 -DREDLOCK_LABEL_MAX=250 -DREDLOCK_ERROR_MAX=159 \
-            -DRESP_TEXT_MAX=255 -DREDLOCK_SEND_MAX=2040 -DREDLOCK_MARKER=0 -DREDLOCK_DURABLE=0 \
+            -DRESP_TEXT_MAX=255 -DREDLOCK_SEND_MAX=2040 -DREDLOCK_DURABLE=0 \
             -DREDLOCK_NATIVE_RELEASE=0
 CLI = $(wildcard cli/*.c) url.c $(LIB)
 
@@ -339,7 +339,6 @@ test-build: deps-gcc $(LIB) $(HEADERS)
 	    gcc -std=$$std $(filter-out -std=c99,$(WARN)) -Wstack-usage=256 -O2 -c redlock.c -o $(B)/header.o || exit 1; \
 	done
 	gcc $(WARN) -I. examples/lock.c $(LIB) -o $(B)/examples/lock
-	gcc $(WARN) -DREDLOCK_FENCING=0 -DREDLOCK_MARKER=1 -fsyntax-only redlock.c 2>&1 | grep '#error' # R18 needs R16
 
 # Long targets first. Files that several targets need are built before, because several targets run at a time. Without
 # the variants that others contain: test-valgrind runs the programs of test-gcc; test-single and test-large have clang's sanitizers.
@@ -466,7 +465,7 @@ API-large = $(LARGE)
 API-lean = $(LEAN)
 API-minimal = -DREDLOCK_MINIMAL=1
 API-short = -DRESP_TEXT_MAX=20
-API-one = -DREDLOCK_NODES_MAX=1 -DREDLOCK_MARKER=0
+API-one = -DREDLOCK_NODES_MAX=1
 API-least = -DREDLOCK_PIPELINE_MAX=2 -DRESP_DEPTH_MAX=2 -DREDLOCK_POOL_MAX=20 -DREDLOCK_LABEL_MAX=1 -DREDLOCK_ERROR_MAX=1
 RUNS = 1000
 

@@ -14,18 +14,7 @@
 /* ---- Scripts --------------------------------------------------------------------------------- */
 
 /* Each script begins with this. */
-#define RL_HEAD "local c,K,A=redis.call,KEYS,ARGV "
-/* The rest of it only goes before a script that sets keys: returns -2 while the server may have lost locks. It
-   removes its key, run and longest ttl from the end of the arguments. The time to live of the marker is 31 years
-   at first and so shows its age: one key is enough, and each client waits for its own longest ttl. A marker from
-   the future is set again: the server's clock was set back. R18 */
-static const char rl_head[] = RL_HEAD
-#if REDLOCK_MARKER
-    "local t=table.remove local l,r,m=t(A),t(A),t(K)local p=c('pttl',m)-1e12 "
-    "if p>0 or c('get',m)~=r then p=0 c('set',m,r,'px',1e12)end if p>-l then return-2 end "
-#endif
-    ;
-#define RL_MARKER_KEY "redlock::run"
+static const char rl_head[] = "local c,K,A=redis.call,KEYS,ARGV ";
 
 /* Releases. Returns 1 when all keys had our token and were deleted; 0 when a key is missing, unless another
    is somebody else's: then the token of the holder, which tells contention from a holder. It is that of the
@@ -89,20 +78,18 @@ static const char rl_info_script[] = "local i=c('info','server')return{i:match'r
 
 /* The longest command, with what goes with it, must fit into the send buffer. The words around script, key and
    token take 48 bytes; 17 more for the ttl, 7 for "1"; for a fencing token 26, and 11 with suffix and length of
-   its key; for a marker 5, and twice 17; CLIENT CACHING 38; PTTL 24 and the key; WAITAOF 42. Several keys count as
+   its key; CLIENT CACHING 38; PTTL 24 and the key; WAITAOF 42. Several keys count as
    one, see rl_check_keys. */
 enum {
     RL_TOKEN_HEX = 40,
-    RL_HEAD_SIZE = sizeof RL_HEAD - 1,
+    RL_HEAD_SIZE = sizeof rl_head - 1,
     RL_LONGEST_SYNC = REDLOCK_DURABLE ? 42 : 0,
     RL_LONGEST_DELETE = 48 + RL_HEAD_SIZE + sizeof rl_delete_script +
                         (REDLOCK_NOTIFICATION ? 38 : 0) +
                         (REDLOCK_DIAGNOSIS ? 24 + REDLOCK_KEY_MAX : 0),
     RL_LONGEST_EXTEND = 72 + RL_HEAD_SIZE + sizeof rl_extend_script + RL_LONGEST_SYNC,
-    RL_LONGEST_MARKER =
-        REDLOCK_MARKER ? 5 + 2 * 17 + sizeof RL_MARKER_KEY + sizeof rl_head : RL_HEAD_SIZE,
     RL_LONGEST_FENCE = 48 + 17 + 2 * 17 + 18 + sizeof rl_fence_suffix + sizeof rl_fence_script +
-                       REDLOCK_KEY_MAX + RL_LONGEST_MARKER + RL_LONGEST_SYNC,
+                       REDLOCK_KEY_MAX + RL_HEAD_SIZE + RL_LONGEST_SYNC,
     RL_LONGEST_LOCK = RL_LONGEST_DELETE > RL_LONGEST_EXTEND ? RL_LONGEST_DELETE : RL_LONGEST_EXTEND,
     RL_LONGEST = (REDLOCK_FENCING && RL_LONGEST_FENCE > RL_LONGEST_LOCK ? RL_LONGEST_FENCE
                                                                         : RL_LONGEST_LOCK) +
@@ -224,31 +211,15 @@ static const char *rl_script_of(unsigned command)
     }
 }
 
-#if REDLOCK_MARKER
-/* A server that may have lost locks must not be given one. R18 */
-REDLOCK_PRIVATE int rl_looks_at_marker(const struct redlock_client *c,
-                                       const struct redlock_lock *lock, unsigned command)
-{
-    return c->priv.settings.longest_ttl_ms != 0 &&
-           (command == RL_FENCE || (command == RL_REPAIR && rl_use_fencing(lock)));
-}
-#endif
-
 static int rl_has_counter(unsigned command)
 {
     return REDLOCK_FENCING && rl_is(command, 1 << RL_FENCE | 1 << RL_CONFIRM);
 }
 
-/* Whether the script looks at the restart marker first. R18 */
-static unsigned rl_is_marked(const struct rl_message *m)
-{
-    return rl_looks_at_marker(m->c, m->lock, m->command) && rl_run(m->node) != 0;
-}
-
 /* How many more keys than one the script has. */
-static unsigned rl_more_keys(const struct redlock_lock *lock, unsigned command, unsigned marked)
+static unsigned rl_more_keys(const struct redlock_lock *lock, unsigned command)
 {
-    return marked + (rl_has_counter(command) ? 1U : rl_extra_keys(lock));
+    return rl_has_counter(command) ? 1U : rl_extra_keys(lock);
 }
 
 static void rl_put_token(struct resp_writer *w, const struct redlock_lock *lock)
@@ -257,8 +228,7 @@ static void rl_put_token(struct resp_writer *w, const struct redlock_lock *lock)
                  rl_label_size(lock));
 }
 
-static void rl_put_keys(struct resp_writer *w, const struct redlock_lock *lock, unsigned command,
-                        unsigned marked)
+static void rl_put_keys(struct resp_writer *w, const struct redlock_lock *lock, unsigned command)
 {
     unsigned i;
 
@@ -268,13 +238,11 @@ static void rl_put_keys(struct resp_writer *w, const struct redlock_lock *lock, 
     else
         for (i = 0; i < rl_extra_keys(lock); i++)
             resp_put_bytes(w, rl_extra_key(lock, i)->bytes, rl_extra_key(lock, i)->size);
-    if (marked)
-        resp_put_text(w, RL_MARKER_KEY);
     rl_put_token(w, lock);
 }
 
 static void rl_put_value(struct resp_writer *w, const struct rl_message *m, unsigned which,
-                         unsigned keys, unsigned marked)
+                         unsigned keys)
 {
     const struct redlock_lock *lock = m->lock;
     const struct redlock_node *node = m->node;
@@ -290,15 +258,14 @@ static void rl_put_value(struct resp_writer *w, const struct rl_message *m, unsi
         return;
     case RL_SCRIPT:
         script = rl_script_of(m->command);
-        resp_put_joined(w, rl_head, marked ? sizeof rl_head - 1 : RL_HEAD_SIZE, script,
-                        strlen(script));
+        resp_put_joined(w, rl_head, RL_HEAD_SIZE, script, strlen(script));
         return;
     case RL_KEYS:
         resp_put_number(w, keys);
         if (REDLOCK_OWED_MAX > 0 && m->owed != NULL)
             resp_put_raw(w, m->owed->bytes, m->owed->size);
         else
-            rl_put_keys(w, lock, m->command, marked);
+            rl_put_keys(w, lock, m->command);
         return;
     case RL_USER:
         resp_put_text(w, REDLOCK_RESP3 && node->user == NULL ? "default" : node->user);
@@ -327,29 +294,23 @@ static void rl_put_value(struct resp_writer *w, const struct rl_message *m, unsi
 static void rl_put_one(struct resp_writer *w, const struct rl_message *m, unsigned command)
 {
     const char *text = rl_words;
-    unsigned more_keys = 0, marked = 0, which;
+    unsigned more_keys = 0, which;
 
-    if (rl_is(command, RL_SCRIPTS)) {
-        marked = rl_is_marked(m);
+    if (rl_is(command, RL_SCRIPTS))
         more_keys = REDLOCK_MULTI_KEY && REDLOCK_OWED_MAX > 0 && m->owed != NULL
                         ? m->owed->more_keys
-                        : rl_more_keys(m->lock, m->command, marked);
-    }
+                        : rl_more_keys(m->lock, m->command);
     for (; command > 0; command--)
         text += strlen(text) + 1;
     /* NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult): rl_words has each command */
-    resp_put_command(w, (unsigned)(*text++ - '0') + more_keys + 2 * marked);
+    resp_put_command(w, (unsigned)(*text++ - '0') + more_keys);
     while ((which = (uint8_t)*text++) != 0) {
         if (which < '0') {
-            rl_put_value(w, m, which, 1 + more_keys, marked);
+            rl_put_value(w, m, which, 1 + more_keys);
             continue;
         }
         resp_put_bytes(w, text, which - '0');
         text += which - '0';
-    }
-    if (marked) {
-        resp_put_number(w, rl_run(m->node) + m->node->database); /* SWAPDB exchanges databases */
-        resp_put_number(w, m->c->priv.settings.longest_ttl_ms);
     }
 }
 
@@ -370,7 +331,7 @@ REDLOCK_PRIVATE void rl_keep_release(struct redlock_owed *owed, const struct red
 {
     struct resp_writer w = {owed->bytes, sizeof owed->bytes, 0, 0};
 
-    rl_put_keys(&w, lock, RL_DELETE, 0);
+    rl_put_keys(&w, lock, RL_DELETE);
     owed->size = (uint16_t)w.used;
     owed->more_keys = (uint8_t)rl_extra_keys(lock);
 }
@@ -437,8 +398,6 @@ REDLOCK_PRIVATE enum rl_vote rl_vote_of(unsigned command, const struct resp_item
         return RL_NO;
     if (REDLOCK_REPAIR && number == 2 && command == RL_REPAIR)
         return RL_REPAIRED;
-    if (REDLOCK_MARKER && number == -2 && rl_is(command, 1 << RL_FENCE | 1 << RL_REPAIR))
-        return RL_LATER; /* R18 */
     return RL_NONSENSE;
 }
 

@@ -256,21 +256,6 @@ REDLOCK_PRIVATE void rl_put_command(struct resp_writer *w, const struct rl_messa
 REDLOCK_PRIVATE void rl_keep_release(struct redlock_owed *owed, const struct redlock_lock *lock);
 #endif
 
-/* Whether the command must not create a key on a server that may have lost locks. R18 */
-#if REDLOCK_MARKER
-REDLOCK_PRIVATE int rl_looks_at_marker(const struct redlock_client *c,
-                                       const struct redlock_lock *lock, unsigned command);
-#else
-static inline int rl_looks_at_marker(const struct redlock_client *c,
-                                     const struct redlock_lock *lock, unsigned command)
-{
-    (void)c;
-    (void)lock;
-    (void)command;
-    return 0;
-}
-#endif
-
 /* The meaning of a reply to the main command. */
 REDLOCK_PRIVATE enum rl_vote rl_vote_of(unsigned command, const struct resp_item *item);
 

@@ -631,7 +631,7 @@ static inline void rl_votes_from_now(struct redlock_client *c, struct redlock_no
 }
 #endif
 
-/* The server runs no scripts yet. A later connection asks for the run_id: R13, R14 and R18 rest on it. */
+/* The server runs no scripts yet. A later connection asks for the run_id: R13 and R14 rest on it. */
 static int rl_is_not_ready(const struct resp_item *item)
 {
     return rl_is_error(item, "LOADING\0BUSY\0");
@@ -777,8 +777,6 @@ static enum rl_vote rl_main_replied(struct redlock_client *c, struct redlock_nod
     }
     if (item->kind == RESP_ERROR)
         rl_set_server_error(node, RL_REPLIED, item);
-    else if (vote == RL_LATER)
-        rl_quarantine(node);
     else if (rl_is(command, RL_WRITING) && rl_may_vote(c, node))
         rl_clear_error(node); /* a release does not prove that an earlier error is gone */
     return vote;

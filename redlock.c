@@ -45,9 +45,6 @@
    R16 Fencing tokens. Each node counts the grants of a lock. The token is a counter on which a quorum
        agrees; where they differ the largest is proposed to all. A node whose counter is larger by then
        does not agree. The first proposal is the wall clock, unless that date cannot be.
-   R18 Restart marker. For locks with a fencing token the scripts keep R14. A key on each server names the
-       run in which it was set. Where it is missing or of another run, nothing is granted until
-       longest_ttl_ms have passed.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
@@ -621,7 +618,7 @@ static unsigned rl_order_for(const struct redlock_client *c, struct redlock_node
 }
 
 /* Sends the present command of a lock where it is still to be sent and can be: an order at a time, to all nodes
-   that it is for. An order that looks at a marker is for one node. R2 */
+   that it is for. R2 */
 REDLOCK_PRIVATE void rl_ask_nodes(struct redlock_client *c, struct redlock_lock *lock)
 {
     unsigned nodes = lock->priv.todo & ~(unsigned)c->priv.full, ready, away;
@@ -638,11 +635,8 @@ REDLOCK_PRIVATE void rl_ask_nodes(struct redlock_client *c, struct redlock_lock 
             unsigned bit = rl_first_bit(left);
             unsigned next = rl_order_for(c, rl_first_node(c, left), lock, bit);
 
-            if (same == 0) {
+            if (same == 0)
                 order = next;
-                if (rl_looks_at_marker(c, lock, order & RL_ORDER_COMMAND))
-                    left = bit; /* the last one */
-            }
             if (order == next)
                 same |= bit;
         }

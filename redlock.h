@@ -128,8 +128,8 @@ struct redlock_settings {
     uint32_t extend_max;
     /* The longest ttl that any client of these servers uses, 1..0x7fffffff; default 0: off. A server may have
        lost its keys when it started, so it does not vote until this much time has passed since then; where INFO
-       is not permitted, since it was connected. [Redlock], "delayed restarts"; R14. Locks with a fencing token
-       also detect FLUSHALL and a failover, by a key "redlock::run" on each server. R18 */
+       is not permitted, since it was connected. [Redlock], "delayed restarts"; R14. It does not
+       detect FLUSHALL, a failover, or a restart that INFO hides. */
     uint32_t longest_ttl_ms;
     /* 1: a vote counts only after the node has confirmed with WAITAOF that it is on disk: Redis and Valkey
        from 7.2 on, with an append-only file and `appendfsync always`. With `everysec` a vote takes up to

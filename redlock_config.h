@@ -83,9 +83,6 @@
 #ifndef REDLOCK_RESTART_GUARD
 #define REDLOCK_RESTART_GUARD !REDLOCK_MINIMAL /* run_id of the server, longest_ttl_ms. R13, R14 */
 #endif
-#ifndef REDLOCK_MARKER
-#define REDLOCK_MARKER (REDLOCK_FENCING && REDLOCK_RESTART_GUARD) /* restart markers. R18 */
-#endif
 #ifndef REDLOCK_DURABLE
 #define REDLOCK_DURABLE !REDLOCK_MINIMAL /* the setting `durable`. R17 */
 #endif
@@ -106,10 +103,6 @@
 
 #if REDLOCK_NODES_MAX < 1 || REDLOCK_NODES_MAX > 16
 #error "REDLOCK_NODES_MAX must be 1..16: one bit each in redlock_mask"
-#endif
-#if REDLOCK_MARKER && !(REDLOCK_FENCING && REDLOCK_RESTART_GUARD)
-#error                                                                                             \
-    "REDLOCK_MARKER needs REDLOCK_FENCING, whose script compares the marker, and REDLOCK_RESTART_GUARD"
 #endif
 #if REDLOCK_NOTIFICATION && !REDLOCK_RESP3
 #error "REDLOCK_NOTIFICATION needs REDLOCK_RESP3: notifications are pushes"
@@ -136,7 +129,7 @@
 #error "REDLOCK_READ_MAX must be 1..32767"
 #endif
 #if (REDLOCK_REPAIR | REDLOCK_AUTO_EXTEND | REDLOCK_RESP3 | REDLOCK_NOTIFICATION |                 \
-     REDLOCK_MULTI_KEY | REDLOCK_FENCING | REDLOCK_RESTART_GUARD | REDLOCK_MARKER |                \
+     REDLOCK_MULTI_KEY | REDLOCK_FENCING | REDLOCK_RESTART_GUARD |                \
      REDLOCK_DURABLE | REDLOCK_NATIVE_RELEASE | REDLOCK_TRANSFER | REDLOCK_DIAGNOSIS |             \
      REDLOCK_ERROR_TEXTS | REDLOCK_MINIMAL | REDLOCK_HOSTED) &                                     \
     ~1

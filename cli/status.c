@@ -332,13 +332,11 @@ static void find_keys(const char *pattern)
 
 /* ---- redlock list: the holders ---- */
 
-/* Keys of the library that are no locks: the counter of fencing tokens, and the incarnation marker of a server. */
+/* Keys of the library that are no locks: the counters of fencing tokens. */
 static int is_about_a_lock(const char *key, const struct view *view)
 {
     const char *name = key + strlen(options.prefix);
 
-    if (strcmp(key, "redlock::run") == 0) /* whatever the prefix is */
-        return 1;
     return ends_as_counter(name) && view->kind == PRESENT && view->left_ms == NO_END &&
            strspn(view->value, "0123456789") == view->size;
 }

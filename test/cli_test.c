@@ -3881,11 +3881,6 @@ static void odd_lists(void)
        "a prefix with wildcards of SCAN");
     redlock("list", "--prefix", "", "ab*", NULL);
     ok(strncmp(wrote(last, 'o'), "ab:y: held", 10) == 0, "no prefix");
-    ask_all("SET", "redlock::run", "1a2b", "PX", "999999999999");
-    redlock("list", NULL);
-    is_text(wrote(last, 'o'), "", "the library's marker of a server is not a lock");
-    redlock("list", "--prefix", "", "r*", NULL);
-    is_text(wrote(last, 'o'), "", "nor without a prefix");
     ask_all("SET", "redlock:\x1b[2J\n<3>", "v", "PX", "60000");
     redlock("list", NULL);
     ok(strncmp(wrote(last, 'o'), "\\x1b[2J\\x0a<3>: held", 20) == 0,

@@ -134,8 +134,7 @@ unsigned mini_keys_left(const struct mini_server *server)
     for (i = 0; i < server->used; i++) {
         const struct mini_key *key =
             i < MINI_KEYS ? &server->keys[i] : &server->more[i - MINI_KEYS];
-        left += key->name.size > 0 && key->until_us > server->now_us &&
-                key->until_us - server->now_us < MINI_YEARS_US / 2;
+        left += key->name.size > 0 && key->until_us > server->now_us && key->until_us != UINT64_MAX;
     }
     return left;
 }
@@ -185,19 +184,6 @@ static uint64_t mini_decimal(struct mini_word digits)
 static uint64_t mini_end_us(const struct mini_server *server, const struct mini_command *command)
 {
     return server->now_us + command->ttl_ms * (uint64_t)1000;
-}
-
-/* Whether the server may have lost keys, by its marker. Sets a missing marker, and one of another run. */
-static int mini_is_quarantined(struct mini_server *server, const struct mini_command *command)
-{
-    struct mini_word name = command->keys[command->key_count];
-    const struct mini_word *run = &command->arguments[command->argument_count];
-    const struct mini_key *marker = mini_found(server, name);
-
-    if (marker == NULL || !mini_owns(marker, run[0]) ||
-        marker->until_us - server->now_us > MINI_YEARS_US)
-        marker = mini_store(server, name, run[0], server->now_us + MINI_YEARS_US);
-    return (marker->until_us - server->now_us) / 1000 > MINI_YEARS_US / 1000 - mini_decimal(run[1]);
 }
 
 /* The two scripts of a fencing token. Returns the counter; -1: refused; 0: the counter would be too large. */
@@ -426,8 +412,6 @@ unsigned mini_run(struct mini_server *server, struct mini_session *session,
         mini_run_native(server, session, command, reply);
     else if (command->kind == 'P')
         mini_run_pttl(server, command, reply);
-    else if (command->marked && mini_is_quarantined(server, command))
-        strcpy(reply, ":-2\r\n");
     else if (command->kind == 'F' || command->kind == 'R')
         mini_run_fencing(server, command, reply);
     else if (command->kind != 'S')
@@ -496,7 +480,7 @@ struct mini_script {
     uint64_t hash; /* of the text */
     unsigned size; /* 0: the entry is free */
     char kind;     /* of the command; '?': unknown */
-    uint8_t never_shortens, bounded, loops, marked;
+    uint8_t never_shortens, bounded, loops;
 };
 
 static struct mini_script mini_classify(struct mini_word text)
@@ -506,14 +490,13 @@ static struct mini_script mini_classify(struct mini_word text)
         char kind;
     } scripts[] = {{"'info'", 'I'},    {"'exists',K[1]", 'F'}, {"'get',K[2])or", 'R'},
                    {"'pexpire'", 'E'}, {"'del'", 'D'},         {"'exists'", 'M'}};
-    struct mini_script script = {0, 0, '?', 0, 0, 0, 0};
+    struct mini_script script = {0, 0, '?', 0, 0, 0};
     unsigned i;
 
     for (i = 0; i < sizeof scripts / sizeof *scripts && script.kind == '?'; i++)
         if (mini_at(text, scripts[i].part) > 0)
             script.kind = scripts[i].kind;
     script.loops = mini_at(text, "#K") > 0;
-    script.marked = mini_at(text, "1e12") > 0;
     script.never_shortens = script.kind == 'E' && mini_at(text, "math.max(A[2],c('pttl',K[") > 0;
     script.bounded = script.kind == 'R' ||
                      (script.kind == 'F' && mini_at(text, "2^53") < mini_at(text, "c('set',K[2]"));
@@ -603,7 +586,6 @@ unsigned mini_read(const char *bytes, unsigned size, struct mini_command *comman
         mini_fail("an unknown script");
     command->changed = command->repairs = 0;
     command->loops = script->loops;
-    command->marked = script->marked;
     command->never_shortens = script->never_shortens;
     command->bounded = script->bounded;
     command->ttl_ms = command->key_count = command->argument_count = 0;
@@ -618,10 +600,6 @@ unsigned mini_read(const char *bytes, unsigned size, struct mini_command *comman
     /* the last word: after IFEQ, after the key, or the key of PTTL */
     if (command->kind == 'N' || command->kind == 'P')
         command->arguments = &words[command->count - 1];
-    if (command->marked) {
-        command->key_count--;
-        command->argument_count -= 2;
-    }
     command->repairs = command->kind == 'E' && command->argument_count == 2;
     if (command->kind == 'M' || command->kind == 'F' || command->kind == 'E')
         command->ttl_ms = (uint32_t)mini_decimal(command->arguments[1]);

@@ -11,7 +11,6 @@
 
 enum { MINI_KEYS = 96, MINI_TRACKED = 8, MINI_WORDS = 16, MINI_REPLY = 400 };
 
-#define MINI_YEARS_US 1000000000000000U /* the ttl of a restart marker */
 
 struct mini_word {
     const char *bytes;
@@ -71,7 +70,6 @@ struct mini_command {
     uint8_t never_shortens; /* an extension that never shortens a key */
     uint8_t bounded;        /* refuses a counter that is too large before storing it */
     uint8_t loops;          /* a script for any number of keys */
-    uint8_t marked;         /* checks the marker keys[key_count], with two more arguments */
     uint16_t changed;       /* bit i: it changed keys[i] */
     uint32_t ttl_ms;
     unsigned key_count, argument_count, count;
@@ -97,7 +95,7 @@ struct mini_key *mini_find(struct mini_server *server, const void *name, unsigne
 struct mini_key *mini_store(struct mini_server *server, struct mini_word name,
                             struct mini_word value, uint64_t until_us);
 
-/* How many keys there are, without fencing counters, which have no ttl, and the marker, whose ttl is years. */
+/* How many keys there are, without fencing counters, which have no ttl. */
 unsigned mini_keys_left(const struct mini_server *server);
 
 /* Writes the push for a session that tracks the key, and ends the tracking. Returns its size; 0: not tracked. */

@@ -240,10 +240,6 @@ R17|node.c|s/item->integer = node->priv.counted;//|the counter comes from the wr
 R17|node.c|s/request->owner = NULL; \/\* what WAITAOF/; \/* what WAITAOF/|after a refusal the lock does not wait for WAITAOF
 R17|client.c|s/settings->node_timeout_ms > 500/0/|stall_ms is longer than the wait for WAITAOF
 R17|node.c|s/if \(rl_part\(node\) > rl_main_part[^;]*;//|a pair of replies fails once
-R18|redlock.c|s/if \(rl_looks_at_marker\(c, lock, order & RL_ORDER_COMMAND\)\)\s+left = bit;//|each node's marker names that node's run_id
-R18|command.c|s/ \|\| \(command == RL_REPAIR && rl_use_fencing\(lock\)\)//|a repair with a fencing token checks the marker, too
-R18|command.c|s/return c->priv.settings.longest_ttl_ms != 0 &&/return 0 \&\&/|the marker is checked
-R18|node.c|s/else if \(vote == RL_LATER\)(\s+rl_quarantine)/else if (0)$1/|the node's error says why it does not vote
 R15|redlock.c|s/rl_has_failed\(c, lock, c->priv.all\)/!rl_past(c, lock->priv.due_us) \&\& $&/|the bound of an attempt
 R15|core.h|s/RL_READS_MAX = [^}]*}/RL_READS_MAX = 100000000 }/|a limit on reads from a node that sends endlessly
 R15|core.h|s/lock->ttl_ms \* \(RL_MS_US \/ 4\)/lock->ttl_ms * RL_MS_US/|an attempt takes at most a quarter of the TTL
@@ -269,7 +265,6 @@ R6|node.c|s/from != NULL(\) \{\s+rl_set\(&c->priv.full)/0$1/|a node without a fr
 R5|node.c|s/rl_clear\(&c->priv.full, bit\);(\s+memset)/$1/|a broken connection frees the node's slots
 R5|node.c|s/(rl_pop\(node\);)\s+rl_clear\(&c->priv.full, node->priv.bit\);/$1/|a reply frees one of the node's slots
 R5|node.c|s/if \(count == 0\)(\s+node->priv.mark_us)/if (0)$1/|a stall is measured from the first unanswered command
-R18|command.c|s/ && rl_run\(m->node\) != 0;/;/|no marker is written for an unknown run_id
 R8|redlock.c|s/rl_redirect\(c, lock, lock->priv.waits & ~behind, lock, role\)/0/|a reply after the decision counts as late
 R16|redlock.c|s/rl_end_round\(c, lock, RL_LATE\);(\s+rl_set\(&lock->members)/rl_forget(c, lock);$1/|a grant after the counters are known counts as late
 R16|node.c|s/else if \(command != RL_EXTEND\)/else if (command != RL_EXTEND \&\& command != RL_CONFIRM)/|a confirmation of the counter after the decision does not count

@@ -72,19 +72,14 @@ static int notifies(const struct redlock_node *node)
 }
 
 /* A client of three servers, guarded against restarts by this longest_ttl_ms; with 0 not guarded. */
-static void begin_guarded(struct side *side, uint32_t longest_ttl_ms, uint8_t fenced,
-                          uint32_t database)
+static void begin_guarded(struct side *side, uint32_t longest_ttl_ms)
 {
     struct redlock_settings settings = patient;
-    unsigned i;
 
     settings.longest_ttl_ms = longest_ttl_ms;
     prepare(side, 3);
-    for (i = 0; i < 3; i++)
-        side->nodes[i].database = database;
     if (longest_ttl_ms != 0)
         side->lock.ttl_ms = longest_ttl_ms;
-    set_use_fencing(&side->lock, fenced);
     set_up(side, &settings);
 }
 
@@ -434,51 +429,20 @@ static void flush(void)
     tell(1, 1, "FLUSHALL", NULL, NULL, NULL);
 }
 
-/* Server 1 now has the data of another server, as after a failover or a copy. */
-static void replace(void)
-{
-    flush();
-    tell(1, 1, "SET", "redlock::run", "4711", NULL);
-}
-
-/* Server 1 swaps its keys with those of another database, which has a marker of its clients, too. */
-static void swap(void)
-{
-    tell(1, 1, "SWAPDB", "0", "1", NULL);
-}
-
-/* Other clients write their marker to database 1 of server 1. */
-static void mark_another_database(void)
-{
-    struct side c;
-    long until = now_ms() + 60000;
-
-    begin_guarded(&c, 1000, 1, 1);
-    while (now_ms() < until && /* until server 1 votes there, too */
-           (acquire(&c, 0) != REDLOCK_OK || (settle(&c.client), !(c.lock.members & 2)))) {
-        release(&c);
-        sleep_ms(50);
-    }
-    release(&c);
-    redlock_deinit(&c.client);
-}
-
 /* A holds the lock on nodes 0 and 1 only, node 1 loses the key. Whether B then acquires it on nodes 1 and 2. */
-static int second_holder(uint32_t longest_ttl_ms, uint8_t fenced, void (*forget)(void))
+static int second_holder(uint32_t longest_ttl_ms, void (*forget)(void))
 {
     struct side a, b;
     long until = now_ms() + 60000;
     int both;
 
-    begin_guarded(&a, longest_ttl_ms, fenced, 0);
-    begin_guarded(&b, longest_ttl_ms, fenced, 0);
+    begin_guarded(&a, longest_ttl_ms);
+    begin_guarded(&b, longest_ttl_ms);
     while (longest_ttl_ms != 0 && now_ms() < until && /* servers that are old enough */
            (acquire(&a, 0) != REDLOCK_OK || release(&a) != REDLOCK_OK ||
             acquire(&b, 0) != REDLOCK_OK || release(&b) != REDLOCK_OK))
         sleep_ms(50);
     servers_keys_left("redlock:key", 10000);
-    if (forget == swap)
-        mark_another_database();
     tell(2, 2, "SET", "redlock:key", "in the way", NULL);
     if (acquire(&a, 30000) != REDLOCK_OK) /* once server 1 is old enough */
         ok(0, "r14: two of three: %s", a.nodes[1].error);
@@ -492,46 +456,16 @@ static int second_holder(uint32_t longest_ttl_ms, uint8_t fenced, void (*forget)
     return both;
 }
 
-/* Extends the lock until all three servers have its key: a server with a younger marker is repaired later. */
-static void extend_on_all(struct side *side)
+/* docs/safety.md says so: longest_ttl_ms does not help against it. */
+static void r14_a_flush_is_not_noticed(void)
 {
-    long until = now_ms() + 60000;
-
-    while (side->lock.members != 7 && is_held(side) && now_ms() < until) {
-        sleep_ms(100);
-        redlock_extend(&side->client, &side->lock);
-        settle(&side->client);
-    }
-}
-
-static void r18_whatever_makes_it_forget(void)
-{
-    struct side a;
     int tries, both = 0;
 
-    if (!REDLOCK_FENCING || !REDLOCK_MARKER)
+    if (!REDLOCK_RESTART_GUARD)
         return;
     for (tries = 0; tries < 10 && !both; tries++) /* a try fails if the machine pauses for 3 s */
-        both = second_holder(3000, 0, flush);
+        both = second_holder(3000, flush);
     ok(both, "r14: the age of a server does not show a FLUSHALL: two holders");
-    is_int(second_holder(1500, 1, flush), 0, "r18: the marker shows a FLUSHALL: one holder");
-    is_int(second_holder(1500, 1, replace), 0,
-           "r18: the marker shows another server's data: one holder");
-    is_int(second_holder(1500, 1, crash), 0, "r18: the marker shows a crash: one holder");
-    is_int(second_holder(1500, 1, swap), 0, "r18: the marker shows a swapped database: one holder");
-    begin_guarded(&a, 5000, 1, 0);
-    is_int(acquire(&a, 60000), REDLOCK_OK, "r18: held");
-    settle(&a.client);
-    extend_on_all(&a); /* with two confirmed nodes, the FLUSHALL on server 1 could lose the lock */
-    flush();
-    is_int((int)redlock_extend(&a.client, &a.lock), REDLOCK_OK, "r18: extended by two servers");
-    settle(&a.client);
-    tell(1, 1, "EXISTS", "redlock:key", NULL, NULL);
-    ok(strcmp(text, "0") == 0, "r18: no repair on a server that has lost its marker");
-    extend_on_all(&a);
-    is_int(a.lock.members, 7, "r18: repaired when the server votes again");
-    is_int(release(&a), REDLOCK_OK, "r18: released");
-    end(&a);
 }
 
 static void a_crash_that_forgets(void)
@@ -540,8 +474,8 @@ static void a_crash_that_forgets(void)
     struct side a;
     long until;
 
-    is_int(second_holder(0, 0, crash), 1, "r14: a crash without longest_ttl_ms: two holders");
-    is_int(second_holder(3000, 0, crash), 0, "r14: a crash with longest_ttl_ms: one holder");
+    is_int(second_holder(0, crash), 1, "r14: a crash without longest_ttl_ms: two holders");
+    is_int(second_holder(3000, crash), 0, "r14: a crash with longest_ttl_ms: one holder");
     server_kill(&servers[0]);
     server_kill(&servers[1]);
     server_restart(&servers[0]);
@@ -807,27 +741,27 @@ static void end_endless_script(unsigned i)
     waitpid(waiting[i], NULL, 0);
 }
 
-/* A server that runs a script during the handshake cannot report its run_id: the client asks again later. */
-static void r18_connected_when_it_was_busy(void)
+/* A server that runs a script during the handshake cannot report its run_id: it does not vote before it can. */
+static void r13_connected_when_it_was_busy(void)
 {
     struct side a;
     long until = now_ms() + 60000;
 
-    if (!REDLOCK_FENCING || !REDLOCK_MARKER)
+    if (!REDLOCK_RESTART_GUARD)
         return;
-    begin_guarded(&a, 2000, 1, 0);
+    begin_guarded(&a, 2000);
     run_endless_script(1);
     acquire(&a, 0);
     settle(&a.client);
-    ok(strstr(a.nodes[1].error, "BUSY") != NULL, "r18: %s", a.nodes[1].error);
+    ok(strstr(a.nodes[1].error, "BUSY") != NULL, "r13: %s", a.nodes[1].error);
     end_endless_script(1);
-    for (text[0] = '\0'; strcmp(text, "1") != 0 && now_ms() < until; sleep_ms(50)) {
+    while (a.nodes[1].priv.run == 0 && now_ms() < until) {
         acquire(&a, 0);
         settle(&a.client);
         release(&a);
-        tell(1, 1, "EXISTS", "redlock::run", NULL, NULL);
+        sleep_ms(50);
     }
-    ok(strcmp(text, "1") == 0, "r18: its marker is written when the script has ended");
+    ok(a.nodes[1].priv.run != 0, "r13: its run_id is known when the script has ended");
     end(&a);
 }
 
@@ -916,7 +850,7 @@ static void servers_out_of_service(void)
 {
     out_of_service("snapshots fail", "MISCONF", break_snapshots, mend_snapshots);
     out_of_service("an endless script", "BUSY", run_endless_script, end_endless_script);
-    r18_connected_when_it_was_busy();
+    r13_connected_when_it_was_busy();
     if (has_option("loading-process-events-interval-bytes"))
         out_of_service("loading", "LOADING", load, end_load);
     else
@@ -1102,7 +1036,7 @@ int main(void)
     not_a_node();
     one_server_in_two_places();
     a_crash_that_forgets();
-    r18_whatever_makes_it_forget();
+    r14_a_flush_is_not_noticed();
     if (REDLOCK_NOTIFICATION)
         notified_by_another_library();
     held_through_restarts();

@@ -80,7 +80,6 @@ enum fault {
     DEAF,   /* pushes arrive late or never */
     RATES,  /* clocks run at different rates */
     OLD,    /* servers without HELLO or pushes, or with INFO or native releases that come and go */
-    FLUSH,  /* a server loses all keys, but keeps its connections and its age */
     VANISH, /* keys are lost before their ttl. From here on: faults beyond the assumptions */
     JUMP,   /* clocks of servers */
     WALL,   /* wall clocks of clients */
@@ -88,13 +87,12 @@ enum fault {
 };
 
 static const char *const fault_names[FAULTS] = {
-    "servers hung",        "servers crashed",    "servers lost their keys",
-    "connections cut",     "partitions",         "full connections",
-    "slow servers",        "unexpected replies", "clients paused",
-    "clients died",        "connections stuck",  "bytes in small parts",
-    "pushes lost or late", "clocks' rates",      "old servers",
-    "servers flushed",     "keys vanished",      "server clocks jumped",
-    "wall clocks jumped"};
+    "servers hung",        "servers crashed",      "servers lost their keys",
+    "connections cut",     "partitions",           "full connections",
+    "slow servers",        "unexpected replies",   "clients paused",
+    "clients died",        "connections stuck",    "bytes in small parts",
+    "pushes lost or late", "clocks' rates",        "old servers",
+    "keys vanished",       "server clocks jumped", "wall clocks jumped"};
 
 /* The class of defects that a run is for. */
 enum profile {
@@ -243,7 +241,6 @@ static uint64_t now_us, digest;
 static uint32_t dice, entropy;
 static unsigned on; /* bit f: this run has fault f */
 static int faults_ended, guarded;
-static int marked;  /* guarded, all locks have fencing tokens, and servers may be flushed. R18 */
 static int durable; /* the setting `durable`: servers lose what is not on disk, and need no guard */
 static int swapped; /* the native releases of a server have changed, on the same connections */
 static int returning; /* deleted keys were there again after a crash */
@@ -1453,7 +1450,7 @@ static void check_holders(const struct client *c)
         const struct redlock_lock *lock = &c->locks[i];
         if (lock->valid_until_us == 0 || held_until_us(c, lock) <= c->here_us)
             continue;
-        if (!(on >> KEY_LOSS & 1) && !marked && bits(servers_that_have(lock)) < quorum) {
+        if (!(on >> KEY_LOSS & 1) && bits(servers_that_have(lock)) < quorum) {
             note("client %d lock %u is held until %.3f ms, and servers %#x have it", number_of(c),
                  i, (double)held_until_us(c, lock) / 1000, servers_that_have(lock));
             violated("a holder without a quorum");
@@ -1947,7 +1944,7 @@ static void begin_lock(struct client *c, unsigned i)
     }
     label = roll(4) == 0 ? roll(LABELS) : 0;
     set_label(lock, labels[label], strlen(labels[label]));
-    if (marked || (REDLOCK_FENCING && roll(profile == ANY ? 2 : 4) == 0)) {
+    if (REDLOCK_FENCING && roll(profile == ANY ? 2 : 4) == 0) {
         set_use_fencing(lock, 1);
     } else if (REDLOCK_MULTI_KEY && key == 0 && !bursts && roll(in_moves ? 8 : 3) == 0) {
         set_extra_keys(lock, &second_key, 1);
@@ -2375,11 +2372,6 @@ static void fault_of_a_server(int server)
             m->mini.native = (int)roll(8);
             swapped = 1;
         }
-        if (strikes(FLUSH, 6)) {
-            sweep(server, ALL);
-            disturb_all(server, now_us);
-            note("server %d is flushed", server);
-        }
         if (strikes(VANISH, 6))
             vanish(server);
         if (strikes(JUMP, 10)) {
@@ -2735,7 +2727,7 @@ static void another_has_it(int stays)
    two addresses look like two servers. */
 static void change_permission(struct machine *m)
 {
-    if (has(OLD) && !marked && twin < 0 && roll(3) == 0)
+    if (has(OLD) && twin < 0 && roll(3) == 0)
         m->mini.no_info = !m->mini.no_info;
 }
 
@@ -3195,8 +3187,6 @@ static unsigned draw_faults(int beyond)
         faults = roll(2) << RATES;
     else if (profile == CALLS)
         faults = 1U << CRASH | 1U << HANG | (faults & (in_moves ? 1U << STUCK : ~0U));
-    if (!REDLOCK_MARKER || beyond)
-        faults &= ~(1U << FLUSH);
     if (beyond && profile == LATE)
         faults |= 1U << VANISH | roll(2) << KEY_LOSS;
     else if (beyond)
@@ -3326,12 +3316,11 @@ static void draw(uint32_t seed)
         on &= ~(1U << STUCK | 1U << HOLE);
     lazy = roll(4) == 0;
     in_moves |= profile == LATE && roll(4) > 0;
-    marked = on >> FLUSH & 1;
-    durable = REDLOCK_DURABLE && roll(profile == ANY ? 3 : 8) == 0 && !marked && profile != DISTANT;
+    durable = REDLOCK_DURABLE && roll(profile == ANY ? 3 : 8) == 0 && profile != DISTANT;
     if (!REDLOCK_RESTART_GUARD && !durable && !beyond)
         on &= ~(1U << KEY_LOSS); /* this build has no guard against it */
-    guarded = marked || (REDLOCK_RESTART_GUARD && (on >> KEY_LOSS & 1) != 0 && !durable &&
-                         !(beyond && roll(2)));
+    guarded =
+        REDLOCK_RESTART_GUARD && (on >> KEY_LOSS & 1) != 0 && !durable && !(beyond && roll(2));
     longest_ms = ttl_ms * (profile == DISTANT || (guarded && roll(4) > 0) ? 1 : 3);
 }
 
@@ -3359,7 +3348,7 @@ static void set_up(void)
         m->mini.run = 1000 * (i + 1);
         m->mini.old = has(OLD) && roll(3) == 0;
         m->mini.no_pushes = has(OLD) && roll(3) == 0;
-        m->mini.no_info = has(OLD) && roll(3) == 0 && !marked;
+        m->mini.no_info = has(OLD) && roll(3) == 0;
         m->mini.native = (int)roll(8);
         m->mini.password = secret[i];
         m->started_us = server_us(m) - 1000 * SECOND;
@@ -3481,7 +3470,7 @@ int main(int argc, char **argv)
     print_table();
     for (i = 0; i < FAULTS; i++)
         kinds += faults_seen[i] > 0;
-    kinds += !REDLOCK_NOTIFICATION + !REDLOCK_MARKER; /* no DEAF, no FLUSH */
+    kinds += !REDLOCK_NOTIFICATION; /* no DEAF */
     ok(count < 1000 || kinds == FAULTS, "with %u of %u kinds of faults", kinds, FAULTS);
     return done_testing();
 }

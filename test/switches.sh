@@ -12,13 +12,12 @@ folder=$1/switches
 mkdir -p "$folder"
 . test/tap.sh
 
-features='REPAIR AUTO_EXTEND RESP3 NOTIFICATION MULTI_KEY FENCING RESTART_GUARD MARKER DURABLE NATIVE_RELEASE TRANSFER DIAGNOSIS ERROR_TEXTS'
+features='REPAIR AUTO_EXTEND RESP3 NOTIFICATION MULTI_KEY FENCING RESTART_GUARD DURABLE NATIVE_RELEASE TRANSFER DIAGNOSIS ERROR_TEXTS'
 minimal=-DREDLOCK_MINIMAL=1
 
 needs_of() {
     case $1 in
     NOTIFICATION) echo RESP3 ;;
-    MARKER) echo FENCING RESTART_GUARD ;;
     esac
 }
 
@@ -160,12 +159,6 @@ check 'refused: RESP3 without lists' says 'REDLOCK_RESP3 needs RESP_DEPTH_MAX' -
 for each in RESTART_GUARD DURABLE; do
     check "refused: $each without lists" is_refused 'REDLOCK_DURABLE need RESP_DEPTH_MAX' $minimal -DREDLOCK_$each=1 -DRESP_DEPTH_MAX=0
 done
-text='REDLOCK_MARKER needs REDLOCK_FENCING'
-check 'refused: markers without fencing tokens' is_refused "$text" -DREDLOCK_MARKER=1 -DREDLOCK_FENCING=0
-check 'refused: markers without the restart guard' is_refused "$text" -DREDLOCK_MARKER=1 -DREDLOCK_RESTART_GUARD=0
-check 'refused: minimal with markers alone' is_refused "$text" $minimal -DREDLOCK_MARKER=1
-check 'refused: minimal with markers and fencing tokens' is_refused "$text" $minimal -DREDLOCK_MARKER=1 -DREDLOCK_FENCING=1
-check 'refused: minimal with markers and the restart guard' is_refused "$text" $minimal -DREDLOCK_MARKER=1 -DREDLOCK_RESTART_GUARD=1
 
 # Each limit: one below its range, the least, the most (for a key: a length that fits the largest send buffer), one above. Some
 # errors cause others: about arrays below 0 bytes, about the send buffer.

@@ -22,7 +22,6 @@ holds|redlock|-DN=4 -DC=2 -DT=3|R3: four nodes
 holds|redlock|-DC=2 -DT=3 -DEXT -DLATEXT -DHEAL -DEXTC=1|R2, R8, R8b, R9: extensions, repairs, abandoned connections
 holds|redlock|-DC=2 -DT=2 -DEXT -DHEAL -DEXTC=1 -DLATE=0 -DVANISH=1 -DPROMPT|R9: a key vanishes; repairs are answered in time
 holds|redlock|-DC=2 -DK=1 -DQUAR=4|R14: a crash that loses keys, and quarantine
-holds|redlock|-DC=2 -DK=1 -DQUAR=4 -DMARK|R18: a server that is flushed and runs on, and its marker
 holds|fence|-DC=2|R16: two attempts, three nodes, keys and messages lost at any moment
 holds|fence|-DN=4 -DC=2 -DINIT=1|R16: four nodes
 holds|fence|-DC=2 -DEXTCHK|R8: an extension proves continuity without a clock, if only voters of the acquisition count
@@ -36,7 +35,7 @@ v[k]==0|redlock|-DC=2 -DT=3 -DEXT -DEXTC=1 -DBLINDEXT|without: the compare in an
 v[k]==0|redlock|-DC=2 -DT=3 -DEXT -DTTL2=2 -DEXTC=1 -DSHORTEN|R8, without: extensions that never shorten
 v[k]==0|redlock|-DC=2 -DK=1|without: quarantine after a crash
 v[k]==0|redlock|-DC=2 -DK=1 -DQUAR=2|without: a quarantine that is long enough
-v[k]==0|redlock|-DC=3 -DT=3 -DK=1 -DQUAR=1 -DMARK|without: a quarantine that is long enough
+v[k]==0|redlock|-DC=3 -DT=3 -DK=1 -DQUAR=1|without: a quarantine that is long enough
 v[k]==0|redlock|-DN=4 -DC=2 -DQSZ=2|without: a quorum above the half
 before[c]|redlock|-DC=2 -DT=2 -DEXT -DHEAL -DEXTC=1 -DLATE=0 -DVANISH=1 -DPROMPT -DSAMEROUND|R9, without: a later round
 lost[c]|redlock|-DC=2 -DT=2 -DEXT -DLATEXT -DHEAL -DEXTC=1 -DRECREATE|R9, without: repaired nodes not counting at once
@@ -63,9 +62,6 @@ lost[c]|redlock|-DC=2 -DT=2 -DEXT -DLATEXT -DHEAL -DEXTC=1 -DBLINDREPAIR|R8b, wi
 lost[c]|redlock|-DC=2 -DT=2 -DEXT -DLATEXT -DHEAL -DEXTC=1 -DK=1 -DKEEP -DFIRSTDOUBT|R8b, without: every abandoned connection
 lost[c]|redlock|-DC=2 -DT=2 -DEXT -DLATEXT -DHEAL -DEXTC=1 -DADOPT -DK=1 -DKEEP -DHEARDBEFORE|R8b, without: unheard
 v[k]==0|redlock|-DC=2 -DT=2 -DEXT -DLATEXT -DHEAL -DEXTC=1 -DK=1|R14 with repairs, without: quarantine after a crash
-v[k]==0|redlock|-DC=2 -DT=3 -DEXT -DHEAL -DEXTC=1 -DK=1 -DQUAR=3 -DMARK -DLATE=0 -DBLINDHEAL|R18, without: the marker in a repair
-holds|redlock|-DC=2 -DT=3 -DEXT -DHEAL -DEXTC=1 -DK=1 -DQUAR=3 -DMARK -DLATE=0|R18: a flush, its marker, and repairs
-holds|redlock|-DC=2 -DT=2 -DEXT -DLATEXT -DHEAL -DEXTC=1 -DK=1 -DQUAR=2 -DMARK|R18: the same with abandoned connections
 holds|redlock|-DC=2 -DT=2 -DEXT -DLATEXT -DHEAL -DEXTC=1 -DK=1 -DQUAR=2|R14: a crash that loses keys, quarantine, and repairs
 holds|redlock|-DC=2 -DT=2 -DEXT -DLATEXT -DHEAL -DEXTC=1 -DADOPT -DK=1 -DKEEP|R8b: an adopter does not know the restarted process
 holds|redlock|-DN=4 -DC=2 -DT=2 -DEXT -DHEAL -DEXTC=1 -DLATE=0|R9: four nodes
@@ -80,7 +76,6 @@ holds|redlock|-DN=5 -DC=2 -DT=3|R3: five nodes
 holds|redlock|-DC=3 -DT=3|R3: three clients
 holds|redlock|-DC=2 -DT=3 -DEXT|R8: both clients extend
 holds|redlock|-DC=2 -DK=2 -DQUAR=4|R14: two crashes
-holds|redlock|-DC=3 -DT=3 -DK=1 -DQUAR=3 -DMARK|R18: three clients
 aft[k]|fence|-DC=2 -DEXTCHK -DDUP|R1, without: a SET sent once only
 holds|fence|-DC=3|R16: three attempts
 holds|fence|-DN=5 -DC=2|R16: five nodes

@@ -1,4 +1,4 @@
-/* redlock.pml - the rules R1 to R3, R8, R8b, R9, R14 and R18 of redlock.c: mutual exclusion and continuity, in
+/* redlock.pml - the rules R1 to R3, R8, R8b, R9 and R14 of redlock.c: mutual exclusion and continuity, in
  * discrete time with bounded drift. model.sh lists the variants and the expected result of each.
  *
  * SPDX-FileCopyrightText: the redlock authors
@@ -33,8 +33,7 @@
  *   abandoned connection.
  *
  * CRASHES: at most K crashes. The node restarts without the key, or with it (KEEP). For QUAR ticks its
- *   votes are not counted (R14). MARK: the server is flushed and runs on, which no client sees. The first SET or repair
- *   finds no marker and sets one; for QUAR ticks no key is created (R18).
+ *   votes are not counted (R14).
  * TTL2=t: a round can extend by t ticks instead of T. Such an extension can run at any later time. No key is
  *   shortened on the node, and no validity in the client.
  * ADOPT: another process continues with token and members, and does not know what the first one has
@@ -57,8 +56,8 @@
  *   FIRSTDOUBT (only the first suspect connection of a node is recorded), OLDROUND (repairs of former rounds are not
  *   recorded when a connection is abandoned), REPAIRSUSPECT (suspect nodes are repaired), BLINDREPAIR (nodes are
  *   repaired without an extension before), ADOPTALL (an adopter suspects no node), HEARDBEFORE (an adopter takes a
- *   node for a process that its predecessor did not know), SHORTEN (an extension can shorten), BLINDHEAL (a repair
- *   ignores the marker), RESEND, NOELAPSED, EXTNOELAPSED, BLINDDEL, BLINDEXT, DRIFT < D, QSZ too small, QUAR < T
+ *   node for a process that its predecessor did not know), SHORTEN (an extension can shorten),
+ *   RESEND, NOELAPSED, EXTNOELAPSED, BLINDDEL, BLINDEXT, DRIFT < D, QSZ too small, QUAR < T
  *
  * Reductions. (1) The answer to a repair arrives when the repair runs, or never: a later answer tells the client the
  *   same later. (2) A late command of an abandoned connection that finds a key is not run: extending a key is
@@ -107,9 +106,6 @@
 byte owner[N]; byte r[N];
 #if QUAR > 0
 byte quar[N];
-#endif
-#ifdef MARK
-bit  unmarked[N];          /* the marker is missing */
 #endif
 byte ph[C];            /* 0 idle 1 acquiring 2 holding 3 extending 4 ended */
 byte e[C];             /* ticks since the round began (saturates at T) */
@@ -200,7 +196,7 @@ bit  deld[C*N];
 #define REPAIRS(c,n) 0
 #endif
 #define LAST(c,n) (REPAIRS(c,n) == 0)
-#if QUAR > 0 && !defined(MARK)
+#if QUAR > 0
 #define COUNTED(n) (quar[n] == 0)
 #else
 #define COUNTED(n) (1)
@@ -307,19 +303,8 @@ inline hold(c, left) {
 #endif
 #define START(c) if :: ph[c] == 0 -> ph[c] = 1; STARTED(c) :: else -> skip fi
 #define CREATE(c,n) owner[n] = c+1; r[n] = T
-#ifdef MARK
-#define CREATES(n) (!unmarked[n] && quar[n] == 0)
-#define MARKOPT(n) :: atomic { ASKS(c) && UNSETTLED(c,n) && unmarked[n] -> \
-        START(c); SETTLE(c,n); unmarked[n] = 0; quar[n] = QUAR }
-#else
 #define CREATES(n) (1)
-#define MARKOPT(n)
-#endif
-#ifdef BLINDHEAL
-#define REPAIRABLE(n) (1)
-#else
 #define REPAIRABLE(n) CREATES(n)
-#endif
 
 /* The SET is granted; the grant is answered */
 #define SETOPT(n) :: atomic { ASKS(c) && UNSETTLED(c,n) && owner[n] == 0 && CREATES(n) -> \
@@ -493,7 +478,7 @@ inline hold(c, left) {
 #else
 #define RELOPT(n) :: atomic { ph[c] == 4 && owner[n] == c+1 -> owner[n] = 0; r[n] = 0 }
 #endif
-#define NODE(n) SETOPT(n) GRANTOPT(n) MARKOPT(n) EXTOPT(n) SHORTOPT(n) HEALOPT(n) LATEOPT(n) \
+#define NODE(n) SETOPT(n) GRANTOPT(n) EXTOPT(n) SHORTOPT(n) HEALOPT(n) LATEOPT(n) \
     CLOSEOPT(n) KILLOPT(n) HEAROPT(n) RELOPT(n)
 
 #if C == 2 && EXTC == 1
@@ -659,14 +644,10 @@ end:
 #ifndef KEEP
         owner[n] = 0; r[n] = 0;
 #endif
-#ifdef MARK
-        unmarked[n] = 1;
-#else
 #if QUAR > 0
         quar[n] = QUAR;
 #endif
         restart(n);
-#endif
         n = 0 }
 #endif
     od
