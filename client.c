@@ -29,7 +29,6 @@ enum rl_setting {
     RL_DRIFT,
     RL_EXTEND_MAX,
     RL_LONGEST_TTL,
-    RL_DURABLE,
     RL_SETTINGS,
 
     RL_MAY_BE_NONE = 1 << RL_RETRIES | 1 << RL_RETRY_DELAY | 1 << RL_RETRY_JITTER |
@@ -49,7 +48,6 @@ static const uint32_t rl_most[RL_SETTINGS] = {
     500000,                                    /* drift_ppm */
     65535,                                     /* extend_max */
     REDLOCK_RESTART_GUARD ? RL_TTL_MAX_MS : 0, /* longest_ttl_ms */
-    REDLOCK_DURABLE,                           /* durable */
 };
 
 /* The defaults. Those of quorum and stall_ms depend on others. */
@@ -65,7 +63,6 @@ static const uint16_t rl_defaults[RL_SETTINGS] = {
     10000,     /* drift_ppm */
     100,       /* extend_max */
     0,         /* longest_ttl_ms */
-    0,         /* durable */
 };
 
 typedef char rl_every_setting_has_a_range
@@ -103,7 +100,7 @@ static unsigned rl_set_settings(struct redlock_settings *settings,
 static enum rl_error rl_bad_node(struct redlock_client *c, const struct redlock_node *nodes,
                                  const struct redlock_node *node)
 {
-    struct rl_message message = {NULL, NULL, NULL, node, rl_longest_login(node)};
+    struct rl_message message = {NULL, NULL, node, rl_longest_login(node)};
 
     if (node->user != NULL && node->password == NULL)
         return RL_USER_WITHOUT_PASSWORD;

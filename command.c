@@ -31,8 +31,7 @@ static const char rl_take_script[] =
     "c('set',K[i],A[1],'px',A[2])end return 1";
 /* Extends. Returns 1: all keys are ours and were extended; 2: some were missing and were created again;
    0: neither. A third argument forbids to create keys. Never shortens, because this command may run
-   late, after a longer extension (R8). It writes in any case: WAITAOF covers the last write of its
-   connection only (R17). PEXPIRE works when the server is out of memory, SET does not. */
+   late, after a longer extension (R8). PEXPIRE works when the server is out of memory, SET does not. */
 static const char rl_extend_script[] =
     "local h=1 for i=1,#K do local v=c('get',K[i])if v~=A[1]then if v or A[3]then return 0 end h=2 "
     "end end for i=1,#K do if c('pexpire',K[i],math.max(A[2],c('pttl',K[i])))==0 then "
@@ -58,8 +57,7 @@ static const char rl_fence_script[] =
     "if c('exists',K[1])==1 then return-1 end local n=math.max((c('get',K[2])or 0)+1,A[3]*2^32+"
     "A[4])if n>=2^53 then return{err='ERR fencing token too large'}end "
     "c('set',K[2],('%.0f'):format(n))c('set',K[1],A[1],'px',A[2])return n";
-/* Raises the counter to the proposal if the key is ours, and returns the counter; else -1. It writes
-   an equal or larger counter too: WAITAOF covers the last write of its connection only. R16, R17 */
+/* Raises the counter to the proposal if the key is ours, and returns the counter; else -1. R16 */
 static const char rl_confirm_script[] =
     "if c('get',K[1])~=A[1]then return-1 end local n=math.max(c('get',K[2])or 0,A[2]*2^32+A[3])"
     "c('set',K[2],('%.0f'):format(n))return n";
@@ -78,18 +76,17 @@ static const char rl_info_script[] = "local i=c('info','server')return{i:match'r
 
 /* The longest command, with what goes with it, must fit into the send buffer. The words around script, key and
    token take 48 bytes; 17 more for the ttl, 7 for "1"; for a fencing token 26, and 11 with suffix and length of
-   its key; CLIENT CACHING 38; PTTL 24 and the key; WAITAOF 42. Several keys count as
+   its key; CLIENT CACHING 38; PTTL 24 and the key. Several keys count as
    one, see rl_check_keys. */
 enum {
     RL_TOKEN_HEX = 40,
     RL_HEAD_SIZE = sizeof rl_head - 1,
-    RL_LONGEST_SYNC = REDLOCK_DURABLE ? 42 : 0,
     RL_LONGEST_DELETE = 48 + RL_HEAD_SIZE + sizeof rl_delete_script +
                         (REDLOCK_NOTIFICATION ? 38 : 0) +
                         (REDLOCK_DIAGNOSIS ? 24 + REDLOCK_KEY_MAX : 0),
-    RL_LONGEST_EXTEND = 72 + RL_HEAD_SIZE + sizeof rl_extend_script + RL_LONGEST_SYNC,
+    RL_LONGEST_EXTEND = 72 + RL_HEAD_SIZE + sizeof rl_extend_script,
     RL_LONGEST_FENCE = 48 + 17 + 2 * 17 + 18 + sizeof rl_fence_suffix + sizeof rl_fence_script +
-                       REDLOCK_KEY_MAX + RL_HEAD_SIZE + RL_LONGEST_SYNC,
+                       REDLOCK_KEY_MAX + RL_HEAD_SIZE,
     RL_LONGEST_LOCK = RL_LONGEST_DELETE > RL_LONGEST_EXTEND ? RL_LONGEST_DELETE : RL_LONGEST_EXTEND,
     RL_LONGEST = (REDLOCK_FENCING && RL_LONGEST_FENCE > RL_LONGEST_LOCK ? RL_LONGEST_FENCE
                                                                         : RL_LONGEST_LOCK) +
@@ -122,7 +119,6 @@ enum rl_value {
     RL_KEYS,         /* their number, the keys, and the token */
     RL_COUNTER_HIGH, /* 32 bits */
     RL_COUNTER_LOW,
-    RL_PATIENCE,
     RL_USER,
     RL_PASSWORD,
     RL_DATABASE
@@ -133,10 +129,9 @@ enum rl_value {
 #define RL_PUT_SCRIPT "4EVAL\4"
 #define RL_PUT_EVAL RL_PUT_SCRIPT "\5"
 #define RL_PUT_COUNTER "\6\7"
-#define RL_PUT_PATIENCE "\10"
-#define RL_PUT_USER "\11"
-#define RL_PUT_PASSWORD "\12"
-#define RL_PUT_DATABASE "\13"
+#define RL_PUT_USER "\10"
+#define RL_PUT_PASSWORD "\11"
+#define RL_PUT_DATABASE "\12"
 static const char rl_words[] = /* clang-format off */
     "6" "3SET" RL_PUT_KEY RL_PUT_TOKEN "2NX" "2PX" RL_PUT_TTL "\0"
     "5" RL_PUT_EVAL "\0"
@@ -187,9 +182,6 @@ static const char rl_words[] = /* clang-format off */
     "3" "6CLIENT" "7CACHING" "3YES"
 #endif
     "\0"
-#if REDLOCK_DURABLE
-    "4" "7WAITAOF" "11" "10" RL_PUT_PATIENCE
-#endif
     "\0"; /* clang-format on */
 
 static const char *rl_script_of(unsigned command)
@@ -282,9 +274,6 @@ static void rl_put_value(struct resp_writer *w, const struct rl_message *m, unsi
     case RL_COUNTER_LOW:
         number = (uint32_t)rl_fencing_token(lock);
         break;
-    case RL_PATIENCE:
-        number = REDLOCK_DURABLE ? rl_patience_us(m->c) / 1000 : 0;
-        break;
     default: /* RL_DATABASE */
         number = node->database;
     }
@@ -322,8 +311,6 @@ REDLOCK_PRIVATE void rl_put_command(struct resp_writer *w, const struct rl_messa
     rl_put_one(w, m, m->command);
     if (flags & RL_WITH_PTTL)
         rl_put_one(w, m, RL_PTTL);
-    if (flags & RL_WITH_SYNC)
-        rl_put_one(w, m, RL_SYNC);
 }
 
 #if REDLOCK_OWED_MAX > 0
@@ -415,7 +402,6 @@ static const char rl_error_texts[] = "cannot connect\0"
                                      "does not speak RESP\0"
                                      "unexpected reply\0"
                                      "not voting: may have lost locks\0"
-                                     "WAITAOF: not on disk in time\0"
                                      "is a replica\0"
                                      "is a sentinel\0"
                                      "is the same server as another node\0"
@@ -479,23 +465,32 @@ static void rl_hide_password(char *text, const char *password)
 static const char *rl_acl_rules(const struct redlock_node *node)
 {
     enum {
-        RL_AT_SELECT = sizeof "+waitaof", /* sizeof counts the 0, as the blank behind it */
-        RL_AT_EXISTS = RL_AT_SELECT + sizeof "+select",
+        RL_AT_EXISTS = sizeof "+select", /* sizeof counts the 0, as the blank behind it */
         RL_AT_DEL = RL_AT_EXISTS + sizeof "+exists",
         RL_AT_EVAL = RL_AT_DEL + sizeof "+del",
         RL_AT_SET = RL_AT_EVAL + sizeof "+eval +get"
     };
-    static const char rules[] = "+waitaof +select +exists +del +eval +get +set +pexpire +pttl ~KEY";
+    static const char rules[] = "+select +exists +del +eval +get +set +pexpire +pttl ~KEY";
     static const uint8_t at[RL_READY] = {
-        RL_AT_SET,    RL_AT_DEL,                  /* SET, DELETE */
-        RL_AT_EXISTS, RL_AT_EXISTS, RL_AT_EXISTS, /* TAKE, FENCE, CONFIRM */
-        RL_AT_EVAL,   RL_AT_EVAL,                 /* EXTEND, REPAIR */
-        RL_AT_DEL,    RL_AT_DEL,    RL_AT_DEL,    /* DELIFEQ, DELEX, EVALSHA */
-        RL_AT_SELECT, RL_AT_SELECT, RL_AT_SELECT, RL_AT_SELECT, RL_AT_SELECT /* HELLO to SELECT */
+        RL_AT_SET,
+        RL_AT_DEL, /* SET, DELETE */
+        RL_AT_EXISTS,
+        RL_AT_EXISTS,
+        RL_AT_EXISTS, /* TAKE, FENCE, CONFIRM */
+        RL_AT_EVAL,
+        RL_AT_EVAL, /* EXTEND, REPAIR */
+        RL_AT_DEL,
+        RL_AT_DEL,
+        RL_AT_DEL, /* DELIFEQ, DELEX, EVALSHA */
+        0,
+        0,
+        0,
+        0,
+        0 /* HELLO to SELECT */
     };
     unsigned command = node->priv.requests[node->priv.first].command;
 
-    return rules + (rl_part(node) > 0 && command & RL_WITH_SYNC ? 0 : at[command & RL_COMMAND]);
+    return rules + at[command & RL_COMMAND];
 }
 
 /* Whether the ACL denies a command or a key, and the user would not read which command. Before Redis 7.2
@@ -589,7 +584,7 @@ static const char rl_argument_texts[] =
     "lock\0key\0extra_keys\0use_fencing\0label\0ttl_ms\0ttl_ms: above longest_ttl_ms\0"
     "extensions\0members\0remaining_ms\0"
     "quorum\0node_timeout_ms\0stall_ms\0retries\0retry_delay_ms\0retry_jitter_pct\0"
-    "retry_growth_pct\0retry_delay_max_ms\0drift_ppm\0extend_max\0longest_ttl_ms\0durable";
+    "retry_growth_pct\0retry_delay_max_ms\0drift_ppm\0extend_max\0longest_ttl_ms";
 
 const char *redlock_invalid_argument(const struct redlock_client *client)
 {

@@ -31,9 +31,8 @@
 #if REDLOCK_NOTIFICATION && REDLOCK_RESP3 && RESP_DEPTH_MAX < 2
 #error "REDLOCK_NOTIFICATION needs RESP_DEPTH_MAX of 2: its keys are a list in a list"
 #endif
-#if (REDLOCK_RESTART_GUARD || REDLOCK_DURABLE) && RESP_DEPTH_MAX < 1
-#error                                                                                             \
-    "REDLOCK_RESTART_GUARD and REDLOCK_DURABLE need RESP_DEPTH_MAX of 1: INFO and WAITAOF reply lists"
+#if REDLOCK_RESTART_GUARD && RESP_DEPTH_MAX < 1
+#error "REDLOCK_RESTART_GUARD needs RESP_DEPTH_MAX of 1: INFO replies a list"
 #endif
 
 #define RL_MS_US ((uint64_t)1000)
@@ -97,7 +96,6 @@ enum rl_error {
     RL_NOT_RESP,
     RL_UNEXPECTED_REPLY,
     RL_QUARANTINED,
-    RL_NOT_ON_DISK,
     RL_IS_A_REPLICA,
     RL_IS_A_SENTINEL,
     RL_IS_THE_SAME_SERVER,
@@ -197,18 +195,15 @@ enum rl_command {             /* the first ones are found in the fewest steps */
                   RL_READY,           /* the handshake is complete */
                   RL_PTTL = RL_READY, /* from here on none of the handshake */
                   RL_CACHING,
-                  RL_SYNC,
                   RL_INVALIDATION, /* not a command: the server says that a key has changed. R7 */
 
                   /* Flags on a command: other commands that are sent with it, each with a separate reply. CLIENT CACHING goes
        before it: the server tells when the key that it reads changes (R7). PTTL, how long the holder has the
-       key, and WAITAOF, whether it is on disk (R17), go after it. A command and its flags fill one byte
+       key, goes after it. A command and its flags fill one byte
        (redlock_request, RL_ORDER_COMMAND): another flag needs a wider one. */
                   RL_WITH_CACHING = REDLOCK_NOTIFICATION ? 32 : 0,
                   RL_WITH_PTTL = REDLOCK_DIAGNOSIS ? 64 : 0,
-                  RL_WITH_SYNC = REDLOCK_DURABLE ? 128 : 0,
-                  RL_COMMAND = 255 & ~(RL_WITH_CACHING | RL_WITH_PTTL |
-                                       RL_WITH_SYNC) /* what is not a flag */
+                  RL_COMMAND = 255 & ~(RL_WITH_CACHING | RL_WITH_PTTL) /* what is not a flag */
 };
 
 /* Sets of commands, for rl_is, without those of features that are left out. */
@@ -240,7 +235,6 @@ static inline int rl_is(unsigned command, unsigned set)
 
 /* What a command is made of: the handshake needs a node, other commands a lock or what is kept of one. */
 struct rl_message {
-    const struct redlock_client *c;
     const struct redlock_lock *lock;
     const struct redlock_owed *owed;
     const struct redlock_node *node;
@@ -752,7 +746,7 @@ static inline void rl_note_waiting(struct redlock_client *c)
 #endif
 
 /* How many replies of the oldest request have come. Only flags on a command make it more than one. */
-#if REDLOCK_NOTIFICATION || REDLOCK_DIAGNOSIS || REDLOCK_DURABLE
+#if REDLOCK_NOTIFICATION || REDLOCK_DIAGNOSIS
 static inline uint8_t rl_part(const struct redlock_node *node)
 {
     return node->priv.part;
@@ -775,11 +769,6 @@ static inline void rl_set_part(struct redlock_node *node, unsigned part)
     (void)part;
 }
 #endif
-
-static inline int rl_durable(const struct redlock_client *c)
-{
-    return REDLOCK_DURABLE && c->priv.settings.durable != 0;
-}
 
 #if REDLOCK_RESTART_GUARD
 static inline uint32_t rl_run(const struct redlock_node *node)

@@ -16,8 +16,6 @@
        connected or not, has said the same.
    R14 Delayed restart. With longest_ttl_ms a server that may have lost keys is sent everything but does
        not vote, until the longest lock that it may have lost has expired.
-   R17 Durable votes. Each command that acquires or extends is followed by WAITAOF, and a yes counts only
-       when the node has confirmed that it is on disk.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
@@ -420,7 +418,7 @@ REDLOCK_PRIVATE size_t rl_encode(struct redlock_client *c, const struct rl_messa
 REDLOCK_PRIVATE redlock_mask rl_send(struct redlock_client *c, void *from, unsigned nodes,
                                      unsigned command, unsigned role)
 {
-    struct rl_message message = {c, NULL, NULL, NULL, command & RL_COMMAND};
+    struct rl_message message = {NULL, NULL, NULL, command & RL_COMMAND};
     void *owner = role == RL_NOBODY ? NULL : from;
     struct redlock_node *node = c->priv.nodes;
     unsigned bit, sent = 0;
@@ -430,8 +428,6 @@ REDLOCK_PRIVATE redlock_mask rl_send(struct redlock_client *c, void *from, unsig
         message.owed = (const struct redlock_owed *)from;
     else
         message.lock = (const struct redlock_lock *)from;
-    if (rl_durable(c) && rl_is(message.command, RL_WRITING))
-        command |= RL_WITH_SYNC;
     do {
         nodes &= rl_up(c);
         if (nodes == 0)
@@ -717,46 +713,6 @@ static int rl_caching_replied(struct redlock_node *node)
     return item->kind == RESP_STATUS || item->kind == RESP_ERROR;
 }
 
-#if REDLOCK_DURABLE
-/* A yes that may not be on disk yet waits for the reply to WAITAOF. */
-static void rl_defer_vote(struct redlock_node *node)
-{
-    node->priv.synced = 0;
-    node->priv.counted = node->priv.reader.item.integer;
-}
-
-/* Part of the reply to WAITAOF, or the last: a list of two numbers, for the server itself and for its
-   replicas. An error is one to the command. */
-static enum rl_vote rl_sync_vote(struct redlock_node *node, int last)
-{
-    struct resp_item *item = &node->priv.reader.item;
-
-    if (item->kind != (item->depth == 0 ? RESP_SEQUENCE : RESP_INTEGER))
-        return RL_NONSENSE;
-    if (!last) {
-        node->priv.synced = item->depth > 0 && item->integer > 0;
-    } else if (node->priv.synced) {
-        item->integer = node->priv.counted;
-        return RL_YES;
-    } else {
-        rl_set_error(node, RL_NOT_ON_DISK);
-    }
-    return RL_LATER;
-}
-#else
-static inline void rl_defer_vote(struct redlock_node *node)
-{
-    (void)node;
-}
-
-static inline enum rl_vote rl_sync_vote(struct redlock_node *node, int last)
-{
-    (void)node;
-    (void)last;
-    return RL_NONSENSE;
-}
-#endif
-
 /* The reply to the main command of a request. */
 static enum rl_vote rl_main_replied(struct redlock_client *c, struct redlock_node *node,
                                     unsigned command)
@@ -791,7 +747,7 @@ static unsigned rl_main_part(unsigned command)
 /* One of the replies to the oldest request has come; with the last one the request is answered. */
 static void rl_end_part(struct redlock_client *c, struct redlock_node *node, unsigned command)
 {
-    unsigned part = rl_part(node), behind = (command & (RL_WITH_PTTL | RL_WITH_SYNC)) != 0;
+    unsigned part = rl_part(node), behind = (command & RL_WITH_PTTL) != 0;
 
     if (part < rl_main_part(command) + behind) {
         rl_set_part(node, part + 1);
@@ -803,7 +759,7 @@ static void rl_end_part(struct redlock_client *c, struct redlock_node *node, uns
 
 /* An item has come: fills `reply`, but for the vote, which it returns. Without an owner there is nothing to
    deliver; an invalidation is the node's. The vote is RL_NONSENSE where the item belongs to no request. Only
-   replies to the handshake and WAITAOF have more than one item: any other list is nonsense from its head on. */
+   replies to the handshake have more than one item: any other list is nonsense from its head on. */
 static enum rl_vote rl_item_came(struct redlock_client *c, struct redlock_node *node, int last,
                                  struct rl_reply *reply)
 {
@@ -841,21 +797,13 @@ static enum rl_vote rl_item_came(struct redlock_client *c, struct redlock_node *
         vote = item->kind == RESP_INTEGER ? RL_YES
                : item->kind == RESP_ERROR ? RL_LATER
                                           : RL_NONSENSE;
-    } else if (REDLOCK_DURABLE && rl_part(node) > main && item->kind != RESP_ERROR) {
-        vote = rl_sync_vote(node, last);
-        if (last)
-            reply->owner = request->owner;
     } else {
         vote = rl_main_replied(c, node, reply->command);
         if (vote == RL_NONSENSE)
             return vote;
-        if (vote == RL_YES && (command & RL_WITH_SYNC)) {
-            rl_defer_vote(node);
-        } else {
-            reply->owner = request->owner;
-            if ((command & RL_WITH_SYNC) || (REDLOCK_OWED_MAX > 0 && request->role == RL_OWED))
-                request->owner = NULL; /* what WAITAOF or PTTL replies does not matter */
-        }
+        reply->owner = request->owner;
+        if (REDLOCK_OWED_MAX > 0 && request->role == RL_OWED)
+            request->owner = NULL; /* what PTTL replies does not matter */
     }
     if (vote != RL_NONSENSE && last)
         rl_end_part(c, node, command);
@@ -871,7 +819,7 @@ static int rl_next_unanswered(struct redlock_client *c, struct redlock_node *nod
         unsigned command = request->command;
 
         reply->owner = request->owner;
-        if (rl_part(node) > rl_main_part(command) && !(command & RL_WITH_SYNC))
+        if (rl_part(node) > rl_main_part(command))
             reply->owner = NULL; /* it is answered */
         reply->command = command & RL_COMMAND;
         reply->role = request->role;

@@ -131,10 +131,6 @@ struct redlock_settings {
        is not permitted, since it was connected. [Redlock], "delayed restarts"; R14. It does not
        detect FLUSHALL, a failover, or a restart that INFO hides. */
     uint32_t longest_ttl_ms;
-    /* 1: a vote counts only after the node has confirmed with WAITAOF that it is on disk: Redis and Valkey
-       from 7.2 on, with an append-only file and `appendfsync always`. With `everysec` a vote takes up to
-       two seconds: set node_timeout_ms longer, and the ttl four times that. Default 0: off. R17 */
-    uint32_t durable;
 };
 
 /* ---- Nodes ---------------------------------------------------------------------------------- */

@@ -83,9 +83,6 @@
 #ifndef REDLOCK_RESTART_GUARD
 #define REDLOCK_RESTART_GUARD !REDLOCK_MINIMAL /* run_id of the server, longest_ttl_ms. R13, R14 */
 #endif
-#ifndef REDLOCK_DURABLE
-#define REDLOCK_DURABLE !REDLOCK_MINIMAL /* the setting `durable`. R17 */
-#endif
 #ifndef REDLOCK_NATIVE_RELEASE
 #define REDLOCK_NATIVE_RELEASE !REDLOCK_MINIMAL /* release by DELIFEQ, DELEX or EVALSHA. R11 */
 #endif
@@ -129,9 +126,9 @@
 #error "REDLOCK_READ_MAX must be 1..32767"
 #endif
 #if (REDLOCK_REPAIR | REDLOCK_AUTO_EXTEND | REDLOCK_RESP3 | REDLOCK_NOTIFICATION |                 \
-     REDLOCK_MULTI_KEY | REDLOCK_FENCING | REDLOCK_RESTART_GUARD |                \
-     REDLOCK_DURABLE | REDLOCK_NATIVE_RELEASE | REDLOCK_TRANSFER | REDLOCK_DIAGNOSIS |             \
-     REDLOCK_ERROR_TEXTS | REDLOCK_MINIMAL | REDLOCK_HOSTED) &                                     \
+     REDLOCK_MULTI_KEY | REDLOCK_FENCING | REDLOCK_RESTART_GUARD | REDLOCK_NATIVE_RELEASE |        \
+     REDLOCK_TRANSFER | REDLOCK_DIAGNOSIS | REDLOCK_ERROR_TEXTS | REDLOCK_MINIMAL |                \
+     REDLOCK_HOSTED) &                                                                             \
     ~1
 #error "REDLOCK_MINIMAL, REDLOCK_HOSTED and each feature switch must be 0 or 1"
 #endif

@@ -32,7 +32,7 @@ struct redlock_node_private {
     uint8_t first, count; /* of `requests`, a ring */
     uint8_t sought; /* the request behind the one that was searched last, counted from the first */
     uint8_t timed;  /* the request that is timed, counted from the oldest, which is 1; 0: none */
-#if REDLOCK_NOTIFICATION || REDLOCK_DIAGNOSIS || REDLOCK_DURABLE
+#if REDLOCK_NOTIFICATION || REDLOCK_DIAGNOSIS
     uint8_t part; /* replies of the first request that have come */
 #endif
 #if REDLOCK_RESP3
@@ -45,9 +45,6 @@ struct redlock_node_private {
     uint8_t native;    /* its compare-and-delete command, */
     uint8_t native_is; /* and whether it is known to work. R11 */
 #endif
-#if REDLOCK_DURABLE
-    uint8_t synced; /* 1: the node has confirmed that a vote is on disk. R17 */
-#endif
     uint16_t cursor; /* in the client's send buffer: what was sent to this node */
     /* Before the last connect, on average. 0: a lock has had a reply since; 1: and then a handshake was answered. R5 */
     uint16_t pause_ms;
@@ -56,9 +53,6 @@ struct redlock_node_private {
     uint32_t timeout_us;   /* how long a reply may take. R15 */
     uint64_t timed_us;     /* when the timed request was queued */
     uint64_t mark_us;      /* since when a reply or connection is due. DOWN: when it failed */
-#if REDLOCK_DURABLE
-    int64_t counted; /* the counter of a fencing token, of the same vote */
-#endif
 #if REDLOCK_RESTART_GUARD
     uint64_t votes_us; /* votes count from then on. R14 */
     uint32_t run;      /* the server's run_id, hashed; 0: not known. R13 */

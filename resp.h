@@ -30,7 +30,7 @@ extern "C" {
 #ifndef RESP_DEPTH_MAX
 /* Nesting of arrays and maps that is understood, 0..8: what is deeper is skipped; 0: they are not RESP. Replies of
    these features have them. RAM: 4 bytes each */
-#if REDLOCK_RESP3 || REDLOCK_RESTART_GUARD || REDLOCK_DURABLE
+#if REDLOCK_RESP3 || REDLOCK_RESTART_GUARD
 #define RESP_DEPTH_MAX 4
 #else
 #define RESP_DEPTH_MAX 0

@@ -873,7 +873,6 @@ static void draw_settings(struct redlock_settings *s)
     s->drift_ppm = roll(4) == 0 ? REDLOCK_NONE : roll(30000);
     s->extend_max = roll(4) == 0 ? REDLOCK_NONE : roll(5);
     s->longest_ttl_ms = REDLOCK_RESTART_GUARD && roll(8) == 0 ? 100 + roll(2000) : 0;
-    s->durable = REDLOCK_DURABLE && roll(8) == 0;
     s->quorum =
         quorum; /* the same for all clients: otherwise the lock of one does not exclude the others */
 }
@@ -1303,11 +1302,8 @@ static void fault(void)
     case 6:
         no_entropy = roll(10) == 0;
         break;
-    case 7:
-        m->mini.native = (int)roll(8);
-        break;
     default:
-        m->mini.synced = roll(2) ? "*2\r\n:1\r\n:0\r\n" : "*2\r\n:0\r\n:0\r\n";
+        m->mini.native = (int)roll(8);
     }
 }
 
@@ -1323,7 +1319,6 @@ static void end_faults(void)
         servers[i].refuses = servers[i].never_up = 0;
         servers[i].away_until_us = servers[i].busy_until_us = 0;
         servers[i].delay_us = roll(1000);
-        servers[i].mini.synced = "*2\r\n:1\r\n:0\r\n";
         if (roll(2))
             crash(&servers[i], 0); /* new connections */
     }
@@ -1503,7 +1498,6 @@ static void draw(void)
         m->mini.no_pushes = old_servers && roll(2);
         m->mini.no_info = old_servers && roll(2);
         m->mini.no_pttl = roll(4) == 0;
-        m->mini.synced = "*2\r\n:1\r\n:0\r\n";
         m->mini.password = m->password = roll(3) == 0 ? "secret" : NULL;
         m->database = roll(8) == 0;
         m->delay_us = roll(1000);

@@ -76,7 +76,6 @@ static void run(int which, struct redlock_io *io, const char *address, uint32_t 
         .node_timeout_ms = 20000,
         .stall_ms = 60000,
         .retries = REDLOCK_NONE,
-        .durable = REDLOCK_DURABLE && start % 4 == 0,
     };
     struct redlock_node node;
     struct redlock_client client;
@@ -121,25 +120,6 @@ static int knows(struct server *server, const char *command)
     return strstr(server_ask(server, text, sizeof text, command, NULL), "unknown") == NULL;
 }
 
-/* The server's answer to WAITAOF, with an append-only file; NULL if it does not know WAITAOF. */
-static const char *synced_by(struct server *server)
-{
-    char text[8192] = "";
-    long until = now_ms() + 20000;
-
-    if (!knows(server, "WAITAOF"))
-        return NULL;
-    server_ask(server, text, sizeof text, "CONFIG", "SET", "appendfsync", "always", NULL);
-    server_ask(server, text, sizeof text, "CONFIG", "SET", "appendonly", "yes", NULL);
-    while (now_ms() < until) { /* until the file is there */
-        server_ask(server, text, sizeof text, "SET", "x", "y", NULL);
-        server_ask(server, text, sizeof text, "WAITAOF", "1", "0", "1000", NULL);
-        if (strcmp(text, "1 0") == 0)
-            break;
-    }
-    return "*2\r\n:1\r\n:0\r\n";
-}
-
 /* Proposals for fencing tokens, below and above the counters of the servers. */
 static uint64_t same_wall(void *context)
 {
@@ -154,13 +134,11 @@ int main(void)
     static struct redlock_node unused_node;
     struct redlock_io real = *redlock_posix(), fake = *fake_io();
     char logs[2][301], text[64];
-    const char *synced;
     uint32_t start;
     int native;
 
     servers_start(&server, 1, NULL);
     native = (knows(&server, "DELIFEQ") ? 1 : 0) + (knows(&server, "DELEX") ? 2 : 0) + 4;
-    synced = synced_by(&server);
     below[0] = redlock_posix();
     below[1] = fake_io();
     real.receive = receive_real;
@@ -170,7 +148,6 @@ int main(void)
     for (start = 1; start <= 20; start++) {
         fake_begin(&unused, &unused_node, 1, NULL);
         fake_nodes[0].server.native = native;
-        fake_nodes[0].server.synced = synced;
         server_ask(&server, text, sizeof text, "FLUSHALL", NULL);
         run(0, &real, server.address, start, logs[0]);
         run(1, &fake, "0", start, logs[1]);

@@ -394,13 +394,7 @@ unsigned mini_run(struct mini_server *server, struct mini_session *session,
                   struct mini_command *command, char reply[MINI_REPLY])
 {
     server->database = session->database;
-    if (command->kind == 'W' && server->synced != NULL)
-        strcpy(reply, server->synced);
-    else if (command->kind == 'W')
-        sprintf(reply,
-                "-ERR unknown command 'WAITAOF', with args beginning with: '1' '0' '%.*s' \r\n",
-                (int)command->words[3].size, command->words[3].bytes);
-    else if (!mini_is_of_a_lock(command))
+    if (!mini_is_of_a_lock(command))
         mini_run_handshake(server, session, command, reply);
     else if (server->password != NULL && !session->known)
         mini_fail("a command before the handshake");
@@ -537,8 +531,8 @@ static char mini_kind(const struct mini_word *words, unsigned count)
         char kind;
     } names[] = {{"SET", 3, 6, 'S'},   {"DELIFEQ", 7, 3, 'N'}, {"EVALSHA", 7, 5, 'N'},
                  {"PTTL", 4, 2, 'P'},  {"CLIENT", 6, 3, 'C'},  {"CLIENT", 6, 0, 'T'},
-                 {"HELLO", 5, 0, 'H'}, {"WAITAOF", 7, 0, 'W'}, {"SELECT", 6, 0, 'L'},
-                 {"AUTH", 4, 0, 'A'},  {"DELEX", 5, 4, 'N'}}; /* DELEX stays last: it needs IFEQ */
+                 {"HELLO", 5, 0, 'H'}, {"SELECT", 6, 0, 'L'},  {"AUTH", 4, 0, 'A'},
+                 {"DELEX", 5, 4, 'N'}}; /* DELEX stays last: it needs IFEQ */
     unsigned i;
 
     for (i = 0; i < sizeof names / sizeof *names; i++)

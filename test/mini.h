@@ -11,7 +11,6 @@
 
 enum { MINI_KEYS = 96, MINI_TRACKED = 8, MINI_WORDS = 16, MINI_REPLY = 400 };
 
-
 struct mini_word {
     const char *bytes;
     unsigned size;
@@ -51,7 +50,6 @@ struct mini_server {
     int native;          /* release commands: 1 DELIFEQ, 2 DELEX, 4 EVALSHA, or their sum */
     int no_native;       /* they are not permitted */
     const char *script;  /* the sha1sum of the script that has deleted keys here; NULL: none has */
-    const char *synced;  /* the reply to WAITAOF; "": none; NULL: unknown command */
     struct mini_key keys[MINI_KEYS];
 };
 
@@ -64,7 +62,7 @@ struct mini_session {
 
 struct mini_command {
     /* 'S'et, 'M'ulti-key, 'F'encing, 'R' confirm a fencing token, 'E'xtend, 'D'elete by script, 'N'ative
-       delete, 'P'ttl; 'H'ello, 'A'uth, se'L'ect, 'T'racking, 'C'aching, 'I'nfo; 'W'aitaof */
+       delete, 'P'ttl; 'H'ello, 'A'uth, se'L'ect, 'T'racking, 'C'aching, 'I'nfo */
     char kind;
     uint8_t repairs;        /* an extension that may create the key */
     uint8_t never_shortens; /* an extension that never shortens a key */

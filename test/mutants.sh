@@ -90,7 +90,7 @@ R5|redlock.c|s/\(state == RL_IN_ASK && rl_is_failing\(node\)\)/0/|a node that fa
 R5|node.c|s/node->priv.denied && (!quorum)/$1/|only nodes that deny the client are tried again soon
 R5|redlock.c|s/rl_is_quorum\(c, ready \| untried\)/0/|untried nodes are tried before a call fails
 R5|redlock.c|s/rl_forget\(c, lock\);(\s+lock->valid_until_us = 0;)/lock->priv.waits = 0;$1/|late answers are not votes
-R5|node.c|s/if \((rl_part\(node\) > rl_main_part\(command\) && !\(command & RL_WITH_SYNC\))\)(\s+reply->owner)/if (1)$2/|locks that wait for a broken connection get a failure
+R5|node.c|s/if \(rl_part\(node\) > rl_main_part\(command\)\)(\s+reply->owner)/if (1)$1/|locks that wait for a broken connection get a failure
 R5|node.c|s/if \(reply->vote == RL_NONSENSE\)(\s+rl_node_broke)/if (event == RESP_BAD)$1/|nonsense disconnects
 R5|client.c|s/(rl_past\(c, rl_node_stall_us\(c, node\)\))(\)\s+rl_node_stalls)/0$2/|the stall
 R5|client.c|s/redlock_handle_events\(c, i, REDLOCK_READABLE \| REDLOCK_WRITABLE\);/;/|replies that arrived while the program did not call the library are not late
@@ -182,7 +182,6 @@ R12|command.c|s/return known && blank != NULL \?/return blank != NULL ?/|only a 
 R12|command.c|s/strncmp\(text, "CROSS", 5\) == 0/0/|the error says that hash tags help
 R6|command.c|s/CROSSSLOT\\0//|a slot that waiting cannot mend ends the call
 R12|command.c|s/if \(rl_is_unclear_denial\(text\)\)/if (0)/|the error names the permission that the user lacks
-R12|command.c|s/command & RL_WITH_SYNC \? 0 : at/command == 0 ? 0 : at/|the error names the permission for WAITAOF
 R13|node.c|s/other->priv.last_run == node->priv.run/0/|one server, one vote
 R13|node.c|s/other->priv.last_run == node->priv.run/rl_is_up(other) \&\& $&/|one server, one vote, also when the first address is disconnected
 R13|node.c|s/node->priv.run = node->priv.last_run = 0;/node->priv.run = 0;/|a node that leads to another server than before is not that one any more
@@ -231,15 +230,8 @@ R16|core.h|s/wall_us < RL_WALL_MAX_US \? wall_us : 0/0/|the proposal for the cou
 R16|core.h|s/wall_us < RL_WALL_MAX_US \? wall_us : 0/wall_us/|a broken wall clock is not proposed
 R16|redlock.c|s/(RL_IS_IDLE;\s+)rl_set_fencing_token\(lock, 0\);/$1;/|no fencing token without the lock
 R7|redlock.c|s/notified = rl_extra_keys\(lock\) == 0 \? lock : NULL;/notified = lock;/|a waiter for several keys is not notified on behalf of the others
-R17|node.c|s/else if \(node->priv.synced\)/else if (1)/|a vote counts only when it is on disk
-R17|node.c|s/item->depth > 0 && item->integer > 0/item->depth > 0/|WAITAOF with 0 servers is not on disk
-R17|node.c|s/node->priv.synced = 0;//|an earlier WAITAOF does not confirm this write
-R17|node.c|s/if \(request->owner == owner && /$&!(request == rl_request(node, 0) && rl_part(node) > 0) && /|the reply of WAITAOF gives no vote to an abandoned lock
-R17|node.c|s/rl_is\(message.command, RL_WRITING\)(\)\s+command \|= RL_WITH_SYNC)/rl_is(message.command, RL_WRITING \& ~(1 << RL_EXTEND))$1/|extensions must be on disk, too
-R17|node.c|s/item->integer = node->priv.counted;//|the counter comes from the write, not from WAITAOF
-R17|node.c|s/request->owner = NULL; \/\* what WAITAOF/; \/* what WAITAOF/|after a refusal the lock does not wait for WAITAOF
-R17|client.c|s/settings->node_timeout_ms > 500/0/|stall_ms is longer than the wait for WAITAOF
-R17|node.c|s/if \(rl_part\(node\) > rl_main_part[^;]*;//|a pair of replies fails once
+R15|client.c|s/settings->node_timeout_ms > 500/0/|stall_ms is longer than node_timeout_ms
+R5|node.c|s/if \(rl_part\(node\) > rl_main_part[^;]*;//|a pair of replies fails once
 R15|redlock.c|s/rl_has_failed\(c, lock, c->priv.all\)/!rl_past(c, lock->priv.due_us) \&\& $&/|the bound of an attempt
 R15|core.h|s/RL_READS_MAX = [^}]*}/RL_READS_MAX = 100000000 }/|a limit on reads from a node that sends endlessly
 R15|core.h|s/lock->ttl_ms \* \(RL_MS_US \/ 4\)/lock->ttl_ms * RL_MS_US/|an attempt takes at most a quarter of the TTL
@@ -346,10 +338,10 @@ QR2|node.c|s/if \(nodes & 1\)\s+rl_transmit\(c, node\);/;/|a full buffer is sent
 QR2|node.c|s/c->priv.jammed = 1;/;/|a full buffer is noted
 QR6|node.c|s/rl_set\(&c->priv.full, bit\);/;/|a node without a free slot is noted
 QR5|node.c|s/rl_out_sent\(c, bit\);\n(\s+rl_clear\(&c->priv.full)/$1/|a broken connection is sent nothing more
-QR5|node.c|s/request->owner = NULL; \/\* what WAITAOF/; \/* what WAITAOF/|after a refusal the lock does not wait for WAITAOF
+QR5|node.c|s/request->owner = NULL; \/\* what PTTL/; \/* what PTTL/|an owed release does not wait for PTTL
 QR5|node.c|s/if \(rl_part\(node\) > rl_main_part\(command\) && [^;]*;//|a reply that came is not reported as unanswered
-QR5|node.c|s/rl_part\(node\) > rl_main_part\(command\) && !\(command & RL_WITH_SYNC\)/rl_part(node) > 0/|neither the reply to CACHING nor a vote that is not on disk is a reply to the command
-QR5|node.c|s/rl_main_part\(command\) \+ behind/rl_main_part(command)/|PTTL and WAITAOF have separate replies
+QR5|node.c|s/rl_part\(node\) > rl_main_part\(command\)/rl_part(node) > 0/|the reply to CACHING is no reply to the command
+QR5|node.c|s/rl_main_part\(command\) \+ behind/rl_main_part(command)/|PTTL has a separate reply
 QR5|node.c|s/else if \(rl_part\(node\) < main\)/else if (0)/|the reply to CACHING is not the reply to the command
 QR8b|core.h|s/rl_set\(&c->priv.abandoned, node->priv.bit\);/;/|commands that may still run on a node are noted
 QR5|node.c|s/jammed_us \+ rl_jam_us\(c\)/jammed_us + c->priv.settings.stall_ms * RL_MS_US/|a node that keeps the buffer full gets a shorter timeout

@@ -863,48 +863,6 @@ static void servers_out_of_service(void)
         skip("no cluster yet: the second port of a server before Redis 7.0 cannot be chosen");
 }
 
-/* ---- R17 ------------------------------------------------------------------------------------ */
-
-/* Three servers, with append-only files if they know WAITAOF. */
-static void durable(void)
-{
-    struct redlock_settings settings = patient;
-    struct side a;
-    long until;
-
-    settings.durable = 1;
-    prepare(&a, 3);
-    set_up(&a, &settings);
-    is_int(acquire(&a, 0), REDLOCK_UNREACHABLE, "r17: no append-only file, no vote");
-    settle(&a.client);
-    ok(strstr(a.nodes[0].error, "WAITAOF") != NULL, "r17: %s", a.nodes[0].error);
-    tell(0, 0, "WAITAOF", "1", "0", "1");
-    if (strstr(text, "unknown") != NULL) {
-        skip("r17: a server before 7.2 does not know WAITAOF");
-        end(&a);
-        return;
-    }
-    tell(0, 2, "CONFIG", "SET", "appendfsync", "always");
-    tell(0, 2, "CONFIG", "SET", "appendonly", "yes");
-    until = now_ms() + 30000;
-    while (acquire(&a, 0) != REDLOCK_OK && now_ms() < until)
-        sleep_ms(50);
-    settle(&a.client);
-    is_int(a.lock.status, REDLOCK_OK, "r17: with append-only files the servers vote");
-    do { /* until the third server has written its first file, too */
-        redlock_extend(&a.client, &a.lock);
-        settle(&a.client);
-    } while (a.lock.members != 7 && now_ms() < until);
-    is_int(a.lock.status, REDLOCK_OK, "r17: extended");
-    is_int((int)a.lock.members, 7, "r17: extended on all servers");
-    is_int(release(&a), REDLOCK_OK, "r17: released");
-    tell(0, 1, "CONFIG", "SET", "appendonly", "no");
-    is_int(acquire(&a, 0), REDLOCK_UNREACHABLE,
-           "r17: two servers without an append-only file do not vote");
-    tell(2, 2, "CONFIG", "SET", "appendonly", "no");
-    end(&a);
-}
-
 /* ---- R16 ------------------------------------------------------------------------------------ */
 
 /* Counters differ and keys vanish; yet each acquisition that begins after the end of the last one must have a larger
@@ -970,35 +928,6 @@ static void fencing(void)
     end(&a);
 }
 
-/* A node that agrees to a counter writes the counter, also if it has this value already: WAITAOF reports only on the
-   writes of its connection. */
-static void fencing_writes(void)
-{
-    static const char *const counts[] = {"90", "7"}; /* a quorum of two nodes is both */
-    struct redlock_io io = *redlock_posix();
-    struct side a;
-    long before;
-    unsigned i;
-
-    io.wall_us = NULL;
-    prepare(&a, 2);
-    redlock_init(&a.client, &io, a.nodes, 2, &patient);
-    meet_all(&a);
-    set_use_fencing(&a.lock, 1);
-    for (i = 0; i < 2; i++)
-        tell(i, i, "SET", "redlock:key:fence", counts[i], NULL);
-    tell(0, 0, "INFO", "persistence", NULL, NULL);
-    before = atol(strstr(text, "changes_since_last_save:") + 24);
-    is_int(acquire(&a, 0), REDLOCK_OK, "r17: the first of two servers has the larger counter");
-    settle(&a.client);
-    ok(fencing_token_of(&a.lock) == 91 && confirms(&a.lock) == 1, "r17: the other is raised to it");
-    tell(0, 0, "INFO", "persistence", NULL, NULL);
-    is_int(atol(strstr(text, "changes_since_last_save:") + 24) - before, 3,
-           "r17: the first server wrote the counter, the key, and the counter again");
-    release(&a);
-    end(&a);
-}
-
 static void several_keys(void)
 {
     static const struct redlock_key more[] = {{"redlock:b", 9}, {"redlock:c", 9}};
@@ -1043,11 +972,8 @@ int main(void)
     lost_when_all_hang();
     no_memory();
     servers_out_of_service();
-    if (REDLOCK_DURABLE)
-        durable();
     if (REDLOCK_FENCING) {
         fencing();
-        fencing_writes();
     }
     if (REDLOCK_MULTI_KEY)
         several_keys();

@@ -33,7 +33,7 @@ struct entry {
 /* One reply, or one of the two or three replies to a command. */
 struct part {
     unsigned long end; /* of its bytes, in the stream of replies */
-    char what;         /* 'c'aching, 'm'ain, 'p'ttl, 's'ync; 'n'onsense; 'i'nvalidation */
+    char what;         /* 'c'aching, 'm'ain, 'p'ttl; 'n'onsense; 'i'nvalidation */
     uint8_t vote;
     uint64_t number;
 };
@@ -68,8 +68,8 @@ static uint32_t dice;
 
 /* How often each case has happened: a case that never happens is not tested. */
 static struct {
-    unsigned long sends, jams, down, moves, breaks, merges, fulls, redirects, replies, held,
-        unanswered, pushes, nonsense, parts_of_several, most_runs;
+    unsigned long sends, jams, down, moves, breaks, merges, fulls, redirects, replies, unanswered,
+        pushes, nonsense, parts_of_several, most_runs;
 } seen;
 
 static unsigned roll(unsigned sides)
@@ -138,7 +138,7 @@ static int hear_part(struct end *end, struct rl_reply *reply, uint64_t *number)
 {
     struct part part = end->parts[0];
     struct entry *first = &end->entries[0];
-    int main = part.what == 'm', held;
+    int main = part.what == 'm';
 
     memmove(end->parts, end->parts + 1, --end->parts_used * sizeof *end->parts);
     if (part.what == 'i') {
@@ -147,9 +147,7 @@ static int hear_part(struct end *end, struct rl_reply *reply, uint64_t *number)
         reply->owner = NULL;
         return REDLOCK_NOTIFICATION;
     }
-    held = main && (first->command & RL_WITH_SYNC) && part.vote == RL_YES;
-    seen.held += (unsigned)held;
-    reply->owner = part.what == 'c' || held ? NULL : first->owner;
+    reply->owner = part.what == 'c' ? NULL : first->owner;
     reply->command = part.what == 'p' ? RL_PTTL : (uint8_t)(first->command & RL_COMMAND);
     reply->role = (uint8_t)first->role;
     reply->vote = main && rl_is(first->command & RL_COMMAND, RL_NATIVE) && part.vote != RL_YES
@@ -157,10 +155,9 @@ static int hear_part(struct end *end, struct rl_reply *reply, uint64_t *number)
                       : part.vote;
     *number = part.number;
     end->heard++;
-    if (main && !held && ((first->command & RL_WITH_SYNC) || first->role == RL_OWED))
-        first->owner = NULL; /* the reply to WAITAOF, or PTTL, does not matter */
-    if (part.what == 'p' || part.what == 's' ||
-        (main && !(first->command & (RL_WITH_PTTL | RL_WITH_SYNC))))
+    if (main && first->role == RL_OWED)
+        first->owner = NULL; /* the reply to PTTL does not matter */
+    if (part.what == 'p' || (main && !(first->command & RL_WITH_PTTL)))
         pop(end);
     return reply->owner != NULL;
 }
@@ -179,7 +176,7 @@ static int next_unanswered(struct end *end, struct rl_reply *reply)
 {
     while (end->used > 0) {
         struct entry first = end->entries[0];
-        int answered = end->heard > before_main(first.command) && !(first.command & RL_WITH_SYNC);
+        int answered = end->heard > before_main(first.command);
 
         pop(end);
         if (first.owner == NULL || answered)
@@ -370,7 +367,7 @@ static void send_some(void)
     unsigned command = any_command(),
              role = roll(3) == 0 || brief ? (unsigned)RL_NOBODY : 1 + roll(LAST_ROLE);
     void *owner = role == RL_NOBODY ? NULL : role == RL_OWED ? (void *)&owed[lock - locks] : lock;
-    struct rl_message message = {&client, lock, NULL, NULL, 0};
+    struct rl_message message = {lock, NULL, NULL, 0};
     unsigned i, mask = 0, down = 0, may = 0, up = 0, full = client.priv.full, sent, no_room;
     int jammed = client.priv.jammed;
 
@@ -387,8 +384,6 @@ static void send_some(void)
         command = RL_DELETE;
     sent = rl_send(&client, role == RL_NOBODY ? lock : owner, mask | down, command, role);
     seen.sends++;
-    if (REDLOCK_DURABLE && client.priv.settings.durable && rl_is(command & RL_COMMAND, RL_WRITING))
-        command |= RL_WITH_SYNC;
     message.node = &nodes[0];
     message.command = command & RL_COMMAND;
     rl_put_command(&w, &message, command);
@@ -502,25 +497,17 @@ static void answer(struct end *end)
 {
     const struct entry *entry = &end->entries[end->answered];
     unsigned from = end->parts_used;
-    const struct part *main;
 
     if (end->answered >= end->used || entry->end > end->sent || end->said_used + 300 > REPLIES)
         return;
     if (entry->command & RL_WITH_CACHING)
         say(end, 'c', RL_NO, 0, roll(4) == 0 ? "-ERR x\r\n" : "+OK\r\n");
-    main = &end->parts[end->parts_used];
     say_main(end, entry->command & RL_COMMAND);
     if (entry->command & RL_WITH_PTTL) {
         if (roll(4) == 0)
             say(end, 'p', RL_LATER, 0, "-ERR x\r\n");
         else
             say(end, 'p', RL_YES, 1234, ":1234\r\n");
-    }
-    if (entry->command & RL_WITH_SYNC) {
-        if (roll(3) == 0)
-            say(end, 's', RL_LATER, 0, roll(2) == 0 ? "*2\r\n:0\r\n:3\r\n" : "-ERR x\r\n");
-        else
-            say(end, 's', main->vote, main->number, "*2\r\n:1\r\n:0\r\n");
     }
     seen.parts_of_several += end->parts_used > from + 1;
     end->answered++;
@@ -741,7 +728,6 @@ static void one_run(void)
     memset(ends, 0, sizeof ends);
     memset(keys, 'k', sizeof keys);
     count = 1 + roll(REDLOCK_NODES_MAX < 7 ? REDLOCK_NODES_MAX : 7);
-    settings.durable = REDLOCK_DURABLE && roll(2) == 0;
     brief = roll(4) == 0;
     for (i = 0; i < count; i++)
         nodes[i].address = &"0\0001\0002\0003\0004\0005\0006\0007"[2 * i];
@@ -892,7 +878,6 @@ int main(void)
     ok(seen.replies > 1000 && (seen.pushes > 100 || !REDLOCK_RESP3) && seen.nonsense > 10,
        "%lu replies, %lu pushes, %lu pieces of nonsense", seen.replies, seen.pushes, seen.nonsense);
     ok(seen.fulls > 100 || REDLOCK_PIPELINE_MAX > 100, "%lu times no free request", seen.fulls);
-    ok(seen.held > 100 || !REDLOCK_DURABLE, "%lu votes waited for the disk", seen.held);
     ok(seen.parts_of_several > 100 || !(REDLOCK_DIAGNOSIS || REDLOCK_NOTIFICATION),
        "%lu commands had several replies", seen.parts_of_several);
     failed = NULL;

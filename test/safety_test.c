@@ -2508,26 +2508,6 @@ static void r05_a_lost_lock_is_not_written_to(void)
     ok(stays_unchanged(6000 * MS), "r05: the late reply of the third does not write to the lock");
 }
 
-/* Node 2 has lost the key, and its replies arrive byte by byte. The repair is sent after the reply to the
-   extension, before the reply to its WAITAOF. */
-static void r17_a_missing_key_is_repaired_once(void)
-{
-    int i;
-
-    memset(&settings, 0, sizeof settings);
-    settings.durable = 1;
-    begin(3);
-    for (i = 0; i < 3; i++)
-        fake_nodes[i].server.synced = "*2\r\n:1\r\n:0\r\n";
-    is_int(acquire(0), REDLOCK_OK, "r17: held, on disk");
-    fake_pass(&client, 10 * MS);
-    fake_delete(2, "k");
-    fake_nodes[2].drip = 1;
-    is_int(extend(), REDLOCK_OK, "r17: extended");
-    fake_pass(&client, 10 * MS);
-    is_int((int)repairs_sent(), 1, "r17: one repair");
-}
-
 /* The node has replied with the holder. Its connection breaks before the reply to PTTL, while another node
    has not replied with the holder yet. */
 static void r05_an_answered_release_is_not_repeated(void)
@@ -3734,8 +3714,6 @@ int main(void)
     r05_a_stall_without_events();
     if (REDLOCK_AUTO_EXTEND)
         r05_a_lost_lock_is_not_written_to();
-    if (REDLOCK_DURABLE && REDLOCK_REPAIR)
-        r17_a_missing_key_is_repaired_once();
     if (REDLOCK_DIAGNOSIS)
         r05_an_answered_release_is_not_repeated();
     if (REDLOCK_FENCING)

@@ -241,9 +241,7 @@ static uint64_t now_us, digest;
 static uint32_t dice, entropy;
 static unsigned on; /* bit f: this run has fault f */
 static int faults_ended, guarded;
-static int durable; /* the setting `durable`: servers lose what is not on disk, and need no guard */
 static int swapped; /* the native releases of a server have changed, on the same connections */
-static int returning; /* deleted keys were there again after a crash */
 static unsigned long event, broken_at, trace_from = ULONG_MAX; /* events of this run */
 static uint32_t ttl_ms, node_timeout_ms;
 static uint32_t longest_ms; /* the longest ttl of a lock */
@@ -746,14 +744,6 @@ static void run_command(struct link *link, struct mini_command *command)
             return;
         }
     }
-    if (durable) {
-        m->mini.synced =
-            !faults_ended && roll(8) == 0 ? "*2\r\n:0\r\n:0\r\n" : "*2\r\n:1\r\n:0\r\n";
-        if (command->kind == 'W' && m->mini.synced[5] == '1')
-            memcpy(m->disk, m->mini.keys, m->mini.used * sizeof *m->disk);
-        else if (command->kind == 'W')
-            disturb(&clients[link->client], link->server, now_us);
-    }
     if (m->no_memory > 0 &&
         (takes || command->repairs || (m->no_memory > 1 && command->kind == 'E'))) {
         static const char oom[] = "-OOM command not allowed when used memory > 'maxmemory'.\r\n";
@@ -812,11 +802,8 @@ static void crash(int server, int loses_keys)
     while (m->served_count > 0)
         link_cut(m->served[0]);
     for (i = 0; loses_keys && i < m->mini.used; i++)
-        if (durable)
-            m->mini.keys[i] = m->disk[i];
-        else if (m->mini.keys[i].until_us != UINT64_MAX)
+        if (m->mini.keys[i].until_us != UINT64_MAX)
             m->mini.keys[i].name.size = 0;
-    returning |= loses_keys && durable;
     m->mini.script = NULL;
     m->down = 1;
     m->falls_us = 0;
@@ -1518,7 +1505,7 @@ static int proves(const struct redlock_lock *lock, struct record *record)
 
     if (proof)
         record->proven |= lock->granted & lock->members;
-    return proof && !lazy && !returning && server_count == node_count;
+    return proof && !lazy && server_count == node_count;
 }
 
 /* An extension must fail if another client had the lock before its round began. The round began after the
@@ -1695,7 +1682,7 @@ static void check_release(const struct redlock_lock *lock, struct record *record
 {
     if (status != REDLOCK_OK && status != REDLOCK_EXPIRED)
         return;
-    if (record->to_release && !(on >> JUMP & 1 || on >> BAD_REPLY & 1) && !returning &&
+    if (record->to_release && !(on >> JUMP & 1 || on >> BAD_REPLY & 1) &&
         server_count == node_count &&
         server_count - bits(servers_that_kept(lock, record->began_us)) < quorum)
         violated("a release succeeds, or finds no lock, but no quorum is without the key");
@@ -1979,7 +1966,6 @@ static void init_client(struct client *c, unsigned listed)
     settings.node_timeout_ms = node_timeout_ms;
     settings.stall_ms = stall_ms();
     settings.longest_ttl_ms = guarded ? longest_ms : 0;
-    settings.durable = (uint32_t)durable;
     settings.retry_delay_ms = profile == LATE ? ttl_ms / 3 : 1 + node_timeout_ms;
     settings.quorum = quorum;
     settings.extend_max = profile == DISTANT ? 65535 : 0;
@@ -2550,7 +2536,7 @@ static void check_without_faults(void)
 {
     /* a server may have lost its native release after the last one: then the key expires with its ttl */
     uint64_t released_us =
-        swapped || returning ? (2 * longest_ms + 100) * MS : 20 * MS + 4 * longest_round_trip_us();
+        swapped ? (2 * longest_ms + 100) * MS : 20 * MS + 4 * longest_round_trip_us();
     unsigned i;
 
     for (i = 0; i < client_count && broken == NULL; i++) {
@@ -3293,7 +3279,7 @@ static void draw(uint32_t seed)
     acquisition_count = 0;
     event = 0;
     broken = NULL;
-    faults_ended = swapped = returning = 0;
+    faults_ended = swapped = 0;
     aimed = falling = -1;
     digest = 14695981039346656037U;
     now_us = SECOND;
@@ -3316,11 +3302,9 @@ static void draw(uint32_t seed)
         on &= ~(1U << STUCK | 1U << HOLE);
     lazy = roll(4) == 0;
     in_moves |= profile == LATE && roll(4) > 0;
-    durable = REDLOCK_DURABLE && roll(profile == ANY ? 3 : 8) == 0 && profile != DISTANT;
-    if (!REDLOCK_RESTART_GUARD && !durable && !beyond)
+    if (!REDLOCK_RESTART_GUARD && !beyond)
         on &= ~(1U << KEY_LOSS); /* this build has no guard against it */
-    guarded =
-        REDLOCK_RESTART_GUARD && (on >> KEY_LOSS & 1) != 0 && !durable && !(beyond && roll(2));
+    guarded = REDLOCK_RESTART_GUARD && (on >> KEY_LOSS & 1) != 0 && !(beyond && roll(2));
     longest_ms = ttl_ms * (profile == DISTANT || (guarded && roll(4) > 0) ? 1 : 3);
 }
 
@@ -3383,10 +3367,9 @@ static const char *run_seed(uint32_t seed)
     draw(seed);
     note("seed %lu: profile %d, %u clients, %u nodes on %u servers, ttl %lu ms, node timeout %lu "
          "ms, "
-         "faults %x%s%s",
+         "faults %x%s",
          (unsigned long)seed, (int)profile, client_count, node_count, server_count,
-         (unsigned long)ttl_ms, (unsigned long)node_timeout_ms, on, guarded ? ", guarded" : "",
-         durable ? ", durable" : "");
+         (unsigned long)ttl_ms, (unsigned long)node_timeout_ms, on, guarded ? ", guarded" : "");
     set_up();
     if (in_moves)
         many_moves();

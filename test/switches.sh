@@ -12,7 +12,7 @@ folder=$1/switches
 mkdir -p "$folder"
 . test/tap.sh
 
-features='REPAIR AUTO_EXTEND RESP3 NOTIFICATION MULTI_KEY FENCING RESTART_GUARD DURABLE NATIVE_RELEASE TRANSFER DIAGNOSIS ERROR_TEXTS'
+features='REPAIR AUTO_EXTEND RESP3 NOTIFICATION MULTI_KEY FENCING RESTART_GUARD NATIVE_RELEASE TRANSFER DIAGNOSIS ERROR_TEXTS'
 minimal=-DREDLOCK_MINIMAL=1
 
 needs_of() {
@@ -156,9 +156,7 @@ check 'refused: minimal with notification alone' is_refused "$text" $minimal -DR
 text='REDLOCK_NOTIFICATION needs RESP_DEPTH_MAX'
 check 'refused: notification without lists in lists' is_refused "$text" -DRESP_DEPTH_MAX=1
 check 'refused: RESP3 without lists' says 'REDLOCK_RESP3 needs RESP_DEPTH_MAX' -DRESP_DEPTH_MAX=0
-for each in RESTART_GUARD DURABLE; do
-    check "refused: $each without lists" is_refused 'REDLOCK_DURABLE need RESP_DEPTH_MAX' $minimal -DREDLOCK_$each=1 -DRESP_DEPTH_MAX=0
-done
+check 'refused: the restart guard without lists' is_refused 'REDLOCK_RESTART_GUARD needs RESP_DEPTH_MAX' $minimal -DREDLOCK_RESTART_GUARD=1 -DRESP_DEPTH_MAX=0
 
 # Each limit: one below its range, the least, the most (for a key: a length that fits the largest send buffer), one above. Some
 # errors cause others: about arrays below 0 bytes, about the send buffer.

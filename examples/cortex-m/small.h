@@ -12,7 +12,6 @@
 #define REDLOCK_MULTI_KEY 0      /* flash 485 */
 #define REDLOCK_NOTIFICATION 0   /* flash 513 */
 #define REDLOCK_NATIVE_RELEASE 0 /* flash 235 */
-#define REDLOCK_DURABLE 0        /* flash 288 */
 
 /* Sizes of buffers and queues. */
 #ifndef REDLOCK_NODES_MAX
