@@ -51,25 +51,10 @@ REDLOCK_PRIVATE void rl_not_after(uint64_t *moment_us, uint64_t most_us)
         *moment_us = most_us;
 }
 
-#if REDLOCK_POOL_MAX > 0
-REDLOCK_PRIVATE int rl_random(struct redlock_client *c, void *out, size_t size)
-{
-    if (c->priv.pool_left < size) { /* one system call for many */
-        int failed = c->priv.io->entropy(c->priv.io->context, c->priv.pool, sizeof c->priv.pool);
-        if (failed != 0)
-            return failed;
-        c->priv.pool_left = sizeof c->priv.pool;
-    }
-    memcpy(out, c->priv.pool + sizeof c->priv.pool - c->priv.pool_left, size);
-    c->priv.pool_left = (uint8_t)(c->priv.pool_left - size);
-    return 0;
-}
-#else
 REDLOCK_PRIVATE int rl_random(struct redlock_client *c, void *out, size_t size)
 {
     return c->priv.io->entropy(c->priv.io->context, out, size);
 }
-#endif
 
 REDLOCK_PRIVATE uint32_t rl_random_below(struct redlock_client *c, uint32_t range)
 {

@@ -49,10 +49,6 @@
 /* Releases that are repeated until each node has answered, 0..16; 0: none is. RAM of the client: 176 each. R4 */
 #define REDLOCK_OWED_MAX (REDLOCK_MINIMAL ? 0 : REDLOCK_HOSTED ? 2 : 1)
 #endif
-#ifndef REDLOCK_POOL_MAX
-/* Random bytes drawn at once, 20..255; 0: as many as are needed. RAM of the client: 1 each. */
-#define REDLOCK_POOL_MAX (REDLOCK_HOSTED ? 240 : 0)
-#endif
 
 /* ---- Features --------------------------------------------------------------------------------- */
 
@@ -109,9 +105,6 @@
 #endif
 #if REDLOCK_OWED_MAX < 0 || REDLOCK_OWED_MAX > 16
 #error "REDLOCK_OWED_MAX must be 0..16"
-#endif
-#if REDLOCK_POOL_MAX != 0 && (REDLOCK_POOL_MAX < 20 || REDLOCK_POOL_MAX > 255)
-#error "REDLOCK_POOL_MAX must be 0..255, and not 1..19: a token, and 8 bits"
 #endif
 #if REDLOCK_LABEL_MAX < 0 || REDLOCK_LABEL_MAX > 255
 #error "REDLOCK_LABEL_MAX must be 0..255"

@@ -191,10 +191,6 @@ struct redlock_client_private {
     struct redlock_run out_run[REDLOCK_SEND_MAX < 512 ? 4 : REDLOCK_SEND_MAX / 128 + 1];
     uint8_t out_bytes[REDLOCK_SEND_MAX];
     uint8_t input[REDLOCK_READ_MAX]; /* what was read last */
-#if REDLOCK_POOL_MAX > 0
-    uint8_t pool_left; /* of `pool`: random bytes that were not used yet */
-    uint8_t pool[REDLOCK_POOL_MAX];
-#endif
 #if REDLOCK_OWED_MAX > 0
     struct redlock_owed owed[REDLOCK_OWED_MAX];
 #endif

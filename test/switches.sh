@@ -128,7 +128,6 @@ for each in $features; do # redlock.h switches off the features that need it
     check "all without $each" passes "$tests" -DREDLOCK_$each=0
 done
 
-check 'all without a pool of random bytes' passes "$both" -DREDLOCK_POOL_MAX=0
 check 'minimal with labels' passes "$both" $minimal -DREDLOCK_LABEL_MAX=24
 check 'all without labels' passes "$both" -DREDLOCK_LABEL_MAX=0
 
@@ -181,7 +180,6 @@ REDLOCK_LABEL_MAX 0 255
 REDLOCK_ERROR_MAX 1 65535
 REDLOCK_READ_MAX 1 32767
 REDLOCK_OWED_MAX 0 16
-REDLOCK_POOL_MAX 0 255
 REDLOCK_URL_MAX 21 65535
 REDLOCK_PIPELINE_MAX 2 255
 RESP_TEXT_MAX 20 255
@@ -197,7 +195,6 @@ check 'the table has all limits that can be set' are_limits
 for old in RESP_OUT_MAX RESP_PIPELINE_MAX; do
     check "refused: the old name $old" is_refused "$old is REDLOCK_" -D$old=4096
 done
-check 'refused: a pool of random bytes that holds no token' is_refused 'REDLOCK_POOL_MAX must be 0..255' -DREDLOCK_POOL_MAX=19
 text='REDLOCK_SEND_MAX must be 1..65535'
 check 'refused: a send buffer of 0 bytes' says "$text" -DREDLOCK_SEND_MAX=0
 check 'refused: a send buffer of 65536 bytes' is_refused "$text" -DREDLOCK_SEND_MAX=65536

@@ -88,7 +88,6 @@ static int any_state(unsigned ends, unsigned unsent, unsigned i, unsigned own)
     client.priv.out.runs = (uint16_t)runs;
     client.priv.out.unsent = (redlock_mask)unsent;
     client.priv.jammed = (uint8_t)any_of(0, 1);
-    client.priv.pool_left = (uint8_t)any_of(0, sizeof client.priv.pool);
     client.priv.broke = (redlock_mask)any_of(0, (1U << REDLOCK_NODES_MAX) - 1);
     for (j = 0; j < REDLOCK_NODES_MAX; j++) {
         nodes[j].priv.bit = rl_bit(j);
