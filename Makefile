@@ -15,8 +15,8 @@ CFLAGS = -O2 -g
 LIMITS = # -DREDLOCK_NODES_MAX=12 ... for the library; the installed headers tell programs
 LARGE = -DREDLOCK_NODES_MAX=16
 # For tests: the smallest queues; and a build without optional features.
-TIGHT = -DREDLOCK_OWED_MAX=1 -DREDLOCK_PIPELINE_MAX=4 -DREDLOCK_SEND_MAX=826
-LEAN = -DREDLOCK_FENCING=0 -DREDLOCK_MULTI_KEY=0 -DREDLOCK_NOTIFICATION=0 -DREDLOCK_NATIVE_RELEASE=0 -DREDLOCK_RESP3=0 -DREDLOCK_SEND_MAX=375
+TIGHT = -DREDLOCK_OWED_MAX=1 -DREDLOCK_PIPELINE_MAX=4 -DREDLOCK_SEND_MAX=574
+LEAN = -DREDLOCK_FENCING=0 -DREDLOCK_NOTIFICATION=0 -DREDLOCK_SEND_MAX=453
 
 # Targets are no files, except those in build.
 .PHONY: $(shell sed -n 's/^\([a-z][a-z -]*\):.*/\1/p' $(firstword $(MAKEFILE_LIST))) $(VARIANTS:%=test-%)
@@ -71,7 +71,7 @@ $(SHARED): $(LIB) url.c $(HEADERS) $(B)/flags
 # Long keys and tokens, many nodes; REDLOCK_SEND_MAX stays below 2048 to save stack. Without unused features: native release,
 # for example, because a connection that releases once only tries the native command.
 CLI_FLAGS = -D_GNU_SOURCE -DREDLOCK_NODES_MAX=16 -DREDLOCK_KEY_MAX=255 -DREDLOCK_LABEL_MAX=250 -DREDLOCK_ERROR_MAX=159 \
-            -DRESP_TEXT_MAX=255 -DREDLOCK_SEND_MAX=2040 -DREDLOCK_NATIVE_RELEASE=0
+            -DRESP_TEXT_MAX=255 -DREDLOCK_SEND_MAX=2040
 CLI = $(wildcard cli/*.c) url.c $(LIB)
 
 cli: $(B)/redlock ## build the program redlock(1)

@@ -116,7 +116,7 @@ static enum rl_error rl_bad_node(struct redlock_client *c, const struct redlock_
 
 static enum redlock_status rl_invalid(struct redlock_client *c, unsigned argument)
 {
-    rl_set_invalid(c, argument);
+    c->priv.invalid = (uint8_t)argument;
     return REDLOCK_INVALID_ARGUMENT;
 }
 
@@ -177,7 +177,7 @@ static void rl_detach(struct redlock_client *c, struct redlock_lock *lock)
     rl_move(c, lock, RL_NOWHERE);
     rl_enter(lock, RL_IS_IDLE);
     lock->valid_until_us = 0;
-    rl_set_fencing_token(lock, 0);
+    lock->fencing_token = 0;
 }
 
 void redlock_deinit(struct redlock_client *client)
@@ -212,19 +212,6 @@ void redlock_lock_init(struct redlock_lock *lock, const void *key, size_t key_si
 
 /* ---- Event-driven calls ------------------------------------------------------------------------------ */
 
-#if REDLOCK_MULTI_KEY
-static int rl_lacks_extra_keys(const struct redlock_lock *lock)
-{
-    return lock->extra_keys == NULL && lock->extra_key_count > 0;
-}
-#else
-static inline int rl_lacks_extra_keys(const struct redlock_lock *lock)
-{
-    (void)lock;
-    return 0;
-}
-#endif
-
 /* What is wrong with the keys of a lock. Each extra key counts with what stands around it. */
 static enum rl_argument rl_check_keys(const struct redlock_lock *lock)
 {
@@ -233,7 +220,7 @@ static enum rl_argument rl_check_keys(const struct redlock_lock *lock)
 
     if (lock->key == NULL || size < 1)
         return RL_ARG_KEY;
-    if (rl_lacks_extra_keys(lock))
+    if (lock->extra_key_count > 0 && (REDLOCK_MINIMAL || lock->extra_keys == NULL))
         return RL_ARG_EXTRA_KEYS;
     for (i = 1; i <= rl_extra_keys(lock); i++) {
         struct redlock_key key = rl_key(lock, i);
@@ -257,10 +244,10 @@ static enum rl_argument rl_check_lock(const struct redlock_client *c,
 {
     uint32_t longest_ms = c->priv.settings.longest_ttl_ms;
 
-    if (rl_use_fencing(lock) && rl_extra_keys(lock) > 0)
+    if (lock->use_fencing && (!REDLOCK_FENCING || rl_extra_keys(lock) > 0))
         return RL_ARG_FENCING;
-    if (rl_label_size(lock) > REDLOCK_LABEL_MAX ||
-        (rl_label_size(lock) == 0 ? rl_token_is_label(lock) : rl_label(lock) == NULL))
+    if (lock->label_size > REDLOCK_LABEL_MAX ||
+        (lock->label_size == 0 ? lock->token_is_label : lock->label == NULL))
         return RL_ARG_LABEL;
     if (lock->ttl_ms < RL_TTL_MIN_MS || lock->ttl_ms > RL_TTL_MAX_MS)
         return RL_ARG_TTL; /* in this range it exceeds the drift, which is at most ttl / 2 + 2 ms */
@@ -297,9 +284,9 @@ enum redlock_status redlock_acquire_start(struct redlock_client *client, struct 
     if (lock->priv.state == RL_IS_HELD)
         return REDLOCK_ALREADY_HELD;
     lock->valid_until_us = 0;
-    rl_forget_holder(lock);
+    lock->holder_left_ms = 0;
     if (rl_wants_holder(lock))
-        rl_holder(lock)[0] = '\0';
+        lock->holder[0] = '\0';
     memset(&lock->priv.op, 0, sizeof lock->priv.op);
     return rl_begin(client, lock, REDLOCK_OP_ACQUIRE, RL_IN_LINE, wait_ms);
 }
@@ -324,13 +311,13 @@ enum redlock_status redlock_auto_extend_start(struct redlock_client *client,
 
     if (status != REDLOCK_PENDING)
         return status;
-    if (!REDLOCK_AUTO_EXTEND || extensions < 1 || extensions >= UINT16_MAX)
+    if (REDLOCK_MINIMAL || extensions < 1 || extensions >= UINT16_MAX)
         return rl_invalid(client, RL_ARG_EXTENSIONS);
     if (lock->priv.state != RL_IS_HELD)
         return REDLOCK_LOST;
     lock->priv.op.slow = 0;
     status = rl_begin(client, lock, REDLOCK_OP_AUTO_EXTEND, RL_IN_AUTO, 0);
-    rl_set_renewals(lock, extensions + 1);
+    lock->priv.op.renewals = (uint16_t)(extensions + 1);
     return status;
 }
 
@@ -358,7 +345,7 @@ enum redlock_status redlock_adopt(struct redlock_client *client, struct redlock_
 
     if (status != REDLOCK_PENDING)
         return status;
-    if (!REDLOCK_TRANSFER)
+    if (REDLOCK_MINIMAL)
         return rl_invalid(client, RL_ARG_MEMBERS);
     if (lock->priv.state == RL_IS_HELD)
         return REDLOCK_ALREADY_HELD;
@@ -367,15 +354,16 @@ enum redlock_status redlock_adopt(struct redlock_client *client, struct redlock_
     if (remaining_ms > lock->ttl_ms)
         return rl_invalid(client, RL_ARG_REMAINING);
     rl_move(client, lock, RL_NOWHERE);
-    rl_forget_holder(lock);
+    lock->holder_left_ms = 0;
     if (rl_wants_holder(lock)) /* no acquire may have cleared it */
-        rl_holder(lock)[0] = '\0';
+        lock->holder[0] = '\0';
     lock->granted = lock->refused = lock->failed = 0;
     memset(&lock->priv, 0, sizeof lock->priv);
     lock->priv.attempt.asked = client->priv.all;
     /* what the other client sent to these nodes may run later than our commands. R8b */
     lock->priv.attempt.suspect = client->priv.all & (redlock_mask)~lock->members;
-    rl_note_adopted(client, lock->priv.attempt.suspect);
+    rl_set(&client->priv.abandoned, lock->priv.attempt.suspect);
+    rl_set(&client->priv.unidentified, lock->priv.attempt.suspect);
     lock->priv.state = RL_IS_HELD;
     lock->priv.at.started_us = rl_now(client);
     lock->valid_until_us = lock->priv.at.started_us + remaining_ms * RL_MS_US;
@@ -553,7 +541,6 @@ static void rl_nodes_due(struct redlock_client *c)
     }
 }
 
-#if REDLOCK_OWED_MAX > 0
 /* When a release is sent again. */
 static void rl_owed_due(struct redlock_client *c)
 {
@@ -563,12 +550,6 @@ static void rl_owed_due(struct redlock_client *c)
         if ((owed->todo & ~owed->waits) != 0)
             rl_due(c, owed->due_us);
 }
-#else
-static inline void rl_owed_due(struct redlock_client *c)
-{
-    (void)c;
-}
-#endif
 
 /* When the first lock that waits must be stepped: in line also when it has waited for connections for stall_ms. R2 */
 static void rl_locks_due(struct redlock_client *c)
@@ -715,7 +696,7 @@ uint32_t redlock_version(void)
 
 const char *redlock_holder_label(const struct redlock_lock *lock)
 {
-    const char *label = rl_holder(lock);
+    const char *label = lock->holder;
     unsigned i;
 
     if (!rl_wants_holder(lock))

@@ -20,15 +20,11 @@ static const char rl_head[] = "local c,K,A=redis.call,KEYS,ARGV ";
    is somebody else's: then the token of the holder, which tells contention from a holder. It is that of the
    first such key, as PTTL asks for the first key. Or the error: before Redis 7.0 `call` would hide it in a
    long text. With its sha1sum, for EVALSHA. */
-#if REDLOCK_MULTI_KEY
+#if !REDLOCK_MINIMAL
 static const char rl_delete_script[] =
     "c=redis.pcall local r=1 for i=#K,1,-1 do local v=c('get',K[i])v=v==A[1]and c('del',K[i])or v "
     "r=v~=1 and(v or r==1 and 0)or r end return r";
 #define RL_DELETE_SHA1 "c0a0f90c43600b509b42ee52fcb7b90f60ff6833"
-/* Sets all keys, or none: 1 or 0. */
-static const char rl_take_script[] =
-    "for i=1,#K do if c('exists',K[i])==1 then return 0 end end for i=1,#K do "
-    "c('set',K[i],A[1],'px',A[2])end return 1";
 /* Extends. Returns 1: all keys are ours and were extended; 2: some were missing and were created again;
    0: neither. A third argument forbids to create keys. Never shortens, because this command may run
    late, after a longer extension (R8). PEXPIRE works when the server is out of memory, SET does not. */
@@ -41,15 +37,12 @@ static const char rl_delete_script[] =
     "c=redis.pcall local v=c('get',K[1])return v==A[1]and c('del',K[1])or v or 0";
 #define RL_DELETE_SHA1 "132f5caa262553984ac610e11f210aff38b2bdc4"
 static const char rl_extend_script[] =
-    "local v=c('get',K[1])return v==A[1]and c('pexpire',K[1],math.max(A[2],c('pttl',K[1])))or"
-#if REDLOCK_REPAIR
-    "(v or A[3])and 0 or c('set',K[1],A[1],'px',A[2])and 2";
-#else
-    " 0";
+    "local v=c('get',K[1])return v==A[1]and c('pexpire',K[1],math.max(A[2],c('pttl',K[1])))or 0";
 #endif
-#define rl_take_script rl_delete_script /* never sent */
-#endif
-#if REDLOCK_FENCING
+/* Sets all keys, or none: 1 or 0. */
+static const char rl_take_script[] =
+    "for i=1,#K do if c('exists',K[i])==1 then return 0 end end for i=1,#K do "
+    "c('set',K[i],A[1],'px',A[2])end return 1";
 /* Sets the key and counts the grant. Returns -1 when the key exists, else the new counter: at least the
    proposal, which comes as two halves of 32 bits. Lua counts in doubles, which are exact below 2^53; a
    larger counter is refused before anything is stored. R16 */
@@ -61,18 +54,10 @@ static const char rl_fence_script[] =
 static const char rl_confirm_script[] =
     "if c('get',K[1])~=A[1]then return-1 end local n=math.max(c('get',K[2])or 0,A[2]*2^32+A[3])"
     "c('set',K[2],('%.0f'):format(n))return n";
-#else
-#define rl_fence_script rl_delete_script /* never sent */
-#define rl_confirm_script rl_delete_script
-#endif
 static const char rl_fence_suffix[] = ":fence";
-#if REDLOCK_RESTART_GUARD
 /* The run_id of the server process, and its age in seconds. R13, R14 */
 static const char rl_info_script[] = "local i=c('info','server')return{i:match'run_id:(%w+)',"
                                      "(i:match'uptime_in_seconds:(%-?%d+)'or 0)+0}";
-#else
-#define rl_info_script rl_delete_script /* never sent */
-#endif
 
 /* The longest command, with what goes with it, must fit into the send buffer. The words around script, key and
    token take 48 bytes; 17 more for the ttl, 7 for "1"; for a fencing token 26, and 11 with suffix and length of
@@ -83,7 +68,7 @@ enum {
     RL_HEAD_SIZE = sizeof rl_head - 1,
     RL_LONGEST_DELETE = 48 + RL_HEAD_SIZE + sizeof rl_delete_script +
                         (REDLOCK_NOTIFICATION ? 38 : 0) +
-                        (REDLOCK_DIAGNOSIS ? 24 + REDLOCK_KEY_MAX : 0),
+                        (REDLOCK_TEXTS ? 24 + REDLOCK_KEY_MAX : 0),
     RL_LONGEST_EXTEND = 72 + RL_HEAD_SIZE + sizeof rl_extend_script,
     RL_LONGEST_FENCE = 48 + 17 + 2 * 17 + 18 + sizeof rl_fence_suffix + sizeof rl_fence_script +
                        REDLOCK_KEY_MAX + RL_HEAD_SIZE,
@@ -135,7 +120,7 @@ enum rl_value {
 static const char rl_words[] = /* clang-format off */
     "6" "3SET" RL_PUT_KEY RL_PUT_TOKEN "2NX" "2PX" RL_PUT_TTL "\0"
     "5" RL_PUT_EVAL "\0"
-#if REDLOCK_MULTI_KEY
+#if !REDLOCK_MINIMAL
     "6" RL_PUT_EVAL RL_PUT_TTL
 #endif
     "\0"
@@ -146,18 +131,18 @@ static const char rl_words[] = /* clang-format off */
     "\0\0"
 #endif
     "7" RL_PUT_EVAL RL_PUT_TTL "11\0"
-#if REDLOCK_REPAIR
+#if !REDLOCK_MINIMAL
     "6" RL_PUT_EVAL RL_PUT_TTL
 #endif
     "\0"
-#if REDLOCK_NATIVE_RELEASE
+#if !REDLOCK_MINIMAL
     "3" "7DELIFEQ" RL_PUT_KEY RL_PUT_TOKEN "\0"
     "4" "5DELEX" RL_PUT_KEY "4IFEQ" RL_PUT_TOKEN "\0"
     "5" "7EVALSHA" "X" RL_DELETE_SHA1 "11" RL_PUT_KEY RL_PUT_TOKEN "\0"
 #else
     "\0\0\0"
 #endif
-#if REDLOCK_RESP3
+#if REDLOCK_NOTIFICATION
     "2" "5HELLO" "13\0"
     "5" "5HELLO" "13" "4AUTH" RL_PUT_USER RL_PUT_PASSWORD "\0"
 #else
@@ -174,7 +159,7 @@ static const char rl_words[] = /* clang-format off */
     "3" RL_PUT_SCRIPT "10"
 #endif
     "\0"
-#if REDLOCK_DIAGNOSIS
+#if REDLOCK_TEXTS
     "2" "4PTTL" RL_PUT_KEY
 #endif
     "\0"
@@ -184,23 +169,18 @@ static const char rl_words[] = /* clang-format off */
     "\0"
     "\0"; /* clang-format on */
 
+/* The scripts of features that are left out are not in the program. */
 static const char *rl_script_of(unsigned command)
 {
-    switch (command) {
-    case RL_TAKE:
+    if (!REDLOCK_MINIMAL && command == RL_TAKE)
         return rl_take_script;
-    case RL_FENCE:
+    if (REDLOCK_FENCING && command == RL_FENCE)
         return rl_fence_script;
-    case RL_CONFIRM:
+    if (REDLOCK_FENCING && command == RL_CONFIRM)
         return rl_confirm_script;
-    case RL_DELETE:
-        return rl_delete_script;
-    case RL_EXTEND:
-    case RL_REPAIR:
-        return rl_extend_script;
-    default: /* RL_INFO */
+    if (REDLOCK_RESTART_GUARD && command == RL_INFO)
         return rl_info_script;
-    }
+    return rl_is(command, RL_EXTENDING) ? rl_extend_script : rl_delete_script;
 }
 
 static int rl_has_counter(unsigned command)
@@ -216,8 +196,8 @@ static unsigned rl_more_keys(const struct redlock_lock *lock, unsigned command)
 
 static void rl_put_token(struct resp_writer *w, const struct redlock_lock *lock)
 {
-    resp_put_hex(w, lock->token, rl_token_is_label(lock) ? 0 : sizeof lock->token, rl_label(lock),
-                 rl_label_size(lock));
+    resp_put_hex(w, lock->token, lock->token_is_label ? 0 : sizeof lock->token, lock->label,
+                 lock->label_size);
 }
 
 static void rl_put_keys(struct resp_writer *w, const struct redlock_lock *lock, unsigned command)
@@ -229,7 +209,7 @@ static void rl_put_keys(struct resp_writer *w, const struct redlock_lock *lock, 
         resp_put_joined(w, lock->key, lock->key_size, rl_fence_suffix, sizeof rl_fence_suffix - 1);
     else
         for (i = 0; i < rl_extra_keys(lock); i++)
-            resp_put_bytes(w, rl_extra_key(lock, i)->bytes, rl_extra_key(lock, i)->size);
+            resp_put_bytes(w, lock->extra_keys[i].bytes, lock->extra_keys[i].size);
     rl_put_token(w, lock);
 }
 
@@ -254,13 +234,13 @@ static void rl_put_value(struct resp_writer *w, const struct rl_message *m, unsi
         return;
     case RL_KEYS:
         resp_put_number(w, keys);
-        if (REDLOCK_OWED_MAX > 0 && m->owed != NULL)
+        if (m->owed != NULL)
             resp_put_raw(w, m->owed->bytes, m->owed->size);
         else
             rl_put_keys(w, lock, m->command);
         return;
     case RL_USER:
-        resp_put_text(w, REDLOCK_RESP3 && node->user == NULL ? "default" : node->user);
+        resp_put_text(w, REDLOCK_NOTIFICATION && node->user == NULL ? "default" : node->user);
         return;
     case RL_PASSWORD:
         resp_put_text(w, node->password);
@@ -269,10 +249,10 @@ static void rl_put_value(struct resp_writer *w, const struct rl_message *m, unsi
         number = lock->ttl_ms;
         break;
     case RL_COUNTER_HIGH:
-        number = (uint32_t)(rl_fencing_token(lock) >> 32);
+        number = (uint32_t)(lock->fencing_token >> 32);
         break;
     case RL_COUNTER_LOW:
-        number = (uint32_t)rl_fencing_token(lock);
+        number = (uint32_t)lock->fencing_token;
         break;
     default: /* RL_DATABASE */
         number = node->database;
@@ -286,9 +266,7 @@ static void rl_put_one(struct resp_writer *w, const struct rl_message *m, unsign
     unsigned more_keys = 0, which;
 
     if (rl_is(command, RL_SCRIPTS))
-        more_keys = REDLOCK_MULTI_KEY && REDLOCK_OWED_MAX > 0 && m->owed != NULL
-                        ? m->owed->more_keys
-                        : rl_more_keys(m->lock, m->command);
+        more_keys = m->owed != NULL ? m->owed->more_keys : rl_more_keys(m->lock, m->command);
     for (; command > 0; command--)
         text += strlen(text) + 1;
     /* NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult): rl_words has each command */
@@ -313,7 +291,6 @@ REDLOCK_PRIVATE void rl_put_command(struct resp_writer *w, const struct rl_messa
         rl_put_one(w, m, RL_PTTL);
 }
 
-#if REDLOCK_OWED_MAX > 0
 REDLOCK_PRIVATE void rl_keep_release(struct redlock_owed *owed, const struct redlock_lock *lock)
 {
     struct resp_writer w = {owed->bytes, sizeof owed->bytes, 0, 0};
@@ -322,11 +299,9 @@ REDLOCK_PRIVATE void rl_keep_release(struct redlock_owed *owed, const struct red
     owed->size = (uint16_t)w.used;
     owed->more_keys = (uint8_t)rl_extra_keys(lock);
 }
-#endif
 
 /* ---- Reading ----------------------------------------------------------------------------------- */
 
-#if REDLOCK_RESTART_GUARD || REDLOCK_DIAGNOSIS
 REDLOCK_PRIVATE uint32_t rl_hash(const struct resp_item *item, unsigned most)
 {
     uint32_t hash = 2166136261U ^ item->size; /* FNV-1a */
@@ -336,7 +311,6 @@ REDLOCK_PRIVATE uint32_t rl_hash(const struct resp_item *item, unsigned most)
         hash = (hash ^ (uint8_t)item->text[i]) * 16777619U;
     return hash != 0 ? hash : 1;
 }
-#endif
 
 /* None of the texts is longer than RESP_TEXT_MAX may be. */
 REDLOCK_PRIVATE int rl_is_error(const struct resp_item *item, const char *prefixes)
@@ -375,7 +349,7 @@ REDLOCK_PRIVATE enum rl_vote rl_vote_of(unsigned command, const struct resp_item
                    : RL_NONSENSE;
     }
     if (item->kind == RESP_STRING &&
-        rl_is(command, 1 << RL_DELETE | REDLOCK_NATIVE_RELEASE << RL_EVALSHA))
+        rl_is(command, 1 << RL_DELETE | !REDLOCK_MINIMAL << RL_EVALSHA))
         return RL_NO;
     if (item->kind != RESP_INTEGER)
         return RL_NONSENSE;
@@ -383,14 +357,13 @@ REDLOCK_PRIVATE enum rl_vote rl_vote_of(unsigned command, const struct resp_item
         return RL_YES;
     if (number == -rl_has_counter(command))
         return RL_NO;
-    if (REDLOCK_REPAIR && number == 2 && command == RL_REPAIR)
+    if (!REDLOCK_MINIMAL && number == 2 && command == RL_REPAIR)
         return RL_REPAIRED;
     return RL_NONSENSE;
 }
 
 /* ---- Texts for people ------------------------------------------------------------------------- */
 
-#if REDLOCK_ERROR_TEXTS
 /* In the order of enum rl_error, one after the other. */
 static const char rl_error_texts[] = "cannot connect\0"
                                      "connection lost\0"
@@ -431,7 +404,7 @@ static void rl_append(char *text, const char *more)
 
 void redlock_set_error(struct redlock_node *node, const char *what, const char *why)
 {
-    if (node->error[0] != '\0')
+    if (!REDLOCK_TEXTS || node->error[0] != '\0')
         return;
     rl_append(node->error, what);
     if (why != NULL) {
@@ -442,7 +415,8 @@ void redlock_set_error(struct redlock_node *node, const char *what, const char *
 
 REDLOCK_PRIVATE void rl_set_error(struct redlock_node *node, enum rl_error error)
 {
-    redlock_set_error(node, rl_nth(rl_error_texts, error), NULL);
+    if (REDLOCK_TEXTS)
+        redlock_set_error(node, rl_nth(rl_error_texts, error), NULL);
 }
 
 /* Cuts the text off before the password, or before the part of it that the text has room for. */
@@ -520,7 +494,7 @@ static void rl_begin_server_error(struct redlock_node *node)
 {
     unsigned command = node->priv.requests[node->priv.first].command;
 
-    if (!REDLOCK_RESP3 || node->priv.count == 0 || command != rl_auth(node)) {
+    if (!REDLOCK_NOTIFICATION || node->priv.count == 0 || command != rl_auth(node)) {
         node->error[0] = '\0';
         return;
     }
@@ -532,8 +506,11 @@ static void rl_begin_server_error(struct redlock_node *node)
 REDLOCK_PRIVATE void rl_set_server_error(struct redlock_node *node, enum rl_error error,
                                          struct resp_item *item)
 {
-    char *text = item->text, *arguments = strstr(text, ", with args");
+    char *text = item->text, *arguments;
 
+    if (!REDLOCK_TEXTS)
+        return;
+    arguments = strstr(text, ", with args");
     if (arguments != NULL)
         *arguments = '\0';
     if (node->password != NULL && node->password[0] != '\0')
@@ -575,6 +552,8 @@ const char *redlock_strerror(int status)
     enum { RL_UNKNOWN = REDLOCK_PENDING - REDLOCK_ALREADY_HELD + 1 };
     int known = status <= REDLOCK_PENDING && status >= REDLOCK_ALREADY_HELD;
 
+    if (!REDLOCK_TEXTS)
+        return "";
     return rl_nth(rl_status_texts, known ? (unsigned)(REDLOCK_PENDING - status) : RL_UNKNOWN);
 }
 
@@ -588,25 +567,7 @@ static const char rl_argument_texts[] =
 
 const char *redlock_invalid_argument(const struct redlock_client *client)
 {
+    if (!REDLOCK_TEXTS)
+        return "";
     return rl_nth(rl_argument_texts, client != NULL ? client->priv.invalid : RL_ARG_CLIENT);
 }
-#else
-void redlock_set_error(struct redlock_node *node, const char *what, const char *why)
-{
-    (void)node;
-    (void)what;
-    (void)why;
-}
-
-const char *redlock_strerror(int status)
-{
-    (void)status;
-    return "";
-}
-
-const char *redlock_invalid_argument(const struct redlock_client *client)
-{
-    (void)client;
-    return "";
-}
-#endif

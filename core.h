@@ -28,11 +28,8 @@
 #endif
 #endif
 
-#if REDLOCK_NOTIFICATION && REDLOCK_RESP3 && RESP_DEPTH_MAX < 2
+#if REDLOCK_NOTIFICATION && RESP_DEPTH_MAX < 2
 #error "REDLOCK_NOTIFICATION needs RESP_DEPTH_MAX of 2: its keys are a list in a list"
-#endif
-#if REDLOCK_RESTART_GUARD && RESP_DEPTH_MAX < 1
-#error "REDLOCK_RESTART_GUARD needs RESP_DEPTH_MAX of 1: INFO replies a list"
 #endif
 
 #define RL_MS_US ((uint64_t)1000)
@@ -126,51 +123,12 @@ enum rl_argument {
     RL_ARG_SETTING /* the first one; the others follow */
 };
 
-#if REDLOCK_ERROR_TEXTS
 /* Sets node->error unless it says something already. */
 REDLOCK_PRIVATE void rl_set_error(struct redlock_node *node, enum rl_error error);
 
 /* Sets node->error to the server's text, without tokens and passwords that it may contain. */
 REDLOCK_PRIVATE void rl_set_server_error(struct redlock_node *node, enum rl_error error,
                                          struct resp_item *item);
-
-/* The error no longer applies. */
-static inline void rl_clear_error(struct redlock_node *node)
-{
-    node->error[0] = '\0';
-}
-
-/* For redlock_invalid_argument. */
-static inline void rl_set_invalid(struct redlock_client *c, unsigned argument)
-{
-    c->priv.invalid = (uint8_t)argument;
-}
-#else
-static inline void rl_set_error(struct redlock_node *node, enum rl_error error)
-{
-    (void)node;
-    (void)error;
-}
-
-static inline void rl_set_server_error(struct redlock_node *node, enum rl_error error,
-                                       struct resp_item *item)
-{
-    (void)node;
-    (void)error;
-    (void)item;
-}
-
-static inline void rl_clear_error(struct redlock_node *node)
-{
-    (void)node;
-}
-
-static inline void rl_set_invalid(struct redlock_client *c, unsigned argument)
-{
-    (void)c;
-    (void)argument;
-}
-#endif
 
 /* ---- Commands (command.c) -------------------------------------------------------------------- */
 
@@ -202,17 +160,17 @@ enum rl_command {             /* the first ones are found in the fewest steps */
        key, goes after it. A command and its flags fill one byte
        (redlock_request, RL_ORDER_COMMAND): another flag needs a wider one. */
                   RL_WITH_CACHING = REDLOCK_NOTIFICATION ? 32 : 0,
-                  RL_WITH_PTTL = REDLOCK_DIAGNOSIS ? 64 : 0,
+                  RL_WITH_PTTL = REDLOCK_TEXTS ? 64 : 0,
                   RL_COMMAND = 255 & ~(RL_WITH_CACHING | RL_WITH_PTTL) /* what is not a flag */
 };
 
 /* Sets of commands, for rl_is, without those of features that are left out. */
 enum {
-    RL_TAKING = 1 << RL_SET | REDLOCK_MULTI_KEY << RL_TAKE | REDLOCK_FENCING << RL_FENCE,
-    RL_CREATING = RL_TAKING | REDLOCK_REPAIR << RL_REPAIR, /* harmful when they run late. R8b */
-    RL_EXTENDING = 1 << RL_EXTEND | REDLOCK_REPAIR << RL_REPAIR,
+    RL_TAKING = 1 << RL_SET | !REDLOCK_MINIMAL << RL_TAKE | REDLOCK_FENCING << RL_FENCE,
+    RL_CREATING = RL_TAKING | !REDLOCK_MINIMAL << RL_REPAIR, /* harmful when they run late. R8b */
+    RL_EXTENDING = 1 << RL_EXTEND | !REDLOCK_MINIMAL << RL_REPAIR,
     RL_WRITING = RL_TAKING | RL_EXTENDING | REDLOCK_FENCING << RL_CONFIRM,
-    RL_NATIVE = REDLOCK_NATIVE_RELEASE ? 1 << RL_DELIFEQ | 1 << RL_DELEX | 1 << RL_EVALSHA : 0,
+    RL_NATIVE = REDLOCK_MINIMAL ? 0 : 1 << RL_DELIFEQ | 1 << RL_DELEX | 1 << RL_EVALSHA,
     RL_RELEASING = 1 << RL_DELETE | RL_NATIVE,
     RL_SCRIPTS = (RL_WRITING & ~(1 << RL_SET)) | 1 << RL_DELETE
 };
@@ -246,9 +204,7 @@ REDLOCK_PRIVATE void rl_put_command(struct resp_writer *w, const struct rl_messa
                                     unsigned flags);
 
 /* Keeps what the release of a lock says, for when the lock is the caller's again. R4 */
-#if REDLOCK_OWED_MAX > 0
 REDLOCK_PRIVATE void rl_keep_release(struct redlock_owed *owed, const struct redlock_lock *lock);
-#endif
 
 /* The meaning of a reply to the main command. */
 REDLOCK_PRIVATE enum rl_vote rl_vote_of(unsigned command, const struct resp_item *item);
@@ -260,9 +216,7 @@ REDLOCK_PRIVATE int rl_is_denial(const struct resp_item *item);
 REDLOCK_PRIVATE int rl_is_error(const struct resp_item *item, const char *prefixes);
 
 /* A hash of the first `most` bytes of a text; never 0. */
-#if REDLOCK_RESTART_GUARD || REDLOCK_DIAGNOSIS
 REDLOCK_PRIVATE uint32_t rl_hash(const struct resp_item *item, unsigned most);
-#endif
 
 /* ---- Arithmetic (node.c) --------------------------------------------------------------------------- */
 
@@ -332,10 +286,6 @@ static inline redlock_mask rl_up(const struct redlock_client *c)
     return c->priv.in[REDLOCK_NODE_READY] | c->priv.in[REDLOCK_NODE_HANDSHAKE];
 }
 
-/* Notes since when; a node that is DOWN begins its pause. */
-REDLOCK_PRIVATE void rl_set_state(struct redlock_client *c, struct redlock_node *node,
-                                  enum redlock_node_state state);
-
 /* Encodes a command, and what goes with it, behind the used bytes of the send buffer. Its size; 0: no room. */
 REDLOCK_PRIVATE size_t rl_encode(struct redlock_client *c, const struct rl_message *message,
                                  unsigned flags);
@@ -348,21 +298,14 @@ REDLOCK_PRIVATE redlock_mask rl_send(struct redlock_client *c, void *from, unsig
 /* Sends what the socket takes. */
 REDLOCK_PRIVATE void rl_transmit(struct redlock_client *c, struct redlock_node *node);
 
-/* Disconnects. rl_node_reply reports the replies that are due as RL_UNANSWERED. R5 */
-REDLOCK_PRIVATE void rl_node_broke(struct redlock_client *c, struct redlock_node *node,
-                                   enum rl_error error);
-
-/* The nth of the requests whose replies are due, the oldest first. */
-REDLOCK_PRIVATE struct redlock_request *rl_request(struct redlock_node *node, unsigned nth);
-
-/* The oldest request has all its replies. */
-REDLOCK_PRIVATE void rl_pop(struct redlock_node *node);
-
 /* The vote that `owner` waits for from each of `nodes` goes to `new_owner` in a new role; in the role NOBODY any reply
    does, one for each node. In LATE and STALE the owner of a command that creates the key stays. Returns the nodes
    where the command was an extension whose reply still has an owner. */
 REDLOCK_PRIVATE redlock_mask rl_redirect(struct redlock_client *c, const void *owner,
                                          unsigned nodes, void *new_owner, unsigned role);
+
+/* What is known of a server's own command that releases. R11 */
+enum rl_native { RL_UNTRIED, RL_ON_TRIAL, RL_KNOWN };
 
 /* ---- Nodes (node.c) --------------------------------------------------------------------------- */
 
@@ -453,7 +396,7 @@ static inline struct redlock_lock *rl_first(struct redlock_client *c, unsigned l
 /* Whether a lock in state HELD is extended automatically: state AUTO. */
 static inline int rl_is_auto(const struct redlock_lock *lock)
 {
-    return REDLOCK_AUTO_EXTEND && lock->status == REDLOCK_PENDING;
+    return !REDLOCK_MINIMAL && lock->status == REDLOCK_PENDING;
 }
 
 /* Whether others had the lock when the last attempt failed. */
@@ -468,21 +411,6 @@ REDLOCK_PRIVATE void rl_move(struct redlock_client *c, struct redlock_lock *lock
 /* Something happened to the lock: the next tick steps it. */
 REDLOCK_PRIVATE void rl_schedule(struct redlock_client *c, struct redlock_lock *lock);
 
-/* Whether the key is to be created again on a node. R9 */
-#if REDLOCK_REPAIR
-REDLOCK_PRIVATE int rl_repairs(const struct redlock_client *c, const struct redlock_lock *lock,
-                               unsigned bit);
-#else
-static inline int rl_repairs(const struct redlock_client *c, const struct redlock_lock *lock,
-                             unsigned bit)
-{
-    (void)c;
-    (void)lock;
-    (void)bit;
-    return 0;
-}
-#endif
-
 /* Takes the replies of a node. */
 REDLOCK_PRIVATE void rl_take_replies(struct redlock_client *c, struct redlock_node *node,
                                      unsigned reads);
@@ -490,63 +418,10 @@ REDLOCK_PRIVATE void rl_take_replies(struct redlock_client *c, struct redlock_no
 /* Tells the locks of broken connections, whose replies will not come. */
 REDLOCK_PRIVATE void rl_tell_broken(struct redlock_client *c);
 
-#if REDLOCK_NOTIFICATION
-/* Whether a quorum reports that the lock may be free. R7 */
-REDLOCK_PRIVATE int rl_may_be_free(const struct redlock_client *c, const struct redlock_lock *lock);
-
-/* Notifies the waiters of this client after a release: servers do not notify the client that deleted. R7 */
-REDLOCK_PRIVATE void rl_notify_own(struct redlock_client *c, const struct redlock_lock *lock);
-#else
-static inline void rl_notify_own(struct redlock_client *c, const struct redlock_lock *lock)
-{
-    (void)c;
-    (void)lock;
-}
-#endif
-
-/* The most nodes that named the same holder. */
-#if REDLOCK_DIAGNOSIS
-static inline unsigned rl_largest_holding(const struct redlock_lock *lock)
-{
-    return lock->priv.round.holding;
-}
-#else
-static inline unsigned rl_largest_holding(const struct redlock_lock *lock)
-{
-    (void)lock;
-    return 0;
-}
-#endif
-
 /* ---- Rounds (redlock.c) ------------------------------------------------------------------------------- */
-
-/* Begins a round: a new command to all nodes, a new count of votes. */
-REDLOCK_PRIVATE void rl_begin_round(struct redlock_client *c, struct redlock_lock *lock);
 
 /* Sends the present command of a lock where it is still to be sent and can be. R2 */
 REDLOCK_PRIVATE void rl_ask_nodes(struct redlock_client *c, struct redlock_lock *lock);
-
-/* Sets the error of nodes that were not connected, or did not reply, in time. */
-#if REDLOCK_ERROR_TEXTS
-REDLOCK_PRIVATE void rl_set_late_errors(struct redlock_client *c, unsigned nodes);
-#else
-static inline void rl_set_late_errors(struct redlock_client *c, unsigned nodes)
-{
-    (void)c;
-    (void)nodes;
-}
-#endif
-
-/* Votes of these nodes did not come in time: they count as failed, and their nodes get the error. */
-REDLOCK_PRIVATE void rl_fail_late(struct redlock_client *c, struct redlock_lock *lock,
-                                  unsigned nodes);
-
-/* Fails the votes of the nodes whose time is up. Returns when the time of the next node is up. R15 */
-REDLOCK_PRIVATE uint64_t rl_mark_late(struct redlock_client *c, struct redlock_lock *lock);
-
-/* The replies that are still due are no votes any more: they are LATE if the round has succeeded, else STALE. */
-REDLOCK_PRIVATE void rl_end_round(struct redlock_client *c, struct redlock_lock *lock,
-                                  enum rl_role role);
 
 /* No reply is needed any more. */
 REDLOCK_PRIVATE void rl_forget(struct redlock_client *c, struct redlock_lock *lock);
@@ -574,32 +449,15 @@ REDLOCK_PRIVATE uint64_t rl_connecting_until(const struct redlock_client *c,
 /* Steps all that can go on now, and sends what is owed. */
 REDLOCK_PRIVATE void rl_turn_all(struct redlock_client *c);
 
-/* ---- Optional features: one that is left out is an empty function ------------------------------------------ */
+/* ---- Optional features ------------------------------------------------------------------------------ */
 
-#if REDLOCK_MULTI_KEY
+/* The fields of a feature are always there. A feature that is left out is a constant condition here, so its code is
+   compiled, checked, and removed; and it is refused where arguments are checked. */
+
 static inline unsigned rl_extra_keys(const struct redlock_lock *lock)
 {
-    return lock->extra_key_count;
+    return REDLOCK_MINIMAL ? 0U : lock->extra_key_count;
 }
-
-static inline const struct redlock_key *rl_extra_key(const struct redlock_lock *lock, unsigned i)
-{
-    return &lock->extra_keys[i];
-}
-#else
-static inline unsigned rl_extra_keys(const struct redlock_lock *lock)
-{
-    (void)lock;
-    return 0;
-}
-
-static inline const struct redlock_key *rl_extra_key(const struct redlock_lock *lock, unsigned i)
-{
-    (void)lock;
-    (void)i;
-    return NULL;
-}
-#endif
 
 /* The first key, and behind it the extra ones. */
 static inline struct redlock_key rl_key(const struct redlock_lock *lock, unsigned i)
@@ -607,96 +465,28 @@ static inline struct redlock_key rl_key(const struct redlock_lock *lock, unsigne
     struct redlock_key first;
 
     if (i > 0)
-        return *rl_extra_key(lock, i - 1);
+        return lock->extra_keys[i - 1];
     first.bytes = lock->key;
     first.size = lock->key_size;
     return first;
 }
 
-#if REDLOCK_LABEL_MAX > 0
-static inline const void *rl_label(const struct redlock_lock *lock)
+static inline int rl_use_fencing(const struct redlock_lock *lock)
 {
-    return lock->label;
+    return REDLOCK_FENCING && lock->use_fencing;
 }
 
-static inline size_t rl_label_size(const struct redlock_lock *lock)
+/* The nodes that agree on the fencing token; without one a grant is an agreement. R16 */
+static inline unsigned rl_agreed(const struct redlock_lock *lock)
 {
-    return lock->label_size;
+    return rl_use_fencing(lock) ? lock->priv.round.agreed : lock->granted;
 }
 
-static inline int rl_token_is_label(const struct redlock_lock *lock)
+/* Whether the caller wants to know the holder's token, and how long the holder has the lock. */
+static inline int rl_wants_holder(const struct redlock_lock *lock)
 {
-    return lock->token_is_label;
+    return REDLOCK_TEXTS && lock->holder != NULL && lock->holder_size > 0;
 }
-#else
-static inline const void *rl_label(const struct redlock_lock *lock)
-{
-    (void)lock;
-    return NULL;
-}
-
-static inline size_t rl_label_size(const struct redlock_lock *lock)
-{
-    (void)lock;
-    return 0;
-}
-
-static inline int rl_token_is_label(const struct redlock_lock *lock)
-{
-    (void)lock;
-    return 0;
-}
-#endif
-
-/* Automatic extensions still allowed, plus 1. R10 */
-#if REDLOCK_AUTO_EXTEND
-static inline unsigned rl_renewals(const struct redlock_lock *lock)
-{
-    return lock->priv.op.renewals;
-}
-
-static inline void rl_set_renewals(struct redlock_lock *lock, unsigned renewals)
-{
-    lock->priv.op.renewals = (uint16_t)renewals;
-}
-#else
-static inline unsigned rl_renewals(const struct redlock_lock *lock)
-{
-    (void)lock;
-    return 0;
-}
-
-static inline void rl_set_renewals(struct redlock_lock *lock, unsigned renewals)
-{
-    (void)lock;
-    (void)renewals;
-}
-#endif
-
-/* Whether the connection uses RESP2. R12 */
-#if REDLOCK_RESP3
-static inline int rl_is_resp2(const struct redlock_node *node)
-{
-    return node->priv.resp2;
-}
-
-static inline void rl_set_resp2(struct redlock_node *node, int resp2)
-{
-    node->priv.resp2 = (uint8_t)resp2;
-}
-#else
-static inline int rl_is_resp2(const struct redlock_node *node)
-{
-    (void)node;
-    return 1;
-}
-
-static inline void rl_set_resp2(struct redlock_node *node, int resp2)
-{
-    (void)node;
-    (void)resp2;
-}
-#endif
 
 /* The command that logs in where HELLO does not. R12 */
 static inline unsigned rl_auth(const struct redlock_node *node)
@@ -707,385 +497,29 @@ static inline unsigned rl_auth(const struct redlock_node *node)
 /* The longest command with the password. */
 static inline unsigned rl_longest_login(const struct redlock_node *node)
 {
-    return REDLOCK_RESP3 ? RL_HELLO_AUTH : rl_auth(node);
+    return REDLOCK_NOTIFICATION ? RL_HELLO_AUTH : rl_auth(node);
 }
 
-#if REDLOCK_NOTIFICATION
+/* Whether the connection uses RESP2. R12 */
+static inline int rl_is_resp2(const struct redlock_node *node)
+{
+    return !REDLOCK_NOTIFICATION || node->priv.resp2;
+}
+
 static inline int rl_notifies(const struct redlock_node *node)
 {
-    return node->priv.notifies;
-}
-
-static inline void rl_set_notifies(struct redlock_node *node, int notifies)
-{
-    node->priv.notifies = (uint8_t)notifies;
-}
-
-/* Some lock waits for a holder: only then are notifications needed. R7 */
-static inline void rl_note_waiting(struct redlock_client *c)
-{
-    c->priv.waiting = 1;
-}
-#else
-static inline int rl_notifies(const struct redlock_node *node)
-{
-    (void)node;
-    return 0;
-}
-
-static inline void rl_set_notifies(struct redlock_node *node, int notifies)
-{
-    (void)node;
-    (void)notifies;
-}
-
-static inline void rl_note_waiting(struct redlock_client *c)
-{
-    (void)c;
-}
-#endif
-
-/* How many replies of the oldest request have come. Only flags on a command make it more than one. */
-#if REDLOCK_NOTIFICATION || REDLOCK_DIAGNOSIS
-static inline uint8_t rl_part(const struct redlock_node *node)
-{
-    return node->priv.part;
-}
-
-static inline void rl_set_part(struct redlock_node *node, unsigned part)
-{
-    node->priv.part = (uint8_t)part;
-}
-#else
-static inline uint8_t rl_part(const struct redlock_node *node)
-{
-    (void)node;
-    return 0;
-}
-
-static inline void rl_set_part(struct redlock_node *node, unsigned part)
-{
-    (void)node;
-    (void)part;
-}
-#endif
-
-#if REDLOCK_RESTART_GUARD
-static inline uint32_t rl_run(const struct redlock_node *node)
-{
-    return node->priv.run;
-}
-
-/* Whether an adopted lock named the node, which was not connected since. R8b */
-static inline int rl_is_unidentified(const struct redlock_client *c,
-                                     const struct redlock_node *node)
-{
-    return REDLOCK_TRANSFER && (c->priv.unidentified & node->priv.bit) != 0;
-}
-
-/* For a new connection. After redlock_adopt its run_id is the first one: it proves no restart. R8b */
-static inline void rl_forget_server(struct redlock_client *c, struct redlock_node *node)
-{
-    node->priv.run = node->priv.age_s = 0;
-    if (rl_is_unidentified(c, node)) {
-        node->priv.last_run = 0;
-        rl_clear(&c->priv.unidentified, node->priv.bit);
-    }
-}
-
-/* Nodes whose present process may still run a command that creates a key. R8b */
-static inline unsigned rl_abandoned(const struct redlock_client *c)
-{
-    return c->priv.abandoned;
-}
-
-/* The connection of such a command has broken. This run has the command; 0: unknown. */
-static inline void rl_note_abandoned(struct redlock_client *c, struct redlock_node *node)
-{
-    rl_set(&c->priv.abandoned, node->priv.bit);
-    node->priv.last_run = node->priv.run;
-}
-
-/* The former holder of an adopted lock may have sent such a command to these nodes. */
-static inline void rl_note_adopted(struct redlock_client *c, unsigned nodes)
-{
-    rl_set(&c->priv.abandoned, nodes);
-    rl_set(&c->priv.unidentified, nodes);
+    return REDLOCK_NOTIFICATION && node->priv.notifies;
 }
 
 static inline int rl_may_vote(const struct redlock_client *c, const struct redlock_node *node)
 {
-    return rl_past(c, node->priv.votes_us);
-}
-#else
-static inline uint32_t rl_run(const struct redlock_node *node)
-{
-    (void)node;
-    return 0;
+    return !REDLOCK_RESTART_GUARD || rl_past(c, node->priv.votes_us);
 }
 
-static inline void rl_forget_server(struct redlock_client *c, struct redlock_node *node)
-{
-    (void)c;
-    (void)node;
-}
-
-/* Without a run_id each process may be the one that has such a command. R8b */
-static inline unsigned rl_abandoned(const struct redlock_client *c)
-{
-    (void)c;
-    return ~0U;
-}
-
-static inline void rl_note_abandoned(struct redlock_client *c, struct redlock_node *node)
-{
-    (void)c;
-    (void)node;
-}
-
-static inline void rl_note_adopted(struct redlock_client *c, unsigned nodes)
-{
-    (void)c;
-    (void)nodes;
-}
-
-static inline int rl_may_vote(const struct redlock_client *c, const struct redlock_node *node)
-{
-    (void)c;
-    (void)node;
-    return 1;
-}
-#endif
-
-static inline void rl_quarantine(struct redlock_node *node)
-{
-    rl_clear_error(node);
-    rl_set_error(node, RL_QUARANTINED);
-}
-
-/* What is known of a server's own command that releases. R11 */
-enum rl_native { RL_UNTRIED, RL_ON_TRIAL, RL_KNOWN };
-
-#if REDLOCK_NATIVE_RELEASE
-static inline unsigned rl_native(const struct redlock_node *node)
-{
-    return node->priv.native;
-}
-
-static inline int rl_knows_native(const struct redlock_node *node)
-{
-    return node->priv.native_is == RL_KNOWN;
-}
-
-static inline int rl_tries_native(const struct redlock_node *node)
-{
-    return node->priv.native_is == RL_UNTRIED && node->priv.native <= RL_EVALSHA;
-}
-
-static inline void rl_set_native(struct redlock_node *node, unsigned command, enum rl_native is)
-{
-    node->priv.native = (uint8_t)command;
-    node->priv.native_is = (uint8_t)is;
-}
-#else
-static inline unsigned rl_native(const struct redlock_node *node)
-{
-    (void)node;
-    return RL_DELETE;
-}
-
-static inline int rl_knows_native(const struct redlock_node *node)
-{
-    (void)node;
-    return 0;
-}
-
-static inline int rl_tries_native(const struct redlock_node *node)
-{
-    (void)node;
-    return 0;
-}
-
-static inline void rl_set_native(struct redlock_node *node, unsigned command, enum rl_native is)
-{
-    (void)node;
-    (void)command;
-    (void)is;
-}
-#endif
-
-#if REDLOCK_DIAGNOSIS
-static inline int rl_wants_holder(const struct redlock_lock *lock)
-{
-    return lock->holder != NULL && lock->holder_size > 0;
-}
-
-static inline char *rl_holder(const struct redlock_lock *lock)
-{
-    return lock->holder;
-}
-
-/* The holder is not known any more, or not yet. */
-static inline void rl_forget_holder(struct redlock_lock *lock)
-{
-    lock->holder_left_ms = 0;
-}
-#else
-static inline int rl_wants_holder(const struct redlock_lock *lock)
-{
-    (void)lock;
-    return 0;
-}
-
-static inline char *rl_holder(const struct redlock_lock *lock)
-{
-    (void)lock;
-    return NULL;
-}
-
-static inline void rl_forget_holder(struct redlock_lock *lock)
-{
-    (void)lock;
-}
-#endif
-
-/* A wall clock from here on (the year 2112) is broken and is not proposed: one such client would use up
-   the fencing tokens of a lock for all. R16 */
-#define RL_WALL_MAX_US ((uint64_t)1 << 52)
-
-#if REDLOCK_FENCING
-static inline int rl_use_fencing(const struct redlock_lock *lock)
-{
-    return lock->use_fencing;
-}
-
-static inline uint64_t rl_fencing_token(const struct redlock_lock *lock)
-{
-    return lock->fencing_token;
-}
-
-static inline void rl_set_fencing_token(struct redlock_lock *lock, uint64_t token)
-{
-    lock->fencing_token = token;
-}
-
-/* The nodes that agree on the fencing token; without one a grant is an agreement. R16 */
-static inline unsigned rl_agreed(const struct redlock_lock *lock)
-{
-    return lock->use_fencing ? lock->priv.round.agreed : lock->granted;
-}
-
-static inline void rl_disagree(struct redlock_lock *lock, unsigned nodes)
-{
-    rl_clear(&lock->priv.round.agreed, nodes);
-}
-
-/* The node counts this grant as the `count`th: it agrees if no node has a larger counter. */
-static inline void rl_count_agreement(struct redlock_lock *lock, unsigned bit, uint64_t count)
-{
-    if (!lock->use_fencing)
-        return;
-    if (count > lock->fencing_token) {
-        lock->fencing_token = count;
-        lock->priv.round.agreed = 0;
-    }
-    if (count == lock->fencing_token)
-        rl_set(&lock->priv.round.agreed, bit);
-}
-
-/* A new attempt: the wall clock is its proposal, unless that date cannot be. */
-static inline void rl_propose(const struct redlock_io *io, struct redlock_lock *lock)
-{
-    uint64_t wall_us = lock->use_fencing && io->wall_us != NULL ? io->wall_us(io->context) : 0;
-
-    lock->fencing_token = wall_us < RL_WALL_MAX_US ? wall_us : 0;
-}
-
-static inline unsigned rl_count_confirm(struct redlock_lock *lock)
-{
-    return ++lock->priv.attempt.confirms;
-}
-#else
-static inline int rl_use_fencing(const struct redlock_lock *lock)
-{
-    (void)lock;
-    return 0;
-}
-
-static inline uint64_t rl_fencing_token(const struct redlock_lock *lock)
-{
-    (void)lock;
-    return 0;
-}
-
-static inline void rl_set_fencing_token(struct redlock_lock *lock, uint64_t token)
-{
-    (void)lock;
-    (void)token;
-}
-
-static inline unsigned rl_agreed(const struct redlock_lock *lock)
-{
-    return lock->granted;
-}
-
-static inline void rl_disagree(struct redlock_lock *lock, unsigned nodes)
-{
-    (void)lock;
-    (void)nodes;
-}
-
-static inline void rl_count_agreement(struct redlock_lock *lock, unsigned bit, uint64_t count)
-{
-    (void)lock;
-    (void)bit;
-    (void)count;
-}
-
-static inline void rl_propose(const struct redlock_io *io, struct redlock_lock *lock)
-{
-    (void)io;
-    (void)lock;
-}
-
-static inline unsigned rl_count_confirm(struct redlock_lock *lock)
-{
-    (void)lock;
-    return 0;
-}
-#endif
-
-#if REDLOCK_RESTART_GUARD
-static inline unsigned rl_mute(const struct redlock_lock *lock)
-{
-    return lock->priv.attempt.mute;
-}
-
-static inline void rl_set_mute(struct redlock_lock *lock, unsigned nodes, int mute)
-{
-    if (mute)
-        rl_set(&lock->priv.attempt.mute, nodes);
-    else
-        rl_clear(&lock->priv.attempt.mute, nodes);
-}
-#else
-static inline unsigned rl_mute(const struct redlock_lock *lock)
-{
-    (void)lock;
-    return 0;
-}
-
-static inline void rl_set_mute(struct redlock_lock *lock, unsigned nodes, int mute)
-{
-    (void)lock;
-    (void)nodes;
-    (void)mute;
-}
-#endif
-
-/* Nodes where a command that creates the key may still run, on a connection that was given up. R8b */
+/* Nodes where a command that creates the key may still run, on a connection that was given up. Without a run_id each
+   process may be the one that has such a command. R8b */
 static inline unsigned rl_suspects(const struct redlock_client *c, const struct redlock_lock *lock)
 {
-    return lock->priv.attempt.suspect & rl_abandoned(c);
+    return lock->priv.attempt.suspect & (REDLOCK_RESTART_GUARD ? c->priv.abandoned : ~0U);
 }
 #endif

@@ -160,8 +160,9 @@ static void rl_await_rest(struct redlock_client *c)
     c->priv.rest_us = c->priv.now_us + wait_ms * RL_MS_US;
 }
 
-REDLOCK_PRIVATE void rl_set_state(struct redlock_client *c, struct redlock_node *node,
-                                  enum redlock_node_state state)
+/* Notes since when; a node that is DOWN begins its pause. */
+static void rl_set_state(struct redlock_client *c, struct redlock_node *node,
+                         enum redlock_node_state state)
 {
     int quorum = rl_is_quorum(c, c->priv.in[REDLOCK_NODE_READY]);
     unsigned bit = node->priv.bit;
@@ -179,7 +180,8 @@ REDLOCK_PRIVATE void rl_set_state(struct redlock_client *c, struct redlock_node 
 
 /* ---- Requests: commands whose replies are due, oldest first ------------------------------------- */
 
-REDLOCK_PRIVATE struct redlock_request *rl_request(struct redlock_node *node, unsigned nth)
+/* The nth of the requests whose replies are due, the oldest first. */
+static struct redlock_request *rl_request(struct redlock_node *node, unsigned nth)
 {
     unsigned at = node->priv.first + nth;
 
@@ -220,9 +222,10 @@ static int rl_push(const struct redlock_client *c, struct redlock_node *node, vo
     return 1;
 }
 
-REDLOCK_PRIVATE void rl_pop(struct redlock_node *node)
+/* The oldest request has all its replies. */
+static void rl_pop(struct redlock_node *node)
 {
-    rl_set_part(node, 0);
+    node->priv.part = 0;
     if (--node->priv.requests[node->priv.first].repeats > 0)
         return;
     node->priv.count--;
@@ -246,7 +249,7 @@ static void rl_hand_over(struct redlock_request *request, void *new_owner, unsig
             new_owner = request->owner;
         else if (command != RL_EXTEND)
             new_owner = NULL;
-        if ((REDLOCK_REPAIR && command == RL_REPAIR) || request->role == RL_YOUNG)
+        if (command == RL_REPAIR || request->role == RL_YOUNG)
             role = RL_STALE;
     }
     request->owner = new_owner;
@@ -297,8 +300,7 @@ static void rl_out_sent(struct redlock_client *c, unsigned bit)
 
 /* Disconnects. A node that had been useful may be connected again at once, if all that is wrong is that the connection was
    lost: servers close idle connections. Any other waits out a pause. R5 */
-REDLOCK_PRIVATE void rl_node_broke(struct redlock_client *c, struct redlock_node *node,
-                                   enum rl_error error)
+static void rl_node_broke(struct redlock_client *c, struct redlock_node *node, enum rl_error error)
 {
     unsigned bit = node->priv.bit;
 
@@ -440,7 +442,7 @@ REDLOCK_PRIVATE redlock_mask rl_send(struct redlock_client *c, void *from, unsig
 /* ---- Connecting --------------------------------------------------------------------------------- */
 
 /* Whether SELECT is sent for database 0, too, if there is no password. */
-enum { RL_SELECTS = !REDLOCK_RESP3 || !(REDLOCK_NOTIFICATION || REDLOCK_RESTART_GUARD) };
+enum { RL_SELECTS = !REDLOCK_NOTIFICATION || !(REDLOCK_NOTIFICATION || REDLOCK_RESTART_GUARD) };
 
 /* Whether the handshake of this node contains this command. AUTH goes behind HELLO without waiting for the reply, and
    logs in where HELLO is refused. A handshake is never empty, because a hung server accepts connections, and does not
@@ -451,9 +453,9 @@ static int rl_handshake_has(const struct redlock_node *node, unsigned command)
 
     switch (command) {
     case RL_HELLO:
-        return REDLOCK_RESP3 && !secret;
+        return REDLOCK_NOTIFICATION && !secret;
     case RL_HELLO_AUTH:
-        return REDLOCK_RESP3 && secret;
+        return REDLOCK_NOTIFICATION && secret;
     case RL_AUTH:
     case RL_AUTH_USER:
         return secret && command == rl_auth(node);
@@ -488,6 +490,22 @@ static void rl_node_connected(struct redlock_client *c, struct redlock_node *nod
     }
 }
 
+/* Whether an adopted lock named the node, which was not connected since. R8b */
+static int rl_is_unidentified(const struct redlock_client *c, const struct redlock_node *node)
+{
+    return (c->priv.unidentified & node->priv.bit) != 0;
+}
+
+/* For a new connection. After redlock_adopt its run_id is the first one: it proves no restart. R8b */
+static void rl_forget_server(struct redlock_client *c, struct redlock_node *node)
+{
+    node->priv.run = node->priv.age_s = 0;
+    if (rl_is_unidentified(c, node)) {
+        node->priv.last_run = 0;
+        rl_clear(&c->priv.unidentified, node->priv.bit);
+    }
+}
+
 REDLOCK_PRIVATE void rl_node_want(struct redlock_client *c, struct redlock_node *node,
                                   uint64_t too_late_us)
 {
@@ -498,16 +516,17 @@ REDLOCK_PRIVATE void rl_node_want(struct redlock_client *c, struct redlock_node 
         if (!rl_past(c, due_us))
             return;
     } else {
-        rl_clear_error(node); /* that a server closed an idle connection is no error */
+        node->error[0] = '\0'; /* that a server closed an idle connection is no error */
     }
     if (node->priv.count > 0)
         return; /* the locks have not taken the replies yet */
     node->priv.useful = node->priv.denied = node->priv.role_next = 0;
     node->priv.pause_us = 0; /* it is over: when this connection breaks there may be none */
     node->priv.handshake = RL_HELLO;
-    rl_set_resp2(node, 0); /* it may have HELLO by now */
-    rl_set_notifies(node, 0);
-    rl_set_native(node, RL_DELIFEQ, RL_UNTRIED);
+    node->priv.resp2 = 0; /* it may have HELLO by now */
+    node->priv.notifies = 0;
+    node->priv.native = RL_DELIFEQ;
+    node->priv.native_is = RL_UNTRIED;
     rl_forget_server(c, node);
     if (c->priv.io->dial(c->priv.io->context, node) != 0) {
         rl_set_error(node, RL_CANNOT_CONNECT);
@@ -555,7 +574,6 @@ static enum rl_error rl_hello_replied(struct redlock_node *node, const struct re
     return RL_NO_ERROR;
 }
 
-#if REDLOCK_RESTART_GUARD
 /* Part of the reply to INFO: the run_id, the age. Returns what only another configuration fixes. */
 static enum rl_error rl_info_replied(struct redlock_client *c, struct redlock_node *node,
                                      const struct resp_item *item)
@@ -588,29 +606,13 @@ static void rl_votes_from_now(struct redlock_client *c, struct redlock_node *nod
     uint32_t longest_ms = c->priv.settings.longest_ttl_ms;
     uint64_t age_us = node->priv.age_s * (uint64_t)1000000, wait_us;
 
-    if (longest_ms == 0)
+    if (!REDLOCK_RESTART_GUARD || longest_ms == 0)
         return;
     wait_us = longest_ms * RL_MS_US + rl_drift_us(c, longest_ms) + 2000000;
     node->priv.votes_us = c->priv.now_us;
     if (wait_us > age_us)
         node->priv.votes_us += wait_us - age_us;
 }
-#else
-static inline enum rl_error rl_info_replied(struct redlock_client *c, struct redlock_node *node,
-                                            const struct resp_item *item)
-{
-    (void)c;
-    (void)node;
-    (void)item;
-    return RL_NO_ERROR;
-}
-
-static inline void rl_votes_from_now(struct redlock_client *c, struct redlock_node *node)
-{
-    (void)c;
-    (void)node;
-}
-#endif
 
 /* The server runs no scripts yet. A later connection asks for the run_id: R13 and R14 rest on it. */
 static int rl_is_not_ready(const struct resp_item *item)
@@ -632,7 +634,7 @@ static int rl_handshake_fails(const struct redlock_node *node, unsigned command)
 {
     const struct resp_item *item = &node->priv.reader.item;
 
-    if (REDLOCK_RESP3 && command <= RL_HELLO_AUTH)
+    if (REDLOCK_NOTIFICATION && command <= RL_HELLO_AUTH)
         return rl_fails_hello(node, item);
     if (command <= RL_AUTH_USER)
         return rl_is_resp2(node);
@@ -647,7 +649,7 @@ static void rl_handshake_refused(struct redlock_client *c, struct redlock_node *
 {
     struct resp_item *item = &node->priv.reader.item;
     int fails = rl_handshake_fails(node, command),
-        hello = REDLOCK_RESP3 && command <= RL_HELLO_AUTH;
+        hello = REDLOCK_NOTIFICATION && command <= RL_HELLO_AUTH;
 
     if (!fails && !hello)
         return;
@@ -657,7 +659,7 @@ static void rl_handshake_refused(struct redlock_client *c, struct redlock_node *
     if (fails)
         rl_node_broke(c, node, RL_NO_ERROR);
     else
-        rl_set_resp2(node, 1);
+        node->priv.resp2 = 1;
 }
 
 /* An item of a reply to the handshake, maybe the last; 0: it cannot be one. */
@@ -665,7 +667,7 @@ static int rl_handshake_replied(struct redlock_client *c, struct redlock_node *n
                                 unsigned command)
 {
     const struct resp_item *item = &node->priv.reader.item;
-    int is_hello = REDLOCK_RESP3 && command <= RL_HELLO_AUTH;
+    int is_hello = REDLOCK_NOTIFICATION && command <= RL_HELLO_AUTH;
     enum rl_error error;
 
     if (item->kind == RESP_ERROR) {
@@ -676,14 +678,14 @@ static int rl_handshake_replied(struct redlock_client *c, struct redlock_node *n
         error = is_hello ? rl_hello_replied(node, item) : rl_info_replied(c, node, item);
         if (error != RL_NO_ERROR) {
             node->priv.denied = 1;
-            rl_clear_error(node);
+            node->error[0] = '\0';
             rl_node_broke(c, node, error);
         }
     } else {
         if (item->kind != RESP_STATUS)
             return 0;
         if (command == RL_TRACK) /* RESP2 has no pushes */
-            rl_set_notifies(node, !rl_is_resp2(node));
+            node->priv.notifies = (uint8_t)!rl_is_resp2(node);
     }
     return 1;
 }
@@ -694,7 +696,7 @@ static int rl_caching_replied(struct redlock_node *node)
     const struct resp_item *item = &node->priv.reader.item;
 
     if (rl_is_denial(item))
-        rl_set_notifies(node, 0);
+        node->priv.notifies = 0;
     return item->kind == RESP_STATUS || item->kind == RESP_ERROR;
 }
 
@@ -711,15 +713,14 @@ static enum rl_vote rl_main_replied(struct redlock_client *c, struct redlock_nod
     node->priv.pause_ms = 0;
     if (rl_is(command, RL_NATIVE)) {
         if (item->kind == RESP_ERROR) /* the server does not know it: the next one is tried. R11 */
-            rl_set_native(node, command + 1, RL_UNTRIED);
-        else
-            rl_set_native(node, command, RL_KNOWN);
+            node->priv.native = (uint8_t)(command + 1);
+        node->priv.native_is = item->kind == RESP_ERROR ? RL_UNTRIED : RL_KNOWN;
         return vote == RL_YES ? vote : RL_UNANSWERED; /* the script finds out why not */
     }
     if (item->kind == RESP_ERROR)
         rl_set_server_error(node, RL_REPLIED, item);
     else if (rl_is(command, RL_WRITING) && rl_may_vote(c, node))
-        rl_clear_error(node); /* a release does not prove that an earlier error is gone */
+        node->error[0] = '\0'; /* a release does not prove that an earlier error is gone */
     return vote;
 }
 
@@ -732,10 +733,10 @@ static unsigned rl_main_part(unsigned command)
 /* One of the replies to the oldest request has come; with the last one the request is answered. */
 static void rl_end_part(struct redlock_client *c, struct redlock_node *node, unsigned command)
 {
-    unsigned part = rl_part(node), behind = (command & RL_WITH_PTTL) != 0;
+    unsigned part = node->priv.part, behind = (command & RL_WITH_PTTL) != 0;
 
     if (part < rl_main_part(command) + behind) {
-        rl_set_part(node, part + 1);
+        node->priv.part = (uint8_t)(part + 1);
         return;
     }
     rl_pop(node);
@@ -756,7 +757,7 @@ static enum rl_vote rl_item_came(struct redlock_client *c, struct redlock_node *
     reply->owner = NULL;
     reply->command = command & RL_COMMAND;
     reply->role = request->role;
-    if (REDLOCK_RESP3 && item->pushed) {
+    if (REDLOCK_NOTIFICATION && item->pushed) {
         if (REDLOCK_NOTIFICATION && item->kind == RESP_STRING && item->depth == 2) {
             reply->command = RL_INVALIDATION;
             reply->owner = node;
@@ -773,10 +774,10 @@ static enum rl_vote rl_item_came(struct redlock_client *c, struct redlock_node *
     if (reply->command >= RL_HELLO) {
         if (!rl_handshake_replied(c, node, command))
             return RL_NONSENSE;
-    } else if (rl_part(node) < main) {
+    } else if (node->priv.part < main) {
         if (!rl_caching_replied(node))
             return RL_NONSENSE;
-    } else if (rl_part(node) > main && (command & RL_WITH_PTTL)) {
+    } else if (node->priv.part > main && (command & RL_WITH_PTTL)) {
         reply->command = RL_PTTL;
         reply->owner = request->owner;
         vote = item->kind == RESP_INTEGER ? RL_YES
@@ -795,6 +796,13 @@ static enum rl_vote rl_item_came(struct redlock_client *c, struct redlock_node *
     return vote;
 }
 
+/* The connection of such a command has broken. This run has the command; 0: unknown. */
+static void rl_note_abandoned(struct redlock_client *c, struct redlock_node *node)
+{
+    rl_set(&c->priv.abandoned, node->priv.bit);
+    node->priv.last_run = node->priv.run;
+}
+
 /* The next reply that a broken connection owes: it is RL_UNANSWERED. */
 static int rl_next_unanswered(struct redlock_client *c, struct redlock_node *node,
                               struct rl_reply *reply)
@@ -804,7 +812,7 @@ static int rl_next_unanswered(struct redlock_client *c, struct redlock_node *nod
         unsigned command = request->command;
 
         reply->owner = request->owner;
-        if (rl_part(node) > rl_main_part(command))
+        if (node->priv.part > rl_main_part(command))
             reply->owner = NULL; /* it is answered */
         reply->command = command & RL_COMMAND;
         reply->role = request->role;
@@ -830,7 +838,7 @@ static int rl_receive(struct redlock_client *c, struct redlock_node *node, struc
     silent = node->state == REDLOCK_NODE_HANDSHAKE && node->error[0] == '\0';
     moved = c->priv.io->receive(c->priv.io->context, node, c->priv.input, sizeof c->priv.input);
     if (moved < 0 && silent) { /* the text of `receive` says less */
-        rl_clear_error(node);
+        node->error[0] = '\0';
         rl_node_broke(c, node, RL_CLOSED_IN_HANDSHAKE);
     } else if (moved < 0) {
         rl_node_broke(c, node, RL_CONNECTION_LOST);
@@ -841,12 +849,6 @@ static int rl_receive(struct redlock_client *c, struct redlock_node *node, struc
     in->at = c->priv.input;
     in->end = c->priv.input + moved;
     return 1;
-}
-
-/* Whether the item is the last of its reply: without lists each is. */
-static int rl_is_last(enum resp_event event)
-{
-    return RESP_DEPTH_MAX == 0 || event == RESP_REPLY;
 }
 
 REDLOCK_PRIVATE int rl_node_reply(struct redlock_client *c, struct redlock_node *node,
@@ -862,7 +864,7 @@ REDLOCK_PRIVATE int rl_node_reply(struct redlock_client *c, struct redlock_node 
             continue;
         reply->vote = RL_NONSENSE;
         if (event != RESP_BAD)
-            reply->vote = rl_item_came(c, node, rl_is_last(event), reply);
+            reply->vote = rl_item_came(c, node, event == RESP_REPLY, reply);
         if (reply->vote == RL_NONSENSE)
             rl_node_broke(c, node, event == RESP_BAD ? RL_NOT_RESP : RL_UNEXPECTED_REPLY);
         else if (reply->owner != NULL)
@@ -911,9 +913,9 @@ static void rl_make_ready(struct redlock_client *c, struct redlock_node *node)
         node->priv.useful = 1;
         node->priv.pause_ms = 1;
     }
-    if (REDLOCK_RESP3 && rl_is_resp2(node)) {
+    if (REDLOCK_NOTIFICATION && rl_is_resp2(node)) {
         node->priv.denied = 0;
-        rl_clear_error(node); /* of HELLO */
+        node->error[0] = '\0'; /* of HELLO */
     }
     rl_votes_from_now(c, node);
 }
@@ -939,10 +941,9 @@ static void rl_measure(struct redlock_client *c, struct redlock_node *node)
 /* The error of a node that stalls. */
 static enum rl_error rl_stall_error(const struct redlock_client *c, const struct redlock_node *node)
 {
-    return !REDLOCK_ERROR_TEXTS                     ? RL_NO_ERROR
-           : node->state == REDLOCK_NODE_CONNECTING ? RL_NO_CONNECTION_IN_TIME
-           : rl_jams(c, node)                       ? RL_ACCEPTS_NO_DATA
-                                                    : RL_NO_REPLY_IN_TIME;
+    return node->state == REDLOCK_NODE_CONNECTING ? RL_NO_CONNECTION_IN_TIME
+           : rl_jams(c, node)                     ? RL_ACCEPTS_NO_DATA
+                                                  : RL_NO_REPLY_IN_TIME;
 }
 
 REDLOCK_PRIVATE void rl_node_stalls(struct redlock_client *c, struct redlock_node *node)

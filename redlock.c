@@ -97,7 +97,6 @@ REDLOCK_PRIVATE void rl_schedule(struct redlock_client *c, struct redlock_lock *
 
 /* ---- What replies tell besides votes ------------------------------------------------------------- */
 
-#if REDLOCK_DIAGNOSIS
 /* Node i has replied the token of the holder. Of the holder with most nodes, as far as that is known, copies as much as
    there is room for. Only a rollback and a release have such replies: else T1 stands where the holders are noted. */
 static void rl_note_holder(struct redlock_lock *lock, unsigned i, const struct resp_item *item)
@@ -119,7 +118,7 @@ static void rl_note_holder(struct redlock_lock *lock, unsigned i, const struct r
         return;
     lock->priv.round.holding = (uint8_t)same;
     if (lock->priv.at.holder.named != token) /* when this one expires is not known yet */
-        rl_forget_holder(lock);
+        lock->holder_left_ms = 0;
     lock->priv.at.holder.named = token;
     if (!rl_wants_holder(lock))
         return;
@@ -136,40 +135,13 @@ static void rl_note_pttl(struct redlock_lock *lock, unsigned i, int64_t left_ms)
     lock->holder_left_ms = left_ms < 0 || left_ms > UINT32_MAX ? UINT32_MAX : (uint32_t)left_ms;
 }
 
-#else
-static inline void rl_note_holder(struct redlock_lock *lock, unsigned i,
-                                  const struct resp_item *item)
-{
-    (void)lock;
-    (void)i;
-    (void)item;
-}
-
-static inline void rl_note_pttl(struct redlock_lock *lock, unsigned i, int64_t left_ms)
-{
-    (void)lock;
-    (void)i;
-    (void)left_ms;
-}
-
-#endif
-
-#if REDLOCK_NOTIFICATION
 static void rl_note_free(struct redlock_lock *lock, unsigned nodes)
 {
     rl_set(&lock->priv.attempt.free, nodes);
 }
-#else
-static inline void rl_note_free(struct redlock_lock *lock, unsigned nodes)
-{
-    (void)lock;
-    (void)nodes;
-}
-#endif
 
 /* ---- Notification ------------------------------------------------------------------------------------ */
 
-#if REDLOCK_NOTIFICATION
 /* Whether the lock needs this key, of which only the first `known` bytes are known. */
 static int rl_has_key(const struct redlock_lock *lock, const void *key, size_t key_size,
                       size_t known)
@@ -186,7 +158,7 @@ static int rl_has_key(const struct redlock_lock *lock, const void *key, size_t k
 
 /* Whether a quorum reports a change, and other clients had the lock when the last attempt failed: locks that failed
    for want of voters would only notify each other by their rollbacks. R7 */
-REDLOCK_PRIVATE int rl_may_be_free(const struct redlock_client *c, const struct redlock_lock *lock)
+static int rl_may_be_free(const struct redlock_client *c, const struct redlock_lock *lock)
 {
     return rl_is_quorum(c, lock->priv.attempt.free) && rl_others_had_it(lock);
 }
@@ -227,45 +199,30 @@ static void rl_notify(struct redlock_client *c, unsigned nodes, const void *key,
         }
 }
 
-REDLOCK_PRIVATE void rl_notify_own(struct redlock_client *c, const struct redlock_lock *lock)
+/* Notifies the waiters of this client after a release: servers do not notify the client that deleted. R7 */
+static void rl_notify_own(struct redlock_client *c, const struct redlock_lock *lock)
 {
     unsigned i;
 
-    for (i = 0; i <= rl_extra_keys(lock); i++) {
+    for (i = 0; REDLOCK_NOTIFICATION && i <= rl_extra_keys(lock); i++) {
         struct redlock_key key = rl_key(lock, i);
         rl_notify(c, c->priv.all, key.bytes, key.size, key.size);
     }
 }
 
-#else
-static inline void rl_notify(struct redlock_client *c, unsigned nodes, const void *key,
-                             size_t key_size, size_t known)
-{
-    (void)c;
-    (void)nodes;
-    (void)key;
-    (void)key_size;
-    (void)known;
-}
-
-#endif
-
 /* ---- Replies ----------------------------------------------------------------------------------------- */
 
-#if REDLOCK_REPAIR
 /* Whether the key is to be created again on a node: only if an extension did not find our token there (R9),
    and so all that was sent before it on its connection is answered, and nothing that creates the key is
    unanswered on a former one (R8b). If another token is there, the script leaves it alone. A lock without a quorum
    of members is lost, and not repaired. */
-REDLOCK_PRIVATE int rl_repairs(const struct redlock_client *c, const struct redlock_lock *lock,
-                               unsigned bit)
+static int rl_repairs(const struct redlock_client *c, const struct redlock_lock *lock, unsigned bit)
 {
     unsigned unanswered = rl_suspects(c, lock);
 
-    return !rl_past(c, lock->valid_until_us) && rl_is_quorum(c, lock->members) &&
-           (lock->priv.attempt.again & ~unanswered & bit) != 0;
+    return !REDLOCK_MINIMAL && !rl_past(c, lock->valid_until_us) &&
+           rl_is_quorum(c, lock->members) && (lock->priv.attempt.again & ~unanswered & bit) != 0;
 }
-#endif
 
 /* What the reply says about the key on that node. Where an extension did not find the key, it is repaired: in the
    next round if a later extension is under way to the node, and not if a command that creates the key is. R8, R8b, R9 */
@@ -277,7 +234,7 @@ static void rl_learn_of_key(const struct redlock_client *c, struct redlock_lock 
         rl_clear(&lock->members, bit); /* its key is gone: this vote may explain a loss */
         rl_clear(&lock->priv.attempt.late, bit);
         rl_set(&lock->refused, bit);
-        if (REDLOCK_REPAIR && reply->command == RL_EXTEND && !(lock->priv.attempt.open & bit)) {
+        if (reply->command == RL_EXTEND && !(lock->priv.attempt.open & bit)) {
             rl_set(&lock->priv.attempt.again, bit);
             if (!(lock->priv.waits & bit) && rl_repairs(c, lock, bit))
                 rl_set(&lock->priv.todo, bit);
@@ -286,6 +243,19 @@ static void rl_learn_of_key(const struct redlock_client *c, struct redlock_lock 
                !rl_is(reply->command, RL_CREATING)) {
         rl_clear(&lock->priv.attempt.suspect, bit); /* our token is there: it has run */
     }
+}
+
+/* The node counts this grant as the `count`th: it agrees if no node has a larger counter. */
+static void rl_count_agreement(struct redlock_lock *lock, unsigned bit, uint64_t count)
+{
+    if (!rl_use_fencing(lock))
+        return;
+    if (count > lock->fencing_token) {
+        lock->fencing_token = count;
+        lock->priv.round.agreed = 0;
+    }
+    if (count == lock->fencing_token)
+        rl_set(&lock->priv.round.agreed, bit);
 }
 
 /* Counts a vote; a held lock notes for its caller what comes after the decision. The replies to a rollback are
@@ -363,7 +333,7 @@ static inline void rl_replied(struct redlock_client *c, struct redlock_node *nod
         rl_notify(c, bit, item->text, item->size, item->text_used);
         return;
     }
-    if (REDLOCK_DIAGNOSIS && reply->command == RL_PTTL) {
+    if (REDLOCK_TEXTS && reply->command == RL_PTTL) {
         if (reply->vote == RL_YES)
             rl_note_pttl(lock, node->priv.index, item->integer);
         return;
@@ -424,7 +394,7 @@ static void rl_void_votes(struct redlock_client *c, const struct redlock_node *n
             next = lock->priv.next;
             if ((lock->granted & bit) && rl_in_round(lock)) {
                 rl_clear(&lock->granted, bit);
-                rl_disagree(lock, bit);
+                rl_clear(&lock->priv.round.agreed, bit);
                 rl_unanswered(node, lock);
             } else if (!(lock->priv.todo & bit)) {
                 continue;
@@ -455,9 +425,9 @@ REDLOCK_PRIVATE void rl_tell_broken(struct redlock_client *c)
 
 /* ---- The end of a round, and the next --------------------------------------------------------------- */
 
-/* A node owes the reply to one earlier extension at most: the reply to a later one says nothing more of the key. */
-REDLOCK_PRIVATE void rl_end_round(struct redlock_client *c, struct redlock_lock *lock,
-                                  enum rl_role role)
+/* The replies that are still due are no votes any more: they are LATE if the round has succeeded, else STALE.
+   A node owes the reply to one earlier extension at most: the reply to a later one says nothing more of the key. */
+static void rl_end_round(struct redlock_client *c, struct redlock_lock *lock, enum rl_role role)
 {
     unsigned behind = lock->priv.waits & lock->priv.attempt.behind;
 
@@ -477,10 +447,11 @@ REDLOCK_PRIVATE void rl_forget(struct redlock_client *c, struct redlock_lock *lo
     lock->priv.waits = lock->priv.attempt.open = lock->priv.attempt.behind = 0;
 }
 
-REDLOCK_PRIVATE void rl_begin_round(struct redlock_client *c, struct redlock_lock *lock)
+/* Begins a round: a new command to all nodes, a new count of votes. */
+static void rl_begin_round(struct redlock_client *c, struct redlock_lock *lock)
 {
     rl_end_round(c, lock, RL_LATE); /* those of the round before, which has succeeded */
-    rl_clear(&lock->priv.attempt.suspect, ~rl_abandoned(c));
+    lock->priv.attempt.suspect = (redlock_mask)rl_suspects(c, lock);
     lock->priv.at.started_us = c->priv.now_us;
     lock->priv.todo = c->priv.all;
     memset(&lock->priv.round, 0, sizeof lock->priv.round);
@@ -514,8 +485,9 @@ static unsigned rl_command_for(const struct redlock_client *c, const struct redl
         return RL_DELETE | (rl_notifies(node) ? RL_WITH_CACHING : 0U) |
                (rl_wants_holder(lock) ? RL_WITH_PTTL : 0U);
     default:
-        return rl_knows_native(node) && rl_extra_keys(lock) == 0 && !(lock->priv.round.broken & bit)
-                   ? rl_native(node)
+        return !REDLOCK_MINIMAL && node->priv.native_is == RL_KNOWN && rl_extra_keys(lock) == 0 &&
+                       !(lock->priv.round.broken & bit)
+                   ? node->priv.native
                    : RL_DELETE;
     }
 }
@@ -526,9 +498,10 @@ static void rl_try_native(struct redlock_client *c, struct redlock_lock *lock, u
     for (; nodes != 0; nodes &= nodes - 1) {
         struct redlock_node *node = rl_first_node(c, nodes);
 
-        if (rl_tries_native(node) && rl_extra_keys(lock) == 0 &&
-            rl_send(c, lock, rl_first_bit(nodes), rl_native(node), RL_NOBODY) != 0)
-            rl_set_native(node, rl_native(node), RL_ON_TRIAL);
+        if (node->priv.native_is == RL_UNTRIED && node->priv.native <= RL_EVALSHA &&
+            rl_extra_keys(lock) == 0 &&
+            rl_send(c, lock, rl_first_bit(nodes), node->priv.native, RL_NOBODY) != 0)
+            node->priv.native_is = RL_ON_TRIAL;
     }
 }
 
@@ -548,7 +521,7 @@ static void rl_send_order(struct redlock_client *c, struct redlock_lock *lock, u
     if (lock->priv.state != RL_IN_ROLLBACK) /* the caller sees who failed before */
         rl_clear(&lock->failed, sent);
     if (order & RL_ORDER_MUTE) {
-        rl_set_mute(lock, sent, 1);
+        rl_set(&lock->priv.attempt.mute, sent);
         rl_set(&lock->failed, sent);
     }
     if (role == RL_VOTER || role == RL_YOUNG)
@@ -556,10 +529,9 @@ static void rl_send_order(struct redlock_client *c, struct redlock_lock *lock, u
     if (rl_is(command & RL_COMMAND, RL_CREATING)) {
         rl_set(&lock->priv.attempt.asked, sent);
         rl_set(&lock->priv.attempt.open, sent);
-        if (REDLOCK_REPAIR)
-            rl_clear(&lock->priv.attempt.again, sent);
+        rl_clear(&lock->priv.attempt.again, sent);
     }
-    if (REDLOCK_NATIVE_RELEASE && (command & RL_COMMAND) == RL_DELETE)
+    if (!REDLOCK_MINIMAL && (command & RL_COMMAND) == RL_DELETE)
         rl_try_native(c, lock, sent);
 }
 
@@ -598,6 +570,12 @@ static int rl_may_be_young(const struct redlock_client *c, const struct redlock_
                            unsigned bit)
 {
     return (bit & ~(unsigned)lock->members & (lock->priv.attempt.open | rl_suspects(c, lock))) != 0;
+}
+
+static void rl_quarantine(struct redlock_node *node)
+{
+    node->error[0] = '\0';
+    rl_set_error(node, RL_QUARANTINED);
 }
 
 /* The order for a node. One that may not vote gets the reason as its error. */
@@ -646,24 +624,24 @@ REDLOCK_PRIVATE void rl_ask_nodes(struct redlock_client *c, struct redlock_lock 
     rl_tell_broken(c); /* a vote of this round may be gone */
 }
 
-#if REDLOCK_ERROR_TEXTS
-REDLOCK_PRIVATE void rl_set_late_errors(struct redlock_client *c, unsigned nodes)
+/* Sets the error of nodes that were not connected, or did not reply, in time. */
+static void rl_set_late_errors(struct redlock_client *c, unsigned nodes)
 {
-    for (; nodes != 0; nodes &= nodes - 1) {
+    for (; REDLOCK_TEXTS && nodes != 0; nodes &= nodes - 1) {
         struct redlock_node *node = rl_first_node(c, nodes);
         rl_set_error(node, rl_is_up(node) ? RL_NO_REPLY_IN_TIME : RL_NO_CONNECTION_IN_TIME);
     }
 }
-#endif
 
-REDLOCK_PRIVATE void rl_fail_late(struct redlock_client *c, struct redlock_lock *lock,
-                                  unsigned nodes)
+/* Votes of these nodes did not come in time: they count as failed, and their nodes get the error. */
+static void rl_fail_late(struct redlock_client *c, struct redlock_lock *lock, unsigned nodes)
 {
     rl_set_late_errors(c, nodes);
     rl_set(&lock->failed, nodes);
 }
 
-REDLOCK_PRIVATE uint64_t rl_mark_late(struct redlock_client *c, struct redlock_lock *lock)
+/* Fails the votes of the nodes whose time is up. Returns when the time of the next node is up. R15 */
+static uint64_t rl_mark_late(struct redlock_client *c, struct redlock_lock *lock)
 {
     unsigned nodes = (lock->priv.todo | lock->priv.waits) & ~(unsigned)lock->failed, late = 0;
     uint64_t longest_us = rl_longest_wait_us(lock), next_us = REDLOCK_NEVER;
@@ -716,7 +694,7 @@ static void rl_finish(struct redlock_client *c, struct redlock_lock *lock,
     lock->priv.state = RL_IS_HELD;
     if (lock->valid_until_us == 0) {
         lock->priv.state = RL_IS_IDLE;
-        rl_set_fencing_token(lock, 0); /* a proposal, or of a lock that has ended. R16 */
+        lock->fencing_token = 0; /* a proposal, or of a lock that has ended. R16 */
     }
     lock->status = status;
     rl_move(c, lock, RL_DONE);
@@ -728,7 +706,7 @@ REDLOCK_PRIVATE void rl_park(struct redlock_client *c, struct redlock_lock *lock
     unsigned state = lock->priv.state, where = RL_NOWHERE;
 
     if (lock->status == REDLOCK_PENDING) {
-        where = REDLOCK_AUTO_EXTEND && state == RL_IN_AUTO ? RL_WAIT_HELD : RL_WAIT;
+        where = !REDLOCK_MINIMAL && state == RL_IN_AUTO ? RL_WAIT_HELD : RL_WAIT;
     } else if (state == RL_IS_HELD && lock->priv.todo != 0) {
         where = RL_WAIT_HELD;
         lock->priv.due_us = lock->valid_until_us;
@@ -749,7 +727,7 @@ REDLOCK_PRIVATE enum redlock_status rl_begin(struct redlock_client *c, struct re
     if (operation == REDLOCK_OP_ACQUIRE || operation == REDLOCK_OP_RELEASE)
         lock->granted = lock->refused = lock->failed = 0;
     lock->priv.outcome = REDLOCK_PENDING;
-    rl_set_renewals(lock, 0);
+    lock->priv.op.renewals = (uint16_t)(0);
     lock->priv.until_us = wait_ms * RL_MS_US; /* from now on; the first step reads the clock */
     rl_enter(lock, state);
     rl_move(c, lock, RL_TURN);
@@ -806,12 +784,24 @@ static int rl_can_begin(struct redlock_client *c, const struct redlock_lock *loc
     return !reachable || (!c->priv.jammed && rl_is_quorum(c, ready & ~(unsigned)c->priv.full));
 }
 
+/* A wall clock from here on (the year 2112) is broken and is not proposed: one such client would use up
+   the fencing tokens of a lock for all. R16 */
+#define RL_WALL_MAX_US ((uint64_t)1 << 52)
+
+/* A new attempt: the wall clock is its proposal, unless that date cannot be. */
+static void rl_propose(const struct redlock_io *io, struct redlock_lock *lock)
+{
+    uint64_t wall_us = rl_use_fencing(lock) && io->wall_us != NULL ? io->wall_us(io->context) : 0;
+
+    lock->fencing_token = wall_us < RL_WALL_MAX_US ? wall_us : 0;
+}
+
 /* Draws the token and begins an attempt, if one can begin. Returns whether the lock has left the line. */
 static int rl_try_begin(struct redlock_client *c, struct redlock_lock *lock)
 {
     if (!rl_can_begin(c, lock))
         return 0;
-    if (!rl_token_is_label(lock) && rl_random(c, lock->token, sizeof lock->token) != 0) {
+    if (!lock->token_is_label && rl_random(c, lock->token, sizeof lock->token) != 0) {
         rl_finish(c, lock, REDLOCK_NO_ENTROPY);
         return 1;
     }
@@ -836,9 +826,9 @@ static void rl_roll_back(struct redlock_client *c, struct redlock_lock *lock,
     rl_forget(c, lock);
     lock->valid_until_us = 0;
     lock->members = lock->priv.attempt.again = 0;
-    rl_note_waiting(c);
+    c->priv.waiting = 1;
     lock->priv.todo = lock->priv.attempt.asked;
-    rl_forget_holder(lock);
+    lock->holder_left_ms = 0;
     lock->priv.outcome = (int8_t)outcome;
     rl_await(c, lock, RL_IN_ROLLBACK);
 }
@@ -861,7 +851,7 @@ static int rl_prolong(struct redlock_client *c, struct redlock_lock *lock)
     if (lock->valid_until_us < until_us)
         lock->valid_until_us = until_us;
     rl_set(&lock->members, lock->granted);
-    rl_set_mute(lock, lock->granted, 0);
+    rl_clear(&lock->priv.attempt.mute, lock->granted);
     return 1;
 }
 
@@ -872,7 +862,7 @@ static void rl_hold(struct redlock_client *c, struct redlock_lock *lock)
         rl_roll_back(c, lock, REDLOCK_TOO_LATE);
         return;
     }
-    rl_forget_holder(lock);
+    lock->holder_left_ms = 0;
     rl_end_round(c, lock, RL_LATE);
     lock->extended = 0;
     rl_ask_the_rest(c, lock);
@@ -883,14 +873,14 @@ static void rl_hold(struct redlock_client *c, struct redlock_lock *lock)
 /* Proposes the largest counter to all nodes. R16 */
 static void rl_confirm(struct redlock_client *c, struct redlock_lock *lock)
 {
-    if (rl_count_confirm(lock) > RL_CONFIRMS_MAX) {
+    if (++lock->priv.attempt.confirms > RL_CONFIRMS_MAX) {
         rl_roll_back(c, lock, REDLOCK_PENDING);
         return;
     }
     rl_end_round(c, lock, RL_LATE);
     rl_set(&lock->members, lock->granted); /* they count if it is held */
     lock->granted = lock->refused = lock->failed = 0;
-    rl_disagree(lock, ~0U);
+    lock->priv.round.agreed = 0;
     lock->priv.todo = c->priv.all;
     rl_await_votes(c, lock, RL_IN_CONFIRM);
     rl_ask_nodes(c, lock);
@@ -948,10 +938,10 @@ static uint32_t rl_quick_us(struct redlock_client *c, unsigned times)
 static enum redlock_status rl_outcome(const struct redlock_client *c,
                                       const struct redlock_lock *lock)
 {
-    unsigned unnamed, same = rl_largest_holding(lock);
+    unsigned unnamed, same = lock->priv.round.holding;
     int refused;
 
-    if (REDLOCK_DIAGNOSIS && same >= c->priv.quorum)
+    if (same >= c->priv.quorum)
         return REDLOCK_HELD;
     if (!rl_is_quorum(c, (unsigned)(lock->granted | lock->refused)))
         return rl_is_quorum(c, c->priv.all & ~(unsigned)lock->priv.round.denied)
@@ -960,10 +950,9 @@ static enum redlock_status rl_outcome(const struct redlock_client *c,
     refused = rl_is_quorum(c, lock->refused);
     unnamed =
         lock->priv.attempt.asked & ~(unsigned)lock->granted & (lock->priv.todo | lock->priv.waits);
-    if (REDLOCK_DIAGNOSIS &&
-        same + rl_bits(unnamed | (lock->refused & lock->failed)) < c->priv.quorum)
+    if (same + rl_bits(unnamed | (lock->refused & lock->failed)) < c->priv.quorum)
         return REDLOCK_CONTENDED;
-    if (REDLOCK_DIAGNOSIS && unnamed != 0 && !rl_past(c, lock->priv.due_us))
+    if (unnamed != 0 && !rl_past(c, lock->priv.due_us))
         return REDLOCK_PENDING;
     return refused ? REDLOCK_HELD : REDLOCK_CONTENDED;
 }
@@ -995,7 +984,7 @@ static void rl_retry(struct redlock_client *c, struct redlock_lock *lock)
                 (outcome == REDLOCK_UNREACHABLE && lock->priv.round.broken != 0);
     uint32_t pause_us;
 
-    if (!again || rl_token_is_label(lock) || lock->priv.op.attempts > c->priv.settings.retries) {
+    if (!again || lock->token_is_label || lock->priv.op.attempts > c->priv.settings.retries) {
         rl_finish(c, lock, outcome);
         return;
     }
@@ -1018,7 +1007,6 @@ static void rl_retry(struct redlock_client *c, struct redlock_lock *lock)
     rl_not_after(&lock->priv.due_us, lock->priv.until_us);
 }
 
-#if REDLOCK_NOTIFICATION
 /* Sets when a notified waiter retries: within a round trip. After spurious notifications it backs off two
    times of three, for longer each time: so few waiters ask at once, however many wait. R7 */
 static void rl_hasten_retry(struct redlock_client *c, struct redlock_lock *lock)
@@ -1026,7 +1014,7 @@ static void rl_hasten_retry(struct redlock_client *c, struct redlock_lock *lock)
     uint64_t soon_us;
     unsigned back;
 
-    if (!rl_may_be_free(c, lock))
+    if (!REDLOCK_NOTIFICATION || !rl_may_be_free(c, lock))
         return;
     back = rl_random_below(c, 3) > 0 ? lock->priv.op.spurious : 0U;
     soon_us = c->priv.now_us + (uint64_t)rl_quick_us(c, 0) * (1U << back);
@@ -1036,13 +1024,6 @@ static void rl_hasten_retry(struct redlock_client *c, struct redlock_lock *lock)
     rl_not_after(&lock->priv.due_us, soon_us);
     lock->priv.attempt.free = 0;
 }
-#else
-static inline void rl_hasten_retry(struct redlock_client *c, struct redlock_lock *lock)
-{
-    (void)c;
-    (void)lock;
-}
-#endif
 
 /* A lock waits out the pause before a retry, then it stands in line for an attempt. */
 static void rl_step_line(struct redlock_client *c, struct redlock_lock *lock)
@@ -1065,7 +1046,6 @@ static void rl_step_line(struct redlock_client *c, struct redlock_lock *lock)
 
 /* ---- Releases that are repeated ----------------------------------------------------------------------- */
 
-#if REDLOCK_OWED_MAX > 0
 /* Whether a node that is owed this release may reply soon: it is ready, or its last connection did not fail. */
 static int rl_is_awaited(const struct redlock_client *c, const struct redlock_owed *owed)
 {
@@ -1099,9 +1079,9 @@ static void rl_owe(struct redlock_client *c, struct redlock_lock *lock)
 {
     redlock_mask unanswered = (redlock_mask)(lock->priv.waits & ~lock->refused);
     redlock_mask todo = lock->priv.todo | lock->priv.attempt.again | unanswered;
-    struct redlock_owed *owed = rl_find_owed(c);
+    struct redlock_owed *owed = REDLOCK_OWED_MAX > 0 ? rl_find_owed(c) : NULL;
 
-    if (owed == NULL || todo == 0 || rl_token_is_label(lock))
+    if (owed == NULL || todo == 0 || lock->token_is_label)
         return;
     rl_keep_release(owed, lock);
     owed->todo = todo;
@@ -1133,18 +1113,6 @@ static void rl_owed_tick(struct redlock_client *c)
                rl_send(c, owed, nodes & c->priv.in[REDLOCK_NODE_READY], RL_DELETE, RL_OWED));
     }
 }
-#else
-static inline void rl_owe(struct redlock_client *c, struct redlock_lock *lock)
-{
-    (void)c;
-    (void)lock;
-}
-
-static inline void rl_owed_tick(struct redlock_client *c)
-{
-    (void)c;
-}
-#endif
 
 /* Releases the lock on all nodes that may have it, and ends when the outcome is known and each was sent the
    release. A node without a free request is asked for no reply then, so that it finds one. Nodes that cannot be
@@ -1199,12 +1167,12 @@ static void rl_end_extension(struct redlock_client *c, struct redlock_lock *lock
     } else if (lock->extended < UINT16_MAX) { /* replies that come late still count */
         lock->extended++;
     }
-    if (rl_renewals(lock) == 0) {
+    if (REDLOCK_MINIMAL || lock->priv.op.renewals == 0) {
         rl_finish(c, lock, status);
         return;
     }
     if (status == REDLOCK_OK) {
-        rl_set_renewals(lock, rl_renewals(lock) - 1);
+        lock->priv.op.renewals = (uint16_t)(lock->priv.op.renewals - 1);
         lock->priv.op.slow = 0;
         rl_enter(lock, RL_IN_AUTO);
     } else { /* a retry, after a quarter of the time that is left if the settings are slower */
@@ -1223,7 +1191,7 @@ static void rl_step_extend(struct redlock_client *c, struct redlock_lock *lock)
     unsigned voters;
 
     if (lock->priv.outcome == REDLOCK_CANCELLED) {
-        rl_set_renewals(lock, 0);
+        lock->priv.op.renewals = (uint16_t)(0);
         status = REDLOCK_CANCELLED;
     } else if (!rl_is_quorum(c, lock->members)) {
         rl_roll_back(c, lock, REDLOCK_LOST);
@@ -1234,7 +1202,7 @@ static void rl_step_extend(struct redlock_client *c, struct redlock_lock *lock)
             rl_await_votes(c, lock, RL_IN_EXTEND);
         }
         rl_ask_nodes(c, lock);
-        voters = lock->members & ~(unsigned)rl_mute(lock);
+        voters = lock->members & ~(unsigned)lock->priv.attempt.mute;
         if (rl_is_quorum(c, lock->granted & voters)) {
             if (rl_prolong(c, lock))
                 status = REDLOCK_OK;
@@ -1255,7 +1223,7 @@ static void rl_step_auto(struct redlock_client *c, struct redlock_lock *lock)
         rl_finish(c, lock, REDLOCK_CANCELLED);
     else if (rl_past(c, lock->valid_until_us))
         rl_roll_back(c, lock, REDLOCK_LOST);
-    else if (rl_past(c, lock->priv.due_us) && rl_renewals(lock) == 1)
+    else if (rl_past(c, lock->priv.due_us) && lock->priv.op.renewals == 1)
         rl_finish(c, lock, REDLOCK_EXTEND_LIMIT);
     else if (rl_past(c, lock->priv.due_us))
         rl_enter(lock, RL_IN_EXTEND);
@@ -1286,7 +1254,7 @@ static enum redlock_status rl_released(const struct redlock_client *c,
     if (!rl_is_quorum(c, lock->granted | lock->refused | unasked))
         return open ? REDLOCK_PENDING : REDLOCK_UNCONFIRMED;
     if (!rl_is_quorum(c, lock->members & ~(unsigned)lock->refused))
-        return rl_largest_holding(lock) > 0 ? REDLOCK_LOST : REDLOCK_EXPIRED;
+        return lock->priv.round.holding > 0 ? REDLOCK_LOST : REDLOCK_EXPIRED;
     return open ? REDLOCK_PENDING : REDLOCK_OK;
 }
 

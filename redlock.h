@@ -84,7 +84,7 @@ enum redlock_status {
     REDLOCK_ALREADY_HELD = -15      /* acquire, adopt: not released or abandoned, maybe expired */
 };
 
-/* A constant English sentence of at most 79 bytes, for any int; "" without REDLOCK_ERROR_TEXTS. Any thread.
+/* A constant English sentence of at most 79 bytes, for any int; "" without REDLOCK_TEXTS. Any thread.
    Never NULL. */
 REDLOCK_API const char *redlock_strerror(int status);
 
@@ -193,16 +193,27 @@ struct redlock_key {
 };
 
 struct redlock_lock {
-    /* You set these, as the fields below. */
-    uint32_t ttl_ms;   /* 10..0x7fffffff: it expires without an extension */
-    uint16_t key_size; /* 1..REDLOCK_KEY_MAX */
-#if REDLOCK_LABEL_MAX > 0
+    /* You set these, with redlock_lock_init or in a cleared struct, and not while status is
+       REDLOCK_PENDING. Keys and label must live as long as the lock. */
+    const void *key;    /* any bytes; the same on every node. By convention "redlock:NAME" */
+    uint16_t key_size;  /* 1..REDLOCK_KEY_MAX */
+    uint32_t ttl_ms;    /* 10..0x7fffffff: it expires without an extension */
+    const void *label;  /* any bytes; appended to the random token, to name the holder */
     uint8_t label_size; /* 0..REDLOCK_LABEL_MAX */
     /* 1: the label alone is the token. It must be unique. One attempt. R1 */
     uint8_t token_is_label;
-#endif
+    uint8_t use_fencing; /* 1: with a fencing token. Not with extra keys. R16 */
+    /* Multi-key lock: each node grants all keys or none. No key may be there twice. The bytes of all keys, plus
+       10 for each extra one, must fit REDLOCK_KEY_MAX. The array lives as long as the lock. */
+    const struct redlock_key *extra_keys;
+    uint8_t extra_key_count; /* 0: none */
+    uint8_t holder_size;     /* bytes at `holder` */
+    /* Your buffer for the holder's token when refused; NULL: none. At most RESP_TEXT_MAX bytes and a NUL, cut
+       off at holder_size. */
+    char *holder;
+    void *user_data; /* yours */
 
-    /* You read these, and those at the end. */
+    /* You read these. */
     enum redlock_status status; /* of the last operation */
     uint8_t operation;          /* which operation that is: enum redlock_operation */
     redlock_mask granted;       /* nodes whose last vote is yes: set, extended, deleted */
@@ -210,49 +221,16 @@ struct redlock_lock {
     redlock_mask failed;        /* nodes that did not vote in time: see their `error` */
     redlock_mask members;       /* nodes that confirmed it; only these confirm an extension. R8 */
     uint16_t extended;          /* how often, since the acquire */
-
-    struct redlock_lock_private priv;
-
-    /* You set these, with redlock_lock_init or in a cleared struct, and not while status is
-       REDLOCK_PENDING. Keys and label must live as long as the lock. */
-    const void *key; /* any bytes; the same on every node. By convention "redlock:NAME" */
-#if REDLOCK_LABEL_MAX > 0
-    const void *label; /* any bytes; appended to the random token, to name the holder */
-#endif
-#if REDLOCK_MULTI_KEY
-    /* Multi-key lock: each node grants all keys or none. No key may be there twice. The bytes of all keys, plus
-       10 for each extra one, must fit REDLOCK_KEY_MAX. The array lives as long as the lock. */
-    const struct redlock_key *extra_keys;
-#endif
-#if REDLOCK_DIAGNOSIS
-    /* Your buffer for the holder's token when refused; NULL: none. At most RESP_TEXT_MAX bytes and a NUL, cut
-       off at holder_size. */
-    char *holder;
-#endif
-    void *user_data; /* yours */
-#if REDLOCK_MULTI_KEY
-    uint8_t extra_key_count; /* 0: none */
-#endif
-#if REDLOCK_DIAGNOSIS
-    uint8_t holder_size; /* bytes at `holder` */
-#endif
-#if REDLOCK_FENCING
-    uint8_t use_fencing; /* 1: with a fencing token. Not with extra keys. R16 */
-#endif
-
-    /* You read these, too. */
-    uint8_t token[20]; /* random, new at each attempt; hex on the wire. R1 */
-#if REDLOCK_DIAGNOSIS
+    uint8_t token[20];          /* random, new at each attempt; hex on the wire. R1 */
     /* How long the lock of `holder` lives after it refused. 0xffffffff: it does not expire; 0: not known. */
     uint32_t holder_left_ms;
-#endif
-#if REDLOCK_FENCING
+    /* By the clock of struct redlock_io, drift taken off; 0: not held. R3 */
+    uint64_t valid_until_us;
     /* Larger than the token of every acquisition that was complete before this one began. The resource must
        refuse a smaller one than the largest it has seen. 0 unless held with use_fencing. R16 */
     uint64_t fencing_token;
-#endif
-    /* By the clock of struct redlock_io, drift taken off; 0: not held. R3 */
-    uint64_t valid_until_us;
+
+    struct redlock_lock_private priv;
 };
 
 struct redlock_client {
@@ -271,7 +249,7 @@ REDLOCK_API enum redlock_status redlock_init(struct redlock_client *client,
 
 /* Which argument was invalid: a constant text. Of a setting that is out of range it is the name. For
    REDLOCK_INVALID_ARGUMENT from any call with this client, also from redlock_init. Never NULL; ""
-   without REDLOCK_ERROR_TEXTS. */
+   without REDLOCK_TEXTS. */
 REDLOCK_API const char *redlock_invalid_argument(const struct redlock_client *client);
 
 /* Closes all connections. Does not block or send anything: held locks expire with their ttl. Locks in
@@ -306,8 +284,8 @@ REDLOCK_API enum redlock_status redlock_extend(struct redlock_client *client,
 
 /* Releases the lock on every node that still holds this lock's token. Works in every state, and ends what
    is in progress. REDLOCK_OK: a quorum confirmed it. REDLOCK_EXPIRED: it had expired, or was not held.
-   REDLOCK_LOST: it had expired, and a node says that another client holds it; EXPIRED without
-   REDLOCK_DIAGNOSIS. REDLOCK_UNCONFIRMED: no quorum answered within wait_ms; the release was sent wherever
+   REDLOCK_LOST: it had expired, and a node says that another client holds it.
+   REDLOCK_UNCONFIRMED: no quorum answered within wait_ms; the release was sent wherever
    there is a connection, and the lock expires with its ttl; may be called again. The lock is not held
    afterwards, and its memory is yours. REDLOCK_FORKED or REDLOCK_INVALID_ARGUMENT: nothing was sent. Blocks
    wait_ms + node_timeout_ms at most; with 0 replies are not waited for: REDLOCK_UNCONFIRMED, or REDLOCK_EXPIRED
@@ -327,14 +305,14 @@ REDLOCK_API uint32_t redlock_remaining_ms(const struct redlock_client *client,
 REDLOCK_API void redlock_abandon(struct redlock_client *client, struct redlock_lock *lock);
 
 /* The label in lock->holder: what to show to people instead of the token. "" if there is none, or the token
-   is not one of this library's; always in a build without REDLOCK_DIAGNOSIS. Points into lock->holder. */
+   is not one of this library's; always in a build without REDLOCK_TEXTS. Points into lock->holder. */
 REDLOCK_API const char *redlock_holder_label(const struct redlock_lock *lock);
 
 /* Takes over a lock that another client of the same nodes, in the same order, holds, maybe in another
    process: set the keys, ttl_ms, token, label and `members` as they are there (and fencing_token), and pass
    the time that was left there, less what the transfer took, ttl_ms at most; 0: only to release it. Sends
    nothing. The other client then calls redlock_abandon. REDLOCK_OK, _ALREADY_HELD, _FORKED or
-   _INVALID_ARGUMENT; without REDLOCK_TRANSFER it is always refused. */
+   _INVALID_ARGUMENT; with REDLOCK_MINIMAL it is always refused. */
 REDLOCK_API enum redlock_status redlock_adopt(struct redlock_client *client,
                                               struct redlock_lock *lock, uint32_t remaining_ms);
 
@@ -428,7 +406,7 @@ struct redlock_io {
 };
 
 /* For authors of such a table: sets node->error to "what: why" unless an earlier error stands there; `why`
-   may be NULL. Cut off after REDLOCK_ERROR_MAX bytes. No effect without REDLOCK_ERROR_TEXTS. */
+   may be NULL. Cut off after REDLOCK_ERROR_MAX bytes. No effect without REDLOCK_TEXTS. */
 REDLOCK_API void redlock_set_error(struct redlock_node *node, const char *what, const char *why);
 
 /* The table for POSIX, in net.c: non-blocking close-on-exec sockets, poll(), TCP_NODELAY, no SIGPIPE,

@@ -132,13 +132,11 @@ class mutex
     {
         redlock_lock_init(&lock_, key_.data(), key_.size(), to_ms(ttl));
     }
-#if REDLOCK_FENCING
     mutex(client &client, std::string key, std::chrono::milliseconds ttl, bool use_fencing)
         : mutex(client, std::move(key), ttl)
     {
         lock_.use_fencing = use_fencing;
     }
-#endif
     /* Also releases what get() has acquired, or started. */
     ~mutex()
     {
@@ -211,12 +209,10 @@ class mutex
         return std::chrono::milliseconds(redlock_remaining_ms(client_.get(), &lock_));
     }
 
-#if REDLOCK_FENCING
     std::uint64_t fencing_token() const noexcept
     {
         return lock_.fencing_token;
     } /* 0: not held, or without one */
-#endif
     redlock_status status() const noexcept
     {
         return lock_.status;

@@ -30,7 +30,7 @@
 #endif
 #ifndef REDLOCK_ERROR_MAX
 /* Bytes of a node's error. RAM of a node: 1 each. */
-#define REDLOCK_ERROR_MAX (REDLOCK_ERROR_TEXTS ? 79 : 1)
+#define REDLOCK_ERROR_MAX (REDLOCK_TEXTS ? 79 : 1)
 #endif
 #ifndef REDLOCK_PIPELINE_MAX
 /* Commands of a connection that are unanswered at once, 2..255; one of them only for rollbacks. RAM of a
@@ -39,7 +39,7 @@
 #endif
 #ifndef REDLOCK_SEND_MAX
 /* Bytes waiting to be sent, up to 65535; must hold the longest command. RAM of the client: 1 each. */
-#define REDLOCK_SEND_MAX (REDLOCK_HOSTED ? 16384 : REDLOCK_FENCING ? 826 : 495)
+#define REDLOCK_SEND_MAX (REDLOCK_HOSTED ? 16384 : REDLOCK_FENCING ? 574 : 473)
 #endif
 #ifndef REDLOCK_READ_MAX
 /* Bytes read at once. RAM of the client: 1 each. */
@@ -52,44 +52,27 @@
 
 /* ---- Features --------------------------------------------------------------------------------- */
 
-/* 0 leaves a feature out. It then costs neither flash nor RAM, and its fields are not there. */
+/* 0 leaves a feature out: it costs no flash. Its fields are there, and are refused when they are used. */
 
 #ifndef REDLOCK_MINIMAL
-#define REDLOCK_MINIMAL 0 /* 1: all features are out unless set to 1 one by one */
+/* 1: no more than [Redlock] asks for, see redlock.h. Without repair of nodes that lost the key, auto-extension, several
+   keys, release by commands of the server, and redlock_adopt; and without the features below, unless one is set to 1. */
+#define REDLOCK_MINIMAL 0
 #endif
-#ifndef REDLOCK_REPAIR
-#define REDLOCK_REPAIR !REDLOCK_MINIMAL /* extensions repair nodes that lost the key. R9 */
-#endif
-#ifndef REDLOCK_AUTO_EXTEND
-#define REDLOCK_AUTO_EXTEND !REDLOCK_MINIMAL /* redlock_auto_extend_start. R10 */
-#endif
-#ifndef REDLOCK_RESP3
-#define REDLOCK_RESP3 !REDLOCK_MINIMAL /* HELLO 3; replicas are refused. R12 */
-#endif
-#ifndef REDLOCK_NOTIFICATION
-#define REDLOCK_NOTIFICATION (!REDLOCK_MINIMAL && REDLOCK_RESP3) /* waiters are notified. R7 */
-#endif
-#ifndef REDLOCK_MULTI_KEY
-#define REDLOCK_MULTI_KEY !REDLOCK_MINIMAL /* lock.extra_keys */
+#ifndef REDLOCK_TEXTS
+#define REDLOCK_TEXTS                                                                              \
+    !REDLOCK_MINIMAL /* texts for people; lock.holder, and how long it has the lock */
 #endif
 #ifndef REDLOCK_FENCING
-/* Fencing tokens. Without them REDLOCK_SEND_MAX can be 331 smaller. R16 */
+/* Fencing tokens. Without them REDLOCK_SEND_MAX can be 101 smaller. R16 */
 #define REDLOCK_FENCING !REDLOCK_MINIMAL
 #endif
 #ifndef REDLOCK_RESTART_GUARD
 #define REDLOCK_RESTART_GUARD !REDLOCK_MINIMAL /* run_id of the server, longest_ttl_ms. R13, R14 */
 #endif
-#ifndef REDLOCK_NATIVE_RELEASE
-#define REDLOCK_NATIVE_RELEASE !REDLOCK_MINIMAL /* release by DELIFEQ, DELEX or EVALSHA. R11 */
-#endif
-#ifndef REDLOCK_TRANSFER
-#define REDLOCK_TRANSFER !REDLOCK_MINIMAL /* redlock_adopt */
-#endif
-#ifndef REDLOCK_DIAGNOSIS
-#define REDLOCK_DIAGNOSIS !REDLOCK_MINIMAL /* the holder, and how long it has the lock */
-#endif
-#ifndef REDLOCK_ERROR_TEXTS
-#define REDLOCK_ERROR_TEXTS !REDLOCK_MINIMAL /* texts for people */
+#ifndef REDLOCK_NOTIFICATION
+#define REDLOCK_NOTIFICATION                                                                       \
+    !REDLOCK_MINIMAL /* RESP3: waiters are notified; replicas are refused. R7, R12 */
 #endif
 
 /* ---- Values that are refused ------------------------------------------------------------------ */
@@ -97,11 +80,22 @@
 #if REDLOCK_NODES_MAX < 1 || REDLOCK_NODES_MAX > 16
 #error "REDLOCK_NODES_MAX must be 1..16: one bit each in redlock_mask"
 #endif
-#if REDLOCK_NOTIFICATION && !REDLOCK_RESP3
-#error "REDLOCK_NOTIFICATION needs REDLOCK_RESP3: notifications are pushes"
-#endif
+/* Names of earlier versions. */
 #if defined(RESP_OUT_MAX) || defined(RESP_PIPELINE_MAX)
 #error "RESP_OUT_MAX is REDLOCK_SEND_MAX now, and RESP_PIPELINE_MAX is REDLOCK_PIPELINE_MAX"
+#endif
+#if defined(REDLOCK_ERROR_TEXTS) || defined(REDLOCK_DIAGNOSIS)
+#error "REDLOCK_ERROR_TEXTS and REDLOCK_DIAGNOSIS are REDLOCK_TEXTS now"
+#endif
+#ifdef REDLOCK_RESP3
+#error "REDLOCK_RESP3 is a part of REDLOCK_NOTIFICATION now"
+#endif
+#if defined(REDLOCK_REPAIR) || defined(REDLOCK_AUTO_EXTEND) || defined(REDLOCK_MULTI_KEY) ||       \
+    defined(REDLOCK_NATIVE_RELEASE) || defined(REDLOCK_TRANSFER)
+#error "only REDLOCK_MINIMAL leaves out repair, auto-extension, keys, native release and adoption"
+#endif
+#if defined(REDLOCK_MARKER) || defined(REDLOCK_DURABLE) || defined(REDLOCK_POOL_MAX)
+#error "REDLOCK_MARKER, REDLOCK_DURABLE and REDLOCK_POOL_MAX are gone: see CHANGELOG.md"
 #endif
 #if REDLOCK_OWED_MAX < 0 || REDLOCK_OWED_MAX > 16
 #error "REDLOCK_OWED_MAX must be 0..16"
@@ -118,10 +112,8 @@
 #if REDLOCK_READ_MAX < 1 || REDLOCK_READ_MAX > 32767
 #error "REDLOCK_READ_MAX must be 1..32767"
 #endif
-#if (REDLOCK_REPAIR | REDLOCK_AUTO_EXTEND | REDLOCK_RESP3 | REDLOCK_NOTIFICATION |                 \
-     REDLOCK_MULTI_KEY | REDLOCK_FENCING | REDLOCK_RESTART_GUARD | REDLOCK_NATIVE_RELEASE |        \
-     REDLOCK_TRANSFER | REDLOCK_DIAGNOSIS | REDLOCK_ERROR_TEXTS | REDLOCK_MINIMAL |                \
-     REDLOCK_HOSTED) &                                                                             \
+#if (REDLOCK_MINIMAL | REDLOCK_TEXTS | REDLOCK_FENCING | REDLOCK_RESTART_GUARD |                   \
+     REDLOCK_NOTIFICATION | REDLOCK_HOSTED) &                                                      \
     ~1
 #error "REDLOCK_MINIMAL, REDLOCK_HOSTED and each feature switch must be 0 or 1"
 #endif

@@ -32,20 +32,12 @@ struct redlock_node_private {
     uint8_t first, count; /* of `requests`, a ring */
     uint8_t sought; /* the request behind the one that was searched last, counted from the first */
     uint8_t timed;  /* the request that is timed, counted from the oldest, which is 1; 0: none */
-#if REDLOCK_NOTIFICATION || REDLOCK_DIAGNOSIS
-    uint8_t part; /* replies of the first request that have come */
-#endif
-#if REDLOCK_RESP3
-    uint8_t resp2; /* HELLO was refused on this connection: RESP2 */
-#endif
-#if REDLOCK_NOTIFICATION
-    uint8_t notifies; /* it supports client tracking. R7 */
-#endif
-#if REDLOCK_NATIVE_RELEASE
+    uint8_t part;   /* replies of the first request that have come */
+    uint8_t resp2;  /* HELLO was refused on this connection: RESP2 */
+    uint8_t notifies;  /* it supports client tracking. R7 */
     uint8_t native;    /* its compare-and-delete command, */
     uint8_t native_is; /* and whether it is known to work. R11 */
-#endif
-    uint16_t cursor; /* in the client's send buffer: what was sent to this node */
+    uint16_t cursor;   /* in the client's send buffer: what was sent to this node */
     /* Before the last connect, on average. 0: a lock has had a reply since; 1: and then a handshake was answered. R5 */
     uint16_t pause_ms;
     uint32_t pause_us;     /* as drawn */
@@ -53,12 +45,10 @@ struct redlock_node_private {
     uint32_t timeout_us;   /* how long a reply may take. R15 */
     uint64_t timed_us;     /* when the timed request was queued */
     uint64_t mark_us;      /* since when a reply or connection is due. DOWN: when it failed */
-#if REDLOCK_RESTART_GUARD
-    uint64_t votes_us; /* votes count from then on. R14 */
-    uint32_t run;      /* the server's run_id, hashed; 0: not known. R13 */
-    uint32_t age_s;    /* of that run, as the server said */
-    uint32_t last_run; /* `run`, or that of a connection before; 0: not known */
-#endif
+    uint64_t votes_us;     /* votes count from then on. R14 */
+    uint32_t run;          /* the server's run_id, hashed; 0: not known. R13 */
+    uint32_t age_s;        /* of that run, as the server said */
+    uint32_t last_run;     /* `run`, or that of a connection before; 0: not known */
     struct resp_reader reader;
     struct redlock_request requests[REDLOCK_PIPELINE_MAX];
 };
@@ -79,36 +69,22 @@ struct redlock_lock_private {
         redlock_mask open;
         redlock_mask suspect; /* and on a former one. R8b */
         redlock_mask behind;  /* nodes that owe the reply to an extension of an earlier round. R9 */
-#if REDLOCK_RESTART_GUARD
-        redlock_mask mute; /* nodes that had no vote, and may have lost the key. R14 */
-#endif
-#if REDLOCK_NOTIFICATION
-        redlock_mask free; /* nodes where the key may be free. R7 */
-#endif
-#if REDLOCK_FENCING
-        uint8_t confirms; /* rounds to agree on a fencing token */
-#endif
+        redlock_mask mute;    /* nodes that had no vote, and may have lost the key. R14 */
+        redlock_mask free;    /* nodes where the key may be free. R7 */
+        uint8_t confirms;     /* rounds to agree on a fencing token */
     } attempt;
     struct {                 /* of a round */
         redlock_mask broken; /* nodes that gave no usable reply once: a second time is a failure */
         redlock_mask denied; /* nodes that failed for lack of permission */
-#if REDLOCK_FENCING
         redlock_mask agreed; /* nodes whose counter is `fencing_token`. R16 */
-#endif
-#if REDLOCK_DIAGNOSIS
-        uint8_t holding; /* how many nodes the holder with most of them has */
-#endif
+        uint8_t holding;     /* how many nodes the holder with most of them has */
     } round;
-    struct {              /* of an operation */
-        uint8_t attempts; /* so far */
-        uint8_t quick;    /* quick retries in a row */
-        uint8_t slow;     /* slow retries */
-#if REDLOCK_NOTIFICATION
-        uint8_t spurious; /* notifications that led to no lock. R7 */
-#endif
-#if REDLOCK_AUTO_EXTEND
+    struct {               /* of an operation */
+        uint8_t attempts;  /* so far */
+        uint8_t quick;     /* quick retries in a row */
+        uint8_t slow;      /* slow retries */
+        uint8_t spurious;  /* notifications that led to no lock. R7 */
         uint16_t renewals; /* automatic extensions still allowed, plus 1; 0: none asked for. R10 */
-#endif
     } op;
     uint64_t asked_us; /* when this round began: each node has its time for a vote from then on */
     uint64_t
@@ -117,13 +93,11 @@ struct redlock_lock_private {
     uint64_t until_us;
     union {
         uint64_t started_us; /* T1, R1; in LINE: when the wait for connections began */
-#if REDLOCK_DIAGNOSIS
         /* In a rollback and in a release, which have no T1. Tokens are hashed; 0: unknown. */
         struct {
             uint16_t named; /* the holder with most nodes */
             uint16_t on[REDLOCK_NODES_MAX];
         } holder;
-#endif
     } at;
     struct redlock_lock *next, *prev;
 };
@@ -155,22 +129,18 @@ struct redlock_client_private {
     uint8_t count, quorum;
     /* 1: a lock is complete, a node is down or there is room again, since this tick began */
     uint8_t tick_again;
-    uint8_t jammed; /* 1: the send buffer had no room, until it is empty */
-#if REDLOCK_ERROR_TEXTS
-    uint8_t invalid; /* which argument was invalid */
-#endif
+    uint8_t jammed;      /* 1: the send buffer had no room, until it is empty */
+    uint8_t invalid;     /* which argument was invalid */
     redlock_mask all;    /* all nodes */
     redlock_mask in[5];  /* the nodes in each state */
     redlock_mask busy;   /* nodes with events, which the next tick must look at */
     redlock_mask broke;  /* nodes whose connection broke, before the locks have noted it */
     redlock_mask full;   /* nodes that had no free request, until one is answered */
     redlock_mask wanted; /* nodes that some lock must still be sent to: they are connected */
-#if REDLOCK_RESTART_GUARD
     /* Nodes whose present process may still run a command that creates a key, of some lock. R8b */
     redlock_mask abandoned;
     /* Those of them that an adopted lock named: which process that is becomes known on the next connection. R8b */
     redlock_mask unidentified;
-#endif
     struct {
         redlock_mask unsent; /* nodes for which there are unsent bytes */
         uint16_t used, runs; /* of `out_bytes` and `out_run` */
@@ -185,15 +155,11 @@ struct redlock_client_private {
     uint64_t line_us;   /* no lock that waits in line gives up before */
     uint64_t rest_us;   /* until then attempts with a ready quorum wait for the rest. R2 */
     uint32_t process;   /* that called redlock_init */
-#if REDLOCK_NOTIFICATION
-    uint8_t waiting; /* 1: some lock may wait for a notification. R7 */
-#endif
+    uint8_t waiting;    /* 1: some lock may wait for a notification. R7 */
     struct redlock_run out_run[REDLOCK_SEND_MAX < 512 ? 4 : REDLOCK_SEND_MAX / 128 + 1];
     uint8_t out_bytes[REDLOCK_SEND_MAX];
     uint8_t input[REDLOCK_READ_MAX]; /* what was read last */
-#if REDLOCK_OWED_MAX > 0
-    struct redlock_owed owed[REDLOCK_OWED_MAX];
-#endif
+    struct redlock_owed owed[REDLOCK_OWED_MAX > 0 ? REDLOCK_OWED_MAX : 1];
 };
 
 #endif

@@ -9,11 +9,8 @@
 #if RESP_TEXT_MAX < 20 || RESP_TEXT_MAX > 255
 #error "RESP_TEXT_MAX must be 20..255: a number has up to 20 characters"
 #endif
-#if RESP_DEPTH_MAX < 0 || RESP_DEPTH_MAX > 8
-#error "RESP_DEPTH_MAX must be 0..8"
-#endif
-#if REDLOCK_RESP3 && RESP_DEPTH_MAX < 1
-#error "REDLOCK_RESP3 needs RESP_DEPTH_MAX of 1: HELLO replies a map"
+#if RESP_DEPTH_MAX < 1 || RESP_DEPTH_MAX > 8
+#error "RESP_DEPTH_MAX must be 1..8"
 #endif
 #if RESP_SIZE_MAX < 1024 || RESP_SIZE_MAX > 2147483647
 #error "RESP_SIZE_MAX must be 1024..2147483647"
@@ -169,10 +166,8 @@ static const struct resp_type {
 } resp_types[] = {{'+', RESP_STATUS},
                   {':', RESP_INTEGER | RESP_NUMERIC},
                   {'$', RESP_STRING | RESP_NUMERIC | RESP_NULLABLE},
-#if RESP_DEPTH_MAX > 0
                   {'*', RESP_SEQUENCE | RESP_NUMERIC | RESP_NULLABLE},
-#endif
-#if REDLOCK_RESP3
+#if REDLOCK_NOTIFICATION
                   {'_', RESP_NIL},
                   {'%', RESP_MAP | RESP_NUMERIC},
                   {'>', RESP_PUSH | RESP_NUMERIC},
@@ -187,24 +182,9 @@ static const struct resp_type {
                   {'-', RESP_ERROR}};
 
 /* Whether an item has this kind, at a place where only RESP3 has it. */
-#if REDLOCK_RESP3
 static int resp_is_resp3(const struct resp_item *item, enum resp_kind kind)
 {
-    return item->kind == kind;
-}
-#else
-static inline int resp_is_resp3(const struct resp_item *item, enum resp_kind kind)
-{
-    (void)item;
-    (void)kind;
-    return 0;
-}
-#endif
-
-#if RESP_DEPTH_MAX > 0
-static uint8_t resp_level(const struct resp_reader *r)
-{
-    return r->priv.level;
+    return REDLOCK_NOTIFICATION && item->kind == kind;
 }
 
 /* Whether the item is a reply or a push, not part of one. */
@@ -260,38 +240,6 @@ static enum resp_event resp_begin_elements(struct resp_reader *r, uint32_t count
     r->priv.skipped = skipped;
     return attribute ? RESP_MORE : RESP_ITEM;
 }
-#else
-static inline uint8_t resp_level(const struct resp_reader *r)
-{
-    (void)r;
-    return 0;
-}
-
-static inline int resp_is_top(const struct resp_reader *r)
-{
-    (void)r;
-    return 1;
-}
-
-static inline int resp_has_elements(const struct resp_item *item)
-{
-    (void)item;
-    return 0;
-}
-
-static inline enum resp_event resp_end_item(struct resp_reader *r)
-{
-    r->priv.state = RESP_AT_TYPE;
-    return RESP_REPLY;
-}
-
-static inline enum resp_event resp_begin_elements(struct resp_reader *r, uint32_t count)
-{
-    (void)r;
-    (void)count;
-    return RESP_BAD;
-}
-#endif
 
 /* What is known from the type byte alone. */
 static enum resp_event resp_begin_item(struct resp_reader *r, uint8_t type)
@@ -306,7 +254,7 @@ static enum resp_event resp_begin_item(struct resp_reader *r, uint8_t type)
             return RESP_BAD;
     r->priv.means = known->means | RESP_LINE;
     item->kind = (enum resp_kind)(r->priv.means & RESP_KIND);
-    item->depth = resp_level(r);
+    item->depth = r->priv.level;
     if (resp_is_top(r))
         item->pushed = (uint8_t)resp_is_resp3(item, RESP_PUSH);
     else if (resp_is_resp3(item, RESP_PUSH))

@@ -1,7 +1,7 @@
 /* resp.h - RESP, the Redis wire protocol: encoder and streaming decoder.
 
    Sans I/O: bytes enter and leave through memory that the caller names. No allocation, no clock,
-   no system call, no global. RESP2 and, with REDLOCK_RESP3, RESP3. Nothing here knows what a lock is.
+   no system call, no global. RESP2 and, with REDLOCK_NOTIFICATION, RESP3. Nothing here knows what a lock is.
    Source of the format: "Redis serialization protocol specification", redis.io/docs; below [RESP].
    Threads: one object, one thread at a time; different objects are independent.
 
@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "redlock_config.h" /* REDLOCK_RESP3: without it the types of RESP3 are not RESP */
+#include "redlock_config.h" /* REDLOCK_NOTIFICATION: without it the types of RESP3 are not RESP */
 
 #ifdef __cplusplus
 extern "C" {
@@ -28,13 +28,8 @@ extern "C" {
 #define RESP_TEXT_MAX 63 /* bytes kept of a text or a number, 20..255. RAM: 1 byte each */
 #endif
 #ifndef RESP_DEPTH_MAX
-/* Nesting of arrays and maps that is understood, 0..8: what is deeper is skipped; 0: they are not RESP. Replies of
-   these features have them. RAM: 4 bytes each */
-#if REDLOCK_RESP3 || REDLOCK_RESTART_GUARD
-#define RESP_DEPTH_MAX 4
-#else
-#define RESP_DEPTH_MAX 0
-#endif
+/* Nesting of arrays and maps that is understood, 1..8: what is deeper is skipped. RAM: 4 bytes each */
+#define RESP_DEPTH_MAX (REDLOCK_NOTIFICATION ? 4 : 1)
 #endif
 #ifndef RESP_SIZE_MAX
 /* A longer string, or more elements, than this is not believed; 1024..2147483647 */
@@ -104,12 +99,10 @@ struct resp_reader {
     struct {
         uint32_t most; /* bytes that the string has, or the line may have */
         uint8_t state, means;
-#if RESP_DEPTH_MAX > 0
         uint8_t level;
         uint8_t in_attribute; /* what is skipped belongs to an attribute, which is dropped */
         uint32_t skipped;     /* items still to come that nobody is told of, at any depth */
         uint32_t due[RESP_DEPTH_MAX]; /* elements still to come, per level */
-#endif
     } priv;
     struct resp_item item; /* you read it after RESP_ITEM or RESP_REPLY; gone at the next call */
 };

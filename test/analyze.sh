@@ -6,7 +6,7 @@
 # SPDX-License-Identifier: MIT
 folder=$1/analyze
 files="$(sed -n 's/^CORE = //p' Makefile) net.c url.c"
-lean='-DREDLOCK_FENCING=0 -DREDLOCK_MULTI_KEY=0 -DREDLOCK_NOTIFICATION=0 -DREDLOCK_NATIVE_RELEASE=0'
+lean='-DREDLOCK_FENCING=0 -DREDLOCK_NOTIFICATION=0'
 number=0
 failed=0
 mkdir -p "$folder"

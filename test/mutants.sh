@@ -39,7 +39,7 @@ R15|redlock.c|s/rl_await_votes\(c, lock, RL_IN_CONFIRM\)/lock->priv.state = RL_I
 R16|redlock.c|s/lock->priv.state == RL_IN_ASK \|\| lock->priv.state == RL_IN_CONFIRM \|\|/lock->priv.state == RL_IN_ASK ||/|an agreement counts only while its connection lasts
 R6|redlock.c|s/unnamed =\s+lock->priv.attempt.asked & ~\(unsigned\)lock->granted/unnamed = lock->refused/|a node that has not replied yet may name the holder
 R6|redlock.c|s/RL_MS_US \+ rl_pause_us\(c, lock\);/rl_pause_us(c, lock);/|an attempt that waits for no reply is not repeated at once
-R6|redlock.c|s/if \(!again \|\| rl_token/if (rl_token/|a denial is no reason to wait
+R6|redlock.c|s/if \(!again \|\| lock->token/if (lock->token/|a denial is no reason to wait
 R11|redlock.c|s/lock->priv.outcome == REDLOCK_UNCONFIRMED \|\| (lock->priv.outcome == REDLOCK_LOST)/$1/|an unconfirmed release can be called again
 R11|redlock.c|s/(== REDLOCK_LOST) \|\|\s+lock->priv.outcome == REDLOCK_CANCELLED\)/$1)/|so can a cancelled one
 R4|redlock.c|s/if \((lock->priv.outcome == REDLOCK_CANCELLED)\)( \{\s+rl_finish\(c, lock, REDLOCK_CANCELLED\);\s+return;\s+\}\s+rl_hasten)/if ($1 \&\& rl_past(c, lock->priv.due_us))$2/|a cancel ends the pause before a retry
@@ -65,7 +65,7 @@ R10|client.c|s/rl_enter\(lock, RL_IS_IDLE\);/;/|an abandoned lock is not extende
 R4|client.c|s/ \|\| lock->status != REDLOCK_PENDING\)/)/|a cancel of what is not in progress has no effect
 R11|client.c|s/ \|\| lock->status == REDLOCK_PENDING\)/)/|nothing that is in progress is abandoned
 R8b|node.c|s/node->priv.last_run != 0 && node->priv.last_run != node->priv.run/node->priv.last_run != node->priv.run/|a first run_id proves nothing
-R8b|core.h|s/(rl_set\(&c->priv.abandoned, [^;]*;)\s+node->priv.last_run = node->priv.run;/$1/|nor one that was not told when the SET was sent
+R8b|node.c|s/(rl_set\(&c->priv.abandoned, [^;]*;)\s+node->priv.last_run = node->priv.run;/$1/|nor one that was not told when the SET was sent
 R14|node.c|s/rl_forget_server\(c, node\);/;/|what the process before has told is not known of the present one
 R3|redlock.c|s/if \(rl_past\(c, until_us\)\)\s+return 0;//|validity above 0
 R3|redlock.c|s/rl_past\(c, until_us\)(\)\s+return 0;)/c->priv.now_us > until_us$1/|validity of 0 is not above 0
@@ -83,14 +83,14 @@ R4|redlock.c|s/lock->priv.attempt.again \| unanswered/unanswered/|a temporary er
 R4|redlock.c|s/lock->priv.state != RL_IN_ASK && node->priv.useful/lock->priv.state != RL_IN_ROLLBACK \&\& $&/|a release that becomes unanswered while another one waits is owed
 R4|redlock.c|s/else if \(rl_is\(reply->command, RL_RELEASING\)\)/else if (state != RL_IN_ROLLBACK \&\& rl_is(reply->command, RL_RELEASING))/|so is one that is answered with a temporary error then
 R4|redlock.c|s/lock->priv.attempt.again \| unanswered/lock->priv.attempt.again/|a late temporary error is no answer to a release
-R4|node.c|s/\} else if \(rl_part\(node\) < main\) \{/$& reply->owner = request->owner;/|the last reply of a pair is the answer
+R4|node.c|s/\} else if \(node->priv.part < main\) \{/$& reply->owner = request->owner;/|the last reply of a pair is the answer
 R4|redlock.c|s/rl_past\(c, owed->until_us\)/0/|releases are owed until the key has expired
-R4|redlock.c|s/ \|\| rl_token_is_label\(lock\)\)/)/|no release is repeated if the token is the caller's
+R4|redlock.c|s/ \|\| lock->token_is_label\)/)/|no release is repeated if the token is the caller's
 R5|redlock.c|s/\(state == RL_IN_ASK && rl_is_failing\(node\)\)/0/|a node that failed before counts as failed
 R5|node.c|s/node->priv.denied && (!quorum)/$1/|only nodes that deny the client are tried again soon
 R5|redlock.c|s/rl_is_quorum\(c, ready \| untried\)/0/|untried nodes are tried before a call fails
 R5|redlock.c|s/rl_forget\(c, lock\);(\s+lock->valid_until_us = 0;)/lock->priv.waits = 0;$1/|late answers are not votes
-R5|node.c|s/if \(rl_part\(node\) > rl_main_part\(command\)\)(\s+reply->owner)/if (1)$1/|locks that wait for a broken connection get a failure
+R5|node.c|s/if \(node->priv.part > rl_main_part\(command\)\)(\s+reply->owner)/if (1)$1/|locks that wait for a broken connection get a failure
 R5|node.c|s/if \(reply->vote == RL_NONSENSE\)(\s+rl_node_broke)/if (event == RESP_BAD)$1/|nonsense disconnects
 R5|client.c|s/(rl_past\(c, rl_node_stall_us\(c, node\)\))(\)\s+rl_node_stalls)/0$2/|the stall
 R5|client.c|s/redlock_handle_events\(c, i, REDLOCK_READABLE \| REDLOCK_WRITABLE\);/;/|replies that arrived while the program did not call the library are not late
@@ -107,13 +107,13 @@ R6|redlock.c|s/2 \* jitter_us \+ 1/1/|jitter
 R6|redlock.c|s/i < lock->priv.op.slow && pause_ms/0 \&\& pause_ms/|the growth of the backoff
 R6|redlock.c|s/pause_ms = s->retry_delay_max_ms;/;/|the longest backoff
 R6|redlock.c|s/quick && lock->priv.op.quick < RL_QUICK_MAX/0/|quick retries
-R6|redlock.c|s/if \(REDLOCK_DIAGNOSIS && same >= c->priv.quorum\)\s+return REDLOCK_HELD;/return REDLOCK_HELD;/|contention is distinguished from a holder
+R6|redlock.c|s/if \(same >= c->priv.quorum\)\s+return REDLOCK_HELD;/return REDLOCK_HELD;/|contention is distinguished from a holder
 R6|redlock.c|s/rl_not_after\(&lock->priv.due_us, lock->priv.until_us\);/;/|the last attempt when the wait ends
 R6|redlock.c|s/if \(\(coming \|\|/if (((coming \&\& reachable) ||/|concurrent attempts wait for connections
 R6|redlock.c|s/ &&\s+rl_is_quorum\(c, ready & ~\(unsigned\)c->priv.full\)\);/);/|concurrent attempts wait for a free request
 R6|redlock.c|s/if \(!rl_past\(c, c->priv.line_us\)\)/if (1)/|the time in the line of waiting locks counts towards wait_ms
 R6|redlock.c|s/lock->priv.until_us > lock->priv.due_us \?/1 ?/|the time in which a new client connects does not count towards wait_ms
-R7|redlock.c|s/if \(!rl_may_be_free\(c, lock\)\)\s+return;/return;/|notification
+R7|redlock.c|s/if \(!REDLOCK_NOTIFICATION \|\| !rl_may_be_free\(c, lock\)\)\s+return;/return;/|notification
 R7|redlock.c|s/rl_notifies\(node\)/0/|a refused attempt asks for notification
 R7|redlock.c|s/rl_notifies\(node\)/REDLOCK_NOTIFICATION/|no notification is asked for on a node that denies it
 R7|redlock.c|s/rl_is_quorum\(c, lock->priv.attempt.free\) && /lock->priv.attempt.free != 0 \&\& /|a waiter needs the notifications of a quorum
@@ -127,7 +127,7 @@ R7|redlock.c|s/if \(notified != NULL\) \{/if (0) {/|one waiter of several is not
 R7|redlock.c|s/rl_notify_own\(c, lock\);//|notification of a release by the same client
 R7|redlock.c|s/rl_notify_own\(c, lock\);/if (lock->priv.outcome == REDLOCK_OK) $&/|also of one that does not wait for replies
 R7|redlock.c|s/if \(!rl_has_key\(lock, key, key_size, known\)\)/if (0)/|a waiter is notified only for its own key
-R8|redlock.c|s/voters = lock->members & ~\(unsigned\)rl_mute/voters = c->priv.all \& ~(unsigned)rl_mute/|only confirmed nodes count
+R8|redlock.c|s/voters = lock->members & ~\(unsigned\)lock->priv/voters = c->priv.all \& ~(unsigned)lock->priv/|only confirmed nodes count
 R8|redlock.c|s/if \(!rl_past\(c, lock->valid_until_us\)\)\s+(rl_set\(&lock->members, lock->priv.attempt.late\);)/$1/|late grants count only while the lock is valid
 R8|redlock.c|s/rl_set\(&lock->members, lock->priv.attempt.late\);/;/|a node that grants late becomes a confirmed node
 R8|redlock.c|s/if \(vote != RL_REPAIRED \|\|/if ((vote != RL_REPAIRED \&\& (state != RL_IN_EXTEND || lock->members \& bit)) ||/|a node that grants an extension becomes a confirmed node
@@ -139,8 +139,8 @@ R8|redlock.c|s/if \(!rl_is_quorum\(c, lock->members\)\) \{/if (0) {/|the lock is
 R8|client.c|s/if \(lock->priv.state != RL_IS_HELD\)\s+return REDLOCK_LOST;//|no extension of a lock that is not held
 R8|redlock.c|s/rl_clear\(&lock->members, bit\); \/\* its key is gone/; \/* its key is gone/|a node that says that it is gone is no member
 R8|redlock.c|s/(else if \(reply->vote == RL_YES\) \{\s+)rl_set\(&lock->priv.attempt.late, bit\);/$1;/|a node that reports the key late is a confirmed node
-R9|redlock.c|s/return !rl_past\(c, lock->valid_until_us\) && /return 0 \&\& /|the repair
-R9|redlock.c|s/return !rl_past\(c, lock->valid_until_us\) && /return /|no repair when the validity is over
+R9|redlock.c|s/return !REDLOCK_MINIMAL && !rl_past\(c, lock->valid_until_us\) &&/return 0 \&\&/|the repair
+R9|redlock.c|s/return !REDLOCK_MINIMAL && !rl_past\(c, lock->valid_until_us\) &&/return/|no repair when the validity is over
 R9|redlock.c|s/\(lock->priv.attempt.again & ~unanswered & bit\)/(~unanswered \& bit)/|no repair on a node that has not reported the key gone
 R9|redlock.c|s/if \(!\(lock->priv.waits & bit\) && rl_repairs\(c, lock, bit\)\)(\s+rl_set\(&lock->priv.todo, bit\);)/if (0)$1/|the repair is in the same round
 R9|redlock.c|s/role = RL_YOUNG;/;/|a key that is younger than the round proves nothing about the time before
@@ -159,18 +159,18 @@ R8b|redlock.c|s/role = rl_is\(command, RL_CREATING\) \? RL_STALE : RL_NOBODY;/ro
 R8b|client.c|s/lock->priv.attempt.suspect = client->priv.all & \(redlock_mask\)~lock->members;//|a command that the previous process of the lock sent may still run
 R12|node.c|s/node->priv.handshake == RL_READY &&\s+node->priv.count == 0/1/|nothing counts before the handshake is answered
 R12|node.c|s/if \(fails\)/if (fails || hello)/|AUTH and RESP2 where HELLO is refused
-R12|node.c|s/rl_set_resp2\(node, 1\);/;/|a connection on which HELLO is refused uses RESP2
-R12|node.c|s/rl_set_resp2\(node, 0\);/;/|HELLO is tried on each connection
+R12|node.c|s/node->priv.resp2 = 1;/;/|a connection on which HELLO is refused uses RESP2
+R12|node.c|s/node->priv.resp2 = 0;/;/|HELLO is tried on each connection
 R12|node.c|s/return rl_is_resp2\(node\);/return 0;/|a refused AUTH fails the node
 R12|node.c|s/return rl_is_resp2\(node\);/return 1;/|but not after HELLO has logged in
 R12|node.c|s/command == rl_auth\(node\) && !rl_is_not_ready\(item\)/0/|a refused AUTH is a denial, whatever the words
 R12|node.c|s/(command == rl_auth\(node\)) && !rl_is_not_ready\(item\)/$1/|a temporary error to AUTH is no denial
 R12|node.c|s/return rl_is_not_ready\(item\) \|\| rl_is_error\(item, "WRONGPASS/return rl_is_error(item, "WRONGPASS/|a temporary error to HELLO is no reason for RESP2
 R12|node.c|s/\(node->password == NULL && rl_is_error\(item, "NOAUTH\\0"\)\)/0/|NOAUTH without a password fails the node
-R12|node.c|s/rl_set_notifies\(node, !rl_is_resp2\(node\)\)/rl_set_notifies(node, 1)/|RESP2 has no notifications
-R12|node.c|s/node->priv.denied = 0;\s+rl_clear_error\(node\); \/\* of HELLO/; \/*/|a refused HELLO is no error of a node that works
+R12|node.c|s/node->priv.notifies = \(uint8_t\)!rl_is_resp2\(node\)/node->priv.notifies = 1/|RESP2 has no notifications
+R12|node.c|s/node->priv.denied = 0;\s+node->error\[0\] = '\\0'; \/\* of HELLO/; \/*/|a refused HELLO is no error of a node that works
 R12|node.c|s/moved < 0 && silent/0/|a connection that is closed in the handshake is not just lost
-R12|command.c|s/if \(!REDLOCK_RESP3 \|\| node->priv.count == 0 \|\| command != rl_auth\(node\)\)/if (1)/|the error has what HELLO and AUTH replied
+R12|command.c|s/if \(!REDLOCK_NOTIFICATION \|\| node->priv.count == 0 \|\| command != rl_auth\(node\)\)/if (1)/|the error has what HELLO and AUTH replied
 R12|node.c|s/is_role &&/0 \&\& $&/|a replica is no node
 R12|node.c|s/strcmp\(item->text, "sentinel"\) == 0/0/|a sentinel is no node
 R12|redlock.c|s/if \(node->priv.denied\)/if (0)/|a node that denies is distinguished from one that does not answer
@@ -188,18 +188,18 @@ R13|node.c|s/node->priv.run = node->priv.last_run = 0;/node->priv.run = 0;/|a no
 R14|redlock.c|s/rl_is\(command & RL_COMMAND, RL_WRITING\) && !rl_may_vote\(c, node\)/0/|a quarantined server does not vote
 R14|node.c|s/ \+ 2000000;/;/|2 s are added to the quarantine, because uptime has whole seconds
 R14|node.c|s/wait_us > age_us/0/|the quarantine ends sooner for a server that is older
-R14|redlock.c|s/lock->members & ~\(unsigned\)rl_mute\(lock\)/lock->members/|a quarantined server's reply is doubted until a round has succeeded
-R14|redlock.c|s/rl_set_mute\(lock, lock->granted, 0\);//|a server's reply is doubted no longer after a round has succeeded
-R14|redlock.c|s/rl_set_mute\(lock, lock->granted, 0\);/if (lock->priv.state == RL_IN_EXTEND) $&/|nor after it has agreed to a fencing token
+R14|redlock.c|s/lock->members & ~\(unsigned\)lock->priv.attempt.mute/lock->members/|a quarantined server's reply is doubted until a round has succeeded
+R14|redlock.c|s/rl_clear\(&lock->priv.attempt.mute, lock->granted\);//|a server's reply is doubted no longer after a round has succeeded
+R14|redlock.c|s/rl_clear\(&lock->priv.attempt.mute, lock->granted\);/if (lock->priv.state == RL_IN_EXTEND) $&/|nor after it has agreed to a fencing token
 R14|client.c|s/longest_ms != 0 && lock->ttl_ms > longest_ms/0/|no TTL above longest_ttl_ms
 R10|client.c|s/if \(lock->extended >= client->[^)]*\)[^;]*;//|the limit of extensions
-R10|redlock.c|s/rl_past\(c, lock->priv.due_us\) && rl_renewals\(lock\) == 1/0/|the limit of automatic extensions
+R10|redlock.c|s/rl_past\(c, lock->priv.due_us\) && lock->priv.op.renewals == 1/0/|the limit of automatic extensions
 R10|redlock.c|s/rl_not_after\(&end_us, ([^;]*)\);/end_us = $1;/|an extension with a shorter TTL is due after a third of that TTL
 R10|redlock.c|s/lock->ttl_ms - lock->ttl_ms \/ 3/0/|an extension is due after a third of the TTL
 R10|redlock.c|s/else if \(rl_past\(c, lock->valid_until_us\)\)\s+rl_roll_back/else if (0) rl_roll_back/|the loss when the validity is over
 R11|redlock.c|s/rl_end_round\(c, lock, RL_LATE\);( \/\* those)/$1/|a round discards the votes that an earlier one waits for
 R10|redlock.c|s/return end_us > rest_us \? end_us - rest_us : 0;/return lock->priv.at.started_us + lock->ttl_ms \/ 3 * RL_MS_US;/|auto-extension that starts late extends at once
-R10|redlock.c|s/if \(rl_renewals\(lock\) == 0\)/if (status != REDLOCK_OK || rl_renewals(lock) == 0)/|an automatic extension that failed is tried again
+R10|redlock.c|s/if \(REDLOCK_MINIMAL \|\| lock->priv.op.renewals == 0\)/if (status != REDLOCK_OK || lock->priv.op.renewals == 0)/|an automatic extension that failed is tried again
 R10|redlock.c|s/soon_us \+ \(lock->valid_until_us - c->priv.now_us\) \/ 4/lock->valid_until_us/|tried again in time
 R10|node.c|s/due_us = node->priv.mark_us \+ node->priv.pause_us \/ 64;/;/|a reconnect does not wait until the validity is over
 R5|node.c|s/node->priv.mark_us \+ node->priv.pause_us \/ 64;/0;/|nor is there a reconnect again and again before that
@@ -210,28 +210,28 @@ R10|redlock.c|s/soon_us = c->priv.now_us \+ RL_MS_US;/soon_us = c->priv.now_us;/
 R11|redlock.c|s/if \(!rl_is_quorum\(c, lock->members & ~\(unsigned\)lock->refused\)\)/if (0)/|released is distinguished from expired
 R11|redlock.c|s/rl_ask_nodes\(c, lock\);\s+\/\* R11 \*\//lock->priv.todo \&= lock->members; $&/|release to all nodes
 R11|node.c|s/return vote == RL_YES \? vote : RL_UNANSWERED;/return vote;/|the script decides, not the native command
-R11|redlock.c|s/case RL_IN_ROLLBACK:(?=\s+return RL_DELETE)/$& if (rl_knows_native(node) && rl_extra_keys(lock) == 0) return rl_native(node);/|a rollback is by script
-R11|redlock.c|s/rl_knows_native\(node\) && rl_extra_keys\(lock\) == 0/rl_knows_native(node)/|the native command is only for a lock of one key
-R11|redlock.c|s/ && !\(lock->priv.round.broken & bit\)(\s+\? rl_native)/$1/|the native command is sent once only
-R11|redlock.c|s/ && rl_extra_keys\(lock\) == 0 &&(\s+rl_send)/ \&\& $1/|the native command is not tried for a lock of several keys
-R11|command.c|s/ \| REDLOCK_NATIVE_RELEASE << RL_EVALSHA//|a reply to EVALSHA is read like that of the script
-R11|node.c|s/command \+ 1, RL_UNTRIED/command + 1, RL_KNOWN/|an untested native command is not used
+R11|redlock.c|s/case RL_IN_ROLLBACK:(?=\s+return RL_DELETE)/$& if (node->priv.native_is == RL_KNOWN \&\& rl_extra_keys(lock) == 0) return node->priv.native;/|a rollback is by script
+R11|redlock.c|s/(native_is == RL_KNOWN) && rl_extra_keys\(lock\) == 0/$1/|the native command is only for a lock of one key
+R11|redlock.c|s/ &&\s+!\(lock->priv.round.broken & bit\)(\s+\? node->priv.native)/$1/|the native command is sent once only
+R11|redlock.c|s/ &&\s+rl_extra_keys\(lock\) == 0 &&(\s+rl_send)/ \&\& $1/|the native command is not tried for a lock of several keys
+R11|command.c|s/ \| !REDLOCK_MINIMAL << RL_EVALSHA//|a reply to EVALSHA is read like that of the script
+R11|node.c|s/RESP_ERROR \? RL_UNTRIED : RL_KNOWN/RESP_ERROR ? RL_KNOWN : RL_KNOWN/|an untested native command is not used
 R11|command.c|s/"4" "5DELEX" RL_PUT_KEY "4IFEQ"/"3" "5DELEX" RL_PUT_KEY/|never deleted without the condition
-R11|redlock.c|s/rl_set_native\(node, rl_native\(node\), RL_ON_TRIAL\);/;/|the native command is tried once on a connection
-R11|node.c|s/rl_set_native\(node, RL_DELIFEQ, RL_UNTRIED\);/if (node->priv.native == 0) $&/|each connection tests the native command
-R11|redlock.c|s/rl_largest_holding\(lock\) > 0 \? REDLOCK_LOST/0 ? REDLOCK_LOST/|expired is distinguished from taken by another client
+R11|redlock.c|s/node->priv.native_is = RL_ON_TRIAL;/;/|the native command is tried once on a connection
+R11|node.c|s/node->priv.native = RL_DELIFEQ;\s+node->priv.native_is = RL_UNTRIED;/if (node->priv.native == 0) { $& }/|each connection tests the native command
+R11|redlock.c|s/lock->priv.round.holding > 0 \? REDLOCK_LOST/0 ? REDLOCK_LOST/|expired is distinguished from taken by another client
 R16|redlock.c|s/rl_use_fencing\(lock\) && rl_is_quorum\(c, lock->granted\)/0/|the second round, which confirms the counter
-R16|core.h|s/(lock->fencing_token = count;)\s+lock->priv.round.agreed = 0;/$1/|a higher count does not agree
-R16|core.h|s/if \(count == lock->fencing_token\)//|a lower count does not agree
-R16|redlock.c|s/rl_count_confirm\(lock\) > RL_CONFIRMS_MAX/0/|a limit on the rounds that raise the counter
+R16|redlock.c|s/(lock->fencing_token = count;)\s+lock->priv.round.agreed = 0;/$1/|a higher count does not agree
+R16|redlock.c|s/if \(count == lock->fencing_token\)//|a lower count does not agree
+R16|redlock.c|s/\+\+lock->priv.attempt.confirms > RL_CONFIRMS_MAX/0/|a limit on the rounds that raise the counter
 R16|redlock.c|s/(rl_await_votes\(c, lock, RL_IN_CONFIRM\);)\s+rl_ask_nodes\(c, lock\);/$1/|the next round that raises the counter starts at once
 R16|command.c|s/number > 0 && number < RL_FENCING_TOKEN_MAX/number > 0/|the largest counter that a Lua number represents exactly
-R16|core.h|s/wall_us < RL_WALL_MAX_US \? wall_us : 0/0/|the proposal for the counter from the wall clock
-R16|core.h|s/wall_us < RL_WALL_MAX_US \? wall_us : 0/wall_us/|a broken wall clock is not proposed
-R16|redlock.c|s/(RL_IS_IDLE;\s+)rl_set_fencing_token\(lock, 0\);/$1;/|no fencing token without the lock
+R16|redlock.c|s/wall_us < RL_WALL_MAX_US \? wall_us : 0/0/|the proposal for the counter from the wall clock
+R16|redlock.c|s/wall_us < RL_WALL_MAX_US \? wall_us : 0/wall_us/|a broken wall clock is not proposed
+R16|redlock.c|s/(RL_IS_IDLE;\s+)lock->fencing_token = 0;/$1;/|no fencing token without the lock
 R7|redlock.c|s/notified = rl_extra_keys\(lock\) == 0 \? lock : NULL;/notified = lock;/|a waiter for several keys is not notified on behalf of the others
 R15|client.c|s/settings->node_timeout_ms > 500/0/|stall_ms is longer than node_timeout_ms
-R5|node.c|s/if \(rl_part\(node\) > rl_main_part[^;]*;//|a pair of replies fails once
+R5|node.c|s/if \(node->priv.part > rl_main_part[^;]*;//|a pair of replies fails once
 R15|redlock.c|s/rl_has_failed\(c, lock, c->priv.all\)/!rl_past(c, lock->priv.due_us) \&\& $&/|the bound of an attempt
 R15|core.h|s/RL_READS_MAX = [^}]*}/RL_READS_MAX = 100000000 }/|a limit on reads from a node that sends endlessly
 R15|core.h|s/lock->ttl_ms \* \(RL_MS_US \/ 4\)/lock->ttl_ms * RL_MS_US/|an attempt takes at most a quarter of the TTL
@@ -263,19 +263,19 @@ R16|node.c|s/else if \(command != RL_EXTEND\)/else if (command != RL_EXTEND \&\&
 R16|redlock.c|s/rl_end_round\(c, lock, RL_LATE\);(\s+rl_set\(&lock->members)/if (lock->priv.state == RL_IN_ASK) rl_end_round(c, lock, RL_LATE); lock->priv.waits = 0;$1/|a confirmation of an earlier proposal does not count
 R8b|redlock.c|s/if \(reply->role == RL_STALE\)/if (0)/|a late reply that does not count makes no confirmed node
 R8|redlock.c|s/(if \(reply->role != RL_VOTER\)\s+)return; \/\* decided/$1rl_set(\&lock->priv.round.broken, bit); else \/* decided/|a node that disconnects after the decision has not failed
-R4|redlock.c|s/if \(REDLOCK_DIAGNOSIS && reply->command == RL_PTTL\)/if (0)/|the reply to PTTL is no reply to a release
+R4|redlock.c|s/if \(REDLOCK_TEXTS && reply->command == RL_PTTL\)/if (0)/|the reply to PTTL is no reply to a release
 R4|redlock.c|s/lock->priv.todo \| lock->priv.attempt.again \|/lock->priv.attempt.again |/|a release that could not be sent in time is owed to the node
 R5|node.c|s/c->priv.jammed_us \+ rl_jam_us/node->priv.mark_us + rl_jam_us/|the shorter timeout begins when the buffer is full
 R5|node.c|s/rl_not_after\(&due_us, (c->priv.jammed_us [^;]*)\);/due_us = $1;/|and gives no more time than stall_ms
 R5|client.c|s/REDLOCK_READABLE \| REDLOCK_WRITABLE\);(\s+c->priv.now_us)/REDLOCK_READABLE);$1/|after a pause of the program a node may accept bytes at once
 R8b|node.c|s/for \(n = c->priv.count; n > 0; n--, other\+\+\)/rl_clear(\&c->priv.abandoned, node->priv.bit); $&/|a refused server proves nothing about another server
-R8b|core.h|s/rl_set\(&c->priv.unidentified, [^;]*\);//|nor does a process from before the hand-over
+R8b|client.c|s/rl_set\(&client->priv.unidentified, [^;]*\);//|nor does a process from before the hand-over
 R8b|node.c|s/(?=node->priv.last_run = node->priv.run;)/rl_clear(&c->priv.unidentified, node->priv.bit); /|nor does a run_id that was asked for before it
-R8b|core.h|s/node->priv.last_run = 0;/;/|nor does the first one after it
+R8b|node.c|s/(rl_is_unidentified\(c, node\)\) \{\s+)node->priv.last_run = 0;/$1;/|nor does the first one after it
 R3|redlock.c|s/rl_tell_broken\(c\); \/\* a vote/\/* a vote/|a vote of a connection that breaks in this tick does not count
 R9|redlock.c|s/rl_clear\(&lock->refused, bit\);/;/|a node that is repaired has not refused
 R8|redlock.c|s/(rl_set\(&lock->refused, bit\);\s+)rl_clear\(&lock->granted, bit\);/$1;/|the last vote of a node replaces the one before
-R9|redlock.c|s/(?=if \(lock->priv.outcome == REDLOCK_CANCELLED\) \{\s+rl_set_renewals)/if (lock->priv.due_us == 0) rl_begin_round(c, lock); /|the votes tell why a lock is lost, also if they came before the extension
+R9|redlock.c|s/(?=if \(lock->priv.outcome == REDLOCK_CANCELLED\) \{\s+lock->priv.op.renewals)/if (lock->priv.due_us == 0) rl_begin_round(c, lock); /|the votes tell why a lock is lost, also if they came before the extension
 R4|redlock.c|s/(if \(lock->priv.outcome == REDLOCK_CANCELLED\) \{\s+rl_roll_back)/rl_ask_nodes(c, lock); $1/|a cancelled attempt asks no more nodes
 R6|redlock.c|s/(operation == REDLOCK_OP_RELEASE\)\s+)lock->granted = lock->refused = lock->failed = 0;/$1;/|an operation begins without the votes of the one before
 R10|redlock.c|s/if \(operation == REDLOCK_OP_ACQUIRE \|\| operation == REDLOCK_OP_RELEASE\)/if (1)/|auto-extension keeps the votes of the acquire until its first round
@@ -283,7 +283,7 @@ R5|node.c|s/nodes &= c->priv.all;/;/|a lock may have been that of a client with 
 R9|redlock.c|s/(if \(vote != RL_REPAIRED) \|\| state == RL_IS_HELD\)/$1)/|a late repair is no failure
 R3|core.h|s/now_us > c->priv.now_us \? now_us : c->priv.now_us/now_us/|a clock that steps back gives no time
 R13|redlock.c|s/ \|\|\s+lock->priv.state == RL_IN_EXTEND;/;/|a vote for an extension on a connection that breaks in this tick does not count
-R13|redlock.c|s/(rl_disagree\(lock, bit\);\s+)rl_unanswered\(node, lock\);/$1rl_set(\&lock->failed, bit);/|the extension is sent again after such a break
+R13|redlock.c|s/(rl_clear\(&lock->priv.round.agreed, bit\);\s+)rl_unanswered\(node, lock\);/$1rl_set(\&lock->failed, bit);/|the extension is sent again after such a break
 R14|redlock.c|s/if \(mute \|\| lock->priv.state/if (lock->priv.state/|a node that is excluded from voting has no vote
 R4|redlock.c|s/if \(REDLOCK_OWED_MAX > 0 && reply->role == RL_OWED\)/if (0)/|the answer to a release that is owed is no vote
 R4|redlock.c|s/rl_redirect\(c, lock, unanswered, owed, RL_OWED\);//|a late reply to a release answers the owed release
@@ -292,7 +292,7 @@ R15|redlock.c|s/lock->priv.asked_us \+ node->priv.timeout_us/lock->priv.asked_us
 R9|node.c|s/else if \(command != RL_EXTEND\)/else/|a late reply to an extension says whether the key is there
 R9|client.c|s/while \(rl_wait\(c, 0\) && \+\+turns < RL_CATCH_UP_MAX\)\s+;/;/|a blocking call first reads what has come
 R8b|redlock.c|s/ && !\(lock->priv.attempt.open & bit\)\) \{/) {/|no repair where a command that creates the key is under way
-R9|redlock.c|s/rl_past\(c, lock->valid_until_us\) && rl_is_quorum\(c, lock->members\)/rl_past(c, lock->valid_until_us)/|a lock without a quorum of members is not repaired
+R9|redlock.c|s/rl_past\(c, lock->valid_until_us\) &&\s+rl_is_quorum\(c, lock->members\)/rl_past(c, lock->valid_until_us)/|a lock without a quorum of members is not repaired
 R11|redlock.c|s/lock->priv.todo = lock->priv.attempt.asked & c->priv.all;/;/|a release asks no node that was not sent the lock
 R4|redlock.c|s/found == NULL && !rl_is_awaited\(c, owed\)/0/|a node that has failed uses up no room for releases
 R15|client.c|s/client->priv.due_us = REDLOCK_NEVER; \/\* all/\/* all/|a tick that follows at once does not end the measurement
@@ -309,20 +309,20 @@ R2|client.c|s/if \(c->priv.wanted != 0\)\s+rl_connect_due\(c, c->priv.wanted\);/
 R13|redlock.c|s/rl_void_votes\(c, node\);/rl_clear(\&c->priv.broke, node->priv.bit);/|votes of a connection that breaks before the decision do not count
 R5|redlock.c|s/\} else if \(!\(lock->priv.todo & bit\)\) \{/} else {/|a lock that waits for a connection notices that it has failed
 R5|node.c|s/mark_us = rl_now\(c\)/mark_us = c->priv.io->now_us(c->priv.io->context)/|a clock that steps back does not end the pause
-R13|redlock.c|s/rl_disagree\(lock, bit\);/;/|confirmations of the counter on such a connection do not count
+R13|redlock.c|s/rl_clear\(&lock->priv.round.agreed, bit\);/;/|confirmations of the counter on such a connection do not count
 R15|redlock.c|s/if \(rl_past\(c, lock->priv.due_us\)\)(\s+lock->priv.due_us = rl_mark_late)/if (rl_past(c, lock->priv.due_us) \&\& lock->priv.state != RL_IN_EXTEND)$1/|the bound of an extension
 R5|client.c|s/rl_set\(&client->priv.busy, node->priv.bit\);//|a node with events is handled
 R5|client.c|s/rl_past\(c, c->priv.due_us\) \? c->priv.all : 0U/0U/|all nodes are handled when a deadline passes
 QR5|node.c|s/count \+ \(owner != NULL\) >=/count >=/|the last slot is for commands without a requester
 QR5|node.c|s/last->command == command &&//|only equal commands share a slot
 QR5|node.c|s/last->owner == NULL &&//|a slot whose requester waits for its reply is not shared
-QR5|node.c|s/rl_set_part\(node, 0\);\n(\s+if \(--node)/$1/|the count of replies starts at 0 for each request
+QR5|node.c|s/node->priv.part = 0;\n(\s+if \(--node)/$1/|the count of replies starts at 0 for each request
 QR5|node.c|s/if \(--node->priv.requests\[node->priv.first\].repeats > 0\)\n\s+return;//|a shared slot expects as many replies as commands
 QR5|node.c|s/if \(\+\+node->priv.first == REDLOCK_PIPELINE_MAX\)\n\s+node->priv.first = 0;/++node->priv.first;/|the ring of slots wraps around
 QR5|node.c|s/at < REDLOCK_PIPELINE_MAX \? at : at - REDLOCK_PIPELINE_MAX/at % (REDLOCK_PIPELINE_MAX - 1)/|the ring uses all of its slots
 QR5|node.c|s/ && \(role == RL_NOBODY \|\| request->role < RL_LATE\)//|only votes are redirected to another requester
 QR5|node.c|s/if \(node->priv.sought >= node->priv.count\)\s+node->priv.sought = 0;//|a search begins again with the oldest request
-QR4|node.c|s/ \|\| \(REDLOCK_OWED_MAX > 0 && request->role == RL_OWED\)//|a repeated release waits for its own reply only
+QR4|node.c|s/if \(REDLOCK_OWED_MAX > 0 && request->role == RL_OWED\)\s+request->owner = NULL;//|a repeated release waits for its own reply only
 QR5|node.c|s/request->role = \(uint8_t\)role;//|a redirected reply gets the new role
 QR2|node.c|s/if \(next->nodes & bit\)/if (next->end > from)/|a node is not sent bytes for other nodes
 QR2|node.c|s/else if \(to > from\)\s+break;/else if (to > from) to = next->end;/|a node is not sent bytes after its own run
@@ -339,11 +339,11 @@ QR2|node.c|s/c->priv.jammed = 1;/;/|a full buffer is noted
 QR6|node.c|s/rl_set\(&c->priv.full, bit\);/;/|a node without a free slot is noted
 QR5|node.c|s/rl_out_sent\(c, bit\);\n(\s+rl_clear\(&c->priv.full)/$1/|a broken connection is sent nothing more
 QR5|node.c|s/request->owner = NULL; \/\* what PTTL/; \/* what PTTL/|an owed release does not wait for PTTL
-QR5|node.c|s/if \(rl_part\(node\) > rl_main_part\(command\) && [^;]*;//|a reply that came is not reported as unanswered
-QR5|node.c|s/rl_part\(node\) > rl_main_part\(command\)/rl_part(node) > 0/|the reply to CACHING is no reply to the command
+QR5|node.c|s/if \(node->priv.part > rl_main_part\(command\)\)[^;]*;//|a reply that came is not reported as unanswered
+QR5|node.c|s/node->priv.part > rl_main_part\(command\)/node->priv.part > 0/|the reply to CACHING is no reply to the command
 QR5|node.c|s/rl_main_part\(command\) \+ behind/rl_main_part(command)/|PTTL has a separate reply
-QR5|node.c|s/else if \(rl_part\(node\) < main\)/else if (0)/|the reply to CACHING is not the reply to the command
-QR8b|core.h|s/rl_set\(&c->priv.abandoned, node->priv.bit\);/;/|commands that may still run on a node are noted
+QR5|node.c|s/else if \(node->priv.part < main\)/else if (0)/|the reply to CACHING is not the reply to the command
+QR8b|node.c|s/rl_set\(&c->priv.abandoned, node->priv.bit\);/;/|commands that may still run on a node are noted
 QR5|node.c|s/jammed_us \+ rl_jam_us\(c\)/jammed_us + c->priv.settings.stall_ms * RL_MS_US/|a node that keeps the buffer full gets a shorter timeout
 R5|node.c|s/nodes &= rl_up\(c\);(\s+if \(nodes)/;$1/|nothing is queued for a broken connection
 END

@@ -14,13 +14,6 @@
 
 enum { MS = 1000 };
 
-/* Results that differ in a build without holder diagnosis: a quorum of nodes refuses
-   it, each for another client; and a release finds that another client has it. */
-enum {
-    REFUSED_BY_SEVERAL = REDLOCK_DIAGNOSIS ? REDLOCK_CONTENDED : REDLOCK_HELD,
-    RELEASED_TAKEN = REDLOCK_DIAGNOSIS ? REDLOCK_LOST : REDLOCK_EXPIRED
-};
-
 /* 1: releases that a node has not answered well are repeated. */
 enum { REPEATS = REDLOCK_OWED_MAX > 0 };
 
@@ -82,7 +75,7 @@ static inline void warm_up(void)
 /* Whether the error of node i contains this text. A build without texts has none. */
 static inline int has_error(unsigned i, const char *text)
 {
-    return REDLOCK_ERROR_TEXTS ? strstr(nodes[i].error, text) != NULL : nodes[i].error[0] == '\0';
+    return REDLOCK_TEXTS ? strstr(nodes[i].error, text) != NULL : nodes[i].error[0] == '\0';
 }
 
 /* Whether the reason of the last REDLOCK_INVALID_ARGUMENT contains this text; the same. */
@@ -90,7 +83,7 @@ static inline int has_invalid(const char *text)
 {
     const char *reason = redlock_invalid_argument(&client);
 
-    return REDLOCK_ERROR_TEXTS ? strstr(reason, text) != NULL : reason[0] == '\0';
+    return REDLOCK_TEXTS ? strstr(reason, text) != NULL : reason[0] == '\0';
 }
 
 #endif

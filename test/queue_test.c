@@ -302,23 +302,10 @@ static void connect_node(unsigned i)
     end->up = 1;
     node->priv.handshake = RL_READY;
     node->priv.role_next = node->priv.useful = 0;
-    rl_set_part(node, 0);
-    rl_set_notifies(node, 1);
+    node->priv.part = 0;
+    node->priv.notifies = 1;
     rl_set_state(&client, node, REDLOCK_NODE_READY);
 }
-
-#if REDLOCK_OWED_MAX > 0
-static void keep_release(struct redlock_owed *to, const struct redlock_lock *lock)
-{
-    rl_keep_release(to, lock);
-}
-#else
-static void keep_release(struct redlock_owed *to, const struct redlock_lock *lock)
-{
-    (void)to;
-    (void)lock;
-}
-#endif
 
 /* A command that this build has, perhaps with CLIENT CACHING or PTTL. */
 static unsigned any_command(void)
@@ -326,13 +313,13 @@ static unsigned any_command(void)
     static const unsigned commands[] = {RL_SET,     RL_EXTEND,  RL_REPAIR, RL_DELETE,
                                         RL_DELETE,  RL_SET,     RL_DELETE, RL_DELETE,
                                         RL_EVALSHA, RL_DELIFEQ, RL_FENCE,  RL_CONFIRM};
-    unsigned command = commands[roll(REDLOCK_FENCING ? 12 : REDLOCK_NATIVE_RELEASE ? 10 : 8)];
+    unsigned command = commands[roll(REDLOCK_FENCING ? 12 : !REDLOCK_MINIMAL ? 10 : 8)];
 
     if (brief || !rl_is(command, RL_WRITING | RL_RELEASING))
         return RL_SET;
     if (command == RL_DELETE && REDLOCK_NOTIFICATION && roll(3) == 0)
         command |= RL_WITH_CACHING;
-    if ((command & RL_COMMAND) == RL_DELETE && REDLOCK_DIAGNOSIS && roll(3) == 0)
+    if ((command & RL_COMMAND) == RL_DELETE && REDLOCK_TEXTS && roll(3) == 0)
         command |= RL_WITH_PTTL;
     return command;
 }
@@ -473,7 +460,7 @@ static void say_main(struct end *end, unsigned command)
     } else if (kind == 1) {
         say(end, 'm', RL_DENIED, 0, "-NOPERM x\r\n");
     } else if (kind < 4 && command == RL_SET) {
-        say(end, 'm', RL_NO, 0, kind == 2 && REDLOCK_RESP3 ? "_\r\n" : "$-1\r\n");
+        say(end, 'm', RL_NO, 0, kind == 2 && REDLOCK_NOTIFICATION ? "_\r\n" : "$-1\r\n");
     } else if (command == RL_SET) {
         say(end, 'm', RL_YES, 0, "+OK\r\n");
     } else if (rl_is(command & RL_COMMAND, 1 << RL_FENCE | 1 << RL_CONFIRM)) {
@@ -541,7 +528,7 @@ static void hear(unsigned i, int reading)
             (uint64_t)node->priv.reader.item.integer != number)
             wrong("a reply has the number that the node gave");
         if (reply.vote == RL_UNANSWERED && rl_is(reply.command, RL_CREATING) && !end->up &&
-            !(rl_abandoned(&client) & rl_bit(i)))
+            !(client.priv.abandoned & rl_bit(i)))
             wrong("`abandoned` has the nodes where a command may still run");
     }
     if (reading && !end->up) { /* the connection broke: the engine reads its failures next */
@@ -570,7 +557,7 @@ static void server_step(void)
         seen.nonsense++;
         say(end, 'n', 0, 0, "*1\r\n*1\r\n:1\r\n");
     }
-    if (roll(20) == 0 && REDLOCK_RESP3)
+    if (roll(20) == 0 && REDLOCK_NOTIFICATION)
         say(end, 'i', 0, 0,
             RESP_DEPTH_MAX < 2 ? ">1\r\n:1\r\n" : ">2\r\n$10\r\ninvalidate\r\n*1\r\n$1\r\nk\r\n");
     end->readable +=
@@ -738,7 +725,7 @@ static void one_run(void)
                           1000 + roll(100000));
         set_label(&locks[i], label, roll(brief ? 1 : REDLOCK_LABEL_MAX + 1));
         memset(locks[i].token, (int)i, sizeof locks[i].token);
-        keep_release(&owed[i], &locks[i]);
+        rl_keep_release(&owed[i], &locks[i]);
     }
     for (i = 0; i < count; i++)
         connect_node(i);
@@ -875,10 +862,10 @@ int main(void)
        seen.unanswered);
     ok(seen.merges > 100 && seen.redirects > 100, "%lu shared a slot, %lu were redirected",
        seen.merges, seen.redirects);
-    ok(seen.replies > 1000 && (seen.pushes > 100 || !REDLOCK_RESP3) && seen.nonsense > 10,
+    ok(seen.replies > 1000 && (seen.pushes > 100 || !REDLOCK_NOTIFICATION) && seen.nonsense > 10,
        "%lu replies, %lu pushes, %lu pieces of nonsense", seen.replies, seen.pushes, seen.nonsense);
     ok(seen.fulls > 100 || REDLOCK_PIPELINE_MAX > 100, "%lu times no free request", seen.fulls);
-    ok(seen.parts_of_several > 100 || !(REDLOCK_DIAGNOSIS || REDLOCK_NOTIFICATION),
+    ok(seen.parts_of_several > 100 || !(REDLOCK_TEXTS || REDLOCK_NOTIFICATION),
        "%lu commands had several replies", seen.parts_of_several);
     failed = NULL;
     time_of_a_jam();

@@ -75,7 +75,7 @@ static int make_kind(unsigned kind)
 {
     static const struct redlock_key other_key = {"l", 1};
 
-    if (kind == 1 && (!REDLOCK_MULTI_KEY || REDLOCK_KEY_MAX < 12))
+    if (kind == 1 && (REDLOCK_MINIMAL || REDLOCK_KEY_MAX < 12))
         return 0;
     if (kind == 2 && !REDLOCK_FENCING)
         return 0;
@@ -897,7 +897,7 @@ static void r15_far_away(uint64_t rtt_us, uint32_t wait_ms, unsigned count)
     is_int((int)fake_keys_left(), 0, "r15: no key is left");
     is_int(acquire(0), REDLOCK_OK, "r15: acquired again");
     held_by("other", 0, (int)count - 1);
-    is_int(release(1000), RELEASED_TAKEN, "r15: another client has it: lost");
+    is_int(release(1000), REDLOCK_LOST, "r15: another client has it: lost");
     is_int(acquire(0), REDLOCK_HELD, "r15: another client has it: held");
 }
 
@@ -1071,14 +1071,14 @@ static void r16_a_wrong_wall_clock(uint64_t wrong_us, const char *name)
     make_fenced();
     fake_wall_us = wrong_us;
     if (acquire(0) == REDLOCK_OK)
-        token = fencing_token_of(&lock);
+        token = lock.fencing_token;
     release(100);
     fake_wall_us = (uint64_t)1 << 50;
     for (i = 0; i < 20; i++) {
         if (acquire(0) != REDLOCK_OK)
             break;
         before = token;
-        token = fencing_token_of(&lock);
+        token = lock.fencing_token;
         grew += token > before;
         release(100);
         fake_pass(&client, 10 * MS);
@@ -1113,7 +1113,7 @@ static void r16_a_counter_at_its_maximum(void)
 static void token_is_0(int status, int expected)
 {
     is_int(status, expected, "r16: failed: %s", redlock_strerror(expected));
-    ok(fencing_token_of(&lock) == 0, "r16: the fencing token is 0");
+    ok(lock.fencing_token == 0, "r16: the fencing token is 0");
 }
 
 static void begin_fenced(void)
@@ -1142,7 +1142,7 @@ static void r16_no_token_without_the_lock(void)
     begin_fenced();
     held_by("other", 0, 0);
     held_by("another", 1, 1);
-    token_is_0(acquire(0), REFUSED_BY_SEVERAL);
+    token_is_0(acquire(0), REDLOCK_CONTENDED);
     begin_fenced();
     for (i = 0; i < 3; i++)
         make_unreachable(i);
@@ -1338,7 +1338,7 @@ static void r07_released_without_waiting(void)
     redlock_deinit(&client);
 }
 
-#if REDLOCK_MULTI_KEY
+#if !REDLOCK_MINIMAL
 /* One lock waits for k0 and k1, another for k0 only. When k0 is released, but not k1, the second lock must be
    notified, because the first cannot be acquired yet. */
 static void r07_overlapping_keys(int order)
@@ -1529,7 +1529,7 @@ static void r05_a_hung_node_costs_no_time(void)
 
 /* ---- Smaller errors --------------------------------------------------------------------------- */
 
-#if REDLOCK_MULTI_KEY
+#if !REDLOCK_MINIMAL
 /* A release of a lock with the same key twice would report REDLOCK_EXPIRED. */
 static void same_key_twice(void)
 {
@@ -1715,7 +1715,7 @@ static void late_commands(void)
     r08_a_smaller_ttl_shortens_nothing();
     for (kind = 0; kind < 3; kind++)
         r08_a_late_set_is_no_proof(kind);
-    if (!REDLOCK_REPAIR)
+    if (REDLOCK_MINIMAL)
         return;
     if (REDLOCK_RESTART_GUARD) { /* without it another process is not detected */
         r08_a_new_process_has_no_late_commands();
@@ -1736,7 +1736,7 @@ static void every_node(void)
     r02_many_at_once_are_on_every_node(1000, 1);
     for (how = 0; how < 3; how++)
         r02_a_node_that_comes_back_is_sent_the_set(how);
-    for (how = 0; how < 2 + REDLOCK_AUTO_EXTEND; how++)
+    for (how = 0; how < 2 + !REDLOCK_MINIMAL; how++)
         r02_also_after_extensions(how);
     r08_a_node_that_was_away_proves_nothing();
     for (how = 0; how < 4; how++)
@@ -1750,7 +1750,7 @@ static void automatic_extensions(void)
                                                REDLOCK_CANCELLED};
     unsigned i;
 
-    if (REDLOCK_TRANSFER)
+    if (!REDLOCK_MINIMAL)
         r10_adopted_with_little_left_is_extended_at_once();
     r10_auto_extension_after_a_failed_extension();
     r10_auto_extension_with_another_ttl();
@@ -1767,14 +1767,14 @@ static void releases(void)
 {
     int what, blocking;
 
-    for (what = 0; what < 3 + REDLOCK_AUTO_EXTEND; what++)
+    for (what = 0; what < 3 + !REDLOCK_MINIMAL; what++)
         for (blocking = 0; blocking < 2; blocking++)
             r11_released_at_any_moment(what, blocking);
 }
 
 static void rules(void)
 {
-    if (REDLOCK_TRANSFER) {
+    if (!REDLOCK_MINIMAL) {
         r08_a_delayed_set_of_the_other_process();
         r08_no_more_time_than_the_ttl();
     }
@@ -1791,17 +1791,16 @@ static void rules(void)
     r12_a_long_password();
     r05_corrected_permissions(0, NULL);
     r05_corrected_permissions(1000, NULL);
-    if (REDLOCK_RESP3)
+    if (REDLOCK_NOTIFICATION)
         r05_corrected_permissions(
             0, "-NOAUTH HELLO must be called with the client already authenticated\r\n");
     r05_a_hung_node_costs_no_time();
     r08_results_of_an_extension();
-    if (REDLOCK_RESP3 && REDLOCK_ERROR_TEXTS) {
+    if (REDLOCK_NOTIFICATION && REDLOCK_TEXTS) {
         r12_no_password_in_errors();
         r12_a_password_does_not_hide_the_reason();
     }
-    if (REDLOCK_DIAGNOSIS)
-        r06_holders_are_distinguished();
+    r06_holders_are_distinguished();
 }
 
 /* A server that has restarted may vote again between the two rounds of an attempt with a fencing token. It agrees to the token,
@@ -2629,7 +2628,7 @@ static void r13_an_extension_of_a_broken_connection(int restarts)
     else
         fake_break(2);
     fake_pass(&client, 60 * MS);
-    is_int((int)fake_count(2, 'E'), restarts && REDLOCK_REPAIR ? 3 : 2,
+    is_int((int)fake_count(2, 'E'), restarts && !REDLOCK_MINIMAL ? 3 : 2,
            "r13: the third is asked again");
     ok((lock.status == REDLOCK_OK) != restarts, "r13: its second reply counts: %s",
        redlock_strerror(lock.status));
@@ -3135,7 +3134,7 @@ static void operations_and_arguments(void)
     is_int(acquire(0), REDLOCK_ALREADY_HELD, "acquired twice");
     is_int(extend(), REDLOCK_OK, "extended");
     is_int(lock.operation, REDLOCK_OP_EXTEND, "operation: extend");
-    if (REDLOCK_AUTO_EXTEND) {
+    if (!REDLOCK_MINIMAL) {
         redlock_auto_extend_start(&client, &lock, 5);
         is_int(lock.operation, REDLOCK_OP_AUTO_EXTEND, "operation: automatic extension");
     }
@@ -3143,7 +3142,7 @@ static void operations_and_arguments(void)
     is_int(lock.operation, REDLOCK_OP_RELEASE, "operation: release");
     lock.ttl_ms = 3;
     is_int(acquire(0), REDLOCK_INVALID_ARGUMENT, "a ttl of 3 ms");
-    if (REDLOCK_ERROR_TEXTS) {
+    if (REDLOCK_TEXTS) {
         ok(strcmp(redlock_invalid_argument(&client), "ttl_ms") == 0,
            "the invalid argument is the ttl: %s", redlock_invalid_argument(&client));
         lock.ttl_ms = 10000;
@@ -3156,7 +3155,7 @@ static void operations_and_arguments(void)
     }
     redlock_lock_init(&lock, "k", 1, 10000);
     set_holder(&lock, holder, sizeof holder);
-    if (REDLOCK_DIAGNOSIS) {
+    if (REDLOCK_TEXTS) {
         strcpy(holder, "0123456789abcdef0123456789abcdef01234567host-1:99");
         ok(strcmp(redlock_holder_label(&lock), "host-1:99") == 0, "the label of a holder");
         strcpy(holder, "0123456789abcdef0123456789abcdef01234567");
@@ -3237,7 +3236,7 @@ static uint64_t promised_us(int call, uint32_t wait_ms, uint64_t us)
     if (call > 0)
         return us + (call == 2 ? wait_ms * (uint64_t)MS : 0);
     return wait_ms * (uint64_t)MS +
-           attempts * (us * 5 / 2 + connect_us + (uses_fencing(&lock) ? 4 * us : 0));
+           attempts * (us * 5 / 2 + connect_us + (lock.use_fencing ? 4 * us : 0));
 }
 
 /* The three calls in any order, on servers with any faults. Returns 0 if one takes longer than promised. */
@@ -3629,7 +3628,7 @@ static void distances_and_gaps(void)
     r15_a_distance_that_grows_between_calls(2000 * MS, 1);
     r15_a_pause_before_the_tick();
     r15_a_round_trip_of_several_requests();
-    if (REDLOCK_REPAIR) {
+    if (!REDLOCK_MINIMAL) {
         r09_a_slower_node_is_repaired(0);
         r09_a_slower_node_is_repaired(100 * MS);
         r08b_closed_between_two_calls();
@@ -3648,7 +3647,7 @@ int main(void)
     late_commands();
     distances_and_gaps();
     every_node();
-    if (REDLOCK_AUTO_EXTEND)
+    if (!REDLOCK_MINIMAL)
         automatic_extensions();
     releases();
     r06_a_burst_on_a_new_client(MANY);
@@ -3667,7 +3666,7 @@ int main(void)
         r07_notified_after_a_deinit_while_waiting(1);
         r07_released_without_waiting();
     }
-#if REDLOCK_MULTI_KEY
+#if !REDLOCK_MINIMAL
     if (REDLOCK_NOTIFICATION) {
         r07_overlapping_keys(0);
         r07_overlapping_keys(1);
@@ -3676,9 +3675,9 @@ int main(void)
 #endif
     r08b_no_repair_behind_an_unanswered_set();
     r08b_no_repair_behind_a_late_set();
-    if (REDLOCK_REPAIR) {
+    if (!REDLOCK_MINIMAL) {
         r08b_no_repair_after_an_unanswered_one();
-        if (REDLOCK_TRANSFER) {
+        if (!REDLOCK_MINIMAL) {
             r08b_a_restart_before_the_hand_off_proves_nothing();
             r08b_a_run_id_under_way_at_the_hand_off();
         }
@@ -3712,9 +3711,9 @@ int main(void)
     if (REDLOCK_FENCING && REDLOCK_RESTART_GUARD)
         r05_a_break_before_the_next_command();
     r05_a_stall_without_events();
-    if (REDLOCK_AUTO_EXTEND)
+    if (!REDLOCK_MINIMAL)
         r05_a_lost_lock_is_not_written_to();
-    if (REDLOCK_DIAGNOSIS)
+    if (REDLOCK_TEXTS)
         r05_an_answered_release_is_not_repeated();
     if (REDLOCK_FENCING)
         for (how = 0; how < 3; how++)
@@ -3725,11 +3724,11 @@ int main(void)
     for (how = 0; how <= REDLOCK_FENCING; how++)
         r03_a_vote_of_a_broken_connection(how);
     r12_nothing_behind_a_handshake();
-    if (REDLOCK_DIAGNOSIS) {
+    if (REDLOCK_TEXTS) {
         r04_a_reply_to_pttl_is_no_reply_to_the_release();
         r04_a_reply_to_pttl_of_another_lock();
     }
-    if (REDLOCK_AUTO_EXTEND) {
+    if (!REDLOCK_MINIMAL) {
         r04_a_loss_while_a_node_connects();
         r04_a_loss_and_a_temporary_error();
     }
@@ -3740,7 +3739,7 @@ int main(void)
     r05_a_paused_process_disconnects_no_node();
     r05_a_pause_while_it_connects();
     r03_a_vote_of_a_connection_that_breaks_now();
-    if (REDLOCK_REPAIR) {
+    if (!REDLOCK_MINIMAL) {
         r09_no_repair_after_the_end();
         r09_a_late_repair_is_no_failure();
     }
@@ -3748,7 +3747,7 @@ int main(void)
         r08b_another_server_for_a_while();
     r05_a_clock_that_steps_back();
     r03_a_clock_that_steps_back();
-    if (REDLOCK_REPAIR) {
+    if (!REDLOCK_MINIMAL) {
         r09_a_repair_of_the_round_before();
         r09_a_repair_that_the_round_waits_for();
     }

@@ -1174,9 +1174,8 @@ static int share_a_key(const struct redlock_lock *a, const struct redlock_lock *
 {
     const char *ours = (const char *)a->key, *theirs = (const char *)b->key;
 
-    return memcmp(ours, theirs, 2) == 0 ||
-           ((extra_key_count_of(a) > 0 || extra_key_count_of(b) > 0) && ours[0] == 'k' &&
-            theirs[0] == 'k');
+    return memcmp(ours, theirs, 2) == 0 || ((a->extra_key_count > 0 || b->extra_key_count > 0) &&
+                                            ours[0] == 'k' && theirs[0] == 'k');
 }
 
 /* The first true time at which the lock is no longer valid by the holder's clock; 0: not held. */
@@ -1194,9 +1193,9 @@ static unsigned put_token(const struct redlock_lock *lock, char *text)
         text[2 * i] = digits[lock->token[i] >> 4];
         text[2 * i + 1] = digits[lock->token[i] & 15];
     }
-    if (label_size_of(lock) > 0)
-        memcpy(text + 40, label_of(lock), label_size_of(lock));
-    return 40U + label_size_of(lock);
+    if (lock->label_size > 0)
+        memcpy(text + 40, lock->label, lock->label_size);
+    return 40U + lock->label_size;
 }
 
 /* Whether the server has the key with this token for at least `for_us`. */
@@ -1220,8 +1219,8 @@ static unsigned servers_that_have_for(const struct redlock_lock *lock, unsigned 
         struct mini_server *mini = &at_its_time(server_of[n])->mini;
         mini->database = (int)database[n];
         if ((nodes >> n & 1) && server_has(mini, lock->key, token, size, for_us) &&
-            (extra_key_count_of(lock) == 0 ||
-             server_has(mini, extra_keys_of(lock)->bytes, token, size, for_us)))
+            (lock->extra_key_count == 0 ||
+             server_has(mini, lock->extra_keys->bytes, token, size, for_us)))
             have |= 1U << server_of[n];
     }
     return have;
@@ -1478,9 +1477,9 @@ static void check_acquisition(const struct client *c, const struct redlock_lock 
     acquisition->key = key_of(lock);
     acquisition->began_us = record->began_us;
     acquisition->done_us = c->here_us;
-    acquisition->fencing_token = fencing_token_of(lock);
+    acquisition->fencing_token = lock->fencing_token;
     acquisition_count++;
-    if (!uses_fencing(lock))
+    if (!lock->use_fencing)
         return;
     if (acquisition->fencing_token == 0)
         violated("no fencing token");
@@ -1581,12 +1580,12 @@ static uint64_t allowed_us(const struct redlock_lock *lock, char what, uint32_t 
     /* three round trips to a slow server, if they are longer: R15 */
     uint64_t slow_us = slowest_us > 0 ? 3 * (longest_round_trip_us() + slowest_us) : 0;
 
-    if (what == 'a' && wait_ms > 0 && (faults_ended || profile == HEALTHY) && !uses_fencing(lock))
+    if (what == 'a' && wait_ms > 0 && (faults_ended || profile == HEALTHY) && !lock->use_fencing)
         return wait_ms * MS + 4 * (patience_us < far_us ? far_us : patience_us) + 5 * MS;
     if (slow_us > lock->ttl_ms * MS / 4)
         slow_us = lock->ttl_ms * MS / 4;
     all_us = wait_ms * MS + 30 * (patience_us < slow_us ? slow_us : patience_us);
-    return uses_fencing(lock) ? 4 * all_us : all_us;
+    return lock->use_fencing ? 4 * all_us : all_us;
 }
 
 /* How long redlock.h says that the operation takes, where a vote takes so long. R15 */
@@ -1603,7 +1602,7 @@ static uint64_t promised_us(const struct redlock_lock *lock, const struct record
     if (record->what != 'a')
         return vote_us + (record->what == 'r' ? record->wait_ms * MS : 0);
     return record->wait_ms * MS + (record->wait_ms == 0 ? 21 : 3) * vote_us +
-           attempts * (connect_us + (uses_fencing(lock) ? 4 * vote_us : 0));
+           attempts * (connect_us + (lock->use_fencing ? 4 * vote_us : 0));
 }
 
 static uint64_t longest_timeout_us(const struct client *c)
@@ -1663,7 +1662,7 @@ static void check_result(const struct client *c, const struct redlock_lock *lock
 {
     unsigned undisturbed = still_undisturbed(c, record);
 
-    if (record->what == 'a' && status != REDLOCK_OK && fencing_token_of(lock) != 0)
+    if (record->what == 'a' && status != REDLOCK_OK && lock->fencing_token != 0)
         violated("a fencing token of a lock that is not held");
     if (record->what == 'a' && undisturbed == (1U << server_count) - 1 &&
         (status == REDLOCK_UNREACHABLE || status == REDLOCK_DENIED || status == REDLOCK_TOO_LATE) &&
@@ -1933,7 +1932,7 @@ static void begin_lock(struct client *c, unsigned i)
     set_label(lock, labels[label], strlen(labels[label]));
     if (REDLOCK_FENCING && roll(profile == ANY ? 2 : 4) == 0) {
         set_use_fencing(lock, 1);
-    } else if (REDLOCK_MULTI_KEY && key == 0 && !bursts && roll(in_moves ? 8 : 3) == 0) {
+    } else if (!REDLOCK_MINIMAL && key == 0 && !bursts && roll(in_moves ? 8 : 3) == 0) {
         set_extra_keys(lock, &second_key, 1);
     }
 }
@@ -2034,7 +2033,7 @@ static int start(struct client *c, unsigned i, char what, uint32_t wait_ms)
     struct record *record = &c->records[i], before = *record;
     enum redlock_status status;
 
-    if (what == 'k' && !REDLOCK_AUTO_EXTEND)
+    if (what == 'k' && REDLOCK_MINIMAL)
         what = 'e';
     record->handed_off = 0;
     if (record->what == 'r') /* maybe complete, but not taken yet */
@@ -2123,7 +2122,7 @@ static void hand_off_to(struct client *c, unsigned i, struct client *to, unsigne
     uint32_t left_ms = 0;
     unsigned n;
 
-    if (!REDLOCK_TRANSFER || c->records[i].what == 'a') /* acquired, but not reported yet */
+    if (REDLOCK_MINIMAL || c->records[i].what == 'a') /* acquired, but not reported yet */
         return;
     if (to == c || to->blocked || to->here_us > c->here_us || lock->status == REDLOCK_PENDING ||
         lock->valid_until_us != 0 || to->records[k].what != ' ' || bits(from->members) < quorum ||
@@ -2140,10 +2139,10 @@ static void hand_off_to(struct client *c, unsigned i, struct client *to, unsigne
         left_ms = from->ttl_ms;
     redlock_lock_init(lock, from->key, from->key_size, from->ttl_ms);
     memcpy(lock->token, from->token, sizeof lock->token);
-    set_label(lock, label_of(from), label_size_of(from));
-    set_extra_keys(lock, extra_keys_of(from), extra_key_count_of(from));
-    set_use_fencing(lock, uses_fencing(from));
-    set_fencing_token(lock, fencing_token_of(from));
+    set_label(lock, from->label, from->label_size);
+    set_extra_keys(lock, from->extra_keys, from->extra_key_count);
+    set_use_fencing(lock, from->use_fencing);
+    set_fencing_token(lock, from->fencing_token);
     lock->members = from->members;
     to->records[k] = c->records[i];
     to->records[k].what = ' ';
@@ -2589,7 +2588,7 @@ static void check_majority(void)
     unsigned i, first = roll(server_count);
 
     for (i = 0; i < client_count * FEW && broken == NULL && guarded; i++)
-        if (i % FEW < lock_count && uses_fencing(&clients[i / FEW].locks[i % FEW])) {
+        if (i % FEW < lock_count && clients[i / FEW].locks[i % FEW].use_fencing) {
             at_once(&clients[i / FEW], i % FEW, 'a',
                     5000); /* sets the markers on all servers. R18 */
             at_once(&clients[i / FEW], i % FEW, 'r', 5000);
@@ -3068,7 +3067,7 @@ static void change(const struct client *c)
             close_connections((int)i);
     if ((what == 5 || what == 6) && may_fail)
         fail_one();
-    if (what == 7 && may_restart && REDLOCK_REPAIR) {
+    if (what == 7 && may_restart && !REDLOCK_MINIMAL) {
         crash((int)server, 1);
         machines[server].away_until_us = now_us + 1 + roll(50) * MS;
     }
@@ -3104,7 +3103,7 @@ static void calls_after_a_change(struct client *c, unsigned calls)
         if (fails > FAILS_MAX)
             violated("extensions fail again and again, although a majority is healthy");
     }
-    if (REDLOCK_REPAIR && broken == NULL && healthy >= REPAIRS &&
+    if (!REDLOCK_MINIMAL && broken == NULL && healthy >= REPAIRS &&
         now_us > healthy_us + SETTLE_MS * MS && !is_whole(c)) {
         pass_gap(c);
         note("servers %#x have the key, members %#x, in doubt %#x", servers_that_have(&c->locks[0]),

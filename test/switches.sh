@@ -1,8 +1,7 @@
 #!/bin/sh
-# switches.sh BUILD - the feature switches of redlock_config.h: all on; none (REDLOCK_MINIMAL); each added to the minimal build with
-# the switches that it needs; each alone left out of all. Each of these builds compiles without a warning with two compilers
-# and passes lock_test, some also safety_test. A combination that cannot work is refused by an #error. Needs CORE (the sources),
-# WARN (the warnings) and POSIX of the Makefile.
+# switches.sh BUILD - the feature switches of redlock_config.h, on and off in all combinations: each of these builds compiles
+# without a warning with two compilers and passes lock_test, some also safety_test. A switch of an earlier version is refused.
+# Each limit is accepted at its ends, and refused beyond. Needs CORE (the sources), WARN (the warnings) and POSIX of the Makefile.
 #
 # SPDX-FileCopyrightText: the redlock authors
 # SPDX-License-Identifier: MIT
@@ -12,19 +11,13 @@ folder=$1/switches
 mkdir -p "$folder"
 . test/tap.sh
 
-features='REPAIR AUTO_EXTEND RESP3 NOTIFICATION MULTI_KEY FENCING RESTART_GUARD NATIVE_RELEASE TRANSFER DIAGNOSIS ERROR_TEXTS'
+features='MINIMAL TEXTS FENCING RESTART_GUARD NOTIFICATION'
 minimal=-DREDLOCK_MINIMAL=1
-
-needs_of() {
-    case $1 in
-    NOTIFICATION) echo RESP3 ;;
-    esac
-}
 
 # The list above has all switches of redlock_config.h.
 are_all() {
     sed '1,/^\/\* ---- Features/d' redlock_config.h | sed -n 's/^#ifndef //p' | sort >"$folder/there"
-    for each in MINIMAL $features; do echo "REDLOCK_$each"; done | sort >"$folder/here"
+    for each in $features; do echo "REDLOCK_$each"; done | sort >"$folder/here"
     diff "$folder/there" "$folder/here"
 }
 
@@ -106,63 +99,35 @@ check 'the features are those of redlock_config.h' are_all
 check 'the file that does not depend on switches compiles' shared
 
 both='lock_test safety_test'
-check 'all features' passes "$both"
-check 'minimal' passes "$both" $minimal
-for each in $features; do
-    flags=
-    for one in $each $(needs_of $each); do
-        flags="$flags -DREDLOCK_$one=1"
-    done
-    case $each in
-    REPAIR | FENCING | RESTART_GUARD | TRANSFER) tests=$both ;; # the safety of the lock depends on these
+combinations() { # FLAGS FEATURE ... - a line of flags for each
+    flags=$1
+    [ $# -gt 1 ] || { echo "$flags"; return; }
+    each=$2
+    shift 2
+    (combinations "$flags -DREDLOCK_$each=0" "$@")
+    (combinations "$flags -DREDLOCK_$each=1" "$@")
+}
+# shellcheck disable=SC2086 # lists of words
+for flags in $(combinations '' $features | tr ' ' +); do
+    flags=$(echo "$flags" | tr + ' ')
+    case $flags in # the safety of the lock depends on the restart guard
+    *TEXTS=1*FENCING=1*NOTIFICATION=1 | *TEXTS=0*FENCING=0*NOTIFICATION=0) tests=$both ;;
     *) tests=lock_test ;;
     esac
-    # shellcheck disable=SC2086
-    check "minimal with $each $(needs_of $each)" passes "$tests" $minimal $flags
+    check "all combinations:$flags" passes "$tests" $flags
 done
-for each in $features; do # redlock.h switches off the features that need it
-    case $each in
-    REPAIR | RESP3 | DIAGNOSIS | TRANSFER) tests=$both ;;
-    *) tests=lock_test ;;
-    esac
-    check "all without $each" passes "$tests" -DREDLOCK_$each=0
-done
-
 check 'minimal with labels' passes "$both" $minimal -DREDLOCK_LABEL_MAX=24
 check 'all without labels' passes "$both" -DREDLOCK_LABEL_MAX=0
 
-# The fields of a feature that is off are not there: a program that uses one of them does not compile.
-uses() { # FIELD [FLAG ...]
-    printf '#include "redlock.h"\nint main(void) { struct redlock_lock lock; return sizeof lock.%s == 0; }\n' "$1" >"$folder/field.c"
-    shift
-    gcc -I. -fsyntax-only "$@" "$folder/field.c" 2>"$folder/output"
-}
-has_only_with() { # SWITCH OFF FIELD ...
-    switch=$1 off=$2
-    shift 2
-    for field in "$@"; do
-        uses "$field" && ! uses "$field" "-D$switch=$off" && grep -q "no member named .$field" "$folder/output" || return 1
-    done
-}
-check 'the fields of extra keys need REDLOCK_MULTI_KEY' has_only_with REDLOCK_MULTI_KEY 0 extra_keys extra_key_count
-check 'the fields of fencing tokens need REDLOCK_FENCING' has_only_with REDLOCK_FENCING 0 use_fencing fencing_token
-check 'the fields of the holder need REDLOCK_DIAGNOSIS' has_only_with REDLOCK_DIAGNOSIS 0 holder holder_size holder_left_ms
-check 'the fields of labels need a REDLOCK_LABEL_MAX above 0' has_only_with REDLOCK_LABEL_MAX 0 label label_size token_is_label
-
-text='REDLOCK_NOTIFICATION needs REDLOCK_RESP3'
-check 'refused: notification without RESP3' is_refused "$text" -DREDLOCK_NOTIFICATION=1 -DREDLOCK_RESP3=0
-check 'refused: minimal with notification alone' is_refused "$text" $minimal -DREDLOCK_NOTIFICATION=1
 text='REDLOCK_NOTIFICATION needs RESP_DEPTH_MAX'
 check 'refused: notification without lists in lists' is_refused "$text" -DRESP_DEPTH_MAX=1
-check 'refused: RESP3 without lists' says 'REDLOCK_RESP3 needs RESP_DEPTH_MAX' -DRESP_DEPTH_MAX=0
-check 'refused: the restart guard without lists' is_refused 'REDLOCK_RESTART_GUARD needs RESP_DEPTH_MAX' $minimal -DREDLOCK_RESTART_GUARD=1 -DRESP_DEPTH_MAX=0
 
 # Each limit: one below its range, the least, the most (for a key: a length that fits the largest send buffer), one above. Some
 # errors cause others: about arrays below 0 bytes, about the send buffer.
 while read -r name least most works; do
     most_flags= least_flags= alone=is_refused
     case $name in # other limits that must change with this one
-    RESP_DEPTH_MAX) least_flags=$minimal ;;
+    RESP_DEPTH_MAX) least_flags=-DREDLOCK_NOTIFICATION=0 ;;
     REDLOCK_KEY_MAX) most_flags=-DREDLOCK_SEND_MAX=65535 alone=says ;;
     esac
     text="$name must be $least..$most"
@@ -183,7 +148,7 @@ REDLOCK_OWED_MAX 0 16
 REDLOCK_URL_MAX 21 65535
 REDLOCK_PIPELINE_MAX 2 255
 RESP_TEXT_MAX 20 255
-RESP_DEPTH_MAX 0 8
+RESP_DEPTH_MAX 1 8
 RESP_SIZE_MAX 1024 2147483647
 END
 are_limits() { # the table above, and REDLOCK_SEND_MAX, which is checked below
@@ -192,9 +157,23 @@ are_limits() { # the table above, and REDLOCK_SEND_MAX, which is checked below
     diff "$folder/there" "$folder/here"
 }
 check 'the table has all limits that can be set' are_limits
-for old in RESP_OUT_MAX RESP_PIPELINE_MAX; do
-    check "refused: the old name $old" is_refused "$old is REDLOCK_" -D$old=4096
-done
+while read -r old text; do
+    check "refused: the old name $old" is_refused "$text" -D$old=1
+done <<'END'
+RESP_OUT_MAX RESP_OUT_MAX is REDLOCK_SEND_MAX now
+RESP_PIPELINE_MAX RESP_PIPELINE_MAX is REDLOCK_PIPELINE_MAX
+REDLOCK_ERROR_TEXTS REDLOCK_DIAGNOSIS are REDLOCK_TEXTS now
+REDLOCK_DIAGNOSIS REDLOCK_DIAGNOSIS are REDLOCK_TEXTS now
+REDLOCK_RESP3 a part of REDLOCK_NOTIFICATION now
+REDLOCK_REPAIR only REDLOCK_MINIMAL leaves out
+REDLOCK_AUTO_EXTEND only REDLOCK_MINIMAL leaves out
+REDLOCK_MULTI_KEY only REDLOCK_MINIMAL leaves out
+REDLOCK_NATIVE_RELEASE only REDLOCK_MINIMAL leaves out
+REDLOCK_TRANSFER only REDLOCK_MINIMAL leaves out
+REDLOCK_MARKER are gone
+REDLOCK_DURABLE are gone
+REDLOCK_POOL_MAX are gone
+END
 text='REDLOCK_SEND_MAX must be 1..65535'
 check 'refused: a send buffer of 0 bytes' says "$text" -DREDLOCK_SEND_MAX=0
 check 'refused: a send buffer of 65536 bytes' is_refused "$text" -DREDLOCK_SEND_MAX=65536

@@ -8,10 +8,8 @@
 #define SMALL_H
 
 /* Features that this firmware does not have. */
-#define REDLOCK_FENCING 0        /* flash 1129 */
-#define REDLOCK_MULTI_KEY 0      /* flash 485 */
-#define REDLOCK_NOTIFICATION 0   /* flash 513 */
-#define REDLOCK_NATIVE_RELEASE 0 /* flash 235 */
+#define REDLOCK_FENCING 0      /* flash 1129 */
+#define REDLOCK_NOTIFICATION 0 /* flash 513 */
 
 /* Sizes of buffers and queues. */
 #ifndef REDLOCK_NODES_MAX
@@ -24,6 +22,6 @@
 /* The longest command without these features, an extension, must fit; each byte of key and label adds to it. */
 #define REDLOCK_KEY_MAX 16
 #define REDLOCK_LABEL_MAX 0
-#define REDLOCK_SEND_MAX 303 /* client 192 */
+#define REDLOCK_SEND_MAX 381 /* client 192 */
 
 #endif

@@ -285,13 +285,13 @@ static void leave(void)
 
 /* ---- The program ---------------------------------------------------------------------------- */
 
-/* Without REDLOCK_AUTO_EXTEND: extends the lock after a third of its TTL. Returns 0 if the lock is lost. */
+/* Without !REDLOCK_MINIMAL: extends the lock after a third of its TTL. Returns 0 if the lock is lost. */
 static int still_held(void)
 {
     static uint64_t again_us;
     int done = redlock_next_completed(&client) != NULL;
 
-    if (REDLOCK_AUTO_EXTEND)
+    if (!REDLOCK_MINIMAL)
         return !done;
     if (lock.status == REDLOCK_LOST || redlock_remaining_ms(&client, &lock) == 0)
         return 0;
@@ -309,7 +309,7 @@ static int hold(void)
     uint64_t until_us = board_now_us() + hold_ms * (uint64_t)1000, valid_until_us, now;
     unsigned extended = 0;
 
-    if (REDLOCK_AUTO_EXTEND)
+    if (!REDLOCK_MINIMAL)
         (void)redlock_auto_extend_start(&client, &lock, 65534);
     while (board_now_us() < until_us) {
         valid_until_us = lock.valid_until_us;
@@ -329,8 +329,8 @@ static int hold(void)
     return 1;
 }
 
-/* Only a build with labels and REDLOCK_DIAGNOSIS has the fields. */
-#if REDLOCK_LABEL_MAX > 0 && REDLOCK_DIAGNOSIS
+/* Only a build with labels and REDLOCK_TEXTS has the fields. */
+#if REDLOCK_LABEL_MAX > 0 && REDLOCK_TEXTS
 static void name_holders(void)
 {
     static char holder[RESP_TEXT_MAX + 1]; /* token and label of another holder */
