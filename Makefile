@@ -10,6 +10,7 @@ HEADERS = redlock.h redlock_config.h redlock_private.h resp.h url.h core.h
 WARN = -std=c99 -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wcast-qual \
        -Wcast-align -Wstrict-prototypes -Wmissing-prototypes -Wundef -Wvla -Wformat=2 -Werror
 POSIX = -D_POSIX_C_SOURCE=200809L
+CHECKED = $(POSIX) -include assert.h -DRL_ASSERT=assert # the engine's own checks, in the tests
 SAN = -fsanitize=address,undefined -fno-sanitize-recover=all
 CFLAGS = -O2 -g
 LIMITS = # -DREDLOCK_NODES_MAX=12 ... for the library; the installed headers tell programs
@@ -189,7 +190,7 @@ LIB-single = $(ONE)
 # How a variant compiles its second argument, the sources that all its programs share.
 define objects
 OBJECTS-$(1) = $(patsubst %.c,$(B)/$(1)/o/%.o,$(2))
-COMPILE-$(1) = $$(CC-$(1)) -O1 -g $(WARN) $(POSIX) $(if $(LIB-$(1)),-I$(B)/single) -I. -Itest
+COMPILE-$(1) = $$(CC-$(1)) -O1 -g $(WARN) $(CHECKED) $(if $(LIB-$(1)),-I$(B)/single) -I. -Itest
 .SECONDARY: $$(OBJECTS-$(1))
 $(B)/$(1)/o/%.o: %.c $(wildcard test/*.h) $(HEADERS) $(ONE) Makefile
 	@mkdir -p $$(@D)
@@ -202,7 +203,7 @@ $(B)/$(1)/%: test/%.c $$(OBJECTS-$(1))
 	$$(COMPILE-$(1)) $$< $$(OBJECTS-$(1)) -o $$@
 $(B)/$(1)/queue_test: test/queue_test.c test/lock_options.h test/tap.h $(CORE) $(HEADERS) Makefile # includes node.c
 	@mkdir -p $$(@D)
-	$$(CC-$(1)) -O1 -g $(WARN) $(POSIX) -I. -Itest $$< $(filter-out node.c,$(CORE)) -o $$@
+	$$(CC-$(1)) -O1 -g $(WARN) $(CHECKED) -I. -Itest $$< $(filter-out node.c,$(CORE)) -o $$@
 test-$(1): deps-programs $(PROGRAMS:%=$(B)/$(1)/%)
 	prove -j 4 -e '' $(PROGRAMS:%=$(B)/$(1)/%)
 endef
@@ -227,7 +228,7 @@ SHORT-handshake = -DREDLOCK_PIPELINE_MAX=2 -DREDLOCK_RESTART_GUARD=0
 SHORT-reads = -DREDLOCK_READ_MAX=1
 $(B)/short/%: test/lock_test.c test/fake.c test/mini.c $(LIB) $(HEADERS)
 	@mkdir -p $(@D)
-	gcc $(SAN) $(SHORT-$*) -O1 -g $(WARN) $(POSIX) -I. -Itest $< test/fake.c test/mini.c $(CORE) -o $@
+	gcc $(SAN) $(SHORT-$*) -O1 -g $(WARN) $(CHECKED) -I. -Itest $< test/fake.c test/mini.c $(CORE) -o $@
 test-short: deps-programs $(SHORT:%=$(B)/short/%)
 	prove -e '' $(SHORT:%=$(B)/short/%)
 
@@ -237,7 +238,7 @@ QUEUE-least = -DREDLOCK_PIPELINE_MAX=2 -DREDLOCK_MINIMAL=1 -DREDLOCK_LABEL_MAX=2
 QUEUE-most = -DREDLOCK_SEND_MAX=65535 -DREDLOCK_NODES_MAX=16
 $(B)/queue/%: test/queue_test.c test/lock_options.h test/tap.h $(CORE) $(HEADERS) Makefile
 	@mkdir -p $(@D)
-	gcc $(SAN) $(QUEUE-$*) -O1 -g $(WARN) $(POSIX) -I. -Itest $< $(filter-out node.c,$(CORE)) -o $@
+	gcc $(SAN) $(QUEUE-$*) -O1 -g $(WARN) $(CHECKED) -I. -Itest $< $(filter-out node.c,$(CORE)) -o $@
 test-queue: deps-programs $(QUEUES:%=$(B)/queue/%)
 	prove -e '' $(QUEUES:%=$(B)/queue/%)
 
@@ -451,7 +452,7 @@ SEEDS = 6000
 # The minimal one with few slots for requests, so that bursts fill the rings.
 $(B)/sim $(B)/sim-minimal: test/sim.c test/mini.c test/mini.h test/lock_options.h test/tap.h $(CORE) $(HEADERS)
 	@mkdir -p $(@D)
-	$(CC) -O3 -flto=auto -g $(WARN) $(POSIX) $(if $(findstring minimal,$@),-DREDLOCK_MINIMAL=1 -DREDLOCK_PIPELINE_MAX=8) -I. -Itest $< test/mini.c $(CORE) -o $@
+	$(CC) -O3 -flto=auto -g $(WARN) $(CHECKED) $(if $(findstring minimal,$@),-DREDLOCK_MINIMAL=1 -DREDLOCK_PIPELINE_MAX=8) -I. -Itest $< test/mini.c $(CORE) -o $@
 
 sim: deps-programs $(B)/sim $(B)/sim-minimal ## SEEDS=n simulated runs of several clients and servers with faults; FIRST=n is the first seed
 	prove -v -e '' $(B)/sim :: $(or $(FIRST),1) $(SEEDS)
@@ -472,7 +473,7 @@ $(B)/api/mini.o: test/mini.c test/mini.h
 	@mkdir -p $(@D)
 	gcc $(SAN) -O1 -g $(WARN) $(POSIX) -Itest -c $< -o $@
 $(B)/api/%: test/api_test.c $(B)/api/mini.o test/lock_options.h test/tap.h $(CORE) $(HEADERS) Makefile
-	gcc $(SAN) -O1 -g $(WARN) $(POSIX) $(API-$*) -I. -Itest $< $(B)/api/mini.o $(CORE) -o $@
+	gcc $(SAN) -O1 -g $(WARN) $(CHECKED) $(API-$*) -I. -Itest $< $(B)/api/mini.o $(CORE) -o $@
 
 api: deps-programs $(API_SETS:%=$(B)/api/%) ## RUNS=n of all calls in random order, in every state of a lock; FIRST=n is the first seed
 	prove -v -e '' $(API_SETS:%=$(B)/api/%) :: $(or $(FIRST),1) $(RUNS)

@@ -171,15 +171,6 @@ enum redlock_status redlock_init(struct redlock_client *client, const struct red
     return REDLOCK_OK;
 }
 
-/* The lock is not held, and its memory is the caller's again. */
-static void rl_detach(struct redlock_client *c, struct redlock_lock *lock)
-{
-    rl_move(c, lock, RL_NOWHERE);
-    rl_enter(lock, RL_IS_IDLE);
-    lock->valid_until_us = 0;
-    lock->fencing_token = 0;
-}
-
 void redlock_deinit(struct redlock_client *client)
 {
     struct redlock_node *node;
@@ -281,14 +272,17 @@ enum redlock_status redlock_acquire_start(struct redlock_client *client, struct 
 
     if (status != REDLOCK_PENDING)
         return status;
-    if (lock->priv.state == RL_IS_HELD)
+    if (lock->priv.state == RL_HELD)
         return REDLOCK_ALREADY_HELD;
     lock->valid_until_us = 0;
     lock->holder_left_ms = 0;
     if (rl_wants_holder(lock))
         lock->holder[0] = '\0';
     memset(&lock->priv.op, 0, sizeof lock->priv.op);
-    return rl_begin(client, lock, REDLOCK_OP_ACQUIRE, RL_IN_LINE, wait_ms);
+    status = rl_begin(client, lock, REDLOCK_OP_ACQUIRE, wait_ms);
+    if (wait_ms == 0) /* a number of attempts ends it, not a time */
+        lock->priv.until_us = REDLOCK_NEVER;
+    return status;
 }
 
 enum redlock_status redlock_extend_start(struct redlock_client *client, struct redlock_lock *lock)
@@ -297,11 +291,11 @@ enum redlock_status redlock_extend_start(struct redlock_client *client, struct r
 
     if (status != REDLOCK_PENDING)
         return status;
-    if (lock->priv.state != RL_IS_HELD)
+    if (lock->priv.state != RL_HELD)
         return REDLOCK_LOST;
     if (lock->extended >= client->priv.settings.extend_max) /* R10 */
         return REDLOCK_EXTEND_LIMIT;
-    return rl_begin(client, lock, REDLOCK_OP_EXTEND, RL_IN_EXTEND, 0);
+    return rl_begin(client, lock, REDLOCK_OP_EXTEND, 0);
 }
 
 enum redlock_status redlock_auto_extend_start(struct redlock_client *client,
@@ -313,11 +307,11 @@ enum redlock_status redlock_auto_extend_start(struct redlock_client *client,
         return status;
     if (REDLOCK_MINIMAL || extensions < 1 || extensions >= UINT16_MAX)
         return rl_invalid(client, RL_ARG_EXTENSIONS);
-    if (lock->priv.state != RL_IS_HELD)
+    if (lock->priv.state != RL_HELD)
         return REDLOCK_LOST;
     lock->priv.op.slow = 0;
-    status = rl_begin(client, lock, REDLOCK_OP_AUTO_EXTEND, RL_IN_AUTO, 0);
-    lock->priv.op.renewals = (uint16_t)(extensions + 1);
+    status = rl_begin(client, lock, REDLOCK_OP_AUTO_EXTEND, 0);
+    lock->priv.op.renewals = (uint16_t)extensions;
     return status;
 }
 
@@ -329,9 +323,9 @@ enum redlock_status redlock_release_start(struct redlock_client *client, struct 
     if (status != REDLOCK_PENDING)
         return status;
     rl_forget(client, lock); /* in whatever state it is. R11 */
-    lock->valid_until_us = 0;
-    lock->priv.attempt.again = 0;
-    rl_begin(client, lock, REDLOCK_OP_RELEASE, RL_IN_RELEASE, wait_ms);
+    lock->priv.attempt.missing = lock->priv.attempt.postponed = 0;
+    rl_detach(client, lock);
+    rl_begin(client, lock, REDLOCK_OP_RELEASE, wait_ms);
     if (lock->priv.attempt.asked != 0)
         return REDLOCK_PENDING;
     rl_detach(client, lock);
@@ -347,7 +341,7 @@ enum redlock_status redlock_adopt(struct redlock_client *client, struct redlock_
         return status;
     if (REDLOCK_MINIMAL)
         return rl_invalid(client, RL_ARG_MEMBERS);
-    if (lock->priv.state == RL_IS_HELD)
+    if (lock->priv.state == RL_HELD)
         return REDLOCK_ALREADY_HELD;
     if ((lock->members & ~client->priv.all) != 0 || !rl_is_quorum(client, lock->members))
         return rl_invalid(client, RL_ARG_MEMBERS);
@@ -364,9 +358,9 @@ enum redlock_status redlock_adopt(struct redlock_client *client, struct redlock_
     lock->priv.attempt.suspect = client->priv.all & (redlock_mask)~lock->members;
     rl_set(&client->priv.abandoned, lock->priv.attempt.suspect);
     rl_set(&client->priv.unidentified, lock->priv.attempt.suspect);
-    lock->priv.state = RL_IS_HELD;
-    lock->priv.at.started_us = rl_now(client);
-    lock->valid_until_us = lock->priv.at.started_us + remaining_ms * RL_MS_US;
+    lock->priv.started_us = rl_now(client);
+    lock->valid_until_us = lock->priv.started_us + remaining_ms * RL_MS_US;
+    rl_enter(lock, RL_HELD, lock->valid_until_us);
     lock->extended = 0;
     lock->operation = REDLOCK_OP_ACQUIRE;
     return lock->status = REDLOCK_OK;
@@ -428,15 +422,15 @@ static void rl_wake(struct redlock_client *c)
     for (list = RL_WAIT; list <= RL_WAIT_HELD; list++)
         for (lock = rl_first(c, list); lock != NULL; lock = next) {
             next = lock->priv.next;
-            if (rl_past(c, lock->priv.due_us) || (lock->priv.todo & ready))
+            if (rl_past(c, lock->priv.due_us) || (lock->priv.unsent & ready))
                 rl_move(c, lock, RL_TURN);
             else if (wanted == 0)
                 break; /* the others are due later */
         }
     for (lock = wanted != 0 ? rl_first(c, RL_DONE) : NULL; lock != NULL; lock = lock->priv.next)
-        if ((lock->priv.todo & ready) && !rl_past(c, lock->valid_until_us)) {
+        if ((lock->priv.unsent & ready) && !rl_past(c, lock->valid_until_us)) {
             rl_ask_nodes(c, lock); /* it is complete, and was not taken yet. R2 */
-            rl_set(&c->priv.wanted, lock->priv.todo);
+            rl_set(&c->priv.wanted, lock->priv.unsent);
         }
 }
 
@@ -547,7 +541,7 @@ static void rl_owed_due(struct redlock_client *c)
     const struct redlock_owed *owed = c->priv.owed;
 
     for (; owed < c->priv.owed + REDLOCK_OWED_MAX; owed++)
-        if ((owed->todo & ~owed->waits) != 0)
+        if ((owed->unsent & ~owed->unanswered) != 0)
             rl_due(c, owed->due_us);
 }
 

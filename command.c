@@ -180,7 +180,7 @@ static const char *rl_script_of(unsigned command)
         return rl_confirm_script;
     if (REDLOCK_RESTART_GUARD && command == RL_INFO)
         return rl_info_script;
-    return rl_is(command, RL_EXTENDING) ? rl_extend_script : rl_delete_script;
+    return rl_is(command, RL_EXTENDS) ? rl_extend_script : rl_delete_script;
 }
 
 static int rl_has_counter(unsigned command)

@@ -166,13 +166,13 @@ enum rl_command {             /* the first ones are found in the fewest steps */
 
 /* Sets of commands, for rl_is, without those of features that are left out. */
 enum {
-    RL_TAKING = 1 << RL_SET | !REDLOCK_MINIMAL << RL_TAKE | REDLOCK_FENCING << RL_FENCE,
-    RL_CREATING = RL_TAKING | !REDLOCK_MINIMAL << RL_REPAIR, /* harmful when they run late. R8b */
-    RL_EXTENDING = 1 << RL_EXTEND | !REDLOCK_MINIMAL << RL_REPAIR,
-    RL_WRITING = RL_TAKING | RL_EXTENDING | REDLOCK_FENCING << RL_CONFIRM,
+    RL_ACQUIRES = 1 << RL_SET | !REDLOCK_MINIMAL << RL_TAKE | REDLOCK_FENCING << RL_FENCE,
+    RL_CREATES = RL_ACQUIRES | !REDLOCK_MINIMAL << RL_REPAIR, /* harmful when they run late. R8b */
+    RL_EXTENDS = 1 << RL_EXTEND | !REDLOCK_MINIMAL << RL_REPAIR,
+    RL_WRITES = RL_ACQUIRES | RL_EXTENDS | REDLOCK_FENCING << RL_CONFIRM,
     RL_NATIVE = REDLOCK_MINIMAL ? 0 : 1 << RL_DELIFEQ | 1 << RL_DELEX | 1 << RL_EVALSHA,
-    RL_RELEASING = 1 << RL_DELETE | RL_NATIVE,
-    RL_SCRIPTS = (RL_WRITING & ~(1 << RL_SET)) | 1 << RL_DELETE
+    RL_RELEASES = 1 << RL_DELETE | RL_NATIVE,
+    RL_SCRIPTS = (RL_WRITES & ~(1 << RL_SET)) | 1 << RL_DELETE
 };
 
 enum rl_vote {
@@ -274,10 +274,10 @@ static inline int rl_is_up(const struct redlock_node *node)
     return node->state == REDLOCK_NODE_READY || node->state == REDLOCK_NODE_HANDSHAKE;
 }
 
-/* Whether the last connection of a node that is connecting again failed: only then a pause came before. R5 */
+/* Whether a pause came before the present connection, and no lock has had a reply since: the node may hang. R5 */
 static inline int rl_is_failing(const struct redlock_node *node)
 {
-    return node->priv.pause_ms > 1;
+    return node->priv.pause_ms > 0;
 }
 
 /* All nodes that are up. */
@@ -353,28 +353,48 @@ REDLOCK_PRIVATE void rl_node_tick(struct redlock_client *c, struct redlock_node 
 
 /* ---- Votes (redlock.c) ---------------------------------------------------------------------------------- */
 
-/* The states of a lock, and how it goes from one to the next:
-
-       IDLE -- acquire --> LINE --> ASK --> HELD -- extend --> EXTEND --> HELD
-        ^                   ^        |\      ^ |`-- auto-extend --> AUTO <-> EXTEND
-        |                   |        | CONFIRM `-- release --> RELEASE --> ROLLBACK --> IDLE
-        |                   |        v failed, cancelled
-        |                   `---- ROLLBACK
-        `-- failed, cancelled -------'
-
-   A loss, in EXTEND or AUTO, ends by way of ROLLBACK too. LINE begins with the pause before a retry, and ends when
-   the wait is over, or cancelled. */
+/* The states of a lock, in the order of its life. rl_step in redlock.c has all transitions. */
 enum rl_state {
-    RL_IS_IDLE,
-    RL_IS_HELD,
-    RL_IN_LINE,
-    RL_IN_ASK,
-    RL_IN_CONFIRM,
-    RL_IN_EXTEND,
-    RL_IN_ROLLBACK,
-    RL_IN_RELEASE,
-    RL_IN_AUTO = RL_IS_HELD /* and the operation is in progress */
+    RL_IDLE,         /* not held; an operation may begin with the next tick */
+    RL_IN_LINE,      /* an acquire waits for connections, and for room in the queues */
+    RL_ASKING,       /* an attempt: the nodes are asked for the lock */
+    RL_AGREEING,     /* the nodes are asked to agree on the fencing token. R16 */
+    RL_ROLLING_BACK, /* nodes may have a key that is to be deleted */
+    RL_PAUSING,      /* before the next attempt */
+    RL_HELD,         /* or expired, but not released; an operation may begin with the next tick */
+    RL_RENEWING,     /* held, until the next automatic extension is due. R10 */
+    RL_EXTENDING,    /* held; the nodes are asked for more time */
+    RL_RELEASING     /* the nodes are asked to delete the key, and their replies are waited for */
 };
+
+/* Which states may follow. IDLE may follow each: by a release, which begins there, or the end of the client. */
+static inline int rl_may_follow(enum rl_state from, enum rl_state to)
+{
+    static const uint16_t after[] = {
+        1 << RL_IN_LINE | 1 << RL_RELEASING | 1 << RL_HELD,     /* IDLE; HELD by redlock_adopt */
+        1 << RL_ASKING,                                         /* IN_LINE */
+        1 << RL_AGREEING | 1 << RL_HELD | 1 << RL_ROLLING_BACK, /* ASKING */
+        1 << RL_AGREEING | 1 << RL_HELD | 1 << RL_ROLLING_BACK, /* AGREEING */
+        1 << RL_PAUSING,                                        /* ROLLING_BACK */
+        1 << RL_IN_LINE,                                        /* PAUSING */
+        1 << RL_HELD | 1 << RL_RENEWING | 1 << RL_EXTENDING | 1 << RL_ROLLING_BACK, /* HELD */
+        1 << RL_HELD | 1 << RL_EXTENDING | 1 << RL_ROLLING_BACK,                    /* RENEWING */
+        1 << RL_HELD | 1 << RL_RENEWING | 1 << RL_ROLLING_BACK,                     /* EXTENDING */
+        1 << RL_ROLLING_BACK,                                                       /* RELEASING */
+    };
+
+    return to == RL_IDLE || (after[from] >> to & 1) != 0;
+}
+
+/* The tests stop where a condition is false. */
+#ifndef RL_ASSERT
+#define RL_ASSERT(condition) ((void)sizeof(condition))
+#endif
+
+static inline int rl_is_held(const struct redlock_lock *lock)
+{
+    return lock->priv.state == RL_HELD || (!REDLOCK_MINIMAL && lock->priv.state == RL_RENEWING);
+}
 
 /* Lists that a lock may stand in. LINE: to begin an attempt when it can. TURN: to be stepped in this tick.
    WAIT: for a reply, for a node, or for its time. WAIT_HELD: the same, for a held lock. DONE: for
@@ -393,10 +413,10 @@ static inline struct redlock_lock *rl_first(struct redlock_client *c, unsigned l
     return rl_list(c, list)->first;
 }
 
-/* Whether a lock in state HELD is extended automatically: state AUTO. */
+/* Whether the operation, in progress or not, is an automatic extension. */
 static inline int rl_is_auto(const struct redlock_lock *lock)
 {
-    return !REDLOCK_MINIMAL && lock->status == REDLOCK_PENDING;
+    return !REDLOCK_MINIMAL && lock->operation == REDLOCK_OP_AUTO_EXTEND;
 }
 
 /* Whether others had the lock when the last attempt failed. */
@@ -431,12 +451,17 @@ REDLOCK_PRIVATE void rl_connect_due(struct redlock_client *c, unsigned nodes);
 
 /* ---- Locks (redlock.c) ------------------------------------------------------------------------------ */
 
-/* Starts an operation: the next tick begins with `state`. */
+/* Starts an operation of a lock that is IDLE or HELD: the next tick begins it. An earlier operation that has completed, but
+   was not returned yet, is not returned any more. */
 REDLOCK_PRIVATE enum redlock_status rl_begin(struct redlock_client *c, struct redlock_lock *lock,
-                                             enum redlock_operation operation, unsigned state,
-                                             uint32_t wait_ms);
+                                             enum redlock_operation operation, uint32_t wait_ms);
 
-REDLOCK_PRIVATE void rl_enter(struct redlock_lock *lock, unsigned state);
+/* Assigns the state of a lock; no other function does. The lock is stepped at due_us, or before when something happens
+   to it. */
+REDLOCK_PRIVATE void rl_enter(struct redlock_lock *lock, enum rl_state state, uint64_t due_us);
+
+/* The lock is not held, and its memory is the caller's again. */
+REDLOCK_PRIVATE void rl_detach(struct redlock_client *c, struct redlock_lock *lock);
 
 /* Moves a lock to the list for what it waits for. A complete one waits only if it is held and the command must
    still be sent to some node. R2 */

@@ -245,7 +245,7 @@ static void rl_hand_over(struct redlock_request *request, void *new_owner, unsig
     unsigned command = request->command & RL_COMMAND;
 
     if (role == RL_LATE || role == RL_STALE) {
-        if (rl_is(command, RL_CREATING))
+        if (rl_is(command, RL_CREATES))
             new_owner = request->owner;
         else if (command != RL_EXTEND)
             new_owner = NULL;
@@ -298,20 +298,20 @@ static void rl_out_sent(struct redlock_client *c, unsigned bit)
     c->priv.out.used = c->priv.out.runs = c->priv.jammed = 0;
 }
 
-/* Disconnects. A node that had been useful may be connected again at once, if all that is wrong is that the connection was
-   lost: servers close idle connections. Any other waits out a pause. R5 */
+/* Disconnects. If all that is wrong is that the connection was lost, a node that `reconnect` marks
+   may be connected again at once: servers close idle connections. Any other waits out a pause. R5 */
 static void rl_node_broke(struct redlock_client *c, struct redlock_node *node, enum rl_error error)
 {
     unsigned bit = node->priv.bit;
 
     if (error != RL_CONNECTION_LOST)
-        node->priv.useful = 0;
+        node->priv.reconnect = 0;
     rl_set_error(node, error);
     c->priv.io->shut(c->priv.io->context, node);
     rl_out_sent(c, bit);
     rl_clear(&c->priv.full, bit);
     memset(&node->priv.reader, 0, sizeof node->priv.reader);
-    rl_set_state(c, node, node->priv.useful ? REDLOCK_NODE_IDLE : REDLOCK_NODE_DOWN);
+    rl_set_state(c, node, node->priv.reconnect ? REDLOCK_NODE_IDLE : REDLOCK_NODE_DOWN);
     rl_set(&c->priv.broke, bit);
     node->priv.replied = node->priv.timed = node->priv.sampled = 0;
 }
@@ -441,9 +441,6 @@ REDLOCK_PRIVATE redlock_mask rl_send(struct redlock_client *c, void *from, unsig
 
 /* ---- Connecting --------------------------------------------------------------------------------- */
 
-/* Whether SELECT is sent for database 0, too, if there is no password. */
-enum { RL_SELECTS = !REDLOCK_NOTIFICATION || !(REDLOCK_NOTIFICATION || REDLOCK_RESTART_GUARD) };
-
 /* Whether the handshake of this node contains this command. AUTH goes behind HELLO without waiting for the reply, and
    logs in where HELLO is refused. A handshake is never empty, because a hung server accepts connections, and does not
    end with HELLO, because a server that refuses it may close the connection. R5, R12 */
@@ -460,8 +457,8 @@ static int rl_handshake_has(const struct redlock_node *node, unsigned command)
     case RL_AUTH_USER:
         return secret && command == rl_auth(node);
     case RL_SELECT:
-        return node->database > 0 || (RL_SELECTS && !secret);
-    case RL_TRACK:
+        return node->database > 0 || (!REDLOCK_NOTIFICATION && !secret);
+    case RL_TRACK: /* NOLINTNEXTLINE(bugprone-branch-clone): these are two switches */
         return REDLOCK_NOTIFICATION;
     default: /* RL_INFO */
         return REDLOCK_RESTART_GUARD;
@@ -520,7 +517,7 @@ REDLOCK_PRIVATE void rl_node_want(struct redlock_client *c, struct redlock_node 
     }
     if (node->priv.count > 0)
         return; /* the locks have not taken the replies yet */
-    node->priv.useful = node->priv.denied = node->priv.role_next = 0;
+    node->priv.reconnect = node->priv.denied = node->priv.role_next = 0;
     node->priv.pause_us = 0; /* it is over: when this connection breaks there may be none */
     node->priv.handshake = RL_HELLO;
     node->priv.resp2 = 0; /* it may have HELLO by now */
@@ -709,8 +706,8 @@ static enum rl_vote rl_main_replied(struct redlock_client *c, struct redlock_nod
 
     if (vote == RL_NONSENSE)
         return vote;
-    node->priv.useful = 1;
-    node->priv.pause_ms = 0;
+    node->priv.reconnect = 1;
+    node->priv.pause_ms = node->priv.spared = 0;
     if (rl_is(command, RL_NATIVE)) {
         if (item->kind == RESP_ERROR) /* the server does not know it: the next one is tried. R11 */
             node->priv.native = (uint8_t)(command + 1);
@@ -719,7 +716,7 @@ static enum rl_vote rl_main_replied(struct redlock_client *c, struct redlock_nod
     }
     if (item->kind == RESP_ERROR)
         rl_set_server_error(node, RL_REPLIED, item);
-    else if (rl_is(command, RL_WRITING) && rl_may_vote(c, node))
+    else if (rl_is(command, RL_WRITES) && rl_may_vote(c, node))
         node->error[0] = '\0'; /* a release does not prove that an earlier error is gone */
     return vote;
 }
@@ -821,7 +818,7 @@ static int rl_next_unanswered(struct redlock_client *c, struct redlock_node *nod
         rl_pop(node);
         if (reply->owner == NULL)
             continue;
-        if (rl_is(reply->command, RL_CREATING))
+        if (rl_is(reply->command, RL_CREATES))
             rl_note_abandoned(c, node);
         return 1;
     }
@@ -908,10 +905,9 @@ REDLOCK_PRIVATE uint64_t rl_node_stall_us(const struct redlock_client *c,
 static void rl_make_ready(struct redlock_client *c, struct redlock_node *node)
 {
     rl_set_state(c, node, REDLOCK_NODE_READY);
-    if (node->priv.pause_ms == 0) {
-        /* if it breaks now it is connected at once, but once only. R5 */
-        node->priv.useful = 1;
-        node->priv.pause_ms = 1;
+    if (!rl_is_failing(node) && !node->priv.spared) {
+        node->priv.reconnect = 1;
+        node->priv.spared = 1;
     }
     if (REDLOCK_NOTIFICATION && rl_is_resp2(node)) {
         node->priv.denied = 0;

@@ -98,28 +98,24 @@ REDLOCK_PRIVATE void rl_schedule(struct redlock_client *c, struct redlock_lock *
 /* ---- What replies tell besides votes ------------------------------------------------------------- */
 
 /* Node i has replied the token of the holder. Of the holder with most nodes, as far as that is known, copies as much as
-   there is room for. Only a rollback and a release have such replies: else T1 stands where the holders are noted. */
+   there is room for. */
 static void rl_note_holder(struct redlock_lock *lock, unsigned i, const struct resp_item *item)
 {
     size_t size = item->text_used < lock->holder_size ? item->text_used : lock->holder_size - 1U;
     uint16_t token = (uint16_t)(rl_hash(item, RESP_TEXT_MAX) | 1);
     unsigned j, same = 0;
 
-    if (lock->priv.state != RL_IN_ROLLBACK && lock->priv.state != RL_IN_RELEASE)
-        return;
     for (j = 0; j < REDLOCK_NODES_MAX; j++) {
-        if (lock->priv.round.holding == 0) /* T1 stands there */
-            lock->priv.at.holder.on[j] = 0;
         if (j == i)
-            lock->priv.at.holder.on[j] = token;
-        same += lock->priv.at.holder.on[j] == token;
+            lock->priv.round.holder.on[j] = token;
+        same += lock->priv.round.holder.on[j] == token;
     }
     if (same < lock->priv.round.holding)
         return;
     lock->priv.round.holding = (uint8_t)same;
-    if (lock->priv.at.holder.named != token) /* when this one expires is not known yet */
+    if (lock->priv.round.holder.named != token) /* when this one expires is not known yet */
         lock->holder_left_ms = 0;
-    lock->priv.at.holder.named = token;
+    lock->priv.round.holder.named = token;
     if (!rl_wants_holder(lock))
         return;
     memcpy(lock->holder, item->text, size);
@@ -130,7 +126,7 @@ static void rl_note_holder(struct redlock_lock *lock, unsigned i, const struct r
 static void rl_note_pttl(struct redlock_lock *lock, unsigned i, int64_t left_ms)
 {
     if (left_ms < -1 || lock->priv.round.holding == 0 ||
-        lock->priv.at.holder.on[i] != lock->priv.at.holder.named)
+        lock->priv.round.holder.on[i] != lock->priv.round.holder.named)
         return;
     lock->holder_left_ms = left_ms < 0 || left_ms > UINT32_MAX ? UINT32_MAX : (uint32_t)left_ms;
 }
@@ -166,7 +162,7 @@ static int rl_may_be_free(const struct redlock_client *c, const struct redlock_l
 /* Whether the lock may have been refused, and will retry. R7 */
 static int rl_waits_for_a_holder(const struct redlock_lock *lock)
 {
-    return lock->priv.state == RL_IN_ROLLBACK || lock->priv.state == RL_IN_LINE;
+    return lock->priv.state == RL_ROLLING_BACK || lock->priv.state == RL_PAUSING;
 }
 
 /* Nodes report that the lock with this key may be free; only its first `known` bytes are known. If they are a
@@ -192,7 +188,7 @@ static void rl_notify(struct redlock_client *c, unsigned nodes, const void *key,
             rl_set(&lock->priv.attempt.free, nodes);
             if (notified != NULL) {
                 lock->priv.attempt.free = 0;
-            } else if (lock->priv.state == RL_IN_LINE && rl_may_be_free(c, lock)) {
+            } else if (lock->priv.state == RL_PAUSING && rl_may_be_free(c, lock)) {
                 notified = rl_extra_keys(lock) == 0 ? lock : NULL;
                 rl_schedule(c, lock);
             }
@@ -218,10 +214,9 @@ static void rl_notify_own(struct redlock_client *c, const struct redlock_lock *l
    of members is lost, and not repaired. */
 static int rl_repairs(const struct redlock_client *c, const struct redlock_lock *lock, unsigned bit)
 {
-    unsigned unanswered = rl_suspects(c, lock);
-
     return !REDLOCK_MINIMAL && !rl_past(c, lock->valid_until_us) &&
-           rl_is_quorum(c, lock->members) && (lock->priv.attempt.again & ~unanswered & bit) != 0;
+           rl_is_quorum(c, lock->members) &&
+           (lock->priv.attempt.missing & ~rl_suspects(c, lock) & bit) != 0;
 }
 
 /* What the reply says about the key on that node. Where an extension did not find the key, it is repaired: in the
@@ -229,18 +224,19 @@ static int rl_repairs(const struct redlock_client *c, const struct redlock_lock 
 static void rl_learn_of_key(const struct redlock_client *c, struct redlock_lock *lock, unsigned bit,
                             const struct rl_reply *reply)
 {
-    rl_clear(&lock->priv.attempt.again, bit);
-    if (reply->vote == RL_NO && rl_is(reply->command, RL_EXTENDING)) {
+    rl_clear(&lock->priv.attempt.missing, bit);
+    rl_clear(&lock->priv.attempt.postponed, bit);
+    if (reply->vote == RL_NO && rl_is(reply->command, RL_EXTENDS)) {
         rl_clear(&lock->members, bit); /* its key is gone: this vote may explain a loss */
         rl_clear(&lock->priv.attempt.late, bit);
         rl_set(&lock->refused, bit);
-        if (reply->command == RL_EXTEND && !(lock->priv.attempt.open & bit)) {
-            rl_set(&lock->priv.attempt.again, bit);
-            if (!(lock->priv.waits & bit) && rl_repairs(c, lock, bit))
-                rl_set(&lock->priv.todo, bit);
+        if (reply->command == RL_EXTEND && !(lock->priv.attempt.creating & bit)) {
+            rl_set(&lock->priv.attempt.missing, bit);
+            if (!(lock->priv.unanswered & bit) && rl_repairs(c, lock, bit))
+                rl_set(&lock->priv.unsent, bit);
         }
     } else if ((reply->vote == RL_YES || reply->vote == RL_REPAIRED) &&
-               !rl_is(reply->command, RL_CREATING)) {
+               !rl_is(reply->command, RL_CREATES)) {
         rl_clear(&lock->priv.attempt.suspect, bit); /* our token is there: it has run */
     }
 }
@@ -272,9 +268,9 @@ static void rl_count_vote(struct redlock_lock *lock, const struct redlock_node *
         rl_set(&lock->failed, bit);
         if (vote == RL_DENIED)
             rl_set(&lock->priv.round.denied, bit);
-        else if (rl_is(reply->command, RL_RELEASING))
-            rl_set(&lock->priv.attempt.again, bit);
-    } else if (state == RL_IN_ROLLBACK) {
+        else if (rl_is(reply->command, RL_RELEASES))
+            rl_set(&lock->priv.attempt.postponed, bit);
+    } else if (state == RL_ROLLING_BACK) {
         if (item->kind == RESP_INTEGER)
             rl_note_free(lock, bit);
     } else if (vote == RL_NO) {
@@ -282,9 +278,9 @@ static void rl_count_vote(struct redlock_lock *lock, const struct redlock_node *
         rl_clear(&lock->granted, bit);
     } else {
         rl_clear(&lock->refused, bit);
-        if (state == RL_IN_ASK || state == RL_IN_CONFIRM)
+        if (state == RL_ASKING || state == RL_AGREEING)
             rl_count_agreement(lock, bit, (uint64_t)item->integer);
-        if (vote != RL_REPAIRED || state == RL_IS_HELD) /* else it proves nothing of the past. R9 */
+        if (vote != RL_REPAIRED || rl_is_held(lock)) /* else it proves nothing of the past. R9 */
             rl_set(&lock->granted, bit);
     }
 }
@@ -293,8 +289,8 @@ static void rl_count_vote(struct redlock_lock *lock, const struct redlock_node *
 static void rl_count_late(struct redlock_lock *lock, unsigned bit, const struct rl_reply *reply)
 {
     if (reply->role == RL_STALE) {
-        if (lock->priv.state == RL_IN_EXTEND && rl_is(reply->command, RL_CREATING))
-            rl_clear(&lock->priv.todo, bit); /* its key is younger than this round. R9 */
+        if (lock->priv.state == RL_EXTENDING && rl_is(reply->command, RL_CREATES))
+            rl_clear(&lock->priv.unsent, bit); /* its key is younger than this round. R9 */
     } else if (reply->vote == RL_YES) {
         rl_set(&lock->priv.attempt.late, bit);
     }
@@ -303,9 +299,9 @@ static void rl_count_late(struct redlock_lock *lock, unsigned bit, const struct 
 /* A node has replied to a repeated release. R4 */
 static void rl_owed_replied(struct redlock_owed *owed, unsigned bit, const struct rl_reply *reply)
 {
-    rl_clear(&owed->waits, bit);
+    rl_clear(&owed->unanswered, bit);
     if (reply->vote == RL_YES || reply->vote == RL_NO || reply->vote == RL_DENIED)
-        rl_clear(&owed->todo, bit);
+        rl_clear(&owed->unsent, bit);
 }
 
 /* The vote will not come. The command is sent a second time, unless it acquires. R1 */
@@ -313,11 +309,11 @@ static void rl_unanswered(const struct redlock_node *node, struct redlock_lock *
 {
     unsigned bit = node->priv.bit;
 
-    if (lock->priv.state != RL_IN_ASK && node->priv.useful && !(lock->priv.round.broken & bit))
-        rl_set(&lock->priv.todo, bit);
+    if (lock->priv.state != RL_ASKING && node->priv.reconnect && !(lock->priv.round.broken & bit))
+        rl_set(&lock->priv.unsent, bit);
     else
         rl_set(&lock->failed, bit);
-    if (node->priv.useful)
+    if (node->priv.reconnect)
         rl_set(&lock->priv.round.broken, bit);
 }
 
@@ -348,12 +344,12 @@ static inline void rl_replied(struct redlock_client *c, struct redlock_node *nod
             reply->vote = RL_REPAIRED;
     }
     if (reply->role == RL_VOTER) {
-        rl_clear(&lock->priv.waits, bit);
-        if (rl_is(reply->command, RL_EXTENDING) && lock->priv.state != RL_IN_EXTEND)
+        rl_clear(&lock->priv.unanswered, bit);
+        if (rl_is(reply->command, RL_EXTENDS) && lock->priv.state != RL_EXTENDING)
             reply->role = RL_LATE; /* its round has succeeded */
     }
-    if (rl_is(reply->command, RL_CREATING)) {
-        rl_clear(&lock->priv.attempt.open, bit);
+    if (rl_is(reply->command, RL_CREATES)) {
+        rl_clear(&lock->priv.attempt.creating, bit);
         if (reply->vote == RL_UNANSWERED)
             rl_set(&lock->priv.attempt.suspect, bit);
     } else if (reply->role != RL_VOTER) {
@@ -365,7 +361,7 @@ static inline void rl_replied(struct redlock_client *c, struct redlock_node *nod
         rl_unanswered(node, lock);
     } else {
         rl_learn_of_key(c, lock, bit, reply);
-        if (reply->role == RL_VOTER || lock->priv.state == RL_IS_HELD)
+        if (reply->role == RL_VOTER || rl_is_held(lock))
             rl_count_vote(lock, node, reply);
         if (reply->role != RL_VOTER)
             rl_count_late(lock, bit, reply);
@@ -376,8 +372,8 @@ static inline void rl_replied(struct redlock_client *c, struct redlock_node *nod
 /* Whether the lock gathers votes that count only while their connection lasts. */
 static int rl_in_round(const struct redlock_lock *lock)
 {
-    return lock->priv.state == RL_IN_ASK || lock->priv.state == RL_IN_CONFIRM ||
-           lock->priv.state == RL_IN_EXTEND;
+    return lock->priv.state == RL_ASKING || lock->priv.state == RL_AGREEING ||
+           lock->priv.state == RL_EXTENDING;
 }
 
 /* The connection to a node broke. A server that restarts empty has lost what it granted, and may be
@@ -396,7 +392,7 @@ static void rl_void_votes(struct redlock_client *c, const struct redlock_node *n
                 rl_clear(&lock->granted, bit);
                 rl_clear(&lock->priv.round.agreed, bit);
                 rl_unanswered(node, lock);
-            } else if (!(lock->priv.todo & bit)) {
+            } else if (!(lock->priv.unsent & bit)) {
                 continue;
             }
             rl_schedule(c, lock);
@@ -429,22 +425,22 @@ REDLOCK_PRIVATE void rl_tell_broken(struct redlock_client *c)
    A node owes the reply to one earlier extension at most: the reply to a later one says nothing more of the key. */
 static void rl_end_round(struct redlock_client *c, struct redlock_lock *lock, enum rl_role role)
 {
-    unsigned behind = lock->priv.waits & lock->priv.attempt.behind;
+    unsigned behind = lock->priv.unanswered & lock->priv.attempt.behind;
 
     rl_redirect(c, lock, behind, NULL, role);
     rl_set(&lock->priv.attempt.behind,
-           rl_redirect(c, lock, lock->priv.waits & ~behind, lock, role));
-    lock->priv.waits = 0;
+           rl_redirect(c, lock, lock->priv.unanswered & ~behind, lock, role));
+    lock->priv.unanswered = 0;
 }
 
 REDLOCK_PRIVATE void rl_forget(struct redlock_client *c, struct redlock_lock *lock)
 {
     if (rl_wants_holder(lock)) /* nodes that have voted may owe the reply to PTTL */
-        lock->priv.waits = c->priv.all;
-    rl_redirect(c, lock, lock->priv.waits, NULL, RL_NOBODY);
-    rl_redirect(c, lock, lock->priv.attempt.open, NULL, RL_NOBODY);
+        lock->priv.unanswered = c->priv.all;
+    rl_redirect(c, lock, lock->priv.unanswered, NULL, RL_NOBODY);
+    rl_redirect(c, lock, lock->priv.attempt.creating, NULL, RL_NOBODY);
     rl_redirect(c, lock, lock->priv.attempt.behind, NULL, RL_NOBODY);
-    lock->priv.waits = lock->priv.attempt.open = lock->priv.attempt.behind = 0;
+    lock->priv.unanswered = lock->priv.attempt.creating = lock->priv.attempt.behind = 0;
 }
 
 /* Begins a round: a new command to all nodes, a new count of votes. */
@@ -452,8 +448,8 @@ static void rl_begin_round(struct redlock_client *c, struct redlock_lock *lock)
 {
     rl_end_round(c, lock, RL_LATE); /* those of the round before, which has succeeded */
     lock->priv.attempt.suspect = (redlock_mask)rl_suspects(c, lock);
-    lock->priv.at.started_us = c->priv.now_us;
-    lock->priv.todo = c->priv.all;
+    lock->priv.started_us = c->priv.now_us;
+    lock->priv.unsent = c->priv.all;
     memset(&lock->priv.round, 0, sizeof lock->priv.round);
     lock->granted = lock->refused = lock->failed = 0;
 }
@@ -471,17 +467,18 @@ static unsigned rl_command_for(const struct redlock_client *c, const struct redl
                                const struct redlock_lock *lock, unsigned bit)
 {
     switch (lock->priv.state) {
-    case RL_IN_ASK:
+    case RL_ASKING:
         return rl_acquiring_command(lock);
-    case RL_IN_CONFIRM:
+    case RL_AGREEING:
         return RL_CONFIRM;
-    case RL_IS_HELD:
+    case RL_HELD:
+    case RL_RENEWING:
         if (!(lock->priv.attempt.asked & bit))
             return rl_acquiring_command(lock);
         /* fall through */
-    case RL_IN_EXTEND:
+    case RL_EXTENDING:
         return rl_repairs(c, lock, bit) ? RL_REPAIR : RL_EXTEND;
-    case RL_IN_ROLLBACK:
+    case RL_ROLLING_BACK:
         return RL_DELETE | (rl_notifies(node) ? RL_WITH_CACHING : 0U) |
                (rl_wants_holder(lock) ? RL_WITH_PTTL : 0U);
     default:
@@ -517,19 +514,19 @@ static void rl_send_order(struct redlock_client *c, struct redlock_lock *lock, u
     unsigned command = order & RL_ORDER_COMMAND, role = order / RL_ORDER_ROLE & 7;
     redlock_mask sent = rl_send(c, lock, nodes, command, role);
 
-    rl_clear(&lock->priv.todo, sent);
-    if (lock->priv.state != RL_IN_ROLLBACK) /* the caller sees who failed before */
+    rl_clear(&lock->priv.unsent, sent);
+    if (lock->priv.state != RL_ROLLING_BACK) /* the caller sees who failed before */
         rl_clear(&lock->failed, sent);
     if (order & RL_ORDER_MUTE) {
         rl_set(&lock->priv.attempt.mute, sent);
         rl_set(&lock->failed, sent);
     }
     if (role == RL_VOTER || role == RL_YOUNG)
-        rl_set(&lock->priv.waits, sent);
-    if (rl_is(command & RL_COMMAND, RL_CREATING)) {
+        rl_set(&lock->priv.unanswered, sent);
+    if (rl_is(command & RL_COMMAND, RL_CREATES)) {
         rl_set(&lock->priv.attempt.asked, sent);
-        rl_set(&lock->priv.attempt.open, sent);
-        rl_clear(&lock->priv.attempt.again, sent);
+        rl_set(&lock->priv.attempt.creating, sent);
+        rl_clear(&lock->priv.attempt.missing, sent);
     }
     if (!REDLOCK_MINIMAL && (command & RL_COMMAND) == RL_DELETE)
         rl_try_native(c, lock, sent);
@@ -541,10 +538,10 @@ static void rl_mark_away(struct redlock_lock *lock, const struct redlock_node *n
 {
     unsigned state = lock->priv.state;
 
-    if (node->state != REDLOCK_NODE_DOWN && !(state == RL_IN_ASK && rl_is_failing(node)))
+    if (node->state != REDLOCK_NODE_DOWN && !(state == RL_ASKING && rl_is_failing(node)))
         return;
-    if (state == RL_IN_ROLLBACK)
-        rl_clear(&lock->priv.todo, bit);
+    if (state == RL_ROLLING_BACK)
+        rl_clear(&lock->priv.unsent, bit);
     else
         rl_set(&lock->failed, bit);
     if (node->priv.denied)
@@ -569,7 +566,8 @@ REDLOCK_PRIVATE void rl_connect_due(struct redlock_client *c, unsigned nodes)
 static int rl_may_be_young(const struct redlock_client *c, const struct redlock_lock *lock,
                            unsigned bit)
 {
-    return (bit & ~(unsigned)lock->members & (lock->priv.attempt.open | rl_suspects(c, lock))) != 0;
+    return (bit & ~(unsigned)lock->members &
+            (lock->priv.attempt.creating | rl_suspects(c, lock))) != 0;
 }
 
 static void rl_quarantine(struct redlock_node *node)
@@ -584,12 +582,12 @@ static unsigned rl_order_for(const struct redlock_client *c, struct redlock_node
 {
     unsigned command = rl_command_for(c, node, lock, bit), role = RL_VOTER;
     unsigned mute =
-        rl_is(command & RL_COMMAND, RL_WRITING) && !rl_may_vote(c, node) ? RL_ORDER_MUTE : 0;
+        rl_is(command & RL_COMMAND, RL_WRITES) && !rl_may_vote(c, node) ? RL_ORDER_MUTE : 0;
 
     if (mute)
         rl_quarantine(node);
-    if (mute || lock->priv.state == RL_IS_HELD)
-        role = rl_is(command, RL_CREATING) ? RL_STALE : RL_NOBODY;
+    if (mute || rl_is_held(lock))
+        role = rl_is(command, RL_CREATES) ? RL_STALE : RL_NOBODY;
     else if (command == RL_EXTEND && rl_may_be_young(c, lock, bit))
         role = RL_YOUNG;
     return command | role * RL_ORDER_ROLE | mute;
@@ -599,9 +597,9 @@ static unsigned rl_order_for(const struct redlock_client *c, struct redlock_node
    that it is for. R2 */
 REDLOCK_PRIVATE void rl_ask_nodes(struct redlock_client *c, struct redlock_lock *lock)
 {
-    unsigned nodes = lock->priv.todo & ~(unsigned)c->priv.full, ready, away;
+    unsigned nodes = lock->priv.unsent & ~(unsigned)c->priv.full, ready, away;
 
-    rl_connect(c, nodes, lock->priv.state == RL_IN_EXTEND ? lock->valid_until_us : 0);
+    rl_connect(c, nodes, lock->priv.state == RL_EXTENDING ? lock->valid_until_us : 0);
     away = nodes & ~(unsigned)c->priv.in[REDLOCK_NODE_READY];
     for (; away != 0; away &= away - 1)
         rl_mark_away(lock, rl_first_node(c, away), rl_first_bit(away));
@@ -643,7 +641,8 @@ static void rl_fail_late(struct redlock_client *c, struct redlock_lock *lock, un
 /* Fails the votes of the nodes whose time is up. Returns when the time of the next node is up. R15 */
 static uint64_t rl_mark_late(struct redlock_client *c, struct redlock_lock *lock)
 {
-    unsigned nodes = (lock->priv.todo | lock->priv.waits) & ~(unsigned)lock->failed, late = 0;
+    unsigned nodes = (lock->priv.unsent | lock->priv.unanswered) & ~(unsigned)lock->failed,
+             late = 0;
     uint64_t longest_us = rl_longest_wait_us(lock), next_us = REDLOCK_NEVER;
 
     for (; nodes != 0; nodes &= nodes - 1) {
@@ -651,7 +650,7 @@ static uint64_t rl_mark_late(struct redlock_client *c, struct redlock_lock *lock
         uint64_t due_us = lock->priv.asked_us + node->priv.timeout_us;
 
         rl_not_after(&due_us, lock->priv.asked_us + longest_us);
-        if (lock->priv.state == RL_IN_EXTEND && lock->priv.asked_us < lock->valid_until_us)
+        if (lock->priv.state == RL_EXTENDING && lock->priv.asked_us < lock->valid_until_us)
             rl_not_after(&due_us, lock->valid_until_us);
         if (rl_past(c, due_us))
             late |= rl_first_bit(nodes);
@@ -662,40 +661,50 @@ static uint64_t rl_mark_late(struct redlock_client *c, struct redlock_lock *lock
     return next_us;
 }
 
-/* ---- Begin and end of an operation ------------------------------------------------------------------- */
+/* ---- States ------------------------------------------------------------------------------------------ */
 
-REDLOCK_PRIVATE void rl_enter(struct redlock_lock *lock, unsigned state)
+/* Assigns the state of a lock; no other function does. The lock is stepped at due_us, or before when something
+   happens to it. */
+REDLOCK_PRIVATE void rl_enter(struct redlock_lock *lock, enum rl_state state, uint64_t due_us)
 {
+    RL_ASSERT(rl_may_follow((enum rl_state)lock->priv.state, state));
     lock->priv.state = (uint8_t)state;
-    lock->priv.due_us = 0; /* not begun */
-}
-
-/* Enters a state that waits for replies to a release: not for each vote, but for as long as the decision of a quorum may
-   take. R15 */
-static void rl_await(const struct redlock_client *c, struct redlock_lock *lock, unsigned state)
-{
-    lock->priv.state = (uint8_t)state;
-    lock->priv.due_us = c->priv.now_us + rl_longest_wait_us(lock);
-    rl_not_after(&lock->priv.due_us, c->priv.now_us + rl_patience_us(c));
+    lock->priv.due_us = due_us;
 }
 
 /* Enters a state that waits for votes: for each node as long as its reply may take. R15 */
-static void rl_await_votes(struct redlock_client *c, struct redlock_lock *lock, unsigned state)
+static void rl_await_votes(struct redlock_client *c, struct redlock_lock *lock, enum rl_state state)
 {
-    lock->priv.state = (uint8_t)state;
     lock->priv.asked_us = c->priv.now_us;
+    rl_enter(lock, state, REDLOCK_NEVER);
     lock->priv.due_us = rl_mark_late(c, lock);
 }
 
-/* The operation is complete. The lock is held if it has a validity, also one that is over. */
+/* Until when replies to a release are waited for: not for each vote, but for as long as the decision of a quorum may
+   take. R15 */
+static uint64_t rl_patient_until(const struct redlock_client *c, const struct redlock_lock *lock)
+{
+    uint64_t until_us = c->priv.now_us + rl_longest_wait_us(lock);
+
+    rl_not_after(&until_us, c->priv.now_us + rl_patience_us(c));
+    return until_us;
+}
+
+/* The lock is not held: it has no validity and no fencing token, which was a proposal or is of the past. R16 */
+static void rl_be_idle(struct redlock_lock *lock)
+{
+    lock->valid_until_us = lock->fencing_token = 0;
+    rl_enter(lock, RL_IDLE, REDLOCK_NEVER);
+}
+
+/* The operation is complete. A lock with a validity, even an expired one, stays HELD until it is released. */
 static void rl_finish(struct redlock_client *c, struct redlock_lock *lock,
                       enum redlock_status status)
 {
-    lock->priv.state = RL_IS_HELD;
-    if (lock->valid_until_us == 0) {
-        lock->priv.state = RL_IS_IDLE;
-        lock->fencing_token = 0; /* a proposal, or of a lock that has ended. R16 */
-    }
+    if (lock->valid_until_us == 0)
+        rl_be_idle(lock);
+    else
+        rl_enter(lock, RL_HELD, lock->valid_until_us);
     lock->status = status;
     rl_move(c, lock, RL_DONE);
     c->priv.tick_again = 1;
@@ -703,33 +712,33 @@ static void rl_finish(struct redlock_client *c, struct redlock_lock *lock,
 
 REDLOCK_PRIVATE void rl_park(struct redlock_client *c, struct redlock_lock *lock)
 {
-    unsigned state = lock->priv.state, where = RL_NOWHERE;
+    unsigned where = RL_NOWHERE;
 
-    if (lock->status == REDLOCK_PENDING) {
-        where = !REDLOCK_MINIMAL && state == RL_IN_AUTO ? RL_WAIT_HELD : RL_WAIT;
-    } else if (state == RL_IS_HELD && lock->priv.todo != 0) {
+    if (rl_is_held(lock) && (lock->status == REDLOCK_PENDING || lock->priv.unsent != 0))
         where = RL_WAIT_HELD;
-        lock->priv.due_us = lock->valid_until_us;
-    }
+    else if (lock->status == REDLOCK_PENDING)
+        where = RL_WAIT;
     if (where != RL_NOWHERE)
-        rl_set(&c->priv.wanted, lock->priv.todo);
+        rl_set(&c->priv.wanted, lock->priv.unsent);
     rl_move(c, lock, where);
 }
 
-/* Starts an operation: the next tick begins with `state`. An earlier operation that has completed, but was
-   not returned yet, is not returned any more. An extension keeps the last votes until its round begins. */
+REDLOCK_PRIVATE void rl_detach(struct redlock_client *c, struct redlock_lock *lock)
+{
+    rl_move(c, lock, RL_NOWHERE);
+    rl_be_idle(lock);
+}
+
 REDLOCK_PRIVATE enum redlock_status rl_begin(struct redlock_client *c, struct redlock_lock *lock,
-                                             enum redlock_operation operation, unsigned state,
-                                             uint32_t wait_ms)
+                                             enum redlock_operation operation, uint32_t wait_ms)
 {
     lock->status = REDLOCK_PENDING;
     lock->operation = (uint8_t)operation;
     if (operation == REDLOCK_OP_ACQUIRE || operation == REDLOCK_OP_RELEASE)
         lock->granted = lock->refused = lock->failed = 0;
     lock->priv.outcome = REDLOCK_PENDING;
-    lock->priv.op.renewals = (uint16_t)(0);
-    lock->priv.until_us = wait_ms * RL_MS_US; /* from now on; the first step reads the clock */
-    rl_enter(lock, state);
+    lock->priv.op.waits = wait_ms > 0;
+    lock->priv.until_us = rl_now(c) + wait_ms * RL_MS_US;
     rl_move(c, lock, RL_TURN);
     return REDLOCK_PENDING;
 }
@@ -757,6 +766,15 @@ REDLOCK_PRIVATE uint64_t rl_connecting_until(const struct redlock_client *c,
     return node->priv.mark_us + wait_ms * RL_MS_US;
 }
 
+/* The lock waits in line for connections, and for room in the queues of a quorum. */
+static void rl_stand_in_line(struct redlock_client *c, struct redlock_lock *lock)
+{
+    lock->priv.in_line_us = c->priv.now_us;
+    rl_enter(lock, RL_IN_LINE, c->priv.now_us + c->priv.settings.stall_ms * RL_MS_US);
+    rl_not_after(&c->priv.line_us, lock->priv.until_us);
+    rl_move(c, lock, RL_LINE);
+}
+
 /* Whether an attempt can begin; connects the nodes for it. It waits for room, and for connections: so a new
    client acquires the lock on all nodes, and connecting uses up none of the validity. Without a quorum the
    attempt begins, and fails, when no connection is under way and each node that denied access was tried
@@ -774,7 +792,7 @@ static int rl_can_begin(struct redlock_client *c, const struct redlock_lock *loc
         if (!rl_past(c, rl_connecting_until(c, node)))
             coming = 1;
         if (node->state == REDLOCK_NODE_DOWN && node->priv.denied &&
-            node->priv.mark_us < lock->priv.at.started_us)
+            node->priv.mark_us < lock->priv.in_line_us)
             untried |= rl_first_bit(away);
     }
     reachable = rl_is_quorum(c, ready);
@@ -782,6 +800,21 @@ static int rl_can_begin(struct redlock_client *c, const struct redlock_lock *loc
         !rl_past(c, reachable ? lock->priv.until_us : lock->priv.due_us))
         return 0;
     return !reachable || (!c->priv.jammed && rl_is_quorum(c, ready & ~(unsigned)c->priv.full));
+}
+
+/* When a lock in line gives up: when wait_ms has passed, but without a ready quorum not before stall_ms, as with
+   wait_ms 0. R6 */
+static uint64_t rl_line_until(const struct redlock_client *c, const struct redlock_lock *lock)
+{
+    return rl_quorum_is_ready(c) || lock->priv.until_us > lock->priv.due_us ? lock->priv.until_us
+                                                                            : lock->priv.due_us;
+}
+
+/* The lock could not begin a last attempt. The nodes that kept it in line get the error. */
+static void rl_leave_line(struct redlock_client *c, struct redlock_lock *lock)
+{
+    rl_set_late_errors(c, c->priv.full | (c->priv.all & ~(unsigned)c->priv.in[REDLOCK_NODE_READY]));
+    rl_finish(c, lock, rl_others_had_it(lock) ? REDLOCK_TIMEOUT : REDLOCK_UNREACHABLE);
 }
 
 /* A wall clock from here on (the year 2112) is broken and is not proposed: one such client would use up
@@ -796,14 +829,12 @@ static void rl_propose(const struct redlock_io *io, struct redlock_lock *lock)
     lock->fencing_token = wall_us < RL_WALL_MAX_US ? wall_us : 0;
 }
 
-/* Draws the token and begins an attempt, if one can begin. Returns whether the lock has left the line. */
-static int rl_try_begin(struct redlock_client *c, struct redlock_lock *lock)
+/* Draws the token and begins an attempt. The clock was read before anything is queued: this is T1. R1 */
+static void rl_begin_attempt(struct redlock_client *c, struct redlock_lock *lock)
 {
-    if (!rl_can_begin(c, lock))
-        return 0;
     if (!lock->token_is_label && rl_random(c, lock->token, sizeof lock->token) != 0) {
         rl_finish(c, lock, REDLOCK_NO_ENTROPY);
-        return 1;
+        return;
     }
     if (lock->priv.op.attempts < UINT8_MAX)
         lock->priv.op.attempts++;
@@ -811,32 +842,31 @@ static int rl_try_begin(struct redlock_client *c, struct redlock_lock *lock)
     memset(&lock->priv.attempt, 0, sizeof lock->priv.attempt);
     lock->members = 0;
     rl_propose(c->priv.io, lock);
-    rl_begin_round(c, lock); /* R1: the clock was read before anything was queued */
-    rl_await_votes(c, lock, RL_IN_ASK);
+    rl_begin_round(c, lock);
+    rl_await_votes(c, lock, RL_ASKING);
     rl_move(c, lock, RL_TURN);
-    return 1;
 }
 
 /* Ends an attempt that failed or was cancelled, or a lock that is lost: its keys on some nodes would keep other
-   clients out. PENDING: the replies say why it failed. Without members no later release reports that the lock
-   was held until now. R4 */
+   clients out. PENDING: the replies say why it failed. There are no members any more, so that no later release
+   reports that the lock was held until now. R4 */
 static void rl_roll_back(struct redlock_client *c, struct redlock_lock *lock,
                          enum redlock_status outcome)
 {
     rl_forget(c, lock);
     lock->valid_until_us = 0;
-    lock->members = lock->priv.attempt.again = 0;
+    lock->members = lock->priv.attempt.missing = lock->priv.attempt.postponed = 0;
     c->priv.waiting = 1;
-    lock->priv.todo = lock->priv.attempt.asked;
+    lock->priv.unsent = lock->priv.attempt.asked;
     lock->holder_left_ms = 0;
     lock->priv.outcome = (int8_t)outcome;
-    rl_await(c, lock, RL_IN_ROLLBACK);
+    rl_enter(lock, RL_ROLLING_BACK, rl_patient_until(c, lock));
 }
 
 /* Nodes that were not sent the lock yet are sent it while it is held. R2 */
 static void rl_ask_the_rest(const struct redlock_client *c, struct redlock_lock *lock)
 {
-    lock->priv.todo = c->priv.all & (redlock_mask)~lock->priv.attempt.asked;
+    lock->priv.unsent = c->priv.all & (redlock_mask)~lock->priv.attempt.asked;
 }
 
 /* A quorum has granted or confirmed the lock: its validity, counted from T1 and never shortened, and its members.
@@ -844,7 +874,7 @@ static void rl_ask_the_rest(const struct redlock_client *c, struct redlock_lock 
 static int rl_prolong(struct redlock_client *c, struct redlock_lock *lock)
 {
     uint64_t until_us =
-        lock->priv.at.started_us + lock->ttl_ms * RL_MS_US - rl_drift_us(c, lock->ttl_ms);
+        lock->priv.started_us + lock->ttl_ms * RL_MS_US - rl_drift_us(c, lock->ttl_ms);
 
     if (rl_past(c, until_us))
         return 0;
@@ -866,12 +896,12 @@ static void rl_hold(struct redlock_client *c, struct redlock_lock *lock)
     rl_end_round(c, lock, RL_LATE);
     lock->extended = 0;
     rl_ask_the_rest(c, lock);
-    rl_set(&c->priv.wanted, lock->priv.todo);
+    rl_set(&c->priv.wanted, lock->priv.unsent);
     rl_finish(c, lock, REDLOCK_OK);
 }
 
 /* Proposes the largest counter to all nodes. R16 */
-static void rl_confirm(struct redlock_client *c, struct redlock_lock *lock)
+static void rl_agree(struct redlock_client *c, struct redlock_lock *lock)
 {
     if (++lock->priv.attempt.confirms > RL_CONFIRMS_MAX) {
         rl_roll_back(c, lock, REDLOCK_PENDING);
@@ -881,9 +911,9 @@ static void rl_confirm(struct redlock_client *c, struct redlock_lock *lock)
     rl_set(&lock->members, lock->granted); /* they count if it is held */
     lock->granted = lock->refused = lock->failed = 0;
     lock->priv.round.agreed = 0;
-    lock->priv.todo = c->priv.all;
-    rl_await_votes(c, lock, RL_IN_CONFIRM);
-    rl_ask_nodes(c, lock);
+    lock->priv.unsent = c->priv.all;
+    rl_await_votes(c, lock, RL_AGREEING);
+    rl_ask_nodes(c, lock); /* here, because a second round of agreement is no change of the state */
 }
 
 /* Whether a round that has not succeeded has failed: too few of `voters` have granted the lock, or may still do so.
@@ -894,7 +924,7 @@ static int rl_has_failed(struct redlock_client *c, struct redlock_lock *lock, un
 
     if (rl_past(c, lock->priv.due_us))
         lock->priv.due_us = rl_mark_late(c, lock);
-    open = (lock->priv.todo | lock->priv.waits) & ~(unsigned)(lock->refused | lock->failed);
+    open = (lock->priv.unsent | lock->priv.unanswered) & ~(unsigned)(lock->refused | lock->failed);
     return !rl_is_quorum(c, voters & (lock->granted | open));
 }
 
@@ -902,23 +932,7 @@ static int rl_has_failed(struct redlock_client *c, struct redlock_lock *lock, un
 static int rl_knows_why(const struct redlock_client *c, const struct redlock_lock *lock)
 {
     return rl_is_quorum(c, (unsigned)(lock->granted | lock->refused)) ||
-           ((lock->priv.todo | lock->priv.waits) & ~(unsigned)lock->failed) == 0;
-}
-
-/* The step of ASK and CONFIRM. Without a fencing token each grant agrees. */
-static void rl_step_ask(struct redlock_client *c, struct redlock_lock *lock)
-{
-    if (lock->priv.outcome == REDLOCK_CANCELLED) {
-        rl_roll_back(c, lock, REDLOCK_CANCELLED);
-        return;
-    }
-    rl_ask_nodes(c, lock);
-    if (rl_is_quorum(c, rl_agreed(lock)))
-        rl_hold(c, lock);
-    else if (rl_use_fencing(lock) && rl_is_quorum(c, lock->granted))
-        rl_confirm(c, lock);
-    else if (rl_has_failed(c, lock, c->priv.all) && rl_knows_why(c, lock))
-        rl_roll_back(c, lock, REDLOCK_PENDING);
+           ((lock->priv.unsent | lock->priv.unanswered) & ~(unsigned)lock->failed) == 0;
 }
 
 /* The pause before a quick retry: random, up to a few round trips, twice as many each time, so that clients
@@ -948,8 +962,8 @@ static enum redlock_status rl_outcome(const struct redlock_client *c,
                    ? REDLOCK_UNREACHABLE
                    : REDLOCK_DENIED;
     refused = rl_is_quorum(c, lock->refused);
-    unnamed =
-        lock->priv.attempt.asked & ~(unsigned)lock->granted & (lock->priv.todo | lock->priv.waits);
+    unnamed = lock->priv.attempt.asked & ~(unsigned)lock->granted &
+              (lock->priv.unsent | lock->priv.unanswered);
     if (same + rl_bits(unnamed | (lock->refused & lock->failed)) < c->priv.quorum)
         return REDLOCK_CONTENDED;
     if (unnamed != 0 && !rl_past(c, lock->priv.due_us))
@@ -974,7 +988,7 @@ static uint32_t rl_pause_us(struct redlock_client *c, struct redlock_lock *lock)
     return pause_ms * 1000U - jitter_us + rl_random_below(c, 2 * jitter_us + 1);
 }
 
-/* All nodes were sent the release: ends the operation, or schedules a retry. R6 */
+/* All nodes were sent the release: ends the operation, or pauses before the next attempt. R6 */
 static void rl_retry(struct redlock_client *c, struct redlock_lock *lock)
 {
     enum redlock_status outcome = (enum redlock_status)lock->priv.outcome;
@@ -982,8 +996,10 @@ static void rl_retry(struct redlock_client *c, struct redlock_lock *lock)
     int again = others || outcome == REDLOCK_UNREACHABLE || outcome == REDLOCK_TOO_LATE;
     int quick = outcome == REDLOCK_CONTENDED ||
                 (outcome == REDLOCK_UNREACHABLE && lock->priv.round.broken != 0);
-    uint32_t pause_us;
+    uint64_t due_us = c->priv.now_us + 1; /* else it could fail for ever in one tick */
 
+    if (outcome != REDLOCK_UNCONFIRMED && outcome != REDLOCK_LOST && outcome != REDLOCK_CANCELLED)
+        lock->priv.attempt.asked = 0; /* with these it may be released again */
     if (!again || lock->token_is_label || lock->priv.op.attempts > c->priv.settings.retries) {
         rl_finish(c, lock, outcome);
         return;
@@ -993,18 +1009,16 @@ static void rl_retry(struct redlock_client *c, struct redlock_lock *lock)
         return;
     }
     if (quick && lock->priv.op.quick < RL_QUICK_MAX) {
-        pause_us = rl_quick_us(c, ++lock->priv.op.quick);
-    } else if (lock->priv.until_us == REDLOCK_NEVER) { /* no slow retry without a wait */
+        due_us += rl_quick_us(c, ++lock->priv.op.quick);
+    } else if (!lock->priv.op.waits) { /* no slow retry without a wait */
         rl_finish(c, lock, outcome);
         return;
     } else {
-        pause_us = RL_MS_US + rl_pause_us(c, lock); /* an attempt may wait for no reply */
+        due_us += RL_MS_US + rl_pause_us(c, lock); /* an attempt may wait for no reply */
         lock->priv.op.quick = 0;
     }
-    lock->priv.state = RL_IN_LINE;
-    /* 1 more, else it could fail for ever in one tick; the last attempt is made when the wait ends */
-    lock->priv.due_us = c->priv.now_us + (pause_us + 1U);
-    rl_not_after(&lock->priv.due_us, lock->priv.until_us);
+    rl_not_after(&due_us, lock->priv.until_us); /* the last attempt is made when the wait ends */
+    rl_enter(lock, RL_PAUSING, due_us);
 }
 
 /* Sets when a notified waiter retries: within a round trip. After spurious notifications it backs off two
@@ -1025,31 +1039,12 @@ static void rl_hasten_retry(struct redlock_client *c, struct redlock_lock *lock)
     lock->priv.attempt.free = 0;
 }
 
-/* A lock waits out the pause before a retry, then it stands in line for an attempt. */
-static void rl_step_line(struct redlock_client *c, struct redlock_lock *lock)
-{
-    if (lock->priv.outcome == REDLOCK_CANCELLED) {
-        rl_finish(c, lock, REDLOCK_CANCELLED);
-        return;
-    }
-    rl_hasten_retry(c, lock);
-    if (!rl_past(c, lock->priv.due_us))
-        return;
-    lock->priv.at.started_us = c->priv.now_us; /* the wait for connections begins */
-    lock->priv.due_us = c->priv.now_us + c->priv.settings.stall_ms * RL_MS_US;
-    if (lock->priv.op.attempts == 0) /* until_us is wait_ms still */
-        lock->priv.until_us =
-            lock->priv.until_us != 0 ? c->priv.now_us + lock->priv.until_us : REDLOCK_NEVER;
-    rl_not_after(&c->priv.line_us, lock->priv.until_us);
-    rl_move(c, lock, RL_LINE);
-}
-
 /* ---- Releases that are repeated ----------------------------------------------------------------------- */
 
 /* Whether a node that is owed this release may reply soon: it is ready, or its last connection did not fail. */
 static int rl_is_awaited(const struct redlock_client *c, const struct redlock_owed *owed)
 {
-    unsigned nodes = owed->todo;
+    unsigned nodes = owed->unsent;
 
     for (; nodes != 0; nodes &= nodes - 1) {
         const struct redlock_node *node = rl_first_node(c, nodes);
@@ -1066,30 +1061,30 @@ static struct redlock_owed *rl_find_owed(struct redlock_client *c)
     struct redlock_owed *owed = c->priv.owed + REDLOCK_OWED_MAX, *found = NULL;
 
     while (owed-- > c->priv.owed)
-        if (owed->todo == 0 || (found == NULL && !rl_is_awaited(c, owed)))
+        if (owed->unsent == 0 || (found == NULL && !rl_is_awaited(c, owed)))
             found = owed;
     return found;
 }
 
 /* The operation ends, but some nodes may still have the key: those that could not be sent the release in time
-   (`todo`), that replied a temporary error (BUSY, LOADING ...), or have not replied. They are sent it again
+   (`unsent`), that replied a temporary error (BUSY, LOADING ...), or have not replied. They are sent it again
    until the key has expired. The client keeps the command, because the lock is the caller's again. It keeps
    none with a token that the caller chose: such a token may be in use again. R4 */
 static void rl_owe(struct redlock_client *c, struct redlock_lock *lock)
 {
-    redlock_mask unanswered = (redlock_mask)(lock->priv.waits & ~lock->refused);
-    redlock_mask todo = lock->priv.todo | lock->priv.attempt.again | unanswered;
+    redlock_mask unanswered = (redlock_mask)(lock->priv.unanswered & ~lock->refused);
+    redlock_mask unsent = lock->priv.unsent | lock->priv.attempt.postponed | unanswered;
     struct redlock_owed *owed = REDLOCK_OWED_MAX > 0 ? rl_find_owed(c) : NULL;
 
-    if (owed == NULL || todo == 0 || lock->token_is_label)
+    if (owed == NULL || unsent == 0 || lock->token_is_label)
         return;
     rl_keep_release(owed, lock);
-    owed->todo = todo;
-    owed->waits = unanswered;
+    owed->unsent = unsent;
+    owed->unanswered = unanswered;
     owed->due_us = c->priv.now_us + RL_OWED_MS * RL_MS_US;
     owed->until_us = c->priv.now_us + lock->ttl_ms * RL_MS_US;
     rl_redirect(c, lock, unanswered, owed, RL_OWED);
-    rl_clear(&lock->priv.waits, unanswered);
+    rl_clear(&lock->priv.unanswered, unanswered);
 }
 
 /* Repeats the releases that are due. R4 */
@@ -1098,62 +1093,87 @@ static void rl_owed_tick(struct redlock_client *c)
     struct redlock_owed *owed = c->priv.owed;
 
     for (; owed < c->priv.owed + REDLOCK_OWED_MAX; owed++) {
-        unsigned nodes = owed->todo & ~(unsigned)owed->waits;
+        unsigned nodes = owed->unsent & ~(unsigned)owed->unanswered;
 
-        if (owed->todo == 0 || !rl_past(c, owed->due_us))
+        if (owed->unsent == 0 || !rl_past(c, owed->due_us))
             continue;
         if (rl_past(c, owed->until_us)) {
             rl_redirect(c, owed, c->priv.all, NULL, RL_NOBODY);
-            owed->todo = 0;
+            owed->unsent = 0;
             continue;
         }
         owed->due_us = c->priv.now_us + RL_OWED_MS * RL_MS_US;
         rl_connect_due(c, nodes);
-        rl_set(&owed->waits,
+        rl_set(&owed->unanswered,
                rl_send(c, owed, nodes & c->priv.in[REDLOCK_NODE_READY], RL_DELETE, RL_OWED));
     }
 }
 
-/* Releases the lock on all nodes that may have it, and ends when the outcome is known and each was sent the
-   release. A node without a free request is asked for no reply then, so that it finds one. Nodes that cannot be
-   sent it in time are left to rl_owe. R4 */
-static void rl_step_rollback(struct redlock_client *c, struct redlock_lock *lock)
+/* Releases the lock on all nodes that may have it. Returns whether that is done: the outcome is known, and each node was
+   sent the release. A node without a free request is asked for no reply then, so that it finds one. Nodes that cannot be
+   sent the release in time are left to rl_owe. R4 */
+static int rl_is_rolled_back(struct redlock_client *c, struct redlock_lock *lock)
 {
     rl_ask_nodes(c, lock);
     if (lock->priv.outcome == REDLOCK_PENDING) {
         lock->priv.outcome = (int8_t)rl_outcome(c, lock);
         if (lock->priv.outcome == REDLOCK_PENDING)
-            return;
+            return 0;
     }
-    rl_clear(&lock->priv.todo, rl_send(c, lock, lock->priv.todo & c->priv.in[REDLOCK_NODE_READY],
-                                       RL_DELETE, RL_NOBODY));
-    if (lock->priv.todo != 0 && lock->priv.outcome != REDLOCK_LOST &&
+    rl_clear(
+        &lock->priv.unsent,
+        rl_send(c, lock, lock->priv.unsent & c->priv.in[REDLOCK_NODE_READY], RL_DELETE, RL_NOBODY));
+    if (lock->priv.unsent != 0 && lock->priv.outcome != REDLOCK_LOST &&
         !rl_past(c, lock->priv.due_us))
-        return; /* a loss is reported at once */
+        return 0; /* a loss is reported at once */
     rl_owe(c, lock);
     rl_forget(c, lock);
-    lock->priv.todo = 0;
-    if (lock->priv.outcome == REDLOCK_UNCONFIRMED || lock->priv.outcome == REDLOCK_LOST ||
-        lock->priv.outcome == REDLOCK_CANCELLED) { /* it may be released again */
-        rl_finish(c, lock, (enum redlock_status)lock->priv.outcome);
-        return;
-    }
-    lock->priv.attempt.asked = 0;
-    rl_retry(c, lock);
+    lock->priv.unsent = 0;
+    return 1;
 }
 
 /* ---- Extend ------------------------------------------------------------------------------------------ */
 
 /* The next automatic extension is due when a third of the ttl has passed since the last round, or at once
-   if less than two thirds are left. The ttl may have changed: where it is shorter now, nodes that were
-   repaired have the key for the shorter one. R10 */
+   if less than two thirds are left, and at the end of the validity at the latest. The ttl may have changed: where it
+   is shorter now, nodes that were repaired have the key for the shorter one. R10 */
 static uint64_t rl_renewal_due(const struct redlock_client *c, const struct redlock_lock *lock)
 {
-    uint64_t end_us = lock->priv.at.started_us + lock->ttl_ms * RL_MS_US;
+    uint64_t end_us = lock->priv.started_us + lock->ttl_ms * RL_MS_US, due_us;
     uint64_t rest_us = (lock->ttl_ms - lock->ttl_ms / 3) * RL_MS_US;
 
     rl_not_after(&end_us, lock->valid_until_us + rl_drift_us(c, lock->ttl_ms));
-    return end_us > rest_us ? end_us - rest_us : 0;
+    due_us = end_us > rest_us ? end_us - rest_us : 0;
+    rl_not_after(&due_us, lock->valid_until_us);
+    return due_us;
+}
+
+/* A failed automatic extension is tried again after a pause: that of the settings, but a quarter of the time that is left
+   at most. Not at once: it could fail for ever in one tick. */
+static uint64_t rl_renewal_retry(struct redlock_client *c, struct redlock_lock *lock)
+{
+    uint64_t soon_us = c->priv.now_us + RL_MS_US, due_us = soon_us + rl_pause_us(c, lock);
+
+    rl_not_after(&due_us, soon_us + (lock->valid_until_us - c->priv.now_us) / 4);
+    rl_not_after(&due_us, lock->valid_until_us);
+    return due_us;
+}
+
+/* Asks all nodes; only members vote. The last votes are kept until then: they tell why a lock is lost. R8, R9 */
+static void rl_begin_extension(struct redlock_client *c, struct redlock_lock *lock)
+{
+    if (!rl_is_quorum(c, lock->members)) {
+        rl_roll_back(c, lock, REDLOCK_LOST);
+        return;
+    }
+    rl_begin_round(c, lock);
+    rl_await_votes(c, lock, RL_EXTENDING);
+}
+
+/* Members that may vote. R8, R14 */
+static unsigned rl_voters(const struct redlock_lock *lock)
+{
+    return lock->members & ~(unsigned)lock->priv.attempt.mute;
 }
 
 /* A round of extensions ends. Nodes that confirmed it are members from the next round on, if this one proved
@@ -1167,85 +1187,40 @@ static void rl_end_extension(struct redlock_client *c, struct redlock_lock *lock
     } else if (lock->extended < UINT16_MAX) { /* replies that come late still count */
         lock->extended++;
     }
-    if (REDLOCK_MINIMAL || lock->priv.op.renewals == 0) {
+    if (!rl_is_auto(lock) || status == REDLOCK_CANCELLED) {
         rl_finish(c, lock, status);
-        return;
-    }
-    if (status == REDLOCK_OK) {
-        lock->priv.op.renewals = (uint16_t)(lock->priv.op.renewals - 1);
+    } else if (status == REDLOCK_OK) {
+        lock->priv.op.renewals--;
         lock->priv.op.slow = 0;
-        rl_enter(lock, RL_IN_AUTO);
-    } else { /* a retry, after a quarter of the time that is left if the settings are slower */
-        /* not at once: it could fail for ever in one tick */
-        uint64_t soon_us = c->priv.now_us + RL_MS_US;
-        lock->priv.state = RL_IN_AUTO;
-        lock->priv.due_us = soon_us + rl_pause_us(c, lock);
-        rl_not_after(&lock->priv.due_us, soon_us + (lock->valid_until_us - c->priv.now_us) / 4);
-    }
-}
-
-/* Asks all nodes; only members vote. If it is lost or cancelled before that, the last votes tell why. R8, R9 */
-static void rl_step_extend(struct redlock_client *c, struct redlock_lock *lock)
-{
-    enum redlock_status status = REDLOCK_UNREACHABLE;
-    unsigned voters;
-
-    if (lock->priv.outcome == REDLOCK_CANCELLED) {
-        lock->priv.op.renewals = (uint16_t)(0);
-        status = REDLOCK_CANCELLED;
-    } else if (!rl_is_quorum(c, lock->members)) {
-        rl_roll_back(c, lock, REDLOCK_LOST);
-        return;
+        rl_enter(lock, RL_RENEWING, rl_renewal_due(c, lock));
     } else {
-        if (lock->priv.due_us == 0) {
-            rl_begin_round(c, lock);
-            rl_await_votes(c, lock, RL_IN_EXTEND);
-        }
-        rl_ask_nodes(c, lock);
-        voters = lock->members & ~(unsigned)lock->priv.attempt.mute;
-        if (rl_is_quorum(c, lock->granted & voters)) {
-            if (rl_prolong(c, lock))
-                status = REDLOCK_OK;
-        } else if (!rl_has_failed(c, lock, voters)) {
-            return;
-        }
+        rl_enter(lock, RL_RENEWING, rl_renewal_retry(c, lock));
     }
-    rl_end_extension(c, lock, status);
-}
-
-/* A held lock is extended when that is due, and lost at the end of its validity. R10 */
-static void rl_step_auto(struct redlock_client *c, struct redlock_lock *lock)
-{
-    if (lock->priv.due_us == 0)
-        lock->priv.due_us = rl_renewal_due(c, lock);
-    rl_not_after(&lock->priv.due_us, lock->valid_until_us);
-    if (lock->priv.outcome == REDLOCK_CANCELLED)
-        rl_finish(c, lock, REDLOCK_CANCELLED);
-    else if (rl_past(c, lock->valid_until_us))
-        rl_roll_back(c, lock, REDLOCK_LOST);
-    else if (rl_past(c, lock->priv.due_us) && lock->priv.op.renewals == 1)
-        rl_finish(c, lock, REDLOCK_EXTEND_LIMIT);
-    else if (rl_past(c, lock->priv.due_us))
-        rl_enter(lock, RL_IN_EXTEND);
 }
 
 /* A held lock: late grants count, and nodes that are ready only now are sent the command. R2 */
-static void rl_step_held(struct redlock_client *c, struct redlock_lock *lock)
+static void rl_serve_the_rest(struct redlock_client *c, struct redlock_lock *lock)
 {
     if (rl_past(c, lock->valid_until_us))
-        lock->priv.todo = 0;
+        lock->priv.unsent = 0;
     rl_ask_nodes(c, lock);
-    if (rl_is_auto(lock))
-        rl_step_auto(c, lock);
 }
 
 /* ---- Release ----------------------------------------------------------------------------------------- */
+
+/* Only nodes that may have the key are asked. R11 */
+static void rl_begin_release(struct redlock_client *c, struct redlock_lock *lock)
+{
+    rl_begin_round(c, lock);
+    lock->priv.unsent = lock->priv.attempt.asked & c->priv.all;
+    rl_enter(lock, RL_RELEASING, rl_patient_until(c, lock));
+}
 
 /* The outcome of a release; REDLOCK_PENDING while replies in time may still decide it. */
 static enum redlock_status rl_released(const struct redlock_client *c,
                                        const struct redlock_lock *lock)
 {
-    int open = (lock->priv.todo | lock->priv.waits | lock->priv.attempt.again) != 0 &&
+    int open = (lock->priv.unsent | lock->priv.unanswered | lock->priv.attempt.postponed) != 0 &&
                !rl_past(c, lock->priv.until_us);
     unsigned unasked = c->priv.all & ~(unsigned)lock->priv.attempt.asked;
 
@@ -1258,33 +1233,25 @@ static enum redlock_status rl_released(const struct redlock_client *c,
     return open ? REDLOCK_PENDING : REDLOCK_OK;
 }
 
-static void rl_step_release(struct redlock_client *c, struct redlock_lock *lock)
+/* Sends the release, once more where there was a temporary error. Returns whether the outcome is decided. R11 */
+static int rl_release(struct redlock_client *c, struct redlock_lock *lock)
 {
-    int waited = lock->priv.due_us != 0; /* for replies; not with wait_ms 0 */
-
-    if (!waited) {
-        rl_begin_round(c, lock);
-        lock->priv.todo = lock->priv.attempt.asked & c->priv.all; /* no other can have the key */
-        lock->priv.until_us += c->priv.now_us;
-    } else if (rl_past(c, lock->priv.due_us)) { /* once more where there was a temporary error */
-        rl_set(&lock->priv.todo, lock->priv.attempt.again);
-        lock->priv.attempt.again = 0;
+    if (rl_past(c, lock->priv.due_us)) {
+        rl_set(&lock->priv.unsent, lock->priv.attempt.postponed);
+        lock->priv.attempt.postponed = 0;
     }
-    rl_ask_nodes(c, lock); /* R11 */
+    rl_ask_nodes(c, lock);
     if (lock->priv.outcome != REDLOCK_CANCELLED)
         lock->priv.outcome = (int8_t)rl_released(c, lock);
-    if (lock->priv.outcome == REDLOCK_PENDING) {
-        rl_await(c, lock, RL_IN_RELEASE);
-        rl_not_after(&lock->priv.due_us, lock->priv.until_us);
-        return;
-    }
-    if (waited && lock->priv.outcome == REDLOCK_UNCONFIRMED)
-        rl_fail_late(c, lock, (lock->priv.todo | lock->priv.waits) & ~(unsigned)lock->failed);
-    rl_notify_own(c, lock);
-    rl_await(c, lock, RL_IN_ROLLBACK);
+    if (lock->priv.outcome == REDLOCK_UNCONFIRMED && lock->priv.op.waits)
+        rl_fail_late(c, lock,
+                     (lock->priv.unsent | lock->priv.unanswered) & ~(unsigned)lock->failed);
+    lock->priv.due_us = rl_patient_until(c, lock);
+    rl_not_after(&lock->priv.due_us, lock->priv.until_us);
+    return lock->priv.outcome != REDLOCK_PENDING;
 }
 
-/* ---- Steps ------------------------------------------------------------------------------------------- */
+/* ---- The life of a lock ------------------------------------------------------------------------------ */
 
 /* Grants after the decision make members while the lock is valid. Those that come while a fencing token is agreed
    on wait until the lock is held. R8 */
@@ -1297,34 +1264,115 @@ static void rl_merge_late_grants(const struct redlock_client *c, struct redlock_
     lock->priv.attempt.late = 0;
 }
 
+/* All transitions of a lock. Replies and time have changed its sets of nodes and the clock; what becomes of it is decided
+   here alone. "Page" is [Redlock]; its steps are those of "The Redlock algorithm" there. Each function that is called
+   enters the state that the comment behind it names, or rl_finish ends the operation: HELD, if the lock has a validity,
+   else IDLE. */
 static void rl_step(struct redlock_client *c, struct redlock_lock *lock)
 {
+    int cancelled = lock->priv.outcome == REDLOCK_CANCELLED, late = rl_past(c, lock->priv.due_us);
+
     rl_merge_late_grants(c, lock);
     switch ((enum rl_state)lock->priv.state) {
-    case RL_IN_LINE:
-        rl_step_line(c, lock);
-        break;
-    case RL_IN_ASK:
-    case RL_IN_CONFIRM:
-        rl_step_ask(c, lock);
-        break;
-    case RL_IN_ROLLBACK:
-        rl_step_rollback(c, lock);
-        break;
-    case RL_IN_EXTEND:
-        rl_step_extend(c, lock);
-        break;
-    case RL_IN_RELEASE:
-        rl_step_release(c, lock);
-        break;
-    case RL_IS_IDLE: /* is never stepped */
-    case RL_IS_HELD:
-        rl_step_held(c, lock);
-        break;
+    case RL_IDLE: /* an acquire begins, or a release in whatever state the lock was */
+        if (lock->operation == REDLOCK_OP_RELEASE)
+            rl_begin_release(c, lock); /* RELEASING */
+        else if (cancelled)
+            rl_finish(c, lock, REDLOCK_CANCELLED);
+        else
+            rl_stand_in_line(c, lock); /* IN_LINE */
+        return;
+
+    case RL_IN_LINE: /* until there are connections and room for an attempt. R2, R6 */
+        if (cancelled)
+            rl_finish(c, lock, REDLOCK_CANCELLED);
+        else if (rl_can_begin(c, lock))
+            rl_begin_attempt(c, lock); /* ASKING; page, step 1: the time. R1 */
+        else if (rl_past(c, rl_line_until(c, lock)))
+            rl_leave_line(c, lock);
+        return;
+
+    case RL_ASKING: /* page, step 2: the same key and random value, all nodes, a time limit for each. R2, R15 */
+    case RL_AGREEING: /* on the largest counter, as the fencing token. R16 */
+        if (cancelled) {
+            rl_roll_back(c, lock, REDLOCK_CANCELLED); /* ROLLING_BACK */
+            return;
+        }
+        rl_ask_nodes(c, lock);
+        if (rl_is_quorum(c, rl_agreed(lock)))
+            rl_hold(
+                c,
+                lock); /* HELD; page, steps 3 and 4: a majority, and validity left. ROLLING_BACK: none left. R3 */
+        else if (rl_use_fencing(lock) && rl_is_quorum(c, lock->granted))
+            rl_agree(c, lock); /* AGREEING */
+        else if (rl_has_failed(c, lock, c->priv.all) && rl_knows_why(c, lock))
+            rl_roll_back(c, lock, REDLOCK_PENDING); /* ROLLING_BACK */
+        return;
+
+    case RL_ROLLING_BACK: /* page, step 5: also on nodes that did not answer. R4 */
+        if (rl_is_rolled_back(c, lock))
+            rl_retry(c, lock); /* PAUSING; page: ask again after a random delay. R6 */
+        return;
+
+    case RL_PAUSING: /* the random delay; a notification that the lock may be free shortens it. R6, R7 */
+        rl_hasten_retry(c, lock);
+        if (cancelled)
+            rl_finish(c, lock, REDLOCK_CANCELLED);
+        else if (rl_past(c, lock->priv.due_us))
+            rl_stand_in_line(c, lock); /* IN_LINE */
+        return;
+
+    case RL_HELD: /* until an extension begins, or for ever */
+        if (lock->status != REDLOCK_PENDING)
+            rl_serve_the_rest(c, lock);
+        else if (cancelled)
+            rl_finish(c, lock, REDLOCK_CANCELLED);
+        else if (rl_is_auto(lock))
+            rl_enter(lock, RL_RENEWING, rl_renewal_due(c, lock));
+        else
+            rl_begin_extension(c, lock); /* EXTENDING */
+        return;
+
+    case RL_RENEWING: /* until the next automatic extension. R10 */
+        rl_serve_the_rest(c, lock);
+        if (cancelled)
+            rl_finish(c, lock, REDLOCK_CANCELLED);
+        else if (rl_past(c, lock->valid_until_us))
+            rl_roll_back(c, lock, REDLOCK_LOST); /* ROLLING_BACK */
+        else if (late && lock->priv.op.renewals == 0)
+            rl_finish(c, lock, REDLOCK_EXTEND_LIMIT);
+        else if (late)
+            rl_begin_extension(c, lock); /* EXTENDING */
+        return;
+
+    case RL_EXTENDING: /* page: a majority of those that have it, within the validity. R8, R9 */
+        if (cancelled) {
+            rl_end_extension(c, lock, REDLOCK_CANCELLED);
+            return;
+        }
+        if (!rl_is_quorum(c, lock->members)) {
+            rl_roll_back(c, lock, REDLOCK_LOST); /* ROLLING_BACK */
+            return;
+        }
+        rl_ask_nodes(c, lock);
+        if (rl_is_quorum(c, lock->granted & rl_voters(lock)))
+            rl_end_extension(c, lock, rl_prolong(c, lock) ? REDLOCK_OK : REDLOCK_UNREACHABLE);
+        else if (rl_has_failed(c, lock, rl_voters(lock)))
+            rl_end_extension(c, lock, REDLOCK_UNREACHABLE); /* RENEWING, or HELD */
+        return;
+
+    case RL_RELEASING: /* page: compare the value, delete, on all nodes that may have it. R11 */
+        if (rl_release(c, lock)) {
+            rl_notify_own(c, lock);
+            rl_enter(lock, RL_ROLLING_BACK,
+                     rl_patient_until(c, lock)); /* sends what is left, and ends */
+        }
+        return;
     }
 }
 
-/* Steps a lock. It waits if its state stays; else it is stepped again, as it is still the first. */
+/* Steps a lock that stands in TURN. If its state has not changed, the lock waits. Otherwise it stays first in TURN, and
+   is stepped again. */
 static void rl_turn(struct redlock_client *c, struct redlock_lock *lock)
 {
     unsigned state = lock->priv.state;
@@ -1334,35 +1382,32 @@ static void rl_turn(struct redlock_client *c, struct redlock_lock *lock)
         rl_park(c, lock);
 }
 
-/* When a lock in line gives up: when wait_ms has passed, but without a ready quorum not before stall_ms, as with
-   wait_ms 0. R6 */
-static uint64_t rl_line_until(const struct redlock_lock *lock, int reachable)
+/* Whether the first lock in line has left the line. Those behind it wait for it. */
+static int rl_line_moves(struct redlock_client *c)
 {
-    return reachable || lock->priv.until_us > lock->priv.due_us ? lock->priv.until_us
-                                                                : lock->priv.due_us;
+    struct redlock_lock *lock = rl_first(c, RL_LINE);
+
+    if (lock == NULL)
+        return 0;
+    rl_step(c, lock);
+    return lock->priv.state != RL_IN_LINE;
 }
 
 /* Locks that give up leave the line. Each makes a last attempt, if that is possible. */
 static void rl_end_waits(struct redlock_client *c)
 {
     struct redlock_lock *lock, *next;
-    int reachable;
 
     if (!rl_past(c, c->priv.line_us))
         return;
-    reachable = rl_quorum_is_ready(c);
     c->priv.line_us = REDLOCK_NEVER;
     for (lock = rl_first(c, RL_LINE); lock != NULL; lock = next) {
-        uint64_t until_us = rl_line_until(lock, reachable);
+        uint64_t until_us = rl_line_until(c, lock);
         next = lock->priv.next;
-        if (!rl_past(c, until_us)) {
+        if (rl_past(c, until_us))
+            rl_step(c, lock);
+        else
             rl_not_after(&c->priv.line_us, until_us);
-        } else if (!rl_try_begin(c, lock)) {
-            /* the nodes that kept it in line */
-            rl_set_late_errors(c, c->priv.full |
-                                      (c->priv.all & ~(unsigned)c->priv.in[REDLOCK_NODE_READY]));
-            rl_finish(c, lock, rl_others_had_it(lock) ? REDLOCK_TIMEOUT : REDLOCK_UNREACHABLE);
-        }
     }
 }
 
@@ -1372,9 +1417,9 @@ REDLOCK_PRIVATE void rl_turn_all(struct redlock_client *c)
     struct redlock_lock *lock;
 
     for (;;) {
-        if ((lock = rl_first(c, RL_TURN)) != NULL)
+        if ((lock = rl_first(c, RL_TURN)) != NULL) {
             rl_turn(c, lock);
-        else if ((lock = rl_first(c, RL_LINE)) == NULL || !rl_try_begin(c, lock)) {
+        } else if (!rl_line_moves(c)) {
             rl_end_waits(c);
             if (rl_first(c, RL_TURN) == NULL)
                 break;

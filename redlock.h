@@ -193,6 +193,8 @@ struct redlock_key {
 };
 
 struct redlock_lock {
+    struct redlock_lock_private priv;
+
     /* You set these, with redlock_lock_init or in a cleared struct, and not while status is
        REDLOCK_PENDING. Keys and label must live as long as the lock. */
     const void *key;    /* any bytes; the same on every node. By convention "redlock:NAME" */
@@ -229,8 +231,6 @@ struct redlock_lock {
     /* Larger than the token of every acquisition that was complete before this one began. The resource must
        refuse a smaller one than the largest it has seen. 0 unless held with use_fencing. R16 */
     uint64_t fencing_token;
-
-    struct redlock_lock_private priv;
 };
 
 struct redlock_client {

@@ -99,7 +99,7 @@ check 'it has extended the lock for twice its TTL' at_most 6 "$(grep -c '^extend
 check 'it has released the lock' said '^released'
 none_left() { [ "$(keys_left)" -eq 0 ]; }
 check 'no server has the key any more; on the one that hung it expires' until_so none_left
-handshakes=$(ask 4 info commandstats | sed -n 's/^cmdstat_hello:calls=\([0-9]*\).*/\1/p')
+handshakes=$(ask 4 info commandstats | sed -n 's/^cmdstat_info:calls=\([0-9]*\).*/\1/p')
 check 'the server that hung got a second handshake, on the same line' at_most 2 "${handshakes:-0}"
 used=$(sed -n 's/^released; bytes of stack used: //p' "$folder/said")
 sed 's/^/# /' "$folder/said"

@@ -3475,8 +3475,8 @@ static void r11_a_release_between_two_replies(void)
             for (i = 0; i < 3; i++)
                 redlock_handle_events(&client, (unsigned)i, REDLOCK_READABLE);
         }
-        between +=
-            lock.status == REDLOCK_PENDING && nodes[2].priv.count > 0 && !(lock.priv.waits & 4);
+        between += lock.status == REDLOCK_PENDING && nodes[2].priv.count > 0 &&
+                   !(lock.priv.unanswered & 4);
         fake_nodes[1].drip = fake_nodes[2].drip = 0;
         redlock_release(&client, &lock, 0);
         lock = other_use;

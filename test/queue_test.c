@@ -301,7 +301,7 @@ static void connect_node(unsigned i)
     memset(end, 0, sizeof *end);
     end->up = 1;
     node->priv.handshake = RL_READY;
-    node->priv.role_next = node->priv.useful = 0;
+    node->priv.role_next = node->priv.reconnect = 0;
     node->priv.part = 0;
     node->priv.notifies = 1;
     rl_set_state(&client, node, REDLOCK_NODE_READY);
@@ -315,7 +315,7 @@ static unsigned any_command(void)
                                         RL_EVALSHA, RL_DELIFEQ, RL_FENCE,  RL_CONFIRM};
     unsigned command = commands[roll(REDLOCK_FENCING ? 12 : !REDLOCK_MINIMAL ? 10 : 8)];
 
-    if (brief || !rl_is(command, RL_WRITING | RL_RELEASING))
+    if (brief || !rl_is(command, RL_WRITES | RL_RELEASES))
         return RL_SET;
     if (command == RL_DELETE && REDLOCK_NOTIFICATION && roll(3) == 0)
         command |= RL_WITH_CACHING;
@@ -527,7 +527,7 @@ static void hear(unsigned i, int reading)
         if (reply.vote == RL_YES && rl_is(reply.command, 1 << RL_FENCE | 1 << RL_PTTL) &&
             (uint64_t)node->priv.reader.item.integer != number)
             wrong("a reply has the number that the node gave");
-        if (reply.vote == RL_UNANSWERED && rl_is(reply.command, RL_CREATING) && !end->up &&
+        if (reply.vote == RL_UNANSWERED && rl_is(reply.command, RL_CREATES) && !end->up &&
             !(client.priv.abandoned & rl_bit(i)))
             wrong("`abandoned` has the nodes where a command may still run");
     }
@@ -588,7 +588,7 @@ static int redirect(struct entry *entry, void *new_owner, unsigned role)
     unsigned command = entry->command & RL_COMMAND;
 
     if (role == RL_LATE || role == RL_STALE) {
-        if (rl_is(command, RL_CREATING))
+        if (rl_is(command, RL_CREATES))
             new_owner = entry->owner;
         else if (command != RL_EXTEND)
             new_owner = NULL;
@@ -756,9 +756,9 @@ static void failures_before_a_reconnect(void)
     rl_set_state(&client, node, REDLOCK_NODE_READY);
     ends[0].up = ends[0].gone = 1;
     push(node, &locks[0], RL_SET);
-    node->priv.useful = 1;
+    node->priv.reconnect = 1;
     rl_node_broke(&client, node, RL_CONNECTION_LOST);
-    is_int(node->state, REDLOCK_NODE_IDLE, "a useful connection broke");
+    is_int(node->state, REDLOCK_NODE_IDLE, "a connection broke that may be made again at once");
     rl_node_want(&client, node, 0);
     is_int(node->state, REDLOCK_NODE_IDLE, "no reconnect before the lock has the failure");
     is_int(rl_node_reply(&client, node, &none, &reply), 1, "the lock gets the failure");

@@ -2346,7 +2346,7 @@ static void r04_a_release_finds_a_request(void)
     warm_up();
     make_many(REDLOCK_PIPELINE_MAX + 3);
     fake_nodes[0].hung = 1;
-    nodes[0].priv.useful = 1;
+    nodes[0].priv.reconnect = 1;
     for (i = 0; i < REDLOCK_PIPELINE_MAX + 3; i++) {
         start_many(i, i + 1, 1000);
         redlock_tick(&client);
@@ -2757,10 +2757,10 @@ static void r04_a_reply_to_pttl_of_another_lock(void)
     redlock_tick(&client);
     start_many(0, 1, 0);
     redlock_tick(&client);
-    ok(client.priv.owed[0].todo == 1, "r04: one release is unanswered");
+    ok(client.priv.owed[0].unsent == 1, "r04: one release is unanswered");
     fake_nodes[0].drip = 1;
     fake_now_us += 2 * MS;
-    for (i = 0; i < 3000 && client.priv.owed[0].todo != 0; i++) {
+    for (i = 0; i < 3000 && client.priv.owed[0].unsent != 0; i++) {
         redlock_handle_events(&client, 0, REDLOCK_READABLE);
         redlock_tick(&client);
     }

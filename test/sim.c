@@ -504,7 +504,7 @@ static void leave_in_doubt(const struct link *link)
 {
     struct client *c = &clients[link->client];
 
-    if (link->open && link->creates && (c->locks[0].priv.attempt.open >> link->node & 1))
+    if (link->open && link->creates && (c->locks[0].priv.attempt.creating >> link->node & 1))
         c->doubtful |= 1U << link->server;
 }
 
@@ -1387,11 +1387,11 @@ static const struct redlock_request *nth_request(const struct redlock_node *node
 
 /* One search finds a reply, and stops there: an owner waits for one reply at most on a node, for each of these sets, and for
    one more to an earlier extension. A lock
-   that is the caller's again waits for none. `open` has all nodes that owe a reply to a command that creates the key. */
+   that is the caller's again waits for none. `creating` has all nodes that owe a reply to a command that creates the key. */
 static void check_request(const struct client *c, unsigned n, unsigned nth)
 {
-    static const unsigned sets[] = {RL_CREATING, 1 << RL_EXTEND, REDLOCK_FENCING << RL_CONFIRM,
-                                    RL_RELEASING};
+    static const unsigned sets[] = {RL_CREATES, 1 << RL_EXTEND, REDLOCK_FENCING << RL_CONFIRM,
+                                    RL_RELEASES};
     const struct redlock_node *node = &c->nodes[n];
     const struct redlock_request *other, *request = nth_request(node, nth);
     unsigned i, command = request->command & RL_COMMAND;
@@ -1408,9 +1408,9 @@ static void check_request(const struct client *c, unsigned n, unsigned nth)
         lock = &c->locks[i];
         if (request->owner != lock)
             continue;
-        if (lock->priv.state == RL_IS_IDLE && lock->status != REDLOCK_PENDING)
+        if (lock->priv.state == RL_IDLE && lock->status != REDLOCK_PENDING)
             violated("a reply is due to a lock that is the caller's");
-        if ((rl_is(command, RL_CREATING) && !(lock->priv.attempt.open >> n & 1)) ||
+        if ((rl_is(command, RL_CREATES) && !(lock->priv.attempt.creating >> n & 1)) ||
             (command == RL_EXTEND && request->role >= RL_LATE &&
              !(lock->priv.attempt.behind >> n & 1)))
             violated("a reply is due from a node that is not known to owe it");

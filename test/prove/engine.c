@@ -16,7 +16,7 @@
 static char holder[256];
 
 /* The contract that the third proof shows: the function stays within a buffer of any size. */
-/*@ assigns lock->priv.round.holding, lock->priv.at.holder, holder[0 .. 255] \from item->text[0 .. RESP_TEXT_MAX], i; */
+/*@ assigns lock->priv.round.holding, lock->priv.round.holder, holder[0 .. 255] \from item->text[0 .. RESP_TEXT_MAX], i; */
 static void rl_note_holder(struct redlock_lock *lock, unsigned i, const struct resp_item *item);
 
 #include "redlock.c"
@@ -56,7 +56,7 @@ static void any_node(void)
     node.priv.pause_ms = (uint16_t)any_of(0, UINT16_MAX);
     node.priv.bit = 1;
     node.priv.denied = (uint8_t)any_of(0, 1);
-    node.priv.useful = (uint8_t)any_of(0, 1);
+    node.priv.reconnect = (uint8_t)any_of(0, 1);
     node.priv.notifies = (uint8_t)any_of(0, 1);
     node.priv.mark_us = any_time();
     node.priv.timeout_us = any_of(1, 600000000);
@@ -69,8 +69,8 @@ static void any_owed(void)
     unsigned i;
 
     for (i = 0; i < REDLOCK_OWED_MAX; i++) {
-        client.priv.owed[i].todo = any_nodes();
-        client.priv.owed[i].waits = any_nodes();
+        client.priv.owed[i].unsent = any_nodes();
+        client.priv.owed[i].unanswered = any_nodes();
     }
 }
 
@@ -240,8 +240,8 @@ static void any_lock(unsigned state, unsigned list)
     if (list != RL_NOWHERE)
         rl_list(&client, list)->first = rl_list(&client, list)->last = &lock;
     lock.priv.outcome = (int8_t)(1 - (int)any_of(0, 16));
-    lock.priv.todo = any_nodes();
-    lock.priv.waits = any_nodes();
+    lock.priv.unsent = any_nodes();
+    lock.priv.unanswered = any_nodes();
     lock.priv.op.attempts = (uint8_t)any_of(0, 255);
     lock.priv.op.quick = (uint8_t)any_of(0, RL_QUICK_MAX);
     lock.priv.op.slow = (uint8_t)any_of(0, 255);
@@ -249,9 +249,10 @@ static void any_lock(unsigned state, unsigned list)
     lock.priv.op.renewals = (uint16_t)any_of(0, UINT16_MAX);
     lock.priv.attempt.asked = any_nodes();
     lock.priv.attempt.late = any_nodes();
-    lock.priv.attempt.again = any_nodes();
+    lock.priv.attempt.missing = any_nodes();
+    lock.priv.attempt.postponed = any_nodes();
     lock.priv.attempt.suspect = any_nodes();
-    lock.priv.attempt.open = any_nodes();
+    lock.priv.attempt.creating = any_nodes();
     lock.priv.attempt.behind = any_nodes();
     lock.priv.attempt.mute = any_nodes();
     lock.priv.attempt.free = any_nodes();
@@ -261,7 +262,7 @@ static void any_lock(unsigned state, unsigned list)
     lock.priv.round.agreed = any_nodes();
     lock.priv.round.holding = (uint8_t)any_of(0, REDLOCK_NODES_MAX);
     lock.priv.due_us = any_time();
-    lock.priv.at.started_us = any_time();
+    lock.priv.started_us = any_time();
     lock.priv.until_us = any_time();
     lock.key = key;
     lock.label = label;
@@ -287,19 +288,19 @@ static void any_lock(unsigned state, unsigned list)
 
 static void check_lock(void)
 {
-    //@ check state: lock.priv.state <= RL_IN_RELEASE;
+    //@ check state: lock.priv.state <= RL_RELEASING;
     //@ check list: lock.priv.list <= RL_DONE;
     //@ check outcome: -15 <= lock.priv.outcome <= 1;
     //@ check status: -15 <= lock.status <= 1;
     //@ check quick: lock.priv.op.quick <= RL_QUICK_MAX;
     //@ check vain: lock.priv.op.spurious <= RL_SPURIOUS_MAX;
-    //@ check todo: lock.priv.todo <= 1 && lock.priv.waits <= 1;
-    //@ check attempt: lock.priv.attempt.asked <= 1 && lock.priv.attempt.late <= 1 && lock.priv.attempt.again <= 1;
+    //@ check todo: lock.priv.unsent <= 1 && lock.priv.unanswered <= 1;
+    //@ check attempt: lock.priv.attempt.asked <= 1 && lock.priv.attempt.late <= 1 && lock.priv.attempt.missing <= 1 && lock.priv.attempt.postponed <= 1;
     //@ check guards: lock.priv.attempt.suspect <= 1 && lock.priv.attempt.mute <= 1 && lock.priv.attempt.free <= 1;
     //@ check round: lock.priv.round.broken <= 1 && lock.priv.round.denied <= 1 && lock.priv.round.agreed <= 1;
     //@ check votes: lock.granted <= 1 && lock.refused <= 1 && lock.failed <= 1 && lock.members <= 1;
-    //@ check owed: client.priv.owed[0].todo <= 1 && client.priv.owed[0].waits <= 1;
-    //@ check last_owed: client.priv.owed[REDLOCK_OWED_MAX - 1].todo <= 1 && client.priv.owed[REDLOCK_OWED_MAX - 1].waits <= 1;
+    //@ check owed: client.priv.owed[0].unsent <= 1 && client.priv.owed[0].unanswered <= 1;
+    //@ check last_owed: client.priv.owed[REDLOCK_OWED_MAX - 1].unsent <= 1 && client.priv.owed[REDLOCK_OWED_MAX - 1].unanswered <= 1;
     //@ check client: client.priv.wanted <= 1 && client.priv.busy <= 1 && client.priv.broke <= 1;
 }
 
@@ -316,7 +317,7 @@ int main(void)
 {
     unsigned state;
 
-    for (state = RL_IS_IDLE; state <= RL_IN_RELEASE; state++)
+    for (state = RL_IDLE; state <= RL_RELEASING; state++)
         step(state);
     return 0;
 }
@@ -338,7 +339,7 @@ int main(void)
 {
     unsigned state, list, command;
 
-    for (state = RL_IS_IDLE; state <= RL_IN_RELEASE; state++)
+    for (state = RL_IDLE; state <= RL_RELEASING; state++)
         for (list = RL_NOWHERE; list <= RL_DONE; list++) {
             for (command = RL_SET; command <= RL_EVALSHA; command++)
                 replied(state, list, command, 0);
@@ -353,7 +354,7 @@ static void note(unsigned size)
 {
     any_client();
     any_item();
-    any_lock(RL_IN_ROLLBACK, RL_TURN);
+    any_lock(RL_ROLLING_BACK, RL_TURN);
     lock.holder_size = (uint8_t)size;
     rl_note_holder(&lock, 0, &node.priv.reader.item);
     rl_note_pttl(&lock, 0, (int64_t)any_time());

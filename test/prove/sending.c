@@ -91,7 +91,7 @@ static int any_state(unsigned ends, unsigned unsent, unsigned i, unsigned own)
     client.priv.broke = (redlock_mask)any_of(0, (1U << REDLOCK_NODES_MAX) - 1);
     for (j = 0; j < REDLOCK_NODES_MAX; j++) {
         nodes[j].priv.bit = rl_bit(j);
-        nodes[j].priv.useful = (uint8_t)any_of(0, 1);
+        nodes[j].priv.reconnect = (uint8_t)any_of(0, 1);
         nodes[j].state = REDLOCK_NODE_READY;
         nodes[j].priv.cursor = (uint16_t)any_of(0, unsent >> j & 1 ? client.priv.out.used : UINT16_MAX);
     }
