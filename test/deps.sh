@@ -13,11 +13,12 @@ gcc='gcc:gcc g++:g++ prove:perl'
 clang='gcc clang:clang sanitizers'
 programs='demo clang pgrep:procps'
 valgrind='programs valgrind:valgrind'
+scripts='gcc prove:perl lua5.1:lua5.1 lua5.2:lua5.2 lua5.3:lua5.3 lua5.4:lua5.4'
 analyze='clang clang-tidy:clang-tidy cppcheck:cppcheck'
 partition='programs nft:nftables ip:iproute2'
 style='clang-format:clang-format prove:perl git:git'
 # all that `make test` needs
-test='programs valgrind analyze partition style docs model vendor loops board transports cli'
+test='programs scripts valgrind analyze partition style docs model vendor loops board transports cli'
 docs='demo gcc git:git mandoc:mandoc gawk:gawk mawk:mawk busybox:busybox codespell:codespell sqlite3:sqlite3 cmake:cmake meson:meson
  pkg-config:pkg-config'
 model='gcc spin:spin'

@@ -491,9 +491,9 @@ static struct mini_script mini_classify(struct mini_word text)
         if (mini_at(text, scripts[i].part) > 0)
             script.kind = scripts[i].kind;
     script.loops = mini_at(text, "#K") > 0;
-    script.never_shortens = script.kind == 'E' && mini_at(text, "math.max(A[2],c('pttl',K[") > 0;
+    script.never_shortens = script.kind == 'E' && mini_at(text, "math.max(tonumber(A[2]),c('pttl',K[") > 0;
     script.bounded = script.kind == 'R' ||
-                     (script.kind == 'F' && mini_at(text, "2^53") < mini_at(text, "c('set',K[2]"));
+                     (script.kind == 'F' && mini_at(text, "n>=9007199254740992") < mini_at(text, "c('set',K[2]"));
     return script;
 }
 
