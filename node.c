@@ -10,7 +10,7 @@
        server accepts connections.
    R12 Handshake first: HELLO 3 with user and password; AUTH, which counts where HELLO is refused, whatever
        the words: such a connection uses RESP2; then SELECT. Nothing else is queued before all of it is
-       queued, and nothing counts before all of it is answered. A denied permission that is optional turns
+       queued, only releases before all of it is answered, and nothing counts before that. A denied permission that is optional turns
        its feature off.
    R13 One server, one vote. Each server is asked for its run_id. A node is not used when another node,
        connected or not, has said the same.

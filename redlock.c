@@ -593,6 +593,26 @@ static unsigned rl_order_for(const struct redlock_client *c, struct redlock_node
     return command | role * RL_ORDER_ROLE | mute;
 }
 
+/* Nodes that a release can be sent to. It may wait behind a handshake that is queued: there it does no harm, whatever the
+   handshake leads to, and a server that hangs runs it when it goes on. R4, R12 */
+static unsigned rl_take_releases(const struct redlock_client *c)
+{
+    unsigned nodes = c->priv.in[REDLOCK_NODE_READY], queued = c->priv.in[REDLOCK_NODE_HANDSHAKE];
+
+    for (; queued != 0; queued &= queued - 1)
+        if (rl_first_node(c, queued)->priv.handshake == RL_READY)
+            nodes |= rl_first_bit(queued);
+    return nodes;
+}
+
+/* Nodes that the present command of a lock can be sent to. */
+static unsigned rl_take_command(const struct redlock_client *c, const struct redlock_lock *lock)
+{
+    return lock->priv.state == RL_ROLLING_BACK || lock->priv.state == RL_RELEASING
+               ? rl_take_releases(c)
+               : c->priv.in[REDLOCK_NODE_READY];
+}
+
 /* Sends the present command of a lock where it is still to be sent and can be: an order at a time, to all nodes
    that it is for. R2 */
 REDLOCK_PRIVATE void rl_ask_nodes(struct redlock_client *c, struct redlock_lock *lock)
@@ -600,10 +620,10 @@ REDLOCK_PRIVATE void rl_ask_nodes(struct redlock_client *c, struct redlock_lock 
     unsigned nodes = lock->priv.unsent & ~(unsigned)c->priv.full, ready, away;
 
     rl_connect(c, nodes, lock->priv.state == RL_EXTENDING ? lock->valid_until_us : 0);
-    away = nodes & ~(unsigned)c->priv.in[REDLOCK_NODE_READY];
+    away = nodes & ~rl_take_command(c, lock);
     for (; away != 0; away &= away - 1)
         rl_mark_away(lock, rl_first_node(c, away), rl_first_bit(away));
-    ready = nodes & c->priv.in[REDLOCK_NODE_READY];
+    ready = nodes & rl_take_command(c, lock);
     while (ready != 0 && !c->priv.jammed) {
         unsigned left = ready, same = 0, order = 0;
 
@@ -810,6 +830,14 @@ static uint64_t rl_line_until(const struct redlock_client *c, const struct redlo
                                                                             : lock->priv.due_us;
 }
 
+/* The acquire is cancelled while it waits. If a notification was meant for it, another waiter gets that. R7 */
+static void rl_cancel_wait(struct redlock_client *c, struct redlock_lock *lock)
+{
+    rl_finish(c, lock, REDLOCK_CANCELLED);
+    if (lock->priv.op.notified)
+        rl_notify_own(c, lock);
+}
+
 /* The lock could not begin a last attempt. The nodes that kept it in line get the error. */
 static void rl_leave_line(struct redlock_client *c, struct redlock_lock *lock)
 {
@@ -839,6 +867,7 @@ static void rl_begin_attempt(struct redlock_client *c, struct redlock_lock *lock
     if (lock->priv.op.attempts < UINT8_MAX)
         lock->priv.op.attempts++;
     lock->priv.outcome = REDLOCK_PENDING;
+    lock->priv.op.notified = 0;
     memset(&lock->priv.attempt, 0, sizeof lock->priv.attempt);
     lock->members = 0;
     rl_propose(c->priv.io, lock);
@@ -1037,6 +1066,7 @@ static void rl_hasten_retry(struct redlock_client *c, struct redlock_lock *lock)
                                                                : RL_SPURIOUS_MAX);
     rl_not_after(&lock->priv.due_us, soon_us);
     lock->priv.attempt.free = 0;
+    lock->priv.op.notified = 1;
 }
 
 /* ---- Releases that are repeated ----------------------------------------------------------------------- */
@@ -1078,6 +1108,8 @@ static void rl_owe(struct redlock_client *c, struct redlock_lock *lock)
 
     if (owed == NULL || unsent == 0 || lock->token_is_label)
         return;
+    rl_redirect(c, owed, owed->unanswered, NULL,
+                RL_NOBODY); /* of a release that gives up its place */
     rl_keep_release(owed, lock);
     owed->unsent = unsent;
     owed->unanswered = unanswered;
@@ -1098,14 +1130,13 @@ static void rl_owed_tick(struct redlock_client *c)
         if (owed->unsent == 0 || !rl_past(c, owed->due_us))
             continue;
         if (rl_past(c, owed->until_us)) {
-            rl_redirect(c, owed, c->priv.all, NULL, RL_NOBODY);
             owed->unsent = 0;
             continue;
         }
         owed->due_us = c->priv.now_us + RL_OWED_MS * RL_MS_US;
         rl_connect_due(c, nodes);
         rl_set(&owed->unanswered,
-               rl_send(c, owed, nodes & c->priv.in[REDLOCK_NODE_READY], RL_DELETE, RL_OWED));
+               rl_send(c, owed, nodes & rl_take_releases(c), RL_DELETE, RL_OWED));
     }
 }
 
@@ -1120,9 +1151,8 @@ static int rl_is_rolled_back(struct redlock_client *c, struct redlock_lock *lock
         if (lock->priv.outcome == REDLOCK_PENDING)
             return 0;
     }
-    rl_clear(
-        &lock->priv.unsent,
-        rl_send(c, lock, lock->priv.unsent & c->priv.in[REDLOCK_NODE_READY], RL_DELETE, RL_NOBODY));
+    rl_clear(&lock->priv.unsent,
+             rl_send(c, lock, lock->priv.unsent & rl_take_releases(c), RL_DELETE, RL_NOBODY));
     if (lock->priv.unsent != 0 && lock->priv.outcome != REDLOCK_LOST &&
         !rl_past(c, lock->priv.due_us))
         return 0; /* a loss is reported at once */
@@ -1285,7 +1315,7 @@ static void rl_step(struct redlock_client *c, struct redlock_lock *lock)
 
     case RL_IN_LINE: /* until there are connections and room for an attempt. R2, R6 */
         if (cancelled)
-            rl_finish(c, lock, REDLOCK_CANCELLED);
+            rl_cancel_wait(c, lock);
         else if (rl_can_begin(c, lock))
             rl_begin_attempt(c, lock); /* ASKING; page, step 1: the time. R1 */
         else if (rl_past(c, rl_line_until(c, lock)))
@@ -1317,7 +1347,7 @@ static void rl_step(struct redlock_client *c, struct redlock_lock *lock)
     case RL_PAUSING: /* the random delay; a notification that the lock may be free shortens it. R6, R7 */
         rl_hasten_retry(c, lock);
         if (cancelled)
-            rl_finish(c, lock, REDLOCK_CANCELLED);
+            rl_cancel_wait(c, lock);
         else if (rl_past(c, lock->priv.due_us))
             rl_stand_in_line(c, lock); /* IN_LINE */
         return;

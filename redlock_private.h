@@ -114,6 +114,7 @@ struct redlock_lock_private {
         uint8_t slow;      /* slow retries */
         uint8_t spurious;  /* how long it backs off after notifications that led to no lock. R7 */
         uint8_t waits;     /* 1: wait_ms is not 0 */
+        uint8_t notified;  /* 1: a notification has shortened its pause. R7 */
         uint16_t renewals; /* automatic extensions still allowed. R10 */
     } op;
 

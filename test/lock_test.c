@@ -1341,6 +1341,27 @@ static void r07_one_waiter_is_notified(void)
     is_int((int)fake_count(0, 'S'), 5, "r07: with one attempt each");
 }
 
+/* The waiter that was notified is cancelled before it asks: then the other one retries. */
+static void r07_a_cancelled_waiter_passes_on(void)
+{
+    struct redlock_lock second;
+    unsigned steps;
+
+    begin_waiting(3);
+    redlock_lock_init(&second, "k", 1, 10000);
+    redlock_acquire_start(&client, &second, 60000);
+    fake_pass(&client, 100 * MS);
+    fake_logged = 0;
+    delete_on(0, 2);
+    for (steps = 0; steps < 1000 && !lock.priv.op.notified && !second.priv.op.notified; steps++)
+        fake_pass(&client, 10);
+    ok(lock.priv.op.notified != second.priv.op.notified, "r07: one of two waiters is notified");
+    is_int((int)fake_count(0, 'S'), 0, "r07: it has not asked yet");
+    redlock_cancel(&client, lock.priv.op.notified ? &lock : &second);
+    fake_pass(&client, 20 * MS);
+    ok(lock.status == REDLOCK_OK || second.status == REDLOCK_OK, "r07: the other one retries");
+}
+
 /* ---- R8, R10 -------------------------------------------------------------------------------- */
 
 static void r08_extension_moves_validity(void)
@@ -4472,6 +4493,7 @@ static void notification(void)
     r07_other_keys();
     r07_backs_off_after_spurious_notifications();
     r07_one_waiter_is_notified();
+    r07_a_cancelled_waiter_passes_on();
 }
 
 static void extensions(void)

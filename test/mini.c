@@ -324,6 +324,7 @@ static void mini_run_handshake(struct mini_server *server, struct mini_session *
     int right = server->password == NULL || (secret && mini_is(*last, server->password));
 
     strcpy(reply, "+OK\r\n");
+    session->greeted |= secret;
     if ((kind == 'H' && server->hello != NULL) || (kind == 'A' && server->auth != NULL)) {
         strcpy(reply, kind == 'H' ? server->hello : server->auth);
         return;
@@ -396,8 +397,11 @@ unsigned mini_run(struct mini_server *server, struct mini_session *session,
     server->database = session->database;
     if (!mini_is_of_a_lock(command))
         mini_run_handshake(server, session, command, reply);
+    else if (server->password != NULL && !session->known &&
+             !(session->greeted && strchr("DNP", command->kind) != NULL))
+        mini_fail("a command before the handshake"); /* a release may stand behind a wrong one */
     else if (server->password != NULL && !session->known)
-        mini_fail("a command before the handshake");
+        strcpy(reply, "-NOAUTH Authentication required.\r\n");
     else if (command->kind == 'D') {
         server->script = command->loops ? "c0a0f90c43600b509b42ee52fcb7b90f60ff6833"
                                         : "132f5caa262553984ac610e11f210aff38b2bdc4";
@@ -491,9 +495,11 @@ static struct mini_script mini_classify(struct mini_word text)
         if (mini_at(text, scripts[i].part) > 0)
             script.kind = scripts[i].kind;
     script.loops = mini_at(text, "#K") > 0;
-    script.never_shortens = script.kind == 'E' && mini_at(text, "math.max(tonumber(A[2]),c('pttl',K[") > 0;
+    script.never_shortens =
+        script.kind == 'E' && mini_at(text, "math.max(tonumber(A[2]),c('pttl',K[") > 0;
     script.bounded = script.kind == 'R' ||
-                     (script.kind == 'F' && mini_at(text, "n>=9007199254740992") < mini_at(text, "c('set',K[2]"));
+                     (script.kind == 'F' &&
+                      mini_at(text, "n>=9007199254740992") < mini_at(text, "c('set',K[2]"));
     return script;
 }
 

@@ -56,6 +56,7 @@ struct mini_server {
 /* The state of a connection in the server. */
 struct mini_session {
     int resp3, known, database, tracking;
+    int greeted;                            /* a handshake has come, right or wrong */
     int caching;                            /* keys that the next command reads are tracked */
     struct mini_name tracked[MINI_TRACKED]; /* notified once when they change */
 };

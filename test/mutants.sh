@@ -50,7 +50,6 @@ R11|redlock.c|s/(lock->priv.outcome == REDLOCK_UNCONFIRMED) && lock->priv.op.wai
 R11|redlock.c|s/if \(lock->priv.outcome != REDLOCK_CANCELLED\)(\s+lock->priv.outcome = \(int8_t\)rl_released)/$1/|a cancelled release ends
 R4|redlock.c|s/owed->unanswered = unanswered;/;/|no release is repeated while its reply is due
 R4|redlock.c|s/reply->vote == RL_YES \|\| reply->vote == RL_NO \|\| reply/reply->vote == RL_YES || reply/|a release that found no key is not repeated
-R4|redlock.c|s/rl_redirect\(c, owed, c->priv.all, NULL, RL_NOBODY\);/;/|the reply to a release that was given up says nothing of another
 R8|redlock.c|s/rl_clear\(&lock->priv.attempt.late, bit\);/;/|a late grant counts no more when its key is gone
 R8|redlock.c|s/else if \(reply->vote == RL_YES\) \{(\s+rl_set\(&lock->priv.attempt.late)/else if (reply->vote <= RL_NO) {$1/|a late refusal makes no member
 R8|redlock.c|s/if \(mute \|\| rl_is_held\(lock\)\)/if (mute)/|a node that is asked after the decision confirms after the decision
@@ -113,6 +112,9 @@ R6|redlock.c|s/if \(\(coming \|\|/if (((coming \&\& reachable) ||/|concurrent at
 R6|redlock.c|s/ &&\s+rl_is_quorum\(c, ready & ~\(unsigned\)c->priv.full\)\);/);/|concurrent attempts wait for a free request
 R6|redlock.c|s/if \(!rl_past\(c, c->priv.line_us\)\)/if (1)/|the time in the line of waiting locks counts towards wait_ms
 R6|redlock.c|s/lock->priv.until_us > lock->priv.due_us \?/1 ?/|the time in which a new client connects does not count towards wait_ms
+R7|redlock.c|s/if \(lock->priv.op.notified\)/if (0)/|a notification is not lost when the waiter is cancelled
+R4|redlock.c|s/nodes \|= rl_first_bit\(queued\);/;/|a release waits behind a handshake
+R4|redlock.c|s/rl_redirect\(c, owed, owed->unanswered, NULL,\s+RL_NOBODY\);//|a release that gives up its place waits for no reply
 R7|redlock.c|s/if \(!REDLOCK_NOTIFICATION \|\| !rl_may_be_free\(c, lock\)\)\s+return;/return;/|notification
 R7|redlock.c|s/rl_notifies\(node\)/0/|a refused attempt asks for notification
 R7|redlock.c|s/rl_notifies\(node\)/REDLOCK_NOTIFICATION/|no notification is asked for on a node that denies it
@@ -124,7 +126,7 @@ R15|node.c|s/rl_set_timeout\(c, node, node->rtt_us \+ margin_us\);/;/|the time f
 R7|redlock.c|s/\(uint64_t\)rl_quick_us\(c, 0\)/(uint64_t)rl_decision_us(c)/|a notified waiter tries at a random moment
 R7|redlock.c|s/rl_random_below\(c, 3\) > 0 \? lock->priv.op.spurious : 0U/0/|a waiter that was notified in vain stands back
 R7|redlock.c|s/if \(notified != NULL\) \{/if (0) {/|one waiter of several is notified
-R7|redlock.c|s/rl_notify_own\(c, lock\);//|notification of a release by the same client
+R7|redlock.c|s/(if \(rl_release\(c, lock\)\) \{\s+)rl_notify_own\(c, lock\);/$1/|notification of a release by the same client
 R7|redlock.c|s/rl_notify_own\(c, lock\);/if (lock->priv.outcome == REDLOCK_OK) $&/|also of one that does not wait for replies
 R7|redlock.c|s/if \(!rl_has_key\(lock, key, key_size, known\)\)/if (0)/|a waiter is notified only for its own key
 R8|redlock.c|s/rl_voters\(lock\)/(c->priv.all \& ~(unsigned)lock->priv.attempt.mute)/g|only confirmed nodes count
@@ -133,7 +135,7 @@ R8|redlock.c|s/rl_set\(&lock->members, lock->priv.attempt.late\);/;/|a node that
 R8|redlock.c|s/if \(vote != RL_REPAIRED \|\|/if ((vote != RL_REPAIRED \&\& (state != RL_EXTENDING || lock->members \& bit)) ||/|a node that grants an extension becomes a confirmed node
 R8|redlock.c|s/rl_prolong\(c, lock\) \? REDLOCK_OK : REDLOCK_UNREACHABLE/rl_prolong(c, lock) ? REDLOCK_OK : REDLOCK_OK/|the new validity of an extension is above 0
 R8|redlock.c|s/if \(lock->valid_until_us < until_us\)//|an extension does not shorten the validity
-R8|command.c|s/math.max\(A\[2\],c\('pttl',K\[i\]\)\)/A[2]/|an extension does not shorten the TTL on the node
+R8|command.c|s/math.max\(tonumber\(A\[2\]\),c\('pttl',K\[i\]\)\)/A[2]/|an extension does not shorten the TTL on the node
 R8|redlock.c|s/(?=rl_end_extension\(c, lock, rl_prolong)/(lock->priv.started_us = c->priv.now_us), /|T1 of the extension is before its first byte
 R8|redlock.c|s/if \(!rl_is_quorum\(c, lock->members\)\) \{/if (0) {/|the lock is lost when the confirmed nodes do not have the key any more
 R8|client.c|s/if \(lock->priv.state != RL_HELD\)\s+return REDLOCK_LOST;//|no extension of a lock that is not held
@@ -175,7 +177,7 @@ R12|node.c|s/is_role &&/0 \&\& $&/|a replica is no node
 R12|node.c|s/strcmp\(item->text, "sentinel"\) == 0/0/|a sentinel is no node
 R12|redlock.c|s/if \(node->priv.denied\)/if (0)/|a node that denies is distinguished from one that does not answer
 R12|node.c|s/\(REDLOCK_RESTART_GUARD && command == RL_INFO && rl_is_not_ready\(item\)\)/0/|a server that cannot tell its run_id yet is asked again
-R12|redlock.c|s/lock->priv.unsent & c->priv.in\[REDLOCK_NODE_READY\],(\s+RL_DELETE, RL_NOBODY)/lock->priv.unsent \& ~(unsigned)c->priv.in[REDLOCK_NODE_DOWN],$1/|no command is sent before the handshake is complete
+R12|redlock.c|s/if \(rl_first_node\(c, queued\)->priv.handshake == RL_READY\)/if (1)/|no command is sent before the handshake is complete
 R12|command.c|s/rl_hide_password\(rl_behind_code\(item\), node->password\);/;/|a password in a server's error text is hidden
 R12|command.c|s/return known && blank != NULL \? blank : item->text;/return item->text;/|a password does not hide the reason
 R12|command.c|s/return known && blank != NULL \?/return blank != NULL ?/|only a known code cannot be the password
