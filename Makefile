@@ -16,8 +16,8 @@ CFLAGS = -O2 -g
 LIMITS = # -DREDLOCK_NODES_MAX=12 ... for the library; the installed headers tell programs
 LARGE = -DREDLOCK_NODES_MAX=16
 # For tests: the smallest queues; and a build without optional features.
-TIGHT = -DREDLOCK_OWED_MAX=1 -DREDLOCK_PIPELINE_MAX=4 -DREDLOCK_SEND_MAX=616
-LEAN = -DREDLOCK_FENCING=0 -DREDLOCK_NOTIFICATION=0 -DREDLOCK_SEND_MAX=463
+TIGHT = -DREDLOCK_OWED_MAX=1 -DREDLOCK_PIPELINE_MAX=4 -DREDLOCK_SEND_MAX=598
+LEAN = -DREDLOCK_FENCING=0 -DREDLOCK_NOTIFICATION=0 -DREDLOCK_SEND_MAX=467
 
 # Targets are no files, except those in build.
 .PHONY: $(shell sed -n 's/^\([a-z][a-z -]*\):.*/\1/p' $(firstword $(MAKEFILE_LIST))) $(VARIANTS:%=test-%)
@@ -234,7 +234,7 @@ test-short: deps-programs $(SHORT:%=$(B)/short/%)
 
 # The send buffer and the ring of requests at their limits.
 QUEUES = least most
-QUEUE-least = -DREDLOCK_PIPELINE_MAX=2 -DREDLOCK_MINIMAL=1 -DREDLOCK_LABEL_MAX=24 -DREDLOCK_SEND_MAX=334
+QUEUE-least = -DREDLOCK_PIPELINE_MAX=2 -DREDLOCK_MINIMAL=1 -DREDLOCK_LABEL_MAX=24 -DREDLOCK_SEND_MAX=338
 QUEUE-most = -DREDLOCK_SEND_MAX=65535 -DREDLOCK_NODES_MAX=16
 $(B)/queue/%: test/queue_test.c test/lock_options.h test/tap.h $(CORE) $(HEADERS) Makefile
 	@mkdir -p $(@D)

@@ -13,9 +13,9 @@
 
 /* ---- Scripts --------------------------------------------------------------------------------- */
 
-/* They do the same in Lua 5.1 to 5.4: numbers are made of strings explicitly, and integers are never made by / or ^, which
-   give floats from 5.3 on. Each script begins with this. */
-static const char rl_head[] = "local c,K,A=redis.call,KEYS,ARGV ";
+/* They do the same in Lua 5.1 to 5.4: numbers are made of strings explicitly, and no integer is made by / or ^, which give
+   floats from 5.3 on. Each script begins with this. */
+static const char rl_head[] = "local c,K,A,N=redis.call,KEYS,ARGV,tonumber ";
 
 /* Releases. Returns 1 when all keys had our token and were deleted; 0 when a key is missing, unless another
    is somebody else's: then the token of the holder, which tells contention from a holder. It is that of the
@@ -25,21 +25,20 @@ static const char rl_head[] = "local c,K,A=redis.call,KEYS,ARGV ";
 static const char rl_delete_script[] =
     "c=redis.pcall local r=1 for i=#K,1,-1 do local v=c('get',K[i])v=v==A[1]and c('del',K[i])or v "
     "r=v~=1 and(v or r==1 and 0)or r end return r";
-#define RL_DELETE_SHA1 "c0a0f90c43600b509b42ee52fcb7b90f60ff6833"
+#define RL_DELETE_SHA1 "dc35f5dedfa3f6818e6d0c663adf95575c4381c1"
 /* Extends. Returns 1: all keys are ours and were extended; 2: some were missing and were created again;
    0: neither. A third argument forbids to create keys. Never shortens, because this command may run
    late, after a longer extension (R8). PEXPIRE works when the server is out of memory, SET does not. */
 static const char rl_extend_script[] =
     "local h=1 for i=1,#K do local v=c('get',K[i])if v~=A[1]then if v or A[3]then return 0 end h=2 "
-    "end end for i=1,#K do if c('pexpire',K[i],math.max(tonumber(A[2]),c('pttl',K[i])))==0 then "
+    "end end for i=1,#K do if c('pexpire',K[i],math.max(N(A[2]),c('pttl',K[i])))==0 then "
     "c('set',K[i],A[1],'px',A[2])end end return h";
 #else
 static const char rl_delete_script[] =
     "c=redis.pcall local v=c('get',K[1])return v==A[1]and c('del',K[1])or v or 0";
-#define RL_DELETE_SHA1 "132f5caa262553984ac610e11f210aff38b2bdc4"
-static const char rl_extend_script[] =
-    "local v=c('get',K[1])return v==A[1]and "
-    "c('pexpire',K[1],math.max(tonumber(A[2]),c('pttl',K[1])))or 0";
+#define RL_DELETE_SHA1 "2c5273f926c16fb72bfd96b0ce91ff745a3e4ca1"
+static const char rl_extend_script[] = "local v=c('get',K[1])return v==A[1]and "
+                                       "c('pexpire',K[1],math.max(N(A[2]),c('pttl',K[1])))or 0";
 #endif
 /* Sets all keys, or none: 1 or 0. */
 static const char rl_take_script[] =
@@ -49,19 +48,18 @@ static const char rl_take_script[] =
    proposal, which comes as two halves of 32 bits. Lua 5.1 counts in doubles, which are exact below 2^53; a
    larger counter is refused before anything is stored. R16 */
 static const char rl_fence_script[] =
-    "if c('exists',K[1])==1 then return-1 end local N=tonumber local n=math.max("
-    "N(c('get',K[2])or 0)+1,N(A[3])*4294967296+N(A[4]))if n>=9007199254740992 then "
+    "if c('exists',K[1])==1 then return-1 end local n=math.max("
+    "N(c('get',K[2])or 0)+1,N(A[3])*4294967296+N(A[4]))if n>=2^53 then "
     "return{err='ERR fencing token too large'}end "
     "c('set',K[2],('%.0f'):format(n))c('set',K[1],A[1],'px',A[2])return n";
 /* Raises the counter to the proposal if the key is ours, and returns the counter; else -1. R16 */
-static const char rl_confirm_script[] =
-    "if c('get',K[1])~=A[1]then return-1 end local N=tonumber local n=math.max("
-    "N(c('get',K[2])or 0),N(A[2])*4294967296+N(A[3]))"
-    "c('set',K[2],('%.0f'):format(n))return n";
+static const char rl_confirm_script[] = "if c('get',K[1])~=A[1]then return-1 end local n=math.max("
+                                        "N(c('get',K[2])or 0),N(A[2])*4294967296+N(A[3]))"
+                                        "c('set',K[2],('%.0f'):format(n))return n";
 static const char rl_fence_suffix[] = ":fence";
 /* The run_id of the server process, and its age in seconds. R13, R14 */
 static const char rl_info_script[] = "local i=c('info','server')return{i:match'run_id:(%w+)',"
-                                     "tonumber(i:match'uptime_in_seconds:(%-?%d+)'or 0)}";
+                                     "N(i:match'uptime_in_seconds:(%-?%d+)'or 0)}";
 
 /* The longest command, with what goes with it, must fit into the send buffer. The words around script, key and
    token take 48 bytes; 17 more for the ttl, 7 for "1"; for a fencing token 26, and 11 with suffix and length of

@@ -620,10 +620,10 @@ REDLOCK_PRIVATE void rl_ask_nodes(struct redlock_client *c, struct redlock_lock 
     unsigned nodes = lock->priv.unsent & ~(unsigned)c->priv.full, ready, away;
 
     rl_connect(c, nodes, lock->priv.state == RL_EXTENDING ? lock->valid_until_us : 0);
-    away = nodes & ~rl_take_command(c, lock);
+    ready = nodes & rl_take_command(c, lock);
+    away = nodes & ~ready;
     for (; away != 0; away &= away - 1)
         rl_mark_away(lock, rl_first_node(c, away), rl_first_bit(away));
-    ready = nodes & rl_take_command(c, lock);
     while (ready != 0 && !c->priv.jammed) {
         unsigned left = ready, same = 0, order = 0;
 

@@ -403,8 +403,8 @@ unsigned mini_run(struct mini_server *server, struct mini_session *session,
     else if (server->password != NULL && !session->known)
         strcpy(reply, "-NOAUTH Authentication required.\r\n");
     else if (command->kind == 'D') {
-        server->script = command->loops ? "c0a0f90c43600b509b42ee52fcb7b90f60ff6833"
-                                        : "132f5caa262553984ac610e11f210aff38b2bdc4";
+        server->script = command->loops ? "dc35f5dedfa3f6818e6d0c663adf95575c4381c1"
+                                        : "2c5273f926c16fb72bfd96b0ce91ff745a3e4ca1";
         mini_run_delete(server, session, command, reply);
     } else if (command->kind == 'N')
         mini_run_native(server, session, command, reply);
@@ -495,11 +495,10 @@ static struct mini_script mini_classify(struct mini_word text)
         if (mini_at(text, scripts[i].part) > 0)
             script.kind = scripts[i].kind;
     script.loops = mini_at(text, "#K") > 0;
-    script.never_shortens =
-        script.kind == 'E' && mini_at(text, "math.max(tonumber(A[2]),c('pttl',K[") > 0;
-    script.bounded = script.kind == 'R' ||
-                     (script.kind == 'F' &&
-                      mini_at(text, "n>=9007199254740992") < mini_at(text, "c('set',K[2]"));
+    script.never_shortens = script.kind == 'E' && mini_at(text, "math.max(N(A[2]),c('pttl',K[") > 0;
+    script.bounded =
+        script.kind == 'R' ||
+        (script.kind == 'F' && mini_at(text, "n>=2^53") < mini_at(text, "c('set',K[2]"));
     return script;
 }
 

@@ -135,7 +135,7 @@ R8|redlock.c|s/rl_set\(&lock->members, lock->priv.attempt.late\);/;/|a node that
 R8|redlock.c|s/if \(vote != RL_REPAIRED \|\|/if ((vote != RL_REPAIRED \&\& (state != RL_EXTENDING || lock->members \& bit)) ||/|a node that grants an extension becomes a confirmed node
 R8|redlock.c|s/rl_prolong\(c, lock\) \? REDLOCK_OK : REDLOCK_UNREACHABLE/rl_prolong(c, lock) ? REDLOCK_OK : REDLOCK_OK/|the new validity of an extension is above 0
 R8|redlock.c|s/if \(lock->valid_until_us < until_us\)//|an extension does not shorten the validity
-R8|command.c|s/math.max\(tonumber\(A\[2\]\),c\('pttl',K\[i\]\)\)/A[2]/|an extension does not shorten the TTL on the node
+R8|command.c|s/math.max\(N\(A\[2\]\),c\('pttl',K\[i\]\)\)/A[2]/|an extension does not shorten the TTL on the node
 R8|redlock.c|s/(?=rl_end_extension\(c, lock, rl_prolong)/(lock->priv.started_us = c->priv.now_us), /|T1 of the extension is before its first byte
 R8|redlock.c|s/if \(!rl_is_quorum\(c, lock->members\)\) \{/if (0) {/|the lock is lost when the confirmed nodes do not have the key any more
 R8|client.c|s/if \(lock->priv.state != RL_HELD\)\s+return REDLOCK_LOST;//|no extension of a lock that is not held

@@ -13,7 +13,7 @@ build=$1/size
 mkdir -p "$build"
 flags='-std=c99 -Os -ffunction-sections -fdata-sections -fno-asynchronous-unwind-tables -fno-pie -DNDEBUG'
 m4='arm-none-eabi-gcc -mcpu=cortex-m4 -mthumb'
-lean='-DREDLOCK_FENCING=0 -DREDLOCK_NOTIFICATION=0 -DREDLOCK_SEND_MAX=463'
+lean='-DREDLOCK_FENCING=0 -DREDLOCK_NOTIFICATION=0 -DREDLOCK_SEND_MAX=467'
 core=$(sed -n 's/^CORE = //p' Makefile | sed 's/\.c//g')
 small='-include examples/cortex-m/small.h'
 status=0
@@ -113,7 +113,7 @@ foreign=$(nm -u "$build"/*.o | awk '/ U / && $2 !~ /^(resp_|redlock_|rl_|mem|str
 gate 'foreign functions except mem*, str*' "$foreign" 0
 rm -f "$build/size.o"
 gate 'symbols in data or bss' "$(nm "$build"/*.o | grep -c ' [dDbBcC] ' || true)" 0
-gate 'everything on Cortex-M4, text' "$m4_text" 18432
+gate 'everything on Cortex-M4, text' "$m4_text" 18944
 gate 'minimal on Cortex-M4, text' "$m4_minimal" 12288
 gate 'largest stack frame on Cortex-M4' "$frame" 256
 gate 'deepest chain of calls on Cortex-M4' "${chain%% *}" 512

@@ -8,8 +8,8 @@
 #define SMALL_H
 
 /* Features that this firmware does not have. */
-#define REDLOCK_FENCING 0      /* flash 1129 */
-#define REDLOCK_NOTIFICATION 0 /* flash 513 */
+#define REDLOCK_FENCING 0      /* flash 754 */
+#define REDLOCK_NOTIFICATION 0 /* flash 1065 */
 
 /* Sizes of buffers and queues. */
 #ifndef REDLOCK_NODES_MAX
@@ -22,6 +22,6 @@
 /* The longest command without these features, an extension, must fit; each byte of key and label adds to it. */
 #define REDLOCK_KEY_MAX 16
 #define REDLOCK_LABEL_MAX 0
-#define REDLOCK_SEND_MAX 391 /* client 192 */
+#define REDLOCK_SEND_MAX 395 /* client 88 */
 
 #endif
