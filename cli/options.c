@@ -115,7 +115,7 @@ static const struct option_spec { /* small members together, to save memory */
     {"strict", 0, FLAG, CHECK, 0, &options.strict, NULL, "", "warnings are failures"},
     {"nagios", 0, FLAG, CHECK, 0, &options.nagios, NULL, "",
      "print one line, as monitoring plugins do"},
-    {"prometheus", 0, FLAG, CHECK, 0, &options.prometheus, NULL, "", "print metrics"},
+    {"prometheus", 0, FLAG, CHECK | LIST, 0, &options.prometheus, NULL, "", "print metrics"},
     {"clock-window", 0, DURATION, CHECK, 0, &options.clock_window_ms, NULL, "TIME",
      "time to watch the clocks; default 5s"},
     {"count", 'n', NUMBER, BENCH, 100000000, &options.count, NULL, "COUNT",

@@ -5,6 +5,7 @@
    SPDX-License-Identifier: MIT */
 #include "look.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -341,8 +342,87 @@ static int is_about_a_lock(const char *key, const struct view *view)
            strspn(view->value, "0123456789") == view->size;
 }
 
+/* For the textfile collector of Prometheus, which wants all values of a metric together: they are kept here until the end. */
+static struct metric {
+    const char *name, *help;
+    FILE *values;
+    char *text;
+    size_t size;
+} metrics[] = {
+    {"held", "1: a holder has the lock on a majority of the nodes", NULL, NULL, 0},
+    {"remaining_seconds", "Until the lock expires on a majority of the nodes", NULL, NULL, 0},
+    {"nodes", "Nodes that have the same holder", NULL, NULL, 0},
+};
+enum { METRICS = sizeof metrics / sizeof *metrics };
+
+static void begin_metrics(void)
+{
+    unsigned i;
+
+    for (i = 0; i < METRICS; i++)
+        if ((metrics[i].values = open_memstream(&metrics[i].text, &metrics[i].size)) == NULL)
+            die(EXIT_SYSTEM, "no memory");
+}
+
+static void put_label(FILE *to, const char *label, const char *value)
+{
+    fprintf(to, "%s=\"", label);
+    for (; *value != '\0'; value++)
+        fprintf(to, *value == '"' || *value == '\\' ? "\\%c" : "%c", *value);
+    fprintf(to, "\"");
+}
+
+static void add_metrics(const char *name, const struct picture *picture)
+{
+    const struct view *best = &picture->view[picture->best];
+    char clean[WHO_MAX + 1], who[WHO_MAX + 1];
+    unsigned i;
+
+    printable(clean, sizeof clean, name);
+    for (i = 0; i < METRICS; i++) {
+        fprintf(metrics[i].values, "redlock_lock_%s{", metrics[i].name);
+        put_label(metrics[i].values, "name", clean);
+        if (i == 0 && picture->state == HELD) {
+            describe_holder(who, sizeof who, best->value);
+            fputc(',', metrics[i].values);
+            put_label(metrics[i].values, "holder", who);
+        }
+        fprintf(metrics[i].values, "} ");
+    }
+    fprintf(metrics[0].values, "%d\n", picture->state == HELD);
+    if (picture->state == HELD && picture->left_ms == NO_END)
+        fprintf(metrics[1].values, "+Inf\n");
+    else
+        fprintf(metrics[1].values, "%.3f\n",
+                picture->state == HELD && picture->left_ms > 0 ? (double)picture->left_ms / 1000
+                                                               : 0);
+    fprintf(metrics[2].values, "%u\n", picture->holding);
+}
+
+static void print_metrics(unsigned answered, int complete)
+{
+    unsigned i;
+
+    for (i = 0; i < METRICS; i++) {
+        if (fclose(metrics[i].values) != 0)
+            die(EXIT_SYSTEM, "no memory");
+        printf("# HELP redlock_lock_%s %s\n# TYPE redlock_lock_%s gauge\n%s", metrics[i].name,
+               metrics[i].help, metrics[i].name, metrics[i].text);
+        free(metrics[i].text);
+    }
+    printf("# HELP redlock_list_complete 1: all locks are here\n"
+           "# TYPE redlock_list_complete gauge\nredlock_list_complete %d\n"
+           "# HELP redlock_list_nodes Nodes that have answered\n"
+           "# TYPE redlock_list_nodes gauge\nredlock_list_nodes %u\n",
+           complete, answered);
+}
+
 static void print_lock(const char *name, const struct picture *picture, int is_first)
 {
+    if (options.prometheus) {
+        add_metrics(name, picture);
+        return;
+    }
     if (options.json) {
         printf("%s{\"name\":", is_first ? "" : ",");
         json_state(name, picture);
@@ -400,6 +480,10 @@ int verb_list(int count, char **words)
     if (count > 1)
         die(EXIT_USAGE, "list: at most one PATTERN");
     nodes_load();
+    if (options.json && options.prometheus)
+        die(EXIT_USAGE, "list: one of --json, --prometheus");
+    if (options.prometheus)
+        begin_metrics();
     key_of(key, count > 0 ? words[0] : "*"); /* exits if it is longer than a key */
     make_pattern(pattern, count > 0 ? words[0] : "*");
     if (options.json) {
@@ -418,6 +502,8 @@ int verb_list(int count, char **words)
         say(LOG_ERROR, "the list is not complete: %s; ask for fewer with a PATTERN", found.cut);
     if (answered < quorum())
         say(LOG_ERROR, "%s: %u of %u", status_text(talks_failure()), answered, target_count);
+    if (options.prometheus)
+        print_metrics(answered, found.cut == NULL && answered >= quorum());
     if (options.json)
         printf("],\"ok\":%u,\"complete\":%s}\n", answered,
                found.cut == NULL && answered >= quorum() ? "true" : "false");
