@@ -6,21 +6,14 @@
 B = build
 CORE = client.c redlock.c node.c command.c resp.c
 LIB = $(CORE) net.c
-HEADERS = redlock.h redlock_config.h redlock_private.h resp.h url.h core.h
+HEADERS = redlock.h redlock_config.h redlock_private.h resp.h extra/url.h core.h
 WARN = -std=c99 -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wcast-qual \
        -Wcast-align -Wstrict-prototypes -Wmissing-prototypes -Wundef -Wvla -Wformat=2 -Werror
 POSIX = -D_POSIX_C_SOURCE=200809L
-CHECKED = $(POSIX) '-DRL_ASSERT(condition)=((condition) ? (void)0 : __builtin_trap())' # the engine's own checks, in the tests
 SAN = -fsanitize=address,undefined -fno-sanitize-recover=all
 CFLAGS = -O2 -g
 LIMITS = # -DREDLOCK_NODES_MAX=12 ... for the library; the installed headers tell programs
-LARGE = -DREDLOCK_NODES_MAX=16
-# For tests: the smallest queues; and a build without optional features.
-TIGHT = -DREDLOCK_OWED_MAX=1 -DREDLOCK_PIPELINE_MAX=4 -DREDLOCK_SEND_MAX=598
-LEAN = -DREDLOCK_FENCING=0 -DREDLOCK_NOTIFICATION=0 -DREDLOCK_SEND_MAX=467
 
-# Targets are no files, except those in build.
-.PHONY: $(shell sed -n 's/^\([a-z][a-z -]*\):.*/\1/p' $(firstword $(MAKEFILE_LIST))) $(VARIANTS:%=test-%)
 .DELETE_ON_ERROR:
 
 all: $(B)/libredlock.a ## build the static library (the default); B=folder: build there, also with other targets
@@ -32,9 +25,9 @@ help: ## list the targets
 # `make test` installs all that its targets need before it makes them with DEPS=no.
 DEPS = yes
 deps: ## install what demo, test, size and bench need (Debian and derived systems, with apt-get)
-	@test/deps.sh
+	@tools/deps.sh
 deps-%:
-	@[ $(DEPS) = no ] || test/deps.sh $*
+	@[ $(DEPS) = no ] || tools/deps.sh $*
 
 clean: ## remove all that was built
 	rm -rf $(B)
@@ -54,7 +47,7 @@ $(B)/flags: always
 	@printf '%s\n' '$(CC) $(CFLAGS) $(LIMITS)' | cmp -s - $@ || printf '%s\n' '$(CC) $(CFLAGS) $(LIMITS)' > $@
 always:
 
-$(B)/libredlock.a: $(LIB:%.c=$(B)/%.o) $(B)/url.o
+$(B)/libredlock.a: $(LIB:%.c=$(B)/%.o) $(B)/extra/url.o
 	rm -f $@
 	$(AR) rcsD $@ $^
 
@@ -63,9 +56,9 @@ SONAME = libredlock.so.$(firstword $(subst ., ,$(VERSION)))
 SHARED = $(B)/libredlock.so.$(VERSION)
 
 shared: $(SHARED) ## build the shared library
-$(SHARED): $(LIB) url.c $(HEADERS) $(B)/flags
+$(SHARED): $(LIB) extra/url.c $(HEADERS) $(B)/flags
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS) $(LIMITS) $(WARN) -fPIC -shared -Wl,-soname,$(SONAME) $(LIB) url.c -o $@ -pthread
+	$(CC) $(CFLAGS) $(LIMITS) $(WARN) -fPIC -shared -Wl,-soname,$(SONAME) $(LIB) extra/url.c -o $@ -pthread
 
 # ---- The program ----------------------------------------------------------------------------
 
@@ -73,7 +66,7 @@ $(SHARED): $(LIB) url.c $(HEADERS) $(B)/flags
 # for example, because a connection that releases once only tries the native command.
 CLI_FLAGS = -D_GNU_SOURCE -DREDLOCK_NODES_MAX=16 -DREDLOCK_KEY_MAX=255 -DREDLOCK_LABEL_MAX=250 -DREDLOCK_ERROR_MAX=159 \
             -DRESP_TEXT_MAX=255 -DREDLOCK_SEND_MAX=2040
-CLI = $(wildcard cli/*.c) url.c $(LIB)
+CLI = $(wildcard cli/*.c) extra/url.c $(LIB)
 
 cli: $(B)/redlock ## build the program redlock(1)
 $(B)/redlock: $(CLI) $(wildcard cli/*.h) $(HEADERS)
@@ -89,14 +82,14 @@ $(B)/redlock-static: $(CLI) $(wildcard cli/*.h) $(HEADERS)
 	$(STATIC) $(WARN) $(CLI_FLAGS) -I. $(CLI) -o $@
 PORT = 7001
 servers: deps-demo ## PORT=n: five servers to try the program with, on this port and the four after it, until Ctrl-C
-	@test/five.sh $(PORT)
+	@tools/five.sh $(PORT)
 
 MAN = $(B)/man/man3
 man: $(MAN)/redlock.3 ## generate the man pages from the headers; man -M build/man redlock
-$(MAN)/redlock.3: $(HEADERS) docs/man.awk docs/redlock.7 $(wildcard docs/man/*.txt)
+$(MAN)/redlock.3: $(HEADERS) tools/man.awk docs/redlock.7 $(wildcard docs/man/*.txt)
 	rm -rf $(B)/man
 	mkdir -p $(MAN) $(B)/man/man7
-	awk -v folder=$(MAN) -f docs/man.awk docs/man/*.txt redlock.h redlock_config.h resp.h url.h
+	awk -v folder=$(MAN) -f tools/man.awk docs/man/*.txt redlock.h redlock_config.h resp.h extra/url.h
 	sed 's/@VERSION@/$(VERSION)/' docs/redlock.7 > $(B)/man/man7/redlock.7
 
 PREFIX = /usr/local
@@ -119,7 +112,7 @@ install: $(B)/libredlock.a $(SHARED) $(B)/redlock man ## PREFIX=, LIBDIR=, MANDI
 	install -d "$(DESTDIR)$(MANDIR)/man7"
 	install -m 644 $(B)/man/man7/redlock.7 "$(DESTDIR)$(MANDIR)/man7"
 	rm -rf $(B)/include
-	sh packaging/headers.sh $(B)/include $(CC) $(CFLAGS) $(LIMITS)
+	sh tools/headers.sh $(B)/include $(CC) $(CFLAGS) $(LIMITS)
 	install -m 644 $(B)/include/* "$(DESTDIR)$(PREFIX)/include/redlock"
 	install -m 644 $(B)/libredlock.a "$(DESTDIR)$(LIBDIR)"
 	install -m 755 $(SHARED) "$(DESTDIR)$(LIBDIR)"
@@ -142,13 +135,13 @@ ONE_CORE = $(B)/single/redlock_core.c
 ONE_ORDER = resp.c command.c node.c redlock.c client.c
 
 amalgamation: $(ONE) $(ONE_CORE) ## the library as one file beside redlock.h, in build/single: redlock_all.c; for firmware redlock_core.c
-$(ONE): $(LIB) $(HEADERS) test/amalgamate.awk Makefile
+$(ONE): $(LIB) $(HEADERS) tools/amalgamate.awk Makefile
 	@mkdir -p $(@D)
-	awk -f test/amalgamate.awk redlock.h > $(@D)/redlock.h
-	awk -f test/amalgamate.awk net.c $(ONE_ORDER) > $@
+	awk -f tools/amalgamate.awk redlock.h > $(@D)/redlock.h
+	awk -f tools/amalgamate.awk net.c $(ONE_ORDER) > $@
 # Without net.c: no system header.
 $(ONE_CORE): $(ONE)
-	awk -f test/amalgamate.awk $(ONE_ORDER) > $@
+	awk -f tools/amalgamate.awk $(ONE_ORDER) > $@
 
 # Reproducible: the same bytes each time, also when built from an unpacked release. The tarball also has the generated files:
 # the single files, the man pages, the checksums of all files. Its own checksum is in a file beside it.
@@ -156,7 +149,7 @@ RELEASE = redlock-$(VERSION)
 release: $(ONE) $(ONE_CORE) man ## a tarball with all sources, the single files, man pages and checksums, in build
 	rm -rf $(B)/$(RELEASE)
 	mkdir -p $(B)/$(RELEASE)/single $(B)/$(RELEASE)/man/man1
-	test/files.sh > $(B)/$(RELEASE).files
+	tools/files.sh > $(B)/$(RELEASE).files
 	@# Not through a pipe: a listed file that is missing must end the build.
 	tar -c -T $(B)/$(RELEASE).files -f $(B)/$(RELEASE).tar
 	tar -x -f $(B)/$(RELEASE).tar -C $(B)/$(RELEASE)
@@ -168,416 +161,7 @@ release: $(ONE) $(ONE_CORE) man ## a tarball with all sources, the single files,
 	LC_ALL=C tar --format=ustar --sort=name --mtime=@0 --owner=0 --group=0 --numeric-owner --mode=u=rwX,go=rX -C $(B) -c $(RELEASE) | gzip -n -9 > $(B)/$(RELEASE).tar.gz
 	cd $(B) && sha256sum $(RELEASE).tar.gz > $(RELEASE).tar.gz.sha256
 
-# ---- Tests ----------------------------------------------------------------------------------
-# A variant is a compiler, its flags, and the sources of the library. All variants run the same programs.
+include test/test.mk bench/bench.mk
 
-PROGRAMS = resp_test queue_test lock_test safety_test sim fake_test net_test server_test node_test url_test
-HELPERS = test/fake.c test/mini.c test/servers.c url.c
-VARIANTS = cc gcc clang gcc-san clang-san clang-msan single small large lean
-
-CC-cc = $(CC)
-CC-gcc = gcc
-CC-clang = clang
-CC-gcc-san = gcc $(SAN)
-CC-clang-san = clang $(SAN)
-CC-clang-msan = clang -fsanitize=memory -fno-sanitize-recover=all
-CC-single = clang $(SAN) -DREDLOCK_HOSTED=0
-CC-small = gcc $(TIGHT)
-CC-large = clang -fsanitize=memory -fno-sanitize-recover=all $(LARGE)
-CC-lean = gcc $(LEAN)
-LIB-single = $(ONE)
-
-# How a variant compiles its second argument, the sources that all its programs share.
-define objects
-OBJECTS-$(1) = $(patsubst %.c,$(B)/$(1)/o/%.o,$(2))
-COMPILE-$(1) = $$(CC-$(1)) -O1 -g $(WARN) $(CHECKED) $(if $(LIB-$(1)),-I$(B)/single) -I. -Itest
-.SECONDARY: $$(OBJECTS-$(1))
-$(B)/$(1)/o/%.o: %.c $(wildcard test/*.h) $(HEADERS) $(ONE) Makefile
-	@mkdir -p $$(@D)
-	$$(COMPILE-$(1)) -c $$< -o $$@
-endef
-
-define variant
-$(call objects,$(1),$(HELPERS) $(or $(LIB-$(1)),$(LIB)))
-$(B)/$(1)/%: test/%.c $$(OBJECTS-$(1))
-	$$(COMPILE-$(1)) $$< $$(OBJECTS-$(1)) -o $$@
-$(B)/$(1)/queue_test: test/queue_test.c test/lock_options.h test/tap.h $(CORE) $(HEADERS) Makefile # includes node.c
-	@mkdir -p $$(@D)
-	$$(CC-$(1)) -O1 -g $(WARN) $(CHECKED) -I. -Itest $$< $(filter-out node.c,$(CORE)) -o $$@
-test-$(1): deps-programs $(PROGRAMS:%=$(B)/$(1)/%)
-	prove -j 4 -e '' $(PROGRAMS:%=$(B)/$(1)/%)
-endef
-$(foreach v,$(VARIANTS),$(eval $(call variant,$(v))))
-
-test-valgrind: deps-valgrind $(PROGRAMS:%=$(B)/gcc/%)
-	prove -j 4 -e 'test/valgrind.sh' $(PROGRAMS:%=$(B)/gcc/%)
-
-# What to run after each change: the programs, and the scenarios of the program redlock(1), except the longest two and two that
-# need Perl's modules. The tests mostly wait, so eight run at a time.
-CHECK_NOT = renewed_for_weeks terminals list json
-check: deps-demo ## the tests in a minute or two; needs a compiler, make and redis-server only
-	@$(MAKE) -s $(PROGRAMS:%=$(B)/cc/%) $(B)/cli/cli_test $(B)/redlock
-	@{ printf '%s\n' $(PROGRAMS:%=$(B)/cc/%); $(B)/cli/cli_test | grep -vx $(CHECK_NOT:%=-e %) | sed 's,^,$(B)/cli/cli_test ,'; } | \
-	    REDLOCK=$(B)/redlock test/check.sh
-
-# The smallest buffer for the texts of replies; the fewest requests, also without INFO; and the fewest bytes at once.
-SHORT = texts requests handshake reads
-SHORT-texts = -DRESP_TEXT_MAX=20
-SHORT-requests = -DREDLOCK_PIPELINE_MAX=2
-SHORT-handshake = -DREDLOCK_PIPELINE_MAX=2 -DREDLOCK_RESTART_GUARD=0
-SHORT-reads = -DREDLOCK_READ_MAX=1
-$(B)/short/%: test/lock_test.c test/fake.c test/mini.c $(LIB) $(HEADERS)
-	@mkdir -p $(@D)
-	gcc $(SAN) $(SHORT-$*) -O1 -g $(WARN) $(CHECKED) -I. -Itest $< test/fake.c test/mini.c $(CORE) -o $@
-test-short: deps-programs $(SHORT:%=$(B)/short/%)
-	prove -e '' $(SHORT:%=$(B)/short/%)
-
-# The send buffer and the ring of requests at their limits.
-QUEUES = least most
-QUEUE-least = -DREDLOCK_PIPELINE_MAX=2 -DREDLOCK_MINIMAL=1 -DREDLOCK_LABEL_MAX=24 -DREDLOCK_SEND_MAX=338
-QUEUE-most = -DREDLOCK_SEND_MAX=65535 -DREDLOCK_NODES_MAX=16
-$(B)/queue/%: test/queue_test.c test/lock_options.h test/tap.h $(CORE) $(HEADERS) Makefile
-	@mkdir -p $(@D)
-	gcc $(SAN) $(QUEUE-$*) -O1 -g $(WARN) $(CHECKED) -I. -Itest $< $(filter-out node.c,$(CORE)) -o $@
-test-queue: deps-programs $(QUEUES:%=$(B)/queue/%)
-	prove -e '' $(QUEUES:%=$(B)/queue/%)
-
-test-switches: export CORE := $(CORE)
-test-switches: export WARN := $(WARN)
-test-switches: export POSIX := $(POSIX)
-test-switches: deps-programs ## each feature switch added to the minimal build, and left out of the full one: passes lock_test, or is an #error
-	prove -e sh test/switches.sh :: $(B)
-
-# The scripts of command.c in each version of Lua that a server may have.
-test-scripts: deps-scripts
-	@mkdir -p $(B)/scripts
-	for build in all minimal; do \
-	    gcc $(WARN) -DREDLOCK_MINIMAL=$$(test $$build = all; echo $$?) -I. test/scripts.c resp.c -o $(B)/scripts/$$build && \
-	    $(B)/scripts/$$build > $(B)/scripts/$$build.lua || exit 1; \
-	    for lua in 5.1 5.2 5.3 5.4; do prove -e lua$$lua test/scripts.lua :: $(B)/scripts/$$build.lua $$build || exit 1; done; \
-	done
-
-test-threads: test/thread_test.c test/servers.c $(LIB) $(HEADERS) deps-programs
-	@mkdir -p $(B)/threads
-	gcc -fsanitize=thread -O1 -g $(WARN) $(POSIX) -pthread -I. -Itest $< test/servers.c $(LIB) -o $(B)/threads/thread_test
-	prove -e '' $(B)/threads/thread_test
-
-# The linker replaces these functions by those of the test.
-TORTURED = socket setsockopt connect getsockopt getpeername getsockname send recv close fcntl poll ppoll \
-           clock_gettime getrandom open read getaddrinfo if_indextoname pthread_atfork
-WRAPS = $(TORTURED:%=-Wl,--wrap=%)
-
-test-torture: test/torture_test.c test/side.h test/servers.c $(LIB) $(HEADERS) deps-programs
-	@mkdir -p $(B)/torture
-	gcc $(SAN) -O1 -g $(WARN) $(POSIX) -I. -Itest $< test/servers.c $(LIB) $(WRAPS) -o $(B)/torture/torture_test
-	prove -e '' $(B)/torture/torture_test
-
-# net.c on systems without some functions and flags of Linux: without each of these, and without all.
-LACKS = GETRANDOM PPOLL SOCK_NONBLOCK CLOCK_BOOTTIME MSG_NOSIGNAL
-CC-lacks = gcc $(SAN)
-$(eval $(call objects,lacks,test/servers.c $(CORE)))
-$(B)/lacks/%: test/net_test.c net.c $(OBJECTS-lacks)
-	$(COMPILE-lacks) $(patsubst %,-DREDLOCK_WITHOUT_%,$(if $(filter all,$*),$(LACKS),$*)) $< net.c $(OBJECTS-lacks) -o $@
-$(B)/lacks/torture: test/torture_test.c net.c $(OBJECTS-lacks)
-	$(COMPILE-lacks) $(LACKS:%=-DREDLOCK_WITHOUT_%) $< net.c $(OBJECTS-lacks) $(WRAPS) -o $@
-test-lacks: deps-programs $(LACKS:%=$(B)/lacks/%) $(B)/lacks/all $(B)/lacks/torture ## net.c without getrandom, ppoll and others that not every system has
-	prove -j 4 -e '' $(LACKS:%=$(B)/lacks/%) $(B)/lacks/all $(B)/lacks/torture
-
-# `prove` runs each scenario as a separate test, in parallel, because the scenarios mostly wait. Then all again with sanitizers,
-# and with the static program.
-$(B)/cli/redlock-san: $(CLI) $(wildcard cli/*.h) $(HEADERS)
-	@mkdir -p $(@D)
-	gcc $(SAN) -O1 -g $(WARN) $(CLI_FLAGS) -I. $(CLI) -o $@
-
-$(B)/cli/cli_test: test/cli_test.c test/program.c test/program.h test/proxy.c test/proxy.h test/fork_shim.c test/servers.c test/servers.h test/tap.h
-	@mkdir -p $(@D)
-	$(CC) -shared -fPIC -O1 $(WARN) test/fork_shim.c -o $(@D)/fork_shim.so
-	$(CC) -O1 -g $(WARN) $(POSIX) -Itest $< test/program.c test/proxy.c test/servers.c -o $@
-
-test-cli: deps-cli ## the program on real servers: plain, with sanitizers, static
-	@$(MAKE) -s $(B)/cli/cli_test $(B)/redlock $(B)/cli/redlock-san $(B)/redlock-static
-	prove -j 8 -e $(B)/cli/cli_test $$($(B)/cli/cli_test)
-	REDLOCK=$(B)/cli/redlock-san prove -j 8 -e $(B)/cli/cli_test $$($(B)/cli/cli_test | grep -v -e renewed_for_weeks) # it takes long
-	REDLOCK=$(B)/redlock-static prove -j 8 -e $(B)/cli/cli_test $$($(B)/cli/cli_test | grep -v -e fork_fails -e slow_names -e renewed_for_weeks) # a static program ignores LD_PRELOAD
-
-test-partition: test/partition_test.c test/late_test.c test/partition.h test/side.h test/servers.c $(LIB) $(HEADERS) deps-partition
-	@mkdir -p $(B)/partition
-	gcc -O1 -g $(WARN) $(POSIX) -I. -Itest $< test/servers.c $(LIB) -o $(B)/partition/partition_test
-	gcc -O1 -g $(WARN) $(POSIX) -I. -Itest test/late_test.c test/servers.c $(LIB) -o $(B)/partition/late_test
-	prove -e 'sh test/partition.sh' $(B)/partition/partition_test $(B)/partition/late_test
-
-# The transports in examples/.
-test-tls: deps-transports test/tls_test.c test/side.h test/servers.c $(wildcard examples/tls/*) $(LIB) $(HEADERS) ## TLS with mbedTLS, on real servers
-	@mkdir -p $(B)/tls
-	gcc $(SAN) -O1 -g $(WARN) $(POSIX) -I. -Itest -Iexamples/tls test/tls_test.c test/servers.c examples/tls/redlock_tls.c $(LIB) \
-	    -Wl,--wrap=send,--wrap=recv -lmbedtls -lmbedx509 -lmbedcrypto -o $(B)/tls/tls_test
-	gcc $(SAN) -O1 -g $(WARN) -I. examples/tls/*.c $(LIB) -lmbedtls -lmbedx509 -lmbedcrypto -o $(B)/tls/lock
-	prove -e 'sh test/tls.sh' $(B)/tls/tls_test :: $(B)/tls/lock
-
-# Through libslirp and through a tap device. Before that it is compiled as in firmware: with lwIP's constants and macros.
-LWIP_FLAGS = -I. -Itest -Iexamples/lwip -isystem /usr/include/lwip
-test-lwip: deps-transports test/lwip_test.c test/slirpif.c test/side.h test/servers.c $(wildcard examples/lwip/*) $(LIB) $(HEADERS) ## lwIP, on real servers
-	@mkdir -p $(B)/lwip/firmware/arch
-	@printf '#define LWIP_PROVIDE_ERRNO 1\n#define SYS_LIGHTWEIGHT_PROT 0\n' > $(B)/lwip/firmware/lwipopts.h
-	@printf 'typedef void *sys_sem_t, *sys_mbox_t, *sys_mutex_t, *sys_thread_t;\n' > $(B)/lwip/firmware/arch/sys_arch.h
-	@: > $(B)/lwip/firmware/arch/cc.h
-	gcc $(WARN) -I. -isystem $(B)/lwip/firmware -isystem /usr/include/lwip -c examples/lwip/redlock_lwip.c -o $(B)/lwip/firmware/redlock_lwip.o
-	gcc $(SAN) -O1 -g $(WARN) $(POSIX) $(LWIP_FLAGS) test/lwip_test.c test/slirpif.c test/servers.c examples/lwip/redlock_lwip.c $(CORE) \
-	    -Wl,--wrap=sys_now -llwip -lslirp -lpthread -o $(B)/lwip/lwip_test
-	gcc $(SAN) -O1 -g $(WARN) $(POSIX) $(LWIP_FLAGS) examples/lwip/*.c $(CORE) -llwip -lpthread -o $(B)/lwip/lock
-	prove -e 'sh test/lwip.sh' $(B)/lwip/lwip_test :: slirp
-	prove -e 'sh test/lwip.sh' $(B)/lwip/lwip_test :: tap $(B)/lwip/lock
-
-MINUTES = 1
-$(B)/soak/soak: test/soak.c test/proxy.c test/proxy.h test/servers.c test/servers.h test/clock_shim.c test/clock_shim.h \
-                test/tap.h $(LIB) $(HEADERS)
-	@mkdir -p $(@D)
-	gcc -shared -fPIC -O2 $(WARN) -Itest test/clock_shim.c -o $(@D)/clock_shim.so
-	gcc -O2 -g $(WARN) $(POSIX) -I. -Itest $< test/proxy.c test/servers.c $(LIB) -o $@
-
-soak: deps-programs $(B)/soak/soak ## MINUTES=n of processes that contend while servers, network and clocks fail
-	prove -v -e '' $(B)/soak/soak :: $(MINUTES) $(B)/soak/clock_shim.so
-
-# The public headers in each version of C++, redlock.c in each version of C; an example.
-test-build: deps-gcc $(LIB) $(HEADERS)
-	@mkdir -p $(B)/examples
-	for std in c++98 c++11 c++17 c++20; do \
-	    printf '#include "redlock.h"\n#include "url.h"\n' | g++ -std=$$std -Wall -Wextra -Wpedantic -Werror -I. -x c++ -c - -o $(B)/header.o || exit 1; \
-	done
-	for std in c99 c11 c17; do \
-	    gcc -std=$$std $(filter-out -std=c99,$(WARN)) -Wstack-usage=256 -O2 -c redlock.c -o $(B)/header.o || exit 1; \
-	done
-	gcc $(WARN) -I. examples/lock.c $(LIB) -o $(B)/examples/lock
-
-# Long targets first. Files that several targets need are built before, because several targets run at a time. Without
-# the variants that others contain: test-valgrind runs the programs of test-gcc; test-single and test-large have clang's sanitizers.
-TESTS = test-vendor test-cli soak mutants test-single model test-large test-switches test-gcc-san test-valgrind \
-        sim test-loops analyze test-small api test-docs test-cli-bench test-partition test-lean test-board test-check \
-        test-lacks fuzz test-torture test-cpp test-lwip test-examples test-short test-tls test-queue test-threads \
-        style test-cli-docs test-scripts
-test: ## build and run all tests: two compilers, sanitizers, valgrind, single file, limits
-	@test/deps.sh test
-	@$(MAKE) -s $(ONE) man $(B)/libredlock.a $(B)/redlock $(B)/redlock-static
-	@MAKE='$(MAKE)' PROGRAMS='$(PROGRAMS) thread_test torture_test partition_test late_test api_test tls_test lwip_test loops_test hpp_test check_test cli_test soak' test/all.sh $(TESTS)
-
-# The quick start, and then these commands of README; takes the last commit. SUITE=trixie is Debian 13, SUITE=bookworm is Debian 12.
-SUITE =
-COMPILERS = gcc clang
-RUN = demo check test
-fresh: deps-fresh ## SUITE=bookworm|trixie: README's commands on a new Debian system, with gcc only and with clang only; as root
-	@for compiler in $(COMPILERS); do test/fresh.sh $(B) "$(SUITE)" $$compiler $(RUN) || exit 1; done
-
-# redlock.hpp with two compilers, from C++11 on.
-test-cpp: deps-programs test/hpp_test.cpp redlock.hpp test/servers.c $(LIB) $(HEADERS)
-	@mkdir -p $(B)/cpp
-	for file in $(LIB:%.c=%) test/servers; do \
-	    gcc $(SAN) -O1 -g $(WARN) $(POSIX) -I. -Itest -c $$file.c -o $(B)/cpp/$${file##*/}.o || exit 1; \
-	done
-	for one in 'g++ -std=c++11' 'g++ -std=c++14' 'g++ -std=c++17' 'g++ -std=c++20' 'clang++ -std=c++11' 'clang++ -std=c++20'; do \
-	    $$one -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror -I. -Itest -c test/hpp_test.cpp -o $(B)/cpp/hpp_test.o || exit 1; \
-	done
-	g++ $(SAN) -g -std=c++11 -I. -Itest test/hpp_test.cpp $(LIB:%.c=$(B)/cpp/%.o) $(B)/cpp/servers.o -o $(B)/cpp/hpp_test
-	prove -e '' $(B)/cpp/hpp_test
-
-# redlock check on real servers with one wrong setting after the other.
-test-check: deps-partition $(B)/redlock test/check_test.c test/servers.c test/servers.h test/tap.h
-	gcc -O1 -g $(WARN) $(POSIX) -Itest test/check_test.c test/servers.c -o $(B)/check_test
-	prove -e 'sh test/own_network.sh' $(B)/check_test :: $(B)/redlock
-
-test-vendor: deps-vendor $(ONE) release ## the library as users build it: single file, install, CMake, Meson
-	prove -e sh test/vendor.sh :: $(B) $(VERSION) $(LIB)
-	prove -e sh test/packages.sh :: $(B) $(VERSION) $(LIB)
-
-test-docs: deps-docs man ## man pages are complete; the code blocks of the texts run on real servers; names, links, spelling
-	prove -e 'sh' test/docs.sh test/snippets.sh :: $(B)
-
-test-cli-docs: deps-cli $(B)/redlock
-	prove -e sh test/cli_docs.sh :: $(B)
-
-$(B)/histogram_test: test/histogram_test.c test/tap.h $(CLI) $(wildcard cli/*.h) $(HEADERS)
-	@mkdir -p $(@D)
-	gcc $(SAN) -O1 -g $(WARN) $(CLI_FLAGS) -I. -Itest $< $(filter-out cli/bench.c cli/main.c,$(CLI)) -o $@
-
-test-cli-bench: deps-cli $(B)/redlock $(B)/redlock-static $(B)/histogram_test
-	prove -e '' $(B)/histogram_test
-	prove -e sh test/cli_bench.sh :: $(B)/redlock $(B)/redlock-static
-
-test-examples: deps-programs test-build $(B)/demo $(B)/libredlock.a
-	prove -e sh test/examples.sh :: $(B)
-
-LOOPS = epoll libuv libev libevent glib sd_event
-LOOP-libuv = $$(pkg-config --cflags --libs libuv)
-LOOP-libev = -lev
-LOOP-libevent = $$(pkg-config --cflags --libs libevent_core)
-LOOP-glib = $$(pkg-config --cflags --libs glib-2.0)
-LOOP-sd_event = $$(pkg-config --cflags --libs libsystemd)
-
-$(B)/loops/%: examples/loops/%.c examples/loops/app.c examples/loops/app.h $(B)/libredlock.a $(HEADERS)
-	@mkdir -p $(@D)
-	gcc $(CFLAGS) $(WARN) $(POSIX) -I. $< examples/loops/app.c $(B)/libredlock.a -o $@ $(LOOP-$*)
-
-$(B)/loops/loops_test: test/loops_test.c test/servers.c test/servers.h test/tap.h
-	@mkdir -p $(@D)
-	gcc $(CFLAGS) $(WARN) $(POSIX) -Itest $< test/servers.c -o $@
-
-# An adapter without its example, and the test behind it.
-CC-loops = gcc $(SAN)
-$(eval $(call objects,loops,test/servers.c $(LIB)))
-$(B)/loops/adapter-%: examples/loops/%.c test/adapter_test.c test/tap.h $(OBJECTS-loops)
-	sed '/^\/\* ---- The example/,$$d' $< | cat - test/adapter_test.c > $@.c
-	$(COMPILE-loops) -DLOOP_$* $@.c $(OBJECTS-loops) -o $@ $(LOOP-$*)
-
-test-loops: deps-loops ## the examples for event loops: a server killed and restarted under each, also under valgrind
-	@$(MAKE) -s $(LOOPS:%=$(B)/loops/%) $(LOOPS:%=$(B)/loops/adapter-%) $(B)/loops/loops_test
-	prove -e '' $(LOOPS:%=$(B)/loops/adapter-%)
-	prove -e '' $(B)/loops/loops_test :: $(B)/loops
-
-# The firmware of examples/cortex-m, and the cost of each call there.
-board test-board: export WARN := $(WARN)
-board: deps-board ## firmware on an emulated Cortex-M4 with real servers: flash, RAM, stack and instructions of each call
-	@sh test/board.sh $(B)
-# First the tests that `make machines` runs on this processor in minutes: they must compile, although uint32_t is unsigned long.
-test-board: deps-board
-	for each in resp_test queue_test lock_test safety_test url_test sim fake mini; do \
-	    arm-none-eabi-gcc --specs=picolibc.specs $(WARN) -fsyntax-only -I. -Itest test/$$each.c || exit 1; \
-	done
-	prove -e sh test/board.sh :: $(B)
-
-# The firmware of examples/lwip_raw: lwIP is Debian's source package, or the sources in your folder.
-LWIP = $(B)/lwip-source
-lwip-board test-lwip-board: export WARN := $(WARN)
-lwip-board test-lwip-board: export CORE := $(CORE)
-lwip-board test-lwip-board: export MINIMAL = -DREDLOCK_MINIMAL=1 -include examples/cortex-m/small.h
-lwip-board: deps-lwip_board ## LWIP=folder: firmware with Ethernet and lwIP on an emulated Cortex-M4: flash, RAM, stack, instructions; RECORD=yes
-	@sh test/lwip_source.sh $(LWIP)
-	@sh test/lwip_board.sh $(B) $(LWIP) figures $(RECORD)
-test-lwip-board: deps-lwip_board ## that firmware on real servers: cable pulled, board reset, two boards contend; two builds
-	@sh test/lwip_source.sh $(LWIP)
-	sh test/lwip_board.sh $(B) $(LWIP) build
-	gcc -O1 -g $(WARN) $(POSIX) -I. -Itest test/lwip_board_test.c test/program.c test/servers.c $(LIB) -o $(B)/lwip_board/lwip_board_test
-	prove -j 2 -e $(B)/lwip_board/lwip_board_test $(B)/lwip_board/default.elf $(B)/lwip_board/minimal.elf
-
-SEEDS = 6000
-# The minimal one with few slots for requests, so that bursts fill the rings.
-$(B)/sim $(B)/sim-minimal: test/sim.c test/mini.c test/mini.h test/lock_options.h test/tap.h $(CORE) $(HEADERS)
-	@mkdir -p $(@D)
-	$(CC) -O3 -flto=auto -g $(WARN) $(CHECKED) $(if $(findstring minimal,$@),-DREDLOCK_MINIMAL=1 -DREDLOCK_PIPELINE_MAX=8) -I. -Itest $< test/mini.c $(CORE) -o $@
-
-sim: deps-programs $(B)/sim $(B)/sim-minimal ## SEEDS=n simulated runs of several clients and servers with faults; FIRST=n is the first seed
-	prove -v -e '' $(B)/sim :: $(or $(FIRST),1) $(SEEDS)
-	prove -v -e '' $(B)/sim-minimal :: $(or $(FIRST),1) 3000
-
-# All calls in random order, with the sanitizers and each of these sets of limits and switches.
-API_SETS = default tight large lean minimal short one least
-API-tight = $(TIGHT)
-API-large = $(LARGE)
-API-lean = $(LEAN)
-API-minimal = -DREDLOCK_MINIMAL=1
-API-short = -DRESP_TEXT_MAX=20
-API-one = -DREDLOCK_NODES_MAX=1
-API-least = -DREDLOCK_PIPELINE_MAX=2 -DRESP_DEPTH_MAX=2 -DREDLOCK_LABEL_MAX=1 -DREDLOCK_ERROR_MAX=1
-RUNS = 1000
-
-$(B)/api/mini.o: test/mini.c test/mini.h
-	@mkdir -p $(@D)
-	gcc $(SAN) -O1 -g $(WARN) $(POSIX) -Itest -c $< -o $@
-$(B)/api/%: test/api_test.c $(B)/api/mini.o test/lock_options.h test/tap.h $(CORE) $(HEADERS) Makefile
-	gcc $(SAN) -O1 -g $(WARN) $(CHECKED) $(API-$*) -I. -Itest $< $(B)/api/mini.o $(CORE) -o $@
-
-api: deps-programs $(API_SETS:%=$(B)/api/%) ## RUNS=n of all calls in random order, in every state of a lock; FIRST=n is the first seed
-	prove -v -e '' $(API_SETS:%=$(B)/api/%) :: $(or $(FIRST),1) $(RUNS)
-
-SECONDS = 5
-fuzz: deps-programs ## SECONDS=n of libFuzzer for each: decoder, addresses, the whole client
-	prove -v -e 'sh' test/fuzz/fuzz.sh :: $(B) $(SECONDS)
-
-mutants: deps-programs ## take out one rule at a time and see lock_test, safety_test or queue_test fail
-	prove -e 'sh' test/mutants.sh :: $(B)
-
-$(B)/demo: examples/demo.c test/servers.c test/servers.h $(LIB) $(HEADERS)
-	@mkdir -p $(@D)
-	$(CC) $(CFLAGS) $(WARN) $(POSIX) -I. -Itest $< test/servers.c $(LIB) -o $@
-
-demo: deps-demo ## five real servers, and the lock at work on them
-	@$(MAKE) -s $(B)/demo
-	@$(B)/demo
-
-model: deps-model ## check the models of the rules with spin (test/model/model.sh build full: all of them)
-	prove -e 'sh' test/model/model.sh :: $(B)
-
-interop: deps-interop ## this library and node-redlock (through npm) on the same lock
-	prove -e 'sh' test/interop/interop.sh :: $(B)
-
-MACHINES = arm mips powerpc s390x i386 musl cortex-m4
-machines: deps-machines ## MACHINES="..." the tests on other machines, by qemu: 32 bits, big-endian, musl, Cortex-M4
-	sh test/machines.sh $(B) $(MACHINES)
-
-SERVERS =
-test-servers: deps-programs $(foreach b,gcc small,$(addprefix $(B)/$(b)/,server_test node_test net_test fake_test)) ## SERVERS="..." the tests with other servers: Redis 6.0 to 8.6, Valkey 8 and 9
-	@test/versions.sh $(B) test $(SERVERS)
-
-# Each proof takes minutes, so not in `make test`.
-prove: deps-prove ## with Frama-C: no input or call causes undefined behaviour in decoder, writer, address parser, queues or engine
-	prove -v -e sh test/prove/prove.sh :: $(B)
-
-coverage: deps-programs ## lines of the library that the tests run
-	@WRAPS='$(WRAPS)' LIMITS='$(TIGHT)' test/coverage.sh $(B) $(filter-out queue_test,$(PROGRAMS)) torture_test
-
-analyze: deps-analyze ## gcc -fanalyzer, clang-tidy and cppcheck: no findings
-	prove -e 'sh' test/analyze.sh :: $(B)
-
-style: deps-style ## formatting, the length of functions, duplicate names
-	prove -e sh test/style.sh
-
-# ---- Figures --------------------------------------------------------------------------------
-
-size: deps-figures ## text, data, stack, structs for three machines, against limits and the last release; RECORD=yes
-	@test/size.sh $(B) $(RECORD)
-
-$(B)/bench $(B)/bench-script: bench/bench.c bench/figures.h test/servers.c test/servers.h $(LIB) $(HEADERS)
-	@mkdir -p $(@D)
-	$(CC) -O2 -g $(WARN) $(POSIX) $(if $(findstring script,$@),-DREDLOCK_NATIVE_RELEASE=0) -I. -Itest $< test/servers.c $(LIB) -o $@
-
-$(B)/peers/ours: bench/peers/ours.c $(LIB) $(HEADERS)
-	@mkdir -p $(@D)
-	$(CC) -O2 -g $(WARN) $(POSIX) -I. -Ibench $< $(LIB) -o $@
-
-$(B)/handover: bench/handover.c bench/figures.h test/servers.c test/servers.h $(LIB) $(HEADERS)
-	@mkdir -p $(@D)
-	$(CC) -O2 -g $(WARN) $(POSIX) -I. -Itest $< test/servers.c $(LIB) -o $@
-
-bench-servers: deps-programs $(B)/bench $(B)/bench-script ## SERVERS="..." release by script and by native command
-	@test/versions.sh $(B) bench $(SERVERS)
-
-$(B)/conditions: bench/conditions.c bench/figures.h test/side.h test/servers.c test/servers.h $(LIB) $(HEADERS)
-	@mkdir -p $(@D)
-	$(CC) -O2 -g $(WARN) $(POSIX) $(LARGE) -I. -Itest $< test/servers.c $(LIB) -o $@
-
-$(B)/wide: bench/wide.c bench/figures.h test/mini.c test/mini.h $(CORE) $(HEADERS)
-	@mkdir -p $(@D)
-	$(CC) -O2 -g $(WARN) $(POSIX) -I. -Itest $< test/mini.c $(CORE) -o $@
-
-$(B)/instructions: bench/instructions.c test/fake.c test/fake.h test/mini.c test/mini.h $(CORE) $(HEADERS)
-	@mkdir -p $(@D)
-	$(CC) -O2 -g $(WARN) $(POSIX) -I. $< test/fake.c test/mini.c $(CORE) -o $@
-
-$(B)/instructions-single: bench/instructions.c test/fake.c test/fake.h test/mini.c test/mini.h $(ONE)
-	$(CC) -O2 -g $(WARN) $(POSIX) -I$(B)/single -I. $< test/fake.c test/mini.c $(ONE) -o $@
-
-instructions: deps-programs $(B)/instructions $(B)/instructions-single ## instructions of the library for an acquire and a release, the same in each run
-	@bench/instructions.sh $(B)
-
-$(B)/figures-cli: bench/cli.c bench/figures.h test/servers.c test/servers.h
-	@mkdir -p $(@D)
-	$(CC) -O2 -g $(WARN) $(POSIX) -Itest $< test/servers.c -o $@
-
-cli-figures: deps-cli ## what the program costs: start to lock, memory, size; dynamic and static
-	@$(MAKE) -s $(B)/redlock $(B)/redlock-static $(B)/figures-cli
-	@strip -o $(B)/redlock-stripped $(B)/redlock
-	@$(B)/figures-cli $(B)/redlock-stripped $(B)/redlock-static
-
-bench: ## the library compared with a lower bound and other locks, with failed servers, over distances
-bench-quick: ## the same in a minute, without the other locks
-bench bench-quick: deps-bench
-	@$(MAKE) -s $(B)/bench $(B)/instructions $(B)/instructions-single $(B)/handover $(B)/conditions $(B)/wide $(B)/peers/ours
-	@bench/bench.sh $(B) $(if $(findstring quick,$@),quick,full)
+# Targets are no files, except those in build.
+.PHONY: $(shell sed -n 's/^\([a-z][a-z -]*\):.*/\1/p' $(MAKEFILE_LIST)) $(VARIANTS:%=test-%)

@@ -3,7 +3,6 @@
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
-#define REDLOCK_ENGINE
 #include "core.h"
 
 #include <string.h>

@@ -6,7 +6,6 @@
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
-#define REDLOCK_ENGINE
 #include "core.h"
 
 #include <string.h>
@@ -161,6 +160,7 @@ static const char rl_words[] = /* clang-format off */
     "3" RL_PUT_SCRIPT "10"
 #endif
     "\0"
+    "\0" /* READY */
 #if REDLOCK_TEXTS
     "2" "4PTTL" RL_PUT_KEY
 #endif

@@ -6,17 +6,12 @@
        node.c      a connection: connect, handshake, requests and replies, sending, time limits
        command.c   the commands on the wire, what a reply means, texts for people
 
-   What they offer each other comes first; the fields of optional features, and what stands for them where a
-   feature is left out, come last.
+   What they offer each other stands in this order, from command.c to redlock.c; the conditions of optional features come last.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
 #ifndef REDLOCK_CORE_H
 #define REDLOCK_CORE_H
-
-#ifndef REDLOCK_ENGINE /* which the files of the library define */
-#error "core.h is private to the library: include redlock.h instead"
-#endif
 
 #include "redlock.h"
 
@@ -132,36 +127,45 @@ REDLOCK_PRIVATE void rl_set_server_error(struct redlock_node *node, enum rl_erro
 
 /* ---- Commands (command.c) -------------------------------------------------------------------- */
 
-enum rl_command {             /* the first ones are found in the fewest steps */
-                  RL_SET,     /* acquire: one key */
-                  RL_DELETE,  /* release by script; by other commands see below */
-                  RL_TAKE,    /* acquire: several keys, */
-                  RL_FENCE,   /* or one key with a fencing token */
-                  RL_CONFIRM, /* propose the largest counter to all nodes. R16 */
-                  RL_EXTEND,  /* extend, but do not create the key, */
-                  RL_REPAIR,  /* or create it where it is missing. R9 */
-                  RL_DELIFEQ, /* release by a command of Valkey 9.0, */
-                  RL_DELEX,   /* by a command of Redis 8.4, */
-                  RL_EVALSHA, /* or by the hash of the script. R11 */
-                  RL_HELLO, /* the handshake, in this order; an error before TRACK fails the node. R12 */
-                  RL_HELLO_AUTH,
-                  RL_AUTH,
-                  RL_AUTH_USER,
-                  RL_SELECT,
-                  RL_TRACK,
-                  RL_INFO,
-                  RL_READY,           /* the handshake is complete */
-                  RL_PTTL = RL_READY, /* from here on none of the handshake */
-                  RL_CACHING,
-                  RL_INVALIDATION, /* not a command: the server says that a key has changed. R7 */
+enum rl_command {
+    /* Of a lock. The first ones are found in the fewest steps. */
+    RL_SET,     /* acquire: one key, */
+    RL_DELETE,  /* release by script */
+    RL_TAKE,    /* acquire several keys, */
+    RL_FENCE,   /* or one key with a fencing token. R16 */
+    RL_CONFIRM, /* propose the largest counter to all nodes. R16 */
+    RL_EXTEND,  /* extend, but do not create the key, */
+    RL_REPAIR,  /* or create it where it is missing. R9 */
+    RL_DELIFEQ, /* release by a command of Valkey 9.0, */
+    RL_DELEX,   /* by a command of Redis 8.4, */
+    RL_EVALSHA, /* or by the hash of the script. R11 */
 
-                  /* Flags on a command: other commands that are sent with it, each with a separate reply. CLIENT CACHING goes
-       before it: the server tells when the key that it reads changes (R7). PTTL, how long the holder has the
-       key, goes after it. A command and its flags fill one byte
-       (redlock_request, RL_ORDER_COMMAND): another flag needs a wider one. */
-                  RL_WITH_CACHING = REDLOCK_NOTIFICATION ? 32 : 0,
-                  RL_WITH_PTTL = REDLOCK_TEXTS ? 64 : 0,
-                  RL_COMMAND = 255 & ~(RL_WITH_CACHING | RL_WITH_PTTL) /* what is not a flag */
+    /* The handshake, in this order. An error before TRACK fails the node. R12 */
+    RL_HELLO,
+    RL_HELLO_AUTH,
+    RL_AUTH,
+    RL_AUTH_USER,
+    RL_SELECT,
+    RL_TRACK,
+    RL_INFO,
+    RL_READY, /* no command: the handshake is complete */
+
+    /* Sent with a command of a lock, see the flags. */
+    RL_PTTL,
+    RL_CACHING,
+
+    RL_INVALIDATION /* no command: the server says that a key has changed. R7 */
+};
+
+/* Flags on a command: other commands that are sent with it, each with a separate reply. A command and its flags fill one
+   byte (redlock_request, RL_ORDER_COMMAND). */
+enum {
+    /* CLIENT CACHING before it: the server tells when the key that it reads changes. R7 */
+    RL_WITH_CACHING = REDLOCK_NOTIFICATION ? 32 : 0,
+    /* PTTL behind it: how long the holder has the key. */
+    RL_WITH_PTTL = REDLOCK_TEXTS ? 64 : 0,
+    /* What is not a flag. */
+    RL_COMMAND = 255 & ~(RL_WITH_CACHING | RL_WITH_PTTL)
 };
 
 /* Sets of commands, for rl_is, without those of features that are left out. */
@@ -257,7 +261,7 @@ static inline uint64_t rl_longest_wait_us(const struct redlock_lock *lock)
     return lock->ttl_ms * (RL_MS_US / 4);
 }
 
-/* ---- Commands on their way (node.c) ---------------------------------------------------------- */
+/* ---- Requests and sending (node.c) ----------------------------------------------------------------- */
 
 /* What the reply to a request is for. */
 enum rl_role {
@@ -307,7 +311,7 @@ REDLOCK_PRIVATE redlock_mask rl_redirect(struct redlock_client *c, const void *o
 /* What is known of a server's own command that releases. R11 */
 enum rl_native { RL_UNTRIED, RL_ON_TRIAL, RL_KNOWN };
 
-/* ---- Nodes (node.c) --------------------------------------------------------------------------- */
+/* ---- Connections (node.c) --------------------------------------------------------------------------- */
 
 struct rl_reply {
     void *owner; /* a lock; in the role OWED a redlock_owed; of an INVALIDATION only not NULL */
@@ -322,9 +326,10 @@ struct rl_input {
     unsigned reads; /* how many more may be done */
 };
 
-/* Connects a node that is IDLE or DOWN if that is due, or becomes due only after too_late_us; 0: there is no such time. */
-REDLOCK_PRIVATE void rl_node_want(struct redlock_client *c, struct redlock_node *node,
-                                  uint64_t too_late_us);
+/* Connects a node that is IDLE, or DOWN when its pause is over. A pause that would end after too_late_us is cut short; 0: none
+   is. R5 */
+REDLOCK_PRIVATE void rl_connect_if_due(struct redlock_client *c, struct redlock_node *node,
+                                       uint64_t too_late_us);
 
 /* When a node that is IDLE or DOWN may be connected. R5 */
 static inline uint64_t rl_node_reconnect_us(const struct redlock_node *node)
@@ -351,7 +356,7 @@ REDLOCK_PRIVATE void rl_node_stalls(struct redlock_client *c, struct redlock_nod
 /* Measurement, end of the handshake. */
 REDLOCK_PRIVATE void rl_node_tick(struct redlock_client *c, struct redlock_node *node);
 
-/* ---- Votes (redlock.c) ---------------------------------------------------------------------------------- */
+/* ---- Locks (redlock.c) ---------------------------------------------------------------------------------- */
 
 /* The states of a lock, in the order of its life. rl_step in redlock.c has all transitions. */
 enum rl_state {
@@ -425,7 +430,7 @@ static inline int rl_others_had_it(const struct redlock_lock *lock)
     return lock->priv.outcome == REDLOCK_HELD || lock->priv.outcome == REDLOCK_CONTENDED;
 }
 
-/* Moves a lock to the end of a list, in WAIT and LATER to its place in time, or off all lists (NOWHERE). */
+/* Moves a lock to the end of a list, in WAIT and WAIT_HELD to its place in time, or off all lists (NOWHERE). */
 REDLOCK_PRIVATE void rl_move(struct redlock_client *c, struct redlock_lock *lock, unsigned where);
 
 /* Something happened to the lock: the next tick steps it. */
@@ -438,8 +443,6 @@ REDLOCK_PRIVATE void rl_take_replies(struct redlock_client *c, struct redlock_no
 /* Tells the locks of broken connections, whose replies will not come. */
 REDLOCK_PRIVATE void rl_tell_broken(struct redlock_client *c);
 
-/* ---- Rounds (redlock.c) ------------------------------------------------------------------------------- */
-
 /* Sends the present command of a lock where it is still to be sent and can be. R2 */
 REDLOCK_PRIVATE void rl_ask_nodes(struct redlock_client *c, struct redlock_lock *lock);
 
@@ -448,8 +451,6 @@ REDLOCK_PRIVATE void rl_forget(struct redlock_client *c, struct redlock_lock *lo
 
 /* Connects nodes where that is due. */
 REDLOCK_PRIVATE void rl_connect_due(struct redlock_client *c, unsigned nodes);
-
-/* ---- Locks (redlock.c) ------------------------------------------------------------------------------ */
 
 /* Starts an operation of a lock that is IDLE or HELD: the next tick begins it. An earlier operation that has completed, but
    was not returned yet, is not returned any more. */

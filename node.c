@@ -19,7 +19,6 @@
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
-#define REDLOCK_ENGINE
 #include "core.h"
 
 #include <string.h>
@@ -458,7 +457,7 @@ static int rl_handshake_has(const struct redlock_node *node, unsigned command)
         return secret && command == rl_auth(node);
     case RL_SELECT:
         return node->database > 0 || (!REDLOCK_NOTIFICATION && !secret);
-    case RL_TRACK: /* NOLINTNEXTLINE(bugprone-branch-clone): these are two switches */
+    case RL_TRACK: /* NOLINT(bugprone-branch-clone): two features */
         return REDLOCK_NOTIFICATION;
     default: /* RL_INFO */
         return REDLOCK_RESTART_GUARD;
@@ -476,7 +475,7 @@ static void rl_send_handshake(struct redlock_client *c, struct redlock_node *nod
     }
 }
 
-static void rl_node_connected(struct redlock_client *c, struct redlock_node *node)
+static void rl_finish_connect(struct redlock_client *c, struct redlock_node *node)
 {
     int up = c->priv.io->ready(c->priv.io->context, node);
 
@@ -503,8 +502,8 @@ static void rl_forget_server(struct redlock_client *c, struct redlock_node *node
     }
 }
 
-REDLOCK_PRIVATE void rl_node_want(struct redlock_client *c, struct redlock_node *node,
-                                  uint64_t too_late_us)
+REDLOCK_PRIVATE void rl_connect_if_due(struct redlock_client *c, struct redlock_node *node,
+                                       uint64_t too_late_us)
 {
     if (node->state == REDLOCK_NODE_DOWN) {
         uint64_t due_us = rl_node_reconnect_us(node);
@@ -531,13 +530,13 @@ REDLOCK_PRIVATE void rl_node_want(struct redlock_client *c, struct redlock_node 
         return;
     }
     rl_set_state(c, node, REDLOCK_NODE_CONNECTING);
-    rl_node_connected(c, node);
+    rl_finish_connect(c, node);
 }
 
 REDLOCK_PRIVATE void rl_node_send(struct redlock_client *c, struct redlock_node *node)
 {
     if (node->state == REDLOCK_NODE_CONNECTING)
-        rl_node_connected(c, node);
+        rl_finish_connect(c, node);
     if (node->state == REDLOCK_NODE_HANDSHAKE)
         rl_send_handshake(c, node);
     rl_transmit(c, node);

@@ -48,7 +48,6 @@
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
-#define REDLOCK_ENGINE
 #include "core.h"
 
 #include <string.h>
@@ -553,7 +552,7 @@ static void rl_connect(struct redlock_client *c, unsigned nodes, uint64_t too_la
 {
     nodes &= c->priv.in[REDLOCK_NODE_IDLE] | c->priv.in[REDLOCK_NODE_DOWN];
     for (; nodes != 0; nodes &= nodes - 1)
-        rl_node_want(c, rl_first_node(c, nodes), too_late_us);
+        rl_connect_if_due(c, rl_first_node(c, nodes), too_late_us);
 }
 
 REDLOCK_PRIVATE void rl_connect_due(struct redlock_client *c, unsigned nodes)

@@ -1,9 +1,9 @@
-/* instructions.c PAIRS GAP_US LOCKS - acquires and releases locks on five simulated servers (test/fake.h), so many at the same
+/* instructions.c PAIRS GAP_US LOCKS - acquires and releases locks on five simulated servers (test/engine/fake.h), so many at the same
    time, with replies that arrive GAP_US after each other. For bench/instructions.sh, which counts the instructions.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
-#include "test/fake.h"
+#include "test/engine/fake.h"
 
 #include <stdio.h>
 #include <stdlib.h>

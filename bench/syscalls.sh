@@ -8,7 +8,7 @@
 # SPDX-License-Identifier: MIT
 set -eu
 build=$1 short=${2:-200} long=${3:-2200}
-. test/servers.sh
+. test/lib/servers.sh
 start_nodes 5
 
 only() { # KIND PAIRS

@@ -16,7 +16,7 @@
 #define CLI_H
 
 #include "redlock.h"
-#include "url.h"
+#include "extra/url.h"
 
 #include <poll.h>
 #include <signal.h>

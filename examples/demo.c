@@ -1,5 +1,5 @@
 /* demo.c - a lock on five real redis-servers, as a timeline. `make demo` runs it. It uses the library as
-   any program would; only the code that starts and kills servers is test/servers.c.
+   any program would; only the code that starts and kills servers is test/lib/servers.c.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */

@@ -15,7 +15,7 @@
 set -u
 build=$1 rounds=${2:-5}
 here=$(dirname "$0")
-. test/servers.sh
+. test/lib/servers.sh
 figures=${FIGURES:-/dev/null}
 
 # ---- The locks that are installed; `make` has built ours

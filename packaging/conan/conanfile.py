@@ -1,5 +1,5 @@
 # A recipe for Conan 2, out of a checkout or an unpacked release: conan create packaging/conan
-# Not run with Conan itself yet: test/packages.sh runs it with a stand-in for the few functions that it calls.
+# Not run with Conan itself yet: test/package/packages.sh runs it with a stand-in for the few functions that it calls.
 #
 # SPDX-FileCopyrightText: the redlock authors
 # SPDX-License-Identifier: MIT
@@ -25,9 +25,10 @@ class Redlock(ConanFile):
 
     def export_sources(self):
         top = os.path.join(self.recipe_folder, "..", "..")
-        for pattern in ("*.c", "*.h", "*.hpp", "CMakeLists.txt", "LICENSE"):
+        for pattern in ("*.c", "*.h", "CMakeLists.txt", "LICENSE"):
             copy(self, pattern, top, self.export_sources_folder, excludes="*/*")
-        copy(self, "packaging/headers.sh", top, self.export_sources_folder)
+        for pattern in ("extra/*", "tools/headers.sh"):
+            copy(self, pattern, top, self.export_sources_folder)
 
     def build(self):
         cmake = CMake(self)

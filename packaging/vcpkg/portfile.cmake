@@ -1,5 +1,5 @@
 # An overlay port, out of a checkout or an unpacked release: vcpkg install redlock --overlay-ports=.../packaging/vcpkg
-# Not run with vcpkg itself yet: test/packages.sh runs it with a stand-in for the functions that it calls.
+# Not run with vcpkg itself yet: test/package/packages.sh runs it with a stand-in for the functions that it calls.
 #
 # SPDX-FileCopyrightText: the redlock authors
 # SPDX-License-Identifier: MIT

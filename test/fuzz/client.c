@@ -5,7 +5,7 @@
    SPDX-License-Identifier: MIT */
 #include "redlock.h"
 
-#include "../lock_options.h"
+#include "../engine/lock_options.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -15,7 +15,7 @@ for target in resp url client; do
     mkdir -p "$folder/$target-corpus"
     case $target in
     resp) sources=resp.c ;;
-    url) sources=url.c ;;
+    url) sources=extra/url.c ;;
     client) sources=$(sed -n 's/^CORE = //p' Makefile) ;;
     esac
     # shellcheck disable=SC2086 # several sources

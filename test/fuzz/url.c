@@ -3,7 +3,7 @@
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
-#include "url.h"
+#include "extra/url.h"
 
 #include <stdlib.h>
 #include <string.h>

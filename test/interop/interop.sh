@@ -9,7 +9,7 @@ build=${1:?folder for the builds}/interop
 seconds=${2:-20}
 here=$(cd "$(dirname "$0")" && pwd)
 "$here/install.sh" "$1"
-${CC:-cc} -std=c99 -D_POSIX_C_SOURCE=200809L -O2 -g -Wall -Wextra -I. -Itest "$here/interop.c" test/servers.c \
+${CC:-cc} -std=c99 -D_POSIX_C_SOURCE=200809L -O2 -g -Wall -Wextra -I. -Itest/lib -Itest/engine "$here/interop.c" test/lib/servers.c \
     $(sed -n 's/^CORE = //p' Makefile) net.c -o "$build/interop"
 rm -rf "$build/files"
 mkdir "$build/files"

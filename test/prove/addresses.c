@@ -44,7 +44,8 @@ static const char *url_decode(struct url_text *text, char *to, int least);
     assigns *number \from list[0 .. N];
     ensures at: goes_on(\old(text->at), text->at, text->end);
     ensures sentence: RETURNS(4); */
-static const char *url_number(struct url_text *text, uint32_t least, uint32_t most, uint32_t *number);
+static const char *url_number(struct url_text *text, uint32_t least, uint32_t most,
+                              uint32_t *number);
 
 /*@ requires text: is_text(text.at, text.end);
     requires ended: is_ended(url);
@@ -86,7 +87,8 @@ static const char *url_rest(struct url_text *text, char scheme, struct redlock_u
 
 int main(void)
 {
-    static const char *const words[] = {"rediss://", "redis+socket://", "unix:/", "virtual_host=", "%25"};
+    static const char *const words[] = {"rediss://", "redis+socket://", "unix:/",
+                                        "virtual_host=", "%25"};
     unsigned size = any_of(0, N), which = any_of(0, 4);
     uint32_t number = 0;
 

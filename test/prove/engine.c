@@ -10,7 +10,6 @@
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
 #include "any.h"
-#define REDLOCK_ENGINE
 #include "core.h"
 
 static char holder[256];
@@ -80,7 +79,8 @@ struct redlock_node *rl_first_node(const struct redlock_client *c, unsigned node
     return c->priv.nodes;
 }
 
-redlock_mask rl_send(struct redlock_client *c, void *from, unsigned nodes, unsigned command, unsigned role)
+redlock_mask rl_send(struct redlock_client *c, void *from, unsigned nodes, unsigned command,
+                     unsigned role)
 {
     (void)c, (void)from;
     //@ check nodes: nodes <= 1;
@@ -90,7 +90,8 @@ redlock_mask rl_send(struct redlock_client *c, void *from, unsigned nodes, unsig
     return (redlock_mask)any_of(0, nodes);
 }
 
-redlock_mask rl_redirect(struct redlock_client *c, const void *owner, unsigned nodes, void *new_owner, unsigned role)
+redlock_mask rl_redirect(struct redlock_client *c, const void *owner, unsigned nodes,
+                         void *new_owner, unsigned role)
 {
     (void)c, (void)owner, (void)new_owner;
     //@ check nodes: nodes <= 1;
@@ -98,7 +99,7 @@ redlock_mask rl_redirect(struct redlock_client *c, const void *owner, unsigned n
     return (redlock_mask)any_of(0, nodes);
 }
 
-void rl_node_want(struct redlock_client *c, struct redlock_node *wanted, uint64_t too_late_us)
+void rl_connect_if_due(struct redlock_client *c, struct redlock_node *wanted, uint64_t too_late_us)
 {
     (void)c, (void)wanted, (void)too_late_us;
     any_node();
@@ -113,7 +114,8 @@ static void any_reply(struct rl_reply *reply, int is_owed)
 }
 
 /* A reply to an owed release changes nothing but the owed release, which any_owed() has changed already. */
-int rl_node_reply(struct redlock_client *c, struct redlock_node *from, struct rl_input *in, struct rl_reply *reply)
+int rl_node_reply(struct redlock_client *c, struct redlock_node *from, struct rl_input *in,
+                  struct rl_reply *reply)
 {
     (void)c, (void)from, (void)in;
     any_node();
@@ -169,7 +171,8 @@ uint32_t rl_patience_us(const struct redlock_client *c)
     return any_of(0, UINT32_MAX);
 }
 
-int rl_looks_at_marker(const struct redlock_client *c, const struct redlock_lock *of, unsigned command)
+int rl_looks_at_marker(const struct redlock_client *c, const struct redlock_lock *of,
+                       unsigned command)
 {
     (void)c, (void)of, (void)command;
     return (int)any_of(0, 1);
@@ -198,7 +201,8 @@ static uint64_t wall_us(void *context)
 
 static void any_client(void)
 {
-    static const struct redlock_io any_io = {NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, wall_us, NULL, NULL};
+    static const struct redlock_io any_io = {NULL, NULL, NULL, NULL,    NULL, NULL,
+                                             NULL, NULL, NULL, wall_us, NULL, NULL};
     struct redlock_settings *s = &client.priv.settings;
 
     client.priv.io = &any_io;

@@ -6,7 +6,7 @@
 # A proof has no alarm and reaches $least percent of the statements, by default 99. What is proved, for a 64-bit machine:
 #   decoder    from every valid state of a reader, over any bytes, cut anywhere; with the default, small and large limits
 #   writer     one put of each kind, from every valid state of a writer of 16 and of 32 bytes; texts of up to 16 bytes more
-#   addresses  each function of url.c, over any text of up to 24 bytes (url_rest: 12; redlock_url_next: lists of up to 16)
+#   addresses  each function of extra/url.c, over any text of up to 24 bytes (url_rest: 12; redlock_url_next: lists of up to 16)
 #   requests   rl_push, rl_pop, rl_redirect, rl_first_node from every valid ring of 2, 8 and 255 requests
 #   sending    rl_out_add and rl_transmit from every valid state of a send buffer of up to 4 bytes in up to 4 runs, for 2 nodes
 #   engine     rl_turn and rl_replied from every state of one lock and one node
@@ -23,7 +23,7 @@ here=$(pwd)
 mkdir -p "$1/prove"
 folder=$(cd "$1/prove" && pwd)
 part=${2:-}
-. test/tap.sh
+. test/lib/tap.sh
 : >"$folder/none" # no notes
 is_asked() { [ -z "$part" ] || [ "$part" = "$1" ]; }
 
@@ -108,7 +108,7 @@ if is_asked addresses; then
 of() {
     function=$1 bytes=$2 contracts=$3
     shift 3
-    "$@" addresses url.c test/prove/addresses.notes "-DFUNCTION=$function -DN=$bytes" -eva-slevel 4000 -eva-interprocedural-splits \
+    "$@" addresses extra/url.c test/prove/addresses.notes "-DFUNCTION=$function -DN=$bytes" -eva-slevel 4000 -eva-interprocedural-splits \
         -eva-split-return-function url_take:0,url_number:0,url_decode:0,url_user:0,url_host:0,url_options:0,url_rest:0 \
         ${contracts:+-eva-use-spec $contracts}
 }

@@ -33,7 +33,8 @@ static void any_request(struct redlock_request *request, unsigned repeats)
 }
 
 /* Any requests; `first` to `first_most`, `count` to `count_most`. */
-static void any_ring(struct redlock_node *node, unsigned first, unsigned first_most, unsigned count, unsigned count_most)
+static void any_ring(struct redlock_node *node, unsigned first, unsigned first_most, unsigned count,
+                     unsigned count_most)
 {
     any_request(&node->priv.requests[any_of(0, REDLOCK_PIPELINE_MAX - 1)], 0);
     node->priv.part = (uint8_t)any_of(0, 255);
@@ -161,7 +162,8 @@ int main(void)
     client.priv.nodes = nodes;
     client.priv.all = (1U << REDLOCK_NODES_MAX) - 1;
     for (i = 0; i < REDLOCK_NODES_MAX; i++)
-        for (count = REDLOCK_PIPELINE_MAX % REDIRECT; count <= REDLOCK_PIPELINE_MAX; count += REDIRECT)
+        for (count = REDLOCK_PIPELINE_MAX % REDIRECT; count <= REDLOCK_PIPELINE_MAX;
+             count += REDIRECT)
             redirect(i, count);
     return 0;
 }

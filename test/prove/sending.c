@@ -12,7 +12,10 @@
 #include "any.h"
 #include "node.c"
 
-enum { RUNS = sizeof((struct redlock_client *)0)->priv.out_run / sizeof *((struct redlock_client *)0)->priv.out_run };
+enum {
+    RUNS = sizeof((struct redlock_client *)0)->priv.out_run /
+           sizeof *((struct redlock_client *)0)->priv.out_run
+};
 
 static struct redlock_client client;
 static struct redlock_node nodes[REDLOCK_NODES_MAX];
@@ -53,7 +56,8 @@ static int entropy(void *context, void *bytes, size_t size)
     return any_of(0, 1) ? -1 : 0;
 }
 
-static const struct redlock_io io = {NULL, NULL, transmit, NULL, shut, now_us, entropy, NULL, NULL, NULL, NULL, NULL};
+static const struct redlock_io io = {NULL,    NULL, transmit, NULL, shut, now_us,
+                                     entropy, NULL, NULL,     NULL, NULL, NULL};
 
 /* Any nodes; without ADD bit `i` has the value `is`. */
 static redlock_mask any_nodes(unsigned i, unsigned is)
@@ -61,7 +65,8 @@ static redlock_mask any_nodes(unsigned i, unsigned is)
 #ifdef ADD
     return (redlock_mask)any_of(0, (1U << REDLOCK_NODES_MAX) - 1);
 #else
-    unsigned below = any_of(0, (1U << i) - 1), above = any_of(0, (1U << (REDLOCK_NODES_MAX - 1 - i)) - 1);
+    unsigned below = any_of(0, (1U << i) - 1),
+             above = any_of(0, (1U << (REDLOCK_NODES_MAX - 1 - i)) - 1);
 
     return (redlock_mask)(below | is << i | above << (i + 1));
 #endif
@@ -93,7 +98,8 @@ static int any_state(unsigned ends, unsigned unsent, unsigned i, unsigned own)
         nodes[j].priv.bit = rl_bit(j);
         nodes[j].priv.reconnect = (uint8_t)any_of(0, 1);
         nodes[j].state = REDLOCK_NODE_READY;
-        nodes[j].priv.cursor = (uint16_t)any_of(0, unsent >> j & 1 ? client.priv.out.used : UINT16_MAX);
+        nodes[j].priv.cursor =
+            (uint16_t)any_of(0, unsent >> j & 1 ? client.priv.out.used : UINT16_MAX);
     }
     return 1;
 }
@@ -132,7 +138,8 @@ static void add(unsigned ends, unsigned unsent, unsigned to, unsigned size)
 {
     unsigned i;
 
-    if (!any_state(ends, unsent, 0, 0) || client.priv.out.runs == RUNS || client.priv.out.used + size > REDLOCK_SEND_MAX)
+    if (!any_state(ends, unsent, 0, 0) || client.priv.out.runs == RUNS ||
+        client.priv.out.used + size > REDLOCK_SEND_MAX)
         return;
     for (i = 0; i < REDLOCK_NODES_MAX; i++)
         if (to >> i & 1)

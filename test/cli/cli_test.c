@@ -1,0 +1,4457 @@
+/* cli_test.c - redlock(1) from its users' view: the program that REDLOCK names (default build/redlock) on real servers.
+   cli_test SCENARIO runs one scenario; without an argument it lists all, for `prove -j`. It checks exactly that some
+   things never happen: two holders at once, a key or a process left behind, a password shown. Time limits are
+   generous, because the machine may be paused for seconds.
+
+   SPDX-FileCopyrightText: the redlock authors
+   SPDX-License-Identifier: MIT */
+#define _GNU_SOURCE /* pipe2, prctl */
+#include "program.h"
+#include "proxy.h"
+#include "servers.h"
+#include "tap.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sched.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <termios.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { NODES = 5 };
+
+/* Every password here contains it, and no program may ever print it. */
+#define SECRET "hunter2"
+
+static struct server servers[NODES];
+static unsigned node_count;
+static const char *self, *program;
+static char reply[4096];
+
+static long long now_us(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (long long)now.tv_sec * 1000000 + now.tv_nsec / 1000;
+}
+
+/* ---- Nodes ---- */
+
+/* A list of addresses, each with the text `before`. Valid until the next call. */
+static const char *list_of(unsigned count, const char *before)
+{
+    static char list[1024];
+    unsigned i;
+
+    list[0] = '\0';
+    for (i = 0; i < count; i++)
+        snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s%s", i > 0 ? "," : "",
+                 before, servers[i].address);
+    return list;
+}
+
+/* Starts the servers, and sets REDLOCK_NODES for the programs. */
+static void nodes(unsigned count)
+{
+    node_count = count;
+    servers_start(servers, count, NULL);
+    setenv("REDLOCK_NODES", list_of(count, ""), 1);
+}
+
+#define ask(n, ...) server_ask(&servers[n], reply, sizeof reply, __VA_ARGS__, NULL)
+#define ask_all(...)                                                                               \
+    do {                                                                                           \
+        unsigned ask_n;                                                                            \
+        for (ask_n = 0; ask_n < node_count; ask_n++)                                               \
+            ask(ask_n, __VA_ARGS__);                                                               \
+    } while (0)
+
+/* On how many nodes this key has this value. */
+static int with_value(const char *key, const char *value)
+{
+    unsigned i;
+    int count = 0;
+
+    for (i = 0; i < node_count; i++)
+        count += strcmp(ask(i, "GET", key), value) == 0;
+    return count;
+}
+
+static int with_key(const char *key)
+{
+    unsigned i;
+    int count = 0;
+
+    for (i = 0; i < node_count; i++)
+        count += strcmp(ask(i, "EXISTS", key), "1") == 0;
+    return count;
+}
+
+/* Waits, because a slow node may still get the key. */
+static int on_most(const char *key)
+{
+    return until(with_key(key) > (int)node_count / 2, WAIT_MS);
+}
+
+static int on_all(const char *key)
+{
+    return until(with_key(key) == (int)node_count, WAIT_MS);
+}
+
+static long pttl(unsigned n, const char *key)
+{
+    return strtol(ask(n, "PTTL", key), NULL, 10);
+}
+
+/* The TTL on the node where the key expires last. */
+static long longest(const char *key)
+{
+    unsigned i;
+    long most = -2;
+
+    for (i = 0; i < node_count; i++)
+        if (pttl(i, key) > most)
+            most = strtol(reply, NULL, 10);
+    return most;
+}
+
+/* Never to pid 0, which means the whole process group of the test. */
+static void signal_to(pid_t pid, int number)
+{
+    if (pid > 0)
+        kill(pid, number);
+}
+
+static void no_key_left(const char *when)
+{
+    is_int(servers_keys_left("redlock:*", 6000), 0, "no key is left %s", when);
+}
+
+static void pause_all(void)
+{
+    unsigned i;
+
+    for (i = 0; i < node_count; i++)
+        server_pause(&servers[i]);
+}
+
+static void resume_all(void)
+{
+    unsigned i;
+
+    for (i = 0; i < node_count; i++)
+        server_resume(&servers[i]);
+}
+
+/* ---- A command that records its life ---- */
+
+/* In a file that the command and the test map. */
+struct beat {
+    volatile pid_t pid;
+    volatile long long first_us, last_us; /* the first and the last time when it ran */
+    volatile int heard[65];               /* how often it got each signal */
+    volatile long long term_us;           /* when it got the first SIGTERM */
+    volatile int stop;                    /* set by the test: the command ends with status 5 */
+};
+
+static struct beat *beat;
+
+static void hear(int number)
+{
+    beat->heard[number]++;
+    if (number == SIGTERM && beat->term_us == 0)
+        beat->term_us = now_us();
+}
+
+static const char *beat_path(const char *name)
+{
+    static char path[4][120];
+    static unsigned turn;
+    char *to = path[turn++ % 4];
+
+    snprintf(to, sizeof *path, "%s/%s", programs_folder(), name);
+    return to;
+}
+
+static struct beat *map_beat(const char *path)
+{
+    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    struct beat *map;
+
+    if (fd < 0 || ftruncate(fd, sizeof *map) != 0)
+        exit(1);
+    map = mmap(NULL, sizeof *map, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    close(fd);
+    if (map == MAP_FAILED)
+        exit(1);
+    return map;
+}
+
+/* beat FILE [polite] [CHILD'S FILE]: runs until the test sets `stop`, at most five minutes. With "polite" it also ends
+   after SIGTERM; its child does not. */
+static int be_a_command(char **words)
+{
+    const int signals[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGWINCH, SIGCONT};
+    long long end = now_us() + 300000000;
+    int polite = words[1] != NULL && strcmp(words[1], "polite") == 0;
+    size_t i;
+
+    beat = map_beat(words[0]);
+    if (words[1] != NULL && words[1 + polite] != NULL && fork() == 0) {
+        beat = map_beat(words[1 + polite]);
+        polite = 0;
+    }
+    for (i = 0; i < sizeof signals / sizeof *signals; i++)
+        signal(signals[i], hear);
+    beat->pid = getpid();
+    beat->first_us = now_us();
+    while (now_us() < end && !beat->stop && !(polite && beat->heard[SIGTERM])) {
+        struct timespec pause = {0, 2000000};
+        beat->last_us = now_us();
+        nanosleep(&pause, NULL);
+    }
+    return 5;
+}
+
+static int beats(const struct beat *of)
+{
+    return until(of->first_us != 0, WAIT_MS);
+}
+
+/* Copies the first line of its output. */
+static char *line_of(struct program from, char line[300])
+{
+    snprintf(line, 300, "%.*s", (int)strcspn(wrote(from, 'o'), "\n"), wrote(from, 'o'));
+    return line;
+}
+
+static const char *write_file(const char *name, mode_t mode, const char *text)
+{
+    static char path[4][120];
+    static unsigned turn;
+    char *to = path[turn++ % 4];
+    int fd;
+
+    snprintf(to, sizeof *path, "%s/%s.secret", programs_folder(), name);
+    unlink(to);
+    fd = open(to, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    dprintf(fd, "%s", text);
+    fchmod(fd, mode);
+    close(fd);
+    return to;
+}
+
+/* ---- Exit statuses and what the command gets ---- */
+
+static void close_stderr(void)
+{
+    close(2);
+}
+
+static void exit_statuses(void)
+{
+    nodes(3);
+    is_int(redlock("run", "x", "true", NULL), 0, "the command's status: 0");
+    is_int(redlock("run", "x", "sh", "-c", "exit 7", NULL), 7, "the command's status: 7");
+    is_int(redlock("run", "x", "-c", "exit 255", NULL), 255, "the command's status: 255");
+    is_int(redlock("run", "x", "-c", "kill -SEGV $$", NULL), 139,
+           "128 + the command's signal: SEGV");
+    is_int(redlock("run", "x", "-c", "kill -KILL $$", NULL), 137,
+           "128 + the command's signal: KILL");
+    is_int(redlock("run", "x", "no-such-command", NULL), 127, "not found");
+    ok(strstr(wrote(last, 'e'), "redlock: no-such-command: ") != NULL,
+       "stderr has: redlock: no-such-command: ");
+    setup.before = close_stderr;
+    is_int(redlock("run", "x", "no-such-command", NULL), 127, "not found, without stderr");
+    is_int(redlock("run", "x", "/etc/passwd", NULL), 126, "not executable");
+    is_int(redlock("run", "x", "/", NULL), 126, "a directory");
+    is_int(redlock("run", "x", write_file("script", 0700, "exit $#"), "a", "b", NULL), 2,
+           "a script without #! is run by /bin/sh");
+    setenv("P", program, 1);
+    setenv("D", programs_folder(), 1);
+    setup.instead = "sh";
+    is_int(redlock("-c", "PATH=$D:$PATH exec \"$P\" run x script.secret a 'b c' d", NULL), 3,
+           "also one that is found in PATH");
+    no_key_left("after these");
+}
+
+static void is_text(const char *got, const char *expected, const char *what)
+{
+    if (!ok(strcmp(got, expected) == 0, "%s", what))
+        fprintf(stderr, "# got \"%s\", expected \"%s\"\n", got, expected);
+}
+
+static void words(void)
+{
+    nodes(3);
+    redlock("run", "x", "echo", "a", "b", NULL);
+    is_text(wrote(last, 'o'), "a b\n", "the command gets its arguments, and no others");
+    redlock("run", "-n", "-t", "9", "x", "echo", "-x", "--y", "-n", "--", "z", NULL);
+    is_text(wrote(last, 'o'), "-x --y -n -- z\n",
+            "options after the command belong to the command");
+    redlock("run", "-n", "x", "--", "echo", "a", NULL);
+    is_text(wrote(last, 'o'), "a\n", "NAME -- COMMAND");
+    redlock("run", "-n", "--", "x", "echo", "a", NULL);
+    is_text(wrote(last, 'o'), "a\n", "-- NAME COMMAND");
+    redlock("run", "-n", "x", "echo", "", "a  b", NULL);
+    is_text(wrote(last, 'o'), " a  b\n", "empty words and blanks");
+    redlock("run", "-n", "x", "-c", "echo $((1 + 1)) 'a  b'", NULL);
+    is_text(wrote(last, 'o'), "2 a  b\n", "-c");
+    redlock("run", "-n", "x", "--command", "echo c", NULL);
+    is_text(wrote(last, 'o'), "c\n", "--command");
+    is_int(redlock("run", "x", "-c", "echo", "a", NULL), 64, "-c takes one word");
+    is_int(redlock("run", "x", "-c", NULL), 64, "-c alone");
+    is_int(redlock("run", "x", "--", NULL), 64, "no command after --");
+    is_int(redlock("run", "x", NULL), 64, "no command");
+    is_int(redlock("run", NULL), 64, "no name");
+    is_int(redlock("run", "", "true", NULL), 64, "an empty name");
+    is_int(redlock("status", NULL), 64, "status without a name");
+    is_int(redlock("status", "x", "y", NULL), 64, "status of two names");
+    is_int(redlock("acquire", "-t", "9", NULL), 64, "acquire without a name");
+    is_int(redlock("acquire", "-t", "9", "x", "y", NULL), 64, "acquire of two names");
+    is_int(redlock("acquire", "x", NULL), 64, "acquire without -t");
+    is_int(redlock("extend", "x", "token", NULL), 64, "extend without -t");
+    is_int(redlock("release", "x", NULL), 64, "release without a token");
+    is_int(redlock("release", "x", "", NULL), 64, "an empty token");
+    is_int(redlock("nonsense", NULL), 64, "no such verb");
+    is_text(wrote(last, 'e'), "redlock: nonsense: no such verb: see redlock help\n",
+            "the message names the verb");
+    is_int(redlock("--nodes=redis://:" SECRET "@h", "status", "x", NULL), 64,
+           "an option before the verb");
+    is_text(wrote(last, 'e'), "redlock: --nodes: no such verb: see redlock help\n",
+            "the message has no password");
+    redlock("-Nredis://:" SECRET "@h", "status", "x", NULL);
+    redlock("redis://:" SECRET "@h", "status", "x", NULL);
+    is_int(redlock(NULL), 64, "no verb");
+    no_key_left("after these");
+}
+
+static void options(void)
+{
+    static const char *const bad[][2] = {
+        {"-w", "x"},        {"-w", "-1"},      {"-w", "1x"},          {"-w", ""},
+        {"-w", "1 s"},      {"-w", "inf"},     {"-w", "nan"},         {"-w", "99999999999999d"},
+        {"-w", "."},        {"-w", "0x10"},    {"-w", "1e3"},         {"-t", ".5"},
+        {"-t", "0"},        {"-k", "11"},      {"-E", "256"},         {"-E", "-1"},
+        {"-E", "x"},        {"-E", ""},        {"-s", "NOSUCH"},      {"-s", "STOP"},
+        {"--on-lost", "x"}, {"--on-lost", ""}, {"--status-fd", "77"}, {"--status-fd", "x"},
+        {"--nosuch", "x"},  {"-z", "x"},       {"--max-hold", "0"}};
+    static const char *const good[][2] = {
+        {"-w", ".007"},      {"-w", "250ms"},      {"-w", "2m"},       {"-w", "1h"},   {"-w", "1d"},
+        {"-w", "0"},         {"-t", "9"},          {"-k", "10"},       {"-k", "0"},    {"-E", "0"},
+        {"-E", "255"},       {"-s", "INT"},        {"-s", "SIGUSR1"},  {"-s", "term"}, {"-l", ""},
+        {"-l", "a b\n\"%:"}, {"--max-hold", "60"}, {"--min-hold", "0"}};
+    size_t i;
+    int status;
+
+    nodes(3);
+    for (i = 0; i < sizeof bad / sizeof *bad; i++) {
+        is_int(redlock("run", bad[i][0], bad[i][1], "x", "echo", "ran", NULL), 64, "%s '%s'",
+               bad[i][0], bad[i][1]);
+        ok(strncmp(wrote(last, 'e'), "redlock: ", 9) == 0 && *wrote(last, 'o') == '\0',
+           "a message, and the command does not run");
+    }
+    for (i = 0; i < sizeof good / sizeof *good; i++)
+        is_int(redlock("run", good[i][0], good[i][1], "x", "true", NULL), 0, "%s '%s'", good[i][0],
+               good[i][1]);
+    is_int(redlock("run", "--max-hold", "30", "x", "-c", "sleep .3; exit 4", NULL), 4,
+           "--max-hold: the default of -k leaves time");
+    is_int(redlock("run", "--max-hold", "4", "x", "-c", "sleep .3; exit 4", NULL), 4,
+           "--max-hold 4: the default of -k leaves time");
+    status = redlock("run", "-t", "1", "x", "true", NULL);
+    ok(status == 0 || status == 79, "-t 1: 0, or 79 if the lock is lost before the end (%d)",
+       status);
+    is_int(redlock("run", "--max-hold", "2", "-k", "3", "x", "true", NULL), 64,
+           "-k above --max-hold");
+    is_int(redlock("run", "--foreground", "--new-group", "x", "true", NULL), 64,
+           "--foreground with --new-group");
+    is_int(redlock("run", "--keep", "--min-hold", "60", "x", "true", NULL), 64,
+           "--keep with --min-hold, which would end with the ttl");
+    is_int(redlock("acquire", "--sh", "--json", "-t", "9", "x", NULL), 64, "--sh with --json");
+    is_int(redlock("status", "-n", "x", NULL), 64, "-n is no option of status");
+    is_int(redlock("run", "--json", "x", "true", NULL), 64, "--json is no option of run");
+    is_int(redlock("run", "-w", NULL), 64, "an option without its argument");
+    is_int(redlock("run", "-nw5", "--wait=6", "-E0", "x", "-c", "exit 3", NULL), 3,
+           "letters in one word, arguments in the word, and after =");
+    is_int(redlock("run", "-nw", "5", "-", "-c", "exit 3", NULL), 3, "a name of one dash");
+    is_int(redlock("acquire", "--json=1", "-t", "9", "x", NULL), 64, "an argument to a flag");
+    is_text(wrote(last, 'e'), "redlock: --json takes no argument\n", "the message names the flag");
+    is_int(redlock("run", "--no-such=" SECRET, "x", "true", NULL), 64, "no such option");
+    is_int(redlock("run", "-wx", NULL), 64, "a duration that is none");
+    is_text(wrote(last, 'e'),
+            "redlock: --wait x: this is no time: write 1.5, 250ms, 2m, 1h or 1d; at most 24d\n",
+            "the message says how to write one");
+    is_int(redlock("run", "--unavail", "5", "x", "true", NULL), 64, "an abbreviated option");
+    is_int(redlock("status", "x", "--", "-v", NULL), 64, "after -- there are no options");
+    is_int(redlock("acquire", "-t", "50ms", "x", NULL), 64, "too short a TTL");
+    is_int(redlock("acquire", "-t", "9", "-n", "-E", "0", "x", NULL), 64,
+           "acquire -E 0 would look as if the lock were held");
+    is_int(redlock("run", "x", "-n", "true", NULL), 64, "an option after NAME");
+    is_text(wrote(last, 'e'),
+            "redlock: run: -n: options belong before NAME; NAME -- COMMAND if this is a command\n",
+            "the message says so");
+    is_int(redlock("run", "x", "--", "-n", NULL), 127, "a command that begins with a dash");
+    unsetenv("REDLOCK_NODE_TIMEOUT");
+    status = redlock("run", "-t", "2", "x", "true", NULL);
+    ok(status == 0 ? *wrote(last, 'e') == '\0' : status == 79 || status == 69,
+       "-t 2: no message about a default");
+    setenv("REDLOCK_NODE_TIMEOUT", "3", 1);
+    is_int(redlock("status", "x", "-v", NULL), 1, "status: options after the name");
+    is_int(redlock("version", NULL), 0, "version");
+    is_int(redlock("help", NULL), 0, "help");
+    ok(strncmp(wrote(last, 'o'), "usage:", 6) == 0, "help is printed to stdout");
+    is_int(redlock("-h", NULL), 0, "-h");
+    for (i = 0; i < 4; i++) {
+        static const char *const ask[4][3] = {{"acquire", "--help", NULL},
+                                              {"acquire", "-t", NULL},
+                                              {"help", "acquire", NULL},
+                                              {"acquire", "-h", "x"}};
+        if (i == 1)
+            status = redlock("acquire", "-t", "9", "--help", NULL);
+        else
+            status = redlock(ask[i][0], ask[i][1], ask[i][2], NULL);
+        is_int(status, 0, "help for a verb");
+        ok(strstr(wrote(last, 'o'), "usage: redlock acquire -t TTL") &&
+               strstr(wrote(last, 'o'), "\n  -w, --wait TIME ") &&
+               strstr(wrote(last, 'o'), "\n      --sh ") &&
+               strstr(wrote(last, 'o'), "--keep") == NULL,
+           "help for a verb has its options, and no others");
+    }
+    redlock("run", "x", "printf", "%s", "--help", NULL);
+    is_text(wrote(last, 'o'), "--help", "--help after the command belongs to the command");
+    is_int(redlock("run", "--help", NULL), 0, "help for run");
+    ok(strstr(wrote(last, 'o'), "\n  -c, --command TEXT ") != NULL &&
+           strstr(wrote(last, 'o'), "\n  -h, --help ") != NULL,
+       "help for run has -c and --help");
+    is_int(redlock("help", "nonsense", NULL), 64, "help for an unknown verb");
+    no_key_left("after these");
+}
+
+static void names(void)
+{
+    static const char *const odd[] = {"a b",  "a\nb",     "a\tb\"c'", "a:b", "a%3Ab", "*",
+                                      "{x}y", "\xff\xfe", "--",       "é",   "../x",  "a@b"};
+    char key[400], longest[256];
+    size_t i;
+
+    nodes(3);
+    for (i = 0; i < sizeof odd / sizeof *odd; i++) {
+        snprintf(key, sizeof key, "redlock:%s", odd[i]);
+        is_int(redlock("acquire", "-t", "60", "--", odd[i], NULL), 0, "a name: '%s'", odd[i]);
+        ok(on_most(key), "its key is the prefix and the name");
+        is_int(redlock("status", "--", odd[i], NULL), 0, "status finds it");
+    }
+    ask_all("FLUSHALL");
+    memset(longest, 'n', sizeof longest);
+    longest[255 - 8] = '\0';
+    is_int(redlock("run", longest, "true", NULL), 0, "the longest name");
+    is_int(redlock("status", longest, NULL), 1, "status of the longest name");
+    longest[255 - 8] = 'n';
+    longest[255 - 8 + 1] = '\0';
+    is_int(redlock("run", longest, "true", NULL), 64, "a name that is a byte too long");
+    is_int(redlock("status", longest, NULL), 64, "status of a name that is too long");
+    is_int(redlock("run", "--prefix", "", "bare", "-c", "exit 4", NULL), 4, "no prefix");
+    setenv("REDLOCK_PREFIX", "app:", 1);
+    redlock("acquire", "-t", "60", "x", NULL);
+    ok(on_most("app:x"), "REDLOCK_PREFIX");
+    redlock("acquire", "-t", "60", "--prefix", "b:", "x", NULL);
+    ok(on_most("b:x"), "--prefix overrides REDLOCK_PREFIX");
+}
+
+static void environment(void)
+{
+    struct program run;
+    char expected[64], nodes_file[300], *path = realpath(program, NULL);
+
+    nodes(3);
+    setenv("REDLOCK_VERBOSE", "yes", 1);
+    redlock("run", "x", "true", NULL);
+    ok(strstr(wrote(last, 'e'), "acquired on") != NULL, "REDLOCK_VERBOSE");
+    setenv("REDLOCK_VERBOSE", "False", 1);
+    redlock("run", "x", "true", NULL);
+    is_text(wrote(last, 'e'), "", "REDLOCK_VERBOSE=False");
+    unsetenv("REDLOCK_VERBOSE");
+    setenv("REDISCLI_AUTH", "", 1);
+    setenv("P", path != NULL ? path : "", 1);
+    free(path);
+    run = start("run", "-t", "20", "a:b", "-c",
+                "echo $REDLOCK_NAME $REDLOCK_TTL_MS $PPID $REDLOCK_HOLDER_PID"
+                " ${REDLOCK_HELD%=*} $((${#REDLOCK_HELD} - ${#REDLOCK_NAME}));"
+                "\"$P\" status \"$REDLOCK_NAME\" | grep -c \"id $REDLOCK_ID \";"
+                "\"$P\" extend -t 60 a:b >/dev/null && echo extended; exit 3",
+                NULL);
+    is_int(ends(&run), 3, "a command that uses its own lock");
+    snprintf(expected, sizeof expected, "a:b 20000 %d %d redlock%%3Aa%%3Ab 53\n1\nextended\n",
+             run.pid, run.pid);
+    is_text(wrote(run, 'o'), expected, "REDLOCK_NAME, _TTL_MS, _HOLDER_PID, _HELD, _ID, _TOKEN");
+    is_int(
+        redlock("run", "x", "-c", "test -n \"$REDLOCK_NODES\" && test -z \"$REDLOCK_FENCE\"", NULL),
+        0, "the command gets REDLOCK_NODES, and no REDLOCK_FENCE without --fence");
+    is_int(redlock("run", "--clear-env", "x", "-c",
+                   "test -z \"${REDLOCK_NODES+y}${REDISCLI_AUTH+y}${REDLOCK_AUTH_FILE+y}\"", NULL),
+           0, "--clear-env");
+    is_int(redlock("run", "x", "-c", "\"$P\" release x", NULL), 0,
+           "the command may release its own lock");
+    is_int(redlock("run", "x", "-c", "test -z \"$LISTEN_PID$WATCHDOG_PID\"", NULL), 0,
+           "no LISTEN_PID where there was none");
+    setup.instead = "sh";
+    is_int(redlock("-c",
+                   "LISTEN_PID=$$ WATCHDOG_PID=1 exec \"$P\" run x -c "
+                   "'test $LISTEN_PID = $$ && test $WATCHDOG_PID = 1'",
+                   NULL),
+           0, "LISTEN_PID that is redlock's becomes the command's, and no other");
+    is_int(redlock("run", "--prefix", "p:", "x", "-c",
+                   "\"$P\" status x && \"$P\" extend -t 60 x && \"$P\" run x true", NULL),
+           64, "--prefix: the command has the same prefix");
+    ok(strstr(wrote(last, 'o'), "x: held") != NULL, "--prefix: status in the command: held");
+    is_int(redlock("run", "--prefix", "", "x", "-c", "\"$P\" status x", NULL), 0,
+           "an empty prefix: the command has it, too");
+    snprintf(nodes_file, sizeof nodes_file, "node = %s\nnode = %s\nnode = %s\nprefix = q:\n",
+             servers[0].address, servers[1].address, servers[2].address);
+    write_file("c", 0600, nodes_file);
+    unsetenv("REDLOCK_NODES");
+    setenv("D", programs_folder(), 1);
+    setup.instead = "sh";
+    is_int(redlock("-c",
+                   "cd \"$D\" && exec \"$P\" run --config c.secret x -c "
+                   "'cd /; \"$P\" status x'",
+                   NULL),
+           0, "--config");
+    write_file("password", 0600, SECRET "\n");
+    strcat(nodes_file, "auth-file = password.secret\n");
+    write_file("c", 0600, nodes_file);
+    setup.instead = "sh";
+    is_int(redlock("-c",
+                   "cd \"$D\" && exec \"$P\" run --config c.secret x -c "
+                   "'cd /; \"$P\" status x'",
+                   NULL),
+           0, "a relative auth-file in the file of --config");
+    is_int(redlock("run", "-N", list_of(3, ""), "x", "-c", "\"$P\" status x", NULL), 0,
+           "-N: the command has the same nodes");
+    setenv("REDLOCK_NODES", list_of(3, ""), 1);
+    no_key_left("after these");
+}
+
+static void nested(void)
+{
+    static const char *const names[] = {"x", "a:b", "a%3Ab", "%", ":", "a b"};
+    char longest_name[256];
+    size_t i;
+
+    nodes(3);
+    setenv("P", program, 1);
+    for (i = 0; i < sizeof names / sizeof *names; i++) {
+        setenv("N", names[i], 1);
+        is_int(redlock("run", names[i], "-c", "\"$P\" run \"$N\" true", NULL), 64, "%s within %s",
+               names[i], names[i]);
+        is_int(redlock("run", "outer", "-c",
+                       "\"$P\" run \"$N\" -- \"$P\" run other -- \"$P\" run \"$N\" true", NULL),
+               64, "%s within two other locks", names[i]);
+    }
+    is_int(redlock("run", "a:b", "-c", "\"$P\" run a%3Ab -- \"$P\" run a true", NULL), 0,
+           "names that only look alike");
+    is_int(redlock("run", "xy", "-c", "\"$P\" run x -- \"$P\" run y true", NULL), 0,
+           "parts of the name are other names");
+    memset(longest_name, ' ', sizeof longest_name - 1);
+    longest_name[sizeof longest_name - 1] = '\0';
+    setenv("N", longest_name, 1);
+    longest_name[sizeof longest_name - 2] = '!';
+    is_int(redlock("run", "--prefix", "", longest_name, "-c", "\"$P\" run \"$N\" true", NULL), 0,
+           "names of 255 bytes that differ in the last one");
+    is_int(redlock("run", "--slots", "2", "x", "-c", "\"$P\" run --slots 2 x -c 'exit 7'", NULL), 7,
+           "a slot within a slot, while one is free");
+    is_int(redlock("run", "--slots", "1", "x", "-c", "\"$P\" run --slots 1 x true", NULL), 64,
+           "a slot within the only slot");
+    is_int(redlock("run", "-a", "z", "x", "-c", "\"$P\" run -a y z true", NULL), 64,
+           "one of two names");
+    is_int(redlock("run", "x", "-c", "\"$P\" acquire -t 9 x", NULL), 64, "acquire within run");
+    ok(strstr(wrote(last, 'e'), "x is held by a program that called this one") != NULL,
+       "acquire within run: the message says why");
+    is_int(redlock("run", "x", "-c", "\"$P\" acquire -t 9 y", NULL), 0,
+           "acquire of another name within run");
+    ask_all("DEL", "redlock:y");
+    no_key_left("after these");
+}
+
+/* A process that the command leaves behind inherits REDLOCK_HELD. Once the command has ended, nothing is held above. */
+static void nested_no_more(void)
+{
+    struct program run;
+
+    nodes(3);
+    setenv("P", program, 1);
+    run = start("run", "x", "-c",
+                "(while kill -0 $REDLOCK_HOLDER_PID; do sleep .1; done; "
+                "\"$P\" run x echo ran; echo left with $?) & exit 4",
+                NULL);
+    is_int(ends(&run), 4, "a command leaves a process behind");
+    ok(writes(run, 'o', "left with"), "which asks for the lock itself later");
+    ok(strstr(wrote(run, 'o'), "left with 0") != NULL, "and gets it");
+    no_key_left("then");
+}
+
+/* In new user and PID namespaces, where no process of the outside has a number. */
+static int in_pid_namespace(const char *script)
+{
+    return redlock("run", "x", "unshare", "-Urpf", "sh", "-c", script, NULL);
+}
+
+/* `redlock held` asks for a lock that is held now, by a redlock around the caller. */
+static void held(void)
+{
+    struct program run;
+    char line[300], forged[400];
+
+    nodes(3);
+    setenv("P", program, 1);
+    is_int(redlock("held", "x", NULL), 1, "nobody holds it");
+    is_int(redlock("run", "x", "-c", "\"$P\" held x", NULL), 0, "in the command");
+    is_int(redlock("run", "x", "-c", "\"$P\" held y", NULL), 1, "in the command: another name");
+    is_int(redlock("run", "x", "-c", "\"$P\" run y -- \"$P\" held x", NULL), 0,
+           "in a command of a command");
+    is_int(redlock("run", "--slots", "2", "x", "-c", "\"$P\" held $REDLOCK_NAME", NULL), 0,
+           "in a slot");
+    is_int(redlock("run", "-a", "y", "x", "-c", "\"$P\" held x && \"$P\" held y", NULL), 0,
+           "two names");
+    is_int(redlock("run", "x", "-c", "\"$P\" release x; \"$P\" held x", NULL), 1, "released");
+    if (redlock("run", "x", "unshare", "-Urpf", "true", NULL) != 0) {
+        skip("creating a PID namespace is not permitted");
+    } else {
+        is_int(in_pid_namespace("\"$P\" held x"), 0, "in another PID namespace");
+        is_int(in_pid_namespace("\"$P\" run x true"), 64,
+               "in another PID namespace: waiting for itself");
+    }
+    is_int(redlock("run", "x", "-c", "\"$P\" held x || exec \"$P\" run -n x false; exit 9", NULL),
+           9, "a script that calls itself under a lock");
+
+    run = start("run", "x", "-c", "echo $REDLOCK_HELD; read line", NULL);
+    ok(writes(run, 'o', "\n"), "a job that ends");
+    line_of(run, line);
+    signal_to(run.pid, SIGTERM);
+    ends(&run);
+    run = start("run", "--status-fd", "3", "x", "sleep", "60", NULL);
+    ok(writes(run, 's', "acquired "), "and another job");
+    setenv("REDLOCK_HELD", line, 1);
+    is_int(redlock("held", "x", NULL), 1, "what an earlier job has left behind");
+    is_int(redlock("run", "-n", "x", "true", NULL), 75, "it does not wait for itself");
+    snprintf(forged, sizeof forged, "redlock%%3Ax=%.8s", strstr(wrote(run, 's'), "acquired ") + 9);
+    setenv("REDLOCK_HELD", forged, 1);
+    is_int(redlock("held", "x", NULL), 1, "the id of the holder is no proof");
+    unsetenv("REDLOCK_HELD");
+    is_int(redlock("held", "x", NULL), 1, "beside the command");
+    is_int(redlock("held", "--here", "x", NULL), 0, "beside the command, --here");
+    server_pause(&servers[0]);
+    server_pause(&servers[1]);
+    setenv("REDLOCK_NODE_TIMEOUT", ".3", 1);
+    is_int(redlock("held", "--here", "x", NULL), 69, "two of three hang");
+    setenv("REDLOCK_NODE_TIMEOUT", "3", 1);
+    resume_all();
+    signal_to(run.pid, SIGTERM);
+    ends(&run);
+    is_int(redlock("held", "--here", "x", NULL), 1, "the job has ended");
+    no_key_left("then");
+}
+
+/* A probe asks whether a process of this host holds the lock; that of an earlier container may have had the same number. */
+static void held_here(void)
+{
+    static const char hex[] = "0123456789abcdef0123456789abcdef01234567";
+    long long now_unix_ms = (long long)time(NULL) * 1000;
+    char host[65] = "", value[300];
+
+    nodes(3);
+    gethostname(host, sizeof host - 1);
+    snprintf(value, sizeof value, "%s:%s:%d:%lld:job", hex, host, getpid(), now_unix_ms);
+    ask_all("SET", "redlock:x", value, "PX", "60000");
+    is_int(redlock("held", "--here", "x", NULL), 0, "a process of this host");
+    snprintf(value, sizeof value, "%s:%s.other:%d:%lld:job", hex, host, getpid(), now_unix_ms);
+    ask_all("SET", "redlock:x", value, "PX", "60000");
+    is_int(redlock("held", "--here", "x", NULL), 1, "a process of another host");
+    snprintf(value, sizeof value, "%s:%s:%d:%lld:job", hex, host, getpid(), now_unix_ms - 60000);
+    ask_all("SET", "redlock:x", value, "PX", "60000");
+    is_int(redlock("held", "--here", "x", NULL), 1, "a process that is older than this one");
+    snprintf(value, sizeof value, "%s:%s:%d:%lld:job", hex, host, 0x7ffffff0, now_unix_ms);
+    ask_all("SET", "redlock:x", value, "PX", "60000");
+    is_int(redlock("held", "--here", "x", NULL), 1, "a process that does not live");
+    ask_all("SET", "redlock:x", hex, "PX", "60000");
+    is_int(redlock("held", "--here", "x", NULL), 1, "a value without a host");
+    ask_all("DEL", "redlock:x");
+}
+
+/* ---- Signals and descriptors of the caller ---- */
+
+static void odd_caller(void)
+{
+    sigset_t set;
+
+    signal(SIGCHLD, SIG_IGN);
+    signal(SIGPIPE, SIG_IGN);
+    signal(SIGHUP, SIG_IGN);
+    signal(SIGUSR2, SIG_IGN);
+    sigemptyset(&set);
+    sigaddset(&set, SIGUSR1);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGRTMAX); /* some C libraries use the first real-time signals */
+    sigprocmask(SIG_BLOCK, &set, NULL);
+}
+
+static void close_all(void)
+{
+    close(0);
+    close(1);
+    close(2);
+}
+
+static void write_or_end(const char *path, const char *text)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+
+    if (fd < 0 || write(fd, text, strlen(text)) != (ssize_t)strlen(text))
+        _exit(99);
+    close(fd);
+}
+
+/* The process is user 1000 there; so it has no privileges after it has executed a program. */
+static void enter_mount_namespace(void)
+{
+    char users[40], groups[40];
+
+    snprintf(users, sizeof users, "1000 %lu 1", (unsigned long)getuid());
+    snprintf(groups, sizeof groups, "1000 %lu 1", (unsigned long)getgid());
+    if (unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0)
+        _exit(99);
+    write_or_end("/proc/self/setgroups", "deny");
+    write_or_end("/proc/self/uid_map", users);
+    write_or_end("/proc/self/gid_map", groups);
+}
+
+/* In a mount namespace where no device exists, as in some containers. */
+static void close_all_without_dev(void)
+{
+    enter_mount_namespace();
+    if (mount("none", "/dev", "tmpfs", 0, NULL) != 0)
+        _exit(99);
+    close_all();
+}
+
+static unsigned long long mask_of(const char *text, const char *name)
+{
+    const char *at = strstr(text, name);
+
+    return at != NULL ? strtoull(at + strlen(name), NULL, 16) : 1;
+}
+
+static void one_caller(void (*caller)(void), const char *what)
+{
+    const char *look = "/proc/self/status";
+    struct program direct, below;
+    unsigned long long child = 1ULL << (SIGCHLD - 1);
+
+    setup.before = caller;
+    setup.instead = "grep";
+    direct = start("^Sig", look, NULL);
+    is_int(ends(&direct), 0, "%s, directly", what);
+    setup.before = caller;
+    below = start("run", "x", "grep", "^Sig", look, NULL);
+    is_int(ends(&below), 0, "%s, below redlock", what);
+    ok(mask_of(wrote(below, 'o'), "SigBlk:") == mask_of(wrote(direct, 'o'), "SigBlk:"),
+       "%s: the same signals are blocked", what);
+    ok(mask_of(wrote(below, 'o'), "SigIgn:") == (mask_of(wrote(direct, 'o'), "SigIgn:") & ~child),
+       "%s: the same signals are ignored, except SIGCHLD", what);
+}
+
+/* How many of a process's first descriptors are connections. */
+static int sockets_among(pid_t pid, int most)
+{
+    char path[64], what[64];
+    int fd, count = 0;
+
+    for (fd = 0; fd < most; fd++) {
+        snprintf(path, sizeof path, "/proc/%ld/fd/%d", (long)pid, fd);
+        count += readlink(path, what, sizeof what) > 7 && memcmp(what, "socket:", 7) == 0;
+    }
+    return count;
+}
+
+static void closed_descriptors(void (*closer)(void), const char *what)
+{
+    struct beat *a = map_beat(beat_path("a"));
+    struct program run;
+
+    setup.before = closer;
+    is_int(redlock("run", "x", "-c", "test ! -e /proc/$$/fd/2 && exit 6", NULL), 6,
+           "%s that has closed 0, 1, 2: they are also closed in the command", what);
+    setup.before = closer;
+    a->stop = 0;
+    a->first_us = 0;
+    run = start("run", "x", self, "beat", beat_path("a"), NULL);
+    beats(a);
+    is_int(sockets_among(run.pid, 3), 0, "%s that has closed 0, 1, 2: no message goes to a node",
+           what);
+    a->stop = 1;
+    is_int(ends(&run), 5, "%s that has closed 0, 1, 2: the command's status", what);
+}
+
+static void callers(void)
+{
+    struct beat *a = map_beat(beat_path("a"));
+    struct program run;
+    int fd[2];
+
+    nodes(3);
+    one_caller(NULL, "a common caller");
+    one_caller(odd_caller, "a caller that ignores and blocks signals");
+    setup.before = odd_caller;
+    is_int(redlock("run", "x", "-c", "exit 7", NULL), 7, "such a caller gets the command's status");
+    setup.before = odd_caller; /* as nohup does */
+    run = start("run", "x", self, "beat", beat_path("a"), "polite", NULL);
+    beats(a);
+    signal_to(run.pid, SIGHUP);
+    signal_to(run.pid, SIGUSR2);
+    sleep_ms(300);
+    ok(a->heard[SIGHUP] == 0 && !has_ended(run), "an ignored HUP does not reach the command");
+    a->stop = 1;
+    is_int(ends(&run), 5, "an ignored HUP: the command's status");
+
+    pipe2(fd, O_CLOEXEC);
+    ok(write(fd[1], "by stdin", 8) == 8, "a pipe for stdin");
+    close(fd[1]);
+    setup.input = fd[0];
+    redlock("run", "x", "cat", NULL);
+    is_text(wrote(last, 'o'), "by stdin", "the command reads stdin");
+    close(fd[0]);
+    redlock("run", "--status-fd", "3", "x", "-c", "ls /proc/$$/fd", NULL);
+    is_text(wrote(last, 'o'), "0\n1\n2\n", "the command has no descriptor of redlock");
+    redlock("run", "--status-fd", "2", "x", "-c", "echo here >&2", NULL);
+    ok(strstr(wrote(last, 'e'), "here\n") && strstr(wrote(last, 'e'), "acquired"),
+       "--status-fd 2: the command keeps its stderr");
+    closed_descriptors(close_all, "a caller");
+    unsetenv("REDLOCK_CONFIG");
+    setup.before = close_all_without_dev;
+    if (redlock("version", NULL) == 99)
+        skip("creating a mount namespace is not permitted");
+    else
+        closed_descriptors(close_all_without_dev, "a caller without /dev");
+    no_key_left("after these");
+}
+
+/* ---- Conflicts ---- */
+
+static void conflicts(void)
+{
+    long begin;
+
+    nodes(3);
+    ask_all("SET", "redlock:x", "another's");
+    is_int(redlock("run", "-n", "x", "echo", "ran", NULL), 75, "-n: held");
+    ok(strstr(wrote(last, 'e'), "redlock: x: held by another client: id ") != NULL,
+       "the message names the holder");
+    ok(*wrote(last, 'o') == '\0', "-n: held: the command does not run");
+    ok(strstr(wrote(last, 'e'), "; it never expires\n") != NULL, "and that the key never expires");
+    redlock("run", "-v", "-w", "1.5", "x", "true", NULL);
+    ok(strstr(wrote(last, 'e'), "waiting for x, held by id ") != NULL &&
+           strstr(wrote(last, 'e'), "; it never expires\n") != NULL,
+       "so does the message of a waiter");
+    redlock("status", "x", NULL);
+    ok(strstr(wrote(last, 'o'), "  never expires  ") != NULL, "and status");
+    is_int(redlock("run", "-w", "0", "x", "true", NULL), 75, "-w 0 is -n");
+    is_int(redlock("run", "-n", "-E", "0", "x", "true", NULL), 0, "-E 0");
+    is_text(wrote(last, 'e'), "", "-E 0: no message, so cron sends no mail");
+    is_int(redlock("run", "-n", "-E", "255", "x", "true", NULL), 255, "-E 255");
+    is_int(redlock("run", "-n", "-q", "x", "true", NULL), 75, "-q");
+    is_text(wrote(last, 'e'), "", "-q: no message");
+    begin = now_ms();
+    is_int(redlock("run", "-w", ".4", "x", "true", NULL), 75, "-w .4");
+    ok(now_ms() - begin >= 400, "run -w waits 0.4 s (%ld ms)", now_ms() - begin);
+    begin = now_ms();
+    is_int(redlock("acquire", "-t", "9", "-w", "400ms", "x", NULL), 75, "acquire -w");
+    ok(now_ms() - begin >= 400, "acquire -w waits 0.4 s");
+    is_int(redlock("acquire", "-t", "9", "-n", "-E", "3", "x", NULL), 3, "acquire -E");
+    is_text(wrote(last, 'o'), "", "acquire -E: prints no token");
+    is_int(with_value("redlock:x", "another's"), 3, "the other client's value is untouched");
+    ask_all("PEXPIRE", "redlock:x", "1500");
+    is_int(redlock("run", "x", "-c", "exit 4", NULL), 4,
+           "a waiter acquires the lock when it expires");
+    ask(0, "SET", "redlock:x", "one");
+    ask(1, "SET", "redlock:x", "two");
+    is_int(redlock("run", "-n", "-E", "0", "x", "true", NULL), 69, "a vote that stays split: 69");
+    ask_all("DEL", "redlock:x");
+    no_key_left("after these");
+}
+
+/* -E 0 means "the job runs elsewhere". That is reported only if one holder has a majority. */
+static void nobody_holds_it(void)
+{
+    static const char *const value[] = {"one", "two", "three", "four", "five"};
+    int is_free = 0, taken = 0, unknown = 0;
+    const char *counts;
+    unsigned i;
+
+    nodes(5);
+    setenv("REDLOCK_NODE_TIMEOUT", "2", 1); /* the healthy servers must answer in time */
+    ask(0, "SET", "redlock:x", "stale");
+    server_pause(&servers[3]);
+    server_pause(&servers[4]);
+    is_int(redlock("run", "-n", "-E", "0", "x", "echo", "ran", NULL), 69,
+           "two of five hang, one has a stale value: 69");
+    ok(strstr(wrote(last, 'e'), "taken on 1") != NULL &&
+           strstr(wrote(last, 'e'), servers[3].address) != NULL,
+       "the message counts votes and names the nodes");
+    is_text(wrote(last, 'o'), "", "the command does not run");
+    is_int(redlock("run", "-w", ".5", "-E", "0", "x", "true", NULL), 69, "also with -w: 69");
+    is_int(redlock("acquire", "-n", "-t", "60", "-E", "3", "x", NULL), 69, "also acquire: 69");
+    ask(1, "SET", "redlock:x", "another's");
+    ask(2, "SET", "redlock:x", "another's");
+    resume_all();
+    ask(3, "SET", "redlock:x", "another's");
+    is_int(redlock("run", "-n", "-E", "0", "x", "true", NULL), 0, "one holder has a majority: -E");
+    for (i = 0; i < 5; i++)
+        ask(i, "SET", "redlock:x", value[i]);
+    is_int(redlock("run", "-n", "x", "true", NULL), 69, "each node has another holder: 69");
+    counts = strstr(wrote(last, 'e'), "free on ");
+    ok(counts != NULL && sscanf(counts, "free on %d, taken on %d, unknown on %d of 5", &is_free,
+                                &taken, &unknown) == 3,
+       "the message has three counts");
+    is_int(is_free + taken + unknown, 5, "which add up to the nodes");
+    ask_all("DEL", "redlock:x");
+    no_key_left("after these");
+}
+
+static void two_of_three_down(void)
+{
+    struct program run;
+    char token[300];
+    unsigned i;
+
+    nodes(3);
+    redlock("acquire", "-t", "60", "y", NULL);
+    line_of(last, token);
+    ask(0, "DEL", "redlock:y");
+    server_kill(&servers[1]);
+    server_kill(&servers[2]);
+    setenv("REDLOCK_NODE_TIMEOUT", ".25", 1);
+    is_int(redlock("run", "-n", "x", "echo", "ran", NULL), 69, "refused: 69");
+    ok(strstr(wrote(last, 'e'), servers[1].address) && strstr(wrote(last, 'e'), servers[2].address),
+       "the message names the nodes");
+    ok(*wrote(last, 'o') == '\0', "the command does not run");
+    is_text(ask(0, "KEYS", "*"), "", "no partial key");
+    is_int(redlock("acquire", "-n", "-t", "9", "x", NULL), 69, "acquire");
+    is_int(redlock("extend", "-t", "9", "y", token, NULL), 69, "extend");
+    is_int(redlock("release", "y", token, NULL), 69, "release");
+    is_int(redlock("release", "--force", "--yes", "--id", "00000000", "x", NULL), 69, "force");
+    is_int(redlock("status", "x", NULL), 69, "status");
+    for (i = 1; i < 3; i++) {
+        server_restart(&servers[i]);
+        server_pause(&servers[i]);
+    }
+    is_int(redlock("run", "-n", "x", "echo", "ran", NULL), 69, "hung: 69");
+    is_text(ask(0, "KEYS", "*"), "", "no partial key");
+    is_int(redlock("status", "x", NULL), 69, "status");
+    is_int(redlock("acquire", "-n", "-t", "9", "x", NULL), 69, "acquire");
+    is_int(redlock("extend", "-t", "9", "y", token, NULL), 69, "extend");
+    is_int(redlock("release", "y", token, NULL), 69, "release");
+    for (i = 0; i < 2; i++) { /* else a script would go on after Ctrl-C */
+        run = i == 0 ? start("extend", "--node-timeout", "1", "-t", "9", "y", token, NULL)
+                     : start("release", "--node-timeout", "1", "y", token, NULL);
+        sleep_ms(100);
+        signal_to(run.pid, SIGINT);
+        is_int(ends(&run), -SIGINT, "%s: ends by SIGINT", i == 0 ? "extend" : "release");
+    }
+    resume_all();
+    no_key_left("on the servers that hung");
+}
+
+static void unavailable(void)
+{
+    struct program run;
+    long begin;
+
+    nodes(3);
+    server_kill(&servers[1]);
+    server_kill(&servers[2]);
+    begin = now_ms();
+    is_int(redlock("run", "--unavailable-timeout", "1", "x", "true", NULL), 69,
+           "--unavailable-timeout 1");
+    ok(now_ms() - begin >= 1000, "--unavailable-timeout 1: after 1 s (%ld ms)", now_ms() - begin);
+    begin = now_ms();
+    is_int(redlock("run", "-w", "1.5", "--unavailable-timeout", "0", "x", "true", NULL), 69,
+           "-w with no quorum");
+    ok(now_ms() - begin >= 1500, "-w with no quorum waits 1.5 s (%ld ms)", now_ms() - begin);
+    is_text(ask(0, "KEYS", "redlock:*"), "", "no partial key");
+    run = start("run", "--unavailable-timeout", "0", "x", "-c", "exit 4", NULL);
+    sleep_ms(1500);
+    ok(!has_ended(run), "--unavailable-timeout 0: still waits");
+    server_restart(&servers[1]);
+    is_int(ends(&run), 4, "--unavailable-timeout 0: acquires the lock when a quorum is back");
+    server_restart(&servers[2]);
+    ask_all("SET", "redlock:x", "another's");
+    run = start("run", "--unavailable-timeout", "3", "x", "-c", "exit 4", NULL);
+    sleep_ms(5000);
+    ok(!has_ended(run), "a quorum that refuses counts as available: still waits");
+    ask_all("DEL", "redlock:x");
+    is_int(ends(&run), 4, "acquires the lock when it is released");
+    no_key_left("after these");
+}
+
+/* Nodes that accept connections and say nothing, for longer than --unavailable-timeout: also the attempt that is to find
+   the cause is given up. */
+static void unavailable_and_slow(void)
+{
+    nodes(3);
+    server_pause(&servers[1]);
+    server_pause(&servers[2]);
+    is_int(redlock("run", "--unavailable-timeout", "0.2", "x", "true", NULL), 69,
+           "a timeout that is shorter than an attempt");
+    ok(strstr(wrote(last, 'e'), "no quorum of nodes answered") != NULL, "says why");
+    is_int(redlock("acquire", "--json", "-t", "60", "--unavailable-timeout", "0.2", "x", NULL), 69,
+           "acquire");
+    ok(strstr(wrote(last, 'o'), "\"error\":\"unavailable\"") != NULL, "says so");
+    server_resume(&servers[1]);
+    server_resume(&servers[2]);
+    no_key_left("then");
+}
+
+/* All servers begin to answer when 1.6 times of --node-timeout are over, as behind a slow tunnel: no verb gives up. */
+static void slow_first_answer(void)
+{
+    static const char *const line[][5] = {
+        {"run", "x", "true", NULL},         {"run", "-n", "x", "true", NULL},
+        {"acquire", "-t", "60", "y", NULL}, {"status", "z", NULL},
+        {"held", "--here", "z", NULL},      {"list", NULL},
+        {"extend", "-t", "60", "z", NULL},  {"release", "z", NULL}};
+    static const int statuses[] = {0, 0, 0, 0, 1, 0, 0, 0}; /* acquire has ended */
+    struct proxy *proxies =
+        mmap(NULL, 3 * sizeof *proxies, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    struct program run;
+    char list[300], token[300];
+    pid_t proxy;
+    size_t i, n;
+
+    nodes(3);
+    for (i = 0; i < 3; i++) {
+        proxies[i].to = servers[i].port;
+        proxies[i].mode = PROXY_PASS;
+    }
+    proxy = proxies_start(proxies, 3);
+    snprintf(list, sizeof list, "%s,%s,%s", proxies[0].address, proxies[1].address,
+             proxies[2].address);
+    setenv("REDLOCK_NODES", list, 1);
+    setenv("REDLOCK_NODE_TIMEOUT", "1", 1);
+    redlock("acquire", "-t", "90", "z", NULL);
+    setenv("REDLOCK_TOKEN", line_of(last, token), 1);
+    for (i = 0; i < sizeof line / sizeof *line; i++) {
+        for (n = 0; n < 3; n++)
+            proxies[n].mode = PROXY_HOLE;
+        run = start(line[i][0], line[i][1], line[i][2], line[i][3], line[i][4], NULL);
+        sleep_ms(1600);
+        for (n = 0; n < 3; n++)
+            proxies[n].mode = PROXY_PASS;
+        is_int(ends(&run), statuses[i], "%s %s", line[i][0], line[i][1] != NULL ? line[i][1] : "");
+    }
+    signal_to(proxy, SIGKILL);
+    waitpid(proxy, NULL, 0);
+    ask_all("FLUSHALL");
+}
+
+static long long start_at_us;
+
+static void wait_for_the_others(void)
+{
+    struct timespec at = {start_at_us / 1000000, start_at_us % 1000000 * 1000};
+
+    clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL);
+}
+
+static void thirty(void)
+{
+    enum { PROGRAMS = 30, ROUNDS = 50 };
+    struct program runs[PROGRAMS];
+    int round, i, winners, losers, right = 0;
+
+    nodes(5);
+    setenv("REDLOCK_NODE_TIMEOUT", "2", 1);
+    for (round = 0; round < ROUNDS; round++) {
+        start_at_us = now_us() + 100000;
+        for (i = 0; i < PROGRAMS; i++) {
+            setup.before = wait_for_the_others;
+            runs[i] = start("run", "-n", "--min-hold", "60", "x", "true", NULL);
+        }
+        for (i = winners = losers = 0; i < PROGRAMS; i++) {
+            int status = ends(&runs[i]);
+            winners += status == 0;
+            losers += status == 75;
+        }
+        right += winners == 1 && losers == PROGRAMS - 1;
+        if (winners != 1 || losers != PROGRAMS - 1)
+            fprintf(stderr, "# round %d: %d winners, %d losers\n", round, winners, losers);
+        ask_all("FLUSHALL");
+    }
+    is_int(right, ROUNDS,
+           "%d programs at the same moment: one runs, the others end with 75, each time", PROGRAMS);
+}
+
+/* ---- Signals ---- */
+
+static void term_while_waiting(void)
+{
+    static const int signals[] = {SIGTERM, SIGINT, SIGHUP, SIGQUIT};
+    struct program run[4], acquire;
+    size_t i;
+
+    nodes(3);
+    ask(0, "SET", "redlock:x", "another's"); /* on the third server each attempt sets its key */
+    ask(1, "SET", "redlock:x", "another's");
+    for (i = 0; i < 4; i++)
+        run[i] = start("run", "x", "echo", "ran", NULL);
+    acquire = start("acquire", "-t", "60", "x", NULL);
+    sleep_ms(700);
+    for (i = 0; i < 4; i++)
+        signal_to(run[i].pid, signals[i]);
+    signal_to(acquire.pid, SIGTERM);
+    for (i = 0; i < 4; i++) {
+        is_int(ends(&run[i]), -signals[i], "run, while waiting: ends by signal %d", signals[i]);
+        is_text(wrote(run[i], 'o'), "", "run, while waiting: the command does not run");
+    }
+    is_int(ends(&acquire), -SIGTERM, "acquire, while waiting: ends by SIGTERM");
+    is_text(wrote(acquire, 'o'), "", "acquire, while waiting: prints no token");
+    is_int(with_value("redlock:x", "another's"), 2, "the other client's values are untouched");
+    ask(0, "DEL", "redlock:x");
+    ask(1, "DEL", "redlock:x");
+    no_key_left("of the waiters");
+}
+
+/* The command hears only what was sent while it ran: a signal from the wait would end it before it has a handler, or stop
+   it for as long as the lock is renewed. */
+static void other_signals_while_waiting(void)
+{
+    static const int signals[] = {SIGUSR1, SIGUSR2, SIGTSTP};
+    struct program run;
+    int status;
+    size_t i;
+
+    nodes(3);
+    for (i = 0; i < sizeof signals / sizeof *signals; i++) {
+        ask_all("SET", "redlock:x", "another's");
+        run = start("run", "--status-fd", "3", "x", "-c", "echo ran; exit 4", NULL);
+        ok(writes(run, 's', "waiting"), "it waits");
+        signal_to(run.pid, signals[i]);
+        until(has_ended(run), 300);
+        signal_to(run.pid, SIGCONT);
+        ask_all("DEL", "redlock:x");
+        status = ends(&run); /* either may come first: the signal, or the lock */
+        if (signals[i] == SIGTSTP || status != -signals[i]) {
+            is_int(status, 4, "signal %d does not reach the command", signals[i]);
+            is_text(wrote(run, 'o'), "ran\n", "which runs");
+        } else {
+            is_text(wrote(run, 'o'), "", "or the signal ends redlock itself");
+        }
+        no_key_left("then");
+    }
+}
+
+static void signals_while_running(void)
+{
+    static const int signals[] = {SIGTERM, SIGHUP,  SIGQUIT,  SIGINT,
+                                  SIGUSR1, SIGUSR2, SIGWINCH, SIGCONT};
+    struct beat *a = map_beat(beat_path("a")), *b = map_beat(beat_path("b"));
+    struct program run;
+    size_t i;
+
+    nodes(3);
+    run = start("run", "-t", "6", "x", self, "beat", beat_path("a"), beat_path("b"), NULL);
+    ok(beats(a) && beats(b), "a command and its child");
+    for (i = 0; i < sizeof signals / sizeof *signals; i++) {
+        signal_to(run.pid, signals[i]);
+        ok(until(a->heard[signals[i]] >= 1, WAIT_MS), "signal %d reaches the command", signals[i]);
+        ok(until(b->heard[signals[i]] >= 1, WAIT_MS), "signal %d reaches its child", signals[i]);
+    }
+    signal_to(run.pid, SIGTERM);
+    ok(until(a->heard[SIGTERM] == 2, WAIT_MS), "a second SIGTERM");
+    sleep_ms(7000); /* longer than the TTL */
+    ok(!has_ended(run) && on_all("redlock:x"), "the lock is held until the command ends");
+    a->stop = b->stop = 1;
+    is_int(ends(&run), 5, "the command's status");
+    no_key_left("then");
+    run = start("run", "x", "-c", "echo up; sleep 60", NULL);
+    writes(run, 'o', "up");
+    signal_to(run.pid, SIGTERM);
+    is_int(ends(&run), 128 + SIGTERM, "a command that ends by SIGTERM: 143");
+    no_key_left("then");
+}
+
+static void fork_fails(void)
+{
+    static const char *const moments[] = {"term1", "term2", "fail1", "fail2"};
+    char shim[300];
+    size_t i;
+
+    nodes(3);
+    snprintf(shim, sizeof shim, "%.*s/fork_shim.so", (int)(strrchr(self, '/') - self), self);
+    setenv("ASAN_OPTIONS", "verify_asan_link_order=0", 0);
+    for (i = 0; i < 4; i++) {
+        setenv("LD_PRELOAD", shim, 1);
+        setenv("REDLOCK_FORK", moments[i], 1);
+        is_int(redlock("run", "-t", "60", "x", "-c", "echo ran", NULL),
+               moments[i][0] == 't' ? -SIGTERM : 71, "at fork %c: %.4s", moments[i][4], moments[i]);
+        unsetenv("LD_PRELOAD");
+        is_text(wrote(last, 'o'), "", "the command does not run");
+        no_key_left("then");
+    }
+    setenv("LD_PRELOAD", shim, 1);
+    setenv("REDLOCK_FORK", "exec", 1);
+    is_int(redlock("run", "-t", "60", "x", "-c", "echo ran", NULL), 143,
+           "SIGTERM just before exec");
+    unsetenv("LD_PRELOAD");
+    is_text(wrote(last, 'o'), "", "SIGTERM just before exec: the command does not run");
+    no_key_left("then");
+}
+
+/* A lock that is held for weeks is renewed more often than 16 bits count: with a ttl of 30 s after 7.6 days. Its pauses of
+   10 s are skipped, but no wait for a server: that takes 7.5 s at most, a quarter of the ttl. */
+static void renewed_for_weeks(void)
+{
+    enum { RENEWALS = 66000, LINE = sizeof "renewed 29697\n" - 1 };
+    FILE *events = tmpfile();
+    struct program run;
+    struct stat file;
+    char shim[300];
+
+    nodes(3);
+    snprintf(shim, sizeof shim, "%.*s/fork_shim.so", (int)(strrchr(self, '/') - self), self);
+    setenv("ASAN_OPTIONS", "verify_asan_link_order=0", 0);
+    setenv("LD_PRELOAD", shim, 1);
+    setenv("REDLOCK_SKIP", "1", 1);
+    setenv("REDLOCK_NODE_TIMEOUT", "1", 1); /* stall_ms is four of these */
+    setup.events = fileno(events);
+    run = start("run", "-t", "30", "--status-fd", "3", "x", "-c",
+                "unset LD_PRELOAD; exec sleep 600", NULL);
+    unsetenv("LD_PRELOAD");
+    unsetenv("REDLOCK_SKIP");
+    ok(until(has_ended(run) ||
+                 (fstat(fileno(events), &file) == 0 && file.st_size > RENEWALS * LINE),
+             300000),
+       "as many renewals");
+    ok(!has_ended(run), "the command still runs: %s", wrote(run, 'e'));
+    signal_to(run.pid, SIGTERM);
+    is_int(ends(&run), 128 + SIGTERM, "until it is told to end");
+    fclose(events);
+    no_key_left("then");
+}
+
+/* ---- The lock's end ---- */
+
+/* Starts a command that catches and ignores all signals, with such a child, under the lock `name`. */
+static struct program start_deaf(const char *name, struct beat *maps[2], const char *option,
+                                 const char *value)
+{
+    char first[40], second[40];
+    struct program run;
+
+    snprintf(first, sizeof first, "%s.1", name);
+    snprintf(second, sizeof second, "%s.2", name);
+    maps[0] = map_beat(beat_path(first));
+    maps[1] = map_beat(beat_path(second));
+    run = start("run", "--status-fd", "3", "-t", "9", "-k", "3", option, value, name, self, "beat",
+                beat_path(first), beat_path(second), NULL);
+    ok(beats(maps[0]) && beats(maps[1]), "%s: two processes", name);
+    return run;
+}
+
+/* The second holder's command began after both processes of the first one had ended. */
+static void never_both(const char *what, struct beat *const first[2], const struct beat *second)
+{
+    long long end = first[0]->last_us > first[1]->last_us ? first[0]->last_us : first[1]->last_us;
+
+    ok(beats(second), "%s: another client acquires the lock", what);
+    ok(second->first_us > end, "%s: the first command had ended %lld ms before", what,
+       (second->first_us - end) / 1000);
+}
+
+/* Waits until both are gone: the kernel may take a moment after a kill. */
+static int are_gone(struct beat *const pair[2])
+{
+    return until(!lives(pair[0]->pid) && !lives(pair[1]->pid), WAIT_MS);
+}
+
+/* When all nodes hang, the command gets SIGTERM at D - 3 s and is killed at D: by redlock, or, if redlock is stopped, by
+   the guard. */
+static void nodes_hang(void)
+{
+    struct beat *a[2], *b[2], *c = map_beat(beat_path("c")), *d = map_beat(beat_path("d"));
+    struct program bare, guarded, waits[2];
+    long long paused_us;
+
+    nodes(3);
+    setenv("REDLOCK_NODE_TIMEOUT", ".3", 1);
+    bare = start_deaf("x", a, "--no-guard", "--new-group");
+    guarded = start_deaf("y", b, "-s", "USR1");
+    waits[0] = start("run", "-t", "9", "--unavailable-timeout", "0", "x", self, "beat",
+                     beat_path("c"), NULL);
+    waits[1] = start("run", "-t", "9", "--unavailable-timeout", "0", "y", self, "beat",
+                     beat_path("d"), NULL);
+    ok(writes(bare, 's', "renewed") && writes(guarded, 's', "renewed"), "both locks are renewed");
+    pause_all();
+    paused_us = now_us();
+    ok(until(a[0]->heard[SIGTERM] && a[1]->heard[SIGTERM], WAIT_MS),
+       "command and child get SIGTERM");
+    ok(a[0]->term_us - paused_us > 1000000, "SIGTERM is not sent before D - k");
+    ok(a[0]->term_us - paused_us < 9000000, "SIGTERM is not sent after D (%lld ms)",
+       (a[0]->term_us - paused_us) / 1000);
+    ok(until(b[0]->heard[SIGUSR1] && b[1]->heard[SIGUSR1], WAIT_MS),
+       "-s USR1: command and child get USR1");
+    signal_to(guarded.pid, SIGSTOP);
+    while (now_us() - paused_us < 11000000) /* the keys have expired; the kill at D may be late */
+        sleep_ms(10);
+    resume_all();
+    is_int(ends(&bare), 79, "without a guard: 79");
+    never_both("without a guard", a, c);
+    ok(a[0]->last_us - a[0]->term_us > 500000, "the command had time to end (%lld ms)",
+       (a[0]->last_us - a[0]->term_us) / 1000);
+    never_both("stopped", b, d);
+    ok(!a[0]->heard[SIGUSR1] && !b[0]->heard[SIGTERM], "each command got only its own signal");
+    ok(are_gone(a) && are_gone(b), "no process of the commands is left");
+    signal_to(guarded.pid, SIGCONT);
+    is_int(ends(&guarded), 79, "the stopped redlock continues: 79");
+    ok(strstr(wrote(bare, 's'), "lost\n") && strstr(wrote(bare, 's'), "renew-failed 0/3"),
+       "events: %s", "renew-failed, lost");
+    c->stop = d->stop = 1;
+    is_int(ends(&waits[0]), 5, "the second holder of x: its command's status");
+    is_int(ends(&waits[1]), 5, "the second holder of y: its command's status");
+    /* nodes that hung may have run commands since, which set keys with a TTL of 9 s */
+    is_int(servers_keys_left("redlock:*", 15000), 0, "no key is left then");
+}
+
+static void supervisor_dies(void)
+{
+    struct beat *a[2], *b[2], *c[2], *d[2], *e = map_beat(beat_path("e"));
+    struct program killed, stopped, both, unguarded, waits;
+    long long begin;
+    pid_t guard;
+
+    nodes(3);
+    killed = start_deaf("killed", a, "-t", "60");
+    stopped = start_deaf("stopped", b, "-l", "");
+    both = start_deaf("both", c, "-t", "60");
+    unguarded = start_deaf("unguarded", d, "-l", "");
+    waits = start("run", "stopped", self, "beat", beat_path("e"), NULL);
+    signal_to(stopped.pid, SIGSTOP);
+    begin = now_us();
+    signal_to(killed.pid, SIGKILL);
+    ok(until(!lives(a[0]->pid) && !lives(a[1]->pid), 30000),
+       "kill -9: all are gone, long before the lock expires (%lld ms)", (now_us() - begin) / 1000);
+    is_int(ends(&killed), -SIGKILL, "kill -9: the status");
+    ok(on_most("redlock:killed"), "kill -9: the lock stays until it expires");
+    ok(writes(killed, 'e', "was killed"), "kill -9: the guard prints a message");
+
+    guard = child_of(both.pid, c[0]->pid);
+    ok(guard != 0, "there is a guard");
+    ok(is_called(both.pid, "redlock") && until(!is_called(guard, "redlock"), WAIT_MS) &&
+           is_called(guard, "rl-guard"),
+       "killall -9 redlock does not find the guard");
+    signal_to(guard, SIGKILL);
+    ok(until(!lives(guard), WAIT_MS), "the guard is killed");
+    signal_to(both.pid, SIGKILL);
+    ok(until(!lives(c[0]->pid), 30000), "kill -9 of guard and redlock: the command is gone");
+    is_int(ends(&both), -SIGKILL, "kill -9 of guard and redlock: the status");
+    signal_to(c[1]->pid, SIGKILL);
+
+    guard = child_of(unguarded.pid, d[0]->pid);
+    signal_to(guard, SIGKILL);
+    ok(writes(unguarded, 'e', "the guard process is gone"), "kill -9 of the guard: a message");
+    ok(!has_ended(unguarded) && lives(d[0]->pid), "kill -9 of the guard: the command continues");
+    d[0]->stop = d[1]->stop = 1;
+    is_int(ends(&unguarded), 5, "kill -9 of the guard: the command's status");
+
+    never_both("kill -STOP", b, e);
+    ok(are_gone(b), "kill -STOP: no process of the command is left");
+    signal_to(stopped.pid, SIGCONT);
+    is_int(ends(&stopped), 79, "the stopped redlock continues: 79");
+    ok(on_all("redlock:stopped"),
+       "the stopped redlock continues: the new holder's lock is untouched");
+    e->stop = 1;
+    is_int(ends(&waits), 5, "the new holder: its command's status");
+    ask_all("FLUSHALL");
+}
+
+static void await_renewal(struct program run)
+{
+    int before = count_of(wrote(run, 's'), "renewed");
+
+    ok(until(count_of(wrote(run, 's'), "renewed") > before, WAIT_MS), "it is renewed");
+}
+
+/* A majority of nodes loses the key, or has another client's value; nodes restart, two at a time. */
+static void keys_vanish(void)
+{
+    struct beat *a[2], *b[2], *c[2];
+    struct program flushed, stolen, repaired;
+    unsigned i;
+    int is_repaired;
+
+    nodes(5);
+    repaired = start_deaf("repaired", c, "-l", "");
+    on_all("redlock:repaired");
+    await_renewal(repaired);
+    await_renewal(repaired); /* now all nodes are confirmed */
+    server_restart(&servers[0]);
+    server_restart(&servers[1]);
+    is_repaired = on_all("redlock:repaired");
+    await_renewal(repaired);
+    ok(is_repaired, "two nodes have lost the key: it is repaired there");
+    server_restart(&servers[2]);
+    server_restart(&servers[3]);
+    is_repaired = on_all("redlock:repaired");
+    ok(is_repaired && !has_ended(repaired),
+       "two other nodes have lost the key: it is repaired there");
+    c[0]->stop = c[1]->stop = 1;
+    is_int(ends(&repaired), 5, "the command gets no signal");
+
+    stolen = start_deaf("stolen", b, "-l", "");
+    flushed = start_deaf("flushed", a, "-l", "");
+    await_renewal(flushed);
+    /* so that no renewal repairs the first nodes before all are deleted */
+    signal_to(flushed.pid, SIGSTOP);
+    for (i = 0; i < 3; i++)
+        ask(i, "DEL", "redlock:flushed");
+    signal_to(flushed.pid, SIGCONT);
+    for (i = 0; i < 3; i++)
+        ask(i, "SET", "redlock:stolen", "another's");
+    ok(until(b[0]->heard[SIGTERM] && b[1]->heard[SIGTERM], WAIT_MS),
+       "a majority has another client's value: TERM");
+    is_int(ends(&stolen), 79, "a majority has another client's value: 79");
+    is_int(with_value("redlock:stolen", "another's"), 3, "the other client's value is untouched");
+    ok(b[0]->last_us - b[0]->term_us < 9000000,
+       "a majority has another client's value: KILL after -k");
+    ok(until(a[0]->heard[SIGTERM] && a[1]->heard[SIGTERM], WAIT_MS),
+       "a majority has lost the key: TERM");
+    is_int(ends(&flushed), 79, "a majority has lost the key: 79");
+    ok(are_gone(a), "no process of the command is left");
+    ok(strstr(wrote(flushed, 's'), "lost\n") != NULL, "event: lost");
+    ask_all("DEL", "redlock:stolen");
+    no_key_left("then");
+}
+
+static void limits(void)
+{
+    struct beat *a = map_beat(beat_path("a")), *b = map_beat(beat_path("b")),
+                *c = map_beat(beat_path("c")), *d = map_beat(beat_path("d")),
+                *e = map_beat(beat_path("e")), *f = map_beat(beat_path("f"));
+    struct program group, most, once, none, hard, kept, renewed;
+    long begin = now_ms();
+
+    nodes(3);
+    renewed = start("run", "--status-fd", "3", "-t", "9", "renewed", "sleep", "13", NULL);
+    most = start("run", "--max-hold", "9", "-k", "5", "most", self, "beat", beat_path("a"), NULL);
+    group = start("run", "--max-hold", "9", "-k", "5", "group", self, "beat", beat_path("e"),
+                  "polite", beat_path("f"), NULL);
+    once = start("run", "--status-fd", "3", "--no-renew", "-t", "15", "-k", "5", "once", self,
+                 "beat", beat_path("b"), "polite", NULL);
+    none = start("run", "--on-lost", "none", "-t", "3", "none", self, "beat", beat_path("c"), NULL);
+    hard = start("run", "--status-fd", "3", "--on-lost", "kill", "-t", "36", "-k", "12", "hard",
+                 self, "beat", beat_path("d"), NULL);
+    kept = start("run", "--preserve-status", "-t", "15", "-k", "5", "kept", "-c",
+                 "trap 'exit 9' TERM; echo up; while :; do sleep .1; done", NULL);
+    ok(beats(a) && beats(b) && beats(c) && beats(d) && beats(e) && beats(f) &&
+           writes(kept, 'o', "up"),
+       "all run");
+    ask_all("DEL", "redlock:none");
+    ask_all("DEL", "redlock:hard");
+    ask_all("DEL", "redlock:kept");
+    ok(writes(hard, 's', "lost\n"), "--on-lost kill");
+    ok(until(has_ended(hard), 11000), "--on-lost kill does not wait for -k");
+    is_int(ends(&hard), 79, "--on-lost kill: 79");
+    ok(!d->heard[SIGTERM], "--on-lost kill: no SIGTERM");
+    is_int(ends(&most), 79, "--max-hold");
+    ok(now_ms() - begin >= 9000 - 1 && now_ms() - begin < 28000,
+       "--max-hold: after that time (%ld ms)", now_ms() - begin);
+    ok(a->term_us != 0, "--max-hold: SIGTERM came first");
+    is_int(count_of(wrote(most, 'e'), "\n") -
+               /* the guard adds this if redlock is slow */
+               count_of(wrote(most, 'e'), "the supervisor does not react"),
+           1, "--max-hold: one message");
+    is_int(with_key("redlock:most"), 0, "--max-hold: the lock is released before it expires");
+    is_int(ends(&group), 79, "a command that ends after SIGTERM: 79");
+    ok(until(!lives(f->pid), WAIT_MS), "the rest of its process group is killed");
+    is_int(ends(&once), 79, "--no-renew");
+    ok(strstr(wrote(once, 'e'), "once: the ttl is over, and --no-renew was given; ") != NULL,
+       "--no-renew: the message says so");
+    ok(b->term_us != 0 && count_of(wrote(once, 's'), "renewed") == 0,
+       "--no-renew: SIGTERM, and no renewal");
+    is_int(ends(&kept), 9, "--preserve-status");
+    ok(writes(none, 'e', "the command goes on"), "--on-lost none: a message");
+    sleep_ms(3500);
+    ok(!has_ended(none) && !c->heard[SIGTERM], "--on-lost none: the command continues");
+    c->stop = 1;
+    is_int(ends(&none), 79, "--on-lost none: 79");
+    is_int(ends(&renewed), 0, "a TTL of 9 s, a command of 13 s");
+    ok(count_of(wrote(renewed, 's'), "\nrenewed ") >= 2, "renewed: %d times",
+       count_of(wrote(renewed, 's'), "\nrenewed "));
+    no_key_left("then");
+}
+
+/* ---- The end of a run ---- */
+
+/* The key stays until `hold_ms` after the run began to hold it, on every node that has it. */
+static void stays(const char *key, long hold_ms, long begin_ms)
+{
+    unsigned i;
+
+    ok(on_most(key), "%s is there", key);
+    for (i = 0; i < node_count; i++) {
+        long left = pttl(i, key), passed = now_ms() - begin_ms;
+        ok(left == -2 || (left <= hold_ms && left >= hold_ms - passed - 10),
+           "%s stays until %ld ms: %ld left", key, hold_ms, left);
+    }
+}
+
+static void min_hold(void)
+{
+    long begin = now_ms();
+
+    nodes(5);
+    is_int(redlock("run", "-n", "--min-hold", "20", "x", "-c", "exit 3", NULL), 3,
+           "--min-hold below the TTL");
+    stays("redlock:x", 20000, begin);
+    begin = now_ms();
+    is_int(redlock("run", "-n", "-t", "9", "--min-hold", "50", "y", "true", NULL), 0,
+           "--min-hold above the TTL");
+    stays("redlock:y", 50000, begin);
+    is_int(redlock("run", "-n", "y", "true", NULL), 75, "no other client acquires it meanwhile");
+    begin = now_ms();
+    is_int(redlock("run", "-n", "-t", "40", "--keep", "z", "true", NULL), 0, "--keep");
+    stays("redlock:z", 40000, begin);
+    ask_all("FLUSHALL");
+    begin = now_ms();
+    is_int(redlock("run", "-n", "--max-hold", "1", "--min-hold", "20", "x", "sleep", "60", NULL),
+           79, "--max-hold below --min-hold");
+    stays("redlock:x", 20000, begin);
+    ask_all("FLUSHALL");
+    is_int(redlock("run", "-n", "--min-hold", ".2", "x", "sleep", "1", NULL), 0,
+           "--min-hold below the time of the command");
+    is_int(redlock("run", "-n", "--min-hold", "20", "x", "no-such-command", NULL), 127,
+           "--min-hold with a command that is not found");
+    begin = now_ms() - 20000;
+    ask_all("DEL", "redlock:x");
+    no_key_left("then");
+}
+
+/* A majority that is away at the end does not shorten --min-hold. */
+static void min_hold_and_no_majority(void)
+{
+    struct proxy *proxies =
+        mmap(NULL, 2 * sizeof *proxies, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    struct beat *a = map_beat(beat_path("a")), *b = map_beat(beat_path("b"));
+    struct program run, next;
+    long long begin = now_us();
+    char list[300];
+    pid_t proxy;
+
+    nodes(3);
+    proxies[0].to = servers[1].port;
+    proxies[1].to = servers[2].port;
+    proxies[0].mode = proxies[1].mode = PROXY_PASS;
+    proxy = proxies_start(proxies, 2);
+    snprintf(list, sizeof list, "%s,%s,%s", servers[0].address, proxies[0].address,
+             proxies[1].address);
+    setenv("REDLOCK_NODES", list, 1);
+    run = start("run", "--node-timeout", ".25", "-t", "3", "--min-hold", "9", "x", self, "beat",
+                beat_path("a"), NULL);
+    ok(beats(a) && on_all("redlock:x"), "it runs");
+    begin = now_us();
+    proxies[0].mode = proxies[1].mode = PROXY_RESET;
+    a->stop = 1;
+    is_int(ends(&run), 5, "it ends while two of three are away");
+    proxies[0].mode = proxies[1].mode = PROXY_PASS;
+    next = start("run", "x", self, "beat", beat_path("b"), NULL);
+    ok(beats(b), "the next one runs");
+    ok(b->first_us - begin > 7500000, "when --min-hold is over (%lld ms)",
+       (b->first_us - begin) / 1000);
+    b->stop = 1;
+    is_int(ends(&next), 5, "the next one ends");
+    run = start("run", "--status-fd", "3", "-t", "3", "--min-hold", "30", "y", "sleep", "6", NULL);
+    is_int(ends(&run), 0, "a command that is longer than the ttl");
+    ok(count_of(wrote(run, 's'), "renewed ") >= 2 && count_of(wrote(run, 's'), "failed") == 0,
+       "is renewed meanwhile");
+    signal_to(proxy, SIGKILL);
+    waitpid(proxy, NULL, 0);
+    ask_all("FLUSHALL");
+}
+
+/* A command of --min-hold that is delayed until another client has the key does not change that key. */
+static void late_min_hold(void)
+{
+    struct proxy *proxies =
+        mmap(NULL, sizeof *proxies, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    struct beat *a = map_beat(beat_path("a"));
+    char list[300], token[300];
+    struct program run;
+    pid_t proxy;
+
+    nodes(3);
+    proxies->to = servers[2].port;
+    proxies->mode = PROXY_PASS;
+    proxy = proxies_start(proxies, 1);
+    snprintf(list, sizeof list, "%s,%s,%s", servers[0].address, servers[1].address,
+             proxies->address);
+    setenv("REDLOCK_NODES", list, 1);
+    setenv("SELF", self, 1);
+    setenv("BEAT", beat_path("a"), 1);
+    run = start("run", "--node-timeout", "0.5", "-t", "60", "--min-hold", "30", "x", "-c",
+                "echo $REDLOCK_TOKEN; exec $SELF beat $BEAT", NULL);
+    ok(beats(a) && on_most("redlock:x"), "held");
+    line_of(run, token);
+    ask(2, "CONFIG", "RESETSTAT");
+    proxies->mode = PROXY_HOLE;
+    a->stop = 1;
+    is_int(ends(&run), 5, "the network to one node fails, and the run ends");
+    ok(pttl(0, "redlock:x") <= 30000 && pttl(1, "redlock:x") <= 30000,
+       "two nodes have the key until the end of --min-hold");
+    ask(2, "SET", "redlock:x", "another's", "PX", "90000");
+    proxies->mode = PROXY_PASS;
+    ok(until(strstr(ask(2, "INFO", "commandstats"), "cmdstat_eval:") != NULL, WAIT_MS),
+       "the delayed command arrives at the third node");
+    is_int(with_value("redlock:x", "another's"), 1, "the other client's key there is untouched");
+    ok(pttl(2, "redlock:x") > 60000, "the TTL of the other client's key is untouched");
+    is_int(redlock("extend", "-t", "60", "x", token, NULL), 79,
+           "the token is not valid after the run");
+    ask_all("FLUSHALL");
+    signal_to(proxy, SIGKILL);
+    waitpid(proxy, NULL, 0);
+}
+
+static void nodes_down_at_the_end(void)
+{
+    struct beat *a = map_beat(beat_path("a")), *b = map_beat(beat_path("b")),
+                *c = map_beat(beat_path("c"));
+    struct program plain, held, killed;
+    long begin;
+
+    nodes(3);
+    setenv("REDLOCK_NODE_TIMEOUT", ".25", 1);
+    plain = start("run", "x", self, "beat", beat_path("a"), NULL);
+    held = start("run", "--min-hold", "60", "y", self, "beat", beat_path("b"), NULL);
+    killed = start("run", "z", self, "beat", beat_path("c"), NULL);
+    ok(beats(a) && beats(b) && beats(c), "three run");
+    pause_all();
+    a->stop = b->stop = 1;
+    begin = now_ms();
+    is_int(ends(&plain), 5, "all nodes hang: the command's status");
+    is_int(ends(&held), 5, "all nodes hang, with --min-hold: the command's status");
+    ok(now_ms() - begin < 20000, "all nodes hang: ends before the lock expires (%ld ms)",
+       now_ms() - begin);
+    ok(strstr(wrote(plain, 'e'), "redlock: x: ") && strstr(wrote(held, 'e'), "redlock: y: "),
+       "all nodes hang: a message");
+    resume_all();
+    server_kill(&servers[0]);
+    server_kill(&servers[1]);
+    server_kill(&servers[2]);
+    c->stop = 1;
+    begin = now_ms();
+    is_int(ends(&killed), 5, "all nodes are gone: the command's status");
+    ok(now_ms() - begin < 20000, "all nodes are gone: ends before the lock expires (%ld ms)",
+       now_ms() - begin);
+}
+
+/* Another client acquired the lock before the command ended, and no renewal has noticed: the status must not be that of
+   the command. */
+static void overlap(void)
+{
+    struct beat *a = map_beat(beat_path("a")), *b = map_beat(beat_path("b")),
+                *c = map_beat(beat_path("c"));
+    struct program plain, held, own;
+
+    nodes(3);
+    setenv("P", program, 1);
+    plain = start("run", "x", self, "beat", beat_path("a"), NULL);
+    held = start("run", "--min-hold", "60", "y", self, "beat", beat_path("b"), NULL);
+    own = start("run", "--preserve-status", "z", self, "beat", beat_path("c"), NULL);
+    ok(beats(a) && beats(b) && beats(c), "three run");
+    ask_all("SET", "redlock:x", "another's");
+    ask_all("SET", "redlock:y", "another's");
+    ask_all("SET", "redlock:z", "another's");
+    a->stop = b->stop = c->stop = 1;
+    is_int(ends(&plain), 79, "another client has the lock when the command ends: 79");
+    ok(strstr(wrote(plain, 'e'), "redlock: x: ") != NULL, "stderr has: redlock: x: ");
+    is_int(ends(&held), 79, "the same with --min-hold: 79");
+    is_int(ends(&own), 5, "--preserve-status");
+    is_int(with_value("redlock:x", "another's") + with_value("redlock:y", "another's"), 6,
+           "the other client's values are untouched");
+    is_int(redlock("run", "--min-hold", "60", "w", "-c", "\"$P\" release w; exit 3", NULL), 3,
+           "a command that releases its own lock: the command's status");
+    ask_all("FLUSHALL");
+}
+
+static void two_hundred(void)
+{
+    int i, good = 0;
+
+    nodes(3);
+    for (i = 0; i < 200; i++)
+        good += redlock("run", "-n", "x", "true", NULL) == 0;
+    is_int(good, 200, "two hundred runs, one after the other");
+    no_key_left("then");
+}
+
+/* `redlock acquire` waits for the slower nodes after a majority has granted the lock. */
+static void everywhere(void)
+{
+    char name[12], key[24];
+    int i, good = 0;
+
+    nodes(3);
+    for (i = 0; i < 60; i++) {
+        snprintf(name, sizeof name, "k%d", i);
+        snprintf(key, sizeof key, "redlock:%s", name);
+        good += redlock("acquire", "-t", "60", "--node-timeout", "20", name, NULL) == 0 &&
+                with_key(key) == 3;
+    }
+    is_int(good, 60, "acquired sixty times, always on all three nodes");
+}
+
+/* Another client has the lock on two of three nodes, and the third is down. The result must not depend on which node
+   answers or fails first. */
+static void held_with_a_node_down(void)
+{
+    int i, good = 0;
+
+    nodes(3);
+    ask(0, "SET", "redlock:x", "another's");
+    ask(1, "SET", "redlock:x", "another's");
+    server_kill(&servers[2]);
+    for (i = 0; i < 60; i++)
+        good += redlock("run", "-n", "x", "true", NULL) == 75;
+    is_int(good, 60, "sixty times: held by another client");
+}
+
+/* stderr is a full pipe without a reader. */
+static void fill_stderr(void)
+{
+    static const char junk[4096];
+    int full[2];
+
+    if (pipe(full) != 0)
+        return;
+    fcntl(full[1], F_SETFL, O_NONBLOCK);
+    while (write(full[1], junk, sizeof junk) > 0 || write(full[1], junk, 1) > 0)
+        continue;
+    fcntl(full[1], F_SETFL, 0);
+    dup2(full[1], 2);
+}
+
+static void nobody_listens(void)
+{
+    struct program run;
+
+    nodes(3);
+    setup.before = fill_stderr;
+    run = start("run", "-t", "3", "-k", "1", "--node-timeout", "0.2", "x", "sleep", "60", NULL);
+    ok(on_most("redlock:x"), "stderr is a full pipe: the lock is acquired");
+    pause_all();
+    is_int(ends(&run), 79, "stderr is a full pipe: redlock ends the command, and itself");
+    resume_all();
+}
+
+static void stopped_command(void)
+{
+    static const char *const groups[] = {"--new-group", "--foreground"};
+    struct program run;
+    int i;
+
+    nodes(3);
+    for (i = 0; i < 2; i++) {
+        run = start("run", groups[i], "x", "-c", "echo up; kill -STOP $$", NULL);
+        ok(writes(run, 'o', "up") && writes(run, 'e', "the command is stopped"),
+           "%s: a command that stops itself", groups[i]);
+        signal_to(run.pid, SIGTERM);
+        is_int(ends(&run), 143, "%s: SIGTERM reaches the stopped command", groups[i]);
+    }
+    no_key_left("then");
+}
+
+/* Orphans are given to the first process of a container, or to a process that asks for them. */
+static void ask_for_orphans(void)
+{
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+}
+
+/* How many children of this process have ended, and were not waited for. */
+static int zombies_of(pid_t parent)
+{
+    char command[100], count[12] = "";
+    FILE *file;
+
+    snprintf(command, sizeof command, "grep -ls ') Z %d ' /proc/[0-9]*/stat | wc -l", parent);
+    file = popen(command, "r");
+    if (file == NULL || fgets(count, sizeof count, file) == NULL)
+        exit(1);
+    pclose(file);
+    return atoi(count);
+}
+
+static void orphans(void)
+{
+    struct program run;
+    long begin;
+
+    nodes(3);
+    setup.before = ask_for_orphans;
+    run = start("run", "x", "-c",
+                "(sleep .1 & sleep .2 & sleep .3 &); sleep 1; echo left; exec sleep 60", NULL);
+    ok(writes(run, 'o', "left"), "a command leaves three processes behind");
+    ok(until(zombies_of(run.pid) == 0, 3000), "when they end, nothing is left of them");
+    signal_to(run.pid, SIGTERM);
+    is_int(ends(&run), 143, "the command's status");
+    begin = now_ms();
+    setup.before = ask_for_orphans;
+    is_int(redlock("run", "-t", "90", "-k", "30", "--max-hold", "31", "x", "-c",
+                   "(trap '' TERM; exec sleep 3) & trap exit TERM; wait", NULL),
+           79, "--max-hold is over: the command ends, and a process that it leaves behind ends");
+    ok(now_ms() - begin < 25000, "redlock ends before the time of -k is over");
+    redlock("run", "x", "true", NULL);
+    redlock("run", "--slots", "2", "x", "true", NULL);
+    sleep_ms(1000);
+    is_int(zombies_of(getpid()), 0, "redlock itself leaves no process to its caller");
+    no_key_left("then");
+}
+
+static void group_has_time(void)
+{
+    struct beat *pair[2] = {map_beat(beat_path("a")), map_beat(beat_path("b"))};
+
+    nodes(3);
+    is_int(
+        redlock(
+            "run", "-t", "9", "--max-hold", "7", "-k", "3", "x", "-c",
+            "sh -c 'trap \"sleep 0.4; echo cleaned; exit\" TERM; while :; do sleep 0.05; done'; :",
+            NULL),
+        79, "--max-hold is over: 79");
+    ok(strstr(wrote(last, 'o'), "cleaned") != NULL,
+       "the command ends at once; the process that it has started has time until -k");
+    is_int(redlock("run", "--foreground", "-t", "9", "--max-hold", "3", "-k", "1", "x", "timeout",
+                   "300", self, "beat", beat_path("a"), "polite", beat_path("b"), NULL),
+           79, "a command that leads a separate group: 79");
+    ok(are_gone(pair), "the process that it has started is killed, too");
+}
+
+/* ---- The whole job ---- */
+
+/* A shell, and its child, which hears SIGTERM and does not end by it. `before` stands before the child's words. */
+static struct program start_script(const char *name, struct beat **child, const char *before,
+                                   const char *option, const char *value)
+{
+    static char script[4][400];
+    static unsigned turn;
+    char *to = script[turn++ % 4];
+    struct program run;
+
+    *child = map_beat(beat_path(name));
+    snprintf(to, sizeof *script, "echo $$; %s %s beat %s; :", before, self, beat_path(name));
+    run = start("run", "--status-fd", "3", "-t", "15", option, value, name, "-c", to, NULL);
+    ok(beats(*child), "%s: a script and its child", name);
+    return run;
+}
+
+static pid_t shell_of(struct program run)
+{
+    char line[300];
+
+    return atoi(line_of(run, line));
+}
+
+/* A stop ends the shell. Its child needs longer: the lock is kept for it, at most for -k. */
+static void stop_of_a_script(void)
+{
+    struct beat *a, *b, *c, *d = map_beat(beat_path("d")), *e = map_beat(beat_path("e"));
+    struct beat *f = map_beat(beat_path("f"));
+    struct program slow, deaf, shell, waits[2], away;
+    long long begin;
+
+    nodes(3);
+    slow = start_script("slow", &a, "", "-k", "5");
+    deaf = start_script("deaf", &b, "", "-k", "1");
+    shell = start_script("shell", &c, "", "-k", "5");
+    waits[0] = start("run", "slow", self, "beat", beat_path("d"), NULL);
+    waits[1] = start("run", "deaf", self, "beat", beat_path("e"), NULL);
+    signal_to(slow.pid, SIGTERM);
+    ok(until(!lives(shell_of(slow)), WAIT_MS) && a->heard[SIGTERM], "SIGTERM ends the shell");
+    sleep_ms(1500);
+    ok(lives(a->pid) && !has_ended(slow) && d->first_us == 0, "the lock is kept for its child");
+    a->stop = 1;
+    is_int(ends(&slow), 128 + SIGTERM, "until the child ends: 143");
+    ok(beats(d) && d->first_us > a->last_us, "then the next holder begins");
+    signal_to(deaf.pid, SIGTERM);
+    is_int(ends(&deaf), 128 + SIGTERM, "a child that does not end: 143");
+    ok(beats(e) && e->first_us > b->last_us && !lives(b->pid),
+       "it is killed before the next begins");
+    ok(b->last_us - b->term_us >= 500000, "after -k (%lld ms)", (b->last_us - b->term_us) / 1000);
+
+    signal_to(shell_of(shell), SIGKILL);
+    ok(until(!lives(shell_of(shell)), WAIT_MS), "the shell alone is killed");
+    begin = now_us();
+    is_int(ends(&shell), 128 + SIGKILL, "the shell alone is killed: 137");
+    ok(now_us() - begin > 3000000 && !lives(c->pid), "its child has the time of -k");
+    is_int(count_of(wrote(shell, 's'), "lost"), 0, "the lock is not lost");
+
+    setenv("SELF", self, 1);
+    setenv("BEAT", beat_path("f"), 1);
+    away = start("run", "away", "-c", "$SELF beat $BEAT & sleep .3; exit 4", NULL);
+    is_int(ends(&away), 4, "a command that ends by itself is not waited for");
+    ok(lives(f->pid), "a process that it has left lives on");
+    d->stop = e->stop = f->stop = 1;
+    is_int(ends(&waits[0]), 5, "the next holder");
+    is_int(ends(&waits[1]), 5, "the other next holder");
+    no_key_left("then");
+}
+
+/* A loss ends all processes of the job, in whatever group they are. */
+static void loss_ends_all(void)
+{
+    static const char *const names[] = {"timeout", "setsid", "terminal"};
+    struct beat *child[3];
+    struct program run[3];
+    size_t i;
+
+    nodes(3);
+    run[0] = start_script("timeout", &child[0], "timeout 300", "-k", "2");
+    run[1] = start_script("setsid", &child[1], "setsid", "-k", "2");
+    run[2] = start_script("terminal", &child[2], "", "--foreground", "-v");
+    for (i = 0; i < 3; i++) {
+        char key[40];
+        snprintf(key, sizeof key, "redlock:%s", names[i]);
+        ask_all("DEL", key);
+    }
+    for (i = 0; i < 3; i++) {
+        is_int(ends(&run[i]), 79, "%s: the lock is lost: 79", names[i]);
+        ok(child[i]->heard[SIGTERM] > 0, "%s: SIGTERM reaches the child of the shell", names[i]);
+        ok(!lives(child[i]->pid), "%s: the child of the shell is killed", names[i]);
+    }
+    no_key_left("then");
+}
+
+/* The same when redlock is killed, stopped, or asked to end. */
+static void guard_ends_all(void)
+{
+    struct beat *a, *b, *c, *d;
+    struct program killed, stopped, terminal, asked;
+
+    nodes(3);
+    killed = start_script("killed", &a, "timeout 300", "-k", "2");
+    stopped = start_script("stopped", &b, "timeout 300", "-k", "2");
+    terminal = start_script("terminal", &c, "", "--foreground", "-v");
+    asked = start_script("asked", &d, "timeout 300", "-k", "2");
+    signal_to(stopped.pid, SIGSTOP);
+    signal_to(killed.pid, SIGKILL);
+    is_int(ends(&killed), -SIGKILL, "redlock is killed");
+    ok(until(!lives(a->pid), WAIT_MS), "the child of timeout is killed");
+    signal_to(terminal.pid, SIGKILL);
+    is_int(ends(&terminal), -SIGKILL, "redlock is killed in the foreground");
+    ok(until(!lives(c->pid), WAIT_MS), "the child of the shell is killed");
+    signal_to(asked.pid, SIGTERM);
+    is_int(ends(&asked), 128 + SIGTERM, "redlock is asked to end");
+    ok(d->heard[SIGTERM] > 0 && !lives(d->pid), "the child of timeout gets SIGTERM, and is killed");
+    ok(until(!lives(b->pid), WAIT_MS), "redlock is stopped: the child of timeout is killed");
+    signal_to(stopped.pid, SIGCONT);
+    is_int(ends(&stopped), 79, "redlock is stopped: 79");
+    ask_all("FLUSHALL");
+}
+
+/* ---- Events ---- */
+
+static int pipe_ends[2];
+
+/* The messages of -v about nodes and renewals while a majority answers, and about a wait without a majority. */
+static void verbose(void)
+{
+    struct program run, quiet, waits;
+    char lost[200], back[200];
+    const char *at;
+    int renewals;
+
+    nodes(3);
+    run = start("run", "-v", "-t", "3", "x", "sleep", "60", NULL);
+    ok(on_all("redlock:x") && writes(run, 'e', "x: renewed; "), "-v: on all nodes, and renewed");
+    renewals = count_of(wrote(run, 'e'), "x: renewed; ");
+    ask(0, "DEL", "redlock:x");
+    snprintf(lost, sizeof lost, "x: %.31s does not have the lock any more\n", servers[0].address);
+    snprintf(back, sizeof back, "x: %.31s has the lock\n", servers[0].address);
+    ok(until(count_of(wrote(run, 'e'), "x: renewed; ") > renewals + 4, WAIT_MS),
+       "-v: renewed again");
+    at = strstr(wrote(run, 'e'), lost);
+    ok(at != NULL && strstr(at, back) != NULL, "-v: a node lost the lock, and then has it again");
+    is_int(count_of(wrote(run, 'e'), lost), 1, "-v: no later renewal says that it is lost");
+    signal_to(run.pid, SIGTERM);
+    ends(&run);
+    quiet = start("run", "-t", "24", "y", "sleep", "60", NULL);
+    run = start("run", "-v", "-t", "15", "x", "sleep", "60", NULL);
+    ok(writes(run, 'e', "x: acquired on ") && writes(run, 'e', " of 3 nodes: 127.0.0.1:"),
+       "-v: acquired");
+    ok(writes(run, 'e', "x: renewed; 1"), "-v: renewed, with more than 9 s left");
+    snprintf(lost, sizeof lost, "x: the connection to %.31s is lost: ", servers[0].address);
+    snprintf(back, sizeof back, "x: connected to %.31s", servers[0].address);
+    server_kill(&servers[0]);
+    ok(writes(run, 'e', lost), "-v: the connection to a node is lost");
+    server_restart(&servers[0]);
+    ok(writes(run, 'e', back), "-v: the node is connected again");
+    signal_to(run.pid, SIGTERM);
+    is_int(ends(&run), 143, "-v: the command's status");
+    server_kill(&servers[0]);
+    server_kill(&servers[1]);
+    ok(writes(quiet, 'e', "y: renewal failed: ") &&
+           writes(quiet, 'e', " of 3 nodes confirmed it; "),
+       "without -v: renewal fails without a majority");
+    waits = start("run", "-v", "--unavailable-timeout", "0", "z", "true", NULL);
+    ok(writes(waits, 'e', "waiting for z: 1 of 3 nodes reachable"),
+       "-v: a waiter reports how many nodes are reachable");
+    server_restart(&servers[0]);
+    server_restart(&servers[1]);
+    is_int(ends(&waits), 0, "the waiter acquires the lock when the nodes are back");
+    signal_to(quiet.pid, SIGTERM);
+    ends(&quiet);
+    server_kill(&servers[0]);
+    snprintf(lost, sizeof lost, "redlock:   %.31s: connect: ", servers[0].address);
+    is_int(redlock("run", "-v", "w", "true", NULL), 0, "a node is down: run -v");
+    ok(strstr(wrote(last, 'e'), "w: acquired on 2 of 3 nodes: ") != NULL,
+       "run -v: acquired on two");
+    ok(strstr(wrote(last, 'e'), lost) != NULL, "run -v says why not on the third");
+    is_int(redlock("acquire", "-v", "-t", "9", "w", NULL), 0, "a node is down: acquire -v");
+    ok(strstr(wrote(last, 'e'), "w: acquired on 2 of 3 nodes: ") != NULL,
+       "acquire -v: acquired on two");
+    ok(strstr(wrote(last, 'e'), lost) != NULL, "acquire -v says why not on the third");
+    server_restart(&servers[0]);
+    ok(strstr(wrote(quiet, 'e'), "_ms") == NULL, "no message has a name of the library");
+    ask_all("FLUSHALL");
+}
+
+/* The servers hang, and continue before the lock expires. */
+static void works_again(void)
+{
+    struct program run;
+
+    nodes(3);
+    setenv("REDLOCK_NODE_TIMEOUT", ".3", 1);
+    run = start("run", "-v", "-t", "20", "x", "sleep", "60", NULL);
+    on_most("redlock:x");
+    pause_all();
+    ok(writes(run, 'e', "x: renewal failed: 0 of 3 nodes confirmed it; "), "renewal fails");
+    ok(strstr(wrote(run, 'e'), "within ") != NULL && strstr(wrote(run, 'e'), "_ms") == NULL,
+       "the message has the limit, and no name of the library");
+    ok(writes(run, 'e', " is lost: no reply within "), "-v: the connections are lost");
+    resume_all();
+    ok(writes(run, 'e', "x: renewal works again; "), "renewal works again");
+    signal_to(run.pid, SIGTERM);
+    is_int(ends(&run), 143, "the command's status");
+    ok(strstr(wrote(run, 'e'), "_ms") == NULL, "no message has a name of the library");
+    no_key_left("then");
+}
+
+static void status_fd(void)
+{
+    struct program run;
+    const char *text, *at;
+    static char junk[4096];
+    int size = 0;
+
+    nodes(3);
+    ask_all("SET", "redlock:x", "another's", "PX", "20000");
+    run = start("run", "--status-fd", "3", "x", "true", NULL);
+    ok(writes(run, 's', "waiting held ") && writes(run, 's', " id "),
+       "a waiting event names the holder");
+    is_int((int)wrote(run, 'e')[0], 0, "no message on stderr, which is no terminal");
+    ask_all("DEL", "redlock:x");
+    is_int(ends(&run), 0, "the lock is acquired when it is free");
+    is_int(redlock("run", "-t", "6", "--status-fd", "3", "x", "-c", "sleep 5; exit 3", NULL), 3,
+           "--status-fd");
+    text = wrote(last, 's');
+    ok(strncmp(text, "acquired ", 9) == 0 && strspn(text + 9, "0123456789abcdef") == 8,
+       "event: acquired, with the id");
+    at = strstr(text, "\nrenewed ");
+    ok(at != NULL && atoi(at + 9) > 2000 && atoi(at + 9) < 6000,
+       "event: renewed, with the remaining time");
+    at = strstr(text, "\nexit 3\n");
+    ok(at != NULL && strncmp(at, "\nexit 3\nreleased\n", 17) == 0, "events: exit, released");
+
+    if (pipe2(pipe_ends, O_CLOEXEC) == 0)
+        fcntl(pipe_ends[1], F_SETFL, O_NONBLOCK);
+    while (write(pipe_ends[1], junk, sizeof junk) > 0)
+        size += (int)sizeof junk;
+    fcntl(pipe_ends[1], F_SETFL, 0);
+    ok(size > 0, "--status-fd is a full pipe");
+    setup.events = pipe_ends[1];
+    run = start("run", "-t", "6", "--status-fd", "3", "x", "sleep", "8", NULL);
+    is_int(ends(&run), 0, "a full pipe does not stop the renewals");
+    close(pipe_ends[0]);
+    setup.events = pipe_ends[1];
+    run = start("run", "-t", "6", "--status-fd", "3", "x", "-c", "sleep 7; exit 2", NULL);
+    is_int(ends(&run), 2, "a pipe without a reader does not stop the renewals");
+    close(pipe_ends[1]);
+    no_key_left("then");
+}
+
+/* Whether this node's counter is at least this fencing token. */
+static int knows(unsigned n, unsigned long long token)
+{
+    return strtoull(ask(n, "GET", "redlock:x:fence"), NULL, 10) >= token;
+}
+
+static void fence(void)
+{
+    unsigned long long before = 0, now;
+    int i;
+
+    nodes(3);
+    for (i = 0; i < 6; i++) {
+        if (i == 4) /* without this node a quorum must still know the last token */
+            ask(!knows(0, before) ? 0 : !knows(2, before) ? 2 : 1, "FLUSHALL");
+        if (i % 2 == 0)
+            is_int(redlock("run", "--fence", "x", "-c", "echo $REDLOCK_FENCE", NULL), 0, "--fence");
+        else
+            is_int(redlock("run", "--fence", "x", "printenv", "REDLOCK_FENCE", NULL), 0, "--fence");
+        now = strtoull(wrote(last, 'o'), NULL, 10);
+        ok(now > before, "the fencing token grows: %llu", now);
+        before = now;
+    }
+    redlock("acquire", "-t", "9", "--fence", "--json", "x", NULL);
+    ok(strstr(wrote(last, 'o'), "\"fence\":") != NULL, "acquire --json has the fencing token");
+    ask_all("DEL", "redlock:x");
+    redlock("acquire", "-t", "9", "--fence", "--sh", "x", NULL);
+    ok(strstr(wrote(last, 'o'), " REDLOCK_FENCE=") != NULL, "acquire --sh has the fencing token");
+}
+
+/* ---- Tokens ---- */
+
+/* The value that the key has for this token. Valid until the next call. */
+static const char *value_of(const char *token)
+{
+    static char value[300];
+    const char *dot = strchr(token, '.'), *next = dot != NULL ? strchr(dot + 1, '.') : NULL;
+
+    if (next == NULL || strlen(next) < 9)
+        return "no token";
+    snprintf(value, sizeof value, "%.*s%s", (int)(dot - token), token, next + 9);
+    return value;
+}
+
+static void tokens(void)
+{
+    struct program run;
+    char token[300], value[300], *most;
+    long begin, left;
+
+    nodes(3);
+    is_int(redlock("acquire", "-t", "60", "-l", "a:b c", "x", NULL), 0, "acquire");
+    line_of(last, token);
+    ok(strspn(token, "0123456789abcdef") == 40 && strstr(token, ":a%3Ab%20c") != NULL,
+       "prints the token: %s", token);
+    ok(on_most("redlock:x") && with_value("redlock:x", value_of(token)) == with_key("redlock:x"),
+       "the nodes have the value of the token");
+    begin = now_ms();
+    is_int(redlock("extend", "-t", "100", "x", token, NULL), 0, "extend");
+    left = longest("redlock:x");
+    ok(atol(wrote(last, 'o')) <= left + now_ms() - begin && atol(wrote(last, 'o')) > 90000 &&
+           left > 90000,
+       "extend prints the remaining validity");
+    begin = now_ms();
+    is_int(redlock("extend", "-t", "30", "x", token, NULL), 0, "extend with a shorter TTL");
+    left = longest("redlock:x"); /* the key has got older since the program printed */
+    ok(atol(wrote(last, 'o')) <= left + now_ms() - begin,
+       "extend prints at most the time that the keys have left");
+
+    snprintf(value, sizeof value, "%s", token);
+    value[3] = value[3] == '0' ? '1' : '0';
+    is_int(redlock("extend", "-t", "300", "x", value, NULL), 79, "extend with another token");
+    is_int(redlock("release", "x", value, NULL), 79, "release with another token");
+    ok(with_value("redlock:x", value_of(token)) > 1, "the value is untouched");
+    ok(longest("redlock:x") < 101000, "the TTL is untouched");
+    setenv("REDLOCK_TOKEN", token, 1);
+    is_int(redlock("extend", "-t", "30", "x", NULL), 0, "REDLOCK_TOKEN");
+    setenv("REDLOCK_TOKEN", "", 1);
+    is_int(redlock("release", "x", NULL), 64, "REDLOCK_TOKEN is empty");
+    ok(strstr(wrote(last, 'e'), "TOKEN is missing") != NULL, "the message says that it is missing");
+    unsetenv("REDLOCK_TOKEN");
+    is_int(redlock("release", "x", token, NULL), 0, "release");
+    no_key_left("then");
+    is_int(redlock("release", "x", token, NULL), 79, "release a second time: 79");
+    is_int(redlock("extend", "-t", "60", "x", token, NULL), 79, "extend a released lock: 79");
+    no_key_left("after extending a released lock");
+
+    redlock("acquire", "-t", "60", "--anonymous", "x", NULL);
+    line_of(last, token);
+    is_int((long)strlen(value_of(token)), 40, "--anonymous: the value has only the random token");
+    if (pipe2(pipe_ends, O_CLOEXEC) == 0)
+        dprintf(pipe_ends[1], "%s\n", token);
+    close(pipe_ends[1]);
+    setup.input = pipe_ends[0];
+    is_int(redlock("release", "x", "-", NULL), 0, "a token by stdin");
+    close(pipe_ends[0]);
+    is_int(redlock("release", "x", "-", NULL), 64, "no token on stdin");
+
+    is_int(redlock("acquire", "-t", "60", "--sh", "it's x", NULL), 0, "acquire --sh");
+    setenv("SAID", wrote(last, 'o'), 1);
+    setup.instead = "sh";
+    redlock("-c",
+            "eval \"$SAID\"; sh -c 'echo \"$REDLOCK_NAME $REDLOCK_VALIDITY_MS $REDLOCK_TOKEN\"'",
+            NULL);
+    line_of(last, token);
+    ok(strncmp(token, "it's x ", 7) == 0, "acquire --sh: a shell can eval the output: %s", token);
+    ok(strtol(token + 7, &most, 10) > 50000 && with_value("redlock:it's x", value_of(most + 1)) > 1,
+       "acquire --sh: validity and token");
+    setenv("COMMAND", program, 1);
+    setup.instead = "sh";
+    is_int(redlock("-c", "eval \"$($COMMAND acquire -n -t 60 --sh \"it's x\")\" || exit", NULL), 75,
+           "acquire --sh of a lock that is held: eval has its status");
+    setup.instead = "sh";
+    is_int(redlock("-c", "eval \"$($COMMAND acquire --sh -t 60 -N :0 y)\" || exit", NULL), 78,
+           "acquire --sh with a bad address: eval has its status");
+    setup.instead = "sh";
+    is_int(redlock("-c", "eval \"$($COMMAND acquire -t 1O --sh y)\" || exit", NULL), 64,
+           "acquire with a wrong option before --sh: eval has its status");
+    is_int(redlock("acquire", "-t", "9", "-l", "--sh", "y", NULL), 0, "the label --sh");
+    ok(strstr(wrote(last, 'o'), "export") == NULL, "the label --sh is not the option");
+    ask_all("DEL", "redlock:y");
+    setup.instead = "sh";
+    run = start("-c", "eval \"$($COMMAND acquire -v --sh -t 60 \"it's x\")\" || exit", NULL);
+    ok(writes(run, 'e', "waiting for"), "acquire --sh waits");
+    signal_to(child_of(run.pid, 0), SIGTERM);
+    is_int(ends(&run), 128 + SIGTERM,
+           "acquire --sh that is ended by a signal: eval has its status");
+    is_int(redlock("acquire", "--sh", "-n", "-E", "0", "-t", "9", "it's x", NULL), 64,
+           "acquire --sh -E 0");
+    is_text(wrote(last, 'o'), "(exit 64)\n", "acquire --sh -E 0: eval has the status");
+    ask(0, "DEL", "redlock:it's x");
+    ask(1, "DEL", "redlock:it's x");
+    is_int(redlock("extend", "-t", "60", "it's x", most + 1, NULL), 79,
+           "only a minority still has the key: extend: 79");
+    is_int(with_key("redlock:it's x") <= 1, 1, "extending does not create the key again");
+}
+
+/* A text that is no token, or a token of other nodes, is refused before any node is asked. */
+static void token_form(void)
+{
+    static const char right[] = "0123456789012345678901234567890123456789";
+    char token[300], bad[400], dots[290];
+    size_t i;
+
+    nodes(3);
+    redlock("acquire", "-t", "60", "-l", "job", "x", NULL);
+    line_of(last, token);
+    memset(dots, '.', sizeof dots);
+    memcpy(dots, token, strlen(token));
+    dots[sizeof dots - 1] = '\0';
+    for (i = 0; i < 8; i++) {
+        static const char *const before[8] = {"f", right, "A", " ", "", "", "", ""};
+        const char *behind[8] = {"", "", token + 1, token, token + 1, value_of(token), "", dots};
+        snprintf(bad, sizeof bad, "%s%.300s", before[i], behind[i]);
+        is_int(redlock("extend", "-t", "60", "x", bad, NULL), 64, "extend '%.60s': 64", bad);
+        ok(strstr(wrote(last, 'e'), "not a token") != NULL, "stderr has: not a token");
+        is_int(redlock("release", "x", bad, NULL), 64, "release");
+    }
+    snprintf(bad, sizeof bad, "%s", token);
+    bad[41] = bad[41] == '3' ? '7' : '3'; /* another set of nodes that granted the lock */
+    is_int(redlock("extend", "-t", "60", "x", bad, NULL), 78, "a token with other members: 78");
+    snprintf(bad, sizeof bad, "%s,%s,%s", servers[1].address, servers[0].address,
+             servers[2].address);
+    is_int(redlock("extend", "-N", bad, "-t", "60", "x", token, NULL), 78,
+           "nodes in another order: 78");
+    ok(strstr(wrote(last, 'e'), "another list of nodes") != NULL,
+       "stderr has: another list of nodes");
+    is_int(redlock("release", "-N", list_of(2, ""), "x", token, NULL), 78, "other nodes: 78");
+    ok(with_value("redlock:x", value_of(token)) > 1, "the lock is untouched");
+    is_int(redlock("extend", "-t", "60", "x", token, NULL), 0, "the same list: 0");
+    is_int(redlock("release", "x", token, NULL), 0, "release");
+    no_key_left("then");
+}
+
+/* An extension after the lock has expired does not create the key again. */
+static void late_extend(void)
+{
+    char token[300];
+    int i;
+
+    nodes(5);
+    redlock("acquire", "-t", "300ms", "--node-timeout", "3", "x", NULL);
+    line_of(last, token);
+    until(with_key("redlock:x") == 0, WAIT_MS);
+    for (i = 0; i < 3; i++)
+        server_pause(&servers[i]);
+    is_int(redlock("extend", "-t", "60", "--node-timeout", "0.3", "x", token, NULL), 69,
+           "an expired lock, a majority hangs: 69");
+    resume_all();
+    no_key_left("by a late extension");
+    redlock("acquire", "-t", "60", "x", NULL);
+    line_of(last, token);
+    ok(on_all("redlock:x"), "a lock on five nodes");
+    for (i = 0; i < 3; i++)
+        ask(i, "DEL", "redlock:x");
+    is_int(redlock("extend", "-t", "60", "x", token, NULL), 79,
+           "three of five nodes lose the key: 79");
+    no_key_left("of a lock that is lost");
+}
+
+/* Nodes that did not grant the lock prove nothing, even if they have its value now. */
+static void members(void)
+{
+    char token[300];
+    int i;
+
+    nodes(5);
+    server_kill(&servers[3]);
+    server_kill(&servers[4]);
+    redlock("acquire", "-t", "60", "x", NULL);
+    line_of(last, token);
+    server_restart(&servers[3]);
+    server_restart(&servers[4]);
+    ask(3, "SET", "redlock:x", value_of(token), "PX", "60000"); /* like a delayed command */
+    ask(4, "SET", "redlock:x", value_of(token), "PX", "60000");
+    is_int(redlock("extend", "-t", "60", "x", token, NULL), 0,
+           "three of five nodes granted the lock");
+    ask(0, "DEL", "redlock:x"); /* another client may have had the lock on 0, 3 and 4 */
+    is_int(redlock("extend", "-t", "60", "x", token, NULL), 79,
+           "one of the three loses the key: nodes 3 and 4 do not count: 79");
+    ask_all("FLUSHALL");
+    for (i = 0; i < 3; i++)
+        ask(i, "SET", "redlock:x", "another's");
+    is_int(redlock("release", "x", token, NULL), 79,
+           "release, while another client has the lock: 79");
+}
+
+/* A node with a longer round trip also has the lock when acquire ends. */
+static void far_node(void)
+{
+    struct proxy *proxies =
+        mmap(NULL, sizeof *proxies, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    char list[300], name[12], key[24], token[300];
+    pid_t proxy;
+    int i, good = 0, claimed = 0;
+    long begin;
+
+    nodes(3);
+    proxies->to = servers[2].port;
+    proxies->mode = PROXY_DELAY;
+    proxy = proxies_start(proxies, 1);
+    snprintf(list, sizeof list, "%s,%s,%s", servers[0].address, servers[1].address,
+             proxies->address);
+    for (i = 0; i < 10; i++) {
+        snprintf(name, sizeof name, "e%d", i);
+        snprintf(key, sizeof key, "redlock:%s", name);
+        redlock("acquire", "-N", list, "-t", "60", name, NULL);
+        redlock("extend", "-N", list, "-t", "600", name, line_of(last, token), NULL);
+        good += until(pttl(2, key) > 60000, 2000);
+    }
+    is_int(good, 10, "extended ten times, always also on the far node");
+    good = 0;
+    begin = now_ms();
+    for (i = 0; i < 10; i++) {
+        snprintf(name, sizeof name, "k%d", i);
+        snprintf(key, sizeof key, "redlock:%s", name);
+        redlock("acquire", "-N", list, "-t", "60", name, NULL);
+        good += with_key(key) == 3;
+        line_of(last, token);
+        claimed += token[41] == '7';
+    }
+    ok(now_ms() - begin < 25000, "acquire ends when all nodes have answered (%ld ms)",
+       now_ms() - begin);
+    is_int(good, 10, "acquired ten times, always on all three nodes, one of them far away");
+    is_int(claimed, 10, "each token has all three nodes as members");
+    ask(0, "DEL", key);
+    ask(1, "DEL", key);
+    is_int(redlock("extend", "-N", list, "-t", "60", name, token, NULL), 79,
+           "two nodes lose the key: 79");
+    ok(until(with_key(key) == 0, WAIT_MS), "then the key is also released on the third");
+    is_int(redlock("run", "-N", list, "--keep", "-t", "60", "y", "true", NULL), 0, "run --keep");
+    is_int(with_key("redlock:y"), 3, "run --keep: all three nodes have the key");
+    server_pause(&servers[2]);
+    is_int(redlock("acquire", "-t", "6", "--node-timeout", "12", "z", NULL), 0,
+           "a node that hangs does not use up the validity");
+    server_resume(&servers[2]);
+    signal_to(proxy, SIGKILL);
+    waitpid(proxy, NULL, 0);
+}
+
+/* The id that `redlock status` prints. */
+static void id_of(const char *name, char id[9])
+{
+    const char *at;
+
+    redlock("status", "--json", name, NULL);
+    at = strstr(wrote(last, 'o'), "\"id\":\"");
+    snprintf(id, 9, "%.8s", at != NULL ? at + 6 : "");
+}
+
+static void force(void)
+{
+    char id[9], other[9], token[300];
+    static const char *const values[] = {"opaque", "0123456789abcdef", "a:b:c", "\xff\x01"};
+    static const int sizes[4] = {249, 250, 251, 2500};
+    static char huge[2502];
+    size_t i;
+
+    nodes(3);
+    redlock("acquire", "-t", "60", "x", NULL);
+    line_of(last, token);
+    id_of("x", id);
+    snprintf(other, sizeof other, "%s", id);
+    other[7] = other[7] == '0' ? '1' : '0';
+    is_int(redlock("release", "--force", "--yes", "--id", other, "x", NULL), 79,
+           "--force with a wrong id");
+    snprintf(huge, sizeof huge, "redlock: x: no holder has the id %s\n", other);
+    is_text(wrote(last, 'e'), huge, "--force says so, and no more");
+    is_int(redlock("release", "--force", "--yes", "--id", "", "x", NULL), 79,
+           "--force with an empty id");
+    is_int(redlock("release", "--force", "--yes", "x", NULL), 64, "--force without an id");
+    is_int(redlock("release", "--force", "--id", id, "x", NULL), 64,
+           "--force without --yes or a terminal");
+    ok(with_value("redlock:x", value_of(token)) > 1, "the lock is untouched");
+    is_int(redlock("release", "--force", "--yes", "--id", id, "x", NULL), 0,
+           "--force with the right id");
+    no_key_left("then");
+    redlock("acquire", "-t", "60", "x", NULL);
+    line_of(last, token);
+    is_int(redlock("release", "--force", "--yes", "--id", id, "x", NULL), 79,
+           "--force with the id of a former holder: 79");
+    ok(with_value("redlock:x", value_of(token)) > 1, "the new holder's lock is untouched");
+    memset(huge, 'v', sizeof huge - 1);
+    for (i = 0; i < 4;
+         i++) { /* values as long as the longest token, a byte less, more, much more */
+        huge[sizes[i]] = '\0';
+        ask_all("SET", "redlock:x", huge);
+        id_of("x", id);
+        redlock("run", "-n", "x", "true", NULL);
+        ok(strstr(wrote(last, 'e'), id) != NULL, "%d bytes: run prints the same id as status",
+           sizes[i]);
+        ask(0, "APPEND", "redlock:x", "w");
+        is_int(redlock("release", "--force", "--yes", "--id", id, "x", NULL), 0,
+               "--force releases it");
+        is_int(with_key("redlock:x"), 1, "a node with another value keeps its key");
+        ask_all("DEL", "redlock:x");
+        huge[sizes[i]] = 'v';
+    }
+    ask_all("SET", "redlock:x", "another's");
+    id_of("x", id);
+    ask_all("REPLICAOF", "127.0.0.1", "1");
+    is_int(redlock("release", "--force", "--yes", "--id", id, "x", NULL), 77,
+           "--force on replicas: 77");
+    ask_all("REPLICAOF", "NO", "ONE");
+    ask_all("DEL", "redlock:x");
+    for (i = 0; i < sizeof values / sizeof *values; i++) {
+        ask_all("SET", "redlock:x", values[i]);
+        id_of("x", id);
+        is_int((long)strlen(id), 8, "an opaque value has an id");
+        is_int(redlock("release", "--force", "--yes", "--id", id, "x", NULL), 0,
+               "--force releases an opaque value");
+        no_key_left("then");
+    }
+}
+
+static void status(void)
+{
+    static char huge[3500];
+    struct program run;
+    char token[300];
+
+    nodes(3);
+    is_int(redlock("status", "x", NULL), 1, "free: 1");
+    ok(strncmp(wrote(last, 'o'), "x: free", 7) == 0, "free: the output");
+    run = start("run", "-t", "60", "-l", "my\nlabel\x1b[1m\xc2\x9b", "x", "sleep", "60", NULL);
+    on_most("redlock:x");
+    is_int(redlock("status", "x", NULL), 0, "held: 0");
+    snprintf(token, sizeof token, "/%d (my\\x0alabel\\x1b[1m\\u009b)  since 2", run.pid);
+    ok(strstr(wrote(last, 'o'), token) != NULL, "held: the holder, without control characters");
+    ok(count_of(wrote(last, 'o'), " same ") > 1, "held: a majority has the same value");
+    ask(0, "GET", "redlock:x");
+    ok(strstr(wrote(last, 'o'), reply) == NULL && strstr(wrote(last, 'o'), "0 left") == NULL,
+       "the token is not shown");
+    snprintf(token, 41, "%.40s", reply);
+    ok(strstr(wrote(last, 'o'), token) == NULL, "the random part of the token is not shown");
+    ask(0, "SET", "redlock:x", "other");
+    server_kill(&servers[1]);
+    is_int(redlock("status", "x", NULL), 69,
+           "one node has the value, one another value, one is down: 69");
+    ok(strstr(wrote(last, 'o'), "x: unknown") && strstr(wrote(last, 'o'), " error "), "unknown");
+    server_restart(&servers[1]);
+    is_int(redlock("status", "x", NULL), 1,
+           "one node has the value, one another value, one none: 1");
+    signal_to(run.pid, SIGTERM);
+    ends(&run);
+    ask_all("FLUSHALL");
+    redlock("acquire", "-t", "60", "-l", "b\u00e4ckup \u65e5\u672c \U0001f512\u202e\xc2\x9b\xff",
+            "y\x1b[2J\n<3>z\u202e", NULL);
+    is_text(wrote(last, 'e'), "", "a label, a name with control characters");
+    redlock("run", "-n", "y\x1b[2J\n<3>z\u202e", "true", NULL);
+    ok(strstr(wrote(last, 'e'), "redlock: y\\x1b[2J\\x0a<3>z\\u202e: ") != NULL &&
+           count_of(wrote(last, 'e'), "\n") == 1,
+       "messages escape control characters");
+    ok(strstr(wrote(last, 'e'), "(b\u00e4ckup \u65e5\u672c \U0001f512\\u202e\\u009b\\xff)") != NULL,
+       "messages have other UTF-8 unchanged");
+    redlock("status", "y\x1b[2J\n<3>z\u202e", NULL);
+    ok(strncmp(wrote(last, 'o'), "y\\x1b[2J\\x0a<3>z\\u202e: held", 27) == 0,
+       "status escapes control characters");
+    redlock("status", "--json", "y\x1b[2J\n<3>z\u202e", NULL);
+    ok(strstr(wrote(last, 'o'), "\"y\\u001b[2J\\u000a<3>z\\u202e\"") != NULL &&
+           strstr(wrote(last, 'o'),
+                  "\"b\u00e4ckup \u65e5\u672c \U0001f512\\u202e\\u009b\\ufffd\"") != NULL,
+       "JSON escapes control characters");
+    ask_all("FLUSHALL");
+    ask_all("SET", "redlock:x", "no end");
+    is_int(redlock("status", "x", NULL), 0, "a key without a TTL");
+    ok(strstr(wrote(last, 'o'), "never expires left") == NULL &&
+           strstr(wrote(last, 'o'), "never expires") != NULL,
+       "a key without a TTL: \"never expires\"");
+    redlock("status", "--json", "x", NULL);
+    ok(strstr(wrote(last, 'o'), "\"remaining_ms\":-1,") != NULL,
+       "a key without a TTL: in JSON -1, as in PTTL");
+    ask_all("PEXPIRE", "redlock:x", "8640000000");
+    redlock("status", "x", NULL);
+    ok(strstr(wrote(last, 'o'), "never expires") == NULL &&
+           count_of(wrote(last, 'o'), "  86399") == 4,
+       "a TTL of 100 days, which is longer than redlock's own: the time left");
+    memset(huge, 'v', sizeof huge - 1);
+    ask_all("SET", "redlock:x", huge);
+    is_int(redlock("status", "x", NULL), 0, "a huge value");
+    is_int(redlock("run", "-n", "x", "true", NULL), 75, "a huge value: held");
+    ask_all("SET", "redlock:x", "0123456789012345678901234567890123456789:host:7:1:job");
+    ask_all("SETRANGE", "redlock:x", "60000", ".");
+    is_int(redlock("status", "x", NULL), 0, "a huge value that begins like one of redlock");
+    ok(strstr(wrote(last, 'o'), "by host/7 (job)") != NULL, "status shows its holder");
+    ask_all("DEL", "redlock:x");
+    ask_all("LPUSH", "redlock:x", "a", "b");
+    is_int(redlock("status", "x", NULL), 0, "a list: the name is in use");
+    ok(strstr(wrote(last, 'o'), "x: in use  by something that is not a lock: list  3/3 nodes") &&
+           count_of(wrote(last, 'o'), "foreign  never expires  list") == 3,
+       "a list: status prints the type");
+    redlock("status", "--json", "x", NULL);
+    ok(strstr(wrote(last, 'o'), "\"state\":\"in use\"") && strstr(wrote(last, 'o'), "\"list\""),
+       "a list: JSON has the type");
+    is_int(redlock("run", "-n", "x", "echo", "ran", NULL), 75, "run: in use");
+    is_text(wrote(last, 'o'), "", "run: in use: the command does not run");
+    snprintf(token, sizeof token, "not a lock: list on %s, list on %s, list on %s",
+             servers[0].address, servers[1].address, servers[2].address);
+    ok(strstr(wrote(last, 'e'), token) != NULL, "run: in use: the message has types and nodes");
+    is_int(redlock("run", "-n", "-E", "0", "x", "true", NULL), 0, "run -E 0: in use");
+    ok(strstr(wrote(last, 'e'), "not a lock") != NULL, "stderr has: not a lock");
+    ask_all("DEL", "redlock:x");
+    no_key_left("then");
+}
+
+/* The name is in use by something that is not a lock: each verb reports this. */
+static void foreign_keys(void)
+{
+    struct beat *a = map_beat(beat_path("a")), *b = map_beat(beat_path("b"));
+    struct program run, held;
+    char token[300], text[200];
+
+    nodes(3);
+    redlock("acquire", "-t", "60", "x", NULL);
+    line_of(last, token);
+    run = start("run", "y", self, "beat", beat_path("a"), NULL);
+    held = start("run", "--min-hold", "60", "z", self, "beat", beat_path("b"), NULL);
+    ok(beats(a) && beats(b), "two run");
+    ask_all("DEL", "redlock:x", "redlock:y", "redlock:z");
+    ask_all("ZADD", "redlock:x", "1", "m");
+    ask_all("ZADD", "redlock:y", "1", "m");
+    ask_all("ZADD", "redlock:z", "1", "m");
+    snprintf(text, sizeof text, "x: the name is in use by something that is not a lock: zset on %s",
+             servers[0].address);
+    is_int(redlock("extend", "-t", "60", "x", token, NULL), 79, "extend: 79");
+    ok(strstr(wrote(last, 'e'), text) != NULL, "extend: the message has the type and the node");
+    is_int(redlock("release", "x", token, NULL), 79, "release: 79");
+    ok(strstr(wrote(last, 'e'), text) != NULL, "release: the message has the type and the node");
+    redlock("status", "--json", "x", NULL);
+    ok(strstr(wrote(last, 'o'), "\"value\":\"foreign\",\"type\":\"zset\",\"pttl_ms\":-1}") != NULL,
+       "status --json: the type, and that it has no end");
+    redlock("extend", "--json", "-t", "60", "x", token, NULL);
+    ok(strstr(wrote(last, 'o'), "\"error\":\"lost\"") != NULL, "extend --json: lost");
+    a->stop = b->stop = 1;
+    is_int(ends(&run), 79, "run, when its command ends: 79");
+    ok(strstr(wrote(run, 'e'), "y: the name is in use by") != NULL,
+       "stderr has: y: the name is in use by");
+    is_int(ends(&held), 79, "run --min-hold, when its command ends: 79");
+    is_int(redlock("run", "-n", "-a", "x", "free", "true", NULL), 75,
+           "run -a with such a name: 75");
+    ok(strstr(wrote(last, 'e'), "in use by something that is not a lock: zset on ") != NULL,
+       "stderr has: in use by something that is not a lock: zset on ");
+    ask_all("SET", "redlock:s/1", "another's");
+    ask_all("ZADD", "redlock:s/2", "1", "m");
+    is_int(redlock("run", "-n", "--slots", "2", "s", "true", NULL), 75,
+           "run --slots with such a slot: 75");
+    ok(strstr(wrote(last, 'e'), "redlock:s/2: the name is in use by something that is not") != NULL,
+       "run --slots: the message has the slot");
+    ask_all("FLUSHALL");
+}
+
+/* ---- Nodes ---- */
+
+static void is_config_error(const char *list, const char *what, const char *column)
+{
+    is_int(redlock("run", "-N", list, "x", "true", NULL), 78, "%s: 78", what);
+    ok(strstr(wrote(last, 'e'), column) != NULL, "%s: the message has '%s'", what, column);
+}
+
+static void node_lists(void)
+{
+    static char huge[6000];
+    char list[300], file[600];
+    const char *path;
+
+    nodes(3);
+    is_config_error("redis://:" SECRET "@127.0.0.1,redis://h:99999", "a bad port",
+                    "node 2, column ");
+    is_config_error("redis://u:" SECRET "@h:port", "a word as port", "column 21");
+    is_config_error("http://u:" SECRET "@h", "an unknown scheme", "node 1, column 1 of");
+    is_config_error("rediss://:" SECRET "@h", "TLS", "stunnel");
+    is_config_error("valkeys://h", "TLS", "h:6379");
+    is_config_error("redis://" SECRET "@h", "x@", "user:password@");
+    is_config_error("redis://:" SECRET "@h/1?db=2", "two databases", "twice");
+    is_config_error("redis://:" SECRET "@h/abc", "a word as database", "column");
+    is_config_error("redis://:%zz" SECRET "@h", "a broken escape", "%");
+    is_config_error("", "an empty list", "no nodes");
+    is_config_error(" , ,", "nothing in the list", "no nodes");
+    is_int(redlock("run", "-n", "-N", "no-such-host.invalid", "x", "true", NULL), 69,
+           "an unknown host name: 69");
+    ok(strstr(wrote(last, 'e'), "no-such-host.invalid:6379: cannot resolve") != NULL,
+       "stderr has: no-such-host.invalid:6379: cannot resolve");
+    snprintf(list, sizeof list, "%s,no-such-host.invalid,nor-this.invalid", list_of(2, ""));
+    is_int(redlock("run", "-n", "-N", list, "x", "true", NULL), 69,
+           "two of four nodes are no quorum");
+    snprintf(list, sizeof list, "%s,no-such-host.invalid", list_of(2, ""));
+    is_int(redlock("run", "-n", "-N", list, "x", "-c", "exit 4", NULL), 4,
+           "two of three nodes are a quorum");
+    redlock("status", "-N", list, "x", NULL);
+    ok(strstr(wrote(last, 'o'), "x: free") && strstr(wrote(last, 'o'), "cannot resolve the name"),
+       "status shows the node that is not resolved");
+    snprintf(list, sizeof list, "redis://u:" SECRET "@127.0.0.1:%d,127.1:%d", servers[0].port,
+             servers[0].port);
+    is_config_error(list, "the same node under two names", "the same node");
+    snprintf(list, sizeof list, "127.0.0.1:%d/0", servers[0].port);
+    is_config_error(list, "a path without a scheme", "column");
+    is_int(redlock("run", "--node=redis://:" SECRET "@h", "x", "true", NULL), 64,
+           "an abbreviated option");
+    is_int(redlock("run", "--nodez=redis://:" SECRET "@h", "x", "true", NULL), 64,
+           "a misspelt option");
+    is_int(redlock("status", "x", "--quiet=redis://:" SECRET "@h", NULL), 64, "a value for a flag");
+    unsetenv("REDLOCK_NODES");
+    is_int(redlock("run", "x", "true", NULL), 78, "no nodes: 78");
+    unsetenv("REDLOCK_NODE_TIMEOUT");
+    is_int(redlock("status", "-N", "h:1,redis://h:2?timeout=70000", "x", NULL), 78,
+           "a timeout of 70 s in an address");
+    setenv("REDLOCK_NODE_TIMEOUT", "3", 1);
+    is_text(wrote(last, 'e'), "redlock: h:2: the timeout in its address: 60s at most\n",
+            "the message names the node");
+
+    snprintf(list, sizeof list, "redis://%.31s/0 unix://%.119s?timeout=900, 127.1:%d",
+             servers[0].address, servers[1].local + 5, servers[2].port);
+    is_int(redlock("run", "-v", "-N", list, "x", "-c", "exit 3", NULL), 3,
+           "several forms of address");
+    is_int(redlock("acquire", "-t", "60", "-N", servers[0].address, "-N", servers[1].local,
+                   "--nodes", servers[2].address, "y", NULL),
+           0, "-N three times");
+    ok(on_most("redlock:y"), "-N three times: all nodes are used");
+    ask_all("FLUSHALL");
+
+    snprintf(list, sizeof list, "%s/redis@1.sock", programs_folder());
+    ok(symlink(servers[2].local + strlen("unix:"), list) == 0, "a socket with @ in its path");
+    is_int(redlock("run", "-N", servers[0].address, "-N", list, "-N", servers[1].address, "x",
+                   "true", NULL),
+           0, "on the command line");
+    is_text(wrote(last, 'e'), "", "no warning about a password");
+    snprintf(file, sizeof file, "prefix = p@:\nnode = %s, %s\nnode = %s\n", servers[0].address,
+             list, servers[1].address);
+    is_int(redlock("run", "--config", write_file("c", 0644, file), "x", "true", NULL), 0,
+           "in a configuration file that others may read");
+
+    snprintf(file, sizeof file,
+             "# ours\n\n  node = %s\nnode=%s\n\tnode =\t%s  \nprefix = p:\nnode-timeout = 2\n",
+             servers[0].address, servers[1].address, servers[2].local);
+    is_int(redlock("acquire", "-t", "60", "--config", write_file("c", 0644, file), "y", NULL), 0,
+           "a configuration file");
+    ok(on_most("p:y"), "a configuration file sets nodes and prefix");
+    setenv("REDLOCK_CONFIG", write_file("c", 0644, file), 1);
+    is_int(redlock("status", "y", NULL), 0, "REDLOCK_CONFIG");
+    is_int(redlock("status", "--config", "/nonexistent", "y", NULL), 78, "a missing file: 78");
+    is_int(redlock("status", "--config", write_file("c", 0600, "nodess = a\n"), "y", NULL), 78,
+           "no such key: 78");
+    ok(strstr(wrote(last, 'e'), "line 1") != NULL, "stderr has: line 1");
+    is_int(redlock("status", "--config",
+                   write_file("c", 0600, "redis://u:" SECRET "@h?timeout=500\n"), "y", NULL),
+           78, "an address without a key");
+    ok(strstr(wrote(last, 'e'), "line 1: no such key: redis\n") != NULL,
+       "the message has no password");
+    is_int(redlock("status", "--config", write_file("c", 0600, "node\n"), "y", NULL), 78,
+           "a key without a value");
+    is_int(redlock("status", "--config", programs_folder(), "y", NULL), 78, "a folder: 78");
+    ok(strstr(wrote(last, 'e'), "not a regular file") != NULL, "stderr has: not a regular file");
+    is_int(redlock("status", "--config", write_file("c", 0600, "config = /x\n"), "y", NULL), 78,
+           "a file that names another file: 78");
+    ok(strstr(wrote(last, 'e'), "line 1: no such key: config") != NULL,
+       "stderr has: line 1: no such key: config");
+    redlock("status", "--config", write_file("c", 0600, "\nnode = a, b:c # d\n"), "y", NULL);
+    ok(strstr(wrote(last, 'e'), "c.secret: line 2: column 6 of the value: a port") != NULL,
+       "a bad address in a file: the message has file, line and column");
+    memset(huge, 'x', sizeof huge - 1);
+    memcpy(huge, "\nnode = ", 8);
+    redlock("status", "--config", write_file("c", 0600, huge), "y", NULL);
+    ok(strstr(wrote(last, 'e'), "c.secret: line 2: longer than") != NULL,
+       "a long line: the message has file and line");
+    path = write_file("c", 0600, "prefix = a\nprefix = b");
+    ok(truncate(path, 30) == 0 && redlock("status", "--config", path, "y", NULL) == 78,
+       "NUL bytes in a file: 78"); /* truncate() appends them */
+    ok(strstr(wrote(last, 'e'), "c.secret: line 2: it has a NUL byte") != NULL,
+       "NUL bytes in a file: the message has file and line");
+    snprintf(file, sizeof file, "node = %s # the first\nnode=%s\t#b\n #\nnode=%s\nprefix = p:#\n",
+             servers[0].address, servers[1].address, servers[2].local);
+    redlock("acquire", "-t", "60", "--config", write_file("c", 0644, file), "z", NULL);
+    ok(on_most("p:#z"), "comments after values; a # that begins no comment");
+    setenv("REDLOCK_NODES", list_of(3, ""), 1);
+    is_int(redlock("status", "--config", write_file("c", 0600, "node-timeout = x\n"), "y", NULL),
+           78, "a wrong duration, although the environment has a valid one");
+    is_int(redlock("status", "--config", write_file("c", 0600, "\nnode-timeout = 61\n"), "y", NULL),
+           78, "too long a timeout");
+    ok(strstr(wrote(last, 'e'), "c.secret: line 2: node-timeout: 1ms to 60s") != NULL,
+       "too long a timeout: the message has file and line");
+    is_int(redlock("status", "--node-timeout", "0", "y", NULL), 64, "too short a timeout");
+    redlock("status", "--config", write_file("c", 0600, "\nauth-file = /none\n"), "y", NULL);
+    ok(strstr(wrote(last, 'e'), "c.secret: line 2: /none: No such file") != NULL,
+       "a missing password file: the message has file and line");
+}
+
+/* In a mount namespace: an /etc with a configuration file that the program may not read. */
+static void closed_config(void)
+{
+    enter_mount_namespace();
+    if (mount("none", "/etc", "tmpfs", 0, NULL) != 0)
+        _exit(99);
+    write_or_end("/etc/redlock.conf", "node = other\n");
+    chmod("/etc/redlock.conf", 0);
+}
+
+static void default_config(void)
+{
+    nodes(3);
+    unsetenv("REDLOCK_CONFIG");
+    setup.before = closed_config;
+    if (redlock("version", NULL) == 99) {
+        skip("creating a mount namespace is not permitted");
+        return;
+    }
+    setup.before = closed_config;
+    is_int(redlock("run", "-N", list_of(3, ""), "x", "-c", "exit 4", NULL), 4,
+           "/etc/redlock.conf is not readable: -N works");
+    setup.before = closed_config;
+    is_int(redlock("status", "x", NULL), 1,
+           "/etc/redlock.conf is not readable: REDLOCK_NODES works");
+    unsetenv("REDLOCK_NODES");
+    setup.before = closed_config;
+    is_int(redlock("status", "x", NULL), 78, "/etc/redlock.conf is not readable, no nodes: 78");
+    ok(strstr(wrote(last, 'e'), "/etc/redlock.conf (Permission denied)") != NULL,
+       "stderr has: /etc/redlock.conf (Permission denied)");
+    setup.before = closed_config;
+    is_int(redlock("status", "--config", "/etc/redlock.conf", "-N", "x", "y", NULL), 78,
+           "a file that --config names must be readable: 78");
+}
+
+/* ---- The queue of waiters ---- */
+
+static int connections(unsigned n)
+{
+    const char *at = strstr(ask(n, "INFO", "clients"), "connected_clients:");
+
+    return at != NULL ? atoi(at + 18) : -1;
+}
+
+/* The index of the waiter that is connected; `count` if none is. */
+static int first_of(const struct program *waiter, int count)
+{
+    int i = 0;
+
+    while (i < count && sockets_among(waiter[i].pid, 32) == 0)
+        i++;
+    return i;
+}
+
+static void queue_of_waiters(void)
+{
+    enum { WAITERS = 12 };
+    struct program holder, waiter[WAITERS], impatient;
+    struct beat *a = map_beat(beat_path("a"));
+    int i, right = 0, before;
+    long begin;
+
+    nodes(3);
+    holder = start("run", "x", self, "beat", beat_path("a"), NULL);
+    ok(beats(a) && on_all("redlock:x"), "held");
+    before = connections(0);
+    for (i = 0; i < WAITERS; i++)
+        waiter[i] = start("run", "--status-fd", "3", "x", "true", NULL);
+    for (i = 0; i < WAITERS; i++)
+        right += writes(waiter[i], 's', "waiting");
+    is_int(right, WAITERS, "%d programs wait, and report it", (int)WAITERS);
+    ok(until(connections(0) <= before + 2, WAIT_MS),
+       "only one of them is connected (%d connections, before: %d)", connections(0), before);
+    begin = now_ms();
+    is_int(redlock("run", "-w", ".5", "x", "true", NULL), 75, "-w in the queue: 75");
+    ok(now_ms() - begin >= 500, "-w in the queue ends in time (%ld ms)", now_ms() - begin);
+    ok(strstr(wrote(last, 'e'), "held by another client: ") != NULL,
+       "-w in the queue: the message names the holder");
+    impatient = start("run", "x", "true", NULL);
+    sleep_ms(200);
+    signal_to(impatient.pid, SIGTERM);
+    is_int(ends(&impatient), -SIGTERM, "SIGTERM in the queue");
+    ok(until((i = first_of(waiter, WAITERS)) < WAITERS, WAIT_MS),
+       "one of the waiters is the first");
+    i %= WAITERS;
+    signal_to(waiter[i].pid, SIGSTOP);
+    a->stop = 1;
+    is_int(ends(&holder), 5, "the holder: its command's status");
+    for (right = 0, before = 0; before < WAITERS; before++)
+        right += before != i && ends(&waiter[before]) == 0;
+    is_int(right, WAITERS - 1, "the first waiter is stopped: all others acquire the lock");
+    signal_to(waiter[i].pid, SIGCONT);
+    is_int(ends(&waiter[i]), 0, "the first waiter continues: it acquires the lock");
+    no_key_left("then");
+}
+
+/* The lock of this name in another database is another lock: its waiter is the first at once, so no child waits in the queue. */
+static void queue_of_a_database(void)
+{
+    struct program waiter[2];
+    char list[200] = "";
+    unsigned i;
+
+    nodes(3);
+    for (i = 0; i < 3; i++)
+        snprintf(list + strlen(list), sizeof list - strlen(list), "redis://%.31s/1 ",
+                 servers[i].address);
+    ask_all("SET", "redlock:x", "another's");
+    waiter[0] = start("run", "--status-fd", "3", "x", "true", NULL);
+    ok(writes(waiter[0], 's', "waiting"), "a program waits");
+    ask_all("SELECT", "1");
+    ask_all("SET", "redlock:x", "another's");
+    waiter[1] = start("run", "-N", list, "--status-fd", "3", "x", "true", NULL);
+    ok(writes(waiter[1], 's', "waiting"), "a program waits for the same name in another database");
+    is_int(child_of(waiter[1].pid, 0), 0, "it does not stand in line behind the first one");
+    ask_all("DEL", "redlock:x");
+    is_int(ends(&waiter[1]), 0, "it acquires its lock");
+    ask_all("SELECT", "0");
+    ask_all("DEL", "redlock:x");
+    is_int(ends(&waiter[0]), 0, "the first one acquires its lock");
+    no_key_left("then");
+}
+
+/* Milliseconds from the end of the holder until all these waiters have ended; -1 if one of them failed. */
+static long hand_off_ms(int count)
+{
+    struct beat *a = map_beat(beat_path("a"));
+    struct program holder, waiter[20];
+    int i, right = 0;
+    long begin;
+
+    memset(a, 0, sizeof *a);
+    holder = start("run", "x", self, "beat", beat_path("a"), NULL);
+    beats(a);
+    for (i = 0; i < count; i++)
+        waiter[i] = start("run", "x", "true", NULL);
+    sleep_ms(500);
+    a->stop = 1;
+    begin = now_ms();
+    ends(&holder);
+    for (i = 0; i < count; i++)
+        right += ends(&waiter[i]) == 0;
+    return right == count ? now_ms() - begin : -1;
+}
+
+/* A release notifies the first waiter in the queue: that takes less than the 2 s after which each waiter makes an
+   attempt anyway. A slow machine needs more time, which runs one after the other show. If the machine is paused, another
+   try follows. */
+static void hand_off(void)
+{
+    enum { WAITERS = 12 };
+    long begin, alone_ms, took_ms = -1;
+    int i, tries, at_once = 0;
+
+    nodes(3);
+    for (tries = 0; tries < 3 && !at_once; tries++) {
+        begin = now_ms();
+        for (i = 0; i < WAITERS; i++)
+            redlock("run", "x", "true", NULL);
+        alone_ms = now_ms() - begin;
+        if ((took_ms = hand_off_ms(WAITERS)) < 0)
+            break;
+        at_once = took_ms < 1000 + 3 * alone_ms;
+    }
+    ok(took_ms >= 0, "%d waiters acquire the lock, one after the other", (int)WAITERS);
+    ok(at_once, "each waiter acquires the lock without a pause (%ld ms in all)", took_ms);
+    no_key_left("then");
+}
+
+/* Nodes hang while a waiter in the queue asks them for the holder, for a message. */
+static void signal_in_line(void)
+{
+    struct program first, second;
+    long begin;
+
+    nodes(3);
+    ask_all("SET", "redlock:x", "another's");
+    first = start("run", "--status-fd", "3", "x", "true", NULL);
+    ok(writes(first, 's', "waiting"), "the first waits");
+    second = start("run", "--status-fd", "3", "--node-timeout", "20", "x", "true", NULL);
+    sleep_ms(500);
+    pause_all();
+    sleep_ms(1000);
+    signal_to(second.pid, SIGTERM);
+    begin = now_ms();
+    is_int(ends(&second), -SIGTERM, "SIGTERM ends the second");
+    ok(now_ms() - begin < 10000, "before --node-timeout is over (%ld ms)", now_ms() - begin);
+    signal_to(first.pid, SIGTERM);
+    is_int(ends(&first), -SIGTERM, "SIGTERM ends the first");
+    resume_all();
+    ask_all("DEL", "redlock:x");
+    no_key_left("then");
+}
+
+/* In a mount namespace: the path of the queue file is a link to another user's file. */
+static void no_queue_file(void)
+{
+    enter_mount_namespace();
+    if (mount("none", "/tmp", "tmpfs", 0, NULL) != 0 ||
+        symlink("/etc/passwd", "/tmp/redlock-1000") != 0)
+        _exit(99);
+}
+
+static void queue_without_quorum(void)
+{
+    enum { WAITERS = 4 };
+    struct program waiter[WAITERS];
+    long begin;
+    int i, right = 0;
+
+    nodes(3);
+    setenv("REDLOCK_NODE_TIMEOUT", ".3", 1);
+    server_kill(&servers[1]);
+    server_kill(&servers[2]);
+    begin = now_ms();
+    for (i = 0; i < WAITERS; i++)
+        waiter[i] = start("run", "--unavailable-timeout", "4", "x", "true", NULL);
+    for (i = 0; i < WAITERS; i++)
+        right += ends(&waiter[i]) == 69;
+    is_int(right, WAITERS, "no quorum: all waiters end with 69");
+    ok(now_ms() - begin >= 4000 && now_ms() - begin < 15000,
+       "no quorum: they end at the same time (%ld ms)", now_ms() - begin);
+    server_restart(&servers[1]);
+    server_restart(&servers[2]);
+    setup.before = no_queue_file;
+    if (redlock("version", NULL) == 99) {
+        skip("creating a mount namespace is not permitted");
+        return;
+    }
+    for (i = 0; i < WAITERS; i++) {
+        setup.before = no_queue_file;
+        waiter[i] = start("run", "x", "sleep", ".1", NULL);
+    }
+    for (i = right = 0; i < WAITERS; i++)
+        right += ends(&waiter[i]) == 0;
+    is_int(right, WAITERS, "without a queue all waiters acquire the lock");
+    no_key_left("then");
+}
+
+/* A resolver that hangs delays the program by a second, not by a minute. */
+static void slow_names(void)
+{
+    char list[200], shim[300];
+
+    nodes(2);
+    snprintf(list, sizeof list, "%s,hangs.invalid", list_of(2, ""));
+    snprintf(shim, sizeof shim, "%.*s/fork_shim.so", (int)(strrchr(self, '/') - self), self);
+    setenv("ASAN_OPTIONS", "verify_asan_link_order=0", 0);
+    setenv("LD_PRELOAD", shim, 1);
+    is_int(redlock("run", "-N", list, "x", "-c", "exit 4", NULL), 4,
+           "the resolver hangs for one of three names: run");
+    is_int(redlock("status", "-N", list, "x", NULL), 1,
+           "the resolver hangs for one of three names: status");
+    is_int(redlock("acquire", "-n", "-t", "9", "-N", "hangs.invalid", "x", NULL), 69,
+           "the resolver hangs for the only name: 69");
+    unsetenv("LD_PRELOAD");
+    ok(strstr(wrote(last, 'e'), "no answer from the resolver in time") != NULL,
+       "stderr has: no answer from the resolver in time");
+    no_key_left("then");
+}
+
+/* ---- Secrets ---- */
+
+/* How many processes have this text on their command line. */
+static int on_a_command_line(const char *word)
+{
+    DIR *list = opendir("/proc");
+    struct dirent *entry;
+    char path[300], text[4096];
+    int found = 0;
+
+    while (list != NULL && (entry = readdir(list)) != NULL) {
+        ssize_t size = 0;
+        int fd;
+        snprintf(path, sizeof path, "/proc/%.20s/cmdline", entry->d_name);
+        if (entry->d_name[0] < '1' || entry->d_name[0] > '9' || (fd = open(path, O_RDONLY)) < 0)
+            continue;
+        size = read(fd, text, sizeof text);
+        close(fd);
+        found += size > 0 && memmem(text, (size_t)size, word, strlen(word)) != NULL;
+    }
+    if (list != NULL)
+        closedir(list);
+    return found;
+}
+
+static void passwords(void)
+{
+    struct beat *a = map_beat(beat_path("a"));
+    struct program run;
+    char list[1024];
+    const char *path;
+
+    nodes(3);
+    setenv("REDISCLI_AUTH", SECRET, 1); /* servers without a password accept all clients */
+    is_int(redlock("run", "x", "true", NULL), 0, "a password that no server needs: run");
+    is_int(redlock("acquire", "-t", "60", "x", NULL), 0,
+           "a password that no server needs: acquire");
+    is_int(redlock("status", "x", NULL), 0, "a password that no server needs: status");
+    is_int(redlock("run", "--min-hold", "5", "y", "true", NULL), 0,
+           "a password that no server needs: run --min-hold");
+    is_int(redlock("bench", "-n", "5", NULL), 0, "a password that no server needs: bench");
+    unsetenv("REDISCLI_AUTH");
+    ask_all("FLUSHALL");
+    ask_all("ACL", "SETUSER", "me", "on", ">" SECRET, "~*", "+@all");
+    ask_all("ACL", "SETUSER", "default", ">" SECRET "d", "resetpass", ">" SECRET "d");
+    ask_all("AUTH", SECRET "d");
+    is_int(redlock("run", "x", "true", NULL), 77, "without a password: 77");
+    ok(strstr(wrote(last, 'e'), "NOAUTH") != NULL, "stderr has: NOAUTH");
+    is_int(redlock("run", "-n", "-N", list_of(3, "redis://:" SECRET "x@"), "x", "true", NULL), 77,
+           "a wrong password: 77");
+    is_int(redlock("run", "-N", list_of(3, "redis://me:" SECRET "x@"), "x", "true", NULL), 77,
+           "a wrong password of a user, with waiting: 77");
+    setenv("REDLOCK_NODES", list_of(3, "redis://me:" SECRET "x@"), 1);
+    is_int(redlock("acquire", "-t", "60", "x", NULL), 77, "a wrong password: acquire");
+    is_int(redlock("status", "x", NULL), 77, "a wrong password: status");
+    is_int(redlock("list", NULL), 77, "a wrong password: list");
+    ok(strstr(wrote(last, 'e'), "no quorum of nodes permits it: 0 of 3") != NULL,
+       "stderr has: no quorum of nodes permits it: 0 of 3");
+    is_int(redlock("release", "--force", "--yes", "--id", "00000000", "x", NULL), 77,
+           "a wrong password: release --force");
+    is_int(redlock("bench", "-n", "5", NULL), 77, "a wrong password: bench");
+    is_int(count_of(wrote(last, 'o'), ": WRONGPASS "), 3, "bench says why it measured no node");
+    setenv("REDLOCK_NODES", list_of(3, ""), 1);
+    is_int(redlock("status", "x", NULL), 77, "status without a password");
+    snprintf(list, sizeof list, "%s", list_of(3, "redis://me:" SECRET "@"));
+    run = start("run", "-v", "-N", list, "x", self, "beat", beat_path("a"), NULL);
+    ok(beats(a), "a password in -N");
+    snprintf(list, sizeof list, SECRET "@%s", servers[0].address); /* unique among all processes */
+    is_int(on_a_command_line(list), 0, "a password in -N: on no command line");
+    ok(strstr(wrote(run, 'e'), "may have seen the password") != NULL,
+       "a password in -N: a warning");
+    a->stop = 1;
+    is_int(ends(&run), 5, "a password in -N: the command's status");
+    snprintf(list, sizeof list, "--nodes=%s", list_of(3, "redis://me:" SECRET "@"));
+    is_int(redlock("run", "--no-auth-warning", list, "x", "true", NULL), 0,
+           "a password in --nodes=");
+    is_text(wrote(last, 'e'), "", "--no-auth-warning: no warning");
+    setenv("REDISCLI_AUTH", SECRET "d", 1);
+    is_int(redlock("run", "-v", "x", "true", NULL), 0, "REDISCLI_AUTH");
+    is_int(redlock("status", "--json", "x", NULL), 1, "REDISCLI_AUTH: status");
+    unsetenv("REDISCLI_AUTH");
+    path = write_file("auth", 0600, "me:" SECRET "\n");
+    is_int(redlock("run", "-v", "--auth-file", path, "x", "true", NULL), 0,
+           "user:password in a file");
+    is_int(redlock("acquire", "--json", "-t", "9", "--auth-file", path, "y", NULL), 0,
+           "user:password in a file: acquire");
+    setenv("REDLOCK_AUTH_FILE", write_file("auth2", 0400, SECRET "d\n"), 1);
+    is_int(redlock("run", "-v", "x", "true", NULL), 0, "a password in a file: REDLOCK_AUTH_FILE");
+    unsetenv("REDLOCK_AUTH_FILE");
+    path = write_file("auth", 0640, SECRET "d\n");
+    if (geteuid() == 0) {
+        is_int(redlock("run", "--auth-file", path, "x", "true", NULL), 0,
+               "root and a password file of root that its group may read");
+        ok(chown(path, 1000, 1000) == 0, "the file is another user's");
+    }
+    is_int(redlock("run", "--auth-file", path, "x", "true", NULL), 78,
+           "a password file that the group may read: 78");
+    is_int(redlock("run", "--auth-file", write_file("auth", 0660, SECRET "d\n"), "x", "true", NULL),
+           78, "a password file that the group may write: 78");
+    is_int(redlock("run", "--auth-file", write_file("auth", 0604, SECRET "d\n"), "x", "true", NULL),
+           78, "a password file that others may read: 78");
+    snprintf(list, sizeof list, "%s/pipe.secret", programs_folder());
+    mkfifo(list, 0600);
+    is_int(redlock("run", "--auth-file", list, "x", "true", NULL), 78, "a pipe: 78");
+    ok(strstr(wrote(last, 'e'), "not a regular file") != NULL, "stderr has: not a regular file");
+    is_int(redlock("run", "--auth-file", "/", "x", "true", NULL), 78, "a folder: 78");
+    ok(strstr(wrote(last, 'e'), "not a regular file") != NULL, "stderr has: not a regular file");
+    is_int(redlock("run", "--auth-file", write_file("auth", 0600, "\n"), "x", "true", NULL), 78,
+           "an empty file");
+    is_int(redlock("status", "--auth-file", write_file("auth", 0600, "me:\n"), "x", NULL), 78,
+           "a file with a user and no password: 78");
+    is_int(redlock("run", "--auth-file", "/nonexistent", "x", "true", NULL), 78,
+           "a missing password file");
+    snprintf(list, sizeof list, "node = %.900s\n", list_of(3, "redis://me:" SECRET "@"));
+    is_int(redlock("run", "-v", "--config", write_file("c", 0600, list), "x", "true", NULL), 77,
+           "the environment overrides the configuration file");
+    unsetenv("REDLOCK_NODES");
+    is_int(redlock("run", "-v", "--config", write_file("c", 0600, list), "x", "true", NULL), 0,
+           "a password in the configuration file");
+    is_int(redlock("run", "--config", write_file("c", 0644, list), "x", "true", NULL), 78,
+           "a configuration file with a password that others may read: 78");
+    snprintf(list, sizeof list, "node = %.600s\nauth-file = %.300s\n", list_of(3, ""),
+             write_file("auth", 0600, "me:" SECRET "\n"));
+    setenv("REDISCLI_AUTH", SECRET "x", 1);
+    is_int(redlock("run", "--config", write_file("c", 0600, list), "x", "true", NULL), 0,
+           "an auth-file in the configuration file comes before REDISCLI_AUTH");
+    unsetenv("REDISCLI_AUTH");
+    ask_all("DEL", "redlock:y");
+    no_key_left("then");
+}
+
+/* The only client that the servers accept is the test itself. That is no denial, with or without a password. */
+static void full_servers(void)
+{
+    char lists[2][300];
+    int i;
+
+    nodes(3);
+    snprintf(lists[0], sizeof *lists, "%s", list_of(3, ""));
+    snprintf(lists[1], sizeof *lists, "%s", list_of(3, "redis://:" SECRET "@"));
+    ask_all("CONFIG", "SET", "maxclients", "1");
+    for (i = 0; i < 2; i++) {
+        setenv("REDLOCK_NODES", lists[i], 1);
+        is_int(redlock("run", "-n", "x", "true", NULL), 69, "list %d: run", i);
+        is_int(redlock("status", "x", NULL), 69, "list %d: status", i);
+        is_int(count_of(wrote(last, 'o'), "ERR max number of clients"), 3,
+               "list %d: status has the error of each server", i);
+        is_int(redlock("list", NULL), 69, "list %d: list", i);
+        ok(strstr(wrote(last, 'e'), "no quorum of nodes answered: 0 of 3") != NULL,
+           "list %d: list does not speak of permission", i);
+        is_int(redlock("release", "--force", "--yes", "--id", "00000000", "x", NULL), 69,
+               "list %d: release --force", i);
+    }
+    ask_all("CONFIG", "SET", "maxclients", "100");
+    snprintf(lists[0], sizeof *lists, "redis://%s/99,redis://%s/99,redis://%s/99",
+             servers[0].address, servers[1].address, servers[2].address);
+    is_int(redlock("run", "-n", "-N", lists[0], "x", "true", NULL), 69, "no such database: run");
+    is_int(redlock("status", "-N", lists[0], "x", NULL), 69, "no such database: status");
+}
+
+static void least_permissions(void)
+{
+    struct program run, waits;
+
+    nodes(3);
+    ask_all("ACL", "SETUSER", "locker", "reset", "on", ">" SECRET, "~redlock:*", "+set", "+get",
+            "+del", "+pexpire", "+pttl", "+eval", "+evalsha");
+    ask_all("ACL", "SETUSER", "reader", "reset", "on", ">" SECRET, "~redlock:*", "+get");
+    ask_all("ACL", "SETUSER", "elsewhere", "reset", "on", ">" SECRET, "~app:*", "+@all");
+    setenv("REDLOCK_NODES", list_of(3, "redis://locker:" SECRET "@"), 1);
+    run = start("run", "--status-fd", "3", "-t", "6", "x", "-c", "sleep 7; exit 3", NULL);
+    on_most("redlock:x");
+    waits = start("run", "-v", "x", "-c", "exit 4", NULL);
+    is_int(redlock("run", "-n", "x", "true", NULL), 75, "with seven permitted commands: run -n");
+    is_int(ends(&run), 3, "with seven permitted commands: run");
+    ok(count_of(wrote(run, 's'), "\nrenewed ") >= 2, "with seven permitted commands: renewals");
+    is_int(ends(&waits), 4, "with seven permitted commands: a waiter");
+    is_int(redlock("run", "-t", "6", "--min-hold", "1", "x", "true", NULL), 0,
+           "with seven permitted commands: --min-hold");
+    is_int(redlock("run", "x", "true", NULL), 0,
+           "with seven permitted commands: run after --min-hold");
+    no_key_left("then");
+    is_int(redlock("acquire", "-t", "60", "x", NULL), 0, "with seven permitted commands: acquire");
+    redlock("status", "-N", list_of(3, "redis://reader:" SECRET "@"), "x", NULL);
+    ok(strstr(wrote(last, 'o'), "x: held") != NULL &&
+           strstr(wrote(last, 'o'), "0.0 s left") == NULL,
+       "status without permission for PTTL prints no time");
+    is_int(redlock("run", "-n", "-N", list_of(3, "redis://reader:" SECRET "@"), "y", "true", NULL),
+           77, "no permission for SET: 77");
+    is_int(redlock("run", "-N", list_of(3, "redis://elsewhere:" SECRET "@"), "y", "true", NULL), 77,
+           "no permission for the key, with waiting: 77");
+    ok(strstr(wrote(last, 'e'), "NOPERM") != NULL, "stderr has: NOPERM");
+    ask_all("DEL", "redlock:x");
+}
+
+/* A lock that cannot be renewed: the command would be killed after the first ttl. */
+static void no_renewal(void)
+{
+    static const char *const without[] = {"-pexpire", "-eval", "-pttl"};
+    unsigned k, named;
+    size_t i;
+
+    nodes(3);
+    for (i = 0; i < sizeof without / sizeof *without; i++) {
+        ask_all("ACL", "SETUSER", "locker", "reset", "on", ">" SECRET, "~redlock:*", "+set", "+get",
+                "+del", "+pexpire", "+pttl", "+eval", "+evalsha", without[i],
+                i == 1 ? "-evalsha" : without[i]);
+        is_int(redlock("run", "-t", "6", "-N", list_of(3, "redis://locker:" SECRET "@"), "x",
+                       "echo", "ran", NULL),
+               77, "%s: 77", without[i]);
+        is_text(wrote(last, 'o'), "", "the command does not run");
+        for (k = named = 0; k < 3; k++)
+            named += count_of(wrote(last, 'e'), servers[k].address) > 0;
+        ok(strstr(wrote(last, 'e'), "x: the lock cannot be renewed") != NULL && named >= 2,
+           "the message names the nodes of a majority, %u: %s", named, wrote(last, 'e'));
+        ask_all("FLUSHALL"); /* without EVAL the release is denied, too */
+    }
+}
+
+/* ---- Names of hosts ---- */
+
+static const char pod_name[] = "web-frontend-production-eu-central-1-7c9d8b6f5d-abcde-0123456789";
+
+static void set_long_name(void)
+{
+    if (unshare(CLONE_NEWUSER | CLONE_NEWUTS) != 0 || sethostname(pod_name, 64) != 0)
+        _exit(99);
+}
+
+/* The ends of long names differ: these of containers. */
+static void long_host_name(void)
+{
+    nodes(3);
+    setup.before = set_long_name;
+    if (redlock("acquire", "-t", "60", "x", NULL) == 99) {
+        skip("creating a namespace is not permitted");
+        return;
+    }
+    redlock("status", "x", NULL);
+    ok(strstr(wrote(last, 'o'), "7c9d8b6f5d-abcde-0123456789/") != NULL,
+       "the end of a long host name is kept");
+    ask_all("DEL", "redlock:x");
+}
+
+/* ---- Other kinds of servers ---- */
+
+/* A process that accepts connections and sends these bytes, as another kind of server does. It ends with the test. */
+static int babbles(char *address, size_t size, const char *what, size_t bytes)
+{
+    int fd = listen_on(address, size);
+    pid_t parent = getpid(), pid = fork();
+
+    if (pid == 0) {
+        end_with(parent);
+        for (;;) {
+            int client = accept(fd, NULL, NULL);
+            if (client >= 0 && write(client, what, bytes) < 0)
+                close(client);
+        }
+    }
+    close(fd);
+    return pid;
+}
+
+static void no_servers(void)
+{
+    static const char alert[] = "\x15\x03\x03\x00\x02\x02\x46", http[] = "HTTP/1.1 400 No\r\n\r\n";
+    char address[8][32], silent[300], babble[300], one[300];
+    int i, fd[3], pids[3];
+
+    nodes(2);
+    setenv("REDLOCK_NODE_TIMEOUT", ".25", 1);
+    for (i = 0; i < 3; i++) {
+        fd[i] = listen_on(address[i], sizeof *address);
+        pids[i] = babbles(address[3 + i], sizeof *address, i < 2 ? alert : http,
+                          i < 2 ? sizeof alert - 1 : sizeof http - 1);
+    }
+    snprintf(silent, sizeof silent, "%s,%s,%s", address[0], address[1], address[2]);
+    snprintf(babble, sizeof babble, "%s,%s,%s", address[3], address[4], address[5]);
+    snprintf(one, sizeof one, "%s,%s,%s", list_of(2, ""), address[0], address[3]);
+    is_int(redlock("run", "-N", silent, "-n", "x", "true", NULL), 69,
+           "servers that accept and never answer: run");
+    is_int(redlock("status", "-N", silent, "x", NULL), 69,
+           "servers that accept and never answer: status");
+    is_int(redlock("run", "-N", babble, "-n", "x", "true", NULL), 69,
+           "servers that speak TLS or HTTP: run");
+    is_int(redlock("status", "-N", babble, "x", NULL), 69,
+           "servers that speak TLS or HTTP: status");
+    is_int(redlock("run", "-N", one, "-n", "x", "true", NULL), 69,
+           "two good ones of four are no quorum");
+    *strrchr(one, ',') = '\0';
+    is_int(redlock("run", "--node-timeout", "3", "-N", one, "-n", "x", "-c", "exit 3", NULL), 3,
+           "two good ones of three are a quorum");
+    is_int(redlock("extend", "-N", silent, "-t", "9", "x", "token", NULL), 64,
+           "extend with a text that is no token");
+    for (i = 0; i < 3; i++) {
+        close(fd[i]);
+        signal_to(pids[i], SIGKILL);
+        waitpid(pids[i], NULL, 0);
+    }
+    no_key_left("on the good servers");
+}
+
+/* A command that contains the first text gets the second as its answer. The last first text is "". */
+typedef const char *answer[2];
+
+/* Serves one connection. */
+static void answer_all(int client, const answer *answers)
+{
+    FILE *from = fdopen(client, "r");
+    char line[64], command[2048];
+    size_t used, size;
+    long words, i;
+
+    while (fgets(line, sizeof line, from) != NULL) {
+        for (words = strtol(line + 1, NULL, 10), used = 0; words > 0; words--) {
+            size = fgets(line, sizeof line, from) != NULL ? strtoul(line + 1, NULL, 10) + 2 : 0;
+            if (size >= sizeof command - used || fread(command + used, 1, size, from) != size)
+                return;
+            used += size;
+        }
+        command[used] = '\0';
+        for (i = 0; strstr(command, answers[i][0]) == NULL; i++)
+            continue;
+        dprintf(client, "%s", answers[i][1]);
+    }
+}
+
+/* A process that answers like this. It ends with the test. */
+static pid_t oracle(char *address, size_t size, const answer *answers)
+{
+    int fd = listen_on(address, size);
+    pid_t parent = getpid(), pid = fork();
+
+    if (pid == 0) {
+        end_with(parent);
+        signal(SIGCHLD, SIG_IGN);
+        for (;;) {
+            int client = accept(fd, NULL, NULL);
+            if (fork() == 0) {
+                answer_all(client, answers);
+                _exit(0);
+            }
+            close(client);
+        }
+    }
+    close(fd);
+    return pid;
+}
+
+/* Answers of the wrong kind. */
+static void odd_answers(void)
+{
+    static const answer answers[] = {{"ipairs", ":-9000000\r\n"}, {"SET\r\n", "+OK\r\n"},
+                                     {"pexpire", ":1\r\n"},       {"EVALSHA", "-NOSCRIPT none\r\n"},
+                                     {"GET\r\n", ":5\r\n"},       {"SCAN\r\n", "*0\r\n"},
+                                     {"TRACKING", "+OK\r\n"},     {"", "-ERR unknown command\r\n"}};
+    static const answer types[] = {{"pcall", "*3\r\n+\x1b[2J\r\n:0\r\n:-1\r\n"},
+                                   {"SCAN\r\n", "*2\r\n$1\r\n0\r\n*1\r\n$9\r\nredlock:x\r\n"},
+                                   {"TYPE\r\n", "+\x1b[2J\r\n"},
+                                   {"GET\r\n", "-WRONGTYPE\r\n"},
+                                   {"", "-ERR unknown command\r\n"}};
+    char address[32];
+    pid_t liar = oracle(address, sizeof address, answers);
+
+    setenv("REDLOCK_NODES", address, 1);
+    is_int(redlock("run", "--min-hold", "20", "x", "-c", "exit 3", NULL), 3,
+           "--min-hold: a negative number");
+    ok(strstr(wrote(last, 'e'), "unexpected reply") != NULL, "--min-hold: the message");
+    is_int(redlock("status", "x", NULL), 69, "status: a number as value");
+    ok(strstr(wrote(last, 'o'), "unexpected reply") != NULL, "status: the node has an error");
+    is_int(redlock("list", "--json", NULL), 69, "list: an empty answer to SCAN");
+    ok(strstr(wrote(last, 'o'), "\"ok\":0,\"complete\":false") != NULL, "list is not complete");
+    ok(strstr(wrote(last, 'e'), "unexpected reply") != NULL, "list: the node has an error");
+    signal_to(liar, SIGKILL);
+    waitpid(liar, NULL, 0);
+    liar = oracle(address, sizeof address, types);
+    setenv("REDLOCK_NODES", address, 1);
+    is_int(redlock("status", "x", NULL), 0, "status: a type with control characters");
+    is_int(count_of(wrote(last, 'o'), "\x1b") * 10 + count_of(wrote(last, 'o'), "\\x1b[2J"), 2,
+           "status: escapes them");
+    is_int(redlock("list", NULL), 0, "list: a type with control characters");
+    is_int(count_of(wrote(last, 'o'), "\x1b") * 10 + count_of(wrote(last, 'o'), "\\x1b[2J"), 1,
+           "list: escapes them");
+    signal_to(liar, SIGKILL);
+    waitpid(liar, NULL, 0);
+}
+
+/* ---- Output ---- */
+
+static int is_json(struct program from, const char *has)
+{
+    setenv("SAID", wrote(from, 'o'), 1);
+    setup.instead = "perl";
+    redlock("-MJSON::PP", "-e", "print JSON::PP->new->canonical->encode(decode_json($ENV{SAID}))",
+            NULL);
+    if (strstr(wrote(last, 'o'), has) == NULL)
+        fprintf(stderr, "# %s\n# is %s\n", getenv("SAID"), wrote(last, 'o'));
+    return strstr(wrote(last, 'o'), has) != NULL && count_of(wrote(from, 'o'), "\n") == 1;
+}
+
+#define is_object(has, ...)                                                                        \
+    do {                                                                                           \
+        redlock(__VA_ARGS__, NULL);                                                                \
+        ok(is_json(last, has), "one object of JSON, with %s", has);                                \
+    } while (0)
+
+static void json(void)
+{
+    static const char name[] = "a\"\\\n\x01\xff\xc3\xa9";
+    char token[300];
+
+    nodes(3);
+    is_object("\"verb\":\"acquire\"", "acquire", "--json", "-t", "60", name);
+    is_object("\"error\":\"held\"", "acquire", "--json", "-n", "-t", "9", name);
+    is_object("\"error\":\"timeout\"", "acquire", "--json", "-w", ".1", "-t", "9", name);
+    is_object("\"holder\":", "acquire", "--json", "-w", ".1", "-t", "9", name);
+    is_object("\"state\":\"held\"", "status", "--json", name);
+    ask_all("FLUSHALL");
+    redlock("acquire", "-t", "60", name, NULL);
+    line_of(last, token);
+    ask_all("FLUSHALL");
+    is_object("\"error\":\"lost\"", "extend", "--json", "-t", "9", name, token);
+    is_object("\"error\":\"lost\"", "release", "--json", name, token);
+    is_object("\"error\":\"lost\"", "release", "--json", "--force", "--yes", "--id", "00000000",
+              name);
+    redlock("acquire", "-t", "60", "x", NULL);
+    line_of(last, token);
+    is_object(token, "extend", "--json", "-t", "9", "x", token);
+    is_object("\"verb\":\"release\"", "release", "--json", "x", token);
+    is_object("\"state\":\"free\"", "status", "--json", name);
+    ask_all("SET", "redlock:x", "v\"\\\xff");
+    is_object("\"remaining_ms\":", "status", "--json", "x");
+    server_kill(&servers[0]);
+    server_kill(&servers[1]);
+    is_object("\"error\":\"unavailable\"", "acquire", "--json", "-n", "-t", "9", "x");
+    is_object("\"error\":\"unavailable\"", "release", "--json", "x", token);
+    is_object("\"error\":\"unavailable\"", "release", "--json", "--force", "--yes", "--id",
+              "00000000", "x");
+    redlock("release", "--force", "--yes", "--id", "00000000", "x", NULL);
+    ok(strstr(wrote(last, 'e'), servers[0].address) != NULL, "release --force names the nodes");
+    is_object("\"state\":\"unknown\"", "status", "--json", "x");
+}
+
+static void close_stdout(void)
+{
+    close(1);
+}
+
+/* No file can be longer than one block. */
+static void limit_files(void)
+{
+    const struct rlimit most = {512, 512};
+
+    setrlimit(RLIMIT_FSIZE, &most);
+}
+
+static void break_stderr(void)
+{
+    int fd[2];
+
+    pipe2(fd, O_CLOEXEC);
+    dup2(fd[1], 2);
+    close(fd[0]);
+    close(fd[1]);
+}
+
+static void no_place_to_print(void)
+{
+    static const char unwritten[] = "redlock: the result cannot be written\n";
+    int full = open("/dev/full", O_WRONLY | O_CLOEXEC), block;
+
+    nodes(3);
+    setup.output = full;
+    is_int(redlock("acquire", "-t", "60", "x", NULL), 71, "acquire to a full disk: 71");
+    no_key_left("of a lock whose token was not printed");
+    setup.output = full;
+    is_int(redlock("acquire", "--json", "-t", "60", "x", NULL), 71,
+           "acquire --json to a full disk: 71");
+    no_key_left("of a lock whose token was not printed");
+    setup.before = close_stdout;
+    is_int(redlock("acquire", "-t", "60", "x", NULL), 71, "acquire without stdout: 71");
+    no_key_left("of a lock whose token was not printed");
+    setup.output = full;
+    is_int(redlock("status", "x", NULL), 71, "status to a full disk: 71");
+    setup.output = full;
+    is_int(redlock("help", NULL), 71, "help to a full disk: 71");
+    is_text(wrote(last, 'e'), unwritten, "help to a full disk: a message");
+    setup.output = full;
+    is_int(redlock("run", "--help", NULL), 71, "help for a verb to a full disk: 71");
+    is_text(wrote(last, 'e'), unwritten, "help for a verb to a full disk: a message");
+    setup.output = full;
+    is_int(redlock("version", NULL), 71, "version to a full disk: 71");
+    is_text(wrote(last, 'e'), unwritten, "version to a full disk: a message");
+    setup.output = full;
+    is_int(redlock("run", "x", "-c", "exit 3", NULL), 3, "run to a full disk: prints nothing");
+    close(full);
+
+    block = open(beat_path("block"), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    ok(block >= 0 && ftruncate(block, 512) == 0, "a file that cannot grow");
+    setup.before = limit_files;
+    setup.output = block;
+    is_int(redlock("acquire", "-t", "60", "x", NULL), 71, "acquire to such a file: 71");
+    no_key_left("of a lock whose token was not printed");
+    setup.before = limit_files;
+    setup.events = block;
+    is_int(redlock("run", "--status-fd", "3", "x", "-c", "exit 3", NULL), 3,
+           "run with events to such a file: the command's status");
+    close(block);
+
+    setup.before = break_stderr;
+    is_int(redlock("run", "x", "no-such-command", NULL), 127,
+           "nobody reads stderr: the status of a command that is not found");
+    no_key_left("then");
+}
+
+/* ---- Several holders, several names ---- */
+
+/* Each line of the file has the begin and the end of a command. Returns the largest number that ran at once. */
+static int most_at_once(const char *path, int *lines)
+{
+    static long long begin[200], end[200];
+    FILE *file = fopen(path, "r");
+    int i, n, most = 0, at_once;
+
+    *lines = 0;
+    while (file != NULL && *lines < 200 &&
+           fscanf(file, "%lld %lld", &begin[*lines], &end[*lines]) == 2)
+        ++*lines;
+    if (file != NULL)
+        fclose(file);
+    for (i = 0; i < *lines; i++) {
+        for (n = at_once = 0; n < *lines; n++)
+            at_once += begin[n] <= begin[i] && begin[i] < end[n];
+        most = at_once > most ? at_once : most;
+    }
+    return most;
+}
+
+static void slots(void)
+{
+    enum { WORKERS = 16 };
+    struct beat *of[3] = {map_beat(beat_path("a")), map_beat(beat_path("b")),
+                          map_beat(beat_path("c"))};
+    struct program holder[3], worker[WORKERS], refused;
+    long begin;
+    int i, ended = 0, lines;
+
+    nodes(3);
+    for (i = 0; i < 2; i++)
+        holder[i] = start("run", "--slots", "2", "x", self, "beat", beat_path(i ? "b" : "a"), NULL);
+    ok(beats(of[0]) && beats(of[1]), "two slots are acquired");
+    ok(on_all("redlock:x/1") && on_all("redlock:x/2"), "the two slots are the locks x/1 and x/2");
+    is_int(redlock("status", "x/2", NULL), 0, "status of a slot");
+    begin = now_ms();
+    is_int(redlock("run", "-n", "--slots", "2", "x", "echo", "ran", NULL), 75,
+           "-n: no slot is free");
+    is_text(wrote(last, 'e'), "redlock: x: all 2 slots are held by other clients\n",
+            "-n: the message");
+    is_text(wrote(last, 'o'), "", "-n: the command does not run");
+    is_int(redlock("run", "-n", "-E", "3", "--slots", "2", "x", "true", NULL), 3,
+           "-E: no slot is free");
+    is_int(redlock("run", "-w", ".5", "--slots", "2", "x", "true", NULL), 75,
+           "-w: no slot is free");
+    ok(now_ms() - begin >= 500, "-w waits 0.5 s (%ld ms)", now_ms() - begin);
+    is_int(
+        redlock("run", "-n", "--slots", "3", "x", "-c", "echo $REDLOCK_SLOT $REDLOCK_NAME", NULL),
+        0, "with three slots one is free");
+    is_text(wrote(last, 'o'), "3 x/3\n", "the command sees its slot");
+    holder[2] = start("run", "--slots", "2", "x", self, "beat", beat_path("c"), NULL);
+    refused = start("run", "--slots", "2", "x", "true", NULL);
+    sleep_ms(500);
+    ok(of[2]->first_us == 0 && !has_ended(refused), "two programs hold the slots, two wait");
+    signal_to(refused.pid, SIGTERM);
+    is_int(ends(&refused), -SIGTERM, "a waiter ends by SIGTERM");
+    of[1]->stop = 1;
+    is_int(ends(&holder[1]), 5, "a holder ends");
+    ok(beats(of[2]) && of[2]->first_us > of[1]->last_us,
+       "after that the other waiter acquires a slot");
+    of[0]->stop = of[2]->stop = 1;
+    is_int(ends(&holder[0]) + ends(&holder[2]), 10, "both holders end");
+    no_key_left("then");
+
+    setenv("LOG", beat_path("log"), 1);
+    for (i = 0; i < WORKERS; i++)
+        worker[i] = start("run", "--slots", "3", "x", "-c",
+                          "b=$(date +%s%N); sleep .1; echo $b $(date +%s%N) >>\"$LOG\"", NULL);
+    for (i = 0; i < WORKERS; i++)
+        ended += ends(&worker[i]) == 0;
+    is_int(ended, WORKERS, "%d programs with 3 slots: all run", (int)WORKERS);
+    i = most_at_once(getenv("LOG"), &lines);
+    is_int(lines, WORKERS, "each command runs once");
+    ok(i <= 3, "never more than 3 commands run at once (%d)", i);
+    no_key_left("then");
+}
+
+/* The key redlock:x is no slot, and its holder is not waited for. */
+static void wait_for_slots(const char *slots, const char *message)
+{
+    struct program waiter[2];
+    char id[9];
+    int i;
+
+    ask_all("SET", "redlock:x/1", "this one's");
+    id_of("x", id);
+    for (i = 0; i < 2; i++)
+        waiter[i] = start("run", "-v", "--slots", slots, "x", "true", NULL);
+    for (i = 0; i < 2; i++) {
+        ok(writes(waiter[i], 'e', message), "two wait for --slots %s: '%s'", slots, message);
+        ok(strstr(wrote(waiter[i], 'e'), id) == NULL, "the holder of another lock is not named");
+    }
+    for (i = 0; i < 2; i++) {
+        signal_to(waiter[i].pid, SIGTERM);
+        ends(&waiter[i]);
+    }
+}
+
+/* Special cases of slots. */
+static void odd_slots(void)
+{
+    struct beat *a = map_beat(beat_path("a"));
+    struct program run;
+    char name[20];
+    long begin;
+    int i, found = 0;
+
+    nodes(3);
+    setenv("P", program, 1);
+    for (i = 1; i <= 8; i++) {
+        snprintf(name, sizeof name, "redlock:x/%d", i);
+        ask_all("SET", name, "another's");
+    }
+    for (i = 1; i <= 8; i++) {
+        snprintf(name, sizeof name, "redlock:x/%d", i);
+        ask_all("DEL", name);
+        found += redlock("run", "-n", "--slots", "8", "x", "-c", "exit 4", NULL) == 4;
+        ask_all("SET", name, "another's");
+    }
+    is_int(found, 8, "the only free slot of eight is found, whichever it is");
+    for (i = 1; i <= 8; i += 2) {
+        snprintf(name, sizeof name, "redlock:x/%d", i);
+        run = start("run", "-w", "50", "--slots", "8", "x", "-c", "exit 4", NULL);
+        sleep_ms(200);
+        ask_all("DEL", name);
+        begin = now_ms();
+        is_int(ends(&run), 4, "slot %d becomes free: a waiter acquires it", i);
+        ok(now_ms() - begin < 40000, "the waiter acquires it before the end of -w");
+        ask_all("SET", name, "another's");
+    }
+    run = start("run", "--slots", "8", "x", self, "beat", beat_path("a"), NULL);
+    sleep_ms(300);
+    ask_all("DEL", "redlock:x/1", "redlock:x/2", "redlock:x/3", "redlock:x/4", "redlock:x/5",
+            "redlock:x/6", "redlock:x/7", "redlock:x/8");
+    ok(beats(a), "all slots become free at once: a waiter acquires one");
+    ok(until(redlock("list", NULL) == 0 && count_of(wrote(last, 'o'), "\n") == 1, WAIT_MS),
+       "the waiter keeps only one slot");
+    a->stop = 1;
+    is_int(ends(&run), 5, "the waiter: its command's status");
+    is_int(redlock("run", "--slots", "0", "x", "true", NULL), 64, "--slots 0");
+    is_int(redlock("run", "--slots", "257", "x", "true", NULL), 64, "--slots 257");
+    is_int(redlock("run", "--slots", "x", "x", "true", NULL), 64, "--slots x");
+    is_int(redlock("acquire", "--slots", "2", "-t", "9", "x", NULL), 64,
+           "--slots is no option of acquire");
+    is_int(redlock("run", "--slots", "2", "x", "-c", "\"$P\" status x && \"$P\" status --json x",
+                   NULL),
+           0, "status of the name while a slot is held");
+    ok(strstr(wrote(last, 'o'), "x: held  slot ") != NULL &&
+           strstr(wrote(last, 'o'), "\"state\":\"held\",\"slots\":[") != NULL,
+       "says which slot");
+    is_int(redlock("status", "x", NULL), 1, "and then it is free");
+    is_int(redlock("run", "--slots", "2", "x", "-c", "\"$P\" extend -t 60 \"$REDLOCK_NAME\"", NULL),
+           0, "the command can extend its slot");
+    is_int(redlock("run", "--slots", "2", "--fence", "x", "-c", "test $REDLOCK_FENCE -gt 0", NULL),
+           0, "--slots with a fencing token");
+    is_int(redlock("run", "y", "-c", "test -z \"$REDLOCK_SLOT\"", NULL), 0,
+           "no REDLOCK_SLOT without --slots");
+    ask_all("FLUSHALL");
+    for (i = 1; i <= 16; i++) {
+        snprintf(name, sizeof name, "redlock:x/%d", i);
+        ask_all("SET", name, "another's");
+    }
+    ask_all("SET", "redlock:x", "another's");
+    wait_for_slots("16", "all 16 slots are held");
+    wait_for_slots("1", "held by id ");
+    server_pause(&servers[2]);
+    begin = now_ms();
+    is_int(redlock("run", "-n", "--node-timeout", "2", "--slots", "16", "x", "true", NULL), 75,
+           "all slots are held, and a node hangs: 75");
+    ok(now_ms() - begin < 20000,
+       "a node that hangs costs its timeout once, not for each slot (%ld ms)", now_ms() - begin);
+    server_resume(&servers[2]);
+    ask_all("FLUSHALL");
+    is_int(redlock("run", "--slots", "2", "--min-hold", "20", "x", "true", NULL), 0,
+           "--slots with --min-hold");
+    ok(with_key("redlock:x/1") + with_key("redlock:x/2") > 1,
+       "--slots with --min-hold: the slot stays held");
+    server_kill(&servers[0]);
+    server_kill(&servers[1]);
+    setenv("REDLOCK_NODE_TIMEOUT", ".25", 1);
+    is_int(redlock("run", "-n", "--slots", "3", "z", "true", NULL), 69,
+           "--slots without a quorum: 69");
+}
+
+static void several_names(void)
+{
+    enum { PROGRAMS = 12 };
+    struct program run, runs[PROGRAMS];
+    struct beat *a = map_beat(beat_path("a"));
+    char long_name[200], id[9];
+    int i, right = 0;
+
+    nodes(3);
+    setenv("P", program, 1);
+    run = start("run", "-a", "z", "-a", "b", "x", self, "beat", beat_path("a"), NULL);
+    ok(beats(a) && on_all("redlock:x") && on_all("redlock:b") && on_all("redlock:z"),
+       "-a: all names are held");
+    is_int(redlock("run", "-n", "b", "true", NULL), 75, "b is held for other clients");
+    is_int(redlock("run", "-n", "-a", "free", "z", "true", NULL), 75, "-a: one name is held: 75");
+    ok(strstr(wrote(last, 'e'), "redlock: z, free: held by another client: ") != NULL,
+       "-a: the message has all names");
+    is_int(redlock("run", "-w", ".4", "-a", "free", "z", "true", NULL), 75, "-a with -w: 75");
+    is_int(redlock("run", "-n", "free", "true", NULL), 0, "-a failed: the free name is still free");
+    is_int(with_key("redlock:free"), 0, "-a failed: the free name has no key");
+    a->stop = 1;
+    is_int(ends(&run), 5, "-a: the command's status");
+    no_key_left("then");
+    for (i = 0; i < PROGRAMS; i++)
+        runs[i] = start("run", "-a",
+                        i % 3 == 0   ? "one"
+                        : i % 3 == 1 ? "two"
+                                     : "three",
+                        i % 3 == 0   ? "two"
+                        : i % 3 == 1 ? "three"
+                                     : "one",
+                        "sleep", ".05", NULL);
+    for (i = 0; i < PROGRAMS; i++)
+        right += ends(&runs[i]) == 0;
+    is_int(right, PROGRAMS, "names in different orders at once: all programs run");
+    is_int(redlock("run", "-a", "y", "x", "-c",
+                   "\"$P\" extend -t 60 \"$REDLOCK_NAME\" && echo $REDLOCK_HELD", NULL),
+           0, "-a: the command can extend the lock");
+    ok(strstr(wrote(last, 'o'), "redlock%3Ax=") && strstr(wrote(last, 'o'), "redlock%3Ay="),
+       "-a: REDLOCK_HELD has both names");
+    is_int(redlock("run", "-a", "y", "x", "-c", "\"$P\" run y true", NULL), 64,
+           "a name of -a within the same lock is refused");
+    is_int(redlock("run", "y", "-c", "\"$P\" run -a y x true", NULL), 64,
+           "-a with a name that is held above is refused");
+    is_int(redlock("run", "--min-hold", "20", "-a", "y", "x", "true", NULL), 0,
+           "-a with --min-hold");
+    is_int(redlock("run", "-n", "y", "true", NULL), 75,
+           "-a with --min-hold: the second name stays held");
+    ok(longest("redlock:y") <= 20000 && longest("redlock:x") <= 20000,
+       "-a with --min-hold: both keys expire at its end");
+    is_int(redlock("run", "-n", "x", "true", NULL), 75,
+           "-a with --min-hold: the first name stays held");
+    is_int(redlock("run", "-a", "x", "x", "true", NULL), 64, "a name twice");
+    ok(strstr(wrote(last, 'e'), "x is named twice") != NULL, "stderr has: x is named twice");
+    is_int(redlock("run", "-a", "", "x", "true", NULL), 64, "an empty name");
+    memset(long_name, 'n', sizeof long_name);
+    long_name[sizeof long_name - 1] = '\0';
+    is_int(redlock("run", "-a", long_name, "another-name-of-some-length, and more", "true", NULL),
+           64, "names that are too long together");
+    is_int(redlock("run", "-a", "y", "--slots", "2", "x", "true", NULL), 64, "-a with --slots");
+    is_int(redlock("run", "-a", "y", "--fence", "x", "true", NULL), 64, "-a with --fence");
+    ask_all("FLUSHALL");
+    run = start("run", "-t", "6", "-a", "y", "x", "sleep", "60", NULL);
+    on_all("redlock:x");
+    id_of("y", id);
+    is_int(redlock("release", "--force", "--yes", "--id", id, "y", NULL), 0,
+           "one of two names is released by force");
+    is_int(redlock("run", "-n", "y", "-c", "exec sleep 7", NULL), 0,
+           "another client acquires that name");
+    is_int(ends(&run), 79, "the lock of both names is lost: 79");
+    no_key_left("then");
+}
+
+/* The nodes have different stale values: no client has a majority, so the job does not run elsewhere. */
+static void stale_values_differ(void)
+{
+    nodes(3);
+    setenv("REDLOCK_NODE_TIMEOUT", "5", 1); /* also on a slow machine all nodes must answer */
+    ask(0, "SET", "redlock:x", "one");
+    ask(1, "SET", "redlock:x", "two");
+    ask(2, "SET", "redlock:x", "three");
+    is_int(redlock("run", "-w", ".5", "-E", "0", "x", "true", NULL), 69,
+           "different stale values: run -w: 69");
+    ok(strstr(wrote(last, 'e'), "no client has a quorum") != NULL,
+       "stderr has: no client has a quorum");
+    is_int(redlock("acquire", "-w", ".5", "-t", "9", "x", NULL), 69,
+           "different stale values: acquire -w: 69");
+    is_int(redlock("run", "-n", "-E", "0", "x", "true", NULL), 69,
+           "different stale values: run -n: 69");
+    ask(2, "SET", "redlock:x", "two");
+    is_int(redlock("run", "-w", ".5", "-E", "0", "x", "true", NULL), 0,
+           "one value has a majority: -E");
+    is_int(with_value("redlock:x", "two"), 2, "that value is untouched");
+}
+
+/* ---- The list ---- */
+
+static void list(void)
+{
+    struct program run;
+    char token[300], *at;
+    unsigned i;
+
+    nodes(3);
+    is_int(redlock("list", NULL), 0, "no locks");
+    is_text(wrote(last, 'o'), "", "no locks: prints nothing");
+    is_int(redlock("list", "--json", NULL), 0, "no locks: --json");
+    ok(is_json(last, "\"locks\":[]"), "no locks: --json prints an empty list");
+    run = start("run", "-l", "my\x1b[1mjob", "--fence", "beta", "sleep", "60", NULL);
+    on_all("redlock:beta");
+    redlock("acquire", "-t", "60", "alpha", NULL);
+    ask_all("SET", "redlock:opaque", "somebody's", "PX", "50000");
+    ask_all("LPUSH", "redlock:queue", "1");
+    ask(1, "SET", "redlock:remnant", "old", "PX", "50000");
+    ask_all("SET", "other:key", "v");
+    ask_all("SET", "redlock", "v");
+    is_int(redlock("list", NULL), 0, "locks");
+    is_int(count_of(wrote(last, 'o'), "\n"), 5,
+           "five lines, without the counter of fencing tokens");
+    ok(strncmp(wrote(last, 'o'), "alpha: held  id ", 16) == 0, "sorted by name");
+    snprintf(token, sizeof token, "/%d (my\\x1b[1mjob)  since ", run.pid);
+    ok(strstr(wrote(last, 'o'), "\nbeta: held  id ") && strstr(wrote(last, 'o'), token),
+       "the holder, without control characters");
+    ok(strstr(wrote(last, 'o'), "\nopaque: held  id ") &&
+           strstr(wrote(last, 'o'),
+                  " s left  3/3 nodes\nqueue: in use  by something that is not a "
+                  "lock: list  3/3 nodes\nremnant: free  left over on 1/3 nodes\n"),
+       "time left, nodes; a key that is not a lock; a key that is left over");
+    ask(0, "GET", "redlock:beta");
+    snprintf(token, 41, "%.40s", reply);
+    ok(strstr(wrote(last, 'o'), token) == NULL, "no token is shown");
+    redlock("list", "--json", "b*", NULL);
+    ok(is_json(last, "\"name\":\"beta\"") && strstr(wrote(last, 'o'), "alpha") == NULL &&
+           strstr(wrote(last, 'o'), "\"complete\":true") != NULL,
+       "a pattern, in JSON");
+    is_int(redlock("list", "--prometheus", NULL), 0, "list --prometheus");
+    snprintf(token, sizeof token, "/%d (my\\\\x1b[1mjob)\"} 1\n", run.pid);
+    ok(strstr(wrote(last, 'o'), "redlock_lock_held{name=\"beta\",holder=\"") &&
+           strstr(wrote(last, 'o'), token) &&
+           strstr(wrote(last, 'o'), "redlock_lock_held{name=\"remnant\"} 0\n") &&
+           strstr(wrote(last, 'o'), "redlock_lock_nodes{name=\"remnant\"} 1\n") &&
+           strstr(wrote(last, 'o'), "redlock_list_complete 1\nredlock_list_nodes") == NULL &&
+           strstr(wrote(last, 'o'), "\nredlock_list_complete 1\n"),
+       "list --prometheus: who holds which lock: %s", wrote(last, 'o'));
+    at = strstr(wrote(last, 'o'), "redlock_lock_remaining_seconds{name=\"opaque\"} ");
+    ok(at != NULL && atof(strchr(at, '}') + 1) > 20 && atof(strchr(at, '}') + 1) <= 50,
+       "list --prometheus: seconds left");
+    is_int(redlock("list", "--json", "--prometheus", NULL), 64, "list: JSON or metrics");
+    is_int(redlock("list", "x", "y", NULL), 64, "two patterns");
+    for (i = 0; i < 3; i++) {
+        ask(i, "INFO", "commandstats");
+        ok(strstr(reply, "cmdstat_scan:") && strstr(reply, "cmdstat_keys:") == NULL,
+           "SCAN, never KEYS");
+    }
+    server_kill(&servers[0]);
+    is_int(redlock("list", NULL), 0, "one node is down");
+    ok(strstr(wrote(last, 'o'), "beta: held") && strstr(wrote(last, 'o'), "2/3 nodes") &&
+           strstr(wrote(last, 'e'), servers[0].address),
+       "one node is down: the list is complete, and a message names the node");
+    server_pause(&servers[1]);
+    setenv("REDLOCK_NODE_TIMEOUT", "2", 1); /* the third must answer in time */
+    is_int(redlock("list", NULL), 69, "another hangs: 69");
+    ok(strstr(wrote(last, 'e'), "no quorum of nodes answered: 1 of 3") != NULL,
+       "stderr has: no quorum of nodes answered: 1 of 3");
+    redlock("list", "--json", NULL);
+    ok(is_json(last, "\"complete\":false"), "another hangs: JSON: not complete");
+    server_resume(&servers[1]);
+    signal_to(run.pid, SIGTERM);
+    ends(&run);
+}
+
+/* Special names and prefixes, and many keys. */
+static void odd_lists(void)
+{
+    static const char page[] = "*2\r\n$1\r\n0\r\n*1\r\n$1\r\na\r\n",
+                      repeats[] = "-ERR what is AUTH " SECRET "?\r\n";
+    char long_key[401], address[32], node[80];
+    pid_t liar;
+
+    nodes(3);
+    setenv("P", program, 1);
+    liar = babbles(address, sizeof address, page, sizeof page - 1);
+    is_int(redlock("list", "-N", address, NULL), 0, "a server lists a key without the prefix");
+    is_text(wrote(last, 'o'), "", "it is left out");
+    signal_to(liar, SIGKILL);
+    waitpid(liar, NULL, 0);
+    liar = babbles(address, sizeof address, repeats, sizeof repeats - 1);
+    snprintf(node, sizeof node, "redis://:" SECRET "@%s", address);
+    setenv("REDLOCK_NODES", node, 1);
+    is_int(redlock("list", NULL), 77, "a server repeats the password");
+    ok(strstr(wrote(last, 'e'), "ERR what is AUTH ") != NULL, "the message has the rest");
+    redlock("status", "x", NULL);
+    redlock("check", "--clock-window", "0", NULL);
+    redlock("release", "--force", "--yes", "--id", "0", "x", NULL);
+    signal_to(liar, SIGKILL);
+    waitpid(liar, NULL, 0);
+    setenv("REDLOCK_NODES", list_of(3, ""), 1);
+    ask_all("SET", "a[b]*\\:x", "v", "PX", "60000");
+    ask_all("SET", "ab:y", "v", "PX", "60000");
+    redlock("list", "--prefix", "a[b]*\\:", NULL);
+    ok(strncmp(wrote(last, 'o'), "x: held", 7) == 0 && count_of(wrote(last, 'o'), "\n") == 1,
+       "a prefix with wildcards of SCAN");
+    redlock("list", "--prefix", "", "ab*", NULL);
+    ok(strncmp(wrote(last, 'o'), "ab:y: held", 10) == 0, "no prefix");
+    ask_all("SET", "redlock:\x1b[2J\n<3>", "v", "PX", "60000");
+    redlock("list", NULL);
+    ok(strncmp(wrote(last, 'o'), "\\x1b[2J\\x0a<3>: held", 20) == 0,
+       "a name with control characters of terminals");
+    memset(long_key, 'n', sizeof long_key);
+    memcpy(long_key, "redlock:", 8);
+    long_key[400] = '\0';
+    long_key[255] = '\0';
+    redlock("run", "--fence", long_key + 8, "true", NULL);
+    is_int(redlock("list", NULL), 0, "the counter of fencing tokens for the longest name");
+    is_text(wrote(last, 'e'), "", "it is not a key that was left out");
+    long_key[255] = 'n';
+    ask_all("SET", long_key, "v");
+    is_int(redlock("list", NULL), 0, "a key that is too long for a lock");
+    ok(count_of(wrote(last, 'o'), "\n") == 1 && count_of(wrote(last, 'e'), "left out") == 1,
+       "the long key is left out, with one message");
+    ask_all("FLUSHALL");
+    ask_all("EVAL", "redis.call('set','redlock:huge',string.rep('v',70000))", "0");
+    is_int(redlock("list", NULL), 0, "a huge value");
+    ok(strstr(wrote(last, 'o'), "huge: held  id ") && strstr(wrote(last, 'o'), "never expires"),
+       "a huge value: the lock is listed");
+    ask_all("FLUSHALL");
+    /* few enough for the limit of 5 s, also on a slow machine */
+    ask_all("EVAL", "for i=1,1000 do redis.call('set','redlock:k'..i,'v','px',90000)end", "0");
+    ask_all("EVAL", "for i=1,15000 do redis.call('set','k'..i,'v')end", "0");
+    setup.instead = "sh";
+    is_int(redlock("-c", "\"$P\" list >\"$0\" && grep -c 'k[0-9]*: held .* 3/3 nodes$' \"$0\"",
+                   beat_path("out"), NULL),
+           0, "1000 locks among 16000 keys");
+    is_text(wrote(last, 'o'), "1000\n", "all 1000 locks are listed");
+    ask_all("EVAL", "for i=1,10001 do redis.call('set','redlock:k'..i,'v','px',90000)end", "0");
+    is_int(redlock("list", "--json", NULL), 69, "more than 10000: 69");
+    ok(strstr(wrote(last, 'e'), "the list is not complete") != NULL,
+       "stderr has: the list is not complete");
+}
+
+/* A user who may not list all locks. */
+static void denied_lists(void)
+{
+    nodes(3);
+    ask_all("SET", "redlock:k1", "v", "PX", "90000");
+    ask_all("ACL", "SETUSER", "locker", "reset", "on", ">" SECRET, "~redlock:*", "+set", "+get",
+            "+del", "+pexpire", "+pttl", "+eval");
+    is_int(redlock("list", "-N", list_of(3, "redis://locker:" SECRET "@"), NULL), 77,
+           "SCAN is not permitted: 77");
+    ok(strstr(wrote(last, 'e'), "NOPERM") != NULL, "stderr has: NOPERM");
+    ask_all("ACL", "SETUSER", "locker", "+scan");
+    is_int(redlock("list", "-N", list_of(3, "redis://locker:" SECRET "@"), "k1", NULL), 0,
+           "the README's permissions and SCAN are enough");
+    ask_all("FLUSHALL");
+    ask_all("EVAL", "for i=1,101 do redis.call('set','redlock:k'..i,'v','px',90000)end", "0");
+    ask_all("SET", "redlock:another's", "v", "PX", "90000");
+    ask_all("ACL", "SETUSER", "locker", "resetkeys", "~redlock:k*");
+    is_int(redlock("list", "--json", "-N", list_of(3, "redis://locker:" SECRET "@"), NULL), 77,
+           "one of the first 100 keys is not permitted: 77");
+    ok(strstr(wrote(last, 'o'), "\"complete\":false") != NULL, "the list is not complete");
+    ok(strstr(wrote(last, 'e'), "NOPERM") != NULL, "stderr has: NOPERM");
+    is_int(redlock("list", "-N", list_of(3, "redis://locker:" SECRET "@"), "k*", NULL), 0,
+           "a pattern without that key");
+    is_int(redlock("list", "-N", list_of(3, "redis://locker:WRONGPASS@"), NULL), 77,
+           "a refused login, with the first word of the error as its password: 77");
+    ok(strstr(wrote(last, 'e'), "refuses AUTH") != NULL, "the message says so");
+}
+
+/* ---- Terminals ---- */
+
+/* Reads from a terminal until `part` has come. Returns what was read; valid until the next call. */
+static const char *screen(int terminal, const char *part)
+{
+    static char text[8192];
+    struct pollfd fd = {terminal, POLLIN, 0};
+    long end = now_ms() + WAIT_MS;
+    size_t used = 0;
+    ssize_t size;
+
+    do {
+        text[used] = '\0';
+        if (strstr(text, part) != NULL)
+            break;
+        size = poll(&fd, 1, 100) > 0 ? read(terminal, text + used, sizeof text - 1 - used) : 0;
+        used += size > 0 ? (size_t)size : 0;
+        if (size < 0)
+            break;
+    } while (now_ms() < end);
+    text[used] = '\0';
+    return text;
+}
+
+static void type(int terminal, const char *keys)
+{
+    if (write(terminal, keys, strlen(keys)) < 0)
+        perror("terminal");
+}
+
+static void terminals(void)
+{
+    struct beat *a = map_beat(beat_path("a")), *b = map_beat(beat_path("b")),
+                *c = map_beat(beat_path("c")), *d = map_beat(beat_path("d")),
+                *e = map_beat(beat_path("e"));
+    struct program run, quiet;
+    int terminal;
+
+    nodes(3);
+    run = start_on_terminal(&terminal, "run", "x", self, "beat", beat_path("a"), NULL);
+    ok(beats(a), "in the foreground of a terminal");
+    type(terminal, "\003");
+    ok(until(a->heard[SIGINT] > 0, WAIT_MS), "Ctrl-C reaches the command");
+    type(terminal, "\034");
+    ok(until(a->heard[SIGQUIT] > 0, WAIT_MS), "Ctrl-\\ reaches the command");
+    ok(until(heard_signals(run.pid), WAIT_MS), "Ctrl-\\ reaches redlock");
+    signal_to(run.pid, SIGINT);
+    ok(until(a->heard[SIGINT] > 1, WAIT_MS), "redlock forwards a signal that is sent to it");
+    sleep_ms(300);
+    ok(a->heard[SIGINT] == 2 && a->heard[SIGQUIT] == 1, "the command gets each signal once");
+    ok(getpgid(a->pid) == run.pid, "the command is in redlock's process group");
+    a->stop = 1;
+    is_int(ends(&run), 5, "in the foreground: the command's status");
+    close(terminal);
+
+    setenv("COMMAND", program, 1);
+    setup.instead = "bash";
+    run = start_on_terminal(
+        &terminal, "-c",
+        "for i in 1 2; do $COMMAND run x -c 'echo up$i; exec sleep 60'; done; echo on", NULL);
+    ok(strstr(screen(terminal, "up"), "up") != NULL, "a loop of a shell");
+    type(terminal, "\003");
+    is_int(ends(&run), -SIGINT, "Ctrl-C ends the command, redlock, and the loop");
+    close(terminal);
+    no_key_left("then");
+
+    run =
+        start_on_terminal(&terminal, "run", "--new-group", "x", self, "beat", beat_path("b"), NULL);
+    ok(beats(b), "--new-group");
+    ok(getpgid(b->pid) == b->pid, "--new-group: the command has its own process group");
+    type(terminal, "\003");
+    ok(until(b->heard[SIGINT] == 1, WAIT_MS), "--new-group: redlock forwards Ctrl-C");
+    b->stop = 1;
+    is_int(ends(&run), 5, "--new-group: the command's status");
+    close(terminal);
+
+    run = start_on_terminal(&terminal, "run", "x", "timeout", "99", self, "beat", beat_path("e"),
+                            NULL);
+    ok(beats(e) && getpgid(e->pid) != run.pid, "timeout leaves the foreground with its command");
+    /* a signal before it waits for its command would end timeout only */
+    ok(until(sleeps(getpgid(e->pid)), WAIT_MS), "timeout waits");
+    type(terminal, "\003");
+    ok(until(e->heard[SIGINT] > 0, WAIT_MS), "Ctrl-C reaches it all the same");
+    signal_to(run.pid, SIGKILL);
+    ok(until(!lives(e->pid), WAIT_MS), "it ends with redlock");
+    ends(&run);
+    close(terminal);
+
+    setenv("COMMAND", program, 1);
+    setenv("SELF", self, 1);
+    setenv("BEAT", beat_path("d"), 1);
+    setup.instead = "sh";
+    run = start_on_terminal(&terminal, "-im", NULL);
+    type(terminal, "$COMMAND run x $SELF beat $BEAT; echo got $?\n");
+    ok(beats(d), "redlock run in an interactive shell");
+    type(terminal, "\032");
+    ok(strstr(screen(terminal, "Stopped"), "Stopped") != NULL,
+       "Ctrl-Z stops redlock and the command");
+    d->stop = 1;
+    type(terminal, "fg; echo got $?\n");
+    ok(strstr(screen(terminal, "got 5"), "got 5") != NULL, "fg continues them");
+    type(terminal, "exit\n");
+    is_int(ends(&run), 0, "the shell");
+    close(terminal);
+
+    setup.instead = "sh";
+    run = start_on_terminal(&terminal, "-c",
+                            "echo | $COMMAND run x -c 'read w </dev/tty; echo got $w'; echo end $?",
+                            NULL);
+    ok(on_most("redlock:x"), "stdin is a pipe");
+    type(terminal, "hello\n");
+    ok(strstr(screen(terminal, "end 0"), "got hello") != NULL,
+       "stdin is a pipe: the command can read from the terminal");
+    is_int(ends(&run), 0, "the shell");
+    close(terminal);
+    setup.instead = "sh";
+    run = start_on_terminal(&terminal, "-c",
+                            "$COMMAND run --new-group x -c 'read w </dev/tty'; echo end $?", NULL);
+    ok(strstr(screen(terminal, "--foreground"), "x: the command is stopped") != NULL,
+       "--new-group: the command cannot read from the terminal: a message");
+    signal_to(child_of(run.pid, 0), SIGTERM);
+    ok(strstr(screen(terminal, "end 143"), "end 143") != NULL,
+       "--new-group: SIGTERM ends the stopped command");
+    ends(&run);
+    close(terminal);
+
+    run = start("run", "--foreground", "x", self, "beat", beat_path("c"), NULL);
+    ok(beats(c) && getpgid(c->pid) == getpgid(run.pid), "--foreground without a terminal");
+    quiet = start("run", "-w", "6", "x", "true", NULL);
+    is_int(redlock("run", "-v", "-w", "5", "x", "true", NULL), 75, "-v");
+    ok(strstr(wrote(last, 'e'), "waiting for x, held by ") != NULL,
+       "-v: a message names the holder while waiting");
+    is_int(ends(&quiet), 75, "without -v");
+    is_int(count_of(wrote(quiet, 'e'), "\n"), 1, "without -v: only the message at the end");
+    run = start_on_terminal(&terminal, "run", "x", "true", NULL);
+    ok(strstr(screen(terminal, " s left"), "waiting for x, held by ") != NULL,
+       "on a terminal: a message names the holder while waiting");
+    type(terminal, "\003");
+    is_int(ends(&run), -SIGINT, "Ctrl-C ends the wait");
+    close(terminal);
+    c->stop = 1;
+    no_key_left("then");
+}
+
+/* A shell with job control, whose $COMMAND is the program. */
+static struct program start_shell(int *terminal)
+{
+    setenv("COMMAND", program, 1);
+    setup.instead = "sh";
+    return start_on_terminal(terminal, "-im", NULL);
+}
+
+/* Ctrl-Z gives the shell its terminal back, whatever redlock does. */
+static void terminal_comes_back(void)
+{
+    static const char *const lines[] = {"$COMMAND run x true\n",
+                                        "$COMMAND run --new-group y sleep 60\n",
+                                        "$COMMAND run z sleep 60 &\n"};
+    static const char *const when[] = {"waiting", "--new-group", "from the background"};
+    struct program shell;
+    int terminal;
+    size_t i;
+
+    nodes(3);
+    redlock("acquire", "-t", "600", "x", NULL);
+    for (i = 0; i < sizeof lines / sizeof *lines; i++) {
+        shell = start_shell(&terminal);
+        type(terminal, lines[i]);
+        if (i > 0)
+            on_all(i == 1 ? "redlock:y" : "redlock:z");
+        if (i == 2)
+            type(terminal, "fg\n");
+        until(tcgetpgrp(terminal) != shell.pid, WAIT_MS); /* otherwise nothing would be stopped */
+        sleep_ms(1000);
+        type(terminal, "\032");
+        sleep_ms(500);
+        type(terminal, "echo so$((1+1))\n");
+        ok(strstr(screen(terminal, "so2"), "so2") != NULL, "%s: the shell reads again", when[i]);
+        close(terminal);
+        signal_to(shell.pid, SIGKILL);
+        ends(&shell);
+    }
+}
+
+/* A command that begins in the background and reads from the terminal is stopped; `fg` gives it the terminal. */
+static void background_reads(void)
+{
+    struct program shell;
+    int terminal;
+
+    nodes(3);
+    shell = start_shell(&terminal);
+    type(terminal, "$COMMAND run x -c 'read a; echo got-$a; read b; echo got-$b' &\n");
+    ok(strstr(screen(terminal, "is stopped"), "is stopped") != NULL, "in the background: stopped");
+    type(terminal, "fg\n");
+    until(tcgetpgrp(terminal) != shell.pid, WAIT_MS);
+    type(terminal, "one\n");
+    ok(strstr(screen(terminal, "got-one"), "got-one") != NULL, "fg: the command reads");
+    type(terminal, "\032");
+    ok(strstr(screen(terminal, "topped"), "topped") != NULL, "Ctrl-Z: the shell says so");
+    type(terminal, "echo so$((1+1))\n");
+    ok(strstr(screen(terminal, "so2"), "so2") != NULL, "the shell reads again");
+    type(terminal, "fg; echo end $?\n");
+    until(tcgetpgrp(terminal) != shell.pid, WAIT_MS);
+    type(terminal, "two\n");
+    ok(strstr(screen(terminal, "end 0"), "got-two") != NULL, "fg: the command reads again");
+    type(terminal, "exit\n");
+    is_int(ends(&shell), 0, "the shell");
+    close(terminal);
+    no_key_left("then");
+}
+
+/* With stty tostop, a process in the background that prints is stopped. */
+static void background_prints(void)
+{
+    struct program shell;
+    int terminal;
+
+    nodes(3);
+    shell = start_shell(&terminal);
+    type(terminal, "stty tostop; $COMMAND run -v x no-such-command & wait $!; echo got $?\n");
+    ok(strstr(screen(terminal, "got 127"), "got 127") != NULL,
+       "a command that is not found, in the background");
+    type(terminal, "exit\n");
+    is_int(ends(&shell), 0, "the shell");
+    close(terminal);
+    no_key_left("then");
+}
+
+/* Only the leader of the session gets SIGHUP then: with ssh -t, that may be redlock. */
+static void terminal_hangs_up(void)
+{
+    static const char *const groups[] = {"--foreground", "--new-group"};
+    struct program run;
+    int terminal;
+    size_t i;
+
+    nodes(3);
+    for (i = 0; i < sizeof groups / sizeof *groups; i++) {
+        struct beat *a = map_beat(beat_path(groups[i] + 2));
+        run = start_on_terminal(&terminal, "run", groups[i], "x", self, "beat",
+                                beat_path(groups[i] + 2), NULL);
+        ok(beats(a), "%s: on a terminal", groups[i]);
+        close(terminal);
+        ok(until(a->heard[SIGHUP] > 0, WAIT_MS), "%s: the terminal hangs up: the command gets HUP",
+           groups[i]);
+        a->stop = 1;
+        is_int(ends(&run), 5, "%s: the command's status", groups[i]);
+    }
+    no_key_left("then");
+}
+
+static void prompts(void)
+{
+    static char long_path[40000];
+    struct program run;
+    struct termios shown;
+    char id[9], token[300], long_line[600];
+    int terminal;
+
+    nodes(3);
+    redlock("acquire", "-t", "60", "-l", "job", "x", NULL);
+    line_of(last, token);
+    id_of("x", id);
+    run = start_on_terminal(&terminal, "release", "--force", "--id", id, "x", NULL);
+    ok(strstr(screen(terminal, "[y/N]"), "(job)") != NULL,
+       "--force asks for confirmation, and names the holder");
+    type(terminal, "n\n");
+    is_int(ends(&run), 75, "the answer n: 75");
+    close(terminal);
+    run = start_on_terminal(&terminal, "release", "--force", "--id", id, "x", NULL);
+    screen(terminal, "[y/N]");
+    type(terminal, "\003");
+    is_int(ends(&run), -SIGINT, "Ctrl-C at the question");
+    close(terminal);
+    run = start_on_terminal(&terminal, "release", "x", "-", NULL);
+    until(tcgetpgrp(terminal) == run.pid, WAIT_MS); /* otherwise no process would get Ctrl-C */
+    sleep_ms(300);
+    type(terminal, "\003");
+    is_int(ends(&run), -SIGINT, "Ctrl-C while a token is read");
+    close(terminal);
+    ok(with_value("redlock:x", value_of(token)) > 1, "the lock is still held");
+    run = start_on_terminal(&terminal, "release", "--force", "--id", id, "x", NULL);
+    screen(terminal, "[y/N]");
+    type(terminal, "y\n");
+    is_int(ends(&run), 0, "the answer y: released");
+    close(terminal);
+    no_key_left("then");
+
+    ask_all("CONFIG", "SET", "requirepass", SECRET);
+    run = start_on_terminal(&terminal, "run", "--askpass", "x", "-c", "exit 3", NULL);
+    screen(terminal, "Password");
+    type(terminal, SECRET "\n");
+    is_int(ends(&run), 3, "--askpass");
+    ok(strstr(screen(terminal, SECRET), SECRET) == NULL, "--askpass does not show the password");
+    close(terminal);
+    memset(long_path, 'p', sizeof long_path - 1);
+    setenv("REDLOCK_AUTH_FILE", long_path, 1);
+    run = start_on_terminal(&terminal, "run", "--askpass", "x", "-c", "exit 3", NULL);
+    screen(terminal, "Password");
+    type(terminal, SECRET "\n");
+    is_int(ends(&run), 3, "--askpass and a path that is too long, of a file that is not read");
+    unsetenv("REDLOCK_AUTH_FILE");
+    close(terminal);
+    run = start_on_terminal(&terminal, "run", "--askpass", "x", "-c", "exit 3", NULL);
+    screen(terminal, "Password");
+    type(terminal, "\032");
+    sleep_ms(500);
+    ok(tcgetattr(terminal, &shown) == 0 && (shown.c_lflag & ECHO) == 0,
+       "Ctrl-Z without a shell stops nothing, and the echo is off");
+    type(terminal, SECRET "\n");
+    is_int(ends(&run), 3, "and the password is read");
+    close(terminal);
+    run = start_on_terminal(&terminal, "run", "--askpass", "x", "true", NULL);
+    screen(terminal, "Password");
+    type(terminal, "\003");
+    is_int(ends(&run), -SIGINT, "Ctrl-C at the password");
+    ok(tcgetattr(terminal, &shown) == 0 && (shown.c_lflag & ECHO) != 0, "the echo is on again");
+    close(terminal);
+    setenv("COMMAND", program, 1);
+    setup.instead = "sh";
+    run = start_on_terminal(&terminal, "-im", NULL);
+    type(terminal, "$COMMAND run --askpass x -c 'exit 3'; echo got $?\n");
+    screen(terminal, "Password");
+    type(terminal, "\032");
+    screen(terminal, "Stopped");
+    ok(until(tcgetattr(terminal, &shown) == 0 && (shown.c_lflag & ECHO) != 0, WAIT_MS),
+       "Ctrl-Z at the password: the echo is on again");
+    type(terminal, "stty echo; echo so$((1+1))\n"); /* some shells do this by themselves */
+    screen(terminal, "so2");
+    type(terminal, "fg; echo got $?\n");
+    ok(until(tcgetattr(terminal, &shown) == 0 && (shown.c_lflag & ECHO) == 0, WAIT_MS),
+       "when redlock continues, the echo is off");
+    type(terminal, SECRET "\n");
+    ok(strstr(screen(terminal, "got 3"), "got 3") != NULL, "the password is read");
+    type(terminal, "exit\n");
+    ends(&run);
+    close(terminal);
+    run = start_on_terminal(&terminal, "run", "--askpass", "x", "true", NULL);
+    screen(terminal, "Password");
+    memset(long_line, 'p', sizeof long_line);
+    strcpy(long_line + sizeof long_line - 2, "\n");
+    type(terminal, long_line);
+    is_int(ends(&run), 78, "a password that is too long: 78");
+    ok(tcgetattr(terminal, &shown) == 0 && (shown.c_lflag & ECHO) != 0,
+       "a password that is too long: the echo is on again");
+    close(terminal);
+    is_int(redlock("run", "--askpass", "x", "true", NULL), 78, "--askpass without a terminal: 78");
+}
+
+/* ---- All of them ---- */
+
+static const struct scenario {
+    const char *name;
+    void (*run)(void);
+} scenarios[] = {
+    /* slow scenarios first */
+    {"thirty", thirty},
+    {"limits", limits},
+    {"keys_vanish", keys_vanish},
+    {"nodes_hang", nodes_hang},
+    {"supervisor_dies", supervisor_dies},
+    {"signals_while_running", signals_while_running},
+    {"renewed_for_weeks", renewed_for_weeks},
+    {"two_of_three_down", two_of_three_down},
+    {"unavailable", unavailable},
+    {"unavailable_and_slow", unavailable_and_slow},
+    {"slow_first_answer", slow_first_answer},
+    {"status_fd", status_fd},
+    {"verbose", verbose},
+    {"works_again", works_again},
+    {"terminals", terminals},
+    {"terminal_comes_back", terminal_comes_back},
+    {"terminal_hangs_up", terminal_hangs_up},
+    {"background_prints", background_prints},
+    {"background_reads", background_reads},
+    {"long_host_name", long_host_name},
+    {"least_permissions", least_permissions},
+    {"no_servers", no_servers},
+    {"callers", callers},
+    {"slots", slots},
+    {"several_names", several_names},
+    {"odd_lists", odd_lists},
+    {"denied_lists", denied_lists},
+    {"odd_answers", odd_answers},
+    {"odd_slots", odd_slots},
+    {"list", list},
+    {"stale_values_differ", stale_values_differ},
+    {"queue_of_waiters", queue_of_waiters},
+    {"queue_of_a_database", queue_of_a_database},
+    {"signal_in_line", signal_in_line},
+    {"hand_off", hand_off},
+    {"queue_without_quorum", queue_without_quorum},
+    {"two_hundred", two_hundred},
+    {"overlap", overlap},
+    {"nobody_listens", nobody_listens},
+    {"stopped_command", stopped_command},
+    {"group_has_time", group_has_time},
+    {"stop_of_a_script", stop_of_a_script},
+    {"loss_ends_all", loss_ends_all},
+    {"guard_ends_all", guard_ends_all},
+    {"orphans", orphans},
+    {"everywhere", everywhere},
+    {"held_with_a_node_down", held_with_a_node_down},
+    {"nodes_down_at_the_end", nodes_down_at_the_end},
+    {"exit_statuses", exit_statuses},
+    {"words", words},
+    {"options", options},
+    {"names", names},
+    {"environment", environment},
+    {"nested", nested},
+    {"nested_no_more", nested_no_more},
+    {"held", held},
+    {"held_here", held_here},
+    {"conflicts", conflicts},
+    {"nobody_holds_it", nobody_holds_it},
+    {"term_while_waiting", term_while_waiting},
+    {"other_signals_while_waiting", other_signals_while_waiting},
+    {"fork_fails", fork_fails},
+    {"min_hold", min_hold},
+    {"late_min_hold", late_min_hold},
+    {"min_hold_and_no_majority", min_hold_and_no_majority},
+    {"no_renewal", no_renewal},
+    {"fence", fence},
+    {"tokens", tokens},
+    {"token_form", token_form},
+    {"late_extend", late_extend},
+    {"members", members},
+    {"far_node", far_node},
+    {"force", force},
+    {"status", status},
+    {"foreign_keys", foreign_keys},
+    {"node_lists", node_lists},
+    {"slow_names", slow_names},
+    {"default_config", default_config},
+    {"passwords", passwords},
+    {"full_servers", full_servers},
+    {"json", json},
+    {"no_place_to_print", no_place_to_print},
+    {"prompts", prompts},
+};
+enum { SCENARIOS = sizeof scenarios / sizeof *scenarios };
+
+/* Returns 1 if a program has printed this word. Files named .secret are the test's. */
+static int shown(const char *word)
+{
+    char command[300];
+
+    snprintf(command, sizeof command, "! grep -rl --exclude='*.secret' %s %s >&2", word,
+             programs_folder());
+    return system(command) != 0;
+}
+
+/* How many descendants of the test are left, besides the servers. The test adopts orphans. */
+static int strays(void)
+{
+    unsigned i;
+    int count;
+    pid_t pid;
+
+    for (i = 0; i < node_count; i++)
+        server_kill(&servers[i]);
+    /* a release waits for servers that are gone for four times REDLOCK_NODE_TIMEOUT */
+    for (count = 0; count < 9 && !until((pid = child_of(getpid(), 0)) == 0, 30000); count++)
+        signal_to(pid, SIGKILL);
+    return count;
+}
+
+int main(int count, char **arguments)
+{
+    size_t i;
+
+    self = arguments[0];
+    if (count > 2 && strcmp(arguments[1], "beat") == 0)
+        return be_a_command(arguments + 2);
+    for (i = 0; i < SCENARIOS && count < 2; i++)
+        printf("%s\n", scenarios[i].name);
+    if (count < 2)
+        return 0;
+    program = getenv("REDLOCK") != NULL ? getenv("REDLOCK") : "build/redlock";
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+    programs_begin(program);
+    setenv("REDLOCK_NODE_TIMEOUT", "3", 1); /* the machine may be paused for a second */
+    setenv("REDLOCK_CONFIG", "/dev/null", 1);
+    unsetenv("JOURNAL_STREAM");
+    for (i = 0; i < SCENARIOS && strcmp(scenarios[i].name, arguments[1]) != 0; i++)
+        continue;
+    if (i == SCENARIOS) {
+        fprintf(stderr, "cli_test: no such scenario: %s\n", arguments[1]);
+        return 1;
+    }
+    scenarios[i].run();
+    is_int(shown(SECRET), 0, "no password was shown");
+    is_int(shown("node_timeout_ms") + shown("stall_ms"), 0, "no name of the library was shown");
+    is_int(strays(), 0, "no process is left");
+    return done_testing();
+}

@@ -1,0 +1,103 @@
+/* mini.h - a small Redis server without network and clock. It knows the commands that the library sends, and
+   replies with the bytes of redis-server 7.0 (test/unit/fake_test.c compares them). Used by the
+   simulations.
+
+   SPDX-FileCopyrightText: the redlock authors
+   SPDX-License-Identifier: MIT */
+#ifndef MINI_H
+#define MINI_H
+
+#include <stdint.h>
+
+enum { MINI_KEYS = 96, MINI_TRACKED = 8, MINI_WORDS = 16, MINI_REPLY = 400 };
+
+struct mini_word {
+    const char *bytes;
+    unsigned size;
+};
+
+struct mini_name {
+    char bytes[80];
+    unsigned size; /* 0: free */
+};
+
+struct mini_key {
+    struct mini_name name;
+    char value[128];
+    unsigned value_size;
+    int database;
+    uint64_t until_us; /* UINT64_MAX: no ttl */
+    uint64_t since_us; /* when it was created with this value */
+};
+
+struct mini_server {
+    uint64_t now_us;       /* its clock; the caller sets it before each call */
+    unsigned used;         /* of `keys` and `more`, including free ones */
+    struct mini_key *more; /* more room for keys, owned by the test; NULL: none */
+    unsigned more_room;
+    int database; /* where keys are looked up: that of the last command */
+    const char *password;
+    const char *hello;   /* the reply to HELLO; NULL: that of Redis 7.0 */
+    const char *auth;    /* the reply to AUTH; NULL: that of Redis 7.0 */
+    unsigned run;        /* the process, as INFO reports it */
+    int age_s;           /* the uptime in INFO; may be negative */
+    int old;             /* without HELLO */
+    int no_info;         /* INFO is not permitted */
+    int loading;         /* has just started: INFO is refused */
+    int no_pushes;       /* CLIENT TRACKING is not permitted */
+    const char *caching; /* the reply to CLIENT CACHING; NULL: that of Redis 7.0 */
+    int no_pttl;         /* PTTL is not permitted */
+    int native;          /* release commands: 1 DELIFEQ, 2 DELEX, 4 EVALSHA, or their sum */
+    int no_native;       /* they are not permitted */
+    const char *script;  /* the sha1sum of the script that has deleted keys here; NULL: none has */
+    struct mini_key keys[MINI_KEYS];
+};
+
+/* The state of a connection in the server. */
+struct mini_session {
+    int resp3, known, database, tracking;
+    int greeted;                            /* a handshake has come, right or wrong */
+    int caching;                            /* keys that the next command reads are tracked */
+    struct mini_name tracked[MINI_TRACKED]; /* notified once when they change */
+};
+
+struct mini_command {
+    /* 'S'et, 'M'ulti-key, 'F'encing, 'R' confirm a fencing token, 'E'xtend, 'D'elete by script, 'N'ative
+       delete, 'P'ttl; 'H'ello, 'A'uth, se'L'ect, 'T'racking, 'C'aching, 'I'nfo */
+    char kind;
+    uint8_t repairs;        /* an extension that may create the key */
+    uint8_t never_shortens; /* an extension that never shortens a key */
+    uint8_t bounded;        /* refuses a counter that is too large before storing it */
+    uint8_t loops;          /* a script for any number of keys */
+    uint16_t changed;       /* bit i: it changed keys[i] */
+    uint32_t ttl_ms;
+    unsigned key_count, argument_count, count;
+    const struct mini_word *keys, *arguments; /* the first argument is the token, except for PTTL */
+    struct mini_word words[MINI_WORDS];
+};
+
+/* Ends the program: the library has sent an invalid command, or the test needs more room. */
+void mini_fail(const char *what);
+
+/* Reads the first command of `bytes`, which must live as long as `command`. Returns its size; 0: not complete yet. */
+unsigned mini_read(const char *bytes, unsigned size, struct mini_command *command);
+
+/* Whether it is a command of a lock, not of the handshake. */
+int mini_is_of_a_lock(const struct mini_command *command);
+
+/* Runs the command and returns the size of the reply. The caller notifies other sessions that track `changed` keys. */
+unsigned mini_run(struct mini_server *server, struct mini_session *session,
+                  struct mini_command *command, char reply[MINI_REPLY]);
+
+/* In server->database. NULL: missing or expired. */
+struct mini_key *mini_find(struct mini_server *server, const void *name, unsigned size);
+struct mini_key *mini_store(struct mini_server *server, struct mini_word name,
+                            struct mini_word value, uint64_t until_us);
+
+/* How many keys there are, without fencing counters, which have no ttl. */
+unsigned mini_keys_left(const struct mini_server *server);
+
+/* Writes the push for a session that tracks the key, and ends the tracking. Returns its size; 0: not tracked. */
+unsigned mini_notify(struct mini_session *session, struct mini_word name, char push[MINI_REPLY]);
+
+#endif

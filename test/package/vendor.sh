@@ -1,0 +1,391 @@
+#!/bin/sh
+# vendor.sh BUILD_DIR VERSION SOURCE ... - the library in the ways that users build it, from the release and never from this
+# checkout: the single file with other compilers, as C++, static, twice in one program; installed; with pkg-config, CMake
+# and Meson. SOURCE: the library's files. As TAP.
+#
+# SPDX-FileCopyrightText: the redlock authors
+# SPDX-License-Identifier: MIT
+set -u
+here=$(pwd)
+build=$here/$1
+folder=$build/vendor
+version=$2
+. test/lib/tap.sh
+rm -rf "$folder"
+mkdir -p "$folder/one"
+shift 2
+tar -C "$folder" -xzf "$build/redlock-$version.tar.gz"
+source=$folder/redlock-$version
+cp "$source/single/redlock_all.c" "$source/single/redlock_core.c" "$source/single/redlock.h" "$folder/one"
+
+# A user's program: exit status 0 if the library that it was linked with has this version and works.
+cat >"$folder/app.c" <<'END'
+#include <redlock.h>
+int main(void)
+{
+    struct redlock_node node = {0};
+    struct redlock_client client;
+    struct redlock_lock lock;
+    int wrong;
+
+    node.address = "127.0.0.1:1";
+    wrong = redlock_version() != REDLOCK_VERSION_NUMBER || redlock_init(&client, redlock_posix(), &node, 1, NULL) != REDLOCK_OK;
+    redlock_lock_init(&lock, "key", 3, 1000);
+    wrong = wrong || redlock_acquire(&client, &lock, 0) != REDLOCK_UNREACHABLE;
+    redlock_deinit(&client);
+    return wrong;
+}
+END
+
+# A program with nine nodes and no -D for the compiler; its structs must be those of the library.
+cat >"$folder/nine.c" <<'END'
+#include <redlock.h>
+#include <string.h>
+static struct redlock_node nodes[9];
+static const char *addresses[] = {"127.0.0.1:1", "127.0.0.1:2", "127.0.0.1:3", "127.0.0.1:4", "127.0.0.1:5",
+                                  "127.0.0.1:6", "127.0.0.1:7", "127.0.0.1:8", "127.0.0.1:9"};
+static struct {
+    struct redlock_client client;
+    char behind[4096];
+} it;
+int main(void)
+{
+    unsigned i;
+
+    memset(it.behind, 'x', sizeof it.behind);
+    for (i = 0; i < 9; i++)
+        nodes[i].address = addresses[i];
+    if (REDLOCK_NODES_MAX != 9 || redlock_init(&it.client, redlock_posix(), nodes, 9, NULL) != REDLOCK_OK)
+        return 1;
+    redlock_deinit(&it.client);
+    for (i = 0; i < sizeof it.behind; i++)
+        if (it.behind[i] != 'x')
+            return 2;
+    return 0;
+}
+END
+
+# ---- The single file ----
+
+cd "$folder/one" || exit 1
+for compiler in gcc clang; do
+    check "$compiler -std=c99" $compiler -std=c99 -O2 -Wall -Wextra -Wpedantic -Werror -c redlock_all.c -o one.o
+    for std in c11 c17 gnu17 c2x; do # the optimizer, which takes most of the time, sees no difference
+        check "$compiler -std=$std" $compiler -std=$std -O0 -Wall -Wextra -Wpedantic -Werror -c redlock_all.c -o one.o
+    done
+done
+check tcc tcc -c redlock_all.c -o one.o
+check "32 bits" gcc -m32 -isystem /usr/include/x86_64-linux-gnu -std=c99 -O2 -Wall -Wextra -Wpedantic -Werror -c redlock_all.c -o one.o
+check musl musl-gcc -std=c99 -O2 -Wall -Wextra -Werror -c redlock_all.c -o one.o
+for std in c++11 c++17 c++20; do
+    check "as $std" g++ -std=$std -x c++ -Wall -Wextra -c redlock_all.c -o one.o
+    check "as $std, clang" clang++ -std=$std -x c++ -Wall -Wextra -Wno-deprecated -c redlock_all.c -o one.o
+done
+for feature in $(sed -n 's/^#ifndef \(REDLOCK_[A-Z0-9_]*\)$/\1/p' "$source/redlock_config.h" | sed '1,/^REDLOCK_MINIMAL$/d; /_MAX$/d'); do
+    check "without $feature" gcc -std=c99 -O1 -Wall -Wextra -Wpedantic -Werror -D$feature=0 -c redlock_all.c -o one.o
+done
+check "minimal" gcc -std=c99 -O2 -Wall -Wextra -Wpedantic -Werror -DREDLOCK_MINIMAL=1 -c redlock_all.c -o one.o
+check "beside macros of the program" gcc -std=c99 -Wall -Wextra -Werror -DKEY=1 -DTOKEN=2 -DTTL=3 -DEVAL=4 -DUSER=5 -DPASSWORD=6 \
+    -DDATABASE=7 -DINFO=8 -DNAME=9 -DROLE=10 -DMODE=11 -DCOUNTER=12 -DPATIENCE=13 -c redlock_all.c -o one.o
+check "with app.c" gcc -std=c99 -I. "$folder/app.c" redlock_all.c -o app
+check "the program runs" ./app
+exported() { # only names with our prefixes
+    gcc -c redlock_all.c -o one.o && ! nm -g --defined-only one.o | awk '{ print $3 }' | grep -v '^redlock_\|^resp_'
+}
+check "exports redlock_ and resp_ only" exported
+
+printf '#include <stdio.h>\n#include "redlock_all.c"\n' >late.c
+check "the single file after a system header" gcc -Wall -Wextra -Werror -c late.c -o late.o
+strict() { ! gcc -std=c99 -c late.c -o late.o 2>late.log && sed -n '/error:/{p;q}' late.log | grep 'net.c needs POSIX'; }
+check "the single file after a system header that hides POSIX: a clear #error" strict
+
+for name in a b; do
+    cat >$name.c <<END
+#define REDLOCK_API static
+#include "redlock_all.c"
+int use_$name(void);
+int use_$name(void)
+{
+    struct redlock_client client;
+    return (int)redlock_init(&client, redlock_posix(), NULL, 0, NULL);
+}
+END
+done
+echo 'int use_a(void); int use_b(void); int main(void) { return use_a() != use_b(); }' >twice.c
+check "static, twice in one program" gcc -std=c99 -Wall -Wno-unused-function -Werror a.c b.c twice.c -o twice
+check "that program runs" ./twice
+nothing() { ! nm -g --defined-only twice | grep 'redlock_\|resp_'; }
+check "that program exports no redlock_ or resp_" nothing
+for name in a b; do
+    sed "s/#define REDLOCK_API static/__attribute__((visibility(\"default\"))) int use_$name(void);/; s/redlock_all.c/redlock.h/" \
+        $name.c >hidden_$name.c
+    check "hidden in a shared library" gcc -fPIC -shared -fvisibility=hidden hidden_$name.c redlock_all.c -o libhidden_$name.so
+    only() { nm -D --defined-only libhidden_$name.so | awk '{ print $3 }' | grep -qx "use_$name" &&
+        ! nm -D --defined-only libhidden_$name.so | grep 'redlock_\|resp_'; }
+    check "that shared library exports only use_$name" only
+done
+check "two such shared libraries in one program" gcc twice.c ./libhidden_a.so ./libhidden_b.so -o twice
+check "that program runs, too" ./twice
+# redlock_core.c with the headers that every compiler brings along, and these functions of a C library
+mkdir core
+cat >core/string.h <<'END'
+#include <stddef.h>
+void *memcpy(void *restrict, const void *restrict, size_t);
+void *memset(void *, int, size_t);
+void *memchr(const void *, int, size_t);
+int memcmp(const void *, const void *, size_t);
+int strcmp(const char *, const char *);
+int strncmp(const char *, const char *, size_t);
+char *strchr(const char *, int);
+char *strstr(const char *, const char *);
+size_t strlen(const char *);
+END
+firmware() { # OPTION ... - calls these functions, and the compiler's for 64-bit products, 32-bit quotients and switches only
+    arm-none-eabi-gcc "$@" -mthumb -std=c99 -Os -Wall -Wextra -Wpedantic -Werror -ffreestanding -nostdinc \
+        -isystem "$(arm-none-eabi-gcc -print-file-name=include)" -isystem core -c redlock_core.c -o core.o &&
+        ! arm-none-eabi-nm -u core.o | awk '{ print $2 }' | grep -vE '^(mem|str|__gnu_thumb1_case|__aeabi_lmul$|__aeabi_uidiv(mod)?$)'
+}
+for cpu in cortex-m0plus cortex-m4; do
+    check "redlock_core.c for firmware on $cpu, without a system header" firmware -mcpu=$cpu
+    check "redlock_core.c for firmware on $cpu, minimal" firmware -mcpu=$cpu -DREDLOCK_MINIMAL=1
+done
+cd "$here" || exit 1
+
+# ---- The release ----
+
+again() { # FOLDER - made in FOLDER, with another umask, time zone and language
+    umask=$(umask)
+    umask 077
+    TZ=Asia/Tokyo LC_ALL=C.UTF-8 ${MAKE:-make} -s -C "$1" release B="$folder/again"
+    umask "$umask"
+    cmp "$build/redlock-$version.tar.gz" "$folder/again/redlock-$version.tar.gz"
+}
+check "a second build of the release is the same, byte for byte" again "$here"
+rm -rf "$folder/again"
+check "a build from the release is the same, byte for byte" again "$source"
+lacks() { # without the file there is no release, and make says this. git is kept from finding a checkout around us
+    mv "$source/$1" "$folder/lacking"
+    GIT_CEILING_DIRECTORIES=$folder ${MAKE:-make} -s -C "$source" release B="$folder/again" 2>"$folder/lacks"
+    made=$?
+    mv "$folder/lacking" "$source/$1"
+    rm -rf "$folder/again"
+    [ $made -ne 0 ] && grep "$2" "$folder/lacks"
+}
+check "without one of its files there is no release" lacks docs/cpp.md cpp.md
+check "without a list of files the release says so" lacks SHA256SUMS '^neither SHA256SUMS nor git lists the files'
+listed() { # SHA256SUMS lists each file and no other
+    (cd "$build" && sha256sum -c "redlock-$version.tar.gz.sha256") && cd "$source" && sha256sum --quiet -c SHA256SUMS &&
+        sed 's/^[^ ]*  //' SHA256SUMS >"$folder/listed" &&
+        find . -type f ! -name SHA256SUMS | sed 's|^\./||' | LC_ALL=C sort | cmp - "$folder/listed"
+}
+check "the checksums are right, and cover all files" listed
+cd "$here" || exit 1
+has() { # files that another step would have to make
+    for file in single/redlock_all.c single/redlock_core.c single/redlock.h man/man1/redlock.1 man/man3/redlock.3 man/man3/redlock_acquire.3 man/man7/redlock.7 "$@"; do
+        [ -s "$source/$file" ] || return 1
+    done
+}
+check "the single file, the man pages and all sources are in it" has "$@" extra/url.c Makefile
+compiler_only() { # PATH has no other tool, the folder no other file
+    mkdir "$folder/bin" "$folder/empty"
+    for tool in gcc as ld; do ln -s "$(command -v $tool)" "$folder/bin"; done
+    cp "$source/single/redlock_all.c" "$source/single/redlock.h" "$folder/app.c" "$folder/empty"
+    (cd "$folder/empty" && env -i PATH="$folder/bin" gcc -std=c99 -I. app.c redlock_all.c -o app && ./app)
+}
+check "a compiler is enough to build a program with the single file" compiler_only
+musl_only() { # PATH has no redis-server, and no apt-get
+    for tool in sh make musl-gcc sed cat cmp mkdir dirname rm id; do ln -s "$(command -v $tool)" "$folder/bin" || return 1; done
+    env -i PATH="$folder/bin" REALGCC=gcc ${MAKE:-make} -s -C "$source" B=out-static CFLAGS=-O0 cli-static && "$source/out-static/redlock-static" version
+}
+check "make and musl-gcc are enough to build the static program" musl_only
+
+check "the Makefile of the release builds" ${MAKE:-make} -s -C "$source" B=out
+check "the Makefile of the release builds with clang" ${MAKE:-make} -s -C "$source" B=out-clang CC=clang CFLAGS=-O0 all shared cli
+check "the Makefile of the release installs" ${MAKE:-make} -s -C "$source" B=out CFLAGS=-O0 install PREFIX="$folder/prefix"
+public_only() { ! nm -D --defined-only "$folder/prefix/lib/libredlock.so" | awk '{ print $3 }' | grep -v '^redlock_\|^resp_'; }
+check "the shared library exports redlock_ and resp_ only" public_only
+readable() { # what root installs whose files are private
+    (umask 077 && ${MAKE:-make} -s -C "$source" B=out-private CFLAGS=-O0 install PREFIX="$folder/private") &&
+        ! find "$folder/private" ! -type l ! -perm -o+r | grep .
+}
+check "all users can read what is installed with a umask of 077" readable
+package() {
+    PKG_CONFIG_PATH=$1 gcc "$folder/app.c" $(PKG_CONFIG_PATH=$1 pkg-config --cflags --libs redlock) -o "$folder/app" &&
+        LD_LIBRARY_PATH=$2 "$folder/app" && readelf -d "$folder/app" | grep -q 'libredlock.so.0'
+}
+check "pkg-config finds the library; the program is linked with the shared one" package "$folder/prefix/lib/pkgconfig" "$folder/prefix/lib"
+archive() {
+    gcc "$folder/app.c" -I"$folder/prefix/include/redlock" "$folder/prefix/lib/libredlock.a" -pthread -o "$folder/app" && "$folder/app"
+}
+check "a program linked with the static library" archive
+refused() { # COMPILER FLAG ... - by one #error, and no other
+    ! "$@" -fsyntax-only "$folder/app.c" 2>"$folder/refused" && cat "$folder/refused" &&
+        grep 'error: #error "REDLOCK_NODES_MAX is 7 in the installed library' "$folder/refused" &&
+        [ "$(grep -c 'error:' "$folder/refused")" -eq 1 ]
+}
+headers=$folder/prefix/include/redlock
+check "a program with another limit than the installed library is refused" refused gcc -I"$headers" -DREDLOCK_NODES_MAX=16
+check "a C++ program with another limit is refused" refused g++ -x c++ -I"$headers" -DREDLOCK_NODES_MAX=16
+same_limit() { gcc -Wall -Wextra -Wpedantic -Werror -I"$headers" -DREDLOCK_NODES_MAX=7 -DREDLOCK_FENCING -fsyntax-only "$folder/app.c"; }
+check "a program that defines the same limit is accepted" same_limit
+nine() { # PKG_CONFIG_PATH LIBRARY_PATH
+    PKG_CONFIG_PATH=$1 gcc "$folder/nine.c" $(PKG_CONFIG_PATH=$1 pkg-config --cflags --libs redlock) -o "$folder/nine" &&
+        LD_LIBRARY_PATH=$2 "$folder/nine"
+}
+make_nine() { # also: the Makefile builds files again whose limits have changed
+    ${MAKE:-make} -s -C "$source" B=out CFLAGS=-O0 LIMITS=-DREDLOCK_NODES_MAX=9 install PREFIX="$folder/nine-prefix" &&
+        nine "$folder/nine-prefix/lib/pkgconfig" "$folder/nine-prefix/lib"
+}
+check "a library with other limits passes them to programs" make_nine
+program() { # its version, and that of its man page; no node answers; bash completes its verbs
+    "$folder/prefix/bin/redlock" version | grep -qx "redlock $version" &&
+        grep -q "\"redlock $version\"" "$folder/prefix/share/man/man1/redlock.1" || return 1
+    "$folder/prefix/bin/redlock" status -N 127.0.0.1:1 name
+    [ $? -eq 69 ] && PATH=$folder/prefix/bin:$PATH bash -c '. "$1"; COMP_WORDS=(redlock ru) COMP_CWORD=1
+        _redlock redlock ru redlock && [ "${COMPREPLY[*]}" = run ]' - "$folder/prefix/share/bash-completion/completions/redlock"
+}
+check "the program, its man page, its completion" program
+
+# ---- CMake ----
+
+# cmake_with NAME LINE [OPTION ...]
+cmake_with() {
+    mkdir -p "$folder/$1"
+    printf 'cmake_minimum_required(VERSION 3.14)\nproject(app C)\n%s\nadd_executable(app %s)\ntarget_link_libraries(app redlock::redlock)\n' \
+        "$2" "$folder/app.c" >"$folder/$1/CMakeLists.txt"
+    consumer=$folder/$1
+    shift 2
+    cmake -S "$consumer" -B "$consumer/out" "$@" && cmake --build "$consumer/out" && "$consumer/out/app"
+}
+check "CMake: find_package after make install" cmake_with installed "find_package(redlock ${version%.*} REQUIRED)" \
+    -DCMAKE_PREFIX_PATH="$folder/prefix"
+shared() { readelf -d "$folder/installed/out/app" | grep -q 'libredlock.so.0'; }
+check "CMake: the program uses the shared library" shared
+check "CMake: find_package with BUILD_SHARED_LIBS=OFF" cmake_with static "find_package(redlock $version EXACT REQUIRED)" -DCMAKE_PREFIX_PATH="$folder/prefix" \
+    -DBUILD_SHARED_LIBS=OFF
+not_shared() { ! readelf -d "$folder/static/out/app" | grep 'libredlock'; }
+check "CMake: the program contains the static library" not_shared
+refuses() { # VERSION ... - because of the version, not because no package was found
+    for other in "$@"; do
+        ! cmake_with "refused-$other" "find_package(redlock $other REQUIRED)" -DCMAKE_PREFIX_PATH="$folder/prefix" || return 1
+        grep -q 'considered but not accepted' "$folder/log" || return 1
+    done
+}
+check "CMake: find_package refuses another version" refuses "${version%.*}.99" 0.1 1.0
+staged() { # the files of another machine under a separate root, with a LIBDIR that is not lib
+    ${MAKE:-make} -s -C "$source" B=out CFLAGS=-O0 install DESTDIR="$folder/root" PREFIX=/usr LIBDIR=/usr/lib/some-where &&
+        cmake_with staged "find_package(redlock REQUIRED)" -Dredlock_DIR="$folder/root/usr/lib/some-where/cmake/redlock" &&
+        PKG_CONFIG_SYSROOT_DIR=$folder/root package "$folder/root/usr/lib/some-where/pkgconfig" "$folder/root/usr/lib/some-where"
+}
+check "CMake and pkg-config: installed with DESTDIR, used under a sysroot" staged
+spaces() { # in DESTDIR, and in all other folders
+    ${MAKE:-make} -s -C "$source" B=out CFLAGS=-O0 install DESTDIR="$folder/its root" PREFIX="/its prefix" &&
+        cmake_with spaces "find_package(redlock REQUIRED)" -Dredlock_DIR="$folder/its root/its prefix/lib/cmake/redlock" || return 1
+    ${MAKE:-make} -s -C "$source" B=out CFLAGS=-O0 install PREFIX="$folder/its prefix" LIBDIR="$folder/its prefix/a lib" || return 1
+    eval "gcc '$folder/app.c' $(PKG_CONFIG_PATH="$folder/its prefix/a lib/pkgconfig" pkg-config --cflags --libs redlock) -o '$folder/app'" &&
+        LD_LIBRARY_PATH="$folder/its prefix/a lib" "$folder/app" && [ -x "$folder/its prefix/bin/redlock" ]
+}
+check "CMake and pkg-config: installed in folders with spaces in their names" spaces
+check "CMake: add_subdirectory" cmake_with add "add_subdirectory($source redlock)"
+check "CMake: FetchContent" cmake_with fetch "include(FetchContent)
+FetchContent_Declare(redlock URL file://$build/redlock-$version.tar.gz)
+FetchContent_MakeAvailable(redlock)"
+cmake_install() {
+    cmake -S "$source" -B "$folder/cmake" -DCMAKE_INSTALL_PREFIX="$folder/cmake-prefix" && cmake --build "$folder/cmake" &&
+        cmake --install "$folder/cmake"
+}
+check "CMake: install" cmake_install
+check "CMake: find_package after cmake --install" cmake_with find "find_package(redlock ${version%.*} REQUIRED)" -DCMAKE_PREFIX_PATH="$folder/cmake-prefix"
+cmake_nine() {
+    cmake -S "$source" -B "$folder/cmake-nine" -DCMAKE_INSTALL_PREFIX="$folder/cmake-nine-prefix" -DCMAKE_C_FLAGS=-DREDLOCK_NODES_MAX=9 &&
+        cmake --build "$folder/cmake-nine" && cmake --install "$folder/cmake-nine" &&
+        gcc "$folder/nine.c" -I"$folder/cmake-nine-prefix/include/redlock" "$folder/cmake-nine-prefix/lib/libredlock.a" -pthread \
+            -o "$folder/nine" && "$folder/nine"
+}
+check "CMake: a library with other limits passes them to programs" cmake_nine
+cmake_release_nine() { # the limit is a flag of the build type, and the compiler is two words, as with ccache
+    CC='env gcc' cmake -S "$source" -B "$folder/cmake-nine" -DCMAKE_INSTALL_PREFIX="$folder/cmake-nine-prefix" -DCMAKE_BUILD_TYPE=Release \
+        -DCMAKE_C_FLAGS_RELEASE=-DREDLOCK_NODES_MAX=9 && cmake --build "$folder/cmake-nine" && cmake --install "$folder/cmake-nine" &&
+        gcc "$folder/nine.c" -I"$folder/cmake-nine-prefix/include/redlock" "$folder/cmake-nine-prefix/lib/libredlock.a" -pthread \
+            -o "$folder/nine" && "$folder/nine"
+}
+rm -rf "$folder/cmake-nine" "$folder/cmake-nine-prefix"
+check "CMake: the same with CC='env gcc', and as a flag of the build type" cmake_release_nine
+cmake_types_nine() { # one folder for several build types: the limit is a flag of the type that is installed
+    cmake -G 'Ninja Multi-Config' -S "$source" -B "$folder/cmake-types" -DCMAKE_INSTALL_PREFIX="$folder/cmake-types-prefix" \
+        -DCMAKE_C_FLAGS_RELEASE=-DREDLOCK_NODES_MAX=9 && cmake --build "$folder/cmake-types" --config Release &&
+        cmake --install "$folder/cmake-types" --config Release &&
+        gcc "$folder/nine.c" -I"$folder/cmake-types-prefix/include/redlock" "$folder/cmake-types-prefix/lib/libredlock.a" -pthread \
+            -o "$folder/nine" && "$folder/nine"
+}
+check "CMake: the same with a generator for several build types" cmake_types_nine
+cmake_target_nine() { # the limit is the target's
+    mkdir "$folder/target-nine"
+    printf 'cmake_minimum_required(VERSION 3.14)\nproject(app C)\nadd_subdirectory(%s redlock)\n%s\nadd_executable(app %s)\n%s\n' "$source" \
+        'target_compile_definitions(redlock PUBLIC REDLOCK_NODES_MAX=9)' "$folder/nine.c" 'target_link_libraries(app redlock::redlock)' \
+        >"$folder/target-nine/CMakeLists.txt"
+    cmake -S "$folder/target-nine" -B "$folder/target-nine/out" -DCMAKE_INSTALL_PREFIX="$folder/target-nine-prefix" &&
+        cmake --build "$folder/target-nine/out" && "$folder/target-nine/out/app" && cmake --install "$folder/target-nine/out" &&
+        gcc "$folder/nine.c" -I"$folder/target-nine-prefix/include/redlock" "$folder/target-nine-prefix/lib/libredlock.a" -pthread \
+            -o "$folder/nine" && "$folder/nine"
+}
+check "CMake: limits as a property of the target, in the same build and installed" cmake_target_nine
+parent() { # options and definitions of a program around it
+    cmake_with parent "set(CMAKE_C_VISIBILITY_PRESET hidden)
+set(CMAKE_UNITY_BUILD ON)
+add_compile_definitions(\"TITLE=a program\" \"QUOTED=\\\"a b\\\"\" \"TWICE(x)=2*(x)\" \$<\$<CONFIG:Debug>:IS_DEBUG> REDLOCK_NODES_MAX=9)
+add_compile_options(-Wall \"-DWORDS=a b\" -DREDLOCK_KEY_MAX=80)
+add_subdirectory($source redlock)" "$@" -DCMAKE_INSTALL_PREFIX="$folder/parent-prefix" && cmake --install "$folder/parent/out" &&
+        grep 'define REDLOCK_NODES_MAX 9' "$folder/parent-prefix/include/redlock/redlock_limits.h" &&
+        grep 'define REDLOCK_KEY_MAX 80' "$folder/parent-prefix/include/redlock/redlock_limits.h"
+    installed=$?
+    rm -rf "$folder/parent" "$folder/parent-prefix"
+    return $installed
+}
+check "CMake: in a program with hidden symbols, unity builds and definitions" parent
+check "CMake: the same, as a shared library" parent -DBUILD_SHARED_LIBS=ON
+sysroot() { # a cross compiler that finds the headers of libc only in the folder that CMake tells it
+    printf '#!/bin/sh\nexec gcc --sysroot=/nonexistent "$@"\n' >"$folder/cross-gcc" && chmod +x "$folder/cross-gcc" &&
+        cmake -S "$source" -B "$folder/sysroot" -DCMAKE_C_COMPILER="$folder/cross-gcc" -DCMAKE_SYSTEM_NAME=Linux -DCMAKE_SYSROOT=/ \
+            -DCMAKE_INSTALL_PREFIX="$folder/sysroot-prefix" && cmake --build "$folder/sysroot" && cmake --install "$folder/sysroot"
+}
+check "CMake: install with a cross compiler and CMAKE_SYSROOT" sysroot
+cross() {
+    cmake -S "$source" -B "$folder/shared" -DBUILD_SHARED_LIBS=ON && cmake --build "$folder/shared" &&
+        readelf -d "$folder/shared/libredlock.so" | grep -q 'libredlock.so.0'
+}
+check "CMake: a shared library with a soname" cross
+
+# ---- Meson ----
+
+mkdir -p "$folder/meson/subprojects"
+cp -R "$source" "$folder/meson/subprojects/redlock"
+cp "$folder/app.c" "$folder/meson"
+cat >"$folder/meson/meson.build" <<'END'
+project('app', 'c')
+executable('app', 'app.c', dependencies: dependency('redlock', fallback: ['redlock', 'redlock_dep']))
+END
+meson_build() {
+    rm -rf "$folder/meson/out"
+    meson setup "$folder/meson/out" "$folder/meson" --wrap-mode=nodownload "$@" && meson compile -C "$folder/meson/out" &&
+        "$folder/meson/out/app"
+}
+check "Meson: a subproject" meson_build
+check "Meson: a subproject in a unity build" meson_build --unity=on
+meson_install() {
+    meson setup "$folder/meson-own" "$source" --prefix="$folder/meson-prefix" --libdir=lib && meson install -C "$folder/meson-own"
+}
+check "Meson: install" meson_install
+check "Meson: pkg-config finds the library" package "$folder/meson-prefix/lib/pkgconfig" "$folder/meson-prefix/lib"
+meson_nine() {
+    meson setup "$folder/meson-nine" "$source" --prefix="$folder/meson-nine-prefix" --libdir=lib -Dc_args=-DREDLOCK_NODES_MAX=9 &&
+        meson install -C "$folder/meson-nine" && nine "$folder/meson-nine-prefix/lib/pkgconfig" "$folder/meson-nine-prefix/lib"
+}
+check "Meson: a library with other limits passes them to programs" meson_nine
+meson_again() { # a new version of a header comes into a folder that has been built
+    cp -R "$source" "$folder/again" && meson setup "$folder/again/out" "$folder/again" && meson compile -C "$folder/again/out" &&
+        echo '/* new */' >>"$folder/again/extra/redlock.hpp" && meson compile -C "$folder/again/out" &&
+        cmp "$folder/again/extra/redlock.hpp" "$folder/again/out/redlock.hpp"
+}
+check "Meson: the headers to install are made again when one has changed" meson_again
+done_testing

@@ -1,0 +1,873 @@
+/* queue_test.c - the send buffer that all nodes share, and the ring of requests of each node. This file includes
+   node.c, because it calls its static functions, and is linked with the rest of the library.
+   Random steps: commands to random sets of nodes, sockets that take some bytes, connections that break, replies in
+   pieces. A model says what each node must be sent, which reply goes to whom, and how full the buffer is.
+
+   SPDX-FileCopyrightText: the redlock authors
+   SPDX-License-Identifier: MIT */
+#include "node.c"
+
+#include "lock_options.h"
+#include "tap.h"
+
+enum {
+    LOCKS = 6,
+    STEPS = REDLOCK_SEND_MAX > 20000 ? 3000 : 500, /* enough to fill the buffer */
+    SEEDS = 200000 / STEPS,
+    ENTRIES = 2 * STEPS,
+    REPLIES = 65536,
+    RUNS = sizeof((struct redlock_client *)0)->priv.out_run /
+           sizeof *((struct redlock_client *)0)->priv.out_run
+};
+
+/* ---- The model ------------------------------------------------------------------------------- */
+
+/* A command of which not all replies have been read. */
+struct entry {
+    void *owner;
+    unsigned command, role; /* the command with its flags */
+    unsigned group;         /* entries of a group share a slot */
+    unsigned long end;      /* of its bytes, in the stream of this connection */
+};
+
+/* One reply, or one of the two or three replies to a command. */
+struct part {
+    unsigned long end; /* of its bytes, in the stream of replies */
+    char what;         /* 'c'aching, 'm'ain, 'p'ttl; 'n'onsense; 'i'nvalidation */
+    uint8_t vote;
+    uint64_t number;
+};
+
+struct end {
+    int up, gone; /* gone: the connection breaks at the next transmit or receive */
+    unsigned room;
+    struct entry entries[ENTRIES]; /* oldest first */
+    unsigned used, answered;       /* entries; and those of them that the server has answered */
+    unsigned heard;                /* replies to the first entry that the client has read */
+    unsigned long sent;            /* bytes that the socket has accepted on this connection */
+    uint8_t expected[REDLOCK_SEND_MAX];
+    unsigned expected_used;
+    struct part parts[4 * ENTRIES];
+    unsigned parts_used;
+    char said[REPLIES];
+    unsigned said_used;        /* bytes of replies that the client has not received */
+    unsigned long handed, all; /* bytes of replies: received by the client, and all of the server */
+    unsigned readable;         /* how many of said_used have arrived */
+};
+
+static struct redlock_client client;
+static struct redlock_node nodes[REDLOCK_NODES_MAX];
+static struct redlock_lock locks[LOCKS];
+static struct redlock_owed owed[LOCKS]; /* unused without REDLOCK_OWED_MAX */
+enum { LAST_ROLE = REDLOCK_OWED_MAX > 0 ? RL_OWED : RL_OWED - 1 };
+static struct end ends[REDLOCK_NODES_MAX];
+static unsigned count, groups, seed, step;
+static int brief; /* this seed has short commands only, so that the buffer has many runs */
+static const char *failed;
+static uint32_t dice;
+
+/* How often each case has happened: a case that never happens is not tested. */
+static struct {
+    unsigned long sends, jams, down, moves, breaks, merges, fulls, redirects, replies, unanswered,
+        pushes, nonsense, parts_of_several, most_runs;
+} seen;
+
+static unsigned roll(unsigned sides)
+{
+    dice ^= dice << 13;
+    dice ^= dice >> 17;
+    dice ^= dice << 5;
+    return (dice >> 4) % sides;
+}
+
+static void wrong(const char *what)
+{
+    if (failed == NULL)
+        fprintf(stderr, "# seed %u, step %u: %s\n", seed, step, what);
+    failed = failed != NULL ? failed : what;
+}
+
+static unsigned slots(const struct end *end)
+{
+    unsigned i, n = 0;
+
+    for (i = 0; i < end->used; i++)
+        n += i == 0 || end->entries[i].group != end->entries[i - 1].group;
+    return n;
+}
+
+static unsigned size_of_last_group(const struct end *end)
+{
+    unsigned i = end->used, n = 0;
+
+    while (i > 0 && end->entries[i - 1].group == end->entries[end->used - 1].group) {
+        i--;
+        n++;
+    }
+    return n;
+}
+
+static int merges(const struct end *end, const void *owner, unsigned command)
+{
+    const struct entry *last = &end->entries[end->used > 0 ? end->used - 1 : 0];
+
+    return end->used > 0 && owner == NULL && last->owner == NULL && last->command == command &&
+           size_of_last_group(end) < UINT16_MAX;
+}
+
+static int has_slot(const struct end *end, const void *owner, unsigned command)
+{
+    return slots(end) < REDLOCK_PIPELINE_MAX - (unsigned)(owner != NULL) ||
+           merges(end, owner, command);
+}
+
+static void pop(struct end *end)
+{
+    memmove(end->entries, end->entries + 1, --end->used * sizeof *end->entries);
+    end->answered -= end->answered > 0;
+    end->heard = 0;
+}
+
+static unsigned before_main(unsigned command)
+{
+    return (command & RL_WITH_CACHING) != 0;
+}
+
+/* Reads one part. Returns 1 if it is delivered, as `reply` with its number. */
+static int hear_part(struct end *end, struct rl_reply *reply, uint64_t *number)
+{
+    struct part part = end->parts[0];
+    struct entry *first = &end->entries[0];
+    int main = part.what == 'm';
+
+    memmove(end->parts, end->parts + 1, --end->parts_used * sizeof *end->parts);
+    if (part.what == 'i') {
+        seen.pushes++;
+        reply->command = RL_INVALIDATION;
+        reply->owner = NULL;
+        return REDLOCK_NOTIFICATION;
+    }
+    reply->owner = part.what == 'c' ? NULL : first->owner;
+    reply->command = part.what == 'p' ? RL_PTTL : (uint8_t)(first->command & RL_COMMAND);
+    reply->role = (uint8_t)first->role;
+    reply->vote = main && rl_is(first->command & RL_COMMAND, RL_NATIVE) && part.vote != RL_YES
+                      ? RL_UNANSWERED
+                      : part.vote;
+    *number = part.number;
+    end->heard++;
+    if (main && first->role == RL_OWED)
+        first->owner = NULL; /* the reply to PTTL does not matter */
+    if (part.what == 'p' || (main && !(first->command & RL_WITH_PTTL)))
+        pop(end);
+    return reply->owner != NULL;
+}
+
+/* The next received reply that is delivered; returns 0 if there is none. */
+static int next_heard(struct end *end, struct rl_reply *reply, uint64_t *number)
+{
+    while (end->parts_used > 0 && end->parts[0].end <= end->handed && end->parts[0].what != 'n')
+        if (hear_part(end, reply, number))
+            return 1;
+    return 0;
+}
+
+/* The next command that is reported as unanswered; returns 0 if there is none. */
+static int next_unanswered(struct end *end, struct rl_reply *reply)
+{
+    while (end->used > 0) {
+        struct entry first = end->entries[0];
+        int answered = end->heard > before_main(first.command);
+
+        pop(end);
+        if (first.owner == NULL || answered)
+            continue;
+        reply->owner = first.owner;
+        reply->command = (uint8_t)(first.command & RL_COMMAND);
+        reply->role = (uint8_t)first.role;
+        reply->vote = RL_UNANSWERED;
+        seen.unanswered++;
+        return 1;
+    }
+    return 0;
+}
+
+/* ---- The io ---------------------------------------------------------------------------------- */
+
+static struct end *end_of(const struct redlock_node *node)
+{
+    return &ends[node - nodes];
+}
+
+static int queue_dial(void *context, struct redlock_node *node)
+{
+    (void)context;
+    (void)node;
+    return -1;
+}
+
+static int queue_ready(void *context, struct redlock_node *node)
+{
+    (void)context;
+    (void)node;
+    return -1;
+}
+
+static int queue_transmit(void *context, struct redlock_node *node, const void *bytes, size_t size)
+{
+    struct end *end = end_of(node);
+    unsigned moved = (unsigned)size;
+
+    (void)context;
+    if (!end->up || size == 0)
+        wrong("transmit needs a connection and at least one byte");
+    if (end->gone)
+        return -1;
+    if (size > end->expected_used || memcmp(bytes, end->expected, size) != 0) {
+        wrong("a node is sent the bytes that are queued for it, in order");
+        return -1;
+    }
+    if (moved > end->room)
+        moved = end->room;
+    end->room -= moved;
+    end->sent += moved;
+    memmove(end->expected, end->expected + moved, end->expected_used - moved);
+    end->expected_used -= moved;
+    seen.moves += moved > 0;
+    return (int)moved;
+}
+
+static int queue_receive(void *context, struct redlock_node *node, void *bytes, size_t size)
+{
+    struct end *end = end_of(node);
+
+    (void)context;
+    if (end->gone)
+        return -1;
+    if (size > end->readable)
+        size = end->readable;
+    memcpy(bytes, end->said, size);
+    memmove(end->said, end->said + size, end->said_used - size);
+    end->said_used -= (unsigned)size;
+    end->readable -= (unsigned)size;
+    end->handed += size;
+    return (int)size;
+}
+
+static void queue_shut(void *context, struct redlock_node *node)
+{
+    struct end *end = end_of(node);
+    struct rl_reply reply;
+    uint64_t number;
+
+    (void)context;
+    if (!end->up)
+        wrong("a connection is shut once");
+    if (next_heard(end, &reply, &number))
+        wrong("a reply received before the connection broke is delivered");
+    if (!end->gone && (end->parts_used == 0 || end->parts[0].what != 'n'))
+        wrong("a connection is shut only when it broke or sent nonsense");
+    end->up = 0;
+    end->parts_used = end->expected_used = end->said_used = 0;
+    seen.breaks++;
+}
+
+static uint64_t queue_now(void *context)
+{
+    (void)context;
+    return 1;
+}
+
+static int queue_entropy(void *context, void *bytes, size_t size)
+{
+    (void)context;
+    memset(bytes, 7, size);
+    return 0;
+}
+
+static const struct redlock_io io = {queue_dial, queue_ready, queue_transmit, queue_receive,
+                                     queue_shut, queue_now,   queue_entropy,  NULL,
+                                     NULL,       NULL,        NULL,           NULL};
+
+/* ---- Steps ----------------------------------------------------------------------------------- */
+
+/* A connection whose handshake is over. */
+static void connect_node(unsigned i)
+{
+    struct redlock_node *node = &nodes[i];
+    struct end *end = &ends[i];
+
+    if (end->up || node->priv.count > 0)
+        return;
+    memset(end, 0, sizeof *end);
+    end->up = 1;
+    node->priv.handshake = RL_READY;
+    node->priv.role_next = node->priv.reconnect = 0;
+    node->priv.part = 0;
+    node->priv.notifies = 1;
+    rl_set_state(&client, node, REDLOCK_NODE_READY);
+}
+
+/* A command that this build has, perhaps with CLIENT CACHING or PTTL. */
+static unsigned any_command(void)
+{
+    static const unsigned commands[] = {RL_SET,     RL_EXTEND,  RL_REPAIR, RL_DELETE,
+                                        RL_DELETE,  RL_SET,     RL_DELETE, RL_DELETE,
+                                        RL_EVALSHA, RL_DELIFEQ, RL_FENCE,  RL_CONFIRM};
+    unsigned command = commands[roll(REDLOCK_FENCING ? 12 : !REDLOCK_MINIMAL ? 10 : 8)];
+
+    if (brief || !rl_is(command, RL_WRITES | RL_RELEASES))
+        return RL_SET;
+    if (command == RL_DELETE && REDLOCK_NOTIFICATION && roll(3) == 0)
+        command |= RL_WITH_CACHING;
+    if ((command & RL_COMMAND) == RL_DELETE && REDLOCK_TEXTS && roll(3) == 0)
+        command |= RL_WITH_PTTL;
+    return command;
+}
+
+static void add_entry(unsigned i, void *owner, unsigned command, unsigned role,
+                      const uint8_t *bytes, unsigned size)
+{
+    struct end *end = &ends[i];
+    struct entry *entry = &end->entries[end->used];
+    int merged = merges(end, owner, command);
+
+    seen.merges += (unsigned)merged;
+    if (end->expected_used + size > sizeof end->expected) {
+        wrong("no more is queued than there is room for");
+        return;
+    }
+    entry->group = merged ? end->entries[end->used - 1].group : ++groups;
+    entry->owner = owner;
+    entry->command = command;
+    entry->role = role;
+    memcpy(end->expected + end->expected_used, bytes, size);
+    end->expected_used += size;
+    entry->end = end->sent + end->expected_used;
+    end->used++;
+}
+
+static void send_some(void)
+{
+    static uint8_t bytes[REDLOCK_SEND_MAX];
+    struct resp_writer w = {bytes, sizeof bytes, 0, 0};
+    struct redlock_lock *lock = &locks[roll(LOCKS)];
+    unsigned command = any_command(),
+             role = roll(3) == 0 || brief ? (unsigned)RL_NOBODY : 1 + roll(LAST_ROLE);
+    void *owner = role == RL_NOBODY ? NULL : role == RL_OWED ? (void *)&owed[lock - locks] : lock;
+    struct rl_message message = {lock, NULL, NULL, 0};
+    unsigned i, mask = 0, down = 0, may = 0, up = 0, full = client.priv.full, sent, no_room;
+    int jammed = client.priv.jammed;
+
+    for (i = 0; i < count; i++)
+        if (roll(3) > 0 || seed % 4 == 0)
+            (*(ends[i].up ? &mask : &down)) |= rl_bit(i);
+    if (mask == 0)
+        return;
+    if (roll(8) > 0)
+        down = 0;
+    /* the engine may ask for this: a connection breaks while room is made for another command of the same tick */
+    seen.down += down != 0;
+    if (role == RL_OWED)
+        command = RL_DELETE;
+    sent = rl_send(&client, role == RL_NOBODY ? lock : owner, mask | down, command, role);
+    seen.sends++;
+    message.node = &nodes[0];
+    message.command = command & RL_COMMAND;
+    rl_put_command(&w, &message, command);
+    if (w.overflow)
+        wrong("each command fits into an empty buffer");
+    no_room = sent == 0 &&
+              (client.priv.out.used + w.used > REDLOCK_SEND_MAX || client.priv.out.runs == RUNS);
+    for (i = 0; i < count; i++) {
+        if (!(mask & rl_bit(i)))
+            continue;
+        if (has_slot(&ends[i], owner, command))
+            may |= rl_bit(i);
+        else if (!no_room)
+            full |= rl_bit(i);
+        if (ends[i].up)
+            up |= rl_bit(i);
+        else
+            full &= ~(unsigned)rl_bit(i);
+    }
+    seen.fulls += may != mask;
+    if ((client.priv.full & mask) != (full & mask))
+        wrong("`full` has the nodes without a free request");
+    if (no_room) {
+        seen.jams++;
+        if (!client.priv.jammed)
+            wrong("`jammed` is set when there is no room");
+        for (i = 0; i < count; i++)
+            if (ends[i].up && ends[i].expected_used > 0 && ends[i].room > 0)
+                wrong("a full buffer is sent first, to make room");
+    } else if (sent & down) {
+        wrong("nothing is queued for a node without a connection");
+    } else if (sent != (may & up)) {
+        wrong("a command is queued for all nodes that have a free request");
+    } else if (sent == 0 && client.priv.jammed && !jammed) {
+        wrong("a lack of free requests does not set `jammed`");
+    }
+    for (i = 0; i < count; i++)
+        if (sent & rl_bit(i))
+            add_entry(i, owner, command, role, bytes, (unsigned)w.used);
+}
+
+static void transmit_some(void)
+{
+    struct end *end;
+    unsigned i = roll(count);
+
+    end = &ends[i];
+    if (!end->up)
+        return;
+    end->room += roll(brief ? 60 : 4) == 0 ? REDLOCK_SEND_MAX : roll(200);
+    rl_node_send(&client, &nodes[i]);
+    if (end->up && end->expected_used > 0 && end->room > 0)
+        wrong("bytes that the socket accepts are sent");
+    for (i = 0; i < count && (!ends[i].up || ends[i].expected_used == 0); i++)
+        continue;
+    if (client.priv.jammed && i == count)
+        wrong("`jammed` is clear when all bytes are sent");
+    if (roll(2) == 0)
+        end->room = 0;
+}
+
+static void say(struct end *end, char what, unsigned vote, uint64_t number, const char *text)
+{
+    struct part *part = &end->parts[end->parts_used];
+    unsigned size = (unsigned)strlen(text);
+
+    if (end->said_used + size > REPLIES || end->parts_used + 1 >= 4 * ENTRIES)
+        return;
+    memcpy(end->said + end->said_used, text, size);
+    end->said_used += size;
+    end->all += size;
+    part->end = end->all;
+    part->what = what;
+    part->vote = (uint8_t)vote;
+    part->number = number;
+    end->parts_used++;
+}
+
+/* The reply to a main command: its text, vote and number. */
+static void say_main(struct end *end, unsigned command)
+{
+    char text[40];
+    unsigned kind = roll(8);
+
+    if (kind == 0) {
+        say(end, 'm', RL_LATER, 0, "-BUSY x\r\n");
+    } else if (kind == 1) {
+        say(end, 'm', RL_DENIED, 0, "-NOPERM x\r\n");
+    } else if (kind < 4 && command == RL_SET) {
+        say(end, 'm', RL_NO, 0, kind == 2 && REDLOCK_NOTIFICATION ? "_\r\n" : "$-1\r\n");
+    } else if (command == RL_SET) {
+        say(end, 'm', RL_YES, 0, "+OK\r\n");
+    } else if (rl_is(command & RL_COMMAND, 1 << RL_FENCE | 1 << RL_CONFIRM)) {
+        unsigned number = 1 + roll(1000);
+        sprintf(text, ":%u\r\n", number);
+        if (kind < 4)
+            say(end, 'm', RL_NO, UINT64_MAX, ":-1\r\n");
+        else
+            say(end, 'm', RL_YES, number, text);
+    } else if (kind == 2 && command == RL_DELETE) {
+        say(end, 'm', RL_NO, 0, "$5\r\nother\r\n");
+    } else if (kind == 2 && command == RL_REPAIR) {
+        say(end, 'm', RL_REPAIRED, 2, ":2\r\n");
+    } else {
+        say(end, 'm', kind < 4 ? RL_NO : RL_YES, kind >= 4, kind < 4 ? ":0\r\n" : ":1\r\n");
+    }
+}
+
+/* The server runs one command that has arrived as a whole. */
+static void answer(struct end *end)
+{
+    const struct entry *entry = &end->entries[end->answered];
+    unsigned from = end->parts_used;
+
+    if (end->answered >= end->used || entry->end > end->sent || end->said_used + 300 > REPLIES)
+        return;
+    if (entry->command & RL_WITH_CACHING)
+        say(end, 'c', RL_NO, 0, roll(4) == 0 ? "-ERR x\r\n" : "+OK\r\n");
+    say_main(end, entry->command & RL_COMMAND);
+    if (entry->command & RL_WITH_PTTL) {
+        if (roll(4) == 0)
+            say(end, 'p', RL_LATER, 0, "-ERR x\r\n");
+        else
+            say(end, 'p', RL_YES, 1234, ":1234\r\n");
+    }
+    seen.parts_of_several += end->parts_used > from + 1;
+    end->answered++;
+}
+
+/* Reads replies, or the reports of unanswered commands after a connection broke. */
+static void hear(unsigned i, int reading)
+{
+    struct redlock_node *node = &nodes[i];
+    struct end *end = &ends[i];
+    struct rl_reply reply, expected;
+    struct rl_input in = {NULL, NULL, reading ? RL_READS_MAX : 0};
+    uint64_t number = 0;
+
+    memset(&expected, 0, sizeof expected);
+    while (rl_node_reply(&client, node, &in, &reply)) {
+        if (!(end->up ? next_heard(end, &expected, &number) : next_unanswered(end, &expected))) {
+            wrong("no reply is delivered without a requester");
+            return;
+        }
+        seen.replies++;
+        if (reply.command != expected.command)
+            wrong("a reply names the command that was sent");
+        if (reply.command == RL_INVALIDATION)
+            continue;
+        if (reply.owner != expected.owner || reply.role != expected.role)
+            wrong("a reply goes to its requester");
+        if (reply.vote != expected.vote)
+            wrong("a reply has the vote that the node gave");
+        if (reply.vote == RL_YES && rl_is(reply.command, 1 << RL_FENCE | 1 << RL_PTTL) &&
+            (uint64_t)node->priv.reader.item.integer != number)
+            wrong("a reply has the number that the node gave");
+        if (reply.vote == RL_UNANSWERED && rl_is(reply.command, RL_CREATES) && !end->up &&
+            !(client.priv.abandoned & rl_bit(i)))
+            wrong("`abandoned` has the nodes where a command may still run");
+    }
+    if (reading && !end->up) { /* the connection broke: the engine reads its failures next */
+        hear(i, 0);
+        return;
+    }
+    if (end->up ? next_heard(end, &expected, &number) : next_unanswered(end, &expected))
+        wrong("each requester gets its reply");
+    if (end->up && end->parts_used > 0 && end->parts[0].what == 'n' &&
+        end->parts[0].end <= end->handed)
+        wrong("nonsense breaks the connection");
+    if (!end->up && node->priv.count != 0)
+        wrong("a broken connection has no requests left");
+}
+
+static void server_step(void)
+{
+    unsigned i = roll(count), n;
+    struct end *end = &ends[i];
+
+    if (!end->up)
+        return;
+    for (n = roll(6); n > 0; n--)
+        answer(end);
+    if (roll(40) == 0) { /* no reply to anything */
+        seen.nonsense++;
+        say(end, 'n', 0, 0, "*1\r\n*1\r\n:1\r\n");
+    }
+    if (roll(20) == 0 && REDLOCK_NOTIFICATION)
+        say(end, 'i', 0, 0,
+            RESP_DEPTH_MAX < 2 ? ">1\r\n:1\r\n" : ">2\r\n$10\r\ninvalidate\r\n*1\r\n$1\r\nk\r\n");
+    end->readable +=
+        roll(2) == 0 ? end->said_used - end->readable : roll(end->said_used - end->readable + 1);
+    hear(i, 1);
+}
+
+/* Whether an entry is what rl_redirect looks for: a vote that the owner waits for, or in the role NOBODY any reply. */
+static int is_sought(const struct entry *entry, const void *owner, unsigned role)
+{
+    return entry->owner == owner && (role == RL_NOBODY || entry->role < RL_LATE);
+}
+
+/* How many of these are due from node i. */
+static unsigned sought_from(unsigned i, const void *owner, unsigned role)
+{
+    unsigned n, due = 0;
+
+    for (n = 0; n < ends[i].used; n++)
+        due += (unsigned)is_sought(&ends[i].entries[n], owner, role);
+    return due;
+}
+
+/* What becomes of an entry. After the end of a round a reply is needed to a command that creates the key, and may be to an
+   extension. Returns whether that was an extension. */
+static int redirect(struct entry *entry, void *new_owner, unsigned role)
+{
+    unsigned command = entry->command & RL_COMMAND;
+
+    if (role == RL_LATE || role == RL_STALE) {
+        if (rl_is(command, RL_CREATES))
+            new_owner = entry->owner;
+        else if (command != RL_EXTEND)
+            new_owner = NULL;
+        if (command == RL_REPAIR || entry->role == RL_YOUNG)
+            role = RL_STALE;
+    }
+    entry->owner = new_owner;
+    entry->role = role;
+    seen.redirects++;
+    return command == RL_EXTEND && new_owner != NULL;
+}
+
+/* Only where one reply at most is due: the caller promises this. */
+static void redirect_some(void)
+{
+    static const unsigned roles[] = {RL_NOBODY, RL_LATE, RL_STALE, RL_OWED};
+    unsigned all = REDLOCK_OWED_MAX > 0 ? 2 * LOCKS : LOCKS, from = roll(all), to = roll(LOCKS);
+    void *owner = from < LOCKS ? (void *)&locks[from] : &owed[from - LOCKS];
+    unsigned role = roles[roll(REDLOCK_OWED_MAX > 0 ? 4 : 3)];
+    void *new_owner = role == RL_NOBODY || (role != RL_OWED && roll(3) == 0) ? NULL
+                      : role == RL_OWED                                      ? (void *)&owed[to]
+                                                                             : &locks[to];
+    unsigned mask = 1 + roll((1U << count) - 1), extended, i, n;
+
+    for (i = 0; i < count; i++)
+        if (sought_from(i, owner, role) > 1)
+            mask &= ~(1U << i);
+    extended = rl_redirect(&client, owner, mask, new_owner, role);
+    for (i = 0; i < count; i++)
+        for (n = 0; mask >> i & 1 && n < ends[i].used; n++)
+            if (is_sought(&ends[i].entries[n], owner, role)) {
+                extended ^= (unsigned)redirect(&ends[i].entries[n], new_owner, role) << i;
+                break;
+            }
+    if (extended != 0)
+        wrong("the nodes that owe the reply to an extension are returned");
+}
+
+static void break_some(void)
+{
+    unsigned i = roll(count);
+
+    if (!ends[i].up)
+        return;
+    ends[i].gone = 1;
+    if (roll(3) == 0)
+        rl_node_broke(&client, &nodes[i], RL_NO_ERROR);
+    else if (roll(2) == 0)
+        hear(i, 1);
+}
+
+static void check(void)
+{
+    unsigned used = client.priv.out.used, i;
+
+    for (i = 0; i < count; i++) {
+        if (nodes[i].priv.count != slots(&ends[i]))
+            wrong("a node has as many requests as the model");
+        if (((client.priv.out.unsent & rl_bit(i)) != 0) != (ends[i].expected_used > 0))
+            wrong("`unsent` has the nodes with unsent bytes");
+        if (ends[i].up != rl_is_up(&nodes[i]))
+            wrong("the state of a node says whether it is connected");
+    }
+    if (used > REDLOCK_SEND_MAX || client.priv.out.runs > RUNS)
+        wrong("bytes and runs stay within the buffer");
+    if ((client.priv.out.unsent == 0) != (used == 0))
+        wrong("the buffer is empty when, and only when, all is sent");
+    if (client.priv.out.runs > seen.most_runs)
+        seen.most_runs = client.priv.out.runs;
+}
+
+static void one_step(void)
+{
+    unsigned kind = roll(100), stingy = seed % 3, i;
+
+    if (kind < 45) {
+        send_some();
+    } else if (kind < (stingy == 0 ? 50U : 65U)) {
+        transmit_some();
+    } else if (kind < (stingy == 0 ? 70U : 85U)) {
+        server_step();
+    } else if (kind < 93) {
+        redirect_some();
+    } else if (kind < 95) {
+        break_some();
+    } else {
+        i = roll(count);
+        if (!ends[i].up)
+            hear(i, 0);
+        connect_node(i);
+    }
+}
+
+/* In the end all commands are sent, answered and read. */
+static void settle_all(void)
+{
+    unsigned i;
+
+    for (i = 0; i < count; i++) {
+        struct end *end = &ends[i];
+        end->room = 2 * REDLOCK_SEND_MAX;
+        rl_node_send(&client, &nodes[i]);
+        if (end->up && !end->gone && end->expected_used > 0)
+            wrong("all is sent in the end");
+        while (failed == NULL && (end->up ? end->used > 0 || end->said_used > 0 : end->used > 0)) {
+            answer(end);
+            end->readable = end->said_used;
+            hear(i, 1);
+        }
+        check();
+    }
+    if (client.priv.out.used != 0)
+        wrong("the buffer is empty in the end");
+}
+
+static void one_run(void)
+{
+    static char keys[REDLOCK_KEY_MAX], label[REDLOCK_LABEL_MAX + 1];
+    struct redlock_settings settings;
+    unsigned i;
+
+    memset(&settings, 0, sizeof settings);
+    memset(nodes, 0, sizeof nodes);
+    memset(ends, 0, sizeof ends);
+    memset(keys, 'k', sizeof keys);
+    count = 1 + roll(REDLOCK_NODES_MAX < 7 ? REDLOCK_NODES_MAX : 7);
+    brief = roll(4) == 0;
+    for (i = 0; i < count; i++)
+        nodes[i].address = &"0\0001\0002\0003\0004\0005\0006\0007"[2 * i];
+    if (redlock_init(&client, &io, nodes, count, &settings) != REDLOCK_OK)
+        wrong("init");
+    for (i = 0; i < LOCKS; i++) {
+        redlock_lock_init(&locks[i], keys, 1 + roll(brief ? 3 : REDLOCK_KEY_MAX),
+                          1000 + roll(100000));
+        set_label(&locks[i], label, roll(brief ? 1 : REDLOCK_LABEL_MAX + 1));
+        memset(locks[i].token, (int)i, sizeof locks[i].token);
+        rl_keep_release(&owed[i], &locks[i]);
+    }
+    for (i = 0; i < count; i++)
+        connect_node(i);
+    for (step = 0; step < STEPS && failed == NULL; step++) {
+        one_step();
+        check();
+    }
+    settle_all();
+}
+
+static int push(struct redlock_node *node, void *owner, unsigned command)
+{
+    return rl_push(&client, node, owner, command, owner != NULL ? RL_VOTER : RL_NOBODY);
+}
+
+/* A node is reconnected only after the locks have the failures of its last connection. */
+static void failures_before_a_reconnect(void)
+{
+    struct redlock_node *node = &nodes[0];
+    struct rl_input none = {NULL, NULL, 0};
+    struct rl_reply reply;
+
+    memset(nodes, 0, sizeof nodes);
+    memset(ends, 0, sizeof ends);
+    count = 1;
+    node->address = "0";
+    redlock_init(&client, &io, nodes, 1, NULL);
+    rl_set_state(&client, node, REDLOCK_NODE_READY);
+    ends[0].up = ends[0].gone = 1;
+    push(node, &locks[0], RL_SET);
+    node->priv.reconnect = 1;
+    rl_node_broke(&client, node, RL_CONNECTION_LOST);
+    is_int(node->state, REDLOCK_NODE_IDLE, "a connection broke that may be made again at once");
+    rl_connect_if_due(&client, node, 0);
+    is_int(node->state, REDLOCK_NODE_IDLE, "no reconnect before the lock has the failure");
+    is_int(rl_node_reply(&client, node, &none, &reply), 1, "the lock gets the failure");
+    is_int(rl_node_reply(&client, node, &none, &reply), 0, "the lock gets the failure once");
+    rl_connect_if_due(&client, node, 0);
+    is_int(node->state, REDLOCK_NODE_DOWN, "then there is a reconnect, which fails");
+}
+
+/* The last slot of the ring is for commands without a requester; equal ones share it. */
+static void ring_limits(void)
+{
+    struct redlock_node *node = &nodes[0];
+    unsigned i;
+
+    memset(node, 0, sizeof *node);
+    node->priv.first = REDLOCK_PIPELINE_MAX - 1; /* so that the ring wraps around */
+    for (i = 0; i < REDLOCK_PIPELINE_MAX - 1; i++)
+        if (!push(node, &locks[i % LOCKS], RL_SET))
+            wrong("a lock gets a free slot");
+    ok(!push(node, &locks[0], RL_SET), "the last slot is not for a lock");
+    ok(push(node, NULL, RL_DELETE), "the last slot is for a command without a requester");
+    is_int(node->priv.count, REDLOCK_PIPELINE_MAX, "all slots are in use");
+    ok(push(node, NULL, RL_DELETE), "the same command shares the last slot");
+    ok(!push(node, NULL, RL_SET), "another command does not share it");
+    ok(!RL_WITH_PTTL || !push(node, NULL, RL_DELETE | RL_WITH_PTTL),
+       "a command with PTTL does not share it");
+    ok(!push(node, &locks[0], RL_DELETE), "a command of a lock does not share it");
+    for (i = 2; i < UINT16_MAX; i++)
+        push(node, NULL, RL_DELETE);
+    is_int(node->priv.count, REDLOCK_PIPELINE_MAX, "65,535 share it");
+    ok(!push(node, NULL, RL_DELETE), "65,536 do not share it");
+    for (i = 0; i < REDLOCK_PIPELINE_MAX - 1; i++) {
+        if (rl_request(node, 0)->owner != &locks[i % LOCKS])
+            wrong("replies go to the oldest request first");
+        rl_pop(node);
+    }
+    is_int(node->priv.count, 1, "the locks have their replies: one slot is in use");
+    for (i = 0; i < UINT16_MAX - 1; i++)
+        rl_pop(node);
+    is_int(node->priv.count, 1, "one reply is missing: the slot is in use");
+    rl_pop(node);
+    is_int(node->priv.count, 0, "no reply is missing: no slot is in use");
+}
+
+/* A node whose unsent bytes keep the shared buffer full has a shorter timeout. */
+static void time_of_a_jam(void)
+{
+    uint64_t free_us, jammed_us;
+    unsigned i;
+
+    seed = 0;
+    one_run();
+    failed = NULL;
+    client.priv.quorum = 1;
+    client.priv.settings.stall_ms = 1000;
+    client.priv.settings.node_timeout_ms = 50;
+    for (i = 0; i < client.priv.count; i++)
+        nodes[i].rtt_us = 1000;
+    connect_node(0);
+    nodes[0].priv.count = 1;
+    nodes[0].priv.mark_us = nodes[0].priv.replied = 0;
+    free_us = rl_node_stall_us(&client, &nodes[0]);
+    client.priv.jammed = 1;
+    is_int((long)rl_node_stall_us(&client, &nodes[0]), (long)free_us,
+           "a full buffer does not shorten the timeout of a node without unsent bytes");
+    client.priv.out.unsent = 1;
+    jammed_us = rl_node_stall_us(&client, &nodes[0]);
+    is_int((long)free_us, 1000 * 1000 + 1, "a node that owes a reply has stall_ms");
+    is_int((long)jammed_us, 25 * 1000 + 1,
+           "a node that keeps the buffer full has half of node_timeout_ms");
+    for (i = 0; i < client.priv.count; i++) {
+        connect_node(i);
+        nodes[i].rtt_us = i == 0 ? 40000 : 1000;
+    }
+    if (client.priv.count > 1)
+        is_int((long)rl_node_stall_us(&client, &nodes[0]), 25 * 1000 + 1,
+               "also with a long round trip");
+    for (i = 0; i < client.priv.count; i++)
+        nodes[i].rtt_us = 40000;
+    is_int((long)rl_node_stall_us(&client, &nodes[0]), 60 * 1000 + 1,
+           "with long round trips to a quorum: half of three of them");
+}
+
+int main(void)
+{
+    failures_before_a_reconnect();
+    ring_limits();
+    for (seed = 1; seed <= SEEDS && failed == NULL; seed++) {
+        dice = seed * 2654435761U + 1;
+        one_run();
+    }
+    ok(failed == NULL, "%u runs: %s", seed - 1,
+       failed != NULL ? failed : "nodes are sent the queued bytes, requesters get their replies");
+    ok(seen.down > 20 || REDLOCK_NODES_MAX < 3, "%lu commands to a node that is not connected",
+       seen.down);
+    ok(seen.sends > 1000 && seen.moves > 1000, "%lu commands, %lu times some bytes sent",
+       seen.sends, seen.moves);
+    ok(seen.jams > 20 || REDLOCK_NODES_MAX < 3 || REDLOCK_SEND_MAX / REDLOCK_PIPELINE_MAX > 100,
+       "%lu times no room, up to %lu runs of %u", seen.jams, seen.most_runs, (unsigned)RUNS);
+    ok(seen.breaks > 100 && seen.unanswered > 100, "%lu breaks, %lu left unanswered", seen.breaks,
+       seen.unanswered);
+    ok(seen.merges > 100 && seen.redirects > 100, "%lu shared a slot, %lu were redirected",
+       seen.merges, seen.redirects);
+    ok(seen.replies > 1000 && (seen.pushes > 100 || !REDLOCK_NOTIFICATION) && seen.nonsense > 10,
+       "%lu replies, %lu pushes, %lu pieces of nonsense", seen.replies, seen.pushes, seen.nonsense);
+    ok(seen.fulls > 100 || REDLOCK_PIPELINE_MAX > 100, "%lu times no free request", seen.fulls);
+    ok(seen.parts_of_several > 100 || !(REDLOCK_TEXTS || REDLOCK_NOTIFICATION),
+       "%lu commands had several replies", seen.parts_of_several);
+    failed = NULL;
+    time_of_a_jam();
+    return done_testing();
+}
