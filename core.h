@@ -165,7 +165,7 @@ enum {
     /* PTTL behind it: how long the holder has the key. */
     RL_WITH_PTTL = REDLOCK_TEXTS ? 64 : 0,
     /* What is not a flag. */
-    RL_COMMAND = 255 & ~(RL_WITH_CACHING | RL_WITH_PTTL)
+    RL_COMMAND = 31
 };
 
 /* Sets of commands, for rl_is, without those of features that are left out. */

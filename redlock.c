@@ -1087,11 +1087,17 @@ static int rl_is_awaited(const struct redlock_client *c, const struct redlock_ow
    key has expired. NULL: there is no place. */
 static struct redlock_owed *rl_find_owed(struct redlock_client *c)
 {
-    struct redlock_owed *owed = c->priv.owed + REDLOCK_OWED_MAX, *found = NULL;
+    struct redlock_owed *found = NULL;
+    int i;
 
-    while (owed-- > c->priv.owed)
-        if (owed->unsent == 0 || (found == NULL && !rl_is_awaited(c, owed)))
+    for (i = 0; i < REDLOCK_OWED_MAX; i++) {
+        struct redlock_owed *owed = &c->priv.owed[i];
+
+        if (owed->unsent == 0)
+            return owed;
+        if (found == NULL && !rl_is_awaited(c, owed))
             found = owed;
+    }
     return found;
 }
 

@@ -5,7 +5,7 @@
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
 #include "any.h"
-#include "url.c"
+#include "extra/url.c"
 
 #ifndef N
 #define N 24

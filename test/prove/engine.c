@@ -171,13 +171,6 @@ uint32_t rl_patience_us(const struct redlock_client *c)
     return any_of(0, UINT32_MAX);
 }
 
-int rl_looks_at_marker(const struct redlock_client *c, const struct redlock_lock *of,
-                       unsigned command)
-{
-    (void)c, (void)of, (void)command;
-    return (int)any_of(0, 1);
-}
-
 uint32_t rl_hash(const struct resp_item *of, unsigned most)
 {
     (void)of, (void)most;

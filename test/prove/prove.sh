@@ -34,7 +34,7 @@ eva() {
     harness=$1 source=$2 notes=$3 defines=$4
     shift 4
     rm -rf "$folder/source"
-    mkdir "$folder/source"
+    mkdir -p "$folder/source/extra"
     sed "$mutant" "$source" >"$folder/mutant.c"
     if [ -n "$mutant" ] && cmp -s "$source" "$folder/mutant.c"; then
         echo "the mutant changes nothing: $mutant"

@@ -1,0 +1,1464 @@
+/* redlock.c - the lock: attempts, validity, rollback, retry, extension, release. No I/O: bytes come in
+   through redlock_handle_events, time through redlock_tick. Read it beside [Redlock], see redlock.h.
+
+   The rules. Those that concern connections stand in node.c. Code and tests cite them by number.
+
+   R1  Fresh token. T1 is read before the first byte of an attempt is queued. Each attempt has a new
+       random token, and a command that creates the key is sent once per node and attempt. So a late
+       grant of attempt 1 never counts for attempt 2.
+   R2  Ask all nodes at once. An attempt first waits for connections that are under way, and for room in
+       the queues of a quorum. A node that is ready only after the decision is still sent the command,
+       as long as the lock is held: a lock on a bare quorum is lost when one more node restarts empty.
+       Such a grant counts from the next successful extension on.
+   R3  Decide early, and by the clock. A quorum granted and ttl - (now - T1) - drift > 0: held. A quorum
+       out of reach: failed. `now` is read after the replies were read.
+   R4  Roll back failed attempts, and lost locks. The release goes at once to every node that was sent the
+       command; a full buffer only delays it. A release that is unanswered when the operation ends, or was
+       answered with a temporary error, is repeated until the key has expired: the client keeps it, if
+       REDLOCK_OWED_MAX has room for it. It is not kept for a node that is down, which would use
+       up the room.
+   R6  Retry with growing, random pauses. A failed attempt ends when the outcome and its reason are known.
+       Contention is retried at once, a few times. More operations than there is room for wait in line;
+       wait_ms counts there.
+   R7  Notify waiters. The rollback reads the key with client tracking on. When a quorum of nodes reports a
+       change, one waiter of each client retries within a round trip, at random. A waiter with spurious
+       notifications backs off two times of three, to avoid a thundering herd. A notification is no vote.
+   R8  Only members confirm: nodes whose grant came while the lock was valid, or that confirmed an earlier
+       extension that succeeded. A failed extension leaves the validity as it was, and none shortens it. So
+       a success proves that nobody else held the lock up to the start of the round: without any clock if
+       a quorum of its voters had granted before the decision. A later grant rests on the validity (R3).
+   R8b Late commands. A command on a connection that was closed may still run at any time: the kernel
+       repeats the data of closed sockets. Only commands that create the key do harm then. So at most one
+       of them is unanswered per node and token, and none is sent where the key may be. Our token on the
+       node proves that it has run; another run_id proves that it never will.
+   R9  Repair. Where an extension finds the key missing, the key is created again. The
+       node becomes a member when it has confirmed a round that succeeds and that began after the repair, or
+       a late SET, was answered: before that command ran another client may have had the key there.
+   R10 Bounded extension. Auto-extension runs a third of the ttl after the last success, at once if less
+       than two thirds are left, and after a failure again until the validity ends.
+   R11 Release in every state of the lock, on all nodes that may have the key. A server's own compare-and-delete command replaces
+       the script on connections where it is known; each connection tries them behind a first script.
+   R15 Nothing waits without a bound, and the bound fits the distance. Each node has its own time for a vote,
+       from its smoothed round trip and the variation, as in RFC 6298; node_timeout_ms at least, stall_ms at
+       most. A round has failed when too few nodes have granted or still have time. wait_ms for a holder;
+       stall_ms for a quorum of connections.
+   R16 Fencing tokens. Each node counts the grants of a lock. The token is a counter on which a quorum
+       agrees; where they differ the largest is proposed to all. A node whose counter is larger by then
+       does not agree. The first proposal is the wall clock, unless that date cannot be.
+
+   SPDX-FileCopyrightText: the redlock authors
+   SPDX-License-Identifier: MIT */
+#include "core.h"
+
+#include <string.h>
+
+enum {
+    RL_CONFIRMS_MAX = 4, /* rounds to agree on a fencing token. R16 */
+    RL_QUICK_MAX = 5,    /* quick retries in a row: "5 times" at redlock_acquire in redlock.h. R6 */
+    RL_SPURIOUS_MAX = 9, /* a waiter notified in vain pauses for up to 2^9 round trips. R7 */
+    RL_OWED_MS = 100     /* between two releases that a node is owed. R4 */
+};
+
+/* ---- Lists --------------------------------------------------------------------------------------- */
+
+REDLOCK_PRIVATE void rl_move(struct redlock_client *c, struct redlock_lock *lock, unsigned where)
+{
+    struct redlock_lock *next = lock->priv.next, *prev = lock->priv.prev;
+    struct redlock_list *list;
+
+    if (lock->priv.list != RL_NOWHERE) {
+        list = rl_list(c, lock->priv.list);
+        *(prev != NULL ? &prev->priv.next : &list->first) = next;
+        *(next != NULL ? &next->priv.prev : &list->last) = prev;
+    }
+    lock->priv.list = (uint8_t)where;
+    if (where == RL_NOWHERE)
+        return;
+    list = rl_list(c, where);
+    next = NULL;
+    prev = list->last;
+    while ((where == RL_WAIT || where == RL_WAIT_HELD) && prev != NULL &&
+           prev->priv.due_us > lock->priv.due_us) {
+        next = prev;
+        prev = prev->priv.prev;
+    }
+    lock->priv.next = next;
+    lock->priv.prev = prev;
+    *(prev != NULL ? &prev->priv.next : &list->first) = lock;
+    *(next != NULL ? &next->priv.prev : &list->last) = lock;
+}
+
+REDLOCK_PRIVATE void rl_schedule(struct redlock_client *c, struct redlock_lock *lock)
+{
+    if (lock->priv.list != RL_DONE && lock->priv.list != RL_TURN)
+        rl_move(c, lock, RL_TURN);
+}
+
+/* ---- What replies tell besides votes ------------------------------------------------------------- */
+
+/* Node i has replied the token of the holder. Of the holder with most nodes, as far as that is known, copies as much as
+   there is room for. */
+static void rl_note_holder(struct redlock_lock *lock, unsigned i, const struct resp_item *item)
+{
+    size_t size = item->text_used < lock->holder_size ? item->text_used : lock->holder_size - 1U;
+    uint16_t token = (uint16_t)(rl_hash(item, RESP_TEXT_MAX) | 1);
+    unsigned j, same = 0;
+
+    for (j = 0; j < REDLOCK_NODES_MAX; j++) {
+        if (j == i)
+            lock->priv.round.holder.on[j] = token;
+        same += lock->priv.round.holder.on[j] == token;
+    }
+    if (same < lock->priv.round.holding)
+        return;
+    lock->priv.round.holding = (uint8_t)same;
+    if (lock->priv.round.holder.named != token) /* when this one expires is not known yet */
+        lock->holder_left_ms = 0;
+    lock->priv.round.holder.named = token;
+    if (!rl_wants_holder(lock))
+        return;
+    memcpy(lock->holder, item->text, size);
+    lock->holder[size] = '\0';
+}
+
+/* Node i has replied for how long the holder has the key; -1: without end, below -1: the key is gone. */
+static void rl_note_pttl(struct redlock_lock *lock, unsigned i, int64_t left_ms)
+{
+    if (left_ms < -1 || lock->priv.round.holding == 0 ||
+        lock->priv.round.holder.on[i] != lock->priv.round.holder.named)
+        return;
+    lock->holder_left_ms = left_ms < 0 || left_ms > UINT32_MAX ? UINT32_MAX : (uint32_t)left_ms;
+}
+
+static void rl_note_free(struct redlock_lock *lock, unsigned nodes)
+{
+    rl_set(&lock->priv.attempt.free, nodes);
+}
+
+/* ---- Notification ------------------------------------------------------------------------------------ */
+
+/* Whether the lock needs this key, of which only the first `known` bytes are known. */
+static int rl_has_key(const struct redlock_lock *lock, const void *key, size_t key_size,
+                      size_t known)
+{
+    unsigned i;
+
+    for (i = 0; i <= rl_extra_keys(lock); i++) {
+        struct redlock_key own = rl_key(lock, i);
+        if (own.size == key_size && memcmp(own.bytes, key, known) == 0)
+            return 1;
+    }
+    return 0;
+}
+
+/* Whether a quorum reports a change, and other clients had the lock when the last attempt failed: locks that failed
+   for want of voters would only notify each other by their rollbacks. R7 */
+static int rl_may_be_free(const struct redlock_client *c, const struct redlock_lock *lock)
+{
+    return rl_is_quorum(c, lock->priv.attempt.free) && rl_others_had_it(lock);
+}
+
+/* Whether the lock may have been refused, and will retry. R7 */
+static int rl_waits_for_a_holder(const struct redlock_lock *lock)
+{
+    return lock->priv.state == RL_ROLLING_BACK || lock->priv.state == RL_PAUSING;
+}
+
+/* Nodes report that the lock with this key may be free; only its first `known` bytes are known. If they are a
+   quorum now, one waiter retries: the one whose pause ends first. The others count notifications anew. But a
+   waiter that needs further keys may retry in vain, so it does not retry for the others. Without waiters no
+   list is searched, once a search has found none. R7 */
+static void rl_notify(struct redlock_client *c, unsigned nodes, const void *key, size_t key_size,
+                      size_t known)
+{
+    struct redlock_lock *lock, *next, *notified = NULL;
+    unsigned list;
+
+    if (!c->priv.waiting)
+        return;
+    c->priv.waiting = 0;
+    for (list = RL_TURN; list <= RL_WAIT; list++)
+        for (lock = rl_first(c, list); lock != NULL; lock = next) {
+            next = lock->priv.next;
+            if (rl_waits_for_a_holder(lock))
+                c->priv.waiting = 1;
+            if (!rl_has_key(lock, key, key_size, known))
+                continue;
+            rl_set(&lock->priv.attempt.free, nodes);
+            if (notified != NULL) {
+                lock->priv.attempt.free = 0;
+            } else if (lock->priv.state == RL_PAUSING && rl_may_be_free(c, lock)) {
+                notified = rl_extra_keys(lock) == 0 ? lock : NULL;
+                rl_schedule(c, lock);
+            }
+        }
+}
+
+/* Notifies the waiters of this client after a release: servers do not notify the client that deleted. R7 */
+static void rl_notify_own(struct redlock_client *c, const struct redlock_lock *lock)
+{
+    unsigned i;
+
+    for (i = 0; REDLOCK_NOTIFICATION && i <= rl_extra_keys(lock); i++) {
+        struct redlock_key key = rl_key(lock, i);
+        rl_notify(c, c->priv.all, key.bytes, key.size, key.size);
+    }
+}
+
+/* ---- Replies ----------------------------------------------------------------------------------------- */
+
+/* Whether the key is to be created again on a node: only if an extension did not find our token there (R9),
+   and so all that was sent before it on its connection is answered, and nothing that creates the key is
+   unanswered on a former one (R8b). If another token is there, the script leaves it alone. A lock without a quorum
+   of members is lost, and not repaired. */
+static int rl_repairs(const struct redlock_client *c, const struct redlock_lock *lock, unsigned bit)
+{
+    return !REDLOCK_MINIMAL && !rl_past(c, lock->valid_until_us) &&
+           rl_is_quorum(c, lock->members) &&
+           (lock->priv.attempt.missing & ~rl_suspects(c, lock) & bit) != 0;
+}
+
+/* What the reply says about the key on that node. Where an extension did not find the key, it is repaired: in the
+   next round if a later extension is under way to the node, and not if a command that creates the key is. R8, R8b, R9 */
+static void rl_learn_of_key(const struct redlock_client *c, struct redlock_lock *lock, unsigned bit,
+                            const struct rl_reply *reply)
+{
+    rl_clear(&lock->priv.attempt.missing, bit);
+    rl_clear(&lock->priv.attempt.postponed, bit);
+    if (reply->vote == RL_NO && rl_is(reply->command, RL_EXTENDS)) {
+        rl_clear(&lock->members, bit); /* its key is gone: this vote may explain a loss */
+        rl_clear(&lock->priv.attempt.late, bit);
+        rl_set(&lock->refused, bit);
+        if (reply->command == RL_EXTEND && !(lock->priv.attempt.creating & bit)) {
+            rl_set(&lock->priv.attempt.missing, bit);
+            if (!(lock->priv.unanswered & bit) && rl_repairs(c, lock, bit))
+                rl_set(&lock->priv.unsent, bit);
+        }
+    } else if ((reply->vote == RL_YES || reply->vote == RL_REPAIRED) &&
+               !rl_is(reply->command, RL_CREATES)) {
+        rl_clear(&lock->priv.attempt.suspect, bit); /* our token is there: it has run */
+    }
+}
+
+/* The node counts this grant as the `count`th: it agrees if no node has a larger counter. */
+static void rl_count_agreement(struct redlock_lock *lock, unsigned bit, uint64_t count)
+{
+    if (!rl_use_fencing(lock))
+        return;
+    if (count > lock->fencing_token) {
+        lock->fencing_token = count;
+        lock->priv.round.agreed = 0;
+    }
+    if (count == lock->fencing_token)
+        rl_set(&lock->priv.round.agreed, bit);
+}
+
+/* Counts a vote; a held lock notes for its caller what comes after the decision. The replies to a rollback are
+   not votes: they only name the holder. */
+static void rl_count_vote(struct redlock_lock *lock, const struct redlock_node *node,
+                          const struct rl_reply *reply)
+{
+    const struct resp_item *item = &node->priv.reader.item;
+    unsigned bit = node->priv.bit, state = lock->priv.state, vote = reply->vote;
+
+    if (item->kind == RESP_STRING)
+        rl_note_holder(lock, node->priv.index, item);
+    if (vote == RL_LATER || vote == RL_DENIED) {
+        rl_set(&lock->failed, bit);
+        if (vote == RL_DENIED)
+            rl_set(&lock->priv.round.denied, bit);
+        else if (rl_is(reply->command, RL_RELEASES))
+            rl_set(&lock->priv.attempt.postponed, bit);
+    } else if (state == RL_ROLLING_BACK) {
+        if (item->kind == RESP_INTEGER)
+            rl_note_free(lock, bit);
+    } else if (vote == RL_NO) {
+        rl_set(&lock->refused, bit);
+        rl_clear(&lock->granted, bit);
+    } else {
+        rl_clear(&lock->refused, bit);
+        if (state == RL_ASKING || state == RL_AGREEING)
+            rl_count_agreement(lock, bit, (uint64_t)item->integer);
+        if (vote != RL_REPAIRED || rl_is_held(lock)) /* else it proves nothing of the past. R9 */
+            rl_set(&lock->granted, bit);
+    }
+}
+
+/* A reply after the decision: while the lock is valid slower nodes may still become members. R8, R9 */
+static void rl_count_late(struct redlock_lock *lock, unsigned bit, const struct rl_reply *reply)
+{
+    if (reply->role == RL_STALE) {
+        if (lock->priv.state == RL_EXTENDING && rl_is(reply->command, RL_CREATES))
+            rl_clear(&lock->priv.unsent, bit); /* its key is younger than this round. R9 */
+    } else if (reply->vote == RL_YES) {
+        rl_set(&lock->priv.attempt.late, bit);
+    }
+}
+
+/* A node has replied to a repeated release. R4 */
+static void rl_owed_replied(struct redlock_owed *owed, unsigned bit, const struct rl_reply *reply)
+{
+    rl_clear(&owed->unanswered, bit);
+    if (reply->vote == RL_YES || reply->vote == RL_NO || reply->vote == RL_DENIED)
+        rl_clear(&owed->unsent, bit);
+}
+
+/* The vote will not come. The command is sent a second time, unless it acquires. R1 */
+static void rl_unanswered(const struct redlock_node *node, struct redlock_lock *lock)
+{
+    unsigned bit = node->priv.bit;
+
+    if (lock->priv.state != RL_ASKING && node->priv.reconnect && !(lock->priv.round.broken & bit))
+        rl_set(&lock->priv.unsent, bit);
+    else
+        rl_set(&lock->failed, bit);
+    if (node->priv.reconnect)
+        rl_set(&lock->priv.round.broken, bit);
+}
+
+/* Inline: there is one call, and it runs for each reply. */
+static inline void rl_replied(struct redlock_client *c, struct redlock_node *node,
+                              struct rl_reply *reply)
+{
+    const struct resp_item *item = &node->priv.reader.item;
+    struct redlock_lock *lock = (struct redlock_lock *)reply->owner; /* unless it is OWED */
+    unsigned bit = node->priv.bit;
+
+    if (REDLOCK_NOTIFICATION && reply->command == RL_INVALIDATION) {
+        rl_notify(c, bit, item->text, item->size, item->text_used);
+        return;
+    }
+    if (REDLOCK_TEXTS && reply->command == RL_PTTL) {
+        if (reply->vote == RL_YES)
+            rl_note_pttl(lock, node->priv.index, item->integer);
+        return;
+    }
+    if (REDLOCK_OWED_MAX > 0 && reply->role == RL_OWED) {
+        rl_owed_replied((struct redlock_owed *)reply->owner, bit, reply);
+        return;
+    }
+    if (reply->role == RL_YOUNG) { /* R9 */
+        reply->role = RL_VOTER;
+        if (reply->vote == RL_YES)
+            reply->vote = RL_REPAIRED;
+    }
+    if (reply->role == RL_VOTER) {
+        rl_clear(&lock->priv.unanswered, bit);
+        if (rl_is(reply->command, RL_EXTENDS) && lock->priv.state != RL_EXTENDING)
+            reply->role = RL_LATE; /* its round has succeeded */
+    }
+    if (rl_is(reply->command, RL_CREATES)) {
+        rl_clear(&lock->priv.attempt.creating, bit);
+        if (reply->vote == RL_UNANSWERED)
+            rl_set(&lock->priv.attempt.suspect, bit);
+    } else if (reply->role != RL_VOTER) {
+        rl_clear(&lock->priv.attempt.behind, bit);
+    }
+    if (reply->vote == RL_UNANSWERED) {
+        if (reply->role != RL_VOTER)
+            return; /* decided without it */
+        rl_unanswered(node, lock);
+    } else {
+        rl_learn_of_key(c, lock, bit, reply);
+        if (reply->role == RL_VOTER || rl_is_held(lock))
+            rl_count_vote(lock, node, reply);
+        if (reply->role != RL_VOTER)
+            rl_count_late(lock, bit, reply);
+    }
+    rl_schedule(c, lock);
+}
+
+/* Whether the lock gathers votes that count only while their connection lasts. */
+static int rl_in_round(const struct redlock_lock *lock)
+{
+    return lock->priv.state == RL_ASKING || lock->priv.state == RL_AGREEING ||
+           lock->priv.state == RL_EXTENDING;
+}
+
+/* The connection to a node broke. A server that restarts empty has lost what it granted, and may be
+   connected again under another of its addresses: so its votes in rounds that are not decided count no
+   more. R3, R13. A lock that must still send to the node is stepped, and sees that it is away. */
+static void rl_void_votes(struct redlock_client *c, const struct redlock_node *node)
+{
+    unsigned list, bit = node->priv.bit;
+    struct redlock_lock *lock, *next;
+
+    rl_clear(&c->priv.broke, bit);
+    for (list = RL_TURN; list <= RL_WAIT; list++)
+        for (lock = rl_first(c, list); lock != NULL; lock = next) {
+            next = lock->priv.next;
+            if ((lock->granted & bit) && rl_in_round(lock)) {
+                rl_clear(&lock->granted, bit);
+                rl_clear(&lock->priv.round.agreed, bit);
+                rl_unanswered(node, lock);
+            } else if (!(lock->priv.unsent & bit)) {
+                continue;
+            }
+            rl_schedule(c, lock);
+        }
+}
+
+REDLOCK_PRIVATE void rl_take_replies(struct redlock_client *c, struct redlock_node *node,
+                                     unsigned reads)
+{
+    struct rl_input in = {NULL, NULL, reads};
+    struct rl_reply reply;
+
+    while (rl_node_reply(c, node, &in, &reply))
+        rl_replied(c, node, &reply);
+}
+
+REDLOCK_PRIVATE void rl_tell_broken(struct redlock_client *c)
+{
+    while (c->priv.broke != 0) {
+        struct redlock_node *node = rl_first_node(c, c->priv.broke);
+
+        rl_take_replies(c, node, 0);
+        rl_void_votes(c, node);
+    }
+}
+
+/* ---- The end of a round, and the next --------------------------------------------------------------- */
+
+/* The replies that are still due are no votes any more: they are LATE if the round has succeeded, else STALE.
+   A node owes the reply to one earlier extension at most: the reply to a later one says nothing more of the key. */
+static void rl_end_round(struct redlock_client *c, struct redlock_lock *lock, enum rl_role role)
+{
+    unsigned behind = lock->priv.unanswered & lock->priv.attempt.behind;
+
+    rl_redirect(c, lock, behind, NULL, role);
+    rl_set(&lock->priv.attempt.behind,
+           rl_redirect(c, lock, lock->priv.unanswered & ~behind, lock, role));
+    lock->priv.unanswered = 0;
+}
+
+REDLOCK_PRIVATE void rl_forget(struct redlock_client *c, struct redlock_lock *lock)
+{
+    if (rl_wants_holder(lock)) /* nodes that have voted may owe the reply to PTTL */
+        lock->priv.unanswered = c->priv.all;
+    rl_redirect(c, lock, lock->priv.unanswered, NULL, RL_NOBODY);
+    rl_redirect(c, lock, lock->priv.attempt.creating, NULL, RL_NOBODY);
+    rl_redirect(c, lock, lock->priv.attempt.behind, NULL, RL_NOBODY);
+    lock->priv.unanswered = lock->priv.attempt.creating = lock->priv.attempt.behind = 0;
+}
+
+/* Begins a round: a new command to all nodes, a new count of votes. */
+static void rl_begin_round(struct redlock_client *c, struct redlock_lock *lock)
+{
+    rl_end_round(c, lock, RL_LATE); /* those of the round before, which has succeeded */
+    lock->priv.attempt.suspect = (redlock_mask)rl_suspects(c, lock);
+    lock->priv.started_us = c->priv.now_us;
+    lock->priv.unsent = c->priv.all;
+    memset(&lock->priv.round, 0, sizeof lock->priv.round);
+    lock->granted = lock->refused = lock->failed = 0;
+}
+
+static unsigned rl_acquiring_command(const struct redlock_lock *lock)
+{
+    if (rl_use_fencing(lock))
+        return RL_FENCE;
+    return rl_extra_keys(lock) > 0 ? RL_TAKE : RL_SET;
+}
+
+/* The command that a lock sends to a node now. The native release serves one key only. It is not used for a
+   rollback, whose script also replies the holder, nor a second time. R11 */
+static unsigned rl_command_for(const struct redlock_client *c, const struct redlock_node *node,
+                               const struct redlock_lock *lock, unsigned bit)
+{
+    switch (lock->priv.state) {
+    case RL_ASKING:
+        return rl_acquiring_command(lock);
+    case RL_AGREEING:
+        return RL_CONFIRM;
+    case RL_HELD:
+    case RL_RENEWING:
+        if (!(lock->priv.attempt.asked & bit))
+            return rl_acquiring_command(lock);
+        /* fall through */
+    case RL_EXTENDING:
+        return rl_repairs(c, lock, bit) ? RL_REPAIR : RL_EXTEND;
+    case RL_ROLLING_BACK:
+        return RL_DELETE | (rl_notifies(node) ? RL_WITH_CACHING : 0U) |
+               (rl_wants_holder(lock) ? RL_WITH_PTTL : 0U);
+    default:
+        return !REDLOCK_MINIMAL && node->priv.native_is == RL_KNOWN && rl_extra_keys(lock) == 0 &&
+                       !(lock->priv.round.broken & bit)
+                   ? node->priv.native
+                   : RL_DELETE;
+    }
+}
+
+/* Tries the native release of nodes behind the script. R11 */
+static void rl_try_native(struct redlock_client *c, struct redlock_lock *lock, unsigned nodes)
+{
+    for (; nodes != 0; nodes &= nodes - 1) {
+        struct redlock_node *node = rl_first_node(c, nodes);
+
+        if (node->priv.native_is == RL_UNTRIED && node->priv.native <= RL_EVALSHA &&
+            rl_extra_keys(lock) == 0 &&
+            rl_send(c, lock, rl_first_bit(nodes), node->priv.native, RL_NOBODY) != 0)
+            node->priv.native_is = RL_ON_TRIAL;
+    }
+}
+
+/* An order is what a node is sent: a command with its flags; the role of the reply; and MUTE if the reply does
+   not count, because the node may have lost the lock. R14 */
+enum { RL_ORDER_COMMAND = 255, RL_ORDER_ROLE = 256, RL_ORDER_MUTE = 8 * RL_ORDER_ROLE };
+
+/* Sends an order to ready nodes. Nodes that may not vote are sent it too, but their replies are not waited
+   for, nor are those of nodes that are asked after the decision. R2, R14 */
+static void rl_send_order(struct redlock_client *c, struct redlock_lock *lock, unsigned nodes,
+                          unsigned order)
+{
+    unsigned command = order & RL_ORDER_COMMAND, role = order / RL_ORDER_ROLE & 7;
+    redlock_mask sent = rl_send(c, lock, nodes, command, role);
+
+    rl_clear(&lock->priv.unsent, sent);
+    if (lock->priv.state != RL_ROLLING_BACK) /* the caller sees who failed before */
+        rl_clear(&lock->failed, sent);
+    if (order & RL_ORDER_MUTE) {
+        rl_set(&lock->priv.attempt.mute, sent);
+        rl_set(&lock->failed, sent);
+    }
+    if (role == RL_VOTER || role == RL_YOUNG)
+        rl_set(&lock->priv.unanswered, sent);
+    if (rl_is(command & RL_COMMAND, RL_CREATES)) {
+        rl_set(&lock->priv.attempt.asked, sent);
+        rl_set(&lock->priv.attempt.creating, sent);
+        rl_clear(&lock->priv.attempt.missing, sent);
+    }
+    if (!REDLOCK_MINIMAL && (command & RL_COMMAND) == RL_DELETE)
+        rl_try_native(c, lock, sent);
+}
+
+/* A node that has no connection counts as failed, also while it is connected again: it may be hung, and
+   accept connections. The command is sent when it is back, but for a rollback, which waits for nobody. */
+static void rl_mark_away(struct redlock_lock *lock, const struct redlock_node *node, unsigned bit)
+{
+    unsigned state = lock->priv.state;
+
+    if (node->state != REDLOCK_NODE_DOWN && !(state == RL_ASKING && rl_is_failing(node)))
+        return;
+    if (state == RL_ROLLING_BACK)
+        rl_clear(&lock->priv.unsent, bit);
+    else
+        rl_set(&lock->failed, bit);
+    if (node->priv.denied)
+        rl_set(&lock->priv.round.denied, bit);
+}
+
+/* Connects nodes where that is due, or would be too late at the next due time; 0: no time is too late. */
+static void rl_connect(struct redlock_client *c, unsigned nodes, uint64_t too_late_us)
+{
+    nodes &= c->priv.in[REDLOCK_NODE_IDLE] | c->priv.in[REDLOCK_NODE_DOWN];
+    for (; nodes != 0; nodes &= nodes - 1)
+        rl_connect_if_due(c, rl_first_node(c, nodes), too_late_us);
+}
+
+REDLOCK_PRIVATE void rl_connect_due(struct redlock_client *c, unsigned nodes)
+{
+    rl_connect(c, nodes, 0);
+}
+
+/* Whether our token on a node may be younger than this round: a command that creates the key is unanswered there,
+   as on no member. Then the token proves nothing of the time before, but does in a later round. R9 */
+static int rl_may_be_young(const struct redlock_client *c, const struct redlock_lock *lock,
+                           unsigned bit)
+{
+    return (bit & ~(unsigned)lock->members &
+            (lock->priv.attempt.creating | rl_suspects(c, lock))) != 0;
+}
+
+static void rl_quarantine(struct redlock_node *node)
+{
+    node->error[0] = '\0';
+    rl_set_error(node, RL_QUARANTINED);
+}
+
+/* The order for a node. One that may not vote gets the reason as its error. */
+static unsigned rl_order_for(const struct redlock_client *c, struct redlock_node *node,
+                             const struct redlock_lock *lock, unsigned bit)
+{
+    unsigned command = rl_command_for(c, node, lock, bit), role = RL_VOTER;
+    unsigned mute =
+        rl_is(command & RL_COMMAND, RL_WRITES) && !rl_may_vote(c, node) ? RL_ORDER_MUTE : 0;
+
+    if (mute)
+        rl_quarantine(node);
+    if (mute || rl_is_held(lock))
+        role = rl_is(command, RL_CREATES) ? RL_STALE : RL_NOBODY;
+    else if (command == RL_EXTEND && rl_may_be_young(c, lock, bit))
+        role = RL_YOUNG;
+    return command | role * RL_ORDER_ROLE | mute;
+}
+
+/* Nodes that a release can be sent to. It may wait behind a handshake that is queued: there it does no harm, whatever the
+   handshake leads to, and a server that hangs runs it when it goes on. R4, R12 */
+static unsigned rl_take_releases(const struct redlock_client *c)
+{
+    unsigned nodes = c->priv.in[REDLOCK_NODE_READY], queued = c->priv.in[REDLOCK_NODE_HANDSHAKE];
+
+    for (; queued != 0; queued &= queued - 1)
+        if (rl_first_node(c, queued)->priv.handshake == RL_READY)
+            nodes |= rl_first_bit(queued);
+    return nodes;
+}
+
+/* Nodes that the present command of a lock can be sent to. */
+static unsigned rl_take_command(const struct redlock_client *c, const struct redlock_lock *lock)
+{
+    return lock->priv.state == RL_ROLLING_BACK || lock->priv.state == RL_RELEASING
+               ? rl_take_releases(c)
+               : c->priv.in[REDLOCK_NODE_READY];
+}
+
+/* Sends the present command of a lock where it is still to be sent and can be: an order at a time, to all nodes
+   that it is for. R2 */
+REDLOCK_PRIVATE void rl_ask_nodes(struct redlock_client *c, struct redlock_lock *lock)
+{
+    unsigned nodes = lock->priv.unsent & ~(unsigned)c->priv.full, ready, away;
+
+    rl_connect(c, nodes, lock->priv.state == RL_EXTENDING ? lock->valid_until_us : 0);
+    ready = nodes & rl_take_command(c, lock);
+    away = nodes & ~ready;
+    for (; away != 0; away &= away - 1)
+        rl_mark_away(lock, rl_first_node(c, away), rl_first_bit(away));
+    while (ready != 0 && !c->priv.jammed) {
+        unsigned left = ready, same = 0, order = 0;
+
+        for (; left != 0; left &= left - 1) {
+            unsigned bit = rl_first_bit(left);
+            unsigned next = rl_order_for(c, rl_first_node(c, left), lock, bit);
+
+            if (same == 0)
+                order = next;
+            if (order == next)
+                same |= bit;
+        }
+        ready &= ~same;
+        rl_send_order(c, lock, same, order);
+    }
+    rl_tell_broken(c); /* a vote of this round may be gone */
+}
+
+/* Sets the error of nodes that were not connected, or did not reply, in time. */
+static void rl_set_late_errors(struct redlock_client *c, unsigned nodes)
+{
+    for (; REDLOCK_TEXTS && nodes != 0; nodes &= nodes - 1) {
+        struct redlock_node *node = rl_first_node(c, nodes);
+        rl_set_error(node, rl_is_up(node) ? RL_NO_REPLY_IN_TIME : RL_NO_CONNECTION_IN_TIME);
+    }
+}
+
+/* Votes of these nodes did not come in time: they count as failed, and their nodes get the error. */
+static void rl_fail_late(struct redlock_client *c, struct redlock_lock *lock, unsigned nodes)
+{
+    rl_set_late_errors(c, nodes);
+    rl_set(&lock->failed, nodes);
+}
+
+/* Fails the votes of the nodes whose time is up. Returns when the time of the next node is up. R15 */
+static uint64_t rl_mark_late(struct redlock_client *c, struct redlock_lock *lock)
+{
+    unsigned nodes = (lock->priv.unsent | lock->priv.unanswered) & ~(unsigned)lock->failed,
+             late = 0;
+    uint64_t longest_us = rl_longest_wait_us(lock), next_us = REDLOCK_NEVER;
+
+    for (; nodes != 0; nodes &= nodes - 1) {
+        struct redlock_node *node = rl_first_node(c, nodes);
+        uint64_t due_us = lock->priv.asked_us + node->priv.timeout_us;
+
+        rl_not_after(&due_us, lock->priv.asked_us + longest_us);
+        if (lock->priv.state == RL_EXTENDING && lock->priv.asked_us < lock->valid_until_us)
+            rl_not_after(&due_us, lock->valid_until_us);
+        if (rl_past(c, due_us))
+            late |= rl_first_bit(nodes);
+        else
+            rl_not_after(&next_us, due_us);
+    }
+    rl_fail_late(c, lock, late);
+    return next_us;
+}
+
+/* ---- States ------------------------------------------------------------------------------------------ */
+
+/* Assigns the state of a lock; no other function does. The lock is stepped at due_us, or before when something
+   happens to it. */
+REDLOCK_PRIVATE void rl_enter(struct redlock_lock *lock, enum rl_state state, uint64_t due_us)
+{
+    RL_ASSERT(rl_may_follow((enum rl_state)lock->priv.state, state));
+    lock->priv.state = (uint8_t)state;
+    lock->priv.due_us = due_us;
+}
+
+/* Enters a state that waits for votes: for each node as long as its reply may take. R15 */
+static void rl_await_votes(struct redlock_client *c, struct redlock_lock *lock, enum rl_state state)
+{
+    lock->priv.asked_us = c->priv.now_us;
+    rl_enter(lock, state, REDLOCK_NEVER);
+    lock->priv.due_us = rl_mark_late(c, lock);
+}
+
+/* Until when replies to a release are waited for: not for each vote, but for as long as the decision of a quorum may
+   take. R15 */
+static uint64_t rl_patient_until(const struct redlock_client *c, const struct redlock_lock *lock)
+{
+    uint64_t until_us = c->priv.now_us + rl_longest_wait_us(lock);
+
+    rl_not_after(&until_us, c->priv.now_us + rl_patience_us(c));
+    return until_us;
+}
+
+/* The lock is not held: it has no validity and no fencing token, which was a proposal or is of the past. R16 */
+static void rl_be_idle(struct redlock_lock *lock)
+{
+    lock->valid_until_us = lock->fencing_token = 0;
+    rl_enter(lock, RL_IDLE, REDLOCK_NEVER);
+}
+
+/* The operation is complete. A lock with a validity, even an expired one, stays HELD until it is released. */
+static void rl_finish(struct redlock_client *c, struct redlock_lock *lock,
+                      enum redlock_status status)
+{
+    if (lock->valid_until_us == 0)
+        rl_be_idle(lock);
+    else
+        rl_enter(lock, RL_HELD, lock->valid_until_us);
+    lock->status = status;
+    rl_move(c, lock, RL_DONE);
+    c->priv.tick_again = 1;
+}
+
+REDLOCK_PRIVATE void rl_park(struct redlock_client *c, struct redlock_lock *lock)
+{
+    unsigned where = RL_NOWHERE;
+
+    if (rl_is_held(lock) && (lock->status == REDLOCK_PENDING || lock->priv.unsent != 0))
+        where = RL_WAIT_HELD;
+    else if (lock->status == REDLOCK_PENDING)
+        where = RL_WAIT;
+    if (where != RL_NOWHERE)
+        rl_set(&c->priv.wanted, lock->priv.unsent);
+    rl_move(c, lock, where);
+}
+
+REDLOCK_PRIVATE void rl_detach(struct redlock_client *c, struct redlock_lock *lock)
+{
+    rl_move(c, lock, RL_NOWHERE);
+    rl_be_idle(lock);
+}
+
+REDLOCK_PRIVATE enum redlock_status rl_begin(struct redlock_client *c, struct redlock_lock *lock,
+                                             enum redlock_operation operation, uint32_t wait_ms)
+{
+    lock->status = REDLOCK_PENDING;
+    lock->operation = (uint8_t)operation;
+    if (operation == REDLOCK_OP_ACQUIRE || operation == REDLOCK_OP_RELEASE)
+        lock->granted = lock->refused = lock->failed = 0;
+    lock->priv.outcome = REDLOCK_PENDING;
+    lock->priv.op.waits = wait_ms > 0;
+    lock->priv.until_us = rl_now(c) + wait_ms * RL_MS_US;
+    rl_move(c, lock, RL_TURN);
+    return REDLOCK_PENDING;
+}
+
+/* ---- Acquire --------------------------------------------------------------------------------------- */
+
+static int rl_quorum_is_ready(const struct redlock_client *c)
+{
+    return rl_is_quorum(c, c->priv.in[REDLOCK_NODE_READY]);
+}
+
+/* Until when an attempt waits for the connection to this node; 0: it does not. With a ready quorum: until rest_us,
+   and not at all if the node failed before. Without one: stall_ms, or 2 * node_timeout_ms for such a node. R2 */
+REDLOCK_PRIVATE uint64_t rl_connecting_until(const struct redlock_client *c,
+                                             const struct redlock_node *node)
+{
+    uint32_t wait_ms = c->priv.settings.stall_ms;
+
+    if (node->state != REDLOCK_NODE_CONNECTING && node->state != REDLOCK_NODE_HANDSHAKE)
+        return 0;
+    if (rl_quorum_is_ready(c))
+        return rl_is_failing(node) ? 0 : c->priv.rest_us;
+    if (rl_is_failing(node))
+        wait_ms = c->priv.settings.node_timeout_ms * 2;
+    return node->priv.mark_us + wait_ms * RL_MS_US;
+}
+
+/* The lock waits in line for connections, and for room in the queues of a quorum. */
+static void rl_stand_in_line(struct redlock_client *c, struct redlock_lock *lock)
+{
+    lock->priv.in_line_us = c->priv.now_us;
+    rl_enter(lock, RL_IN_LINE, c->priv.now_us + c->priv.settings.stall_ms * RL_MS_US);
+    rl_not_after(&c->priv.line_us, lock->priv.until_us);
+    rl_move(c, lock, RL_LINE);
+}
+
+/* Whether an attempt can begin; connects the nodes for it. It waits for room, and for connections: so a new
+   client acquires the lock on all nodes, and connecting uses up none of the validity. Without a quorum the
+   attempt begins, and fails, when no connection is under way and each node that denied access was tried
+   again. R2, R6 */
+static int rl_can_begin(struct redlock_client *c, const struct redlock_lock *lock)
+{
+    unsigned ready, away, coming = 0, untried = 0;
+    int reachable;
+
+    rl_connect_due(c, c->priv.all);
+    ready = c->priv.in[REDLOCK_NODE_READY];
+    for (away = c->priv.all & ~ready; away != 0; away &= away - 1) {
+        const struct redlock_node *node = rl_first_node(c, away);
+
+        if (!rl_past(c, rl_connecting_until(c, node)))
+            coming = 1;
+        if (node->state == REDLOCK_NODE_DOWN && node->priv.denied &&
+            node->priv.mark_us < lock->priv.in_line_us)
+            untried |= rl_first_bit(away);
+    }
+    reachable = rl_is_quorum(c, ready);
+    if ((coming || (!reachable && rl_is_quorum(c, ready | untried))) &&
+        !rl_past(c, reachable ? lock->priv.until_us : lock->priv.due_us))
+        return 0;
+    return !reachable || (!c->priv.jammed && rl_is_quorum(c, ready & ~(unsigned)c->priv.full));
+}
+
+/* When a lock in line gives up: when wait_ms has passed, but without a ready quorum not before stall_ms, as with
+   wait_ms 0. R6 */
+static uint64_t rl_line_until(const struct redlock_client *c, const struct redlock_lock *lock)
+{
+    return rl_quorum_is_ready(c) || lock->priv.until_us > lock->priv.due_us ? lock->priv.until_us
+                                                                            : lock->priv.due_us;
+}
+
+/* The acquire is cancelled while it waits. If a notification was meant for it, another waiter gets that. R7 */
+static void rl_cancel_wait(struct redlock_client *c, struct redlock_lock *lock)
+{
+    rl_finish(c, lock, REDLOCK_CANCELLED);
+    if (lock->priv.op.notified)
+        rl_notify_own(c, lock);
+}
+
+/* The lock could not begin a last attempt. The nodes that kept it in line get the error. */
+static void rl_leave_line(struct redlock_client *c, struct redlock_lock *lock)
+{
+    rl_set_late_errors(c, c->priv.full | (c->priv.all & ~(unsigned)c->priv.in[REDLOCK_NODE_READY]));
+    rl_finish(c, lock, rl_others_had_it(lock) ? REDLOCK_TIMEOUT : REDLOCK_UNREACHABLE);
+}
+
+/* A wall clock from here on (the year 2112) is broken and is not proposed: one such client would use up
+   the fencing tokens of a lock for all. R16 */
+#define RL_WALL_MAX_US ((uint64_t)1 << 52)
+
+/* A new attempt: the wall clock is its proposal, unless that date cannot be. */
+static void rl_propose(const struct redlock_io *io, struct redlock_lock *lock)
+{
+    uint64_t wall_us = rl_use_fencing(lock) && io->wall_us != NULL ? io->wall_us(io->context) : 0;
+
+    lock->fencing_token = wall_us < RL_WALL_MAX_US ? wall_us : 0;
+}
+
+/* Draws the token and begins an attempt. The clock was read before anything is queued: this is T1. R1 */
+static void rl_begin_attempt(struct redlock_client *c, struct redlock_lock *lock)
+{
+    if (!lock->token_is_label && rl_random(c, lock->token, sizeof lock->token) != 0) {
+        rl_finish(c, lock, REDLOCK_NO_ENTROPY);
+        return;
+    }
+    if (lock->priv.op.attempts < UINT8_MAX)
+        lock->priv.op.attempts++;
+    lock->priv.outcome = REDLOCK_PENDING;
+    lock->priv.op.notified = 0;
+    memset(&lock->priv.attempt, 0, sizeof lock->priv.attempt);
+    lock->members = 0;
+    rl_propose(c->priv.io, lock);
+    rl_begin_round(c, lock);
+    rl_await_votes(c, lock, RL_ASKING);
+    rl_move(c, lock, RL_TURN);
+}
+
+/* Ends an attempt that failed or was cancelled, or a lock that is lost: its keys on some nodes would keep other
+   clients out. PENDING: the replies say why it failed. There are no members any more, so that no later release
+   reports that the lock was held until now. R4 */
+static void rl_roll_back(struct redlock_client *c, struct redlock_lock *lock,
+                         enum redlock_status outcome)
+{
+    rl_forget(c, lock);
+    lock->valid_until_us = 0;
+    lock->members = lock->priv.attempt.missing = lock->priv.attempt.postponed = 0;
+    c->priv.waiting = 1;
+    lock->priv.unsent = lock->priv.attempt.asked;
+    lock->holder_left_ms = 0;
+    lock->priv.outcome = (int8_t)outcome;
+    rl_enter(lock, RL_ROLLING_BACK, rl_patient_until(c, lock));
+}
+
+/* Nodes that were not sent the lock yet are sent it while it is held. R2 */
+static void rl_ask_the_rest(const struct redlock_client *c, struct redlock_lock *lock)
+{
+    lock->priv.unsent = c->priv.all & (redlock_mask)~lock->priv.attempt.asked;
+}
+
+/* A quorum has granted or confirmed the lock: its validity, counted from T1 and never shortened, and its members.
+   Returns 0 if the new validity is over already. R3, R8 */
+static int rl_prolong(struct redlock_client *c, struct redlock_lock *lock)
+{
+    uint64_t until_us =
+        lock->priv.started_us + lock->ttl_ms * RL_MS_US - rl_drift_us(c, lock->ttl_ms);
+
+    if (rl_past(c, until_us))
+        return 0;
+    if (lock->valid_until_us < until_us)
+        lock->valid_until_us = until_us;
+    rl_set(&lock->members, lock->granted);
+    rl_clear(&lock->priv.attempt.mute, lock->granted);
+    return 1;
+}
+
+/* A quorum has granted the lock, and agrees on its fencing token if it has one. R3 */
+static void rl_hold(struct redlock_client *c, struct redlock_lock *lock)
+{
+    if (!rl_prolong(c, lock)) {
+        rl_roll_back(c, lock, REDLOCK_TOO_LATE);
+        return;
+    }
+    lock->holder_left_ms = 0;
+    rl_end_round(c, lock, RL_LATE);
+    lock->extended = 0;
+    rl_ask_the_rest(c, lock);
+    rl_set(&c->priv.wanted, lock->priv.unsent);
+    rl_finish(c, lock, REDLOCK_OK);
+}
+
+/* Proposes the largest counter to all nodes. R16 */
+static void rl_agree(struct redlock_client *c, struct redlock_lock *lock)
+{
+    if (++lock->priv.attempt.confirms > RL_CONFIRMS_MAX) {
+        rl_roll_back(c, lock, REDLOCK_PENDING);
+        return;
+    }
+    rl_end_round(c, lock, RL_LATE);
+    rl_set(&lock->members, lock->granted); /* they count if it is held */
+    lock->granted = lock->refused = lock->failed = 0;
+    lock->priv.round.agreed = 0;
+    lock->priv.unsent = c->priv.all;
+    rl_await_votes(c, lock, RL_AGREEING);
+    rl_ask_nodes(c, lock); /* here, because a second round of agreement is no change of the state */
+}
+
+/* Whether a round that has not succeeded has failed: too few of `voters` have granted the lock, or may still do so.
+   A node whose time is up may not, but others that are farther away have more time. R15 */
+static int rl_has_failed(struct redlock_client *c, struct redlock_lock *lock, unsigned voters)
+{
+    unsigned open;
+
+    if (rl_past(c, lock->priv.due_us))
+        lock->priv.due_us = rl_mark_late(c, lock);
+    open = (lock->priv.unsent | lock->priv.unanswered) & ~(unsigned)(lock->refused | lock->failed);
+    return !rl_is_quorum(c, voters & (lock->granted | open));
+}
+
+/* Whether it is known why an attempt fails: a quorum has answered, or no other node will. R6 */
+static int rl_knows_why(const struct redlock_client *c, const struct redlock_lock *lock)
+{
+    return rl_is_quorum(c, (unsigned)(lock->granted | lock->refused)) ||
+           ((lock->priv.unsent | lock->priv.unanswered) & ~(unsigned)lock->failed) == 0;
+}
+
+/* The pause before a quick retry: random, up to a few round trips, twice as many each time, so that clients
+   that collided spread out. */
+static uint32_t rl_quick_us(struct redlock_client *c, unsigned times)
+{
+    uint32_t most = c->priv.settings.node_timeout_ms * 500U, us = rl_decision_us(c);
+
+    if (us < 100)
+        us = 100;
+    return rl_random_below(c, us < most >> times ? us << times : most);
+}
+
+/* Why an attempt failed; REDLOCK_PENDING while the replies to its rollback may still name the holder. HELD: a quorum
+   names one holder, or has refused. CONTENDED: no holder can have a quorum, even with the nodes that have not
+   named theirs. */
+static enum redlock_status rl_outcome(const struct redlock_client *c,
+                                      const struct redlock_lock *lock)
+{
+    unsigned unnamed, same = lock->priv.round.holding;
+    int refused;
+
+    if (same >= c->priv.quorum)
+        return REDLOCK_HELD;
+    if (!rl_is_quorum(c, (unsigned)(lock->granted | lock->refused)))
+        return rl_is_quorum(c, c->priv.all & ~(unsigned)lock->priv.round.denied)
+                   ? REDLOCK_UNREACHABLE
+                   : REDLOCK_DENIED;
+    refused = rl_is_quorum(c, lock->refused);
+    unnamed = lock->priv.attempt.asked & ~(unsigned)lock->granted &
+              (lock->priv.unsent | lock->priv.unanswered);
+    if (same + rl_bits(unnamed | (lock->refused & lock->failed)) < c->priv.quorum)
+        return REDLOCK_CONTENDED;
+    if (unnamed != 0 && !rl_past(c, lock->priv.due_us))
+        return REDLOCK_PENDING;
+    return refused ? REDLOCK_HELD : REDLOCK_CONTENDED;
+}
+
+/* The pause before a slow retry: random, longer each time. R6 */
+static uint32_t rl_pause_us(struct redlock_client *c, struct redlock_lock *lock)
+{
+    const struct redlock_settings *s = &c->priv.settings;
+    uint32_t pause_ms = s->retry_delay_ms, jitter_us;
+    unsigned i;
+
+    for (i = 0; i < lock->priv.op.slow && pause_ms < s->retry_delay_max_ms; i++)
+        pause_ms += (pause_ms * s->retry_growth_pct + 99) / 100U;
+    if (pause_ms > s->retry_delay_max_ms)
+        pause_ms = s->retry_delay_max_ms;
+    if (lock->priv.op.slow < UINT8_MAX)
+        lock->priv.op.slow++;
+    jitter_us = pause_ms * (s->retry_jitter_pct * 10U);
+    return pause_ms * 1000U - jitter_us + rl_random_below(c, 2 * jitter_us + 1);
+}
+
+/* All nodes were sent the release: ends the operation, or pauses before the next attempt. R6 */
+static void rl_retry(struct redlock_client *c, struct redlock_lock *lock)
+{
+    enum redlock_status outcome = (enum redlock_status)lock->priv.outcome;
+    int others = rl_others_had_it(lock);
+    int again = others || outcome == REDLOCK_UNREACHABLE || outcome == REDLOCK_TOO_LATE;
+    int quick = outcome == REDLOCK_CONTENDED ||
+                (outcome == REDLOCK_UNREACHABLE && lock->priv.round.broken != 0);
+    uint64_t due_us = c->priv.now_us + 1; /* else it could fail for ever in one tick */
+
+    if (outcome != REDLOCK_UNCONFIRMED && outcome != REDLOCK_LOST && outcome != REDLOCK_CANCELLED)
+        lock->priv.attempt.asked = 0; /* with these it may be released again */
+    if (!again || lock->token_is_label || lock->priv.op.attempts > c->priv.settings.retries) {
+        rl_finish(c, lock, outcome);
+        return;
+    }
+    if (rl_past(c, lock->priv.until_us)) {
+        rl_finish(c, lock, others ? REDLOCK_TIMEOUT : outcome);
+        return;
+    }
+    if (quick && lock->priv.op.quick < RL_QUICK_MAX) {
+        due_us += rl_quick_us(c, ++lock->priv.op.quick);
+    } else if (!lock->priv.op.waits) { /* no slow retry without a wait */
+        rl_finish(c, lock, outcome);
+        return;
+    } else {
+        due_us += RL_MS_US + rl_pause_us(c, lock); /* an attempt may wait for no reply */
+        lock->priv.op.quick = 0;
+    }
+    rl_not_after(&due_us, lock->priv.until_us); /* the last attempt is made when the wait ends */
+    rl_enter(lock, RL_PAUSING, due_us);
+}
+
+/* Sets when a notified waiter retries: within a round trip. After spurious notifications it backs off two
+   times of three, for longer each time: so few waiters ask at once, however many wait. R7 */
+static void rl_hasten_retry(struct redlock_client *c, struct redlock_lock *lock)
+{
+    uint64_t soon_us;
+    unsigned back;
+
+    if (!REDLOCK_NOTIFICATION || !rl_may_be_free(c, lock))
+        return;
+    back = rl_random_below(c, 3) > 0 ? lock->priv.op.spurious : 0U;
+    soon_us = c->priv.now_us + (uint64_t)rl_quick_us(c, 0) * (1U << back);
+    lock->priv.op.spurious =
+        (uint8_t)(lock->priv.op.spurious + 2 < RL_SPURIOUS_MAX ? lock->priv.op.spurious + 2
+                                                               : RL_SPURIOUS_MAX);
+    rl_not_after(&lock->priv.due_us, soon_us);
+    lock->priv.attempt.free = 0;
+    lock->priv.op.notified = 1;
+}
+
+/* ---- Releases that are repeated ----------------------------------------------------------------------- */
+
+/* Whether a node that is owed this release may reply soon: it is ready, or its last connection did not fail. */
+static int rl_is_awaited(const struct redlock_client *c, const struct redlock_owed *owed)
+{
+    unsigned nodes = owed->unsent;
+
+    for (; nodes != 0; nodes &= nodes - 1) {
+        const struct redlock_node *node = rl_first_node(c, nodes);
+        if (node->state == REDLOCK_NODE_READY || !rl_is_failing(node))
+            return 1;
+    }
+    return 0;
+}
+
+/* A free place, or else that of a release which only failed nodes are owed: these nodes may not be back before the
+   key has expired. NULL: there is no place. */
+static struct redlock_owed *rl_find_owed(struct redlock_client *c)
+{
+    struct redlock_owed *found = NULL;
+    int i;
+
+    for (i = 0; i < REDLOCK_OWED_MAX; i++) {
+        struct redlock_owed *owed = &c->priv.owed[i];
+
+        if (owed->unsent == 0)
+            return owed;
+        if (found == NULL && !rl_is_awaited(c, owed))
+            found = owed;
+    }
+    return found;
+}
+
+/* The operation ends, but some nodes may still have the key: those that could not be sent the release in time
+   (`unsent`), that replied a temporary error (BUSY, LOADING ...), or have not replied. They are sent it again
+   until the key has expired. The client keeps the command, because the lock is the caller's again. It keeps
+   none with a token that the caller chose: such a token may be in use again. R4 */
+static void rl_owe(struct redlock_client *c, struct redlock_lock *lock)
+{
+    redlock_mask unanswered = (redlock_mask)(lock->priv.unanswered & ~lock->refused);
+    redlock_mask unsent = lock->priv.unsent | lock->priv.attempt.postponed | unanswered;
+    struct redlock_owed *owed = REDLOCK_OWED_MAX > 0 ? rl_find_owed(c) : NULL;
+
+    if (owed == NULL || unsent == 0 || lock->token_is_label)
+        return;
+    rl_redirect(c, owed, owed->unanswered, NULL,
+                RL_NOBODY); /* of a release that gives up its place */
+    rl_keep_release(owed, lock);
+    owed->unsent = unsent;
+    owed->unanswered = unanswered;
+    owed->due_us = c->priv.now_us + RL_OWED_MS * RL_MS_US;
+    owed->until_us = c->priv.now_us + lock->ttl_ms * RL_MS_US;
+    rl_redirect(c, lock, unanswered, owed, RL_OWED);
+    rl_clear(&lock->priv.unanswered, unanswered);
+}
+
+/* Repeats the releases that are due. R4 */
+static void rl_owed_tick(struct redlock_client *c)
+{
+    struct redlock_owed *owed = c->priv.owed;
+
+    for (; owed < c->priv.owed + REDLOCK_OWED_MAX; owed++) {
+        unsigned nodes = owed->unsent & ~(unsigned)owed->unanswered;
+
+        if (owed->unsent == 0 || !rl_past(c, owed->due_us))
+            continue;
+        if (rl_past(c, owed->until_us)) {
+            owed->unsent = 0;
+            continue;
+        }
+        owed->due_us = c->priv.now_us + RL_OWED_MS * RL_MS_US;
+        rl_connect_due(c, nodes);
+        rl_set(&owed->unanswered,
+               rl_send(c, owed, nodes & rl_take_releases(c), RL_DELETE, RL_OWED));
+    }
+}
+
+/* Releases the lock on all nodes that may have it. Returns whether that is done: the outcome is known, and each node was
+   sent the release. A node without a free request is asked for no reply then, so that it finds one. Nodes that cannot be
+   sent the release in time are left to rl_owe. R4 */
+static int rl_is_rolled_back(struct redlock_client *c, struct redlock_lock *lock)
+{
+    rl_ask_nodes(c, lock);
+    if (lock->priv.outcome == REDLOCK_PENDING) {
+        lock->priv.outcome = (int8_t)rl_outcome(c, lock);
+        if (lock->priv.outcome == REDLOCK_PENDING)
+            return 0;
+    }
+    rl_clear(&lock->priv.unsent,
+             rl_send(c, lock, lock->priv.unsent & rl_take_releases(c), RL_DELETE, RL_NOBODY));
+    if (lock->priv.unsent != 0 && lock->priv.outcome != REDLOCK_LOST &&
+        !rl_past(c, lock->priv.due_us))
+        return 0; /* a loss is reported at once */
+    rl_owe(c, lock);
+    rl_forget(c, lock);
+    lock->priv.unsent = 0;
+    return 1;
+}
+
+/* ---- Extend ------------------------------------------------------------------------------------------ */
+
+/* The next automatic extension is due when a third of the ttl has passed since the last round, or at once
+   if less than two thirds are left, and at the end of the validity at the latest. The ttl may have changed: where it
+   is shorter now, nodes that were repaired have the key for the shorter one. R10 */
+static uint64_t rl_renewal_due(const struct redlock_client *c, const struct redlock_lock *lock)
+{
+    uint64_t end_us = lock->priv.started_us + lock->ttl_ms * RL_MS_US, due_us;
+    uint64_t rest_us = (lock->ttl_ms - lock->ttl_ms / 3) * RL_MS_US;
+
+    rl_not_after(&end_us, lock->valid_until_us + rl_drift_us(c, lock->ttl_ms));
+    due_us = end_us > rest_us ? end_us - rest_us : 0;
+    rl_not_after(&due_us, lock->valid_until_us);
+    return due_us;
+}
+
+/* A failed automatic extension is tried again after a pause: that of the settings, but a quarter of the time that is left
+   at most. Not at once: it could fail for ever in one tick. */
+static uint64_t rl_renewal_retry(struct redlock_client *c, struct redlock_lock *lock)
+{
+    uint64_t soon_us = c->priv.now_us + RL_MS_US, due_us = soon_us + rl_pause_us(c, lock);
+
+    rl_not_after(&due_us, soon_us + (lock->valid_until_us - c->priv.now_us) / 4);
+    rl_not_after(&due_us, lock->valid_until_us);
+    return due_us;
+}
+
+/* Asks all nodes; only members vote. The last votes are kept until then: they tell why a lock is lost. R8, R9 */
+static void rl_begin_extension(struct redlock_client *c, struct redlock_lock *lock)
+{
+    if (!rl_is_quorum(c, lock->members)) {
+        rl_roll_back(c, lock, REDLOCK_LOST);
+        return;
+    }
+    rl_begin_round(c, lock);
+    rl_await_votes(c, lock, RL_EXTENDING);
+}
+
+/* Members that may vote. R8, R14 */
+static unsigned rl_voters(const struct redlock_lock *lock)
+{
+    return lock->members & ~(unsigned)lock->priv.attempt.mute;
+}
+
+/* A round of extensions ends. Nodes that confirmed it are members from the next round on, if this one proved
+   that nobody else had the lock. R8 */
+static void rl_end_extension(struct redlock_client *c, struct redlock_lock *lock,
+                             enum redlock_status status)
+{
+    if (status != REDLOCK_OK) {
+        rl_ask_the_rest(c, lock);
+        rl_end_round(c, lock, RL_STALE);
+    } else if (lock->extended < UINT16_MAX) { /* replies that come late still count */
+        lock->extended++;
+    }
+    if (!rl_is_auto(lock) || status == REDLOCK_CANCELLED) {
+        rl_finish(c, lock, status);
+    } else if (status == REDLOCK_OK) {
+        lock->priv.op.renewals--;
+        lock->priv.op.slow = 0;
+        rl_enter(lock, RL_RENEWING, rl_renewal_due(c, lock));
+    } else {
+        rl_enter(lock, RL_RENEWING, rl_renewal_retry(c, lock));
+    }
+}
+
+/* A held lock: late grants count, and nodes that are ready only now are sent the command. R2 */
+static void rl_serve_the_rest(struct redlock_client *c, struct redlock_lock *lock)
+{
+    if (rl_past(c, lock->valid_until_us))
+        lock->priv.unsent = 0;
+    rl_ask_nodes(c, lock);
+}
+
+/* ---- Release ----------------------------------------------------------------------------------------- */
+
+/* Only nodes that may have the key are asked. R11 */
+static void rl_begin_release(struct redlock_client *c, struct redlock_lock *lock)
+{
+    rl_begin_round(c, lock);
+    lock->priv.unsent = lock->priv.attempt.asked & c->priv.all;
+    rl_enter(lock, RL_RELEASING, rl_patient_until(c, lock));
+}
+
+/* The outcome of a release; REDLOCK_PENDING while replies in time may still decide it. */
+static enum redlock_status rl_released(const struct redlock_client *c,
+                                       const struct redlock_lock *lock)
+{
+    int open = (lock->priv.unsent | lock->priv.unanswered | lock->priv.attempt.postponed) != 0 &&
+               !rl_past(c, lock->priv.until_us);
+    unsigned unasked = c->priv.all & ~(unsigned)lock->priv.attempt.asked;
+
+    if (rl_is_quorum(c, lock->granted))
+        return REDLOCK_OK;
+    if (!rl_is_quorum(c, lock->granted | lock->refused | unasked))
+        return open ? REDLOCK_PENDING : REDLOCK_UNCONFIRMED;
+    if (!rl_is_quorum(c, lock->members & ~(unsigned)lock->refused))
+        return lock->priv.round.holding > 0 ? REDLOCK_LOST : REDLOCK_EXPIRED;
+    return open ? REDLOCK_PENDING : REDLOCK_OK;
+}
+
+/* Sends the release, once more where there was a temporary error. Returns whether the outcome is decided. R11 */
+static int rl_release(struct redlock_client *c, struct redlock_lock *lock)
+{
+    if (rl_past(c, lock->priv.due_us)) {
+        rl_set(&lock->priv.unsent, lock->priv.attempt.postponed);
+        lock->priv.attempt.postponed = 0;
+    }
+    rl_ask_nodes(c, lock);
+    if (lock->priv.outcome != REDLOCK_CANCELLED)
+        lock->priv.outcome = (int8_t)rl_released(c, lock);
+    if (lock->priv.outcome == REDLOCK_UNCONFIRMED && lock->priv.op.waits)
+        rl_fail_late(c, lock,
+                     (lock->priv.unsent | lock->priv.unanswered) & ~(unsigned)lock->failed);
+    lock->priv.due_us = rl_patient_until(c, lock);
+    rl_not_after(&lock->priv.due_us, lock->priv.until_us);
+    return lock->priv.outcome != REDLOCK_PENDING;
+}
+
+/* ---- The life of a lock ------------------------------------------------------------------------------ */
+
+/* Grants after the decision make members while the lock is valid. Those that come while a fencing token is agreed
+   on wait until the lock is held. R8 */
+static void rl_merge_late_grants(const struct redlock_client *c, struct redlock_lock *lock)
+{
+    if (REDLOCK_FENCING && lock->valid_until_us == 0)
+        return;
+    if (!rl_past(c, lock->valid_until_us))
+        rl_set(&lock->members, lock->priv.attempt.late);
+    lock->priv.attempt.late = 0;
+}
+
+/* All transitions of a lock. Replies and time have changed its sets of nodes and the clock; what becomes of it is decided
+   here alone. "Page" is [Redlock]; its steps are those of "The Redlock algorithm" there. Each function that is called
+   enters the state that the comment behind it names, or rl_finish ends the operation: HELD, if the lock has a validity,
+   else IDLE. */
+static void rl_step(struct redlock_client *c, struct redlock_lock *lock)
+{
+    int cancelled = lock->priv.outcome == REDLOCK_CANCELLED, late = rl_past(c, lock->priv.due_us);
+
+    rl_merge_late_grants(c, lock);
+    switch ((enum rl_state)lock->priv.state) {
+    case RL_IDLE: /* an acquire begins, or a release in whatever state the lock was */
+        if (lock->operation == REDLOCK_OP_RELEASE)
+            rl_begin_release(c, lock); /* RELEASING */
+        else if (cancelled)
+            rl_finish(c, lock, REDLOCK_CANCELLED);
+        else
+            rl_stand_in_line(c, lock); /* IN_LINE */
+        return;
+
+    case RL_IN_LINE: /* until there are connections and room for an attempt. R2, R6 */
+        if (cancelled)
+            rl_cancel_wait(c, lock);
+        else if (rl_can_begin(c, lock))
+            rl_begin_attempt(c, lock); /* ASKING; page, step 1: the time. R1 */
+        else if (rl_past(c, rl_line_until(c, lock)))
+            rl_leave_line(c, lock);
+        return;
+
+    case RL_ASKING: /* page, step 2: the same key and random value, all nodes, a time limit for each. R2, R15 */
+    case RL_AGREEING: /* on the largest counter, as the fencing token. R16 */
+        if (cancelled) {
+            rl_roll_back(c, lock, REDLOCK_CANCELLED); /* ROLLING_BACK */
+            return;
+        }
+        rl_ask_nodes(c, lock);
+        if (rl_is_quorum(c, rl_agreed(lock)))
+            rl_hold(
+                c,
+                lock); /* HELD; page, steps 3 and 4: a majority, and validity left. ROLLING_BACK: none left. R3 */
+        else if (rl_use_fencing(lock) && rl_is_quorum(c, lock->granted))
+            rl_agree(c, lock); /* AGREEING */
+        else if (rl_has_failed(c, lock, c->priv.all) && rl_knows_why(c, lock))
+            rl_roll_back(c, lock, REDLOCK_PENDING); /* ROLLING_BACK */
+        return;
+
+    case RL_ROLLING_BACK: /* page, step 5: also on nodes that did not answer. R4 */
+        if (rl_is_rolled_back(c, lock))
+            rl_retry(c, lock); /* PAUSING; page: ask again after a random delay. R6 */
+        return;
+
+    case RL_PAUSING: /* the random delay; a notification that the lock may be free shortens it. R6, R7 */
+        rl_hasten_retry(c, lock);
+        if (cancelled)
+            rl_cancel_wait(c, lock);
+        else if (rl_past(c, lock->priv.due_us))
+            rl_stand_in_line(c, lock); /* IN_LINE */
+        return;
+
+    case RL_HELD: /* until an extension begins, or for ever */
+        if (lock->status != REDLOCK_PENDING)
+            rl_serve_the_rest(c, lock);
+        else if (cancelled)
+            rl_finish(c, lock, REDLOCK_CANCELLED);
+        else if (rl_is_auto(lock))
+            rl_enter(lock, RL_RENEWING, rl_renewal_due(c, lock));
+        else
+            rl_begin_extension(c, lock); /* EXTENDING */
+        return;
+
+    case RL_RENEWING: /* until the next automatic extension. R10 */
+        rl_serve_the_rest(c, lock);
+        if (cancelled)
+            rl_finish(c, lock, REDLOCK_CANCELLED);
+        else if (rl_past(c, lock->valid_until_us))
+            rl_roll_back(c, lock, REDLOCK_LOST); /* ROLLING_BACK */
+        else if (late && lock->priv.op.renewals == 0)
+            rl_finish(c, lock, REDLOCK_EXTEND_LIMIT);
+        else if (late)
+            rl_begin_extension(c, lock); /* EXTENDING */
+        return;
+
+    case RL_EXTENDING: /* page: a majority of those that have it, within the validity. R8, R9 */
+        if (cancelled) {
+            rl_end_extension(c, lock, REDLOCK_CANCELLED);
+            return;
+        }
+        if (!rl_is_quorum(c, lock->members)) {
+            rl_roll_back(c, lock, REDLOCK_LOST); /* ROLLING_BACK */
+            return;
+        }
+        rl_ask_nodes(c, lock);
+        if (rl_is_quorum(c, lock->granted & rl_voters(lock)))
+            rl_end_extension(c, lock, rl_prolong(c, lock) ? REDLOCK_OK : REDLOCK_UNREACHABLE);
+        else if (rl_has_failed(c, lock, rl_voters(lock)))
+            rl_end_extension(c, lock, REDLOCK_UNREACHABLE); /* RENEWING, or HELD */
+        return;
+
+    case RL_RELEASING: /* page: compare the value, delete, on all nodes that may have it. R11 */
+        if (rl_release(c, lock)) {
+            rl_notify_own(c, lock);
+            rl_enter(lock, RL_ROLLING_BACK,
+                     rl_patient_until(c, lock)); /* sends what is left, and ends */
+        }
+        return;
+    }
+}
+
+/* Steps a lock that stands in TURN. If its state has not changed, the lock waits. Otherwise it stays first in TURN, and
+   is stepped again. */
+static void rl_turn(struct redlock_client *c, struct redlock_lock *lock)
+{
+    unsigned state = lock->priv.state;
+
+    rl_step(c, lock);
+    if (lock->priv.state == state && lock->priv.list == RL_TURN)
+        rl_park(c, lock);
+}
+
+/* Whether the first lock in line has left the line. Those behind it wait for it. */
+static int rl_line_moves(struct redlock_client *c)
+{
+    struct redlock_lock *lock = rl_first(c, RL_LINE);
+
+    if (lock == NULL)
+        return 0;
+    rl_step(c, lock);
+    return lock->priv.state != RL_IN_LINE;
+}
+
+/* Locks that give up leave the line. Each makes a last attempt, if that is possible. */
+static void rl_end_waits(struct redlock_client *c)
+{
+    struct redlock_lock *lock, *next;
+
+    if (!rl_past(c, c->priv.line_us))
+        return;
+    c->priv.line_us = REDLOCK_NEVER;
+    for (lock = rl_first(c, RL_LINE); lock != NULL; lock = next) {
+        uint64_t until_us = rl_line_until(c, lock);
+        next = lock->priv.next;
+        if (rl_past(c, until_us))
+            rl_step(c, lock);
+        else
+            rl_not_after(&c->priv.line_us, until_us);
+    }
+}
+
+/* Does all that can be done now. Operations in progress, releases among them, come before new attempts. */
+REDLOCK_PRIVATE void rl_turn_all(struct redlock_client *c)
+{
+    struct redlock_lock *lock;
+
+    for (;;) {
+        if ((lock = rl_first(c, RL_TURN)) != NULL) {
+            rl_turn(c, lock);
+        } else if (!rl_line_moves(c)) {
+            rl_end_waits(c);
+            if (rl_first(c, RL_TURN) == NULL)
+                break;
+        }
+    }
+    rl_owed_tick(c);
+}
