@@ -6,9 +6,9 @@
 size: deps-figures ## text, data, stack, structs for three machines, against limits and the last release; RECORD=yes
 	@tools/size.sh $(B) $(RECORD)
 
-$(B)/bench $(B)/bench-script: bench/bench.c bench/figures.h test/lib/servers.c test/lib/servers.h $(LIB) $(HEADERS)
+$(B)/bench: bench/bench.c bench/figures.h test/lib/servers.c test/lib/servers.h $(LIB) $(HEADERS)
 	@mkdir -p $(@D)
-	$(CC) -O2 -g $(WARN) $(POSIX) $(if $(findstring script,$@),-DREDLOCK_NATIVE_RELEASE=0) -I. -Itest/lib -Itest/engine $< test/lib/servers.c $(LIB) -o $@
+	$(CC) -O2 -g $(WARN) $(POSIX) -I. -Itest/lib -Itest/engine $< test/lib/servers.c $(LIB) -o $@
 
 $(B)/peers/ours: bench/peers/ours.c $(LIB) $(HEADERS)
 	@mkdir -p $(@D)
@@ -18,7 +18,7 @@ $(B)/handover: bench/handover.c bench/figures.h test/lib/servers.c test/lib/serv
 	@mkdir -p $(@D)
 	$(CC) -O2 -g $(WARN) $(POSIX) -I. -Itest/lib -Itest/engine $< test/lib/servers.c $(LIB) -o $@
 
-bench-servers: deps-programs $(B)/bench $(B)/bench-script ## SERVERS="..." release by script and by native command
+bench-servers: deps-programs $(B)/bench ## SERVERS="..." release by script and by native command
 	@test/servers/versions.sh $(B) bench $(SERVERS)
 
 $(B)/conditions: bench/conditions.c bench/figures.h test/lib/side.h test/lib/servers.c test/lib/servers.h $(LIB) $(HEADERS)

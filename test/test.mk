@@ -354,7 +354,7 @@ machines: deps-machines ## MACHINES="..." the tests on other machines, by qemu: 
 	sh test/package/machines.sh $(B) $(MACHINES)
 
 SERVERS =
-test-servers: deps-programs $(foreach b,gcc small,$(addprefix $(B)/$(b)/,server_test node_test net_test fake_test)) ## SERVERS="..." the tests with other servers: Redis 6.0 to 8.6, Valkey 8 and 9
+test-servers: deps-servers $(foreach b,gcc small,$(addprefix $(B)/$(b)/,server_test node_test net_test fake_test)) ## SERVERS="..." the tests with other servers: Redis 6.0 to 8.6, Valkey 8 and 9
 	@test/servers/versions.sh $(B) test $(SERVERS)
 
 # Each proof takes minutes, so not in `make test`.
