@@ -708,9 +708,10 @@ static enum rl_vote rl_main_replied(struct redlock_client *c, struct redlock_nod
     node->priv.reconnect = 1;
     node->priv.pause_ms = node->priv.spared = 0;
     if (rl_is(command, RL_NATIVE)) {
-        if (item->kind == RESP_ERROR) /* the server does not know it: the next one is tried. R11 */
-            node->priv.native = (uint8_t)(command + 1);
-        node->priv.native_is = item->kind == RESP_ERROR ? RL_UNTRIED : RL_KNOWN;
+        int refused = item->kind == RESP_ERROR; /* then the next one is tried. R11 */
+
+        node->priv.native = (uint8_t)(refused ? command + 1 : command);
+        node->priv.native_is = refused ? RL_UNTRIED : RL_KNOWN;
         return vote == RL_YES ? vote : RL_UNANSWERED; /* the script finds out why not */
     }
     if (item->kind == RESP_ERROR)

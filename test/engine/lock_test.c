@@ -3806,6 +3806,31 @@ static void r11_native_commands_that_fail_later(void)
     }
 }
 
+/* Two releases by DELIFEQ are under way. The reply to the first is an error, the second worked: DELIFEQ is known, and not the
+   command that would be tried next. */
+static void r11_an_error_between_native_releases(void)
+{
+    struct redlock_lock locks[3];
+    unsigned i;
+
+    begin_native(1, 1);
+    acquire_and_release(4);
+    for (i = 0; i < 3; i++) {
+        redlock_lock_init(&locks[i], &"abc"[i], 1, 10000);
+        redlock_acquire(&client, &locks[i], 0);
+    }
+    fake_nodes[0].reply = "-ERR once\r\n";
+    fake_nodes[0].reply_once = 1;
+    redlock_release_start(&client, &locks[0], 100);
+    redlock_release_start(&client, &locks[1], 100);
+    fake_pass(&client, 20 * MS);
+    fake_logged = 0;
+    redlock_release(&client, &locks[2], 100);
+    is_int((int)fake_count(0, 'N'), 1, "r11: an error between native releases: released by one");
+    is_int((int)fake_count(0, 'D'), 0, "r11: without the script");
+    is_int((int)fake_keys_left(), 0, "r11: no key is left");
+}
+
 static void r11_native_commands_are_tried_once(void)
 {
     struct redlock_lock locks[2];
@@ -4655,6 +4680,7 @@ static void releases(void)
     }
     r11_native_commands_are_detected();
     r11_native_commands_that_fail_later();
+    r11_an_error_between_native_releases();
     r11_native_commands_are_tried_once();
     r02_a_full_buffer_cuts_no_command();
     r11_native_commands_and_scripts();

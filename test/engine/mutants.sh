@@ -217,7 +217,8 @@ R11|redlock.c|s/(native_is == RL_KNOWN) && rl_extra_keys\(lock\) == 0/$1/|the na
 R11|redlock.c|s/ &&\s+!\(lock->priv.round.broken & bit\)(\s+\? node->priv.native)/$1/|the native command is sent once only
 R11|redlock.c|s/ &&\s+rl_extra_keys\(lock\) == 0 &&(\s+rl_send)/ \&\& $1/|the native command is not tried for a lock of several keys
 R11|command.c|s/ \| !REDLOCK_MINIMAL << RL_EVALSHA//|a reply to EVALSHA is read like that of the script
-R11|node.c|s/RESP_ERROR \? RL_UNTRIED : RL_KNOWN/RESP_ERROR ? RL_KNOWN : RL_KNOWN/|an untested native command is not used
+R11|node.c|s/\(refused \? command \+ 1 : command\)/(refused ? command + 1 : node->priv.native)/|the command that worked is known, whatever failed before it
+R11|node.c|s/refused \? RL_UNTRIED : RL_KNOWN/RL_KNOWN/|an untested native command is not used
 R11|command.c|s/"4" "5DELEX" RL_PUT_KEY "4IFEQ"/"3" "5DELEX" RL_PUT_KEY/|never deleted without the condition
 R11|redlock.c|s/node->priv.native_is = RL_ON_TRIAL;/;/|the native command is tried once on a connection
 R11|node.c|s/node->priv.native = RL_DELIFEQ;\s+node->priv.native_is = RL_UNTRIED;/if (node->priv.native == 0) { $& }/|each connection tests the native command
