@@ -158,7 +158,7 @@ enum rl_command {
 };
 
 /* Flags on a command: other commands that are sent with it, each with a separate reply. A command and its flags fill one
-   byte (redlock_request, RL_ORDER_COMMAND). */
+   byte (redlock_request). */
 enum {
     /* CLIENT CACHING before it: the server tells when the key that it reads changes. R7 */
     RL_WITH_CACHING = REDLOCK_NOTIFICATION ? 32 : 0,

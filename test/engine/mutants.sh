@@ -187,7 +187,7 @@ R12|command.c|s/if \(rl_is_unclear_denial\(text\)\)/if (0)/|the error names the 
 R13|node.c|s/other->priv.last_run == node->priv.run/0/|one server, one vote
 R13|node.c|s/other->priv.last_run == node->priv.run/rl_is_up(other) \&\& $&/|one server, one vote, also when the first address is disconnected
 R13|node.c|s/node->priv.run = node->priv.last_run = 0;/node->priv.run = 0;/|a node that leads to another server than before is not that one any more
-R14|redlock.c|s/rl_is\(command & RL_COMMAND, RL_WRITES\) && !rl_may_vote\(c, node\)/0/|a quarantined server does not vote
+R14|redlock.c|s/rl_is\(command, RL_WRITES\) && !rl_may_vote\(c, node\)/0/|a quarantined server does not vote
 R14|node.c|s/ \+ 2000000;/;/|2 s are added to the quarantine, because uptime has whole seconds
 R14|node.c|s/wait_us > age_us/0/|the quarantine ends sooner for a server that is older
 R14|redlock.c|s/lock->members & ~\(unsigned\)lock->priv.attempt.mute/lock->members/|a quarantined server's reply is doubted until a round has succeeded

@@ -280,7 +280,7 @@ static void rl_count_vote(struct redlock_lock *lock, const struct redlock_node *
         if (state == RL_ASKING || state == RL_AGREEING)
             rl_count_agreement(lock, bit, (uint64_t)item->integer);
         if (vote != RL_REPAIRED || rl_is_held(lock)) /* else it proves nothing of the past. R9 */
-            rl_set(&lock->granted, bit);
+            rl_set(&lock->granted, bit << 1);
     }
 }
 
@@ -501,33 +501,41 @@ static void rl_try_native(struct redlock_client *c, struct redlock_lock *lock, u
     }
 }
 
-/* An order is what a node is sent: a command with its flags; the role of the reply; and MUTE if the reply does
-   not count, because the node may have lost the lock. R14 */
-enum { RL_ORDER_COMMAND = 255, RL_ORDER_ROLE = 256, RL_ORDER_MUTE = 8 * RL_ORDER_ROLE };
+/* What a node is sent, and what for. */
+struct rl_order {
+    unsigned command; /* with its flags */
+    unsigned role;    /* enum rl_role: of the reply */
+    int mute; /* 1: the reply does not count, because the node may have lost the lock. R14 */
+};
+
+static int rl_is_same_order(struct rl_order a, struct rl_order b)
+{
+    return a.command == b.command && a.role == b.role && a.mute == b.mute;
+}
 
 /* Sends an order to ready nodes. Nodes that may not vote are sent it too, but their replies are not waited
    for, nor are those of nodes that are asked after the decision. R2, R14 */
 static void rl_send_order(struct redlock_client *c, struct redlock_lock *lock, unsigned nodes,
-                          unsigned order)
+                          struct rl_order order)
 {
-    unsigned command = order & RL_ORDER_COMMAND, role = order / RL_ORDER_ROLE & 7;
-    redlock_mask sent = rl_send(c, lock, nodes, command, role);
+    unsigned command = order.command & RL_COMMAND;
+    redlock_mask sent = rl_send(c, lock, nodes, order.command, order.role);
 
     rl_clear(&lock->priv.unsent, sent);
     if (lock->priv.state != RL_ROLLING_BACK) /* the caller sees who failed before */
         rl_clear(&lock->failed, sent);
-    if (order & RL_ORDER_MUTE) {
+    if (order.mute) {
         rl_set(&lock->priv.attempt.mute, sent);
         rl_set(&lock->failed, sent);
     }
-    if (role == RL_VOTER || role == RL_YOUNG)
+    if (order.role == RL_VOTER || order.role == RL_YOUNG)
         rl_set(&lock->priv.unanswered, sent);
-    if (rl_is(command & RL_COMMAND, RL_CREATES)) {
+    if (rl_is(command, RL_CREATES)) {
         rl_set(&lock->priv.attempt.asked, sent);
         rl_set(&lock->priv.attempt.creating, sent);
         rl_clear(&lock->priv.attempt.missing, sent);
     }
-    if (!REDLOCK_MINIMAL && (command & RL_COMMAND) == RL_DELETE)
+    if (!REDLOCK_MINIMAL && command == RL_DELETE)
         rl_try_native(c, lock, sent);
 }
 
@@ -576,20 +584,21 @@ static void rl_quarantine(struct redlock_node *node)
 }
 
 /* The order for a node. One that may not vote gets the reason as its error. */
-static unsigned rl_order_for(const struct redlock_client *c, struct redlock_node *node,
-                             const struct redlock_lock *lock, unsigned bit)
+static struct rl_order rl_order_for(const struct redlock_client *c, struct redlock_node *node,
+                                    const struct redlock_lock *lock, unsigned bit)
 {
-    unsigned command = rl_command_for(c, node, lock, bit), role = RL_VOTER;
-    unsigned mute =
-        rl_is(command & RL_COMMAND, RL_WRITES) && !rl_may_vote(c, node) ? RL_ORDER_MUTE : 0;
+    struct rl_order order = {rl_command_for(c, node, lock, bit), RL_VOTER, 0};
+    unsigned command = order.command & RL_COMMAND;
+    int mute = rl_is(command, RL_WRITES) && !rl_may_vote(c, node);
 
+    order.mute = mute;
     if (mute)
         rl_quarantine(node);
     if (mute || rl_is_held(lock))
-        role = rl_is(command, RL_CREATES) ? RL_STALE : RL_NOBODY;
+        order.role = rl_is(command, RL_CREATES) ? RL_STALE : RL_NOBODY;
     else if (command == RL_EXTEND && rl_may_be_young(c, lock, bit))
-        role = RL_YOUNG;
-    return command | role * RL_ORDER_ROLE | mute;
+        order.role = RL_YOUNG;
+    return order;
 }
 
 /* Nodes that a release can be sent to. It may wait behind a handshake that is queued: there it does no harm, whatever the
@@ -624,15 +633,13 @@ REDLOCK_PRIVATE void rl_ask_nodes(struct redlock_client *c, struct redlock_lock 
     for (; away != 0; away &= away - 1)
         rl_mark_away(lock, rl_first_node(c, away), rl_first_bit(away));
     while (ready != 0 && !c->priv.jammed) {
-        unsigned left = ready, same = 0, order = 0;
+        unsigned same = rl_first_bit(ready), left = ready & ~same;
+        struct rl_order order = rl_order_for(c, rl_first_node(c, ready), lock, same);
 
         for (; left != 0; left &= left - 1) {
             unsigned bit = rl_first_bit(left);
-            unsigned next = rl_order_for(c, rl_first_node(c, left), lock, bit);
 
-            if (same == 0)
-                order = next;
-            if (order == next)
+            if (rl_is_same_order(order, rl_order_for(c, rl_first_node(c, left), lock, bit)))
                 same |= bit;
         }
         ready &= ~same;
