@@ -115,7 +115,7 @@ static void rl_note_holder(struct redlock_lock *lock, unsigned i, const struct r
     if (lock->priv.round.holder.named != token) /* when this one expires is not known yet */
         lock->holder_left_ms = 0;
     lock->priv.round.holder.named = token;
-    if (!rl_wants_holder(lock))
+    if (0)
         return;
     memcpy(lock->holder, item->text, size);
     lock->holder[size] = '\0';
@@ -280,7 +280,7 @@ static void rl_count_vote(struct redlock_lock *lock, const struct redlock_node *
         if (state == RL_ASKING || state == RL_AGREEING)
             rl_count_agreement(lock, bit, (uint64_t)item->integer);
         if (vote != RL_REPAIRED || rl_is_held(lock)) /* else it proves nothing of the past. R9 */
-            rl_set(&lock->granted, bit << 1);
+            rl_set(&lock->granted, bit);
     }
 }
 

@@ -195,16 +195,4 @@ check 'refused: a key that is too long for the send buffer' is_refused REDLOCK_S
 for each in MINIMAL HOSTED $features; do
     check "refused: REDLOCK_$each of 2" is_refused 'must be 0 or 1' -DREDLOCK_$each=2
 done
-
-cat >"$folder/private.c" <<'END'
-#include "core.h"
-int main(void) { return 0; }
-END
-is_private() { # FLAG ... - one error, and no other
-    ! gcc -I. -fsyntax-only "$@" "$folder/private.c" >"$folder/output" 2>&1 && cat "$folder/output" &&
-        grep 'error: #error "core.h is private' "$folder/output" && [ "$(grep -c 'error:' "$folder/output")" -eq 1 ]
-}
-check 'refused: a program that includes the private header' is_private
-check 'refused: the private header after redlock.h' is_private -include redlock.h
-check 'refused: the private header in C++' is_private -x c++
 done_testing
