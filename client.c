@@ -1,5 +1,5 @@
-/* client.c - the public calls: set-up, checks of arguments, the event loop, blocking calls. Called by
-   programs.
+/* client.c - the public calls: set-up, checks of arguments, the event loop, blocking calls. Called
+   by programs.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
@@ -13,7 +13,7 @@ enum {
     RL_CATCH_UP_MAX = 4 /* reads of a blocking call before it begins */
 };
 
-/* ---- Set up ------------------------------------------------------------------------------------------ */
+/* ---- Set up --------------------------------------------------------------------------------- */
 
 /* The settings, in the order of struct redlock_settings, which is all uint32_t. */
 enum rl_setting {
@@ -67,8 +67,8 @@ static const uint16_t rl_defaults[RL_SETTINGS] = {
 typedef char rl_every_setting_has_a_range
     [sizeof(struct redlock_settings) == RL_SETTINGS * sizeof(uint32_t) ? 1 : -1];
 
-/* Copies the settings, checks each, and sets the default where there is a 0. Returns the index of the first
-   invalid one, or RL_SETTINGS. */
+/* Copies the settings, checks each, and sets the default where there is a 0. Returns the index of
+   the first invalid one, or RL_SETTINGS. */
 static unsigned rl_set_settings(struct redlock_settings *settings,
                                 const struct redlock_settings *given, unsigned count)
 {
@@ -200,7 +200,7 @@ void redlock_lock_init(struct redlock_lock *lock, const void *key, size_t key_si
     lock->ttl_ms = ttl_ms;
 }
 
-/* ---- Event-driven calls ------------------------------------------------------------------------------ */
+/* ---- Event-driven calls --------------------------------------------------------------------- */
 
 /* What is wrong with the keys of a lock. Each extra key counts with what stands around it. */
 static enum rl_argument rl_check_keys(const struct redlock_lock *lock)
@@ -406,8 +406,8 @@ void redlock_handle_events(struct redlock_client *client, unsigned i, unsigned e
         rl_take_replies(client, node, RL_READS_MAX);
 }
 
-/* Moves to TURN the locks that this tick must step: those whose time is up, and those that can be sent to a node
-   that is ready now. */
+/* Moves to TURN the locks that this tick must step: those whose time is up, and those that can be
+   sent to a node that is ready now. */
 static void rl_wake(struct redlock_client *c)
 {
     unsigned ready = c->priv.jammed ? 0 : c->priv.in[REDLOCK_NODE_READY] & ~(unsigned)c->priv.full;
@@ -433,9 +433,9 @@ static void rl_wake(struct redlock_client *c)
         }
 }
 
-/* The client was not served for a while, since now_us: replies that come now say nothing of the round trip.
-   A node that owes the timed reply is at least so far away, and gets twice that time for the next reply, as in
-   RFC 6298. R15 */
+/* The client was not served for a while, since now_us: replies that come now say nothing of the
+   round trip. A node that owes the timed reply is at least so far away, and gets twice that time
+   for the next reply, as in RFC 6298. R15 */
 static void rl_time_none(struct redlock_client *c)
 {
     unsigned i;
@@ -449,8 +449,8 @@ static void rl_time_none(struct redlock_client *c)
     }
 }
 
-/* Reads the clock. If the client should have been served at that moment, and was not for so long that a round trip
-   would look longer, no request is timed any more. */
+/* Reads the clock. If the client should have been served at that moment, and was not for so long
+   that a round trip would look longer, no request is timed any more. */
 static void rl_read_clock(struct redlock_client *c, uint64_t moment_us)
 {
     uint64_t now_us = rl_now(c);
@@ -460,7 +460,8 @@ static void rl_read_clock(struct redlock_client *c, uint64_t moment_us)
     c->priv.now_us = now_us;
 }
 
-/* A tick whose time has come first reads what has come: no node is late whose reply is here. R3, R5 */
+/* A tick whose time has come first reads what has come: no node is late whose reply is here. R3,
+   R5 */
 static void rl_read_what_is_due(struct redlock_client *c)
 {
     struct redlock_node *node = c->priv.nodes;
@@ -544,7 +545,8 @@ static void rl_owed_due(struct redlock_client *c)
             rl_due(c, owed->due_us);
 }
 
-/* When the first lock that waits must be stepped: in line also when it has waited for connections for stall_ms. R2 */
+/* When the first lock that waits must be stepped: in line also when it has waited for connections
+   for stall_ms. R2 */
 static void rl_locks_due(struct redlock_client *c)
 {
     const struct redlock_lock *lock = rl_first(c, RL_LINE);
@@ -593,7 +595,7 @@ struct redlock_lock *redlock_next_completed(struct redlock_client *client)
     return lock;
 }
 
-/* ---- Blocking calls ---------------------------------------------------------------------------------- */
+/* ---- Blocking calls ------------------------------------------------------------------------- */
 
 /* Waits for events, for timeout_us at most, and handles them. 0: there were none. */
 static int rl_wait(struct redlock_client *c, uint64_t timeout_us)
@@ -614,8 +616,9 @@ static int rl_wait(struct redlock_client *c, uint64_t timeout_us)
     return any;
 }
 
-/* A blocking call first reads what has come since the last one: replies to earlier commands, and the end of
-   connections that servers have closed, which only the read after the last reply sees. R8b, R9 */
+/* A blocking call first reads what has come since the last one: replies to earlier commands, and
+   the end of connections that servers have closed, which only the read after the last reply sees.
+   R8b, R9 */
 static void rl_catch_up(struct redlock_client *c)
 {
     unsigned turns = 0;
@@ -663,7 +666,7 @@ enum redlock_status redlock_release(struct redlock_client *client, struct redloc
     return rl_run_until_done(client, lock, redlock_release_start(client, lock, wait_ms));
 }
 
-/* ---- Information ------------------------------------------------------------------------------------- */
+/* ---- Information ---------------------------------------------------------------------------- */
 
 uint32_t redlock_remaining_ms(const struct redlock_client *client, const struct redlock_lock *lock)
 {

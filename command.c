@@ -1,5 +1,6 @@
-/* command.c - what is sent to a server, and what a reply to it means. Knows locks and nodes only as
-   sources of keys, tokens and passwords. At the end the texts for people: nothing depends on them.
+/* command.c - what is sent to a server, and what a reply to it means. Knows locks and nodes only
+   as sources of keys, tokens and passwords. At the end the texts for people: nothing depends on
+   them.
 
    On the wire: `SET key token NX PX ttl` as in [Redlock], so that all Redlock clients exclude each
    other. Extension and release compare the token inside the server, in a Lua script.
@@ -10,24 +11,25 @@
 
 #include <string.h>
 
-/* ---- Scripts --------------------------------------------------------------------------------- */
+/* ---- Scripts -------------------------------------------------------------------------------- */
 
-/* They do the same in Lua 5.1 to 5.4: numbers are made of strings explicitly, and no integer is made by / or ^, which give
-   floats from 5.3 on. Each script begins with this. */
+/* They do the same in Lua 5.1 to 5.4: numbers are made of strings explicitly, and no integer is
+   made by / or ^, which give floats from 5.3 on. Each script begins with this. */
 static const char rl_head[] = "local c,K,A,N=redis.call,KEYS,ARGV,tonumber ";
 
-/* Releases. Returns 1 when all keys had our token and were deleted; 0 when a key is missing, unless another
-   is somebody else's: then the token of the holder, which tells contention from a holder. It is that of the
-   first such key, as PTTL asks for the first key. Or the error: before Redis 7.0 `call` would hide it in a
-   long text. With its sha1sum, for EVALSHA. */
+/* Releases. Returns 1 when all keys had our token and were deleted; 0 when a key is missing,
+   unless another is somebody else's: then the token of the holder, which tells contention from a
+   holder. It is that of the first such key, as PTTL asks for the first key. Or the error: before
+   Redis 7.0 `call` would hide it in a long text. With its sha1sum, for EVALSHA. */
 #if !REDLOCK_MINIMAL
 static const char rl_delete_script[] =
     "c=redis.pcall local r=1 for i=#K,1,-1 do local v=c('get',K[i])v=v==A[1]and c('del',K[i])or v "
     "r=v~=1 and(v or r==1 and 0)or r end return r";
 #define RL_DELETE_SHA1 "dc35f5dedfa3f6818e6d0c663adf95575c4381c1"
-/* Extends. Returns 1: all keys are ours and were extended; 2: some were missing and were created again;
-   0: neither. A third argument forbids to create keys. Never shortens, because this command may run
-   late, after a longer extension (R8). PEXPIRE works when the server is out of memory, SET does not. */
+/* Extends. Returns 1: all keys are ours and were extended; 2: some were missing and were created
+   again; 0: neither. A third argument forbids to create keys. Never shortens, because this command
+   may run late, after a longer extension (R8). PEXPIRE works when the server is out of memory, SET
+   does not. */
 static const char rl_extend_script[] =
     "local h=1 for i=1,#K do local v=c('get',K[i])if v~=A[1]then if v or A[3]then return 0 end h=2 "
     "end end for i=1,#K do if c('pexpire',K[i],math.max(N(A[2]),c('pttl',K[i])))==0 then "
@@ -43,9 +45,9 @@ static const char rl_extend_script[] = "local v=c('get',K[1])return v==A[1]and "
 static const char rl_take_script[] =
     "for i=1,#K do if c('exists',K[i])==1 then return 0 end end for i=1,#K do "
     "c('set',K[i],A[1],'px',A[2])end return 1";
-/* Sets the key and counts the grant. Returns -1 when the key exists, else the new counter: at least the
-   proposal, which comes as two halves of 32 bits. Lua 5.1 counts in doubles, which are exact below 2^53; a
-   larger counter is refused before anything is stored. R16 */
+/* Sets the key and counts the grant. Returns -1 when the key exists, else the new counter: at
+   least the proposal, which comes as two halves of 32 bits. Lua 5.1 counts in doubles, which are
+   exact below 2^53; a larger counter is refused before anything is stored. R16 */
 static const char rl_fence_script[] =
     "if c('exists',K[1])==1 then return-1 end local n=math.max("
     "N(c('get',K[2])or 0)+1,N(A[3])*4294967296+N(A[4]))if n>=2^53 then "
@@ -60,10 +62,10 @@ static const char rl_fence_suffix[] = ":fence";
 static const char rl_info_script[] = "local i=c('info','server')return{i:match'run_id:(%w+)',"
                                      "N(i:match'uptime_in_seconds:(%-?%d+)'or 0)}";
 
-/* The longest command, with what goes with it, must fit into the send buffer. The words around script, key and
-   token take 48 bytes; 17 more for the ttl, 7 for "1"; for a fencing token 26, and 11 with suffix and length of
-   its key; CLIENT CACHING 38; PTTL 24 and the key. Several keys count as
-   one, see rl_check_keys. */
+/* The longest command, with what goes with it, must fit into the send buffer. The words around
+   script, key and token take 48 bytes; 17 more for the ttl, 7 for "1"; for a fencing token 26, and
+   11 with suffix and length of its key; CLIENT CACHING 38; PTTL 24 and the key. Several keys count
+   as one, see rl_check_keys. */
 enum {
     RL_TOKEN_HEX = 40,
     RL_HEAD_SIZE = sizeof rl_head - 1,
@@ -92,11 +94,12 @@ typedef char rl_owed_holds_the_longest_release[sizeof((struct redlock_owed *)0)-
                                                    ? 1
                                                    : -1];
 
-/* ---- Writing ---------------------------------------------------------------------------------- */
+/* ---- Writing -------------------------------------------------------------------------------- */
 
-/* The words of each command, in the order of enum rl_command; none where a feature is left out. How many they are,
-   with one key, goes first. In front of each word stands its length, added to '0': X is 40. A control character
-   stands for what varies, see rl_put_value. The control characters have these numbers, in octal: */
+/* The words of each command, in the order of enum rl_command; none where a feature is left out.
+   How many they are, with one key, goes first. In front of each word stands its length, added to
+   '0': X is 40. A control character stands for what varies, see rl_put_value. The control
+   characters have these numbers, in octal: */
 enum rl_value {
     RL_KEY = 1,
     RL_TOKEN,
@@ -302,7 +305,7 @@ REDLOCK_PRIVATE void rl_keep_release(struct redlock_owed *owed, const struct red
     owed->more_keys = (uint8_t)rl_extra_keys(lock);
 }
 
-/* ---- Reading ----------------------------------------------------------------------------------- */
+/* ---- Reading -------------------------------------------------------------------------------- */
 
 REDLOCK_PRIVATE uint32_t rl_hash(const struct resp_item *item, unsigned most)
 {
@@ -327,15 +330,17 @@ REDLOCK_PRIVATE int rl_is_error(const struct resp_item *item, const char *prefix
     return 0;
 }
 
-/* A denial: permissions, the server's role, the type or the slot of a key are wrong. Other errors pass: LOADING BUSY OOM
-   MISCONF TRYAGAIN CLUSTERDOWN MASTERDOWN NOREPLICAS. The last two denials come from within a script. */
+/* A denial: permissions, the server's role, the type or the slot of a key are wrong. Other errors
+   pass: LOADING BUSY OOM MISCONF TRYAGAIN CLUSTERDOWN MASTERDOWN NOREPLICAS. The last two denials
+   come from within a script. */
 REDLOCK_PRIVATE int rl_is_denial(const struct resp_item *item)
 {
     return rl_is_error(item, "NOAUTH\0NOPERM\0WRONGPASS\0DENIED\0READONLY\0WRONGTYPE\0MOVED\0"
                              "ASK\0CROSSSLOT\0ERR The user ex\0ERR ACL failure\0");
 }
 
-/* Replies to SET; and to a script, which returns 1, 0 or another number, or the token of the holder. */
+/* Replies to SET; and to a script, which returns 1, 0 or another number, or the token of the
+   holder. */
 REDLOCK_PRIVATE enum rl_vote rl_vote_of(unsigned command, const struct resp_item *item)
 {
     int64_t number = item->integer;
@@ -364,7 +369,7 @@ REDLOCK_PRIVATE enum rl_vote rl_vote_of(unsigned command, const struct resp_item
     return RL_NONSENSE;
 }
 
-/* ---- Texts for people ------------------------------------------------------------------------- */
+/* ---- Texts for people ----------------------------------------------------------------------- */
 
 /* In the order of enum rl_error, one after the other. */
 static const char rl_error_texts[] = "cannot connect\0"
@@ -436,8 +441,8 @@ static void rl_hide_password(char *text, const char *password)
     }
 }
 
-/* The ACL rules that the oldest request needs, and maybe more of those that every lock needs: the end of `rules`,
-   from the place in `at`. So the rules that few commands need stand first. */
+/* The ACL rules that the oldest request needs, and maybe more of those that every lock needs: the
+   end of `rules`, from the place in `at`. So the rules that few commands need stand first. */
 static const char *rl_acl_rules(const struct redlock_node *node)
 {
     enum {
@@ -469,9 +474,9 @@ static const char *rl_acl_rules(const struct redlock_node *node)
     return rules + at[command & RL_COMMAND];
 }
 
-/* Whether the ACL denies a command or a key, and the user would not read which command. Before Redis 7.2
-   no error of a script names the command. Since then the name of the user stands before it, so the command
-   may be cut off. Redis 6 has one text for all errors of a script. */
+/* Whether the ACL denies a command or a key, and the user would not read which command. Before
+   Redis 7.2 no error of a script names the command. Since then the name of the user stands before
+   it, so the command may be cut off. Redis 6 has one text for all errors of a script. */
 static int rl_is_unclear_denial(const char *text)
 {
     int in_script = (*text == 'E' || *text == '@') && strstr(text, "script") != NULL;
@@ -482,7 +487,8 @@ static int rl_is_unclear_denial(const char *text)
                               named - text + 9 > REDLOCK_ERROR_MAX));
 }
 
-/* The text of an error behind its code, which says why, and is no password. All of it if the code is none of these. */
+/* The text of an error behind its code, which says why, and is no password. All of it if the code
+   is none of these. */
 static char *rl_behind_code(struct resp_item *item)
 {
     char *blank = strchr(item->text, ' ');
@@ -491,7 +497,8 @@ static char *rl_behind_code(struct resp_item *item)
     return known && blank != NULL ? blank : item->text;
 }
 
-/* Clears the error for a new one. That of a refused HELLO stays before that of AUTH, with half of the room. R12 */
+/* Clears the error for a new one. That of a refused HELLO stays before that of AUTH, with half of
+   the room. R12 */
 static void rl_begin_server_error(struct redlock_node *node)
 {
     unsigned command = node->priv.requests[node->priv.first].command;
@@ -559,7 +566,8 @@ const char *redlock_strerror(int status)
     return rl_nth(rl_status_texts, known ? (unsigned)(REDLOCK_PENDING - status) : RL_UNKNOWN);
 }
 
-/* In the order of enum rl_argument: names of parameters and fields; then those of struct redlock_settings. */
+/* In the order of enum rl_argument: names of parameters and fields; then those of struct
+   redlock_settings. */
 static const char rl_argument_texts[] =
     "\0client\0io\0nodes or count\0nodes: see their error\0"
     "lock\0key\0extra_keys\0use_fencing\0label\0ttl_ms\0ttl_ms: above longest_ttl_ms\0"

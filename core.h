@@ -1,12 +1,13 @@
-/* core.h - private: what the files of the engine know of each other. Programs never include it. Each file
-   calls only the files below it:
+/* core.h - private: what the files of the engine know of each other. Programs never include it.
+   Each file calls only the files below it:
 
        client.c    set-up, checks of arguments, event loop, blocking calls
        redlock.c   the life of a lock: attempts, votes, retries, extension, release
        node.c      a connection: connect, handshake, requests and replies, sending, time limits
        command.c   the commands on the wire, what a reply means, texts for people
 
-   What they offer each other stands in this order, from command.c to redlock.c; the conditions of optional features come last.
+   What they offer each other stands in this order, from command.c to redlock.c; the conditions of
+   optional features come last.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
@@ -30,7 +31,7 @@
 #define RL_MS_US ((uint64_t)1000)
 #define RL_FENCING_TOKEN_MAX ((int64_t)1 << 53) /* from here on Lua does not count exactly */
 
-/* ---- Masks and time ------------------------------------------------------------------------------ */
+/* ---- Masks and time ------------------------------------------------------------------------- */
 
 static inline unsigned rl_bits(unsigned mask)
 {
@@ -76,7 +77,7 @@ static inline int rl_past(const struct redlock_client *c, uint64_t moment_us)
     return c->priv.now_us >= moment_us;
 }
 
-/* ---- Texts (command.c) -------------------------------------------------------------------------------- */
+/* ---- Texts (command.c) ---------------------------------------------------------------------- */
 
 enum rl_error {
     RL_CANNOT_CONNECT,
@@ -125,7 +126,7 @@ REDLOCK_PRIVATE void rl_set_error(struct redlock_node *node, enum rl_error error
 REDLOCK_PRIVATE void rl_set_server_error(struct redlock_node *node, enum rl_error error,
                                          struct resp_item *item);
 
-/* ---- Commands (command.c) -------------------------------------------------------------------- */
+/* ---- Commands (command.c) ------------------------------------------------------------------- */
 
 enum rl_command {
     /* Of a lock. The first ones are found in the fewest steps. */
@@ -157,8 +158,8 @@ enum rl_command {
     RL_INVALIDATION /* no command: the server says that a key has changed. R7 */
 };
 
-/* Flags on a command: other commands that are sent with it, each with a separate reply. A command and its flags fill one
-   byte (redlock_request). */
+/* Flags on a command: other commands that are sent with it, each with a separate reply. A command
+   and its flags fill one byte (redlock_request). */
 enum {
     /* CLIENT CACHING before it: the server tells when the key that it reads changes. R7 */
     RL_WITH_CACHING = REDLOCK_NOTIFICATION ? 32 : 0,
@@ -195,7 +196,8 @@ static inline int rl_is(unsigned command, unsigned set)
     return (int)(set >> command & 1);
 }
 
-/* What a command is made of: the handshake needs a node, other commands a lock or what is kept of one. */
+/* What a command is made of: the handshake needs a node, other commands a lock or what is kept of
+   one. */
 struct rl_message {
     const struct redlock_lock *lock;
     const struct redlock_owed *owed;
@@ -213,7 +215,8 @@ REDLOCK_PRIVATE void rl_keep_release(struct redlock_owed *owed, const struct red
 /* The meaning of a reply to the main command. */
 REDLOCK_PRIVATE enum rl_vote rl_vote_of(unsigned command, const struct resp_item *item);
 
-/* Whether the item is an error that a retry will not fix. Ask before rl_set_server_error cuts its text. */
+/* Whether the item is an error that a retry will not fix. Ask before rl_set_server_error cuts its
+   text. */
 REDLOCK_PRIVATE int rl_is_denial(const struct resp_item *item);
 
 /* Whether the item is an error that begins with one of these texts, which an empty one follows. */
@@ -222,10 +225,10 @@ REDLOCK_PRIVATE int rl_is_error(const struct resp_item *item, const char *prefix
 /* A hash of the first `most` bytes of a text; never 0. */
 REDLOCK_PRIVATE uint32_t rl_hash(const struct resp_item *item, unsigned most);
 
-/* ---- Arithmetic (node.c) --------------------------------------------------------------------------- */
+/* ---- Arithmetic (node.c) -------------------------------------------------------------------- */
 
-/* The first node of a set that is not empty. A set of few nodes is walked by
-   for (; nodes != 0; nodes &= nodes - 1); a set of many by a loop over all nodes, which is faster. */
+/* The first node of a set that is not empty. A set of few nodes is walked by for (; nodes != 0;
+   nodes &= nodes - 1); a set of many by a loop over all nodes, which is faster. */
 REDLOCK_PRIVATE struct redlock_node *rl_first_node(const struct redlock_client *c, unsigned nodes);
 
 /* Sets *moment_us to most_us if it is later. */
@@ -243,8 +246,8 @@ REDLOCK_PRIVATE uint64_t rl_drift_us(const struct redlock_client *c, uint32_t tt
 /* Whether these nodes are a quorum. */
 REDLOCK_PRIVATE int rl_is_quorum(const struct redlock_client *c, unsigned nodes);
 
-/* How long a decision takes: the round trip to the slowest node of the fastest quorum of ready nodes; a node that
-   was not measured counts with node_timeout_ms. 0: fewer are ready. */
+/* How long a decision takes: the round trip to the slowest node of the fastest quorum of ready
+   nodes; a node that was not measured counts with node_timeout_ms. 0: fewer are ready. */
 REDLOCK_PRIVATE uint32_t rl_decision_us(const struct redlock_client *c);
 
 /* How long that node may take to reply; node_timeout_ms if fewer than a quorum are ready. R15 */
@@ -254,14 +257,14 @@ REDLOCK_PRIVATE uint32_t rl_patience_us(const struct redlock_client *c);
 REDLOCK_PRIVATE void rl_set_timeout(const struct redlock_client *c, struct redlock_node *node,
                                     uint32_t timeout_us);
 
-/* The longest wait for a vote: a quarter of the ttl, because waiting for about as long as the ttl leaves nothing to
-   win, and livelocks. R15 */
+/* The longest wait for a vote: a quarter of the ttl, because waiting for about as long as the ttl
+   leaves nothing to win, and livelocks. R15 */
 static inline uint64_t rl_longest_wait_us(const struct redlock_lock *lock)
 {
     return lock->ttl_ms * (RL_MS_US / 4);
 }
 
-/* ---- Requests and sending (node.c) ----------------------------------------------------------------- */
+/* ---- Requests and sending (node.c) ---------------------------------------------------------- */
 
 /* What the reply to a request is for. */
 enum rl_role {
@@ -269,8 +272,8 @@ enum rl_role {
     RL_VOTER,  /* the lock, as a vote in its present round */
     RL_YOUNG,  /* the same, but the key may be younger than the round: a yes is as a repair. R9 */
     RL_LATE,   /* the lock, whose round has succeeded: the node may still become a member */
-    RL_STALE, /* the lock, but the key makes no member: the reply says whether it is there. R8b, R9 */
-    RL_OWED   /* a release that the client repeats. R4 */
+    RL_STALE,  /* the lock: the reply says whether the key is there, but makes no member. R9 */
+    RL_OWED    /* a release that the client repeats. R4 */
 };
 
 static inline int rl_is_up(const struct redlock_node *node)
@@ -278,7 +281,8 @@ static inline int rl_is_up(const struct redlock_node *node)
     return node->state == REDLOCK_NODE_READY || node->state == REDLOCK_NODE_HANDSHAKE;
 }
 
-/* Whether a pause came before the present connection, and no lock has had a reply since: the node may hang. R5 */
+/* Whether a pause came before the present connection, and no lock has had a reply since: the node
+   may hang. R5 */
 static inline int rl_is_failing(const struct redlock_node *node)
 {
     return node->priv.pause_ms > 0;
@@ -290,28 +294,30 @@ static inline redlock_mask rl_up(const struct redlock_client *c)
     return c->priv.in[REDLOCK_NODE_READY] | c->priv.in[REDLOCK_NODE_HANDSHAKE];
 }
 
-/* Encodes a command, and what goes with it, behind the used bytes of the send buffer. Its size; 0: no room. */
+/* Encodes a command, and what goes with it, behind the used bytes of the send buffer. Its size; 0:
+   no room. */
 REDLOCK_PRIVATE size_t rl_encode(struct redlock_client *c, const struct rl_message *message,
                                  unsigned flags);
 
-/* Encodes a command once and queues it on all of `nodes` that have room. Returns these. `from`: a lock;
-   in the role OWED a redlock_owed; NULL: the handshake. */
+/* Encodes a command once and queues it on all of `nodes` that have room. Returns these. `from`: a
+   lock; in the role OWED a redlock_owed; NULL: the handshake. */
 REDLOCK_PRIVATE redlock_mask rl_send(struct redlock_client *c, void *from, unsigned nodes,
                                      unsigned command, unsigned role);
 
 /* Sends what the socket takes. */
 REDLOCK_PRIVATE void rl_transmit(struct redlock_client *c, struct redlock_node *node);
 
-/* The vote that `owner` waits for from each of `nodes` goes to `new_owner` in a new role; in the role NOBODY any reply
-   does, one for each node. In LATE and STALE the owner of a command that creates the key stays. Returns the nodes
-   where the command was an extension whose reply still has an owner. */
+/* The vote that `owner` waits for from each of `nodes` goes to `new_owner` in a new role; in the
+   role NOBODY any reply does, one for each node. In LATE and STALE the owner of a command that
+   creates the key stays. Returns the nodes where the command was an extension whose reply still
+   has an owner. */
 REDLOCK_PRIVATE redlock_mask rl_redirect(struct redlock_client *c, const void *owner,
                                          unsigned nodes, void *new_owner, unsigned role);
 
 /* What is known of a server's own command that releases. R11 */
 enum rl_native { RL_UNTRIED, RL_ON_TRIAL, RL_KNOWN };
 
-/* ---- Connections (node.c) --------------------------------------------------------------------------- */
+/* ---- Connections (node.c) ------------------------------------------------------------------- */
 
 struct rl_reply {
     void *owner; /* a lock; in the role OWED a redlock_owed; of an INVALIDATION only not NULL */
@@ -326,8 +332,8 @@ struct rl_input {
     unsigned reads; /* how many more may be done */
 };
 
-/* Connects a node that is IDLE, or DOWN when its pause is over. A pause that would end after too_late_us is cut short; 0: none
-   is. R5 */
+/* Connects a node that is IDLE, or DOWN when its pause is over. A pause that would end after
+   too_late_us is cut short; 0: none is. R5 */
 REDLOCK_PRIVATE void rl_connect_if_due(struct redlock_client *c, struct redlock_node *node,
                                        uint64_t too_late_us);
 
@@ -337,16 +343,17 @@ static inline uint64_t rl_node_reconnect_us(const struct redlock_node *node)
     return node->priv.mark_us + node->priv.pause_us;
 }
 
-/* When a node owes a reply or a connection, or takes no bytes, for too long; REDLOCK_NEVER if it owes nothing, or
-   has replied since the last tick. R5 */
+/* When a node owes a reply or a connection, or takes no bytes, for too long; REDLOCK_NEVER if it
+   owes nothing, or has replied since the last tick. R5 */
 REDLOCK_PRIVATE uint64_t rl_node_stall_us(const struct redlock_client *c,
                                           const struct redlock_node *node);
 
-/* Completes the connection, queues the handshake, and sends what is queued: as much as the socket takes. */
+/* Completes the connection, queues the handshake, and sends what is queued: as much as the socket
+   takes. */
 REDLOCK_PRIVATE void rl_node_send(struct redlock_client *c, struct redlock_node *node);
 
-/* The next reply that a lock waits for; 0: none. Reads from the socket; if `in` is NULL it only tells what a
-   broken connection owes: RL_UNANSWERED. */
+/* The next reply that a lock waits for; 0: none. Reads from the socket; if `in` is NULL it only
+   tells what a broken connection owes: RL_UNANSWERED. */
 REDLOCK_PRIVATE int rl_node_reply(struct redlock_client *c, struct redlock_node *node,
                                   struct rl_input *in, struct rl_reply *reply);
 
@@ -356,7 +363,7 @@ REDLOCK_PRIVATE void rl_node_stalls(struct redlock_client *c, struct redlock_nod
 /* Measurement, end of the handshake. */
 REDLOCK_PRIVATE void rl_node_tick(struct redlock_client *c, struct redlock_node *node);
 
-/* ---- Locks (redlock.c) ---------------------------------------------------------------------------------- */
+/* ---- Locks (redlock.c) ---------------------------------------------------------------------- */
 
 /* The states of a lock, in the order of its life. rl_step in redlock.c has all transitions. */
 enum rl_state {
@@ -372,7 +379,8 @@ enum rl_state {
     RL_RELEASING     /* the nodes are asked to delete the key, and their replies are waited for */
 };
 
-/* Which states may follow. IDLE may follow each: by a release, which begins there, or the end of the client. */
+/* Which states may follow. IDLE may follow each: by a release, which begins there, or the end of
+   the client. */
 static inline int rl_may_follow(enum rl_state from, enum rl_state to)
 {
     static const uint16_t after[] = {
@@ -401,11 +409,11 @@ static inline int rl_is_held(const struct redlock_lock *lock)
     return lock->priv.state == RL_HELD || (!REDLOCK_MINIMAL && lock->priv.state == RL_RENEWING);
 }
 
-/* Lists that a lock may stand in. LINE: to begin an attempt when it can. TURN: to be stepped in this tick.
-   WAIT: for a reply, for a node, or for its time. WAIT_HELD: the same, for a held lock. DONE: for
-   redlock_next_completed. WAIT and WAIT_HELD are sorted by time; in each, locks mostly come in that order. The order
-   of the lists matters: a lock with an attempt or a round stands in TURN or WAIT, and waiters are notified in that
-   order. */
+/* Lists that a lock may stand in. LINE: to begin an attempt when it can. TURN: to be stepped in
+   this tick. WAIT: for a reply, for a node, or for its time. WAIT_HELD: the same, for a held lock.
+   DONE: for redlock_next_completed. WAIT and WAIT_HELD are sorted by time; in each, locks mostly
+   come in that order. The order of the lists matters: a lock with an attempt or a round stands in
+   TURN or WAIT, and waiters are notified in that order. */
 enum rl_list { RL_NOWHERE, RL_LINE, RL_TURN, RL_WAIT, RL_WAIT_HELD, RL_DONE };
 
 static inline struct redlock_list *rl_list(struct redlock_client *c, unsigned which)
@@ -430,7 +438,8 @@ static inline int rl_others_had_it(const struct redlock_lock *lock)
     return lock->priv.outcome == REDLOCK_HELD || lock->priv.outcome == REDLOCK_CONTENDED;
 }
 
-/* Moves a lock to the end of a list, in WAIT and WAIT_HELD to its place in time, or off all lists (NOWHERE). */
+/* Moves a lock to the end of a list, in WAIT and WAIT_HELD to its place in time, or off all lists
+   (NOWHERE). */
 REDLOCK_PRIVATE void rl_move(struct redlock_client *c, struct redlock_lock *lock, unsigned where);
 
 /* Something happened to the lock: the next tick steps it. */
@@ -452,20 +461,20 @@ REDLOCK_PRIVATE void rl_forget(struct redlock_client *c, struct redlock_lock *lo
 /* Connects nodes where that is due. */
 REDLOCK_PRIVATE void rl_connect_due(struct redlock_client *c, unsigned nodes);
 
-/* Starts an operation of a lock that is IDLE or HELD: the next tick begins it. An earlier operation that has completed, but
-   was not returned yet, is not returned any more. */
+/* Starts an operation of a lock that is IDLE or HELD: the next tick begins it. An earlier
+   operation that has completed, but was not returned yet, is not returned any more. */
 REDLOCK_PRIVATE enum redlock_status rl_begin(struct redlock_client *c, struct redlock_lock *lock,
                                              enum redlock_operation operation, uint32_t wait_ms);
 
-/* Assigns the state of a lock; no other function does. The lock is stepped at due_us, or before when something happens
-   to it. */
+/* Assigns the state of a lock; no other function does. The lock is stepped at due_us, or before
+   when something happens to it. */
 REDLOCK_PRIVATE void rl_enter(struct redlock_lock *lock, enum rl_state state, uint64_t due_us);
 
 /* The lock is not held, and its memory is the caller's again. */
 REDLOCK_PRIVATE void rl_detach(struct redlock_client *c, struct redlock_lock *lock);
 
-/* Moves a lock to the list for what it waits for. A complete one waits only if it is held and the command must
-   still be sent to some node. R2 */
+/* Moves a lock to the list for what it waits for. A complete one waits only if it is held and the
+   command must still be sent to some node. R2 */
 REDLOCK_PRIVATE void rl_park(struct redlock_client *c, struct redlock_lock *lock);
 
 /* Until when an attempt waits for the connection to this node; 0: it does not. R2 */
@@ -475,10 +484,11 @@ REDLOCK_PRIVATE uint64_t rl_connecting_until(const struct redlock_client *c,
 /* Steps all that can go on now, and sends what is owed. */
 REDLOCK_PRIVATE void rl_turn_all(struct redlock_client *c);
 
-/* ---- Optional features ------------------------------------------------------------------------------ */
+/* ---- Optional features ---------------------------------------------------------------------- */
 
-/* The fields of a feature are always there. A feature that is left out is a constant condition here, so its code is
-   compiled, checked, and removed; and it is refused where arguments are checked. */
+/* The fields of a feature are always there. A feature that is left out is a constant condition
+   here, so its code is compiled, checked, and removed; and it is refused where arguments are
+   checked. */
 
 static inline unsigned rl_extra_keys(const struct redlock_lock *lock)
 {
@@ -542,8 +552,8 @@ static inline int rl_may_vote(const struct redlock_client *c, const struct redlo
     return !REDLOCK_RESTART_GUARD || rl_past(c, node->priv.votes_us);
 }
 
-/* Nodes where a command that creates the key may still run, on a connection that was given up. Without a run_id each
-   process may be the one that has such a command. R8b */
+/* Nodes where a command that creates the key may still run, on a connection that was given up.
+   Without a run_id each process may be the one that has such a command. R8b */
 static inline unsigned rl_suspects(const struct redlock_client *c, const struct redlock_lock *lock)
 {
     return lock->priv.attempt.suspect & (REDLOCK_RESTART_GUARD ? c->priv.abandoned : ~0U);

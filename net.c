@@ -1,5 +1,6 @@
-/* net.c - struct redlock_io for POSIX: sockets, poll(), clock, entropy, names. The only file of the
-   library with system headers. Firmware without POSIX leaves it out and has another struct redlock_io.
+/* net.c - struct redlock_io for POSIX: sockets, poll(), clock, entropy, names. The only file of
+   the library with system headers. Firmware without POSIX leaves it out and has another struct
+   redlock_io.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
@@ -36,8 +37,9 @@
     "net.c needs POSIX.1-2008: include it before any system header, or compile with -D_POSIX_C_SOURCE=200809L"
 #endif
 
-/* Functions and flags that some systems lack. With REDLOCK_WITHOUT_... they are not used on Linux either, for the tests. ppoll
-   is declared only with _GNU_SOURCE; if a program has included a header of glibc before, defining it here is too late. */
+/* Functions and flags that some systems lack. With REDLOCK_WITHOUT_... they are not used on Linux
+   either, for the tests. ppoll is declared only with _GNU_SOURCE; if a program has included a
+   header of glibc before, defining it here is too late. */
 #if defined(__linux__) && !defined(REDLOCK_WITHOUT_GETRANDOM)
 #include <sys/random.h>
 #define NET_GETRANDOM
@@ -83,8 +85,8 @@ static int net_copy(char *to, size_t room, const char *from, size_t size)
     return 1;
 }
 
-/* Splits "host:port" or "[v6]:port". Returns the port; 0 if the address has no such form: without brackets the end of an IPv6
-   address would be the port. */
+/* Splits "host:port" or "[v6]:port". Returns the port; 0 if the address has no such form: without
+   brackets the end of an IPv6 address would be the port. */
 static uint16_t net_split(const char *address, char *host, size_t room)
 {
     const char *start = address, *end = strrchr(address, ':'), *digit;
@@ -122,8 +124,8 @@ static int net_parse_v6(char *host, struct sockaddr_in6 *out)
     return out->sin6_scope_id != 0;
 }
 
-/* Parses a node's address. It must be numeric, because a name lookup would block. Returns its size, or 0. If only the interface
-   is unknown, the family is set all the same. */
+/* Parses a node's address. It must be numeric, because a name lookup would block. Returns its
+   size, or 0. If only the interface is unknown, the family is set all the same. */
 static socklen_t net_parse(const char *address, union net_address *out)
 {
     char host[96]; /* with room for the name of an interface */
@@ -160,7 +162,8 @@ static int net_append(char *text, size_t room, const char *more)
     return net_copy(text + used, room - used, more, strlen(more));
 }
 
-/* Writes "10.0.0.1", or "[fe80::1%eth0]". Returns 0; -1 if there is no room, or the interface does not exist any more. */
+/* Writes "10.0.0.1", or "[fe80::1%eth0]". Returns 0; -1 if there is no room, or the interface does
+   not exist any more. */
 static int net_print(const union net_address *address, char *text, size_t size)
 {
     char scope[IF_NAMESIZE];
@@ -206,7 +209,8 @@ static int net_fd(const struct redlock_node *node)
     return (int)node->handle;
 }
 
-/* A non-blocking socket that child processes do not inherit, that sends small packets at once, and raises no SIGPIPE. */
+/* A non-blocking socket that child processes do not inherit, that sends small packets at once, and
+   raises no SIGPIPE. */
 static int net_socket(int family)
 {
     int on = 1;
@@ -257,8 +261,8 @@ static int net_dial(void *context, struct redlock_node *node)
         redlock_set_error(node, "socket", strerror(errno));
         return -1;
     }
-    /* After EINTR the connect is in progress, as after EINPROGRESS. EAGAIN means that the queue of a unix socket is full, and
-       that no connect is in progress: it is a failure, like a refusal. */
+    /* After EINTR the connect is in progress, as after EINPROGRESS. EAGAIN means that the queue of
+       a unix socket is full, and that no connect is in progress: it is a failure, like a refusal. */
     if (connect(fd, &to.any, size) != 0 && errno != EINPROGRESS && errno != EINTR) {
         redlock_set_error(node, "connect", strerror(errno));
         (void)close(fd);
@@ -268,7 +272,8 @@ static int net_dial(void *context, struct redlock_node *node)
     return 0;
 }
 
-/* Lets redlock_init refuse a host name. An unknown interface after % is accepted, because it may be added later. */
+/* Lets redlock_init refuse a host name. An unknown interface after % is accepted, because it may
+   be added later. */
 static int net_check(void *context, struct redlock_node *node)
 {
     union net_address to;
@@ -302,7 +307,8 @@ static int net_ready(void *context, struct redlock_node *node)
         redlock_set_error(node, "connect", strerror(error));
         return -1;
     }
-    /* TCP may connect a socket to itself, if its local port happens to be the port that it connects to. */
+    /* TCP may connect a socket to itself, if its local port happens to be the port that it
+       connects to. */
     if (peer.any.sa_family != AF_UNIX && getsockname(net_fd(node), &own.any, &own_size) == 0 &&
         own_size == peer_size && memcmp(&own, &peer, own_size) == 0) {
         redlock_set_error(node, "connect", "no listener (TCP self-connect)");
@@ -316,8 +322,9 @@ static int net_would_block(int error)
     return error == EAGAIN || error == EWOULDBLOCK || error == EINTR;
 }
 
-/* send() without SIGPIPE. If the system has no flag and no option for that, SIGPIPE is blocked in this thread meanwhile; a signal
-   from this call is consumed, a signal that was pending before stays pending. */
+/* send() without SIGPIPE. If the system has no flag and no option for that, SIGPIPE is blocked in
+   this thread meanwhile; a signal from this call is consumed, a signal that was pending before
+   stays pending. */
 static ssize_t net_send(int fd, const void *bytes, size_t size)
 {
 #ifdef NET_BLOCKS_SIGPIPE
@@ -378,8 +385,8 @@ static void net_shut(void *context, struct redlock_node *node)
 
 /* ---- Time, entropy, waiting ----------------------------------------------------------------- */
 
-/* CLOCK_BOOTTIME if there is one: CLOCK_MONOTONIC does not count while the machine is suspended, and a device that resumes after
-   its TTL would believe that it still holds the lock. */
+/* CLOCK_BOOTTIME if there is one: CLOCK_MONOTONIC does not count while the machine is suspended,
+   and a device that resumes after its TTL would believe that it still holds the lock. */
 static uint64_t net_now_us(void *context)
 {
     struct timespec now = {0, 0};
@@ -401,8 +408,9 @@ static uint64_t net_wall_us(void *context)
     return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
 }
 
-/* The number of forks between the first process and this one. These are the only variables of the library. getpid() would be two
-   more system calls for each lock; it is used only if pthread_atfork fails. */
+/* The number of forks between the first process and this one. These are the only variables of the
+   library. getpid() would be two more system calls for each lock; it is used only if
+   pthread_atfork fails. */
 static uint32_t net_forks;
 static int net_counts_forks;
 
@@ -450,8 +458,8 @@ static int net_entropy(void *context, void *bytes, size_t size)
 {
     (void)context;
 #ifdef NET_GETRANDOM
-    /* up to 256 bytes come whole or not at all. EAGAIN: the generator is not initialized yet, soon after boot; then the device
-       would give predictable bytes */
+    /* up to 256 bytes come whole or not at all. EAGAIN: the generator is not initialized yet, soon
+       after boot; then the device would give predictable bytes */
     ssize_t got = getrandom(bytes, size, GRND_NONBLOCK);
     if (got == (ssize_t)size)
         return 0;
@@ -461,8 +469,8 @@ static int net_entropy(void *context, void *bytes, size_t size)
     return net_device_entropy((uint8_t *)bytes, size);
 }
 
-/* ppoll() if there is one, with microseconds, because a notified waiter retries within less than a millisecond; else poll().
-   poll() rounds up, because waking up too early would only spin. */
+/* ppoll() if there is one, with microseconds, because a notified waiter retries within less than a
+   millisecond; else poll(). poll() rounds up, because waking up too early would only spin. */
 static int net_poll(struct pollfd *fds, unsigned count, uint64_t timeout_us)
 {
     uint64_t most_us = 60000000, us = timeout_us < most_us ? timeout_us : most_us;
@@ -494,7 +502,8 @@ static void net_wait(void *context, struct redlock_node *nodes, unsigned count, 
     }
     ready = net_poll(fds, count, timeout_us);
     if (ready < 0 && errno != EINTR) {
-        /* EINVAL where a sandbox has set the limit of descriptors to 0. Each may be ready, so each is tried */
+        /* EINVAL where a sandbox has set the limit of descriptors to 0. Each may be ready, so each
+           is tried */
         (void)nanosleep(&moment, NULL);
         return;
     }

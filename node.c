@@ -1,21 +1,22 @@
-/* node.c - the connection to each server: connect, handshake, requests and their replies, the send buffer, time
-   limits, when to connect again. Knows no lock's state: a lock is only the address of the requester.
+/* node.c - the connection to each server: connect, handshake, requests and their replies, the send
+   buffer, time limits, when to connect again. Knows no lock's state: a lock is only the address of
+   the requester.
 
    The rules that are kept here:
 
-   R5  Order on a connection. Replies are matched by position; a reply that nobody needs any more keeps
-       its place and is dropped on arrival. A node that replies what was not asked is disconnected, and
-       so is one that owes a reply for stall_ms although all that has come was read. It is connected
-       again after a growing, random pause, and counts as failed until its handshake is answered: a hung
-       server accepts connections.
-   R12 Handshake first: HELLO 3 with user and password; AUTH, which counts where HELLO is refused, whatever
-       the words: such a connection uses RESP2; then SELECT. Nothing else is queued before all of it is
-       queued, only releases before all of it is answered, and nothing counts before that. A denied permission that is optional turns
-       its feature off.
-   R13 One server, one vote. Each server is asked for its run_id. A node is not used when another node,
-       connected or not, has said the same.
-   R14 Delayed restart. With longest_ttl_ms a server that may have lost keys is sent everything but does
-       not vote, until the longest lock that it may have lost has expired.
+   R5  Order on a connection. Replies are matched by position; a reply that nobody needs any more
+       keeps its place and is dropped on arrival. A node that replies what was not asked is
+       disconnected, and so is one that owes a reply for stall_ms although all that has come was
+       read. It is connected again after a growing, random pause, and counts as failed until its
+       handshake is answered: a hung server accepts connections.
+   R12 Handshake first: HELLO 3 with user and password; AUTH, which counts where HELLO is refused,
+       whatever the words: such a connection uses RESP2; then SELECT. Nothing else is queued before
+       all of it is queued, only releases before all of it is answered, and nothing counts before
+       that. A denied permission that is optional turns its feature off.
+   R13 One server, one vote. Each server is asked for its run_id. A node is not used when another
+       node, connected or not, has said the same.
+   R14 Delayed restart. With longest_ttl_ms a server that may have lost keys is sent everything but
+       does not vote, until the longest lock that it may have lost has expired.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
@@ -27,13 +28,14 @@
 enum { RL_RUN_MAX = 15 };
 
 enum {
-    /* the first pause before a reconnect, which doubles, and the longest; before jitter of half of it to both sides */
+    /* the first pause before a reconnect, which doubles, and the longest; before jitter of half of
+       it to both sides */
     RL_RECONNECT_MIN_MS = 50,
     RL_RECONNECT_MAX_MS = 1600,
     RL_CONNECT_MS = 100 /* a quorum waits so long for the connections to the rest. R2 */
 };
 
-/* ---- Quorums, time limits, clock drift, random numbers ------------------------------------------ */
+/* ---- Quorums, time limits, clock drift, random numbers -------------------------------------- */
 
 REDLOCK_PRIVATE struct redlock_node *rl_first_node(const struct redlock_client *c, unsigned nodes)
 {
@@ -63,8 +65,8 @@ REDLOCK_PRIVATE uint32_t rl_random_below(struct redlock_client *c, uint32_t rang
     return (uint32_t)((uint64_t)random * range >> 32);
 }
 
-/* ttl * ppm, plus 2 ms because servers count whole milliseconds. 32-bit divisions only: 64-bit ones are
-   a long library call on small machines. */
+/* ttl * ppm, plus 2 ms because servers count whole milliseconds. 32-bit divisions only: 64-bit
+   ones are a long library call on small machines. */
 REDLOCK_PRIVATE uint64_t rl_drift_us(const struct redlock_client *c, uint32_t ttl_ms)
 {
     uint32_t ppm = c->priv.settings.drift_ppm;
@@ -132,10 +134,10 @@ REDLOCK_PRIVATE void rl_set_timeout(const struct redlock_client *c, struct redlo
     node->priv.timeout_us = timeout_us > least_us ? timeout_us : least_us;
 }
 
-/* ---- The state of a connection ------------------------------------------------------------------- */
+/* ---- The state of a connection -------------------------------------------------------------- */
 
-/* Draws the pause before the next connect. After a denial it does not grow, if there is no quorum without the node: an
-   administrator may have fixed it. R5 */
+/* Draws the pause before the next connect. After a denial it does not grow, if there is no quorum
+   without the node: an administrator may have fixed it. R5 */
 static void rl_draw_pause(struct redlock_client *c, struct redlock_node *node, int quorum)
 {
     uint32_t pause_ms = node->priv.pause_ms * 2U;
@@ -177,7 +179,7 @@ static void rl_set_state(struct redlock_client *c, struct redlock_node *node,
         rl_await_rest(c);
 }
 
-/* ---- Requests: commands whose replies are due, oldest first ------------------------------------- */
+/* ---- Requests: commands whose replies are due, oldest first --------------------------------- */
 
 /* The nth of the requests whose replies are due, the oldest first. */
 static struct redlock_request *rl_request(struct redlock_node *node, unsigned nth)
@@ -194,8 +196,9 @@ static int rl_is_shared(const struct redlock_request *last, const void *owner, u
            last->repeats < UINT16_MAX;
 }
 
-/* Notes one more command. 0: there is no room. A free request has no repeats. The last free one is kept for commands
-   whose reply is dropped. They can share it, so a rollback never waits for it for long. */
+/* Notes one more command. 0: there is no room. A free request has no repeats. The last free one is
+   kept for commands whose reply is dropped. They can share it, so a rollback never waits for it
+   for long. */
 static int rl_push(const struct redlock_client *c, struct redlock_node *node, void *owner,
                    unsigned command, unsigned role)
 {
@@ -236,9 +239,10 @@ static void rl_pop(struct redlock_node *node)
         node->priv.first = 0;
 }
 
-/* A late reply is of use to a command that creates the key, and to an extension: it says whether the key is there.
-   A repair makes no member, nor does an extension behind an unanswered command that creates the key. The reply to a
-   command that creates the key is never dropped here. R8, R8b, R9 */
+/* A late reply is of use to a command that creates the key, and to an extension: it says whether
+   the key is there. A repair makes no member, nor does an extension behind an unanswered command
+   that creates the key. The reply to a command that creates the key is never dropped here. R8,
+   R8b, R9 */
 static void rl_hand_over(struct redlock_request *request, void *new_owner, unsigned role)
 {
     unsigned command = request->command & RL_COMMAND;
@@ -255,8 +259,8 @@ static void rl_hand_over(struct redlock_request *request, void *new_owner, unsig
     request->role = (uint8_t)role;
 }
 
-/* Locks are mostly decided in the order in which they asked. So the search goes on where the last one ended, and
-   mostly finds the request at once, however many there are. */
+/* Locks are mostly decided in the order in which they asked. So the search goes on where the last
+   one ended, and mostly finds the request at once, however many there are. */
 REDLOCK_PRIVATE redlock_mask rl_redirect(struct redlock_client *c, const void *owner,
                                          unsigned nodes, void *new_owner, unsigned role)
 {
@@ -282,11 +286,12 @@ REDLOCK_PRIVATE redlock_mask rl_redirect(struct redlock_client *c, const void *o
     return extended;
 }
 
-/* ---- Sending ------------------------------------------------------------------------------------ */
+/* ---- Sending -------------------------------------------------------------------------------- */
 
-/* Bytes that wait to be sent stand in one buffer of the client, each once for all nodes that are sent
-   them. The buffer is a sequence of runs: the nodes of a run are sent its bytes. Each node has a cursor: it was
-   sent all its bytes in front of that. The buffer is emptied when all is sent. */
+/* Bytes that wait to be sent stand in one buffer of the client, each once for all nodes that are
+   sent them. The buffer is a sequence of runs: the nodes of a run are sent its bytes. Each node
+   has a cursor: it was sent all its bytes in front of that. The buffer is emptied when all is
+   sent. */
 
 static void rl_out_sent(struct redlock_client *c, unsigned bit)
 {
@@ -350,7 +355,8 @@ REDLOCK_PRIVATE void rl_transmit(struct redlock_client *c, struct redlock_node *
     rl_out_sent(c, bit);
 }
 
-/* Makes room in the buffer by sending all of it. 0: some node has not taken all, so it is jammed until each has. */
+/* Makes room in the buffer by sending all of it. 0: some node has not taken all, so it is jammed
+   until each has. */
 static int rl_make_room(struct redlock_client *c)
 {
     unsigned nodes = c->priv.out.unsent;
@@ -438,11 +444,12 @@ REDLOCK_PRIVATE redlock_mask rl_send(struct redlock_client *c, void *from, unsig
     return (redlock_mask)sent;
 }
 
-/* ---- Connecting --------------------------------------------------------------------------------- */
+/* ---- Connecting ----------------------------------------------------------------------------- */
 
-/* Whether the handshake of this node contains this command. AUTH goes behind HELLO without waiting for the reply, and
-   logs in where HELLO is refused. A handshake is never empty, because a hung server accepts connections, and does not
-   end with HELLO, because a server that refuses it may close the connection. R5, R12 */
+/* Whether the handshake of this node contains this command. AUTH goes behind HELLO without waiting
+   for the reply, and logs in where HELLO is refused. A handshake is never empty, because a hung
+   server accepts connections, and does not end with HELLO, because a server that refuses it may
+   close the connection. R5, R12 */
 static int rl_handshake_has(const struct redlock_node *node, unsigned command)
 {
     int secret = node->password != NULL;
@@ -542,9 +549,10 @@ REDLOCK_PRIVATE void rl_node_send(struct redlock_client *c, struct redlock_node 
     rl_transmit(c, node);
 }
 
-/* ---- Replies ------------------------------------------------------------------------------------ */
+/* ---- Replies -------------------------------------------------------------------------------- */
 
-/* Notes a reply, before it can break the connection. If the oldest request is timed, this ends its round trip. */
+/* Notes a reply, before it can break the connection. If the oldest request is timed, this ends its
+   round trip. */
 static void rl_note_reply(struct redlock_node *node)
 {
     node->priv.replied = 1;
@@ -554,7 +562,8 @@ static void rl_note_reply(struct redlock_node *node)
     }
 }
 
-/* Part of the reply to HELLO: a list of names and values. Returns what only another configuration fixes. */
+/* Part of the reply to HELLO: a list of names and values. Returns what only another configuration
+   fixes. */
 static enum rl_error rl_hello_replied(struct redlock_node *node, const struct resp_item *item)
 {
     int is_role = node->priv.role_next;
@@ -595,8 +604,8 @@ static enum rl_error rl_info_replied(struct redlock_client *c, struct redlock_no
     return RL_NO_ERROR;
 }
 
-/* An age of n seconds may be little more than n - 1, and a second is for the process before this one to
-   be gone. R14 */
+/* An age of n seconds may be little more than n - 1, and a second is for the process before this
+   one to be gone. R14 */
 static void rl_votes_from_now(struct redlock_client *c, struct redlock_node *node)
 {
     uint32_t longest_ms = c->priv.settings.longest_ttl_ms;
@@ -616,16 +625,17 @@ static int rl_is_not_ready(const struct resp_item *item)
     return rl_is_error(item, "LOADING\0BUSY\0");
 }
 
-/* An error to HELLO that AUTH and RESP2 would not help against: it is temporary, or about the password. R12 */
+/* An error to HELLO that AUTH and RESP2 would not help against: it is temporary, or about the
+   password. R12 */
 static int rl_fails_hello(const struct redlock_node *node, const struct resp_item *item)
 {
     return rl_is_not_ready(item) || rl_is_error(item, "WRONGPASS\0") ||
            (node->password == NULL && rl_is_error(item, "NOAUTH\0"));
 }
 
-/* Whether an error to this command of the handshake fails the node. After any other to HELLO the connection uses RESP2,
-   and after HELLO that to AUTH does not matter. Without TRACK there are no notifications, without INFO there is
-   no run_id. */
+/* Whether an error to this command of the handshake fails the node. After any other to HELLO the
+   connection uses RESP2, and after HELLO that to AUTH does not matter. Without TRACK there are no
+   notifications, without INFO there is no run_id. */
 static int rl_handshake_fails(const struct redlock_node *node, unsigned command)
 {
     const struct resp_item *item = &node->priv.reader.item;
@@ -638,8 +648,9 @@ static int rl_handshake_fails(const struct redlock_node *node, unsigned command)
            (REDLOCK_RESTART_GUARD && command == RL_INFO && rl_is_not_ready(item));
 }
 
-/* An error to a command of the handshake. What HELLO replied is the node's error until the handshake is over: the server
-   may close the connection now, or refuse AUTH, too. A refused AUTH is a denial, whatever the words. */
+/* An error to a command of the handshake. What HELLO replied is the node's error until the
+   handshake is over: the server may close the connection now, or refuse AUTH, too. A refused AUTH
+   is a denial, whatever the words. */
 static void rl_handshake_refused(struct redlock_client *c, struct redlock_node *node,
                                  unsigned command)
 {
@@ -740,9 +751,10 @@ static void rl_end_part(struct redlock_client *c, struct redlock_node *node, uns
     rl_clear(&c->priv.full, node->priv.bit);
 }
 
-/* An item has come: fills `reply`, but for the vote, which it returns. Without an owner there is nothing to
-   deliver; an invalidation is the node's. The vote is RL_NONSENSE where the item belongs to no request. Only
-   replies to the handshake have more than one item: any other list is nonsense from its head on. */
+/* An item has come: fills `reply`, but for the vote, which it returns. Without an owner there is
+   nothing to deliver; an invalidation is the node's. The vote is RL_NONSENSE where the item
+   belongs to no request. Only replies to the handshake have more than one item: any other list is
+   nonsense from its head on. */
 static enum rl_vote rl_item_came(struct redlock_client *c, struct redlock_node *node, int last,
                                  struct rl_reply *reply)
 {
@@ -870,7 +882,7 @@ REDLOCK_PRIVATE int rl_node_reply(struct redlock_client *c, struct redlock_node 
     return rl_next_unanswered(c, node, reply);
 }
 
-/* ---- Time --------------------------------------------------------------------------------------- */
+/* ---- Time ----------------------------------------------------------------------------------- */
 
 /* Whether the node keeps the send buffer full, and so delays all others. */
 static int rl_jams(const struct redlock_client *c, const struct redlock_node *node)
@@ -878,8 +890,9 @@ static int rl_jams(const struct redlock_client *c, const struct redlock_node *no
     return c->priv.jammed && (c->priv.out.unsent & node->priv.bit) != 0;
 }
 
-/* How long a node may keep the send buffer full: half of the time that the others have for a reply, or one and a half
-   round trips to a quorum of nodes, because a far node needs one to accept more bytes. */
+/* How long a node may keep the send buffer full: half of the time that the others have for a
+   reply, or one and a half round trips to a quorum of nodes, because a far node needs one to
+   accept more bytes. */
 static uint32_t rl_jam_us(const struct redlock_client *c)
 {
     uint32_t least_us = c->priv.settings.node_timeout_ms * 500U, us = rl_decision_us(c) * 3 / 2;
@@ -916,9 +929,9 @@ static void rl_make_ready(struct redlock_client *c, struct redlock_node *node)
     rl_votes_from_now(c, node);
 }
 
-/* The smoothed round trip, its variation, and how long a reply may take, as RFC 6298 computes them for TCP. One request at
-   a time is timed, from when it was queued. The weights are 1/8 and 1/4; the variation counts four times, and as half
-   of node_timeout_ms at least. R15 */
+/* The smoothed round trip, its variation, and how long a reply may take, as RFC 6298 computes them
+   for TCP. One request at a time is timed, from when it was queued. The weights are 1/8 and 1/4;
+   the variation counts four times, and as half of node_timeout_ms at least. R15 */
 static void rl_measure(struct redlock_client *c, struct redlock_node *node)
 {
     uint32_t sample_us = (uint32_t)(c->priv.now_us - node->priv.timed_us), rtt_us = node->rtt_us;

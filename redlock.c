@@ -1,50 +1,55 @@
-/* redlock.c - the lock: attempts, validity, rollback, retry, extension, release. No I/O: bytes come in
-   through redlock_handle_events, time through redlock_tick. Read it beside [Redlock], see redlock.h.
+/* redlock.c - the lock: attempts, validity, rollback, retry, extension, release. No I/O: bytes
+   come in through redlock_handle_events, time through redlock_tick. Read it beside [Redlock], see
+   redlock.h.
 
    The rules. Those that concern connections stand in node.c. Code and tests cite them by number.
 
-   R1  Fresh token. T1 is read before the first byte of an attempt is queued. Each attempt has a new
-       random token, and a command that creates the key is sent once per node and attempt. So a late
-       grant of attempt 1 never counts for attempt 2.
-   R2  Ask all nodes at once. An attempt first waits for connections that are under way, and for room in
-       the queues of a quorum. A node that is ready only after the decision is still sent the command,
-       as long as the lock is held: a lock on a bare quorum is lost when one more node restarts empty.
-       Such a grant counts from the next successful extension on.
-   R3  Decide early, and by the clock. A quorum granted and ttl - (now - T1) - drift > 0: held. A quorum
-       out of reach: failed. `now` is read after the replies were read.
-   R4  Roll back failed attempts, and lost locks. The release goes at once to every node that was sent the
-       command; a full buffer only delays it. A release that is unanswered when the operation ends, or was
-       answered with a temporary error, is repeated until the key has expired: the client keeps it, if
-       REDLOCK_OWED_MAX has room for it. It is not kept for a node that is down, which would use
-       up the room.
-   R6  Retry with growing, random pauses. A failed attempt ends when the outcome and its reason are known.
-       Contention is retried at once, a few times. More operations than there is room for wait in line;
-       wait_ms counts there.
-   R7  Notify waiters. The rollback reads the key with client tracking on. When a quorum of nodes reports a
-       change, one waiter of each client retries within a round trip, at random. A waiter with spurious
-       notifications backs off two times of three, to avoid a thundering herd. A notification is no vote.
-   R8  Only members confirm: nodes whose grant came while the lock was valid, or that confirmed an earlier
-       extension that succeeded. A failed extension leaves the validity as it was, and none shortens it. So
-       a success proves that nobody else held the lock up to the start of the round: without any clock if
-       a quorum of its voters had granted before the decision. A later grant rests on the validity (R3).
-   R8b Late commands. A command on a connection that was closed may still run at any time: the kernel
-       repeats the data of closed sockets. Only commands that create the key do harm then. So at most one
-       of them is unanswered per node and token, and none is sent where the key may be. Our token on the
-       node proves that it has run; another run_id proves that it never will.
-   R9  Repair. Where an extension finds the key missing, the key is created again. The
-       node becomes a member when it has confirmed a round that succeeds and that began after the repair, or
-       a late SET, was answered: before that command ran another client may have had the key there.
-   R10 Bounded extension. Auto-extension runs a third of the ttl after the last success, at once if less
-       than two thirds are left, and after a failure again until the validity ends.
-   R11 Release in every state of the lock, on all nodes that may have the key. A server's own compare-and-delete command replaces
-       the script on connections where it is known; each connection tries them behind a first script.
-   R15 Nothing waits without a bound, and the bound fits the distance. Each node has its own time for a vote,
-       from its smoothed round trip and the variation, as in RFC 6298; node_timeout_ms at least, stall_ms at
-       most. A round has failed when too few nodes have granted or still have time. wait_ms for a holder;
-       stall_ms for a quorum of connections.
-   R16 Fencing tokens. Each node counts the grants of a lock. The token is a counter on which a quorum
-       agrees; where they differ the largest is proposed to all. A node whose counter is larger by then
-       does not agree. The first proposal is the wall clock, unless that date cannot be.
+   R1  Fresh token. T1 is read before the first byte of an attempt is queued. Each attempt has a
+       new random token, and a command that creates the key is sent once per node and attempt. So a
+       late grant of attempt 1 never counts for attempt 2.
+   R2  Ask all nodes at once. An attempt first waits for connections that are under way, and for
+       room in the queues of a quorum. A node that is ready only after the decision is still sent
+       the command, as long as the lock is held: a lock on a bare quorum is lost when one more node
+       restarts empty. Such a grant counts from the next successful extension on.
+   R3  Decide early, and by the clock. A quorum granted and ttl - (now - T1) - drift > 0: held. A
+       quorum out of reach: failed. `now` is read after the replies were read.
+   R4  Roll back failed attempts, and lost locks. The release goes at once to every node that was
+       sent the command; a full buffer only delays it. A release that is unanswered when the
+       operation ends, or was answered with a temporary error, is repeated until the key has
+       expired: the client keeps it, if REDLOCK_OWED_MAX has room for it. It is not kept for a node
+       that is down, which would use up the room.
+   R6  Retry with growing, random pauses. A failed attempt ends when the outcome and its reason are
+       known. Contention is retried at once, a few times. More operations than there is room for
+       wait in line; wait_ms counts there.
+   R7  Notify waiters. The rollback reads the key with client tracking on. When a quorum of nodes
+       reports a change, one waiter of each client retries within a round trip, at random. A waiter
+       with spurious notifications backs off two times of three, to avoid a thundering herd. A
+       notification is no vote.
+   R8  Only members confirm: nodes whose grant came while the lock was valid, or that confirmed an
+       earlier extension that succeeded. A failed extension leaves the validity as it was, and none
+       shortens it. So a success proves that nobody else held the lock up to the start of the
+       round: without any clock if a quorum of its voters had granted before the decision. A later
+       grant rests on the validity (R3).
+   R8b Late commands. A command on a connection that was closed may still run at any time: the
+       kernel repeats the data of closed sockets. Only commands that create the key do harm then.
+       So at most one of them is unanswered per node and token, and none is sent where the key may
+       be. Our token on the node proves that it has run; another run_id proves that it never will.
+   R9  Repair. Where an extension finds the key missing, the key is created again. The node becomes
+       a member when it has confirmed a round that succeeds and that began after the repair, or a
+       late SET, was answered: before that command ran another client may have had the key there.
+   R10 Bounded extension. Auto-extension runs a third of the ttl after the last success, at once if
+       less than two thirds are left, and after a failure again until the validity ends.
+   R11 Release in every state of the lock, on all nodes that may have the key. A server's own
+       compare-and-delete command replaces the script on connections where it is known; each
+       connection tries them behind a first script.
+   R15 Nothing waits without a bound, and the bound fits the distance. Each node has its own time
+       for a vote, from its smoothed round trip and the variation, as in RFC 6298; node_timeout_ms
+       at least, stall_ms at most. A round has failed when too few nodes have granted or still have
+       time. wait_ms for a holder; stall_ms for a quorum of connections.
+   R16 Fencing tokens. Each node counts the grants of a lock. The token is a counter on which a
+       quorum agrees; where they differ the largest is proposed to all. A node whose counter is
+       larger by then does not agree. The first proposal is the wall clock, unless that date cannot
+       be.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
@@ -59,7 +64,7 @@ enum {
     RL_OWED_MS = 100     /* between two releases that a node is owed. R4 */
 };
 
-/* ---- Lists --------------------------------------------------------------------------------------- */
+/* ---- Lists ---------------------------------------------------------------------------------- */
 
 REDLOCK_PRIVATE void rl_move(struct redlock_client *c, struct redlock_lock *lock, unsigned where)
 {
@@ -94,10 +99,10 @@ REDLOCK_PRIVATE void rl_schedule(struct redlock_client *c, struct redlock_lock *
         rl_move(c, lock, RL_TURN);
 }
 
-/* ---- What replies tell besides votes ------------------------------------------------------------- */
+/* ---- What replies tell besides votes -------------------------------------------------------- */
 
-/* Node i has replied the token of the holder. Of the holder with most nodes, as far as that is known, copies as much as
-   there is room for. */
+/* Node i has replied the token of the holder. Of the holder with most nodes, as far as that is
+   known, copies as much as there is room for. */
 static void rl_note_holder(struct redlock_lock *lock, unsigned i, const struct resp_item *item)
 {
     size_t size = item->text_used < lock->holder_size ? item->text_used : lock->holder_size - 1U;
@@ -121,7 +126,8 @@ static void rl_note_holder(struct redlock_lock *lock, unsigned i, const struct r
     lock->holder[size] = '\0';
 }
 
-/* Node i has replied for how long the holder has the key; -1: without end, below -1: the key is gone. */
+/* Node i has replied for how long the holder has the key; -1: without end, below -1: the key is
+   gone. */
 static void rl_note_pttl(struct redlock_lock *lock, unsigned i, int64_t left_ms)
 {
     if (left_ms < -1 || lock->priv.round.holding == 0 ||
@@ -135,7 +141,7 @@ static void rl_note_free(struct redlock_lock *lock, unsigned nodes)
     rl_set(&lock->priv.attempt.free, nodes);
 }
 
-/* ---- Notification ------------------------------------------------------------------------------------ */
+/* ---- Notification --------------------------------------------------------------------------- */
 
 /* Whether the lock needs this key, of which only the first `known` bytes are known. */
 static int rl_has_key(const struct redlock_lock *lock, const void *key, size_t key_size,
@@ -151,8 +157,8 @@ static int rl_has_key(const struct redlock_lock *lock, const void *key, size_t k
     return 0;
 }
 
-/* Whether a quorum reports a change, and other clients had the lock when the last attempt failed: locks that failed
-   for want of voters would only notify each other by their rollbacks. R7 */
+/* Whether a quorum reports a change, and other clients had the lock when the last attempt failed:
+   locks that failed for want of voters would only notify each other by their rollbacks. R7 */
 static int rl_may_be_free(const struct redlock_client *c, const struct redlock_lock *lock)
 {
     return rl_is_quorum(c, lock->priv.attempt.free) && rl_others_had_it(lock);
@@ -164,10 +170,10 @@ static int rl_waits_for_a_holder(const struct redlock_lock *lock)
     return lock->priv.state == RL_ROLLING_BACK || lock->priv.state == RL_PAUSING;
 }
 
-/* Nodes report that the lock with this key may be free; only its first `known` bytes are known. If they are a
-   quorum now, one waiter retries: the one whose pause ends first. The others count notifications anew. But a
-   waiter that needs further keys may retry in vain, so it does not retry for the others. Without waiters no
-   list is searched, once a search has found none. R7 */
+/* Nodes report that the lock with this key may be free; only its first `known` bytes are known. If
+   they are a quorum now, one waiter retries: the one whose pause ends first. The others count
+   notifications anew. But a waiter that needs further keys may retry in vain, so it does not retry
+   for the others. Without waiters no list is searched, once a search has found none. R7 */
 static void rl_notify(struct redlock_client *c, unsigned nodes, const void *key, size_t key_size,
                       size_t known)
 {
@@ -194,7 +200,8 @@ static void rl_notify(struct redlock_client *c, unsigned nodes, const void *key,
         }
 }
 
-/* Notifies the waiters of this client after a release: servers do not notify the client that deleted. R7 */
+/* Notifies the waiters of this client after a release: servers do not notify the client that
+   deleted. R7 */
 static void rl_notify_own(struct redlock_client *c, const struct redlock_lock *lock)
 {
     unsigned i;
@@ -205,12 +212,12 @@ static void rl_notify_own(struct redlock_client *c, const struct redlock_lock *l
     }
 }
 
-/* ---- Replies ----------------------------------------------------------------------------------------- */
+/* ---- Replies -------------------------------------------------------------------------------- */
 
-/* Whether the key is to be created again on a node: only if an extension did not find our token there (R9),
-   and so all that was sent before it on its connection is answered, and nothing that creates the key is
-   unanswered on a former one (R8b). If another token is there, the script leaves it alone. A lock without a quorum
-   of members is lost, and not repaired. */
+/* Whether the key is to be created again on a node: only if an extension did not find our token
+   there (R9), and so all that was sent before it on its connection is answered, and nothing that
+   creates the key is unanswered on a former one (R8b). If another token is there, the script
+   leaves it alone. A lock without a quorum of members is lost, and not repaired. */
 static int rl_repairs(const struct redlock_client *c, const struct redlock_lock *lock, unsigned bit)
 {
     return !REDLOCK_MINIMAL && !rl_past(c, lock->valid_until_us) &&
@@ -218,8 +225,9 @@ static int rl_repairs(const struct redlock_client *c, const struct redlock_lock 
            (lock->priv.attempt.missing & ~rl_suspects(c, lock) & bit) != 0;
 }
 
-/* What the reply says about the key on that node. Where an extension did not find the key, it is repaired: in the
-   next round if a later extension is under way to the node, and not if a command that creates the key is. R8, R8b, R9 */
+/* What the reply says about the key on that node. Where an extension did not find the key, it is
+   repaired: in the next round if a later extension is under way to the node, and not if a command
+   that creates the key is. R8, R8b, R9 */
 static void rl_learn_of_key(const struct redlock_client *c, struct redlock_lock *lock, unsigned bit,
                             const struct rl_reply *reply)
 {
@@ -253,8 +261,8 @@ static void rl_count_agreement(struct redlock_lock *lock, unsigned bit, uint64_t
         rl_set(&lock->priv.round.agreed, bit);
 }
 
-/* Counts a vote; a held lock notes for its caller what comes after the decision. The replies to a rollback are
-   not votes: they only name the holder. */
+/* Counts a vote; a held lock notes for its caller what comes after the decision. The replies to a
+   rollback are not votes: they only name the holder. */
 static void rl_count_vote(struct redlock_lock *lock, const struct redlock_node *node,
                           const struct rl_reply *reply)
 {
@@ -284,7 +292,8 @@ static void rl_count_vote(struct redlock_lock *lock, const struct redlock_node *
     }
 }
 
-/* A reply after the decision: while the lock is valid slower nodes may still become members. R8, R9 */
+/* A reply after the decision: while the lock is valid slower nodes may still become members. R8,
+   R9 */
 static void rl_count_late(struct redlock_lock *lock, unsigned bit, const struct rl_reply *reply)
 {
     if (reply->role == RL_STALE) {
@@ -375,9 +384,10 @@ static int rl_in_round(const struct redlock_lock *lock)
            lock->priv.state == RL_EXTENDING;
 }
 
-/* The connection to a node broke. A server that restarts empty has lost what it granted, and may be
-   connected again under another of its addresses: so its votes in rounds that are not decided count no
-   more. R3, R13. A lock that must still send to the node is stepped, and sees that it is away. */
+/* The connection to a node broke. A server that restarts empty has lost what it granted, and may
+   be connected again under another of its addresses: so its votes in rounds that are not decided
+   count no more. R3, R13. A lock that must still send to the node is stepped, and sees that it is
+   away. */
 static void rl_void_votes(struct redlock_client *c, const struct redlock_node *node)
 {
     unsigned list, bit = node->priv.bit;
@@ -418,10 +428,11 @@ REDLOCK_PRIVATE void rl_tell_broken(struct redlock_client *c)
     }
 }
 
-/* ---- The end of a round, and the next --------------------------------------------------------------- */
+/* ---- The end of a round, and the next ------------------------------------------------------- */
 
-/* The replies that are still due are no votes any more: they are LATE if the round has succeeded, else STALE.
-   A node owes the reply to one earlier extension at most: the reply to a later one says nothing more of the key. */
+/* The replies that are still due are no votes any more: they are LATE if the round has succeeded,
+   else STALE. A node owes the reply to one earlier extension at most: the reply to a later one
+   says nothing more of the key. */
 static void rl_end_round(struct redlock_client *c, struct redlock_lock *lock, enum rl_role role)
 {
     unsigned behind = lock->priv.unanswered & lock->priv.attempt.behind;
@@ -460,8 +471,8 @@ static unsigned rl_acquiring_command(const struct redlock_lock *lock)
     return rl_extra_keys(lock) > 0 ? RL_TAKE : RL_SET;
 }
 
-/* The command that a lock sends to a node now. The native release serves one key only. It is not used for a
-   rollback, whose script also replies the holder, nor a second time. R11 */
+/* The command that a lock sends to a node now. The native release serves one key only. It is not
+   used for a rollback, whose script also replies the holder, nor a second time. R11 */
 static unsigned rl_command_for(const struct redlock_client *c, const struct redlock_node *node,
                                const struct redlock_lock *lock, unsigned bit)
 {
@@ -513,8 +524,8 @@ static int rl_is_same_order(struct rl_order a, struct rl_order b)
     return a.command == b.command && a.role == b.role && a.mute == b.mute;
 }
 
-/* Sends an order to ready nodes. Nodes that may not vote are sent it too, but their replies are not waited
-   for, nor are those of nodes that are asked after the decision. R2, R14 */
+/* Sends an order to ready nodes. Nodes that may not vote are sent it too, but their replies are
+   not waited for, nor are those of nodes that are asked after the decision. R2, R14 */
 static void rl_send_order(struct redlock_client *c, struct redlock_lock *lock, unsigned nodes,
                           struct rl_order order)
 {
@@ -539,8 +550,9 @@ static void rl_send_order(struct redlock_client *c, struct redlock_lock *lock, u
         rl_try_native(c, lock, sent);
 }
 
-/* A node that has no connection counts as failed, also while it is connected again: it may be hung, and
-   accept connections. The command is sent when it is back, but for a rollback, which waits for nobody. */
+/* A node that has no connection counts as failed, also while it is connected again: it may be
+   hung, and accept connections. The command is sent when it is back, but for a rollback, which
+   waits for nobody. */
 static void rl_mark_away(struct redlock_lock *lock, const struct redlock_node *node, unsigned bit)
 {
     unsigned state = lock->priv.state;
@@ -555,7 +567,8 @@ static void rl_mark_away(struct redlock_lock *lock, const struct redlock_node *n
         rl_set(&lock->priv.round.denied, bit);
 }
 
-/* Connects nodes where that is due, or would be too late at the next due time; 0: no time is too late. */
+/* Connects nodes where that is due, or would be too late at the next due time; 0: no time is too
+   late. */
 static void rl_connect(struct redlock_client *c, unsigned nodes, uint64_t too_late_us)
 {
     nodes &= c->priv.in[REDLOCK_NODE_IDLE] | c->priv.in[REDLOCK_NODE_DOWN];
@@ -568,8 +581,9 @@ REDLOCK_PRIVATE void rl_connect_due(struct redlock_client *c, unsigned nodes)
     rl_connect(c, nodes, 0);
 }
 
-/* Whether our token on a node may be younger than this round: a command that creates the key is unanswered there,
-   as on no member. Then the token proves nothing of the time before, but does in a later round. R9 */
+/* Whether our token on a node may be younger than this round: a command that creates the key is
+   unanswered there, as on no member. Then the token proves nothing of the time before, but does in
+   a later round. R9 */
 static int rl_may_be_young(const struct redlock_client *c, const struct redlock_lock *lock,
                            unsigned bit)
 {
@@ -601,8 +615,9 @@ static struct rl_order rl_order_for(const struct redlock_client *c, struct redlo
     return order;
 }
 
-/* Nodes that a release can be sent to. It may wait behind a handshake that is queued: there it does no harm, whatever the
-   handshake leads to, and a server that hangs runs it when it goes on. R4, R12 */
+/* Nodes that a release can be sent to. It may wait behind a handshake that is queued: there it
+   does no harm, whatever the handshake leads to, and a server that hangs runs it when it goes on.
+   R4, R12 */
 static unsigned rl_take_releases(const struct redlock_client *c)
 {
     unsigned nodes = c->priv.in[REDLOCK_NODE_READY], queued = c->priv.in[REDLOCK_NODE_HANDSHAKE];
@@ -621,8 +636,8 @@ static unsigned rl_take_command(const struct redlock_client *c, const struct red
                : c->priv.in[REDLOCK_NODE_READY];
 }
 
-/* Sends the present command of a lock where it is still to be sent and can be: an order at a time, to all nodes
-   that it is for. R2 */
+/* Sends the present command of a lock where it is still to be sent and can be: an order at a time,
+   to all nodes that it is for. R2 */
 REDLOCK_PRIVATE void rl_ask_nodes(struct redlock_client *c, struct redlock_lock *lock)
 {
     unsigned nodes = lock->priv.unsent & ~(unsigned)c->priv.full, ready, away;
@@ -687,10 +702,10 @@ static uint64_t rl_mark_late(struct redlock_client *c, struct redlock_lock *lock
     return next_us;
 }
 
-/* ---- States ------------------------------------------------------------------------------------------ */
+/* ---- States --------------------------------------------------------------------------------- */
 
-/* Assigns the state of a lock; no other function does. The lock is stepped at due_us, or before when something
-   happens to it. */
+/* Assigns the state of a lock; no other function does. The lock is stepped at due_us, or before
+   when something happens to it. */
 REDLOCK_PRIVATE void rl_enter(struct redlock_lock *lock, enum rl_state state, uint64_t due_us)
 {
     RL_ASSERT(rl_may_follow((enum rl_state)lock->priv.state, state));
@@ -706,8 +721,8 @@ static void rl_await_votes(struct redlock_client *c, struct redlock_lock *lock, 
     lock->priv.due_us = rl_mark_late(c, lock);
 }
 
-/* Until when replies to a release are waited for: not for each vote, but for as long as the decision of a quorum may
-   take. R15 */
+/* Until when replies to a release are waited for: not for each vote, but for as long as the
+   decision of a quorum may take. R15 */
 static uint64_t rl_patient_until(const struct redlock_client *c, const struct redlock_lock *lock)
 {
     uint64_t until_us = c->priv.now_us + rl_longest_wait_us(lock);
@@ -716,14 +731,16 @@ static uint64_t rl_patient_until(const struct redlock_client *c, const struct re
     return until_us;
 }
 
-/* The lock is not held: it has no validity and no fencing token, which was a proposal or is of the past. R16 */
+/* The lock is not held: it has no validity and no fencing token, which was a proposal or is of the
+   past. R16 */
 static void rl_be_idle(struct redlock_lock *lock)
 {
     lock->valid_until_us = lock->fencing_token = 0;
     rl_enter(lock, RL_IDLE, REDLOCK_NEVER);
 }
 
-/* The operation is complete. A lock with a validity, even an expired one, stays HELD until it is released. */
+/* The operation is complete. A lock with a validity, even an expired one, stays HELD until it is
+   released. */
 static void rl_finish(struct redlock_client *c, struct redlock_lock *lock,
                       enum redlock_status status)
 {
@@ -769,15 +786,16 @@ REDLOCK_PRIVATE enum redlock_status rl_begin(struct redlock_client *c, struct re
     return REDLOCK_PENDING;
 }
 
-/* ---- Acquire --------------------------------------------------------------------------------------- */
+/* ---- Acquire -------------------------------------------------------------------------------- */
 
 static int rl_quorum_is_ready(const struct redlock_client *c)
 {
     return rl_is_quorum(c, c->priv.in[REDLOCK_NODE_READY]);
 }
 
-/* Until when an attempt waits for the connection to this node; 0: it does not. With a ready quorum: until rest_us,
-   and not at all if the node failed before. Without one: stall_ms, or 2 * node_timeout_ms for such a node. R2 */
+/* Until when an attempt waits for the connection to this node; 0: it does not. With a ready
+   quorum: until rest_us, and not at all if the node failed before. Without one: stall_ms, or 2 *
+   node_timeout_ms for such a node. R2 */
 REDLOCK_PRIVATE uint64_t rl_connecting_until(const struct redlock_client *c,
                                              const struct redlock_node *node)
 {
@@ -801,10 +819,10 @@ static void rl_stand_in_line(struct redlock_client *c, struct redlock_lock *lock
     rl_move(c, lock, RL_LINE);
 }
 
-/* Whether an attempt can begin; connects the nodes for it. It waits for room, and for connections: so a new
-   client acquires the lock on all nodes, and connecting uses up none of the validity. Without a quorum the
-   attempt begins, and fails, when no connection is under way and each node that denied access was tried
-   again. R2, R6 */
+/* Whether an attempt can begin; connects the nodes for it. It waits for room, and for connections:
+   so a new client acquires the lock on all nodes, and connecting uses up none of the validity.
+   Without a quorum the attempt begins, and fails, when no connection is under way and each node
+   that denied access was tried again. R2, R6 */
 static int rl_can_begin(struct redlock_client *c, const struct redlock_lock *lock)
 {
     unsigned ready, away, coming = 0, untried = 0;
@@ -828,15 +846,16 @@ static int rl_can_begin(struct redlock_client *c, const struct redlock_lock *loc
     return !reachable || (!c->priv.jammed && rl_is_quorum(c, ready & ~(unsigned)c->priv.full));
 }
 
-/* When a lock in line gives up: when wait_ms has passed, but without a ready quorum not before stall_ms, as with
-   wait_ms 0. R6 */
+/* When a lock in line gives up: when wait_ms has passed, but without a ready quorum not before
+   stall_ms, as with wait_ms 0. R6 */
 static uint64_t rl_line_until(const struct redlock_client *c, const struct redlock_lock *lock)
 {
     return rl_quorum_is_ready(c) || lock->priv.until_us > lock->priv.due_us ? lock->priv.until_us
                                                                             : lock->priv.due_us;
 }
 
-/* The acquire is cancelled while it waits. If a notification was meant for it, another waiter gets that. R7 */
+/* The acquire is cancelled while it waits. If a notification was meant for it, another waiter gets
+   that. R7 */
 static void rl_cancel_wait(struct redlock_client *c, struct redlock_lock *lock)
 {
     rl_finish(c, lock, REDLOCK_CANCELLED);
@@ -851,8 +870,8 @@ static void rl_leave_line(struct redlock_client *c, struct redlock_lock *lock)
     rl_finish(c, lock, rl_others_had_it(lock) ? REDLOCK_TIMEOUT : REDLOCK_UNREACHABLE);
 }
 
-/* A wall clock from here on (the year 2112) is broken and is not proposed: one such client would use up
-   the fencing tokens of a lock for all. R16 */
+/* A wall clock from here on (the year 2112) is broken and is not proposed: one such client would
+   use up the fencing tokens of a lock for all. R16 */
 #define RL_WALL_MAX_US ((uint64_t)1 << 52)
 
 /* A new attempt: the wall clock is its proposal, unless that date cannot be. */
@@ -863,7 +882,8 @@ static void rl_propose(const struct redlock_io *io, struct redlock_lock *lock)
     lock->fencing_token = wall_us < RL_WALL_MAX_US ? wall_us : 0;
 }
 
-/* Draws the token and begins an attempt. The clock was read before anything is queued: this is T1. R1 */
+/* Draws the token and begins an attempt. The clock was read before anything is queued: this is T1.
+   R1 */
 static void rl_begin_attempt(struct redlock_client *c, struct redlock_lock *lock)
 {
     if (!lock->token_is_label && rl_random(c, lock->token, sizeof lock->token) != 0) {
@@ -882,9 +902,9 @@ static void rl_begin_attempt(struct redlock_client *c, struct redlock_lock *lock
     rl_move(c, lock, RL_TURN);
 }
 
-/* Ends an attempt that failed or was cancelled, or a lock that is lost: its keys on some nodes would keep other
-   clients out. PENDING: the replies say why it failed. There are no members any more, so that no later release
-   reports that the lock was held until now. R4 */
+/* Ends an attempt that failed or was cancelled, or a lock that is lost: its keys on some nodes
+   would keep other clients out. PENDING: the replies say why it failed. There are no members any
+   more, so that no later release reports that the lock was held until now. R4 */
 static void rl_roll_back(struct redlock_client *c, struct redlock_lock *lock,
                          enum redlock_status outcome)
 {
@@ -904,8 +924,8 @@ static void rl_ask_the_rest(const struct redlock_client *c, struct redlock_lock 
     lock->priv.unsent = c->priv.all & (redlock_mask)~lock->priv.attempt.asked;
 }
 
-/* A quorum has granted or confirmed the lock: its validity, counted from T1 and never shortened, and its members.
-   Returns 0 if the new validity is over already. R3, R8 */
+/* A quorum has granted or confirmed the lock: its validity, counted from T1 and never shortened,
+   and its members. Returns 0 if the new validity is over already. R3, R8 */
 static int rl_prolong(struct redlock_client *c, struct redlock_lock *lock)
 {
     uint64_t until_us =
@@ -951,8 +971,9 @@ static void rl_agree(struct redlock_client *c, struct redlock_lock *lock)
     rl_ask_nodes(c, lock); /* here, because a second round of agreement is no change of the state */
 }
 
-/* Whether a round that has not succeeded has failed: too few of `voters` have granted the lock, or may still do so.
-   A node whose time is up may not, but others that are farther away have more time. R15 */
+/* Whether a round that has not succeeded has failed: too few of `voters` have granted the lock, or
+   may still do so. A node whose time is up may not, but others that are farther away have more
+   time. R15 */
 static int rl_has_failed(struct redlock_client *c, struct redlock_lock *lock, unsigned voters)
 {
     unsigned open;
@@ -970,8 +991,8 @@ static int rl_knows_why(const struct redlock_client *c, const struct redlock_loc
            ((lock->priv.unsent | lock->priv.unanswered) & ~(unsigned)lock->failed) == 0;
 }
 
-/* The pause before a quick retry: random, up to a few round trips, twice as many each time, so that clients
-   that collided spread out. */
+/* The pause before a quick retry: random, up to a few round trips, twice as many each time, so
+   that clients that collided spread out. */
 static uint32_t rl_quick_us(struct redlock_client *c, unsigned times)
 {
     uint32_t most = c->priv.settings.node_timeout_ms * 500U, us = rl_decision_us(c);
@@ -981,9 +1002,9 @@ static uint32_t rl_quick_us(struct redlock_client *c, unsigned times)
     return rl_random_below(c, us < most >> times ? us << times : most);
 }
 
-/* Why an attempt failed; REDLOCK_PENDING while the replies to its rollback may still name the holder. HELD: a quorum
-   names one holder, or has refused. CONTENDED: no holder can have a quorum, even with the nodes that have not
-   named theirs. */
+/* Why an attempt failed; REDLOCK_PENDING while the replies to its rollback may still name the
+   holder. HELD: a quorum names one holder, or has refused. CONTENDED: no holder can have a quorum,
+   even with the nodes that have not named theirs. */
 static enum redlock_status rl_outcome(const struct redlock_client *c,
                                       const struct redlock_lock *lock)
 {
@@ -1056,8 +1077,8 @@ static void rl_retry(struct redlock_client *c, struct redlock_lock *lock)
     rl_enter(lock, RL_PAUSING, due_us);
 }
 
-/* Sets when a notified waiter retries: within a round trip. After spurious notifications it backs off two
-   times of three, for longer each time: so few waiters ask at once, however many wait. R7 */
+/* Sets when a notified waiter retries: within a round trip. After spurious notifications it backs
+   off two times of three, for longer each time: so few waiters ask at once, however many wait. R7 */
 static void rl_hasten_retry(struct redlock_client *c, struct redlock_lock *lock)
 {
     uint64_t soon_us;
@@ -1075,9 +1096,10 @@ static void rl_hasten_retry(struct redlock_client *c, struct redlock_lock *lock)
     lock->priv.op.notified = 1;
 }
 
-/* ---- Releases that are repeated ----------------------------------------------------------------------- */
+/* ---- Releases that are repeated ------------------------------------------------------------- */
 
-/* Whether a node that is owed this release may reply soon: it is ready, or its last connection did not fail. */
+/* Whether a node that is owed this release may reply soon: it is ready, or its last connection did
+   not fail. */
 static int rl_is_awaited(const struct redlock_client *c, const struct redlock_owed *owed)
 {
     unsigned nodes = owed->unsent;
@@ -1090,8 +1112,8 @@ static int rl_is_awaited(const struct redlock_client *c, const struct redlock_ow
     return 0;
 }
 
-/* A free place, or else that of a release which only failed nodes are owed: these nodes may not be back before the
-   key has expired. NULL: there is no place. */
+/* A free place, or else that of a release which only failed nodes are owed: these nodes may not be
+   back before the key has expired. NULL: there is no place. */
 static struct redlock_owed *rl_find_owed(struct redlock_client *c)
 {
     struct redlock_owed *found = NULL;
@@ -1108,10 +1130,11 @@ static struct redlock_owed *rl_find_owed(struct redlock_client *c)
     return found;
 }
 
-/* The operation ends, but some nodes may still have the key: those that could not be sent the release in time
-   (`unsent`), that replied a temporary error (BUSY, LOADING ...), or have not replied. They are sent it again
-   until the key has expired. The client keeps the command, because the lock is the caller's again. It keeps
-   none with a token that the caller chose: such a token may be in use again. R4 */
+/* The operation ends, but some nodes may still have the key: those that could not be sent the
+   release in time (`unsent`), that replied a temporary error (BUSY, LOADING ...), or have not
+   replied. They are sent it again until the key has expired. The client keeps the command, because
+   the lock is the caller's again. It keeps none with a token that the caller chose: such a token
+   may be in use again. R4 */
 static void rl_owe(struct redlock_client *c, struct redlock_lock *lock)
 {
     redlock_mask unanswered = (redlock_mask)(lock->priv.unanswered & ~lock->refused);
@@ -1152,9 +1175,9 @@ static void rl_owed_tick(struct redlock_client *c)
     }
 }
 
-/* Releases the lock on all nodes that may have it. Returns whether that is done: the outcome is known, and each node was
-   sent the release. A node without a free request is asked for no reply then, so that it finds one. Nodes that cannot be
-   sent the release in time are left to rl_owe. R4 */
+/* Releases the lock on all nodes that may have it. Returns whether that is done: the outcome is
+   known, and each node was sent the release. A node without a free request is asked for no reply
+   then, so that it finds one. Nodes that cannot be sent the release in time are left to rl_owe. R4 */
 static int rl_is_rolled_back(struct redlock_client *c, struct redlock_lock *lock)
 {
     rl_ask_nodes(c, lock);
@@ -1174,11 +1197,12 @@ static int rl_is_rolled_back(struct redlock_client *c, struct redlock_lock *lock
     return 1;
 }
 
-/* ---- Extend ------------------------------------------------------------------------------------------ */
+/* ---- Extend --------------------------------------------------------------------------------- */
 
-/* The next automatic extension is due when a third of the ttl has passed since the last round, or at once
-   if less than two thirds are left, and at the end of the validity at the latest. The ttl may have changed: where it
-   is shorter now, nodes that were repaired have the key for the shorter one. R10 */
+/* The next automatic extension is due when a third of the ttl has passed since the last round, or
+   at once if less than two thirds are left, and at the end of the validity at the latest. The ttl
+   may have changed: where it is shorter now, nodes that were repaired have the key for the shorter
+   one. R10 */
 static uint64_t rl_renewal_due(const struct redlock_client *c, const struct redlock_lock *lock)
 {
     uint64_t end_us = lock->priv.started_us + lock->ttl_ms * RL_MS_US, due_us;
@@ -1190,8 +1214,8 @@ static uint64_t rl_renewal_due(const struct redlock_client *c, const struct redl
     return due_us;
 }
 
-/* A failed automatic extension is tried again after a pause: that of the settings, but a quarter of the time that is left
-   at most. Not at once: it could fail for ever in one tick. */
+/* A failed automatic extension is tried again after a pause: that of the settings, but a quarter
+   of the time that is left at most. Not at once: it could fail for ever in one tick. */
 static uint64_t rl_renewal_retry(struct redlock_client *c, struct redlock_lock *lock)
 {
     uint64_t soon_us = c->priv.now_us + RL_MS_US, due_us = soon_us + rl_pause_us(c, lock);
@@ -1201,7 +1225,8 @@ static uint64_t rl_renewal_retry(struct redlock_client *c, struct redlock_lock *
     return due_us;
 }
 
-/* Asks all nodes; only members vote. The last votes are kept until then: they tell why a lock is lost. R8, R9 */
+/* Asks all nodes; only members vote. The last votes are kept until then: they tell why a lock is
+   lost. R8, R9 */
 static void rl_begin_extension(struct redlock_client *c, struct redlock_lock *lock)
 {
     if (!rl_is_quorum(c, lock->members)) {
@@ -1218,8 +1243,8 @@ static unsigned rl_voters(const struct redlock_lock *lock)
     return lock->members & ~(unsigned)lock->priv.attempt.mute;
 }
 
-/* A round of extensions ends. Nodes that confirmed it are members from the next round on, if this one proved
-   that nobody else had the lock. R8 */
+/* A round of extensions ends. Nodes that confirmed it are members from the next round on, if this
+   one proved that nobody else had the lock. R8 */
 static void rl_end_extension(struct redlock_client *c, struct redlock_lock *lock,
                              enum redlock_status status)
 {
@@ -1248,7 +1273,7 @@ static void rl_serve_the_rest(struct redlock_client *c, struct redlock_lock *loc
     rl_ask_nodes(c, lock);
 }
 
-/* ---- Release ----------------------------------------------------------------------------------------- */
+/* ---- Release -------------------------------------------------------------------------------- */
 
 /* Only nodes that may have the key are asked. R11 */
 static void rl_begin_release(struct redlock_client *c, struct redlock_lock *lock)
@@ -1275,7 +1300,8 @@ static enum redlock_status rl_released(const struct redlock_client *c,
     return open ? REDLOCK_PENDING : REDLOCK_OK;
 }
 
-/* Sends the release, once more where there was a temporary error. Returns whether the outcome is decided. R11 */
+/* Sends the release, once more where there was a temporary error. Returns whether the outcome is
+   decided. R11 */
 static int rl_release(struct redlock_client *c, struct redlock_lock *lock)
 {
     if (rl_past(c, lock->priv.due_us)) {
@@ -1293,10 +1319,10 @@ static int rl_release(struct redlock_client *c, struct redlock_lock *lock)
     return lock->priv.outcome != REDLOCK_PENDING;
 }
 
-/* ---- The life of a lock ------------------------------------------------------------------------------ */
+/* ---- The life of a lock --------------------------------------------------------------------- */
 
-/* Grants after the decision make members while the lock is valid. Those that come while a fencing token is agreed
-   on wait until the lock is held. R8 */
+/* Grants after the decision make members while the lock is valid. Those that come while a fencing
+   token is agreed on wait until the lock is held. R8 */
 static void rl_merge_late_grants(const struct redlock_client *c, struct redlock_lock *lock)
 {
     if (REDLOCK_FENCING && lock->valid_until_us == 0)
@@ -1306,10 +1332,10 @@ static void rl_merge_late_grants(const struct redlock_client *c, struct redlock_
     lock->priv.attempt.late = 0;
 }
 
-/* All transitions of a lock. Replies and time have changed its sets of nodes and the clock; what becomes of it is decided
-   here alone. "Page" is [Redlock]; its steps are those of "The Redlock algorithm" there. Each function that is called
-   enters the state that the comment behind it names, or rl_finish ends the operation: HELD, if the lock has a validity,
-   else IDLE. */
+/* All transitions of a lock. Replies and time have changed its sets of nodes and the clock; what
+   becomes of it is decided here alone. "Page" is [Redlock]; its steps are those of "The Redlock
+   algorithm" there. Each function that is called enters the state that the comment behind it
+   names, or rl_finish ends the operation: HELD, if the lock has a validity, else IDLE. */
 static void rl_step(struct redlock_client *c, struct redlock_lock *lock)
 {
     int cancelled = lock->priv.outcome == REDLOCK_CANCELLED, late = rl_past(c, lock->priv.due_us);
@@ -1334,7 +1360,7 @@ static void rl_step(struct redlock_client *c, struct redlock_lock *lock)
             rl_leave_line(c, lock);
         return;
 
-    case RL_ASKING: /* page, step 2: the same key and random value, all nodes, a time limit for each. R2, R15 */
+    case RL_ASKING:   /* page, step 2: all nodes, each with a time limit. R2, R15 */
     case RL_AGREEING: /* on the largest counter, as the fencing token. R16 */
         if (cancelled) {
             rl_roll_back(c, lock, REDLOCK_CANCELLED); /* ROLLING_BACK */
@@ -1342,9 +1368,7 @@ static void rl_step(struct redlock_client *c, struct redlock_lock *lock)
         }
         rl_ask_nodes(c, lock);
         if (rl_is_quorum(c, rl_agreed(lock)))
-            rl_hold(
-                c,
-                lock); /* HELD; page, steps 3 and 4: a majority, and validity left. ROLLING_BACK: none left. R3 */
+            rl_hold(c, lock); /* HELD; page, steps 3 and 4. Or ROLLING_BACK: too late. R3 */
         else if (rl_use_fencing(lock) && rl_is_quorum(c, lock->granted))
             rl_agree(c, lock); /* AGREEING */
         else if (rl_has_failed(c, lock, c->priv.all) && rl_knows_why(c, lock))
@@ -1356,7 +1380,7 @@ static void rl_step(struct redlock_client *c, struct redlock_lock *lock)
             rl_retry(c, lock); /* PAUSING; page: ask again after a random delay. R6 */
         return;
 
-    case RL_PAUSING: /* the random delay; a notification that the lock may be free shortens it. R6, R7 */
+    case RL_PAUSING: /* a random delay, which a notification shortens. R6, R7 */
         rl_hasten_retry(c, lock);
         if (cancelled)
             rl_cancel_wait(c, lock);
@@ -1406,15 +1430,14 @@ static void rl_step(struct redlock_client *c, struct redlock_lock *lock)
     case RL_RELEASING: /* page: compare the value, delete, on all nodes that may have it. R11 */
         if (rl_release(c, lock)) {
             rl_notify_own(c, lock);
-            rl_enter(lock, RL_ROLLING_BACK,
-                     rl_patient_until(c, lock)); /* sends what is left, and ends */
+            rl_enter(lock, RL_ROLLING_BACK, rl_patient_until(c, lock)); /* sends the rest */
         }
         return;
     }
 }
 
-/* Steps a lock that stands in TURN. If its state has not changed, the lock waits. Otherwise it stays first in TURN, and
-   is stepped again. */
+/* Steps a lock that stands in TURN. If its state has not changed, the lock waits. Otherwise it
+   stays first in TURN, and is stepped again. */
 static void rl_turn(struct redlock_client *c, struct redlock_lock *lock)
 {
     unsigned state = lock->priv.state;
@@ -1453,7 +1476,8 @@ static void rl_end_waits(struct redlock_client *c)
     }
 }
 
-/* Does all that can be done now. Operations in progress, releases among them, come before new attempts. */
+/* Does all that can be done now. Operations in progress, releases among them, come before new
+   attempts. */
 REDLOCK_PRIVATE void rl_turn_all(struct redlock_client *c)
 {
     struct redlock_lock *lock;

@@ -14,21 +14,24 @@
        }
        redlock_deinit(&client);
 
-   Guarantees: mutual exclusion, while clocks run at nearly one rate; no deadlock, because a lock expires
-   with its ttl; it works while a majority of the nodes does. Not guaranteed: a holder that is paused
-   beyond its ttl may still act. Let the resource check the fencing token where that matters. A node that
-   loses its keys before their ttl (eviction, FLUSHALL, a restart without fsync) needs longest_ttl_ms.
-   Source of the rules: "Distributed Locks with Redis", redis.io/docs; below [Redlock]. "R4" is rule 4 in
-   the head of redlock.c or node.c; each rule has a test of that name.
+   Guarantees: mutual exclusion, while clocks run at nearly one rate; no deadlock, because a lock
+   expires with its ttl; it works while a majority of the nodes does. Not guaranteed: a holder that
+   is paused beyond its ttl may still act. Let the resource check the fencing token where that
+   matters. A node that loses its keys before their ttl (eviction, FLUSHALL, a restart without
+   fsync) needs longest_ttl_ms.
+   Source of the rules: "Distributed Locks with Redis", redis.io/docs; below [Redlock]. "R4" is rule
+   4 in the head of redlock.c or node.c; each rule has a test of that name.
 
-   Memory is the caller's; nothing is allocated. A client and its nodes must not move between init and
-   deinit; a lock must not move from a start until it is released, abandoned, or has failed.
-   Threads: a client with its nodes and locks belongs to one thread at a time. Clients are independent.
+   Memory is the caller's; nothing is allocated. A client and its nodes must not move between init
+   and deinit; a lock must not move from a start until it is released, abandoned, or has failed.
+   Threads: a client with its nodes and locks belongs to one thread at a time. Clients are
+   independent.
    After fork() the child may only call redlock_deinit. Calls that return a redlock_status, except
    redlock_init, return REDLOCK_FORKED there; the others do not check.
    Time: durations are milliseconds in uint32_t, names end in _ms; moments are microseconds of a
-   monotonic clock in uint64_t, names end in _us. Where a call says how long it blocks, node_timeout_ms
-   stands for the time limit of the slowest node that the call needs: see the setting.
+   monotonic clock in uint64_t, names end in _us. Where a call says how long it blocks,
+   node_timeout_ms stands for the time limit of the slowest node that the call needs: see the
+   setting.
    The library calls none of your functions but those of struct redlock_io.
    Limits and features are set at compile time: redlock_config.h.
 
@@ -60,10 +63,11 @@ extern "C" {
 #define REDLOCK_VERSION "0.2.0"
 #define REDLOCK_VERSION_NUMBER 2000 /* 1000000 * major + 1000 * minor + patch */
 
-/* ---- Results -------------------------------------------------------------------------------- */
+/* ---- Results --------------------------------------------------------------------------------- */
 
-/* 0 is success, positive is "not yet", negative is failure. Values never change meaning; new ones may be
-   added, so a switch needs a default. For people: redlock_strerror, and the `error` of the nodes. */
+/* 0 is success, positive is "not yet", negative is failure. Values never change meaning; new ones
+   may be added, so a switch needs a default. For people: redlock_strerror, and the `error` of the
+   nodes. */
 enum redlock_status {
     REDLOCK_PENDING = 1,        /* in progress */
     REDLOCK_OK = 0,             /* success */
@@ -84,14 +88,14 @@ enum redlock_status {
     REDLOCK_ALREADY_HELD = -15      /* acquire, adopt: not released or abandoned, maybe expired */
 };
 
-/* A constant English sentence of at most 79 bytes, for any int; "" without REDLOCK_TEXTS. Any thread.
-   Never NULL. */
+/* A constant English sentence of at most 79 bytes, for any int; "" without REDLOCK_TEXTS. Any
+   thread. Never NULL. */
 REDLOCK_API const char *redlock_strerror(int status);
 
 /* REDLOCK_VERSION_NUMBER of the compiled library. */
 REDLOCK_API uint32_t redlock_version(void);
 
-/* ---- Settings ------------------------------------------------------------------------------- */
+/* ---- Settings -------------------------------------------------------------------------------- */
 
 #define REDLOCK_NONE 0xffffffffu /* in a setting: really 0, because 0 means "the default" */
 
@@ -99,41 +103,44 @@ REDLOCK_API uint32_t redlock_version(void);
 struct redlock_settings {
     /* Votes needed, N/2+1..N; default N/2+1. More tolerates faulty nodes, but fewer failed ones. */
     uint32_t quorum;
-    /* How long an attempt waits for the reply of a near node, 1..60000; default 50. A far node has its smoothed
-       round trip and four times the variation of it, or half of node_timeout_ms more, as in RFC 6298; if it
-       did not reply before a call ended, twice the time that it had. At most stall_ms, and a quarter of the
-       ttl. R15 */
+    /* How long an attempt waits for the reply of a near node, 1..60000; default 50. A far node has
+       its smoothed round trip and four times the variation of it, or half of node_timeout_ms more,
+       as in RFC 6298; if it did not reply before a call ended, twice the time that it had. At most
+       stall_ms, and a quarter of the ttl. R15 */
     uint32_t node_timeout_ms;
-    /* A connection that owes a reply, or is not up, for longer than this is closed, 1..600000; default twice
-       node_timeout_ms, at least 1000. An attempt waits this long for a quorum of connections. R2, R5 */
+    /* A connection that owes a reply, or is not up, for longer than this is closed, 1..600000;
+       default twice node_timeout_ms, at least 1000. An attempt waits this long for a quorum of
+       connections. R2, R5 */
     uint32_t stall_ms;
-    /* Attempts after the first, 1..254; REDLOCK_NONE: none; default: as many as fit into wait_ms. R6 */
+    /* Attempts after the first, 1..254; REDLOCK_NONE: none; default: as many as fit into wait_ms.
+       R6 */
     uint32_t retries;
-    /* Pause before the first retry, 1..600000; REDLOCK_NONE: none; default 100; always 1 ms more. Lower shortens
-       the hand-off but increases load: each attempt sends two commands to every node. R6 */
+    /* Pause before the first retry, 1..600000; REDLOCK_NONE: none; default 100; always 1 ms more.
+       Lower shortens the hand-off but increases load: each attempt sends two commands to every
+       node. R6 */
     uint32_t retry_delay_ms;
-    /* Jitter: the pause is random within this much of it, to both sides, 1..100 percent; REDLOCK_NONE:
-       none; default 50. R6 */
+    /* Jitter: the pause is random within this much of it, to both sides, 1..100 percent;
+       REDLOCK_NONE: none; default 50. R6 */
     uint32_t retry_jitter_pct;
     /* Each pause is longer than the one before by this much, 1..1000 percent; REDLOCK_NONE: none;
        default 50. R6 */
     uint32_t retry_growth_pct;
     /* The longest pause, before jitter, 1..600000; default 1000. R6 */
     uint32_t retry_delay_max_ms;
-    /* Clock drift, in parts per million of the ttl, 1..500000; REDLOCK_NONE: none; default 10000, the 1
-       percent of [Redlock]. Always 2 ms more, as servers count whole milliseconds. R3 */
+    /* Clock drift, in parts per million of the ttl, 1..500000; REDLOCK_NONE: none; default 10000,
+       the 1 percent of [Redlock]. Always 2 ms more, as servers count whole milliseconds. R3 */
     uint32_t drift_ppm;
-    /* redlock_extend is refused after this many extensions per acquire, automatic ones included, 1..65535;
-       REDLOCK_NONE: none; default 100. [Redlock] asks for a limit. R10 */
+    /* redlock_extend is refused after this many extensions per acquire, automatic ones included,
+       1..65535; REDLOCK_NONE: none; default 100. [Redlock] asks for a limit. R10 */
     uint32_t extend_max;
-    /* The longest ttl that any client of these servers uses, 1..0x7fffffff; default 0: off. A server may have
-       lost its keys when it started, so it does not vote until this much time has passed since then; where INFO
-       is not permitted, since it was connected. [Redlock], "delayed restarts"; R14. It does not
-       detect FLUSHALL, a failover, or a restart that INFO hides. */
+    /* The longest ttl that any client of these servers uses, 1..0x7fffffff; default 0: off. A
+       server may have lost its keys when it started, so it does not vote until this much time has
+       passed since then; where INFO is not permitted, since it was connected. [Redlock], "delayed
+       restarts"; R14. It does not detect FLUSHALL, a failover, or a restart that INFO hides. */
     uint32_t longest_ttl_ms;
 };
 
-/* ---- Nodes ---------------------------------------------------------------------------------- */
+/* ---- Nodes ----------------------------------------------------------------------------------- */
 
 /* A set of nodes: bit i is node i. */
 #if REDLOCK_NODES_MAX <= 8
@@ -159,8 +166,8 @@ struct redlock_node {
 
     struct redlock_node_private priv;
 
-    /* You set these before redlock_init, in a cleared struct; `address` also while the state is IDLE or
-       DOWN. The strings must live until redlock_deinit. */
+    /* You set these before redlock_init, in a cleared struct; `address` also while the state is
+       IDLE or DOWN. The strings must live until redlock_deinit. */
     const char *address;  /* "10.0.0.1:6379", "[fe80::1]:6379", "unix:/run/redis.sock": numeric, see
                              redlock_resolve for host names. What it means is up to struct redlock_io */
     const char *user;     /* ACL user, Redis 6; needs a password. NULL: "default" */
@@ -172,12 +179,12 @@ struct redlock_node {
     intptr_t handle; /* descriptor; -1: none */
     void *link;      /* for example a TLS session */
 
-    /* You read this: the last error since the node's last vote, "" if none. The server's error text, else the
-       first connection error. */
+    /* You read this: the last error since the node's last vote, "" if none. The server's error
+       text, else the first connection error. */
     char error[REDLOCK_ERROR_MAX + 1];
 };
 
-/* ---- Locks and clients ---------------------------------------------------------------------- */
+/* ---- Locks and clients ----------------------------------------------------------------------- */
 
 enum redlock_operation {
     REDLOCK_OP_NONE,
@@ -205,13 +212,14 @@ struct redlock_lock {
     /* 1: the label alone is the token. It must be unique. One attempt. R1 */
     uint8_t token_is_label;
     uint8_t use_fencing; /* 1: with a fencing token. Not with extra keys. R16 */
-    /* Multi-key lock: each node grants all keys or none. No key may be there twice. The bytes of all keys, plus
-       10 for each extra one, must fit REDLOCK_KEY_MAX. The array lives as long as the lock. */
+    /* Multi-key lock: each node grants all keys or none. No key may be there twice. The bytes of
+       all keys, plus 10 for each extra one, must fit REDLOCK_KEY_MAX. The array lives as long as
+       the lock. */
     const struct redlock_key *extra_keys;
     uint8_t extra_key_count; /* 0: none */
     uint8_t holder_size;     /* bytes at `holder` */
-    /* Your buffer for the holder's token when refused; NULL: none. At most RESP_TEXT_MAX bytes and a NUL, cut
-       off at holder_size. */
+    /* Your buffer for the holder's token when refused; NULL: none. At most RESP_TEXT_MAX bytes and
+       a NUL, cut off at holder_size. */
     char *holder;
     void *user_data; /* yours */
 
@@ -224,12 +232,14 @@ struct redlock_lock {
     redlock_mask members;       /* nodes that confirmed it; only these confirm an extension. R8 */
     uint16_t extended;          /* how often, since the acquire */
     uint8_t token[20];          /* random, new at each attempt; hex on the wire. R1 */
-    /* How long the lock of `holder` lives after it refused. 0xffffffff: it does not expire; 0: not known. */
+    /* How long the lock of `holder` lives after it refused. 0xffffffff: it does not expire; 0: not
+       known. */
     uint32_t holder_left_ms;
     /* By the clock of struct redlock_io, drift taken off; 0: not held. R3 */
     uint64_t valid_until_us;
-    /* Larger than the token of every acquisition that was complete before this one began. The resource must
-       refuse a smaller one than the largest it has seen. 0 unless held with use_fencing. R16 */
+    /* Larger than the token of every acquisition that was complete before this one began. The
+       resource must refuse a smaller one than the largest it has seen. 0 unless held with
+       use_fencing. R16 */
     uint64_t fencing_token;
 };
 
@@ -237,92 +247,96 @@ struct redlock_client {
     struct redlock_client_private priv;
 };
 
-/* Sets up a client over `count` nodes, 1..REDLOCK_NODES_MAX, odd is best. Connects to none yet. If it is in
-   use, call redlock_deinit first. `io` and `nodes` are borrowed until redlock_deinit; `settings` is copied,
-   NULL: all defaults. REDLOCK_OK or REDLOCK_INVALID_ARGUMENT, see redlock_invalid_argument: the error of a
-   node says what is wrong with it. A server must be listed once: a server that votes twice makes a false
-   majority. R13 */
+/* Sets up a client over `count` nodes, 1..REDLOCK_NODES_MAX, odd is best. Connects to none yet. If
+   it is in use, call redlock_deinit first. `io` and `nodes` are borrowed until redlock_deinit;
+   `settings` is copied, NULL: all defaults. REDLOCK_OK or REDLOCK_INVALID_ARGUMENT, see
+   redlock_invalid_argument: the error of a node says what is wrong with it. A server must be listed
+   once: a server that votes twice makes a false majority. R13 */
 REDLOCK_API enum redlock_status redlock_init(struct redlock_client *client,
                                              const struct redlock_io *io,
                                              struct redlock_node *nodes, unsigned count,
                                              const struct redlock_settings *settings);
 
-/* Which argument was invalid: a constant text. Of a setting that is out of range it is the name. For
-   REDLOCK_INVALID_ARGUMENT from any call with this client, also from redlock_init. Never NULL; ""
-   without REDLOCK_TEXTS. */
+/* Which argument was invalid: a constant text. Of a setting that is out of range it is the name.
+   For REDLOCK_INVALID_ARGUMENT from any call with this client, also from redlock_init. Never NULL;
+   "" without REDLOCK_TEXTS. */
 REDLOCK_API const char *redlock_invalid_argument(const struct redlock_client *client);
 
-/* Closes all connections. Does not block or send anything: held locks expire with their ttl. Locks in
-   progress become REDLOCK_CANCELLED. All memory is yours again; call redlock_lock_init before you use a
-   held lock again. May be called twice. */
+/* Closes all connections. Does not block or send anything: held locks expire with their ttl. Locks
+   in progress become REDLOCK_CANCELLED. All memory is yours again; call redlock_lock_init before
+   you use a held lock again. May be called twice. */
 REDLOCK_API void redlock_deinit(struct redlock_client *client);
 
-/* Clears a lock and sets key (1..REDLOCK_KEY_MAX bytes, borrowed) and ttl_ms. Checks nothing: the first
-   operation does. Not for a lock that is held or in progress. */
+/* Clears a lock and sets key (1..REDLOCK_KEY_MAX bytes, borrowed) and ttl_ms. Checks nothing: the
+   first operation does. Not for a lock that is held or in progress. */
 REDLOCK_API void redlock_lock_init(struct redlock_lock *lock, const void *key, size_t key_size,
                                    uint32_t ttl_ms);
 
-/* Acquires the lock. wait_ms is how long to wait for another holder, or for a quorum of nodes that answer;
-   with 0, contention and an idle connection that turned out dead are still retried at once, up to 5 times.
-   REDLOCK_OK, _HELD, _CONTENDED, _UNREACHABLE, _DENIED, _TOO_LATE, _TIMEOUT, _NO_ENTROPY, _ALREADY_HELD,
-   _FORKED or _INVALID_ARGUMENT. A failed acquire is rolled back. Blocks wait_ms + 2 * node_timeout_ms at
-   most; with wait_ms 0 at most 15 * node_timeout_ms (six attempts, where nodes time out one after another).
-   Before an attempt it also waits for connections: stall_ms at most if there is no quorum of them, else 100 ms
-   for the rest. With a fencing token 4 * node_timeout_ms more for each attempt, if the nodes' counters differ.
-   [Redlock], "The Redlock algorithm"; R1 to R7, R16. */
+/* Acquires the lock. wait_ms is how long to wait for another holder, or for a quorum of nodes that
+   answer; with 0, contention and an idle connection that turned out dead are still retried at once,
+   up to 5 times. REDLOCK_OK, _HELD, _CONTENDED, _UNREACHABLE, _DENIED, _TOO_LATE, _TIMEOUT,
+   _NO_ENTROPY, _ALREADY_HELD, _FORKED or _INVALID_ARGUMENT. A failed acquire is rolled back. Blocks
+   wait_ms + 2 * node_timeout_ms at most; with wait_ms 0 at most 15 * node_timeout_ms (six attempts,
+   where nodes time out one after another). Before an attempt it also waits for connections:
+   stall_ms at most if there is no quorum of them, else 100 ms for the rest. With a fencing token 4
+   * node_timeout_ms more for each attempt, if the nodes' counters differ. [Redlock], "The Redlock
+   algorithm"; R1 to R7, R16. */
 REDLOCK_API enum redlock_status redlock_acquire(struct redlock_client *client,
                                                 struct redlock_lock *lock, uint32_t wait_ms);
 
-/* Extends a held lock to ttl_ms from now, and repairs nodes that lost the key; ttl_ms may have changed.
-   Never shortens. REDLOCK_OK; REDLOCK_LOST: not held, or fewer than a quorum of nodes can still confirm it;
-   REDLOCK_UNREACHABLE: not confirmed in time, the old validity still stands; pause before you try again,
-   because the call may return at once while nodes are disconnected; _EXTEND_LIMIT; _FORKED;
-   _INVALID_ARGUMENT. Blocks node_timeout_ms at most. [Redlock], "Making the algorithm more reliable"; R8 to
-   R10. */
+/* Extends a held lock to ttl_ms from now, and repairs nodes that lost the key; ttl_ms may have
+   changed. Never shortens. REDLOCK_OK; REDLOCK_LOST: not held, or fewer than a quorum of nodes can
+   still confirm it; REDLOCK_UNREACHABLE: not confirmed in time, the old validity still stands;
+   pause before you try again, because the call may return at once while nodes are disconnected;
+   _EXTEND_LIMIT; _FORKED; _INVALID_ARGUMENT. Blocks node_timeout_ms at most. [Redlock], "Making the
+   algorithm more reliable"; R8 to R10. */
 REDLOCK_API enum redlock_status redlock_extend(struct redlock_client *client,
                                                struct redlock_lock *lock);
 
-/* Releases the lock on every node that still holds this lock's token. Works in every state, and ends what
-   is in progress. REDLOCK_OK: a quorum confirmed it. REDLOCK_EXPIRED: it had expired, or was not held.
-   REDLOCK_LOST: it had expired, and a node says that another client holds it.
-   REDLOCK_UNCONFIRMED: no quorum answered within wait_ms; the release was sent wherever
-   there is a connection, and the lock expires with its ttl; may be called again. The lock is not held
-   afterwards, and its memory is yours. REDLOCK_FORKED or REDLOCK_INVALID_ARGUMENT: nothing was sent. Blocks
-   wait_ms + node_timeout_ms at most; with 0 replies are not waited for: REDLOCK_UNCONFIRMED, or REDLOCK_EXPIRED
-   if no node can have the key. A release that a connected minority has not answered is repeated by your next
-   calls or events (REDLOCK_OWED_MAX). A program that exits here, or a node that is down, may leave a key for its
-   ttl. [Redlock], "Correct implementation with a single instance"; R4, R11. */
+/* Releases the lock on every node that still holds this lock's token. Works in every state, and
+   ends what is in progress. REDLOCK_OK: a quorum confirmed it. REDLOCK_EXPIRED: it had expired, or
+   was not held. REDLOCK_LOST: it had expired, and a node says that another client holds it.
+   REDLOCK_UNCONFIRMED: no quorum answered within wait_ms; the release was sent wherever there is a
+   connection, and the lock expires with its ttl; may be called again. The lock is not held
+   afterwards, and its memory is yours. REDLOCK_FORKED or REDLOCK_INVALID_ARGUMENT: nothing was
+   sent. Blocks wait_ms + node_timeout_ms at most; with 0 replies are not waited for:
+   REDLOCK_UNCONFIRMED, or REDLOCK_EXPIRED if no node can have the key. A release that a connected
+   minority has not answered is repeated by your next calls or events (REDLOCK_OWED_MAX). A program
+   that exits here, or a node that is down, may leave a key for its ttl. [Redlock], "Correct
+   implementation with a single instance"; R4, R11. */
 REDLOCK_API enum redlock_status redlock_release(struct redlock_client *client,
                                                 struct redlock_lock *lock, uint32_t wait_ms);
 
-/* Time left for which it is safe to act as the holder, drift taken off; 0 if not held. Reads the clock,
-   sends nothing. Ask right before the act, and again after anything slow. */
+/* Time left for which it is safe to act as the holder, drift taken off; 0 if not held. Reads the
+   clock, sends nothing. Ask right before the act, and again after anything slow. */
 REDLOCK_API uint32_t redlock_remaining_ms(const struct redlock_client *client,
                                           const struct redlock_lock *lock);
 
-/* Abandons a held lock locally, without contacting the servers: it expires with its ttl, and its memory is
-   yours. No effect on a lock in progress. */
+/* Abandons a held lock locally, without contacting the servers: it expires with its ttl, and its
+   memory is yours. No effect on a lock in progress. */
 REDLOCK_API void redlock_abandon(struct redlock_client *client, struct redlock_lock *lock);
 
-/* The label in lock->holder: what to show to people instead of the token. "" if there is none, or the token
-   is not one of this library's; always in a build without REDLOCK_TEXTS. Points into lock->holder. */
+/* The label in lock->holder: what to show to people instead of the token. "" if there is none, or
+   the token is not one of this library's; always in a build without REDLOCK_TEXTS. Points into
+   lock->holder. */
 REDLOCK_API const char *redlock_holder_label(const struct redlock_lock *lock);
 
-/* Takes over a lock that another client of the same nodes, in the same order, holds, maybe in another
-   process: set the keys, ttl_ms, token, label and `members` as they are there (and fencing_token), and pass
-   the time that was left there, less what the transfer took, ttl_ms at most; 0: only to release it. Sends
-   nothing. The other client then calls redlock_abandon. REDLOCK_OK, _ALREADY_HELD, _FORKED or
-   _INVALID_ARGUMENT; with REDLOCK_MINIMAL it is always refused. */
+/* Takes over a lock that another client of the same nodes, in the same order, holds, maybe in
+   another process: set the keys, ttl_ms, token, label and `members` as they are there (and
+   fencing_token), and pass the time that was left there, less what the transfer took, ttl_ms at
+   most; 0: only to release it. Sends nothing. The other client then calls redlock_abandon.
+   REDLOCK_OK, _ALREADY_HELD, _FORKED or _INVALID_ARGUMENT; with REDLOCK_MINIMAL it is always
+   refused. */
 REDLOCK_API enum redlock_status redlock_adopt(struct redlock_client *client,
                                               struct redlock_lock *lock, uint32_t remaining_ms);
 
-/* ---- Event-driven calls --------------------------------------------------------------------- */
+/* ---- Event-driven calls ---------------------------------------------------------------------- */
 
-/* Start an acquire, an extension or a release. They return REDLOCK_PENDING, or why nothing was started:
-   REDLOCK_ALREADY_HELD for an acquire; REDLOCK_LOST or REDLOCK_EXTEND_LIMIT for an extension;
-   REDLOCK_EXPIRED for a release of a lock that no node can have; REDLOCK_FORKED or REDLOCK_INVALID_ARGUMENT
-   for each. They only write into memory. The lock is in progress until redlock_next_completed returns it, or
-   redlock_release ends it. Any number of locks at once. */
+/* Start an acquire, an extension or a release. They return REDLOCK_PENDING, or why nothing was
+   started: REDLOCK_ALREADY_HELD for an acquire; REDLOCK_LOST or REDLOCK_EXTEND_LIMIT for an
+   extension; REDLOCK_EXPIRED for a release of a lock that no node can have; REDLOCK_FORKED or
+   REDLOCK_INVALID_ARGUMENT for each. They only write into memory. The lock is in progress until
+   redlock_next_completed returns it, or redlock_release ends it. Any number of locks at once. */
 REDLOCK_API enum redlock_status redlock_acquire_start(struct redlock_client *client,
                                                       struct redlock_lock *lock, uint32_t wait_ms);
 REDLOCK_API enum redlock_status redlock_extend_start(struct redlock_client *client,
@@ -330,57 +344,61 @@ REDLOCK_API enum redlock_status redlock_extend_start(struct redlock_client *clie
 REDLOCK_API enum redlock_status redlock_release_start(struct redlock_client *client,
                                                       struct redlock_lock *lock, uint32_t wait_ms);
 
-/* Extends a held lock automatically, a third of its ttl after the last extension, up to `extensions` times,
-   1..65534: your bound on how long a holder that hangs can keep it. redlock_next_completed returns the lock
-   with REDLOCK_LOST, at the latest when its validity ends, also when no node answers; with
-   REDLOCK_EXTEND_LIMIT when the next extension would be one too many: it is still held, for about two thirds
-   of the ttl; with REDLOCK_CANCELLED: held as before. A failed extension is retried until the validity ends.
-   REDLOCK_PENDING; REDLOCK_LOST: not held; REDLOCK_FORKED; REDLOCK_INVALID_ARGUMENT. R10 */
+/* Extends a held lock automatically, a third of its ttl after the last extension, up to
+   `extensions` times, 1..65534: your bound on how long a holder that hangs can keep it.
+   redlock_next_completed returns the lock with REDLOCK_LOST, at the latest when its validity ends,
+   also when no node answers; with REDLOCK_EXTEND_LIMIT when the next extension would be one too
+   many: it is still held, for about two thirds of the ttl; with REDLOCK_CANCELLED: held as before.
+   A failed extension is retried until the validity ends. REDLOCK_PENDING; REDLOCK_LOST: not held;
+   REDLOCK_FORKED; REDLOCK_INVALID_ARGUMENT. R10 */
 REDLOCK_API enum redlock_status redlock_auto_extend_start(struct redlock_client *client,
                                                           struct redlock_lock *lock,
                                                           unsigned extensions);
 
 /* Asks for an early end. redlock_next_completed returns the lock with REDLOCK_CANCELLED, after
-   node_timeout_ms at most. A cancelled acquire is rolled back, a cancelled extension leaves the validity as
-   it was, a cancelled release was sent wherever there is a connection, and may be called again. No effect on
-   a lock that is not in progress. R4 */
+   node_timeout_ms at most. A cancelled acquire is rolled back, a cancelled extension leaves the
+   validity as it was, a cancelled release was sent wherever there is a connection, and may be
+   called again. No effect on a lock that is not in progress. R4 */
 REDLOCK_API void redlock_cancel(struct redlock_client *client, struct redlock_lock *lock);
 
 enum { REDLOCK_READABLE = 1, REDLOCK_WRITABLE = 2 }; /* bits of events */
 
-/* Which events of node i, 0 to `count` - 1, to watch on nodes[i].handle; 0: none, and the handle may be -1.
-   Ask again after each redlock_tick. This and the calls below need a client that redlock_init has set up. */
+/* Which events of node i, 0 to `count` - 1, to watch on nodes[i].handle; 0: none, and the handle
+   may be -1. Ask again after each redlock_tick. This and the calls below need a client that
+   redlock_init has set up. */
 REDLOCK_API unsigned redlock_wanted_events(const struct redlock_client *client, unsigned i);
 
-/* Node i is ready for `events`; errors and hang-ups count as both. Reads and sends, bounded, and decides
-   nothing: call it for every ready node, then redlock_tick once. Superfluous events are harmless. */
+/* Node i is ready for `events`; errors and hang-ups count as both. Reads and sends, bounded, and
+   decides nothing: call it for every ready node, then redlock_tick once. Superfluous events are
+   harmless. */
 REDLOCK_API void redlock_handle_events(struct redlock_client *client, unsigned i, unsigned events);
 
 #define REDLOCK_NEVER (~(uint64_t)0)
 
-/* Counts votes, decides, sends, connects, gives up what is late; bounded work per node and lock. Returns the
-   microseconds until it must be called again, unless an event or a start comes first: 0 is at once, also
-   when a lock is complete; REDLOCK_NEVER: no timer. Calling it sooner is harmless. */
+/* Counts votes, decides, sends, connects, gives up what is late; bounded work per node and lock.
+   Returns the microseconds until it must be called again, unless an event or a start comes first: 0
+   is at once, also when a lock is complete; REDLOCK_NEVER: no timer. Calling it sooner is harmless. */
 REDLOCK_API uint64_t redlock_tick(struct redlock_client *client);
 
-/* The next lock whose operation is complete, in order of completion; NULL: none. lock->operation says which
-   operation, lock->status how it ended. Not those of the blocking calls, nor of a lock that was started
-   again. */
+/* The next lock whose operation is complete, in order of completion; NULL: none. lock->operation
+   says which operation, lock->status how it ended. Not those of the blocking calls, nor of a lock
+   that was started again. */
 REDLOCK_API struct redlock_lock *redlock_next_completed(struct redlock_client *client);
 
-/* ---- The system below: for authors of an I/O table ---------------------------------------------- */
+/* ---- The system below: for authors of an I/O table ------------------------------------------- */
 
-/* Everything that the library asks of a platform: all other files call nothing but mem* and str*. net.c is
-   this table for POSIX; firmware brings its own and omits net.c. None of these may block, except `wait`;
-   none may call the library. The names are none that lwIP or libc define as macros (connect, send ...). */
+/* Everything that the library asks of a platform: all other files call nothing but mem* and str*.
+   net.c is this table for POSIX; firmware brings its own and omits net.c. None of these may block,
+   except `wait`; none may call the library. The names are none that lwIP or libc define as macros
+   (connect, send ...). */
 struct redlock_io {
     /* Starts a connection to node->address and sets node->handle. 0, or -1 with node->error. */
     int (*dial)(void *context, struct redlock_node *node);
     /* 1: up. 0: not yet. -1: failed, with node->error. Called at each event until it is 1. */
     int (*ready)(void *context, struct redlock_node *node);
-    /* Move up to `size` bytes, size > 0. >0: how many. 0: none now, an event will come. -1: the connection
-       is gone, with node->error; so says `receive` at the end of the stream. Fewer than `size` from
-       `receive` means that there are no more now. */
+    /* Move up to `size` bytes, size > 0. >0: how many. 0: none now, an event will come. -1: the
+       connection is gone, with node->error; so says `receive` at the end of the stream. Fewer than
+       `size` from `receive` means that there are no more now. */
     int (*transmit)(void *context, struct redlock_node *node, const void *bytes, size_t size);
     int (*receive)(void *context, struct redlock_node *node, void *bytes, size_t size);
     /* Closes and sets node->handle to -1. Called once for each `dial` that returned 0. */
@@ -390,35 +408,36 @@ struct redlock_io {
     /* Fills with unpredictable bytes. 0, or -1: then nothing is locked. */
     int (*entropy)(void *context, void *bytes, size_t size);
     /* Sleeps until a node is ready or timeout_us (or REDLOCK_NEVER) has passed; may return early.
-       events[i]: in, what to wait for on node i, as redlock_wanted_events says; out, what is ready. NULL
-       where the blocking calls are not used. */
+       events[i]: in, what to wait for on node i, as redlock_wanted_events says; out, what is ready.
+       NULL where the blocking calls are not used. */
     void (*wait)(void *context, struct redlock_node *nodes, unsigned count, uint64_t timeout_us,
                  uint8_t *events);
     void *context; /* passed to each */
-    /* May be NULL. Microseconds since 1970 by the wall clock: proposed as fencing tokens, so that these grow
-       even when a node has lost its counter. Decides nothing. R16 */
+    /* May be NULL. Microseconds since 1970 by the wall clock: proposed as fencing tokens, so that
+       these grow even when a node has lost its counter. Decides nothing. R16 */
     uint64_t (*wall_us)(void *context);
     /* May be NULL: forks are not noticed. A number that differs in a child process. */
     uint32_t (*process)(void *context);
-    /* May be NULL. Whether `dial` accepts the form of node->address: 0, or -1 with node->error. Called by
-       redlock_init. */
+    /* May be NULL. Whether `dial` accepts the form of node->address: 0, or -1 with node->error.
+       Called by redlock_init. */
     int (*check)(void *context, struct redlock_node *node);
 };
 
-/* For authors of such a table: sets node->error to "what: why" unless an earlier error stands there; `why`
-   may be NULL. Cut off after REDLOCK_ERROR_MAX bytes. No effect without REDLOCK_TEXTS. */
+/* For authors of such a table: sets node->error to "what: why" unless an earlier error stands
+   there; `why` may be NULL. Cut off after REDLOCK_ERROR_MAX bytes. No effect without REDLOCK_TEXTS. */
 REDLOCK_API void redlock_set_error(struct redlock_node *node, const char *what, const char *why);
 
-/* The table for POSIX, in net.c: non-blocking close-on-exec sockets, poll(), TCP_NODELAY, no SIGPIPE,
-   CLOCK_BOOTTIME where there is one, getrandom. Constant; any thread. */
+/* The table for POSIX, in net.c: non-blocking close-on-exec sockets, poll(), TCP_NODELAY, no
+   SIGPIPE, CLOCK_BOOTTIME where there is one, getrandom. Constant; any thread. */
 REDLOCK_API const struct redlock_io *redlock_posix(void);
 
 #define REDLOCK_ADDRESS_MAX 119 /* bytes of an address that redlock_resolve writes */
 
-/* Looks up "host:port" or "[v6]:port" and writes a numeric address for node->address to `text`, the first one
-   that getaddrinfo returns; a unix: address is copied. 0; -1 when `name` has no such form, its host is longer
-   than 95 bytes, or `text` is too small (REDLOCK_ADDRESS_MAX + 1 is enough); or the EAI_ code of getaddrinfo.
-   Blocks as long as getaddrinfo does, maybe minutes: the library never calls it. In net.c. */
+/* Looks up "host:port" or "[v6]:port" and writes a numeric address for node->address to `text`, the
+   first one that getaddrinfo returns; a unix: address is copied. 0; -1 when `name` has no such
+   form, its host is longer than 95 bytes, or `text` is too small (REDLOCK_ADDRESS_MAX + 1 is
+   enough); or the EAI_ code of getaddrinfo. Blocks as long as getaddrinfo does, maybe minutes: the
+   library never calls it. In net.c. */
 REDLOCK_API int redlock_resolve(const char *name, char *text, size_t size);
 
 #ifdef __cplusplus

@@ -1,5 +1,6 @@
-/* redlock_config.h - limits and features of redlock, fixed at compile time. Each can be set with -D, to the
-   same for every file of a program. An installed header has those of its library, and refuses others.
+/* redlock_config.h - limits and features of redlock, fixed at compile time. Each can be set with
+   -D, to the same for every file of a program. An installed header has those of its library, and
+   refuses others.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
@@ -14,7 +15,7 @@
 #endif
 #endif
 
-/* ---- Limits ----------------------------------------------------------------------------------- */
+/* ---- Limits ---------------------------------------------------------------------------------- */
 
 #ifndef REDLOCK_NODES_MAX
 /* Nodes of a client, 1..16. RAM of a lock: 2 bytes each. */
@@ -33,8 +34,8 @@
 #define REDLOCK_ERROR_MAX (REDLOCK_TEXTS ? 79 : 1)
 #endif
 #ifndef REDLOCK_PIPELINE_MAX
-/* Commands of a connection that are unanswered at once, 2..255; one of them only for rollbacks. RAM of a
-   node: two pointers each. */
+/* Commands of a connection that are unanswered at once, 2..255; one of them only for rollbacks. RAM
+   of a node: two pointers each. */
 #define REDLOCK_PIPELINE_MAX (REDLOCK_HOSTED ? 255 : 8)
 #endif
 #ifndef REDLOCK_SEND_MAX
@@ -46,17 +47,20 @@
 #define REDLOCK_READ_MAX (REDLOCK_HOSTED ? 2048 : 32)
 #endif
 #ifndef REDLOCK_OWED_MAX
-/* Releases that are repeated until each node has answered, 0..16; 0: none is. RAM of the client: 176 each. R4 */
+/* Releases that are repeated until each node has answered, 0..16; 0: none is. RAM of the client:
+   176 each. R4 */
 #define REDLOCK_OWED_MAX (REDLOCK_MINIMAL ? 0 : REDLOCK_HOSTED ? 2 : 1)
 #endif
 
-/* ---- Features --------------------------------------------------------------------------------- */
+/* ---- Features -------------------------------------------------------------------------------- */
 
-/* 0 leaves a feature out: it costs no flash. Its fields are there, and are refused when they are used. */
+/* 0 leaves a feature out: it costs no flash. Its fields are there, and are refused when they are
+   used. */
 
 #ifndef REDLOCK_MINIMAL
-/* 1: no more than [Redlock] asks for, see redlock.h. Without repair of nodes that lost the key, auto-extension, several
-   keys, release by commands of the server, and redlock_adopt; and without the features below, unless one is set to 1. */
+/* 1: no more than [Redlock] asks for, see redlock.h. Without repair of nodes that lost the key,
+   auto-extension, several keys, release by commands of the server, and redlock_adopt; and without
+   the features below, unless one is set to 1. */
 #define REDLOCK_MINIMAL 0
 #endif
 #ifndef REDLOCK_TEXTS
@@ -75,7 +79,7 @@
     !REDLOCK_MINIMAL /* RESP3: waiters are notified; replicas are refused. R7, R12 */
 #endif
 
-/* ---- Values that are refused ------------------------------------------------------------------ */
+/* ---- Values that are refused ----------------------------------------------------------------- */
 
 #if REDLOCK_NODES_MAX < 1 || REDLOCK_NODES_MAX > 16
 #error "REDLOCK_NODES_MAX must be 1..16: one bit each in redlock_mask"

@@ -1,6 +1,6 @@
-/* redlock_private.h - the private members of the structs in redlock.h, which includes this file. They stand here because
-   you provide the memory. Your program uses none of them: they change without notice. docs/design.md has a table of
-   the sets of nodes, with an example.
+/* redlock_private.h - the private members of the structs in redlock.h, which includes this file.
+   They stand here because you provide the memory. Your program uses none of them: they change
+   without notice. docs/design.md has a table of the sets of nodes, with an example.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
@@ -13,11 +13,10 @@ struct redlock_node;
 
 /* A command whose reply is due. */
 struct redlock_request {
-    void *owner; /* the requester: a lock or a redlock_owed; NULL: the reply is dropped */
-    uint16_t
-        repeats; /* how many equal commands this request stands for; more than 1 only without an owner */
-    uint8_t command; /* enum rl_command, and its flags */
-    uint8_t role;    /* enum rl_role: what the reply is for */
+    void *owner;      /* the requester: a lock or a redlock_owed; NULL: the reply is dropped */
+    uint16_t repeats; /* how many equal commands it stands for; above 1 only without an owner */
+    uint8_t command;  /* enum rl_command, and its flags */
+    uint8_t role;     /* enum rl_role: what the reply is for */
 };
 
 /* Of a node. */
@@ -29,8 +28,8 @@ struct redlock_node_private {
     uint8_t reconnect; /* 1: at once, if it is only lost, as servers close idle connections */
     uint8_t spared;    /* 1: a handshake set `reconnect`, and no lock has had a reply since then */
     uint8_t denied;    /* 1: the last error was a denial. A retry alone will not fix it */
-    uint16_t
-        pause_ms; /* the mean pause before the last connect; 0: none, or a lock has had a reply since */
+    /* The mean pause before the last connect; 0: none, or a lock has had a reply since. */
+    uint16_t pause_ms;
     uint32_t pause_us; /* the pause as it was drawn; 0: over */
     /* Since when a reply or the connection is due. Of a DOWN node: when it failed. */
     uint64_t mark_us;
@@ -51,8 +50,7 @@ struct redlock_node_private {
     uint8_t first;  /* the oldest in `requests`, a ring */
     uint8_t count;  /* how many are in use */
     uint8_t sought; /* where the next search begins, counted from the oldest */
-    uint8_t
-        part; /* how many replies to the oldest request have come: a command with flags has several */
+    uint8_t part; /* how many replies to the oldest request have come: with flags it has several */
     uint16_t cursor; /* in the client's send buffer: what is before it was sent to this node */
 
     /* The round trip. R15 */
@@ -142,7 +140,8 @@ struct redlock_owed {
     uint8_t bytes[REDLOCK_KEY_MAX + REDLOCK_LABEL_MAX + 60]; /* keys and token, as they are sent */
 };
 
-/* Bytes of the send buffer, up to `end` from the end of the run before, and the nodes that are sent them. */
+/* Bytes of the send buffer, up to `end` from the end of the run before, and the nodes that are
+   sent them. */
 struct redlock_run {
     uint16_t end;
     redlock_mask nodes;
@@ -165,7 +164,8 @@ struct redlock_client_private {
     redlock_mask wanted; /* nodes that some lock must still be sent to: they are connected */
     /* Nodes whose present process may still run a command that creates a key, of some lock. R8b */
     redlock_mask abandoned;
-    /* Those of them that an adopted lock named: which process that is becomes known on the next connection. R8b */
+    /* Those of them that an adopted lock named: which process that is becomes known on the next
+       connection. R8b */
     redlock_mask unidentified;
 
     struct redlock_list list[5]; /* enum rl_list */

@@ -31,7 +31,8 @@ static uint8_t *resp_take_room(struct resp_writer *w, size_t size)
     return room;
 }
 
-/* Writes a piece and returns where the next one goes. memcpy must not see NULL, not even for nothing. */
+/* Writes a piece and returns where the next one goes. memcpy must not see NULL, not even for
+   nothing. */
 static uint8_t *resp_append(uint8_t *to, const void *bytes, size_t size)
 {
     if (size > 0)
@@ -68,8 +69,8 @@ static void resp_put_line(uint8_t *end, uint32_t number)
     *--end = (uint8_t)('0' + number);
 }
 
-/* "<type><number>\r\n", and room for `size` bytes more: returns where these go. All of it or, if it does not fit,
-   nothing and NULL. */
+/* "<type><number>\r\n", and room for `size` bytes more: returns where these go. All of it or, if
+   it does not fit, nothing and NULL. */
 static uint8_t *resp_put_head(struct resp_writer *w, char type, uint32_t number, size_t size)
 {
     size_t head = 1 + resp_count_digits(number) + 2;
@@ -199,7 +200,8 @@ static int resp_has_elements(const struct resp_item *item)
     return item->kind != RESP_STRING && item->kind != RESP_ERROR;
 }
 
-/* An item is complete: goes up all levels that it completes. A list whose elements were skipped reads as an empty one. */
+/* An item is complete: goes up all levels that it completes. A list whose elements were skipped
+   reads as an empty one. */
 static enum resp_event resp_end_item(struct resp_reader *r)
 {
     r->priv.state = RESP_AT_TYPE;
@@ -215,8 +217,8 @@ static enum resp_event resp_end_item(struct resp_reader *r)
     return RESP_REPLY;
 }
 
-/* The head of an item with so many elements was read: they come next, a level deeper. Those of an attribute, and of
-   what is nested too deep, are only counted. An attribute is itself no element. */
+/* The head of an item with so many elements was read: they come next, a level deeper. Those of an
+   attribute, and of what is nested too deep, are only counted. An attribute is itself no element. */
 static enum resp_event resp_begin_elements(struct resp_reader *r, uint32_t count)
 {
     uint8_t attribute = (r->priv.means & RESP_ATTRIBUTE) != 0;
@@ -264,7 +266,8 @@ static enum resp_event resp_begin_item(struct resp_reader *r, uint8_t type)
     return RESP_MORE;
 }
 
-/* The number on a line: -?(0|[1-9][0-9]*). 0 when the line is not of that form, or the number is too large. */
+/* The number on a line: -?(0|[1-9][0-9]*). 0 when the line is not of that form, or the number is
+   too large. */
 static int resp_parse_number(struct resp_item *item)
 {
     unsigned negative = item->text[0] == '-', i = negative;
@@ -314,7 +317,8 @@ static enum resp_event resp_end_number(struct resp_reader *r)
     return RESP_MORE;
 }
 
-/* A line or a string is complete, its LF was read. A float may stand where an integer is meant: Lua has both. */
+/* A line or a string is complete, its LF was read. A float may stand where an integer is meant:
+   Lua has both. */
 static enum resp_event resp_end_line(struct resp_reader *r)
 {
     struct resp_item *item = &r->item;
@@ -334,8 +338,8 @@ static enum resp_event resp_end_line(struct resp_reader *r)
     return RESP_ITEM;
 }
 
-/* As much as is there of a string or of a line, and the CR behind it. A line ends before the first CR; an LF
-   must not come before. */
+/* As much as is there of a string or of a line, and the CR behind it. A line ends before the first
+   CR; an LF must not come before. */
 static enum resp_event resp_take(struct resp_reader *r, const uint8_t **cursor, const uint8_t *end)
 {
     struct resp_item *item = &r->item;

@@ -1,9 +1,9 @@
 /* resp.h - RESP, the Redis wire protocol: encoder and streaming decoder.
 
-   Sans I/O: bytes enter and leave through memory that the caller names. No allocation, no clock,
-   no system call, no global. RESP2 and, with REDLOCK_NOTIFICATION, RESP3. Nothing here knows what a lock is.
-   Source of the format: "Redis serialization protocol specification", redis.io/docs; below [RESP].
-   Threads: one object, one thread at a time; different objects are independent.
+   Sans I/O: bytes enter and leave through memory that the caller names. No allocation, no clock, no
+   system call, no global. RESP2 and, with REDLOCK_NOTIFICATION, RESP3. Nothing here knows what a
+   lock is. Source of the format: "Redis serialization protocol specification", redis.io/docs; below
+   [RESP]. Threads: one object, one thread at a time; different objects are independent.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
@@ -36,7 +36,7 @@ extern "C" {
 #define RESP_SIZE_MAX 1048576
 #endif
 
-/* ---- Encoder -------------------------------------------------------------------------------- */
+/* ---- Encoder --------------------------------------------------------------------------------- */
 
 /* Where encoded bytes go: set the first two fields, clear the rest. Overflow is sticky: a put that
    does not fit writes nothing and sets the flag, and so do all puts after it. So a caller encodes a
@@ -61,7 +61,7 @@ RESP_API void resp_put_joined(struct resp_writer *w, const void *head, size_t he
 RESP_API void resp_put_hex(struct resp_writer *w, const uint8_t *bytes, size_t size,
                            const void *tail, size_t tail_size);
 
-/* ---- Decoder -------------------------------------------------------------------------------- */
+/* ---- Decoder --------------------------------------------------------------------------------- */
 
 enum resp_kind { /* [RESP], table of types. First byte on the wire; what `item` then holds */
                  RESP_STATUS,   /* +       text */

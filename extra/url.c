@@ -10,8 +10,8 @@
 #error "REDLOCK_URL_MAX must be 21..65535: an address of numbers has 21 bytes"
 #endif
 
-/* A part of the list, from `at` up to `end`, which is not included. Functions move `at` behind the text that they have read;
-   on an error `at` is the place of the error. */
+/* A part of the list, from `at` up to `end`, which is not included. Functions move `at` behind the
+   text that they have read; on an error `at` is the place of the error. */
 struct url_text {
     const char *at, *end;
 };
