@@ -1886,7 +1886,7 @@ static void stop_of_a_script(void)
     waits[0] = start("run", "slow", self, "beat", beat_path("d"), NULL);
     waits[1] = start("run", "deaf", self, "beat", beat_path("e"), NULL);
     signal_to(slow.pid, SIGTERM);
-    ok(until(!lives(shell_of(slow)), WAIT_MS) && a->heard[SIGTERM], "SIGTERM ends the shell");
+    ok(until(!lives(shell_of(slow)) && a->heard[SIGTERM], WAIT_MS), "SIGTERM ends the shell");
     sleep_ms(1500);
     ok(lives(a->pid) && !has_ended(slow) && d->first_us == 0, "the lock is kept for its child");
     a->stop = 1;

@@ -145,7 +145,7 @@ R9|redlock.c|s/return !REDLOCK_MINIMAL && !rl_past\(c, lock->valid_until_us\) &&
 R9|redlock.c|s/return !REDLOCK_MINIMAL && !rl_past\(c, lock->valid_until_us\) &&/return/|no repair when the validity is over
 R9|redlock.c|s/\(lock->priv.attempt.missing & (~rl_suspects\(c, lock\)) & bit\)/($1 \& bit)/|no repair on a node that has not reported the key gone
 R9|redlock.c|s/if \(!\(lock->priv.unanswered & bit\) && rl_repairs\(c, lock, bit\)\)(\s+rl_set\(&lock->priv.unsent, bit\);)/if (0)$1/|the repair is in the same round
-R9|redlock.c|s/role = RL_YOUNG;/;/|a key that is younger than the round proves nothing about the time before
+R9|redlock.c|s/order.role = RL_YOUNG;/;/|a key that is younger than the round proves nothing about the time before
 R9|redlock.c|s/\(lock->priv.attempt.creating \| rl_suspects\(c, lock\)\)/lock->priv.attempt.creating/|a key that a command of a former connection may have created proves nothing
 R9|redlock.c|s/rl_set\(&lock->priv.attempt.creating, sent\);//|so does one that a command of this connection may have created
 R9|redlock.c|s/rl_clear\(&lock->priv.unsent, bit\);( \/\* its key is younger)/;$1/|a key that was created before the round asked proves nothing
