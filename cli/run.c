@@ -26,7 +26,10 @@
 #include <strings.h>
 #include <unistd.h>
 
-enum { RENEWED_TTL_MIN_MS = 1000, LOOK_MS = 100, KILL_MS = 20, KILLED_MS = 1000 };
+enum { RENEWED_TTL_MIN_MS = 1000, LOOK_MS = 100, KILL_MS = 20 };
+
+/* How long a process may take to end after SIGKILL. One that waits for a disk ends only when the disk has answered. */
+enum { KILLED_MS = 10000 };
 
 static struct session session;
 
