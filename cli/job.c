@@ -6,8 +6,8 @@
    job is the process group of the command.
 
    The guard is a second process that kills the job at a deadline, or at once when this process dies. So neither a killed nor a
-   stopped redlock leaves a job without its lock. When this process is dead, there is no subreaper any more: then the guard finds
-   the job by the mark in its environment, too.
+   stopped redlock leaves a job without its lock. When this process is dead, there is no subreaper any more: so the guard finds the
+   job by the mark in its environment, too.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
@@ -132,18 +132,17 @@ static void put_first(struct process *list, unsigned *members, unsigned i)
     list[(*members)++] = process;
 }
 
-/* Moves the processes of the job to the front of the list. Returns how many. */
+/* Moves the processes of the job to the front of the list. Returns how many. The guard also goes by the mark: when the keeper dies,
+   the rest of the job gets another parent before the guard gets one. */
 static unsigned find_job(struct process *list, unsigned count)
 {
-    int is_orphaned = getpid() != job.keeper && getppid() != job.keeper;
+    int is_guard = getpid() != job.keeper, is_orphaned = is_guard && getppid() != job.keeper;
+    pid_t parent = is_orphaned ? job.command : job.keeper;
     unsigned members = 0, done = 0, i;
-    pid_t parent = job.keeper;
 
-    for (i = 0; i < count && is_orphaned; i++)
+    for (i = 0; i < count && is_guard; i++)
         if (list[i].pid != getpid() && (list[i].pid == job.command || is_marked(list[i].pid)))
             put_first(list, &members, i);
-    if (is_orphaned)
-        parent = job.command;
     for (;;) {
         for (i = members; i < count; i++)
             if (list[i].parent == parent && list[i].pid != job.guard && list[i].pid != getpid())

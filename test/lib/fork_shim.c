@@ -1,5 +1,6 @@
 /* fork_shim.c - preloaded into a program, it lets the first or second fork fail (REDLOCK_FORK=fail1, fail2), or sends
-   SIGTERM just before that fork (term1, term2) or before execvp (exec). The resolver takes a minute for the name
+   SIGTERM just before that fork (term1, term2) or before execvp (exec). With REDLOCK_FORK=parent a process that has lost its parent
+   does not see it: a dying parent is such a parent for a moment. The resolver takes a minute for the name
    "hangs.invalid". With REDLOCK_SKIP a sleep of eight seconds or more returns at once, and the clocks move on by its length. A wait
    for a server must be shorter: were it skipped, a busy machine would seem to lose its servers.
 
@@ -47,10 +48,22 @@ int ppoll(struct pollfd *fds, nfds_t count, const struct timespec *time, const s
     return ready;
 }
 
+static pid_t parent_at_fork;
+
+pid_t getppid(void)
+{
+    const char *what = getenv("REDLOCK_FORK");
+
+    if (what != NULL && strcmp(what, "parent") == 0 && parent_at_fork != 0)
+        return parent_at_fork;
+    return (pid_t)syscall(SYS_getppid);
+}
+
 pid_t fork(void)
 {
     static int forks;
     const char *what = getenv("REDLOCK_FORK");
+    pid_t pid;
     pid_t (*real)(void);
     void *found = dlsym(RTLD_NEXT, "fork");
 
@@ -62,7 +75,10 @@ pid_t fork(void)
         }
         raise(SIGTERM);
     }
-    return real();
+    pid = real();
+    if (pid == 0)
+        parent_at_fork = (pid_t)syscall(SYS_getppid);
+    return pid;
 }
 
 int execvp(const char *file, char *const words[])
