@@ -1098,34 +1098,37 @@ static void rl_hasten_retry(struct redlock_client *c, struct redlock_lock *lock)
 
 /* ---- Releases that are repeated ------------------------------------------------------------- */
 
-/* Whether a node that is owed this release may reply soon: it is ready, or its last connection did
+/* How many of the nodes may reply to a release soon: they are ready, or their last connection did
    not fail. */
-static int rl_is_awaited(const struct redlock_client *c, const struct redlock_owed *owed)
+static int rl_awaited(const struct redlock_client *c, unsigned nodes)
 {
-    unsigned nodes = owed->unsent;
+    int count = 0;
 
     for (; nodes != 0; nodes &= nodes - 1) {
         const struct redlock_node *node = rl_first_node(c, nodes);
-        if (node->state == REDLOCK_NODE_READY || !rl_is_failing(node))
-            return 1;
+        count += node->state == REDLOCK_NODE_READY || !rl_is_failing(node);
     }
-    return 0;
+    return count;
 }
 
-/* A free place, or else that of a release which only failed nodes are owed: these nodes may not be
-   back before the key has expired. NULL: there is no place. */
-static struct redlock_owed *rl_find_owed(struct redlock_client *c)
+/* A free place, or else that of the release which the fewest nodes may reply to, if more may reply
+   to one to `unsent`: a key that is left on more nodes is in the way of more locks. NULL: there is
+   no place. */
+static struct redlock_owed *rl_find_owed(struct redlock_client *c, unsigned unsent)
 {
     struct redlock_owed *found = NULL;
-    int i;
+    int i, fewest = rl_awaited(c, unsent);
 
     for (i = 0; i < REDLOCK_OWED_MAX; i++) {
         struct redlock_owed *owed = &c->priv.owed[i];
+        int awaited = rl_awaited(c, owed->unsent);
 
         if (owed->unsent == 0)
             return owed;
-        if (found == NULL && !rl_is_awaited(c, owed))
+        if (awaited < fewest) {
             found = owed;
+            fewest = awaited;
+        }
     }
     return found;
 }
@@ -1139,7 +1142,7 @@ static void rl_owe(struct redlock_client *c, struct redlock_lock *lock)
 {
     redlock_mask unanswered = (redlock_mask)(lock->priv.unanswered & ~lock->refused);
     redlock_mask unsent = lock->priv.unsent | lock->priv.attempt.postponed | unanswered;
-    struct redlock_owed *owed = REDLOCK_OWED_MAX > 0 ? rl_find_owed(c) : NULL;
+    struct redlock_owed *owed = REDLOCK_OWED_MAX > 0 ? rl_find_owed(c, unsent) : NULL;
 
     if (owed == NULL || unsent == 0 || lock->token_is_label)
         return;
