@@ -28,40 +28,27 @@ enum rl_setting {
     RL_DRIFT,
     RL_EXTEND_MAX,
     RL_LONGEST_TTL,
-    RL_SETTINGS,
-
-    RL_MAY_BE_NONE = 1 << RL_RETRIES | 1 << RL_RETRY_DELAY | 1 << RL_RETRY_JITTER |
-                     1 << RL_RETRY_GROWTH | 1 << RL_DRIFT | 1 << RL_EXTEND_MAX
+    RL_SETTINGS
 };
 
-/* The largest value of each, in the same order. None is REDLOCK_NONE. */
-static const uint32_t rl_most[RL_SETTINGS] = {
-    16,                                        /* quorum */
-    60000,                                     /* node_timeout_ms */
-    600000,                                    /* stall_ms */
-    254,                                       /* retries */
-    600000,                                    /* retry_delay_ms */
-    100,                                       /* retry_jitter_pct */
-    1000,                                      /* retry_growth_pct */
-    600000,                                    /* retry_delay_max_ms */
-    500000,                                    /* drift_ppm */
-    65535,                                     /* extend_max */
-    REDLOCK_RESTART_GUARD ? RL_TTL_MAX_MS : 0, /* longest_ttl_ms */
-};
-
-/* The defaults. Those of quorum and stall_ms depend on others. */
-static const uint16_t rl_defaults[RL_SETTINGS] = {
-    0,         /* quorum */
-    50,        /* node_timeout_ms */
-    0,         /* stall_ms */
-    UINT8_MAX, /* retries */
-    100,       /* retry_delay_ms */
-    50,        /* retry_jitter_pct */
-    50,        /* retry_growth_pct */
-    1000,      /* retry_delay_max_ms */
-    10000,     /* drift_ppm */
-    100,       /* extend_max */
-    0,         /* longest_ttl_ms */
+/* The largest value of each setting, its default, and whether it may be REDLOCK_NONE. The defaults
+   of quorum and stall_ms depend on other values. */
+static const struct {
+    uint32_t most;
+    uint16_t usual;
+    uint8_t may_be_none;
+} rl_settings[RL_SETTINGS] = {
+    [RL_QUORUM] = {16, 0, 0},
+    [RL_NODE_TIMEOUT] = {60000, 50, 0},
+    [RL_STALL] = {600000, 0, 0},
+    [RL_RETRIES] = {254, UINT8_MAX, 1},
+    [RL_RETRY_DELAY] = {600000, 100, 1},
+    [RL_RETRY_JITTER] = {100, 50, 1},
+    [RL_RETRY_GROWTH] = {1000, 50, 1},
+    [RL_RETRY_DELAY_MAX] = {600000, 1000, 0},
+    [RL_DRIFT] = {500000, 10000, 1},
+    [RL_EXTEND_MAX] = {65535, 100, 1},
+    [RL_LONGEST_TTL] = {REDLOCK_RESTART_GUARD ? RL_TTL_MAX_MS : 0, 0, 0},
 };
 
 typedef char rl_every_setting_has_a_range
@@ -79,10 +66,10 @@ static unsigned rl_set_settings(struct redlock_settings *settings,
     for (i = 0; i < RL_SETTINGS; i++) {
         uint32_t value = from[i];
         if (value == 0)
-            value = rl_defaults[i];
-        else if (value == REDLOCK_NONE && (RL_MAY_BE_NONE >> i & 1))
+            value = rl_settings[i].usual;
+        else if (value == REDLOCK_NONE && rl_settings[i].may_be_none)
             value = 0;
-        else if (value > rl_most[i])
+        else if (value > rl_settings[i].most)
             return i;
         to[i] = value;
     }
