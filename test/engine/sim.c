@@ -204,6 +204,7 @@ struct client {
     uint8_t interest[SERVERS];
     unsigned
         doubtful;    /* servers where a command of lock 0 that creates the key may run late. R8b */
+    int closed;      /* 1: connections were closed, and no extension has succeeded since then */
     unsigned listed; /* it has the first so many nodes */
     int link[SERVERS];          /* of each node: index in `links`; -1: none */
     uint64_t heard_us[SERVERS]; /* when it has received bytes from each node last */
@@ -1041,9 +1042,10 @@ static int sim_transmit(void *context, struct redlock_node *node, const void *by
 
     a_moment(c);
     if (!link->served) {
-        /* a blocking call has read first: it knows, unless replies before the end are under way */
+        /* a blocking call has read first: it knows, unless replies before the end are under way, or
+           the end is lost in a hole */
         flow_arrive(&link->back, c->here_us);
-        link->creates |= !blocking || link->back.part < link->back.parts_used;
+        link->creates |= !blocking || link->in_hole || link->back.part < link->back.parts_used;
         redlock_set_error(node, "send", "broken pipe");
         return -1;
     }
@@ -2926,6 +2928,8 @@ static void many_moves(void)
 enum {
     FAILS_MAX =
         5, /* extensions that fail after a change: the time limit doubles from 50 to 800 ms */
+    CONNECT_FAILS_MAX =
+        6, /* the same, for connecting and handshake: 300 ms each, with 100 ms between calls */
     REPAIRS =
         20, /* extensions with healthy servers, after which each has the key and is a member */
     SETTLE_MS = 6000 /* and the time for that: the pause before a reconnect is 2400 ms at most */
@@ -3049,7 +3053,7 @@ static int is_whole(const struct client *c)
     return whole == (1U << server_count) - 1;
 }
 
-static void change(const struct client *c)
+static void change(struct client *c)
 {
     int may_fail = c->locks[0].valid_until_us == 0 || (is_whole(c) && c->doubtful == 0);
     int may_restart = may_fail && bits(healthy_servers()) == server_count;
@@ -3064,6 +3068,7 @@ static void change(const struct client *c)
     for (i = 0; i < server_count && (what == 3 || what == 4); i++)
         if (what == 3 || i == server)
             close_connections((int)i);
+    c->closed |= what == 3 || what == 4 || what == 7;
     if ((what == 5 || what == 6) && may_fail)
         fail_one();
     if (what == 7 && may_restart && !REDLOCK_MINIMAL) {
@@ -3074,12 +3079,13 @@ static void change(const struct client *c)
     note("change %u, server %u", what, server);
 }
 
-/* Calls after a change. Few extensions fail. At the end of enough calls to healthy servers the lock is whole. */
+/* Calls after a change. Few extensions fail: more if connections were closed. At the end of enough calls to healthy servers the lock is whole. */
 static void calls_after_a_change(struct client *c, unsigned calls)
 {
     uint64_t healthy_us = now_us;
     unsigned i, fails = 0,
                 healthy = 0; /* so many calls, since healthy_us, found all servers healthy */
+    unsigned most = FAILS_MAX + (c->closed ? CONNECT_FAILS_MAX : 0);
 
     for (i = 0; i < calls && broken == NULL; i++) {
         int status;
@@ -3099,7 +3105,8 @@ static void calls_after_a_change(struct client *c, unsigned calls)
         if (status == REDLOCK_LOST)
             violated("a lock is lost, although each server keeps the key or is repaired");
         fails += status != REDLOCK_OK;
-        if (fails > FAILS_MAX)
+        c->closed &= status != REDLOCK_OK;
+        if (fails > most)
             violated("extensions fail again and again, although a majority is healthy");
     }
     if (!REDLOCK_MINIMAL && broken == NULL && healthy >= REPAIRS &&
