@@ -551,17 +551,14 @@ static void rl_send_order(struct redlock_client *c, struct redlock_lock *lock, u
 }
 
 /* A node that has no connection counts as failed, also while it is connected again: it may be
-   hung, and accept connections. The command is sent when it is back, but for a rollback, which
-   waits for nobody. */
+   hung, and accept connections. The command is sent when it is back. */
 static void rl_mark_away(struct redlock_lock *lock, const struct redlock_node *node, unsigned bit)
 {
     unsigned state = lock->priv.state;
 
     if (node->state != REDLOCK_NODE_DOWN && !(state == RL_ASKING && rl_is_failing(node)))
         return;
-    if (state == RL_ROLLING_BACK)
-        rl_clear(&lock->priv.unsent, bit);
-    else
+    if (state != RL_ROLLING_BACK) /* there the votes have been counted */
         rl_set(&lock->failed, bit);
     if (node->priv.denied)
         rl_set(&lock->priv.round.denied, bit);
@@ -1002,6 +999,12 @@ static uint32_t rl_quick_us(struct redlock_client *c, unsigned times)
     return rl_random_below(c, us < most >> times ? us << times : most);
 }
 
+/* Nodes that a rollback must still be sent to, and waits for: not those that are down. */
+static unsigned rl_unsent_up(const struct redlock_client *c, const struct redlock_lock *lock)
+{
+    return lock->priv.unsent & ~(unsigned)c->priv.in[REDLOCK_NODE_DOWN];
+}
+
 /* Why an attempt failed; REDLOCK_PENDING while the replies to its rollback may still name the
    holder. HELD: a quorum names one holder, or has refused. CONTENDED: no holder can have a quorum,
    even with the nodes that have not named theirs. */
@@ -1019,7 +1022,7 @@ static enum redlock_status rl_outcome(const struct redlock_client *c,
                    : REDLOCK_DENIED;
     refused = rl_is_quorum(c, lock->refused);
     unnamed = lock->priv.attempt.asked & ~(unsigned)lock->granted &
-              (lock->priv.unsent | lock->priv.unanswered);
+              (rl_unsent_up(c, lock) | lock->priv.unanswered);
     if (same + rl_bits(unnamed | (lock->refused & lock->failed)) < c->priv.quorum)
         return REDLOCK_CONTENDED;
     if (unnamed != 0 && !rl_past(c, lock->priv.due_us))
@@ -1098,37 +1101,34 @@ static void rl_hasten_retry(struct redlock_client *c, struct redlock_lock *lock)
 
 /* ---- Releases that are repeated ------------------------------------------------------------- */
 
-/* How many of the nodes may reply to a release soon: they are ready, or their last connection did
+/* Whether a node that is owed this release may reply soon: it is ready, or its last connection did
    not fail. */
-static int rl_awaited(const struct redlock_client *c, unsigned nodes)
+static int rl_is_awaited(const struct redlock_client *c, const struct redlock_owed *owed)
 {
-    int count = 0;
+    unsigned nodes = owed->unsent;
 
     for (; nodes != 0; nodes &= nodes - 1) {
         const struct redlock_node *node = rl_first_node(c, nodes);
-        count += node->state == REDLOCK_NODE_READY || !rl_is_failing(node);
+        if (node->state == REDLOCK_NODE_READY || !rl_is_failing(node))
+            return 1;
     }
-    return count;
+    return 0;
 }
 
-/* A free place, or else that of the release which the fewest nodes may reply to, if more may reply
-   to one to `unsent`: a key that is left on more nodes is in the way of more locks. NULL: there is
-   no place. */
-static struct redlock_owed *rl_find_owed(struct redlock_client *c, unsigned unsent)
+/* A free place, or else that of a release which only failed nodes are owed: these nodes may not be
+   back before the key has expired. NULL: there is no place. */
+static struct redlock_owed *rl_find_owed(struct redlock_client *c)
 {
     struct redlock_owed *found = NULL;
-    int i, fewest = rl_awaited(c, unsent);
+    int i;
 
     for (i = 0; i < REDLOCK_OWED_MAX; i++) {
         struct redlock_owed *owed = &c->priv.owed[i];
-        int awaited = rl_awaited(c, owed->unsent);
 
         if (owed->unsent == 0)
             return owed;
-        if (awaited < fewest) {
+        if (found == NULL && !rl_is_awaited(c, owed))
             found = owed;
-            fewest = awaited;
-        }
     }
     return found;
 }
@@ -1142,7 +1142,7 @@ static void rl_owe(struct redlock_client *c, struct redlock_lock *lock)
 {
     redlock_mask unanswered = (redlock_mask)(lock->priv.unanswered & ~lock->refused);
     redlock_mask unsent = lock->priv.unsent | lock->priv.attempt.postponed | unanswered;
-    struct redlock_owed *owed = REDLOCK_OWED_MAX > 0 ? rl_find_owed(c, unsent) : NULL;
+    struct redlock_owed *owed = REDLOCK_OWED_MAX > 0 ? rl_find_owed(c) : NULL;
 
     if (owed == NULL || unsent == 0 || lock->token_is_label)
         return;
@@ -1191,7 +1191,7 @@ static int rl_is_rolled_back(struct redlock_client *c, struct redlock_lock *lock
     }
     rl_clear(&lock->priv.unsent,
              rl_send(c, lock, lock->priv.unsent & rl_take_releases(c), RL_DELETE, RL_NOBODY));
-    if (lock->priv.unsent != 0 && lock->priv.outcome != REDLOCK_LOST &&
+    if (rl_unsent_up(c, lock) != 0 && lock->priv.outcome != REDLOCK_LOST &&
         !rl_past(c, lock->priv.due_us))
         return 0; /* a loss is reported at once */
     rl_owe(c, lock);

@@ -300,9 +300,9 @@ REDLOCK_API enum redlock_status redlock_extend(struct redlock_client *client,
    connection, and the lock expires with its ttl; may be called again. The lock is not held
    afterwards, and its memory is yours. REDLOCK_FORKED or REDLOCK_INVALID_ARGUMENT: nothing was
    sent. Blocks wait_ms + node_timeout_ms at most; with 0 replies are not waited for:
-   REDLOCK_UNCONFIRMED, or REDLOCK_EXPIRED if no node can have the key. A release that a connected
-   minority has not answered is repeated by your next calls or events (REDLOCK_OWED_MAX). A program
-   that exits here, or a node that is down, may leave a key for its ttl. [Redlock], "Correct
+   REDLOCK_UNCONFIRMED, or REDLOCK_EXPIRED if no node can have the key. A release that some nodes
+   have not answered, or that are down, is repeated by your next calls or events
+   (REDLOCK_OWED_MAX). A program that exits here may leave a key for its ttl. [Redlock], "Correct
    implementation with a single instance"; R4, R11. */
 REDLOCK_API enum redlock_status redlock_release(struct redlock_client *client,
                                                 struct redlock_lock *lock, uint32_t wait_ms);

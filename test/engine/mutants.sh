@@ -297,8 +297,8 @@ R9|client.c|s/while \(rl_wait\(c, 0\) && \+\+turns < RL_CATCH_UP_MAX\)\s+;/;/|a 
 R8b|redlock.c|s/ && !\(lock->priv.attempt.creating & bit\)\) \{/) {/|no repair where a command that creates the key is under way
 R9|redlock.c|s/rl_past\(c, lock->valid_until_us\) &&\s+rl_is_quorum\(c, lock->members\)/rl_past(c, lock->valid_until_us)/|a lock without a quorum of members is not repaired
 R11|redlock.c|s/lock->priv.unsent = lock->priv.attempt.asked & c->priv.all;/;/|a release asks no node that was not sent the lock
-R4|redlock.c|s/awaited < fewest/0/|a node that has failed uses up no room for releases
-R4|redlock.c|s/awaited < fewest/awaited == 0/|a release to more nodes takes the room of one to fewer
+R4|redlock.c|s/found == NULL && !rl_is_awaited\(c, owed\)/0/|a node that has failed uses up no room for releases
+R4|redlock.c|s/if \(state != RL_ROLLING_BACK\)/if (state == RL_ROLLING_BACK) lock->priv.unsent \&= (redlock_mask)~bit; else/|a release is owed to nodes that are down
 R15|client.c|s/client->priv.due_us = REDLOCK_NEVER; \/\* all/\/* all/|a tick that follows at once does not end the measurement
 R15|node.c|s/if \(node->priv.timed == 1\)/if (node->priv.timed > 0)/|a round trip ends with the reply to the timed request
 R5|node.c|s/rl_clear\(&c->priv.in\[node->state\], bit\);//|a node is in one state

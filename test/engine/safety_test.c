@@ -3589,9 +3589,9 @@ static void r11_a_release_asks_nodes_that_may_have_the_key(void)
     ok(since(start) < 10 * MS, "r11: without a wait, at once: %ld us", since(start));
 }
 
-/* Node 2 hangs when locks are released, and then goes down, or does not. The release of another lock, which node 1 cannot run at
-   first, must be repeated: it leaves the key on two nodes, the others on one. */
-static void r04_a_hung_node_uses_no_room(int goes_down)
+/* Node 2 hangs when locks are released, and then goes down. The release of another lock, which node 1 cannot run at
+   first, must be repeated. */
+static void r04_a_failed_node_uses_no_room(void)
 {
     int i;
 
@@ -3607,14 +3607,36 @@ static void r04_a_hung_node_uses_no_room(int goes_down)
     fake_nodes[2].hung = 1;
     for (i = 0; i < REDLOCK_OWED_MAX; i++)
         redlock_release(&client, &many[i], 100);
-    fake_nodes[2].refuses = goes_down;
-    fake_pass(&client, goes_down ? 2000 * MS : 1 * MS);
+    fake_nodes[2].refuses = 1;
+    fake_pass(&client, 2000 * MS);
     fake_nodes[1].reply = "-BUSY Redis is busy running a script.\r\n";
     release(50);
     fake_nodes[1].reply = NULL;
     fake_pass(&client, 1000 * MS);
-    ok(fake_find(1, "k", 1) == NULL, "r04: the release is repeated where the node was busy (%d)",
-       goes_down);
+    ok(fake_find(1, "k", 1) == NULL, "r04: the release is repeated where the node was busy");
+}
+
+/* All connections break while a lock is held, and break again before they are ready. The release meets nodes that
+   are down, and is sent when they are back. */
+static void r04_a_release_meets_nodes_that_are_down(uint32_t wait_ms)
+{
+    int i;
+
+    begin_with_defaults(3);
+    lock.ttl_ms = 60000;
+    is_int(acquire(0), REDLOCK_OK, "r04: held");
+    fake_pass(&client, 20 * MS);
+    for (i = 0; i < 3; i++)
+        fake_nodes[i].refuses = 1;
+    for (i = 0; i < 3; i++)
+        fake_break(i);
+    is_int(extend(), REDLOCK_UNREACHABLE, "r04: all nodes refuse connections");
+    is_int((int)nodes[0].state, REDLOCK_NODE_DOWN, "r04: a node is down");
+    is_int(release(wait_ms), REDLOCK_UNCONFIRMED, "r04: released while all are down");
+    for (i = 0; i < 3; i++)
+        fake_nodes[i].refuses = 0;
+    fake_pass(&client, 5000 * MS);
+    is_int((int)fake_keys_left(), 0, "r04: no key is left when they are back");
 }
 
 /* Two servers are stopped for longer than stall_ms. Their connections are made again, and wait for the handshake. More locks
@@ -3670,8 +3692,9 @@ static void distances_and_gaps(void)
     r11_a_release_asks_nodes_that_may_have_the_key();
     r04_releases_behind_a_handshake();
     if (REDLOCK_OWED_MAX > 0) {
-        r04_a_hung_node_uses_no_room(0);
-        r04_a_hung_node_uses_no_room(1);
+        r04_a_failed_node_uses_no_room();
+        r04_a_release_meets_nodes_that_are_down(0);
+        r04_a_release_meets_nodes_that_are_down(20);
     }
 }
 
