@@ -1,6 +1,5 @@
 /* bench.c - redlock bench: measures how long these nodes take to lock, extend and release, and advises a timeout and a TTL.
-   Either each client has a different lock, which it acquires and releases repeatedly; or, with --contend, all clients try to
-   acquire the same lock at the same time, in rounds.
+   Each client has a lock of its own, which it acquires, extends and releases again and again.
 
    SPDX-FileCopyrightText: the redlock authors
    SPDX-License-Identifier: MIT */
@@ -11,93 +10,92 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* ---- Histogram ---- */
+/* ---- Times ---- */
 
-/* Microseconds. Each value below LINEAR has its own slot; above, each octave has HALF slots: within 1 %. */
-enum { LINEAR = 256, HALF = LINEAR / 2, OCTAVES = 19, LONGEST_US = 60000000 };
-
-struct histogram {
-    uint64_t count, sum_us, min_us, max_us;
-    uint32_t slot[LINEAR + OCTAVES * HALF];
+/* All times of one kind, in microseconds, in ascending order once they are sorted. */
+struct times {
+    uint32_t *us;
+    size_t count, room;
 };
 
-static void record(struct histogram *histogram, uint64_t us)
+static void record(struct times *times, uint64_t us)
 {
-    unsigned octave = 0;
-    uint64_t part = us < LONGEST_US ? us : LONGEST_US;
-
-    for (; part >= LINEAR; part /= 2)
-        octave++;
-    histogram->slot[octave * HALF + part]++;
-    if (histogram->count == 0 || us < histogram->min_us)
-        histogram->min_us = us;
-    if (us > histogram->max_us)
-        histogram->max_us = us;
-    histogram->sum_us += us;
-    histogram->count++;
+    if (times->count == times->room) {
+        times->room = times->room * 2 + 64;
+        times->us = realloc(times->us, times->room * sizeof *times->us);
+        if (times->us == NULL)
+            die(EXIT_SYSTEM, "no memory");
+    }
+    times->us[times->count++] = us < UINT32_MAX ? (uint32_t)us : UINT32_MAX;
 }
 
-/* `permille` of 1000 values are at most this many microseconds, the upper end of a slot. 0: there are no values. */
-static uint64_t quantile(const struct histogram *histogram, unsigned permille)
+static int compare(const void *one, const void *other)
 {
-    uint64_t rank = (histogram->count * permille + 999) / 1000, seen = 0, upper;
-    unsigned i = 0, octave;
+    uint32_t a = *(const uint32_t *)one, b = *(const uint32_t *)other;
 
-    for (i = 0; i < sizeof histogram->slot / sizeof *histogram->slot; i++)
-        if ((seen += histogram->slot[i]) >= rank)
-            break;
-    octave = i < LINEAR ? 0 : i / HALF - 1;
-    upper = ((uint64_t)(i - octave * HALF + 1) << octave) - 1;
-    return upper < histogram->max_us ? upper : histogram->max_us;
+    return (a > b) - (a < b);
 }
 
-static double mean_us(const struct histogram *histogram)
+static void sort(struct times *times)
 {
-    return histogram->count > 0 ? (double)histogram->sum_us / (double)histogram->count : 0;
+    if (times->count > 0)
+        qsort(times->us, times->count, sizeof *times->us, compare);
+}
+
+/* `permille` of 1000 times are at most this long, in microseconds. 0: there are none. */
+static uint32_t quantile(const struct times *times, unsigned permille)
+{
+    size_t rank = (times->count * permille + 999) / 1000;
+
+    return times->count > 0 ? times->us[rank > 0 ? rank - 1 : 0] : 0;
+}
+
+static double mean_us(const struct times *times)
+{
+    double sum = 0;
+    size_t i;
+
+    for (i = 0; i < times->count; i++)
+        sum += times->us[i];
+    return times->count > 0 ? sum / (double)times->count : 0;
 }
 
 /* ---- The measurements ---- */
 
-enum { ACQUIRE_TIME, REFUSED_TIME, EXTEND_TIME, RELEASE_TIME, CYCLE_TIME, PHASES };
-/* Only --contend measures REFUSED_TIME; it does not measure EXTEND_TIME. */
-static const char *const phase_names[PHASES] = {"acquire", "refused", "extend", "release", "cycle"};
+enum { ACQUIRE_TIME, EXTEND_TIME, RELEASE_TIME, CYCLE_TIME, PHASES };
+static const char *const phase_names[PHASES] = {"acquire", "extend", "release", "cycle"};
 
-enum { COUNT_DEFAULT = 1000, DURATION_DEFAULT_MS = 10000, PAUSE_US = 100000 };
+/* COUNT_MAX is that of --count: a measurement without it ends then, too. */
+enum { COUNT_DEFAULT = 1000, COUNT_MAX = 1000000 };
+enum { DURATION_DEFAULT_MS = 10000, PAUSE_US = 100000 };
 
-enum step { RESTS, ACQUIRES, HOLDS, EXTENDS, RELEASES };
+enum step { RESTS, ACQUIRES, EXTENDS, RELEASES };
 
 struct client {
-    struct session *session;
     struct redlock_lock lock;
     char key[REDLOCK_KEY_MAX + 1];
     enum step step;
     unsigned long attempts;             /* the first one, which connects, is not measured */
     uint64_t cycle_us, step_us, due_us; /* when these began; when the next cycle may */
-    unsigned long wins;
 };
 
+static struct session session;
+
 static struct {
-    struct session *sessions; /* one; with --contend as many as clients */
     struct client *clients;
-    struct pollfd *fds;
-    unsigned session_count, client_count, first;
+    struct pollfd fds[REDLOCK_NODES_MAX];
+    unsigned client_count;
     char name[32]; /* of all keys, without the prefix */
     pid_t cleaner;
     int cleaner_fd;
-    struct histogram phase[PHASES], node[REDLOCK_NODES_MAX];
-    unsigned long most, begun;    /* cycles; with --contend rounds */
-    unsigned long cycles, failed; /* with --contend a cycle is a win */
-    unsigned long split, twice;   /* --contend: rounds without a winner; with two, which is a bug */
-    unsigned long opened;         /* rounds, including the first, which is not measured */
-    uint64_t spread_us;           /* all clients of a round start within this time */
-    int settled;                  /* this round has a winner, or nodes have failed */
-    enum redlock_status why;      /* of the last failure, but for its consequences */
-    uint64_t begin_us, until_us, good_us; /* good: the last success */
-    double seconds, node_seconds;
+    struct times phase[PHASES], node[REDLOCK_NODES_MAX];
+    unsigned long most, begun, cycles, failed; /* cycles: permitted, begun, completed, failed */
+    enum redlock_status why;                   /* of the last failure, but for its consequences */
+    uint64_t begin_us, until_us, good_us;      /* good: the last success */
+    double seconds;
     int ending;
 } bench;
 
@@ -108,7 +106,7 @@ static struct {
 static void measure_nodes(long duration_ms)
 {
     uint32_t timeout_ms = (uint32_t)options.node_timeout_ms;
-    uint64_t begin_us = now_us(), until = begin_us + (uint64_t)duration_ms * 200, median;
+    uint64_t until = now_us() + (uint64_t)duration_ms * 200;
     char name[sizeof bench.name + 8], key[REDLOCK_KEY_MAX + 1];
     const char *set[5] = {"SET", key, "1", "PX", "1000"}, *del[2] = {"DEL", key};
     unsigned i, n;
@@ -124,12 +122,8 @@ static void measure_nodes(long duration_ms)
             else if (n > 0)
                 record(&bench.node[i], talks[i].rtt_us);
     }
-    bench.node_seconds = (double)(now_us() - begin_us) / 1e6;
     talks_ask(timeout_ms, 2, del);
     talks_close();
-    for (i = 0; i < target_count; i++)
-        if ((median = quantile(&bench.node[i], 500)) > bench.spread_us)
-            bench.spread_us = median;
 }
 
 /* ---- Cycles ---- */
@@ -139,7 +133,7 @@ static void ended(struct client *client, enum redlock_status status);
 /* Starts the operation of the present step. */
 static void begin(struct client *client, enum step step)
 {
-    struct redlock_client *redlock = &client->session->client;
+    struct redlock_client *redlock = &session.client;
     enum redlock_status status;
 
     client->step = step;
@@ -170,22 +164,9 @@ static void failed(struct client *client, enum redlock_status status)
         now_us() + PAUSE_US; /* so that nodes that refuse get no endless stream of commands */
     if (status == REDLOCK_CANCELLED)
         return;
-    bench.settled = 1;
     /* a client whose release failed is refused by its own lock: that is no reason */
     if (bench.failed++ == 0 || status != REDLOCK_HELD)
         bench.why = status;
-}
-
-/* 1: a client holds the lock for which all contend. */
-static int is_held(void)
-{
-    unsigned i;
-
-    for (i = 0; options.contend && i < bench.client_count; i++)
-        if (bench.clients[i].step == HOLDS &&
-            redlock_remaining_ms(&bench.clients[i].session->client, &bench.clients[i].lock) > 0)
-            return 1;
-    return 0;
 }
 
 static void acquired(struct client *client, enum redlock_status status)
@@ -193,15 +174,8 @@ static void acquired(struct client *client, enum redlock_status status)
     client->step = RESTS;
     if (status == REDLOCK_OK) {
         measured(client, ACQUIRE_TIME, client->cycle_us);
-        bench.twice += (unsigned long)is_held();
-        bench.settled = 1;
-        if (options.contend && !bench.ending)
-            client->step = HOLDS; /* until all others have been refused */
-        else
-            begin(client, bench.ending ? RELEASES : EXTENDS);
-    } else if (options.contend && status == REDLOCK_HELD) {
-        measured(client, REFUSED_TIME, client->cycle_us);
-    } else if (!options.contend || status != REDLOCK_CONTENDED) {
+        begin(client, bench.ending ? RELEASES : EXTENDS);
+    } else {
         failed(client, status);
     }
 }
@@ -227,26 +201,21 @@ static void ended(struct client *client, enum redlock_status status)
         }
         measured(client, RELEASE_TIME, client->step_us);
         measured(client, CYCLE_TIME, client->cycle_us);
-        if (client->attempts > 1) {
-            client->wins++;
-            bench.cycles++;
-        }
+        bench.cycles += client->attempts > 1;
         bench.good_us = now_us();
         break;
     case RESTS:
-    case HOLDS:
         break;
     }
 }
 
-/* How many clients are at this step. */
-static unsigned count_at(enum step step)
+static int all_rest(void)
 {
-    unsigned i, n = 0;
+    unsigned i = 0;
 
-    for (i = 0; i < bench.client_count; i++)
-        n += bench.clients[i].step == step;
-    return n;
+    while (i < bench.client_count && bench.clients[i].step == RESTS)
+        i++;
+    return i == bench.client_count;
 }
 
 /* Resting clients begin again, if there are cycles left and their pause is over. */
@@ -258,42 +227,10 @@ static void begin_cycles(uint64_t now)
         struct client *client = &bench.clients[i];
         if (client->step != RESTS || client->due_us > now)
             continue;
-        if (options.contend ? client->attempts == bench.opened
-                            : client->attempts > 0 && bench.begun >= bench.most)
+        if (client->attempts > 0 && bench.begun >= bench.most)
             continue;
-        bench.begun += !options.contend && client->attempts > 0;
+        bench.begun += client->attempts > 0;
         begin(client, ACQUIRES);
-    }
-}
-
-/* A round ends when all clients have a result and the winner, if there is one, has released the lock. In the next round each
-   client starts at a random moment within a round trip, so that its position in this loop gives it no advantage. */
-static void begin_round(uint64_t now)
-{
-    unsigned i;
-
-    for (i = 0; i < bench.client_count; i++)
-        if (bench.clients[i].step != HOLDS &&
-            (bench.clients[i].step != RESTS || bench.clients[i].attempts < bench.opened ||
-             bench.clients[i].due_us > now))
-            return;
-    for (i = 0; i < bench.client_count; i++)
-        if (bench.clients[i].step == HOLDS)
-            begin(&bench.clients[i], RELEASES);
-    if (count_at(RELEASES) > 0)
-        return;
-    if (bench.opened > 1) {
-        bench.begun++;
-        bench.split += (unsigned long)!bench.settled;
-    }
-    bench.settled = 0;
-    if (bench.begun == bench.most)
-        return;
-    bench.opened++;
-    for (i = 0; i < bench.client_count; i++) {
-        uint16_t random = 0;
-        redlock_posix()->entropy(NULL, &random, sizeof random);
-        bench.clients[i].due_us = now + bench.spread_us * random / 65536;
     }
 }
 
@@ -311,7 +248,6 @@ static uint64_t next_due_us(uint64_t now)
     return due;
 }
 
-/* Cancels the operations in progress, and releases the held locks. */
 static void end_cycles(void)
 {
     unsigned i;
@@ -320,31 +256,19 @@ static void end_cycles(void)
     for (i = 0; i < bench.client_count; i++) {
         struct client *client = &bench.clients[i];
         if (client->step == ACQUIRES || client->step == EXTENDS)
-            redlock_cancel(&client->session->client, &client->lock);
-        if (client->step == HOLDS)
-            begin(client, RELEASES);
+            redlock_cancel(&session.client, &client->lock);
     }
 }
 
-/* One turn of the loop for all sessions. Another session sends first in each turn. */
-static void serve_all(uint64_t until_us)
+/* One turn of the loop. */
+static void serve(uint64_t until_us)
 {
-    uint64_t wait_us = REDLOCK_NEVER, wait;
     struct redlock_lock *lock;
-    unsigned i;
 
-    bench.first++;
-    for (i = 0; i < bench.session_count; i++) {
-        unsigned at = (bench.first + i) % bench.session_count;
-        if ((wait = session_watch(&bench.sessions[at], bench.fds + at * target_count)) < wait_us)
-            wait_us = wait;
-    }
-    sleep_on(bench.fds, bench.session_count * target_count, wait_us, until_us);
-    for (i = 0; i < bench.session_count; i++) {
-        session_serve(&bench.sessions[i], bench.fds + i * target_count);
-        while ((lock = redlock_next_completed(&bench.sessions[i].client)) != NULL)
-            ended(lock->user_data, lock->status);
-    }
+    sleep_on(bench.fds, target_count, session_watch(&session, bench.fds), until_us);
+    session_serve(&session, bench.fds);
+    while ((lock = redlock_next_completed(&session.client)) != NULL)
+        ended(lock->user_data, lock->status);
 }
 
 static void measure(void)
@@ -357,14 +281,12 @@ static void measure(void)
         if (!bench.ending && (now >= bench.until_us || is_asked_to_end() ||
                               now - bench.good_us > (uint64_t)options.unavailable_ms * 1000))
             end_cycles();
-        if (options.contend && !bench.ending)
-            begin_round(now);
         if (!bench.ending)
             begin_cycles(now);
-        if (count_at(RESTS) == bench.client_count && (bench.ending || bench.begun >= bench.most))
+        if (all_rest() && (bench.ending || bench.begun >= bench.most))
             break;
         until = next_due_us(now);
-        serve_all(bench.ending || until < bench.until_us ? until : bench.until_us);
+        serve(bench.ending || until < bench.until_us ? until : bench.until_us);
     }
     bench.seconds = (double)(now_us() - bench.begin_us) / 1e6;
 }
@@ -373,29 +295,18 @@ static void measure(void)
 
 static void set_up(void)
 {
-    struct rlimit files;
     char random[9];
     unsigned i;
 
     put_random(random, 4);
     snprintf(bench.name, sizeof bench.name, "bench:%s:", random);
     bench.client_count = (unsigned)options.clients;
-    bench.session_count = options.contend ? bench.client_count : 1;
-    if (getrlimit(RLIMIT_NOFILE, &files) == 0 &&
-        bench.session_count * target_count + 32 > files.rlim_cur)
-        die(EXIT_USAGE, "bench: ulimit -n does not allow so many connections");
-    bench.sessions = calloc(bench.session_count, sizeof *bench.sessions);
-    bench.clients = calloc(bench.client_count, sizeof *bench.clients);
-    bench.fds = calloc(bench.session_count * target_count, sizeof *bench.fds);
-    if (bench.sessions == NULL || bench.clients == NULL || bench.fds == NULL)
-        die(EXIT_SYSTEM, "no memory");
-    for (i = 0; i < bench.session_count; i++)
-        session_open(&bench.sessions[i], bench.name);
+    bench.clients = must_allocate(bench.client_count, sizeof *bench.clients);
+    session_open(&session, bench.name);
     for (i = 0; i < bench.client_count; i++) {
         struct client *client = &bench.clients[i];
         char name[sizeof bench.name + 12];
-        client->session = &bench.sessions[options.contend ? i : 0];
-        snprintf(name, sizeof name, "%s%u", bench.name, options.contend ? 0 : i);
+        snprintf(name, sizeof name, "%s%u", bench.name, i);
         key_of(client->key, name);
         redlock_lock_init(&client->lock, client->key, strlen(client->key),
                           (uint32_t)options.ttl_ms);
@@ -468,25 +379,25 @@ static double ms(uint64_t us)
     return (double)us / 1e3;
 }
 
-static double per_second(const struct histogram *histogram, double seconds)
+static double per_second(void)
 {
-    return seconds > 0 ? (double)histogram->count / seconds : 0;
+    return bench.seconds > 0 ? (double)bench.cycles / bench.seconds : 0;
 }
 
 static const unsigned permilles[] = {500, 900, 950, 990, 999};
 enum { QUANTILES = sizeof permilles / sizeof *permilles };
 
-static void print_row(const char *name, const struct histogram *histogram)
+static void print_row(const char *name, const struct times *times)
 {
     unsigned i;
 
-    if (histogram->count == 0)
+    if (times->count == 0)
         return;
-    printf("%-26s %8lu %9.3f %9.3f", name, (unsigned long)histogram->count, ms(histogram->min_us),
-           mean_us(histogram) / 1e3);
+    printf("%-26s %8lu %9.3f %9.3f", name, (unsigned long)times->count, ms(quantile(times, 0)),
+           mean_us(times) / 1e3);
     for (i = 0; i < QUANTILES; i++)
-        printf(" %9.3f", ms(quantile(histogram, permilles[i])));
-    printf(" %9.3f\n", ms(histogram->max_us));
+        printf(" %9.3f", ms(quantile(times, permilles[i])));
+    printf(" %9.3f\n", ms(quantile(times, 1000)));
 }
 
 /* Twice the time of the slowest node, but at least 50 ms, the default of the library, because a few seconds do not show every
@@ -512,19 +423,6 @@ static unsigned long advised_ttl_ms(void)
     return (unsigned long)(ttl_ms < 1000 ? 1000 : ttl_ms);
 }
 
-/* The smallest and the largest number of rounds that a client won. */
-static void span_of_wins(unsigned long *fewest, unsigned long *most)
-{
-    unsigned i;
-
-    *fewest = *most = bench.clients[0].wins;
-    for (i = 1; i < bench.client_count; i++) {
-        unsigned long wins = bench.clients[i].wins;
-        *fewest = wins < *fewest ? wins : *fewest;
-        *most = wins > *most ? wins : *most;
-    }
-}
-
 /* Why this node has no round trips. */
 static const char *why_none(unsigned i)
 {
@@ -534,13 +432,12 @@ static const char *why_none(unsigned i)
 static void print_text(void)
 {
     char why[4 * REDLOCK_ERROR_MAX + 1];
-    unsigned long fewest, most;
     unsigned i;
 
-    printf("%u nodes, %u client%s, ttl %.1f s: %lu %s in %.1f s, %.0f per second; %lu failed\n\n",
-           target_count, bench.client_count, bench.client_count == 1 ? "" : "s",
-           (double)options.ttl_ms / 1e3, bench.cycles, options.contend ? "wins" : "cycles",
-           bench.seconds, per_second(&bench.phase[CYCLE_TIME], bench.seconds), bench.failed);
+    printf(
+        "%u nodes, %u client%s, ttl %.1f s: %lu cycles in %.1f s, %.0f per second; %lu failed\n\n",
+        target_count, bench.client_count, bench.client_count == 1 ? "" : "s",
+        (double)options.ttl_ms / 1e3, bench.cycles, bench.seconds, per_second(), bench.failed);
     printf("%-26s %8s %9s %9s %9s %9s %9s %9s %9s %9s\n", "milliseconds", "count", "min", "avg",
            "p50", "p90", "p95", "p99", "p99.9", "max");
     for (i = 0; i < PHASES; i++)
@@ -554,49 +451,21 @@ static void print_text(void)
         if (bench.node[i].count == 0)
             printf("%s: %s\n", name, why);
     }
-    if (options.contend) {
-        span_of_wins(&fewest, &most);
-        printf("\n%lu rounds, %lu that nobody won; each client won %lu to %lu\n", bench.begun,
-               bench.split, fewest, most);
-    }
     if (advised_timeout_ms() > 0 && bench.cycles > 0)
         printf("\nAdvice: --node-timeout %lums or more, --ttl %.1f or more.\n",
                advised_timeout_ms(), (double)advised_ttl_ms() / 1e3);
 }
 
-/* In the format of redis-benchmark --csv. */
-static void print_csv_row(const char *name, const struct histogram *histogram, double seconds)
-{
-    if (histogram->count == 0)
-        return;
-    printf("\"%s\",\"%.2f\",\"%.3f\",\"%.3f\",\"%.3f\",\"%.3f\",\"%.3f\",\"%.3f\"\n", name,
-           per_second(histogram, seconds), mean_us(histogram) / 1e3, ms(histogram->min_us),
-           ms(quantile(histogram, 500)), ms(quantile(histogram, 950)), ms(quantile(histogram, 990)),
-           ms(histogram->max_us));
-}
-
-static void print_csv(void)
-{
-    unsigned i;
-
-    printf("\"test\",\"rps\",\"avg_latency_ms\",\"min_latency_ms\",\"p50_latency_ms\","
-           "\"p95_latency_ms\",\"p99_latency_ms\",\"max_latency_ms\"\n");
-    for (i = 0; i < PHASES; i++)
-        print_csv_row(phase_names[i], &bench.phase[i], bench.seconds);
-    for (i = 0; i < target_count; i++)
-        print_csv_row(targets[i].url.address, &bench.node[i], bench.node_seconds);
-}
-
-static void print_json_times(const struct histogram *histogram)
+static void print_json_times(const struct times *times)
 {
     static const char *const names[QUANTILES] = {"p50", "p90", "p95", "p99", "p99_9"};
     unsigned i;
 
-    printf("\"count\":%lu,\"min_ms\":%.3f,\"avg_ms\":%.3f", (unsigned long)histogram->count,
-           ms(histogram->min_us), mean_us(histogram) / 1e3);
+    printf("\"count\":%lu,\"min_ms\":%.3f,\"avg_ms\":%.3f", (unsigned long)times->count,
+           ms(quantile(times, 0)), mean_us(times) / 1e3);
     for (i = 0; i < QUANTILES; i++)
-        printf(",\"%s_ms\":%.3f", names[i], ms(quantile(histogram, permilles[i])));
-    printf(",\"max_ms\":%.3f", ms(histogram->max_us));
+        printf(",\"%s_ms\":%.3f", names[i], ms(quantile(times, permilles[i])));
+    printf(",\"max_ms\":%.3f", ms(quantile(times, 1000)));
 }
 
 static void print_json(void)
@@ -605,18 +474,11 @@ static void print_json(void)
 
     json_begin("bench");
     printf(",\"nodes\":%u,\"clients\":%u,\"ttl_ms\":%ld,\"seconds\":%.3f,\"cycles\":%lu,"
-           "\"failed\":%lu",
+           "\"per_second\":%.2f,\"failed\":%lu",
            target_count, bench.client_count, options.ttl_ms, bench.seconds, bench.cycles,
-           bench.failed);
-    if (options.contend) {
-        printf(",\"rounds\":%lu,\"split\":%lu,\"wins\":[", bench.begun, bench.split);
-        for (i = 0; i < bench.client_count; i++)
-            printf("%s%lu", i > 0 ? "," : "", bench.clients[i].wins);
-        printf("]");
-    }
+           per_second(), bench.failed);
     for (i = 0; i < PHASES; i++) {
-        printf(",\"%s\":{\"per_second\":%.2f,", phase_names[i],
-               per_second(&bench.phase[i], bench.seconds));
+        printf(",\"%s\":{", phase_names[i]);
         print_json_times(&bench.phase[i]);
         printf("}");
     }
@@ -643,8 +505,6 @@ int verb_bench(int count, char **words)
     (void)words;
     if (count != 0)
         die(EXIT_USAGE, "bench: unexpected argument");
-    if (options.json && options.csv)
-        die(EXIT_USAGE, "--csv and --json exclude each other");
     if (options.count == 0 || options.duration_ms == 0 || options.clients == 0 ||
         options.ttl_ms < TTL_MIN_MS)
         die(EXIT_USAGE, "bench: at least 1 cycle, 1 ms, 1 client, a ttl of %d ms", (int)TTL_MIN_MS);
@@ -653,7 +513,7 @@ int verb_bench(int count, char **words)
     start_cleaner();
     /* if only one of count and duration is given, the other has no limit */
     bench.most = options.count > 0          ? (unsigned long)options.count
-                 : options.duration_ms >= 0 ? (unsigned long)-1
+                 : options.duration_ms >= 0 ? COUNT_MAX
                                             : COUNT_DEFAULT;
     duration_ms = options.duration_ms >= 0 ? options.duration_ms : DURATION_DEFAULT_MS;
     bench.until_us = options.duration_ms < 0 && options.count > 0
@@ -661,20 +521,21 @@ int verb_bench(int count, char **words)
                          : now_us() + (uint64_t)duration_ms * 1000;
     measure_nodes(duration_ms);
     measure();
-    (options.json ? print_json : options.csv ? print_csv : print_text)();
+    for (i = 0; i < PHASES; i++)
+        sort(&bench.phase[i]);
+    for (i = 0; i < target_count; i++)
+        sort(&bench.node[i]);
+    (options.json ? print_json : print_text)();
     must_be_written();
     if (bench.failed > 0) {
-        result = explain(bench.clients[0].session, "bench", bench.why);
-    } else if (bench.cycles + bench.split == 0 && !is_asked_to_end()) {
+        result = explain(&session, "bench", bench.why);
+    } else if (bench.cycles == 0 && !is_asked_to_end()) {
         /* what the end has cancelled is no failure, but the nodes may hang */
         say(LOG_ERROR, "bench: no cycle was completed in this time");
         result = EXIT_UNAVAILABLE;
     }
-    for (i = 0; i < bench.session_count; i++)
-        session_close(&bench.sessions[i]);
+    session_close(&session);
     stop_cleaner();
-    if (bench.twice > 0)
-        die(EXIT_BUG, "%lu times two clients held the same lock", bench.twice);
     if (is_asked_to_end())
         end_by_signal();
     return bench.cycles > 0 ? 0 : result;

@@ -59,12 +59,10 @@ struct options {
     long unavailable_ms, duration_ms, clock_window_ms;
     long conflict_status, status_fd, count, clients;
     long slots; /* 0: one holder */
-    int verbose, quiet, json, log_levels, askpass, no_auth_warning;
-    int here;
-    int nonblock, no_renew, keep, foreground, new_group, no_guard, anonymous, preserve_status;
-    int fence, clear_env, shell, force, yes;
+    int verbose, quiet, json, log_levels, here;
+    int nonblock, keep, foreground, new_group, no_guard, preserve_status;
+    int fence, shell, force, yes;
     int read_only, require_durable, strict, nagios, prometheus; /* check */
-    int contend, csv;                                           /* bench */
     int failure; /* the exit status of each die(), instead of the argument of die(); 0: the argument */
 };
 extern struct options options;
@@ -237,7 +235,7 @@ void session_slots(struct session *session, const char *name, unsigned count);
 void session_extra(struct session *session, const char *const *names, unsigned count);
 void session_close(struct session *session);
 
-/* Sets the label of the token: host, process and label. Not with --anonymous. */
+/* Sets the label of the token: host, process and label. Not with an empty --label. */
 void session_sign(struct session *session);
 /* Adopts the lock with the token session->value, of this size, which these nodes have granted. Its remaining time is 0, so
    an extension does not create a key again. */

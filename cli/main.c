@@ -26,7 +26,7 @@ static const struct verb {
     {"held", PROBE, verb_held, "[options] NAME", "end with 0 if the caller runs under the lock"},
     {"list", LIST, verb_list, "[options] [PATTERN]", "list the locks and who holds them"},
     {"check", CHECK, verb_check, "[options]", "look for what makes locks on these nodes unsafe"},
-    {"bench", BENCH, verb_bench, "[-n COUNT] [-d TIME] [-c CLIENTS] [--contend] [options]",
+    {"bench", BENCH, verb_bench, "[-n COUNT] [-d TIME] [-c CLIENTS] [options]",
      "measure how long locking takes"},
 };
 enum { VERBS = sizeof verbs / sizeof *verbs };

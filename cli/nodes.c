@@ -15,7 +15,6 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <termios.h>
 #include <unistd.h>
 #ifdef __linux__
 #include <sys/prctl.h>
@@ -187,89 +186,13 @@ static void read_auth_file(const char *path, char *line, size_t room)
     fclose(source.file);
 }
 
-static struct {
-    int fd;
-    struct termios before, unseen;
-    struct sigaction stop;           /* of SIGTSTP, while a password is typed */
-    volatile sig_atomic_t is_echoed; /* 1: what is typed now would be seen */
-} terminal;
-
-/* After Ctrl-Z: the shell has its own settings meanwhile. */
-static void hide_again(int number)
-{
-    (void)number;
-    terminal.is_echoed = 0;
-    tcsetattr(terminal.fd, TCSAFLUSH, &terminal.unseen);
-    sigaction(SIGTSTP, &terminal.stop, NULL);
-}
-
-/* A signal while a password is typed: switches the echo on again, then takes effect. Where it has none, the echo is switched off:
-   Ctrl-Z stops no process without a shell, and the first process of a container ignores Ctrl-C. */
-static void put_back(int number)
-{
-    sigset_t blocked;
-
-    sigemptyset(&blocked);
-    sigaddset(&blocked, number);
-    sigaddset(&blocked, SIGTTOU); /* so that `bg` does not switch the echo of the shell off */
-    terminal.is_echoed = 1;
-    tcsetattr(terminal.fd, TCSAFLUSH, &terminal.before);
-    raise(number);
-    sigprocmask(SIG_UNBLOCK, &blocked, NULL);
-    if (terminal.is_echoed)
-        hide_again(number);
-}
-
-/* From the terminal, without echo. */
-static void ask_for_password(char *line, size_t room)
-{
-    static const int caught[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGCONT};
-    enum { CAUGHT = sizeof caught / sizeof *caught };
-    FILE *file = fopen("/dev/tty", "r+e");
-    struct sigaction show = {0}, hide = {0}, were[CAUGHT];
-    struct source source = {file, "/dev/tty", 0};
-    char wrong[100];
-    unsigned i;
-    int got;
-
-    if (file == NULL || tcgetattr(terminal.fd = fileno(file), &terminal.before) != 0)
-        die(EXIT_CONFIG, "--askpass: no terminal");
-    terminal.unseen = terminal.before;
-    terminal.unseen.c_lflag &= ~(tcflag_t)ECHO;
-    show.sa_handler = put_back;
-    show.sa_flags = (int)(SA_RESETHAND | SA_RESTART); /* so that raise() ends or stops us */
-    sigaddset(&show.sa_mask, SIGTTOU);                /* also in the background */
-    hide.sa_handler = hide_again;
-    hide.sa_flags = SA_RESTART;
-    for (i = 0; i < CAUGHT; i++) {
-        sigaction(caught[i], NULL, &were[i]);
-        if (were[i].sa_handler != SIG_IGN)
-            sigaction(caught[i], caught[i] == SIGCONT ? &hide : &show, NULL);
-    }
-    sigaction(SIGTSTP, NULL, &terminal.stop);
-    tcsetattr(terminal.fd, TCSAFLUSH, &terminal.unseen);
-    fputs("Password of the nodes: ", file);
-    fflush(file);
-    got = read_line(&source, line, room, wrong);
-    sigaction(SIGCONT, &were[CAUGHT - 1], NULL);
-    tcsetattr(terminal.fd, TCSAFLUSH, &terminal.before);
-    for (i = 0; i < CAUGHT; i++)
-        sigaction(caught[i], &were[i], NULL);
-    fputc('\n', file);
-    fclose(file);
-    if (!got || !has_password(line))
-        die(EXIT_CONFIG, "--askpass: %s", wrong[0] != '\0' ? wrong : "no password");
-}
-
 /* Finds the password for nodes whose address has none. `line` gets "password" or "user:password", or "". */
 static void find_password(char *line, size_t room)
 {
     const char *said = getenv("REDISCLI_AUTH");
 
     line[0] = '\0';
-    if (options.askpass)
-        ask_for_password(line, room);
-    else if (options.auth_file != NULL)
+    if (options.auth_file != NULL)
         read_auth_file(options.auth_file, line, room);
     else if (said != NULL)
         snprintf(line, room, ":%s", said);

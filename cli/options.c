@@ -49,9 +49,6 @@ static const struct option_spec { /* small members together, to save memory */
      "configuration instead of /etc/redlock.conf"},
     {"auth-file", 0, TEXT, ALL, 0, &options.auth_file, "REDLOCK_AUTH_FILE", "FILE",
      "file with password or user:password"},
-    {"askpass", 0, FLAG, ALL, 0, &options.askpass, NULL, "", "ask for the password"},
-    {"no-auth-warning", 0, FLAG, ALL, 0, &options.no_auth_warning, NULL, "",
-     "no warning about a password on the command line"},
     {"prefix", 0, TEXT, ALL, 0, &options.prefix, "REDLOCK_PREFIX", "TEXT",
      "beginning of each key; default redlock:"},
     {"node-timeout", 0, DURATION, ALL, 0, &options.node_timeout_ms, "REDLOCK_NODE_TIMEOUT", "TIME",
@@ -75,17 +72,14 @@ static const struct option_spec { /* small members together, to save memory */
     {"unavailable-timeout", 0, DURATION, RUN | ACQUIRE, 0, &options.unavailable_ms, NULL, "TIME",
      "give up without a quorum after this; default 10s"},
     {"label", 'l', TEXT, RUN | ACQUIRE, 0, &options.label, NULL, "TEXT",
-     "text about the holder, which status shows"},
-    {"anonymous", 0, FLAG, RUN | ACQUIRE, 0, &options.anonymous, NULL, "",
-     "write nothing about the holder to the nodes"},
+     "text about the holder, which status shows; empty: nothing about the holder"},
     {"fence", 0, FLAG, RUN | ACQUIRE, 0, &options.fence, NULL, "", "acquire a fencing token too"},
     {"sh", 0, FLAG, ACQUIRE, 0, &options.shell, NULL, "", "print assignments for eval"},
     {"kill-after", 'k', DURATION, RUN, 0, &options.kill_after_ms, NULL, "TIME",
      "time from the first signal to SIGKILL"},
     {"signal", 's', TEXT, RUN, 0, &options.signal, NULL, "SIGNAL",
      "first signal when the lock is lost; default TERM"},
-    {"on-lost", 0, TEXT, RUN, 0, &options.on_lost, NULL, "WHAT", "term, kill or none"},
-    {"no-renew", 0, FLAG, RUN, 0, &options.no_renew, NULL, "", "do not renew the lock"},
+    {"on-lost", 0, TEXT, RUN, 0, &options.on_lost, NULL, "WHAT", "term or none"},
     {"max-hold", 0, DURATION, RUN, 0, &options.max_hold_ms, NULL, "TIME",
      "end the command before this time"},
     {"min-hold", 0, DURATION, RUN, 0, &options.min_hold_ms, NULL, "TIME",
@@ -101,8 +95,6 @@ static const struct option_spec { /* small members together, to save memory */
      "write events to this descriptor"},
     {"preserve-status", 0, FLAG, RUN, 0, &options.preserve_status, NULL, "",
      "the command's status also if the lock was lost"},
-    {"clear-env", 0, FLAG, RUN, 0, &options.clear_env, NULL, "",
-     "hide nodes and passwords from the command"},
     {"here", 0, FLAG, PROBE, 0, &options.here, NULL, "",
      "also if another process of this host holds the lock"},
     {"force", 0, FLAG, RELEASE, 0, &options.force, NULL, "",
@@ -118,13 +110,10 @@ static const struct option_spec { /* small members together, to save memory */
     {"prometheus", 0, FLAG, CHECK | LIST, 0, &options.prometheus, NULL, "", "print metrics"},
     {"clock-window", 0, DURATION, CHECK, 0, &options.clock_window_ms, NULL, "TIME",
      "time to watch the clocks; default 5s"},
-    {"count", 'n', NUMBER, BENCH, 100000000, &options.count, NULL, "COUNT",
-     "number of cycles, or of rounds with --contend"},
+    {"count", 'n', NUMBER, BENCH, 1000000, &options.count, NULL, "COUNT", "number of cycles"},
     {"duration", 'd', DURATION, BENCH, 0, &options.duration_ms, NULL, "TIME", "time to measure"},
     {"clients", 'c', NUMBER, BENCH, 1000, &options.clients, NULL, "N",
      "clients at the same time; default 1"},
-    {"contend", 0, FLAG, BENCH, 0, &options.contend, NULL, "", "all clients want one lock"},
-    {"csv", 0, FLAG, BENCH, 0, &options.csv, NULL, "", "print lines as redis-benchmark --csv"},
 };
 enum { SPECS = sizeof specs / sizeof *specs };
 static uint8_t source_of
@@ -296,9 +285,8 @@ static void overwrite(char *argument)
     if (!nodes_have_password(argument))
         return;
     memset(argument, '*', strlen(argument));
-    if (!options.no_auth_warning)
-        say(LOG_WARNING, "other users may have seen the password on the command line: use "
-                         "REDLOCK_NODES or a file");
+    say(LOG_WARNING, "other users may have seen the password on the command line: use "
+                     "REDLOCK_NODES or a file");
 }
 
 /* The message does not have the text after "=", which may be a password. */

@@ -62,8 +62,7 @@ static const struct {
                {"USR1", SIGUSR1}, {"USR2", SIGUSR2}, {"KILL", SIGKILL}};
 
 static int stop_signal;
-static const char *const on_lost_names[] = {"term", "kill", "none"};
-static enum { ON_LOST_TERM, ON_LOST_KILL, ON_LOST_NONE, ON_LOST_UNKNOWN } on_lost;
+static int goes_on; /* 1: the command goes on when the lock is lost */
 
 static void check_options(int has_timeout)
 {
@@ -84,9 +83,10 @@ static void check_options(int has_timeout)
                       : options.ttl_ms;
     if (options.kill_after_ms < 0)
         options.kill_after_ms = shortest_ms / 6 < 5000 ? shortest_ms / 6 : 5000;
-    while (on_lost < ON_LOST_UNKNOWN && strcmp(options.on_lost, on_lost_names[on_lost]) != 0)
-        on_lost++;
-    if (options.max_hold_ms >= 0 && on_lost == ON_LOST_NONE)
+    goes_on = strcmp(options.on_lost, "none") == 0;
+    if (!goes_on && strcmp(options.on_lost, "term") != 0)
+        die(EXIT_USAGE, "--on-lost: term or none; --signal is the first signal");
+    if (options.max_hold_ms >= 0 && goes_on)
         die(EXIT_USAGE,
             "--max-hold ends the command, and --on-lost none does not: use one of them");
     if (options.foreground && options.new_group)
@@ -100,8 +100,6 @@ static void check_options(int has_timeout)
             stop_signal = signals[i].number;
     if (stop_signal == 0)
         die(EXIT_USAGE, "--signal: HUP, INT, QUIT, TERM, USR1, USR2 or KILL");
-    if (on_lost == ON_LOST_UNKNOWN)
-        die(EXIT_USAGE, "--on-lost: term, kill or none");
     if (options.status_fd >= 0 && /* the command needs 0 to 2 too */
         fcntl((int)options.status_fd, F_SETFD, options.status_fd > 2 ? FD_CLOEXEC : 0) != 0)
         die(EXIT_USAGE, "--status-fd %ld: %s", options.status_fd, strerror(errno));
@@ -183,11 +181,6 @@ static void set_environment(void)
         add_held(lock->extra_keys[i].bytes, lock->extra_keys[i].size);
     set_pid("LISTEN_PID");
     set_pid("WATCHDOG_PID");
-    if (options.clear_env) {
-        unsetenv("REDLOCK_NODES");
-        unsetenv("REDLOCK_AUTH_FILE");
-        unsetenv("REDISCLI_AUTH");
-    }
 }
 
 /* ---- While it runs ---- */
@@ -213,8 +206,8 @@ static void renewed(void)
 {
     run.deadline_us = session.lock->valid_until_us;
     run.extended = session.lock->extended;
-    run.warn_us = options.no_renew ? UINT64_MAX /* the lock is renewed every third of the ttl */
-                                   : now_us() + (uint64_t)session.lock->ttl_ms * 400;
+    /* the lock is renewed every third of the ttl */
+    run.warn_us = now_us() + (uint64_t)session.lock->ttl_ms * 400;
     job_set_deadline(end_us());
 }
 
@@ -222,15 +215,15 @@ static void renewed(void)
 static void stop(uint64_t kill_us, const char *why)
 {
     run.lost = 1;
-    run.state = on_lost == ON_LOST_NONE ? LET_GO : STOPPING;
-    run.kill_us = on_lost == ON_LOST_KILL ? 0 : kill_us;
+    run.state = goes_on ? LET_GO : STOPPING;
+    run.kill_us = kill_us;
     redlock_cancel(&session.client, session.lock);
     job_set_deadline(kill_us);
-    if (on_lost == ON_LOST_TERM) /* before the message: the reader of stderr may be slow */
+    if (!goes_on) /* before the message: the reader of stderr may be slow */
         job_end(stop_signal);
     event("lost");
     say(LOG_ERROR, "%s: %s%s", run.name, why,
-        on_lost == ON_LOST_NONE ? "; the command goes on" : "; the command is ended");
+        goes_on ? "; the command goes on" : "; the command is ended");
 }
 
 static long seconds_left(uint64_t now)
@@ -326,9 +319,8 @@ static void look_at_lock(uint64_t now)
     report_renewal(now);
     if (now >= stop_us()) {
         run.at_most = end_us() < run.deadline_us;
-        stop(end_us(), run.at_most        ? "the time of --max-hold is over"
-                       : options.no_renew ? "the ttl is over, and --no-renew was given"
-                                          : "the lock was not renewed in time");
+        stop(end_us(),
+             run.at_most ? "the time of --max-hold is over" : "the lock was not renewed in time");
     } else if (ended && lock->status == REDLOCK_EXTEND_LIMIT) { /* the library has a limit */
         redlock_auto_extend_start(&session.client, lock, UINT16_MAX - 1);
     } else if (ended) {
@@ -689,7 +681,7 @@ int verb_run(int count, char **words)
         return explain(&session, run.name, status);
     }
     begin_hold();
-    setup.ends_with_lock = on_lost != ON_LOST_NONE;
+    setup.ends_with_lock = !goes_on;
     setup.name = run.name;
     setup.mark = run.mark;
     setup.deadline_us = run.deadline_us;
@@ -703,8 +695,7 @@ int verb_run(int count, char **words)
         return EXIT_SYSTEM;
     }
     renewed();
-    if (!options.no_renew)
-        redlock_auto_extend_start(&session.client, session.lock, UINT16_MAX - 1);
+    redlock_auto_extend_start(&session.client, session.lock, UINT16_MAX - 1);
     end = supervise();
     event("exit %d", status_of(&end));
     job_finish();

@@ -178,7 +178,7 @@ void session_sign(struct session *session)
     unsigned i;
     int size;
 
-    if (options.anonymous)
+    if (options.label != NULL && options.label[0] == '\0')
         return;
     name_host(host);
     percent_encode(text, sizeof text, options.label != NULL ? options.label : "");

@@ -235,12 +235,7 @@ test-docs: deps-docs man ## man pages are complete; the code blocks of the texts
 test-cli-docs: deps-cli $(B)/redlock
 	prove -e sh test/cli/cli_docs.sh :: $(B)
 
-$(B)/histogram_test: test/unit/histogram_test.c test/lib/tap.h $(CLI) $(wildcard cli/*.h) $(HEADERS)
-	@mkdir -p $(@D)
-	gcc $(SAN) -O1 -g $(WARN) $(CLI_FLAGS) -I. -Itest/lib -Itest/engine $< $(filter-out cli/bench.c cli/main.c,$(CLI)) -o $@
-
-test-cli-bench: deps-cli $(B)/redlock $(B)/redlock-static $(B)/histogram_test
-	prove -e '' $(B)/histogram_test
+test-cli-bench: deps-cli $(B)/redlock $(B)/redlock-static
 	prove -e sh test/cli/cli_bench.sh :: $(B)/redlock $(B)/redlock-static
 
 test-examples: deps-programs test-build $(B)/demo $(B)/libredlock.a

@@ -192,7 +192,7 @@ check 'completion of a verb: its options' offers '--wait' redlock acquire --w
 check 'completion of a verb: no options of another verb' offers '' redlock status --w
 check 'completion of a verb: its letters' has_letters
 check 'completion after an option that takes a value: no option' offers '' redlock run --wait -
-check 'completion after an option that takes a value: the values' offers 'kill' redlock run --on-lost k
+check 'completion after an option that takes a value: the values' offers 'none' redlock run --on-lost n
 check 'completion of file names' offers "$folder/page" redlock status --config "$folder/pag"
 touch "$folder/two words"
 check 'completion of a file name with a blank' offers "$folder/two words" redlock status --config "$folder/two"

@@ -342,13 +342,13 @@ static void words(void)
 static void options(void)
 {
     static const char *const bad[][2] = {
-        {"-w", "x"},        {"-w", "-1"},      {"-w", "1x"},          {"-w", ""},
-        {"-w", "1 s"},      {"-w", "inf"},     {"-w", "nan"},         {"-w", "99999999999999d"},
-        {"-w", "."},        {"-w", "0x10"},    {"-w", "1e3"},         {"-t", ".5"},
-        {"-t", "0"},        {"-k", "11"},      {"-E", "256"},         {"-E", "-1"},
-        {"-E", "x"},        {"-E", ""},        {"-s", "NOSUCH"},      {"-s", "STOP"},
-        {"--on-lost", "x"}, {"--on-lost", ""}, {"--status-fd", "77"}, {"--status-fd", "x"},
-        {"--nosuch", "x"},  {"-z", "x"},       {"--max-hold", "0"}};
+        {"-w", "x"},           {"-w", "-1"},      {"-w", "1x"},          {"-w", ""},
+        {"-w", "1 s"},         {"-w", "inf"},     {"-w", "nan"},         {"-w", "99999999999999d"},
+        {"-w", "."},           {"-w", "0x10"},    {"-w", "1e3"},         {"-t", ".5"},
+        {"-t", "0"},           {"-k", "11"},      {"-E", "256"},         {"-E", "-1"},
+        {"-E", "x"},           {"-E", ""},        {"-s", "NOSUCH"},      {"-s", "STOP"},
+        {"--on-lost", "kill"}, {"--on-lost", ""}, {"--status-fd", "77"}, {"--status-fd", "x"},
+        {"--nosuch", "x"},     {"-z", "x"},       {"--max-hold", "0"}};
     static const char *const good[][2] = {
         {"-w", ".007"},      {"-w", "250ms"},      {"-w", "2m"},       {"-w", "1h"},   {"-w", "1d"},
         {"-w", "0"},         {"-t", "9"},          {"-k", "10"},       {"-k", "0"},    {"-E", "0"},
@@ -500,9 +500,6 @@ static void environment(void)
     is_int(
         redlock("run", "x", "-c", "test -n \"$REDLOCK_NODES\" && test -z \"$REDLOCK_FENCE\"", NULL),
         0, "the command gets REDLOCK_NODES, and no REDLOCK_FENCE without --fence");
-    is_int(redlock("run", "--clear-env", "x", "-c",
-                   "test -z \"${REDLOCK_NODES+y}${REDISCLI_AUTH+y}${REDLOCK_AUTH_FILE+y}\"", NULL),
-           0, "--clear-env");
     is_int(redlock("run", "x", "-c", "\"$P\" release x", NULL), 0,
            "the command may release its own lock");
     is_int(redlock("run", "x", "-c", "test -z \"$LISTEN_PID$WATCHDOG_PID\"", NULL), 0,
@@ -1446,10 +1443,10 @@ static void keys_vanish(void)
 
 static void limits(void)
 {
-    struct beat *a = map_beat(beat_path("a")), *b = map_beat(beat_path("b")),
-                *c = map_beat(beat_path("c")), *d = map_beat(beat_path("d")),
-                *e = map_beat(beat_path("e")), *f = map_beat(beat_path("f"));
-    struct program group, most, once, none, hard, kept, renewed;
+    struct beat *a = map_beat(beat_path("a")), *c = map_beat(beat_path("c")),
+                *d = map_beat(beat_path("d")), *e = map_beat(beat_path("e")),
+                *f = map_beat(beat_path("f"));
+    struct program group, most, none, hard, kept, renewed;
     long begin = now_ms();
 
     nodes(3);
@@ -1457,23 +1454,20 @@ static void limits(void)
     most = start("run", "--max-hold", "9", "-k", "5", "most", self, "beat", beat_path("a"), NULL);
     group = start("run", "--max-hold", "9", "-k", "5", "group", self, "beat", beat_path("e"),
                   "polite", beat_path("f"), NULL);
-    once = start("run", "--status-fd", "3", "--no-renew", "-t", "15", "-k", "5", "once", self,
-                 "beat", beat_path("b"), "polite", NULL);
     none = start("run", "--on-lost", "none", "-t", "3", "none", self, "beat", beat_path("c"), NULL);
-    hard = start("run", "--status-fd", "3", "--on-lost", "kill", "-t", "36", "-k", "12", "hard",
+    hard = start("run", "--status-fd", "3", "--signal", "KILL", "-t", "36", "-k", "12", "hard",
                  self, "beat", beat_path("d"), NULL);
     kept = start("run", "--preserve-status", "-t", "15", "-k", "5", "kept", "-c",
                  "trap 'exit 9' TERM; echo up; while :; do sleep .1; done", NULL);
-    ok(beats(a) && beats(b) && beats(c) && beats(d) && beats(e) && beats(f) &&
-           writes(kept, 'o', "up"),
+    ok(beats(a) && beats(c) && beats(d) && beats(e) && beats(f) && writes(kept, 'o', "up"),
        "all run");
     ask_all("DEL", "redlock:none");
     ask_all("DEL", "redlock:hard");
     ask_all("DEL", "redlock:kept");
-    ok(writes(hard, 's', "lost\n"), "--on-lost kill");
-    ok(until(has_ended(hard), 11000), "--on-lost kill does not wait for -k");
-    is_int(ends(&hard), 79, "--on-lost kill: 79");
-    ok(!d->heard[SIGTERM], "--on-lost kill: no SIGTERM");
+    ok(writes(hard, 's', "lost\n"), "--signal KILL");
+    ok(until(has_ended(hard), 11000), "--signal KILL does not wait for -k");
+    is_int(ends(&hard), 79, "--signal KILL: 79");
+    ok(!d->heard[SIGTERM], "--signal KILL: no SIGTERM");
     is_int(ends(&most), 79, "--max-hold");
     ok(now_ms() - begin >= 9000 - 1 && now_ms() - begin < 28000,
        "--max-hold: after that time (%ld ms)", now_ms() - begin);
@@ -1485,11 +1479,6 @@ static void limits(void)
     is_int(with_key("redlock:most"), 0, "--max-hold: the lock is released before it expires");
     is_int(ends(&group), 79, "a command that ends after SIGTERM: 79");
     ok(until(!lives(f->pid), WAIT_MS), "the rest of its process group is killed");
-    is_int(ends(&once), 79, "--no-renew");
-    ok(strstr(wrote(once, 'e'), "once: the ttl is over, and --no-renew was given; ") != NULL,
-       "--no-renew: the message says so");
-    ok(b->term_us != 0 && count_of(wrote(once, 's'), "renewed") == 0,
-       "--no-renew: SIGTERM, and no renewal");
     is_int(ends(&kept), 9, "--preserve-status");
     ok(writes(none, 'e', "the command goes on"), "--on-lost none: a message");
     sleep_ms(3500);
@@ -2207,9 +2196,9 @@ static void tokens(void)
     is_int(redlock("extend", "-t", "60", "x", token, NULL), 79, "extend a released lock: 79");
     no_key_left("after extending a released lock");
 
-    redlock("acquire", "-t", "60", "--anonymous", "x", NULL);
+    redlock("acquire", "-t", "60", "-l", "", "x", NULL);
     line_of(last, token);
-    is_int((long)strlen(value_of(token)), 40, "--anonymous: the value has only the random token");
+    is_int((long)strlen(value_of(token)), 40, "no label: the value has only the random token");
     if (pipe2(pipe_ends, O_CLOEXEC) == 0)
         dprintf(pipe_ends[1], "%s\n", token);
     close(pipe_ends[1]);
@@ -3082,9 +3071,7 @@ static void passwords(void)
     a->stop = 1;
     is_int(ends(&run), 5, "a password in -N: the command's status");
     snprintf(list, sizeof list, "--nodes=%s", list_of(3, "redis://me:" SECRET "@"));
-    is_int(redlock("run", "--no-auth-warning", list, "x", "true", NULL), 0,
-           "a password in --nodes=");
-    is_text(wrote(last, 'e'), "", "--no-auth-warning: no warning");
+    is_int(redlock("run", list, "x", "true", NULL), 0, "a password in --nodes=");
     setenv("REDISCLI_AUTH", SECRET "d", 1);
     is_int(redlock("run", "-v", "x", "true", NULL), 0, "REDISCLI_AUTH");
     is_int(redlock("status", "--json", "x", NULL), 1, "REDISCLI_AUTH: status");
@@ -4233,10 +4220,8 @@ static void terminal_hangs_up(void)
 
 static void prompts(void)
 {
-    static char long_path[40000];
     struct program run;
-    struct termios shown;
-    char id[9], token[300], long_line[600];
+    char id[9], token[300];
     int terminal;
 
     nodes(3);
@@ -4267,66 +4252,6 @@ static void prompts(void)
     is_int(ends(&run), 0, "the answer y: released");
     close(terminal);
     no_key_left("then");
-
-    ask_all("CONFIG", "SET", "requirepass", SECRET);
-    run = start_on_terminal(&terminal, "run", "--askpass", "x", "-c", "exit 3", NULL);
-    screen(terminal, "Password");
-    type(terminal, SECRET "\n");
-    is_int(ends(&run), 3, "--askpass");
-    ok(strstr(screen(terminal, SECRET), SECRET) == NULL, "--askpass does not show the password");
-    close(terminal);
-    memset(long_path, 'p', sizeof long_path - 1);
-    setenv("REDLOCK_AUTH_FILE", long_path, 1);
-    run = start_on_terminal(&terminal, "run", "--askpass", "x", "-c", "exit 3", NULL);
-    screen(terminal, "Password");
-    type(terminal, SECRET "\n");
-    is_int(ends(&run), 3, "--askpass and a path that is too long, of a file that is not read");
-    unsetenv("REDLOCK_AUTH_FILE");
-    close(terminal);
-    run = start_on_terminal(&terminal, "run", "--askpass", "x", "-c", "exit 3", NULL);
-    screen(terminal, "Password");
-    type(terminal, "\032");
-    sleep_ms(500);
-    ok(tcgetattr(terminal, &shown) == 0 && (shown.c_lflag & ECHO) == 0,
-       "Ctrl-Z without a shell stops nothing, and the echo is off");
-    type(terminal, SECRET "\n");
-    is_int(ends(&run), 3, "and the password is read");
-    close(terminal);
-    run = start_on_terminal(&terminal, "run", "--askpass", "x", "true", NULL);
-    screen(terminal, "Password");
-    type(terminal, "\003");
-    is_int(ends(&run), -SIGINT, "Ctrl-C at the password");
-    ok(tcgetattr(terminal, &shown) == 0 && (shown.c_lflag & ECHO) != 0, "the echo is on again");
-    close(terminal);
-    setenv("COMMAND", program, 1);
-    setup.instead = "sh";
-    run = start_on_terminal(&terminal, "-im", NULL);
-    type(terminal, "$COMMAND run --askpass x -c 'exit 3'; echo got $?\n");
-    screen(terminal, "Password");
-    type(terminal, "\032");
-    screen(terminal, "Stopped");
-    ok(until(tcgetattr(terminal, &shown) == 0 && (shown.c_lflag & ECHO) != 0, WAIT_MS),
-       "Ctrl-Z at the password: the echo is on again");
-    type(terminal, "stty echo; echo so$((1+1))\n"); /* some shells do this by themselves */
-    screen(terminal, "so2");
-    type(terminal, "fg; echo got $?\n");
-    ok(until(tcgetattr(terminal, &shown) == 0 && (shown.c_lflag & ECHO) == 0, WAIT_MS),
-       "when redlock continues, the echo is off");
-    type(terminal, SECRET "\n");
-    ok(strstr(screen(terminal, "got 3"), "got 3") != NULL, "the password is read");
-    type(terminal, "exit\n");
-    ends(&run);
-    close(terminal);
-    run = start_on_terminal(&terminal, "run", "--askpass", "x", "true", NULL);
-    screen(terminal, "Password");
-    memset(long_line, 'p', sizeof long_line);
-    strcpy(long_line + sizeof long_line - 2, "\n");
-    type(terminal, long_line);
-    is_int(ends(&run), 78, "a password that is too long: 78");
-    ok(tcgetattr(terminal, &shown) == 0 && (shown.c_lflag & ECHO) != 0,
-       "a password that is too long: the echo is on again");
-    close(terminal);
-    is_int(redlock("run", "--askpass", "x", "true", NULL), 78, "--askpass without a terminal: 78");
 }
 
 /* ---- All of them ---- */
