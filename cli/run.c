@@ -186,6 +186,7 @@ static void set_environment(void)
     if (options.clear_env) {
         unsetenv("REDLOCK_NODES");
         unsetenv("REDLOCK_AUTH_FILE");
+        unsetenv("REDLOCK_KEY");
         unsetenv("REDISCLI_AUTH");
     }
 }
