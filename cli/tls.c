@@ -88,16 +88,18 @@ static int is_needed(void)
 /* If no node needs TLS: a copy of redlock_posix(), which does not use its context. */
 const struct redlock_io *io_open(void)
 {
-    struct redlock_tls *tls = must_allocate(1, sizeof *tls);
+    int needed = is_needed();
+    struct redlock_tls *tls;
 
-    if (!is_needed()) {
+    if (needed && !is_loaded)
+        load();
+    is_loaded |= needed;
+    tls = must_allocate(1, sizeof *tls);
+    if (needed) {
+        redlock_tls_share(tls, &loaded);
+    } else {
         tls->io = *redlock_posix();
         tls->io.context = tls;
-    } else {
-        if (!is_loaded)
-            load();
-        is_loaded = 1;
-        redlock_tls_share(tls, &loaded);
     }
     tls->io.check = NULL; /* accepts an unresolved name: that node is unreachable */
     return &tls->io;

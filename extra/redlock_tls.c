@@ -225,9 +225,8 @@ static void tls_explain_close(struct redlock_node *node)
         s->alert = last[6];
     node->error[0] = '\0'; /* "broken pipe" */
     if (tls_alert(s->alert) == NULL)
-        redlock_set_error(
-            node, "tls",
-            "closed in the handshake: the server has no TLS, or requires another certificate");
+        redlock_set_error(node, "tls",
+                          "closed by the server during the handshake; does this port speak TLS?");
 }
 
 static int tls_wants_more(int code)

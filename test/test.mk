@@ -147,7 +147,7 @@ $(B)/cli/redlock-tls $(B)/cli/redlock-tls-san: $(CLI) $(wildcard cli/*.h extra/r
 
 $(B)/cli/cli_tls: test/cli/cli_tls.c test/lib/program.c test/lib/program.h test/lib/servers.c test/lib/servers.h test/lib/tap.h
 	@mkdir -p $(@D)
-	$(CC) -O1 -g $(WARN) $(POSIX) -Itest/lib $< test/lib/program.c test/lib/servers.c -o $@
+	$(CC) -O1 -g $(WARN) $(POSIX) -D_XOPEN_SOURCE=700 -Itest/lib $< test/lib/program.c test/lib/servers.c -o $@
 
 test-cli-tls: deps-cli_tls $(B)/cli/redlock-tls $(B)/cli/redlock-tls-san $(B)/cli/cli_tls ## the program with TLS=1, on real servers: certificates good and bad, failed handshakes
 	REDLOCK=$(B)/cli/redlock-tls prove -e 'sh test/ports/tls.sh' $(B)/cli/cli_tls
