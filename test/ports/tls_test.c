@@ -349,6 +349,33 @@ static void mixed_up(void)
     redlock_deinit(&client);
 }
 
+/* Two clients with one set of certificates; the second one ends first. */
+static void shared(void)
+{
+    static struct redlock_tls other_tls;
+    static struct redlock_node other_nodes[NODES];
+    static struct redlock_client other;
+    static struct redlock_lock other_lock;
+    unsigned i;
+
+    begin(NODES, "ca", NULL, &patient);
+    is_int(redlock_acquire(&client, &lock, 0), REDLOCK_OK, "acquire");
+    for (i = 0; i < NODES; i++)
+        other_nodes[i].address = over_tls[i].address;
+    redlock_tls_share(&other_tls, &tls);
+    if (redlock_init(&other, &other_tls.io, other_nodes, NODES, &patient) != REDLOCK_OK)
+        exit(1);
+    redlock_lock_init(&other_lock, "tls", 3, 60000);
+    is_int(redlock_acquire(&other, &other_lock, 0), REDLOCK_HELD,
+           "redlock_tls_share: another client connects, too");
+    redlock_deinit(&other);
+    redlock_tls_free(&other_tls);
+    is_int(redlock_extend(&client, &lock), REDLOCK_OK, "the first client goes on");
+    is_int(redlock_release(&client, &lock, 10000), REDLOCK_OK, "release");
+    end();
+    is_int((long)servers_keys_left("tls", 10000), 0, "no key is left");
+}
+
 static void killed_and_restarted(void)
 {
     begin(NODES, "ca", NULL, &patient);
@@ -619,6 +646,7 @@ int main(int argc, char **argv)
     certificates();
     client_certificates();
     mixed_up();
+    shared();
     killed_and_restarted();
     listens_and_never_answers();
     large_answers();
