@@ -29,6 +29,12 @@ static const struct redlock_io *tls_below(void *context)
     return ((struct redlock_tls *)context)->below;
 }
 
+/* A node that must have TLS and has no session is not sent a byte. */
+static int tls_is_off(const struct redlock_node *node)
+{
+    return tls_of(node) == NULL && node->user_data == redlock_tls_off;
+}
+
 static uint64_t tls_now_us(void *context)
 {
     return tls_below(context)->now_us(tls_below(context)->context);
@@ -325,8 +331,10 @@ static int tls_ready(void *context, struct redlock_node *node)
     struct redlock_tls_session *s = tls_of(node);
     int code, first = node->error[0] == '\0';
 
-    if (s == NULL)
+    if (tls_is_off(node))
         return tls_below(context)->ready(tls_below(context)->context, node);
+    if (s == NULL)
+        return -1;
     if (!s->connected) {
         int up = s->below->ready(s->below->context, node);
         if (up <= 0)
@@ -354,8 +362,10 @@ static int tls_transmit(void *context, struct redlock_node *node, const void *by
     struct redlock_tls_session *s = tls_of(node);
     int code;
 
-    if (s == NULL)
+    if (tls_is_off(node))
         return tls_below(context)->transmit(tls_below(context)->context, node, bytes, size);
+    if (s == NULL)
+        return -1;
     if (s->failed != 0)
         return tls_fail(node, s->failed);
     if (s->offered > 0)
@@ -374,8 +384,10 @@ static int tls_receive(void *context, struct redlock_node *node, void *bytes, si
     size_t got = 0;
     int code;
 
-    if (s == NULL)
+    if (tls_is_off(node))
         return tls_below(context)->receive(tls_below(context)->context, node, bytes, size);
+    if (s == NULL)
+        return -1;
     while (s->failed == 0 && got < size) {
         code = mbedtls_ssl_read(&s->ssl, (unsigned char *)bytes + got, size - got);
         if (tls_wants_more(code))

@@ -211,7 +211,7 @@ TESTS = test-vendor test-cli soak mutants test-single model test-large test-swit
 test: ## build and run all tests: two compilers, sanitizers, valgrind, single file, limits
 	@tools/deps.sh test
 	@$(MAKE) -s $(ONE) man $(B)/libredlock.a $(B)/redlock $(B)/redlock-static
-	@MAKE='$(MAKE)' PROGRAMS='$(PROGRAMS) thread_test torture_test partition_test late_test api_test tls_test lwip_test loops_test hpp_test check_test cli_test soak' test/all.sh $(TESTS)
+	@MAKE='$(MAKE)' PROGRAMS='$(PROGRAMS) thread_test torture_test partition_test late_test api_test tls_test lwip_test loops_test hpp_test check_test cli_test cli_tls soak' test/all.sh $(TESTS)
 
 # The quick start, and then these commands of README; takes the last commit. SUITE=trixie is Debian 13, SUITE=bookworm is Debian 12.
 SUITE =
