@@ -67,11 +67,19 @@ $(SHARED): $(LIB) extra/url.c $(HEADERS) $(B)/flags
 CLI_FLAGS = -D_GNU_SOURCE -DREDLOCK_NODES_MAX=16 -DREDLOCK_KEY_MAX=255 -DREDLOCK_LABEL_MAX=250 -DREDLOCK_ERROR_MAX=159 \
             -DRESP_TEXT_MAX=255 -DREDLOCK_SEND_MAX=2040
 CLI = $(wildcard cli/*.c) extra/url.c $(LIB)
+# mbedTLS is in the program only, and only with TLS=1.
+TLS =
+WITH_TLS = -DREDLOCK_CLI_TLS=1 extra/redlock_tls.c -lmbedtls -lmbedx509 -lmbedcrypto
 
-cli: $(B)/redlock ## build the program redlock(1)
-$(B)/redlock: $(CLI) $(wildcard cli/*.h) $(HEADERS)
+cli: $(if $(TLS),deps-tls) $(B)/redlock ## build the program redlock(1); TLS=1: with TLS for rediss://, through mbedTLS
+$(B)/redlock: $(CLI) $(wildcard cli/*.h extra/redlock_tls.*) $(HEADERS) $(B)/redlock.tls
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS) $(WARN) $(CLI_FLAGS) -I. $(CLI) -o $@
+	$(CC) $(CFLAGS) $(WARN) $(CLI_FLAGS) -I. $(CLI) $(if $(TLS),$(WITH_TLS)) -o $@
+
+# Compiles again after a change of TLS.
+$(B)/redlock.tls: always
+	@mkdir -p $(@D)
+	@echo '$(TLS)' | cmp -s - $@ || echo '$(TLS)' > $@
 
 # Small, and without shared libraries. With the usual common-page-size the linker may pad the code in the file to a whole page
 # to save a page of memory; a small value prevents this.

@@ -6,6 +6,7 @@
        options.c  take.c  token.c                                    options, waiting for a lock, tokens
        session.c  look.c                                             a client and its lock; the value of a key
        queue.c  talk.c  job.c                                        the waiters of this machine; plain commands to nodes; processes
+       tls.c                                                         the I/O callbacks, with or without TLS
        nodes.c  holder.c                                             the list of nodes; values at keys
        text.c                                                        messages, JSON
        process.c                                                     signals, clock, name
@@ -30,7 +31,7 @@ enum {
     EXIT_SYSTEM = 71, /* no process, pipe or memory */
     EXIT_HELD = 75,   /* another client has the lock. -E sets another number */
     EXIT_DENIED = 77, /* too many nodes deny permission */
-    EXIT_CONFIG = 78, /* no nodes, bad address, password file that others may read */
+    EXIT_CONFIG = 78, /* no nodes, bad address, password file that others may read, certificates */
     EXIT_LOST = 79,   /* the lock is not held (any more) */
 
     /* redlock check: the statuses of monitoring plugins */
@@ -51,6 +52,7 @@ enum { ALSO_MAX = 16, SLOTS_MAX = 256 };
 /* The options of all verbs. Durations in milliseconds. */
 struct options {
     const char *config, *auth_file, *prefix, *id, *label, *signal, *on_lost;
+    const char *cacert, *cert, *key, *sni; /* TLS: files with certificates and key; a name */
     const char *auth_where; /* "FILE: line N: " if a configuration file names auth_file, else "" */
     char *nodes;            /* all lists, joined by blanks */
     const char *also[ALSO_MAX]; /* -a: further names of one lock */
@@ -120,6 +122,25 @@ void nodes_check(const char *list, const char *where);
 /* Passes each line of the configuration file to `add`, which returns 0, or -1 for an unknown key. */
 void config_load(const char *path, int must_be,
                  int (*add)(const char *key, const char *value, const char *where));
+
+/* ---- I/O, in tls.c: redlock_posix(), and mbedTLS for the nodes that need it ---- */
+
+#ifdef REDLOCK_CLI_TLS
+enum { HAS_TLS = 1 };
+#else
+enum { HAS_TLS = 0 }; /* then nodes_read refuses rediss: */
+#endif
+
+/* The I/O callbacks for one client of all targets. Exits with 78 if certificates or key cannot be used. Each node needs
+   io_name_of in user_data, for its certificate. */
+const struct redlock_io *io_open(void);
+void io_close(const struct redlock_io *io);
+void *io_name_of(unsigned i);
+/* The events to wait for, of a node with a connection, where `wanted` are those that the client waits for: a TLS handshake may
+   wait for others. */
+unsigned io_events(const struct redlock_node *node, unsigned wanted);
+/* 1: the node has bytes to receive that do not show at its socket. */
+int io_has_bytes(const struct redlock_node *node);
 
 /* ---- Text, in text.c ---- */
 
@@ -211,6 +232,7 @@ void describe_holder(char *out, size_t room, const char *value);
 /* ---- A session: client, nodes and one lock, in session.c ---- */
 
 struct session {
+    const struct redlock_io *io;
     struct redlock_node nodes[REDLOCK_NODES_MAX];
     struct redlock_client client;
     struct redlock_lock one;

@@ -374,10 +374,13 @@ void nodes_read(void)
             break;
         if (target_count == REDLOCK_NODES_MAX)
             die(EXIT_CONFIG, "more than %d nodes", REDLOCK_NODES_MAX);
-        if (url.tls)
-            die(EXIT_CONFIG, "%s: there is no TLS here; use stunnel or a unix socket", url.address);
+        if (url.tls && !HAS_TLS)
+            die(EXIT_CONFIG,
+                "%s: this program was built without TLS: build it with `make cli TLS=1`, or use "
+                "stunnel or a unix socket",
+                url.address);
         give_password(&url, line);
-        if (url.password[0] != '\0')
+        if (url.password[0] != '\0' || (url.tls && options.key != NULL))
             hide_memory();
         targets[target_count].url = url;
         if (url.timeout_ms > longest_ms) {

@@ -31,7 +31,7 @@ struct options options = {
     .on_lost = "term",
 };
 
-enum kind { FLAG, TEXT, NODE_LIST, NAMES, DURATION, NUMBER };
+enum kind { FLAG, TEXT, PATH, NODE_LIST, NAMES, DURATION, NUMBER };
 
 static const struct option_spec { /* small members together, to save memory */
     const char *name;
@@ -45,10 +45,17 @@ static const struct option_spec { /* small members together, to save memory */
 } specs[] = {
     {"nodes", 'N', NODE_LIST, ALL, 0, &options.nodes, "REDLOCK_NODES", "LIST",
      "the nodes, separated by commas or blanks"},
-    {"config", 0, TEXT, ALL, 0, &options.config, "REDLOCK_CONFIG", "FILE",
+    {"config", 0, PATH, ALL, 0, &options.config, "REDLOCK_CONFIG", "FILE",
      "configuration instead of /etc/redlock.conf"},
-    {"auth-file", 0, TEXT, ALL, 0, &options.auth_file, "REDLOCK_AUTH_FILE", "FILE",
+    {"auth-file", 0, PATH, ALL, 0, &options.auth_file, "REDLOCK_AUTH_FILE", "FILE",
      "file with password or user:password"},
+    {"cacert", 0, PATH, ALL, 0, &options.cacert, "REDLOCK_CACERT", "FILE",
+     "rediss: authorities instead of the system's"},
+    {"cert", 0, PATH, ALL, 0, &options.cert, "REDLOCK_CERT", "FILE",
+     "rediss: certificate of this client"},
+    {"key", 0, PATH, ALL, 0, &options.key, "REDLOCK_KEY", "FILE", "rediss: key of --cert"},
+    {"sni", 0, TEXT, ALL, 0, &options.sni, "REDLOCK_SNI", "NAME",
+     "rediss: name in the nodes' certificates, not the host"},
     {"prefix", 0, TEXT, ALL, 0, &options.prefix, "REDLOCK_PREFIX", "TEXT",
      "beginning of each key; default redlock:"},
     {"node-timeout", 0, DURATION, ALL, 0, &options.node_timeout_ms, "REDLOCK_NODE_TIMEOUT", "TIME",
@@ -185,6 +192,7 @@ static const char *set(const struct option_spec *spec, const char *value, uint8_
         *(int *)spec->value = value == NULL || is_yes(value);
         break;
     case TEXT:
+    case PATH:
         *(const char **)spec->value = copy_of(value);
         break;
     case NODE_LIST:
@@ -238,8 +246,7 @@ static void take_from_environment(void)
 /* The option is the path of a file, relative to the present folder. */
 static int is_relative(const struct option_spec *spec)
 {
-    return (spec->value == &options.config || spec->value == &options.auth_file) &&
-           **(const char **)spec->value != '/';
+    return spec->kind == PATH && **(const char **)spec->value != '/';
 }
 
 void export_options(void)

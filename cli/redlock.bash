@@ -37,7 +37,7 @@ _redlock()
     fi
     if [[ $'\n'$options$'\n' == *$'\n'"$before="$'\n'* ]]; then # the word that an option takes
         case $before in
-            --config | --auth-file) mapfile -t COMPREPLY < <(compgen -f -- "$word") ;;
+            --config | --auth-file | --cacert | --cert | --key) mapfile -t COMPREPLY < <(compgen -f -- "$word") ;;
             --on-lost) mapfile -t COMPREPLY < <(compgen -W 'term none' -- "$word") ;;
             -s | --signal) mapfile -t COMPREPLY < <(compgen -W 'HUP INT QUIT TERM USR1 USR2 KILL' -- "$word") ;;
         esac

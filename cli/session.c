@@ -30,11 +30,14 @@ uint64_t session_watch(struct session *session, struct pollfd *fds)
     unsigned i;
 
     for (i = 0; i < target_count; i++) {
-        unsigned wanted = redlock_wanted_events(&session->client, i);
-        fds[i].fd = wanted != 0 ? (int)session->nodes[i].handle : -1;
+        const struct redlock_node *node = &session->nodes[i];
+        unsigned wanted = io_events(node, redlock_wanted_events(&session->client, i));
+        fds[i].fd = wanted != 0 ? (int)node->handle : -1;
         fds[i].events = (short)((wanted & REDLOCK_READABLE ? POLLIN : 0) |
                                 (wanted & REDLOCK_WRITABLE ? POLLOUT : 0));
         fds[i].revents = 0;
+        if (io_has_bytes(node))
+            wait_us = 0;
     }
     return wait_us;
 }
@@ -43,11 +46,14 @@ void session_serve(struct session *session, const struct pollfd *fds)
 {
     unsigned i;
 
-    for (i = 0; i < target_count; i++)
-        if (fds[i].revents != 0)
-            redlock_handle_events(&session->client, i,
-                                  (fds[i].revents & ~POLLOUT ? (unsigned)REDLOCK_READABLE : 0) |
-                                      (fds[i].revents & ~POLLIN ? (unsigned)REDLOCK_WRITABLE : 0));
+    for (i = 0; i < target_count; i++) {
+        unsigned events = (fds[i].revents & ~POLLOUT ? (unsigned)REDLOCK_READABLE : 0) |
+                          (fds[i].revents & ~POLLIN ? (unsigned)REDLOCK_WRITABLE : 0);
+        if (io_has_bytes(&session->nodes[i]))
+            events |= REDLOCK_READABLE;
+        if (events != 0)
+            redlock_handle_events(&session->client, i, events);
+    }
     redlock_tick(&session->client);
 }
 
@@ -80,7 +86,6 @@ static void begin_lock(struct session *session, struct redlock_lock *lock, const
 
 void session_open(struct session *session, const char *name)
 {
-    static struct redlock_io io;
     struct redlock_settings settings = {0};
     unsigned i;
 
@@ -92,12 +97,12 @@ void session_open(struct session *session, const char *name)
         session->nodes[i].user = url->user[0] != '\0' ? url->user : NULL;
         session->nodes[i].password = url->password[0] != '\0' ? url->password : NULL;
         session->nodes[i].database = url->database;
+        session->nodes[i].user_data = io_name_of(i);
     }
     settings.node_timeout_ms = (uint32_t)options.node_timeout_ms;
     settings.stall_ms = settings.node_timeout_ms * FIRST_TIMES;
-    io = *redlock_posix();
-    io.check = NULL; /* accepts an unresolved name: that node is unreachable */
-    if (redlock_init(&session->client, &io, session->nodes, target_count, &settings) !=
+    session->io = io_open();
+    if (redlock_init(&session->client, session->io, session->nodes, target_count, &settings) !=
         REDLOCK_OK) {
         say_errors(session, LOG_ERROR);
         die(EXIT_CONFIG, "invalid node list");
@@ -168,6 +173,7 @@ void session_extra(struct session *session, const char *const *names, unsigned c
 void session_close(struct session *session)
 {
     redlock_deinit(&session->client);
+    io_close(session->io);
 }
 
 void session_sign(struct session *session)
@@ -280,13 +286,16 @@ void session_settle(struct session *session)
 
 const char *error_of(const struct session *session, unsigned i)
 {
-    static const char in_time[] = " in time";
+    static const char in_time[] = " in time", no_connection[] = "no connection in time";
     static char text[REDLOCK_ERROR_MAX + 40];
     const char *error = session->nodes[i].error;
     size_t size = strlen(error);
 
     if (targets[i].error != NULL)
         snprintf(text, sizeof text, "cannot resolve the name: %s", targets[i].error);
+    else if (targets[i].url.tls && strcmp(error, no_connection) == 0)
+        snprintf(text, sizeof text, "no TLS connection within %ld ms; is this a TLS port?",
+                 options.node_timeout_ms);
     else if (size >= sizeof in_time && strcmp(error + size - sizeof in_time + 1, in_time) == 0)
         snprintf(text, sizeof text, "%.*s within %ld ms", (int)(size - sizeof in_time + 1), error,
                  options.node_timeout_ms);

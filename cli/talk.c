@@ -9,12 +9,13 @@
 #include <string.h>
 
 struct talk talks[REDLOCK_NODES_MAX];
+static const struct redlock_io *io; /* of all talks; NULL: none has begun */
 static const char too_long[] = "its answer is too long";
 
 void talk_close(struct talk *talk, const char *why)
 {
     redlock_set_error(&talk->node, why, NULL);
-    redlock_posix()->shut(NULL, &talk->node);
+    io->shut(io->context, &talk->node);
     talk->state = TALK_CLOSED;
     talk->items = 0;
 }
@@ -41,8 +42,8 @@ static void take_item(struct talk *talk, const struct resp_item *from, uint8_t *
 /* Reads what has arrived. */
 static void receive(struct talk *talk)
 {
-    int got = redlock_posix()->receive(NULL, &talk->node, talk->bytes + talk->used,
-                                       sizeof talk->bytes - talk->used);
+    int got = io->receive(io->context, &talk->node, talk->bytes + talk->used,
+                          sizeof talk->bytes - talk->used);
 
     talk->used += got > 0 ? (size_t)got : 0;
     while (talk->state == TALK_WAITS && talk->done < talk->used) {
@@ -70,8 +71,8 @@ static void receive(struct talk *talk)
 static void transmit(struct talk *talk)
 {
     int is_first = talk->node.error[0] == '\0';
-    int sent = redlock_posix()->transmit(NULL, &talk->node, talk->bytes + talk->done,
-                                         talk->used - talk->done);
+    int sent =
+        io->transmit(io->context, &talk->node, talk->bytes + talk->done, talk->used - talk->done);
 
     if (sent < 0 && is_first) /* the server may have sent the reason before it closed */
         talk->node.error[0] = '\0';
@@ -87,7 +88,7 @@ static void handle_event(struct talk *talk)
     int ready;
 
     if (talk->state == TALK_CONNECTS) {
-        ready = redlock_posix()->ready(NULL, &talk->node);
+        ready = io->ready(io->context, &talk->node);
         if (ready > 0)
             talk->state = TALK_RESTS;
         else if (ready < 0)
@@ -102,17 +103,24 @@ static void handle_event(struct talk *talk)
 /* Lists the talks that wait, and their descriptors. Returns how many. */
 static unsigned list_busy(struct pollfd *fds, struct talk **busy)
 {
-    unsigned i, n = 0;
+    unsigned i, wanted, n = 0;
 
     for (i = 0; i < target_count; i++) {
         if (talks[i].state == TALK_CLOSED || talks[i].state == TALK_RESTS)
             continue;
+        wanted = io_events(&talks[i].node,
+                           talks[i].state == TALK_WAITS ? REDLOCK_READABLE : REDLOCK_WRITABLE);
         fds[n].fd = (int)talks[i].node.handle;
-        fds[n].events = talks[i].state == TALK_WAITS ? POLLIN : POLLOUT;
+        fds[n].events = wanted == REDLOCK_READABLE ? POLLIN : POLLOUT;
         fds[n].revents = 0;
         busy[n++] = &talks[i];
     }
     return n;
+}
+
+static int has_answer(const struct talk *talk)
+{
+    return talk->state == TALK_WAITS && io_has_bytes(&talk->node);
 }
 
 /* When the wait ends for this node: a first answer may take FIRST_TIMES as long while a majority has not answered. */
@@ -136,15 +144,18 @@ void talks_wait(uint32_t timeout_ms)
 
     while ((n = list_busy(fds, busy)) > 0) {
         now = now_us();
-        for (i = 0, until = UINT64_MAX; i < n; i++)
-            if ((end = end_of(busy[i], begin, timeout_us)) < until)
+        for (i = 0, until = UINT64_MAX; i < n; i++) {
+            end = has_answer(busy[i]) ? now : end_of(busy[i], begin, timeout_us);
+            if (end < until)
                 until = end;
+        }
         poll(fds, n, now < until ? (int)((until - now + 999) / 1000) : 0);
         for (i = 0; i < n; i++)
-            if (fds[i].revents != 0)
+            if (fds[i].revents != 0 || has_answer(busy[i]))
                 handle_event(busy[i]);
         for (i = 0; i < n; i++)
-            if (fds[i].revents == 0 && now >= end_of(busy[i], begin, timeout_us))
+            if (fds[i].revents == 0 && !has_answer(busy[i]) &&
+                now >= end_of(busy[i], begin, timeout_us))
                 talk_close(busy[i], busy[i]->state == TALK_CONNECTS ? "no connection in time"
                                                                     : "no answer in time");
     }
@@ -214,17 +225,19 @@ static void must_be_fine(const char *question)
 
 void talks_open(uint32_t timeout_ms)
 {
-    const struct redlock_io *io = redlock_posix();
     char database[12];
     unsigned i;
 
+    if (io == NULL)
+        io = io_open();
     for (i = 0; i < target_count; i++) {
         memset(&talks[i], 0, offsetof(struct talk, item));
         talks[i].node.address = targets[i].address;
         talks[i].node.handle = -1;
+        talks[i].node.user_data = io_name_of(i);
         if (targets[i].error != NULL)
             redlock_set_error(&talks[i].node, "cannot resolve the name", targets[i].error);
-        talks[i].state = io->dial(NULL, &talks[i].node) == 0 ? TALK_CONNECTS : TALK_CLOSED;
+        talks[i].state = io->dial(io->context, &talks[i].node) == 0 ? TALK_CONNECTS : TALK_CLOSED;
     }
     talks_wait(timeout_ms);
     for (i = 0; i < target_count; i++) {
@@ -254,7 +267,7 @@ void talks_close(void)
 
     for (i = 0; i < target_count; i++)
         if (talks[i].state != TALK_CLOSED) {
-            redlock_posix()->shut(NULL, &talks[i].node);
+            io->shut(io->context, &talks[i].node);
             talks[i].state = TALK_CLOSED;
         }
 }

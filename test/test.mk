@@ -141,6 +141,18 @@ test-cli: deps-cli ## the program on real servers: plain, with sanitizers, stati
 	REDLOCK=$(B)/cli/redlock-san prove -j 8 -e $(B)/cli/cli_test $$($(B)/cli/cli_test | grep -v -e renewed_for_weeks) # it takes long
 	REDLOCK=$(B)/redlock-static prove -j 8 -e $(B)/cli/cli_test $$($(B)/cli/cli_test | grep -v -e fork_fails -e slow_names -e guard_sees_late -e renewed_for_weeks) # a static program ignores LD_PRELOAD
 
+$(B)/cli/redlock-tls $(B)/cli/redlock-tls-san: $(CLI) $(wildcard cli/*.h extra/redlock_tls.*) $(HEADERS)
+	@mkdir -p $(@D)
+	$(if $(findstring san,$@),gcc $(SAN) -O1 -g,$(CC) $(CFLAGS)) $(WARN) $(CLI_FLAGS) -I. $(CLI) $(WITH_TLS) -o $@
+
+$(B)/cli/cli_tls: test/cli/cli_tls.c test/lib/program.c test/lib/program.h test/lib/servers.c test/lib/servers.h test/lib/tap.h
+	@mkdir -p $(@D)
+	$(CC) -O1 -g $(WARN) $(POSIX) -D_XOPEN_SOURCE=700 -Itest/lib $< test/lib/program.c test/lib/servers.c -o $@
+
+test-cli-tls: deps-cli_tls $(B)/cli/redlock-tls $(B)/cli/redlock-tls-san $(B)/cli/cli_tls ## the program with TLS=1, on real servers: certificates good and bad, failed handshakes
+	REDLOCK=$(B)/cli/redlock-tls prove -e 'sh test/ports/tls.sh' $(B)/cli/cli_tls
+	REDLOCK=$(B)/cli/redlock-tls-san prove -e 'sh test/ports/tls.sh' $(B)/cli/cli_tls
+
 test-partition: test/servers/partition_test.c test/servers/late_test.c test/servers/partition.h test/lib/side.h test/lib/servers.c $(LIB) $(HEADERS) deps-partition
 	@mkdir -p $(B)/partition
 	gcc -O1 -g $(WARN) $(POSIX) -I. -Itest/lib -Itest/engine $< test/lib/servers.c $(LIB) -o $(B)/partition/partition_test
@@ -148,11 +160,11 @@ test-partition: test/servers/partition_test.c test/servers/late_test.c test/serv
 	prove -e 'sh test/servers/partition.sh' $(B)/partition/partition_test $(B)/partition/late_test
 
 # The transports in examples/.
-test-tls: deps-transports test/ports/tls_test.c test/lib/side.h test/lib/servers.c $(wildcard examples/tls/*) $(LIB) $(HEADERS) ## TLS with mbedTLS, on real servers
+test-tls: deps-transports test/ports/tls_test.c test/lib/side.h test/lib/servers.c $(wildcard examples/tls/* extra/redlock_tls.*) $(LIB) $(HEADERS) ## TLS with mbedTLS, on real servers
 	@mkdir -p $(B)/tls
-	gcc $(SAN) -O1 -g $(WARN) $(POSIX) -I. -Itest/lib -Itest/engine -Iexamples/tls test/ports/tls_test.c test/lib/servers.c examples/tls/redlock_tls.c $(LIB) \
+	gcc $(SAN) -O1 -g $(WARN) $(POSIX) -I. -Itest/lib -Itest/engine -Iextra test/ports/tls_test.c test/lib/servers.c extra/redlock_tls.c $(LIB) \
 	    -Wl,--wrap=send,--wrap=recv -lmbedtls -lmbedx509 -lmbedcrypto -o $(B)/tls/tls_test
-	gcc $(SAN) -O1 -g $(WARN) -I. examples/tls/*.c $(LIB) -lmbedtls -lmbedx509 -lmbedcrypto -o $(B)/tls/lock
+	gcc $(SAN) -O1 -g $(WARN) -I. -Iextra examples/tls/lock.c extra/redlock_tls.c $(LIB) -lmbedtls -lmbedx509 -lmbedcrypto -o $(B)/tls/lock
 	prove -e 'sh test/ports/tls.sh' $(B)/tls/tls_test :: $(B)/tls/lock
 
 # Through libslirp and through a tap device. Before that it is compiled as in firmware: with lwIP's constants and macros.
@@ -195,11 +207,11 @@ test-build: deps-gcc $(LIB) $(HEADERS)
 TESTS = test-vendor test-cli soak mutants test-single model test-large test-switches test-gcc-san test-valgrind \
         sim test-loops analyze test-small api test-docs test-cli-bench test-partition test-lean test-board test-check \
         test-lacks fuzz test-torture test-cpp test-lwip test-examples test-short test-tls test-queue test-threads \
-        style test-cli-docs test-scripts
+        style test-cli-docs test-scripts test-cli-tls
 test: ## build and run all tests: two compilers, sanitizers, valgrind, single file, limits
 	@tools/deps.sh test
 	@$(MAKE) -s $(ONE) man $(B)/libredlock.a $(B)/redlock $(B)/redlock-static
-	@MAKE='$(MAKE)' PROGRAMS='$(PROGRAMS) thread_test torture_test partition_test late_test api_test tls_test lwip_test loops_test hpp_test check_test cli_test soak' test/all.sh $(TESTS)
+	@MAKE='$(MAKE)' PROGRAMS='$(PROGRAMS) thread_test torture_test partition_test late_test api_test tls_test lwip_test loops_test hpp_test check_test cli_test cli_tls soak' test/all.sh $(TESTS)
 
 # The quick start, and then these commands of README; takes the last commit. SUITE=trixie is Debian 13, SUITE=bookworm is Debian 12.
 SUITE =

@@ -19,7 +19,7 @@ analyze='clang clang-tidy:clang-tidy cppcheck:cppcheck'
 partition='programs nft:nftables ip:iproute2'
 style='clang-format:clang-format prove:perl git:git'
 # all that `make test` needs
-test='programs scripts valgrind analyze partition style docs model vendor loops board transports cli'
+test='programs scripts valgrind analyze partition style docs model vendor loops board transports cli cli_tls'
 docs='demo gcc git:git mandoc:mandoc gawk:gawk mawk:mawk busybox:busybox codespell:codespell sqlite3:sqlite3 cmake:cmake meson:meson
  pkg-config:pkg-config'
 model='gcc spin:spin'
@@ -48,10 +48,12 @@ vendor='clang arm-none-eabi-gcc:gcc-arm-none-eabi tcc:tcc musl-gcc:musl-tools cm
 loops='valgrind pkg-config:pkg-config /usr/include/uv.h:libuv1-dev /usr/include/ev.h:libev-dev
  /usr/include/event2/event.h:libevent-dev /usr/include/glib-2.0/glib.h:libglib2.0-dev
  /usr/include/systemd/sd-event.h:libsystemd-dev'
-transports='demo gcc openssl:openssl ip:iproute2 /usr/include/mbedtls/ssl.h:libmbedtls-dev
+tls='/usr/include/mbedtls/ssl.h:libmbedtls-dev'
+transports='demo gcc tls openssl:openssl ip:iproute2
  /usr/include/lwip/lwipopts.h:liblwip-dev /usr/include/slirp/libslirp.h:libslirp-dev'
 static='musl-gcc:musl-tools'
 cli='demo gcc static ps:procps mandoc:mandoc groff:groff-base systemd-analyze:systemd bash:bash'
+cli_tls='cli tls openssl:openssl'
 parts='test interop bench figures lwip_board machines'
 
 missing=

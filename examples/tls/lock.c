@@ -1,7 +1,8 @@
 /* lock.c - acquire, extend and release over TLS, with times.
 
-   Build:
-       cc -std=c99 lock.c redlock_tls.c client.c redlock.c node.c command.c resp.c net.c -lmbedtls -lmbedx509 -lmbedcrypto -o lock
+   Build, in the folder of the library:
+       cc -std=c99 -I. -Iextra examples/tls/lock.c extra/redlock_tls.c client.c redlock.c node.c command.c resp.c net.c \
+           -lmbedtls -lmbedx509 -lmbedcrypto -o lock
 
    Run, the second with a client certificate:
        ./lock ca.pem 10.0.0.1:6380 10.0.0.2:6380=redis-2.example ...

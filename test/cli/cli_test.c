@@ -2621,7 +2621,8 @@ static void node_lists(void)
     is_config_error("redis://u:" SECRET "@h:port", "a word as port", "column 21");
     is_config_error("http://u:" SECRET "@h", "an unknown scheme", "node 1, column 1 of");
     is_config_error("rediss://:" SECRET "@h", "TLS", "stunnel");
-    is_config_error("valkeys://h", "TLS", "h:6379");
+    is_config_error("valkeys://h", "TLS",
+                    "h:6379: this program was built without TLS: build it with `make cli TLS=1`");
     is_config_error("redis://" SECRET "@h", "x@", "user:password@");
     is_config_error("redis://:" SECRET "@h/1?db=2", "two databases", "twice");
     is_config_error("redis://:" SECRET "@h/abc", "a word as database", "column");

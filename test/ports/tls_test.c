@@ -1,6 +1,6 @@
-/* tls_test.c - examples/tls against real servers that speak TLS; servers with a wrong certificate; bytes that arrive one
-   at a time. Run by tls.sh: its arguments are examples/tls/lock and a folder of certificates. The servers also have a
-   port without TLS, which the test uses to check their keys.
+/* tls_test.c - extra/redlock_tls.c and examples/tls against real servers that speak TLS; servers with a wrong certificate; bytes
+   that arrive one at a time. Run by tls.sh: its arguments are examples/tls/lock and a folder of certificates. The servers also
+   have a port without TLS, which the test uses to check their keys.
 
    The linker puts the functions here in the place of send and recv (--wrap, see Makefile).
 
@@ -282,19 +282,19 @@ static void certificates(void)
            "redlock_tls_init fails without a CA");
     redlock_tls_free(&tls);
     serve_tls(0, "stranger", "no");
-    refuses("another CA", "tls: The certificate is not correctly signed by the trusted CA");
+    refuses("another CA", "tls: the certificate is of an unknown authority");
     serve_tls(0, "expired", "no");
-    refuses("an expired certificate", "tls: The certificate validity has expired");
+    refuses("an expired certificate", "tls: the certificate has expired");
     serve_tls(0, "elsewhere", "no");
     refuses("a certificate for another address",
-            "tls: The certificate Common Name (CN) does not match");
+            "tls: the certificate is for another name than 127.0.0.1");
     serve_tls(0, "server", "no");
     nodes[0].user_data = wrong_name;
     refuses("a certificate for another name",
-            "tls: The certificate Common Name (CN) does not match");
+            "tls: the certificate is for another name than redi.example");
     nodes[0].user_data = wrong_number;
     refuses("another address than the node's user_data",
-            "tls: The certificate Common Name (CN) does not match");
+            "tls: the certificate is for another name than 127.0.0.9");
     nodes[0].user_data = NULL;
 }
 
@@ -333,6 +333,12 @@ static void mixed_up(void)
     is_int(redlock_acquire(&client, &lock, 0), REDLOCK_UNREACHABLE, "TLS to a server without TLS");
     ok(now_ms() - start < 20000, "  in %ld ms: %s", now_ms() - start, nodes[0].error);
     end();
+    nodes[0].error[0] = '\0';
+    nodes[0].user_data = redlock_tls_off;
+    begin(1, "ca", NULL, &patient);
+    is_int(redlock_acquire(&client, &lock, 0), REDLOCK_OK, "redlock_tls_off: that server is used");
+    is_int(redlock_release(&client, &lock, 10000), REDLOCK_OK, "  release");
+    end();
     reset_nodes();
     start = now_ms();
     if (redlock_init(&client, redlock_posix(), nodes, 1, &quick) != REDLOCK_OK)
@@ -341,6 +347,33 @@ static void mixed_up(void)
     ok(now_ms() - start < 20000 && nodes[0].error[0] != '\0', "  in %ld ms: %s", now_ms() - start,
        nodes[0].error);
     redlock_deinit(&client);
+}
+
+/* Two clients with one set of certificates; the second one ends first. */
+static void shared(void)
+{
+    static struct redlock_tls other_tls;
+    static struct redlock_node other_nodes[NODES];
+    static struct redlock_client other;
+    static struct redlock_lock other_lock;
+    unsigned i;
+
+    begin(NODES, "ca", NULL, &patient);
+    is_int(redlock_acquire(&client, &lock, 0), REDLOCK_OK, "acquire");
+    for (i = 0; i < NODES; i++)
+        other_nodes[i].address = over_tls[i].address;
+    redlock_tls_share(&other_tls, &tls);
+    if (redlock_init(&other, &other_tls.io, other_nodes, NODES, &patient) != REDLOCK_OK)
+        exit(1);
+    redlock_lock_init(&other_lock, "tls", 3, 60000);
+    is_int(redlock_acquire(&other, &other_lock, 0), REDLOCK_HELD,
+           "redlock_tls_share: another client connects, too");
+    redlock_deinit(&other);
+    redlock_tls_free(&other_tls);
+    is_int(redlock_extend(&client, &lock), REDLOCK_OK, "the first client goes on");
+    is_int(redlock_release(&client, &lock, 10000), REDLOCK_OK, "release");
+    end();
+    is_int((long)servers_keys_left("tls", 10000), 0, "no key is left");
 }
 
 static void killed_and_restarted(void)
@@ -613,6 +646,7 @@ int main(int argc, char **argv)
     certificates();
     client_certificates();
     mixed_up();
+    shared();
     killed_and_restarted();
     listens_and_never_answers();
     large_answers();

@@ -11,6 +11,12 @@
 #include <mbedtls/net_sockets.h>
 #include <mbedtls/version.h>
 
+/* Bytes of the protocol: the types of records, of which 21 is an alert; the level of an alert. */
+enum { TLS_RECORD_FIRST = 20, TLS_RECORD_ALERT = 21, TLS_RECORD_LAST = 23, TLS_FATAL = 2 };
+
+char redlock_tls_off[1];
+
+/* NULL: the node has no connection, or one without TLS. */
 static struct redlock_tls_session *tls_of(const struct redlock_node *node)
 {
     return (struct redlock_tls_session *)node->link;
@@ -21,6 +27,12 @@ static struct redlock_tls_session *tls_of(const struct redlock_node *node)
 static const struct redlock_io *tls_below(void *context)
 {
     return ((struct redlock_tls *)context)->below;
+}
+
+/* A node that must have TLS and has no session is not sent a byte. */
+static int tls_is_off(const struct redlock_node *node)
+{
+    return tls_of(node) == NULL && node->user_data == redlock_tls_off;
 }
 
 static uint64_t tls_now_us(void *context)
@@ -63,12 +75,25 @@ static int tls_send(void *context, const unsigned char *bytes, size_t size)
                         : MBEDTLS_ERR_NET_SEND_FAILED;
 }
 
+/* Notes what tls_explain needs. mbedTLS reads the 5 bytes of a record's head, and then the rest; in a handshake only an alert has
+   a rest of 2 bytes. */
+static void tls_note(struct redlock_tls_session *s, const unsigned char *bytes, size_t size)
+{
+    if (!s->heard && (bytes[0] < TLS_RECORD_FIRST || bytes[0] > TLS_RECORD_LAST))
+        s->foreign = 1;
+    s->heard = 1;
+    if (s->handshake != 0 && size == 2 && bytes[0] == TLS_FATAL)
+        s->alert = bytes[1];
+}
+
 static int tls_recv(void *context, unsigned char *bytes, size_t size)
 {
     struct redlock_node *node = (struct redlock_node *)context;
     const struct redlock_io *below = tls_of(node)->below;
     int moved = below->receive(below->context, node, bytes, size);
 
+    if (moved > 0)
+        tls_note(tls_of(node), bytes, (size_t)moved);
     return moved > 0 ? moved : moved == 0 ? MBEDTLS_ERR_SSL_WANT_READ : MBEDTLS_ERR_SSL_CONN_EOF;
 }
 
@@ -114,6 +139,72 @@ static void tls_keep(struct redlock_tls *tls, struct redlock_tls_session *s)
         s->kept.checked_us = tls_now_us(tls);
 }
 
+/* The reason of the server for a fatal alert, by its number (RFC 8446, 6.2); NULL: mbedTLS's text says as much. */
+static const char *tls_alert(uint8_t alert)
+{
+    switch (alert) {
+    case 40:
+        return "refused: no common cipher, or a client certificate is required";
+    case 42:
+    case 43:
+    case 46:
+        return "the server rejects the client certificate";
+    case 44:
+        return "the server rejects the client certificate: it is revoked";
+    case 45:
+        return "the server rejects the client certificate: it has expired";
+    case 48:
+        return "the server rejects the client certificate: unknown authority";
+    case 70:
+        return "the server does not accept TLS 1.2";
+    case 112:
+        return "the server does not know this name";
+    case 116:
+        return "a client certificate is required";
+    default:
+        return NULL;
+    }
+}
+
+/* Writes what is wrong with the server's certificate; of several defects the first of these. */
+static void tls_explain_certificate(const struct redlock_node *node, char *why, size_t room)
+{
+    const struct redlock_tls_session *s = tls_of(node);
+    const char *name = node->user_data != NULL ? (const char *)node->user_data : node->address;
+    uint32_t flags = mbedtls_ssl_get_verify_result(&s->ssl);
+
+    why[0] = '\0';
+    if ((flags & MBEDTLS_X509_BADCERT_NOT_TRUSTED) != 0) {
+        strcpy(why, "the certificate is of an unknown authority");
+    } else if ((flags & MBEDTLS_X509_BADCERT_EXPIRED) != 0) {
+        strcpy(why, "the certificate has expired");
+    } else if ((flags & MBEDTLS_X509_BADCERT_FUTURE) != 0) {
+        strcpy(why, "the certificate is not valid yet");
+    } else if ((flags & MBEDTLS_X509_BADCERT_CN_MISMATCH) != 0) {
+        strcpy(why, "the certificate is for another name than ");
+        strncat(why, s->kept.host[0] != '\0' ? s->kept.host : name, room - strlen(why) - 1);
+    } else { /* a line for each defect */
+        mbedtls_x509_crt_verify_info(why, room, "", flags);
+        why[strcspn(why, "\n")] = '\0';
+    }
+}
+
+/* Writes why the session ended. */
+static void tls_explain(const struct redlock_node *node, int code, char *why, size_t room)
+{
+    const struct redlock_tls_session *s = tls_of(node);
+    const char *alert = s->handshake != 0 ? tls_alert(s->alert) : NULL;
+
+    if (s->foreign)
+        strcpy(why, "the server does not speak TLS on this port");
+    else if (code == MBEDTLS_ERR_X509_CERT_VERIFY_FAILED)
+        tls_explain_certificate(node, why, room);
+    else if (alert != NULL)
+        strcpy(why, alert);
+    else
+        mbedtls_strerror(code, why, room);
+}
+
 /* Sets why a session ended. If the socket has set an error already, that error stays. */
 static int tls_fail(struct redlock_node *node, int code)
 {
@@ -122,15 +213,26 @@ static int tls_fail(struct redlock_node *node, int code)
 
     s->failed = code;
     if (s->handshake != 0)
-        tls_forget(s);                                 /* the next handshake is a full one */
-    if (code == MBEDTLS_ERR_X509_CERT_VERIFY_FAILED) { /* a line for each defect */
-        mbedtls_x509_crt_verify_info(why, sizeof why, "", mbedtls_ssl_get_verify_result(&s->ssl));
-        why[strcspn(why, "\n")] = '\0';
-    } else {
-        mbedtls_strerror(code, why, sizeof why);
-    }
+        tls_forget(s); /* the next handshake is a full one */
+    tls_explain(node, code, why, sizeof why);
     redlock_set_error(node, "tls", why);
     return -1;
+}
+
+/* The server has closed the connection in the handshake. It may have sent an alert before that, which mbedTLS did not read because
+   it was sending. */
+static void tls_explain_close(struct redlock_node *node)
+{
+    struct redlock_tls_session *s = tls_of(node);
+    unsigned char last[7]; /* an alert: head, level, number */
+    int got = s->alert == 0 ? s->below->receive(s->below->context, node, last, sizeof last) : 0;
+
+    if (got == sizeof last && last[0] == TLS_RECORD_ALERT && last[5] == TLS_FATAL)
+        s->alert = last[6];
+    node->error[0] = '\0'; /* "broken pipe" */
+    if (tls_alert(s->alert) == NULL)
+        redlock_set_error(node, "tls",
+                          "closed by the server during the handshake; does this port speak TLS?");
 }
 
 static int tls_wants_more(int code)
@@ -191,8 +293,11 @@ static int tls_dial(void *context, struct redlock_node *node)
     struct redlock_tls_kept kept;
     int code;
 
+    node->link = NULL;
     if (below->dial(below->context, node) != 0)
         return -1;
+    if (node->user_data == redlock_tls_off)
+        return 0;
     s = tls_session_for(tls, node);
     kept = s->kept;
     memset(s, 0, sizeof *s);
@@ -204,7 +309,7 @@ static int tls_dial(void *context, struct redlock_node *node)
     s->process = tls_process(context);
     node->link = s;
     mbedtls_ssl_init(&s->ssl);
-    code = mbedtls_ssl_setup(&s->ssl, &tls->config);
+    code = mbedtls_ssl_setup(&s->ssl, tls->in_use);
     if (code == 0)
         code = tls_expect(s, node);
     if (tls_now_us(context) - s->kept.checked_us > REDLOCK_TLS_RESUME_MS * (uint64_t)1000)
@@ -226,7 +331,10 @@ static int tls_ready(void *context, struct redlock_node *node)
     struct redlock_tls_session *s = tls_of(node);
     int code, first = node->error[0] == '\0';
 
-    (void)context;
+    if (tls_is_off(node))
+        return tls_below(context)->ready(tls_below(context)->context, node);
+    if (s == NULL)
+        return -1;
     if (!s->connected) {
         int up = s->below->ready(s->below->context, node);
         if (up <= 0)
@@ -234,12 +342,8 @@ static int tls_ready(void *context, struct redlock_node *node)
         s->connected = 1;
     }
     code = mbedtls_ssl_handshake(&s->ssl);
-    if ((code == MBEDTLS_ERR_NET_SEND_FAILED || code == MBEDTLS_ERR_SSL_CONN_EOF) && first) {
-        node->error[0] = '\0'; /* "broken pipe" */
-        redlock_set_error(
-            node, "tls",
-            "closed in the handshake: the server has no TLS, or requires another certificate");
-    }
+    if ((code == MBEDTLS_ERR_NET_SEND_FAILED || code == MBEDTLS_ERR_SSL_CONN_EOF) && first)
+        tls_explain_close(node);
     if (code != 0 && !tls_wants_more(code))
         return tls_fail(node, code);
     s->handshake = code == MBEDTLS_ERR_SSL_WANT_READ    ? REDLOCK_READABLE
@@ -258,7 +362,10 @@ static int tls_transmit(void *context, struct redlock_node *node, const void *by
     struct redlock_tls_session *s = tls_of(node);
     int code;
 
-    (void)context;
+    if (tls_is_off(node))
+        return tls_below(context)->transmit(tls_below(context)->context, node, bytes, size);
+    if (s == NULL)
+        return -1;
     if (s->failed != 0)
         return tls_fail(node, s->failed);
     if (s->offered > 0)
@@ -277,7 +384,10 @@ static int tls_receive(void *context, struct redlock_node *node, void *bytes, si
     size_t got = 0;
     int code;
 
-    (void)context;
+    if (tls_is_off(node))
+        return tls_below(context)->receive(tls_below(context)->context, node, bytes, size);
+    if (s == NULL)
+        return -1;
     while (s->failed == 0 && got < size) {
         code = mbedtls_ssl_read(&s->ssl, (unsigned char *)bytes + got, size - got);
         if (tls_wants_more(code))
@@ -296,20 +406,30 @@ static void tls_shut(void *context, struct redlock_node *node)
 {
     struct redlock_tls_session *s = tls_of(node);
 
-    (void)context;
-    if (s->handshake == 0 && s->failed == 0 && s->process == tls_process(context))
-        (void)mbedtls_ssl_close_notify(&s->ssl); /* does not wait; is dropped if there is no room */
-    mbedtls_ssl_free(&s->ssl);
-    s->used = 0;
+    if (s != NULL) {
+        if (s->handshake == 0 && s->failed == 0 && s->process == tls_process(context))
+            (void)mbedtls_ssl_close_notify(
+                &s->ssl); /* does not wait; is dropped if there is no room */
+        if (s->connected && s->handshake != 0 && s->failed == 0 && node->error[0] != '\0') {
+            node->error[0] = '\0'; /* "no connection in time" */
+            redlock_set_error(node, "tls",
+                              s->heard ? "handshake not complete in time"
+                                       : "no answer to the handshake; is this a TLS port?");
+        }
+        mbedtls_ssl_free(&s->ssl);
+        s->used = 0;
+    }
     node->link = NULL;
-    s->below->shut(s->below->context, node);
+    tls_below(context)->shut(tls_below(context)->context, node);
 }
 
 /* ---- Waiting -------------------------------------------------------------------------------- */
 
 unsigned redlock_tls_interest(const struct redlock_node *node, unsigned wanted)
 {
-    return wanted != 0 && tls_of(node)->handshake != 0 ? tls_of(node)->handshake : wanted;
+    const struct redlock_tls_session *s = tls_of(node);
+
+    return wanted != 0 && s != NULL && s->handshake != 0 ? s->handshake : wanted;
 }
 
 int redlock_tls_pending(const struct redlock_node *node)
@@ -337,7 +457,7 @@ static void tls_wait(void *context, struct redlock_node *nodes, unsigned count, 
             events[i] |= REDLOCK_READABLE;
 }
 
-/* ---- Set up. mbedTLS 2.28 and 3.x differ in two functions ----------------------------------- */
+/* ---- Set up. mbedTLS 2.28 and 3.x differ in three functions --------------------------------- */
 
 static int tls_parse_key(struct redlock_tls *tls, const char *file)
 {
@@ -345,6 +465,16 @@ static int tls_parse_key(struct redlock_tls *tls, const char *file)
     return mbedtls_pk_parse_keyfile(&tls->key, file, NULL, tls_random, tls);
 #else
     return mbedtls_pk_parse_keyfile(&tls->key, file, NULL);
+#endif
+}
+
+/* Whether the key is that of the certificate: else only the server would notice, and refuse. */
+static int tls_check_pair(struct redlock_tls *tls)
+{
+#if MBEDTLS_VERSION_NUMBER >= 0x03000000
+    return mbedtls_pk_check_pair(&tls->certificate.pk, &tls->key, tls_random, tls);
+#else
+    return mbedtls_pk_check_pair(&tls->certificate.pk, &tls->key);
 #endif
 }
 
@@ -359,18 +489,16 @@ static void tls_set_version(mbedtls_ssl_config *config)
 #endif
 }
 
-int redlock_tls_init(struct redlock_tls *tls, const struct redlock_io *below,
-                     const char *authorities_file, const char *certificate_file,
-                     const char *key_file)
+static void tls_begin(struct redlock_tls *tls, const struct redlock_io *below,
+                      const mbedtls_ssl_config *in_use)
 {
-    int code;
-
     memset(tls, 0, sizeof *tls);
     mbedtls_ssl_config_init(&tls->config);
     mbedtls_x509_crt_init(&tls->authorities);
     mbedtls_x509_crt_init(&tls->certificate);
     mbedtls_pk_init(&tls->key);
     tls->below = below;
+    tls->in_use = in_use;
     tls->io.dial = tls_dial;
     tls->io.ready = tls_ready;
     tls->io.transmit = tls_transmit;
@@ -383,7 +511,20 @@ int redlock_tls_init(struct redlock_tls *tls, const struct redlock_io *below,
     tls->io.check = below->check != NULL ? tls_check : NULL;
     tls->io.wait = below->wait != NULL ? tls_wait : NULL;
     tls->io.context = tls;
+}
 
+void redlock_tls_share(struct redlock_tls *tls, const struct redlock_tls *other)
+{
+    tls_begin(tls, other->below, other->in_use);
+}
+
+int redlock_tls_init(struct redlock_tls *tls, const struct redlock_io *below,
+                     const char *authorities_file, const char *certificate_file,
+                     const char *key_file)
+{
+    int code;
+
+    tls_begin(tls, below, &tls->config);
     code = mbedtls_ssl_config_defaults(&tls->config, MBEDTLS_SSL_IS_CLIENT,
                                        MBEDTLS_SSL_TRANSPORT_STREAM, MBEDTLS_SSL_PRESET_DEFAULT);
     if (code ==
@@ -395,6 +536,8 @@ int redlock_tls_init(struct redlock_tls *tls, const struct redlock_io *below,
         code = mbedtls_x509_crt_parse_file(&tls->certificate, certificate_file);
     if (code == 0 && certificate_file != NULL)
         code = tls_parse_key(tls, key_file);
+    if (code == 0 && certificate_file != NULL)
+        code = tls_check_pair(tls);
     if (code == 0 && certificate_file != NULL)
         code = mbedtls_ssl_conf_own_cert(&tls->config, &tls->certificate, &tls->key);
     mbedtls_ssl_conf_ca_chain(&tls->config, &tls->authorities, NULL);

@@ -1,5 +1,5 @@
-/* redlock_tls.h - struct redlock_io over TLS: mbedTLS on top of another struct redlock_io, on POSIX redlock_posix(). Copy the two
-   files. For mbedTLS 2.28 and 3.x, with TLS 1.2.
+/* redlock_tls.h - struct redlock_io over TLS: mbedTLS on top of another struct redlock_io, on POSIX redlock_posix(). For programs
+   that link mbedTLS 2.28 or 3.x: the library has no part of it. Copy the two files. TLS 1.2. An example is in examples/tls.
 
        struct redlock_tls tls;
 
@@ -11,7 +11,7 @@
 
    A server without a valid certificate has no vote; nodes[i].error says why. The certificate must be signed by the CA, and be for
    the IP address in nodes[i].address ("10.0.0.1"), or, if nodes[i].user_data is a string, for that name ("redis-1.example").
-   unix: addresses need a name.
+   unix: addresses need a name. A node whose user_data is redlock_tls_off is connected without TLS.
 
    A full handshake is two round trips and some milliseconds of computing (seconds on a small device). The computing blocks,
    within `ready`; the handshakes of the nodes run one after the other. Nodes that take longer than node_timeout_ms have
@@ -24,8 +24,8 @@
    The struct redlock_io below must not use node->link; net.c, examples/lwip and examples/lwip_raw do not. Tested on top of
    redlock_posix(). On firmware parse the certificates from memory in redlock_tls_init, and use lwIP's inet_pton.
 
-   One struct redlock_tls is for one client. mbedTLS allocates about 40 KB for each connection, and about 2 KB for each session
-   that may be resumed.
+   One struct redlock_tls is for one client; redlock_tls_share makes those of further clients. mbedTLS allocates about 40 KB for
+   each connection, and about 2 KB for each session that may be resumed.
 
    TLS 1.3, of mbedTLS 3.x, is not used: it sends its tickets after the handshake. To use it, change tls_set_version, call
    psa_crypto_init() before the first handshake, and where mbedtls_ssl_handshake, _read or _write return
@@ -65,12 +65,17 @@ struct redlock_tls_session {
     uint8_t connected;
     uint8_t handshake; /* the events that the handshake waits for; 0: it is complete */
     uint8_t checked;   /* 1: the server has sent its certificate; 0: the session was resumed */
+    uint8_t heard;     /* 1: the server has sent bytes, */
+    uint8_t foreign;   /* 1: which are not TLS */
+    uint8_t
+        alert; /* the number of the fatal alert that the server sent in the handshake; 0: none */
     uint8_t used;
 };
 
 struct redlock_tls {
     struct redlock_io io; /* for redlock_init */
     const struct redlock_io *below;
+    const mbedtls_ssl_config *in_use; /* this one's, or that of another struct redlock_tls */
     mbedtls_ssl_config config;
     mbedtls_x509_crt authorities, certificate;
     mbedtls_pk_context key;
@@ -84,6 +89,12 @@ int redlock_tls_init(struct redlock_tls *tls, const struct redlock_io *below,
                      const char *authorities_file, const char *certificate_file,
                      const char *key_file);
 void redlock_tls_free(struct redlock_tls *tls);
+
+/* For a further client with the same certificates, in the same thread: reads no files. Free `other` last. */
+void redlock_tls_share(struct redlock_tls *tls, const struct redlock_tls *other);
+
+/* For nodes[i].user_data: no TLS for this node. */
+extern char redlock_tls_off[1];
 
 /* For event loops; the blocking calls do not need it. A session may wait for another event than the library: watch for the
    events that this returns, where `wanted` is the result of redlock_wanted_events. Otherwise the loop spins during a
